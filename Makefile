@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Thin front: two commands for a newcomer (make demo, make check), the rest is Meson.
+
+BUILD     ?= build
+SANITIZE  ?= build-sanitize
+PYTHON    ?= /usr/bin/python3
+MESON     ?= meson
+DEMO_JOB   = $(BUILD)/emunic/emunic run -n 4 --machine aries:groups=2 --place scatter --paths -- $(BUILD)/examples/gni_pingpong
+# In CI every warning is an error.
+SETUP_ARGS = $(if $(CI),--werror)
+
+.PHONY: all deps build demo check check-sanitize bench install clean
+
+all: build
+
+# What Debian 12 has to have. Installs only what is missing; elsewhere it prints the names.
+deps:
+	@tools/install_deps.sh
+
+$(BUILD)/build.ninja: | deps
+	$(MESON) setup $(SETUP_ARGS) $(BUILD)
+
+build: deps $(BUILD)/build.ninja
+	@$(MESON) compile -C $(BUILD)
+
+# An unmodified GNI program on four emulated nodes: its own table, then the path that each message took.
+demo: build
+	$(DEMO_JOB)
+	@echo
+	@echo "Your own program: compile it with the flags of"
+	@echo "    PKG_CONFIG_PATH=$(abspath $(BUILD))/meson-uninstalled pkg-config --cflags --libs cray-ugni cray-pmi"
+	@echo "and run it with"
+	@echo "    $(BUILD)/emunic/emunic run -n 4 -- ./your_program its arguments"
+
+# All suites, then one line of totals. The sanitized build runs everything but fuzz and third-party tests once more.
+check: build check-sanitize
+	@$(PYTHON) tools/run_tests.py $(BUILD) --also $(SANITIZE)
+
+$(SANITIZE)/build.ninja: | deps
+	$(MESON) setup $(SETUP_ARGS) -Db_sanitize=address,undefined -Dthirdparty=disabled $(SANITIZE)
+
+check-sanitize: deps $(SANITIZE)/build.ninja
+	@$(MESON) compile -C $(SANITIZE)
+	@$(PYTHON) tools/run_tests.py $(SANITIZE) --no-suite fuzz --no-suite bench --save
+
+# Ours beside the alternatives, as ratios; results and plots in bench-out/. Never part of a test. BENCH_ARGS=--quick: a minute.
+bench: build
+	@tools/install_deps.sh bench
+	@tests/bench/run_bench.sh $(BUILD) $(BENCH_ARGS)
+
+install: build
+	$(MESON) install -C $(BUILD)
+
+clean:
+	rm -rf $(BUILD) $(SANITIZE)

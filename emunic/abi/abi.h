@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Numbers that every program of the project must agree on.
+ *
+ * The abi folder holds each layout that two programs share, and no code but inlines. Rules: fixed widths, offsets
+ * instead of pointers, magic and version first, reserved fields zero. Any change of a layout raises
+ * EMU_ABI_VERSION; the two sides compare it before they map anything and refuse each other with both numbers.
+ */
+#ifndef EMUNIC_ABI_ABI_H
+#define EMUNIC_ABI_ABI_H
+
+#include <stdint.h>
+
+#define EMU_ABI_VERSION 1u
+
+#define EMU_TABLE_MAGIC   0x4c424154554d45ull /* "EMUTABL" read as little-endian bytes */
+#define EMU_SEGMENT_MAGIC 0x4745535f554d45ull /* "EMU_SEG" */
+
+#define EMU_CACHE_LINE 64u
+
+/* Memory domain handles per node: 12 bits in a memory handle (spec ugni.md, Appendix B). Index 0 is never used. */
+#define EMU_MDH_COUNT 4096u
+/* Generation of a memory domain: 14 spare bits of the handle. 0 means "not told" (rebuilt handles). */
+#define EMU_MD_GENERATION_MAX 0x3fffu
+
+/* Ports in one domain on one host; node numbers are 18 bits wide (machines.md 2.3). */
+#define EMU_PORTS_MAX 4096u
+#define EMU_NID_MAX   0x3ffffu
+#define EMU_NID_NONE  UINT32_MAX
+
+/* Completion queues of one port. */
+#define EMU_CQS_MAX 1024u
+#define EMU_CQ_NONE UINT32_MAX
+
+/*
+ * Space file of a process: a sparse memfd in which every page lies at the offset of its address in that process. Pages
+ * get there when the client maps it over an address range. Sealed against any change of size.
+ */
+#define EMU_SPACE_BYTES (1ull << 47)
+
+/* Largest datagram payload (spec ugni.md 2.17). */
+#define EMU_DATAGRAM_MAX 128u
+
+#endif

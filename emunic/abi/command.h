@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One command to the NIC: what a post becomes.
+ *
+ * Two cache lines. The first says what to do, where, and which events follow; the second carries the data of a
+ * small put, or the rest of the arguments. emunic copies a command out of the ring before it looks at it.
+ */
+#ifndef EMUNIC_ABI_COMMAND_H
+#define EMUNIC_ABI_COMMAND_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum emu_op {
+    EMU_OP_PUT = 1,
+    EMU_OP_GET,
+    EMU_OP_AMO,
+    EMU_OP_CQ_WRITE,
+    EMU_OP_END,
+};
+
+/* A chain is a run of commands with one completion: that of its last one, which also tells if another failed. */
+enum emu_chain {
+    EMU_CHAIN_NONE = 0,
+    EMU_CHAIN_MORE,
+    EMU_CHAIN_LAST,
+};
+
+/* flags */
+#define EMU_CMD_INLINE    (1u << 0) /* put data are in `data`; local_addr unused */
+#define EMU_CMD_STAGED    (1u << 1) /* put data are in the staging area; local_addr is an offset from its start */
+#define EMU_CMD_FLAG      (1u << 2) /* after the data, store `flag_value` at `flag_addr` (same memory domain) */
+#define EMU_CMD_FENCE     (1u << 3) /* start after all earlier commands are complete; later block transfers wait for it */
+#define EMU_CMD_IN_ORDER  (1u << 4) /* do not overtake earlier commands of the port */
+#define EMU_CMD_GET_FLAG  (1u << 5) /* set the four bytes behind the result after it has arrived */
+#define EMU_CMD_BLOCK     (1u << 6) /* block transfer: counted as such, may be moved in slices */
+
+/* events */
+#define EMU_EV_LOCAL  (1u << 0)
+#define EMU_EV_GLOBAL (1u << 1)
+#define EMU_EV_REMOTE (1u << 2)
+#define EMU_EV_RETIRE (1u << 3) /* silent command: one source event of source "library" that frees the client's slot */
+
+/* handle_flags */
+#define EMU_HANDLE_OFFSET (1u << 0) /* remote_addr counts from remote_base, which need not be the owner's address */
+
+#define EMU_CMD_DATA_BYTES        64u
+#define EMU_CMD_INLINE_MAX        64u /* without EMU_CMD_FLAG */
+#define EMU_CMD_INLINE_FLAGGED    48u /* with it */
+
+struct emu_cmd {
+    uint8_t op;               /* enum emu_op */
+    uint8_t flags;            /* EMU_CMD_* */
+    uint16_t events;          /* EMU_EV_* */
+    uint32_t remote_nid;
+    uint64_t remote_addr;
+    uint64_t length_bytes;
+    uint64_t remote_base;     /* base address in the presented handle */
+    uint16_t mdh;             /* memory domain on remote_nid */
+    uint16_t generation;      /* of the handle; 0 = not told */
+    uint8_t handle_flags;     /* EMU_HANDLE_* */
+    uint8_t amo_op;           /* enum emu_amo_op */
+    uint8_t amo_flags;        /* EMU_AMO_* */
+    uint8_t chain;            /* enum emu_chain */
+    uint64_t source_event;    /* word for the source queue; the engine adds the status */
+    uint64_t remote_event;    /* word for the destination queue; also the value of a CQ write */
+    uint32_t source_cq;       /* index of one of the port's queues, or EMU_CQ_NONE */
+    uint32_t reserved2;
+
+    union {
+        uint8_t data[EMU_CMD_DATA_BYTES];
+        struct {
+            uint64_t flag_addr;
+            uint64_t flag_value;
+            uint8_t flagged_data[EMU_CMD_INLINE_FLAGGED];
+        };
+        struct {
+            uint64_t pad[2];         /* flag_addr and flag_value keep their place */
+            uint64_t local_addr;     /* initiator's address, or staging offset */
+            uint64_t operand1;
+            uint64_t operand2;
+            uint64_t spare[3];
+        };
+    };
+};
+static_assert(offsetof(struct emu_cmd, data) == 64, "ABI: second line of a command");
+static_assert(sizeof(struct emu_cmd) == 128, "ABI: a command is two cache lines");
+static_assert(offsetof(struct emu_cmd, local_addr) == 80, "ABI: address behind the flag");
+
+#endif

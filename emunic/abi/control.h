@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages on the control and admin sockets (UNIX, SOCK_SEQPACKET, abstract names).
+ *
+ * One request, one reply, in order; a reply carries the request's sequence number. Every message is exactly
+ * sizeof(struct emu_msg) bytes. Descriptors travel beside a reply. `result` of a reply is 0, a negative errno, or
+ * one of the positive outcomes named at the request. The first message on a connection is EMU_MSG_HELLO.
+ *
+ * Names: "emunic/<server>/ctl" and "emunic/<server>/admin" in the abstract namespace, so that nothing is left in
+ * a file system and each network namespace (an emulated host) has its own. Both ends check SO_PEERCRED.
+ */
+#ifndef EMUNIC_ABI_CONTROL_H
+#define EMUNIC_ABI_CONTROL_H
+
+#include <assert.h>
+#include <stdint.h>
+
+#include "emunic/abi/abi.h"
+
+#define EMU_MSG_MAGIC 0x454d4d31u /* "EMM1" */
+#define EMU_SERVER_NAME_MAX 64
+
+enum emu_msg_type {
+    EMU_MSG_HELLO = 1,
+    /* control socket */
+    EMU_MSG_JOIN_RANK,     /* launcher's wrapper: this process is rank n of the job; answers its node */
+    EMU_MSG_WHERE,         /* which node is this process on */
+    EMU_MSG_ATTACH,        /* + descriptors: table, segment, doorbell */
+    EMU_MSG_CQ_CREATE,
+    EMU_MSG_CQ_DESTROY,
+    EMU_MSG_MEM_REGISTER,
+    EMU_MSG_MEM_DEREGISTER,
+    EMU_MSG_SPACE,         /* + descriptor: the process's space file, for memory that peers can map */
+    EMU_MSG_PEER_SEGMENT,  /* + descriptor: the segment of another port of the domain */
+    EMU_MSG_PEER_SPACE,    /* + descriptor: the space file of another port's process */
+    EMU_MSG_DATAGRAM_POST,
+    EMU_MSG_DATAGRAM_TEST,
+    EMU_MSG_DATAGRAM_PROBE,
+    EMU_MSG_DATAGRAM_CANCEL,
+    EMU_MSG_DATAGRAM_DROP_EP,
+    EMU_MSG_RESOURCES,
+    /* admin socket */
+    EMU_MSG_DOMAIN_CREATE = 100, /* + descriptor in the request: memfd with uint32_t nids, one per rank slot */
+    EMU_MSG_DOMAIN_END,
+    EMU_MSG_STATUS,        /* + descriptor: JSON text */
+    EMU_MSG_LINKS,         /* + descriptor: JSON text */
+    EMU_MSG_DATAPATH,      /* domain.flags: EMU_TABLE_ROUTED or 0 from now on */
+    EMU_MSG_SHUTDOWN,
+};
+
+/* enum gni_post_state of spec ugni.md 2.6, as emunic reports it */
+enum emu_datagram_state {
+    EMU_DATAGRAM_PENDING = 0,
+    EMU_DATAGRAM_COMPLETED = 1,
+    EMU_DATAGRAM_ERROR = 2,
+    EMU_DATAGRAM_TIMEOUT = 3,
+    EMU_DATAGRAM_TERMINATED = 4,
+    EMU_DATAGRAM_REMOTE_DATA = 5,
+};
+
+/* datagram flags */
+#define EMU_DATAGRAM_WILDCARD (1u << 0)
+#define EMU_DATAGRAM_HAS_ID   (1u << 1)
+#define EMU_DATAGRAM_ANY_ID   (1u << 2) /* cancel: whatever the end point has outstanding */
+
+struct emu_msg_hello {
+    uint32_t abi_version;
+    uint32_t server_pid;          /* reply */
+    uint32_t server_uid;          /* reply */
+};
+
+struct emu_msg_rank {
+    uint32_t cookie;
+    uint32_t ptag;
+    uint32_t rank;
+    uint32_t nid;                 /* reply */
+    uint32_t local_rank;          /* reply: number among the ranks of the same node */
+};
+
+struct emu_msg_attach {
+    uint32_t ptag;                /* 255: look it up by the cookie; reply: the domain's */
+    uint32_t cookie;
+    uint32_t instance_id;
+    uint32_t modes;
+    uint32_t nid_wanted;          /* from the environment, or EMU_NID_NONE */
+    uint32_t nid;                 /* reply */
+    uint32_t port;                /* reply */
+    uint32_t reserved;
+    uint64_t probe_addr;          /* eight readable bytes in the caller, to try its memory */
+    uint64_t probe_value;         /* what is there */
+    uint64_t table_bytes;         /* reply */
+    uint64_t segment_bytes;       /* reply */
+};
+
+struct emu_msg_peer {
+    uint32_t port;
+    uint32_t generation;          /* reply: of the port */
+    uint64_t length_bytes;        /* reply */
+};
+
+struct emu_msg_cq {
+    uint32_t capacity;            /* wanted */
+    uint32_t index;               /* reply; argument of destroy */
+    uint64_t offset;              /* reply: struct emu_cq_shm in the segment */
+    uint64_t ring_entries;        /* reply */
+    uint32_t flags;               /* EMU_CQ_* */
+};
+
+struct emu_msg_memory {
+    uint64_t addr;
+    uint64_t length_bytes;
+    uint32_t flags;               /* EMU_MD_* */
+    uint32_t cq;                  /* index or EMU_CQ_NONE */
+    uint16_t mdh;                 /* reply; argument of deregister */
+    uint16_t generation;          /* reply; argument of deregister */
+    uint32_t reserved;
+};
+
+struct emu_msg_datagram {
+    uint32_t ep;                  /* caller's number of its end point */
+    uint32_t flags;               /* EMU_DATAGRAM_* */
+    uint64_t id;
+    uint32_t remote_nid;          /* post: target; test: peer */
+    uint32_t remote_instance;
+    uint32_t state;               /* test reply */
+    uint16_t length_bytes;
+    uint16_t room_bytes;          /* post: what the caller can take */
+    uint8_t data[EMU_DATAGRAM_MAX];
+};
+
+enum emu_resource {
+    EMU_RESOURCE_MDD = 1,
+    EMU_RESOURCE_CQ,
+    EMU_RESOURCE_FMA,
+    EMU_RESOURCE_BTE,
+    EMU_RESOURCE_CE,
+};
+
+struct emu_msg_resources {
+    uint32_t resource;            /* enum emu_resource */
+    uint32_t ptag;
+    uint64_t used;                /* reply */
+    uint64_t limit;               /* reply */
+};
+
+struct emu_msg_domain {
+    uint32_t ptag;
+    uint32_t cookie;
+    uint32_t owner_uid;
+    uint32_t member_limit;        /* processes; 0 = no limit */
+    uint32_t n_ranks;             /* entries in the memfd */
+    uint32_t domain_id;           /* reply; argument of end */
+    uint32_t signal;              /* DOMAIN_END: sent to what is left of the job; 0 none */
+    uint32_t flags;               /* EMU_TABLE_* to start with */
+};
+
+struct emu_msg {
+    uint32_t magic;
+    uint16_t type;                /* enum emu_msg_type; reply: the same */
+    uint16_t abi_version;
+    uint32_t sequence;
+    int32_t result;               /* reply */
+    union {
+        struct emu_msg_hello hello;
+        struct emu_msg_rank rank;
+        struct emu_msg_attach attach;
+        struct emu_msg_cq cq;
+        struct emu_msg_peer peer;
+        struct emu_msg_memory memory;
+        struct emu_msg_datagram datagram;
+        struct emu_msg_resources resources;
+        struct emu_msg_domain domain;
+        uint8_t bytes[240];
+    };
+};
+static_assert(sizeof(struct emu_msg) == 256, "ABI: control message");
+
+/* Positive outcomes of requests */
+enum emu_msg_outcome {
+    EMU_OUTCOME_NO_MATCH = 1,     /* datagram: no such thing */
+    EMU_OUTCOME_BUSY,             /* datagram: try again later */
+    EMU_OUTCOME_TOO_SMALL,        /* datagram: the peer's data do not fit */
+};
+
+#endif

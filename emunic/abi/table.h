@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Domain table: who may talk to whom, and what may be reached. One per communication domain and host.
+ *
+ *   | header | nid -> node index | nodes | ports | memory domains: node index x EMU_MDH_COUNT |
+ *
+ * Written by emunic alone. Members get a descriptor that cannot be mapped for writing (the memfd carries
+ * F_SEAL_FUTURE_WRITE once emunic has its own mapping), so a registration or an identity cannot be forged.
+ * The memfd is sparse: untouched memory domains cost nothing.
+ *
+ * Key: [I] set before the table is handed out  [E] emunic at any time
+ */
+#ifndef EMUNIC_ABI_TABLE_H
+#define EMUNIC_ABI_TABLE_H
+
+#include <assert.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "emunic/abi/abi.h"
+#include "emunic/abi/flow.h"
+
+/* emu_table.flags */
+#define EMU_TABLE_ROUTED (1u << 0) /* every command goes through emunic */
+#define EMU_TABLE_CLOSED (1u << 1) /* the domain has ended: posts fail, waiters return */
+
+struct emu_table {
+    uint64_t magic;              /* [I] EMU_TABLE_MAGIC */
+    uint32_t abi_version;        /* [I] EMU_ABI_VERSION */
+    uint32_t domain_id;          /* [I] emunic's own number for the domain */
+    uint64_t table_bytes;        /* [I] */
+    uint32_t ptag;               /* [I] */
+    uint32_t cookie;             /* [I] */
+    uint32_t n_nids;             /* [I] length of the nid -> node index array */
+    uint32_t n_nodes;            /* [I] nodes of the domain on this host */
+    uint32_t n_ports;            /* [I] length of the port array */
+    uint32_t reserved;
+    uint64_t nid_off;            /* [I] uint32_t[n_nids]: node index or EMU_NID_NONE */
+    uint64_t node_off;           /* [I] struct emu_table_node[n_nodes] */
+    uint64_t port_off;           /* [I] struct emu_table_port[n_ports] */
+    uint64_t md_off;             /* [I] struct emu_table_md[n_nodes][EMU_MDH_COUNT] */
+    struct emu_packet_format format; /* [I] */
+    alignas(64) _Atomic uint32_t flags;    /* [E] EMU_TABLE_*; read at every post */
+    _Atomic uint32_t emunic_sleeps;        /* [E] 1: ring the doorbell after a command */
+    _Atomic uint32_t live_processes;       /* [E] attached to this domain; tells when polling must yield */
+};
+static_assert(offsetof(struct emu_table, flags) == 128, "ABI: changing line of the table");
+
+struct emu_table_node {
+    uint32_t nid;                /* [I] */
+    uint32_t reserved[3];
+};
+
+enum emu_port_state {
+    EMU_PORT_FREE = 0,
+    EMU_PORT_LIVE = 1,
+    EMU_PORT_DEAD = 2,           /* being cleaned up; becomes free, with a new generation */
+};
+
+struct emu_table_port {
+    _Atomic uint32_t state;      /* [E] enum emu_port_state */
+    uint32_t generation;         /* [E] grows each time the slot is used again */
+    uint32_t nid;                /* [E] */
+    uint32_t instance_id;        /* [E] */
+    uint32_t pid;                /* [E] as emunic sees it */
+    uint32_t reserved[3];
+};
+
+#define EMU_CQ_WAKES (1u << 0)   /* somebody may sleep on the queue: producers look */
+
+/* emu_table_md.state: 0 free, 1 live */
+#define EMU_MD_READ_ONLY (1u << 0)
+#define EMU_MD_VMDH      (1u << 1)
+#define EMU_MD_MAPPED    (1u << 2) /* all its pages are those of the process's space file, at offset = address */
+
+enum emu_memory_method {
+    EMU_MEMORY_CMA = 0,          /* process_vm_readv/writev */
+    EMU_MEMORY_MAP = 1,          /* pages of the owner's space file, which both sides can map */
+};
+
+struct emu_table_md {
+    _Atomic uint32_t state;      /* [E] stored last on registration, first on deregistration */
+    uint16_t generation;         /* [E] 1 .. EMU_MD_GENERATION_MAX */
+    uint8_t flags;               /* [E] EMU_MD_* */
+    uint8_t method;              /* [E] enum emu_memory_method */
+    uint32_t port;               /* [E] owner */
+    uint32_t cq;                 /* [E] owner's queue index for remote events, or EMU_CQ_NONE */
+    uint64_t base;               /* [E] owner's virtual address */
+    uint64_t length_bytes;       /* [E] as registered */
+    uint32_t cq_line;            /* [E] where the queue lies in the owner's segment, in cache lines */
+    uint32_t cq_ring_entries;    /* [E] geometry of the queue */
+    uint32_t cq_capacity;        /* [E] */
+    uint32_t cq_flags;           /* [E] EMU_CQ_* */
+    uint64_t reserved[2];
+};
+static_assert(sizeof(struct emu_table_md) == 64, "ABI: one line per memory domain");
+
+static inline const uint32_t *emu_table_nids(const struct emu_table *t)
+{
+    return (const uint32_t *)((const char *)t + t->nid_off);
+}
+
+static inline struct emu_table_node *emu_table_nodes(const struct emu_table *t)
+{
+    return (struct emu_table_node *)((const char *)t + t->node_off);
+}
+
+static inline struct emu_table_port *emu_table_ports(const struct emu_table *t)
+{
+    return (struct emu_table_port *)((const char *)t + t->port_off);
+}
+
+static inline struct emu_table_md *emu_table_mds(const struct emu_table *t, uint32_t node_index)
+{
+    return (struct emu_table_md *)((const char *)t + t->md_off) + (uint64_t)node_index * EMU_MDH_COUNT;
+}
+
+/* Node index of a nid, or EMU_NID_NONE. Any value of nid is allowed. */
+static inline uint32_t emu_table_node_index(const struct emu_table *t, uint32_t nid)
+{
+    return nid < t->n_nids ? emu_table_nids(t)[nid] : EMU_NID_NONE;
+}
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reads the environment by the rows of settings.h and notices misspelt names by edit distance.
+ */
+#include "emunic/base/settings.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "emunic/base/log.h"
+
+#define NAME_MAX_LEN 40
+
+static const char *const known_names[] = {
+#define NUMBER_NAME(field, variable, fallback, min, max, unit, meaning) variable,
+    EMU_SETTINGS(NUMBER_NAME)
+#undef NUMBER_NAME
+#define TEXT_NAME(variable, meaning) variable,
+    EMU_TEXT_SETTINGS(TEXT_NAME)
+#undef TEXT_NAME
+};
+
+static unsigned edit_distance(const char *a, const char *b)
+{
+    unsigned row[NAME_MAX_LEN + 1];
+    size_t n = strlen(b);
+
+    for (unsigned j = 0; j <= n; j++)
+        row[j] = j;
+    for (unsigned i = 1; a[i - 1]; i++) {
+        unsigned diagonal = row[0];
+
+        row[0] = i;
+        for (unsigned j = 1; j <= n; j++) {
+            unsigned best = diagonal + (a[i - 1] != b[j - 1]);
+
+            diagonal = row[j];
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = best;
+        }
+    }
+    return row[n];
+}
+
+static void check_name(const char *name)
+{
+    const char *nearest = NULL;
+    unsigned nearest_distance = 5;
+
+    for (size_t i = 0; i < sizeof(known_names) / sizeof(known_names[0]); i++) {
+        unsigned distance = edit_distance(name, known_names[i]);
+
+        if (distance == 0)
+            return;
+        if (distance < nearest_distance) {
+            nearest_distance = distance;
+            nearest = known_names[i];
+        }
+    }
+    if (nearest)
+        emu_log(EMU_LOG_WARN, "unknown variable %s; did you mean %s?", name, nearest);
+    else
+        emu_log(EMU_LOG_WARN, "unknown variable %s", name);
+}
+
+static uint64_t read_number(const char *variable, uint64_t fallback, uint64_t min, uint64_t max, const char *unit)
+{
+    const char *text = getenv(variable);
+    unsigned long long value;
+    char *end;
+
+    if (!text)
+        return fallback;
+    errno = 0;
+    value = strtoull(text, &end, 0);
+    if (errno || end == text || *end || strchr(text, '-') || value < min || value > max) {
+        emu_log(EMU_LOG_WARN, "%s: '%s' is not a number from %llu to %llu %s; using %llu", variable, text,
+                (unsigned long long)min, (unsigned long long)max, unit, (unsigned long long)fallback);
+        return fallback;
+    }
+    return value;
+}
+
+void emu_settings_read(struct emu_settings *settings_out)
+{
+#define READ_NUMBER(field, variable, fallback, min, max, unit, meaning) \
+    settings_out->field = read_number(variable, fallback, min, max, unit);
+    EMU_SETTINGS(READ_NUMBER)
+#undef READ_NUMBER
+
+    for (char **entry = environ; entry && *entry; entry++) {
+        char name[NAME_MAX_LEN + 1];
+        size_t len = strcspn(*entry, "=");
+
+        if (strncmp(*entry, "EMUNIC_", 7) != 0)
+            continue;
+        if (len > NAME_MAX_LEN) {      /* longer than any that we know */
+            emu_log(EMU_LOG_WARN, "unknown variable %.*s...", NAME_MAX_LEN, *entry);
+            continue;
+        }
+        memcpy(name, *entry, len);
+        name[len] = '\0';
+        check_name(name);
+    }
+}

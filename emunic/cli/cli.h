@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the verbs of the `emunic` command share. One thread.
+ *
+ * Results go to stdout, everything said to people goes to stderr as one line "emunic VERB: text".
+ */
+#ifndef EMUNIC_CLI_CLI_H
+#define EMUNIC_CLI_CLI_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Exit statuses. `emunic run` returns its program's. */
+enum emu_exit {
+    EMU_EXIT_DONE = 0,
+    EMU_EXIT_FAILED = 1,
+    EMU_EXIT_USAGE = 2,
+};
+
+/* Long options without a letter start here. */
+#define EMU_OPTION_FIRST 256
+
+/* argv[0] is the verb. Each returns the exit status. */
+int emu_verb_run(int argc, char **argv);
+int emu_verb_serve(int argc, char **argv);
+int emu_verb_status(int argc, char **argv);
+int emu_verb_links(int argc, char **argv);
+
+/* ---- options.c ---- */
+
+/* One line on stderr. Answers EMU_EXIT_FAILED. */
+int emu_cli_fail(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The same with "; try --help". Answers EMU_EXIT_USAGE. */
+int emu_cli_usage(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Says what is wrong when getopt_long() answered '?' or ':' (opterr is 0, the short options start with "+:"). */
+int emu_cli_bad_option(const char *verb, int answer, char **argv);
+
+/* A decimal number, with base 0 also 0x..., in min .. max and nothing behind it. */
+bool emu_cli_parse_number(const char *text, int base, uint64_t min, uint64_t max, uint64_t *value_out);
+
+/* "routed" or "auto". */
+bool emu_cli_parse_datapath(const char *text, bool *is_routed_out);
+
+/* ---- paths.c ---- */
+
+/* Folder with machine files: EMUNIC_MACHINES, else the source tree's in a build folder, else the installed one. */
+const char *emu_cli_machine_dir(void);
+
+/* The rank wrapper: of the same build folder, else the installed one. 0, -ENOENT, -ENAMETOOLONG. */
+int emu_cli_wrapper(char path_out[PATH_MAX]);
+
+/* A program as the shell would find it. 0 or the errno that explains why not, negative. */
+int emu_cli_find_program(const char *name, char path_out[PATH_MAX]);
+
+#endif

@@ -1,0 +1,595 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A job and its processes.
+ *
+ *   emunic run ─┬─ keeper            emunic itself (or none: --server), makes and in need removes the job's folder
+ *               └─ mpirun ── ranks   each through emunic-rank, which joins the domain and dies with mpirun
+ *
+ * The admin connection that created the domain is the job's life for emunic: when it closes, emunic ends what is
+ * left of the job. Everything that can happen arrives at one poll(): a signal or a child's death by signalfd, the
+ * server's end by the admin connection, a deadline by the time limit.
+ *
+ *   starting -> running -> ending (a signal told us to: mpirun has it; or emunic died: the ranks have SIGTERM;
+ *                                  at kill_at mpirun gets SIGKILL)
+ *                       -> mpirun has ended -> report, end of the domain, sweep, folder removed, keeper dismissed
+ *
+ * mpirun gets SIGTERM only when nothing else ends the job: Open MPI 4.1 crashes now and then when a rank fails just
+ * before. When emunic dies, ranks notice by themselves, so the others get SIGTERM and mpirun sees nothing but failing
+ * ranks. When we die, the kernel kills mpirun, and mpirun's death kills the ranks.
+ *
+ * A terminal's Ctrl-C goes to everybody in the foreground group. mpirun stays in that group only if stdin is the
+ * terminal, because nobody else may read it; then what the kernel sent to us it sent to mpirun too, and only signals of
+ * processes are passed on. Otherwise mpirun has a group of its own and all are passed on. So mpirun gets each exactly
+ * once; it takes a second one for impatience. For the same reason a signal that comes twice within REPEAT_NS (`timeout`
+ * signals the process and then its group) counts once here.
+ *
+ * We are the subreaper of all: a process whose parent dies becomes our child, is reaped, and at the end killed. If
+ * we were started with children that we do not know (a shell did exec), only processes with the job's
+ * cookie in their environment are.
+ */
+#include "emunic/cli/job.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "emunic/abi/credentials.h"
+#include "emunic/abi/table.h"
+#include "emunic/base/clock.h"
+#include "emunic/cli/cli.h"
+#include "emunic/cli/keeper.h"
+#include "emunic/cli/report.h"
+#include "emunic/cli/sweep.h"
+
+#define KILL_AFTER_NS  3000000000ull
+#define REPEAT_NS       300000000ull
+#define ANSWER_S       5
+#define SWEEP_MS       1000
+#define SWEEPS_MAX     3
+#define WHY_MS         2000
+#define BASE_LEN_MAX   80
+#define OWN_ARGUMENTS_MAX 32 /* for mpirun itself, with the final NULL */
+
+struct job {
+    const struct emu_job_plan *plan;
+    char server[EMU_SERVER_NAME_MAX + 1];
+    char folder[128];
+    char marker[32];
+    uint32_t cookie;
+    uint32_t ptag;
+    sigset_t old_mask;
+    int signal_fd;
+    bool has_foreign_children;
+    bool shares_terminal;       /* mpirun is in our process group */
+    struct emu_keeper keeper;
+    bool keeper_ended;          /* and has been waited for */
+    int keeper_status;
+    struct emu_session session; /* with the admin socket; fd -1: none */
+    bool has_domain;
+    bool server_lost;
+    pid_t mpirun;               /* 0: not started */
+    bool mpirun_ended;
+    int mpirun_status;
+    bool mpirun_killed;         /* by us */
+    int told_to_end;            /* signal, or 0 */
+    uint64_t told_ns;
+    uint64_t kill_at_ns;        /* 0: no deadline */
+};
+
+/* ---- start ---- */
+
+static int open_signals(struct job *job)
+{
+    static const int wanted[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD };
+    struct sigaction action;
+    sigset_t set;
+
+    /* If we inherited that SIGCHLD is ignored, children would vanish without a status. */
+    signal(SIGCHLD, SIG_DFL);
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+        /* Who started us with a signal ignored (nohup) wants it so. */
+        if (sigaction(wanted[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            sigaddset(&set, wanted[i]);
+    }
+    if (sigprocmask(SIG_BLOCK, &set, &job->old_mask) < 0)
+        return -errno;
+    job->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return job->signal_fd < 0 ? -errno : 0;
+}
+
+static int choose_names(struct job *job)
+{
+    const char *bases[] = { getenv("XDG_RUNTIME_DIR"), "/dev/shm", "/tmp" };
+    const char *base = NULL;
+    uint32_t random[2];
+
+    do {
+        if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+            return -errno;
+        job->cookie = random[0] & INT32_MAX;
+    } while (job->cookie == 0);
+    job->ptag = emu_ptag_of_cookie(job->cookie);
+    snprintf(job->marker, sizeof(job->marker), "EMUNIC_COOKIE=%u", job->cookie);
+    if (job->plan->server)
+        snprintf(job->server, sizeof(job->server), "%s", job->plan->server);
+    else
+        snprintf(job->server, sizeof(job->server), "run-%u-%d", (unsigned)geteuid(), (int)getpid());
+    /* Shared memory of MPI lies there too: memory before disk. mpirun's paths below it are long: keep it short. */
+    for (size_t i = 0; i < sizeof(bases) / sizeof(bases[0]) && !base; i++) {
+        if (bases[i] && bases[i][0] == '/' && strlen(bases[i]) <= BASE_LEN_MAX && access(bases[i], W_OK | X_OK) == 0)
+            base = bases[i];
+    }
+    if (!base)
+        return -ENOENT;
+    snprintf(job->folder, sizeof(job->folder), "%s/emunic-%d-%08x", base, (int)getpid(), random[1]);
+    return 0;
+}
+
+/* Waits for READY; a signal that ends us is noticed. EMU_EXIT_DONE, or EMU_EXIT_FAILED after a message. */
+static int wait_until_ready(struct job *job)
+{
+    struct pollfd events[2] = { { .fd = job->keeper.link, .events = POLLIN },
+                                { .fd = job->signal_fd, .events = POLLIN } };
+    struct signalfd_siginfo info;
+    char byte;
+
+    for (;;) {
+        if (poll(events, 2, -1) < 0)
+            return emu_cli_fail("run", "poll: %s", strerror(errno));
+        if (events[0].revents)
+            break;
+        while (read(job->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+            if (info.ssi_signo == SIGINT || info.ssi_signo == SIGTERM || info.ssi_signo == SIGHUP) {
+                job->told_to_end = (int)info.ssi_signo;
+                return EMU_EXIT_FAILED;
+            }
+        }
+    }
+    if (read(job->keeper.link, &byte, 1) == 1 && byte == EMU_KEEPER_READY)
+        return EMU_EXIT_DONE;
+    return emu_cli_fail("run", "emunic did not start");
+}
+
+static int start_keeper(struct job *job)
+{
+    const struct emu_server_options server = { .name = job->server, .machine = job->plan->machine,
+                                               .machine_dir = job->plan->machine_dir, .stops_with_last_job = true,
+                                               .stops_with_starter = true, .starts_routed = job->plan->is_routed };
+    const struct emu_keeper_plan plan = { .server = job->plan->server ? NULL : &server, .folder = job->folder,
+                                          .marker = job->marker };
+    int r;
+
+    r = emu_keeper_start(&plan, &job->keeper);
+    if (r < 0)
+        return emu_cli_fail("run", "cannot start emunic: %s", strerror(-r));
+    return wait_until_ready(job);
+}
+
+static int open_session(struct job *job)
+{
+    const struct timeval limit = { .tv_sec = ANSWER_S };
+    int r;
+
+    r = emu_session_open(&job->session, job->server, EMU_SOCKET_ADMIN);
+    if (r < 0)
+        job->session.fd = -1;
+    if (r == -ECONNREFUSED)
+        return emu_cli_fail("run", "no server named '%s' runs here; `emunic serve --name %s` starts one", job->server,
+                            job->server);
+    if (r == -ENETDOWN)
+        return emu_cli_fail("run", "server '%s' does not answer; its admin socket is for root and its own user",
+                            job->server);
+    if (r < 0)
+        return emu_cli_fail("run", "server '%s': %s", job->server, strerror(-r));
+    setsockopt(job->session.fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    return EMU_EXIT_DONE;
+}
+
+static int create_domain(struct job *job)
+{
+    const struct emu_job_plan *plan = job->plan;
+    struct emu_msg msg = { .type = EMU_MSG_DOMAIN_CREATE,
+                           .domain = { .ptag = job->ptag, .cookie = job->cookie, .owner_uid = geteuid(),
+                                       .member_limit = plan->member_limit, .n_ranks = plan->n_ranks,
+                                       .flags = plan->is_routed ? EMU_TABLE_ROUTED : 0 } };
+    size_t bytes = (size_t)plan->n_ranks * sizeof(*plan->rank_nids);
+    int fd = memfd_create("emunic-ranks", MFD_CLOEXEC);
+    int r = 0;
+
+    if (fd < 0 || write(fd, plan->rank_nids, bytes) != (ssize_t)bytes)
+        r = -errno;
+    if (r == 0)
+        r = emu_session_request(&job->session, &msg, &fd, 1, NULL);
+    if (fd >= 0)
+        close(fd);
+    if (r == 0)
+        r = msg.result;
+    if (r < 0)
+        return emu_cli_fail("run", "cannot create a communication domain on server '%s': %s", job->server,
+                            strerror(-r));
+    job->has_domain = true;
+    return EMU_EXIT_DONE;
+}
+
+/* ---- mpirun ---- */
+
+/* "0*2,5*2,7": the node of each rank. Caller frees; NULL without memory. */
+static char *describe_nids(const struct emu_job_plan *plan)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+
+    if (!out)
+        return NULL;
+    for (uint32_t first = 0, next; first < plan->n_ranks; first = next) {
+        for (next = first + 1; next < plan->n_ranks && plan->rank_nids[next] == plan->rank_nids[first];)
+            next++;
+        fprintf(out, "%s%u", first ? "," : "", plan->rank_nids[first]);
+        if (next - first > 1)
+            fprintf(out, "*%u", next - first);
+    }
+    if (fclose(out) == EOF) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+static bool set_number(const char *name, uint32_t number)
+{
+    char text[16];
+
+    snprintf(text, sizeof(text), "%u", number);
+    return setenv(name, text, 1) == 0;
+}
+
+/* Local ranks inherit mpirun's environment. What differs between ranks is the wrapper's part. */
+static bool set_environment(const struct job *job)
+{
+    char *nids = describe_nids(job->plan);
+    bool is_set = nids && setenv("EMUNIC_NIDS", nids, 1) == 0 && setenv("EMUNIC_SERVER", job->server, 1) == 0 &&
+                  set_number("EMUNIC_COOKIE", job->cookie) && set_number("EMUNIC_PTAG", job->ptag);
+
+    free(nids);
+    unsetenv("EMUNIC_NID");
+    unsetenv("EMUNIC_RANK");
+    unsetenv("EMUNIC_CABINET_COLUMNS");
+    if (is_set && job->plan->cabinet_columns)
+        is_set = set_number("EMUNIC_CABINET_COLUMNS", job->plan->cabinet_columns);
+    /* Nodes are emulated and ranks our children: the reasons why Open MPI refuses root do not hold. */
+    if (is_set && geteuid() == 0)
+        is_set = setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1) == 0 && setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1) == 0;
+    return is_set;
+}
+
+static const char *const folder_settings[] = {
+    "orte_tmpdir_base",            /* session files */
+    "btl_vader_backing_directory", /* shared memory between ranks */
+    "osc_sm_backing_directory",    /* MPI windows */
+    "osc_rdma_backing_directory",
+};
+
+static char **make_arguments(const struct job *job, char *n_ranks_text, size_t len)
+{
+    const struct emu_job_plan *plan = job->plan;
+    unsigned n_program = 0;
+    unsigned n = 0;
+    char **args;
+
+    while (plan->program[n_program])
+        n_program++;
+    args = calloc(OWN_ARGUMENTS_MAX + 2 * plan->n_exports + n_program, sizeof(*args));
+    if (!args)
+        return NULL;
+    snprintf(n_ranks_text, len, "%u", plan->n_ranks);
+    args[n++] = (char *)plan->mpirun;
+    args[n++] = "-np";
+    args[n++] = n_ranks_text;
+    args[n++] = "--oversubscribe";
+    args[n++] = "--bind-to";
+    args[n++] = "none";
+    /* Whatever Open MPI writes goes into the job's folder: nobody tidies up after a killed mpirun but us. */
+    for (size_t i = 0; i < sizeof(folder_settings) / sizeof(folder_settings[0]); i++) {
+        args[n++] = "--mca";
+        args[n++] = (char *)folder_settings[i];
+        args[n++] = (char *)job->folder;
+    }
+    /* From 32 ranks on mpirun forks on helper threads, whose end would count as the parent's death. */
+    args[n++] = "--mca";
+    args[n++] = "odls_base_num_threads";
+    args[n++] = "0";
+    if (plan->is_quiet)
+        args[n++] = "-q";
+    for (unsigned i = 0; i < plan->n_exports; i++) {
+        args[n++] = "-x";
+        args[n++] = plan->exports[i];
+    }
+    args[n++] = (char *)plan->wrapper;
+    for (unsigned i = 0; i < n_program; i++)
+        args[n++] = plan->program[i];
+    return args;
+}
+
+static _Noreturn void become_mpirun(const struct job *job, pid_t run)
+{
+    char n_ranks_text[16];
+    char **args = make_arguments(job, n_ranks_text, sizeof(n_ranks_text));
+
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != run)
+        _exit(EMU_EXIT_FAILED);
+    if (!job->shares_terminal)
+        setpgid(0, 0);
+    if (!args || !set_environment(job)) {
+        emu_cli_fail("run", "out of memory");
+        _exit(EMU_EXIT_FAILED);
+    }
+    sigprocmask(SIG_SETMASK, &job->old_mask, NULL);
+    execv(job->plan->mpirun, args);
+    emu_cli_fail("run", "%s: %s", job->plan->mpirun, strerror(errno));
+    _exit(EMU_EXIT_FAILED);
+}
+
+static int launch(struct job *job)
+{
+    pid_t run = getpid();
+    pid_t pid;
+
+    job->shares_terminal = isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp();
+    fflush(NULL);
+    pid = fork();
+    if (pid < 0)
+        return emu_cli_fail("run", "cannot start mpirun: %s", strerror(errno));
+    if (pid == 0)
+        become_mpirun(job, run);
+    job->mpirun = pid;
+    return EMU_EXIT_DONE;
+}
+
+/* ---- events ---- */
+
+static void end_mpirun(struct job *job, int signal)
+{
+    job->mpirun_killed = job->mpirun_killed || signal == SIGKILL;
+    if (!job->mpirun_ended)
+        kill(job->mpirun, signal);
+}
+
+static void end_soon(struct job *job)
+{
+    if (job->kill_at_ns == 0)
+        job->kill_at_ns = emu_clock_ns() + KILL_AFTER_NS;
+}
+
+/* All that have ended, known and strayed. */
+static void reap(struct job *job)
+{
+    pid_t pid;
+    int status;
+
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (pid == job->mpirun) {
+            job->mpirun_ended = true;
+            job->mpirun_status = status;
+        } else if (pid == job->keeper.pid) {
+            job->keeper_ended = true;
+            job->keeper_status = status;
+        }
+    }
+}
+
+/*
+ * Says why the server has gone. Its sockets close a moment before it can be waited for; the link tells the two cases
+ * apart, a byte or the end.
+ */
+static void explain_loss(struct job *job)
+{
+    struct pollfd link = { .fd = job->keeper.link, .events = POLLIN };
+    char byte;
+
+    if (job->plan->server) {
+        emu_cli_fail("run", "server %s (pid %u) has gone: ending the job", job->server, job->session.server_pid);
+        return;
+    }
+    if (!job->keeper_ended && poll(&link, 1, WHY_MS) > 0 && read(job->keeper.link, &byte, 1) <= 0)
+        job->keeper_ended = waitpid(job->keeper.pid, &job->keeper_status, 0) == job->keeper.pid;
+    if (job->keeper_ended && WIFSIGNALED(job->keeper_status))
+        emu_cli_fail("run", "emunic (pid %d) was killed by signal %d: ending the job", (int)job->keeper.pid,
+                     WTERMSIG(job->keeper_status));
+    else
+        emu_cli_fail("run", "emunic (pid %d) has stopped: ending the job", (int)job->keeper.pid);
+}
+
+static void lose_server(struct job *job)
+{
+    if (job->server_lost)
+        return;
+    job->server_lost = true;
+    explain_loss(job);
+    if (!job->mpirun_ended)
+        emu_sweep(&(struct emu_sweep){ .parent = job->mpirun }, SIGTERM, 0);
+    end_soon(job);
+}
+
+static void obey(struct job *job, const struct signalfd_siginfo *info)
+{
+    int signal = (int)info->ssi_signo;
+    bool mpirun_has_it = job->shares_terminal && info->ssi_code == SI_KERNEL;
+    uint64_t now_ns = emu_clock_ns();
+
+    if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP) {
+        if (job->told_to_end) {
+            if (now_ns - job->told_ns > REPEAT_NS)
+                end_mpirun(job, SIGKILL);
+            return;
+        }
+        job->told_to_end = signal;
+        job->told_ns = now_ns;
+        end_soon(job);
+    }
+    if (!mpirun_has_it)
+        end_mpirun(job, signal);
+}
+
+static void read_signals(struct job *job)
+{
+    struct signalfd_siginfo info;
+
+    while (read(job->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        if (info.ssi_signo == SIGCHLD)
+            reap(job);
+        else
+            obey(job, &info);
+    }
+}
+
+static int time_left_ms(const struct job *job)
+{
+    uint64_t now_ns = emu_clock_ns();
+
+    if (job->kill_at_ns == 0)
+        return -1;
+    return now_ns >= job->kill_at_ns ? 0 : (int)((job->kill_at_ns - now_ns) / 1000000) + 1;
+}
+
+/* Until mpirun has ended. */
+static void watch(struct job *job)
+{
+    struct pollfd events[2] = { { .fd = job->signal_fd, .events = POLLIN },
+                                { .fd = job->session.fd, .events = POLLRDHUP } };
+
+    while (!job->mpirun_ended) {
+        events[1].fd = job->server_lost ? -1 : job->session.fd;
+        if (poll(events, 2, time_left_ms(job)) < 0)
+            continue;       /* EINTR: a stop and its end; all else comes by descriptor */
+        if (events[0].revents)
+            read_signals(job);
+        if (events[1].revents || job->keeper_ended)
+            lose_server(job);
+        if (time_left_ms(job) == 0) {
+            end_mpirun(job, SIGKILL);
+            job->kill_at_ns = 0;
+        }
+    }
+    if (WIFSIGNALED(job->mpirun_status) && !job->mpirun_killed && !job->told_to_end)
+        emu_cli_fail("run", "mpirun (pid %d) was killed by signal %d: ending the job", (int)job->mpirun,
+                     WTERMSIG(job->mpirun_status));
+}
+
+/* ---- end ---- */
+
+static void end_domain(struct job *job)
+{
+    struct emu_msg msg = { .type = EMU_MSG_DOMAIN_END, .domain = { .signal = SIGKILL } };
+
+    if (emu_session_request(&job->session, &msg, NULL, 0, NULL) == 0 && msg.result < 0)
+        emu_cli_fail("run", "ending the communication domain: %s", strerror(-msg.result));
+}
+
+static void ask_for_links(struct job *job, json_t **links_out)
+{
+    int r = emu_cli_ask(&job->session, EMU_MSG_LINKS, links_out);
+
+    if (r < 0)
+        emu_cli_fail("run", "no report: %s", strerror(-r));
+}
+
+/* Whatever is still there of the job. */
+static void sweep(struct job *job)
+{
+    const struct emu_sweep strays = { .parent = job->has_foreign_children ? 0 : getpid(), .except = job->keeper.pid,
+                                      .marker = job->marker };
+
+    for (int i = 0; i < SWEEPS_MAX; i++) {
+        reap(job);
+        if (emu_sweep(&strays, SIGKILL, SWEEP_MS) <= 0)
+            break;
+    }
+    reap(job);
+}
+
+/* Any part of the job may be missing. */
+static void clean_up(struct job *job)
+{
+    if (job->has_domain)
+        end_domain(job);
+    if (job->mpirun || job->keeper_ended)
+        sweep(job);
+    if (job->keeper.pid) {
+        emu_remove_folder(job->folder);
+        if (job->keeper_ended)
+            close(job->keeper.link);
+        else
+            emu_keeper_dismiss(&job->keeper, job->has_domain);
+        /* Made since, by a keeper that then had to be killed. */
+        emu_remove_folder(job->folder);
+    }
+    if (job->session.fd >= 0)
+        emu_session_close(&job->session);
+    if (job->signal_fd >= 0)
+        close(job->signal_fd);
+}
+
+/* mpirun answers with the first failing rank's status, but 1 when it was told to end. */
+static int exit_status(const struct job *job)
+{
+    bool is_clean = job->mpirun_ended && WIFEXITED(job->mpirun_status) && WEXITSTATUS(job->mpirun_status) == 0;
+
+    if (job->told_to_end && !is_clean)
+        return 128 + job->told_to_end;
+    if (job->server_lost || !job->mpirun_ended)
+        return EMU_EXIT_FAILED;
+    if (WIFSIGNALED(job->mpirun_status))
+        return 128 + WTERMSIG(job->mpirun_status);
+    return WEXITSTATUS(job->mpirun_status);
+}
+
+static bool has_children(void)
+{
+    siginfo_t info;
+
+    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+int emu_job_run(const struct emu_job_plan *plan, json_t **links_out)
+{
+    struct job job = { .plan = plan, .signal_fd = -1, .keeper.link = -1, .session.fd = -1,
+                       .has_foreign_children = has_children() };
+    int status = EMU_EXIT_DONE;
+    int r;
+
+    *links_out = NULL;
+    r = choose_names(&job);
+    if (r == 0)
+        r = open_signals(&job);
+    if (r == 0 && prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+        r = -errno;
+    if (r < 0)
+        status = emu_cli_fail("run", "cannot start: %s", strerror(-r));
+    if (status == EMU_EXIT_DONE)
+        status = start_keeper(&job);
+    if (status == EMU_EXIT_DONE)
+        status = open_session(&job);
+    if (status == EMU_EXIT_DONE)
+        status = create_domain(&job);
+    if (status == EMU_EXIT_DONE)
+        status = launch(&job);
+    if (status == EMU_EXIT_DONE) {
+        watch(&job);
+        if (plan->wants_links && !job.server_lost)
+            ask_for_links(&job, links_out);
+    }
+    clean_up(&job);
+    return exit_status(&job);
+}

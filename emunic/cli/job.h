@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A job: a program on emulated nodes, from the first process to the last.
+ */
+#ifndef EMUNIC_CLI_JOB_H
+#define EMUNIC_CLI_JOB_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct emu_job_plan {
+    char **program;             /* ends with NULL */
+    const char *mpirun;         /* path */
+    const char *wrapper;        /* path */
+    uint32_t n_ranks;
+    const uint32_t *rank_nids;  /* n_ranks */
+    const char *server;         /* name of a running one; NULL: one of its own */
+    const char *machine;        /* of its own server. Not a pointer into argv */
+    const char *machine_dir;    /* the same */
+    uint32_t cabinet_columns;   /* of the machine; 0 not known */
+    uint32_t member_limit;      /* 0 none */
+    bool is_routed;
+    bool is_quiet;
+    bool wants_links;
+    char *const *exports;       /* for mpirun -x */
+    unsigned n_exports;
+};
+
+/**
+ * Run a job and leave nothing behind.
+ *
+ * @param[out] links_out  The server's links report, if the plan wants it and there was an answer; else NULL.
+ * @return Exit status of the program: that of its first failing rank, 128 + N for a signal; 128 + N when signal N
+ *         told us to end it, or ended mpirun; EMU_EXIT_FAILED after a message when the job could not start or
+ *         emunic died.
+ */
+int emu_job_run(const struct emu_job_plan *plan, json_t **links_out);
+
+#endif

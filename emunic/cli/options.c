@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Options and error lines: one precise line for each thing that can be wrong with a command line.
+ */
+#include "emunic/cli/cli.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One write, so that lines of several processes do not mix. */
+static void say(const char *verb, const char *format, va_list args, const char *tail)
+{
+    char text[2048];
+
+    vsnprintf(text, sizeof(text), format, args);
+    fprintf(stderr, "emunic%s%s: %s%s\n", verb ? " " : "", verb ? verb : "", text, tail);
+}
+
+int emu_cli_fail(const char *verb, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    say(verb, format, args, "");
+    va_end(args);
+    return EMU_EXIT_FAILED;
+}
+
+int emu_cli_usage(const char *verb, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    say(verb, format, args, "; try --help");
+    va_end(args);
+    return EMU_EXIT_USAGE;
+}
+
+int emu_cli_bad_option(const char *verb, int answer, char **argv)
+{
+    const char *word = argv[optind - 1];
+    char letter[3] = { '-', (char)optopt, '\0' };
+    bool is_long = strncmp(word, "--", 2) == 0;
+
+    /* A letter inside a word of several: optind has not moved on. */
+    if (optopt != 0 && optopt < EMU_OPTION_FIRST && !is_long)
+        word = letter;
+    if (answer == ':')
+        return emu_cli_usage(verb, "%s: needs a value", word);
+    if (is_long && optopt != 0)
+        return emu_cli_usage(verb, "%s: takes no value", word);
+    return emu_cli_usage(verb, "%s: no such option", word);
+}
+
+bool emu_cli_parse_number(const char *text, int base, uint64_t min, uint64_t max, uint64_t *value_out)
+{
+    unsigned long long value;
+    char *end;
+
+    if (*text < '0' || *text > '9')
+        return false;
+    errno = 0;
+    value = strtoull(text, &end, base);
+    if (errno != 0 || *end != '\0' || value < min || value > max)
+        return false;
+    *value_out = value;
+    return true;
+}
+
+bool emu_cli_parse_datapath(const char *text, bool *is_routed_out)
+{
+    bool is_routed = strcmp(text, "routed") == 0;
+
+    if (!is_routed && strcmp(text, "auto") != 0)
+        return false;
+    *is_routed_out = is_routed;
+    return true;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where the command's other parts are.
+ *
+ * A command that runs from a build folder uses what was built with it and the machine files of its source tree; it
+ * knows the folder by its own name, <build>/emunic/emunic, and by a file that configuration made. Otherwise the folders
+ * that Meson was told at configuration.
+ */
+#include "emunic/cli/cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "emunic-config.h"
+
+#define OWN_PLACE     "/emunic/emunic"
+#define BUILD_SIGN    "/emunic-config.h"
+#define WRAPPER_PLACE "/mpi-shim/rank/emunic-rank"
+#define FOLDER_ROOM   64 /* for either of them */
+
+/* The build folder that this command runs from. */
+static bool find_build_folder(char path_out[PATH_MAX])
+{
+    ssize_t len = readlink("/proc/self/exe", path_out, PATH_MAX - FOLDER_ROOM);
+    size_t own_len = strlen(OWN_PLACE);
+
+    if (len < (ssize_t)own_len)
+        return false;
+    path_out[len] = '\0';
+    if (strcmp(path_out + len - own_len, OWN_PLACE) != 0)
+        return false;
+    strcpy(path_out + len - own_len, BUILD_SIGN);
+    if (access(path_out, R_OK) < 0)
+        return false;
+    path_out[len - (ssize_t)own_len] = '\0';
+    return true;
+}
+
+const char *emu_cli_machine_dir(void)
+{
+    const char *wanted = getenv("EMUNIC_MACHINES");
+    char path[PATH_MAX];
+
+    if (wanted && wanted[0])
+        return wanted;
+    if (find_build_folder(path) && access(EMU_SOURCE_MACHINE_DIR, R_OK) == 0)
+        return EMU_SOURCE_MACHINE_DIR;
+    return EMU_MACHINE_DIR;
+}
+
+int emu_cli_wrapper(char path_out[PATH_MAX])
+{
+    if (find_build_folder(path_out))
+        strcat(path_out, WRAPPER_PLACE);
+    else if (snprintf(path_out, PATH_MAX, "%s/emunic-rank", EMU_LIBEXEC_DIR) >= PATH_MAX)
+        return -ENAMETOOLONG;
+    return access(path_out, X_OK) == 0 ? 0 : -errno;
+}
+
+/* 0 if this can be executed. */
+static int check_program(const char *path)
+{
+    struct stat info;
+
+    if (stat(path, &info) < 0)
+        return -errno;
+    if (S_ISDIR(info.st_mode))
+        return -EISDIR;
+    return access(path, X_OK) < 0 ? -errno : 0;
+}
+
+int emu_cli_find_program(const char *name, char path_out[PATH_MAX])
+{
+    const char *folder = getenv("PATH");
+    int answer = -ENOENT;
+
+    if (strchr(name, '/')) {
+        if (strlen(name) >= PATH_MAX)
+            return -ENAMETOOLONG;
+        strcpy(path_out, name);
+        return check_program(name);
+    }
+    if (!folder)
+        folder = "/usr/bin:/bin";
+    for (;;) {
+        int len = (int)strcspn(folder, ":");
+        int r = -ENOENT;
+
+        /* An empty entry is the current folder. */
+        if (name[0] && snprintf(path_out, PATH_MAX, "%.*s%s%s", len, folder, len ? "/" : "./", name) < PATH_MAX)
+            r = check_program(path_out);
+        if (r == 0)
+            return 0;
+        if (r == -EACCES)
+            answer = r;
+        if (folder[len] == '\0')
+            return answer;
+        folder += len + 1;
+    }
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reports as tables. A key that a report lacks shows as 0 or nothing, so that a newer command can read an older server.
+ */
+#include "emunic/cli/report.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emunic/cli/table.h"
+
+#define N_COLUMNS(columns) (sizeof(columns) / sizeof((columns)[0]))
+
+static uint64_t number_of(const json_t *object, const char *key)
+{
+    return (uint64_t)json_integer_value(json_object_get(object, key));
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    return text ? text : "";
+}
+
+/* ---- status ---- */
+
+static const struct emu_cli_column port_columns[] = {
+    { "PORT", true },       { "NID", true },        { "NODE", false },  { "INSTANCE", true },
+    { "PID", true },        { "QUEUES", true },     { "MDS", true },    { "REGISTERED", true },
+    { "OPERATIONS", true }, { "BYTES", true },      { "PACKETS", true }, { "OVERRUNS", true },
+    { "ERRORS", true },
+};
+
+static const char *cname_of(const json_t *domain, uint64_t nid)
+{
+    const json_t *node;
+    size_t i;
+
+    json_array_foreach(json_object_get(domain, "nodes"), i, node) {
+        if (number_of(node, "nid") == nid)
+            return text_of(node, "cname");
+    }
+    return "";
+}
+
+static int print_ports(const json_t *domain, FILE *out)
+{
+    static const char *const keys[] = { "instance_id", "pid", "queues", "memory_domains", "registered_bytes",
+                                        "tx_operations", "tx_bytes", "tx_packets", "queues_in_overrun", "errors" };
+    struct emu_cli_table table;
+    const json_t *port;
+    size_t i;
+    int r;
+
+    if (json_array_size(json_object_get(domain, "ports")) == 0)
+        return 0;
+    emu_cli_table_init(&table, port_columns, N_COLUMNS(port_columns));
+    json_array_foreach(json_object_get(domain, "ports"), i, port) {
+        emu_cli_table_number(&table, number_of(port, "port"));
+        emu_cli_table_number(&table, number_of(port, "nid"));
+        emu_cli_table_text(&table, cname_of(domain, number_of(port, "nid")));
+        for (size_t k = 0; k < N_COLUMNS(keys); k++)
+            emu_cli_table_number(&table, number_of(port, keys[k]));
+    }
+    r = emu_cli_table_print(&table, 4, out);
+    emu_cli_table_fini(&table);
+    return r;
+}
+
+static int print_domain(const json_t *domain, FILE *out)
+{
+    uint64_t limit = number_of(domain, "member_limit");
+    char limit_text[32] = "no limit";
+
+    if (limit != 0)
+        snprintf(limit_text, sizeof(limit_text), "limit %llu", (unsigned long long)limit);
+    fprintf(out,
+            "  domain %llu: ptag %llu, cookie 0x%08llx, user %llu, %llu ranks on %zu nodes, %llu attached (%s)%s\n",
+            (unsigned long long)number_of(domain, "domain"), (unsigned long long)number_of(domain, "ptag"),
+            (unsigned long long)number_of(domain, "cookie"), (unsigned long long)number_of(domain, "uid"),
+            (unsigned long long)number_of(domain, "ranks"), json_array_size(json_object_get(domain, "nodes")),
+            (unsigned long long)number_of(domain, "attached"), limit_text,
+            json_is_true(json_object_get(domain, "ending")) ? ", ending" : "");
+    return print_ports(domain, out);
+}
+
+int emu_cli_print_status(const json_t *report, FILE *out)
+{
+    const json_t *domain;
+    size_t i;
+    int r = 0;
+
+    fprintf(out, "server %s, pid %llu: %s (%s, %llu nodes), up %.1f s\n", text_of(report, "server"),
+            (unsigned long long)number_of(report, "pid"), text_of(report, "machine_spec"), text_of(report, "topology"),
+            (unsigned long long)number_of(report, "machine_nodes"), (double)number_of(report, "uptime_ms") / 1e3);
+    json_array_foreach(json_object_get(report, "domains"), i, domain) {
+        if (r == 0)
+            r = print_domain(domain, out);
+    }
+    return r;
+}
+
+/* ---- links ---- */
+
+/* "FROM -> TO CLASS NUMBER" taken apart; the pieces point into `text`. */
+struct link_name {
+    char text[256];
+    char *from;
+    char *to;
+    char *link_class;
+    char *number;
+};
+
+static bool take_apart(const char *name, struct link_name *parts_out)
+{
+    char *rest = parts_out->text;
+
+    if (strlen(name) >= sizeof(parts_out->text))
+        return false;
+    strcpy(parts_out->text, name);
+    parts_out->from = strsep(&rest, " ");
+    if (strsep(&rest, " ") == NULL)     /* the arrow */
+        return false;
+    parts_out->to = strsep(&rest, " ");
+    parts_out->link_class = strsep(&rest, " ");
+    parts_out->number = rest;
+    return parts_out->number != NULL;
+}
+
+/* "A -processor-in-> B -black 2-> C ...": the number only where links run in parallel. */
+static int describe_path(const json_t *path, char **text_out)
+{
+    const json_t *name;
+    struct link_name parts;
+    size_t i, len;
+    FILE *out = open_memstream(text_out, &len);
+
+    if (!out)
+        return -errno;
+    json_array_foreach(path, i, name) {
+        const char *text = json_string_value(name);
+        bool has_parallels;
+
+        if (!text || !take_apart(text, &parts))
+            continue;
+        has_parallels = strcmp(parts.link_class, "black") == 0 || strcmp(parts.link_class, "blue") == 0;
+        if (i == 0)
+            fputs(parts.from, out);
+        fprintf(out, " -%s%s%s-> %s", parts.link_class, has_parallels ? " " : "", has_parallels ? parts.number : "",
+                parts.to);
+    }
+    return fclose(out) == EOF ? -ENOMEM : 0;
+}
+
+static const struct emu_cli_column path_columns[] = {
+    { "FROM", true },    { "TO", true },    { "HOPS", true },         { "MESSAGES", true },    { "BYTES", true },
+    { "PACKETS", true }, { "FLITS", true }, { "BACK_PACKETS", true }, { "BACK_FLITS", true },  { "ERRORS", true },
+    { "PATH", false },
+};
+
+int emu_cli_print_paths(const json_t *report, FILE *out)
+{
+    static const char *const keys[] = { "src_nid", "dst_nid", "router_hops", "operations", "payload_bytes",
+                                        "request_packets", "request_flits", "response_packets", "response_flits",
+                                        "errors" };
+    const json_t *flows = json_object_get(report, "flows");
+    struct emu_cli_table table;
+    const json_t *flow;
+    size_t i;
+    int r = 0;
+
+    if (json_array_size(flows) == 0)
+        return 0;
+    emu_cli_table_init(&table, path_columns, N_COLUMNS(path_columns));
+    json_array_foreach(flows, i, flow) {
+        char *path = NULL;
+
+        for (size_t k = 0; k < N_COLUMNS(keys); k++)
+            emu_cli_table_number(&table, number_of(flow, keys[k]));
+        r = describe_path(json_object_get(flow, "path"), &path);
+        if (r < 0)
+            break;
+        emu_cli_table_text(&table, path);
+        free(path);
+    }
+    if (r == 0) {
+        fprintf(out, "paths on %s\n", text_of(report, "machine"));
+        r = emu_cli_table_print(&table, 2, out);
+    }
+    emu_cli_table_fini(&table);
+    return r;
+}
+
+static const struct emu_cli_column link_columns[] = {
+    { "FROM", false }, { "TO", false },     { "CLASS", false }, { "NUMBER", true },
+    { "LINK", true },  { "PACKETS", true }, { "FLITS", true },  { "CAPACITY_MB/S", true },
+};
+
+static int compare_loads(const void *a, const void *b)
+{
+    const json_t *x = *(json_t *const *)a;
+    const json_t *y = *(json_t *const *)b;
+    uint64_t x_flits = number_of(x, "flits"), y_flits = number_of(y, "flits");
+    uint64_t x_link = number_of(x, "link"), y_link = number_of(y, "link");
+
+    if (x_flits != y_flits)
+        return x_flits < y_flits ? 1 : -1;
+    return (x_link > y_link) - (x_link < y_link);
+}
+
+static void add_link(struct emu_cli_table *table, const json_t *link)
+{
+    struct link_name parts;
+
+    if (!take_apart(text_of(link, "name"), &parts))
+        return;
+    emu_cli_table_text(table, parts.from);
+    emu_cli_table_text(table, parts.to);
+    emu_cli_table_text(table, parts.link_class);
+    emu_cli_table_text(table, parts.number);
+    emu_cli_table_number(table, number_of(link, "link"));
+    emu_cli_table_number(table, number_of(link, "packets"));
+    emu_cli_table_number(table, number_of(link, "flits"));
+    emu_cli_table_number(table, number_of(link, "data_bytes_per_s") / 1000000);
+}
+
+int emu_cli_print_links(const json_t *report, FILE *out)
+{
+    const json_t *links = json_object_get(report, "links");
+    size_t n = json_array_size(links);
+    const json_t **sorted;
+    struct emu_cli_table table;
+    int r;
+
+    if (n == 0)
+        return 0;
+    sorted = malloc(n * sizeof(json_t *));
+    if (!sorted)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = json_array_get(links, i);
+    qsort(sorted, n, sizeof(json_t *), compare_loads);
+    emu_cli_table_init(&table, link_columns, N_COLUMNS(link_columns));
+    for (size_t i = 0; i < n; i++)
+        add_link(&table, sorted[i]);
+    free(sorted);
+    fprintf(out, "links of %s (routing: %s)\n", text_of(report, "machine"), text_of(report, "routing"));
+    r = emu_cli_table_print(&table, 2, out);
+    emu_cli_table_fini(&table);
+    return r;
+}

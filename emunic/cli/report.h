@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reports of running servers: finding the servers, asking them, and showing the answers to people.
+ * Reports are the JSON objects of emunic/daemon/report.c.
+ */
+#ifndef EMUNIC_CLI_REPORT_H
+#define EMUNIC_CLI_REPORT_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "emunic/client/session.h"
+
+/* Asks one server for EMU_MSG_STATUS or EMU_MSG_LINKS. 0 or negative errno. */
+int emu_cli_ask(struct emu_session *session, uint16_t type, json_t **report_out);
+
+/**
+ * Ask a server, or all servers of this user in this network namespace.
+ *
+ * @param[in]  verb         For messages.
+ * @param[in]  server       Name, or NULL for all.
+ * @param[in]  type         EMU_MSG_STATUS or EMU_MSG_LINKS.
+ * @param[out] answers_out  {"schema": 1, "servers": [report, ...]}, servers in the order of their names.
+ * @return EMU_EXIT_DONE, also when no server runs and none was named, or EMU_EXIT_FAILED after a message.
+ */
+int emu_cli_collect(const char *verb, const char *server, uint16_t type, json_t **answers_out);
+
+/* One line of JSON on stdout. EMU_EXIT_DONE or EMU_EXIT_FAILED after a message. */
+int emu_cli_print_json(const char *verb, const json_t *object, FILE *out);
+
+/* Tables. 0 or -ENOMEM. */
+int emu_cli_print_status(const json_t *report, FILE *out);
+/* One row per flow with the path of its messages. Prints nothing without flows. */
+int emu_cli_print_paths(const json_t *report, FILE *out);
+/* One row per link that carried something, the busiest first. Prints nothing without such links. */
+int emu_cli_print_links(const json_t *report, FILE *out);
+
+#endif

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * `emunic run`: from the command line to a plan, and from the job's counters to tables.
+ *
+ * Everything that can be wrong with the command line, the machine, the program or this installation is found before
+ * the first process starts. Rank r gets node r / ppn of the placement.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "emunic/cli/cli.h"
+#include "emunic/cli/job.h"
+#include "emunic/cli/report.h"
+#include "emunic/fabric/dragonfly.h"
+#include "emunic/fabric/machine.h"
+#include "emunic/fabric/placement.h"
+
+#define DEFAULT_MACHINE "aries"
+#define SCHEMA          1
+#define RANKS_MAX       65536
+
+static const char help[] =
+    "usage: emunic run [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
+    "\n"
+    "Run a program on emulated nodes. Returns the status of the first rank that fails, 128 + N for signal N.\n"
+    "\n"
+    "  -n, --ranks N         processes (default: 1)\n"
+    "      --ppn N           processes per node (default: 1)\n"
+    "  -m, --machine SPEC    machine file or its name, overrides behind a colon (default: aries)\n"
+    "      --place POLICY    nodes to take: linear (default), scatter, random:SEED\n"
+    "  -s, --server NAME     use a running daemon instead of starting one, and its machine\n"
+    "      --members N       processes that may attach to the job's domain (default: as many as ranks; 0: no limit)\n"
+    "      --datapath PATH   routed: all traffic goes through the daemon; auto (default)\n"
+    "  -x VAR[=VALUE]        environment variable for mpirun to pass on; all of yours reach the ranks anyway\n"
+    "      --paths           afterwards print each flow with the path of its messages\n"
+    "      --links           afterwards print what each link carried\n"
+    "      --json FILE       afterwards write both, and the plan, to this file as one JSON object\n"
+    "  -q, --quiet           no progress, and none of mpirun's explanations\n"
+    "  -h, --help            this text\n"
+    "\n"
+    "Example:\n"
+    "  emunic run -n 8 --ppn 2 --machine aries:groups=4 --place scatter --paths -- ./gni_program its arguments\n";
+
+enum {
+    OPTION_PPN = EMU_OPTION_FIRST,
+    OPTION_PLACE,
+    OPTION_MEMBERS,
+    OPTION_DATAPATH,
+    OPTION_PATHS,
+    OPTION_LINKS,
+    OPTION_JSON,
+};
+
+static const struct option options[] = {
+    { "ranks", required_argument, NULL, 'n' },
+    { "np", required_argument, NULL, 'n' },
+    { "ppn", required_argument, NULL, OPTION_PPN },
+    { "machine", required_argument, NULL, 'm' },
+    { "place", required_argument, NULL, OPTION_PLACE },
+    { "server", required_argument, NULL, 's' },
+    { "members", required_argument, NULL, OPTION_MEMBERS },
+    { "datapath", required_argument, NULL, OPTION_DATAPATH },
+    { "paths", no_argument, NULL, OPTION_PATHS },
+    { "links", no_argument, NULL, OPTION_LINKS },
+    { "json", required_argument, NULL, OPTION_JSON },
+    { "quiet", no_argument, NULL, 'q' },
+    { "help", no_argument, NULL, 'h' },
+    { 0 },
+};
+
+struct run {
+    bool wants_help;            /* has been given */
+    uint32_t n_ranks;
+    uint32_t ppn;
+    uint32_t n_nodes;
+    const char *machine;        /* as given, or NULL */
+    char *machine_spec;         /* owned: given, the server's, or the default */
+    const char *place;
+    const char *server;
+    const char *json_path;
+    FILE *json_file;            /* owned */
+    bool has_members;
+    bool prints_paths;
+    bool prints_links;
+    uint32_t *rank_nids;        /* owned */
+    char *exports[64];
+    char mpirun[PATH_MAX];
+    char wrapper[PATH_MAX];
+    struct emu_job_plan plan;
+};
+
+/* ---- command line ---- */
+
+static int set_count(uint32_t *count, const char *text, uint64_t min, uint64_t max, const char *option,
+                     const char *what)
+{
+    uint64_t number;
+
+    if (!emu_cli_parse_number(text, 10, min, max, &number))
+        return emu_cli_usage("run", "%s: '%s' is not a number of %s from %llu to %llu", option, text, what,
+                             (unsigned long long)min, (unsigned long long)max);
+    *count = (uint32_t)number;
+    return EMU_EXIT_DONE;
+}
+
+static int add_export(struct run *run, char *variable)
+{
+    if (variable[0] == '\0' || variable[0] == '=')
+        return emu_cli_usage("run", "-x: '%s' is not VAR or VAR=VALUE", variable);
+    if (run->plan.n_exports == sizeof(run->exports) / sizeof(run->exports[0]))
+        return emu_cli_usage("run", "-x: more than %u of them", run->plan.n_exports);
+    run->exports[run->plan.n_exports++] = variable;
+    return EMU_EXIT_DONE;
+}
+
+static int take_option(struct run *run, int option, char **argv)
+{
+    switch (option) {
+    case 'n':
+        return set_count(&run->n_ranks, optarg, 1, RANKS_MAX, "-n", "ranks");
+    case OPTION_PPN:
+        return set_count(&run->ppn, optarg, 1, RANKS_MAX, "--ppn", "ranks per node");
+    case 'm':
+        run->machine = optarg;
+        return EMU_EXIT_DONE;
+    case OPTION_PLACE:
+        run->place = optarg;
+        return EMU_EXIT_DONE;
+    case 's':
+        run->server = optarg;
+        if (!emu_server_name_is_valid(optarg))
+            return emu_cli_usage("run", "--server: '%s' is not a server name", optarg);
+        return EMU_EXIT_DONE;
+    case OPTION_MEMBERS:
+        run->has_members = true;
+        return set_count(&run->plan.member_limit, optarg, 0, UINT32_MAX, "--members", "processes");
+    case OPTION_DATAPATH:
+        if (!emu_cli_parse_datapath(optarg, &run->plan.is_routed))
+            return emu_cli_usage("run", "--datapath: '%s' is neither routed nor auto", optarg);
+        return EMU_EXIT_DONE;
+    case 'x':
+        return add_export(run, optarg);
+    case OPTION_PATHS:
+        run->prints_paths = true;
+        return EMU_EXIT_DONE;
+    case OPTION_LINKS:
+        run->prints_links = true;
+        return EMU_EXIT_DONE;
+    case OPTION_JSON:
+        run->json_path = optarg;
+        return EMU_EXIT_DONE;
+    case 'q':
+        run->plan.is_quiet = true;
+        return EMU_EXIT_DONE;
+    case 'h':
+        fputs(help, stdout);
+        run->wants_help = true;
+        return EMU_EXIT_DONE;
+    default:
+        return emu_cli_bad_option("run", option, argv);
+    }
+}
+
+static int parse(struct run *run, int argc, char **argv)
+{
+    int option;
+
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, "+:n:m:s:x:qh", options, NULL)) != -1) {
+        int status = take_option(run, option, argv);
+
+        if (status != EMU_EXIT_DONE || run->wants_help)
+            return status;
+    }
+    if (optind == argc)
+        return emu_cli_usage("run", "the program is missing");
+    run->plan.program = argv + optind;
+    return EMU_EXIT_DONE;
+}
+
+/* ---- plan ---- */
+
+static int find_programs(struct run *run)
+{
+    char path[PATH_MAX];
+    int r;
+
+    r = emu_cli_find_program("mpirun", run->mpirun);
+    if (r < 0)
+        return emu_cli_fail("run", "mpirun is not in PATH (%s); it comes with Open MPI, on Debian in openmpi-bin",
+                            strerror(-r));
+    r = emu_cli_wrapper(run->wrapper);
+    if (r < 0)
+        return emu_cli_fail("run", "%s: %s", run->wrapper, strerror(-r));
+    r = emu_cli_find_program(run->plan.program[0], path);
+    if (r < 0)
+        return emu_cli_fail("run", "%s: %s", run->plan.program[0],
+                            r == -ENOENT ? "no such program" : strerror(-r));
+    run->plan.mpirun = run->mpirun;
+    run->plan.wrapper = run->wrapper;
+    return EMU_EXIT_DONE;
+}
+
+/* The machine that a running server emulates, unless one was given. */
+static int choose_machine(struct run *run)
+{
+    const char *spec = run->machine ? run->machine : DEFAULT_MACHINE;
+    json_t *answers = NULL;
+    int status;
+
+    if (run->server && !run->machine) {
+        status = emu_cli_collect("run", run->server, EMU_MSG_STATUS, &answers);
+        if (status != EMU_EXIT_DONE)
+            return status;
+        if (json_unpack(answers, "{s[{ss}]}", "servers", "machine_spec", &spec) < 0) {
+            json_decref(answers);
+            return emu_cli_fail("run", "server '%s' does not tell its machine; use --machine", run->server);
+        }
+    }
+    run->machine_spec = strdup(spec);
+    json_decref(answers);
+    return run->machine_spec ? EMU_EXIT_DONE : emu_cli_fail("run", "out of memory");
+}
+
+static int place_ranks(struct run *run, const struct emu_machine *machine)
+{
+    uint32_t n_nodes = run->n_nodes;
+    uint32_t *nids = malloc(n_nodes * sizeof(*nids));
+    int r;
+
+    run->rank_nids = malloc(run->n_ranks * sizeof(*run->rank_nids));
+    r = nids && run->rank_nids ? emu_machine_placement(machine, run->place, n_nodes, nids) : -ENOMEM;
+    for (uint32_t rank = 0; r == 0 && rank < run->n_ranks; rank++)
+        run->rank_nids[rank] = nids[rank / run->ppn];
+    free(nids);
+    if (r == -ERANGE)
+        return emu_cli_fail("run", "%u ranks with %u per node need %u nodes, machine %s has %u: more ranks per node "
+                            "(--ppn) or a larger machine (--machine aries:groups=4) help", run->n_ranks, run->ppn,
+                            n_nodes, run->machine_spec, emu_machine_n_nodes(machine));
+    if (r == -EINVAL)
+        return emu_cli_usage("run", "--place: '%s' is none of linear, scatter, random:SEED", run->place);
+    if (r < 0)
+        return emu_cli_fail("run", "placement: %s", strerror(-r));
+    return EMU_EXIT_DONE;
+}
+
+static int make_plan(struct run *run)
+{
+    struct emu_dragonfly_shape shape;
+    struct emu_machine *machine;
+    char err[512];
+    int status;
+
+    status = choose_machine(run);
+    if (status != EMU_EXIT_DONE)
+        return status;
+    run->plan.machine_dir = emu_cli_machine_dir();
+    if (emu_machine_load(run->machine_spec, run->plan.machine_dir, &machine, err, sizeof(err)) < 0)
+        return emu_cli_fail("run", "--machine: %s", err);
+    run->n_nodes = (run->n_ranks + run->ppn - 1) / run->ppn;
+    status = place_ranks(run, machine);
+    if (emu_dragonfly_shape(machine, &shape) == 0)
+        run->plan.cabinet_columns = shape.cabinet_columns;
+    emu_machine_destroy(machine);
+    run->plan.n_ranks = run->n_ranks;
+    run->plan.rank_nids = run->rank_nids;
+    run->plan.server = run->server;
+    run->plan.machine = run->machine_spec;
+    run->plan.exports = run->exports;
+    run->plan.wants_links = run->prints_paths || run->prints_links || run->json_path;
+    if (!run->has_members)
+        run->plan.member_limit = run->n_ranks;
+    return status;
+}
+
+/* Before the job, so that nobody computes for hours and then has no file. */
+static int open_json(struct run *run)
+{
+    if (!run->json_path)
+        return EMU_EXIT_DONE;
+    run->json_file = fopen(run->json_path, "we");
+    if (!run->json_file)
+        return emu_cli_fail("run", "--json: %s: %s", run->json_path, strerror(errno));
+    return EMU_EXIT_DONE;
+}
+
+/* ---- reports ---- */
+
+static json_t *describe_nids(const struct run *run)
+{
+    json_t *nids = json_array();
+
+    for (uint32_t rank = 0; rank < run->n_ranks; rank++)
+        json_array_append_new(nids, json_integer(run->rank_nids[rank]));
+    return nids;
+}
+
+static int write_json(const struct run *run, int job_status, const json_t *links)
+{
+    json_t *object = json_pack("{si ss ss ss sI sI sI si so sO? sO? sO?}", "schema", SCHEMA, "program",
+                               run->plan.program[0], "machine", run->machine_spec, "place", run->place, "ranks",
+                               (json_int_t)run->n_ranks, "ranks_per_node", (json_int_t)run->ppn, "nodes",
+                               (json_int_t)run->n_nodes, "exit_status", job_status, "rank_nids", describe_nids(run),
+                               "routing", json_object_get(links, "routing"), "flows", json_object_get(links, "flows"),
+                               "links", json_object_get(links, "links"));
+    int status = object ? emu_cli_print_json("run", object, run->json_file) : emu_cli_fail("run", "out of memory");
+
+    json_decref(object);
+    return status;
+}
+
+/* The program's status stays the status; a report that fails makes a success a failure. */
+static int report(struct run *run, int job_status, const json_t *links)
+{
+    int status = EMU_EXIT_DONE;
+    int r = 0;
+
+    if (run->prints_paths)
+        r = emu_cli_print_paths(links, stdout);
+    if (r == 0 && run->prints_links)
+        r = emu_cli_print_links(links, stdout);
+    if (r < 0 || fflush(stdout) == EOF)
+        status = emu_cli_fail("run", "cannot print: %s", strerror(r < 0 ? -r : errno));
+    if (run->json_file && write_json(run, job_status, links) != EMU_EXIT_DONE)
+        status = EMU_EXIT_FAILED;
+    return job_status != EMU_EXIT_DONE ? job_status : status;
+}
+
+static int execute(struct run *run)
+{
+    json_t *links;
+    int status;
+
+    if (!run->plan.is_quiet && isatty(STDERR_FILENO))
+        fprintf(stderr, "emunic run: %u ranks on %u nodes of %s, %s\n", run->n_ranks, run->n_nodes, run->machine_spec,
+                run->place);
+    status = emu_job_run(&run->plan, &links);
+    status = report(run, status, links);
+    json_decref(links);
+    return status;
+}
+
+int emu_verb_run(int argc, char **argv)
+{
+    struct run run = { .n_ranks = 1, .ppn = 1, .place = "linear" };
+    int status;
+
+    status = parse(&run, argc, argv);
+    if (status == EMU_EXIT_DONE && !run.wants_help)
+        status = find_programs(&run);
+    if (status == EMU_EXIT_DONE && !run.wants_help)
+        status = make_plan(&run);
+    if (status == EMU_EXIT_DONE && !run.wants_help)
+        status = open_json(&run);
+    if (status == EMU_EXIT_DONE && !run.wants_help)
+        status = execute(&run);
+    if (run.json_file)
+        fclose(run.json_file);
+    free(run.rank_nids);
+    free(run.machine_spec);
+    return status;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A sweep goes through /proc once, opens a pidfd for each process that might be meant, and only then looks at it:
+ * so what was looked at is what gets the signal, however fast process numbers are used again.
+ */
+#include "emunic/cli/sweep.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "emunic/base/clock.h"
+
+#define FOLDERS_OPEN_MAX 16
+
+struct found {
+    struct pollfd *items; /* owned, with the descriptors in it */
+    nfds_t n;
+};
+
+/* A whole file of /proc with a zero behind it; they tell no size. Caller frees; NULL if it cannot be read. */
+static char *read_proc(pid_t pid, const char *name, size_t *len_out)
+{
+    char path[64];
+    char *text = NULL;
+    size_t room = 0;
+    ssize_t len = -1;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+    file = fopen(path, "re");
+    if (!file)
+        return NULL;
+    /* No file asked for here contains 0xff. */
+    len = getdelim(&text, &room, 0xff, file);
+    fclose(file);
+    if (len < 0) {
+        free(text);
+        return NULL;
+    }
+    *len_out = (size_t)len;
+    return text;
+}
+
+static bool is_child(pid_t pid, pid_t parent, bool *is_zombie_out)
+{
+    size_t len;
+    char *text = read_proc(pid, "stat", &len);
+    /* The name in parentheses may contain anything. */
+    char *behind_name = text ? strrchr(text, ')') : NULL;
+    char state = 'Z';
+    int ppid = -1;
+
+    if (behind_name)
+        sscanf(behind_name, ") %c %d", &state, &ppid);
+    free(text);
+    *is_zombie_out = state == 'Z' || state == 'X';
+    return ppid == parent;
+}
+
+static bool has_marker(pid_t pid, const char *marker)
+{
+    size_t len;
+    char *text = read_proc(pid, "environ", &len);
+    size_t marker_len = strlen(marker) + 1;
+    bool answer = false;
+
+    for (size_t at = 0; text && at + marker_len <= len && !answer; at += strlen(text + at) + 1)
+        answer = memcmp(text + at, marker, marker_len) == 0;
+    free(text);
+    return answer;
+}
+
+static bool is_meant(const struct emu_sweep *what, pid_t pid)
+{
+    bool is_zombie;
+    bool is_own_child = is_child(pid, what->parent, &is_zombie);
+
+    if (is_zombie)
+        return false;
+    return (what->parent != 0 && is_own_child) || (what->marker && has_marker(pid, what->marker));
+}
+
+static int keep(struct found *found, int pidfd)
+{
+    struct pollfd *items = realloc(found->items, (found->n + 1) * sizeof(*items));
+
+    if (!items)
+        return -ENOMEM;
+    items[found->n++] = (struct pollfd){ .fd = pidfd, .events = POLLIN };
+    found->items = items;
+    return 0;
+}
+
+static int find(const struct emu_sweep *what, struct found *found)
+{
+    DIR *proc = opendir("/proc");
+    struct dirent *entry;
+    int r = 0;
+
+    if (!proc)
+        return -errno;
+    while (r == 0 && (entry = readdir(proc))) {
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        int pidfd;
+
+        if (pid <= 1 || pid == getpid() || pid == what->except)
+            continue;
+        pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+        if (pidfd < 0)
+            continue;
+        if (is_meant(what, pid))
+            r = keep(found, pidfd);
+        else
+            close(pidfd);
+    }
+    closedir(proc);
+    return r;
+}
+
+static void wait_for(struct found *found, int wait_ms)
+{
+    uint64_t end_ns = emu_clock_ns() + (uint64_t)wait_ms * 1000000;
+    nfds_t n_left = found->n;
+
+    while (n_left > 0) {
+        uint64_t now_ns = emu_clock_ns();
+
+        if (now_ns >= end_ns || poll(found->items, found->n, (int)((end_ns - now_ns) / 1000000) + 1) < 0)
+            return;
+        for (nfds_t i = 0; i < found->n; i++) {
+            if (found->items[i].fd >= 0 && found->items[i].revents) {
+                close(found->items[i].fd);
+                found->items[i].fd = -1;
+                n_left--;
+            }
+        }
+    }
+}
+
+int emu_sweep(const struct emu_sweep *what, int signal, int wait_ms)
+{
+    struct found found = { 0 };
+    int r;
+
+    r = find(what, &found);
+    for (nfds_t i = 0; signal && i < found.n; i++)
+        syscall(SYS_pidfd_send_signal, found.items[i].fd, signal, NULL, 0);
+    wait_for(&found, wait_ms);
+    for (nfds_t i = 0; i < found.n; i++) {
+        if (found.items[i].fd >= 0)
+            close(found.items[i].fd);
+    }
+    free(found.items);
+    return r < 0 ? r : (int)found.n;
+}
+
+static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *place)
+{
+    (void)info;
+    (void)type;
+    (void)place;
+    remove(path);
+    return 0;
+}
+
+void emu_remove_folder(const char *path)
+{
+    nftw(path, remove_entry, FOLDERS_OPEN_MAX, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}

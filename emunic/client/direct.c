@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Direct path.
+ *
+ * A view of the engine over our own mappings: the domain table (read-only), peers' segments and space files, mapped when
+ * first met, the peer's private memory through process_vm_*, our own memory as it is. What is mapped is remembered
+ * per port slot and its generation; a slot's next owner is met anew.
+ *
+ * Around each run our segment's `inside` is odd. emunic takes nothing away (memory, queues, ports) that it made
+ * invisible in the table before it has seen us outside or dead (daemon/quiesce.c). Cost: one exchange, one store.
+ *
+ * Left to emunic: commands above EMUNIC_DIRECT_LIMIT, atomics on private memory (only one process may do them),
+ * chains, peers whose memory we may not touch, and everything while the domain is routed.
+ *
+ * Cache lines of an 8-byte put with remote event to shared memory: the table's changing line and the memory domain's
+ * line (both stay shared), our `inside` line (ours), the target's line, the peer queue's tail and entry lines, our own
+ * queue's tail and entry lines. No system call.
+ */
+#include "emunic/client/direct.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "emunic/base/window.h"
+#include "emunic/client/port.h"
+#include "emunic/engine/transaction.h"
+
+#define KNOWN_QUEUES 64
+
+/* What we know of a port slot of the domain. */
+struct peer {
+    uint32_t generation;            /* of the port that this is about; 0: nothing yet */
+    bool has_no_segment;            /* emunic said no */
+    bool has_no_space;              /* likewise */
+    bool has_closed_memory;         /* the kernel said no */
+    uint8_t *segment;
+    uint64_t segment_bytes;
+    int space_fd;                   /* of its process; -1: not yet asked for */
+    struct emu_windows windows;     /* into it */
+};
+
+struct known_queue {
+    uint32_t port;
+    uint32_t generation;
+    uint32_t cq_line;
+    struct emu_cq_producer producer;
+};
+
+struct emu_direct {
+    struct emu_port *port;          /* borrowed: owns us */
+    struct emu_view view;
+    struct emu_cq_producer *own;    /* owned, EMU_CQS_MAX */
+    struct known_queue queues[KNOWN_QUEUES];
+    struct peer *reached;           /* whose private memory the command at hand goes to */
+    struct peer *peers;             /* owned, one per port slot */
+    uint64_t inside;
+    unsigned chain_status;
+};
+
+/* ---- peers; what is met first takes slow ways, where a thread must not be cancelled: it is inside ---- */
+
+static void forget(struct peer *peer)
+{
+    struct emu_cancel cancel;
+
+    if (peer->generation == 0)
+        return;
+    emu_cancel_hold(&cancel);
+    emu_windows_fini(&peer->windows);
+    if (peer->space_fd >= 0)
+        close(peer->space_fd);
+    if (peer->segment)
+        munmap(peer->segment, peer->segment_bytes);
+    *peer = (struct peer){ .generation = 0 };
+    emu_cancel_release(&cancel);
+}
+
+/* Record of the port that owns a slot now. NULL: nobody. */
+static struct peer *peer_of(struct emu_direct *d, uint32_t port)
+{
+    const struct emu_table_port *entry;
+    struct peer *peer;
+
+    if (port >= d->port->table->n_ports)
+        return NULL;
+    entry = &emu_table_ports(d->port->table)[port];
+    if (atomic_load_explicit(&entry->state, memory_order_acquire) != EMU_PORT_LIVE)
+        return NULL;
+    peer = &d->peers[port];
+    if (peer->generation != entry->generation) {
+        forget(peer);
+        *peer = (struct peer){ .generation = entry->generation, .space_fd = -1 };
+    }
+    return peer;
+}
+
+/* Asks emunic for a descriptor of a peer's. -1: not to be had. Runs once per peer and object. */
+static int ask_for(struct emu_direct *d, const struct peer *peer, uint32_t port, uint16_t type, uint64_t *bytes_out)
+{
+    struct emu_msg msg = { .type = type, .peer = { .port = port } };
+    struct emu_fds fds;
+    struct stat st;
+    int fd = -1;
+
+    if (emu_session_request(&d->port->session, &msg, NULL, 0, &fds) < 0)
+        return -1;
+    if (msg.result == 0 && fds.n_fds == 1 && msg.peer.generation == peer->generation && fstat(fds.fd[0], &st) == 0 &&
+        (uint64_t)st.st_size >= msg.peer.length_bytes) {
+        fd = fds.fd[0];
+        fds.fd[0] = -1;
+        *bytes_out = msg.peer.length_bytes;
+    }
+    emu_fds_close(&fds);
+    return fd;
+}
+
+/* Runs once per peer. */
+static bool map_segment(struct emu_direct *d, struct peer *peer, uint32_t port)
+{
+    uint64_t bytes = 0;
+    void *addr;
+    int fd;
+
+    peer->has_no_segment = true;
+    fd = ask_for(d, peer, port, EMU_MSG_PEER_SEGMENT, &bytes);
+    if (fd < 0)
+        return false;
+    addr = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    close(fd);
+    if (addr == MAP_FAILED)
+        return false;
+    peer->segment = addr;
+    peer->segment_bytes = bytes;
+    peer->has_no_segment = false;
+    return true;
+}
+
+static bool has_segment(struct emu_direct *d, struct peer *peer, uint32_t port)
+{
+    struct emu_cancel cancel;
+    bool is_mapped;
+
+    if (peer->segment || port == d->port->index)
+        return true;
+    if (peer->has_no_segment)
+        return false;
+    emu_cancel_hold(&cancel);
+    is_mapped = map_segment(d, peer, port);
+    emu_cancel_release(&cancel);
+    return is_mapped;
+}
+
+static const struct emu_window *window_of(struct emu_direct *d, struct peer *peer, const struct emu_table_md *md)
+{
+    uint64_t first = md->base & ~4095ull;
+    struct emu_cancel cancel;
+    uint64_t bytes;
+
+    if (peer->space_fd < 0 && !peer->has_no_space) {
+        emu_cancel_hold(&cancel);
+        peer->space_fd = ask_for(d, peer, md->port, EMU_MSG_PEER_SPACE, &bytes);
+        emu_cancel_release(&cancel);
+        peer->has_no_space = peer->space_fd < 0;
+    }
+    if (peer->space_fd < 0)
+        return NULL;
+    return emu_windows_get(&peer->windows, peer->space_fd, first, md->base + md->length_bytes - first);
+}
+
+/* ---- view ---- */
+
+static int view_reach(void *ctx, const struct emu_table_md *md, uint8_t op, struct emu_memory *mem_out)
+{
+    struct emu_direct *d = ctx;
+    struct peer *peer = peer_of(d, md->port);
+    const struct emu_window *window;
+
+    if (!peer)
+        return EMU_STATUS_PEER_GONE;
+    /* Events go into the peer's segment: without it emunic has to deliver them. */
+    if (md->cq != EMU_CQ_NONE && !has_segment(d, peer, md->port))
+        return EMU_REACH_NOT_HERE;
+    if (md->method == EMU_MEMORY_MAP) {
+        window = window_of(d, peer, md);
+        if (!window)
+            return EMU_REACH_NOT_HERE;
+        *mem_out = emu_memory_map(window->base, window->owner_addr, window->len_bytes);
+        return EMU_STATUS_OK;
+    }
+    if (op == EMU_OP_AMO || peer->has_closed_memory)
+        return EMU_REACH_NOT_HERE;
+    d->reached = peer;
+    *mem_out = emu_memory_cma((pid_t)emu_table_ports(d->port->table)[md->port].pid);
+    return EMU_STATUS_OK;
+}
+
+/* Queues of peers that we have put events into lately: spares the look at the consumer's line. */
+static struct known_queue *known_queue_of(struct emu_direct *d, const struct emu_table_md *md, uint32_t generation)
+{
+    struct known_queue *q = &d->queues[(md->port * 31 + md->cq_line) % KNOWN_QUEUES];
+
+    if (q->port != md->port || q->generation != generation || q->cq_line != md->cq_line ||
+        q->producer.ring_entries != md->cq_ring_entries || q->producer.capacity != md->cq_capacity)
+        *q = (struct known_queue){ .port = md->port, .generation = generation, .cq_line = md->cq_line };
+    return q;
+}
+
+static struct emu_cq_producer *view_destination(void *ctx, const struct emu_table_md *md)
+{
+    struct emu_direct *d = ctx;
+    struct peer *peer = &d->peers[md->port];
+    bool is_own = md->port == d->port->index;
+    uint8_t *segment = is_own ? (uint8_t *)d->port->segment : peer->segment;
+    uint64_t segment_bytes = is_own ? d->port->segment_bytes : peer->segment_bytes;
+    uint64_t offset = (uint64_t)md->cq_line * EMU_CACHE_LINE;
+    struct known_queue *q = known_queue_of(d, md, peer->generation);
+
+    if (q->producer.shm)
+        return &q->producer;
+    /* The table is emunic's word; a bound that does not hold would be its mistake. */
+    if (!segment || offset + sizeof(struct emu_cq_shm) + (uint64_t)md->cq_ring_entries * 8 > segment_bytes)
+        return NULL;
+    emu_cq_producer_init(&q->producer, (struct emu_cq_shm *)(segment + offset), md->cq_ring_entries, md->cq_capacity,
+                         (md->cq_flags & EMU_CQ_WAKES) != 0);
+    return &q->producer;
+}
+
+static struct emu_cq_producer *view_source(void *ctx, uint32_t cq)
+{
+    struct emu_direct *d = ctx;
+
+    return cq < EMU_CQS_MAX && d->own[cq].shm ? &d->own[cq] : NULL;
+}
+
+static const struct emu_view_ops view_ops = {
+    .reach = view_reach,
+    .destination = view_destination,
+    .source = view_source,
+};
+
+/* ---- life ---- */
+
+struct emu_direct *emu_direct_create(struct emu_port *port)
+{
+    const struct emu_segment *s = port->segment;
+    struct emu_direct *d;
+
+    /* Another process number space: process_vm_* from here would reach the wrong process. */
+    if (emu_table_ports(port->table)[port->index].pid != (uint32_t)getpid())
+        return NULL;
+    d = calloc(1, sizeof(*d));
+    if (!d)
+        return NULL;
+    d->port = port;
+    d->own = calloc(EMU_CQS_MAX, sizeof(*d->own));
+    d->peers = calloc(port->table->n_ports, sizeof(*d->peers));
+    if (!d->own || !d->peers) {
+        emu_direct_destroy(d);
+        return NULL;
+    }
+    d->view = (struct emu_view){
+        .table = port->table,
+        .ops = &view_ops,
+        .ctx = d,
+        .local = emu_memory_self(),
+        .staging = emu_memory_map(port->staging, 0, EMU_STAGING_BYTES),
+        .flows = (struct emu_flow_counts *)((char *)port->segment + s->flow_off) + s->n_flows,
+        .n_flows = s->n_flows,
+        .chain_status = &d->chain_status,
+        .bounce = d,            /* never used: our own memory is its own window */
+        .bounce_bytes = 1,
+        .declines = true,
+    };
+    return d;
+}
+
+void emu_direct_destroy(struct emu_direct *d)
+{
+    if (!d)
+        return;
+    for (uint32_t i = 0; d->peers && i < d->port->table->n_ports; i++)
+        forget(&d->peers[i]);
+    free(d->peers);
+    free(d->own);
+    free(d);
+}
+
+void emu_direct_add_queue(struct emu_direct *d, uint32_t index, struct emu_cq_shm *shm, uint64_t ring_entries,
+                          uint64_t capacity, bool wakes)
+{
+    if (index < EMU_CQS_MAX)
+        emu_cq_producer_init(&d->own[index], shm, ring_entries, capacity, wakes);
+}
+
+/* ---- commands ---- */
+
+bool emu_direct_is_open(const struct emu_direct *d)
+{
+    const struct emu_port *port = d->port;
+
+    if (atomic_load_explicit(&port->table->flags, memory_order_acquire) & (EMU_TABLE_ROUTED | EMU_TABLE_CLOSED))
+        return false;
+    return atomic_load_explicit(&port->segment->head, memory_order_acquire) == port->tail;
+}
+
+/* An ordered command waits behind transfers that emunic is still moving; emunic does the waiting. */
+static bool must_wait(const struct emu_direct *d, const struct emu_cmd *cmd)
+{
+    return (cmd->flags & (EMU_CMD_FENCE | EMU_CMD_IN_ORDER)) != 0 &&
+           atomic_load_explicit(&d->port->segment->unfinished, memory_order_acquire) != 0;
+}
+
+bool emu_direct_run(struct emu_direct *d, const struct emu_cmd *cmd)
+{
+    _Atomic uint64_t *inside = &d->port->segment->inside;
+    bool is_done;
+
+    if (cmd->length_bytes > d->port->settings.direct_limit_bytes || cmd->chain != EMU_CHAIN_NONE || must_wait(d, cmd) ||
+        atomic_load_explicit(&d->port->session.is_lost, memory_order_relaxed))
+        return false;
+    /* Pairs with the fence in emunic's quiesce.c: either emunic sees our mark, or we see what it has taken away. */
+    atomic_exchange_explicit(inside, ++d->inside, memory_order_seq_cst);
+    d->reached = NULL;
+    is_done = emu_transaction_run(&d->view, cmd);
+    if (!is_done && d->reached)
+        d->reached->has_closed_memory = true;
+    /* All our accesses before the mark is gone. */
+    atomic_store_explicit(inside, ++d->inside, memory_order_release);
+    return is_done;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The direct path: the initiating process runs the engine itself, for targets on this host.
+ *
+ * Thread rule: as emu_port_command(), one at a time per port.
+ */
+#ifndef EMUNIC_CLIENT_DIRECT_H
+#define EMUNIC_CLIENT_DIRECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "emunic/abi/command.h"
+#include "emunic/abi/segment.h"
+
+struct emu_direct;
+struct emu_port;
+
+/* NULL when there is no direct path for this port: emunic sees other process numbers than we do, or no memory. */
+struct emu_direct *emu_direct_create(struct emu_port *port);
+/* Unmaps what was mapped of peers. NULL is fine. */
+void emu_direct_destroy(struct emu_direct *direct);
+
+/* A queue of our own, so that completions can be put into it. */
+void emu_direct_add_queue(struct emu_direct *direct, uint32_t index, struct emu_cq_shm *shm, uint64_t ring_entries,
+                          uint64_t capacity, bool wakes);
+
+/*
+ * May the next command take the direct path? No while the domain is switched to routed, and no while commands of this
+ * port are still in emunic's hands: so switching loses no operation and changes no order. Two loads of lines that
+ * stay in cache.
+ */
+bool emu_direct_is_open(const struct emu_direct *direct);
+
+/*
+ * Runs a command to its end: data and events are delivered when this returns true. False: nothing has happened and the
+ * command has to go through emunic (it is larger than EMUNIC_DIRECT_LIMIT, the peer's memory cannot be reached from
+ * here, or it needs emunic's arbitration). EMU_CMD_STAGED refers to the port's staging area, else local_addr is plain.
+ */
+bool emu_direct_run(struct emu_direct *direct, const struct emu_cmd *cmd);
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A port as its owner sees it: attach, command ring, staging, queues, memory. What the API libraries build on.
+ *
+ * Thread rule: emu_port_command/_stage/_publish and queue consumers under the caller's lock (one per port); requests
+ * (queues, memory, datagrams), waiting and the check for loss from any thread. Only emu_port_wait() is a cancellation
+ * point.
+ */
+#ifndef EMUNIC_CLIENT_PORT_H
+#define EMUNIC_CLIENT_PORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "emunic/abi/command.h"
+#include "emunic/abi/segment.h"
+#include "emunic/abi/table.h"
+#include "emunic/base/settings.h"
+#include "emunic/client/session.h"
+#include "emunic/engine/cq.h"
+
+struct emu_direct;
+
+struct emu_port {
+    struct emu_session session;
+    struct emu_settings settings;
+    const struct emu_table *table;    /* mapped, read-only */
+    struct emu_segment *segment;      /* mapped */
+    uint64_t table_bytes;
+    uint64_t segment_bytes;
+    int doorbell;                     /* eventfd: wakes emunic */
+    uint32_t index;
+    uint32_t nid;
+    uint32_t ptag;
+    uint32_t cookie;
+    uint32_t instance_id;
+    pid_t owner;                      /* a forked child must leave the port alone */
+    uint32_t n_cpus;                  /* that this process may run on */
+    _Atomic uint32_t empty_polls;     /* of all threads since the last check for loss, roughly */
+
+    struct emu_cmd *slots;            /* in the segment */
+    uint8_t *staging;                 /* in the segment */
+    uint64_t tail;                    /* commands published */
+    uint64_t seen_head;               /* emunic's progress as last seen */
+    uint64_t staging_tail;            /* bytes ever handed out, gaps at the wrap included */
+    uint64_t staging_head;            /* bytes known to be free again */
+    uint64_t staging_end[EMU_RING_SLOTS]; /* staging_tail after the command in each slot */
+    struct emu_direct *direct;        /* owned: what the direct path has mapped; NULL if there is none */
+    bool has_space;                   /* counted by space.c */
+};
+
+/*
+ * Attaches: 0; -ECONNREFUSED no emunic; -EACCES credentials refused; -ENODEV no such device; -ENOSPC no port left;
+ * -EPERM emunic may not reach this process's memory; -ENOMEM; -EPROTO emunic sent nonsense.
+ */
+int emu_port_attach(struct emu_port *port, uint32_t ptag, uint32_t cookie, uint32_t instance_id, uint32_t modes);
+/* Ends what emu_port_attach() began. In the owner it returns when emunic has let go of the process's memory. */
+void emu_port_detach(struct emu_port *port);
+
+/* The first half of a detach: emunic has dropped the port, everything is still mapped. Not in a forked child. */
+void emu_port_hang_up(struct emu_port *port);
+
+/*
+ * The next command slot, zeroed, or NULL when emunic has gone. Waits, yielding, while the ring is full: emunic empties it
+ * by itself, so this ends. staged_bytes > 0 also reserves staging space; its place is stored in staging_off_out.
+ */
+struct emu_cmd *emu_port_command(struct emu_port *port, uint64_t staged_bytes, uint64_t *staging_off_out);
+
+/*
+ * Hands the slot of the last emu_port_command() over: runs it at once on the direct path if that is open and can do it
+ * (emu_direct.h), else publishes it.
+ */
+void emu_port_submit(struct emu_port *port);
+
+/* Hands the slot of the last emu_port_command() to emunic: one release store, and a system call if emunic sleeps. */
+void emu_port_publish(struct emu_port *port);
+
+/* Sends a request that needs no descriptors. 0 or positive outcome, or a negative errno (-ENETDOWN: emunic has gone). */
+int emu_port_request(struct emu_port *port, struct emu_msg *msg);
+
+/* wakes: somebody may sleep on the queue, so producers look for sleepers. */
+int emu_port_cq_create(struct emu_port *port, uint32_t capacity, bool wakes, uint32_t *index_out,
+                       struct emu_cq_consumer *cq_out);
+int emu_port_cq_destroy(struct emu_port *port, uint32_t index);
+
+int emu_port_mem_register(struct emu_port *port, uint64_t addr, uint64_t length_bytes, uint32_t flags, uint32_t cq,
+                          uint16_t *mdh_out, uint16_t *generation_out);
+int emu_port_mem_deregister(struct emu_port *port, uint16_t mdh, uint16_t generation);
+
+/* After an empty poll: pauses, or yields when processes outnumber cores; now and then looks whether emunic lives. */
+void emu_port_relax(struct emu_port *port);
+
+/* True once emunic has gone or has ended the domain. */
+bool emu_port_is_lost(struct emu_port *port);
+
+/*
+ * Sleeps until *word differs from `seen`, emunic has gone, or deadline_ns (emu_clock_ns; UINT64_MAX = for ever) has
+ * passed. 0 woken (perhaps without cause), -ETIMEDOUT, -EINTR by a signal, -ENETDOWN. A cancellation point, the only
+ * one here: it acts at once, in the sleep, where the thread holds nothing of the port.
+ */
+int emu_port_wait(struct emu_port *port, _Atomic uint32_t *const *words, const uint32_t *seen, unsigned n_words,
+                  uint64_t deadline_ns);
+
+/* Wakes every thread of this process that sleeps on the word. The caller has changed it. */
+void emu_port_wake(_Atomic uint32_t *word);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Session: one socket, one lock. The server answers requests of a connection in order, so a reply always belongs to
+ * the request just sent. The end of the connection is the death notice of emunic: it is remembered in is_lost, which
+ * poll and post paths read without a system call.
+ */
+#include "emunic/client/session.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "emunic/base/log.h"
+
+const char *emu_session_default_server(char *buf, size_t len)
+{
+    const char *name = getenv("EMUNIC_SERVER");
+
+    if (name && name[0])
+        return name;
+    snprintf(buf, len, "user-%u", (unsigned)geteuid());
+    return buf;
+}
+
+static bool is_trusted(uid_t uid)
+{
+    const char *also = getenv("EMUNIC_SERVER_UID");
+
+    if (uid == 0 || uid == geteuid() || uid == getuid())
+        return true;
+    return also && also[0] && strtoul(also, NULL, 10) == uid;
+}
+
+static int say_hello(struct emu_session *session, const char *server)
+{
+    struct emu_msg msg = { .type = EMU_MSG_HELLO, .hello = { .abi_version = EMU_ABI_VERSION } };
+    int r;
+
+    r = emu_session_request(session, &msg, NULL, 0, NULL);
+    if (r < 0)
+        return r;
+    if (msg.result < 0 || msg.hello.abi_version != EMU_ABI_VERSION) {
+        emu_log(EMU_LOG_ERROR, "server %s speaks ABI %u, this library ABI %u", server, msg.hello.abi_version,
+                EMU_ABI_VERSION);
+        return -EPROTONOSUPPORT;
+    }
+    session->server_pid = msg.hello.server_pid;
+    return 0;
+}
+
+int emu_session_open(struct emu_session *session, const char *server, enum emu_socket_kind kind)
+{
+    struct ucred peer;
+    int fd;
+    int r;
+
+    fd = emu_socket_connect(server, kind);
+    if (fd < 0)
+        return fd;
+    r = emu_socket_peer(fd, &peer);
+    if (r == 0 && !is_trusted(peer.uid)) {
+        emu_log(EMU_LOG_ERROR, "server %s belongs to user %u, whom nobody trusts here", server, (unsigned)peer.uid);
+        r = -EACCES;
+    }
+    if (r < 0) {
+        close(fd);
+        return r;
+    }
+    *session = (struct emu_session){ .fd = fd };
+    pthread_mutex_init(&session->lock, NULL);
+    r = say_hello(session, server);
+    if (r < 0)
+        emu_session_close(session);
+    return r;
+}
+
+void emu_session_close(struct emu_session *session)
+{
+    if (session->fd < 0)
+        return;
+    close(session->fd);
+    session->fd = -1;
+    pthread_mutex_destroy(&session->lock);
+}
+
+static int exchange(struct emu_session *session, struct emu_msg *msg, const int *fds, unsigned n_fds,
+                    struct emu_fds *fds_out)
+{
+    uint16_t type = msg->type;
+    int r;
+
+    if (atomic_load(&session->is_lost))
+        return -ENETDOWN;
+    msg->magic = EMU_MSG_MAGIC;
+    msg->abi_version = EMU_ABI_VERSION;
+    msg->sequence = ++session->sequence;
+    msg->result = 0;
+    r = emu_msg_send(session->fd, msg, fds, n_fds);
+    if (r == 0)
+        r = emu_msg_receive(session->fd, msg, fds_out);
+    if (r == 0 && (msg->type != type || msg->sequence != session->sequence)) {
+        if (fds_out)
+            emu_fds_close(fds_out);
+        r = -EPROTO;
+    }
+    if (r < 0)
+        atomic_store(&session->is_lost, true);
+    return r < 0 ? -ENETDOWN : 0;
+}
+
+int emu_session_request(struct emu_session *session, struct emu_msg *msg, const int *fds, unsigned n_fds,
+                        struct emu_fds *fds_out)
+{
+    struct emu_cancel cancel;
+    int r;
+
+    if (fds_out)
+        fds_out->n_fds = 0;
+    emu_cancel_hold(&cancel);
+    pthread_mutex_lock(&session->lock);
+    r = exchange(session, msg, fds, n_fds, fds_out);
+    pthread_mutex_unlock(&session->lock);
+    emu_cancel_release(&cancel);
+    return r;
+}
+
+void emu_session_hang_up(struct emu_session *session)
+{
+    struct emu_msg msg;
+    struct emu_fds fds;
+    struct emu_cancel cancel;
+
+    if (session->fd < 0)
+        return;
+    emu_cancel_hold(&cancel);
+    pthread_mutex_lock(&session->lock);
+    atomic_store(&session->is_lost, true);
+    /* emunic closes its side last of all; an unread reply, if a thread was killed over it, may come first. */
+    shutdown(session->fd, SHUT_WR);
+    while (emu_msg_receive(session->fd, &msg, &fds) == 0)
+        emu_fds_close(&fds);
+    pthread_mutex_unlock(&session->lock);
+    emu_cancel_release(&cancel);
+}
+
+bool emu_session_check_lost(struct emu_session *session)
+{
+    struct pollfd p = { .fd = session->fd, .events = POLLRDHUP };
+    struct timespec now = { 0 };
+
+    if (atomic_load_explicit(&session->is_lost, memory_order_relaxed))
+        return true;
+    if (syscall(SYS_ppoll, &p, 1, &now, NULL, 0) > 0 && (p.revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL)))
+        atomic_store(&session->is_lost, true);
+    return atomic_load(&session->is_lost);
+}

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The space file of a process, one per communication domain: made by emunic, sparse, a page's offset is its address. Ports of
+ * the process in one domain share it.
+ *
+ * Adopting a range of private anonymous pages: copy them into the file (one pwrite), then map the file over them
+ * (MAP_FIXED, one step for everybody who looks). Between the two nobody may write, or the write is lost:
+ *
+ *   this thread         has its signals blocked and writes to nothing outside its stack; the stack is never adopted
+ *   other threads       are stopped at their first write by userfaultfd write protection; when the file is mapped the
+ *                       userfaultfd is closed, they try again and find the new pages. Without the right to stop writes
+ *                       of the kernel as well (not root, no vm.unprivileged_userfaultfd) nothing is adopted while the process has threads
+ *   peers and emunic    write private memory only under a registration: the caller does not adopt what a live
+ *                       registration with the cma method covers
+ *
+ * Not adopted: the stack, file mappings, read-only pages, memory that is shared with others already.
+ *
+ * Afterwards the range behaves like any shared mapping of its process: munmap, mremap, free and realloc work; a page whose
+ * address has changed is adopted anew when it is registered again. The file keeps pages of addresses that are no longer
+ * mapped until they are used again or the process ends.
+ *
+ * fork: a child must not share memory with its parent. The handlers below give the child private copies before fork()
+ * returns in either, without touching the heap; other threads of the parent run on meanwhile. vfork and posix_spawn need nothing.
+ * Cost: about 0.4 ms per MiB, once (figures.md), which some 20 transfers pay back.
+ */
+#include "emunic/client/space.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "emunic/base/log.h"
+#include "emunic/client/port.h"
+
+#define PAGE_MASK  4095ull
+#define PIECES_MAX 64u
+
+struct space {
+    struct space *next;
+    uint32_t server_pid;
+    uint32_t domain_id;
+    int fd;
+    dev_t dev;
+    ino_t ino;
+    uint32_t n_ports;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct space *spaces;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+/* ---- what is mapped where ---- */
+
+struct piece {
+    uint64_t first;
+    uint64_t end;
+    uint64_t offset;       /* in the file, of `first` */
+    dev_t dev;
+    ino_t ino;             /* 0: anonymous */
+    bool is_writable;
+    bool is_shared;
+    bool is_stack;
+};
+
+static bool parse_piece(const char *line, struct piece *p)
+{
+    unsigned long long first, end, offset, ino;
+    unsigned major_number, minor_number;
+    char access[5];
+
+    if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu", &first, &end, access, &offset, &major_number, &minor_number,
+               &ino) != 7)
+        return false;
+    *p = (struct piece){ .first = first, .end = end, .offset = offset, .ino = (ino_t)ino,
+                         .dev = (dev_t)((major_number & 0xfffu) << 8 | (minor_number & 0xffu)),
+                         .is_writable = access[0] == 'r' && access[1] == 'w', .is_shared = access[3] == 's',
+                         .is_stack = strstr(line, "[stack") != NULL };
+    return true;
+}
+
+/*
+ * Lines of /proc/self/maps, without the heap: after fork() it may still be shared with the parent, and a child that
+ * allocates from it would spoil the parent's.
+ */
+struct maps {
+    int fd;
+    size_t used;
+    size_t at;
+    char bytes[4096];
+};
+
+static bool maps_open(struct maps *m)
+{
+    m->fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    m->used = m->at = 0;
+    return m->fd >= 0;
+}
+
+static bool maps_refill(struct maps *m)
+{
+    long n;
+
+    memmove(m->bytes, m->bytes + m->at, m->used - m->at);
+    m->used -= m->at;
+    m->at = 0;
+    n = read(m->fd, m->bytes + m->used, sizeof(m->bytes) - 1 - m->used);
+    if (n > 0)
+        m->used += (size_t)n;
+    return n > 0;
+}
+
+/* The next line, cut at its end; false at the end. Lines are shorter than the buffer. */
+static bool maps_next(struct maps *m, char **line_out)
+{
+    char *end;
+
+    while (!(end = memchr(m->bytes + m->at, '\n', m->used - m->at))) {
+        if (!maps_refill(m))
+            return false;
+    }
+    *end = '\0';
+    *line_out = m->bytes + m->at;
+    m->at = (size_t)(end - m->bytes) + 1;
+    return true;
+}
+
+/* Pieces that cover [first, end) without a hole; their number, or -1. Cut to the range. */
+static int find_pieces(uint64_t first, uint64_t end, struct piece *pieces)
+{
+    struct maps maps;
+    uint64_t at = first;
+    char *line;
+    int n = 0;
+
+    if (!maps_open(&maps))
+        return -1;
+    while (at < end && n < (int)PIECES_MAX && maps_next(&maps, &line)) {
+        struct piece p;
+
+        if (!parse_piece(line, &p) || p.end <= at)
+            continue;
+        if (p.first > at)
+            break;
+        p.offset += at - p.first;
+        p.first = at;
+        p.end = p.end < end ? p.end : end;
+        pieces[n++] = p;
+        at = p.end;
+    }
+    close(maps.fd);
+    return at >= end ? n : -1;
+}
+
+static bool is_ours(const struct space *s, const struct piece *p)
+{
+    return p->is_shared && p->ino == s->ino;
+}
+
+static bool is_in_place(const struct space *s, const struct piece *p)
+{
+    return is_ours(s, p) && p->offset == p->first && p->is_writable;
+}
+
+static bool holds(const struct piece *p, const void *address)
+{
+    uint64_t a = (uint64_t)(uintptr_t)address;
+
+    return a >= p->first && a < p->end;
+}
+
+static bool may_move(const struct space *s, const struct piece *p)
+{
+    int here;
+
+    if (!p->is_writable || p->is_stack || holds(p, &here) || holds(p, &errno))
+        return false;
+    return is_ours(s, p) || (!p->is_shared && p->ino == 0);
+}
+
+/* ---- moving pages ---- */
+
+static unsigned count_threads(void)
+{
+    struct stat st;
+
+    return stat("/proc/self/task", &st) < 0 || st.st_nlink < 3 ? 2 : (unsigned)st.st_nlink - 2;
+}
+
+/* Stops all writes to the range. A descriptor whose closing lets them go on, or a negative errno. */
+static int stop_writes(uint64_t first, uint64_t len_bytes)
+{
+    struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP };
+    struct uffdio_register reg = { .range = { first, len_bytes }, .mode = UFFDIO_REGISTER_MODE_WP };
+    struct uffdio_writeprotect wp = { .range = { first, len_bytes }, .mode = UFFDIO_WRITEPROTECT_MODE_WP };
+    int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+    int r;
+
+    if (fd < 0)
+        return -errno;
+    /* Protection is a property of present pages: make them present first. */
+    if (ioctl(fd, UFFDIO_API, &api) == 0 && madvise((void *)(uintptr_t)first, len_bytes, MADV_POPULATE_WRITE) == 0 &&
+        ioctl(fd, UFFDIO_REGISTER, &reg) == 0 && ioctl(fd, UFFDIO_WRITEPROTECT, &wp) == 0)
+        return fd;
+    r = -errno;
+    close(fd);
+    return r;
+}
+
+static int copy_to_file(const struct space *s, const struct piece *p)
+{
+    uint64_t done = p->first;
+
+    while (done < p->end) {
+        /* The bare call: a sanitizer's wrapper would object to whole pages, freed memory and red zones among them. */
+        long n = syscall(SYS_pwrite64, s->fd, (const void *)(uintptr_t)done, p->end - done, (off_t)done);
+
+        if (n <= 0)
+            return n < 0 ? -errno : -EIO;
+        done += (uint64_t)n;
+    }
+    return 0;
+}
+
+/* From here to the mapping nothing but the stack is written by this thread. */
+static int move_guarded(const struct space *s, const struct piece *p)
+{
+    int guard = -1;
+    int r;
+
+    if (count_threads() > 1) {
+        guard = stop_writes(p->first, p->end - p->first);
+        if (guard < 0)
+            return guard;
+    }
+    r = copy_to_file(s, p);
+    if (r == 0 && mmap((void *)(uintptr_t)p->first, p->end - p->first, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_FIXED | MAP_POPULATE, s->fd, (off_t)p->first) == MAP_FAILED)
+        r = -errno;
+    if (guard >= 0)
+        close(guard);
+    return r;
+}
+
+static int move_piece(const struct space *s, const struct piece *p)
+{
+    sigset_t all;
+    sigset_t old;
+    int r;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    r = move_guarded(s, p);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (r < 0)
+        emu_log(EMU_LOG_DEBUG, "0x%llx bytes at 0x%llx not adopted: %s", (unsigned long long)(p->end - p->first),
+                (unsigned long long)p->first, strerror(-r));
+    return r;
+}
+
+/* ---- fork ---- */
+
+static int fork_pipe[2] = { -1, -1 };
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+    if (spaces && pipe2(fork_pipe, O_CLOEXEC) < 0)
+        fork_pipe[0] = fork_pipe[1] = -1;
+}
+
+static void after_fork_in_parent(void)
+{
+    char byte;
+
+    if (fork_pipe[0] >= 0) {
+        close(fork_pipe[1]);
+        /* Ends when the child has its copies, or has died. */
+        while (read(fork_pipe[0], &byte, 1) > 0 || errno == EINTR)
+            errno = 0;
+        close(fork_pipe[0]);
+        fork_pipe[0] = fork_pipe[1] = -1;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static void make_private(const struct space *s, const struct piece *p)
+{
+    uint64_t len_bytes = p->end - p->first;
+    uint64_t done = 0;
+    char *copy = mmap(NULL, len_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (copy == MAP_FAILED)
+        _exit(127);     /* a child that shares memory with its parent would be worse */
+    while (done < len_bytes) {
+        long n = syscall(SYS_pread64, s->fd, copy + done, len_bytes - done, (off_t)(p->offset + done));
+
+        if (n <= 0)
+            _exit(127);
+        done += (uint64_t)n;
+    }
+    if (mremap(copy, len_bytes, len_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)(uintptr_t)p->first) == MAP_FAILED)
+        _exit(127);
+}
+
+/*
+ * Next mapping of a space file at or after *at, and that space; NULL: no more. Opens the map anew each time, because it
+ * changes under our hands.
+ */
+static const struct space *find_ours(uint64_t *at, struct piece *found)
+{
+    const struct space *owner = NULL;
+    struct maps maps;
+    char *line;
+
+    if (!maps_open(&maps))
+        _exit(127);
+    while (!owner && maps_next(&maps, &line)) {
+        if (!parse_piece(line, found) || found->first < *at)
+            continue;
+        for (owner = spaces; owner && !is_ours(owner, found); owner = owner->next)
+            ;
+    }
+    close(maps.fd);
+    *at = found->end;
+    return owner;
+}
+
+static void after_fork_in_child(void)
+{
+    const struct space *owner;
+    struct piece p;
+    uint64_t at = 0;
+
+    while (spaces && (owner = find_ours(&at, &p)))
+        make_private(owner, &p);
+    if (fork_pipe[0] >= 0) {
+        close(fork_pipe[0]);
+        close(fork_pipe[1]);
+        fork_pipe[0] = fork_pipe[1] = -1;
+    }
+    while (spaces) {
+        struct space *next = spaces->next;
+
+        close(spaces->fd);
+        free(spaces);
+        spaces = next;
+    }
+    pthread_mutex_init(&lock, NULL);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+/* ---- spaces ---- */
+
+/* The space of a port's domain, made when first needed. Lock held. */
+static struct space *space_of(struct emu_port *port)
+{
+    struct emu_msg msg = { .type = EMU_MSG_SPACE };
+    struct emu_fds fds;
+    struct stat st;
+    struct space *s;
+
+    for (s = spaces; s; s = s->next) {
+        if (s->server_pid == port->session.server_pid && s->domain_id == port->table->domain_id)
+            break;
+    }
+    if (!s) {
+        if (emu_session_request(&port->session, &msg, NULL, 0, &fds) < 0)
+            return NULL;
+        s = calloc(1, sizeof(*s));
+        if (msg.result != 0 || fds.n_fds != 1 || !s || fstat(fds.fd[0], &st) < 0 ||
+            (uint64_t)st.st_size != EMU_SPACE_BYTES) {
+            emu_fds_close(&fds);
+            free(s);
+            return NULL;
+        }
+        *s = (struct space){ .next = spaces, .server_pid = port->session.server_pid,
+                             .domain_id = port->table->domain_id, .fd = fds.fd[0], .dev = st.st_dev, .ino = st.st_ino };
+        spaces = s;
+        pthread_once(&fork_once, watch_forks);
+    }
+    if (!port->has_space) {
+        port->has_space = true;
+        s->n_ports++;
+    }
+    return s;
+}
+
+void emu_space_put(struct emu_port *port)
+{
+    struct space **at;
+
+    if (!port->has_space)
+        return;
+    pthread_mutex_lock(&lock);
+    for (at = &spaces; *at; at = &(*at)->next) {
+        struct space *s = *at;
+
+        if (s->server_pid != port->session.server_pid || s->domain_id != port->table->domain_id)
+            continue;
+        /*
+         * The last port keeps the record: adopted memory stays mapped, and fork must still find it. Another attach to
+         * the domain uses it again.
+         */
+        s->n_ports--;
+        break;
+    }
+    port->has_space = false;
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- calls ---- */
+
+static bool cover(const struct space *s, uint64_t first, uint64_t end, bool may_adopt)
+{
+    struct piece pieces[PIECES_MAX];
+    int n = find_pieces(first, end, pieces);
+
+    if (n < 0)
+        return false;
+    for (int i = 0; i < n; i++) {
+        if (!is_in_place(s, &pieces[i]) && (!may_adopt || !may_move(s, &pieces[i])))
+            return false;
+    }
+    for (int i = 0; i < n; i++) {
+        if (!is_in_place(s, &pieces[i]) && move_piece(s, &pieces[i]) < 0)
+            return false;
+    }
+    return true;
+}
+
+bool emu_space_cover(struct emu_port *port, uint64_t addr, uint64_t len_bytes, bool may_adopt)
+{
+    uint64_t first = addr & ~PAGE_MASK;
+    uint64_t end = (addr + len_bytes + PAGE_MASK) & ~PAGE_MASK;
+    const struct space *s;
+    bool is_covered;
+
+    pthread_mutex_lock(&lock);
+    s = space_of(port);
+    is_covered = s && cover(s, first, end, may_adopt);
+    pthread_mutex_unlock(&lock);
+    return is_covered;
+}
+
+int emu_space_alloc(struct emu_port *port, uint64_t len_bytes, void **addr_out)
+{
+    uint64_t bytes = (len_bytes + PAGE_MASK) & ~PAGE_MASK;
+    const struct space *s;
+    void *addr;
+    int r = 0;
+
+    pthread_mutex_lock(&lock);
+    s = space_of(port);
+    /* A free range first: its address is its place in the file. */
+    addr = s ? mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) : MAP_FAILED;
+    if (addr == MAP_FAILED) {
+        r = s ? -ENOMEM : -ENETDOWN;
+    } else {
+        fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(uintptr_t)addr, (off_t)bytes);
+        if (mmap(addr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, s->fd, (off_t)(uintptr_t)addr) ==
+            MAP_FAILED) {
+            r = -ENOMEM;
+            munmap(addr, bytes);
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    if (r == 0)
+        *addr_out = addr;
+    return r;
+}
+
+void emu_space_free(struct emu_port *port, void *addr, uint64_t len_bytes)
+{
+    uint64_t bytes = (len_bytes + PAGE_MASK) & ~PAGE_MASK;
+
+    (void)port;
+    madvise(addr, bytes, MADV_REMOVE);
+    munmap(addr, bytes);
+}

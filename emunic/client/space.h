@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory that peers can map: pages of the process's space file (abi.h), either allocated there or adopted, which means
+ * that ordinary private pages are moved there while they keep address and content.
+ */
+#ifndef EMUNIC_CLIENT_SPACE_H
+#define EMUNIC_CLIENT_SPACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct emu_port;
+
+/*
+ * Are all pages of [addr, addr + len) in the space file? With may_adopt, private anonymous pages are moved there first
+ * where that is safe; what is not stays as it is. Any thread; one range at a time per process.
+ */
+bool emu_space_cover(struct emu_port *port, uint64_t addr, uint64_t len_bytes, bool may_adopt);
+
+/* Zeroed pages in the space file, page-aligned. -ENOMEM, -ENETDOWN. */
+int emu_space_alloc(struct emu_port *port, uint64_t len_bytes, void **addr_out);
+/* Unmaps them and gives their memory back. */
+void emu_space_free(struct emu_port *port, void *addr, uint64_t len_bytes);
+
+/* The port lets go of the space. */
+void emu_space_put(struct emu_port *port);
+
+#endif

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connections: requests in, replies out.
+ *
+ * A peer that breaks the protocol (no hello, other magic or version, unknown type, a reply it does not read) loses
+ * its connection and with it its port; nobody else notices. A connection gets REQUESTS_PER_TURN requests and then
+ * waits for its next turn. The admin socket answers only root and emunic's own user.
+ */
+#include "emunic/daemon/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define REQUESTS_PER_TURN 16
+#define RANKS_MAX (1u << 20)
+
+struct emu_reply {
+    struct emu_msg *msg;      /* request in, reply out */
+    int fds[EMU_MSG_FDS_MAX]; /* passed with the reply */
+    unsigned n_fds;
+    bool closes_fds;          /* made for this reply only */
+};
+
+/* ---- control requests ---- */
+
+static int answer_hello(struct emu_connection *c, struct emu_msg *msg)
+{
+    uint32_t theirs = msg->hello.abi_version;
+
+    msg->hello = (struct emu_msg_hello){ .abi_version = EMU_ABI_VERSION, .server_pid = (uint32_t)getpid(),
+                                         .server_uid = (uint32_t)geteuid() };
+    if (theirs != EMU_ABI_VERSION) {
+        emu_log_limited(&c->server->rate, EMU_LOG_WARN, "pid %d speaks ABI %u, this server ABI %u", (int)c->peer.pid,
+                        theirs, EMU_ABI_VERSION);
+        return -EPROTONOSUPPORT;
+    }
+    c->said_hello = true;
+    return 0;
+}
+
+static bool may_use(const struct emu_domain *domain, const struct ucred *peer)
+{
+    return peer->uid == domain->owner_uid || peer->uid == 0;
+}
+
+static int join_rank(struct emu_connection *c, struct emu_msg_rank *rank)
+{
+    struct emu_domain *domain = emu_domain_find(c->server, rank->ptag, rank->cookie);
+    struct emu_member *member;
+    int r;
+
+    if (!domain || !may_use(domain, &c->peer) || rank->rank >= domain->n_ranks)
+        return -EACCES;
+    r = emu_member_get(domain, c, &member);
+    if (r < 0)
+        return r;
+    member->rank = rank->rank;
+    rank->nid = domain->rank_nids[rank->rank];
+    member->node_index = emu_table_node_index(domain->table, rank->nid);
+    rank->local_rank = 0;
+    for (uint32_t i = 0; i < rank->rank; i++)
+        rank->local_rank += domain->rank_nids[i] == rank->nid;
+    return 0;
+}
+
+/* The node of a process: that of its rank, else the first node of a domain it may use. */
+static int where_is(struct emu_connection *c, struct emu_msg_rank *rank)
+{
+    struct emu_domain *domain;
+
+    LIST_FOREACH(domain, &c->server->domains, link) {
+        struct emu_member *member = emu_member_find(domain, c->peer.pid);
+
+        if (member && member->node_index != EMU_NID_NONE) {
+            rank->nid = emu_table_nodes(domain->table)[member->node_index].nid;
+            return 0;
+        }
+    }
+    rank->nid = 0;
+    LIST_FOREACH(domain, &c->server->domains, link) {
+        if (may_use(domain, &c->peer)) {
+            rank->nid = emu_table_nodes(domain->table)[0].nid;
+            return 0;
+        }
+    }
+    return 0;
+}
+
+static int answer_resources(struct emu_connection *c, struct emu_msg_resources *res)
+{
+    struct emu_port_end *port;
+
+    res->used = 0;
+    switch (res->resource) {
+    case EMU_RESOURCE_MDD:
+        res->limit = EMU_MDH_COUNT - 1;
+        LIST_FOREACH(port, &c->server->ports, link)
+            res->used += port->n_mds;
+        return 0;
+    case EMU_RESOURCE_CQ:
+        res->limit = EMU_CQS_MAX * 4;
+        LIST_FOREACH(port, &c->server->ports, link)
+            res->used += port->n_cqs;
+        return 0;
+    case EMU_RESOURCE_FMA:
+        res->limit = emu_machine_nic(c->server->machine)->fma_descriptors;
+        LIST_FOREACH(port, &c->server->ports, link)
+            res->used++;
+        if (res->used > res->limit)
+            res->used = res->limit;     /* ports share descriptors */
+        return 0;
+    case EMU_RESOURCE_BTE:
+        res->limit = EMU_RING_SLOTS;
+        return 0;
+    case EMU_RESOURCE_CE:
+        res->limit = emu_machine_nic(c->server->machine)->ce_engines;
+        return 0;
+    default:
+        return -EINVAL;
+    }
+}
+
+static int answer_attach(struct emu_connection *c, struct emu_reply *reply)
+{
+    int r;
+
+    if (c->port)
+        return -EALREADY;
+    r = emu_port_end_create(c, &reply->msg->attach, reply->fds);
+    if (r == 0)
+        reply->n_fds = 3;
+    return r;
+}
+
+/* Direct path: what a member needs of another one. A domain that is routed for good keeps its segments apart. */
+static int answer_peer(struct emu_port_end *port, struct emu_reply *reply)
+{
+    struct emu_msg_peer *asked = &reply->msg->peer;
+    struct emu_port_end *peer = asked->port < EMU_PORTS_MAX ? port->domain->ports[asked->port] : NULL;
+
+    if (!peer)
+        return -ENOENT;
+    if (port->domain->is_routed_for_good)
+        return -EPERM;
+    asked->generation = emu_table_ports(port->domain->table)[asked->port].generation;
+    if (reply->msg->type == EMU_MSG_PEER_SEGMENT) {
+        reply->fds[0] = peer->segment_fd;
+        asked->length_bytes = peer->segment_bytes;
+    } else {
+        reply->fds[0] = peer->member->space_fd;
+        asked->length_bytes = EMU_SPACE_BYTES;
+    }
+    if (reply->fds[0] < 0)
+        return -ENOENT;
+    reply->n_fds = 1;
+    return 0;
+}
+
+/* Requests that need a port. */
+static int answer_port(struct emu_port_end *port, struct emu_reply *reply)
+{
+    struct emu_msg *msg = reply->msg;
+    int r;
+
+    switch (msg->type) {
+    case EMU_MSG_CQ_CREATE:
+        return emu_port_end_cq_create(port, &msg->cq);
+    case EMU_MSG_CQ_DESTROY:
+        r = emu_port_end_cq_destroy(port, msg->cq.index);
+        return r < 0 ? r : emu_quiesce_queue(port->connection, port, msg->cq.index, msg);
+    case EMU_MSG_MEM_REGISTER:
+        return emu_md_register(port, &msg->memory);
+    case EMU_MSG_MEM_DEREGISTER:
+        r = emu_md_deregister(port, msg->memory.mdh, msg->memory.generation);
+        return r < 0 ? r : emu_quiesce_memory(port->connection, port, msg->memory.mdh, msg);
+    case EMU_MSG_SPACE:
+        r = emu_space_get(port->member);
+        if (r < 0)
+            return r;
+        reply->fds[0] = r;
+        reply->n_fds = 1;
+        return 0;
+    case EMU_MSG_PEER_SEGMENT:
+    case EMU_MSG_PEER_SPACE:
+        return answer_peer(port, reply);
+    case EMU_MSG_DATAGRAM_POST:
+        return emu_datagram_post(port, &msg->datagram);
+    case EMU_MSG_DATAGRAM_TEST:
+        return emu_datagram_test(port, &msg->datagram);
+    case EMU_MSG_DATAGRAM_PROBE:
+        return emu_datagram_probe(port, &msg->datagram);
+    case EMU_MSG_DATAGRAM_CANCEL:
+        return emu_datagram_cancel(port, &msg->datagram);
+    default:
+        emu_datagram_drop_ep(port, msg->datagram.ep);
+        return 0;
+    }
+}
+
+/* ---- admin requests ---- */
+
+static int read_ranks(int fd, uint32_t n_ranks, uint32_t **nids_out)
+{
+    uint32_t *nids;
+    size_t bytes = (size_t)n_ranks * sizeof(*nids);
+
+    if (n_ranks == 0 || n_ranks > RANKS_MAX)
+        return -EINVAL;
+    nids = malloc(bytes);
+    if (!nids)
+        return -ENOMEM;
+    if (pread(fd, nids, bytes, 0) != (ssize_t)bytes) {
+        free(nids);
+        return -EINVAL;
+    }
+    *nids_out = nids;
+    return 0;
+}
+
+static int answer_domain_create(struct emu_connection *c, struct emu_msg_domain *d, const struct emu_fds *fds)
+{
+    struct emu_domain_spec spec = { .ptag = d->ptag, .cookie = d->cookie, .owner_uid = d->owner_uid,
+                                    .member_limit = d->member_limit, .n_ranks = d->n_ranks, .flags = d->flags };
+    struct emu_domain *domain;
+    uint32_t *nids;
+    int r;
+
+    if (c->job || fds->n_fds != 1 || (d->flags & ~EMU_TABLE_ROUTED) != 0)
+        return -EINVAL;
+    r = read_ranks(fds->fd[0], d->n_ranks, &nids);
+    if (r < 0)
+        return r;
+    spec.rank_nids = nids;
+    r = emu_domain_create(c->server, &spec, &domain);
+    free(nids);
+    if (r < 0)
+        return r;
+    c->job = domain;
+    d->domain_id = domain->id;
+    return 0;
+}
+
+static int answer_domain_end(struct emu_connection *c, const struct emu_msg_domain *d)
+{
+    struct emu_domain *domain = c->job;
+
+    if (!domain)
+        return -ENOENT;
+    if (d->signal > 64)
+        return -EINVAL;
+    c->job = NULL;
+    emu_domain_end(c->server, domain, (int)d->signal);
+    return 0;
+}
+
+static int answer_datapath(struct emu_connection *c, const struct emu_msg_domain *d)
+{
+    struct emu_domain *domain;
+
+    LIST_FOREACH(domain, &c->server->domains, link) {
+        if (domain->id != d->domain_id)
+            continue;
+        if (domain->is_routed_for_good)
+            return -EPERM;
+        if (d->flags & EMU_TABLE_ROUTED)
+            atomic_fetch_or(&domain->table->flags, EMU_TABLE_ROUTED);
+        else
+            atomic_fetch_and(&domain->table->flags, ~EMU_TABLE_ROUTED);
+        return 0;
+    }
+    return -ENOENT;
+}
+
+static int answer_report(struct emu_connection *c, struct emu_reply *reply)
+{
+    int fd = reply->msg->type == EMU_MSG_STATUS ? emu_report_status(c->server) : emu_report_links(c->server);
+
+    if (fd < 0)
+        return fd;
+    reply->fds[0] = fd;
+    reply->n_fds = 1;
+    reply->closes_fds = true;
+    return 0;
+}
+
+static int answer_admin(struct emu_connection *c, struct emu_reply *reply, const struct emu_fds *fds)
+{
+    switch (reply->msg->type) {
+    case EMU_MSG_DOMAIN_CREATE:
+        return answer_domain_create(c, &reply->msg->domain, fds);
+    case EMU_MSG_DOMAIN_END:
+        return answer_domain_end(c, &reply->msg->domain);
+    case EMU_MSG_STATUS:
+    case EMU_MSG_LINKS:
+        return answer_report(c, reply);
+    case EMU_MSG_DATAPATH:
+        return answer_datapath(c, &reply->msg->domain);
+    case EMU_MSG_SHUTDOWN:
+        c->server->stops = true;
+        return 0;
+    default:
+        return -EPROTO;
+    }
+}
+
+/* ---- dispatch ---- */
+
+static int answer_control(struct emu_connection *c, struct emu_reply *reply)
+{
+    struct emu_msg *msg = reply->msg;
+
+    switch (msg->type) {
+    case EMU_MSG_JOIN_RANK:
+        return join_rank(c, &msg->rank);
+    case EMU_MSG_WHERE:
+        return where_is(c, &msg->rank);
+    case EMU_MSG_RESOURCES:
+        return answer_resources(c, &msg->resources);
+    case EMU_MSG_ATTACH:
+        return answer_attach(c, reply);
+    case EMU_MSG_CQ_CREATE ... EMU_MSG_DATAGRAM_DROP_EP:
+        return c->port ? answer_port(c->port, reply) : -ENOTCONN;
+    default:
+        return -EPROTO;
+    }
+}
+
+/* One request. -EPROTO and transport errors end the connection. */
+static int serve_request(struct emu_connection *c, struct emu_msg *msg, const struct emu_fds *fds)
+{
+    struct emu_reply reply = { .msg = msg };
+    int r;
+
+    if (c->awaits_answer)
+        return -EPROTO;         /* one request at a time */
+    if (msg->type == EMU_MSG_HELLO)
+        r = answer_hello(c, msg);
+    else if (!c->said_hello || msg->abi_version != EMU_ABI_VERSION)
+        return -EPROTO;
+    else if (c->is_admin)
+        r = answer_admin(c, &reply, fds);
+    else
+        r = answer_control(c, &reply);
+    if (r == EMU_DEFERRED) {
+        c->awaits_answer = true;
+        return 0;
+    }
+    if (r == -EPROTO)
+        return r;
+    msg->result = r;
+    r = emu_msg_send(c->fd, msg, reply.fds, reply.n_fds);
+    for (unsigned i = 0; reply.closes_fds && i < reply.n_fds; i++)
+        close(reply.fds[i]);
+    /* Its socket is full of replies that it does not read. */
+    return r == -EAGAIN ? -ENOBUFS : r;
+}
+
+static void connection_ready(struct emu_server *server, struct emu_watch *watch, uint32_t events)
+{
+    struct emu_connection *c = (struct emu_connection *)watch;
+    struct emu_fds fds = { .n_fds = 0 };
+    struct emu_msg msg;
+    int r = 0;
+
+    (void)events;
+    for (int i = 0; i < REQUESTS_PER_TURN && !watch->is_dead; i++) {
+        r = emu_msg_receive(c->fd, &msg, &fds);
+        if (r < 0)
+            break;
+        r = serve_request(c, &msg, &fds);
+        emu_fds_close(&fds);
+        if (r < 0)
+            break;
+    }
+    if (r == 0 || r == -EAGAIN)
+        return;
+    if (r != -ECONNRESET)
+        emu_log_limited(&server->rate, EMU_LOG_WARN, "pid %d uid %u: %s, connection closed", (int)c->peer.pid,
+                        (unsigned)c->peer.uid, r == -EPROTO ? "not our protocol" : strerror(-r));
+    emu_connection_destroy(c);
+}
+
+/* ---- life ---- */
+
+void emu_connection_answer(struct emu_connection *c, struct emu_msg *reply)
+{
+    c->awaits_answer = false;
+    reply->result = 0;
+    if (emu_msg_send(c->fd, reply, NULL, 0) < 0)
+        shutdown(c->fd, SHUT_RDWR);     /* epoll tells us to clean up */
+}
+
+/* Out of descriptors: whoever waits is told by the end of the connection, and epoll does not wake us for it again. */
+static void turn_away(struct emu_server *server, int listener)
+{
+    int fd;
+
+    emu_log_limited(&server->rate, EMU_LOG_ERROR, "cannot accept a connection: %s", strerror(errno));
+    if (server->spare_fd >= 0)
+        close(server->spare_fd);
+    fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    if (fd >= 0)
+        close(fd);
+    server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+void emu_connection_accept(struct emu_server *server, int listener, bool is_admin)
+{
+    struct emu_connection *c;
+    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    if (fd < 0) {
+        if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+            turn_away(server, listener);
+        return;
+    }
+    c = calloc(1, sizeof(*c));
+    if (!c)
+        goto err_fd;
+    *c = (struct emu_connection){ .watch.ready = connection_ready, .server = server, .fd = fd, .is_admin = is_admin };
+    if (emu_socket_peer(fd, &c->peer) < 0)
+        goto err_free;
+    if (is_admin && c->peer.uid != 0 && c->peer.uid != geteuid()) {
+        emu_log_limited(&server->rate, EMU_LOG_WARN, "pid %d uid %u: not allowed on the admin socket",
+                        (int)c->peer.pid, (unsigned)c->peer.uid);
+        goto err_free;
+    }
+    if (emu_server_watch(server, fd, EPOLLIN | EPOLLRDHUP, &c->watch) < 0)
+        goto err_free;
+    LIST_INSERT_HEAD(&server->connections, c, link);
+    return;
+
+err_free:
+    free(c);
+err_fd:
+    close(fd);
+}
+
+void emu_connection_destroy(struct emu_connection *c)
+{
+    struct emu_domain *job = c->job;
+
+    LIST_REMOVE(c, link);
+    if (c->port)
+        emu_port_end_destroy(c->port);
+    c->port = NULL;
+    c->job = NULL;
+    emu_server_bury(c->server, c->fd, &c->watch);
+    close(c->fd);
+    if (job) {
+        emu_log(EMU_LOG_WARN, "launcher pid %d has gone: ending its job", (int)c->peer.pid);
+        emu_domain_end(c->server, job, SIGTERM);
+    }
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The routed data path: emunic takes commands out of the ports' rings and runs the engine on them.
+ *
+ * Fairness: a port gets COMMANDS_PER_ROUND commands a round. A command that moves more than one slice becomes a
+ * transfer; every transfer gets one slice a round, so that a 4 GB transfer delays no 8-byte put. Staged data are
+ * always moved before the ring's head passes them, because the client reuses the space then.
+ *
+ * Order: small commands of a port are done in ring order. One that asks for order or carries a fence waits at the
+ * head of the ring until the port's transfers are done. A transfer never overtakes an earlier command. While a fenced
+ * transfer runs, no block transfer starts: as it waited for the others, it is the first in the list.
+ *
+ * A transfer looks at its memory domain again before each slice: after a deregistration or the owner's death it
+ * ends with an error, and no byte moves any more.
+ *
+ * The ring's tail is the client's: a value that is not at most one ring ahead ends the port.
+ */
+#include "emunic/daemon/server.h"
+
+#include <stdlib.h>
+
+#define COMMANDS_PER_ROUND  64u
+#define TRANSFERS_PER_PORT 256u
+#define AMO_AT_ONCE_BYTES 2048u    /* longer vectors of atomics are transfers */
+
+static bool needs_order(const struct emu_cmd *cmd)
+{
+    return (cmd->flags & (EMU_CMD_FENCE | EMU_CMD_IN_ORDER)) != 0;
+}
+
+static bool is_fenced_off(const struct emu_port_end *port, const struct emu_cmd *cmd)
+{
+    const struct emu_transfer *first = TAILQ_FIRST(&port->transfers);
+
+    return first && (cmd->flags & EMU_CMD_BLOCK) != 0 && (first->transaction.cmd.flags & EMU_CMD_FENCE) != 0;
+}
+
+/* Is it over in one go? The engine bounds inline and staged puts; on any other command these flags mean nothing. */
+static bool is_small(const struct emu_cmd *cmd, uint64_t slice_bytes)
+{
+    if (cmd->op == EMU_OP_PUT && (cmd->flags & (EMU_CMD_INLINE | EMU_CMD_STAGED)))
+        return true;
+    return cmd->length_bytes <= (cmd->op == EMU_OP_AMO ? AMO_AT_ONCE_BYTES : slice_bytes);
+}
+
+/* True: the command is dealt with. False: it must wait where it is. */
+static bool serve_command(struct emu_port_end *port, const struct emu_cmd *cmd)
+{
+    const uint64_t slice_bytes = port->server->settings.slice_bytes;
+    struct emu_transaction t;
+    struct emu_transfer *transfer;
+
+    if ((needs_order(cmd) && port->n_transfers > 0) || is_fenced_off(port, cmd))
+        return false;
+    if (is_small(cmd, slice_bytes)) {
+        emu_transaction_run(&port->view, cmd);
+        return true;
+    }
+    if (port->n_transfers >= TRANSFERS_PER_PORT)
+        return false;
+    if (!emu_transaction_begin(&port->view, cmd, &t) || !emu_transaction_step(&port->view, &t, slice_bytes)) {
+        emu_transaction_finish(&port->view, &t);
+        return true;
+    }
+    transfer = malloc(sizeof(*transfer));
+    if (!transfer) {        /* no memory to remember it: finish it now */
+        while (emu_transaction_step(&port->view, &t, slice_bytes))
+            ;
+        emu_transaction_finish(&port->view, &t);
+        return true;
+    }
+    transfer->transaction = t;
+    transfer->md_generation = emu_table_mds(port->domain->table, t.node_index)[t.mdh].generation;
+    TAILQ_INSERT_TAIL(&port->transfers, transfer, link);
+    port->n_transfers++;
+    return true;
+}
+
+static unsigned serve_ring(struct emu_port_end *port)
+{
+    /* Pairs with the release in emu_port_publish(): the commands before their count. */
+    uint64_t tail = atomic_load_explicit(&port->segment->tail, memory_order_acquire);
+    uint64_t waiting = tail - port->head;
+    unsigned done = 0;
+
+    if (waiting == 0)
+        return 0;
+    if (waiting > EMU_RING_SLOTS) {
+        emu_log_limited(&port->server->rate, EMU_LOG_WARN, "nid %u inst 0x%x pid %d: command ring broken, port closed",
+                        port->nid, port->instance_id, (int)port->member->pid);
+        emu_connection_destroy(port->connection);
+        return 1;
+    }
+    while (done < waiting && done < COMMANDS_PER_ROUND) {
+        struct emu_cmd cmd = port->slots[port->head & (EMU_RING_SLOTS - 1)];
+
+        if (!serve_command(port, &cmd))
+            break;
+        port->head++;
+        done++;
+    }
+    port->commands += done;
+    /* Pairs with the acquire in the client: slots and staging are free again, and these are still being moved. */
+    atomic_store_explicit(&port->segment->unfinished, port->n_transfers, memory_order_relaxed);
+    if (done > 0)
+        atomic_store_explicit(&port->segment->head, port->head, memory_order_release);
+    return done;
+}
+
+static bool memory_is_still_there(const struct emu_port_end *port, const struct emu_transfer *transfer)
+{
+    const struct emu_transaction *t = &transfer->transaction;
+    const struct emu_table_md *md = &emu_table_mds(port->domain->table, t->node_index)[t->mdh];
+
+    return atomic_load_explicit(&md->state, memory_order_relaxed) != 0 && md->generation == transfer->md_generation &&
+           md->port == t->owner_port;
+}
+
+static unsigned serve_transfers(struct emu_port_end *port)
+{
+    struct emu_transfer *transfer = TAILQ_FIRST(&port->transfers);
+    unsigned done = 0;
+
+    while (transfer) {
+        struct emu_transfer *next = TAILQ_NEXT(transfer, link);
+        bool has_more = false;
+
+        if (memory_is_still_there(port, transfer))
+            has_more = emu_transaction_step(&port->view, &transfer->transaction, port->server->settings.slice_bytes);
+        else
+            transfer->transaction.status = EMU_STATUS_PEER_GONE;
+        if (!has_more) {
+            emu_transaction_finish(&port->view, &transfer->transaction);
+            TAILQ_REMOVE(&port->transfers, transfer, link);
+            port->n_transfers--;
+            atomic_store_explicit(&port->segment->unfinished, port->n_transfers, memory_order_release);
+            free(transfer);
+        }
+        transfer = next;
+        done++;
+    }
+    return done;
+}
+
+unsigned emu_datapath_round(struct emu_server *server)
+{
+    struct emu_port_end *port = LIST_FIRST(&server->ports);
+    unsigned done = 0;
+
+    while (port) {
+        struct emu_port_end *next = LIST_NEXT(port, link);   /* serving may end the port */
+
+        if (port->n_transfers > 0)
+            done += serve_transfers(port);
+        done += serve_ring(port);
+        port = next;
+    }
+    return done;
+}
+
+bool emu_datapath_has_work(struct emu_server *server)
+{
+    struct emu_port_end *port;
+
+    LIST_FOREACH(port, &server->ports, link) {
+        if (port->n_transfers > 0 ||
+            atomic_load_explicit(&port->segment->tail, memory_order_acquire) != port->head)
+            return true;
+    }
+    return false;
+}
+
+void emu_datapath_drop_port(struct emu_port_end *port)
+{
+    struct emu_transfer *transfer;
+
+    while ((transfer = TAILQ_FIRST(&port->transfers))) {
+        TAILQ_REMOVE(&port->transfers, transfer, link);
+        free(transfer);
+    }
+    port->n_transfers = 0;
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Communication domains and their processes.
+ *
+ * A domain's nodes are the distinct nids of its ranks, in ascending order. The domain table is made whole at once
+ * and sealed: after emunic has its mapping, F_SEAL_FUTURE_WRITE lets nobody map or write it for writing, whatever
+ * descriptor he opens on it.
+ *
+ * A member is a process that is a rank or has attached. It is held by a pidfd; when that becomes readable the
+ * process is gone and everything of it goes: ports, memory domains, datagrams, transfers. The limit counts members
+ * that have a port.
+ *
+ * States of a domain: live -> ending (table says closed, members told to end) -> destroyed (no members, or their
+ * time is up and they were killed). A domain of `emunic serve` lives until emunic ends.
+ */
+#include "emunic/daemon/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "emunic/base/clock.h"
+
+#define KILL_AFTER_NS 2000000000ull
+#define WINDOW_BYTES_PER_DOMAIN (4ull << 40)   /* of 128 TiB that emunic can address */
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77     /* Linux 6.5 */
+#endif
+
+/* ---- table ---- */
+
+static int compare_nids(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a;
+    uint32_t y = *(const uint32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Distinct nids, ascending. Caller frees. */
+static int collect_nodes(const struct emu_server *server, const struct emu_domain_spec *spec, uint32_t **nids_out,
+                         uint32_t *n_out)
+{
+    uint32_t *nids = malloc(spec->n_ranks * sizeof(*nids));
+    uint32_t n = 0;
+
+    if (!nids)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < spec->n_ranks; i++) {
+        if (spec->rank_nids[i] >= server->n_nids) {
+            free(nids);
+            return -ERANGE;
+        }
+        nids[i] = spec->rank_nids[i];
+    }
+    qsort(nids, spec->n_ranks, sizeof(*nids), compare_nids);
+    for (uint32_t i = 0; i < spec->n_ranks; i++) {
+        if (n == 0 || nids[n - 1] != nids[i])
+            nids[n++] = nids[i];
+    }
+    *nids_out = nids;
+    *n_out = n;
+    return 0;
+}
+
+static uint64_t align_line(uint64_t off)
+{
+    return (off + EMU_CACHE_LINE - 1) & ~(uint64_t)(EMU_CACHE_LINE - 1);
+}
+
+static void fill_table(const struct emu_server *server, const struct emu_domain_spec *spec, struct emu_domain *domain,
+                       const uint32_t *nids)
+{
+    struct emu_table *t = domain->table;
+    uint32_t *index_of = (uint32_t *)((char *)t + t->nid_off);
+
+    t->magic = EMU_TABLE_MAGIC;
+    t->abi_version = EMU_ABI_VERSION;
+    t->domain_id = domain->id;
+    t->table_bytes = domain->table_bytes;
+    t->ptag = domain->ptag;
+    t->cookie = domain->cookie;
+    t->format = emu_machine_nic(server->machine)->format;
+    atomic_store(&t->flags, spec->flags | (server->starts_routed ? EMU_TABLE_ROUTED : 0));
+    for (uint32_t nid = 0; nid < t->n_nids; nid++)
+        index_of[nid] = EMU_NID_NONE;
+    for (uint32_t i = 0; i < domain->n_nodes; i++) {
+        index_of[nids[i]] = i;
+        emu_table_nodes(t)[i].nid = nids[i];
+    }
+}
+
+static int make_table(const struct emu_server *server, const struct emu_domain_spec *spec, struct emu_domain *domain,
+                      const uint32_t *nids)
+{
+    struct emu_table layout = { .n_nids = nids[domain->n_nodes - 1] + 1, .n_nodes = domain->n_nodes,
+                                .n_ports = EMU_PORTS_MAX };
+    int r;
+
+    layout.nid_off = align_line(sizeof(layout));
+    layout.node_off = align_line(layout.nid_off + (uint64_t)layout.n_nids * sizeof(uint32_t));
+    layout.port_off = align_line(layout.node_off + (uint64_t)layout.n_nodes * sizeof(struct emu_table_node));
+    layout.md_off = align_line(layout.port_off + (uint64_t)layout.n_ports * sizeof(struct emu_table_port));
+    domain->table_bytes =
+        layout.md_off + (uint64_t)layout.n_nodes * EMU_MDH_COUNT * sizeof(struct emu_table_md);
+
+    domain->table_fd = memfd_create("emunic-domain", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (domain->table_fd < 0)
+        return -errno;
+    if (ftruncate(domain->table_fd, (off_t)domain->table_bytes) < 0)
+        return -errno;
+    domain->table = mmap(NULL, domain->table_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                         domain->table_fd, 0);
+    if (domain->table == MAP_FAILED) {
+        r = -errno;
+        domain->table = NULL;
+        return r;
+    }
+    domain->table->n_nids = layout.n_nids;
+    domain->table->n_nodes = layout.n_nodes;
+    domain->table->n_ports = layout.n_ports;
+    domain->table->nid_off = layout.nid_off;
+    domain->table->node_off = layout.node_off;
+    domain->table->port_off = layout.port_off;
+    domain->table->md_off = layout.md_off;
+    fill_table(server, spec, domain, nids);
+    if (fcntl(domain->table_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0)
+        return -errno;
+    return 0;
+}
+
+/* ---- domains ---- */
+
+struct emu_domain *emu_domain_find(struct emu_server *server, uint32_t ptag, uint32_t cookie)
+{
+    struct emu_domain *domain;
+
+    LIST_FOREACH(domain, &server->domains, link) {
+        if (!domain->is_ending && domain->cookie == cookie && (ptag == 255 || domain->ptag == ptag))
+            return domain;
+    }
+    return NULL;
+}
+
+int emu_domain_create(struct emu_server *server, const struct emu_domain_spec *spec, struct emu_domain **domain_out)
+{
+    struct emu_domain *domain;
+    uint32_t *nids = NULL;
+    int r;
+
+    if (spec->n_ranks == 0 || spec->ptag > 255 || emu_domain_find(server, 255, spec->cookie))
+        return spec->n_ranks == 0 || spec->ptag > 255 ? -EINVAL : -EEXIST;
+    domain = calloc(1, sizeof(*domain));
+    if (!domain)
+        return -ENOMEM;
+    *domain = (struct emu_domain){ .is_routed_for_good = server->starts_routed || (spec->flags & EMU_TABLE_ROUTED) != 0,
+                                   .id = server->next_domain_id++, .ptag = spec->ptag, .cookie = spec->cookie,
+                                   .owner_uid = spec->owner_uid, .member_limit = spec->member_limit,
+                                   .n_ranks = spec->n_ranks, .table_fd = -1,
+                                   .windows.left_bytes = WINDOW_BYTES_PER_DOMAIN };
+    LIST_INIT(&domain->members);
+    LIST_INSERT_HEAD(&server->domains, domain, link);
+    r = collect_nodes(server, spec, &nids, &domain->n_nodes);
+    if (r < 0)
+        goto err_domain;
+    domain->rank_nids = malloc(spec->n_ranks * sizeof(uint32_t));
+    domain->ports = calloc(EMU_PORTS_MAX, sizeof(struct emu_port_end *));
+    domain->resting = calloc(EMU_PORTS_MAX, sizeof(*domain->resting));
+    domain->n_handles = calloc(domain->n_nodes, sizeof(*domain->n_handles));
+    domain->past_flows = calloc(domain->n_nodes, sizeof(struct emu_flow_counts *));
+    r = -ENOMEM;
+    if (!domain->rank_nids || !domain->ports || !domain->resting || !domain->n_handles || !domain->past_flows)
+        goto err_domain;
+    for (uint32_t i = 0; i < spec->n_ranks; i++)
+        domain->rank_nids[i] = spec->rank_nids[i];
+    r = make_table(server, spec, domain, nids);
+    if (r < 0)
+        goto err_domain;
+    free(nids);
+    emu_log(EMU_LOG_INFO, "domain %u ptag %u uid %u: %u ranks on %u nodes", domain->id, domain->ptag,
+            (unsigned)domain->owner_uid, domain->n_ranks, domain->n_nodes);
+    *domain_out = domain;
+    return 0;
+
+err_domain:
+    free(nids);
+    emu_domain_destroy(server, domain);
+    return r;
+}
+
+void emu_domain_destroy(struct emu_server *server, struct emu_domain *domain)
+{
+    struct emu_connection *c;
+    struct emu_member *member;
+
+    LIST_FOREACH(c, &server->connections, link) {
+        if (c->job == domain)
+            c->job = NULL;
+    }
+    if (domain->table)
+        atomic_fetch_or(&domain->table->flags, EMU_TABLE_CLOSED);
+    while ((member = LIST_FIRST(&domain->members)))
+        emu_member_destroy(server, member);
+    emu_quiesce_drop_domain(server, domain);
+    LIST_REMOVE(domain, link);
+    if (domain->table)
+        munmap(domain->table, domain->table_bytes);
+    if (domain->table_fd >= 0)
+        close(domain->table_fd);
+    for (uint32_t i = 0; domain->past_flows && i < domain->n_nodes; i++)
+        free(domain->past_flows[i]);
+    free(domain->past_flows);
+    free(domain->rank_nids);
+    free(domain->ports);
+    free(domain->resting);
+    free(domain->n_handles);
+    free(domain);
+}
+
+static void signal_members(struct emu_domain *domain, int signal)
+{
+    struct emu_member *member;
+
+    LIST_FOREACH(member, &domain->members, link)
+        syscall(SYS_pidfd_send_signal, member->pidfd, signal, NULL, 0);
+}
+
+void emu_domain_end(struct emu_server *server, struct emu_domain *domain, int signal)
+{
+    atomic_fetch_or(&domain->table->flags, EMU_TABLE_CLOSED);
+    domain->is_ending = true;
+    domain->kill_at_ns = signal ? emu_clock_ns() + KILL_AFTER_NS : 0;
+    if (signal) {
+        emu_log(EMU_LOG_INFO, "domain %u: signal %d to what is left of the job", domain->id, signal);
+        signal_members(domain, signal);
+    }
+    (void)server;
+}
+
+uint64_t emu_domain_reap(struct emu_server *server, uint64_t now_ns)
+{
+    struct emu_domain *domain = LIST_FIRST(&server->domains);
+    uint64_t wake_at_ns = UINT64_MAX;
+    bool had_job = false;
+
+    while (domain) {
+        struct emu_domain *next = LIST_NEXT(domain, link);
+
+        if (domain->is_ending) {
+            had_job = true;
+            if (domain->kill_at_ns != 0 && !LIST_EMPTY(&domain->members) && now_ns >= domain->kill_at_ns) {
+                emu_log(EMU_LOG_WARN, "domain %u: killing what did not end by itself", domain->id);
+                signal_members(domain, SIGKILL);
+                domain->kill_at_ns = now_ns + KILL_AFTER_NS;
+            }
+            if (domain->kill_at_ns == 0 || LIST_EMPTY(&domain->members))
+                emu_domain_destroy(server, domain);
+            else if (domain->kill_at_ns < wake_at_ns)
+                wake_at_ns = domain->kill_at_ns;
+        }
+        domain = next;
+    }
+    if (had_job && LIST_EMPTY(&server->domains) && server->stops_with_last_job)
+        server->stops = true;
+    return wake_at_ns;
+}
+
+/* ---- members ---- */
+
+struct emu_member *emu_member_find(struct emu_domain *domain, pid_t pid)
+{
+    struct emu_member *member;
+
+    LIST_FOREACH(member, &domain->members, link) {
+        if (member->pid == pid)
+            return member;
+    }
+    return NULL;
+}
+
+static void member_ready(struct emu_server *server, struct emu_watch *watch, uint32_t events)
+{
+    struct emu_member *member = (struct emu_member *)watch;
+
+    (void)events;
+    emu_log(EMU_LOG_DEBUG, "pid %d has ended with %u ports", (int)member->pid, member->n_ports);
+    emu_member_destroy(server, member);
+}
+
+/* The process at the other end of a connection. From the socket where the kernel can (6.5), else by its number. */
+static int open_peer_pidfd(const struct emu_connection *connection)
+{
+    int pidfd = -1;
+    socklen_t len = sizeof(pidfd);
+
+    if (getsockopt(connection->fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &len) < 0)
+        pidfd = (int)syscall(SYS_pidfd_open, connection->peer.pid, 0);
+    return pidfd < 0 ? -errno : pidfd;
+}
+
+int emu_member_get(struct emu_domain *domain, const struct emu_connection *connection, struct emu_member **member_out)
+{
+    struct emu_server *server = connection->server;
+    const struct ucred *peer = &connection->peer;
+    struct emu_member *member = emu_member_find(domain, peer->pid);
+    int r;
+
+    if (member) {
+        *member_out = member;
+        return 0;
+    }
+    member = calloc(1, sizeof(*member));
+    if (!member)
+        return -ENOMEM;
+    *member = (struct emu_member){ .watch.ready = member_ready, .domain = domain, .pid = peer->pid, .uid = peer->uid,
+                                   .rank = EMU_NID_NONE, .node_index = EMU_NID_NONE, .space_fd = -1,
+                                   .windows.budget = &domain->windows };
+    LIST_INIT(&member->ports);
+    r = open_peer_pidfd(connection);
+    if (r < 0)
+        goto err_free;
+    member->pidfd = r;
+    r = emu_server_watch(server, member->pidfd, EPOLLIN, &member->watch);
+    if (r < 0)
+        goto err_pidfd;
+    LIST_INSERT_HEAD(&domain->members, member, link);
+    *member_out = member;
+    return 0;
+
+err_pidfd:
+    close(member->pidfd);
+err_free:
+    free(member);
+    return r;
+}
+
+void emu_member_destroy(struct emu_server *server, struct emu_member *member)
+{
+    struct emu_port_end *port;
+
+    while ((port = LIST_FIRST(&member->ports)))
+        emu_connection_destroy(port->connection);
+    LIST_REMOVE(member, link);
+    emu_windows_fini(&member->windows);
+    if (member->space_fd >= 0)
+        close(member->space_fd);
+    emu_server_bury(server, member->pidfd, &member->watch);
+    close(member->pidfd);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What emunic tells about itself, as JSON in a memfd that the asker gets: no limit of size, nothing to clean up.
+ * Keys are snake_case with units; every object carries `schema`.
+ */
+#include "emunic/daemon/server.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "emunic/base/clock.h"
+#include "emunic/fabric/link.h"
+#include "emunic/fabric/load.h"
+#include "emunic/fabric/route.h"
+
+#define SCHEMA 1
+
+static int write_whole(const char *data, size_t len, void *ctx)
+{
+    int fd = *(int *)ctx;
+
+    while (len > 0) {
+        ssize_t done = write(fd, data, len);
+
+        if (done < 0)
+            return -1;
+        data += done;
+        len -= (size_t)done;
+    }
+    return 0;
+}
+
+/* Takes the object over. */
+static int to_memfd(json_t *object)
+{
+    int fd = memfd_create("emunic-report", MFD_CLOEXEC);
+    int r = 0;
+
+    if (fd < 0)
+        r = -errno;
+    else if (json_dump_callback(object, write_whole, &fd, JSON_COMPACT) < 0 || lseek(fd, 0, SEEK_SET) < 0)
+        r = -EIO;
+    json_decref(object);
+    if (r < 0 && fd >= 0)
+        close(fd);
+    return r < 0 ? r : fd;
+}
+
+/* ---- flows ---- */
+
+/* All that went from one node of a domain to another, ports that have gone included. */
+static struct emu_flow_counts flow_between(const struct emu_domain *domain, uint32_t src, uint32_t dst)
+{
+    struct emu_flow_counts sum = domain->past_flows[src] ? domain->past_flows[src][dst] : (struct emu_flow_counts){ 0 };
+    const struct emu_member *member;
+    const struct emu_port_end *port;
+
+    LIST_FOREACH(member, &domain->members, link) {
+        LIST_FOREACH(port, &member->ports, member_link) {
+            if (port->node_index == src)
+                emu_port_end_add_flow(port, dst, &sum);
+        }
+    }
+    return sum;
+}
+
+/* Counters live in memory that the port's owner can write: a nonsense count must not break the report. */
+static bool is_plausible(const struct emu_flow_counts *flow)
+{
+    return (flow->request_packets != 0 || flow->request_flits == 0) &&
+           (flow->response_packets != 0 || flow->response_flits == 0);
+}
+
+/* ---- status ---- */
+
+static json_t *status_of_port(const struct emu_port_end *port)
+{
+    struct emu_flow_counts sum = { 0 };
+    const struct emu_table_md *entries = emu_table_mds(port->domain->table, port->node_index);
+    const struct emu_md_end *md;
+    json_int_t n_mapped = 0;
+    json_int_t overruns = 0;
+    uint64_t registered_bytes = 0;
+
+    for (uint32_t i = 0; i < port->domain->n_nodes; i++)
+        emu_port_end_add_flow(port, i, &sum);
+    LIST_FOREACH(md, &port->mds, link) {
+        n_mapped += entries[md->mdh].method == EMU_MEMORY_MAP;
+        registered_bytes += entries[md->mdh].length_bytes;
+    }
+    for (uint32_t i = 0; i < EMU_CQS_MAX; i++) {
+        if (port->cqs[i].in_use)
+            overruns += atomic_load_explicit(&port->cqs[i].producer.shm->overrun, memory_order_relaxed) != 0;
+    }
+    return json_pack("{sI sI sI sI sI sI sI sI sI sI sI sI sI sI sI sI sI}", "port", (json_int_t)port->index, "nid",
+                     (json_int_t)port->nid, "instance_id", (json_int_t)port->instance_id, "pid",
+                     (json_int_t)port->member->pid, "commands", (json_int_t)port->commands, "commands_waiting",
+                     (json_int_t)(atomic_load_explicit(&port->segment->tail, memory_order_relaxed) - port->head),
+                     "transfers", (json_int_t)port->n_transfers, "queues", (json_int_t)port->n_cqs, "queues_in_overrun",
+                     overruns, "memory_domains", (json_int_t)port->n_mds, "memory_domains_mapped", n_mapped,
+                     "registered_bytes", (json_int_t)registered_bytes, "datagrams", (json_int_t)port->n_datagrams,
+                     "tx_operations", (json_int_t)sum.operations, "tx_bytes", (json_int_t)sum.payload_bytes,
+                     "tx_packets", (json_int_t)sum.request_packets, "errors", (json_int_t)sum.errors);
+}
+
+static json_t *status_of_domain(const struct emu_server *server, const struct emu_domain *domain)
+{
+    json_t *nodes = json_array();
+    json_t *ports = json_array();
+    const struct emu_member *member;
+    const struct emu_port_end *port;
+    json_int_t n_members = 0;
+
+    for (uint32_t i = 0; i < domain->n_nodes; i++) {
+        uint32_t nid = emu_table_nodes(domain->table)[i].nid;
+        char cname[EMU_CNAME_MAX] = "";
+
+        emu_machine_cname(server->machine, nid, cname, sizeof(cname));
+        json_array_append_new(nodes, json_pack("{sI ss sI}", "nid", (json_int_t)nid, "cname", cname,
+                                               "memory_domains_on_node",
+                                               (json_int_t)(server->nodes[nid] ? server->nodes[nid]->n_used : 0)));
+    }
+    LIST_FOREACH(member, &domain->members, link) {
+        n_members++;
+        LIST_FOREACH(port, &member->ports, member_link)
+            json_array_append_new(ports, status_of_port(port));
+    }
+    return json_pack("{sI sI sI sI sI sI sI sI sb ss so so}", "domain", (json_int_t)domain->id, "ptag",
+                     (json_int_t)domain->ptag, "cookie", (json_int_t)domain->cookie, "uid",
+                     (json_int_t)domain->owner_uid, "ranks", (json_int_t)domain->n_ranks, "members", n_members,
+                     "attached", (json_int_t)domain->n_attached, "member_limit", (json_int_t)domain->member_limit,
+                     "ending", (int)domain->is_ending, "datapath", "routed", "nodes", nodes, "ports", ports);
+}
+
+int emu_report_status(struct emu_server *server)
+{
+    json_t *domains = json_array();
+    const struct emu_domain *domain;
+
+    LIST_FOREACH(domain, &server->domains, link)
+        json_array_append_new(domains, status_of_domain(server, domain));
+    return to_memfd(json_pack("{sI ss sI sI sI ss ss ss sI sI sI so}", "schema", (json_int_t)SCHEMA, "server",
+                              server->name, "pid", (json_int_t)getpid(), "abi_version", (json_int_t)EMU_ABI_VERSION,
+                              "uptime_ms", (json_int_t)((emu_clock_ns() - server->started_ns) / 1000000), "machine",
+                              emu_machine_name(server->machine), "machine_spec", server->machine_spec, "topology",
+                              emu_machine_topology(server->machine), "machine_nodes", (json_int_t)server->n_nids,
+                              "rounds", (json_int_t)server->rounds, "sleeps", (json_int_t)server->sleeps, "domains",
+                              domains));
+}
+
+/* ---- links ---- */
+
+static json_t *path_of(const struct emu_server *server, uint32_t src, uint32_t dst, json_int_t *hops_out)
+{
+    json_t *path = json_array();
+    struct emu_route route;
+
+    *hops_out = 0;
+    if (emu_route_minimal(server->machine, src, dst, emu_route_hash(src, dst, 0), &route) < 0)
+        return path;
+    *hops_out = route.n_hops;
+    for (uint32_t i = 0; i < route.n_links; i++) {
+        char name[EMU_LINK_NAME_MAX];
+
+        if (emu_link_name(server->machine, route.links[i], name, sizeof(name)) == 0)
+            json_array_append_new(path, json_string(name));
+    }
+    return path;
+}
+
+static json_t *describe_flow(const struct emu_server *server, const struct emu_domain *domain, uint32_t src,
+                             uint32_t dst, const struct emu_flow_counts *flow)
+{
+    json_int_t hops;
+    json_t *path = path_of(server, src, dst, &hops);
+
+    return json_pack("{sI sI sI sI sI sI sI sI sI sI sI so}", "domain", (json_int_t)domain->id, "src_nid",
+                     (json_int_t)src, "dst_nid", (json_int_t)dst, "operations", (json_int_t)flow->operations,
+                     "payload_bytes", (json_int_t)flow->payload_bytes, "request_packets",
+                     (json_int_t)flow->request_packets, "request_flits", (json_int_t)flow->request_flits,
+                     "response_packets", (json_int_t)flow->response_packets, "response_flits",
+                     (json_int_t)flow->response_flits, "errors", (json_int_t)flow->errors, "router_hops", hops, "path",
+                     path);
+}
+
+static void load_flow(const struct emu_server *server, uint32_t src, uint32_t dst, const struct emu_flow_counts *flow,
+                      struct emu_link_load *loads)
+{
+    const struct emu_flow both[2] = {
+        { src, dst, EMU_FLOW_REQUEST, flow->request_packets, flow->request_flits },
+        { dst, src, EMU_FLOW_RESPONSE, flow->response_packets, flow->response_flits },
+    };
+
+    if (emu_load_add(server->machine, both, 2, EMU_LOAD_SPREAD, loads) < 0)
+        emu_log(EMU_LOG_WARN, "flow nid %u to nid %u: counters make no sense, left out", src, dst);
+}
+
+static void collect_domain(const struct emu_server *server, const struct emu_domain *domain, json_t *flows,
+                           struct emu_link_load *loads)
+{
+    for (uint32_t s = 0; s < domain->n_nodes; s++) {
+        for (uint32_t d = 0; d < domain->n_nodes; d++) {
+            struct emu_flow_counts flow = flow_between(domain, s, d);
+            uint32_t src = emu_table_nodes(domain->table)[s].nid;
+            uint32_t dst = emu_table_nodes(domain->table)[d].nid;
+
+            if ((flow.operations == 0 && flow.errors == 0) || !is_plausible(&flow))
+                continue;
+            json_array_append_new(flows, describe_flow(server, domain, src, dst, &flow));
+            load_flow(server, src, dst, &flow, loads);
+        }
+    }
+}
+
+static json_t *describe_loads(const struct emu_server *server, const struct emu_link_load *loads)
+{
+    json_t *links = json_array();
+
+    for (uint32_t id = 0; id < emu_machine_n_links(server->machine); id++) {
+        char name[EMU_LINK_NAME_MAX] = "";
+        struct emu_link link;
+
+        if (loads[id].packets == 0 || emu_link_get(server->machine, id, &link) < 0)
+            continue;
+        emu_link_name(server->machine, id, name, sizeof(name));
+        json_array_append_new(links, json_pack("{sI ss ss sI sI sI}", "link", (json_int_t)id, "name", name, "class",
+                                               emu_link_class_name(link.link_class), "packets",
+                                               (json_int_t)loads[id].packets, "flits", (json_int_t)loads[id].flits,
+                                               "data_bytes_per_s", (json_int_t)link.data_bytes_per_s));
+    }
+    return links;
+}
+
+int emu_report_links(struct emu_server *server)
+{
+    struct emu_link_load *loads = calloc(emu_machine_n_links(server->machine), sizeof(*loads));
+    json_t *flows = json_array();
+    const struct emu_domain *domain;
+    json_t *report;
+
+    if (!loads) {
+        json_decref(flows);
+        return -ENOMEM;
+    }
+    LIST_FOREACH(domain, &server->domains, link)
+        collect_domain(server, domain, flows, loads);
+    report = json_pack("{sI ss ss ss so so}", "schema", (json_int_t)SCHEMA, "server", server->name, "machine",
+                       emu_machine_name(server->machine), "routing", "minimal, spread evenly", "flows", flows, "links",
+                       describe_loads(server, loads));
+    free(loads);
+    return to_memfd(report);
+}

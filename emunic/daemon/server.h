@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * emunic's objects and who owns whom. Everything here runs on one thread.
+ *
+ *   server ── connections          one per control or admin socket; a control connection may own one port
+ *          ├─ domains ── members   processes, each held by a pidfd
+ *          │          └─ ports     attached NIC contexts
+ *          └─ nodes                memory domain handles of each emulated node, shared by all domains
+ *
+ * A port belongs to its member (process), its connection and its domain; the first of them to end ends the port.
+ * Objects that epoll may still name are freed at the end of a round (emu_server_bury).
+ */
+#ifndef EMUNIC_DAEMON_SERVER_H
+#define EMUNIC_DAEMON_SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include "emunic/abi/control.h"
+#include "emunic/abi/segment.h"
+#include "emunic/abi/table.h"
+#include "emunic/base/log.h"
+#include "emunic/base/settings.h"
+#include "emunic/base/socket.h"
+#include "emunic/base/window.h"
+#include "emunic/engine/cq.h"
+#include "emunic/engine/transaction.h"
+#include "emunic/fabric/machine.h"
+
+struct emu_server;
+struct emu_domain;
+struct emu_member;
+struct emu_port_end;
+struct emu_datagram;
+struct emu_quiesce;
+
+/* Something that epoll watches. Embedded in its owner; called with the events that came. */
+struct emu_watch {
+    void (*ready)(struct emu_server *server, struct emu_watch *watch, uint32_t events);
+    bool is_dead;                       /* events of this round are no longer wanted */
+};
+
+struct emu_connection {
+    struct emu_watch watch;             /* first: the object is freed by this address */
+    LIST_ENTRY(emu_connection) link;
+    struct emu_server *server;
+    int fd;
+    bool is_admin;
+    bool said_hello;
+    bool awaits_answer;                 /* a request of it is deferred */
+    struct ucred peer;
+    struct emu_port_end *port;          /* owned, or NULL */
+    struct emu_domain *job;             /* admin: ends with this connection; or NULL */
+};
+
+/* A queue of a port. Geometry lives here; the segment's copy is never read back. */
+struct emu_cq_end {
+    bool in_use;
+    uint64_t offset;
+    uint32_t first_page;                /* in the arena */
+    uint32_t n_pages;
+    uint32_t flags;                     /* EMU_CQ_* */
+    struct emu_cq_producer producer;
+};
+
+/* One memory domain, in the list of its port. The rest of it is in the domain table. */
+struct emu_md_end {
+    LIST_ENTRY(emu_md_end) link;
+    uint16_t mdh;
+};
+
+/* A command that takes more than one round. */
+struct emu_transfer {
+    TAILQ_ENTRY(emu_transfer) link;
+    struct emu_transaction transaction;
+    uint16_t md_generation;             /* of the remote memory domain when it began */
+};
+
+struct emu_port_end {
+    struct emu_watch watch;             /* first; the doorbell */
+    LIST_ENTRY(emu_port_end) link;      /* in the server's list of served ports */
+    LIST_ENTRY(emu_port_end) member_link;
+    struct emu_server *server;
+    struct emu_domain *domain;          /* borrowed: outlives the port */
+    struct emu_member *member;          /* borrowed: outlives the port */
+    struct emu_connection *connection;  /* borrowed: outlives the port */
+    uint32_t index;                     /* in the domain table */
+    uint32_t node_index;
+    uint32_t nid;
+    uint32_t instance_id;
+    uint32_t modes;
+    int doorbell;
+    int segment_fd;
+    struct emu_segment *segment;
+    uint64_t segment_bytes;
+    uint64_t arena_off;
+    struct emu_cmd *slots;
+    uint64_t head;                      /* commands taken */
+    struct emu_view view;
+    unsigned chain_status;              /* for the view */
+    struct emu_cq_end *cqs;             /* owned, EMU_CQS_MAX */
+    uint32_t n_cqs;
+    uint64_t *arena_map;                /* owned: one bit per page of the arena */
+    LIST_HEAD(, emu_md_end) mds;
+    uint32_t n_mds;
+    TAILQ_HEAD(, emu_transfer) transfers;
+    uint32_t n_transfers;
+    TAILQ_HEAD(, emu_datagram) datagrams;
+    uint32_t n_datagrams;
+    uint64_t commands;                  /* served, for status */
+};
+
+struct emu_member {
+    struct emu_watch watch;             /* first; the pidfd */
+    LIST_ENTRY(emu_member) link;
+    struct emu_domain *domain;          /* borrowed */
+    pid_t pid;
+    uid_t uid;
+    int pidfd;
+    uint32_t rank;                      /* or EMU_NID_NONE */
+    uint32_t node_index;                /* of its rank, or EMU_NID_NONE */
+    uint32_t n_ports;
+    LIST_HEAD(, emu_port_end) ports;
+    int space_fd;                       /* made when first asked for; -1 */
+    struct emu_windows windows;         /* into it */
+};
+
+struct emu_domain {
+    LIST_ENTRY(emu_domain) link;
+    uint32_t id;
+    uint32_t ptag;
+    uint32_t cookie;
+    uid_t owner_uid;
+    uint32_t member_limit;              /* processes that have a port; 0 none */
+    uint32_t n_attached;                /* such processes */
+    uint32_t n_ranks;
+    uint32_t *rank_nids;                /* owned, n_ranks */
+    uint32_t n_nodes;
+    uint16_t *n_handles;                /* owned, per node: memory domain handles in use */
+    struct emu_window_budget windows;   /* what emunic may still map of its members' space files */
+    struct emu_table *table;            /* emunic's writable mapping */
+    uint64_t table_bytes;
+    int table_fd;                       /* cannot be mapped for writing by anybody else */
+    struct emu_port_end **ports;        /* owned, EMU_PORTS_MAX; borrowed contents */
+    bool *resting;                      /* owned, EMU_PORTS_MAX: slots that somebody inside may still mean */
+    uint32_t next_port;                 /* where to look for a free slot: delays reuse */
+    uint32_t n_ports;
+    LIST_HEAD(, emu_member) members;
+    struct emu_flow_counts **past_flows; /* owned, per source node: counters of ports that have gone */
+    bool is_ending;
+    bool is_routed_for_good;            /* made with EMU_TABLE_ROUTED */
+    uint64_t kill_at_ns;                /* when ending: what is left then is killed */
+};
+
+/* Memory domain handles of one node, in use by any domain. */
+struct emu_node {
+    uint64_t used[EMU_MDH_COUNT / 64];
+    uint16_t generation[EMU_MDH_COUNT];
+    uint16_t next;                      /* where to look: delays reuse */
+    uint32_t n_used;
+};
+
+struct emu_server {
+    char name[EMU_SERVER_NAME_MAX + 1];
+    struct emu_settings settings;
+    struct emu_machine *machine;        /* owned */
+    char *machine_spec;                 /* owned; what the machine was made from */
+    int epoll_fd;
+    struct emu_watch control_watch;
+    struct emu_watch admin_watch;
+    struct emu_watch signal_watch;
+    struct emu_watch starter_watch;
+    int control_fd;
+    int admin_fd;
+    int signal_fd;
+    int spare_fd;                       /* gives way to a connection that cannot be served */
+    int ready_fd;                       /* borrowed */
+    struct emu_log_rate rate;           /* of lines that clients provoke */
+    bool stops;                         /* leave the loop */
+    bool stops_with_last_job;           /* started for one job */
+    bool starts_routed;                 /* new domains: all commands through emunic */
+    struct emu_node **nodes;            /* owned, by nid, made when first used */
+    uint32_t n_nids;
+    uint32_t next_domain_id;
+    LIST_HEAD(, emu_connection) connections;
+    LIST_HEAD(, emu_domain) domains;
+    LIST_HEAD(, emu_port_end) ports;
+    LIST_HEAD(, emu_quiesce) quiesces;
+    uint8_t *bounce;                    /* owned */
+    size_t bounce_bytes;
+    uint64_t started_ns;
+    uint64_t rounds;
+    uint64_t sleeps;
+    void **graveyard;                   /* freed at the end of the round */
+    unsigned n_graves;
+    unsigned graves_max;
+};
+
+/* server.c */
+struct emu_server_options {
+    const char *name;
+    const char *machine;                /* spec for emu_machine_load() */
+    const char *machine_dir;
+    bool stops_with_last_job;
+    bool starts_routed;
+    bool stops_with_starter;            /* also when the other end of ready_fd closes before there is a job */
+    int ready_fd;                       /* one byte is written when the sockets listen; -1 none */
+};
+struct emu_domain_spec {
+    uint32_t ptag;
+    uint32_t cookie;
+    uid_t owner_uid;
+    uint32_t member_limit;
+    uint32_t n_ranks;
+    const uint32_t *rank_nids;
+    uint32_t flags;
+};
+
+int emu_server_create(const struct emu_server_options *options, struct emu_server **server_out, char *err,
+                      size_t err_len);
+int emu_server_run(struct emu_server *server);
+void emu_server_destroy(struct emu_server *server);
+
+int emu_server_watch(struct emu_server *server, int fd, uint32_t events, struct emu_watch *watch);
+/* Stops watching; the memory at `watch` is freed at the end of the round. */
+void emu_server_bury(struct emu_server *server, int fd, struct emu_watch *watch);
+
+/* connection.c */
+void emu_connection_accept(struct emu_server *server, int listener, bool is_admin);
+void emu_connection_destroy(struct emu_connection *connection);
+/* Sends the reply of a request that was answered with EMU_DEFERRED; result 0. */
+void emu_connection_answer(struct emu_connection *connection, struct emu_msg *reply);
+#define EMU_DEFERRED 1000      /* outcome of a request whose reply comes later */
+
+/* quiesce.c */
+enum emu_quiesce_kind { EMU_QUIESCE_MEMORY, EMU_QUIESCE_CQ, EMU_QUIESCE_PORT };
+/* After it was made invisible: release a memory domain, a queue. 0 done, EMU_DEFERRED, -ENOMEM. */
+int emu_quiesce_memory(struct emu_connection *connection, struct emu_port_end *port, uint16_t mdh,
+                       const struct emu_msg *request);
+int emu_quiesce_queue(struct emu_connection *connection, struct emu_port_end *port, uint32_t cq,
+                      const struct emu_msg *request);
+/* A port has ended: its handles (taken over), its slot, and gaps that its process left if it died inside. */
+void emu_quiesce_port(struct emu_port_end *port, uint16_t *mdhs, uint32_t n_mdhs, bool died_inside);
+void emu_quiesce_round(struct emu_server *server);
+/* The connection or the port has ended; either may be NULL. */
+void emu_quiesce_forget(struct emu_server *server, const struct emu_connection *connection,
+                        const struct emu_port_end *port);
+void emu_quiesce_drop_domain(struct emu_server *server, const struct emu_domain *domain);
+
+/* domain.c */
+int emu_domain_create(struct emu_server *server, const struct emu_domain_spec *spec, struct emu_domain **domain_out);
+/* Closes the domain. signal != 0: sends it to its processes, and SIGKILL two seconds later to what is left. */
+void emu_domain_end(struct emu_server *server, struct emu_domain *domain, int signal);
+void emu_domain_destroy(struct emu_server *server, struct emu_domain *domain);
+/* Ends what is due. Returns when to look again (ns), or UINT64_MAX. */
+uint64_t emu_domain_reap(struct emu_server *server, uint64_t now_ns);
+struct emu_domain *emu_domain_find(struct emu_server *server, uint32_t ptag, uint32_t cookie);
+/* The connection's process as a member; made when it is new. */
+int emu_member_get(struct emu_domain *domain, const struct emu_connection *connection, struct emu_member **member_out);
+struct emu_member *emu_member_find(struct emu_domain *domain, pid_t pid);
+void emu_member_destroy(struct emu_server *server, struct emu_member *member);
+
+/* port.c */
+int emu_port_end_create(struct emu_connection *connection, struct emu_msg_attach *attach, int fds_out[3]);
+void emu_port_end_destroy(struct emu_port_end *port);
+int emu_port_end_cq_create(struct emu_port_end *port, struct emu_msg_cq *cq);
+/* Makes a queue invisible; emu_port_end_cq_release() frees it when nobody can be using it. */
+int emu_port_end_cq_destroy(struct emu_port_end *port, uint32_t index);
+void emu_port_end_cq_release(struct emu_port_end *port, uint32_t index);
+/* Adds what the port has sent to a node of its domain. */
+void emu_port_end_add_flow(const struct emu_port_end *port, uint32_t node, struct emu_flow_counts *sum);
+
+/* memory_domain.c */
+int emu_md_register(struct emu_port_end *port, struct emu_msg_memory *memory);
+/* Makes a memory domain invisible; emu_md_release() lets its number be used again. */
+int emu_md_deregister(struct emu_port_end *port, uint16_t mdh, uint16_t generation);
+void emu_md_release(struct emu_server *server, struct emu_domain *domain, uint32_t nid, uint16_t mdh);
+void emu_md_drop_cq(struct emu_port_end *port, uint32_t cq);
+/* All of a port: their numbers (owned by the caller), to be released later. */
+uint16_t *emu_md_drop_all(struct emu_port_end *port, uint32_t *n_out);
+/* The space file of a process. Descriptor (emunic's own) or negative errno. */
+int emu_space_get(struct emu_member *member);
+/* For views: how to reach the memory of a live domain. 0 or enum emu_status. */
+int emu_md_reach(void *port, const struct emu_table_md *md, uint8_t op, struct emu_memory *mem_out);
+
+/* datagram.c */
+int emu_datagram_post(struct emu_port_end *port, const struct emu_msg_datagram *d);
+int emu_datagram_test(struct emu_port_end *port, struct emu_msg_datagram *d);
+int emu_datagram_probe(struct emu_port_end *port, struct emu_msg_datagram *d);
+int emu_datagram_cancel(struct emu_port_end *port, const struct emu_msg_datagram *d);
+void emu_datagram_drop_ep(struct emu_port_end *port, uint32_t ep);
+void emu_datagram_drop_all(struct emu_port_end *port);
+
+/* datapath.c */
+/* Serves every port once. Number of commands and slices done. */
+unsigned emu_datapath_round(struct emu_server *server);
+bool emu_datapath_has_work(struct emu_server *server);
+void emu_datapath_drop_port(struct emu_port_end *port);
+
+/* report.c: JSON text in a new memfd. Descriptor or negative errno. */
+int emu_report_status(struct emu_server *server);
+int emu_report_links(struct emu_server *server);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How the engine reaches the memory of one process. A method is a row of functions; the engine never asks which.
+ */
+#ifndef EMUNIC_ENGINE_MEMORY_H
+#define EMUNIC_ENGINE_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "emunic/engine/amo.h"
+
+struct emu_memory;
+
+/* A value that is stored after the data of a write are in place. */
+struct emu_flag {
+    uint64_t addr;  /* owner's address, aligned to 8 */
+    uint64_t value;
+};
+
+/*
+ * Called by the engine only, on the thread that runs it. Each returns 0, -EFAULT (pages not there or access not
+ * allowed), -ESRCH (the process is gone) or -EPERM (this caller may not; nothing was moved). Addresses are the owner's. A range may end anywhere.
+ */
+struct emu_memory_ops {
+    const char *name;
+    /* Copies out of the memory. */
+    int (*read)(const struct emu_memory *mem, uint64_t addr, void *dst, size_t len_bytes);
+    /* Copies into the memory, then stores the flag. flag may be NULL; len_bytes may be 0. */
+    int (*write)(const struct emu_memory *mem, uint64_t addr, const void *src, size_t len_bytes,
+                 const struct emu_flag *flag);
+    /* One atomic operation; atomic against all others that reach this memory the same way. */
+    int (*atomic)(const struct emu_memory *mem, uint64_t addr, const struct emu_amo *amo, uint64_t *old_out);
+    /* Where the range is mapped here, or NULL. A NULL slot means: never. */
+    void *(*window)(const struct emu_memory *mem, uint64_t addr, size_t len_bytes);
+};
+
+struct emu_memory {
+    const struct emu_memory_ops *ops;
+    pid_t pid;          /* cma */
+    uint8_t *base;      /* map: where owner_addr is mapped here. borrowed */
+    uint64_t owner_addr;
+    uint64_t len_bytes; /* map: length of the window; checked again at each access */
+};
+
+/* Another process's private memory through process_vm_readv/writev: one system call per operation. */
+struct emu_memory emu_memory_cma(pid_t pid);
+
+/* Shared pages that are mapped here: no system call, the processor's atomics. */
+struct emu_memory emu_memory_map(void *base, uint64_t owner_addr, uint64_t len_bytes);
+
+/* The caller's own memory. */
+struct emu_memory emu_memory_self(void);
+
+/*
+ * Copies between two memories: straight through where one side has a window, else by way of `bounce`.
+ * fault_out tells the side that failed: 0 source, 1 destination.
+ */
+int emu_memory_copy(const struct emu_memory *dst, uint64_t dst_addr, const struct emu_memory *src, uint64_t src_addr,
+                    size_t len_bytes, const struct emu_flag *flag, void *bounce, size_t bounce_bytes, int *fault_out);
+
+#endif

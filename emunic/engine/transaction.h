@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The NIC itself: translate, check, move, complete.
+ *
+ * The engine has no threads, sockets, globals or policy. It works on a view: what the caller has mapped and knows
+ * of one initiating port. emunic builds views of the ports it serves; a process may build one of its own port.
+ */
+#ifndef EMUNIC_ENGINE_TRANSACTION_H
+#define EMUNIC_ENGINE_TRANSACTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "emunic/abi/command.h"
+#include "emunic/abi/event.h"
+#include "emunic/abi/flow.h"
+#include "emunic/abi/table.h"
+#include "emunic/engine/cq.h"
+#include "emunic/engine/memory.h"
+
+/* What the engine asks of whoever runs it. Called on the caller's thread, within emu_transaction_*(). */
+#define EMU_REACH_NOT_HERE 0xff /* this caller cannot do it; nothing has happened */
+
+struct emu_view_ops {
+    /* The memory of a live domain's owner, for a command of that kind. An enum emu_status, or EMU_REACH_NOT_HERE. */
+    int (*reach)(void *ctx, const struct emu_table_md *md, uint8_t op, struct emu_memory *mem_out);
+    /* The queue for remote events of a memory domain that has one; NULL if it is gone. Used at once. */
+    struct emu_cq_producer *(*destination)(void *ctx, const struct emu_table_md *md);
+    /* A queue of the initiator; NULL if there is none. */
+    struct emu_cq_producer *(*source)(void *ctx, uint32_t cq);
+};
+
+struct emu_view {
+    const struct emu_table *table;      /* borrowed */
+    const struct emu_view_ops *ops;
+    void *ctx;                          /* for ops */
+    struct emu_memory local;            /* the initiator's memory */
+    struct emu_memory staging;          /* the initiator's staging area, addresses from 0 */
+    struct emu_flow_counts *flows;      /* borrowed: the initiator's counters */
+    uint32_t n_flows;
+    unsigned *chain_status;             /* borrowed: first failure of the initiator's open chain */
+    void *bounce;                       /* borrowed: for copies between two memories without a window */
+    size_t bounce_bytes;
+    bool declines;                      /* what it may not reach it leaves to somebody else (EMU_REACH_NOT_HERE) */
+};
+
+/* A command on its way. Owned by the caller; holds no resources. */
+struct emu_transaction {
+    struct emu_cmd cmd;
+    struct emu_memory remote;
+    uint64_t target_addr;      /* in the owner's address space */
+    uint64_t flag_addr;        /* likewise */
+    uint64_t done_bytes;
+    uint32_t node_index;
+    uint32_t owner_port;
+    uint16_t mdh;
+    unsigned status;           /* enum emu_status */
+};
+
+/*
+ * Takes a command over and checks it against the domain table. The command must be the caller's own copy.
+ * True: there is data to move, call emu_transaction_step(). False: nothing to move (any more), call
+ * emu_transaction_finish(); `status` tells whether it failed. A status of EMU_REACH_NOT_HERE is the one after which nothing
+ * may be called: the command has to take another way.
+ */
+bool emu_transaction_begin(const struct emu_view *view, const struct emu_cmd *cmd, struct emu_transaction *t);
+
+/* Moves at most max_bytes more (atomics: at most a fixed number of words). True: call again. */
+bool emu_transaction_step(const struct emu_view *view, struct emu_transaction *t, uint64_t max_bytes);
+
+/* Counts the transaction and delivers its events. Ends the transaction's life. */
+void emu_transaction_finish(const struct emu_view *view, struct emu_transaction *t);
+
+/* All three in one go, for small commands. False: EMU_REACH_NOT_HERE. */
+bool emu_transaction_run(const struct emu_view *view, const struct emu_cmd *cmd);
+
+#endif

@@ -1,0 +1,774 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Dragonfly of Cray XC systems (Aries).
+ *
+ * Shape. Groups of chassis of blades; a blade is one router with four NICs. Within a chassis each two routers have a
+ * green link. Routers in the same slot of the chassis of a group have three parallel black links. Each two groups
+ * have a bundle of cables with four blue links each.
+ *
+ * Numbers. nid = ((group * chassis + chassis) * blades + blade) * 4 + node and router = nid / 4: dense, and with full
+ * groups (6 chassis of 16 blades) exactly the XC rule cabinet * 192 + cage * 64 + slot * 4 + node. A group stands in
+ * two neighbouring cabinets of a row, chassis 0-2 in the first. Mesh coordinates are (group, chassis, slot).
+ *
+ * Links, by ascending id (B blades, C chassis, G groups; a peer number skips the one who counts):
+ *
+ *   processor-in   nid
+ *   processor-out  nid
+ *   green          router * (B - 1) + peer slot
+ *   black          (router * (C - 1) + peer chassis) * 3 + number
+ *   blue           ((group * (G - 1) + peer group) * cables + cable) * 4 + link
+ *
+ * Wiring. The sources give bundle sizes only; the wiring is ours (machines.md 2.1): cable b of the bundle between g and
+ * h leaves chassis (b + off) mod C, off = 0 if the bundle is a multiple of C, else g + h. In a chassis, connectors are
+ * handed out in rising order of peer group and cable. Connector s belongs to blade pair s mod pairs, and is that
+ * pair's connector s div pairs. The four links of a cable alternate between the two blades of the pair; link l of one end
+ * is link l of the other. Two additions:
+ * - with off = g + h the chassis do not always fill evenly (8 groups x 34 cables, 241 x 1): a cable that finds its
+ *   chassis full takes the next one that has room;
+ * - with an odd number of blades the last one is a pair of its own with two connectors, which carry all its links.
+ * Groups added later come last in the order, so an upgrade moves no cable (rule 7). The places of the cables are the only
+ * thing stored: three bytes per cable end, 170 KB for 241 groups.
+ *
+ * Minimal routes. Local: green to the right slot, then black to the right chassis, each if needed. Between groups:
+ * local, one blue link, local. Among the blue links of the bundle those with the fewest hops in total are equivalent;
+ * so are the three black links of a hop. The path hash is read as a number whose digits choose blue link, first black
+ * link, second black link. This reading gives the published maxima (3 hops for 6 groups x 48 cables, never above 5) and
+ * the expected means between groups of XC-23 (2.77, 3.38, 3.40, 4.42).
+ * Source: machines.md 2.1, 2.2 (XCWP); cray-runtime.md 4.2.
+ */
+#include "emunic/fabric/dragonfly.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "emunic/fabric/topology.h"
+#include "emunic/fabric/xc_rules.h"
+
+enum { NODES_PER_BLADE = 4, BLACK_LINKS = 3 };
+
+struct cable_place {
+    uint8_t chassis;
+    uint8_t pair;
+    uint8_t connector;
+};
+
+struct dragonfly {
+    uint32_t groups;
+    uint32_t chassis;
+    uint32_t blades;
+    uint32_t bundle;                        /* cables between each two groups */
+    uint32_t columns;                       /* cabinet columns of a row */
+    uint32_t routers_per_group;
+    uint32_t first_link[EMU_LINK_CLASSES];  /* id of the first link of each class */
+    struct cable_place *places;             /* owned; [group][peer number][cable] */
+};
+
+/* A router's place; the group decides who is local to whom. */
+struct spot {
+    uint32_t group;
+    uint32_t chassis;
+    uint32_t blade;
+};
+
+/* The cables between two groups, seen from one of them. */
+struct bundle {
+    uint32_t group;
+    uint32_t peer;
+    uint32_t first_cable_end;               /* number of cable 0 in `places`, seen from group */
+    const struct cable_place *near;         /* borrowed; by cable */
+    const struct cable_place *far;
+};
+
+/* One blue link: both ends, and its id. */
+struct crossing {
+    uint32_t link;
+    struct spot from;
+    struct spot to;
+};
+
+/* Digits of a path hash. */
+struct choice {
+    uint32_t blue;
+    uint32_t first_black;
+    uint32_t second_black;
+};
+
+static const struct dragonfly *state_of(const struct emu_machine *m)
+{
+    return m->state;
+}
+
+/* Number of `other` in a list of all but `self`, and back. */
+static uint32_t peer_number(uint32_t self, uint32_t other)
+{
+    return other < self ? other : other - 1;
+}
+
+static uint32_t peer_of_number(uint32_t self, uint32_t number)
+{
+    return number < self ? number : number + 1;
+}
+
+static struct spot spot_of_router(const struct dragonfly *d, uint32_t router)
+{
+    return (struct spot){
+        .group = router / d->routers_per_group,
+        .chassis = router % d->routers_per_group / d->blades,
+        .blade = router % d->blades,
+    };
+}
+
+static uint32_t router_at(const struct dragonfly *d, const struct spot *s)
+{
+    return (s->group * d->chassis + s->chassis) * d->blades + s->blade;
+}
+
+/* Hops between two routers of one group. */
+static uint32_t local_hops(const struct spot *a, const struct spot *b)
+{
+    return (uint32_t)(a->blade != b->blade) + (uint32_t)(a->chassis != b->chassis);
+}
+
+static uint32_t green_link(const struct dragonfly *d, const struct spot *from, uint32_t to_blade)
+{
+    return d->first_link[EMU_LINK_GREEN] + router_at(d, from) * (d->blades - 1) + peer_number(from->blade, to_blade);
+}
+
+static uint32_t black_link(const struct dragonfly *d, const struct spot *from, uint32_t to_chassis, uint32_t number)
+{
+    return d->first_link[EMU_LINK_BLACK] +
+           (router_at(d, from) * (d->chassis - 1) + peer_number(from->chassis, to_chassis)) * BLACK_LINKS + number;
+}
+
+/* Cable ends are numbered by the bundle they lie in, seen from their group. */
+static uint32_t cable_index(const struct dragonfly *d, uint32_t group, uint32_t peer, uint32_t cable)
+{
+    return (group * (d->groups - 1) + peer_number(group, peer)) * d->bundle + cable;
+}
+
+static struct bundle bundle_between(const struct dragonfly *d, uint32_t group, uint32_t peer)
+{
+    uint32_t near = cable_index(d, group, peer, 0);
+
+    return (struct bundle){
+        .group = group,
+        .peer = peer,
+        .first_cable_end = near,
+        .near = &d->places[near],
+        .far = &d->places[cable_index(d, peer, group, 0)],
+    };
+}
+
+/* The blade that link `number` of a cable uses: the two of the pair in turn, or the last one if it has no partner. */
+static struct spot spot_of_cable(const struct dragonfly *d, uint32_t group, const struct cable_place *p, uint32_t number)
+{
+    uint32_t blade = p->pair * 2u + number % 2;
+
+    return (struct spot){
+        .group = group,
+        .chassis = p->chassis,
+        .blade = blade < d->blades ? blade : d->blades - 1,
+    };
+}
+
+static struct crossing crossing_at(const struct dragonfly *d, const struct bundle *b, uint32_t cable, uint32_t number)
+{
+    return (struct crossing){
+        .link = d->first_link[EMU_LINK_BLUE] + (b->first_cable_end + cable) * EMU_XC_LINKS_PER_CABLE + number,
+        .from = spot_of_cable(d, b->group, &b->near[cable], number),
+        .to = spot_of_cable(d, b->peer, &b->far[cable], number),
+    };
+}
+
+/* --- Building --------------------------------------------------------------------------------------------------- */
+
+/* Where connector `slot` of a chassis is. Lone blades have fewer connectors, so later rounds pass over them. */
+static struct cable_place connector_place(const struct dragonfly *d, uint32_t chassis, uint32_t slot)
+{
+    uint32_t pairs = (d->blades + 1) / 2;
+    uint32_t whole_pairs = d->blades / 2;
+    uint32_t common = pairs * EMU_XC_CONNECTORS_LONE; /* slots of the rounds that every pair takes part in */
+    struct cable_place place = { .chassis = (uint8_t)chassis };
+
+    if (slot < common) {
+        place.pair = (uint8_t)(slot % pairs);
+        place.connector = (uint8_t)(slot / pairs);
+    } else {
+        place.pair = (uint8_t)((slot - common) % whole_pairs);
+        place.connector = (uint8_t)(EMU_XC_CONNECTORS_LONE + (slot - common) / whole_pairs);
+    }
+    return place;
+}
+
+static void wire_group(struct dragonfly *d, uint32_t group)
+{
+    uint32_t used[EMU_XC_CHASSIS_MAX] = { 0 };
+    uint32_t connectors = emu_xc_connectors_per_chassis(d->blades);
+
+    for (uint32_t number = 0; number < d->groups - 1; number++) {
+        uint32_t peer = peer_of_number(group, number);
+        uint32_t off = d->bundle % d->chassis == 0 ? 0 : group + peer;
+
+        for (uint32_t cable = 0; cable < d->bundle; cable++) {
+            uint32_t chassis = (cable + off) % d->chassis;
+
+            while (used[chassis] == connectors) /* ends: the check has counted the connectors of the group */
+                chassis = (chassis + 1) % d->chassis;
+            d->places[cable_index(d, group, peer, cable)] = connector_place(d, chassis, used[chassis]++);
+        }
+    }
+}
+
+static struct emu_xc_config config_of(const struct emu_dragonfly_params *p)
+{
+    return (struct emu_xc_config){
+        .groups = p->groups,
+        .chassis = p->chassis,
+        .last_chassis = p->chassis,
+        .blades = p->blades,
+        .cables_per_bundle = p->cables_per_bundle,
+    };
+}
+
+/* The bundle that the machine gets. */
+static uint32_t bundle_of(const struct emu_dragonfly_params *p)
+{
+    struct emu_xc_config config = config_of(p);
+
+    if (p->groups == 1)
+        return 0;
+    return p->cables_per_bundle == EMU_PARAM_AUTO ? emu_xc_bundle_max(&config) : p->cables_per_bundle;
+}
+
+static int check_params(const struct emu_machine_params *params, const char **key_out, char *text, size_t text_len)
+{
+    const struct emu_dragonfly_params *p = &params->dragonfly;
+    uint32_t connectors = emu_xc_connectors_per_group(p->chassis, p->blades);
+
+    if (p->cabinet_columns % 2 != 0) {
+        *key_out = "topology.cabinet_columns";
+        (void)emu_text(text, text_len, "%u is odd, but a group stands in two neighbouring cabinets of a row",
+                       p->cabinet_columns);
+        return -EINVAL;
+    }
+    if (p->groups - 1 > connectors) {
+        *key_out = "topology.groups";
+        (void)emu_text(text, text_len,
+                       "%u groups cannot be connected: a group of %u chassis x %u blades takes %u global cables, "
+                       "enough for %u groups",
+                       p->groups, p->chassis, p->blades, connectors, connectors + 1);
+        return -EINVAL;
+    }
+    if (p->groups > 1 && p->cables_per_bundle > connectors / (p->groups - 1)) {
+        *key_out = "topology.cables_per_bundle";
+        (void)emu_text(text, text_len,
+                       "%u cables between each two of %u groups do not fit: a group of %u chassis x %u blades takes "
+                       "%u, so at most %u",
+                       p->cables_per_bundle, p->groups, p->chassis, p->blades, connectors,
+                       connectors / (p->groups - 1));
+        return -EINVAL;
+    }
+    return 0;
+}
+
+static int build_dragonfly(struct emu_machine *m)
+{
+    const struct emu_dragonfly_params *p = &m->params.dragonfly;
+    struct dragonfly *d;
+    uint32_t n_cable_ends, n_links;
+
+    d = calloc(1, sizeof(*d));
+    if (d == NULL)
+        return -ENOMEM;
+    d->groups = p->groups;
+    d->chassis = p->chassis;
+    d->blades = p->blades;
+    d->columns = p->cabinet_columns;
+    d->bundle = bundle_of(p);
+    d->routers_per_group = d->chassis * d->blades;
+    n_cable_ends = d->groups * (d->groups - 1) * d->bundle;
+    d->places = calloc(n_cable_ends + 1, sizeof(*d->places)); /* + 1: one group has none */
+    if (d->places == NULL)
+        goto err_free;
+    for (uint32_t group = 0; group < d->groups; group++)
+        wire_group(d, group);
+
+    m->n_routers = d->groups * d->routers_per_group;
+    m->n_nodes = m->n_routers * NODES_PER_BLADE;
+    n_links = 0;
+    d->first_link[EMU_LINK_PROCESSOR_IN] = n_links;
+    n_links += m->n_nodes;
+    d->first_link[EMU_LINK_PROCESSOR_OUT] = n_links;
+    n_links += m->n_nodes;
+    d->first_link[EMU_LINK_GREEN] = n_links;
+    n_links += m->n_routers * (d->blades - 1);
+    d->first_link[EMU_LINK_BLACK] = n_links;
+    n_links += m->n_routers * (d->chassis - 1) * BLACK_LINKS;
+    d->first_link[EMU_LINK_BLUE] = n_links;
+    n_links += n_cable_ends * EMU_XC_LINKS_PER_CABLE;
+    m->n_links = n_links;
+    m->state = d;
+    return 0;
+
+err_free:
+    free(d);
+    return -ENOMEM;
+}
+
+static void destroy_dragonfly(struct emu_machine *m)
+{
+    struct dragonfly *d = m->state;
+
+    if (d == NULL)
+        return;
+    free(d->places);
+    free(d);
+    m->state = NULL;
+}
+
+/* --- Nodes and routers ------------------------------------------------------------------------------------------ */
+
+static void place_of_nid(const struct emu_machine *m, uint32_t nid, struct emu_place *place_out)
+{
+    const struct dragonfly *d = state_of(m);
+    struct spot s = spot_of_router(d, nid / NODES_PER_BLADE);
+    uint32_t groups_per_row = d->columns / 2;
+
+    *place_out = (struct emu_place){
+        .group = s.group,
+        .chassis = s.chassis,
+        .blade = s.blade,
+        .node = nid % NODES_PER_BLADE,
+        .cabinet_column = s.group % groups_per_row * 2 + s.chassis / EMU_XC_CAGES,
+        .cabinet_row = s.group / groups_per_row,
+        .cage = s.chassis % EMU_XC_CAGES,
+        .router = nid / NODES_PER_BLADE,
+        .mesh_x = s.group,
+        .mesh_y = s.chassis,
+        .mesh_z = s.blade,
+    };
+}
+
+static int nid_of_group_place(const struct emu_machine *m, const struct emu_place *at, uint32_t *nid_out)
+{
+    const struct dragonfly *d = state_of(m);
+    const struct spot s = { .group = at->group, .chassis = at->chassis, .blade = at->blade };
+
+    if (s.group >= d->groups || s.chassis >= d->chassis || s.blade >= d->blades || at->node >= NODES_PER_BLADE)
+        return -ERANGE;
+    *nid_out = router_at(d, &s) * NODES_PER_BLADE + at->node;
+    return 0;
+}
+
+static int nid_of_cabinet_place(const struct emu_machine *m, const struct emu_place *at, uint32_t *nid_out)
+{
+    const struct dragonfly *d = state_of(m);
+    struct emu_place in_group = { .blade = at->blade, .node = at->node };
+
+    if (at->cabinet_column >= d->columns || at->cage >= EMU_XC_CAGES || at->cabinet_row >= d->groups)
+        return -ERANGE;
+    in_group.group = at->cabinet_row * (d->columns / 2) + at->cabinet_column / 2;
+    in_group.chassis = at->cabinet_column % 2 * EMU_XC_CAGES + at->cage;
+    return nid_of_group_place(m, &in_group, nid_out);
+}
+
+static uint32_t first_nid_of_router(const struct emu_machine *m, uint32_t router)
+{
+    (void)m;
+    return router * NODES_PER_BLADE;
+}
+
+static const char *chip_name(const struct emu_machine *m, uint32_t router)
+{
+    (void)m;
+    (void)router;
+    return "a0";
+}
+
+static uint32_t nid_levels(const struct emu_machine *m, uint32_t sizes_out[EMU_TOPOLOGY_LEVELS_MAX])
+{
+    const struct dragonfly *d = state_of(m);
+
+    static_assert(EMU_TOPOLOGY_LEVELS_MAX >= 4, "group, chassis, blade, node");
+    sizes_out[0] = d->groups;
+    sizes_out[1] = d->chassis;
+    sizes_out[2] = d->blades;
+    sizes_out[3] = NODES_PER_BLADE;
+    return 4;
+}
+
+/* --- Links ------------------------------------------------------------------------------------------------------ */
+
+static enum emu_link_class class_of(const struct dragonfly *d, uint32_t link)
+{
+    enum emu_link_class link_class = EMU_LINK_PROCESSOR_IN;
+
+    while (link_class + 1 < EMU_LINK_CLASSES && link >= d->first_link[link_class + 1])
+        link_class++;
+    return link_class;
+}
+
+/* A blue link's id, taken apart. */
+static void blue_parts(const struct dragonfly *d, uint32_t link, uint32_t *group_out, uint32_t *peer_out,
+                       uint32_t *cable_out, uint32_t *number_out)
+{
+    uint32_t index = link - d->first_link[EMU_LINK_BLUE];
+
+    *number_out = index % EMU_XC_LINKS_PER_CABLE;
+    index /= EMU_XC_LINKS_PER_CABLE;
+    *cable_out = index % d->bundle;
+    index /= d->bundle;
+    *group_out = index / (d->groups - 1);
+    *peer_out = peer_of_number(*group_out, index % (d->groups - 1));
+}
+
+static void link_between(const struct dragonfly *d, const struct spot *from, const struct spot *to,
+                         struct emu_link *link_out)
+{
+    link_out->from = (struct emu_link_end){ EMU_END_ROUTER, router_at(d, from) };
+    link_out->to = (struct emu_link_end){ EMU_END_ROUTER, router_at(d, to) };
+}
+
+static void describe_link(const struct emu_machine *m, uint32_t id, struct emu_link *link_out)
+{
+    const struct dragonfly *d = state_of(m);
+    enum emu_link_class link_class = class_of(d, id);
+    uint32_t index = id - d->first_link[link_class];
+    struct emu_link_end nic, router;
+    uint32_t group, peer, cable, number;
+    struct crossing crossing;
+    struct bundle bundle;
+    struct spot from, to;
+
+    *link_out = (struct emu_link){ .id = id, .link_class = link_class };
+    switch (link_class) {
+    case EMU_LINK_PROCESSOR_IN:
+    case EMU_LINK_PROCESSOR_OUT:
+        nic = (struct emu_link_end){ EMU_END_NIC, index };
+        router = (struct emu_link_end){ EMU_END_ROUTER, index / NODES_PER_BLADE };
+        link_out->from = link_class == EMU_LINK_PROCESSOR_IN ? nic : router;
+        link_out->to = link_class == EMU_LINK_PROCESSOR_IN ? router : nic;
+        return;
+    case EMU_LINK_GREEN:
+        from = spot_of_router(d, index / (d->blades - 1));
+        to = from;
+        to.blade = peer_of_number(from.blade, index % (d->blades - 1));
+        link_between(d, &from, &to, link_out);
+        return;
+    case EMU_LINK_BLACK:
+        link_out->number = index % BLACK_LINKS;
+        index /= BLACK_LINKS;
+        from = spot_of_router(d, index / (d->chassis - 1));
+        to = from;
+        to.chassis = peer_of_number(from.chassis, index % (d->chassis - 1));
+        link_between(d, &from, &to, link_out);
+        return;
+    case EMU_LINK_BLUE:
+        blue_parts(d, id, &group, &peer, &cable, &number);
+        bundle = bundle_between(d, group, peer);
+        crossing = crossing_at(d, &bundle, cable, number);
+        link_out->number = cable * EMU_XC_LINKS_PER_CABLE + number;
+        link_between(d, &crossing.from, &crossing.to, link_out);
+        return;
+    case EMU_LINK_CLASSES:
+        break;
+    }
+    assert(!"a link has a class");
+}
+
+static uint32_t reverse_of_link(const struct emu_machine *m, uint32_t id)
+{
+    const struct dragonfly *d = state_of(m);
+    enum emu_link_class link_class = class_of(d, id);
+    uint32_t group, peer, cable, number;
+    struct bundle back;
+    struct emu_link l;
+    struct spot from, to;
+
+    if (link_class == EMU_LINK_PROCESSOR_IN)
+        return id - d->first_link[EMU_LINK_PROCESSOR_IN] + d->first_link[EMU_LINK_PROCESSOR_OUT];
+    if (link_class == EMU_LINK_PROCESSOR_OUT)
+        return id - d->first_link[EMU_LINK_PROCESSOR_OUT] + d->first_link[EMU_LINK_PROCESSOR_IN];
+    if (link_class == EMU_LINK_BLUE) {
+        blue_parts(d, id, &group, &peer, &cable, &number);
+        back = bundle_between(d, peer, group);
+        return crossing_at(d, &back, cable, number).link;
+    }
+    describe_link(m, id, &l);
+    from = spot_of_router(d, l.from.index);
+    to = spot_of_router(d, l.to.index);
+    if (link_class == EMU_LINK_GREEN)
+        return green_link(d, &to, from.blade);
+    return black_link(d, &to, from.chassis, l.number);
+}
+
+/* --- Minimal routes --------------------------------------------------------------------------------------------- */
+
+static uint32_t total_hops(const struct spot *src, const struct spot *dst, const struct crossing *c)
+{
+    return local_hops(src, &c->from) + 1 + local_hops(&c->to, dst);
+}
+
+/* How many blue links of a bundle give the fewest hops, and how many hops that is. */
+static uint32_t count_crossings(const struct dragonfly *d, const struct bundle *b, const struct spot *src,
+                                const struct spot *dst, uint32_t *hops_out)
+{
+    uint32_t fewest = UINT32_MAX;
+    uint32_t count = 0;
+
+    for (uint32_t cable = 0; cable < d->bundle; cable++) {
+        /* Links 0 and 2 of a cable join the same two routers, and so do 1 and 3. */
+        for (uint32_t number = 0; number < 2; number++) {
+            const struct crossing c = crossing_at(d, b, cable, number);
+            uint32_t hops = total_hops(src, dst, &c);
+
+            if (hops < fewest) {
+                fewest = hops;
+                count = 0;
+            }
+            if (hops == fewest)
+                count += EMU_XC_LINKS_PER_CABLE / 2;
+        }
+    }
+    *hops_out = fewest;
+    return count;
+}
+
+/* The next blue link, from *position on, that gives so many hops; *position counts the links of the bundle from 0. */
+static bool next_crossing(const struct dragonfly *d, const struct bundle *b, const struct spot *src,
+                          const struct spot *dst, uint32_t hops, uint32_t *position, struct crossing *crossing_out)
+{
+    while (*position < d->bundle * EMU_XC_LINKS_PER_CABLE) {
+        const struct crossing c =
+            crossing_at(d, b, *position / EMU_XC_LINKS_PER_CABLE, *position % EMU_XC_LINKS_PER_CABLE);
+
+        (*position)++;
+        if (total_hops(src, dst, &c) == hops) {
+            *crossing_out = c;
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint32_t take_digit(uint64_t *hash, uint32_t base)
+{
+    uint32_t digit = (uint32_t)(*hash % base);
+
+    *hash /= base;
+    return digit;
+}
+
+static struct choice choice_of_hash(uint64_t hash, uint32_t n_crossings)
+{
+    struct choice c;
+
+    c.blue = take_digit(&hash, n_crossings);
+    c.first_black = take_digit(&hash, BLACK_LINKS);
+    c.second_black = take_digit(&hash, BLACK_LINKS);
+    return c;
+}
+
+static void append(struct emu_route *route, uint32_t link_id)
+{
+    assert(route->n_links < EMU_ROUTE_LINKS_MAX);
+    route->links[route->n_links++] = link_id;
+}
+
+static void append_local(const struct dragonfly *d, const struct spot *from, const struct spot *to, uint32_t black_number,
+                         struct emu_route *route)
+{
+    struct spot at = *from;
+
+    if (at.blade != to->blade) {
+        append(route, green_link(d, &at, to->blade));
+        at.blade = to->blade;
+    }
+    if (at.chassis != to->chassis)
+        append(route, black_link(d, &at, to->chassis, black_number));
+}
+
+static void route_minimally(const struct emu_machine *m, uint32_t src_nid, uint32_t dst_nid, uint64_t path_hash,
+                          struct emu_route *route_out)
+{
+    const struct dragonfly *d = state_of(m);
+    const struct spot src = spot_of_router(d, src_nid / NODES_PER_BLADE);
+    const struct spot dst = spot_of_router(d, dst_nid / NODES_PER_BLADE);
+
+    route_out->n_links = 0;
+    append(route_out, d->first_link[EMU_LINK_PROCESSOR_IN] + src_nid);
+    if (src.group == dst.group) {
+        append_local(d, &src, &dst, choice_of_hash(path_hash, 1).first_black, route_out);
+    } else {
+        const struct bundle b = bundle_between(d, src.group, dst.group);
+        uint32_t hops;
+        uint32_t position = 0;
+        uint32_t n_crossings = count_crossings(d, &b, &src, &dst, &hops);
+        const struct choice choice = choice_of_hash(path_hash, n_crossings);
+        struct crossing crossing = { 0 };
+
+        for (uint32_t i = 0; i <= choice.blue; i++)
+            next_crossing(d, &b, &src, &dst, hops, &position, &crossing);
+        append_local(d, &src, &crossing.from, choice.first_black, route_out);
+        append(route_out, crossing.link);
+        append_local(d, &crossing.to, &dst, choice.second_black, route_out);
+    }
+    append(route_out, d->first_link[EMU_LINK_PROCESSOR_OUT] + dst_nid);
+    route_out->n_hops = route_out->n_links - 2;
+}
+
+/* A visitor and what it wants to see. */
+struct visit {
+    void (*call)(void *ctx, uint32_t link, struct emu_share share);
+    void *ctx;
+};
+
+static void visit_link(const struct visit *v, uint32_t link_id, struct emu_share share)
+{
+    if (share.packets > 0)
+        v->call(v->ctx, link_id, share);
+}
+
+/* Part of a share for choice `index` of `n`, where choice `first` comes first. */
+static struct emu_share turned_part(struct emu_share share, uint32_t index, uint32_t first, uint32_t n)
+{
+    return emu_share_part(share, (index + n - first) % n, n);
+}
+
+static void spread_local(const struct dragonfly *d, const struct spot *from, const struct spot *to, uint32_t black_first,
+                         struct emu_share share, const struct visit *v)
+{
+    struct spot at = *from;
+
+    if (at.blade != to->blade) {
+        visit_link(v, green_link(d, &at, to->blade), share);
+        at.blade = to->blade;
+    }
+    if (at.chassis != to->chassis) {
+        for (uint32_t i = 0; i < BLACK_LINKS; i++)
+            visit_link(v, black_link(d, &at, to->chassis, i), turned_part(share, i, black_first, BLACK_LINKS));
+    }
+}
+
+static void spread_minimally(const struct emu_machine *m, uint32_t src_nid, uint32_t dst_nid, uint64_t path_hash,
+                           struct emu_share share, void (*call)(void *ctx, uint32_t link, struct emu_share share),
+                           void *ctx)
+{
+    const struct dragonfly *d = state_of(m);
+    const struct spot src = spot_of_router(d, src_nid / NODES_PER_BLADE);
+    const struct spot dst = spot_of_router(d, dst_nid / NODES_PER_BLADE);
+    const struct visit v = { .call = call, .ctx = ctx };
+    struct crossing crossing;
+    struct choice first;
+    struct bundle b;
+    uint32_t hops, n_crossings;
+    uint32_t position = 0;
+
+    visit_link(&v, d->first_link[EMU_LINK_PROCESSOR_IN] + src_nid, share);
+    visit_link(&v, d->first_link[EMU_LINK_PROCESSOR_OUT] + dst_nid, share);
+    if (src.group == dst.group) {
+        spread_local(d, &src, &dst, choice_of_hash(path_hash, 1).first_black, share, &v);
+        return;
+    }
+    b = bundle_between(d, src.group, dst.group);
+    n_crossings = count_crossings(d, &b, &src, &dst, &hops);
+    first = choice_of_hash(path_hash, n_crossings);
+    for (uint32_t i = 0; next_crossing(d, &b, &src, &dst, hops, &position, &crossing); i++) {
+        struct emu_share part = turned_part(share, i, first.blue, n_crossings);
+
+        /* Each crossing turns its black links once more, or single packets would all take the same one. */
+        spread_local(d, &src, &crossing.from, (first.first_black + i) % BLACK_LINKS, part, &v);
+        visit_link(&v, crossing.link, part);
+        spread_local(d, &crossing.to, &dst, (first.second_black + i) % BLACK_LINKS, part, &v);
+    }
+}
+
+/* --- Rules and cables ------------------------------------------------------------------------------------------- */
+
+static int check_xc_rules(const struct emu_machine *m, void (*note)(void *ctx, uint32_t rule, const char *text), void *ctx)
+{
+    struct emu_xc_config config = config_of(&m->params.dragonfly);
+
+    config.cables_per_bundle = state_of(m)->bundle;
+    return emu_xc_check(&config, note, ctx);
+}
+
+int emu_dragonfly_shape(const struct emu_machine *m, struct emu_dragonfly_shape *shape_out)
+{
+    const struct dragonfly *d = state_of(m);
+
+    if (m->topology != &emu_topology_dragonfly)
+        return -EINVAL;
+    *shape_out = (struct emu_dragonfly_shape){
+        .groups = d->groups,
+        .chassis = d->chassis,
+        .blades = d->blades,
+        .nodes_per_blade = NODES_PER_BLADE,
+        .cables_per_bundle = d->bundle,
+        .connectors_per_group = emu_xc_connectors_per_group(d->chassis, d->blades),
+        .n_cables = d->groups * (d->groups - 1) / 2 * d->bundle,
+        .cabinet_columns = d->columns,
+    };
+    return 0;
+}
+
+int emu_dragonfly_cable(const struct emu_machine *m, uint32_t group, uint32_t peer, uint32_t cable,
+                        struct emu_cable_end *near_out, struct emu_cable_end *far_out)
+{
+    const struct dragonfly *d = state_of(m);
+    const struct cable_place *near, *far;
+
+    if (m->topology != &emu_topology_dragonfly)
+        return -EINVAL;
+    if (group >= d->groups || peer >= d->groups || group == peer || cable >= d->bundle)
+        return -ERANGE;
+    near = &d->places[cable_index(d, group, peer, cable)];
+    far = &d->places[cable_index(d, peer, group, cable)];
+    *near_out = (struct emu_cable_end){ group, near->chassis, near->pair, near->connector };
+    *far_out = (struct emu_cable_end){ peer, far->chassis, far->pair, far->connector };
+    return 0;
+}
+
+#define KEY(name) "topology." #name, EMU_PARAM_COUNT, offsetof(struct emu_machine_params, dragonfly.name)
+#define LINK_KEYS(name, link_class, lanes_max)                                                                         \
+    { "links." #name ".lanes", EMU_PARAM_COUNT, offsetof(struct emu_machine_params, link[link_class].lanes), 1,        \
+      lanes_max },                                                                                                     \
+    { "links." #name ".gbps_per_lane", EMU_PARAM_MILLI,                                                                \
+      offsetof(struct emu_machine_params, link[link_class].mbps_per_lane), 1, 1000000 },                               \
+    { "links." #name ".wire_ns", EMU_PARAM_COUNT, offsetof(struct emu_machine_params, link[link_class].wire_ns), 0,    \
+      1000000 }
+
+static const struct emu_param dragonfly_params[] = {
+    { KEY(groups), 1, 241 },
+    { KEY(chassis), 1, EMU_XC_CHASSIS_MAX },
+    { KEY(blades), 1, EMU_XC_BLADES_MAX },
+    { KEY(nodes_per_blade), NODES_PER_BLADE, NODES_PER_BLADE },
+    { "topology.cables_per_bundle", EMU_PARAM_COUNT_OR_AUTO,
+      offsetof(struct emu_machine_params, dragonfly.cables_per_bundle), 1, 240 },
+    { KEY(cabinet_columns), 2, 1000 },
+    LINK_KEYS(green, EMU_LINK_GREEN, 3),
+    LINK_KEYS(black, EMU_LINK_BLACK, 3),
+    LINK_KEYS(blue, EMU_LINK_BLUE, 3),
+};
+
+const struct emu_topology emu_topology_dragonfly = {
+    .kind = "dragonfly",
+    .params = dragonfly_params,
+    .n_params = sizeof(dragonfly_params) / sizeof(dragonfly_params[0]),
+    .check = check_params,
+    .build = build_dragonfly,
+    .destroy = destroy_dragonfly,
+    .place = place_of_nid,
+    .nid_at = nid_of_group_place,
+    .nid_in_cabinet = nid_of_cabinet_place,
+    .first_nid = first_nid_of_router,
+    .chip = chip_name,
+    .levels = nid_levels,
+    .link = describe_link,
+    .link_reverse = reverse_of_link,
+    .route_minimal = route_minimally,
+    .spread_minimal = spread_minimally,
+    .check_rules = check_xc_rules,
+};

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Links as the outside sees them: the topology says what a link connects, this file adds the figures of its class.
+ *
+ * Raw bandwidth is lanes x lane rate. The link layer packs flits into frames and keeps some flits of each frame for
+ * itself (Aries: one in ten), which leaves data_bytes_per_s. Links between a NIC and its router are on the chip and
+ * have no frames. Source: machines.md 1.2, 2.1, 2.3.
+ */
+#include "emunic/fabric/link.h"
+
+#include <errno.h>
+
+#include "emunic/fabric/topology.h"
+
+static int end_name(const struct emu_machine *m, const struct emu_link_end *end, char *buf, size_t len)
+{
+    if (end->kind == EMU_END_NIC)
+        return emu_machine_cname(m, end->index, buf, len);
+    return emu_machine_router_cname(m, end->index, buf, len);
+}
+
+int emu_link_get(const struct emu_machine *m, uint32_t link, struct emu_link *link_out)
+{
+    const struct emu_link_params *params;
+    const struct emu_router_params *router = &m->params.router;
+
+    if (link >= m->n_links)
+        return -ERANGE;
+    m->topology->link(m, link, link_out);
+    params = &m->params.link[link_out->link_class];
+    link_out->lanes = params->lanes;
+    link_out->mbps_per_lane = params->mbps_per_lane;
+    link_out->wire_ns = params->wire_ns;
+    link_out->bytes_per_s = (uint64_t)params->lanes * params->mbps_per_lane * (1000000 / 8);
+    link_out->data_bytes_per_s = link_out->bytes_per_s;
+    if (link_out->from.kind == EMU_END_ROUTER && link_out->to.kind == EMU_END_ROUTER)
+        link_out->data_bytes_per_s =
+            link_out->bytes_per_s * (router->frame_flits - router->frame_overhead_flits) / router->frame_flits;
+    return 0;
+}
+
+int emu_link_reverse(const struct emu_machine *m, uint32_t link, uint32_t *reverse_out)
+{
+    if (link >= m->n_links)
+        return -ERANGE;
+    *reverse_out = m->topology->link_reverse(m, link);
+    return 0;
+}
+
+int emu_link_name(const struct emu_machine *m, uint32_t link, char *buf, size_t len)
+{
+    char from[EMU_CNAME_MAX];
+    char to[EMU_CNAME_MAX];
+    struct emu_link l;
+    int r;
+
+    r = emu_link_get(m, link, &l);
+    if (r < 0)
+        return r;
+    r = end_name(m, &l.from, from, sizeof(from));
+    if (r < 0)
+        return r;
+    r = end_name(m, &l.to, to, sizeof(to));
+    if (r < 0)
+        return r;
+    return emu_text(buf, len, "%s -> %s %s %u", from, to, emu_link_class_name(l.link_class), l.number);
+}
+
+const char *emu_link_class_name(enum emu_link_class link_class)
+{
+    switch (link_class) {
+    case EMU_LINK_PROCESSOR_IN:
+        return "processor-in";
+    case EMU_LINK_PROCESSOR_OUT:
+        return "processor-out";
+    case EMU_LINK_GREEN:
+        return "green";
+    case EMU_LINK_BLACK:
+        return "black";
+    case EMU_LINK_BLUE:
+        return "blue";
+    case EMU_LINK_CLASSES:
+        break;
+    }
+    return "unknown";
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A machine: the modelled supercomputer as its file describes it. Nodes, their numbers, names and places, and the
+ * figures of NIC and router. Links, routes, loads and placements have headers of their own.
+ *
+ * A machine never changes after emu_machine_load(), so every function that takes a const machine may be called from
+ * any thread, together with any other.
+ *
+ * Results: 0 done, negative errno a fault. A text buffer that is too short gives -ENOSPC and is left alone.
+ */
+#ifndef EMUNIC_FABRIC_MACHINE_H
+#define EMUNIC_FABRIC_MACHINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "emunic/abi/flow.h"
+
+#define EMU_MACHINE_NAME_MAX 32  /* with the final zero */
+#define EMU_CNAME_MAX        40  /* longest name of a node or router, with the final zero */
+
+struct emu_machine;
+
+/* What one NIC can do. Fixed widths: may be copied into a shared table as it is. */
+struct emu_nic_params {
+    struct emu_packet_format format; /* flits of a packet: emunic/abi/flow.h counts with it */
+    uint32_t clock_mhz;
+    uint32_t access_cycles;          /* NIC clocks for one read or write of payload_bytes_max */
+    uint32_t outstanding_packets;    /* requests on the way that one NIC keeps track of */
+    uint32_t fma_descriptors;
+    uint32_t bte_channels;           /* block transfers in progress at once */
+    uint32_t ce_engines;             /* virtual collective engines */
+    uint32_t ce_children_max;
+    uint32_t amo_cache_entries;
+    uint32_t amo_cycles;             /* NIC clocks for one cached atomic operation */
+    uint32_t reserved;
+    uint64_t bte_bytes_max;          /* one block transfer */
+};
+
+struct emu_router_params {
+    uint32_t hop_ns;                 /* delay of one router to router hop */
+    uint32_t frame_flits;            /* a frame of the link layer ... */
+    uint32_t frame_overhead_flits;   /* ... of which this many carry no packet */
+};
+
+/* Where a node is. What the topology does not have is 0. */
+struct emu_place {
+    uint32_t group;
+    uint32_t chassis;                /* within the group */
+    uint32_t blade;                  /* slot within the chassis */
+    uint32_t node;                   /* on the blade */
+    uint32_t cabinet_column;
+    uint32_t cabinet_row;
+    uint32_t cage;                   /* chassis within the cabinet */
+    uint32_t router;
+    uint32_t mesh_x;                 /* as rca_get_meshcoord() answers */
+    uint32_t mesh_y;
+    uint32_t mesh_z;
+};
+
+/**
+ * Build a machine.
+ *
+ * @param[in]  spec         "aries", a path with a '/' or ending in ".yaml", either followed by overrides:
+ *                          "aries:groups=6,blades=4". An override names a key of the file by its whole path
+ *                          ("links.blue.lanes") or by any tail of it that fits one key only ("groups").
+ *                          The overrides start behind the last ':' that has no '/' after it.
+ * @param[in]  machine_dir  Where "<name>.yaml" is looked for; NULL if spec is always a path.
+ * @param[out] m_out        Freed with emu_machine_destroy().
+ * @param[out] err          One line without newline, set on failure: "file:line:column: ..." for the file,
+ *                          "override 'groups=0': ..." for an override. May be NULL.
+ * @retval 0        Built.
+ * @retval -EINVAL  The file or an override is wrong, or the values do not fit together.
+ * @retval -ENOMEM  Out of memory.
+ * @retval other    The file could not be opened; the errno of open(2).
+ */
+int emu_machine_load(const char *spec, const char *machine_dir, struct emu_machine **m_out, char *err,
+                     size_t err_len);
+
+/* NULL is fine. */
+void emu_machine_destroy(struct emu_machine *m);
+
+const char *emu_machine_name(const struct emu_machine *m);     /* lives as long as the machine */
+const char *emu_machine_topology(const struct emu_machine *m); /* "dragonfly"; static */
+uint32_t emu_machine_n_nodes(const struct emu_machine *m);     /* nids are 0 .. n_nodes - 1, without gaps */
+uint32_t emu_machine_n_routers(const struct emu_machine *m);
+uint32_t emu_machine_n_links(const struct emu_machine *m);     /* directed, NIC links included */
+const struct emu_nic_params *emu_machine_nic(const struct emu_machine *m);
+const struct emu_router_params *emu_machine_router(const struct emu_machine *m);
+
+/* -ERANGE: no such nid. */
+int emu_machine_place(const struct emu_machine *m, uint32_t nid, struct emu_place *place_out);
+
+/* The inverse, from group, chassis, blade and node alone. -ERANGE: no such place. */
+int emu_machine_nid_at(const struct emu_machine *m, uint32_t group, uint32_t chassis, uint32_t blade, uint32_t node,
+                       uint32_t *nid_out);
+
+/* "c0-0c0s0n1": cabinet column and row, cage, slot, node. -ERANGE: no such nid. */
+int emu_machine_cname(const struct emu_machine *m, uint32_t nid, char *buf, size_t len);
+
+/* "c0-0c0s0a0". -ERANGE: no such router. */
+int emu_machine_router_cname(const struct emu_machine *m, uint32_t router, char *buf, size_t len);
+
+/* Takes names exactly as emu_machine_cname() writes them. -EINVAL: not a node name; -ERANGE: not in this machine. */
+int emu_machine_nid_of_cname(const struct emu_machine *m, const char *cname, uint32_t *nid_out);
+
+/**
+ * Hold the machine against the vendor's published configuration rules. A machine that breaks some of them is still
+ * a good emulation target (most small ones do); this says what could not have been bought.
+ *
+ * @param[in] note  Called once per broken rule with its number in machines.md and one line of text; may be NULL.
+ * @return Number of broken rules.
+ */
+int emu_machine_check_rules(const struct emu_machine *m, void (*note)(void *ctx, uint32_t rule, const char *text),
+                            void *ctx);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Placements: which nodes of the machine a job gets.
+ */
+#ifndef EMUNIC_FABRIC_PLACEMENT_H
+#define EMUNIC_FABRIC_PLACEMENT_H
+
+#include <stdint.h>
+
+#include "emunic/fabric/machine.h"
+
+/**
+ * Choose nodes. The same arguments always give the same nodes.
+ *
+ * @param[in]  policy   "linear": nids 0, 1, 2 ...
+ *                      "scatter": neighbours in rank far apart in the machine, round robin over groups, then
+ *                      chassis, then blades, then nodes.
+ *                      "random:SEED": the first n_nodes of a random permutation; SEED is a decimal 64-bit number.
+ * @param[in]  n_nodes  How many are wanted.
+ * @param[out] nids_out n_nodes entries, all different.
+ * @retval 0        Done.
+ * @retval -EINVAL  Unknown policy or bad seed.
+ * @retval -ERANGE  The machine has fewer nodes.
+ * @retval -ENOMEM  Out of memory.
+ */
+int emu_machine_placement(const struct emu_machine *m, const char *policy, uint32_t n_nodes, uint32_t *nids_out);
+
+#endif

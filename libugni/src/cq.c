@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Completion queues as programs see them.
+ *
+ * A queue is used as source queue (completions of our posts and sends) or as destination queue (events that peers
+ * cause). On a source queue the library keeps room for every post and send before it starts them (in_use never exceeds
+ * capacity), so it cannot overrun. A post's room is free again at its last GNI_GetCompleted, a send's when its entry
+ * is taken. Entries of destroyed end points and of silent posts are swallowed here.
+ *
+ * Overrun of a destination queue: entries that were in it come first, then one ERROR_RESOURCE with the overrun bit,
+ * then the queue works as before.
+ *
+ * Loss of the NIC: entries already published come first, then every post and send still on its way fails with
+ * status "network", then each call says TRANSACTION_ERROR, because nothing will ever come again.
+ *
+ * Polling makes no system call but a yield when processes outnumber cores, and a look at the connection every few
+ * thousand empty polls. Blocking calls poll spin_polls times, then sleep on the queues' futex words without a lock;
+ * they count the queues, which therefore stay until the last waiter has seen that they were destroyed.
+ * Source: spec ugni.md 4.9.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "emunic/base/clock.h"
+#include "libugni/src/ugni.h"
+
+#define ENTRIES_MAX     (1u << 20)
+#define NEVER           UINT64_MAX
+#define VECTOR_MAX      128u
+
+/* ---- objects ---- */
+
+struct gnii_cq *gnii_cq_find(gni_cq_handle_t handle)
+{
+    return gnii_object_find(GNII_KIND_CQ, handle);
+}
+
+gni_return_t GNI_CqCreate(gni_nic_handle_t nic_hndl, uint32_t entry_count, uint32_t delay_count, gni_cq_mode_t mode,
+                          void (*handler)(gni_cq_entry_t *, void *), void *context, gni_cq_handle_t *cq_hndl)
+{
+    struct gnii_nic *nic = gnii_nic_find(nic_hndl);
+    struct gnii_cq *cq;
+    void *handle;
+    int r;
+
+    (void)delay_count;      /* every event wakes a sleeper */
+    if (!nic || !cq_hndl || entry_count == 0 || entry_count > ENTRIES_MAX || GNI_CQ_IS_INVALID_EMULATED(mode))
+        return GNI_RC_INVALID_PARAM;
+    cq = calloc(1, sizeof(*cq));
+    if (!cq)
+        return GNI_RC_ERROR_NOMEM;
+    cq->refs = 1;
+    cq->nic = nic;
+    cq->mode = mode;
+    cq->handler = handler;
+    cq->context = context;
+    cq->capacity = entry_count > nic->port.settings.cq_floor_entries ? entry_count
+                                                                     : (uint32_t)nic->port.settings.cq_floor_entries;
+    r = emu_port_cq_create(&nic->port, cq->capacity, GNI_CQ_IS_BLOCKING(mode), &cq->index, &cq->consumer);
+    if (r < 0)
+        goto err_cq;
+    r = gnii_object_add(GNII_KIND_CQ, cq, &handle);
+    if (r < 0)
+        goto err_port;
+    cq->handle = handle;
+    atomic_fetch_add(&nic->refs, 1);
+    pthread_mutex_lock(&nic->lock);
+    LIST_INSERT_HEAD(&nic->cqs, cq, link);
+    pthread_mutex_unlock(&nic->lock);
+    *cq_hndl = handle;
+    return GNI_RC_SUCCESS;
+
+err_port:
+    emu_port_cq_destroy(&nic->port, cq->index);
+err_cq:
+    free(cq);
+    return r == -ENETDOWN ? GNI_RC_ERROR_RESOURCE : gnii_rc(r);
+}
+
+static void put_cq(struct gnii_cq *cq)
+{
+    struct gnii_nic *nic = cq->nic;
+
+    if (atomic_fetch_sub(&cq->refs, 1) > 1)
+        return;
+    free(cq->sends);
+    free(cq);
+    gnii_nic_put(nic);
+}
+
+void gnii_cq_wake(struct gnii_cq *cq)
+{
+    atomic_store(&cq->consumer.shm->sleepers, 0);
+    emu_port_wake(&cq->consumer.shm->sleepers);
+}
+
+void gnii_cq_free(struct gnii_cq *cq)
+{
+    gnii_object_remove(cq->handle);
+    LIST_REMOVE(cq, link);
+    atomic_store(&cq->is_dead, true);
+    put_cq(cq);
+}
+
+gni_return_t GNI_CqDestroy(gni_cq_handle_t cq_hndl)
+{
+    struct gnii_cq *cq = gnii_cq_find(cq_hndl);
+    struct gnii_nic *nic;
+    gni_return_t rc = GNI_RC_SUCCESS;
+
+    if (!cq)
+        return GNI_RC_INVALID_PARAM;
+    nic = cq->nic;
+    pthread_mutex_lock(&nic->lock);
+    if (cq->n_eps > 0) {
+        rc = GNI_RC_ERROR_RESOURCE;
+    } else {
+        /* The next queue may get this one's place: nothing under way may name it any more. */
+        gnii_tx_wait(nic, NULL, cq);
+        atomic_store(&cq->is_dead, true);
+        gnii_cq_wake(cq);
+        emu_port_cq_destroy(&nic->port, cq->index);
+        for (uint32_t tid = 0; tid < nic->n_tx; tid++) {
+            if (nic->tx[tid].cq == cq)
+                gnii_tx_give(nic, tid);     /* nobody can ask for them */
+        }
+        gnii_cq_free(cq);
+    }
+    pthread_mutex_unlock(&nic->lock);
+    return rc;
+}
+
+/* ---- taking entries; NIC lock held ---- */
+
+/* A send's entry: true if the program shall see it. */
+static bool settle_send(struct gnii_cq *cq)
+{
+    struct gnii_send *send;
+
+    if (cq->sends_head == cq->sends_tail)
+        return true;        /* emunic made this up; show it rather than hide it */
+    send = &cq->sends[cq->sends_head++ % cq->capacity];
+    cq->in_use--;
+    if (!send->ep)
+        return false;
+    send->ep->outstanding--;
+    return true;
+}
+
+/* A post's entry: true if the program shall see it. */
+static bool settle_post(struct gnii_cq *cq, uint64_t event)
+{
+    struct gnii_nic *nic = cq->nic;
+    uint32_t tid = gnii_cqe_tid(event);
+    struct gnii_tx *tx = tid < nic->n_tx ? &nic->tx[tid] : NULL;
+
+    if (!tx || !tx->descr || tx->cq != cq || tx->events_due == 0)
+        return false;
+    if (--tx->events_due == 0 && tx->ep)
+        tx->ep->outstanding--;
+    if (gnii_cqe_status(event) != GNII_CQE_OK)
+        tx->status = (uint8_t)gnii_cqe_status(event);
+    if (!tx->ep || gnii_cqe_engine(event) == GNII_CQE_ENGINE_LIBRARY) {
+        /* Of a destroyed end point, or a silent post that went well. */
+        if (--tx->events_left == 0)
+            gnii_tx_give(nic, tid);
+        return false;
+    }
+    return true;
+}
+
+static bool shall_be_seen(struct gnii_cq *cq, uint64_t event)
+{
+    switch (gnii_cqe_engine(event)) {
+    case GNII_CQE_ENGINE_REMOTE:
+    case GNII_CQE_ENGINE_CQ_WRITE:
+        return true;
+    case GNII_CQE_ENGINE_SMSG:
+        return settle_send(cq);
+    default:
+        return settle_post(cq, event);
+    }
+}
+
+/* The next failure to report after the NIC has gone; true if there was one of ours. */
+static bool fail_next(struct gnii_cq *cq, uint64_t *event_out)
+{
+    struct gnii_nic *nic = cq->nic;
+
+    while (cq->sends_head != cq->sends_tail) {
+        uint64_t event = gnii_cqe_send(GNI_CQ_EVENT_TYPE_SMSG, cq->sends[cq->sends_head % cq->capacity].msg_id,
+                                       GNII_CQE_NETWORK);
+
+        if (settle_send(cq)) {
+            *event_out = event;
+            return true;
+        }
+    }
+    for (uint32_t tid = 0; tid < nic->n_tx; tid++) {
+        struct gnii_tx *tx = &nic->tx[tid];
+
+        if (!tx->descr || tx->cq != cq || tx->events_due == 0)
+            continue;
+        *event_out = gnii_cqe_post(GNII_CQE_ENGINE_FMA, tid, tx->ep ? tx->ep->local_event : 0, GNII_CQE_NETWORK);
+        if (settle_post(cq, *event_out))
+            return true;
+    }
+    return false;
+}
+
+static gni_return_t report_loss(struct gnii_cq *cq, gni_cq_entry_t *event_data)
+{
+    gnii_nic_tell_loss(cq->nic);
+    /* Behind the last of ours comes a word with a tid that no post has. */
+    if (!fail_next(cq, event_data))
+        *event_data = gnii_cqe_make(GNI_CQ_EVENT_TYPE_POST, GNII_CQE_ENGINE_LIBRARY, GNII_CQE_NETWORK,
+                                    GNII_CQE_TID_MASK << GNII_CQE_TID_SHIFT);
+    return GNI_RC_TRANSACTION_ERROR;
+}
+
+static gni_return_t deliver(struct gnii_cq *cq, uint64_t event, gni_cq_entry_t *event_data)
+{
+    *event_data = event;
+    if (cq->handler)
+        cq->handler(event_data, cq->context);
+    if (gnii_cqe_status(event) == GNII_CQE_OK)
+        return GNI_RC_SUCCESS;
+    gnii_nic_note_error(cq->nic, gnii_cqe_status(event));
+    return GNI_RC_TRANSACTION_ERROR;
+}
+
+static gni_return_t take_event(struct gnii_cq *cq, gni_cq_entry_t *event_data)
+{
+    uint64_t event;
+
+    while (emu_cq_pop(&cq->consumer, &event) == EMU_CQ_OK) {
+        if (shall_be_seen(cq, event))
+            return deliver(cq, event, event_data);
+    }
+    if (emu_cq_take_overrun(&cq->consumer) > 0) {
+        *event_data = gnii_cqe_overrun_word();
+        return GNI_RC_ERROR_RESOURCE;
+    }
+    if (gnii_nic_is_lost(cq->nic))
+        return report_loss(cq, event_data);
+    *event_data = 0;
+    return GNI_RC_NOT_DONE;
+}
+
+void gnii_cq_reclaim(struct gnii_cq *cq)
+{
+    uint64_t event;
+
+    while (emu_cq_peek(&cq->consumer, 0, &event) == EMU_CQ_OK && gnii_cqe_engine(event) == GNII_CQE_ENGINE_LIBRARY) {
+        if (emu_cq_pop(&cq->consumer, &event) == EMU_CQ_OK)
+            settle_post(cq, event);
+    }
+}
+
+void gnii_cq_reclaim_all(struct gnii_nic *nic)
+{
+    struct gnii_cq *cq;
+
+    LIST_FOREACH(cq, &nic->cqs, link)
+        gnii_cq_reclaim(cq);
+}
+
+/* ---- polling ---- */
+
+gni_return_t GNI_CqGetEvent(gni_cq_handle_t cq_hndl, gni_cq_entry_t *event_data)
+{
+    struct gnii_cq *cq = gnii_cq_find(cq_hndl);
+    gni_return_t rc;
+
+    if (!cq || !event_data)
+        return GNI_RC_INVALID_PARAM;
+    pthread_mutex_lock(&cq->nic->lock);
+    rc = take_event(cq, event_data);
+    pthread_mutex_unlock(&cq->nic->lock);
+    if (rc == GNI_RC_NOT_DONE)
+        emu_port_relax(&cq->nic->port);
+    return rc;
+}
+
+/* Without the lock, as programs call it: may be out of date. */
+static gni_return_t look(struct gnii_cq *cq)
+{
+    if (!emu_cq_is_empty(&cq->consumer))
+        return GNI_RC_SUCCESS;
+    if (emu_cq_has_overrun(&cq->consumer))
+        return GNI_RC_ERROR_RESOURCE;
+    if (gnii_nic_is_lost(cq->nic))
+        return GNI_RC_SUCCESS;      /* GNI_CqGetEvent has something to say */
+    return GNI_RC_NOT_DONE;
+}
+
+gni_return_t GNI_CqTestEvent(gni_cq_handle_t cq_hndl)
+{
+    struct gnii_cq *cq = gnii_cq_find(cq_hndl);
+    gni_return_t rc;
+
+    if (!cq)
+        return GNI_RC_INVALID_PARAM;
+    rc = look(cq);
+    if (rc == GNI_RC_NOT_DONE)
+        emu_port_relax(&cq->nic->port);
+    return rc;
+}
+
+/* ---- blocking ---- */
+
+/* One blocking call. The queues may belong to several NIC handles; the first one's is polled for loss. */
+struct vector {
+    struct gnii_wait wait;
+    struct gnii_cq *cqs[VECTOR_MAX];    /* counted */
+    uint32_t n_cqs;
+    uint64_t deadline_ns;
+    gni_cq_entry_t *event_data;         /* NULL: only look */
+    uint32_t *which;
+};
+
+static uint64_t deadline_of(uint64_t timeout_ms)
+{
+    uint64_t now_ns = emu_clock_ns();
+
+    if (timeout_ms == (uint64_t)-1 || timeout_ms > (UINT64_MAX - now_ns) / 1000000)
+        return NEVER;
+    return now_ns + timeout_ms * 1000000;
+}
+
+/* Index of a queue with something in it, or -1. */
+static int find_ready(const struct vector *v)
+{
+    for (uint32_t i = 0; i < v->n_cqs; i++) {
+        if (look(v->cqs[i]) != GNI_RC_NOT_DONE)
+            return (int)i;
+    }
+    return -1;
+}
+
+/* May a call sleep on these queues? SUCCESS, NOT_DONE when one is masked, or what has happened to them. */
+static gni_return_t check_state(const struct vector *v)
+{
+    gni_return_t rc = GNI_RC_SUCCESS;
+
+    for (uint32_t i = 0; i < v->n_cqs; i++) {
+        if (atomic_load(&v->cqs[i]->nic->is_closing))
+            return GNI_RC_INVALID_STATE;
+        if (atomic_load(&v->cqs[i]->is_dead))
+            return GNI_RC_INVALID_PARAM;
+        if (atomic_load(&v->cqs[i]->interrupt_mask) > 0)
+            rc = GNI_RC_NOT_DONE;
+    }
+    return rc;
+}
+
+/* Sleeps until one of the queues may have something to say. */
+static int sleep_on(const struct vector *v)
+{
+    _Atomic uint32_t *words[VECTOR_MAX];
+    uint32_t seen[VECTOR_MAX];
+
+    for (uint32_t i = 0; i < v->n_cqs; i++) {
+        words[i] = &v->cqs[i]->consumer.shm->sleepers;
+        seen[i] = 1;
+        atomic_store_explicit(words[i], 1, memory_order_relaxed);
+    }
+    /* Pairs with the fence in emu_cq_push() and with gnii_cq_wake(): we see the news, or our mark is seen. */
+    atomic_thread_fence(memory_order_seq_cst);
+    if (find_ready(v) >= 0 || check_state(v) != GNI_RC_SUCCESS)
+        return 0;
+    return gnii_wait_sleep(&v->wait, v->cqs[0]->nic, words, seen, v->n_cqs, v->deadline_ns);
+}
+
+/* Waits for one of the queues. SUCCESS with *which_out, or the code to answer. */
+static gni_return_t wait_for(const struct vector *v, uint32_t *which_out)
+{
+    struct emu_port *port = &v->cqs[0]->nic->port;
+
+    for (uint64_t polls = 0;; polls++) {
+        int ready = find_ready(v);
+        gni_return_t rc = check_state(v);
+        int r;
+
+        if (ready >= 0 && (rc == GNI_RC_SUCCESS || rc == GNI_RC_NOT_DONE)) {
+            *which_out = (uint32_t)ready;
+            return GNI_RC_SUCCESS;
+        }
+        if (rc != GNI_RC_SUCCESS)
+            return rc;
+        if (polls < port->settings.spin_polls) {
+            emu_port_relax(port);
+            if (polls % 64 == 63 && emu_clock_ns() >= v->deadline_ns)
+                return GNI_RC_TIMEOUT;
+            continue;
+        }
+        r = sleep_on(v);
+        if (r < 0 && r != -ENETDOWN)
+            return gnii_rc(r);
+    }
+}
+
+/* Takes the event as well if the call wants it; another thread may have been faster, then it waits again. */
+static gni_return_t wait_and_take(const struct vector *v)
+{
+    gni_return_t rc;
+
+    do {
+        struct gnii_cq *cq;
+        uint32_t which = 0;
+
+        rc = wait_for(v, &which);
+        if (rc != GNI_RC_SUCCESS)
+            return rc;
+        *v->which = which;
+        if (!v->event_data)
+            return GNI_RC_SUCCESS;
+        cq = v->cqs[which];
+        pthread_mutex_lock(&cq->nic->lock);
+        rc = check_state(v);
+        if (rc == GNI_RC_SUCCESS || rc == GNI_RC_NOT_DONE)
+            rc = take_event(cq, v->event_data);
+        pthread_mutex_unlock(&cq->nic->lock);
+    } while (rc == GNI_RC_NOT_DONE);
+    return rc;
+}
+
+static void give_back(void *arg)
+{
+    struct vector *v = arg;
+
+    while (v->n_cqs > 0)
+        put_cq(v->cqs[--v->n_cqs]);
+}
+
+static gni_return_t count_queues(struct vector *v, const gni_cq_handle_t *handles, uint32_t n_cqs)
+{
+    bool all_block = true;
+
+    for (v->n_cqs = 0; v->n_cqs < n_cqs; v->n_cqs++) {
+        struct gnii_cq *cq = gnii_object_get(GNII_KIND_CQ, handles[v->n_cqs]);
+
+        if (!cq)
+            return GNI_RC_INVALID_PARAM;
+        v->cqs[v->n_cqs] = cq;
+        all_block = all_block && GNI_CQ_IS_BLOCKING(cq->mode);
+    }
+    return all_block ? GNI_RC_SUCCESS : GNI_RC_ERROR_RESOURCE;
+}
+
+static gni_return_t wait_on(struct vector *v, const gni_cq_handle_t *handles, uint32_t n_cqs, uint64_t timeout_ms)
+{
+    gni_return_t rc;
+
+    v->deadline_ns = deadline_of(timeout_ms);
+    gnii_wait_begin(&v->wait, give_back, v);
+    rc = count_queues(v, handles, n_cqs);
+    if (rc == GNI_RC_SUCCESS)
+        rc = wait_and_take(v);
+    else if (rc == GNI_RC_ERROR_RESOURCE && v->event_data)
+        *v->event_data = 0;
+    gnii_wait_end(&v->wait);
+    return rc;
+}
+
+gni_return_t GNI_CqWaitEvent(gni_cq_handle_t cq_hndl, uint64_t timeout, gni_cq_entry_t *event_data)
+{
+    uint32_t which;
+    struct vector v = { .event_data = event_data, .which = &which };
+
+    return event_data ? wait_on(&v, &cq_hndl, 1, timeout) : GNI_RC_INVALID_PARAM;
+}
+
+gni_return_t GNI_CqVectorWaitEvent(gni_cq_handle_t *cq_hndls, uint32_t num_cqs, uint64_t timeout,
+                                   gni_cq_entry_t *event_data, uint32_t *which)
+{
+    struct vector v = { .event_data = event_data, .which = which };
+
+    if (!cq_hndls || num_cqs == 0 || num_cqs > VECTOR_MAX || !event_data || !which)
+        return GNI_RC_INVALID_PARAM;
+    return wait_on(&v, cq_hndls, num_cqs, timeout);
+}
+
+gni_return_t GNI_CqVectorMonitor(gni_cq_handle_t *cq_hndls, uint32_t num_cqs, uint64_t timeout, uint32_t *which)
+{
+    struct vector v = { .which = which };
+
+    if (!cq_hndls || num_cqs == 0 || num_cqs > VECTOR_MAX || !which)
+        return GNI_RC_INVALID_PARAM;
+    return wait_on(&v, cq_hndls, num_cqs, timeout);
+}
+
+gni_return_t GNI_CqInterruptMask(gni_cq_handle_t cq_hndl)
+{
+    struct gnii_cq *cq = gnii_cq_find(cq_hndl);
+
+    if (!cq || !GNI_CQ_IS_BLOCKING(cq->mode))
+        return GNI_RC_INVALID_PARAM;
+    atomic_fetch_add(&cq->interrupt_mask, 1);
+    gnii_cq_wake(cq);
+    return GNI_RC_SUCCESS;
+}
+
+gni_return_t GNI_CqInterruptUnmask(gni_cq_handle_t cq_hndl)
+{
+    struct gnii_cq *cq = gnii_cq_find(cq_hndl);
+    uint32_t count;
+
+    if (!cq || !GNI_CQ_IS_BLOCKING(cq->mode))
+        return GNI_RC_INVALID_PARAM;
+    count = atomic_load(&cq->interrupt_mask);
+    do {
+        if (count == 0)
+            return GNI_RC_NOT_DONE;
+    } while (!atomic_compare_exchange_weak(&cq->interrupt_mask, &count, count - 1));
+    return GNI_RC_SUCCESS;
+}
+
+/* ---- descriptors ---- */
+
+gni_return_t GNI_GetCompleted(gni_cq_handle_t cq_hndl, gni_cq_entry_t event_data, gni_post_descriptor_t **post_descr)
+{
+    struct gnii_cq *cq = gnii_cq_find(cq_hndl);
+    uint32_t tid = gnii_cqe_tid(event_data);
+    gni_return_t rc = GNI_RC_DESCRIPTOR_ERROR;
+    struct gnii_nic *nic;
+    struct gnii_tx *tx;
+
+    if (!cq || !post_descr)
+        return GNI_RC_INVALID_PARAM;
+    nic = cq->nic;
+    pthread_mutex_lock(&nic->lock);
+    tx = tid < nic->n_tx ? &nic->tx[tid] : NULL;
+    if (gnii_cqe_type(event_data) == GNI_CQ_EVENT_TYPE_POST && tx && tx->descr && tx->cq == cq &&
+        tx->events_left > tx->events_due) {
+        unsigned status = gnii_cqe_status(event_data);
+
+        *post_descr = tx->descr;
+        tx->descr->status = status;
+        /* LOCAL comes before GLOBAL. */
+        tx->descr->cq_mode_complete = tx->events_left > 1 ? GNI_CQMODE_LOCAL_EVENT : tx->cq_mode;
+        rc = status == GNII_CQE_OK ? GNI_RC_SUCCESS : GNI_RC_TRANSACTION_ERROR;
+        if (--tx->events_left == 0)
+            gnii_tx_give(nic, tid);
+    } else {
+        *post_descr = NULL;
+    }
+    pthread_mutex_unlock(&nic->lock);
+    return rc;
+}

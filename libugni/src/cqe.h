@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A completion queue entry (gni_cq_entry_t), made and taken apart.
+ *
+ *   63    62       61..60  59..56   55..48   47 ........ 24 23 ........ 0
+ *  | OVR | REM-OVR | type | engine | status | data                        |
+ *
+ *   data by kind of entry          47..32     31..24        23..0
+ *     POST on a source CQ          tid (47..24)             local event
+ *     SMSG, MSGQ on a source CQ    0          msg_id (31..0)
+ *     caused by a peer             0          sender's event (31..0)
+ *     CQ write                     value (47..0)
+ *     CE channel                   ce_id      reduction id (31..0)
+ *
+ * In a program's hands an entry is never 0 and its engine never 0. In a shared queue bit 63 is the lap bit
+ * instead (emunic/abi/event.h); whoever takes an entry off puts the overrun bit there. Everything here is a pure
+ * function. Source: uGNI spec 2.10 (recommended layout) and 7.3 (status numbers); the CE channel entry is our
+ * own.
+ */
+#ifndef LIBUGNI_CQE_H
+#define LIBUGNI_CQE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <gni_pub.h>
+
+#define GNII_CQE_OVERRUN      (1ULL << 63) /* this CQ lost entries */
+#define GNII_CQE_REM_OVERRUN  (1ULL << 62) /* the peer's destination CQ lost entries */
+#define GNII_CQE_TYPE_SHIFT   60
+#define GNII_CQE_TYPE_MASK    0x3ULL
+#define GNII_CQE_ENGINE_SHIFT 56
+#define GNII_CQE_ENGINE_MASK  0xfULL
+#define GNII_CQE_STATUS_SHIFT 48
+#define GNII_CQE_STATUS_MASK  0xffULL
+#define GNII_CQE_DATA_MASK    ((1ULL << 48) - 1)
+#define GNII_CQE_TID_SHIFT    24
+#define GNII_CQE_TID_MASK     0xffffffULL
+#define GNII_CQE_INST_MASK    0xffffffULL   /* event data as Aries shows it */
+#define GNII_CQE_EVENT_MASK   0xffffffffULL /* event data of destination entries, msg_id, reduction id */
+#define GNII_CQE_CE_ID_SHIFT  32
+#define GNII_CQE_CE_ID_MASK   0xffffULL
+
+/* Who made an entry; never 0, which keeps every entry different from 0. */
+enum gnii_cqe_engine {
+    GNII_CQE_ENGINE_FMA = 1,
+    GNII_CQE_ENGINE_BTE = 2,
+    GNII_CQE_ENGINE_SMSG = 3,     /* SMSG or MSGQ send */
+    GNII_CQE_ENGINE_REMOTE = 4,   /* event caused by a peer */
+    GNII_CQE_ENGINE_CQ_WRITE = 5,
+    GNII_CQE_ENGINE_CE = 6,
+    GNII_CQE_ENGINE_LIBRARY = 15,
+};
+
+/* Outcome of a transaction; cqe.c asserts that the device's numbers (enum emu_status) are the same. */
+enum gnii_cqe_status {
+    GNII_CQE_OK = 0,
+    GNII_CQE_NETWORK = 1,
+    GNII_CQE_PEER_GONE = 2,
+    GNII_CQE_BAD_REMOTE_HANDLE = 3,
+    GNII_CQE_REMOTE_RANGE = 4,
+    GNII_CQE_REMOTE_PERMISSION = 5,
+    GNII_CQE_REMOTE_CQ_FULL = 6,
+    GNII_CQE_LOCAL_ACCESS = 7,
+    GNII_CQE_RETRANSMIT_LIMIT = 8,
+    GNII_CQE_CANCELLED = 9,
+    GNII_CQE_BAD_COMMAND = 10,    /* not of spec 7.3: the device refused the command as malformed */
+    GNII_CQE_STATUS_COUNT
+};
+
+/* Any field or value that is too wide is cut to its field. */
+static inline gni_cq_entry_t gnii_cqe_make(uint64_t type, enum gnii_cqe_engine engine, unsigned status, uint64_t data)
+{
+    return (type & GNII_CQE_TYPE_MASK) << GNII_CQE_TYPE_SHIFT |
+           ((uint64_t)engine & GNII_CQE_ENGINE_MASK) << GNII_CQE_ENGINE_SHIFT |
+           (status & GNII_CQE_STATUS_MASK) << GNII_CQE_STATUS_SHIFT | (data & GNII_CQE_DATA_MASK);
+}
+
+/* Completion of a posted descriptor: engine is FMA, BTE, CQ_WRITE or CE. */
+static inline gni_cq_entry_t gnii_cqe_post(enum gnii_cqe_engine engine, uint32_t tid, uint32_t local_event,
+                                           unsigned status)
+{
+    return gnii_cqe_make(GNI_CQ_EVENT_TYPE_POST, engine, status,
+                         (uint64_t)tid << GNII_CQE_TID_SHIFT | (local_event & GNII_CQE_INST_MASK));
+}
+
+/* Completion of a message: type is GNI_CQ_EVENT_TYPE_SMSG or _MSGQ. */
+static inline gni_cq_entry_t gnii_cqe_send(uint64_t type, uint32_t msg_id, unsigned status)
+{
+    return gnii_cqe_make(type, GNII_CQE_ENGINE_SMSG, status, msg_id);
+}
+
+/* Entry on a destination CQ: type POST for a PUT, GET or AMO of a peer, SMSG for a message. */
+static inline gni_cq_entry_t gnii_cqe_remote(uint64_t type, uint32_t remote_event)
+{
+    return gnii_cqe_make(type, GNII_CQE_ENGINE_REMOTE, GNII_CQE_OK, remote_event);
+}
+
+/* What a CQ write delivers at its target; bits above 47 of value do not travel. */
+static inline gni_cq_entry_t gnii_cqe_cq_write(uint64_t value)
+{
+    return gnii_cqe_make(GNI_CQ_EVENT_TYPE_POST, GNII_CQE_ENGINE_CQ_WRITE, GNII_CQE_OK, value);
+}
+
+/* Entry of a collective engine channel, on the CQ of GNI_CeConfigure(). */
+static inline gni_cq_entry_t gnii_cqe_ce_channel(uint32_t ce_id, uint32_t reduction_id, unsigned status)
+{
+    return gnii_cqe_make(GNI_CQ_EVENT_TYPE_POST, GNII_CQE_ENGINE_CE, status,
+                         (ce_id & GNII_CQE_CE_ID_MASK) << GNII_CQE_CE_ID_SHIFT | reduction_id);
+}
+
+/* The word that goes with GNI_RC_ERROR_RESOURCE when a queue overran: no transaction stands behind it. */
+static inline gni_cq_entry_t gnii_cqe_overrun_word(void)
+{
+    return GNII_CQE_OVERRUN | gnii_cqe_make(GNI_CQ_EVENT_TYPE_POST, GNII_CQE_ENGINE_LIBRARY, GNII_CQE_OK, 0);
+}
+
+static inline gni_cq_entry_t gnii_cqe_with_status(gni_cq_entry_t entry, unsigned status)
+{
+    return (entry & ~(GNII_CQE_STATUS_MASK << GNII_CQE_STATUS_SHIFT)) |
+           (status & GNII_CQE_STATUS_MASK) << GNII_CQE_STATUS_SHIFT;
+}
+
+static inline bool gnii_cqe_is_overrun(gni_cq_entry_t entry)
+{
+    return (entry & GNII_CQE_OVERRUN) != 0;
+}
+
+static inline unsigned gnii_cqe_type(gni_cq_entry_t entry)
+{
+    return (unsigned)(entry >> GNII_CQE_TYPE_SHIFT & GNII_CQE_TYPE_MASK);
+}
+
+static inline unsigned gnii_cqe_engine(gni_cq_entry_t entry)
+{
+    return (unsigned)(entry >> GNII_CQE_ENGINE_SHIFT & GNII_CQE_ENGINE_MASK);
+}
+
+static inline unsigned gnii_cqe_status(gni_cq_entry_t entry)
+{
+    return (unsigned)(entry >> GNII_CQE_STATUS_SHIFT & GNII_CQE_STATUS_MASK);
+}
+
+static inline uint64_t gnii_cqe_data(gni_cq_entry_t entry)
+{
+    return entry & GNII_CQE_DATA_MASK;
+}
+
+static inline uint32_t gnii_cqe_tid(gni_cq_entry_t entry)
+{
+    return (uint32_t)(entry >> GNII_CQE_TID_SHIFT & GNII_CQE_TID_MASK);
+}
+
+/* The 32 bits that serve as a destination entry's event and as msg_id. */
+static inline uint32_t gnii_cqe_event(gni_cq_entry_t entry)
+{
+    return (uint32_t)(entry & GNII_CQE_EVENT_MASK);
+}
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Object table.
+ *
+ *   handle:  47 ... 28 generation   27 ... 24 kind   23 ... 0 index
+ *
+ * The table is one reserved range that is never moved, so a look-up needs no lock: the entry's generation and kind are
+ * compared before its object is used. Free indices wait in a ring, oldest first, so that an event of a destroyed end
+ * point is not taken for its successor's. Indices start at 2, because UCX gives 0 and 1 a meaning of their own
+ * as datagram ids while it uses the low 24 bits of a handle as another (spec ugni.md 5.2).
+ */
+#include "libugni/src/object.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+#define INDEX_BITS      24
+#define INDEX_MASK      ((1u << INDEX_BITS) - 1)
+#define KIND_SHIFT      24
+#define GENERATION_SHIFT 28
+#define GENERATION_MASK 0xfffffu
+#define OBJECTS_MAX     (1u << 20)
+#define FIRST_INDEX     2u
+
+struct entry {
+    _Atomic(void *) object;
+    _Atomic uint64_t handle;    /* of the live object; 0 when free */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct entry *_Atomic table;
+static uint32_t *free_ring;             /* indices that were used before */
+static uint32_t free_head;
+static uint32_t free_tail;
+static uint32_t next_fresh = FIRST_INDEX;
+static uint32_t next_generation = 1;
+
+static void *reserve(size_t bytes)
+{
+    void *range = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    return range == MAP_FAILED ? NULL : range;
+}
+
+static int make_table(void)
+{
+    struct entry *entries = reserve(OBJECTS_MAX * sizeof(*entries));
+
+    free_ring = reserve(OBJECTS_MAX * sizeof(*free_ring));
+    if (!entries || !free_ring)
+        return -ENOMEM;
+    atomic_store_explicit(&table, entries, memory_order_release);
+    return 0;
+}
+
+void *gnii_object_find(enum gnii_kind kind, const void *handle)
+{
+    uint64_t bits = (uint64_t)(uintptr_t)handle;
+    uint32_t index = (uint32_t)bits & INDEX_MASK;
+    struct entry *entries = atomic_load_explicit(&table, memory_order_acquire);
+
+    if (!entries || index >= OBJECTS_MAX || ((bits >> KIND_SHIFT) & 15) != (uint64_t)kind)
+        return NULL;
+    if (bits == 0 || atomic_load_explicit(&entries[index].handle, memory_order_acquire) != bits)
+        return NULL;
+    return atomic_load_explicit(&entries[index].object, memory_order_relaxed);
+}
+
+void *gnii_object_get(enum gnii_kind kind, const void *handle)
+{
+    _Atomic uint32_t *count;
+
+    /* Under the lock the handle cannot die between look-up and count; whoever takes it away counts down later. */
+    pthread_mutex_lock(&lock);
+    count = gnii_object_find(kind, handle);
+    if (count)
+        atomic_fetch_add(count, 1);
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
+static int take_index(uint32_t *index_out)
+{
+    /* Fresh ones first: reuse comes as late as possible. */
+    if (next_fresh < OBJECTS_MAX) {
+        *index_out = next_fresh++;
+        return 0;
+    }
+    if (free_head == free_tail)
+        return -ENOMEM;
+    *index_out = free_ring[free_head++ % OBJECTS_MAX];
+    return 0;
+}
+
+int gnii_object_add(enum gnii_kind kind, void *object, void **handle_out)
+{
+    uint64_t handle;
+    uint32_t index;
+    int r = 0;
+
+    pthread_mutex_lock(&lock);
+    if (!atomic_load_explicit(&table, memory_order_relaxed))
+        r = make_table();
+    if (r == 0)
+        r = take_index(&index);
+    if (r == 0) {
+        struct entry *entry = &atomic_load_explicit(&table, memory_order_relaxed)[index];
+
+        handle = (uint64_t)next_generation << GENERATION_SHIFT | (uint64_t)kind << KIND_SHIFT | index;
+        next_generation = (next_generation & GENERATION_MASK) % GENERATION_MASK + 1;
+        atomic_store_explicit(&entry->object, object, memory_order_relaxed);
+        atomic_store_explicit(&entry->handle, handle, memory_order_release);
+        *handle_out = (void *)(uintptr_t)handle;
+    }
+    pthread_mutex_unlock(&lock);
+    return r;
+}
+
+void gnii_object_remove(const void *handle)
+{
+    uint32_t index = (uint32_t)(uintptr_t)handle & INDEX_MASK;
+
+    pthread_mutex_lock(&lock);
+    atomic_store_explicit(&atomic_load_explicit(&table, memory_order_relaxed)[index].handle, 0, memory_order_release);
+    free_ring[free_tail++ % OBJECTS_MAX] = index;
+    pthread_mutex_unlock(&lock);
+}
+
+unsigned gnii_object_key(const void *handle)
+{
+    return (unsigned)((uintptr_t)handle & INDEX_MASK);
+}

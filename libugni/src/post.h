@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A checked post on its way to becoming commands; shared by single posts and chains. NIC lock held throughout.
+ */
+#ifndef LIBUGNI_POST_H
+#define LIBUGNI_POST_H
+
+#include "emunic/abi/amo.h"
+#include "libugni/src/ugni.h"
+
+/* What a post wants, taken from its descriptor once: the program may rewrite it before the completion. */
+struct gnii_post {
+    struct gnii_ep *ep;
+    struct gnii_cq *cq;                 /* source queue */
+    gni_post_descriptor_t *descr;       /* what GNI_GetCompleted returns */
+    struct gnii_handle_fields remote;
+    uint64_t local_addr;
+    uint64_t remote_addr;
+    uint64_t length_bytes;
+    uint64_t operand1;
+    uint64_t operand2;
+    uint64_t value;                     /* of the flag, or of the queue write */
+    uint64_t flag_addr;
+    uint16_t cq_mode;
+    uint8_t op;                         /* enum emu_op */
+    uint8_t flags;                      /* EMU_CMD_* */
+    uint8_t amo_op;
+    uint8_t amo_flags;
+    uint8_t chain;                      /* enum emu_chain */
+    enum gnii_cqe_engine engine;
+};
+
+/* End point, queue, events and delivery mode of a descriptor. */
+gni_return_t gnii_post_set_common(struct gnii_post *p, struct gnii_ep *ep, gni_post_descriptor_t *descr,
+                                  struct gnii_cq *cq);
+/* The rest of an FMA descriptor. */
+gni_return_t gnii_post_prepare_fma(struct gnii_post *p, const gni_post_descriptor_t *d);
+/* The rest of a queue write. */
+gni_return_t gnii_post_prepare_cqwrite(struct gnii_post *p, const gni_post_descriptor_t *d);
+
+/* Takes one slot for the first post's descriptor and sends all of them as one chain (n_posts 1: a plain post). */
+gni_return_t gnii_post_start(const struct gnii_post *posts, uint32_t n_posts);
+
+#endif

@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Short messages.
+ *
+ * Each side owns a mailbox, registered memory that the peer's NIC writes:
+ *
+ *   aligned to 64                                           64                 64 + stride
+ *   | returned | ~returned | hello | ~hello | answers | past | slot 0           | slot 1 ...
+ *                                                           | stamp | length, tag, starved, event | header, data |
+ *
+ * A send is one flagged put: length, tag, header and data, then the stamp. The stamp is (mark, message number) in one
+ * word; a receiver takes a slot only when it shows exactly the stamp it waits for, so a message that comes before
+ * GNI_SmsgInit is kept: it waits in the mailbox.
+ *
+ * Mailbox memory is used again without being cleared, perhaps by the same pair while one side has not noticed yet that
+ * the other has closed. Therefore every connection has a mark of its own for each direction: a hash of both sides'
+ * attributes and of a number that the sender chooses. The sender tells the number in `hello` when it connects and
+ * again before its first message (a program may clear its mailbox in between). When a connection ends, its owner
+ * keeps the peer's hello in `past`, does not listen to it again, and tells the peer which one that was (`answers`) in
+ * its own next hello: whoever is still in that past connection knows then that the hello is not for it. Until it has
+ * taken a message a receiver goes by the newest hello, afterwards it stays with its own.
+ *
+ * Credits: the receiver counts the slots it has released and writes the count (with the mark) into the first words of
+ * the sender's own mailbox, silently when half of them are free; with an event, at once, when it releases a message
+ * that took the sender's last credit. What the peer writes here comes with a complement or a hash: a reader takes it
+ * only when it is whole.
+ *
+ * The program's buffers are free when a send returns. Messages of a pair stay in order because a port's commands do.
+ * Sending needs room in the source queue (in_use), so the completion entry always finds some.
+ * Source: spec ugni.md 4.10, 7.13-7.15; the layout is our own.
+ */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "emunic/base/clock.h"
+#include "libugni/src/ugni.h"
+
+#define LINE         64u
+#define CONTROL_BYTES 64u
+#define HEADER_BYTES 16u     /* of a slot, stamp included */
+
+/* Words of the control block */
+enum {
+    WORD_RETURNED = 0,       /* peer writes: (mark of our messages, how many of them it has released), complement */
+    WORD_HELLO = 2,          /* peer writes: (hash of the attributes, its number), complement */
+    WORD_ANSWERS = 4,        /* peer writes: (the number of ours that it regards as past, hash over that and hello) */
+    WORD_PAST = 5,           /* owner writes: the hello of the connection that ended last */
+};
+
+struct slot_header {
+    uint16_t length_bytes;
+    uint8_t tag;
+    uint8_t peer_starves;    /* the sender has no credit left after this one */
+    uint32_t event;          /* what the sender's end point puts into our queue */
+};
+_Static_assert(sizeof(struct slot_header) == HEADER_BYTES - sizeof(uint64_t), "slot layout");
+
+static uint64_t align_line(uint64_t value)
+{
+    return (value + LINE - 1) & ~(uint64_t)(LINE - 1);
+}
+
+static uint64_t stride_bytes(const gni_smsg_attr_t *attr)
+{
+    return align_line((uint64_t)attr->msg_maxsize + HEADER_BYTES);
+}
+
+static uint64_t mailbox_addr(const gni_smsg_attr_t *attr)
+{
+    return align_line((uint64_t)(uintptr_t)attr->msg_buffer + attr->mbox_offset);
+}
+
+static bool attr_is_sound(const gni_smsg_attr_t *attr)
+{
+    return (attr->msg_type == GNI_SMSG_TYPE_MBOX || attr->msg_type == GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT) &&
+           attr->mbox_maxcredit > 0 && attr->msg_maxsize > 0 && attr->msg_maxsize <= GNI_SMSG_MAX_SIZE;
+}
+
+gni_return_t GNI_SmsgBufferSizeNeeded(gni_smsg_attr_t *smsg_attr, unsigned int *size)
+{
+    uint64_t bytes;
+
+    if (!smsg_attr || !size || !attr_is_sound(smsg_attr))
+        return GNI_RC_INVALID_PARAM;
+    /* One line more, because a mailbox may start anywhere. */
+    bytes = LINE + CONTROL_BYTES + smsg_attr->mbox_maxcredit * stride_bytes(smsg_attr);
+    if (bytes > UINT32_MAX)
+        return GNI_RC_INVALID_PARAM;
+    *size = (unsigned int)bytes;
+    return GNI_RC_SUCCESS;
+}
+
+/* ---- connection ---- */
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    /* The finaliser of splitmix64 (Steele, Lea, Flood 2014). */
+    hash += value + 0x9e3779b97f4a7c15ull;
+    hash = (hash ^ hash >> 30) * 0xbf58476d1ce4e5b9ull;
+    hash = (hash ^ hash >> 27) * 0x94d049bb133111ebull;
+    return hash ^ hash >> 31;
+}
+
+/* Hash of one direction's attributes: both sides compute the same value. */
+static uint32_t direction_of(const gni_smsg_attr_t *sender, const gni_smsg_attr_t *receiver)
+{
+    uint64_t hash = 0;
+
+    hash = mix(hash, mailbox_addr(sender));
+    hash = mix(hash, sender->mem_hndl.qword1);
+    hash = mix(hash, sender->mem_hndl.qword2);
+    hash = mix(hash, mailbox_addr(receiver));
+    hash = mix(hash, receiver->mem_hndl.qword1);
+    hash = mix(hash, receiver->mem_hndl.qword2);
+    return (uint32_t)hash;
+}
+
+/* What this process says of a new connection. Its number is never 0. */
+static uint64_t make_hello(uint32_t direction)
+{
+    static _Atomic uint32_t connections;
+    uint32_t number = (uint32_t)mix(emu_clock_ns(), (uint64_t)getpid() << 32 | atomic_fetch_add(&connections, 1));
+
+    return (uint64_t)direction << 32 | (number ? number : 1);
+}
+
+static uint64_t make_answers(uint64_t hello, uint32_t past_number)
+{
+    return (uint64_t)past_number << 32 | (uint32_t)mix(hello, past_number);
+}
+
+/* Never 0. */
+static uint32_t mark_of(uint64_t hello)
+{
+    uint32_t mark = (uint32_t)mix(0, hello);
+
+    return mark ? mark : 1;
+}
+
+static _Atomic uint64_t *control_words(const struct gnii_smsg *s)
+{
+    return (_Atomic uint64_t *)(uintptr_t)s->in_addr;
+}
+
+static uint8_t *in_slot(const struct gnii_smsg *s, uint64_t number)
+{
+    return (uint8_t *)(uintptr_t)(s->in_addr + CONTROL_BYTES + number % s->in_credits * s->in_stride_bytes);
+}
+
+static uint64_t stamp_of(uint32_t mark, uint64_t number)
+{
+    return (uint64_t)mark << 32 | (uint32_t)(number + 1);
+}
+
+static uint64_t control_word(const struct gnii_smsg *s, unsigned word)
+{
+    return atomic_load_explicit(&control_words(s)[word], memory_order_relaxed);
+}
+
+/* A word that the peer writes with its complement; false while it is being written. */
+static bool read_pair(const struct gnii_smsg *s, unsigned word, uint64_t *value_out)
+{
+    /* Pairs with the NIC's store of the flag, which is this word. */
+    uint64_t value = atomic_load_explicit(&control_words(s)[word], memory_order_acquire);
+
+    if (control_word(s, word + 1) != ~value)
+        return false;
+    *value_out = value;
+    return true;
+}
+
+/* A hello for this connection of ours. */
+static bool read_hello(const struct gnii_smsg *s, uint64_t *hello_out)
+{
+    uint64_t hello;
+    uint64_t answers;
+
+    if (!read_pair(s, WORD_HELLO, &hello) || hello >> 32 != s->in_direction || hello == control_word(s, WORD_PAST))
+        return false;
+    answers = control_word(s, WORD_ANSWERS);
+    if (answers != make_answers(hello, (uint32_t)(answers >> 32)) || answers >> 32 == (uint32_t)s->out_hello)
+        return false;
+    *hello_out = hello;
+    return true;
+}
+
+/* True once we know under which mark the peer sends. */
+static bool knows_peer(struct gnii_smsg *s)
+{
+    if (s->taken == 0 && !s->has_current && read_hello(s, &s->in_hello))
+        s->in_mark = mark_of(s->in_hello);
+    return s->in_mark != 0;
+}
+
+static bool message_waits(struct gnii_smsg *s)
+{
+    const _Atomic uint64_t *stamp = (const _Atomic uint64_t *)in_slot(s, s->taken);
+
+    /* Pairs with the NIC's store of the flag: the message is there when its stamp is. */
+    return knows_peer(s) &&
+           atomic_load_explicit(stamp, memory_order_acquire) == stamp_of(s->in_mark, s->taken);
+}
+
+void gnii_smsg_free(struct gnii_ep *ep)
+{
+    struct gnii_smsg *s = ep->smsg;
+
+    if (!s)
+        return;
+    /*
+     * A mailbox that is no longer registered may have been freed or handed to somebody else. With the NIC its handle
+     * goes, and what comes later is told from this by another one.
+     */
+    if (!atomic_load(&ep->nic->is_closing) && gnii_md_is_live(ep->nic, s->in_mdh, s->in_generation) && knows_peer(s))
+        atomic_store_explicit(&control_words(s)[WORD_PAST], s->in_hello, memory_order_relaxed);
+    free(s);
+    ep->smsg = NULL;
+}
+
+/* ---- commands ---- */
+
+/*
+ * Puts `length_bytes` and then a flag word into the peer's mailbox. Returns where to write the data, or NULL when the NIC
+ * has gone. The caller fills in data and events and publishes.
+ */
+static uint8_t *begin_put(struct gnii_ep *ep, uint64_t addr, uint64_t length_bytes, uint64_t flag_addr,
+                          uint64_t flag_value, struct emu_cmd **cmd_out)
+{
+    struct emu_port *port = &ep->nic->port;
+    bool is_staged = length_bytes > EMU_CMD_INLINE_FLAGGED;
+    uint64_t staging_off = 0;
+    struct emu_cmd *cmd = emu_port_command(port, is_staged ? length_bytes : 0, &staging_off);
+
+    if (!cmd)
+        return NULL;
+    cmd->op = EMU_OP_PUT;
+    cmd->flags = EMU_CMD_FLAG | (is_staged ? EMU_CMD_STAGED : EMU_CMD_INLINE);
+    cmd->length_bytes = length_bytes;
+    cmd->source_cq = EMU_CQ_NONE;
+    gnii_cmd_set_handle(cmd, ep->remote_addr, &ep->smsg->out_handle, addr);
+    cmd->flag_addr = flag_addr;
+    cmd->flag_value = flag_value;
+    *cmd_out = cmd;
+    if (!is_staged)
+        return cmd->flagged_data;
+    cmd->local_addr = staging_off;
+    return port->staging + staging_off;
+}
+
+/* Writes words of the peer's control block: `word`, its complement, more. The caller adds events and publishes. */
+static struct emu_cmd *begin_words(struct gnii_ep *ep, unsigned word, uint64_t value, const uint64_t *more)
+{
+    uint64_t addr = ep->smsg->out_addr + word * sizeof(value);
+    uint64_t behind[2] = { ~value, more ? *more : 0 };
+    uint64_t length_bytes = more ? sizeof(behind) : sizeof(behind[0]);
+    struct emu_cmd *cmd;
+    uint8_t *data;
+
+    data = begin_put(ep, addr + sizeof(value), length_bytes, addr, value, &cmd);
+    if (!data)
+        return NULL;
+    memcpy(data, behind, length_bytes);
+    return cmd;
+}
+
+static void say_hello(struct gnii_ep *ep)
+{
+    const struct gnii_smsg *s = ep->smsg;
+    uint64_t answers = make_answers(s->out_hello, s->past_number);
+
+    if (begin_words(ep, WORD_HELLO, s->out_hello, &answers))
+        emu_port_publish(&ep->nic->port);
+}
+
+/* Tells the peer how many of its messages we have released. */
+static void return_credits(struct gnii_ep *ep, bool wakes)
+{
+    struct gnii_smsg *s = ep->smsg;
+    struct emu_cmd *cmd = begin_words(ep, WORD_RETURNED, (uint64_t)s->in_mark << 32 | (uint32_t)s->taken, NULL);
+
+    if (!cmd)
+        return;
+    if (wakes) {
+        cmd->events = EMU_EV_REMOTE;
+        cmd->remote_event = gnii_cqe_remote(GNI_CQ_EVENT_TYPE_SMSG, ep->remote_event);
+    }
+    emu_port_submit(&ep->nic->port);
+    s->returned = s->taken;
+}
+
+static void take_credits(struct gnii_smsg *s)
+{
+    uint64_t value;
+    uint32_t more;
+
+    if (!read_pair(s, WORD_RETURNED, &value) || value >> 32 != s->out_mark)
+        return;
+    more = (uint32_t)value - (uint32_t)s->acknowledged;
+    if (more <= s->sent - s->acknowledged)      /* more than was sent cannot have been released */
+        s->acknowledged += more;
+}
+
+/* A message that came before us raised its event when nobody could fetch it: raise it once more. */
+static void repeat_early_event(struct gnii_ep *ep, const gni_smsg_attr_t *local)
+{
+    struct emu_port *port = &ep->nic->port;
+    struct slot_header header;
+    struct emu_cmd *cmd;
+
+    if (!message_waits(ep->smsg))
+        return;
+    memcpy(&header, in_slot(ep->smsg, 0) + sizeof(uint64_t), sizeof(header));
+    cmd = emu_port_command(port, 0, NULL);
+    if (!cmd)
+        return;
+    cmd->op = EMU_OP_PUT;
+    cmd->flags = EMU_CMD_INLINE;
+    cmd->events = EMU_EV_REMOTE;
+    cmd->source_cq = EMU_CQ_NONE;
+    cmd->remote_event = gnii_cqe_remote(GNI_CQ_EVENT_TYPE_SMSG, header.event);
+    gnii_cmd_set_target(cmd, port->nid, &local->mem_hndl, ep->smsg->in_addr);
+    emu_port_submit(port);
+}
+
+static gni_return_t connect_smsg(struct gnii_ep *ep, const gni_smsg_attr_t *local, const gni_smsg_attr_t *remote)
+{
+    uint64_t stride = stride_bytes(local);
+    uint64_t span = mailbox_addr(local) + CONTROL_BYTES + local->mbox_maxcredit * stride;
+    uint64_t start = (uint64_t)(uintptr_t)local->msg_buffer + local->mbox_offset;
+    const struct gnii_md *md = gnii_md_find(ep->nic, &local->mem_hndl, start, span - start);
+    struct gnii_handle_fields out_handle;
+    uint64_t hello = make_hello(direction_of(local, remote));
+    struct gnii_smsg *s;
+    uint64_t past;
+
+    if (!ep->is_bound)
+        return GNI_RC_INVALID_STATE;
+    if (!md || md->is_read_only || gnii_handle_decode(&remote->mem_hndl, &out_handle) < 0)
+        return GNI_RC_INVALID_PARAM;
+    s = calloc(1, sizeof(*s));
+    if (!s)
+        return GNI_RC_ERROR_NOMEM;
+    free(ep->smsg);         /* initialised twice: still the same connection of the end point */
+    *s = (struct gnii_smsg){
+        .in_addr = mailbox_addr(local),
+        .in_stride_bytes = stride,
+        .in_credits = local->mbox_maxcredit,
+        .in_direction = direction_of(remote, local),
+        .in_mdh = md->mdh,
+        .in_generation = md->generation,
+        .out_addr = mailbox_addr(remote),
+        .out_stride_bytes = stride_bytes(remote),
+        .out_credits = remote->mbox_maxcredit,
+        .out_hello = hello,
+        .out_mark = mark_of(hello),
+        .out_handle = out_handle,
+    };
+    past = control_word(s, WORD_PAST);
+    s->past_number = past >> 32 == s->in_direction ? (uint32_t)past : 0;
+    ep->smsg = s;
+    say_hello(ep);
+    repeat_early_event(ep, local);
+    return GNI_RC_SUCCESS;
+}
+
+gni_return_t GNI_SmsgInit(gni_ep_handle_t ep_hndl, gni_smsg_attr_t *local_smsg_attr, gni_smsg_attr_t *remote_smsg_attr)
+{
+    struct gnii_ep *ep = gnii_ep_find(ep_hndl);
+    gni_return_t rc;
+
+    if (!ep || !local_smsg_attr || !remote_smsg_attr || !attr_is_sound(local_smsg_attr) ||
+        !attr_is_sound(remote_smsg_attr))
+        return GNI_RC_INVALID_PARAM;
+    pthread_mutex_lock(&ep->nic->lock);
+    rc = connect_smsg(ep, local_smsg_attr, remote_smsg_attr);
+    pthread_mutex_unlock(&ep->nic->lock);
+    return rc;
+}
+
+gni_return_t GNI_SmsgSetDeliveryMode(gni_nic_handle_t nic_handle, uint16_t dlvr_mode)
+{
+    struct gnii_nic *nic = gnii_nic_find(nic_handle);
+
+    if (!nic || (dlvr_mode & ~0x01ffu) != 0)
+        return GNI_RC_INVALID_PARAM;
+    pthread_mutex_lock(&nic->lock);
+    nic->smsg_dlvr_mode = dlvr_mode;
+    pthread_mutex_unlock(&nic->lock);
+    return GNI_RC_SUCCESS;
+}
+
+gni_return_t GNI_SmsgSetMaxRetrans(gni_nic_handle_t nic_handle, uint16_t max_retrans)
+{
+    struct gnii_nic *nic = gnii_nic_find(nic_handle);
+
+    if (!nic)
+        return GNI_RC_INVALID_PARAM;
+    pthread_mutex_lock(&nic->lock);
+    nic->smsg_max_retrans = max_retrans;
+    pthread_mutex_unlock(&nic->lock);
+    return GNI_RC_SUCCESS;
+}
+
+/* ---- sending ---- */
+
+static gni_return_t check_room(struct gnii_ep *ep, uint64_t length_bytes)
+{
+    struct gnii_smsg *s = ep->smsg;
+    struct gnii_cq *cq = ep->cq;
+
+    if (length_bytes > s->out_stride_bytes - HEADER_BYTES || length_bytes > GNI_SMSG_MAX_SIZE)
+        return GNI_RC_ERROR_RESOURCE;
+    if (s->sent - s->acknowledged >= s->out_credits)
+        take_credits(s);
+    if (s->sent - s->acknowledged >= s->out_credits) {
+        ep->nic->stats[GNI_STAT_SMSG_MBOX_CREDITS_STALL]++;
+        return GNI_RC_NOT_DONE;
+    }
+    if (cq->in_use >= cq->capacity)
+        gnii_cq_reclaim(cq);
+    if (cq->in_use >= cq->capacity) {
+        ep->nic->stats[GNI_STAT_SMSG_REQ_STALL]++;
+        return GNI_RC_NOT_DONE;
+    }
+    if (!cq->sends) {
+        cq->sends = calloc(cq->capacity, sizeof(*cq->sends));
+        if (!cq->sends)
+            return GNI_RC_NOT_DONE;
+    }
+    return GNI_RC_SUCCESS;
+}
+
+static gni_return_t send_message(struct gnii_ep *ep, const void *header, uint32_t header_length, const void *data,
+                                 uint32_t data_length, uint32_t msg_id, uint8_t tag)
+{
+    struct gnii_smsg *s = ep->smsg;
+    uint64_t length_bytes = (uint64_t)header_length + data_length;
+    uint64_t slot_addr;
+    struct slot_header slot;
+    struct emu_cmd *cmd;
+    gni_return_t rc;
+    uint8_t *out;
+
+    if (gnii_nic_is_lost(ep->nic)) {
+        gnii_nic_tell_loss(ep->nic);
+        return GNI_RC_ERROR_RESOURCE;       /* NOT_DONE would have the program try for ever */
+    }
+    rc = check_room(ep, length_bytes);
+    if (rc != GNI_RC_SUCCESS)
+        return rc;
+    slot = (struct slot_header){ .length_bytes = (uint16_t)length_bytes, .tag = tag, .event = ep->remote_event,
+                                 .peer_starves = s->sent + 1 - s->acknowledged >= s->out_credits };
+    if (s->sent == 0)
+        say_hello(ep);
+    slot_addr = s->out_addr + CONTROL_BYTES + s->sent % s->out_credits * s->out_stride_bytes;
+    out = begin_put(ep, slot_addr + sizeof(uint64_t), sizeof(slot) + length_bytes, slot_addr,
+                    stamp_of(s->out_mark, s->sent), &cmd);
+    if (!out)
+        return GNI_RC_NOT_DONE;
+    memcpy(out, &slot, sizeof(slot));
+    if (header_length > 0)
+        memcpy(out + sizeof(slot), header, header_length);
+    if (data_length > 0)
+        memcpy(out + sizeof(slot) + header_length, data, data_length);
+    cmd->events = EMU_EV_LOCAL | EMU_EV_REMOTE;
+    cmd->source_cq = ep->cq->index;
+    cmd->source_event = gnii_cqe_send(GNI_CQ_EVENT_TYPE_SMSG, msg_id, GNII_CQE_OK);
+    cmd->remote_event = gnii_cqe_remote(GNI_CQ_EVENT_TYPE_SMSG, ep->remote_event);
+    emu_port_submit(&ep->nic->port);
+    s->sent++;
+    ep->outstanding++;
+    ep->cq->in_use++;
+    ep->cq->sends[ep->cq->sends_tail++ % ep->cq->capacity] = (struct gnii_send){ .ep = ep, .msg_id = msg_id };
+    return GNI_RC_SUCCESS;
+}
+
+gni_return_t GNI_SmsgSendWTag(gni_ep_handle_t ep_hndl, void *header, uint32_t header_length, void *data,
+                              uint32_t data_length, uint32_t msg_id, uint8_t tag)
+{
+    struct gnii_ep *ep = gnii_ep_find(ep_hndl);
+    gni_return_t rc = GNI_RC_INVALID_PARAM;
+
+    if (!ep || tag == GNI_SMSG_ANY_TAG || (!header && header_length > 0) || (!data && data_length > 0))
+        return GNI_RC_INVALID_PARAM;
+    pthread_mutex_lock(&ep->nic->lock);
+    if (ep->smsg && ep->cq)
+        rc = send_message(ep, header, header_length, data, data_length, msg_id, tag);
+    pthread_mutex_unlock(&ep->nic->lock);
+    if (rc == GNI_RC_NOT_DONE)
+        emu_port_relax(&ep->nic->port);
+    return rc;
+}
+
+gni_return_t GNI_SmsgSend(gni_ep_handle_t ep_hndl, void *header, uint32_t header_length, void *data,
+                          uint32_t data_length, uint32_t msg_id)
+{
+    return GNI_SmsgSendWTag(ep_hndl, header, header_length, data, data_length, msg_id, 0);
+}
+
+/* ---- receiving ---- */
+
+static gni_return_t get_next(struct gnii_ep *ep, void **header, uint8_t *tag)
+{
+    struct gnii_smsg *s = ep->smsg;
+    struct slot_header slot;
+    uint8_t *at;
+
+    if (s->sent != s->acknowledged)
+        take_credits(s);
+    if (!s->has_current && !message_waits(s)) {
+        s->empty_looks++;
+        if (!gnii_nic_is_lost(ep->nic))
+            return GNI_RC_NOT_DONE;
+        gnii_nic_tell_loss(ep->nic);
+        return GNI_RC_INVALID_STATE;
+    }
+    s->empty_looks = 0;
+    at = in_slot(s, s->taken);
+    memcpy(&slot, at + sizeof(uint64_t), sizeof(slot));
+    if (*tag != GNI_SMSG_ANY_TAG && *tag != slot.tag)
+        return GNI_RC_NO_MATCH;
+    s->has_current = true;
+    s->peer_starves = slot.peer_starves != 0;
+    *tag = slot.tag;
+    *header = at + HEADER_BYTES;
+    return GNI_RC_SUCCESS;
+}
+
+gni_return_t GNI_SmsgGetNextWTag(gni_ep_handle_t ep_hndl, void **header, uint8_t *tag)
+{
+    struct gnii_ep *ep = gnii_ep_find(ep_hndl);
+    gni_return_t rc = GNI_RC_INVALID_PARAM;
+    bool polls_mailbox = false;
+
+    if (!ep || !header || !tag)
+        return GNI_RC_INVALID_PARAM;
+    pthread_mutex_lock(&ep->nic->lock);
+    if (ep->smsg) {
+        rc = get_next(ep, header, tag);
+        /* The one empty look that ends a fetch loop is no reason to yield. */
+        polls_mailbox = ep->smsg->empty_looks > 1;
+    }
+    pthread_mutex_unlock(&ep->nic->lock);
+    if (rc == GNI_RC_NOT_DONE && polls_mailbox)
+        emu_port_relax(&ep->nic->port);
+    return rc;
+}
+
+gni_return_t GNI_SmsgGetNext(gni_ep_handle_t ep_hndl, void **header)
+{
+    uint8_t tag = GNI_SMSG_ANY_TAG;
+
+    return GNI_SmsgGetNextWTag(ep_hndl, header, &tag);
+}
+
+gni_return_t GNI_SmsgRelease(gni_ep_handle_t ep_hndl)
+{
+    struct gnii_ep *ep = gnii_ep_find(ep_hndl);
+    gni_return_t rc = GNI_RC_SUCCESS;
+    struct gnii_smsg *s;
+
+    if (!ep)
+        return GNI_RC_INVALID_PARAM;
+    pthread_mutex_lock(&ep->nic->lock);
+    s = ep->smsg;
+    if (!s) {
+        rc = GNI_RC_INVALID_PARAM;
+    } else if (!s->has_current) {
+        rc = GNI_RC_NOT_DONE;
+    } else {
+        s->has_current = false;
+        s->taken++;
+        if (s->peer_starves || 2 * (s->taken - s->returned) >= s->in_credits)
+            return_credits(ep, s->peer_starves);
+    }
+    pthread_mutex_unlock(&ep->nic->lock);
+    return rc;
+}

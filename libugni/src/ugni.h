@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The objects of libugni.
+ *
+ *   CDM ── NIC ─┬─ EP (── SMSG connection)     one port of the emulated NIC per NIC handle
+ *               ├─ CQ                           a queue in the port's segment
+ *               └─ registrations                also in the process's job, which finds them by handle
+ *
+ * Locks: gnii_nic.lock guards everything below one NIC handle; the inner wait of a blocking call holds none.
+ * gnii_job.lock guards the registrations of a process in one communication domain; it is taken inside a NIC's lock.
+ * Objects are found through handles (object.h). No thread is started.
+ *
+ * Lives: the handle counts its object, an EP and a CQ count their NIC, and a blocking call counts what it looks at
+ * while it holds no lock. So destroying never pulls memory away from a thread that waits: it ends with an error,
+ * and the last one to leave frees. A thread may be cancelled in the inner wait and nowhere else (gnii_wait).
+ */
+#ifndef LIBUGNI_UGNI_H
+#define LIBUGNI_UGNI_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <gni_pub.h>
+
+#include "emunic/client/port.h"
+#include "libugni/src/cqe.h"
+#include "libugni/src/handle_bits.h"
+#include "libugni/src/object.h"
+
+#define GNII_STATS 19    /* the long form of gni_statistic_t */
+
+struct gnii_nic;
+
+/* One registration of this process. */
+struct gnii_md {
+    LIST_ENTRY(gnii_md) link;       /* in its NIC's list */
+    struct gnii_nic *nic;           /* borrowed */
+    gni_mem_handle_t handle;
+    uint64_t addr;
+    uint64_t length_bytes;
+    uint16_t mdh;
+    uint16_t generation;
+    bool is_read_only;
+    bool is_mapped;                 /* peers map it; else they reach it by system calls */
+};
+
+/* What the NIC handles of a process with equal (ptag, cookie, nid) share: a handle made on one works on all. */
+struct gnii_job {
+    LIST_ENTRY(gnii_job) link;
+    uint32_t cookie;
+    uint32_t nid;
+    uint32_t n_nics;
+    pthread_mutex_t lock;
+    struct gnii_md *mds[EMU_MDH_COUNT];
+};
+
+struct gnii_cdm {
+    void *handle;
+    uint32_t inst_id;
+    uint32_t cookie;
+    uint32_t modes;
+    uint8_t ptag;
+    bool is_checkpointed;
+    struct gnii_nic *nic;           /* owned: the one device's, or NULL */
+};
+
+/* A post on its way, found by the tid in its completion entry. Idle ones form a list by `next`. */
+struct gnii_tx {
+    gni_post_descriptor_t *descr;   /* the program's; NULL when idle */
+    struct gnii_ep *ep;             /* NULL once the end point was destroyed */
+    struct gnii_cq *cq;             /* source queue */
+    uint32_t next;
+    uint8_t events_left;            /* entries not yet resolved by GNI_GetCompleted */
+    uint8_t events_due;             /* entries not yet taken off the queue */
+    uint16_t cq_mode;               /* as posted: the program may rewrite the descriptor's */
+    bool is_silent;
+    bool is_chain;                  /* other end points may take part */
+    uint8_t status;
+};
+
+/* A message whose completion entry has not been taken yet; entries come in the order of the sends. */
+struct gnii_send {
+    struct gnii_ep *ep;             /* NULL once the end point was destroyed */
+    uint32_t msg_id;
+};
+
+struct gnii_cq {
+    _Atomic uint32_t refs;          /* first: object.h */
+    _Atomic bool is_dead;           /* its handle has gone; only threads that wait on it still know it */
+    void *handle;
+    LIST_ENTRY(gnii_cq) link;
+    struct gnii_nic *nic;           /* counted */
+    struct emu_cq_consumer consumer;
+    uint32_t index;                 /* in the port */
+    uint32_t capacity;
+    uint32_t mode;                  /* GNI_CQ_* */
+    uint32_t n_eps;                 /* end points that use it as source queue */
+    uint32_t in_use;                /* posts not resolved and sends not taken: never more than capacity */
+    _Atomic uint32_t interrupt_mask;
+    void (*handler)(gni_cq_entry_t *, void *);
+    void *context;
+    struct gnii_send *sends;        /* owned ring of `capacity`, made at the first send */
+    uint64_t sends_head;
+    uint64_t sends_tail;
+};
+
+/* One direction pair of short messages; layout in smsg.c. */
+struct gnii_smsg {
+    uint64_t in_addr;               /* own mailbox, aligned */
+    uint64_t in_stride_bytes;
+    uint32_t in_credits;
+    uint32_t in_direction;          /* hash of the attributes */
+    uint32_t in_mark;               /* of messages to us; 0 until the peer's hello was seen */
+    uint64_t in_hello;              /* that hello */
+    uint32_t past_number;           /* of the peer's connection before this one */
+    uint64_t taken;                 /* messages released */
+    uint64_t returned;              /* of those, told to the peer */
+    uint32_t empty_looks;           /* since the last message */
+    bool has_current;
+    bool peer_starves;              /* the current message took the peer's last credit */
+    uint16_t in_mdh;
+    uint16_t in_generation;
+
+    uint64_t out_addr;              /* the peer's mailbox, aligned */
+    uint64_t out_stride_bytes;
+    uint32_t out_credits;
+    uint32_t out_mark;              /* of our messages */
+    uint64_t out_hello;             /* what we say of this connection */
+    uint64_t sent;
+    uint64_t acknowledged;          /* messages that the peer has told us it released */
+    struct gnii_handle_fields out_handle;
+};
+
+struct gnii_ep {
+    _Atomic uint32_t refs;          /* first: object.h */
+    void *handle;
+    LIST_ENTRY(gnii_ep) link;
+    struct gnii_nic *nic;           /* counted */
+    struct gnii_cq *cq;             /* counted: source queue, or NULL */
+    uint32_t key;                   /* 24 bits, unique in the process */
+    bool is_bound;
+    bool has_event_data;
+    uint32_t remote_addr;
+    uint32_t remote_id;
+    uint32_t local_event;
+    uint32_t remote_event;
+    uint32_t outstanding;           /* posts and sends whose entries were not taken */
+    uint32_t unresolved;            /* posts that still have a descriptor to give back */
+    struct gnii_smsg *smsg;         /* owned, or NULL */
+
+    bool has_datagram;
+    uint64_t datagram_id;
+    bool datagram_has_id;
+    void *datagram_out;             /* the program's */
+    uint16_t datagram_room_bytes;
+    bool datagram_was_pending;      /* at ... */
+    uint32_t datagram_news;         /* ... this state of the port's news */
+};
+
+struct gnii_nic {
+    _Atomic uint32_t refs;          /* first: object.h */
+    _Atomic bool is_closing;        /* its CDM is being or was destroyed */
+    void *handle;
+    uint32_t modes;                 /* of its CDM */
+    struct gnii_job *job;           /* counted */
+    pthread_mutex_t lock;
+    struct emu_port port;
+    LIST_HEAD(, gnii_ep) eps;
+    LIST_HEAD(, gnii_cq) cqs;
+    LIST_HEAD(, gnii_md) mds;
+    struct gnii_tx *tx;             /* owned */
+    uint32_t n_tx;
+    uint32_t free_tx;               /* first idle one, or UINT32_MAX */
+    uint32_t stats[GNII_STATS];
+    uint16_t smsg_dlvr_mode;
+    uint16_t smsg_max_retrans;
+    bool loss_was_told;
+};
+
+/*
+ * A blocking call: begin; count objects; sleep, perhaps often; give the counts back; end. In between cancellation is off
+ * but for the sleep, so that locks and counts are safe from a program that uses asynchronous cancellation. A thread
+ * that is cancelled in its sleep runs `leave` and is gone.
+ */
+struct gnii_wait {
+    struct emu_cancel cancel;
+    void (*leave)(void *);          /* gives back what was counted */
+    void *arg;
+};
+
+/* rc.c-like helper: outcome of an internal call as the API's code. */
+gni_return_t gnii_rc(int result);
+
+/* cdm.c */
+struct gnii_cdm *gnii_cdm_find(gni_cdm_handle_t handle);
+struct gnii_nic *gnii_nic_find(gni_nic_handle_t handle);
+/* Counts down; the last one ends the port. */
+void gnii_nic_put(struct gnii_nic *nic);
+/* emunic has died or has ended the domain, as far as is known. Any thread. */
+bool gnii_nic_is_lost(const struct gnii_nic *nic);
+/* Says once that the NIC has gone; kills the process unless it asked not to be. NIC lock held. */
+void gnii_nic_tell_loss(struct gnii_nic *nic);
+void gnii_wait_begin(struct gnii_wait *wait, void (*leave)(void *), void *arg);
+/* Runs `leave`. */
+void gnii_wait_end(struct gnii_wait *wait);
+/* emu_port_wait() as the one place where the thread may be cancelled. No lock held. */
+int gnii_wait_sleep(const struct gnii_wait *wait, struct gnii_nic *nic, _Atomic uint32_t *const *words,
+                    const uint32_t *seen, unsigned n_words, uint64_t deadline_ns);
+/* A transaction has failed: ends the process if its CDM wants that. */
+void gnii_nic_note_error(struct gnii_nic *nic, unsigned status);
+
+/* mem.c: registration of this process that covers [addr, addr + length), rounded out to pages; NULL if none does. */
+const struct gnii_md *gnii_md_find(struct gnii_nic *nic, const gni_mem_handle_t *handle, uint64_t addr,
+                                   uint64_t length_bytes);
+bool gnii_md_is_live(struct gnii_nic *nic, uint16_t mdh, uint16_t generation);
+void gnii_md_drop_all(struct gnii_nic *nic);
+struct gnii_job *gnii_job_get(uint32_t cookie, uint32_t nid);
+void gnii_job_put(struct gnii_job *job);
+
+/* cq.c, NIC lock held */
+struct gnii_cq *gnii_cq_find(gni_cq_handle_t handle);
+void gnii_cq_free(struct gnii_cq *cq);
+/* Wakes the threads that sleep on the queue, to look at its state. Any thread. */
+void gnii_cq_wake(struct gnii_cq *cq);
+/* Takes silent completions off the head of a queue. */
+void gnii_cq_reclaim(struct gnii_cq *cq);
+void gnii_cq_reclaim_all(struct gnii_nic *nic);
+
+/* ep.c, NIC lock held */
+struct gnii_ep *gnii_ep_find(gni_ep_handle_t handle);
+void gnii_ep_free(struct gnii_ep *ep);
+/* Counts down; the last one frees. Without lock. */
+void gnii_ep_put(struct gnii_ep *ep);
+
+/* post.c, NIC lock held */
+int gnii_tx_take(struct gnii_nic *nic, uint32_t *tid_out);
+void gnii_tx_give(struct gnii_nic *nic, uint32_t tid);
+/* Everything of a destroyed end point becomes nobody's. */
+void gnii_tx_orphan(struct gnii_nic *nic, struct gnii_ep *ep);
+/*
+ * Waits until every entry that the posts of an end point, or the posts and sends of a source queue, still owe is in its
+ * queue: emunic then touches neither their buffers nor that queue any more. One of ep and cq is NULL.
+ */
+void gnii_tx_wait(struct gnii_nic *nic, const struct gnii_ep *ep, const struct gnii_cq *cq);
+/* Fills the target of a command from a handle. -EINVAL: no handle. */
+int gnii_cmd_set_target(struct emu_cmd *cmd, uint32_t nid, const gni_mem_handle_t *handle, uint64_t addr);
+void gnii_cmd_set_handle(struct emu_cmd *cmd, uint32_t nid, const struct gnii_handle_fields *fields, uint64_t addr);
+
+/* smsg.c, NIC lock held */
+void gnii_smsg_free(struct gnii_ep *ep);
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * emunic-rank PROGRAM [ARGUMENT]...: what every rank of a job starts through.
+ *
+ * Between mpirun (or srun) and the program: joins the job's domain, so that emunic holds this very process before its
+ * first instruction, learns its node, sets the environment that a Cray launcher would have set, and becomes the
+ * program.
+ *
+ * In: the rank from Open MPI, PMIx or Slurm; EMUNIC_SERVER, EMUNIC_COOKIE and EMUNIC_PTAG (without it, the tag that
+ * belongs to the cookie). Out: one element per credential variable, because several readers take the string apart in
+ * place and lose what follows the first colon; DEV_ID and LOC_ADDR both, because one without the other is read as an
+ * error. Source: cray-runtime.md 2.6, 6.1, 7.5.
+ *
+ * Lifetime: dies with its parent by PR_SET_PDEATHSIG, which survives exec. A parent that died before that leaves a
+ * process that cannot join any more or that emunic ends with the domain.
+ *
+ * Exit status: the program's; 1 if the job cannot be joined; 126 or 127 if the program cannot be executed or found.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "emunic-config.h"
+#include "emunic/abi/credentials.h"
+#include "emunic/base/log.h"
+#include "emunic/client/session.h"
+
+#define OWN_PLACE "/mpi-shim/rank/emunic-rank"
+
+/* Folders of a build folder that hold libraries. */
+static const char *const built_folders[] = { "/libugni", "/mpi-shim/pmi" };
+
+static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void say(const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    fprintf(stderr, "emunic-rank: %s\n", text);
+}
+
+static bool parse_number(const char *text, uint32_t max, uint32_t *number_out)
+{
+    unsigned long long value;
+    char *end;
+
+    if (!text || *text < '0' || *text > '9')
+        return false;
+    errno = 0;
+    value = strtoull(text, &end, 10);
+    if (errno != 0 || *end != '\0' || value > max)
+        return false;
+    *number_out = (uint32_t)value;
+    return true;
+}
+
+/* ---- joining ---- */
+
+static bool find_rank(uint32_t *rank_out)
+{
+    static const char *const names[] = { "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID" };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (parse_number(getenv(names[i]), INT32_MAX, rank_out))
+            return true;
+    }
+    return false;
+}
+
+static const char *explain(int error)
+{
+    switch (error) {
+    case -ECONNREFUSED:
+        return "no such server runs here";
+    case -ENETDOWN:
+        return "the server has gone";
+    case -EACCES:
+        return "no such job, or not ours, or no such rank in it";
+    default:
+        return strerror(-error);
+    }
+}
+
+static int join(const char *server, struct emu_msg_rank *rank)
+{
+    struct emu_msg msg = { .type = EMU_MSG_JOIN_RANK, .rank = *rank };
+    struct emu_session session;
+    int r;
+
+    r = emu_session_open(&session, server, EMU_SOCKET_CONTROL);
+    if (r < 0)
+        return r;
+    r = emu_session_request(&session, &msg, NULL, 0, NULL);
+    emu_session_close(&session);
+    if (r == 0)
+        r = msg.result;
+    if (r == 0)
+        *rank = msg.rank;
+    return r;
+}
+
+/* ---- environment ---- */
+
+static int set_text(const char *name, const char *value)
+{
+    return setenv(name, value, 1) < 0 ? -errno : 0;
+}
+
+static int set_number(const char *name, uint32_t number)
+{
+    char text[16];
+
+    snprintf(text, sizeof(text), "%u", number);
+    return set_text(name, text);
+}
+
+/* The folders with our libraries, as a search path: of the build folder this program runs from, or installed. */
+static int find_libraries(char *path, size_t room)
+{
+    char own[PATH_MAX];
+    ssize_t len = readlink("/proc/self/exe", own, sizeof(own) - 1);
+    size_t own_len = strlen(OWN_PLACE);
+    size_t used = 0;
+
+    if (len > (ssize_t)own_len && memcmp(own + len - own_len, OWN_PLACE, own_len) == 0) {
+        for (size_t i = 0; i < sizeof(built_folders) / sizeof(built_folders[0]) && used < room; i++)
+            used += (size_t)snprintf(path + used, room - used, "%s%.*s%s", i ? ":" : "", (int)(len - (ssize_t)own_len),
+                                     own, built_folders[i]);
+    } else {
+        used = (size_t)snprintf(path, room, "%s", EMU_LIB_DIR);
+    }
+    return used < room ? 0 : -ENAMETOOLONG;
+}
+
+static int set_library_path(void)
+{
+    const char *others = getenv("LD_LIBRARY_PATH");
+    char ours[4 * PATH_MAX];
+    char *path;
+    int r;
+
+    r = find_libraries(ours, sizeof(ours));
+    if (r < 0)
+        return r;
+    if (!others || !others[0])
+        return set_text("LD_LIBRARY_PATH", ours);
+    if (asprintf(&path, "%s:%s", ours, others) < 0)
+        return -ENOMEM;
+    r = set_text("LD_LIBRARY_PATH", path);
+    free(path);
+    return r;
+}
+
+static int set_environment(const char *server, const struct emu_msg_rank *rank)
+{
+    const struct {
+        const char *name;
+        uint32_t value;
+    } numbers[] = {
+        { "PMI_GNI_PTAG", rank->ptag },
+        { "PMI_GNI_COOKIE", rank->cookie },
+        { "PMI_GNI_DEV_ID", 0 },
+        { "PMI_GNI_LOC_ADDR", rank->nid },
+        { "CRAY_COOKIES", rank->cookie },
+        { "CRAY_NUM_COOKIES", 1 },
+        { "ALPS_APP_PE", rank->rank },
+        { "ALPS_APP_ID", rank->cookie },
+        { "PMI_NO_FORK", 1 },
+        { "PMI_NO_PREINITIALIZE", 1 },
+        { "OMPI_NO_USE_CRAY_PMI", 1 },
+        { "EMUNIC_NID", rank->nid },
+        { "EMUNIC_COOKIE", rank->cookie },
+        { "EMUNIC_PTAG", rank->ptag },
+        { "EMUNIC_RANK", rank->rank },
+    };
+    const char *depth = getenv("SLURM_CPUS_PER_TASK");
+    int r = set_text("EMUNIC_SERVER", server);
+
+    for (size_t i = 0; r == 0 && i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        r = set_number(numbers[i].name, numbers[i].value);
+    if (r == 0)
+        r = set_text("ALPS_APP_DEPTH", depth && depth[0] ? depth : "1");
+    return r < 0 ? r : set_library_path();
+}
+
+/* ---- life ---- */
+
+static bool tie_to_parent(void)
+{
+    pid_t parent = getppid();
+
+    return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent;
+}
+
+int main(int argc, char **argv)
+{
+    char server_buf[EMU_SERVER_NAME_MAX + 1];
+    const char *server = emu_session_default_server(server_buf, sizeof(server_buf));
+    struct emu_msg_rank rank = { 0 };
+    int r;
+
+    emu_log_init("emunic-rank", EMU_LOG_WARN);
+    if (argc < 2) {
+        say("usage: emunic-rank PROGRAM [ARGUMENT]...; started by mpirun or srun, see emunic-run(1)");
+        return 2;
+    }
+    if (!tie_to_parent()) {
+        say("the launcher has gone");
+        return 1;
+    }
+    if (!find_rank(&rank.rank)) {
+        say("no rank: OMPI_COMM_WORLD_RANK, PMIX_RANK and SLURM_PROCID are unset");
+        return 1;
+    }
+    if (!parse_number(getenv("EMUNIC_COOKIE"), UINT32_MAX, &rank.cookie)) {
+        say("rank %u: EMUNIC_COOKIE is not set to the number of a job", rank.rank);
+        return 1;
+    }
+    if (!parse_number(getenv("EMUNIC_PTAG"), 255, &rank.ptag))
+        rank.ptag = emu_ptag_of_cookie(rank.cookie);
+    r = join(server, &rank);
+    if (r < 0) {
+        say("rank %u cannot join its job on server '%s': %s", rank.rank, server, explain(r));
+        return 1;
+    }
+    r = set_environment(server, &rank);
+    if (r < 0) {
+        say("rank %u: environment: %s", rank.rank, strerror(-r));
+        return 1;
+    }
+    execvp(argv[1], argv + 1);
+    r = errno;
+    say("rank %u: %s: %s", rank.rank, argv[1], strerror(r));
+    return r == ENOENT ? 127 : 126;
+}

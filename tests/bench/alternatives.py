@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Other ways to the same memory: UCX (posix and cma), libfabric's shm provider, Open MPI; and the machine's limits."""
+
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+
+import process
+
+SIZES = [4096 * 4 ** i for i in range(7)]
+
+
+def limits(build, program, n):
+    return process.figures(process.run([build / "tests/bench" / program, "-p", "-n", str(n)]))
+
+
+def libfabric(build, n):
+    program = build / "bench/fabric_shm"
+    if not program.exists():
+        raise process.Missing("libfabric-dev is not installed")
+    return process.figures(process.run([program, "-p", "-n", str(n)]))
+
+
+def open_mpi(build, n):
+    program = build / "bench/mpi_pingpong"
+    mpirun = shutil.which("mpirun.openmpi")
+    if not program.exists() or mpirun is None:
+        raise process.Missing("libopenmpi-dev is not installed")
+    env = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    command = [mpirun, "-n", "2", "--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1", "--mca", "btl",
+               "self,vader", program, "-p", "-n", str(n)]
+    return process.figures(process.run(command, env))
+
+
+# ---- UCX ----
+
+# Lines of a ucx_perftest batch: metric, size, test, data layout, iterations as a multiple of n.
+def rounds(n, size):
+    """As bench_rounds() in common.c."""
+    return max(4, min(n, n * 8192 // size))
+
+
+def posix_batch(n):
+    small = [("put8_half_round_trip", 8, "put_lat", "short", n), ("put8_rate", 8, "put_bw", "short", 10 * n),
+             ("get8_latency", 8, "get", "bcopy", n), ("fadd8_latency", 8, "fadd", "short", n),
+             ("message8_half_round_trip", 8, "am_lat", "short", n), ("message8_rate", 8, "am_bw", "short", 10 * n)]
+    return small + [("put_bandwidth", size, "put_bw", "short", rounds(n, size)) for size in SIZES]
+
+
+def cma_batch(n):
+    small = [("put8_half_round_trip", 8, "put_lat", "zcopy", n), ("put8_rate", 8, "put_bw", "zcopy", n),
+             ("get8_latency", 8, "get", "zcopy", n)]
+    return (small + [("put_bandwidth", size, "put_bw", "zcopy", rounds(n, size)) for size in SIZES] +
+            [("get_bandwidth", size, "get", "zcopy", rounds(n, size)) for size in SIZES])
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("", 0))
+        return one.getsockname()[1]
+
+
+def on_cpu(slot, command):
+    cpus = process.cpus()
+    return ["taskset", "-c", str(cpus[slot % len(cpus)]), *command]
+
+
+def perftest(program, transport, batch):
+    """Output of ucx_perftest's client for a batch; the server is asked again until it listens."""
+    common = [program, "-f", "-v", "-p", str(free_port())]
+    client = on_cpu(0, [*common[:1], "127.0.0.1", *common[1:], "-x", transport, "-d", "memory", "-b", batch])
+    server = subprocess.Popen(on_cpu(1, [*common, "-b", batch]), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                              text=True)
+    try:
+        end = time.monotonic() + 20
+        while True:
+            done = subprocess.run(client, capture_output=True, text=True, timeout=process.LIMIT_S, check=False)
+            if "," in done.stdout.partition("\n")[2]:
+                return done.stdout
+            if server.poll() is not None or time.monotonic() > end:
+                raise process.Failed(f"ucx_perftest: {process.last_line(done.stderr or done.stdout)}")
+            time.sleep(0.02)
+    except subprocess.TimeoutExpired:
+        raise process.Failed(f"ucx_perftest: no end after {process.LIMIT_S} s") from None
+    finally:
+        server.kill()
+        server.communicate()
+
+
+def value_of(metric, columns):
+    """A figure from: iterations, median, average, overall latency (us), average, overall bandwidth, av., overall rate."""
+    if metric.endswith("_rate"):
+        return float(columns[7]) / 1e6, "M/s"
+    if metric.endswith("_bandwidth"):
+        return float(columns[5]) * (1 << 20) / 1e9, "GB/s"
+    return float(columns[3]), "us"
+
+
+def ucx(build, transport, n):
+    program = build / "thirdparty/ucx/install/bin/ucx_perftest"
+    if not program.exists():
+        raise process.Missing("UCX is not built (tests/thirdparty/ucx/build.sh)")
+    batch = {"posix": posix_batch, "cma": cma_batch}[transport](n)
+    with tempfile.NamedTemporaryFile("w", suffix=".batch") as file:
+        for metric, size, test, layout, count in batch:
+            print(f"{metric}/{size} -t {test} -D {layout} -s {size} -n {count} -w {count // 10 + 1}", file=file)
+        file.flush()
+        rows = dict(line.split(",", 1) for line in perftest(program, transport, file.name).splitlines() if "/" in line)
+    found = []
+    for metric, size, *_ in batch:
+        row = rows.get(f"{metric}/{size}")
+        if row is None:
+            raise process.Failed(f"ucx_perftest over {transport}: no result for {metric}/{size}")
+        found.append((metric, size if metric.endswith("_bandwidth") else None, *value_of(metric, row.split(","))))
+    return found

@@ -1,0 +1,28 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Builds what runs beside ours: UCX, and our clients of libfabric and MPI where these are installed. Nothing here may
+# fail: bench.py says which alternative is missing.
+#
+#   alternatives.sh BUILD_DIR
+set -eu
+build=$(cd "$1" && pwd)
+here=$(cd "$(dirname "$0")" && pwd)
+root=$here/../..
+out=$build/bench
+flags="-std=c17 -D_GNU_SOURCE -O2 -Wall -Wextra -I$root"
+
+"$here/../thirdparty/ucx/build.sh" "$build" || echo "bench: without UCX" >&2
+
+mkdir -p "$out"
+rm -f "$out/fabric_shm" "$out/mpi_pingpong"
+# The flags are lists.
+# shellcheck disable=SC2046,SC2086
+if pkg-config --exists libfabric 2>/dev/null; then
+    gcc $flags -o "$out/fabric_shm" "$here/fabric_shm.c" "$here/common.c" $(pkg-config --cflags --libs libfabric) ||
+        echo "bench: without libfabric" >&2
+fi
+# shellcheck disable=SC2086
+if command -v mpicc.openmpi >/dev/null 2>&1; then
+    mpicc.openmpi $flags -o "$out/mpi_pingpong" "$here/mpi_pingpong.c" "$here/common.c" ||
+        echo "bench: without Open MPI" >&2
+fi

@@ -1,0 +1,122 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: BSD-3-Clause
+"""The emulated NIC beside the alternatives and the machine's limits, all in one run.
+
+Every repetition runs every part once, in turn, so that a noisy machine hits all alike; ratios are of medians. The table goes
+to stdout and, with bench.json and one plot for each metric, into the output folder.
+"""
+
+import argparse
+import json
+import pathlib
+import platform
+import sys
+
+import alternatives
+import ours
+import plots
+import process
+import report
+
+DIRECT, CMA, ROUTED, ROUTED_CMA = ours.PATHS
+
+LIBRARY_MEMORY = ("GNI has no call that returns memory, so there is none from the library; it would be mapped by peers as "
+                  "adopted memory is, and cost nothing to register")
+
+
+def pair_parts(build, path, n, programs):
+    return [(path, f"{path}: {program}", lambda p=program: ours.pair(build, path, p, n)) for program in programs]
+
+
+def parts(build, n, idle_s):
+    """[(who, part, function that gives figures)], in the order of one repetition."""
+    programs = ["gni_latency_rank", "gni_smsg_rank", "gni_bandwidth_rank"]
+    return [
+        ("limit", "limits: hand_over", lambda: alternatives.limits(build, "hand_over", n)),
+        *pair_parts(build, DIRECT, n, programs),
+        ("ucx posix", "UCX posix", lambda: alternatives.ucx(build, "posix", n)),
+        ("limit", "limits: copies", lambda: alternatives.limits(build, "copies", n)),
+        *pair_parts(build, CMA, n, programs),
+        ("ucx cma", "UCX cma", lambda: alternatives.ucx(build, "cma", n)),
+        *pair_parts(build, ROUTED, n // 4, programs),
+        ("libfabric shm", "libfabric shm", lambda: alternatives.libfabric(build, n)),
+        *pair_parts(build, ROUTED_CMA, n // 4, programs),
+        ("open mpi", "Open MPI", lambda: alternatives.open_mpi(build, n)),
+        (DIRECT, "registration, adopted", lambda: ours.register(build, DIRECT, n)),
+        (CMA, "registration, cma", lambda: ours.register(build, CMA, n)),
+        (DIRECT, "ring", lambda: ours.ring(build, DIRECT, n)),
+        (ROUTED, "ring, routed", lambda: ours.ring(build, ROUTED, n)),
+        (DIRECT, "idle emunic", lambda: ours.idle(build, DIRECT, idle_s)),
+    ]
+
+
+def measure(everything, repetitions):
+    """Results, and whether all of ours gave some."""
+    results = report.Results()
+    ours_failed = False
+    for repetition in range(repetitions):
+        for who, part, function in everything:
+            if sys.stderr.isatty():
+                print(f"\r\033[K{repetition + 1}/{repetitions} {part}", end="", file=sys.stderr, flush=True)
+            try:
+                results.add(who, function())
+            except (process.Failed, process.Missing) as reason:
+                results.missing[part] = f"{reason} (repetition {repetition + 1})" if isinstance(
+                    reason, process.Failed) else str(reason)
+                ours_failed = ours_failed or who.startswith(("emunic", "limit"))
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr)
+    return results, ours_failed
+
+
+def machine():
+    model = next((line.split(":", 1)[1].strip() for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+                  if line.startswith("model name")), platform.machine())
+    return {"cpu": model, "n_cpus": len(process.cpus()), "kernel": platform.release()}
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, epilog="example: bench.py build --quick --only latency")
+    parser.add_argument("build", type=pathlib.Path, help="Meson build folder")
+    parser.add_argument("-q", "--quick", action="store_true", help="few operations, one repetition: under a minute")
+    parser.add_argument("-r", "--repetitions", type=int, help="default: 5, with --quick 1")
+    parser.add_argument("-n", "--operations", type=int, help="of a latency measurement; default: 20000, with --quick 4000")
+    parser.add_argument("-o", "--output", type=pathlib.Path, default=pathlib.Path("bench-out"), help="default: bench-out")
+    parser.add_argument("--only", metavar="TEXT", action="append", help="parts whose name contains the text; repeatable")
+    parser.add_argument("--no-plots", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
+    args = parser.parse_args()
+    args.repetitions = args.repetitions or (1 if args.quick else 5)
+    args.operations = args.operations or (4000 if args.quick else 20000)
+    return args
+
+
+def main():
+    args = arguments()
+    build = args.build.resolve()
+    everything = [part for part in parts(build, args.operations, 1 if args.quick else 5)
+                  if not args.only or any(text in part[1] for text in args.only)]
+    if not everything:
+        print("bench.py: --only: no part has such a name", file=sys.stderr)
+        return 2
+
+    results, ours_failed = measure(everything, args.repetitions)
+    if not args.only:
+        results.missing["library-allocated memory"] = LIBRARY_MEMORY
+    args.output.mkdir(parents=True, exist_ok=True)
+    if not args.no_plots:
+        try:
+            plots.draw_all(results, args.output)
+        except process.Missing as reason:
+            results.missing["plots"] = str(reason)
+
+    text = "\n".join(report.table(results, args.repetitions)) + "\n"
+    whole = json.dumps(report.as_object(results, machine() | {"repetitions": args.repetitions})) + "\n"
+    (args.output / "bench.json").write_text(whole)
+    (args.output / "bench.txt").write_text(text)
+    print(whole if args.json else text, end="")
+    return 1 if ours_failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

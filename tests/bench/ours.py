@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the emulated NIC does, through GNI programs under `emunic run`."""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+import time
+
+import process
+
+RING_RANKS = 32
+IDLE_PORTS = 8
+
+# name in results: options of emunic run, value of EMUNIC_MEMORY
+PATHS = {
+    "emunic direct adopted": ("auto", "adopt"),
+    "emunic direct cma": ("auto", "cma"),
+    "emunic routed adopted": ("routed", "adopt"),
+    "emunic routed cma": ("routed", "cma"),
+}
+
+
+def emunic_run(build, path, n_ranks, program, *arguments):
+    datapath, memory = PATHS[path]
+    command = [build / "emunic/emunic", "run", "-n", str(n_ranks), "--quiet", "--datapath", datapath, "--",
+               build / "tests/bench" / program, *arguments]
+    return command, {"EMUNIC_MEMORY": memory}
+
+
+def pair(build, path, program, n):
+    """A program of two ranks. On the direct path each has a CPU; the routed path needs room for emunic to move."""
+    pin = ["-p"] if PATHS[path][0] == "auto" else []
+    command, env = emunic_run(build, path, 2, program, *pin, "-n", str(n))
+    return process.figures(process.run(command, env))
+
+
+def register(build, path, n):
+    command, env = emunic_run(build, path, 1, "gni_register_rank", "-n", str(n))
+    return process.figures(process.run(command, env))
+
+
+def ring(build, path, n):
+    command, env = emunic_run(build, path, RING_RANKS, "gni_ring_rank", "-n", str(n))
+    return process.figures(process.run(command, env))
+
+
+def serving_process(parent):
+    """The emunic that a launcher started."""
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            status = (folder / "stat").read_text()
+            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ")
+        except OSError:
+            continue
+        if int(status.rsplit(")", 1)[1].split()[1]) == parent and command.startswith(b"emunic serve "):
+            return int(folder.name)
+    raise process.Failed("no emunic below `emunic run`")
+
+
+def cpu_s(pid):
+    """CPU time of a process. The scheduler's nanoseconds where the kernel counts them; stat has ticks of 10 ms."""
+    try:
+        tasks = pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat")
+        return sum(int(task.read_text().split()[0]) for task in tasks) * 1e-9
+    except OSError:
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def idle(build, path, seconds):
+    """Share of a CPU that emunic uses while 8 ports are attached and nobody does anything."""
+    with tempfile.TemporaryDirectory() as folder:
+        fifo = os.path.join(folder, "go")
+        os.mkfifo(fifo)
+        go = os.open(fifo, os.O_RDWR)
+        command, env = emunic_run(build, path, IDLE_PORTS, "gni_idle_rank", fifo)
+        job = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                               env=dict(os.environ, **env), text=True)
+        try:
+            if job.stdout.readline() != "attached\n":
+                raise process.Failed("idle job did not start")
+            pid = serving_process(job.pid)
+            time.sleep(0.2)
+            before, start = cpu_s(pid), time.monotonic()
+            time.sleep(seconds)
+            used = (cpu_s(pid) - before) / (time.monotonic() - start)
+            os.write(go, b"x" * IDLE_PORTS)
+            if job.wait(timeout=process.LIMIT_S) != 0:
+                raise process.Failed(f"idle job ended with {job.returncode}")
+        finally:
+            os.close(go)
+            if job.poll() is None:
+                job.terminate()
+                job.wait()
+    return [("idle_cpu", None, 100 * used, "%")]

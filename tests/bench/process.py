@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Running measuring programs: figures from their output, and failures as one line."""
+
+import os
+import pathlib
+import re
+import subprocess
+
+FIGURE = re.compile(r"^(\w+)(?:/(\d+))? (-?[0-9.]+) (\S+)$")
+
+# A program that hangs must not take the whole run with it.
+LIMIT_S = 60
+
+
+class Failed(Exception):
+    """A measurement gave nothing; the text says why."""
+
+
+class Missing(Exception):
+    """What a measurement needs is not installed."""
+
+
+def last_line(text):
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "no output"
+
+
+def run(command, env=None):
+    """Output of a program that has to succeed."""
+    name = " ".join(pathlib.Path(word).name if i == 0 else str(word) for i, word in enumerate(command))
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, env=dict(os.environ, **env or {}),
+                              stdin=subprocess.DEVNULL, check=False)
+    except subprocess.TimeoutExpired:
+        raise Failed(f"{name}: no end after {LIMIT_S} s") from None
+    except FileNotFoundError:
+        raise Missing(f"{command[0]} is not there") from None
+    if done.returncode != 0:
+        first = next((line for line in done.stderr.splitlines() if line.strip()), last_line(done.stdout))
+        raise Failed(f"{name}: status {done.returncode}: {first.strip()}")
+    return done.stdout
+
+
+def figures(text):
+    """[(metric, size or None, value, unit)] of the lines `metric[/size] value unit`."""
+    found = [match.groups() for match in map(FIGURE.match, text.splitlines()) if match]
+    return [(metric, int(size) if size else None, float(value), unit) for metric, size, value, unit in found]
+
+
+def cpus():
+    """CPUs this run may use; the first two get the two sides of a measurement."""
+    return sorted(os.sched_getaffinity(0))

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Samples of figures; what is to be shown of them; the table and the JSON object."""
+
+import statistics
+
+
+class Results:
+    """Samples by (metric, size in bytes or None, who), in the order of their first appearance."""
+
+    def __init__(self):
+        self.samples = {}
+        self.units = {}
+        self.missing = {}       # what was not measured: why
+
+    def add(self, who, figures):
+        for metric, size, value, unit in figures:
+            self.samples.setdefault((metric, size, who), []).append(value)
+            self.units[metric, size] = unit
+
+    def median(self, key):
+        return statistics.median(self.samples[key])
+
+    def best(self, key):
+        """The sample that the rest of the machine disturbed least."""
+        is_more_better = self.units[key[:2]] in ("GB/s", "M/s")
+        return (max if is_more_better else min)(self.samples[key])
+
+    def as_list(self):
+        return [{"name": metric, "who": who, "size_bytes": size, "unit": self.units[metric, size], "samples": values,
+                 "min": min(values), "median": statistics.median(values), "max": max(values)}
+                for (metric, size, who), values in self.samples.items()]
+
+
+def size_text(size):
+    if size is None or size < 1024:
+        return "" if size is None else f"{size} B"
+    return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"
+
+
+# ---- targets ----
+
+DIRECT, CMA, ROUTED = "emunic direct adopted", "emunic direct cma", "emunic routed adopted"
+
+
+def limit(metric, size=None):
+    return (metric, size, "limit")
+
+
+def posix(metric):
+    return (metric, None, "ucx posix")
+
+
+PUT8 = ("put8_half_round_trip", None)
+
+# text, our figure, what it is divided by (a sum of figures; empty: 1) and a factor of that, relation, bound
+TARGETS = [
+    ("8-byte put and event / hand-over", (*PUT8, DIRECT), [limit("hand_over")], 1, "<=", 1.5),
+    ("8-byte put and event / UCX put_lat", (*PUT8, DIRECT), [posix(PUT8[0])], 1, "<=", 1.3),
+    ("the same, cma / (process_vm_writev + hand-over)", (*PUT8, CMA),
+     [limit("process_vm_writev", 8), limit("hand_over")], 1, "<=", 1.25),
+    ("8-byte put rate, M/s", ("put8_rate", None, DIRECT), [], 1, ">=", 10),
+    ("8-byte put rate / UCX put_bw", ("put8_rate", None, DIRECT), [posix("put8_rate")], 1, ">=", 0.2),
+    ("8-byte get / UCX get", ("get8_latency", None, DIRECT), [posix("get8_latency")], 1, "<=", 4),
+    ("fetch-add / UCX fadd", ("fadd8_latency", None, DIRECT), [posix("fadd8_latency")], 1, "<=", 1.5),
+    ("SMSG 8 bytes / UCX am_lat", ("message8_half_round_trip", None, DIRECT), [posix("message8_half_round_trip")], 1,
+     "<=", 1),
+    *((f"BTE put {size_text(size)} / memcpy", ("put_bandwidth", size, DIRECT), [limit("memcpy", size)], 1, ">=", 0.95)
+      for size in (65536, 262144, 1048576, 4194304)),
+    ("routed 8-byte put / yield relay", (*PUT8, ROUTED), [limit("yield_relay")], 1, "<=", 1.3),
+    ("ring of 32, hop / two switches", ("smsg_ring_hop", None, DIRECT), [limit("yield_switch")], 2, "<=", 2),
+    ("idle emunic, 8 ports, % of a CPU", ("idle_cpu", None, DIRECT), [], 1, "<=", 1),
+]
+
+
+def ratio(value_of, ours, others, factor):
+    return value_of(ours) / (factor * sum(map(value_of, others)) if others else 1)
+
+
+def targets(results):
+    """[{text, ratio, best, relation, bound, holds}]; ratio is None where a figure is missing."""
+    found = []
+    for text, ours, others, factor, relation, bound in TARGETS:
+        row = {"target": text, "relation": relation, "bound": bound, "ratio": None, "ratio_of_best": None, "holds": None}
+        if all(key in results.samples for key in (ours, *others)):
+            row["ratio"] = ratio(results.median, ours, others, factor)
+            row["ratio_of_best"] = ratio(results.best, ours, others, factor)
+            row["holds"] = row["ratio"] <= bound if relation == "<=" else row["ratio"] >= bound
+        found.append(row)
+    return found
+
+
+# ---- output ----
+
+def figure_rows(results):
+    yield f"{'figure':34} {'size':>7} {'who':24} {'unit':>6} {'min':>10} {'median':>10} {'max':>10} {'to UCX posix':>13}"
+    groups = {}
+    for metric, size, who in results.samples:
+        groups.setdefault(metric, {}).setdefault(size, []).append(who)
+    for metric, sizes in groups.items():
+        for size, everybody in sizes.items():
+            for who in everybody:
+                key, reference = (metric, size, who), (metric, size, "ucx posix")
+                values = results.samples[key]
+                row = (f"{metric:34} {size_text(size):>7} {who:24} {results.units[metric, size]:>6} {min(values):10.4g} "
+                       f"{results.median(key):10.4g} {max(values):10.4g}")
+                if reference in results.samples and who != "ucx posix":
+                    row += f" {results.median(key) / results.median(reference):13.3g}"
+                yield row
+        yield ""
+
+
+def table(results, repetitions):
+    yield from figure_rows(results)
+    yield f"{'target':50} {'ratio':>8} {'of best':>8}   bound    ({repetitions} repetitions, medians)"
+    for row in targets(results):
+        if row["ratio"] is None:
+            yield f"{row['target']:50} {'-':>8} {'-':>8}   {row['relation']} {row['bound']:<6} not measured"
+        else:
+            yield (f"{row['target']:50} {row['ratio']:8.3g} {row['ratio_of_best']:8.3g}   {row['relation']} "
+                   f"{row['bound']:<6} {'holds' if row['holds'] else 'MISSED'}")
+    if results.missing:
+        yield ""
+        yield from (f"not measured: {what}: {why}" for what, why in results.missing.items())
+
+
+def as_object(results, machine):
+    return {"schema": 1, "machine": machine, "figures": results.as_list(), "targets": targets(results),
+            "missing": [{"what": what, "why": why} for what, why in results.missing.items()]}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A private emunic for one test program: started in a child process with one domain, ended with it.
+ *
+ * One test process can be several ranks: fx_set_node() puts the next NIC handle on a node. Tests that need real processes
+ * use fx_run(), whose bodies report through their exit status; CMocka's asserts belong to the parent.
+ *
+ * FX_DATAPATH=routed makes domains whose commands all go through emunic; the suites run both ways.
+ */
+#ifndef TESTS_COMMON_FIXTURE_H
+#define TESTS_COMMON_FIXTURE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "emunic/client/session.h"
+
+#define FX_RANKS_MAX 64
+
+struct fx_options {
+    const char *machine;        /* NULL: "aries:groups=2" */
+    unsigned n_ranks;           /* 0: 4 */
+    const uint32_t *nids;       /* one per rank; NULL: 0, 1, 2 ... */
+    unsigned member_limit;      /* processes; 0 none */
+    uint32_t owner_uid;         /* 0: the caller */
+};
+
+struct fx {
+    char server[EMU_SERVER_NAME_MAX + 1];
+    pid_t daemon;
+    struct emu_session admin;   /* owns the domain */
+    uint32_t domain_id;
+    uint32_t ptag;
+    uint32_t cookie;
+    unsigned n_ranks;
+    uint32_t nids[FX_RANKS_MAX];
+};
+
+/* Starts emunic and the domain and sets EMUNIC_SERVER. Ends the program with a message if that fails. */
+void fx_start(struct fx *fx, const struct fx_options *options);
+
+/*
+ * Ends the domain and emunic. Returns emunic's wait status: 0, or that of a SIGKILL which a test has sent. Any other end
+ * (a crash, a leak that a sanitizer found) ends the program with a message.
+ */
+int fx_stop(struct fx *fx);
+
+/* One more domain on the same server; the session owns it and must be closed by the caller. 0 or negative errno. */
+int fx_add_domain(const struct fx *fx, uint32_t ptag, uint32_t cookie, uint32_t owner_uid, unsigned member_limit,
+                  struct emu_session *admin_out);
+
+/*
+ * Sends the domain's commands through emunic from now on, or no longer. Without effect in a domain that was made routed.
+ * A test that stops emunic to hold transactions back does this first.
+ */
+void fx_set_routed(struct fx *fx, bool is_routed);
+
+/* The next attach of this process goes to that node. */
+void fx_set_node(uint32_t nid);
+
+/* Text of the server's STATUS or LINKS report. Caller frees. NULL on failure. */
+char *fx_report(struct fx *fx, unsigned type);
+
+/* What a rank's process gets in fx_run(). */
+struct fx_rank {
+    struct fx *fx;
+    unsigned rank;
+    unsigned n_ranks;
+    void *shared;               /* of all ranks, zeroed, FX_SHARED_BYTES */
+    pthread_barrier_t *barrier; /* of all ranks */
+    void *arg;
+};
+#define FX_SHARED_BYTES 65536
+
+/*
+ * Runs body in n_ranks processes, rank r on node fx->nids[r]; waits for all. Returns how many did not exit with 0.
+ */
+unsigned fx_run(struct fx *fx, unsigned n_ranks, int (*body)(struct fx_rank *rank), void *arg);
+
+/* For bodies: says what went wrong and ends the process. */
+#define FX_CHECK(condition)                                                                             \
+    do {                                                                                                \
+        if (!(condition)) {                                                                             \
+            fprintf(stderr, "%s:%d: pid %d: not true: %s\n", __FILE__, __LINE__, (int)getpid(), #condition); \
+            _exit(1);                                                                                   \
+        }                                                                                               \
+    } while (0)
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What /proc tells about a process, and waiting for something to become true.
+ */
+#ifndef TESTS_COMMON_PROC_H
+#define TESTS_COMMON_PROC_H
+
+#include <dirent.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include "emunic/base/clock.h"
+
+/* Open descriptors, or -1. */
+static inline int proc_count_fds(pid_t pid)
+{
+    char path[64];
+    DIR *dir;
+    int n = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+    dir = opendir(path);
+    if (!dir)
+        return -1;
+    for (struct dirent *entry; (entry = readdir(dir));)
+        n += entry->d_name[0] != '.';
+    closedir(dir);
+    return n;
+}
+
+/* Mappings of memfds, or -1. */
+static inline int proc_count_memfd_maps(pid_t pid)
+{
+    char line[512];
+    FILE *file;
+    int n = 0;
+
+    snprintf(line, sizeof(line), "/proc/%d/maps", (int)pid);
+    file = fopen(line, "re");
+    if (!file)
+        return -1;
+    while (fgets(line, sizeof(line), file))
+        n += strstr(line, "/memfd:") != NULL;
+    fclose(file);
+    return n;
+}
+
+/* Looks again and again, giving the processor away, until `is_true`. False after `patience_ns`. */
+static inline bool eventually(bool (*is_true)(void *arg), void *arg, uint64_t patience_ns)
+{
+    uint64_t end_ns = emu_clock_ns() + patience_ns;
+
+    while (!is_true(arg)) {
+        if (emu_clock_ns() > end_ns)
+            return false;
+        sched_yield();
+    }
+    return true;
+}
+
+#endif

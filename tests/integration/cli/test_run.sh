@@ -1,0 +1,205 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# `emunic run`: what is refused before anything starts, statuses, and what ranks find in their environment.
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# refused PATTERN WORD...: status 1, one line, nothing left.
+refused() {
+    local pattern=$1
+    shift
+    call "$@"
+    expect_status 1
+    expect_error_line "$pattern"
+    expect_nothing_left
+}
+
+test_a_wrong_machine_is_refused() {
+    refused 'emunic run: --machine: .*nosuch' run -n 2 --machine nosuch -- true
+    refused "emunic run: --machine: .*'groups=0'" run -n 2 --machine aries:groups=0 -- true
+    refused "emunic run: --machine: .*'colour=3'" run -n 2 --machine aries:colour=3 -- true
+}
+
+test_a_machine_that_is_too_small_is_refused_with_advice() {
+    local small=aries:groups=1,chassis=1,blades=1
+    refused '9 ranks with 2 per node need 5 nodes, machine .* has 4: .*--ppn.*--machine' \
+        run -n 9 --ppn 2 --machine $small -- true
+    call run -n 8 --ppn 2 --machine $small -- true
+    expect_status 0
+}
+
+test_a_wrong_placement_is_refused() {
+    call run -n 2 --place sideways -- true
+    expect_status 2
+    expect_error_line "--place: 'sideways' is none of linear, scatter, random:SEED"
+    call run -n 2 --place random: -- true
+    expect_status 2
+    expect_nothing_left
+}
+
+test_a_wrong_program_is_refused() {
+    refused 'no-such-program: no such program' run -n 2 -- no-such-program
+    refused '/nowhere/prog: no such program' run -n 2 -- /nowhere/prog
+    refused "$dir: Is a directory" run -n 2 -- "$dir"
+    echo text >"$dir/text"
+    refused "$dir/text: Permission denied" run -n 2 -- "$dir/text"
+}
+
+test_a_missing_mpirun_is_refused() {
+    local path=/nowhere:$dir
+    refused 'emunic run: mpirun is not in PATH' run -n 2 -- /bin/true
+}
+
+test_a_file_that_cannot_be_written_is_refused() {
+    refused '--json: /nowhere/x: No such file' run --json /nowhere/x -- true
+}
+
+test_a_server_that_does_not_run_is_refused() {
+    refused "no server named 'nobody-$$' runs here" run -n 2 --server nobody-$$ -- true
+}
+
+test_statuses_pass_through() {
+    local status_wanted
+    for status_wanted in 0 1 3 255; do
+        call run -q -n 2 -- sh -c "exit $status_wanted"
+        expect_status "$status_wanted"
+        expect_nothing_left
+    done
+}
+
+test_the_first_failing_rank_decides() {
+    # Rank 1 waits for ever on a pipe that nobody writes to.
+    mkfifo "$dir/never"
+    call run -q -n 2 -- sh -c "[ \$EMUNIC_RANK = 0 ] && exit 7; read -r x <$dir/never"
+    expect_status 7
+    expect_nothing_left
+}
+
+test_a_signal_gives_128_and_its_number() {
+    local signal
+    for signal in 6 9 11 15; do
+        # shellcheck disable=SC2016
+        call run -q -n 2 -- sh -c "[ \$EMUNIC_RANK = 1 ] && kill -$signal \$\$; exit 0"
+        expect_status $((128 + signal))
+        expect_nothing_left
+    done
+}
+
+test_output_of_ranks_comes_through_and_stdin_goes_to_rank_0() {
+    local words
+    mapfile -d '' -t words < <(command_line run -n 2 -- sh -c '[ $EMUNIC_RANK = 0 ] && cat; echo to-stderr >&2')
+    out=$(echo hello | "${words[@]}" 2>"$dir/err")
+    status=$?
+    err=$(<"$dir/err")
+    expect_status 0
+    [ "$out" = hello ] || bad "out: $out"
+    [ "$(grep -c to-stderr <<<"$err")" -eq 2 ] || bad "err: $err"
+}
+
+# ranks_see: each rank's environment in $dir/env.N
+ranks_see() {
+    call run "$@" -- sh -c "env >$dir/env.\$EMUNIC_RANK"
+    expect_status 0
+}
+
+see() {
+    grep -qx "$2=$3" "$dir/env.$1" || bad "rank $1: $2 is '$(sed -n "s/^$2=//p" "$dir/env.$1")', not '$3'"
+}
+
+get() {
+    sed -n "s/^$2=//p" "$dir/env.$1"
+}
+
+test_ranks_see_what_a_cray_launcher_sets() {
+    local rank nid cookie ptag
+    ranks_see -n 6 --ppn 2 --place scatter --machine aries:groups=3
+    cookie=$(get 0 PMI_GNI_COOKIE)
+    ptag=$(get 0 PMI_GNI_PTAG)
+    [ "$cookie" -gt 0 ] && [ "$cookie" -lt $((1 << 31)) ] || bad "cookie $cookie"
+    [ "$ptag" -ge 3 ] && [ "$ptag" -le 253 ] || bad "ptag $ptag"
+    for rank in 0 1 2 3 4 5; do
+        nid=$((rank / 2 * 384))
+        see $rank PMI_GNI_PTAG "$ptag"
+        see $rank PMI_GNI_COOKIE "$cookie"
+        see $rank PMI_GNI_DEV_ID 0
+        see $rank PMI_GNI_LOC_ADDR $nid
+        see $rank CRAY_COOKIES "$cookie"
+        see $rank CRAY_NUM_COOKIES 1
+        see $rank ALPS_APP_PE $rank
+        see $rank ALPS_APP_ID '[0-9]*'
+        see $rank ALPS_APP_DEPTH 1
+        see $rank PMI_NO_FORK 1
+        see $rank PMI_NO_PREINITIALIZE 1
+        see $rank OMPI_NO_USE_CRAY_PMI 1
+        see $rank EMUNIC_SERVER 'run-[0-9]*-[0-9]*'
+        see $rank EMUNIC_NID $nid
+        see $rank EMUNIC_NIDS '0\*2,384\*2,768\*2'
+        see $rank EMUNIC_COOKIE "$cookie"
+        see $rank EMUNIC_PTAG "$ptag"
+        see $rank EMUNIC_RANK $rank
+        see $rank EMUNIC_CABINET_COLUMNS 12
+        see $rank LD_LIBRARY_PATH "/.*"
+        see $rank OMPI_COMM_WORLD_SIZE 6
+    done
+}
+
+test_ranks_see_the_environment_of_run() {
+    export CLI_TEST_PLAIN='a b' CLI_TEST_X=1
+    ranks_see -n 2 -x CLI_TEST_X -x CLI_TEST_SET=five
+    unset CLI_TEST_PLAIN CLI_TEST_X
+    see 0 CLI_TEST_PLAIN 'a b'
+    see 1 CLI_TEST_PLAIN 'a b'
+    see 1 CLI_TEST_X 1
+    see 1 CLI_TEST_SET five
+}
+
+test_our_libraries_come_first_and_others_stay() {
+    export LD_LIBRARY_PATH=/cli/test/lib
+    ranks_see -n 1
+    unset LD_LIBRARY_PATH
+    see 0 LD_LIBRARY_PATH '/.*:/cli/test/lib\(:.*\)\?'
+}
+
+test_two_jobs_at_once_have_different_credentials() {
+    start_job
+    cat "/proc/$(<"$dir/rank.0")/environ" | tr '\0' '\n' >"$dir/first"
+    ranks_see -n 2
+    [ "$(sed -n 's/^EMUNIC_COOKIE=//p' "$dir/first")" != "$(get 0 EMUNIC_COOKIE)" ] || bad "the cookies are equal"
+    [ "$(sed -n 's/^EMUNIC_SERVER=//p' "$dir/first")" != "$(get 0 EMUNIC_SERVER)" ] || bad "the servers are equal"
+    release_job
+    await_run
+    expect_status 0
+    expect_nothing_left
+}
+
+test_forty_ranks_on_three_nodes() {
+    call run -q -n 40 --ppn 16 -- sh -c 'echo $EMUNIC_NID'
+    expect_status 0
+    [ "$(sort <<<"$out" | uniq -c | tr -s ' \n' ' ')" = ' 16 0 16 1 8 2 ' ] || bad "nodes: $(sort <<<"$out" | uniq -c)"
+    expect_nothing_left
+}
+
+test_a_rank_without_a_job_says_so() {
+    local rank
+    rank=$(dirname "$(dirname "$emunic")")/mpi-shim/rank/emunic-rank
+    [ -x "$rank" ] || rank=$(dirname "$emunic")/../libexec/emunic/emunic-rank
+    out=$(env -u PMIX_RANK -u OMPI_COMM_WORLD_RANK "$rank" true 2>&1)
+    status=$?
+    expect_status 1
+    expect_out 'emunic-rank: no rank'
+    out=$(OMPI_COMM_WORLD_RANK=3 "$rank" true 2>&1)
+    status=$?
+    expect_status 1
+    expect_out 'rank 3: EMUNIC_COOKIE is not set'
+    out=$(OMPI_COMM_WORLD_RANK=3 EMUNIC_COOKIE=7 EMUNIC_SERVER=nobody-$$ "$rank" true 2>&1)
+    status=$?
+    expect_status 1
+    expect_out "rank 3 cannot join its job on server 'nobody-$$': no such server runs here"
+}
+
+run_tests a_wrong_machine_is_refused a_machine_that_is_too_small_is_refused_with_advice a_wrong_placement_is_refused \
+    a_wrong_program_is_refused a_missing_mpirun_is_refused a_file_that_cannot_be_written_is_refused \
+    a_server_that_does_not_run_is_refused statuses_pass_through the_first_failing_rank_decides \
+    a_signal_gives_128_and_its_number output_of_ranks_comes_through_and_stdin_goes_to_rank_0 \
+    ranks_see_what_a_cray_launcher_sets ranks_see_the_environment_of_run our_libraries_come_first_and_others_stay \
+    two_jobs_at_once_have_different_credentials forty_ranks_on_three_nodes a_rank_without_a_job_says_so

@@ -1,0 +1,95 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Command lines: help, version, and one precise line for each wrong one.
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+test_help_has_an_example_and_goes_to_stdout() {
+    local verb
+    for verb in '' run serve status links; do
+        # shellcheck disable=SC2086  # no verb is no word
+        call $verb --help
+        expect_status 0
+        expect_out '^Example:'
+        expect_out '^  emunic '
+        [ -z "$err" ] || bad "something on stderr: $err"
+        # shellcheck disable=SC2086
+        call $verb -h
+        expect_status 0
+    done
+}
+
+test_help_names_no_verb_that_does_not_exist() {
+    local verb
+    call --help
+    for verb in top fault sim doctor report; do
+        grep -qw "$verb" <<<"$out" && bad "help names $verb"
+        call "$verb"
+        expect_status 2
+        call --help
+    done
+}
+
+test_version_tells_tool_and_abi() {
+    call --version
+    expect_status 0
+    expect_out '^emunic [0-9]+\.[0-9]+\.[0-9]+$'
+    expect_out '^ABI [0-9]+$'
+}
+
+# wrong PATTERN WORD...: status 2 and one line.
+wrong() {
+    local pattern=$1
+    shift
+    call "$@"
+    expect_status 2
+    expect_error_line "$pattern.*; try --help\$"
+}
+
+test_wrong_usage_gets_one_precise_line() {
+    wrong 'what to do is missing'
+    wrong "'top' is not a verb" top
+    wrong 'emunic run: the program is missing' run
+    wrong 'emunic run: the program is missing' run -n 2 --
+    wrong "emunic run: -n: '12x' is not a number of ranks" run -n 12x -- true
+    wrong "emunic run: -n: '0' is not a number" run -n0 true
+    wrong "emunic run: -n: '-3' is not a number" run -n -3 true
+    wrong "emunic run: -n: needs a value" run -n
+    wrong "emunic run: --ppn: '0' is not a number" run --ppn=0 true
+    wrong "emunic run: --machine: needs a value" run --machine
+    wrong "emunic run: --nid: no such option" run --nid 3 true
+    wrong "emunic run: -z: no such option" run -z true
+    wrong "emunic run: -z: no such option" run -qz true
+    wrong "emunic run: --quiet=3: takes no value" run --quiet=3 true
+    wrong "emunic run: --datapath: 'fast' is neither" run --datapath fast true
+    wrong "emunic run: --server: 'a b' is not a server name" run --server 'a b' true
+    wrong "emunic run: -x: '=3' is not VAR" run -x =3 true
+    wrong "emunic run: --members: 'x' is not" run --members x true
+    wrong "emunic serve: --domain: '5' is not PTAG:COOKIE" serve --domain 5
+    wrong "emunic serve: --domain: '256:1' is not PTAG:COOKIE" serve --domain 256:1
+    wrong "emunic serve: --domain: '5:1:0:2:3' is not PTAG:COOKIE" serve --domain 5:1:0:2:3
+    wrong "emunic serve: --name: 'a/b' is not a server name" serve --name a/b
+    wrong "emunic serve: --nodes: '0' is not" serve --nodes 0
+    wrong "emunic serve: 'x': takes options only" serve x
+    wrong "emunic status: --paths: no such option" status --paths
+    wrong "emunic status: 'x': takes options only" status x
+    wrong "emunic links: --nid: no such option" links --nid 12x
+    wrong "emunic links: --server: 'a b' is not a server name" links --server 'a b'
+}
+
+test_options_take_values_with_and_without_equals_sign() {
+    call run --ranks=2 --ppn 2 --place=linear -- true
+    expect_status 0
+    call run -n2 --ppn=2 --place linear true
+    expect_status 0
+}
+
+test_what_follows_the_program_belongs_to_it() {
+    call run -n 1 echo -n 5 --help
+    expect_status 0
+    [ "$out" = '5 --help' ] || bad "out: $out"
+}
+
+run_tests help_has_an_example_and_goes_to_stdout help_names_no_verb_that_does_not_exist version_tells_tool_and_abi \
+    wrong_usage_gets_one_precise_line options_take_values_with_and_without_equals_sign \
+    what_follows_the_program_belongs_to_it

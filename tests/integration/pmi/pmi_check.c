@@ -1,0 +1,888 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One program that makes every PMI call and checks the answer. Run it alone or under a launcher; every rank
+ * prints what was wrong and leaves with 1 then. What it should see comes from the environment of the test:
+ *
+ *   PMI_CHECK_SIZE      ranks (default 1)
+ *   PMI_CHECK_NIDS      nid of each rank, "0,0,5,5"; absent: all ranks on one node
+ *   PMI_CHECK_MAPPING   text of PMI_process_mapping; absent: not compared
+ *   PMI_CHECK_APPS      ranks per application, "1,3"; absent: one application
+ *   PMI_CHECK_COOKIE    expected PMI_GNI_COOKIE and PMI_GNI_PTAG, "cookie:ptag"; absent: neither is set
+ *   EMUNIC_PMI_PERMUTE  set: the gather order must not be rank order (and in any case one order for all)
+ *   PMI_CHECK_ASKS_SERVER  set: the environment does not tell all facts, so that some need PMI_Init first
+ *   PMI_CHECK_LIVES     how often PMI is initialised again after its last finalize (default 3)
+ *   PMI_CHECK_BIG       largest block in bytes (default 200000)
+ */
+#include <dirent.h>
+#include <netdb.h>
+#include <pmi.h>
+#include <pmi_cray_ext.h>
+#include <pmi_version.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_RANKS = 256 };
+
+static int rank = -1, size = -1, n_failures;
+static int expected_size = 1;
+static int expected_nids[MAX_RANKS];
+static int expected_apps[MAX_RANKS], n_expected_apps = 1; /* application of each rank */
+static char job[64];
+
+static void check(int is_true, int line, const char *format, ...)
+{
+    va_list args;
+
+    if (is_true)
+        return;
+    n_failures++;
+    fprintf(stderr, "pmi_check: rank %d line %d: ", rank, line);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
+#define CHECK(cond) check((cond), __LINE__, "%s", #cond)
+#define CHECK_INT(actual, expected)                                                                      \
+    do {                                                                                                 \
+        long a_ = (long)(actual), e_ = (long)(expected);                                                 \
+        check(a_ == e_, __LINE__, "%s is %ld, not %ld", #actual, a_, e_);                                \
+    } while (0)
+#define CHECK_TEXT(actual, expected)                                                                     \
+    check(strcmp((actual), (expected)) == 0, __LINE__, "%s is '%s', not '%s'", #actual, (actual), (expected))
+#define CHECK_OK(call) CHECK_INT(call, PMI_SUCCESS)
+
+static void read_expectations(void)
+{
+    const char *text = getenv("PMI_CHECK_SIZE");
+    const char *c;
+
+    if (text != NULL)
+        expected_size = atoi(text);
+    c = getenv("PMI_CHECK_NIDS");
+    for (int i = 0; c != NULL && i < expected_size; i++) {
+        expected_nids[i] = atoi(c);
+        c = strchr(c, ',');
+        c = c != NULL ? c + 1 : NULL;
+    }
+    c = getenv("PMI_CHECK_APPS");
+    if (c == NULL)
+        return;
+    n_expected_apps = 0;
+    for (int i = 0; c != NULL && i < MAX_RANKS; n_expected_apps++) {
+        for (int n = atoi(c); n > 0 && i < MAX_RANKS; n--)
+            expected_apps[i++] = n_expected_apps;
+        c = strchr(c, ',');
+        c = c != NULL ? c + 1 : NULL;
+    }
+}
+
+/* ---- Before PMI_Init ---- */
+
+static void check_before_init(void)
+{
+    char text[32];
+    int n = -1, rc;
+    PMI_BOOL flag = -1;
+
+    CHECK_OK(PMI_Initialized(&flag));
+    CHECK_INT(flag, PMI_FALSE);
+    CHECK_INT(PMI2_Initialized(), 0);
+    CHECK_OK(PMI_Finalize()); /* tolerated */
+    CHECK_OK(PMI2_Finalize());
+
+    CHECK_INT(PMI_Get_rank(&n), PMI_ERR_INIT);
+    CHECK_INT(PMI_Get_size(&n), PMI_ERR_INIT);
+    CHECK_INT(PMI_Get_universe_size(&n), PMI_ERR_INIT);
+    CHECK_INT(PMI_Get_appnum(&n), PMI_ERR_INIT);
+    CHECK_INT(PMI_Get_clique_size(&n), PMI_ERR_INIT);
+    CHECK_INT(PMI_Get_clique_ranks(&n, 1), PMI_ERR_INIT);
+    CHECK_INT(PMI_Get_id(text, sizeof(text)), PMI_ERR_INIT);
+    CHECK_INT(PMI_Barrier(), PMI_ERR_INIT);
+    CHECK_INT(PMI_Ibarrier(), PMI_ERR_INIT);
+    CHECK_INT(PMI_Wait(), PMI_ERR_INIT);
+    CHECK_INT(PMI_Allgather(&n, &n, 0), PMI_ERR_INIT);
+    CHECK_INT(PMI_Bcast(&n, 0), PMI_ERR_INIT);
+    CHECK_INT(PMI_KVS_Get_my_name(text, sizeof(text)), PMI_ERR_INIT);
+    CHECK_INT(PMI_KVS_Get_key_length_max(&n), PMI_ERR_INIT);
+    CHECK_INT(PMI_KVS_Put("kvs_1", "k", "v"), PMI_ERR_INIT);
+    CHECK_INT(PMI_KVS_Get("kvs_1", "k", text, sizeof(text)), PMI_ERR_INIT);
+    CHECK_INT(PMI_Publish_name("n", "p"), PMI_ERR_INIT);
+    CHECK_INT(PMI2_Job_GetId(text, sizeof(text)), PMI2_ERR_INIT);
+    CHECK_INT(PMI2_Job_GetRank(&n), PMI2_ERR_INIT);
+    CHECK_INT(PMI2_KVS_Put("k", "v"), PMI2_ERR_INIT);
+    CHECK_INT(PMI2_KVS_Fence(), PMI2_ERR_INIT);
+    CHECK_INT(PMI2_KVS_Get(NULL, -1, "k", text, sizeof(text), &n), PMI2_ERR_INIT);
+    CHECK_INT(PMI2_Info_PutNodeAttr("k", "v"), PMI2_ERR_INIT);
+    CHECK_INT(PMI2_Info_GetNodeAttr("k", text, sizeof(text), &n, 0), PMI2_ERR_INIT);
+    CHECK_INT(PMI2_Info_GetJobAttr("universeSize", text, sizeof(text), &n), PMI2_ERR_INIT);
+    CHECK_INT(n, -1);
+
+    /* The vendor's library is up before main: questions about the nodes are answered if the environment knows. */
+    rc = PMI_Get_nid(0, &n);
+    CHECK(rc == PMI_SUCCESS || (rc == PMI_ERR_INIT && getenv("PMI_CHECK_ASKS_SERVER") != NULL));
+    CHECK(rc != PMI_SUCCESS || n == expected_nids[0]);
+    rc = PMI_Get_num_apps(&n);
+    CHECK(rc == PMI_SUCCESS || (rc == PMI_ERR_INIT && getenv("PMI_CHECK_ASKS_SERVER") != NULL));
+    CHECK(rc != PMI_SUCCESS || n == n_expected_apps);
+    CHECK_OK(PMI_Get_version_info(NULL, NULL, NULL));
+}
+
+static void check_credentials(void)
+{
+    const char *expected = getenv("PMI_CHECK_COOKIE");
+    const char *cookie = getenv("PMI_GNI_COOKIE"), *ptag = getenv("PMI_GNI_PTAG");
+    char text[64];
+
+    CHECK(getenv("PMI_GNI_DEV_ID") == NULL && getenv("PMI_GNI_LOC_ADDR") == NULL);
+    if (expected == NULL) {
+        CHECK(cookie == NULL && ptag == NULL);
+        return;
+    }
+    snprintf(text, sizeof(text), "%s:%s", cookie != NULL ? cookie : "", ptag != NULL ? ptag : "");
+    CHECK_TEXT(text, expected);
+}
+
+/* ---- Init and counting ---- */
+
+static void check_init(void)
+{
+    int spawned = -1, size2 = -1, rank2 = -1, appnum = -1;
+    PMI_BOOL flag;
+
+    CHECK_OK(PMI_Init(&spawned));
+    CHECK_INT(spawned, 0);
+    CHECK_OK(PMI_Get_rank(&rank));
+    CHECK_OK(PMI_Get_size(&size));
+    CHECK_INT(size, expected_size);
+    CHECK(rank >= 0 && rank < size);
+    if (n_failures > 0)
+        exit(1); /* the rest makes no sense */
+
+    /* Again, through the other door, and back. */
+    CHECK_INT(PMI2_Init(&spawned, &size2, &rank2, &appnum), PMI2_SUCCESS);
+    CHECK_INT(size2, size);
+    CHECK_INT(rank2, rank);
+    CHECK_INT(appnum, expected_apps[rank]);
+    CHECK_INT(PMI2_Init(NULL, NULL, NULL, NULL), PMI2_SUCCESS);
+    CHECK_OK(PMI_Init(NULL));
+    CHECK_INT(PMI2_Finalize(), PMI2_SUCCESS);
+    CHECK_OK(PMI_Finalize());
+    CHECK_INT(PMI2_Finalize(), PMI2_SUCCESS);
+    CHECK_OK(PMI_Initialized(&flag));
+    CHECK_INT(flag, PMI_TRUE);
+    CHECK(PMI2_Initialized() != 0);
+    CHECK_INT(PMI2_Set_threaded(1), PMI2_SUCCESS);
+    CHECK_INT(PMI_Init(NULL) + PMI_Finalize(), 0);
+    CHECK_INT(PMI_Initialized(NULL), PMI_ERR_INVALID_ARG);
+}
+
+/* ---- Identity ---- */
+
+static void check_identity(void)
+{
+    char text[64], short_text[4];
+    unsigned number;
+    int n = -1, end = 0, major, minor, revision;
+
+    CHECK_INT(PMI2_Job_GetId(job, sizeof(job)), PMI2_SUCCESS);
+    CHECK(sscanf(job, "kvs_%u%n", &number, &end) == 1 && job[end] == '\0');
+    CHECK_OK(PMI_Get_id(text, sizeof(text)));
+    CHECK_TEXT(text, job);
+    CHECK_OK(PMI_Get_kvs_domain_id(text, sizeof(text)));
+    CHECK_TEXT(text, job);
+    CHECK_OK(PMI_KVS_Get_my_name(text, sizeof(text)));
+    CHECK_TEXT(text, job);
+    strcpy(short_text, "abc");
+    CHECK_INT(PMI2_Job_GetId(short_text, sizeof(short_text)), PMI2_ERR_INVALID_LENGTH);
+    CHECK_TEXT(short_text, "abc");
+    CHECK_OK(PMI_Get_id_length_max(&n));
+    CHECK(n > (int)strlen(job));
+
+    CHECK_INT(PMI2_Job_GetRank(&n), PMI2_SUCCESS);
+    CHECK_INT(n, rank);
+    CHECK_INT(PMI2_Info_GetSize(&n), PMI2_SUCCESS);
+    CHECK_INT(n, size);
+    CHECK_OK(PMI_Get_universe_size(&n));
+    CHECK(n >= size);
+    CHECK_OK(PMI_Get_version_info(&major, &minor, &revision));
+    CHECK_INT(major * 10000 + minor * 100 + revision,
+              PMI_CRAY_VERSION_MAJOR * 10000 + PMI_CRAY_VERSION_MINOR * 100 + PMI_CRAY_VERSION_REVISION);
+    CHECK_INT(PMI_Get_rank(NULL), PMI_ERR_INVALID_ARG);
+    CHECK_INT(PMI_Get_size(NULL), PMI_ERR_INVALID_ARG);
+}
+
+static void check_applications(void)
+{
+    int n = -1, mine = expected_apps[rank], base = -1, place = 0, app_size = 0;
+
+    for (int r = 0; r < size; r++) {
+        if (expected_apps[r] != mine)
+            continue;
+        if (base < 0)
+            base = r;
+        place += r < rank;
+        app_size++;
+    }
+    CHECK_OK(PMI_Get_appnum(&n));
+    CHECK_INT(n, mine);
+    CHECK_OK(PMI_Get_num_apps(&n));
+    CHECK_INT(n, n_expected_apps);
+    CHECK_OK(PMI_Get_app_size(mine, &n));
+    CHECK_INT(n, app_size);
+    CHECK_INT(PMI_Get_app_size(n_expected_apps, &n), PMI_ERR_INVALID_ARG);
+    CHECK_INT(PMI_Get_app_size(-1, &n), PMI_ERR_INVALID_ARG);
+    CHECK_OK(PMI_Get_rank_in_app(&n));
+    CHECK_INT(n, place);
+    CHECK_OK(PMI_Get_base_rank_in_app(&n));
+    CHECK_INT(n, base);
+    CHECK_OK(PMI_CRAY_Get_app_size(mine, &n));
+    CHECK_INT(n, app_size);
+    CHECK_OK(PMI_CRAY_Get_num_apps(&n));
+    CHECK_INT(n, n_expected_apps);
+    CHECK_OK(PMI_CRAY_Get_rank_in_app(&n));
+    CHECK_INT(n, place);
+    CHECK_OK(PMI_CRAY_Get_base_rank_in_app(&n));
+    CHECK_INT(n, base);
+    CHECK(PMI_CRAY_gethostbyname("localhost") != NULL);
+}
+
+/* ---- Nodes ---- */
+
+static void check_ranks(int (*list)(int *, int), int n_expected, int is_app_only)
+{
+    int ranks[MAX_RANKS], n = 0;
+
+    CHECK_INT(list(ranks, n_expected - 1), PMI_ERR_INVALID_LENGTH);
+    CHECK_OK(list(ranks, n_expected));
+    for (int r = 0; r < size; r++) {
+        if (expected_nids[r] == expected_nids[rank] && (!is_app_only || expected_apps[r] == expected_apps[rank]))
+            CHECK_INT(ranks[n++], r);
+    }
+    CHECK_INT(list(NULL, 1), PMI_ERR_INVALID_ARG);
+}
+
+static void check_nodes(void)
+{
+    pmi_mesh_coord_t xyz, max, other;
+    void *list = NULL, *again = NULL;
+    int n = -1, n_here = 0, n_app_here = 0;
+
+    for (int r = 0; r < size; r++) {
+        n_here += expected_nids[r] == expected_nids[rank];
+        n_app_here += expected_nids[r] == expected_nids[rank] && expected_apps[r] == expected_apps[rank];
+    }
+    CHECK_OK(PMI_Get_nidlist_ptr(&list));
+    CHECK_OK(PMI_Get_nidlist_ptr(&again));
+    CHECK(list != NULL && list == again);
+    for (int r = 0; r < size; r++) {
+        CHECK_INT(((int *)list)[r], expected_nids[r]);
+        CHECK_OK(PMI_Get_nid(r, &n));
+        CHECK_INT(n, expected_nids[r]);
+    }
+    CHECK_INT(PMI_Get_nid(size, &n), PMI_ERR_INVALID_ARG);
+    CHECK_INT(PMI_Get_nid(-1, &n), PMI_ERR_INVALID_ARG);
+
+    CHECK_OK(PMI_Get_numpes_on_smp(&n));
+    CHECK_INT(n, n_here);
+    CHECK_OK(PMI_Get_clique_size(&n));
+    CHECK_INT(n, n_here);
+    CHECK_OK(PMI_Get_numpes_in_app_on_smp(&n));
+    CHECK_INT(n, n_app_here);
+    check_ranks(PMI_Get_pes_on_smp, n_here, 0);
+    check_ranks(PMI_Get_clique_ranks, n_here, 0);
+    check_ranks(PMI_Get_pes_in_app_on_smp, n_app_here, 1);
+
+    CHECK_OK(PMI_Get_meshcoord((pmi_nid_t)expected_nids[rank], &xyz));
+    CHECK_OK(PMI_Get_max_dimension(&max));
+    CHECK(xyz.mesh_x <= max.mesh_x && xyz.mesh_y <= max.mesh_y && xyz.mesh_z <= max.mesh_z);
+    CHECK_OK(PMI_Get_meshcoord(384 + 64 + 5, &xyz)); /* two columns: group 1, chassis 1, slot 1 */
+    CHECK(xyz.mesh_x == 1 && xyz.mesh_y == 1 && xyz.mesh_z == 1);
+    CHECK_OK(PMI_Get_meshcoord(384 + 64 + 6, &other));
+    CHECK(memcmp(&xyz, &other, sizeof(xyz)) == 0);
+    CHECK_INT(PMI_Get_meshcoord(0, NULL), PMI_ERR_INVALID_ARG);
+
+    CHECK_INT(PMI_CNOS_Get_nidpid_map(&list), PMI_FAIL);
+    CHECK_INT(PMI_Portals_get_nidpid_map(&list), PMI_FAIL);
+    CHECK_INT(PMI_Portals_get_nid(0, &n), PMI_FAIL);
+}
+
+static void check_job_attributes(void)
+{
+    const char *mapping = getenv("PMI_CHECK_MAPPING");
+    char text[PMI2_MAX_ATTRVALUE], other[PMI2_MAX_ATTRVALUE];
+    int found = -1, array[4], n = -1, universe = -1;
+
+    CHECK_OK(PMI_Get_universe_size(&universe));
+    CHECK_INT(PMI2_Info_GetJobAttr("universeSize", text, sizeof(text), &found), PMI2_SUCCESS);
+    CHECK_INT(found, 1);
+    CHECK_INT(atoi(text), universe);
+    CHECK_INT(PMI2_Info_GetJobAttrIntArray("universeSize", array, 4, &n, &found), PMI2_SUCCESS);
+    CHECK(found == 1 && n == 1 && array[0] == universe);
+    CHECK_INT(PMI2_Info_GetJobAttrIntArray("PMI_process_mapping", array, 4, &n, &found), PMI2_SUCCESS);
+    CHECK_INT(found, 0);
+    CHECK_INT(PMI2_Info_GetJobAttr("no such name", text, sizeof(text), &found), PMI2_SUCCESS);
+    CHECK_INT(found, 0);
+    CHECK_INT(PMI2_Info_GetJobAttr("PMI_process_mapping", text, sizeof(text), &found), PMI2_SUCCESS);
+    CHECK_INT(found, 1);
+    CHECK(strncmp(text, "(vector,(0,", 11) == 0);
+    if (mapping != NULL)
+        CHECK_TEXT(text, mapping);
+    CHECK_INT(PMI2_Info_GetJobAttr("PMI_process_mapping", other, 5, &found), PMI2_ERR_INVALID_LENGTH);
+    CHECK_OK(PMI_KVS_Get(job, "PMI_process_mapping", other, sizeof(other)));
+    CHECK_TEXT(other, text);
+}
+
+/* Facts come from the environment: no connection yet, hence no thread of PMIx. */
+static void check_is_not_connected(void)
+{
+    DIR *tasks = getenv("PMI_CHECK_ASKS_SERVER") ? NULL : opendir("/proc/self/task");
+    int n = 0;
+
+    if (tasks == NULL)
+        return;
+    for (struct dirent *entry = readdir(tasks); entry != NULL; entry = readdir(tasks))
+        n += entry->d_name[0] != '.';
+    closedir(tasks);
+    CHECK_INT(n, 1);
+}
+
+/* ---- Collectives ---- */
+
+/* Ranks in gather order, as clients of the real library find it out. */
+static void learn_order(int *order)
+{
+    int is_rank_order = 1, is_seen[MAX_RANKS] = { 0 };
+
+    memset(order, 0xff, (size_t)size * sizeof(*order));
+    CHECK_OK(PMI_Allgather(&rank, order, sizeof(rank)));
+    for (int i = 0; i < size; i++) {
+        if (order[i] < 0 || order[i] >= size || is_seen[order[i]]++) {
+            check(0, __LINE__, "gather of ranks has %d at %d", order[i], i);
+            exit(1);
+        }
+        is_rank_order = is_rank_order && order[i] == i;
+    }
+    CHECK_INT(is_rank_order, size == 1 || getenv("EMUNIC_PMI_PERMUTE") == NULL);
+}
+
+static unsigned char pattern(int from, size_t i, unsigned salt)
+{
+    return (unsigned char)((unsigned)from * 131u + (unsigned)i * 7u + (unsigned)(i >> 8) + salt);
+}
+
+static void fill(unsigned char *bytes, size_t n, int from, unsigned salt)
+{
+    for (size_t i = 0; i < n; i++)
+        bytes[i] = pattern(from, i, salt);
+}
+
+static int is_filled(const unsigned char *bytes, size_t n, int from, unsigned salt)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (bytes[i] != pattern(from, i, salt))
+            return 0;
+    }
+    return 1;
+}
+
+static void check_allgather_of(int len, const int *order, unsigned salt)
+{
+    unsigned char *in = malloc((size_t)len + 1), *out = malloc((size_t)len * (size_t)size + 1);
+
+    fill(in, (size_t)len, rank, salt);
+    out[(size_t)len * (size_t)size] = 0xa5;
+    CHECK_OK(PMI_Allgather(in, out, len));
+    for (int i = 0; i < size; i++)
+        check(is_filled(out + (size_t)i * (size_t)len, (size_t)len, order[i], salt), __LINE__,
+              "allgather of %d: block %d is not from rank %d", len, i, order[i]);
+    CHECK_INT(out[(size_t)len * (size_t)size], 0xa5);
+    free(in);
+    free(out);
+}
+
+static void check_allgatherv_of(int step, const int *order)
+{
+    int lens[MAX_RANKS];
+    size_t total = 0, at = 0;
+    unsigned char *in, *out;
+
+    for (int r = 0; r < size; r++) {
+        lens[r] = (size - 1 - r) * step; /* the last rank has nothing */
+        total += (size_t)lens[r];
+    }
+    in = malloc((size_t)lens[rank] + 1);
+    out = malloc(total + 1);
+    fill(in, (size_t)lens[rank], rank, 3);
+    CHECK_OK(PMI_Allgatherv(in, lens[rank], out, lens));
+    for (int i = 0; i < size; i++) {
+        check(is_filled(out + at, (size_t)lens[order[i]], order[i], 3), __LINE__,
+              "allgatherv, step %d: block %d is not from rank %d", step, i, order[i]);
+        at += (size_t)lens[order[i]];
+    }
+    free(in);
+    free(out);
+}
+
+static void check_bcast_of(int len)
+{
+    unsigned char *buf = malloc((size_t)len + 1);
+
+    fill(buf, (size_t)len, rank, 9);
+    CHECK_OK(PMI_Bcast(buf, len));
+    check(is_filled(buf, (size_t)len, 0, 9), __LINE__, "bcast of %d: not the bytes of rank 0", len);
+    free(buf);
+}
+
+static void check_collectives(void)
+{
+    static const int lens[] = { 0, 1, 4, 255, 1000, 1001, 4096, 32744, 32745, 70000 };
+    const char *big_text = getenv("PMI_CHECK_BIG");
+    int big = big_text != NULL ? atoi(big_text) : 200000;
+    int order[MAX_RANKS], wrong[MAX_RANKS], own = 0;
+    char small[8];
+
+    learn_order(order);
+    while (order[own] != rank)
+        own++;
+    for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+        check_allgather_of(lens[i], order, (unsigned)i);
+        check_bcast_of(lens[i]);
+        check_allgatherv_of(lens[i] / 2, order);
+    }
+    check_allgather_of(big, order, 77);
+    check_bcast_of(big);
+    for (unsigned i = 0; i < 20; i++) { /* keys are used again: no old data */
+        check_allgather_of(8, order, i);
+        if (i % 5 == 0)
+            CHECK_OK(PMI_Barrier());
+    }
+    learn_order(wrong);
+    CHECK(memcmp(order, wrong, (size_t)size * sizeof(int)) == 0);
+
+    /* My block may lie where it belongs. */
+    memset(wrong, 0xff, sizeof(wrong));
+    wrong[own] = rank;
+    CHECK_OK(PMI_Allgather(&wrong[own], wrong, sizeof(int)));
+    CHECK(memcmp(order, wrong, (size_t)size * sizeof(int)) == 0);
+
+    CHECK_INT(PMI_Allgather(NULL, small, 1), PMI_ERR_INVALID_ARG);
+    CHECK_INT(PMI_Allgather(small, small, -1), PMI_ERR_INVALID_ARG);
+    CHECK_INT(PMI_Allgatherv(small, 1, small, NULL), PMI_ERR_INVALID_ARG);
+    CHECK_INT(PMI_Bcast(NULL, 1), PMI_ERR_INVALID_ARG);
+}
+
+/* A length that contradicts the list is refused by everybody, and nobody hangs. */
+static void check_allgatherv_refuses_a_false_length(void)
+{
+    char in[4] = "abc", out[2 * MAX_RANKS];
+    int lens[MAX_RANKS];
+
+    for (int r = 0; r < size; r++)
+        lens[r] = 2;
+    if (rank == 0)
+        CHECK_INT(PMI_Allgatherv(in, 3, out, lens), PMI_ERR_INVALID_ARG);
+    else
+        CHECK_INT(PMI_Allgatherv(in, 2, out, lens), PMI_FAIL);
+    CHECK_OK(PMI_Barrier());
+}
+
+/* After the barrier, every rank must have been late enough: the last one enters 100 ms after the first. */
+static double seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void check_waits_for_all(int (*barrier)(void))
+{
+    double entered, left, last_entry = 0, *all = malloc((size_t)size * sizeof(*all));
+
+    CHECK_OK(PMI_Barrier());
+    if (rank == size - 1)
+        usleep(50000);
+    entered = seconds();
+    CHECK_OK(barrier());
+    left = seconds();
+    CHECK_OK(PMI_Allgather(&entered, all, sizeof(entered)));
+    for (int i = 0; i < size; i++)
+        last_entry = all[i] > last_entry ? all[i] : last_entry;
+    CHECK(left >= last_entry); /* one host, one clock */
+    free(all);
+}
+
+static int split_barrier(void)
+{
+    int rc = PMI_Ibarrier();
+
+    return rc != PMI_SUCCESS ? rc : PMI_Wait();
+}
+
+static void check_barriers(void)
+{
+    char value[16];
+    int n, order[MAX_RANKS];
+
+    check_waits_for_all(PMI_Barrier);
+    check_waits_for_all(PMI_CPR_Barrier);
+    check_waits_for_all(PMI2_KVS_Fence);
+    check_waits_for_all(split_barrier);
+
+    CHECK_INT(PMI_Wait(), PMI_FAIL); /* none open */
+    if (rank == 0)
+        CHECK_INT(PMI2_KVS_Put("split", "yes"), PMI2_SUCCESS);
+    CHECK_OK(PMI_Ibarrier());
+    CHECK_INT(PMI_Ibarrier(), PMI_FAIL); /* one is open */
+    CHECK_OK(PMI_Get_rank(&n));
+    learn_order(order); /* another collective in between */
+    CHECK_OK(PMI_Wait());
+    CHECK_INT(PMI2_KVS_Get(job, 0, "split", value, sizeof(value), &n), PMI2_SUCCESS);
+    CHECK_TEXT(value, "yes");
+}
+
+/* ---- Key-value spaces ---- */
+
+static void check_kvs_pmi2(void)
+{
+    char key[300], value[5000], got[5000];
+    int len = 0;
+
+    /* One long value per rank; several ranks with one key; odd characters; nothing at all. */
+    snprintf(key, sizeof(key), "long-%d", rank);
+    memset(value, 'a' + rank % 26, 4095);
+    value[4095] = '\0';
+    CHECK_INT(PMI2_KVS_Put(key, value), PMI2_SUCCESS);
+    CHECK_INT(PMI2_KVS_Get(NULL, PMI2_ID_NULL, key, got, sizeof(got), &len), PMI2_SUCCESS); /* my own, at once */
+    CHECK_INT(len, 4095);
+    snprintf(value, sizeof(value), "from %d", rank);
+    CHECK_INT(PMI2_KVS_Put("shared", value), PMI2_SUCCESS);
+    if (rank == size - 1) {
+        CHECK_INT(PMI2_KVS_Put("odd", "a=b;c/d e\x01\xff\\\"\n"), PMI2_SUCCESS);
+        CHECK_INT(PMI2_KVS_Put("empty", ""), PMI2_SUCCESS);
+        CHECK_INT(PMI2_KVS_Put("twice", "first"), PMI2_SUCCESS);
+        CHECK_INT(PMI2_KVS_Put("twice", "second"), PMI2_SUCCESS);
+    }
+    CHECK_INT(PMI2_KVS_Fence(), PMI2_SUCCESS);
+
+    for (int r = 0; r < size; r++) {
+        snprintf(key, sizeof(key), "long-%d", r);
+        len = 0;
+        /* All ways to name the source: no job, the job, a source, a wrong source. */
+        CHECK_INT(PMI2_KVS_Get(r % 2 ? NULL : job, r % 3 == 0 ? r : r % 3 == 1 ? PMI2_ID_NULL : (r + 1) % size, key,
+                               got, sizeof(got), &len), PMI2_SUCCESS);
+        CHECK_INT(len, 4095);
+        CHECK(got[0] == 'a' + r % 26 && got[4094] == 'a' + r % 26);
+        snprintf(value, sizeof(value), "from %d", r);
+        CHECK_INT(PMI2_KVS_Get(job, r, "shared", got, sizeof(got), &len), PMI2_SUCCESS);
+        CHECK_TEXT(got, value);
+    }
+    CHECK_INT(PMI2_KVS_Get(job, PMI2_ID_NULL, "shared", got, sizeof(got), NULL), PMI2_SUCCESS);
+    CHECK_TEXT(got, "from 0");
+    CHECK_INT(PMI2_KVS_Get("", -1, "odd", got, sizeof(got), &len), PMI2_SUCCESS);
+    CHECK_TEXT(got, "a=b;c/d e\x01\xff\\\"\n");
+    CHECK_INT(PMI2_KVS_Get(job, -1, "empty", got, sizeof(got), &len), PMI2_SUCCESS);
+    CHECK_TEXT(got, "");
+    CHECK_INT(len, 0);
+    CHECK_INT(PMI2_KVS_Get(job, -1, "twice", got, sizeof(got), &len), PMI2_SUCCESS);
+    CHECK_TEXT(got, "second");
+
+    strcpy(got, "untouched");
+    CHECK_INT(PMI2_KVS_Get(job, -1, "-NONEXIST-KEY", got, sizeof(got), &len), PMI2_ERR_INVALID_KEY);
+    CHECK_INT(PMI2_KVS_Get(job, size + 5, "-NONEXIST-KEY", got, sizeof(got), &len), PMI2_ERR_INVALID_KEY);
+    CHECK_INT(PMI2_KVS_Get("kvs_0", -1, "shared", got, sizeof(got), &len), PMI2_ERR_INVALID_KEY);
+    CHECK_INT(PMI2_KVS_Get(job, -1, "shared", got, 3, &len), PMI2_ERR_INVALID_LENGTH);
+    CHECK_INT(len, -7);
+    CHECK_TEXT(got, "untouched");
+    CHECK_INT(PMI2_KVS_Put("", "v"), PMI2_ERR_INVALID_KEY);
+    memset(key, 'k', 256);
+    key[256] = '\0';
+    CHECK_INT(PMI2_KVS_Put(key, "v"), PMI2_ERR_INVALID_KEY_LENGTH);
+    memset(value, 'v', 4096);
+    value[4096] = '\0';
+    CHECK_INT(PMI2_KVS_Put("k", value), PMI2_ERR_INVALID_VAL_LENGTH);
+    CHECK_INT(PMI2_KVS_Put(NULL, "v"), PMI2_ERR_INVALID_ARG);
+    CHECK_INT(PMI2_KVS_Put("k", NULL), PMI2_ERR_INVALID_ARG);
+
+    /* A new value after a fence. */
+    if (rank == 0)
+        CHECK_INT(PMI2_KVS_Put("shared", "newer"), PMI2_SUCCESS);
+    CHECK_INT(PMI2_KVS_Fence(), PMI2_SUCCESS);
+    CHECK_INT(PMI2_KVS_Get(job, 0, "shared", got, sizeof(got), &len), PMI2_SUCCESS);
+    CHECK_TEXT(got, "newer");
+    CHECK_INT(PMI2_KVS_Fence(), PMI2_SUCCESS);
+}
+
+static void check_kvs_pmi1(void)
+{
+    int name_max = 0, key_max = 0, value_max = 0, n;
+    char key[300], value[64], got[4096], space[64];
+
+    CHECK_OK(PMI_KVS_Get_name_length_max(&name_max));
+    CHECK_OK(PMI_KVS_Get_key_length_max(&key_max));
+    CHECK_OK(PMI_KVS_Get_value_length_max(&value_max));
+    CHECK(name_max > (int)strlen(job) && key_max >= 64 && value_max >= 1025);
+
+    snprintf(key, sizeof(key), "one-%d", rank);
+    snprintf(value, sizeof(value), "value %d", rank);
+    CHECK_OK(PMI_KVS_Put(job, key, value));
+    CHECK_OK(PMI_KVS_Commit(job));
+    CHECK_OK(PMI_Barrier());
+    for (int r = 0; r < size; r++) {
+        snprintf(key, sizeof(key), "one-%d", r);
+        snprintf(value, sizeof(value), "value %d", r);
+        CHECK_OK(PMI_KVS_Get(job, key, got, sizeof(got)));
+        CHECK_TEXT(got, value);
+        CHECK_INT(PMI2_KVS_Get(NULL, r, key, got, sizeof(got), &n), PMI2_SUCCESS); /* one space for both */
+        CHECK_TEXT(got, value);
+    }
+    CHECK_INT(PMI_KVS_Get(job, "missing", got, sizeof(got)), PMI_ERR_INVALID_KEY);
+    CHECK_INT(PMI_KVS_Get(job, "one-0", got, 3), PMI_ERR_INVALID_LENGTH);
+    CHECK_INT(PMI_KVS_Get(job, "one-0", NULL, 3), PMI_ERR_INVALID_ARG);
+    CHECK_INT(PMI_KVS_Put("elsewhere", "k", "v"), PMI_ERR_INVALID_KVS);
+    CHECK_INT(PMI_KVS_Get("elsewhere", "k", got, sizeof(got)), PMI_ERR_INVALID_KVS);
+    CHECK_INT(PMI_KVS_Commit("elsewhere"), PMI_ERR_INVALID_KVS);
+    CHECK_INT(PMI_KVS_Commit(NULL), PMI_ERR_INVALID_ARG);
+
+    /* A second space: rank 0 makes it and tells the name. */
+    memset(space, 0, sizeof(space));
+    if (rank == 0)
+        CHECK_OK(PMI_KVS_Create(space, sizeof(space)));
+    CHECK_OK(PMI_Bcast(space, sizeof(space)));
+    snprintf(value, sizeof(value), "in second %d", rank);
+    CHECK_OK(PMI_KVS_Put(space, "second", value));
+    CHECK_OK(PMI_KVS_Commit(space));
+    CHECK_OK(PMI_Barrier());
+    CHECK_OK(PMI_KVS_Get(space, "second", got, sizeof(got)));
+    CHECK_TEXT(got, "in second 0");
+    CHECK_INT(PMI_KVS_Get(job, "second", got, sizeof(got)), PMI_ERR_INVALID_KEY);
+
+    /* Walk over it: one pair per rank. */
+    CHECK_INT(PMI_KVS_Iter_next(space, key, sizeof(key), got, sizeof(got)), PMI_FAIL);
+    CHECK_INT(PMI_KVS_Iter_first(space, key, 2, got, sizeof(got)), PMI_ERR_INVALID_LENGTH);
+    CHECK_OK(PMI_KVS_Iter_first(space, key, sizeof(key), got, sizeof(got)));
+    for (n = 0; *key != '\0' && n <= size; n++) {
+        CHECK_TEXT(key, "second");
+        CHECK_OK(PMI_KVS_Iter_next(space, key, sizeof(key), got, sizeof(got)));
+    }
+    CHECK_INT(n, size);
+    CHECK_OK(PMI_KVS_Destroy(space));
+    CHECK_INT(PMI_KVS_Get(space, "second", got, sizeof(got)), PMI_ERR_INVALID_KEY);
+    CHECK_INT(PMI_KVS_Destroy(job), PMI_ERR_INVALID_KVS);
+    CHECK_INT(PMI_KVS_Destroy("elsewhere"), PMI_ERR_INVALID_KVS);
+    CHECK_INT(PMI_KVS_Create(space, 3), PMI_ERR_INVALID_LENGTH);
+    CHECK_OK(PMI_Barrier());
+}
+
+/* Many small pairs, which go out in several pieces. */
+static void check_many_pairs(void)
+{
+    char key[64], value[128], got[128];
+
+    for (int i = 0; i < 600; i++) {
+        snprintf(key, sizeof(key), "many-%d-%d", rank, i);
+        snprintf(value, sizeof(value), "%0100d", rank * 1000 + i);
+        CHECK_INT(PMI2_KVS_Put(key, value), PMI2_SUCCESS);
+    }
+    CHECK_INT(PMI2_KVS_Fence(), PMI2_SUCCESS);
+    for (int r = 0; r < size; r++) {
+        for (int i = 0; i < 600; i += 37) {
+            snprintf(key, sizeof(key), "many-%d-%d", r, i);
+            snprintf(value, sizeof(value), "%0100d", r * 1000 + i);
+            CHECK_INT(PMI2_KVS_Get(job, PMI2_ID_NULL, key, got, sizeof(got), NULL), PMI2_SUCCESS);
+            CHECK_TEXT(got, value);
+        }
+    }
+    CHECK_INT(PMI2_KVS_Fence(), PMI2_SUCCESS);
+}
+
+/* ---- Node attributes ---- */
+
+static void check_node_attributes(void)
+{
+    int leader = 0, found = -1, array[4], n = -1;
+    char value[64], expected[64];
+
+    while (expected_nids[leader] != expected_nids[rank])
+        leader++;
+    CHECK_INT(PMI2_Info_GetNodeAttr("absent", value, sizeof(value), &found, 0), PMI2_SUCCESS);
+    CHECK_INT(found, 0);
+    CHECK_INT(PMI2_Info_GetNodeAttr("absent", value, sizeof(value), NULL, 0), PMI2_ERR_INVALID_KEY);
+
+    /* Without a barrier: the others wait for the lowest rank of their node, which is slow. */
+    if (rank == leader) {
+        usleep(30000);
+        snprintf(value, sizeof(value), "node %d, put by %d", expected_nids[rank], rank);
+        CHECK_INT(PMI2_Info_PutNodeAttr("leader", value), PMI2_SUCCESS);
+        CHECK_INT(PMI2_Info_PutNodeAttr("leader", "too late"), PMI2_SUCCESS);
+        CHECK_INT(PMI2_Info_PutNodeAttr("numbers", "3,1,2"), PMI2_SUCCESS);
+    }
+    CHECK_INT(PMI2_Info_GetNodeAttr("leader", value, sizeof(value), &found, 1), PMI2_SUCCESS);
+    CHECK_INT(found, 1);
+    snprintf(expected, sizeof(expected), "node %d, put by %d", expected_nids[rank], leader);
+    CHECK_TEXT(value, expected);
+    CHECK_INT(PMI2_Info_GetNodeAttr("leader", value, 3, &found, 1), PMI2_ERR_INVALID_LENGTH);
+    CHECK_INT(PMI2_Info_GetNodeAttr("numbers", value, sizeof(value), &found, 1), PMI2_SUCCESS);
+    CHECK_INT(PMI2_Info_GetNodeAttrIntArray("numbers", array, 2, &n, &found), PMI2_SUCCESS);
+    CHECK(found == 1 && n == 3 && array[0] == 3 && array[1] == 1);
+    CHECK_INT(PMI2_Info_GetNodeAttrIntArray("leader", array, 4, &n, &found), PMI2_SUCCESS);
+    CHECK_INT(found, 0);
+    CHECK_INT(PMI2_Info_PutNodeAttr(NULL, "v"), PMI2_ERR_INVALID_ARG);
+    CHECK_OK(PMI_Barrier());
+}
+
+/* ---- Name service and the rest ---- */
+
+static void check_names(void)
+{
+    char port[256], name[96];
+
+    snprintf(name, sizeof(name), "service of %s", job);
+    if (rank == 0) {
+        CHECK_INT(PMI_Lookup_name(name, port), PMI_FAIL);
+        CHECK_OK(PMI_Publish_name(name, "tag#0$port"));
+        CHECK_INT(PMI_Publish_name(name, "again"), PMI_FAIL);
+    }
+    CHECK_OK(PMI_Barrier());
+    CHECK_OK(PMI_Lookup_name(name, port));
+    CHECK_TEXT(port, "tag#0$port");
+    CHECK_INT(PMI2_Nameserv_lookup(name, NULL, port, sizeof(port)), PMI2_SUCCESS);
+    CHECK_INT(PMI2_Nameserv_lookup(name, NULL, port, 3), PMI2_ERR_INVALID_LENGTH);
+    CHECK_OK(PMI_Barrier());
+    if (rank == 0) {
+        CHECK_OK(PMI_Unpublish_name(name));
+        CHECK_INT(PMI_Unpublish_name(name), PMI_FAIL);
+        CHECK_INT(PMI2_Nameserv_lookup(name, NULL, port, sizeof(port)), PMI2_ERR_INVALID_KEY);
+        CHECK_INT(PMI2_Nameserv_publish(name, NULL, "two"), PMI2_SUCCESS);
+    }
+    CHECK_OK(PMI_Barrier());
+    CHECK_INT(PMI2_Nameserv_lookup(name, NULL, port, sizeof(port)), PMI2_SUCCESS);
+    CHECK_TEXT(port, "two");
+    CHECK_OK(PMI_Barrier());
+    if (rank == 0)
+        CHECK_INT(PMI2_Nameserv_unpublish(name, NULL), PMI2_SUCCESS);
+}
+
+static void check_unsupported(void)
+{
+    const char *cmds[] = { "/bin/true" };
+    const int one[] = { 1 }, none[] = { 0 };
+    const PMI_keyval_t *no_infos[] = { NULL };
+    PMI_keyval_t pair = { "k", (char *)(size_t)"v" };
+    const PMI_keyval_t *pairs[] = { &pair };
+    PMI_keyval_t *parsed;
+    char *args[] = { NULL }, text[16];
+    int n = 0, errors[1] = { 0 };
+
+    CHECK_INT(PMI_Parse_option(0, args, &n, &parsed, &n), PMI_FAIL);
+    CHECK_INT(PMI_Args_to_keyval(&n, (char *(*)[])args, &parsed, &n), PMI_FAIL);
+    CHECK_INT(PMI_Get_options(text, &n), PMI_FAIL);
+    CHECK_OK(PMI_Free_keyvals(NULL, 0));
+    CHECK_INT(PMI2_Job_Connect(job, NULL), PMI2_FAIL);
+    CHECK_INT(PMI2_Job_Disconnect(job), PMI2_FAIL);
+    CHECK_INT(PMI_Spawn_multiple(1, cmds, NULL, one, none, no_infos, 1, &pair, errors), PMI_FAIL);
+    CHECK_INT(errors[0], PMI_FAIL);
+    CHECK_INT(PMI2_Job_Spawn(1, cmds, NULL, NULL, one, none, no_infos, 1, pairs, text, sizeof(text), errors),
+              PMI2_FAIL);
+    CHECK_INT(PMI_Spawn_multiple(0, cmds, NULL, one, none, no_infos, 0, NULL, errors), PMI_ERR_INVALID_ARG);
+    if (getenv("PMIX_NAMESPACE") == NULL) { /* no launcher to spawn with */
+        CHECK_INT(PMI_Spawn_multiple(1, cmds, NULL, one, none, no_infos, 0, NULL, errors), PMI_FAIL);
+        CHECK_INT(PMI2_Job_Spawn(1, cmds, NULL, NULL, one, none, no_infos, 0, NULL, text, sizeof(text), errors),
+                  PMI2_FAIL);
+    }
+}
+
+/* ---- Threads ---- */
+
+/* Questions are answered while another thread of the rank is in a barrier; rank 0 enters it only afterwards. */
+static void *ask(void *is_done)
+{
+    int n;
+    char value[16];
+
+    for (int i = 0; i < 200; i++) {
+        if (PMI_Get_rank(&n) != PMI_SUCCESS || n != rank || PMI_Get_nid(rank, &n) != PMI_SUCCESS ||
+            PMI2_KVS_Put("thread", "x") != PMI2_SUCCESS ||
+            PMI2_KVS_Get(job, rank, "thread", value, sizeof(value), &n) != PMI2_SUCCESS)
+            return NULL;
+    }
+    *(int *)is_done = 1;
+    if (rank == 0)
+        return PMI_Barrier() == PMI_SUCCESS ? is_done : NULL;
+    return is_done;
+}
+
+static void check_threads(void)
+{
+    pthread_t thread;
+    int is_done = 0;
+    void *result = NULL;
+
+    CHECK_INT(pthread_create(&thread, NULL, ask, &is_done), 0);
+    if (rank != 0)
+        CHECK_OK(PMI_Barrier());
+    pthread_join(thread, &result);
+    CHECK(result == &is_done);
+    CHECK_OK(PMI_Barrier());
+}
+
+/* ---- End ---- */
+
+static void check_init_again(void)
+{
+    const char *lives_text = getenv("PMI_CHECK_LIVES");
+    int n_lives = lives_text != NULL ? atoi(lives_text) : 3;
+    int order[MAX_RANKS], n;
+    char got[16];
+
+    CHECK_OK(PMI_Finalize());
+    for (int life = 0; life < n_lives; life++) {
+        CHECK_INT(PMI2_Initialized(), 0);
+        CHECK_INT(PMI_Barrier(), PMI_ERR_INIT);
+        CHECK_INT(PMI2_Init(NULL, NULL, NULL, NULL), PMI2_SUCCESS);
+        if (life == 1)
+            CHECK_OK(PMI_Ibarrier()); /* finalize completes it */
+        else
+            learn_order(order);
+        if (life == 2) {
+            if (rank == size - 1)
+                CHECK_INT(PMI2_KVS_Put("again", "yes"), PMI2_SUCCESS);
+            CHECK_INT(PMI2_KVS_Fence(), PMI2_SUCCESS);
+            CHECK_INT(PMI2_KVS_Get(job, -1, "again", got, sizeof(got), &n), PMI2_SUCCESS);
+        }
+        CHECK_INT(PMI2_Finalize(), PMI2_SUCCESS);
+    }
+    CHECK_INT(PMI2_Finalize(), PMI2_SUCCESS); /* one too many */
+}
+
+int main(void)
+{
+    read_expectations();
+    check_before_init();
+    check_credentials();
+    check_init();
+    check_identity();
+    check_applications();
+    check_nodes();
+    check_job_attributes();
+    check_is_not_connected();
+    check_collectives();
+    check_allgatherv_refuses_a_false_length();
+    check_barriers();
+    check_kvs_pmi2();
+    check_kvs_pmi1();
+    check_many_pairs();
+    check_node_attributes();
+    check_names();
+    check_unsupported();
+    check_threads();
+    check_init_again();
+    return n_failures == 0 ? 0 : 1;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * PMI in a program that also uses MPI: two libraries that both talk to the launcher's server. The argument
+ * tells who comes first and who leaves first:
+ *
+ *   pmi-around-mpi   PMI connects, MPI comes and goes, PMI goes on
+ *   mpi-around-pmi   MPI is up, PMI connects and leaves, twice, MPI goes on
+ *   pmi-then-mpi     PMI connects, MPI comes, PMI leaves, MPI goes on
+ *   mpi-then-pmi     MPI is up, PMI connects, MPI leaves, PMI goes on
+ *   facts-only       PMI never connects
+ *
+ * Each rank prints what was wrong and leaves with 1 then.
+ */
+#include <mpi.h>
+#include <pmi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int rank, size, n_failures;
+
+static void check(int is_true, const char *what)
+{
+    if (is_true)
+        return;
+    n_failures++;
+    fprintf(stderr, "pmi_mpi: rank %d: wrong: %s\n", rank, what);
+}
+
+#define CHECK(cond) check((cond), #cond)
+
+static void start_pmi(void)
+{
+    CHECK(PMI_Init(NULL) == PMI_SUCCESS);
+    CHECK(PMI_Get_rank(&rank) == PMI_SUCCESS);
+    CHECK(PMI_Get_size(&size) == PMI_SUCCESS);
+}
+
+static void use_pmi(const char *phase)
+{
+    char key[64], value[64], expected[64];
+    int all[256], n;
+
+    CHECK(PMI_Allgather(&rank, all, sizeof(rank)) == PMI_SUCCESS);
+    for (int i = 0; i < size; i++)
+        CHECK(all[i] == i);
+    snprintf(key, sizeof(key), "%s-%d", phase, rank);
+    snprintf(value, sizeof(value), "%s of %d", phase, rank);
+    CHECK(PMI2_KVS_Put(key, value) == PMI2_SUCCESS);
+    CHECK(PMI2_KVS_Fence() == PMI2_SUCCESS);
+    for (int i = 0; i < size; i++) {
+        snprintf(key, sizeof(key), "%s-%d", phase, i);
+        snprintf(expected, sizeof(expected), "%s of %d", phase, i);
+        CHECK(PMI2_KVS_Get(NULL, i, key, value, sizeof(value), &n) == PMI2_SUCCESS && strcmp(value, expected) == 0);
+    }
+    n = rank == 0 ? 4711 : 0;
+    CHECK(PMI_Bcast(&n, sizeof(n)) == PMI_SUCCESS && n == 4711);
+    CHECK(PMI_Barrier() == PMI_SUCCESS);
+}
+
+static void use_mpi(void)
+{
+    int mpi_rank, mpi_size, sum = 0, right, left = -1;
+
+    MPI_Comm_rank(MPI_COMM_WORLD, &mpi_rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &mpi_size);
+    CHECK(mpi_rank == rank && mpi_size == size);
+    MPI_Allreduce(&mpi_rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    CHECK(sum == size * (size - 1) / 2);
+    right = (mpi_rank + 1) % mpi_size;
+    MPI_Sendrecv(&mpi_rank, 1, MPI_INT, right, 0, &left, 1, MPI_INT, (mpi_rank + mpi_size - 1) % mpi_size, 0,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    CHECK(left == (mpi_rank + mpi_size - 1) % mpi_size);
+}
+
+static void end_pmi(void)
+{
+    CHECK(PMI_Finalize() == PMI_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+    const char *order = argc > 1 ? argv[1] : "";
+
+    if (strcmp(order, "pmi-around-mpi") == 0) {
+        start_pmi();
+        use_pmi("before");
+        MPI_Init(&argc, &argv);
+        use_mpi();
+        use_pmi("with");
+        use_mpi();
+        MPI_Finalize();
+        use_pmi("after");
+        end_pmi();
+    } else if (strcmp(order, "mpi-around-pmi") == 0) {
+        MPI_Init(&argc, &argv);
+        start_pmi();
+        use_mpi();
+        use_pmi("first");
+        end_pmi();
+        use_mpi();
+        start_pmi(); /* again: MPI has kept the connection */
+        use_pmi("second");
+        end_pmi();
+        use_mpi();
+        MPI_Finalize();
+    } else if (strcmp(order, "pmi-then-mpi") == 0) {
+        start_pmi();
+        use_pmi("before");
+        MPI_Init(&argc, &argv);
+        use_mpi();
+        use_pmi("with");
+        end_pmi();
+        use_mpi();
+        MPI_Finalize();
+    } else if (strcmp(order, "mpi-then-pmi") == 0) {
+        MPI_Init(&argc, &argv);
+        start_pmi();
+        use_mpi();
+        use_pmi("with");
+        MPI_Finalize();
+        use_pmi("after");
+        end_pmi();
+    } else if (strcmp(order, "facts-only") == 0) {
+        int nid;
+
+        start_pmi();
+        MPI_Init(&argc, &argv);
+        use_mpi();
+        CHECK(PMI_Get_nid(rank, &nid) == PMI_SUCCESS);
+        end_pmi();
+        MPI_Finalize();
+    } else {
+        fprintf(stderr, "pmi_mpi: order '%s' is not known\n", order);
+        return 2;
+    }
+    return n_failures == 0 ? 0 : 1;
+}

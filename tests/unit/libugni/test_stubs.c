@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The calls that this library does not implement: each answers the code that gni_pub.h documents for it, and
+ * leaves its outputs alone. Then the parts of these families that are real: error subscriptions, balanced
+ * injection as read, the size of a message queue, and what chained posts refuse.
+ */
+#include <gni_pub.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "libugni/src/object.h"
+
+/* Handles that are not NULL; the calls must not read through them. */
+static gni_nic_handle_t some_nic = (gni_nic_handle_t)0x10;
+static gni_ep_handle_t some_ep = (gni_ep_handle_t)0x10;
+static gni_cq_handle_t some_cq = (gni_cq_handle_t)0x10;
+static gni_ce_handle_t some_ce = (gni_ce_handle_t)0x10;
+
+static int no_message(uint32_t snd_id, uint32_t snd_pe, void *msg, uint8_t msg_tag, void *cb_data)
+{
+    (void)snd_id;
+    (void)snd_pe;
+    (void)msg;
+    (void)msg_tag;
+    (void)cb_data;
+    return 0;
+}
+
+static gni_msgq_attr_t msgq_attrs(void)
+{
+    return (gni_msgq_attr_t){ .max_msg_sz = 128, .smsg_q_sz = 16, .rcv_pool_sz = 64, .num_msgq_eps = 10,
+                              .nloc_insts = 4, .modes = 0, .rcv_cq_sz = 1024 };
+}
+
+static void test_msgq_init_finds_no_shared_memory(void **state)
+{
+    gni_msgq_attr_t attrs = msgq_attrs();
+    gni_msgq_handle_t msgq = (gni_msgq_handle_t)0x77;
+
+    (void)state;
+    assert_int_equal(GNI_MsgqInit(some_nic, no_message, NULL, some_cq, &attrs, &msgq), GNI_RC_PERMISSION_ERROR);
+    assert_ptr_equal(msgq, (void *)0x77);
+}
+
+static void test_msgq_init_checks_its_arguments(void **state)
+{
+    gni_msgq_attr_t attrs = msgq_attrs();
+    gni_msgq_handle_t msgq;
+
+    (void)state;
+    assert_int_equal(GNI_MsgqInit(NULL, no_message, NULL, some_cq, &attrs, &msgq), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_MsgqInit(some_nic, NULL, NULL, some_cq, &attrs, &msgq), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_MsgqInit(some_nic, no_message, NULL, NULL, &attrs, &msgq), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_MsgqInit(some_nic, no_message, NULL, some_cq, NULL, &msgq), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_MsgqInit(some_nic, no_message, NULL, some_cq, &attrs, NULL), GNI_RC_INVALID_PARAM);
+    attrs.smsg_q_sz = 3;
+    assert_int_equal(GNI_MsgqInit(some_nic, no_message, NULL, some_cq, &attrs, &msgq), GNI_RC_INVALID_PARAM);
+    attrs = msgq_attrs();
+    attrs.modes = 2;
+    assert_int_equal(GNI_MsgqInit(some_nic, no_message, NULL, some_cq, &attrs, &msgq), GNI_RC_INVALID_PARAM);
+    attrs = msgq_attrs();
+    attrs.nloc_insts = GNI_MSGQ_NODE_INSTS_MAX + 1;
+    assert_int_equal(GNI_MsgqInit(some_nic, no_message, NULL, some_cq, &attrs, &msgq), GNI_RC_INVALID_PARAM);
+}
+
+static void test_no_msgq_handle_is_live(void **state)
+{
+    gni_msgq_handle_t msgq = (gni_msgq_handle_t)0x10;
+    gni_msgq_ep_attr_t attrs;
+    uint32_t size;
+
+    (void)state;
+    assert_int_equal(GNI_MsgqRelease(msgq), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_MsgqIdle(msgq), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_MsgqGetConnAttrs(msgq, 0, &attrs, &size), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_MsgqConnect(msgq, 0, &attrs), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_MsgqConnRelease(msgq, 0), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_MsgqSend(msgq, some_ep, NULL, 0, NULL, 0, 0, 0), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_MsgqProgress(msgq, (uint32_t)-1), GNI_RC_INVALID_PARAM);
+}
+
+static void test_msgq_size_is_whole_huge_pages(void **state)
+{
+    gni_msgq_attr_t attrs = msgq_attrs();
+    uint32_t size = 0;
+
+    (void)state;
+    assert_int_equal(GNI_MsgqSize(&attrs, &size), GNI_RC_SUCCESS);
+    assert_int_equal(size, 2u << 20);
+    attrs.num_msgq_eps = 1000; /* 4096 + 1000 * (64 + 16 * 192) + 4 * 64 * 192 bytes */
+    assert_int_equal(GNI_MsgqSize(&attrs, &size), GNI_RC_SUCCESS);
+    assert_int_equal(size, 4u << 20);
+}
+
+static void test_msgq_size_beyond_32_bits_is_refused(void **state)
+{
+    gni_msgq_attr_t attrs = msgq_attrs();
+    uint32_t size = 77;
+
+    (void)state;
+    attrs.num_msgq_eps = UINT32_MAX;
+    assert_int_equal(GNI_MsgqSize(&attrs, &size), GNI_RC_INVALID_PARAM);
+    attrs.smsg_q_sz = UINT32_MAX - 1;
+    assert_int_equal(GNI_MsgqSize(&attrs, &size), GNI_RC_INVALID_PARAM);
+    assert_int_equal(size, 77);
+    assert_int_equal(GNI_MsgqSize(NULL, &size), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_MsgqSize(&attrs, NULL), GNI_RC_INVALID_PARAM);
+}
+
+static void test_collective_engine_is_an_illegal_operation(void **state)
+{
+    gni_ep_handle_t children[2] = { some_ep, some_ep };
+    gni_ce_handle_t ce = (gni_ce_handle_t)0x77;
+    uint32_t id = 77;
+
+    (void)state;
+    assert_int_equal(GNI_CeCreate(some_nic, &ce), GNI_RC_ILLEGAL_OP);
+    assert_int_equal(GNI_CeGetId(some_ce, &id), GNI_RC_ILLEGAL_OP);
+    assert_int_equal(GNI_EpSetCeAttr(some_ep, 1, 31, GNI_CE_CHILD_PE), GNI_RC_ILLEGAL_OP);
+    assert_int_equal(GNI_CeConfigure(some_ce, children, 2, NULL, some_cq, GNI_CE_MODE_ROUND_NEAR), GNI_RC_ILLEGAL_OP);
+    assert_int_equal(GNI_CeDestroy(some_ce), GNI_RC_ILLEGAL_OP);
+    assert_ptr_equal(ce, (void *)0x77);
+    assert_int_equal(id, 77);
+}
+
+static void test_collective_engine_checks_its_arguments(void **state)
+{
+    gni_ep_handle_t children[2] = { some_ep, NULL };
+    gni_ce_handle_t ce;
+    uint32_t id;
+
+    (void)state;
+    assert_int_equal(GNI_CeCreate(NULL, &ce), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_CeCreate(some_nic, NULL), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_CeGetId(NULL, &id), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_CeGetId(some_ce, NULL), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_EpSetCeAttr(NULL, 1, 0, GNI_CE_CHILD_PE), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_EpSetCeAttr(some_ep, 1, 32, GNI_CE_CHILD_PE), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_EpSetCeAttr(some_ep, 1, 0, GNI_CE_CHILD_UNUSED), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_CeConfigure(some_ce, children, 2, NULL, some_cq, 0), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_CeConfigure(some_ce, children, 0, NULL, some_cq, 0), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_CeConfigure(some_ce, children, 33, NULL, some_cq, 0), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_CeConfigure(some_ce, children, 1, NULL, NULL, 0), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_CeDestroy(NULL), GNI_RC_INVALID_PARAM);
+}
+
+static void test_job_control_needs_a_privilege_nobody_has(void **state)
+{
+    gni_ntt_descriptor_t ntt = { .group_size = 1 };
+    gni_job_limits_t limits = { 0 };
+    uint32_t base = 77;
+
+    (void)state;
+    assert_int_equal(GNI_SuspendJob(0, 1, 10, 10, 1000), GNI_RC_PERMISSION_ERROR);
+    assert_int_equal(GNI_ResumeJob(0, 1, 10, 10), GNI_RC_PERMISSION_ERROR);
+    assert_int_equal(GNI_ConfigureNTT(0, &ntt, &base), GNI_RC_PERMISSION_ERROR);
+    assert_int_equal(GNI_ConfigureJob(0, 1, 10, 10, &limits), GNI_RC_PERMISSION_ERROR);
+    assert_int_equal(GNI_ConfigureJob(0, 1, 10, 10, NULL), GNI_RC_PERMISSION_ERROR);
+    assert_int_equal(GNI_ConfigureNTTandJob(0, 1, 10, 10, NULL, NULL, NULL), GNI_RC_PERMISSION_ERROR);
+    assert_int_equal(GNI_ConfigureNTTandJob(0, 1, 10, 10, NULL, &ntt, &base), GNI_RC_PERMISSION_ERROR);
+    assert_int_equal(base, 77);
+}
+
+static void test_job_control_checks_its_pointers(void **state)
+{
+    gni_ntt_descriptor_t ntt = { .group_size = 1 };
+    uint32_t base;
+
+    (void)state;
+    assert_int_equal(GNI_ConfigureNTT(0, NULL, &base), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_ConfigureNTT(0, &ntt, NULL), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_ConfigureNTTandJob(0, 1, 10, 10, NULL, &ntt, NULL), GNI_RC_INVALID_PARAM);
+}
+
+static void test_balanced_injection_is_read_as_unlimited(void **state)
+{
+    gni_bi_desc_t desc;
+
+    (void)state;
+    memset(&desc, 0xff, sizeof(desc));
+    assert_int_equal(GNI_GetBIConfig(0, &desc), GNI_RC_SUCCESS);
+    assert_int_equal(desc.current_bw, 100);
+    assert_int_equal(desc.current_norbs, 992);
+    assert_int_equal(desc.cle_seqnum, 0);
+    assert_int_equal(GNI_BISyncWait(0, 0), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_GetBIConfig(1, &desc), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_GetBIConfig(0, NULL), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_BISyncWait(1, 0), GNI_RC_INVALID_PARAM);
+}
+
+static void test_balanced_injection_is_not_ours_to_set(void **state)
+{
+    (void)state;
+    assert_int_equal(GNI_SetBIConfig(0, 100, 0, GNI_BI_FLAG_APPLY_NOW), GNI_RC_PERMISSION_ERROR);
+    assert_int_equal(GNI_SetBIConfig(0, 992, 0, GNI_BI_FLAG_VALUE_IS_NUM_ORB_ENTRIES), GNI_RC_PERMISSION_ERROR);
+    assert_int_equal(GNI_SetBIConfig(0, 999, 999, GNI_BI_FLAG_USE_DEFAULT_SETTINGS), GNI_RC_PERMISSION_ERROR);
+    assert_int_equal(GNI_SetBIConfig(0, 101, 0, GNI_BI_FLAG_APPLY_NOW), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_SetBIConfig(0, 0, 993, GNI_BI_FLAG_VALUE_IS_NUM_ORB_ENTRIES), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_SetBIConfig(0, 0, 0, 0x10), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_SetBIConfig(1, 0, 0, 0), GNI_RC_INVALID_PARAM);
+}
+
+/* Chained posts are real (libugni/src/chained.c); without a NIC only their refusals can be seen. */
+static void test_chained_posts_check_their_arguments(void **state)
+{
+    static const gni_post_type_t not_fma[] = { GNI_POST_RDMA_PUT, GNI_POST_RDMA_GET, GNI_POST_CQWRITE };
+    gni_post_descriptor_t put = { .type = GNI_POST_FMA_PUT }, cqw = { .type = GNI_POST_CQWRITE };
+
+    (void)state;
+    assert_int_equal(GNI_CtPostFma(some_ep, &put), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_CtPostFma(NULL, &put), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_CtPostFma(some_ep, NULL), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_CtPostCqWrite(some_ep, &cqw), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_CtPostCqWrite(NULL, &cqw), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_CtPostCqWrite(some_ep, NULL), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_CtPostCqWrite(some_ep, &put), GNI_RC_INVALID_PARAM);
+    for (size_t i = 0; i < sizeof(not_fma) / sizeof(not_fma[0]); i++) {
+        gni_post_descriptor_t d = { .type = not_fma[i] };
+
+        assert_int_equal(GNI_CtPostFma(some_ep, &d), GNI_RC_INVALID_PARAM);
+    }
+}
+
+static void test_completion_channels_do_not_exist(void **state)
+{
+    gni_comp_chan_handle_t chan = (gni_comp_chan_handle_t)0x77;
+    gni_cq_handle_t cq;
+    int fd = 77;
+
+    (void)state;
+    assert_int_equal(GNI_CompChanCreate(some_nic, &chan), GNI_RC_ILLEGAL_OP);
+    assert_ptr_equal(chan, (void *)0x77);
+    assert_int_equal(GNI_CompChanCreate(NULL, &chan), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_CompChanCreate(some_nic, NULL), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_CompChanDestroy(chan), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_CompChanFd(chan, &fd), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_CompChanGetEvent(chan, &cq), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_CqAttachCompChan(some_cq, chan), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_CqArmCompChan(&some_cq, 1), GNI_RC_INVALID_PARAM);
+    assert_int_equal(fd, 77);
+}
+
+/* Error subscriptions: they want a live NIC, and look at nothing in it. */
+
+static gni_nic_handle_t live_nic;
+
+static int make_live_nic(void **state)
+{
+    static int nic;
+    void *handle;
+
+    (void)state;
+    if (gnii_object_add(GNII_KIND_NIC, &nic, &handle) < 0)
+        return -1;
+    live_nic = handle;
+    return 0;
+}
+
+static int remove_live_nic(void **state)
+{
+    (void)state;
+    gnii_object_remove(live_nic);
+    return 0;
+}
+
+static void test_subscription_needs_a_live_nic(void **state)
+{
+    gni_err_handle_t err = (gni_err_handle_t)0x77;
+
+    (void)state;
+    assert_int_equal(GNI_SubscribeErrors(NULL, 0, 0xff, 0, &err), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_SubscribeErrors(some_nic, 0, 0xff, 0, &err), GNI_RC_INVALID_PARAM);
+    gnii_object_remove(live_nic);
+    assert_int_equal(GNI_SubscribeErrors(live_nic, 0, 0xff, 0, &err), GNI_RC_INVALID_PARAM);
+    assert_ptr_equal(err, (void *)0x77);
+    assert_int_equal(make_live_nic(state), 0);      /* for the teardown */
+}
+
+static void test_subscription_keeps_its_mask(void **state)
+{
+    gni_error_mask_t mask = 0;
+    gni_err_handle_t err;
+
+    (void)state;
+    assert_int_equal(GNI_SubscribeErrors(live_nic, 0, GNI_ERRMASK_CRITICAL, 0, &err), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_GetErrorMask(err, &mask), GNI_RC_SUCCESS);
+    assert_int_equal(mask, GNI_ERRMASK_CRITICAL);
+    assert_int_equal(GNI_SetErrorMask(err, 0xff, &mask), GNI_RC_SUCCESS);
+    assert_int_equal(mask, GNI_ERRMASK_CRITICAL);
+    assert_int_equal(GNI_GetErrorMask(err, &mask), GNI_RC_SUCCESS);
+    assert_int_equal(mask, 0xff);
+    assert_int_equal(GNI_ReleaseErrors(err), GNI_RC_SUCCESS);
+}
+
+static void test_subscription_has_no_event_and_no_privilege(void **state)
+{
+    gni_error_event_t event;
+    gni_err_handle_t err;
+
+    (void)state;
+    assert_int_equal(GNI_SubscribeErrors(live_nic, 0, 0xff, 0, NULL), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_SubscribeErrors(live_nic, 0, 0xff, 0, &err), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_GetErrorEvent(err, &event), GNI_RC_NOT_DONE);
+    assert_int_equal(GNI_SetErrorPtag(err, 0), GNI_RC_PERMISSION_ERROR);
+    assert_int_equal(GNI_ReleaseErrors(err), GNI_RC_SUCCESS);
+}
+
+static void test_released_subscription_is_an_invalid_parameter(void **state)
+{
+    gni_err_handle_t other, err;
+    gni_error_event_t event;
+    gni_error_mask_t mask;
+    uint32_t n;
+
+    (void)state;
+    assert_int_equal(GNI_SubscribeErrors(live_nic, 0, 0xff, 0, &err), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_SubscribeErrors(live_nic, 0, 0xff, 0, &other), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_ReleaseErrors(err), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_ReleaseErrors(err), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_ReleaseErrors(NULL), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_GetErrorMask(err, &mask), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_SetErrorMask(err, 0, &mask), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_GetErrorEvent(err, &event), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_SetErrorPtag(err, 1), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_WaitErrorEvents(err, &event, 1, 0, &n), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_WaitErrorEvents(other, &event, 0, 0, &n), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_WaitErrorEvents(other, NULL, 1, 0, &n), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_WaitErrorEvents(other, &event, 1, 0, NULL), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_ReleaseErrors(other), GNI_RC_SUCCESS);
+}
+
+static void *wait_for_errors(void *arg)
+{
+    gni_error_event_t event;
+    uint32_t n;
+
+    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+    GNI_WaitErrorEvents(arg, &event, 1, 0, &n);
+    return NULL;
+}
+
+static void test_waiting_for_errors_blocks_until_cancelled(void **state)
+{
+    gni_err_handle_t err;
+    pthread_t thread;
+    void *result;
+    int n_yields = 0;
+
+    /* A refused release proves that the thread waits. A release that comes too early succeeds: start again, slower. */
+    (void)state;
+    for (;;) {
+        assert_int_equal(GNI_SubscribeErrors(live_nic, 0, 0xff, 0, &err), GNI_RC_SUCCESS);
+        assert_int_equal(pthread_create(&thread, NULL, wait_for_errors, err), 0);
+        for (int i = 0; i < n_yields; i++)
+            sched_yield();
+        if (GNI_ReleaseErrors(err) == GNI_RC_NOT_DONE)
+            break;
+        pthread_join(thread, NULL);
+        n_yields = 2 * n_yields + 1;
+    }
+    pthread_cancel(thread);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    assert_ptr_equal(result, PTHREAD_CANCELED);
+    assert_int_equal(GNI_ReleaseErrors(err), GNI_RC_SUCCESS);
+}
+
+#define WITH_NIC(name) cmocka_unit_test_setup_teardown(name, make_live_nic, remove_live_nic)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_msgq_init_finds_no_shared_memory),
+        cmocka_unit_test(test_msgq_init_checks_its_arguments),
+        cmocka_unit_test(test_no_msgq_handle_is_live),
+        cmocka_unit_test(test_msgq_size_is_whole_huge_pages),
+        cmocka_unit_test(test_msgq_size_beyond_32_bits_is_refused),
+        cmocka_unit_test(test_collective_engine_is_an_illegal_operation),
+        cmocka_unit_test(test_collective_engine_checks_its_arguments),
+        cmocka_unit_test(test_job_control_needs_a_privilege_nobody_has),
+        cmocka_unit_test(test_job_control_checks_its_pointers),
+        cmocka_unit_test(test_balanced_injection_is_read_as_unlimited),
+        cmocka_unit_test(test_balanced_injection_is_not_ours_to_set),
+        cmocka_unit_test(test_chained_posts_check_their_arguments),
+        cmocka_unit_test(test_completion_channels_do_not_exist),
+        WITH_NIC(test_subscription_needs_a_live_nic),
+        WITH_NIC(test_subscription_keeps_its_mask),
+        WITH_NIC(test_subscription_has_no_event_and_no_privilege),
+        WITH_NIC(test_released_subscription_is_an_invalid_parameter),
+        WITH_NIC(test_waiting_for_errors_blocks_until_cancelled),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs Meson's tests of a build folder and adds up what CMocka and Meson say.
+
+The last line is `N passed, N failed, N skipped` over all suites of this build (and of an earlier run kept with
+--save, given with --also). A CMocka program counts with each of its test functions, any other test as one.
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+TAP_LINE = re.compile(r"^(not )?ok \d+(?: -)?[^#]*(# *(SKIP|TODO).*)?$", re.IGNORECASE)
+TAP_SKIP_ALL = re.compile(r"^1\.\.0 # *SKIP", re.IGNORECASE)
+GOOD = {"OK", "EXPECTEDFAIL"}
+SAVED = "test-totals.json"
+
+
+def count_tap(text):
+    """Passed, failed, skipped of one TAP output; None if it is not one."""
+    passed = failed = skipped = 0
+    for line in text.splitlines():
+        if TAP_SKIP_ALL.match(line):
+            return 0, 0, 1
+        found = TAP_LINE.match(line)
+        if not found:
+            continue
+        if found.group(2):
+            skipped += 1
+        elif found.group(1):
+            failed += 1
+        else:
+            passed += 1
+    return (passed, failed, skipped) if passed + failed + skipped else None
+
+
+def add_up(log):
+    """Totals of a testlog.json: of CMocka's functions, of Meson's tests, and of both together."""
+    cmocka = [0, 0, 0]
+    meson = [0, 0, 0]
+    total = [0, 0, 0]
+    for line in log.read_text().splitlines():
+        test = json.loads(line)
+        kind = 0 if test["result"] in GOOD else 2 if test["result"] == "SKIP" else 1
+        meson[kind] += 1
+        counts = count_tap(test.get("stdout") or "")
+        if counts is None:
+            total[kind] += 1
+            continue
+        counts = list(counts)
+        for i in range(3):
+            cmocka[i] += counts[i]
+        if kind == 1 and counts[1] == 0:
+            counts[1] = 1   # the program failed outside its test functions: crash, leak, timeout
+        for i in range(3):
+            total[i] += counts[i]
+    return {"cmocka": cmocka, "meson": meson, "total": total}
+
+
+def run(build, no_suites):
+    log = build / "meson-logs" / "testlog.json"
+    log.unlink(missing_ok=True)
+    command = ["meson", "test", "-C", str(build), "--no-rebuild", "--print-errorlogs"]
+    for suite in no_suites:
+        command += ["--no-suite", suite]
+    status = subprocess.run(command).returncode
+    if not log.exists():
+        sys.exit(f"run_tests: {log} is missing: no test ran")
+    return status, add_up(log)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--no-suite", action="append", default=[])
+    parser.add_argument("--save", action="store_true", help="keep the totals for a later --also and print no last line")
+    parser.add_argument("--also", type=pathlib.Path, help="build folder whose saved totals are added")
+    args = parser.parse_args()
+
+    status, sums = run(args.build, args.no_suite)
+    for name in ("cmocka", "meson"):
+        passed, failed, skipped = sums[name]
+        what = "CMocka test functions" if name == "cmocka" else "Meson tests"
+        print(f"{args.build}: {what}: {passed} ok, {failed} not ok, {skipped} left out")
+    saved = args.build / SAVED
+    if args.save:
+        saved.write_text(json.dumps(sums["total"]))
+        return 1 if status else 0
+    total = sums["total"]
+    if args.also and (args.also / SAVED).exists():
+        total = [a + b for a, b in zip(total, json.loads((args.also / SAVED).read_text()))]
+    print(f"{total[0]} passed, {total[1]} failed, {total[2]} skipped")
+    return 1 if status or total[1] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
