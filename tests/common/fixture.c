@@ -15,6 +15,7 @@
 
 #include "emunic/abi/table.h"
 #include "emunic/daemon/server.h"
+#include "tests/common/proc.h"
 
 static unsigned started;
 
@@ -190,6 +191,15 @@ char *fx_report(struct fx *fx, unsigned type)
     }
     emu_fds_close(&fds);
     return text;
+}
+
+int fx_count_fds(struct fx *fx)
+{
+    struct emu_msg nothing = { .type = EMU_MSG_DATAPATH, .domain = { .domain_id = UINT32_MAX } };
+
+    /* emunic answers one request after the other: its answer to this one says that all turns before it are over. */
+    emu_session_request(&fx->admin, &nothing, NULL, 0, NULL);
+    return proc_count_fds(fx->daemon);
 }
 
 /* ---- ranks ---- */

@@ -65,6 +65,12 @@ void fx_set_node(uint32_t nid);
 /* Text of the server's STATUS or LINKS report. Caller frees. NULL on failure. */
 char *fx_report(struct fx *fx, unsigned type);
 
+/*
+ * Descriptors that emunic holds, counted between two of its turns: what it was given with a request or sent with a reply is
+ * closed by then.
+ */
+int fx_count_fds(struct fx *fx);
+
 /* What a rank's process gets in fx_run(). */
 struct fx_rank {
     struct fx *fx;

@@ -366,7 +366,7 @@ static void test_jobs_beside_hostile_clients_end_correctly(void **state)
     pid_t keeper;
 
     (void)state;
-    before.fds = proc_count_fds(fx.daemon);
+    before.fds = fx_count_fds(&fx);
     before.memfd_maps = proc_count_memfd_maps(fx.daemon);
     keeper = fork();
     assert_true(keeper >= 0);
@@ -430,7 +430,7 @@ static json_int_t members_and_handles(void)
 static bool is_as_before(void *arg)
 {
     (void)arg;
-    return members_and_handles() == 0 && proc_count_fds(fx.daemon) == before.fds &&
+    return members_and_handles() == 0 && fx_count_fds(&fx) == before.fds &&
            proc_count_memfd_maps(fx.daemon) == before.memfd_maps;
 }
 
@@ -441,7 +441,7 @@ static void test_emunic_is_alive_and_holds_nothing(void **state)
     if (eventually(is_as_before, NULL, PATIENCE_NS))
         return;
     fail_msg("left behind: %d descriptors, %d mappings, %lld members and handles",
-             proc_count_fds(fx.daemon) - before.fds, proc_count_memfd_maps(fx.daemon) - before.memfd_maps, (long long)members_and_handles());
+             fx_count_fds(&fx) - before.fds, proc_count_memfd_maps(fx.daemon) - before.memfd_maps, (long long)members_and_handles());
 }
 
 static int start(void **state)

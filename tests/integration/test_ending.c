@@ -225,7 +225,7 @@ static void test_running_out_of_descriptors_hurts_only_newcomers(void **state)
     (void)state;
     fx_start(&fx, NULL);
     assert_int_equal(emu_port_attach(&port, fx.ptag, fx.cookie, 1, 0), 0);
-    few.rlim_cur = few.rlim_max = (rlim_t)proc_count_fds(fx.daemon) + 20;
+    few.rlim_cur = few.rlim_max = (rlim_t)fx_count_fds(&fx) + 20;
     assert_int_equal(prlimit(fx.daemon, RLIMIT_NOFILE, &few, &old), 0);
     while (n < 64 && raw_open(&raws[n], fx.server, fx.ptag, fx.cookie, n, EMU_NID_NONE) == 0)
         n++;

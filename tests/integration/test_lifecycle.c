@@ -68,7 +68,7 @@ static struct holdings look(void)
         h.queues = sum_of(ports, "queues");
     }
     json_decref(status);
-    h.fds = proc_count_fds(fx.daemon);
+    h.fds = fx_count_fds(&fx);
     h.memfd_maps = proc_count_memfd_maps(fx.daemon);
     return h;
 }
