@@ -169,7 +169,7 @@ static struct gnii_nic *make_nic(struct gnii_cdm *cdm)
     LIST_INIT(&nic->eps);
     LIST_INIT(&nic->cqs);
     LIST_INIT(&nic->mds);
-    pthread_mutex_init(&nic->lock, NULL);
+    gnii_lock_init(&nic->lock);
     return nic;
 }
 
@@ -203,7 +203,7 @@ err_job:
 err_port:
     emu_port_detach(&nic->port);
 err_nic:
-    pthread_mutex_destroy(&nic->lock);
+    gnii_lock_fini(&nic->lock);
     free(nic);
     return gnii_rc(r);
 }
@@ -232,7 +232,7 @@ void gnii_nic_put(struct gnii_nic *nic)
     if (atomic_fetch_sub(&nic->refs, 1) > 1)
         return;
     emu_port_detach(&nic->port);
-    pthread_mutex_destroy(&nic->lock);
+    gnii_lock_fini(&nic->lock);
     free(nic);
 }
 
@@ -253,7 +253,7 @@ static void destroy_nic(struct gnii_nic *nic)
     const struct gnii_md *md;
 
     gnii_object_remove(nic->handle);
-    pthread_mutex_lock(&nic->lock);
+    gnii_lock(&nic->lock);
     atomic_store(&nic->is_closing, true);
     if (!is_child)
         wake_waiters(nic);
@@ -273,7 +273,7 @@ static void destroy_nic(struct gnii_nic *nic)
     free(nic->tx);
     nic->tx = NULL;
     nic->n_tx = 0;
-    pthread_mutex_unlock(&nic->lock);
+    gnii_unlock(&nic->lock);
     gnii_nic_put(nic);
 }
 

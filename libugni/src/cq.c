@@ -64,9 +64,9 @@ gni_return_t GNI_CqCreate(gni_nic_handle_t nic_hndl, uint32_t entry_count, uint3
         goto err_port;
     cq->handle = handle;
     atomic_fetch_add(&nic->refs, 1);
-    pthread_mutex_lock(&nic->lock);
+    gnii_lock(&nic->lock);
     LIST_INSERT_HEAD(&nic->cqs, cq, link);
-    pthread_mutex_unlock(&nic->lock);
+    gnii_unlock(&nic->lock);
     *cq_hndl = handle;
     return GNI_RC_SUCCESS;
 
@@ -111,7 +111,7 @@ gni_return_t GNI_CqDestroy(gni_cq_handle_t cq_hndl)
     if (!cq)
         return GNI_RC_INVALID_PARAM;
     nic = cq->nic;
-    pthread_mutex_lock(&nic->lock);
+    gnii_lock(&nic->lock);
     if (cq->n_eps > 0) {
         rc = GNI_RC_ERROR_RESOURCE;
     } else {
@@ -126,7 +126,7 @@ gni_return_t GNI_CqDestroy(gni_cq_handle_t cq_hndl)
         }
         gnii_cq_free(cq);
     }
-    pthread_mutex_unlock(&nic->lock);
+    gnii_unlock(&nic->lock);
     return rc;
 }
 
@@ -274,9 +274,9 @@ gni_return_t GNI_CqGetEvent(gni_cq_handle_t cq_hndl, gni_cq_entry_t *event_data)
 
     if (!cq || !event_data)
         return GNI_RC_INVALID_PARAM;
-    pthread_mutex_lock(&cq->nic->lock);
+    gnii_lock(&cq->nic->lock);
     rc = take_event(cq, event_data);
-    pthread_mutex_unlock(&cq->nic->lock);
+    gnii_unlock(&cq->nic->lock);
     if (rc == GNI_RC_NOT_DONE)
         emu_port_relax(&cq->nic->port);
     return rc;
@@ -416,11 +416,11 @@ static gni_return_t wait_and_take(const struct vector *v)
         if (!v->event_data)
             return GNI_RC_SUCCESS;
         cq = v->cqs[which];
-        pthread_mutex_lock(&cq->nic->lock);
+        gnii_lock(&cq->nic->lock);
         rc = check_state(v);
         if (rc == GNI_RC_SUCCESS || rc == GNI_RC_NOT_DONE)
             rc = take_event(cq, v->event_data);
-        pthread_mutex_unlock(&cq->nic->lock);
+        gnii_unlock(&cq->nic->lock);
     } while (rc == GNI_RC_NOT_DONE);
     return rc;
 }
@@ -529,7 +529,7 @@ gni_return_t GNI_GetCompleted(gni_cq_handle_t cq_hndl, gni_cq_entry_t event_data
     if (!cq || !post_descr)
         return GNI_RC_INVALID_PARAM;
     nic = cq->nic;
-    pthread_mutex_lock(&nic->lock);
+    gnii_lock(&nic->lock);
     tx = tid < nic->n_tx ? &nic->tx[tid] : NULL;
     if (gnii_cqe_type(event_data) == GNI_CQ_EVENT_TYPE_POST && tx && tx->descr && tx->cq == cq &&
         tx->events_left > tx->events_due) {
@@ -545,6 +545,6 @@ gni_return_t GNI_GetCompleted(gni_cq_handle_t cq_hndl, gni_cq_entry_t event_data
     } else {
         *post_descr = NULL;
     }
-    pthread_mutex_unlock(&nic->lock);
+    gnii_unlock(&nic->lock);
     return rc;
 }

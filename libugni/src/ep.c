@@ -44,11 +44,11 @@ gni_return_t GNI_EpCreate(gni_nic_handle_t nic_hndl, gni_cq_handle_t src_cq_hndl
     ep->handle = handle;
     ep->key = gnii_object_key(handle);
     atomic_fetch_add(&nic->refs, 1);
-    pthread_mutex_lock(&nic->lock);
+    gnii_lock(&nic->lock);
     LIST_INSERT_HEAD(&nic->eps, ep, link);
     if (cq)
         cq->n_eps++;
-    pthread_mutex_unlock(&nic->lock);
+    gnii_unlock(&nic->lock);
     *ep_hndl = handle;
     return GNI_RC_SUCCESS;
 }
@@ -59,11 +59,11 @@ gni_return_t GNI_EpSetEventData(gni_ep_handle_t ep_hndl, uint32_t local_event, u
 
     if (!ep)
         return GNI_RC_INVALID_PARAM;
-    pthread_mutex_lock(&ep->nic->lock);
+    gnii_lock(&ep->nic->lock);
     ep->has_event_data = true;
     ep->local_event = local_event;
     ep->remote_event = remote_event;
-    pthread_mutex_unlock(&ep->nic->lock);
+    gnii_unlock(&ep->nic->lock);
     return GNI_RC_SUCCESS;
 }
 
@@ -74,7 +74,7 @@ gni_return_t GNI_EpBind(gni_ep_handle_t ep_hndl, uint32_t remote_addr, uint32_t 
 
     if (!ep)
         return GNI_RC_INVALID_PARAM;
-    pthread_mutex_lock(&ep->nic->lock);
+    gnii_lock(&ep->nic->lock);
     if (ep->is_bound) {
         rc = GNI_RC_INVALID_PARAM;
     } else {
@@ -86,7 +86,7 @@ gni_return_t GNI_EpBind(gni_ep_handle_t ep_hndl, uint32_t remote_addr, uint32_t 
             ep->remote_event = ep->nic->port.instance_id;
         }
     }
-    pthread_mutex_unlock(&ep->nic->lock);
+    gnii_unlock(&ep->nic->lock);
     return rc;
 }
 
@@ -114,7 +114,7 @@ gni_return_t GNI_EpUnbind(gni_ep_handle_t ep_hndl)
 
     if (!ep)
         return GNI_RC_INVALID_PARAM;
-    pthread_mutex_lock(&ep->nic->lock);
+    gnii_lock(&ep->nic->lock);
     if (is_busy(ep)) {
         rc = GNI_RC_NOT_DONE;
     } else if (ep->is_bound) {
@@ -123,7 +123,7 @@ gni_return_t GNI_EpUnbind(gni_ep_handle_t ep_hndl)
         ep->is_bound = false;
         ep->has_event_data = false;
     }
-    pthread_mutex_unlock(&ep->nic->lock);
+    gnii_unlock(&ep->nic->lock);
     return rc;
 }
 
@@ -134,9 +134,9 @@ gni_return_t GNI_EpIdle(gni_ep_handle_t ep_hndl)
 
     if (!ep)
         return GNI_RC_INVALID_PARAM;
-    pthread_mutex_lock(&ep->nic->lock);
+    gnii_lock(&ep->nic->lock);
     rc = is_busy(ep) ? GNI_RC_NOT_DONE : GNI_RC_SUCCESS;
-    pthread_mutex_unlock(&ep->nic->lock);
+    gnii_unlock(&ep->nic->lock);
     return rc;
 }
 
@@ -175,8 +175,8 @@ gni_return_t GNI_EpDestroy(gni_ep_handle_t ep_hndl)
     if (!ep)
         return GNI_RC_INVALID_PARAM;
     nic = ep->nic;
-    pthread_mutex_lock(&nic->lock);
+    gnii_lock(&nic->lock);
     gnii_ep_free(ep);
-    pthread_mutex_unlock(&nic->lock);
+    gnii_unlock(&nic->lock);
     return GNI_RC_SUCCESS;
 }

@@ -210,9 +210,9 @@ gni_return_t GNI_GetNicStat(gni_nic_handle_t nic_hndl, gni_statistic_t stat, uin
 
     if (!nic || !value || (unsigned)stat >= GNII_STATS)
         return GNI_RC_INVALID_PARAM;
-    pthread_mutex_lock(&nic->lock);
+    gnii_lock(&nic->lock);
     *value = nic->stats[stat];
-    pthread_mutex_unlock(&nic->lock);
+    gnii_unlock(&nic->lock);
     return GNI_RC_SUCCESS;
 }
 
@@ -222,8 +222,8 @@ gni_return_t GNI_ResetNicStat(gni_nic_handle_t nic_hndl, gni_statistic_t stat)
 
     if (!nic || (unsigned)stat >= GNII_STATS)
         return GNI_RC_INVALID_PARAM;
-    pthread_mutex_lock(&nic->lock);
+    gnii_lock(&nic->lock);
     nic->stats[stat] = 0;
-    pthread_mutex_unlock(&nic->lock);
+    gnii_unlock(&nic->lock);
     return GNI_RC_SUCCESS;
 }

@@ -241,9 +241,9 @@ static gni_return_t register_memory(gni_nic_handle_t nic_hndl, uint64_t address,
                             .is_read_only = (flags & GNI_MEM_READ_ONLY) != 0 };
     if (cq && (cq->mode & GNI_CQ_UNMANAGED) == 0)
         cq_index = cq->index;
-    pthread_mutex_lock(&nic->lock);
+    gnii_lock(&nic->lock);
     r = register_md(nic, md, cq_index);
-    pthread_mutex_unlock(&nic->lock);
+    gnii_unlock(&nic->lock);
     if (r < 0) {
         free(md);
         return r == -ENETDOWN ? GNI_RC_ERROR_RESOURCE : gnii_rc(r);
@@ -297,14 +297,14 @@ gni_return_t GNI_MemDeregister(gni_nic_handle_t nic_hndl, gni_mem_handle_t *mem_
 
     if (!nic || !mem_hndl)
         return GNI_RC_INVALID_PARAM;
-    pthread_mutex_lock(&nic->lock);
+    gnii_lock(&nic->lock);
     md = find_own(nic, mem_hndl);
     if (md) {
         /* When the reply is here no transfer touches the memory any more; if emunic has gone, none ever will. */
         emu_port_mem_deregister(&nic->port, md->mdh, md->generation);
         drop(nic, md);
     }
-    pthread_mutex_unlock(&nic->lock);
+    gnii_unlock(&nic->lock);
     return md ? GNI_RC_SUCCESS : GNI_RC_INVALID_PARAM;
 }
 
@@ -374,7 +374,7 @@ gni_return_t GNI_MemQueryHndls(gni_nic_handle_t nic_hndl, int fd, gni_mem_handle
     /* There is no device file: a NIC is selected by its handle. Nobody's NIC is descriptor 0, so 0 is "none" too. */
     if (!nic || fd > 0)
         return GNI_RC_INVALID_PARAM;
-    pthread_mutex_lock(&nic->lock);
+    gnii_lock(&nic->lock);
     if (gnii_handle_is_null(mem_hndl) || !gnii_handle_crc_is_good(mem_hndl)) {
         md = LIST_FIRST(&nic->mds);
     } else {
@@ -391,6 +391,6 @@ gni_return_t GNI_MemQueryHndls(gni_nic_handle_t nic_hndl, int fd, gni_mem_handle
         *address = md->addr;
         *length = md->length_bytes;
     }
-    pthread_mutex_unlock(&nic->lock);
+    gnii_unlock(&nic->lock);
     return rc;
 }

@@ -510,13 +510,13 @@ gni_return_t GNI_PostFma(gni_ep_handle_t ep_hndl, gni_post_descriptor_t *post_de
         return GNI_RC_INVALID_PARAM;
     if (post_descr->type == GNI_POST_CE)
         return GNI_RC_ILLEGAL_OP;
-    pthread_mutex_lock(&ep->nic->lock);
+    gnii_lock(&ep->nic->lock);
     rc = gnii_post_set_common(&p, ep, post_descr, ep->cq);
     if (rc == GNI_RC_SUCCESS)
         rc = gnii_post_prepare_fma(&p, post_descr);
     if (rc == GNI_RC_SUCCESS)
         rc = gnii_post_start(&p, 1);
-    pthread_mutex_unlock(&ep->nic->lock);
+    gnii_unlock(&ep->nic->lock);
     return rc;
 }
 
@@ -529,14 +529,14 @@ gni_return_t GNI_PostRdma(gni_ep_handle_t ep_hndl, gni_post_descriptor_t *post_d
 
     if (!ep || !post_descr)
         return GNI_RC_INVALID_PARAM;
-    pthread_mutex_lock(&ep->nic->lock);
+    gnii_lock(&ep->nic->lock);
     cq = post_descr->src_cq_hndl ? gnii_cq_find(post_descr->src_cq_hndl) : ep->cq;
     rc = gnii_post_set_common(&p, ep, post_descr, cq);
     if (rc == GNI_RC_SUCCESS)
         rc = prepare_rdma(&p, post_descr);
     if (rc == GNI_RC_SUCCESS)
         rc = gnii_post_start(&p, 1);
-    pthread_mutex_unlock(&ep->nic->lock);
+    gnii_unlock(&ep->nic->lock);
     return rc;
 }
 
@@ -548,12 +548,12 @@ gni_return_t GNI_PostCqWrite(gni_ep_handle_t ep_hndl, gni_post_descriptor_t *pos
 
     if (!ep || !post_descr || post_descr->type != GNI_POST_CQWRITE)
         return GNI_RC_INVALID_PARAM;
-    pthread_mutex_lock(&ep->nic->lock);
+    gnii_lock(&ep->nic->lock);
     rc = gnii_post_set_common(&p, ep, post_descr, ep->cq);
     if (rc == GNI_RC_SUCCESS)
         rc = gnii_post_prepare_cqwrite(&p, post_descr);
     if (rc == GNI_RC_SUCCESS)
         rc = gnii_post_start(&p, 1);
-    pthread_mutex_unlock(&ep->nic->lock);
+    gnii_unlock(&ep->nic->lock);
     return rc;
 }

@@ -27,6 +27,7 @@
 #include "emunic/client/port.h"
 #include "libugni/src/cqe.h"
 #include "libugni/src/handle_bits.h"
+#include "libugni/src/lock.h"
 #include "libugni/src/object.h"
 
 #define GNII_STATS 19    /* the long form of gni_statistic_t */
@@ -165,7 +166,7 @@ struct gnii_nic {
     void *handle;
     uint32_t modes;                 /* of its CDM */
     struct gnii_job *job;           /* counted */
-    pthread_mutex_t lock;
+    struct gnii_lock lock;
     struct emu_port port;
     LIST_HEAD(, gnii_ep) eps;
     LIST_HEAD(, gnii_cq) cqs;
