@@ -25,6 +25,7 @@
 /* emu_table.flags */
 #define EMU_TABLE_ROUTED (1u << 0) /* every command goes through emunic */
 #define EMU_TABLE_CLOSED (1u << 1) /* the domain has ended: posts fail, waiters return */
+#define EMU_TABLE_FENCED (1u << 2) /* [I] emunic cannot run barriers on its members' cores: they run their own */
 
 struct emu_table {
     uint64_t magic;              /* [I] EMU_TABLE_MAGIC */

@@ -6,8 +6,8 @@
  * first met, the peer's private memory through process_vm_*, our own memory as it is. What is mapped is remembered
  * per port slot and its generation; a slot's next owner is met anew.
  *
- * Around each run our segment's `inside` is odd. emunic takes nothing away (memory, queues, ports) that it made
- * invisible in the table before it has seen us outside or dead (daemon/quiesce.c). Cost: one exchange, one store.
+ * Around each run our segment's `inside` is odd (client/lane.h). emunic takes nothing away (memory, queues, ports) that it
+ * made invisible in the table before it has seen us outside or dead (daemon/quiesce.c). Cost: two stores.
  *
  * Left to emunic: commands above EMUNIC_DIRECT_LIMIT, atomics on private memory (only one process may do them),
  * chains, peers whose memory we may not touch, and everything while the domain is routed.
@@ -18,13 +18,16 @@
  */
 #include "emunic/client/direct.h"
 
+#include <linux/membarrier.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "emunic/base/window.h"
+#include "emunic/client/lane.h"
 #include "emunic/client/port.h"
 #include "emunic/engine/transaction.h"
 
@@ -50,24 +53,25 @@ struct known_queue {
 };
 
 struct emu_direct {
+    struct emu_gate gate;
     struct emu_port *port;          /* borrowed: owns us */
     struct emu_view view;
     struct emu_cq_producer *own;    /* owned, EMU_CQS_MAX */
     struct known_queue queues[KNOWN_QUEUES];
     struct peer *reached;           /* whose private memory the command at hand goes to */
     struct peer *peers;             /* owned, one per port slot */
-    uint64_t inside;
     unsigned chain_status;
 };
 
 /* ---- peers; what is met first takes slow ways, where a thread must not be cancelled: it is inside ---- */
 
-static void forget(struct peer *peer)
+static void forget(struct emu_direct *d, struct peer *peer)
 {
     struct emu_cancel cancel;
 
     if (peer->generation == 0)
         return;
+    d->gate.epoch++;
     emu_cancel_hold(&cancel);
     emu_windows_fini(&peer->windows);
     if (peer->space_fd >= 0)
@@ -91,7 +95,7 @@ static struct peer *peer_of(struct emu_direct *d, uint32_t port)
         return NULL;
     peer = &d->peers[port];
     if (peer->generation != entry->generation) {
-        forget(peer);
+        forget(d, peer);
         *peer = (struct peer){ .generation = entry->generation, .space_fd = -1 };
     }
     return peer;
@@ -261,6 +265,17 @@ struct emu_direct *emu_direct_create(struct emu_port *port)
         emu_direct_destroy(d);
         return NULL;
     }
+    d->gate = (struct emu_gate){
+        .table = port->table,
+        .segment = port->segment,
+        .tail = &port->tail,
+        .is_lost = &port->session.is_lost,
+        .epoch = 1,
+        .fences = (atomic_load(&port->table->flags) & EMU_TABLE_FENCED) != 0 ||
+                  syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) != 0,
+    };
+    for (uint32_t bytes = 0; bytes <= EMU_GATE_FLITS_MAX; bytes++)
+        d->gate.data_flits[bytes] = (uint16_t)emu_payload_flits(&port->table->format, bytes);
     d->view = (struct emu_view){
         .table = port->table,
         .ops = &view_ops,
@@ -282,7 +297,7 @@ void emu_direct_destroy(struct emu_direct *d)
     if (!d)
         return;
     for (uint32_t i = 0; d->peers && i < d->port->table->n_ports; i++)
-        forget(&d->peers[i]);
+        forget(d, &d->peers[i]);
     free(d->peers);
     free(d->own);
     free(d);
@@ -295,15 +310,78 @@ void emu_direct_add_queue(struct emu_direct *d, uint32_t index, struct emu_cq_sh
         emu_cq_producer_init(&d->own[index], shm, ring_entries, capacity, wakes);
 }
 
+struct emu_cq_producer *emu_direct_own_queue(struct emu_direct *d, uint32_t index)
+{
+    return &d->own[index];
+}
+
+/* ---- lanes ---- */
+
+static bool is_this_memory(const struct emu_table_md *md, const struct emu_lane_target *target)
+{
+    return atomic_load_explicit(&md->state, memory_order_acquire) != 0 &&
+           (target->generation == 0 || target->generation == md->generation) &&
+           ((target->handle_flags & EMU_HANDLE_OFFSET) != 0 || target->remote_base == (md->base & ~4095ull));
+}
+
+/* Our mark is up. */
+static bool find_lane(struct emu_direct *d, const struct emu_lane_target *target, uint32_t node_index,
+                      struct emu_lane *lane)
+{
+    const struct emu_table_md *md = &emu_table_mds(d->port->table, node_index)[target->mdh];
+    struct emu_cq_producer *destination = NULL;
+    uint64_t first = md->base & ~4095ull;
+    uint64_t end = (md->base + md->length_bytes + 4095) & ~4095ull;
+    struct emu_memory memory;
+    void *window;
+
+    if (!is_this_memory(md, target) || md->method != EMU_MEMORY_MAP)
+        return false;
+    if (view_reach(d, md, EMU_OP_GET, &memory) != EMU_STATUS_OK || !memory.ops->window)
+        return false;
+    window = memory.ops->window(&memory, first, end - first);
+    if (md->cq != EMU_CQ_NONE)
+        destination = view_destination(d, md);
+    if (!window || (md->cq != EMU_CQ_NONE && !destination))
+        return false;
+    *lane = (struct emu_lane){
+        .gate = &d->gate,
+        .epoch = d->gate.epoch,
+        .md = md,
+        .port = &emu_table_ports(d->port->table)[md->port],
+        .flow = &d->view.flows[node_index],
+        .window = window,
+        .first = first,
+        .end = end,
+        .shift = (target->handle_flags & EMU_HANDLE_OFFSET) ? md->base - target->remote_base : 0,
+        .port_generation = emu_table_ports(d->port->table)[md->port].generation,
+        .is_read_only = (md->flags & EMU_MD_READ_ONLY) != 0,
+        .has_destination = destination != NULL,
+        .seen = *md,
+    };
+    if (destination)
+        lane->destination = *destination;
+    return true;
+}
+
+bool emu_lane_find(struct emu_direct *d, const struct emu_lane_target *target, struct emu_lane *lane_out)
+{
+    uint32_t node_index = emu_table_node_index(d->port->table, target->nid);
+    bool is_found;
+
+    if (node_index >= d->view.n_flows || target->mdh >= EMU_MDH_COUNT)
+        return false;
+    emu_gate_enter(&d->gate);
+    is_found = find_lane(d, target, node_index, lane_out);
+    emu_gate_leave(&d->gate);
+    return is_found;
+}
+
 /* ---- commands ---- */
 
 bool emu_direct_is_open(const struct emu_direct *d)
 {
-    const struct emu_port *port = d->port;
-
-    if (atomic_load_explicit(&port->table->flags, memory_order_acquire) & (EMU_TABLE_ROUTED | EMU_TABLE_CLOSED))
-        return false;
-    return atomic_load_explicit(&port->segment->head, memory_order_acquire) == port->tail;
+    return emu_gate_is_open(&d->gate);
 }
 
 /* An ordered command waits behind transfers that emunic is still moving; emunic does the waiting. */
@@ -315,19 +393,16 @@ static bool must_wait(const struct emu_direct *d, const struct emu_cmd *cmd)
 
 bool emu_direct_run(struct emu_direct *d, const struct emu_cmd *cmd)
 {
-    _Atomic uint64_t *inside = &d->port->segment->inside;
     bool is_done;
 
     if (cmd->length_bytes > d->port->settings.direct_limit_bytes || cmd->chain != EMU_CHAIN_NONE || must_wait(d, cmd) ||
         atomic_load_explicit(&d->port->session.is_lost, memory_order_relaxed))
         return false;
-    /* Pairs with the fence in emunic's quiesce.c: either emunic sees our mark, or we see what it has taken away. */
-    atomic_exchange_explicit(inside, ++d->inside, memory_order_seq_cst);
+    emu_gate_enter(&d->gate);
     d->reached = NULL;
     is_done = emu_transaction_run(&d->view, cmd);
     if (!is_done && d->reached)
         d->reached->has_closed_memory = true;
-    /* All our accesses before the mark is gone. */
-    atomic_store_explicit(inside, ++d->inside, memory_order_release);
+    emu_gate_leave(&d->gate);
     return is_done;
 }

@@ -12,6 +12,7 @@
 
 #include "emunic/abi/command.h"
 #include "emunic/abi/segment.h"
+#include "emunic/engine/cq.h"
 
 struct emu_direct;
 struct emu_port;
@@ -24,6 +25,9 @@ void emu_direct_destroy(struct emu_direct *direct);
 /* A queue of our own, so that completions can be put into it. */
 void emu_direct_add_queue(struct emu_direct *direct, uint32_t index, struct emu_cq_shm *shm, uint64_t ring_entries,
                           uint64_t capacity, bool wakes);
+
+/* The producer of such a queue. The index is one that was added. */
+struct emu_cq_producer *emu_direct_own_queue(struct emu_direct *direct, uint32_t index);
 
 /*
  * May the next command take the direct path? No while the domain is switched to routed, and no while commands of this

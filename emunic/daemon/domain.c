@@ -87,7 +87,8 @@ static void fill_table(const struct emu_server *server, const struct emu_domain_
     t->ptag = domain->ptag;
     t->cookie = domain->cookie;
     t->format = emu_machine_nic(server->machine)->format;
-    atomic_store(&t->flags, spec->flags | (server->starts_routed ? EMU_TABLE_ROUTED : 0));
+    atomic_store(&t->flags, spec->flags | (server->starts_routed ? EMU_TABLE_ROUTED : 0) |
+                                (emu_quiesce_has_barrier() ? 0 : EMU_TABLE_FENCED));
     for (uint32_t nid = 0; nid < t->n_nids; nid++)
         index_of[nid] = EMU_NID_NONE;
     for (uint32_t i = 0; i < domain->n_nodes; i++) {

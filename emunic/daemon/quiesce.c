@@ -4,8 +4,12 @@
  *
  * On the direct path the members of a domain run the engine themselves. Each marks its segment (`inside` odd) before it
  * looks at the domain table and clears the mark after its last access. So emunic takes something away in three steps:
- * make it invisible in the table, fence, then wait until every port that was inside at that moment has left or died.
+ * make it invisible in the table, run a barrier, then wait until every port that was inside at that moment has left or died.
  * Only then is it released and the owner answered: after GNI_MemDeregister nobody touches the memory any more.
+ *
+ * The mark is a plain store, made for every operation; the barrier that orders it against the look at the table behind it
+ * runs here, once per release: membarrier() has every core that runs a member do it. A domain made where the kernel
+ * refuses that has EMU_TABLE_FENCED, and its members run their own.
  *
  * A transfer inside is short (EMUNIC_DIRECT_LIMIT), but its process may be descheduled or stopped; emunic never waits
  * in place: what it would do is kept as a `struct emu_quiesce` and looked at in each round. Usually nobody is
@@ -15,7 +19,9 @@
  * was inside with it has left, any such place is the dead one's: emunic fills it with an error event.
  */
 #include <errno.h>
+#include <linux/membarrier.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "emunic/daemon/server.h"
@@ -51,6 +57,11 @@ struct emu_quiesce {
     uint32_t n_waits;
 };
 
+bool emu_quiesce_has_barrier(void)
+{
+    return syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
+}
+
 static uint32_t generation_of(const struct emu_domain *domain, uint32_t port)
 {
     return emu_table_ports(domain->table)[port].generation;
@@ -63,8 +74,10 @@ static int collect_waits(struct emu_quiesce *q)
     struct emu_member *member;
     struct emu_port_end *port;
 
-    /* Pairs with the exchange in emu_direct_run(): who does not see our change has its mark up. */
+    /* Pairs with emu_gate_enter(): who does not see our change has its mark up. */
     atomic_thread_fence(memory_order_seq_cst);
+    if ((atomic_load(&domain->table->flags) & EMU_TABLE_FENCED) == 0)
+        syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
     LIST_FOREACH(member, &domain->members, link) {
         LIST_FOREACH(port, &member->ports, member_link) {
             uint64_t mark = atomic_load_explicit(&port->segment->inside, memory_order_acquire);

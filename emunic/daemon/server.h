@@ -235,6 +235,8 @@ void emu_connection_answer(struct emu_connection *connection, struct emu_msg *re
 #define EMU_DEFERRED 1000      /* outcome of a request whose reply comes later */
 
 /* quiesce.c */
+/* Can emunic have other cores run a barrier? */
+bool emu_quiesce_has_barrier(void);
 enum emu_quiesce_kind { EMU_QUIESCE_MEMORY, EMU_QUIESCE_CQ, EMU_QUIESCE_PORT };
 /* After it was made invisible: release a memory domain, a queue. 0 done, EMU_DEFERRED, -ENOMEM. */
 int emu_quiesce_memory(struct emu_connection *connection, struct emu_port_end *port, uint16_t mdh,

@@ -23,13 +23,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static uint64_t lap_bit(uint64_t place, uint64_t ring_entries)
-{
-    return (place & ring_entries) ? 0 : EMU_EVENT_LAP;
-}
-
 /* Runs only when somebody sleeps: one system call. */
-static void wake_sleepers(struct emu_cq_shm *shm)
+void emu_cq_wake_sleepers(struct emu_cq_shm *shm)
 {
     if (atomic_exchange_explicit(&shm->sleepers, 0, memory_order_relaxed) != 0)
         syscall(SYS_futex, &shm->sleepers, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
@@ -52,39 +47,6 @@ void emu_cq_consumer_init(struct emu_cq_consumer *c, struct emu_cq_shm *shm, uin
     *c = (struct emu_cq_consumer){ .shm = shm, .ring_entries = ring_entries };
 }
 
-int emu_cq_push(struct emu_cq_producer *p, uint64_t event)
-{
-    struct emu_cq_shm *shm = p->shm;
-    uint64_t tail = atomic_load_explicit(&shm->tail, memory_order_relaxed);
-    int result = EMU_CQ_OK;
-
-    do {
-        if (tail - p->seen_head >= p->capacity) {      /* looks full: only now touch the consumer's line */
-            p->seen_head = atomic_load_explicit(&shm->head, memory_order_acquire);
-            if (tail - p->seen_head >= p->capacity) {
-                result = EMU_CQ_FULL;
-                break;
-            }
-        }
-    } while (!atomic_compare_exchange_weak_explicit(&shm->tail, &tail, tail + 1, memory_order_relaxed,
-                                                    memory_order_relaxed));
-
-    if (result == EMU_CQ_OK) {
-        event = (event & ~EMU_EVENT_LAP) | lap_bit(tail, p->ring_entries);
-        /* Pairs with the acquire in emu_cq_pop(): whoever sees the event sees the data it announces. */
-        atomic_store_explicit(&shm->entries[tail & (p->ring_entries - 1)], event, memory_order_release);
-    } else {
-        atomic_fetch_add_explicit(&shm->overrun, 1, memory_order_release);
-    }
-    if (p->wakes) {
-        /* Pairs with the fence of a waiter between its store to `sleepers` and its last look at the queue. */
-        atomic_thread_fence(memory_order_seq_cst);
-        if (atomic_load_explicit(&shm->sleepers, memory_order_relaxed) != 0)
-            wake_sleepers(shm);
-    }
-    return result;
-}
-
 unsigned emu_cq_fill_gaps(struct emu_cq_producer *p, uint64_t tail, uint64_t event)
 {
     struct emu_cq_shm *shm = p->shm;
@@ -95,7 +57,7 @@ unsigned emu_cq_fill_gaps(struct emu_cq_producer *p, uint64_t tail, uint64_t eve
         return 0;
     for (; place != tail; place++) {
         _Atomic uint64_t *entry = &shm->entries[place & (p->ring_entries - 1)];
-        uint64_t lap = lap_bit(place, p->ring_entries);
+        uint64_t lap = emu_cq_lap_bit(place, p->ring_entries);
 
         if ((atomic_load_explicit(entry, memory_order_acquire) & EMU_EVENT_LAP) == lap)
             continue;
@@ -103,7 +65,7 @@ unsigned emu_cq_fill_gaps(struct emu_cq_producer *p, uint64_t tail, uint64_t eve
         filled++;
     }
     if (filled > 0)
-        wake_sleepers(shm);
+        emu_cq_wake_sleepers(shm);
     return filled;
 }
 
@@ -112,7 +74,7 @@ bool emu_cq_is_empty(const struct emu_cq_consumer *c)
     uint64_t head = atomic_load_explicit(&c->head, memory_order_relaxed);
     uint64_t event = atomic_load_explicit(&c->shm->entries[head & (c->ring_entries - 1)], memory_order_acquire);
 
-    return (event & EMU_EVENT_LAP) != lap_bit(head, c->ring_entries);
+    return (event & EMU_EVENT_LAP) != emu_cq_lap_bit(head, c->ring_entries);
 }
 
 int emu_cq_peek(const struct emu_cq_consumer *c, uint64_t ahead, uint64_t *event_out)
@@ -120,22 +82,8 @@ int emu_cq_peek(const struct emu_cq_consumer *c, uint64_t ahead, uint64_t *event
     uint64_t place = atomic_load_explicit(&c->head, memory_order_relaxed) + ahead;
     uint64_t event = atomic_load_explicit(&c->shm->entries[place & (c->ring_entries - 1)], memory_order_acquire);
 
-    if (ahead >= c->ring_entries || (event & EMU_EVENT_LAP) != lap_bit(place, c->ring_entries))
+    if (ahead >= c->ring_entries || (event & EMU_EVENT_LAP) != emu_cq_lap_bit(place, c->ring_entries))
         return EMU_CQ_EMPTY;
-    *event_out = event & ~EMU_EVENT_LAP;
-    return EMU_CQ_OK;
-}
-
-int emu_cq_pop(struct emu_cq_consumer *c, uint64_t *event_out)
-{
-    uint64_t head = atomic_load_explicit(&c->head, memory_order_relaxed);
-    uint64_t event = atomic_load_explicit(&c->shm->entries[head & (c->ring_entries - 1)], memory_order_acquire);
-
-    if ((event & EMU_EVENT_LAP) != lap_bit(head, c->ring_entries))
-        return EMU_CQ_EMPTY;
-    atomic_store_explicit(&c->head, head + 1, memory_order_relaxed);
-    /* Pairs with the acquire in emu_cq_push(): the place is free once we have read it. */
-    atomic_store_explicit(&c->shm->head, head + 1, memory_order_release);
     *event_out = event & ~EMU_EVENT_LAP;
     return EMU_CQ_OK;
 }

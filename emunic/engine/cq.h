@@ -37,8 +37,24 @@ void emu_cq_producer_init(struct emu_cq_producer *p, struct emu_cq_shm *shm, uin
                           bool wakes);
 void emu_cq_consumer_init(struct emu_cq_consumer *c, struct emu_cq_shm *shm, uint64_t ring_entries);
 
-/* Appends an event (its top bit is ignored). EMU_CQ_OK or EMU_CQ_FULL. Any thread or process, lock-free. */
-int emu_cq_push(struct emu_cq_producer *p, uint64_t event);
+/*
+ * Appends an event (its top bit is ignored) in two halves: reserve a place, publish it. Between them nothing may fail or take
+ * long: events of others behind that place wait for it. emu_cq_reserve() gives EMU_CQ_OK, or EMU_CQ_FULL when the event is
+ * lost. Any thread or process, lock-free.
+ */
+static inline int emu_cq_reserve(struct emu_cq_producer *p, uint64_t *place_out);
+static inline void emu_cq_publish(struct emu_cq_producer *p, uint64_t place, uint64_t event);
+
+/* Both halves in one. */
+static inline int emu_cq_push(struct emu_cq_producer *p, uint64_t event)
+{
+    uint64_t place;
+    int r = emu_cq_reserve(p, &place);
+
+    if (r == EMU_CQ_OK)
+        emu_cq_publish(p, place, event);
+    return r;
+}
 
 /*
  * Repair: puts the event into each place before `tail` that was reserved and never filled. Only when no producer can be
@@ -47,10 +63,13 @@ int emu_cq_push(struct emu_cq_producer *p, uint64_t event);
 unsigned emu_cq_fill_gaps(struct emu_cq_producer *p, uint64_t tail, uint64_t event);
 
 /* Takes the oldest event. EMU_CQ_OK or EMU_CQ_EMPTY. */
-int emu_cq_pop(struct emu_cq_consumer *c, uint64_t *event_out);
+static inline int emu_cq_pop(struct emu_cq_consumer *c, uint64_t *event_out);
 
 /* The event `ahead` places behind the oldest, which stays there. EMU_CQ_OK or EMU_CQ_EMPTY. Owner only. */
 int emu_cq_peek(const struct emu_cq_consumer *c, uint64_t ahead, uint64_t *event_out);
+
+/* Wakes whoever sleeps on the queue. */
+void emu_cq_wake_sleepers(struct emu_cq_shm *shm);
 
 /* Is there an event? Any thread; may be out of date when it returns. */
 bool emu_cq_is_empty(const struct emu_cq_consumer *c);
@@ -58,5 +77,64 @@ bool emu_cq_is_empty(const struct emu_cq_consumer *c);
 /* Number of events lost since the last call; clears it. Owner only. */
 uint32_t emu_cq_take_overrun(struct emu_cq_consumer *c);
 bool emu_cq_has_overrun(const struct emu_cq_consumer *c);
+
+/* ---- the short functions that every operation runs ---- */
+
+static inline uint64_t emu_cq_lap_bit(uint64_t place, uint64_t ring_entries)
+{
+    return (place & ring_entries) ? 0 : EMU_EVENT_LAP;
+}
+
+static inline void emu_cq_look_for_sleepers(struct emu_cq_producer *p)
+{
+    if (!p->wakes)
+        return;
+    /* Pairs with the fence of a waiter between its store to `sleepers` and its last look at the queue. */
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load_explicit(&p->shm->sleepers, memory_order_relaxed) != 0)
+        emu_cq_wake_sleepers(p->shm);
+}
+
+static inline int emu_cq_reserve(struct emu_cq_producer *p, uint64_t *place_out)
+{
+    struct emu_cq_shm *shm = p->shm;
+    uint64_t tail = atomic_load_explicit(&shm->tail, memory_order_relaxed);
+
+    do {
+        if (tail - p->seen_head >= p->capacity) {      /* looks full: only now touch the consumer's line */
+            p->seen_head = atomic_load_explicit(&shm->head, memory_order_acquire);
+            if (tail - p->seen_head >= p->capacity) {
+                atomic_fetch_add_explicit(&shm->overrun, 1, memory_order_release);
+                emu_cq_look_for_sleepers(p);
+                return EMU_CQ_FULL;
+            }
+        }
+    } while (!atomic_compare_exchange_weak_explicit(&shm->tail, &tail, tail + 1, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    *place_out = tail;
+    return EMU_CQ_OK;
+}
+
+static inline void emu_cq_publish(struct emu_cq_producer *p, uint64_t place, uint64_t event)
+{
+    event = (event & ~EMU_EVENT_LAP) | emu_cq_lap_bit(place, p->ring_entries);
+    /* Pairs with the acquire in emu_cq_pop(): whoever sees the event sees the data it announces. */
+    atomic_store_explicit(&p->shm->entries[place & (p->ring_entries - 1)], event, memory_order_release);
+    emu_cq_look_for_sleepers(p);
+}
+
+static inline int emu_cq_pop(struct emu_cq_consumer *c, uint64_t *event_out)
+{
+    uint64_t head = atomic_load_explicit(&c->head, memory_order_relaxed);
+    uint64_t event = atomic_load_explicit(&c->shm->entries[head & (c->ring_entries - 1)], memory_order_acquire);
+
+    if ((event & EMU_EVENT_LAP) != emu_cq_lap_bit(head, c->ring_entries))
+        return EMU_CQ_EMPTY;
+    atomic_store_explicit(&c->head, head + 1, memory_order_relaxed);
+    /* Pairs with the acquire in emu_cq_reserve(): the place is free once we have read it. */
+    atomic_store_explicit(&c->shm->head, head + 1, memory_order_release);
+    *event_out = event & ~EMU_EVENT_LAP;
+    return EMU_CQ_OK;
+}
 
 #endif

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "emunic/base/log.h"
+#include "libugni/src/short.h"
 #include "libugni/src/ugni.h"
 
 static void __attribute__((constructor)) start_library(void)
@@ -270,6 +271,7 @@ static void destroy_nic(struct gnii_nic *nic)
     gnii_md_drop_all(nic);
     gnii_job_put(nic->job);
     nic->job = NULL;
+    gnii_lanes_free(nic);
     free(nic->tx);
     nic->tx = NULL;
     nic->n_tx = 0;

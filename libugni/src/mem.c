@@ -92,6 +92,32 @@ const struct gnii_md *gnii_md_find(struct gnii_nic *nic, const gni_mem_handle_t 
     return md;
 }
 
+bool gnii_local_find(struct gnii_nic *nic, const gni_mem_handle_t *handle, struct gnii_local *local_out)
+{
+    struct gnii_handle_fields fields;
+    const struct gnii_md *md;
+    bool is_found;
+
+    if (gnii_handle_decode(handle, &fields) < 0 || fields.mdh >= EMU_MDH_COUNT)
+        return false;
+    pthread_mutex_lock(&nic->job->lock);
+    md = nic->job->mds[fields.mdh];
+    is_found = md && (fields.generation == 0 || fields.generation == md->generation) &&
+               fields.base_va == (md->addr & ~PAGE_MASK);
+    if (is_found)
+        *local_out = (struct gnii_local){
+            .changes = atomic_load_explicit(&nic->job->changes, memory_order_relaxed),
+            .qword1 = handle->qword1,
+            .qword2 = handle->qword2,
+            .first = md->addr & ~PAGE_MASK,
+            .end = (md->addr + md->length_bytes + PAGE_MASK) & ~PAGE_MASK,
+            .is_read_only = md->is_read_only,
+            .crc_is_good = gnii_handle_crc_is_good(handle),
+        };
+    pthread_mutex_unlock(&nic->job->lock);
+    return is_found;
+}
+
 bool gnii_md_is_live(struct gnii_nic *nic, uint16_t mdh, uint16_t generation)
 {
     const struct gnii_md *md;
@@ -213,6 +239,7 @@ static int register_md(struct gnii_nic *nic, struct gnii_md *md, uint32_t cq)
     }
     pthread_mutex_lock(&nic->job->lock);
     nic->job->mds[md->mdh] = md;
+    atomic_fetch_add_explicit(&nic->job->changes, 1, memory_order_release);
     pthread_mutex_unlock(&nic->job->lock);
     LIST_INSERT_HEAD(&nic->mds, md, link);
     return 0;
@@ -285,6 +312,7 @@ static void drop(struct gnii_nic *nic, struct gnii_md *md)
     pthread_mutex_lock(&nic->job->lock);
     if (nic->job->mds[md->mdh] == md)
         nic->job->mds[md->mdh] = NULL;
+    atomic_fetch_add_explicit(&nic->job->changes, 1, memory_order_release);
     pthread_mutex_unlock(&nic->job->lock);
     LIST_REMOVE(md, link);
     free(md);

@@ -20,6 +20,7 @@
 
 #include "emunic/client/direct.h"
 #include "libugni/src/post.h"
+#include "libugni/src/short.h"
 
 #define TX_FIRST   256u
 #define TX_MAX     (1u << 24)
@@ -270,27 +271,27 @@ static bool has_slot(const struct gnii_cq *cq)
     return cq->in_use < limit;
 }
 
-static gni_return_t take_slot(const struct gnii_post *p, uint32_t *tid_out)
+gni_return_t gnii_post_take_slot(struct gnii_ep *ep, struct gnii_cq *cq, gni_post_descriptor_t *descr, uint16_t cq_mode,
+                                 uint32_t *tid_out)
 {
-    struct gnii_nic *nic = p->ep->nic;
-    uint32_t n_events = (p->cq_mode & GNI_CQMODE_DUAL_EVENTS) == GNI_CQMODE_DUAL_EVENTS ? 2 : 1;
+    struct gnii_nic *nic = ep->nic;
+    uint32_t n_events = (cq_mode & GNI_CQMODE_DUAL_EVENTS) == GNI_CQMODE_DUAL_EVENTS ? 2 : 1;
     int r;
 
-    if (!has_slot(p->cq))
-        gnii_cq_reclaim(p->cq);
-    if (!has_slot(p->cq))
+    if (!has_slot(cq))
+        gnii_cq_reclaim(cq);
+    if (!has_slot(cq))
         return GNI_RC_ERROR_RESOURCE;
     r = gnii_tx_take(nic, tid_out);
     if (r < 0)
         return GNI_RC_ERROR_RESOURCE;
-    nic->tx[*tid_out] = (struct gnii_tx){ .descr = p->descr, .ep = p->ep, .cq = p->cq,
+    nic->tx[*tid_out] = (struct gnii_tx){ .descr = descr, .ep = ep, .cq = cq,
                                           .events_left = (uint8_t)n_events, .events_due = (uint8_t)n_events,
-                                          .cq_mode = p->cq_mode,
-                                          .is_chain = p->chain != EMU_CHAIN_NONE,
-                                          .is_silent = (p->cq_mode & GNI_CQMODE_DUAL_EVENTS) == 0 };
-    p->cq->in_use++;
-    p->ep->outstanding++;
-    p->ep->unresolved++;
+                                          .cq_mode = cq_mode,
+                                          .is_silent = (cq_mode & GNI_CQMODE_DUAL_EVENTS) == 0 };
+    cq->in_use++;
+    ep->outstanding++;
+    ep->unresolved++;
     return GNI_RC_SUCCESS;
 }
 
@@ -299,9 +300,10 @@ gni_return_t gnii_post_start(const struct gnii_post *posts, uint32_t n_posts)
     gni_return_t rc;
     uint32_t tid;
 
-    rc = take_slot(&posts[0], &tid);
+    rc = gnii_post_take_slot(posts[0].ep, posts[0].cq, posts[0].descr, posts[0].cq_mode, &tid);
     if (rc != GNI_RC_SUCCESS)
         return rc;
+    posts[0].ep->nic->tx[tid].is_chain = posts[0].chain != EMU_CHAIN_NONE;
     for (uint32_t i = 0; i < n_posts && rc == GNI_RC_SUCCESS; i++)
         rc = send_command(&posts[i], tid, events_of(posts[i].cq_mode));
     /* Fails only when the NIC has gone: the first command then, or never mind which. */
@@ -382,24 +384,27 @@ static uint8_t amo_of_second_generation(uint32_t command)
     return op_of[(command & 0x1fu) / 2];
 }
 
-static bool set_amo(struct gnii_post *p, uint32_t command)
+bool gnii_post_amo_of(uint32_t command, uint8_t *op_out, uint8_t *flags_out)
 {
-    p->amo_op = (command & 0x040u) ? amo_of_second_generation(command) : amo_of_first_generation(command);
-    p->amo_flags = 0;
+    uint8_t op = (command & 0x040u) ? amo_of_second_generation(command) : amo_of_first_generation(command);
+    uint8_t flags = 0;
+
     if (command & 0x200u)
-        p->amo_flags |= EMU_AMO_32BIT;
+        flags |= EMU_AMO_32BIT;
     if ((command & 0x100u) == 0)
-        p->amo_flags |= EMU_AMO_FETCH;
-    else if (p->amo_op == EMU_AMO_AX || p->amo_op == EMU_AMO_CSWAP)
-        p->amo_flags |= EMU_AMO_PAIRS;
-    return p->amo_op != 0;
+        flags |= EMU_AMO_FETCH;
+    else if (op == EMU_AMO_AX || op == EMU_AMO_CSWAP)
+        flags |= EMU_AMO_PAIRS;
+    *op_out = op;
+    *flags_out = flags;
+    return op != 0;
 }
 
 static gni_return_t check_amo(struct gnii_post *p, uint32_t command, const gni_mem_handle_t *local_handle)
 {
     uint64_t width;
 
-    if (!set_amo(p, command) || p->length_bytes == 0)
+    if (!gnii_post_amo_of(command, &p->amo_op, &p->amo_flags) || p->length_bytes == 0)
         return GNI_RC_INVALID_PARAM;
     width = (p->amo_flags & EMU_AMO_32BIT) ? 4 : 8;
     if (p->remote_addr % width != 0 || p->length_bytes % width != 0)
@@ -500,10 +505,39 @@ gni_return_t gnii_post_prepare_cqwrite(struct gnii_post *p, const gni_post_descr
 
 /* ---- calls ---- */
 
+static bool is_fma(const gni_post_descriptor_t *d)
+{
+    return d->type == GNI_POST_FMA_PUT || d->type == GNI_POST_FMA_GET || d->type == GNI_POST_AMO;
+}
+
+static bool is_rdma(const gni_post_descriptor_t *d)
+{
+    return d->type == GNI_POST_RDMA_PUT || d->type == GNI_POST_RDMA_GET;
+}
+
+static gni_return_t post_fma(struct gnii_ep *ep, gni_post_descriptor_t *descr)
+{
+    struct gnii_post p;
+    gni_return_t rc = gnii_post_set_common(&p, ep, descr, ep->cq);
+
+    if (rc == GNI_RC_SUCCESS)
+        rc = gnii_post_prepare_fma(&p, descr);
+    return rc == GNI_RC_SUCCESS ? gnii_post_start(&p, 1) : rc;
+}
+
+static gni_return_t post_rdma(struct gnii_ep *ep, struct gnii_cq *cq, gni_post_descriptor_t *descr)
+{
+    struct gnii_post p;
+    gni_return_t rc = gnii_post_set_common(&p, ep, descr, cq);
+
+    if (rc == GNI_RC_SUCCESS)
+        rc = prepare_rdma(&p, descr);
+    return rc == GNI_RC_SUCCESS ? gnii_post_start(&p, 1) : rc;
+}
+
 gni_return_t GNI_PostFma(gni_ep_handle_t ep_hndl, gni_post_descriptor_t *post_descr)
 {
     struct gnii_ep *ep = gnii_ep_find(ep_hndl);
-    struct gnii_post p;
     gni_return_t rc;
 
     if (!ep || !post_descr)
@@ -511,11 +545,7 @@ gni_return_t GNI_PostFma(gni_ep_handle_t ep_hndl, gni_post_descriptor_t *post_de
     if (post_descr->type == GNI_POST_CE)
         return GNI_RC_ILLEGAL_OP;
     gnii_lock(&ep->nic->lock);
-    rc = gnii_post_set_common(&p, ep, post_descr, ep->cq);
-    if (rc == GNI_RC_SUCCESS)
-        rc = gnii_post_prepare_fma(&p, post_descr);
-    if (rc == GNI_RC_SUCCESS)
-        rc = gnii_post_start(&p, 1);
+    rc = is_fma(post_descr) && gnii_post_short(ep, ep->cq, post_descr) ? GNI_RC_SUCCESS : post_fma(ep, post_descr);
     gnii_unlock(&ep->nic->lock);
     return rc;
 }
@@ -524,18 +554,13 @@ gni_return_t GNI_PostRdma(gni_ep_handle_t ep_hndl, gni_post_descriptor_t *post_d
 {
     struct gnii_ep *ep = gnii_ep_find(ep_hndl);
     struct gnii_cq *cq;
-    struct gnii_post p;
     gni_return_t rc;
 
     if (!ep || !post_descr)
         return GNI_RC_INVALID_PARAM;
     gnii_lock(&ep->nic->lock);
     cq = post_descr->src_cq_hndl ? gnii_cq_find(post_descr->src_cq_hndl) : ep->cq;
-    rc = gnii_post_set_common(&p, ep, post_descr, cq);
-    if (rc == GNI_RC_SUCCESS)
-        rc = prepare_rdma(&p, post_descr);
-    if (rc == GNI_RC_SUCCESS)
-        rc = gnii_post_start(&p, 1);
+    rc = is_rdma(post_descr) && gnii_post_short(ep, cq, post_descr) ? GNI_RC_SUCCESS : post_rdma(ep, cq, post_descr);
     gnii_unlock(&ep->nic->lock);
     return rc;
 }

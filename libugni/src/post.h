@@ -38,6 +38,12 @@ gni_return_t gnii_post_prepare_fma(struct gnii_post *p, const gni_post_descripto
 /* The rest of a queue write. */
 gni_return_t gnii_post_prepare_cqwrite(struct gnii_post *p, const gni_post_descriptor_t *d);
 
+/* Room for a post's entries, found by the tid. ERROR_RESOURCE: none in the queue. */
+gni_return_t gnii_post_take_slot(struct gnii_ep *ep, struct gnii_cq *cq, gni_post_descriptor_t *descr, uint16_t cq_mode,
+                                 uint32_t *tid_out);
+/* What an atomic command of the API is. False: nothing. */
+bool gnii_post_amo_of(uint32_t command, uint8_t *op_out, uint8_t *flags_out);
+
 /* Takes one slot for the first post's descriptor and sends all of them as one chain (n_posts 1: a plain post). */
 gni_return_t gnii_post_start(const struct gnii_post *posts, uint32_t n_posts);
 

@@ -53,8 +53,20 @@ struct gnii_job {
     uint32_t cookie;
     uint32_t nid;
     uint32_t n_nics;
+    _Atomic uint64_t changes;       /* to mds, ever */
     pthread_mutex_t lock;
     struct gnii_md *mds[EMU_MDH_COUNT];
+};
+
+/* What a local handle was last found to cover; good while the job's registrations have not changed since. */
+struct gnii_local {
+    uint64_t changes;
+    uint64_t qword1;
+    uint64_t qword2;
+    uint64_t first;
+    uint64_t end;
+    bool is_read_only;
+    bool crc_is_good;
 };
 
 struct gnii_cdm {
@@ -171,6 +183,8 @@ struct gnii_nic {
     LIST_HEAD(, gnii_ep) eps;
     LIST_HEAD(, gnii_cq) cqs;
     LIST_HEAD(, gnii_md) mds;
+    struct gnii_lanes *lanes;       /* owned, short.c */
+    struct gnii_local local;
     struct gnii_tx *tx;             /* owned */
     uint32_t n_tx;
     uint32_t free_tx;               /* first idle one, or UINT32_MAX */
@@ -215,6 +229,8 @@ void gnii_nic_note_error(struct gnii_nic *nic, unsigned status);
 /* mem.c: registration of this process that covers [addr, addr + length), rounded out to pages; NULL if none does. */
 const struct gnii_md *gnii_md_find(struct gnii_nic *nic, const gni_mem_handle_t *handle, uint64_t addr,
                                    uint64_t length_bytes);
+/* Finds the registration of a local handle, whatever it covers. */
+bool gnii_local_find(struct gnii_nic *nic, const gni_mem_handle_t *handle, struct gnii_local *local_out);
 bool gnii_md_is_live(struct gnii_nic *nic, uint16_t mdh, uint16_t generation);
 void gnii_md_drop_all(struct gnii_nic *nic);
 struct gnii_job *gnii_job_get(uint32_t cookie, uint32_t nid);

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Lanes: the short way for what a program does most, small operations on memory that is mapped here.
+ *
+ * A lane remembers what one memory handle of a peer means: node, memory domain, owner, window, destination queue. The engine
+ * finds that out for each command anew (engine/transaction.c) and stays the only place that judges errors; a lane serves
+ * operations that cannot fail, and says no to everything else. Between emu_lane_enter() and emu_lane_leave() the caller
+ * works on the peer's memory with plain pointers.
+ *
+ * What a lane remembers is compared with the domain table at each use, while our mark is up (gate): the memory domain's line
+ * and its owner's port. Both lines stay in the cache until emunic changes them. So is the domain's switch to the routed
+ * path, and whether commands of ours are still in emunic's hands.
+ *
+ * The gate's mark costs one plain store. emunic orders it against its own changes with membarrier (daemon/quiesce.c); where
+ * that is not to be had (EMU_TABLE_FENCED, or this process could not register for it), with an exchange.
+ *
+ * Thread rule: as emu_port_command(), one thread at a time per port. No thread may be cancelled in between.
+ */
+#ifndef EMUNIC_CLIENT_LANE_H
+#define EMUNIC_CLIENT_LANE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "emunic/abi/flow.h"
+#include "emunic/abi/segment.h"
+#include "emunic/abi/table.h"
+#include "emunic/engine/cq.h"
+
+#define EMU_GATE_FLITS_MAX 64u  /* bytes whose flits are computed once */
+
+/* A port's way in and out of the shared state. One per port, in emu_direct. */
+struct emu_gate {
+    const struct emu_table *table;          /* borrowed */
+    struct emu_segment *segment;            /* borrowed: our own */
+    const uint64_t *tail;                   /* borrowed: commands that we published */
+    const _Atomic bool *is_lost;            /* borrowed */
+    uint64_t inside;                        /* our mark as last written */
+    uint64_t epoch;                         /* grows when a mapping of a peer goes away: lanes before it are void */
+    bool fences;
+    uint16_t data_flits[EMU_GATE_FLITS_MAX + 1];
+};
+
+struct emu_lane {
+    struct emu_gate *gate;                  /* borrowed */
+    uint64_t epoch;                         /* 0: never found */
+    const struct emu_table_md *md;          /* borrowed, in the table */
+    const struct emu_table_port *port;      /* borrowed, in the table */
+    struct emu_flow_counts *flow;           /* borrowed: our counters towards that node */
+    uint8_t *window;                        /* where `first` is mapped here */
+    uint64_t first;                         /* the owner's addresses that may be reached */
+    uint64_t end;
+    uint64_t shift;                         /* of the caller's addresses: not 0 for a virtual handle */
+    uint32_t port_generation;
+    bool is_read_only;
+    bool has_destination;
+    struct emu_cq_producer destination;
+    struct emu_table_md seen;               /* the table's line when the lane was found */
+};
+
+/* What names a peer's memory in a command. */
+struct emu_lane_target {
+    uint32_t nid;
+    uint16_t mdh;
+    uint16_t generation;
+    uint8_t handle_flags;
+    uint64_t remote_base;
+};
+
+struct emu_direct;
+
+/* Finds a lane. False: there is none for this memory (now), commands go their usual way. May ask emunic. */
+bool emu_lane_find(struct emu_direct *direct, const struct emu_lane_target *target, struct emu_lane *lane_out);
+
+/* ---- gate ---- */
+
+static inline void emu_gate_enter(struct emu_gate *gate)
+{
+    _Atomic uint64_t *inside = &gate->segment->inside;
+
+    /* Pairs with emunic's membarrier or fence: either emunic sees our mark, or we see what it has taken away. */
+    if (gate->fences) {
+        atomic_exchange_explicit(inside, ++gate->inside, memory_order_seq_cst);
+    } else {
+        atomic_store_explicit(inside, ++gate->inside, memory_order_relaxed);
+        atomic_signal_fence(memory_order_seq_cst);
+    }
+}
+
+static inline void emu_gate_leave(struct emu_gate *gate)
+{
+    /* All our accesses before the mark is gone. */
+    atomic_store_explicit(&gate->segment->inside, ++gate->inside, memory_order_release);
+}
+
+/*
+ * May the next command take the direct path? No while the domain is switched to routed, and no while commands of this
+ * port are still in emunic's hands: so switching loses no operation and changes no order.
+ */
+static inline bool emu_gate_is_open(const struct emu_gate *gate)
+{
+    if (atomic_load_explicit(&gate->table->flags, memory_order_acquire) & (EMU_TABLE_ROUTED | EMU_TABLE_CLOSED))
+        return false;
+    return atomic_load_explicit(&gate->segment->head, memory_order_acquire) == *gate->tail;
+}
+
+/* ---- lanes ---- */
+
+static inline bool emu_lane_is_current(const struct emu_lane *lane)
+{
+    const struct emu_table_md *md = lane->md;
+    const struct emu_table_md *seen = &lane->seen;
+    uint64_t differs;
+
+    if (atomic_load_explicit(&md->state, memory_order_acquire) != seen->state)
+        return false;
+    differs = (md->generation ^ seen->generation) | (uint64_t)(md->flags ^ seen->flags) | (md->method ^ seen->method) |
+              (md->port ^ seen->port) | (md->cq ^ seen->cq) | (md->base ^ seen->base) |
+              (md->length_bytes ^ seen->length_bytes) | (md->cq_line ^ seen->cq_line) |
+              (md->cq_ring_entries ^ seen->cq_ring_entries) | (md->cq_capacity ^ seen->cq_capacity) |
+              (md->cq_flags ^ seen->cq_flags) | (lane->port->generation ^ lane->port_generation);
+    return differs == 0;
+}
+
+/*
+ * Where [addr, addr + len) of the peer lies here, and the mark is up; or NULL, and nothing has happened. The caller's address
+ * as it would go into a command.
+ */
+static inline uint8_t *emu_lane_enter(struct emu_lane *lane, uint64_t addr, uint64_t len_bytes, bool is_written)
+{
+    struct emu_gate *gate = lane->gate;
+    uint64_t target = addr + lane->shift;
+
+    if (lane->epoch != gate->epoch || target < lane->first || target > lane->end || len_bytes > lane->end - target ||
+        (is_written && lane->is_read_only) || atomic_load_explicit(gate->is_lost, memory_order_relaxed))
+        return NULL;
+    emu_gate_enter(gate);
+    if (!emu_gate_is_open(gate) || !emu_lane_is_current(lane)) {
+        emu_gate_leave(gate);
+        return NULL;
+    }
+    return lane->window + (target - lane->first);
+}
+
+static inline void emu_lane_leave(struct emu_lane *lane)
+{
+    emu_gate_leave(lane->gate);
+}
+
+/* Flits of `bytes` of data. Divisions cost more than all the rest of a small operation, so small ones are looked up. */
+static inline uint64_t emu_gate_data_flits(const struct emu_gate *gate, uint64_t bytes)
+{
+    return bytes <= EMU_GATE_FLITS_MAX ? gate->data_flits[bytes] : emu_payload_flits(&gate->table->format, bytes);
+}
+
+static inline uint64_t emu_gate_packets(const struct emu_gate *gate, uint64_t bytes)
+{
+    const struct emu_packet_format *format = &gate->table->format;
+
+    return bytes <= format->payload_bytes_max ? 1 : emu_packets(format, bytes);
+}
+
+/* As emu_flow_add_put() and emu_flow_add_get(). */
+static inline void emu_lane_count_put(struct emu_lane *lane, uint64_t bytes)
+{
+    const struct emu_packet_format *format = &lane->gate->table->format;
+    uint64_t packets = emu_gate_packets(lane->gate, bytes);
+    struct emu_flow_counts *flow = lane->flow;
+
+    flow->operations++;
+    flow->payload_bytes += bytes;
+    flow->request_packets += packets;
+    flow->request_flits += packets * format->request_header_flits + emu_gate_data_flits(lane->gate, bytes);
+    flow->response_packets += packets;
+    flow->response_flits += packets * format->response_header_flits;
+}
+
+static inline void emu_lane_count_get(struct emu_lane *lane, uint64_t bytes, uint64_t operand_bytes)
+{
+    const struct emu_packet_format *format = &lane->gate->table->format;
+    uint64_t packets = emu_gate_packets(lane->gate, bytes);
+    struct emu_flow_counts *flow = lane->flow;
+
+    flow->operations++;
+    flow->payload_bytes += bytes;
+    flow->request_packets += packets;
+    flow->request_flits += packets * format->request_header_flits + emu_gate_data_flits(lane->gate, operand_bytes);
+    flow->response_packets += packets;
+    flow->response_flits += packets * format->response_header_flits + emu_gate_data_flits(lane->gate, bytes);
+}
+
+#endif

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The short way of a post.
+ *
+ * post.c checks a descriptor, makes a command of it and has the engine run that: some 1500 instructions whose outcome is
+ * the same each time for a program that puts, gets and adds to the same few regions. Here the outcome of those checks is
+ * kept: a remote handle's in a lane (emunic/client/lane.h), a local handle's in `local`. What is left for an 8-byte
+ * operation is some 150 instructions and, beside the operation's own cache lines, no locked instruction but those that
+ * reserve places in completion queues.
+ *
+ * Only what cannot fail is done here; anything else (errors, flags, chains, fences behind transfers under way, memory
+ * that is not mapped, a full source queue) returns false before anything has happened.
+ *
+ * A small put with a remote event reserves the event's place first and stores the data then: the locked instruction
+ * waits for all stores before it, so the other way round the event would wait for the data's cache line.
+ */
+#include "libugni/src/short.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "emunic/client/direct.h"
+#include "emunic/engine/amo.h"
+#include "libugni/src/post.h"
+
+#define LANES          256u     /* 80 KiB per NIC handle that posts */
+#define RETRY_AFTER    64u      /* posts, until a handle without a lane is looked at again */
+#define EARLY_MAX      256u     /* bytes that are stored between reserving and publishing a remote event */
+
+struct slot {
+    uint64_t qword1;
+    uint64_t qword2;
+    uint32_t nid;
+    uint32_t retry;             /* > 0: no lane, and not to be looked for before so many more posts */
+    bool crc_is_good;
+    struct emu_lane lane;
+};
+
+struct gnii_lanes {
+    struct slot slots[LANES];
+};
+
+/* ---- handles ---- */
+
+static struct slot *slot_of(struct gnii_lanes *lanes, uint32_t nid, const gni_mem_handle_t *handle)
+{
+    uint64_t hash = (handle->qword1 ^ handle->qword1 >> GNII_HNDL_MDH_SHIFT ^ nid) * 0x9e3779b97f4a7c15ull;
+
+    return &lanes->slots[hash >> 56];
+}
+_Static_assert(LANES == 256, "the hash has 8 bits");
+
+static bool find_lane(struct gnii_nic *nic, struct slot *slot, uint32_t nid, const gni_mem_handle_t *handle)
+{
+    struct gnii_handle_fields fields;
+    struct emu_lane_target target;
+
+    if (slot->retry > 0 && slot->qword1 == handle->qword1 && slot->qword2 == handle->qword2 && slot->nid == nid) {
+        slot->retry--;
+        return false;
+    }
+    *slot = (struct slot){ .qword1 = handle->qword1, .qword2 = handle->qword2, .nid = nid, .retry = RETRY_AFTER };
+    if (gnii_handle_decode(handle, &fields) < 0)
+        return false;
+    slot->crc_is_good = gnii_handle_crc_is_good(handle);
+    target = (struct emu_lane_target){
+        .nid = nid,
+        .mdh = fields.mdh,
+        .generation = fields.generation,
+        .handle_flags = (fields.flags & GNII_HNDL_VMDH) && fields.base_va == 0 ? EMU_HANDLE_OFFSET : 0,
+        .remote_base = fields.base_va,
+    };
+    if (!emu_lane_find(nic->port.direct, &target, &slot->lane))
+        return false;
+    slot->retry = 0;
+    return true;
+}
+
+/* The lane of a remote handle, or NULL. */
+static struct slot *lane_of(struct gnii_ep *ep, const gni_mem_handle_t *handle)
+{
+    struct gnii_nic *nic = ep->nic;
+    struct slot *slot;
+
+    if (!nic->lanes) {
+        nic->lanes = calloc(1, sizeof(*nic->lanes));
+        if (!nic->lanes)
+            return NULL;
+    }
+    slot = slot_of(nic->lanes, ep->remote_addr, handle);
+    if (slot->lane.epoch != 0 && slot->qword1 == handle->qword1 && slot->qword2 == handle->qword2 &&
+        slot->nid == ep->remote_addr)
+        return slot;
+    return find_lane(nic, slot, ep->remote_addr, handle) ? slot : NULL;
+}
+
+void gnii_lanes_free(struct gnii_nic *nic)
+{
+    free(nic->lanes);
+    nic->lanes = NULL;
+}
+
+/* Is [addr, addr + len) memory that the local handle covers (and may be written)? */
+static bool local_is_good(struct gnii_nic *nic, const gni_mem_handle_t *handle, uint64_t addr, uint64_t len_bytes,
+                          bool is_written, bool needs_crc)
+{
+    struct gnii_local *l = &nic->local;
+
+    /* Pairs with the release in mem.c: a registration that has gone is not believed any more. */
+    if (l->changes != atomic_load_explicit(&nic->job->changes, memory_order_acquire) || l->qword1 != handle->qword1 ||
+        l->qword2 != handle->qword2) {
+        if (!gnii_local_find(nic, handle, l))
+            return false;
+    }
+    return addr >= l->first && addr <= l->end && len_bytes <= l->end - addr && !(is_written && l->is_read_only) &&
+           (!needs_crc || l->crc_is_good);
+}
+
+/* ---- operations ---- */
+
+static bool is_ordered(const gni_post_descriptor_t *d)
+{
+    return (d->dlvr_mode & GNI_DLVMODE_IN_ORDER) == GNI_DLVMODE_IN_ORDER ||
+           (d->type >= GNI_POST_RDMA_PUT && (d->rdma_mode & GNI_RDMAMODE_FENCE) != 0);
+}
+
+static inline void store(uint8_t *to, const void *from, uint64_t len_bytes)
+{
+    if (len_bytes == 8 && (uintptr_t)to % 8 == 0) {
+        uint64_t word;
+
+        memcpy(&word, from, 8);     /* an aligned word is stored in one piece, also against atomics */
+        atomic_store_explicit((_Atomic uint64_t *)(void *)to, word, memory_order_relaxed);
+    } else {
+        memcpy(to, from, len_bytes);
+    }
+}
+
+static inline void load(void *to, uint8_t *from, uint64_t len_bytes)
+{
+    if (len_bytes == 8 && (uintptr_t)from % 8 == 0) {
+        uint64_t word = atomic_load_explicit((_Atomic uint64_t *)(void *)from, memory_order_relaxed);
+
+        memcpy(to, &word, 8);
+    } else {
+        memcpy(to, from, len_bytes);
+    }
+}
+
+/* The remote event of an operation whose data is in place; a full queue counts its loss. */
+static void push_remote(struct emu_lane *lane, const struct gnii_ep *ep, uint16_t cq_mode)
+{
+    if ((cq_mode & GNI_CQMODE_REMOTE_EVENT) && lane->has_destination)
+        emu_cq_push(&lane->destination, gnii_cqe_remote(GNI_CQ_EVENT_TYPE_POST, ep->remote_event));
+}
+
+static bool put(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_descriptor_t *d)
+{
+    const void *data = (const void *)(uintptr_t)d->local_addr;
+    uint8_t *to = emu_lane_enter(lane, d->remote_addr, d->length, true);
+    uint64_t place;
+
+    if (!to)
+        return false;
+    if ((d->cq_mode & GNI_CQMODE_REMOTE_EVENT) && lane->has_destination && d->length <= EARLY_MAX) {
+        bool has_place = emu_cq_reserve(&lane->destination, &place) == EMU_CQ_OK;
+
+        store(to, data, d->length);
+        if (has_place)
+            emu_cq_publish(&lane->destination, place, gnii_cqe_remote(GNI_CQ_EVENT_TYPE_POST, ep->remote_event));
+    } else {
+        store(to, data, d->length);
+        push_remote(lane, ep, d->cq_mode);
+    }
+    emu_lane_count_put(lane, d->length);
+    emu_lane_leave(lane);
+    return true;
+}
+
+static bool get(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_descriptor_t *d)
+{
+    uint8_t *from;
+
+    if (d->remote_addr % 4 != 0 || d->length % 4 != 0 ||
+        !local_is_good(ep->nic, &d->local_mem_hndl, d->local_addr, d->length, true, d->type == GNI_POST_RDMA_GET))
+        return false;
+    from = emu_lane_enter(lane, d->remote_addr, d->length, false);
+    if (!from)
+        return false;
+    load((void *)(uintptr_t)d->local_addr, from, d->length);
+    push_remote(lane, ep, d->cq_mode);
+    emu_lane_count_get(lane, d->length, 0);
+    emu_lane_leave(lane);
+    return true;
+}
+
+/* One word. */
+static bool amo(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_descriptor_t *d)
+{
+    struct emu_amo a = { .operand1 = d->first_operand, .operand2 = d->second_operand };
+    uint64_t width_bytes;
+    uint64_t old;
+    uint8_t *word;
+
+    if (!gnii_post_amo_of(d->amo_cmd, &a.op, &a.flags))
+        return false;
+    width_bytes = emu_amo_word_bytes(&a);
+    if (d->length != width_bytes || d->remote_addr % width_bytes != 0)
+        return false;
+    if ((a.flags & EMU_AMO_FETCH) &&
+        (d->local_addr % width_bytes != 0 ||
+         !local_is_good(ep->nic, &d->local_mem_hndl, d->local_addr, width_bytes, true, false)))
+        return false;
+    word = emu_lane_enter(lane, d->remote_addr, width_bytes, true);
+    if (!word)
+        return false;
+    old = emu_amo_apply_shared(&a, word);
+    if (a.flags & EMU_AMO_FETCH) {
+        memcpy((void *)(uintptr_t)d->local_addr, &old, width_bytes);
+        emu_lane_count_get(lane, width_bytes, emu_amo_operand_bytes(&a));
+    } else {
+        emu_lane_count_put(lane, width_bytes);
+    }
+    push_remote(lane, ep, d->cq_mode);
+    emu_lane_leave(lane);
+    return true;
+}
+
+static bool operate(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_descriptor_t *d)
+{
+    switch (d->type) {
+    case GNI_POST_FMA_PUT:
+        return put(ep, lane, d);
+    case GNI_POST_RDMA_PUT:
+        return local_is_good(ep->nic, &d->local_mem_hndl, d->local_addr, d->length, false, true) && put(ep, lane, d);
+    case GNI_POST_FMA_GET:
+    case GNI_POST_RDMA_GET:
+        return get(ep, lane, d);
+    case GNI_POST_AMO:
+        return amo(ep, lane, d);
+    default:
+        return false;
+    }
+}
+
+static void push_source(struct gnii_cq *cq, uint32_t tid, const struct gnii_ep *ep, const gni_post_descriptor_t *d)
+{
+    bool is_block = d->type == GNI_POST_RDMA_PUT || d->type == GNI_POST_RDMA_GET;
+    uint64_t event = gnii_cqe_post(is_block ? GNII_CQE_ENGINE_BTE : GNII_CQE_ENGINE_FMA, tid, ep->local_event, GNII_CQE_OK);
+    struct emu_cq_producer *source = emu_direct_own_queue(ep->nic->port.direct, cq->index);
+
+    if (d->cq_mode & GNI_CQMODE_LOCAL_EVENT)
+        emu_cq_push(source, event);
+    if (d->cq_mode & GNI_CQMODE_GLOBAL_EVENT)
+        emu_cq_push(source, event);
+}
+
+bool gnii_post_short(struct gnii_ep *ep, struct gnii_cq *cq, gni_post_descriptor_t *d)
+{
+    struct gnii_nic *nic = ep->nic;
+    struct emu_direct *direct = nic->port.direct;
+    bool is_block = d->type == GNI_POST_RDMA_PUT || d->type == GNI_POST_RDMA_GET;
+    uint16_t dual = d->cq_mode & GNI_CQMODE_DUAL_EVENTS;
+    struct slot *slot;
+    uint32_t tid;
+
+    if (!direct || !emu_direct_is_open(direct) || !ep->is_bound || !cq || cq->nic != nic || dual == 0 ||
+        (dual == GNI_CQMODE_DUAL_EVENTS && (nic->modes & GNI_CDM_MODE_DUAL_EVENTS) == 0) || d->length == 0 ||
+        d->length > nic->port.settings.direct_limit_bytes ||
+        (is_block && (d->rdma_mode & GNI_RDMAMODE_PHYS_ADDR)) ||
+        (is_ordered(d) && atomic_load_explicit(&nic->port.segment->unfinished, memory_order_acquire) != 0))
+        return false;
+    slot = lane_of(ep, &d->remote_mem_hndl);
+    if (!slot || (is_block && !slot->crc_is_good) || gnii_post_take_slot(ep, cq, d, d->cq_mode, &tid) != GNI_RC_SUCCESS)
+        return false;
+    if (!operate(ep, &slot->lane, d)) {
+        /* Whatever it was: look anew next time. */
+        slot->lane.epoch = 0;
+        gnii_tx_give(nic, tid);
+        return false;
+    }
+    push_source(cq, tid, ep, d);
+    return true;
+}
