@@ -357,8 +357,8 @@ static bool find_lane(struct emu_direct *d, const struct emu_lane_target *target
         .port_generation = emu_table_ports(d->port->table)[md->port].generation,
         .is_read_only = (md->flags & EMU_MD_READ_ONLY) != 0,
         .has_destination = destination != NULL,
-        .seen = *md,
     };
+    memcpy(lane->seen, (const void *)md, sizeof(lane->seen));
     if (destination)
         lane->destination = *destination;
     return true;

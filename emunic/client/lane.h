@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "emunic/abi/flow.h"
 #include "emunic/abi/segment.h"
@@ -42,6 +43,8 @@ struct emu_gate {
     uint16_t data_flits[EMU_GATE_FLITS_MAX + 1];
 };
 
+#define EMU_LANE_WORDS (offsetof(struct emu_table_md, reserved) / 8) /* of the memory domain's line */
+
 struct emu_lane {
     struct emu_gate *gate;                  /* borrowed */
     uint64_t epoch;                         /* 0: never found */
@@ -56,7 +59,7 @@ struct emu_lane {
     bool is_read_only;
     bool has_destination;
     struct emu_cq_producer destination;
-    struct emu_table_md seen;               /* the table's line when the lane was found */
+    uint64_t seen[EMU_LANE_WORDS];          /* the table's line when the lane was found */
 };
 
 /* What names a peer's memory in a command. */
@@ -110,17 +113,15 @@ static inline bool emu_gate_is_open(const struct emu_gate *gate)
 static inline bool emu_lane_is_current(const struct emu_lane *lane)
 {
     const struct emu_table_md *md = lane->md;
-    const struct emu_table_md *seen = &lane->seen;
-    uint64_t differs;
+    uint64_t now[EMU_LANE_WORDS];
 
-    if (atomic_load_explicit(&md->state, memory_order_acquire) != seen->state)
+    /* Pairs with the release in emunic's registration: the other fields belong to this state. */
+    if (atomic_load_explicit(&md->state, memory_order_acquire) == 0)
         return false;
-    differs = (md->generation ^ seen->generation) | (uint64_t)(md->flags ^ seen->flags) | (md->method ^ seen->method) |
-              (md->port ^ seen->port) | (md->cq ^ seen->cq) | (md->base ^ seen->base) |
-              (md->length_bytes ^ seen->length_bytes) | (md->cq_line ^ seen->cq_line) |
-              (md->cq_ring_entries ^ seen->cq_ring_entries) | (md->cq_capacity ^ seen->cq_capacity) |
-              (md->cq_flags ^ seen->cq_flags) | (lane->port->generation ^ lane->port_generation);
-    return differs == 0;
+    memcpy(now, (const void *)md, sizeof(now));
+    return ((now[0] ^ lane->seen[0]) | (now[1] ^ lane->seen[1]) | (now[2] ^ lane->seen[2]) | (now[3] ^ lane->seen[3]) |
+            (now[4] ^ lane->seen[4]) | (now[5] ^ lane->seen[5]) |
+            (lane->port->generation ^ lane->port_generation)) == 0;
 }
 
 /*

@@ -88,13 +88,6 @@ int emu_cq_peek(const struct emu_cq_consumer *c, uint64_t ahead, uint64_t *event
     return EMU_CQ_OK;
 }
 
-uint32_t emu_cq_take_overrun(struct emu_cq_consumer *c)
-{
-    if (atomic_load_explicit(&c->shm->overrun, memory_order_relaxed) == 0)
-        return 0;
-    return atomic_exchange_explicit(&c->shm->overrun, 0, memory_order_acquire);
-}
-
 bool emu_cq_has_overrun(const struct emu_cq_consumer *c)
 {
     return atomic_load_explicit(&c->shm->overrun, memory_order_relaxed) != 0;

@@ -75,7 +75,7 @@ void emu_cq_wake_sleepers(struct emu_cq_shm *shm);
 bool emu_cq_is_empty(const struct emu_cq_consumer *c);
 
 /* Number of events lost since the last call; clears it. Owner only. */
-uint32_t emu_cq_take_overrun(struct emu_cq_consumer *c);
+static inline uint32_t emu_cq_take_overrun(struct emu_cq_consumer *c);
 bool emu_cq_has_overrun(const struct emu_cq_consumer *c);
 
 /* ---- the short functions that every operation runs ---- */
@@ -121,6 +121,13 @@ static inline void emu_cq_publish(struct emu_cq_producer *p, uint64_t place, uin
     /* Pairs with the acquire in emu_cq_pop(): whoever sees the event sees the data it announces. */
     atomic_store_explicit(&p->shm->entries[place & (p->ring_entries - 1)], event, memory_order_release);
     emu_cq_look_for_sleepers(p);
+}
+
+static inline uint32_t emu_cq_take_overrun(struct emu_cq_consumer *c)
+{
+    if (atomic_load_explicit(&c->shm->overrun, memory_order_relaxed) == 0)
+        return 0;
+    return atomic_exchange_explicit(&c->shm->overrun, 0, memory_order_acquire);
 }
 
 static inline int emu_cq_pop(struct emu_cq_consumer *c, uint64_t *event_out)

@@ -74,11 +74,6 @@ struct gnii_nic *gnii_nic_find(gni_nic_handle_t handle)
     return gnii_object_find(GNII_KIND_NIC, handle);
 }
 
-bool gnii_nic_is_lost(const struct gnii_nic *nic)
-{
-    return atomic_load_explicit(&nic->port.session.is_lost, memory_order_relaxed);
-}
-
 void gnii_nic_tell_loss(struct gnii_nic *nic)
 {
     bool lives = (nic->modes & GNI_CDM_MODE_ERR_NO_KILL) != 0;

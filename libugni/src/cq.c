@@ -30,11 +30,6 @@
 
 /* ---- objects ---- */
 
-struct gnii_cq *gnii_cq_find(gni_cq_handle_t handle)
-{
-    return gnii_object_find(GNII_KIND_CQ, handle);
-}
-
 gni_return_t GNI_CqCreate(gni_nic_handle_t nic_hndl, uint32_t entry_count, uint32_t delay_count, gni_cq_mode_t mode,
                           void (*handler)(gni_cq_entry_t *, void *), void *context, gni_cq_handle_t *cq_hndl)
 {

@@ -15,11 +15,6 @@
 
 #include "libugni/src/ugni.h"
 
-struct gnii_ep *gnii_ep_find(gni_ep_handle_t handle)
-{
-    return gnii_object_find(GNII_KIND_EP, handle);
-}
-
 gni_return_t GNI_EpCreate(gni_nic_handle_t nic_hndl, gni_cq_handle_t src_cq_hndl, gni_ep_handle_t *ep_hndl)
 {
     struct gnii_nic *nic = gnii_nic_find(nic_hndl);

@@ -18,20 +18,12 @@
 #include <sys/mman.h>
 
 #define INDEX_BITS      24
-#define INDEX_MASK      ((1u << INDEX_BITS) - 1)
-#define KIND_SHIFT      24
 #define GENERATION_SHIFT 28
 #define GENERATION_MASK 0xfffffu
-#define OBJECTS_MAX     (1u << 20)
 #define FIRST_INDEX     2u
 
-struct entry {
-    _Atomic(void *) object;
-    _Atomic uint64_t handle;    /* of the live object; 0 when free */
-};
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct entry *_Atomic table;
+struct gnii_object_entry *_Atomic gnii_objects;
 static uint32_t *free_ring;             /* indices that were used before */
 static uint32_t free_head;
 static uint32_t free_tail;
@@ -47,26 +39,13 @@ static void *reserve(size_t bytes)
 
 static int make_table(void)
 {
-    struct entry *entries = reserve(OBJECTS_MAX * sizeof(*entries));
+    struct gnii_object_entry *entries = reserve(GNII_OBJECT_MAX * sizeof(*entries));
 
-    free_ring = reserve(OBJECTS_MAX * sizeof(*free_ring));
+    free_ring = reserve(GNII_OBJECT_MAX * sizeof(*free_ring));
     if (!entries || !free_ring)
         return -ENOMEM;
-    atomic_store_explicit(&table, entries, memory_order_release);
+    atomic_store_explicit(&gnii_objects, entries, memory_order_release);
     return 0;
-}
-
-void *gnii_object_find(enum gnii_kind kind, const void *handle)
-{
-    uint64_t bits = (uint64_t)(uintptr_t)handle;
-    uint32_t index = (uint32_t)bits & INDEX_MASK;
-    struct entry *entries = atomic_load_explicit(&table, memory_order_acquire);
-
-    if (!entries || index >= OBJECTS_MAX || ((bits >> KIND_SHIFT) & 15) != (uint64_t)kind)
-        return NULL;
-    if (bits == 0 || atomic_load_explicit(&entries[index].handle, memory_order_acquire) != bits)
-        return NULL;
-    return atomic_load_explicit(&entries[index].object, memory_order_relaxed);
 }
 
 void *gnii_object_get(enum gnii_kind kind, const void *handle)
@@ -85,13 +64,13 @@ void *gnii_object_get(enum gnii_kind kind, const void *handle)
 static int take_index(uint32_t *index_out)
 {
     /* Fresh ones first: reuse comes as late as possible. */
-    if (next_fresh < OBJECTS_MAX) {
+    if (next_fresh < GNII_OBJECT_MAX) {
         *index_out = next_fresh++;
         return 0;
     }
     if (free_head == free_tail)
         return -ENOMEM;
-    *index_out = free_ring[free_head++ % OBJECTS_MAX];
+    *index_out = free_ring[free_head++ % GNII_OBJECT_MAX];
     return 0;
 }
 
@@ -102,14 +81,14 @@ int gnii_object_add(enum gnii_kind kind, void *object, void **handle_out)
     int r = 0;
 
     pthread_mutex_lock(&lock);
-    if (!atomic_load_explicit(&table, memory_order_relaxed))
+    if (!atomic_load_explicit(&gnii_objects, memory_order_relaxed))
         r = make_table();
     if (r == 0)
         r = take_index(&index);
     if (r == 0) {
-        struct entry *entry = &atomic_load_explicit(&table, memory_order_relaxed)[index];
+        struct gnii_object_entry *entry = &atomic_load_explicit(&gnii_objects, memory_order_relaxed)[index];
 
-        handle = (uint64_t)next_generation << GENERATION_SHIFT | (uint64_t)kind << KIND_SHIFT | index;
+        handle = (uint64_t)next_generation << GENERATION_SHIFT | (uint64_t)kind << GNII_OBJECT_KIND_SHIFT | index;
         next_generation = (next_generation & GENERATION_MASK) % GENERATION_MASK + 1;
         atomic_store_explicit(&entry->object, object, memory_order_relaxed);
         atomic_store_explicit(&entry->handle, handle, memory_order_release);
@@ -121,15 +100,15 @@ int gnii_object_add(enum gnii_kind kind, void *object, void **handle_out)
 
 void gnii_object_remove(const void *handle)
 {
-    uint32_t index = (uint32_t)(uintptr_t)handle & INDEX_MASK;
+    uint32_t index = (uint32_t)(uintptr_t)handle & GNII_OBJECT_INDEX_MASK;
 
     pthread_mutex_lock(&lock);
-    atomic_store_explicit(&atomic_load_explicit(&table, memory_order_relaxed)[index].handle, 0, memory_order_release);
-    free_ring[free_tail++ % OBJECTS_MAX] = index;
+    atomic_store_explicit(&atomic_load_explicit(&gnii_objects, memory_order_relaxed)[index].handle, 0, memory_order_release);
+    free_ring[free_tail++ % GNII_OBJECT_MAX] = index;
     pthread_mutex_unlock(&lock);
 }
 
 unsigned gnii_object_key(const void *handle)
 {
-    return (unsigned)((uintptr_t)handle & INDEX_MASK);
+    return (unsigned)((uintptr_t)handle & GNII_OBJECT_INDEX_MASK);
 }

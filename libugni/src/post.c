@@ -27,7 +27,7 @@
 
 /* ---- transfer slots; NIC lock held ---- */
 
-static int grow_tx(struct gnii_nic *nic)
+int gnii_tx_grow(struct gnii_nic *nic)
 {
     uint32_t more = nic->n_tx ? 2 * nic->n_tx : TX_FIRST;
     struct gnii_tx *tx;
@@ -43,35 +43,6 @@ static int grow_tx(struct gnii_nic *nic)
     nic->tx = tx;
     nic->n_tx = more;
     return 0;
-}
-
-int gnii_tx_take(struct gnii_nic *nic, uint32_t *tid_out)
-{
-    int r;
-
-    if (nic->free_tx == UINT32_MAX) {
-        r = grow_tx(nic);
-        if (r < 0)
-            return r;
-    }
-    *tid_out = nic->free_tx;
-    nic->free_tx = nic->tx[*tid_out].next;
-    return 0;
-}
-
-void gnii_tx_give(struct gnii_nic *nic, uint32_t tid)
-{
-    struct gnii_tx *tx = &nic->tx[tid];
-
-    if (tx->cq)
-        tx->cq->in_use--;
-    if (tx->ep) {
-        tx->ep->unresolved--;
-        if (tx->events_due > 0)
-            tx->ep->outstanding--;
-    }
-    *tx = (struct gnii_tx){ .next = nic->free_tx };
-    nic->free_tx = tid;
 }
 
 void gnii_tx_orphan(struct gnii_nic *nic, struct gnii_ep *ep)
@@ -262,38 +233,7 @@ static gni_return_t send_command(const struct gnii_post *p, uint32_t tid, uint16
     return GNI_RC_SUCCESS;
 }
 
-/* ---- slots ---- */
-
-static bool has_slot(const struct gnii_cq *cq)
-{
-    uint32_t limit = (cq->nic->modes & GNI_CDM_MODE_DUAL_EVENTS) ? cq->capacity / 2 : cq->capacity;
-
-    return cq->in_use < limit;
-}
-
-gni_return_t gnii_post_take_slot(struct gnii_ep *ep, struct gnii_cq *cq, gni_post_descriptor_t *descr, uint16_t cq_mode,
-                                 uint32_t *tid_out)
-{
-    struct gnii_nic *nic = ep->nic;
-    uint32_t n_events = (cq_mode & GNI_CQMODE_DUAL_EVENTS) == GNI_CQMODE_DUAL_EVENTS ? 2 : 1;
-    int r;
-
-    if (!has_slot(cq))
-        gnii_cq_reclaim(cq);
-    if (!has_slot(cq))
-        return GNI_RC_ERROR_RESOURCE;
-    r = gnii_tx_take(nic, tid_out);
-    if (r < 0)
-        return GNI_RC_ERROR_RESOURCE;
-    nic->tx[*tid_out] = (struct gnii_tx){ .descr = descr, .ep = ep, .cq = cq,
-                                          .events_left = (uint8_t)n_events, .events_due = (uint8_t)n_events,
-                                          .cq_mode = cq_mode,
-                                          .is_silent = (cq_mode & GNI_CQMODE_DUAL_EVENTS) == 0 };
-    cq->in_use++;
-    ep->outstanding++;
-    ep->unresolved++;
-    return GNI_RC_SUCCESS;
-}
+/* ---- start ---- */
 
 gni_return_t gnii_post_start(const struct gnii_post *posts, uint32_t n_posts)
 {

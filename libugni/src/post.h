@@ -38,9 +38,37 @@ gni_return_t gnii_post_prepare_fma(struct gnii_post *p, const gni_post_descripto
 /* The rest of a queue write. */
 gni_return_t gnii_post_prepare_cqwrite(struct gnii_post *p, const gni_post_descriptor_t *d);
 
+static inline bool gnii_post_has_slot(const struct gnii_cq *cq)
+{
+    return cq->in_use < ((cq->nic->modes & GNI_CDM_MODE_DUAL_EVENTS) ? cq->capacity / 2 : cq->capacity);
+}
+
 /* Room for a post's entries, found by the tid. ERROR_RESOURCE: none in the queue. */
-gni_return_t gnii_post_take_slot(struct gnii_ep *ep, struct gnii_cq *cq, gni_post_descriptor_t *descr, uint16_t cq_mode,
-                                 uint32_t *tid_out);
+static inline gni_return_t gnii_post_take_slot(struct gnii_ep *ep, struct gnii_cq *cq, gni_post_descriptor_t *descr,
+                                               uint16_t cq_mode, uint32_t *tid_out)
+{
+    struct gnii_nic *nic = ep->nic;
+    uint8_t n_events = (cq_mode & GNI_CQMODE_DUAL_EVENTS) == GNI_CQMODE_DUAL_EVENTS ? 2 : 1;
+    struct gnii_tx *tx;
+
+    if (!gnii_post_has_slot(cq)) {
+        gnii_cq_reclaim(cq);
+        if (!gnii_post_has_slot(cq))
+            return GNI_RC_ERROR_RESOURCE;
+    }
+    if (nic->free_tx == UINT32_MAX && gnii_tx_grow(nic) < 0)
+        return GNI_RC_ERROR_RESOURCE;
+    *tid_out = nic->free_tx;
+    tx = &nic->tx[nic->free_tx];
+    nic->free_tx = tx->next;
+    *tx = (struct gnii_tx){ .descr = descr, .ep = ep, .cq = cq, .events_left = n_events, .events_due = n_events,
+                            .cq_mode = cq_mode, .is_silent = (cq_mode & GNI_CQMODE_DUAL_EVENTS) == 0 };
+    cq->in_use++;
+    ep->outstanding++;
+    ep->unresolved++;
+    return GNI_RC_SUCCESS;
+}
+
 /* What an atomic command of the API is. False: nothing. */
 bool gnii_post_amo_of(uint32_t command, uint8_t *op_out, uint8_t *flags_out);
 

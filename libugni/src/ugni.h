@@ -214,7 +214,10 @@ struct gnii_nic *gnii_nic_find(gni_nic_handle_t handle);
 /* Counts down; the last one ends the port. */
 void gnii_nic_put(struct gnii_nic *nic);
 /* emunic has died or has ended the domain, as far as is known. Any thread. */
-bool gnii_nic_is_lost(const struct gnii_nic *nic);
+static inline bool gnii_nic_is_lost(const struct gnii_nic *nic)
+{
+    return atomic_load_explicit(&nic->port.session.is_lost, memory_order_relaxed);
+}
 /* Says once that the NIC has gone; kills the process unless it asked not to be. NIC lock held. */
 void gnii_nic_tell_loss(struct gnii_nic *nic);
 void gnii_wait_begin(struct gnii_wait *wait, void (*leave)(void *), void *arg);
@@ -237,7 +240,10 @@ struct gnii_job *gnii_job_get(uint32_t cookie, uint32_t nid);
 void gnii_job_put(struct gnii_job *job);
 
 /* cq.c, NIC lock held */
-struct gnii_cq *gnii_cq_find(gni_cq_handle_t handle);
+static inline struct gnii_cq *gnii_cq_find(gni_cq_handle_t handle)
+{
+    return gnii_object_find(GNII_KIND_CQ, handle);
+}
 void gnii_cq_free(struct gnii_cq *cq);
 /* Wakes the threads that sleep on the queue, to look at its state. Any thread. */
 void gnii_cq_wake(struct gnii_cq *cq);
@@ -246,14 +252,38 @@ void gnii_cq_reclaim(struct gnii_cq *cq);
 void gnii_cq_reclaim_all(struct gnii_nic *nic);
 
 /* ep.c, NIC lock held */
-struct gnii_ep *gnii_ep_find(gni_ep_handle_t handle);
+static inline struct gnii_ep *gnii_ep_find(gni_ep_handle_t handle)
+{
+    return gnii_object_find(GNII_KIND_EP, handle);
+}
 void gnii_ep_free(struct gnii_ep *ep);
 /* Counts down; the last one frees. Without lock. */
 void gnii_ep_put(struct gnii_ep *ep);
 
 /* post.c, NIC lock held */
-int gnii_tx_take(struct gnii_nic *nic, uint32_t *tid_out);
-void gnii_tx_give(struct gnii_nic *nic, uint32_t tid);
+int gnii_tx_grow(struct gnii_nic *nic);
+
+static inline void gnii_tx_give(struct gnii_nic *nic, uint32_t tid)
+{
+    struct gnii_tx *tx = &nic->tx[tid];
+
+    if (tx->cq)
+        tx->cq->in_use--;
+    if (tx->ep) {
+        tx->ep->unresolved--;
+        if (tx->events_due > 0)
+            tx->ep->outstanding--;
+    }
+    tx->descr = NULL;
+    tx->ep = NULL;
+    tx->cq = NULL;
+    tx->events_left = 0;
+    tx->events_due = 0;
+    tx->is_chain = false;
+    tx->next = nic->free_tx;
+    nic->free_tx = tid;
+}
+
 /* Everything of a destroyed end point becomes nobody's. */
 void gnii_tx_orphan(struct gnii_nic *nic, struct gnii_ep *ep);
 /*
