@@ -29,6 +29,12 @@
 #include "emunic/abi/table.h"
 #include "emunic/engine/cq.h"
 
+/*
+ * Bytes that may be stored between reserving the place of the event that tells of them and publishing it. Reserving first
+ * is faster, because its locked instruction waits for all stores before it; but others' events wait behind the place.
+ */
+#define EMU_LANE_EARLY_MAX 256u
+
 #define EMU_GATE_FLITS_MAX 64u  /* bytes whose flits are computed once */
 
 /* A port's way in and out of the shared state. One per port, in emu_direct. */

@@ -132,6 +132,17 @@ void gnii_cmd_set_handle(struct emu_cmd *cmd, uint32_t nid, const struct gnii_ha
         cmd->handle_flags |= EMU_HANDLE_OFFSET;
 }
 
+struct emu_lane_target gnii_handle_target(uint32_t nid, const struct gnii_handle_fields *fields)
+{
+    return (struct emu_lane_target){
+        .nid = nid,
+        .mdh = fields->mdh,
+        .generation = fields->generation,
+        .handle_flags = (fields->flags & GNII_HNDL_VMDH) && fields->base_va == 0 ? EMU_HANDLE_OFFSET : 0,
+        .remote_base = fields->base_va,
+    };
+}
+
 int gnii_cmd_set_target(struct emu_cmd *cmd, uint32_t nid, const gni_mem_handle_t *handle, uint64_t addr)
 {
     struct gnii_handle_fields fields;

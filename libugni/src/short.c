@@ -11,8 +11,7 @@
  * Only what cannot fail is done here; anything else (errors, flags, chains, fences behind transfers under way, memory
  * that is not mapped, a full source queue) returns false before anything has happened.
  *
- * A small put with a remote event reserves the event's place first and stores the data then: the locked instruction
- * waits for all stores before it, so the other way round the event would wait for the data's cache line.
+ * A small put with a remote event reserves the event's place first and stores the data then (EMU_LANE_EARLY_MAX).
  */
 #include "libugni/src/short.h"
 
@@ -25,7 +24,6 @@
 
 #define LANES          256u     /* 80 KiB per NIC handle that posts */
 #define RETRY_AFTER    64u      /* posts, until a handle without a lane is looked at again */
-#define EARLY_MAX      256u     /* bytes that are stored between reserving and publishing a remote event */
 
 struct slot {
     uint64_t qword1;
@@ -63,13 +61,7 @@ static bool find_lane(struct gnii_nic *nic, struct slot *slot, uint32_t nid, con
     if (gnii_handle_decode(handle, &fields) < 0)
         return false;
     slot->crc_is_good = gnii_handle_crc_is_good(handle);
-    target = (struct emu_lane_target){
-        .nid = nid,
-        .mdh = fields.mdh,
-        .generation = fields.generation,
-        .handle_flags = (fields.flags & GNII_HNDL_VMDH) && fields.base_va == 0 ? EMU_HANDLE_OFFSET : 0,
-        .remote_base = fields.base_va,
-    };
+    target = gnii_handle_target(nid, &fields);
     if (!emu_lane_find(nic->port.direct, &target, &slot->lane))
         return false;
     slot->retry = 0;
@@ -162,7 +154,7 @@ static bool put(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_descri
 
     if (!to)
         return false;
-    if ((d->cq_mode & GNI_CQMODE_REMOTE_EVENT) && lane->has_destination && d->length <= EARLY_MAX) {
+    if ((d->cq_mode & GNI_CQMODE_REMOTE_EVENT) && lane->has_destination && d->length <= EMU_LANE_EARLY_MAX) {
         bool has_place = emu_cq_reserve(&lane->destination, &place) == EMU_CQ_OK;
 
         store(to, data, d->length);

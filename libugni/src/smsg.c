@@ -36,11 +36,14 @@
 #include <unistd.h>
 
 #include "emunic/base/clock.h"
+#include "emunic/client/direct.h"
 #include "libugni/src/ugni.h"
 
 #define LINE         64u
 #define CONTROL_BYTES 64u
 #define HEADER_BYTES 16u     /* of a slot, stamp included */
+#define LANE_RETRY_AFTER 64u
+#define PIECES       3u
 
 /* Words of the control block */
 enum {
@@ -57,6 +60,12 @@ struct slot_header {
     uint32_t event;          /* what the sender's end point puts into our queue */
 };
 _Static_assert(sizeof(struct slot_header) == HEADER_BYTES - sizeof(uint64_t), "slot layout");
+
+/* Of what a message is put together. */
+struct piece {
+    const void *data;
+    uint64_t len_bytes;
+};
 
 static uint64_t align_line(uint64_t value)
 {
@@ -250,6 +259,73 @@ static uint8_t *begin_put(struct gnii_ep *ep, uint64_t addr, uint64_t length_byt
     return port->staging + staging_off;
 }
 
+/* The lane to the peer's mailbox, or NULL. */
+static struct emu_lane *lane_of(struct gnii_ep *ep)
+{
+    const struct gnii_handle_fields *handle = &ep->smsg->out_handle;
+    struct gnii_smsg *s = ep->smsg;
+    struct emu_lane_target target;
+
+    if (s->out_lane.epoch != 0)
+        return &s->out_lane;
+    if (!ep->nic->port.direct || !emu_direct_is_open(ep->nic->port.direct))
+        return NULL;
+    if (s->out_lane_retry > 0) {
+        s->out_lane_retry--;
+        return NULL;
+    }
+    target = gnii_handle_target(ep->remote_addr, handle);
+    if (emu_lane_find(ep->nic->port.direct, &target, &s->out_lane))
+        return &s->out_lane;
+    s->out_lane_retry = LANE_RETRY_AFTER;
+    return NULL;
+}
+
+/*
+ * The short way of a flagged put: three pieces, then the flag word in front of them, then perhaps an event. False: nothing has
+ * happened.
+ */
+static bool put_short(struct gnii_ep *ep, uint64_t flag_addr, uint64_t flag_value, const struct piece *pieces,
+                      const uint64_t *remote_event)
+{
+    struct emu_lane *lane = lane_of(ep);
+    uint64_t length_bytes = sizeof(flag_value);
+    struct emu_cq_producer *events = NULL;
+    bool has_place = false;
+    uint64_t place;
+    uint8_t *to;
+    uint8_t *at;
+
+    if (!lane)
+        return false;
+    for (unsigned i = 0; i < PIECES; i++)
+        length_bytes += pieces[i].len_bytes;
+    to = emu_lane_enter(lane, flag_addr, length_bytes, true);
+    if (!to) {
+        lane->epoch = 0;    /* look anew next time */
+        return false;
+    }
+    if (remote_event && lane->has_destination)
+        events = &lane->destination;
+    if (events && length_bytes <= EMU_LANE_EARLY_MAX)
+        has_place = emu_cq_reserve(events, &place) == EMU_CQ_OK;
+    at = to + sizeof(flag_value);
+    for (unsigned i = 0; i < PIECES; i++) {
+        if (pieces[i].len_bytes > 0)
+            memcpy(at, pieces[i].data, pieces[i].len_bytes);
+        at += pieces[i].len_bytes;
+    }
+    /* Pairs with the acquire of whoever looks at the flag: the message is there when its stamp is. */
+    atomic_store_explicit((_Atomic uint64_t *)(void *)to, flag_value, memory_order_release);
+    if (has_place)
+        emu_cq_publish(events, place, *remote_event);
+    else if (events && length_bytes > EMU_LANE_EARLY_MAX)
+        emu_cq_push(events, *remote_event);
+    emu_lane_count_put(lane, length_bytes);
+    emu_lane_leave(lane);
+    return true;
+}
+
 /* Writes words of the peer's control block: `word`, its complement, more. The caller adds events and publishes. */
 static struct emu_cmd *begin_words(struct gnii_ep *ep, unsigned word, uint64_t value, const uint64_t *more)
 {
@@ -279,15 +355,22 @@ static void say_hello(struct gnii_ep *ep)
 static void return_credits(struct gnii_ep *ep, bool wakes)
 {
     struct gnii_smsg *s = ep->smsg;
-    struct emu_cmd *cmd = begin_words(ep, WORD_RETURNED, (uint64_t)s->in_mark << 32 | (uint32_t)s->taken, NULL);
+    uint64_t event = gnii_cqe_remote(GNI_CQ_EVENT_TYPE_SMSG, ep->remote_event);
+    uint64_t word = (uint64_t)s->in_mark << 32 | (uint32_t)s->taken;
+    uint64_t complement = ~word;
+    const struct piece pieces[PIECES] = { { &complement, sizeof(complement) } };
+    struct emu_cmd *cmd;
 
-    if (!cmd)
-        return;
-    if (wakes) {
-        cmd->events = EMU_EV_REMOTE;
-        cmd->remote_event = gnii_cqe_remote(GNI_CQ_EVENT_TYPE_SMSG, ep->remote_event);
+    if (!put_short(ep, s->out_addr + WORD_RETURNED * sizeof(word), word, pieces, wakes ? &event : NULL)) {
+        cmd = begin_words(ep, WORD_RETURNED, word, NULL);
+        if (!cmd)
+            return;
+        if (wakes) {
+            cmd->events = EMU_EV_REMOTE;
+            cmd->remote_event = event;
+        }
+        emu_port_submit(&ep->nic->port);
     }
-    emu_port_submit(&ep->nic->port);
     s->returned = s->taken;
 }
 
@@ -433,16 +516,41 @@ static gni_return_t check_room(struct gnii_ep *ep, uint64_t length_bytes)
     return GNI_RC_SUCCESS;
 }
 
+/* The message as a command. False: the NIC has gone. */
+static bool put_message(struct gnii_ep *ep, uint64_t slot_addr, const struct piece *pieces, uint64_t source_event,
+                        uint64_t remote_event)
+{
+    struct gnii_smsg *s = ep->smsg;
+    uint64_t length_bytes = pieces[0].len_bytes + pieces[1].len_bytes + pieces[2].len_bytes;
+    struct emu_cmd *cmd;
+    uint8_t *out = begin_put(ep, slot_addr + sizeof(uint64_t), length_bytes, slot_addr, stamp_of(s->out_mark, s->sent), &cmd);
+
+    if (!out)
+        return false;
+    for (unsigned i = 0; i < PIECES; i++) {
+        if (pieces[i].len_bytes > 0)
+            memcpy(out, pieces[i].data, pieces[i].len_bytes);
+        out += pieces[i].len_bytes;
+    }
+    cmd->events = EMU_EV_LOCAL | EMU_EV_REMOTE;
+    cmd->source_cq = ep->cq->index;
+    cmd->source_event = source_event;
+    cmd->remote_event = remote_event;
+    emu_port_submit(&ep->nic->port);
+    return true;
+}
+
 static gni_return_t send_message(struct gnii_ep *ep, const void *header, uint32_t header_length, const void *data,
                                  uint32_t data_length, uint32_t msg_id, uint8_t tag)
 {
     struct gnii_smsg *s = ep->smsg;
     uint64_t length_bytes = (uint64_t)header_length + data_length;
-    uint64_t slot_addr;
     struct slot_header slot;
-    struct emu_cmd *cmd;
+    uint64_t remote_event = gnii_cqe_remote(GNI_CQ_EVENT_TYPE_SMSG, ep->remote_event);
+    uint64_t source_event = gnii_cqe_send(GNI_CQ_EVENT_TYPE_SMSG, msg_id, GNII_CQE_OK);
+    const struct piece pieces[PIECES] = { { &slot, sizeof(slot) }, { header, header_length }, { data, data_length } };
+    uint64_t slot_addr;
     gni_return_t rc;
-    uint8_t *out;
 
     if (gnii_nic_is_lost(ep->nic)) {
         gnii_nic_tell_loss(ep->nic);
@@ -456,20 +564,10 @@ static gni_return_t send_message(struct gnii_ep *ep, const void *header, uint32_
     if (s->sent == 0)
         say_hello(ep);
     slot_addr = s->out_addr + CONTROL_BYTES + s->sent % s->out_credits * s->out_stride_bytes;
-    out = begin_put(ep, slot_addr + sizeof(uint64_t), sizeof(slot) + length_bytes, slot_addr,
-                    stamp_of(s->out_mark, s->sent), &cmd);
-    if (!out)
+    if (put_short(ep, slot_addr, stamp_of(s->out_mark, s->sent), pieces, &remote_event))
+        emu_cq_push(emu_direct_own_queue(ep->nic->port.direct, ep->cq->index), source_event);
+    else if (!put_message(ep, slot_addr, pieces, source_event, remote_event))
         return GNI_RC_NOT_DONE;
-    memcpy(out, &slot, sizeof(slot));
-    if (header_length > 0)
-        memcpy(out + sizeof(slot), header, header_length);
-    if (data_length > 0)
-        memcpy(out + sizeof(slot) + header_length, data, data_length);
-    cmd->events = EMU_EV_LOCAL | EMU_EV_REMOTE;
-    cmd->source_cq = ep->cq->index;
-    cmd->source_event = gnii_cqe_send(GNI_CQ_EVENT_TYPE_SMSG, msg_id, GNII_CQE_OK);
-    cmd->remote_event = gnii_cqe_remote(GNI_CQ_EVENT_TYPE_SMSG, ep->remote_event);
-    emu_port_submit(&ep->nic->port);
     s->sent++;
     ep->outstanding++;
     ep->cq->in_use++;
@@ -573,6 +671,7 @@ gni_return_t GNI_SmsgRelease(gni_ep_handle_t ep_hndl)
     } else {
         s->has_current = false;
         s->taken++;
+        ep->nic->next_slot = in_slot(s, s->taken);
         if (s->peer_starves || 2 * (s->taken - s->returned) >= s->in_credits)
             return_credits(ep, s->peer_starves);
     }

@@ -24,6 +24,7 @@
 
 #include <gni_pub.h>
 
+#include "emunic/client/lane.h"
 #include "emunic/client/port.h"
 #include "libugni/src/cqe.h"
 #include "libugni/src/handle_bits.h"
@@ -144,6 +145,8 @@ struct gnii_smsg {
     uint64_t sent;
     uint64_t acknowledged;          /* messages that the peer has told us it released */
     struct gnii_handle_fields out_handle;
+    struct emu_lane out_lane;       /* to the peer's mailbox */
+    uint32_t out_lane_retry;        /* > 0: it has none, and is not asked for again before so many more puts */
 };
 
 struct gnii_ep {
@@ -185,6 +188,7 @@ struct gnii_nic {
     LIST_HEAD(, gnii_md) mds;
     struct gnii_lanes *lanes;       /* owned, short.c */
     struct gnii_local local;
+    const void *next_slot;          /* where the latest mailbox in use expects its next message; only prefetched */
     struct gnii_tx *tx;             /* owned */
     uint32_t n_tx;
     uint32_t free_tx;               /* first idle one, or UINT32_MAX */
@@ -293,6 +297,8 @@ void gnii_tx_orphan(struct gnii_nic *nic, struct gnii_ep *ep);
 void gnii_tx_wait(struct gnii_nic *nic, const struct gnii_ep *ep, const struct gnii_cq *cq);
 /* Fills the target of a command from a handle. -EINVAL: no handle. */
 int gnii_cmd_set_target(struct emu_cmd *cmd, uint32_t nid, const gni_mem_handle_t *handle, uint64_t addr);
+/* The same for a lane. */
+struct emu_lane_target gnii_handle_target(uint32_t nid, const struct gnii_handle_fields *fields);
 void gnii_cmd_set_handle(struct emu_cmd *cmd, uint32_t nid, const struct gnii_handle_fields *fields, uint64_t addr);
 
 /* smsg.c, NIC lock held */
