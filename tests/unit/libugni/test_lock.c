@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The biased lock: its owner alone, others that come while the owner is inside, and many at once.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "libugni/src/lock.h"
+
+#define OTHERS 3
+#define ROUNDS 20000
+
+static struct gnii_lock lock;
+static unsigned long counter;               /* guarded by the lock and by nothing else */
+static _Atomic unsigned n_ready;
+static _Atomic bool may_leave;
+static _Atomic bool was_inside;
+
+static void *count(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&n_ready, 1);
+    for (int i = 0; i < ROUNDS; i++) {
+        gnii_lock(&lock);
+        counter++;
+        gnii_unlock(&lock);
+    }
+    return NULL;
+}
+
+static void test_owner_alone_stays_on_the_short_way(void **state)
+{
+    (void)state;
+    gnii_lock_init(&lock);
+    for (int i = 0; i < 10; i++) {
+        gnii_lock(&lock);
+        assert_true(atomic_load(&lock.is_held) || atomic_load(&lock.is_shared));
+        gnii_unlock(&lock);
+        assert_false(atomic_load(&lock.is_held));
+    }
+    gnii_lock_fini(&lock);
+}
+
+static void test_no_count_is_lost_when_others_join_the_owner(void **state)
+{
+    pthread_t others[OTHERS];
+
+    (void)state;
+    for (int round = 0; round < 20; round++) {
+        counter = 0;
+        atomic_store(&n_ready, 0);
+        gnii_lock_init(&lock);
+        for (int i = 0; i < OTHERS; i++)
+            assert_int_equal(pthread_create(&others[i], NULL, count, NULL), 0);
+        /* The owner is counting on the short way when the first of them comes. */
+        count(NULL);
+        for (int i = 0; i < OTHERS; i++)
+            pthread_join(others[i], NULL);
+        assert_int_equal(counter, (OTHERS + 1) * ROUNDS);
+        assert_true(atomic_load(&lock.is_shared));
+        gnii_lock_fini(&lock);
+    }
+}
+
+static void *enter_once(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&n_ready, 1);
+    gnii_lock(&lock);
+    atomic_store(&was_inside, true);
+    /* The owner is out: it has said so before it unlocked. */
+    counter += atomic_load(&may_leave) ? 1 : 0;
+    gnii_unlock(&lock);
+    return NULL;
+}
+
+static void test_another_thread_waits_until_the_owner_is_out(void **state)
+{
+    pthread_t other;
+
+    (void)state;
+    counter = 0;
+    atomic_store(&n_ready, 0);
+    atomic_store(&may_leave, false);
+    atomic_store(&was_inside, false);
+    gnii_lock_init(&lock);
+    gnii_lock(&lock);
+    assert_int_equal(pthread_create(&other, NULL, enter_once, NULL), 0);
+    while (atomic_load(&n_ready) == 0 || (!atomic_load(&lock.is_shared)))
+        ;       /* it is asking now */
+    assert_false(atomic_load(&was_inside));
+    atomic_store(&may_leave, true);
+    gnii_unlock(&lock);
+    pthread_join(other, NULL);
+    assert_int_equal(counter, 1);
+    /* The owner goes by the mutex now. */
+    gnii_lock(&lock);
+    assert_false(atomic_load(&lock.is_held));
+    gnii_unlock(&lock);
+    gnii_lock_fini(&lock);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_owner_alone_stays_on_the_short_way),
+        cmocka_unit_test(test_no_count_is_lost_when_others_join_the_owner),
+        cmocka_unit_test(test_another_thread_waits_until_the_owner_is_out),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
