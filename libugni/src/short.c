@@ -186,6 +186,15 @@ static bool get(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_descri
     return true;
 }
 
+/* Lengths that the compiler knows: a copy of 4 or 8 bytes must not become a loop. */
+static inline void store_word(void *to, uint64_t word, uint64_t width_bytes)
+{
+    if (width_bytes == 8)
+        memcpy(to, &word, 8);
+    else
+        memcpy(to, &word, 4);
+}
+
 /* One word. */
 static bool amo(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_descriptor_t *d)
 {
@@ -197,10 +206,10 @@ static bool amo(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_descri
     if (!gnii_post_amo_of(d->amo_cmd, &a.op, &a.flags))
         return false;
     width_bytes = emu_amo_word_bytes(&a);
-    if (d->length != width_bytes || d->remote_addr % width_bytes != 0)
+    if (d->length != width_bytes || (d->remote_addr & (width_bytes - 1)) != 0)
         return false;
     if ((a.flags & EMU_AMO_FETCH) &&
-        (d->local_addr % width_bytes != 0 ||
+        ((d->local_addr & (width_bytes - 1)) != 0 ||
          !local_is_good(ep->nic, &d->local_mem_hndl, d->local_addr, width_bytes, true, false)))
         return false;
     word = emu_lane_enter(lane, d->remote_addr, width_bytes, true);
@@ -208,7 +217,7 @@ static bool amo(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_descri
         return false;
     old = emu_amo_apply_shared(&a, word);
     if (a.flags & EMU_AMO_FETCH) {
-        memcpy((void *)(uintptr_t)d->local_addr, &old, width_bytes);
+        store_word((void *)(uintptr_t)d->local_addr, old, width_bytes);
         emu_lane_count_get(lane, width_bytes, emu_amo_operand_bytes(&a));
     } else {
         emu_lane_count_put(lane, width_bytes);
