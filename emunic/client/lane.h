@@ -19,10 +19,11 @@
 #ifndef EMUNIC_CLIENT_LANE_H
 #define EMUNIC_CLIENT_LANE_H
 
+#include <assert.h>
+#include <emmintrin.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "emunic/abi/flow.h"
 #include "emunic/abi/segment.h"
@@ -49,7 +50,8 @@ struct emu_gate {
     uint16_t data_flits[EMU_GATE_FLITS_MAX + 1];
 };
 
-#define EMU_LANE_WORDS (offsetof(struct emu_table_md, reserved) / 8) /* of the memory domain's line */
+#define EMU_LANE_SEEN_BYTES offsetof(struct emu_table_md, reserved) /* of the memory domain's line */
+static_assert(EMU_LANE_SEEN_BYTES == 48, "three vectors");
 
 struct emu_lane {
     struct emu_gate *gate;                  /* borrowed */
@@ -65,7 +67,7 @@ struct emu_lane {
     bool is_read_only;
     bool has_destination;
     struct emu_cq_producer destination;
-    uint64_t seen[EMU_LANE_WORDS];          /* the table's line when the lane was found */
+    _Alignas(16) uint8_t seen[EMU_LANE_SEEN_BYTES]; /* the table's line when the lane was found: live, and all that matters */
 };
 
 /* What names a peer's memory in a command. */
@@ -118,16 +120,16 @@ static inline bool emu_gate_is_open(const struct emu_gate *gate)
 
 static inline bool emu_lane_is_current(const struct emu_lane *lane)
 {
-    const struct emu_table_md *md = lane->md;
-    uint64_t now[EMU_LANE_WORDS];
+    const __m128i *md = (const __m128i *)lane->md;
+    const __m128i *seen = (const __m128i *)lane->seen;
+    __m128i same;
 
-    /* Pairs with the release in emunic's registration: the other fields belong to this state. */
-    if (atomic_load_explicit(&md->state, memory_order_acquire) == 0)
-        return false;
-    memcpy(now, (const void *)md, sizeof(now));
-    return ((now[0] ^ lane->seen[0]) | (now[1] ^ lane->seen[1]) | (now[2] ^ lane->seen[2]) | (now[3] ^ lane->seen[3]) |
-            (now[4] ^ lane->seen[4]) | (now[5] ^ lane->seen[5]) |
-            (lane->port->generation ^ lane->port_generation)) == 0;
+    /* Nothing of the line may be read before our mark is up. Pairs with emunic's barrier. */
+    atomic_signal_fence(memory_order_acquire);
+    same = _mm_and_si128(_mm_cmpeq_epi32(_mm_load_si128(&md[0]), _mm_load_si128(&seen[0])),
+                         _mm_and_si128(_mm_cmpeq_epi32(_mm_load_si128(&md[1]), _mm_load_si128(&seen[1])),
+                                       _mm_cmpeq_epi32(_mm_load_si128(&md[2]), _mm_load_si128(&seen[2]))));
+    return _mm_movemask_epi8(same) == 0xffff && lane->port->generation == lane->port_generation;
 }
 
 /*

@@ -69,14 +69,6 @@ unsigned emu_cq_fill_gaps(struct emu_cq_producer *p, uint64_t tail, uint64_t eve
     return filled;
 }
 
-bool emu_cq_is_empty(const struct emu_cq_consumer *c)
-{
-    uint64_t head = atomic_load_explicit(&c->head, memory_order_relaxed);
-    uint64_t event = atomic_load_explicit(&c->shm->entries[head & (c->ring_entries - 1)], memory_order_acquire);
-
-    return (event & EMU_EVENT_LAP) != emu_cq_lap_bit(head, c->ring_entries);
-}
-
 int emu_cq_peek(const struct emu_cq_consumer *c, uint64_t ahead, uint64_t *event_out)
 {
     uint64_t place = atomic_load_explicit(&c->head, memory_order_relaxed) + ahead;
@@ -86,9 +78,4 @@ int emu_cq_peek(const struct emu_cq_consumer *c, uint64_t ahead, uint64_t *event
         return EMU_CQ_EMPTY;
     *event_out = event & ~EMU_EVENT_LAP;
     return EMU_CQ_OK;
-}
-
-bool emu_cq_has_overrun(const struct emu_cq_consumer *c)
-{
-    return atomic_load_explicit(&c->shm->overrun, memory_order_relaxed) != 0;
 }

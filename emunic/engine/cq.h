@@ -72,11 +72,11 @@ int emu_cq_peek(const struct emu_cq_consumer *c, uint64_t ahead, uint64_t *event
 void emu_cq_wake_sleepers(struct emu_cq_shm *shm);
 
 /* Is there an event? Any thread; may be out of date when it returns. */
-bool emu_cq_is_empty(const struct emu_cq_consumer *c);
+static inline bool emu_cq_is_empty(const struct emu_cq_consumer *c);
 
 /* Number of events lost since the last call; clears it. Owner only. */
 static inline uint32_t emu_cq_take_overrun(struct emu_cq_consumer *c);
-bool emu_cq_has_overrun(const struct emu_cq_consumer *c);
+static inline bool emu_cq_has_overrun(const struct emu_cq_consumer *c);
 
 /* ---- the short functions that every operation runs ---- */
 
@@ -121,6 +121,19 @@ static inline void emu_cq_publish(struct emu_cq_producer *p, uint64_t place, uin
     /* Pairs with the acquire in emu_cq_pop(): whoever sees the event sees the data it announces. */
     atomic_store_explicit(&p->shm->entries[place & (p->ring_entries - 1)], event, memory_order_release);
     emu_cq_look_for_sleepers(p);
+}
+
+static inline bool emu_cq_is_empty(const struct emu_cq_consumer *c)
+{
+    uint64_t head = atomic_load_explicit(&c->head, memory_order_relaxed);
+    uint64_t event = atomic_load_explicit(&c->shm->entries[head & (c->ring_entries - 1)], memory_order_acquire);
+
+    return (event & EMU_EVENT_LAP) != emu_cq_lap_bit(head, c->ring_entries);
+}
+
+static inline bool emu_cq_has_overrun(const struct emu_cq_consumer *c)
+{
+    return atomic_load_explicit(&c->shm->overrun, memory_order_relaxed) != 0;
 }
 
 static inline uint32_t emu_cq_take_overrun(struct emu_cq_consumer *c)

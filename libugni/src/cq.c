@@ -265,6 +265,12 @@ void gnii_cq_reclaim_all(struct gnii_nic *nic)
 
 /* ---- polling ---- */
 
+/* Nothing to take, to report or to tell: what a poll finds most of the time. Without the lock; may be out of date. */
+static inline bool has_no_news(const struct gnii_cq *cq)
+{
+    return emu_cq_is_empty(&cq->consumer) && !emu_cq_has_overrun(&cq->consumer) && !gnii_nic_is_lost(cq->nic);
+}
+
 gni_return_t GNI_CqGetEvent(gni_cq_handle_t cq_hndl, gni_cq_entry_t *event_data)
 {
     struct gnii_cq *cq = gnii_cq_find(cq_hndl);
@@ -272,6 +278,11 @@ gni_return_t GNI_CqGetEvent(gni_cq_handle_t cq_hndl, gni_cq_entry_t *event_data)
 
     if (!cq || !event_data)
         return GNI_RC_INVALID_PARAM;
+    if (has_no_news(cq)) {
+        *event_data = 0;
+        emu_port_relax(&cq->nic->port);
+        return GNI_RC_NOT_DONE;
+    }
     gnii_lock(&cq->nic->lock);
     rc = take_event(cq, event_data);
     gnii_unlock(&cq->nic->lock);

@@ -248,12 +248,12 @@ static gni_return_t send_command(const struct gnii_post *p, uint32_t tid, uint16
 
 gni_return_t gnii_post_start(const struct gnii_post *posts, uint32_t n_posts)
 {
-    gni_return_t rc;
+    gni_return_t rc = GNI_RC_SUCCESS;
     uint32_t tid;
 
-    rc = gnii_post_take_slot(posts[0].ep, posts[0].cq, posts[0].descr, posts[0].cq_mode, &tid);
-    if (rc != GNI_RC_SUCCESS)
-        return rc;
+    if (!gnii_post_has_room(posts[0].cq))
+        return GNI_RC_ERROR_RESOURCE;
+    tid = gnii_post_take_tx(posts[0].ep, posts[0].cq, posts[0].descr, posts[0].cq_mode);
     posts[0].ep->nic->tx[tid].is_chain = posts[0].chain != EMU_CHAIN_NONE;
     for (uint32_t i = 0; i < n_posts && rc == GNI_RC_SUCCESS; i++)
         rc = send_command(&posts[i], tid, events_of(posts[i].cq_mode));
@@ -496,7 +496,7 @@ gni_return_t GNI_PostFma(gni_ep_handle_t ep_hndl, gni_post_descriptor_t *post_de
     if (post_descr->type == GNI_POST_CE)
         return GNI_RC_ILLEGAL_OP;
     gnii_lock(&ep->nic->lock);
-    rc = is_fma(post_descr) && gnii_post_short(ep, ep->cq, post_descr) ? GNI_RC_SUCCESS : post_fma(ep, post_descr);
+    rc = is_fma(post_descr) && gnii_post_short_fma(ep, post_descr) ? GNI_RC_SUCCESS : post_fma(ep, post_descr);
     gnii_unlock(&ep->nic->lock);
     return rc;
 }
@@ -511,7 +511,7 @@ gni_return_t GNI_PostRdma(gni_ep_handle_t ep_hndl, gni_post_descriptor_t *post_d
         return GNI_RC_INVALID_PARAM;
     gnii_lock(&ep->nic->lock);
     cq = post_descr->src_cq_hndl ? gnii_cq_find(post_descr->src_cq_hndl) : ep->cq;
-    rc = is_rdma(post_descr) && gnii_post_short(ep, cq, post_descr) ? GNI_RC_SUCCESS : post_rdma(ep, cq, post_descr);
+    rc = is_rdma(post_descr) && gnii_post_short_rdma(ep, cq, post_descr) ? GNI_RC_SUCCESS : post_rdma(ep, cq, post_descr);
     gnii_unlock(&ep->nic->lock);
     return rc;
 }

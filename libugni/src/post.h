@@ -43,30 +43,32 @@ static inline bool gnii_post_has_slot(const struct gnii_cq *cq)
     return cq->in_use < ((cq->nic->modes & GNI_CDM_MODE_DUAL_EVENTS) ? cq->capacity / 2 : cq->capacity);
 }
 
-/* Room for a post's entries, found by the tid. ERROR_RESOURCE: none in the queue. */
-static inline gni_return_t gnii_post_take_slot(struct gnii_ep *ep, struct gnii_cq *cq, gni_post_descriptor_t *descr,
-                                               uint16_t cq_mode, uint32_t *tid_out)
+/* Is there room for a post: in its source queue, for its entries, and among the transfer slots? */
+static inline bool gnii_post_has_room(struct gnii_cq *cq)
 {
-    struct gnii_nic *nic = ep->nic;
-    uint8_t n_events = (cq_mode & GNI_CQMODE_DUAL_EVENTS) == GNI_CQMODE_DUAL_EVENTS ? 2 : 1;
-    struct gnii_tx *tx;
-
     if (!gnii_post_has_slot(cq)) {
         gnii_cq_reclaim(cq);
         if (!gnii_post_has_slot(cq))
-            return GNI_RC_ERROR_RESOURCE;
+            return false;
     }
-    if (nic->free_tx == UINT32_MAX && gnii_tx_grow(nic) < 0)
-        return GNI_RC_ERROR_RESOURCE;
-    *tid_out = nic->free_tx;
-    tx = &nic->tx[nic->free_tx];
+    return cq->nic->free_tx != UINT32_MAX || gnii_tx_grow(cq->nic) == 0;
+}
+
+/* Takes that room. The number by which its entries find it. */
+static inline uint32_t gnii_post_take_tx(struct gnii_ep *ep, struct gnii_cq *cq, gni_post_descriptor_t *descr, uint16_t cq_mode)
+{
+    struct gnii_nic *nic = ep->nic;
+    uint8_t n_events = (cq_mode & GNI_CQMODE_DUAL_EVENTS) == GNI_CQMODE_DUAL_EVENTS ? 2 : 1;
+    uint32_t tid = nic->free_tx;
+    struct gnii_tx *tx = &nic->tx[tid];
+
     nic->free_tx = tx->next;
     *tx = (struct gnii_tx){ .descr = descr, .ep = ep, .cq = cq, .events_left = n_events, .events_due = n_events,
                             .cq_mode = cq_mode, .is_silent = (cq_mode & GNI_CQMODE_DUAL_EVENTS) == 0 };
     cq->in_use++;
     ep->outstanding++;
     ep->unresolved++;
-    return GNI_RC_SUCCESS;
+    return tid;
 }
 
 /* What an atomic command of the API is. False: nothing. */

@@ -25,7 +25,7 @@
 #define LANES          256u     /* 80 KiB per NIC handle that posts */
 #define RETRY_AFTER    64u      /* posts, until a handle without a lane is looked at again */
 
-struct slot {
+struct gnii_short {
     uint64_t qword1;
     uint64_t qword2;
     uint32_t nid;
@@ -35,12 +35,12 @@ struct slot {
 };
 
 struct gnii_lanes {
-    struct slot slots[LANES];
+    _Alignas(64) struct gnii_short slots[LANES];
 };
 
 /* ---- handles ---- */
 
-static struct slot *slot_of(struct gnii_lanes *lanes, uint32_t nid, const gni_mem_handle_t *handle)
+static struct gnii_short *slot_of(struct gnii_lanes *lanes, uint32_t nid, const gni_mem_handle_t *handle)
 {
     uint64_t hash = (handle->qword1 ^ handle->qword1 >> GNII_HNDL_MDH_SHIFT ^ nid) * 0x9e3779b97f4a7c15ull;
 
@@ -48,7 +48,7 @@ static struct slot *slot_of(struct gnii_lanes *lanes, uint32_t nid, const gni_me
 }
 _Static_assert(LANES == 256, "the hash has 8 bits");
 
-static bool find_lane(struct gnii_nic *nic, struct slot *slot, uint32_t nid, const gni_mem_handle_t *handle)
+static bool find_lane(struct gnii_nic *nic, struct gnii_short *slot, uint32_t nid, const gni_mem_handle_t *handle)
 {
     struct gnii_handle_fields fields;
     struct emu_lane_target target;
@@ -57,7 +57,7 @@ static bool find_lane(struct gnii_nic *nic, struct slot *slot, uint32_t nid, con
         slot->retry--;
         return false;
     }
-    *slot = (struct slot){ .qword1 = handle->qword1, .qword2 = handle->qword2, .nid = nid, .retry = RETRY_AFTER };
+    *slot = (struct gnii_short){ .qword1 = handle->qword1, .qword2 = handle->qword2, .nid = nid, .retry = RETRY_AFTER };
     if (gnii_handle_decode(handle, &fields) < 0)
         return false;
     slot->crc_is_good = gnii_handle_crc_is_good(handle);
@@ -68,22 +68,37 @@ static bool find_lane(struct gnii_nic *nic, struct slot *slot, uint32_t nid, con
     return true;
 }
 
-/* The lane of a remote handle, or NULL. */
-static struct slot *lane_of(struct gnii_ep *ep, const gni_mem_handle_t *handle)
+static bool is_of(const struct gnii_short *slot, const struct gnii_ep *ep, const gni_mem_handle_t *handle)
+{
+    return slot->lane.epoch != 0 && slot->qword1 == handle->qword1 && slot->qword2 == handle->qword2 &&
+           slot->nid == ep->remote_addr;
+}
+
+/* Another handle than the end point used last. */
+static struct gnii_short *change_lane(struct gnii_ep *ep, const gni_mem_handle_t *handle)
 {
     struct gnii_nic *nic = ep->nic;
-    struct slot *slot;
+    struct gnii_short *slot;
 
+    if (!nic->port.direct)
+        return NULL;
     if (!nic->lanes) {
-        nic->lanes = calloc(1, sizeof(*nic->lanes));
+        nic->lanes = aligned_alloc(64, sizeof(*nic->lanes));
         if (!nic->lanes)
             return NULL;
+        memset(nic->lanes, 0, sizeof(*nic->lanes));
     }
     slot = slot_of(nic->lanes, ep->remote_addr, handle);
-    if (slot->lane.epoch != 0 && slot->qword1 == handle->qword1 && slot->qword2 == handle->qword2 &&
-        slot->nid == ep->remote_addr)
-        return slot;
-    return find_lane(nic, slot, ep->remote_addr, handle) ? slot : NULL;
+    if (!is_of(slot, ep, handle) && !find_lane(nic, slot, ep->remote_addr, handle))
+        return NULL;
+    ep->latest = slot;
+    return slot;
+}
+
+/* The lane of a remote handle, or NULL. */
+static inline struct gnii_short *lane_of(struct gnii_ep *ep, const gni_mem_handle_t *handle)
+{
+    return ep->latest && is_of(ep->latest, ep, handle) ? ep->latest : change_lane(ep, handle);
 }
 
 void gnii_lanes_free(struct gnii_nic *nic)
@@ -93,7 +108,7 @@ void gnii_lanes_free(struct gnii_nic *nic)
 }
 
 /* Is [addr, addr + len) memory that the local handle covers (and may be written)? */
-static bool local_is_good(struct gnii_nic *nic, const gni_mem_handle_t *handle, uint64_t addr, uint64_t len_bytes,
+static inline bool local_is_good(struct gnii_nic *nic, const gni_mem_handle_t *handle, uint64_t addr, uint64_t len_bytes,
                           bool is_written, bool needs_crc)
 {
     struct gnii_local *l = &nic->local;
@@ -146,7 +161,7 @@ static void push_remote(struct emu_lane *lane, const struct gnii_ep *ep, uint16_
         emu_cq_push(&lane->destination, gnii_cqe_remote(GNI_CQ_EVENT_TYPE_POST, ep->remote_event));
 }
 
-static bool put(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_descriptor_t *d)
+static inline bool put(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_descriptor_t *d)
 {
     const void *data = (const void *)(uintptr_t)d->local_addr;
     uint8_t *to = emu_lane_enter(lane, d->remote_addr, d->length, true);
@@ -169,12 +184,12 @@ static bool put(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_descri
     return true;
 }
 
-static bool get(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_descriptor_t *d)
+static inline bool get(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_descriptor_t *d, bool needs_crc)
 {
     uint8_t *from;
 
     if (d->remote_addr % 4 != 0 || d->length % 4 != 0 ||
-        !local_is_good(ep->nic, &d->local_mem_hndl, d->local_addr, d->length, true, d->type == GNI_POST_RDMA_GET))
+        !local_is_good(ep->nic, &d->local_mem_hndl, d->local_addr, d->length, true, needs_crc))
         return false;
     from = emu_lane_enter(lane, d->remote_addr, d->length, false);
     if (!from)
@@ -227,7 +242,7 @@ static bool amo(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_descri
     return true;
 }
 
-static bool operate(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_descriptor_t *d)
+static inline bool operate(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_descriptor_t *d)
 {
     switch (d->type) {
     case GNI_POST_FMA_PUT:
@@ -235,8 +250,9 @@ static bool operate(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_de
     case GNI_POST_RDMA_PUT:
         return local_is_good(ep->nic, &d->local_mem_hndl, d->local_addr, d->length, false, true) && put(ep, lane, d);
     case GNI_POST_FMA_GET:
+        return get(ep, lane, d, false);
     case GNI_POST_RDMA_GET:
-        return get(ep, lane, d);
+        return get(ep, lane, d, true);
     case GNI_POST_AMO:
         return amo(ep, lane, d);
     default:
@@ -244,9 +260,9 @@ static bool operate(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_de
     }
 }
 
-static void push_source(struct gnii_cq *cq, uint32_t tid, const struct gnii_ep *ep, const gni_post_descriptor_t *d)
+static inline void push_source(struct gnii_cq *cq, uint32_t tid, const struct gnii_ep *ep, const gni_post_descriptor_t *d,
+                               bool is_block)
 {
-    bool is_block = d->type == GNI_POST_RDMA_PUT || d->type == GNI_POST_RDMA_GET;
     uint64_t event = gnii_cqe_post(is_block ? GNII_CQE_ENGINE_BTE : GNII_CQE_ENGINE_FMA, tid, ep->local_event, GNII_CQE_OK);
     struct emu_cq_producer *source = emu_direct_own_queue(ep->nic->port.direct, cq->index);
 
@@ -256,30 +272,46 @@ static void push_source(struct gnii_cq *cq, uint32_t tid, const struct gnii_ep *
         emu_cq_push(source, event);
 }
 
-bool gnii_post_short(struct gnii_ep *ep, struct gnii_cq *cq, gni_post_descriptor_t *d)
+/* May this descriptor be served here, as far as it tells itself? */
+static inline bool is_ordinary(const struct gnii_ep *ep, const struct gnii_cq *cq, const gni_post_descriptor_t *d)
+{
+    const struct gnii_nic *nic = ep->nic;
+    uint16_t dual = d->cq_mode & GNI_CQMODE_DUAL_EVENTS;
+
+    if (!ep->is_bound || !cq || cq->nic != nic || dual == 0 || d->length - 1 >= nic->port.settings.direct_limit_bytes)
+        return false;
+    if (dual == GNI_CQMODE_DUAL_EVENTS && (nic->modes & GNI_CDM_MODE_DUAL_EVENTS) == 0)
+        return false;
+    return !is_ordered(d) || atomic_load_explicit(&nic->port.segment->unfinished, memory_order_acquire) == 0;
+}
+
+static inline bool post_short(struct gnii_ep *ep, struct gnii_cq *cq, gni_post_descriptor_t *d, bool is_block)
 {
     struct gnii_nic *nic = ep->nic;
-    struct emu_direct *direct = nic->port.direct;
-    bool is_block = d->type == GNI_POST_RDMA_PUT || d->type == GNI_POST_RDMA_GET;
-    uint16_t dual = d->cq_mode & GNI_CQMODE_DUAL_EVENTS;
-    struct slot *slot;
-    uint32_t tid;
+    struct gnii_short *slot;
 
-    if (!direct || !emu_direct_is_open(direct) || !ep->is_bound || !cq || cq->nic != nic || dual == 0 ||
-        (dual == GNI_CQMODE_DUAL_EVENTS && (nic->modes & GNI_CDM_MODE_DUAL_EVENTS) == 0) || d->length == 0 ||
-        d->length > nic->port.settings.direct_limit_bytes ||
-        (is_block && (d->rdma_mode & GNI_RDMAMODE_PHYS_ADDR)) ||
-        (is_ordered(d) && atomic_load_explicit(&nic->port.segment->unfinished, memory_order_acquire) != 0))
+    if (!is_ordinary(ep, cq, d) || !gnii_post_has_room(cq))
         return false;
     slot = lane_of(ep, &d->remote_mem_hndl);
-    if (!slot || (is_block && !slot->crc_is_good) || gnii_post_take_slot(ep, cq, d, d->cq_mode, &tid) != GNI_RC_SUCCESS)
+    if (!slot || (is_block && (!slot->crc_is_good || (d->rdma_mode & GNI_RDMAMODE_PHYS_ADDR))))
         return false;
     if (!operate(ep, &slot->lane, d)) {
-        /* Whatever it was: look anew next time. */
-        slot->lane.epoch = 0;
-        gnii_tx_give(nic, tid);
+        /* Whatever it was, look anew next time; unless it was only emunic's turn. */
+        if (emu_direct_is_open(nic->port.direct))
+            slot->lane.epoch = 0;
         return false;
     }
-    push_source(cq, tid, ep, d);
+    /* The peer has it all; the rest is our own. */
+    push_source(cq, gnii_post_take_tx(ep, cq, d, d->cq_mode), ep, d, is_block);
     return true;
+}
+
+bool gnii_post_short_fma(struct gnii_ep *ep, gni_post_descriptor_t *d)
+{
+    return post_short(ep, ep->cq, d, false);
+}
+
+bool gnii_post_short_rdma(struct gnii_ep *ep, struct gnii_cq *cq, gni_post_descriptor_t *d)
+{
+    return post_short(ep, cq, d, true);
 }

@@ -8,14 +8,13 @@
 #include "emunic/client/lane.h"
 #include "libugni/src/ugni.h"
 
-/* Lanes of a NIC handle, found by the bits of a remote handle; and what a local handle was last found to cover. */
-struct gnii_lanes;
-
 /*
  * Does the post if it is an ordinary put, get or atomic to memory that is mapped here and nothing can go wrong. False:
- * nothing has happened, take the long way, which also says what is wrong. The descriptor's queue is `cq`.
+ * nothing has happened, take the long way, which also says what is wrong. The first is for descriptors of FMA, the second for
+ * those of block transfers, which may name a source queue.
  */
-bool gnii_post_short(struct gnii_ep *ep, struct gnii_cq *cq, gni_post_descriptor_t *descr);
+bool gnii_post_short_fma(struct gnii_ep *ep, gni_post_descriptor_t *descr);
+bool gnii_post_short_rdma(struct gnii_ep *ep, struct gnii_cq *cq, gni_post_descriptor_t *descr);
 
 void gnii_lanes_free(struct gnii_nic *nic);
 

@@ -149,12 +149,16 @@ struct gnii_smsg {
     uint32_t out_lane_retry;        /* > 0: it has none, and is not asked for again before so many more puts */
 };
 
+struct gnii_short;
+struct gnii_lanes;
+
 struct gnii_ep {
     _Atomic uint32_t refs;          /* first: object.h */
     void *handle;
     LIST_ENTRY(gnii_ep) link;
     struct gnii_nic *nic;           /* counted */
     struct gnii_cq *cq;             /* counted: source queue, or NULL */
+    struct gnii_short *latest;      /* borrowed from the NIC: lane of the latest post, or NULL */
     uint32_t key;                   /* 24 bits, unique in the process */
     bool is_bound;
     bool has_event_data;
