@@ -34,7 +34,7 @@
 #include "emunic/client/space.h"
 
 #define POLLS_PER_LOSS_CHECK 4096u       /* one system call each: under 0.1 ns per poll */
-#define POLLS_PER_YIELD      32u         /* 0.2 us each when nobody waits: 6 ns per poll */
+#define POLLS_PER_YIELD      1024u       /* 0.2 us each when nobody waits, about every 20 us */
 #define WAIT_SLICE_NS        250000000ull /* a sleeper looks this often whether emunic lives */
 #define WAIT_WORDS_MAX       128u
 
@@ -371,8 +371,7 @@ void emu_port_relax(struct emu_port *port)
     /* Others than our job may want the core as well: never spin for long without asking. */
     if (runnable > port->n_cpus || polls % POLLS_PER_YIELD == 0)
         sched_yield();
-    else
-        emu_cpu_pause();
+    /* No pause instruction: on some processors it takes as long as the news that it would wait for. */
     if (polls >= POLLS_PER_LOSS_CHECK) {
         polls = 0;
         emu_port_is_lost(port);
