@@ -134,7 +134,7 @@ static bool settle_send(struct gnii_cq *cq)
 
     if (cq->sends_head == cq->sends_tail)
         return true;        /* emunic made this up; show it rather than hide it */
-    send = &cq->sends[cq->sends_head++ % cq->capacity];
+    send = &cq->sends[cq->sends_head++ & cq->sends_mask];
     cq->in_use--;
     if (!send->ep)
         return false;
@@ -186,7 +186,7 @@ static bool fail_next(struct gnii_cq *cq, uint64_t *event_out)
     struct gnii_nic *nic = cq->nic;
 
     while (cq->sends_head != cq->sends_tail) {
-        uint64_t event = gnii_cqe_send(GNI_CQ_EVENT_TYPE_SMSG, cq->sends[cq->sends_head % cq->capacity].msg_id,
+        uint64_t event = gnii_cqe_send(GNI_CQ_EVENT_TYPE_SMSG, cq->sends[cq->sends_head & cq->sends_mask].msg_id,
                                        GNII_CQE_NETWORK);
 
         if (settle_send(cq)) {

@@ -64,8 +64,8 @@ void gnii_tx_orphan(struct gnii_nic *nic, struct gnii_ep *ep)
     }
     LIST_FOREACH(cq, &nic->cqs, link) {
         for (uint64_t i = cq->sends_head; i != cq->sends_tail; i++) {
-            if (cq->sends[i % cq->capacity].ep == ep)
-                cq->sends[i % cq->capacity].ep = NULL;
+            if (cq->sends[i & cq->sends_mask].ep == ep)
+                cq->sends[i & cq->sends_mask].ep = NULL;
         }
     }
     ep->outstanding = 0;

@@ -154,9 +154,10 @@ static _Atomic uint64_t *control_words(const struct gnii_smsg *s)
     return (_Atomic uint64_t *)(uintptr_t)s->in_addr;
 }
 
-static uint8_t *in_slot(const struct gnii_smsg *s, uint64_t number)
+/* Where the next message comes. */
+static uint8_t *in_slot(const struct gnii_smsg *s)
 {
-    return (uint8_t *)(uintptr_t)(s->in_addr + CONTROL_BYTES + number % s->in_credits * s->in_stride_bytes);
+    return (uint8_t *)(uintptr_t)(s->in_addr + CONTROL_BYTES + s->in_slot * s->in_stride_bytes);
 }
 
 static uint64_t stamp_of(uint32_t mark, uint64_t number)
@@ -197,16 +198,16 @@ static bool read_hello(const struct gnii_smsg *s, uint64_t *hello_out)
 }
 
 /* True once we know under which mark the peer sends. */
-static bool knows_peer(struct gnii_smsg *s)
+static inline bool knows_peer(struct gnii_smsg *s)
 {
     if (s->taken == 0 && !s->has_current && read_hello(s, &s->in_hello))
         s->in_mark = mark_of(s->in_hello);
     return s->in_mark != 0;
 }
 
-static bool message_waits(struct gnii_smsg *s)
+static inline bool message_waits(struct gnii_smsg *s)
 {
-    const _Atomic uint64_t *stamp = (const _Atomic uint64_t *)in_slot(s, s->taken);
+    const _Atomic uint64_t *stamp = (const _Atomic uint64_t *)in_slot(s);
 
     /* Pairs with the NIC's store of the flag: the message is there when its stamp is. */
     return knows_peer(s) &&
@@ -259,47 +260,51 @@ static uint8_t *begin_put(struct gnii_ep *ep, uint64_t addr, uint64_t length_byt
     return port->staging + staging_off;
 }
 
-/* The lane to the peer's mailbox, or NULL. */
-static struct emu_lane *lane_of(struct gnii_ep *ep)
+/* Runs until the peer's mailbox has a lane, and now and then while it has none. */
+static bool find_lane(struct gnii_ep *ep)
 {
-    const struct gnii_handle_fields *handle = &ep->smsg->out_handle;
     struct gnii_smsg *s = ep->smsg;
     struct emu_lane_target target;
 
-    if (s->out_lane.epoch != 0)
-        return &s->out_lane;
     if (!ep->nic->port.direct || !emu_direct_is_open(ep->nic->port.direct))
-        return NULL;
+        return false;
     if (s->out_lane_retry > 0) {
         s->out_lane_retry--;
-        return NULL;
+        return false;
     }
-    target = gnii_handle_target(ep->remote_addr, handle);
+    target = gnii_handle_target(ep->remote_addr, &s->out_handle);
     if (emu_lane_find(ep->nic->port.direct, &target, &s->out_lane))
-        return &s->out_lane;
+        return true;
     s->out_lane_retry = LANE_RETRY_AFTER;
-    return NULL;
+    return false;
+}
+
+/* A word as a word, not by way of a function. Returns the end. */
+static inline uint8_t *append(uint8_t *to, const struct piece *piece)
+{
+    if (piece->len_bytes == 8)
+        memcpy(to, piece->data, 8);
+    else if (piece->len_bytes > 0)
+        memcpy(to, piece->data, piece->len_bytes);
+    return to + piece->len_bytes;
 }
 
 /*
  * The short way of a flagged put: three pieces, then the flag word in front of them, then perhaps an event. False: nothing has
  * happened.
  */
-static bool put_short(struct gnii_ep *ep, uint64_t flag_addr, uint64_t flag_value, const struct piece *pieces,
-                      const uint64_t *remote_event)
+static inline bool put_short(struct gnii_ep *ep, uint64_t flag_addr, uint64_t flag_value, const struct piece *pieces,
+                             const uint64_t *remote_event)
 {
-    struct emu_lane *lane = lane_of(ep);
-    uint64_t length_bytes = sizeof(flag_value);
+    uint64_t length_bytes = sizeof(flag_value) + pieces[0].len_bytes + pieces[1].len_bytes + pieces[2].len_bytes;
+    struct emu_lane *lane = &ep->smsg->out_lane;
     struct emu_cq_producer *events = NULL;
     bool has_place = false;
     uint64_t place;
     uint8_t *to;
-    uint8_t *at;
 
-    if (!lane)
+    if (lane->epoch == 0 && !find_lane(ep))
         return false;
-    for (unsigned i = 0; i < PIECES; i++)
-        length_bytes += pieces[i].len_bytes;
     to = emu_lane_enter(lane, flag_addr, length_bytes, true);
     if (!to) {
         lane->epoch = 0;    /* look anew next time */
@@ -309,12 +314,7 @@ static bool put_short(struct gnii_ep *ep, uint64_t flag_addr, uint64_t flag_valu
         events = &lane->destination;
     if (events && length_bytes <= EMU_LANE_EARLY_MAX)
         has_place = emu_cq_reserve(events, &place) == EMU_CQ_OK;
-    at = to + sizeof(flag_value);
-    for (unsigned i = 0; i < PIECES; i++) {
-        if (pieces[i].len_bytes > 0)
-            memcpy(at, pieces[i].data, pieces[i].len_bytes);
-        at += pieces[i].len_bytes;
-    }
+    append(append(append(to + sizeof(flag_value), &pieces[0]), &pieces[1]), &pieces[2]);
     /* Pairs with the acquire of whoever looks at the flag: the message is there when its stamp is. */
     atomic_store_explicit((_Atomic uint64_t *)(void *)to, flag_value, memory_order_release);
     if (has_place)
@@ -395,7 +395,7 @@ static void repeat_early_event(struct gnii_ep *ep, const gni_smsg_attr_t *local)
 
     if (!message_waits(ep->smsg))
         return;
-    memcpy(&header, in_slot(ep->smsg, 0) + sizeof(uint64_t), sizeof(header));
+    memcpy(&header, in_slot(ep->smsg) + sizeof(uint64_t), sizeof(header));
     cmd = emu_port_command(port, 0, NULL);
     if (!cmd)
         return;
@@ -489,7 +489,7 @@ gni_return_t GNI_SmsgSetMaxRetrans(gni_nic_handle_t nic_handle, uint16_t max_ret
 
 /* ---- sending ---- */
 
-static gni_return_t check_room(struct gnii_ep *ep, uint64_t length_bytes)
+static inline gni_return_t check_room(struct gnii_ep *ep, uint64_t length_bytes)
 {
     struct gnii_smsg *s = ep->smsg;
     struct gnii_cq *cq = ep->cq;
@@ -509,9 +509,12 @@ static gni_return_t check_room(struct gnii_ep *ep, uint64_t length_bytes)
         return GNI_RC_NOT_DONE;
     }
     if (!cq->sends) {
-        cq->sends = calloc(cq->capacity, sizeof(*cq->sends));
+        uint64_t n = cq->consumer.ring_entries;      /* a power of two, at least the capacity */
+
+        cq->sends = calloc(n, sizeof(*cq->sends));
         if (!cq->sends)
             return GNI_RC_NOT_DONE;
+        cq->sends_mask = n - 1;
     }
     return GNI_RC_SUCCESS;
 }
@@ -563,15 +566,17 @@ static gni_return_t send_message(struct gnii_ep *ep, const void *header, uint32_
                                  .peer_starves = s->sent + 1 - s->acknowledged >= s->out_credits };
     if (s->sent == 0)
         say_hello(ep);
-    slot_addr = s->out_addr + CONTROL_BYTES + s->sent % s->out_credits * s->out_stride_bytes;
+    slot_addr = s->out_addr + CONTROL_BYTES + s->out_slot * s->out_stride_bytes;
     if (put_short(ep, slot_addr, stamp_of(s->out_mark, s->sent), pieces, &remote_event))
         emu_cq_push(emu_direct_own_queue(ep->nic->port.direct, ep->cq->index), source_event);
     else if (!put_message(ep, slot_addr, pieces, source_event, remote_event))
         return GNI_RC_NOT_DONE;
     s->sent++;
+    if (++s->out_slot == s->out_credits)
+        s->out_slot = 0;
     ep->outstanding++;
     ep->cq->in_use++;
-    ep->cq->sends[ep->cq->sends_tail++ % ep->cq->capacity] = (struct gnii_send){ .ep = ep, .msg_id = msg_id };
+    ep->cq->sends[ep->cq->sends_tail++ & ep->cq->sends_mask] = (struct gnii_send){ .ep = ep, .msg_id = msg_id };
     return GNI_RC_SUCCESS;
 }
 
@@ -600,7 +605,7 @@ gni_return_t GNI_SmsgSend(gni_ep_handle_t ep_hndl, void *header, uint32_t header
 
 /* ---- receiving ---- */
 
-static gni_return_t get_next(struct gnii_ep *ep, void **header, uint8_t *tag)
+static inline gni_return_t get_next(struct gnii_ep *ep, void **header, uint8_t *tag)
 {
     struct gnii_smsg *s = ep->smsg;
     struct slot_header slot;
@@ -616,7 +621,7 @@ static gni_return_t get_next(struct gnii_ep *ep, void **header, uint8_t *tag)
         return GNI_RC_INVALID_STATE;
     }
     s->empty_looks = 0;
-    at = in_slot(s, s->taken);
+    at = in_slot(s);
     memcpy(&slot, at + sizeof(uint64_t), sizeof(slot));
     if (*tag != GNI_SMSG_ANY_TAG && *tag != slot.tag)
         return GNI_RC_NO_MATCH;
@@ -671,7 +676,9 @@ gni_return_t GNI_SmsgRelease(gni_ep_handle_t ep_hndl)
     } else {
         s->has_current = false;
         s->taken++;
-        ep->nic->next_slot = in_slot(s, s->taken);
+        if (++s->in_slot == s->in_credits)
+            s->in_slot = 0;
+        ep->nic->next_slot = in_slot(s);
         if (s->peer_starves || 2 * (s->taken - s->returned) >= s->in_credits)
             return_credits(ep, s->peer_starves);
     }

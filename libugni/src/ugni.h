@@ -115,7 +115,8 @@ struct gnii_cq {
     _Atomic uint32_t interrupt_mask;
     void (*handler)(gni_cq_entry_t *, void *);
     void *context;
-    struct gnii_send *sends;        /* owned ring of `capacity`, made at the first send */
+    struct gnii_send *sends;        /* owned ring of sends_mask + 1, made at the first send */
+    uint64_t sends_mask;
     uint64_t sends_head;
     uint64_t sends_tail;
 };
@@ -130,6 +131,7 @@ struct gnii_smsg {
     uint64_t in_hello;              /* that hello */
     uint32_t past_number;           /* of the peer's connection before this one */
     uint64_t taken;                 /* messages released */
+    uint32_t in_slot;               /* of the next one: taken modulo in_credits, without the division */
     uint64_t returned;              /* of those, told to the peer */
     uint32_t empty_looks;           /* since the last message */
     bool has_current;
@@ -143,6 +145,7 @@ struct gnii_smsg {
     uint32_t out_mark;              /* of our messages */
     uint64_t out_hello;             /* what we say of this connection */
     uint64_t sent;
+    uint32_t out_slot;              /* of the next one, likewise */
     uint64_t acknowledged;          /* messages that the peer has told us it released */
     struct gnii_handle_fields out_handle;
     struct emu_lane out_lane;       /* to the peer's mailbox */
