@@ -13,13 +13,19 @@
  * The other side may be hostile. Nothing here follows a value from shared memory further than an index that is
  * masked with a private size: a wrong head makes the queue look full, a wrong tail or entry confuses its owner only.
  *
+ * Own events: what the owner's own transactions on the direct path leave in its queue need not go through shared memory.
+ * They lie in a second ring, private to the process, which takes some only while the shared one is empty: so whatever is in
+ * it is older than what is in the shared one, and the order of events is one.
+ *
  * Sleepers: a waiter stores 1 into `sleepers`, looks at the queue again and sleeps on that word. A producer
  * that published an event exchanges it for 0 and wakes everybody. A waiter that is killed leaves at most one needless wake.
  */
 #include "emunic/engine/cq.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -69,11 +75,34 @@ unsigned emu_cq_fill_gaps(struct emu_cq_producer *p, uint64_t tail, uint64_t eve
     return filled;
 }
 
+int emu_cq_add_own(struct emu_cq_consumer *c)
+{
+    /* Untouched pages cost nothing. */
+    if (!c->own)
+        c->own = calloc(c->ring_entries, sizeof(*c->own));
+    return c->own ? 0 : -ENOMEM;
+}
+
+void emu_cq_consumer_fini(struct emu_cq_consumer *c)
+{
+    free(c->own);
+    c->own = NULL;
+}
+
 int emu_cq_peek(const struct emu_cq_consumer *c, uint64_t ahead, uint64_t *event_out)
 {
-    uint64_t place = atomic_load_explicit(&c->head, memory_order_relaxed) + ahead;
-    uint64_t event = atomic_load_explicit(&c->shm->entries[place & (c->ring_entries - 1)], memory_order_acquire);
+    uint64_t own_head = atomic_load_explicit(&c->own_head, memory_order_relaxed);
+    uint64_t n_own = atomic_load_explicit(&c->own_tail, memory_order_relaxed) - own_head;
+    uint64_t place;
+    uint64_t event;
 
+    if (ahead < n_own) {
+        *event_out = c->own[(own_head + ahead) & (c->ring_entries - 1)];
+        return EMU_CQ_OK;
+    }
+    ahead -= n_own;
+    place = atomic_load_explicit(&c->head, memory_order_relaxed) + ahead;
+    event = atomic_load_explicit(&c->shm->entries[place & (c->ring_entries - 1)], memory_order_acquire);
     if (ahead >= c->ring_entries || (event & EMU_EVENT_LAP) != emu_cq_lap_bit(place, c->ring_entries))
         return EMU_CQ_EMPTY;
     *event_out = event & ~EMU_EVENT_LAP;

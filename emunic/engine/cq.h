@@ -27,7 +27,10 @@ struct emu_cq_producer {
 struct emu_cq_consumer {
     struct emu_cq_shm *shm;   /* borrowed */
     uint64_t ring_entries;
-    _Atomic uint64_t head;    /* events taken so far */
+    _Atomic uint64_t head;    /* events taken so far from the shared ring */
+    uint64_t *own;            /* owned: a second ring as large, for the owner's own events; NULL until it is wanted */
+    _Atomic uint64_t own_head;
+    _Atomic uint64_t own_tail;
 };
 
 /* Writes the constant part of a queue into zeroed memory. capacity <= ring_entries, which is a power of two. */
@@ -61,6 +64,18 @@ static inline int emu_cq_push(struct emu_cq_producer *p, uint64_t event)
  * about to fill one of them. Number of places filled.
  */
 unsigned emu_cq_fill_gaps(struct emu_cq_producer *p, uint64_t tail, uint64_t event);
+
+/*
+ * The owner's own event, by the thread that takes events: it stays in the process. False: take emu_cq_push(), because the
+ * shared ring holds events already, which this one may not overtake, or there is no room. Not for queues with sleepers.
+ *
+ * No locked instruction: one would wait until the stores before it, which go to a peer's cache lines, are done.
+ */
+static inline bool emu_cq_push_own(struct emu_cq_consumer *c, uint64_t event);
+
+/* Makes room for them; without it emu_cq_push_own() says no. -ENOMEM. Given back by emu_cq_consumer_fini(). */
+int emu_cq_add_own(struct emu_cq_consumer *c);
+void emu_cq_consumer_fini(struct emu_cq_consumer *c);
 
 /* Takes the oldest event. EMU_CQ_OK or EMU_CQ_EMPTY. */
 static inline int emu_cq_pop(struct emu_cq_consumer *c, uint64_t *event_out);
@@ -123,12 +138,36 @@ static inline void emu_cq_publish(struct emu_cq_producer *p, uint64_t place, uin
     emu_cq_look_for_sleepers(p);
 }
 
-static inline bool emu_cq_is_empty(const struct emu_cq_consumer *c)
+/* Events in the second ring are older than any in the shared one: none is added there while that one holds any. */
+static inline bool emu_cq_has_own(const struct emu_cq_consumer *c)
+{
+    return atomic_load_explicit(&c->own_head, memory_order_relaxed) !=
+           atomic_load_explicit(&c->own_tail, memory_order_relaxed);
+}
+
+static inline bool emu_cq_shared_is_empty(const struct emu_cq_consumer *c)
 {
     uint64_t head = atomic_load_explicit(&c->head, memory_order_relaxed);
     uint64_t event = atomic_load_explicit(&c->shm->entries[head & (c->ring_entries - 1)], memory_order_acquire);
 
     return (event & EMU_EVENT_LAP) != emu_cq_lap_bit(head, c->ring_entries);
+}
+
+static inline bool emu_cq_is_empty(const struct emu_cq_consumer *c)
+{
+    return !emu_cq_has_own(c) && emu_cq_shared_is_empty(c);
+}
+
+static inline bool emu_cq_push_own(struct emu_cq_consumer *c, uint64_t event)
+{
+    uint64_t tail = atomic_load_explicit(&c->own_tail, memory_order_relaxed);
+
+    if (!c->own || tail - atomic_load_explicit(&c->own_head, memory_order_relaxed) >= c->ring_entries ||
+        !emu_cq_shared_is_empty(c))
+        return false;
+    c->own[tail & (c->ring_entries - 1)] = event & ~EMU_EVENT_LAP;
+    atomic_store_explicit(&c->own_tail, tail + 1, memory_order_relaxed);
+    return true;
 }
 
 static inline bool emu_cq_has_overrun(const struct emu_cq_consumer *c)
@@ -145,9 +184,17 @@ static inline uint32_t emu_cq_take_overrun(struct emu_cq_consumer *c)
 
 static inline int emu_cq_pop(struct emu_cq_consumer *c, uint64_t *event_out)
 {
-    uint64_t head = atomic_load_explicit(&c->head, memory_order_relaxed);
-    uint64_t event = atomic_load_explicit(&c->shm->entries[head & (c->ring_entries - 1)], memory_order_acquire);
+    uint64_t head;
+    uint64_t event;
 
+    if (emu_cq_has_own(c)) {
+        head = atomic_load_explicit(&c->own_head, memory_order_relaxed);
+        *event_out = c->own[head & (c->ring_entries - 1)];
+        atomic_store_explicit(&c->own_head, head + 1, memory_order_relaxed);
+        return EMU_CQ_OK;
+    }
+    head = atomic_load_explicit(&c->head, memory_order_relaxed);
+    event = atomic_load_explicit(&c->shm->entries[head & (c->ring_entries - 1)], memory_order_acquire);
     if ((event & EMU_EVENT_LAP) != emu_cq_lap_bit(head, c->ring_entries))
         return EMU_CQ_EMPTY;
     atomic_store_explicit(&c->head, head + 1, memory_order_relaxed);

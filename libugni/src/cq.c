@@ -58,6 +58,8 @@ gni_return_t GNI_CqCreate(gni_nic_handle_t nic_hndl, uint32_t entry_count, uint3
     if (r < 0)
         goto err_port;
     cq->handle = handle;
+    if (!GNI_CQ_IS_BLOCKING(mode))
+        emu_cq_add_own(&cq->consumer);      /* without it there is the shared ring */
     atomic_fetch_add(&nic->refs, 1);
     gnii_lock(&nic->lock);
     LIST_INSERT_HEAD(&nic->cqs, cq, link);
@@ -78,6 +80,7 @@ static void put_cq(struct gnii_cq *cq)
 
     if (atomic_fetch_sub(&cq->refs, 1) > 1)
         return;
+    emu_cq_consumer_fini(&cq->consumer);
     free(cq->sends);
     free(cq);
     gnii_nic_put(nic);

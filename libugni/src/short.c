@@ -80,7 +80,8 @@ static struct gnii_short *change_lane(struct gnii_ep *ep, const gni_mem_handle_t
     struct gnii_nic *nic = ep->nic;
     struct gnii_short *slot;
 
-    if (!nic->port.direct)
+    /* Finding a lane may ask emunic and wait for it: not while the path is closed anyway. */
+    if (!nic->port.direct || !emu_direct_is_open(nic->port.direct))
         return NULL;
     if (!nic->lanes) {
         nic->lanes = aligned_alloc(64, sizeof(*nic->lanes));
@@ -264,12 +265,11 @@ static inline void push_source(struct gnii_cq *cq, uint32_t tid, const struct gn
                                bool is_block)
 {
     uint64_t event = gnii_cqe_post(is_block ? GNII_CQE_ENGINE_BTE : GNII_CQE_ENGINE_FMA, tid, ep->local_event, GNII_CQE_OK);
-    struct emu_cq_producer *source = emu_direct_own_queue(ep->nic->port.direct, cq->index);
 
     if (d->cq_mode & GNI_CQMODE_LOCAL_EVENT)
-        emu_cq_push(source, event);
+        gnii_cq_push_own(cq, event);
     if (d->cq_mode & GNI_CQMODE_GLOBAL_EVENT)
-        emu_cq_push(source, event);
+        gnii_cq_push_own(cq, event);
 }
 
 /* May this descriptor be served here, as far as it tells itself? */

@@ -5,6 +5,7 @@
 #ifndef LIBUGNI_SHORT_H
 #define LIBUGNI_SHORT_H
 
+#include "emunic/client/direct.h"
 #include "emunic/client/lane.h"
 #include "libugni/src/ugni.h"
 
@@ -15,6 +16,13 @@
  */
 bool gnii_post_short_fma(struct gnii_ep *ep, gni_post_descriptor_t *descr);
 bool gnii_post_short_rdma(struct gnii_ep *ep, struct gnii_cq *cq, gni_post_descriptor_t *descr);
+
+/* A completion of the library's own making. */
+static inline void gnii_cq_push_own(struct gnii_cq *cq, uint64_t event)
+{
+    if (!emu_cq_push_own(&cq->consumer, event))
+        emu_cq_push(emu_direct_own_queue(cq->nic->port.direct, cq->index), event);
+}
 
 void gnii_lanes_free(struct gnii_nic *nic);
 

@@ -37,6 +37,7 @@
 
 #include "emunic/base/clock.h"
 #include "emunic/client/direct.h"
+#include "libugni/src/short.h"
 #include "libugni/src/ugni.h"
 
 #define LINE         64u
@@ -568,7 +569,7 @@ static gni_return_t send_message(struct gnii_ep *ep, const void *header, uint32_
         say_hello(ep);
     slot_addr = s->out_addr + CONTROL_BYTES + s->out_slot * s->out_stride_bytes;
     if (put_short(ep, slot_addr, stamp_of(s->out_mark, s->sent), pieces, &remote_event))
-        emu_cq_push(emu_direct_own_queue(ep->nic->port.direct, ep->cq->index), source_event);
+        gnii_cq_push_own(ep->cq, source_event);
     else if (!put_message(ep, slot_addr, pieces, source_event, remote_event))
         return GNI_RC_NOT_DONE;
     s->sent++;

@@ -570,6 +570,60 @@ static int unmap_arena(void **state)
 
 #define UNIT(name) cmocka_unit_test_setup(name, make_small)
 
+static void test_own_events_and_others_keep_one_order(void **state)
+{
+    uint64_t next_in = 1;
+    uint64_t next_out = 1;
+    uint64_t seed = 7;
+    uint64_t event;
+
+    (void)state;
+    assert_false(emu_cq_push_own(&consumer, 1));     /* no room was made for any */
+    assert_int_equal(emu_cq_add_own(&consumer), 0);
+    for (int step = 0; step < 2000; step++) {
+        seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+        switch (seed >> 62) {
+        case 0:
+            if (emu_cq_push_own(&consumer, next_in) || emu_cq_push(&producer, next_in) == EMU_CQ_OK)
+                next_in++;
+            break;
+        case 1:
+            if (emu_cq_push(&producer, next_in) == EMU_CQ_OK)
+                next_in++;
+            break;
+        default:
+            if (emu_cq_pop(&consumer, &event) == EMU_CQ_OK)
+                assert_int_equal(event, next_out++);
+            else
+                assert_int_equal(next_out, next_in);
+        }
+        assert_int_equal(emu_cq_is_empty(&consumer), next_out == next_in);
+        for (uint64_t ahead = 0; ahead < next_in - next_out; ahead++) {
+            assert_int_equal(emu_cq_peek(&consumer, ahead, &event), EMU_CQ_OK);
+            assert_int_equal(event, next_out + ahead);
+        }
+        assert_int_equal(emu_cq_peek(&consumer, next_in - next_out, &event), EMU_CQ_EMPTY);
+    }
+    emu_cq_take_overrun(&consumer);
+    emu_cq_consumer_fini(&consumer);
+}
+
+static void test_own_events_need_room_and_an_empty_shared_ring(void **state)
+{
+    (void)state;
+    assert_int_equal(emu_cq_add_own(&consumer), 0);
+    assert_int_equal(emu_cq_push(&producer, 1), EMU_CQ_OK);
+    assert_false(emu_cq_push_own(&consumer, 2));     /* it would overtake the other */
+    expect_pop(1);
+    for (uint64_t i = 0; i < RING; i++)
+        assert_true(emu_cq_push_own(&consumer, i));
+    assert_false(emu_cq_push_own(&consumer, RING));
+    for (uint64_t i = 0; i < RING; i++)
+        expect_pop(i);
+    assert_true(emu_cq_is_empty(&consumer));
+    emu_cq_consumer_fini(&consumer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -592,6 +646,8 @@ int main(void)
         UNIT(test_another_process_can_produce),
         UNIT(test_peek_sees_what_waits_and_leaves_it),
         UNIT(test_peek_sees_a_full_ring_and_not_beyond),
+        UNIT(test_own_events_and_others_keep_one_order),
+        UNIT(test_own_events_need_room_and_an_empty_shared_ring),
         UNIT(test_places_that_were_never_filled_get_the_event),
         UNIT(test_repair_fills_nothing_in_a_sound_queue),
         UNIT(test_repair_stops_at_the_tail_it_was_told),
