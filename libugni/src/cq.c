@@ -282,6 +282,7 @@ gni_return_t GNI_CqGetEvent(gni_cq_handle_t cq_hndl, gni_cq_entry_t *event_data)
     if (!cq || !event_data)
         return GNI_RC_INVALID_PARAM;
     if (has_no_news(cq)) {
+        __builtin_prefetch(cq->nic->next_slot);
         *event_data = 0;
         emu_port_relax(&cq->nic->port);
         return GNI_RC_NOT_DONE;

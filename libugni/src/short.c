@@ -290,10 +290,12 @@ static inline bool post_short(struct gnii_ep *ep, struct gnii_cq *cq, gni_post_d
     struct gnii_nic *nic = ep->nic;
     struct gnii_short *slot;
 
-    if (!is_ordinary(ep, cq, d) || !gnii_post_has_room(cq))
-        return false;
     slot = lane_of(ep, &d->remote_mem_hndl);
-    if (!slot || (is_block && (!slot->crc_is_good || (d->rdma_mode & GNI_RDMAMODE_PHYS_ADDR))))
+    if (!slot)
+        return false;
+    if (d->type == GNI_POST_FMA_PUT)
+        emu_lane_expect(&slot->lane, d->remote_addr, (d->cq_mode & GNI_CQMODE_REMOTE_EVENT) != 0);
+    if (!is_ordinary(ep, cq, d) || !gnii_post_has_room(cq) || (is_block && (!slot->crc_is_good || (d->rdma_mode & GNI_RDMAMODE_PHYS_ADDR))))
         return false;
     if (!operate(ep, &slot->lane, d)) {
         /* Whatever it was, look anew next time; unless it was only emunic's turn. */

@@ -544,6 +544,13 @@ static bool put_message(struct gnii_ep *ep, uint64_t slot_addr, const struct pie
     return true;
 }
 
+/* The next message of this end point is near: gets the lines that it goes to. */
+static inline void expect_send(const struct gnii_smsg *s)
+{
+    if (s->out_lane.epoch != 0)
+        emu_lane_expect(&s->out_lane, s->out_addr + CONTROL_BYTES + s->out_slot * s->out_stride_bytes, true);
+}
+
 static gni_return_t send_message(struct gnii_ep *ep, const void *header, uint32_t header_length, const void *data,
                                  uint32_t data_length, uint32_t msg_id, uint8_t tag)
 {
@@ -556,6 +563,8 @@ static gni_return_t send_message(struct gnii_ep *ep, const void *header, uint32_
     uint64_t slot_addr;
     gni_return_t rc;
 
+    slot_addr = s->out_addr + CONTROL_BYTES + s->out_slot * s->out_stride_bytes;
+    expect_send(s);
     if (gnii_nic_is_lost(ep->nic)) {
         gnii_nic_tell_loss(ep->nic);
         return GNI_RC_ERROR_RESOURCE;       /* NOT_DONE would have the program try for ever */
@@ -567,7 +576,6 @@ static gni_return_t send_message(struct gnii_ep *ep, const void *header, uint32_
                                  .peer_starves = s->sent + 1 - s->acknowledged >= s->out_credits };
     if (s->sent == 0)
         say_hello(ep);
-    slot_addr = s->out_addr + CONTROL_BYTES + s->out_slot * s->out_stride_bytes;
     if (put_short(ep, slot_addr, stamp_of(s->out_mark, s->sent), pieces, &remote_event))
         gnii_cq_push_own(ep->cq, source_event);
     else if (!put_message(ep, slot_addr, pieces, source_event, remote_event))
@@ -626,6 +634,7 @@ static inline gni_return_t get_next(struct gnii_ep *ep, void **header, uint8_t *
     memcpy(&slot, at + sizeof(uint64_t), sizeof(slot));
     if (*tag != GNI_SMSG_ANY_TAG && *tag != slot.tag)
         return GNI_RC_NO_MATCH;
+    expect_send(s);
     s->has_current = true;
     s->peer_starves = slot.peer_starves != 0;
     *tag = slot.tag;

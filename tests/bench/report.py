@@ -62,8 +62,10 @@ TARGETS = [
     ("8-byte put rate / UCX put_bw", ("put8_rate", None, DIRECT), [posix("put8_rate")], 1, ">=", 0.2),
     ("8-byte get / UCX get", ("get8_latency", None, DIRECT), [posix("get8_latency")], 1, "<=", 4),
     ("fetch-add / UCX fadd", ("fadd8_latency", None, DIRECT), [posix("fadd8_latency")], 1, "<=", 1.5),
-    ("SMSG 8 bytes / UCX am_lat", ("message8_half_round_trip", None, DIRECT), [posix("message8_half_round_trip")], 1,
-     "<=", 1),
+    ("SMSG 8 bytes, mailbox polled / UCX am_lat", ("message8_mailbox_half_round_trip", None, DIRECT),
+     [posix("message8_half_round_trip")], 1, "<=", 1),
+    ("SMSG 8 bytes, event consumed / UCX am_lat", ("message8_half_round_trip", None, DIRECT),
+     [posix("message8_half_round_trip")], 1, "<=", 1),
     *((f"BTE put {size_text(size)} / memcpy", ("put_bandwidth", size, DIRECT), [limit("memcpy", size)], 1, ">=", 0.95)
       for size in (65536, 262144, 1048576, 4194304)),
     ("routed 8-byte put / yield relay", (*PUT8, ROUTED), [limit("yield_relay")], 1, "<=", 1.3),
