@@ -92,7 +92,7 @@ static void stream_in(struct mailbox *box, long n)
     for (long received = 0; received < n;) {
         drain(box->dst_cq);
         /* Not for as long as messages come: their events would fill the queue. */
-        for (int i = 0; i < MAILBOX_CREDITS && mailbox_try_receive(box, &mail); i++) {
+        for (unsigned i = 0; i < MAILBOX_CREDITS && mailbox_try_receive(box, &mail); i++) {
             EX_EXPECT(mail == (uint64_t)received, "message %llu instead of %ld", (unsigned long long)mail, received);
             received++;
         }
