@@ -335,14 +335,12 @@ static bool find_lane(struct emu_direct *d, const struct emu_lane_target *target
     struct emu_memory memory;
     void *window;
 
-    if (!is_this_memory(md, target) || md->method != EMU_MEMORY_MAP)
+    if (!is_this_memory(md, target) || view_reach(d, md, EMU_OP_GET, &memory) != EMU_STATUS_OK)
         return false;
-    if (view_reach(d, md, EMU_OP_GET, &memory) != EMU_STATUS_OK || !memory.ops->window)
-        return false;
-    window = memory.ops->window(&memory, first, end - first);
+    window = memory.ops->window ? memory.ops->window(&memory, first, end - first) : NULL;
     if (md->cq != EMU_CQ_NONE)
         destination = view_destination(d, md);
-    if (!window || (md->cq != EMU_CQ_NONE && !destination))
+    if ((!window && memory.ops->window) || (md->cq != EMU_CQ_NONE && !destination))
         return false;
     *lane = (struct emu_lane){
         .gate = &d->gate,
@@ -351,6 +349,7 @@ static bool find_lane(struct emu_direct *d, const struct emu_lane_target *target
         .port = &emu_table_ports(d->port->table)[md->port],
         .flow = &d->view.flows[node_index],
         .window = window,
+        .pid = memory.pid,
         .first = first,
         .end = end,
         .shift = (target->handle_flags & EMU_HANDLE_OFFSET) ? md->base - target->remote_base : 0,
@@ -375,6 +374,32 @@ bool emu_lane_find(struct emu_direct *d, const struct emu_lane_target *target, s
     is_found = find_lane(d, target, node_index, lane_out);
     emu_gate_leave(&d->gate);
     return is_found;
+}
+
+bool emu_lane_write(struct emu_lane *lane, uint64_t addr, const void *data, uint64_t len_bytes)
+{
+    struct emu_memory memory = emu_memory_cma(lane->pid);
+    uint64_t target = addr + lane->shift;
+
+    if (lane->window || !emu_lane_may_enter(lane, target, len_bytes, true))
+        return false;
+    if (memory.ops->write(&memory, target, data, len_bytes, NULL) == 0)
+        return true;
+    emu_gate_leave(lane->gate);
+    return false;
+}
+
+bool emu_lane_read(struct emu_lane *lane, uint64_t addr, void *data, uint64_t len_bytes)
+{
+    struct emu_memory memory = emu_memory_cma(lane->pid);
+    uint64_t target = addr + lane->shift;
+
+    if (lane->window || !emu_lane_may_enter(lane, target, len_bytes, false))
+        return false;
+    if (memory.ops->read(&memory, target, data, len_bytes) == 0)
+        return true;
+    emu_gate_leave(lane->gate);
+    return false;
 }
 
 /* ---- commands ---- */

@@ -5,7 +5,8 @@
  * A lane remembers what one memory handle of a peer means: node, memory domain, owner, window, destination queue. The engine
  * finds that out for each command anew (engine/transaction.c) and stays the only place that judges errors; a lane serves
  * operations that cannot fail, and says no to everything else. Between emu_lane_enter() and emu_lane_leave() the caller
- * works on the peer's memory with plain pointers.
+ * works on the peer's memory with plain pointers. A lane to memory that is not mapped here (method cma) has no pointers, but
+ * emu_lane_write() and emu_lane_read(), one system call each.
  *
  * What a lane remembers is compared with the domain table at each use, while our mark is up (gate): the memory domain's line
  * and its owner's port. Both lines stay in the cache until emunic changes them. So is the domain's switch to the routed
@@ -24,6 +25,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "emunic/abi/flow.h"
 #include "emunic/abi/segment.h"
@@ -59,7 +61,8 @@ struct emu_lane {
     const struct emu_table_md *md;          /* borrowed, in the table */
     const struct emu_table_port *port;      /* borrowed, in the table */
     struct emu_flow_counts *flow;           /* borrowed: our counters towards that node */
-    uint8_t *window;                        /* where `first` is mapped here */
+    uint8_t *window;                        /* where `first` is mapped here; NULL: nowhere, */
+    pid_t pid;                              /* then it is this process's private memory */
     uint64_t first;                         /* the owner's addresses that may be reached */
     uint64_t end;
     uint64_t shift;                         /* of the caller's addresses: not 0 for a virtual handle */
@@ -146,12 +149,27 @@ static inline void emu_lane_expect(const struct emu_lane *lane, uint64_t addr, b
 {
     const struct emu_cq_producer *cq = &lane->destination;
 
-    if (lane->epoch != lane->gate->epoch)
+    if (lane->epoch != lane->gate->epoch || !lane->window)
         return;
     emu_prefetch_for_write(lane->window + (addr + lane->shift - lane->first));
     if (has_event && lane->has_destination)
         emu_prefetch_for_write(&cq->shm->entries[atomic_load_explicit(&cq->shm->tail, memory_order_relaxed) &
                                                  (cq->ring_entries - 1)]);
+}
+
+/* Puts the mark up if [target, target + len), in the owner's addresses, may be reached. */
+static inline bool emu_lane_may_enter(struct emu_lane *lane, uint64_t target, uint64_t len_bytes, bool is_written)
+{
+    struct emu_gate *gate = lane->gate;
+
+    if (lane->epoch != gate->epoch || target < lane->first || target > lane->end || len_bytes > lane->end - target ||
+        (is_written && lane->is_read_only) || atomic_load_explicit(gate->is_lost, memory_order_relaxed))
+        return false;
+    emu_gate_enter(gate);
+    if (emu_gate_is_open(gate) && emu_lane_is_current(lane))
+        return true;
+    emu_gate_leave(gate);
+    return false;
 }
 
 /*
@@ -160,19 +178,19 @@ static inline void emu_lane_expect(const struct emu_lane *lane, uint64_t addr, b
  */
 static inline uint8_t *emu_lane_enter(struct emu_lane *lane, uint64_t addr, uint64_t len_bytes, bool is_written)
 {
-    struct emu_gate *gate = lane->gate;
     uint64_t target = addr + lane->shift;
 
-    if (lane->epoch != gate->epoch || target < lane->first || target > lane->end || len_bytes > lane->end - target ||
-        (is_written && lane->is_read_only) || atomic_load_explicit(gate->is_lost, memory_order_relaxed))
+    if (!lane->window || !emu_lane_may_enter(lane, target, len_bytes, is_written))
         return NULL;
-    emu_gate_enter(gate);
-    if (!emu_gate_is_open(gate) || !emu_lane_is_current(lane)) {
-        emu_gate_leave(gate);
-        return NULL;
-    }
     return lane->window + (target - lane->first);
 }
+
+/*
+ * The same without a window: the mark is up and the bytes have been moved, or false and nothing has happened that matters (a
+ * part may have been moved; the engine will move them again, or say why not).
+ */
+bool emu_lane_write(struct emu_lane *lane, uint64_t addr, const void *data, uint64_t len_bytes);
+bool emu_lane_read(struct emu_lane *lane, uint64_t addr, void *data, uint64_t len_bytes);
 
 static inline void emu_lane_leave(struct emu_lane *lane)
 {

@@ -162,6 +162,27 @@ static void push_remote(struct emu_lane *lane, const struct gnii_ep *ep, uint16_
         emu_cq_push(&lane->destination, gnii_cqe_remote(GNI_CQ_EVENT_TYPE_POST, ep->remote_event));
 }
 
+/* To and from memory that is not mapped here: the same with a system call. */
+static bool put_far(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_descriptor_t *d)
+{
+    if (!emu_lane_write(lane, d->remote_addr, (const void *)(uintptr_t)d->local_addr, d->length))
+        return false;
+    push_remote(lane, ep, d->cq_mode);
+    emu_lane_count_put(lane, d->length);
+    emu_lane_leave(lane);
+    return true;
+}
+
+static bool get_far(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_descriptor_t *d)
+{
+    if (!emu_lane_read(lane, d->remote_addr, (void *)(uintptr_t)d->local_addr, d->length))
+        return false;
+    push_remote(lane, ep, d->cq_mode);
+    emu_lane_count_get(lane, d->length, 0);
+    emu_lane_leave(lane);
+    return true;
+}
+
 static inline bool put(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_descriptor_t *d)
 {
     const void *data = (const void *)(uintptr_t)d->local_addr;
@@ -169,7 +190,7 @@ static inline bool put(struct gnii_ep *ep, struct emu_lane *lane, const gni_post
     uint64_t place;
 
     if (!to)
-        return false;
+        return put_far(ep, lane, d);
     if ((d->cq_mode & GNI_CQMODE_REMOTE_EVENT) && lane->has_destination && d->length <= EMU_LANE_EARLY_MAX) {
         bool has_place = emu_cq_reserve(&lane->destination, &place) == EMU_CQ_OK;
 
@@ -194,7 +215,7 @@ static inline bool get(struct gnii_ep *ep, struct emu_lane *lane, const gni_post
         return false;
     from = emu_lane_enter(lane, d->remote_addr, d->length, false);
     if (!from)
-        return false;
+        return get_far(ep, lane, d);
     load((void *)(uintptr_t)d->local_addr, from, d->length);
     push_remote(lane, ep, d->cq_mode);
     emu_lane_count_get(lane, d->length, 0);

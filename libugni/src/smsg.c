@@ -274,8 +274,9 @@ static bool find_lane(struct gnii_ep *ep)
         return false;
     }
     target = gnii_handle_target(ep->remote_addr, &s->out_handle);
-    if (emu_lane_find(ep->nic->port.direct, &target, &s->out_lane))
+    if (emu_lane_find(ep->nic->port.direct, &target, &s->out_lane) && s->out_lane.window)
         return true;
+    s->out_lane.epoch = 0;
     s->out_lane_retry = LANE_RETRY_AFTER;
     return false;
 }
