@@ -172,7 +172,7 @@ static bool shall_be_seen(struct gnii_cq *cq, uint64_t event)
     switch (gnii_cqe_engine(event)) {
     case GNII_CQE_ENGINE_REMOTE:
         /* Most likely a message in the mailbox used last: its line can come while the program decides. */
-        __builtin_prefetch(cq->nic->next_slot);
+        __builtin_prefetch(atomic_load_explicit(&cq->nic->next_slot, memory_order_relaxed));
         return true;
     case GNII_CQE_ENGINE_CQ_WRITE:
         return true;
@@ -282,7 +282,7 @@ gni_return_t GNI_CqGetEvent(gni_cq_handle_t cq_hndl, gni_cq_entry_t *event_data)
     if (!cq || !event_data)
         return GNI_RC_INVALID_PARAM;
     if (has_no_news(cq)) {
-        __builtin_prefetch(cq->nic->next_slot);
+        __builtin_prefetch(atomic_load_explicit(&cq->nic->next_slot, memory_order_relaxed));
         *event_data = 0;
         emu_port_relax(&cq->nic->port);
         return GNI_RC_NOT_DONE;

@@ -689,7 +689,7 @@ gni_return_t GNI_SmsgRelease(gni_ep_handle_t ep_hndl)
         s->taken++;
         if (++s->in_slot == s->in_credits)
             s->in_slot = 0;
-        ep->nic->next_slot = in_slot(s);
+        atomic_store_explicit(&ep->nic->next_slot, in_slot(s), memory_order_relaxed);
         if (s->peer_starves || 2 * (s->taken - s->returned) >= s->in_credits)
             return_credits(ep, s->peer_starves);
     }

@@ -195,7 +195,7 @@ struct gnii_nic {
     LIST_HEAD(, gnii_md) mds;
     struct gnii_lanes *lanes;       /* owned, short.c */
     struct gnii_local local;
-    const void *next_slot;          /* where the latest mailbox in use expects its next message; only prefetched */
+    _Atomic(const void *) next_slot; /* where the latest mailbox in use expects its next message; only prefetched */
     struct gnii_tx *tx;             /* owned */
     uint32_t n_tx;
     uint32_t free_tx;               /* first idle one, or UINT32_MAX */
