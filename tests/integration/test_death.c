@@ -514,17 +514,19 @@ static void test_death_anywhere_in_a_post_harms_nobody_else(void **state)
         gni_post_type_t type;
         uint64_t length;
     } posts[] = {
-        { GNI_POST_FMA_PUT, 8 },      { GNI_POST_FMA_PUT, 3000 },          { GNI_POST_FMA_GET, 64 },
+        { GNI_POST_FMA_PUT, 8 },      { GNI_POST_FMA_PUT, 600 },          { GNI_POST_FMA_GET, 64 },
         { GNI_POST_AMO, 8 },          { GNI_POST_FMA_PUT_W_SYNCFLAG, 48 }, { GNI_POST_RDMA_PUT, 1024 },
-        { GNI_POST_RDMA_GET, 20000 }, { GNI_POST_CQWRITE, 0 },
+        { GNI_POST_RDMA_GET, 1200 }, { GNI_POST_CQWRITE, 0 },
     };
     enum { N_POSTS = sizeof(posts) / sizeof(posts[0]) };
     struct emu_random random = seeded(71);
     unsigned n_steps[N_POSTS];
 
     (void)state;
-    for (unsigned i = 0; i < N_POSTS; i++)
+    for (unsigned i = 0; i < N_POSTS; i++) {
         n_steps[i] = count_steps(posts[i].type, posts[i].length);
+        printf("# post %u: %u instructions\n", i, n_steps[i]);
+    }
     for (unsigned i = 0; i < RANDOM_KILLS; i++) {
         unsigned which = (unsigned)emu_random_below(&random, N_POSTS);
         unsigned steps = (unsigned)emu_random_below(&random, n_steps[which]);
