@@ -111,10 +111,3 @@ int emu_cq_peek(const struct emu_cq_consumer *c, uint64_t ahead, uint64_t *event
     *event_out = event & ~EMU_EVENT_LAP;
     return EMU_CQ_OK;
 }
-
-bool emu_cq_is_awaited(const struct emu_cq_consumer *c)
-{
-    uint64_t tail = atomic_load_explicit(&c->shm->tail, memory_order_acquire);
-
-    return tail != atomic_load_explicit(&c->head, memory_order_relaxed) && emu_cq_is_empty(c);
-}
