@@ -395,6 +395,7 @@ int emu_port_end_cq_create(struct emu_port_end *port, struct emu_msg_cq *cq)
         return r;
     }
     end->in_use = true;
+    end->serial = ++port->server->queues_made;
     end->offset = port->arena_off + (uint64_t)end->first_page * ARENA_PAGE_BYTES;
     shm = (struct emu_cq_shm *)((char *)port->segment + end->offset);
     emu_cq_format(shm, entries, cq->capacity);

@@ -37,6 +37,7 @@ struct gap {
     uint32_t port;
     uint32_t generation;
     uint32_t cq;
+    uint64_t serial;
     uint64_t tail;
 };
 
@@ -132,6 +133,7 @@ static int collect_gaps(struct emu_quiesce *q)
                 if (!more)
                     return -ENOMEM;
                 more[q->n_gaps++] = (struct gap){ port->index, generation_of(domain, port->index), cq,
+                                                  port->cqs[cq].serial,
                                                   atomic_load(&port->cqs[cq].producer.shm->tail) };
                 q->gaps = more;
             }
@@ -148,7 +150,8 @@ static void fill_gaps(struct emu_quiesce *q)
         const struct gap *gap = &q->gaps[i];
         struct emu_port_end *port = q->domain->ports[gap->port];
 
-        if (!port || generation_of(q->domain, gap->port) != gap->generation || !port->cqs[gap->cq].in_use)
+        if (!port || generation_of(q->domain, gap->port) != gap->generation || !port->cqs[gap->cq].in_use ||
+            port->cqs[gap->cq].serial != gap->serial)
             continue;
         if (emu_cq_fill_gaps(&port->cqs[gap->cq].producer, gap->tail, event) > 0)
             emu_log(EMU_LOG_INFO, "nid %u inst 0x%x: filled a gap that a dead process left in queue %u", port->nid,

@@ -58,6 +58,7 @@ struct emu_connection {
 /* A queue of a port. Geometry lives here; the segment's copy is never read back. */
 struct emu_cq_end {
     bool in_use;
+    uint64_t serial;                    /* tells it from the next one with this index */
     uint64_t offset;
     uint32_t first_page;                /* in the arena */
     uint32_t n_pages;
@@ -192,6 +193,7 @@ struct emu_server {
     size_t bounce_bytes;
     uint64_t started_ns;
     uint64_t rounds;
+    uint64_t queues_made;
     uint64_t sleeps;
     void **graveyard;                   /* freed at the end of the round */
     unsigned n_graves;

@@ -67,6 +67,9 @@ unsigned emu_cq_fill_gaps(struct emu_cq_producer *p, uint64_t tail, uint64_t eve
 
         if ((atomic_load_explicit(entry, memory_order_acquire) & EMU_EVENT_LAP) == lap)
             continue;
+        /* Taken since we began, and perhaps in use again: that was an event of the next lap. */
+        if ((int64_t)(atomic_load_explicit(&shm->head, memory_order_acquire) - place) > 0)
+            continue;
         atomic_store_explicit(entry, (event & ~EMU_EVENT_LAP) | lap, memory_order_release);
         filled++;
     }

@@ -89,7 +89,10 @@ void emu_cq_wake_sleepers(struct emu_cq_shm *shm);
 /* Is there an event? Any thread; may be out of date when it returns. */
 static inline bool emu_cq_is_empty(const struct emu_cq_consumer *c);
 
-/* Number of events lost since the last call; clears it. Owner only. */
+/*
+ * Number of events lost since the last call; clears it. Owner only. Events before them come first: 0 (and false) while some
+ * wait, or are on their way from a producer that is slow or dead.
+ */
 static inline uint32_t emu_cq_take_overrun(struct emu_cq_consumer *c);
 static inline bool emu_cq_has_overrun(const struct emu_cq_consumer *c);
 
@@ -172,12 +175,14 @@ static inline bool emu_cq_push_own(struct emu_cq_consumer *c, uint64_t event)
 
 static inline bool emu_cq_has_overrun(const struct emu_cq_consumer *c)
 {
-    return atomic_load_explicit(&c->shm->overrun, memory_order_relaxed) != 0;
+    return atomic_load_explicit(&c->shm->overrun, memory_order_relaxed) != 0 &&
+           atomic_load_explicit(&c->shm->tail, memory_order_acquire) ==
+               atomic_load_explicit(&c->head, memory_order_relaxed);
 }
 
 static inline uint32_t emu_cq_take_overrun(struct emu_cq_consumer *c)
 {
-    if (atomic_load_explicit(&c->shm->overrun, memory_order_relaxed) == 0)
+    if (!emu_cq_has_overrun(c))
         return 0;
     return atomic_exchange_explicit(&c->shm->overrun, 0, memory_order_acquire);
 }

@@ -209,24 +209,23 @@ struct shared {
     _Alignas(64) char bytes[FX_SHARED_BYTES];
 };
 
-unsigned fx_run(struct fx *fx, unsigned n_ranks, int (*body)(struct fx_rank *rank), void *arg)
+void fx_spawn(struct fx *fx, unsigned n_ranks, int (*body)(struct fx_rank *rank), void *arg, struct fx_ranks *ranks_out)
 {
     struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pthread_barrierattr_t attr;
-    pid_t pids[FX_RANKS_MAX];
-    unsigned failures = 0;
 
     if (shared == MAP_FAILED)
         give_up("mmap", errno);
     pthread_barrierattr_init(&attr);
     pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
     pthread_barrier_init(&shared->barrier, &attr, n_ranks);
+    *ranks_out = (struct fx_ranks){ .n_ranks = n_ranks, .shared = shared->bytes, .owned = shared };
     fflush(NULL);
     for (unsigned r = 0; r < n_ranks; r++) {
-        pids[r] = fork();
-        if (pids[r] < 0)
+        ranks_out->pids[r] = fork();
+        if (ranks_out->pids[r] < 0)
             give_up("fork", errno);
-        if (pids[r] == 0) {
+        if (ranks_out->pids[r] == 0) {
             struct fx_rank rank = { .fx = fx, .rank = r, .n_ranks = n_ranks, .shared = shared->bytes,
                                     .barrier = &shared->barrier, .arg = arg };
 
@@ -236,14 +235,44 @@ unsigned fx_run(struct fx *fx, unsigned n_ranks, int (*body)(struct fx_rank *ran
             _exit(body(&rank));
         }
     }
-    for (unsigned r = 0; r < n_ranks; r++) {
+}
+
+bool fx_is_over(struct fx_ranks *ranks)
+{
+    for (unsigned r = 0; r < ranks->n_ranks; r++) {
         int status = -1;
 
-        while (waitpid(pids[r], &status, 0) < 0 && errno == EINTR)
+        if (ranks->pids[r] > 0 && waitpid(ranks->pids[r], &status, WNOHANG) == ranks->pids[r]) {
+            ranks->pids[r] = 0;
+            if (status != 0)
+                ranks->n_failed++;
+        }
+        if (ranks->pids[r] > 0)
+            return false;
+    }
+    return true;
+}
+
+unsigned fx_join(struct fx_ranks *ranks)
+{
+    for (unsigned r = 0; r < ranks->n_ranks; r++) {
+        int status = -1;
+
+        if (ranks->pids[r] == 0)
+            continue;
+        while (waitpid(ranks->pids[r], &status, 0) < 0 && errno == EINTR)
             ;
         if (status != 0)
-            failures++;
+            ranks->n_failed++;
     }
-    munmap(shared, sizeof(*shared));
-    return failures;
+    munmap(ranks->owned, sizeof(struct shared));
+    return ranks->n_failed;
+}
+
+unsigned fx_run(struct fx *fx, unsigned n_ranks, int (*body)(struct fx_rank *rank), void *arg)
+{
+    struct fx_ranks ranks;
+
+    fx_spawn(fx, n_ranks, body, arg, &ranks);
+    return fx_join(&ranks);
 }

@@ -87,6 +87,20 @@ struct fx_rank {
  */
 unsigned fx_run(struct fx *fx, unsigned n_ranks, int (*body)(struct fx_rank *rank), void *arg);
 
+/* The same in halves, for a test that does something meanwhile. */
+struct fx_ranks {
+    unsigned n_ranks;
+    unsigned n_failed;
+    pid_t pids[FX_RANKS_MAX];   /* 0: has ended and was counted */
+    void *shared;               /* what the bodies get */
+    void *owned;
+};
+void fx_spawn(struct fx *fx, unsigned n_ranks, int (*body)(struct fx_rank *rank), void *arg, struct fx_ranks *ranks_out);
+/* Have all of them ended? Does not wait. */
+bool fx_is_over(struct fx_ranks *ranks);
+/* Waits for all and lets go of what they shared. How many did not exit with 0. */
+unsigned fx_join(struct fx_ranks *ranks);
+
 /* For bodies: says what went wrong and ends the process. */
 #define FX_CHECK(condition)                                                                             \
     do {                                                                                                \

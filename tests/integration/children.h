@@ -25,13 +25,13 @@ static struct fx fx;
 /* Between the test and the children it makes; shared[0] counts how far a child has come. */
 static _Atomic uint64_t *shared;
 
-static int children_init(void)
+static inline int children_init(void)
 {
     shared = mmap(NULL, SHARED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return shared == MAP_FAILED ? -1 : 0;
 }
 
-static pid_t start_child(void (*body)(void))
+static inline pid_t start_child(void (*body)(void))
 {
     pid_t pid;
 
@@ -48,18 +48,18 @@ static pid_t start_child(void (*body)(void))
     return pid;
 }
 
-static bool has_come(void *arg)
+static inline bool has_come(void *arg)
 {
     return atomic_load(&shared[0]) >= *(const uint64_t *)arg;
 }
 
 /* Waits until the child has counted shared[0] up to n. */
-static void wait_for_child(uint64_t n)
+static inline void wait_for_child(uint64_t n)
 {
     assert_true(eventually(has_come, &n, PATIENCE_NS));
 }
 
-static int end_of(pid_t pid)
+static inline int end_of(pid_t pid)
 {
     int status = -1;
 
@@ -67,7 +67,7 @@ static int end_of(pid_t pid)
     return status;
 }
 
-static void kill_child(pid_t pid)
+static inline void kill_child(pid_t pid)
 {
     kill(pid, SIGKILL);
     assert_true(WIFSIGNALED(end_of(pid)));
@@ -77,7 +77,7 @@ static void kill_child(pid_t pid)
 
 #define BIG_BYTES (64u << 20)
 
-static void open_everything(void)
+static inline void open_everything(void)
 {
     uint8_t *big = mmap(NULL, BIG_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     struct emu_port port;

@@ -200,10 +200,32 @@ static void test_lost_events_are_counted_until_taken(void **state)
     (void)state;
     for (unsigned i = 0; i < RING + 3; i++)
         emu_cq_push(&producer, i);
+    assert_int_equal(emu_cq_take_overrun(&consumer), 0);        /* what came before comes first */
+    for (uint64_t i = 0; i < RING; i++)
+        expect_pop(i);
     assert_true(emu_cq_has_overrun(&consumer));
     assert_int_equal(emu_cq_take_overrun(&consumer), 3);
     assert_false(emu_cq_has_overrun(&consumer));
     assert_int_equal(emu_cq_take_overrun(&consumer), 0);
+}
+
+/* A producer that is slow, or has died: what was reserved before the loss is reported before it. */
+static void test_overrun_comes_after_events_that_are_on_their_way(void **state)
+{
+    (void)state;
+    for (unsigned lap = 0; lap < 3; lap++) {
+        atomic_fetch_add(&shm->tail, 1);
+        for (unsigned i = 1; i < RING + 2; i++)
+            emu_cq_push(&producer, i);
+        assert_false(emu_cq_has_overrun(&consumer));
+        assert_int_equal(emu_cq_take_overrun(&consumer), 0);
+        assert_int_equal(emu_cq_fill_gaps(&producer, atomic_load(&shm->tail), 99), 1);
+        expect_pop(99);
+        for (unsigned i = 1; i < RING; i++)
+            expect_pop(i);
+        assert_true(emu_cq_has_overrun(&consumer));
+        assert_int_equal(emu_cq_take_overrun(&consumer), 2);
+    }
 }
 
 static void test_queue_goes_on_after_an_overrun(void **state)
@@ -463,6 +485,59 @@ static void test_repair_fills_nothing_in_a_sound_queue(void **state)
     }
 }
 
+#define BUSY_EVENTS 200000u
+
+/* Keeps a small queue full, in order. */
+static void *keep_full(void *arg)
+{
+    struct emu_cq_producer own;
+
+    (void)arg;
+    emu_cq_producer_init(&own, shm, RING, RING, false);
+    for (uint64_t i = 0; i < BUSY_EVENTS;)
+        i += emu_cq_push(&own, i) == EMU_CQ_OK;
+    return NULL;
+}
+
+static void *take_in_order(void *arg)
+{
+    uint64_t *bad_out = arg;
+
+    for (uint64_t i = 0; i < BUSY_EVENTS;) {
+        uint64_t event;
+
+        if (emu_cq_pop(&consumer, &event) != EMU_CQ_OK)
+            continue;
+        if (event != i && *bad_out == 0)
+            *bad_out = event + 1;
+        i++;
+    }
+    return NULL;
+}
+
+/*
+ * Places up to the tail are published when emunic repairs a queue. While it does, they are taken and used again: the new
+ * ones are none of its business.
+ */
+static void test_repair_of_a_busy_queue_harms_no_event(void **state)
+{
+    pthread_t threads[2];
+    uint64_t bad = 0;
+    uint64_t tail;
+
+    (void)state;
+    assert_int_equal(pthread_create(&threads[0], NULL, keep_full, NULL), 0);
+    assert_int_equal(pthread_create(&threads[1], NULL, take_in_order, &bad), 0);
+    do {
+        tail = atomic_load(&shm->tail);
+        if (tail > 0)       /* the one producer is at most busy with the newest place */
+            emu_cq_fill_gaps(&producer, tail - 1, 99);
+    } while (tail < BUSY_EVENTS);
+    pthread_join(threads[0], NULL);
+    pthread_join(threads[1], NULL);
+    assert_int_equal(bad, 0);
+}
+
 static void test_repair_stops_at_the_tail_it_was_told(void **state)
 {
     (void)state;
@@ -636,6 +711,7 @@ int main(void)
         UNIT(test_capacity_below_the_ring_is_the_limit),
         UNIT(test_push_into_a_full_queue_keeps_what_waits),
         UNIT(test_lost_events_are_counted_until_taken),
+        UNIT(test_overrun_comes_after_events_that_are_on_their_way),
         UNIT(test_queue_goes_on_after_an_overrun),
         UNIT(test_wrong_counters_never_lead_outside_the_queue),
         UNIT(test_geometry_in_shared_memory_is_not_read_again),
@@ -650,6 +726,7 @@ int main(void)
         UNIT(test_own_events_need_room_and_an_empty_shared_ring),
         UNIT(test_places_that_were_never_filled_get_the_event),
         UNIT(test_repair_fills_nothing_in_a_sound_queue),
+        UNIT(test_repair_of_a_busy_queue_harms_no_event),
         UNIT(test_repair_stops_at_the_tail_it_was_told),
         UNIT(test_repair_wakes_who_sleeps),
         UNIT(test_repair_of_nonsense_stays_inside_the_queue),

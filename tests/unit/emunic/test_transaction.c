@@ -982,6 +982,8 @@ static void test_full_destination_queue_does_not_fail_the_put(void **state)
     for (unsigned i = 0; i < CQ_ENTRIES; i++)
         emu_cq_push(&destination.producer, i);
     assert_int_equal(run(&cmd), EMU_STATUS_OK);
+    for (unsigned i = 0; i < CQ_ENTRIES; i++)
+        assert_int_equal(next(&destination), i);
     assert_int_equal(emu_cq_take_overrun(&destination.consumer), 1);
 }
 
