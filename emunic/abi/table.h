@@ -70,6 +70,7 @@ struct emu_table_port {
 };
 
 #define EMU_CQ_WAKES (1u << 0)   /* somebody may sleep on the queue: producers look */
+#define EMU_CQ_SERIAL_SHIFT 8      /* in cq_flags: tells a queue from its successor in the same place */
 
 /* emu_table_md.state: 0 free, 1 live */
 #define EMU_MD_READ_ONLY (1u << 0)
@@ -93,7 +94,7 @@ struct emu_table_md {
     uint32_t cq_line;            /* [E] where the queue lies in the owner's segment, in cache lines */
     uint32_t cq_ring_entries;    /* [E] geometry of the queue */
     uint32_t cq_capacity;        /* [E] */
-    uint32_t cq_flags;           /* [E] EMU_CQ_* */
+    uint32_t cq_flags;           /* [E] EMU_CQ_*, and a serial number */
     uint64_t reserved[2];
 };
 static_assert(sizeof(struct emu_table_md) == 64, "ABI: one line per memory domain");

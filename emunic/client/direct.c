@@ -49,6 +49,7 @@ struct known_queue {
     uint32_t port;
     uint32_t generation;
     uint32_t cq_line;
+    uint32_t cq_flags;              /* with the serial */
     struct emu_cq_producer producer;
 };
 
@@ -206,9 +207,10 @@ static struct known_queue *known_queue_of(struct emu_direct *d, const struct emu
 {
     struct known_queue *q = &d->queues[(md->port * 31 + md->cq_line) % KNOWN_QUEUES];
 
-    if (q->port != md->port || q->generation != generation || q->cq_line != md->cq_line ||
-        q->producer.ring_entries != md->cq_ring_entries || q->producer.capacity != md->cq_capacity)
-        *q = (struct known_queue){ .port = md->port, .generation = generation, .cq_line = md->cq_line };
+    /* The serial, too: a queue made anew in the same place is another one. */
+    if (q->port != md->port || q->generation != generation || q->cq_line != md->cq_line || q->cq_flags != md->cq_flags)
+        *q = (struct known_queue){ .port = md->port, .generation = generation, .cq_line = md->cq_line,
+                                   .cq_flags = md->cq_flags };
     return q;
 }
 

@@ -78,7 +78,7 @@ static void set_queue(struct emu_table_md *entry, const struct emu_port_end *por
     entry->cq_line = (uint32_t)(port->cqs[cq].offset / EMU_CACHE_LINE);
     entry->cq_ring_entries = (uint32_t)port->cqs[cq].producer.ring_entries;
     entry->cq_capacity = (uint32_t)port->cqs[cq].producer.capacity;
-    entry->cq_flags = port->cqs[cq].flags;
+    entry->cq_flags = port->cqs[cq].flags | (uint32_t)port->cqs[cq].serial << EMU_CQ_SERIAL_SHIFT;
 }
 
 int emu_md_register(struct emu_port_end *port, struct emu_msg_memory *memory)
