@@ -4,12 +4,13 @@
 BUILD     ?= build
 SANITIZE  ?= build-sanitize
 PYTHON    ?= /usr/bin/python3
+SOAK_SECONDS ?= 300
 MESON     ?= meson
 DEMO_JOB   = $(BUILD)/emunic/emunic run -n 4 --machine aries:groups=2 --place scatter --paths -- $(BUILD)/examples/gni_pingpong
 # In CI every warning is an error.
 SETUP_ARGS = $(if $(CI),--werror)
 
-.PHONY: all deps build demo check check-sanitize bench install clean
+.PHONY: all deps build demo check check-sanitize soak bench install clean
 
 all: build
 
@@ -42,6 +43,11 @@ $(SANITIZE)/build.ninja: | deps
 check-sanitize: deps $(SANITIZE)/build.ninja
 	@$(MESON) compile -C $(SANITIZE)
 	@$(PYTHON) tools/run_tests.py $(SANITIZE) --no-suite fuzz --no-suite bench --save
+
+# Everything at random against a model, on both data paths; SOAK_SECONDS each.
+soak: build
+	FX_DATAPATH=auto $(BUILD)/tests/soak/soak $(SOAK_SECONDS)
+	FX_DATAPATH=routed $(BUILD)/tests/soak/soak $(SOAK_SECONDS)
 
 # Ours beside the alternatives, as ratios; results and plots in bench-out/. Never part of a test. BENCH_ARGS=--quick: a minute.
 bench: build
