@@ -39,6 +39,8 @@ enum emu_msg_type {
     EMU_MSG_DATAGRAM_CANCEL,
     EMU_MSG_DATAGRAM_DROP_EP,
     EMU_MSG_RESOURCES,
+    EMU_MSG_MSGQ_JOIN,     /* + descriptor: the region that the instances of this node share */
+    EMU_MSG_MSGQ_LEAVE,
     /* admin socket */
     EMU_MSG_DOMAIN_CREATE = 100, /* + descriptor in the request: memfd with uint32_t nids, one per rank slot */
     EMU_MSG_DOMAIN_END,
@@ -128,6 +130,27 @@ struct emu_msg_datagram {
     uint8_t data[EMU_DATAGRAM_MAX];
 };
 
+/* Instances that may share one region (spec ugni.md 2.17). */
+#define EMU_MSGQ_INSTS_MAX 48u
+
+/* What all instances of a node must agree on, in the words of the API; emunic only compares. */
+struct emu_msgq_shape {
+    uint32_t max_bytes;
+    uint32_t credits;
+    uint32_t pooled;
+    uint32_t n_connections;
+    uint32_t n_insts;
+    uint32_t modes;
+    uint32_t queue_entries;
+    uint32_t reserved;
+    uint64_t region_bytes;        /* below 4 GiB */
+};
+
+struct emu_msg_msgq {
+    struct emu_msgq_shape shape;
+    uint32_t slot;                /* reply: below n_insts, nobody else's */
+};
+
 enum emu_resource {
     EMU_RESOURCE_MDD = 1,
     EMU_RESOURCE_CQ,
@@ -169,6 +192,7 @@ struct emu_msg {
         struct emu_msg_memory memory;
         struct emu_msg_datagram datagram;
         struct emu_msg_resources resources;
+        struct emu_msg_msgq msgq;
         struct emu_msg_domain domain;
         uint8_t bytes[240];
     };

@@ -188,6 +188,15 @@ static int answer_port(struct emu_port_end *port, struct emu_reply *reply)
     case EMU_MSG_PEER_SEGMENT:
     case EMU_MSG_PEER_SPACE:
         return answer_peer(port, reply);
+    case EMU_MSG_MSGQ_JOIN:
+        r = emu_msgq_join(port, &msg->msgq);
+        if (r < 0)
+            return r;
+        reply->fds[0] = r;
+        reply->n_fds = 1;
+        return 0;
+    case EMU_MSG_MSGQ_LEAVE:
+        return emu_msgq_leave(port);
     case EMU_MSG_DATAGRAM_POST:
         return emu_datagram_post(port, &msg->datagram);
     case EMU_MSG_DATAGRAM_TEST:
@@ -324,6 +333,8 @@ static int answer_control(struct emu_connection *c, struct emu_reply *reply)
     case EMU_MSG_ATTACH:
         return answer_attach(c, reply);
     case EMU_MSG_CQ_CREATE ... EMU_MSG_DATAGRAM_DROP_EP:
+    case EMU_MSG_MSGQ_JOIN:
+    case EMU_MSG_MSGQ_LEAVE:
         return c->port ? answer_port(c->port, reply) : -ENOTCONN;
     default:
         return -EPROTO;

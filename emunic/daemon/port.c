@@ -316,6 +316,7 @@ void emu_port_end_destroy(struct emu_port_end *port)
     emu_datapath_drop_port(port);
     mdhs = emu_md_drop_all(port, &n_mdhs);
     emu_datagram_drop_all(port);
+    emu_msgq_drop_port(port);
     keep_flows(port);
     domain->ports[port->index] = NULL;
     domain->n_ports--;

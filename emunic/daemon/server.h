@@ -35,6 +35,7 @@ struct emu_member;
 struct emu_port_end;
 struct emu_datagram;
 struct emu_quiesce;
+struct emu_msgq_end;
 
 /* Something that epoll watches. Embedded in its owner; called with the events that came. */
 struct emu_watch {
@@ -149,6 +150,7 @@ struct emu_domain {
     uint32_t next_port;                 /* where to look for a free slot: delays reuse */
     uint32_t n_ports;
     LIST_HEAD(, emu_member) members;
+    LIST_HEAD(, emu_msgq_end) msgqs;
     struct emu_flow_counts **past_flows; /* owned, per source node: counters of ports that have gone */
     bool is_ending;
     bool is_routed_for_good;            /* made with EMU_TABLE_ROUTED */
@@ -296,6 +298,14 @@ int emu_datagram_probe(struct emu_port_end *port, struct emu_msg_datagram *d);
 int emu_datagram_cancel(struct emu_port_end *port, const struct emu_msg_datagram *d);
 void emu_datagram_drop_ep(struct emu_port_end *port, uint32_t ep);
 void emu_datagram_drop_all(struct emu_port_end *port);
+
+/* msgq.c */
+/* Joins the message queue of the port's node; the first one makes it. Descriptor (emunic's own) or negative errno. */
+int emu_msgq_join(struct emu_port_end *port, struct emu_msg_msgq *msgq);
+/* Leaves it in peace: nobody can join any more until all have left. -ENOENT: was not in it. */
+int emu_msgq_leave(struct emu_port_end *port);
+/* The port has ended. */
+void emu_msgq_drop_port(struct emu_port_end *port);
 
 /* datapath.c */
 /* Serves every port once. Number of commands and slices done. */

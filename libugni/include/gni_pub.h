@@ -806,7 +806,7 @@ typedef int gni_msgq_rcv_cb_func(uint32_t snd_id, uint32_t snd_pe, void *msg, ui
 typedef struct gni_msgq_attr {
     uint32_t max_msg_sz;   /* header plus data, bytes, at most GNI_MSGQ_MSG_SZ_MAX */
     uint32_t smsg_q_sz;    /* mailbox credits per connection: 1, or even */
-    uint32_t rcv_pool_sz;  /* messages pooled for other local instances (unit unconfirmed) */
+    uint32_t rcv_pool_sz;  /* messages pooled for each local instance (unit unconfirmed) */
     uint32_t num_msgq_eps; /* remote nodes to connect to */
     uint32_t nloc_insts;   /* instances on this node, at most GNI_MSGQ_NODE_INSTS_MAX */
     uint8_t modes;         /* GNI_MSGQ_MODE_BLOCKING or 0 */
@@ -817,7 +817,7 @@ typedef struct gni_msgq_attr {
 typedef struct gni_msgq_rem_inst {
     uint32_t id;
     gni_mem_handle_t mdh;
-    uint64_t mdh_off; /* bytes from the start of the shared region */
+    uint64_t mdh_off; /* low 32 bits: bytes from the start of the shared region; the rest: nonce of this mailbox */
 } gni_msgq_rem_inst_t;
 
 /* All L; the program ships it to the other node. */
@@ -1758,94 +1758,157 @@ gni_return_t GNI_SmsgRelease(gni_ep_handle_t ep_hndl);
 /*
  * Shared message queues (MSGQ)
  *
- * NOT IMPLEMENTED, except GNI_MsgqSize(). GNI_MsgqInit() answers the original's code for "the node-shared huge
- * page memory is not available to you", GNI_RC_PERMISSION_ERROR, so no handle can exist, and the calls that need
- * one answer GNI_RC_INVALID_PARAM. None blocks. Threads: any. Source: uGNI spec 4.11.
+ * The instances of a node (NIC handles of one communication domain there, usually one per process) share mailboxes,
+ * one per connected remote node, instead of having a channel per pair of processes. Only between nodes. The usual
+ * order: every instance GNI_MsgqInit(); when all have, one instance per node GNI_MsgqGetConnAttrs() for each other
+ * node, carries the attributes there, GNI_MsgqConnect() with what came back; GNI_MsgqSend(), GNI_MsgqProgress();
+ * GNI_MsgqConnRelease() on both sides once all are quiet; GNI_MsgqRelease().
+ *
+ * Messages of one instance to another arrive once, whole and in order. The death of an instance loses its own
+ * messages and those for it, nobody else's, and no credits. Instances of one communication domain and node trust each
+ * other as they do with memory they share: one that writes garbage into the region harms the others' messages.
+ *
+ * Difference from the original: the region is not in huge pages that the program can see; emunic hands it to the
+ * instances, so no call fails for lack of a hugetlbfs.
+ *
+ * Threads: NIC, for all calls but GNI_MsgqSize(); the callback runs without the NIC's lock. Source: uGNI spec 3.11,
+ * 4.11.
  */
 
 /**
- * Attach to the node's shared message queue; the first one creates it.
+ * Attach to the node's shared message queue; the first instance makes it. Waits for nobody.
  *
- * @param[in]  rcv_cb      Called by GNI_MsgqProgress() for each message.
- * @param[in]  cb_data     Passed to rcv_cb.
- * @param[in]  snd_cq      CQ for sends.
- * @param[in]  attrs       Equal in all local instances.
- * @param[out] msgq_hndl   Never set here.
- * @retval GNI_RC_INVALID_PARAM     A NULL pointer or handle (cb_data may be NULL), or attributes outside their
- *                                  limits: a 0 other than rcv_pool_sz and modes, max_msg_sz above
- *                                  GNI_MSGQ_MSG_SZ_MAX, smsg_q_sz neither 1 nor even, nloc_insts above
- *                                  GNI_MSGQ_NODE_INSTS_MAX, unknown modes.
- * @retval GNI_RC_PERMISSION_ERROR  Otherwise: no shared memory for it.
- * @note The original also has SUCCESS, ERROR_NOMEM and INVALID_STATE (attributes differ, or instances not ready).
+ * @param[in]  nic_hndl    One queue per NIC handle.
+ * @param[in]  rcv_cb      Called by GNI_MsgqProgress() for each message, in the thread that called it, which cannot be
+ *                         cancelled meanwhile. It may call anything.
+ * @param[in]  cb_data     Passed to rcv_cb; may be NULL.
+ * @param[in]  snd_cq      A CQ of this NIC handle. Checked, otherwise not used: entries of sends go to the end
+ *                         point's CQ.
+ * @param[in]  attrs       Equal in all instances of the node; nodes may differ. Copied.
+ * @param[out] msgq_hndl   Until GNI_MsgqRelease() or GNI_CdmDestroy().
+ * @retval GNI_RC_SUCCESS        In.
+ * @retval GNI_RC_INVALID_PARAM  Not a live NIC handle, not a live CQ of it, a NULL pointer, or attributes outside
+ *                               their limits: a 0 other than rcv_pool_sz and modes, max_msg_sz above
+ *                               GNI_MSGQ_MSG_SZ_MAX, smsg_q_sz neither 1 nor even, nloc_insts above
+ *                               GNI_MSGQ_NODE_INSTS_MAX, rcv_cq_sz above 2^20, unknown modes, a region of 4 GiB and
+ *                               more.
+ * @retval GNI_RC_INVALID_STATE  Attributes differ from those of the instances that are in, nloc_insts are in, one
+ *                               with this instance id is in, this NIC handle has a queue already, an instance has
+ *                               released the queue and not all have, or the NIC has gone.
+ * @retval GNI_RC_ERROR_NOMEM    Out of memory, queue memory (rcv_cq_sz) or memory domains.
+ * @note GNI_RC_PERMISSION_ERROR (no hugetlbfs) does not occur here. rcv_pool_sz counts messages (reading: the unit is
+ *       not known). An instance that replaces a dead one may attach; other nodes reach it after a new connection.
  */
 gni_return_t GNI_MsgqInit(gni_nic_handle_t nic_hndl, gni_msgq_rcv_cb_func *rcv_cb, void *cb_data,
                           gni_cq_handle_t snd_cq, gni_msgq_attr_t *attrs, gni_msgq_handle_t *msgq_hndl);
 
 /**
- * Leave the queue; ask whether leaving would succeed.
+ * Leave the queue; ask whether leaving would succeed. With the last instance the queue ends, connections included.
+ * From the first successful release on no connection is made.
  *
- * @retval GNI_RC_INVALID_PARAM  Always: no live handle exists.
- * @note The original also has SUCCESS and NOT_DONE (outstanding work).
+ * @retval GNI_RC_SUCCESS        Left; idle.
+ * @retval GNI_RC_INVALID_PARAM  Not a live queue.
+ * @retval GNI_RC_NOT_DONE       Completion entries of sends have not been taken, or messages for this instance have
+ *                               arrived and have not been given to its callback (reading of "outstanding work"), or
+ *                               another instance is at work on a connection just now.
+ * @note GNI_MsgqRelease() succeeds at once when the NIC has gone.
  */
 gni_return_t GNI_MsgqRelease(gni_msgq_handle_t msgq_hndl);
 gni_return_t GNI_MsgqIdle(gni_msgq_handle_t msgq_hndl);
 
 /**
- * Assign a mailbox to remote node pe_addr and tell what that node needs to connect.
+ * Assign a mailbox to remote node pe_addr and tell what that node needs to connect. Messages may arrive from then on.
  *
- * @param[out] attrs_size  Bytes used of attrs; may be NULL. Never set here.
- * @retval GNI_RC_INVALID_PARAM  Always: no live handle exists.
- * @note The original also has SUCCESS, INVALID_STATE (assigned already), ERROR_RESOURCE (all assigned) and
- *       PERMISSION_ERROR (not initialised, or being torn down).
+ * @param[in]  pe_addr     NIC address of the remote node.
+ * @param[out] attrs       Describes this node's live instances: to be carried to the other node as bytes.
+ * @param[out] attrs_size  Bytes used of attrs: 16, and 32 per instance. May be NULL.
+ * @retval GNI_RC_SUCCESS           Assigned.
+ * @retval GNI_RC_INVALID_PARAM     Not a live queue, attrs is NULL, pe_addr is this node or none of the domain.
+ * @retval GNI_RC_INVALID_STATE     Assigned already, by any instance of this node; or another instance that is stopped
+ *                                  holds the directory of connections (after five seconds).
+ * @retval GNI_RC_ERROR_RESOURCE    num_msgq_eps nodes have one.
+ * @retval GNI_RC_PERMISSION_ERROR  Not all nloc_insts instances have attached yet, one has released the queue, or the
+ *                                  NIC has gone.
  */
 gni_return_t GNI_MsgqGetConnAttrs(gni_msgq_handle_t msgq_hndl, uint32_t pe_addr, gni_msgq_ep_attr_t *attrs,
                                   uint32_t *attrs_size);
 
 /**
- * Complete a connection with the other node's attributes.
+ * Complete a connection with the other node's attributes. Every instance of this node may send from then on, also
+ * before the other node has connected.
  *
- * @retval GNI_RC_INVALID_PARAM  Always: no live handle exists.
- * @note The original also has SUCCESS, NO_MATCH (nothing assigned), INVALID_STATE (connected already),
- *       PERMISSION_ERROR.
+ * @param[in] attrs  What GNI_MsgqGetConnAttrs() gave to an instance of pe_addr; the first attrs_size bytes are read.
+ *                   Copied.
+ * @retval GNI_RC_SUCCESS           Connected.
+ * @retval GNI_RC_INVALID_PARAM     Not a live queue, attrs is NULL, or not attributes of pe_addr.
+ * @retval GNI_RC_NO_MATCH          No mailbox assigned to pe_addr.
+ * @retval GNI_RC_INVALID_STATE     Connected already; or as GNI_MsgqGetConnAttrs().
+ * @retval GNI_RC_PERMISSION_ERROR  As GNI_MsgqGetConnAttrs().
  */
 gni_return_t GNI_MsgqConnect(gni_msgq_handle_t msgq_hndl, uint32_t pe_addr, gni_msgq_ep_attr_t *attrs);
 
 /**
- * Give the resources of a connection back.
+ * Give the mailbox of a node back. The other node is told: its sends are refused with INVALID_STATE until it connects
+ * anew.
  *
- * @retval GNI_RC_INVALID_PARAM  Always: no live handle exists.
- * @note The original also has SUCCESS, NO_MATCH (no connection) and NOT_DONE (outstanding work).
+ * @retval GNI_RC_SUCCESS        Free.
+ * @retval GNI_RC_INVALID_PARAM  Not a live queue.
+ * @retval GNI_RC_NO_MATCH       The node has no mailbox here.
+ * @retval GNI_RC_NOT_DONE       Messages for live instances of this node wait in it, or another instance is at work
+ *                               on it: all should GNI_MsgqProgress(), then try again.
+ * @note Both nodes should have stopped sending: what is under way is lost.
  */
 gni_return_t GNI_MsgqConnRelease(gni_msgq_handle_t msgq_hndl, uint32_t pe_addr);
 
 /**
- * Send a message to the node and instance that ep_hndl is bound to.
+ * Send a message to the node and instance that ep_hndl is bound to: header, then data, both copied during the call. One
+ * entry of type GNI_CQ_EVENT_TYPE_MSGQ with msg_id follows on the end point's CQ; it tells of the network, not of the
+ * receiver's callback. If the receiver dies at that moment the entry carries an error.
  *
- * @retval GNI_RC_INVALID_PARAM  Always: no live handle exists.
- * @note The original also has SUCCESS, NO_MATCH (no connection), NOT_DONE (no credit), SIZE_ERROR and
- *       INVALID_STATE (connection inactive).
+ * @param[in] ep_hndl   Of the same NIC handle, bound, with a CQ. No GNI_SmsgInit() needed.
+ * @param[in] hdr, msg  May be NULL with length 0; both empty is a message too.
+ * @param[in] msg_tag   Any value.
+ * @retval GNI_RC_SUCCESS        Sent; the buffers are free.
+ * @retval GNI_RC_INVALID_PARAM  Not a live queue or end point, not of one NIC handle, not bound, no CQ, NULL with a
+ *                               length.
+ * @retval GNI_RC_NO_MATCH       No connection to that node, or it has no such instance.
+ * @retval GNI_RC_NOT_DONE       No credit (the mailbox is full; the credits are shared by all instances of this
+ *                               node), no room in the CQ, or another instance is sending: poll the CQ,
+ *                               GNI_MsgqProgress(), retry. Nothing was done.
+ * @retval GNI_RC_SIZE_ERROR     Header and data exceed the max_msg_sz of the remote node.
+ * @retval GNI_RC_INVALID_STATE  Mailbox assigned but not connected, released by the other node, the receiving
+ *                               instance has ended, or the NIC has gone.
  */
 gni_return_t GNI_MsgqSend(gni_msgq_handle_t msgq_hndl, gni_ep_handle_t ep_hndl, void *hdr, uint32_t hdr_len,
                           void *msg, uint32_t msg_len, uint32_t msg_id, uint8_t msg_tag);
 
 /**
- * Hand received messages to rcv_cb until it returns 0 or none is left.
+ * Hand received messages to rcv_cb until it returns 0 or none is left. Also does the node's work: takes messages for
+ * other instances out of the mailboxes, up to rcv_pool_sz for each, and returns credits. An instance that never calls
+ * it costs the senders to its node credits once its pool is full.
  *
- * @param[in] timeout  ms per message in blocking mode; (uint32_t)-1 does not block.
- * @retval GNI_RC_INVALID_PARAM  Always: no live handle exists. Never blocks here.
- * @note The original also has SUCCESS, NOT_DONE (more may be there), ERROR_RESOURCE (send CQ full), INVALID_STATE
- *       and ERROR_NOMEM.
+ * @param[in] timeout  A queue with GNI_MSGQ_MODE_BLOCKING: ms to wait for each message. (uint32_t)-1 does not block,
+ *                     and is the only value for a queue without it.
+ * @retval GNI_RC_SUCCESS        None was left; in blocking mode: none came for that time.
+ * @retval GNI_RC_INVALID_PARAM  Not a live queue, or a timeout that is not -1 for a non-blocking one.
+ * @retval GNI_RC_NOT_DONE       More may be there: rcv_cb returned 0, 4096 messages were given to it, or another
+ *                               instance is at work on a connection just now.
+ * @retval GNI_RC_INVALID_STATE  An event that no message caused came into the private receive queue (told once,
+ *                               nothing is lost); the queue or its NIC has ended.
+ * @note ERROR_RESOURCE (send CQ full) and ERROR_NOMEM do not occur here. An overrun of the private receive queue
+ *       loses no message.
  */
 gni_return_t GNI_MsgqProgress(gni_msgq_handle_t msgq_hndl, uint32_t timeout);
 
 /**
- * Bytes of shared memory that a queue with these attributes would take: a multiple of 2 MiB.
+ * Bytes of shared memory that a queue with these attributes takes: a multiple of 2 MiB. Pages that are never used
+ * take none.
  *
- * @param[in]  attrs  rcv_pool_sz counts messages (reading: the unit is not known).
- * @param[out] size   Bytes, by this library's own formula; see msgq.c.
+ * @param[in]  attrs  rcv_cq_sz and modes are not read.
+ * @param[out] size   Bytes, by this library's own formula; see msgq_region.c.
  * @retval GNI_RC_SUCCESS        *size set.
- * @retval GNI_RC_INVALID_PARAM  A NULL pointer, 4 GiB and more, or attributes as refused by GNI_MsgqInit();
- *                               rcv_cq_sz and modes are not read.
+ * @retval GNI_RC_INVALID_PARAM  A NULL pointer, 4 GiB and more, or attributes as refused by GNI_MsgqInit().
+ * @note Threads: any.
  */
 gni_return_t GNI_MsgqSize(gni_msgq_attr_t *attrs, uint32_t *size);
 

@@ -239,6 +239,8 @@ static void wake_waiters(struct gnii_nic *nic)
 
     LIST_FOREACH(cq, &nic->cqs, link)
         gnii_cq_wake(cq);
+    if (nic->msgq)
+        gnii_msgq_wake(nic->msgq);
     atomic_fetch_add(&nic->port.segment->datagram_news, 1);
     emu_port_wake(&nic->port.segment->datagram_news);
 }
@@ -257,6 +259,8 @@ static void destroy_nic(struct gnii_nic *nic)
         gnii_ep_free(LIST_FIRST(&nic->eps));
     while (!LIST_EMPTY(&nic->cqs))
         gnii_cq_free(LIST_FIRST(&nic->cqs));
+    if (nic->msgq)
+        gnii_msgq_free(nic->msgq, false);
     /* The program may free its memory when we return: no transfer may touch it then. */
     LIST_FOREACH(md, &nic->mds, link) {
         if (!is_child)

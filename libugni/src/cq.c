@@ -122,6 +122,8 @@ gni_return_t GNI_CqDestroy(gni_cq_handle_t cq_hndl)
             if (nic->tx[tid].cq == cq)
                 gnii_tx_give(nic, tid);     /* nobody can ask for them */
         }
+        for (; cq->sends_head != cq->sends_tail; cq->sends_head++)
+            gnii_msgq_settle(cq->sends[cq->sends_head & cq->sends_mask].msgq);
         gnii_cq_free(cq);
     }
     gnii_unlock(&nic->lock);
@@ -129,6 +131,17 @@ gni_return_t GNI_CqDestroy(gni_cq_handle_t cq_hndl)
 }
 
 /* ---- taking entries; NIC lock held ---- */
+
+bool gnii_cq_make_sends(struct gnii_cq *cq)
+{
+    uint64_t n = cq->consumer.ring_entries;      /* a power of two, at least the capacity */
+
+    if (cq->sends)
+        return true;
+    cq->sends = calloc(n, sizeof(*cq->sends));
+    cq->sends_mask = n - 1;
+    return cq->sends != NULL;
+}
 
 /* A send's entry: true if the program shall see it. */
 static bool settle_send(struct gnii_cq *cq)
@@ -139,6 +152,7 @@ static bool settle_send(struct gnii_cq *cq)
         return true;        /* emunic made this up; show it rather than hide it */
     send = &cq->sends[cq->sends_head++ & cq->sends_mask];
     cq->in_use--;
+    gnii_msgq_settle(send->msgq);
     if (!send->ep)
         return false;
     send->ep->outstanding--;
@@ -189,7 +203,8 @@ static bool fail_next(struct gnii_cq *cq, uint64_t *event_out)
     struct gnii_nic *nic = cq->nic;
 
     while (cq->sends_head != cq->sends_tail) {
-        uint64_t event = gnii_cqe_send(GNI_CQ_EVENT_TYPE_SMSG, cq->sends[cq->sends_head & cq->sends_mask].msg_id,
+        const struct gnii_send *send = &cq->sends[cq->sends_head & cq->sends_mask];
+        uint64_t event = gnii_cqe_send(send->is_msgq ? GNI_CQ_EVENT_TYPE_MSGQ : GNI_CQ_EVENT_TYPE_SMSG, send->msg_id,
                                        GNII_CQE_NETWORK);
 
         if (settle_send(cq)) {

@@ -3,6 +3,7 @@
  * The objects of libugni.
  *
  *   CDM ── NIC ─┬─ EP (── SMSG connection)     one port of the emulated NIC per NIC handle
+ *               ├─ MSGQ                         a view of what the instances of the node share
  *               ├─ CQ                           a queue in the port's segment
  *               └─ registrations                also in the process's job, which finds them by handle
  *
@@ -34,6 +35,7 @@
 #define GNII_STATS 19    /* the long form of gni_statistic_t */
 
 struct gnii_nic;
+struct gnii_msgq;
 
 /* One registration of this process. */
 struct gnii_md {
@@ -98,6 +100,8 @@ struct gnii_tx {
 struct gnii_send {
     struct gnii_ep *ep;             /* NULL once the end point was destroyed */
     uint32_t msg_id;
+    bool is_msgq;                   /* else a short message */
+    struct gnii_msgq *msgq;         /* NULL once the shared message queue was released */
 };
 
 struct gnii_cq {
@@ -193,6 +197,7 @@ struct gnii_nic {
     LIST_HEAD(, gnii_ep) eps;
     LIST_HEAD(, gnii_cq) cqs;
     LIST_HEAD(, gnii_md) mds;
+    struct gnii_msgq *msgq;         /* owned, or NULL */
     struct gnii_lanes *lanes;       /* owned, short.c */
     struct gnii_local local;
     _Atomic(const void *) next_slot; /* where the latest mailbox in use expects its next message; only prefetched */
@@ -258,6 +263,8 @@ static inline struct gnii_cq *gnii_cq_find(gni_cq_handle_t handle)
 void gnii_cq_free(struct gnii_cq *cq);
 /* Wakes the threads that sleep on the queue, to look at its state. Any thread. */
 void gnii_cq_wake(struct gnii_cq *cq);
+/* Makes the ring of sends if there is none yet. False: out of memory. */
+bool gnii_cq_make_sends(struct gnii_cq *cq);
 /* Takes silent completions off the head of a queue. */
 void gnii_cq_reclaim(struct gnii_cq *cq);
 void gnii_cq_reclaim_all(struct gnii_nic *nic);
@@ -307,6 +314,14 @@ int gnii_cmd_set_target(struct emu_cmd *cmd, uint32_t nid, const gni_mem_handle_
 /* The same for a lane. */
 struct emu_lane_target gnii_handle_target(uint32_t nid, const struct gnii_handle_fields *fields);
 void gnii_cmd_set_handle(struct emu_cmd *cmd, uint32_t nid, const struct gnii_handle_fields *fields, uint64_t addr);
+
+/* msgq.c, NIC lock held */
+/* Takes the queue from its NIC, whatever is outstanding. is_in_peace: released by the program. */
+void gnii_msgq_free(struct gnii_msgq *msgq, bool is_in_peace);
+/* Wakes the threads that sleep in it. Any thread. */
+void gnii_msgq_wake(struct gnii_msgq *msgq);
+/* The completion entry of one of its sends was taken, or will never be. NULL: of no queue, or of one that has gone. */
+void gnii_msgq_settle(struct gnii_msgq *msgq);
 
 /* smsg.c, NIC lock held */
 void gnii_smsg_free(struct gnii_ep *ep);

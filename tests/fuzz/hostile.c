@@ -368,7 +368,7 @@ static void post_commands(struct hostile *h)
 
 static struct emu_msg some_request(struct hostile *h)
 {
-    struct emu_msg msg = { .type = (uint16_t)(EMU_MSG_HELLO + below(h, EMU_MSG_RESOURCES)) };
+    struct emu_msg msg = { .type = (uint16_t)(EMU_MSG_HELLO + below(h, EMU_MSG_MSGQ_LEAVE)) };
 
     switch (msg.type) {
     case EMU_MSG_HELLO:
@@ -401,6 +401,11 @@ static struct emu_msg some_request(struct hostile *h)
     case EMU_MSG_PEER_SEGMENT:
     case EMU_MSG_PEER_SPACE:
         msg.peer.port = (uint32_t)below(h, 40);
+        break;
+    case EMU_MSG_MSGQ_JOIN:
+        msg.msgq.shape = (struct emu_msgq_shape){
+            .max_bytes = 128, .credits = 4, .n_connections = 4, .n_insts = (uint32_t)below(h, 50), .queue_entries = 16,
+            .region_bytes = one_in(h, 3) ? odd_number(h) : (1 + below(h, 8)) << 20 };
         break;
     case EMU_MSG_RESOURCES:
         msg.resources.resource = (uint32_t)below(h, 7);

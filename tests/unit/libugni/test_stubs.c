@@ -2,7 +2,7 @@
 /*
  * The calls that this library does not implement: each answers the code that gni_pub.h documents for it, and
  * leaves its outputs alone. Then the parts of these families that are real: error subscriptions, balanced
- * injection as read, the size of a message queue, and what chained posts refuse.
+ * injection as read, and what chained posts refuse.
  */
 #include <gni_pub.h>
 
@@ -23,97 +23,6 @@ static gni_nic_handle_t some_nic = (gni_nic_handle_t)0x10;
 static gni_ep_handle_t some_ep = (gni_ep_handle_t)0x10;
 static gni_cq_handle_t some_cq = (gni_cq_handle_t)0x10;
 static gni_ce_handle_t some_ce = (gni_ce_handle_t)0x10;
-
-static int no_message(uint32_t snd_id, uint32_t snd_pe, void *msg, uint8_t msg_tag, void *cb_data)
-{
-    (void)snd_id;
-    (void)snd_pe;
-    (void)msg;
-    (void)msg_tag;
-    (void)cb_data;
-    return 0;
-}
-
-static gni_msgq_attr_t msgq_attrs(void)
-{
-    return (gni_msgq_attr_t){ .max_msg_sz = 128, .smsg_q_sz = 16, .rcv_pool_sz = 64, .num_msgq_eps = 10,
-                              .nloc_insts = 4, .modes = 0, .rcv_cq_sz = 1024 };
-}
-
-static void test_msgq_init_finds_no_shared_memory(void **state)
-{
-    gni_msgq_attr_t attrs = msgq_attrs();
-    gni_msgq_handle_t msgq = (gni_msgq_handle_t)0x77;
-
-    (void)state;
-    assert_int_equal(GNI_MsgqInit(some_nic, no_message, NULL, some_cq, &attrs, &msgq), GNI_RC_PERMISSION_ERROR);
-    assert_ptr_equal(msgq, (void *)0x77);
-}
-
-static void test_msgq_init_checks_its_arguments(void **state)
-{
-    gni_msgq_attr_t attrs = msgq_attrs();
-    gni_msgq_handle_t msgq;
-
-    (void)state;
-    assert_int_equal(GNI_MsgqInit(NULL, no_message, NULL, some_cq, &attrs, &msgq), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_MsgqInit(some_nic, NULL, NULL, some_cq, &attrs, &msgq), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_MsgqInit(some_nic, no_message, NULL, NULL, &attrs, &msgq), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_MsgqInit(some_nic, no_message, NULL, some_cq, NULL, &msgq), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_MsgqInit(some_nic, no_message, NULL, some_cq, &attrs, NULL), GNI_RC_INVALID_PARAM);
-    attrs.smsg_q_sz = 3;
-    assert_int_equal(GNI_MsgqInit(some_nic, no_message, NULL, some_cq, &attrs, &msgq), GNI_RC_INVALID_PARAM);
-    attrs = msgq_attrs();
-    attrs.modes = 2;
-    assert_int_equal(GNI_MsgqInit(some_nic, no_message, NULL, some_cq, &attrs, &msgq), GNI_RC_INVALID_PARAM);
-    attrs = msgq_attrs();
-    attrs.nloc_insts = GNI_MSGQ_NODE_INSTS_MAX + 1;
-    assert_int_equal(GNI_MsgqInit(some_nic, no_message, NULL, some_cq, &attrs, &msgq), GNI_RC_INVALID_PARAM);
-}
-
-static void test_no_msgq_handle_is_live(void **state)
-{
-    gni_msgq_handle_t msgq = (gni_msgq_handle_t)0x10;
-    gni_msgq_ep_attr_t attrs;
-    uint32_t size;
-
-    (void)state;
-    assert_int_equal(GNI_MsgqRelease(msgq), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_MsgqIdle(msgq), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_MsgqGetConnAttrs(msgq, 0, &attrs, &size), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_MsgqConnect(msgq, 0, &attrs), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_MsgqConnRelease(msgq, 0), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_MsgqSend(msgq, some_ep, NULL, 0, NULL, 0, 0, 0), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_MsgqProgress(msgq, (uint32_t)-1), GNI_RC_INVALID_PARAM);
-}
-
-static void test_msgq_size_is_whole_huge_pages(void **state)
-{
-    gni_msgq_attr_t attrs = msgq_attrs();
-    uint32_t size = 0;
-
-    (void)state;
-    assert_int_equal(GNI_MsgqSize(&attrs, &size), GNI_RC_SUCCESS);
-    assert_int_equal(size, 2u << 20);
-    attrs.num_msgq_eps = 1000; /* 4096 + 1000 * (64 + 16 * 192) + 4 * 64 * 192 bytes */
-    assert_int_equal(GNI_MsgqSize(&attrs, &size), GNI_RC_SUCCESS);
-    assert_int_equal(size, 4u << 20);
-}
-
-static void test_msgq_size_beyond_32_bits_is_refused(void **state)
-{
-    gni_msgq_attr_t attrs = msgq_attrs();
-    uint32_t size = 77;
-
-    (void)state;
-    attrs.num_msgq_eps = UINT32_MAX;
-    assert_int_equal(GNI_MsgqSize(&attrs, &size), GNI_RC_INVALID_PARAM);
-    attrs.smsg_q_sz = UINT32_MAX - 1;
-    assert_int_equal(GNI_MsgqSize(&attrs, &size), GNI_RC_INVALID_PARAM);
-    assert_int_equal(size, 77);
-    assert_int_equal(GNI_MsgqSize(NULL, &size), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_MsgqSize(&attrs, NULL), GNI_RC_INVALID_PARAM);
-}
 
 static void test_collective_engine_is_an_illegal_operation(void **state)
 {
@@ -377,11 +286,6 @@ static void test_waiting_for_errors_blocks_until_cancelled(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_msgq_init_finds_no_shared_memory),
-        cmocka_unit_test(test_msgq_init_checks_its_arguments),
-        cmocka_unit_test(test_no_msgq_handle_is_live),
-        cmocka_unit_test(test_msgq_size_is_whole_huge_pages),
-        cmocka_unit_test(test_msgq_size_beyond_32_bits_is_refused),
         cmocka_unit_test(test_collective_engine_is_an_illegal_operation),
         cmocka_unit_test(test_collective_engine_checks_its_arguments),
         cmocka_unit_test(test_job_control_needs_a_privilege_nobody_has),
