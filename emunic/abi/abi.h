@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#define EMU_ABI_VERSION 1u
+#define EMU_ABI_VERSION 2u
 
 #define EMU_TABLE_MAGIC   0x4c424154554d45ull /* "EMUTABL" read as little-endian bytes */
 #define EMU_SEGMENT_MAGIC 0x4745535f554d45ull /* "EMU_SEG" */
@@ -37,6 +37,12 @@
  * get there when the client maps it over an address range. Sealed against any change of size.
  */
 #define EMU_SPACE_BYTES (1ull << 47)
+
+/*
+ * Files of a domain on one host: mapped shared by a program itself, and registered by it. A number of one in use carries
+ * its place in the table in the lower bits and a turn in the upper ones; it is never 0.
+ */
+#define EMU_FILES_MAX 1024u
 
 /* Largest datagram payload (spec ugni.md 2.17). */
 #define EMU_DATAGRAM_MAX 128u
