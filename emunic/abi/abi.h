@@ -38,6 +38,12 @@
  */
 #define EMU_SPACE_BYTES (1ull << 47)
 
+/*
+ * Files of a domain on one host: mapped shared by a program itself, and registered by it. A number of one in use carries
+ * its place in the table in the lower bits and a turn in the upper ones; it is never 0.
+ */
+#define EMU_FILES_MAX 1024u
+
 /* Largest datagram payload (spec ugni.md 2.17). */
 #define EMU_DATAGRAM_MAX 128u
 

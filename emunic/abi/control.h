@@ -28,11 +28,12 @@ enum emu_msg_type {
     EMU_MSG_ATTACH,        /* + descriptors: table, segment, doorbell */
     EMU_MSG_CQ_CREATE,
     EMU_MSG_CQ_DESTROY,
-    EMU_MSG_MEM_REGISTER,
+    EMU_MSG_MEM_REGISTER,  /* with EMU_MD_FILE + descriptor in the request: the file, open for what the memory is for */
     EMU_MSG_MEM_DEREGISTER,
     EMU_MSG_SPACE,         /* + descriptor: the process's space file, for memory that peers can map */
     EMU_MSG_PEER_SEGMENT,  /* + descriptor: the segment of another port of the domain */
     EMU_MSG_PEER_SPACE,    /* + descriptor: the space file of another port's process */
+    EMU_MSG_PEER_FILE,     /* + descriptor: a file of the domain that a member has registered */
     EMU_MSG_DATAGRAM_POST,
     EMU_MSG_DATAGRAM_TEST,
     EMU_MSG_DATAGRAM_PROBE,
@@ -116,6 +117,14 @@ struct emu_msg_memory {
     uint16_t mdh;                 /* reply; argument of deregister */
     uint16_t generation;          /* reply; argument of deregister */
     uint32_t reserved;
+    uint64_t file_offset;         /* EMU_MD_FILE: of the page that addr lies in */
+};
+
+/* Of a file that is shared by a member */
+struct emu_msg_file {
+    uint32_t file;                /* number from the domain table */
+    uint32_t reserved;
+    uint64_t page_bytes;          /* reply: 0, or the size of the file's huge pages */
 };
 
 struct emu_msg_datagram {
@@ -190,6 +199,7 @@ struct emu_msg {
         struct emu_msg_cq cq;
         struct emu_msg_peer peer;
         struct emu_msg_memory memory;
+        struct emu_msg_file file;
         struct emu_msg_datagram datagram;
         struct emu_msg_resources resources;
         struct emu_msg_msgq msgq;

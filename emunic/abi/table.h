@@ -2,7 +2,7 @@
 /*
  * Domain table: who may talk to whom, and what may be reached. One per communication domain and host.
  *
- *   | header | nid -> node index | nodes | ports | memory domains: node index x EMU_MDH_COUNT |
+ *   | header | nid -> node index | nodes | ports | files | memory domains: node index x EMU_MDH_COUNT |
  *
  * Written by emunic alone. Members get a descriptor that cannot be mapped for writing (the memfd carries
  * F_SEAL_FUTURE_WRITE once emunic has its own mapping), so a registration or an identity cannot be forged.
@@ -41,11 +41,13 @@ struct emu_table {
     uint64_t nid_off;            /* [I] uint32_t[n_nids]: node index or EMU_NID_NONE */
     uint64_t node_off;           /* [I] struct emu_table_node[n_nodes] */
     uint64_t port_off;           /* [I] struct emu_table_port[n_ports] */
+    uint64_t file_off;           /* [I] uint32_t[EMU_FILES_MAX] */
     uint64_t md_off;             /* [I] struct emu_table_md[n_nodes][EMU_MDH_COUNT] */
     struct emu_packet_format format; /* [I] */
     alignas(64) _Atomic uint32_t flags;    /* [E] EMU_TABLE_*; read at every post */
     _Atomic uint32_t emunic_sleeps;        /* [E] 1: ring the doorbell after a command */
     _Atomic uint32_t live_processes;       /* [E] attached to this domain; tells when polling must yield */
+    _Atomic uint32_t files_gone;           /* [E] how many files were released so far: members unmap them */
 };
 static_assert(offsetof(struct emu_table, flags) == 128, "ABI: changing line of the table");
 
@@ -76,10 +78,13 @@ struct emu_table_port {
 #define EMU_MD_READ_ONLY (1u << 0)
 #define EMU_MD_VMDH      (1u << 1)
 #define EMU_MD_MAPPED    (1u << 2) /* all its pages are those of the process's space file, at offset = address */
+#define EMU_MD_FILE      (1u << 3) /* all its pages are those of one file that the process has mapped shared */
 
 enum emu_memory_method {
     EMU_MEMORY_CMA = 0,          /* process_vm_readv/writev */
     EMU_MEMORY_MAP = 1,          /* pages of the owner's space file, which both sides can map */
+    EMU_MEMORY_FILE = 2,         /* pages of a file of the domain, likewise */
+    EMU_MEMORY_METHODS
 };
 
 struct emu_table_md {
@@ -95,7 +100,9 @@ struct emu_table_md {
     uint32_t cq_ring_entries;    /* [E] geometry of the queue */
     uint32_t cq_capacity;        /* [E] */
     uint32_t cq_flags;           /* [E] EMU_CQ_*, and a serial number */
-    uint64_t reserved[2];
+    uint64_t file_offset;        /* [E] EMU_MEMORY_FILE: of the page that `base` lies in */
+    uint32_t file;               /* [E] number of the file, or 0 */
+    uint32_t reserved;
 };
 static_assert(sizeof(struct emu_table_md) == 64, "ABI: one line per memory domain");
 
@@ -112,6 +119,12 @@ static inline struct emu_table_node *emu_table_nodes(const struct emu_table *t)
 static inline struct emu_table_port *emu_table_ports(const struct emu_table *t)
 {
     return (struct emu_table_port *)((const char *)t + t->port_off);
+}
+
+/* By place: the number of the file that is there, or 0. A file stays while a memory domain of it can be in use. */
+static inline _Atomic uint32_t *emu_table_files(const struct emu_table *t)
+{
+    return (_Atomic uint32_t *)((const char *)t + t->file_off);
 }
 
 static inline struct emu_table_md *emu_table_mds(const struct emu_table *t, uint32_t node_index)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A window is rounded out to CHUNK_BYTES, so that neighbouring registrations share one. The file is sparse and sealed
- * against shrinking: what is mapped beyond the registrations costs nothing and cannot fault. Windows are never moved,
- * because a transfer may hold one over several rounds; their number is bounded, because the owner chooses the addresses.
+ * A window is rounded out to CHUNK_BYTES, so that neighbouring registrations share one. What is mapped beyond the
+ * registrations costs nothing: a space file is sparse and sealed against shrinking, and behind the end of another file
+ * nobody looks. Huge pages are counted when they are mapped and their mapping makes files longer: those windows end where
+ * the registration does. Windows are never moved, because a transfer may hold one over several rounds; their number is
+ * bounded, because the owner chooses the addresses.
  */
 #include "emunic/base/window.h"
 
@@ -25,10 +27,23 @@ static uint64_t charge_of(uint64_t len_bytes)
     return len_bytes < CHARGE_BYTES ? CHARGE_BYTES : len_bytes;
 }
 
+static bool is_broken(const struct emu_window *w)
+{
+    return w->fault && atomic_load_explicit(emu_fault_mark(w->fault), memory_order_relaxed) != 0;
+}
+
+static void *map(const struct emu_windows *w, int fd, void *at, uint64_t first, uint64_t len_bytes)
+{
+    return mmap(at, len_bytes, w->is_read_only ? PROT_READ : PROT_READ | PROT_WRITE,
+                MAP_SHARED | MAP_NORESERVE | (at ? MAP_FIXED : 0), fd, (off_t)first);
+}
+
 static const struct emu_window *add(struct emu_windows *w, int fd, uint64_t addr, uint64_t len_bytes)
 {
-    uint64_t first = addr & ~(CHUNK_BYTES - 1);
-    uint64_t end = (addr + len_bytes + CHUNK_BYTES - 1) & ~(CHUNK_BYTES - 1);
+    uint64_t unit = w->page_bytes ? w->page_bytes : CHUNK_BYTES;
+    uint64_t first = addr & ~(unit - 1);
+    uint64_t end = (addr + len_bytes + unit - 1) & ~(unit - 1);
+    struct emu_window window = { .owner_addr = first, .len_bytes = end - first };
     struct emu_window *list;
     void *base;
 
@@ -38,20 +53,38 @@ static const struct emu_window *add(struct emu_windows *w, int fd, uint64_t addr
     if (!list)
         return NULL;
     w->list = list;
-    base = mmap(NULL, end - first, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, (off_t)first);
+    base = map(w, fd, NULL, first, end - first);
     if (base == MAP_FAILED)
         return NULL;
+    window.base = base;
+    if (w->can_break) {
+        window.fault = emu_fault_watch(base, end - first, w->page_bytes ? w->page_bytes : 4096);
+        if (!window.fault) {
+            munmap(base, end - first);
+            return NULL;
+        }
+    }
     if (w->budget)
         w->budget->left_bytes -= charge_of(end - first);
-    list[w->n] = (struct emu_window){ .base = base, .owner_addr = first, .len_bytes = end - first };
+    list[w->n] = window;
     w->latest = w->n;
     return &list[w->n++];
 }
 
-const struct emu_window *emu_windows_get(struct emu_windows *w, int fd, uint64_t addr, uint64_t len_bytes)
+/* In the same place: a transfer may hold the window. If that fails it stays broken, and its place taken. */
+static bool map_again(const struct emu_windows *w, struct emu_window *window, int fd)
 {
-    if (addr >= ADDRESS_END || len_bytes > ADDRESS_END - addr)
-        return NULL;
+    if (map(w, fd, window->base, window->owner_addr, window->len_bytes) == MAP_FAILED) {
+        mmap(window->base, window->len_bytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        return false;
+    }
+    emu_fault_clear(window->fault);
+    return true;
+}
+
+static struct emu_window *look_up(struct emu_windows *w, uint64_t addr, uint64_t len_bytes)
+{
     if (w->latest < w->n && covers(&w->list[w->latest], addr, len_bytes))
         return &w->list[w->latest];
     for (unsigned i = 0; i < w->n; i++) {
@@ -60,16 +93,42 @@ const struct emu_window *emu_windows_get(struct emu_windows *w, int fd, uint64_t
             return &w->list[i];
         }
     }
-    return add(w, fd, addr, len_bytes);
+    return NULL;
+}
+
+static bool is_possible(uint64_t addr, uint64_t len_bytes)
+{
+    return addr < ADDRESS_END && len_bytes <= ADDRESS_END - addr;
+}
+
+const struct emu_window *emu_windows_get(struct emu_windows *w, int fd, uint64_t addr, uint64_t len_bytes)
+{
+    struct emu_window *window;
+
+    if (!is_possible(addr, len_bytes))
+        return NULL;
+    window = look_up(w, addr, len_bytes);
+    if (!window)
+        return add(w, fd, addr, len_bytes);
+    return is_broken(window) && !map_again(w, window, fd) ? NULL : window;
+}
+
+const struct emu_window *emu_windows_find(struct emu_windows *w, uint64_t addr, uint64_t len_bytes)
+{
+    const struct emu_window *window = is_possible(addr, len_bytes) ? look_up(w, addr, len_bytes) : NULL;
+
+    return window && !is_broken(window) ? window : NULL;
 }
 
 void emu_windows_fini(struct emu_windows *w)
 {
     for (unsigned i = 0; i < w->n; i++) {
+        emu_fault_unwatch(w->list[i].fault);
         munmap(w->list[i].base, w->list[i].len_bytes);
         if (w->budget)
             w->budget->left_bytes += charge_of(w->list[i].len_bytes);
     }
     free(w->list);
-    *w = (struct emu_windows){ .budget = w->budget };
+    w->list = NULL;
+    w->n = w->latest = 0;
 }

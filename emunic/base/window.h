@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Windows into a process's space file, whose offset is the owner's address. Mapped when first needed, kept until the end.
+ * Windows: parts of a file of another process, mapped here when first needed and kept until the end. The file is a
+ * process's space file, in which a page's place is its owner's address, or one that the program itself has mapped.
  * One thread at a time per cache.
  */
 #ifndef EMUNIC_BASE_WINDOW_H
 #define EMUNIC_BASE_WINDOW_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include "emunic/base/fault.h"
+
 struct emu_window {
-    uint8_t *base;
-    uint64_t owner_addr;
+    uint8_t *base;              /* stays for as long as the window, also when it is mapped again */
+    uint64_t owner_addr;        /* its place in the file; in a space file the owner's address */
     uint64_t len_bytes;
+    struct emu_fault_range *fault; /* owned; NULL: its pages cannot go */
 };
 
 /* What several caches may map together: address space and mappings are limited, and the owner chooses the sizes. */
@@ -22,6 +27,9 @@ struct emu_window_budget {
 
 struct emu_windows {
     struct emu_window_budget *budget; /* borrowed, outlives the cache; NULL: no limit */
+    bool is_read_only;          /* map for reading */
+    bool can_break;             /* the file can be shortened: watch for missing pages */
+    uint64_t page_bytes;        /* of huge pages, which are mapped no further than asked for; 0: ordinary ones */
     struct emu_window *list;    /* owned */
     unsigned n;
     unsigned latest;            /* where the last look-up ended */
@@ -29,9 +37,21 @@ struct emu_windows {
 
 /*
  * A window that covers [addr, addr + len), or NULL: no memory, too many windows, nothing left of the budget, or an address
- * that no process has.
+ * that no process has. A broken window is mapped again. Valid until the next call.
  */
 const struct emu_window *emu_windows_get(struct emu_windows *w, int fd, uint64_t addr, uint64_t len_bytes);
+
+/* The same without the file: NULL also when one would have to be mapped, for the first time or again. */
+const struct emu_window *emu_windows_find(struct emu_windows *w, uint64_t addr, uint64_t len_bytes);
+
+/*
+ * Where to look after each access to a window whose pages can go (emu_fault_mark), or NULL. The mark is there for as long
+ * as the window.
+ */
+static inline const _Atomic uint32_t *emu_window_mark(const struct emu_window *window)
+{
+    return window->fault ? emu_fault_mark(window->fault) : NULL;
+}
 
 /* Unmaps all. */
 void emu_windows_fini(struct emu_windows *w);

@@ -69,8 +69,45 @@ static int print_ports(const json_t *domain, FILE *out)
     return r;
 }
 
+static const struct emu_cli_column memory_columns[] = {
+    { "PORT", true },        { "NID", true },           { "CMA", true },    { "CMA_BYTES", true },
+    { "ADOPTED", true },     { "ADOPTED_BYTES", true }, { "SHARED", true }, { "SHARED_BYTES", true },
+};
+
+/* How registered memory is reached: a row per port that has some. */
+static int print_memory(const json_t *domain, FILE *out)
+{
+    static const char *const methods[] = { "cma", "adopted", "shared_file" };
+    struct emu_cli_table table;
+    const json_t *port;
+    size_t n_rows = 0;
+    size_t i;
+    int r = 0;
+
+    emu_cli_table_init(&table, memory_columns, N_COLUMNS(memory_columns));
+    json_array_foreach(json_object_get(domain, "ports"), i, port) {
+        const json_t *memory = json_object_get(port, "memory");
+
+        if (number_of(port, "memory_domains") == 0 || !memory)
+            continue;
+        emu_cli_table_number(&table, number_of(port, "port"));
+        emu_cli_table_number(&table, number_of(port, "nid"));
+        for (size_t k = 0; k < N_COLUMNS(methods); k++) {
+            emu_cli_table_number(&table, number_of(json_object_get(memory, methods[k]), "memory_domains"));
+            emu_cli_table_number(&table, number_of(json_object_get(memory, methods[k]), "bytes"));
+        }
+        n_rows++;
+    }
+    if (n_rows > 0)
+        r = emu_cli_table_print(&table, 4, out);
+    emu_cli_table_fini(&table);
+    return r;
+}
+
 static int print_domain(const json_t *domain, FILE *out)
 {
+    int r;
+
     uint64_t limit = number_of(domain, "member_limit");
     char limit_text[32] = "no limit";
 
@@ -83,7 +120,8 @@ static int print_domain(const json_t *domain, FILE *out)
             (unsigned long long)number_of(domain, "ranks"), json_array_size(json_object_get(domain, "nodes")),
             (unsigned long long)number_of(domain, "attached"), limit_text,
             json_is_true(json_object_get(domain, "ending")) ? ", ending" : "");
-    return print_ports(domain, out);
+    r = print_ports(domain, out);
+    return r < 0 ? r : print_memory(domain, out);
 }
 
 int emu_cli_print_status(const json_t *report, FILE *out)

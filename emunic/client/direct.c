@@ -3,8 +3,8 @@
  * Direct path.
  *
  * A view of the engine over our own mappings: the domain table (read-only), peers' segments and space files, mapped when
- * first met, the peer's private memory through process_vm_*, our own memory as it is. What is mapped is remembered
- * per port slot and its generation; a slot's next owner is met anew.
+ * first met, files that peers have mapped shared (peer_files.c), the peer's private memory through process_vm_*, our own
+ * memory as it is. What is mapped is remembered per port slot and its generation; a slot's next owner is met anew.
  *
  * Around each run our segment's `inside` is odd (client/lane.h). emunic takes nothing away (memory, queues, ports) that it
  * made invisible in the table before it has seen us outside or dead (daemon/quiesce.c). Cost: two stores.
@@ -28,6 +28,7 @@
 
 #include "emunic/base/window.h"
 #include "emunic/client/lane.h"
+#include "emunic/client/peer_files.h"
 #include "emunic/client/port.h"
 #include "emunic/engine/transaction.h"
 
@@ -43,6 +44,7 @@ struct peer {
     uint64_t segment_bytes;
     int space_fd;                   /* of its process; -1: not yet asked for */
     struct emu_windows windows;     /* into it */
+    struct emu_windows read_windows; /* into it, for read-only registrations */
 };
 
 struct known_queue {
@@ -61,6 +63,7 @@ struct emu_direct {
     struct known_queue queues[KNOWN_QUEUES];
     struct peer *reached;           /* whose private memory the command at hand goes to */
     struct peer *peers;             /* owned, one per port slot */
+    struct emu_peer_files files;    /* that peers have mapped themselves */
     unsigned chain_status;
 };
 
@@ -75,6 +78,7 @@ static void forget(struct emu_direct *d, struct peer *peer)
     d->gate.epoch++;
     emu_cancel_hold(&cancel);
     emu_windows_fini(&peer->windows);
+    emu_windows_fini(&peer->read_windows);
     if (peer->space_fd >= 0)
         close(peer->space_fd);
     if (peer->segment)
@@ -97,7 +101,7 @@ static struct peer *peer_of(struct emu_direct *d, uint32_t port)
     peer = &d->peers[port];
     if (peer->generation != entry->generation) {
         forget(d, peer);
-        *peer = (struct peer){ .generation = entry->generation, .space_fd = -1 };
+        *peer = (struct peer){ .generation = entry->generation, .space_fd = -1, .read_windows.is_read_only = true };
     }
     return peer;
 }
@@ -172,7 +176,8 @@ static const struct emu_window *window_of(struct emu_direct *d, struct peer *pee
     }
     if (peer->space_fd < 0)
         return NULL;
-    return emu_windows_get(&peer->windows, peer->space_fd, first, md->base + md->length_bytes - first);
+    return emu_windows_get(md->flags & EMU_MD_READ_ONLY ? &peer->read_windows : &peer->windows, peer->space_fd, first,
+                           md->base + md->length_bytes - first);
 }
 
 /* ---- view ---- */
@@ -195,6 +200,8 @@ static int view_reach(void *ctx, const struct emu_table_md *md, uint8_t op, stru
         *mem_out = emu_memory_map(window->base, window->owner_addr, window->len_bytes);
         return EMU_STATUS_OK;
     }
+    if (md->method == EMU_MEMORY_FILE)
+        return emu_peer_files_reach(&d->files, md, mem_out) ? EMU_STATUS_OK : EMU_REACH_NOT_HERE;
     if (op == EMU_OP_AMO || peer->has_closed_memory)
         return EMU_REACH_NOT_HERE;
     d->reached = peer;
@@ -261,6 +268,7 @@ struct emu_direct *emu_direct_create(struct emu_port *port)
     if (!d)
         return NULL;
     d->port = port;
+    emu_peer_files_init(&d->files, &port->session, port->table);
     d->own = calloc(EMU_CQS_MAX, sizeof(*d->own));
     d->peers = calloc(port->table->n_ports, sizeof(*d->peers));
     if (!d->own || !d->peers) {
@@ -273,6 +281,7 @@ struct emu_direct *emu_direct_create(struct emu_port *port)
         .tail = &port->tail,
         .is_lost = &port->session.is_lost,
         .epoch = 1,
+        .files_gone = d->files.seen_gone,
         .fences = (atomic_load(&port->table->flags) & EMU_TABLE_FENCED) != 0 ||
                   syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) != 0,
     };
@@ -300,6 +309,7 @@ void emu_direct_destroy(struct emu_direct *d)
         return;
     for (uint32_t i = 0; d->peers && i < d->port->table->n_ports; i++)
         forget(d, &d->peers[i]);
+    emu_peer_files_fini(&d->files);
     free(d->peers);
     free(d->own);
     free(d);
@@ -358,6 +368,8 @@ static bool find_lane(struct emu_direct *d, const struct emu_lane_target *target
         .port_generation = emu_table_ports(d->port->table)[md->port].generation,
         .is_read_only = (md->flags & EMU_MD_READ_ONLY) != 0,
         .has_destination = destination != NULL,
+        .broken = memory.broken,
+        .file = md->file,
     };
     memcpy(lane->seen, (const void *)md, sizeof(lane->seen));
     if (destination)
@@ -418,6 +430,15 @@ static bool must_wait(const struct emu_direct *d, const struct emu_cmd *cmd)
            atomic_load_explicit(&d->port->segment->unfinished, memory_order_acquire) != 0;
 }
 
+/* Unmaps files of peers that no registration lies in any more. */
+static void trim(struct emu_direct *d)
+{
+    if (!emu_peer_files_trim(&d->files))
+        return;
+    d->gate.epoch++;
+    d->gate.files_gone = d->files.seen_gone;
+}
+
 bool emu_direct_run(struct emu_direct *d, const struct emu_cmd *cmd)
 {
     bool is_done;
@@ -425,6 +446,7 @@ bool emu_direct_run(struct emu_direct *d, const struct emu_cmd *cmd)
     if (cmd->length_bytes > d->port->settings.direct_limit_bytes || cmd->chain != EMU_CHAIN_NONE || must_wait(d, cmd) ||
         atomic_load_explicit(&d->port->session.is_lost, memory_order_relaxed))
         return false;
+    trim(d);
     emu_gate_enter(&d->gate);
     d->reached = NULL;
     is_done = emu_transaction_run(&d->view, cmd);

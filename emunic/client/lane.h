@@ -12,6 +12,10 @@
  * and its owner's port. Both lines stay in the cache until emunic changes them. So is the domain's switch to the routed
  * path, and whether commands of ours are still in emunic's hands.
  *
+ * Pages of a file that a program has mapped itself can go while they are written. Then what a lane stored is nowhere, and
+ * emu_lane_is_broken() tells so afterwards: whoever works on such a lane (`broken` is set) looks before anything tells of the
+ * operation, and has the engine do it again from the beginning.
+ *
  * The gate's mark costs one plain store. emunic orders it against its own changes with membarrier (daemon/quiesce.c); where
  * that is not to be had (EMU_TABLE_FENCED, or this process could not register for it), with an exchange.
  *
@@ -48,11 +52,12 @@ struct emu_gate {
     const _Atomic bool *is_lost;            /* borrowed */
     uint64_t inside;                        /* our mark as last written */
     uint64_t epoch;                         /* grows when a mapping of a peer goes away: lanes before it are void */
+    uint32_t files_gone;                    /* of the table, as last seen: peers' files that went later are to be unmapped */
     bool fences;
     uint16_t data_flits[EMU_GATE_FLITS_MAX + 1];
 };
 
-#define EMU_LANE_SEEN_BYTES offsetof(struct emu_table_md, reserved) /* of the memory domain's line */
+#define EMU_LANE_SEEN_BYTES offsetof(struct emu_table_md, file_offset) /* of the memory domain's line */
 static_assert(EMU_LANE_SEEN_BYTES == 48, "three vectors");
 
 struct emu_lane {
@@ -69,6 +74,8 @@ struct emu_lane {
     uint32_t port_generation;
     bool is_read_only;
     bool has_destination;
+    const _Atomic uint32_t *broken;         /* the window's mark; NULL: its pages cannot go */
+    uint32_t file;                          /* that the window shows, or 0 */
     struct emu_cq_producer destination;
     _Alignas(16) uint8_t seen[EMU_LANE_SEEN_BYTES]; /* the table's line when the lane was found: live, and all that matters */
 };
@@ -157,16 +164,25 @@ static inline void emu_lane_expect(const struct emu_lane *lane, uint64_t addr, b
                                                  (cq->ring_entries - 1)]);
 }
 
+/* Were pages missing when the caller worked on them? */
+static inline bool emu_lane_is_broken(const struct emu_lane *lane)
+{
+    /* The mark is set by a signal handler on this thread. */
+    atomic_signal_fence(memory_order_seq_cst);
+    return lane->broken && atomic_load_explicit(lane->broken, memory_order_relaxed) != 0;
+}
+
 /* Puts the mark up if [target, target + len), in the owner's addresses, may be reached. */
 static inline bool emu_lane_may_enter(struct emu_lane *lane, uint64_t target, uint64_t len_bytes, bool is_written)
 {
     struct emu_gate *gate = lane->gate;
 
     if (lane->epoch != gate->epoch || target < lane->first || target > lane->end || len_bytes > lane->end - target ||
-        (is_written && lane->is_read_only) || atomic_load_explicit(gate->is_lost, memory_order_relaxed))
+        (is_written && lane->is_read_only) || atomic_load_explicit(gate->is_lost, memory_order_relaxed) ||
+        atomic_load_explicit(&gate->table->files_gone, memory_order_relaxed) != gate->files_gone)
         return false;
     emu_gate_enter(gate);
-    if (emu_gate_is_open(gate) && emu_lane_is_current(lane))
+    if (emu_gate_is_open(gate) && emu_lane_is_current(lane) && lane->md->file == lane->file && !emu_lane_is_broken(lane))
         return true;
     emu_gate_leave(gate);
     return false;

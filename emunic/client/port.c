@@ -31,6 +31,7 @@
 #include "emunic/base/clock.h"
 #include "emunic/base/log.h"
 #include "emunic/client/direct.h"
+#include "emunic/client/mapping.h"
 #include "emunic/client/space.h"
 
 #define POLLS_PER_LOSS_CHECK 4096u       /* one system call each: under 0.1 ns per poll */
@@ -71,6 +72,7 @@ static bool table_is_sound(const struct emu_table *t, uint64_t bytes)
            t->table_bytes <= bytes && t->nid_off + (uint64_t)t->n_nids * 4 <= bytes &&
            t->node_off + (uint64_t)t->n_nodes * sizeof(struct emu_table_node) <= bytes &&
            t->port_off + (uint64_t)t->n_ports * sizeof(struct emu_table_port) <= bytes &&
+           t->file_off + EMU_FILES_MAX * sizeof(uint32_t) <= bytes &&
            t->md_off + (uint64_t)t->n_nodes * EMU_MDH_COUNT * sizeof(struct emu_table_md) <= bytes;
 }
 
@@ -326,19 +328,48 @@ int emu_port_cq_destroy(struct emu_port *port, uint32_t index)
     return emu_port_request(port, &msg);
 }
 
+static int register_memory(struct emu_port *port, struct emu_msg *msg, const int *fds, unsigned n_fds, uint16_t *mdh_out,
+                           uint16_t *generation_out)
+{
+    int r = emu_session_request(&port->session, msg, fds, n_fds, NULL);
+
+    if (r == 0)
+        r = msg->result;
+    if (r != 0)
+        return r < 0 ? r : -EPROTO;
+    *mdh_out = msg->memory.mdh;
+    *generation_out = msg->memory.generation;
+    return 0;
+}
+
 int emu_port_mem_register(struct emu_port *port, uint64_t addr, uint64_t length_bytes, uint32_t flags, uint32_t cq,
                           uint16_t *mdh_out, uint16_t *generation_out)
 {
     struct emu_msg msg = { .type = EMU_MSG_MEM_REGISTER,
                            .memory = { .addr = addr, .length_bytes = length_bytes, .flags = flags, .cq = cq } };
+
+    return register_memory(port, &msg, NULL, 0, mdh_out, generation_out);
+}
+
+int emu_port_mem_register_shared(struct emu_port *port, uint64_t addr, uint64_t length_bytes, uint32_t flags, uint32_t cq,
+                                 uint16_t *mdh_out, uint16_t *generation_out)
+{
+    struct emu_msg msg = { .type = EMU_MSG_MEM_REGISTER,
+                           .memory = { .addr = addr, .length_bytes = length_bytes, .flags = flags | EMU_MD_FILE,
+                                       .cq = cq } };
+    struct emu_mapping mapping;
     int r;
 
-    r = emu_port_request(port, &msg);
-    if (r != 0)
-        return r < 0 ? r : -EPROTO;
-    *mdh_out = msg.memory.mdh;
-    *generation_out = msg.memory.generation;
-    return 0;
+    r = emu_mapping_find(addr, length_bytes, (flags & EMU_MD_READ_ONLY) == 0, &mapping);
+    if (r < 0)
+        return r;
+    msg.memory.file_offset = mapping.file_offset;
+    r = register_memory(port, &msg, &mapping.fd, 1, mdh_out, generation_out);
+    close(mapping.fd);
+    if (r < 0)
+        emu_log(EMU_LOG_DEBUG, "0x%llx bytes at 0x%llx not shared: %s", (unsigned long long)length_bytes,
+                (unsigned long long)addr, strerror(-r));
+    return r;
 }
 
 int emu_port_mem_deregister(struct emu_port *port, uint16_t mdh, uint16_t generation)

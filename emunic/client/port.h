@@ -85,6 +85,12 @@ int emu_port_cq_destroy(struct emu_port *port, uint32_t index);
 
 int emu_port_mem_register(struct emu_port *port, uint64_t addr, uint64_t length_bytes, uint32_t flags, uint32_t cq,
                           uint16_t *mdh_out, uint16_t *generation_out);
+/*
+ * The same for memory that the program has mapped shared, in a way that lets peers map its file (mapping.h). A negative
+ * errno: that cannot be, register it plainly.
+ */
+int emu_port_mem_register_shared(struct emu_port *port, uint64_t addr, uint64_t length_bytes, uint32_t flags, uint32_t cq,
+                                 uint16_t *mdh_out, uint16_t *generation_out);
 int emu_port_mem_deregister(struct emu_port *port, uint16_t mdh, uint16_t generation);
 
 /* After an empty poll: pauses, or yields when processes outnumber cores; now and then looks whether emunic lives. */

@@ -40,6 +40,7 @@
 #include <unistd.h>
 
 #include "emunic/base/log.h"
+#include "emunic/base/maps.h"
 #include "emunic/client/port.h"
 
 #define PAGE_MASK  4095ull
@@ -61,124 +62,45 @@ static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
 /* ---- what is mapped where ---- */
 
-struct piece {
-    uint64_t first;
-    uint64_t end;
-    uint64_t offset;       /* in the file, of `first` */
-    dev_t dev;
-    ino_t ino;             /* 0: anonymous */
-    bool is_writable;
-    bool is_shared;
-    bool is_stack;
-};
-
-static bool parse_piece(const char *line, struct piece *p)
-{
-    unsigned long long first, end, offset, ino;
-    unsigned major_number, minor_number;
-    char access[5];
-
-    if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu", &first, &end, access, &offset, &major_number, &minor_number,
-               &ino) != 7)
-        return false;
-    *p = (struct piece){ .first = first, .end = end, .offset = offset, .ino = (ino_t)ino,
-                         .dev = (dev_t)((major_number & 0xfffu) << 8 | (minor_number & 0xffu)),
-                         .is_writable = access[0] == 'r' && access[1] == 'w', .is_shared = access[3] == 's',
-                         .is_stack = strstr(line, "[stack") != NULL };
-    return true;
-}
-
-/*
- * Lines of /proc/self/maps, without the heap: after fork() it may still be shared with the parent, and a child that
- * allocates from it would spoil the parent's.
- */
-struct maps {
-    int fd;
-    size_t used;
-    size_t at;
-    char bytes[4096];
-};
-
-static bool maps_open(struct maps *m)
-{
-    m->fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    m->used = m->at = 0;
-    return m->fd >= 0;
-}
-
-static bool maps_refill(struct maps *m)
-{
-    long n;
-
-    memmove(m->bytes, m->bytes + m->at, m->used - m->at);
-    m->used -= m->at;
-    m->at = 0;
-    n = read(m->fd, m->bytes + m->used, sizeof(m->bytes) - 1 - m->used);
-    if (n > 0)
-        m->used += (size_t)n;
-    return n > 0;
-}
-
-/* The next line, cut at its end; false at the end. Lines are shorter than the buffer. */
-static bool maps_next(struct maps *m, char **line_out)
-{
-    char *end;
-
-    while (!(end = memchr(m->bytes + m->at, '\n', m->used - m->at))) {
-        if (!maps_refill(m))
-            return false;
-    }
-    *end = '\0';
-    *line_out = m->bytes + m->at;
-    m->at = (size_t)(end - m->bytes) + 1;
-    return true;
-}
-
 /* Pieces that cover [first, end) without a hole; their number, or -1. Cut to the range. */
-static int find_pieces(uint64_t first, uint64_t end, struct piece *pieces)
+static int find_pieces(uint64_t first, uint64_t end, struct emu_piece *pieces)
 {
-    struct maps maps;
+    struct emu_maps maps;
+    struct emu_piece p;
     uint64_t at = first;
-    char *line;
     int n = 0;
 
-    if (!maps_open(&maps))
+    if (emu_maps_open(&maps, 0) < 0)
         return -1;
-    while (at < end && n < (int)PIECES_MAX && maps_next(&maps, &line)) {
-        struct piece p;
-
-        if (!parse_piece(line, &p) || p.end <= at)
-            continue;
-        if (p.first > at)
-            break;
+    while (at < end && n < (int)PIECES_MAX && emu_maps_find(&maps, at, &p) && p.first <= at) {
         p.offset += at - p.first;
         p.first = at;
         p.end = p.end < end ? p.end : end;
         pieces[n++] = p;
         at = p.end;
     }
-    close(maps.fd);
+    emu_maps_close(&maps);
     return at >= end ? n : -1;
 }
 
-static bool is_ours(const struct space *s, const struct piece *p)
+static bool is_ours(const struct space *s, const struct emu_piece *p)
 {
     return p->is_shared && p->ino == s->ino;
 }
 
-static bool is_in_place(const struct space *s, const struct piece *p)
+static bool is_in_place(const struct space *s, const struct emu_piece *p)
 {
     return is_ours(s, p) && p->offset == p->first && p->is_writable;
 }
 
-static bool holds(const struct piece *p, const void *address)
+static bool holds(const struct emu_piece *p, const void *address)
 {
     uint64_t a = (uint64_t)(uintptr_t)address;
 
     return a >= p->first && a < p->end;
 }
 
-static bool may_move(const struct space *s, const struct piece *p)
+static bool may_move(const struct space *s, const struct emu_piece *p)
 {
     int here;
 
@@ -216,7 +138,7 @@ static int stop_writes(uint64_t first, uint64_t len_bytes)
     return r;
 }
 
-static int copy_to_file(const struct space *s, const struct piece *p)
+static int copy_to_file(const struct space *s, const struct emu_piece *p)
 {
     uint64_t done = p->first;
 
@@ -232,7 +154,7 @@ static int copy_to_file(const struct space *s, const struct piece *p)
 }
 
 /* From here to the mapping nothing but the stack is written by this thread. */
-static int move_guarded(const struct space *s, const struct piece *p)
+static int move_guarded(const struct space *s, const struct emu_piece *p)
 {
     int guard = -1;
     int r;
@@ -251,7 +173,7 @@ static int move_guarded(const struct space *s, const struct piece *p)
     return r;
 }
 
-static int move_piece(const struct space *s, const struct piece *p)
+static int move_piece(const struct space *s, const struct emu_piece *p)
 {
     sigset_t all;
     sigset_t old;
@@ -293,7 +215,7 @@ static void after_fork_in_parent(void)
     pthread_mutex_unlock(&lock);
 }
 
-static void make_private(const struct space *s, const struct piece *p)
+static void make_private(const struct space *s, const struct emu_piece *p)
 {
     uint64_t len_bytes = p->end - p->first;
     uint64_t done = 0;
@@ -316,29 +238,26 @@ static void make_private(const struct space *s, const struct piece *p)
  * Next mapping of a space file at or after *at, and that space; NULL: no more. Opens the map anew each time, because it
  * changes under our hands.
  */
-static const struct space *find_ours(uint64_t *at, struct piece *found)
+static const struct space *find_ours(uint64_t *at, struct emu_piece *found)
 {
     const struct space *owner = NULL;
-    struct maps maps;
-    char *line;
+    struct emu_maps maps;
 
-    if (!maps_open(&maps))
+    if (emu_maps_open(&maps, 0) < 0)
         _exit(127);
-    while (!owner && maps_next(&maps, &line)) {
-        if (!parse_piece(line, found) || found->first < *at)
-            continue;
+    while (!owner && emu_maps_find(&maps, *at, found)) {
+        *at = found->end;
         for (owner = spaces; owner && !is_ours(owner, found); owner = owner->next)
             ;
     }
-    close(maps.fd);
-    *at = found->end;
+    emu_maps_close(&maps);
     return owner;
 }
 
 static void after_fork_in_child(void)
 {
     const struct space *owner;
-    struct piece p;
+    struct emu_piece p;
     uint64_t at = 0;
 
     while (spaces && (owner = find_ours(&at, &p)))
@@ -426,7 +345,7 @@ void emu_space_put(struct emu_port *port)
 
 static bool cover(const struct space *s, uint64_t first, uint64_t end, bool may_adopt)
 {
-    struct piece pieces[PIECES_MAX];
+    struct emu_piece pieces[PIECES_MAX];
     int n = find_pieces(first, end, pieces);
 
     if (n < 0)

@@ -161,8 +161,19 @@ static int answer_peer(struct emu_port_end *port, struct emu_reply *reply)
     return 0;
 }
 
+static int answer_peer_file(const struct emu_port_end *port, struct emu_reply *reply)
+{
+    int fd = port->domain->is_routed_for_good ? -EPERM : emu_file_of(port->domain, &reply->msg->file);
+
+    if (fd < 0)
+        return fd;
+    reply->fds[0] = fd;
+    reply->n_fds = 1;
+    return 0;
+}
+
 /* Requests that need a port. */
-static int answer_port(struct emu_port_end *port, struct emu_reply *reply)
+static int answer_port(struct emu_port_end *port, struct emu_reply *reply, struct emu_fds *fds)
 {
     struct emu_msg *msg = reply->msg;
     int r;
@@ -174,7 +185,7 @@ static int answer_port(struct emu_port_end *port, struct emu_reply *reply)
         r = emu_port_end_cq_destroy(port, msg->cq.index);
         return r < 0 ? r : emu_quiesce_queue(port->connection, port, msg->cq.index, msg);
     case EMU_MSG_MEM_REGISTER:
-        return emu_md_register(port, &msg->memory);
+        return emu_md_register(port, &msg->memory, fds);
     case EMU_MSG_MEM_DEREGISTER:
         r = emu_md_deregister(port, msg->memory.mdh, msg->memory.generation);
         return r < 0 ? r : emu_quiesce_memory(port->connection, port, msg->memory.mdh, msg);
@@ -197,6 +208,8 @@ static int answer_port(struct emu_port_end *port, struct emu_reply *reply)
         return 0;
     case EMU_MSG_MSGQ_LEAVE:
         return emu_msgq_leave(port);
+    case EMU_MSG_PEER_FILE:
+        return answer_peer_file(port, reply);
     case EMU_MSG_DATAGRAM_POST:
         return emu_datagram_post(port, &msg->datagram);
     case EMU_MSG_DATAGRAM_TEST:
@@ -319,7 +332,7 @@ static int answer_admin(struct emu_connection *c, struct emu_reply *reply, const
 
 /* ---- dispatch ---- */
 
-static int answer_control(struct emu_connection *c, struct emu_reply *reply)
+static int answer_control(struct emu_connection *c, struct emu_reply *reply, struct emu_fds *fds)
 {
     struct emu_msg *msg = reply->msg;
 
@@ -335,14 +348,14 @@ static int answer_control(struct emu_connection *c, struct emu_reply *reply)
     case EMU_MSG_CQ_CREATE ... EMU_MSG_DATAGRAM_DROP_EP:
     case EMU_MSG_MSGQ_JOIN:
     case EMU_MSG_MSGQ_LEAVE:
-        return c->port ? answer_port(c->port, reply) : -ENOTCONN;
+        return c->port ? answer_port(c->port, reply, fds) : -ENOTCONN;
     default:
         return -EPROTO;
     }
 }
 
 /* One request. -EPROTO and transport errors end the connection. */
-static int serve_request(struct emu_connection *c, struct emu_msg *msg, const struct emu_fds *fds)
+static int serve_request(struct emu_connection *c, struct emu_msg *msg, struct emu_fds *fds)
 {
     struct emu_reply reply = { .msg = msg };
     int r;
@@ -356,7 +369,7 @@ static int serve_request(struct emu_connection *c, struct emu_msg *msg, const st
     else if (c->is_admin)
         r = answer_admin(c, &reply, fds);
     else
-        r = answer_control(c, &reply);
+        r = answer_control(c, &reply, fds);
     if (r == EMU_DEFERRED) {
         c->awaits_answer = true;
         return 0;

@@ -116,6 +116,13 @@ static bool memory_is_still_there(const struct emu_port_end *port, const struct 
            md->port == t->owner_port;
 }
 
+/* Another transfer found pages of the window missing: what it left there must not count for this one. */
+static void mend_window(struct emu_port_end *port, struct emu_transaction *t)
+{
+    if (emu_memory_is_broken(&t->remote))
+        emu_md_reach(port, &emu_table_mds(port->domain->table, t->node_index)[t->mdh], t->cmd.op, &t->remote);
+}
+
 static unsigned serve_transfers(struct emu_port_end *port)
 {
     struct emu_transfer *transfer = TAILQ_FIRST(&port->transfers);
@@ -125,10 +132,12 @@ static unsigned serve_transfers(struct emu_port_end *port)
         struct emu_transfer *next = TAILQ_NEXT(transfer, link);
         bool has_more = false;
 
-        if (memory_is_still_there(port, transfer))
+        if (memory_is_still_there(port, transfer)) {
+            mend_window(port, &transfer->transaction);
             has_more = emu_transaction_step(&port->view, &transfer->transaction, port->server->settings.slice_bytes);
-        else
+        } else {
             transfer->transaction.status = EMU_STATUS_PEER_GONE;
+        }
         if (!has_more) {
             emu_transaction_finish(&port->view, &transfer->transaction);
             TAILQ_REMOVE(&port->transfers, transfer, link);

@@ -107,7 +107,8 @@ static int make_table(const struct emu_server *server, const struct emu_domain_s
     layout.nid_off = align_line(sizeof(layout));
     layout.node_off = align_line(layout.nid_off + (uint64_t)layout.n_nids * sizeof(uint32_t));
     layout.port_off = align_line(layout.node_off + (uint64_t)layout.n_nodes * sizeof(struct emu_table_node));
-    layout.md_off = align_line(layout.port_off + (uint64_t)layout.n_ports * sizeof(struct emu_table_port));
+    layout.file_off = align_line(layout.port_off + (uint64_t)layout.n_ports * sizeof(struct emu_table_port));
+    layout.md_off = align_line(layout.file_off + EMU_FILES_MAX * sizeof(uint32_t));
     domain->table_bytes =
         layout.md_off + (uint64_t)layout.n_nodes * EMU_MDH_COUNT * sizeof(struct emu_table_md);
 
@@ -129,6 +130,7 @@ static int make_table(const struct emu_server *server, const struct emu_domain_s
     domain->table->nid_off = layout.nid_off;
     domain->table->node_off = layout.node_off;
     domain->table->port_off = layout.port_off;
+    domain->table->file_off = layout.file_off;
     domain->table->md_off = layout.md_off;
     fill_table(server, spec, domain, nids);
     if (fcntl(domain->table_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0)
@@ -173,10 +175,12 @@ int emu_domain_create(struct emu_server *server, const struct emu_domain_spec *s
     domain->rank_nids = malloc(spec->n_ranks * sizeof(uint32_t));
     domain->ports = calloc(EMU_PORTS_MAX, sizeof(struct emu_port_end *));
     domain->resting = calloc(EMU_PORTS_MAX, sizeof(*domain->resting));
+    domain->files = calloc(EMU_FILES_MAX, sizeof(*domain->files));
     domain->n_handles = calloc(domain->n_nodes, sizeof(*domain->n_handles));
     domain->past_flows = calloc(domain->n_nodes, sizeof(struct emu_flow_counts *));
     r = -ENOMEM;
-    if (!domain->rank_nids || !domain->ports || !domain->resting || !domain->n_handles || !domain->past_flows)
+    if (!domain->rank_nids || !domain->ports || !domain->resting || !domain->files || !domain->n_handles ||
+        !domain->past_flows)
         goto err_domain;
     for (uint32_t i = 0; i < spec->n_ranks; i++)
         domain->rank_nids[i] = spec->rank_nids[i];
@@ -220,6 +224,7 @@ void emu_domain_destroy(struct emu_server *server, struct emu_domain *domain)
     free(domain->rank_nids);
     free(domain->ports);
     free(domain->resting);
+    free(domain->files);
     free(domain->n_handles);
     free(domain);
 }
@@ -323,6 +328,7 @@ int emu_member_get(struct emu_domain *domain, const struct emu_connection *conne
                                    .rank = EMU_NID_NONE, .node_index = EMU_NID_NONE, .space_fd = -1,
                                    .windows.budget = &domain->windows };
     LIST_INIT(&member->ports);
+    LIST_INIT(&member->files);
     r = open_peer_pidfd(connection);
     if (r < 0)
         goto err_free;
@@ -348,6 +354,7 @@ void emu_member_destroy(struct emu_server *server, struct emu_member *member)
     while ((port = LIST_FIRST(&member->ports)))
         emu_connection_destroy(port->connection);
     LIST_REMOVE(member, link);
+    emu_file_drop_member(member);
     emu_windows_fini(&member->windows);
     if (member->space_fd >= 0)
         close(member->space_fd);

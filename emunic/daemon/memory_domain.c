@@ -12,7 +12,8 @@
  *
  * A process's space file is a sparse memfd, sealed against any change of size, in which a page's offset is its address in
  * the process. The client maps it over memory that it allocates or adopts; a registration that lies in such memory uses
- * the map method, through windows that are mapped here when first needed.
+ * the map method, through windows that are mapped here when first needed. Memory that the program itself has mapped
+ * shared is reached alike, through files of its own (file.c).
  */
 #include "emunic/daemon/server.h"
 
@@ -81,15 +82,27 @@ static void set_queue(struct emu_table_md *entry, const struct emu_port_end *por
     entry->cq_flags = port->cqs[cq].flags | (uint32_t)port->cqs[cq].serial << EMU_CQ_SERIAL_SHIFT;
 }
 
-int emu_md_register(struct emu_port_end *port, struct emu_msg_memory *memory)
+static void set_method(struct emu_table_md *entry, const struct emu_port_end *port, const struct emu_msg_memory *memory,
+                       const struct emu_file *file)
+{
+    entry->file = file ? emu_file_number(file) : 0;
+    entry->file_offset = file ? memory->file_offset : 0;
+    if (file)
+        entry->method = EMU_MEMORY_FILE;
+    else    /* A client that says so wrongly only makes its own memory unreachable. */
+        entry->method = (memory->flags & EMU_MD_MAPPED) && port->member->space_fd >= 0 ? EMU_MEMORY_MAP : EMU_MEMORY_CMA;
+}
+
+int emu_md_register(struct emu_port_end *port, struct emu_msg_memory *memory, struct emu_fds *fds)
 {
     struct emu_node *node = node_of(port->server, port->nid);
+    struct emu_file *file = NULL;
     struct emu_table_md *entry;
     struct emu_md_end *md;
     int r;
 
     if (memory->length_bytes == 0 || memory->addr >= ADDRESS_END || memory->length_bytes > ADDRESS_END - memory->addr ||
-        (memory->flags & ~(EMU_MD_READ_ONLY | EMU_MD_VMDH | EMU_MD_MAPPED)) != 0)
+        (memory->flags & ~(EMU_MD_READ_ONLY | EMU_MD_VMDH | EMU_MD_MAPPED | EMU_MD_FILE)) != 0)
         return -EINVAL;
     if (memory->cq != EMU_CQ_NONE && (memory->cq >= EMU_CQS_MAX || !port->cqs[memory->cq].in_use))
         return -EINVAL;
@@ -98,17 +111,20 @@ int emu_md_register(struct emu_port_end *port, struct emu_msg_memory *memory)
         free(md);
         return -ENOMEM;
     }
-    r = may_take_index(port, node) ? take_index(node, &md->mdh) : -ENOSPC;
+    r = memory->flags & EMU_MD_FILE ? emu_file_get(port->member, memory, fds, &file) : 0;
+    if (r == 0)
+        r = may_take_index(port, node) ? take_index(node, &md->mdh) : -ENOSPC;
     if (r < 0) {
+        emu_file_put(file);
         free(md);
         return r;
     }
+    node->file[md->mdh] = file;
     port->domain->n_handles[port->node_index]++;
     entry = &emu_table_mds(port->domain->table, port->node_index)[md->mdh];
     entry->generation = node->generation[md->mdh];
     entry->flags = (uint8_t)memory->flags;
-    /* A client that says so wrongly only makes its own memory unreachable. */
-    entry->method = (memory->flags & EMU_MD_MAPPED) && port->member->space_fd >= 0 ? EMU_MEMORY_MAP : EMU_MEMORY_CMA;
+    set_method(entry, port, memory, file);
     entry->port = port->index;
     set_queue(entry, port, memory->cq);
     entry->base = memory->addr;
@@ -126,6 +142,8 @@ void emu_md_release(struct emu_server *server, struct emu_domain *domain, uint32
 {
     struct emu_node *node = server->nodes[nid];
 
+    emu_file_put(node->file[mdh]);
+    node->file[mdh] = NULL;
     domain->n_handles[emu_table_node_index(domain->table, nid)]--;
     node->used[mdh / 64] &= ~(1ull << (mdh % 64));
     node->n_used--;
@@ -190,6 +208,12 @@ int emu_md_reach(void *ctx, const struct emu_table_md *md, uint8_t op, struct em
     (void)op;       /* emunic can do everything */
     if (!owner)
         return EMU_STATUS_PEER_GONE;
+    if (md->method == EMU_MEMORY_FILE) {
+        struct emu_file *file = owner->domain->files[md->file % EMU_FILES_MAX].file;
+
+        if (file && emu_file_reach(file, md, mem_out))
+            return EMU_STATUS_OK;
+    }
     if (md->method == EMU_MEMORY_MAP) {
         uint64_t first = md->base & ~4095ull;
 

@@ -77,26 +77,54 @@ static bool is_plausible(const struct emu_flow_counts *flow)
 
 /* ---- status ---- */
 
+/* Registrations of a port by method. */
+struct registered {
+    uint64_t n[EMU_MEMORY_METHODS];
+    uint64_t bytes[EMU_MEMORY_METHODS];
+};
+
+static struct registered registered_by(const struct emu_port_end *port)
+{
+    const struct emu_table_md *entries = emu_table_mds(port->domain->table, port->node_index);
+    struct registered sum = { .n = { 0 } };
+    const struct emu_md_end *md;
+
+    LIST_FOREACH(md, &port->mds, link) {
+        sum.n[entries[md->mdh].method]++;
+        sum.bytes[entries[md->mdh].method] += entries[md->mdh].length_bytes;
+    }
+    return sum;
+}
+
+static json_t *describe_memory(const struct registered *sum)
+{
+    static const char *const names[EMU_MEMORY_METHODS] = { [EMU_MEMORY_CMA] = "cma", [EMU_MEMORY_MAP] = "adopted",
+                                                           [EMU_MEMORY_FILE] = "shared_file" };
+    json_t *methods = json_object();
+
+    for (unsigned i = 0; i < EMU_MEMORY_METHODS; i++)
+        json_object_set_new(methods, names[i], json_pack("{sI sI}", "memory_domains", (json_int_t)sum->n[i], "bytes",
+                                                         (json_int_t)sum->bytes[i]));
+    return methods;
+}
+
 static json_t *status_of_port(const struct emu_port_end *port)
 {
     struct emu_flow_counts sum = { 0 };
-    const struct emu_table_md *entries = emu_table_mds(port->domain->table, port->node_index);
-    const struct emu_md_end *md;
-    json_int_t n_mapped = 0;
+    struct registered memory = registered_by(port);
+    json_int_t n_mapped = (json_int_t)(memory.n[EMU_MEMORY_MAP] + memory.n[EMU_MEMORY_FILE]);
     json_int_t overruns = 0;
     uint64_t registered_bytes = 0;
 
     for (uint32_t i = 0; i < port->domain->n_nodes; i++)
         emu_port_end_add_flow(port, i, &sum);
-    LIST_FOREACH(md, &port->mds, link) {
-        n_mapped += entries[md->mdh].method == EMU_MEMORY_MAP;
-        registered_bytes += entries[md->mdh].length_bytes;
-    }
+    for (unsigned i = 0; i < EMU_MEMORY_METHODS; i++)
+        registered_bytes += memory.bytes[i];
     for (uint32_t i = 0; i < EMU_CQS_MAX; i++) {
         if (port->cqs[i].in_use)
             overruns += atomic_load_explicit(&port->cqs[i].producer.shm->overrun, memory_order_relaxed) != 0;
     }
-    return json_pack("{sI sI sI sI sI sI sI sI sI sI sI sI sI sI sI sI sI}", "port", (json_int_t)port->index, "nid",
+    return json_pack("{sI sI sI sI sI sI sI sI sI sI sI sI sI sI sI sI sI so}", "port", (json_int_t)port->index, "nid",
                      (json_int_t)port->nid, "instance_id", (json_int_t)port->instance_id, "pid",
                      (json_int_t)port->member->pid, "commands", (json_int_t)port->commands, "commands_waiting",
                      (json_int_t)(atomic_load_explicit(&port->segment->tail, memory_order_relaxed) - port->head),
@@ -104,7 +132,8 @@ static json_t *status_of_port(const struct emu_port_end *port)
                      overruns, "memory_domains", (json_int_t)port->n_mds, "memory_domains_mapped", n_mapped,
                      "registered_bytes", (json_int_t)registered_bytes, "datagrams", (json_int_t)port->n_datagrams,
                      "tx_operations", (json_int_t)sum.operations, "tx_bytes", (json_int_t)sum.payload_bytes,
-                     "tx_packets", (json_int_t)sum.request_packets, "errors", (json_int_t)sum.errors);
+                     "tx_packets", (json_int_t)sum.request_packets, "errors", (json_int_t)sum.errors, "memory",
+                     describe_memory(&memory));
 }
 
 static json_t *status_of_domain(const struct emu_server *server, const struct emu_domain *domain)

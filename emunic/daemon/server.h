@@ -34,6 +34,7 @@ struct emu_domain;
 struct emu_member;
 struct emu_port_end;
 struct emu_datagram;
+struct emu_file;
 struct emu_quiesce;
 struct emu_msgq_end;
 
@@ -127,6 +128,14 @@ struct emu_member {
     LIST_HEAD(, emu_port_end) ports;
     int space_fd;                       /* made when first asked for; -1 */
     struct emu_windows windows;         /* into it */
+    LIST_HEAD(, emu_file) files;        /* that its registrations lie in */
+    uint32_t n_files;
+};
+
+/* A place for a file in the domain table. */
+struct emu_file_place {
+    struct emu_file *file;              /* owned by the registrations that lie in it; or NULL */
+    uint32_t turn;                      /* of its number: grows each time the place is used */
 };
 
 struct emu_domain {
@@ -147,6 +156,7 @@ struct emu_domain {
     int table_fd;                       /* cannot be mapped for writing by anybody else */
     struct emu_port_end **ports;        /* owned, EMU_PORTS_MAX; borrowed contents */
     bool *resting;                      /* owned, EMU_PORTS_MAX: slots that somebody inside may still mean */
+    struct emu_file_place *files;       /* owned, EMU_FILES_MAX */
     uint32_t next_port;                 /* where to look for a free slot: delays reuse */
     uint32_t n_ports;
     LIST_HEAD(, emu_member) members;
@@ -161,6 +171,7 @@ struct emu_domain {
 struct emu_node {
     uint64_t used[EMU_MDH_COUNT / 64];
     uint16_t generation[EMU_MDH_COUNT];
+    struct emu_file *file[EMU_MDH_COUNT]; /* that the memory lies in, until its number is released; or NULL */
     uint16_t next;                      /* where to look: delays reuse */
     uint32_t n_used;
 };
@@ -279,7 +290,8 @@ void emu_port_end_cq_release(struct emu_port_end *port, uint32_t index);
 void emu_port_end_add_flow(const struct emu_port_end *port, uint32_t node, struct emu_flow_counts *sum);
 
 /* memory_domain.c */
-int emu_md_register(struct emu_port_end *port, struct emu_msg_memory *memory);
+/* fds: of the request; what is wanted of them is taken. */
+int emu_md_register(struct emu_port_end *port, struct emu_msg_memory *memory, struct emu_fds *fds);
 /* Makes a memory domain invisible; emu_md_release() lets its number be used again. */
 int emu_md_deregister(struct emu_port_end *port, uint16_t mdh, uint16_t generation);
 void emu_md_release(struct emu_server *server, struct emu_domain *domain, uint32_t nid, uint16_t mdh);
@@ -290,6 +302,24 @@ uint16_t *emu_md_drop_all(struct emu_port_end *port, uint32_t *n_out);
 int emu_space_get(struct emu_member *member);
 /* For views: how to reach the memory of a live domain. 0 or enum emu_status. */
 int emu_md_reach(void *port, const struct emu_table_md *md, uint8_t op, struct emu_memory *mem_out);
+
+/* file.c */
+/*
+ * The file that a registration with EMU_MD_FILE lies in, for one more of its registrations; takes the descriptor over.
+ * -EINVAL not one descriptor or no such range; -EBADF not a file that can be shared, or not open for what is wanted;
+ * -ERANGE the file ends before the memory; -EPERM it is not what the process has mapped there; -EMFILE too many files.
+ */
+int emu_file_get(struct emu_member *member, const struct emu_msg_memory *memory, struct emu_fds *fds,
+                 struct emu_file **file_out);
+/* One registration less. NULL is fine. */
+void emu_file_put(struct emu_file *file);
+uint32_t emu_file_number(const struct emu_file *file);
+/* The process has ended. Its files stay until the last of its registrations is released. */
+void emu_file_drop_member(struct emu_member *member);
+/* For a peer: emunic's descriptor, or -ENOENT. */
+int emu_file_of(const struct emu_domain *domain, struct emu_msg_file *asked);
+/* The memory of a live memory domain in a file. False: there is no window to be had. */
+bool emu_file_reach(struct emu_file *file, const struct emu_table_md *md, struct emu_memory *mem_out);
 
 /* datagram.c */
 int emu_datagram_post(struct emu_port_end *port, const struct emu_msg_datagram *d);

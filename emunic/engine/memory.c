@@ -8,7 +8,9 @@
  *       and a write: callers must be one per process (emunic is). A process that ended makes the calls fail; a
  *       process number is only used while emunic holds the process's pidfd and has not seen it end.
  * map   pages of a share mapped here. The window was computed from emunic's own records; each access is checked
- *       against it once more, because it is cheap and a wrong bound would be ours.
+ *       against it once more, because it is cheap and a wrong bound would be ours. Pages of a file that its owner
+ *       can shorten may be missing: whoever runs the engine lets such an access go on into nowhere and marks the
+ *       window; the mark is looked at behind each access, which then counts as one to pages that are not there.
  * self  plain pointers, for the engine inside the initiator.
  */
 #include "emunic/engine/memory.h"
@@ -16,8 +18,11 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/uio.h>
+
+#define RETRIES 8
 
 /* ---- cma ---- */
 
@@ -114,10 +119,10 @@ static int map_read(const struct emu_memory *mem, uint64_t addr, void *dst, size
         uint64_t word = atomic_load_explicit((_Atomic uint64_t *)(uintptr_t)src, memory_order_relaxed);
 
         memcpy(dst, &word, 8);
-        return 0;
+    } else {
+        memcpy(dst, src, len_bytes);
     }
-    memcpy(dst, src, len_bytes);
-    return 0;
+    return emu_memory_is_broken(mem) ? -EFAULT : 0;
 }
 
 static int map_write(const struct emu_memory *mem, uint64_t addr, const void *src, size_t len_bytes,
@@ -141,9 +146,13 @@ static int map_write(const struct emu_memory *mem, uint64_t addr, const void *sr
     } else if (len_bytes > 0) {
         memcpy(dst, src, len_bytes);
     }
-    if (flag_word)      /* Pairs with the program's own read of the flag. */
-        atomic_store_explicit(flag_word, flag->value, memory_order_release);
-    return 0;
+    if (emu_memory_is_broken(mem))
+        return -EFAULT;
+    if (!flag_word)
+        return 0;
+    /* Pairs with the program's own read of the flag. */
+    atomic_store_explicit(flag_word, flag->value, memory_order_release);
+    return emu_memory_is_broken(mem) ? -EFAULT : 0;
 }
 
 static int map_atomic(const struct emu_memory *mem, uint64_t addr, const struct emu_amo *amo, uint64_t *old_out)
@@ -153,7 +162,7 @@ static int map_atomic(const struct emu_memory *mem, uint64_t addr, const struct 
     if (!word)
         return -EFAULT;
     *old_out = emu_amo_apply_shared(amo, word);
-    return 0;
+    return emu_memory_is_broken(mem) ? -EFAULT : 0;
 }
 
 static const struct emu_memory_ops map_ops = {
@@ -191,6 +200,19 @@ static int whose_fault(const struct emu_memory *src, uint64_t addr, size_t len_b
     return src->ops->read(src, addr, &byte, 1) == 0 && src->ops->read(src, addr + len_bytes - 1, &byte, 1) == 0;
 }
 
+/*
+ * The kernel met a page that is not there, ours or the window's, and marks nothing: do what sets the window's mark. Is the
+ * window whole?
+ */
+static bool touch(const struct emu_memory *mem, const volatile uint8_t *window, size_t len_bytes)
+{
+    for (size_t at = 0; at < len_bytes; at += 4096)
+        (void)window[at];
+    if (len_bytes > 0)
+        (void)window[len_bytes - 1];
+    return !emu_memory_is_broken(mem);
+}
+
 int emu_memory_copy(const struct emu_memory *dst, uint64_t dst_addr, const struct emu_memory *src, uint64_t src_addr,
                     size_t len_bytes, const struct emu_flag *flag, void *bounce, size_t bounce_bytes, int *fault_out)
 {
@@ -200,8 +222,12 @@ int emu_memory_copy(const struct emu_memory *dst, uint64_t dst_addr, const struc
     assert(bounce_bytes > 0);
     window = window_of(src, src_addr, len_bytes);
     if (window) {
-        *fault_out = 1;
-        return dst->ops->write(dst, dst_addr, window, len_bytes, flag);
+        r = dst->ops->write(dst, dst_addr, window, len_bytes, flag);
+        /* Pages come and go while their file is made shorter and longer: one that is there now may have been missing. */
+        for (int i = 0; r == -EFAULT && src->broken && touch(src, window, len_bytes) && i < RETRIES; i++)
+            r = dst->ops->write(dst, dst_addr, window, len_bytes, flag);
+        *fault_out = !emu_memory_is_broken(src);
+        return *fault_out ? r : -EFAULT;
     }
     window = window_of(dst, dst_addr, len_bytes);
     if (window) {

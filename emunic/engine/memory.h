@@ -5,6 +5,7 @@
 #ifndef EMUNIC_ENGINE_MEMORY_H
 #define EMUNIC_ENGINE_MEMORY_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -42,6 +43,8 @@ struct emu_memory {
     uint8_t *base;      /* map: where owner_addr is mapped here. borrowed */
     uint64_t owner_addr;
     uint64_t len_bytes; /* map: length of the window; checked again at each access */
+    /* map: not zero when pages of the window were missing and what was moved is lost. borrowed; NULL: cannot happen */
+    const _Atomic uint32_t *broken;
 };
 
 /* Another process's private memory through process_vm_readv/writev: one system call per operation. */
@@ -49,6 +52,14 @@ struct emu_memory emu_memory_cma(pid_t pid);
 
 /* Shared pages that are mapped here: no system call, the processor's atomics. */
 struct emu_memory emu_memory_map(void *base, uint64_t owner_addr, uint64_t len_bytes);
+
+/* Were pages missing at an access to the window? To be looked at after each. */
+static inline int emu_memory_is_broken(const struct emu_memory *mem)
+{
+    /* The mark is set by a signal handler on this thread. */
+    atomic_signal_fence(memory_order_seq_cst);
+    return mem->broken && atomic_load_explicit(mem->broken, memory_order_relaxed) != 0;
+}
 
 /* The caller's own memory. */
 struct emu_memory emu_memory_self(void);

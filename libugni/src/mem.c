@@ -190,15 +190,18 @@ static bool touches_private(uint64_t addr, uint64_t length_bytes)
     return touches;
 }
 
+static bool is_memory_setting(const char *value)
+{
+    const char *wanted = getenv("EMUNIC_MEMORY");
+
+    return wanted && strcmp(wanted, value) == 0;
+}
+
 /* Moves the pages to where peers can map them, if they are not there and it may be done. */
 static bool make_mappable(struct gnii_nic *nic, uint64_t addr, uint64_t length_bytes)
 {
-    const char *wanted = getenv("EMUNIC_MEMORY");
-    bool is_forced = wanted && strcmp(wanted, "adopt") == 0;
-    bool may_adopt = is_forced || length_bytes <= nic->port.settings.adopt_limit_bytes;
+    bool may_adopt = is_memory_setting("adopt") || length_bytes <= nic->port.settings.adopt_limit_bytes;
 
-    if (wanted && strcmp(wanted, "cma") == 0)
-        return false;
     if (may_adopt && touches_private(addr, length_bytes))
         may_adopt = false;
     return emu_space_cover(&nic->port, addr, length_bytes, may_adopt);
@@ -222,14 +225,26 @@ static int make_handle(const struct gnii_md *md, gni_mem_handle_t *handle_out)
     return gnii_handle_encode(&fields, handle_out);
 }
 
+/* With the best method there is. */
+static int register_at_emunic(struct gnii_nic *nic, struct gnii_md *md, uint32_t cq)
+{
+    uint32_t flags = md->is_read_only ? EMU_MD_READ_ONLY : 0;
+    bool is_private = is_memory_setting("cma");
+
+    md->is_mapped = !is_private && make_mappable(nic, md->addr, md->length_bytes);
+    if (md->is_mapped)
+        flags |= EMU_MD_MAPPED;
+    else if (!is_private && emu_port_mem_register_shared(&nic->port, md->addr, md->length_bytes, flags, cq, &md->mdh,
+                                                         &md->generation) == 0)
+        return 0;
+    return emu_port_mem_register(&nic->port, md->addr, md->length_bytes, flags, cq, &md->mdh, &md->generation);
+}
+
 static int register_md(struct gnii_nic *nic, struct gnii_md *md, uint32_t cq)
 {
     int r;
 
-    md->is_mapped = make_mappable(nic, md->addr, md->length_bytes);
-    r = emu_port_mem_register(&nic->port, md->addr, md->length_bytes,
-                              (md->is_read_only ? EMU_MD_READ_ONLY : 0) | (md->is_mapped ? EMU_MD_MAPPED : 0), cq,
-                              &md->mdh, &md->generation);
+    r = register_at_emunic(nic, md, cq);
     if (r < 0)
         return r;
     r = make_handle(md, &md->handle);

@@ -9,7 +9,8 @@
  * reserve places in completion queues.
  *
  * Only what cannot fail is done here; anything else (errors, flags, chains, fences behind transfers under way, memory
- * that is not mapped, a full source queue) returns false before anything has happened.
+ * that is not mapped, a full source queue) returns false before anything has happened. Files of programs can lose their pages
+ * in the middle: then the engine does the operation once more, and nobody was told of the first try.
  *
  * A small put with a remote event reserves the event's place first and stores the data then (EMU_LANE_EARLY_MAX).
  */
@@ -183,6 +184,15 @@ static bool get_far(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_de
     return true;
 }
 
+/* What was moved counts. If not the mark is down again, and the engine has to do it all: nobody was told of anything. */
+static inline bool has_moved(struct emu_lane *lane)
+{
+    if (!emu_lane_is_broken(lane))
+        return true;
+    emu_lane_leave(lane);
+    return false;
+}
+
 static inline bool put(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_descriptor_t *d)
 {
     const void *data = (const void *)(uintptr_t)d->local_addr;
@@ -191,7 +201,8 @@ static inline bool put(struct gnii_ep *ep, struct emu_lane *lane, const gni_post
 
     if (!to)
         return put_far(ep, lane, d);
-    if ((d->cq_mode & GNI_CQMODE_REMOTE_EVENT) && lane->has_destination && d->length <= EMU_LANE_EARLY_MAX) {
+    if ((d->cq_mode & GNI_CQMODE_REMOTE_EVENT) && lane->has_destination && d->length <= EMU_LANE_EARLY_MAX &&
+        !lane->broken) {
         bool has_place = emu_cq_reserve(&lane->destination, &place) == EMU_CQ_OK;
 
         store(to, data, d->length);
@@ -199,6 +210,8 @@ static inline bool put(struct gnii_ep *ep, struct emu_lane *lane, const gni_post
             emu_cq_publish(&lane->destination, place, gnii_cqe_remote(GNI_CQ_EVENT_TYPE_POST, ep->remote_event));
     } else {
         store(to, data, d->length);
+        if (!has_moved(lane))
+            return false;
         push_remote(lane, ep, d->cq_mode);
     }
     emu_lane_count_put(lane, d->length);
@@ -217,6 +230,8 @@ static inline bool get(struct gnii_ep *ep, struct emu_lane *lane, const gni_post
     if (!from)
         return get_far(ep, lane, d);
     load((void *)(uintptr_t)d->local_addr, from, d->length);
+    if (!has_moved(lane))
+        return false;
     push_remote(lane, ep, d->cq_mode);
     emu_lane_count_get(lane, d->length, 0);
     emu_lane_leave(lane);
@@ -253,6 +268,8 @@ static bool amo(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_descri
     if (!word)
         return false;
     old = emu_amo_apply_shared(&a, word);
+    if (!has_moved(lane))
+        return false;
     if (a.flags & EMU_AMO_FETCH) {
         store_word((void *)(uintptr_t)d->local_addr, old, width_bytes);
         emu_lane_count_get(lane, width_bytes, emu_amo_operand_bytes(&a));

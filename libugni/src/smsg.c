@@ -302,11 +302,13 @@ static inline bool put_short(struct gnii_ep *ep, uint64_t flag_addr, uint64_t fl
     struct emu_lane *lane = &ep->smsg->out_lane;
     struct emu_cq_producer *events = NULL;
     bool has_place = false;
+    bool is_early;
     uint64_t place;
     uint8_t *to;
 
     if (lane->epoch == 0 && !find_lane(ep))
         return false;
+    is_early = length_bytes <= EMU_LANE_EARLY_MAX && !lane->broken;
     to = emu_lane_enter(lane, flag_addr, length_bytes, true);
     if (!to) {
         lane->epoch = 0;    /* look anew next time */
@@ -314,14 +316,19 @@ static inline bool put_short(struct gnii_ep *ep, uint64_t flag_addr, uint64_t fl
     }
     if (remote_event && lane->has_destination)
         events = &lane->destination;
-    if (events && length_bytes <= EMU_LANE_EARLY_MAX)
+    if (events && is_early)
         has_place = emu_cq_reserve(events, &place) == EMU_CQ_OK;
     append(append(append(to + sizeof(flag_value), &pieces[0]), &pieces[1]), &pieces[2]);
     /* Pairs with the acquire of whoever looks at the flag: the message is there when its stamp is. */
     atomic_store_explicit((_Atomic uint64_t *)(void *)to, flag_value, memory_order_release);
     if (has_place)
         emu_cq_publish(events, place, *remote_event);
-    else if (events && length_bytes > EMU_LANE_EARLY_MAX)
+    if (emu_lane_is_broken(lane)) {     /* its file has got shorter: the message is nowhere */
+        emu_lane_leave(lane);
+        lane->epoch = 0;
+        return false;
+    }
+    if (events && !is_early)
         emu_cq_push(events, *remote_event);
     emu_lane_count_put(lane, length_bytes);
     emu_lane_leave(lane);

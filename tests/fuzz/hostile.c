@@ -63,6 +63,7 @@ struct hostile {
     uint64_t peer_bytes;
     uint32_t n_peers;
     int space_fd;
+    int file_fd;                    /* what some of the arena is mapped from, each page at its place; gets shorter at times */
     int extras[EXTRAS_MAX];         /* further connections; -1 */
     struct emu_msg asked[64];       /* requests by sequence number, to understand their replies */
 };
@@ -160,7 +161,7 @@ static void shake_arena(struct hostile *h)
 
     if (len_bytes > room)
         len_bytes = room;
-    switch (below(h, 6)) {
+    switch (below(h, 7)) {
     case 0:
         munmap(at, len_bytes);
         break;
@@ -175,6 +176,10 @@ static void shake_arena(struct hostile *h)
         fd = memfd_create("short", MFD_CLOEXEC);
         mmap(at, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
         close(fd);
+        break;
+    case 4:
+        mmap(at, len_bytes, one_in(h, 4) ? PROT_READ : PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, h->file_fd,
+             one_in(h, 8) ? 0 : at - ARENA_AT);
         break;
     default:
         mmap(at, len_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
@@ -204,6 +209,8 @@ static void punch_holes(struct hostile *h)
 
     fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at & ~4095ll, (off_t)((1 + below(h, 100)) * PAGE));
     try_seal(fd, odd_number(h));
+    if (ftruncate(h->file_fd, one_in(h, 4) ? (off_t)below(h, ARENA_BYTES) : (off_t)ARENA_BYTES) < 0)
+        return;
     try_seal(h->raw.table_fd, odd_number(h));
 }
 
@@ -387,8 +394,9 @@ static struct emu_msg some_request(struct hostile *h)
         break;
     case EMU_MSG_MEM_REGISTER:
         msg.memory = (struct emu_msg_memory){ .addr = some_address(h), .length_bytes = 1 + some_length(h),
-                                              .flags = (uint32_t)below(h, 8),
+                                              .flags = (uint32_t)below(h, 16),
                                               .cq = one_in(h, 2) ? EMU_CQ_NONE : (uint32_t)below(h, QUEUES_MAX) };
+        msg.memory.file_offset = one_in(h, 20) ? odd_number(h) : (msg.memory.addr & ~4095ull) - (uintptr_t)ARENA_AT;
         break;
     case EMU_MSG_MEM_DEREGISTER:
         if (h->n_mds > 0) {
@@ -406,6 +414,9 @@ static struct emu_msg some_request(struct hostile *h)
         msg.msgq.shape = (struct emu_msgq_shape){
             .max_bytes = 128, .credits = 4, .n_connections = 4, .n_insts = (uint32_t)below(h, 50), .queue_entries = 16,
             .region_bytes = one_in(h, 3) ? odd_number(h) : (1 + below(h, 8)) << 20 };
+        break;
+    case EMU_MSG_PEER_FILE:
+        msg.file.file = EMU_FILES_MAX * (uint32_t)below(h, 100) + (uint32_t)below(h, 4);
         break;
     case EMU_MSG_RESOURCES:
         msg.resources.resource = (uint32_t)below(h, 7);
@@ -446,6 +457,8 @@ static int send_request(struct hostile *h)
     int fds[EMU_MSG_FDS_MAX];
     unsigned n_fds = some_descriptors(h, fds);
 
+    if (msg.type == EMU_MSG_MEM_REGISTER && (msg.memory.flags & EMU_MD_FILE) && n_fds == 0)
+        fds[n_fds++] = h->file_fd;
     msg.magic = EMU_MSG_MAGIC;
     msg.abi_version = EMU_ABI_VERSION;
     msg.sequence = ++h->sequence;
@@ -648,11 +661,16 @@ _Noreturn void hostile_member(const struct hostile_target *target, uint64_t seed
 {
     static struct hostile h;
 
-    h = (struct hostile){ .target = target, .random = { seed }, .space_fd = -1 };
+    h = (struct hostile){ .target = target, .random = { seed }, .space_fd = -1,
+                          .file_fd = memfd_create("hostile", MFD_CLOEXEC) };
     for (unsigned i = 0; i < EXTRAS_MAX; i++)
         h.extras[i] = -1;
     if (mmap(ARENA_AT, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) !=
         ARENA_AT)
+        _exit(1);
+    if (ftruncate(h.file_fd, ARENA_BYTES) < 0 ||
+        mmap(ARENA_AT + ARENA_BYTES / 2, ARENA_BYTES / 2, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, h.file_fd,
+             ARENA_BYTES / 2) == MAP_FAILED)
         _exit(1);
     atomic_fetch_add(&target->counts->workers, 1);
     for (;;) {

@@ -782,7 +782,7 @@ static void test_broken_protocol_ends_the_connection(void **state)
     msg = where;
     msg.type = 0;
     expect_thrown_out(EMU_SOCKET_CONTROL, &hello, &msg);
-    msg.type = EMU_MSG_RESOURCES + 1;
+    msg.type = EMU_MSG_DOMAIN_CREATE - 1;                       /* nobody has this one */
     expect_thrown_out(EMU_SOCKET_CONTROL, &hello, &msg);
     msg.type = EMU_MSG_DOMAIN_CREATE;                           /* belongs on the admin socket */
     expect_thrown_out(EMU_SOCKET_CONTROL, &hello, &msg);

@@ -4,6 +4,7 @@
  */
 #include "emunic/base/window.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -160,6 +161,89 @@ static void test_end_unmaps_everything(void **state)
     emu_windows_fini(&windows);
 }
 
+/* ---- files that can be shortened, and those that are only read ---- */
+
+static bool is_marked(const struct emu_window *w)
+{
+    return atomic_load(emu_window_mark(w)) != 0;
+}
+
+static void test_window_is_mapped_again_after_its_file_was_short(void **state)
+{
+    const struct emu_window *w;
+    uint8_t *base;
+
+    (void)state;
+    windows.can_break = true;
+    assert_int_equal(ftruncate(fd, 3 * 4096), 0);
+    w = get(0, 3 * 4096);
+    base = w->base;
+    base[0] = 1;
+    assert_false(is_marked(w));
+    assert_int_equal(ftruncate(fd, 4096), 0);
+    base[4096] = 2;
+    assert_true(is_marked(w));
+    assert_null(emu_windows_find(&windows, 0, 4096));
+    w = get(0, 3 * 4096);
+    assert_non_null(w);
+    assert_ptr_equal(w->base, base);    /* a transfer may hold it */
+    assert_false(is_marked(w));
+    assert_int_equal(base[0], 1);
+    assert_int_equal(windows.n, 1);
+    assert_ptr_equal(emu_windows_find(&windows, 0, 4096), w);
+    base[4096] = 2;
+    assert_true(is_marked(w));
+    assert_int_equal(ftruncate(fd, 2 * 4096), 0);
+    w = get(0, 3 * 4096);
+    base[4096] = 3;
+    assert_false(is_marked(w));
+}
+
+static void test_window_of_a_space_file_has_no_mark(void **state)
+{
+    (void)state;
+    assert_null(emu_window_mark(get(0, 4096)));
+}
+
+static void test_look_up_maps_nothing(void **state)
+{
+    (void)state;
+    assert_null(emu_windows_find(&windows, 0, 4096));
+    assert_int_equal(windows.n, 0);
+    assert_non_null(get(0, 4096));
+    assert_non_null(emu_windows_find(&windows, 4096, 4096));
+    assert_null(emu_windows_find(&windows, UINT64_MAX, 4096));
+}
+
+static void test_window_for_reading_takes_a_descriptor_for_reading(void **state)
+{
+    char name[64];
+    int read_fd;
+
+    (void)state;
+    snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+    read_fd = open(name, O_RDONLY | O_CLOEXEC);
+    assert_true(read_fd >= 0);
+    assert_null(emu_windows_get(&windows, read_fd, 0, 4096));
+    windows.is_read_only = true;
+    assert_int_equal(pwrite(fd, "seen", 4, 0), 4);
+    assert_memory_equal(emu_windows_get(&windows, read_fd, 0, 4096)->base, "seen", 4);
+    close(read_fd);
+}
+
+static void test_window_with_large_pages_ends_where_it_must(void **state)
+{
+    const struct emu_window *w;
+
+    (void)state;
+    windows.page_bytes = 2 * MIB;
+    w = get(5 * MIB, MIB);
+    assert_int_equal(w->owner_addr, 4 * MIB);
+    assert_int_equal(w->len_bytes, 2 * MIB);
+    w = get(5 * MIB, 2 * MIB);
+    assert_int_equal(w->len_bytes, 4 * MIB);
+}
+
 #define UNIT(name) cmocka_unit_test_setup_teardown(name, make_file, close_file)
 
 int main(void)
@@ -174,6 +258,11 @@ int main(void)
         UNIT(test_budget_is_shared_by_its_caches),
         UNIT(test_small_windows_take_of_the_budget_too),
         UNIT(test_end_unmaps_everything),
+        UNIT(test_window_is_mapped_again_after_its_file_was_short),
+        UNIT(test_window_of_a_space_file_has_no_mark),
+        UNIT(test_look_up_maps_nothing),
+        UNIT(test_window_for_reading_takes_a_descriptor_for_reading),
+        UNIT(test_window_with_large_pages_ends_where_it_must),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
