@@ -3,6 +3,7 @@
 
 BUILD     ?= build
 SANITIZE  ?= build-sanitize
+THREADS   ?= build-threads
 PYTHON    ?= /usr/bin/python3
 SOAK_SECONDS ?= 300
 MESON     ?= meson
@@ -10,7 +11,7 @@ DEMO_JOB   = $(BUILD)/emunic/emunic run -n 4 --machine aries:groups=2 --place sc
 # In CI every warning is an error.
 SETUP_ARGS = $(if $(CI),--werror)
 
-.PHONY: all deps build demo check check-sanitize soak bench install clean
+.PHONY: all deps build demo check check-sanitize check-threads soak bench install clean
 
 all: build
 
@@ -33,9 +34,10 @@ demo: build
 	@echo "and run it with"
 	@echo "    $(BUILD)/emunic/emunic run -n 4 -- ./your_program its arguments"
 
-# All suites, then one line of totals. The sanitized build runs everything but fuzz and third-party tests once more.
-check: build check-sanitize
-	@$(PYTHON) tools/run_tests.py $(BUILD) --also $(SANITIZE)
+# All suites, then one line of totals. The sanitized build runs everything but fuzz and third-party tests once more, a build with
+# ThreadSanitizer the tests of several threads.
+check: build check-sanitize check-threads
+	@$(PYTHON) tools/run_tests.py $(BUILD) --also $(SANITIZE) --also $(THREADS)
 
 $(SANITIZE)/build.ninja: | deps
 	$(MESON) setup $(SETUP_ARGS) -Db_sanitize=address,undefined -Dthirdparty=disabled $(SANITIZE)
@@ -43,6 +45,13 @@ $(SANITIZE)/build.ninja: | deps
 check-sanitize: deps $(SANITIZE)/build.ninja
 	@$(MESON) compile -C $(SANITIZE)
 	@$(PYTHON) tools/run_tests.py $(SANITIZE) --no-suite fuzz --no-suite bench --save
+
+$(THREADS)/build.ninja: | deps
+	$(MESON) setup $(SETUP_ARGS) -Db_sanitize=thread -Dthirdparty=disabled $(THREADS)
+
+check-threads: deps $(THREADS)/build.ninja
+	@$(MESON) compile -C $(THREADS) conformance-threads unit-libugni_lock unit-emunic_cq
+	@$(PYTHON) tools/run_tests.py $(THREADS) --suite threads --save
 
 # Everything at random against a model, on both data paths; SOAK_SECONDS each.
 soak: build
@@ -58,4 +67,4 @@ install: build
 	$(MESON) install -C $(BUILD)
 
 clean:
-	rm -rf $(BUILD) $(SANITIZE)
+	rm -rf $(BUILD) $(SANITIZE) $(THREADS)

@@ -60,10 +60,12 @@ def add_up(log):
     return {"cmocka": cmocka, "meson": meson, "total": total}
 
 
-def run(build, no_suites):
+def run(build, suites, no_suites):
     log = build / "meson-logs" / "testlog.json"
     log.unlink(missing_ok=True)
     command = ["meson", "test", "-C", str(build), "--no-rebuild", "--print-errorlogs"]
+    for suite in suites:
+        command += ["--suite", suite]
     for suite in no_suites:
         command += ["--no-suite", suite]
     status = subprocess.run(command).returncode
@@ -75,12 +77,14 @@ def run(build, no_suites):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--suite", action="append", default=[])
     parser.add_argument("--no-suite", action="append", default=[])
     parser.add_argument("--save", action="store_true", help="keep the totals for a later --also and print no last line")
-    parser.add_argument("--also", type=pathlib.Path, help="build folder whose saved totals are added")
+    parser.add_argument("--also", type=pathlib.Path, action="append", default=[],
+                        help="build folder whose saved totals are added")
     args = parser.parse_args()
 
-    status, sums = run(args.build, args.no_suite)
+    status, sums = run(args.build, args.suite, args.no_suite)
     for name in ("cmocka", "meson"):
         passed, failed, skipped = sums[name]
         what = "CMocka test functions" if name == "cmocka" else "Meson tests"
@@ -90,8 +94,9 @@ def main():
         saved.write_text(json.dumps(sums["total"]))
         return 1 if status else 0
     total = sums["total"]
-    if args.also and (args.also / SAVED).exists():
-        total = [a + b for a, b in zip(total, json.loads((args.also / SAVED).read_text()))]
+    for folder in args.also:
+        if (folder / SAVED).exists():
+            total = [a + b for a, b in zip(total, json.loads((folder / SAVED).read_text()))]
     print(f"{total[0]} passed, {total[1]} failed, {total[2]} skipped")
     return 1 if status or total[1] else 0
 
