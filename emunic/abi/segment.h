@@ -2,11 +2,12 @@
 /*
  * Port segment: the shared memory of one port. Mapped by its owner and by emunic.
  *
- *   | ident | ring tail [P] | ring head [E] | datagrams [E] | direct [P] | slots | staging | flows | queue arena ... |
+ *   | ident | ring tail [P] | ring head [E] | datagrams [E] | direct [P] | rests [P][N] | slots | staging | flows | queues ... |
  *
  * Key: [I] emunic, before the owner maps it  [P] owning process  [E] emunic
  *
- * On the direct path the members of the domain map each other's segments, to put events into the queues.
+ * On the direct path the members of the domain map each other's segments, to put events into the queues: [N] is whoever runs
+ * the engine.
  *
  * emunic copies every [I] value into its own memory when it makes the segment and never reads it here again; it
  * treats [P] as hostile. The owner checks [I] once when it maps the segment.
@@ -32,6 +33,12 @@
 #define EMU_STAGED_MAX      (68u << 10)  /* one command's share: the largest short message with its header */
 #define EMU_CQ_ARENA_BYTES  (32u << 20)  /* sparse: 4 Mi entries */
 
+enum emu_rest {
+    EMU_REST_NONE = 0,
+    EMU_REST_ANNOUNCED = 1,     /* the owner polls and will go to sleep if nothing comes */
+    EMU_REST_ASLEEP = 2,        /* the owner sleeps on the word, or did when it was last changed */
+};
+
 struct emu_segment {
     uint64_t magic;                     /* [I] EMU_SEGMENT_MAGIC */
     uint32_t abi_version;               /* [I] */
@@ -50,11 +57,12 @@ struct emu_segment {
     _Atomic uint32_t datagram_news;     /* [E] futex; changes whenever a datagram of the port changes state */
     _Atomic uint32_t datagram_waits;    /* [P] 1: a thread sleeps on datagram_news */
     alignas(64) _Atomic uint64_t inside; /* [P] odd while the owner runs the engine itself */
+    alignas(64) _Atomic uint32_t rests; /* [P][N] enum emu_rest; futex. News for the owner clear it (engine/rest.c) */
     alignas(64) uint64_t end[0];
 };
 static_assert(offsetof(struct emu_segment, tail) == 64, "ABI: producer line");
 static_assert(offsetof(struct emu_segment, head) == 128, "ABI: consumer line");
-static_assert(sizeof(struct emu_segment) == 320, "ABI: segment header");
+static_assert(sizeof(struct emu_segment) == 384, "ABI: segment header");
 
 /*
  * Completion queue in the arena. Many producers, one consumer.

@@ -21,6 +21,8 @@
       "larger transfers are moved by emunic while the program computes")                                             \
     X(adopt_limit_bytes, "EMUNIC_ADOPT_LIMIT", 67108864, 0, 1099511627776, "bytes",                                  \
       "larger registrations stay private memory, unless EMUNIC_MEMORY=adopt")                                        \
+    X(rest_after_ns, "EMUNIC_REST_AFTER", 20000, 0, 1000000000, "ns",                                                 \
+      "a process whose polls stay empty so long, where processes outnumber cores, makes room for others; 0: it does not") \
     X(spin_polls, "EMUNIC_SPIN", 2000, 0, 1000000, "polls",                                                          \
       "polls of a blocking call before it sleeps")
 

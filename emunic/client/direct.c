@@ -61,7 +61,8 @@ struct emu_direct {
     struct emu_view view;
     struct emu_cq_producer *own;    /* owned, EMU_CQS_MAX */
     struct known_queue queues[KNOWN_QUEUES];
-    struct peer *reached;           /* whose private memory the command at hand goes to */
+    struct peer *target;            /* whose memory the command at hand goes to */
+    struct peer *reached;           /* the same, if it is private */
     struct peer *peers;             /* owned, one per port slot */
     struct emu_peer_files files;    /* that peers have mapped themselves */
     unsigned chain_status;
@@ -190,8 +191,9 @@ static int view_reach(void *ctx, const struct emu_table_md *md, uint8_t op, stru
 
     if (!peer)
         return EMU_STATUS_PEER_GONE;
-    /* Events go into the peer's segment: without it emunic has to deliver them. */
-    if (md->cq != EMU_CQ_NONE && !has_segment(d, peer, md->port))
+    d->target = peer;
+    /* Events go into the peer's segment: without it emunic has to deliver them. Without events it serves to wake the peer. */
+    if (!has_segment(d, peer, md->port) && md->cq != EMU_CQ_NONE)
         return EMU_REACH_NOT_HERE;
     if (md->method == EMU_MEMORY_MAP) {
         window = window_of(d, peer, md);
@@ -370,6 +372,7 @@ static bool find_lane(struct emu_direct *d, const struct emu_lane_target *target
         .has_destination = destination != NULL,
         .broken = memory.broken,
         .file = md->file,
+        .owner = (struct emu_segment *)d->target->segment,
     };
     memcpy(lane->seen, (const void *)md, sizeof(lane->seen));
     if (destination)
@@ -448,10 +451,13 @@ bool emu_direct_run(struct emu_direct *d, const struct emu_cmd *cmd)
         return false;
     trim(d);
     emu_gate_enter(&d->gate);
+    d->target = NULL;
     d->reached = NULL;
     is_done = emu_transaction_run(&d->view, cmd);
     if (!is_done && d->reached)
         d->reached->has_closed_memory = true;
     emu_gate_leave(&d->gate);
+    if (d->target && d->target->segment)
+        emu_rest_disturb((struct emu_segment *)d->target->segment);
     return is_done;
 }

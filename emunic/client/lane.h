@@ -35,6 +35,7 @@
 #include "emunic/abi/segment.h"
 #include "emunic/abi/table.h"
 #include "emunic/engine/cq.h"
+#include "emunic/engine/rest.h"
 
 /*
  * Bytes that may be stored between reserving the place of the event that tells of them and publishing it. Reserving first
@@ -77,6 +78,7 @@ struct emu_lane {
     const _Atomic uint32_t *broken;         /* the window's mark; NULL: its pages cannot go */
     uint32_t file;                          /* that the window shows, or 0 */
     struct emu_cq_producer destination;
+    struct emu_segment *owner;              /* the peer's segment, or NULL: whom to wake */
     _Alignas(16) uint8_t seen[EMU_LANE_SEEN_BYTES]; /* the table's line when the lane was found: live, and all that matters */
 };
 
@@ -113,6 +115,8 @@ static inline void emu_gate_leave(struct emu_gate *gate)
 {
     /* All our accesses before the mark is gone. */
     atomic_store_explicit(&gate->segment->inside, ++gate->inside, memory_order_release);
+    /* Another thread of ours may rest and wait for what we did. */
+    emu_rest_disturb(gate->segment);
 }
 
 /*
@@ -211,6 +215,8 @@ bool emu_lane_read(struct emu_lane *lane, uint64_t addr, void *data, uint64_t le
 static inline void emu_lane_leave(struct emu_lane *lane)
 {
     emu_gate_leave(lane->gate);
+    if (lane->owner)
+        emu_rest_disturb(lane->owner);
 }
 
 /* Flits of `bytes` of data. Divisions cost more than all the rest of a small operation, so small ones are looked up. */

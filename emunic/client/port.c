@@ -33,11 +33,23 @@
 #include "emunic/client/direct.h"
 #include "emunic/client/mapping.h"
 #include "emunic/client/space.h"
+#include "emunic/engine/rest.h"
 
 #define POLLS_PER_LOSS_CHECK 4096u       /* one system call each: under 0.1 ns per poll */
 #define POLLS_PER_YIELD      1024u       /* 0.2 us each when nobody waits, about every 20 us */
+#define SPINS_PER_SLOW_YIELD 64u
+#define SLOW_YIELD_NS        700u        /* alone on a core it takes 200 to 400, and 1000 and more for each process that ran */
+#define REST_MIN_NS          200000u
+#define REST_MAX_NS          1000000u    /* what cannot wake us is seen so late at most */
+#define REST_PER_IDLE        8u          /* a rest lasts so many times as long as nothing has come */
+#define REST_POLLS           4u          /* between two rests */
+#define REST_QUEUES_MAX      64u
+#define UNREAD_NS            100000u     /* events that nobody has fetched for so long nobody wants */
 #define WAIT_SLICE_NS        250000000ull /* a sleeper looks this often whether emunic lives */
 #define WAIT_WORDS_MAX       128u
+
+/* Ports of this process. With several of them a program polls one while another gets news. */
+static _Atomic uint32_t n_ports;
 
 /* ---- attach ---- */
 
@@ -167,6 +179,8 @@ int emu_port_attach(struct emu_port *port, uint32_t ptag, uint32_t cookie, uint3
     port->owner = getpid();
     port->n_cpus = count_cpus();
     port->direct = emu_direct_create(port);
+    atomic_fetch_add(&n_ports, 1);
+    port->is_counted = true;
     emu_log(EMU_LOG_INFO, "attached port %u nid %u instance 0x%x ptag %u", port->index, port->nid, instance_id,
             port->ptag);
     return 0;
@@ -181,6 +195,9 @@ void emu_port_hang_up(struct emu_port *port)
 void emu_port_detach(struct emu_port *port)
 {
     emu_port_hang_up(port);
+    if (port->is_counted)
+        atomic_fetch_sub(&n_ports, 1);
+    port->is_counted = false;
     emu_space_put(port);
     emu_direct_destroy(port->direct);
     port->direct = NULL;
@@ -315,6 +332,11 @@ int emu_port_cq_create(struct emu_port *port, uint32_t capacity, bool wakes, uin
         msg.cq.offset + sizeof(struct emu_cq_shm) + entries * 8 > port->segment_bytes)
         return -EPROTO;
     emu_cq_consumer_init(cq_out, (struct emu_cq_shm *)((char *)port->segment + msg.cq.offset), entries);
+    if (msg.cq.index < EMU_CQS_MAX) {
+        atomic_store(&port->queues[msg.cq.index], cq_out->shm);
+        if (msg.cq.index >= atomic_load(&port->n_queues))
+            atomic_store(&port->n_queues, msg.cq.index + 1);
+    }
     if (port->direct)
         emu_direct_add_queue(port->direct, msg.cq.index, cq_out->shm, entries, capacity, wakes);
     *index_out = msg.cq.index;
@@ -325,6 +347,8 @@ int emu_port_cq_destroy(struct emu_port *port, uint32_t index)
 {
     struct emu_msg msg = { .type = EMU_MSG_CQ_DESTROY, .cq = { .index = index } };
 
+    if (index < EMU_CQS_MAX)
+        atomic_store(&port->queues[index], NULL);
     return emu_port_request(port, &msg);
 }
 
@@ -388,26 +412,149 @@ bool emu_port_is_lost(struct emu_port *port)
     return emu_session_check_lost(&port->session);
 }
 
-void emu_port_relax(struct emu_port *port)
+static uint32_t count_runnable(const struct emu_port *port)
 {
-    uint32_t polls;
-
     uint32_t runnable = atomic_load_explicit(&port->table->live_processes, memory_order_relaxed);
 
     /* On the routed path emunic is one more that wants to run. The ring is not looked at: we hold no lock. */
     if (!port->direct || (atomic_load_explicit(&port->table->flags, memory_order_relaxed) & EMU_TABLE_ROUTED))
         runnable++;
-    /* Several threads may count at once and lose some: it does not matter. */
-    polls = atomic_load_explicit(&port->empty_polls, memory_order_relaxed) + 1;
-    /* Others than our job may want the core as well: never spin for long without asking. */
-    if (runnable > port->n_cpus || polls % POLLS_PER_YIELD == 0)
-        sched_yield();
-    /* No pause instruction: on some processors it takes as long as the news that it would wait for. */
+    return runnable;
+}
+
+/* Gives the core away once. True if others used it. */
+static bool yield_is_slow(uint64_t now_ns)
+{
+    sched_yield();
+    return emu_clock_ns() - now_ns > SLOW_YIELD_NS;
+}
+
+/*
+ * A number that changes when the port does anything or gets an event; and whether events wait. Words of our own segment that
+ * others write only with news.
+ */
+static uint64_t sum_activity(struct emu_port *port, bool *has_unread_out)
+{
+    uint64_t sum = atomic_load_explicit(&port->segment->inside, memory_order_relaxed) +
+                   atomic_load_explicit(&port->segment->tail, memory_order_relaxed) +
+                   atomic_load_explicit(&port->segment->datagram_news, memory_order_relaxed);
+    uint32_t n_queues = atomic_load_explicit(&port->n_queues, memory_order_relaxed);
+
+    *has_unread_out = false;
+    for (uint32_t i = 0; i < n_queues; i++) {
+        struct emu_cq_shm *shm = atomic_load_explicit(&port->queues[i], memory_order_relaxed);
+        uint64_t head, tail;
+
+        if (!shm)
+            continue;
+        head = atomic_load_explicit(&shm->head, memory_order_relaxed);
+        tail = atomic_load_explicit(&shm->tail, memory_order_relaxed);
+        sum += head + tail;
+        *has_unread_out = *has_unread_out || head != tail;
+    }
+    return sum;
+}
+
+static bool may_rest(const struct emu_port *port)
+{
+    return port->settings.rest_after_ns > 0 && atomic_load_explicit(&n_ports, memory_order_relaxed) == 1 &&
+           atomic_load_explicit(&port->n_queues, memory_order_relaxed) <= REST_QUEUES_MAX;
+}
+
+/* Has the program polled everything in vain for long, and is it in others' way? Announces that it will rest. */
+static bool is_time_to_rest(struct emu_port *port, uint64_t now_ns)
+{
+    struct emu_port_idle *idle = &port->idle;
+    uint32_t cycle = atomic_load_explicit(&idle->cycle, memory_order_relaxed);
+    bool has_news = emu_rest_announce(port->segment);
+    uint64_t idle_ns;
+    bool has_unread;
+    uint64_t activity = sum_activity(port, &has_unread);
+
+    if (has_news || activity != atomic_load_explicit(&idle->activity, memory_order_relaxed)) {
+        atomic_store_explicit(&idle->activity, activity, memory_order_relaxed);
+        atomic_store_explicit(&idle->since_ns, now_ns, memory_order_relaxed);
+        atomic_store_explicit(&idle->polls, 0, memory_order_relaxed);
+        return false;
+    }
+    idle_ns = now_ns - atomic_load_explicit(&idle->since_ns, memory_order_relaxed);
+    return atomic_load_explicit(&idle->yield_was_slow, memory_order_relaxed) &&
+           idle_ns >= (has_unread ? UNREAD_NS : 0) + port->settings.rest_after_ns &&
+           atomic_load_explicit(&idle->polls, memory_order_relaxed) >= (cycle > REST_POLLS ? cycle : REST_POLLS);
+}
+
+/*
+ * The longer nothing has come, the longer the rest: what cannot wake us (a word that a neighbour writes into memory of its
+ * own, say) is late by some part of what it has been late already.
+ */
+static void rest(struct emu_port *port, uint64_t now_ns)
+{
+    uint64_t limit_ns = (now_ns - atomic_load_explicit(&port->idle.since_ns, memory_order_relaxed)) * REST_PER_IDLE;
+
+    atomic_store_explicit(&port->idle.polls, 0, memory_order_relaxed);
+    if (limit_ns < REST_MIN_NS)
+        limit_ns = REST_MIN_NS;
+    if (limit_ns > REST_MAX_NS)
+        limit_ns = REST_MAX_NS;
+    if (!emu_rest_sleep(port->segment, limit_ns) ||
+        (atomic_load_explicit(&port->table->flags, memory_order_relaxed) & EMU_TABLE_CLOSED))
+        emu_port_is_lost(port);
+}
+
+static void make_room(struct emu_port *port)
+{
+    uint64_t now_ns = emu_clock_ns();
+    bool was_slow;
+
+    if (may_rest(port) && is_time_to_rest(port, now_ns)) {
+        rest(port, now_ns);
+        return;
+    }
+    was_slow = yield_is_slow(now_ns);
+    atomic_store_explicit(&port->idle.yield_was_slow, was_slow, memory_order_relaxed);
+    atomic_fetch_add_explicit(&port->idle.polls, 1, memory_order_relaxed);
+}
+
+/* Several threads may count at once and lose some: it does not matter. */
+static uint32_t count_poll(struct emu_port *port)
+{
+    uint32_t polls = atomic_load_explicit(&port->empty_polls, memory_order_relaxed) + 1;
+
     if (polls >= POLLS_PER_LOSS_CHECK) {
         polls = 0;
         emu_port_is_lost(port);
     }
     atomic_store_explicit(&port->empty_polls, polls, memory_order_relaxed);
+    return polls;
+}
+
+void emu_port_relax(struct emu_port *port)
+{
+    uint32_t polls = count_poll(port);
+
+    /* Others than our job may want the core as well: never spin for long without asking. */
+    if (count_runnable(port) > port->n_cpus)
+        make_room(port);
+    else if (polls % POLLS_PER_YIELD == 0)
+        sched_yield();
+    /* No pause instruction: on some processors it takes as long as the news that it would wait for. */
+}
+
+void emu_port_relax_among(struct emu_port *port, uint32_t n_things)
+{
+    atomic_store_explicit(&port->idle.cycle, n_things, memory_order_relaxed);
+    emu_port_relax(port);
+}
+
+uint32_t emu_port_spin(struct emu_port *port)
+{
+    uint32_t polls = count_poll(port);
+
+    if (count_runnable(port) > port->n_cpus)
+        return yield_is_slow(emu_clock_ns()) ? SPINS_PER_SLOW_YIELD : 1;
+    if (polls % POLLS_PER_YIELD == 0)
+        sched_yield();
+    return 1;
 }
 
 void emu_port_wake(_Atomic uint32_t *word)

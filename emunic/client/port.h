@@ -21,6 +21,15 @@
 
 struct emu_direct;
 
+/* How long polling has been in vain. Several threads may write at once and lose some: it does not matter. */
+struct emu_port_idle {
+    _Atomic uint64_t since_ns;
+    _Atomic uint64_t activity;        /* of the port when that began */
+    _Atomic uint32_t polls;           /* since then, or since the last rest */
+    _Atomic uint32_t cycle;           /* things that the program polls in turn */
+    _Atomic bool yield_was_slow;      /* the last one: others want this core */
+};
+
 struct emu_port {
     struct emu_session session;
     struct emu_settings settings;
@@ -37,6 +46,7 @@ struct emu_port {
     pid_t owner;                      /* a forked child must leave the port alone */
     uint32_t n_cpus;                  /* that this process may run on */
     _Atomic uint32_t empty_polls;     /* of all threads since the last check for loss, roughly */
+    struct emu_port_idle idle;
 
     struct emu_cmd *slots;            /* in the segment */
     uint8_t *staging;                 /* in the segment */
@@ -45,7 +55,10 @@ struct emu_port {
     uint64_t staging_tail;            /* bytes ever handed out, gaps at the wrap included */
     uint64_t staging_head;            /* bytes known to be free again */
     uint64_t staging_end[EMU_RING_SLOTS]; /* staging_tail after the command in each slot */
+    _Atomic(struct emu_cq_shm *) queues[EMU_CQS_MAX]; /* in the segment, by index; NULL: none, or never any */
+    _Atomic uint32_t n_queues;        /* highest index ever used, plus one */
     struct emu_direct *direct;        /* owned: what the direct path has mapped; NULL if there is none */
+    bool is_counted;                  /* among the ports of this process */
     bool has_space;                   /* counted by space.c */
 };
 
@@ -93,8 +106,21 @@ int emu_port_mem_register_shared(struct emu_port *port, uint64_t addr, uint64_t 
                                  uint16_t *mdh_out, uint16_t *generation_out);
 int emu_port_mem_deregister(struct emu_port *port, uint16_t mdh, uint16_t generation);
 
-/* After an empty poll: pauses, or yields when processes outnumber cores; now and then looks whether emunic lives. */
+/*
+ * After an empty poll: yields now and then; where processes outnumber cores it yields, and after EMUNIC_REST_AFTER of empty polls sleeps,
+ * for less than REST_MAX_NS, until there may be news for the port (an event, a short message, a datagram, data from a
+ * peer, the end of the domain). Now and then looks whether emunic lives.
+ */
 void emu_port_relax(struct emu_port *port);
+
+/* The same for a caller that polls so many things in turn: it does not sleep before each may have had its turn. */
+void emu_port_relax_among(struct emu_port *port, uint32_t n_things);
+
+/*
+ * The same for blocking calls, which sleep by themselves: yields only. Returns how many polls the caller shall
+ * count this for: more than one when others want the core.
+ */
+uint32_t emu_port_spin(struct emu_port *port);
 
 /* True once emunic has gone or has ended the domain. */
 bool emu_port_is_lost(struct emu_port *port);

@@ -293,6 +293,7 @@ static int answer_datapath(struct emu_connection *c, const struct emu_msg_domain
             atomic_fetch_or(&domain->table->flags, EMU_TABLE_ROUTED);
         else
             atomic_fetch_and(&domain->table->flags, ~EMU_TABLE_ROUTED);
+        emu_domain_disturb(domain);
         return 0;
     }
     return -ENOENT;

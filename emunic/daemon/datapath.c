@@ -43,6 +43,18 @@ static bool is_small(const struct emu_cmd *cmd, uint64_t slice_bytes)
     return cmd->length_bytes <= (cmd->op == EMU_OP_AMO ? AMO_AT_ONCE_BYTES : slice_bytes);
 }
 
+/* Events and wake: its owner may rest. */
+static void finish(struct emu_port_end *port, struct emu_transaction *t)
+{
+    struct emu_port_end *owner;
+
+    emu_transaction_finish(&port->view, t);
+    /* A transaction that failed early names port 0: whom it disturbs in vain. */
+    owner = port->domain->ports[t->owner_port];
+    if (owner)
+        emu_rest_disturb(owner->segment);
+}
+
 /* True: the command is dealt with. False: it must wait where it is. */
 static bool serve_command(struct emu_port_end *port, const struct emu_cmd *cmd)
 {
@@ -53,20 +65,24 @@ static bool serve_command(struct emu_port_end *port, const struct emu_cmd *cmd)
     if ((needs_order(cmd) && port->n_transfers > 0) || is_fenced_off(port, cmd))
         return false;
     if (is_small(cmd, slice_bytes)) {
-        emu_transaction_run(&port->view, cmd);
+        if (emu_transaction_begin(&port->view, cmd, &t)) {
+            while (emu_transaction_step(&port->view, &t, UINT64_MAX))
+                ;
+        }
+        finish(port, &t);
         return true;
     }
     if (port->n_transfers >= TRANSFERS_PER_PORT)
         return false;
     if (!emu_transaction_begin(&port->view, cmd, &t) || !emu_transaction_step(&port->view, &t, slice_bytes)) {
-        emu_transaction_finish(&port->view, &t);
+        finish(port, &t);
         return true;
     }
     transfer = malloc(sizeof(*transfer));
     if (!transfer) {        /* no memory to remember it: finish it now */
         while (emu_transaction_step(&port->view, &t, slice_bytes))
             ;
-        emu_transaction_finish(&port->view, &t);
+        finish(port, &t);
         return true;
     }
     transfer->transaction = t;
@@ -102,8 +118,10 @@ static unsigned serve_ring(struct emu_port_end *port)
     port->commands += done;
     /* Pairs with the acquire in the client: slots and staging are free again, and these are still being moved. */
     atomic_store_explicit(&port->segment->unfinished, port->n_transfers, memory_order_relaxed);
-    if (done > 0)
+    if (done > 0) {
         atomic_store_explicit(&port->segment->head, port->head, memory_order_release);
+        emu_rest_disturb(port->segment);
+    }
     return done;
 }
 
@@ -139,11 +157,12 @@ static unsigned serve_transfers(struct emu_port_end *port)
             transfer->transaction.status = EMU_STATUS_PEER_GONE;
         }
         if (!has_more) {
-            emu_transaction_finish(&port->view, &transfer->transaction);
+            finish(port, &transfer->transaction);
             TAILQ_REMOVE(&port->transfers, transfer, link);
             port->n_transfers--;
             atomic_store_explicit(&port->segment->unfinished, port->n_transfers, memory_order_release);
             free(transfer);
+            emu_rest_disturb(port->segment);
         }
         transfer = next;
         done++;

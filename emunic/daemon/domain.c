@@ -199,6 +199,17 @@ err_domain:
     return r;
 }
 
+void emu_domain_disturb(struct emu_domain *domain)
+{
+    struct emu_member *member;
+    struct emu_port_end *port;
+
+    LIST_FOREACH(member, &domain->members, link) {
+        LIST_FOREACH(port, &member->ports, member_link)
+            emu_rest_disturb(port->segment);
+    }
+}
+
 void emu_domain_destroy(struct emu_server *server, struct emu_domain *domain)
 {
     struct emu_connection *c;
@@ -210,6 +221,7 @@ void emu_domain_destroy(struct emu_server *server, struct emu_domain *domain)
     }
     if (domain->table)
         atomic_fetch_or(&domain->table->flags, EMU_TABLE_CLOSED);
+    emu_domain_disturb(domain);
     while ((member = LIST_FIRST(&domain->members)))
         emu_member_destroy(server, member);
     emu_quiesce_drop_domain(server, domain);
@@ -240,6 +252,7 @@ static void signal_members(struct emu_domain *domain, int signal)
 void emu_domain_end(struct emu_server *server, struct emu_domain *domain, int signal)
 {
     atomic_fetch_or(&domain->table->flags, EMU_TABLE_CLOSED);
+    emu_domain_disturb(domain);
     domain->is_ending = true;
     domain->kill_at_ns = signal ? emu_clock_ns() + KILL_AFTER_NS : 0;
     if (signal) {

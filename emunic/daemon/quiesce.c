@@ -153,8 +153,10 @@ static void fill_gaps(struct emu_quiesce *q)
         if (!port || generation_of(q->domain, gap->port) != gap->generation || !port->cqs[gap->cq].in_use ||
             port->cqs[gap->cq].serial != gap->serial)
             continue;
-        if (emu_cq_fill_gaps(&port->cqs[gap->cq].producer, gap->tail, event) > 0)
-            emu_log(EMU_LOG_INFO, "nid %u inst 0x%x: filled a gap that a dead process left in queue %u", port->nid,
+        if (emu_cq_fill_gaps(&port->cqs[gap->cq].producer, gap->tail, event) == 0)
+            continue;
+        emu_rest_disturb(port->segment);
+        emu_log(EMU_LOG_INFO, "nid %u inst 0x%x: filled a gap that a dead process left in queue %u", port->nid,
                     port->instance_id, gap->cq);
     }
 }

@@ -26,6 +26,7 @@
 #include "emunic/base/socket.h"
 #include "emunic/base/window.h"
 #include "emunic/engine/cq.h"
+#include "emunic/engine/rest.h"
 #include "emunic/engine/transaction.h"
 #include "emunic/fabric/machine.h"
 
@@ -273,6 +274,8 @@ void emu_domain_end(struct emu_server *server, struct emu_domain *domain, int si
 void emu_domain_destroy(struct emu_server *server, struct emu_domain *domain);
 /* Ends what is due. Returns when to look again (ns), or UINT64_MAX. */
 uint64_t emu_domain_reap(struct emu_server *server, uint64_t now_ns);
+/* After a change that its members may be waiting for. */
+void emu_domain_disturb(struct emu_domain *domain);
 struct emu_domain *emu_domain_find(struct emu_server *server, uint32_t ptag, uint32_t cookie);
 /* The connection's process as a member; made when it is new. */
 int emu_member_get(struct emu_domain *domain, const struct emu_connection *connection, struct emu_member **member_out);

@@ -13,8 +13,8 @@
  * Loss of the NIC: entries already published come first, then every post and send still on its way fails with
  * status "network", then each call says TRANSACTION_ERROR, because nothing will ever come again.
  *
- * Polling makes no system call but a yield when processes outnumber cores, and a look at the connection every few
- * thousand empty polls. Blocking calls poll spin_polls times, then sleep on the queues' futex words without a lock;
+ * Polling makes no system call but a look at the connection every few thousand empty polls and, when processes outnumber
+ * cores, a yield or a short rest (emunic/client/port.h). Blocking calls poll spin_polls times, then sleep on the queues' futex words without a lock;
  * they count the queues, which therefore stay until the last waiter has seen that they were destroyed.
  * Source: spec ugni.md 4.9.
  */
@@ -417,9 +417,11 @@ static gni_return_t wait_for(const struct vector *v, uint32_t *which_out)
         if (rc != GNI_RC_SUCCESS)
             return rc;
         if (polls < port->settings.spin_polls) {
-            emu_port_relax(port);
-            if (polls % 64 == 63 && emu_clock_ns() >= v->deadline_ns)
+            uint32_t counts_for = emu_port_spin(port);
+
+            if ((counts_for > 1 || polls % 64 == 63) && emu_clock_ns() >= v->deadline_ns)
                 return GNI_RC_TIMEOUT;
+            polls += counts_for - 1;
             continue;
         }
         r = sleep_on(v);

@@ -229,6 +229,7 @@ void gnii_smsg_free(struct gnii_ep *ep)
         atomic_store_explicit(&control_words(s)[WORD_PAST], s->in_hello, memory_order_relaxed);
     free(s);
     ep->smsg = NULL;
+    ep->nic->n_mailboxes--;
 }
 
 /* ---- commands ---- */
@@ -435,6 +436,7 @@ static gni_return_t connect_smsg(struct gnii_ep *ep, const gni_smsg_attr_t *loca
     s = calloc(1, sizeof(*s));
     if (!s)
         return GNI_RC_ERROR_NOMEM;
+    ep->nic->n_mailboxes += ep->smsg == NULL;
     free(ep->smsg);         /* initialised twice: still the same connection of the end point */
     *s = (struct gnii_smsg){
         .in_addr = mailbox_addr(local),
@@ -654,6 +656,7 @@ gni_return_t GNI_SmsgGetNextWTag(gni_ep_handle_t ep_hndl, void **header, uint8_t
 {
     struct gnii_ep *ep = gnii_ep_find(ep_hndl);
     gni_return_t rc = GNI_RC_INVALID_PARAM;
+    uint32_t n_mailboxes = 0;
     bool polls_mailbox = false;
 
     if (!ep || !header || !tag)
@@ -663,10 +666,11 @@ gni_return_t GNI_SmsgGetNextWTag(gni_ep_handle_t ep_hndl, void **header, uint8_t
         rc = get_next(ep, header, tag);
         /* The one empty look that ends a fetch loop is no reason to yield. */
         polls_mailbox = ep->smsg->empty_looks > 1;
+        n_mailboxes = ep->nic->n_mailboxes;
     }
     gnii_unlock(&ep->nic->lock);
     if (rc == GNI_RC_NOT_DONE && polls_mailbox)
-        emu_port_relax(&ep->nic->port);
+        emu_port_relax_among(&ep->nic->port, n_mailboxes);
     return rc;
 }
 

@@ -204,6 +204,7 @@ struct gnii_nic {
     struct gnii_tx *tx;             /* owned */
     uint32_t n_tx;
     uint32_t free_tx;               /* first idle one, or UINT32_MAX */
+    uint32_t n_mailboxes;           /* end points with a short-message connection */
     uint32_t stats[GNII_STATS];
     uint16_t smsg_dlvr_mode;
     uint16_t smsg_max_retrans;
