@@ -13,8 +13,10 @@
  * environment, children of ranks, gets CLEAN_MS to end by itself, then SIGKILL; then the folder goes. /proc tells what
  * a program was started with, so only a program that was started with a cleared environment escapes.
  *
- * The keeper is in a session of its own, where no signal of the terminal reaches it, and has a command line of its
- * own, so that `ps` tells emunic from its launcher.
+ * The keeper is in a process group of its own, where no signal of the terminal reaches it, and has a command line of its
+ * own, so that `ps` tells emunic from its launcher. It stays in run's session, because Linux deals cores out to sessions
+ * first (sched_autogroup) and a yield passes a core on within one session only: an emunic in another one would not make
+ * room for the ranks that it shares a core with.
  */
 #include "emunic/cli/keeper.h"
 
@@ -121,7 +123,9 @@ static _Noreturn void keep(const struct emu_keeper_plan *plan, int link)
     struct emu_server_options options;
 
     signal(SIGPIPE, SIG_IGN);
-    setsid();
+    /* What it has to say goes to the terminal, in the background as well. */
+    signal(SIGTTOU, SIG_IGN);
+    setpgid(0, 0);
     link = close_the_rest(link);
     if (link < 0)
         _exit(EMU_EXIT_FAILED);
