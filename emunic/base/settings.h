@@ -13,6 +13,8 @@
       "smallest capacity of a completion queue; 0 gives programs exactly what they ask for")                        \
     X(idle_yields, "EMUNIC_IDLE_YIELDS", 50, 0, 1000000, "yields",                                                   \
       "empty rounds before emunic goes to sleep")                                                                    \
+    X(linger_ns, "EMUNIC_LINGER", 1000, 0, 1000000, "ns",                                                            \
+      "emunic looks so long for the next command before it gives its core away, where that has paid lately")        \
     X(slow_yield_ns, "EMUNIC_SLOW_YIELD", 5000, 0, 1000000000, "ns",                                                 \
       "a yield that takes longer than this tells that others work; emunic then sleeps at once")                     \
     X(slice_bytes, "EMUNIC_SLICE", 65536, 4096, 1073741824, "bytes",                                                 \

@@ -461,7 +461,7 @@ static bool may_rest(const struct emu_port *port)
            atomic_load_explicit(&port->n_queues, memory_order_relaxed) <= REST_QUEUES_MAX;
 }
 
-/* Has the program polled everything in vain for long, and is it in others' way? Announces that it will rest. */
+/* Has the program polled everything in vain for long? Announces that it will rest. */
 static bool is_time_to_rest(struct emu_port *port, uint64_t now_ns)
 {
     struct emu_port_idle *idle = &port->idle;
@@ -478,8 +478,7 @@ static bool is_time_to_rest(struct emu_port *port, uint64_t now_ns)
         return false;
     }
     idle_ns = now_ns - atomic_load_explicit(&idle->since_ns, memory_order_relaxed);
-    return atomic_load_explicit(&idle->yield_was_slow, memory_order_relaxed) &&
-           idle_ns >= (has_unread ? UNREAD_NS : 0) + port->settings.rest_after_ns &&
+    return idle_ns >= (has_unread ? UNREAD_NS : 0) + port->settings.rest_after_ns &&
            atomic_load_explicit(&idle->polls, memory_order_relaxed) >= (cycle > REST_POLLS ? cycle : REST_POLLS);
 }
 
@@ -506,7 +505,9 @@ static void make_room(struct emu_port *port)
     uint64_t now_ns = emu_clock_ns();
     bool was_slow;
 
-    if (may_rest(port) && is_time_to_rest(port, now_ns)) {
+    /* While yields are quick nobody is in want of room. */
+    if (atomic_load_explicit(&port->idle.yield_was_slow, memory_order_relaxed) && may_rest(port) &&
+        is_time_to_rest(port, now_ns)) {
         rest(port, now_ns);
         return;
     }

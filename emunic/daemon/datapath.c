@@ -121,6 +121,7 @@ static unsigned serve_ring(struct emu_port_end *port)
     if (done > 0) {
         atomic_store_explicit(&port->segment->head, port->head, memory_order_release);
         emu_rest_disturb(port->segment);
+        port->server->served_port = port->index;
     }
     return done;
 }

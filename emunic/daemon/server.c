@@ -3,7 +3,14 @@
  * Main loop of emunic.
  *
  * A round serves every port's command ring and moves one slice of each large transfer; control traffic is looked at
- * every CONTROL_EVERY rounds while there is work, and at each idle round. With nothing to do emunic yields; after
+ * every CONTROL_EVERY rounds while there is work, and at each idle round.
+ *
+ * Behind a command emunic lingers: it goes on looking for EMUNIC_LINGER, because an answer often comes at once from a process
+ * on another core, and yielding meanwhile costs two switches to whoever shares emunic's own. Whether that pays depends on
+ * who runs where, which shows in what followed earlier commands of the same port: a two-bit counter per port says, as
+ * branch predictors do, whether to linger, and is tried again now and then.
+ *
+ * With nothing to do emunic yields; after
  * idle_yields empty rounds, or as soon as a yield comes back slowly (others want the core), it announces sleep in
  * every domain table, looks at the rings once more and blocks in epoll. A client that sees the announcement rings its
  * port's doorbell, an edge-triggered eventfd that nobody has to read. Numbers: figures.md, "best wait for a daemon".
@@ -30,6 +37,9 @@
 
 #define CONTROL_EVERY 64u
 #define EVENTS_PER_LOOK 64
+#define PATIENCE_MAX     3u
+#define PATIENCE_PAYS    2u     /* half of it */
+#define PATIENCE_TRIES  64u     /* commands between two tries where it does not seem to pay */
 
 /* ---- watches ---- */
 
@@ -307,6 +317,46 @@ static int sleep_until_called(struct emu_server *server, uint64_t wake_at_ns)
     return r;
 }
 
+/* ---- lingering ---- */
+
+static uint8_t *patience_of(struct emu_server *server)
+{
+    return &server->patience[server->served_port % EMU_PATIENCES];
+}
+
+/* A round has served `server->served_port`. */
+static void begin_to_linger(struct emu_server *server)
+{
+    if (*patience_of(server) >= PATIENCE_PAYS || ++server->serves % PATIENCE_TRIES == 0)
+        server->linger_until_ns = emu_clock_ns() + server->settings.linger_ns;
+    else
+        server->linger_until_ns = 0;
+}
+
+/* A round has found work. */
+static void linger_paid(struct emu_server *server, uint8_t *patience)
+{
+    if (server->linger_until_ns != 0 && *patience < PATIENCE_MAX)
+        (*patience)++;
+}
+
+/* A round has found nothing. Look once more at once? */
+static bool goes_on_lingering(struct emu_server *server)
+{
+    uint8_t *patience = patience_of(server);
+
+    if (server->linger_until_ns == 0)
+        return false;
+    if (emu_clock_ns() < server->linger_until_ns) {
+        emu_cpu_pause();
+        return true;
+    }
+    server->linger_until_ns = 0;
+    if (*patience > 0)
+        (*patience)--;
+    return false;
+}
+
 /* Gives the core away once. True if others used it. */
 static bool yield_was_slow(const struct emu_server *server)
 {
@@ -326,13 +376,19 @@ int emu_server_run(struct emu_server *server)
     emu_log(EMU_LOG_INFO, "server %s serves %s: %u nodes", server->name, emu_machine_name(server->machine),
             server->n_nids);
     while (!server->stops) {
+        uint8_t *patience = patience_of(server);
         unsigned done = emu_datapath_round(server);
 
         emu_quiesce_round(server);
 
-        server->rounds++;
-        if (done > 0)
+        if (done > 0) {
             idle = 0;
+            linger_paid(server, patience);
+            begin_to_linger(server);
+        } else if (goes_on_lingering(server)) {
+            continue;
+        }
+        server->rounds++;
         /* Counted from the last look, with and without work: rounds in step with a client would miss any fixed beat. */
         if (server->rounds - looked_at >= CONTROL_EVERY) {
             looked_at = server->rounds;

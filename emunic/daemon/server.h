@@ -177,6 +177,8 @@ struct emu_node {
     uint32_t n_used;
 };
 
+#define EMU_PATIENCES 256u              /* ports of different domains may share one: it is a guess anyway */
+
 struct emu_server {
     char name[EMU_SERVER_NAME_MAX + 1];
     struct emu_settings settings;
@@ -209,6 +211,10 @@ struct emu_server {
     uint64_t rounds;
     uint64_t queues_made;
     uint64_t sleeps;
+    uint32_t served_port;               /* whose commands were served last: its index in its domain */
+    uint32_t serves;
+    uint64_t linger_until_ns;           /* 0: not lingering */
+    uint8_t patience[EMU_PATIENCES];    /* by served_port: has lingering behind its commands paid lately? */
     void **graveyard;                   /* freed at the end of the round */
     unsigned n_graves;
     unsigned graves_max;
