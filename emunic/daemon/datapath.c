@@ -10,6 +10,9 @@
  * head of the ring until the port's transfers are done. A transfer never overtakes an earlier command. While a fenced
  * transfer runs, no block transfer starts: as it waited for the others, it is the first in the list.
  *
+ * Small puts that follow each other into private memory of one process share system calls (engine/burst.c), elements of a
+ * chain as well: those that are in the ring when emunic comes by. None waits for a later one.
+ *
  * A transfer looks at its memory domain again before each slice: after a deregistration or the owner's death it
  * ends with an error, and no byte moves any more.
  *
@@ -55,6 +58,38 @@ static void finish(struct emu_port_end *port, struct emu_transaction *t)
         emu_rest_disturb(owner->segment);
 }
 
+static void run_burst(struct emu_port_end *port)
+{
+    struct emu_burst *burst = port->server->burst;
+
+    emu_burst_run(burst, &port->view);
+    for (unsigned i = 0; i < burst->n; i++)
+        finish(port, &burst->puts[i]);
+    burst->n = burst->n_segments = 0;
+}
+
+static void run_small(struct emu_port_end *port, const struct emu_cmd *cmd)
+{
+    struct emu_burst *burst = port->server->burst;
+    struct emu_transaction t;
+    bool has_data = emu_transaction_begin(&port->view, cmd, &t);
+
+    if (has_data) {
+        enum emu_burst_result r = emu_burst_add(burst, &port->view, &t);
+
+        if (r == EMU_BURST_FULL) {
+            run_burst(port);
+            r = emu_burst_add(burst, &port->view, &t);
+        }
+        if (r == EMU_BURST_TAKEN)
+            return;
+    }
+    run_burst(port);
+    while (has_data && emu_transaction_step(&port->view, &t, UINT64_MAX))
+        ;
+    finish(port, &t);
+}
+
 /* True: the command is dealt with. False: it must wait where it is. */
 static bool serve_command(struct emu_port_end *port, const struct emu_cmd *cmd)
 {
@@ -65,13 +100,10 @@ static bool serve_command(struct emu_port_end *port, const struct emu_cmd *cmd)
     if ((needs_order(cmd) && port->n_transfers > 0) || is_fenced_off(port, cmd))
         return false;
     if (is_small(cmd, slice_bytes)) {
-        if (emu_transaction_begin(&port->view, cmd, &t)) {
-            while (emu_transaction_step(&port->view, &t, UINT64_MAX))
-                ;
-        }
-        finish(port, &t);
+        run_small(port, cmd);
         return true;
     }
+    run_burst(port);
     if (port->n_transfers >= TRANSFERS_PER_PORT)
         return false;
     if (!emu_transaction_begin(&port->view, cmd, &t) || !emu_transaction_step(&port->view, &t, slice_bytes)) {
@@ -115,6 +147,7 @@ static unsigned serve_ring(struct emu_port_end *port)
         port->head++;
         done++;
     }
+    run_burst(port);
     port->commands += done;
     /* Pairs with the acquire in the client: slots and staging are free again, and these are still being moved. */
     atomic_store_explicit(&port->segment->unfinished, port->n_transfers, memory_order_relaxed);

@@ -205,8 +205,9 @@ int emu_server_create(const struct emu_server_options *options, struct emu_serve
     server->nodes = calloc(server->n_nids, sizeof(*server->nodes));
     server->bounce_bytes = 65536;
     server->bounce = aligned_alloc(4096, server->bounce_bytes);
+    server->burst = calloc(1, sizeof(*server->burst));
     r = -ENOMEM;
-    if (!server->machine_spec || !server->nodes || !server->bounce)
+    if (!server->machine_spec || !server->nodes || !server->bounce || !server->burst)
         goto err_server;
     r = open_descriptors(server, err, err_len);
     if (r < 0)
@@ -258,6 +259,7 @@ void emu_server_destroy(struct emu_server *server)
         free(server->nodes[nid]);
     free(server->nodes);
     free(server->bounce);
+    free(server->burst);
     free(server->machine_spec);
     emu_machine_destroy(server->machine);
     free(server);

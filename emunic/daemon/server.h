@@ -25,6 +25,7 @@
 #include "emunic/base/settings.h"
 #include "emunic/base/socket.h"
 #include "emunic/base/window.h"
+#include "emunic/engine/burst.h"
 #include "emunic/engine/cq.h"
 #include "emunic/engine/rest.h"
 #include "emunic/engine/transaction.h"
@@ -207,6 +208,7 @@ struct emu_server {
     LIST_HEAD(, emu_quiesce) quiesces;
     uint8_t *bounce;                    /* owned */
     size_t bounce_bytes;
+    struct emu_burst *burst;            /* owned; of the port that is being served, empty between two */
     uint64_t started_ns;
     uint64_t rounds;
     uint64_t queues_made;

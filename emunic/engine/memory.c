@@ -65,6 +65,14 @@ static int cma_write(const struct emu_memory *mem, uint64_t addr, const void *sr
     return cma_result(process_vm_writev(mem->pid, local + first, count, remote + first, count, 0), wanted);
 }
 
+static size_t cma_write_many(const struct emu_memory *mem, const struct iovec *local, const struct iovec *remote,
+                             unsigned n)
+{
+    ssize_t done = process_vm_writev(mem->pid, local, n, remote, n, 0);
+
+    return done < 0 ? 0 : (size_t)done;
+}
+
 static int cma_atomic(const struct emu_memory *mem, uint64_t addr, const struct emu_amo *amo, uint64_t *old_out)
 {
     uint32_t width_bytes = emu_amo_word_bytes(amo);
@@ -90,6 +98,7 @@ static const struct emu_memory_ops cma_ops = {
     .read = cma_read,
     .write = cma_write,
     .atomic = cma_atomic,
+    .write_many = cma_write_many,
 };
 
 struct emu_memory emu_memory_cma(pid_t pid)

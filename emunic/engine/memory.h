@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #include "emunic/engine/amo.h"
 
@@ -33,6 +34,11 @@ struct emu_memory_ops {
                  const struct emu_flag *flag);
     /* One atomic operation; atomic against all others that reach this memory the same way. */
     int (*atomic)(const struct emu_memory *mem, uint64_t addr, const struct emu_amo *amo, uint64_t *old_out);
+    /*
+     * Copies n segments into the memory, in order, and stops at one that fails. Returns the bytes copied. A NULL slot means that
+     * single writes are as good.
+     */
+    size_t (*write_many)(const struct emu_memory *mem, const struct iovec *local, const struct iovec *remote, unsigned n);
     /* Where the range is mapped here, or NULL. A NULL slot means: never. */
     void *(*window)(const struct emu_memory *mem, uint64_t addr, size_t len_bytes);
 };
