@@ -2,16 +2,16 @@
 /*
  * Arithmetic of the collective engine.
  *
- * Integers wrap; minimum and maximum of integers are signed. Additions of floating point round as the engine was told and
- * report invalid, overflow and inexact; a sum of two IEEE numbers that is small enough to underflow is exact, so underflow
- * can only come from a leaf that says so. A NaN result is always the one quiet NaN, so that it does not depend on which
- * operand came first.
+ * Integers wrap; minimum and maximum of integers are signed. Additions of floating point round as the engine was told
+ * and report invalid, overflow and inexact; a sum of two IEEE numbers that is small enough to underflow is exact, so
+ * underflow can only come from a leaf that says so. A NaN sum is always the one quiet NaN, so that it does not depend
+ * on which operand came first.
  *
- * Minimum and maximum follow IEEE 754-2008 minNum and maxNum: a number beats a NaN; a signalling NaN raises invalid and is
- * otherwise a NaN like others. -0 and +0 are equal. Equal values are decided by the index, unsigned and as wide as
+ * Minimum and maximum follow IEEE 754-2008 minNum and maxNum: a number beats a NaN; a signalling NaN raises invalid and
+ * is otherwise a NaN like others. -0 and +0 are equal. Equal values are decided by the index, unsigned and as wide as
  * the operands; with equal indices too the smaller bit pattern stays, so that the order of the children never matters.
  *
- * The reductions of one round are done in the order of child ids, so floating-point sums do not depend on who was late.
+ * An engine adds in the order of child ids, so floating-point sums do not depend on who was late.
  * Source: spec ugni.md 2.16, 4.12; NaN, index width and signedness are our reading (7.20).
  */
 #include "emunic/engine/ce.h"

@@ -28,9 +28,9 @@ bool emu_ce_is_valid(const struct emu_ce_value *value);
 void emu_ce_start(struct emu_ce_value *value);
 
 /*
- * Adds another child's value to `sum`. Values of different operations, widths or reduction ids give EMU_STATUS_MISMATCH;
- * a failed one fails the sum, the first failure stays. Pure, but for the processor's rounding and exception state, which
- * is as before when it returns.
+ * Adds another child's value to `sum`. Values of different operations, widths or reduction ids give
+ * EMU_STATUS_MISMATCH; a failed one fails the sum, the first failure stays. Pure: the processor's rounding and
+ * exception state is as before when it returns.
  */
 void emu_ce_combine(struct emu_ce_value *sum, const struct emu_ce_value *value, enum emu_ce_rounding rounding);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Arithmetic of reductions: all operations in both widths against a reference that works another way (floating-point
- * sums from the exact error of the rounded sum instead of the processor's modes; minima by sorting), special values from
- * tables, and that the shape of a tree and the order of its leaves do not matter where they must not.
+ * sums from the exact error of the rounded sum instead of the processor's modes; minima by sorting), special values
+ * from tables, and that the shape of a tree and the order of its leaves do not matter where they must not.
  */
 #include "emunic/engine/ce.h"
 
@@ -230,8 +230,10 @@ static void check_extremes(uint8_t op, uint8_t flags)
 
     for (size_t i = 0; i < n; i++) {
         uint64_t bits = some_value(op, is_narrow);
-        uint64_t index = emu_random_below(&random_numbers, 4) + (emu_random_below(&random_numbers, 8) == 0 ? 0xfffffffcu : 0);
+        uint64_t index = emu_random_below(&random_numbers, 4);
 
+        if (emu_random_below(&random_numbers, 8) == 0)
+            index += 0xfffffffcu;
         leaves[i] = leaf(op, flags, bits, index);
         candidates[i] = candidate_of(op, is_narrow, is_narrow ? (uint32_t)bits : bits, index);
     }
