@@ -17,6 +17,7 @@ enum emu_op {
     EMU_OP_GET,
     EMU_OP_AMO,
     EMU_OP_CQ_WRITE,
+    EMU_OP_CE,                /* a leaf's contribution to a reduction; emunic alone runs it */
     EMU_OP_END,
 };
 
@@ -80,12 +81,20 @@ struct emu_cmd {
             uint64_t local_addr;     /* initiator's address, or staging offset */
             uint64_t operand1;
             uint64_t operand2;
-            uint64_t spare[3];
+            /* EMU_OP_CE: local_addr is the result's, mdh and generation name its registration on the initiator's node */
+            uint64_t ce_red_id;
+            uint32_t ce_id;          /* engine on remote_nid */
+            uint8_t ce_child;        /* by which that engine knows the initiator */
+            uint8_t ce_op;           /* enum emu_ce_op */
+            uint8_t ce_flags;        /* EMU_CE_*, and the exceptions met already above EMU_CE_FPE_SHIFT */
+            uint8_t reserved3;
+            uint64_t spare;
         };
     };
 };
 static_assert(offsetof(struct emu_cmd, data) == 64, "ABI: second line of a command");
 static_assert(sizeof(struct emu_cmd) == 128, "ABI: a command is two cache lines");
 static_assert(offsetof(struct emu_cmd, local_addr) == 80, "ABI: address behind the flag");
+static_assert(offsetof(struct emu_cmd, ce_red_id) == 104, "ABI: collective engine");
 
 #endif

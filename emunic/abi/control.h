@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "emunic/abi/abi.h"
+#include "emunic/abi/ce.h"
 
 #define EMU_MSG_MAGIC 0x454d4d31u /* "EMM1" */
 #define EMU_SERVER_NAME_MAX 64
@@ -42,6 +43,9 @@ enum emu_msg_type {
     EMU_MSG_RESOURCES,
     EMU_MSG_MSGQ_JOIN,     /* + descriptor: the region that the instances of this node share */
     EMU_MSG_MSGQ_LEAVE,
+    EMU_MSG_CE_CREATE,     /* a collective engine of the port's node */
+    EMU_MSG_CE_CONFIGURE,  /* its place in a tree; in parts, because the children do not fit one message */
+    EMU_MSG_CE_DESTROY,
     /* admin socket */
     EMU_MSG_DOMAIN_CREATE = 100, /* + descriptor in the request: memfd with uint32_t nids, one per rank slot */
     EMU_MSG_DOMAIN_END,
@@ -175,6 +179,23 @@ struct emu_msg_resources {
     uint64_t limit;               /* reply */
 };
 
+/* flags of a part of a configuration */
+#define EMU_CE_FIRST  (1u << 0)   /* forgets what was sent before */
+#define EMU_CE_LAST   (1u << 1)   /* the children are complete: takes effect, or fails, as a whole */
+#define EMU_CE_ALWAYS (1u << 2)   /* an entry for every reduction, else only for failed ones */
+
+#define EMU_CE_CHILDREN_PER_MSG 16u
+
+struct emu_msg_ce {
+    uint32_t ce_id;               /* create: reply; else argument */
+    uint32_t cq;                  /* configure: for the engine's own entries, or EMU_CQ_NONE */
+    uint32_t rounding;            /* enum emu_ce_rounding */
+    uint16_t flags;               /* EMU_CE_FIRST ... */
+    uint16_t n_children;          /* in this part */
+    struct emu_ce_link parent;    /* EMU_CE_LINK_NONE: the root */
+    struct emu_ce_link children[EMU_CE_CHILDREN_PER_MSG];
+};
+
 struct emu_msg_domain {
     uint32_t ptag;
     uint32_t cookie;
@@ -204,6 +225,7 @@ struct emu_msg {
         struct emu_msg_resources resources;
         struct emu_msg_msgq msgq;
         struct emu_msg_domain domain;
+        struct emu_msg_ce ce;
         uint8_t bytes[240];
     };
 };

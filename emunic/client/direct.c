@@ -10,7 +10,7 @@
  * made invisible in the table before it has seen us outside or dead (daemon/quiesce.c). Cost: two stores.
  *
  * Left to emunic: commands above EMUNIC_DIRECT_LIMIT, atomics on private memory (only one process may do them),
- * chains, peers whose memory we may not touch, and everything while the domain is routed.
+ * chains, contributions to reductions, peers whose memory we may not touch, and everything while the domain is routed.
  *
  * Cache lines of an 8-byte put with remote event to shared memory: the table's changing line and the memory domain's
  * line (both stay shared), our `inside` line (ours), the target's line, the peer queue's tail and entry lines, our own
@@ -446,7 +446,8 @@ bool emu_direct_run(struct emu_direct *d, const struct emu_cmd *cmd)
 {
     bool is_done;
 
-    if (cmd->length_bytes > d->port->settings.direct_limit_bytes || cmd->chain != EMU_CHAIN_NONE || must_wait(d, cmd) ||
+    if (cmd->length_bytes > d->port->settings.direct_limit_bytes || cmd->chain != EMU_CHAIN_NONE ||
+        cmd->op == EMU_OP_CE || must_wait(d, cmd) ||
         atomic_load_explicit(&d->port->session.is_lost, memory_order_relaxed))
         return false;
     trim(d);

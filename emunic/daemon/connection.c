@@ -119,6 +119,7 @@ static int answer_resources(struct emu_connection *c, struct emu_msg_resources *
         return 0;
     case EMU_RESOURCE_CE:
         res->limit = emu_machine_nic(c->server->machine)->ce_engines;
+        res->used = emu_ce_in_use(c->server, c->peer.pid);
         return 0;
     default:
         return -EINVAL;
@@ -350,6 +351,8 @@ static int answer_control(struct emu_connection *c, struct emu_reply *reply, str
     case EMU_MSG_MSGQ_JOIN:
     case EMU_MSG_MSGQ_LEAVE:
         return c->port ? answer_port(c->port, reply, fds) : -ENOTCONN;
+    case EMU_MSG_CE_CREATE ... EMU_MSG_CE_DESTROY:
+        return c->port ? emu_ce_answer(c->port, msg) : -ENOTCONN;
     default:
         return -EPROTO;
     }

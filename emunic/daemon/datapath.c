@@ -99,6 +99,10 @@ static bool serve_command(struct emu_port_end *port, const struct emu_cmd *cmd)
 
     if ((needs_order(cmd) && port->n_transfers > 0) || is_fenced_off(port, cmd))
         return false;
+    if (cmd->op == EMU_OP_CE) {
+        emu_ce_post(port, cmd);
+        return true;
+    }
     if (is_small(cmd, slice_bytes)) {
         run_small(port, cmd);
         return true;
@@ -217,13 +221,15 @@ unsigned emu_datapath_round(struct emu_server *server)
         done += serve_ring(port);
         port = next;
     }
-    return done;
+    return done + emu_ce_round(server);
 }
 
 bool emu_datapath_has_work(struct emu_server *server)
 {
     struct emu_port_end *port;
 
+    if (emu_ce_has_work(server))
+        return true;
     LIST_FOREACH(port, &server->ports, link) {
         if (port->n_transfers > 0 ||
             atomic_load_explicit(&port->segment->tail, memory_order_acquire) != port->head)

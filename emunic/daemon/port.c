@@ -317,6 +317,7 @@ void emu_port_end_destroy(struct emu_port_end *port)
     mdhs = emu_md_drop_all(port, &n_mdhs);
     emu_datagram_drop_all(port);
     emu_msgq_drop_port(port);
+    emu_ce_drop_port(port);
     keep_flows(port);
     domain->ports[port->index] = NULL;
     domain->n_ports--;
@@ -413,6 +414,7 @@ int emu_port_end_cq_destroy(struct emu_port_end *port, uint32_t index)
     if (index >= EMU_CQS_MAX || !port->cqs[index].in_use)
         return -EINVAL;
     emu_md_drop_cq(port, index);
+    emu_ce_drop_cq(port, index);
     port->cqs[index].in_use = false;
     port->n_cqs--;
     return 0;

@@ -195,6 +195,7 @@ int emu_server_create(const struct emu_server_options *options, struct emu_serve
     LIST_INIT(&server->domains);
     LIST_INIT(&server->ports);
     LIST_INIT(&server->quiesces);
+    TAILQ_INIT(&server->ce_work);
     emu_settings_read(&server->settings);
 
     r = emu_machine_load(options->machine, options->machine_dir, &server->machine, err, err_len);
@@ -258,6 +259,7 @@ void emu_server_destroy(struct emu_server *server)
     for (uint32_t nid = 0; server->nodes && nid < server->n_nids; nid++)
         free(server->nodes[nid]);
     free(server->nodes);
+    free(server->engines);
     free(server->bounce);
     free(server->burst);
     free(server->machine_spec);

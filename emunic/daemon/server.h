@@ -39,6 +39,7 @@ struct emu_datagram;
 struct emu_file;
 struct emu_quiesce;
 struct emu_msgq_end;
+struct emu_ce_end;
 
 /* Something that epoll watches. Embedded in its owner; called with the events that came. */
 struct emu_watch {
@@ -163,6 +164,7 @@ struct emu_domain {
     uint32_t n_ports;
     LIST_HEAD(, emu_member) members;
     LIST_HEAD(, emu_msgq_end) msgqs;
+    LIST_HEAD(, emu_ce_end) ces;        /* collective engines of its ports */
     struct emu_flow_counts **past_flows; /* owned, per source node: counters of ports that have gone */
     bool is_ending;
     bool is_routed_for_good;            /* made with EMU_TABLE_ROUTED */
@@ -206,6 +208,8 @@ struct emu_server {
     LIST_HEAD(, emu_domain) domains;
     LIST_HEAD(, emu_port_end) ports;
     LIST_HEAD(, emu_quiesce) quiesces;
+    struct emu_ce_end **engines;        /* owned: by nid and number, made when first used; borrowed contents */
+    TAILQ_HEAD(, emu_ce_end) ce_work;   /* engines to look at */
     uint8_t *bounce;                    /* owned */
     size_t bounce_bytes;
     struct emu_burst *burst;            /* owned; of the port that is being served, empty between two */
@@ -347,6 +351,20 @@ int emu_msgq_join(struct emu_port_end *port, struct emu_msg_msgq *msgq);
 int emu_msgq_leave(struct emu_port_end *port);
 /* The port has ended. */
 void emu_msgq_drop_port(struct emu_port_end *port);
+
+/* ce.c */
+/* Creating, configuring, destroying. 0, -EINVAL, -ENOSPC, -ENOMEM, -EOPNOTSUPP: this machine has no engines. */
+int emu_ce_answer(struct emu_port_end *port, struct emu_msg *msg);
+/* A contribution: it is taken or refused at once; either way its events and, when refused, its result are delivered. */
+void emu_ce_post(struct emu_port_end *port, const struct emu_cmd *cmd);
+/* Works on the trees for a while. Number of engines looked at. */
+unsigned emu_ce_round(struct emu_server *server);
+bool emu_ce_has_work(const struct emu_server *server);
+/* The port is going: its engines with it, and the trees that it is a leaf of are broken. */
+void emu_ce_drop_port(struct emu_port_end *port);
+void emu_ce_drop_cq(struct emu_port_end *port, uint32_t cq);
+/* Engines in use on the node of a process. */
+uint32_t emu_ce_in_use(struct emu_server *server, pid_t pid);
 
 /* datapath.c */
 /* Serves every port once. Number of commands and slices done. */

@@ -21,6 +21,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "emunic/abi/ce.h"
+
 #define PAGE_MASK      4095ull
 #define AMO_STEP_BYTES 2048u
 
@@ -278,6 +280,9 @@ static void count(const struct emu_view *view, const struct emu_transaction *t)
             emu_flow_add_get(flow, format, cmd->length_bytes, emu_amo_operand_bytes(&amo));
         else
             emu_flow_add_put(flow, format, cmd->length_bytes);
+        break;
+    case EMU_OP_CE:
+        emu_flow_add_put(flow, format, sizeof(struct emu_ce_result));
         break;
     default:
         emu_flow_add_put(flow, format, 8);

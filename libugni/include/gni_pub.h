@@ -250,7 +250,8 @@ uint64_t gni_cq_get_source(gni_cq_entry_t entry);
 
 /**
  * Outcome: 0 ok, 1 network failure, 2 peer gone, 3 bad remote handle, 4 outside the remote region, 5 remote
- * permission, 6 remote CQ full, 7 local access, 8 retransmission limit, 9 cancelled, 10 malformed command.
+ * permission, 6 remote CQ full, 7 local access, 8 retransmission limit, 9 cancelled, 10 malformed command,
+ * 11 members of a reduction that do not agree.
  * (Own numbers; reading 7.3.) GNI_CqErrorStr() puts it in words.
  */
 uint64_t gni_cq_get_status(gni_cq_entry_t entry);
@@ -1520,13 +1521,13 @@ gni_return_t GNI_CqDestroy(gni_cq_handle_t cq_hndl);
  * @retval GNI_RC_SUCCESS           Accepted.
  * @retval GNI_RC_INVALID_PARAM     EP not live or not bound; type not for this call; NULL descriptor; LOCAL and
  *                                  GLOBAL without GNI_CDM_MODE_DUAL_EVENTS; malformed handle; length 0 of a GET
- *                                  or an AMO (reading 7.11); GNI_RDMAMODE_PHYS_ADDR.
+ *                                  or an AMO (reading 7.11); GNI_RDMAMODE_PHYS_ADDR; CE on an EP without leaf
+ *                                  attributes, unknown ce_cmd or ce_mode bits.
  * @retval GNI_RC_ALIGNMENT_ERROR   RDMA, FMA: GET with remote address or length not a multiple of 4, AMO not of
  *                                  its operand size, sync_flag_addr not of 8 (reading), CE result not of 32.
  * @retval GNI_RC_ERROR_RESOURCE    No transfer slot, queue full: poll the source CQ and retry.
  * @retval GNI_RC_ERROR_NOMEM       RDMA only: out of memory; retry.
- * @retval GNI_RC_PERMISSION_ERROR  The local region does not allow it: GET or fetched value into READ_ONLY.
- * @retval GNI_RC_ILLEGAL_OP        FMA with GNI_POST_CE: there is no collective engine here.
+ * @retval GNI_RC_PERMISSION_ERROR  The local region does not allow it: GET, fetched value or CE result into READ_ONLY.
  * @note What only the target can decide arrives as an event with a status (reading 7.6). No order between posts,
  *       except: posts of one EP with GNI_DLVMODE_IN_ORDER; GNI_RDMAMODE_FENCE; a REMOTE event after the data of
  *       its post. Threads: NIC. Source: uGNI spec 4.7, 4.8.
@@ -2004,78 +2005,136 @@ gni_return_t GNI_SetErrorPtag(gni_err_handle_t err_handle, uint8_t ptag);
 /*
  * Collective engine (CE)
  *
- * NOT IMPLEMENTED: the device has no such engine and the calls answer GNI_RC_ILLEGAL_OP, which the original has
- * for NICs without one; programs then reduce in software. GNI_CeCheckResult() and the gni_ce_res_* accessors
- * work. None blocks or keeps a pointer. Threads: any. Source: uGNI spec 4.12.
+ * A reduction tree: its inner nodes are engines (VCE channels), its leaves are processes. Each leaf posts GNI_POST_CE;
+ * when all have, each finds the result in its own memory. From a leaf's post on the tree needs no call of anybody:
+ * members may compute, sleep or be stopped. Every NIC has as many engines as the machine says (4 on Aries), which all
+ * jobs on the node share.
+ *
+ *   1. GNI_CeCreate() and GNI_CeGetId() where an engine shall be; tell the others node, instance and id.
+ *   2. On the engine's NIC: one bound endpoint for each child, and one for the parent engine, each with its role:
+ *
+ *      endpoint                          ce_id              child_id                          child_type
+ *      in an engine's list: a process    not used           by which this engine knows it     GNI_CE_CHILD_PE
+ *      in an engine's list: an engine    the child's        by which this engine knows it     GNI_CE_CHILD_VCE
+ *      parent_ep                         the parent's       by which the parent knows this    GNI_CE_CHILD_VCE
+ *      on which a leaf posts             its engine's       by which that engine knows it     GNI_CE_CHILD_PE
+ *
+ *   3. GNI_CeConfigure() on all engines, in any order; then a barrier, because posts to an engine that is not
+ *      configured fail.
+ *   4. Each leaf: zero a gni_ce_result_t, post, wait for the entry, poll GNI_CeCheckResult().
+ *
+ * A post: ce_cmd; ce_red_id; first_operand; second_operand, which is the index for minimum and maximum, counts for
+ * the others with GNI_CEMODE_TWO_OP, and is ignored otherwise; local_addr, 32-byte aligned, and local_mem_hndl of the
+ * result. All leaves of one reduction name the same ce_cmd, ce_red_id and GNI_CEMODE_TWO_OP. The GLOBAL entry says
+ * that the contribution was taken, no more; LOCAL means the same, REMOTE nothing. The n-th contribution of each leaf
+ * belongs to the n-th reduction; a leaf may be 16 reductions ahead of the others.
+ *
+ * Operations: integers wrap, minimum and maximum are signed; of equal values the lowest (LIDX) or greatest (GIDX) index
+ * wins. An index is unsigned and as wide as the operands; 32-bit operands and results are low halves. Sums of floating
+ * point round as the engine is configured and are done in the order of child ids. Minimum and maximum of floating
+ * point follow IEEE minNum and maxNum, with -0 equal to +0. result1 is the value; result2 the index, or what became
+ * of the second operands with GNI_CEMODE_TWO_OP, else 0. Exceptions met on the way, also those that leaves hand in
+ * (GNI_CEMODE_FPE_*), are in GNI_CE_RES_GET_FPE(); sums are seldom exact, so GNI_CE_FPE_PRECISION is normal for them.
+ *
+ * What goes wrong reaches every leaf as GNI_RC_TRANSACTION_ERROR of GNI_CeCheckResult() with a status, so nobody waits
+ * for ever (numbers of gni_cq_get_status()):
+ *
+ *   11  different ce_cmd, ce_red_id or GNI_CEMODE_TWO_OP: this reduction only
+ *   11  a leaf names a child_id that is not its own; engines that do not name each other: the tree is broken
+ *    2  a leaf's or an engine's NIC handle has gone, or its process has died: the tree is broken
+ *    9  an engine was destroyed or configured anew: the tree is broken
+ *    1  the NIC has gone
+ *
+ * In a broken tree posts fail at once, in the entry and in the result, until every engine is configured anew. Other
+ * refusals, of one post alone: 3 no such engine in this communication domain, or not configured; 8 sixteen
+ * contributions of this leaf wait already; 2 no such node.
+ *
+ * An engine's own entries go to the CQ of GNI_CeConfigure(): source 6, GNI_CQ_GET_CE_ID(), GNI_CQ_GET_REDUCTN_ID()
+ * (low 32 bits), status as above. GNI_GetCompleted() has nothing for them.
+ *
+ * The original is documented thinly here. Our reading: index width and sign, NaN and zero, running ahead, what breaks a
+ * tree, entries for failures alone not telling of exceptions. Routing modes are taken and have no effect. Source: uGNI
+ * spec 2.16, 3.6, 4.12; machines.md 2.3.
  */
 
 /**
- * Create a reduction channel.
+ * Take a collective engine of the NIC's node. It belongs to the NIC handle.
  *
- * @param[out] ce_hndl  Never set here.
- * @retval GNI_RC_INVALID_PARAM  nic_hndl or ce_hndl is NULL.
- * @retval GNI_RC_ILLEGAL_OP     Otherwise: no CE on this NIC.
- * @note The original also has SUCCESS, ERROR_RESOURCE (no channel) and ERROR_NOMEM.
+ * @param[out] ce_hndl  Released by GNI_CeDestroy(), with the NIC handle, or with the process.
+ * @retval GNI_RC_SUCCESS         Created, not configured.
+ * @retval GNI_RC_INVALID_PARAM   Not a live NIC handle, or ce_hndl is NULL.
+ * @retval GNI_RC_ERROR_RESOURCE  All engines of the node are in use, by whomever; or the NIC has gone.
+ * @retval GNI_RC_ERROR_NOMEM     Out of memory.
+ * @retval GNI_RC_ILLEGAL_OP      The machine's NICs have no engines (ce_engines: 0 in the machine file).
+ * @note Threads: NIC. Source: uGNI spec 4.12.
  */
 gni_return_t GNI_CeCreate(gni_nic_handle_t nic_hndl, gni_ce_handle_t *ce_hndl);
 
 /**
- * Id of a channel, for the attributes of other nodes' endpoints.
+ * Id of an engine on its node, for the attributes of other nodes' endpoints: 0 .. engines - 1.
  *
- * @param[out] ce_id  Never set here.
- * @retval GNI_RC_INVALID_PARAM  ce_hndl or ce_id is NULL.
- * @retval GNI_RC_ILLEGAL_OP     Otherwise: no CE on this NIC.
- * @note The original also has SUCCESS.
+ * @retval GNI_RC_SUCCESS        *ce_id set.
+ * @retval GNI_RC_INVALID_PARAM  Not a live engine, or ce_id is NULL.
+ * @note The original also has ILLEGAL_OP. Threads: any.
  */
 gni_return_t GNI_CeGetId(gni_ce_handle_t ce_hndl, uint32_t *ce_id);
 
 /**
- * Role of an endpoint in a reduction tree.
+ * Role of an endpoint in a reduction tree (table above). Copied by GNI_CeConfigure() and by each post, so an endpoint
+ * may take another role afterwards; ordinary traffic is not affected. Bound or not.
  *
+ * @param[in] ce_id       Any number here; one that no engine has shows later.
  * @param[in] child_id    0..GNI_CE_MAX_CHILDREN - 1.
  * @param[in] child_type  GNI_CE_CHILD_PE or GNI_CE_CHILD_VCE.
- * @retval GNI_RC_INVALID_PARAM  ep_hndl is NULL, or child_id or child_type is out of range.
- * @retval GNI_RC_ILLEGAL_OP     Otherwise: no CE on this NIC. The endpoint is not changed.
- * @note The original also has SUCCESS.
+ * @retval GNI_RC_SUCCESS        Set.
+ * @retval GNI_RC_INVALID_PARAM  Not a live endpoint, or child_id or child_type is out of range.
+ * @note The original also has ILLEGAL_OP. Threads: NIC.
  */
 gni_return_t GNI_EpSetCeAttr(gni_ep_handle_t ep_hndl, uint32_t ce_id, uint32_t child_id,
                              gni_ce_child_t child_type);
 
 /**
- * Connect a channel to its children and its parent.
+ * Connect an engine to its children and its parent. An engine that is configured already gives up what it is doing: its
+ * tree is broken until all its engines were configured anew.
  *
- * @param[in] child_eps  Array of num_child_eps, 1..GNI_CE_MAX_CHILDREN.
- * @param[in] parent_ep  NULL at the root.
- * @param[in] cq_hndl    CQ for channel entries.
- * @param[in] modes      OR of GNI_CE_MODE_*.
- * @retval GNI_RC_INVALID_PARAM  ce_hndl, child_eps, one of its elements or cq_hndl is NULL, or the count is out
- *                               of range.
- * @retval GNI_RC_ILLEGAL_OP     Otherwise: no CE on this NIC.
- * @note The original also has SUCCESS.
+ * @param[in] child_eps  Array of num_child_eps, 1..GNI_CE_MAX_CHILDREN: bound endpoints of the engine's NIC handle with
+ *                       attributes, each with another child_id, to nodes of the domain.
+ * @param[in] parent_ep  The same with type GNI_CE_CHILD_VCE; NULL at the root.
+ * @param[in] cq_hndl    CQ of the NIC handle for the engine's own entries; may go before the engine does, then
+ *                       they are dropped. On a CQ that is a source CQ as well take the entries in time: they use
+ *                       places that posts count on.
+ * @param[in] modes      One of GNI_CE_MODE_ROUND_*; one of GNI_CE_MODE_CQE_ONCOMP (an entry for every reduction)
+ *                       and _ONERR (for those that are not delivered); at most one of GNI_CE_MODE_RC_*.
+ * @retval GNI_RC_SUCCESS        Configured.
+ * @retval GNI_RC_INVALID_PARAM  Anything of the above does not hold. The engine is as before.
+ * @retval GNI_RC_ERROR_NOMEM    Out of memory. The engine is as before.
+ * @retval GNI_RC_ERROR_RESOURCE The NIC has gone.
+ * @note The original also has ILLEGAL_OP. Threads: NIC.
  */
 gni_return_t GNI_CeConfigure(gni_ce_handle_t ce_hndl, gni_ep_handle_t *child_eps, uint32_t num_child_eps,
                              gni_ep_handle_t parent_ep, gni_cq_handle_t cq_hndl, uint32_t modes);
 
 /**
- * Look whether a result has arrived. Never blocks.
+ * Look whether a result has arrived. Never blocks; an empty look gives the processor away.
  *
- * @param[in] result  Zeroed by the program before the post.
+ * @param[in] result  Zeroed by the program before the post. Written by the call itself only when the NIC has gone.
  * @param[in] length  Not read.
  * @retval GNI_RC_SUCCESS            Delivered.
  * @retval GNI_RC_NOT_DONE           Not yet.
  * @retval GNI_RC_TRANSACTION_ERROR  Finished with an error: GNI_CE_RES_STATUS_OK false: not delivered; true:
  *                                   delivered with the exceptions of GNI_CE_RES_GET_FPE.
  * @retval GNI_RC_INVALID_PARAM      result is NULL.
- * @note The original also has ILLEGAL_OP. SUCCESS makes the result words visible to the caller.
+ * @note The original also has ILLEGAL_OP. SUCCESS makes the result words visible to the caller. Threads: any.
  */
 gni_return_t GNI_CeCheckResult(gni_ce_result_t *result, uint32_t length);
 
 /**
- * Release a channel.
+ * Give an engine back. What its tree has not decided yet is cancelled (status 9); results that it has decided still
+ * reach all leaves.
  *
- * @retval GNI_RC_INVALID_PARAM  ce_hndl is NULL.
- * @retval GNI_RC_ILLEGAL_OP     Otherwise: no CE on this NIC.
- * @note The original also has SUCCESS.
+ * @retval GNI_RC_SUCCESS        Gone.
+ * @retval GNI_RC_INVALID_PARAM  Not a live engine.
+ * @note The original also has ILLEGAL_OP. Threads: NIC.
  */
 gni_return_t GNI_CeDestroy(gni_ce_handle_t ce_hndl);
 

@@ -165,6 +165,7 @@ static struct gnii_nic *make_nic(struct gnii_cdm *cdm)
     LIST_INIT(&nic->eps);
     LIST_INIT(&nic->cqs);
     LIST_INIT(&nic->mds);
+    LIST_INIT(&nic->ces);
     gnii_lock_init(&nic->lock);
     return nic;
 }
@@ -267,6 +268,7 @@ static void destroy_nic(struct gnii_nic *nic)
             emu_port_mem_deregister(&nic->port, md->mdh, md->generation);
     }
     emu_port_hang_up(&nic->port);
+    gnii_ce_drop_all(nic);
     gnii_md_drop_all(nic);
     gnii_job_put(nic->job);
     nic->job = NULL;

@@ -189,6 +189,7 @@ static bool shall_be_seen(struct gnii_cq *cq, uint64_t event)
         __builtin_prefetch(atomic_load_explicit(&cq->nic->next_slot, memory_order_relaxed));
         return true;
     case GNII_CQE_ENGINE_CQ_WRITE:
+    case GNII_CQE_ENGINE_CE:
         return true;
     case GNII_CQE_ENGINE_SMSG:
         return settle_send(cq);
@@ -561,8 +562,8 @@ gni_return_t GNI_GetCompleted(gni_cq_handle_t cq_hndl, gni_cq_entry_t event_data
     nic = cq->nic;
     gnii_lock(&nic->lock);
     tx = tid < nic->n_tx ? &nic->tx[tid] : NULL;
-    if (gnii_cqe_type(event_data) == GNI_CQ_EVENT_TYPE_POST && tx && tx->descr && tx->cq == cq &&
-        tx->events_left > tx->events_due) {
+    if (gnii_cqe_type(event_data) == GNI_CQ_EVENT_TYPE_POST && gnii_cqe_engine(event_data) != GNII_CQE_ENGINE_CE &&
+        tx && tx->descr && tx->cq == cq && tx->events_left > tx->events_due) {
         unsigned status = gnii_cqe_status(event_data);
 
         *post_descr = tx->descr;

@@ -44,6 +44,7 @@ static_assert((int)GNII_CQE_LOCAL_ACCESS == (int)EMU_STATUS_LOCAL_ACCESS, "cqe: 
 static_assert((int)GNII_CQE_RETRANSMIT_LIMIT == (int)EMU_STATUS_RETRANSMIT_LIMIT, "cqe: status number");
 static_assert((int)GNII_CQE_CANCELLED == (int)EMU_STATUS_CANCELLED, "cqe: status number");
 static_assert((int)GNII_CQE_BAD_COMMAND == (int)EMU_STATUS_BAD_COMMAND, "cqe: status number");
+static_assert((int)GNII_CQE_MISMATCH == (int)EMU_STATUS_MISMATCH, "cqe: status number");
 
 static void replace_bits(gni_cq_entry_t *entry, uint64_t mask, unsigned shift, uint64_t val)
 {

@@ -65,6 +65,7 @@ enum gnii_cqe_status {
     GNII_CQE_RETRANSMIT_LIMIT = 8,
     GNII_CQE_CANCELLED = 9,
     GNII_CQE_BAD_COMMAND = 10,    /* not of spec 7.3: the device refused the command as malformed */
+    GNII_CQE_MISMATCH = 11,       /* not of spec 7.3: the members of a reduction did not agree */
     GNII_CQE_STATUS_COUNT
 };
 
@@ -76,7 +77,7 @@ static inline gni_cq_entry_t gnii_cqe_make(uint64_t type, enum gnii_cqe_engine e
            (status & GNII_CQE_STATUS_MASK) << GNII_CQE_STATUS_SHIFT | (data & GNII_CQE_DATA_MASK);
 }
 
-/* Completion of a posted descriptor: engine is FMA, BTE, CQ_WRITE or CE. */
+/* Completion of a posted descriptor: engine is FMA or BTE; CE is that of an engine's own entries. */
 static inline gni_cq_entry_t gnii_cqe_post(enum gnii_cqe_engine engine, uint32_t tid, uint32_t local_event,
                                            unsigned status)
 {

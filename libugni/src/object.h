@@ -15,6 +15,7 @@ enum gnii_kind {
     GNII_KIND_EP,
     GNII_KIND_CQ,
     GNII_KIND_MSGQ,
+    GNII_KIND_CE,
 };
 
 #define GNII_OBJECT_INDEX_MASK 0xffffffu

@@ -86,6 +86,7 @@ static bool is_owed(const struct gnii_nic *nic, const struct gnii_ep *ep, const 
     switch (gnii_cqe_engine(event)) {
     case GNII_CQE_ENGINE_REMOTE:
     case GNII_CQE_ENGINE_CQ_WRITE:
+    case GNII_CQE_ENGINE_CE:
         return false;
     case GNII_CQE_ENGINE_SMSG:
         return cq != NULL;
@@ -494,7 +495,7 @@ gni_return_t GNI_PostFma(gni_ep_handle_t ep_hndl, gni_post_descriptor_t *post_de
     if (!ep || !post_descr)
         return GNI_RC_INVALID_PARAM;
     if (post_descr->type == GNI_POST_CE)
-        return GNI_RC_ILLEGAL_OP;
+        return gnii_ce_post(ep, post_descr);
     gnii_lock(&ep->nic->lock);
     rc = is_fma(post_descr) && gnii_post_short_fma(ep, post_descr) ? GNI_RC_SUCCESS : post_fma(ep, post_descr);
     gnii_unlock(&ep->nic->lock);

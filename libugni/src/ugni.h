@@ -5,6 +5,7 @@
  *   CDM ── NIC ─┬─ EP (── SMSG connection)     one port of the emulated NIC per NIC handle
  *               ├─ MSGQ                         a view of what the instances of the node share
  *               ├─ CQ                           a queue in the port's segment
+ *               ├─ CE                           a collective engine of the port's node
  *               └─ registrations                also in the process's job, which finds them by handle
  *
  * Locks: gnii_nic.lock guards everything below one NIC handle; the inner wait of a blocking call holds none.
@@ -176,6 +177,7 @@ struct gnii_ep {
     uint32_t outstanding;           /* posts and sends whose entries were not taken */
     uint32_t unresolved;            /* posts that still have a descriptor to give back */
     struct gnii_smsg *smsg;         /* owned, or NULL */
+    struct emu_ce_link ce;          /* role in a reduction tree; EMU_CE_LINK_NONE: not told */
 
     bool has_datagram;
     uint64_t datagram_id;
@@ -184,6 +186,14 @@ struct gnii_ep {
     uint16_t datagram_room_bytes;
     bool datagram_was_pending;      /* at ... */
     uint32_t datagram_news;         /* ... this state of the port's news */
+};
+
+/* A collective engine of the NIC. */
+struct gnii_ce {
+    void *handle;
+    LIST_ENTRY(gnii_ce) link;
+    struct gnii_nic *nic;           /* borrowed: its list holds us */
+    uint32_t ce_id;
 };
 
 struct gnii_nic {
@@ -198,6 +208,7 @@ struct gnii_nic {
     LIST_HEAD(, gnii_cq) cqs;
     LIST_HEAD(, gnii_md) mds;
     struct gnii_msgq *msgq;         /* owned, or NULL */
+    LIST_HEAD(, gnii_ce) ces;
     struct gnii_lanes *lanes;       /* owned, short.c */
     struct gnii_local local;
     _Atomic(const void *) next_slot; /* where the latest mailbox in use expects its next message; only prefetched */
@@ -323,6 +334,12 @@ void gnii_msgq_free(struct gnii_msgq *msgq, bool is_in_peace);
 void gnii_msgq_wake(struct gnii_msgq *msgq);
 /* The completion entry of one of its sends was taken, or will never be. NULL: of no queue, or of one that has gone. */
 void gnii_msgq_settle(struct gnii_msgq *msgq);
+
+/* ce.c */
+/* Posts a contribution to a reduction. Takes the NIC lock. */
+gni_return_t gnii_ce_post(struct gnii_ep *ep, gni_post_descriptor_t *descr);
+/* Forgets the engines of a NIC handle and results that have not come. NIC lock held. */
+void gnii_ce_drop_all(struct gnii_nic *nic);
 
 /* smsg.c, NIC lock held */
 void gnii_smsg_free(struct gnii_ep *ep);

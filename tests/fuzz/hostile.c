@@ -31,6 +31,7 @@
 #define MDS_MAX      64u
 #define QUEUES_MAX   16u
 #define PEERS_MAX    4u
+#define ENGINES_MAX  4u
 #define EXTRAS_MAX   8u
 
 struct handle {
@@ -39,6 +40,7 @@ struct handle {
     uint64_t addr;
     uint64_t len_bytes;
     uint32_t nid;
+    bool is_writable;
 };
 
 struct queue {
@@ -59,6 +61,8 @@ struct hostile {
     uint32_t n_mds;
     struct queue queues[QUEUES_MAX];
     uint32_t n_queues;
+    uint32_t engines[ENGINES_MAX];  /* collective engines that are ours */
+    uint32_t n_engines;
     uint8_t *peers[PEERS_MAX];      /* segments of other ports, mapped */
     uint64_t peer_bytes;
     uint32_t n_peers;
@@ -289,6 +293,32 @@ static void bend_queue(struct hostile *h)
 
 /* ---- commands ---- */
 
+static uint32_t some_engine(struct hostile *h)
+{
+    return h->n_engines > 0 && !one_in(h, 6) ? h->engines[below(h, h->n_engines)] : (uint32_t)below(h, 5);
+}
+
+/* To an engine that somebody may have, with a result in memory that may be registered. */
+static void make_contribution(struct hostile *h, struct emu_cmd *cmd)
+{
+    if (!one_in(h, 4))
+        cmd->remote_nid = h->raw.attach.nid;
+    for (unsigned i = 0; h->n_mds > 0 && i < 8; i++) {
+        const struct handle *md = &h->mds[below(h, h->n_mds)];
+
+        cmd->mdh = md->mdh;
+        cmd->generation = md->generation;
+        cmd->local_addr = (md->addr + below(h, md->len_bytes)) & ~31ull;
+        if (md->is_writable)
+            break;
+    }
+    cmd->ce_red_id = below(h, 2);
+    cmd->ce_id = one_in(h, 20) ? (uint32_t)odd_number(h) : some_engine(h);
+    cmd->ce_child = (uint8_t)(one_in(h, 100) ? below(h, 256) : one_in(h, 30));
+    cmd->ce_op = (uint8_t)(one_in(h, 4) ? below(h, EMU_CE_OP_END + 1) : EMU_CE_IADD);
+    cmd->ce_flags = one_in(h, 4) ? (uint8_t)below(h, 256) : 0;
+}
+
 static struct emu_cmd some_command(struct hostile *h)
 {
     const struct handle *md = h->n_mds ? &h->mds[below(h, h->n_mds)] : NULL;
@@ -329,6 +359,8 @@ static struct emu_cmd some_command(struct hostile *h)
     cmd.local_addr = (cmd.flags & EMU_CMD_STAGED) ? below(h, EMU_STAGING_BYTES) : some_address(h);
     cmd.operand1 = emu_random_next(&h->random);
     cmd.operand2 = emu_random_next(&h->random);
+    if (cmd.op == EMU_OP_CE)
+        make_contribution(h, &cmd);
     if (one_in(h, 3))
         flip_bits(h, &cmd, sizeof(cmd), 1 + (unsigned)below(h, 3));
     return cmd;
@@ -373,9 +405,32 @@ static void post_commands(struct hostile *h)
 
 /* ---- requests ---- */
 
+/* Small trees of the few who are there, so that some of them work and others are knots. */
+static struct emu_ce_link some_link(struct hostile *h, uint8_t type, uint8_t child_id)
+{
+    return (struct emu_ce_link){ .nid = one_in(h, 4) ? h->target->nids[below(h, h->target->n_nids)] : h->raw.attach.nid,
+                                 .instance_id = one_in(h, 3) ? (uint32_t)below(h, 8) : h->raw.attach.instance_id,
+                                 .ce_id = (uint16_t)some_engine(h), .type = type,
+                                 .child_id = one_in(h, 20) ? (uint8_t)below(h, 40) : child_id };
+}
+
+static void fill_tree(struct hostile *h, struct emu_msg_ce *ce)
+{
+    *ce = (struct emu_msg_ce){ .ce_id = some_engine(h), .rounding = (uint32_t)below(h, 5),
+                               .cq = one_in(h, 2) ? EMU_CQ_NONE : (uint32_t)below(h, QUEUES_MAX),
+                               .flags = one_in(h, 8) ? (uint16_t)below(h, 8) : EMU_CE_FIRST | EMU_CE_LAST,
+                               .n_children = (uint16_t)(one_in(h, 8) ? below(h, 20) : 1 + below(h, 3)) };
+    if (one_in(h, 3))
+        ce->parent = some_link(h, one_in(h, 20) ? EMU_CE_LINK_LEAF : EMU_CE_LINK_ENGINE, (uint8_t)below(h, 3));
+    if (one_in(h, 2))
+        ce->n_children = 1;
+    for (uint8_t i = 0; i < EMU_CE_CHILDREN_PER_MSG; i++)
+        ce->children[i] = some_link(h, i > 0 && one_in(h, 2) ? EMU_CE_LINK_ENGINE : EMU_CE_LINK_LEAF, i);
+}
+
 static struct emu_msg some_request(struct hostile *h)
 {
-    struct emu_msg msg = { .type = (uint16_t)(EMU_MSG_HELLO + below(h, EMU_MSG_MSGQ_LEAVE)) };
+    struct emu_msg msg = { .type = (uint16_t)(EMU_MSG_HELLO + below(h, EMU_MSG_CE_DESTROY)) };
 
     switch (msg.type) {
     case EMU_MSG_HELLO:
@@ -420,6 +475,16 @@ static struct emu_msg some_request(struct hostile *h)
         break;
     case EMU_MSG_RESOURCES:
         msg.resources.resource = (uint32_t)below(h, 7);
+        break;
+    case EMU_MSG_CE_CREATE:
+        break;
+    case EMU_MSG_CE_DESTROY:    /* seldom: there is more to do with those that are there */
+        if (!one_in(h, 3))
+            msg.type = EMU_MSG_CE_CONFIGURE;
+        fill_tree(h, &msg.ce);
+        break;
+    case EMU_MSG_CE_CONFIGURE:
+        fill_tree(h, &msg.ce);
         break;
     default:    /* datagrams, and an attach that comes too late */
         msg.datagram = (struct emu_msg_datagram){
@@ -510,7 +575,12 @@ static void learn(struct hostile *h, const struct emu_msg *reply, struct emu_fds
     case EMU_MSG_MEM_REGISTER:
         h->mds[h->n_mds < MDS_MAX ? h->n_mds++ : below(h, MDS_MAX)] =
             (struct handle){ reply->memory.mdh, reply->memory.generation, asked->memory.addr,
-                             asked->memory.length_bytes ? asked->memory.length_bytes : 1, h->raw.attach.nid };
+                             asked->memory.length_bytes ? asked->memory.length_bytes : 1, h->raw.attach.nid,
+                             (asked->memory.flags & EMU_MD_READ_ONLY) == 0 };
+        break;
+    case EMU_MSG_CE_CREATE:
+        if (h->n_engines < ENGINES_MAX)
+            h->engines[h->n_engines++] = reply->ce.ce_id;
         break;
     case EMU_MSG_SPACE:
         if (h->space_fd < 0 && fds->n_fds == 1) {
@@ -587,7 +657,7 @@ static void leave(struct hostile *h)
     if (h->space_fd >= 0)
         close(h->space_fd);
     h->space_fd = -1;
-    h->n_peers = h->n_mds = h->n_queues = 0;
+    h->n_peers = h->n_mds = h->n_queues = h->n_engines = 0;
     raw_close(&h->raw);
 }
 

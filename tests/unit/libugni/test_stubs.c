@@ -22,44 +22,6 @@
 static gni_nic_handle_t some_nic = (gni_nic_handle_t)0x10;
 static gni_ep_handle_t some_ep = (gni_ep_handle_t)0x10;
 static gni_cq_handle_t some_cq = (gni_cq_handle_t)0x10;
-static gni_ce_handle_t some_ce = (gni_ce_handle_t)0x10;
-
-static void test_collective_engine_is_an_illegal_operation(void **state)
-{
-    gni_ep_handle_t children[2] = { some_ep, some_ep };
-    gni_ce_handle_t ce = (gni_ce_handle_t)0x77;
-    uint32_t id = 77;
-
-    (void)state;
-    assert_int_equal(GNI_CeCreate(some_nic, &ce), GNI_RC_ILLEGAL_OP);
-    assert_int_equal(GNI_CeGetId(some_ce, &id), GNI_RC_ILLEGAL_OP);
-    assert_int_equal(GNI_EpSetCeAttr(some_ep, 1, 31, GNI_CE_CHILD_PE), GNI_RC_ILLEGAL_OP);
-    assert_int_equal(GNI_CeConfigure(some_ce, children, 2, NULL, some_cq, GNI_CE_MODE_ROUND_NEAR), GNI_RC_ILLEGAL_OP);
-    assert_int_equal(GNI_CeDestroy(some_ce), GNI_RC_ILLEGAL_OP);
-    assert_ptr_equal(ce, (void *)0x77);
-    assert_int_equal(id, 77);
-}
-
-static void test_collective_engine_checks_its_arguments(void **state)
-{
-    gni_ep_handle_t children[2] = { some_ep, NULL };
-    gni_ce_handle_t ce;
-    uint32_t id;
-
-    (void)state;
-    assert_int_equal(GNI_CeCreate(NULL, &ce), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_CeCreate(some_nic, NULL), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_CeGetId(NULL, &id), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_CeGetId(some_ce, NULL), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_EpSetCeAttr(NULL, 1, 0, GNI_CE_CHILD_PE), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_EpSetCeAttr(some_ep, 1, 32, GNI_CE_CHILD_PE), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_EpSetCeAttr(some_ep, 1, 0, GNI_CE_CHILD_UNUSED), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_CeConfigure(some_ce, children, 2, NULL, some_cq, 0), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_CeConfigure(some_ce, children, 0, NULL, some_cq, 0), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_CeConfigure(some_ce, children, 33, NULL, some_cq, 0), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_CeConfigure(some_ce, children, 1, NULL, NULL, 0), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_CeDestroy(NULL), GNI_RC_INVALID_PARAM);
-}
 
 static void test_job_control_needs_a_privilege_nobody_has(void **state)
 {
@@ -286,8 +248,6 @@ static void test_waiting_for_errors_blocks_until_cancelled(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_collective_engine_is_an_illegal_operation),
-        cmocka_unit_test(test_collective_engine_checks_its_arguments),
         cmocka_unit_test(test_job_control_needs_a_privilege_nobody_has),
         cmocka_unit_test(test_job_control_checks_its_pointers),
         cmocka_unit_test(test_balanced_injection_is_read_as_unlimited),

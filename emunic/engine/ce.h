@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef EMUNIC_ENGINE_CE_H
+#define EMUNIC_ENGINE_CE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "emunic/abi/ce.h"
+
+/* What travels along the edges of a reduction tree: a contribution, a partial result, or the result. */
+struct emu_ce_value {
+    uint64_t red_id;
+    uint64_t operand1; /* result1 */
+    uint64_t operand2; /* result2; of minimum and maximum the index */
+    uint8_t op;        /* enum emu_ce_op */
+    uint8_t flags;     /* EMU_CE_32BIT, _TWO_OP, _GREATEST */
+    uint8_t fpe;       /* EMU_CE_FPE_*: exceptions met so far */
+    uint8_t status;    /* enum emu_status: why there is no result */
+};
+
+/* Is it an operation at all? Everything in `value` may come from a hostile client. Pure. */
+bool emu_ce_is_valid(const struct emu_ce_value *value);
+
+/*
+ * A leaf's valid contribution in the form that emu_ce_combine() takes: operands cut to their width, what the operation
+ * does not use as 0. Pure.
+ */
+void emu_ce_start(struct emu_ce_value *value);
+
+/*
+ * Adds another child's value to `sum`. Values of different operations, widths or reduction ids give
+ * EMU_STATUS_MISMATCH; a failed one fails the sum, the first failure stays. Pure: the processor's rounding and
+ * exception state is as before when it returns.
+ */
+void emu_ce_combine(struct emu_ce_value *sum, const struct emu_ce_value *value, enum emu_ce_rounding rounding);
+
+#endif
