@@ -19,14 +19,17 @@ libpmix-dev
 openmpi-bin
 procps
 "
-# UCX from Debian's source package (tests/thirdparty, tests/bench)
+# UCX and Open MPI from Debian's source packages (tests/thirdparty, tests/bench)
 packages="$packages
 autoconf
 automake
 ca-certificates
 dpkg-dev
 g++
+libevent-dev
+libhwloc-dev
 libtool
+perl
 "
 if [ "${1-}" = bench ]; then
     packages="$packages

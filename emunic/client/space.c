@@ -6,7 +6,9 @@
  * Adopting a range of private anonymous pages: copy them into the file (one pwrite), then map the file over them
  * (MAP_FIXED, one step for everybody who looks). Between the two nobody may write, or the write is lost:
  *
- *   this thread         has its signals blocked and writes to nothing outside its stack; the stack is never adopted
+ *   this thread         has its signals blocked and writes to nothing outside its stack; the stack is never adopted. So it
+ *                       makes bare system calls: MPI libraries patch mmap() and others of libc with functions that write
+ *                       to their heap, which may be what is being moved
  *   other threads       are stopped at their first write by userfaultfd write protection; when the file is mapped the
  *                       userfaultfd is closed, they try again and find the new pages. Without the right to stop writes
  *                       of the kernel as well (not root, no vm.unprivileged_userfaultfd) nothing is adopted while the process has threads
@@ -153,6 +155,12 @@ static int copy_to_file(const struct space *s, const struct emu_piece *p)
     return 0;
 }
 
+/* mmap() past hooks; see the top. */
+static void *bare_mmap(void *addr, uint64_t len_bytes, int flags, int fd, uint64_t offset)
+{
+    return (void *)syscall(SYS_mmap, addr, len_bytes, PROT_READ | PROT_WRITE, flags, fd, offset);
+}
+
 /* From here to the mapping nothing but the stack is written by this thread. */
 static int move_guarded(const struct space *s, const struct emu_piece *p)
 {
@@ -165,8 +173,8 @@ static int move_guarded(const struct space *s, const struct emu_piece *p)
             return guard;
     }
     r = copy_to_file(s, p);
-    if (r == 0 && mmap((void *)(uintptr_t)p->first, p->end - p->first, PROT_READ | PROT_WRITE,
-                       MAP_SHARED | MAP_FIXED | MAP_POPULATE, s->fd, (off_t)p->first) == MAP_FAILED)
+    if (r == 0 && bare_mmap((void *)(uintptr_t)p->first, p->end - p->first, MAP_SHARED | MAP_FIXED | MAP_POPULATE, s->fd,
+                            p->first) == MAP_FAILED)
         r = -errno;
     if (guard >= 0)
         close(guard);
@@ -219,7 +227,7 @@ static void make_private(const struct space *s, const struct emu_piece *p)
 {
     uint64_t len_bytes = p->end - p->first;
     uint64_t done = 0;
-    char *copy = mmap(NULL, len_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *copy = bare_mmap(NULL, len_bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (copy == MAP_FAILED)
         _exit(127);     /* a child that shares memory with its parent would be worse */
@@ -230,7 +238,7 @@ static void make_private(const struct space *s, const struct emu_piece *p)
             _exit(127);
         done += (uint64_t)n;
     }
-    if (mremap(copy, len_bytes, len_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)(uintptr_t)p->first) == MAP_FAILED)
+    if ((void *)syscall(SYS_mremap, copy, len_bytes, len_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, p->first) == MAP_FAILED)
         _exit(127);
 }
 

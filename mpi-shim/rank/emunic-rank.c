@@ -35,7 +35,7 @@
 #define OWN_PLACE "/mpi-shim/rank/emunic-rank"
 
 /* Folders of a build folder that hold libraries. */
-static const char *const built_folders[] = { "/libugni", "/mpi-shim/pmi" };
+static const char *const built_folders[] = { "/libugni", "/mpi-shim/pmi", "/mpi-shim/udreg", "/mpi-shim/alps", "/mpi-shim/rca" };
 
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void say(const char *format, ...)

@@ -34,6 +34,16 @@ def open_mpi(build, n):
     return process.figures(process.run(command, env))
 
 
+def open_mpi_of_source(build, n, transport):
+    """Two ranks of the Open MPI that tests/thirdparty/openmpi built, on two emulated nodes, over one of its transports."""
+    program = build / "bench/mpi_pingpong_source"
+    if not program.exists():
+        raise process.Missing("Open MPI is not built from source (test openmpi-build)")
+    env = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": f"self,{transport}"}
+    command = [build / "emunic/emunic", "run", "-n", "2", "--quiet", "--", program, "-p", "-n", str(n)]
+    return process.figures(process.run(command, env))
+
+
 # ---- UCX ----
 
 # Lines of a ucx_perftest batch: metric, size, test, data layout, iterations as a multiple of n.

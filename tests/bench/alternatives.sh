@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Builds what runs beside ours: UCX, and our clients of libfabric and MPI where these are installed. Nothing here may
-# fail: bench.py says which alternative is missing.
+# Builds what runs beside ours: UCX, and our clients of libfabric and MPI where these are installed, and of the Open MPI with
+# btl/ugni where the third-party tests have built it. Nothing here may fail: bench.py says which alternative is missing.
 #
 #   alternatives.sh BUILD_DIR
 set -eu
@@ -14,7 +14,7 @@ flags="-std=c17 -D_GNU_SOURCE -O2 -Wall -Wextra -I$root"
 "$here/../thirdparty/ucx/build.sh" "$build" || echo "bench: without UCX" >&2
 
 mkdir -p "$out"
-rm -f "$out/fabric_shm" "$out/mpi_pingpong"
+rm -f "$out/fabric_shm" "$out/mpi_pingpong" "$out/mpi_pingpong_source"
 # The flags are lists.
 # shellcheck disable=SC2046,SC2086
 if pkg-config --exists libfabric 2>/dev/null; then
@@ -25,4 +25,10 @@ fi
 if command -v mpicc.openmpi >/dev/null 2>&1; then
     mpicc.openmpi $flags -o "$out/mpi_pingpong" "$here/mpi_pingpong.c" "$here/common.c" ||
         echo "bench: without Open MPI" >&2
+fi
+source_mpicc=$build/thirdparty/openmpi/install/bin/mpicc
+# shellcheck disable=SC2086
+if [ -f "$build/thirdparty/openmpi/stamp" ]; then
+    "$source_mpicc" $flags -o "$out/mpi_pingpong_source" "$here/mpi_pingpong.c" "$here/common.c" ||
+        echo "bench: without Open MPI's btl/ugni" >&2
 fi

@@ -42,6 +42,8 @@ def parts(build, n, idle_s):
         ("libfabric shm", "libfabric shm", lambda: alternatives.libfabric(build, n)),
         *pair_parts(build, ROUTED_CMA, n // 4, programs),
         ("open mpi", "Open MPI", lambda: alternatives.open_mpi(build, n)),
+        ("mpi over vader", "Open MPI from source, btl/vader", lambda: alternatives.open_mpi_of_source(build, n, "vader")),
+        ("mpi over ugni", "Open MPI from source, btl/ugni", lambda: alternatives.open_mpi_of_source(build, n, "ugni")),
         (DIRECT, "registration, adopted", lambda: ours.register(build, DIRECT, n)),
         (CMA, "registration, cma", lambda: ours.register(build, CMA, n)),
         (DIRECT, "ring", lambda: ours.ring(build, DIRECT, n)),

@@ -40,6 +40,7 @@ def size_text(size):
 # ---- targets ----
 
 DIRECT, CMA, ROUTED = "emunic direct adopted", "emunic direct cma", "emunic routed adopted"
+MPI_UGNI, MPI_VADER = "mpi over ugni", "mpi over vader"
 
 
 def limit(metric, size=None):
@@ -68,6 +69,10 @@ TARGETS = [
      [posix("message8_half_round_trip")], 1, "<=", 1),
     *((f"BTE put {size_text(size)} / memcpy", ("put_bandwidth", size, DIRECT), [limit("memcpy", size)], 1, ">=", 0.95)
       for size in (65536, 262144, 1048576, 4194304)),
+    ("MPI 8 bytes, btl/ugni / btl/vader", ("message8_half_round_trip", None, MPI_UGNI),
+     [("message8_half_round_trip", None, MPI_VADER)], 1, "<=", 2),
+    ("MPI 1 MiB, btl/ugni / btl/vader", ("message_bandwidth", 1048576, MPI_UGNI),
+     [("message_bandwidth", 1048576, MPI_VADER)], 1, ">=", 0.8),
     ("routed 8-byte put / yield relay", (*PUT8, ROUTED), [limit("yield_relay")], 1, "<=", 1.3),
     ("ring of 32, hop / two switches", ("smsg_ring_hop", None, DIRECT), [limit("yield_switch")], 2, "<=", 2),
     ("idle emunic, 8 ports, % of a CPU", ("idle_cpu", None, DIRECT), [], 1, "<=", 1),

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which node is this, and where is it: Cray's RCA library over the emulated machine.
+ *
+ * Places follow the XC numbering rule (cray-runtime.md, 4.2), a function of the nid and of the cabinets in one row
+ * (EMUNIC_CABINET_COLUMNS, set by `emunic run`; 2 without). Which nodes there are comes from libpmi.
+ *
+ * All calls: any thread; 0 is success, -1 failure; nothing is written on failure. Not provided: rca_get_meshtopology(), whose
+ * prototype is not known, and events.
+ * Source: use by public clients (cray-runtime.md, 4.1). The vendor headers were not seen.
+ */
+#ifndef RCA_LIB_H
+#define RCA_LIB_H
+
+#include <rs_id.h>
+#include <rs_meshcoord.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** The node of this process. @retval -1 node is NULL, or libpmi does not know (outside `emunic run`, before PMI_Init). */
+int rca_get_nodeid(rs_node_t *node);
+
+/**
+ * Coordinate of a node.
+ *
+ * @param nid  The original takes 16 bits; here nids up to 2^18 - 1 have a coordinate.
+ * @retval -1  No such nid, or xyz is NULL.
+ */
+int rca_get_meshcoord(uint32_t nid, rca_mesh_coord_t *xyz);
+
+/** Largest coordinate per axis: of a full group in Y and Z, of the job's highest nid in X. @retval -1 as rca_get_nodeid(). */
+int rca_get_max_dimension(rca_mesh_coord_t *xyz);
+
+/**
+ * The nodes of this job, ascending, all ready.
+ *
+ * @param[out] nodes  na_ids is the caller's, to be released with free().
+ * @retval -1  As rca_get_nodeid(), or out of memory.
+ * @note The original lists all nodes of the system; here other nodes have nobody who could be asked about them.
+ */
+int rca_get_sysnodes(rs_node_array_t *nodes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,39 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# The runtime libraries together: cray-environment.sh gives the flags, the program compiles and links with nothing else, and every
+# rank of a job on three nodes finds itself.
+#
+#   test_runtime.sh BUILD_DIR EMUNIC CC SOURCE_DIR
+set -u -o pipefail
+build=$1 emunic=$2 cc=$3 root=$4
+
+fail() { echo "test_runtime: $*" >&2; exit 1; }
+
+dir=$(mktemp -d "$build/runtime.XXXXXX") || exit 1
+trap 'rm -rf "$dir"' EXIT
+export PKG_CONFIG_PATH=$build/meson-uninstalled
+# shellcheck source=/dev/null
+. "$root/mpi-shim/environment/cray-environment.sh"
+for name in CRAY_PMI CRAY_UGNI CRAY_GNI_HEADERS CRAY_UDREG CRAY_RCA CRAY_ALPSLLI CRAY_ALPSUTIL; do
+    include=${name}_INCLUDE_OPTS
+    link=${name}_POST_LINK_OPTS
+    [ -n "${!include-}" ] || fail "$include is not set"
+    [ "$name" = CRAY_GNI_HEADERS ] || [ -n "${!link-}" ] || fail "$link is not set"
+done
+[[ :$PE_PKGCONFIG_LIBS: == *:cray-pmi:* && :$PE_PKGCONFIG_LIBS: == *:cray-ugni:* ]] || fail "PE_PKGCONFIG_LIBS: $PE_PKGCONFIG_LIBS"
+[ "$CRAYPE_NETWORK_TARGET" = aries ] || fail "CRAYPE_NETWORK_TARGET"
+
+# Flags are lists.
+# shellcheck disable=SC2086
+$cc -std=c17 -Wall -Wextra -Werror -o "$dir/runtime_rank" "$root/tests/integration/runtime/runtime_rank.c" \
+    $CRAY_GNI_HEADERS_INCLUDE_OPTS $CRAY_PMI_INCLUDE_OPTS $CRAY_UDREG_INCLUDE_OPTS $CRAY_RCA_INCLUDE_OPTS \
+    $CRAY_ALPSLLI_INCLUDE_OPTS $CRAY_ALPSUTIL_INCLUDE_OPTS \
+    $CRAY_UGNI_POST_LINK_OPTS $CRAY_ALPSUTIL_POST_LINK_OPTS $CRAY_ALPSLLI_POST_LINK_OPTS $CRAY_RCA_POST_LINK_OPTS \
+    $CRAY_UDREG_POST_LINK_OPTS $CRAY_PMI_POST_LINK_OPTS || fail "does not compile"
+
+for ppn in 1 2; do
+    timeout 60 "$emunic" run -n $((3 * ppn)) --ppn $ppn --place scatter -q -- "$dir/runtime_rank" >"$dir/out" ||
+        fail "job with $ppn on a node failed"
+    [ "$(sort "$dir/out" | uniq | wc -l)" -eq $((3 * ppn)) ] || { cat "$dir/out" >&2; fail "not every rank is well"; }
+done
