@@ -19,6 +19,7 @@ enum emu_op {
     EMU_OP_CQ_WRITE,
     EMU_OP_CE,                /* a leaf's contribution to a reduction; emunic alone runs it */
     EMU_OP_END,
+    EMU_OP_REPORT = 0x40,     /* from the direct path: a command has failed. operand1: status, operand2: its op */
 };
 
 /* A chain is a run of commands with one completion: that of its last one, which also tells if another failed. */
@@ -42,6 +43,7 @@ enum emu_chain {
 #define EMU_EV_GLOBAL (1u << 1)
 #define EMU_EV_REMOTE (1u << 2)
 #define EMU_EV_RETIRE (1u << 3) /* silent command: one source event of source "library" that frees the client's slot */
+#define EMU_EV_LOSE   (1u << 4) /* emunic only: the remote event is lost, as if its queue had been full */
 
 /* handle_flags */
 #define EMU_HANDLE_OFFSET (1u << 0) /* remote_addr counts from remote_base, which need not be the owner's address */
@@ -67,7 +69,7 @@ struct emu_cmd {
     uint64_t source_event;    /* word for the source queue; the engine adds the status */
     uint64_t remote_event;    /* word for the destination queue; also the value of a CQ write */
     uint32_t source_cq;       /* index of one of the port's queues, or EMU_CQ_NONE */
-    uint32_t reserved2;
+    uint32_t attempts;        /* short message: how often to try before "retransmit limit"; 0: a failure is the outcome */
 
     union {
         uint8_t data[EMU_CMD_DATA_BYTES];

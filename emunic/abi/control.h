@@ -17,6 +17,7 @@
 
 #include "emunic/abi/abi.h"
 #include "emunic/abi/ce.h"
+#include "emunic/abi/error.h"
 
 #define EMU_MSG_MAGIC 0x454d4d31u /* "EMM1" */
 #define EMU_SERVER_NAME_MAX 64
@@ -46,12 +47,19 @@ enum emu_msg_type {
     EMU_MSG_CE_CREATE,     /* a collective engine of the port's node */
     EMU_MSG_CE_CONFIGURE,  /* its place in a tree; in parts, because the children do not fit one message */
     EMU_MSG_CE_DESTROY,
+    EMU_MSG_ERRORS_OPEN,   /* this connection becomes a subscription. + descriptor: eventfd, readable while events wait */
+    EMU_MSG_ERRORS_MASK,   /* replaces the mask; answers the old one */
+    EMU_MSG_ERRORS_PTAG,   /* whose events; root and emunic's own user only */
+    EMU_MSG_ERRORS_FETCH,  /* takes events */
     /* admin socket */
     EMU_MSG_DOMAIN_CREATE = 100, /* + descriptor in the request: memfd with uint32_t nids, one per rank slot */
     EMU_MSG_DOMAIN_END,
     EMU_MSG_STATUS,        /* + descriptor: JSON text */
     EMU_MSG_LINKS,         /* + descriptor: JSON text */
     EMU_MSG_DATAPATH,      /* domain.flags: EMU_TABLE_ROUTED or 0 from now on */
+    EMU_MSG_FAULT_SET,     /* + descriptor in the request: memfd with struct emu_fault_rule, n_rules of them */
+    EMU_MSG_FAULT_CLEAR,
+    EMU_MSG_FAULTS,        /* + descriptor: JSON text */
     EMU_MSG_SHUTDOWN,
 };
 
@@ -207,6 +215,29 @@ struct emu_msg_domain {
     uint32_t flags;               /* EMU_TABLE_* to start with */
 };
 
+/* errors flags */
+#define EMU_ERRORS_ALL  (1u << 0) /* of all domains: root and emunic's own user only */
+
+struct emu_msg_errors {
+    uint32_t ptag;                /* open: with cookie, the domain. ptag: 0 all */
+    uint32_t cookie;
+    uint32_t flags;               /* open: EMU_ERRORS_* */
+    uint32_t mask;                /* open, mask: EMU_ERROR_* bits; reply of mask: the old ones */
+    uint32_t room;                /* open: events to keep, 0 = EMU_ERRORS_DEFAULT; fetch: events wanted */
+    uint32_t n_records;           /* reply of fetch */
+    struct emu_error_record records[EMU_ERRORS_PER_REPLY];
+};
+
+/* fault flags */
+#define EMU_FAULT_APPEND (1u << 0) /* set: keep the rules that are there */
+
+struct emu_msg_fault {
+    uint32_t domain_id;           /* or EMU_FAULT_ALL_DOMAINS */
+    uint32_t flags;               /* EMU_FAULT_APPEND */
+    uint32_t n_rules;             /* set: in the memfd; reply: rules there are now, of the last domain */
+    uint32_t id;                  /* clear: this rule only; 0 all */
+};
+
 struct emu_msg {
     uint32_t magic;
     uint16_t type;                /* enum emu_msg_type; reply: the same */
@@ -226,6 +257,8 @@ struct emu_msg {
         struct emu_msg_msgq msgq;
         struct emu_msg_domain domain;
         struct emu_msg_ce ce;
+        struct emu_msg_errors errors;
+        struct emu_msg_fault fault;
         uint8_t bytes[240];
     };
 };

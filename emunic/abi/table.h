@@ -26,6 +26,7 @@
 #define EMU_TABLE_ROUTED (1u << 0) /* every command goes through emunic */
 #define EMU_TABLE_CLOSED (1u << 1) /* the domain has ended: posts fail, waiters return */
 #define EMU_TABLE_FENCED (1u << 2) /* [I] emunic cannot run barriers on its members' cores: they run their own */
+#define EMU_TABLE_WATCHED (1u << 3) /* somebody wants to hear of errors: tell emunic of those of the direct path */
 
 struct emu_table {
     uint64_t magic;              /* [I] EMU_TABLE_MAGIC */

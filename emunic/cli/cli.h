@@ -27,6 +27,7 @@ int emu_verb_run(int argc, char **argv);
 int emu_verb_serve(int argc, char **argv);
 int emu_verb_status(int argc, char **argv);
 int emu_verb_links(int argc, char **argv);
+int emu_verb_fault(int argc, char **argv);
 
 /* ---- options.c ---- */
 

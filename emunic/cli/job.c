@@ -47,6 +47,7 @@
 #include "emunic/abi/table.h"
 #include "emunic/base/clock.h"
 #include "emunic/cli/cli.h"
+#include "emunic/cli/faults.h"
 #include "emunic/cli/keeper.h"
 #include "emunic/cli/report.h"
 #include "emunic/cli/sweep.h"
@@ -76,6 +77,7 @@ struct job {
     int keeper_status;
     struct emu_session session; /* with the admin socket; fd -1: none */
     bool has_domain;
+    uint32_t domain_id;
     bool server_lost;
     pid_t mpirun;               /* 0: not started */
     bool mpirun_ended;
@@ -219,6 +221,21 @@ static int create_domain(struct job *job)
         return emu_cli_fail("run", "cannot create a communication domain on server '%s': %s", job->server,
                             strerror(-r));
     job->has_domain = true;
+    job->domain_id = msg.domain.domain_id;
+    return EMU_EXIT_DONE;
+}
+
+/* Before the first rank starts. */
+static int set_faults(struct job *job)
+{
+    const struct emu_job_plan *plan = job->plan;
+    int r;
+
+    if (plan->n_faults == 0)
+        return EMU_EXIT_DONE;
+    r = emu_cli_set_faults(&job->session, job->domain_id, plan->faults, plan->n_faults, false);
+    if (r < 0)
+        return emu_cli_fail("run", "--faults: server '%s': %s", job->server, strerror(-r));
     return EMU_EXIT_DONE;
 }
 
@@ -505,6 +522,18 @@ static void ask_for_links(struct job *job, json_t **links_out)
         emu_cli_fail("run", "no report: %s", strerror(-r));
 }
 
+/* What the rules did, for people. */
+static void tell_faults(struct job *job)
+{
+    json_t *report = NULL;
+
+    if (emu_cli_ask(&job->session, EMU_MSG_FAULTS, &report) < 0)
+        return;
+    fprintf(stderr, "emunic run: injected faults\n");
+    emu_cli_print_faults(report, job->domain_id, 2, stderr);
+    json_decref(report);
+}
+
 /* Whatever is still there of the job. */
 static void sweep(struct job *job)
 {
@@ -584,11 +613,15 @@ int emu_job_run(const struct emu_job_plan *plan, json_t **links_out)
     if (status == EMU_EXIT_DONE)
         status = create_domain(&job);
     if (status == EMU_EXIT_DONE)
+        status = set_faults(&job);
+    if (status == EMU_EXIT_DONE)
         status = launch(&job);
     if (status == EMU_EXIT_DONE) {
         watch(&job);
         if (plan->wants_links && !job.server_lost)
             ask_for_links(&job, links_out);
+        if (plan->n_faults > 0 && !plan->is_quiet && !job.server_lost)
+            tell_faults(&job);
     }
     clean_up(&job);
     return exit_status(&job);

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "emunic/abi/fault.h"
+
 struct emu_job_plan {
     char **program;             /* ends with NULL */
     const char *mpirun;         /* path */
@@ -23,6 +25,8 @@ struct emu_job_plan {
     bool is_routed;
     bool is_quiet;
     bool wants_links;
+    const struct emu_fault_rule *faults; /* of the job's domain */
+    uint32_t n_faults;
     char *const *exports;       /* for mpirun -x */
     unsigned n_exports;
 };

@@ -20,6 +20,7 @@ static const struct verb verbs[] = {
     { "run", emu_verb_run, "run a program on emulated nodes" },
     { "serve", emu_verb_serve, "run the daemon in the foreground" },
     { "status", emu_verb_status, "show nodes, domains, ports and counters of running daemons" },
+    { "fault", emu_verb_fault, "inject faults into the transactions of running jobs" },
     { "links", emu_verb_links, "show what each link of the machine has carried" },
 };
 

@@ -11,7 +11,7 @@
 
 #include "emunic/client/session.h"
 
-/* Asks one server for EMU_MSG_STATUS or EMU_MSG_LINKS. 0 or negative errno. */
+/* Asks one server for EMU_MSG_STATUS, EMU_MSG_LINKS or EMU_MSG_FAULTS. 0 or negative errno. */
 int emu_cli_ask(struct emu_session *session, uint16_t type, json_t **report_out);
 
 /**
@@ -19,7 +19,7 @@ int emu_cli_ask(struct emu_session *session, uint16_t type, json_t **report_out)
  *
  * @param[in]  verb         For messages.
  * @param[in]  server       Name, or NULL for all.
- * @param[in]  type         EMU_MSG_STATUS or EMU_MSG_LINKS.
+ * @param[in]  type         EMU_MSG_STATUS, EMU_MSG_LINKS or EMU_MSG_FAULTS.
  * @param[out] answers_out  {"schema": 1, "servers": [report, ...]}, servers in the order of their names.
  * @return EMU_EXIT_DONE, also when no server runs and none was named, or EMU_EXIT_FAILED after a message.
  */

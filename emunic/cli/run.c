@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "emunic/cli/cli.h"
+#include "emunic/cli/fault_file.h"
 #include "emunic/cli/job.h"
 #include "emunic/cli/report.h"
 #include "emunic/fabric/dragonfly.h"
@@ -35,6 +36,7 @@ static const char help[] =
     "  -s, --server NAME     use a running daemon instead of starting one, and its machine\n"
     "      --members N       processes that may attach to the job's domain (default: as many as ranks; 0: no limit)\n"
     "      --datapath PATH   routed: all traffic goes through the daemon; auto (default)\n"
+    "      --faults FILE     inject the faults of this schedule, see emunic-fault(1)\n"
     "  -x VAR[=VALUE]        environment variable for mpirun to pass on; all of yours reach the ranks anyway\n"
     "      --paths           afterwards print each flow with the path of its messages\n"
     "      --links           afterwards print what each link carried\n"
@@ -50,6 +52,7 @@ enum {
     OPTION_PLACE,
     OPTION_MEMBERS,
     OPTION_DATAPATH,
+    OPTION_FAULTS,
     OPTION_PATHS,
     OPTION_LINKS,
     OPTION_JSON,
@@ -64,6 +67,7 @@ static const struct option options[] = {
     { "server", required_argument, NULL, 's' },
     { "members", required_argument, NULL, OPTION_MEMBERS },
     { "datapath", required_argument, NULL, OPTION_DATAPATH },
+    { "faults", required_argument, NULL, OPTION_FAULTS },
     { "paths", no_argument, NULL, OPTION_PATHS },
     { "links", no_argument, NULL, OPTION_LINKS },
     { "json", required_argument, NULL, OPTION_JSON },
@@ -82,6 +86,8 @@ struct run {
     const char *place;
     const char *server;
     const char *json_path;
+    const char *faults_path;
+    struct emu_fault_rule *faults; /* owned */
     FILE *json_file;            /* owned */
     bool has_members;
     bool prints_paths;
@@ -141,6 +147,9 @@ static int take_option(struct run *run, int option, char **argv)
     case OPTION_DATAPATH:
         if (!emu_cli_parse_datapath(optarg, &run->plan.is_routed))
             return emu_cli_usage("run", "--datapath: '%s' is neither routed nor auto", optarg);
+        return EMU_EXIT_DONE;
+    case OPTION_FAULTS:
+        run->faults_path = optarg;
         return EMU_EXIT_DONE;
     case 'x':
         return add_export(run, optarg);
@@ -277,6 +286,18 @@ static int make_plan(struct run *run)
     return status;
 }
 
+static int read_faults(struct run *run)
+{
+    char err[512];
+
+    if (!run->faults_path)
+        return EMU_EXIT_DONE;
+    if (emu_fault_file_read(run->faults_path, &run->faults, &run->plan.n_faults, err, sizeof(err)) < 0)
+        return emu_cli_fail("run", "--faults: %s", err);
+    run->plan.faults = run->faults;
+    return EMU_EXIT_DONE;
+}
+
 /* Before the job, so that nobody computes for hours and then has no file. */
 static int open_json(struct run *run)
 {
@@ -355,11 +376,14 @@ int emu_verb_run(int argc, char **argv)
     if (status == EMU_EXIT_DONE && !run.wants_help)
         status = make_plan(&run);
     if (status == EMU_EXIT_DONE && !run.wants_help)
+        status = read_faults(&run);
+    if (status == EMU_EXIT_DONE && !run.wants_help)
         status = open_json(&run);
     if (status == EMU_EXIT_DONE && !run.wants_help)
         status = execute(&run);
     if (run.json_file)
         fclose(run.json_file);
+    free(run.faults);
     free(run.rank_nids);
     free(run.machine_spec);
     return status;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "emunic/cli/cli.h"
+#include "emunic/cli/fault_file.h"
 #include "emunic/daemon/server.h"
 
 #define DEFAULT_MACHINE "aries"
@@ -31,12 +32,13 @@ static const char help[] =
     "                        processes (default: no limit); may be given several times\n"
     "  -N, --nodes N         nodes of such a domain: the first N of the machine, a rank each (default: 4)\n"
     "      --datapath PATH   routed: all traffic goes through the daemon; auto (default)\n"
+    "      --faults FILE     inject the faults of this schedule into every domain, see emunic-fault(1)\n"
     "  -h, --help            this text\n"
     "\n"
     "Example:\n"
     "  emunic serve --machine aries:groups=4 --domain 100:0x5420000\n";
 
-enum { OPTION_DATAPATH = EMU_OPTION_FIRST };
+enum { OPTION_DATAPATH = EMU_OPTION_FIRST, OPTION_FAULTS };
 
 static const struct option options[] = {
     { "name", required_argument, NULL, 's' },
@@ -44,6 +46,7 @@ static const struct option options[] = {
     { "domain", required_argument, NULL, 'd' },
     { "nodes", required_argument, NULL, 'N' },
     { "datapath", required_argument, NULL, OPTION_DATAPATH },
+    { "faults", required_argument, NULL, OPTION_FAULTS },
     { "help", no_argument, NULL, 'h' },
     { 0 },
 };
@@ -53,6 +56,9 @@ struct serve_plan {
     const char *name;
     const char *machine;
     bool is_routed;
+    const char *faults_path;
+    struct emu_fault_rule *faults; /* owned */
+    uint32_t n_faults;
     uint32_t n_nodes;
     struct emu_domain_spec domains[DOMAINS_MAX];
     unsigned n_domains;
@@ -117,6 +123,9 @@ static int parse(int argc, char **argv, struct serve_plan *plan)
             if (!emu_cli_parse_datapath(optarg, &plan->is_routed))
                 return emu_cli_usage("serve", "--datapath: '%s' is neither routed nor auto", optarg);
             break;
+        case OPTION_FAULTS:
+            plan->faults_path = optarg;
+            break;
         case 'h':
             fputs(help, stdout);
             plan->wants_help = true;
@@ -165,6 +174,15 @@ static int create_domains(struct emu_server *server, const struct serve_plan *pl
     return status;
 }
 
+static int read_faults(struct serve_plan *plan)
+{
+    char err[512];
+
+    if (plan->faults_path && emu_fault_file_read(plan->faults_path, &plan->faults, &plan->n_faults, err, sizeof(err)) < 0)
+        return emu_cli_fail("serve", "--faults: %s", err);
+    return EMU_EXIT_DONE;
+}
+
 int emu_verb_serve(int argc, char **argv)
 {
     char name[32];
@@ -179,12 +197,18 @@ int emu_verb_serve(int argc, char **argv)
     status = parse(argc, argv, &plan);
     if (status != EMU_EXIT_DONE || plan.wants_help)
         return status;
+    status = read_faults(&plan);
+    if (status != EMU_EXIT_DONE)
+        return status;
     server_options = (struct emu_server_options){ .name = plan.name, .machine = plan.machine,
                                                   .machine_dir = emu_cli_machine_dir(),
-                                                  .starts_routed = plan.is_routed, .ready_fd = -1 };
+                                                  .starts_routed = plan.is_routed, .ready_fd = -1,
+                                                  .faults = plan.faults, .n_faults = plan.n_faults };
     r = emu_server_create(&server_options, &server, err, sizeof(err));
-    if (r < 0)
+    if (r < 0) {
+        free(plan.faults);
         return emu_cli_fail("serve", "%s", err);
+    }
     status = create_domains(server, &plan);
     if (status == EMU_EXIT_DONE) {
         fprintf(stderr, "emunic serve: server %s is ready: pid %d, machine %s, %u nodes\n", plan.name, (int)getpid(),
@@ -194,5 +218,6 @@ int emu_verb_serve(int argc, char **argv)
             status = emu_cli_fail("serve", "%s", strerror(-r));
     }
     emu_server_destroy(server);
+    free(plan.faults);
     return status;
 }

@@ -66,6 +66,7 @@ struct emu_direct {
     struct peer *peers;             /* owned, one per port slot */
     struct emu_peer_files files;    /* that peers have mapped themselves */
     unsigned chain_status;
+    unsigned failure;               /* enum emu_status of the command at hand */
 };
 
 /* ---- peers; what is met first takes slow ways, where a thread must not be cancelled: it is inside ---- */
@@ -250,10 +251,21 @@ static struct emu_cq_producer *view_source(void *ctx, uint32_t cq)
     return cq < EMU_CQS_MAX && d->own[cq].shm ? &d->own[cq] : NULL;
 }
 
+/* The first failure of the command at hand. */
+static void view_failed(void *ctx, const struct emu_transaction *t, unsigned status)
+{
+    struct emu_direct *d = ctx;
+
+    (void)t;
+    if (d->failure == EMU_STATUS_OK)
+        d->failure = status;
+}
+
 static const struct emu_view_ops view_ops = {
     .reach = view_reach,
     .destination = view_destination,
     .source = view_source,
+    .failed = view_failed,
 };
 
 /* ---- life ---- */
@@ -442,6 +454,26 @@ static void trim(struct emu_direct *d)
     d->gate.files_gone = d->files.seen_gone;
 }
 
+/* Subscribers to errors hear of our failures from emunic. The ring is empty, so there is room for a command. */
+static void report_failure(struct emu_direct *d, const struct emu_cmd *failed)
+{
+    const struct emu_cmd about = *failed;       /* it lies in the slot that comes next */
+    struct emu_cmd *cmd;
+
+    /* Whatever it had staged has been moved. */
+    d->port->staging_tail = d->port->staging_head;
+    cmd = emu_port_command(d->port, 0, NULL);
+    if (!cmd)
+        return;
+    cmd->op = EMU_OP_REPORT;
+    cmd->remote_nid = about.remote_nid;
+    cmd->mdh = about.mdh;
+    cmd->remote_addr = about.remote_addr;
+    cmd->operand1 = d->failure;
+    cmd->operand2 = about.op;
+    emu_port_publish(d->port);
+}
+
 bool emu_direct_run(struct emu_direct *d, const struct emu_cmd *cmd)
 {
     bool is_done;
@@ -454,11 +486,15 @@ bool emu_direct_run(struct emu_direct *d, const struct emu_cmd *cmd)
     emu_gate_enter(&d->gate);
     d->target = NULL;
     d->reached = NULL;
+    d->failure = EMU_STATUS_OK;
     is_done = emu_transaction_run(&d->view, cmd);
     if (!is_done && d->reached)
         d->reached->has_closed_memory = true;
     emu_gate_leave(&d->gate);
     if (d->target && d->target->segment)
         emu_rest_disturb((struct emu_segment *)d->target->segment);
+    if (is_done && d->failure != EMU_STATUS_OK &&
+        (atomic_load_explicit(&d->port->table->flags, memory_order_relaxed) & EMU_TABLE_WATCHED))
+        report_failure(d, cmd);
     return is_done;
 }

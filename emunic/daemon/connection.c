@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -290,19 +291,75 @@ static int answer_datapath(struct emu_connection *c, const struct emu_msg_domain
             continue;
         if (domain->is_routed_for_good)
             return -EPERM;
-        if (d->flags & EMU_TABLE_ROUTED)
-            atomic_fetch_or(&domain->table->flags, EMU_TABLE_ROUTED);
-        else
-            atomic_fetch_and(&domain->table->flags, ~EMU_TABLE_ROUTED);
-        emu_domain_disturb(domain);
+        domain->is_routed_on_demand = (d->flags & EMU_TABLE_ROUTED) != 0;
+        emu_domain_set_path(domain);
         return 0;
     }
     return -ENOENT;
 }
 
+static int read_rules(int fd, uint32_t n_rules, struct emu_fault_rule **rules_out)
+{
+    struct emu_fault_rule *rules;
+    size_t bytes = n_rules * sizeof(*rules);
+
+    if (n_rules == 0 || n_rules > EMU_FAULT_RULES_MAX)
+        return n_rules == 0 ? -EINVAL : -ENOSPC;
+    rules = malloc(bytes);
+    if (!rules)
+        return -ENOMEM;
+    if (pread(fd, rules, bytes, 0) != (ssize_t)bytes) {
+        free(rules);
+        return -EINVAL;
+    }
+    *rules_out = rules;
+    return 0;
+}
+
+/* Sets or clears rules of one domain or of all; the first that refuses ends it. */
+static int answer_fault(struct emu_connection *c, uint16_t type, struct emu_msg_fault *asked, const struct emu_fds *fds)
+{
+    struct emu_fault_rule *rules = NULL;
+    struct emu_domain *domain;
+    const uint32_t n_rules = asked->n_rules;
+    uint32_t n_domains = 0;
+    int r = 0;
+
+    if ((asked->flags & ~EMU_FAULT_APPEND) != 0 || fds->n_fds != (type == EMU_MSG_FAULT_SET))
+        return -EINVAL;
+    if (type == EMU_MSG_FAULT_SET)
+        r = read_rules(fds->fd[0], n_rules, &rules);
+    LIST_FOREACH(domain, &c->server->domains, link) {
+        if (r < 0 || domain->is_ending || (asked->domain_id != EMU_FAULT_ALL_DOMAINS && domain->id != asked->domain_id))
+            continue;
+        n_domains++;
+        if (type == EMU_MSG_FAULT_SET)
+            r = emu_fault_set_rules(c->server, domain, rules, n_rules, (asked->flags & EMU_FAULT_APPEND) != 0);
+        else
+            r = emu_fault_clear_rules(c->server, domain, asked->id);
+        asked->n_rules = emu_fault_count_rules(domain);
+    }
+    free(rules);
+    if (r < 0)
+        return r;
+    return n_domains > 0 ? 0 : -ENODEV;
+}
+
+static int make_report(struct emu_server *server, uint16_t type)
+{
+    switch (type) {
+    case EMU_MSG_STATUS:
+        return emu_report_status(server);
+    case EMU_MSG_FAULTS:
+        return emu_report_faults(server);
+    default:
+        return emu_report_links(server);
+    }
+}
+
 static int answer_report(struct emu_connection *c, struct emu_reply *reply)
 {
-    int fd = reply->msg->type == EMU_MSG_STATUS ? emu_report_status(c->server) : emu_report_links(c->server);
+    int fd = make_report(c->server, reply->msg->type);
 
     if (fd < 0)
         return fd;
@@ -321,7 +378,11 @@ static int answer_admin(struct emu_connection *c, struct emu_reply *reply, const
         return answer_domain_end(c, &reply->msg->domain);
     case EMU_MSG_STATUS:
     case EMU_MSG_LINKS:
+    case EMU_MSG_FAULTS:
         return answer_report(c, reply);
+    case EMU_MSG_FAULT_SET:
+    case EMU_MSG_FAULT_CLEAR:
+        return answer_fault(c, reply->msg->type, &reply->msg->fault, fds);
     case EMU_MSG_DATAPATH:
         return answer_datapath(c, &reply->msg->domain);
     case EMU_MSG_SHUTDOWN:
@@ -330,6 +391,17 @@ static int answer_admin(struct emu_connection *c, struct emu_reply *reply, const
     default:
         return -EPROTO;
     }
+}
+
+static int answer_errors_open(struct emu_connection *c, struct emu_reply *reply)
+{
+    int fd = emu_error_open(c, &reply->msg->errors);
+
+    if (fd < 0)
+        return fd;
+    reply->fds[0] = fd;
+    reply->n_fds = 1;
+    return 0;
 }
 
 /* ---- dispatch ---- */
@@ -347,6 +419,10 @@ static int answer_control(struct emu_connection *c, struct emu_reply *reply, str
         return answer_resources(c, &msg->resources);
     case EMU_MSG_ATTACH:
         return answer_attach(c, reply);
+    case EMU_MSG_ERRORS_OPEN:
+        return answer_errors_open(c, reply);
+    case EMU_MSG_ERRORS_MASK ... EMU_MSG_ERRORS_FETCH:
+        return emu_error_request(c, msg->type, &msg->errors);
     case EMU_MSG_CQ_CREATE ... EMU_MSG_DATAGRAM_DROP_EP:
     case EMU_MSG_MSGQ_JOIN:
     case EMU_MSG_MSGQ_LEAVE:
@@ -388,6 +464,14 @@ static int serve_request(struct emu_connection *c, struct emu_msg *msg, struct e
     return r == -EAGAIN ? -ENOBUFS : r;
 }
 
+/* An orderly end closes one direction and waits for us; a dead process has closed both. */
+static bool has_hung_up(int fd)
+{
+    struct pollfd p = { .fd = fd };
+
+    return poll(&p, 1, 0) > 0 && (p.revents & POLLHUP) != 0;
+}
+
 static void connection_ready(struct emu_server *server, struct emu_watch *watch, uint32_t events)
 {
     struct emu_connection *c = (struct emu_connection *)watch;
@@ -410,6 +494,7 @@ static void connection_ready(struct emu_server *server, struct emu_watch *watch,
     if (r != -ECONNRESET)
         emu_log_limited(&server->rate, EMU_LOG_WARN, "pid %d uid %u: %s, connection closed", (int)c->peer.pid,
                         (unsigned)c->peer.uid, r == -EPROTO ? "not our protocol" : strerror(-r));
+    c->hung_up = r != -ECONNRESET || has_hung_up(c->fd);
     emu_connection_destroy(c);
 }
 
@@ -477,6 +562,7 @@ void emu_connection_destroy(struct emu_connection *c)
     if (c->port)
         emu_port_end_destroy(c->port);
     c->port = NULL;
+    emu_error_close(c);
     c->job = NULL;
     emu_server_bury(c->server, c->fd, &c->watch);
     close(c->fd);

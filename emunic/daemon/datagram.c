@@ -9,6 +9,7 @@
  *
  *   pending -> completed -> (collected by test) gone
  *   pending -> terminated (cancel, end point dropped) -> gone
+ *   pending -> error, timeout (an injected fault) -> gone
  *
  * A terminated datagram whose end point is gone stays visible to one probe and then goes; of those that nobody
  * probes a port keeps the newest ORPHANS_PER_PORT. Ports learn of changes through the datagram line of their
@@ -36,6 +37,7 @@ struct emu_datagram {
     uint32_t flags;
     uint64_t id;
     uint64_t posted_ns;
+    uint64_t not_before_ns;              /* an injected fault: cannot pair before; UINT64_MAX never; 0 at once */
     uint32_t remote_nid;                 /* target, or peer when completed */
     uint32_t remote_instance;
     uint32_t state;
@@ -65,10 +67,19 @@ static void tell(struct emu_port_end *port, int ready_change)
     emu_rest_disturb(s);
 }
 
+/* A delayed datagram's time has come, or it goes. */
+static void end_delay(struct emu_port_end *port, struct emu_datagram *d)
+{
+    if (d->not_before_ns != 0 && d->not_before_ns != UINT64_MAX)
+        port->server->n_delayed_datagrams--;
+    d->not_before_ns = 0;
+}
+
 static void forget(struct emu_port_end *port, struct emu_datagram *d)
 {
     bool was_ready = is_final(d);
 
+    end_delay(port, d);
     TAILQ_REMOVE(&port->datagrams, d, link);
     port->n_datagrams--;
     free(d);
@@ -119,7 +130,7 @@ static struct emu_datagram *find_partner(struct emu_port_end *peer, const struct
     struct emu_datagram *d;
 
     TAILQ_FOREACH(d, &peer->datagrams, link) {
-        if (d->state != EMU_DATAGRAM_PENDING || d == mine)
+        if (d->state != EMU_DATAGRAM_PENDING || d->not_before_ns != 0 || d == mine)
             continue;
         if (points_at(d, port))
             return d;
@@ -160,7 +171,7 @@ static void match_wildcard(struct emu_port_end *port, struct emu_datagram *d)
         if (peer->domain != port->domain)
             continue;
         TAILQ_FOREACH(other, &peer->datagrams, link) {
-            if (other->state != EMU_DATAGRAM_PENDING || !points_at(other, port))
+            if (other->state != EMU_DATAGRAM_PENDING || other->not_before_ns != 0 || !points_at(other, port))
                 continue;
             if (!first || other->posted_ns < first->posted_ns) {
                 first = other;
@@ -192,8 +203,66 @@ static bool exchange_is_open(struct emu_port_end *port, const struct emu_msg_dat
     return false;
 }
 
+static void match(struct emu_port_end *port, struct emu_datagram *d)
+{
+    if (d->flags & EMU_DATAGRAM_WILDCARD)
+        match_wildcard(port, d);
+    else
+        match_directed(port, d);
+}
+
+/* Runs only while some are delayed. */
+static void look_at_port(struct emu_port_end *port, uint64_t now_ns)
+{
+    struct emu_datagram *d;
+
+    port->fault.datagram_at_ns = 0;
+    TAILQ_FOREACH(d, &port->datagrams, link) {
+        if (d->not_before_ns == 0 || d->not_before_ns == UINT64_MAX)
+            continue;
+        if (d->not_before_ns <= now_ns) {
+            end_delay(port, d);
+            if (d->state == EMU_DATAGRAM_PENDING)
+                match(port, d);
+        } else if (port->fault.datagram_at_ns == 0 || d->not_before_ns < port->fault.datagram_at_ns) {
+            port->fault.datagram_at_ns = d->not_before_ns;
+        }
+    }
+}
+
+void emu_datagram_look_at_delayed(struct emu_server *server)
+{
+    struct emu_port_end *port;
+    uint64_t now_ns;
+
+    if (server->n_delayed_datagrams == 0)
+        return;
+    now_ns = emu_clock_ns();
+    LIST_FOREACH(port, &server->ports, link) {
+        if (port->fault.datagram_at_ns != 0 && port->fault.datagram_at_ns <= now_ns)
+            look_at_port(port, now_ns);
+    }
+}
+
+/* What an injected fault does to a new datagram. True: it may pair now. */
+static bool suffer(struct emu_port_end *port, struct emu_datagram *d, const struct emu_fault_datagram *fault)
+{
+    d->not_before_ns = fault->not_before_ns;
+    if (fault->not_before_ns != 0 && fault->not_before_ns != UINT64_MAX) {
+        port->server->n_delayed_datagrams++;
+        if (port->fault.datagram_at_ns == 0 || fault->not_before_ns < port->fault.datagram_at_ns)
+            port->fault.datagram_at_ns = fault->not_before_ns;
+    }
+    if (fault->state == EMU_DATAGRAM_PENDING)
+        return fault->not_before_ns == 0;
+    d->state = fault->state;
+    tell(port, 1);
+    return false;
+}
+
 int emu_datagram_post(struct emu_port_end *port, const struct emu_msg_datagram *wanted)
 {
+    struct emu_fault_datagram fault = { .state = EMU_DATAGRAM_PENDING };
     struct emu_datagram *d;
 
     if (wanted->length_bytes > EMU_DATAGRAM_MAX || wanted->room_bytes > EMU_DATAGRAM_MAX)
@@ -204,6 +273,10 @@ int emu_datagram_post(struct emu_port_end *port, const struct emu_msg_datagram *
         return EMU_OUTCOME_BUSY;
     if (port->n_datagrams >= DATAGRAMS_PER_PORT)
         return -ENOMEM;
+    if (port->domain->faults)
+        fault = emu_fault_datagram(port, wanted);
+    if (fault.is_refused)
+        return EMU_OUTCOME_BUSY;
     d = calloc(1, sizeof(*d));
     if (!d)
         return -ENOMEM;
@@ -218,10 +291,8 @@ int emu_datagram_post(struct emu_port_end *port, const struct emu_msg_datagram *
     memcpy(d->in, wanted->data, wanted->length_bytes);
     TAILQ_INSERT_TAIL(&port->datagrams, d, link);
     port->n_datagrams++;
-    if (d->flags & EMU_DATAGRAM_WILDCARD)
-        match_wildcard(port, d);
-    else
-        match_directed(port, d);
+    if (suffer(port, d, &fault))
+        match(port, d);
     return 0;
 }
 
@@ -328,6 +399,7 @@ void emu_datagram_drop_all(struct emu_port_end *port)
 
     while ((d = TAILQ_FIRST(&port->datagrams))) {
         TAILQ_REMOVE(&port->datagrams, d, link);
+        end_delay(port, d);
         free(d);
     }
     port->n_datagrams = 0;

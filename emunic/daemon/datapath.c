@@ -16,6 +16,8 @@
  * A transfer looks at its memory domain again before each slice: after a deregistration or the owner's death it
  * ends with an error, and no byte moves any more.
  *
+ * While the domain has fault rules they are asked first, before a command does anything (fault.c).
+ *
  * The ring's tail is the client's: a value that is not at most one ring ahead ends the port.
  */
 #include "emunic/daemon/server.h"
@@ -91,7 +93,7 @@ static void run_small(struct emu_port_end *port, const struct emu_cmd *cmd)
 }
 
 /* True: the command is dealt with. False: it must wait where it is. */
-static bool serve_command(struct emu_port_end *port, const struct emu_cmd *cmd)
+static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
 {
     const uint64_t slice_bytes = port->server->settings.slice_bytes;
     struct emu_transaction t;
@@ -99,9 +101,22 @@ static bool serve_command(struct emu_port_end *port, const struct emu_cmd *cmd)
 
     if ((needs_order(cmd) && port->n_transfers > 0) || is_fenced_off(port, cmd))
         return false;
+    if (cmd->op == EMU_OP_REPORT) {
+        emu_error_take_report(port, cmd);
+        return true;
+    }
     if (cmd->op == EMU_OP_CE) {
         emu_ce_post(port, cmd);
         return true;
+    }
+    cmd->events &= (uint16_t)~EMU_EV_LOSE;      /* not for clients to say */
+    if (port->domain->faults) {
+        enum emu_fault_answer answer;
+
+        run_burst(port);        /* what came before ends before */
+        answer = emu_fault_command(port, cmd);
+        if (answer != EMU_FAULT_PASSES)
+            return answer == EMU_FAULT_IS_DONE;
     }
     if (is_small(cmd, slice_bytes)) {
         run_small(port, cmd);
@@ -140,6 +155,7 @@ static unsigned serve_ring(struct emu_port_end *port)
     if (waiting > EMU_RING_SLOTS) {
         emu_log_limited(&port->server->rate, EMU_LOG_WARN, "nid %u inst 0x%x pid %d: command ring broken, port closed",
                         port->nid, port->instance_id, (int)port->member->pid);
+        port->connection->hung_up = true;
         emu_connection_destroy(port->connection);
         return 1;
     }
@@ -232,7 +248,8 @@ bool emu_datapath_has_work(struct emu_server *server)
         return true;
     LIST_FOREACH(port, &server->ports, link) {
         if (port->n_transfers > 0 ||
-            atomic_load_explicit(&port->segment->tail, memory_order_acquire) != port->head)
+            (port->fault.held_until_ns == 0 &&
+             atomic_load_explicit(&port->segment->tail, memory_order_acquire) != port->head))
             return true;
     }
     return false;

@@ -140,6 +140,15 @@ static int make_table(const struct emu_server *server, const struct emu_domain_s
 
 /* ---- domains ---- */
 
+void emu_domain_set_path(struct emu_domain *domain)
+{
+    if (domain->is_routed_for_good || domain->is_routed_on_demand || domain->faults)
+        atomic_fetch_or(&domain->table->flags, EMU_TABLE_ROUTED);
+    else
+        atomic_fetch_and(&domain->table->flags, ~EMU_TABLE_ROUTED);
+    emu_domain_disturb(domain);
+}
+
 struct emu_domain *emu_domain_find(struct emu_server *server, uint32_t ptag, uint32_t cookie)
 {
     struct emu_domain *domain;
@@ -187,6 +196,12 @@ int emu_domain_create(struct emu_server *server, const struct emu_domain_spec *s
     r = make_table(server, spec, domain, nids);
     if (r < 0)
         goto err_domain;
+    emu_error_watch_domain(server, domain);
+    if (server->n_first_faults > 0) {
+        r = emu_fault_set_rules(server, domain, server->first_faults, server->n_first_faults, false);
+        if (r < 0)
+            goto err_domain;
+    }
     free(nids);
     emu_log(EMU_LOG_INFO, "domain %u ptag %u uid %u: %u ranks on %u nodes", domain->id, domain->ptag,
             (unsigned)domain->owner_uid, domain->n_ranks, domain->n_nodes);
@@ -225,6 +240,7 @@ void emu_domain_destroy(struct emu_server *server, struct emu_domain *domain)
     while ((member = LIST_FIRST(&domain->members)))
         emu_member_destroy(server, member);
     emu_quiesce_drop_domain(server, domain);
+    emu_fault_drop(domain);
     LIST_REMOVE(domain, link);
     if (domain->table)
         munmap(domain->table, domain->table_bytes);
@@ -306,8 +322,11 @@ struct emu_member *emu_member_find(struct emu_domain *domain, pid_t pid)
 static void member_ready(struct emu_server *server, struct emu_watch *watch, uint32_t events)
 {
     struct emu_member *member = (struct emu_member *)watch;
+    struct emu_port_end *port;
 
     (void)events;
+    LIST_FOREACH(port, &member->ports, member_link)
+        port->connection->hung_up = true;
     emu_log(EMU_LOG_DEBUG, "pid %d has ended with %u ports", (int)member->pid, member->n_ports);
     emu_member_destroy(server, member);
 }

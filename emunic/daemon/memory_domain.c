@@ -106,6 +106,9 @@ int emu_md_register(struct emu_port_end *port, struct emu_msg_memory *memory, st
         return -EINVAL;
     if (memory->cq != EMU_CQ_NONE && (memory->cq >= EMU_CQS_MAX || !port->cqs[memory->cq].in_use))
         return -EINVAL;
+    r = port->domain->faults ? emu_fault_registration(port) : 0;
+    if (r < 0)
+        return r;
     md = malloc(sizeof(*md));
     if (!md || !node) {
         free(md);
@@ -117,6 +120,7 @@ int emu_md_register(struct emu_port_end *port, struct emu_msg_memory *memory, st
     if (r < 0) {
         emu_file_put(file);
         free(md);
+        emu_error_tell_port(port, EMU_ERROR_REGISTRATION, EMU_ERROR_ADDRESS_TRANSLATION, port->n_mds, 0);
         return r;
     }
     node->file[md->mdh] = file;

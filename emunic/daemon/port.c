@@ -47,10 +47,20 @@ static struct emu_cq_producer *view_destination(void *ctx, const struct emu_tabl
     return queue_of(self->domain->ports[md->port], md->cq);
 }
 
+static void view_failed(void *ctx, const struct emu_transaction *t, unsigned status)
+{
+    struct emu_port_end *self = ctx;
+    bool lost_its_event = t->status == EMU_STATUS_OK;
+
+    emu_error_tell_transaction(self, &t->cmd, status, lost_its_event ? EMU_ERROR_OVERRUN : self->fault.code,
+                               self->fault.rule);
+}
+
 static const struct emu_view_ops view_ops = {
     .reach = emu_md_reach,
     .destination = view_destination,
     .source = view_source,
+    .failed = view_failed,
 };
 
 /* ---- attach ---- */
@@ -259,6 +269,8 @@ int emu_port_end_create(struct emu_connection *connection, struct emu_msg_attach
     if (r < 0)
         return r;
     publish_port(port);
+    emu_fault_start_port(port);
+    member->n_ports_ever++;
     connection->port = port;
     attach->ptag = domain->ptag;
     attach->nid = port->nid;
@@ -313,6 +325,8 @@ void emu_port_end_destroy(struct emu_port_end *port)
     uint32_t n_mdhs;
 
     atomic_store_explicit(&entry->state, EMU_PORT_DEAD, memory_order_release);
+    if (port->connection->hung_up)
+        emu_error_tell_port(port, EMU_ERROR_PORT_DIED, EMU_ERROR_CRITICAL, (uint64_t)port->member->pid, 0);
     emu_datapath_drop_port(port);
     mdhs = emu_md_drop_all(port, &n_mdhs);
     emu_datagram_drop_all(port);

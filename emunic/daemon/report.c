@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "emunic/base/clock.h"
+#include "emunic/engine/fault.h"
 #include "emunic/fabric/link.h"
 #include "emunic/fabric/load.h"
 #include "emunic/fabric/route.h"
@@ -158,11 +159,12 @@ static json_t *status_of_domain(const struct emu_server *server, const struct em
         LIST_FOREACH(port, &member->ports, member_link)
             json_array_append_new(ports, status_of_port(port));
     }
-    return json_pack("{sI sI sI sI sI sI sI sI sb ss so so}", "domain", (json_int_t)domain->id, "ptag",
+    return json_pack("{sI sI sI sI sI sI sI sI sb ss sI so so}", "domain", (json_int_t)domain->id, "ptag",
                      (json_int_t)domain->ptag, "cookie", (json_int_t)domain->cookie, "uid",
                      (json_int_t)domain->owner_uid, "ranks", (json_int_t)domain->n_ranks, "members", n_members,
                      "attached", (json_int_t)domain->n_attached, "member_limit", (json_int_t)domain->member_limit,
-                     "ending", (int)domain->is_ending, "datapath", "routed", "nodes", nodes, "ports", ports);
+                     "ending", (int)domain->is_ending, "datapath", "routed",
+                     "fault_rules", (json_int_t)emu_fault_count_rules(domain), "nodes", nodes, "ports", ports);
 }
 
 int emu_report_status(struct emu_server *server)
@@ -282,4 +284,68 @@ int emu_report_links(struct emu_server *server)
                        describe_loads(server, loads));
     free(loads);
     return to_memfd(report);
+}
+
+/* ---- faults ---- */
+
+static json_t *classes_of(const struct emu_fault_rule *rule)
+{
+    json_t *classes = json_array();
+
+    for (unsigned c = 0; c < EMU_FAULT_CLASSES; c++) {
+        if (rule->classes & EMU_FAULT_BIT(c))
+            json_array_append_new(classes, json_string(emu_fault_class_name(c)));
+    }
+    return classes;
+}
+
+/* What is not set is null. */
+static json_t *number_or_null(bool is_set, uint64_t number)
+{
+    return is_set ? json_integer((json_int_t)number) : json_null();
+}
+
+static json_t *describe_rule(const struct emu_fault_rule *rule, uint64_t seen, uint64_t hits)
+{
+    const char *status = emu_fault_status_name(rule);
+    const char *category = emu_error_category_name(rule->category);
+
+    return json_pack("{sI so ss ss* ss* ss* so so so so so so so so sI sI so so so sI sI sI}", "id", (json_int_t)rule->id,
+                     "classes", classes_of(rule), "action", emu_fault_action_name(rule->action), "status",
+                     status[0] ? status : NULL, "category", category, "victim",
+                     rule->action != EMU_FAULT_KILL ? NULL
+                     : (rule->flags & EMU_FAULT_VICTIM_INITIATOR) ? "initiator" : "target",
+                     "from_nid", number_or_null(rule->from_nid != EMU_NID_NONE, rule->from_nid), "to_nid",
+                     number_or_null(rule->to_nid != EMU_NID_NONE, rule->to_nid), "from_instance",
+                     number_or_null(rule->flags & EMU_FAULT_FROM_INSTANCE, rule->from_instance), "to_instance",
+                     number_or_null(rule->flags & EMU_FAULT_TO_INSTANCE, rule->to_instance), "rate_ppb",
+                     number_or_null(rule->rate_ppb != 0, rule->rate_ppb), "nth",
+                     number_or_null(rule->nth != 0, rule->nth), "every", number_or_null(rule->every != 0, rule->every),
+                     "live_min", number_or_null(rule->live_min != 0, rule->live_min), "after", (json_int_t)rule->after,
+                     "start_ns", (json_int_t)rule->start_ns, "count", number_or_null(rule->count != 0, rule->count),
+                     "end_ns", number_or_null(rule->end_ns != 0, rule->end_ns), "delay_ns",
+                     number_or_null(rule->delay_ns != 0, rule->delay_ns), "seed", (json_int_t)rule->seed, "seen",
+                     (json_int_t)seen, "hits", (json_int_t)hits);
+}
+
+static json_t *faults_of(const struct emu_domain *domain)
+{
+    json_t *rules = json_array();
+    struct emu_fault_rule rule;
+    uint64_t seen;
+    uint64_t hits;
+
+    for (uint32_t i = 0; emu_fault_rule_of(domain, i, &rule, &seen, &hits); i++)
+        json_array_append_new(rules, describe_rule(&rule, seen, hits));
+    return json_pack("{sI sI so}", "domain", (json_int_t)domain->id, "ptag", (json_int_t)domain->ptag, "rules", rules);
+}
+
+int emu_report_faults(struct emu_server *server)
+{
+    json_t *domains = json_array();
+    const struct emu_domain *domain;
+
+    LIST_FOREACH(domain, &server->domains, link)
+        json_array_append_new(domains, faults_of(domain));
+    return to_memfd(json_pack("{sI ss so}", "schema", (json_int_t)SCHEMA, "server", server->name, "domains", domains));
 }

@@ -196,6 +196,9 @@ int emu_server_create(const struct emu_server_options *options, struct emu_serve
     LIST_INIT(&server->ports);
     LIST_INIT(&server->quiesces);
     TAILQ_INIT(&server->ce_work);
+    LIST_INIT(&server->error_subs);
+    server->first_faults = options->faults;
+    server->n_first_faults = options->n_faults;
     emu_settings_read(&server->settings);
 
     r = emu_machine_load(options->machine, options->machine_dir, &server->machine, err, err_len);
@@ -307,8 +310,11 @@ static void announce_sleep(struct emu_server *server, uint32_t sleeps)
 /* Runs only after idle rounds: blocks until a doorbell, a request or `wake_at_ns`. */
 static int sleep_until_called(struct emu_server *server, uint64_t wake_at_ns)
 {
+    uint64_t held_ns = emu_fault_next_ns(server);
     int r = 0;
 
+    if (held_ns < wake_at_ns)
+        wake_at_ns = held_ns;
     announce_sleep(server, 1);
     /* Pairs with the fence in emu_port_publish(): either we see the command, or its sender sees us asleep. */
     atomic_thread_fence(memory_order_seq_cst);
@@ -384,6 +390,7 @@ int emu_server_run(struct emu_server *server)
         unsigned done = emu_datapath_round(server);
 
         emu_quiesce_round(server);
+        emu_datagram_look_at_delayed(server);
 
         if (done > 0) {
             idle = 0;

@@ -19,6 +19,7 @@
 #include <sys/types.h>
 
 #include "emunic/abi/control.h"
+#include "emunic/abi/fault.h"
 #include "emunic/abi/segment.h"
 #include "emunic/abi/table.h"
 #include "emunic/base/log.h"
@@ -40,6 +41,8 @@ struct emu_file;
 struct emu_quiesce;
 struct emu_msgq_end;
 struct emu_ce_end;
+struct emu_error_sub;
+struct emu_fault_set;
 
 /* Something that epoll watches. Embedded in its owner; called with the events that came. */
 struct emu_watch {
@@ -58,6 +61,8 @@ struct emu_connection {
     struct ucred peer;
     struct emu_port_end *port;          /* owned, or NULL */
     struct emu_domain *job;             /* admin: ends with this connection; or NULL */
+    struct emu_error_sub *errors;       /* owned: it is a subscription; or NULL */
+    bool hung_up;                       /* ends without the farewell of an orderly end */
 };
 
 /* A queue of a port. Geometry lives here; the segment's copy is never read back. */
@@ -82,6 +87,18 @@ struct emu_transfer {
     TAILQ_ENTRY(emu_transfer) link;
     struct emu_transaction transaction;
     uint16_t md_generation;             /* of the remote memory domain when it began */
+};
+
+/* What injected faults keep of a port (fault.c). */
+struct emu_fault_state {
+    uint64_t key;                       /* who it is, to the hash */
+    uint64_t passed;                    /* place in the ring, plus 1, of the command that faults let pass last */
+    uint64_t held_until_ns;             /* the next command; 0 not held */
+    uint64_t datagram_at_ns;            /* when the first of its delayed datagrams may pair; 0 none */
+    uint32_t attempts;                  /* of the short message at the head of the ring, that failed */
+    uint32_t rule;                      /* while a fault ends a command: which, */
+    uint16_t code;                      /* and what it is called; 0 by its status */
+    bool loses;                         /* the command that passed loses its event */
 };
 
 struct emu_port_end {
@@ -116,6 +133,7 @@ struct emu_port_end {
     TAILQ_HEAD(, emu_datagram) datagrams;
     uint32_t n_datagrams;
     uint64_t commands;                  /* served, for status */
+    struct emu_fault_state fault;
 };
 
 struct emu_member {
@@ -128,6 +146,7 @@ struct emu_member {
     uint32_t rank;                      /* or EMU_NID_NONE */
     uint32_t node_index;                /* of its rank, or EMU_NID_NONE */
     uint32_t n_ports;
+    uint32_t n_ports_ever;              /* attached so far */
     LIST_HEAD(, emu_port_end) ports;
     int space_fd;                       /* made when first asked for; -1 */
     struct emu_windows windows;         /* into it */
@@ -168,6 +187,8 @@ struct emu_domain {
     struct emu_flow_counts **past_flows; /* owned, per source node: counters of ports that have gone */
     bool is_ending;
     bool is_routed_for_good;            /* made with EMU_TABLE_ROUTED */
+    bool is_routed_on_demand;           /* by EMU_MSG_DATAPATH */
+    struct emu_fault_set *faults;       /* owned: routed while it has some; NULL none */
     uint64_t kill_at_ns;                /* when ending: what is left then is killed */
 };
 
@@ -210,6 +231,10 @@ struct emu_server {
     LIST_HEAD(, emu_quiesce) quiesces;
     struct emu_ce_end **engines;        /* owned: by nid and number, made when first used; borrowed contents */
     TAILQ_HEAD(, emu_ce_end) ce_work;   /* engines to look at */
+    LIST_HEAD(, emu_error_sub) error_subs;
+    const struct emu_fault_rule *first_faults; /* borrowed: of each new domain */
+    uint32_t n_first_faults;
+    uint32_t n_delayed_datagrams;
     uint8_t *bounce;                    /* owned */
     size_t bounce_bytes;
     struct emu_burst *burst;            /* owned; of the port that is being served, empty between two */
@@ -235,6 +260,8 @@ struct emu_server_options {
     bool starts_routed;
     bool stops_with_starter;            /* also when the other end of ready_fd closes before there is a job */
     int ready_fd;                       /* one byte is written when the sockets listen; -1 none */
+    const struct emu_fault_rule *faults; /* of each domain from its start; valid ones; must outlive the server */
+    uint32_t n_faults;
 };
 struct emu_domain_spec {
     uint32_t ptag;
@@ -284,6 +311,8 @@ int emu_domain_create(struct emu_server *server, const struct emu_domain_spec *s
 /* Closes the domain. signal != 0: sends it to its processes, and SIGKILL two seconds later to what is left. */
 void emu_domain_end(struct emu_server *server, struct emu_domain *domain, int signal);
 void emu_domain_destroy(struct emu_server *server, struct emu_domain *domain);
+/* Routed or direct, as its making, an order and its faults want. */
+void emu_domain_set_path(struct emu_domain *domain);
 /* Ends what is due. Returns when to look again (ns), or UINT64_MAX. */
 uint64_t emu_domain_reap(struct emu_server *server, uint64_t now_ns);
 /* After a change that its members may be waiting for. */
@@ -343,6 +372,8 @@ int emu_datagram_probe(struct emu_port_end *port, struct emu_msg_datagram *d);
 int emu_datagram_cancel(struct emu_port_end *port, const struct emu_msg_datagram *d);
 void emu_datagram_drop_ep(struct emu_port_end *port, uint32_t ep);
 void emu_datagram_drop_all(struct emu_port_end *port);
+/* Lets delayed datagrams pair whose time has come. */
+void emu_datagram_look_at_delayed(struct emu_server *server);
 
 /* msgq.c */
 /* Joins the message queue of the port's node; the first one makes it. Descriptor (emunic's own) or negative errno. */
@@ -372,8 +403,56 @@ unsigned emu_datapath_round(struct emu_server *server);
 bool emu_datapath_has_work(struct emu_server *server);
 void emu_datapath_drop_port(struct emu_port_end *port);
 
+/* error_stream.c */
+/* Tells subscribers; ptag, serial number and time stamp are filled in. */
+void emu_error_tell(struct emu_server *server, const struct emu_domain *domain, struct emu_error_record record);
+/* A transaction has failed. code 0: by its status; rule 0: not injected. */
+void emu_error_tell_transaction(const struct emu_port_end *port, const struct emu_cmd *cmd, unsigned status,
+                                uint16_t code, uint32_t rule);
+void emu_error_tell_port(const struct emu_port_end *port, uint16_t code, uint8_t category, uint64_t count, uint32_t rule);
+/* An EMU_OP_REPORT command. */
+void emu_error_take_report(const struct emu_port_end *port, const struct emu_cmd *cmd);
+/* Tells the members whether anybody listens. */
+void emu_error_watch_domain(const struct emu_server *server, struct emu_domain *domain);
+/* The connection becomes a subscription. The descriptor to pass on, or negative errno. */
+int emu_error_open(struct emu_connection *connection, const struct emu_msg_errors *asked);
+void emu_error_close(struct emu_connection *connection);
+/* EMU_MSG_ERRORS_MASK, _PTAG, _FETCH */
+int emu_error_request(struct emu_connection *connection, uint16_t type, struct emu_msg_errors *asked);
+
+/* fault.c */
+enum emu_fault_answer {
+    EMU_FAULT_PASSES,       /* run it, perhaps changed */
+    EMU_FAULT_IS_DONE,      /* it has ended with an error */
+    EMU_FAULT_WAITS,        /* ask again in the next round */
+};
+struct emu_fault_datagram {
+    uint32_t state;         /* enum emu_datagram_state: pending, or how it ends at once */
+    bool is_refused;        /* as if another exchange were open */
+    uint64_t not_before_ns; /* may not pair before; UINT64_MAX: never */
+};
+/* -EINVAL: a rule is not valid; -ENOSPC: too many; -ENOMEM. Nothing has changed then. */
+int emu_fault_set_rules(struct emu_server *server, struct emu_domain *domain, const struct emu_fault_rule *rules,
+                  uint32_t n_rules, bool appends);
+/* One rule, or with id 0 all. -ENOENT: no such rule. */
+int emu_fault_clear_rules(struct emu_server *server, struct emu_domain *domain, uint32_t id);
+void emu_fault_drop(struct emu_domain *domain);
+uint32_t emu_fault_count_rules(const struct emu_domain *domain);
+bool emu_fault_rule_of(const struct emu_domain *domain, uint32_t place, struct emu_fault_rule *rule_out, uint64_t *seen_out,
+                       uint64_t *hits_out);
+/* A port is new: its counts begin. */
+void emu_fault_start_port(struct emu_port_end *port);
+/* The following three only for a domain with rules. The command is emunic's copy of the one at the ring's head. */
+enum emu_fault_answer emu_fault_command(struct emu_port_end *port, struct emu_cmd *cmd);
+/* 0, or the registration's result. */
+int emu_fault_registration(struct emu_port_end *port);
+struct emu_fault_datagram emu_fault_datagram(struct emu_port_end *port, const struct emu_msg_datagram *wanted);
+/* When the first thing that is held back goes on; UINT64_MAX: nothing is. */
+uint64_t emu_fault_next_ns(const struct emu_server *server);
+
 /* report.c: JSON text in a new memfd. Descriptor or negative errno. */
 int emu_report_status(struct emu_server *server);
 int emu_report_links(struct emu_server *server);
+int emu_report_faults(struct emu_server *server);
 
 #endif

@@ -53,6 +53,12 @@ void emu_cq_consumer_init(struct emu_cq_consumer *c, struct emu_cq_shm *shm, uin
     *c = (struct emu_cq_consumer){ .shm = shm, .ring_entries = ring_entries };
 }
 
+void emu_cq_lose(struct emu_cq_producer *p)
+{
+    atomic_fetch_add_explicit(&p->shm->overrun, 1, memory_order_release);
+    emu_cq_look_for_sleepers(p);
+}
+
 unsigned emu_cq_fill_gaps(struct emu_cq_producer *p, uint64_t tail, uint64_t event)
 {
     struct emu_cq_shm *shm = p->shm;

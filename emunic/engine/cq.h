@@ -59,6 +59,9 @@ static inline int emu_cq_push(struct emu_cq_producer *p, uint64_t event)
     return r;
 }
 
+/* The overflow of a full queue without an event or a full queue: the overrun counter moves, sleepers wake. */
+void emu_cq_lose(struct emu_cq_producer *p);
+
 /*
  * Repair: puts the event into each place before `tail` that was reserved and never filled. Only when no producer can be
  * about to fill one of them. Number of places filled.

@@ -308,7 +308,19 @@ static int push_remote(const struct emu_view *view, const struct emu_transaction
     uint64_t event = (t->cmd.remote_event & EMU_EVENT_FOREIGN_MASK) | (uint64_t)source << EMU_EVENT_SOURCE_SHIFT;
     struct emu_cq_producer *cq = md->cq == EMU_CQ_NONE ? NULL : view->ops->destination(view->ctx, md);
 
-    return cq ? emu_cq_push(cq, event) : EMU_CQ_OK;
+    if (!cq)
+        return EMU_CQ_OK;
+    if ((t->cmd.events & EMU_EV_LOSE) == 0)
+        return emu_cq_push(cq, event);
+    emu_cq_lose(cq);
+    return EMU_CQ_FULL;
+}
+
+/* Off the fast path: somebody may want to know. */
+static void tell_failure(const struct emu_view *view, const struct emu_transaction *t, unsigned status)
+{
+    if (view->ops->failed)
+        view->ops->failed(view->ctx, t, status);
 }
 
 void emu_transaction_finish(const struct emu_view *view, struct emu_transaction *t)
@@ -318,15 +330,18 @@ void emu_transaction_finish(const struct emu_view *view, struct emu_transaction 
 
     if (t->status == EMU_STATUS_OK) {
         if (cmd->op == EMU_OP_CQ_WRITE) {
-            if (push_remote(view, t, EMU_SOURCE_CQ_WRITE) == EMU_CQ_FULL) {
+            if (push_remote(view, t, EMU_SOURCE_CQ_WRITE) == EMU_CQ_FULL)
                 t->status = EMU_STATUS_REMOTE_CQ_FULL;
-                event |= EMU_EVENT_REM_OVERRUN;
-            }
         } else if (cmd->events & EMU_EV_REMOTE) {
-            push_remote(view, t, EMU_SOURCE_REMOTE);
+            if (push_remote(view, t, EMU_SOURCE_REMOTE) == EMU_CQ_FULL)
+                tell_failure(view, t, EMU_STATUS_REMOTE_CQ_FULL);
         }
     }
     count(view, t);
+    if (t->status != EMU_STATUS_OK)
+        tell_failure(view, t, t->status);
+    if (t->status == EMU_STATUS_REMOTE_CQ_FULL)
+        event |= EMU_EVENT_REM_OVERRUN;
     if (cmd->chain == EMU_CHAIN_MORE) {
         if (*view->chain_status == EMU_STATUS_OK)
             *view->chain_status = t->status;
@@ -347,6 +362,16 @@ void emu_transaction_finish(const struct emu_view *view, struct emu_transaction 
             event |= (uint64_t)EMU_SOURCE_LIBRARY << EMU_EVENT_SOURCE_SHIFT;
         push_source(view, cmd, event);
     }
+}
+
+void emu_transaction_fail(const struct emu_view *view, const struct emu_cmd *cmd, unsigned status)
+{
+    struct emu_transaction t = { .cmd = *cmd, .status = status };
+
+    t.node_index = emu_table_node_index(view->table, cmd->remote_nid);
+    if (t.node_index >= view->n_flows)
+        t.node_index = EMU_NID_NONE;
+    emu_transaction_finish(view, &t);
 }
 
 bool emu_transaction_run(const struct emu_view *view, const struct emu_cmd *cmd)

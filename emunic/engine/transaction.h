@@ -18,6 +18,8 @@
 #include "emunic/engine/cq.h"
 #include "emunic/engine/memory.h"
 
+struct emu_transaction;
+
 /* What the engine asks of whoever runs it. Called on the caller's thread, within emu_transaction_*(). */
 #define EMU_REACH_NOT_HERE 0xff /* this caller cannot do it; nothing has happened */
 
@@ -28,6 +30,11 @@ struct emu_view_ops {
     struct emu_cq_producer *(*destination)(void *ctx, const struct emu_table_md *md);
     /* A queue of the initiator; NULL if there is none. */
     struct emu_cq_producer *(*source)(void *ctx, uint32_t cq);
+    /*
+     * A transaction has failed with that status, or (EMU_STATUS_REMOTE_CQ_FULL) its event found no room; its own events come
+     * after. NULL: nobody wants to know.
+     */
+    void (*failed)(void *ctx, const struct emu_transaction *t, unsigned status);
 };
 
 struct emu_view {
@@ -70,6 +77,9 @@ bool emu_transaction_step(const struct emu_view *view, struct emu_transaction *t
 
 /* Counts the transaction and delivers its events. Ends the transaction's life. */
 void emu_transaction_finish(const struct emu_view *view, struct emu_transaction *t);
+
+/* Ends a command with an error before anything of it was done. */
+void emu_transaction_fail(const struct emu_view *view, const struct emu_cmd *cmd, unsigned status);
 
 /* All three in one go, for small commands. False: EMU_REACH_NOT_HERE. */
 bool emu_transaction_run(const struct emu_view *view, const struct emu_cmd *cmd);

@@ -159,6 +159,18 @@ static bool settle_send(struct gnii_cq *cq)
     return true;
 }
 
+/* Before settle_send() of a message that got lost. */
+static void note_lost_send(struct gnii_cq *cq)
+{
+    const struct gnii_send *send;
+
+    if (cq->sends_head == cq->sends_tail)
+        return;
+    send = &cq->sends[cq->sends_head & cq->sends_mask];
+    if (send->ep)
+        gnii_smsg_fill_hole(send->ep, send->stamp);
+}
+
 /* A post's entry: true if the program shall see it. */
 static bool settle_post(struct gnii_cq *cq, uint64_t event)
 {
@@ -192,6 +204,8 @@ static bool shall_be_seen(struct gnii_cq *cq, uint64_t event)
     case GNII_CQE_ENGINE_CE:
         return true;
     case GNII_CQE_ENGINE_SMSG:
+        if (gnii_cqe_status(event) != GNII_CQE_OK)
+            note_lost_send(cq);
         return settle_send(cq);
     default:
         return settle_post(cq, event);

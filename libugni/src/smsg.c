@@ -25,6 +25,11 @@
  * that took the sender's last credit. What the peer writes here comes with a complement or a hash: a reader takes it
  * only when it is whole.
  *
+ * Lost messages. With GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT the NIC tries a message again (emu_cmd.attempts) before it goes on to
+ * the next. When a send fails for good its slot stays empty and would stop the receiver, so the call that takes the error
+ * entry fills it with a void (tag GNI_SMSG_ANY_TAG, which no message has), which the receiver passes over. The program may
+ * send the message again: it becomes a new one.
+ *
  * The program's buffers are free when a send returns. Messages of a pair stay in order because a port's commands do.
  * Sending needs room in the source queue (in_use), so the completion entry always finds some.
  * Source: spec ugni.md 4.10, 7.13-7.15; the layout is our own.
@@ -451,6 +456,7 @@ static gni_return_t connect_smsg(struct gnii_ep *ep, const gni_smsg_attr_t *loca
         .out_hello = hello,
         .out_mark = mark_of(hello),
         .out_handle = out_handle,
+        .retransmits = local->msg_type == GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT,
     };
     past = control_word(s, WORD_PAST);
     s->past_number = past >> 32 == s->in_direction ? (uint32_t)past : 0;
@@ -550,6 +556,7 @@ static bool put_message(struct gnii_ep *ep, uint64_t slot_addr, const struct pie
     cmd->source_cq = ep->cq->index;
     cmd->source_event = source_event;
     cmd->remote_event = remote_event;
+    cmd->attempts = s->retransmits ? 1u + ep->nic->smsg_max_retrans : 0;
     emu_port_submit(&ep->nic->port);
     return true;
 }
@@ -590,13 +597,42 @@ static gni_return_t send_message(struct gnii_ep *ep, const void *header, uint32_
         gnii_cq_push_own(ep->cq, source_event);
     else if (!put_message(ep, slot_addr, pieces, source_event, remote_event))
         return GNI_RC_NOT_DONE;
+    ep->cq->sends[ep->cq->sends_tail++ & ep->cq->sends_mask] =
+        (struct gnii_send){ .ep = ep, .msg_id = msg_id, .stamp = stamp_of(s->out_mark, s->sent) };
     s->sent++;
     if (++s->out_slot == s->out_credits)
         s->out_slot = 0;
     ep->outstanding++;
     ep->cq->in_use++;
-    ep->cq->sends[ep->cq->sends_tail++ & ep->cq->sends_mask] = (struct gnii_send){ .ep = ep, .msg_id = msg_id };
     return GNI_RC_SUCCESS;
+}
+
+/* Runs when the entry of a failed send is taken. A failure of this put as well means that the peer is out of reach. */
+void gnii_smsg_fill_hole(struct gnii_ep *ep, uint64_t stamp)
+{
+    struct gnii_smsg *s = ep->smsg;
+    struct slot_header slot = { .tag = GNI_SMSG_ANY_TAG };
+    struct emu_cmd *cmd;
+    uint64_t slot_addr;
+    uint64_t number;
+    uint8_t *out;
+
+    if (!s || stamp >> 32 != s->out_mark || gnii_nic_is_lost(ep->nic))
+        return;     /* of an earlier connection */
+    number = s->sent - (uint32_t)(s->sent + 1 - (uint32_t)stamp);
+    if (number < s->acknowledged || number >= s->sent)
+        return;
+    slot.event = ep->remote_event;
+    slot.peer_starves = s->sent - s->acknowledged >= s->out_credits;
+    slot_addr = s->out_addr + CONTROL_BYTES + number % s->out_credits * s->out_stride_bytes;
+    out = begin_put(ep, slot_addr + sizeof(uint64_t), sizeof(slot), slot_addr, stamp, &cmd);
+    if (!out)
+        return;
+    memcpy(out, &slot, sizeof(slot));
+    /* The messages behind the hole may have been announced already. */
+    cmd->events = EMU_EV_REMOTE;
+    cmd->remote_event = gnii_cqe_remote(GNI_CQ_EVENT_TYPE_SMSG, ep->remote_event);
+    emu_port_submit(&ep->nic->port);
 }
 
 gni_return_t GNI_SmsgSendWTag(gni_ep_handle_t ep_hndl, void *header, uint32_t header_length, void *data,
@@ -624,6 +660,34 @@ gni_return_t GNI_SmsgSend(gni_ep_handle_t ep_hndl, void *header, uint32_t header
 
 /* ---- receiving ---- */
 
+static inline void release_slot(struct gnii_ep *ep)
+{
+    struct gnii_smsg *s = ep->smsg;
+
+    s->has_current = false;
+    s->taken++;
+    if (++s->in_slot == s->in_credits)
+        s->in_slot = 0;
+    atomic_store_explicit(&ep->nic->next_slot, in_slot(s), memory_order_relaxed);
+    if (s->peer_starves || 2 * (s->taken - s->returned) >= s->in_credits)
+        return_credits(ep, s->peer_starves);
+}
+
+/* Runs at the slot of a message that got lost. True: *slot is that of a message behind it. */
+static bool pass_over(struct gnii_ep *ep, struct slot_header *slot)
+{
+    struct gnii_smsg *s = ep->smsg;
+
+    do {
+        s->peer_starves = slot->peer_starves != 0;
+        release_slot(ep);
+        if (!message_waits(s))
+            return false;
+        memcpy(slot, in_slot(s) + sizeof(uint64_t), sizeof(*slot));
+    } while (slot->tag == GNI_SMSG_ANY_TAG);
+    return true;
+}
+
 static inline gni_return_t get_next(struct gnii_ep *ep, void **header, uint8_t *tag)
 {
     struct gnii_smsg *s = ep->smsg;
@@ -642,6 +706,11 @@ static inline gni_return_t get_next(struct gnii_ep *ep, void **header, uint8_t *
     s->empty_looks = 0;
     at = in_slot(s);
     memcpy(&slot, at + sizeof(uint64_t), sizeof(slot));
+    if (slot.tag == GNI_SMSG_ANY_TAG) {
+        if (!pass_over(ep, &slot))
+            return GNI_RC_NOT_DONE;
+        at = in_slot(s);
+    }
     if (*tag != GNI_SMSG_ANY_TAG && *tag != slot.tag)
         return GNI_RC_NO_MATCH;
     expect_send(s);
@@ -696,13 +765,7 @@ gni_return_t GNI_SmsgRelease(gni_ep_handle_t ep_hndl)
     } else if (!s->has_current) {
         rc = GNI_RC_NOT_DONE;
     } else {
-        s->has_current = false;
-        s->taken++;
-        if (++s->in_slot == s->in_credits)
-            s->in_slot = 0;
-        atomic_store_explicit(&ep->nic->next_slot, in_slot(s), memory_order_relaxed);
-        if (s->peer_starves || 2 * (s->taken - s->returned) >= s->in_credits)
-            return_credits(ep, s->peer_starves);
+        release_slot(ep);
     }
     gnii_unlock(&ep->nic->lock);
     return rc;

@@ -103,6 +103,7 @@ struct gnii_send {
     uint32_t msg_id;
     bool is_msgq;                   /* else a short message */
     struct gnii_msgq *msgq;         /* NULL once the shared message queue was released */
+    uint64_t stamp;                 /* of its slot in the peer's mailbox */
 };
 
 struct gnii_cq {
@@ -155,6 +156,7 @@ struct gnii_smsg {
     struct gnii_handle_fields out_handle;
     struct emu_lane out_lane;       /* to the peer's mailbox */
     uint32_t out_lane_retry;        /* > 0: it has none, and is not asked for again before so many more puts */
+    bool retransmits;               /* the NIC tries again what is lost on the way */
 };
 
 struct gnii_short;
@@ -343,5 +345,7 @@ void gnii_ce_drop_all(struct gnii_nic *nic);
 
 /* smsg.c, NIC lock held */
 void gnii_smsg_free(struct gnii_ep *ep);
+/* A send has failed: lets the receiver get past its slot. */
+void gnii_smsg_fill_hole(struct gnii_ep *ep, uint64_t stamp);
 
 #endif

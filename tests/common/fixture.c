@@ -6,6 +6,7 @@
 #include "tests/common/fixture.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include <sys/wait.h>
 
 #include "emunic/abi/table.h"
+#include "emunic/cli/fault_file.h"
 #include "emunic/daemon/server.h"
 #include "tests/common/proc.h"
 
@@ -164,6 +166,59 @@ void fx_set_routed(struct fx *fx, bool is_routed)
                            .domain = { .domain_id = fx->domain_id, .flags = is_routed ? EMU_TABLE_ROUTED : 0 } };
 
     emu_session_request(&fx->admin, &msg, NULL, 0, NULL);
+}
+
+void fx_add_fault(struct fx *fx, const char *words)
+{
+    struct emu_msg msg = { .type = EMU_MSG_FAULT_SET,
+                           .fault = { .domain_id = fx->domain_id, .flags = EMU_FAULT_APPEND, .n_rules = 1 } };
+    int fd = memfd_create("faults", MFD_CLOEXEC);
+    struct emu_fault_rule rule;
+    char *items[24];
+    unsigned n = 0;
+    char copy[512];
+    char err[256];
+    char *rest = copy;
+    char *word;
+
+    snprintf(copy, sizeof(copy), "%s", words);
+    while ((word = strsep(&rest, " ")) && n < 24)
+        items[n++] = word;
+    if (emu_fault_words_read(items, n, &rule, err, sizeof(err)) < 0) {
+        fprintf(stderr, "fixture: fault '%s': %s\n", words, err);
+        exit(1);
+    }
+    if (fd < 0 || write(fd, &rule, sizeof(rule)) != (ssize_t)sizeof(rule))
+        give_up("fault", errno);
+    if (emu_session_request(&fx->admin, &msg, &fd, 1, NULL) < 0 || msg.result != 0)
+        give_up("fault", -msg.result);
+    close(fd);
+}
+
+void fx_clear_faults(struct fx *fx)
+{
+    struct emu_msg msg = { .type = EMU_MSG_FAULT_CLEAR, .fault = { .domain_id = fx->domain_id } };
+
+    emu_session_request(&fx->admin, &msg, NULL, 0, NULL);
+}
+
+unsigned fx_fault_hits(struct fx *fx)
+{
+    char *text = fx_report(fx, EMU_MSG_FAULTS);
+    json_t *report = text ? json_loads(text, 0, NULL) : NULL;
+    const json_t *domain;
+    const json_t *rule;
+    unsigned hits = 0;
+    size_t i;
+    size_t k;
+
+    free(text);
+    json_array_foreach(json_object_get(report, "domains"), i, domain) {
+        json_array_foreach(json_object_get(domain, "rules"), k, rule)
+            hits += (unsigned)json_integer_value(json_object_get(rule, "hits"));
+    }
+    json_decref(report);
+    return hits;
 }
 
 void fx_set_node(uint32_t nid)

@@ -59,6 +59,12 @@ int fx_add_domain(const struct fx *fx, uint32_t ptag, uint32_t cookie, uint32_t 
  */
 void fx_set_routed(struct fx *fx, bool is_routed);
 
+/* Adds a fault rule, written as for `emunic fault add`, to the domain. Ends the program with a message if it is not valid. */
+void fx_add_fault(struct fx *fx, const char *words);
+void fx_clear_faults(struct fx *fx);
+/* How often the rules have hit so far, all together. */
+unsigned fx_fault_hits(struct fx *fx);
+
 /* The next attach of this process goes to that node. */
 void fx_set_node(uint32_t nid);
 

@@ -280,7 +280,8 @@ struct worker {
 static void start_worker(struct worker *w, unsigned number, struct emu_random *random)
 {
     const struct hostile_target target = { .server = fx.server, .ptag = HOSTILE_PTAG, .cookie = HOSTILE_COOKIE,
-                                           .nids = fx.nids, .n_nids = fx.n_ranks, .counts = counts };
+                                           .nids = fx.nids, .n_nids = fx.n_ranks, .domain_id = fx.domain_id + 1,
+                                           .counts = counts };
     uint64_t own_seed = emu_random_next(random);
 
     w->kill_at_ns = emu_clock_ns() + 1000000 * (100 + emu_random_below(random, 3000));

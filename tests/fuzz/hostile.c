@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "emunic/abi/amo.h"
+#include "emunic/abi/fault.h"
 #include "tests/common/raw.h"
 #include "tests/common/seed.h"
 
@@ -329,7 +330,10 @@ static struct emu_cmd some_command(struct hostile *h)
         return cmd;
     }
     cmd.flags = one_in(h, 2) ? 0 : (uint8_t)below(h, 128);
-    cmd.events = (uint16_t)below(h, 16);
+    if (one_in(h, 30))
+        cmd.op = EMU_OP_REPORT;
+    cmd.events = (uint16_t)below(h, 32);
+    cmd.attempts = one_in(h, 2) ? 0 : one_in(h, 2) ? (uint32_t)odd_number(h) : (uint32_t)below(h, 20);
     cmd.remote_nid = one_in(h, 20) ? (uint32_t)odd_number(h) : h->target->nids[below(h, h->target->n_nids)];
     cmd.remote_addr = some_address(h);
     cmd.length_bytes = some_length(h);
@@ -430,7 +434,7 @@ static void fill_tree(struct hostile *h, struct emu_msg_ce *ce)
 
 static struct emu_msg some_request(struct hostile *h)
 {
-    struct emu_msg msg = { .type = (uint16_t)(EMU_MSG_HELLO + below(h, EMU_MSG_CE_DESTROY)) };
+    struct emu_msg msg = { .type = (uint16_t)(EMU_MSG_HELLO + below(h, EMU_MSG_ERRORS_FETCH)) };
 
     switch (msg.type) {
     case EMU_MSG_HELLO:
@@ -485,6 +489,16 @@ static struct emu_msg some_request(struct hostile *h)
         break;
     case EMU_MSG_CE_CONFIGURE:
         fill_tree(h, &msg.ce);
+        break;
+    case EMU_MSG_ERRORS_OPEN:
+        msg.errors = (struct emu_msg_errors){ .ptag = h->target->ptag, .cookie = h->target->cookie, .mask = 0xff,
+                                              .flags = (uint32_t)below(h, 2), .room = (uint32_t)below(h, 100) };
+        break;
+    case EMU_MSG_ERRORS_MASK:
+    case EMU_MSG_ERRORS_PTAG:
+    case EMU_MSG_ERRORS_FETCH:
+        msg.errors = (struct emu_msg_errors){ .ptag = (uint32_t)below(h, 300), .mask = (uint32_t)below(h, 300),
+                                              .room = (uint32_t)below(h, 10) };
         break;
     default:    /* datagrams, and an attach that comes too late */
         msg.datagram = (struct emu_msg_datagram){
@@ -586,6 +600,14 @@ static void learn(struct hostile *h, const struct emu_msg *reply, struct emu_fds
         if (h->space_fd < 0 && fds->n_fds == 1) {
             h->space_fd = fds->fd[0];
             fds->fd[0] = -1;
+        }
+        break;
+    case EMU_MSG_ERRORS_OPEN:   /* an eventfd: fill it or empty it */
+        if (fds->n_fds == 1) {
+            uint64_t counter = one_in(h, 2) ? UINT64_MAX - 1 : 1;
+
+            if (write(fds->fd[0], &counter, sizeof(counter)) < 0 || one_in(h, 2))
+                (void)!read(fds->fd[0], &counter, sizeof(counter));
         }
         break;
     case EMU_MSG_PEER_SEGMENT:
@@ -766,9 +788,40 @@ static struct emu_msg some_admin_request(struct hostile *h)
                                           .flags = (uint32_t)below(h, 2) };
     if (one_in(h, 3))
         flip_bits(h, msg.bytes, sizeof(struct emu_msg_domain), 1 + (unsigned)below(h, 4));
+    if (msg.type == EMU_MSG_FAULT_SET || msg.type == EMU_MSG_FAULT_CLEAR)
+        msg.fault = (struct emu_msg_fault){ .flags = (uint32_t)below(h, 2), .n_rules = (uint32_t)below(h, 8),
+                                            .id = (uint32_t)below(h, 8) };
     if (one_in(h, 50))
         flip_bits(h, &msg, 16, 1);
+    if (msg.type == EMU_MSG_FAULT_SET || msg.type == EMU_MSG_FAULT_CLEAR)
+        msg.fault.domain_id = h->target->domain_id;
     return msg;
+}
+
+/* Fault rules: what is asked for, bent a little. */
+static int some_rules(struct hostile *h)
+{
+    int fd = memfd_create("faults", MFD_CLOEXEC);
+
+    for (uint64_t n = below(h, 10); fd >= 0 && n > 0; n--) {
+        struct emu_fault_rule rule = { .classes = (uint32_t)emu_random_next(&h->random) & EMU_FAULT_TRANSACTION_BITS,
+                                       .action = (uint8_t)(1 + below(h, EMU_FAULT_ACTIONS)), .from_nid = EMU_NID_NONE,
+                                       .to_nid = EMU_NID_NONE, .rate_ppb = (uint32_t)below(h, EMU_FAULT_RATE_ONE) };
+
+        if (rule.action == EMU_FAULT_FAIL)
+            rule.status = (uint8_t)below(h, 12);
+        if (rule.action == EMU_FAULT_DELAY)
+            rule.delay_ns = 1 + below(h, 20000000);
+        if (rule.action == EMU_FAULT_REPORT)
+            rule.category = (uint8_t)(1u << below(h, 8));
+        if (one_in(h, 4))
+            rule.classes = EMU_FAULT_BIT(EMU_FAULT_DATAGRAM);
+        if (one_in(h, 4))
+            flip_bits(h, &rule, sizeof(rule), 1 + (unsigned)below(h, 4));
+        if (write(fd, &rule, sizeof(rule)) < 0)
+            break;
+    }
+    return fd;
 }
 
 /* Ranks as a domain wants them, or anything. */
@@ -791,7 +844,7 @@ static void ask_as_admin(struct hostile *h, int fd)
     for (uint64_t n = below(h, 12); n > 0; n--) {
         struct emu_msg msg = some_admin_request(h);
         struct emu_fds fds;
-        int ranks = one_in(h, 4) ? -1 : some_ranks(h);
+        int ranks = one_in(h, 4) ? -1 : msg.type == EMU_MSG_FAULT_SET ? some_rules(h) : some_ranks(h);
 
         if (msg.type == EMU_MSG_SHUTDOWN)
             msg.type = EMU_MSG_STATUS;

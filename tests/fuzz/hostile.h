@@ -33,6 +33,7 @@ struct hostile_target {
     uint32_t cookie;
     const uint32_t *nids;
     uint32_t n_nids;
+    uint32_t domain_id;                 /* fault rules go there: other jobs must end correctly */
     struct hostile_counts *counts;
 };
 

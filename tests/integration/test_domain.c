@@ -9,6 +9,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -16,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "emunic/abi/fault.h"
 #include "tests/common/gni.h"
 #include "tests/common/raw.h"
 
@@ -749,6 +751,113 @@ static void test_other_version_is_refused_with_both_numbers(void **state)
     close(fd);
 }
 
+/* Rules of the fixture's domain. */
+static unsigned count_rules(void)
+{
+    char *text = fx_report(&fx, EMU_MSG_FAULTS);
+    unsigned n = 0;
+
+    assert_non_null(text);
+    for (const char *at = text; (at = strstr(at, "\"classes\"")) != NULL; at++)
+        n++;
+    free(text);
+    return n;
+}
+
+/* Sends n_sent rules and says that they are n_rules; the last one is `last`. */
+static int set_rules(unsigned n_sent, uint32_t n_rules, const struct emu_fault_rule *last, uint32_t domain_id, uint32_t flags)
+{
+    struct emu_msg msg = { .type = EMU_MSG_FAULT_SET,
+                           .fault = { .domain_id = domain_id, .n_rules = n_rules, .flags = flags } };
+    struct emu_fault_rule rule = { .classes = 1, .action = EMU_FAULT_DROP, .from_nid = EMU_NID_NONE,
+                                   .to_nid = EMU_NID_NONE };
+    int fd = memfd_create("rules", MFD_CLOEXEC);
+
+    assert_true(fd >= 0);
+    for (unsigned i = 0; i < n_sent; i++)
+        assert_int_equal(write(fd, i + 1 == n_sent && last ? last : &rule, sizeof(rule)), sizeof(rule));
+    assert_int_equal(emu_session_request(&fx.admin, &msg, &fd, 1, NULL), 0);
+    close(fd);
+    return msg.result;
+}
+
+static void test_bad_fault_rules_are_refused_and_change_nothing(void **state)
+{
+    struct emu_msg without = { .type = EMU_MSG_FAULT_SET, .fault = { .domain_id = fx.domain_id, .n_rules = 1 } };
+    struct emu_msg clear = { .type = EMU_MSG_FAULT_CLEAR, .fault = { .domain_id = fx.domain_id, .id = 99 } };
+    const struct emu_fault_rule bad = { .classes = 1, .action = EMU_FAULT_FAIL };
+
+    (void)state;
+    assert_int_equal(set_rules(2, 2, NULL, fx.domain_id, 0), 0);
+    assert_int_equal(count_rules(), 2);
+    assert_int_equal(set_rules(3, 3, &bad, fx.domain_id, 0), -EINVAL);
+    assert_int_equal(set_rules(3, 3, &bad, fx.domain_id, EMU_FAULT_APPEND), -EINVAL);
+    assert_int_equal(set_rules(1, 2, NULL, fx.domain_id, 0), -EINVAL);       /* not there */
+    assert_int_equal(set_rules(1, 0, NULL, fx.domain_id, 0), -EINVAL);
+    assert_int_equal(set_rules(1, UINT32_MAX, NULL, fx.domain_id, 0), -ENOSPC);
+    assert_int_equal(set_rules(1, 1, NULL, fx.domain_id, 2), -EINVAL);       /* no such flag */
+    assert_int_equal(set_rules(1, 1, NULL, fx.domain_id + 100, 0), -ENODEV);
+    assert_int_equal(emu_session_request(&fx.admin, &without, NULL, 0, NULL), 0);
+    assert_int_equal(without.result, -EINVAL);
+    assert_int_equal(emu_session_request(&fx.admin, &clear, NULL, 0, NULL), 0);
+    assert_int_equal(clear.result, -ENOENT);
+    assert_int_equal(count_rules(), 2);
+    assert_int_equal(set_rules(EMU_FAULT_RULES_MAX, EMU_FAULT_RULES_MAX, NULL, fx.domain_id, EMU_FAULT_APPEND), -ENOSPC);
+    assert_int_equal(count_rules(), 2);
+    assert_int_equal(set_rules(EMU_FAULT_RULES_MAX, EMU_FAULT_RULES_MAX, NULL, fx.domain_id, 0), 0);
+    assert_int_equal(set_rules(1, 1, NULL, fx.domain_id, EMU_FAULT_APPEND), -ENOSPC);
+    assert_int_equal(count_rules(), EMU_FAULT_RULES_MAX);
+    fx_clear_faults(&fx);
+    assert_int_equal(count_rules(), 0);
+}
+
+static int open_errors(struct raw *raw, struct emu_msg_errors asked)
+{
+    struct emu_msg msg = { .type = EMU_MSG_ERRORS_OPEN, .errors = asked };
+    struct emu_fds fds;
+
+    assert_int_equal(emu_session_request(&raw->session, &msg, NULL, 0, &fds), 0);
+    assert_int_equal(fds.n_fds, msg.result == 0);
+    emu_fds_close(&fds);
+    return msg.result;
+}
+
+static void test_bad_requests_of_subscriptions_are_refused(void **state)
+{
+    const struct emu_msg_errors good = { .ptag = fx.ptag, .cookie = fx.cookie, .mask = 0xff };
+    struct emu_msg_errors bad = good;
+    struct emu_msg msg;
+    struct raw raw;
+
+    (void)state;
+    assert_int_equal(raw_connect(&raw, fx.server), 0);
+    for (uint16_t type = EMU_MSG_ERRORS_MASK; type <= EMU_MSG_ERRORS_FETCH; type++) {
+        msg = (struct emu_msg){ .type = type };
+        assert_int_equal(raw_request(&raw, &msg), -ENOTCONN);
+    }
+    bad.cookie++;
+    assert_int_equal(open_errors(&raw, bad), -EACCES);
+    bad = good;
+    bad.flags = 2;
+    assert_int_equal(open_errors(&raw, bad), -EINVAL);
+    bad = good;
+    bad.mask = 0x100;
+    assert_int_equal(open_errors(&raw, bad), -EINVAL);
+    bad = good;
+    bad.room = EMU_ERRORS_MAX + 1;
+    assert_int_equal(open_errors(&raw, bad), -ENOSPC);
+    assert_int_equal(open_errors(&raw, good), 0);
+    assert_int_equal(open_errors(&raw, good), -EALREADY);
+    msg = (struct emu_msg){ .type = EMU_MSG_ERRORS_MASK, .errors = { .mask = 0x100 } };
+    assert_int_equal(raw_request(&raw, &msg), -EINVAL);
+    msg = (struct emu_msg){ .type = EMU_MSG_ERRORS_PTAG, .errors = { .ptag = 256 } };
+    assert_int_equal(raw_request(&raw, &msg), -EINVAL);
+    msg = (struct emu_msg){ .type = EMU_MSG_ERRORS_FETCH, .errors = { .room = UINT32_MAX } };
+    assert_int_equal(raw_request(&raw, &msg), 0);
+    assert_int_equal(msg.errors.n_records, 0);
+    raw_close(&raw);
+}
+
 static void expect_thrown_out(enum emu_socket_kind kind, const struct emu_msg *first, const struct emu_msg *second)
 {
     int fd = emu_socket_connect(fx.server, kind);
@@ -877,6 +986,8 @@ int main(void)
         TWO(test_greedy_domain_leaves_handles_to_its_neighbours),
         TWO(test_huge_registrations_leave_emunic_room_for_others),
         UNIT(test_other_version_is_refused_with_both_numbers),
+        UNIT(test_bad_fault_rules_are_refused_and_change_nothing),
+        UNIT(test_bad_requests_of_subscriptions_are_refused),
         UNIT(test_broken_protocol_ends_the_connection),
         UNIT(test_who_reads_no_replies_is_thrown_out),
         UNIT(test_broken_ring_ends_the_connection),

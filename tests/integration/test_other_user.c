@@ -155,6 +155,44 @@ static void test_domain_of_a_user_is_for_that_user_and_root(void **state)
     end_domain(&admin);
 }
 
+static int subscribe(struct raw *raw, uint32_t ptag, uint32_t cookie, uint32_t flags)
+{
+    struct emu_msg msg = { .type = EMU_MSG_ERRORS_OPEN,
+                           .errors = { .ptag = ptag, .cookie = cookie, .mask = 0xff, .flags = flags } };
+    struct emu_fds fds;
+
+    FX_CHECK(raw_connect(raw, fx.server) == 0);
+    FX_CHECK(emu_session_request(&raw->session, &msg, NULL, 0, &fds) == 0);
+    FX_CHECK(fds.n_fds == (msg.result == 0));
+    emu_fds_close(&fds);
+    return msg.result;
+}
+
+static int body_subscribes_to_errors(void)
+{
+    struct emu_msg ptag = { .type = EMU_MSG_ERRORS_PTAG, .errors = { .ptag = fx.ptag } };
+    struct raw raw;
+
+    FX_CHECK(subscribe(&raw, fx.ptag, fx.cookie, 0) == -EACCES);
+    raw_close(&raw);
+    FX_CHECK(subscribe(&raw, 0, 0, EMU_ERRORS_ALL) == -EACCES);
+    raw_close(&raw);
+    FX_CHECK(subscribe(&raw, 80, 800, 0) == 0);
+    FX_CHECK(raw_request(&raw, &ptag) == -EPERM);
+    raw_close(&raw);
+    return 0;
+}
+
+static void test_ordinary_user_hears_of_errors_in_its_own_domain_only(void **state)
+{
+    struct emu_session admin;
+
+    (void)state;
+    assert_int_equal(fx_add_domain(&fx, 80, 800, STRANGER, 0, &admin), 0);
+    assert_int_equal(as_user(STRANGER, body_subscribes_to_errors), 0);
+    end_domain(&admin);
+}
+
 /* The ways from one process to what another one has open or mapped. */
 static int body_reaches_for_descriptors(void)
 {
@@ -265,6 +303,7 @@ int main(void)
         cmocka_unit_test(test_stranger_cannot_attach_with_known_credentials),
         cmocka_unit_test(test_stranger_cannot_join_the_job),
         cmocka_unit_test(test_domain_of_a_user_is_for_that_user_and_root),
+        cmocka_unit_test(test_ordinary_user_hears_of_errors_in_its_own_domain_only),
         cmocka_unit_test(test_stranger_gets_no_descriptor_of_others),
         cmocka_unit_test(test_ordinary_member_cannot_write_its_table),
         cmocka_unit_test(test_server_of_a_stranger_is_not_trusted),

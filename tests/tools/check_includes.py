@@ -30,7 +30,7 @@ ALLOWED.update({
     "emunic/fabric": {"emunic/base", "emunic/abi"},
     "emunic/transport": {"emunic/base", "emunic/abi"},
     "emunic/daemon": {"emunic/engine", "emunic/fabric", "emunic/transport", "emunic/base", "emunic/abi"},
-    "emunic/cli": {"emunic/daemon", "emunic/client", "emunic/fabric", "emunic/base", "emunic/abi"},
+    "emunic/cli": {"emunic/daemon", "emunic/client", "emunic/engine", "emunic/fabric", "emunic/base", "emunic/abi"},
     "examples": set(),
 })
 ANYTHING = {"tests"}

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * `emunic fault`: rules of injected faults on running servers.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "emunic/cli/cli.h"
+#include "emunic/cli/fault_file.h"
+#include "emunic/cli/faults.h"
+#include "emunic/cli/report.h"
+#include "emunic/cli/table.h"
+
+static const char help[] =
+    "usage: emunic fault [OPTION]... list\n"
+    "       emunic fault [OPTION]... add KEY=VALUE...\n"
+    "       emunic fault [OPTION]... load FILE\n"
+    "       emunic fault [OPTION]... clear [ID]\n"
+    "\n"
+    "Inject faults into the transactions of running jobs: show the rules and what they did, add one, replace all by\n"
+    "those of a schedule file, clear one or all. emunic-fault(1) tells the keys and the file.\n"
+    "\n"
+    "  -s, --server NAME  this daemon (default: list: all of this user on this host, else the only one)\n"
+    "  -d, --domain N     this communication domain, a number of `emunic status` (default: all of the daemon)\n"
+    "  -j, --json         list: one JSON object: {\"schema\": 1, \"servers\": [...]}\n"
+    "  -h, --help         this text\n"
+    "\n"
+    "Example:\n"
+    "  emunic fault add class=smsg action=drop rate=0.01 seed=7\n";
+
+static const struct option options[] = {
+    { "server", required_argument, NULL, 's' },
+    { "domain", required_argument, NULL, 'd' },
+    { "json", no_argument, NULL, 'j' },
+    { "help", no_argument, NULL, 'h' },
+    { 0 },
+};
+
+struct request {
+    const char *server;
+    char found[EMU_SERVER_NAME_MAX + 1];
+    uint32_t domain;            /* or EMU_FAULT_ALL_DOMAINS */
+    bool is_json;
+    bool wants_help;
+};
+
+/* ---- list ---- */
+
+static const struct emu_cli_column columns[] = {
+    { "DOMAIN", true }, { "ID", true },     { "CLASS", false }, { "ACTION", false }, { "FROM", false },
+    { "TO", false },    { "WHICH", false }, { "SEEN", true },   { "HITS", true },
+};
+
+static uint64_t number_of(const json_t *object, const char *key)
+{
+    return (uint64_t)json_integer_value(json_object_get(object, key));
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    return text ? text : "";
+}
+
+static bool has_text(const json_t *object, const char *key)
+{
+    return *text_of(object, key) != '\0';
+}
+
+static bool has(const json_t *object, const char *key)
+{
+    return json_is_integer(json_object_get(object, key));
+}
+
+static void describe_classes(const json_t *rule, char *text, size_t len)
+{
+    const json_t *name;
+    size_t used = 0;
+    size_t i;
+
+    text[0] = '\0';
+    json_array_foreach(json_object_get(rule, "classes"), i, name) {
+        int more = snprintf(text + used, len - used, "%s%s", i ? "," : "", json_string_value(name));
+
+        used += more > 0 && (size_t)more < len - used ? (size_t)more : 0;
+    }
+}
+
+static void describe_end(const json_t *rule, const char *nid, const char *instance, char *text, size_t len)
+{
+    char node[24] = "any";
+
+    if (has(rule, nid))
+        snprintf(node, sizeof(node), "%llu", (unsigned long long)number_of(rule, nid));
+    if (has(rule, instance))
+        snprintf(text, len, "%s/%llu", node, (unsigned long long)number_of(rule, instance));
+    else
+        snprintf(text, len, "%s", node);
+}
+
+static void describe_choice(const json_t *rule, char *text, size_t len)
+{
+    static const char *const names[] = { "nth", "every", "live_min" };
+    int used = 0;
+
+    if (has(rule, "rate_ppb"))
+        used = snprintf(text, len, "rate %g", (double)number_of(rule, "rate_ppb") / EMU_FAULT_RATE_ONE);
+    else
+        used = snprintf(text, len, "all");
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (has(rule, names[i]))
+            used = snprintf(text, len, "%s %llu", names[i], (unsigned long long)number_of(rule, names[i]));
+    }
+    if (number_of(rule, "after") > 0 && used > 0 && (size_t)used < len)
+        snprintf(text + used, len - (size_t)used, " after %llu", (unsigned long long)number_of(rule, "after"));
+}
+
+static void add_rule(struct emu_cli_table *table, uint64_t domain, const json_t *rule)
+{
+    const char *detail = has_text(rule, "status") ? text_of(rule, "status") : text_of(rule, "category");
+    char text[256];
+
+    emu_cli_table_number(table, domain);
+    emu_cli_table_number(table, number_of(rule, "id"));
+    describe_classes(rule, text, sizeof(text));
+    emu_cli_table_text(table, text);
+    snprintf(text, sizeof(text), "%s%s%s", text_of(rule, "action"), *detail ? " " : "", detail);
+    emu_cli_table_text(table, text);
+    describe_end(rule, "from_nid", "from_instance", text, sizeof(text));
+    emu_cli_table_text(table, text);
+    describe_end(rule, "to_nid", "to_instance", text, sizeof(text));
+    emu_cli_table_text(table, text);
+    describe_choice(rule, text, sizeof(text));
+    emu_cli_table_text(table, text);
+    emu_cli_table_number(table, number_of(rule, "seen"));
+    emu_cli_table_number(table, number_of(rule, "hits"));
+}
+
+int emu_cli_print_faults(const json_t *report, uint32_t only_domain, unsigned indent, FILE *out)
+{
+    struct emu_cli_table table;
+    const json_t *domain;
+    const json_t *rule;
+    size_t i;
+    size_t k;
+    int r = 0;
+
+    emu_cli_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+    json_array_foreach(json_object_get(report, "domains"), i, domain) {
+        if (only_domain != EMU_FAULT_ALL_DOMAINS && number_of(domain, "domain") != only_domain)
+            continue;
+        json_array_foreach(json_object_get(domain, "rules"), k, rule)
+            add_rule(&table, number_of(domain, "domain"), rule);
+    }
+    if (table.n_cells > 0)
+        r = emu_cli_table_print(&table, indent, out);
+    else
+        fprintf(out, "%*sno rules\n", (int)indent, "");
+    emu_cli_table_fini(&table);
+    return r;
+}
+
+static int print_tables(const json_t *answers, const struct request *request)
+{
+    const json_t *servers = json_object_get(answers, "servers");
+    const json_t *report;
+    size_t i;
+    int r = 0;
+
+    if (json_array_size(servers) == 0)
+        fprintf(stderr, "emunic fault: no server of this user runs here\n");
+    json_array_foreach(servers, i, report) {
+        printf("server %s\n", text_of(report, "server"));
+        if (r == 0)
+            r = emu_cli_print_faults(report, request->domain, 2, stdout);
+    }
+    return r < 0 || fflush(stdout) == EOF ? emu_cli_fail("fault", "cannot print: %s", strerror(-r)) : EMU_EXIT_DONE;
+}
+
+static int list(const struct request *request)
+{
+    json_t *answers;
+    int status;
+
+    status = emu_cli_collect("fault", request->server, EMU_MSG_FAULTS, &answers);
+    if (status != EMU_EXIT_DONE)
+        return status;
+    status = request->is_json ? emu_cli_print_json("fault", answers, stdout) : print_tables(answers, request);
+    json_decref(answers);
+    return status;
+}
+
+/* ---- changes ---- */
+
+int emu_cli_set_faults(struct emu_session *session, uint32_t domain, const struct emu_fault_rule *rules, uint32_t n_rules,
+                       bool appends)
+{
+    struct emu_msg msg = { .type = EMU_MSG_FAULT_SET,
+                           .fault = { .domain_id = domain, .n_rules = n_rules,
+                                      .flags = appends ? EMU_FAULT_APPEND : 0 } };
+    size_t bytes = n_rules * sizeof(*rules);
+    int fd = memfd_create("emunic-faults", MFD_CLOEXEC);
+    int r;
+
+    if (fd < 0)
+        return -errno;
+    r = write(fd, rules, bytes) == (ssize_t)bytes ? 0 : -EIO;
+    if (r == 0)
+        r = emu_session_request(session, &msg, &fd, 1, NULL);
+    close(fd);
+    return r < 0 ? r : msg.result;
+}
+
+/* Changes are for one server: the one that was named, else the only one. */
+static int choose_server(struct request *request)
+{
+    const json_t *servers;
+    json_t *answers;
+    size_t n;
+    int status;
+
+    if (request->server)
+        return EMU_EXIT_DONE;
+    status = emu_cli_collect("fault", NULL, EMU_MSG_FAULTS, &answers);
+    if (status != EMU_EXIT_DONE)
+        return status;
+    servers = json_object_get(answers, "servers");
+    n = json_array_size(servers);
+    if (n == 1) {
+        snprintf(request->found, sizeof(request->found), "%s", text_of(json_array_get(servers, 0), "server"));
+        request->server = request->found;
+    }
+    json_decref(answers);
+    if (n == 0)
+        return emu_cli_fail("fault", "no server of this user runs here");
+    return n == 1 ? EMU_EXIT_DONE : emu_cli_usage("fault", "%zu servers run here: --server tells which", n);
+}
+
+static int complain(const struct request *request, int error)
+{
+    switch (error) {
+    case -ECONNREFUSED:
+        return emu_cli_fail("fault", "no server named '%s' runs here", request->server);
+    case -EINVAL:
+        return emu_cli_fail("fault", "server '%s' refuses the rules", request->server);
+    case -ENETDOWN:
+        return emu_cli_fail("fault", "server '%s' does not answer; its admin socket is for root and its own user",
+                            request->server);
+    case -ENODEV:
+        return emu_cli_fail("fault", "server '%s' has no such domain", request->server);
+    case -ENOENT:
+        return emu_cli_fail("fault", "server '%s' has no such rule", request->server);
+    case -ENOSPC:
+        return emu_cli_fail("fault", "a domain takes %u rules", EMU_FAULT_RULES_MAX);
+    default:
+        return emu_cli_fail("fault", "server '%s': %s", request->server, strerror(-error));
+    }
+}
+
+static int change(struct request *request, const struct emu_fault_rule *rules, uint32_t n_rules, bool appends, uint32_t id)
+{
+    struct emu_msg msg = { .type = EMU_MSG_FAULT_CLEAR };
+    struct emu_session session;
+    int status = choose_server(request);
+    int r;
+
+    if (status != EMU_EXIT_DONE)
+        return status;
+    msg.fault = (struct emu_msg_fault){ .domain_id = request->domain, .id = id };
+    r = emu_session_open(&session, request->server, EMU_SOCKET_ADMIN);
+    if (r < 0)
+        return complain(request, r);
+    if (n_rules > 0) {
+        r = emu_cli_set_faults(&session, request->domain, rules, n_rules, appends);
+    } else {
+        r = emu_session_request(&session, &msg, NULL, 0, NULL);
+        if (r == 0)
+            r = msg.result;
+    }
+    emu_session_close(&session);
+    return r < 0 ? complain(request, r) : EMU_EXIT_DONE;
+}
+
+static int add(struct request *request, char **words, int n_words)
+{
+    struct emu_fault_rule rule;
+    char err[512];
+
+    if (emu_fault_words_read(words, (unsigned)n_words, &rule, err, sizeof(err)) < 0)
+        return emu_cli_usage("fault", "add: %s", err);
+    return change(request, &rule, 1, true, 0);
+}
+
+static int load(struct request *request, const char *path)
+{
+    struct emu_fault_rule *rules;
+    uint32_t n_rules;
+    char err[512];
+    int status;
+
+    if (emu_fault_file_read(path, &rules, &n_rules, err, sizeof(err)) < 0)
+        return emu_cli_fail("fault", "%s", err);
+    status = change(request, rules, n_rules, false, 0);
+    free(rules);
+    return status;
+}
+
+static int clear(struct request *request, const char *id_text)
+{
+    uint64_t id = 0;
+
+    if (id_text && !emu_cli_parse_number(id_text, 10, 1, UINT32_MAX, &id))
+        return emu_cli_usage("fault", "clear: '%s' is not the number of a rule", id_text);
+    return change(request, NULL, 0, false, (uint32_t)id);
+}
+
+/* ---- command line ---- */
+
+static int parse(struct request *request, int argc, char **argv)
+{
+    uint64_t number;
+    int option;
+
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, "+:s:d:jh", options, NULL)) != -1) {
+        switch (option) {
+        case 's':
+            request->server = optarg;
+            break;
+        case 'd':
+            if (!emu_cli_parse_number(optarg, 10, 0, UINT32_MAX - 1, &number))
+                return emu_cli_usage("fault", "--domain: '%s' is not the number of a domain", optarg);
+            request->domain = (uint32_t)number;
+            break;
+        case 'j':
+            request->is_json = true;
+            break;
+        case 'h':
+            fputs(help, stdout);
+            request->wants_help = true;
+            return EMU_EXIT_DONE;
+        default:
+            return emu_cli_bad_option("fault", option, argv);
+        }
+    }
+    return optind < argc ? EMU_EXIT_DONE : emu_cli_usage("fault", "one of list, add, load, clear is missing");
+}
+
+int emu_verb_fault(int argc, char **argv)
+{
+    struct request request = { .domain = EMU_FAULT_ALL_DOMAINS };
+    int status = parse(&request, argc, argv);
+    const char *word;
+    int n_words;
+
+    if (status != EMU_EXIT_DONE || request.wants_help)
+        return status;
+    word = argv[optind];
+    n_words = argc - optind - 1;
+    if (request.is_json && strcmp(word, "list") != 0)
+        return emu_cli_usage("fault", "--json: is for list");
+    if (strcmp(word, "list") == 0)
+        return n_words == 0 ? list(&request) : emu_cli_usage("fault", "list: takes nothing behind it");
+    if (strcmp(word, "add") == 0)
+        return n_words > 0 ? add(&request, argv + optind + 1, n_words) : emu_cli_usage("fault", "add: the keys are missing");
+    if (strcmp(word, "load") == 0)
+        return n_words == 1 ? load(&request, argv[optind + 1]) : emu_cli_usage("fault", "load: takes one file");
+    if (strcmp(word, "clear") == 0)
+        return n_words <= 1 ? clear(&request, n_words ? argv[optind + 1] : NULL)
+                            : emu_cli_usage("fault", "clear: takes one rule at a time");
+    return emu_cli_usage("fault", "'%s' is none of list, add, load, clear", word);
+}
