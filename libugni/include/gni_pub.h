@@ -749,7 +749,7 @@ typedef struct gni_ntt_descriptor {
     uint8_t flags; /* unused */
 } gni_ntt_descriptor_t;
 
-/* An asynchronous error report. All L. */
+/* An asynchronous error event; see GNI_SubscribeErrors(). All L. */
 typedef struct gni_error_event {
     uint16_t error_code;
     uint8_t error_category;
@@ -1710,7 +1710,8 @@ gni_return_t GNI_SmsgSetDeliveryMode(gni_nic_handle_t nic_handle, uint16_t dlvr_
 
 /**
  * Send a message: header, then data. Both are copied during the call. One SMSG entry with msg_id follows on the
- * source CQ.
+ * source CQ. An entry with an error says that this message was not delivered; those sent behind it are delivered once the
+ * entry has been taken, and the program may send the lost one again, as a new message.
  *
  * @param[in] header, data  May be NULL with length 0; both empty is a message too.
  * @param[in] msg_id        Returned in the entry, for both mailbox types (reading).
@@ -1914,41 +1915,70 @@ gni_return_t GNI_MsgqProgress(gni_msgq_handle_t msgq_hndl, uint32_t timeout);
 gni_return_t GNI_MsgqSize(gni_msgq_attr_t *attrs, uint32_t *size);
 
 /**
- * How often a message is sent again after transient failures, for all endpoints of a NIC handle. Default
- * FMA_SMSG_MAX_RETRANS_DEFAULT. After that its entry carries an error.
+ * How often a message is sent again after transient failures, for messages sent from now on by all endpoints of a NIC
+ * handle whose mailbox has type GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT. Default FMA_SMSG_MAX_RETRANS_DEFAULT. After that its
+ * entry has status 8, retransmission limit. Retransmissions are counted in GNI_STAT_SMSG_RETRANS_COUNT.
  *
+ * @param[in] max_retrans  0: the first failure is the limit.
  * @retval GNI_RC_SUCCESS        Set.
  * @retval GNI_RC_INVALID_PARAM  Not a live NIC handle.
- * @note Threads: NIC. Source: uGNI spec 4.10.
+ * @note Threads: NIC. Source: uGNI spec 4.10. The emulated NIC does the work, in order: a message that is sent again
+ *       holds those behind it. On one host nothing fails unless `emunic fault` makes it fail.
  */
 gni_return_t GNI_SmsgSetMaxRetrans(gni_nic_handle_t nic_handle, uint16_t max_retrans);
 
 /*
  * Error subscription
  *
- * The emulated device makes no asynchronous error reports: everything is reported with the transaction. A
- * subscription is real, its queue stays empty. Privileged forms are refused to everybody (see Job control).
- * Threads: any. Source: uGNI spec 4.13.
+ * Events beside those of completion queues, for programs that watch a job: transactions that failed, refused
+ * registrations, NIC handles that died with their process, injected faults (`emunic fault`). error_category is one
+ * GNI_ERRMASK_* bit, timestamp ns since 1970, serial_number counts the events of this subscription, lost ones included.
+ *
+ *   error_code                                            error_category
+ *   1 network (also a message that hit the limit: 8)      TRANSIENT (8: TRANSACTION)
+ *   2 peer gone, 6 remote CQ full, 9 cancelled            TRANSACTION
+ *   3 bad handle, 4 range, 5 permission, 7 local access   ADDRESS_TRANSLATION
+ *   10 malformed command                                  UNKNOWN_TRANSACTION
+ *   32 a packet arrived broken (its status: network)      TRANSIENT
+ *   33 an operation was held back                         DIAG_ONLY
+ *   34 a short message was lost and is sent again         TRANSIENT
+ *   35 an event found its queue full                      TRANSACTION
+ *   36 a registration was refused                         ADDRESS_TRANSLATION
+ *   37 a datagram was lost or failed                      TRANSIENT
+ *   48 a NIC handle died without being destroyed          CRITICAL
+ *   49 emunic has gone; the last event                    CRITICAL
+ *   64 `emunic fault` with action report                  as asked for
+ *   65 fault rules changed                                INFORMATIONAL
+ *
+ * info_mmrs: [0] initiator's NIC address << 32 | instance id, [1] target's NIC address << 32 | number of its region,
+ * [2] remote address or a count, [3] fault rule << 32 | operation << 8 | status. Codes and words are our own: those of the
+ * original are not known. Code 35 comes where the emulated NIC itself finds the queue full; on the short way between
+ * processes of a host only the queue's owner learns of it.
+ *
+ * Privileged are root and the user that runs emunic. Threads: any. Source: uGNI spec 2.18, 3.8, 4.13.
  */
 
 /**
- * Subscribe to error reports.
+ * Subscribe to error events. They flow from the return on.
  *
- * @param[in]  nic_handle  NIC handle; NULL is the privileged form for a whole device.
+ * @param[in]  nic_handle  Events of this handle's communication domain. NULL is the privileged form: all domains.
  * @param[in]  device_id   Read only with a NULL nic_handle.
  * @param[in]  mask        OR of GNI_ERRMASK_*.
- * @param[in]  EEQ_size    Entries; 0 is 64. Not used here.
+ * @param[in]  EEQ_size    Events that wait at most; 0 is 64. When so many wait further ones are lost, and the next
+ *                         serial number shows how many.
  * @param[out] err_handle  Owned by the caller until GNI_ReleaseErrors(), also after the NIC handle is gone.
- * @retval GNI_RC_SUCCESS        Subscribed.
- * @retval GNI_RC_INVALID_PARAM  nic_handle or err_handle is NULL.
- * @retval GNI_RC_ERROR_NOMEM    Out of memory.
- * @note The original also has NO_MATCH (no device) and ERROR_RESOURCE.
+ * @retval GNI_RC_SUCCESS           Subscribed.
+ * @retval GNI_RC_INVALID_PARAM     Not a live NIC handle, err_handle is NULL, or a NULL handle without privilege.
+ * @retval GNI_RC_NO_MATCH          NULL handle: no such device, or no emunic.
+ * @retval GNI_RC_ERROR_RESOURCE    EEQ_size above 65536, 256 subscriptions of this user, or the NIC has gone.
+ * @retval GNI_RC_PERMISSION_ERROR  The handle's domain has ended.
+ * @retval GNI_RC_ERROR_NOMEM       Out of memory.
  */
 gni_return_t GNI_SubscribeErrors(gni_nic_handle_t nic_handle, uint32_t device_id, gni_error_mask_t mask,
                                  uint32_t EEQ_size, gni_err_handle_t *err_handle);
 
 /**
- * End a subscription.
+ * End a subscription; events that wait are lost.
  *
  * @retval GNI_RC_SUCCESS        Gone.
  * @retval GNI_RC_INVALID_PARAM  Not a live subscription.
@@ -1957,7 +1987,7 @@ gni_return_t GNI_SubscribeErrors(gni_nic_handle_t nic_handle, uint32_t device_id
 gni_return_t GNI_ReleaseErrors(gni_err_handle_t err_handle);
 
 /**
- * Read, or replace, the mask of a subscription.
+ * Read, or replace, the mask of a subscription. Events that wait already stay.
  *
  * @param[out] mask      Current mask.
  * @param[out] mask_out  Mask before the call.
@@ -1969,36 +1999,38 @@ gni_return_t GNI_SetErrorMask(gni_err_handle_t err_handle, gni_error_mask_t mask
                               gni_error_mask_t *mask_out);
 
 /**
- * Take one report. Never blocks.
+ * Take one event. Never blocks.
  *
- * @param[out] event  Never set here.
- * @retval GNI_RC_NOT_DONE       None: always, for a live subscription.
+ * @param[out] event  Set with SUCCESS.
+ * @retval GNI_RC_SUCCESS        Taken.
+ * @retval GNI_RC_NOT_DONE       None waits.
  * @retval GNI_RC_INVALID_PARAM  Not a live subscription, or event is NULL.
- * @note The original also has SUCCESS.
  */
 gni_return_t GNI_GetErrorEvent(gni_err_handle_t err_handle, gni_error_event_t *event);
 
 /**
- * Wait without limit for the first report, then up to timeout ms for more. Blocks, here for ever: programs call
- * this in a loop, and an error would make them spin. May be ended by pthread_cancel().
+ * Wait without limit for the first event, then up to timeout ms for more. May be ended by pthread_cancel(). When emunic has
+ * gone and its last event was taken it waits for ever: programs call this in a loop, and an error would make them spin.
  *
- * @param[out] events       Room for events_size reports. Never set here.
+ * @param[out] events       Room for events_size events.
  * @param[in]  events_size  Entries, not 0.
- * @param[in]  timeout      ms to collect more after the first.
- * @param[out] num_events   Reports delivered. Never set here.
+ * @param[in]  timeout      ms to collect more after the first; 0: only what is there.
+ * @param[out] num_events   Events delivered; set with SUCCESS and TIMEOUT.
+ * @retval GNI_RC_SUCCESS        The buffer is full, or timeout is 0 and there is at least one event.
+ * @retval GNI_RC_TIMEOUT        The time to collect ran out; *num_events events, at least one, were delivered.
+ * @retval GNI_RC_NOT_DONE       A signal came before the first event.
  * @retval GNI_RC_INVALID_PARAM  Not a live subscription, events_size 0, or a NULL pointer.
- * @note The original also has SUCCESS, NOT_DONE, TIMEOUT (collecting ended, reports delivered) and
- *       PERMISSION_ERROR (buffer not writable).
+ * @note The original also has PERMISSION_ERROR (buffer not writable); here such a buffer is a fault of the program.
  */
 gni_return_t GNI_WaitErrorEvents(gni_err_handle_t err_handle, gni_error_event_t *events, uint32_t events_size,
                                  uint32_t timeout, uint32_t *num_events);
 
 /**
- * Watch another protection tag, 0 for all.
+ * Watch another protection tag from now on, 0 for all, instead of the domain of the subscription. Privileged.
  *
+ * @retval GNI_RC_SUCCESS           Set.
  * @retval GNI_RC_INVALID_PARAM     Not a live subscription.
- * @retval GNI_RC_PERMISSION_ERROR  Otherwise: privileged.
- * @note The original also has SUCCESS.
+ * @retval GNI_RC_PERMISSION_ERROR  Not privileged, or emunic has gone.
  */
 gni_return_t GNI_SetErrorPtag(gni_err_handle_t err_handle, uint8_t ptag);
 
