@@ -38,7 +38,7 @@ static const struct {
 } class_groups[] = {
     { "fma", EMU_FAULT_FMA_BITS },
     { "bte", EMU_FAULT_BTE_BITS },
-    { "any", EMU_FAULT_TRANSACTION_BITS },
+    { "any", EMU_FAULT_TRANSACTION_BITS & ~EMU_FAULT_BIT(EMU_FAULT_MSGQ) }, /* a lost one stops its queue */
 };
 
 static const char *const action_names[EMU_FAULT_ACTIONS] = {

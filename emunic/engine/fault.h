@@ -39,7 +39,7 @@ const char *emu_fault_action_name(unsigned action);
 const char *emu_fault_status_name(const struct emu_fault_rule *rule);
 const char *emu_error_category_name(unsigned category);
 
-/* The other way round; false: no such name. Classes also "fma", "bte", "any" (all that have a completion). */
+/* The other way round; false: no such name. Classes also "fma", "bte", "any" (all that have a completion, but msgq). */
 bool emu_fault_parse_classes(const char *name, uint32_t *bits_out);
 bool emu_fault_parse_action(const char *name, uint8_t *action_out);
 bool emu_fault_parse_status(const char *name, uint32_t classes, uint8_t *status_out);
