@@ -33,8 +33,9 @@ test_lossy_network_goes_unnoticed_and_can_be_repeated() {
 }
 
 test_fault_fails_the_program_that_does_not_expect_it() {
-    cat >"$dir/broken" <<<'{ schema: 1, rules: [ { class: fma-amo, action: drop, from: 1, nth: 50 } ] }'
-    call run -q -n 2 --faults "$dir/broken" -- "$programs/gni_amo_counter" -n 100
+    cat >"$dir/broken" <<<'{ schema: 1, rules: [ { class: fma-amo, action: drop, from: 0, to: 0, nth: 50 } ] }'
+    # One rank: when two call for the end of a job at once, mpirun may lock up in PMIx.
+    call run -q -n 1 --faults "$dir/broken" -- "$programs/gni_amo_counter" -n 100
     expect_status 1
     expect_err 'network failure'
 }
