@@ -28,7 +28,7 @@ static const char *const class_names[EMU_FAULT_CLASSES] = {
     [EMU_FAULT_FMA_AMO] = "fma-amo",   [EMU_FAULT_BTE_PUT] = "bte-put",
     [EMU_FAULT_BTE_GET] = "bte-get",   [EMU_FAULT_SMSG] = "smsg",
     [EMU_FAULT_MSGQ] = "msgq",         [EMU_FAULT_CQ_WRITE] = "cq-write",
-    [EMU_FAULT_CE] = "ce",             [EMU_FAULT_DATAGRAM] = "datagram",
+    [EMU_FAULT_DATAGRAM] = "datagram",
     [EMU_FAULT_REGISTRATION] = "registration",
 };
 
@@ -269,9 +269,6 @@ bool emu_fault_class_of(const struct emu_cmd *cmd, enum emu_fault_class *class_o
         return true;
     case EMU_SOURCE_SMSG:
         *class_out = is_msgq ? EMU_FAULT_MSGQ : EMU_FAULT_SMSG;
-        return true;
-    case EMU_SOURCE_CE:
-        *class_out = EMU_FAULT_CE;
         return true;
     default:
         return false;
