@@ -91,7 +91,8 @@ static void choose(struct soak_rank *r, struct soak_op *op)
         if (op->offset + op->len_bytes > DATA_BYTES)
             op->offset = DATA_BYTES - op->len_bytes;
     }
-    if (op->kind == SOAK_CHAIN && overlaps(op->offset, op->len_bytes, op->more_offset, op->len_bytes))
+    /* Of a chain several elements can fail, but only one failure is told. */
+    if (op->kind == SOAK_CHAIN && (r->allows_errors || overlaps(op->offset, op->len_bytes, op->more_offset, op->len_bytes)))
         op->kind = SOAK_PUT;
 }
 

@@ -327,6 +327,7 @@ int soak_rank_main(struct fx_rank *rank, struct soak_board *board, uint64_t seed
     take_events(&r);
     check_counts(&r);
     check_common_words(&r);
+    soak_must(GNI_GetNicStat(r.nic, GNI_STAT_SMSG_RETRANS_COUNT, &r.told->retransmitted), "GNI_GetNicStat");
     pthread_barrier_wait(rank->barrier);
     close_all(&r);
     return atomic_load(&r.told->n_mismatches) == 0 ? 0 : 1;

@@ -2,7 +2,10 @@
 /*
  * Soak: 16 processes on 4 nodes do everything at random for as long as asked; every byte and every event is compared with a model.
  *
- *   soak [SECONDS [SEED]]      FX_DATAPATH=routed: through emunic; EMUNIC_MEMORY=cma: by system calls
+ *   soak [SECONDS [SEED [RATE]]]      FX_DATAPATH=routed: through emunic; EMUNIC_MEMORY=cma: by system calls
+ *
+ * With a RATE, that part of the transactions is made to fail: each failure must be seen once, by its initiator, and nothing else
+ * may be lost. Messages are sent again by the NIC until they arrive, so nobody sees theirs.
  *
  * One test in TAP's form. Same seed, same draws of each rank; how the ranks' operations fall between each other is the machine's.
  * A run in which nobody gets any further for a minute is a hang and is ended.
@@ -22,13 +25,14 @@
 struct task {
     struct soak_board *board;
     uint64_t seed;
+    bool allows_errors;
 };
 
 static int body(struct fx_rank *rank)
 {
     const struct task *task = rank->arg;
 
-    return soak_rank_main(rank, task->board, task->seed, false);
+    return soak_rank_main(rank, task->board, task->seed, task->allows_errors);
 }
 
 static void doze(void)
@@ -60,7 +64,8 @@ static bool watch(struct fx_ranks *ranks, struct soak_board *board, uint64_t sec
     return true;
 }
 
-static void print_totals(struct soak_board *board)
+/* How many completions had an error. */
+static uint64_t print_totals(struct soak_board *board)
 {
     uint64_t ops = 0, bytes = 0, messages = 0, errors = 0, mismatches = 0;
 
@@ -76,6 +81,15 @@ static void print_totals(struct soak_board *board)
     printf("# %llu posts, %llu MiB, %llu messages, %llu errors, %llu mismatches\n", (unsigned long long)ops,
            (unsigned long long)(bytes >> 20), (unsigned long long)messages, (unsigned long long)errors,
            (unsigned long long)mismatches);
+    return errors;
+}
+
+static void inject(struct fx *fx, const char *rate)
+{
+    char words[128];
+
+    snprintf(words, sizeof(words), "class=fma,bte,cq-write,smsg action=drop rate=%s", rate);
+    fx_add_fault(fx, words);
 }
 
 int main(int argc, char **argv)
@@ -85,16 +99,22 @@ int main(int argc, char **argv)
     uint64_t seconds = argc > 1 ? strtoull(argv[1], NULL, 10) : 30;
     struct task task = { .seed = argc > 2 ? strtoull(argv[2], NULL, 0) : seeded(20261121).state };
     struct fx_ranks ranks;
+    uint64_t retransmitted = 0;
+    uint64_t injected;
+    uint64_t errors;
     bool has_ended;
     unsigned n_bad;
     struct fx fx;
 
+    task.allows_errors = argc > 3;
     setvbuf(stdout, NULL, _IOLBF, 0);
     printf("1..1\n");
     task.board = mmap(NULL, sizeof(*task.board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (task.board == MAP_FAILED)
         return 1;
     fx_start(&fx, &options);
+    if (task.allows_errors)
+        inject(&fx, argv[3]);
     fx_spawn(&fx, SOAK_RANKS, body, &task, &ranks);
     has_ended = watch(&ranks, task.board, seconds);
     if (!has_ended) {
@@ -105,7 +125,16 @@ int main(int argc, char **argv)
         }
     }
     n_bad = fx_join(&ranks);
-    print_totals(task.board);
+    errors = print_totals(task.board);
+    for (unsigned i = 0; i < SOAK_RANKS; i++)
+        retransmitted += task.board->ranks[i].retransmitted;
+    if (task.allows_errors) {
+        injected = fx_fault_hits(&fx);
+        printf("# %llu failures injected, %llu of them of messages that were sent again\n", (unsigned long long)injected,
+               (unsigned long long)retransmitted);
+        injected -= retransmitted;
+        n_bad += injected != errors || injected == 0;
+    }
     fx_stop(&fx);
     printf("%sok 1 - %llu seconds of everything\n", has_ended && n_bad == 0 ? "" : "not ", (unsigned long long)seconds);
     return has_ended && n_bad == 0 ? 0 : 1;

@@ -49,6 +49,7 @@ struct soak_told {
     _Atomic uint64_t n_mismatches;
     _Atomic uint32_t n_failed_sends;
     _Atomic uint32_t is_drained;
+    uint32_t retransmitted;                         /* at the end */
 };
 
 struct soak_board {
