@@ -23,6 +23,10 @@
 /* Generation of a memory domain: 14 spare bits of the handle. 0 means "not told" (rebuilt handles). */
 #define EMU_MD_GENERATION_MAX 0x3fffu
 
+/* Entries of the network translation table of a host's device; addresses that one entry may cover. */
+#define EMU_NTT_ENTRIES         8192u
+#define EMU_NTT_GRANULARITY_MAX 128u
+
 /* Ports in one domain on one host; node numbers are 18 bits wide (machines.md 2.3). */
 #define EMU_PORTS_MAX 4096u
 #define EMU_NID_MAX   0x3ffffu

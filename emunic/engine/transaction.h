@@ -28,6 +28,8 @@ struct emu_view_ops {
     struct emu_cq_producer *(*destination)(void *ctx, const struct emu_table_md *md);
     /* A queue of the initiator; NULL if there is none. */
     struct emu_cq_producer *(*source)(void *ctx, uint32_t cq);
+    /* A segmented memory domain of the initiator's own process. An enum emu_status. May be NULL. */
+    int (*local)(void *ctx, uint16_t mdh, uint16_t generation, struct emu_memory *mem_out);
 };
 
 struct emu_view {
@@ -48,6 +50,7 @@ struct emu_view {
 struct emu_transaction {
     struct emu_cmd cmd;
     struct emu_memory remote;
+    struct emu_memory segments; /* the initiator's side, if it is segmented */
     uint64_t target_addr;      /* in the owner's address space */
     uint64_t flag_addr;        /* likewise */
     uint64_t done_bytes;
