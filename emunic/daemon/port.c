@@ -51,6 +51,7 @@ static const struct emu_view_ops view_ops = {
     .reach = emu_md_reach,
     .destination = view_destination,
     .source = view_source,
+    .local = emu_md_local,
 };
 
 /* ---- attach ---- */
@@ -63,8 +64,8 @@ static int choose_node(const struct emu_domain *domain, const struct emu_member 
     if (member->node_index != EMU_NID_NONE)
         node = member->node_index;
     else if (nid_wanted != EMU_NID_NONE)
-        node = emu_table_node_index(domain->table, nid_wanted);
-    if (node == EMU_NID_NONE)
+        node = emu_domain_node_of(domain, nid_wanted);
+    if (node == EMU_NID_NONE || domain->addresses[node] == EMU_NID_NONE)
         return -ENODEV;
     *node_out = node;
     return 0;
@@ -205,9 +206,12 @@ static int create_port(struct emu_connection *connection, struct emu_domain *dom
     r = find_slot(domain, &port->index);
     if (r < 0)
         goto err_port;
-    r = make_segment(port, segment_fd_out);
+    r = emu_account_add_port(port);
     if (r < 0)
         goto err_port;
+    r = make_segment(port, segment_fd_out);
+    if (r < 0)
+        goto err_account;
     port->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     r = port->doorbell < 0 ? -errno : emu_server_watch(port->server, port->doorbell, EPOLLIN | EPOLLET, &port->watch);
     if (r < 0)
@@ -220,6 +224,8 @@ err_segment:
         close(port->doorbell);
     munmap(port->segment, port->segment_bytes);
     close(*segment_fd_out);
+err_account:
+    emu_account_drop_port(port);
 err_port:
     free(port->cqs);
     free(port->arena_map);
@@ -261,7 +267,7 @@ int emu_port_end_create(struct emu_connection *connection, struct emu_msg_attach
     publish_port(port);
     connection->port = port;
     attach->ptag = domain->ptag;
-    attach->nid = port->nid;
+    attach->nid = domain->addresses[port->node_index];
     attach->port = port->index;
     attach->table_bytes = domain->table_bytes;
     attach->segment_bytes = port->segment_bytes;
@@ -315,6 +321,7 @@ void emu_port_end_destroy(struct emu_port_end *port)
     atomic_store_explicit(&entry->state, EMU_PORT_DEAD, memory_order_release);
     emu_datapath_drop_port(port);
     mdhs = emu_md_drop_all(port, &n_mdhs);
+    emu_account_drop_port(port);
     emu_datagram_drop_all(port);
     emu_msgq_drop_port(port);
     emu_ce_drop_port(port);
@@ -332,6 +339,7 @@ void emu_port_end_destroy(struct emu_port_end *port)
     close(port->segment_fd);
     free(port->cqs);
     free(port->arena_map);
+    free(port->pending);
     emu_server_bury(port->server, port->doorbell, &port->watch);
     close(port->doorbell);
 }
@@ -379,6 +387,9 @@ int emu_port_end_cq_create(struct emu_port_end *port, struct emu_msg_cq *cq)
 
     if (cq->capacity == 0 || cq->capacity > CQ_CAPACITY_MAX)
         return -EINVAL;
+    r = emu_account_may_add_cq(port);
+    if (r < 0)
+        return r;
     for (uint32_t i = 0; i < EMU_CQS_MAX && !end; i++) {
         if (!port->cqs[i].in_use && port->cqs[i].n_pages == 0) {
             end = &port->cqs[i];
@@ -404,6 +415,7 @@ int emu_port_end_cq_create(struct emu_port_end *port, struct emu_msg_cq *cq)
     end->flags = cq->flags & EMU_CQ_WAKES;
     emu_cq_producer_init(&end->producer, shm, entries, cq->capacity, (end->flags & EMU_CQ_WAKES) != 0);
     port->n_cqs++;
+    port->domain->accounts[port->node_index].n_cqs++;
     cq->offset = end->offset;
     cq->ring_entries = entries;
     return 0;
@@ -417,6 +429,7 @@ int emu_port_end_cq_destroy(struct emu_port_end *port, uint32_t index)
     emu_ce_drop_cq(port, index);
     port->cqs[index].in_use = false;
     port->n_cqs--;
+    port->domain->accounts[port->node_index].n_cqs--;
     return 0;
 }
 
