@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#define EMU_ABI_VERSION 3u
+#define EMU_ABI_VERSION 4u
 
 #define EMU_TABLE_MAGIC   0x4c424154554d45ull /* "EMUTABL" read as little-endian bytes */
 #define EMU_SEGMENT_MAGIC 0x4745535f554d45ull /* "EMU_SEG" */
@@ -22,6 +22,10 @@
 #define EMU_MDH_COUNT 4096u
 /* Generation of a memory domain: 14 spare bits of the handle. 0 means "not told" (rebuilt handles). */
 #define EMU_MD_GENERATION_MAX 0x3fffu
+
+/* Entries of the network translation table of a host's device; addresses that one entry may cover. */
+#define EMU_NTT_ENTRIES         8192u
+#define EMU_NTT_GRANULARITY_MAX 128u
 
 /* Ports in one domain on one host; node numbers are 18 bits wide (machines.md 2.3). */
 #define EMU_PORTS_MAX 4096u

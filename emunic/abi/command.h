@@ -47,6 +47,8 @@ enum emu_chain {
 
 /* handle_flags */
 #define EMU_HANDLE_OFFSET (1u << 0) /* remote_addr counts from remote_base, which need not be the owner's address */
+#define EMU_HANDLE_VIRTUAL (1u << 1) /* mdh is an index of the node's block of virtual handles */
+#define EMU_HANDLE_LOCAL_SEGMENTS (1u << 2) /* local_addr is an offset in the initiator's segmented domain local_mdh */
 
 #define EMU_CMD_DATA_BYTES        64u
 #define EMU_CMD_INLINE_MAX        64u /* without EMU_CMD_FLAG */
@@ -90,7 +92,9 @@ struct emu_cmd {
             uint8_t ce_op;           /* enum emu_ce_op */
             uint8_t ce_flags;        /* EMU_CE_*, and the exceptions met already above EMU_CE_FPE_SHIFT */
             uint8_t reserved3;
-            uint64_t spare;
+            uint16_t local_mdh;      /* with EMU_HANDLE_LOCAL_SEGMENTS: on the initiator's node */
+            uint16_t local_generation;
+            uint32_t spare;
         };
     };
 };

@@ -51,6 +51,11 @@ enum emu_msg_type {
     EMU_MSG_ERRORS_MASK,   /* replaces the mask; answers the old one */
     EMU_MSG_ERRORS_PTAG,   /* whose events; root and emunic's own user only */
     EMU_MSG_ERRORS_FETCH,  /* takes events */
+    EMU_MSG_PTAG,          /* protection tag of a cookie */
+    EMU_MSG_INJECTION,     /* a node's injection limits */
+    EMU_MSG_VMDH_RESERVE,  /* block of virtual handles on the port's node */
+    EMU_MSG_MEM_UPDATE,    /* pages of a reserved region are there; the first one makes it live */
+    EMU_MSG_MEM_SEGMENTS,  /* some segments of the region that the next EMU_MSG_MEM_REGISTER makes */
     /* admin socket */
     EMU_MSG_DOMAIN_CREATE = 100, /* + descriptor in the request: memfd with uint32_t nids, one per rank slot */
     EMU_MSG_DOMAIN_END,
@@ -61,6 +66,11 @@ enum emu_msg_type {
     EMU_MSG_FAULT_CLEAR,
     EMU_MSG_FAULTS,        /* + descriptor: JSON text */
     EMU_MSG_SHUTDOWN,
+    EMU_MSG_JOB_CONFIGURE, /* + descriptor in the request with EMU_JOB_NTT: memfd with group_size struct emu_ntt_entry */
+    EMU_MSG_JOB_SUSPEND,   /* answered when the job is quiet, or -ETIMEDOUT */
+    EMU_MSG_JOB_RESUME,
+    EMU_MSG_NTT_CLEAR,
+    EMU_MSG_INJECTION_SET,
 };
 
 /* enum gni_post_state of spec ugni.md 2.6, as emunic reports it */
@@ -78,12 +88,17 @@ enum emu_datagram_state {
 #define EMU_DATAGRAM_HAS_ID   (1u << 1)
 #define EMU_DATAGRAM_ANY_ID   (1u << 2) /* cancel: whatever the end point has outstanding */
 
+#define EMU_VMDH_ANY         UINT32_MAX
+#define EMU_SEGMENTS_PER_MSG 14u
+#define EMU_SEGMENTS_MAX     4096u /* of one region */
+
 struct emu_msg_hello {
     uint32_t abi_version;
     uint32_t server_pid;          /* reply */
     uint32_t server_uid;          /* reply */
 };
 
+/* WHERE: cookie != 0 names the domain that is meant; nid: what the environment says, or EMU_NID_NONE. */
 struct emu_msg_rank {
     uint32_t cookie;
     uint32_t ptag;
@@ -98,7 +113,7 @@ struct emu_msg_attach {
     uint32_t instance_id;
     uint32_t modes;
     uint32_t nid_wanted;          /* from the environment, or EMU_NID_NONE */
-    uint32_t nid;                 /* reply */
+    uint32_t nid;                 /* reply: the address */
     uint32_t port;                /* reply */
     uint32_t reserved;
     uint64_t probe_addr;          /* eight readable bytes in the caller, to try its memory */
@@ -126,10 +141,19 @@ struct emu_msg_memory {
     uint64_t length_bytes;
     uint32_t flags;               /* EMU_MD_* */
     uint32_t cq;                  /* index or EMU_CQ_NONE */
-    uint16_t mdh;                 /* reply; argument of deregister */
-    uint16_t generation;          /* reply; argument of deregister */
-    uint32_t reserved;
+    uint16_t mdh;                 /* reply; argument of deregister and update */
+    uint16_t generation;          /* reply; argument of deregister and update */
+    uint32_t vmdh;                /* with EMU_MD_VMDH: index wanted, or EMU_VMDH_ANY; reply: index */
     uint64_t file_offset;         /* EMU_MD_FILE: of the page that addr lies in */
+};
+
+struct emu_msg_segments {
+    uint32_t first;               /* number of the first one here; 0 begins a new list */
+    uint32_t n;
+    struct {
+        uint64_t addr;
+        uint64_t length_bytes;
+    } segments[EMU_SEGMENTS_PER_MSG];
 };
 
 /* Of a file that is shared by a member */
@@ -178,13 +202,71 @@ enum emu_resource {
     EMU_RESOURCE_FMA,
     EMU_RESOURCE_BTE,
     EMU_RESOURCE_CE,
+    EMU_RESOURCE_IOMMU,    /* registered address space in MiB */
+    EMU_RESOURCE_SFMA,     /* NIC handles that share FMA descriptors */
+    EMU_RESOURCE_END,
+    EMU_RESOURCE_NTT = 64, /* entries of the translation table; reserved: its granularity */
 };
 
 struct emu_msg_resources {
     uint32_t resource;            /* enum emu_resource */
-    uint32_t ptag;
+    uint32_t ptag;                /* 0: of the device; else of the job on it */
     uint64_t used;                /* reply */
     uint64_t limit;               /* reply */
+    uint64_t reserved;            /* reply: promised, but not used */
+    uint32_t nid_wanted;          /* of the device; EMU_NID_NONE: the caller's */
+    uint32_t reserved1;
+};
+
+struct emu_msg_ptag {
+    uint32_t cookie;
+    uint32_t ptag;                /* reply */
+};
+
+/* A block of the translation table: `granularity` addresses from blck_addr, the last rplc_size ones from rplc_addr. */
+struct emu_ntt_entry {
+    uint32_t blck_addr;
+    uint32_t rplc_addr;
+    uint32_t rplc_size;
+};
+
+/* flags of struct emu_msg_job */
+#define EMU_JOB_DECLARE     (1u << 0) /* job_id, ptag, cookie */
+#define EMU_JOB_LIMITS      (1u << 1) /* the limits and ntt_* below count */
+#define EMU_JOB_NTT         (1u << 2) /* a table of group_size entries comes along */
+#define EMU_JOB_NTT_CLEANUP (1u << 3) /* its entries go with the job */
+#define EMU_JOB_LIMIT_NONE  (-1)      /* leave as it is */
+
+struct emu_msg_job {
+    uint64_t job_id;
+    uint32_t ptag;                /* 255: that of the cookie */
+    uint32_t cookie;
+    uint32_t flags;               /* EMU_JOB_* */
+    uint32_t timeout_ms;          /* suspend */
+    int32_t mdd_limit;            /* per node, as all of these */
+    int32_t cq_limit;
+    int32_t fma_limit;
+    int32_t bte_limit;
+    int32_t ce_limit;
+    int32_t iommu_limit;          /* log2 of MiB */
+    int32_t ntt_base;             /* entries to bind; -1 none. Reply: first entry of a table that came along */
+    int32_t ntt_size;
+    uint32_t group_size;          /* entries in the table; clear: how many, UINT32_MAX all unused */
+    uint32_t granularity;         /* addresses per entry; 0 as the device has it */
+    uint32_t nid_wanted;          /* of the caller, for a job that no launcher has declared */
+    uint32_t reserved;
+};
+
+struct emu_msg_injection {
+    uint32_t nid_wanted;
+    uint16_t flags;               /* GNI_BI_FLAG_* of spec ugni.md 2.18 */
+    uint16_t bw;                  /* set; reply: current percent */
+    uint16_t aot_bw;
+    uint16_t norbs;               /* reply: as the number of outstanding packets */
+    uint16_t default_bw;          /* reply */
+    uint16_t default_aot_bw;      /* reply */
+    uint16_t asked_seq;           /* reply: of the last set */
+    uint16_t done_seq;            /* reply: of the last one that everybody obeys */
 };
 
 /* flags of a part of a configuration */
@@ -259,6 +341,10 @@ struct emu_msg {
         struct emu_msg_ce ce;
         struct emu_msg_errors errors;
         struct emu_msg_fault fault;
+        struct emu_msg_segments segments;
+        struct emu_msg_ptag ptag;
+        struct emu_msg_job job;
+        struct emu_msg_injection injection;
         uint8_t bytes[240];
     };
 };
@@ -269,6 +355,8 @@ enum emu_msg_outcome {
     EMU_OUTCOME_NO_MATCH = 1,     /* datagram: no such thing */
     EMU_OUTCOME_BUSY,             /* datagram: try again later */
     EMU_OUTCOME_TOO_SMALL,        /* datagram: the peer's data do not fit */
+    EMU_OUTCOME_RESIZE,           /* job: it is bound to other entries of the translation table */
+    EMU_OUTCOME_IN_USE,           /* job: the tag or the cookie belongs to another job; state does not allow it */
 };
 
 #endif

@@ -54,6 +54,7 @@ struct emu_segment {
     alignas(64) _Atomic uint64_t head;  /* [E] commands ever taken */
     _Atomic uint32_t unfinished;        /* [E] of those, still being moved */
     _Atomic uint32_t retransmits;       /* [E] short messages sent again */
+    _Atomic uint64_t blocks_ended;      /* [E] block transfers (EMU_CMD_BLOCK) among the commands that are over */
     alignas(64) _Atomic uint32_t datagram_ready; /* [E] finished datagrams that nobody has collected */
     _Atomic uint32_t datagram_news;     /* [E] futex; changes whenever a datagram of the port changes state */
     _Atomic uint32_t datagram_waits;    /* [P] 1: a thread sleeps on datagram_news */

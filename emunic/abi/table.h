@@ -2,11 +2,15 @@
 /*
  * Domain table: who may talk to whom, and what may be reached. One per communication domain and host.
  *
- *   | header | nid -> node index | nodes | ports | files | memory domains: node index x EMU_MDH_COUNT |
+ *   | header | address -> node index | nodes | ports | files | memory domains: node index x EMU_MDH_COUNT |
+ *   | virtual handles: node index x EMU_MDH_COUNT |
  *
  * Written by emunic alone. Members get a descriptor that cannot be mapped for writing (the memfd carries
  * F_SEAL_FUTURE_WRITE once emunic has its own mapping), so a registration or an identity cannot be forged.
  * The memfd is sparse: untouched memory domains cost nothing.
+ *
+ * An address is what programs of the job call a node: its nid, or, if the job was bound to entries of the network
+ * translation table before its first attach, a number from 0 (daemon/job.c).
  *
  * Key: [I] set before the table is handed out  [E] emunic at any time
  */
@@ -27,6 +31,10 @@
 #define EMU_TABLE_CLOSED (1u << 1) /* the domain has ended: posts fail, waiters return */
 #define EMU_TABLE_FENCED (1u << 2) /* [I] emunic cannot run barriers on its members' cores: they run their own */
 #define EMU_TABLE_WATCHED (1u << 3) /* somebody wants to hear of errors: tell emunic of those of the direct path */
+#define EMU_TABLE_SUSPENDED (1u << 4) /* the job is suspended: commands wait in the rings, nobody enters the engine */
+#define EMU_TABLE_PACED     (1u << 5) /* a node of the domain may inject at a limited rate only: emunic meters it */
+/* Any of these: the initiator leaves the command to emunic. */
+#define EMU_TABLE_NOT_DIRECT (EMU_TABLE_ROUTED | EMU_TABLE_CLOSED | EMU_TABLE_SUSPENDED | EMU_TABLE_PACED)
 
 struct emu_table {
     uint64_t magic;              /* [I] EMU_TABLE_MAGIC */
@@ -35,7 +43,7 @@ struct emu_table {
     uint64_t table_bytes;        /* [I] */
     uint32_t ptag;               /* [I] */
     uint32_t cookie;             /* [I] */
-    uint32_t n_nids;             /* [I] length of the nid -> node index array */
+    uint32_t n_nids;             /* [I] length of the address -> node index array */
     uint32_t n_nodes;            /* [I] nodes of the domain on this host */
     uint32_t n_ports;            /* [I] length of the port array */
     uint32_t reserved;
@@ -44,6 +52,7 @@ struct emu_table {
     uint64_t port_off;           /* [I] struct emu_table_port[n_ports] */
     uint64_t file_off;           /* [I] uint32_t[EMU_FILES_MAX] */
     uint64_t md_off;             /* [I] struct emu_table_md[n_nodes][EMU_MDH_COUNT] */
+    uint64_t vmdh_off;           /* [I] _Atomic uint16_t[n_nodes][EMU_MDH_COUNT]: index -> MDH, 0 none */
     struct emu_packet_format format; /* [I] */
     alignas(64) _Atomic uint32_t flags;    /* [E] EMU_TABLE_*; read at every post */
     _Atomic uint32_t emunic_sleeps;        /* [E] 1: ring the doorbell after a command */
@@ -53,8 +62,10 @@ struct emu_table {
 static_assert(offsetof(struct emu_table, flags) == 128, "ABI: changing line of the table");
 
 struct emu_table_node {
-    uint32_t nid;                /* [I] */
-    uint32_t reserved[3];
+    uint32_t nid;                /* [I] physical, whatever its address is */
+    _Atomic uint32_t bte_limit;  /* [E] block transfers that the job may have outstanding here; 0: no limit */
+    _Atomic uint32_t bte_running; /* [E] such transfers that emunic is moving */
+    uint32_t reserved;
 };
 
 enum emu_port_state {
@@ -80,6 +91,8 @@ struct emu_table_port {
 #define EMU_MD_VMDH      (1u << 1)
 #define EMU_MD_MAPPED    (1u << 2) /* all its pages are those of the process's space file, at offset = address */
 #define EMU_MD_FILE      (1u << 3) /* all its pages are those of one file that the process has mapped shared */
+#define EMU_MD_RESERVED  (1u << 5) /* request only: not live before its first update */
+#define EMU_MD_SEGMENTED (1u << 6) /* addresses are offsets in a list of segments that emunic alone has: base is 0 */
 
 enum emu_memory_method {
     EMU_MEMORY_CMA = 0,          /* process_vm_readv/writev */
@@ -133,10 +146,16 @@ static inline struct emu_table_md *emu_table_mds(const struct emu_table *t, uint
     return (struct emu_table_md *)((const char *)t + t->md_off) + (uint64_t)node_index * EMU_MDH_COUNT;
 }
 
-/* Node index of a nid, or EMU_NID_NONE. Any value of nid is allowed. */
-static inline uint32_t emu_table_node_index(const struct emu_table *t, uint32_t nid)
+/* The block of virtual handles of a node. */
+static inline _Atomic uint16_t *emu_table_vmdhs(const struct emu_table *t, uint32_t node_index)
 {
-    return nid < t->n_nids ? emu_table_nids(t)[nid] : EMU_NID_NONE;
+    return (_Atomic uint16_t *)((const char *)t + t->vmdh_off) + (uint64_t)node_index * EMU_MDH_COUNT;
+}
+
+/* Node index of an address, or EMU_NID_NONE. Any value is allowed. */
+static inline uint32_t emu_table_node_index(const struct emu_table *t, uint32_t address)
+{
+    return address < t->n_nids ? emu_table_nids(t)[address] : EMU_NID_NONE;
 }
 
 #endif

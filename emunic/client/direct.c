@@ -81,7 +81,7 @@ static void forget(struct emu_direct *d, struct peer *peer)
     emu_cancel_hold(&cancel);
     emu_windows_fini(&peer->windows);
     emu_windows_fini(&peer->read_windows);
-    if (peer->space_fd >= 0)
+    if (peer->space_fd >= 0 && !atomic_load(&d->port->session.is_stale))
         close(peer->space_fd);
     if (peer->segment)
         munmap(peer->segment, peer->segment_bytes);
@@ -192,6 +192,8 @@ static int view_reach(void *ctx, const struct emu_table_md *md, uint8_t op, stru
 
     if (!peer)
         return EMU_STATUS_PEER_GONE;
+    if (md->flags & EMU_MD_SEGMENTED)      /* emunic alone has the list of segments */
+        return EMU_REACH_NOT_HERE;
     d->target = peer;
     /* Events go into the peer's segment: without it emunic has to deliver them. Without events it serves to wake the peer. */
     if (!has_segment(d, peer, md->port) && md->cq != EMU_CQ_NONE)
@@ -347,22 +349,44 @@ static bool is_this_memory(const struct emu_table_md *md, const struct emu_lane_
 {
     return atomic_load_explicit(&md->state, memory_order_acquire) != 0 &&
            (target->generation == 0 || target->generation == md->generation) &&
-           ((target->handle_flags & EMU_HANDLE_OFFSET) != 0 || target->remote_base == (md->base & ~4095ull));
+           ((target->handle_flags & (EMU_HANDLE_OFFSET | EMU_HANDLE_VIRTUAL)) != 0 ||
+            target->remote_base == (md->base & ~4095ull));
+}
+
+/* The memory domain that a handle names, or NULL. */
+static const struct emu_table_md *md_of(const struct emu_table *table, const struct emu_lane_target *target,
+                                        uint32_t node_index)
+{
+    uint16_t mdh = target->mdh;
+
+    if (target->handle_flags & EMU_HANDLE_VIRTUAL)
+        mdh = atomic_load_explicit(&emu_table_vmdhs(table, node_index)[mdh], memory_order_acquire);
+    return mdh < EMU_MDH_COUNT ? &emu_table_mds(table, node_index)[mdh] : NULL;
+}
+
+/* What brings an address in a command to the owner's, as the engine does it (translate). */
+static uint64_t shift_of(const struct emu_table_md *md, const struct emu_lane_target *target)
+{
+    if (target->handle_flags & EMU_HANDLE_OFFSET)
+        return md->base - target->remote_base;
+    return (target->handle_flags & EMU_HANDLE_VIRTUAL) ? (md->base & ~4095ull) - target->remote_base : 0;
 }
 
 /* Our mark is up. */
 static bool find_lane(struct emu_direct *d, const struct emu_lane_target *target, uint32_t node_index,
                       struct emu_lane *lane)
 {
-    const struct emu_table_md *md = &emu_table_mds(d->port->table, node_index)[target->mdh];
+    const struct emu_table_md *md = md_of(d->port->table, target, node_index);
     struct emu_cq_producer *destination = NULL;
-    uint64_t first = md->base & ~4095ull;
-    uint64_t end = (md->base + md->length_bytes + 4095) & ~4095ull;
     struct emu_memory memory;
+    uint64_t first;
+    uint64_t end;
     void *window;
 
-    if (!is_this_memory(md, target) || view_reach(d, md, EMU_OP_GET, &memory) != EMU_STATUS_OK)
+    if (!md || !is_this_memory(md, target) || view_reach(d, md, EMU_OP_GET, &memory) != EMU_STATUS_OK)
         return false;
+    first = md->base & ~4095ull;
+    end = (md->base + md->length_bytes + 4095) & ~4095ull;
     window = memory.ops->window ? memory.ops->window(&memory, first, end - first) : NULL;
     if (md->cq != EMU_CQ_NONE)
         destination = view_destination(d, md);
@@ -378,7 +402,7 @@ static bool find_lane(struct emu_direct *d, const struct emu_lane_target *target
         .pid = memory.pid,
         .first = first,
         .end = end,
-        .shift = (target->handle_flags & EMU_HANDLE_OFFSET) ? md->base - target->remote_base : 0,
+        .shift = shift_of(md, target),
         .port_generation = emu_table_ports(d->port->table)[md->port].generation,
         .is_read_only = (md->flags & EMU_MD_READ_ONLY) != 0,
         .has_destination = destination != NULL,
@@ -487,7 +511,8 @@ bool emu_direct_run(struct emu_direct *d, const struct emu_cmd *cmd)
     d->target = NULL;
     d->reached = NULL;
     d->failure = EMU_STATUS_OK;
-    is_done = emu_transaction_run(&d->view, cmd);
+    /* Once more: who suspends or paces a job waits only for those whose mark was up. */
+    is_done = emu_gate_is_open(&d->gate) && emu_transaction_run(&d->view, cmd);
     if (!is_done && d->reached)
         d->reached->has_closed_memory = true;
     emu_gate_leave(&d->gate);

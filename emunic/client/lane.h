@@ -125,7 +125,7 @@ static inline void emu_gate_leave(struct emu_gate *gate)
  */
 static inline bool emu_gate_is_open(const struct emu_gate *gate)
 {
-    if (atomic_load_explicit(&gate->table->flags, memory_order_acquire) & (EMU_TABLE_ROUTED | EMU_TABLE_CLOSED))
+    if (atomic_load_explicit(&gate->table->flags, memory_order_acquire) & EMU_TABLE_NOT_DIRECT)
         return false;
     return atomic_load_explicit(&gate->segment->head, memory_order_acquire) == *gate->tail;
 }

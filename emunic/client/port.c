@@ -85,7 +85,8 @@ static bool table_is_sound(const struct emu_table *t, uint64_t bytes)
            t->node_off + (uint64_t)t->n_nodes * sizeof(struct emu_table_node) <= bytes &&
            t->port_off + (uint64_t)t->n_ports * sizeof(struct emu_table_port) <= bytes &&
            t->file_off + EMU_FILES_MAX * sizeof(uint32_t) <= bytes &&
-           t->md_off + (uint64_t)t->n_nodes * EMU_MDH_COUNT * sizeof(struct emu_table_md) <= bytes;
+           t->md_off + (uint64_t)t->n_nodes * EMU_MDH_COUNT * sizeof(struct emu_table_md) <= bytes &&
+           t->vmdh_off + (uint64_t)t->n_nodes * EMU_MDH_COUNT * sizeof(uint16_t) <= bytes;
 }
 
 static bool segment_is_sound(const struct emu_segment *s, uint64_t bytes)
@@ -173,6 +174,11 @@ int emu_port_attach(struct emu_port *port, uint32_t ptag, uint32_t cookie, uint3
     }
     port->index = msg.attach.port;
     port->nid = msg.attach.nid;
+    port->node_index = emu_table_node_index(port->table, port->nid);
+    if (port->node_index >= port->table->n_nodes) {
+        emu_port_detach(port);
+        return -EPROTO;
+    }
     port->ptag = msg.attach.ptag;
     port->cookie = cookie;
     port->instance_id = instance_id;
@@ -192,6 +198,11 @@ void emu_port_hang_up(struct emu_port *port)
         emu_session_hang_up(&port->session);
 }
 
+void emu_port_set_stale(struct emu_port *port, bool is_stale)
+{
+    atomic_store(&port->session.is_stale, is_stale);
+}
+
 void emu_port_detach(struct emu_port *port)
 {
     emu_port_hang_up(port);
@@ -205,7 +216,7 @@ void emu_port_detach(struct emu_port *port)
         munmap((void *)(uintptr_t)port->table, port->table_bytes);
     if (port->segment)
         munmap(port->segment, port->segment_bytes);
-    if (port->doorbell >= 0)
+    if (port->doorbell >= 0 && !atomic_load(&port->session.is_stale))
         close(port->doorbell);
     port->table = NULL;
     port->segment = NULL;
@@ -297,12 +308,14 @@ static void ring_doorbell(struct emu_port *port)
 void emu_port_publish(struct emu_port *port)
 {
     port->staging_end[port->tail & (EMU_RING_SLOTS - 1)] = port->staging_tail;
+    port->blocks_sent += (port->slots[port->tail & (EMU_RING_SLOTS - 1)].flags & EMU_CMD_BLOCK) != 0;
     port->tail++;
     /* Pairs with the acquire of `tail` in emunic: the command before its count. */
     atomic_store_explicit(&port->segment->tail, port->tail, memory_order_release);
     /* Pairs with the fence in emunic between announcing sleep and its last look at the rings. */
     atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load_explicit(&port->table->emunic_sleeps, memory_order_relaxed))
+    if (atomic_load_explicit(&port->table->emunic_sleeps, memory_order_relaxed) &&
+        !atomic_load(&port->session.is_stale))
         ring_doorbell(port);
 }
 
@@ -352,48 +365,77 @@ int emu_port_cq_destroy(struct emu_port *port, uint32_t index)
     return emu_port_request(port, &msg);
 }
 
-static int register_memory(struct emu_port *port, struct emu_msg *msg, const int *fds, unsigned n_fds, uint16_t *mdh_out,
-                           uint16_t *generation_out)
+static int request_memory(struct emu_port *port, uint16_t type, struct emu_msg_memory *memory, const int *fds,
+                          unsigned n_fds)
 {
-    int r = emu_session_request(&port->session, msg, fds, n_fds, NULL);
+    struct emu_msg msg = { .type = type, .memory = *memory };
+    int r = emu_session_request(&port->session, &msg, fds, n_fds, NULL);
 
     if (r == 0)
-        r = msg->result;
+        r = msg.result;
     if (r != 0)
         return r < 0 ? r : -EPROTO;
-    *mdh_out = msg->memory.mdh;
-    *generation_out = msg->memory.generation;
+    if (msg.memory.mdh >= EMU_MDH_COUNT)
+        return -EPROTO;
+    *memory = msg.memory;
     return 0;
 }
 
 int emu_port_mem_register(struct emu_port *port, uint64_t addr, uint64_t length_bytes, uint32_t flags, uint32_t cq,
                           uint16_t *mdh_out, uint16_t *generation_out)
 {
-    struct emu_msg msg = { .type = EMU_MSG_MEM_REGISTER,
-                           .memory = { .addr = addr, .length_bytes = length_bytes, .flags = flags, .cq = cq } };
+    struct emu_msg_memory memory = { .addr = addr, .length_bytes = length_bytes, .flags = flags, .cq = cq,
+                                     .vmdh = EMU_VMDH_ANY };
+    int r = emu_port_mem_request(port, EMU_MSG_MEM_REGISTER, &memory);
 
-    return register_memory(port, &msg, NULL, 0, mdh_out, generation_out);
+    if (r < 0)
+        return r;
+    *mdh_out = memory.mdh;
+    *generation_out = memory.generation;
+    return 0;
 }
 
-int emu_port_mem_register_shared(struct emu_port *port, uint64_t addr, uint64_t length_bytes, uint32_t flags, uint32_t cq,
-                                 uint16_t *mdh_out, uint16_t *generation_out)
+int emu_port_mem_request(struct emu_port *port, uint16_t type, struct emu_msg_memory *memory)
 {
-    struct emu_msg msg = { .type = EMU_MSG_MEM_REGISTER,
-                           .memory = { .addr = addr, .length_bytes = length_bytes, .flags = flags | EMU_MD_FILE,
-                                       .cq = cq } };
+    return request_memory(port, type, memory, NULL, 0);
+}
+
+int emu_port_mem_register_shared(struct emu_port *port, struct emu_msg_memory *memory)
+{
+    struct emu_msg_memory shared = *memory;
     struct emu_mapping mapping;
     int r;
 
-    r = emu_mapping_find(addr, length_bytes, (flags & EMU_MD_READ_ONLY) == 0, &mapping);
+    r = emu_mapping_find(memory->addr, memory->length_bytes, (memory->flags & EMU_MD_READ_ONLY) == 0, &mapping);
     if (r < 0)
         return r;
-    msg.memory.file_offset = mapping.file_offset;
-    r = register_memory(port, &msg, &mapping.fd, 1, mdh_out, generation_out);
+    shared.flags |= EMU_MD_FILE;
+    shared.file_offset = mapping.file_offset;
+    r = request_memory(port, EMU_MSG_MEM_REGISTER, &shared, &mapping.fd, 1);
     close(mapping.fd);
     if (r < 0)
-        emu_log(EMU_LOG_DEBUG, "0x%llx bytes at 0x%llx not shared: %s", (unsigned long long)length_bytes,
-                (unsigned long long)addr, strerror(-r));
+        emu_log(EMU_LOG_DEBUG, "0x%llx bytes at 0x%llx not shared: %s", (unsigned long long)memory->length_bytes,
+                (unsigned long long)memory->addr, strerror(-r));
+    else
+        *memory = shared;
     return r;
+}
+
+int emu_port_mem_segments(struct emu_port *port, const uint64_t (*segments)[2], uint32_t n)
+{
+    int r = 0;
+
+    for (uint32_t first = 0; first < n && r == 0; first += EMU_SEGMENTS_PER_MSG) {
+        struct emu_msg msg = { .type = EMU_MSG_MEM_SEGMENTS, .segments = { .first = first } };
+
+        msg.segments.n = n - first < EMU_SEGMENTS_PER_MSG ? n - first : EMU_SEGMENTS_PER_MSG;
+        for (uint32_t i = 0; i < msg.segments.n; i++) {
+            msg.segments.segments[i].addr = segments[first + i][0];
+            msg.segments.segments[i].length_bytes = segments[first + i][1];
+        }
+        r = emu_port_request(port, &msg);
+    }
+    return r > 0 ? -EPROTO : r;
 }
 
 int emu_port_mem_deregister(struct emu_port *port, uint16_t mdh, uint16_t generation)
@@ -407,6 +449,8 @@ int emu_port_mem_deregister(struct emu_port *port, uint16_t mdh, uint16_t genera
 
 bool emu_port_is_lost(struct emu_port *port)
 {
+    if (atomic_load(&port->session.is_stale))
+        return true;
     if (atomic_load_explicit(&port->table->flags, memory_order_relaxed) & EMU_TABLE_CLOSED)
         atomic_store(&port->session.is_lost, true);
     return emu_session_check_lost(&port->session);
@@ -417,7 +461,7 @@ static uint32_t count_runnable(const struct emu_port *port)
     uint32_t runnable = atomic_load_explicit(&port->table->live_processes, memory_order_relaxed);
 
     /* On the routed path emunic is one more that wants to run. The ring is not looked at: we hold no lock. */
-    if (!port->direct || (atomic_load_explicit(&port->table->flags, memory_order_relaxed) & EMU_TABLE_ROUTED))
+    if (!port->direct || (atomic_load_explicit(&port->table->flags, memory_order_relaxed) & EMU_TABLE_NOT_DIRECT))
         runnable++;
     return runnable;
 }

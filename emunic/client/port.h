@@ -43,6 +43,8 @@ struct emu_port {
     uint32_t ptag;
     uint32_t cookie;
     uint32_t instance_id;
+    uint32_t node_index;              /* of its node in the domain table */
+    uint64_t blocks_sent;             /* block transfers given to emunic */
     pid_t owner;                      /* a forked child must leave the port alone */
     uint32_t n_cpus;                  /* that this process may run on */
     _Atomic uint32_t empty_polls;     /* of all threads since the last check for loss, roughly */
@@ -69,6 +71,12 @@ struct emu_port {
 int emu_port_attach(struct emu_port *port, uint32_t ptag, uint32_t cookie, uint32_t instance_id, uint32_t modes);
 /* Ends what emu_port_attach() began. In the owner it returns when emunic has let go of the process's memory. */
 void emu_port_detach(struct emu_port *port);
+
+/*
+ * Stale: from now on no system call names the port's device (socket, doorbell), requests fail with -ENETDOWN, and the
+ * port counts as lost for whoever waits; a detach leaves the descriptors open. Until it is called with false.
+ */
+void emu_port_set_stale(struct emu_port *port, bool is_stale);
 
 /* The first half of a detach: emunic has dropped the port, everything is still mapped. Not in a forked child. */
 void emu_port_hang_up(struct emu_port *port);
@@ -98,13 +106,30 @@ int emu_port_cq_destroy(struct emu_port *port, uint32_t index);
 
 int emu_port_mem_register(struct emu_port *port, uint64_t addr, uint64_t length_bytes, uint32_t flags, uint32_t cq,
                           uint16_t *mdh_out, uint16_t *generation_out);
+/* The same with all that a request can say. memory: in and out. */
+int emu_port_mem_request(struct emu_port *port, uint16_t type, struct emu_msg_memory *memory);
 /*
  * The same for memory that the program has mapped shared, in a way that lets peers map its file (mapping.h). A negative
- * errno: that cannot be, register it plainly.
+ * errno: that cannot be, register it plainly; *memory is as before.
  */
-int emu_port_mem_register_shared(struct emu_port *port, uint64_t addr, uint64_t length_bytes, uint32_t flags, uint32_t cq,
-                                 uint16_t *mdh_out, uint16_t *generation_out);
+int emu_port_mem_register_shared(struct emu_port *port, struct emu_msg_memory *memory);
+/* Announces the segments of the next registration with EMU_MD_SEGMENTED. No other may come between. */
+int emu_port_mem_segments(struct emu_port *port, const uint64_t (*segments)[2], uint32_t n);
 int emu_port_mem_deregister(struct emu_port *port, uint16_t mdh, uint16_t generation);
+
+/*
+ * Has the job as many block transfers outstanding on this node as it may? This port's own exactly, those of others as
+ * far as emunic has seen them. One load when there is no limit.
+ */
+static inline bool emu_port_blocks_are_used_up(const struct emu_port *port)
+{
+    struct emu_table_node *node = &emu_table_nodes(port->table)[port->node_index];
+    uint32_t limit = atomic_load_explicit(&node->bte_limit, memory_order_relaxed);
+
+    return limit != 0 &&
+           (port->blocks_sent - atomic_load_explicit(&port->segment->blocks_ended, memory_order_acquire) >= limit ||
+            atomic_load_explicit(&node->bte_running, memory_order_relaxed) >= limit);
+}
 
 /*
  * After an empty poll: yields now and then; where processes outnumber cores it yields, and after EMUNIC_REST_AFTER of empty polls sleeps,

@@ -84,7 +84,8 @@ void emu_session_close(struct emu_session *session)
 {
     if (session->fd < 0)
         return;
-    close(session->fd);
+    if (!atomic_load(&session->is_stale))       /* else the number may be somebody else's */
+        close(session->fd);
     session->fd = -1;
     pthread_mutex_destroy(&session->lock);
 }
@@ -95,7 +96,7 @@ static int exchange(struct emu_session *session, struct emu_msg *msg, const int 
     uint16_t type = msg->type;
     int r;
 
-    if (atomic_load(&session->is_lost))
+    if (atomic_load(&session->is_lost) || atomic_load(&session->is_stale))
         return -ENETDOWN;
     msg->magic = EMU_MSG_MAGIC;
     msg->abi_version = EMU_ABI_VERSION;
@@ -136,7 +137,7 @@ void emu_session_hang_up(struct emu_session *session)
     struct emu_fds fds;
     struct emu_cancel cancel;
 
-    if (session->fd < 0)
+    if (session->fd < 0 || atomic_load(&session->is_stale))
         return;
     emu_cancel_hold(&cancel);
     pthread_mutex_lock(&session->lock);
@@ -156,6 +157,8 @@ bool emu_session_check_lost(struct emu_session *session)
 
     if (atomic_load_explicit(&session->is_lost, memory_order_relaxed))
         return true;
+    if (atomic_load(&session->is_stale))
+        return false;
     if (syscall(SYS_ppoll, &p, 1, &now, NULL, 0) > 0 && (p.revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL)))
         atomic_store(&session->is_lost, true);
     return atomic_load(&session->is_lost);

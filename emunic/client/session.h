@@ -41,6 +41,7 @@ struct emu_session {
     uint32_t sequence;
     pthread_mutex_t lock;      /* one request and its reply */
     _Atomic bool is_lost;      /* emunic has gone; never becomes false again */
+    _Atomic bool is_stale;     /* the process may have been restarted elsewhere: the socket is not to be touched */
     uint32_t server_pid;
 };
 

@@ -286,9 +286,9 @@ static struct emu_port_end *poster_of(const struct emu_ce_end *e, const struct c
 /* Counts one packet from an engine to a node. */
 static void count(const struct emu_ce_end *e, uint32_t nid)
 {
-    const struct emu_table *table = e->port->domain->table;
+    const struct emu_domain *domain = e->port->domain;
 
-    emu_flow_add_put(&e->port->view.flows[emu_table_node_index(table, nid)], &table->format,
+    emu_flow_add_put(&e->port->view.flows[emu_domain_node_of(domain, nid)], &domain->table->format,
                      sizeof(struct emu_ce_result));
 }
 
@@ -469,12 +469,24 @@ static void look(struct emu_ce_end *e)
         queue(above);
 }
 
+/* Engines of a suspended job wait in the queue. */
+static struct emu_ce_end *first_that_runs(const struct emu_server *server)
+{
+    struct emu_ce_end *e;
+
+    TAILQ_FOREACH(e, &server->ce_work, work_link) {
+        if (e->port->domain->suspension == EMU_RUNS)
+            return e;
+    }
+    return NULL;
+}
+
 unsigned emu_ce_round(struct emu_server *server)
 {
     struct emu_ce_end *e;
     unsigned done = 0;
 
-    while (done < LOOKS_PER_ROUND && (e = TAILQ_FIRST(&server->ce_work))) {
+    while (done < LOOKS_PER_ROUND && (e = first_that_runs(server))) {
         TAILQ_REMOVE(&server->ce_work, e, work_link);
         e->is_queued = false;
         look(e);
@@ -485,7 +497,7 @@ unsigned emu_ce_round(struct emu_server *server)
 
 bool emu_ce_has_work(const struct emu_server *server)
 {
-    return !TAILQ_EMPTY(&server->ce_work);
+    return first_that_runs(server) != NULL;
 }
 
 /* ---- contributions ---- */
@@ -516,14 +528,16 @@ static unsigned accept_contribution(struct emu_port_end *port, const struct emu_
     struct emu_memory mem;
     struct emu_ce_end *e;
     struct child *c;
+    uint32_t nid;
 
     if (!emu_ce_is_valid(&new->value))
         return EMU_STATUS_BAD_COMMAND;
     if (!reach_result(port, new->result_addr, new->mdh, new->md_generation, &mem))
         return EMU_STATUS_LOCAL_ACCESS;
-    if (emu_table_node_index(port->domain->table, cmd->remote_nid) == EMU_NID_NONE)
+    nid = emu_domain_nid_at(port->domain, cmd->remote_nid);
+    if (nid == EMU_NID_NONE)
         return EMU_STATUS_PEER_GONE;
-    e = find(port, cmd->remote_nid, cmd->ce_id);
+    e = find(port, nid, cmd->ce_id);
     if (!e || !e->is_configured)
         return EMU_STATUS_BAD_HANDLE;
     if (e->broken)
@@ -574,7 +588,7 @@ static void free_children(struct child *children, uint32_t n_children)
 static bool link_is_sound(const struct emu_ce_end *e, const struct emu_ce_link *link)
 {
     if (link->child_id >= EMU_CE_CHILDREN_MAX ||
-        emu_table_node_index(e->port->domain->table, link->nid) == EMU_NID_NONE)
+        emu_domain_node_of(e->port->domain, link->nid) == EMU_NID_NONE)
         return false;
     return link->type == EMU_CE_LINK_LEAF ||
            (link->type == EMU_CE_LINK_ENGINE && link->ce_id < engines_per_node(e->port->server));
@@ -704,7 +718,8 @@ static int create(struct emu_port_end *port, uint32_t *ce_id_out)
         return r;
     while (ce_id < engines_per_node(port->server) && *slot_of(port->server, port->nid, ce_id))
         ce_id++;
-    if (ce_id == engines_per_node(port->server))
+    if (ce_id == engines_per_node(port->server) ||
+        emu_ce_in_use(port->domain, port->nid) >= port->domain->limits.ce)
         return -ENOSPC;
     e = calloc(1, sizeof(*e));
     if (!e)
@@ -733,6 +748,14 @@ static void destroy(struct emu_ce_end *e, unsigned status)
     free(e);
 }
 
+/* Programs know addresses, emunic nodes. An unknown one stays unknown. */
+static void name_nodes(const struct emu_domain *domain, struct emu_msg_ce *msg)
+{
+    msg->parent.nid = emu_domain_nid_at(domain, msg->parent.nid);
+    for (uint32_t i = 0; i < EMU_CE_CHILDREN_PER_MSG; i++)
+        msg->children[i].nid = emu_domain_nid_at(domain, msg->children[i].nid);
+}
+
 int emu_ce_answer(struct emu_port_end *port, struct emu_msg *msg)
 {
     struct emu_ce_end *e;
@@ -742,8 +765,10 @@ int emu_ce_answer(struct emu_port_end *port, struct emu_msg *msg)
     e = find(port, port->nid, msg->ce.ce_id);
     if (!e || e->port != port)
         return -EINVAL;
-    if (msg->type == EMU_MSG_CE_CONFIGURE)
+    if (msg->type == EMU_MSG_CE_CONFIGURE) {
+        name_nodes(port->domain, &msg->ce);
         return configure(e, &msg->ce);
+    }
     destroy(e, EMU_STATUS_CANCELLED);
     return 0;
 }
@@ -806,31 +831,12 @@ void emu_ce_drop_cq(struct emu_port_end *port, uint32_t cq)
     }
 }
 
-static uint32_t nid_of(struct emu_server *server, pid_t pid)
+uint32_t emu_ce_in_use(const struct emu_domain *domain, uint32_t nid)
 {
-    const struct emu_domain *domain;
-    const struct emu_port_end *port;
-
-    LIST_FOREACH(port, &server->ports, link) {
-        if (port->member->pid == pid)
-            return port->nid;
-    }
-    LIST_FOREACH(domain, &server->domains, link) {
-        const struct emu_member *member = emu_member_find((struct emu_domain *)(uintptr_t)domain, pid);
-
-        if (member && member->node_index != EMU_NID_NONE)
-            return emu_table_nodes(domain->table)[member->node_index].nid;
-    }
-    return EMU_NID_NONE;
-}
-
-uint32_t emu_ce_in_use(struct emu_server *server, pid_t pid)
-{
-    uint32_t nid = nid_of(server, pid);
-    struct emu_ce_end **slot;
+    const struct emu_ce_end *e;
     uint32_t n = 0;
 
-    for (uint32_t ce_id = 0; (slot = slot_of(server, nid, ce_id)); ce_id++)
-        n += *slot != NULL;
+    LIST_FOREACH(e, &domain->ces, link)
+        n += e->port->nid == nid;
     return n;
 }

@@ -44,87 +44,52 @@ static int answer_hello(struct emu_connection *c, struct emu_msg *msg)
     return 0;
 }
 
-static bool may_use(const struct emu_domain *domain, const struct ucred *peer)
-{
-    return peer->uid == domain->owner_uid || peer->uid == 0;
-}
-
 static int join_rank(struct emu_connection *c, struct emu_msg_rank *rank)
 {
     struct emu_domain *domain = emu_domain_find(c->server, rank->ptag, rank->cookie);
     struct emu_member *member;
     int r;
 
-    if (!domain || !may_use(domain, &c->peer) || rank->rank >= domain->n_ranks)
+    if (!domain || !emu_domain_may_use(domain, &c->peer) || rank->rank >= domain->n_ranks)
         return -EACCES;
     r = emu_member_get(domain, c, &member);
     if (r < 0)
         return r;
     member->rank = rank->rank;
     rank->nid = domain->rank_nids[rank->rank];
-    member->node_index = emu_table_node_index(domain->table, rank->nid);
+    member->node_index = emu_domain_node_of(domain, rank->nid);
     rank->local_rank = 0;
     for (uint32_t i = 0; i < rank->rank; i++)
         rank->local_rank += domain->rank_nids[i] == rank->nid;
     return 0;
 }
 
-/* The node of a process: that of its rank, else the first node of a domain it may use. */
-static int where_is(struct emu_connection *c, struct emu_msg_rank *rank)
+/* The domain that a process means: the one it names, is in, or may use first. */
+static const struct emu_domain *domain_meant(struct emu_connection *c, const struct emu_msg_rank *rank)
 {
+    const struct emu_domain *first = NULL;
     struct emu_domain *domain;
 
+    if (rank->cookie != 0)
+        return emu_domain_find(c->server, 255, rank->cookie);
     LIST_FOREACH(domain, &c->server->domains, link) {
-        struct emu_member *member = emu_member_find(domain, c->peer.pid);
-
-        if (member && member->node_index != EMU_NID_NONE) {
-            rank->nid = emu_table_nodes(domain->table)[member->node_index].nid;
-            return 0;
-        }
+        if (emu_member_find(domain, c->peer.pid))
+            return domain;
+        if (!first && emu_domain_may_use(domain, &c->peer))
+            first = domain;
     }
-    rank->nid = 0;
-    LIST_FOREACH(domain, &c->server->domains, link) {
-        if (may_use(domain, &c->peer)) {
-            rank->nid = emu_table_nodes(domain->table)[0].nid;
-            return 0;
-        }
-    }
-    return 0;
+    return first;
 }
 
-static int answer_resources(struct emu_connection *c, struct emu_msg_resources *res)
+/* The address of the node of a process, in its job. */
+static int where_is(struct emu_connection *c, struct emu_msg_rank *rank)
 {
-    struct emu_port_end *port;
+    uint32_t nid = emu_place_of(c, rank->nid);
+    const struct emu_domain *domain = domain_meant(c, rank);
+    uint32_t node = domain ? emu_domain_node_of(domain, nid) : EMU_NID_NONE;
 
-    res->used = 0;
-    switch (res->resource) {
-    case EMU_RESOURCE_MDD:
-        res->limit = EMU_MDH_COUNT - 1;
-        LIST_FOREACH(port, &c->server->ports, link)
-            res->used += port->n_mds;
-        return 0;
-    case EMU_RESOURCE_CQ:
-        res->limit = EMU_CQS_MAX * 4;
-        LIST_FOREACH(port, &c->server->ports, link)
-            res->used += port->n_cqs;
-        return 0;
-    case EMU_RESOURCE_FMA:
-        res->limit = emu_machine_nic(c->server->machine)->fma_descriptors;
-        LIST_FOREACH(port, &c->server->ports, link)
-            res->used++;
-        if (res->used > res->limit)
-            res->used = res->limit;     /* ports share descriptors */
-        return 0;
-    case EMU_RESOURCE_BTE:
-        res->limit = EMU_RING_SLOTS;
-        return 0;
-    case EMU_RESOURCE_CE:
-        res->limit = emu_machine_nic(c->server->machine)->ce_engines;
-        res->used = emu_ce_in_use(c->server, c->peer.pid);
-        return 0;
-    default:
-        return -EINVAL;
-    }
+    rank->nid = node != EMU_NID_NONE && domain->addresses[node] != EMU_NID_NONE ? domain->addresses[node] : nid;
+    return 0;
 }
 
 static int answer_attach(struct emu_connection *c, struct emu_reply *reply)
@@ -174,6 +139,14 @@ static int answer_peer_file(const struct emu_port_end *port, struct emu_reply *r
     return 0;
 }
 
+static void tell_address(const struct emu_domain *domain, struct emu_msg_datagram *datagram)
+{
+    uint32_t node = emu_domain_node_of(domain, datagram->remote_nid);
+
+    if (node != EMU_NID_NONE)
+        datagram->remote_nid = domain->addresses[node];
+}
+
 /* Requests that need a port. */
 static int answer_port(struct emu_port_end *port, struct emu_reply *reply, struct emu_fds *fds)
 {
@@ -212,12 +185,24 @@ static int answer_port(struct emu_port_end *port, struct emu_reply *reply, struc
         return emu_msgq_leave(port);
     case EMU_MSG_PEER_FILE:
         return answer_peer_file(port, reply);
+    case EMU_MSG_VMDH_RESERVE:
+        return emu_md_reserve_virtual(port, msg->memory.vmdh);
+    case EMU_MSG_MEM_UPDATE:
+        return emu_md_update(port, &msg->memory);
+    case EMU_MSG_MEM_SEGMENTS:
+        return emu_md_add_segments(port, &msg->segments);
     case EMU_MSG_DATAGRAM_POST:
+        /* Programs know addresses, emunic nodes. An unknown one stays unknown. */
+        msg->datagram.remote_nid = emu_domain_nid_at(port->domain, msg->datagram.remote_nid);
         return emu_datagram_post(port, &msg->datagram);
     case EMU_MSG_DATAGRAM_TEST:
-        return emu_datagram_test(port, &msg->datagram);
+        r = emu_datagram_test(port, &msg->datagram);
+        tell_address(port->domain, &msg->datagram);
+        return r;
     case EMU_MSG_DATAGRAM_PROBE:
-        return emu_datagram_probe(port, &msg->datagram);
+        r = emu_datagram_probe(port, &msg->datagram);
+        tell_address(port->domain, &msg->datagram);
+        return r;
     case EMU_MSG_DATAGRAM_CANCEL:
         return emu_datagram_cancel(port, &msg->datagram);
     default:
@@ -388,6 +373,16 @@ static int answer_admin(struct emu_connection *c, struct emu_reply *reply, const
     case EMU_MSG_SHUTDOWN:
         c->server->stops = true;
         return 0;
+    case EMU_MSG_JOB_CONFIGURE:
+        return emu_job_configure(c, &reply->msg->job, fds);
+    case EMU_MSG_JOB_SUSPEND:
+        return emu_job_suspend(c, reply->msg);
+    case EMU_MSG_JOB_RESUME:
+        return emu_job_resume(c, &reply->msg->job);
+    case EMU_MSG_NTT_CLEAR:
+        return emu_job_clear_ntt(c, &reply->msg->job);
+    case EMU_MSG_INJECTION_SET:
+        return emu_injection_set(c, &reply->msg->injection);
     default:
         return -EPROTO;
     }
@@ -416,7 +411,11 @@ static int answer_control(struct emu_connection *c, struct emu_reply *reply, str
     case EMU_MSG_WHERE:
         return where_is(c, &msg->rank);
     case EMU_MSG_RESOURCES:
-        return answer_resources(c, &msg->resources);
+        return emu_resources_answer(c, &msg->resources);
+    case EMU_MSG_PTAG:
+        return emu_resources_ptag(c, &msg->ptag);
+    case EMU_MSG_INJECTION:
+        return emu_injection_get(c, &msg->injection);
     case EMU_MSG_ATTACH:
         return answer_attach(c, reply);
     case EMU_MSG_ERRORS_OPEN:
@@ -426,6 +425,9 @@ static int answer_control(struct emu_connection *c, struct emu_reply *reply, str
     case EMU_MSG_CQ_CREATE ... EMU_MSG_DATAGRAM_DROP_EP:
     case EMU_MSG_MSGQ_JOIN:
     case EMU_MSG_MSGQ_LEAVE:
+    case EMU_MSG_VMDH_RESERVE:
+    case EMU_MSG_MEM_UPDATE:
+    case EMU_MSG_MEM_SEGMENTS:
         return c->port ? answer_port(c->port, reply, fds) : -ENOTCONN;
     case EMU_MSG_CE_CREATE ... EMU_MSG_CE_DESTROY:
         return c->port ? emu_ce_answer(c->port, msg) : -ENOTCONN;
@@ -502,8 +504,13 @@ static void connection_ready(struct emu_server *server, struct emu_watch *watch,
 
 void emu_connection_answer(struct emu_connection *c, struct emu_msg *reply)
 {
+    emu_connection_answer_with(c, reply, 0);
+}
+
+void emu_connection_answer_with(struct emu_connection *c, struct emu_msg *reply, int result)
+{
     c->awaits_answer = false;
-    reply->result = 0;
+    reply->result = result;
     if (emu_msg_send(c->fd, reply, NULL, 0) < 0)
         shutdown(c->fd, SHUT_RDWR);     /* epoll tells us to clean up */
 }
@@ -561,6 +568,8 @@ void emu_connection_destroy(struct emu_connection *c)
     LIST_REMOVE(c, link);
     if (c->port)
         emu_port_end_destroy(c->port);
+    else
+        emu_quiesce_forget(c->server, c, NULL);
     c->port = NULL;
     emu_error_close(c);
     c->job = NULL;

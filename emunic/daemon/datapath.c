@@ -18,6 +18,9 @@
  *
  * While the domain has fault rules they are asked first, before a command does anything (fault.c).
  *
+ * A suspended job's rings and transfers are left alone. Ports on a node whose injection is limited are served while its
+ * bucket lasts (injection.c). A block transfer beyond the job's limit waits at the head of the ring.
+ *
  * The ring's tail is the client's: a value that is not at most one ring ahead ends the port.
  */
 #include "emunic/daemon/server.h"
@@ -46,6 +49,25 @@ static bool is_small(const struct emu_cmd *cmd, uint64_t slice_bytes)
     if (cmd->op == EMU_OP_PUT && (cmd->flags & (EMU_CMD_INLINE | EMU_CMD_STAGED)))
         return true;
     return cmd->length_bytes <= (cmd->op == EMU_OP_AMO ? AMO_AT_ONCE_BYTES : slice_bytes);
+}
+
+/* Nothing is limited anywhere: one comparison. */
+static bool may_inject(struct emu_port_end *port)
+{
+    return port->server->n_paced == 0 || emu_injection_is_open(port->server, port->nid);
+}
+
+static void charge(struct emu_port_end *port, uint64_t bytes)
+{
+    if (port->server->n_paced > 0)
+        emu_injection_charge(port->server, port->nid, bytes);
+}
+
+/* A block transfer is over: the poster counts them (client/port.c). */
+static void end_block(struct emu_port_end *port, const struct emu_cmd *cmd)
+{
+    if (cmd->flags & EMU_CMD_BLOCK)
+        atomic_store_explicit(&port->segment->blocks_ended, ++port->blocks_ended, memory_order_release);
 }
 
 /* Events and wake: its owner may rest. */
@@ -99,7 +121,7 @@ static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
     struct emu_transaction t;
     struct emu_transfer *transfer;
 
-    if ((needs_order(cmd) && port->n_transfers > 0) || is_fenced_off(port, cmd))
+    if ((needs_order(cmd) && port->n_transfers > 0) || is_fenced_off(port, cmd) || !may_inject(port))
         return false;
     if (cmd->op == EMU_OP_REPORT) {
         emu_error_take_report(port, cmd);
@@ -119,14 +141,19 @@ static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
             return answer == EMU_FAULT_IS_DONE;
     }
     if (is_small(cmd, slice_bytes)) {
+        charge(port, cmd->length_bytes);
         run_small(port, cmd);
+        end_block(port, cmd);
         return true;
     }
     run_burst(port);
-    if (port->n_transfers >= TRANSFERS_PER_PORT)
+    if (port->n_transfers >= TRANSFERS_PER_PORT ||
+        ((cmd->flags & EMU_CMD_BLOCK) != 0 && !emu_account_may_start_block(port)))
         return false;
+    charge(port, slice_bytes);
     if (!emu_transaction_begin(&port->view, cmd, &t) || !emu_transaction_step(&port->view, &t, slice_bytes)) {
         finish(port, &t);
+        end_block(port, cmd);
         return true;
     }
     transfer = malloc(sizeof(*transfer));
@@ -134,8 +161,11 @@ static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
         while (emu_transaction_step(&port->view, &t, slice_bytes))
             ;
         finish(port, &t);
+        end_block(port, cmd);
         return true;
     }
+    if (cmd->flags & EMU_CMD_BLOCK)
+        emu_account_add_block(port, 1);
     transfer->transaction = t;
     transfer->md_generation = emu_table_mds(port->domain->table, t.node_index)[t.mdh].generation;
     TAILQ_INSERT_TAIL(&port->transfers, transfer, link);
@@ -184,6 +214,13 @@ static bool memory_is_still_there(const struct emu_port_end *port, const struct 
     const struct emu_transaction *t = &transfer->transaction;
     const struct emu_table_md *md = &emu_table_mds(port->domain->table, t->node_index)[t->mdh];
 
+    if (t->segments.segments) {
+        struct emu_memory still;
+
+        if (emu_md_local((void *)(uintptr_t)port, t->cmd.local_mdh, t->cmd.local_generation, &still) != EMU_STATUS_OK ||
+            still.segments != t->segments.segments)
+            return false;
+    }
     return atomic_load_explicit(&md->state, memory_order_relaxed) != 0 && md->generation == transfer->md_generation &&
            md->port == t->owner_port;
 }
@@ -204,6 +241,9 @@ static unsigned serve_transfers(struct emu_port_end *port)
         struct emu_transfer *next = TAILQ_NEXT(transfer, link);
         bool has_more = false;
 
+        if (!may_inject(port))
+            break;
+        charge(port, port->server->settings.slice_bytes);
         if (memory_is_still_there(port, transfer)) {
             mend_window(port, &transfer->transaction);
             has_more = emu_transaction_step(&port->view, &transfer->transaction, port->server->settings.slice_bytes);
@@ -214,6 +254,9 @@ static unsigned serve_transfers(struct emu_port_end *port)
             finish(port, &transfer->transaction);
             TAILQ_REMOVE(&port->transfers, transfer, link);
             port->n_transfers--;
+            if (transfer->transaction.cmd.flags & EMU_CMD_BLOCK)
+                emu_account_add_block(port, -1);
+            end_block(port, &transfer->transaction.cmd);
             atomic_store_explicit(&port->segment->unfinished, port->n_transfers, memory_order_release);
             free(transfer);
             emu_rest_disturb(port->segment);
@@ -232,9 +275,11 @@ unsigned emu_datapath_round(struct emu_server *server)
     while (port) {
         struct emu_port_end *next = LIST_NEXT(port, link);   /* serving may end the port */
 
-        if (port->n_transfers > 0)
-            done += serve_transfers(port);
-        done += serve_ring(port);
+        if (port->domain->suspension == EMU_RUNS) {
+            if (port->n_transfers > 0)
+                done += serve_transfers(port);
+            done += serve_ring(port);
+        }
         port = next;
     }
     return done + emu_ce_round(server);
@@ -247,9 +292,10 @@ bool emu_datapath_has_work(struct emu_server *server)
     if (emu_ce_has_work(server))
         return true;
     LIST_FOREACH(port, &server->ports, link) {
-        if (port->n_transfers > 0 ||
-            (port->fault.held_until_ns == 0 &&
-             atomic_load_explicit(&port->segment->tail, memory_order_acquire) != port->head))
+        if (port->domain->suspension == EMU_RUNS &&
+            (port->n_transfers > 0 ||
+             (port->fault.held_until_ns == 0 &&
+              atomic_load_explicit(&port->segment->tail, memory_order_acquire) != port->head)))
             return true;
     }
     return false;

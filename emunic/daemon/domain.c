@@ -11,7 +11,8 @@
  * that have a port.
  *
  * States of a domain: live -> ending (table says closed, members told to end) -> destroyed (no members, or their
- * time is up and they were killed). A domain of `emunic serve` lives until emunic ends.
+ * time is up and they were killed). A domain of `emunic serve` lives until emunic ends; a job that was only declared
+ * (job.c) until its last process ends.
  */
 #include "emunic/daemon/server.h"
 
@@ -94,14 +95,15 @@ static void fill_table(const struct emu_server *server, const struct emu_domain_
     for (uint32_t i = 0; i < domain->n_nodes; i++) {
         index_of[nids[i]] = i;
         emu_table_nodes(t)[i].nid = nids[i];
+        domain->addresses[i] = nids[i];
     }
 }
 
 static int make_table(const struct emu_server *server, const struct emu_domain_spec *spec, struct emu_domain *domain,
                       const uint32_t *nids)
 {
-    struct emu_table layout = { .n_nids = nids[domain->n_nodes - 1] + 1, .n_nodes = domain->n_nodes,
-                                .n_ports = EMU_PORTS_MAX };
+    /* Room for every address that a translation may give. */
+    struct emu_table layout = { .n_nids = server->n_nids, .n_nodes = domain->n_nodes, .n_ports = EMU_PORTS_MAX };
     int r;
 
     layout.nid_off = align_line(sizeof(layout));
@@ -109,8 +111,8 @@ static int make_table(const struct emu_server *server, const struct emu_domain_s
     layout.port_off = align_line(layout.node_off + (uint64_t)layout.n_nodes * sizeof(struct emu_table_node));
     layout.file_off = align_line(layout.port_off + (uint64_t)layout.n_ports * sizeof(struct emu_table_port));
     layout.md_off = align_line(layout.file_off + EMU_FILES_MAX * sizeof(uint32_t));
-    domain->table_bytes =
-        layout.md_off + (uint64_t)layout.n_nodes * EMU_MDH_COUNT * sizeof(struct emu_table_md);
+    layout.vmdh_off = layout.md_off + (uint64_t)layout.n_nodes * EMU_MDH_COUNT * sizeof(struct emu_table_md);
+    domain->table_bytes = layout.vmdh_off + (uint64_t)layout.n_nodes * EMU_MDH_COUNT * sizeof(uint16_t);
 
     domain->table_fd = memfd_create("emunic-domain", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (domain->table_fd < 0)
@@ -132,10 +134,42 @@ static int make_table(const struct emu_server *server, const struct emu_domain_s
     domain->table->port_off = layout.port_off;
     domain->table->file_off = layout.file_off;
     domain->table->md_off = layout.md_off;
+    domain->table->vmdh_off = layout.vmdh_off;
     fill_table(server, spec, domain, nids);
     if (fcntl(domain->table_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0)
         return -errno;
     return 0;
+}
+
+/* ---- nodes ---- */
+
+uint32_t emu_domain_node_of(const struct emu_domain *domain, uint32_t nid)
+{
+    const struct emu_table_node *nodes = emu_table_nodes(domain->table);
+    uint32_t low = 0;
+    uint32_t high = domain->n_nodes;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (nodes[middle].nid < nid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < domain->n_nodes && nodes[low].nid == nid ? low : EMU_NID_NONE;
+}
+
+uint32_t emu_domain_nid_at(const struct emu_domain *domain, uint32_t address)
+{
+    uint32_t node = emu_table_node_index(domain->table, address);
+
+    return node < domain->n_nodes ? emu_table_nodes(domain->table)[node].nid : EMU_NID_NONE;
+}
+
+bool emu_domain_may_use(const struct emu_domain *domain, const struct ucred *peer)
+{
+    return peer->uid == domain->owner_uid || peer->uid == 0;
 }
 
 /* ---- domains ---- */
@@ -188,8 +222,12 @@ int emu_domain_create(struct emu_server *server, const struct emu_domain_spec *s
     domain->n_handles = calloc(domain->n_nodes, sizeof(*domain->n_handles));
     domain->past_flows = calloc(domain->n_nodes, sizeof(struct emu_flow_counts *));
     r = -ENOMEM;
+    domain->accounts = calloc(domain->n_nodes, sizeof(*domain->accounts));
+    domain->segments = calloc(domain->n_nodes, sizeof(*domain->segments));
+    domain->addresses = calloc(domain->n_nodes, sizeof(*domain->addresses));
+    emu_limits_init(&domain->limits);
     if (!domain->rank_nids || !domain->ports || !domain->resting || !domain->files || !domain->n_handles ||
-        !domain->past_flows)
+        !domain->past_flows || !domain->accounts || !domain->segments || !domain->addresses)
         goto err_domain;
     for (uint32_t i = 0; i < spec->n_ranks; i++)
         domain->rank_nids[i] = spec->rank_nids[i];
@@ -202,6 +240,7 @@ int emu_domain_create(struct emu_server *server, const struct emu_domain_spec *s
         if (r < 0)
             goto err_domain;
     }
+    emu_injection_mark(server, domain);
     free(nids);
     emu_log(EMU_LOG_INFO, "domain %u ptag %u uid %u: %u ranks on %u nodes", domain->id, domain->ptag,
             (unsigned)domain->owner_uid, domain->n_ranks, domain->n_nodes);
@@ -241,6 +280,7 @@ void emu_domain_destroy(struct emu_server *server, struct emu_domain *domain)
         emu_member_destroy(server, member);
     emu_quiesce_drop_domain(server, domain);
     emu_fault_drop(domain);
+    emu_job_forget(server, domain);
     LIST_REMOVE(domain, link);
     if (domain->table)
         munmap(domain->table, domain->table_bytes);
@@ -249,6 +289,11 @@ void emu_domain_destroy(struct emu_server *server, struct emu_domain *domain)
     for (uint32_t i = 0; domain->past_flows && i < domain->n_nodes; i++)
         free(domain->past_flows[i]);
     free(domain->past_flows);
+    for (uint32_t i = 0; domain->segments && i < domain->n_nodes; i++)
+        free(domain->segments[i]);      /* the lists themselves went with their memory domains */
+    free(domain->segments);
+    free(domain->accounts);
+    free(domain->addresses);
     free(domain->rank_nids);
     free(domain->ports);
     free(domain->resting);
@@ -278,6 +323,17 @@ void emu_domain_end(struct emu_server *server, struct emu_domain *domain, int si
     (void)server;
 }
 
+static bool has_launched_job(const struct emu_server *server)
+{
+    const struct emu_domain *domain;
+
+    LIST_FOREACH(domain, &server->domains, link) {
+        if (!domain->is_declared)
+            return true;
+    }
+    return false;
+}
+
 uint64_t emu_domain_reap(struct emu_server *server, uint64_t now_ns)
 {
     struct emu_domain *domain = LIST_FIRST(&server->domains);
@@ -288,7 +344,7 @@ uint64_t emu_domain_reap(struct emu_server *server, uint64_t now_ns)
         struct emu_domain *next = LIST_NEXT(domain, link);
 
         if (domain->is_ending) {
-            had_job = true;
+            had_job = had_job || !domain->is_declared;
             if (domain->kill_at_ns != 0 && !LIST_EMPTY(&domain->members) && now_ns >= domain->kill_at_ns) {
                 emu_log(EMU_LOG_WARN, "domain %u: killing what did not end by itself", domain->id);
                 signal_members(domain, SIGKILL);
@@ -301,7 +357,7 @@ uint64_t emu_domain_reap(struct emu_server *server, uint64_t now_ns)
         }
         domain = next;
     }
-    if (had_job && LIST_EMPTY(&server->domains) && server->stops_with_last_job)
+    if (had_job && !has_launched_job(server) && server->stops_with_last_job)
         server->stops = true;
     return wake_at_ns;
 }
@@ -387,6 +443,8 @@ void emu_member_destroy(struct emu_server *server, struct emu_member *member)
         emu_connection_destroy(port->connection);
     LIST_REMOVE(member, link);
     emu_file_drop_member(member);
+    if (member->domain->is_declared && LIST_EMPTY(&member->domain->members))
+        emu_domain_end(server, member->domain, 0);
     emu_windows_fini(&member->windows);
     if (member->space_fd >= 0)
         close(member->space_fd);

@@ -137,7 +137,7 @@ void emu_error_tell_transaction(const struct emu_port_end *port, const struct em
     struct emu_error_record record = {
         .code = code ? code : (uint16_t)status,
         .category = category_of(status),
-        .info = { pair_of(port->nid, port->instance_id), pair_of(cmd->remote_nid, cmd->mdh), cmd->remote_addr,
+        .info = { pair_of(port->nid, port->instance_id), pair_of(emu_domain_nid_at(port->domain, cmd->remote_nid), cmd->mdh), cmd->remote_addr,
                   pair_of(rule, (uint32_t)cmd->op << 8 | status) },
     };
 

@@ -291,7 +291,7 @@ static enum emu_fault_answer hold(struct emu_port_end *port, const struct emu_cm
 
     port->fault.held_until_ns = emu_clock_ns() + rule->delay_ns;
     record.info[0] = (uint64_t)port->nid << 32 | port->instance_id;
-    record.info[1] = (uint64_t)cmd->remote_nid << 32 | cmd->mdh;
+    record.info[1] = (uint64_t)emu_domain_nid_at(port->domain, cmd->remote_nid) << 32 | cmd->mdh;
     record.info[2] = rule->delay_ns;
     record.info[3] = (uint64_t)rule->id << 32 | (uint32_t)cmd->op << 8;
     emu_error_tell(port->server, port->domain, record);
@@ -323,7 +323,7 @@ static enum emu_fault_answer act(struct emu_port_end *port, struct emu_cmd *cmd,
         return EMU_FAULT_IS_DONE;
     default:
         record.info[0] = (uint64_t)port->nid << 32 | port->instance_id;
-        record.info[1] = (uint64_t)cmd->remote_nid << 32 | cmd->mdh;
+        record.info[1] = (uint64_t)emu_domain_nid_at(port->domain, cmd->remote_nid) << 32 | cmd->mdh;
         record.info[3] = (uint64_t)rule->id << 32 | (uint32_t)cmd->op << 8;
         emu_error_tell(port->server, port->domain, record);
         return EMU_FAULT_PASSES;
@@ -332,7 +332,7 @@ static enum emu_fault_answer act(struct emu_port_end *port, struct emu_cmd *cmd,
 
 static enum emu_fault_answer answer(struct emu_port_end *port, struct emu_cmd *cmd)
 {
-    struct emu_fault_operation op = { .to_nid = cmd->remote_nid };
+    struct emu_fault_operation op = { .to_nid = emu_domain_nid_at(port->domain, cmd->remote_nid) };
     const struct emu_fault_rule *rule;
     const struct emu_port_end *owner;
 

@@ -61,6 +61,7 @@ static const struct emu_view_ops view_ops = {
     .destination = view_destination,
     .source = view_source,
     .failed = view_failed,
+    .local = emu_md_local,
 };
 
 /* ---- attach ---- */
@@ -73,8 +74,8 @@ static int choose_node(const struct emu_domain *domain, const struct emu_member 
     if (member->node_index != EMU_NID_NONE)
         node = member->node_index;
     else if (nid_wanted != EMU_NID_NONE)
-        node = emu_table_node_index(domain->table, nid_wanted);
-    if (node == EMU_NID_NONE)
+        node = emu_domain_node_of(domain, nid_wanted);
+    if (node == EMU_NID_NONE || domain->addresses[node] == EMU_NID_NONE)
         return -ENODEV;
     *node_out = node;
     return 0;
@@ -215,9 +216,12 @@ static int create_port(struct emu_connection *connection, struct emu_domain *dom
     r = find_slot(domain, &port->index);
     if (r < 0)
         goto err_port;
-    r = make_segment(port, segment_fd_out);
+    r = emu_account_add_port(port);
     if (r < 0)
         goto err_port;
+    r = make_segment(port, segment_fd_out);
+    if (r < 0)
+        goto err_account;
     port->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     r = port->doorbell < 0 ? -errno : emu_server_watch(port->server, port->doorbell, EPOLLIN | EPOLLET, &port->watch);
     if (r < 0)
@@ -230,6 +234,8 @@ err_segment:
         close(port->doorbell);
     munmap(port->segment, port->segment_bytes);
     close(*segment_fd_out);
+err_account:
+    emu_account_drop_port(port);
 err_port:
     free(port->cqs);
     free(port->arena_map);
@@ -273,7 +279,7 @@ int emu_port_end_create(struct emu_connection *connection, struct emu_msg_attach
     member->n_ports_ever++;
     connection->port = port;
     attach->ptag = domain->ptag;
-    attach->nid = port->nid;
+    attach->nid = domain->addresses[port->node_index];
     attach->port = port->index;
     attach->table_bytes = domain->table_bytes;
     attach->segment_bytes = port->segment_bytes;
@@ -329,6 +335,7 @@ void emu_port_end_destroy(struct emu_port_end *port)
         emu_error_tell_port(port, EMU_ERROR_PORT_DIED, EMU_ERROR_CRITICAL, (uint64_t)port->member->pid, 0);
     emu_datapath_drop_port(port);
     mdhs = emu_md_drop_all(port, &n_mdhs);
+    emu_account_drop_port(port);
     emu_datagram_drop_all(port);
     emu_msgq_drop_port(port);
     emu_ce_drop_port(port);
@@ -346,6 +353,7 @@ void emu_port_end_destroy(struct emu_port_end *port)
     close(port->segment_fd);
     free(port->cqs);
     free(port->arena_map);
+    free(port->pending);
     emu_server_bury(port->server, port->doorbell, &port->watch);
     close(port->doorbell);
 }
@@ -393,6 +401,9 @@ int emu_port_end_cq_create(struct emu_port_end *port, struct emu_msg_cq *cq)
 
     if (cq->capacity == 0 || cq->capacity > CQ_CAPACITY_MAX)
         return -EINVAL;
+    r = emu_account_may_add_cq(port);
+    if (r < 0)
+        return r;
     for (uint32_t i = 0; i < EMU_CQS_MAX && !end; i++) {
         if (!port->cqs[i].in_use && port->cqs[i].n_pages == 0) {
             end = &port->cqs[i];
@@ -418,6 +429,7 @@ int emu_port_end_cq_create(struct emu_port_end *port, struct emu_msg_cq *cq)
     end->flags = cq->flags & EMU_CQ_WAKES;
     emu_cq_producer_init(&end->producer, shm, entries, cq->capacity, (end->flags & EMU_CQ_WAKES) != 0);
     port->n_cqs++;
+    port->domain->accounts[port->node_index].n_cqs++;
     cq->offset = end->offset;
     cq->ring_entries = entries;
     return 0;
@@ -431,6 +443,7 @@ int emu_port_end_cq_destroy(struct emu_port_end *port, uint32_t index)
     emu_ce_drop_cq(port, index);
     port->cqs[index].in_use = false;
     port->n_cqs--;
+    port->domain->accounts[port->node_index].n_cqs--;
     return 0;
 }
 

@@ -15,6 +15,9 @@
  * in place: what it would do is kept as a `struct emu_quiesce` and looked at in each round. Usually nobody is
  * inside and everything happens at once.
  *
+ * Telling everybody to stay outside works the same way: a suspension is complete, and a limit of injection in force,
+ * when all who were inside have left.
+ *
  * A process that died inside may have reserved a place in a completion queue and not filled it. When everybody who
  * was inside with it has left, any such place is the dead one's: emunic fills it with an error event.
  */
@@ -24,6 +27,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "emunic/base/clock.h"
 #include "emunic/daemon/server.h"
 
 struct inside {
@@ -56,6 +60,8 @@ struct emu_quiesce {
     uint32_t n_gaps;
     struct inside *waits;                /* owned */
     uint32_t n_waits;
+    uint64_t deadline_ns;                /* of a suspension; 0 none */
+    bool gave_up;
 };
 
 bool emu_quiesce_has_barrier(void)
@@ -173,8 +179,12 @@ static void release(struct emu_server *server, struct emu_quiesce *q)
         fill_gaps(q);
         q->domain->resting[q->number] = false;
     }
+    if (q->kind == EMU_QUIESCE_SUSPEND)
+        emu_job_suspended(q->domain, !q->gave_up);
+    if (q->kind == EMU_QUIESCE_PACE)
+        emu_injection_done(server, q->nid, (uint16_t)q->number);
     if (q->connection)
-        emu_connection_answer(q->connection, &q->reply);
+        emu_connection_answer_with(q->connection, &q->reply, q->gave_up ? -ETIMEDOUT : 0);
 }
 
 static void destroy(struct emu_quiesce *q)
@@ -246,6 +256,32 @@ int emu_quiesce_queue(struct emu_connection *connection, struct emu_port_end *po
     return EMU_DEFERRED;
 }
 
+int emu_quiesce_suspend(struct emu_connection *connection, struct emu_domain *domain, const struct emu_msg *request,
+                        uint64_t deadline_ns)
+{
+    struct emu_quiesce *q = create(domain, EMU_QUIESCE_SUSPEND, 0);
+
+    if (!q)
+        return -ENOMEM;
+    q->reply = *request;
+    q->deadline_ns = deadline_ns;
+    if (start(connection->server, q))
+        return 0;
+    q->connection = connection;
+    return EMU_DEFERRED;
+}
+
+int emu_quiesce_pace(struct emu_server *server, struct emu_domain *domain, uint32_t nid, uint16_t seq)
+{
+    struct emu_quiesce *q = create(domain, EMU_QUIESCE_PACE, seq);
+
+    if (!q)
+        return -ENOMEM;
+    q->nid = nid;
+    start(server, q);
+    return 0;
+}
+
 void emu_quiesce_port(struct emu_port_end *port, uint16_t *mdhs, uint32_t n_mdhs, bool died_inside)
 {
     struct emu_server *server = port->server;
@@ -272,7 +308,11 @@ void emu_quiesce_round(struct emu_server *server)
     while (q) {
         struct emu_quiesce *next = LIST_NEXT(q, link);
 
-        if (everybody_has_left(q)) {
+        bool is_quiet = everybody_has_left(q);
+
+        if (!is_quiet && q->deadline_ns != 0 && emu_clock_ns() >= q->deadline_ns)
+            q->gave_up = true;
+        if (is_quiet || q->gave_up) {
             LIST_REMOVE(q, link);
             release(server, q);
             destroy(q);
@@ -287,8 +327,10 @@ void emu_quiesce_forget(struct emu_server *server, const struct emu_connection *
     struct emu_quiesce *q;
 
     LIST_FOREACH(q, &server->quiesces, link) {
-        if (connection && q->connection == connection)
+        if (connection && q->connection == connection) {
             q->connection = NULL;
+            q->gave_up = q->kind == EMU_QUIESCE_SUSPEND;    /* nobody would resume it */
+        }
         if (port && q->port == port)
             q->port = NULL;
     }

@@ -259,8 +259,12 @@ void emu_server_destroy(struct emu_server *server)
     close_fd(server->signal_fd);
     close_fd(server->spare_fd);
     close_fd(server->epoll_fd);
-    for (uint32_t nid = 0; server->nodes && nid < server->n_nids; nid++)
+    for (uint32_t nid = 0; server->nodes && nid < server->n_nids; nid++) {
+        if (server->nodes[nid])
+            free(server->nodes[nid]->injection);
         free(server->nodes[nid]);
+    }
+    free(server->ntt);
     free(server->nodes);
     free(server->engines);
     free(server->bounce);

@@ -29,6 +29,7 @@
 #include "emunic/engine/burst.h"
 #include "emunic/engine/cq.h"
 #include "emunic/engine/rest.h"
+#include "emunic/engine/segments.h"
 #include "emunic/engine/transaction.h"
 #include "emunic/fabric/machine.h"
 
@@ -80,6 +81,12 @@ struct emu_cq_end {
 struct emu_md_end {
     LIST_ENTRY(emu_md_end) link;
     uint16_t mdh;
+    bool is_updatable;                  /* was reserved before its pages were there */
+    bool is_reserved;                   /* still is: waits for its first update */
+    bool is_virtual;
+    uint16_t vmdh;                      /* if it is */
+    uint64_t account_bytes;             /* of address space */
+    struct emu_segment_list *segments;  /* owned by the domain's table of them; NULL: one plain region */
 };
 
 /* A command that takes more than one round. */
@@ -134,6 +141,13 @@ struct emu_port_end {
     uint32_t n_datagrams;
     uint64_t commands;                  /* served, for status */
     struct emu_fault_state fault;
+    bool shares_fma;                    /* GNI_CDM_MODE_FMA_SHARED */
+    bool may_use_vmdh;                  /* has reserved virtual handles */
+    uint64_t blocks_ended;
+    uint32_t n_blocks;                  /* block transfers among `transfers` */
+    struct emu_msg_segments *pending;   /* owned: segments of the next registration, or NULL */
+    uint32_t n_pending;
+    uint32_t pending_max;
 };
 
 struct emu_member {
@@ -159,6 +173,29 @@ struct emu_file_place {
     struct emu_file *file;              /* owned by the registrations that lie in it; or NULL */
     uint32_t turn;                      /* of its number: grows each time the place is used */
 };
+
+/* What a job may use on one node; UINT32_MAX: as much as there is. */
+struct emu_limits {
+    uint32_t mdd;
+    uint32_t cq;
+    uint32_t fma;
+    uint32_t bte;                       /* outstanding block transfers; UINT32_MAX: no limit */
+    uint32_t ce;
+    uint64_t iommu_bytes;               /* registered address space */
+};
+
+/* What a domain uses on one of its nodes. Memory domain handles are in n_handles. */
+struct emu_account {
+    uint32_t n_ports;
+    uint32_t n_shared_fma;              /* of those; together they hold one descriptor */
+    uint32_t n_cqs;
+    uint32_t n_blocks;                  /* block transfers that emunic is moving */
+    uint32_t vmdh_size;                 /* handles promised to the block of virtual ones */
+    uint32_t vmdh_used;
+    uint64_t iommu_bytes;
+};
+
+enum emu_suspension { EMU_RUNS, EMU_SUSPENDS, EMU_SUSPENDED };
 
 struct emu_domain {
     LIST_ENTRY(emu_domain) link;
@@ -189,6 +226,17 @@ struct emu_domain {
     bool is_routed_for_good;            /* made with EMU_TABLE_ROUTED */
     bool is_routed_on_demand;           /* by EMU_MSG_DATAPATH */
     struct emu_fault_set *faults;       /* owned: routed while it has some; NULL none */
+    bool has_job_id;
+    uint64_t job_id;
+    bool is_declared;                   /* by GNI_ConfigureJob(), not by a launcher: ends with its last process */
+    enum emu_suspension suspension;
+    struct emu_limits limits;
+    struct emu_account *accounts;       /* owned, per node */
+    struct emu_segment_list ***segments; /* owned: per node, NULL or EMU_MDH_COUNT lists */
+    uint32_t *addresses;                /* owned, per node: what members call it */
+    uint32_t ntt_base;                  /* entries that its addresses come from */
+    uint32_t ntt_size;                  /* 0: addresses are nids */
+    bool cleans_ntt;                    /* the entries go with the domain */
     uint64_t kill_at_ns;                /* when ending: what is left then is killed */
 };
 
@@ -199,6 +247,8 @@ struct emu_node {
     struct emu_file *file[EMU_MDH_COUNT]; /* that the memory lies in, until its number is released; or NULL */
     uint16_t next;                      /* where to look: delays reuse */
     uint32_t n_used;
+    uint32_t n_promised;                /* not used yet, but kept for blocks of virtual handles */
+    struct emu_injection *injection;    /* owned; NULL: nobody has asked */
 };
 
 #define EMU_PATIENCES 256u              /* ports of different domains may share one: it is a guess anyway */
@@ -235,6 +285,8 @@ struct emu_server {
     const struct emu_fault_rule *first_faults; /* borrowed: of each new domain */
     uint32_t n_first_faults;
     uint32_t n_delayed_datagrams;
+    struct emu_ntt *ntt;                /* owned; NULL until the first entry */
+    uint32_t n_paced;                   /* nodes whose injection is limited */
     uint8_t *bounce;                    /* owned */
     size_t bounce_bytes;
     struct emu_burst *burst;            /* owned; of the port that is being served, empty between two */
@@ -289,15 +341,26 @@ void emu_connection_destroy(struct emu_connection *connection);
 void emu_connection_answer(struct emu_connection *connection, struct emu_msg *reply);
 #define EMU_DEFERRED 1000      /* outcome of a request whose reply comes later */
 
+/* The same with another outcome. */
+void emu_connection_answer_with(struct emu_connection *connection, struct emu_msg *reply, int result);
+
 /* quiesce.c */
 /* Can emunic have other cores run a barrier? */
 bool emu_quiesce_has_barrier(void);
-enum emu_quiesce_kind { EMU_QUIESCE_MEMORY, EMU_QUIESCE_CQ, EMU_QUIESCE_PORT };
+enum emu_quiesce_kind { EMU_QUIESCE_MEMORY, EMU_QUIESCE_CQ, EMU_QUIESCE_PORT, EMU_QUIESCE_SUSPEND, EMU_QUIESCE_PACE };
 /* After it was made invisible: release a memory domain, a queue. 0 done, EMU_DEFERRED, -ENOMEM. */
 int emu_quiesce_memory(struct emu_connection *connection, struct emu_port_end *port, uint16_t mdh,
                        const struct emu_msg *request);
 int emu_quiesce_queue(struct emu_connection *connection, struct emu_port_end *port, uint32_t cq,
                       const struct emu_msg *request);
+/*
+ * After the domain's members were told to stay out. Answers when all are; -ETIMEDOUT after the deadline, and the
+ * suspension is off again; it is also if the connection ends before.
+ */
+int emu_quiesce_suspend(struct emu_connection *connection, struct emu_domain *domain, const struct emu_msg *request,
+                        uint64_t deadline_ns);
+/* Update `seq` of a node's injection limits is done when the members of the domain have seen it. -ENOMEM. */
+int emu_quiesce_pace(struct emu_server *server, struct emu_domain *domain, uint32_t nid, uint16_t seq);
 /* A port has ended: its handles (taken over), its slot, and gaps that its process left if it died inside. */
 void emu_quiesce_port(struct emu_port_end *port, uint16_t *mdhs, uint32_t n_mdhs, bool died_inside);
 void emu_quiesce_round(struct emu_server *server);
@@ -318,6 +381,12 @@ uint64_t emu_domain_reap(struct emu_server *server, uint64_t now_ns);
 /* After a change that its members may be waiting for. */
 void emu_domain_disturb(struct emu_domain *domain);
 struct emu_domain *emu_domain_find(struct emu_server *server, uint32_t ptag, uint32_t cookie);
+/* Index of a physical node in the domain, or EMU_NID_NONE. */
+uint32_t emu_domain_node_of(const struct emu_domain *domain, uint32_t nid);
+/* Node that an address of the domain leads to, as a nid; EMU_NID_NONE. */
+uint32_t emu_domain_nid_at(const struct emu_domain *domain, uint32_t address);
+/* A process that may use the domain: its owner's, or root's. */
+bool emu_domain_may_use(const struct emu_domain *domain, const struct ucred *peer);
 /* The connection's process as a member; made when it is new. */
 int emu_member_get(struct emu_domain *domain, const struct emu_connection *connection, struct emu_member **member_out);
 struct emu_member *emu_member_find(struct emu_domain *domain, pid_t pid);
@@ -340,6 +409,13 @@ int emu_md_register(struct emu_port_end *port, struct emu_msg_memory *memory, st
 int emu_md_deregister(struct emu_port_end *port, uint16_t mdh, uint16_t generation);
 void emu_md_release(struct emu_server *server, struct emu_domain *domain, uint32_t nid, uint16_t mdh);
 void emu_md_drop_cq(struct emu_port_end *port, uint32_t cq);
+int emu_md_reserve_virtual(struct emu_port_end *port, uint32_t n);
+int emu_md_update(struct emu_port_end *port, const struct emu_msg_memory *memory);
+int emu_md_add_segments(struct emu_port_end *port, const struct emu_msg_segments *segments);
+/* For views: a segmented domain of the initiator's process. */
+int emu_md_local(void *port, uint16_t mdh, uint16_t generation, struct emu_memory *mem_out);
+/* Record of a node's handles, made when first needed; NULL: no memory. */
+struct emu_node *emu_node_of(struct emu_server *server, uint32_t nid);
 /* All of a port: their numbers (owned by the caller), to be released later. */
 uint16_t *emu_md_drop_all(struct emu_port_end *port, uint32_t *n_out);
 /* The space file of a process. Descriptor (emunic's own) or negative errno. */
@@ -394,8 +470,8 @@ bool emu_ce_has_work(const struct emu_server *server);
 /* The port is going: its engines with it, and the trees that it is a leaf of are broken. */
 void emu_ce_drop_port(struct emu_port_end *port);
 void emu_ce_drop_cq(struct emu_port_end *port, uint32_t cq);
-/* Engines in use on the node of a process. */
-uint32_t emu_ce_in_use(struct emu_server *server, pid_t pid);
+/* Engines of a domain on a node. */
+uint32_t emu_ce_in_use(const struct emu_domain *domain, uint32_t nid);
 
 /* datapath.c */
 /* Serves every port once. Number of commands and slices done. */
@@ -449,6 +525,41 @@ int emu_fault_registration(struct emu_port_end *port);
 struct emu_fault_datagram emu_fault_datagram(struct emu_port_end *port, const struct emu_msg_datagram *wanted);
 /* When the first thing that is held back goes on; UINT64_MAX: nothing is. */
 uint64_t emu_fault_next_ns(const struct emu_server *server);
+/* resources.c: what jobs hold, against what they and the device may. 0 or -ENOSPC. */
+void emu_limits_init(struct emu_limits *limits);
+int emu_account_add_port(struct emu_port_end *port);
+void emu_account_drop_port(struct emu_port_end *port);
+int emu_account_may_add_cq(const struct emu_port_end *port);
+/* bytes: of address space; is_promised: from the block of virtual handles. */
+int emu_account_may_add_md(const struct emu_port_end *port, uint64_t bytes, bool is_promised);
+bool emu_account_may_start_block(const struct emu_port_end *port);
+/* A block transfer of the port begins (+1) or ends (-1) to be moved in slices. */
+void emu_account_add_block(struct emu_port_end *port, int change);
+int emu_resources_answer(struct emu_connection *connection, struct emu_msg_resources *res);
+int emu_resources_ptag(struct emu_connection *connection, struct emu_msg_ptag *ptag);
+/* Where a process is: node of its rank, the one it names, or the first of a domain it may use. */
+uint32_t emu_place_of(struct emu_connection *connection, uint32_t nid_wanted);
+
+/* job.c: requests of the admin socket */
+int emu_job_configure(struct emu_connection *connection, struct emu_msg_job *job, const struct emu_fds *fds);
+int emu_job_clear_ntt(struct emu_connection *connection, const struct emu_msg_job *job);
+int emu_job_suspend(struct emu_connection *connection, const struct emu_msg *request);
+int emu_job_resume(struct emu_connection *connection, const struct emu_msg_job *job);
+/* The waiting for a suspension is over: quiet, or given up. */
+void emu_job_suspended(struct emu_domain *domain, bool is_quiet);
+/* A domain goes. */
+void emu_job_forget(struct emu_server *server, struct emu_domain *domain);
+void emu_ntt_figures(const struct emu_server *server, uint32_t *used_out, uint32_t *granularity_out);
+
+/* injection.c */
+int emu_injection_get(struct emu_connection *connection, struct emu_msg_injection *injection);
+int emu_injection_set(struct emu_connection *connection, struct emu_msg_injection *injection);
+void emu_injection_done(struct emu_server *server, uint32_t nid, uint16_t seq);
+/* For a new domain on nodes that are paced already. */
+void emu_injection_mark(struct emu_server *server, struct emu_domain *domain);
+/* May ports of the node inject now? */
+bool emu_injection_is_open(struct emu_server *server, uint32_t nid);
+void emu_injection_charge(struct emu_server *server, uint32_t nid, uint64_t bytes);
 
 /* report.c: JSON text in a new memfd. Descriptor or negative errno. */
 int emu_report_status(struct emu_server *server);

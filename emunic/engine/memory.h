@@ -14,6 +14,7 @@
 #include "emunic/engine/amo.h"
 
 struct emu_memory;
+struct emu_segment_list;
 
 /* A value that is stored after the data of a write are in place. */
 struct emu_flag {
@@ -51,6 +52,7 @@ struct emu_memory {
     uint64_t len_bytes; /* map: length of the window; checked again at each access */
     /* map: not zero when pages of the window were missing and what was moved is lost. borrowed; NULL: cannot happen */
     const _Atomic uint32_t *broken;
+    const struct emu_segment_list *segments; /* segments.h; borrowed */
 };
 
 /* Another process's private memory through process_vm_readv/writev: one system call per operation. */

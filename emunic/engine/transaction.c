@@ -9,6 +9,9 @@
  *           after the data. Of a chain only the last command has source events, and they carry the chain's first
  *           failure. A failed transaction delivers its source events with the status and no remote event.
  *
+ * A virtual handle names a place in the node's block, which leads to a memory domain; its address is what lies
+ * between the base in the handle and the address in the command, because the same handle serves on every node.
+ *
  * Bounds are those of the registration rounded out to pages, as on the original hardware; programs round
  * misaligned gets up to four bytes and depend on it. Bytes beyond that are never touched.
  *
@@ -45,6 +48,8 @@ static bool translate(const struct emu_table_md *md, const struct emu_cmd *cmd, 
 
     if (cmd->handle_flags & EMU_HANDLE_OFFSET)
         target = md->base + (addr - cmd->remote_base);
+    else if (cmd->handle_flags & EMU_HANDLE_VIRTUAL)
+        target = first + (addr - cmd->remote_base);
     else
         target = addr;
     if (target < first || target > end || len_bytes > end - target)
@@ -99,7 +104,8 @@ static unsigned check_handle(const struct emu_table_md *md, const struct emu_cmd
         return EMU_STATUS_BAD_HANDLE;
     if (cmd->generation != 0 && cmd->generation != md->generation)
         return EMU_STATUS_BAD_HANDLE;
-    if ((cmd->handle_flags & EMU_HANDLE_OFFSET) == 0 && cmd->remote_base != (md->base & ~PAGE_MASK))
+    if ((cmd->handle_flags & (EMU_HANDLE_OFFSET | EMU_HANDLE_VIRTUAL)) == 0 &&
+        cmd->remote_base != (md->base & ~PAGE_MASK))
         return EMU_STATUS_BAD_HANDLE;
     return EMU_STATUS_OK;
 }
@@ -125,6 +131,24 @@ static unsigned check_access(const struct emu_view *view, struct emu_transaction
     return (unsigned)view->ops->reach(view->ctx, md, cmd->op, &t->remote);
 }
 
+static bool is_local_segmented(const struct emu_cmd *cmd)
+{
+    return (cmd->handle_flags & EMU_HANDLE_LOCAL_SEGMENTS) != 0 && cmd->op != EMU_OP_CQ_WRITE &&
+           (cmd->flags & (EMU_CMD_INLINE | EMU_CMD_STAGED)) == 0;
+}
+
+static unsigned reach_segments(const struct emu_view *view, const struct emu_cmd *cmd, struct emu_memory *mem_out)
+{
+    if (!view->ops->local)
+        return view->declines ? EMU_REACH_NOT_HERE : EMU_STATUS_LOCAL_ACCESS;
+    return (unsigned)view->ops->local(view->ctx, cmd->local_mdh, cmd->local_generation, mem_out);
+}
+
+static const struct emu_memory *local_of(const struct emu_view *view, const struct emu_transaction *t)
+{
+    return is_local_segmented(&t->cmd) ? &t->segments : &view->local;
+}
+
 bool emu_transaction_begin(const struct emu_view *view, const struct emu_cmd *cmd, struct emu_transaction *t)
 {
     const struct emu_table_md *md;
@@ -144,12 +168,21 @@ bool emu_transaction_begin(const struct emu_view *view, const struct emu_cmd *cm
         return false;
     }
     t->mdh = cmd->mdh;
+    if (cmd->handle_flags & EMU_HANDLE_VIRTUAL) {
+        t->mdh = atomic_load_explicit(&emu_table_vmdhs(view->table, t->node_index)[cmd->mdh], memory_order_acquire);
+        if (t->mdh == 0 || t->mdh >= EMU_MDH_COUNT) {
+            t->status = EMU_STATUS_BAD_HANDLE;
+            return false;
+        }
+    }
     md = &emu_table_mds(view->table, t->node_index)[t->mdh];
     t->status = check_handle(md, cmd);
     if (t->status != EMU_STATUS_OK)
         return false;
     t->owner_port = md->port;
     t->status = check_access(view, t, md);
+    if (t->status == EMU_STATUS_OK && is_local_segmented(cmd))
+        t->status = reach_segments(view, cmd, &t->segments);
     if (t->status != EMU_STATUS_OK)
         return false;
     return cmd->op != EMU_OP_CQ_WRITE;
@@ -169,7 +202,7 @@ static void step_put(const struct emu_view *view, struct emu_transaction *t, uin
 
         r = t->remote.ops->write(&t->remote, t->target_addr, data, len_bytes, after);
     } else {
-        from = (cmd->flags & EMU_CMD_STAGED) ? &view->staging : &view->local;
+        from = (cmd->flags & EMU_CMD_STAGED) ? &view->staging : local_of(view, t);
         if (len_bytes == 0)
             r = t->remote.ops->write(&t->remote, t->target_addr, NULL, 0, after);
         else
@@ -183,15 +216,16 @@ static void step_put(const struct emu_view *view, struct emu_transaction *t, uin
 static void step_get(const struct emu_view *view, struct emu_transaction *t, uint64_t len_bytes, bool is_last)
 {
     const struct emu_cmd *cmd = &t->cmd;
+    const struct emu_memory *local = local_of(view, t);
     static const uint32_t arrived = 1;
     int fault = 0;
     int r;
 
-    r = emu_memory_copy(&view->local, cmd->local_addr + t->done_bytes, &t->remote, t->target_addr + t->done_bytes,
+    r = emu_memory_copy(local, cmd->local_addr + t->done_bytes, &t->remote, t->target_addr + t->done_bytes,
                         len_bytes, NULL, view->bounce, view->bounce_bytes, &fault);
     if (r == 0 && is_last && (cmd->flags & EMU_CMD_GET_FLAG)) {
         fault = 1;
-        r = view->local.ops->write(&view->local, cmd->local_addr + cmd->length_bytes, &arrived, sizeof(arrived), NULL);
+        r = local->ops->write(local, cmd->local_addr + cmd->length_bytes, &arrived, sizeof(arrived), NULL);
     }
     if (r < 0)
         t->status = status_of(view, r, fault == 1);
@@ -206,6 +240,7 @@ static void step_amo(const struct emu_view *view, struct emu_transaction *t)
     uint64_t stride = amo_stride_bytes(cmd, &amo);
     uint64_t left = cmd->length_bytes - t->done_bytes;
     uint64_t end = t->done_bytes + (left < AMO_STEP_BYTES ? left : AMO_STEP_BYTES);
+    const struct emu_memory *local = local_of(view, t);
     static const uint32_t arrived = 1;
     uint64_t old;
     int r;
@@ -218,14 +253,14 @@ static void step_amo(const struct emu_view *view, struct emu_transaction *t)
         }
         if ((cmd->amo_flags & EMU_AMO_FETCH) == 0)
             continue;
-        r = view->local.ops->write(&view->local, cmd->local_addr + t->done_bytes, &old, width, NULL);
+        r = local->ops->write(local, cmd->local_addr + t->done_bytes, &old, width, NULL);
         if (r < 0) {
             t->status = status_of(view, r, true);
             return;
         }
     }
     if (t->done_bytes >= cmd->length_bytes && (cmd->flags & EMU_CMD_GET_FLAG)) {
-        r = view->local.ops->write(&view->local, cmd->local_addr + cmd->length_bytes, &arrived, sizeof(arrived), NULL);
+        r = local->ops->write(local, cmd->local_addr + cmd->length_bytes, &arrived, sizeof(arrived), NULL);
         if (r < 0)
             t->status = status_of(view, r, true);
     }

@@ -35,6 +35,8 @@ struct emu_view_ops {
      * after. NULL: nobody wants to know.
      */
     void (*failed)(void *ctx, const struct emu_transaction *t, unsigned status);
+    /* A segmented memory domain of the initiator's own process. An enum emu_status. May be NULL. */
+    int (*local)(void *ctx, uint16_t mdh, uint16_t generation, struct emu_memory *mem_out);
 };
 
 struct emu_view {
@@ -55,6 +57,7 @@ struct emu_view {
 struct emu_transaction {
     struct emu_cmd cmd;
     struct emu_memory remote;
+    struct emu_memory segments; /* the initiator's side, if it is segmented */
     uint64_t target_addr;      /* in the owner's address space */
     uint64_t flag_addr;        /* likewise */
     uint64_t done_bytes;

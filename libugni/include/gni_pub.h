@@ -948,13 +948,13 @@ gni_return_t GNI_CdmGetNicAddress(uint32_t device_id, uint32_t *address, uint32_
  *
  * @param[in]  cdm_hndl    From GNI_CdmCreate(). Its ptag is settled here if it was GNI_FIND_ALLOC_PTAG.
  * @param[in]  device_id   0-based, or (uint32_t)-1 for the nearest device not yet attached.
- * @param[out] local_addr  NIC address of the device.
+ * @param[out] local_addr  NIC address of the device: its nid, or the job's own number of it (GNI_ConfigureNTT()).
  * @param[out] nic_hndl    Belongs to the domain; ends with GNI_CdmDestroy().
  * @retval GNI_RC_SUCCESS           Attached.
  * @retval GNI_RC_INVALID_PARAM     Not a live domain, or an output is NULL.
  * @retval GNI_RC_NO_MATCH          No such device.
- * @retval GNI_RC_ERROR_RESOURCE    Out of device resources, e.g. FMA descriptors under
- *                                  GNI_CDM_MODE_FMA_DEDICATED.
+ * @retval GNI_RC_ERROR_RESOURCE    Out of device resources: FMA descriptors (127 per node, or the job's limit). With
+ *                                  neither mode, a handle shares one when none is left for it alone.
  * @retval GNI_RC_ERROR_NOMEM       Out of memory.
  * @retval GNI_RC_PERMISSION_ERROR  This ptag and cookie are not configured for this user.
  * @retval GNI_RC_INVALID_STATE     Already attached to this device; with -1: no device left.
@@ -966,12 +966,17 @@ gni_return_t GNI_CdmAttach(gni_cdm_handle_t cdm_hndl, uint32_t device_id, uint32
                            gni_nic_handle_t *nic_hndl);
 
 /**
- * Checkpoint: mark all NIC handles of a domain so that later calls, destroying ones included, do not touch the
- * device. Resume: take the mark off.
+ * Checkpoint: mark all NIC handles of a domain stale. Until GNI_CdmResume() no call makes a system call on the device:
+ * requests (registration, queues, datagrams, attaching) fail at once with GNI_RC_ERROR_RESOURCE, GNI_RC_INVALID_STATE
+ * or their code for a lost NIC, and GNI_CqDestroy(), GNI_EpDestroy(), GNI_MemDeregister() and GNI_CdmDestroy() only
+ * give back what is in this process. So they are safe after the process was restarted somewhere else. Posting is for
+ * after the resume. Resume: take the mark off.
  *
  * @retval GNI_RC_SUCCESS        Marked; unmarked.
  * @retval GNI_RC_INVALID_PARAM  Not a live domain.
- * @note Threads: NIC. Source: uGNI spec 4.1.
+ * @note A domain that is destroyed stale stays known to the emulator, and its memory registered, until the process
+ *       ends; its descriptors stay open, because their numbers may be somebody else's. Threads: NIC. Source: uGNI
+ *       spec 4.1.
  */
 gni_return_t GNI_CdmCheckpoint(gni_cdm_handle_t cdm_handle);
 gni_return_t GNI_CdmResume(gni_cdm_handle_t cdm_handle);
@@ -979,61 +984,99 @@ gni_return_t GNI_CdmResume(gni_cdm_handle_t cdm_handle);
 /*
  * Job control
  *
- * The privileged half of the original, for launchers. Here the emulator's daemon configures jobs and a process
- * that links this library never holds that privilege, whoever its user is: valid calls answer
- * GNI_RC_PERMISSION_ERROR. That is the original's answer to an unprivileged caller, and the only difference is
- * that root gets it too. None of these calls blocks or keeps a pointer. Threads: any. Source: uGNI spec 4.2.
+ * The privileged half, for launchers: root and the user that runs the emulator's daemon may, everybody else gets
+ * GNI_RC_PERMISSION_ERROR. A job is what GNI_CdmAttach() finds by its ptag and cookie; limits are per node. None of
+ * these calls keeps a pointer. Threads: any. Source: uGNI spec 3.7, 3.9, 4.2.
  */
 
 /**
- * Announce that a job will be stopped, and wait up to timeout ms for the network stack to be ready for it.
+ * Suspend a job: its processes may be stopped then. From now on posts and messages are accepted and wait; nothing of
+ * the job's moves data. Returns when no process of the job is inside the NIC any more. Blocks for up to timeout ms.
  *
- * @retval GNI_RC_PERMISSION_ERROR  Always; see above. Never waits.
- * @note The original also has SUCCESS, INVALID_PARAM, TIMEOUT, NOT_DONE (cannot now), INVALID_STATE (already
- *       pending) and ERROR_RESOURCE (cannot be suspended).
+ * @param[in] job_id   As declared; any, if nobody has declared one.
+ * @param[in] timeout  ms; 0 looks once.
+ * @retval GNI_RC_SUCCESS           Suspended.
+ * @retval GNI_RC_INVALID_PARAM     Not device 0, or no such job.
+ * @retval GNI_RC_TIMEOUT           A process was inside all the time. The job goes on.
+ * @retval GNI_RC_NOT_DONE          The same with timeout 0: try again.
+ * @retval GNI_RC_PERMISSION_ERROR  Not privileged.
+ * @retval GNI_RC_INVALID_STATE     Suspended already, or about to be.
+ * @retval GNI_RC_ERROR_RESOURCE    The job is ending.
+ * @note A post blocks when a NIC handle has 1024 of them waiting. Datagrams, registrations and queues are served as
+ *       ever. If the caller ends before the job is suspended, the job goes on.
  */
 gni_return_t GNI_SuspendJob(uint32_t device_id, uint64_t job_id, uint8_t ptag, uint32_t cookie,
                             uint32_t timeout);
 
 /**
- * End a suspension.
+ * End a suspension: what has waited goes on, in its order.
  *
- * @retval GNI_RC_PERMISSION_ERROR  Always; see above.
- * @note The original also has SUCCESS, INVALID_PARAM and INVALID_STATE (not suspended).
+ * @retval GNI_RC_SUCCESS           The job runs.
+ * @retval GNI_RC_INVALID_PARAM     Not device 0, or no such job.
+ * @retval GNI_RC_PERMISSION_ERROR  Not privileged.
+ * @retval GNI_RC_INVALID_STATE     Not suspended.
  */
 gni_return_t GNI_ResumeJob(uint32_t device_id, uint64_t job_id, uint8_t ptag, uint32_t cookie);
 
 /**
- * Fill entries of the network translation table; with a NULL table, clear entries *ntt_base and following, or all
- * unused ones if *ntt_base and group_size are -1.
+ * Fill entries of the network translation table; or, with a NULL table, clear group_size entries from *ntt_base on,
+ * or all that no job uses if *ntt_base and group_size are -1.
  *
- * @param[in]     ntt_desc  Entries, or what to clear.
- * @param[in,out] ntt_base  First entry. Never changed here.
- * @retval GNI_RC_INVALID_PARAM     ntt_desc or ntt_base is NULL.
- * @retval GNI_RC_PERMISSION_ERROR  Otherwise; see above.
- * @note The original also has SUCCESS, ERROR_RESOURCE (no entries), ERROR_NOMEM and NO_MATCH (no device).
+ * An entry is `granularity` addresses long and sends them to the nodes blck_addr, blck_addr + 1 ...; the last rplc_size
+ * of them to rplc_addr, rplc_addr + 1 ... instead, which maps around failed nodes. A job bound to n entries calls its
+ * nodes 0 .. n * granularity - 1.
+ *
+ * @param[in]     ntt_desc  u.table_v2 counts, the device being an Aries. granularity: a power of two up to 128, the
+ *                          same for all entries of the table; 0 is that of the device (1 while it is empty).
+ * @param[in,out] ntt_base  First of the entries: output with a table, input without.
+ * @retval GNI_RC_SUCCESS           Filled; cleared.
+ * @retval GNI_RC_INVALID_PARAM     NULL, no entries, a granularity or a node that cannot be, or entries to clear that
+ *                                  are not filled.
+ * @retval GNI_RC_PERMISSION_ERROR  Not privileged.
+ * @retval GNI_RC_ERROR_RESOURCE    Not so many entries (8192) left in one piece, another granularity is in use, or an
+ *                                  entry to clear belongs to a job.
+ * @retval GNI_RC_ERROR_NOMEM       Out of memory.
+ * @retval GNI_RC_NO_MATCH          No such device.
+ * @note What the entries' fields mean is our reading: the source names them only.
  */
 gni_return_t GNI_ConfigureNTT(int device_id, gni_ntt_descriptor_t *ntt_desc, uint32_t *ntt_base);
 
 /**
- * Declare a job (job_id, ptag, cookie) on a device and set its limits.
+ * Declare a job (job_id, ptag, cookie) on a device, set its limits, bind it to translation entries. A known job with
+ * NULL limits is left alone.
  *
- * @param[in] limits  NULL: declare only.
- * @retval GNI_RC_PERMISSION_ERROR  Always; see above.
- * @note The original also has SUCCESS, INVALID_PARAM, NO_MATCH (no device or NTT range), INVALID_STATE (ptag in
- *       use by another job), ILLEGAL_OP (NTT resize), ERROR_RESOURCE and ERROR_NOMEM.
+ * @param[in] ptag    1 .. 254, or GNI_FIND_ALLOC_PTAG: chosen by the cookie.
+ * @param[in] limits  NULL: declare only. GNI_JOB_INVALID_LIMIT leaves a limit unchanged (0xff in the bytes of a.m). A
+ *                    limit above what the device has is what the device has; one below what is held lets nothing more
+ *                    be taken. Enforced: mdd_limit and a.m.iommu_limit by registrations, cq_limit by GNI_CqCreate(),
+ *                    fma_limit by GNI_CdmAttach(), bte_limit by GNI_PostRdma(), a.m.ce_limit by GNI_CeCreate(), each
+ *                    with GNI_RC_ERROR_RESOURCE. b.dla_limit limits nothing. ntt_size > 0 binds entries ntt_base ...;
+ *                    GNI_JOB_CTRL_NTT_CLEANUP in ntt_ctrl clears them when the job ends.
+ * @retval GNI_RC_SUCCESS           Done.
+ * @retval GNI_RC_INVALID_PARAM     ptag 0, or a limit below -1.
+ * @retval GNI_RC_PERMISSION_ERROR  Not privileged.
+ * @retval GNI_RC_NO_MATCH          No such device, or translation entries that nobody has filled.
+ * @retval GNI_RC_INVALID_STATE     ptag, cookie or job_id belong to another job; or entries are to be bound after the
+ *                                  first attach.
+ * @retval GNI_RC_ILLEGAL_OP        The job is bound to other entries.
+ * @retval GNI_RC_ERROR_RESOURCE    More addresses than the machine has nodes.
+ * @retval GNI_RC_ERROR_NOMEM       Out of memory.
+ * @note A job that no launcher has made is its declarer's: that user and root may attach to it, on the nodes of its
+ *       entries, else on those of the other jobs and of the declarer. It ends with the last process that has
+ *       attached.
  */
 gni_return_t GNI_ConfigureJob(uint32_t device_id, uint64_t job_id, uint8_t ptag, uint32_t cookie,
                               gni_job_limits_t *limits);
 
 /**
- * GNI_ConfigureNTT() and GNI_ConfigureJob() in one step. Cannot clear entries.
+ * GNI_ConfigureNTT() and GNI_ConfigureJob() in one step: the job is bound to the new entries. Both or nothing. Cannot
+ * clear.
  *
- * @param[in]     ntt_desc  NULL: as GNI_ConfigureJob().
- * @param[in,out] ntt_base  Never changed here; may be NULL only if ntt_desc is.
- * @retval GNI_RC_INVALID_PARAM     ntt_desc without ntt_base.
- * @retval GNI_RC_PERMISSION_ERROR  Otherwise; see above.
- * @note The original also has every code of the two calls.
+ * @param[in]  limits    Its ntt_base and ntt_size are not read if there is a table.
+ * @param[in]  ntt_desc  NULL: as GNI_ConfigureJob().
+ * @param[out] ntt_base  First entry; may be NULL only if ntt_desc is.
+ * @retval GNI_RC_INVALID_PARAM  Also: ntt_desc without a table or without ntt_base.
+ * @retval other                 As of the two calls.
  */
 gni_return_t GNI_ConfigureNTTandJob(int device_id, uint64_t job_id, uint8_t ptag, uint32_t cookie,
                                     gni_job_limits_t *limits, gni_ntt_descriptor_t *ntt_desc,
@@ -1094,21 +1137,28 @@ gni_return_t GNI_GetVersionInformation(gni_version_info_t *version_info);
 gni_return_t GNI_GetDeviceType(gni_nic_device_t *dev_type);
 
 /**
- * Use and limits of one resource, of a device or of a job (ptag) on it.
+ * Use and limits of one resource, of a device or of a job (ptag) on it. The device is this node's; what all processes
+ * use of it counts.
  *
+ * Device: MDD, CQ, FMA, CE. Job: MDD, IOMMU (registered address space, MiB), CQ, FMA, RMDA (block transfers that the
+ * NIC is moving), CE, SFMA (NIC handles that share FMA descriptors). Blocks of GNI_SetMddResources() are `reserved`
+ * of a device and `used` of a job. An FMA descriptor is held by each NIC handle that does not share, and one by all
+ * handles of a job that do.
+ *
+ * @param[in]  ptag      Not 0. A tag that nobody uses has used nothing.
  * @param[in]  res_type  Between the FIRST and LAST marks of its enumeration.
  * @param[out] res_desc  Counts in entries of that resource.
  * @retval GNI_RC_SUCCESS         *res_desc filled.
- * @retval GNI_RC_INVALID_PARAM   Bad device, type or pointer.
- * @retval GNI_RC_ERROR_RESOURCE  The device does not have this resource, e.g. MRT on Aries.
- * @note Source: uGNI spec 4.3.
+ * @retval GNI_RC_INVALID_PARAM   Bad device, ptag, type or pointer.
+ * @retval GNI_RC_ERROR_RESOURCE  The device does not have this resource: MRT, GART, DLA.
+ * @note Without a daemon to ask: the limits of an idle device. Source: uGNI spec 2.18, 3.10, 4.3.
  */
 gni_return_t GNI_GetDevResInfo(uint32_t device_id, gni_dev_res_t res_type, gni_dev_res_desc_t *res_desc);
 gni_return_t GNI_GetJobResInfo(uint32_t device_id, uint8_t ptag, gni_job_res_t res_type,
                                gni_job_res_desc_t *res_desc);
 
 /**
- * Granularity of the network translation table.
+ * Granularity of the network translation table: addresses per entry, 1 while it is empty.
  *
  * @retval GNI_RC_SUCCESS        *ntt_gran set.
  * @retval GNI_RC_INVALID_PARAM  Bad device, or ntt_gran is NULL.
@@ -1117,60 +1167,69 @@ gni_return_t GNI_GetJobResInfo(uint32_t device_id, uint8_t ptag, gni_job_res_t r
 gni_return_t GNI_GetNttGran(uint32_t device_id, uint32_t *ntt_gran);
 
 /**
- * Protection tag that belongs to a cookie; may allocate one, as on Aries.
+ * Protection tag that belongs to a cookie: that of the job which has the cookie and this user. Allocates none.
  *
- * @retval GNI_RC_SUCCESS         *ptag set.
- * @retval GNI_RC_INVALID_PARAM   ptag is NULL.
- * @retval GNI_RC_NO_MATCH        Unknown cookie or device.
- * @retval GNI_RC_ERROR_RESOURCE  Allocation failed.
- * @note Source: uGNI spec 4.3.
+ * @retval GNI_RC_SUCCESS        *ptag set.
+ * @retval GNI_RC_INVALID_PARAM  ptag is NULL.
+ * @retval GNI_RC_NO_MATCH       Unknown cookie or device, or no daemon to ask.
+ * @note The original may also allocate one, and answers ERROR_RESOURCE if that fails. Source: uGNI spec 4.3.
  */
 gni_return_t GNI_GetPtag(uint32_t device_id, uint32_t cookie, uint8_t *ptag);
 
 /**
  * Read or clear one 32-bit counter of a NIC handle.
  *
+ * SMSG_MBOX_CREDITS_STALL: sends refused, all slots of the peer's mailbox taken. SMSG_REQ_STALL: sends refused, no
+ * room in the source CQ. SMSG_BUFF_CREDITS_STALL: sends refused, no memory to remember them. SMSG_RETRANS_COUNT:
+ * messages sent again. FLBTE_TXD_NONE: block transfers refused, the job's limit reached. The others belong to parts
+ * that the emulated NIC does not have (DLA and the like) and stay 0.
+ *
  * @param[in] stat  0..18; the long list of gni_statistic_t counts even if the program was compiled with the short
  *                  one.
  * @retval GNI_RC_SUCCESS        Read into *value; cleared.
  * @retval GNI_RC_INVALID_PARAM  Not a live NIC handle, stat out of range, or value is NULL.
- * @note Threads: any. Source: uGNI spec 4.3.
+ * @note The meanings are read from the names. Threads: any. Source: uGNI spec 2.19, 4.3.
  */
 gni_return_t GNI_GetNicStat(gni_nic_handle_t nic_hndl, gni_statistic_t stat, uint32_t *value);
 gni_return_t GNI_ResetNicStat(gni_nic_handle_t nic_hndl, gni_statistic_t stat);
 
 /*
- * Balanced injection. The emulated device injects without limit; its settings can be read but not changed.
- * Threads: any. Source: uGNI spec 4.3.
+ * Balanced injection: the share of its NIC's rate at which this process's node may put requests into the network. The
+ * daemon paces what a limited node sends; the jobs on it give up the direct path meanwhile. Threads: any. Source:
+ * uGNI spec 2.18, 3.13, 4.3.
  */
 
 /**
- * Set the injection limits of a device.
+ * Set the injection limits of a device. Privileged (see Job control).
  *
- * @param[in] bw      Percent 0..100; ORB entries 0..992 with GNI_BI_FLAG_VALUE_IS_NUM_ORB_ENTRIES.
- * @param[in] aot_bw  The same, for the time after a throttle event.
- * @param[in] modes   OR of GNI_BI_FLAG_*. With GNI_BI_FLAG_USE_DEFAULT_SETTINGS the two values are not read.
- * @retval GNI_RC_INVALID_PARAM     device_id is not 0, an unknown flag, or a value out of range.
- * @retval GNI_RC_PERMISSION_ERROR  Otherwise: a privileged call, and this library holds no privilege (see Job
- *                                  control).
+ * @param[in] bw      Percent 0..100; ORB entries 0..992 with GNI_BI_FLAG_VALUE_IS_NUM_ORB_ENTRIES. 0 is taken as one
+ *                    entry.
+ * @param[in] aot_bw  The same, for the time after a throttle event. Kept and told; nothing here throttles a node.
+ * @param[in] modes   OR of GNI_BI_FLAG_*: APPLY_NOW sets bw, APPLY_AFTER_THROTTLE sets aot_bw, neither sets both. With
+ *                    GNI_BI_FLAG_USE_DEFAULT_SETTINGS the values are not read and the system's defaults are set.
+ * @retval GNI_RC_SUCCESS           Asked for; GNI_BISyncWait() tells when it is in force.
+ * @retval GNI_RC_INVALID_PARAM     device_id is not 0, an unknown flag, a value out of range, or no daemon to ask.
+ * @retval GNI_RC_PERMISSION_ERROR  Not privileged.
  */
 gni_return_t GNI_SetBIConfig(uint32_t device_id, uint16_t bw, uint16_t aot_bw, uint16_t modes);
 
 /**
- * Read the injection limits: 100 percent and 992 ORB entries, the system's defaults, never updated.
+ * Read the injection limits. The defaults are 100 percent, 992 ORB entries.
  *
+ * @param[out] desc  current_bw and current_aot_bw in percent, current_norbs in entries, flags of the last update;
+ *                   cle_seqnum is the number of the last update asked for, hss_seqnum that of the last one in force.
  * @retval GNI_RC_SUCCESS        *desc filled.
  * @retval GNI_RC_INVALID_PARAM  device_id is not 0, or desc is NULL.
  */
 gni_return_t GNI_GetBIConfig(uint32_t device_id, gni_bi_desc_t *desc);
 
 /**
- * Wait until the last update is committed. No update can be pending here, so it returns at once.
+ * Wait until the last update is in force: no process is on its way past it any more. Blocks.
  *
- * @param[in] timeout  ms; an input, although the original annotates it as output. Not used.
- * @retval GNI_RC_SUCCESS        Nothing pending.
+ * @param[in] timeout  ms; an input, although the original annotates it as output. 0 looks once.
+ * @retval GNI_RC_SUCCESS        In force.
  * @retval GNI_RC_INVALID_PARAM  device_id is not 0.
- * @note The original also has TIMEOUT.
+ * @retval GNI_RC_TIMEOUT        Not yet.
  */
 gni_return_t GNI_BISyncWait(uint32_t device_id, uint32_t timeout);
 
@@ -1370,21 +1429,37 @@ gni_return_t GNI_EpPostDataCancelById(gni_ep_handle_t ep_hndl, uint64_t datagram
  * Register memory. Any alignment; bytes up to the page boundaries become reachable too. Content is not touched.
  * Each call makes a new handle; overlaps are fine.
  *
- * @param[in]  address      Start, or what the flags say.
- * @param[in]  length       Bytes, not 0.
- * @param[in]  dst_cq_hndl  CQ for events that peers cause on this region, or NULL. It may be destroyed earlier.
- * @param[in]  flags        OR of GNI_MEM_*.
- * @param[in]  vmdh_index   (uint32_t)-1; with GNI_MEM_USE_VMDH an index of the reserved block, or -1 for the next
- *                          free.
- * @param[out] mem_hndl     Valid as local handle on every NIC handle of the same ptag and cookie in this process,
- *                          and as remote handle in the whole job. With GNI_MEM_UPDATE_REGION also an input.
+ * Virtual handles (GNI_MEM_USE_VMDH) name an index of the block of GNI_SetMddResources() and the address: with equal
+ * layouts the handle is the same on every node. A post resolves remote_addr minus the address in the handle from the
+ * start of the region's first page; a handle whose address is 0 counts remote_addr from the start of the region.
+ *
+ * GNI_MEM_RESERVE_REGION reserves a range, whose memory may come later; nobody can reach it. GNI_MEM_UPDATE_REGION
+ * says that pages of it are there: the first such call makes the whole region live (pages that are not there fail a
+ * transaction), further ones are for new pages. One GNI_MemDeregister() ends it.
+ *
+ * GNI_MEM_READ_ONLY: peers may only get, and here the region is no target of a get. GNI_MEM_MDD_CLONE shows in the
+ * handle. Ordering and sharing flags, GNI_MEM_USE_GART and GNI_MEM_PHYS_CONT are hints without effect: ordering is
+ * always strict, and each registration has an MDD of its own. GNI_MEM_PHYS_SEGMENTS and GNI_MEM_CUDA are refused.
+ *
+ * @param[in]     address      Start.
+ * @param[in]     length       Bytes, not 0.
+ * @param[in]     dst_cq_hndl  CQ for events that peers cause on this region, or NULL. It may be destroyed earlier.
+ *                             NULL with GNI_MEM_UPDATE_REGION: it was named with the reservation.
+ * @param[in]     flags        OR of GNI_MEM_*.
+ * @param[in]     vmdh_index   (uint32_t)-1; with GNI_MEM_USE_VMDH an index of the block, or -1 for the next free. With
+ *                             GNI_MEM_UPDATE_REGION the region's index, or -1: mem_hndl tells which.
+ * @param[in,out] mem_hndl     Valid as local handle on every NIC handle of the same ptag and cookie in this process,
+ *                             and as remote handle in the whole job. An input with GNI_MEM_UPDATE_REGION and index -1.
  * @retval GNI_RC_SUCCESS           Registered.
  * @retval GNI_RC_INVALID_PARAM     Not a live NIC handle or CQ, length 0, bad flags, GNI_MEM_USE_VMDH without
- *                                  GNI_SetMddResources(), or memory that cannot be registered at all.
- * @retval GNI_RC_ERROR_RESOURCE    Limit of regions reached, or VMDH slot taken. Free some and retry.
+ *                                  GNI_SetMddResources() or with an index outside the block, an update of what was not
+ *                                  reserved or beyond it, or memory that cannot be registered at all.
+ * @retval GNI_RC_ERROR_RESOURCE    Limit of the node, or of the job (GNI_ConfigureJob()) reached, or VMDH slot taken.
+ *                                  Free some and retry.
  * @retval GNI_RC_ERROR_NOMEM       Out of memory.
  * @retval GNI_RC_PERMISSION_ERROR  The pages may not be accessed as the flags say.
- * @note Threads: NIC. Source: uGNI spec 4.6, Appendix B.
+ * @note Threads: NIC. Source: uGNI spec 2.7, 4.6, Appendix B. GNI_MEM_RESERVE_REGION works without GNI_MEM_USE_VMDH
+ *       too.
  */
 gni_return_t GNI_MemRegister(gni_nic_handle_t nic_hndl, uint64_t address, uint64_t length,
                              gni_cq_handle_t dst_cq_hndl, uint32_t flags, uint32_t vmdh_index,
@@ -1392,30 +1467,33 @@ gni_return_t GNI_MemRegister(gni_nic_handle_t nic_hndl, uint64_t address, uint64
 
 /**
  * Register several segments under one handle. Transactions then use offsets from 0 in the concatenation, in which
- * each segment takes whole pages; the source of an FMA PUT stays a virtual address.
+ * each segment takes the whole pages that it touches: as remote_addr, and as local_addr of block transfers, gets and
+ * atomics. The source of an FMA PUT stays a virtual address.
  *
- * @param[in] mem_segments  Array of segments_cnt, copied.
+ * @param[in] mem_segments  Array of segments_cnt, up to 4096, copied.
+ * @param[in] flags         As for GNI_MemRegister(), without RESERVE_REGION and UPDATE_REGION.
  * @retval GNI_RC_SUCCESS           Registered.
  * @retval GNI_RC_INVALID_PARAM     As for GNI_MemRegister(), no segments, or a segment of length 0.
- * @retval GNI_RC_ERROR_RESOURCE    As for GNI_MemRegister().
+ * @retval GNI_RC_ERROR_RESOURCE    As for GNI_MemRegister(), or too many segments.
  * @retval GNI_RC_ERROR_NOMEM       Out of memory.
  * @retval GNI_RC_PERMISSION_ERROR  As for GNI_MemRegister().
- * @note NOT IMPLEMENTED: after the argument checks it answers GNI_RC_ERROR_RESOURCE, as a device without translation
- *       entries left. Threads: NIC. Source: uGNI spec 4.6, 4.7.
+ * @note Transactions with such a region go through the daemon on either data path. GNI_MemQueryHndls() tells address
+ *       0 and the length of the concatenation. One segment is taken by offsets as well. Threads: NIC. Source: uGNI
+ *       spec 4.6, 4.7.
  */
 gni_return_t GNI_MemRegisterSegments(gni_nic_handle_t nic_hndl, gni_mem_segment_t *mem_segments,
                                      uint32_t segments_cnt, gni_cq_handle_t dst_cq_hndl, uint32_t flags,
                                      uint32_t vmdh_index, gni_mem_handle_t *mem_hndl);
 
 /**
- * Reserve num_entries consecutive indices for GNI_MEM_USE_VMDH. Once per NIC handle, before the first such
- * registration.
+ * Reserve num_entries consecutive indices, 0 .. num_entries - 1, for GNI_MEM_USE_VMDH. Once per NIC handle, before
+ * the first such registration.
  *
  * @retval GNI_RC_SUCCESS        Reserved.
- * @retval GNI_RC_INVALID_PARAM  Not a live NIC handle, or a count that cannot be.
- * @retval GNI_RC_ERROR_NOMEM    Out of memory.
- * @note NOT IMPLEMENTED: answers GNI_RC_ERROR_NOMEM, so no virtual handle (GNI_MEM_USE_VMDH, RESERVE_REGION,
- *       UPDATE_REGION: GNI_RC_INVALID_PARAM) can exist. Threads: NIC. Source: uGNI spec 4.6.
+ * @retval GNI_RC_INVALID_PARAM  Not a live NIC handle, or a count that is 0 or above 4095.
+ * @retval GNI_RC_ERROR_NOMEM    Not so many MDDs left on the node, or for the job; or the NIC has gone.
+ * @note The block is the job's on this node: all its NIC handles there, also of other processes, share it, and it is
+ *       as large as the largest call asked for. It goes with the last of them. Threads: NIC. Source: uGNI spec 4.6.
  */
 gni_return_t GNI_SetMddResources(gni_nic_handle_t nic_hndl, uint32_t num_entries);
 
@@ -1441,15 +1519,15 @@ gni_return_t GNI_MemDeregister(gni_nic_handle_t nic_hndl, gni_mem_handle_t *mem_
 gni_return_t GNI_MemHndlQueryAttr(gni_mem_handle_t *mem_hndl, gni_mem_handle_attr_t attr, int *yesno);
 
 /**
- * Derive a handle with the same address and length and another VMDH index.
+ * Derive a handle with the same address and length and another VMDH index: a peer's, if its layout is ours.
  *
- * @param[in]  src_mem_hndl  A VMDH handle.
+ * @param[in]  src_mem_hndl  A VMDH handle of this process.
  * @param[out] dst_mem_hndl  The derived one.
  * @retval GNI_RC_SUCCESS        Derived.
- * @retval GNI_RC_INVALID_PARAM  Malformed handle, index out of range, or a NULL pointer.
- * @retval GNI_RC_INVALID_STATE  The source was reserved, but never populated with GNI_MEM_UPDATE_REGION.
- * @note No virtual handle can exist here (GNI_SetMddResources()), so nothing can be derived. Threads: any. Source: uGNI
- *       spec 4.6.
+ * @retval GNI_RC_INVALID_PARAM  Malformed or not virtual handle, index above 4095, or a NULL pointer.
+ * @retval GNI_RC_INVALID_STATE  No live region of this process: reserved, but never populated with
+ *                               GNI_MEM_UPDATE_REGION, or gone.
+ * @note Threads: any. Source: uGNI spec 4.6.
  */
 gni_return_t GNI_RebuildMemHndl(gni_mem_handle_t *src_mem_hndl, uint32_t vmdh_index,
                                 gni_mem_handle_t *dst_mem_hndl);

@@ -9,6 +9,9 @@
  *
  * A forked child shares the parent's descriptors but must not disturb its NIC: it only forgets its copies.
  *
+ * A checkpointed domain's NIC is stale: requests fail at once and no system call names its device, so that queues and
+ * the domain can be destroyed in a process that was restarted somewhere else. emunic ends the port with the process.
+ *
  * Loss of the NIC (emunic died or ended the domain) is said once on stderr, by the first call that has to answer for
  * it. A process that did not set GNI_CDM_MODE_ERR_NO_KILL is then killed, as the original's driver does on critical
  * errors.
@@ -78,7 +81,7 @@ void gnii_nic_tell_loss(struct gnii_nic *nic)
 {
     bool lives = (nic->modes & GNI_CDM_MODE_ERR_NO_KILL) != 0;
 
-    if (nic->loss_was_told || atomic_load(&nic->is_closing))
+    if (nic->loss_was_told || atomic_load(&nic->is_closing) || atomic_load(&nic->port.session.is_stale))
         return;
     nic->loss_was_told = true;
     emu_log(EMU_LOG_ERROR, "nid %u inst 0x%x: the emulated NIC has gone; %s", nic->port.nid, nic->port.instance_id,
@@ -216,7 +219,7 @@ gni_return_t GNI_CdmAttach(gni_cdm_handle_t cdm_hndl, uint32_t device_id, uint32
         return GNI_RC_INVALID_PARAM;
     if (device_id != 0 && device_id != (uint32_t)-1)
         return GNI_RC_NO_MATCH;
-    if (cdm->nic)
+    if (cdm->nic || cdm->is_checkpointed)
         return GNI_RC_INVALID_STATE;
     emu_cancel_hold(&cancel);
     rc = attach_nic(cdm, local_addr, nic_hndl);
@@ -293,22 +296,24 @@ gni_return_t GNI_CdmDestroy(gni_cdm_handle_t cdm_hndl)
     return GNI_RC_SUCCESS;
 }
 
-gni_return_t GNI_CdmCheckpoint(gni_cdm_handle_t cdm_handle)
+static gni_return_t set_stale(gni_cdm_handle_t cdm_handle, bool is_stale)
 {
     struct gnii_cdm *cdm = gnii_cdm_find(cdm_handle);
 
     if (!cdm)
         return GNI_RC_INVALID_PARAM;
-    cdm->is_checkpointed = true;
+    cdm->is_checkpointed = is_stale;
+    if (cdm->nic)
+        emu_port_set_stale(&cdm->nic->port, is_stale);
     return GNI_RC_SUCCESS;
+}
+
+gni_return_t GNI_CdmCheckpoint(gni_cdm_handle_t cdm_handle)
+{
+    return set_stale(cdm_handle, true);
 }
 
 gni_return_t GNI_CdmResume(gni_cdm_handle_t cdm_handle)
 {
-    struct gnii_cdm *cdm = gnii_cdm_find(cdm_handle);
-
-    if (!cdm)
-        return GNI_RC_INVALID_PARAM;
-    cdm->is_checkpointed = false;
-    return GNI_RC_SUCCESS;
+    return set_stale(cdm_handle, false);
 }

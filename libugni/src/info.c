@@ -3,17 +3,18 @@
  * Device, job and library information. These calls work before any communication domain exists, and outside a job
  * they answer without a word on stderr: programs ask them while they look around.
  *
- * There is one device, an Aries. Which node this process is on comes from the launcher's environment, else from
- * emunic. Resource figures come from emunic; without one, the limits of an idle device are told.
+ * There is one device, an Aries. Where this process is, what its job calls that node, which tag belongs to a cookie and
+ * what is used of the node's resources comes from emunic's accounts (daemon/resources.c), across all processes. Without
+ * an emunic the launcher's environment and the limits of an idle device are told, and no cookie is known.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "emunic/abi/credentials.h"
+#include "libugni/src/ask.h"
 #include "libugni/src/ugni.h"
 
-#define NTT_GRANULARITY 1u
+#define IDLE_NTT_GRANULARITY 1u
 
 gni_return_t GNI_GetNumLocalDevices(int *num_devices)
 {
@@ -60,50 +61,28 @@ gni_return_t GNI_GetDeviceType(gni_nic_device_t *dev_type)
     return GNI_RC_SUCCESS;
 }
 
-/* One question to emunic on a connection of its own. */
-static int ask(struct emu_msg *msg)
+/* Which of several jobs is meant, as the launcher has said; 0: it has not. */
+static uint32_t cookie_of_environment(void)
 {
-    char name[EMU_SERVER_NAME_MAX + 1];
-    struct emu_session session;
-    int r;
+    const char *text = getenv("EMUNIC_COOKIE");
 
-    r = emu_session_open(&session, emu_session_default_server(name, sizeof(name)), EMU_SOCKET_CONTROL);
-    if (r < 0)
-        return r;
-    r = emu_session_request(&session, msg, NULL, 0, NULL);
-    emu_session_close(&session);
-    return r < 0 ? r : msg->result;
-}
-
-static bool nid_from_environment(uint32_t *nid_out)
-{
-    const char *text = getenv("EMUNIC_NID");
-    unsigned long nid;
-    char *end;
-
-    if (!text || !text[0])
-        return false;
-    nid = strtoul(text, &end, 10);
-    if (*end || nid > EMU_NID_MAX)
-        return false;
-    *nid_out = (uint32_t)nid;
-    return true;
+    return text ? (uint32_t)strtoul(text, NULL, 0) : 0;
 }
 
 gni_return_t GNI_CdmGetNicAddress(uint32_t device_id, uint32_t *address, uint32_t *cpu_id)
 {
-    struct emu_msg msg = { .type = EMU_MSG_WHERE };
-    uint32_t nid;
+    uint32_t nid = gnii_nid_of_environment();
+    struct emu_msg msg = { .type = EMU_MSG_WHERE, .rank = { .cookie = cookie_of_environment(), .nid = nid } };
 
     if (!address || !cpu_id)
         return GNI_RC_INVALID_PARAM;
     if (device_id != 0)
         return GNI_RC_NO_MATCH;
-    if (!nid_from_environment(&nid)) {
-        if (ask(&msg) < 0)
-            return GNI_RC_NO_MATCH;
+    /* A job may call its nodes by other numbers: emunic knows. */
+    if (gnii_ask(EMU_SOCKET_CONTROL, &msg, -1) == 0)
         nid = msg.rank.nid;
-    }
+    if (nid == EMU_NID_NONE)
+        return GNI_RC_NO_MATCH;
     *address = nid;
     *cpu_id = 0;
     return GNI_RC_SUCCESS;
@@ -111,60 +90,55 @@ gni_return_t GNI_CdmGetNicAddress(uint32_t device_id, uint32_t *address, uint32_
 
 gni_return_t GNI_GetPtag(uint32_t device_id, uint32_t cookie, uint8_t *ptag)
 {
+    struct emu_msg msg = { .type = EMU_MSG_PTAG, .ptag = { .cookie = cookie } };
+
     if (!ptag)
         return GNI_RC_INVALID_PARAM;
-    if (device_id != 0)
+    if (device_id != 0 || gnii_ask(EMU_SOCKET_CONTROL, &msg, -1) != 0)
         return GNI_RC_NO_MATCH;
-    *ptag = (uint8_t)emu_ptag_of_cookie(cookie);
-    return GNI_RC_SUCCESS;
-}
-
-gni_return_t GNI_GetNttGran(uint32_t device_id, uint32_t *ntt_gran)
-{
-    if (!ntt_gran || device_id != 0)
-        return GNI_RC_INVALID_PARAM;
-    *ntt_gran = NTT_GRANULARITY;
+    *ptag = (uint8_t)msg.ptag.ptag;
     return GNI_RC_SUCCESS;
 }
 
 /* ---- resources ---- */
 
-struct figures {
-    uint64_t used;
-    uint64_t limit;
-};
-
-/* What an Aries has when nobody uses it; also the answer when emunic cannot be asked. */
-static struct figures ask_resource(enum emu_resource resource, uint64_t idle_limit)
+/* ptag 0: of the device. False: emunic cannot be asked. */
+static bool ask_resource(enum emu_resource resource, uint8_t ptag, struct emu_msg_resources *answer_out)
 {
-    struct emu_msg msg = { .type = EMU_MSG_RESOURCES, .resources = { .resource = resource } };
+    struct emu_msg msg = { .type = EMU_MSG_RESOURCES,
+                           .resources = { .resource = resource, .ptag = ptag,
+                                          .nid_wanted = gnii_nid_of_environment() } };
 
-    if (ask(&msg) < 0)
-        return (struct figures){ .limit = idle_limit };
-    return (struct figures){ .used = msg.resources.used, .limit = msg.resources.limit };
+    if (gnii_ask(EMU_SOCKET_CONTROL, &msg, -1) != 0)
+        return false;
+    *answer_out = msg.resources;
+    return true;
 }
 
-static bool figures_of(enum emu_resource resource, struct figures *figures_out)
+/* The figures of one resource; without emunic, what an Aries has when nobody uses it. False: it has no such thing. */
+static bool figures_of(enum emu_resource resource, uint8_t ptag, struct emu_msg_resources *figures_out)
 {
-    switch (resource) {
-    case EMU_RESOURCE_MDD:
-        *figures_out = ask_resource(resource, EMU_MDH_COUNT - 1);
-        return true;
-    case EMU_RESOURCE_CQ:
-        *figures_out = ask_resource(resource, EMU_CQS_MAX * 4);
-        return true;
-    case EMU_RESOURCE_FMA:
-        *figures_out = ask_resource(resource, 127);
-        return true;
-    case EMU_RESOURCE_BTE:
-        *figures_out = ask_resource(resource, EMU_RING_SLOTS);
-        return true;
-    case EMU_RESOURCE_CE:
-        *figures_out = ask_resource(resource, 4);
-        return true;
-    default:
+    static const uint64_t idle_limits[EMU_RESOURCE_END] = {
+        [EMU_RESOURCE_MDD] = EMU_MDH_COUNT - 1, [EMU_RESOURCE_CQ] = EMU_CQS_MAX * 4, [EMU_RESOURCE_FMA] = 127,
+        [EMU_RESOURCE_BTE] = EMU_RING_SLOTS,    [EMU_RESOURCE_CE] = 4,               [EMU_RESOURCE_IOMMU] = 1u << 27,
+        [EMU_RESOURCE_SFMA] = EMU_PORTS_MAX,
+    };
+
+    if (resource == 0)
         return false;
-    }
+    if (!ask_resource(resource, ptag, figures_out))
+        *figures_out = (struct emu_msg_resources){ .limit = idle_limits[resource] };
+    return true;
+}
+
+gni_return_t GNI_GetNttGran(uint32_t device_id, uint32_t *ntt_gran)
+{
+    struct emu_msg_resources table;
+
+    if (!ntt_gran || device_id != 0)
+        return GNI_RC_INVALID_PARAM;
+    *ntt_gran = ask_resource(EMU_RESOURCE_NTT, 0, &table) ? (uint32_t)table.reserved : IDLE_NTT_GRANULARITY;
+    return GNI_RC_SUCCESS;
 }
 
 gni_return_t GNI_GetDevResInfo(uint32_t device_id, gni_dev_res_t res_type, gni_dev_res_desc_t *res_desc)
@@ -173,13 +147,15 @@ gni_return_t GNI_GetDevResInfo(uint32_t device_id, gni_dev_res_t res_type, gni_d
         [GNI_DEV_RES_MDD] = EMU_RESOURCE_MDD, [GNI_DEV_RES_CQ] = EMU_RESOURCE_CQ,
         [GNI_DEV_RES_FMA] = EMU_RESOURCE_FMA, [GNI_DEV_RES_CE] = EMU_RESOURCE_CE,
     };
-    struct figures f;
+    struct emu_msg_resources f;
+    uint64_t taken;
 
     if (!res_desc || device_id != 0 || res_type <= GNI_DEV_RES_FIRST || res_type >= GNI_DEV_RES_LAST)
         return GNI_RC_INVALID_PARAM;
-    if (!figures_of(resource_of[res_type], &f))
+    if (!figures_of(resource_of[res_type], 0, &f))
         return GNI_RC_ERROR_RESOURCE;
-    *res_desc = (gni_dev_res_desc_t){ .available = f.limit > f.used ? f.limit - f.used : 0, .reserved = 0,
+    taken = f.used + f.reserved;
+    *res_desc = (gni_dev_res_desc_t){ .available = f.limit > taken ? f.limit - taken : 0, .reserved = f.reserved,
                                       .held = f.used, .total = f.limit };
     return GNI_RC_SUCCESS;
 }
@@ -189,14 +165,14 @@ gni_return_t GNI_GetJobResInfo(uint32_t device_id, uint8_t ptag, gni_job_res_t r
     static const enum emu_resource resource_of[GNI_JOB_RES_LAST] = {
         [GNI_JOB_RES_MDD] = EMU_RESOURCE_MDD,  [GNI_JOB_RES_CQ] = EMU_RESOURCE_CQ,
         [GNI_JOB_RES_FMA] = EMU_RESOURCE_FMA,  [GNI_JOB_RES_RMDA] = EMU_RESOURCE_BTE,
-        [GNI_JOB_RES_CE] = EMU_RESOURCE_CE,    [GNI_JOB_RES_SFMA] = EMU_RESOURCE_FMA,
+        [GNI_JOB_RES_CE] = EMU_RESOURCE_CE,    [GNI_JOB_RES_SFMA] = EMU_RESOURCE_SFMA,
+        [GNI_JOB_RES_IOMMU] = EMU_RESOURCE_IOMMU,
     };
-    struct figures f;
+    struct emu_msg_resources f;
 
-    (void)ptag;     /* figures are the device's: jobs have no limits of their own */
-    if (!res_desc || device_id != 0 || res_type <= GNI_JOB_RES_FIRST || res_type >= GNI_JOB_RES_LAST)
+    if (!res_desc || ptag == 0 || device_id != 0 || res_type <= GNI_JOB_RES_FIRST || res_type >= GNI_JOB_RES_LAST)
         return GNI_RC_INVALID_PARAM;
-    if (!figures_of(resource_of[res_type], &f))
+    if (!figures_of(resource_of[res_type], ptag, &f))
         return GNI_RC_ERROR_RESOURCE;
     *res_desc = (gni_job_res_desc_t){ .used = f.used, .limit = f.limit };
     return GNI_RC_SUCCESS;

@@ -1,66 +1,210 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Job control: named stubs for a caller without privilege.
+ * Job control, for launchers.
  *
- * In the original a launcher that runs as root declares jobs, their limits and their address translation to the
- * driver. Here emunic does that on its control socket when a domain is created, and a process that links this
- * library never holds the privilege, whatever its user id is: containers make everybody root. So each call checks
- * what it can check without a device and answers GNI_RC_PERMISSION_ERROR, the documented code for an unprivileged
- * caller. Nothing is kept, nothing waits, outputs stay untouched. Any thread. Source: uGNI spec 4.2.
+ * The privilege is the right to talk to emunic's admin socket: root, or the user that emunic runs as. Everybody else
+ * gets PERMISSION_ERROR. The work is emunic's (daemon/job.c); here arguments become one request. The one device is an
+ * Aries, so a translation table has the newer form (u.table_v2). Any thread. Source: uGNI spec 2.18, 3.7, 3.9, 4.2.
  */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <gni_pub.h>
 
-/* Would wait for the stack; without privilege there is nothing to wait for. */
+#include "libugni/src/ask.h"
+
+#define CLEAR_ALL UINT32_MAX
+
+static gni_return_t job_rc(int result)
+{
+    switch (result) {
+    case 0:
+        return GNI_RC_SUCCESS;
+    case -EACCES:
+    case -EPERM:
+        return GNI_RC_PERMISSION_ERROR;
+    case -ENOENT:
+    case -ECONNREFUSED:     /* no emunic: no device */
+        return GNI_RC_NO_MATCH;
+    case -ENOSPC:
+    case -ENETDOWN:
+    case -EMFILE:
+        return GNI_RC_ERROR_RESOURCE;
+    case -ENOMEM:
+        return GNI_RC_ERROR_NOMEM;
+    case EMU_OUTCOME_IN_USE:
+    case -EEXIST:
+        return GNI_RC_INVALID_STATE;
+    case EMU_OUTCOME_RESIZE:
+        return GNI_RC_ILLEGAL_OP;
+    default:
+        return GNI_RC_INVALID_PARAM;
+    }
+}
+
+/* ---- suspending ---- */
+
+static gni_return_t ask_about_job(uint16_t type, uint32_t device_id, uint64_t job_id, uint8_t ptag, uint32_t cookie,
+                                  uint32_t timeout)
+{
+    struct emu_msg msg = { .type = type,
+                           .job = { .job_id = job_id, .ptag = ptag, .cookie = cookie, .timeout_ms = timeout } };
+    int r;
+
+    if (device_id != 0)
+        return GNI_RC_INVALID_PARAM;
+    r = gnii_ask(EMU_SOCKET_ADMIN, &msg, -1);
+    if (r == -ETIMEDOUT)
+        return timeout == 0 ? GNI_RC_NOT_DONE : GNI_RC_TIMEOUT;
+    return r == -ECONNREFUSED ? GNI_RC_INVALID_PARAM : job_rc(r);
+}
+
 gni_return_t GNI_SuspendJob(uint32_t device_id, uint64_t job_id, uint8_t ptag, uint32_t cookie, uint32_t timeout)
 {
-    (void)device_id;
-    (void)job_id;
-    (void)ptag;
-    (void)cookie;
-    (void)timeout;
-    return GNI_RC_PERMISSION_ERROR;
+    return ask_about_job(EMU_MSG_JOB_SUSPEND, device_id, job_id, ptag, cookie, timeout);
 }
 
 gni_return_t GNI_ResumeJob(uint32_t device_id, uint64_t job_id, uint8_t ptag, uint32_t cookie)
 {
-    (void)device_id;
-    (void)job_id;
-    (void)ptag;
-    (void)cookie;
-    return GNI_RC_PERMISSION_ERROR;
+    return ask_about_job(EMU_MSG_JOB_RESUME, device_id, job_id, ptag, cookie, 0);
 }
 
-/* A NULL table is legal: it asks for clearing. */
+/* ---- configuring ---- */
+
+/* A memfd with the table, or a negative errno. */
+static int make_table(const gni_ntt_descriptor_t *desc)
+{
+    size_t bytes = (size_t)desc->group_size * sizeof(struct emu_ntt_entry);
+    struct emu_ntt_entry *entries;
+    int fd;
+
+    if (desc->group_size == 0)
+        return -EINVAL;
+    if (desc->group_size > EMU_NTT_ENTRIES)
+        return -ENOSPC;
+    entries = calloc(desc->group_size, sizeof(*entries));
+    if (!entries)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < desc->group_size; i++)
+        entries[i] = (struct emu_ntt_entry){ desc->u.table_v2[i].blck_addr, desc->u.table_v2[i].rplc_addr,
+                                             desc->u.table_v2[i].rplc_size };
+    fd = memfd_create("emunic-ntt", MFD_CLOEXEC);
+    if (fd >= 0 && write(fd, entries, bytes) != (ssize_t)bytes) {
+        close(fd);
+        fd = -1;
+    }
+    free(entries);
+    return fd < 0 ? -ENOMEM : fd;
+}
+
+static gni_return_t configure(struct emu_msg *msg, const gni_ntt_descriptor_t *desc, uint32_t *ntt_base)
+{
+    int fd = -1;
+    int r;
+
+    msg->type = EMU_MSG_JOB_CONFIGURE;
+    msg->job.nid_wanted = gnii_nid_of_environment();
+    if (desc) {
+        fd = make_table(desc);
+        if (fd < 0)
+            return job_rc(fd);
+        msg->job.flags |= EMU_JOB_NTT;
+        msg->job.group_size = desc->group_size;
+        msg->job.granularity = desc->granularity;
+    }
+    r = gnii_ask(EMU_SOCKET_ADMIN, msg, fd);
+    if (fd >= 0)
+        close(fd);
+    if (r == 0 && desc)
+        *ntt_base = (uint32_t)msg->job.ntt_base;
+    return job_rc(r);
+}
+
+static gni_return_t clear_table(const gni_ntt_descriptor_t *desc, uint32_t ntt_base)
+{
+    struct emu_msg msg = { .type = EMU_MSG_NTT_CLEAR,
+                           .job = { .group_size = desc->group_size, .ntt_base = (int32_t)ntt_base } };
+
+    if ((desc->group_size == CLEAR_ALL) != (ntt_base == (uint32_t)-1))
+        return GNI_RC_INVALID_PARAM;
+    return job_rc(gnii_ask(EMU_SOCKET_ADMIN, &msg, -1));
+}
+
 gni_return_t GNI_ConfigureNTT(int device_id, gni_ntt_descriptor_t *ntt_desc, uint32_t *ntt_base)
 {
-    (void)device_id;
-    if (ntt_desc == NULL || ntt_base == NULL)
+    struct emu_msg msg = { .type = 0 };
+
+    if (!ntt_desc || !ntt_base)
         return GNI_RC_INVALID_PARAM;
-    return GNI_RC_PERMISSION_ERROR;
+    if (device_id != 0)
+        return GNI_RC_NO_MATCH;
+    return ntt_desc->u.table_v2 ? configure(&msg, ntt_desc, ntt_base) : clear_table(ntt_desc, *ntt_base);
 }
 
-/* NULL limits are legal: declare only. */
+/* The union's bytes are limits of their own on Aries; 0xff is the byte of GNI_JOB_INVALID_LIMIT. */
+static int32_t limit_of_byte(uint8_t byte)
+{
+    return byte == (uint8_t)GNI_JOB_INVALID_LIMIT ? EMU_JOB_LIMIT_NONE : byte;
+}
+
+static gni_return_t set_limits(struct emu_msg_job *job, const gni_job_limits_t *limits)
+{
+    if (!limits)
+        return GNI_RC_SUCCESS;
+    /* There is no DLA here, so its limit limits nothing; but it has to be one. */
+    if (limits->b.dla_limit < GNI_JOB_INVALID_LIMIT || limits->ntt_size < GNI_JOB_INVALID_LIMIT)
+        return GNI_RC_INVALID_PARAM;
+    job->flags |= EMU_JOB_LIMITS;
+    job->mdd_limit = limits->mdd_limit;
+    job->cq_limit = limits->cq_limit;
+    job->fma_limit = limits->fma_limit;
+    job->bte_limit = limits->bte_limit;
+    job->ce_limit = limit_of_byte(limits->a.m.ce_limit);
+    job->iommu_limit = limit_of_byte(limits->a.m.iommu_limit);
+    job->ntt_base = limits->ntt_size > 0 ? limits->ntt_base : -1;
+    job->ntt_size = limits->ntt_size > 0 ? limits->ntt_size : 0;
+    if (limits->ntt_ctrl != GNI_JOB_INVALID_LIMIT && (limits->ntt_ctrl & GNI_JOB_CTRL_NTT_CLEANUP))
+        job->flags |= EMU_JOB_NTT_CLEANUP;
+    return GNI_RC_SUCCESS;
+}
+
+static gni_return_t declare(int device_id, const struct emu_msg_job *triple, const gni_job_limits_t *limits,
+                            const gni_ntt_descriptor_t *ntt_desc, uint32_t *ntt_base)
+{
+    struct emu_msg msg = { .job = *triple };
+    gni_return_t rc;
+
+    if (device_id != 0)
+        return GNI_RC_NO_MATCH;
+    msg.job.flags = EMU_JOB_DECLARE;
+    msg.job.ntt_base = -1;
+    rc = set_limits(&msg.job, limits);
+    if (rc != GNI_RC_SUCCESS)
+        return rc;
+    if (ntt_desc) {         /* brings its own range */
+        msg.job.ntt_base = -1;
+        msg.job.ntt_size = 0;
+    }
+    return configure(&msg, ntt_desc, ntt_base);
+}
+
 gni_return_t GNI_ConfigureJob(uint32_t device_id, uint64_t job_id, uint8_t ptag, uint32_t cookie,
                               gni_job_limits_t *limits)
 {
-    (void)device_id;
-    (void)job_id;
-    (void)ptag;
-    (void)cookie;
-    (void)limits;
-    return GNI_RC_PERMISSION_ERROR;
+    struct emu_msg_job triple = { .job_id = job_id, .ptag = ptag, .cookie = cookie };
+
+    return declare((int)device_id, &triple, limits, NULL, NULL);
 }
 
-/* A NULL ntt_desc is legal: then this is GNI_ConfigureJob() and ntt_base is not used. */
 gni_return_t GNI_ConfigureNTTandJob(int device_id, uint64_t job_id, uint8_t ptag, uint32_t cookie,
                                     gni_job_limits_t *limits, gni_ntt_descriptor_t *ntt_desc, uint32_t *ntt_base)
 {
-    (void)device_id;
-    (void)job_id;
-    (void)ptag;
-    (void)cookie;
-    (void)limits;
-    if (ntt_desc != NULL && ntt_base == NULL)
+    struct emu_msg_job triple = { .job_id = job_id, .ptag = ptag, .cookie = cookie };
+
+    /* Without a table there is nothing to allocate, and clearing is not for this call. */
+    if (ntt_desc && (!ntt_base || !ntt_desc->u.table_v2))
         return GNI_RC_INVALID_PARAM;
-    return GNI_RC_PERMISSION_ERROR;
+    return declare(device_id, &triple, limits, ntt_desc, ntt_base);
 }

@@ -6,6 +6,14 @@
  * remembers its registrations per communication domain, so that a handle made on one NIC handle serves as local handle
  * on all of them. Addresses are virtual addresses; the handle carries the page-aligned base (Appendix B).
  *
+ * Virtual handles (GNI_MEM_USE_VMDH) name an index of a block that the job has on each node; they carry no generation,
+ * so that the same handle serves on every node. A reserved region has its handle at once and is reached from its first
+ * update on. Segmented regions are addressed by offsets from 0; emunic alone knows the segments and moves what concerns
+ * them.
+ *
+ * Sharing and ordering flags are hints: every registration has an MDD of its own, and what the NIC does is as strict as
+ * the strictest of them. USE_GART and PHYS_CONT change nothing; MDD_CLONE and the CDM's USE_PCI_IOMMU show in the handle.
+ *
  * Pages are looked at once, at registration, in /proc/self/maps: absent ones give INVALID_PARAM, ones that forbid
  * what the flags promise PERMISSION_ERROR. Content is not touched and nothing is pinned.
  * Source: spec ugni.md 4.6 and Appendix B.
@@ -23,7 +31,7 @@
 #define ORDERING_FLAGS                                                                                   \
     (GNI_MEM_STRICT_PI_ORDERING | GNI_MEM_PI_FLUSH | GNI_MEM_RELAXED_PI_ORDERING | GNI_MEM_MDD_SHARED |   \
      GNI_MEM_MDD_DEDICATED | GNI_MEM_USE_GART | GNI_MEM_PHYS_CONT | GNI_MEM_MDD_CLONE)
-#define KNOWN_FLAGS (ORDERING_FLAGS | GNI_MEM_READ_ONLY)
+#define KNOWN_FLAGS (ORDERING_FLAGS | GNI_MEM_READ_ONLY | GNI_MEM_USE_VMDH | GNI_MEM_RESERVE_REGION)
 
 static pthread_mutex_t jobs_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, gnii_job) jobs = LIST_HEAD_INITIALIZER(jobs);
@@ -67,6 +75,12 @@ void gnii_job_put(struct gnii_job *job)
 
 /* ---- look-up ---- */
 
+/* What a handle names in this process, if it is that. Job locked. */
+static struct gnii_md *md_of(const struct gnii_job *job, const struct gnii_handle_fields *fields)
+{
+    return job->mds[(fields->flags & GNII_HNDL_VMDH) ? job->virtual_mdhs[fields->mdh] : fields->mdh];
+}
+
 static bool covers(const struct gnii_md *md, uint64_t addr, uint64_t length_bytes)
 {
     uint64_t first = md->addr & ~PAGE_MASK;
@@ -84,7 +98,7 @@ const struct gnii_md *gnii_md_find(struct gnii_nic *nic, const gni_mem_handle_t 
     if (gnii_handle_decode(handle, &fields) < 0 || fields.mdh >= EMU_MDH_COUNT)
         return NULL;
     pthread_mutex_lock(&nic->job->lock);
-    md = nic->job->mds[fields.mdh];
+    md = md_of(nic->job, &fields);
     if (md && ((fields.generation != 0 && fields.generation != md->generation) ||
                fields.base_va != (md->addr & ~PAGE_MASK) || !covers(md, addr, length_bytes)))
         md = NULL;
@@ -101,8 +115,8 @@ bool gnii_local_find(struct gnii_nic *nic, const gni_mem_handle_t *handle, struc
     if (gnii_handle_decode(handle, &fields) < 0 || fields.mdh >= EMU_MDH_COUNT)
         return false;
     pthread_mutex_lock(&nic->job->lock);
-    md = nic->job->mds[fields.mdh];
-    is_found = md && (fields.generation == 0 || fields.generation == md->generation) &&
+    md = md_of(nic->job, &fields);
+    is_found = md && !md->segments && (fields.generation == 0 || fields.generation == md->generation) &&
                fields.base_va == (md->addr & ~PAGE_MASK);
     if (is_found)
         *local_out = (struct gnii_local){
@@ -168,6 +182,17 @@ static int check_pages(uint64_t addr, uint64_t length_bytes, bool needs_write)
 
 /* ---- method ---- */
 
+static bool is_written_privately(const struct gnii_md *md, uint64_t first, uint64_t end)
+{
+    if (md->is_mapped || md->is_read_only || md->is_reserved)
+        return false;
+    for (uint32_t i = 0; i < md->n_segments; i++) {
+        if (md->segments[i][0] < end && md->segments[i][0] + md->segments[i][1] > first)
+            return true;
+    }
+    return !md->segments && md->addr < end && md->addr + md->length_bytes > first;
+}
+
 /* Does a live registration that is written by system calls touch these pages? Then they must stay where they are. */
 static bool touches_private(uint64_t addr, uint64_t length_bytes)
 {
@@ -182,7 +207,7 @@ static bool touches_private(uint64_t addr, uint64_t length_bytes)
         for (uint32_t mdh = 0; mdh < EMU_MDH_COUNT && !touches; mdh++) {
             const struct gnii_md *md = job->mds[mdh];
 
-            touches = md && !md->is_mapped && !md->is_read_only && md->addr < end && md->addr + md->length_bytes > first;
+            touches = md && is_written_privately(md, first, end);
         }
         pthread_mutex_unlock(&job->lock);
     }
@@ -209,103 +234,148 @@ static bool make_mappable(struct gnii_nic *nic, uint64_t addr, uint64_t length_b
 
 /* ---- calls ---- */
 
-static int make_handle(const struct gnii_md *md, gni_mem_handle_t *handle_out)
+static uint8_t handle_flags_of(const struct gnii_md *md, uint32_t flags)
+{
+    return (uint8_t)((md->is_read_only ? GNII_HNDL_READONLY : 0) | (md->is_virtual ? GNII_HNDL_VMDH : 0) |
+                     ((flags & GNI_MEM_MDD_CLONE) ? GNII_HNDL_CLONE : 0) |
+                     ((md->nic->modes & GNI_CDM_MODE_USE_PCI_IOMMU) ? GNII_HNDL_PCI_IOMMU : 0));
+}
+
+static int make_handle(const struct gnii_md *md, uint32_t flags, gni_mem_handle_t *handle_out)
 {
     uint64_t first = md->addr & ~PAGE_MASK;
     uint64_t n_pages = ((md->addr + md->length_bytes + PAGE_MASK) & ~PAGE_MASK) - first;
     struct gnii_handle_fields fields = {
         .base_va = first,
         .n_pages = (uint32_t)(n_pages / 4096 < UINT32_MAX ? n_pages / 4096 : UINT32_MAX),
-        .mdh = md->mdh,
-        .generation = md->generation,
+        .mdh = md->is_virtual ? md->vmdh : md->mdh,
+        .generation = md->is_virtual ? 0 : md->generation,
         .page_shift = 12,
-        .flags = md->is_read_only ? GNII_HNDL_READONLY : 0,
+        .flags = handle_flags_of(md, flags),
     };
 
     return gnii_handle_encode(&fields, handle_out);
 }
 
-/* With the best method there is. */
-static int register_at_emunic(struct gnii_nic *nic, struct gnii_md *md, uint32_t cq)
+static uint32_t request_flags_of(const struct gnii_md *md)
 {
-    uint32_t flags = md->is_read_only ? EMU_MD_READ_ONLY : 0;
-    bool is_private = is_memory_setting("cma");
-
-    md->is_mapped = !is_private && make_mappable(nic, md->addr, md->length_bytes);
-    if (md->is_mapped)
-        flags |= EMU_MD_MAPPED;
-    else if (!is_private && emu_port_mem_register_shared(&nic->port, md->addr, md->length_bytes, flags, cq, &md->mdh,
-                                                         &md->generation) == 0)
-        return 0;
-    return emu_port_mem_register(&nic->port, md->addr, md->length_bytes, flags, cq, &md->mdh, &md->generation);
+    return (md->is_read_only ? EMU_MD_READ_ONLY : 0) | (md->is_mapped ? EMU_MD_MAPPED : 0) |
+           (md->is_virtual ? EMU_MD_VMDH : 0) | (md->is_reserved ? EMU_MD_RESERVED : 0) |
+           (md->segments ? EMU_MD_SEGMENTED : 0);
 }
 
-static int register_md(struct gnii_nic *nic, struct gnii_md *md, uint32_t cq)
+static void show(struct gnii_job *job, struct gnii_md *md)
 {
-    int r;
+    pthread_mutex_lock(&job->lock);
+    job->mds[md->mdh] = md;
+    if (md->is_virtual)
+        job->virtual_mdhs[md->vmdh] = md->mdh;
+    atomic_fetch_add_explicit(&job->changes, 1, memory_order_release);
+    pthread_mutex_unlock(&job->lock);
+}
 
-    r = register_at_emunic(nic, md, cq);
+/* All of a region is where peers can map it. */
+static bool make_all_mappable(struct gnii_nic *nic, const struct gnii_md *md)
+{
+    bool is_mapped = true;
+
+    if (md->is_reserved || is_memory_setting("cma"))
+        return false;       /* a reserved region's pages come later */
+    if (!md->segments)
+        return make_mappable(nic, md->addr, md->length_bytes);
+    for (uint32_t i = 0; i < md->n_segments; i++)
+        is_mapped = make_mappable(nic, md->segments[i][0], md->segments[i][1]) && is_mapped;
+    return is_mapped;
+}
+
+/* With the best method there is. */
+static int register_at_emunic(struct gnii_nic *nic, struct gnii_md *md, struct emu_msg_memory *memory)
+{
+    md->is_mapped = make_all_mappable(nic, md);
+    memory->flags = request_flags_of(md);
+    if (!md->is_mapped && !md->segments && !md->is_reserved && !is_memory_setting("cma") &&
+        emu_port_mem_register_shared(&nic->port, memory) == 0)
+        return 0;
+    return emu_port_mem_request(&nic->port, EMU_MSG_MEM_REGISTER, memory);
+}
+
+/* NIC lock held: the segments and their registration are several requests. */
+static int register_md(struct gnii_nic *nic, struct gnii_md *md, uint32_t cq, uint32_t flags, uint32_t vmdh_index)
+{
+    struct emu_msg_memory memory = { .addr = md->addr, .length_bytes = md->segments ? 0 : md->length_bytes, .cq = cq,
+                                     .vmdh = vmdh_index };
+    int r = 0;
+
+    if (md->segments)
+        r = emu_port_mem_segments(&nic->port, (const uint64_t (*)[2])md->segments, md->n_segments);
+    if (r == 0)
+        r = register_at_emunic(nic, md, &memory);
     if (r < 0)
         return r;
-    r = make_handle(md, &md->handle);
+    md->mdh = memory.mdh;
+    md->generation = memory.generation;
+    md->vmdh = (uint16_t)(memory.vmdh % EMU_MDH_COUNT);
+    r = make_handle(md, flags, &md->handle);
     if (r < 0) {
         emu_port_mem_deregister(&nic->port, md->mdh, md->generation);
         return r;
     }
-    pthread_mutex_lock(&nic->job->lock);
-    nic->job->mds[md->mdh] = md;
-    atomic_fetch_add_explicit(&nic->job->changes, 1, memory_order_release);
-    pthread_mutex_unlock(&nic->job->lock);
+    show(nic->job, md);
     LIST_INSERT_HEAD(&nic->mds, md, link);
     return 0;
 }
 
-static gni_return_t register_memory(gni_nic_handle_t nic_hndl, uint64_t address, uint64_t length,
-                                    gni_cq_handle_t dst_cq_hndl, uint32_t flags, gni_mem_handle_t *mem_hndl)
+static void free_md(struct gnii_md *md)
 {
-    struct gnii_nic *nic = gnii_nic_find(nic_hndl);
-    struct gnii_cq *cq = dst_cq_hndl ? gnii_cq_find(dst_cq_hndl) : NULL;
-    struct gnii_md *md;
-    uint32_t cq_index = EMU_CQ_NONE;
+    free(md->segments);
+    free(md);
+}
+
+/* Takes md over. The outcome of a registration whose arguments and pages are in order. */
+static gni_return_t finish_registration(struct gnii_nic *nic, struct gnii_md *md, const struct gnii_cq *cq,
+                                        uint32_t flags, uint32_t vmdh_index, gni_mem_handle_t *mem_hndl)
+{
+    uint32_t cq_index = cq && (cq->mode & GNI_CQ_UNMANAGED) == 0 ? cq->index : EMU_CQ_NONE;
     int r;
 
-    if (!nic || !mem_hndl || length == 0 || address + length < address || (flags & ~KNOWN_FLAGS) != 0)
-        return GNI_RC_INVALID_PARAM;
-    if (dst_cq_hndl && (!cq || cq->nic != nic))
-        return GNI_RC_INVALID_PARAM;
-    r = check_pages(address, length, (flags & GNI_MEM_READ_ONLY) == 0);
-    if (r < 0)
-        return gnii_rc(r);
-    md = calloc(1, sizeof(*md));
-    if (!md)
-        return GNI_RC_ERROR_NOMEM;
-    *md = (struct gnii_md){ .nic = nic, .addr = address, .length_bytes = length,
-                            .is_read_only = (flags & GNI_MEM_READ_ONLY) != 0 };
-    if (cq && (cq->mode & GNI_CQ_UNMANAGED) == 0)
-        cq_index = cq->index;
+    md->nic = nic;
+    md->is_read_only = (flags & GNI_MEM_READ_ONLY) != 0;
+    md->is_virtual = (flags & GNI_MEM_USE_VMDH) != 0;
+    md->is_updatable = md->is_reserved = (flags & GNI_MEM_RESERVE_REGION) != 0;
     gnii_lock(&nic->lock);
-    r = register_md(nic, md, cq_index);
+    r = register_md(nic, md, cq_index, flags, md->is_virtual ? vmdh_index : EMU_VMDH_ANY);
     gnii_unlock(&nic->lock);
     if (r < 0) {
-        free(md);
+        free_md(md);
         return r == -ENETDOWN ? GNI_RC_ERROR_RESOURCE : gnii_rc(r);
     }
     *mem_hndl = md->handle;
     return GNI_RC_SUCCESS;
 }
 
-gni_return_t GNI_MemRegister(gni_nic_handle_t nic_hndl, uint64_t address, uint64_t length, gni_cq_handle_t dst_cq_hndl,
-                             uint32_t flags, uint32_t vmdh_index, gni_mem_handle_t *mem_hndl)
+static gni_return_t register_memory(gni_nic_handle_t nic_hndl, uint64_t address, uint64_t length,
+                                    gni_cq_handle_t dst_cq_hndl, uint32_t flags, uint32_t vmdh_index,
+                                    gni_mem_handle_t *mem_hndl)
 {
-    struct emu_cancel cancel;
-    gni_return_t rc;
+    struct gnii_nic *nic = gnii_nic_find(nic_hndl);
+    struct gnii_cq *cq = dst_cq_hndl ? gnii_cq_find(dst_cq_hndl) : NULL;
+    struct gnii_md *md;
+    int r = 0;
 
-    (void)vmdh_index;       /* only with GNI_MEM_USE_VMDH, which needs GNI_SetMddResources() first */
-    /* Looking at and moving pages uses files: no place to lose the thread. */
-    emu_cancel_hold(&cancel);
-    rc = register_memory(nic_hndl, address, length, dst_cq_hndl, flags, mem_hndl);
-    emu_cancel_release(&cancel);
-    return rc;
+    if (!nic || !mem_hndl || length == 0 || address + length < address || (flags & ~KNOWN_FLAGS) != 0)
+        return GNI_RC_INVALID_PARAM;
+    if (dst_cq_hndl && (!cq || cq->nic != nic))
+        return GNI_RC_INVALID_PARAM;
+    if ((flags & GNI_MEM_RESERVE_REGION) == 0)
+        r = check_pages(address, length, (flags & GNI_MEM_READ_ONLY) == 0);
+    if (r < 0)
+        return gnii_rc(r);
+    md = calloc(1, sizeof(*md));
+    if (!md)
+        return GNI_RC_ERROR_NOMEM;
+    md->addr = address;
+    md->length_bytes = length;
+    return finish_registration(nic, md, cq, flags, vmdh_index, mem_hndl);
 }
 
 static struct gnii_md *find_own(struct gnii_nic *nic, const gni_mem_handle_t *handle)
@@ -316,10 +386,93 @@ static struct gnii_md *find_own(struct gnii_nic *nic, const gni_mem_handle_t *ha
     if (gnii_handle_decode(handle, &fields) < 0)
         return NULL;
     LIST_FOREACH(md, &nic->mds, link) {
-        if (md->mdh == fields.mdh && (fields.generation == 0 || fields.generation == md->generation))
+        bool is_virtual = (fields.flags & GNII_HNDL_VMDH) != 0;
+
+        if (md->is_virtual == is_virtual && (is_virtual ? md->vmdh : md->mdh) == fields.mdh &&
+            (fields.generation == 0 || fields.generation == md->generation))
             return md;
     }
     return NULL;
+}
+
+/* The reserved region that an update means: by virtual index, or by its handle. */
+static struct gnii_md *find_reserved(struct gnii_nic *nic, uint32_t vmdh_index, const gni_mem_handle_t *handle)
+{
+    struct gnii_md *md;
+
+    if (vmdh_index == (uint32_t)-1) {
+        md = find_own(nic, handle);
+        return md && md->is_updatable ? md : NULL;
+    }
+    LIST_FOREACH(md, &nic->mds, link) {
+        if (md->is_updatable && md->is_virtual && md->vmdh == vmdh_index)
+            return md;
+    }
+    return NULL;
+}
+
+/* NIC lock held. */
+static int update_region(struct gnii_nic *nic, uint64_t address, uint64_t length, uint32_t vmdh_index,
+                         gni_mem_handle_t *handle)
+{
+    struct gnii_md *md = find_reserved(nic, vmdh_index, handle);
+    struct emu_msg_memory memory = { .addr = address, .length_bytes = length };
+    int r;
+
+    if (!md || address < md->addr || length > md->length_bytes || address - md->addr > md->length_bytes - length)
+        return -EINVAL;
+    r = check_pages(address, length, !md->is_read_only);
+    if (r < 0)
+        return r;
+    memory.mdh = md->mdh;
+    memory.generation = md->generation;
+    /* How a region is reached is settled when it becomes live: mapped only if it is there as a whole. */
+    if (md->is_reserved && length == md->length_bytes && !is_memory_setting("cma") &&
+        make_mappable(nic, address, length))
+        memory.flags = EMU_MD_MAPPED;
+    r = emu_port_mem_request(&nic->port, EMU_MSG_MEM_UPDATE, &memory);
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&nic->job->lock);
+    if (md->is_reserved)
+        md->is_mapped = (memory.flags & EMU_MD_MAPPED) != 0;
+    md->is_reserved = false;
+    atomic_fetch_add_explicit(&nic->job->changes, 1, memory_order_release);
+    pthread_mutex_unlock(&nic->job->lock);
+    *handle = md->handle;
+    return 0;
+}
+
+static gni_return_t update_memory(gni_nic_handle_t nic_hndl, uint64_t address, uint64_t length,
+                                  gni_cq_handle_t dst_cq_hndl, uint32_t flags, uint32_t vmdh_index,
+                                  gni_mem_handle_t *mem_hndl)
+{
+    struct gnii_nic *nic = gnii_nic_find(nic_hndl);
+    int r;
+
+    if (!nic || !mem_hndl || length == 0 || address + length < address || dst_cq_hndl ||
+        (flags & ~(KNOWN_FLAGS | GNI_MEM_UPDATE_REGION)) != 0 || (flags & GNI_MEM_RESERVE_REGION) != 0)
+        return GNI_RC_INVALID_PARAM;
+    gnii_lock(&nic->lock);
+    r = update_region(nic, address, length, vmdh_index, mem_hndl);
+    gnii_unlock(&nic->lock);
+    return r == -ENETDOWN ? GNI_RC_ERROR_RESOURCE : gnii_rc(r);
+}
+
+gni_return_t GNI_MemRegister(gni_nic_handle_t nic_hndl, uint64_t address, uint64_t length, gni_cq_handle_t dst_cq_hndl,
+                             uint32_t flags, uint32_t vmdh_index, gni_mem_handle_t *mem_hndl)
+{
+    struct emu_cancel cancel;
+    gni_return_t rc;
+
+    /* Looking at and moving pages uses files: no place to lose the thread. */
+    emu_cancel_hold(&cancel);
+    if (flags & GNI_MEM_UPDATE_REGION)
+        rc = update_memory(nic_hndl, address, length, dst_cq_hndl, flags, vmdh_index, mem_hndl);
+    else
+        rc = register_memory(nic_hndl, address, length, dst_cq_hndl, flags, vmdh_index, mem_hndl);
+    emu_cancel_release(&cancel);
+    return rc;
 }
 
 static void drop(struct gnii_nic *nic, struct gnii_md *md)
@@ -327,10 +480,12 @@ static void drop(struct gnii_nic *nic, struct gnii_md *md)
     pthread_mutex_lock(&nic->job->lock);
     if (nic->job->mds[md->mdh] == md)
         nic->job->mds[md->mdh] = NULL;
+    if (md->is_virtual)
+        nic->job->virtual_mdhs[md->vmdh] = 0;
     atomic_fetch_add_explicit(&nic->job->changes, 1, memory_order_release);
     pthread_mutex_unlock(&nic->job->lock);
     LIST_REMOVE(md, link);
-    free(md);
+    free_md(md);
 }
 
 gni_return_t GNI_MemDeregister(gni_nic_handle_t nic_hndl, gni_mem_handle_t *mem_hndl)
@@ -357,29 +512,88 @@ void gnii_md_drop_all(struct gnii_nic *nic)
         drop(nic, LIST_FIRST(&nic->mds));
 }
 
+/* ---- segments ---- */
+
+/* A description of the segments, each rounded out to whole pages in the region. *result_out tells why there is none. */
+static struct gnii_md *describe_segments(const gni_mem_segment_t *segments, uint32_t n, uint32_t flags, int *result_out)
+{
+    struct gnii_md *md = calloc(1, sizeof(*md));
+
+    *result_out = -ENOMEM;
+    if (!md)
+        return NULL;
+    md->segments = calloc(n, sizeof(*md->segments));
+    if (!md->segments)
+        goto err_md;
+    md->n_segments = n;
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t addr = segments[i].address;
+        uint64_t length_bytes = segments[i].length;
+
+        *result_out = -EINVAL;
+        if (length_bytes == 0 || addr + length_bytes < addr)
+            goto err_md;
+        *result_out = check_pages(addr, length_bytes, (flags & GNI_MEM_READ_ONLY) == 0);
+        if (*result_out < 0)
+            goto err_md;
+        md->segments[i][0] = addr;
+        md->segments[i][1] = length_bytes;
+        md->length_bytes += ((addr + length_bytes + PAGE_MASK) & ~PAGE_MASK) - (addr & ~PAGE_MASK);
+    }
+    return md;
+
+err_md:
+    free_md(md);
+    return NULL;
+}
+
+static gni_return_t register_segments(gni_nic_handle_t nic_hndl, const gni_mem_segment_t *segments, uint32_t n,
+                                      gni_cq_handle_t dst_cq_hndl, uint32_t flags, uint32_t vmdh_index,
+                                      gni_mem_handle_t *mem_hndl)
+{
+    struct gnii_nic *nic = gnii_nic_find(nic_hndl);
+    struct gnii_cq *cq = dst_cq_hndl ? gnii_cq_find(dst_cq_hndl) : NULL;
+    struct gnii_md *md;
+    int r;
+
+    if (!nic || !segments || n == 0 || !mem_hndl || (flags & ~(KNOWN_FLAGS & ~(uint32_t)GNI_MEM_RESERVE_REGION)) != 0 ||
+        (dst_cq_hndl && (!cq || cq->nic != nic)))
+        return GNI_RC_INVALID_PARAM;
+    for (uint32_t i = 0; i < n; i++) {
+        if (segments[i].length == 0)
+            return GNI_RC_INVALID_PARAM;
+    }
+    if (n > EMU_SEGMENTS_MAX)
+        return GNI_RC_ERROR_RESOURCE;
+    md = describe_segments(segments, n, flags, &r);
+    return md ? finish_registration(nic, md, cq, flags, vmdh_index, mem_hndl) : gnii_rc(r);
+}
+
 gni_return_t GNI_MemRegisterSegments(gni_nic_handle_t nic_hndl, gni_mem_segment_t *mem_segments, uint32_t segments_cnt,
                                      gni_cq_handle_t dst_cq_hndl, uint32_t flags, uint32_t vmdh_index,
                                      gni_mem_handle_t *mem_hndl)
 {
-    if (!gnii_nic_find(nic_hndl) || !mem_segments || segments_cnt == 0 || !mem_hndl)
-        return GNI_RC_INVALID_PARAM;
-    for (uint32_t i = 0; i < segments_cnt; i++) {
-        if (mem_segments[i].length == 0)
-            return GNI_RC_INVALID_PARAM;
-    }
-    (void)dst_cq_hndl;
-    (void)flags;
-    (void)vmdh_index;
-    /* Regions of several segments are not provided: as on a device without translation entries left. */
-    return GNI_RC_ERROR_RESOURCE;
+    struct emu_cancel cancel;
+    gni_return_t rc;
+
+    emu_cancel_hold(&cancel);
+    rc = register_segments(nic_hndl, mem_segments, segments_cnt, dst_cq_hndl, flags, vmdh_index, mem_hndl);
+    emu_cancel_release(&cancel);
+    return rc;
 }
+
+/* ---- virtual handles and questions about handles ---- */
 
 gni_return_t GNI_SetMddResources(gni_nic_handle_t nic_hndl, uint32_t num_entries)
 {
-    if (!gnii_nic_find(nic_hndl) || num_entries == 0)
+    struct gnii_nic *nic = gnii_nic_find(nic_hndl);
+    struct emu_msg msg = { .type = EMU_MSG_VMDH_RESERVE, .memory = { .vmdh = num_entries } };
+    int r;
+
+    if (!nic || num_entries == 0)
         return GNI_RC_INVALID_PARAM;
-    /* Virtual memory domain handles are not provided: no block of them can be reserved. */
-    return GNI_RC_ERROR_NOMEM;
+    r = emu_port_request(&nic->port, &msg);
+    return r == -ENETDOWN ? GNI_RC_ERROR_NOMEM : gnii_rc(r);
 }
 
 gni_return_t GNI_MemHndlQueryAttr(gni_mem_handle_t *mem_hndl, gni_mem_handle_attr_t attr, int *yesno)
@@ -392,15 +606,37 @@ gni_return_t GNI_MemHndlQueryAttr(gni_mem_handle_t *mem_hndl, gni_mem_handle_att
     return GNI_RC_SUCCESS;
 }
 
+/* A region of this process with that virtual handle, whichever NIC handle it was registered on, is live. */
+static bool is_live_virtual(const struct gnii_handle_fields *fields)
+{
+    struct gnii_job *job;
+    bool is_live = false;
+
+    pthread_mutex_lock(&jobs_lock);
+    LIST_FOREACH(job, &jobs, link) {
+        const struct gnii_md *md;
+
+        pthread_mutex_lock(&job->lock);
+        md = md_of(job, fields);
+        is_live = is_live || (md && !md->is_reserved && fields->base_va == (md->addr & ~PAGE_MASK));
+        pthread_mutex_unlock(&job->lock);
+    }
+    pthread_mutex_unlock(&jobs_lock);
+    return is_live;
+}
+
 gni_return_t GNI_RebuildMemHndl(gni_mem_handle_t *src_mem_hndl, uint32_t vmdh_index, gni_mem_handle_t *dst_mem_hndl)
 {
-    int is_virtual;
+    struct gnii_handle_fields fields;
 
-    (void)vmdh_index;
-    if (!src_mem_hndl || !dst_mem_hndl ||
-        GNI_MemHndlQueryAttr(src_mem_hndl, GNI_MEMHNDL_ATTR_VMDH, &is_virtual) != GNI_RC_SUCCESS || !is_virtual)
+    if (!src_mem_hndl || !dst_mem_hndl || !gnii_handle_crc_is_good(src_mem_hndl) ||
+        gnii_handle_decode(src_mem_hndl, &fields) < 0 || (fields.flags & GNII_HNDL_VMDH) == 0 ||
+        vmdh_index >= EMU_MDH_COUNT)
         return GNI_RC_INVALID_PARAM;
-    return GNI_RC_INVALID_STATE;    /* no region with a virtual handle was ever updated */
+    if (!is_live_virtual(&fields))
+        return GNI_RC_INVALID_STATE;
+    fields.mdh = (uint16_t)vmdh_index;
+    return gnii_rc(gnii_handle_encode(&fields, dst_mem_hndl));
 }
 
 gni_return_t GNI_MemQueryHndls(gni_nic_handle_t nic_hndl, int fd, gni_mem_handle_t *mem_hndl, uint64_t *address,

@@ -21,6 +21,7 @@
 #include "emunic/client/direct.h"
 #include "libugni/src/post.h"
 #include "libugni/src/short.h"
+#include "libugni/src/stats.h"
 
 #define TX_FIRST   256u
 #define TX_MAX     (1u << 24)
@@ -122,6 +123,13 @@ void gnii_tx_wait(struct gnii_nic *nic, const struct gnii_ep *ep, const struct g
 
 /* ---- commands ---- */
 
+static uint8_t handle_flags_of(const struct gnii_handle_fields *fields)
+{
+    if ((fields->flags & GNII_HNDL_VMDH) == 0)
+        return 0;
+    return fields->base_va == 0 ? EMU_HANDLE_VIRTUAL | EMU_HANDLE_OFFSET : EMU_HANDLE_VIRTUAL;
+}
+
 void gnii_cmd_set_handle(struct emu_cmd *cmd, uint32_t nid, const struct gnii_handle_fields *fields, uint64_t addr)
 {
     cmd->remote_nid = nid;
@@ -129,8 +137,7 @@ void gnii_cmd_set_handle(struct emu_cmd *cmd, uint32_t nid, const struct gnii_ha
     cmd->mdh = fields->mdh;
     cmd->generation = fields->generation;
     cmd->remote_base = fields->base_va;
-    if ((fields->flags & GNII_HNDL_VMDH) && fields->base_va == 0)
-        cmd->handle_flags |= EMU_HANDLE_OFFSET;
+    cmd->handle_flags |= handle_flags_of(fields);
 }
 
 struct emu_lane_target gnii_handle_target(uint32_t nid, const struct gnii_handle_fields *fields)
@@ -139,7 +146,7 @@ struct emu_lane_target gnii_handle_target(uint32_t nid, const struct gnii_handle
         .nid = nid,
         .mdh = fields->mdh,
         .generation = fields->generation,
-        .handle_flags = (fields->flags & GNII_HNDL_VMDH) && fields->base_va == 0 ? EMU_HANDLE_OFFSET : 0,
+        .handle_flags = handle_flags_of(fields),
         .remote_base = fields->base_va,
     };
 }
@@ -174,7 +181,7 @@ static uint8_t put_way(const struct gnii_post *p)
 {
     uint64_t inline_max = (p->flags & EMU_CMD_FLAG) ? EMU_CMD_INLINE_FLAGGED : EMU_CMD_INLINE_MAX;
 
-    if (p->op != EMU_OP_PUT)
+    if (p->op != EMU_OP_PUT || p->local_mdh != 0)      /* emunic alone knows where the segments are */
         return 0;
     if (p->length_bytes <= inline_max)
         return EMU_CMD_INLINE;
@@ -197,6 +204,11 @@ static void fill_command(struct emu_cmd *cmd, const struct gnii_post *p, uint32_
     if (p->op == EMU_OP_CQ_WRITE)
         return;
     cmd->local_addr = p->local_addr;
+    if (p->local_mdh != 0) {
+        cmd->handle_flags |= EMU_HANDLE_LOCAL_SEGMENTS;
+        cmd->local_mdh = p->local_mdh;
+        cmd->local_generation = p->local_generation;
+    }
     if (p->op == EMU_OP_AMO) {
         cmd->operand1 = p->operand1;
         cmd->operand2 = p->operand2;
@@ -283,13 +295,17 @@ gni_return_t gnii_post_set_common(struct gnii_post *p, struct gnii_ep *ep, gni_p
 }
 
 /* A local buffer that needs a registration of this process; written says that data arrive in it. */
-static gni_return_t check_local(const struct gnii_post *p, const gni_mem_handle_t *handle, uint64_t length_bytes,
+static gni_return_t check_local(struct gnii_post *p, const gni_mem_handle_t *handle, uint64_t length_bytes,
                                 bool is_written)
 {
     const struct gnii_md *md = gnii_md_find(p->ep->nic, handle, p->local_addr, length_bytes);
 
     if (!md)
         return GNI_RC_INVALID_PARAM;
+    if (md->segments) {
+        p->local_mdh = md->mdh;
+        p->local_generation = md->generation;
+    }
     return is_written && md->is_read_only ? GNI_RC_PERMISSION_ERROR : GNI_RC_SUCCESS;
 }
 
@@ -369,7 +385,7 @@ static gni_return_t check_amo(struct gnii_post *p, uint32_t command, const gni_m
                        p->length_bytes + ((p->flags & EMU_CMD_GET_FLAG) ? GNI_FMA_FLAGGED_RESPONSE_SIZE : 0), true);
 }
 
-static gni_return_t check_get(const struct gnii_post *p, const gni_mem_handle_t *local_handle)
+static gni_return_t check_get(struct gnii_post *p, const gni_mem_handle_t *local_handle)
 {
     uint64_t with_flag = p->length_bytes + ((p->flags & EMU_CMD_GET_FLAG) ? GNI_FMA_FLAGGED_RESPONSE_SIZE : 0);
 
@@ -484,6 +500,10 @@ static gni_return_t post_rdma(struct gnii_ep *ep, struct gnii_cq *cq, gni_post_d
 
     if (rc == GNI_RC_SUCCESS)
         rc = prepare_rdma(&p, descr);
+    if (rc == GNI_RC_SUCCESS && emu_port_blocks_are_used_up(&ep->nic->port)) {
+        gnii_stat_count(ep->nic, GNII_STAT_FLBTE_TXD_NONE);
+        rc = GNI_RC_ERROR_RESOURCE;
+    }
     return rc == GNI_RC_SUCCESS ? gnii_post_start(&p, 1) : rc;
 }
 

@@ -43,6 +43,7 @@
 #include "emunic/base/clock.h"
 #include "emunic/client/direct.h"
 #include "libugni/src/short.h"
+#include "libugni/src/stats.h"
 #include "libugni/src/ugni.h"
 
 #define LINE         64u
@@ -516,21 +517,23 @@ static inline gni_return_t check_room(struct gnii_ep *ep, uint64_t length_bytes)
     if (s->sent - s->acknowledged >= s->out_credits)
         take_credits(s);
     if (s->sent - s->acknowledged >= s->out_credits) {
-        ep->nic->stats[GNI_STAT_SMSG_MBOX_CREDITS_STALL]++;
+        gnii_stat_count(ep->nic, GNII_STAT_SMSG_MBOX_CREDITS_STALL);
         return GNI_RC_NOT_DONE;
     }
     if (cq->in_use >= cq->capacity)
         gnii_cq_reclaim(cq);
     if (cq->in_use >= cq->capacity) {
-        ep->nic->stats[GNI_STAT_SMSG_REQ_STALL]++;
+        gnii_stat_count(ep->nic, GNII_STAT_SMSG_REQ_STALL);
         return GNI_RC_NOT_DONE;
     }
     if (!cq->sends) {
         uint64_t n = cq->consumer.ring_entries;      /* a power of two, at least the capacity */
 
         cq->sends = calloc(n, sizeof(*cq->sends));
-        if (!cq->sends)
+        if (!cq->sends) {
+            gnii_stat_count(ep->nic, GNII_STAT_SMSG_BUFF_CREDITS_STALL);
             return GNI_RC_NOT_DONE;
+        }
         cq->sends_mask = n - 1;
     }
     return GNI_RC_SUCCESS;
@@ -595,8 +598,10 @@ static gni_return_t send_message(struct gnii_ep *ep, const void *header, uint32_
         say_hello(ep);
     if (put_short(ep, slot_addr, stamp_of(s->out_mark, s->sent), pieces, &remote_event))
         gnii_cq_push_own(ep->cq, source_event);
-    else if (!put_message(ep, slot_addr, pieces, source_event, remote_event))
+    else if (!put_message(ep, slot_addr, pieces, source_event, remote_event)) {
+        gnii_stat_count(ep->nic, GNII_STAT_SMSG_BUFF_CREDITS_STALL);
         return GNI_RC_NOT_DONE;
+    }
     ep->cq->sends[ep->cq->sends_tail++ & ep->cq->sends_mask] =
         (struct gnii_send){ .ep = ep, .msg_id = msg_id, .stamp = stamp_of(s->out_mark, s->sent) };
     s->sent++;

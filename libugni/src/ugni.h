@@ -49,6 +49,12 @@ struct gnii_md {
     uint16_t generation;
     bool is_read_only;
     bool is_mapped;                 /* peers map it; else they reach it by system calls */
+    bool is_virtual;                /* handle names `vmdh` of the job's block on the node */
+    bool is_updatable;              /* reserved before its pages were there */
+    bool is_reserved;               /* still: nobody can reach it */
+    uint16_t vmdh;
+    uint32_t n_segments;
+    uint64_t (*segments)[2];        /* owned: address, length. Then addr is 0 and addresses are offsets; NULL: one region */
 };
 
 /* What the NIC handles of a process with equal (ptag, cookie, nid) share: a handle made on one works on all. */
@@ -60,6 +66,7 @@ struct gnii_job {
     _Atomic uint64_t changes;       /* to mds, ever */
     pthread_mutex_t lock;
     struct gnii_md *mds[EMU_MDH_COUNT];
+    uint16_t virtual_mdhs[EMU_MDH_COUNT]; /* MDH of each virtual index that is ours; 0 none */
 };
 
 /* What a local handle was last found to cover; good while the job's registrations have not changed since. */

@@ -76,18 +76,28 @@ static void test_translation_table_has_a_granularity(void **state)
     assert_int_equal(GNI_GetNttGran(0, NULL), GNI_RC_INVALID_PARAM);
 }
 
-static void test_tag_of_a_cookie_is_a_user_tag_and_stays_the_same(void **state)
+static void test_tag_is_that_of_the_job_with_the_cookie(void **state)
 {
-    (void)state;
-    for (uint32_t cookie = 1; cookie < 5000; cookie += 7) {
-        uint8_t first = 0;
-        uint8_t second = 0;
+    struct emu_session other;
+    uint8_t ptag = 0;
 
-        assert_int_equal(GNI_GetPtag(0, cookie, &first), GNI_RC_SUCCESS);
-        assert_int_equal(GNI_GetPtag(0, cookie, &second), GNI_RC_SUCCESS);
-        assert_in_range(first, GNI_PTAG_USER_START, GNI_PTAG_USER_END);
-        assert_int_equal(first, second);
-    }
+    (void)state;
+    assert_int_equal(GNI_GetPtag(0, fx.cookie, &ptag), GNI_RC_SUCCESS);
+    assert_int_equal(ptag, fx.ptag);
+    assert_int_equal(fx_add_domain(&fx, 91, 0x5555, geteuid(), 0, &other), 0);
+    assert_int_equal(GNI_GetPtag(0, 0x5555, &ptag), GNI_RC_SUCCESS);
+    assert_int_equal(ptag, 91);
+    emu_session_close(&other);
+}
+
+static void test_tag_of_an_unknown_cookie_gives_no_match(void **state)
+{
+    uint8_t ptag = 55;
+
+    (void)state;
+    assert_int_equal(GNI_GetPtag(0, fx.cookie + 1, &ptag), GNI_RC_NO_MATCH);
+    assert_int_equal(GNI_GetPtag(0, 0, &ptag), GNI_RC_NO_MATCH);
+    assert_int_equal(ptag, 55);
 }
 
 static void test_tag_of_another_device_gives_no_match(void **state)
@@ -124,7 +134,8 @@ static void test_resources_of_a_job_have_limits_and_others_are_missing(void **st
     (void)state;
     for (gni_job_res_t type = GNI_JOB_RES_FIRST + 1; type < GNI_JOB_RES_LAST; type++) {
         bool is_there = type == GNI_JOB_RES_MDD || type == GNI_JOB_RES_CQ || type == GNI_JOB_RES_FMA ||
-                        type == GNI_JOB_RES_RMDA || type == GNI_JOB_RES_CE || type == GNI_JOB_RES_SFMA;
+                        type == GNI_JOB_RES_RMDA || type == GNI_JOB_RES_CE || type == GNI_JOB_RES_SFMA ||
+                        type == GNI_JOB_RES_IOMMU;
         gni_job_res_desc_t desc = { 1, 2 };
 
         assert_int_equal(GNI_GetJobResInfo(0, (uint8_t)fx.ptag, type, &desc),
@@ -138,12 +149,16 @@ static void test_resources_of_a_job_have_limits_and_others_are_missing(void **st
 
 static void test_registrations_and_queues_count_as_used(void **state)
 {
-    uint64_t mdds = job_use(GNI_JOB_RES_MDD);
-    uint64_t cqs = job_use(GNI_JOB_RES_CQ);
-    gni_mem_handle_t handle = register_on(&a, a.mem, 8, GNI_MEM_READWRITE);
+    gni_mem_handle_t handle;
     gni_cq_handle_t cq;
+    uint64_t mdds;
+    uint64_t cqs;
 
     (void)state;
+    fx_set_node(0); /* where a is */
+    mdds = job_use(GNI_JOB_RES_MDD);
+    cqs = job_use(GNI_JOB_RES_CQ);
+    handle = register_on(&a, a.mem, 8, GNI_MEM_READWRITE);
     assert_int_equal(GNI_CqCreate(a.nic, 1, 0, GNI_CQ_NOBLOCK, NULL, NULL, &cq), GNI_RC_SUCCESS);
     assert_int_equal(job_use(GNI_JOB_RES_MDD), mdds + 1);
     assert_int_equal(job_use(GNI_JOB_RES_CQ), cqs + 1);
@@ -151,6 +166,38 @@ static void test_registrations_and_queues_count_as_used(void **state)
     GNI_CqDestroy(cq);
     assert_int_equal(job_use(GNI_JOB_RES_MDD), mdds);
     assert_int_equal(job_use(GNI_JOB_RES_CQ), cqs);
+}
+
+/* Each holds a queue more than the one before; all on one node. */
+static int hold_resources(struct fx_rank *rank)
+{
+    gni_job_res_desc_t desc;
+    struct gx_side side;
+    gni_cq_handle_t cq;
+
+    gx_open(&side, rank->fx, 2, rank->rank, rank->rank % 2 ? GNI_CDM_MODE_FMA_SHARED : GNI_CDM_MODE_FMA_DEDICATED);
+    for (unsigned i = 0; i < rank->rank; i++)
+        FX_CHECK(GNI_CqCreate(side.nic, 8, 0, GNI_CQ_NOBLOCK, NULL, NULL, &cq) == GNI_RC_SUCCESS);
+    pthread_barrier_wait(rank->barrier);
+    FX_CHECK(GNI_GetJobResInfo(0, (uint8_t)rank->fx->ptag, GNI_JOB_RES_CQ, &desc) == GNI_RC_SUCCESS);
+    FX_CHECK(desc.used == 4 * 2 + 0 + 1 + 2 + 3);
+    FX_CHECK(GNI_GetJobResInfo(0, (uint8_t)rank->fx->ptag, GNI_JOB_RES_MDD, &desc) == GNI_RC_SUCCESS && desc.used == 4);
+    FX_CHECK(GNI_GetJobResInfo(0, (uint8_t)rank->fx->ptag, GNI_JOB_RES_SFMA, &desc) == GNI_RC_SUCCESS);
+    FX_CHECK(desc.used == 2);
+    FX_CHECK(GNI_GetJobResInfo(0, (uint8_t)rank->fx->ptag, GNI_JOB_RES_FMA, &desc) == GNI_RC_SUCCESS);
+    FX_CHECK(desc.used == 2 + 1); /* the two that share hold one */
+    FX_CHECK(GNI_GetJobResInfo(0, 200, GNI_JOB_RES_MDD, &desc) == GNI_RC_SUCCESS && desc.used == 0);
+    fx_set_node(3);
+    FX_CHECK(GNI_GetJobResInfo(0, (uint8_t)rank->fx->ptag, GNI_JOB_RES_CQ, &desc) == GNI_RC_SUCCESS && desc.used == 0);
+    pthread_barrier_wait(rank->barrier);
+    gx_close(&side);
+    return 0;
+}
+
+static void test_use_is_that_of_all_processes_of_the_job_on_the_node(void **state)
+{
+    (void)state;
+    assert_int_equal(fx_run(&fx, 4, hold_resources, NULL), 0);
 }
 
 static void test_resources_refuse_bad_arguments(void **state)
@@ -167,6 +214,7 @@ static void test_resources_refuse_bad_arguments(void **state)
     assert_int_equal(GNI_GetJobResInfo(0, 77, GNI_JOB_RES_FIRST, &job), GNI_RC_INVALID_PARAM);
     assert_int_equal(GNI_GetJobResInfo(0, 77, GNI_JOB_RES_LAST, &job), GNI_RC_INVALID_PARAM);
     assert_int_equal(GNI_GetJobResInfo(0, 77, GNI_JOB_RES_MDD, NULL), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_GetJobResInfo(0, 0, GNI_JOB_RES_MDD, &job), GNI_RC_INVALID_PARAM);
 }
 
 static void test_questions_are_answered_without_emunic(void **state)
@@ -180,7 +228,7 @@ static void test_questions_are_answered_without_emunic(void **state)
     setenv("EMUNIC_SERVER", "test-nobody-is-here", 1);
     assert_int_equal(GNI_GetNumLocalDevices(&count), GNI_RC_SUCCESS);
     assert_int_equal(GNI_GetDeviceType(&type), GNI_RC_SUCCESS);
-    assert_int_equal(GNI_GetPtag(0, 1, &ptag), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_GetPtag(0, fx.cookie, &ptag), GNI_RC_NO_MATCH); /* nobody knows a cookie */
     assert_int_equal(GNI_GetDevResInfo(0, GNI_DEV_RES_MDD, &desc), GNI_RC_SUCCESS);
     setenv("EMUNIC_SERVER", fx.server, 1);
     assert_true(desc.total > 0);
@@ -201,6 +249,71 @@ static void test_all_19_statistics_start_at_zero_and_can_be_reset(void **state)
         assert_int_equal(GNI_ResetNicStat(a.nic, (gni_statistic_t)stat), GNI_RC_SUCCESS);
         assert_non_null(gni_statistic_str[stat]);
     }
+}
+
+static uint32_t stat_of(const struct gx_side *side, gni_statistic_t stat)
+{
+    uint32_t value = 99;
+
+    assert_int_equal(GNI_GetNicStat(side->nic, stat, &value), GNI_RC_SUCCESS);
+    return value;
+}
+
+/* A mailbox of two credits at the start of each side's memory. */
+static void connect_mailboxes(void)
+{
+    gni_smsg_attr_t of_a = { .msg_type = GNI_SMSG_TYPE_MBOX, .msg_buffer = a.mem, .buff_size = 4096,
+                             .mem_hndl = a.mem_hndl, .mbox_maxcredit = 2, .msg_maxsize = 64 };
+    gni_smsg_attr_t of_b = of_a;
+
+    of_b.msg_buffer = b.mem;
+    of_b.mem_hndl = b.mem_hndl;
+    assert_int_equal(GNI_SmsgInit(a.ep, &of_a, &of_b), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_SmsgInit(b.ep, &of_b, &of_a), GNI_RC_SUCCESS);
+}
+
+static void test_sends_without_credit_are_counted_and_others_are_not(void **state)
+{
+    (void)state;
+    connect_mailboxes();
+    assert_int_equal(GNI_SmsgSend(a.ep, "1", 1, NULL, 0, 1), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_SmsgSend(a.ep, "2", 1, NULL, 0, 2), GNI_RC_SUCCESS);
+    assert_int_equal(stat_of(&a, GNI_STAT_SMSG_MBOX_CREDITS_STALL), 0);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(GNI_SmsgSend(a.ep, "3", 1, NULL, 0, 3), GNI_RC_NOT_DONE);
+    assert_int_equal(stat_of(&a, GNI_STAT_SMSG_MBOX_CREDITS_STALL), 3);
+    assert_int_equal(stat_of(&b, GNI_STAT_SMSG_MBOX_CREDITS_STALL), 0); /* each NIC handle has its own */
+    assert_int_equal(stat_of(&a, GNI_STAT_SMSG_REQ_STALL), 0);
+    assert_int_equal(GNI_ResetNicStat(a.nic, GNI_STAT_SMSG_MBOX_CREDITS_STALL), GNI_RC_SUCCESS);
+    assert_int_equal(stat_of(&a, GNI_STAT_SMSG_MBOX_CREDITS_STALL), 0);
+}
+
+/* The source queue has one entry, exactly. */
+static void test_sends_without_room_for_their_completion_are_counted(void **state)
+{
+    gni_cq_handle_t tiny;
+    gni_ep_handle_t ep;
+    gni_smsg_attr_t of_a = { .msg_type = GNI_SMSG_TYPE_MBOX, .msg_buffer = a.mem, .buff_size = 4096,
+                             .mem_hndl = a.mem_hndl, .mbox_maxcredit = 2, .msg_maxsize = 64 };
+    gni_smsg_attr_t of_b = of_a;
+    gni_cq_entry_t entry;
+
+    (void)state;
+    of_b.msg_buffer = b.mem;
+    of_b.mem_hndl = b.mem_hndl;
+    assert_int_equal(GNI_CqCreate(a.nic, 1, 0, GNI_CQ_NOBLOCK, NULL, NULL, &tiny), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpCreate(a.nic, tiny, &ep), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpBind(ep, b.nic_addr, b.inst_id), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_SmsgInit(ep, &of_a, &of_b), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_SmsgSend(ep, "1", 1, NULL, 0, 1), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_SmsgSend(ep, "2", 1, NULL, 0, 2), GNI_RC_NOT_DONE);
+    assert_int_equal(stat_of(&a, GNI_STAT_SMSG_REQ_STALL), 1);
+    assert_int_equal(stat_of(&a, GNI_STAT_SMSG_MBOX_CREDITS_STALL), 0);
+    assert_int_equal(gx_next(tiny, &entry), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_SmsgSend(ep, "2", 1, NULL, 0, 2), GNI_RC_SUCCESS);
+    assert_int_equal(gx_next(tiny, &entry), GNI_RC_SUCCESS);
+    GNI_EpDestroy(ep);
+    GNI_CqDestroy(tiny);
 }
 
 static void test_statistics_refuse_bad_arguments(void **state)
@@ -225,14 +338,18 @@ int main(void)
         cmocka_unit_test(test_device_is_an_aries),
         cmocka_unit_test(test_library_is_not_older_than_its_header),
         cmocka_unit_test(test_translation_table_has_a_granularity),
-        cmocka_unit_test(test_tag_of_a_cookie_is_a_user_tag_and_stays_the_same),
+        cmocka_unit_test(test_tag_is_that_of_the_job_with_the_cookie),
+        cmocka_unit_test(test_tag_of_an_unknown_cookie_gives_no_match),
         cmocka_unit_test(test_tag_of_another_device_gives_no_match),
         cmocka_unit_test(test_resources_of_an_aries_have_limits_and_others_are_missing),
         cmocka_unit_test(test_resources_of_a_job_have_limits_and_others_are_missing),
         pair_test(test_registrations_and_queues_count_as_used),
+        cmocka_unit_test(test_use_is_that_of_all_processes_of_the_job_on_the_node),
         cmocka_unit_test(test_resources_refuse_bad_arguments),
         cmocka_unit_test(test_questions_are_answered_without_emunic),
         pair_test(test_all_19_statistics_start_at_zero_and_can_be_reset),
+        pair_test(test_sends_without_credit_are_counted_and_others_are_not),
+        exact_pair_test(test_sends_without_room_for_their_completion_are_counted),
         pair_test(test_statistics_refuse_bad_arguments),
     };
 

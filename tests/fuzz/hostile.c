@@ -348,6 +348,10 @@ static struct emu_cmd some_command(struct hostile *h)
         cmd.handle_flags = EMU_HANDLE_OFFSET;
         cmd.remote_base = one_in(h, 2) ? cmd.remote_addr : odd_number(h);
     }
+    if (one_in(h, 10)) {
+        cmd.handle_flags |= EMU_HANDLE_VIRTUAL;
+        cmd.mdh = (uint16_t)below(h, 20);
+    }
     cmd.amo_op = (uint8_t)below(h, EMU_AMO_OP_END + 1);
     cmd.amo_flags = (uint8_t)below(h, 8);
     if (cmd.op == EMU_OP_AMO && !one_in(h, 4)) {
@@ -365,6 +369,12 @@ static struct emu_cmd some_command(struct hostile *h)
     cmd.operand2 = emu_random_next(&h->random);
     if (cmd.op == EMU_OP_CE)
         make_contribution(h, &cmd);
+    if (md && one_in(h, 10)) {
+        cmd.handle_flags |= EMU_HANDLE_LOCAL_SEGMENTS;
+        cmd.local_mdh = md->mdh;
+        cmd.local_generation = md->generation;
+        cmd.local_addr = below(h, 100000);
+    }
     if (one_in(h, 3))
         flip_bits(h, &cmd, sizeof(cmd), 1 + (unsigned)below(h, 3));
     return cmd;
@@ -434,7 +444,7 @@ static void fill_tree(struct hostile *h, struct emu_msg_ce *ce)
 
 static struct emu_msg some_request(struct hostile *h)
 {
-    struct emu_msg msg = { .type = (uint16_t)(EMU_MSG_HELLO + below(h, EMU_MSG_ERRORS_FETCH)) };
+    struct emu_msg msg = { .type = (uint16_t)(EMU_MSG_HELLO + below(h, EMU_MSG_MEM_SEGMENTS)) };
 
     switch (msg.type) {
     case EMU_MSG_HELLO:
@@ -453,10 +463,33 @@ static struct emu_msg some_request(struct hostile *h)
         break;
     case EMU_MSG_MEM_REGISTER:
         msg.memory = (struct emu_msg_memory){ .addr = some_address(h), .length_bytes = 1 + some_length(h),
-                                              .flags = (uint32_t)below(h, 16),
+                                              .flags = one_in(h, 2) ? (uint32_t)below(h, 8) : (uint32_t)below(h, 128),
+                                              .vmdh = one_in(h, 4) ? EMU_VMDH_ANY : (uint32_t)below(h, 20),
                                               .cq = one_in(h, 2) ? EMU_CQ_NONE : (uint32_t)below(h, QUEUES_MAX) };
         msg.memory.file_offset = one_in(h, 20) ? odd_number(h) : (msg.memory.addr & ~4095ull) - (uintptr_t)ARENA_AT;
         break;
+    case EMU_MSG_VMDH_RESERVE:
+        msg.memory.vmdh = one_in(h, 10) ? (uint32_t)odd_number(h) : (uint32_t)below(h, 20);
+        break;
+    case EMU_MSG_MEM_SEGMENTS:
+        msg.segments.first = one_in(h, 3) ? (uint32_t)odd_number(h) : 14 * (uint32_t)below(h, 3);
+        msg.segments.n = one_in(h, 8) ? (uint32_t)odd_number(h) : (uint32_t)below(h, 15);
+        for (unsigned i = 0; i < EMU_SEGMENTS_PER_MSG; i++) {
+            msg.segments.segments[i].addr = some_address(h);
+            msg.segments.segments[i].length_bytes = some_length(h);
+        }
+        break;
+    case EMU_MSG_INJECTION:
+        msg.injection.nid_wanted = (uint32_t)odd_number(h);
+        break;
+    case EMU_MSG_PTAG:
+        msg.ptag.cookie = one_in(h, 2) ? h->target->cookie : (uint32_t)odd_number(h);
+        break;
+    case EMU_MSG_MEM_UPDATE:
+        msg.memory.addr = some_address(h);
+        msg.memory.length_bytes = some_length(h);
+        msg.memory.flags = one_in(h, 2) ? EMU_MD_MAPPED : 0;
+        /* fall through */
     case EMU_MSG_MEM_DEREGISTER:
         if (h->n_mds > 0) {
             const struct handle *md = &h->mds[below(h, h->n_mds)];
@@ -478,7 +511,8 @@ static struct emu_msg some_request(struct hostile *h)
         msg.file.file = EMU_FILES_MAX * (uint32_t)below(h, 100) + (uint32_t)below(h, 4);
         break;
     case EMU_MSG_RESOURCES:
-        msg.resources.resource = (uint32_t)below(h, 7);
+        msg.resources = (struct emu_msg_resources){ .resource = (uint32_t)below(h, 70), .ptag = (uint32_t)below(h, 100),
+                                                    .nid_wanted = (uint32_t)odd_number(h) };
         break;
     case EMU_MSG_CE_CREATE:
         break;
@@ -776,6 +810,38 @@ _Noreturn void hostile_member(const struct hostile_target *target, uint64_t seed
 
 /* ---- admin ---- */
 
+/*
+ * Job control. Suspends and limits only the hostile job, never so far that nobody could attach to it any more; limits the
+ * injection of a node that nobody is on; leaves no job behind that nobody would end.
+ */
+static struct emu_msg some_job_request(struct hostile *h)
+{
+    static const uint16_t types[] = { EMU_MSG_JOB_CONFIGURE, EMU_MSG_JOB_SUSPEND, EMU_MSG_JOB_RESUME, EMU_MSG_JOB_RESUME,
+                                      EMU_MSG_NTT_CLEAR, EMU_MSG_INJECTION_SET };
+    struct emu_msg msg = { .magic = EMU_MSG_MAGIC, .abi_version = EMU_ABI_VERSION, .sequence = (uint32_t)below(h, 100),
+                           .type = types[below(h, sizeof(types) / sizeof(types[0]))] };
+
+    if (msg.type == EMU_MSG_INJECTION_SET) {
+        msg.injection = (struct emu_msg_injection){ .nid_wanted = 700, .flags = (uint16_t)odd_number(h),
+                                                    .bw = (uint16_t)below(h, 1100), .aot_bw = (uint16_t)below(h, 1100) };
+        return msg;
+    }
+    msg.job = (struct emu_msg_job){ .job_id = below(h, 2), .timeout_ms = (uint32_t)below(h, 5),
+                                    .mdd_limit = 100, .cq_limit = 100, .fma_limit = 100, .bte_limit = (int32_t)below(h, 9),
+                                    .ce_limit = (int32_t)odd_number(h), .iommu_limit = 20 + (int32_t)below(h, 300),
+                                    .ntt_base = (int32_t)odd_number(h), .group_size = (uint32_t)odd_number(h),
+                                    .granularity = (uint32_t)below(h, 20) };
+    if (one_in(h, 3))
+        flip_bits(h, &msg.job.ntt_size, 24, 1 + (unsigned)below(h, 4));
+    msg.job.ptag = h->target->ptag;
+    msg.job.cookie = h->target->cookie;
+    msg.job.flags = one_in(h, 2) ? EMU_JOB_NTT | (uint32_t)(below(h, 2) * EMU_JOB_LIMITS)
+                                 : EMU_JOB_DECLARE | (uint32_t)(below(h, 2) * EMU_JOB_LIMITS);
+    if (msg.job.flags & EMU_JOB_DECLARE)
+        msg.job.ntt_size = 0;
+    return msg;
+}
+
 static struct emu_msg some_admin_request(struct hostile *h)
 {
     struct emu_msg msg = { .magic = EMU_MSG_MAGIC, .abi_version = EMU_ABI_VERSION, .sequence = (uint32_t)below(h, 100) };
@@ -842,7 +908,7 @@ static int some_ranks(struct hostile *h)
 static void ask_as_admin(struct hostile *h, int fd)
 {
     for (uint64_t n = below(h, 12); n > 0; n--) {
-        struct emu_msg msg = some_admin_request(h);
+        struct emu_msg msg = one_in(h, 3) ? some_job_request(h) : some_admin_request(h);
         struct emu_fds fds;
         int ranks = one_in(h, 4) ? -1 : msg.type == EMU_MSG_FAULT_SET ? some_rules(h) : some_ranks(h);
 

@@ -108,6 +108,7 @@ static void make_table(void)
     table->node_off = table->nid_off + 64;
     table->port_off = table->node_off + 64;
     table->md_off = table->port_off + 1024;
+    table->vmdh_off = table->md_off + 3ull * EMU_MDH_COUNT * sizeof(struct emu_table_md);
     table->format = (struct emu_packet_format){ .payload_bytes_max = 64, .flit_bits = 48, .request_header_flits = 3,
                                                 .response_header_flits = 1 };
     nids = (uint32_t *)((char *)table + table->nid_off);
@@ -155,7 +156,7 @@ static int make_world(void **state)
 static int allocate(void **state)
 {
     (void)state;
-    table = calloc(1, MD_BYTES_OFF + 3ull * EMU_MDH_COUNT * sizeof(struct emu_table_md));
+    table = calloc(1, MD_BYTES_OFF + 3ull * EMU_MDH_COUNT * (sizeof(struct emu_table_md) + sizeof(uint16_t)));
     peer_mem = malloc(MEM_BYTES);
     return table && peer_mem ? 0 : -1;
 }
@@ -371,6 +372,51 @@ static void test_offset_handle_counts_from_its_own_base(void **state)
     cmd.remote_addr = 0x9000 + 24;
     assert_int_equal(run(&cmd), EMU_STATUS_OK);
     assert_memory_equal(peer_at(REG_AT + 24), local_mem, 8);
+}
+
+static struct emu_cmd put_virtual(uint16_t index, uint64_t base, uint64_t addr)
+{
+    struct emu_cmd cmd = put_inline(8);
+
+    cmd.handle_flags = EMU_HANDLE_VIRTUAL;
+    cmd.mdh = index;
+    cmd.generation = 0;
+    cmd.remote_base = base;
+    cmd.remote_addr = addr;
+    return cmd;
+}
+
+static void test_virtual_handle_leads_to_the_domain_of_its_index(void **state)
+{
+    struct emu_cmd cmd = put_virtual(3, 0x70000000, 0x70000000 + 24);
+
+    (void)state;
+    memset((void *)emu_table_vmdhs(table, 0), 0, 3 * EMU_MDH_COUNT * sizeof(uint16_t));
+    expect_refusal(&cmd, EMU_STATUS_BAD_HANDLE);        /* the index is free */
+    atomic_store(&emu_table_vmdhs(table, 1)[3], MDH);
+    assert_int_equal(run(&cmd), EMU_STATUS_OK);         /* by its own base, from the first page on */
+    assert_memory_equal(peer_at(REG_PAGES_AT + 24), local_mem, 8);
+    make_world(state);
+    atomic_store(&emu_table_vmdhs(table, 1)[3], MDH + 1);
+    expect_refusal(&cmd, EMU_STATUS_BAD_HANDLE);        /* leads to a domain that is not live */
+    atomic_store(&emu_table_vmdhs(table, 1)[3], EMU_MDH_COUNT);
+    expect_refusal(&cmd, EMU_STATUS_BAD_HANDLE);
+    atomic_store(&emu_table_vmdhs(table, 1)[3], MDH);
+    cmd.remote_addr = cmd.remote_base + 2 * 4096;
+    expect_refusal(&cmd, EMU_STATUS_REMOTE_RANGE);
+    atomic_store(&emu_table_vmdhs(table, 1)[3], 0);
+}
+
+static void test_virtual_handle_without_address_counts_from_the_start(void **state)
+{
+    struct emu_cmd cmd = put_virtual(EMU_MDH_COUNT - 1, 0, 40);
+
+    (void)state;
+    cmd.handle_flags |= EMU_HANDLE_OFFSET;
+    atomic_store(&emu_table_vmdhs(table, 1)[EMU_MDH_COUNT - 1], MDH);
+    assert_int_equal(run(&cmd), EMU_STATUS_OK);
+    assert_memory_equal(peer_at(REG_AT + 40), local_mem, 8);
+    atomic_store(&emu_table_vmdhs(table, 1)[EMU_MDH_COUNT - 1], 0);
 }
 
 /* ---- bounds ---- */
@@ -1396,6 +1442,8 @@ int main(void)
         UNIT(test_handle_without_a_generation_is_taken),
         UNIT(test_handle_with_another_base_is_refused),
         UNIT(test_offset_handle_counts_from_its_own_base),
+        UNIT(test_virtual_handle_leads_to_the_domain_of_its_index),
+        UNIT(test_virtual_handle_without_address_counts_from_the_start),
         UNIT(test_bounds_are_the_registrations_pages),
         UNIT(test_offset_handle_has_the_same_bounds),
         UNIT(test_random_ranges_never_leave_the_pages),

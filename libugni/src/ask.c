@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The admin socket answers only root and emunic's own user; it closes the connection of anybody else before the first
+ * reply. That is told from a missing emunic, because a caller without privilege has a code of its own.
+ */
+#include "libugni/src/ask.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "emunic/client/session.h"
+
+int gnii_ask(enum emu_socket_kind kind, struct emu_msg *msg, int fd)
+{
+    char name[EMU_SERVER_NAME_MAX + 1];
+    struct emu_session session;
+    int r;
+
+    r = emu_session_open(&session, emu_session_default_server(name, sizeof(name)), kind);
+    if (r == -ENETDOWN && kind == EMU_SOCKET_ADMIN)
+        return -EACCES;
+    if (r < 0)
+        return r;
+    r = emu_session_request(&session, msg, &fd, fd >= 0 ? 1 : 0, NULL);
+    emu_session_close(&session);
+    return r < 0 ? r : msg->result;
+}
+
+uint32_t gnii_nid_of_environment(void)
+{
+    const char *text = getenv("EMUNIC_NID");
+    unsigned long nid;
+    char *end;
+
+    if (!text || !text[0])
+        return EMU_NID_NONE;
+    nid = strtoul(text, &end, 10);
+    return *end || nid > EMU_NID_MAX ? EMU_NID_NONE : (uint32_t)nid;
+}
