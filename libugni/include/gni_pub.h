@@ -1559,9 +1559,10 @@ gni_return_t GNI_MemQueryHndls(gni_nic_handle_t nic_hndl, int fd, gni_mem_handle
  *
  * @param[in]  entry_count  Least number of entries; the queue may hold more (reading 7.9).
  * @param[in]  delay_count  Events before a sleeper is woken, BLOCKING only; 0 is every event.
- * @param[in]  mode         OR of GNI_CQ_*.
+ * @param[in]  mode         OR of GNI_CQ_*. Events for an UNMANAGED destination CQ vanish: nothing can be taken off, and
+ *                          whoever waits for it waits until his time is over. EMULATED and PHYS_PAGES change nothing.
  * @param[in]  handler      NULL, or called with each entry and context inside the call that takes the entry off,
- *                          when that answers SUCCESS or TRANSACTION_ERROR.
+ *                          when that answers SUCCESS or TRANSACTION_ERROR. It may use the NIC, but not destroy the CQ.
  * @param[in]  context      Passed to handler.
  * @param[out] cq_hndl      Owned by the caller.
  * @retval GNI_RC_SUCCESS         Created.
@@ -1667,11 +1668,12 @@ gni_return_t GNI_CqGetEvent(gni_cq_handle_t cq_hndl, gni_cq_entry_t *event_data)
 gni_return_t GNI_CqWaitEvent(gni_cq_handle_t cq_hndl, uint64_t timeout, gni_cq_entry_t *event_data);
 
 /**
- * Wait for the first event on any of several BLOCKING queues of one NIC handle. Blocks. WaitEvent takes the event
+ * Wait for the first event on any of several BLOCKING queues, also of several NIC handles. Blocks. WaitEvent takes the event
  * off; Monitor only reports that one is there, at once if any queue is non-empty; a Monitor may report falsely,
  * so poll after it.
  *
- * @param[in]  cq_hndls    Array of num_cqs handles; must stay until the call returns.
+ * @param[in]  cq_hndls    Array of num_cqs handles; must stay until the call returns. With more than 128 the call looks
+ *                         every millisecond instead of being woken by each.
  * @param[in]  timeout     ms; (uint64_t)-1 is for ever.
  * @param[out] event_data  WaitEvent: as for GNI_CqGetEvent().
  * @param[out] which       Index in cq_hndls.
@@ -1696,10 +1698,10 @@ gni_return_t GNI_CqVectorMonitor(gni_cq_handle_t *cq_hndls, uint32_t num_cqs, ui
  * NOT_DONE instead of sleeping on that queue.
  *
  * @retval GNI_RC_SUCCESS         Count changed.
- * @retval GNI_RC_ERROR_RESOURCE  The queue has no mask.
- * @retval GNI_RC_NOT_DONE        Count not changed, e.g. it would go below 0.
+ * @retval GNI_RC_ERROR_RESOURCE  Never: every BLOCKING queue has a mask here.
+ * @retval GNI_RC_NOT_DONE        Count not changed: it would go below 0, or past 2^32 - 1.
  * @retval GNI_RC_INVALID_PARAM   Not a live CQ, or not BLOCKING.
- * @note Threads: NIC. Source: uGNI spec 4.9.
+ * @note Threads: any. Source: uGNI spec 4.9.
  */
 gni_return_t GNI_CqInterruptMask(gni_cq_handle_t cq_hndl);
 gni_return_t GNI_CqInterruptUnmask(gni_cq_handle_t cq_hndl);

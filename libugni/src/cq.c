@@ -26,7 +26,8 @@
 
 #define ENTRIES_MAX     (1u << 20)
 #define NEVER           UINT64_MAX
-#define VECTOR_MAX      128u
+#define WORDS_MAX       128u            /* that a thread can sleep on */
+#define MANY_SLICE_NS   1000000u        /* with more queues it looks so often */
 
 /* ---- objects ---- */
 
@@ -252,8 +253,6 @@ static gni_return_t report_loss(struct gnii_cq *cq, gni_cq_entry_t *event_data)
 static gni_return_t deliver(struct gnii_cq *cq, uint64_t event, gni_cq_entry_t *event_data)
 {
     *event_data = event;
-    if (cq->handler)
-        cq->handler(event_data, cq->context);
     if (gnii_cqe_status(event) == GNII_CQE_OK)
         return GNI_RC_SUCCESS;
     gnii_nic_note_error(cq->nic, gnii_cqe_status(event));
@@ -276,6 +275,13 @@ static gni_return_t take_event(struct gnii_cq *cq, gni_cq_entry_t *event_data)
         return report_loss(cq, event_data);
     *event_data = 0;
     return GNI_RC_NOT_DONE;
+}
+
+/* For an entry just taken. Without the lock: the handler may use the NIC. */
+static inline void call_handler(const struct gnii_cq *cq, gni_return_t rc, gni_cq_entry_t *event_data)
+{
+    if (cq->handler && (rc == GNI_RC_SUCCESS || rc == GNI_RC_TRANSACTION_ERROR))
+        cq->handler(event_data, cq->context);
 }
 
 void gnii_cq_reclaim(struct gnii_cq *cq)
@@ -320,6 +326,7 @@ gni_return_t GNI_CqGetEvent(gni_cq_handle_t cq_hndl, gni_cq_entry_t *event_data)
     gnii_lock(&cq->nic->lock);
     rc = take_event(cq, event_data);
     gnii_unlock(&cq->nic->lock);
+    call_handler(cq, rc, event_data);
     if (rc == GNI_RC_NOT_DONE)
         emu_port_relax(&cq->nic->port);
     return rc;
@@ -352,10 +359,11 @@ gni_return_t GNI_CqTestEvent(gni_cq_handle_t cq_hndl)
 
 /* ---- blocking ---- */
 
-/* One blocking call. The queues may belong to several NIC handles; the first one's is polled for loss. */
+/* One blocking call. The queues may belong to several NIC handles. */
 struct vector {
     struct gnii_wait wait;
-    struct gnii_cq *cqs[VECTOR_MAX];    /* counted */
+    struct gnii_cq **cqs;               /* counted */
+    struct gnii_cq *few[WORDS_MAX];     /* where they are, but for larger vectors */
     uint32_t n_cqs;
     uint64_t deadline_ns;
     gni_cq_entry_t *event_data;         /* NULL: only look */
@@ -397,13 +405,26 @@ static gni_return_t check_state(const struct vector *v)
     return rc;
 }
 
+static void look_for_loss(const struct vector *v)
+{
+    /* The first one's NIC is looked at by emu_port_wait(). */
+    for (uint32_t i = 1; i < v->n_cqs; i++) {
+        if (v->cqs[i]->nic != v->cqs[i - 1]->nic)
+            emu_port_is_lost(&v->cqs[i]->nic->port);
+    }
+}
+
 /* Sleeps until one of the queues may have something to say. */
 static int sleep_on(const struct vector *v)
 {
-    _Atomic uint32_t *words[VECTOR_MAX];
-    uint32_t seen[VECTOR_MAX];
+    uint32_t n_words = v->n_cqs < WORDS_MAX ? v->n_cqs : WORDS_MAX;
+    uint64_t until_ns = v->n_cqs > WORDS_MAX ? emu_clock_ns() + MANY_SLICE_NS : NEVER;
+    _Atomic uint32_t *words[WORDS_MAX];
+    uint32_t seen[WORDS_MAX];
+    int r;
 
-    for (uint32_t i = 0; i < v->n_cqs; i++) {
+    look_for_loss(v);
+    for (uint32_t i = 0; i < n_words; i++) {
         words[i] = &v->cqs[i]->consumer.shm->sleepers;
         seen[i] = 1;
         atomic_store_explicit(words[i], 1, memory_order_relaxed);
@@ -412,18 +433,21 @@ static int sleep_on(const struct vector *v)
     atomic_thread_fence(memory_order_seq_cst);
     if (find_ready(v) >= 0 || check_state(v) != GNI_RC_SUCCESS)
         return 0;
-    return gnii_wait_sleep(&v->wait, v->cqs[0]->nic, words, seen, v->n_cqs, v->deadline_ns);
+    if (until_ns > v->deadline_ns)
+        until_ns = v->deadline_ns;
+    r = gnii_wait_sleep(&v->wait, v->cqs[0]->nic, words, seen, n_words, until_ns);
+    return r == -ETIMEDOUT && until_ns < v->deadline_ns ? 0 : r;
 }
 
 /* Waits for one of the queues. SUCCESS with *which_out, or the code to answer. */
 static gni_return_t wait_for(const struct vector *v, uint32_t *which_out)
 {
     struct emu_port *port = &v->cqs[0]->nic->port;
+    int r = 0;
 
     for (uint64_t polls = 0;; polls++) {
         int ready = find_ready(v);
         gni_return_t rc = check_state(v);
-        int r;
 
         if (ready >= 0 && (rc == GNI_RC_SUCCESS || rc == GNI_RC_NOT_DONE)) {
             *which_out = (uint32_t)ready;
@@ -431,6 +455,9 @@ static gni_return_t wait_for(const struct vector *v, uint32_t *which_out)
         }
         if (rc != GNI_RC_SUCCESS)
             return rc;
+        /* What has come at the last moment was found first. */
+        if (r < 0 && r != -ENETDOWN)
+            return gnii_rc(r);
         if (polls < port->settings.spin_polls) {
             uint32_t counts_for = emu_port_spin(port);
 
@@ -440,8 +467,6 @@ static gni_return_t wait_for(const struct vector *v, uint32_t *which_out)
             continue;
         }
         r = sleep_on(v);
-        if (r < 0 && r != -ENETDOWN)
-            return gnii_rc(r);
     }
 }
 
@@ -466,6 +491,7 @@ static gni_return_t wait_and_take(const struct vector *v)
         if (rc == GNI_RC_SUCCESS || rc == GNI_RC_NOT_DONE)
             rc = take_event(cq, v->event_data);
         gnii_unlock(&cq->nic->lock);
+        call_handler(cq, rc, v->event_data);
     } while (rc == GNI_RC_NOT_DONE);
     return rc;
 }
@@ -476,12 +502,18 @@ static void give_back(void *arg)
 
     while (v->n_cqs > 0)
         put_cq(v->cqs[--v->n_cqs]);
+    if (v->cqs != v->few)
+        free(v->cqs);
 }
 
 static gni_return_t count_queues(struct vector *v, const gni_cq_handle_t *handles, uint32_t n_cqs)
 {
     bool all_block = true;
 
+    if (n_cqs > WORDS_MAX)
+        v->cqs = calloc(n_cqs, sizeof(*v->cqs));
+    if (!v->cqs)
+        return GNI_RC_ERROR_NOMEM;
     for (v->n_cqs = 0; v->n_cqs < n_cqs; v->n_cqs++) {
         struct gnii_cq *cq = gnii_object_get(GNII_KIND_CQ, handles[v->n_cqs]);
 
@@ -497,6 +529,7 @@ static gni_return_t wait_on(struct vector *v, const gni_cq_handle_t *handles, ui
 {
     gni_return_t rc;
 
+    v->cqs = v->few;
     v->deadline_ns = deadline_of(timeout_ms);
     gnii_wait_begin(&v->wait, give_back, v);
     rc = count_queues(v, handles, n_cqs);
@@ -521,7 +554,7 @@ gni_return_t GNI_CqVectorWaitEvent(gni_cq_handle_t *cq_hndls, uint32_t num_cqs, 
 {
     struct vector v = { .event_data = event_data, .which = which };
 
-    if (!cq_hndls || num_cqs == 0 || num_cqs > VECTOR_MAX || !event_data || !which)
+    if (!cq_hndls || num_cqs == 0 || !event_data || !which)
         return GNI_RC_INVALID_PARAM;
     return wait_on(&v, cq_hndls, num_cqs, timeout);
 }
@@ -530,35 +563,42 @@ gni_return_t GNI_CqVectorMonitor(gni_cq_handle_t *cq_hndls, uint32_t num_cqs, ui
 {
     struct vector v = { .which = which };
 
-    if (!cq_hndls || num_cqs == 0 || num_cqs > VECTOR_MAX || !which)
+    if (!cq_hndls || num_cqs == 0 || !which)
         return GNI_RC_INVALID_PARAM;
     return wait_on(&v, cq_hndls, num_cqs, timeout);
+}
+
+/* One more or one less; not past the end of the count. */
+static gni_return_t count_mask(struct gnii_cq *cq, uint32_t end, uint32_t step)
+{
+    uint32_t count = atomic_load(&cq->interrupt_mask);
+
+    do {
+        if (count == end)
+            return GNI_RC_NOT_DONE;
+    } while (!atomic_compare_exchange_weak(&cq->interrupt_mask, &count, count + step));
+    return GNI_RC_SUCCESS;
 }
 
 gni_return_t GNI_CqInterruptMask(gni_cq_handle_t cq_hndl)
 {
     struct gnii_cq *cq = gnii_cq_find(cq_hndl);
+    gni_return_t rc;
 
     if (!cq || !GNI_CQ_IS_BLOCKING(cq->mode))
         return GNI_RC_INVALID_PARAM;
-    atomic_fetch_add(&cq->interrupt_mask, 1);
+    rc = count_mask(cq, UINT32_MAX, 1);
     gnii_cq_wake(cq);
-    return GNI_RC_SUCCESS;
+    return rc;
 }
 
 gni_return_t GNI_CqInterruptUnmask(gni_cq_handle_t cq_hndl)
 {
     struct gnii_cq *cq = gnii_cq_find(cq_hndl);
-    uint32_t count;
 
     if (!cq || !GNI_CQ_IS_BLOCKING(cq->mode))
         return GNI_RC_INVALID_PARAM;
-    count = atomic_load(&cq->interrupt_mask);
-    do {
-        if (count == 0)
-            return GNI_RC_NOT_DONE;
-    } while (!atomic_compare_exchange_weak(&cq->interrupt_mask, &count, count - 1));
-    return GNI_RC_SUCCESS;
+    return count_mask(cq, 0, UINT32_MAX);
 }
 
 /* ---- descriptors ---- */

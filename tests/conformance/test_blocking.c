@@ -440,6 +440,38 @@ static void test_wrong_arguments_are_refused(void **state)
     assert_int_equal(GNI_CqVectorMonitor(&stale, 1, 1, &which), GNI_RC_INVALID_PARAM);
 }
 
+#define MANY 300u
+
+/* More than the kernel lets a thread sleep on at one time. */
+static void test_vector_may_hold_hundreds_of_queues(void **state)
+{
+    static gni_cq_handle_t cqs[MANY + 1];
+    gni_cq_entry_t entry = 0;
+    uint32_t which = 99;
+
+    (void)state;
+    for (unsigned i = 0; i < MANY; i++)
+        assert_int_equal(GNI_CqCreate(b.nic, 8, 0, GNI_CQ_BLOCKING, NULL, NULL, &cqs[i]), GNI_RC_SUCCESS);
+    cqs[MANY] = b.dst_cq;
+    assert_int_equal(GNI_CqVectorMonitor(cqs, MANY + 1, 5, &which), GNI_RC_TIMEOUT);
+    for (unsigned i = 0; i < 20; i++) {
+        struct sleeper s;
+
+        start_sleeper(&s, &b, WAIT_EVENT);      /* somebody else may sleep on the same queue */
+        write_queue(&a, &b, i);
+        join_sleeper(&s);
+        write_queue(&a, &b, 1000 + i);
+        assert_int_equal(GNI_CqVectorMonitor(cqs, MANY + 1, PATIENCE, &which), GNI_RC_SUCCESS);
+        assert_int_equal(which, MANY);
+        assert_int_equal(GNI_CqVectorWaitEvent(cqs, MANY + 1, PATIENCE, &entry, &which), GNI_RC_SUCCESS);
+        assert_int_equal(GNI_CQ_GET_DATA(entry), 1000 + i);
+    }
+    assert_int_equal(GNI_CqDestroy(cqs[7]), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_CqVectorMonitor(cqs, MANY + 1, 5, &which), GNI_RC_INVALID_PARAM);
+    for (unsigned i = 0; i < MANY; i++)
+        GNI_CqDestroy(cqs[i]);
+}
+
 /* ---- masks ---- */
 
 static void test_masked_queue_is_not_waited_for(void **state)
@@ -843,6 +875,7 @@ int main(void)
         SLEEPING(test_every_sleeper_wakes_for_one_event),
         SLEEPING(test_each_event_goes_to_one_of_the_waiting_threads),
         POLLING(test_wrong_arguments_are_refused),
+        SLEEPING(test_vector_may_hold_hundreds_of_queues),
         POLLING(test_masked_queue_is_not_waited_for),
         SLEEPING(test_mask_wakes_who_sleeps_already),
         POLLING(test_mask_needs_a_blocking_queue),

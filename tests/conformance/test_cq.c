@@ -269,6 +269,45 @@ static void test_handler_is_called_with_every_entry_that_is_taken(void **state)
     GNI_CqDestroy(cq);
 }
 
+struct resolver {
+    gni_cq_handle_t cq;
+    gni_post_descriptor_t *done;
+    gni_return_t rc;
+};
+
+static void resolve(gni_cq_entry_t *entry, void *context)
+{
+    struct resolver *resolver = context;
+
+    resolver->rc = GNI_GetCompleted(resolver->cq, *entry, &resolver->done);
+}
+
+static void test_handler_may_use_the_nic(void **state)
+{
+    gni_post_descriptor_t d = word_post(GNI_POST_FMA_PUT, 0);
+    struct resolver resolver = { .rc = GNI_RC_ERROR_NOMEM };
+    gni_cq_entry_t entry;
+    gni_ep_handle_t ep;
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(GNI_CqCreate(a.nic, 10, 0, i ? GNI_CQ_BLOCKING : GNI_CQ_NOBLOCK, resolve, &resolver,
+                                      &resolver.cq),
+                         GNI_RC_SUCCESS);
+        ep = make_ep(resolver.cq);
+        assert_int_equal(post_on(ep, &d), GNI_RC_SUCCESS);
+        if (i == 0)
+            assert_int_equal(gx_next(resolver.cq, &entry), GNI_RC_SUCCESS);
+        else
+            assert_int_equal(GNI_CqWaitEvent(resolver.cq, 10000, &entry), GNI_RC_SUCCESS);
+        assert_int_equal(resolver.rc, GNI_RC_SUCCESS);
+        assert_ptr_equal(resolver.done, &d);
+        resolver.done = NULL;
+        GNI_EpDestroy(ep);
+        GNI_CqDestroy(resolver.cq);
+    }
+}
+
 /* ---- transfer slots ---- */
 
 static void post_until_full(gni_ep_handle_t ep, gni_post_descriptor_t *d, unsigned expected)
@@ -620,6 +659,23 @@ static void test_unmanaged_queue_swallows_everything(void **state)
     GNI_CqDestroy(cq);
 }
 
+static void test_unmanaged_queue_may_block_and_stays_empty(void **state)
+{
+    gni_cq_handle_t cq = make_cq(&b, 2, GNI_CQ_UNMANAGED | GNI_CQ_BLOCKING | GNI_CQ_PHYS_PAGES);
+    gni_mem_handle_t target = register_with(cq);
+    gni_cq_entry_t entry = 77;
+    uint32_t which;
+
+    (void)state;
+    send_remote_events(target, 20);
+    assert_int_equal(poll_once(cq), GNI_RC_NOT_DONE);
+    assert_int_equal(GNI_CqTestEvent(cq), GNI_RC_NOT_DONE);
+    assert_int_equal(GNI_CqWaitEvent(cq, 5, &entry), GNI_RC_TIMEOUT);
+    assert_int_equal(GNI_CqVectorMonitor(&cq, 1, 5, &which), GNI_RC_TIMEOUT);
+    GNI_MemDeregister(b.nic, &target);
+    GNI_CqDestroy(cq);
+}
+
 static void test_tiny_request_gets_room_for_hundreds_by_default(void **state)
 {
     gni_cq_handle_t cq = make_cq(&b, 1, GNI_CQ_NOBLOCK);
@@ -650,6 +706,7 @@ int main(void)
         pair_test(test_poll_refuses_bad_arguments),
         pair_test(test_test_looks_and_takes_nothing),
         pair_test(test_handler_is_called_with_every_entry_that_is_taken),
+        pair_test(test_handler_may_use_the_nic),
         exact_pair_test(test_queue_takes_as_many_posts_as_it_has_entries),
         exact_dual_pair_test(test_dual_events_halve_the_slots),
         exact_dual_pair_test(test_dual_posts_never_overrun_their_queue),
@@ -668,6 +725,7 @@ int main(void)
         exact_pair_test(test_data_of_a_lost_event_are_delivered),
         exact_pair_test(test_queue_works_again_after_an_overrun_and_can_overrun_again),
         exact_pair_test(test_unmanaged_queue_swallows_everything),
+        exact_pair_test(test_unmanaged_queue_may_block_and_stays_empty),
         pair_test(test_tiny_request_gets_room_for_hundreds_by_default),
     };
 

@@ -298,6 +298,57 @@ static void waits_end(enum way way)
     assert_int_equal(w[3].rc, GNI_RC_INVALID_STATE);
 }
 
+static void count_failure(gni_cq_entry_t *entry, void *context)
+{
+    unsigned *failures = context;
+
+    *failures += !GNI_CQ_STATUS_OK(*entry);
+}
+
+static void test_handler_hears_of_lost_posts(void **state)
+{
+    gni_post_descriptor_t d = gx_put(&a, &b, 0, 8, GNI_CQMODE_GLOBAL_EVENT);
+    unsigned failures = 0;
+    gni_cq_entry_t entry;
+    gni_cq_handle_t cq;
+
+    (void)state;
+    assert_int_equal(GNI_CqCreate(a.nic, 8, 0, GNI_CQ_NOBLOCK, count_failure, &failures, &cq), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpDestroy(a.ep), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpCreate(a.nic, cq, &a.ep), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpBind(a.ep, b.nic_addr, b.inst_id), GNI_RC_SUCCESS);
+    hold_emunic();
+    assert_int_equal(GNI_PostFma(a.ep, &d), GNI_RC_SUCCESS);
+    lose(KILLED);
+    assert_int_equal(next_within_limit(cq, &entry), GNI_RC_TRANSACTION_ERROR);
+    assert_int_equal(failures, 1);
+}
+
+/* The queue of another domain stands behind one of a domain that goes on. */
+static void test_wait_for_queues_of_two_domains_ends_when_the_second_does(void **state)
+{
+    struct emu_msg end = { .type = EMU_MSG_DOMAIN_END };    /* without a signal: we are a member */
+    struct emu_session other_admin;
+    struct fx other = fx;
+    struct gx_side side;
+    gni_cq_handle_t cqs[2];
+    gni_cq_entry_t entry;
+    uint32_t which = 99;
+
+    (void)state;
+    other.ptag = fx.ptag + 1;
+    other.cookie = fx.cookie + 1;
+    assert_int_equal(fx_add_domain(&fx, other.ptag, other.cookie, getuid(), 0, &other_admin), 0);
+    gx_open(&side, &other, 0, 10, 0);
+    cqs[0] = a.dst_cq;
+    cqs[1] = side.dst_cq;
+    assert_int_equal(emu_session_request(&other_admin, &end, NULL, 0, NULL), 0);
+    assert_int_equal(GNI_CqVectorWaitEvent(cqs, 2, LIMIT_NS / 1000000, &entry, &which), GNI_RC_TRANSACTION_ERROR);
+    assert_int_equal(which, 1);
+    gx_close(&side);
+    emu_session_close(&other_admin);
+}
+
 static void test_waits_for_events_end_when_emunic_is_killed(void **state)
 {
     (void)state;
@@ -916,6 +967,8 @@ int main(void)
         ALONE(test_large_transfers_end_when_the_domain_does),
         ALONE(test_post_that_waits_for_room_is_refused),
         ALONE(test_waits_for_events_end_when_emunic_is_killed),
+        ALONE(test_handler_hears_of_lost_posts),
+        ALONE(test_wait_for_queues_of_two_domains_ends_when_the_second_does),
         ALONE(test_waits_for_events_end_when_the_domain_does),
         ALONE(test_datagrams_fail_when_emunic_is_killed),
         ALONE(test_datagrams_fail_when_the_domain_ends),
