@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#define EMU_ABI_VERSION 4u
+#define EMU_ABI_VERSION 5u
 
 #define EMU_TABLE_MAGIC   0x4c424154554d45ull /* "EMUTABL" read as little-endian bytes */
 #define EMU_SEGMENT_MAGIC 0x4745535f554d45ull /* "EMU_SEG" */
@@ -35,6 +35,10 @@
 /* Completion queues of one port. */
 #define EMU_CQS_MAX 1024u
 #define EMU_CQ_NONE UINT32_MAX
+
+/* Completion channels of one port. */
+#define EMU_CHANNELS_MAX 64u
+#define EMU_CHANNEL_NONE UINT32_MAX
 
 /*
  * Space file of a process: a sparse memfd in which every page lies at the offset of its address in that process. Pages

@@ -30,6 +30,9 @@ enum emu_msg_type {
     EMU_MSG_ATTACH,        /* + descriptors: table, segment, doorbell */
     EMU_MSG_CQ_CREATE,
     EMU_MSG_CQ_DESTROY,
+    EMU_MSG_CHANNEL_CREATE, /* + descriptor: a pipe of numbers (uint16_t) of queues that were armed and have news */
+    EMU_MSG_CHANNEL_DESTROY,
+    EMU_MSG_CHANNEL_ATTACH, /* a queue; to EMU_CHANNEL_NONE: it is detached */
     EMU_MSG_MEM_REGISTER,  /* with EMU_MD_FILE + descriptor in the request: the file, open for what the memory is for */
     EMU_MSG_MEM_DEREGISTER,
     EMU_MSG_SPACE,         /* + descriptor: the process's space file, for memory that peers can map */
@@ -134,6 +137,11 @@ struct emu_msg_cq {
     uint64_t offset;              /* reply: struct emu_cq_shm in the segment */
     uint64_t ring_entries;        /* reply */
     uint32_t flags;               /* EMU_CQ_* */
+};
+
+struct emu_msg_channel {
+    uint32_t channel;             /* create: reply; argument of the others */
+    uint32_t cq;                  /* attach: index */
 };
 
 struct emu_msg_memory {
@@ -331,6 +339,7 @@ struct emu_msg {
         struct emu_msg_rank rank;
         struct emu_msg_attach attach;
         struct emu_msg_cq cq;
+        struct emu_msg_channel channel;
         struct emu_msg_peer peer;
         struct emu_msg_memory memory;
         struct emu_msg_file file;

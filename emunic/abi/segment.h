@@ -2,7 +2,7 @@
 /*
  * Port segment: the shared memory of one port. Mapped by its owner and by emunic.
  *
- *   | ident | ring tail [P] | ring head [E] | datagrams [E] | direct [P] | rests [P][N] | slots | staging | flows | queues ... |
+ *   | ident | ring tail [P] | ring head [E] | datagrams [E] | direct [P] | rests [P][N] | fired [N] | calls [P] | slots | staging | flows | queues ... |
  *
  * Key: [I] emunic, before the owner maps it  [P] owning process  [E] emunic
  *
@@ -60,11 +60,18 @@ struct emu_segment {
     _Atomic uint32_t datagram_waits;    /* [P] 1: a thread sleeps on datagram_news */
     alignas(64) _Atomic uint64_t inside; /* [P] odd while the owner runs the engine itself */
     alignas(64) _Atomic uint32_t rests; /* [P][N] enum emu_rest; futex. News for the owner clear it (engine/rest.c) */
+    /*
+     * A producer that has disarmed a queue of another port sets the queue's bit in that port's `fired` and the port's bit in
+     * its own `calls`, and rings its doorbell; emunic passes it on to the owner's completion channel (daemon/channel.c).
+     */
+    alignas(64) _Atomic uint64_t fired[EMU_CQS_MAX / 64]; /* [N] */
+    alignas(64) _Atomic uint32_t has_calls; /* [P] */
+    alignas(64) _Atomic uint64_t calls[EMU_PORTS_MAX / 64]; /* [P] */
     alignas(64) uint64_t end[0];
 };
 static_assert(offsetof(struct emu_segment, tail) == 64, "ABI: producer line");
 static_assert(offsetof(struct emu_segment, head) == 128, "ABI: consumer line");
-static_assert(sizeof(struct emu_segment) == 384, "ABI: segment header");
+static_assert(sizeof(struct emu_segment) == 1088, "ABI: segment header");
 
 /*
  * Completion queue in the arena. Many producers, one consumer.
@@ -84,6 +91,8 @@ struct emu_cq_shm {
     alignas(64) _Atomic uint64_t tail;   /* [N] places ever reserved */
     alignas(64) _Atomic uint32_t overrun; /* [N] events lost since the owner last cleared it */
     _Atomic uint32_t sleepers;           /* [P] 1: somebody sleeps on this word. futex; the producer clears it */
+    _Atomic uint32_t armed;              /* [P] number of the queue plus one: a channel waits; the producer clears it */
+    _Atomic uint32_t wake_after;         /* [P] events that are worth waking a sleeper; 0 and 1: each is */
     alignas(64) _Atomic uint64_t entries[];
 };
 static_assert(offsetof(struct emu_cq_shm, entries) == 256, "ABI: completion queue header");

@@ -36,6 +36,8 @@
 
 /* What we know of a port slot of the domain. */
 struct peer {
+    struct emu_cq_alarm alarm;      /* first: of its queues */
+    struct emu_direct *direct;      /* borrowed: the one it belongs to */
     uint32_t generation;            /* of the port that this is about; 0: nothing yet */
     bool has_no_segment;            /* emunic said no */
     bool has_no_space;              /* likewise */
@@ -89,6 +91,21 @@ static void forget(struct emu_direct *d, struct peer *peer)
     emu_cancel_release(&cancel);
 }
 
+/* A queue of the peer's was armed, and is ours to tell of: emunic does that. We are inside. */
+static void ring_peer(struct emu_cq_alarm *alarm, uint32_t queue)
+{
+    struct peer *peer = (struct peer *)alarm;
+    struct emu_direct *d = peer->direct;
+    uint32_t port = (uint32_t)(peer - d->peers);
+    struct emu_segment *segment = (struct emu_segment *)peer->segment;
+
+    atomic_fetch_or_explicit(&segment->fired[queue / 64], 1ull << (queue % 64), memory_order_relaxed);
+    atomic_fetch_or_explicit(&d->port->segment->calls[port / 64], 1ull << (port % 64), memory_order_release);
+    /* Pairs with the exchange in emunic: whoever sees this sees the call and what fired. */
+    atomic_store_explicit(&d->port->segment->has_calls, 1, memory_order_release);
+    emu_port_ring(d->port);
+}
+
 /* Record of the port that owns a slot now. NULL: nobody. */
 static struct peer *peer_of(struct emu_direct *d, uint32_t port)
 {
@@ -103,7 +120,8 @@ static struct peer *peer_of(struct emu_direct *d, uint32_t port)
     peer = &d->peers[port];
     if (peer->generation != entry->generation) {
         forget(d, peer);
-        *peer = (struct peer){ .generation = entry->generation, .space_fd = -1, .read_windows.is_read_only = true };
+        *peer = (struct peer){ .alarm.ring = ring_peer, .direct = d, .generation = entry->generation, .space_fd = -1,
+                               .read_windows.is_read_only = true };
     }
     return peer;
 }
@@ -242,7 +260,7 @@ static struct emu_cq_producer *view_destination(void *ctx, const struct emu_tabl
     if (!segment || offset + sizeof(struct emu_cq_shm) + (uint64_t)md->cq_ring_entries * 8 > segment_bytes)
         return NULL;
     emu_cq_producer_init(&q->producer, (struct emu_cq_shm *)(segment + offset), md->cq_ring_entries, md->cq_capacity,
-                         (md->cq_flags & EMU_CQ_WAKES) != 0);
+                         (md->cq_flags & EMU_CQ_WAKES) != 0, is_own ? &d->port->alarm : &peer->alarm);
     return &q->producer;
 }
 
@@ -335,7 +353,7 @@ void emu_direct_add_queue(struct emu_direct *d, uint32_t index, struct emu_cq_sh
                           uint64_t capacity, bool wakes)
 {
     if (index < EMU_CQS_MAX)
-        emu_cq_producer_init(&d->own[index], shm, ring_entries, capacity, wakes);
+        emu_cq_producer_init(&d->own[index], shm, ring_entries, capacity, wakes, &d->port->alarm);
 }
 
 struct emu_cq_producer *emu_direct_own_queue(struct emu_direct *d, uint32_t index)

@@ -30,6 +30,7 @@
 
 #include "emunic/base/clock.h"
 #include "emunic/base/log.h"
+#include "emunic/client/channel.h"
 #include "emunic/client/direct.h"
 #include "emunic/client/mapping.h"
 #include "emunic/client/space.h"
@@ -147,6 +148,7 @@ int emu_port_attach(struct emu_port *port, uint32_t ptag, uint32_t cookie, uint3
     memset(port, 0, sizeof(*port));
     port->doorbell = -1;
     port->session.fd = -1;
+    port->alarm.ring = emu_channel_ring;
     emu_settings_read(&port->settings);
     r = emu_session_open(&port->session, emu_session_default_server(name, sizeof(name)), EMU_SOCKET_CONTROL);
     if (r < 0)
@@ -296,10 +298,12 @@ void emu_port_submit(struct emu_port *port)
     emu_port_publish(port);
 }
 
-static void ring_doorbell(struct emu_port *port)
+void emu_port_ring(struct emu_port *port)
 {
     uint64_t one = 1;
 
+    if (atomic_load(&port->session.is_stale))
+        return;
     /* Not write(), which is a cancellation point: the caller holds a lock. */
     if (syscall(SYS_write, port->doorbell, &one, sizeof(one)) < 0)
         emu_log(EMU_LOG_DEBUG, "doorbell refused: %d", errno);   /* already rung very often */
@@ -314,9 +318,8 @@ void emu_port_publish(struct emu_port *port)
     atomic_store_explicit(&port->segment->tail, port->tail, memory_order_release);
     /* Pairs with the fence in emunic between announcing sleep and its last look at the rings. */
     atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load_explicit(&port->table->emunic_sleeps, memory_order_relaxed) &&
-        !atomic_load(&port->session.is_stale))
-        ring_doorbell(port);
+    if (atomic_load_explicit(&port->table->emunic_sleeps, memory_order_relaxed))
+        emu_port_ring(port);
 }
 
 /* ---- requests ---- */

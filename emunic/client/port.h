@@ -19,6 +19,7 @@
 #include "emunic/client/session.h"
 #include "emunic/engine/cq.h"
 
+struct emu_channel;
 struct emu_direct;
 
 /* How long polling has been in vain. Several threads may write at once and lose some: it does not matter. */
@@ -59,6 +60,8 @@ struct emu_port {
     uint64_t staging_end[EMU_RING_SLOTS]; /* staging_tail after the command in each slot */
     _Atomic(struct emu_cq_shm *) queues[EMU_CQS_MAX]; /* in the segment, by index; NULL: none, or never any */
     _Atomic uint32_t n_queues;        /* highest index ever used, plus one */
+    struct emu_cq_alarm alarm;        /* of our own queues */
+    struct emu_channel *channels[EMU_CQS_MAX]; /* borrowed, by queue: who hears of it; NULL nobody */
     struct emu_direct *direct;        /* owned: what the direct path has mapped; NULL if there is none */
     bool is_counted;                  /* among the ports of this process */
     bool has_space;                   /* counted by space.c */
@@ -95,6 +98,9 @@ void emu_port_submit(struct emu_port *port);
 
 /* Hands the slot of the last emu_port_command() to emunic: one release store, and a system call if emunic sleeps. */
 void emu_port_publish(struct emu_port *port);
+
+/* Has emunic look what the port wants: a system call. Not a cancellation point. */
+void emu_port_ring(struct emu_port *port);
 
 /* Sends a request that needs no descriptors. 0 or positive outcome, or a negative errno (-ENETDOWN: emunic has gone). */
 int emu_port_request(struct emu_port *port, struct emu_msg *msg);

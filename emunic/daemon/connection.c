@@ -159,6 +159,18 @@ static int answer_port(struct emu_port_end *port, struct emu_reply *reply, struc
     case EMU_MSG_CQ_DESTROY:
         r = emu_port_end_cq_destroy(port, msg->cq.index);
         return r < 0 ? r : emu_quiesce_queue(port->connection, port, msg->cq.index, msg);
+    case EMU_MSG_CHANNEL_CREATE:
+        r = emu_channel_end_create(port, &msg->channel);
+        if (r < 0)
+            return r;
+        reply->fds[0] = r;
+        reply->n_fds = 1;
+        reply->closes_fds = true;
+        return 0;
+    case EMU_MSG_CHANNEL_DESTROY:
+        return emu_channel_end_destroy(port, msg->channel.channel);
+    case EMU_MSG_CHANNEL_ATTACH:
+        return emu_channel_end_attach(port, &msg->channel);
     case EMU_MSG_MEM_REGISTER:
         return emu_md_register(port, &msg->memory, fds);
     case EMU_MSG_MEM_DEREGISTER:

@@ -310,10 +310,23 @@ static void signal_members(struct emu_domain *domain, int signal)
         syscall(SYS_pidfd_send_signal, member->pidfd, signal, NULL, 0);
 }
 
+/* Its members may sleep in poll(). */
+static void drop_channels(struct emu_domain *domain)
+{
+    struct emu_member *member;
+    struct emu_port_end *port;
+
+    LIST_FOREACH(member, &domain->members, link) {
+        LIST_FOREACH(port, &member->ports, member_link)
+            emu_channel_end_drop_all(port);
+    }
+}
+
 void emu_domain_end(struct emu_server *server, struct emu_domain *domain, int signal)
 {
     atomic_fetch_or(&domain->table->flags, EMU_TABLE_CLOSED);
     emu_domain_disturb(domain);
+    drop_channels(domain);
     domain->is_ending = true;
     domain->kill_at_ns = signal ? emu_clock_ns() + KILL_AFTER_NS : 0;
     if (signal) {

@@ -167,10 +167,10 @@ err_fd:
 
 static void doorbell_ready(struct emu_server *server, struct emu_watch *watch, uint32_t events)
 {
-    /* Being woken is all: the next round serves the ring. Edge-triggered, so nobody reads the counter. */
+    /* The next round serves the ring. Edge-triggered, so nobody reads the counter. */
     (void)server;
-    (void)watch;
     (void)events;
+    emu_channel_end_serve_calls((struct emu_port_end *)watch);
 }
 
 static void publish_port(struct emu_port_end *port)
@@ -201,7 +201,7 @@ static int create_port(struct emu_connection *connection, struct emu_domain *dom
         return r;
     *port = (struct emu_port_end){ .watch.ready = doorbell_ready, .server = connection->server, .domain = domain,
                                    .member = member, .connection = connection, .instance_id = attach->instance_id,
-                                   .modes = attach->modes, .doorbell = -1 };
+                                   .modes = attach->modes, .doorbell = -1, .alarm.ring = emu_channel_end_ring };
     LIST_INIT(&port->mds);
     TAILQ_INIT(&port->transfers);
     TAILQ_INIT(&port->datagrams);
@@ -334,6 +334,9 @@ void emu_port_end_destroy(struct emu_port_end *port)
     if (port->connection->hung_up)
         emu_error_tell_port(port, EMU_ERROR_PORT_DIED, EMU_ERROR_CRITICAL, (uint64_t)port->member->pid, 0);
     emu_datapath_drop_port(port);
+    /* Its last calls: nobody will look at its doorbell. */
+    emu_channel_end_serve_calls(port);
+    emu_channel_end_drop_all(port);
     mdhs = emu_md_drop_all(port, &n_mdhs);
     emu_account_drop_port(port);
     emu_datagram_drop_all(port);
@@ -427,7 +430,8 @@ int emu_port_end_cq_create(struct emu_port_end *port, struct emu_msg_cq *cq)
     shm = (struct emu_cq_shm *)((char *)port->segment + end->offset);
     emu_cq_format(shm, entries, cq->capacity);
     end->flags = cq->flags & EMU_CQ_WAKES;
-    emu_cq_producer_init(&end->producer, shm, entries, cq->capacity, (end->flags & EMU_CQ_WAKES) != 0);
+    end->channel = EMU_CHANNEL_NONE;
+    emu_cq_producer_init(&end->producer, shm, entries, cq->capacity, (end->flags & EMU_CQ_WAKES) != 0, &port->alarm);
     port->n_cqs++;
     port->domain->accounts[port->node_index].n_cqs++;
     cq->offset = end->offset;

@@ -19,7 +19,8 @@
  * when all who were inside have left.
  *
  * A process that died inside may have reserved a place in a completion queue and not filled it. When everybody who
- * was inside with it has left, any such place is the dead one's: emunic fills it with an error event.
+ * was inside with it has left, any such place is the dead one's: emunic fills it with an error event. Nor may it have told of
+ * a queue that it disarmed: emunic does (channel.c).
  */
 #include <errno.h>
 #include <linux/membarrier.h>
@@ -155,11 +156,14 @@ static void fill_gaps(struct emu_quiesce *q)
     for (uint32_t i = 0; i < q->n_gaps; i++) {
         const struct gap *gap = &q->gaps[i];
         struct emu_port_end *port = q->domain->ports[gap->port];
+        unsigned n_filled;
 
         if (!port || generation_of(q->domain, gap->port) != gap->generation || !port->cqs[gap->cq].in_use ||
             port->cqs[gap->cq].serial != gap->serial)
             continue;
-        if (emu_cq_fill_gaps(&port->cqs[gap->cq].producer, gap->tail, event) == 0)
+        n_filled = emu_cq_fill_gaps(&port->cqs[gap->cq].producer, gap->tail, event);
+        emu_channel_end_tell_again(port, gap->cq);
+        if (n_filled == 0)
             continue;
         emu_rest_disturb(port->segment);
         emu_log(EMU_LOG_INFO, "nid %u inst 0x%x: filled a gap that a dead process left in queue %u", port->nid,

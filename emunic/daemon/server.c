@@ -121,6 +121,9 @@ static int open_signals(struct emu_server *server)
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGHUP);
+    /* A channel whose owner has gone. */
+    if (signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+        return -errno;
     if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
         return -errno;
     server->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -74,6 +74,7 @@ struct emu_cq_end {
     uint32_t first_page;                /* in the arena */
     uint32_t n_pages;
     uint32_t flags;                     /* EMU_CQ_* */
+    uint32_t channel;                   /* that hears of it when it is armed, or EMU_CHANNEL_NONE */
     struct emu_cq_producer producer;
 };
 
@@ -133,6 +134,8 @@ struct emu_port_end {
     struct emu_cq_end *cqs;             /* owned, EMU_CQS_MAX */
     uint32_t n_cqs;
     uint64_t *arena_map;                /* owned: one bit per page of the arena */
+    struct emu_cq_alarm alarm;          /* of the queues */
+    int *channels;                      /* owned, EMU_CHANNELS_MAX: pipes to the owner, or -1; NULL while there is none */
     LIST_HEAD(, emu_md_end) mds;
     uint32_t n_mds;
     TAILQ_HEAD(, emu_transfer) transfers;
@@ -401,6 +404,20 @@ int emu_port_end_cq_destroy(struct emu_port_end *port, uint32_t index);
 void emu_port_end_cq_release(struct emu_port_end *port, uint32_t index);
 /* Adds what the port has sent to a node of its domain. */
 void emu_port_end_add_flow(const struct emu_port_end *port, uint32_t node, struct emu_flow_counts *sum);
+
+/* channel.c */
+/* Makes a channel. The descriptor for the owner, which the caller closes, or negative errno. */
+int emu_channel_end_create(struct emu_port_end *port, struct emu_msg_channel *channel);
+int emu_channel_end_destroy(struct emu_port_end *port, uint32_t channel);
+int emu_channel_end_attach(struct emu_port_end *port, const struct emu_msg_channel *channel);
+/* All of a port that ends, or whose domain does: their owner sees the end of the pipes. */
+void emu_channel_end_drop_all(struct emu_port_end *port);
+/* For producers of the port's queues. */
+void emu_channel_end_ring(struct emu_cq_alarm *alarm, uint32_t queue);
+/* The port's doorbell was rung: passes on what it says of other ports' queues. */
+void emu_channel_end_serve_calls(struct emu_port_end *port);
+/* A producer may have died between disarming the queue and telling: tells, unless there is nothing to tell. */
+void emu_channel_end_tell_again(struct emu_port_end *port, uint32_t queue);
 
 /* memory_domain.c */
 /* fds: of the request; what is wanted of them is taken. */

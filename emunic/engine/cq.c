@@ -19,6 +19,12 @@
  *
  * Sleepers: a waiter stores 1 into `sleepers`, looks at the queue again and sleeps on that word. A producer
  * that published an event exchanges it for 0 and wakes everybody. A waiter that is killed leaves at most one needless wake.
+ * An owner who wants to be woken for several events at a time says so in `wake_after`; it looks by itself now and then.
+ *
+ * Armed: the same protocol for an owner who waits in poll() or epoll_wait(). It stores a number into `armed` and looks at the
+ * queue again. Of those with news exactly one, a producer or the owner itself, exchanges the number for 0, and then sees to it
+ * that the owner's file descriptor becomes readable; how that is done is the alarm's business. A producer killed
+ * in between is emunic's (daemon/quiesce.c). Both words lie in one line, so queues that nobody waits for pay one load.
  */
 #include "emunic/engine/cq.h"
 
@@ -36,6 +42,30 @@ void emu_cq_wake_sleepers(struct emu_cq_shm *shm)
         syscall(SYS_futex, &shm->sleepers, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+/* Enough for the sleepers? Without regard to places that are not filled yet: whoever fills one looks again. */
+static bool is_worth_waking(struct emu_cq_shm *shm)
+{
+    uint64_t waiting = atomic_load_explicit(&shm->tail, memory_order_relaxed) -
+                       atomic_load_explicit(&shm->head, memory_order_relaxed);
+
+    return waiting >= atomic_load_explicit(&shm->wake_after, memory_order_relaxed) ||
+           atomic_load_explicit(&shm->overrun, memory_order_relaxed) != 0;
+}
+
+void emu_cq_tell(struct emu_cq_producer *p)
+{
+    struct emu_cq_shm *shm = p->shm;
+    uint32_t armed;
+
+    if (atomic_load_explicit(&shm->sleepers, memory_order_relaxed) != 0 && is_worth_waking(shm))
+        emu_cq_wake_sleepers(shm);
+    if (!p->alarm || atomic_load_explicit(&shm->armed, memory_order_relaxed) == 0)
+        return;
+    armed = atomic_exchange_explicit(&shm->armed, 0, memory_order_acq_rel);
+    if (armed != 0)
+        p->alarm->ring(p->alarm, (armed - 1) % EMU_CQS_MAX);
+}
+
 void emu_cq_format(struct emu_cq_shm *shm, uint64_t ring_entries, uint64_t capacity)
 {
     shm->ring_entries = ring_entries;
@@ -43,9 +73,10 @@ void emu_cq_format(struct emu_cq_shm *shm, uint64_t ring_entries, uint64_t capac
 }
 
 void emu_cq_producer_init(struct emu_cq_producer *p, struct emu_cq_shm *shm, uint64_t ring_entries, uint64_t capacity,
-                          bool wakes)
+                          bool wakes, struct emu_cq_alarm *alarm)
 {
-    *p = (struct emu_cq_producer){ .shm = shm, .ring_entries = ring_entries, .capacity = capacity, .wakes = wakes };
+    *p = (struct emu_cq_producer){ .shm = shm, .ring_entries = ring_entries, .capacity = capacity, .alarm = alarm,
+                                   .wakes = wakes };
 }
 
 void emu_cq_consumer_init(struct emu_cq_consumer *c, struct emu_cq_shm *shm, uint64_t ring_entries)
@@ -79,8 +110,10 @@ unsigned emu_cq_fill_gaps(struct emu_cq_producer *p, uint64_t tail, uint64_t eve
         atomic_store_explicit(entry, (event & ~EMU_EVENT_LAP) | lap, memory_order_release);
         filled++;
     }
-    if (filled > 0)
+    if (filled > 0) {
         emu_cq_wake_sleepers(shm);
+        emu_cq_tell(p);
+    }
     return filled;
 }
 

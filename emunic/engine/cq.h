@@ -14,13 +14,20 @@ enum emu_cq_result {
     EMU_CQ_FULL,  /* the event is lost and the overrun counter has moved */
 };
 
+/* Whom a producer tells that it has disarmed a queue: a completion channel hears of it. Embedded in its owner. */
+struct emu_cq_alarm {
+    /* `queue` is what the owner of the queue has written, reduced to an index. As the producer: it may be inside. */
+    void (*ring)(struct emu_cq_alarm *alarm, uint32_t queue);
+};
+
 /* One producer's private view. Not to be shared between threads; any number of producers may feed one queue. */
 struct emu_cq_producer {
     struct emu_cq_shm *shm;   /* borrowed from a mapped segment */
     uint64_t ring_entries;    /* private copies: what the segment says is never read again */
     uint64_t capacity;
     uint64_t seen_head;       /* last look at the consumer's line */
-    bool wakes;               /* the queue may have sleepers */
+    struct emu_cq_alarm *alarm; /* borrowed; NULL: the queue stays armed */
+    bool wakes;               /* the queue may have sleepers, or be armed */
 };
 
 /* The owner's private view. One thread at a time takes events; others may look whether there are any. */
@@ -37,7 +44,7 @@ struct emu_cq_consumer {
 void emu_cq_format(struct emu_cq_shm *shm, uint64_t ring_entries, uint64_t capacity);
 
 void emu_cq_producer_init(struct emu_cq_producer *p, struct emu_cq_shm *shm, uint64_t ring_entries, uint64_t capacity,
-                          bool wakes);
+                          bool wakes, struct emu_cq_alarm *alarm);
 void emu_cq_consumer_init(struct emu_cq_consumer *c, struct emu_cq_shm *shm, uint64_t ring_entries);
 
 /*
@@ -89,6 +96,18 @@ int emu_cq_peek(const struct emu_cq_consumer *c, uint64_t ahead, uint64_t *event
 /* Wakes whoever sleeps on the queue. */
 void emu_cq_wake_sleepers(struct emu_cq_shm *shm);
 
+/* News for sleepers, if there are enough of them, and for a completion channel: runs when there is either. */
+void emu_cq_tell(struct emu_cq_producer *p);
+
+/*
+ * Arming: the next producer with news disarms the queue and rings its alarm, once. The owner writes the index that the
+ * alarm shall tell. Then it must look at the queue: news from before do not count. Owner only, one thread at a time.
+ */
+static inline void emu_cq_arm(struct emu_cq_consumer *c, uint32_t queue);
+/* True: nobody else has disarmed it. */
+static inline bool emu_cq_disarm(struct emu_cq_consumer *c);
+static inline bool emu_cq_is_armed(const struct emu_cq_consumer *c);
+
 /* Is there an event? Any thread; may be out of date when it returns. */
 static inline bool emu_cq_is_empty(const struct emu_cq_consumer *c);
 
@@ -110,10 +129,28 @@ static inline void emu_cq_look_for_sleepers(struct emu_cq_producer *p)
 {
     if (!p->wakes)
         return;
-    /* Pairs with the fence of a waiter between its store to `sleepers` and its last look at the queue. */
+    /* Pairs with the fence of a waiter between its store to `sleepers`, or `armed`, and its last look at the queue. */
     atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load_explicit(&p->shm->sleepers, memory_order_relaxed) != 0)
-        emu_cq_wake_sleepers(p->shm);
+    if ((atomic_load_explicit(&p->shm->sleepers, memory_order_relaxed) |
+         atomic_load_explicit(&p->shm->armed, memory_order_relaxed)) != 0)
+        emu_cq_tell(p);
+}
+
+static inline void emu_cq_arm(struct emu_cq_consumer *c, uint32_t queue)
+{
+    atomic_store_explicit(&c->shm->armed, queue + 1, memory_order_relaxed);
+    /* Pairs with the fence in emu_cq_look_for_sleepers(): we see the news, or their producer sees us armed. */
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+static inline bool emu_cq_disarm(struct emu_cq_consumer *c)
+{
+    return atomic_exchange_explicit(&c->shm->armed, 0, memory_order_acquire) != 0;
+}
+
+static inline bool emu_cq_is_armed(const struct emu_cq_consumer *c)
+{
+    return atomic_load_explicit(&c->shm->armed, memory_order_acquire) != 0;
 }
 
 static inline int emu_cq_reserve(struct emu_cq_producer *p, uint64_t *place_out)

@@ -1558,7 +1558,9 @@ gni_return_t GNI_MemQueryHndls(gni_nic_handle_t nic_hndl, int fd, gni_mem_handle
  * (events caused by peers).
  *
  * @param[in]  entry_count  Least number of entries; the queue may hold more (reading 7.9).
- * @param[in]  delay_count  Events before a sleeper is woken, BLOCKING only; 0 is every event.
+ * @param[in]  delay_count  Events that must wait before a sleeper is woken, BLOCKING only; 0 and 1 are every event. A
+ *                          sleeper looks by itself every quarter second and when its time is over, so fewer are found
+ *                          too, but late. Completion channels tell of every event.
  * @param[in]  mode         OR of GNI_CQ_*. Events for an UNMANAGED destination CQ vanish: nothing can be taken off, and
  *                          whoever waits for it waits until his time is over. EMULATED and PHYS_PAGES change nothing.
  * @param[in]  handler      NULL, or called with each entry and context inside the call that takes the entry off,
@@ -1701,7 +1703,7 @@ gni_return_t GNI_CqVectorMonitor(gni_cq_handle_t *cq_hndls, uint32_t num_cqs, ui
  * @retval GNI_RC_ERROR_RESOURCE  Never: every BLOCKING queue has a mask here.
  * @retval GNI_RC_NOT_DONE        Count not changed: it would go below 0, or past 2^32 - 1.
  * @retval GNI_RC_INVALID_PARAM   Not a live CQ, or not BLOCKING.
- * @note Threads: any. Source: uGNI spec 4.9.
+ * @note A mask does not hold back a completion channel. Threads: any. Source: uGNI spec 4.9.
  */
 gni_return_t GNI_CqInterruptMask(gni_cq_handle_t cq_hndl);
 gni_return_t GNI_CqInterruptUnmask(gni_cq_handle_t cq_hndl);
@@ -2288,36 +2290,84 @@ gni_return_t GNI_CtPostCqWrite(gni_ep_handle_t ep_hndl, gni_post_descriptor_t *p
 /*
  * Newer than 0x5c: completion channels
  *
- * A file descriptor that becomes readable when an armed BLOCKING queue has an event. NOT IMPLEMENTED:
- * GNI_CompChanCreate() answers GNI_RC_ILLEGAL_OP, so no channel can exist, and the calls that need one answer
- * GNI_RC_INVALID_PARAM. All codes of the original are unconfirmed. None blocks. Threads: any. Source: uGNI spec
- * A.2.
+ * For programs that sleep in poll(), select() or epoll_wait(): a file descriptor that is readable while BLOCKING queues that
+ * were armed have got something. Create a channel, attach queues to it, arm them; when the descriptor is readable ask which
+ * queue it is, arm that one again, and then take events off it until there are none. Each arming is told once.
+ *
+ * When the emulated NIC has gone, or the domain has ended, the descriptor is readable for good.
+ *
+ * All codes of the original are unconfirmed; these are readings. Source: uGNI spec A.2.
  */
 
 /**
- * Create a channel.
+ * Create a channel. At most 64 per NIC handle.
  *
- * @param[out] chan_hndl  Never set here.
- * @retval GNI_RC_INVALID_PARAM  nic_hndl or chan_hndl is NULL.
- * @retval GNI_RC_ILLEGAL_OP     Otherwise.
+ * @param[out] chan_hndl  Owned by the caller; GNI_CdmDestroy() destroys what is left.
+ * @retval GNI_RC_SUCCESS         Created.
+ * @retval GNI_RC_INVALID_PARAM   Not a live NIC handle, or chan_hndl is NULL.
+ * @retval GNI_RC_ERROR_RESOURCE  Limit of channels, or of the process's descriptors (it takes three), reached; or the
+ *                                emulated NIC has gone.
+ * @retval GNI_RC_ERROR_NOMEM     Out of memory.
+ * @note Does not block. Threads: NIC.
  */
 gni_return_t GNI_CompChanCreate(gni_nic_handle_t nic_hndl, gni_comp_chan_handle_t *chan_hndl);
 
 /**
- * Destroy a channel; ask for its descriptor; take the next queue that has an event, and disarm it; attach a queue
- * to a channel.
+ * Destroy a channel and close its descriptor. Queues that are attached are no longer, nor armed; they live on and may be
+ * attached to another channel. Threads that wait in GNI_CompChanGetEvent() return; the last of them closes the descriptor.
  *
- * @retval GNI_RC_INVALID_PARAM  Always: no live channel exists. No output is set.
+ * @retval GNI_RC_SUCCESS        Gone.
+ * @retval GNI_RC_INVALID_PARAM  Not a live channel.
+ * @note Threads: NIC.
  */
 gni_return_t GNI_CompChanDestroy(gni_comp_chan_handle_t chan_hndl);
+
+/**
+ * The channel's descriptor, the same each time. It can be polled in every way (edge-triggered too) and made non-blocking with
+ * fcntl(); it starts as blocking. It cannot be read from, and is closed by GNI_CompChanDestroy() only. Close-on-exec.
+ *
+ * @retval GNI_RC_SUCCESS        *comp_chan_fd is set.
+ * @retval GNI_RC_INVALID_PARAM  Not a live channel, or comp_chan_fd is NULL.
+ * @note Threads: any.
+ */
 gni_return_t GNI_CompChanFd(gni_comp_chan_handle_t chan_hndl, int *comp_chan_fd);
+
+/**
+ * Take the next queue that got something since it was armed, and disarm it. It may have been drained meanwhile. Waits while
+ * there is none, unless the descriptor is non-blocking or was readable.
+ *
+ * @param[out] cq_hndl  Set with SUCCESS only.
+ * @retval GNI_RC_SUCCESS        That queue was armed, and is no longer.
+ * @retval GNI_RC_NOT_DONE       None, and the descriptor is non-blocking; or a signal came; or the descriptor was readable
+ *                               for nothing, as it may be after the death of a peer.
+ * @retval GNI_RC_INVALID_PARAM  Not a live channel (also: destroyed meanwhile), or cq_hndl is NULL.
+ * @retval GNI_RC_INVALID_STATE  The emulated NIC has gone, and no armed queue is left to say so: each is told once, then its
+ *                               GNI_CqGetEvent() answers TRANSACTION_ERROR. Or the CDM was destroyed meanwhile.
+ * @note A cancellation point while it waits. Threads: any.
+ */
 gni_return_t GNI_CompChanGetEvent(gni_comp_chan_handle_t chan_hndl, gni_cq_handle_t *cq_hndl);
+
+/**
+ * Attach a BLOCKING queue to a channel of its NIC handle, for as long as both live. It is not armed.
+ *
+ * @retval GNI_RC_SUCCESS         Attached.
+ * @retval GNI_RC_INVALID_PARAM   Not a live queue, not a live channel, or of different NIC handles.
+ * @retval GNI_RC_ERROR_RESOURCE  The queue is not BLOCKING; or the emulated NIC has gone.
+ * @retval GNI_RC_INVALID_STATE   The queue is attached to a channel already.
+ * @note Does not block. Threads: NIC.
+ */
 gni_return_t GNI_CqAttachCompChan(gni_cq_handle_t cq_hndl, gni_comp_chan_handle_t chan_hndl);
 
 /**
- * Arm queues: the next event, or one that is there already, makes their channels' descriptors readable.
+ * Arm queues, of any channels: the next event or overrun of each, or one that is there already, makes its channel's descriptor
+ * readable. A queue that is armed, or has not been told since, stays as it is.
  *
- * @retval GNI_RC_INVALID_PARAM  Always: no queue can be attached to a channel.
+ * @param[in]  cq_hndls  Array of num_cqs handles.
+ * @retval GNI_RC_SUCCESS         All are armed.
+ * @retval GNI_RC_INVALID_PARAM   num_cqs is 0, cq_hndls is NULL, or a handle is not live; nothing was armed.
+ * @retval GNI_RC_ERROR_RESOURCE  A queue is not BLOCKING; nothing was armed.
+ * @retval GNI_RC_INVALID_STATE   A queue is not attached to a channel; nothing was armed.
+ * @note Does not block. Threads: NIC.
  */
 gni_return_t GNI_CqArmCompChan(gni_cq_handle_t *cq_hndls, uint32_t num_cqs);
 

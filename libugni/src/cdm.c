@@ -167,6 +167,7 @@ static struct gnii_nic *make_nic(struct gnii_cdm *cdm)
     nic->smsg_max_retrans = FMA_SMSG_MAX_RETRANS_DEFAULT;
     LIST_INIT(&nic->eps);
     LIST_INIT(&nic->cqs);
+    LIST_INIT(&nic->chans);
     LIST_INIT(&nic->mds);
     LIST_INIT(&nic->ces);
     gnii_lock_init(&nic->lock);
@@ -261,6 +262,7 @@ static void destroy_nic(struct gnii_nic *nic)
         wake_waiters(nic);
     while (!LIST_EMPTY(&nic->eps))
         gnii_ep_free(LIST_FIRST(&nic->eps));
+    gnii_chan_free_all(nic);
     while (!LIST_EMPTY(&nic->cqs))
         gnii_cq_free(LIST_FIRST(&nic->cqs));
     if (nic->msgq)

@@ -39,7 +39,6 @@ gni_return_t GNI_CqCreate(gni_nic_handle_t nic_hndl, uint32_t entry_count, uint3
     void *handle;
     int r;
 
-    (void)delay_count;      /* every event wakes a sleeper */
     if (!nic || !cq_hndl || entry_count == 0 || entry_count > ENTRIES_MAX || GNI_CQ_IS_INVALID_EMULATED(mode))
         return GNI_RC_INVALID_PARAM;
     cq = calloc(1, sizeof(*cq));
@@ -59,7 +58,9 @@ gni_return_t GNI_CqCreate(gni_nic_handle_t nic_hndl, uint32_t entry_count, uint3
     if (r < 0)
         goto err_port;
     cq->handle = handle;
-    if (!GNI_CQ_IS_BLOCKING(mode))
+    if (GNI_CQ_IS_BLOCKING(mode))
+        atomic_store(&cq->consumer.shm->wake_after, delay_count < cq->capacity ? delay_count : cq->capacity);
+    else
         emu_cq_add_own(&cq->consumer);      /* without it there is the shared ring */
     atomic_fetch_add(&nic->refs, 1);
     gnii_lock(&nic->lock);
@@ -96,6 +97,7 @@ void gnii_cq_wake(struct gnii_cq *cq)
 void gnii_cq_free(struct gnii_cq *cq)
 {
     gnii_object_remove(cq->handle);
+    gnii_chan_forget(cq);
     LIST_REMOVE(cq, link);
     atomic_store(&cq->is_dead, true);
     put_cq(cq);
@@ -344,6 +346,11 @@ static gni_return_t look(struct gnii_cq *cq)
     return GNI_RC_NOT_DONE;
 }
 
+bool gnii_cq_has_news(struct gnii_cq *cq)
+{
+    return look(cq) != GNI_RC_NOT_DONE;
+}
+
 gni_return_t GNI_CqTestEvent(gni_cq_handle_t cq_hndl)
 {
     struct gnii_cq *cq = gnii_cq_find(cq_hndl);
@@ -455,7 +462,7 @@ static gni_return_t wait_for(const struct vector *v, uint32_t *which_out)
         }
         if (rc != GNI_RC_SUCCESS)
             return rc;
-        /* What has come at the last moment was found first. */
+        /* Events that were too few to wake us came first. */
         if (r < 0 && r != -ENETDOWN)
             return gnii_rc(r);
         if (polls < port->settings.spin_polls) {

@@ -16,6 +16,7 @@ enum gnii_kind {
     GNII_KIND_CQ,
     GNII_KIND_MSGQ,
     GNII_KIND_CE,
+    GNII_KIND_CHAN,
 };
 
 #define GNII_OBJECT_INDEX_MASK 0xffffffu
@@ -45,7 +46,7 @@ static inline void *gnii_object_find(enum gnii_kind kind, const void *handle)
 
 /*
  * The same, with the object's count raised, so that it stays when another thread destroys it. Only for kinds whose
- * objects begin with that count, an _Atomic uint32_t: NIC, EP, CQ and MSGQ. Any thread.
+ * objects begin with that count, an _Atomic uint32_t: NIC, EP, CQ, MSGQ and CHAN. Any thread.
  */
 void *gnii_object_get(enum gnii_kind kind, const void *handle);
 

@@ -6,6 +6,7 @@
  *               ├─ MSGQ                         a view of what the instances of the node share
  *               ├─ CQ                           a queue in the port's segment
  *               ├─ CE                           a collective engine of the port's node
+ *               ├─ completion channel           a file descriptor that CQs are attached to
  *               └─ registrations                also in the process's job, which finds them by handle
  *
  * Locks: gnii_nic.lock guards everything below one NIC handle; the inner wait of a blocking call holds none.
@@ -35,6 +36,7 @@
 
 #define GNII_STATS 19    /* the long form of gni_statistic_t */
 
+struct gnii_chan;
 struct gnii_nic;
 struct gnii_msgq;
 
@@ -126,6 +128,8 @@ struct gnii_cq {
     uint32_t n_eps;                 /* end points that use it as source queue */
     uint32_t in_use;                /* posts not resolved and sends not taken: never more than capacity */
     _Atomic uint32_t interrupt_mask;
+    struct gnii_chan *chan;         /* borrowed: attached to, or NULL. NIC lock */
+    bool is_armed;                  /* since then GNI_CompChanGetEvent has not returned it. The channel's lock */
     void (*handler)(gni_cq_entry_t *, void *);
     void *context;
     struct gnii_send *sends;        /* owned ring of sends_mask + 1, made at the first send */
@@ -215,6 +219,7 @@ struct gnii_nic {
     struct emu_port port;
     LIST_HEAD(, gnii_ep) eps;
     LIST_HEAD(, gnii_cq) cqs;
+    LIST_HEAD(, gnii_chan) chans;
     LIST_HEAD(, gnii_md) mds;
     struct gnii_msgq *msgq;         /* owned, or NULL */
     LIST_HEAD(, gnii_ce) ces;
@@ -286,9 +291,17 @@ void gnii_cq_free(struct gnii_cq *cq);
 void gnii_cq_wake(struct gnii_cq *cq);
 /* Makes the ring of sends if there is none yet. False: out of memory. */
 bool gnii_cq_make_sends(struct gnii_cq *cq);
+/* Would GNI_CqGetEvent() return something? Without lock; may be out of date. */
+bool gnii_cq_has_news(struct gnii_cq *cq);
 /* Takes silent completions off the head of a queue. */
 void gnii_cq_reclaim(struct gnii_cq *cq);
 void gnii_cq_reclaim_all(struct gnii_nic *nic);
+
+/* comp_chan.c, NIC lock held */
+/* The queue ends. */
+void gnii_chan_forget(struct gnii_cq *cq);
+/* All channels of a NIC that is being destroyed. */
+void gnii_chan_free_all(struct gnii_nic *nic);
 
 /* ep.c, NIC lock held */
 static inline struct gnii_ep *gnii_ep_find(gni_ep_handle_t handle)

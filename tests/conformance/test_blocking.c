@@ -472,6 +472,85 @@ static void test_vector_may_hold_hundreds_of_queues(void **state)
         GNI_CqDestroy(cqs[i]);
 }
 
+/* ---- delay_count ---- */
+
+/* b's destination queue wakes sleepers for eight events at a time. */
+static gni_mem_handle_t delay_queue(void)
+{
+    gni_mem_handle_t handle;
+
+    assert_int_equal(GNI_MemDeregister(b.nic, &b.mem_hndl), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_CqDestroy(b.dst_cq), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_CqCreate(b.nic, 64, 8, GNI_CQ_BLOCKING, NULL, NULL, &b.dst_cq), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_MemRegister(b.nic, (uint64_t)(uintptr_t)b.mem, GX_BYTES, b.dst_cq, GNI_MEM_READWRITE,
+                                     (uint32_t)-1, &handle),
+                     GNI_RC_SUCCESS);
+    return handle;
+}
+
+static void test_delayed_queue_wakes_for_as_many_events_as_it_was_told(void **state)
+{
+    (void)state;
+    b.mem_hndl = delay_queue();
+    for (unsigned round = 0; round < 20; round++) {
+        struct sleeper s;
+        gni_cq_entry_t entry;
+
+        start_sleeper(&s, &b, round % 2 ? WAIT_EVENT : VECTOR_WAIT);
+        for (uint64_t i = 0; i < 8; i++)
+            write_queue(&a, &b, i);
+        join_sleeper(&s);
+        assert_int_equal(s.rc, GNI_RC_SUCCESS);
+        assert_int_equal(GNI_CQ_GET_DATA(s.entry), 0);
+        for (uint64_t i = 1; i < 8; i++) {
+            assert_int_equal(gx_next(b.dst_cq, &entry), GNI_RC_SUCCESS);
+            assert_int_equal(GNI_CQ_GET_DATA(entry), i);
+        }
+    }
+}
+
+static void test_too_few_events_of_a_delayed_queue_are_found_all_the_same(void **state)
+{
+    struct sleeper s;
+
+    (void)state;
+    b.mem_hndl = delay_queue();
+    start_sleeper(&s, &b, WAIT_EVENT);
+    write_queue(&a, &b, 5);
+    join_sleeper(&s);
+    assert_int_equal(s.rc, GNI_RC_SUCCESS);
+    assert_int_equal(GNI_CQ_GET_DATA(s.entry), 5);
+}
+
+/* The time limit is no reason to leave an event behind. */
+static void *write_one(void *arg)
+{
+    (void)arg;
+    write_queue(&a, &b, 6);
+    return NULL;
+}
+
+static void test_wait_that_times_out_looks_once_more(void **state)
+{
+    (void)state;
+    b.mem_hndl = delay_queue();
+    for (unsigned round = 0; round < 5; round++) {
+        gni_cq_entry_t entry = 0;
+        pthread_t thread;
+
+        assert_int_equal(pthread_create(&thread, NULL, write_one, NULL), 0);
+        if (GNI_CqWaitEvent(b.dst_cq, 100, &entry) != GNI_RC_SUCCESS) {     /* so slow is the machine */
+            assert_int_equal(pthread_join(thread, NULL), 0);
+            assert_int_equal(gx_next(b.dst_cq, &entry), GNI_RC_SUCCESS);
+            continue;
+        }
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        assert_int_equal(GNI_CQ_GET_DATA(entry), 6);
+        return;
+    }
+    fail_msg("five times in a row there was an event and the wait did not look");
+}
+
 /* ---- masks ---- */
 
 static void test_masked_queue_is_not_waited_for(void **state)
@@ -876,6 +955,9 @@ int main(void)
         SLEEPING(test_each_event_goes_to_one_of_the_waiting_threads),
         POLLING(test_wrong_arguments_are_refused),
         SLEEPING(test_vector_may_hold_hundreds_of_queues),
+        SLEEPING(test_delayed_queue_wakes_for_as_many_events_as_it_was_told),
+        SLEEPING(test_too_few_events_of_a_delayed_queue_are_found_all_the_same),
+        SLEEPING(test_wait_that_times_out_looks_once_more),
         POLLING(test_masked_queue_is_not_waited_for),
         SLEEPING(test_mask_wakes_who_sleeps_already),
         POLLING(test_mask_needs_a_blocking_queue),

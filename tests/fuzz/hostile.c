@@ -461,6 +461,11 @@ static struct emu_msg some_request(struct hostile *h)
     case EMU_MSG_CQ_DESTROY:
         msg.cq.index = (uint32_t)below(h, QUEUES_MAX);
         break;
+    case EMU_MSG_CHANNEL_DESTROY:
+    case EMU_MSG_CHANNEL_ATTACH:
+        msg.channel.channel = one_in(h, 4) ? EMU_CHANNEL_NONE : (uint32_t)below(h, 4);
+        msg.channel.cq = (uint32_t)below(h, QUEUES_MAX);
+        break;
     case EMU_MSG_MEM_REGISTER:
         msg.memory = (struct emu_msg_memory){ .addr = some_address(h), .length_bytes = 1 + some_length(h),
                                               .flags = one_in(h, 2) ? (uint32_t)below(h, 8) : (uint32_t)below(h, 128),

@@ -11,6 +11,8 @@
  * Places are recognised from outside: the tail of target's queue, the child's `inside` mark, target's memory. For that the
  * program is linked with the library's archive, which hides nothing.
  */
+#include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,6 +40,7 @@
 #define NEW_BYTE         0xdd
 #define STEPS_MAX        200000u
 #define RANDOM_KILLS     200u
+#define PATIENCE_MS      20000
 
 static struct gx_side target;          /* node 1: its queue is the one under test */
 static struct gx_side live;            /* node 2 */
@@ -358,6 +361,52 @@ static void test_filled_gap_wakes_a_sleeper(void **state)
     kill_producer(pid);
 }
 
+/* Kills a child `n_steps` after its reservation. False: by then its post was over. */
+static bool kill_beside_armed_queue(unsigned n_steps, gni_comp_chan_handle_t chan, int fd)
+{
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+    pid_t pid = start_producer(GNI_POST_FMA_PUT, 8);
+    gni_cq_handle_t cq = NULL;
+    gni_cq_entry_t entry = 0;
+    bool is_over = false;
+    gni_return_t rc;
+
+    assert_int_equal(GNI_CqArmCompChan(&target.dst_cq, 1), GNI_RC_SUCCESS);
+    step_into_the_gap(pid);
+    for (unsigned i = 0; i < n_steps && !is_over; i++)
+        is_over = !trace_step(pid);
+    kill_producer(pid);
+    do {    /* who looks twice to be sure may tell twice */
+        assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+        rc = GNI_CompChanGetEvent(chan, &cq);
+    } while (rc == GNI_RC_NOT_DONE);
+    assert_int_equal(rc, GNI_RC_SUCCESS);
+    assert_ptr_equal(cq, target.dst_cq);
+    rc = GNI_CqGetEvent(cq, &entry);
+    assert_true(rc == GNI_RC_SUCCESS || rc == GNI_RC_TRANSACTION_ERROR);
+    expect_nothing();
+    return !is_over;
+}
+
+static void test_producer_that_dies_anywhere_wakes_whoever_sleeps_in_poll(void **state)
+{
+    gni_comp_chan_handle_t chan;
+    unsigned n_steps = 0;
+    int fd;
+
+    (void)state;
+    assert_int_equal(GNI_CompChanCreate(target.nic, &chan), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_CompChanFd(chan, &fd), GNI_RC_SUCCESS);
+    assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+    assert_int_equal(GNI_CqAttachCompChan(target.dst_cq, chan), GNI_RC_SUCCESS);
+    while (kill_beside_armed_queue(n_steps, chan, fd)) {
+        n_steps++;
+        assert_true(n_steps < STEPS_MAX);
+    }
+    assert_true(n_steps > 50);      /* to the doorbell and beyond */
+    assert_int_equal(GNI_CompChanDestroy(chan), GNI_RC_SUCCESS);
+}
+
 static void test_gaps_of_two_dead_producers_are_both_filled(void **state)
 {
     pid_t pids[2];
@@ -657,6 +706,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         sides_test(test_gap_of_a_dead_producer_becomes_an_error_event),
         sides_test(test_filled_gap_wakes_a_sleeper),
+        sides_test(test_producer_that_dies_anywhere_wakes_whoever_sleeps_in_poll),
         sides_test(test_gaps_of_two_dead_producers_are_both_filled),
         sides_test(test_slow_producer_beside_a_dead_one_keeps_its_event),
         sides_test(test_full_queue_behind_a_gap_drains),

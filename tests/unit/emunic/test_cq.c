@@ -45,7 +45,7 @@ static void make(uint64_t ring_entries, uint64_t capacity, bool wakes)
     memset(arena->queue + sizeof(*shm) + ring_entries * 8, GUARD_BYTE, (RING_MAX - ring_entries) * 8);
     memset(arena->after, GUARD_BYTE, GUARD_BYTES);
     emu_cq_format(shm, ring_entries, capacity);
-    emu_cq_producer_init(&producer, shm, ring_entries, capacity, wakes);
+    emu_cq_producer_init(&producer, shm, ring_entries, capacity, wakes, NULL);
     emu_cq_consumer_init(&consumer, shm, ring_entries);
 }
 
@@ -319,7 +319,7 @@ static void *feed(void *arg)
     struct feeder *feeder = arg;
     struct emu_cq_producer own;
 
-    emu_cq_producer_init(&own, shm, 64, 48, true);
+    emu_cq_producer_init(&own, shm, 64, 48, true, NULL);
     for (uint64_t i = 0; i < PER_THREAD; i++) {
         if (emu_cq_push(&own, feeder->id << 32 | i) == EMU_CQ_FULL) {
             feeder->lost++;
@@ -375,7 +375,7 @@ static void test_two_producers_see_each_others_places(void **state)
     struct emu_cq_producer other;
 
     (void)state;
-    emu_cq_producer_init(&other, shm, RING, RING, false);
+    emu_cq_producer_init(&other, shm, RING, RING, false, NULL);
     for (uint64_t i = 0; i < RING; i++)
         assert_int_equal(emu_cq_push(i % 2 ? &producer : &other, i), EMU_CQ_OK);
     assert_int_equal(emu_cq_push(&producer, 99), EMU_CQ_FULL);
@@ -493,7 +493,7 @@ static void *keep_full(void *arg)
     struct emu_cq_producer own;
 
     (void)arg;
-    emu_cq_producer_init(&own, shm, RING, RING, false);
+    emu_cq_producer_init(&own, shm, RING, RING, false, NULL);
     for (uint64_t i = 0; i < BUSY_EVENTS;)
         i += emu_cq_push(&own, i) == EMU_CQ_OK;
     return NULL;
@@ -619,6 +619,128 @@ static void test_sleeper_learns_of_an_overrun_too(void **state)
     assert_int_equal(atomic_load(&shm->sleepers), 0);
 }
 
+static void test_sleeper_may_ask_for_several_events_at_a_time(void **state)
+{
+    (void)state;
+    make(RING, RING, true);
+    atomic_store(&shm->wake_after, 3);
+    atomic_store(&shm->sleepers, 1);
+    assert_int_equal(emu_cq_push(&producer, 1), EMU_CQ_OK);
+    assert_int_equal(emu_cq_push(&producer, 2), EMU_CQ_OK);
+    assert_int_equal(atomic_load(&shm->sleepers), 1);
+    assert_int_equal(emu_cq_push(&producer, 3), EMU_CQ_OK);
+    assert_int_equal(atomic_load(&shm->sleepers), 0);
+    expect_pop(1);
+    expect_pop(2);
+    atomic_store(&shm->sleepers, 1);
+    assert_int_equal(emu_cq_push(&producer, 4), EMU_CQ_OK);     /* two wait */
+    assert_int_equal(atomic_load(&shm->sleepers), 1);
+    assert_int_equal(emu_cq_push(&producer, 5), EMU_CQ_OK);
+    assert_int_equal(atomic_load(&shm->sleepers), 0);
+}
+
+/* ---- arming ---- */
+
+struct bell {
+    struct emu_cq_alarm alarm;
+    unsigned rings;
+    uint32_t queue;
+};
+
+static void count_ring(struct emu_cq_alarm *alarm, uint32_t queue)
+{
+    struct bell *bell = (struct bell *)alarm;
+
+    bell->rings++;
+    bell->queue = queue;
+}
+
+static struct bell make_armed(uint64_t capacity)
+{
+    make(RING, capacity, true);
+    return (struct bell){ .alarm.ring = count_ring };
+}
+
+static void test_armed_queue_rings_once(void **state)
+{
+    struct bell bell = make_armed(RING);
+
+    (void)state;
+    producer.alarm = &bell.alarm;
+    assert_int_equal(emu_cq_push(&producer, 1), EMU_CQ_OK);
+    assert_int_equal(bell.rings, 0);
+    emu_cq_arm(&consumer, 17);
+    assert_true(emu_cq_is_armed(&consumer));
+    assert_int_equal(emu_cq_push(&producer, 2), EMU_CQ_OK);
+    assert_int_equal(bell.rings, 1);
+    assert_int_equal(bell.queue, 17);
+    assert_false(emu_cq_is_armed(&consumer));
+    assert_int_equal(emu_cq_push(&producer, 3), EMU_CQ_OK);
+    assert_int_equal(bell.rings, 1);
+    emu_cq_arm(&consumer, 0);
+    assert_int_equal(emu_cq_push(&producer, 4), EMU_CQ_OK);
+    assert_int_equal(bell.rings, 2);
+    assert_int_equal(bell.queue, 0);
+}
+
+static void test_owner_or_producer_disarms_not_both(void **state)
+{
+    struct bell bell = make_armed(RING);
+
+    (void)state;
+    producer.alarm = &bell.alarm;
+    emu_cq_arm(&consumer, 5);
+    assert_true(emu_cq_disarm(&consumer));
+    assert_false(emu_cq_disarm(&consumer));
+    assert_int_equal(emu_cq_push(&producer, 1), EMU_CQ_OK);
+    assert_int_equal(bell.rings, 0);
+    emu_cq_arm(&consumer, 5);
+    assert_int_equal(emu_cq_push(&producer, 2), EMU_CQ_OK);
+    assert_false(emu_cq_disarm(&consumer));
+    assert_int_equal(bell.rings, 1);
+}
+
+static void test_overrun_and_repair_ring(void **state)
+{
+    struct bell bell = make_armed(1);
+    uint64_t place = 0;
+
+    (void)state;
+    producer.alarm = &bell.alarm;
+    assert_int_equal(emu_cq_push(&producer, 1), EMU_CQ_OK);
+    emu_cq_arm(&consumer, 1);
+    assert_int_equal(emu_cq_push(&producer, 2), EMU_CQ_FULL);
+    assert_int_equal(bell.rings, 1);
+    expect_pop(1);
+    assert_int_equal(emu_cq_take_overrun(&consumer), 1);
+    assert_int_equal(emu_cq_reserve(&producer, &place), EMU_CQ_OK);
+    emu_cq_arm(&consumer, 1);
+    assert_int_equal(emu_cq_fill_gaps(&producer, place + 1, 9), 1);
+    assert_int_equal(bell.rings, 2);
+}
+
+static void test_producer_without_an_alarm_leaves_the_queue_armed(void **state)
+{
+    (void)state;
+    make(RING, RING, true);
+    emu_cq_arm(&consumer, 3);
+    assert_int_equal(emu_cq_push(&producer, 1), EMU_CQ_OK);
+    assert_true(emu_cq_is_armed(&consumer));
+}
+
+/* Whatever members of the domain write there. */
+static void test_number_of_an_armed_queue_is_an_index(void **state)
+{
+    struct bell bell = make_armed(RING);
+
+    (void)state;
+    producer.alarm = &bell.alarm;
+    atomic_store(&shm->armed, UINT32_MAX);
+    assert_int_equal(emu_cq_push(&producer, 1), EMU_CQ_OK);
+    assert_int_equal(bell.rings, 1);
+    assert_true(bell.queue < EMU_CQS_MAX);
+}
+
 static void test_producer_of_a_polled_queue_leaves_sleepers_alone(void **state)
 {
     (void)state;
@@ -732,6 +854,12 @@ int main(void)
         UNIT(test_repair_of_nonsense_stays_inside_the_queue),
         UNIT(test_no_wake_is_missed),
         UNIT(test_sleeper_learns_of_an_overrun_too),
+        UNIT(test_sleeper_may_ask_for_several_events_at_a_time),
+        UNIT(test_armed_queue_rings_once),
+        UNIT(test_owner_or_producer_disarms_not_both),
+        UNIT(test_overrun_and_repair_ring),
+        UNIT(test_producer_without_an_alarm_leaves_the_queue_armed),
+        UNIT(test_number_of_an_armed_queue_is_an_index),
         UNIT(test_producer_of_a_polled_queue_leaves_sleepers_alone),
     };
 

@@ -92,7 +92,7 @@ static void make_queue(struct queue *q)
 
     memset(q, 0, sizeof(*q));
     emu_cq_format(shm, CQ_ENTRIES, CQ_ENTRIES);
-    emu_cq_producer_init(&q->producer, shm, CQ_ENTRIES, CQ_ENTRIES, false);
+    emu_cq_producer_init(&q->producer, shm, CQ_ENTRIES, CQ_ENTRIES, false, NULL);
     emu_cq_consumer_init(&q->consumer, shm, CQ_ENTRIES);
 }
 
