@@ -168,6 +168,7 @@ static inline enum status run(gni_post_descriptor_t *d)
     return finish(d);
 }
 
+/* answers: GNI_CqGetEvent */
 static inline gni_return_t poll_once(gni_cq_handle_t cq)
 {
     gni_cq_entry_t entry;

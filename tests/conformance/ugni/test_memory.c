@@ -14,6 +14,7 @@
 static const uint8_t constants[PAGE] = { 1, 2, 3 };
 static uint8_t statics[3 * PAGE];
 
+/* answers: GNI_MemRegister */
 static gni_return_t try_register(const struct gx_side *side, const void *mem, uint64_t bytes, uint32_t flags)
 {
     gni_mem_handle_t handle = { 0x1111, 0x2222 };
