@@ -2116,7 +2116,8 @@ gni_return_t GNI_GetErrorEvent(gni_err_handle_t err_handle, gni_error_event_t *e
  * @retval GNI_RC_TIMEOUT        The time to collect ran out; *num_events events, at least one, were delivered.
  * @retval GNI_RC_NOT_DONE       A signal came before the first event.
  * @retval GNI_RC_INVALID_PARAM  Not a live subscription, events_size 0, or a NULL pointer.
- * @note The original also has PERMISSION_ERROR (buffer not writable); here such a buffer is a fault of the program.
+ * @note Never GNI_RC_PERMISSION_ERROR: the original's "buffer not writable"; here such a buffer is a fault of the
+ *       program.
  */
 gni_return_t GNI_WaitErrorEvents(gni_err_handle_t err_handle, gni_error_event_t *events, uint32_t events_size,
                                  uint32_t timeout, uint32_t *num_events);
@@ -2203,7 +2204,8 @@ gni_return_t GNI_CeCreate(gni_nic_handle_t nic_hndl, gni_ce_handle_t *ce_hndl);
  *
  * @retval GNI_RC_SUCCESS        *ce_id set.
  * @retval GNI_RC_INVALID_PARAM  Not a live engine, or ce_id is NULL.
- * @note The original also has ILLEGAL_OP. Threads: any.
+ * @note Never GNI_RC_ILLEGAL_OP: a NIC without engines is told of by GNI_CeCreate().
+ * @note Threads: any.
  */
 gni_return_t GNI_CeGetId(gni_ce_handle_t ce_hndl, uint32_t *ce_id);
 
@@ -2216,7 +2218,8 @@ gni_return_t GNI_CeGetId(gni_ce_handle_t ce_hndl, uint32_t *ce_id);
  * @param[in] child_type  GNI_CE_CHILD_PE or GNI_CE_CHILD_VCE.
  * @retval GNI_RC_SUCCESS        Set.
  * @retval GNI_RC_INVALID_PARAM  Not a live endpoint, or child_id or child_type is out of range.
- * @note The original also has ILLEGAL_OP. Threads: NIC.
+ * @note Never GNI_RC_ILLEGAL_OP: a NIC without engines is told of by GNI_CeCreate().
+ * @note Threads: NIC.
  */
 gni_return_t GNI_EpSetCeAttr(gni_ep_handle_t ep_hndl, uint32_t ce_id, uint32_t child_id,
                              gni_ce_child_t child_type);
@@ -2237,7 +2240,8 @@ gni_return_t GNI_EpSetCeAttr(gni_ep_handle_t ep_hndl, uint32_t ce_id, uint32_t c
  * @retval GNI_RC_INVALID_PARAM  Anything of the above does not hold. The engine is as before.
  * @retval GNI_RC_ERROR_NOMEM    Out of memory. The engine is as before.
  * @retval GNI_RC_ERROR_RESOURCE The NIC has gone.
- * @note The original also has ILLEGAL_OP. Threads: NIC.
+ * @note Never GNI_RC_ILLEGAL_OP: a NIC without engines is told of by GNI_CeCreate().
+ * @note Threads: NIC.
  */
 gni_return_t GNI_CeConfigure(gni_ce_handle_t ce_hndl, gni_ep_handle_t *child_eps, uint32_t num_child_eps,
                              gni_ep_handle_t parent_ep, gni_cq_handle_t cq_hndl, uint32_t modes);
@@ -2252,7 +2256,8 @@ gni_return_t GNI_CeConfigure(gni_ce_handle_t ce_hndl, gni_ep_handle_t *child_eps
  * @retval GNI_RC_TRANSACTION_ERROR  Finished with an error: GNI_CE_RES_STATUS_OK false: not delivered; true:
  *                                   delivered with the exceptions of GNI_CE_RES_GET_FPE.
  * @retval GNI_RC_INVALID_PARAM      result is NULL.
- * @note The original also has ILLEGAL_OP. SUCCESS makes the result words visible to the caller. Threads: any.
+ * @note Never GNI_RC_ILLEGAL_OP: a result is read without asking the NIC.
+ * @note SUCCESS makes the result words visible to the caller. Threads: any.
  */
 gni_return_t GNI_CeCheckResult(gni_ce_result_t *result, uint32_t length);
 
@@ -2262,7 +2267,8 @@ gni_return_t GNI_CeCheckResult(gni_ce_result_t *result, uint32_t length);
  *
  * @retval GNI_RC_SUCCESS        Gone.
  * @retval GNI_RC_INVALID_PARAM  Not a live engine.
- * @note The original also has ILLEGAL_OP. Threads: NIC.
+ * @note Never GNI_RC_ILLEGAL_OP: a NIC without engines is told of by GNI_CeCreate().
+ * @note Threads: NIC.
  */
 gni_return_t GNI_CeDestroy(gni_ce_handle_t ce_hndl);
 

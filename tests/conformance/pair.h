@@ -66,6 +66,7 @@ static inline void freeze_emunic(void)
 {
     int status = 0;
 
+    fx_needs_emunic();
     fx_set_routed(&fx, true);
     assert_int_equal(kill(fx.daemon, SIGSTOP), 0);
     assert_int_equal(waitpid(fx.daemon, &status, WUNTRACED), fx.daemon);

@@ -2,8 +2,8 @@
 /*
  * Out of memory. Each call that can say ERROR_NOMEM is made again and again while its first, second, third ...
  * allocation fails, in the library and in emunic, until none is left to fail. A call that fails says ERROR_NOMEM, has
- * done nothing and works when it is made once more; an allocation that the call can do without may fail unnoticed. What a
- * failed call would leak is found by the sanitized build.
+ * done nothing and works when it is made once more; an allocation that the call can do without may fail unnoticed. What
+ * a failed call would leak is found by the sanitized build.
  *
  * This program links libugni.a and emunic, and the linker leads their allocations through the wrappers below (--wrap).
  * Specification: ugni.md section 4, ERROR_NOMEM.
@@ -12,6 +12,7 @@
 
 #include "tests/conformance/mailbox.h"
 #include "tests/conformance/pair.h"
+#include "tests/conformance/tree.h"
 
 #define ATTEMPTS_MAX 100u
 
@@ -81,11 +82,13 @@ static bool disarm(void)
 struct subject {
     gni_return_t (*call)(void);
     void (*undo)(void);
+    gni_return_t when_hung_up;  /* by an emunic that cannot take a connection; 0: ERROR_RESOURCE */
 };
 
 /* Fails every allocation of that process in turn. Returns how many of them made the call fail. */
 static unsigned fail_each_allocation(const struct subject *s, pid_t victim)
 {
+    gni_return_t hung_up = s->when_hung_up ? s->when_hung_up : GNI_RC_ERROR_RESOURCE;
     unsigned n_failures = 0;
 
     for (unsigned n = 1; n < ATTEMPTS_MAX; n++) {
@@ -96,8 +99,7 @@ static unsigned fail_each_allocation(const struct subject *s, pid_t victim)
         rc = s->call();
         has_failed = disarm();
         if (rc != GNI_RC_SUCCESS) {
-            /* An emunic that cannot take a connection says nothing: for the program it is out of resources. */
-            assert_true(rc == GNI_RC_ERROR_NOMEM || (victim != getpid() && rc == GNI_RC_ERROR_RESOURCE));
+            assert_true(rc == GNI_RC_ERROR_NOMEM || (victim != getpid() && rc == hung_up));
             assert_true(has_failed);
             n_failures++;
             continue;
@@ -328,6 +330,141 @@ static void test_making_a_shared_queue(void **state)
     expect_failures(&(struct subject){ init_msgq, release_msgq }, fx.daemon);
 }
 
+static gni_return_t register_segments(void)
+{
+    gni_mem_segment_t segments[2] = { { ADDR(buffer), 4096 }, { ADDR(buffer) + 8192, 4096 } };
+
+    return GNI_MemRegisterSegments(a.nic, segments, 2, NULL, GNI_MEM_READWRITE, (uint32_t)-1, &handle);
+}
+
+/* covers: GNI_MemRegisterSegments: GNI_RC_ERROR_NOMEM */
+static void test_registering_segments(void **state)
+{
+    (void)state;
+    buffer = pages(3 * 4096);
+    expect_failures(&(struct subject){ register_segments, deregister_buffer }, getpid());
+    expect_failures(&(struct subject){ register_segments, deregister_buffer }, fx.daemon);
+    munmap(buffer, 3 * 4096);
+}
+
+/* ---- jobs ---- */
+
+static gni_ntt_entry_t ntt_entry;
+static gni_ntt_descriptor_t ntt = { .group_size = 1, .u.table_v2 = &ntt_entry };
+static uint32_t ntt_base;
+static unsigned job_number = 1;     /* a job that nobody attaches to stays: each attempt makes another */
+
+static gni_return_t configure_ntt(void)
+{
+    return GNI_ConfigureNTT(0, &ntt, &ntt_base);
+}
+
+static gni_return_t configure_job(void)
+{
+    return GNI_ConfigureJob(0, 500 + job_number, (uint8_t)(100 + job_number), 500 + job_number, NULL);
+}
+
+static gni_return_t configure_both(void)
+{
+    return GNI_ConfigureNTTandJob(0, 500 + job_number, (uint8_t)(100 + job_number), 500 + job_number, NULL, &ntt,
+                                  &ntt_base);
+}
+
+static void take_next_job(void)
+{
+    job_number++;
+}
+
+static void clear_ntt(void)
+{
+    gni_ntt_descriptor_t clear = { .group_size = 1 };
+
+    assert_int_equal(GNI_ConfigureNTT(0, &clear, &ntt_base), GNI_RC_SUCCESS);
+}
+
+/*
+ * An emunic that hangs up at once is also what a caller without privilege meets.
+ * covers: GNI_ConfigureNTT: GNI_RC_ERROR_NOMEM; covers: GNI_ConfigureJob: GNI_RC_ERROR_NOMEM;
+ * covers: GNI_ConfigureNTTandJob: GNI_RC_ERROR_NOMEM
+ */
+static void test_configuring_jobs_while_emunic_has_no_memory(void **state)
+{
+    (void)state;
+    expect_failures(&(struct subject){ configure_ntt, clear_ntt, GNI_RC_PERMISSION_ERROR }, fx.daemon);
+    expect_failures(&(struct subject){ configure_job, take_next_job, GNI_RC_PERMISSION_ERROR }, fx.daemon);
+    expect_failures(&(struct subject){ configure_both, take_next_job, GNI_RC_PERMISSION_ERROR }, fx.daemon);
+}
+
+/* ---- engines, error events ---- */
+
+static gni_ce_handle_t ce;
+static struct tree tree;
+static gni_err_handle_t err;
+
+static gni_return_t create_engine(void)
+{
+    return GNI_CeCreate(a.nic, &ce);
+}
+
+static void destroy_engine(void)
+{
+    assert_int_equal(GNI_CeDestroy(ce), GNI_RC_SUCCESS);
+}
+
+/* covers: GNI_CeCreate: GNI_RC_ERROR_NOMEM */
+static void test_creating_an_engine(void **state)
+{
+    (void)state;
+    expect_failures(&(struct subject){ create_engine, destroy_engine }, getpid());
+    expect_failures(&(struct subject){ create_engine, destroy_engine }, fx.daemon);
+}
+
+static void make_tree(void)
+{
+    tree_add_engine(&tree, &a, NO_PARENT);
+    tree_add_leaf(&tree, &a, 0);
+    tree_add_leaf(&tree, &b, 0);
+    tree_create(&tree);
+}
+
+static gni_return_t configure_engine(void)
+{
+    return tree_configure(&tree.engines[0]);
+}
+
+static void make_another_tree(void)
+{
+    tree_drop(&tree);
+    make_tree();
+}
+
+/* covers: GNI_CeConfigure: GNI_RC_ERROR_NOMEM */
+static void test_configuring_an_engine_while_emunic_has_no_memory(void **state)
+{
+    (void)state;
+    make_tree();
+    expect_failures(&(struct subject){ configure_engine, make_another_tree }, fx.daemon);
+    tree_drop(&tree);
+}
+
+static gni_return_t subscribe(void)
+{
+    return GNI_SubscribeErrors(a.nic, 0, GNI_ERRMASK_CRITICAL, 0, &err);
+}
+
+static void release(void)
+{
+    assert_int_equal(GNI_ReleaseErrors(err), GNI_RC_SUCCESS);
+}
+
+/* covers: GNI_SubscribeErrors: GNI_RC_ERROR_NOMEM */
+static void test_subscribing_to_errors(void **state)
+{
+    (void)state;
+    expect_failures(&(struct subject){ subscribe, release }, getpid());
+    expect_failures(&(struct subject){ subscribe, release }, fx.daemon);
+}
+
 /* ---- chains ---- */
 
 static gni_post_descriptor_t head;
@@ -435,6 +572,11 @@ int main(void)
         pair_test(test_creating_a_queue),
         pair_test(test_connecting_mailboxes),
         pair_test(test_making_a_shared_queue),
+        pair_test(test_registering_segments),
+        pair_test(test_configuring_jobs_while_emunic_has_no_memory),
+        pair_test(test_creating_an_engine),
+        pair_test(test_configuring_an_engine_while_emunic_has_no_memory),
+        pair_test(test_subscribing_to_errors),
         pair_test(test_posting_chains),
         cmocka_unit_test(test_first_post_without_memory_can_be_repeated),
         pair_test(test_first_message_without_memory_can_be_repeated),
