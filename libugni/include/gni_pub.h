@@ -19,6 +19,9 @@
  *   Status          a handle that is NULL or not live, or a NULL output pointer, is GNI_RC_INVALID_PARAM in every
  *                   call. After an error output arguments are unchanged unless the comment says otherwise.
  *   Ownership       strings, attributes and arrays passed in are copied and stay the caller's, unless stated.
+ *   "GNI_X() only"  a status of that call, where several calls share a comment.
+ *   "Never CODE"    a status that the original documents and this library never gives, with the reason. Every other
+ *                   status is provoked by a test of tests/conformance/ugni: docs/ugni-coverage.md.
  */
 #ifndef GNI_PUB_H
 #define GNI_PUB_H
@@ -954,11 +957,12 @@ gni_return_t GNI_CdmGetNicAddress(uint32_t device_id, uint32_t *address, uint32_
  * @retval GNI_RC_INVALID_PARAM     Not a live domain, or an output is NULL.
  * @retval GNI_RC_NO_MATCH          No such device.
  * @retval GNI_RC_ERROR_RESOURCE    Out of device resources: FMA descriptors (127 per node, or the job's limit). With
- *                                  neither mode, a handle shares one when none is left for it alone.
+ *                                  neither mode, a handle shares one when none is left for it alone. Or the daemon
+ *                                  ended the connection.
  * @retval GNI_RC_ERROR_NOMEM       Out of memory.
  * @retval GNI_RC_PERMISSION_ERROR  This ptag and cookie are not configured for this user.
  * @retval GNI_RC_INVALID_STATE     Already attached to this device; with -1: no device left.
- * @retval GNI_RC_NOT_DONE          Interrupted: call again.
+ * @note Never GNI_RC_NOT_DONE: the original's "interrupted, call again"; a signal does not interrupt the call here.
  * @note Threads: any for different domains. Two members with the same ids: allowed, the newest wins (reading
  *       7.5). Source: uGNI spec 4.1.
  */
@@ -1075,8 +1079,14 @@ gni_return_t GNI_ConfigureJob(uint32_t device_id, uint64_t job_id, uint8_t ptag,
  * @param[in]  limits    Its ntt_base and ntt_size are not read if there is a table.
  * @param[in]  ntt_desc  NULL: as GNI_ConfigureJob().
  * @param[out] ntt_base  First entry; may be NULL only if ntt_desc is.
- * @retval GNI_RC_INVALID_PARAM  Also: ntt_desc without a table or without ntt_base.
- * @retval other                 As of the two calls.
+ * @retval GNI_RC_INVALID_PARAM     Also: ntt_desc without a table or without ntt_base.
+ * @retval GNI_RC_SUCCESS           The others as of the two calls.
+ * @retval GNI_RC_PERMISSION_ERROR  Not privileged.
+ * @retval GNI_RC_NO_MATCH          No such device.
+ * @retval GNI_RC_INVALID_STATE     As of GNI_ConfigureJob().
+ * @retval GNI_RC_ILLEGAL_OP        As of GNI_ConfigureJob().
+ * @retval GNI_RC_ERROR_RESOURCE    As of either.
+ * @retval GNI_RC_ERROR_NOMEM       Out of memory.
  */
 gni_return_t GNI_ConfigureNTTandJob(int device_id, uint64_t job_id, uint8_t ptag, uint32_t cookie,
                                     gni_job_limits_t *limits, gni_ntt_descriptor_t *ntt_desc,
@@ -1091,7 +1101,7 @@ gni_return_t GNI_ConfigureNTTandJob(int device_id, uint64_t job_id, uint8_t ptag
  *
  * @retval GNI_RC_SUCCESS         *num_devices set.
  * @retval GNI_RC_INVALID_PARAM   num_devices is NULL.
- * @retval GNI_RC_ERROR_RESOURCE  There is none.
+ * @note Never GNI_RC_ERROR_RESOURCE: the original's "there is none"; an emulated node has one device.
  * @note Source: uGNI spec 4.3.
  */
 gni_return_t GNI_GetNumLocalDevices(int *num_devices);
@@ -1103,7 +1113,7 @@ gni_return_t GNI_GetNumLocalDevices(int *num_devices);
  * @param[out] device_ids  Up to len ids.
  * @retval GNI_RC_SUCCESS         Filled.
  * @retval GNI_RC_INVALID_PARAM   device_ids is NULL, or len is not positive.
- * @retval GNI_RC_ERROR_RESOURCE  There is none.
+ * @note Never GNI_RC_ERROR_RESOURCE: the original's "there is none"; an emulated node has one device.
  * @note Source: uGNI spec 4.3.
  */
 gni_return_t GNI_GetLocalDeviceIds(int len, int *device_ids);
@@ -1131,7 +1141,7 @@ gni_return_t GNI_GetVersionInformation(gni_version_info_t *version_info);
  *
  * @retval GNI_RC_SUCCESS         *dev_type set.
  * @retval GNI_RC_INVALID_PARAM   dev_type is NULL.
- * @retval GNI_RC_ERROR_RESOURCE  There is no device.
+ * @note Never GNI_RC_ERROR_RESOURCE: the original's "there is no device"; an emulated node has one.
  * @note Source: uGNI spec 4.3.
  */
 gni_return_t GNI_GetDeviceType(gni_nic_device_t *dev_type);
@@ -1172,7 +1182,8 @@ gni_return_t GNI_GetNttGran(uint32_t device_id, uint32_t *ntt_gran);
  * @retval GNI_RC_SUCCESS        *ptag set.
  * @retval GNI_RC_INVALID_PARAM  ptag is NULL.
  * @retval GNI_RC_NO_MATCH       Unknown cookie or device, or no daemon to ask.
- * @note The original may also allocate one, and answers ERROR_RESOURCE if that fails. Source: uGNI spec 4.3.
+ * @note Never GNI_RC_ERROR_RESOURCE: the original may allocate a tag and fail; none is allocated here.
+ * @note Source: uGNI spec 4.3.
  */
 gni_return_t GNI_GetPtag(uint32_t device_id, uint32_t cookie, uint8_t *ptag);
 
@@ -1270,8 +1281,7 @@ gni_return_t GNI_EpSetEventData(gni_ep_handle_t ep_hndl, uint32_t local_event, u
  * @param[in] remote_id    Instance id.
  * @retval GNI_RC_SUCCESS         Bound.
  * @retval GNI_RC_INVALID_PARAM   Not a live endpoint, or already bound (reading).
- * @retval GNI_RC_ERROR_RESOURCE  No transfer slots.
- * @retval GNI_RC_ERROR_NOMEM     Out of memory.
+ * @note Never GNI_RC_ERROR_RESOURCE, GNI_RC_ERROR_NOMEM: binding takes neither slots nor memory.
  * @note Transfer slots are counted per source CQ, not per EP (reading 7.10). Threads: NIC. Source: uGNI spec 4.4.
  */
 gni_return_t GNI_EpBind(gni_ep_handle_t ep_hndl, uint32_t remote_addr, uint32_t remote_id);
@@ -1332,7 +1342,7 @@ gni_return_t GNI_EpDestroy(gni_ep_handle_t ep_hndl);
  * @retval GNI_RC_ERROR_RESOURCE  This EP already has one outstanding; or one from this very peer has matched a
  *                                wildcard and waits to be collected; or an earlier one to this peer is in
  *                                progress. Transient.
- * @retval GNI_RC_ERROR_NOMEM     Out of memory.
+ * @retval GNI_RC_ERROR_NOMEM     The emulator is out of memory, or 65536 are outstanding on this NIC handle.
  * @retval GNI_RC_SIZE_ERROR      data_len or buf_size above GNI_DATAGRAM_MAXSIZE.
  * @note Threads: NIC.
  */
@@ -1352,7 +1362,7 @@ gni_return_t GNI_EpPostDataWId(gni_ep_handle_t ep_hndl, void *in_data, uint16_t 
  * @retval GNI_RC_INVALID_PARAM  Not a live endpoint, id -1, or a NULL output.
  * @retval GNI_RC_NO_MATCH       No such datagram, or collected already.
  * @retval GNI_RC_SIZE_ERROR     The peer's payload exceeds buf_size; collected (reading).
- * @retval GNI_RC_ERROR_NOMEM    Out of memory.
+ * @note Never GNI_RC_ERROR_NOMEM: everything was allocated when the datagram was posted.
  * @note Never blocks. Threads: NIC.
  */
 gni_return_t GNI_EpPostDataTest(gni_ep_handle_t ep_hndl, gni_post_state_t *post_state, uint32_t *remote_addr,
@@ -1372,7 +1382,8 @@ gni_return_t GNI_EpPostDataTestById(gni_ep_handle_t ep_hndl, uint64_t datagram_i
  * @retval GNI_RC_TIMEOUT        No final state in time.
  * @retval GNI_RC_NO_MATCH       No such datagram, or collected already.
  * @retval GNI_RC_SIZE_ERROR     The peer's payload exceeds buf_size; collected (reading).
- * @retval GNI_RC_ERROR_NOMEM    Out of memory.
+ * @retval GNI_RC_INVALID_STATE  The CDM was destroyed meanwhile.
+ * @note Never GNI_RC_ERROR_NOMEM: everything was allocated when the datagram was posted.
  * @note Threads: NIC.
  */
 gni_return_t GNI_EpPostDataWait(gni_ep_handle_t ep_hndl, uint32_t timeout, gni_post_state_t *post_state,
@@ -1604,11 +1615,14 @@ gni_return_t GNI_CqDestroy(gni_cq_handle_t cq_hndl);
  *                                  GLOBAL without GNI_CDM_MODE_DUAL_EVENTS; malformed handle; length 0 of a GET
  *                                  or an AMO (reading 7.11); GNI_RDMAMODE_PHYS_ADDR; CE on an EP without leaf
  *                                  attributes, unknown ce_cmd or ce_mode bits.
- * @retval GNI_RC_ALIGNMENT_ERROR   RDMA, FMA: GET with remote address or length not a multiple of 4, AMO not of
- *                                  its operand size, sync_flag_addr not of 8 (reading), CE result not of 32.
+ * @retval GNI_RC_ALIGNMENT_ERROR   GNI_PostRdma() and GNI_PostFma() only: GET with remote address or length not a
+ *                                  multiple of 4, AMO not of its operand size, sync_flag_addr not of 8 (reading), CE
+ *                                  result not of 32.
  * @retval GNI_RC_ERROR_RESOURCE    No transfer slot, queue full: poll the source CQ and retry.
- * @retval GNI_RC_ERROR_NOMEM       RDMA only: out of memory; retry.
- * @retval GNI_RC_PERMISSION_ERROR  The local region does not allow it: GET, fetched value or CE result into READ_ONLY.
+ * @retval GNI_RC_PERMISSION_ERROR  GNI_PostRdma() and GNI_PostFma() only: the local region does not allow it: GET,
+ *                                  fetched value or CE result into READ_ONLY.
+ * @note Never GNI_RC_ERROR_NOMEM of GNI_PostRdma(): no memory for a transfer slot is ERROR_RESOURCE; programs retry
+ *       both.
  * @note What only the target can decide arrives as an event with a status (reading 7.6). No order between posts,
  *       except: posts of one EP with GNI_DLVMODE_IN_ORDER; GNI_RDMAMODE_FENCE; a REMOTE event after the data of
  *       its post. Threads: NIC. Source: uGNI spec 4.7, 4.8.
@@ -1682,12 +1696,12 @@ gni_return_t GNI_CqWaitEvent(gni_cq_handle_t cq_hndl, uint64_t timeout, gni_cq_e
  * @retval GNI_RC_SUCCESS            Event found.
  * @retval GNI_RC_TIMEOUT            None in time.
  * @retval GNI_RC_NOT_DONE           A queue's interrupts are masked, or a signal came: call again.
- * @retval GNI_RC_INVALID_PARAM      num_cqs is 0, a handle is not live, or a pointer is NULL.
+ * @retval GNI_RC_INVALID_PARAM      num_cqs is 0 or above 128, a handle is not live, or a pointer is NULL.
  * @retval GNI_RC_ERROR_RESOURCE     A queue is not BLOCKING; WaitEvent also: a queue overran.
- * @retval GNI_RC_TRANSACTION_ERROR  WaitEvent only: event taken; its transaction failed.
- * @retval GNI_RC_ERROR_NOMEM        Out of memory.
+ * @retval GNI_RC_TRANSACTION_ERROR  GNI_CqVectorWaitEvent() only: event taken; its transaction failed.
  * @retval GNI_RC_INVALID_STATE      The CDM was destroyed meanwhile (a destroyed CQ gives INVALID_PARAM). A
  *                                   cancellation point.
+ * @note Never GNI_RC_ERROR_NOMEM: the calls allocate nothing.
  * @note Threads: any. Monitor may be ended by pthread_cancel(). Source: uGNI spec 4.9.
  */
 gni_return_t GNI_CqVectorWaitEvent(gni_cq_handle_t *cq_hndls, uint32_t num_cqs, uint64_t timeout,
@@ -1700,9 +1714,10 @@ gni_return_t GNI_CqVectorMonitor(gni_cq_handle_t *cq_hndls, uint32_t num_cqs, ui
  * NOT_DONE instead of sleeping on that queue.
  *
  * @retval GNI_RC_SUCCESS         Count changed.
- * @retval GNI_RC_ERROR_RESOURCE  Never: every BLOCKING queue has a mask here.
- * @retval GNI_RC_NOT_DONE        Count not changed: it would go below 0, or past 2^32 - 1.
+ * @retval GNI_RC_NOT_DONE        GNI_CqInterruptUnmask() only: the count is 0.
  * @retval GNI_RC_INVALID_PARAM   Not a live CQ, or not BLOCKING.
+ * @note Never GNI_RC_ERROR_RESOURCE: every BLOCKING queue has a mask.
+ * @note Never GNI_RC_NOT_DONE of GNI_CqInterruptMask(): it says so at 2^32 - 1 masks, and no program gets there.
  * @note A mask does not hold back a completion channel. Threads: any. Source: uGNI spec 4.9.
  */
 gni_return_t GNI_CqInterruptMask(gni_cq_handle_t cq_hndl);
@@ -1821,7 +1836,7 @@ gni_return_t GNI_SmsgSendWTag(gni_ep_handle_t ep_hndl, void *header, uint32_t he
  * @retval GNI_RC_SUCCESS        A message is current.
  * @retval GNI_RC_INVALID_PARAM  Not a live endpoint, no GNI_SmsgInit() yet, or a NULL pointer.
  * @retval GNI_RC_NOT_DONE       None there.
- * @retval GNI_RC_NO_MATCH       WTag only: the next message has another tag.
+ * @retval GNI_RC_NO_MATCH       GNI_SmsgGetNextWTag() only: the next message has another tag.
  * @retval GNI_RC_INVALID_STATE  The connection is broken.
  * @note Never blocks. Threads: NIC.
  */
@@ -1880,8 +1895,9 @@ gni_return_t GNI_SmsgRelease(gni_ep_handle_t ep_hndl);
  *                               with this instance id is in, this NIC handle has a queue already, an instance has
  *                               released the queue and not all have, or the NIC has gone.
  * @retval GNI_RC_ERROR_NOMEM    Out of memory, queue memory (rcv_cq_sz) or memory domains.
- * @note GNI_RC_PERMISSION_ERROR (no hugetlbfs) does not occur here. rcv_pool_sz counts messages (reading: the unit is
- *       not known). An instance that replaces a dead one may attach; other nodes reach it after a new connection.
+ * @note Never GNI_RC_PERMISSION_ERROR: the original's "no hugetlbfs"; the region is not in huge pages here.
+ * @note rcv_pool_sz counts messages (reading: the unit is not known). An instance that replaces a dead one may attach;
+ *       other nodes reach it after a new connection.
  */
 gni_return_t GNI_MsgqInit(gni_nic_handle_t nic_hndl, gni_msgq_rcv_cb_func *rcv_cb, void *cb_data,
                           gni_cq_handle_t snd_cq, gni_msgq_attr_t *attrs, gni_msgq_handle_t *msgq_hndl);
@@ -1979,7 +1995,9 @@ gni_return_t GNI_MsgqSend(gni_msgq_handle_t msgq_hndl, gni_ep_handle_t ep_hndl, 
  *                               instance is at work on a connection just now.
  * @retval GNI_RC_INVALID_STATE  An event that no message caused came into the private receive queue (told once,
  *                               nothing is lost); the queue or its NIC has ended.
- * @note ERROR_RESOURCE (send CQ full) and ERROR_NOMEM do not occur here. An overrun of the private receive queue
+ * @note Never GNI_RC_ERROR_RESOURCE: the original's "send CQ full"; this call takes nothing off that queue.
+ * @note Never GNI_RC_ERROR_NOMEM: everything is allocated by GNI_MsgqInit().
+ * @note An overrun of the private receive queue
  *       loses no message.
  */
 gni_return_t GNI_MsgqProgress(gni_msgq_handle_t msgq_hndl, uint32_t timeout);
@@ -2102,7 +2120,8 @@ gni_return_t GNI_GetErrorEvent(gni_err_handle_t err_handle, gni_error_event_t *e
  * @retval GNI_RC_TIMEOUT        The time to collect ran out; *num_events events, at least one, were delivered.
  * @retval GNI_RC_NOT_DONE       A signal came before the first event.
  * @retval GNI_RC_INVALID_PARAM  Not a live subscription, events_size 0, or a NULL pointer.
- * @note The original also has PERMISSION_ERROR (buffer not writable); here such a buffer is a fault of the program.
+ * @note Never GNI_RC_PERMISSION_ERROR: the original's "buffer not writable"; here such a buffer is a fault of the
+ *       program.
  */
 gni_return_t GNI_WaitErrorEvents(gni_err_handle_t err_handle, gni_error_event_t *events, uint32_t events_size,
                                  uint32_t timeout, uint32_t *num_events);
@@ -2189,7 +2208,8 @@ gni_return_t GNI_CeCreate(gni_nic_handle_t nic_hndl, gni_ce_handle_t *ce_hndl);
  *
  * @retval GNI_RC_SUCCESS        *ce_id set.
  * @retval GNI_RC_INVALID_PARAM  Not a live engine, or ce_id is NULL.
- * @note The original also has ILLEGAL_OP. Threads: any.
+ * @note Never GNI_RC_ILLEGAL_OP: a NIC without engines is told of by GNI_CeCreate().
+ * @note Threads: any.
  */
 gni_return_t GNI_CeGetId(gni_ce_handle_t ce_hndl, uint32_t *ce_id);
 
@@ -2202,7 +2222,8 @@ gni_return_t GNI_CeGetId(gni_ce_handle_t ce_hndl, uint32_t *ce_id);
  * @param[in] child_type  GNI_CE_CHILD_PE or GNI_CE_CHILD_VCE.
  * @retval GNI_RC_SUCCESS        Set.
  * @retval GNI_RC_INVALID_PARAM  Not a live endpoint, or child_id or child_type is out of range.
- * @note The original also has ILLEGAL_OP. Threads: NIC.
+ * @note Never GNI_RC_ILLEGAL_OP: a NIC without engines is told of by GNI_CeCreate().
+ * @note Threads: NIC.
  */
 gni_return_t GNI_EpSetCeAttr(gni_ep_handle_t ep_hndl, uint32_t ce_id, uint32_t child_id,
                              gni_ce_child_t child_type);
@@ -2223,7 +2244,8 @@ gni_return_t GNI_EpSetCeAttr(gni_ep_handle_t ep_hndl, uint32_t ce_id, uint32_t c
  * @retval GNI_RC_INVALID_PARAM  Anything of the above does not hold. The engine is as before.
  * @retval GNI_RC_ERROR_NOMEM    Out of memory. The engine is as before.
  * @retval GNI_RC_ERROR_RESOURCE The NIC has gone.
- * @note The original also has ILLEGAL_OP. Threads: NIC.
+ * @note Never GNI_RC_ILLEGAL_OP: a NIC without engines is told of by GNI_CeCreate().
+ * @note Threads: NIC.
  */
 gni_return_t GNI_CeConfigure(gni_ce_handle_t ce_hndl, gni_ep_handle_t *child_eps, uint32_t num_child_eps,
                              gni_ep_handle_t parent_ep, gni_cq_handle_t cq_hndl, uint32_t modes);
@@ -2238,7 +2260,8 @@ gni_return_t GNI_CeConfigure(gni_ce_handle_t ce_hndl, gni_ep_handle_t *child_eps
  * @retval GNI_RC_TRANSACTION_ERROR  Finished with an error: GNI_CE_RES_STATUS_OK false: not delivered; true:
  *                                   delivered with the exceptions of GNI_CE_RES_GET_FPE.
  * @retval GNI_RC_INVALID_PARAM      result is NULL.
- * @note The original also has ILLEGAL_OP. SUCCESS makes the result words visible to the caller. Threads: any.
+ * @note Never GNI_RC_ILLEGAL_OP: a result is read without asking the NIC.
+ * @note SUCCESS makes the result words visible to the caller. Threads: any.
  */
 gni_return_t GNI_CeCheckResult(gni_ce_result_t *result, uint32_t length);
 
@@ -2248,7 +2271,8 @@ gni_return_t GNI_CeCheckResult(gni_ce_result_t *result, uint32_t length);
  *
  * @retval GNI_RC_SUCCESS        Gone.
  * @retval GNI_RC_INVALID_PARAM  Not a live engine.
- * @note The original also has ILLEGAL_OP. Threads: NIC.
+ * @note Never GNI_RC_ILLEGAL_OP: a NIC without engines is told of by GNI_CeCreate().
+ * @note Threads: NIC.
  */
 gni_return_t GNI_CeDestroy(gni_ce_handle_t ce_hndl);
 

@@ -206,7 +206,8 @@ err_port:
 err_nic:
     gnii_lock_fini(&nic->lock);
     free(nic);
-    return gnii_rc(r);
+    /* emunic hung up: INVALID_STATE would say that the domain is attached already. */
+    return r == -ENETDOWN ? GNI_RC_ERROR_RESOURCE : gnii_rc(r);
 }
 
 gni_return_t GNI_CdmAttach(gni_cdm_handle_t cdm_hndl, uint32_t device_id, uint32_t *local_addr,

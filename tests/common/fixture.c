@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
+ * The private emunic of a test program. (fixture_job.c is the same interface in a launched job.)
+ *
  * The server runs in a child made before any thread exists. The child ends when its admin connection closes (the job
  * has ended and it was started for one job), when it is told to, or with the test program (PR_SET_PDEATHSIG).
  */
@@ -16,6 +18,7 @@
 
 #include "emunic/abi/table.h"
 #include "emunic/cli/fault_file.h"
+#include "emunic/client/space.h"
 #include "emunic/daemon/server.h"
 #include "tests/common/proc.h"
 
@@ -29,7 +32,9 @@ static _Noreturn void give_up(const char *what, int error)
 
 static _Noreturn void serve(const char *name, const char *machine, int ready_fd)
 {
-    struct emu_server_options options = { .name = name, .machine = machine, .machine_dir = FX_MACHINE_DIR,
+    const char *machine_dir = getenv("FX_MACHINE_DIR");     /* installed programs */
+    struct emu_server_options options = { .name = name, .machine = machine,
+                                          .machine_dir = machine_dir ? machine_dir : FX_MACHINE_DIR,
                                           .ready_fd = ready_fd };
     struct emu_server *server;
     char err[256];
@@ -108,7 +113,7 @@ void fx_start(struct fx *fx, const struct fx_options *options)
     for (unsigned i = 0; i < fx->n_ranks; i++)
         fx->nids[i] = o->nids ? o->nids[i] : i;
     start_server(fx, o->machine ? o->machine : "aries:groups=2");
-    setenv("EMUNIC_SERVER", fx->server, 1);
+    fx_use(fx);
     r = emu_session_open(&fx->admin, fx->server, EMU_SOCKET_ADMIN);
     if (r < 0)
         give_up("admin socket", -r);
@@ -158,6 +163,29 @@ int fx_add_domain(const struct fx *fx, uint32_t ptag, uint32_t cookie, uint32_t 
     if (r < 0)
         emu_session_close(admin_out);
     return r;
+}
+
+int fx_end_domain(struct emu_session *admin)
+{
+    struct emu_msg end = { .type = EMU_MSG_DOMAIN_END };    /* without a signal: the caller may be a member */
+    int r = emu_session_request(admin, &end, NULL, 0, NULL);
+
+    emu_session_close(admin);
+    return r;
+}
+
+void fx_use(const struct fx *fx)
+{
+    setenv("EMUNIC_SERVER", fx->server, 1);
+}
+
+void fx_needs_emunic(void)
+{
+}
+
+void fx_forget(struct fx *fx)
+{
+    close(fx->admin.fd);
 }
 
 void fx_set_routed(struct fx *fx, bool is_routed)
@@ -257,77 +285,35 @@ int fx_count_fds(struct fx *fx)
     return proc_count_fds(fx->daemon);
 }
 
-/* ---- ranks ---- */
-
-struct shared {
-    pthread_barrier_t barrier;
-    _Alignas(64) char bytes[FX_SHARED_BYTES];
-};
-
-void fx_spawn(struct fx *fx, unsigned n_ranks, int (*body)(struct fx_rank *rank), void *arg, struct fx_ranks *ranks_out)
+void *fx_map(struct fx_mapped *m, const struct fx *fx, uint32_t nid, uint32_t instance_id, size_t bytes)
 {
-    struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    pthread_barrierattr_t attr;
+    void *mem = NULL;
+    int r;
 
-    if (shared == MAP_FAILED)
-        give_up("mmap", errno);
-    pthread_barrierattr_init(&attr);
-    pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-    pthread_barrier_init(&shared->barrier, &attr, n_ranks);
-    *ranks_out = (struct fx_ranks){ .n_ranks = n_ranks, .shared = shared->bytes, .owned = shared };
-    fflush(NULL);
-    for (unsigned r = 0; r < n_ranks; r++) {
-        ranks_out->pids[r] = fork();
-        if (ranks_out->pids[r] < 0)
-            give_up("fork", errno);
-        if (ranks_out->pids[r] == 0) {
-            struct fx_rank rank = { .fx = fx, .rank = r, .n_ranks = n_ranks, .shared = shared->bytes,
-                                    .barrier = &shared->barrier, .arg = arg };
-
-            prctl(PR_SET_PDEATHSIG, SIGKILL);
-            close(fx->admin.fd);
-            fx_set_node(fx->nids[r % fx->n_ranks]);
-            _exit(body(&rank));
-        }
-    }
+    fx_set_node(nid);
+    r = emu_port_attach(&m->port, fx->ptag, fx->cookie, instance_id, 0);
+    if (r == 0)
+        r = emu_space_alloc(&m->port, bytes, &mem);
+    if (r == 0)
+        r = emu_port_mem_register(&m->port, (uint64_t)(uintptr_t)mem, bytes, EMU_MD_MAPPED, EMU_CQ_NONE, &m->mdh,
+                                  &m->generation);
+    if (r < 0)
+        give_up("memory of a port", -r);
+    m->mem = mem;
+    m->bytes = bytes;
+    return mem;
 }
 
-bool fx_is_over(struct fx_ranks *ranks)
+void fx_deregister_mapped(struct fx_mapped *m)
 {
-    for (unsigned r = 0; r < ranks->n_ranks; r++) {
-        int status = -1;
+    int r = emu_port_mem_deregister(&m->port, m->mdh, m->generation);
 
-        if (ranks->pids[r] > 0 && waitpid(ranks->pids[r], &status, WNOHANG) == ranks->pids[r]) {
-            ranks->pids[r] = 0;
-            if (status != 0)
-                ranks->n_failed++;
-        }
-        if (ranks->pids[r] > 0)
-            return false;
-    }
-    return true;
+    if (r < 0)
+        give_up("deregistration", -r);
 }
 
-unsigned fx_join(struct fx_ranks *ranks)
+void fx_unmap(struct fx_mapped *m)
 {
-    for (unsigned r = 0; r < ranks->n_ranks; r++) {
-        int status = -1;
-
-        if (ranks->pids[r] == 0)
-            continue;
-        while (waitpid(ranks->pids[r], &status, 0) < 0 && errno == EINTR)
-            ;
-        if (status != 0)
-            ranks->n_failed++;
-    }
-    munmap(ranks->owned, sizeof(struct shared));
-    return ranks->n_failed;
-}
-
-unsigned fx_run(struct fx *fx, unsigned n_ranks, int (*body)(struct fx_rank *rank), void *arg)
-{
-    struct fx_ranks ranks;
-
-    fx_spawn(fx, n_ranks, body, arg, &ranks);
-    return fx_join(&ranks);
+    emu_space_free(&m->port, m->mem, m->bytes);
+    emu_port_detach(&m->port);
 }

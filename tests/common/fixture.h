@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A private emunic for one test program: started in a child process with one domain, ended with it.
+ * A private emunic for one test program: started in a child process with one domain, ended with it. Programs that use no
+ * more of it than this header, <gni_pub.h> and the rest of tests/common also link with fixture_job.c, which needs no
+ * emunic but takes the domain of the job that the program was launched in, on the node where it runs. What only a
+ * private emunic can do then ends the test as skipped: fx_needs_emunic().
  *
  * One test process can be several ranks: fx_set_node() puts the next NIC handle on a node. Tests that need real processes
  * use fx_run(), whose bodies report through their exit status; CMocka's asserts belong to the parent.
@@ -17,6 +20,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "emunic/client/port.h"
 #include "emunic/client/session.h"
 
 #define FX_RANKS_MAX 64
@@ -49,9 +53,24 @@ void fx_start(struct fx *fx, const struct fx_options *options);
  */
 int fx_stop(struct fx *fx);
 
+/* Attaching finds this one again: after another was started, or the environment was changed. */
+void fx_use(const struct fx *fx);
+
 /* One more domain on the same server; the session owns it and must be closed by the caller. 0 or negative errno. */
 int fx_add_domain(const struct fx *fx, uint32_t ptag, uint32_t cookie, uint32_t owner_uid, unsigned member_limit,
                   struct emu_session *admin_out);
+
+/* Ends what fx_add_domain() made, members and all. 0 or negative errno. */
+int fx_end_domain(struct emu_session *admin);
+
+/*
+ * The rest of this test needs the private emunic: its process, its environment, its nodes. In a launched job the test ends
+ * here, as skipped. Not for setup functions.
+ */
+void fx_needs_emunic(void);
+
+/* A forked process lets go of what the fixture has. */
+void fx_forget(struct fx *fx);
 
 /*
  * Sends the domain's commands through emunic from now on, or no longer. Without effect in a domain that was made routed.
@@ -76,6 +95,18 @@ char *fx_report(struct fx *fx, unsigned type);
  * closed by then.
  */
 int fx_count_fds(struct fx *fx);
+
+/* Memory that a port of its own on node `nid` has allocated shareably and registered, as DMAPP's heap. */
+struct fx_mapped {
+    struct emu_port port;
+    void *mem;
+    size_t bytes;
+    uint16_t mdh;
+    uint16_t generation;
+};
+void *fx_map(struct fx_mapped *m, const struct fx *fx, uint32_t nid, uint32_t instance_id, size_t bytes);
+void fx_deregister_mapped(struct fx_mapped *m);
+void fx_unmap(struct fx_mapped *m);
 
 /* What a rank's process gets in fx_run(). */
 struct fx_rank {

@@ -30,14 +30,20 @@ void gx_close(struct gx_side *side);
 /* End points towards each other. */
 void gx_connect(struct gx_side *a, struct gx_side *b);
 
-/* Polls until the queue answers something else than NOT_DONE; gives up after ten seconds with NOT_DONE. */
+/*
+ * Polls until the queue answers something else than NOT_DONE; gives up after ten seconds with NOT_DONE.
+ * answers: GNI_CqGetEvent
+ */
 gni_return_t gx_next(gni_cq_handle_t cq, gni_cq_entry_t *entry_out);
 
 /* A put of `length` bytes from src to dst memory at the same offset; events as asked. */
 gni_post_descriptor_t gx_put(const struct gx_side *from, const struct gx_side *to, uint64_t offset, uint64_t length,
                              uint16_t cq_mode);
 
-/* Takes the next entry of a source queue and its descriptor; returns what GNI_GetCompleted said. */
+/*
+ * Takes the next entry of a source queue and its descriptor; returns what GNI_GetCompleted said.
+ * answers: GNI_GetCompleted
+ */
 gni_return_t gx_complete(gni_cq_handle_t cq, gni_post_descriptor_t **descr_out);
 
 #endif

@@ -48,6 +48,23 @@ static inline int proc_count_memfd_maps(pid_t pid)
     return n;
 }
 
+/* Does that thread sleep in the kernel? (State S of its stat line; its name may hold anything.) */
+static inline bool proc_is_asleep(pid_t tid)
+{
+    char line[512];
+    const char *at;
+    FILE *file;
+
+    snprintf(line, sizeof(line), "/proc/self/task/%d/stat", (int)tid);
+    file = fopen(line, "re");
+    if (!file)
+        return false;
+    line[fread(line, 1, sizeof(line) - 1, file)] = '\0';
+    fclose(file);
+    at = strrchr(line, ')');
+    return at && strncmp(at, ") S", 3) == 0;
+}
+
 /* Looks again and again, giving the processor away, until `is_true`. False after `patience_ns`. */
 static inline bool eventually(bool (*is_true)(void *arg), void *arg, uint64_t patience_ns)
 {

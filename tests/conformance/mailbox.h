@@ -61,7 +61,10 @@ static inline void mb_close(struct mailbox *mb)
     mb->mem = NULL;
 }
 
-/* Polls until the end point answers something else than NOT_DONE; gives up after ten seconds with NOT_DONE. */
+/*
+ * Polls until the end point answers something else than NOT_DONE; gives up after ten seconds with NOT_DONE.
+ * answers: GNI_SmsgGetNextWTag
+ */
 static inline gni_return_t mb_next(gni_ep_handle_t ep, void **message, uint8_t *tag)
 {
     uint64_t end_ns = emu_clock_ns() + MB_PATIENCE_NS;
@@ -84,7 +87,10 @@ static inline unsigned mb_drain(gni_cq_handle_t cq)
     return taken;
 }
 
-/* Sends, polling the source queue and the mailbox's credits, until it is done or refused for another reason. */
+/*
+ * Sends, polling the source queue and the mailbox's credits, until it is done or refused for another reason.
+ * answers: GNI_SmsgSendWTag
+ */
 static inline gni_return_t mb_send(gni_ep_handle_t ep, gni_cq_handle_t src_cq, const void *header, uint32_t header_bytes,
                                    const void *data, uint32_t data_bytes, uint32_t msg_id, uint8_t tag)
 {

@@ -66,6 +66,7 @@ static inline void freeze_emunic(void)
 {
     int status = 0;
 
+    fx_needs_emunic();
     fx_set_routed(&fx, true);
     assert_int_equal(kill(fx.daemon, SIGSTOP), 0);
     assert_int_equal(waitpid(fx.daemon, &status, WUNTRACED), fx.daemon);
@@ -168,6 +169,7 @@ static inline enum status run(gni_post_descriptor_t *d)
     return finish(d);
 }
 
+/* answers: GNI_CqGetEvent */
 static inline gni_return_t poll_once(gni_cq_handle_t cq)
 {
     gni_cq_entry_t entry;

@@ -84,6 +84,7 @@ static inline void tree_add_child(struct tree_engine *e, const struct gx_side *c
     e->n_children++;
 }
 
+/* answers: GNI_CeConfigure */
 static inline gni_return_t tree_configure(struct tree_engine *e)
 {
     return GNI_CeConfigure(e->ce, e->child_eps, e->n_children, e->parent_ep, e->cq, e->modes);
@@ -190,6 +191,7 @@ static inline void tree_contribute(struct tree_leaf *l, gni_ce_cmd_type_t cmd, u
     assert_int_equal(tree_send(l), 0);
 }
 
+/* answers: GNI_CeCheckResult */
 static inline gni_return_t tree_wait(gni_ce_result_t *result)
 {
     uint64_t end_ns = emu_clock_ns() + TREE_PATIENCE_NS;

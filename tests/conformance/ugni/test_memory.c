@@ -5,8 +5,6 @@
  */
 #include <unistd.h>
 
-#include "emunic/client/port.h"
-#include "emunic/client/space.h"
 #include "tests/conformance/pair.h"
 
 #define PAGE 4096u
@@ -14,6 +12,7 @@
 static const uint8_t constants[PAGE] = { 1, 2, 3 };
 static uint8_t statics[3 * PAGE];
 
+/* answers: GNI_MemRegister */
 static gni_return_t try_register(const struct gx_side *side, const void *mem, uint64_t bytes, uint32_t flags)
 {
     gni_mem_handle_t handle = { 0x1111, 0x2222 };
@@ -671,21 +670,15 @@ static void test_reserving_indices_checks_its_arguments(void **state)
 
 static void test_memory_made_by_a_port_is_reached_by_every_kind_of_post(void **state)
 {
-    static struct emu_port port;
+    static struct fx_mapped m;
     gni_mem_handle_t handle;
     gni_post_descriptor_t d;
-    uint16_t generation;
-    uint16_t mdh;
     uint64_t *words;
     void *mem;
 
     (void)state;
-    fx_set_node(1);
-    assert_int_equal(emu_port_attach(&port, fx.ptag, fx.cookie, 12, 0), 0);
-    assert_int_equal(emu_space_alloc(&port, 16 * PAGE, &mem), 0);
-    assert_int_equal(emu_port_mem_register(&port, ADDR(mem), 16 * PAGE, EMU_MD_MAPPED, EMU_CQ_NONE, &mdh, &generation),
-                     0);
-    handle = (gni_mem_handle_t){ (uint64_t)mdh << 52 | ADDR(mem) >> 12, 0xfffffff | 12ull << 28 };
+    mem = fx_map(&m, &fx, 1, 12, 16 * PAGE);
+    handle = (gni_mem_handle_t){ (uint64_t)m.mdh << 52 | ADDR(mem) >> 12, 0xfffffff | 12ull << 28 };
     handle.qword2 |= crc8(&handle) << 56;
     words = mem;
 
@@ -726,10 +719,9 @@ static void test_memory_made_by_a_port_is_reached_by_every_kind_of_post(void **s
     assert_int_equal(run(&d), STATUS_OK);
     assert_memory_equal(a.mem, mem, 16 * PAGE);
 
-    assert_int_equal(emu_port_mem_deregister(&port, mdh, generation), 0);
+    fx_deregister_mapped(&m);
     assert_int_equal(put_to(&words[0], handle, "too late"), STATUS_BAD_HANDLE);
-    emu_space_free(&port, mem, 16 * PAGE);
-    emu_port_detach(&port);
+    fx_unmap(&m);
 }
 
 /* ---- fork ---- */

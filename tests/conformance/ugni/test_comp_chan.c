@@ -76,6 +76,7 @@ static void arm(gni_cq_handle_t cq)
     assert_int_equal(GNI_CqArmCompChan(&cq, 1), GNI_RC_SUCCESS);
 }
 
+/* answers: GNI_CompChanGetEvent */
 static gni_return_t next_queue(gni_cq_handle_t *cq_out)
 {
     *cq_out = NULL;

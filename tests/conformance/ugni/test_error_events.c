@@ -40,7 +40,10 @@ static gni_err_handle_t subscribe(gni_error_mask_t mask, uint32_t entries)
     return err;
 }
 
-/* The next event, within ten seconds: those of the direct path travel by emunic. */
+/*
+ * The next event, within ten seconds: those of the direct path travel by emunic.
+ * covers: GNI_GetErrorEvent: GNI_RC_SUCCESS
+ */
 static gni_error_event_t next_event(gni_err_handle_t err)
 {
     uint64_t end_ns = emu_clock_ns() + PATIENCE_NS;
@@ -380,7 +383,7 @@ static void *wait_for_events(void *arg)
     return NULL;
 }
 
-/* Returns when the thread is inside the call: a release is refused then. */
+/* Returns when the thread is inside the call: a release is refused then. covers: GNI_ReleaseErrors: GNI_RC_NOT_DONE */
 static pthread_t start_waiter(struct waiter *w)
 {
     pthread_t thread;
@@ -412,6 +415,49 @@ static void test_waiting_blocks_until_cancelled(void **state)
     assert_int_equal(GNI_ReleaseErrors(w.err), GNI_RC_SUCCESS);
 }
 
+static void do_nothing(int number)
+{
+    (void)number;
+}
+
+/* covers: GNI_WaitErrorEvents: GNI_RC_NOT_DONE */
+static void test_signal_ends_the_wait_for_the_first_event(void **state)
+{
+    struct sigaction action = { .sa_handler = do_nothing }, before;
+    struct waiter w = { .size = 1 };
+    pthread_t thread;
+
+    (void)state;
+    assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
+    thread = start_waiter(&w);
+    /* A signal may hit it before it sleeps: then the next one. */
+    while (pthread_tryjoin_np(thread, NULL) != 0) {
+        pthread_kill(thread, SIGUSR1);
+        sched_yield();
+    }
+    assert_int_equal(w.rc, GNI_RC_NOT_DONE);
+    assert_int_equal(sigaction(SIGUSR1, &before, NULL), 0);
+    assert_int_equal(GNI_ReleaseErrors(w.err), GNI_RC_SUCCESS);
+}
+
+static void test_subscription_to_a_domain_that_has_ended_is_refused(void **state)
+{
+    struct emu_session admin;
+    struct fx ended = fx;
+    struct gx_side side;
+    gni_err_handle_t err = NULL;
+
+    (void)state;
+    ended.ptag = 89;
+    ended.cookie = 0x8989;
+    assert_int_equal(fx_add_domain(&fx, ended.ptag, ended.cookie, geteuid(), 0, &admin), 0);
+    gx_open(&side, &ended, 0, 1, 0);
+    assert_int_equal(fx_end_domain(&admin), 0);
+    assert_int_equal(GNI_SubscribeErrors(side.nic, 0, ALL, 0, &err), GNI_RC_PERMISSION_ERROR);
+    assert_null(err);
+    gx_close(&side);
+}
+
 static void test_event_wakes_who_waits(void **state)
 {
     struct waiter w = { .size = 1 };
@@ -426,6 +472,7 @@ static void test_event_wakes_who_waits(void **state)
     assert_int_equal(GNI_ReleaseErrors(w.err), GNI_RC_SUCCESS);
 }
 
+/* covers: GNI_WaitErrorEvents: GNI_RC_TIMEOUT */
 static void test_waiting_collects_until_full_or_out_of_time(void **state)
 {
     struct waiter w = { .size = 8, .timeout = 20 };
@@ -518,6 +565,7 @@ static void test_end_of_emunic_is_the_last_event(void **state)
     assert_int_equal(event.ptag, doomed.ptag);
     assert_int_equal(GNI_GetErrorEvent(critical, &event), GNI_RC_NOT_DONE);
     assert_int_equal(GNI_GetErrorEvent(other, &event), GNI_RC_NOT_DONE);
+    assert_int_equal(GNI_SetErrorPtag(other, 0), GNI_RC_PERMISSION_ERROR);
     assert_int_equal(GNI_ReleaseErrors(critical), GNI_RC_SUCCESS);
     assert_int_equal(GNI_ReleaseErrors(other), GNI_RC_SUCCESS);
     gx_close(&side);
@@ -539,6 +587,8 @@ int main(void)
         event_test(test_events_of_other_domains_need_the_privileged_form),
         event_test(test_full_queue_loses_the_newest_and_the_serial_number_tells),
         event_test(test_waiting_blocks_until_cancelled),
+        event_test(test_signal_ends_the_wait_for_the_first_event),
+        event_test(test_subscription_to_a_domain_that_has_ended_is_refused),
         event_test(test_event_wakes_who_waits),
         event_test(test_waiting_collects_until_full_or_out_of_time),
         event_test(test_death_of_a_process_is_critical_and_an_orderly_end_is_nothing),

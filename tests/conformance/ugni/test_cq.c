@@ -81,7 +81,7 @@ static void test_limit_of_queues_gives_error_resource_until_one_goes(void **stat
             break;
         n++;
     }
-    assert_int_equal(rc, GNI_RC_ERROR_RESOURCE);
+    assert_int_equal(rc, GNI_RC_ERROR_RESOURCE);        /* covers: GNI_CqCreate: GNI_RC_ERROR_RESOURCE */
     assert_int_equal(GNI_CqDestroy(cqs[n / 2]), GNI_RC_SUCCESS);
     cqs[n / 2] = make_cq(&a, 1, GNI_CQ_NOBLOCK);
     while (n > 0)
@@ -319,7 +319,7 @@ static void post_until_full(gni_ep_handle_t ep, gni_post_descriptor_t *d, unsign
         assert_int_equal(post_on(ep, &d[i]), GNI_RC_SUCCESS);
     }
     d[expected] = before = word_post(GNI_POST_FMA_PUT, 8 * expected);
-    assert_int_equal(post_on(ep, &d[expected]), GNI_RC_ERROR_RESOURCE);
+    assert_int_equal(GNI_PostFma(ep, &d[expected]), GNI_RC_ERROR_RESOURCE);
     assert_memory_equal(&d[expected], &before, sizeof(before));
 }
 
@@ -368,6 +368,30 @@ static void test_dual_posts_never_overrun_their_queue(void **state)
     for (unsigned i = 0; i < 2 * COUNT_OF(d); i++)
         assert_int_equal(finish_on(cq, &d[i / 2]), STATUS_OK);
     assert_int_equal(poll_once(cq), GNI_RC_NOT_DONE);
+    GNI_EpDestroy(ep);
+    GNI_CqDestroy(cq);
+}
+
+static void test_every_kind_of_post_needs_a_slot(void **state)
+{
+    gni_cq_handle_t cq = make_cq(&a, 2, GNI_CQ_NOBLOCK);
+    gni_ep_handle_t ep = make_ep(cq);
+    gni_post_descriptor_t puts[3];
+    gni_post_descriptor_t rdma = word_post(GNI_POST_RDMA_PUT, 64);
+    gni_post_descriptor_t write = word_post(GNI_POST_CQWRITE, 0);
+
+    (void)state;
+    a.mem[64] = 1;
+    post_until_full(ep, puts, 2);
+    assert_int_equal(GNI_PostRdma(ep, &rdma), GNI_RC_ERROR_RESOURCE);
+    assert_int_equal(GNI_PostCqWrite(ep, &write), GNI_RC_ERROR_RESOURCE);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(finish_on(cq, &puts[i]), STATUS_OK);
+    assert_int_equal(b.mem[64], 0);
+    assert_int_equal(poll_once(b.dst_cq), GNI_RC_NOT_DONE);
+    assert_int_equal(GNI_PostRdma(ep, &rdma), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_PostCqWrite(ep, &write), GNI_RC_SUCCESS);
+    assert_int_equal(gx_next(b.dst_cq, &(gni_cq_entry_t){ 0 }), GNI_RC_SUCCESS);
     GNI_EpDestroy(ep);
     GNI_CqDestroy(cq);
 }
@@ -710,6 +734,7 @@ int main(void)
         exact_pair_test(test_queue_takes_as_many_posts_as_it_has_entries),
         exact_dual_pair_test(test_dual_events_halve_the_slots),
         exact_dual_pair_test(test_dual_posts_never_overrun_their_queue),
+        exact_pair_test(test_every_kind_of_post_needs_a_slot),
         exact_pair_test(test_slots_are_the_queues_and_not_the_end_points),
         exact_pair_test(test_slot_is_free_after_the_descriptor_is_back_not_before),
         exact_pair_test(test_every_kind_of_post_takes_a_slot),

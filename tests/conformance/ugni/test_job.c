@@ -540,9 +540,27 @@ static void test_job_is_addressed_through_its_entries_around_a_failed_node(void 
     assert_int_equal(GNI_ConfigureNTT(0, &clear, &base), GNI_RC_ERROR_RESOURCE);          /* in use */
     limits.ntt_size = 2;
     assert_int_equal(GNI_ConfigureJob(0, JOB_ID, PTAG, COOKIE, &limits), GNI_RC_ILLEGAL_OP);
+    assert_int_equal(GNI_ConfigureNTTandJob(0, JOB_ID, PTAG, COOKIE, &limits, NULL, NULL), GNI_RC_ILLEGAL_OP);
     assert_int_equal(in_child(use_translated_addresses), 0);
     assert_true(eventually(job_is_gone, NULL, PATIENCE_NS));
     assert_int_equal(GNI_ConfigureNTT(0, &clear, &base), GNI_RC_INVALID_PARAM); /* cleaned up with the job */
+}
+
+static void test_job_has_no_more_addresses_than_the_machine_has_nodes(void **state)
+{
+    static gni_ntt_entry_t many[9000];
+    gni_ntt_descriptor_t ntt = { .group_size = 16, .granularity = 128, .u.table_v2 = many };
+    gni_job_limits_t limits = no_limits();
+    uint32_t base = 0;
+
+    (void)state;
+    assert_int_equal(GNI_ConfigureNTT(0, &ntt, &base), GNI_RC_SUCCESS);
+    limits.ntt_base = (int32_t)base;
+    limits.ntt_size = 16;
+    assert_int_equal(GNI_ConfigureJob(0, JOB_ID, PTAG, COOKIE, &limits), GNI_RC_ERROR_RESOURCE);
+    ntt.group_size = COUNT_OF(many);    /* and no more entries than the device has */
+    assert_int_equal(GNI_ConfigureNTTandJob(0, JOB_ID, PTAG, COOKIE, NULL, &ntt, &base), GNI_RC_ERROR_RESOURCE);
+    assert_true(job_is_gone(NULL));
 }
 
 static int use_blocks_of_four(void)
@@ -609,11 +627,13 @@ static void test_job_that_is_attached_cannot_be_translated_any_more(void **state
 
 /* ---- suspending ---- */
 
+/* answers: GNI_SuspendJob */
 static gni_return_t suspend(uint32_t timeout_ms)
 {
     return GNI_SuspendJob(0, JOB_ID, (uint8_t)fx.ptag, fx.cookie, timeout_ms);
 }
 
+/* answers: GNI_ResumeJob */
 static gni_return_t resume(void)
 {
     return GNI_ResumeJob(0, JOB_ID, (uint8_t)fx.ptag, fx.cookie);
@@ -935,6 +955,7 @@ int main(void)
         ntt_test(test_job_is_addressed_through_its_entries_around_a_failed_node),
         ntt_test(test_entries_of_four_addresses_replace_the_end_of_a_block),
         ntt_test(test_entries_of_a_refused_job_are_not_kept),
+        ntt_test(test_job_has_no_more_addresses_than_the_machine_has_nodes),
         pair_test(test_job_that_is_attached_cannot_be_translated_any_more),
         pair_test(test_suspended_job_keeps_its_transactions_and_their_order),
         pair_test(test_large_transfer_stands_still_while_the_job_is_suspended),

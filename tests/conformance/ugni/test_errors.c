@@ -360,6 +360,7 @@ static void end_emunic_of(const struct fx *server)
 {
     int status;
 
+    fx_needs_emunic();
     kill(server->daemon, SIGKILL);
     waitpid(server->daemon, &status, 0);
 }
@@ -381,7 +382,7 @@ static int close_doomed(void **state)
     gx_close(&a);
     gx_close(&b);
     fx_stop(&doomed);
-    setenv("EMUNIC_SERVER", fx.server, 1);
+    fx_use(&fx);
     return 0;
 }
 
@@ -394,6 +395,7 @@ static void test_posts_under_way_fail_when_the_nic_goes(void **state)
     int status;
 
     (void)state;
+    fx_needs_emunic();
     assert_int_equal(kill(doomed.daemon, SIGSTOP), 0);
     assert_int_equal(waitpid(doomed.daemon, &status, WUNTRACED), doomed.daemon);
     for (size_t i = 0; i < COUNT_OF(d); i++) {
@@ -478,13 +480,14 @@ static void lose_the_nic(uint32_t modes)
 static void test_lost_nic_kills_who_did_not_say_otherwise(void **state)
 {
     (void)state;
+    fx_needs_emunic();
     fx_start(&doomed, NULL);
     assert_int_equal(signal_of(lose_the_nic, 0), SIGKILL);
     fx_stop(&doomed);
     fx_start(&doomed, NULL);
     assert_int_equal(signal_of(lose_the_nic, GNI_CDM_MODE_ERR_NO_KILL), 0);
     fx_stop(&doomed);
-    setenv("EMUNIC_SERVER", fx.server, 1);
+    fx_use(&fx);
 }
 
 int main(void)

@@ -5,8 +5,6 @@
  */
 #include <math.h>
 
-#include "emunic/client/port.h"
-#include "emunic/client/space.h"
 #include "tests/conformance/pair.h"
 
 enum op { ADD, AND, OR, XOR, SWAP, AX, CSWAP, MIN, MAX, FPMIN, FPMAX, FPADD };
@@ -247,20 +245,14 @@ static void test_every_command_does_its_arithmetic(void **state)
 /* Memory that emunic made and has mapped itself: atomics are instructions there. */
 static void test_every_command_does_its_arithmetic_on_shared_memory(void **state)
 {
-    static struct emu_port port;
-    uint16_t generation;
-    uint16_t mdh;
+    static struct fx_mapped m;
     void *mem;
 
     (void)state;
-    fx_set_node(1);
-    assert_int_equal(emu_port_attach(&port, fx.ptag, fx.cookie, 12, 0), 0);
-    assert_int_equal(emu_space_alloc(&port, 4096, &mem), 0);
-    assert_int_equal(emu_port_mem_register(&port, ADDR(mem), 4096, EMU_MD_MAPPED, EMU_CQ_NONE, &mdh, &generation), 0);
-    check_all_commands(&(struct target){ mem, { (uint64_t)mdh << 52 | ADDR(mem) >> 12, 12ull << 28 | 1 } });
-    assert_int_equal(emu_port_mem_deregister(&port, mdh, generation), 0);
-    emu_space_free(&port, mem, 4096);
-    emu_port_detach(&port);
+    mem = fx_map(&m, &fx, 1, 12, 4096);
+    check_all_commands(&(struct target){ mem, { (uint64_t)m.mdh << 52 | ADDR(mem) >> 12, 12ull << 28 | 1 } });
+    fx_deregister_mapped(&m);
+    fx_unmap(&m);
 }
 
 static void test_cached_commands_work_in_their_mode_too(void **state)

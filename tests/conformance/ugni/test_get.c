@@ -143,6 +143,7 @@ static void expect_refused(gni_post_descriptor_t d, gni_return_t rc)
     assert_int_equal(poll_once(a.src_cq), GNI_RC_NOT_DONE);
 }
 
+/* covers: GNI_PostFma: GNI_RC_ALIGNMENT_ERROR; covers: GNI_PostRdma: GNI_RC_ALIGNMENT_ERROR */
 static void test_misaligned_remote_address_gives_alignment_error(void **state)
 {
     (void)state;
@@ -228,6 +229,7 @@ static void test_get_with_a_stale_local_handle_is_refused(void **state)
     munmap(sink, 4096);
 }
 
+/* covers: GNI_PostFma: GNI_RC_PERMISSION_ERROR; covers: GNI_PostRdma: GNI_RC_PERMISSION_ERROR */
 static void test_get_into_read_only_local_memory_gives_permission_error(void **state)
 {
     uint8_t *sink = pages(4096);

@@ -74,6 +74,7 @@ static gni_msgq_attr_t usual_attrs(void)
                               .num_msgq_eps = 2, .nloc_insts = 2, .modes = 0, .rcv_cq_sz = 64 };
 }
 
+/* answers: GNI_MsgqInit */
 static gni_return_t init(struct inst *i, gni_msgq_attr_t attrs)
 {
     return GNI_MsgqInit(i->side.nic, receive, i, i->side.src_cq, &attrs, &i->msgq);
@@ -159,7 +160,7 @@ static gni_ep_handle_t ep_to(struct inst *from, struct inst *to)
     return *ep;
 }
 
-/* A message whose data are one number. */
+/* A message whose data are one number. answers: GNI_MsgqSend */
 static gni_return_t send_number(struct inst *from, struct inst *to, uint32_t number)
 {
     return GNI_MsgqSend(from->msgq, ep_to(from, to), NULL, 0, &number, sizeof(number), number, (uint8_t)number);
@@ -173,6 +174,7 @@ static uint32_t number_in(const struct got *got)
     return number;
 }
 
+/* answers: GNI_MsgqProgress */
 static gni_return_t progress(struct inst *i)
 {
     return GNI_MsgqProgress(i->msgq, DO_NOT_BLOCK);

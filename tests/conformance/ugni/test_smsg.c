@@ -74,6 +74,7 @@ static int close_connection(void **state)
 
 /* ---- short hands ---- */
 
+/* answers: GNI_SmsgSend */
 static gni_return_t send_number(gni_ep_handle_t ep, uint32_t number)
 {
     return GNI_SmsgSend(ep, &number, sizeof(number), NULL, 0, number);
@@ -403,6 +404,7 @@ static void test_message_stays_readable_until_its_release(void **state)
     for (uint32_t n = 1; n < CREDITS; n++)
         assert_int_equal(send_number(a.ep, n), GNI_RC_SUCCESS);
     assert_int_equal(send_number(a.ep, CREDITS), GNI_RC_NOT_DONE);
+    assert_int_equal(GNI_SmsgSendWTag(a.ep, NULL, 0, NULL, 0, CREDITS, 1), GNI_RC_NOT_DONE);
     expect_sent(&a, CREDITS);
     assert_memory_equal(message, out, sizeof(out));
     assert_int_equal(GNI_SmsgRelease(b.ep), GNI_RC_SUCCESS);

@@ -14,6 +14,7 @@
 
 #include "emunic/base/clock.h"
 #include "tests/common/gni.h"
+#include "tests/common/proc.h"
 
 #define FOR_EVER ((uint64_t)-1)
 #define PATIENCE 10000u         /* ms */
@@ -71,11 +72,13 @@ static void post_failure(gni_post_descriptor_t *d)
     assert_int_equal(GNI_PostFma(a.ep, d), GNI_RC_SUCCESS);
 }
 
-enum call { WAIT_EVENT, VECTOR_WAIT, VECTOR_MONITOR, POST_DATA_WAIT, PROBE_WAIT, N_CALLS };
+enum call { WAIT_EVENT, VECTOR_WAIT, VECTOR_MONITOR, POST_DATA_WAIT, PROBE_WAIT, N_CALLS,
+            POST_DATA_WAIT_PLAIN /* needs a datagram of its own kind */ };
 
 /* A thread inside a blocking call. */
 struct sleeper {
     pthread_t thread;
+    pid_t tid;                  /* once it is there */
     enum call call;
     gni_nic_handle_t nic;
     gni_ep_handle_t ep;
@@ -102,6 +105,8 @@ static gni_return_t call_and_wait(struct sleeper *s)
         return GNI_CqVectorMonitor(s->cqs, 2, FOR_EVER, &s->which);
     case POST_DATA_WAIT:
         return GNI_EpPostDataWaitById(s->ep, 1, (uint32_t)-1, &post_state, NULL, NULL);
+    case POST_DATA_WAIT_PLAIN:
+        return GNI_EpPostDataWait(s->ep, (uint32_t)-1, &post_state, NULL, NULL);
     default:
         return GNI_PostdataProbeWaitById(s->nic, (uint32_t)-1, &s->id);
     }
@@ -112,6 +117,7 @@ static void *sleep_in_thread(void *arg)
     struct sleeper *s = arg;
 
     pthread_setcanceltype(s->cancel_type, NULL);
+    s->tid = gettid();
     atomic_store(&s->is_there, true);
     s->rc = call_and_wait(s);
     atomic_store(&s->has_returned, true);
@@ -796,6 +802,43 @@ static void test_destroyed_cdm_ends_every_blocking_call_with_an_error(void **sta
     gx_close(&a);
 }
 
+static bool is_asleep(void *arg)
+{
+    return proc_is_asleep(((struct sleeper *)arg)->tid);
+}
+
+/*
+ * Who slept already sees the end of the domain, and not a handle that has gone before the call.
+ * covers: GNI_CqWaitEvent: GNI_RC_INVALID_STATE; covers: GNI_CqVectorWaitEvent: GNI_RC_INVALID_STATE;
+ * covers: GNI_CqVectorMonitor: GNI_RC_INVALID_STATE; covers: GNI_EpPostDataWaitById: GNI_RC_INVALID_STATE;
+ * covers: GNI_EpPostDataWait: GNI_RC_INVALID_STATE; covers: GNI_PostdataProbeWaitById: GNI_RC_INVALID_STATE
+ */
+static void test_destroyed_cdm_gives_invalid_state_to_a_sleeper(void **state)
+{
+    (void)state;
+    gx_open(&a, &fx, 0, 10, 0);
+    for (enum call call = 0; call <= POST_DATA_WAIT_PLAIN; call++) {
+        struct sleeper s;
+
+        if (call == N_CALLS)
+            continue;
+        gx_open(&b, &fx, 1, 11, 0);
+        assert_int_equal(GNI_EpCreate(b.nic, b.src_cq, &b.ep), GNI_RC_SUCCESS);
+        assert_int_equal(GNI_EpBind(b.ep, a.nic_addr, a.inst_id), GNI_RC_SUCCESS);
+        if (call == POST_DATA_WAIT_PLAIN)
+            assert_int_equal(GNI_EpPostData(b.ep, NULL, 0, NULL, 0), GNI_RC_SUCCESS);
+        else
+            assert_int_equal(GNI_EpPostDataWId(b.ep, NULL, 0, NULL, 0, 1), GNI_RC_SUCCESS);
+        start_sleeper(&s, &b, call);
+        assert_true(eventually(is_asleep, &s, PATIENCE * 1000000ull));
+        assert_int_equal(GNI_CdmDestroy(b.cdm), GNI_RC_SUCCESS);
+        join_sleeper(&s);
+        assert_int_equal(s.rc, GNI_RC_INVALID_STATE);
+        free(b.mem);
+    }
+    gx_close(&a);
+}
+
 struct caller {
     pthread_t thread;
     gni_nic_handle_t nic;
@@ -969,6 +1012,7 @@ int main(void)
         POLLING(test_no_other_call_ends_a_cancelled_thread),
         SLEEPING(test_blocking_calls_keep_the_threads_cancel_settings),
         cmocka_unit_test(test_destroyed_cdm_ends_every_blocking_call_with_an_error),
+        cmocka_unit_test(test_destroyed_cdm_gives_invalid_state_to_a_sleeper),
         cmocka_unit_test(test_handles_may_die_at_any_moment_of_a_blocking_call),
         SLEEPING(test_destroyed_queue_ends_the_wait_for_it),
         cmocka_unit_test(test_event_of_another_process_wakes_a_wait),

@@ -87,7 +87,7 @@ static void test_tag_is_that_of_the_job_with_the_cookie(void **state)
     assert_int_equal(fx_add_domain(&fx, 91, 0x5555, geteuid(), 0, &other), 0);
     assert_int_equal(GNI_GetPtag(0, 0x5555, &ptag), GNI_RC_SUCCESS);
     assert_int_equal(ptag, 91);
-    emu_session_close(&other);
+    fx_end_domain(&other);
 }
 
 static void test_tag_of_an_unknown_cookie_gives_no_match(void **state)
@@ -225,12 +225,13 @@ static void test_questions_are_answered_without_emunic(void **state)
     int count;
 
     (void)state;
+    fx_needs_emunic();
     setenv("EMUNIC_SERVER", "test-nobody-is-here", 1);
     assert_int_equal(GNI_GetNumLocalDevices(&count), GNI_RC_SUCCESS);
     assert_int_equal(GNI_GetDeviceType(&type), GNI_RC_SUCCESS);
     assert_int_equal(GNI_GetPtag(0, fx.cookie, &ptag), GNI_RC_NO_MATCH); /* nobody knows a cookie */
     assert_int_equal(GNI_GetDevResInfo(0, GNI_DEV_RES_MDD, &desc), GNI_RC_SUCCESS);
-    setenv("EMUNIC_SERVER", fx.server, 1);
+    fx_use(&fx);
     assert_true(desc.total > 0);
     assert_int_equal(desc.held, 0);
 }

@@ -99,6 +99,7 @@ static void set_word(const struct gx_side *side, unsigned i, uint64_t value)
 
 /* ---- each kind ---- */
 
+/* covers: GNI_CtPostFma: GNI_RC_SUCCESS */
 static void test_chained_puts_arrive_with_one_completion(void **state)
 {
     static const unsigned lengths[] = { 0, 1, 2, N - 1 };
@@ -172,6 +173,7 @@ static void test_chained_atomics_without_result_read_no_local_fields(void **stat
     assert_true(all_bytes_are(a.mem + 24, 0xdd, 8));
 }
 
+/* covers: GNI_CtPostCqWrite: GNI_RC_SUCCESS */
 static void test_chained_queue_writes_arrive_in_order_with_one_completion(void **state)
 {
     gni_post_descriptor_t d = head(GNI_POST_CQWRITE);
@@ -242,10 +244,30 @@ static void test_chain_takes_one_slot(void **state)
     for (unsigned i = 0; i < 129; i++) {
         d[i] = head(GNI_POST_FMA_PUT);
         make_puts(&d[i], e[i % 128], 3);
-        assert_int_equal(post_chain(&d[i]), i < 128 ? GNI_RC_SUCCESS : GNI_RC_ERROR_RESOURCE);
+        assert_int_equal(GNI_CtPostFma(a.ep, &d[i]), i < 128 ? GNI_RC_SUCCESS : GNI_RC_ERROR_RESOURCE);
     }
     for (unsigned i = 0; i < 128; i++)
         assert_int_equal(finish(&d[i]), STATUS_OK);
+}
+
+static void test_chain_of_queue_writes_takes_one_slot(void **state)
+{
+    gni_ct_cqw_post_descriptor_t e[3];
+    gni_post_descriptor_t puts[128];
+    gni_post_descriptor_t d = head(GNI_POST_CQWRITE);
+
+    (void)state; /* 128 entries exactly */
+    make_writes(&d, e, 3);
+    for (unsigned i = 0; i < 128; i++) {
+        puts[i] = word_post(GNI_POST_FMA_PUT, 8);
+        assert_int_equal(post(&puts[i]), GNI_RC_SUCCESS);
+    }
+    assert_int_equal(GNI_CtPostCqWrite(a.ep, &d), GNI_RC_ERROR_RESOURCE);
+    for (unsigned i = 0; i < 128; i++)
+        assert_int_equal(finish(&puts[i]), STATUS_OK);
+    assert_int_equal(poll_once(b.dst_cq), GNI_RC_NOT_DONE);    /* nothing of it was started */
+    assert_int_equal(GNI_CtPostCqWrite(a.ep, &d), GNI_RC_SUCCESS);
+    assert_int_equal(finish(&d), STATUS_OK);
 }
 
 static void test_silent_chain_makes_no_entry(void **state)
@@ -443,6 +465,7 @@ static void test_element_on_a_bad_end_point_refuses_the_chain(void **state)
     GNI_EpDestroy(unbound);
 }
 
+/* covers: GNI_CtPostFma: GNI_RC_ALIGNMENT_ERROR */
 static void test_misaligned_element_refuses_the_chain(void **state)
 {
     gni_post_descriptor_t get = head(GNI_POST_FMA_GET);
@@ -474,6 +497,24 @@ static void test_element_without_its_memory_refuses_the_chain(void **state)
     make_gets(&d, e, 3);
     e[2].length = 0;
     expect_refused(&d, GNI_RC_INVALID_PARAM);
+}
+
+/* covers: GNI_CtPostFma: GNI_RC_PERMISSION_ERROR */
+static void test_element_into_read_only_memory_refuses_the_chain(void **state)
+{
+    uint8_t *sink = pages(4096);
+    gni_mem_handle_t handle = register_on(&a, sink, 4096, GNI_MEM_READ_ONLY);
+    gni_post_descriptor_t d = head(GNI_POST_FMA_GET);
+    gni_ct_get_post_descriptor_t e[3];
+
+    (void)state;
+    make_gets(&d, e, 3);
+    e[1].local_addr = ADDR(sink);
+    e[1].local_mem_hndl = handle;
+    expect_refused(&d, GNI_RC_PERMISSION_ERROR);
+    assert_true(all_bytes_are(sink, 0, 4096));
+    GNI_MemDeregister(a.nic, &handle);
+    munmap(sink, 4096);
 }
 
 static void test_other_types_cannot_be_chained(void **state)
@@ -518,6 +559,7 @@ int main(void)
         pair_test(test_elements_may_go_to_different_targets),
         pair_test(test_every_element_makes_its_remote_event),
         exact_pair_test(test_chain_takes_one_slot),
+        exact_pair_test(test_chain_of_queue_writes_takes_one_slot),
         pair_test(test_silent_chain_makes_no_entry),
         dual_pair_test(test_dual_chain_makes_two_entries),
         pair_test(test_completion_comes_after_the_longest_element),
@@ -529,6 +571,7 @@ int main(void)
         pair_test(test_element_on_a_bad_end_point_refuses_the_chain),
         pair_test(test_misaligned_element_refuses_the_chain),
         pair_test(test_element_without_its_memory_refuses_the_chain),
+        pair_test(test_element_into_read_only_memory_refuses_the_chain),
         pair_test(test_other_types_cannot_be_chained),
         pair_test(test_chains_refuse_null_and_dead_arguments),
     };

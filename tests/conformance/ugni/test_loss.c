@@ -79,7 +79,10 @@ static void hold_emunic(void)
     assert_int_equal(kill(fx.daemon, SIGSTOP), 0);
 }
 
-/* Polls until the queue answers something else than NOT_DONE; NOT_DONE when the limit is over. */
+/*
+ * Polls until the queue answers something else than NOT_DONE; NOT_DONE when the limit is over.
+ * answers: GNI_CqGetEvent
+ */
 static gni_return_t next_within_limit(gni_cq_handle_t cq, gni_cq_entry_t *entry)
 {
     uint64_t end_ns = emu_clock_ns() + LIMIT_NS;
@@ -295,6 +298,7 @@ static void waits_end(enum way way)
     assert_false(GNI_CQ_STATUS_OK(w[VECTOR_WAIT].entry));
     assert_int_equal(w[VECTOR_MONITOR].rc, GNI_RC_SUCCESS);         /* look at the queue: it says the same */
     assert_int_equal(GNI_CqGetEvent(a.dst_cq, &w[2].entry), GNI_RC_TRANSACTION_ERROR);
+    /* covers: GNI_PostdataProbeWaitById: GNI_RC_INVALID_STATE */
     assert_int_equal(w[3].rc, GNI_RC_INVALID_STATE);
 }
 
@@ -483,6 +487,7 @@ static void test_polling_a_mailbox_shows_the_loss(void **state)
 {
     uint64_t end_ns = emu_clock_ns() + LIMIT_NS;
     gni_return_t rc = GNI_RC_NOT_DONE;
+    uint8_t tag = GNI_SMSG_ANY_TAG;
     void *message;
 
     (void)state;
@@ -490,6 +495,7 @@ static void test_polling_a_mailbox_shows_the_loss(void **state)
     while (rc == GNI_RC_NOT_DONE && emu_clock_ns() < end_ns)
         rc = GNI_SmsgGetNext(a.ep, &message);
     assert_int_equal(rc, GNI_RC_INVALID_STATE);
+    assert_int_equal(GNI_SmsgGetNextWTag(a.ep, &message, &tag), GNI_RC_INVALID_STATE);
 }
 
 static void test_message_from_before_the_loss_is_still_delivered(void **state)

@@ -57,6 +57,7 @@ static gni_ep_handle_t make_ep(const struct gx_side *side, const struct gx_side 
 
 /* ---- short hands ---- */
 
+/* answers: GNI_EpPostDataWId */
 static gni_return_t post_text(gni_ep_handle_t ep, const char *text, char *in, uint64_t id)
 {
     return GNI_EpPostDataWId(ep, (void *)(uintptr_t)text, (uint16_t)(strlen(text) + 1), in, GNI_DATAGRAM_MAXSIZE, id);
@@ -76,6 +77,7 @@ static void expect_text(gni_ep_handle_t ep, uint64_t id, const struct gx_side *p
     assert_string_equal(in, text);
 }
 
+/* answers: GNI_EpPostDataTestById */
 static gni_return_t test_id(gni_ep_handle_t ep, uint64_t id, gni_post_state_t *post_state)
 {
     uint32_t addr;
@@ -234,7 +236,7 @@ static void test_datagram_waits_for_a_peer_that_has_not_attached(void **state)
 
     (void)state;
     assert_int_equal(GNI_EpCreate(a.nic, NULL, &ep), GNI_RC_SUCCESS);
-    assert_int_equal(GNI_EpBind(ep, 3, 99), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpBind(ep, fx.nids[3], 99), GNI_RC_SUCCESS);
     assert_int_equal(post_text(ep, "from a", in_a, 1), GNI_RC_SUCCESS);
     expect_pending(ep, 1);
     gx_open(&late, &fx, 3, 99, 0);
@@ -267,7 +269,6 @@ static void test_datagram_to_another_instance_of_the_node_does_not_meet_us(void 
 
 static void test_datagram_stays_in_its_domain(void **state)
 {
-    struct emu_msg end = { .type = EMU_MSG_DOMAIN_END };    /* without a signal: we are a member of it */
     struct emu_session other;
     struct fx other_fx = fx;
     struct gx_side d;
@@ -288,8 +289,7 @@ static void test_datagram_stays_in_its_domain(void **state)
     assert_int_equal(GNI_EpDestroy(ep), GNI_RC_SUCCESS);
     assert_int_equal(GNI_EpDestroy(any), GNI_RC_SUCCESS);
     gx_close(&d);
-    assert_int_equal(emu_session_request(&other, &end, NULL, 0, NULL), 0);
-    emu_session_close(&other);
+    assert_int_equal(fx_end_domain(&other), 0);
 }
 
 static void test_datagram_to_oneself_meets_the_own_wildcard(void **state)
@@ -398,6 +398,32 @@ static void test_test_reports_size_error_too(void **state)
     assert_int_equal(GNI_PostdataProbeWaitById(a.nic, PATIENCE, &id), GNI_RC_SUCCESS);
     assert_int_equal(test_id(a.ep, 1, &post_state), GNI_RC_SIZE_ERROR);
     assert_int_equal(test_id(a.ep, 1, &post_state), GNI_RC_NO_MATCH);
+}
+
+static void test_forms_without_an_id_report_the_same(void **state)
+{
+    gni_post_state_t post_state = GNI_POST_ERROR;
+    uint32_t addr = 0;
+    uint32_t inst = 0;
+    char in[2] = "";
+
+    (void)state;
+    assert_int_equal(GNI_EpPostDataWait(a.ep, 1, &post_state, &addr, &inst), GNI_RC_NO_MATCH);     /* never posted */
+    assert_int_equal(GNI_EpPostData(a.ep, NULL, 0, NULL, 0), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpPostDataWait(a.ep, 1, &post_state, &addr, &inst), GNI_RC_TIMEOUT);
+    assert_int_equal(GNI_EpPostData(b.ep, "x", 2, NULL, 0), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpPostDataWait(a.ep, PATIENCE, &post_state, &addr, &inst), GNI_RC_SIZE_ERROR);
+    assert_int_equal(GNI_EpPostDataWait(a.ep, 1, &post_state, &addr, &inst), GNI_RC_NO_MATCH);     /* collected */
+    assert_int_equal(GNI_EpPostDataWait(b.ep, PATIENCE, &post_state, &addr, &inst), GNI_RC_SUCCESS);
+
+    assert_int_equal(GNI_EpPostData(a.ep, NULL, 0, NULL, 0), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpPostData(b.ep, "x", 2, in, 1), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpPostDataWait(b.ep, PATIENCE, &post_state, &addr, &inst), GNI_RC_SUCCESS);
+    assert_int_equal(post_state, GNI_POST_COMPLETED);
+    assert_int_equal(addr, a.nic_addr);
+    assert_int_equal(inst, a.inst_id);
+    assert_int_equal(GNI_EpPostDataTest(a.ep, &post_state, &addr, &inst), GNI_RC_SIZE_ERROR);
+    assert_int_equal(GNI_EpPostDataTest(a.ep, &post_state, &addr, &inst), GNI_RC_NO_MATCH);
 }
 
 /* ---- posting ---- */
@@ -1299,6 +1325,7 @@ int main(void)
         WITH_SIDES(test_buffer_is_written_by_the_call_that_collects),
         WITH_SIDES(test_too_small_a_buffer_is_a_size_error_and_ends_the_exchange),
         WITH_SIDES(test_test_reports_size_error_too),
+        WITH_SIDES(test_forms_without_an_id_report_the_same),
         WITH_SIDES(test_post_refuses_wrong_arguments),
         WITH_SIDES(test_end_point_has_one_datagram_at_a_time),
         WITH_SIDES(test_second_datagram_to_a_peer_must_wait_for_the_first),

@@ -416,7 +416,6 @@ static void test_post_to_an_engine_that_is_not_there_fails_in_entry_and_result(v
 
 static void test_engine_of_another_domain_is_out_of_reach(void **state)
 {
-    struct emu_msg end = { .type = EMU_MSG_DOMAIN_END };    /* without a signal: we are a member of it */
     struct tree_leaf l = { .engine = 0 };
     struct emu_session other_domain;
     struct gx_side stranger;
@@ -443,8 +442,7 @@ static void test_engine_of_another_domain_is_out_of_reach(void **state)
     tree_sum_up(&tree, 0);
     GNI_EpDestroy(l.ep);
     gx_close(&stranger);
-    emu_session_request(&other_domain, &end, NULL, 0, NULL);
-    emu_session_close(&other_domain);
+    fx_end_domain(&other_domain);
 }
 
 /* ---- operations ---- */
