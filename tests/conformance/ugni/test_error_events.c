@@ -570,7 +570,7 @@ static void test_end_of_emunic_is_the_last_event(void **state)
     assert_int_equal(GNI_ReleaseErrors(other), GNI_RC_SUCCESS);
     gx_close(&side);
     fx_stop(&doomed);
-    setenv("EMUNIC_SERVER", fx.server, 1);
+    fx_use(&fx);
 }
 
 int main(void)
