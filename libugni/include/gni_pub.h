@@ -643,6 +643,15 @@ typedef enum gni_statistic {
  */
 extern const char *gni_statistic_str[];
 
+/**
+ * Short name of a resource of a device or a job: its enumerator without the prefix, e.g. "FMA".
+ *
+ * @return  Static text; "UNKNOWN" for what is no resource, the FIRST and LAST marks included. Never NULL.
+ * @note Any thread. Source: known from libfabric's use alone, texts are ours.
+ */
+const char *gni_dev_res_to_str(gni_dev_res_t res_type);
+const char *gni_job_res_to_str(gni_job_res_t res_type);
+
 /*
  * Handles: opaque pointers, NULL is never a live one.
  */

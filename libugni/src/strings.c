@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Names and texts: return codes, statistics, and the status of a completion queue entry.
+ * Names and texts: return codes, statistics, resources, and the status of a completion queue entry.
  *
  * The two public arrays hold the enumerators' names; gni_statistic_str[] always has the long (Aries) list,
  * because a program indexes it with the GNI_NUM_STATS of its own compilation. The texts of entries and what is
@@ -60,6 +60,17 @@ const char *gni_statistic_str[] = {
 };
 static_assert(sizeof(gni_statistic_str) / sizeof(gni_statistic_str[0]) == 19, "one text per statistic, long list");
 
+static const char *const dev_res_names[GNI_DEV_RES_LAST] = {
+    [GNI_DEV_RES_MDD] = "MDD", [GNI_DEV_RES_MRT] = "MRT", [GNI_DEV_RES_CQ] = "CQ",
+    [GNI_DEV_RES_FMA] = "FMA", [GNI_DEV_RES_CE] = "CE",   [GNI_DEV_RES_DLA] = "DLA",
+};
+
+static const char *const job_res_names[GNI_JOB_RES_LAST] = {
+    [GNI_JOB_RES_MDD] = "MDD",   [GNI_JOB_RES_MRT] = "MRT", [GNI_JOB_RES_IOMMU] = "IOMMU", [GNI_JOB_RES_GART] = "GART",
+    [GNI_JOB_RES_CQ] = "CQ",     [GNI_JOB_RES_FMA] = "FMA", [GNI_JOB_RES_RMDA] = "RMDA",   [GNI_JOB_RES_CE] = "CE",
+    [GNI_JOB_RES_DLA] = "DLA",   [GNI_JOB_RES_SFMA] = "SFMA",
+};
+
 struct status_row {
     const char *text;
     uint32_t recoverable;
@@ -96,6 +107,21 @@ static const char *unknown_status_text(char text[static 20], unsigned status)
     *p++ = (char)('0' + status % 10);
     *p = '\0';
     return text;
+}
+
+static const char *resource_name(const char *const *names, unsigned count, unsigned res_type)
+{
+    return res_type < count && names[res_type] ? names[res_type] : "UNKNOWN";
+}
+
+const char *gni_dev_res_to_str(gni_dev_res_t res_type)
+{
+    return resource_name(dev_res_names, GNI_DEV_RES_LAST, (unsigned)res_type);
+}
+
+const char *gni_job_res_to_str(gni_job_res_t res_type)
+{
+    return resource_name(job_res_names, GNI_JOB_RES_LAST, (unsigned)res_type);
 }
 
 gni_return_t GNI_CqErrorStr(gni_cq_entry_t entry, void *buffer, uint32_t len)

@@ -70,7 +70,8 @@ typedef struct udreg_cache_attr {
     void (*destructor_callback)(void *destructor_context);
 } udreg_cache_attr_t;
 
-typedef void *udreg_cache_handle_t;
+/** A cache; programs also write it as a pointer to the structure, of which they see nothing else. */
+typedef struct udreg_cache *udreg_cache_handle_t;
 
 /** An entry; valid while the caller holds a reference. */
 typedef struct udreg_entry {

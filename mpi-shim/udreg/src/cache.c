@@ -34,11 +34,11 @@
     (UDREG_CC_MODE_USE_KERNEL_CACHE | UDREG_CC_MODE_USE_LAZY_DEREG | UDREG_CC_MODE_USE_EVICT_W_UNREG |    \
      UDREG_CC_MODE_USE_LARGE_PAGES)
 
-struct cache;
+struct udreg_cache;
 
 struct entry {
     udreg_entry_t public;       /* first: what clients point to */
-    struct cache *cache;        /* borrowed */
+    struct udreg_cache *cache;  /* borrowed */
     uint64_t first;             /* whole pages */
     uint64_t end;
     uint32_t refs;
@@ -53,8 +53,8 @@ struct place {
     uint64_t reach;             /* largest end of this and all earlier entries */
 };
 
-struct cache {
-    LIST_ENTRY(cache) link;
+struct udreg_cache {
+    LIST_ENTRY(udreg_cache) link;
     udreg_cache_attr_t attr;
     uint32_t n_users;           /* accesses without release */
     pthread_mutex_t lock;       /* recursive; of the following */
@@ -70,12 +70,12 @@ struct cache {
 };
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
-static LIST_HEAD(, cache) registry = LIST_HEAD_INITIALIZER(registry);
+static LIST_HEAD(, udreg_cache) registry = LIST_HEAD_INITIALIZER(registry);
 
 /* ---- index ---- */
 
 /* Number of entries that begin at or before an address. */
-static uint32_t count_up_to(const struct cache *c, uint64_t address)
+static uint32_t count_up_to(const struct udreg_cache *c, uint64_t address)
 {
     uint32_t low = 0;
     uint32_t high = c->n_indexed;
@@ -91,7 +91,7 @@ static uint32_t count_up_to(const struct cache *c, uint64_t address)
     return low;
 }
 
-static struct entry *find_covering(const struct cache *c, uint64_t first, uint64_t end)
+static struct entry *find_covering(const struct udreg_cache *c, uint64_t first, uint64_t end)
 {
     for (uint32_t i = count_up_to(c, first); i > 0 && c->index[i - 1].reach >= end; i--) {
         if (c->index[i - 1].entry->end >= end)
@@ -100,7 +100,7 @@ static struct entry *find_covering(const struct cache *c, uint64_t first, uint64
     return NULL;
 }
 
-static struct entry *find_overlapping(const struct cache *c, uint64_t first, uint64_t end)
+static struct entry *find_overlapping(const struct udreg_cache *c, uint64_t first, uint64_t end)
 {
     for (uint32_t i = count_up_to(c, end - 1); i > 0 && c->index[i - 1].reach > first; i--) {
         if (c->index[i - 1].entry->end > first)
@@ -109,7 +109,7 @@ static struct entry *find_overlapping(const struct cache *c, uint64_t first, uin
     return NULL;
 }
 
-static void renew_reach(struct cache *c, uint32_t from)
+static void renew_reach(struct udreg_cache *c, uint32_t from)
 {
     for (uint32_t i = from; i < c->n_indexed; i++) {
         uint64_t before = i > 0 ? c->index[i - 1].reach : 0;
@@ -119,7 +119,7 @@ static void renew_reach(struct cache *c, uint32_t from)
     }
 }
 
-static void index_entry(struct cache *c, struct entry *e)
+static void index_entry(struct udreg_cache *c, struct entry *e)
 {
     uint32_t at = count_up_to(c, e->first);
 
@@ -130,7 +130,7 @@ static void index_entry(struct cache *c, struct entry *e)
     renew_reach(c, at);
 }
 
-static void unindex_entry(struct cache *c, struct entry *e)
+static void unindex_entry(struct udreg_cache *c, struct entry *e)
 {
     uint32_t at = count_up_to(c, e->first) - 1;
 
@@ -145,7 +145,7 @@ static void unindex_entry(struct cache *c, struct entry *e)
 /* ---- entries ---- */
 
 /* For entries without references. Calls back. */
-static void remove_entry(struct cache *c, struct entry *e)
+static void remove_entry(struct udreg_cache *c, struct entry *e)
 {
     void *data = e->public.device_data;
 
@@ -161,7 +161,7 @@ static void remove_entry(struct cache *c, struct entry *e)
         c->attr.device_dereg_func(data, c->attr.dreg_context);
 }
 
-static bool evict_one(struct cache *c)
+static bool evict_one(struct udreg_cache *c)
 {
     struct entry *e = TAILQ_FIRST(&c->idle);
 
@@ -173,7 +173,7 @@ static bool evict_one(struct cache *c)
     return true;
 }
 
-static void lose(struct cache *c, uint64_t first, uint64_t end)
+static void lose(struct udreg_cache *c, uint64_t first, uint64_t end)
 {
     struct entry *e;
 
@@ -188,7 +188,7 @@ static void lose(struct cache *c, uint64_t first, uint64_t end)
 }
 
 /* Take note of what was unmapped since the last time. */
-static void catch_up(struct cache *c)
+static void catch_up(struct udreg_cache *c)
 {
     struct udregi_range lost[UDREGI_LOST_MAX];
     bool all_lost;
@@ -203,13 +203,13 @@ static void catch_up(struct cache *c)
         lose(c, lost[i].first, lost[i].end);
 }
 
-static void hold(struct cache *c, struct entry *e)
+static void hold(struct udreg_cache *c, struct entry *e)
 {
     if (e->refs++ == 0)
         TAILQ_REMOVE(&c->idle, e, idle);
 }
 
-static udreg_return_t make_entry(struct cache *c, uint64_t first, uint64_t end, struct entry **entry_out)
+static udreg_return_t make_entry(struct udreg_cache *c, uint64_t first, uint64_t end, struct entry **entry_out)
 {
     struct entry *e;
     void *data;
@@ -237,15 +237,15 @@ static udreg_return_t make_entry(struct cache *c, uint64_t first, uint64_t end, 
 
 /* ---- caches ---- */
 
-static void unlock_cache(struct cache *c)
+static void unlock_cache(struct udreg_cache *c)
 {
     pthread_mutex_unlock(&c->lock);
 }
 
 /* The live cache of a handle, locked; NULL if it is none. */
-static struct cache *lock_cache(udreg_cache_handle_t handle)
+static struct udreg_cache *lock_cache(udreg_cache_handle_t handle)
 {
-    struct cache *c;
+    struct udreg_cache *c;
 
     pthread_mutex_lock(&registry_lock);
     LIST_FOREACH(c, &registry, link) {
@@ -258,9 +258,9 @@ static struct cache *lock_cache(udreg_cache_handle_t handle)
     return c;
 }
 
-static struct cache *find_cache(const char *name)
+static struct udreg_cache *find_cache(const char *name)
 {
-    struct cache *c;
+    struct udreg_cache *c;
 
     LIST_FOREACH(c, &registry, link) {
         if (strcmp(c->attr.cache_name, name) == 0)
@@ -277,7 +277,7 @@ static bool is_valid(const udreg_cache_attr_t *attr)
            attr->device_reg_func && attr->device_dereg_func;
 }
 
-static void free_cache(struct cache *c)
+static void free_cache(struct udreg_cache *c)
 {
     if (!c)
         return;
@@ -287,9 +287,9 @@ static void free_cache(struct cache *c)
     free(c);
 }
 
-static struct cache *new_cache(const udreg_cache_attr_t *attr)
+static struct udreg_cache *new_cache(const udreg_cache_attr_t *attr)
 {
-    struct cache *c = calloc(1, sizeof(*c));
+    struct udreg_cache *c = calloc(1, sizeof(*c));
     pthread_mutexattr_t recursive;
 
     if (!c)
@@ -315,7 +315,7 @@ static struct cache *new_cache(const udreg_cache_attr_t *attr)
 udreg_return_t UDREG_CacheCreate(udreg_cache_attr_t *attr)
 {
     udreg_return_t rc = UDREG_RC_INVALID_PARAM;
-    struct cache *c = NULL;
+    struct udreg_cache *c = NULL;
 
     if (!attr || !is_valid(attr))
         return UDREG_RC_INVALID_PARAM;
@@ -332,7 +332,7 @@ udreg_return_t UDREG_CacheCreate(udreg_cache_attr_t *attr)
 
 udreg_return_t UDREG_CacheAccess(char *name, udreg_cache_handle_t *handle)
 {
-    struct cache *c;
+    struct udreg_cache *c;
 
     if (!name || !handle)
         return UDREG_RC_INVALID_PARAM;
@@ -349,7 +349,7 @@ udreg_return_t UDREG_CacheAccess(char *name, udreg_cache_handle_t *handle)
 udreg_return_t UDREG_CacheRelease(udreg_cache_handle_t handle)
 {
     udreg_return_t rc = UDREG_RC_INVALID_PARAM;
-    struct cache *c;
+    struct udreg_cache *c;
 
     pthread_mutex_lock(&registry_lock);
     LIST_FOREACH(c, &registry, link) {
@@ -365,7 +365,7 @@ udreg_return_t UDREG_CacheRelease(udreg_cache_handle_t handle)
 
 udreg_return_t UDREG_CacheDestroy(udreg_cache_handle_t handle)
 {
-    struct cache *c = lock_cache(handle);
+    struct udreg_cache *c = lock_cache(handle);
     struct entry *e;
 
     if (!c)
@@ -389,7 +389,7 @@ udreg_return_t UDREG_Register(udreg_cache_handle_t handle, void *addr, uint64_t 
     uint64_t first = (uint64_t)(uintptr_t)addr & ~PAGE_MASK;
     uint64_t end = ((uint64_t)(uintptr_t)addr + length + PAGE_MASK) & ~PAGE_MASK;
     udreg_return_t rc = UDREG_RC_SUCCESS;
-    struct cache *c;
+    struct udreg_cache *c;
     struct entry *e;
 
     if (!entry || length == 0 || length > UINT64_MAX - PAGE_MASK || end <= first)
@@ -415,7 +415,7 @@ udreg_return_t UDREG_Register(udreg_cache_handle_t handle, void *addr, uint64_t 
 static udreg_return_t drop(udreg_cache_handle_t handle, udreg_entry_t *entry, bool is_unregister)
 {
     struct entry *e = (struct entry *)entry;
-    struct cache *c = entry ? lock_cache(handle) : NULL;
+    struct udreg_cache *c = entry ? lock_cache(handle) : NULL;
     bool is_kept;
 
     if (!c)
@@ -450,7 +450,7 @@ udreg_return_t UDREG_DecrRefcount(udreg_cache_handle_t handle, udreg_entry_t *en
 
 udreg_return_t UDREG_Evict(udreg_cache_handle_t handle)
 {
-    struct cache *c = lock_cache(handle);
+    struct udreg_cache *c = lock_cache(handle);
     bool is_done;
 
     if (!c)
@@ -464,7 +464,7 @@ udreg_return_t UDREG_Evict(udreg_cache_handle_t handle)
 udreg_return_t UDREG_GetStat(udreg_cache_handle_t handle, udreg_stat_t statistic, uint64_t *value)
 {
     udreg_return_t rc = UDREG_RC_SUCCESS;
-    struct cache *c = value ? lock_cache(handle) : NULL;
+    struct udreg_cache *c = value ? lock_cache(handle) : NULL;
 
     if (!c)
         return UDREG_RC_INVALID_PARAM;

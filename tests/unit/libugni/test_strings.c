@@ -59,6 +59,31 @@ static void test_all_19_statistics_have_different_names(void **state)
     assert_string_equal(gni_statistic_str[18], "GNI_STAT_FLBTE_TXD_NONE");
 }
 
+static void test_every_resource_has_its_own_short_name(void **state)
+{
+    (void)state;
+    for (int i = GNI_JOB_RES_FIRST + 1; i < GNI_JOB_RES_LAST; i++) {
+        assert_in_range(strlen(gni_job_res_to_str((gni_job_res_t)i)), 2, 9);
+        for (int j = GNI_JOB_RES_FIRST; j < i; j++)
+            assert_string_not_equal(gni_job_res_to_str((gni_job_res_t)i), gni_job_res_to_str((gni_job_res_t)j));
+    }
+    for (int i = GNI_DEV_RES_FIRST + 1; i < GNI_DEV_RES_LAST; i++) {
+        for (int j = GNI_DEV_RES_FIRST; j < i; j++)
+            assert_string_not_equal(gni_dev_res_to_str((gni_dev_res_t)i), gni_dev_res_to_str((gni_dev_res_t)j));
+    }
+    assert_string_equal(gni_dev_res_to_str(GNI_DEV_RES_FMA), "FMA");
+    assert_string_equal(gni_job_res_to_str(GNI_JOB_RES_FMA), "FMA");
+}
+
+static void test_what_is_no_resource_is_unknown(void **state)
+{
+    (void)state;
+    assert_string_equal(gni_dev_res_to_str(GNI_DEV_RES_FIRST), "UNKNOWN");
+    assert_string_equal(gni_dev_res_to_str(GNI_DEV_RES_LAST), "UNKNOWN");
+    assert_string_equal(gni_job_res_to_str(GNI_JOB_RES_FIRST), "UNKNOWN");
+    assert_string_equal(gni_job_res_to_str((gni_job_res_t)-1), "UNKNOWN");
+}
+
 static void test_every_status_has_its_own_text_of_less_than_256_bytes(void **state)
 {
     char text[GNII_CQE_STATUS_COUNT][256];
@@ -170,6 +195,8 @@ int main(void)
         cmocka_unit_test(test_return_codes_are_named_after_their_enumerators),
         cmocka_unit_test(test_a_program_without_the_aries_macro_sees_7_statistics),
         cmocka_unit_test(test_all_19_statistics_have_different_names),
+        cmocka_unit_test(test_every_resource_has_its_own_short_name),
+        cmocka_unit_test(test_what_is_no_resource_is_unknown),
         cmocka_unit_test(test_every_status_has_its_own_text_of_less_than_256_bytes),
         cmocka_unit_test(test_ok_entry_says_no_error),
         cmocka_unit_test(test_overrun_word_has_its_own_text),

@@ -169,7 +169,7 @@ static void test_wrong_attributes_are_refused(void **state)
 static void test_access_finds_a_cache_by_name_and_release_gives_back(void **state)
 {
     struct device d;
-    udreg_cache_handle_t second = NULL;
+    struct udreg_cache *second = NULL; /* as libfabric keeps it */
 
     (void)state;
     open_cache(&d, 0, 4);
