@@ -109,7 +109,7 @@ static void test_attach_reports_the_address_of_the_node(void **state)
 
 static void test_nic_address_is_known_without_a_launcher(void **state)
 {
-    gni_cdm_handle_t cdm = make_cdm(1);
+    gni_cdm_handle_t cdm;
     gni_nic_handle_t nic;
     uint32_t attached = 99;
     uint32_t asked = 98;
@@ -117,6 +117,7 @@ static void test_nic_address_is_known_without_a_launcher(void **state)
 
     (void)state;
     fx_needs_emunic();
+    cdm = make_cdm(1);
     unsetenv("EMUNIC_NID");
     assert_int_equal(GNI_CdmGetNicAddress(0, &asked, &cpu), GNI_RC_SUCCESS);
     assert_int_equal(GNI_CdmAttach(cdm, 0, &attached, &nic), GNI_RC_SUCCESS);
@@ -187,12 +188,13 @@ static void test_attach_to_a_missing_device_gives_no_match(void **state)
 
 static void test_attach_outside_the_nodes_of_the_job_gives_no_match(void **state)
 {
-    gni_cdm_handle_t cdm = make_cdm(1);
+    gni_cdm_handle_t cdm;
     gni_nic_handle_t nic;
     uint32_t addr;
 
     (void)state;
     fx_needs_emunic();
+    cdm = make_cdm(1);
     fx_set_node(fx.n_ranks + 20);
     assert_int_equal(GNI_CdmAttach(cdm, 0, &addr, &nic), GNI_RC_NO_MATCH);
     GNI_CdmDestroy(cdm);
@@ -200,12 +202,13 @@ static void test_attach_outside_the_nodes_of_the_job_gives_no_match(void **state
 
 static void test_attach_without_emunic_gives_no_match(void **state)
 {
-    gni_cdm_handle_t cdm = make_cdm(1);
+    gni_cdm_handle_t cdm;
     gni_nic_handle_t nic;
     uint32_t addr;
 
     (void)state;
     fx_needs_emunic();
+    cdm = make_cdm(1);
     setenv("EMUNIC_SERVER", "test-nobody-is-here", 1);
     assert_int_equal(GNI_CdmAttach(cdm, 0, &addr, &nic), GNI_RC_NO_MATCH);
     fx_use(&fx);
@@ -328,6 +331,7 @@ static void test_destroy_with_posts_under_way_works(void **state)
     gni_post_descriptor_t d[20];
 
     (void)state;
+    fx_needs_emunic();      /* freezes it */
     open_pair(state);
     freeze_emunic();
     for (size_t i = 0; i < COUNT_OF(d); i++) {
