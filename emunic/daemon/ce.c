@@ -163,21 +163,21 @@ static void queue(struct emu_ce_end *e)
 /* ---- walks over a tree ---- */
 
 struct walk {
-    struct emu_ce_end *todo;
+    struct emu_ce_end *pending;
 };
 
 static void push(struct walk *w, struct emu_ce_end *e)
 {
-    e->next_walked = w->todo;
-    w->todo = e;
+    e->next_walked = w->pending;
+    w->pending = e;
 }
 
 static struct emu_ce_end *pop(struct walk *w)
 {
-    struct emu_ce_end *e = w->todo;
+    struct emu_ce_end *e = w->pending;
 
     if (e)
-        w->todo = e->next_walked;
+        w->pending = e->next_walked;
     return e;
 }
 

@@ -12,48 +12,17 @@
 #include <stdatomic.h>
 #include <string.h>
 
-static double as_double(uint64_t bits)
-{
-    double value;
-
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
-
-static uint64_t double_bits(double value)
-{
-    uint64_t bits;
-
-    memcpy(&bits, &value, sizeof(bits));
-    return bits;
-}
-
-static float as_float(uint64_t bits)
-{
-    uint32_t low = (uint32_t)bits;
-    float value;
-
-    memcpy(&value, &low, sizeof(value));
-    return value;
-}
-
-static uint64_t float_bits(float value)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &value, sizeof(bits));
-    return bits;
-}
+#include "emunic/engine/bits.h"
 
 static uint64_t apply_float(unsigned op, float m, float a)
 {
     switch (op) {
     case EMU_AMO_FPMIN:
-        return float_bits(fminf(m, a));
+        return emu_float_bits(fminf(m, a));
     case EMU_AMO_FPMAX:
-        return float_bits(fmaxf(m, a));
+        return emu_float_bits(fmaxf(m, a));
     default:
-        return float_bits(m + a);
+        return emu_float_bits(m + a);
     }
 }
 
@@ -61,11 +30,11 @@ static uint64_t apply_double(unsigned op, double m, double a)
 {
     switch (op) {
     case EMU_AMO_FPMIN:
-        return double_bits(fmin(m, a));
+        return emu_double_bits(fmin(m, a));
     case EMU_AMO_FPMAX:
-        return double_bits(fmax(m, a));
+        return emu_double_bits(fmax(m, a));
     default:
-        return double_bits(m + a);
+        return emu_double_bits(m + a);
     }
 }
 
@@ -101,8 +70,8 @@ uint64_t emu_amo_apply(const struct emu_amo *amo, uint64_t old)
     bool is_32bit = (amo->flags & EMU_AMO_32BIT) != 0;
 
     if (amo->op >= EMU_AMO_FPMIN)
-        return is_32bit ? apply_float(amo->op, as_float(old), as_float(amo->operand1))
-                        : apply_double(amo->op, as_double(old), as_double(amo->operand1));
+        return is_32bit ? apply_float(amo->op, emu_as_float(old), emu_as_float(amo->operand1))
+                        : apply_double(amo->op, emu_as_double(old), emu_as_double(amo->operand1));
     if (!is_32bit)
         return apply_integer(amo->op, (int64_t)old, (int64_t)amo->operand1, (int64_t)amo->operand2);
     return (uint32_t)apply_integer(amo->op, (int32_t)old, (int32_t)amo->operand1, (int32_t)amo->operand2);

@@ -21,44 +21,12 @@
 #include <string.h>
 
 #include "emunic/abi/event.h"
+#include "emunic/engine/bits.h"
 
 #define QUIET_NAN_64   0x7ff8000000000000ull
 #define QUIET_NAN_32   0x7fc00000ull
 #define QUIET_BIT_64   (1ull << 51)
 #define QUIET_BIT_32   (1ull << 22)
-
-static double as_double(uint64_t bits)
-{
-    double value;
-
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
-
-static uint64_t double_bits(double value)
-{
-    uint64_t bits;
-
-    memcpy(&bits, &value, sizeof(bits));
-    return bits;
-}
-
-static float as_float(uint64_t bits)
-{
-    uint32_t low = (uint32_t)bits;
-    float value;
-
-    memcpy(&value, &low, sizeof(value));
-    return value;
-}
-
-static uint64_t float_bits(float value)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &value, sizeof(bits));
-    return bits;
-}
 
 static bool is_32bit(const struct emu_ce_value *v)
 {
@@ -138,17 +106,17 @@ static uint8_t exceptions(void)
 static uint64_t add_float(uint64_t a, uint64_t b, bool is_narrow)
 {
     if (is_narrow) {
-        volatile float x = as_float(a);
-        volatile float y = as_float(b);
+        volatile float x = emu_as_float(a);
+        volatile float y = emu_as_float(b);
         volatile float sum = x + y;
 
-        return float_bits(sum);
+        return emu_float_bits(sum);
     } else {
-        volatile double x = as_double(a);
-        volatile double y = as_double(b);
+        volatile double x = emu_as_double(a);
+        volatile double y = emu_as_double(b);
         volatile double sum = x + y;
 
-        return double_bits(sum);
+        return emu_double_bits(sum);
     }
 }
 
@@ -188,8 +156,8 @@ static uint64_t joined(struct emu_ce_value *sum, uint64_t a, uint64_t b, enum em
 
 static int order_of_floats(uint64_t a, uint64_t b, bool is_narrow)
 {
-    double x = is_narrow ? (double)as_float(a) : as_double(a);
-    double y = is_narrow ? (double)as_float(b) : as_double(b);
+    double x = is_narrow ? (double)emu_as_float(a) : emu_as_double(a);
+    double y = is_narrow ? (double)emu_as_float(b) : emu_as_double(b);
 
     return (x > y) - (x < y);
 }

@@ -127,10 +127,10 @@ static inline bool local_is_good(struct gnii_nic *nic, const gni_mem_handle_t *h
 
 /* ---- operations ---- */
 
-static bool is_ordered(const gni_post_descriptor_t *d)
+static bool is_ordered(const gni_post_descriptor_t *d, bool is_block)
 {
     return (d->dlvr_mode & GNI_DLVMODE_IN_ORDER) == GNI_DLVMODE_IN_ORDER ||
-           (d->type >= GNI_POST_RDMA_PUT && (d->rdma_mode & GNI_RDMAMODE_FENCE) != 0);
+           (is_block && (d->rdma_mode & GNI_RDMAMODE_FENCE) != 0);
 }
 
 static inline void store(uint8_t *to, const void *from, uint64_t len_bytes)
@@ -302,7 +302,8 @@ static inline bool operate(struct gnii_ep *ep, struct emu_lane *lane, const gni_
 static inline void push_source(struct gnii_cq *cq, uint32_t tid, const struct gnii_ep *ep, const gni_post_descriptor_t *d,
                                bool is_block)
 {
-    uint64_t event = gnii_cqe_post(is_block ? GNII_CQE_ENGINE_BTE : GNII_CQE_ENGINE_FMA, tid, ep->local_event, GNII_CQE_OK);
+    uint64_t event = gnii_cqe_post(is_block ? GNII_CQE_ENGINE_BTE : GNII_CQE_ENGINE_FMA, tid, ep->local_event,
+                                   GNII_CQE_OK);
 
     if (d->cq_mode & GNI_CQMODE_LOCAL_EVENT)
         gnii_cq_push_own(cq, event);
@@ -311,7 +312,8 @@ static inline void push_source(struct gnii_cq *cq, uint32_t tid, const struct gn
 }
 
 /* May this descriptor be served here, as far as it tells itself? */
-static inline bool is_ordinary(const struct gnii_ep *ep, const struct gnii_cq *cq, const gni_post_descriptor_t *d)
+static inline bool is_ordinary(const struct gnii_ep *ep, const struct gnii_cq *cq, const gni_post_descriptor_t *d,
+                               bool is_block)
 {
     const struct gnii_nic *nic = ep->nic;
     uint16_t dual = d->cq_mode & GNI_CQMODE_DUAL_EVENTS;
@@ -320,7 +322,7 @@ static inline bool is_ordinary(const struct gnii_ep *ep, const struct gnii_cq *c
         return false;
     if (dual == GNI_CQMODE_DUAL_EVENTS && (nic->modes & GNI_CDM_MODE_DUAL_EVENTS) == 0)
         return false;
-    return !is_ordered(d) || atomic_load_explicit(&nic->port.segment->unfinished, memory_order_acquire) == 0;
+    return !is_ordered(d, is_block) || atomic_load_explicit(&nic->port.segment->unfinished, memory_order_acquire) == 0;
 }
 
 static inline bool post_short(struct gnii_ep *ep, struct gnii_cq *cq, gni_post_descriptor_t *d, bool is_block)
@@ -333,7 +335,9 @@ static inline bool post_short(struct gnii_ep *ep, struct gnii_cq *cq, gni_post_d
         return false;
     if (d->type == GNI_POST_FMA_PUT)
         emu_lane_expect(&slot->lane, d->remote_addr, (d->cq_mode & GNI_CQMODE_REMOTE_EVENT) != 0);
-    if (!is_ordinary(ep, cq, d) || !gnii_post_has_room(cq) || (is_block && (!slot->crc_is_good || (d->rdma_mode & GNI_RDMAMODE_PHYS_ADDR))))
+    if (!is_ordinary(ep, cq, d, is_block) || !gnii_post_has_room(cq))
+        return false;
+    if (is_block && (!slot->crc_is_good || (d->rdma_mode & GNI_RDMAMODE_PHYS_ADDR)))
         return false;
     if (!operate(ep, &slot->lane, d)) {
         /* Whatever it was, look anew next time; unless it was only emunic's turn. */
