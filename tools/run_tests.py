@@ -17,6 +17,8 @@ TAP_LINE = re.compile(r"^(not )?ok \d+(?: -)?[^#]*(# *(SKIP|TODO).*)?$", re.IGNO
 TAP_SKIP_ALL = re.compile(r"^1\.\.0 # *SKIP", re.IGNORECASE)
 GOOD = {"OK", "EXPECTEDFAIL"}
 SAVED = "test-totals.json"
+PATIENCE = 3                # limits end what hangs; a machine that others load is only slow
+TAIL_LINES = 60             # of a failed test's output
 
 
 def count_tap(text):
@@ -60,10 +62,21 @@ def add_up(log):
     return {"cmocka": cmocka, "meson": meson, "total": total}
 
 
+def tell_failures(log):
+    """The end of what each failed test said, once more: whoever reads only the end of a long log finds the cause there."""
+    for line in log.read_text().splitlines():
+        test = json.loads(line)
+        if test["result"] in GOOD | {"SKIP"}:
+            continue
+        said = [line for stream in ("stdout", "stderr") for line in (test.get(stream) or "").splitlines()]
+        print(f"---- {test['name']}: {test['result']}, {test['duration']:.0f} s; its last lines:")
+        print("\n".join(said[-TAIL_LINES:]))
+
+
 def run(build, suites, no_suites):
     log = build / "meson-logs" / "testlog.json"
     log.unlink(missing_ok=True)
-    command = ["meson", "test", "-C", str(build), "--no-rebuild", "--print-errorlogs"]
+    command = ["meson", "test", "-C", str(build), "--no-rebuild", "--print-errorlogs", "--timeout-multiplier", str(PATIENCE)]
     for suite in suites:
         command += ["--suite", suite]
     for suite in no_suites:
@@ -71,6 +84,8 @@ def run(build, suites, no_suites):
     status = subprocess.run(command).returncode
     if not log.exists():
         sys.exit(f"run_tests: {log} is missing: no test ran")
+    if status:
+        tell_failures(log)
     return status, add_up(log)
 
 

@@ -2,10 +2,11 @@
 /*
  * Hostile clients beside a well-behaved job.
  *
- * For EMU_FUZZ_SECONDS (60) two hostile members of one domain and a confused administrator (hostile.c) do what they can;
- * each lives for a random while, is killed and comes again. In another domain, on the same nodes of the same emunic, jobs of
- * three processes put, get, add and send messages, check every byte and end, one after the other. At the end emunic must be
- * alive, must have let go of everything, and must end cleanly. EMU_TEST_SEED repeats the choices of a run.
+ * For EMU_FUZZ_SECONDS (60) two hostile members of one domain (hostile_member.c) and a confused administrator
+ * (hostile_admin.c) do what they can; each lives for a random while, is killed and comes again. In another domain, on
+ * the same nodes of the same emunic, jobs of three processes put, get, add and send messages, check every byte and end,
+ * one after the other. At the end emunic must be alive, must have let go of everything, and must end cleanly.
+ * EMU_TEST_SEED repeats the choices of a run.
  */
 #include <errno.h>
 #include <jansson.h>

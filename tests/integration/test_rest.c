@@ -85,9 +85,23 @@ static int stop(void **state)
 
 /* ---- the sleeper ---- */
 
-static void *sleep_long(void *segment)
+struct sleeper {
+    struct emu_segment *segment;
+    atomic_bool is_told;        /* the news are out */
+};
+
+/* Rests as a program does: announces, polls, sleeps. So what comes late of an earlier operation wakes it for one poll only. */
+static void *sleep_long(void *sleeper)
 {
-    return emu_rest_sleep(segment, MINUTE_NS) ? segment : NULL;
+    struct sleeper *s = sleeper;
+
+    for (;;) {
+        emu_rest_announce(s->segment);
+        if (atomic_load(&s->is_told))
+            return s;
+        if (!emu_rest_sleep(s->segment, MINUTE_NS))
+            return NULL;
+    }
 }
 
 static bool is_asleep(void *segment)
@@ -95,15 +109,15 @@ static bool is_asleep(void *segment)
     return atomic_load(&((struct emu_segment *)segment)->rests) == EMU_REST_ASLEEP;
 }
 
-static void expect_woken(struct side *sleeper, void (*news)(void))
+static void expect_woken(struct side *side, void (*news)(void))
 {
-    struct emu_segment *segment = sleeper->port.segment;
+    struct sleeper s = { .segment = side->port.segment };
     void *was_woken = NULL;
     pthread_t thread;
 
-    emu_rest_announce(segment);
-    assert_int_equal(pthread_create(&thread, NULL, sleep_long, segment), 0);
-    assert_true(eventually(is_asleep, segment, PATIENCE_NS));
+    assert_int_equal(pthread_create(&thread, NULL, sleep_long, &s), 0);
+    assert_true(eventually(is_asleep, s.segment, PATIENCE_NS));
+    atomic_store(&s.is_told, true);
     news();
     assert_int_equal(pthread_join(thread, &was_woken), 0);
     assert_non_null(was_woken);

@@ -65,11 +65,11 @@ command_line() {
         PATH="${path:-$PATH}" "$emunic" "$@"
 }
 
-# call ARGUMENT...: in the foreground; leaves $status, $out, $err.
+# call ARGUMENT...: in the foreground, for at most $limit seconds (30); leaves $status, $out, $err.
 call() {
     local words
     mapfile -d '' -t words < <(command_line "$@")
-    timeout -k 5 30 "${words[@]}" >"$dir/out" 2>"$dir/err" </dev/null
+    timeout -k 5 "${limit:-100}" "${words[@]}" >"$dir/out" 2>"$dir/err" </dev/null
     status=$?
     out=$(<"$dir/out")
     err=$(<"$dir/err")

@@ -11,8 +11,10 @@
 # nothing, the emulated NIC counted no failed transaction, carried something between every two nodes that talk, and at least
 # as many bytes as the program knows must have crossed.
 #
+# shows: ompi-traffic, ompi-credentials
+#
 # Exit status: 0 passed, 1 failed, 2 wrong usage, 77 Open MPI is not built (build.sh was skipped or has not run).
-# Environment: CASE_LIMIT_S (default 100), seconds after which the job is ended and the case fails.
+# Environment: CASE_LIMIT_S (default 240), seconds after which the job is ended and the case fails.
 set -u -o pipefail
 
 # case, program, its argument, ranks, ranks per node, settings (options of `emunic run` begin with --, others are variables;
@@ -48,7 +50,7 @@ build=$(cd "$1" && pwd) || exit 2
 emunic=$2
 case_name=$3
 work=$build/thirdparty/openmpi
-limit_s=${CASE_LIMIT_S:-100}
+limit_s=${CASE_LIMIT_S:-240}
 
 line=$(grep "^$case_name " <<<"$cases") || { say "no case '$case_name'; try --list"; exit 2; }
 read -r _ program argument ranks ppn settings <<<"${line%%#*}"

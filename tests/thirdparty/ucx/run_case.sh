@@ -15,15 +15,18 @@
 # and a positive time, and UCX logged no error. ucx_perftest looks at no data beyond sequence numbers, so the check
 # cases run our uct_check, which looks at every byte; it also drives ugni_udt, which ucx_perftest refuses.
 #
+# shows: ucx-traffic
+#
 # Exit status: 0 passed, 1 failed, 2 wrong usage, 77 UCX is not built (build.sh was skipped or has not run).
-# Environment: CASE_LIMIT_S (default 100), seconds after which the job is ended and the case fails.
+# Environment: CASE_LIMIT_S (default 240), seconds after which the job is ended and the case fails.
 
 # shellcheck disable=SC2317,SC2094  # lines_* are called by name; the batch file is only read
 set -u -o pipefail
 
 # --- cases ----------------------------------------------------------------------------------------------------------
 
-# One line per measurement: name, then ucx_perftest's options. n: iterations.
+# One line per measurement: name, then ucx_perftest's options. n: iterations; few where each waits for the other rank, because on
+# a machine that others load every wait may cost the scheduler's slice.
 #
 # Limits come from UCX's src/uct/ugni: put short and bcopy and get bcopy go through FMA (2048, 2048, 2040 bytes),
 # zcopy through BTE. A get whose size is no multiple of 4 is split by UCX into both. SMSG carries 2044 bytes next to
@@ -34,11 +37,11 @@ measure() {
 
 lines_put_lat() {
     local size
-    for size in 8 64 512 2048; do measure put_lat short "$size" 5000; done
-    for size in 8 512 2048; do measure put_lat bcopy "$size" 5000; done
-    for size in 8 13 4096; do measure put_lat zcopy "$size" 2000; done
-    measure put_lat zcopy 65536 1000
-    measure put_lat zcopy 1048576 200
+    for size in 8 64 512 2048; do measure put_lat short "$size" 1000; done
+    for size in 8 512 2048; do measure put_lat bcopy "$size" 1000; done
+    for size in 8 13 4096; do measure put_lat zcopy "$size" 400; done
+    measure put_lat zcopy 65536 200
+    measure put_lat zcopy 1048576 40
 }
 
 lines_put_bw() {
@@ -52,31 +55,31 @@ lines_put_bw() {
 
 lines_get() {
     local size
-    for size in 8 13 64 512 2040; do measure get bcopy "$size" 10000; done
-    for size in 8 4096 4097; do measure get zcopy "$size" 5000; done
-    for size in 65536 65539; do measure get zcopy "$size" 1000; done
-    measure get zcopy 1048576 200
+    for size in 8 13 64 512 2040; do measure get bcopy "$size" 2000; done
+    for size in 8 4096 4097; do measure get zcopy "$size" 1000; done
+    for size in 65536 65539; do measure get zcopy "$size" 200; done
+    measure get zcopy 1048576 40
 }
 
 lines_add() {
     local size
-    for size in 4 8; do measure add_lat short "$size" 5000; done
+    for size in 4 8; do measure add_lat short "$size" 1000; done
     for size in 4 8; do measure add_mr short "$size" 20000; done
 }
 
-lines_fadd() { measure fadd short 4 10000; measure fadd short 8 10000; }
-lines_swap() { measure swap short 4 10000; measure swap short 8 10000; }
-lines_cswap() { measure cswap short 4 10000; measure cswap short 8 10000; }
+lines_fadd() { measure fadd short 4 2000; measure fadd short 8 2000; }
+lines_swap() { measure swap short 4 2000; measure swap short 8 2000; }
+lines_cswap() { measure cswap short 4 2000; measure cswap short 8 2000; }
 
 lines_am_short() {
     local size
-    for size in 8 64 512 2040; do measure am_lat short "$size" 5000; done
+    for size in 8 64 512 2040; do measure am_lat short "$size" 1000; done
     for size in 8 1024; do measure am_bw short "$size" 20000; done
 }
 
 lines_am_bcopy() {
     local size
-    for size in 8 64 1024 2044; do measure am_lat bcopy "$size" 5000; done
+    for size in 8 64 1024 2044; do measure am_lat bcopy "$size" 1000; done
     for size in 8 2044; do measure am_bw bcopy "$size" 20000; done
 }
 
@@ -112,7 +115,7 @@ build=$(cd "$1" && pwd) || exit 2
 emunic=$2
 case_name=$3
 ucx=$build/thirdparty/ucx
-limit_s=${CASE_LIMIT_S:-100}
+limit_s=${CASE_LIMIT_S:-240}
 
 read -r _ kind transport _ < <(grep "^$case_name " <<<"$cases") ||
     { say "no case '$case_name'; try --list"; exit 2; }
@@ -134,18 +137,35 @@ fail() {
     exit 1
 }
 
+# Where the processes of this job stand: what they run, sleep in and have used, and their calls if there is a gdb.
+where_ranks_stand() {
+    local environ pid
+    grep -lsz "^CASE_DIR=$dir\$" /proc/[0-9]*/environ | while read -r environ; do
+        pid=${environ//[!0-9]/}
+        ps -o pid=,stat=,wchan:20=,time=,args= -p "$pid"
+        case $(ps -o comm= -p "$pid") in
+        ucx_perftest | uct_check) gdb -p "$pid" --batch -ex 'thread apply all backtrace 12' 2>/dev/null </dev/null | grep -E '^(Thread|#)' ;;
+        esac
+    done
+}
+
 # run_job NODES COMMAND...: one rank on each node. Output to job.out, job.err.
 run_job() {
-    local nodes=$1 status
+    local nodes=$1 job timer ended
     shift
-    timeout -k 20 "$limit_s" "$emunic" run -n "$nodes" --ppn 1 -- "$@" \
-        >"$dir/job.out" 2>"$dir/job.err" </dev/null
-    status=$?
-    case $status in
-    0) ;;
-    124 | 137) fail "no end after $limit_s s" ;;
-    *) fail "emunic run ended with $status" ;;
-    esac
+    "$emunic" run -n "$nodes" --ppn 1 -- "$@" >"$dir/job.out" 2>"$dir/job.err" </dev/null &
+    job=$!
+    sleep "$limit_s" &
+    timer=$!
+    wait -n -p ended "$job" "$timer"
+    if [ "$ended" = "$timer" ]; then
+        where_ranks_stand >"$dir/ranks.out"
+        kill "$job"
+        timeout 20 tail -s 0.1 --pid="$job" -f /dev/null || kill -9 "$job"
+        fail "no end after $limit_s s"
+    fi
+    kill "$timer"
+    wait "$job" || fail "emunic run ended with $?"
 }
 
 no_errors_in() {
