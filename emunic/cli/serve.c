@@ -12,8 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "emunic/base/socket.h"
 #include "emunic/cli/cli.h"
 #include "emunic/cli/fault_file.h"
+#include "emunic/daemon/domain.h"
 #include "emunic/daemon/server.h"
 
 #define DEFAULT_MACHINE "aries"

@@ -33,12 +33,19 @@
  * GNI_MemDeregister nothing is written. Contribution, partial results and results count as puts of one result's size.
  * Source: spec ugni.md 2.16, 4.12; machines.md 2.3 (4 engines per NIC, 32 children, no host progress).
  */
-#include "emunic/daemon/server.h"
+#include "emunic/daemon/ce.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
+#include "emunic/abi/command.h"
+#include "emunic/abi/event.h"
+#include "emunic/daemon/domain.h"
+#include "emunic/daemon/memory_domain.h"
+#include "emunic/daemon/port.h"
 #include "emunic/engine/ce.h"
+#include "emunic/engine/cq.h"
+#include "emunic/engine/transaction.h"
 
 #define LOOKS_PER_ROUND 64u
 

@@ -22,13 +22,21 @@
  * its reader does not share, so the reader cannot make the write block. A full pipe loses the number, but holds those of
  * thousands that wait, more than there are queues.
  */
+#include "emunic/daemon/channel.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "emunic/daemon/server.h"
+#include "emunic/abi/abi.h"
+#include "emunic/abi/control.h"
+#include "emunic/abi/segment.h"
+#include "emunic/base/log.h"
+#include "emunic/daemon/domain.h"
+#include "emunic/daemon/port.h"
+#include "emunic/engine/cq.h"
 
 static int make_list(struct emu_port_end *port)
 {

@@ -6,7 +6,7 @@
  * its connection and with it its port; nobody else notices. A connection gets REQUESTS_PER_TURN requests and then
  * waits for its next turn. The admin socket answers only root and emunic's own user.
  */
-#include "emunic/daemon/server.h"
+#include "emunic/daemon/connection.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +16,23 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
+
+#include "emunic/daemon/ce.h"
+#include "emunic/daemon/channel.h"
+#include "emunic/daemon/datagram.h"
+#include "emunic/daemon/domain.h"
+#include "emunic/daemon/error_stream.h"
+#include "emunic/daemon/fault.h"
+#include "emunic/daemon/file.h"
+#include "emunic/daemon/injection.h"
+#include "emunic/daemon/job.h"
+#include "emunic/daemon/memory_domain.h"
+#include "emunic/daemon/msgq.h"
+#include "emunic/daemon/port.h"
+#include "emunic/daemon/quiesce.h"
+#include "emunic/daemon/report.h"
+#include "emunic/daemon/resources.h"
+#include "emunic/daemon/server.h"
 
 #define REQUESTS_PER_TURN 16
 #define RANKS_MAX (1u << 20)

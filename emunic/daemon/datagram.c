@@ -16,7 +16,7 @@
  * segment: how many are finished, and a futex word that changes with each.
  * Source: spec ugni.md 4.5 and 7.4.
  */
-#include "emunic/daemon/server.h"
+#include "emunic/daemon/datagram.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -26,7 +26,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "emunic/abi/control.h"
+#include "emunic/abi/segment.h"
 #include "emunic/base/clock.h"
+#include "emunic/daemon/domain.h"
+#include "emunic/daemon/fault.h"
+#include "emunic/daemon/port.h"
+#include "emunic/daemon/server.h"
+#include "emunic/engine/cq.h"
+#include "emunic/engine/rest.h"
 
 #define DATAGRAMS_PER_PORT 65536u
 #define ORPHANS_PER_PORT     256u

@@ -23,9 +23,21 @@
  *
  * The ring's tail is the client's: a value that is not at most one ring ahead ends the port.
  */
-#include "emunic/daemon/server.h"
+#include "emunic/daemon/datapath.h"
 
 #include <stdlib.h>
+
+#include "emunic/daemon/ce.h"
+#include "emunic/daemon/connection.h"
+#include "emunic/daemon/domain.h"
+#include "emunic/daemon/error_stream.h"
+#include "emunic/daemon/fault.h"
+#include "emunic/daemon/injection.h"
+#include "emunic/daemon/memory_domain.h"
+#include "emunic/daemon/port.h"
+#include "emunic/daemon/resources.h"
+#include "emunic/engine/burst.h"
+#include "emunic/engine/rest.h"
 
 #define COMMANDS_PER_ROUND  64u
 #define TRANSFERS_PER_PORT 256u

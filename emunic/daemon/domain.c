@@ -14,7 +14,7 @@
  * time is up and they were killed). A domain of `emunic serve` lives until emunic ends; a job that was only declared
  * (job.c) until its last process ends.
  */
-#include "emunic/daemon/server.h"
+#include "emunic/daemon/domain.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +26,18 @@
 #include <unistd.h>
 
 #include "emunic/base/clock.h"
+#include "emunic/daemon/channel.h"
+#include "emunic/daemon/connection.h"
+#include "emunic/daemon/error_stream.h"
+#include "emunic/daemon/fault.h"
+#include "emunic/daemon/file.h"
+#include "emunic/daemon/injection.h"
+#include "emunic/daemon/job.h"
+#include "emunic/daemon/port.h"
+#include "emunic/daemon/quiesce.h"
+#include "emunic/daemon/resources.h"
+#include "emunic/daemon/server.h"
+#include "emunic/engine/rest.h"
 
 #define KILL_AFTER_NS 2000000000ull
 #define WINDOW_BYTES_PER_DOMAIN (4ull << 40)   /* of 128 TiB that emunic can address */

@@ -17,13 +17,19 @@
  * Nobody subscribed: one look at an empty list.
  * Source: spec ugni.md 4.13.
  */
+#include "emunic/daemon/error_stream.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "emunic/daemon/server.h"
+#include "emunic/abi/command.h"
+#include "emunic/abi/event.h"
+#include "emunic/daemon/connection.h"
+#include "emunic/daemon/domain.h"
+#include "emunic/daemon/port.h"
 
 #define SUBSCRIPTIONS_MAX 256u      /* of one user */
 #define RING_FIRST        16u

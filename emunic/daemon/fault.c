@@ -20,6 +20,8 @@
  * Registrations and datagrams are requests; they are decided when they arrive. A dropped datagram waits for ever, as one whose
  * packet was lost would; a delayed one cannot pair before its time.
  */
+#include "emunic/daemon/fault.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -27,9 +29,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "emunic/abi/event.h"
 #include "emunic/base/clock.h"
-#include "emunic/daemon/server.h"
+#include "emunic/daemon/ce.h"
+#include "emunic/daemon/domain.h"
+#include "emunic/daemon/error_stream.h"
+#include "emunic/daemon/injection.h"
+#include "emunic/daemon/port.h"
 #include "emunic/engine/fault.h"
+#include "emunic/engine/transaction.h"
 
 struct rule_end {
     struct emu_fault_rule rule;

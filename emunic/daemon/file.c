@@ -17,6 +17,8 @@
  * Lifetime: held by the numbers of memory domains (emu_node.file) until these are released, which is when nobody can be
  * inside any more (quiesce.c). So it may outlive its process, but not its domain.
  */
+#include "emunic/daemon/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -27,8 +29,12 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "emunic/abi/table.h"
 #include "emunic/base/maps.h"
-#include "emunic/daemon/server.h"
+#include "emunic/base/window.h"
+#include "emunic/daemon/domain.h"
+#include "emunic/engine/cq.h"
+#include "emunic/engine/memory.h"
 
 #define FILES_PER_MEMBER 64u
 #define MAP_LINES_MAX    20000u             /* some 4 ms of emunic's time, where the kernel does not find mappings itself */

@@ -14,12 +14,17 @@
  * The limit "after throttle" is kept and told; nothing throttles a node here, so it never takes effect by itself.
  * Source: spec ugni.md 2.18, 3.13, 4.3; that the share is one of the NIC's rate is our reading.
  */
-#include "emunic/daemon/server.h"
+#include "emunic/daemon/injection.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "emunic/base/clock.h"
+#include "emunic/daemon/connection.h"
+#include "emunic/daemon/domain.h"
+#include "emunic/daemon/memory_domain.h"
+#include "emunic/daemon/quiesce.h"
+#include "emunic/daemon/resources.h"
 
 #define PERCENT_MAX   100u
 #define ORB_ENTRIES   992u

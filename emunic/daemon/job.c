@@ -19,7 +19,7 @@
  *
  * Source: spec ugni.md 3.7, 3.9, 4.2. The meaning of the entries' fields is not stated there: it is our reading.
  */
-#include "emunic/daemon/server.h"
+#include "emunic/daemon/job.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -28,6 +28,10 @@
 
 #include "emunic/abi/credentials.h"
 #include "emunic/base/clock.h"
+#include "emunic/daemon/connection.h"
+#include "emunic/daemon/domain.h"
+#include "emunic/daemon/quiesce.h"
+#include "emunic/daemon/resources.h"
 
 #define IOMMU_LOG2_MAX 27       /* 2^27 MiB: all that a process can address */
 

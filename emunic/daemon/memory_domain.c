@@ -22,13 +22,22 @@
  * the map method, through windows that are mapped here when first needed. Memory that the program itself has mapped
  * shared is reached alike, through files of its own (file.c).
  */
-#include "emunic/daemon/server.h"
+#include "emunic/daemon/memory_domain.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "emunic/abi/event.h"
+#include "emunic/daemon/domain.h"
+#include "emunic/daemon/error_stream.h"
+#include "emunic/daemon/fault.h"
+#include "emunic/daemon/file.h"
+#include "emunic/daemon/port.h"
+#include "emunic/daemon/resources.h"
+#include "emunic/engine/segments.h"
 
 #define ADDRESS_END (1ull << 47)          /* user addresses; 49 bits fit a handle */
 #define PAGE_MASK   4095ull

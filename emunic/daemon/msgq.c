@@ -9,7 +9,7 @@
  * is inside the memory is the instances' business (libugni/src/msgq_region.h): emunic never looks at it. Only
  * instances that pass equal attributes get in, because each of them computes the layout from its own.
  */
-#include "emunic/daemon/server.h"
+#include "emunic/daemon/msgq.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +17,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "emunic/abi/control.h"
+#include "emunic/base/log.h"
+#include "emunic/daemon/domain.h"
+#include "emunic/daemon/port.h"
 
 struct emu_msgq_end {
     LIST_ENTRY(emu_msgq_end) link;

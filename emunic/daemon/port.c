@@ -12,7 +12,7 @@
  * Death of a port: no command of it is served any more, transfers of it end, its memory domains become invalid (so
  * transfers of others to it end with an error), its datagrams vanish, its counters are kept with the domain.
  */
-#include "emunic/daemon/server.h"
+#include "emunic/daemon/port.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,6 +23,20 @@
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#include "emunic/daemon/ce.h"
+#include "emunic/daemon/channel.h"
+#include "emunic/daemon/connection.h"
+#include "emunic/daemon/datagram.h"
+#include "emunic/daemon/datapath.h"
+#include "emunic/daemon/domain.h"
+#include "emunic/daemon/error_stream.h"
+#include "emunic/daemon/fault.h"
+#include "emunic/daemon/memory_domain.h"
+#include "emunic/daemon/msgq.h"
+#include "emunic/daemon/quiesce.h"
+#include "emunic/daemon/resources.h"
+#include "emunic/daemon/server.h"
 
 #define ARENA_PAGE_BYTES 4096u
 #define ARENA_PAGES      (EMU_CQ_ARENA_BYTES / ARENA_PAGE_BYTES)

@@ -22,6 +22,8 @@
  * was inside with it has left, any such place is the dead one's: emunic fills it with an error event. Nor may it have told of
  * a queue that it disarmed: emunic does (channel.c).
  */
+#include "emunic/daemon/quiesce.h"
+
 #include <errno.h>
 #include <linux/membarrier.h>
 #include <stdlib.h>
@@ -29,7 +31,16 @@
 #include <unistd.h>
 
 #include "emunic/base/clock.h"
-#include "emunic/daemon/server.h"
+#include "emunic/daemon/channel.h"
+#include "emunic/daemon/connection.h"
+#include "emunic/daemon/domain.h"
+#include "emunic/daemon/injection.h"
+#include "emunic/daemon/job.h"
+#include "emunic/daemon/memory_domain.h"
+#include "emunic/daemon/port.h"
+#include "emunic/engine/rest.h"
+
+enum kind { FOR_MEMORY, FOR_CQ, FOR_PORT, FOR_SUSPEND, FOR_PACE };
 
 struct inside {
     uint32_t port;
@@ -52,7 +63,7 @@ struct emu_quiesce {
     struct emu_connection *connection;   /* to answer, or NULL */
     struct emu_port_end *port;           /* of a queue; NULL once it has gone */
     struct emu_msg reply;
-    enum emu_quiesce_kind kind;
+    enum kind kind;
     uint32_t number;                     /* queue index, or slot of a dead port */
     uint32_t nid;
     uint16_t *mdhs;                      /* owned */
@@ -177,15 +188,15 @@ static void release(struct emu_server *server, struct emu_quiesce *q)
 {
     for (uint32_t i = 0; i < q->n_mdhs; i++)
         emu_md_release(server, q->domain, q->nid, q->mdhs[i]);
-    if (q->kind == EMU_QUIESCE_CQ && q->port)
+    if (q->kind == FOR_CQ && q->port)
         emu_port_end_cq_release(q->port, q->number);
-    if (q->kind == EMU_QUIESCE_PORT) {
+    if (q->kind == FOR_PORT) {
         fill_gaps(q);
         q->domain->resting[q->number] = false;
     }
-    if (q->kind == EMU_QUIESCE_SUSPEND)
+    if (q->kind == FOR_SUSPEND)
         emu_job_suspended(q->domain, !q->gave_up);
-    if (q->kind == EMU_QUIESCE_PACE)
+    if (q->kind == FOR_PACE)
         emu_injection_done(server, q->nid, (uint16_t)q->number);
     if (q->connection)
         emu_connection_answer_with(q->connection, &q->reply, q->gave_up ? -ETIMEDOUT : 0);
@@ -199,7 +210,7 @@ static void destroy(struct emu_quiesce *q)
     free(q);
 }
 
-static struct emu_quiesce *create(struct emu_domain *domain, enum emu_quiesce_kind kind, uint32_t number)
+static struct emu_quiesce *create(struct emu_domain *domain, enum kind kind, uint32_t number)
 {
     struct emu_quiesce *q = calloc(1, sizeof(*q));
 
@@ -226,7 +237,7 @@ static bool start(struct emu_server *server, struct emu_quiesce *q)
 int emu_quiesce_memory(struct emu_connection *connection, struct emu_port_end *port, uint16_t mdh,
                        const struct emu_msg *request)
 {
-    struct emu_quiesce *q = create(port->domain, EMU_QUIESCE_MEMORY, 0);
+    struct emu_quiesce *q = create(port->domain, FOR_MEMORY, 0);
 
     if (!q)
         return -ENOMEM;
@@ -248,7 +259,7 @@ int emu_quiesce_memory(struct emu_connection *connection, struct emu_port_end *p
 int emu_quiesce_queue(struct emu_connection *connection, struct emu_port_end *port, uint32_t cq,
                       const struct emu_msg *request)
 {
-    struct emu_quiesce *q = create(port->domain, EMU_QUIESCE_CQ, cq);
+    struct emu_quiesce *q = create(port->domain, FOR_CQ, cq);
 
     if (!q)
         return -ENOMEM;
@@ -263,7 +274,7 @@ int emu_quiesce_queue(struct emu_connection *connection, struct emu_port_end *po
 int emu_quiesce_suspend(struct emu_connection *connection, struct emu_domain *domain, const struct emu_msg *request,
                         uint64_t deadline_ns)
 {
-    struct emu_quiesce *q = create(domain, EMU_QUIESCE_SUSPEND, 0);
+    struct emu_quiesce *q = create(domain, FOR_SUSPEND, 0);
 
     if (!q)
         return -ENOMEM;
@@ -277,7 +288,7 @@ int emu_quiesce_suspend(struct emu_connection *connection, struct emu_domain *do
 
 int emu_quiesce_pace(struct emu_server *server, struct emu_domain *domain, uint32_t nid, uint16_t seq)
 {
-    struct emu_quiesce *q = create(domain, EMU_QUIESCE_PACE, seq);
+    struct emu_quiesce *q = create(domain, FOR_PACE, seq);
 
     if (!q)
         return -ENOMEM;
@@ -289,7 +300,7 @@ int emu_quiesce_pace(struct emu_server *server, struct emu_domain *domain, uint3
 void emu_quiesce_port(struct emu_port_end *port, uint16_t *mdhs, uint32_t n_mdhs, bool died_inside)
 {
     struct emu_server *server = port->server;
-    struct emu_quiesce *q = create(port->domain, EMU_QUIESCE_PORT, port->index);
+    struct emu_quiesce *q = create(port->domain, FOR_PORT, port->index);
 
     if (!q) {
         emu_log(EMU_LOG_ERROR, "out of memory: handles of a dead port stay in use");
@@ -333,7 +344,7 @@ void emu_quiesce_forget(struct emu_server *server, const struct emu_connection *
     LIST_FOREACH(q, &server->quiesces, link) {
         if (connection && q->connection == connection) {
             q->connection = NULL;
-            q->gave_up = q->kind == EMU_QUIESCE_SUSPEND;    /* nobody would resume it */
+            q->gave_up = q->kind == FOR_SUSPEND;    /* nobody would resume it */
         }
         if (port && q->port == port)
             q->port = NULL;

@@ -3,7 +3,7 @@
  * What emunic tells about itself, as JSON in a memfd that the asker gets: no limit of size, nothing to clean up.
  * Keys are snake_case with units; every object carries `schema`.
  */
-#include "emunic/daemon/server.h"
+#include "emunic/daemon/report.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -13,6 +13,11 @@
 #include <unistd.h>
 
 #include "emunic/base/clock.h"
+#include "emunic/daemon/domain.h"
+#include "emunic/daemon/fault.h"
+#include "emunic/daemon/memory_domain.h"
+#include "emunic/daemon/port.h"
+#include "emunic/daemon/server.h"
 #include "emunic/engine/fault.h"
 #include "emunic/fabric/link.h"
 #include "emunic/fabric/load.h"

@@ -17,9 +17,17 @@
  * is held takes nothing away: there is just nothing more until enough was given back.
  * Source: spec ugni.md 2.18, 3.9, 3.10, 4.3; what the source leaves open is our choice.
  */
-#include "emunic/daemon/server.h"
+#include "emunic/daemon/resources.h"
 
 #include <errno.h>
+
+#include "emunic/abi/segment.h"
+#include "emunic/daemon/ce.h"
+#include "emunic/daemon/connection.h"
+#include "emunic/daemon/domain.h"
+#include "emunic/daemon/job.h"
+#include "emunic/daemon/memory_domain.h"
+#include "emunic/daemon/port.h"
 
 #define DEVICE_CQS      (EMU_CQS_MAX * 4)
 #define MIB             (1ull << 20)

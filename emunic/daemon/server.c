@@ -34,6 +34,15 @@
 #include <unistd.h>
 
 #include "emunic/base/clock.h"
+#include "emunic/base/socket.h"
+#include "emunic/daemon/connection.h"
+#include "emunic/daemon/datagram.h"
+#include "emunic/daemon/datapath.h"
+#include "emunic/daemon/domain.h"
+#include "emunic/daemon/fault.h"
+#include "emunic/daemon/memory_domain.h"
+#include "emunic/daemon/quiesce.h"
+#include "emunic/engine/burst.h"
 
 #define CONTROL_EVERY 64u
 #define EVENTS_PER_LOOK 64

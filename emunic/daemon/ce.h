@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Collective engines.
+ */
+#ifndef EMUNIC_DAEMON_CE_H
+#define EMUNIC_DAEMON_CE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct emu_cmd;
+struct emu_domain;
+struct emu_msg;
+struct emu_port_end;
+struct emu_server;
+
+/* Creating, configuring, destroying. 0, -EINVAL, -ENOSPC, -ENOMEM, -EOPNOTSUPP: this machine has no engines. */
+int emu_ce_answer(struct emu_port_end *port, struct emu_msg *msg);
+/* A contribution: it is taken or refused at once; either way its events and, when refused, its result are delivered. */
+void emu_ce_post(struct emu_port_end *port, const struct emu_cmd *cmd);
+/* Works on the trees for a while. Number of engines looked at. */
+unsigned emu_ce_round(struct emu_server *server);
+bool emu_ce_has_work(const struct emu_server *server);
+/* The port is going: its engines with it, and the trees that it is a leaf of are broken. */
+void emu_ce_drop_port(struct emu_port_end *port);
+void emu_ce_drop_cq(struct emu_port_end *port, uint32_t cq);
+/* Engines of a domain on a node. */
+uint32_t emu_ce_in_use(const struct emu_domain *domain, uint32_t nid);
+
+#endif
