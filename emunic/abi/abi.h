@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#define EMU_ABI_VERSION 5u
+#define EMU_ABI_VERSION 6u
 
 #define EMU_TABLE_MAGIC   0x4c424154554d45ull /* "EMUTABL" read as little-endian bytes */
 #define EMU_SEGMENT_MAGIC 0x4745535f554d45ull /* "EMU_SEG" */
@@ -20,8 +20,14 @@
 
 /* Memory domain handles per node: 12 bits in a memory handle (spec ugni.md, Appendix B). Index 0 is never used. */
 #define EMU_MDH_COUNT 4096u
-/* Generation of a memory domain: 14 spare bits of the handle. 0 means "not told" (rebuilt handles). */
-#define EMU_MD_GENERATION_MAX 0x3fffu
+/*
+ * Memory domains of one job may share a handle number; address tells them apart. The number of a memory domain is its
+ * MDH plus EMU_MDH_COUNT times its turn among the sharers. Turn (3 bits) and generation (11) fill 14 spare bits of the
+ * handle; generation 0 means "not told" (rebuilt handles), and so is the turn then.
+ */
+#define EMU_MDH_SHARERS       8u
+#define EMU_MD_COUNT          (EMU_MDH_COUNT * EMU_MDH_SHARERS)
+#define EMU_MD_GENERATION_MAX 0x7ffu
 
 /* Entries of the network translation table of a host's device; addresses that one entry may cover. */
 #define EMU_NTT_ENTRIES         8192u

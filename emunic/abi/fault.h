@@ -28,6 +28,7 @@ enum emu_fault_class {
     EMU_FAULT_SMSG,
     EMU_FAULT_MSGQ,
     EMU_FAULT_CQ_WRITE,
+    EMU_FAULT_CE,         /* contributions to reductions */
     EMU_FAULT_DATAGRAM,
     EMU_FAULT_REGISTRATION,
     EMU_FAULT_CLASSES,
@@ -45,6 +46,7 @@ enum emu_fault_action {
     EMU_FAULT_OVERRUN,    /* works, but its event is lost at the target, as if the queue had been full */
     EMU_FAULT_KILL,       /* ends a process with SIGKILL, then the transaction: status "peer gone" */
     EMU_FAULT_REPORT,     /* works; an error event of `category` is told to subscribers */
+    EMU_FAULT_THROTTLE,   /* works; the initiator's node injects at its second limit from now on */
     EMU_FAULT_ACTIONS,
 };
 

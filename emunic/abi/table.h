@@ -2,7 +2,7 @@
 /*
  * Domain table: who may talk to whom, and what may be reached. One per communication domain and host.
  *
- *   | header | address -> node index | nodes | ports | files | memory domains: node index x EMU_MDH_COUNT |
+ *   | header | address -> node index | nodes | ports | files | memory domains: node index x EMU_MD_COUNT |
  *   | virtual handles: node index x EMU_MDH_COUNT |
  *
  * Written by emunic alone. Members get a descriptor that cannot be mapped for writing (the memfd carries
@@ -51,8 +51,8 @@ struct emu_table {
     uint64_t node_off;           /* [I] struct emu_table_node[n_nodes] */
     uint64_t port_off;           /* [I] struct emu_table_port[n_ports] */
     uint64_t file_off;           /* [I] uint32_t[EMU_FILES_MAX] */
-    uint64_t md_off;             /* [I] struct emu_table_md[n_nodes][EMU_MDH_COUNT] */
-    uint64_t vmdh_off;           /* [I] _Atomic uint16_t[n_nodes][EMU_MDH_COUNT]: index -> MDH, 0 none */
+    uint64_t md_off;             /* [I] struct emu_table_md[n_nodes][EMU_MD_COUNT] */
+    uint64_t vmdh_off;           /* [I] _Atomic uint16_t[n_nodes][EMU_MDH_COUNT]: index -> memory domain, 0 none */
     struct emu_packet_format format; /* [I] */
     alignas(64) _Atomic uint32_t flags;    /* [E] EMU_TABLE_*; read at every post */
     _Atomic uint32_t emunic_sleeps;        /* [E] 1: ring the doorbell after a command */
@@ -91,6 +91,7 @@ struct emu_table_port {
 #define EMU_MD_VMDH      (1u << 1)
 #define EMU_MD_MAPPED    (1u << 2) /* all its pages are those of the process's space file, at offset = address */
 #define EMU_MD_FILE      (1u << 3) /* all its pages are those of one file that the process has mapped shared */
+#define EMU_MD_DEDICATED (1u << 4) /* request only: shares its MDH with nobody */
 #define EMU_MD_RESERVED  (1u << 5) /* request only: not live before its first update */
 #define EMU_MD_SEGMENTED (1u << 6) /* addresses are offsets in a list of segments that emunic alone has: base is 0 */
 
@@ -143,7 +144,7 @@ static inline _Atomic uint32_t *emu_table_files(const struct emu_table *t)
 
 static inline struct emu_table_md *emu_table_mds(const struct emu_table *t, uint32_t node_index)
 {
-    return (struct emu_table_md *)((const char *)t + t->md_off) + (uint64_t)node_index * EMU_MDH_COUNT;
+    return (struct emu_table_md *)((const char *)t + t->md_off) + (uint64_t)node_index * EMU_MD_COUNT;
 }
 
 /* The block of virtual handles of a node. */

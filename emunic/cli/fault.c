@@ -25,6 +25,10 @@ static const char help[] =
     "Inject faults into the transactions of running jobs: show the rules and what they did, add one, replace all by\n"
     "those of a schedule file, clear one or all. emunic-fault(1) tells the keys and the file.\n"
     "\n"
+    "  class   fma-put fma-get fma-amo (fma), bte-put bte-get (bte), smsg, msgq, cq-write, ce (reductions):\n"
+    "          all of these are any; datagram, registration\n"
+    "  action  drop, corrupt, fail, delay, overrun, kill, report, throttle\n"
+    "\n"
     "  -s, --server NAME  this daemon (default: list: all of this user on this host, else the only one)\n"
     "  -d, --domain N     this communication domain, a number of `emunic status` (default: all of the daemon)\n"
     "  -j, --json         list: one JSON object: {\"schema\": 1, \"servers\": [...]}\n"
@@ -249,9 +253,11 @@ static int complain(const struct request *request, int error)
         return emu_cli_fail("fault", "no server named '%s' runs here", request->server);
     case -EINVAL:
         return emu_cli_fail("fault", "server '%s' refuses the rules", request->server);
-    case -ENETDOWN:
+    case -EPERM:
         return emu_cli_fail("fault", "server '%s' does not answer; its admin socket is for root and its own user",
                             request->server);
+    case -ENETDOWN:
+        return emu_cli_fail("fault", "server '%s' does not answer", request->server);
     case -ENODEV:
         return emu_cli_fail("fault", "server '%s' has no such domain", request->server);
     case -ENOENT:

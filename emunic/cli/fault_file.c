@@ -63,7 +63,7 @@ static const struct key keys[] = {
     { "rate", KIND_RATE, FIELD(rate_ppb), 0, 0, 0 },
     { "nth", KIND_U64, FIELD(nth), INT64_MAX, 1, 0 },
     { "every", KIND_U64, FIELD(every), INT64_MAX, 1, 0 },
-    { "live_min", KIND_U32, FIELD(live_min), EMU_MDH_COUNT, 1, 0 },
+    { "live_min", KIND_U32, FIELD(live_min), EMU_MD_COUNT, 1, 0 },
     { "after", KIND_U64, FIELD(after), INT64_MAX, 1, 0 },
     { "count", KIND_U64, FIELD(count), INT64_MAX, 1, 0 },
     { "from", KIND_U32, FIELD(from_nid), EMU_NID_MAX, 1, 0 },
@@ -140,7 +140,7 @@ static int add_classes(struct draft *draft, const char *text, char *err, size_t 
         name += strspn(name, " ");
         if (!emu_fault_parse_classes(name, &bits))
             return fail(err, err_len, "class: '%.40s' is none of fma-put, fma-get, fma-amo, bte-put, bte-get, smsg, msgq, "
-                        "cq-write, datagram, registration; fma, bte, any", name);
+                        "cq-write, ce, datagram, registration; fma, bte, any", name);
         draft->rule.classes |= bits;
     }
     return 0;

@@ -189,9 +189,11 @@ static int open_session(struct job *job)
     if (r == -ECONNREFUSED)
         return emu_cli_fail("run", "no server named '%s' runs here; `emunic serve --name %s` starts one", job->server,
                             job->server);
-    if (r == -ENETDOWN)
+    if (r == -EPERM)
         return emu_cli_fail("run", "server '%s' does not answer; its admin socket is for root and its own user",
                             job->server);
+    if (r == -ENETDOWN)
+        return emu_cli_fail("run", "server '%s' does not answer", job->server);
     if (r < 0)
         return emu_cli_fail("run", "server '%s': %s", job->server, strerror(-r));
     setsockopt(job->session.fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));

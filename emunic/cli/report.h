@@ -7,6 +7,7 @@
 #define EMUNIC_CLI_REPORT_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "emunic/client/session.h"
@@ -24,6 +25,16 @@ int emu_cli_ask(struct emu_session *session, uint16_t type, json_t **report_out)
  * @return EMU_EXIT_DONE, also when no server runs and none was named, or EMU_EXIT_FAILED after a message.
  */
 int emu_cli_collect(const char *verb, const char *server, uint16_t type, json_t **answers_out);
+
+/**
+ * Ask as emu_cli_collect() does and show the answers on stdout: as one JSON object, or each with `print`.
+ *
+ * @param[in] print     Shows one report to people. 0 or negative errno.
+ * @param[in] what      For `print`.
+ * @return EMU_EXIT_DONE or, after a message, EMU_EXIT_FAILED.
+ */
+int emu_cli_show(const char *verb, const char *server, uint16_t type, bool is_json,
+                 int (*print)(const json_t *report, const void *what), const void *what);
 
 /* One line of JSON on stdout. EMU_EXIT_DONE or EMU_EXIT_FAILED after a message. */
 int emu_cli_print_json(const char *verb, const json_t *object, FILE *out);

@@ -153,8 +153,10 @@ static int complain(const char *verb, const char *server, int error)
         return emu_cli_fail(verb, "no server named '%s' runs here", server);
     case -EINVAL:
         return emu_cli_usage(verb, "--server: '%s' is not a server name", server);
-    case -ENETDOWN:
+    case -EPERM:
         return emu_cli_fail(verb, "server '%s' does not answer; its admin socket is for root and its own user", server);
+    case -ENETDOWN:
+        return emu_cli_fail(verb, "server '%s' does not answer", server);
     default:
         return emu_cli_fail(verb, "server '%s': %s", server, strerror(-error));
     }
@@ -190,4 +192,36 @@ int emu_cli_print_json(const char *verb, const json_t *object, FILE *out)
     if (json_dumpf(object, out, 0) < 0 || fputc('\n', out) == EOF || fflush(out) == EOF)
         return emu_cli_fail(verb, "cannot write: %s", strerror(errno));
     return EMU_EXIT_DONE;
+}
+
+static int print_tables(const char *verb, const json_t *answers, int (*print)(const json_t *report, const void *what),
+                        const void *what)
+{
+    const json_t *servers = json_object_get(answers, "servers");
+    const json_t *report;
+    size_t i;
+    int r = 0;
+
+    if (json_array_size(servers) == 0)
+        fprintf(stderr, "emunic %s: no server of this user runs here\n", verb);
+    json_array_foreach(servers, i, report) {
+        if (r == 0)
+            r = print(report, what);
+    }
+    if (r == 0 && fflush(stdout) == EOF)
+        r = -errno;
+    return r < 0 ? emu_cli_fail(verb, "cannot print: %s", strerror(-r)) : EMU_EXIT_DONE;
+}
+
+int emu_cli_show(const char *verb, const char *server, uint16_t type, bool is_json,
+                 int (*print)(const json_t *report, const void *what), const void *what)
+{
+    json_t *answers;
+    int status = emu_cli_collect(verb, server, type, &answers);
+
+    if (status != EMU_EXIT_DONE)
+        return status;
+    status = is_json ? emu_cli_print_json(verb, answers, stdout) : print_tables(verb, answers, print, what);
+    json_decref(answers);
+    return status;
 }

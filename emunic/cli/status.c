@@ -3,7 +3,6 @@
  * `emunic status`: what running servers say about themselves, as tables or as their own JSON.
  */
 #include <getopt.h>
-#include <string.h>
 
 #include "emunic/cli/cli.h"
 #include "emunic/cli/report.h"
@@ -27,28 +26,16 @@ static const struct option options[] = {
     { 0 },
 };
 
-static int print_tables(const json_t *answers)
+static int print_report(const json_t *report, const void *what)
 {
-    const json_t *servers = json_object_get(answers, "servers");
-    const json_t *report;
-    size_t i;
-    int r = 0;
-
-    if (json_array_size(servers) == 0)
-        fprintf(stderr, "emunic status: no server of this user runs here\n");
-    json_array_foreach(servers, i, report) {
-        if (r == 0)
-            r = emu_cli_print_status(report, stdout);
-    }
-    return r < 0 || fflush(stdout) == EOF ? emu_cli_fail("status", "cannot print: %s", strerror(-r)) : EMU_EXIT_DONE;
+    (void)what;
+    return emu_cli_print_status(report, stdout);
 }
 
 int emu_verb_status(int argc, char **argv)
 {
     const char *server = NULL;
     bool is_json = false;
-    json_t *answers;
-    int status;
     int option;
 
     opterr = 0;
@@ -69,10 +56,5 @@ int emu_verb_status(int argc, char **argv)
     }
     if (optind < argc)
         return emu_cli_usage("status", "'%s': takes options only", argv[optind]);
-    status = emu_cli_collect("status", server, EMU_MSG_STATUS, &answers);
-    if (status != EMU_EXIT_DONE)
-        return status;
-    status = is_json ? emu_cli_print_json("status", answers, stdout) : print_tables(answers);
-    json_decref(answers);
-    return status;
+    return emu_cli_show("status", server, EMU_MSG_STATUS, is_json, print_report, NULL);
 }

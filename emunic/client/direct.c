@@ -30,6 +30,7 @@
 #include "emunic/client/lane.h"
 #include "emunic/client/peer_files.h"
 #include "emunic/client/port.h"
+#include "emunic/engine/pages.h"
 #include "emunic/engine/transaction.h"
 
 #define KNOWN_QUEUES 64
@@ -303,8 +304,8 @@ struct emu_direct *emu_direct_create(struct emu_port *port)
         return NULL;
     d->port = port;
     emu_peer_files_init(&d->files, &port->session, port->table);
-    d->own = calloc(EMU_CQS_MAX, sizeof(*d->own));
-    d->peers = calloc(port->table->n_ports, sizeof(*d->peers));
+    d->own = emu_pages_take(EMU_CQS_MAX * sizeof(*d->own));
+    d->peers = emu_pages_take(port->table->n_ports * sizeof(*d->peers));
     if (!d->own || !d->peers) {
         emu_direct_destroy(d);
         return NULL;
@@ -344,8 +345,8 @@ void emu_direct_destroy(struct emu_direct *d)
     for (uint32_t i = 0; d->peers && i < d->port->table->n_ports; i++)
         forget(d, &d->peers[i]);
     emu_peer_files_fini(&d->files);
-    free(d->peers);
-    free(d->own);
+    emu_pages_give(d->peers, d->port->table->n_ports * sizeof(*d->peers));
+    emu_pages_give(d->own, EMU_CQS_MAX * sizeof(*d->own));
     free(d);
 }
 
@@ -375,11 +376,10 @@ static bool is_this_memory(const struct emu_table_md *md, const struct emu_lane_
 static const struct emu_table_md *md_of(const struct emu_table *table, const struct emu_lane_target *target,
                                         uint32_t node_index)
 {
-    uint16_t mdh = target->mdh;
+    struct emu_md_name name = { target->remote_base, target->mdh, target->generation, target->handle_flags };
+    uint32_t number = emu_transaction_find_md(table, node_index, &name);
 
-    if (target->handle_flags & EMU_HANDLE_VIRTUAL)
-        mdh = atomic_load_explicit(&emu_table_vmdhs(table, node_index)[mdh], memory_order_acquire);
-    return mdh < EMU_MDH_COUNT ? &emu_table_mds(table, node_index)[mdh] : NULL;
+    return number < EMU_MD_COUNT ? &emu_table_mds(table, node_index)[number] : NULL;
 }
 
 /* What brings an address in a command to the owner's, as the engine does it (translate). */
@@ -429,6 +429,12 @@ static bool find_lane(struct emu_direct *d, const struct emu_lane_target *target
         .owner = (struct emu_segment *)d->target->segment,
     };
     memcpy(lane->seen, (const void *)md, sizeof(lane->seen));
+    /* The memory may have gone while we asked about its owner; then every later look would find the line as it is now, dead.
+     * Alive in the copy, it was so all the time: emunic gives the number away only when it has seen us outside. */
+    if (!is_this_memory((const struct emu_table_md *)(const void *)lane->seen, target)) {
+        *lane = (struct emu_lane){ 0 };
+        return false;
+    }
     if (destination)
         lane->destination = *destination;
     return true;
@@ -439,7 +445,7 @@ bool emu_lane_find(struct emu_direct *d, const struct emu_lane_target *target, s
     uint32_t node_index = emu_table_node_index(d->port->table, target->nid);
     bool is_found;
 
-    if (node_index >= d->view.n_flows || target->mdh >= EMU_MDH_COUNT)
+    if (node_index >= d->view.n_flows)
         return false;
     emu_gate_enter(&d->gate);
     is_found = find_lane(d, target, node_index, lane_out);
@@ -480,13 +486,6 @@ bool emu_direct_is_open(const struct emu_direct *d)
     return emu_gate_is_open(&d->gate);
 }
 
-/* An ordered command waits behind transfers that emunic is still moving; emunic does the waiting. */
-static bool must_wait(const struct emu_direct *d, const struct emu_cmd *cmd)
-{
-    return (cmd->flags & (EMU_CMD_FENCE | EMU_CMD_IN_ORDER)) != 0 &&
-           atomic_load_explicit(&d->port->segment->unfinished, memory_order_acquire) != 0;
-}
-
 /* Unmaps files of peers that no registration lies in any more. */
 static void trim(struct emu_direct *d)
 {
@@ -521,16 +520,19 @@ bool emu_direct_run(struct emu_direct *d, const struct emu_cmd *cmd)
     bool is_done;
 
     if (cmd->length_bytes > d->port->settings.direct_limit_bytes || cmd->chain != EMU_CHAIN_NONE ||
-        cmd->op == EMU_OP_CE || must_wait(d, cmd) ||
+        cmd->op == EMU_OP_CE ||
         atomic_load_explicit(&d->port->session.is_lost, memory_order_relaxed))
         return false;
     trim(d);
+    /* Behind transfers that emunic is still moving it does the waiting. */
+    d->gate.is_for_ordered = (cmd->flags & (EMU_CMD_FENCE | EMU_CMD_IN_ORDER)) != 0;
     emu_gate_enter(&d->gate);
     d->target = NULL;
     d->reached = NULL;
     d->failure = EMU_STATUS_OK;
     /* Once more: who suspends or paces a job waits only for those whose mark was up. */
     is_done = emu_gate_is_open(&d->gate) && emu_transaction_run(&d->view, cmd);
+    d->gate.is_for_ordered = false;
     if (!is_done && d->reached)
         d->reached->has_closed_memory = true;
     emu_gate_leave(&d->gate);

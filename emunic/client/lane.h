@@ -55,6 +55,7 @@ struct emu_gate {
     uint64_t epoch;                         /* grows when a mapping of a peer goes away: lanes before it are void */
     uint32_t files_gone;                    /* of the table, as last seen: peers' files that went later are to be unmapped */
     bool fences;
+    bool is_for_ordered;                    /* set around an operation that must not overtake transfers which emunic moves */
     uint16_t data_flits[EMU_GATE_FLITS_MAX + 1];
 };
 
@@ -121,13 +122,17 @@ static inline void emu_gate_leave(struct emu_gate *gate)
 
 /*
  * May the next command take the direct path? No while the domain is switched to routed, and no while commands of this
- * port are still in emunic's hands: so switching loses no operation and changes no order.
+ * port are still in emunic's hands: so switching loses no operation and changes no order. An ordered operation also waits
+ * for transfers that emunic has taken out of the ring and not finished; only behind the look at the ring can their number be
+ * believed.
  */
 static inline bool emu_gate_is_open(const struct emu_gate *gate)
 {
     if (atomic_load_explicit(&gate->table->flags, memory_order_acquire) & EMU_TABLE_NOT_DIRECT)
         return false;
-    return atomic_load_explicit(&gate->segment->head, memory_order_acquire) == *gate->tail;
+    /* Pairs with the release in serve_ring(): what was taken out is counted before. */
+    return atomic_load_explicit(&gate->segment->head, memory_order_acquire) == *gate->tail &&
+           !(gate->is_for_ordered && atomic_load_explicit(&gate->segment->unfinished, memory_order_acquire) != 0);
 }
 
 /* ---- lanes ---- */

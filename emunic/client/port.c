@@ -86,7 +86,7 @@ static bool table_is_sound(const struct emu_table *t, uint64_t bytes)
            t->node_off + (uint64_t)t->n_nodes * sizeof(struct emu_table_node) <= bytes &&
            t->port_off + (uint64_t)t->n_ports * sizeof(struct emu_table_port) <= bytes &&
            t->file_off + EMU_FILES_MAX * sizeof(uint32_t) <= bytes &&
-           t->md_off + (uint64_t)t->n_nodes * EMU_MDH_COUNT * sizeof(struct emu_table_md) <= bytes &&
+           t->md_off + (uint64_t)t->n_nodes * EMU_MD_COUNT * sizeof(struct emu_table_md) <= bytes &&
            t->vmdh_off + (uint64_t)t->n_nodes * EMU_MDH_COUNT * sizeof(uint16_t) <= bytes;
 }
 
@@ -378,7 +378,7 @@ static int request_memory(struct emu_port *port, uint16_t type, struct emu_msg_m
         r = msg.result;
     if (r != 0)
         return r < 0 ? r : -EPROTO;
-    if (msg.memory.mdh >= EMU_MDH_COUNT)
+    if (msg.memory.mdh >= EMU_MD_COUNT)
         return -EPROTO;
     *memory = msg.memory;
     return 0;

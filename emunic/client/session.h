@@ -50,7 +50,8 @@ const char *emu_session_default_server(char *buf, size_t len);
 
 /*
  * Connects, checks that the server runs as root, as this user or as EMUNIC_SERVER_UID, and compares ABI versions.
- * 0; -ECONNREFUSED nobody listens; -EACCES not a server to trust; -EPROTONOSUPPORT other ABI (both numbers are logged).
+ * 0; -ECONNREFUSED nobody listens; -EACCES not a server to trust; -EPROTONOSUPPORT other ABI (both numbers are logged);
+ * -EPERM the admin socket is not for this user; -ENETDOWN the server can take no more connections, or has gone.
  */
 int emu_session_open(struct emu_session *session, const char *server, enum emu_socket_kind kind);
 void emu_session_close(struct emu_session *session);

@@ -253,7 +253,7 @@ static bool reach_result(struct emu_port_end *port, uint64_t addr, uint16_t mdh,
     uint64_t first;
     uint64_t end;
 
-    if (mdh >= EMU_MDH_COUNT || addr % EMU_CE_RESULT_ALIGN != 0)
+    if (mdh >= EMU_MD_COUNT || addr % EMU_CE_RESULT_ALIGN != 0)
         return false;
     md = &emu_table_mds(port->domain->table, port->node_index)[mdh];
     if (atomic_load_explicit(&md->state, memory_order_relaxed) == 0 || md->generation != generation ||
@@ -563,7 +563,7 @@ static unsigned accept_contribution(struct emu_port_end *port, const struct emu_
     return EMU_STATUS_OK;
 }
 
-void emu_ce_post(struct emu_port_end *port, const struct emu_cmd *cmd)
+void emu_ce_post(struct emu_port_end *port, const struct emu_cmd *cmd, unsigned fault)
 {
     struct contribution new = { .value = value_of(cmd), .result_addr = cmd->local_addr, .port = port->index,
                                 .port_generation = emu_table_ports(port->domain->table)[port->index].generation,
@@ -572,8 +572,11 @@ void emu_ce_post(struct emu_port_end *port, const struct emu_cmd *cmd)
                                  .node_index = emu_table_node_index(port->domain->table, cmd->remote_nid) };
     struct emu_ce_value failed = { .status = 0 };
 
+    new.value.status = (uint8_t)fault;  /* the others hear of it where the reduction is decided */
     t.status = accept_contribution(port, cmd, &new);
-    if (t.status != EMU_STATUS_OK) {
+    if (t.status == EMU_STATUS_OK) {
+        t.status = fault;
+    } else {
         /* Both ways to wait come to an end: the entry and the result. */
         failed.status = (uint8_t)t.status;
         write_result(port, &new, &failed);
@@ -581,6 +584,14 @@ void emu_ce_post(struct emu_port_end *port, const struct emu_cmd *cmd)
     t.cmd.events &= (uint16_t)~EMU_EV_REMOTE;
     t.cmd.chain = EMU_CHAIN_NONE;
     emu_transaction_finish(&port->view, &t);
+}
+
+struct emu_port_end *emu_ce_owner(const struct emu_port_end *port, const struct emu_cmd *cmd)
+{
+    uint32_t nid = emu_domain_nid_at(port->domain, cmd->remote_nid);
+    struct emu_ce_end *e = nid == EMU_NID_NONE ? NULL : find(port, nid, cmd->ce_id);
+
+    return e ? e->port : NULL;
 }
 
 /* ---- configuration ---- */

@@ -16,8 +16,13 @@ struct emu_server;
 
 /* Creating, configuring, destroying. 0, -EINVAL, -ENOSPC, -ENOMEM, -EOPNOTSUPP: this machine has no engines. */
 int emu_ce_answer(struct emu_port_end *port, struct emu_msg *msg);
-/* A contribution: it is taken or refused at once; either way its events and, when refused, its result are delivered. */
-void emu_ce_post(struct emu_port_end *port, const struct emu_cmd *cmd);
+/*
+ * A contribution: it is taken or refused at once; either way its events and, when refused, its result are delivered.
+ * fault: EMU_STATUS_OK, or what happens to it on the way, which fails its reduction for all leaves.
+ */
+void emu_ce_post(struct emu_port_end *port, const struct emu_cmd *cmd, unsigned fault);
+/* Who owns the engine that a contribution goes to; NULL: there is none. */
+struct emu_port_end *emu_ce_owner(const struct emu_port_end *port, const struct emu_cmd *cmd);
 /* Works on the trees for a while. Number of engines looked at. */
 unsigned emu_ce_round(struct emu_server *server);
 bool emu_ce_has_work(const struct emu_server *server);

@@ -38,6 +38,7 @@
 #include "emunic/daemon/port.h"
 #include "emunic/engine/cq.h"
 
+
 static int make_list(struct emu_port_end *port)
 {
     if (port->channels)

@@ -139,10 +139,6 @@ static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
         emu_error_take_report(port, cmd);
         return true;
     }
-    if (cmd->op == EMU_OP_CE) {
-        emu_ce_post(port, cmd);
-        return true;
-    }
     cmd->events &= (uint16_t)~EMU_EV_LOSE;      /* not for clients to say */
     if (port->domain->faults) {
         enum emu_fault_answer answer;
@@ -151,6 +147,10 @@ static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
         answer = emu_fault_command(port, cmd);
         if (answer != EMU_FAULT_PASSES)
             return answer == EMU_FAULT_IS_DONE;
+    }
+    if (cmd->op == EMU_OP_CE) {
+        emu_ce_post(port, cmd, EMU_STATUS_OK);
+        return true;
     }
     if (is_small(cmd, slice_bytes)) {
         charge(port, cmd->length_bytes);

@@ -123,7 +123,7 @@ static int make_table(const struct emu_server *server, const struct emu_domain_s
     layout.port_off = align_line(layout.node_off + (uint64_t)layout.n_nodes * sizeof(struct emu_table_node));
     layout.file_off = align_line(layout.port_off + (uint64_t)layout.n_ports * sizeof(struct emu_table_port));
     layout.md_off = align_line(layout.file_off + EMU_FILES_MAX * sizeof(uint32_t));
-    layout.vmdh_off = layout.md_off + (uint64_t)layout.n_nodes * EMU_MDH_COUNT * sizeof(struct emu_table_md);
+    layout.vmdh_off = layout.md_off + (uint64_t)layout.n_nodes * EMU_MD_COUNT * sizeof(struct emu_table_md);
     domain->table_bytes = layout.vmdh_off + (uint64_t)layout.n_nodes * EMU_MDH_COUNT * sizeof(uint16_t);
 
     domain->table_fd = memfd_create("emunic-domain", MFD_CLOEXEC | MFD_ALLOW_SEALING);

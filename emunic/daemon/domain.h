@@ -56,7 +56,7 @@ struct emu_domain {
     uint32_t n_ranks;
     uint32_t *rank_nids;                /* owned, n_ranks */
     uint32_t n_nodes;
-    uint16_t *n_handles;                /* owned, per node: memory domain handles in use */
+    uint16_t *n_handles;                /* owned, per node: memory domain handles (MDHs) in use */
     struct emu_window_budget windows;   /* what emunic may still map of its members' space files */
     struct emu_table *table;            /* emunic's writable mapping */
     uint64_t table_bytes;
@@ -80,7 +80,7 @@ struct emu_domain {
     enum emu_suspension suspension;
     struct emu_limits limits;
     struct emu_account *accounts;       /* owned, per node */
-    struct emu_segment_list ***segments; /* owned: per node, NULL or EMU_MDH_COUNT lists */
+    struct emu_segment_list ***segments; /* owned: per node, NULL or EMU_MD_COUNT lists */
     uint32_t *addresses;                /* owned, per node: what members call it */
     uint32_t ntt_base;                  /* entries that its addresses come from */
     uint32_t ntt_size;                  /* 0: addresses are nids */

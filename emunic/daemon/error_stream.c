@@ -31,6 +31,7 @@
 #include "emunic/daemon/domain.h"
 #include "emunic/daemon/port.h"
 
+
 #define SUBSCRIPTIONS_MAX 256u      /* of one user */
 #define RING_FIRST        16u
 

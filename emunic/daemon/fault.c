@@ -15,7 +15,8 @@
  *                   -> short message with attempts left, after a recoverable fault: waits a round, then fresh again
  *
  * A held command holds what its port sends after it: order and staging stay as they are. The library's own writes (credits,
- * greetings) are nobody's transaction and are never hit.
+ * greetings) are nobody's transaction and are never hit. A contribution to a reduction that is hit is passed on with its
+ * failure, which ends that reduction for all leaves; the tree stays whole.
  *
  * Registrations and datagrams are requests; they are decided when they arrive. A dropped datagram waits for ever, as one whose
  * packet was lost would; a delayed one cannot pair before its time.
@@ -230,14 +231,32 @@ static const struct emu_fault_rule *decide(struct emu_port_end *port, struct emu
 
 /* ---- commands ---- */
 
+void emu_fault_end_command(struct emu_port_end *port, const struct emu_cmd *cmd, unsigned status, uint16_t code)
+{
+    port->fault.code = code;
+    if (cmd->op == EMU_OP_CE)
+        emu_ce_post(port, cmd, status);
+    else
+        emu_transaction_fail(&port->view, cmd, status);
+    port->fault.code = 0;
+}
+
+/* Whose memory, or engine, it goes to. */
 static struct emu_port_end *owner_of(const struct emu_port_end *port, const struct emu_cmd *cmd)
 {
     uint32_t node = emu_table_node_index(port->domain->table, cmd->remote_nid);
+    struct emu_md_name name = { cmd->remote_base, cmd->mdh, cmd->generation, cmd->handle_flags };
     const struct emu_table_md *md;
+    uint32_t number;
 
-    if (node >= port->domain->n_nodes || cmd->mdh >= EMU_MDH_COUNT)
+    if (cmd->op == EMU_OP_CE)
+        return emu_ce_owner(port, cmd);
+    if (node >= port->domain->n_nodes)
         return NULL;
-    md = &emu_table_mds(port->domain->table, node)[cmd->mdh];
+    number = emu_transaction_find_md(port->domain->table, node, &name);
+    if (number == EMU_MD_COUNT)
+        return NULL;
+    md = &emu_table_mds(port->domain->table, node)[number];
     return atomic_load_explicit(&md->state, memory_order_relaxed) ? port->domain->ports[md->port] : NULL;
 }
 
@@ -245,10 +264,8 @@ static void fail(struct emu_port_end *port, const struct emu_cmd *cmd, const str
                  uint16_t code)
 {
     port->fault.rule = rule->id;
-    port->fault.code = code;
-    emu_transaction_fail(&port->view, cmd, status);
+    emu_fault_end_command(port, cmd, status, code);
     port->fault.rule = 0;
-    port->fault.code = 0;
 }
 
 static void kill_victim(struct emu_port_end *port, const struct emu_cmd *cmd, const struct emu_fault_rule *rule)
@@ -283,7 +300,7 @@ static enum emu_fault_answer lose(struct emu_port_end *port, const struct emu_cm
 {
     unsigned status = EMU_STATUS_NETWORK;
 
-    if (cmd->attempts > 0) {
+    if (cmd->op != EMU_OP_CE && cmd->attempts > 0) {
         if (is_tried_again(port, cmd, rule, code))
             return EMU_FAULT_WAITS;
         status = EMU_STATUS_RETRANSMIT_LIMIT;
@@ -329,6 +346,9 @@ static enum emu_fault_answer act(struct emu_port_end *port, struct emu_cmd *cmd,
         kill_victim(port, cmd, rule);
         fail(port, cmd, rule, EMU_STATUS_PEER_GONE, 0);
         return EMU_FAULT_IS_DONE;
+    case EMU_FAULT_THROTTLE:
+        emu_injection_throttle(port->server, port->nid);
+        return EMU_FAULT_PASSES;
     default:
         record.info[0] = (uint64_t)port->nid << 32 | port->instance_id;
         record.info[1] = (uint64_t)emu_domain_nid_at(port->domain, cmd->remote_nid) << 32 | cmd->mdh;

@@ -53,6 +53,8 @@ bool emu_fault_rule_of(const struct emu_domain *domain, uint32_t place, struct e
 void emu_fault_start_port(struct emu_port_end *port);
 /* The following three only for a domain with rules. The command is emunic's copy of the one at the ring's head. */
 enum emu_fault_answer emu_fault_command(struct emu_port_end *port, struct emu_cmd *cmd);
+/* Ends a command with an error before it did anything; code: of its error event, 0 by its status. */
+void emu_fault_end_command(struct emu_port_end *port, const struct emu_cmd *cmd, unsigned status, uint16_t code);
 /* 0, or the registration's result. */
 int emu_fault_registration(struct emu_port_end *port);
 struct emu_fault_datagram emu_fault_datagram(struct emu_port_end *port, const struct emu_msg_datagram *wanted);

@@ -11,7 +11,9 @@
  *
  * Updates are numbered. An update is done when every member that was inside the engine has left it (quiesce.c).
  *
- * The limit "after throttle" is kept and told; nothing throttles a node here, so it never takes effect by itself.
+ * The limit "after throttle" takes effect with a throttle event, which on the original comes from the machine's supervision
+ * when links are congested, and here from an injected fault (action throttle). It is an update of its own and stays until the
+ * next one.
  * Source: spec ugni.md 2.18, 3.13, 4.3; that the share is one of the NIC's rate is our reading.
  */
 #include "emunic/daemon/injection.h"
@@ -139,27 +141,12 @@ void emu_injection_done(struct emu_server *server, uint32_t nid, uint16_t seq)
         i->done = i->asked;
 }
 
-int emu_injection_set(struct emu_connection *c, struct emu_msg_injection *msg)
+/* Members learn that they are paced, or not any more. */
+static void commit(struct emu_server *server, uint32_t nid, struct emu_injection *i)
 {
-    struct emu_server *server = c->server;
-    uint32_t nid = emu_place_of(c, msg->nid_wanted);
-    struct emu_injection *i = injection_of(server, nid);
     struct emu_domain *domain;
-    uint16_t norbs;
-    uint16_t aot_norbs;
 
-    if (!i)
-        return -ENOMEM;
-    if ((msg->flags & ~(FLAG_NOW | FLAG_AFTER | FLAG_DEFAULT | FLAG_ORB)) != 0 ||
-        norbs_of(msg->bw, msg->flags, &norbs) < 0 || norbs_of(msg->aot_bw, msg->flags, &aot_norbs) < 0)
-        return -EINVAL;
-    i->flags = msg->flags;
     i->asked++;
-    /* Neither named: now. */
-    if ((msg->flags & FLAG_NOW) || (msg->flags & FLAG_AFTER) == 0)
-        set_rate(server, i, norbs);
-    if ((msg->flags & FLAG_AFTER) || (msg->flags & FLAG_NOW) == 0)
-        i->aot_norbs = aot_norbs;
     i->n_waits++;               /* ours: nothing is done before the last domain was told */
     LIST_FOREACH(domain, &server->domains, link) {
         if (emu_domain_node_of(domain, nid) == EMU_NID_NONE)
@@ -170,7 +157,39 @@ int emu_injection_set(struct emu_connection *c, struct emu_msg_injection *msg)
             i->n_waits--;
     }
     emu_injection_done(server, nid, i->asked);
+}
+
+int emu_injection_set(struct emu_connection *c, struct emu_msg_injection *msg)
+{
+    struct emu_server *server = c->server;
+    uint32_t nid = emu_place_of(c, msg->nid_wanted);
+    struct emu_injection *i = injection_of(server, nid);
+    uint16_t norbs;
+    uint16_t aot_norbs;
+
+    if (!i)
+        return -ENOMEM;
+    if ((msg->flags & ~(FLAG_NOW | FLAG_AFTER | FLAG_DEFAULT | FLAG_ORB)) != 0 ||
+        norbs_of(msg->bw, msg->flags, &norbs) < 0 || norbs_of(msg->aot_bw, msg->flags, &aot_norbs) < 0)
+        return -EINVAL;
+    i->flags = msg->flags;
+    /* Neither named: now. */
+    if ((msg->flags & FLAG_NOW) || (msg->flags & FLAG_AFTER) == 0)
+        set_rate(server, i, norbs);
+    if ((msg->flags & FLAG_AFTER) || (msg->flags & FLAG_NOW) == 0)
+        i->aot_norbs = aot_norbs;
+    commit(server, nid, i);
     return 0;
+}
+
+void emu_injection_throttle(struct emu_server *server, uint32_t nid)
+{
+    struct emu_injection *i = injection_of(server, nid);
+
+    if (!i || i->aot_norbs >= i->norbs)
+        return;
+    set_rate(server, i, i->aot_norbs);
+    commit(server, nid, i);
 }
 
 /* ---- metering ---- */

@@ -2,9 +2,13 @@
 /*
  * Memory domains: registrations of the ports, and the space files of processes.
  *
- * A handle index belongs to a node and is never in use by two domains of it at one time. Indices and generations
+ * A handle number (MDH) belongs to a node and is never in use by two domains of it at one time. Numbers and generations
  * are handed out in a circle, so that a stale handle keeps failing for as long as possible. While several domains share
- * a node, the last quarter of its handles is for domains that have few: nobody can take them all.
+ * a node, the last quarter of its numbers is for domains that have few: nobody can take them all.
+ *
+ * When a domain may have no more numbers, registrations that do not ask for a dedicated one share those that it has, up to
+ * EMU_MDH_SHARERS each. They never share with one whose memory begins in the same page, because a rebuilt handle has only
+ * number and page to tell them apart. Limits and accounts are about numbers.
  *
  * Registration fills the table entry and then sets its state (release); deregistration clears the state first. emunic
  * is the only one that moves data on the routed path, and it does one thing at a time: when the reply to a
@@ -52,28 +56,77 @@ struct emu_node *emu_node_of(struct emu_server *server, uint32_t nid)
     if (!server->nodes[nid]) {
         server->nodes[nid] = calloc(1, sizeof(struct emu_node));
         if (server->nodes[nid]) {
-            server->nodes[nid]->used[0] = 1;     /* index 0 is never handed out */
+            server->nodes[nid]->mdhs[0] = (struct emu_mdh){ .turns = 1, .is_dedicated = true }; /* never handed out */
             server->nodes[nid]->next = 1;
         }
     }
     return server->nodes[nid];
 }
 
-static int take_index(struct emu_node *node, uint16_t *mdh_out)
+static void take_number(struct emu_node *node, uint32_t mdh, uint32_t turn, uint16_t *number_out)
+{
+    uint32_t number = turn * EMU_MDH_COUNT + mdh;
+
+    node->mdhs[mdh].turns |= (uint8_t)(1u << turn);
+    node->generation[number] = (uint16_t)(node->generation[number] % EMU_MD_GENERATION_MAX + 1);
+    *number_out = (uint16_t)number;
+}
+
+static int take_free(struct emu_port_end *port, struct emu_node *node, bool is_dedicated, uint16_t *number_out)
 {
     for (uint32_t i = 0; i < EMU_MDH_COUNT; i++) {
         uint32_t mdh = (node->next + i) % EMU_MDH_COUNT;
 
-        if (node->used[mdh / 64] >> (mdh % 64) & 1)
+        if (node->mdhs[mdh].turns != 0)
             continue;
-        node->used[mdh / 64] |= 1ull << (mdh % 64);
-        node->generation[mdh] = (uint16_t)(node->generation[mdh] % EMU_MD_GENERATION_MAX + 1);
+        node->mdhs[mdh] = (struct emu_mdh){ .is_dedicated = is_dedicated, .domain_id = port->domain->id };
+        take_number(node, mdh, 0, number_out);
         node->next = (uint16_t)((mdh + 1) % EMU_MDH_COUNT);
         node->n_used++;
-        *mdh_out = (uint16_t)mdh;
+        port->domain->n_handles[port->node_index]++;
         return 0;
     }
     return -ENOSPC;
+}
+
+/* Does memory that has the number begin in that page? */
+static bool begins_there(const struct emu_port_end *port, const struct emu_mdh *one, uint32_t mdh, uint64_t page)
+{
+    const struct emu_table_md *entries = emu_table_mds(port->domain->table, port->node_index);
+
+    for (uint32_t turn = 0; turn < EMU_MDH_SHARERS; turn++) {
+        if ((one->turns >> turn & 1) != 0 && (entries[turn * EMU_MDH_COUNT + mdh].base & ~PAGE_MASK) == page)
+            return true;
+    }
+    return false;
+}
+
+/* A number that the domain has already. page: where the memory begins. */
+static int take_shared(struct emu_port_end *port, struct emu_node *node, uint64_t page, uint16_t *number_out)
+{
+    for (uint32_t i = 0; i < EMU_MDH_COUNT; i++) {
+        uint32_t mdh = (node->next_shared + i) % EMU_MDH_COUNT;
+        const struct emu_mdh *one = &node->mdhs[mdh];
+
+        if (one->turns == 0 || one->turns == (1u << EMU_MDH_SHARERS) - 1 || one->is_dedicated ||
+            one->domain_id != port->domain->id || begins_there(port, one, mdh, page))
+            continue;
+        take_number(node, mdh, (uint32_t)__builtin_ctz(~(unsigned)one->turns), number_out);
+        node->next_shared = (uint16_t)((mdh + 1) % EMU_MDH_COUNT);
+        return 0;
+    }
+    return -ENOSPC;
+}
+
+static void give_number(struct emu_node *node, struct emu_domain *domain, uint32_t node_index, uint16_t number)
+{
+    struct emu_mdh *one = &node->mdhs[number % EMU_MDH_COUNT];
+
+    one->turns &= (uint8_t)~(1u << number / EMU_MDH_COUNT);
+    if (one->turns != 0)
+        return;
+    node->n_used--;
+    domain->n_handles[node_index]--;
 }
 
 static bool is_shared(const struct emu_server *server, const struct emu_domain *domain, uint32_t nid)
@@ -88,7 +141,7 @@ static bool is_shared(const struct emu_server *server, const struct emu_domain *
 }
 
 /* For an ordinary handle; those of a block were promised. */
-static bool may_take_index(const struct emu_port_end *port, const struct emu_node *node)
+static bool may_take_free(const struct emu_port_end *port, const struct emu_node *node)
 {
     if (node->n_used + node->n_promised >= EMU_MDH_COUNT - 1)
         return false;
@@ -202,7 +255,7 @@ static int keep_list(struct emu_port_end *port, uint16_t mdh, struct emu_segment
     struct emu_segment_list ***row = &port->domain->segments[port->node_index];
 
     if (!*row)
-        *row = calloc(EMU_MDH_COUNT, sizeof(**row));
+        *row = calloc(EMU_MD_COUNT, sizeof(**row));
     if (!*row)
         return -ENOMEM;
     (*row)[mdh] = list;
@@ -259,7 +312,7 @@ static int choose_virtual(const struct emu_port_end *port, uint32_t wanted, uint
 static int check_request(const struct emu_port_end *port, const struct emu_msg_memory *memory)
 {
     const uint32_t known = EMU_MD_READ_ONLY | EMU_MD_VMDH | EMU_MD_MAPPED | EMU_MD_FILE | EMU_MD_RESERVED |
-                           EMU_MD_SEGMENTED;
+                           EMU_MD_SEGMENTED | EMU_MD_DEDICATED;
 
     if ((memory->flags & ~known) != 0 || (memory->flags & (EMU_MD_RESERVED | EMU_MD_SEGMENTED)) ==
                                              (EMU_MD_RESERVED | EMU_MD_SEGMENTED))
@@ -272,6 +325,19 @@ static int check_request(const struct emu_port_end *port, const struct emu_msg_m
     if (memory->cq != EMU_CQ_NONE && (memory->cq >= EMU_CQS_MAX || !port->cqs[memory->cq].in_use))
         return -EINVAL;
     return 0;
+}
+
+/* One of its own while the domain may have more of them; else a shared one, if that will do. */
+static int choose_number(struct emu_port_end *port, struct emu_node *node, const struct emu_msg_memory *memory,
+                         uint16_t *number_out)
+{
+    bool is_virtual = (memory->flags & EMU_MD_VMDH) != 0;
+    bool is_dedicated = is_virtual || (memory->flags & EMU_MD_DEDICATED) != 0;
+    uint64_t page = (memory->flags & EMU_MD_SEGMENTED) ? 0 : memory->addr & ~PAGE_MASK;
+
+    if (is_virtual || (emu_account_may_add_mdd(port) && may_take_free(port, node)))
+        return take_free(port, node, is_dedicated, number_out);
+    return is_dedicated ? -ENOSPC : take_shared(port, node, page, number_out);
 }
 
 /* Number, virtual number and list of a new memory domain. On failure nothing was taken. */
@@ -295,17 +361,13 @@ static int take_what_it_needs(struct emu_port_end *port, const struct emu_msg_me
     }
     md->account_bytes = md->segments ? md->segments->total_bytes
                                      : round_out(memory->addr + memory->length_bytes) - (memory->addr & ~PAGE_MASK);
-    r = emu_account_may_add_md(port, md->account_bytes, is_virtual);
-    if (r == 0 && !is_virtual && !may_take_index(port, node))
-        r = -ENOSPC;
+    r = emu_account_may_add_bytes(port, md->account_bytes);
     if (r == 0)
-        r = take_index(node, &md->mdh);
+        r = choose_number(port, node, memory, &md->mdh);
     if (r == 0 && md->segments) {
         r = keep_list(port, md->mdh, md->segments);
-        if (r < 0) {
-            node->used[md->mdh / 64] &= ~(1ull << (md->mdh % 64));
-            node->n_used--;
-        }
+        if (r < 0)
+            give_number(node, port->domain, port->node_index, md->mdh);
     }
     if (r < 0)
         free(md->segments);
@@ -341,11 +403,10 @@ int emu_md_register(struct emu_port_end *port, struct emu_msg_memory *memory, st
     port->server->nodes[port->nid]->file[md->mdh] = file;
     md->is_virtual = (memory->flags & EMU_MD_VMDH) != 0;
     md->is_updatable = md->is_reserved = (memory->flags & EMU_MD_RESERVED) != 0;
-    port->domain->n_handles[port->node_index]++;
     account->iommu_bytes += md->account_bytes;
     entry = &emu_table_mds(port->domain->table, port->node_index)[md->mdh];
     entry->generation = port->server->nodes[port->nid]->generation[md->mdh];
-    entry->flags = (uint8_t)(memory->flags & ~EMU_MD_RESERVED);
+    entry->flags = (uint8_t)(memory->flags & ~(EMU_MD_RESERVED | EMU_MD_DEDICATED));
     set_method(entry, port, memory, file);
     entry->port = port->index;
     set_queue(entry, port, memory->cq);
@@ -374,9 +435,7 @@ void emu_md_release(struct emu_server *server, struct emu_domain *domain, uint32
 
     emu_file_put(node->file[mdh]);
     node->file[mdh] = NULL;
-    domain->n_handles[emu_domain_node_of(domain, nid)]--;
-    node->used[mdh / 64] &= ~(1ull << (mdh % 64));
-    node->n_used--;
+    give_number(node, domain, emu_domain_node_of(domain, nid), mdh);
 }
 
 static void drop(struct emu_port_end *port, struct emu_md_end *md)
@@ -422,7 +481,7 @@ int emu_md_update(struct emu_port_end *port, const struct emu_msg_memory *memory
     struct emu_table_md *entry;
     struct emu_md_end *md;
 
-    if (memory->mdh >= EMU_MDH_COUNT || (memory->flags & ~EMU_MD_MAPPED) != 0)
+    if (memory->mdh >= EMU_MD_COUNT || (memory->flags & ~EMU_MD_MAPPED) != 0)
         return -EINVAL;
     LIST_FOREACH(md, &port->mds, link) {
         if (md->mdh == memory->mdh)
@@ -510,7 +569,7 @@ int emu_md_reach(void *ctx, const struct emu_table_md *md, uint8_t op, struct em
 int emu_md_local(void *ctx, uint16_t mdh, uint16_t generation, struct emu_memory *mem_out)
 {
     struct emu_port_end *self = ctx;
-    const struct emu_segment_list *list = mdh < EMU_MDH_COUNT ? list_of(self->domain, self->node_index, mdh) : NULL;
+    const struct emu_segment_list *list = mdh < EMU_MD_COUNT ? list_of(self->domain, self->node_index, mdh) : NULL;
     const struct emu_table_md *entry;
 
     if (!list)

@@ -34,13 +34,21 @@ struct emu_md_end {
     struct emu_segment_list *segments;  /* owned by the domain's table of them; NULL: one plain region */
 };
 
-/* Memory domain handles of one node, in use by any domain. */
+/* A handle number of a node. */
+struct emu_mdh {
+    uint8_t turns;                      /* a bit for each memory domain that has it; 0: free */
+    bool is_dedicated;                  /* nobody else may have it */
+    uint32_t domain_id;                 /* whose it is */
+};
+
+/* Memory domains of one node, of any domain. */
 struct emu_node {
-    uint64_t used[EMU_MDH_COUNT / 64];
-    uint16_t generation[EMU_MDH_COUNT];
-    struct emu_file *file[EMU_MDH_COUNT]; /* that the memory lies in, until its number is released; or NULL */
-    uint16_t next;                      /* where to look: delays reuse */
-    uint32_t n_used;
+    struct emu_mdh mdhs[EMU_MDH_COUNT];
+    uint16_t generation[EMU_MD_COUNT];
+    struct emu_file *file[EMU_MD_COUNT]; /* that the memory lies in, until its number is released; or NULL */
+    uint16_t next;                      /* MDH: where to look; delays reuse */
+    uint16_t next_shared;               /* likewise for one that can be shared */
+    uint32_t n_used;                    /* MDHs */
     uint32_t n_promised;                /* not used yet, but kept for blocks of virtual handles */
     struct emu_injection *injection;    /* owned; NULL: nobody has asked */
 };

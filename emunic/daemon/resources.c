@@ -159,17 +159,18 @@ int emu_account_may_add_cq(const struct emu_port_end *port)
                : 0;
 }
 
-int emu_account_may_add_md(const struct emu_port_end *port, uint64_t bytes, bool is_promised)
+bool emu_account_may_add_mdd(const struct emu_port_end *port)
 {
-    const struct emu_account *account = account_of(port);
-    const struct emu_limits *limits = &port->domain->limits;
     uint64_t held = mdds_of_domain(port->domain, port->node_index) + promised_of_domain(port->domain, port->node_index);
 
-    if (!is_promised && held >= limits->mdd)
-        return -ENOSPC;
-    if (bytes > limits->iommu_bytes || account->iommu_bytes > limits->iommu_bytes - bytes)
-        return -ENOSPC;
-    return 0;
+    return held < port->domain->limits.mdd;
+}
+
+int emu_account_may_add_bytes(const struct emu_port_end *port, uint64_t bytes)
+{
+    uint64_t limit_bytes = port->domain->limits.iommu_bytes;
+
+    return bytes > limit_bytes || account_of(port)->iommu_bytes > limit_bytes - bytes ? -ENOSPC : 0;
 }
 
 bool emu_account_may_start_block(const struct emu_port_end *port)

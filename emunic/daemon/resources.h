@@ -39,8 +39,10 @@ void emu_limits_init(struct emu_limits *limits);
 int emu_account_add_port(struct emu_port_end *port);
 void emu_account_drop_port(struct emu_port_end *port);
 int emu_account_may_add_cq(const struct emu_port_end *port);
-/* bytes: of address space; is_promised: from the block of virtual handles. */
-int emu_account_may_add_md(const struct emu_port_end *port, uint64_t bytes, bool is_promised);
+/* One more memory domain handle, not of the block of virtual ones. */
+bool emu_account_may_add_mdd(const struct emu_port_end *port);
+/* Of address space. 0 or -ENOSPC. */
+int emu_account_may_add_bytes(const struct emu_port_end *port, uint64_t bytes);
 bool emu_account_may_start_block(const struct emu_port_end *port);
 /* A block transfer of the port begins (+1) or ends (-1) to be moved in slices. */
 void emu_account_add_block(struct emu_port_end *port, int change);

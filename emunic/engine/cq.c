@@ -31,9 +31,10 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "emunic/engine/pages.h"
 
 /* Runs only when somebody sleeps: one system call. */
 void emu_cq_wake_sleepers(struct emu_cq_shm *shm)
@@ -119,15 +120,14 @@ unsigned emu_cq_fill_gaps(struct emu_cq_producer *p, uint64_t tail, uint64_t eve
 
 int emu_cq_add_own(struct emu_cq_consumer *c)
 {
-    /* Untouched pages cost nothing. */
     if (!c->own)
-        c->own = calloc(c->ring_entries, sizeof(*c->own));
+        c->own = emu_pages_take(c->ring_entries * sizeof(*c->own));
     return c->own ? 0 : -ENOMEM;
 }
 
 void emu_cq_consumer_fini(struct emu_cq_consumer *c)
 {
-    free(c->own);
+    emu_pages_give(c->own, c->ring_entries * sizeof(*c->own));
     c->own = NULL;
 }
 

@@ -28,6 +28,7 @@ static const char *const class_names[EMU_FAULT_CLASSES] = {
     [EMU_FAULT_FMA_AMO] = "fma-amo",   [EMU_FAULT_BTE_PUT] = "bte-put",
     [EMU_FAULT_BTE_GET] = "bte-get",   [EMU_FAULT_SMSG] = "smsg",
     [EMU_FAULT_MSGQ] = "msgq",         [EMU_FAULT_CQ_WRITE] = "cq-write",
+    [EMU_FAULT_CE] = "ce",
     [EMU_FAULT_DATAGRAM] = "datagram",
     [EMU_FAULT_REGISTRATION] = "registration",
 };
@@ -38,13 +39,13 @@ static const struct {
 } class_groups[] = {
     { "fma", EMU_FAULT_FMA_BITS },
     { "bte", EMU_FAULT_BTE_BITS },
-    { "any", EMU_FAULT_TRANSACTION_BITS & ~EMU_FAULT_BIT(EMU_FAULT_MSGQ) }, /* a lost one stops its queue */
+    { "any", EMU_FAULT_TRANSACTION_BITS },
 };
 
 static const char *const action_names[EMU_FAULT_ACTIONS] = {
     [EMU_FAULT_DROP] = "drop",   [EMU_FAULT_CORRUPT] = "corrupt", [EMU_FAULT_FAIL] = "fail",
     [EMU_FAULT_DELAY] = "delay", [EMU_FAULT_OVERRUN] = "overrun", [EMU_FAULT_KILL] = "kill",
-    [EMU_FAULT_REPORT] = "report",
+    [EMU_FAULT_REPORT] = "report", [EMU_FAULT_THROTTLE] = "throttle",
 };
 
 /* enum emu_status */
@@ -198,9 +199,9 @@ static const char *check_action(const struct emu_fault_rule *rule)
         return "no such category";
     if (rule->action != EMU_FAULT_KILL && (rule->flags & EMU_FAULT_VICTIM_INITIATOR))
         return "a victim belongs to action kill";
-    if ((rule->action == EMU_FAULT_OVERRUN || rule->action == EMU_FAULT_KILL) &&
+    if ((rule->action == EMU_FAULT_OVERRUN || rule->action == EMU_FAULT_KILL || rule->action == EMU_FAULT_THROTTLE) &&
         !has_only(rule, EMU_FAULT_TRANSACTION_BITS))
-        return "actions overrun and kill are for transactions";
+        return "actions overrun, kill and throttle are for transactions";
     if (rule->action == EMU_FAULT_DELAY && !has_only(rule, EMU_FAULT_TRANSACTION_BITS | EMU_FAULT_BIT(EMU_FAULT_DATAGRAM)))
         return "a registration cannot be delayed";
     if (rule->action == EMU_FAULT_DROP && (rule->classes & EMU_FAULT_BIT(EMU_FAULT_REGISTRATION)))
@@ -255,6 +256,10 @@ bool emu_fault_class_of(const struct emu_cmd *cmd, enum emu_fault_class *class_o
     bool is_msgq = ((cmd->source_event & EMU_EVENT_TYPE_MASK) >> EMU_EVENT_TYPE_SHIFT) == 3;
     unsigned source = (unsigned)(cmd->source_event >> EMU_EVENT_SOURCE_SHIFT) & 15u;
 
+    if (cmd->op == EMU_OP_CE) {
+        *class_out = EMU_FAULT_CE;
+        return true;
+    }
     if (cmd->op == EMU_OP_CQ_WRITE && source != 0) {
         *class_out = EMU_FAULT_CQ_WRITE;
         return true;

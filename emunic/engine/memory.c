@@ -22,6 +22,8 @@
 #include <string.h>
 #include <sys/uio.h>
 
+#include "emunic/engine/word.h"
+
 #define RETRIES 8
 
 /* ---- cma ---- */
@@ -123,14 +125,7 @@ static int map_read(const struct emu_memory *mem, uint64_t addr, void *dst, size
 
     if (!src)
         return -EFAULT;
-    if (len_bytes == 8 && addr % 8 == 0) {
-        /* An aligned word is read in one piece, also against atomics. */
-        uint64_t word = atomic_load_explicit((_Atomic uint64_t *)(uintptr_t)src, memory_order_relaxed);
-
-        memcpy(dst, &word, 8);
-    } else {
-        memcpy(dst, src, len_bytes);
-    }
+    emu_word_load(dst, src, len_bytes);
     return emu_memory_is_broken(mem) ? -EFAULT : 0;
 }
 
@@ -147,14 +142,8 @@ static int map_write(const struct emu_memory *mem, uint64_t addr, const void *sr
     }
     if (len_bytes > 0 && !dst)
         return -EFAULT;
-    if (len_bytes == 8 && addr % 8 == 0) {
-        uint64_t word;
-
-        memcpy(&word, src, 8);
-        atomic_store_explicit((_Atomic uint64_t *)dst, word, memory_order_relaxed);
-    } else if (len_bytes > 0) {
-        memcpy(dst, src, len_bytes);
-    }
+    if (len_bytes > 0)
+        emu_word_store(dst, src, len_bytes);
     if (emu_memory_is_broken(mem))
         return -EFAULT;
     if (!flag_word)

@@ -149,9 +149,35 @@ static const struct emu_memory *local_of(const struct emu_view *view, const stru
     return is_local_segmented(&t->cmd) ? &t->segments : &view->local;
 }
 
+uint32_t emu_transaction_find_md(const struct emu_table *table, uint32_t node_index, const struct emu_md_name *name)
+{
+    const struct emu_table_md *mds = emu_table_mds(table, node_index);
+    uint16_t md = name->mdh;
+
+    if (name->handle_flags & EMU_HANDLE_VIRTUAL) {
+        if (md >= EMU_MDH_COUNT)
+            return EMU_MD_COUNT;
+        md = atomic_load_explicit(&emu_table_vmdhs(table, node_index)[md], memory_order_acquire);
+        return md != 0 && md < EMU_MD_COUNT ? md : EMU_MD_COUNT;
+    }
+    if (md >= EMU_MD_COUNT)
+        return EMU_MD_COUNT;
+    if (name->generation != 0)
+        return md;
+    for (uint32_t sharer = md % EMU_MDH_COUNT; sharer < EMU_MD_COUNT; sharer += EMU_MDH_COUNT) {
+        /* Pairs with the release in emunic's registration. */
+        if (atomic_load_explicit(&mds[sharer].state, memory_order_acquire) != 0 &&
+            (mds[sharer].base & ~PAGE_MASK) == name->remote_base)
+            return sharer;
+    }
+    return EMU_MD_COUNT;
+}
+
 bool emu_transaction_begin(const struct emu_view *view, const struct emu_cmd *cmd, struct emu_transaction *t)
 {
     const struct emu_table_md *md;
+    struct emu_md_name name;
+    uint32_t number;
 
     *t = (struct emu_transaction){ .cmd = *cmd };
     t->node_index = emu_table_node_index(view->table, cmd->remote_nid);
@@ -163,19 +189,14 @@ bool emu_transaction_begin(const struct emu_view *view, const struct emu_cmd *cm
     t->status = check_shape(cmd);
     if (t->status != EMU_STATUS_OK)
         return false;
-    if (cmd->mdh >= EMU_MDH_COUNT) {
+    name = (struct emu_md_name){ cmd->remote_base, cmd->mdh, cmd->generation, cmd->handle_flags };
+    number = emu_transaction_find_md(view->table, t->node_index, &name);
+    if (number == EMU_MD_COUNT) {
         t->status = EMU_STATUS_BAD_HANDLE;
         return false;
     }
-    t->mdh = cmd->mdh;
-    if (cmd->handle_flags & EMU_HANDLE_VIRTUAL) {
-        t->mdh = atomic_load_explicit(&emu_table_vmdhs(view->table, t->node_index)[cmd->mdh], memory_order_acquire);
-        if (t->mdh == 0 || t->mdh >= EMU_MDH_COUNT) {
-            t->status = EMU_STATUS_BAD_HANDLE;
-            return false;
-        }
-    }
-    md = &emu_table_mds(view->table, t->node_index)[t->mdh];
+    t->mdh = (uint16_t)number;
+    md = &emu_table_mds(view->table, t->node_index)[number];
     t->status = check_handle(md, cmd);
     if (t->status != EMU_STATUS_OK)
         return false;

@@ -67,6 +67,17 @@ struct emu_transaction {
     unsigned status;           /* enum emu_status */
 };
 
+/* What a memory handle says of a memory domain. */
+struct emu_md_name {
+    uint64_t remote_base;
+    uint16_t mdh;               /* number, or index of a virtual handle */
+    uint16_t generation;        /* 0: a rebuilt handle, which tells its MDH and its page only */
+    uint8_t handle_flags;       /* EMU_HANDLE_* */
+};
+
+/* The number of the memory domain that a handle means on a node, live or not; EMU_MD_COUNT: none. Any thread. */
+uint32_t emu_transaction_find_md(const struct emu_table *table, uint32_t node_index, const struct emu_md_name *name);
+
 /*
  * Takes a command over and checks it against the domain table. The command must be the caller's own copy.
  * True: there is data to move, call emu_transaction_step(). False: nothing to move (any more), call

@@ -1011,7 +1011,7 @@ gni_return_t GNI_CdmResume(gni_cdm_handle_t cdm_handle);
  * @retval GNI_RC_SUCCESS           Suspended.
  * @retval GNI_RC_INVALID_PARAM     Not device 0, or no such job.
  * @retval GNI_RC_TIMEOUT           A process was inside all the time. The job goes on.
- * @retval GNI_RC_NOT_DONE          The same with timeout 0: try again.
+ * @retval GNI_RC_NOT_DONE          The same with timeout 0, or the daemon can take no more connections now: try again.
  * @retval GNI_RC_PERMISSION_ERROR  Not privileged.
  * @retval GNI_RC_INVALID_STATE     Suspended already, or about to be.
  * @retval GNI_RC_ERROR_RESOURCE    The job is ending.
@@ -1028,6 +1028,7 @@ gni_return_t GNI_SuspendJob(uint32_t device_id, uint64_t job_id, uint8_t ptag, u
  * @retval GNI_RC_INVALID_PARAM     Not device 0, or no such job.
  * @retval GNI_RC_PERMISSION_ERROR  Not privileged.
  * @retval GNI_RC_INVALID_STATE     Not suspended.
+ * @retval GNI_RC_ERROR_RESOURCE    The daemon can take no more connections now: try again.
  */
 gni_return_t GNI_ResumeJob(uint32_t device_id, uint64_t job_id, uint8_t ptag, uint32_t cookie);
 
@@ -1046,8 +1047,8 @@ gni_return_t GNI_ResumeJob(uint32_t device_id, uint64_t job_id, uint8_t ptag, ui
  * @retval GNI_RC_INVALID_PARAM     NULL, no entries, a granularity or a node that cannot be, or entries to clear that
  *                                  are not filled.
  * @retval GNI_RC_PERMISSION_ERROR  Not privileged.
- * @retval GNI_RC_ERROR_RESOURCE    Not so many entries (8192) left in one piece, another granularity is in use, or an
- *                                  entry to clear belongs to a job.
+ * @retval GNI_RC_ERROR_RESOURCE    Not so many entries (8192) left in one piece, another granularity is in use, an
+ *                                  entry to clear belongs to a job, or the daemon can take no more connections.
  * @retval GNI_RC_ERROR_NOMEM       Out of memory.
  * @retval GNI_RC_NO_MATCH          No such device.
  * @note What the entries' fields mean is our reading: the source names them only.
@@ -1063,7 +1064,8 @@ gni_return_t GNI_ConfigureNTT(int device_id, gni_ntt_descriptor_t *ntt_desc, uin
  *                    limit above what the device has is what the device has; one below what is held lets nothing more
  *                    be taken. Enforced: mdd_limit and a.m.iommu_limit by registrations, cq_limit by GNI_CqCreate(),
  *                    fma_limit by GNI_CdmAttach(), bte_limit by GNI_PostRdma(), a.m.ce_limit by GNI_CeCreate(), each
- *                    with GNI_RC_ERROR_RESOURCE. b.dla_limit limits nothing. ntt_size > 0 binds entries ntt_base ...;
+ *                    with GNI_RC_ERROR_RESOURCE. b.dla_limit limits nothing: the device has
+ *                    no DLA. ntt_size > 0 binds entries ntt_base ...;
  *                    GNI_JOB_CTRL_NTT_CLEANUP in ntt_ctrl clears them when the job ends.
  * @retval GNI_RC_SUCCESS           Done.
  * @retval GNI_RC_INVALID_PARAM     ptag 0, or a limit below -1.
@@ -1072,11 +1074,12 @@ gni_return_t GNI_ConfigureNTT(int device_id, gni_ntt_descriptor_t *ntt_desc, uin
  * @retval GNI_RC_INVALID_STATE     ptag, cookie or job_id belong to another job; or entries are to be bound after the
  *                                  first attach.
  * @retval GNI_RC_ILLEGAL_OP        The job is bound to other entries.
- * @retval GNI_RC_ERROR_RESOURCE    More addresses than the machine has nodes.
+ * @retval GNI_RC_ERROR_RESOURCE    More addresses than the machine has nodes, or the daemon can take no more
+ *                                  connections.
  * @retval GNI_RC_ERROR_NOMEM       Out of memory.
  * @note A job that no launcher has made is its declarer's: that user and root may attach to it, on the nodes of its
  *       entries, else on those of the other jobs and of the declarer. It ends with the last process that has
- *       attached.
+ *       attached; until one has, it stays, also when its declarer has ended.
  */
 gni_return_t GNI_ConfigureJob(uint32_t device_id, uint64_t job_id, uint8_t ptag, uint32_t cookie,
                               gni_job_limits_t *limits);
@@ -1224,11 +1227,13 @@ gni_return_t GNI_ResetNicStat(gni_nic_handle_t nic_hndl, gni_statistic_t stat);
  *
  * @param[in] bw      Percent 0..100; ORB entries 0..992 with GNI_BI_FLAG_VALUE_IS_NUM_ORB_ENTRIES. 0 is taken as one
  *                    entry.
- * @param[in] aot_bw  The same, for the time after a throttle event. Kept and told; nothing here throttles a node.
+ * @param[in] aot_bw  The same, for the time after a throttle event; in force if it is the lower one, until the next call.
+ *                    What throttles a node here is an injected fault (emunic-fault(1), action throttle).
  * @param[in] modes   OR of GNI_BI_FLAG_*: APPLY_NOW sets bw, APPLY_AFTER_THROTTLE sets aot_bw, neither sets both. With
  *                    GNI_BI_FLAG_USE_DEFAULT_SETTINGS the values are not read and the system's defaults are set.
  * @retval GNI_RC_SUCCESS           Asked for; GNI_BISyncWait() tells when it is in force.
- * @retval GNI_RC_INVALID_PARAM     device_id is not 0, an unknown flag, a value out of range, or no daemon to ask.
+ * @retval GNI_RC_INVALID_PARAM     device_id is not 0, an unknown flag, a value out of range, or no daemon that can be
+ *                                  asked.
  * @retval GNI_RC_PERMISSION_ERROR  Not privileged.
  */
 gni_return_t GNI_SetBIConfig(uint32_t device_id, uint16_t bw, uint16_t aot_bw, uint16_t modes);
@@ -1458,8 +1463,12 @@ gni_return_t GNI_EpPostDataCancelById(gni_ep_handle_t ep_hndl, uint64_t datagram
  * transaction), further ones are for new pages. One GNI_MemDeregister() ends it.
  *
  * GNI_MEM_READ_ONLY: peers may only get, and here the region is no target of a get. GNI_MEM_MDD_CLONE shows in the
- * handle. Ordering and sharing flags, GNI_MEM_USE_GART and GNI_MEM_PHYS_CONT are hints without effect: ordering is
- * always strict, and each registration has an MDD of its own. GNI_MEM_PHYS_SEGMENTS and GNI_MEM_CUDA are refused.
+ * handle. Ordering flags, GNI_MEM_USE_GART and GNI_MEM_PHYS_CONT are hints without effect: ordering is always strict.
+ * GNI_MEM_PHYS_SEGMENTS and GNI_MEM_CUDA are refused.
+ *
+ * A registration takes one of the node's 4095 MDDs. When the job may have no more of them, it shares one that the job has,
+ * with up to 7 others that begin in other pages; not with GNI_MEM_MDD_DEDICATED, nor in a CDM with
+ * GNI_CDM_MODE_MDD_DEDICATED unless GNI_MEM_MDD_SHARED is given, nor with GNI_MEM_USE_VMDH.
  *
  * @param[in]     address      Start.
  * @param[in]     length       Bytes, not 0.
@@ -1556,7 +1565,8 @@ gni_return_t GNI_RebuildMemHndl(gni_mem_handle_t *src_mem_hndl, uint32_t vmdh_in
  * Walk the registrations of a NIC.
  *
  * @param[in]     nic_hndl  NIC handle, or NULL if fd selects the NIC: exactly one of the two.
- * @param[in]     fd        Descriptor of the NIC, or -1.
+ * @param[in]     fd        Descriptor of a NIC handle of this process, which here is that of its connection to the daemon;
+ *                          -1 or 0 with nic_hndl.
  * @param[in,out] mem_hndl  {0, 0}: first one; else the one after it.
  * @param[out]    address   Start of the region; 0 after an error.
  * @param[out]    length    Bytes; 0 after an error.
@@ -1632,7 +1642,9 @@ gni_return_t GNI_CqDestroy(gni_cq_handle_t cq_hndl);
  *                                  fetched value or CE result into READ_ONLY.
  * @note Never GNI_RC_ERROR_NOMEM of GNI_PostRdma(): no memory for a transfer slot is ERROR_RESOURCE; programs retry
  *       both.
- * @note What only the target can decide arrives as an event with a status (reading 7.6). No order between posts,
+ * @note What only the target can decide arrives as an event with a status (reading 7.6), and so does a local handle
+ *       that is one but whose registration has ended or does not hold the buffer ("local access"); only a CE result
+ *       there gives INVALID_PARAM. No order between posts,
  *       except: posts of one EP with GNI_DLVMODE_IN_ORDER; GNI_RDMAMODE_FENCE; a REMOTE event after the data of
  *       its post. Threads: NIC. Source: uGNI spec 4.7, 4.8.
  */
@@ -1694,8 +1706,8 @@ gni_return_t GNI_CqWaitEvent(gni_cq_handle_t cq_hndl, uint64_t timeout, gni_cq_e
 
 /**
  * Wait for the first event on any of several BLOCKING queues, also of several NIC handles. Blocks. WaitEvent takes the event
- * off; Monitor only reports that one is there, at once if any queue is non-empty; a Monitor may report falsely,
- * so poll after it.
+ * off; Monitor only reports that one is there, at once if any queue is non-empty. Another thread may take it before the
+ * caller does.
  *
  * @param[in]  cq_hndls    Array of num_cqs handles; must stay until the call returns. With more than 128 the call looks
  *                         every millisecond instead of being woken by each.
@@ -1733,7 +1745,7 @@ gni_return_t GNI_CqInterruptMask(gni_cq_handle_t cq_hndl);
 gni_return_t GNI_CqInterruptUnmask(gni_cq_handle_t cq_hndl);
 
 /**
- * Look whether GNI_CqGetEvent() would return something. Takes nothing off, does no internal work.
+ * Look whether GNI_CqGetEvent() would return something. Takes nothing off that could be returned.
  *
  * @retval GNI_RC_SUCCESS         It would.
  * @retval GNI_RC_NOT_DONE        Empty; may be stale by the time it is read.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The admin socket answers only root and emunic's own user; it closes the connection of anybody else before the first
- * reply. That is told from a missing emunic, because a caller without privilege has a code of its own.
+ * One request on a connection of its own. The admin socket answers only root and emunic's own user: a caller without
+ * privilege is told from an emunic that is not there (-ECONNREFUSED) and one that can take nobody (-ENETDOWN).
  */
 #include "libugni/src/ask.h"
 
@@ -17,7 +17,7 @@ int gnii_ask(enum emu_socket_kind kind, struct emu_msg *msg, int fd)
     int r;
 
     r = emu_session_open(&session, emu_session_default_server(name, sizeof(name)), kind);
-    if (r == -ENETDOWN && kind == EMU_SOCKET_ADMIN)
+    if (r == -EPERM)
         return -EACCES;
     if (r < 0)
         return r;

@@ -185,9 +185,8 @@ static gni_return_t attach_nic(struct gnii_cdm *cdm, uint32_t *local_addr, gni_n
     r = emu_port_attach(&nic->port, cdm->ptag, cdm->cookie, cdm->inst_id, cdm->modes);
     if (r < 0)
         goto err_nic;
-    r = -ENOMEM;
-    nic->job = gnii_job_get(cdm->cookie, nic->port.nid);
-    if (!nic->job)
+    r = gnii_job_join(nic, cdm->cookie);
+    if (r < 0)
         goto err_port;
     r = gnii_object_add(GNII_KIND_NIC, nic, &handle);
     if (r < 0)
@@ -200,7 +199,7 @@ static gni_return_t attach_nic(struct gnii_cdm *cdm, uint32_t *local_addr, gni_n
     return GNI_RC_SUCCESS;
 
 err_job:
-    gnii_job_put(nic->job);
+    gnii_job_leave(nic);
 err_port:
     emu_port_detach(&nic->port);
 err_nic:
@@ -276,8 +275,7 @@ static void destroy_nic(struct gnii_nic *nic)
     emu_port_hang_up(&nic->port);
     gnii_ce_drop_all(nic);
     gnii_md_drop_all(nic);
-    gnii_job_put(nic->job);
-    nic->job = NULL;
+    gnii_job_leave(nic);
     gnii_lanes_free(nic);
     free(nic->tx);
     nic->tx = NULL;

@@ -170,18 +170,28 @@ static void note_lost_send(struct gnii_cq *cq)
     if (cq->sends_head == cq->sends_tail)
         return;
     send = &cq->sends[cq->sends_head & cq->sends_mask];
-    if (send->ep)
+    if (send->is_msgq)
+        gnii_msgq_note_lost(send->msgq, send->stamp);
+    else if (send->ep)
         gnii_smsg_fill_hole(send->ep, send->stamp);
+}
+
+/* The post that an entry belongs to; NULL none. */
+static struct gnii_tx *find_post(const struct gnii_cq *cq, uint64_t event)
+{
+    uint32_t tid = gnii_cqe_tid(event);
+    struct gnii_tx *tx = tid < cq->nic->n_tx ? &cq->nic->tx[tid] : NULL;
+
+    return tx && tx->descr && tx->cq == cq && tx->events_due > 0 ? tx : NULL;
 }
 
 /* A post's entry: true if the program shall see it. */
 static bool settle_post(struct gnii_cq *cq, uint64_t event)
 {
     struct gnii_nic *nic = cq->nic;
-    uint32_t tid = gnii_cqe_tid(event);
-    struct gnii_tx *tx = tid < nic->n_tx ? &nic->tx[tid] : NULL;
+    struct gnii_tx *tx = find_post(cq, event);
 
-    if (!tx || !tx->descr || tx->cq != cq || tx->events_due == 0)
+    if (!tx)
         return false;
     if (--tx->events_due == 0 && tx->ep)
         tx->ep->outstanding--;
@@ -190,7 +200,7 @@ static bool settle_post(struct gnii_cq *cq, uint64_t event)
     if (!tx->ep || gnii_cqe_engine(event) == GNII_CQE_ENGINE_LIBRARY) {
         /* Of a destroyed end point, or a silent post that went well. */
         if (--tx->events_left == 0)
-            gnii_tx_give(nic, tid);
+            gnii_tx_give(nic, gnii_cqe_tid(event));
         return false;
     }
     return true;
@@ -286,14 +296,37 @@ static inline void call_handler(const struct gnii_cq *cq, gni_return_t rc, gni_c
         cq->handler(event_data, cq->context);
 }
 
-void gnii_cq_reclaim(struct gnii_cq *cq)
+/* Will the oldest entry be shown? What shall_be_seen() will say, without taking it. */
+static bool is_for_program(const struct gnii_cq *cq, uint64_t event)
+{
+    const struct gnii_tx *tx;
+
+    switch (gnii_cqe_engine(event)) {
+    case GNII_CQE_ENGINE_REMOTE:
+    case GNII_CQE_ENGINE_CQ_WRITE:
+    case GNII_CQE_ENGINE_CE:
+        return true;
+    case GNII_CQE_ENGINE_SMSG:
+        return cq->sends_head == cq->sends_tail || cq->sends[cq->sends_head & cq->sends_mask].ep;
+    case GNII_CQE_ENGINE_LIBRARY:
+        return false;
+    default:
+        tx = find_post(cq, event);
+        return tx && tx->ep;
+    }
+}
+
+bool gnii_cq_reclaim(struct gnii_cq *cq)
 {
     uint64_t event;
 
-    while (emu_cq_peek(&cq->consumer, 0, &event) == EMU_CQ_OK && gnii_cqe_engine(event) == GNII_CQE_ENGINE_LIBRARY) {
+    while (emu_cq_peek(&cq->consumer, 0, &event) == EMU_CQ_OK) {
+        if (is_for_program(cq, event))
+            return true;
         if (emu_cq_pop(&cq->consumer, &event) == EMU_CQ_OK)
-            settle_post(cq, event);
+            shall_be_seen(cq, event);
     }
+    return false;
 }
 
 void gnii_cq_reclaim_all(struct gnii_nic *nic)
@@ -335,10 +368,8 @@ gni_return_t GNI_CqGetEvent(gni_cq_handle_t cq_hndl, gni_cq_entry_t *event_data)
 }
 
 /* Without the lock, as programs call it: may be out of date. */
-static gni_return_t look(struct gnii_cq *cq)
+static gni_return_t look_past_entries(struct gnii_cq *cq)
 {
-    if (!emu_cq_is_empty(&cq->consumer))
-        return GNI_RC_SUCCESS;
     if (emu_cq_has_overrun(&cq->consumer))
         return GNI_RC_ERROR_RESOURCE;
     if (gnii_nic_is_lost(cq->nic))
@@ -348,7 +379,21 @@ static gni_return_t look(struct gnii_cq *cq)
 
 bool gnii_cq_has_news(struct gnii_cq *cq)
 {
-    return look(cq) != GNI_RC_NOT_DONE;
+    return !emu_cq_is_empty(&cq->consumer) || look_past_entries(cq) != GNI_RC_NOT_DONE;
+}
+
+/* Would GNI_CqGetEvent() return something? Entries that the program shall not see, also those that come just now, do not count. */
+static gni_return_t look(struct gnii_cq *cq)
+{
+    bool has_entry = false;
+
+    if (!emu_cq_is_empty(&cq->consumer)) {
+        gnii_lock(&cq->nic->lock);
+        if (!atomic_load(&cq->is_dead))     /* else the place may be another queue's by now */
+            has_entry = gnii_cq_reclaim(cq);
+        gnii_unlock(&cq->nic->lock);
+    }
+    return has_entry ? GNI_RC_SUCCESS : look_past_entries(cq);
 }
 
 gni_return_t GNI_CqTestEvent(gni_cq_handle_t cq_hndl)

@@ -6,7 +6,7 @@
  *   qword1   | MDH         | base address >> 12                   |
  *
  *              63 .. 56   55 ..... 42   41 .. 34   33 .... 28   27 .......... 0
- *   qword2   | CRC-8    | generation  | flags    | log2(page) | number of pages |
+ *   qword2   | CRC-8    | turn, gen.  | flags    | log2(page) | number of pages |
  *
  * That is format 1, the one we hand out. Programs treat a handle as opaque, except libfabric, which packs it into
  * a 64-bit key and builds a new one from the key: always format 1, page size 4 KiB, all ones as page count, flags
@@ -14,10 +14,11 @@
  * address, bounds come from the owner's table and not from the page count, and the CRC counts for block transfers
  * only.
  *
- * Our addition: the 14 bits that the original leaves unused carry the generation of the MDH, which tells a stale
- * handle from its successor. 0 means "not told", as in every handle that somebody rebuilt.
+ * Our addition: the 14 bits that the original leaves unused. Registrations may share an MDH; the upper 3 bits tell which of
+ * them it is, its turn. The lower 11 carry the generation, which tells a stale handle from its successor; 0 means "not
+ * told", as in every handle that somebody rebuilt: MDH and address have to do then.
  *
- * Format 2 (flag NEW_FRMT) is read too: the MDH sits in the bits of our generation, and entropy where the MDH
+ * Format 2 (flag NEW_FRMT) is read too: the MDH sits in the bits of our addition, and entropy where the MDH
  * was. Pure functions; any thread. Source: uGNI spec Appendix B.
  */
 #ifndef LIBUGNI_HANDLE_BITS_H
@@ -48,7 +49,9 @@
 #define GNII_HNDL_FLAGS_SHIFT    34
 #define GNII_HNDL_FLAGS_MASK     0xffu
 #define GNII_HNDL_GEN_SHIFT      42                 /* qword2, format 1; format 2 keeps the MDH here */
-#define GNII_HNDL_GEN_MASK       0x3fffu
+#define GNII_HNDL_GEN_MASK       0x7ffu
+#define GNII_HNDL_TURN_SHIFT     53                 /* qword2, format 1 */
+#define GNII_HNDL_TURN_MASK      0x7u
 #define GNII_HNDL_CRC_SHIFT      56
 
 /* Base addresses that libfabric's key can carry: 49 bits, sign-extended. */
@@ -57,7 +60,7 @@
 struct gnii_handle_fields {
     uint64_t base_va;     /* page aligned; 0 for an address by offset (VMDH) */
     uint32_t n_pages;     /* saturates at GNII_HNDL_PAGES_MASK: never take bounds from it */
-    uint16_t mdh;         /* 0..4095 */
+    uint16_t mdh;         /* number of the memory domain: MDH, 0..4095, + 4096 * turn */
     uint16_t generation;  /* 0 = not told */
     uint8_t page_shift;   /* log2 of the page size in bytes, 12 for 4 KiB */
     uint8_t flags;        /* GNII_HNDL_*, without NEW_FRMT */
@@ -138,14 +141,15 @@ static inline int gnii_handle_encode(const struct gnii_handle_fields *f, gni_mem
 
     if ((f->base_va & 0xfff) != 0 || gnii_va_sign_extend(f->base_va) != f->base_va)
         return -EINVAL;
-    if (f->mdh > GNII_HNDL_MDH_MASK || f->generation > GNII_HNDL_GEN_MASK ||
+    if (f->mdh >> 12 > GNII_HNDL_TURN_MASK || f->generation > GNII_HNDL_GEN_MASK ||
         f->page_shift > GNII_HNDL_PSHIFT_MASK || (f->flags & GNII_HNDL_NEW_FRMT) != 0)
         return -EINVAL;
     if (f->mdh == 0 && f->base_va == 0 && (f->flags & GNII_HNDL_VMDH) == 0)
         return -EINVAL;
 
-    h.qword1 = (uint64_t)f->mdh << GNII_HNDL_MDH_SHIFT | (f->base_va >> 12 & GNII_HNDL_VA_MASK);
-    h.qword2 = (uint64_t)f->generation << GNII_HNDL_GEN_SHIFT | (uint64_t)f->flags << GNII_HNDL_FLAGS_SHIFT |
+    h.qword1 = (uint64_t)(f->mdh & GNII_HNDL_MDH_MASK) << GNII_HNDL_MDH_SHIFT | (f->base_va >> 12 & GNII_HNDL_VA_MASK);
+    h.qword2 = (uint64_t)(f->mdh >> 12) << GNII_HNDL_TURN_SHIFT |
+               (uint64_t)f->generation << GNII_HNDL_GEN_SHIFT | (uint64_t)f->flags << GNII_HNDL_FLAGS_SHIFT |
                (uint64_t)f->page_shift << GNII_HNDL_PSHIFT_SHIFT | n_pages;
     h.qword2 |= (uint64_t)gnii_handle_crc(&h) << GNII_HNDL_CRC_SHIFT;
     *hndl_out = h;
@@ -169,6 +173,8 @@ static inline int gnii_handle_decode(const gni_mem_handle_t *hndl, struct gnii_h
     f_out->base_va = (hndl->qword1 & GNII_HNDL_VA_MASK) << 12;
     f_out->n_pages = (uint32_t)(hndl->qword2 & GNII_HNDL_PAGES_MASK);
     f_out->mdh = (uint16_t)((is_format2 ? upper : hndl->qword1 >> GNII_HNDL_MDH_SHIFT) & GNII_HNDL_MDH_MASK);
+    if (!is_format2)
+        f_out->mdh |= (uint16_t)((hndl->qword2 >> GNII_HNDL_TURN_SHIFT & GNII_HNDL_TURN_MASK) << 12);
     f_out->generation = (uint16_t)(is_format2 ? 0 : upper & GNII_HNDL_GEN_MASK);
     f_out->page_shift = (uint8_t)(hndl->qword2 >> GNII_HNDL_PSHIFT_SHIFT & GNII_HNDL_PSHIFT_MASK);
     f_out->flags = (uint8_t)(flags & ~GNII_HNDL_NEW_FRMT);

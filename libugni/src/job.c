@@ -58,6 +58,8 @@ static gni_return_t ask_about_job(uint16_t type, uint32_t device_id, uint64_t jo
     r = gnii_ask(EMU_SOCKET_ADMIN, &msg, -1);
     if (r == -ETIMEDOUT)
         return timeout == 0 ? GNI_RC_NOT_DONE : GNI_RC_TIMEOUT;
+    if (r == -ENETDOWN && type == EMU_MSG_JOB_SUSPEND)
+        return GNI_RC_NOT_DONE;
     return r == -ECONNREFUSED ? GNI_RC_INVALID_PARAM : job_rc(r);
 }
 

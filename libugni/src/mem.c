@@ -11,8 +11,9 @@
  * update on. Segmented regions are addressed by offsets from 0; emunic alone knows the segments and moves what concerns
  * them.
  *
- * Sharing and ordering flags are hints: every registration has an MDD of its own, and what the NIC does is as strict as
- * the strictest of them. USE_GART and PHYS_CONT change nothing; MDD_CLONE and the CDM's USE_PCI_IOMMU show in the handle.
+ * Registrations share MDDs when the job may have no more of them, unless a flag or the CDM's mode wants dedicated ones
+ * (daemon/memory_domain.c). Ordering flags are hints: what the NIC does is as strict as the strictest of them. USE_GART and
+ * PHYS_CONT change nothing; MDD_CLONE and the CDM's USE_PCI_IOMMU show in the handle.
  *
  * Pages are looked at once, at registration, in /proc/self/maps: absent ones give INVALID_PARAM, ones that forbid
  * what the flags promise PERMISSION_ERROR. Content is not touched and nothing is pinned.
@@ -25,60 +26,99 @@
 #include <unistd.h>
 
 #include "emunic/client/space.h"
+#include "emunic/engine/pages.h"
 #include "libugni/src/ugni.h"
 
 #define PAGE_MASK 4095ull
-#define ORDERING_FLAGS                                                                                   \
-    (GNI_MEM_STRICT_PI_ORDERING | GNI_MEM_PI_FLUSH | GNI_MEM_RELAXED_PI_ORDERING | GNI_MEM_MDD_SHARED |   \
-     GNI_MEM_MDD_DEDICATED | GNI_MEM_USE_GART | GNI_MEM_PHYS_CONT | GNI_MEM_MDD_CLONE)
-#define KNOWN_FLAGS (ORDERING_FLAGS | GNI_MEM_READ_ONLY | GNI_MEM_USE_VMDH | GNI_MEM_RESERVE_REGION)
+#define ORDERING_FLAGS                                                                                     \
+    (GNI_MEM_STRICT_PI_ORDERING | GNI_MEM_PI_FLUSH | GNI_MEM_RELAXED_PI_ORDERING | GNI_MEM_USE_GART |      \
+     GNI_MEM_PHYS_CONT | GNI_MEM_MDD_CLONE)
+#define KNOWN_FLAGS                                                                                        \
+    (ORDERING_FLAGS | GNI_MEM_READ_ONLY | GNI_MEM_USE_VMDH | GNI_MEM_RESERVE_REGION | GNI_MEM_MDD_SHARED | \
+     GNI_MEM_MDD_DEDICATED)
 
 static pthread_mutex_t jobs_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, gnii_job) jobs = LIST_HEAD_INITIALIZER(jobs);
 
 /* ---- jobs ---- */
 
-struct gnii_job *gnii_job_get(uint32_t cookie, uint32_t nid)
+static struct gnii_job *make_job(uint32_t cookie, uint32_t nid)
+{
+    struct gnii_job *job = emu_pages_take(sizeof(*job));
+
+    if (!job)
+        return NULL;
+    job->cookie = cookie;
+    job->nid = nid;
+    LIST_INIT(&job->nics);
+    LIST_INIT(&job->live);
+    pthread_mutex_init(&job->lock, NULL);
+    LIST_INSERT_HEAD(&jobs, job, link);
+    return job;
+}
+
+int gnii_job_join(struct gnii_nic *nic, uint32_t cookie)
 {
     struct gnii_job *job;
 
     pthread_mutex_lock(&jobs_lock);
     LIST_FOREACH(job, &jobs, link) {
-        if (job->cookie == cookie && job->nid == nid)
+        if (job->cookie == cookie && job->nid == nic->port.nid)
             break;
     }
-    if (!job) {
-        job = calloc(1, sizeof(*job));
-        if (job) {
-            job->cookie = cookie;
-            job->nid = nid;
-            pthread_mutex_init(&job->lock, NULL);
-            LIST_INSERT_HEAD(&jobs, job, link);
-        }
-    }
+    if (!job)
+        job = make_job(cookie, nic->port.nid);
     if (job)
-        job->n_nics++;
+        LIST_INSERT_HEAD(&job->nics, nic, job_link);
+    nic->job = job;
     pthread_mutex_unlock(&jobs_lock);
-    return job;
+    return job ? 0 : -ENOMEM;
 }
 
-void gnii_job_put(struct gnii_job *job)
+void gnii_job_leave(struct gnii_nic *nic)
 {
+    struct gnii_job *job = nic->job;
+
     pthread_mutex_lock(&jobs_lock);
-    if (--job->n_nics == 0) {
+    LIST_REMOVE(nic, job_link);
+    nic->job = NULL;
+    if (LIST_EMPTY(&job->nics)) {
         LIST_REMOVE(job, link);
         pthread_mutex_destroy(&job->lock);
-        free(job);
+        emu_pages_give(job, sizeof(*job));
     }
     pthread_mutex_unlock(&jobs_lock);
 }
 
 /* ---- look-up ---- */
 
+/* Is that the registration a handle names? A rebuilt handle tells neither generation nor which of the sharers of its MDH. */
+static bool is_named(const struct gnii_md *md, const struct gnii_handle_fields *fields)
+{
+    if (((fields->flags & GNII_HNDL_VMDH) != 0) != md->is_virtual)
+        return false;
+    if (md->is_virtual)
+        return md->vmdh == fields->mdh && (fields->generation == 0 || fields->generation == md->generation);
+    if (fields->generation == 0)
+        return md->mdh % EMU_MDH_COUNT == fields->mdh % EMU_MDH_COUNT && (md->addr & ~PAGE_MASK) == fields->base_va;
+    return md->mdh == fields->mdh && md->generation == fields->generation;
+}
+
 /* What a handle names in this process, if it is that. Job locked. */
 static struct gnii_md *md_of(const struct gnii_job *job, const struct gnii_handle_fields *fields)
 {
-    return job->mds[(fields->flags & GNII_HNDL_VMDH) ? job->virtual_mdhs[fields->mdh] : fields->mdh];
+    struct gnii_md *md;
+
+    if (fields->flags & GNII_HNDL_VMDH)
+        return fields->mdh < EMU_MDH_COUNT ? job->mds[job->virtual_mdhs[fields->mdh]] : NULL;
+    if (fields->generation != 0)
+        return job->mds[fields->mdh];
+    for (uint32_t number = fields->mdh % EMU_MDH_COUNT; number < EMU_MD_COUNT; number += EMU_MDH_COUNT) {
+        md = job->mds[number];
+        if (md && is_named(md, fields))
+            return md;
+    }
+    return NULL;
 }
 
 static bool covers(const struct gnii_md *md, uint64_t addr, uint64_t length_bytes)
@@ -95,7 +135,7 @@ const struct gnii_md *gnii_md_find(struct gnii_nic *nic, const gni_mem_handle_t 
     struct gnii_handle_fields fields;
     const struct gnii_md *md;
 
-    if (gnii_handle_decode(handle, &fields) < 0 || fields.mdh >= EMU_MDH_COUNT)
+    if (gnii_handle_decode(handle, &fields) < 0)
         return NULL;
     pthread_mutex_lock(&nic->job->lock);
     md = md_of(nic->job, &fields);
@@ -112,7 +152,7 @@ bool gnii_local_find(struct gnii_nic *nic, const gni_mem_handle_t *handle, struc
     const struct gnii_md *md;
     bool is_found;
 
-    if (gnii_handle_decode(handle, &fields) < 0 || fields.mdh >= EMU_MDH_COUNT)
+    if (gnii_handle_decode(handle, &fields) < 0)
         return false;
     pthread_mutex_lock(&nic->job->lock);
     md = md_of(nic->job, &fields);
@@ -138,7 +178,7 @@ bool gnii_md_is_live(struct gnii_nic *nic, uint16_t mdh, uint16_t generation)
     bool is_live;
 
     pthread_mutex_lock(&nic->job->lock);
-    md = nic->job->mds[mdh % EMU_MDH_COUNT];
+    md = nic->job->mds[mdh % EMU_MD_COUNT];
     is_live = md && md->generation == generation;
     pthread_mutex_unlock(&nic->job->lock);
     return is_live;
@@ -198,18 +238,21 @@ static bool touches_private(uint64_t addr, uint64_t length_bytes)
 {
     uint64_t first = addr & ~PAGE_MASK;
     uint64_t end = (addr + length_bytes + PAGE_MASK) & ~PAGE_MASK;
+    const struct gnii_md *md;
     struct gnii_job *job;
     bool touches = false;
 
     pthread_mutex_lock(&jobs_lock);
     LIST_FOREACH(job, &jobs, link) {
         pthread_mutex_lock(&job->lock);
-        for (uint32_t mdh = 0; mdh < EMU_MDH_COUNT && !touches; mdh++) {
-            const struct gnii_md *md = job->mds[mdh];
-
-            touches = md && is_written_privately(md, first, end);
+        LIST_FOREACH(md, &job->live, job_link) {
+            touches = is_written_privately(md, first, end);
+            if (touches)
+                break;
         }
         pthread_mutex_unlock(&job->lock);
+        if (touches)
+            break;
     }
     pthread_mutex_unlock(&jobs_lock);
     return touches;
@@ -261,13 +304,14 @@ static uint32_t request_flags_of(const struct gnii_md *md)
 {
     return (md->is_read_only ? EMU_MD_READ_ONLY : 0) | (md->is_mapped ? EMU_MD_MAPPED : 0) |
            (md->is_virtual ? EMU_MD_VMDH : 0) | (md->is_reserved ? EMU_MD_RESERVED : 0) |
-           (md->segments ? EMU_MD_SEGMENTED : 0);
+           (md->segments ? EMU_MD_SEGMENTED : 0) | (md->is_dedicated ? EMU_MD_DEDICATED : 0);
 }
 
 static void show(struct gnii_job *job, struct gnii_md *md)
 {
     pthread_mutex_lock(&job->lock);
     job->mds[md->mdh] = md;
+    LIST_INSERT_HEAD(&job->live, md, job_link);
     if (md->is_virtual)
         job->virtual_mdhs[md->vmdh] = md->mdh;
     atomic_fetch_add_explicit(&job->changes, 1, memory_order_release);
@@ -331,6 +375,14 @@ static void free_md(struct gnii_md *md)
     free(md);
 }
 
+/* The call overrides the CDM; of two opposite wishes the stricter one counts. */
+static bool wants_dedicated(const struct gnii_nic *nic, uint32_t flags)
+{
+    if (flags & (GNI_MEM_MDD_SHARED | GNI_MEM_MDD_DEDICATED))
+        return (flags & GNI_MEM_MDD_DEDICATED) != 0;
+    return (nic->modes & GNI_CDM_MODE_MDD_DEDICATED) != 0;
+}
+
 /* Takes md over. The outcome of a registration whose arguments and pages are in order. */
 static gni_return_t finish_registration(struct gnii_nic *nic, struct gnii_md *md, const struct gnii_cq *cq,
                                         uint32_t flags, uint32_t vmdh_index, gni_mem_handle_t *mem_hndl)
@@ -342,6 +394,7 @@ static gni_return_t finish_registration(struct gnii_nic *nic, struct gnii_md *md
     md->is_read_only = (flags & GNI_MEM_READ_ONLY) != 0;
     md->is_virtual = (flags & GNI_MEM_USE_VMDH) != 0;
     md->is_updatable = md->is_reserved = (flags & GNI_MEM_RESERVE_REGION) != 0;
+    md->is_dedicated = wants_dedicated(nic, flags);
     gnii_lock(&nic->lock);
     r = register_md(nic, md, cq_index, flags, md->is_virtual ? vmdh_index : EMU_VMDH_ANY);
     gnii_unlock(&nic->lock);
@@ -386,10 +439,7 @@ static struct gnii_md *find_own(struct gnii_nic *nic, const gni_mem_handle_t *ha
     if (gnii_handle_decode(handle, &fields) < 0)
         return NULL;
     LIST_FOREACH(md, &nic->mds, link) {
-        bool is_virtual = (fields.flags & GNII_HNDL_VMDH) != 0;
-
-        if (md->is_virtual == is_virtual && (is_virtual ? md->vmdh : md->mdh) == fields.mdh &&
-            (fields.generation == 0 || fields.generation == md->generation))
+        if (is_named(md, &fields))
             return md;
     }
     return NULL;
@@ -480,6 +530,7 @@ static void drop(struct gnii_nic *nic, struct gnii_md *md)
     pthread_mutex_lock(&nic->job->lock);
     if (nic->job->mds[md->mdh] == md)
         nic->job->mds[md->mdh] = NULL;
+    LIST_REMOVE(md, job_link);
     if (md->is_virtual)
         nic->job->virtual_mdhs[md->vmdh] = 0;
     atomic_fetch_add_explicit(&nic->job->changes, 1, memory_order_release);
@@ -639,37 +690,68 @@ gni_return_t GNI_RebuildMemHndl(gni_mem_handle_t *src_mem_hndl, uint32_t vmdh_in
     return gnii_rc(gnii_handle_encode(&fields, dst_mem_hndl));
 }
 
+/* The NIC handle whose connection to emunic, which stands for the device file, has that descriptor; counted. */
+static struct gnii_nic *nic_of_descriptor(int fd)
+{
+    struct gnii_nic *nic = NULL;
+    struct gnii_job *job;
+
+    pthread_mutex_lock(&jobs_lock);
+    LIST_FOREACH(job, &jobs, link) {
+        LIST_FOREACH(nic, &job->nics, job_link) {
+            if (nic->port.session.fd == fd && !atomic_load(&nic->port.session.is_stale))
+                break;
+        }
+        if (nic)
+            break;
+    }
+    if (nic)
+        nic = gnii_object_get(GNII_KIND_NIC, nic->handle);
+    pthread_mutex_unlock(&jobs_lock);
+    return nic;
+}
+
+/* NIC lock held. */
+static gni_return_t find_next(struct gnii_nic *nic, const gni_mem_handle_t *handle, struct gnii_md **md_out)
+{
+    struct gnii_md *md;
+
+    if (gnii_handle_is_null(handle) || !gnii_handle_crc_is_good(handle)) {
+        md = LIST_FIRST(&nic->mds);
+    } else {
+        md = find_own(nic, handle);
+        if (!md)
+            return GNI_RC_INVALID_STATE;
+        md = LIST_NEXT(md, link);
+    }
+    *md_out = md;
+    return md ? GNI_RC_SUCCESS : GNI_RC_NO_MATCH;
+}
+
 gni_return_t GNI_MemQueryHndls(gni_nic_handle_t nic_hndl, int fd, gni_mem_handle_t *mem_hndl, uint64_t *address,
                                uint64_t *length)
 {
-    struct gnii_nic *nic = gnii_nic_find(nic_hndl);
-    gni_return_t rc = GNI_RC_SUCCESS;
+    struct gnii_nic *nic;
     struct gnii_md *md;
+    gni_return_t rc;
 
     if (!mem_hndl || !address || !length)
         return GNI_RC_INVALID_PARAM;
     *address = 0;
     *length = 0;
-    /* There is no device file: a NIC is selected by its handle. Nobody's NIC is descriptor 0, so 0 is "none" too. */
-    if (!nic || fd > 0)
+    if (nic_hndl && fd > 0)     /* one of the two; programs that pass a handle leave 0 or -1 there */
+        return GNI_RC_INVALID_PARAM;
+    nic = nic_hndl ? gnii_object_get(GNII_KIND_NIC, nic_hndl) : nic_of_descriptor(fd);
+    if (!nic)
         return GNI_RC_INVALID_PARAM;
     gnii_lock(&nic->lock);
-    if (gnii_handle_is_null(mem_hndl) || !gnii_handle_crc_is_good(mem_hndl)) {
-        md = LIST_FIRST(&nic->mds);
-    } else {
-        md = find_own(nic, mem_hndl);
-        if (!md)
-            rc = GNI_RC_INVALID_STATE;
-        else
-            md = LIST_NEXT(md, link);
-    }
-    if (rc == GNI_RC_SUCCESS && !md)
-        rc = GNI_RC_NO_MATCH;
+    rc = find_next(nic, mem_hndl, &md);
     if (rc == GNI_RC_SUCCESS) {
         *mem_hndl = md->handle;
         *address = md->addr;
         *length = md->length_bytes;
     }
     gnii_unlock(&nic->lock);
+    gnii_nic_put(nic);
     return rc;
 }

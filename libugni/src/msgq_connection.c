@@ -155,7 +155,7 @@ static bool peers_are_sound(const struct gnii_msgq *m, const gni_msgq_ep_attr_t 
     for (uint32_t i = 0; i < attrs->num_insts; i++) {
         const gni_msgq_rem_inst_t *inst = &attrs->insts[i];
 
-        if (gnii_handle_decode(&inst->mdh, &fields) < 0 || fields.mdh >= EMU_MDH_COUNT ||
+        if (gnii_handle_decode(&inst->mdh, &fields) < 0 || fields.mdh >= EMU_MD_COUNT ||
             (uint32_t)inst->mdh_off % GNII_MSGQ_LINE != 0 || inst->mdh_off >> 32 == 0 ||
             inst->mdh_off >> 32 != attrs->insts[0].mdh_off >> 32)
             return false;

@@ -140,10 +140,10 @@ static_assert(sizeof(struct gnii_msgq_connection) % GNII_MSGQ_LINE == 0, "the ma
 
 /* Who sent the message, to whom: so that the others can tell the receiver when nothing will come any more. */
 struct gnii_msgq_sent {
-    _Atomic uint64_t by;            /* [L] identity of the sender */
+    _Atomic uint64_t by;            /* [L] identity of the sender, who alone may clear it: the message is lost */
     _Atomic uint64_t voided_by;     /* [L] identity of who has told the receiver; 0 nobody */
     _Atomic uint32_t peer;          /* [L] index of the receiver */
-    uint32_t reserved;
+    _Atomic uint32_t voided_via;    /* [L] index of the instance through whose handle it was told */
 };
 
 /* The attributes that shape the region are within their limits, and it stays below 4 GiB. */

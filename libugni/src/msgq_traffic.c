@@ -24,7 +24,7 @@
  * there. An owner looks into its pool before it takes from a mailbox, with the lock held: what is in the pool came
  * first.
  *
- * Death. Single stores are the only steps, in this order, and each point in between makes sense:
+ * Death and loss. Single stores are the only steps, in this order, and each point in between makes sense:
  *   - a mover puts the message into the pool, then marks it taken. Dead in between: the next one moves it once more,
  *     and the receiver, who remembers the last stamp of each slot, drops the second copy.
  *   - a sender notes itself and the receiver before it takes the number. If either dies, perhaps nothing comes for
@@ -33,6 +33,7 @@
  *     come, or never will: the domain table says that a port is gone after emunic has dropped its commands, and a
  *     direct put to a dead receiver runs under the connection's lock. The receiver takes the message if it is there,
  *     else the void.
+ *   - a message that failed on the way has nobody as its sender any more, once its entry was taken: the same holds for it.
  *   - credits are counts, one word per returning instance (two instances' puts may arrive in any order); the largest
  *     one holds. What was returned by or through an instance that died since is returned again.
  *
@@ -100,7 +101,7 @@ static bool find_target(struct gnii_msgq *m, const struct gnii_msgq_connection *
     handle.qword1 = load64(&c->peers[peer].handle[0]);
     handle.qword2 = load64(&c->peers[peer].handle[1]);
     *target_out = (struct target){ .pe = pe, .connection_off = load32(&c->peers[peer].connection_off) };
-    if (gnii_handle_decode(&handle, &target_out->handle) < 0 || target_out->handle.mdh >= EMU_MDH_COUNT)
+    if (gnii_handle_decode(&handle, &target_out->handle) < 0 || target_out->handle.mdh >= EMU_MD_COUNT)
         return false;
     md = &emu_table_mds(table, node)[target_out->handle.mdh];
     return atomic_load_explicit(&md->state, memory_order_acquire) != 0 &&
@@ -247,10 +248,11 @@ static void put_void(struct gnii_msgq *m, struct gnii_msgq_connection *c, uint32
     cmd->events = EMU_EV_REMOTE;
     cmd->remote_event = gnii_cqe_remote(GNI_CQ_EVENT_TYPE_MSGQ, t.connection_off / GNII_MSGQ_LINE);
     emu_port_submit(&m->nic->port);
+    atomic_store_explicit(&gnii_msgq_sent(c, &m->geometry, number)->voided_via, peer, memory_order_relaxed);
     store64(&gnii_msgq_sent(c, &m->geometry, number)->voided_by, m->me);
 }
 
-/* Numbers whose sender or receiver has died: their messages may never come. */
+/* Numbers whose sender or receiver has died, or whose message got lost: their messages may never come. */
 static void void_what_is_lost(struct gnii_msgq *m, struct gnii_msgq_connection *c, uint32_t pe)
 {
     uint64_t first = load64(&c->acknowledged);
@@ -262,7 +264,9 @@ static void void_what_is_lost(struct gnii_msgq *m, struct gnii_msgq_connection *
 
         if (gnii_msgq_lives(gnii_msgq_table(m), load64(&sent->by)) && find_target(m, c, pe, load32(&sent->peer), &t))
             continue;
-        if (!gnii_msgq_lives(gnii_msgq_table(m), load64(&sent->voided_by)))
+        /* Told by or through one that has died since, it may not have been heard. */
+        if (!gnii_msgq_lives(gnii_msgq_table(m), load64(&sent->voided_by)) ||
+            !find_target(m, c, pe, load32(&sent->voided_via), &t))
             put_void(m, c, pe, first + i);
     }
 }
@@ -274,6 +278,7 @@ struct send {
     struct gnii_msgq *m;
     struct gnii_msgq_connection *c;
     struct target target;
+    uint32_t index;
     uint32_t peer;
     uint32_t peer_max_bytes;
     uint32_t peer_credits;
@@ -369,7 +374,8 @@ static gni_return_t put_message(struct send *s, struct gnii_ep *ep, const struct
     ep->cq->in_use++;
     m->in_flight++;
     ep->cq->sends[ep->cq->sends_tail++ & ep->cq->sends_mask] =
-        (struct gnii_send){ .ep = ep, .msg_id = p->msg_id, .is_msgq = true, .msgq = m };
+        (struct gnii_send){ .ep = ep, .msg_id = p->msg_id, .is_msgq = true, .msgq = m,
+                            .stamp = (uint64_t)s->index << 32 | (uint32_t)number };
     return GNI_RC_SUCCESS;
 }
 
@@ -388,6 +394,7 @@ static gni_return_t send_message(struct gnii_msgq *m, struct gnii_ep *ep, const 
     if (state != GNII_MSGQ_CONNECTED)
         return state == GNII_MSGQ_FREE ? GNI_RC_NO_MATCH : GNI_RC_INVALID_STATE;
     s.c = connection_of(m, index);
+    s.index = index;
     if (!gnii_msgq_lock(&s.c->lock, gnii_msgq_table(m), m->me))
         return GNI_RC_NOT_DONE;
     rc = GNI_RC_NO_MATCH;   /* released since */
@@ -423,6 +430,24 @@ gni_return_t GNI_MsgqSend(gni_msgq_handle_t msgq_hndl, gni_ep_handle_t ep_hndl, 
     if (rc == GNI_RC_NOT_DONE)
         emu_port_relax(&m->nic->port);
     return rc;
+}
+
+void gnii_msgq_note_lost(struct gnii_msgq *m, uint64_t place)
+{
+    struct gnii_msgq_connection *c;
+    struct gnii_msgq_sent *sent;
+    uint32_t ago;
+    uint64_t n;
+
+    if (!m || place >> 32 >= m->geometry.n_connections)
+        return;
+    c = connection_of(m, (uint32_t)(place >> 32));
+    n = load64(&c->sent);
+    ago = (uint32_t)(n - place);
+    sent = gnii_msgq_sent(c, &m->geometry, n - ago);
+    /* Nobody has acknowledged it, so the note is still ours, whoever holds the lock. */
+    if (ago <= n - load64(&c->acknowledged) && load64(&sent->by) == m->me)
+        store64(&sent->by, 0);
 }
 
 /* ---- receiving: what leaves the region ---- */

@@ -181,7 +181,7 @@ static uint8_t put_way(const struct gnii_post *p)
 {
     uint64_t inline_max = (p->flags & EMU_CMD_FLAG) ? EMU_CMD_INLINE_FLAGGED : EMU_CMD_INLINE_MAX;
 
-    if (p->op != EMU_OP_PUT || p->local_mdh != 0)      /* emunic alone knows where the segments are */
+    if (p->op != EMU_OP_PUT || p->is_local_special)    /* emunic alone knows where the segments are */
         return 0;
     if (p->length_bytes <= inline_max)
         return EMU_CMD_INLINE;
@@ -204,7 +204,7 @@ static void fill_command(struct emu_cmd *cmd, const struct gnii_post *p, uint32_
     if (p->op == EMU_OP_CQ_WRITE)
         return;
     cmd->local_addr = p->local_addr;
-    if (p->local_mdh != 0) {
+    if (p->is_local_special) {
         cmd->handle_flags |= EMU_HANDLE_LOCAL_SEGMENTS;
         cmd->local_mdh = p->local_mdh;
         cmd->local_generation = p->local_generation;
@@ -294,14 +294,20 @@ gni_return_t gnii_post_set_common(struct gnii_post *p, struct gnii_ep *ep, gni_p
     return GNI_RC_SUCCESS;
 }
 
-/* A local buffer that needs a registration of this process; written says that data arrive in it. */
+/*
+ * A local buffer that needs a registration of this process; written says that data arrive in it. A handle that is none is
+ * refused; whether a registration stands behind one is the NIC's to say, with an error entry.
+ */
 static gni_return_t check_local(struct gnii_post *p, const gni_mem_handle_t *handle, uint64_t length_bytes,
                                 bool is_written)
 {
     const struct gnii_md *md = gnii_md_find(p->ep->nic, handle, p->local_addr, length_bytes);
 
-    if (!md)
+    if (gnii_handle_is_null(handle))
         return GNI_RC_INVALID_PARAM;
+    p->is_local_special = !md || md->segments;
+    if (!md)
+        return GNI_RC_SUCCESS;
     if (md->segments) {
         p->local_mdh = md->mdh;
         p->local_generation = md->generation;

@@ -27,7 +27,8 @@ struct gnii_post {
     uint8_t amo_op;
     uint8_t amo_flags;
     uint8_t chain;                      /* enum emu_chain */
-    uint16_t local_mdh;                 /* not 0: local_addr is an offset in this segmented registration */
+    bool is_local_special;              /* local_addr is not simply an address of ours, but: */
+    uint16_t local_mdh;                 /* an offset in this segmented registration; 0: in nothing that is registered */
     uint16_t local_generation;
     enum gnii_cqe_engine engine;
 };

@@ -21,6 +21,7 @@
 
 #include "emunic/client/direct.h"
 #include "emunic/engine/amo.h"
+#include "emunic/engine/word.h"
 #include "libugni/src/post.h"
 
 #define LANES          256u     /* 80 KiB per NIC handle that posts */
@@ -133,29 +134,6 @@ static bool is_ordered(const gni_post_descriptor_t *d, bool is_block)
            (is_block && (d->rdma_mode & GNI_RDMAMODE_FENCE) != 0);
 }
 
-static inline void store(uint8_t *to, const void *from, uint64_t len_bytes)
-{
-    if (len_bytes == 8 && (uintptr_t)to % 8 == 0) {
-        uint64_t word;
-
-        memcpy(&word, from, 8);     /* an aligned word is stored in one piece, also against atomics */
-        atomic_store_explicit((_Atomic uint64_t *)(void *)to, word, memory_order_relaxed);
-    } else {
-        memcpy(to, from, len_bytes);
-    }
-}
-
-static inline void load(void *to, uint8_t *from, uint64_t len_bytes)
-{
-    if (len_bytes == 8 && (uintptr_t)from % 8 == 0) {
-        uint64_t word = atomic_load_explicit((_Atomic uint64_t *)(void *)from, memory_order_relaxed);
-
-        memcpy(to, &word, 8);
-    } else {
-        memcpy(to, from, len_bytes);
-    }
-}
-
 /* The remote event of an operation whose data is in place; a full queue counts its loss. */
 static void push_remote(struct emu_lane *lane, const struct gnii_ep *ep, uint16_t cq_mode)
 {
@@ -205,11 +183,11 @@ static inline bool put(struct gnii_ep *ep, struct emu_lane *lane, const gni_post
         !lane->broken) {
         bool has_place = emu_cq_reserve(&lane->destination, &place) == EMU_CQ_OK;
 
-        store(to, data, d->length);
+        emu_word_store(to, data, d->length);
         if (has_place)
             emu_cq_publish(&lane->destination, place, gnii_cqe_remote(GNI_CQ_EVENT_TYPE_POST, ep->remote_event));
     } else {
-        store(to, data, d->length);
+        emu_word_store(to, data, d->length);
         if (!has_moved(lane))
             return false;
         push_remote(lane, ep, d->cq_mode);
@@ -229,7 +207,7 @@ static inline bool get(struct gnii_ep *ep, struct emu_lane *lane, const gni_post
     from = emu_lane_enter(lane, d->remote_addr, d->length, false);
     if (!from)
         return get_far(ep, lane, d);
-    load((void *)(uintptr_t)d->local_addr, from, d->length);
+    emu_word_load((void *)(uintptr_t)d->local_addr, from, d->length);
     if (!has_moved(lane))
         return false;
     push_remote(lane, ep, d->cq_mode);
@@ -322,13 +300,15 @@ static inline bool is_ordinary(const struct gnii_ep *ep, const struct gnii_cq *c
         return false;
     if (dual == GNI_CQMODE_DUAL_EVENTS && (nic->modes & GNI_CDM_MODE_DUAL_EVENTS) == 0)
         return false;
-    return !is_ordered(d, is_block) || atomic_load_explicit(&nic->port.segment->unfinished, memory_order_acquire) == 0;
+    /* A first look; the gate looks again (emu_gate_is_open). */
+    return !is_ordered(d, is_block) || atomic_load_explicit(&nic->port.segment->unfinished, memory_order_relaxed) == 0;
 }
 
 static inline bool post_short(struct gnii_ep *ep, struct gnii_cq *cq, gni_post_descriptor_t *d, bool is_block)
 {
     struct gnii_nic *nic = ep->nic;
     struct gnii_short *slot;
+    bool is_done;
 
     slot = lane_of(ep, &d->remote_mem_hndl);
     if (!slot)
@@ -339,7 +319,10 @@ static inline bool post_short(struct gnii_ep *ep, struct gnii_cq *cq, gni_post_d
         return false;
     if (is_block && (!slot->crc_is_good || (d->rdma_mode & GNI_RDMAMODE_PHYS_ADDR)))
         return false;
-    if (!operate(ep, &slot->lane, d)) {
+    slot->lane.gate->is_for_ordered = is_ordered(d, is_block);
+    is_done = operate(ep, &slot->lane, d);
+    slot->lane.gate->is_for_ordered = false;
+    if (!is_done) {
         /* Whatever it was, look anew next time; unless it was only emunic's turn. */
         if (emu_direct_is_open(nic->port.direct))
             slot->lane.epoch = 0;

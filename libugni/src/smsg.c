@@ -514,7 +514,7 @@ static inline gni_return_t check_room(struct gnii_ep *ep, uint64_t length_bytes)
 
     if (length_bytes > s->out_stride_bytes - HEADER_BYTES || length_bytes > GNI_SMSG_MAX_SIZE)
         return GNI_RC_ERROR_RESOURCE;
-    if (s->sent - s->acknowledged >= s->out_credits)
+    if (s->sent + 1 - s->acknowledged >= s->out_credits)    /* this one would take the last credit, or has none */
         take_credits(s);
     if (s->sent - s->acknowledged >= s->out_credits) {
         gnii_stat_count(ep->nic, GNII_STAT_SMSG_MBOX_CREDITS_STALL);
@@ -699,8 +699,6 @@ static inline gni_return_t get_next(struct gnii_ep *ep, void **header, uint8_t *
     struct slot_header slot;
     uint8_t *at;
 
-    if (s->sent != s->acknowledged)
-        take_credits(s);
     if (!s->has_current && !message_waits(s)) {
         s->empty_looks++;
         if (!gnii_nic_is_lost(ep->nic))

@@ -43,6 +43,7 @@ struct gnii_msgq;
 /* One registration of this process. */
 struct gnii_md {
     LIST_ENTRY(gnii_md) link;       /* in its NIC's list */
+    LIST_ENTRY(gnii_md) job_link;
     struct gnii_nic *nic;           /* borrowed */
     gni_mem_handle_t handle;
     uint64_t addr;
@@ -54,6 +55,7 @@ struct gnii_md {
     bool is_virtual;                /* handle names `vmdh` of the job's block on the node */
     bool is_updatable;              /* reserved before its pages were there */
     bool is_reserved;               /* still: nobody can reach it */
+    bool is_dedicated;              /* shares its MDD with nobody */
     uint16_t vmdh;
     uint32_t n_segments;
     uint64_t (*segments)[2];        /* owned: address, length. Then addr is 0 and addresses are offsets; NULL: one region */
@@ -64,11 +66,12 @@ struct gnii_job {
     LIST_ENTRY(gnii_job) link;
     uint32_t cookie;
     uint32_t nid;
-    uint32_t n_nics;
+    LIST_HEAD(, gnii_nic) nics;
     _Atomic uint64_t changes;       /* to mds, ever */
     pthread_mutex_t lock;
-    struct gnii_md *mds[EMU_MDH_COUNT];
-    uint16_t virtual_mdhs[EMU_MDH_COUNT]; /* MDH of each virtual index that is ours; 0 none */
+    LIST_HEAD(, gnii_md) live;      /* all registrations */
+    struct gnii_md *mds[EMU_MD_COUNT]; /* by number */
+    uint16_t virtual_mdhs[EMU_MDH_COUNT]; /* number of each virtual index that is ours; 0 none */
 };
 
 /* What a local handle was last found to cover; good while the job's registrations have not changed since. */
@@ -112,7 +115,7 @@ struct gnii_send {
     uint32_t msg_id;
     bool is_msgq;                   /* else a short message */
     struct gnii_msgq *msgq;         /* NULL once the shared message queue was released */
-    uint64_t stamp;                 /* of its slot in the peer's mailbox */
+    uint64_t stamp;                 /* of its slot in the peer's mailbox; msgq: connection, lower half of its number */
 };
 
 struct gnii_cq {
@@ -214,7 +217,8 @@ struct gnii_nic {
     _Atomic bool is_closing;        /* its CDM is being or was destroyed */
     void *handle;
     uint32_t modes;                 /* of its CDM */
-    struct gnii_job *job;           /* counted */
+    struct gnii_job *job;           /* owned by all NICs in it */
+    LIST_ENTRY(gnii_nic) job_link;
     struct gnii_lock lock;
     struct emu_port port;
     LIST_HEAD(, gnii_ep) eps;
@@ -278,8 +282,9 @@ const struct gnii_md *gnii_md_find(struct gnii_nic *nic, const gni_mem_handle_t 
 bool gnii_local_find(struct gnii_nic *nic, const gni_mem_handle_t *handle, struct gnii_local *local_out);
 bool gnii_md_is_live(struct gnii_nic *nic, uint16_t mdh, uint16_t generation);
 void gnii_md_drop_all(struct gnii_nic *nic);
-struct gnii_job *gnii_job_get(uint32_t cookie, uint32_t nid);
-void gnii_job_put(struct gnii_job *job);
+/* The NIC joins the other ones of its job. -ENOMEM. */
+int gnii_job_join(struct gnii_nic *nic, uint32_t cookie);
+void gnii_job_leave(struct gnii_nic *nic);
 
 /* cq.c, NIC lock held */
 static inline struct gnii_cq *gnii_cq_find(gni_cq_handle_t handle)
@@ -291,10 +296,10 @@ void gnii_cq_free(struct gnii_cq *cq);
 void gnii_cq_wake(struct gnii_cq *cq);
 /* Makes the ring of sends if there is none yet. False: out of memory. */
 bool gnii_cq_make_sends(struct gnii_cq *cq);
-/* Would GNI_CqGetEvent() return something? Without lock; may be out of date. */
+/* Has GNI_CqGetEvent() something to look at? Without lock; may be out of date, or mean entries that nobody shall see. */
 bool gnii_cq_has_news(struct gnii_cq *cq);
-/* Takes silent completions off the head of a queue. */
-void gnii_cq_reclaim(struct gnii_cq *cq);
+/* Takes entries that the program shall not see off the head of a queue. True: one that it shall see is there now. */
+bool gnii_cq_reclaim(struct gnii_cq *cq);
 void gnii_cq_reclaim_all(struct gnii_nic *nic);
 
 /* comp_chan.c, NIC lock held */
@@ -356,6 +361,8 @@ void gnii_msgq_free(struct gnii_msgq *msgq, bool is_in_peace);
 void gnii_msgq_wake(struct gnii_msgq *msgq);
 /* The completion entry of one of its sends was taken, or will never be. NULL: of no queue, or of one that has gone. */
 void gnii_msgq_settle(struct gnii_msgq *msgq);
+/* A message got lost: its entry says so and is about to be taken. place: gnii_send.stamp. */
+void gnii_msgq_note_lost(struct gnii_msgq *msgq, uint64_t place);
 
 /* ce.c */
 /* Posts a contribution to a reduction. Takes the NIC lock. */

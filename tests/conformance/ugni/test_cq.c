@@ -588,6 +588,32 @@ static void test_lost_source_queue_lets_its_end_point_go(void **state)
 
 /* ---- overrun ---- */
 
+/* A destination queue of b and what it hears of: b's memory once more. */
+struct listener {
+    gni_cq_handle_t cq;
+    gni_mem_handle_t target;
+};
+
+static struct listener open_listener(uint32_t entries, gni_cq_mode_t mode)
+{
+    struct listener l = { .cq = make_cq(&b, entries, mode) };
+
+    l.target = register_with(l.cq);
+    return l;
+}
+
+static void close_listener(struct listener *l)
+{
+    assert_int_equal(GNI_MemDeregister(b.nic, &l->target), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_CqDestroy(l->cq), GNI_RC_SUCCESS);
+}
+
+static void expect_entries(gni_cq_handle_t cq, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(poll_once(cq), GNI_RC_SUCCESS);
+}
+
 static void expect_overrun(gni_cq_handle_t cq)
 {
     gni_cq_entry_t entry = 0;
@@ -600,118 +626,100 @@ static void expect_overrun(gni_cq_handle_t cq)
 
 static void test_exactly_full_queue_is_no_overrun(void **state)
 {
-    gni_cq_handle_t cq = make_cq(&b, 8, GNI_CQ_NOBLOCK);
-    gni_mem_handle_t target = register_with(cq);
+    struct listener l = open_listener(8, GNI_CQ_NOBLOCK);
 
     (void)state;
     for (unsigned round = 0; round < 20; round++) {
-        send_remote_events(target, 8);
-        for (unsigned i = 0; i < 8; i++)
-            assert_int_equal(poll_once(cq), GNI_RC_SUCCESS);
-        assert_int_equal(poll_once(cq), GNI_RC_NOT_DONE);
+        send_remote_events(l.target, 8);
+        expect_entries(l.cq, 8);
+        assert_int_equal(poll_once(l.cq), GNI_RC_NOT_DONE);
     }
-    GNI_MemDeregister(b.nic, &target);
-    GNI_CqDestroy(cq);
+    close_listener(&l);
 }
 
 static void test_overrun_is_told_once_after_the_entries_before_it(void **state)
 {
-    gni_cq_handle_t cq = make_cq(&b, 8, GNI_CQ_NOBLOCK);
-    gni_mem_handle_t target = register_with(cq);
+    struct listener l = open_listener(8, GNI_CQ_NOBLOCK);
     gni_cq_entry_t entry;
 
     (void)state;
-    send_remote_events(target, 11);
+    send_remote_events(l.target, 11);
     for (unsigned i = 0; i < 8; i++) {
-        assert_int_equal(GNI_CqGetEvent(cq, &entry), GNI_RC_SUCCESS);
+        assert_int_equal(GNI_CqGetEvent(l.cq, &entry), GNI_RC_SUCCESS);
         assert_int_equal(GNI_CQ_GET_REM_INST_ID(entry), i);
         assert_false(GNI_CQ_OVERRUN(entry));
     }
-    expect_overrun(cq);
-    assert_int_equal(poll_once(cq), GNI_RC_NOT_DONE);
-    assert_int_equal(poll_once(cq), GNI_RC_NOT_DONE);
-    GNI_MemDeregister(b.nic, &target);
-    GNI_CqDestroy(cq);
+    expect_overrun(l.cq);
+    assert_int_equal(poll_once(l.cq), GNI_RC_NOT_DONE);
+    assert_int_equal(poll_once(l.cq), GNI_RC_NOT_DONE);
+    close_listener(&l);
 }
 
 static void test_data_of_a_lost_event_are_delivered(void **state)
 {
-    gni_cq_handle_t cq = make_cq(&b, 4, GNI_CQ_NOBLOCK);
-    gni_mem_handle_t target = register_with(cq);
+    struct listener l = open_listener(4, GNI_CQ_NOBLOCK);
 
     (void)state;
-    send_remote_events(target, 20); /* completes each with status 0 */
+    send_remote_events(l.target, 20); /* completes each with status 0 */
     for (unsigned i = 0; i < 20; i++)
         assert_int_equal(b.mem[8 * i], i + 1);
-    GNI_MemDeregister(b.nic, &target);
-    GNI_CqDestroy(cq);
+    close_listener(&l);
 }
 
 static void test_queue_works_again_after_an_overrun_and_can_overrun_again(void **state)
 {
-    gni_cq_handle_t cq = make_cq(&b, 4, GNI_CQ_NOBLOCK);
-    gni_mem_handle_t target = register_with(cq);
+    struct listener l = open_listener(4, GNI_CQ_NOBLOCK);
 
     (void)state;
     for (unsigned round = 0; round < 5; round++) {
-        send_remote_events(target, 5 + round);
-        for (unsigned i = 0; i < 4; i++)
-            assert_int_equal(poll_once(cq), GNI_RC_SUCCESS);
-        expect_overrun(cq);
-        assert_int_equal(poll_once(cq), GNI_RC_NOT_DONE);
-        send_remote_events(target, 4);
-        for (unsigned i = 0; i < 4; i++)
-            assert_int_equal(poll_once(cq), GNI_RC_SUCCESS);
-        assert_int_equal(poll_once(cq), GNI_RC_NOT_DONE);
+        send_remote_events(l.target, 5 + round);
+        expect_entries(l.cq, 4);
+        expect_overrun(l.cq);
+        assert_int_equal(poll_once(l.cq), GNI_RC_NOT_DONE);
+        send_remote_events(l.target, 4);
+        expect_entries(l.cq, 4);
+        assert_int_equal(poll_once(l.cq), GNI_RC_NOT_DONE);
     }
-    GNI_MemDeregister(b.nic, &target);
-    GNI_CqDestroy(cq);
+    close_listener(&l);
 }
 
 static void test_unmanaged_queue_swallows_everything(void **state)
 {
-    gni_cq_handle_t cq = make_cq(&b, 2, GNI_CQ_UNMANAGED);
-    gni_mem_handle_t target = register_with(cq);
+    struct listener l = open_listener(2, GNI_CQ_UNMANAGED);
     gni_post_descriptor_t d = word_post(GNI_POST_CQWRITE, 0);
 
     (void)state;
-    send_remote_events(target, 20);
-    d.remote_mem_hndl = target;
+    send_remote_events(l.target, 20);
+    d.remote_mem_hndl = l.target;
     for (unsigned i = 0; i < 20; i++)
         assert_int_equal(run(&d), STATUS_OK);
-    GNI_MemDeregister(b.nic, &target);
-    GNI_CqDestroy(cq);
+    close_listener(&l);
 }
 
 static void test_unmanaged_queue_may_block_and_stays_empty(void **state)
 {
-    gni_cq_handle_t cq = make_cq(&b, 2, GNI_CQ_UNMANAGED | GNI_CQ_BLOCKING | GNI_CQ_PHYS_PAGES);
-    gni_mem_handle_t target = register_with(cq);
+    struct listener l = open_listener(2, GNI_CQ_UNMANAGED | GNI_CQ_BLOCKING | GNI_CQ_PHYS_PAGES);
     gni_cq_entry_t entry = 77;
     uint32_t which;
 
     (void)state;
-    send_remote_events(target, 20);
-    assert_int_equal(poll_once(cq), GNI_RC_NOT_DONE);
-    assert_int_equal(GNI_CqTestEvent(cq), GNI_RC_NOT_DONE);
-    assert_int_equal(GNI_CqWaitEvent(cq, 5, &entry), GNI_RC_TIMEOUT);
-    assert_int_equal(GNI_CqVectorMonitor(&cq, 1, 5, &which), GNI_RC_TIMEOUT);
-    GNI_MemDeregister(b.nic, &target);
-    GNI_CqDestroy(cq);
+    send_remote_events(l.target, 20);
+    assert_int_equal(poll_once(l.cq), GNI_RC_NOT_DONE);
+    assert_int_equal(GNI_CqTestEvent(l.cq), GNI_RC_NOT_DONE);
+    assert_int_equal(GNI_CqWaitEvent(l.cq, 5, &entry), GNI_RC_TIMEOUT);
+    assert_int_equal(GNI_CqVectorMonitor(&l.cq, 1, 5, &which), GNI_RC_TIMEOUT);
+    close_listener(&l);
 }
 
 static void test_tiny_request_gets_room_for_hundreds_by_default(void **state)
 {
-    gni_cq_handle_t cq = make_cq(&b, 1, GNI_CQ_NOBLOCK);
-    gni_mem_handle_t target = register_with(cq);
+    struct listener l = open_listener(1, GNI_CQ_NOBLOCK);
 
     (void)state;
-    send_remote_events(target, 500);
-    for (unsigned i = 0; i < 500; i++)
-        assert_int_equal(poll_once(cq), GNI_RC_SUCCESS);
-    assert_int_equal(poll_once(cq), GNI_RC_NOT_DONE);
-    GNI_MemDeregister(b.nic, &target);
-    GNI_CqDestroy(cq);
+    send_remote_events(l.target, 500);
+    expect_entries(l.cq, 500);
+    assert_int_equal(poll_once(l.cq), GNI_RC_NOT_DONE);
+    close_listener(&l);
 }
 
 int main(void)

@@ -142,6 +142,50 @@ static void test_limited_node_injects_no_faster_than_its_share(void **state)
     assert_true(time_puts(n) < 180000000);
 }
 
+static void test_throttle_event_brings_the_second_limit_into_force(void **state)
+{
+    gni_post_descriptor_t d = gx_put(&a, &b, 0, 8, GNI_CQMODE_GLOBAL_EVENT);
+    gni_bi_desc_t before;
+    gni_bi_desc_t after;
+
+    (void)state;
+    fx_set_node(0);
+    assert_int_equal(GNI_SetBIConfig(0, 992, 1, GNI_BI_FLAG_APPLY_NOW | GNI_BI_FLAG_APPLY_AFTER_THROTTLE |
+                                                    GNI_BI_FLAG_VALUE_IS_NUM_ORB_ENTRIES),
+                     GNI_RC_SUCCESS);
+    before = limits_of(0);
+    assert_int_equal(before.current_bw, 100);
+    assert_true(time_puts(64) < 180000000);
+    fx_add_fault(&fx, "class=fma-put action=throttle count=1 from=0");
+    assert_int_equal(run(&d), STATUS_OK); /* the node is throttled, this put is not */
+    fx_set_node(0);
+    assert_int_equal(GNI_BISyncWait(0, 1000), GNI_RC_SUCCESS);
+    after = limits_of(0);
+    assert_int_equal(after.current_norbs, 1);
+    assert_int_equal(after.current_aot_bw, before.current_aot_bw);
+    assert_int_equal((uint16_t)(before.hss_seqnum + 1), after.hss_seqnum);
+    assert_int_equal(limits_of(1).current_bw, 100);
+    assert_true(time_puts(64) > 180000000);
+    fx_clear_faults(&fx);
+    fx_set_node(0);
+    assert_int_equal(GNI_SetBIConfig(0, 100, 100, GNI_BI_FLAG_APPLY_NOW), GNI_RC_SUCCESS); /* until somebody says so */
+    assert_true(time_puts(64) < 180000000);
+}
+
+static void test_throttle_event_without_a_second_limit_changes_nothing(void **state)
+{
+    gni_post_descriptor_t d = gx_put(&a, &b, 0, 8, GNI_CQMODE_GLOBAL_EVENT);
+    gni_bi_desc_t before = limits_of(0);
+
+    (void)state;
+    fx_add_fault(&fx, "class=any action=throttle");
+    assert_int_equal(run(&d), STATUS_OK);
+    assert_true(fx_fault_hits(&fx) > 0);
+    assert_int_equal(limits_of(0).current_bw, 100);
+    assert_int_equal(limits_of(0).cle_seqnum, before.cle_seqnum);
+    fx_clear_faults(&fx);
+}
+
 static void test_share_of_nothing_still_moves(void **state)
 {
     gni_post_descriptor_t d = gx_put(&a, &b, 0, 8, GNI_CQMODE_GLOBAL_EVENT);
@@ -174,6 +218,8 @@ int main(void)
         injection_test(test_arguments_are_checked),
         injection_test(test_update_is_committed_when_everybody_has_seen_it),
         injection_test(test_limited_node_injects_no_faster_than_its_share),
+        injection_test(test_throttle_event_brings_the_second_limit_into_force),
+        injection_test(test_throttle_event_without_a_second_limit_changes_nothing),
         injection_test(test_share_of_nothing_still_moves),
         cmocka_unit_test(test_without_emunic_the_defaults_are_told),
     };

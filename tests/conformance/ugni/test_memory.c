@@ -3,6 +3,7 @@
  * Registration, handles, and which memory they reach. Specification: ugni.md 4.6, Appendix B.
  * Who may reach what: test_protection.c.
  */
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "tests/conformance/pair.h"
@@ -309,7 +310,8 @@ static void test_handle_serves_as_local_one_on_other_nic_handles_of_the_process(
     assert_memory_equal(statics, "from b  ", 8);
     assert_int_equal(GNI_MemDeregister(other.nic, &handle), GNI_RC_INVALID_PARAM); /* that is the first one's */
     assert_int_equal(GNI_MemDeregister(a.nic, &handle), GNI_RC_SUCCESS);
-    assert_int_equal(post_on(other.ep, &d), GNI_RC_INVALID_PARAM);
+    assert_int_equal(post_on(other.ep, &d), GNI_RC_SUCCESS);
+    assert_int_equal(finish_on(other.src_cq, &d), STATUS_LOCAL_ACCESS);
     gx_close(&other);
 }
 
@@ -614,6 +616,31 @@ static void test_query_behind_an_unknown_handle_gives_invalid_state(void **state
     assert_int_equal(length, 0);
 }
 
+/* Which descriptor it is, the program finds out: those of NIC handles answer, all others are refused. */
+static void test_query_takes_the_descriptor_of_a_nic_handle_instead(void **state)
+{
+    gni_mem_handle_t at;
+    uint64_t address;
+    uint64_t length;
+    unsigned n_b = 0;
+    unsigned n = 0;
+
+    (void)state;
+    for (int fd = 0; fd < 1024; fd++) {
+        at = (gni_mem_handle_t){ 0, 0 };
+        if (GNI_MemQueryHndls(NULL, fd, &at, &address, &length) != GNI_RC_SUCCESS)
+            continue;
+        n++;
+        assert_true(fcntl(fd, F_GETFD) >= 0);
+        assert_int_equal(length, GX_BYTES);
+        n_b += address == ADDR(b.mem);
+        assert_int_equal(GNI_MemQueryHndls(NULL, fd, &at, &address, &length), GNI_RC_NO_MATCH);
+    }
+    assert_int_equal(n, 2); /* a's and b's */
+    assert_int_equal(n_b, 1);
+    assert_int_equal(GNI_MemQueryHndls(NULL, 1023, &at, &address, &length), GNI_RC_INVALID_PARAM);
+}
+
 static void test_query_needs_exactly_one_selector(void **state)
 {
     gni_mem_handle_t at = { 0, 0 };
@@ -783,6 +810,7 @@ int main(void)
         pair_test(test_query_walks_all_registrations_once),
         pair_test(test_query_at_the_end_gives_no_match_and_zeroes),
         pair_test(test_query_behind_an_unknown_handle_gives_invalid_state),
+        pair_test(test_query_takes_the_descriptor_of_a_nic_handle_instead),
         pair_test(test_query_needs_exactly_one_selector),
         pair_test(test_rebuild_takes_virtual_handles_only),
         pair_test(test_segments_check_their_arguments),

@@ -4,42 +4,12 @@
  *
  * Threads note their first failure; the test asserts that there is none.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "tests/conformance/mailbox.h"
+#include "tests/conformance/pair.h"
 
 #define THREADS  4
 #define ROUNDS   300
 #define PATIENCE 10000u         /* ms */
-
-static struct fx fx;
-static struct gx_side a;
-static struct gx_side b;
-
-/* ---- fixture ---- */
-
-static int open_sides(void **state)
-{
-    (void)state;
-    gx_open(&a, &fx, 0, 10, 0);
-    gx_open(&b, &fx, 1, 11, 0);
-    gx_connect(&a, &b);
-    return 0;
-}
-
-static int close_sides(void **state)
-{
-    (void)state;
-    gx_close(&a);
-    gx_close(&b);
-    return 0;
-}
 
 /* ---- threads ---- */
 
@@ -579,20 +549,7 @@ static void test_one_thread_collects_the_datagrams_of_the_others(void **state)
 
 /* ---- */
 
-static int start(void **state)
-{
-    (void)state;
-    fx_start(&fx, NULL);
-    return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    return fx_stop(&fx);
-}
-
-#define WITH_SIDES(test) cmocka_unit_test_setup_teardown(test, open_sides, close_sides)
+#define WITH_SIDES(test) cmocka_unit_test_setup_teardown(test, open_pair, close_pair)
 
 int main(void)
 {
@@ -607,5 +564,5 @@ int main(void)
         WITH_SIDES(test_one_thread_collects_the_datagrams_of_the_others),
     };
 
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start_emunic, stop_emunic);
 }

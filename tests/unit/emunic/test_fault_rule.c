@@ -207,7 +207,7 @@ static void test_commands_have_the_class_of_their_engine(void **state)
         { EMU_OP_AMO, 0, EMU_SOURCE_FMA, EMU_FAULT_FMA_AMO },     { EMU_OP_PUT, 0, EMU_SOURCE_BTE, EMU_FAULT_BTE_PUT },
         { EMU_OP_GET, 0, EMU_SOURCE_BTE, EMU_FAULT_BTE_GET },     { EMU_OP_PUT, 1, EMU_SOURCE_SMSG, EMU_FAULT_SMSG },
         { EMU_OP_PUT, 3, EMU_SOURCE_SMSG, EMU_FAULT_MSGQ },       { EMU_OP_CQ_WRITE, 0, EMU_SOURCE_FMA, EMU_FAULT_CQ_WRITE },
-        { EMU_OP_CQ_WRITE, 0, EMU_SOURCE_CQ_WRITE, EMU_FAULT_CQ_WRITE }, { EMU_OP_CE, 0, EMU_SOURCE_CE, -1 },
+        { EMU_OP_CQ_WRITE, 0, EMU_SOURCE_CQ_WRITE, EMU_FAULT_CQ_WRITE }, { EMU_OP_CE, 0, EMU_SOURCE_FMA, EMU_FAULT_CE },
         { EMU_OP_PUT, 0, 0, -1 },                                 { EMU_OP_PUT, 1, EMU_SOURCE_LIBRARY, -1 },
     };
 
@@ -248,6 +248,9 @@ static void test_names_and_numbers_agree(void **state)
     }
     assert_true(emu_fault_parse_classes("any", &bits));
     assert_int_equal(bits & EMU_FAULT_BIT(EMU_FAULT_DATAGRAM), 0);
+    assert_int_equal(bits & EMU_FAULT_BIT(EMU_FAULT_REGISTRATION), 0);
+    assert_int_equal(bits & (EMU_FAULT_BIT(EMU_FAULT_MSGQ) | EMU_FAULT_BIT(EMU_FAULT_CE)),
+                     EMU_FAULT_BIT(EMU_FAULT_MSGQ) | EMU_FAULT_BIT(EMU_FAULT_CE));
     assert_false(emu_fault_parse_classes("", &bits));
     assert_false(emu_fault_parse_action("", &number));
     assert_null(emu_fault_class_name(EMU_FAULT_CLASSES));

@@ -63,9 +63,9 @@ static void test_memory_domains_of_a_node_follow_those_of_the_one_before(void **
 
     assert_ptr_equal(emu_table_mds(t, 0), made.first_md);
     assert_int_equal((char *)emu_table_mds(t, 1) - (char *)emu_table_mds(t, 0),
-                     EMU_MDH_COUNT * sizeof(struct emu_table_md));
-    /* Also where 32 bits would not do: 2^18 nodes of 2^18 bytes. */
-    assert_int_equal((char *)emu_table_mds(t, EMU_NID_MAX) - (char *)t, t->md_off + ((uint64_t)EMU_NID_MAX << 18));
+                     EMU_MD_COUNT * sizeof(struct emu_table_md));
+    /* Also where 32 bits would not do: 2^18 nodes of 2^21 bytes. */
+    assert_int_equal((char *)emu_table_mds(t, EMU_NID_MAX) - (char *)t, t->md_off + ((uint64_t)EMU_NID_MAX << 21));
 }
 
 static void test_protection_tag_is_one_that_users_may_have(void **state)

@@ -23,8 +23,8 @@ static struct gnii_handle_fields ordinary_fields(void)
     return (struct gnii_handle_fields){
         .base_va = 0x7f1234567000,
         .n_pages = 0x123,
-        .mdh = 0xabc,
-        .generation = 0x2345,
+        .mdh = 5 << 12 | 0xabc,
+        .generation = 0x345,
         .page_shift = 12,
         .flags = GNII_HNDL_READONLY,
     };
@@ -55,7 +55,8 @@ static void test_fields_stand_where_format_1_has_them(void **state)
     assert_int_equal(h.qword2 & 0xfffffff, 0x123);
     assert_int_equal(h.qword2 >> 28 & 0x3f, 12);
     assert_int_equal(h.qword2 >> 34 & 0xff, GNII_HNDL_READONLY);
-    assert_int_equal(h.qword2 >> 42 & 0x3fff, 0x2345);
+    assert_int_equal(h.qword2 >> 42 & 0x7ff, 0x345);
+    assert_int_equal(h.qword2 >> 53 & 7, 5);
 }
 
 static void test_decode_gives_back_what_encode_took(void **state)
@@ -94,7 +95,7 @@ static void test_random_handles_survive_the_round_trip(void **state)
         struct gnii_handle_fields f = {
             .base_va = gnii_va_sign_extend(next_random(&x) & ~0xfffULL) | (1ULL << 12),
             .n_pages = (uint32_t)next_random(&x) & GNII_HNDL_PAGES_MASK,
-            .mdh = (uint16_t)(next_random(&x) & GNII_HNDL_MDH_MASK),
+            .mdh = (uint16_t)(next_random(&x) & 0x7fff),
             .generation = (uint16_t)(next_random(&x) & GNII_HNDL_GEN_MASK),
             .page_shift = (uint8_t)(next_random(&x) & GNII_HNDL_PSHIFT_MASK),
             .flags = (uint8_t)(next_random(&x) & 0x7f),
@@ -293,10 +294,10 @@ static void test_encode_refuses_fields_that_do_not_fit(void **state)
     struct gnii_handle_fields f = ordinary_fields();
 
     (void)state;
-    f.mdh = 4096;
+    f.mdh = 0x8000;
     assert_refused(&f);
     f = ordinary_fields();
-    f.generation = 0x4000;
+    f.generation = 0x800;
     assert_refused(&f);
     f = ordinary_fields();
     f.page_shift = 64;

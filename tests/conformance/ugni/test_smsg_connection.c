@@ -1,0 +1,674 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connections of short messages: messages that come early, mailboxes that are used again, ends of connections, errors, floods.
+ * Specification: ugni.md 4.10, 4.4.
+ */
+#include "tests/conformance/smsg.h"
+
+/* ---- messages before GNI_SmsgInit ---- */
+
+static void test_messages_before_our_init_are_delivered(void **state)
+{
+    (void)state;
+    open_boxes(GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT, CREDITS, 64);
+    init_a();
+    for (uint32_t n = 0; n < CREDITS; n++)
+        assert_int_equal(send_number(a.ep, n), GNI_RC_SUCCESS);
+    assert_int_equal(send_number(a.ep, CREDITS), GNI_RC_NOT_DONE);
+    expect_sent(&a, CREDITS);
+    init_b();
+    for (uint32_t n = 0; n < CREDITS; n++)
+        expect_number(b.ep, n);
+    assert_int_equal(mb_send(a.ep, a.src_cq, &(uint32_t){ 50 }, 4, NULL, 0, 50, 0), GNI_RC_SUCCESS);
+    expect_number(b.ep, 50);
+}
+
+static void test_early_message_has_an_entry_after_our_init(void **state)
+{
+    gni_cq_entry_t entry;
+
+    (void)state;
+    open_boxes(GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT, CREDITS, 64);
+    init_a();
+    assert_int_equal(GNI_EpSetEventData(a.ep, 0, 0x777), GNI_RC_SUCCESS);
+    assert_int_equal(send_number(a.ep, 1), GNI_RC_SUCCESS);
+    expect_sent(&a, 1);
+    assert_int_equal(gx_next(b.dst_cq, &entry), GNI_RC_SUCCESS);    /* too early: nobody can fetch */
+    init_b();
+    assert_int_equal(gx_next(b.dst_cq, &entry), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_CQ_GET_TYPE(entry), GNI_CQ_EVENT_TYPE_SMSG);
+    assert_int_equal(GNI_CQ_GET_INST_ID(entry), 0x777);
+    expect_number(b.ep, 1);
+}
+
+/* ---- mailboxes used again ---- */
+
+/* Sends from a until the credits are gone, none of it fetched by b. */
+static void leave_messages(uint32_t first)
+{
+    for (uint32_t n = 0; n < CREDITS; n++)
+        assert_int_equal(send_number(a.ep, first + n), GNI_RC_SUCCESS);
+    expect_sent(&a, CREDITS);
+}
+
+static void expect_fresh_connection(void)
+{
+    expect_nothing(a.ep);
+    expect_nothing(b.ep);
+    for (uint32_t n = 0; n < 3 * CREDITS; n++) {
+        assert_int_equal(mb_send(a.ep, a.src_cq, &(uint32_t){ 1000 + n }, 4, NULL, 0, n, 0), GNI_RC_SUCCESS);
+        expect_number(b.ep, 1000 + n);
+        expect_nothing(b.ep);
+        assert_int_equal(mb_send(b.ep, b.src_cq, &(uint32_t){ 2000 + n }, 4, NULL, 0, n, 0), GNI_RC_SUCCESS);
+        expect_number(a.ep, 2000 + n);
+        expect_nothing(a.ep);
+    }
+    settle(&a, &b);
+    settle(&b, &a);
+    for (uint32_t n = 0; n < CREDITS; n++)
+        assert_int_equal(mb_send(a.ep, a.src_cq, &(uint32_t){ 3000 + n }, 4, NULL, 0, n, 0), GNI_RC_SUCCESS);
+    assert_int_equal(send_number(a.ep, 9), GNI_RC_NOT_DONE);        /* no credit too many */
+    for (uint32_t n = 0; n < CREDITS; n++)
+        expect_number(b.ep, 3000 + n);
+    expect_nothing(b.ep);
+    settle(&b, &a);     /* all credits are back */
+    settle(&a, &b);     /* no completion is left */
+}
+
+static void test_reregistered_memory_shows_nothing_old(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 5; round++) {
+        leave_messages(10 * round);
+        /* As UCX closes: registration first, memory recycled without clearing. */
+        assert_int_equal(GNI_MemDeregister(a.nic, &box_a.attr.mem_hndl), GNI_RC_SUCCESS);
+        assert_int_equal(GNI_MemDeregister(b.nic, &box_b.attr.mem_hndl), GNI_RC_SUCCESS);
+        renew_ep(&a, &b);
+        renew_ep(&b, &a);
+        mb_register(&box_a, a.dst_cq);
+        mb_register(&box_b, b.dst_cq);
+        init_a();
+        init_b();
+        expect_fresh_connection();
+    }
+}
+
+static void test_same_registration_shows_nothing_old(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 5; round++) {
+        leave_messages(10 * round);
+        renew_ep(&a, &b);
+        renew_ep(&b, &a);
+        init_a();
+        init_b();
+        expect_fresh_connection();
+    }
+}
+
+static void test_unbound_and_bound_again_shows_nothing_old(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 5; round++) {
+        leave_messages(10 * round);
+        settle(&a, &b);
+        settle(&b, &a);
+        assert_int_equal(GNI_EpUnbind(a.ep), GNI_RC_SUCCESS);
+        assert_int_equal(GNI_EpUnbind(b.ep), GNI_RC_SUCCESS);
+        assert_int_equal(GNI_EpBind(a.ep, b.nic_addr, b.inst_id), GNI_RC_SUCCESS);
+        assert_int_equal(GNI_EpBind(b.ep, a.nic_addr, a.inst_id), GNI_RC_SUCCESS);
+        init_a();
+        init_b();
+        expect_fresh_connection();
+    }
+}
+
+static void test_message_that_comes_after_our_close_is_not_seen_later(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 5; round++) {
+        assert_int_equal(send_number(a.ep, 1), GNI_RC_SUCCESS);
+        expect_number(b.ep, 1);
+        renew_ep(&b, &a);
+        /* a does not know yet and goes on, into the same mailbox. */
+        assert_int_equal(send_number(a.ep, 2), GNI_RC_SUCCESS);
+        assert_int_equal(send_number(a.ep, 3), GNI_RC_SUCCESS);
+        expect_sent(&a, 3);
+        renew_ep(&a, &b);
+        init_b();
+        expect_nothing(b.ep);
+        init_a();
+        expect_fresh_connection();
+    }
+}
+
+static void test_credits_that_come_after_our_close_are_not_counted(void **state)
+{
+    uint8_t tag = GNI_SMSG_ANY_TAG;
+    void *message;
+
+    (void)state;
+    for (unsigned round = 0; round < 5; round++) {
+        leave_messages(0);
+        renew_ep(&a, &b);
+        init_a();
+        /* b still works on the old connection and gives all its slots back. */
+        for (uint32_t n = 0; n < CREDITS; n++) {
+            assert_int_equal(mb_next(b.ep, &message, &tag), GNI_RC_SUCCESS);
+            assert_int_equal(GNI_SmsgRelease(b.ep), GNI_RC_SUCCESS);
+        }
+        settle(&b, &a);
+        leave_messages(100);
+        assert_int_equal(send_number(a.ep, 9), GNI_RC_NOT_DONE);
+        renew_ep(&b, &a);
+        init_b();
+        for (uint32_t n = 0; n < CREDITS; n++)
+            expect_number(b.ep, 100 + n);
+        renew_ep(&a, &b);
+        renew_ep(&b, &a);
+        init_a();
+        init_b();
+        expect_fresh_connection();
+    }
+}
+
+static void test_early_message_of_the_next_connection_survives_our_close(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 5; round++) {
+        assert_int_equal(send_number(a.ep, 1), GNI_RC_SUCCESS);
+        expect_number(b.ep, 1);
+        expect_sent(&a, 1);
+        /* a is a whole connection ahead. */
+        renew_ep(&a, &b);
+        init_a();
+        assert_int_equal(send_number(a.ep, 2), GNI_RC_SUCCESS);
+        expect_sent(&a, 1);
+        renew_ep(&b, &a);
+        init_b();
+        expect_number(b.ep, 2);
+        renew_ep(&a, &b);
+        renew_ep(&b, &a);
+        init_a();
+        init_b();
+        expect_fresh_connection();
+    }
+}
+
+/* ---- to oneself ---- */
+
+static void test_end_point_connected_to_itself_gets_its_own_messages(void **state)
+{
+    (void)state;
+    assert_int_equal(GNI_EpUnbind(a.ep), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpBind(a.ep, a.nic_addr, a.inst_id), GNI_RC_SUCCESS);
+    mb_open(&box_a, a.nic, a.dst_cq, GNI_SMSG_TYPE_MBOX, CREDITS, 64, 0);
+    assert_int_equal(GNI_SmsgInit(a.ep, &box_a.attr, &box_a.attr), GNI_RC_SUCCESS);
+    for (uint32_t n = 0; n < 10 * CREDITS; n++) {
+        assert_int_equal(mb_send(a.ep, a.src_cq, &n, sizeof(n), NULL, 0, n, 0), GNI_RC_SUCCESS);
+        expect_number(a.ep, n);
+    }
+    for (uint32_t n = 0; n < CREDITS; n++)
+        assert_int_equal(mb_send(a.ep, a.src_cq, &n, sizeof(n), NULL, 0, n, 0), GNI_RC_SUCCESS);
+    assert_int_equal(send_number(a.ep, 9), GNI_RC_NOT_DONE);
+}
+
+static void test_two_end_points_of_one_nic_exchange_messages(void **state)
+{
+    gni_ep_handle_t ends[2];
+    struct mailbox boxes[2];
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(GNI_EpCreate(a.nic, a.src_cq, &ends[i]), GNI_RC_SUCCESS);
+        assert_int_equal(GNI_EpBind(ends[i], a.nic_addr, a.inst_id), GNI_RC_SUCCESS);
+        mb_open(&boxes[i], a.nic, a.dst_cq, GNI_SMSG_TYPE_MBOX, CREDITS, 64, 0);
+    }
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(GNI_SmsgInit(ends[i], &boxes[i].attr, &boxes[1 - i].attr), GNI_RC_SUCCESS);
+    for (uint32_t n = 0; n < 10 * CREDITS; n++) {
+        for (unsigned i = 0; i < 2; i++)
+            assert_int_equal(mb_send(ends[i], a.src_cq, &(uint32_t){ 100 * i + n }, 4, NULL, 0, n, 0), GNI_RC_SUCCESS);
+        for (unsigned i = 0; i < 2; i++)
+            expect_number(ends[1 - i], 100 * i + n);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(GNI_EpDestroy(ends[i]), GNI_RC_SUCCESS);
+        mb_close(&boxes[i]);
+    }
+}
+
+/* ---- end points ---- */
+
+static void test_unbind_waits_for_the_completions_of_sends(void **state)
+{
+    (void)state;
+    assert_int_equal(send_number(a.ep, 1), GNI_RC_SUCCESS);
+    assert_int_equal(send_number(a.ep, 2), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpIdle(a.ep), GNI_RC_NOT_DONE);
+    assert_int_equal(GNI_EpUnbind(a.ep), GNI_RC_NOT_DONE);
+    expect_sent(&a, 1);
+    assert_int_equal(GNI_EpUnbind(a.ep), GNI_RC_NOT_DONE);
+    expect_sent(&a, 1);
+    assert_int_equal(GNI_EpIdle(a.ep), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpUnbind(a.ep), GNI_RC_SUCCESS);
+    expect_number(b.ep, 1);
+    expect_number(b.ep, 2);
+}
+
+static void test_unbound_end_point_has_no_connection(void **state)
+{
+    void *message;
+
+    (void)state;
+    assert_int_equal(GNI_EpUnbind(a.ep), GNI_RC_SUCCESS);
+    assert_int_equal(send_number(a.ep, 1), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_SmsgGetNext(a.ep, &message), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_SmsgRelease(a.ep), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_SmsgInit(a.ep, &box_a.attr, &box_b.attr), GNI_RC_INVALID_STATE);
+}
+
+static void test_destroyed_end_point_delivers_but_completes_nothing(void **state)
+{
+    gni_ep_handle_t other;
+    gni_cq_entry_t entry;
+
+    (void)state;
+    assert_int_equal(GNI_EpCreate(a.nic, a.src_cq, &other), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpBind(other, b.nic_addr, b.inst_id), GNI_RC_SUCCESS);
+    assert_int_equal(send_number(a.ep, 1), GNI_RC_SUCCESS);
+    assert_int_equal(send_number(a.ep, 2), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpDestroy(a.ep), GNI_RC_SUCCESS);
+    a.ep = other;
+    settle(&a, &b);
+    assert_int_equal(GNI_CqGetEvent(a.src_cq, &entry), GNI_RC_NOT_DONE);
+    expect_number(b.ep, 1);
+    expect_number(b.ep, 2);
+}
+
+/* ---- errors ---- */
+
+static void test_too_long_a_message_is_refused_without_side_effect(void **state)
+{
+    uint8_t out[MAXSIZE + 1] = { 0 };
+    gni_cq_entry_t entry;
+
+    (void)state;
+    assert_int_equal(GNI_SmsgSend(a.ep, out, MAXSIZE + 1, NULL, 0, 0), GNI_RC_ERROR_RESOURCE);
+    assert_int_equal(GNI_SmsgSend(a.ep, NULL, 0, out, MAXSIZE + 1, 0), GNI_RC_ERROR_RESOURCE);
+    assert_int_equal(GNI_SmsgSendWTag(a.ep, out, 1, out, MAXSIZE, 0, 1), GNI_RC_ERROR_RESOURCE);
+    assert_int_equal(GNI_SmsgSend(a.ep, out, UINT32_MAX, out, 2, 0), GNI_RC_ERROR_RESOURCE);   /* no 32-bit sum */
+    assert_int_equal(GNI_EpIdle(a.ep), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_CqGetEvent(a.src_cq, &entry), GNI_RC_NOT_DONE);
+    for (uint32_t n = 0; n < CREDITS; n++)
+        assert_int_equal(send_number(a.ep, n), GNI_RC_SUCCESS);
+    for (uint32_t n = 0; n < CREDITS; n++)
+        expect_number(b.ep, n);
+}
+
+static void test_deregistered_mailbox_fails_the_send_with_its_msg_id(void **state)
+{
+    uint32_t recoverable = 1;
+    gni_cq_entry_t entry = 0;
+
+    (void)state;
+    assert_int_equal(GNI_MemDeregister(b.nic, &box_b.attr.mem_hndl), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_SmsgSend(a.ep, "abc", 4, NULL, 0, 0xdeadbeef), GNI_RC_SUCCESS);
+    assert_int_equal(gx_next(a.src_cq, &entry), GNI_RC_TRANSACTION_ERROR);
+    assert_int_equal(GNI_CQ_GET_TYPE(entry), GNI_CQ_EVENT_TYPE_SMSG);
+    assert_int_equal(GNI_CQ_GET_MSG_ID(entry), 0xdeadbeef);
+    assert_false(GNI_CQ_STATUS_OK(entry));
+    assert_int_equal(GNI_CqErrorRecoverable(entry, &recoverable), GNI_RC_SUCCESS);
+    assert_int_equal(recoverable, 0);
+    assert_int_equal(GNI_EpUnbind(a.ep), GNI_RC_SUCCESS);           /* the failed send is finished too */
+    mb_register(&box_b, b.dst_cq);
+}
+
+static void test_release_to_a_peer_that_has_gone_succeeds(void **state)
+{
+    uint8_t tag = GNI_SMSG_ANY_TAG;
+    gni_cq_entry_t entry;
+    void *message;
+
+    (void)state;
+    leave_messages(0);
+    assert_int_equal(GNI_MemDeregister(a.nic, &box_a.attr.mem_hndl), GNI_RC_SUCCESS);
+    for (uint32_t n = 0; n < CREDITS; n++) {
+        assert_int_equal(mb_next(b.ep, &message, &tag), GNI_RC_SUCCESS);
+        assert_int_equal(GNI_SmsgRelease(b.ep), GNI_RC_SUCCESS);
+    }
+    settle(&b, &a);
+    assert_int_equal(GNI_CqGetEvent(b.src_cq, &entry), GNI_RC_NOT_DONE);    /* and says nothing to anybody */
+    mb_register(&box_a, a.dst_cq);
+}
+
+static void test_calls_before_init_are_refused(void **state)
+{
+    void *message = NULL;
+    uint8_t tag = 0;
+
+    (void)state;
+    assert_int_equal(send_number(a.ep, 1), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_SmsgGetNext(a.ep, &message), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_SmsgGetNextWTag(a.ep, &message, &tag), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_SmsgRelease(a.ep), GNI_RC_INVALID_PARAM);
+}
+
+static void test_invalid_handles_and_pointers_are_refused(void **state)
+{
+    gni_ep_handle_t stale = a.ep;
+    void *message = NULL;
+    uint8_t tag = 0;
+
+    (void)state;
+    assert_int_equal(GNI_SmsgSendWTag(NULL, NULL, 0, NULL, 0, 0, 0), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_SmsgSend((gni_ep_handle_t)a.nic, NULL, 0, NULL, 0, 0), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_SmsgSend(a.ep, NULL, 1, NULL, 0, 0), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_SmsgSend(a.ep, NULL, 0, NULL, 1, 0), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_SmsgGetNext(NULL, &message), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_SmsgGetNext(a.ep, NULL), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_SmsgGetNextWTag(a.ep, NULL, &tag), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_SmsgGetNextWTag(a.ep, &message, NULL), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_SmsgRelease(NULL), GNI_RC_INVALID_PARAM);
+    renew_ep(&a, &b);
+    assert_int_equal(GNI_SmsgSend(stale, NULL, 0, NULL, 0, 0), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_SmsgGetNext(stale, &message), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_SmsgRelease(stale), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_SmsgInit(stale, &box_a.attr, &box_b.attr), GNI_RC_INVALID_PARAM);
+}
+
+static void test_init_refuses_attributes_that_cannot_work(void **state)
+{
+    gni_smsg_attr_t bad;
+
+    (void)state;
+    open_boxes(GNI_SMSG_TYPE_MBOX, CREDITS, 64);
+    assert_int_equal(GNI_SmsgInit(a.ep, NULL, &box_b.attr), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_SmsgInit(a.ep, &box_a.attr, NULL), GNI_RC_INVALID_PARAM);
+    bad = box_a.attr;
+    bad.msg_type = GNI_SMSG_TYPE_INVALID;
+    assert_int_equal(GNI_SmsgInit(a.ep, &bad, &box_b.attr), GNI_RC_INVALID_PARAM);
+    bad = box_a.attr;
+    bad.mbox_maxcredit = 0;
+    assert_int_equal(GNI_SmsgInit(a.ep, &bad, &box_b.attr), GNI_RC_INVALID_PARAM);
+    bad = box_b.attr;
+    bad.msg_maxsize = 0;
+    assert_int_equal(GNI_SmsgInit(a.ep, &box_a.attr, &bad), GNI_RC_INVALID_PARAM);
+    bad = box_b.attr;
+    memset(&bad.mem_hndl, 0, sizeof(bad.mem_hndl));
+    assert_int_equal(GNI_SmsgInit(a.ep, &box_a.attr, &bad), GNI_RC_INVALID_PARAM);
+    bad = box_a.attr;
+    memset(&bad.mem_hndl, 0, sizeof(bad.mem_hndl));
+    assert_int_equal(GNI_SmsgInit(a.ep, &bad, &box_b.attr), GNI_RC_INVALID_PARAM);
+    bad = box_a.attr;
+    bad.mbox_offset = (uint32_t)box_a.bytes;        /* behind the registered memory */
+    assert_int_equal(GNI_SmsgInit(a.ep, &bad, &box_b.attr), GNI_RC_INVALID_PARAM);
+    bad = box_a.attr;
+    bad.mbox_maxcredit = 1000;                      /* longer than it */
+    assert_int_equal(GNI_SmsgInit(a.ep, &bad, &box_b.attr), GNI_RC_INVALID_PARAM);
+    assert_int_equal(send_number(a.ep, 1), GNI_RC_INVALID_PARAM);
+    init_a();
+}
+
+static void test_init_needs_a_bound_end_point(void **state)
+{
+    (void)state;
+    open_boxes(GNI_SMSG_TYPE_MBOX, CREDITS, 64);
+    assert_int_equal(GNI_EpUnbind(a.ep), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_SmsgInit(a.ep, &box_a.attr, &box_b.attr), GNI_RC_INVALID_STATE);
+    assert_int_equal(GNI_EpBind(a.ep, b.nic_addr, b.inst_id), GNI_RC_SUCCESS);
+    init_a();
+}
+
+static void test_buffer_size_depends_on_type_credits_and_size_only(void **state)
+{
+    gni_smsg_attr_t attr;
+    unsigned int size = 0;
+    unsigned int again = 1;
+    unsigned int longer = 0;
+
+    (void)state;
+    memset(&attr, 0xee, sizeof(attr));
+    attr.msg_type = GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT;
+    attr.mbox_maxcredit = 8;
+    attr.msg_maxsize = 2048;
+    assert_int_equal(GNI_SmsgBufferSizeNeeded(&attr, &size), GNI_RC_SUCCESS);
+    memset(&attr, 0, sizeof(attr));
+    attr.msg_type = GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT;
+    attr.mbox_maxcredit = 8;
+    attr.msg_maxsize = 2048;
+    assert_int_equal(GNI_SmsgBufferSizeNeeded(&attr, &again), GNI_RC_SUCCESS);
+    assert_int_equal(size, again);
+    assert_true(size >= 8 * 2048);
+    assert_true(size <= 8 * (2048 + 64) + 256);     /* programs allocate thousands */
+    attr.mbox_maxcredit = 9;
+    assert_int_equal(GNI_SmsgBufferSizeNeeded(&attr, &longer), GNI_RC_SUCCESS);
+    assert_true(longer > size);
+}
+
+static void test_buffer_size_refuses_nonsense(void **state)
+{
+    gni_smsg_attr_t good = { .msg_type = GNI_SMSG_TYPE_MBOX, .mbox_maxcredit = 1, .msg_maxsize = GNI_SMSG_MAX_SIZE };
+    gni_smsg_attr_t bad = good;
+    unsigned int size = 12345;
+
+    (void)state;
+    bad.msg_type = GNI_SMSG_TYPE_INVALID;
+    assert_int_equal(GNI_SmsgBufferSizeNeeded(&bad, &size), GNI_RC_INVALID_PARAM);
+    bad = good;
+    bad.mbox_maxcredit = 0;
+    assert_int_equal(GNI_SmsgBufferSizeNeeded(&bad, &size), GNI_RC_INVALID_PARAM);
+    bad = good;
+    bad.msg_maxsize = 0;
+    assert_int_equal(GNI_SmsgBufferSizeNeeded(&bad, &size), GNI_RC_INVALID_PARAM);
+    bad = good;
+    bad.msg_maxsize = GNI_SMSG_MAX_SIZE + 1;
+    assert_int_equal(GNI_SmsgBufferSizeNeeded(&bad, &size), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_SmsgBufferSizeNeeded(NULL, &size), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_SmsgBufferSizeNeeded(&good, NULL), GNI_RC_INVALID_PARAM);
+    assert_int_equal(size, 12345);
+    assert_int_equal(GNI_SmsgBufferSizeNeeded(&good, &size), GNI_RC_SUCCESS);
+}
+
+static void test_nic_wide_settings_are_checked(void **state)
+{
+    (void)state;
+    assert_int_equal(GNI_SmsgSetMaxRetrans(a.nic, 16), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_SmsgSetMaxRetrans(a.nic, 4096), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_SmsgSetMaxRetrans(NULL, 16), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_SmsgSetDeliveryMode(a.nic, GNI_DLVMODE_PERFORMANCE), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_SmsgSetDeliveryMode(a.nic, GNI_DLVMODE_IN_ORDER), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_SmsgSetDeliveryMode(a.nic, 0xffff), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_SmsgSetDeliveryMode(NULL, GNI_DLVMODE_PERFORMANCE), GNI_RC_INVALID_PARAM);
+}
+
+/* ---- flood ---- */
+
+#define FLOOD_RANKS    3
+#define FLOOD_MESSAGES 6000     /* to each other rank */
+#define FLOOD_CREDITS  6
+#define FLOOD_MAXSIZE  1500
+
+struct flood_peer {
+    gni_ep_handle_t ep;
+    struct mailbox box;
+    uint32_t sent;
+    uint32_t received;
+};
+
+/* What rank `from` sends to `to` as its n-th message follows from the seed alone. */
+static uint64_t flood_mix(uint64_t seed, uint64_t from, uint64_t to, uint64_t n)
+{
+    uint64_t x = seed ^ (from << 56) ^ (to << 48) ^ n * 0x9e3779b97f4a7c15ull;
+
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+    return x ^ x >> 31;
+}
+
+static uint32_t flood_make(uint64_t seed, unsigned from, unsigned to, uint32_t n, uint8_t *out)
+{
+    uint64_t word = flood_mix(seed, from, to, n);
+    uint32_t length = (uint32_t)(word % 16 < 12 ? word / 16 % 60 : word / 16 % (FLOOD_MAXSIZE + 1));
+
+    for (uint32_t i = 0; i < length; i++)
+        out[i] = (uint8_t)(word >> (i % 8 * 8)) ^ (uint8_t)(i >> 3);
+    return length;
+}
+
+static void flood_receive(struct fx_rank *r, struct flood_peer *peer, unsigned from, uint64_t seed)
+{
+    uint8_t want[FLOOD_MAXSIZE];
+    void *message;
+
+    for (;;) {
+        uint32_t length = flood_make(seed, from, r->rank, peer->received, want);
+        uint8_t tag = GNI_SMSG_ANY_TAG;
+        gni_return_t rc = GNI_SmsgGetNextWTag(peer->ep, &message, &tag);
+
+        if (rc == GNI_RC_NOT_DONE)
+            return;
+        FX_CHECK(rc == GNI_RC_SUCCESS);
+        FX_CHECK(peer->received < FLOOD_MESSAGES);
+        FX_CHECK(tag == (uint8_t)(peer->received % 255));
+        FX_CHECK(memcmp(message, want, length) == 0);
+        FX_CHECK(GNI_SmsgRelease(peer->ep) == GNI_RC_SUCCESS);
+        peer->received++;
+    }
+}
+
+static void flood_send(struct fx_rank *r, struct flood_peer *peer, unsigned to, uint64_t seed)
+{
+    uint8_t out[FLOOD_MAXSIZE];
+
+    while (peer->sent < FLOOD_MESSAGES) {
+        uint32_t length = flood_make(seed, r->rank, to, peer->sent, out);
+        uint32_t header_bytes = length / 3;
+        gni_return_t rc = GNI_SmsgSendWTag(peer->ep, out, header_bytes, out + header_bytes, length - header_bytes,
+                                           to << 24 | peer->sent, (uint8_t)(peer->sent % 255));
+
+        if (rc == GNI_RC_NOT_DONE)
+            return;
+        FX_CHECK(rc == GNI_RC_SUCCESS);
+        peer->sent++;
+    }
+}
+
+/* Completions come in the order of the sends to one peer. */
+static void flood_collect(const struct gx_side *side, uint32_t *completed)
+{
+    gni_cq_entry_t entry;
+    gni_return_t rc;
+
+    while ((rc = GNI_CqGetEvent(side->src_cq, &entry)) == GNI_RC_SUCCESS) {
+        uint32_t id = (uint32_t)GNI_CQ_GET_MSG_ID(entry);
+
+        FX_CHECK(id >> 24 < FLOOD_RANKS);
+        FX_CHECK((id & 0xffffff) == completed[id >> 24]);
+        completed[id >> 24]++;
+    }
+    FX_CHECK(rc == GNI_RC_NOT_DONE);
+}
+
+/* Entries are hints, and this queue is small: an overrun is nothing but another hint. */
+static void flood_take_hints(gni_cq_handle_t cq)
+{
+    gni_cq_entry_t entry;
+    gni_return_t rc;
+
+    while ((rc = GNI_CqGetEvent(cq, &entry)) != GNI_RC_NOT_DONE)
+        FX_CHECK(rc == GNI_RC_SUCCESS || (rc == GNI_RC_ERROR_RESOURCE && GNI_CQ_OVERRUN(entry)));
+}
+
+static int flood(struct fx_rank *r)
+{
+    gni_smsg_attr_t (*attrs)[FLOOD_RANKS] = r->shared;     /* [owner][peer] */
+    uint64_t seed = *(uint64_t *)r->arg;
+    struct flood_peer peers[FLOOD_RANKS] = { 0 };
+    uint32_t completed[FLOOD_RANKS] = { 0 };
+    struct gx_side side;
+    unsigned open = FLOOD_RANKS - 1;
+    uint64_t end_ns = emu_clock_ns() + 30 * 1000000000ull;
+
+    gx_open(&side, r->fx, r->fx->nids[r->rank], r->rank, 0);
+    for (unsigned p = 0; p < FLOOD_RANKS; p++) {
+        if (p == r->rank)
+            continue;
+        mb_open(&peers[p].box, side.nic, side.dst_cq, GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT, FLOOD_CREDITS, FLOOD_MAXSIZE,
+                64 * p);
+        attrs[r->rank][p] = peers[p].box.attr;
+    }
+    pthread_barrier_wait(r->barrier);
+    /* No barrier from here on: a peer may send before we are ready. */
+    for (unsigned p = 0; p < FLOOD_RANKS; p++) {
+        if (p == r->rank)
+            continue;
+        FX_CHECK(GNI_EpCreate(side.nic, side.src_cq, &peers[p].ep) == GNI_RC_SUCCESS);
+        FX_CHECK(GNI_EpBind(peers[p].ep, r->fx->nids[p], p) == GNI_RC_SUCCESS);
+        FX_CHECK(GNI_SmsgInit(peers[p].ep, &peers[p].box.attr, &attrs[p][r->rank]) == GNI_RC_SUCCESS);
+    }
+    while (open > 0) {
+        open = 0;
+        for (unsigned p = 0; p < FLOOD_RANKS; p++) {
+            if (p == r->rank)
+                continue;
+            flood_send(r, &peers[p], p, seed);
+            flood_receive(r, &peers[p], p, seed);
+            open += peers[p].received < FLOOD_MESSAGES || completed[p] < FLOOD_MESSAGES;
+        }
+        flood_collect(&side, completed);
+        flood_take_hints(side.dst_cq);
+        FX_CHECK(emu_clock_ns() < end_ns);
+    }
+    pthread_barrier_wait(r->barrier);
+    for (unsigned p = 0; p < FLOOD_RANKS; p++) {
+        if (p == r->rank)
+            continue;
+        flood_receive(r, &peers[p], p, seed);
+        FX_CHECK(GNI_EpUnbind(peers[p].ep) == GNI_RC_SUCCESS);
+        FX_CHECK(GNI_EpDestroy(peers[p].ep) == GNI_RC_SUCCESS);
+        mb_close(&peers[p].box);
+    }
+    gx_close(&side);
+    return 0;
+}
+
+static void test_flood_between_processes_keeps_content_and_order(void **state)
+{
+    uint64_t seed = seeded(emu_clock_ns()).state;
+
+    (void)state;
+    assert_int_equal(fx_run(&fx, FLOOD_RANKS, flood, &seed), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_BOXES(test_messages_before_our_init_are_delivered),
+        WITH_BOXES(test_early_message_has_an_entry_after_our_init),
+        CONNECTED(test_reregistered_memory_shows_nothing_old),
+        CONNECTED(test_same_registration_shows_nothing_old),
+        CONNECTED(test_unbound_and_bound_again_shows_nothing_old),
+        CONNECTED(test_message_that_comes_after_our_close_is_not_seen_later),
+        CONNECTED(test_credits_that_come_after_our_close_are_not_counted),
+        CONNECTED(test_early_message_of_the_next_connection_survives_our_close),
+        WITH_BOXES(test_end_point_connected_to_itself_gets_its_own_messages),
+        BOUND(test_two_end_points_of_one_nic_exchange_messages),
+        CONNECTED(test_unbind_waits_for_the_completions_of_sends),
+        CONNECTED(test_unbound_end_point_has_no_connection),
+        CONNECTED(test_destroyed_end_point_delivers_but_completes_nothing),
+        CONNECTED(test_too_long_a_message_is_refused_without_side_effect),
+        CONNECTED(test_deregistered_mailbox_fails_the_send_with_its_msg_id),
+        CONNECTED(test_release_to_a_peer_that_has_gone_succeeds),
+        BOUND(test_calls_before_init_are_refused),
+        CONNECTED(test_invalid_handles_and_pointers_are_refused),
+        WITH_BOXES(test_init_refuses_attributes_that_cannot_work),
+        WITH_BOXES(test_init_needs_a_bound_end_point),
+        cmocka_unit_test(test_buffer_size_depends_on_type_credits_and_size_only),
+        cmocka_unit_test(test_buffer_size_refuses_nonsense),
+        BOUND(test_nic_wide_settings_are_checked),
+        cmocka_unit_test(test_flood_between_processes_keeps_content_and_order),
+    };
+
+    return cmocka_run_group_tests(tests, start_emunic, stop_emunic);
+}
