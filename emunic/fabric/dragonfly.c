@@ -2,9 +2,9 @@
 /*
  * Dragonfly of Cray XC systems (Aries).
  *
- * Shape. Groups of chassis of blades; a blade is one router with four NICs. Within a chassis each two routers have a
- * green link. Routers in the same slot of the chassis of a group have three parallel black links. Each two groups
- * have a bundle of cables with four blue links each.
+ * Shape. Groups of chassis of blades; a blade is one router with four NICs. All groups are alike, but the last one may
+ * have fewer chassis (rule 6). Within a chassis each two routers have a green link. Routers in the same slot of the
+ * chassis of a group have three parallel black links. Each two groups have a bundle of cables, each of four blue links.
  *
  * Numbers. nid = ((group * chassis + chassis) * blades + blade) * 4 + node and router = nid / 4: dense, and with full
  * groups (6 chassis of 16 blades) exactly the XC rule cabinet * 192 + cage * 64 + slot * 4 + node. A group stands in
@@ -15,19 +15,19 @@
  *   processor-in   nid
  *   processor-out  nid
  *   green          router * (B - 1) + peer slot
- *   black          (router * (C - 1) + peer chassis) * 3 + number
+ *   black          (router * (C - 1) + peer chassis) * 3 + number; the last group counts with its own C
  *   blue           ((group * (G - 1) + peer group) * cables + cable) * 4 + link
  *
  * Wiring. The sources give bundle sizes only; the wiring is ours (machines.md 2.1): cable b of the bundle between g and
- * h leaves chassis (b + off) mod C, off = 0 if the bundle is a multiple of C, else g + h. In a chassis, connectors are
- * handed out in rising order of peer group and cable. Connector s belongs to blade pair s mod pairs, and is that
- * pair's connector s div pairs. The four links of a cable alternate between the two blades of the pair; link l of one end
- * is link l of the other. Two additions:
+ * h leaves chassis (b + off) mod C, off = 0 if the bundle is a multiple of C, else g + h; C is that of the end's group.
+ * In a chassis, connectors are handed out in rising order of peer group and cable. Connector s belongs to blade pair
+ * s mod pairs, and is that pair's connector s div pairs. The four links of a cable alternate between the two blades of
+ * the pair; link l of one end is link l of the other. Two additions:
  * - with off = g + h the chassis do not always fill evenly (8 groups x 34 cables, 241 x 1): a cable that finds its
  *   chassis full takes the next one that has room;
  * - with an odd number of blades the last one is a pair of its own with two connectors, which carry all its links.
- * Groups added later come last in the order, so an upgrade moves no cable (rule 7). The places of the cables are the only
- * thing stored: three bytes per cable end, 170 KB for 241 groups.
+ * Groups added later come last in the order, so an upgrade moves no cable (rule 7). Stored are the places of the cables
+ * (three bytes per cable end) and of the routers (four bytes each): 260 KB for 241 groups.
  *
  * Minimal routes. Local: green to the right slot, then black to the right chassis, each if needed. Between groups:
  * local, one blue link, local. Among the blue links of the bundle those with the fewest hops in total are equivalent;
@@ -43,50 +43,10 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "emunic/fabric/dragonfly_inner.h"
+#include "emunic/fabric/dragonfly_routing.h"
 #include "emunic/fabric/topology.h"
 #include "emunic/fabric/xc_rules.h"
-
-enum { NODES_PER_BLADE = 4, BLACK_LINKS = 3 };
-
-struct cable_place {
-    uint8_t chassis;
-    uint8_t pair;
-    uint8_t connector;
-};
-
-struct dragonfly {
-    uint32_t groups;
-    uint32_t chassis;
-    uint32_t blades;
-    uint32_t bundle;                        /* cables between each two groups */
-    uint32_t columns;                       /* cabinet columns of a row */
-    uint32_t routers_per_group;
-    uint32_t first_link[EMU_LINK_CLASSES];  /* id of the first link of each class */
-    struct cable_place *places;             /* owned; [group][peer number][cable] */
-};
-
-/* A router's place; the group decides who is local to whom. */
-struct spot {
-    uint32_t group;
-    uint32_t chassis;
-    uint32_t blade;
-};
-
-/* The cables between two groups, seen from one of them. */
-struct bundle {
-    uint32_t group;
-    uint32_t peer;
-    uint32_t first_cable_end;               /* number of cable 0 in `places`, seen from group */
-    const struct cable_place *near;         /* borrowed; by cable */
-    const struct cable_place *far;
-};
-
-/* One blue link: both ends, and its id. */
-struct crossing {
-    uint32_t link;
-    struct spot from;
-    struct spot to;
-};
 
 /* Digits of a path hash. */
 struct choice {
@@ -94,93 +54,6 @@ struct choice {
     uint32_t first_black;
     uint32_t second_black;
 };
-
-static const struct dragonfly *state_of(const struct emu_machine *m)
-{
-    return m->state;
-}
-
-/* Number of `other` in a list of all but `self`, and back. */
-static uint32_t peer_number(uint32_t self, uint32_t other)
-{
-    return other < self ? other : other - 1;
-}
-
-static uint32_t peer_of_number(uint32_t self, uint32_t number)
-{
-    return number < self ? number : number + 1;
-}
-
-static struct spot spot_of_router(const struct dragonfly *d, uint32_t router)
-{
-    return (struct spot){
-        .group = router / d->routers_per_group,
-        .chassis = router % d->routers_per_group / d->blades,
-        .blade = router % d->blades,
-    };
-}
-
-static uint32_t router_at(const struct dragonfly *d, const struct spot *s)
-{
-    return (s->group * d->chassis + s->chassis) * d->blades + s->blade;
-}
-
-/* Hops between two routers of one group. */
-static uint32_t local_hops(const struct spot *a, const struct spot *b)
-{
-    return (uint32_t)(a->blade != b->blade) + (uint32_t)(a->chassis != b->chassis);
-}
-
-static uint32_t green_link(const struct dragonfly *d, const struct spot *from, uint32_t to_blade)
-{
-    return d->first_link[EMU_LINK_GREEN] + router_at(d, from) * (d->blades - 1) + peer_number(from->blade, to_blade);
-}
-
-static uint32_t black_link(const struct dragonfly *d, const struct spot *from, uint32_t to_chassis, uint32_t number)
-{
-    return d->first_link[EMU_LINK_BLACK] +
-           (router_at(d, from) * (d->chassis - 1) + peer_number(from->chassis, to_chassis)) * BLACK_LINKS + number;
-}
-
-/* Cable ends are numbered by the bundle they lie in, seen from their group. */
-static uint32_t cable_index(const struct dragonfly *d, uint32_t group, uint32_t peer, uint32_t cable)
-{
-    return (group * (d->groups - 1) + peer_number(group, peer)) * d->bundle + cable;
-}
-
-static struct bundle bundle_between(const struct dragonfly *d, uint32_t group, uint32_t peer)
-{
-    uint32_t near = cable_index(d, group, peer, 0);
-
-    return (struct bundle){
-        .group = group,
-        .peer = peer,
-        .first_cable_end = near,
-        .near = &d->places[near],
-        .far = &d->places[cable_index(d, peer, group, 0)],
-    };
-}
-
-/* The blade that link `number` of a cable uses: the two of the pair in turn, or the last one if it has no partner. */
-static struct spot spot_of_cable(const struct dragonfly *d, uint32_t group, const struct cable_place *p, uint32_t number)
-{
-    uint32_t blade = p->pair * 2u + number % 2;
-
-    return (struct spot){
-        .group = group,
-        .chassis = p->chassis,
-        .blade = blade < d->blades ? blade : d->blades - 1,
-    };
-}
-
-static struct crossing crossing_at(const struct dragonfly *d, const struct bundle *b, uint32_t cable, uint32_t number)
-{
-    return (struct crossing){
-        .link = d->first_link[EMU_LINK_BLUE] + (b->first_cable_end + cable) * EMU_XC_LINKS_PER_CABLE + number,
-        .from = spot_of_cable(d, b->group, &b->near[cable], number),
-        .to = spot_of_cable(d, b->peer, &b->far[cable], number),
-    };
-}
 
 /* --- Building --------------------------------------------------------------------------------------------------- */
 
@@ -206,19 +79,25 @@ static void wire_group(struct dragonfly *d, uint32_t group)
 {
     uint32_t used[EMU_XC_CHASSIS_MAX] = { 0 };
     uint32_t connectors = emu_xc_connectors_per_chassis(d->blades);
+    uint32_t n_chassis = chassis_of_group(d, group);
 
     for (uint32_t number = 0; number < d->groups - 1; number++) {
         uint32_t peer = peer_of_number(group, number);
-        uint32_t off = d->bundle % d->chassis == 0 ? 0 : group + peer;
+        uint32_t off = d->bundle % n_chassis == 0 ? 0 : group + peer;
 
         for (uint32_t cable = 0; cable < d->bundle; cable++) {
-            uint32_t chassis = (cable + off) % d->chassis;
+            uint32_t chassis = (cable + off) % n_chassis;
 
             while (used[chassis] == connectors) /* ends: the check has counted the connectors of the group */
-                chassis = (chassis + 1) % d->chassis;
+                chassis = (chassis + 1) % n_chassis;
             d->places[cable_index(d, group, peer, cable)] = connector_place(d, chassis, used[chassis]++);
         }
     }
+}
+
+static uint32_t last_chassis_of(const struct emu_dragonfly_params *p)
+{
+    return p->last_chassis == EMU_PARAM_AUTO ? p->chassis : p->last_chassis;
 }
 
 static struct emu_xc_config config_of(const struct emu_dragonfly_params *p)
@@ -226,7 +105,7 @@ static struct emu_xc_config config_of(const struct emu_dragonfly_params *p)
     return (struct emu_xc_config){
         .groups = p->groups,
         .chassis = p->chassis,
-        .last_chassis = p->chassis,
+        .last_chassis = last_chassis_of(p),
         .blades = p->blades,
         .cables_per_bundle = p->cables_per_bundle,
     };
@@ -245,8 +124,14 @@ static uint32_t bundle_of(const struct emu_dragonfly_params *p)
 static int check_params(const struct emu_machine_params *params, const char **key_out, char *text, size_t text_len)
 {
     const struct emu_dragonfly_params *p = &params->dragonfly;
-    uint32_t connectors = emu_xc_connectors_per_group(p->chassis, p->blades);
+    uint32_t smallest = last_chassis_of(p);
+    uint32_t connectors = emu_xc_connectors_per_group(smallest, p->blades);
 
+    if (smallest > p->chassis) {
+        *key_out = "topology.last_chassis";
+        (void)emu_text(text, text_len, "%u chassis are more than the other groups have, %u", smallest, p->chassis);
+        return -EINVAL;
+    }
     if (p->cabinet_columns % 2 != 0) {
         *key_out = "topology.cabinet_columns";
         (void)emu_text(text, text_len, "%u is odd, but a group stands in two neighbouring cabinets of a row",
@@ -258,7 +143,7 @@ static int check_params(const struct emu_machine_params *params, const char **ke
         (void)emu_text(text, text_len,
                        "%u groups cannot be connected: a group of %u chassis x %u blades takes %u global cables, "
                        "enough for %u groups",
-                       p->groups, p->chassis, p->blades, connectors, connectors + 1);
+                       p->groups, smallest, p->blades, connectors, connectors + 1);
         return -EINVAL;
     }
     if (p->groups > 1 && p->cables_per_bundle > connectors / (p->groups - 1)) {
@@ -266,9 +151,77 @@ static int check_params(const struct emu_machine_params *params, const char **ke
         (void)emu_text(text, text_len,
                        "%u cables between each two of %u groups do not fit: a group of %u chassis x %u blades takes "
                        "%u, so at most %u",
-                       p->cables_per_bundle, p->groups, p->chassis, p->blades, connectors,
+                       p->cables_per_bundle, p->groups, smallest, p->blades, connectors,
                        connectors / (p->groups - 1));
         return -EINVAL;
+    }
+    return 0;
+}
+
+static void number_spots(struct dragonfly *d)
+{
+    for (uint32_t router = 0; router < d->n_routers; router++)
+        d->spots[router] = (struct spot){
+            .group = (uint16_t)(router / d->routers_per_group),
+            .chassis = (uint8_t)(router % d->routers_per_group / d->blades),
+            .blade = (uint8_t)(router % d->blades),
+        };
+}
+
+/* Ids of the links of each class, in the order of the top comment. Returns how many there are. */
+static uint32_t number_links(struct dragonfly *d, uint32_t n_nodes, uint32_t n_cable_ends)
+{
+    uint32_t n_links = 0;
+
+    d->first_link[EMU_LINK_PROCESSOR_IN] = n_links;
+    n_links += n_nodes;
+    d->first_link[EMU_LINK_PROCESSOR_OUT] = n_links;
+    n_links += n_nodes;
+    d->first_link[EMU_LINK_GREEN] = n_links;
+    n_links += d->n_routers * (d->blades - 1);
+    d->first_link[EMU_LINK_BLACK] = n_links;
+    n_links += d->last_first_router * (d->chassis - 1) * BLACK_LINKS;
+    d->last_first_black = n_links;
+    n_links += (d->n_routers - d->last_first_router) * (d->last_chassis - 1) * BLACK_LINKS;
+    d->first_link[EMU_LINK_BLUE] = n_links;
+    n_links += n_cable_ends * EMU_XC_LINKS_PER_CABLE;
+    return n_links;
+}
+
+/* From the start on this link to the decision behind it, the packet itself, and the credit's way back. */
+static uint32_t flits_under_way(const struct emu_machine_params *p, enum emu_link_class link_class)
+{
+    const struct emu_link_params *link = &p->link[link_class];
+    const struct emu_router_params *router = &p->router;
+    uint64_t bits_per_us = (uint64_t)link->lanes * link->mbps_per_lane * (router->frame_flits - router->frame_overhead_flits) /
+                           router->frame_flits;
+    uint64_t longer_wire_ps = link->wire_ps > router->hop_wire_ps ? link->wire_ps - router->hop_wire_ps : 0;
+    uint64_t round_trip_ps = router->hop_ps + longer_wire_ps + link->wire_ps;
+
+    return (uint32_t)(round_trip_ps * bits_per_us / 1000000 / p->nic.format.flit_bits) + router->packet_units_max;
+}
+
+/* Where the blue links of each bundle are, for routing to find the nearest without a look at each. */
+static int sort_blue_links(struct dragonfly *d)
+{
+    if (d->bundle < BLUE_SETS_FROM)
+        return 0;
+    d->sets = calloc((size_t)d->groups * (d->groups - 1) * (d->chassis + d->blades) * blue_set_words(d), sizeof(*d->sets));
+    if (d->sets == NULL)
+        return -ENOMEM;
+    for (uint32_t group = 0; group < d->groups; group++) {
+        for (uint32_t peer = 0; peer < d->groups; peer++) {
+            if (peer == group)
+                continue;
+            for (uint32_t bit = 0; bit < 2 * d->bundle; bit++) {
+                const struct bundle b = bundle_between(d, group, peer);
+                const struct crossing c = crossing_at(d, &b, bit / 2, bit % 2);
+                uint64_t mark = UINT64_C(1) << (bit % 64);
+
+                blue_set_of_chassis(d, group, peer, c.from.chassis)[bit / 64] |= mark;
+                blue_set_of_blade(d, group, peer, c.from.blade)[bit / 64] |= mark;
+            }
+        }
     }
     return 0;
 }
@@ -277,41 +230,45 @@ static int build_dragonfly(struct emu_machine *m)
 {
     const struct emu_dragonfly_params *p = &m->params.dragonfly;
     struct dragonfly *d;
-    uint32_t n_cable_ends, n_links;
+    uint32_t n_cable_ends;
 
     d = calloc(1, sizeof(*d));
     if (d == NULL)
         return -ENOMEM;
     d->groups = p->groups;
     d->chassis = p->chassis;
+    d->last_chassis = last_chassis_of(p);
     d->blades = p->blades;
     d->columns = p->cabinet_columns;
     d->bundle = bundle_of(p);
     d->routers_per_group = d->chassis * d->blades;
+    d->last_first_router = (d->groups - 1) * d->routers_per_group;
+    d->n_routers = d->last_first_router + d->last_chassis * d->blades;
     n_cable_ends = d->groups * (d->groups - 1) * d->bundle;
     d->places = calloc(n_cable_ends + 1, sizeof(*d->places)); /* + 1: one group has none */
     if (d->places == NULL)
         goto err_free;
+    d->spots = calloc(d->n_routers, sizeof(*d->spots));
+    if (d->spots == NULL)
+        goto err_places;
     for (uint32_t group = 0; group < d->groups; group++)
         wire_group(d, group);
+    number_spots(d);
+    if (sort_blue_links(d) < 0)
+        goto err_spots;
+    for (uint32_t link_class = EMU_LINK_GREEN; link_class <= EMU_LINK_BLUE; link_class++)
+        d->under_way[link_class] = flits_under_way(&m->params, (enum emu_link_class)link_class);
 
-    m->n_routers = d->groups * d->routers_per_group;
+    m->n_routers = d->n_routers;
     m->n_nodes = m->n_routers * NODES_PER_BLADE;
-    n_links = 0;
-    d->first_link[EMU_LINK_PROCESSOR_IN] = n_links;
-    n_links += m->n_nodes;
-    d->first_link[EMU_LINK_PROCESSOR_OUT] = n_links;
-    n_links += m->n_nodes;
-    d->first_link[EMU_LINK_GREEN] = n_links;
-    n_links += m->n_routers * (d->blades - 1);
-    d->first_link[EMU_LINK_BLACK] = n_links;
-    n_links += m->n_routers * (d->chassis - 1) * BLACK_LINKS;
-    d->first_link[EMU_LINK_BLUE] = n_links;
-    n_links += n_cable_ends * EMU_XC_LINKS_PER_CABLE;
-    m->n_links = n_links;
+    m->n_links = number_links(d, m->n_nodes, n_cable_ends);
     m->state = d;
     return 0;
 
+err_spots:
+    free(d->spots);
+err_places:
+    free(d->places);
 err_free:
     free(d);
     return -ENOMEM;
@@ -323,6 +280,8 @@ static void destroy_dragonfly(struct emu_machine *m)
 
     if (d == NULL)
         return;
+    free(d->sets);
+    free(d->spots);
     free(d->places);
     free(d);
     m->state = NULL;
@@ -332,7 +291,7 @@ static void destroy_dragonfly(struct emu_machine *m)
 
 static void place_of_nid(const struct emu_machine *m, uint32_t nid, struct emu_place *place_out)
 {
-    const struct dragonfly *d = state_of(m);
+    const struct dragonfly *d = emu_dragonfly_of(m);
     struct spot s = spot_of_router(d, nid / NODES_PER_BLADE);
     uint32_t groups_per_row = d->columns / 2;
 
@@ -353,18 +312,20 @@ static void place_of_nid(const struct emu_machine *m, uint32_t nid, struct emu_p
 
 static int nid_of_group_place(const struct emu_machine *m, const struct emu_place *at, uint32_t *nid_out)
 {
-    const struct dragonfly *d = state_of(m);
-    const struct spot s = { .group = at->group, .chassis = at->chassis, .blade = at->blade };
+    const struct dragonfly *d = emu_dragonfly_of(m);
+    struct spot s;
 
-    if (s.group >= d->groups || s.chassis >= d->chassis || s.blade >= d->blades || at->node >= NODES_PER_BLADE)
+    if (at->group >= d->groups || at->chassis >= chassis_of_group(d, at->group) || at->blade >= d->blades ||
+        at->node >= NODES_PER_BLADE)
         return -ERANGE;
+    s = (struct spot){ (uint16_t)at->group, (uint8_t)at->chassis, (uint8_t)at->blade };
     *nid_out = router_at(d, &s) * NODES_PER_BLADE + at->node;
     return 0;
 }
 
 static int nid_of_cabinet_place(const struct emu_machine *m, const struct emu_place *at, uint32_t *nid_out)
 {
-    const struct dragonfly *d = state_of(m);
+    const struct dragonfly *d = emu_dragonfly_of(m);
     struct emu_place in_group = { .blade = at->blade, .node = at->node };
 
     if (at->cabinet_column >= d->columns || at->cage >= EMU_XC_CAGES || at->cabinet_row >= d->groups)
@@ -389,9 +350,15 @@ static const char *chip_name(const struct emu_machine *m, uint32_t router)
 
 static uint32_t nid_levels(const struct emu_machine *m, uint32_t sizes_out[EMU_TOPOLOGY_LEVELS_MAX])
 {
-    const struct dragonfly *d = state_of(m);
+    const struct dragonfly *d = emu_dragonfly_of(m);
 
     static_assert(EMU_TOPOLOGY_LEVELS_MAX >= 4, "group, chassis, blade, node");
+    if (d->last_chassis != d->chassis) { /* groups of different size are no level to count through */
+        sizes_out[0] = d->n_routers / d->blades;
+        sizes_out[1] = d->blades;
+        sizes_out[2] = NODES_PER_BLADE;
+        return 3;
+    }
     sizes_out[0] = d->groups;
     sizes_out[1] = d->chassis;
     sizes_out[2] = d->blades;
@@ -405,7 +372,7 @@ static enum emu_link_class class_of(const struct dragonfly *d, uint32_t link)
 {
     enum emu_link_class link_class = EMU_LINK_PROCESSOR_IN;
 
-    while (link_class + 1 < EMU_LINK_CLASSES && link >= d->first_link[link_class + 1])
+    while (link_class < EMU_LINK_BLUE && link >= d->first_link[link_class + 1])
         link_class++;
     return link_class;
 }
@@ -433,11 +400,11 @@ static void link_between(const struct dragonfly *d, const struct spot *from, con
 
 static void describe_link(const struct emu_machine *m, uint32_t id, struct emu_link *link_out)
 {
-    const struct dragonfly *d = state_of(m);
+    const struct dragonfly *d = emu_dragonfly_of(m);
     enum emu_link_class link_class = class_of(d, id);
     uint32_t index = id - d->first_link[link_class];
     struct emu_link_end nic, router;
-    uint32_t group, peer, cable, number;
+    uint32_t group, peer, cable, number, first_router, n_peers;
     struct crossing crossing;
     struct bundle bundle;
     struct spot from, to;
@@ -454,15 +421,18 @@ static void describe_link(const struct emu_machine *m, uint32_t id, struct emu_l
     case EMU_LINK_GREEN:
         from = spot_of_router(d, index / (d->blades - 1));
         to = from;
-        to.blade = peer_of_number(from.blade, index % (d->blades - 1));
+        to.blade = (uint8_t)peer_of_number(from.blade, index % (d->blades - 1));
         link_between(d, &from, &to, link_out);
         return;
     case EMU_LINK_BLACK:
+        first_router = id >= d->last_first_black ? d->last_first_router : 0;
+        index = id >= d->last_first_black ? id - d->last_first_black : index;
+        n_peers = chassis_of_group(d, first_router / d->routers_per_group) - 1;
         link_out->number = index % BLACK_LINKS;
         index /= BLACK_LINKS;
-        from = spot_of_router(d, index / (d->chassis - 1));
+        from = spot_of_router(d, first_router + index / n_peers);
         to = from;
-        to.chassis = peer_of_number(from.chassis, index % (d->chassis - 1));
+        to.chassis = (uint8_t)peer_of_number(from.chassis, index % n_peers);
         link_between(d, &from, &to, link_out);
         return;
     case EMU_LINK_BLUE:
@@ -472,7 +442,7 @@ static void describe_link(const struct emu_machine *m, uint32_t id, struct emu_l
         link_out->number = cable * EMU_XC_LINKS_PER_CABLE + number;
         link_between(d, &crossing.from, &crossing.to, link_out);
         return;
-    case EMU_LINK_CLASSES:
+    default:
         break;
     }
     assert(!"a link has a class");
@@ -480,7 +450,7 @@ static void describe_link(const struct emu_machine *m, uint32_t id, struct emu_l
 
 static uint32_t reverse_of_link(const struct emu_machine *m, uint32_t id)
 {
-    const struct dragonfly *d = state_of(m);
+    const struct dragonfly *d = emu_dragonfly_of(m);
     enum emu_link_class link_class = class_of(d, id);
     uint32_t group, peer, cable, number;
     struct bundle back;
@@ -506,11 +476,6 @@ static uint32_t reverse_of_link(const struct emu_machine *m, uint32_t id)
 
 /* --- Minimal routes --------------------------------------------------------------------------------------------- */
 
-static uint32_t total_hops(const struct spot *src, const struct spot *dst, const struct crossing *c)
-{
-    return local_hops(src, &c->from) + 1 + local_hops(&c->to, dst);
-}
-
 /* How many blue links of a bundle give the fewest hops, and how many hops that is. */
 static uint32_t count_crossings(const struct dragonfly *d, const struct bundle *b, const struct spot *src,
                                 const struct spot *dst, uint32_t *hops_out)
@@ -522,7 +487,7 @@ static uint32_t count_crossings(const struct dragonfly *d, const struct bundle *
         /* Links 0 and 2 of a cable join the same two routers, and so do 1 and 3. */
         for (uint32_t number = 0; number < 2; number++) {
             const struct crossing c = crossing_at(d, b, cable, number);
-            uint32_t hops = total_hops(src, dst, &c);
+            uint32_t hops = crossing_hops(src, dst, &c);
 
             if (hops < fewest) {
                 fewest = hops;
@@ -545,7 +510,7 @@ static bool next_crossing(const struct dragonfly *d, const struct bundle *b, con
             crossing_at(d, b, *position / EMU_XC_LINKS_PER_CABLE, *position % EMU_XC_LINKS_PER_CABLE);
 
         (*position)++;
-        if (total_hops(src, dst, &c) == hops) {
+        if (crossing_hops(src, dst, &c) == hops) {
             *crossing_out = c;
             return true;
         }
@@ -577,8 +542,8 @@ static void append(struct emu_route *route, uint32_t link_id)
     route->links[route->n_links++] = link_id;
 }
 
-static void append_local(const struct dragonfly *d, const struct spot *from, const struct spot *to, uint32_t black_number,
-                         struct emu_route *route)
+static void append_local(const struct dragonfly *d, const struct spot *from, const struct spot *to,
+                         uint32_t black_number, struct emu_route *route)
 {
     struct spot at = *from;
 
@@ -593,7 +558,7 @@ static void append_local(const struct dragonfly *d, const struct spot *from, con
 static void route_minimally(const struct emu_machine *m, uint32_t src_nid, uint32_t dst_nid, uint64_t path_hash,
                           struct emu_route *route_out)
 {
-    const struct dragonfly *d = state_of(m);
+    const struct dragonfly *d = emu_dragonfly_of(m);
     const struct spot src = spot_of_router(d, src_nid / NODES_PER_BLADE);
     const struct spot dst = spot_of_router(d, dst_nid / NODES_PER_BLADE);
 
@@ -656,7 +621,7 @@ static void spread_minimally(const struct emu_machine *m, uint32_t src_nid, uint
                            struct emu_share share, void (*call)(void *ctx, uint32_t link, struct emu_share share),
                            void *ctx)
 {
-    const struct dragonfly *d = state_of(m);
+    const struct dragonfly *d = emu_dragonfly_of(m);
     const struct spot src = spot_of_router(d, src_nid / NODES_PER_BLADE);
     const struct spot dst = spot_of_router(d, dst_nid / NODES_PER_BLADE);
     const struct visit v = { .call = call, .ctx = ctx };
@@ -691,13 +656,13 @@ static int check_xc_rules(const struct emu_machine *m, void (*note)(void *ctx, u
 {
     struct emu_xc_config config = config_of(&m->params.dragonfly);
 
-    config.cables_per_bundle = state_of(m)->bundle;
+    config.cables_per_bundle = emu_dragonfly_of(m)->bundle;
     return emu_xc_check(&config, note, ctx);
 }
 
 int emu_dragonfly_shape(const struct emu_machine *m, struct emu_dragonfly_shape *shape_out)
 {
-    const struct dragonfly *d = state_of(m);
+    const struct dragonfly *d = emu_dragonfly_of(m);
 
     if (m->topology != &emu_topology_dragonfly)
         return -EINVAL;
@@ -708,6 +673,7 @@ int emu_dragonfly_shape(const struct emu_machine *m, struct emu_dragonfly_shape 
         .nodes_per_blade = NODES_PER_BLADE,
         .cables_per_bundle = d->bundle,
         .connectors_per_group = emu_xc_connectors_per_group(d->chassis, d->blades),
+        .last_chassis = d->last_chassis,
         .n_cables = d->groups * (d->groups - 1) / 2 * d->bundle,
         .cabinet_columns = d->columns,
     };
@@ -717,7 +683,7 @@ int emu_dragonfly_shape(const struct emu_machine *m, struct emu_dragonfly_shape 
 int emu_dragonfly_cable(const struct emu_machine *m, uint32_t group, uint32_t peer, uint32_t cable,
                         struct emu_cable_end *near_out, struct emu_cable_end *far_out)
 {
-    const struct dragonfly *d = state_of(m);
+    const struct dragonfly *d = emu_dragonfly_of(m);
     const struct cable_place *near, *far;
 
     if (m->topology != &emu_topology_dragonfly)
@@ -732,25 +698,31 @@ int emu_dragonfly_cable(const struct emu_machine *m, uint32_t group, uint32_t pe
 }
 
 #define KEY(name) "topology." #name, EMU_PARAM_COUNT, offsetof(struct emu_machine_params, dragonfly.name)
-#define LINK_KEYS(name, link_class, lanes_max)                                                                         \
-    { "links." #name ".lanes", EMU_PARAM_COUNT, offsetof(struct emu_machine_params, link[link_class].lanes), 1,        \
-      lanes_max },                                                                                                     \
-    { "links." #name ".gbps_per_lane", EMU_PARAM_MILLI,                                                                \
-      offsetof(struct emu_machine_params, link[link_class].mbps_per_lane), 1, 1000000 },                               \
-    { "links." #name ".wire_ns", EMU_PARAM_COUNT, offsetof(struct emu_machine_params, link[link_class].wire_ns), 0,    \
-      1000000 }
+#define BIAS_KEY(mode, field, max)                                                                                     \
+    { "routing.adaptive_" #mode "." #field, EMU_PARAM_COUNT,                                                           \
+      offsetof(struct emu_machine_params, dragonfly.bias[mode].field), 0, max }
+#define BIAS_KEYS(mode)                                                                                                \
+    BIAS_KEY(mode, shift, 16), BIAS_KEY(mode, add_flits, 65535), BIAS_KEY(mode, add_flits_per_hop, 65535)
 
 static const struct emu_param dragonfly_params[] = {
     { KEY(groups), 1, 241 },
     { KEY(chassis), 1, EMU_XC_CHASSIS_MAX },
+    { "topology.last_chassis", EMU_PARAM_COUNT_OR_AUTO, offsetof(struct emu_machine_params, dragonfly.last_chassis), 1,
+      EMU_XC_CHASSIS_MAX },
     { KEY(blades), 1, EMU_XC_BLADES_MAX },
     { KEY(nodes_per_blade), NODES_PER_BLADE, NODES_PER_BLADE },
     { "topology.cables_per_bundle", EMU_PARAM_COUNT_OR_AUTO,
       offsetof(struct emu_machine_params, dragonfly.cables_per_bundle), 1, 240 },
     { KEY(cabinet_columns), 2, 1000 },
-    LINK_KEYS(green, EMU_LINK_GREEN, 3),
-    LINK_KEYS(black, EMU_LINK_BLACK, 3),
-    LINK_KEYS(blue, EMU_LINK_BLUE, 3),
+    EMU_LINK_KEYS("green", EMU_LINK_GREEN, 3),
+    EMU_LINK_KEYS("black", EMU_LINK_BLACK, 3),
+    EMU_LINK_KEYS("blue", EMU_LINK_BLUE, 3),
+    { "router.column_buffers", EMU_PARAM_COUNT, offsetof(struct emu_machine_params, router.column_buffers), 0, 1 },
+    { "routing.far_percent", EMU_PARAM_COUNT, offsetof(struct emu_machine_params, dragonfly.far_percent), 0, 1000 },
+    BIAS_KEYS(0),
+    BIAS_KEYS(1),
+    BIAS_KEYS(2),
+    BIAS_KEYS(3),
 };
 
 const struct emu_topology emu_topology_dragonfly = {
@@ -771,4 +743,5 @@ const struct emu_topology emu_topology_dragonfly = {
     .route_minimal = route_minimally,
     .spread_minimal = spread_minimally,
     .check_rules = check_xc_rules,
+    .routing = &emu_routing_dragonfly,
 };

@@ -13,11 +13,12 @@
 
 struct emu_dragonfly_shape {
     uint32_t groups;
-    uint32_t chassis;              /* per group */
+    uint32_t chassis;              /* per group, but the last */
+    uint32_t last_chassis;         /* in the last group */
     uint32_t blades;               /* per chassis */
     uint32_t nodes_per_blade;
     uint32_t cables_per_bundle;    /* between each two groups; 0 with one group */
-    uint32_t connectors_per_group; /* places for global cables */
+    uint32_t connectors_per_group; /* places for global cables; in the last group perhaps fewer */
     uint32_t n_cables;             /* global cables of the machine */
     uint32_t cabinet_columns;
 };

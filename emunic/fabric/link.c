@@ -30,12 +30,13 @@ int emu_link_get(const struct emu_machine *m, uint32_t link, struct emu_link *li
     params = &m->params.link[link_out->link_class];
     link_out->lanes = params->lanes;
     link_out->mbps_per_lane = params->mbps_per_lane;
-    link_out->wire_ns = params->wire_ns;
+    link_out->wire_ps += params->wire_ps;
     link_out->bytes_per_s = (uint64_t)params->lanes * params->mbps_per_lane * (1000000 / 8);
     link_out->data_bytes_per_s = link_out->bytes_per_s;
     if (link_out->from.kind == EMU_END_ROUTER && link_out->to.kind == EMU_END_ROUTER)
         link_out->data_bytes_per_s =
-            link_out->bytes_per_s * (router->frame_flits - router->frame_overhead_flits) / router->frame_flits;
+            link_out->bytes_per_s * (router->frame_flits - router->frame_overhead_flits) / router->frame_flits *
+            (EMU_LOST_SHARE_ONE - params->lost_share) / EMU_LOST_SHARE_ONE;
     return 0;
 }
 
@@ -79,6 +80,24 @@ const char *emu_link_class_name(enum emu_link_class link_class)
         return "black";
     case EMU_LINK_BLUE:
         return "blue";
+    case EMU_LINK_X:
+        return "x";
+    case EMU_LINK_Y:
+        return "y";
+    case EMU_LINK_Z:
+        return "z";
+    case EMU_LINK_MEZZANINE:
+        return "mezzanine";
+    case EMU_LINK_BACKPLANE:
+        return "backplane";
+    case EMU_LINK_EDGE:
+        return "edge";
+    case EMU_LINK_NODE:
+        return "node";
+    case EMU_LINK_EXTERNAL:
+        return "external";
+    case EMU_LINK_SPINE:
+        return "spine";
     case EMU_LINK_CLASSES:
         break;
     }

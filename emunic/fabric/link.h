@@ -17,6 +17,15 @@ enum emu_link_class {
     EMU_LINK_GREEN,              /* rank 1: within a chassis */
     EMU_LINK_BLACK,              /* rank 2: same slot, other chassis of the group */
     EMU_LINK_BLUE,               /* rank 3: between groups */
+    EMU_LINK_X,                  /* of a torus or mesh: along one dimension */
+    EMU_LINK_Y,
+    EMU_LINK_Z,
+    EMU_LINK_MEZZANINE,          /* Gemini: Y within a module */
+    EMU_LINK_BACKPLANE,          /* Gemini: Z within a cage */
+    EMU_LINK_EDGE,               /* hypercube: between two vertices */
+    EMU_LINK_NODE,               /* XD1: between a node's own router and a switch of its chassis */
+    EMU_LINK_EXTERNAL,           /* XD1: between two chassis switches */
+    EMU_LINK_SPINE,              /* XD1 fat tree: between a chassis switch and a spine switch */
     EMU_LINK_CLASSES,
 };
 
@@ -39,7 +48,7 @@ struct emu_link {
                                     its two groups; 0 elsewhere. A link and its reverse have the same number. */
     uint32_t lanes;
     uint32_t mbps_per_lane;
-    uint32_t wire_ns;
+    uint32_t wire_ps;
     uint64_t bytes_per_s;        /* raw: lanes x rate */
     uint64_t data_bytes_per_s;   /* left for flits of packets, the link layer's frames taken off */
 };

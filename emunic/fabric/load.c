@@ -47,7 +47,7 @@ static void add_share(void *ctx, uint32_t link, struct emu_share share)
     loads[link].flits += share.flits;
 }
 
-static int check_flow(const struct emu_machine *m, const struct emu_flow *flow)
+int emu_load_check(const struct emu_machine *m, const struct emu_flow *flow)
 {
     if (flow->flow_class != EMU_FLOW_REQUEST && flow->flow_class != EMU_FLOW_RESPONSE)
         return -EINVAL;
@@ -72,7 +72,7 @@ int emu_load_add(const struct emu_machine *m, const struct emu_flow *flows, size
     if (mode != EMU_LOAD_SPREAD && mode != EMU_LOAD_HASHED)
         return -EINVAL;
     for (size_t i = 0; i < n_flows; i++) {
-        int r = check_flow(m, &flows[i]);
+        int r = emu_load_check(m, &flows[i]);
 
         if (r < 0)
             return r;

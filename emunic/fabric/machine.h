@@ -37,10 +37,56 @@ struct emu_nic_params {
     uint64_t bte_bytes_max;          /* one block transfer */
 };
 
+/* How a packet chooses among ways on that its routing calls equal. */
+enum emu_choice {
+    EMU_CHOICE_FIRST = 0,            /* the first that routing offers */
+    EMU_CHOICE_RANDOM,
+    EMU_CHOICE_CREDITS,              /* most room downstream, in units; ties random */
+    EMU_CHOICE_TOKENS,               /* most room downstream, as two bits: full quarters of the channel; ties random
+                                        (BG/L "JSQ") */
+};
+
+/* Which packet wins, within an input port and then at an output. */
+enum emu_arbitration {
+    EMU_ARBITRATE_ROUND_ROBIN = 0,
+    EMU_ARBITRATE_RANDOM,
+    EMU_ARBITRATE_AGE,               /* the oldest first, by its creation (SeaStar) */
+    EMU_ARBITRATE_FULLEST,           /* fullest channel, as two bits, in fullest_percent of the decisions, else random
+                                        (BG/L "SLQ") */
+};
+
+/* What a packet is charged for, in the buffer that it enters, or needs to find free there. */
+enum emu_charge {
+    EMU_CHARGE_TRUE = 0,             /* its own size */
+    EMU_CHARGE_FULL,                 /* that of the largest packet */
+};
+
 struct emu_router_params {
-    uint32_t hop_ns;                 /* delay of one router to router hop */
+    uint32_t hop_ps;                 /* delay of a head from the start on one link to the decision behind it */
+    uint32_t hop_wire_ps;            /* of that, the wire; a longer wire adds to hop_ps what it is longer */
     uint32_t frame_flits;            /* a frame of the link layer ... */
     uint32_t frame_overhead_flits;   /* ... of which this many carry no packet */
+    uint32_t packet_overhead_flits;  /* on the wire behind each packet, between routers; takes no buffer */
+    uint32_t crc_bits;               /* of the link's check: of 2^crc_bits broken packets one is not noticed */
+    uint32_t retry_timeout_clocks;   /* from the end of a broken packet to its repetition; 0: when the NAK is back */
+    uint32_t clock_ps;               /* one decision per clock */
+    uint32_t vc_units;               /* buffer of a virtual channel; the routing may give its own */
+    uint32_t shared_units;           /* more of it that all channels of an input port share */
+    uint32_t token_units;            /* credits are counted in these: BG/L 32 bytes; 1 elsewhere */
+    uint32_t packet_units_max;       /* a full-size packet */
+    uint32_t room;                   /* enum emu_charge: what must be free on a plain channel */
+    uint32_t bubble_charge;          /* enum emu_charge: what a packet takes on a bubble channel */
+    uint32_t choice;                 /* enum emu_choice */
+    uint32_t arbitration;            /* enum emu_arbitration */
+    uint32_t fullest_percent;
+    uint32_t network_first_percent;  /* decisions of an output in which injected packets wait for all others */
+    uint32_t response_first;         /* 1: the response class goes before all others */
+    uint32_t paths;                  /* transfers at once from one router's port to other routers; 0: one per virtual channel */
+    uint32_t requests;               /* outputs that such a port may ask for in one clock; 0: one per channel */
+    uint32_t arb_gap_clocks;         /* from the tail of a packet from the network until the one behind it asks */
+    uint32_t column_buffers;         /* 1: outputs hold the packet that they send, so it leaves its input buffer as soon as its
+                                        tail has arrived; most machines have no key for it */
+    uint32_t load_period_clocks;     /* a router tells its neighbours its load so often; 0: never */
 };
 
 /* Where a node is. What the topology does not have is 0. */

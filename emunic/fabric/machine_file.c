@@ -4,8 +4,9 @@
  *
  * Model: a file is one YAML mapping of mappings. Each leaf is a row of a table (struct emu_param): its path, where its
  * value goes, its type and its limits. Two tables apply: the common one below, and the one of the topology that
- * topology.kind names. The same rows serve the overrides of a machine spec. No key has a default in the code and none
- * may be missing, so the file is the one place where a value stands, next to its source.
+ * topology.kind names; a third one (host.c) if the file has a host section. The same rows serve the overrides of a
+ * machine spec. No key has a default in the code and none may be missing, so the file is the one place where a value
+ * stands, next to its source.
  *
  * Steps: parse the document; check `schema` first, because a file of another schema deserves no other complaint; find
  * the topology; walk the mappings; apply the overrides; look for rows without a value; let the topology check the
@@ -28,11 +29,15 @@
 #include <yaml.h>
 
 #define SCHEMA      1
-#define PARAMS_MAX  64   /* rows of both tables together */
+#define PARAMS_MAX  192  /* rows of all tables together */
 #define KEY_MAX     64   /* longest path of a key, with the final zero */
 #define SPEC_MAX    4096
 
 #define FIELD(field) offsetof(struct emu_machine_params, field)
+
+static const char *const charge_choices[] = { "true", "full", NULL };
+static const char *const choice_choices[] = { "first", "random", "credits", "tokens", NULL };
+static const char *const arbitration_choices[] = { "round-robin", "random", "age", "fullest", NULL };
 
 static const struct emu_param common_params[] = {
     { "schema", EMU_PARAM_COUNT, FIELD(schema), SCHEMA, SCHEMA },
@@ -40,9 +45,30 @@ static const struct emu_param common_params[] = {
     { "topology.kind", EMU_PARAM_NAME, FIELD(kind), 0, 0 },
     { "links.processor.lanes", EMU_PARAM_COUNT, FIELD(link[EMU_LINK_PROCESSOR_IN].lanes), 1, 64 },
     { "links.processor.gbps_per_lane", EMU_PARAM_MILLI, FIELD(link[EMU_LINK_PROCESSOR_IN].mbps_per_lane), 1, 1000000 },
+    { "links.processor.wire_ns", EMU_PARAM_MILLI, FIELD(link[EMU_LINK_PROCESSOR_IN].wire_ps), 0, 1000000000 },
     { "links.frame_flits", EMU_PARAM_COUNT, FIELD(router.frame_flits), 1, 1000 },
     { "links.frame_overhead_flits", EMU_PARAM_COUNT, FIELD(router.frame_overhead_flits), 0, 999 },
-    { "router.hop_ns", EMU_PARAM_COUNT, FIELD(router.hop_ns), 0, 1000000 },
+    { "links.packet_overhead_flits", EMU_PARAM_COUNT, FIELD(router.packet_overhead_flits), 0, 1000 },
+    { "links.crc_bits", EMU_PARAM_COUNT, FIELD(router.crc_bits), 0, 64 },
+    { "links.retry_timeout_clocks", EMU_PARAM_COUNT, FIELD(router.retry_timeout_clocks), 0, 1000000 },
+    { "router.hop_ns", EMU_PARAM_MILLI, FIELD(router.hop_ps), 0, 1000000000 },
+    { "router.hop_wire_ns", EMU_PARAM_MILLI, FIELD(router.hop_wire_ps), 0, 1000000000 },
+    { "router.clock_ps", EMU_PARAM_COUNT, FIELD(router.clock_ps), 100, 65535 },
+    { "router.vc_units", EMU_PARAM_COUNT, FIELD(router.vc_units), 1, 32767 },
+    { "router.shared_units", EMU_PARAM_COUNT, FIELD(router.shared_units), 0, 32767 },
+    { "router.token_units", EMU_PARAM_COUNT, FIELD(router.token_units), 1, 65535 },
+    { "router.packet_units_max", EMU_PARAM_COUNT, FIELD(router.packet_units_max), 1, 65535 },
+    { "router.room", EMU_PARAM_CHOICE, FIELD(router.room), 0, 0, charge_choices },
+    { "router.bubble_charge", EMU_PARAM_CHOICE, FIELD(router.bubble_charge), 0, 0, charge_choices },
+    { "router.choice", EMU_PARAM_CHOICE, FIELD(router.choice), 0, 0, choice_choices },
+    { "router.arbitration", EMU_PARAM_CHOICE, FIELD(router.arbitration), 0, 0, arbitration_choices },
+    { "router.fullest_percent", EMU_PARAM_COUNT, FIELD(router.fullest_percent), 0, 100 },
+    { "router.network_first_percent", EMU_PARAM_COUNT, FIELD(router.network_first_percent), 0, 100 },
+    { "router.response_first", EMU_PARAM_COUNT, FIELD(router.response_first), 0, 1 },
+    { "router.paths", EMU_PARAM_COUNT, FIELD(router.paths), 0, 255 },
+    { "router.requests", EMU_PARAM_COUNT, FIELD(router.requests), 0, 255 },
+    { "router.arb_gap_clocks", EMU_PARAM_COUNT, FIELD(router.arb_gap_clocks), 0, 1000 },
+    { "router.load_period_clocks", EMU_PARAM_COUNT, FIELD(router.load_period_clocks), 0, 1000000 },
     { "packet.payload_bytes_max", EMU_PARAM_COUNT, FIELD(nic.format.payload_bytes_max), 1, 65536 },
     { "packet.flit_bits", EMU_PARAM_COUNT, FIELD(nic.format.flit_bits), 1, 4096 },
     { "packet.request_header_flits", EMU_PARAM_COUNT, FIELD(nic.format.request_header_flits), 1, 1000 },
@@ -219,6 +245,23 @@ static int set_name(const struct emu_param *p, const char *value, struct emu_mac
     return 0;
 }
 
+static int set_choice(const struct emu_param *p, const char *value, struct emu_machine_params *params, char *text,
+                      size_t text_len)
+{
+    size_t len = 0;
+
+    for (uint32_t i = 0; p->choices[i] != NULL; i++) {
+        if (strcmp(p->choices[i], value) == 0) {
+            memcpy((char *)params + p->offset, &i, sizeof(i));
+            return 0;
+        }
+    }
+    len = (size_t)snprintf(text, text_len, "'%.40s' is none of:", value);
+    for (uint32_t i = 0; p->choices[i] != NULL && len < text_len; i++)
+        len += (size_t)snprintf(text + len, text_len - len, " %s", p->choices[i]);
+    return -EINVAL;
+}
+
 static void describe_range(const struct emu_param *p, char *text, size_t len)
 {
     if (p->min == p->max)
@@ -240,6 +283,8 @@ static int set_value(const struct emu_param *p, const char *value, struct emu_ma
 
     if (p->type == EMU_PARAM_NAME)
         return set_name(p, value, params, text, text_len);
+    if (p->type == EMU_PARAM_CHOICE)
+        return set_choice(p, value, params, text, text_len);
     if (may_be_auto && strcmp(value, "auto") == 0) {
         number = EMU_PARAM_AUTO;
     } else if (!parse_number(value, p->type == EMU_PARAM_MILLI, &number)) {
@@ -356,7 +401,7 @@ static int read_leaf(struct reader *r, size_t row, const yaml_node_t *value)
         return fail_at(r, &value->start_mark, "%s: given twice", p->key);
     if (!is_text(value))
         return fail_not_text(r, p->key, value);
-    if (p->type != EMU_PARAM_NAME && value->data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
+    if (p->type != EMU_PARAM_NAME && p->type != EMU_PARAM_CHOICE && value->data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
         return fail_at(r, &value->start_mark, "%s: expected a number, found a quoted text", p->key);
     r->origins[row] = (struct origin){
         .is_set = true,
@@ -457,6 +502,10 @@ static int read_document(struct reader *r, const struct emu_topology **topology_
 
     add_rows(r, common_params, sizeof(common_params) / sizeof(common_params[0]));
     add_rows(r, topology->params, topology->n_params);
+    /* The one section that a file may leave out, as a whole. */
+    r->params.has_host = child_of(r, root, "host", strlen("host")) != NULL;
+    if (r->params.has_host)
+        add_rows(r, emu_host_rows, emu_host_n_rows);
     result = read_mapping(r, "", root);
     if (result < 0)
         return result;
@@ -545,6 +594,47 @@ static int apply_overrides(struct reader *r, char *overrides)
 
 /* --- The whole -------------------------------------------------------------------------------------------------- */
 
+/* What every machine must fulfil. -EINVAL with the key to blame and a text. */
+static int check_common(const struct emu_machine_params *p, const char **key_out, char *text, size_t text_len)
+{
+    const struct emu_router_params *router = &p->router;
+    const struct emu_packet_format *format = &p->nic.format;
+    uint64_t packet_flits = format->request_header_flits + emu_data_flits(format, format->payload_bytes_max);
+    uint32_t packet_tokens = (router->packet_units_max + router->token_units - 1) / router->token_units;
+
+    if (router->frame_overhead_flits >= router->frame_flits) {
+        *key_out = "links.frame_overhead_flits";
+        snprintf(text, text_len, "%u leaves nothing of a frame of %u flits", router->frame_overhead_flits,
+                 router->frame_flits);
+    } else if (router->hop_wire_ps > router->hop_ps) {
+        *key_out = "router.hop_wire_ns";
+        snprintf(text, text_len, "%g ns of wire are more than the whole hop, %g ns (router.hop_ns)",
+                 router->hop_wire_ps / 1000.0, router->hop_ps / 1000.0);
+    } else if (packet_flits > router->packet_units_max) {
+        *key_out = "router.packet_units_max";
+        snprintf(text, text_len, "%u is less than a request with %u bytes has, %llu flits", router->packet_units_max,
+                 format->payload_bytes_max, (unsigned long long)packet_flits);
+    } else if (router->vc_units < router->packet_units_max) {
+        *key_out = "router.vc_units";
+        snprintf(text, text_len, "%u has no room for a packet of %u (router.packet_units_max)", router->vc_units,
+                 router->packet_units_max);
+    } else if (packet_tokens > router->vc_units / router->token_units) {
+        *key_out = "router.token_units";
+        snprintf(text, text_len, "a channel of %u units has %u tokens of %u, a packet takes %u", router->vc_units,
+                 router->vc_units / router->token_units, router->token_units, packet_tokens);
+    } else if (p->has_host && p->host.has_acks != 0 && format->response_header_flits == 0) {
+        *key_out = "host.acks";
+        snprintf(text, text_len, "answers of no flits (packet.response_header_flits)");
+    } else if (p->has_host && p->host.send_end_ps > 0 && p->host.send_end_bytes_min > p->host.send_end_bytes_max) {
+        *key_out = "host.send_end_bytes_max";
+        snprintf(text, text_len, "%u is less than host.send_end_bytes_min, %u", p->host.send_end_bytes_max,
+                 p->host.send_end_bytes_min);
+    } else {
+        return 0;
+    }
+    return -EINVAL;
+}
+
 static int check_values(struct reader *r, const struct emu_topology *topology)
 {
     const char *key = NULL;
@@ -555,13 +645,9 @@ static int check_values(struct reader *r, const struct emu_topology *topology)
         if (!r->origins[i].is_set)
             return fail_missing(r, r->rows[i]->key);
     }
-    if (r->params.router.frame_overhead_flits >= r->params.router.frame_flits) {
-        key = "links.frame_overhead_flits";
-        snprintf(text, sizeof(text), "%u leaves nothing of a frame of %u flits", r->params.router.frame_overhead_flits,
-                 r->params.router.frame_flits);
-    } else if (topology->check(&r->params, &key, text, sizeof(text)) == 0) {
+    if (check_common(&r->params, &key, text, sizeof(text)) == 0 &&
+        topology->check(&r->params, &key, text, sizeof(text)) == 0)
         return 0;
-    }
     if (!find_row(r, key, &row))
         return fail(r->err, r->err_len, "%s: %s: %s", r->path, key, text);
     return fail_row(r, row, text);

@@ -6,9 +6,11 @@
 #ifndef EMUNIC_FABRIC_TOPOLOGY_H
 #define EMUNIC_FABRIC_TOPOLOGY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "emunic/fabric/host.h"
 #include "emunic/fabric/link.h"
 #include "emunic/fabric/load.h"
 #include "emunic/fabric/machine.h"
@@ -22,6 +24,7 @@ enum emu_param_type {
     EMU_PARAM_COUNT_OR_AUTO, /* the same, or the word "auto" */
     EMU_PARAM_BYTES,         /* uint64_t, whole number */
     EMU_PARAM_MILLI,         /* uint32_t in thousandths, written with up to three decimals; limits in thousandths */
+    EMU_PARAM_CHOICE,        /* uint32_t, index of the word in `choices` */
     EMU_PARAM_NAME,          /* char[EMU_MACHINE_NAME_MAX]: lower case letters, digits, '-' and '_' */
 };
 
@@ -32,21 +35,80 @@ struct emu_param {
     size_t offset;           /* in struct emu_machine_params */
     uint64_t min;
     uint64_t max;
+    const char *const *choices; /* of a CHOICE, ends with NULL */
 };
+
+#define EMU_LOST_SHARE_ONE 100000
 
 struct emu_link_params {
     uint32_t lanes;
     uint32_t mbps_per_lane;
-    uint32_t wire_ns;
+    uint32_t wire_ps;
+    uint32_t lost_share;         /* of the rate, in hundred-thousandths: what a class never reaches; most have no key for it */
+};
+
+/* An adaptive mode's: the minimal way wins if its weight <= (the other's << shift) + add. */
+struct emu_dragonfly_bias {
+    uint32_t shift;
+    uint32_t add_flits;
+    uint32_t add_flits_per_hop;  /* for each hop that the packet has made */
 };
 
 struct emu_dragonfly_params {
     uint32_t groups;
     uint32_t chassis;            /* per group */
+    uint32_t last_chassis;       /* in the last group, or EMU_PARAM_AUTO: as in the others */
     uint32_t blades;             /* per chassis */
     uint32_t nodes_per_blade;
     uint32_t cables_per_bundle;  /* between each two groups, or EMU_PARAM_AUTO */
     uint32_t cabinet_columns;    /* in one row of the floor */
+    uint32_t far_percent;        /* of a neighbour's advertised load, that counts in the choice */
+    struct emu_dragonfly_bias bias[4]; /* of EMU_MODE_ADAPTIVE_0 .. 3 */
+};
+
+struct emu_hypercube_params {
+    uint32_t dimensions;         /* 2^dimensions vertices */
+    uint32_t nodes_per_vertex;
+};
+
+/* Both shapes of the XD1; spines: fat tree only. */
+struct emu_chassis_params {
+    uint32_t chassis;
+    uint32_t nodes;              /* per chassis */
+    uint32_t fabrics;            /* 1: main; 2: main and expansion */
+    uint32_t links_per_node;     /* per fabric */
+    uint32_t switch_ports;
+    uint32_t external_ports;     /* of a chassis switch: those that leave the chassis */
+    uint32_t flow_links;         /* external links that one flow spreads over */
+    uint32_t spines;             /* per fabric */
+};
+
+#define EMU_TORUS_DIMS 3
+
+/* Of Blue Gene/L (bluegene_l.c, bgl_routing.c). */
+enum emu_bgl_escape {
+    EMU_BGL_ESCAPE_BUBBLE = 0,
+    EMU_BGL_ESCAPE_DATELINE,
+};
+enum emu_bgl_order {
+    EMU_BGL_ORDER_DIMENSION = 0,
+    EMU_BGL_ORDER_DIRECTION,
+};
+struct emu_bgl_params {
+    uint32_t dynamic_vcs;
+    uint32_t escape;                    /* enum emu_bgl_escape */
+    uint32_t order;                     /* enum emu_bgl_order: of the escape channel */
+    uint32_t midplane_ps;               /* wire between midplanes, beyond that of its class */
+    uint32_t fifo_bytes;                /* of an injection or reception FIFO */
+};
+
+struct emu_torus_params {
+    uint32_t size[EMU_TORUS_DIMS];      /* routers along x, y, z */
+    uint32_t wraps[EMU_TORUS_DIMS];     /* 1: a ring; 0: a mesh */
+    uint32_t parallel[EMU_TORUS_DIMS];  /* links between neighbours, each way */
+    char layout[EMU_MACHINE_NAME_MAX];  /* Gemini: cabinet, floor or auto */
+    uint32_t order_retry;               /* Gemini: 1: other dimension orders if X, Y, Z has no way */
+    struct emu_bgl_params bgl;
 };
 
 struct emu_machine_params {
@@ -55,13 +117,19 @@ struct emu_machine_params {
     char kind[EMU_MACHINE_NAME_MAX];
     struct emu_nic_params nic;
     struct emu_router_params router;
+    bool has_host;               /* the file has a host section */
+    struct emu_host_params host;
     struct emu_link_params link[EMU_LINK_CLASSES];
     union {
         struct emu_dragonfly_params dragonfly;
+        struct emu_hypercube_params hypercube;
+        struct emu_chassis_params chassis;
+        struct emu_torus_params torus;
     };
 };
 
 struct emu_machine;
+struct emu_routing;
 
 /* Packets and flits that travel together. */
 struct emu_share {
@@ -71,7 +139,7 @@ struct emu_share {
 
 /*
  * One kind of topology. All functions but check() and build() take a built machine, are pure, may be called on any
- * thread, and get arguments that the caller has checked. No slot may be NULL.
+ * thread, and get arguments that the caller has checked. No slot but routing may be NULL.
  */
 struct emu_topology {
     const char *kind;               /* value of topology.kind */
@@ -96,7 +164,7 @@ struct emu_topology {
     /* Sizes of the levels that a nid counts through, outermost first; their product is n_nodes. Returns how many. */
     uint32_t (*levels)(const struct emu_machine *m, uint32_t sizes_out[EMU_TOPOLOGY_LEVELS_MAX]);
 
-    /* Sets id, link_class, from, to and number. */
+    /* Sets id, link_class, from, to and number, and wire_ps to what this link has beyond its class. */
     void (*link)(const struct emu_machine *m, uint32_t link, struct emu_link *link_out);
     uint32_t (*link_reverse)(const struct emu_machine *m, uint32_t link);
 
@@ -109,6 +177,8 @@ struct emu_topology {
 
     int (*check_rules)(const struct emu_machine *m, void (*note)(void *ctx, uint32_t rule, const char *text),
                        void *ctx);
+
+    const struct emu_routing *routing; /* of packets, for the simulator (sim/routing.h); NULL: none */
 };
 
 struct emu_machine {
@@ -120,13 +190,37 @@ struct emu_machine {
     void *state;                         /* owned by the topology */
 };
 
+/* The rows of the host section (host.c). */
+extern const struct emu_param emu_host_rows[];
+extern const size_t emu_host_n_rows;
+
 extern const struct emu_topology emu_topology_dragonfly;
+extern const struct emu_topology emu_topology_hypercube;
+extern const struct emu_topology emu_topology_direct;
+extern const struct emu_topology emu_topology_fat_tree;
+extern const struct emu_topology emu_topology_bluegene_l;
+extern const struct emu_topology emu_topology_gemini;
+extern const struct emu_topology emu_topology_seastar;
+extern const struct emu_routing emu_gemini_routing;
+extern const struct emu_routing emu_seastar_routing;
 
 /* By the value of topology.kind; NULL: no such kind. */
 const struct emu_topology *emu_topology_find(const char *kind);
 
+/* 0, -EINVAL or -ERANGE: may this flow be expanded? */
+int emu_load_check(const struct emu_machine *m, const struct emu_flow *flow);
+
 /* Part `index` of `parts` of a share. The parts sum to the share; whole packets, each with its own flits. */
 struct emu_share emu_share_part(struct emu_share share, uint32_t index, uint32_t parts);
+
+/* Rows of a topology's table for one class of links: EMU_LINK_KEYS("green", EMU_LINK_GREEN, 3). */
+#define EMU_LINK_KEYS(name, link_class, lanes_max)                                                                     \
+    { "links." name ".lanes", EMU_PARAM_COUNT, offsetof(struct emu_machine_params, link[link_class].lanes), 1,         \
+      lanes_max },                                                                                                     \
+    { "links." name ".gbps_per_lane", EMU_PARAM_MILLI,                                                                 \
+      offsetof(struct emu_machine_params, link[link_class].mbps_per_lane), 1, 1000000 },                               \
+    { "links." name ".wire_ns", EMU_PARAM_MILLI, offsetof(struct emu_machine_params, link[link_class].wire_ps), 0,     \
+      1000000000 }
 
 /* printf into a buffer, all or nothing: 0 or -ENOSPC with the buffer untouched. */
 int emu_text(char *buf, size_t len, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -143,6 +143,8 @@ static void test_no_connector_holds_two_cables(void **state)
     check_connectors("aries:groups=5,chassis=4,blades=7");
     check_connectors("aries:groups=13,chassis=6,blades=1");
     check_connectors("aries:groups=3,chassis=1,blades=1");
+    check_connectors("aries:groups=3,last_chassis=1");
+    check_connectors("aries:groups=7,last_chassis=5");
 }
 
 static void test_no_router_has_more_than_ten_blue_links(void **state)
@@ -212,6 +214,46 @@ static void test_upgrade_from_12_to_16_cabinets_moves_no_cable_and_adds_156(void
     emu_machine_destroy(after);
 }
 
+/* Rule 6: 13 cabinets are six full groups and a cabinet. */
+static void test_last_group_may_be_smaller(void **state)
+{
+    struct emu_machine *m = load("aries:groups=7,last_chassis=3,cables_per_bundle=18");
+    uint32_t n_black[7 * 96] = { 0 };
+    struct emu_place last;
+    uint32_t nid;
+
+    (void)state;
+    assert_int_equal(emu_machine_n_nodes(m), 6 * 384 + 192);
+    assert_int_equal(emu_machine_n_routers(m), 6 * 96 + 48);
+    assert_int_equal(shape_of(m).last_chassis, 3);
+    assert_int_equal(emu_machine_check_rules(m, NULL, NULL), 0);
+    last = place_of(m, emu_machine_n_nodes(m) - 1);
+    assert_int_equal(last.group, 6);
+    assert_int_equal(last.chassis, 2);
+    assert_int_equal(emu_machine_nid_at(m, 5, 5, 0, 0, &nid), 0);
+    assert_int_equal(emu_machine_nid_at(m, 6, 3, 0, 0, &nid), -ERANGE);
+    for (uint32_t id = 0; id < emu_machine_n_links(m); id++) {
+        struct emu_link l = link_of(m, id);
+
+        if (l.link_class == EMU_LINK_BLACK)
+            n_black[l.from.index]++;
+    }
+    for (uint32_t router = 0; router < emu_machine_n_routers(m); router++)
+        assert_int_equal(n_black[router], router < 6 * 96 ? 15 : 6);
+    emu_machine_destroy(m);
+}
+
+static void test_last_group_must_not_be_the_largest(void **state)
+{
+    struct emu_machine *m;
+    char err[300];
+
+    (void)state;
+    assert_int_equal(emu_machine_load("aries:groups=3,chassis=2,last_chassis=3", EMU_TEST_MACHINE_DIR, &m, err, sizeof(err)),
+                     -EINVAL);
+    assert_non_null(strstr(err, "topology.last_chassis: 3 chassis are more than the other groups have, 2"));
+}
+
 static void test_cable_outside_the_machine_is_refused(void **state)
 {
     struct emu_machine *m = load("aries");
@@ -236,6 +278,8 @@ int main(void)
         cmocka_unit_test(test_no_router_has_more_than_ten_blue_links),
         cmocka_unit_test(test_six_groups_of_48_cables_connect_each_router_to_each_group),
         cmocka_unit_test(test_upgrade_from_12_to_16_cabinets_moves_no_cable_and_adds_156),
+        cmocka_unit_test(test_last_group_may_be_smaller),
+        cmocka_unit_test(test_last_group_must_not_be_the_largest),
         cmocka_unit_test(test_cable_outside_the_machine_is_refused),
     };
 

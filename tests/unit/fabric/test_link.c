@@ -12,6 +12,8 @@ static const char *const specs[] = {
     "aries:groups=8,cables_per_bundle=34",
     "aries:groups=5,chassis=4,blades=7",
     "aries:groups=3,chassis=1,blades=1",
+    "aries:groups=4,chassis=5,blades=6,last_chassis=2",
+    "aries:groups=3,last_chassis=1",
     "aries:groups=1,chassis=1,blades=1",
     "aries:groups=241",
 };
@@ -141,7 +143,7 @@ static void test_names_read_from_to_class_number(void **state)
 static void test_bandwidth_is_the_published_one(void **state)
 {
     static const uint64_t bytes_per_s[EMU_LINK_CLASSES] = {
-        [EMU_LINK_PROCESSOR_IN] = 10500000000, [EMU_LINK_PROCESSOR_OUT] = 10500000000, [EMU_LINK_GREEN] = 5250000000,
+        [EMU_LINK_PROCESSOR_IN] = 21000000000, [EMU_LINK_PROCESSOR_OUT] = 21000000000, [EMU_LINK_GREEN] = 5250000000,
         [EMU_LINK_BLACK] = 5250000000,         [EMU_LINK_BLUE] = 4687500000,
     };
     struct emu_machine *m = load("aries");

@@ -12,6 +12,7 @@ static const char *const specs[] = {
     "aries:groups=34,cabinet_columns=12",
     "aries:groups=5,chassis=4,blades=7,cabinet_columns=4",
     "aries:groups=2,chassis=1,blades=1",
+    "aries:groups=4,chassis=5,blades=6,last_chassis=2",
     "aries:groups=1,chassis=1,blades=1",
 };
 
@@ -244,7 +245,7 @@ static void test_nic_has_the_published_figures(void **state)
     assert_int_equal(nic->ce_children_max, 32);
     assert_int_equal(nic->amo_cache_entries, 64);
     assert_int_equal(nic->clock_mhz / nic->amo_cycles, 400);
-    assert_int_equal(emu_machine_router(m)->hop_ns, 100);
+    assert_int_equal(emu_machine_router(m)->hop_ps, 100000);
     emu_machine_destroy(m);
 }
 

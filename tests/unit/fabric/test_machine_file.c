@@ -114,16 +114,18 @@ static void test_wrong_type_is_reported(void **state)
                     "links.blue.gbps_per_lane: '12.5000' is not a number with at most three decimals");
     expect_error_at(write_patched("cables_per_bundle: auto", "cables_per_bundle: many"), 22,
                     "topology.cables_per_bundle: 'many' is not a whole number and not 'auto'");
+    expect_error_at(write_patched("choice: credits", "choice: best"), 11,
+                    "router.choice: 'best' is none of: first random credits tokens");
     expect_error_at(write_patched("name: aries", "name: Aries 2"), 7,
                     "name: 'Aries 2' is not a name of up to 31 lower case letters, digits, '-' and '_'");
 }
 
 static void test_value_in_the_place_of_a_section_is_reported(void **state)
 {
-    unsigned line = write_patched("  hop_ns: 100", "  - 100");
+    unsigned line = write_patched("router:\n", "router:\n  - 100\nrest:\n");
 
     (void)state;
-    expect_error_at(line, 3, "router: expected a mapping, found a list");
+    expect_error_at(line + 1, 3, "router: expected a mapping, found a list");
 }
 
 static void test_value_out_of_range_is_reported(void **state)
@@ -139,10 +141,10 @@ static void test_value_out_of_range_is_reported(void **state)
 
 static void test_missing_key_is_reported_at_its_section(void **state)
 {
-    unsigned line = write_patched("  hop_ns: 100", "  {}");
+    unsigned line = write_patched("  hop_ns: 100", "  #");
 
     (void)state;
-    expect_error_at(line, 3, "missing key 'router.hop_ns'");
+    expect_error_at(line + 1, 3, "missing key 'router.hop_ns'");
 }
 
 static void test_key_given_twice_is_reported(void **state)
@@ -299,7 +301,7 @@ static void test_overrides_change_the_machine(void **state)
     (void)state;
     assert_string_equal(emu_machine_name(m), "small");
     assert_int_equal(emu_machine_n_nodes(m), 3 * 2 * 5 * 4);
-    assert_int_equal(emu_machine_router(m)->hop_ns, 80);
+    assert_int_equal(emu_machine_router(m)->hop_ps, 80000);
     assert_int_equal(link_of(m, emu_machine_n_links(m) - 1).lanes, 2);
     emu_machine_destroy(m);
 }

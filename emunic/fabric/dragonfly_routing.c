@@ -1,0 +1,901 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Packet routing of the Dragonfly (Aries).
+ *
+ * Ways. A leg takes a packet from one router to another: green then black within a group; between groups green, black
+ * to a gateway, one blue link, green, black. A minimal packet has one leg. A non-minimal one has two, "up" to a random
+ * router, the root, and "down" to its destination; the root is in the group if both ends are in it, else anywhere.
+ * Of the blue links of a bundle a leg uses one of those that make it shortest.
+ *
+ * Choice. The source router proposes two minimal and two non-minimal ways at random, weighs the first output of each
+ * and takes the lightest. The weight is what waits for the output or is not yet credited (near end, and an estimate of
+ * the far end), without what a busy link has under way when nothing queues; and routing.far_percent of the load that the
+ * router behind it last advertised (old by up to the update period); and the packet itself, so that in a quiet network
+ * all ways weigh the same. The lightest minimal way wins if weight <= (weight of the lightest non-minimal way << shift) + add; shift and add belong
+ * to the packet's mode. Later routers keep to the way; they choose among parallel links only (three black ones, the two
+ * blue ones of a cable that join the same two routers). The hashed modes draw the same proposals from a generator
+ * that starts with a hash of (source, destination, mode, order key), take the first and no parallel link: one
+ * path for one hash. IN_ORDER leaves the order key out.
+ *
+ * Virtual channels, four for each class of traffic:
+ *
+ *   0  source group and the blue link of the up leg, or of the only leg        green black blue
+ *   1  up leg behind its blue link                                             green black
+ *   2  down leg in the root's group, and its blue link                         green black blue
+ *   3  destination group, behind a blue link or a root of the same group       green black
+ *
+ * A NIC enters by four queues of each class, one per processor tile that it reaches; the Netlink deals packets to them
+ * by load, one by one.
+ *
+ * Each way is strictly rising in (channel, green < black < blue), so nothing waits in a circle (Dally and Seitz). The
+ * longest is 2 + 1 + 2 + 2 + 1 + 2 = 10 hops.
+ *
+ * Faults. The fault map is what the route tables know. Proposals that cross something dead are drawn again; if luck
+ * does not help all ways are tried, so that only a pair without any legal way is refused. A packet on its way that
+ * finds its next output dead takes a parallel link, or makes a router of the group it is in its root (channels 1, 2 and
+ * 3 are still free to a packet on 0; 2 and 3 to one on 1), or another blue link that it can reach in order. If none of
+ * these helps it has no way on.
+ *
+ * Source: machines.md 2.2 (XCWP; channels, bias and hash are ours).
+ */
+#include "emunic/fabric/dragonfly_routing.h"
+
+#include "emunic/fabric/dragonfly_inner.h"
+#include "emunic/fabric/route.h"
+#include "emunic/fabric/xc_rules.h"
+
+enum {
+    PROPOSALS = 2,          /* of each kind */
+    TILES_PER_NIC = 4,      /* that a NIC can inject by; it shares them with its neighbour */
+    DRAWS = 8,              /* of a proposal, before all ways are tried */
+    BLUE_SET_WORDS_MAX = (2 * 240 + 63) / 64, /* 240 cables are all that a group has */
+};
+
+/* A packet's way, as route_state keeps it. */
+struct way {
+    uint32_t root;
+    uint16_t up;            /* blue link of the up leg: 4 x cable + link in its bundle */
+    uint16_t down;          /* of the down leg, or of the only one */
+    uint8_t vc;             /* for the next hop, without the class */
+    uint8_t black;          /* four times two bits: black link for each channel, if the way is fixed */
+    bool is_up;
+    bool is_fixed;          /* no choice among parallel links */
+};
+
+enum { ROOT_BITS = 16, BLUE_BITS = 10, VC_BITS = 2, BLACK_BITS = 8 };
+
+/* One hop: the parallel links that make it, and where it leads. */
+struct step {
+    enum emu_link_class link_class; /* PROCESSOR_OUT: the packet has arrived */
+    uint32_t links[BLACK_LINKS];
+    uint32_t n_links;
+    struct spot to;
+    struct way way;                 /* of the packet behind it */
+    uint8_t vc;
+};
+
+/* What a function needs to know of the network; borrowed. */
+struct network {
+    const struct dragonfly *d;
+    const struct emu_fault_map *faults; /* NULL: nothing is broken */
+};
+
+static struct network network_of(const struct emu_route_view *view)
+{
+    return (struct network){
+        .d = emu_dragonfly_of(view->machine),
+        .faults = emu_fault_map_is_clean(view->faults) ? NULL : view->faults,
+    };
+}
+
+/* --- A way in 64 bits ------------------------------------------------------------------------------------------- */
+
+static uint64_t pack_way(const struct way *w)
+{
+    uint64_t state = w->is_up;
+
+    state = state << 1 | w->is_fixed;
+    state = state << BLACK_BITS | w->black;
+    state = state << VC_BITS | w->vc;
+    state = state << BLUE_BITS | w->down;
+    state = state << BLUE_BITS | w->up;
+    return state << ROOT_BITS | w->root;
+}
+
+static uint32_t take_bits(uint64_t *state, uint32_t n_bits)
+{
+    uint32_t value = (uint32_t)(*state & ((UINT64_C(1) << n_bits) - 1));
+
+    *state >>= n_bits;
+    return value;
+}
+
+static struct way unpack_way(uint64_t state)
+{
+    struct way w;
+
+    w.root = take_bits(&state, ROOT_BITS);
+    w.up = (uint16_t)take_bits(&state, BLUE_BITS);
+    w.down = (uint16_t)take_bits(&state, BLUE_BITS);
+    w.vc = (uint8_t)take_bits(&state, VC_BITS);
+    w.black = (uint8_t)take_bits(&state, BLACK_BITS);
+    w.is_fixed = take_bits(&state, 1) != 0;
+    w.is_up = take_bits(&state, 1) != 0;
+    return w;
+}
+
+bool emu_dragonfly_has_root(const struct emu_packet *p, uint32_t *router_out)
+{
+    struct way w = unpack_way(p->route_state);
+
+    *router_out = w.root;
+    return w.is_up;
+}
+
+/* --- Steps ------------------------------------------------------------------------------------------------------ */
+
+static struct crossing crossing_of(const struct dragonfly *d, uint32_t from_group, uint32_t to_group, uint32_t blue)
+{
+    const struct bundle b = bundle_between(d, from_group, to_group);
+
+    return crossing_at(d, &b, blue / EMU_XC_LINKS_PER_CABLE, blue % EMU_XC_LINKS_PER_CABLE);
+}
+
+/* Links 0 and 2 of a cable join the same two routers, and so do 1 and 3. Ids of a cable are consecutive from link 0. */
+static uint32_t twin_of(uint32_t link, uint32_t blue)
+{
+    return blue & 2 ? link - 2 : link + 2;
+}
+
+static void step_within_group(const struct dragonfly *d, const struct spot *here, const struct spot *to, struct step *s)
+{
+    s->to = *here;
+    if (here->blade != to->blade) {
+        s->link_class = EMU_LINK_GREEN;
+        s->links[0] = green_link(d, here, to->blade);
+        s->n_links = 1;
+        s->to.blade = to->blade;
+        return;
+    }
+    s->link_class = EMU_LINK_BLACK;
+    for (uint32_t i = 0; i < BLACK_LINKS; i++)
+        s->links[i] = black_link(d, here, to->chassis, i);
+    s->n_links = BLACK_LINKS;
+    s->to.chassis = to->chassis;
+}
+
+/* Where a packet with this way goes from here. */
+static void next_step(const struct dragonfly *d, const struct way *way, const struct spot *here, const struct spot *dst,
+                      struct step *s)
+{
+    struct spot target = *dst;
+    struct crossing c;
+    uint32_t blue;
+
+    s->way = *way;
+    if (way->is_up) {
+        target = spot_of_router(d, way->root);
+        if (is_same_spot(here, &target)) {
+            s->way.is_up = false;
+            s->way.vc = here->group == dst->group ? 3 : 2;
+            target = *dst;
+        }
+    }
+    s->vc = s->way.vc;
+    if (is_same_spot(here, &target)) {
+        s->link_class = EMU_LINK_PROCESSOR_OUT;
+        s->n_links = 0;
+        return;
+    }
+    if (here->group == target.group) {
+        step_within_group(d, here, &target, s);
+        return;
+    }
+    blue = s->way.is_up ? s->way.up : s->way.down;
+    c = crossing_of(d, here->group, target.group, blue);
+    if (!is_same_spot(here, &c.from)) {
+        step_within_group(d, here, &c.from, s);
+        return;
+    }
+    s->link_class = EMU_LINK_BLUE;
+    s->links[0] = c.link;
+    s->links[1] = twin_of(c.link, blue);
+    s->n_links = 2;
+    s->to = c.to;
+    s->way.vc = s->way.is_up ? 1 : 3;
+}
+
+/* --- What is open ----------------------------------------------------------------------------------------------- */
+
+static bool is_up(const struct network *n, uint32_t link)
+{
+    return n->faults == NULL || emu_fault_map_link_up(n->faults, link);
+}
+
+static bool is_open_within_group(const struct network *n, const struct spot *from, const struct spot *to)
+{
+    struct spot at = *from;
+
+    if (at.blade != to->blade) {
+        if (!is_up(n, green_link(n->d, &at, to->blade)))
+            return false;
+        at.blade = to->blade;
+    }
+    if (at.chassis == to->chassis)
+        return true;
+    for (uint32_t i = 0; i < BLACK_LINKS; i++) {
+        if (is_up(n, black_link(n->d, &at, to->chassis, i)))
+            return true;
+    }
+    return false;
+}
+
+static bool is_leg_open(const struct network *n, const struct spot *from, const struct spot *to, uint32_t blue)
+{
+    struct crossing c;
+
+    if (n->faults == NULL)
+        return true;
+    if (from->group == to->group)
+        return is_open_within_group(n, from, to);
+    c = crossing_of(n->d, from->group, to->group, blue);
+    return (is_up(n, c.link) || is_up(n, twin_of(c.link, blue))) && is_open_within_group(n, from, &c.from) &&
+           is_open_within_group(n, &c.to, to);
+}
+
+/* --- Proposals -------------------------------------------------------------------------------------------------- */
+
+/* The bit of a set that is number `n` of its members. */
+static uint32_t member_of_set(const uint64_t *set, uint32_t n)
+{
+    uint32_t word = 0;
+    uint64_t bits;
+
+    for (; n >= (uint32_t)__builtin_popcountll(set[word]); word++)
+        n -= (uint32_t)__builtin_popcountll(set[word]);
+    for (bits = set[word]; n > 0; n--)
+        bits &= bits - 1;
+    return word * 64 + (uint32_t)__builtin_ctzll(bits);
+}
+
+/* The same as draw_blue(), by sets: a leg has a hop less for each of chassis and blade, here and there, that a link has in
+ * common with it. Adds up these four for 64 links at once, digit by digit. */
+static uint16_t draw_blue_by_sets(const struct dragonfly *d, const struct spot *from, const struct spot *to,
+                                  struct emu_random *random)
+{
+    const uint64_t *chassis = blue_set_of_chassis(d, from->group, to->group, from->chassis);
+    const uint64_t *blade = blue_set_of_blade(d, from->group, to->group, from->blade);
+    const uint64_t *far_chassis = blue_set_of_chassis(d, to->group, from->group, to->chassis);
+    const uint64_t *far_blade = blue_set_of_blade(d, to->group, from->group, to->blade);
+    uint32_t n_words = blue_set_words(d);
+    uint64_t in_common[5][BLUE_SET_WORDS_MAX];
+    uint32_t most = 4;
+    uint32_t count = 0;
+    uint64_t drawn;
+    uint32_t bit;
+
+    for (uint32_t i = 0; i < n_words; i++) {
+        uint32_t n_links = 2 * d->bundle - 64 * i;
+        uint64_t all = n_links < 64 ? (UINT64_C(1) << n_links) - 1 : ~UINT64_C(0);
+        uint64_t one = chassis[i] ^ blade[i];
+        uint64_t two = chassis[i] & blade[i];
+        uint64_t far_one = far_chassis[i] ^ far_blade[i];
+        uint64_t far_two = far_chassis[i] & far_blade[i];
+        uint64_t ones = one ^ far_one;
+        uint64_t twos = two ^ far_two ^ (one & far_one);
+
+        in_common[0][i] = all & ~(ones | twos | (two & far_two));
+        in_common[1][i] = ones & ~twos;
+        in_common[2][i] = twos & ~ones;
+        in_common[3][i] = ones & twos;
+        in_common[4][i] = two & far_two;
+    }
+    for (;; most--) {
+        for (uint32_t i = 0; i < n_words; i++)
+            count += (uint32_t)__builtin_popcountll(in_common[most][i]);
+        if (count > 0)
+            break;
+    }
+    drawn = emu_random_below(random, count * 2);
+    bit = member_of_set(in_common[most], (uint32_t)(drawn / 2));
+    return (uint16_t)(bit / 2 * EMU_XC_LINKS_PER_CABLE + bit % 2 + (drawn % 2) * 2);
+}
+
+/* A random blue link among those that make the leg shortest. */
+static uint16_t draw_blue(const struct dragonfly *d, const struct spot *from, const struct spot *to,
+                          struct emu_random *random)
+{
+    const struct bundle b = bundle_between(d, from->group, to->group);
+    uint16_t shortest[2 * BLUE_SETS_FROM];
+    uint32_t fewest = UINT32_MAX;
+    uint32_t count = 0;
+    uint64_t drawn;
+
+    if (d->sets != NULL)
+        return draw_blue_by_sets(d, from, to, random);
+    for (uint32_t cable = 0; cable < d->bundle; cable++) {
+        for (uint32_t number = 0; number < 2; number++) {
+            const struct crossing c = crossing_at(d, &b, cable, number);
+            uint32_t hops = crossing_hops(from, to, &c);
+
+            if (hops > fewest)
+                continue;
+            if (hops < fewest) {
+                fewest = hops;
+                count = 0;
+            }
+            shortest[count++] = (uint16_t)(cable * EMU_XC_LINKS_PER_CABLE + number);
+        }
+    }
+    drawn = emu_random_below(random, count * 2);
+    return (uint16_t)(shortest[drawn / 2] + (drawn % 2) * 2);
+}
+
+/* Every blue link of the bundle in turn, from a random one on. */
+static bool search_blue(const struct network *n, const struct spot *from, const struct spot *to,
+                        struct emu_random *random, uint16_t *blue_out)
+{
+    uint32_t n_links = n->d->bundle * EMU_XC_LINKS_PER_CABLE;
+    uint32_t first = (uint32_t)emu_random_below(random, n_links);
+
+    for (uint32_t i = 0; i < n_links; i++) {
+        uint32_t blue = (first + i) % n_links;
+
+        if (is_leg_open(n, from, to, blue)) {
+            *blue_out = (uint16_t)blue;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Decides which blue link a leg takes, if it needs one. False: no way. */
+static bool plan_leg(const struct network *n, const struct spot *from, const struct spot *to, struct emu_random *random,
+                     uint16_t *blue_out)
+{
+    *blue_out = 0;
+    if (from->group == to->group)
+        return is_leg_open(n, from, to, 0);
+    for (uint32_t i = 0; i < DRAWS; i++) {
+        *blue_out = draw_blue(n->d, from, to, random);
+        if (is_leg_open(n, from, to, *blue_out))
+            return true;
+    }
+    return search_blue(n, from, to, random, blue_out);
+}
+
+static bool plan_minimal(const struct network *n, const struct spot *src, const struct spot *dst,
+                         struct emu_random *random, struct way *w)
+{
+    w->is_up = false;
+    w->root = 0;
+    w->up = 0;
+    return plan_leg(n, src, dst, random, &w->down);
+}
+
+/* The up leg to a router, which becomes the root; the down leg is planned for the way that is taken. */
+static bool plan_up(const struct network *n, const struct spot *src, const struct spot *dst, uint32_t root,
+                    struct emu_random *random, struct way *w)
+{
+    const struct spot at = spot_of_router(n->d, root);
+
+    if (is_same_spot(&at, src) || is_same_spot(&at, dst))
+        return false;
+    w->is_up = true;
+    w->root = root;
+    w->down = 0;
+    return plan_leg(n, src, &at, random, &w->up);
+}
+
+static bool plan_down(const struct network *n, const struct spot *dst, struct emu_random *random, struct way *w)
+{
+    const struct spot root = spot_of_router(n->d, w->root);
+
+    return !w->is_up || plan_leg(n, &root, dst, random, &w->down);
+}
+
+/* Routers that may be the root: those of the group if both ends are in it, else all. */
+static void root_range(const struct dragonfly *d, const struct spot *src, const struct spot *dst, uint32_t *first_out,
+                       uint32_t *count_out)
+{
+    *first_out = 0;
+    *count_out = d->n_routers;
+    if (src->group == dst->group) {
+        *first_out = src->group * d->routers_per_group;
+        *count_out = chassis_of_group(d, src->group) * d->blades;
+    }
+}
+
+static bool plan_nonminimal(const struct network *n, const struct spot *src, const struct spot *dst,
+                            struct emu_random *random, struct way *w)
+{
+    uint32_t first, count;
+
+    root_range(n->d, src, dst, &first, &count);
+    for (uint32_t i = 0; i < DRAWS; i++) {
+        if (plan_up(n, src, dst, first + (uint32_t)emu_random_below(random, count), random, w))
+            return true;
+    }
+    return false;
+}
+
+/* Every root in turn: when luck did not find one, or nothing else is open. */
+static bool search_nonminimal(const struct network *n, const struct spot *src, const struct spot *dst,
+                              struct emu_random *random, struct way *w)
+{
+    uint32_t first, count, start;
+
+    root_range(n->d, src, dst, &first, &count);
+    start = (uint32_t)emu_random_below(random, count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (plan_up(n, src, dst, first + (start + i) % count, random, w) && plan_down(n, dst, random, w))
+            return true;
+    }
+    return false;
+}
+
+/* --- Choice at the source --------------------------------------------------------------------------------------- */
+
+static uint32_t beyond(uint32_t load, uint32_t quiet)
+{
+    return load > quiet ? load - quiet : 0;
+}
+
+static uint32_t weight_of(const struct emu_route_view *view, const struct network *n, const struct way *w,
+                          uint32_t units, const struct spot *src, const struct spot *dst)
+{
+    uint32_t lightest = UINT32_MAX;
+    uint32_t quiet;
+    struct step s;
+
+    next_step(n->d, w, src, dst, &s);
+    quiet = n->d->under_way[s.link_class];
+    for (uint32_t i = 0; i < s.n_links; i++) {
+        uint32_t weight;
+
+        if (!is_up(n, s.links[i]))
+            continue;
+        weight = beyond(view->near_load(view, s.links[i]), quiet) +
+                 view->far_load(view, s.links[i]) * view->machine->params.dragonfly.far_percent / 100;
+        if (weight < lightest)
+            lightest = weight;
+    }
+    return lightest == UINT32_MAX ? lightest : lightest + units;
+}
+
+/* A kind of proposal. */
+typedef bool plan_fn(const struct network *n, const struct spot *src, const struct spot *dst, struct emu_random *random,
+                     struct way *w);
+
+/* The lightest of some proposals. False: none is open. */
+static bool propose(const struct emu_route_view *view, const struct network *n, const struct emu_packet *p,
+                    plan_fn *plan, const struct spot *src, const struct spot *dst, struct way *best_out,
+                    uint32_t *weight_out)
+{
+    bool is_found = false;
+
+    for (uint32_t i = 0; i < PROPOSALS; i++) {
+        struct way w = { 0 };
+        uint32_t weight;
+
+        if (!plan(n, src, dst, view->random, &w))
+            continue;
+        weight = weight_of(view, n, &w, p->units, src, dst);
+        if (is_found && weight >= *weight_out)
+            continue;
+        is_found = true;
+        *best_out = w;
+        *weight_out = weight;
+    }
+    return is_found;
+}
+
+/* May the minimal way have this weight, held against the non-minimal one? */
+static bool is_minimal_better(const struct emu_route_view *view, const struct emu_packet *p, uint32_t minimal,
+                              uint32_t nonminimal)
+{
+    uint32_t mode = p->mode <= EMU_MODE_ADAPTIVE_3 ? p->mode : EMU_MODE_ADAPTIVE_0;
+    const struct emu_dragonfly_bias *bias = &view->machine->params.dragonfly.bias[mode];
+    uint64_t add = bias->add_flits + (uint64_t)bias->add_flits_per_hop * p->hops;
+
+    return minimal <= ((uint64_t)nonminimal << bias->shift) + add;
+}
+
+static bool choose_adaptively(const struct emu_route_view *view, const struct network *n, const struct emu_packet *p,
+                              const struct spot *src, const struct spot *dst, struct way *w)
+{
+    uint32_t minimal_weight = 0;
+    uint32_t nonminimal_weight = 0;
+    struct way minimal, nonminimal;
+    bool has_minimal = propose(view, n, p, plan_minimal, src, dst, &minimal, &minimal_weight);
+    bool has_nonminimal;
+
+    if (has_minimal && is_minimal_better(view, p, minimal_weight, p->units)) { /* no other can be better */
+        *w = minimal;
+        return true;
+    }
+    has_nonminimal = propose(view, n, p, plan_nonminimal, src, dst, &nonminimal, &nonminimal_weight) &&
+                     plan_down(n, dst, view->random, &nonminimal);
+    if (has_minimal && (!has_nonminimal || is_minimal_better(view, p, minimal_weight, nonminimal_weight))) {
+        *w = minimal;
+        return true;
+    }
+    *w = nonminimal;
+    return has_nonminimal;
+}
+
+/* One path for one hash. */
+static bool choose_by_hash(const struct network *n, const struct emu_packet *p, const struct spot *src,
+                           const struct spot *dst, struct way *w)
+{
+    bool has_key = p->mode == EMU_MODE_MIN_HASH || p->mode == EMU_MODE_NMIN_HASH;
+    uint64_t hash = emu_route_hash(p->src_nid, p->dst_nid, p->mode);
+    struct emu_random random = { .state = has_key ? emu_random_mix(hash ^ emu_random_mix(p->order_key)) : hash };
+    bool is_found = false;
+
+    if (p->mode == EMU_MODE_NMIN_HASH)
+        is_found = plan_nonminimal(n, src, dst, &random, w) && plan_down(n, dst, &random, w);
+    if (!is_found)
+        is_found = plan_minimal(n, src, dst, &random, w);
+    if (!is_found)
+        is_found = search_nonminimal(n, src, dst, &random, w);
+    w->is_fixed = true;
+    for (uint32_t vc = 0; vc < EMU_DRAGONFLY_CLASS_VCS; vc++)
+        w->black = (uint8_t)(w->black << 2 | emu_random_below(&random, BLACK_LINKS));
+    return is_found;
+}
+
+static bool choose(const struct emu_route_view *view, const struct network *n, const struct emu_packet *p,
+                   const struct spot *src, const struct spot *dst, struct way *w)
+{
+    uint32_t weight = 0;
+
+    switch ((enum emu_route_mode)p->mode) {
+    case EMU_MODE_MINIMAL:
+        return propose(view, n, p, plan_minimal, src, dst, w, &weight);
+    case EMU_MODE_VALIANT:
+        return (propose(view, n, p, plan_nonminimal, src, dst, w, &weight) && plan_down(n, dst, view->random, w)) ||
+               propose(view, n, p, plan_minimal, src, dst, w, &weight);
+    case EMU_MODE_MIN_HASH:
+    case EMU_MODE_NMIN_HASH:
+    case EMU_MODE_IN_ORDER:
+    case EMU_MODE_DETERMINISTIC:
+        return choose_by_hash(n, p, src, dst, w);
+    default:
+        return choose_adaptively(view, n, p, src, dst, w);
+    }
+}
+
+static bool start_packet(const struct emu_route_view *view, struct emu_packet *p, uint32_t router)
+{
+    const struct network n = network_of(view);
+    const struct spot src = spot_of_router(n.d, router);
+    const struct spot dst = spot_of_router(n.d, p->dst_nid / NODES_PER_BLADE);
+    struct way w = { 0 };
+
+    if (!is_up(&n, n.d->first_link[EMU_LINK_PROCESSOR_OUT] + p->dst_nid))
+        return false;
+    if (!is_same_spot(&src, &dst) && !choose(view, &n, p, &src, &dst, &w) &&
+        !search_nonminimal(&n, &src, &dst, view->random, &w))
+        return false;
+    p->route_state = pack_way(&w);
+    if (w.is_up)
+        p->flags |= EMU_PACKET_NONMINIMAL;
+    return true;
+}
+
+/* --- Around what broke while the packet was on its way ---------------------------------------------------------- */
+
+/* The way from a router, as if it were the root: channels 2 and 3. */
+static bool go_down(const struct network *n, const struct spot *here, const struct spot *dst, struct emu_random *random,
+                    struct way *w)
+{
+    w->is_up = false;
+    w->vc = here->group == dst->group ? 3 : 2;
+    return plan_leg(n, here, dst, random, &w->down);
+}
+
+/* Another root in this group, on channel 1 or 2. */
+static bool go_by_neighbour(const struct network *n, const struct spot *here, const struct spot *dst, uint8_t vc,
+                            struct emu_random *random, struct way *w)
+{
+    uint32_t first = here->group * n->d->routers_per_group;
+    uint32_t count = chassis_of_group(n->d, here->group) * n->d->blades;
+    uint32_t start = (uint32_t)emu_random_below(random, count);
+
+    w->vc = vc;
+    for (uint32_t i = 0; i < count; i++) {
+        if (plan_up(n, here, dst, first + (start + i) % count, random, w) && plan_down(n, dst, random, w))
+            return true;
+    }
+    return false;
+}
+
+/* On the way to a gateway on channel 2: another blue link of this router, or of this slot if no black one was taken. */
+static bool change_gateway(const struct network *n, const struct spot *here, const struct spot *dst,
+                           bool may_take_black, struct way *w)
+{
+    uint32_t n_links = n->d->bundle * EMU_XC_LINKS_PER_CABLE;
+
+    for (uint32_t blue = 0; blue < n_links && here->group != dst->group; blue++) {
+        const struct crossing c = crossing_of(n->d, here->group, dst->group, blue);
+
+        if (c.from.blade != here->blade || (c.from.chassis != here->chassis && !may_take_black))
+            continue;
+        if (is_leg_open(n, here, dst, blue)) {
+            w->down = (uint16_t)blue;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* False: the packet is lost. */
+static bool detour(const struct emu_route_view *view, const struct network *n, const struct emu_packet *p,
+                   const struct emu_route_at *at, const struct spot *here, const struct spot *dst, struct way *w)
+{
+    struct emu_random random = { .state = emu_route_hash(p->src_nid, p->dst_nid, p->order_key ^ p->created_ps) };
+    struct emu_link in;
+
+    if (at->is_entering)
+        return plan_minimal(n, here, dst, &random, w) || search_nonminimal(n, here, dst, &random, w);
+    (void)emu_link_get(view->machine, at->in_link, &in);
+    switch (at->in_vc % EMU_DRAGONFLY_CLASS_VCS) {
+    case 0:
+        return go_down(n, here, dst, &random, w) || go_by_neighbour(n, here, dst, 1, &random, w);
+    case 1:
+        return go_down(n, here, dst, &random, w) ||
+               (here->group == dst->group && go_by_neighbour(n, here, dst, 2, &random, w));
+    case 2:
+        return in.link_class != EMU_LINK_BLUE && change_gateway(n, here, dst, in.link_class == EMU_LINK_GREEN, w);
+    default:
+        return false;
+    }
+}
+
+/* --- Ways on ---------------------------------------------------------------------------------------------------- */
+
+static uint32_t offer(const struct network *n, const struct step *s, uint8_t traffic_class, uint8_t flags,
+                      struct emu_route_option *options_out)
+{
+    uint64_t state = pack_way(&s->way);
+    uint32_t first = 0;
+    uint32_t count = 0;
+
+    if (s->way.is_fixed && s->link_class == EMU_LINK_BLACK)
+        first = (s->way.black >> (2 * s->vc)) & 3;
+    for (uint32_t i = 0; i < s->n_links; i++) {
+        uint32_t link = s->links[(first + i) % s->n_links];
+
+        if (!is_up(n, link))
+            continue;
+        options_out[count++] = (struct emu_route_option){
+            .link = link,
+            .vc = (uint8_t)(s->vc + traffic_class * EMU_DRAGONFLY_CLASS_VCS),
+            .flags = flags,
+            .route_state = state,
+        };
+        if (s->way.is_fixed)
+            break;
+    }
+    return count;
+}
+
+static uint32_t ways_on(const struct emu_route_view *view, const struct emu_packet *p, const struct emu_route_at *at,
+                        struct emu_route_option options_out[EMU_ROUTE_OPTIONS_MAX])
+{
+    const struct network n = network_of(view);
+    const struct spot here = spot_of_router(n.d, at->router);
+    const struct spot dst = spot_of_router(n.d, p->dst_nid / NODES_PER_BLADE);
+    struct way w = unpack_way(p->route_state);
+    uint32_t out_link = n.d->first_link[EMU_LINK_PROCESSOR_OUT] + p->dst_nid;
+    struct step s;
+    uint32_t count;
+
+    next_step(n.d, &w, &here, &dst, &s);
+    if (s.link_class == EMU_LINK_PROCESSOR_OUT) {
+        if (!is_up(&n, out_link))
+            return 0;
+        options_out[0] = (struct emu_route_option){
+            .link = out_link,
+            .vc = p->traffic_class,
+            .route_state = p->route_state,
+        };
+        return 1;
+    }
+    count = offer(&n, &s, p->traffic_class, 0, options_out);
+    if (count > 0 || !detour(view, &n, p, at, &here, &dst, &w))
+        return count;
+    next_step(n.d, &w, &here, &dst, &s);
+    return offer(&n, &s, p->traffic_class, EMU_PACKET_DETOUR | (w.is_up ? EMU_PACKET_NONMINIMAL : 0), options_out);
+}
+
+/* --- Channels and their dependencies ---------------------------------------------------------------------------- */
+
+static uint32_t n_vcs(const struct emu_machine *m, enum emu_link_class link_class)
+{
+    (void)m;
+    if (link_class == EMU_LINK_PROCESSOR_OUT)
+        return EMU_TRAFFIC_CLASSES;
+    return EMU_TRAFFIC_CLASSES * (link_class == EMU_LINK_PROCESSOR_IN ? TILES_PER_NIC : EMU_DRAGONFLY_CLASS_VCS);
+}
+
+static void describe_vc(const struct emu_machine *m, enum emu_link_class link_class, uint32_t vc,
+                        struct emu_vc_info *info_out)
+{
+    uint32_t per_class = n_vcs(m, link_class) / EMU_TRAFFIC_CLASSES;
+
+    *info_out = (struct emu_vc_info){
+        .capacity_units = m->params.router.vc_units,
+        .traffic_class = (uint8_t)(vc / per_class),
+        .is_escape = true, /* all of them: there is no cycle to escape from */
+    };
+}
+
+/* Who asks for the relation, and of which network. */
+struct relation {
+    struct network n;
+    void (*visit)(void *ctx, uint32_t link, uint32_t vc, uint32_t next_link, uint32_t next_vc);
+    void *ctx;
+};
+
+/* The links that leave one router. */
+struct outputs {
+    uint32_t green[EMU_XC_BLADES_MAX];
+    uint32_t black[EMU_XC_CHASSIS_MAX * BLACK_LINKS];
+    uint32_t blue[2 * EMU_XC_CONNECTORS * EMU_XC_LINKS_PER_CABLE];
+    uint32_t n_green;
+    uint32_t n_black;
+    uint32_t n_blue;
+};
+
+/* Bits of channels. What follows what within a class of traffic: see the top comment, and detour(). */
+enum { VC0 = 1, VC1 = 2, VC2 = 4, VC3 = 8 };
+
+struct follow {
+    uint8_t green;
+    uint8_t black;
+    uint8_t blue;
+    bool out;
+};
+
+static const struct follow follow_green[EMU_DRAGONFLY_CLASS_VCS] = {
+    { VC1 | VC2 | VC3, VC0 | VC1 | VC2 | VC3, VC0 | VC2, true },
+    { VC2 | VC3, VC1 | VC2 | VC3, VC2, false },
+    { VC3, VC2 | VC3, VC2, false },
+    { 0, VC3, 0, true },
+};
+static const struct follow follow_black[EMU_DRAGONFLY_CLASS_VCS] = {
+    { VC1 | VC2 | VC3, VC1 | VC2 | VC3, VC0 | VC2, true },
+    { VC2 | VC3, VC2 | VC3, VC2, false },
+    { VC3, VC3, VC2, false },
+    { 0, 0, 0, true },
+};
+static const struct follow follow_blue[EMU_DRAGONFLY_CLASS_VCS] = {
+    { VC1 | VC2 | VC3, VC1 | VC2 | VC3, VC2, true },
+    { 0, 0, 0, false },
+    { VC3, VC3, 0, true },
+    { 0, 0, 0, false },
+};
+static const struct follow follow_entry = { VC0, VC0, VC0, true };
+
+static void visit_links(const struct relation *r, uint32_t link, uint32_t vc, const uint32_t *nexts, uint32_t n_nexts,
+                        uint32_t vc_bits, uint32_t first_vc)
+{
+    for (uint32_t i = 0; i < n_nexts && vc_bits != 0; i++) {
+        if (!is_up(&r->n, nexts[i]))
+            continue;
+        for (uint32_t next_vc = 0; next_vc < EMU_DRAGONFLY_CLASS_VCS; next_vc++) {
+            if (vc_bits >> next_vc & 1)
+                r->visit(r->ctx, link, vc, nexts[i], first_vc + next_vc);
+        }
+    }
+}
+
+/* Everything that may follow one channel into a router. */
+static void visit_follow(const struct relation *r, uint32_t router, const struct outputs *o, uint32_t link, uint32_t vc,
+                         uint32_t traffic_class, const struct follow *f)
+{
+    uint32_t first_vc = traffic_class * EMU_DRAGONFLY_CLASS_VCS;
+
+    visit_links(r, link, vc, o->green, o->n_green, f->green, first_vc);
+    visit_links(r, link, vc, o->black, o->n_black, f->black, first_vc);
+    visit_links(r, link, vc, o->blue, o->n_blue, f->blue, first_vc);
+    for (uint32_t node = 0; node < NODES_PER_BLADE && f->out; node++) {
+        uint32_t out = r->n.d->first_link[EMU_LINK_PROCESSOR_OUT] + router * NODES_PER_BLADE + node;
+
+        if (is_up(&r->n, out))
+            r->visit(r->ctx, link, vc, out, traffic_class);
+    }
+}
+
+/* The links that enter a router are the reverse ones of those that leave it. */
+static void visit_inputs(const struct relation *r, const struct emu_machine *m, uint32_t router,
+                         const struct outputs *o, const uint32_t *outs, uint32_t n_outs,
+                         const struct follow follow[EMU_DRAGONFLY_CLASS_VCS])
+{
+    for (uint32_t i = 0; i < n_outs; i++) {
+        uint32_t in = m->topology->link_reverse(m, outs[i]);
+
+        if (!is_up(&r->n, in))
+            continue;
+        for (uint32_t vc = 0; vc < EMU_TRAFFIC_CLASSES * EMU_DRAGONFLY_CLASS_VCS; vc++)
+            visit_follow(r, router, o, in, vc, vc / EMU_DRAGONFLY_CLASS_VCS, &follow[vc % EMU_DRAGONFLY_CLASS_VCS]);
+    }
+}
+
+static void visit_router(const struct relation *r, const struct emu_machine *m, uint32_t router,
+                         const struct outputs *o)
+{
+    for (uint32_t node = 0; node < NODES_PER_BLADE; node++) {
+        uint32_t in = r->n.d->first_link[EMU_LINK_PROCESSOR_IN] + router * NODES_PER_BLADE + node;
+
+        for (uint32_t vc = 0; vc < EMU_TRAFFIC_CLASSES * TILES_PER_NIC && is_up(&r->n, in); vc++)
+            visit_follow(r, router, o, in, vc, vc / TILES_PER_NIC, &follow_entry);
+    }
+    visit_inputs(r, m, router, o, o->green, o->n_green, follow_green);
+    visit_inputs(r, m, router, o, o->black, o->n_black, follow_black);
+    visit_inputs(r, m, router, o, o->blue, o->n_blue, follow_blue);
+}
+
+static void list_local_outputs(const struct dragonfly *d, uint32_t router, struct outputs *o)
+{
+    const struct spot s = spot_of_router(d, router);
+
+    o->n_green = 0;
+    o->n_black = 0;
+    o->n_blue = 0;
+    for (uint32_t blade = 0; blade < d->blades; blade++) {
+        if (blade != s.blade)
+            o->green[o->n_green++] = green_link(d, &s, blade);
+    }
+    for (uint32_t chassis = 0; chassis < chassis_of_group(d, s.group); chassis++) {
+        for (uint32_t i = 0; i < BLACK_LINKS && chassis != s.chassis; i++)
+            o->black[o->n_black++] = black_link(d, &s, chassis, i);
+    }
+}
+
+static void list_blue_outputs(const struct dragonfly *d, uint32_t group, struct outputs *outputs)
+{
+    for (uint32_t peer = 0; peer < d->groups; peer++) {
+        for (uint32_t blue = 0; blue < d->bundle * EMU_XC_LINKS_PER_CABLE && peer != group; blue++) {
+            const struct crossing c = crossing_of(d, group, peer, blue);
+            struct outputs *o = &outputs[router_at(d, &c.from) - group * d->routers_per_group];
+
+            o->blue[o->n_blue++] = c.link;
+        }
+    }
+}
+
+static void visit_dependencies(const struct emu_machine *m, const struct emu_fault_map *faults,
+                               void (*visit)(void *ctx, uint32_t link, uint32_t vc, uint32_t next_link,
+                                             uint32_t next_vc),
+                               void *ctx)
+{
+    const struct dragonfly *d = emu_dragonfly_of(m);
+    const struct relation r = {
+        .n = { .d = d, .faults = emu_fault_map_is_clean(faults) ? NULL : faults },
+        .visit = visit,
+        .ctx = ctx,
+    };
+
+    for (uint32_t group = 0; group < d->groups; group++) {
+        struct outputs outputs[EMU_XC_CHASSIS_MAX * EMU_XC_BLADES_MAX];
+        uint32_t first = group * d->routers_per_group;
+        uint32_t n_routers = chassis_of_group(d, group) * d->blades;
+
+        for (uint32_t i = 0; i < n_routers; i++)
+            list_local_outputs(d, first + i, &outputs[i]);
+        list_blue_outputs(d, group, outputs);
+        for (uint32_t i = 0; i < n_routers; i++)
+            visit_router(&r, m, first + i, &outputs[i]);
+    }
+}
+
+const struct emu_routing emu_routing_dragonfly = {
+    .n_vcs = n_vcs,
+    .vc = describe_vc,
+    .start = start_packet,
+    .options = ways_on,
+    .dependencies = visit_dependencies,
+};

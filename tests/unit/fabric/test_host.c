@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "emunic/fabric/host.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/unit/fabric/fixture.h"
+
+/* Whatever the calibration has put into the file. */
+#define SPEC                                                                                                           \
+    "aries:host.issue_ns=250,launch_gap_ns=133.333,launch_node_gap_ns=8.333,interface_mbs=16000,overhead_bytes=24,"   \
+    "duplex_percent=55,rendezvous=get,local_shared=0,host.in_ns=100"
+
+static void test_values_of_the_file_arrive_in_their_units(void **state)
+{
+    struct emu_machine *m = load(SPEC);
+    const struct emu_host_params *host = emu_machine_host(m);
+
+    (void)state;
+    assert_non_null(host);
+    assert_int_equal(host->launch_gap_ps, 133333);    /* 133.333 ns */
+    assert_int_equal(host->interface_kbs, 16000000);  /* 16 GB/s */
+    assert_int_equal(host->duplex_share, 55000);
+    assert_int_equal(host->overhead_bytes, 24);
+    assert_int_equal(host->rendezvous, EMU_RENDEZVOUS_GET);
+    emu_machine_destroy(m);
+}
+
+static void test_override_changes_one_value(void **state)
+{
+    struct emu_machine *m = load("aries:host.out_ns=1100.5,eager_bytes_max=0,rendezvous=put,host.in_ns=100");
+    const struct emu_host_params *host = emu_machine_host(m);
+
+    (void)state;
+    assert_int_equal(host->out_ps, 1100500);
+    assert_int_equal(host->eager_bytes_max, 0);
+    assert_int_equal(host->rendezvous, EMU_RENDEZVOUS_PUT);
+    assert_int_equal(host->in_ps, 100000);
+    emu_machine_destroy(m);
+}
+
+static void test_parameter_is_found_by_its_key(void **state)
+{
+    struct emu_machine *m = load(SPEC);
+    double value = -1;
+
+    (void)state;
+    assert_int_equal(emu_host_param(emu_machine_host(m), "launch_gap_ns", &value), 0);
+    assert_float_equal(value, 133.333, 1e-9);
+    assert_int_equal(emu_host_param(emu_machine_host(m), "overhead_bytes", &value), 0);
+    assert_float_equal(value, 24, 1e-9);
+    value = -1;
+    assert_int_equal(emu_host_param(emu_machine_host(m), "launch_gap", &value), -EINVAL);
+    assert_float_equal(value, -1, 1e-9);
+    emu_machine_destroy(m);
+}
+
+static void add_line(void *ctx, const char *text)
+{
+    strcat(ctx, text);
+    strcat(ctx, "\n");
+}
+
+static void test_print_names_each_parameter_with_its_value(void **state)
+{
+    static char text[8192];
+    struct emu_machine *m = load(SPEC);
+
+    (void)state;
+    text[0] = '\0';
+    emu_host_print(emu_machine_host(m), add_line, text);
+    assert_non_null(strstr(text, "host.issue_ns=250  call to the NIC's door\n"));
+    assert_non_null(strstr(text, "host.launch_node_gap_ns=8.333  "));
+    assert_non_null(strstr(text, "host.rendezvous=get  "));
+    assert_non_null(strstr(text, "host.local_shared=0  "));
+    emu_machine_destroy(m);
+}
+
+/* Copies aries.yaml up to a line that starts with `end`, without any line that starts with `without`. */
+static void copy_aries(const char *path, const char *end, const char *without)
+{
+    FILE *in = fopen(EMU_TEST_MACHINE_DIR "/aries.yaml", "re");
+    FILE *out = fopen(path, "we");
+    char line[512];
+
+    assert_non_null(in);
+    assert_non_null(out);
+    while (fgets(line, sizeof(line), in) != NULL && (end == NULL || strncmp(line, end, strlen(end)) != 0)) {
+        if (without == NULL || strncmp(line, without, strlen(without)) != 0)
+            fputs(line, out);
+    }
+    fclose(in);
+    assert_int_equal(fclose(out), 0);
+}
+
+static void test_machine_without_host_section_has_no_host(void **state)
+{
+    char path[] = "/tmp/emunic-test-host-XXXXXX.yaml";
+    struct emu_machine *m;
+
+    (void)state;
+    close(mkstemps(path, 5));
+    copy_aries(path, "host:", NULL);
+    m = load(path);
+    assert_null(emu_machine_host(m));
+    emu_machine_destroy(m);
+    unlink(path);
+}
+
+static void test_host_section_must_be_whole(void **state)
+{
+    char path[] = "/tmp/emunic-test-host-XXXXXX.yaml";
+    struct emu_machine *m;
+    char err[300];
+
+    (void)state;
+    close(mkstemps(path, 5));
+    copy_aries(path, NULL, "  recv_ns:");
+    assert_int_equal(emu_machine_load(path, NULL, &m, err, sizeof(err)), -EINVAL);
+    assert_non_null(strstr(err, "missing key 'host.recv_ns'"));
+    unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values_of_the_file_arrive_in_their_units),
+        cmocka_unit_test(test_override_changes_one_value),
+        cmocka_unit_test(test_parameter_is_found_by_its_key),
+        cmocka_unit_test(test_print_names_each_parameter_with_its_value),
+        cmocka_unit_test(test_machine_without_host_section_has_no_host),
+        cmocka_unit_test(test_host_section_must_be_whole),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
