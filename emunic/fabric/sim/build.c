@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Building a simulation from a machine, and taking it apart.
+ *
+ * Links with the same class, lanes and wire share a struct link_kind. Channels are numbered router by router, within a
+ * router by link id. Routers are split in contiguous ranges of nearly equal length, one per thread; a window is the
+ * shortest time, over all links between two ranges, after which a head or a credit that leaves one range reaches the
+ * other.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "emunic/fabric/sim/state.h"
+
+#define QUEUE_BYTES_PER_NODE_MAX 2048
+
+/* --- Kinds of links --------------------------------------------------------------------------------------------------- */
+
+static bool is_between_routers(const struct emu_link *link)
+{
+    return link->from.kind == EMU_END_ROUTER && link->to.kind == EMU_END_ROUTER;
+}
+
+static struct link_kind describe_kind(const struct emu_sim *sim, const struct emu_link *link, uint32_t lanes_up)
+{
+    const struct emu_router_params *p = &sim->p;
+    uint64_t mbps = (uint64_t)lanes_up * link->mbps_per_lane;
+    uint32_t frame = 1;
+    uint32_t payload = 1;
+    struct link_kind kind = {
+        .bits_per_ps = (double)mbps * 1e-6,
+        .head_ps = link->wire_ps,
+        .wire_ps = link->wire_ps,
+        .is_optical = link->link_class == EMU_LINK_BLUE,
+        .link_class = link->link_class,
+        .lanes_up = lanes_up,
+        .n_vcs = (uint8_t)sim->routing->n_vcs(sim->m, link->link_class),
+    };
+
+    if (is_between_routers(link)) {
+        frame = p->frame_flits;
+        payload = p->frame_flits - p->frame_overhead_flits;
+        frame *= EMU_LOST_SHARE_ONE;
+        payload *= EMU_LOST_SHARE_ONE - sim->m->params.link[link->link_class].lost_share;
+        kind.overhead_units = p->packet_overhead_flits;
+        kind.head_ps = p->hop_ps + (link->wire_ps > p->hop_wire_ps ? link->wire_ps - p->hop_wire_ps : 0);
+    }
+    /* bits / (Mb/s) = microseconds = 10^6 ps */
+    kind.unit_ps = (uint64_t)(((unsigned __int128)sim->m->params.nic.format.flit_bits * 1000000 * frame
+                               << SIM_RATE_SHIFT) / ((unsigned __int128)mbps * payload));
+    for (uint32_t vc = 0; vc < kind.n_vcs; vc++) {
+        struct emu_vc_info info = { 0 };
+
+        sim->routing->vc(sim->m, link->link_class, vc, &info);
+        kind.capacity_tokens[vc] = (uint16_t)(info.capacity_units / p->token_units);
+        kind.quarter_tokens[vc] = (uint16_t)((kind.capacity_tokens[vc] + p->shared_units / p->token_units + 3u) / 4);
+        kind.class_of_vc[vc] = info.traffic_class;
+        if (info.is_bubble)
+            kind.bubble_vcs |= (uint8_t)(1u << vc);
+    }
+    return kind;
+}
+
+int sim_kind_of(struct emu_sim *sim, const struct emu_link *link, uint32_t lanes_up)
+{
+    struct link_kind *kinds;
+
+    for (uint32_t i = sim->n_kinds; i-- > 0;) {
+        const struct link_kind *k = &sim->kinds[i];
+
+        if (k->link_class == link->link_class && k->lanes_up == lanes_up && k->wire_ps == link->wire_ps)
+            return (int)i;
+    }
+    kinds = realloc(sim->kinds, (sim->n_kinds + 1) * sizeof(*kinds));
+    if (kinds == NULL || sim->n_kinds == UINT16_MAX)
+        return -ENOMEM;
+    sim->kinds = kinds;
+    sim->kinds[sim->n_kinds] = describe_kind(sim, link, lanes_up);
+    return (int)sim->n_kinds++;
+}
+
+/* Could a packet of full size ever enter each channel? */
+static bool kind_is_sound(const struct emu_sim *sim, const struct link_kind *kind)
+{
+    if (kind->n_vcs == 0 || kind->n_vcs > EMU_VCS_MAX)
+        return false;
+    if (kind->bubble_vcs != 0 && sim->p.shared_units > 0)
+        return false; /* the rule is about room that nobody else can take */
+    for (uint32_t vc = 0; vc < kind->n_vcs; vc++) {
+        uint32_t least = (kind->bubble_vcs >> vc & 1) != 0 ? 2 * sim->full_tokens : sim->full_tokens;
+
+        if (kind->capacity_tokens[vc] < least || kind->capacity_tokens[vc] > INT16_MAX)
+            return false;
+    }
+    return true;
+}
+
+/* --- The network -------------------------------------------------------------------------------------------------------- */
+
+static int build_links(struct emu_sim *sim)
+{
+    const struct emu_machine *m = sim->m;
+
+    for (uint32_t id = 0; id < m->n_links; id++) {
+        struct out_link *out = &sim->outs[id];
+        struct emu_link link;
+        int kind;
+
+        (void)emu_link_get(m, id, &link);
+        kind = sim_kind_of(sim, &link, link.lanes);
+        if (kind < 0)
+            return kind;
+        if (!kind_is_sound(sim, &sim->kinds[kind]))
+            return -EINVAL;
+        *out = (struct out_link){
+            .from = link.from.index,
+            .to = link.to.index, /* of a router's: to its channel, below */
+            .kind = (uint16_t)kind,
+            .turn = UINT16_MAX,
+            .flags = OUT_IS_UP,
+            .bubble_vcs = sim->kinds[kind].bubble_vcs,
+        };
+        for (uint32_t vc = 0; vc < sim->kinds[kind].n_vcs; vc++)
+            out->tokens[vc] = (int16_t)sim->kinds[kind].capacity_tokens[vc];
+        if (link.to.kind == EMU_END_ROUTER)
+            out->shared_tokens = (uint16_t)(sim->p.shared_units / sim->p.token_units);
+        out->first_vc = sim->n_out_vcs;
+        sim->n_out_vcs += sim->kinds[kind].n_vcs;
+        sim->ins[id] = (struct in_link){ .kind = (uint16_t)kind };
+        if (link.to.kind == EMU_END_NIC) {
+            out->flags |= OUT_TO_NIC;
+            sim->nic_router[link.to.index] = link.from.index;
+            continue;
+        }
+        sim->ins[id].router = link.to.index;
+        if (link.from.kind == EMU_END_NIC) {
+            out->flags |= OUT_FROM_NIC;
+            sim->ins[id].flags |= IN_IS_ENTERING;
+            sim->nics[link.from.index].link = id;
+        } else {
+            struct router *from = &sim->routers[link.from.index];
+
+            if (from->n_outputs++ == 0)
+                from->first_out = id;
+            if (from->n_near_outs < 8 && id == from->first_out + from->n_near_outs)
+                from->n_near_outs++;
+        }
+        if (sim->routers[link.to.index].n_vcs + sim->kinds[kind].n_vcs > UINT16_MAX)
+            return -EINVAL;
+        sim->routers[link.to.index].n_vcs = (uint16_t)(sim->routers[link.to.index].n_vcs + sim->kinds[kind].n_vcs);
+    }
+    return 0;
+}
+
+static int build_channels(struct emu_sim *sim)
+{
+    const struct emu_machine *m = sim->m;
+
+    for (uint32_t i = 0; i < m->n_routers; i++) {
+        struct router *r = &sim->routers[i];
+
+        r->random.state = emu_random_mix(sim->options.seed ^ emu_random_mix(i + 1));
+        r->is_up = true;
+        r->first_nid = SIM_NONE;
+        r->first_vc = sim->n_vcs;
+        r->first_word = sim->n_words;
+        sim->n_vcs += r->n_vcs;
+        sim->n_words += r->n_vcs > 64 ? (r->n_vcs + 63u) / 64 : 0;
+        if (r->n_vcs > sim->vcs_of_router_max)
+            sim->vcs_of_router_max = r->n_vcs;
+        r->n_vcs = 0; /* counted again below */
+    }
+    for (uint32_t nid = m->n_nodes; nid-- > 0;)
+        sim->routers[sim->nic_router[nid]].first_nid = nid;
+    sim->sent = sim_array(NULL, 0, sim->n_out_vcs * sizeof(*sim->sent));
+    sim->wanted = sim_array(NULL, 0, sim->n_out_vcs * sizeof(*sim->wanted));
+    sim->heads = sim_array(NULL, 0, sim->n_words * sizeof(*sim->heads));
+    if (sim->options.count_occupancy)
+        sim->occupancy = sim_array(NULL, 0, sim->n_vcs * sizeof(*sim->occupancy));
+    if (sim->sent == NULL || sim->wanted == NULL || sim->heads == NULL || (sim->options.count_occupancy && sim->occupancy == NULL))
+        return -ENOMEM;
+    for (uint32_t id = 0; id < m->n_links; id++) {
+        struct in_link *in = &sim->ins[id];
+        struct router *r = &sim->routers[in->router];
+        const struct link_kind *kind = &sim->kinds[in->kind];
+
+        if ((sim->outs[id].flags & OUT_TO_NIC) != 0)
+            continue;
+        in->first_vc = r->first_vc + r->n_vcs;
+        sim->outs[id].to = in->first_vc;
+        r->n_vcs = (uint16_t)(r->n_vcs + kind->n_vcs);
+    }
+    return 0;
+}
+
+/* The channels themselves, when partitions are known. */
+static int build_queues(struct emu_sim *sim)
+{
+    const struct emu_machine *m = sim->m;
+
+    if (sim->n_vcs * sizeof(*sim->vcs) > (size_t)m->n_nodes * QUEUE_BYTES_PER_NODE_MAX) {
+        sim->vc_index = sim_array(NULL, 0, sim->n_vcs * sizeof(*sim->vc_index));
+        if (sim->vc_index == NULL)
+            return -ENOMEM;
+        for (uint32_t i = 0; i < sim->n_vcs; i++)
+            sim->vc_index[i] = SIM_NONE;
+        return 0;
+    }
+    sim->vcs = sim_array(NULL, 0, sim->n_vcs * sizeof(*sim->vcs));
+    if (sim->vcs == NULL)
+        return -ENOMEM;
+    for (uint32_t id = 0; id < m->n_links; id++) {
+        const struct in_link *in = &sim->ins[id];
+
+        for (uint32_t vc = 0; (sim->outs[id].flags & OUT_TO_NIC) == 0 && vc < sim->kinds[in->kind].n_vcs; vc++)
+            sim->vcs[in->first_vc + vc] = sim_vc_new(sim, id, vc);
+    }
+    for (uint32_t i = 0; i < sim->n_parts; i++)
+        sim->parts[i].vcs = sim->vcs;
+    return 0;
+}
+
+static int build_marks(struct emu_sim *sim)
+{
+    if (sim->vcs_of_router_max <= 64)
+        return 0;
+    sim->mark_words = (sim->vcs_of_router_max + 63) / 64;
+    sim->mark_members = calloc(64 * (size_t)sim->mark_words, sizeof(*sim->mark_members));
+    if (sim->mark_members == NULL)
+        return -ENOMEM;
+    for (uint32_t local = 0; local < sim->vcs_of_router_max; local++)
+        sim->mark_members[sim_mark_number(local) * sim->mark_words + local / 64] |= UINT64_C(1) << (local % 64);
+    return 0;
+}
+
+/* --- Partitions --------------------------------------------------------------------------------------------------------- */
+
+static uint64_t wheel_slots(const struct emu_sim *sim)
+{
+    uint64_t longest = 0;
+
+    for (uint32_t i = 0; i < sim->n_kinds; i++) {
+        const struct link_kind *k = &sim->kinds[i];
+        uint64_t ps = 2 * sim_length_ps(k, sim->p.packet_units_max) + k->head_ps + k->wire_ps;
+
+        if (ps > longest)
+            longest = ps;
+    }
+    return longest / sim->clock_ps + 4;
+}
+
+static int build_part(struct emu_sim *sim, struct part *part, uint32_t n_nodes)
+{
+    uint32_t n_routers = part->end_router - part->first_router;
+    size_t n = sim->vcs_of_router_max;
+
+    part->sim = sim;
+    part->number = (uint32_t)(part - sim->parts);
+    part->clock_ps = sim->clock_ps;
+    part->slots_per_ps = UINT64_MAX / sim->clock_ps + 1;
+    part->free_cell = SIM_NONE;
+    for (size_t i = 0; i < sizeof(part->free_options) / sizeof(part->free_options[0]); i++)
+        part->free_options[i] = SIM_NONE;
+    part->routers = calloc(n_routers, sizeof(*part->routers));
+    part->nics = calloc(n_nodes > 0 ? n_nodes : 1, sizeof(*part->nics));
+    part->requests = calloc(n, sizeof(*part->requests));
+    part->candidates = calloc(n, sizeof(*part->candidates));
+    part->looks = calloc(SIM_ROUTER_BATCH * n, sizeof(*part->looks));
+    part->scratch = calloc(n + 1, EMU_ROUTE_OPTIONS_MAX * sizeof(*part->scratch));
+    part->out = calloc(sim->n_parts, sizeof(*part->out));
+    if (part->routers == NULL || part->nics == NULL || part->requests == NULL || part->candidates == NULL ||
+        part->looks == NULL || part->scratch == NULL || part->out == NULL)
+        return -ENOMEM;
+    part->view = (struct emu_route_view){
+        .machine = sim->m,
+        .faults = sim->faults,
+        .near_load = sim_near_load,
+        .far_load = sim_far_load,
+        .ctx = part,
+    };
+    return emu_wheel_init(&part->wheel, wheel_slots(sim));
+}
+
+static int build_parts(struct emu_sim *sim)
+{
+    const struct emu_machine *m = sim->m;
+    uint64_t shortest_ps = UINT64_MAX;
+    uint32_t *n_nodes;
+    int r = 0;
+
+    n_nodes = calloc(sim->n_parts, sizeof(*n_nodes));
+    sim->parts = aligned_alloc(64, (sim->n_parts * sizeof(*sim->parts) + 63) / 64 * 64);
+    if (sim->parts == NULL || n_nodes == NULL) {
+        free(n_nodes);
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < sim->n_parts; i++) {
+        sim->parts[i] = (struct part){
+            .first_router = (uint32_t)((uint64_t)m->n_routers * i / sim->n_parts),
+            .end_router = (uint32_t)((uint64_t)m->n_routers * (i + 1) / sim->n_parts),
+        };
+        for (uint32_t j = sim->parts[i].first_router; j < sim->parts[i].end_router; j++)
+            sim->routers[j].part = (uint8_t)i;
+    }
+    for (uint32_t nid = 0; nid < m->n_nodes; nid++)
+        n_nodes[sim->routers[sim->nic_router[nid]].part]++;
+    for (uint32_t i = 0; i < sim->n_parts && r == 0; i++)
+        r = build_part(sim, &sim->parts[i], n_nodes[i]);
+    free(n_nodes);
+    if (r < 0)
+        return r;
+
+    for (uint32_t id = 0; id < m->n_links; id++) {
+        struct out_link *out = &sim->outs[id];
+        const struct link_kind *k = &sim->kinds[out->kind];
+        uint64_t credit_ps = k->wire_ps + sim->unit_ps;
+
+        if ((out->flags & OUT_TO_NIC) != 0)
+            continue;
+        out->part = sim->routers[sim->ins[id].router].part;
+        sim->ins[id].part = (out->flags & OUT_FROM_NIC) != 0 ? out->part : sim->routers[out->from].part;
+        if (out->part == sim->ins[id].part)
+            continue;
+        if (k->head_ps < shortest_ps)
+            shortest_ps = k->head_ps;
+        if (credit_ps < shortest_ps)
+            shortest_ps = credit_ps;
+    }
+    if (shortest_ps > UINT64_C(1000) * sim->clock_ps)
+        shortest_ps = UINT64_C(1000) * sim->clock_ps;
+    sim->window_slots = shortest_ps / sim->clock_ps > 1 ? shortest_ps / sim->clock_ps : 1;
+    return 0;
+}
+
+/* --- What depends on all kinds of links ------------------------------------------------------------------------------- */
+
+static int build_times(struct emu_sim *sim)
+{
+    uint32_t longest_ps = 0;
+
+    sim->unit_ps = UINT64_MAX;
+    for (uint32_t i = 0; i < sim->n_kinds; i++) {
+        if (sim->kinds[i].head_ps > longest_ps)
+            longest_ps = sim->kinds[i].head_ps;
+        if (sim_length_ps(&sim->kinds[i], 1) < sim->unit_ps)
+            sim->unit_ps = sim_length_ps(&sim->kinds[i], 1);
+    }
+    if (sim->p.column_buffers != 0)
+        sim->unit_ps = 0; /* an output may take a packet over at once */
+    /* At least a window, whatever the partitions. */
+    sim->lost_ps = longest_ps + 1000 * sim->clock_ps;
+    sim->far_ps = longest_ps + sim->clock_ps;
+    sim->load_period_ps = (uint64_t)sim->p.load_period_clocks * sim->clock_ps;
+    if (sim->load_period_ps == 0)
+        return 0;
+    /* One router may be two windows ahead of another, and the entries must reach so far back. */
+    if (sim->load_period_ps < 2 * (uint64_t)sim->far_ps / (SIM_LOAD_ENTRIES - 4))
+        sim->load_period_ps = 2 * (uint64_t)sim->far_ps / (SIM_LOAD_ENTRIES - 4);
+    sim->loads = sim_array(NULL, 0, (size_t)sim->m->n_routers * (SIM_LOAD_ENTRIES + 1) * sizeof(*sim->loads));
+    return sim->loads == NULL ? -ENOMEM : 0;
+}
+
+static void wake_all(struct emu_sim *sim)
+{
+    for (uint32_t nid = 0; nid < sim->m->n_nodes; nid++) {
+        struct part *part = &sim->parts[sim->routers[sim->nic_router[nid]].part];
+
+        sim->nics[nid].awake = (1u << EMU_TRAFFIC_CLASSES) - 1;
+        sim->nics[nid].is_up = 1;
+        for (uint32_t c = 0; c < EMU_TRAFFIC_CLASSES; c++)
+            sim->nics[nid].waiting[c] = SIM_NONE;
+        emu_wheel_put(&part->wheel, 0, (struct emu_event){ .kind = EMU_EVENT_INJECT, .index = nid });
+    }
+}
+
+int emu_sim_create(const struct emu_machine *m, const struct emu_fault_map *faults, const struct emu_traffic *traffic,
+                   const struct emu_sim_options *options, struct emu_sim **sim_out)
+{
+    uint32_t n_threads = options->n_threads == 0 ? 1 : options->n_threads;
+    struct emu_sim *sim;
+    int r;
+
+    if (m->topology->routing == NULL)
+        return -ENOTSUP;
+    if (n_threads > m->n_routers || n_threads > SIM_PARTS_MAX || traffic->next == NULL || traffic->delivered == NULL ||
+        m->n_links > SIM_LINKS_MAX)
+        return -EINVAL;
+    sim = calloc(1, sizeof(*sim));
+    if (sim == NULL)
+        return -ENOMEM;
+    sim->m = m;
+    sim->routing = m->topology->routing;
+    sim->traffic = *traffic;
+    sim->options = *options;
+    sim->p = m->params.router;
+    sim->clock_ps = sim->p.clock_ps;
+    sim->token_shift = (sim->p.token_units & (sim->p.token_units - 1)) == 0 ?
+                           (uint32_t)__builtin_ctz(sim->p.token_units) : 32;
+    sim->full_tokens = sim_tokens(sim, sim->p.packet_units_max);
+    sim->n_parts = n_threads;
+    sim->outs = sim_array(NULL, 0, m->n_links * sizeof(*sim->outs));
+    sim->stalls = sim_array(NULL, 0, m->n_links * sizeof(*sim->stalls));
+    sim->ins = sim_array(NULL, 0, m->n_links * sizeof(*sim->ins));
+    if (sim->p.paths != 0 || sim->p.requests != 0)
+        sim->ports = sim_array(NULL, 0, m->n_links * sizeof(*sim->ports));
+    sim->routers = sim_array(NULL, 0, m->n_routers * sizeof(*sim->routers));
+    sim->nics = sim_array(NULL, 0, m->n_nodes * sizeof(*sim->nics));
+    sim->nic_router = sim_array(NULL, 0, m->n_nodes * sizeof(*sim->nic_router));
+    r = -ENOMEM;
+    if (((sim->p.paths != 0 || sim->p.requests != 0) && sim->ports == NULL) || sim->outs == NULL || sim->ins == NULL ||
+        sim->stalls == NULL ||
+        sim->routers == NULL || sim->nics == NULL || sim->nic_router == NULL)
+        goto err;
+    r = build_links(sim);
+    if (r == 0)
+        r = build_channels(sim);
+    if (r == 0)
+        r = build_marks(sim);
+    if (r == 0)
+        r = build_times(sim);
+    if (r == 0)
+        r = build_parts(sim);
+    if (r == 0)
+        r = build_queues(sim);
+    if (r < 0)
+        goto err;
+    wake_all(sim);
+    if (faults != NULL)
+        emu_sim_set_faults(sim, faults);
+    *sim_out = sim;
+    return 0;
+
+err:
+    emu_sim_destroy(sim);
+    return r;
+}
+
+static void destroy_part(const struct emu_sim *sim, struct part *part)
+{
+    if (part->out != NULL) {
+        for (uint32_t i = 0; i < sim->n_parts; i++) {
+            free(part->out[i].arrivals);
+            free(part->out[i].credits);
+        }
+    }
+    free(part->out);
+    free(part->scratch);
+    free(part->candidates);
+    free(part->looks);
+    free(part->requests);
+    free(part->timers);
+    free(part->nics);
+    free(part->routers);
+    free(part->options);
+    if (part->vcs != sim->vcs)
+        free(part->vcs);
+    free(part->cells);
+    emu_wheel_fini(&part->wheel);
+}
+
+void emu_sim_destroy(struct emu_sim *sim)
+{
+    if (sim == NULL)
+        return;
+    for (uint32_t i = 0; sim->parts != NULL && i < sim->n_parts; i++)
+        destroy_part(sim, &sim->parts[i]);
+    free(sim->parts);
+    free(sim->errors);
+    free(sim->occupancy);
+    free(sim->nic_router);
+    free(sim->nics);
+    free(sim->loads);
+    free(sim->routers);
+    free(sim->heads);
+    free(sim->mark_members);
+    free(sim->vcs);
+    free(sim->vc_index);
+    free(sim->sent);
+    free(sim->wanted);
+    free(sim->stalls);
+    free(sim->epochs);
+    free(sim->ports);
+    free(sim->ins);
+    free(sim->outs);
+    free(sim->kinds);
+    emu_fault_map_destroy(sim->faults);
+    free(sim);
+}

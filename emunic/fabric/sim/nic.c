@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * NICs: where traffic enters and leaves.
+ *
+ * A NIC holds at most one packet per traffic class that waits to enter, and asks the traffic for the next when that one
+ * has started. Traffic that had none is asked again after emu_sim_wake(). Entering means crossing the NIC's own link into
+ * a channel of the router that takes the class: the one with most room, or for packets that must stay in order (in-order
+ * and hashed modes, deterministic) one that the pair of nodes fixes. The classes take turns, or the response class goes
+ * first (router.response_first).
+ *
+ * A packet is delivered when its tail is out of the last link. A lost one is reported to its sender, a fixed time after
+ * the loss that no window exceeds, because the sender may belong to another thread.
+ */
+#include "emunic/fabric/sim/link.h"
+
+/* --- Entering ------------------------------------------------------------------------------------------------------- */
+
+static bool keeps_order(const struct emu_packet *p)
+{
+    return p->mode == EMU_MODE_IN_ORDER || p->mode == EMU_MODE_MIN_HASH || p->mode == EMU_MODE_NMIN_HASH ||
+           p->mode == EMU_MODE_DETERMINISTIC;
+}
+
+static bool takes(const struct link_kind *kind, uint32_t vc, uint32_t traffic_class)
+{
+    return kind->class_of_vc[vc] == EMU_VC_ANY || kind->class_of_vc[vc] == traffic_class;
+}
+
+/* The channel that a packet will enter by; false: it has no room, `*vc_out` will tell. */
+static bool find_channel(struct emu_sim *sim, const struct out_link *out, const struct emu_packet *p, uint32_t *vc_out)
+{
+    const struct link_kind *kind = &sim->kinds[out->kind];
+    uint32_t best = EMU_VCS_MAX;
+    uint32_t n = 0;
+
+    for (uint32_t vc = 0; vc < kind->n_vcs; vc++) {
+        if (!takes(kind, vc, p->traffic_class))
+            continue;
+        n++;
+        if (best == EMU_VCS_MAX || out->tokens[vc] > out->tokens[best])
+            best = vc;
+    }
+    if (n > 1 && keeps_order(p)) {
+        uint64_t k = emu_random_mix((uint64_t)p->src_nid << 32 | p->dst_nid) % n;
+
+        for (best = 0; !takes(kind, best, p->traffic_class) || k-- > 0; best++)
+            ;
+    }
+    *vc_out = best;
+    return sim_free_tokens(out, best) >= sim_charge(sim, kind, best, p->units);
+}
+
+static bool ask_traffic(struct part *part, uint32_t nid, uint32_t traffic_class)
+{
+    struct emu_sim *sim = part->sim;
+    struct nic *n = &sim->nics[nid];
+    struct emu_packet packet = { .src_nid = nid, .traffic_class = (uint8_t)traffic_class };
+    uint32_t cell;
+
+    n->awake &= (uint8_t)~(1u << traffic_class); /* before the call, which may wake it again */
+    if (!sim->traffic.next(sim->traffic.ctx, sim, nid, (enum emu_traffic_class)traffic_class, part->slot_ps, &packet))
+        return false;
+    n->awake |= (uint8_t)(1u << traffic_class);
+    assert(packet.src_nid == nid && packet.dst_nid < sim->m->n_nodes);
+    assert(packet.traffic_class == traffic_class);
+    assert(packet.units > 0 && packet.units <= sim->p.packet_units_max);
+    cell = sim_cell_take(part);
+    packet.hops = 0;
+    packet.n_optical = 0;
+    part->cells[cell].packet = packet;
+    part->cells[cell].is_started = false;
+    part->cells[cell].is_copy = false;
+    n->waiting[traffic_class] = cell;
+    if (packet.created_ps >= part->slot_ps + sim->clock_ps)
+        sim_put(part, packet.created_ps, (struct emu_event){ .kind = EMU_EVENT_INJECT, .index = nid });
+    return true;
+}
+
+/* One packet of the class starts, if it can in this slot. */
+static bool enter(struct part *part, uint32_t nid, uint32_t traffic_class)
+{
+    struct emu_sim *sim = part->sim;
+    struct nic *n = &sim->nics[nid];
+    struct out_link *out = &sim->outs[n->link];
+    uint64_t end_ps = part->slot_ps + sim->clock_ps;
+    uint64_t at_ps = part->slot_ps;
+    struct emu_packet *p;
+    uint32_t charge;
+    uint32_t vc;
+
+    if (n->waiting[traffic_class] == SIM_NONE &&
+        ((n->awake >> traffic_class & 1) == 0 || !ask_traffic(part, nid, traffic_class)))
+        return false;
+    p = &part->cells[n->waiting[traffic_class]].packet;
+    if (p->created_ps >= end_ps)
+        return false; /* an event will come */
+    if (out->free_ps >= end_ps) {
+        sim_await_free(part, n->link, out->free_ps);
+        return false;
+    }
+    if (!find_channel(sim, out, p, &vc)) {
+        charge = sim_charge(sim, &sim->kinds[out->kind], vc, p->units);
+        sim_await_tokens(sim, out, n->link, vc, charge, at_ps);
+        return false;
+    }
+    if (at_ps < p->created_ps)
+        at_ps = p->created_ps;
+    p->entered_ps = at_ps > out->free_ps ? at_ps : out->free_ps;
+    charge = sim_charge(sim, &sim->kinds[out->kind], vc, p->units);
+    part->totals.entered++;
+    part->totals.in_network++;
+    (void)sim_transmit(part, n->link, vc, n->waiting[traffic_class], at_ps, 0, charge);
+    n->waiting[traffic_class] = SIM_NONE;
+    n->last_class = (uint8_t)traffic_class;
+    return true;
+}
+
+static void decide(struct part *part, uint32_t nid)
+{
+    struct nic *n = &part->sim->nics[nid];
+    bool went;
+
+    n->is_listed = 0;
+    if (n->is_up == 0)
+        return;
+    do {
+        uint32_t first = part->sim->p.response_first != 0 ? EMU_TRAFFIC_RESPONSE :
+                                                            (n->last_class + 1u) % EMU_TRAFFIC_CLASSES;
+
+        went = false;
+        for (uint32_t i = 0; i < EMU_TRAFFIC_CLASSES && !went; i++)
+            went = enter(part, nid, (first + i) % EMU_TRAFFIC_CLASSES);
+    } while (went);
+}
+
+void sim_nics_decide(struct part *part)
+{
+    const struct emu_sim *sim = part->sim;
+    const uint32_t *nids = part->nics;
+
+    for (uint32_t i = 0; i < part->n_nics; i++) {
+        if (i + 8 < part->n_nics)
+            __builtin_prefetch(&sim->nics[nids[i + 8]], 1);
+        if (i + 4 < part->n_nics)
+            __builtin_prefetch(&sim->outs[sim->nics[nids[i + 4]].link], 1);
+        decide(part, nids[i]);
+    }
+    part->n_nics = 0;
+}
+
+void emu_sim_wake(struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class)
+{
+    struct part *part = &sim->parts[sim->routers[sim->nic_router[nid]].part];
+    struct nic *n = &sim->nics[nid];
+
+    if ((n->awake >> traffic_class & 1) != 0)
+        return;
+    n->awake |= (uint8_t)(1u << traffic_class);
+    if (part->is_applying)
+        sim_list_nic(part, nid);
+    else
+        emu_wheel_put(&part->wheel, part->slot + part->is_running,
+                      (struct emu_event){ .kind = EMU_EVENT_INJECT, .index = nid });
+}
+
+/* --- Leaving -------------------------------------------------------------------------------------------------------- */
+
+static uint64_t delivery_hash(uint32_t nid, const struct emu_packet *p, uint64_t now_ps)
+{
+    uint64_t h = emu_random_mix(now_ps ^ (uint64_t)nid << 40);
+
+    h = emu_random_mix(h ^ p->entered_ps ^ (uint64_t)p->src_nid << 40);
+    h = emu_random_mix(h ^ p->created_ps ^ (uint64_t)p->hops << 56 ^ (uint64_t)p->flags << 48 ^ p->units);
+    return emu_random_mix(h ^ p->route_state);
+}
+
+void sim_nic_deliver(struct part *part, const struct emu_event *event)
+{
+    struct emu_sim *sim = part->sim;
+    struct emu_sim_totals *t = &part->totals;
+    uint64_t now_ps = part->slot_ps + event->offset_ps;
+    struct emu_packet p = part->cells[event->payload].packet;
+
+    t->trace_hash += delivery_hash(event->index, &p, now_ps); /* a sum: the order of nodes does not matter */
+    if (part->cells[event->payload].is_copy) {
+        t->deposited++;
+    } else {
+        t->delivered++;
+        t->in_network--;
+        t->nonminimal += (p.flags & EMU_PACKET_NONMINIMAL) != 0;
+        t->latency_sum_ps += now_ps - p.created_ps;
+        t->network_latency_sum_ps += now_ps - p.entered_ps;
+        if (now_ps - p.created_ps > t->latency_max_ps)
+            t->latency_max_ps = now_ps - p.created_ps;
+    }
+    t->delivered_units += p.units;
+    sim_cell_free(part, event->payload);
+    sim->traffic.delivered(sim->traffic.ctx, sim, event->index, &p, now_ps);
+}
+
+void sim_lose(struct part *part, uint32_t cell)
+{
+    struct emu_sim *sim = part->sim;
+    uint32_t nid = part->cells[cell].packet.src_nid;
+    uint32_t home = sim->routers[sim->nic_router[nid]].part;
+    struct emu_event event = { .kind = EMU_EVENT_LOST, .index = nid, .payload = cell };
+
+    part->totals.in_network--;
+    if (home == sim_number(part))
+        sim_put(part, part->slot_ps + sim->lost_ps, event);
+    else
+        sim_post_arrival(part, home, part->slot_ps + sim->lost_ps, event);
+}
+
+void sim_lose_now(struct part *part, uint32_t cell)
+{
+    struct emu_sim *sim = part->sim;
+    uint32_t nid = part->cells[cell].packet.src_nid;
+    struct part *home = &sim->parts[sim->routers[sim->nic_router[nid]].part];
+    uint32_t there = cell;
+
+    part->totals.lost++;
+    part->totals.in_network--;
+    if (home != part) {
+        there = sim_cell_take(home);
+        home->cells[there].packet = part->cells[cell].packet;
+        sim_cell_free(part, cell);
+    }
+    emu_wheel_put(&home->wheel, home->slot, (struct emu_event){ .kind = EMU_EVENT_LOST, .index = nid, .payload = there });
+}
+
+void sim_nic_lost(struct part *part, const struct emu_event *event)
+{
+    struct emu_sim *sim = part->sim;
+    struct emu_packet p = part->cells[event->payload].packet;
+
+    sim_cell_free(part, event->payload);
+    if (sim->traffic.lost != NULL)
+        sim->traffic.lost(sim->traffic.ctx, sim, event->index, &p, part->slot_ps + event->offset_ps);
+}
+
+/* --- Timers --------------------------------------------------------------------------------------------------------- */
+
+static bool timer_before(const struct timer *a, const struct timer *b)
+{
+    return a->at_ps < b->at_ps || (a->at_ps == b->at_ps && a->number < b->number);
+}
+
+void emu_sim_call_at(struct emu_sim *sim, uint32_t nid, uint64_t at_ps, uint64_t cookie)
+{
+    struct part *part = &sim->parts[sim->routers[sim->nic_router[nid]].part];
+    struct timer timer = { .at_ps = at_ps, .number = part->timer_number++, .cookie = cookie, .nid = nid };
+    size_t i = part->n_timers;
+
+    if (at_ps < part->slot_ps + sim->clock_ps && part->is_running) /* this slot's are done */
+        timer.at_ps = part->slot_ps + sim->clock_ps;
+    if (part->n_timers == part->timer_capacity) {
+        part->timer_capacity = part->timer_capacity == 0 ? 256 : part->timer_capacity * 2;
+        part->timers = sim_grown(part->timers, part->timer_capacity * sizeof(*part->timers));
+    }
+    part->n_timers++;
+    for (; i > 0 && timer_before(&timer, &part->timers[(i - 1) / 2]); i = (i - 1) / 2)
+        part->timers[i] = part->timers[(i - 1) / 2];
+    part->timers[i] = timer;
+}
+
+uint64_t sim_timer_slot(const struct part *part)
+{
+    return part->n_timers == 0 ? UINT64_MAX : part->timers[0].at_ps / part->sim->clock_ps;
+}
+
+static struct timer take_timer(struct part *part)
+{
+    struct timer first = part->timers[0];
+    struct timer last = part->timers[--part->n_timers];
+    size_t i = 0;
+
+    for (;;) {
+        size_t child = 2 * i + 1;
+
+        if (child >= part->n_timers)
+            break;
+        if (child + 1 < part->n_timers && timer_before(&part->timers[child + 1], &part->timers[child]))
+            child++;
+        if (!timer_before(&part->timers[child], &last))
+            break;
+        part->timers[i] = part->timers[child];
+        i = child;
+    }
+    part->timers[i] = last;
+    return first;
+}
+
+void sim_timers(struct part *part)
+{
+    struct emu_sim *sim = part->sim;
+
+    while (part->n_timers > 0 && part->timers[0].at_ps < part->slot_ps + sim->clock_ps) {
+        struct timer timer = take_timer(part);
+
+        part->totals.events++;
+        if (sim->traffic.timer != NULL)
+            sim->traffic.timer(sim->traffic.ctx, sim, timer.nid, timer.cookie, timer.at_ps);
+    }
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Time passes.
+ *
+ * One partition: take the next slot that has events, apply them all, then let every NIC and router that something changed
+ * for decide, once. Applying is commutative between routers and decisions touch one router only, so neither order
+ * matters; what is put for later goes at least one slot ahead.
+ *
+ * Several partitions, one thread each: windows. The shortest time in which one partition can affect another is that of a
+ * head, or of a credit, over a link between them; a window is as long. All agree on its start (the first event of all),
+ * run through it alone, meet, take what the others sent, say when their next event is, meet again. The two meetings are
+ * all the synchronisation there is, and the exchange of outboxes all the communication.
+ * Source: D. Nicol, "The Cost of Conservative Synchronization in Parallel Discrete Event Simulations", JACM 40(2), 1993
+ * (YAWNS), as in the simulator of BGL.
+ */
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "emunic/base/clock.h"
+#include "emunic/fabric/sim/state.h"
+
+#define MEET_SPINS 4000
+
+/* --- One partition -------------------------------------------------------------------------------------------------- */
+
+static void apply(struct part *part, const struct emu_event *event)
+{
+    switch ((enum emu_event_kind)event->kind) {
+    case EMU_EVENT_ARRIVE:
+        sim_router_arrive(part, event);
+        return;
+    case EMU_EVENT_FREE:
+        sim_router_free(part, event);
+        return;
+    case EMU_EVENT_PATH:
+        sim_router_path(part, event);
+        return;
+    case EMU_EVENT_LOOK:
+        sim_look(part, event->index, event->payload);
+        return;
+    case EMU_EVENT_INJECT:
+        sim_list_nic(part, event->index);
+        return;
+    case EMU_EVENT_DELIVER:
+        sim_nic_deliver(part, event);
+        return;
+    case EMU_EVENT_LOST:
+        sim_nic_lost(part, event);
+        return;
+    case EMU_EVENT_CREDIT:
+        break;                          /* has a list of its own */
+    }
+    assert(!"an event has a kind");
+}
+
+/* The chunk behind the one that is applied now. */
+static void fetch_chunk(const struct emu_wheel_chunk *chunk)
+{
+    if (chunk == NULL)
+        return;
+    for (size_t i = 0; i < EMU_WHEEL_CHUNK_EVENTS; i += 4)
+        __builtin_prefetch(&chunk->events[i], 0);
+}
+
+/* Brings in what the events of a chunk will touch, level by level: large machines do not fit in any cache. */
+static void fetch_events(const struct part *part, const struct emu_event *events, size_t n)
+{
+    const struct emu_sim *sim = part->sim;
+
+    for (size_t i = 0; i < n; i++) {
+        if (events[i].kind == EMU_EVENT_ARRIVE) {
+            uint32_t index = sim_vc_index(sim, events[i].index);
+
+            if (index != SIM_NONE)
+                __builtin_prefetch(&part->vcs[index], 1);
+            __builtin_prefetch(&part->cells[events[i].payload], 1);
+        } else if (events[i].kind == EMU_EVENT_FREE) {
+            __builtin_prefetch(&sim->outs[events[i].index], 1);
+        } else if (events[i].kind == EMU_EVENT_DELIVER) {
+            __builtin_prefetch(&part->cells[events[i].payload], 1);
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (events[i].kind == EMU_EVENT_ARRIVE) {
+            uint32_t index = sim_vc_index(sim, events[i].index);
+
+            if (index != SIM_NONE)
+                __builtin_prefetch(&sim->routers[part->vcs[index].router], 1);
+        } else if (events[i].kind == EMU_EVENT_FREE) {
+            const struct out_link *out = &sim->outs[events[i].index];
+
+            if ((out->flags & OUT_FROM_NIC) == 0)
+                __builtin_prefetch(&sim->routers[out->from], 1);
+        }
+    }
+}
+
+static void apply_credits(struct part *part, const struct emu_wheel_list *list)
+{
+    for (const struct emu_wheel_chunk *chunk = list->first; chunk != NULL; chunk = chunk->next) {
+        size_t n = emu_wheel_count(list, chunk);
+
+        fetch_chunk(chunk->next);
+        part->totals.events += n;
+        part->totals.credits_returned += n;
+        for (size_t i = 0; i < n; i++)
+            __builtin_prefetch(&part->sim->outs[chunk->events[i].index], 1);
+        for (size_t i = 0; i < n; i++)
+            sim_router_credit(part, &chunk->events[i]);
+    }
+}
+
+static void apply_all(struct part *part)
+{
+    struct emu_wheel_bucket bucket = emu_wheel_take(&part->wheel);
+
+    apply_credits(part, &bucket.credits);
+    for (const struct emu_wheel_chunk *chunk = bucket.others.first; chunk != NULL; chunk = chunk->next) {
+        size_t n = emu_wheel_count(&bucket.others, chunk);
+
+        fetch_chunk(chunk->next);
+        part->totals.events += n;
+        fetch_events(part, chunk->events, n);
+        for (size_t i = 0; i < n; i++)
+            apply(part, &chunk->events[i]);
+    }
+    emu_wheel_give_back(&part->wheel, &bucket);
+}
+
+static void run_slot(struct part *part, uint64_t slot)
+{
+    emu_wheel_advance(&part->wheel, slot);
+    part->slot = slot;
+    part->slot_ps = slot * part->sim->clock_ps;
+
+    part->is_applying = true;
+    sim_timers(part);
+    apply_all(part);
+    part->is_applying = false;
+
+    sim_nics_decide(part);
+    sim_routers_decide(part);
+}
+
+static uint64_t next_slot(const struct part *part)
+{
+    uint64_t event = emu_wheel_next(&part->wheel);
+    uint64_t timer = sim_timer_slot(part);
+
+    return event < timer ? event : timer;
+}
+
+static void run_window(struct part *part, uint64_t end_slot)
+{
+    uint64_t slot;
+
+    while ((slot = next_slot(part)) < end_slot)
+        run_slot(part, slot);
+}
+
+/* --- All of them ---------------------------------------------------------------------------------------------------- */
+
+struct crew {
+    struct emu_sim *sim;
+    uint64_t until_slot;
+    unsigned n_spins;
+    atomic_uint n_waiting;
+    atomic_uint meeting;         /* number of the meeting that is held next */
+    atomic_uint n_asleep;
+};
+
+struct member {
+    struct crew *crew;
+    struct part *part;
+    pthread_t thread;
+};
+
+/* The others are in the same window and end it about now: spin for some tens of microseconds, then sleep. With more threads
+ * than processors sleep at once. */
+static void meet(struct crew *crew)
+{
+    unsigned meeting = atomic_load_explicit(&crew->meeting, memory_order_relaxed);
+
+    if (atomic_fetch_add_explicit(&crew->n_waiting, 1, memory_order_acq_rel) + 1 == crew->sim->n_parts) {
+        atomic_store_explicit(&crew->n_waiting, 0, memory_order_relaxed);
+        /* Pairs with the acquires below: what everybody did before the meeting is seen after it. Sequentially
+         * consistent, as is the count of sleepers: either we see the sleeper or it sees the new number. */
+        atomic_store(&crew->meeting, meeting + 1);
+        if (atomic_load(&crew->n_asleep) > 0)
+            syscall(SYS_futex, &crew->meeting, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+        return;
+    }
+    for (unsigned tries = 0; tries < crew->n_spins; tries++) {
+        if (atomic_load_explicit(&crew->meeting, memory_order_acquire) != meeting)
+            return;
+        emu_cpu_pause();
+    }
+    atomic_fetch_add(&crew->n_asleep, 1);
+    while (atomic_load(&crew->meeting) == meeting)
+        syscall(SYS_futex, &crew->meeting, FUTEX_WAIT_PRIVATE, meeting, NULL, NULL, 0);
+    atomic_fetch_sub(&crew->n_asleep, 1);
+}
+
+static void take_messages(struct part *part)
+{
+    struct emu_sim *sim = part->sim;
+    uint32_t me = part->number;
+
+    for (uint32_t from = 0; from < sim->n_parts; from++) {
+        struct outbox *box = &sim->parts[from].out[me];
+
+        for (size_t i = 0; i < box->n_credits; i++)
+            emu_wheel_put(&part->wheel, box->credits[i].slot, box->credits[i].event);
+        for (size_t i = 0; i < box->n_arrivals; i++) {
+            struct arrival_message *message = &box->arrivals[i];
+            uint32_t cell = sim_cell_take(part);
+
+            part->cells[cell].packet = message->packet;
+            part->cells[cell].is_started = true;
+            part->cells[cell].is_copy = false;
+            message->event.payload = cell;
+            if (message->event.kind == EMU_EVENT_ARRIVE) {
+                part->cells[cell].next = message->event.index;
+                message->event.index = sim->ins[message->event.index].first_vc + message->event.vc;
+            }
+            emu_wheel_put(&part->wheel, message->slot, message->event);
+        }
+        box->n_credits = 0;
+        box->n_arrivals = 0;
+    }
+}
+
+static void *run_member(void *arg)
+{
+    struct member *member = arg;
+    struct crew *crew = member->crew;
+    struct emu_sim *sim = crew->sim;
+    struct part *part = member->part;
+
+    for (;;) {
+        uint64_t start = UINT64_MAX;
+        uint64_t end;
+
+        part->next_slot = next_slot(part);
+        meet(crew);
+        for (uint32_t i = 0; i < sim->n_parts; i++) {
+            if (sim->parts[i].next_slot < start)
+                start = sim->parts[i].next_slot;
+        }
+        if (start >= crew->until_slot)
+            return NULL;
+        end = start + sim->window_slots;
+        if (end > crew->until_slot)
+            end = crew->until_slot;
+        run_window(part, end);
+        meet(crew);
+        take_messages(part);
+    }
+}
+
+static void run_crew(struct emu_sim *sim, uint64_t until_slot)
+{
+    struct crew crew = {
+        .sim = sim,
+        .until_slot = until_slot,
+        .n_spins = sysconf(_SC_NPROCESSORS_ONLN) >= (long)sim->n_parts ? MEET_SPINS : 0,
+    };
+    struct member *members = sim_grown(NULL, sim->n_parts * sizeof(*members));
+
+    for (uint32_t i = 0; i < sim->n_parts; i++)
+        members[i] = (struct member){ .crew = &crew, .part = &sim->parts[i] };
+    for (uint32_t i = 1; i < sim->n_parts; i++) {
+        if (pthread_create(&members[i].thread, NULL, run_member, &members[i]) != 0)
+            abort(); /* as with memory: half a crew cannot go on */
+    }
+    (void)run_member(&members[0]);
+    for (uint32_t i = 1; i < sim->n_parts; i++)
+        pthread_join(members[i].thread, NULL);
+    free(members);
+}
+
+static void set_running(struct emu_sim *sim, bool is_running)
+{
+    for (uint32_t i = 0; i < sim->n_parts; i++)
+        sim->parts[i].is_running = is_running;
+}
+
+/* Everybody stands before the same slot, with all before it done. */
+static void line_up(struct emu_sim *sim, uint64_t slot)
+{
+    for (uint32_t i = 0; i < sim->n_parts; i++) {
+        struct part *part = &sim->parts[i];
+
+        emu_wheel_advance(&part->wheel, slot);
+        part->slot = slot;
+        part->slot_ps = slot * sim->clock_ps;
+    }
+}
+
+enum emu_sim_stop emu_sim_run(struct emu_sim *sim, uint64_t until_ps)
+{
+    uint64_t until_slot = until_ps / sim->clock_ps;
+    uint64_t first = UINT64_MAX;
+    uint64_t last = 0;
+    uint64_t in_network = 0;
+
+    set_running(sim, true);
+    if (sim->n_parts == 1)
+        run_window(&sim->parts[0], until_slot);
+    else
+        run_crew(sim, until_slot);
+    set_running(sim, false);
+
+    for (uint32_t i = 0; i < sim->n_parts; i++) {
+        uint64_t next = next_slot(&sim->parts[i]);
+
+        if (next < first)
+            first = next;
+        if (sim->parts[i].slot > last)
+            last = sim->parts[i].slot;
+        in_network += sim->parts[i].totals.in_network;
+    }
+    if (first == UINT64_MAX) { /* the end came before: time stands behind the last event */
+        if (until_slot > last + 1)
+            until_slot = last + 1;
+        until_ps = until_slot * sim->clock_ps;
+    }
+    if (until_ps > sim->now_ps)
+        sim->now_ps = until_ps;
+    if (until_slot > last)
+        line_up(sim, until_slot);
+    if (first != UINT64_MAX)
+        return EMU_SIM_REACHED;
+    return in_network == 0 ? EMU_SIM_EMPTY : EMU_SIM_DEADLOCK;
+}
+
+uint64_t emu_sim_now(const struct emu_sim *sim)
+{
+    return sim->now_ps;
+}

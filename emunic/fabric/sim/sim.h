@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The packet simulator: a machine's network in virtual time. Packets wait in virtual channels, links take them one
+ * after another, credits come back; all in integer picoseconds, event by event.
+ *
+ * A simulation belongs to the caller. It may use several threads inside (conservative windows); its results are the
+ * same bits for any number of them, and for the same machine, traffic and seed.
+ *
+ * Memory for packets on their way grows while time passes; if it runs out then, the process ends with a message.
+ */
+#ifndef EMUNIC_FABRIC_SIM_SIM_H
+#define EMUNIC_FABRIC_SIM_SIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "emunic/fabric/fault_map.h"
+#include "emunic/fabric/machine.h"
+#include "emunic/fabric/sim/routing.h"
+
+struct emu_sim;
+
+/*
+ * Where packets come from and go to. Both functions are called on the thread that owns the node's router, never at the
+ * same time for one node; state that belongs to a node needs no lock, anything else must not be written.
+ */
+struct emu_traffic {
+    void *ctx;
+    /*
+     * The next packet of a node, asked when its injection channel for the class has room. Fill src_nid, dst_nid, units,
+     * traffic_class, mode, order_key, tag and created_ps: when it exists, now or later (the simulator then asks for
+     * nothing else of this class until that time has come and the packet is in). False: none now; emu_sim_wake() asks again.
+     */
+    bool (*next)(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class, uint64_t now_ps,
+                 struct emu_packet *packet_out);
+    /* A packet's last unit has left the network at its destination (broadcast: at each node of the line). */
+    void (*delivered)(void *ctx, struct emu_sim *sim, uint32_t nid, const struct emu_packet *packet, uint64_t now_ps);
+    /* A packet was lost to a fault or has no route. Called at the node that sent it; NULL: nobody asks. */
+    void (*lost)(void *ctx, struct emu_sim *sim, uint32_t nid, const struct emu_packet *packet, uint64_t now_ps);
+    /* emu_sim_call_at() came due; NULL if the traffic never asks. */
+    void (*timer)(void *ctx, struct emu_sim *sim, uint32_t nid, uint64_t cookie, uint64_t now_ps);
+};
+
+struct emu_sim_options {
+    uint64_t seed;
+    uint32_t n_threads;              /* 0: one */
+    bool count_occupancy;            /* integrals of buffer use per channel: costs some time per hop */
+};
+
+/**
+ * @param[in]  m        Must outlive the simulation. Its routing and router parameters decide everything but the traffic.
+ * @param[in]  faults   Links, lanes and routers that are down at the start; NULL: none. Copied.
+ * @retval 0        Built.
+ * @retval -ENOTSUP The machine's topology has no routing for packets.
+ * @retval -EINVAL  More threads than routers or than 255, traffic without next() or delivered(), or a channel that its
+ *                  largest packet (on a bubble channel, two of them) could never enter.
+ * @retval -ENOMEM  Out of memory.
+ */
+int emu_sim_create(const struct emu_machine *m, const struct emu_fault_map *faults, const struct emu_traffic *traffic,
+                   const struct emu_sim_options *options, struct emu_sim **sim_out);
+
+/* NULL is fine. */
+void emu_sim_destroy(struct emu_sim *sim);
+
+enum emu_sim_stop {
+    EMU_SIM_REACHED = 0,   /* the time that was asked for */
+    EMU_SIM_EMPTY,         /* no packet in the network, none to come, no timer */
+    EMU_SIM_DEADLOCK,      /* packets in the network, and none of them can ever move */
+};
+
+/* Let time pass, to until_ps or to an end before. May be called again and again. */
+enum emu_sim_stop emu_sim_run(struct emu_sim *sim, uint64_t until_ps);
+
+uint64_t emu_sim_now(const struct emu_sim *sim);
+
+/* --- From inside the traffic's functions, for a node that the calling thread owns (its own nid) -------------------- */
+
+void emu_sim_wake(struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class);
+void emu_sim_call_at(struct emu_sim *sim, uint32_t nid, uint64_t at_ps, uint64_t cookie);
+
+/* --- Between runs --------------------------------------------------------------------------------------------- */
+
+/* Takes effect at once: changed lanes slow their link, a dead link or router drops what is on it (lost() hears of it when
+ * time goes on). NULL: everything works again. */
+void emu_sim_set_faults(struct emu_sim *sim, const struct emu_fault_map *faults);
+
+/* Bit error rate of all lanes of a link (EMU_SIM_ALL_LINKS: of all). Packets that the link's check catches are sent again. */
+#define EMU_SIM_ALL_LINKS UINT32_MAX
+void emu_sim_set_bit_error_rate(struct emu_sim *sim, uint32_t link, double ber);
+
+/* The next packet that starts on the link arrives broken; seen by the link's check (and sent again), or not. */
+void emu_sim_corrupt_next(struct emu_sim *sim, uint32_t link, bool is_seen);
+
+struct emu_sim_link_stats {
+    uint64_t packets;
+    uint64_t units;
+    uint64_t busy_ps;            /* units on the wire */
+    uint64_t stall_ps;           /* something wanted the link and could not have it for lack of credits */
+    uint64_t crc_errors;
+    uint64_t retransmissions;
+    uint32_t lanes_up;
+    uint64_t vc_packets[EMU_VCS_MAX];
+    uint64_t vc_occupancy[EMU_VCS_MAX]; /* units x ps, of the buffer at the far end; 0 without count_occupancy */
+};
+
+struct emu_sim_totals {
+    uint64_t entered;            /* packets */
+    uint64_t delivered;
+    uint64_t deposited;          /* copies that broadcasts left on their way, not in `delivered` */
+    uint64_t delivered_units;    /* copies included */
+    uint64_t lost;
+    uint64_t unroutable;
+    uint64_t in_network;
+    uint64_t packet_hops;        /* links crossed by packet heads, NIC links not counted */
+    uint64_t events;
+    uint64_t nonminimal;         /* of those delivered */
+    uint64_t latency_sum_ps;     /* created to delivered */
+    uint64_t network_latency_sum_ps; /* entered to delivered */
+    uint64_t latency_max_ps;
+    uint64_t credits_returned;   /* to a channel that a packet waited for or not */
+    uint64_t credits_unblocking; /* of those: freed a packet that waited (BG/L's "unblocking probability") */
+    uint64_t trace_hash;         /* of every delivery: who, when, which way */
+};
+
+void emu_sim_link_stats(const struct emu_sim *sim, uint32_t link, struct emu_sim_link_stats *stats_out);
+void emu_sim_totals(const struct emu_sim *sim, struct emu_sim_totals *totals_out);
+
+/* All statistics to zero (not the trace hash): the end of a warm-up. */
+void emu_sim_reset_stats(struct emu_sim *sim);
+
+/* Bytes that the simulation keeps, without traffic's own. */
+size_t emu_sim_memory(const struct emu_sim *sim);
+
+#endif

@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inside the simulator: what it keeps. Everything is a flat array; per hop a packet touches its own line, those of the
+ * router, of the input channel, and of the output link.
+ *
+ * Ownership while time passes: each field belongs to the partition of the router at its end of the link, and no other
+ * thread looks at it. A link's output half (struct out_link) belongs to the router or NIC that sends, its input half
+ * (struct in_link, struct in_vc) to the one that receives. NICs belong to the partition of their router.
+ */
+#ifndef EMUNIC_FABRIC_SIM_STATE_H
+#define EMUNIC_FABRIC_SIM_STATE_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "emunic/fabric/sim/sim.h"
+#include "emunic/fabric/sim/wheel.h"
+#include "emunic/fabric/topology.h"
+
+#define SIM_NONE         UINT32_MAX
+#define SIM_LINKS_MAX    (1u << 24)
+#define SIM_PARTS_MAX    255
+#define SIM_RATE_SHIFT   20
+#define SIM_LOAD_ENTRIES 32
+#define SIM_ROUTER_BATCH 16
+
+/* What links of one class, and one number of lanes, have in common. */
+struct link_kind {
+    uint64_t unit_ps;                  /* << SIM_RATE_SHIFT: time of a unit on the wire, frames included */
+    double bits_per_ps;                /* of the wire, all lanes that are up */
+    uint32_t head_ps;                  /* start of a transmission to the decision at the far end */
+    uint32_t wire_ps;                  /* credits and tails take so long */
+    uint32_t overhead_units;
+    uint32_t link_class;
+    uint32_t lanes_up;
+    uint8_t is_optical;                /* counts in n_optical */
+    uint8_t n_vcs;
+    uint16_t capacity_tokens[EMU_VCS_MAX];
+    uint16_t quarter_tokens[EMU_VCS_MAX]; /* a quarter of it, rounded up */
+    uint8_t bubble_vcs;                /* mask */
+    uint8_t class_of_vc[EMU_VCS_MAX];  /* traffic class or EMU_VC_ANY */
+};
+
+struct out_link {
+    uint64_t free_ps;                  /* end of the last transmission */
+    uint64_t waiters;                  /* heads that wait for it, by sim_mark() of their channel */
+    uint64_t units;                    /* sent */
+    int16_t tokens[EMU_VCS_MAX];       /* free in the channels' own buffers at the far end; below 0: taken of the shared one */
+    uint32_t to;                       /* first channel at the far end, or nid of a link to a NIC */
+    uint32_t from;                     /* router, or nid with OUT_FROM_NIC */
+    uint32_t first_vc;                 /* of sim->sent and sim->wanted */
+    uint16_t kind;
+    uint16_t turn;                     /* round robin: the channel that was served last, within its router */
+    uint16_t waiting_units;            /* of heads that would like this link first */
+    uint8_t part;                      /* of the far end */
+    uint8_t flags;
+    uint8_t bubble_vcs;                /* mask, as of its kind */
+    uint8_t wanted_vcs;                /* mask: a packet waits for tokens */
+    uint16_t shared_tokens;            /* free in the buffer that all channels share */
+};
+static_assert(sizeof(struct out_link) == 64, "one line: all that a decision looks at");
+
+/* Where a packet waits for tokens and the link is idle. */
+struct link_stall {
+    uint64_t since_ps;                 /* 0: nobody */
+    uint64_t sum_ps;
+};
+
+
+enum {
+    OUT_IS_UP = 1 << 0,
+    OUT_TO_NIC = 1 << 1,
+    OUT_FREE_EVENT = 1 << 2,           /* EMU_EVENT_FREE is under way */
+    OUT_FROM_NIC = 1 << 4,
+    OUT_UNRELIABLE = 1 << 5,           /* has an entry in sim->errors */
+    OUT_STALLED = 1 << 6,              /* link_stall.since_ps counts */
+};
+
+struct in_link {
+    uint32_t first_vc;                 /* number of its first channel: of the struct in_vc and sim->occupancy */
+    uint32_t router;
+    uint16_t kind;
+    uint8_t part;                      /* of the sender */
+    uint8_t flags;
+};
+static_assert(sizeof(struct in_link) == 12, "there are many");
+
+/* The part of an input port that arbitrates between its channels, where machines limit it. */
+struct in_port {
+    uint32_t turn;                     /* round robin: the channel that was served last */
+    uint32_t busy_slot;                /* low 32 bits: in it the last transfer out of this port ends */
+};
+
+enum {
+    IN_IS_ENTERING = 1 << 0,           /* from a NIC */
+    IN_PATH_EVENT = 1 << 1,
+};
+
+/* One virtual channel at the receiving router: a queue, of which only the head is decided on, and all that an arrival and
+ * a departure need to know of the link. On machines with few channels per node they all are made at once, in the order of
+ * their numbers; else one is made when its first packet comes, because most are hardly ever used. */
+struct in_vc {
+    uint64_t ready_ps;                 /* the head cannot go before: it was not here, or the last tail was not out */
+    uint64_t tail_ps;                  /* when the tail of the last packet that came is here */
+    uint32_t first;                    /* packets, SIM_NONE: empty */
+    uint32_t last;
+    uint32_t options;                  /* of the head: first line in the option store; SIM_NONE: not asked yet */
+    uint32_t link;
+    uint32_t router;
+    uint16_t units;                    /* in the buffer */
+    uint16_t local;                    /* number within the router */
+    uint16_t kind;                     /* of the link */
+    uint8_t vc;
+    uint8_t part;                      /* of the sender */
+    bool is_entering;                  /* from a NIC */
+    bool is_held;                      /* the head waits for a path out of its input port */
+    bool to_nic;                       /* where the last packet went; takes no path */
+    bool is_charged_full;              /* each packet takes the room of a full one */
+    uint8_t reserved[12];
+};
+static_assert(sizeof(struct in_vc) == 64, "one line");
+
+/* Ways on over one link that differ in nothing but the channel: a struct emu_route_option with more than one. */
+struct way {
+    uint32_t link;
+    uint8_t vcs;                       /* mask; they were offered in rising order */
+    uint8_t rank;
+    uint8_t flags;
+    bool is_entry;
+    uint64_t route_state;
+};
+static_assert(sizeof(struct way) == sizeof(struct emu_route_option) &&
+              offsetof(struct way, vcs) == offsetof(struct emu_route_option, vc), "the same but for the channel");
+
+/* The ways on of a head that waits. A line has a header and three; four in each line behind it. */
+struct option_line {
+    uint32_t n;
+    uint32_t next_free;
+    uint64_t reserved;
+    struct way first[3];
+};
+static_assert(sizeof(struct option_line) == 64 && sizeof(struct way) == 16, "one line");
+
+struct router {
+    struct emu_random random;
+    uint64_t look;                     /* heads to be looked at, by sim_mark() of their channel */
+    uint64_t heads;                    /* one bit per channel that has a head, of a router with 64 or less */
+    uint64_t load;                     /* last advertised: period << 24 | units */
+    uint32_t first_vc;
+    uint32_t first_word;               /* of sim->heads, where those of a larger one are */
+    uint32_t units;                    /* in its buffers, those of injection left out */
+    uint32_t first_nid;
+    uint32_t first_out;
+    uint16_t n_vcs;
+    uint16_t n_outputs;                /* to other routers */
+    uint16_t n_near_outs;              /* links out of it that follow each other from first_out on, if not too many */
+    uint8_t part;
+    bool is_up;
+    bool is_listed;                    /* to decide in this slot */
+    uint8_t reserved[3];
+};
+static_assert(sizeof(struct router) == 64, "one line");
+
+struct nic {
+    uint32_t link;                     /* into the network */
+    uint32_t waiting[EMU_TRAFFIC_CLASSES]; /* packet that wants to enter, SIM_NONE */
+    uint8_t awake;                     /* mask of classes to ask */
+    uint8_t is_listed;
+    uint8_t last_class;
+    uint8_t is_up;
+};
+
+/* A packet in the network. */
+struct cell {
+    struct emu_packet packet;
+    uint32_t next;                     /* in its queue, the link that it is on, or the next free cell */
+    bool is_started;                   /* routing has chosen its way */
+    bool is_copy;                      /* left behind by a broadcast */
+    uint16_t reserved;
+};
+static_assert(sizeof(struct cell) == 64, "one line");
+
+struct timer {
+    uint64_t at_ps;
+    uint64_t number;
+    uint64_t cookie;
+    uint32_t nid;
+};
+
+/* What one partition sends to another during a window. */
+struct arrival_message {
+    uint64_t slot;
+    struct emu_event event;
+    struct emu_packet packet;
+};
+
+struct credit_message {
+    uint64_t slot;
+    struct emu_event event;
+};
+
+struct outbox {
+    struct arrival_message *arrivals;
+    size_t n_arrivals;
+    size_t arrival_capacity;
+    struct credit_message *credits;
+    size_t n_credits;
+    size_t credit_capacity;
+};
+
+/* A head that could go on now. */
+struct request {
+    struct in_vc *v;
+    struct way *ways;                  /* in the scratch, or NULL: in the option store */
+    uint64_t route_state;              /* of the way that it asks for */
+    uint32_t link;
+    uint32_t n_ways;
+    uint32_t packet;
+    uint32_t link_in;
+    uint32_t tokens;                   /* of its units */
+    uint16_t local;
+    uint8_t vc;
+    uint8_t flags;
+    uint8_t traffic_class;
+    bool is_entering;
+    bool is_out;                       /* of the choice */
+    bool is_loser;
+};
+
+struct part {
+    struct emu_sim *sim;
+    uint32_t number;
+    struct emu_wheel wheel;
+    uint64_t slot;                     /* present */
+    uint64_t slot_ps;                  /* its start */
+    uint64_t clock_ps;
+    uint64_t slots_per_ps;             /* << 64, rounded up */
+    struct cell *cells;
+    uint32_t n_cells;
+    uint32_t cell_capacity;
+    uint32_t free_cell;
+    struct in_vc *vcs;                 /* sim->vcs, if that is there */
+    uint32_t n_vcs;
+    uint32_t vc_capacity;
+    struct option_line *options;
+    uint32_t n_options;
+    uint32_t option_capacity;
+    uint32_t free_options[6];          /* by number of lines */
+    uint32_t *routers;                 /* to decide in this slot */
+    uint32_t n_routers;
+    uint32_t *nics;
+    uint32_t n_nics;
+    bool is_running;                   /* else between two runs: slot is the next one */
+    bool is_applying;                  /* else deciding: lists are closed */
+    struct timer *timers;              /* heap */
+    size_t n_timers;
+    size_t timer_capacity;
+    uint64_t timer_number;
+    struct request *requests;          /* scratch, one per channel of a router at most */
+    uint32_t *candidates;              /* the same */
+    uint32_t *looks;                   /* SIM_ROUTER_BATCH times the same: indexes of struct in_vc */
+    struct way *scratch;               /* the same, EMU_ROUTE_OPTIONS_MAX each */
+    struct outbox *out;                /* to each partition */
+    struct emu_route_view view;
+    struct emu_sim_totals totals;
+    uint32_t first_router;
+    uint32_t end_router;
+    uint64_t next_slot;                /* published between the barriers of a window */
+};
+
+/* Bit errors of one link. */
+struct link_errors {
+    double bit_error_rate;
+    struct emu_random random;
+    uint64_t crc_errors;
+    uint64_t retransmissions;
+    uint8_t corrupt_next;              /* 0, 1: seen by the check, 2: not */
+};
+
+/* Counts of a link when its lanes changed last. */
+struct link_epoch {
+    uint64_t busy_ps;                  /* up to then */
+    uint64_t units;
+    uint64_t packets;
+};
+
+struct emu_sim {
+    const struct emu_machine *m;
+    const struct emu_routing *routing;
+    struct emu_traffic traffic;
+    struct emu_sim_options options;
+    struct emu_router_params p;        /* copy */
+    struct emu_fault_map *faults;      /* owned; NULL: none */
+    uint32_t clock_ps;
+    uint32_t full_tokens;
+    uint32_t token_shift;              /* log2 of token_units; 32: it is no power of two */
+    uint64_t unit_ps;                  /* that a packet takes to leave a buffer, at least */
+    uint32_t lost_ps;                  /* until the sender knows of a lost packet */
+    uint32_t far_ps;                   /* age of the loads that neighbours know, beyond the period */
+    uint64_t now_ps;
+    uint64_t window_slots;
+    struct link_kind *kinds;
+    uint32_t n_kinds;
+    struct out_link *outs;             /* by link */
+    struct in_link *ins;               /* by link */
+    struct in_port *ports;             /* by link; NULL: all channels may ask, and send, at once */
+    struct link_stall *stalls;         /* by link */
+    uint32_t *sent;                    /* packets, by link and virtual channel */
+    uint16_t *wanted;                  /* likewise: fewest tokens that let a waiting packet go */
+    uint32_t n_out_vcs;
+    struct in_vc *vcs;                 /* by channel, on machines that have few; else NULL, and ... */
+    uint32_t *vc_index;                /* ... the index in the partition's store, by channel; SIM_NONE: not used yet */
+    uint32_t n_vcs;
+    uint64_t *heads;
+    uint32_t n_words;
+    uint64_t *mark_members;            /* of large routers: channels that share each mark, mark_words words of bits */
+    uint32_t mark_words;
+    struct router *routers;
+    uint64_t *loads;                   /* SIM_LOAD_ENTRIES + 1 per router, NULL: not advertised */
+    uint64_t load_period_ps;
+    struct nic *nics;
+    uint32_t *nic_router;              /* router of each nid */
+    uint64_t *occupancy;               /* units x ps per channel, NULL: not counted */
+    struct link_errors *errors;        /* by link, NULL: none ever */
+    struct link_epoch *epochs;         /* by link, NULL: lanes have never changed */
+    struct part *parts;
+    uint32_t n_parts;
+    uint32_t vcs_of_router_max;
+    uint64_t stats_since_ps;
+};
+
+/* --- Time --------------------------------------------------------------------------------------------------------- */
+
+/* Below n, from 32 random bits: a bias of n / 2^32 that arbitration does not feel. */
+static inline uint32_t sim_draw(struct emu_random *random, uint32_t n)
+{
+    return (uint32_t)((emu_random_next(random) >> 32) * n >> 32);
+}
+
+static inline uint64_t sim_length_ps(const struct link_kind *kind, uint32_t units)
+{
+    return ((units + kind->overhead_units) * kind->unit_ps + (UINT64_C(1) << (SIM_RATE_SHIFT - 1))) >> SIM_RATE_SHIFT;
+}
+
+/* Slot and offset of a time that is not before the present slot. Events go to the next slot at the earliest. */
+static inline uint64_t sim_slot_of(const struct part *part, uint64_t at_ps, uint16_t *offset_out)
+{
+    uint64_t clock_ps = part->clock_ps;
+    uint64_t delta = at_ps - part->slot_ps;
+    uint64_t slots;
+
+    if (__builtin_expect(delta > UINT32_MAX, 0))
+        slots = delta / clock_ps;
+    else
+        slots = (uint64_t)((unsigned __int128)delta * part->slots_per_ps >> 64); /* exact, as clock_ps is below 2^32 */
+    if (__builtin_expect(slots == 0, 0)) {
+        *offset_out = 0;
+        return part->slot + 1;
+    }
+    *offset_out = (uint16_t)(delta - slots * clock_ps);
+    return part->slot + slots;
+}
+
+static inline void sim_put(struct part *part, uint64_t at_ps, struct emu_event event)
+{
+    uint64_t slot = sim_slot_of(part, at_ps, &event.offset_ps);
+
+    emu_wheel_put(&part->wheel, slot, event);
+}
+
+static inline uint32_t sim_tokens(const struct emu_sim *sim, uint32_t units)
+{
+    if (sim->token_shift < 32)
+        return (units + sim->p.token_units - 1) >> sim->token_shift;
+    return (units + sim->p.token_units - 1) / sim->p.token_units;
+}
+
+/* Tokens that a channel could have now: its own, and the shared ones. */
+static inline uint32_t sim_free_tokens(const struct out_link *out, uint32_t vc)
+{
+    int32_t own = out->tokens[vc];
+
+    return (uint32_t)(own > 0 ? own : 0) + out->shared_tokens;
+}
+
+/* Its own go first, and come back last. */
+static inline void sim_take_tokens(struct out_link *out, uint32_t vc, uint32_t n)
+{
+    int32_t before = out->tokens[vc];
+    int32_t after = before - (int32_t)n;
+
+    out->tokens[vc] = (int16_t)after;
+    if (after < 0)
+        out->shared_tokens = (uint16_t)(out->shared_tokens - (before < 0 ? (int32_t)n : -after));
+}
+
+static inline void sim_return_tokens(struct out_link *out, uint32_t vc, uint32_t n)
+{
+    int32_t before = out->tokens[vc];
+    int32_t after = before + (int32_t)n;
+
+    out->tokens[vc] = (int16_t)after;
+    if (before < 0)
+        out->shared_tokens = (uint16_t)(out->shared_tokens + (after < 0 ? (int32_t)n : -before));
+}
+
+/* What a packet takes of a channel's buffer. */
+static inline uint32_t sim_charge(const struct emu_sim *sim, const struct link_kind *kind, uint32_t vc, uint32_t units)
+{
+    if ((kind->bubble_vcs >> vc & 1) != 0 && sim->p.bubble_charge == EMU_CHARGE_FULL)
+        return sim->full_tokens;
+    return sim_tokens(sim, units);
+}
+
+/* --- Lists of what must be decided in this slot --------------------------------------------------------------------- */
+
+static inline void sim_list_router(struct part *part, uint32_t router)
+{
+    struct router *r = &part->sim->routers[router];
+
+    if (!r->is_listed) {
+        r->is_listed = true;
+        part->routers[part->n_routers++] = router;
+    }
+}
+
+static inline void sim_list_nic(struct part *part, uint32_t nid)
+{
+    struct nic *n = &part->sim->nics[nid];
+
+    if (!n->is_listed) {
+        n->is_listed = 1;
+        part->nics[part->n_nics++] = nid;
+    }
+}
+
+/* The bit of a channel in sets of one word. Channels of a large router share bits, so now and then a head is looked at in
+ * vain. Those in use are alike (one virtual channel of each link, say), and a multiplicative hash keeps such apart. */
+static inline uint32_t sim_mark_number(uint32_t local)
+{
+    return local * UINT32_C(0x9e3779b1) >> 26;
+}
+
+static inline uint64_t sim_mark(const struct router *r, uint32_t local)
+{
+    return UINT64_C(1) << (r->n_vcs <= 64 ? local : sim_mark_number(local));
+}
+
+/* The head of a channel shall be looked at in the present slot. */
+static inline void sim_look(struct part *part, uint32_t router, uint32_t local)
+{
+    struct router *r = &part->sim->routers[router];
+
+    r->look |= sim_mark(r, local);
+    sim_list_router(part, router);
+}
+
+/* --- cells.c: packets and options of waiting heads ------------------------------------------------------------------ */
+
+void sim_cells_grow(struct part *part);
+uint32_t sim_options_take(struct part *part, uint32_t n_lines);
+uint32_t sim_vc_make(struct part *part, uint32_t link, uint32_t vc); /* the struct in_vc of a channel not used so far */
+struct in_vc sim_vc_new(const struct emu_sim *sim, uint32_t link, uint32_t vc); /* without a packet so far */
+/* An array, or a longer one in its place: zero beyond old_bytes, aligned to cache lines, large pages. NULL: no memory. */
+void *sim_array(void *old, size_t old_bytes, size_t bytes);
+void *sim_grown(void *memory, size_t bytes); /* realloc; memory that runs out ends the process */
+
+/* Index of a channel's struct in_vc in the partition's store; SIM_NONE: not made yet. */
+static inline uint32_t sim_vc_index(const struct emu_sim *sim, uint32_t channel)
+{
+    return sim->vc_index == NULL ? channel : sim->vc_index[channel];
+}
+
+static inline uint32_t sim_cell_take(struct part *part)
+{
+    uint32_t cell;
+
+    if (part->free_cell == SIM_NONE)
+        sim_cells_grow(part);
+    cell = part->free_cell;
+    part->free_cell = part->cells[cell].next;
+    return cell;
+}
+
+static inline void sim_cell_free(struct part *part, uint32_t cell)
+{
+    part->cells[cell].next = part->free_cell;
+    part->free_cell = cell;
+}
+
+static inline struct way *sim_options_of(struct option_line *line)
+{
+    return (struct way *)(void *)((char *)line + offsetof(struct option_line, first));
+}
+
+static inline uint32_t sim_option_lines(uint32_t n)
+{
+    return 1 + n / 4; /* three in the first, four in each other */
+}
+
+static inline void sim_options_free(struct part *part, uint32_t first)
+{
+    uint32_t n_lines = sim_option_lines(part->options[first].n);
+
+    part->options[first].next_free = part->free_options[n_lines];
+    part->free_options[n_lines] = first;
+}
+
+/* --- router.c ------------------------------------------------------------------------------------------------------- */
+
+void sim_router_arrive(struct part *part, const struct emu_event *event);
+void sim_router_credit(struct part *part, const struct emu_event *event);
+void sim_router_free(struct part *part, const struct emu_event *event);
+void sim_router_path(struct part *part, const struct emu_event *event);
+void sim_routers_decide(struct part *part); /* all that are listed */
+
+/* An output that is busy until at_ps: an event, when it is free, for whoever waits for it. */
+void sim_await_free(struct part *part, uint32_t link, uint64_t at_ps);
+/* A channel without room: whoever waits for it is told when it has so many tokens. The link stalls from since_ps on. */
+void sim_await_tokens(const struct emu_sim *sim, struct out_link *out, uint32_t link, uint32_t vc, uint32_t needed,
+                      uint64_t since_ps);
+/* The head's options are void, as is its claim on the first of them. */
+void sim_forget_options(struct part *part, struct in_vc *v);
+
+/* --- nic.c ---------------------------------------------------------------------------------------------------------- */
+
+void sim_nics_decide(struct part *part); /* all that are listed */
+void sim_nic_deliver(struct part *part, const struct emu_event *event);
+void sim_nic_lost(struct part *part, const struct emu_event *event);
+/* A packet that is gone: tells its sender after sim->lost_ps and frees the cell. */
+void sim_lose(struct part *part, uint32_t cell);
+/* The same between two runs, counted as lost; the sender hears of it when time goes on. */
+void sim_lose_now(struct part *part, uint32_t cell);
+void sim_timers(struct part *part);
+uint64_t sim_timer_slot(const struct part *part); /* of the first; UINT64_MAX: none */
+
+/* --- load.c: what routers know of each other ------------------------------------------------------------------------ */
+
+uint32_t sim_near_load(const struct emu_route_view *view, uint32_t link);
+uint32_t sim_far_load(const struct emu_route_view *view, uint32_t link);
+void sim_load_changed(struct part *part, uint32_t router);
+
+/* --- stats.c --------------------------------------------------------------------------------------------------------- */
+
+uint64_t sim_packets(const struct emu_sim *sim, uint32_t link);
+uint64_t sim_busy_ps(const struct emu_sim *sim, uint32_t link);
+
+/* --- retry.c -------------------------------------------------------------------------------------------------------- */
+
+/* Time that repetitions take before the packet gets through; sets EMU_PACKET_CORRUPT if the check missed an error. */
+uint64_t sim_retry_ps(struct emu_sim *sim, uint32_t link, struct emu_packet *packet, uint64_t length_ps);
+
+/* --- build.c -------------------------------------------------------------------------------------------------------- */
+
+/* Kind of a link with its lanes as they are; adds one if it is new. Negative: -ENOMEM. */
+int sim_kind_of(struct emu_sim *sim, const struct emu_link *link, uint32_t lanes_up);
+
+#endif

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The timing wheel.
+ *
+ * A bucket is two lists of chunks of 15 events, 256 bytes each; a slot's events are therefore read and written in the order
+ * of memory. Chunks come from slabs and go back to a free list, so in the steady state nothing is allocated. A bit per
+ * bucket finds the next slot that has events.
+ *
+ * The heap holds what lies beyond the ring: packets that traffic announces long before, repetitions after long time-outs.
+ * Invariant: no event in the heap lies within the ring, so an event that is put directly cannot overtake one that was put
+ * before it.
+ * Source: G. Varghese, T. Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987 (scheme 4 with an overflow list).
+ */
+#include "emunic/fabric/sim/wheel.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define SLAB_CHUNKS      256
+#define LARGE_SLAB_BYTES ((size_t)2 << 20) /* a large page */
+#define LARGE_SLABS_FROM 16                /* slabs, of a wheel that would else take more time for addresses than for events */
+
+static const struct emu_wheel_bucket no_events = {
+    .credits = { .cursor = EMU_WHEEL_NO_EVENTS },
+    .others = { .cursor = EMU_WHEEL_NO_EVENTS },
+};
+
+void emu_wheel_no_memory(void)
+{
+    fprintf(stderr, "emunic: out of memory in the packet simulator\n");
+    abort();
+}
+
+static void *grown(void *memory, size_t bytes)
+{
+    void *bigger = realloc(memory, bytes);
+
+    if (bigger == NULL)
+        emu_wheel_no_memory();
+    return bigger;
+}
+
+int emu_wheel_init(struct emu_wheel *w, uint64_t n_slots)
+{
+    uint32_t n = 64;
+
+    while (n < n_slots && n < 1u << 16)
+        n *= 2;
+    *w = (struct emu_wheel){ .n_slots = n };
+    w->buckets = calloc(n, sizeof(*w->buckets));
+    w->busy = calloc(n / 64, sizeof(*w->busy));
+    if (w->buckets == NULL || w->busy == NULL) {
+        emu_wheel_fini(w);
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        w->buckets[i] = no_events;
+    return 0;
+}
+
+void emu_wheel_fini(struct emu_wheel *w)
+{
+    for (size_t i = 0; i < w->n_slabs; i++)
+        free(w->slabs[i]);
+    free(w->slabs);
+    free(w->far);
+    free(w->busy);
+    free(w->buckets);
+    *w = (struct emu_wheel){ 0 };
+}
+
+size_t emu_wheel_memory(const struct emu_wheel *w)
+{
+    return w->n_slots * sizeof(*w->buckets) + w->n_slots / 8 + w->slab_bytes +
+           w->far_capacity * sizeof(*w->far);
+}
+
+static void add_slab(struct emu_wheel *w)
+{
+    bool is_large = w->n_slabs >= LARGE_SLABS_FROM;
+    size_t bytes = is_large ? LARGE_SLAB_BYTES : SLAB_CHUNKS * sizeof(struct emu_wheel_chunk);
+    struct emu_wheel_chunk *slab = aligned_alloc(is_large ? bytes : sizeof(*slab), bytes);
+
+    if (slab == NULL)
+        emu_wheel_no_memory();
+    if (is_large)
+        (void)madvise(slab, bytes, MADV_HUGEPAGE); /* a wish */
+    w->slabs = grown(w->slabs, (w->n_slabs + 1) * sizeof(struct emu_wheel_chunk *));
+    w->slabs[w->n_slabs++] = slab;
+    w->slab_bytes += bytes;
+    for (size_t i = bytes / sizeof(*slab); i-- > 0;) {
+        slab[i].next = w->free_chunks;
+        w->free_chunks = &slab[i];
+    }
+}
+
+struct emu_event *emu_wheel_add_chunk(struct emu_wheel *w, struct emu_wheel_list *list, uint64_t slot)
+{
+    struct emu_wheel_chunk *chunk;
+
+    if (w->free_chunks == NULL)
+        add_slab(w);
+    chunk = w->free_chunks;
+    w->free_chunks = chunk->next;
+    chunk->next = NULL;
+    if (list->cursor == EMU_WHEEL_NO_EVENTS) {
+        list->first = chunk;
+        w->busy[(slot & (w->n_slots - 1)) / 64] |= UINT64_C(1) << (slot % 64);
+    } else {
+        ((struct emu_wheel_chunk *)(void *)(list->cursor - EMU_WHEEL_CHUNK_EVENTS))->next = chunk;
+    }
+    return chunk->events;
+}
+
+static bool far_before(const struct emu_far_event *a, const struct emu_far_event *b)
+{
+    return a->slot < b->slot || (a->slot == b->slot && a->number < b->number);
+}
+
+static void far_swap(struct emu_far_event *a, struct emu_far_event *b)
+{
+    struct emu_far_event t = *a;
+
+    *a = *b;
+    *b = t;
+}
+
+static void far_sink(struct emu_wheel *w, size_t i)
+{
+    for (;;) {
+        size_t least = i;
+
+        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < w->n_far; child++) {
+            if (far_before(&w->far[child], &w->far[least]))
+                least = child;
+        }
+        if (least == i)
+            return;
+        far_swap(&w->far[i], &w->far[least]);
+        i = least;
+    }
+}
+
+void emu_wheel_put_far(struct emu_wheel *w, uint64_t slot, const struct emu_event *event)
+{
+    size_t i = w->n_far;
+
+    if (w->n_far == w->far_capacity) {
+        w->far_capacity = w->far_capacity == 0 ? 256 : w->far_capacity * 2;
+        w->far = grown(w->far, w->far_capacity * sizeof(*w->far));
+    }
+    w->far[w->n_far++] = (struct emu_far_event){ .slot = slot, .number = w->far_number++, .event = *event };
+    while (i > 0 && far_before(&w->far[i], &w->far[(i - 1) / 2])) {
+        far_swap(&w->far[i], &w->far[(i - 1) / 2]);
+        i = (i - 1) / 2;
+    }
+}
+
+uint64_t emu_wheel_next(const struct emu_wheel *w)
+{
+    uint32_t n_words = w->n_slots / 64;
+    uint32_t start = (uint32_t)(w->now & (w->n_slots - 1));
+    uint64_t word = w->busy[start / 64] & (~UINT64_C(0) << (start % 64));
+
+    for (uint32_t i = 0;; i++) {
+        if (word != 0) {
+            uint32_t index = (start / 64 + i) % n_words * 64 + (uint32_t)__builtin_ctzll(word);
+
+            return w->now + ((index - start) & (w->n_slots - 1));
+        }
+        if (i == n_words)
+            break;
+        word = w->busy[(start / 64 + i + 1) % n_words];
+        if (i + 1 == n_words)
+            word &= ~(~UINT64_C(0) << (start % 64));
+    }
+    return w->n_far > 0 ? w->far[0].slot : UINT64_MAX;
+}
+
+void emu_wheel_advance(struct emu_wheel *w, uint64_t slot)
+{
+    w->now = slot;
+    while (w->n_far > 0 && w->far[0].slot - w->now < w->n_slots) {
+        struct emu_far_event first = w->far[0];
+
+        w->far[0] = w->far[--w->n_far];
+        far_sink(w, 0);
+        emu_wheel_put(w, first.slot, first.event);
+    }
+}
+
+struct emu_wheel_bucket emu_wheel_take(struct emu_wheel *w)
+{
+    uint32_t index = (uint32_t)(w->now & (w->n_slots - 1));
+    struct emu_wheel_bucket bucket = w->buckets[index];
+
+    w->buckets[index] = no_events;
+    w->busy[index / 64] &= ~(UINT64_C(1) << (index % 64));
+    return bucket;
+}
+
+static void give_back(struct emu_wheel *w, const struct emu_wheel_list *list)
+{
+    struct emu_wheel_chunk *last = list->first;
+
+    if (last == NULL)
+        return;
+    while (last->next != NULL)
+        last = last->next;
+    last->next = w->free_chunks;
+    w->free_chunks = list->first;
+}
+
+void emu_wheel_give_back(struct emu_wheel *w, struct emu_wheel_bucket *bucket)
+{
+    give_back(w, &bucket->credits);
+    give_back(w, &bucket->others);
+    *bucket = no_events;
+}
+
+static void filter_list(struct emu_wheel *w, const struct emu_wheel_list *list, uint64_t slot,
+                        bool (*keep)(void *ctx, const struct emu_event *event), void *ctx)
+{
+    for (struct emu_wheel_chunk *chunk = list->first; chunk != NULL; chunk = chunk->next) {
+        size_t n = emu_wheel_count(list, chunk);
+
+        for (size_t j = 0; j < n; j++) {
+            if (keep(ctx, &chunk->events[j]))
+                emu_wheel_put(w, slot, chunk->events[j]);
+        }
+    }
+}
+
+void emu_wheel_filter(struct emu_wheel *w, bool (*keep)(void *ctx, const struct emu_event *event), void *ctx)
+{
+    size_t n_kept = 0;
+
+    for (uint32_t i = 0; i < w->n_slots; i++) {
+        struct emu_wheel_bucket old = w->buckets[i];
+        uint64_t slot = w->now + ((i - (uint32_t)w->now) & (w->n_slots - 1));
+
+        w->buckets[i] = no_events;
+        w->busy[i / 64] &= ~(UINT64_C(1) << (i % 64));
+        filter_list(w, &old.credits, slot, keep, ctx);
+        filter_list(w, &old.others, slot, keep, ctx);
+        emu_wheel_give_back(w, &old);
+    }
+    for (size_t i = 0; i < w->n_far; i++) {
+        if (keep(ctx, &w->far[i].event))
+            w->far[n_kept++] = w->far[i];
+    }
+    w->n_far = n_kept;
+    for (size_t i = n_kept / 2; i-- > 0;)
+        far_sink(w, i);
+}

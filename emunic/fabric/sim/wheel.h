@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inside the simulator: events of one partition, ordered by the slot of the router clock in which they happen.
+ *
+ * A ring of buckets covers the near future; an event further away waits in a heap and moves into the ring as soon as the
+ * ring reaches it. Each bucket keeps credits apart from all else, because they are a third of all events and a loop over
+ * one kind is short; within each of the two lists events come out in the order in which they went in. No locks: one
+ * thread per wheel.
+ */
+#ifndef EMUNIC_FABRIC_SIM_WHEEL_H
+#define EMUNIC_FABRIC_SIM_WHEEL_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum emu_event_kind {
+    EMU_EVENT_ARRIVE = 0,   /* index: channel; a packet's head is in it and can be decided on */
+    EMU_EVENT_CREDIT,       /* index: link; payload: tokens that came back for vc */
+    EMU_EVENT_FREE,         /* index: link; it ends its transmission */
+    EMU_EVENT_PATH,         /* index: link; its input port has a path to spare again */
+    EMU_EVENT_LOOK,         /* index: router; the head of its channel number payload can be decided on */
+    EMU_EVENT_INJECT,       /* index: nid; its NIC has something to do */
+    EMU_EVENT_DELIVER,      /* index: nid; payload: packet, whose tail has reached the NIC */
+    EMU_EVENT_LOST,         /* index: nid; payload: packet that this node sent and that will not arrive */
+};
+
+struct emu_event {
+    uint32_t index;
+    uint32_t payload;       /* a packet or a count */
+    uint32_t length_ps;     /* of an arriving packet, on the link */
+    uint16_t offset_ps;     /* in its slot */
+    uint8_t kind;
+    uint8_t vc;
+};
+static_assert(sizeof(struct emu_event) == 16, "four to a cache line");
+
+#define EMU_WHEEL_CHUNK_EVENTS 15
+
+struct emu_wheel_chunk {
+    struct emu_event events[EMU_WHEEL_CHUNK_EVENTS];
+    struct emu_wheel_chunk *next;
+    uint64_t reserved;
+};
+static_assert(sizeof(struct emu_wheel_chunk) == 256, "aligned to it, so that a cursor tells when a chunk is full");
+
+#define EMU_WHEEL_NO_EVENTS ((struct emu_event *)(sizeof(struct emu_wheel_chunk) - sizeof(struct emu_event)))
+
+struct emu_wheel_list {
+    struct emu_event *cursor;            /* in the last chunk: where the next event goes; EMU_WHEEL_NO_EVENTS: empty */
+    struct emu_wheel_chunk *first;
+};
+
+struct emu_wheel_bucket {
+    struct emu_wheel_list credits;
+    struct emu_wheel_list others;
+};
+
+struct emu_far_event {
+    uint64_t slot;
+    uint64_t number;        /* keeps the order of events of one slot */
+    struct emu_event event;
+};
+
+struct emu_wheel {
+    struct emu_wheel_bucket *buckets;
+    uint64_t *busy;                      /* one bit per bucket that is not empty */
+    uint64_t now;                        /* slot; everything before it is done */
+    uint32_t n_slots;                    /* a power of two, at least 64 */
+    struct emu_wheel_chunk *free_chunks;
+    struct emu_wheel_chunk **slabs;      /* owned */
+    size_t n_slabs;
+    size_t slab_bytes;
+    struct emu_far_event *far;           /* heap */
+    size_t n_far;
+    size_t far_capacity;
+    uint64_t far_number;
+};
+
+/* n_slots is rounded up to a power of two. -ENOMEM. */
+int emu_wheel_init(struct emu_wheel *w, uint64_t n_slots);
+void emu_wheel_fini(struct emu_wheel *w);
+size_t emu_wheel_memory(const struct emu_wheel *w);
+
+/* Slot of the first event, UINT64_MAX if there is none. */
+uint64_t emu_wheel_next(const struct emu_wheel *w);
+
+/* Makes `slot` the present: not before `now`, not after emu_wheel_next(). */
+void emu_wheel_advance(struct emu_wheel *w, uint64_t slot);
+
+/* Takes the events of the present slot; give the chunks back when they are done. */
+struct emu_wheel_bucket emu_wheel_take(struct emu_wheel *w);
+void emu_wheel_give_back(struct emu_wheel *w, struct emu_wheel_bucket *bucket);
+
+/* How many events a chunk of a list holds. */
+static inline size_t emu_wheel_count(const struct emu_wheel_list *list, const struct emu_wheel_chunk *chunk)
+{
+    return chunk->next == NULL ? (size_t)(list->cursor - chunk->events) : EMU_WHEEL_CHUNK_EVENTS;
+}
+
+/* Calls `keep` for each event and drops those for which it says no. */
+void emu_wheel_filter(struct emu_wheel *w, bool (*keep)(void *ctx, const struct emu_event *event), void *ctx);
+
+/* Says so and ends the process. */
+_Noreturn void emu_wheel_no_memory(void);
+
+/* The slow parts of emu_wheel_put(). Memory that runs out ends the process. */
+struct emu_event *emu_wheel_add_chunk(struct emu_wheel *w, struct emu_wheel_list *list, uint64_t slot);
+void emu_wheel_put_far(struct emu_wheel *w, uint64_t slot, const struct emu_event *event);
+
+static inline void emu_wheel_put(struct emu_wheel *w, uint64_t slot, struct emu_event event)
+{
+    struct emu_wheel_bucket *b = &w->buckets[slot & (w->n_slots - 1)];
+    struct emu_wheel_list *list = event.kind == EMU_EVENT_CREDIT ? &b->credits : &b->others;
+    struct emu_event *cursor = list->cursor;
+
+    assert(slot >= w->now);
+    if (__builtin_expect(slot - w->now >= w->n_slots, 0)) {
+        emu_wheel_put_far(w, slot, &event);
+        return;
+    }
+    /* Chunks are aligned to their size, and hold one event less than would fit: there the cursor is when one is full. An
+     * empty list's points there too. */
+    if (__builtin_expect((~(uintptr_t)cursor & (sizeof(struct emu_wheel_chunk) - sizeof(event))) == 0, 0))
+        cursor = emu_wheel_add_chunk(w, list, slot);
+    *cursor = event;
+    list->cursor = cursor + 1;
+}
+
+#endif

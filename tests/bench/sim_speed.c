@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Speed of the packet simulator: uniform random traffic on a torus, at a share of what its links can carry.
+ *
+ *     sim_speed [--size 8x8x8] [--load 60] [--threads 1] [--us 2000] [--rules RULES] [--machine SPEC --machines DIR]
+ *
+ * Without --machine it is the test's own torus (Blue Gene/L's figures). Its rules: "adaptive" (minimal adaptive on two
+ * channels above dimension order with a dateline on two, round robin), "order" (the latter alone, what BookSim2 does on
+ * its torus; full at 60 % of the links), "bgl" (two adaptive channels, bubble escape, fullest queue first, two paths out
+ * of an input). With --machine each node offers `load` per cent
+ * of what its NIC link carries. The first tenth of the time fills the network and is not counted.
+ */
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "emunic/fabric/random.h"
+#include "emunic/fabric/sim/sim.h"
+#include "tests/common/sim_torus.h"
+
+struct source {
+    struct emu_random random;
+    uint64_t next_ps;
+    uint64_t pad[6];         /* nodes of different threads */
+};
+
+struct load {
+    struct source *sources;
+    uint32_t n_nodes;
+    uint32_t units;
+    double mean_ps;          /* between two packets of a node */
+    enum emu_route_mode mode;
+};
+
+static bool next_packet(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class,
+                        uint64_t now_ps, struct emu_packet *p)
+{
+    struct load *load = ctx;
+    struct source *s = &load->sources[nid];
+
+    (void)sim;
+    (void)now_ps;
+    if (traffic_class != EMU_TRAFFIC_REQUEST)
+        return false;
+    s->next_ps += (uint64_t)(-log1p(-(double)(emu_random_next(&s->random) >> 11) * 0x1p-53) * load->mean_ps);
+    p->created_ps = s->next_ps;
+    p->dst_nid = (uint32_t)emu_random_below(&s->random, load->n_nodes - 1);
+    p->dst_nid += p->dst_nid >= nid;
+    p->units = (uint16_t)load->units;
+    p->mode = (uint8_t)load->mode;
+    return true;
+}
+
+static void delivered(void *ctx, struct emu_sim *sim, uint32_t nid, const struct emu_packet *p, uint64_t now_ps)
+{
+    (void)ctx;
+    (void)sim;
+    (void)nid;
+    (void)p;
+    (void)now_ps;
+}
+
+static double seconds(clockid_t clock)
+{
+    struct timespec t;
+
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static double mean_hops(const struct emu_machine *m)
+{
+    double sum = 0;
+
+    for (uint32_t i = 1; i < m->n_nodes; i++)
+        sum += sim_torus_hops(m, 0, i);
+    return sum / (m->n_nodes - 1);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option long_options[] = {
+        { "size", required_argument, NULL, 's' },    { "load", required_argument, NULL, 'l' },
+        { "threads", required_argument, NULL, 't' }, { "us", required_argument, NULL, 'u' },
+        { "machine", required_argument, NULL, 'm' }, { "machines", required_argument, NULL, 'd' },
+        { "rules", required_argument, NULL, 'r' },
+        { NULL, 0, NULL, 0 },
+    };
+    struct sim_torus torus = sim_torus_default();
+    struct emu_sim_options options = { .seed = 1, .n_threads = 1 };
+    bool is_bgl = false;
+    const char *spec = NULL;
+    const char *dir = "emunic/machines";
+    double percent = 60;
+    double us = 2000;
+    struct emu_machine *m = NULL;
+    struct load load = { .mode = EMU_MODE_ADAPTIVE_0 };
+    struct emu_traffic traffic = { .ctx = &load, .next = next_packet, .delivered = delivered };
+    struct emu_sim *sim;
+    struct emu_sim_totals t;
+    double begin, build_s, run_s, cpu_s, unit_ps;
+    char err[300] = "";
+    int c;
+
+    while ((c = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+        if (c == 's' && sscanf(optarg, "%ux%ux%u", &torus.size[0], &torus.size[1], &torus.size[2]) == 3)
+            continue;
+        else if (c == 'l')
+            percent = strtod(optarg, NULL);
+        else if (c == 't')
+            options.n_threads = (uint32_t)strtoul(optarg, NULL, 10);
+        else if (c == 'u')
+            us = strtod(optarg, NULL);
+        else if (c == 'm')
+            spec = optarg;
+        else if (c == 'd')
+            dir = optarg;
+        else if (c == 'r' && strcmp(optarg, "order") == 0)
+            load.mode = EMU_MODE_DETERMINISTIC;
+        else if (c == 'r' && strcmp(optarg, "bgl") == 0)
+            is_bgl = true;
+        else if (c != 'r' || strcmp(optarg, "adaptive") != 0)
+            return 2;
+    }
+    begin = seconds(CLOCK_MONOTONIC);
+    if (is_bgl) {
+        load.mode = EMU_MODE_ADAPTIVE_0;
+        torus.rules = SIM_TORUS_BUBBLE;
+    } else {
+        torus.router.choice = EMU_CHOICE_CREDITS;
+        torus.router.arbitration = EMU_ARBITRATE_ROUND_ROBIN;
+        torus.router.network_first_percent = 0;
+        torus.router.response_first = 0;
+        torus.router.paths = 0;
+        torus.router.requests = 0;
+    }
+    if (spec == NULL) {
+        m = sim_torus_create(&torus);
+        load.units = torus.router.packet_units_max;
+        unit_ps = 8e6 / torus.link_mbps;
+        load.mean_ps = (load.units + torus.router.packet_overhead_flits) * unit_ps * mean_hops(m) / 6 / (percent / 100);
+    } else {
+        if (emu_machine_load(spec, dir, &m, err, sizeof(err)) < 0) {
+            fprintf(stderr, "sim_speed: %s\n", err);
+            return 1;
+        }
+        load.units = m->params.router.packet_units_max;
+        unit_ps = m->params.nic.format.flit_bits * 1e6 /
+                  ((double)m->params.link[EMU_LINK_PROCESSOR_IN].lanes *
+                   m->params.link[EMU_LINK_PROCESSOR_IN].mbps_per_lane);
+        load.mean_ps = load.units * unit_ps / (percent / 100);
+    }
+    load.n_nodes = m->n_nodes;
+    load.sources = calloc(m->n_nodes, sizeof(*load.sources));
+    for (uint32_t i = 0; i < m->n_nodes; i++)
+        load.sources[i].random.state = emu_random_mix(i + 1);
+    c = emu_sim_create(m, NULL, &traffic, &options, &sim);
+    if (c < 0) {
+        fprintf(stderr, "sim_speed: %s\n", strerror(-c));
+        return 1;
+    }
+    build_s = seconds(CLOCK_MONOTONIC) - begin;
+    printf("nodes %u routers %u links %u threads %u\n", m->n_nodes, m->n_routers, m->n_links, options.n_threads);
+    printf("build_s %.3f bytes_per_node %.0f\n", build_s, (double)emu_sim_memory(sim) / m->n_nodes);
+
+    emu_sim_run(sim, (uint64_t)(us * 1e5));
+    emu_sim_reset_stats(sim);
+    cpu_s = seconds(CLOCK_PROCESS_CPUTIME_ID);
+    begin = seconds(CLOCK_MONOTONIC);
+    emu_sim_run(sim, (uint64_t)(us * 1e6));
+    cpu_s = seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu_s;
+    run_s = seconds(CLOCK_MONOTONIC) - begin;
+    emu_sim_totals(sim, &t);
+    printf("wall_s %.3f cpu_s %.3f packet_hops %llu events %llu delivered %llu in_network %llu hash %016llx\n", run_s, cpu_s,
+           (unsigned long long)t.packet_hops, (unsigned long long)t.events, (unsigned long long)t.delivered,
+           (unsigned long long)t.in_network, (unsigned long long)t.trace_hash);
+    printf("hops_per_s %.2fM events_per_s %.2fM ns_per_hop %.1f ns_per_packet %.1f mean_latency_us %.3f bytes_per_node %.0f\n",
+           (double)t.packet_hops / run_s * 1e-6, (double)t.events / run_s * 1e-6, run_s * 1e9 / (double)t.packet_hops,
+           run_s * 1e9 / (double)t.delivered, (double)t.latency_sum_ps / (double)t.delivered * 1e-6,
+           (double)emu_sim_memory(sim) / m->n_nodes);
+    emu_sim_destroy(sim);
+    if (spec == NULL)
+        sim_torus_destroy(m);
+    else
+        emu_machine_destroy(m);
+    free(load.sources);
+    return 0;
+}

@@ -1,0 +1,840 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The packet simulator on small tori, where latencies and bandwidths can be said exactly.
+ */
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "emunic/fabric/sim/sim.h"
+#include "emunic/fabric/sim/state.h"
+#include "tests/common/sim_torus.h"
+#include "tests/unit/fabric/fixture.h"
+
+#define NODES_MAX 512
+#define LIST_MAX  4096
+
+/* A node's traffic: a list of packets, or random ones without end, and what came back. */
+struct node {
+    struct emu_random random;
+    uint32_t n_list;
+    uint32_t n_taken;
+    uint32_t first;                     /* of the list, in struct net */
+    uint64_t n_sent;
+    uint64_t n_received;
+    uint64_t n_lost;
+    uint64_t last_ps;
+    uint64_t next_tag[NODES_MAX];       /* per destination */
+    uint64_t expected_tag[NODES_MAX];   /* per source */
+    uint32_t n_disorder;
+    uint32_t n_corrupt;
+};
+
+struct net {
+    struct emu_machine *m;
+    struct emu_sim *sim;
+    struct emu_fault_map *faults;
+    struct node nodes[NODES_MAX];
+    struct emu_packet list[LIST_MAX];
+    uint32_t n_list;
+    uint64_t n_random;                  /* packets that each node makes */
+    double mean_ps;                     /* between them; 0: as fast as the network takes them */
+    uint32_t units_min;
+    uint32_t units_max;
+    enum emu_route_mode mode;
+    uint64_t timer_ps;
+    uint64_t timer_cookie;
+};
+
+static bool next_packet(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class,
+                        uint64_t now_ps, struct emu_packet *p)
+{
+    struct net *net = ctx;
+    struct node *n = &net->nodes[nid];
+
+    (void)sim;
+    if (n->n_taken < n->n_list) {
+        const struct emu_packet *next = &net->list[n->first + n->n_taken];
+
+        if (next->traffic_class != traffic_class)
+            return false;
+        *p = *next;
+        n->n_taken++;
+        n->n_sent++;
+        return true;
+    }
+    if (traffic_class != EMU_TRAFFIC_REQUEST || n->n_sent >= net->n_random)
+        return false;
+    p->dst_nid = (uint32_t)emu_random_below(&n->random, net->m->n_nodes - 1);
+    p->dst_nid += p->dst_nid >= nid;
+    p->units = (uint16_t)(net->units_min + emu_random_below(&n->random, net->units_max - net->units_min + 1));
+    p->mode = (uint8_t)net->mode;
+    p->created_ps = now_ps;
+    if (net->mean_ps > 0) {
+        n->last_ps += emu_random_below(&n->random, (uint64_t)(2 * net->mean_ps));
+        p->created_ps = n->last_ps;
+    }
+    p->tag = n->next_tag[p->dst_nid]++;
+    n->n_sent++;
+    return true;
+}
+
+static void delivered(void *ctx, struct emu_sim *sim, uint32_t nid, const struct emu_packet *p, uint64_t now_ps)
+{
+    struct net *net = ctx;
+    struct node *n = &net->nodes[nid];
+
+    (void)sim;
+    n->n_received++;
+    if (net->mean_ps == 0)
+        n->last_ps = now_ps;
+    n->n_corrupt += (p->flags & EMU_PACKET_CORRUPT) != 0;
+    if (p->tag != n->expected_tag[p->src_nid])
+        n->n_disorder++;
+    n->expected_tag[p->src_nid] = p->tag + 1;
+    assert_true(p->dst_nid == nid || (p->flags & EMU_PACKET_BROADCAST) != 0);
+}
+
+static void lost(void *ctx, struct emu_sim *sim, uint32_t nid, const struct emu_packet *p, uint64_t now_ps)
+{
+    struct net *net = ctx;
+
+    (void)sim;
+    (void)now_ps;
+    assert_int_equal(p->src_nid, nid);
+    net->nodes[nid].n_lost++;
+}
+
+static void timer(void *ctx, struct emu_sim *sim, uint32_t nid, uint64_t cookie, uint64_t now_ps)
+{
+    struct net *net = ctx;
+
+    (void)nid;
+    net->timer_ps = now_ps;
+    net->timer_cookie = cookie;
+    emu_sim_wake(sim, nid, EMU_TRAFFIC_REQUEST);
+}
+
+/* Bytes at 1 Gb/s: 8 ns each; no overheads, 100 ns per hop of which 20 are wire, a NIC ten times as fast. */
+static struct sim_torus plain(uint32_t x, uint32_t y, uint32_t z)
+{
+    struct sim_torus torus = sim_torus_default();
+
+    torus.size[0] = x;
+    torus.size[1] = y;
+    torus.size[2] = z;
+    torus.link_mbps = 1000;
+    torus.nic_mbps = 10000;
+    torus.wire_ps = 20000;
+    torus.router = (struct emu_router_params){
+        .hop_ps = 100000,
+        .hop_wire_ps = 20000,
+        .frame_flits = 1,
+        .crc_bits = 24,
+        .clock_ps = 1000,
+        .vc_units = 256,
+        .token_units = 1,
+        .packet_units_max = 64,
+        .choice = EMU_CHOICE_CREDITS,
+    };
+    return torus;
+}
+
+static struct net *make(const struct sim_torus *torus)
+{
+    struct net *net = calloc(1, sizeof(*net));
+
+    assert_non_null(net);
+    net->m = sim_torus_create(torus);
+    assert_true(net->m->n_nodes <= NODES_MAX);
+    net->units_min = 64;
+    net->units_max = 64;
+    for (uint32_t i = 0; i < net->m->n_nodes; i++)
+        net->nodes[i].random.state = emu_random_mix(i + 77);
+    return net;
+}
+
+static void add(struct net *net, uint32_t src, uint32_t dst, uint32_t units, uint64_t created_ps)
+{
+    struct node *n = &net->nodes[src];
+
+    if (n->n_list == 0)
+        n->first = net->n_list;
+    assert_int_equal(n->first + n->n_list, net->n_list); /* one node after the other */
+    net->list[net->n_list++] = (struct emu_packet){
+        .src_nid = src,
+        .dst_nid = dst,
+        .units = (uint16_t)units,
+        .mode = (uint8_t)net->mode,
+        .created_ps = created_ps,
+        .tag = n->next_tag[dst]++,
+    };
+    n->n_list++;
+}
+
+static void build(struct net *net, uint32_t n_threads)
+{
+    const struct emu_traffic traffic = {
+        .ctx = net, .next = next_packet, .delivered = delivered, .lost = lost, .timer = timer,
+    };
+    const struct emu_sim_options options = { .seed = 5, .n_threads = n_threads, .count_occupancy = true };
+
+    assert_int_equal(emu_sim_create(net->m, net->faults, &traffic, &options, &net->sim), 0);
+}
+
+static void destroy(struct net *net)
+{
+    emu_sim_destroy(net->sim);
+    emu_fault_map_destroy(net->faults);
+    sim_torus_destroy(net->m);
+    free(net);
+}
+
+static struct emu_sim_totals totals_of(const struct net *net)
+{
+    struct emu_sim_totals t;
+
+    emu_sim_totals(net->sim, &t);
+    return t;
+}
+
+static struct emu_sim_link_stats stats_of(const struct net *net, uint32_t link)
+{
+    struct emu_sim_link_stats s;
+
+    emu_sim_link_stats(net->sim, link, &s);
+    return s;
+}
+
+static uint64_t sum_of(const struct net *net, size_t field)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < net->m->n_nodes; i++)
+        sum += *(const uint64_t *)(const void *)((const char *)&net->nodes[i] + field);
+    return sum;
+}
+
+#define SUM(net, field) sum_of(net, offsetof(struct node, field))
+#define EVER            (UINT64_C(1) << 60)
+
+/* --- One packet ------------------------------------------------------------------------------------------------------ */
+
+static void test_lone_packet_takes_hops_and_one_serialisation(void **state)
+{
+    struct sim_torus torus = plain(8, 1, 1);
+
+    (void)state;
+    for (uint32_t hops = 1; hops <= 4; hops++) {
+        struct net *net = make(&torus);
+
+        add(net, 0, hops, 50, 1234567);
+        build(net, 1);
+        assert_int_equal(emu_sim_run(net->sim, EVER), EMU_SIM_EMPTY);
+        assert_int_equal(net->nodes[hops].n_received, 1);
+        /* The NIC's link has no wire; its head can be decided on in the slot after it starts. The links are the slowest
+         * part: the tail follows the head by 50 x 8 ns. */
+        assert_int_equal(totals_of(net).latency_sum_ps, 433 + hops * 100000 + 50 * 8000);
+        assert_int_equal(totals_of(net).packet_hops, hops);
+        destroy(net);
+    }
+}
+
+static void test_packet_to_the_own_router_takes_the_nics_time_only(void **state)
+{
+    struct sim_torus torus = plain(4, 1, 1);
+    struct net *net = make(&torus);
+
+    (void)state;
+    add(net, 2, 2, 64, 5000);
+    build(net, 1);
+    assert_int_equal(emu_sim_run(net->sim, EVER), EMU_SIM_EMPTY);
+    assert_int_equal(totals_of(net).latency_sum_ps, 1000 + 64 * 800);
+    destroy(net);
+}
+
+static void test_packet_waits_for_the_time_it_is_made(void **state)
+{
+    struct sim_torus torus = plain(4, 1, 1);
+    struct net *net = make(&torus);
+
+    (void)state;
+    add(net, 0, 1, 64, UINT64_C(7000000000));
+    build(net, 1);
+    assert_int_equal(emu_sim_run(net->sim, UINT64_C(6000000000)), EMU_SIM_REACHED);
+    assert_int_equal(emu_sim_now(net->sim), UINT64_C(6000000000));
+    assert_int_equal(totals_of(net).entered, 0);
+    assert_int_equal(emu_sim_run(net->sim, EVER), EMU_SIM_EMPTY);
+    assert_int_equal(net->nodes[1].last_ps, UINT64_C(7000000000) + 1000 + 100000 + 64 * 8000);
+    destroy(net);
+}
+
+/* --- Bandwidth ------------------------------------------------------------------------------------------------------- */
+
+static void test_full_link_carries_exactly_its_bandwidth(void **state)
+{
+    struct sim_torus torus = plain(4, 1, 1);
+    struct net *net;
+    struct emu_sim_link_stats s;
+
+    (void)state;
+    torus.router.frame_flits = 10;
+    torus.router.frame_overhead_flits = 1;
+    torus.router.packet_overhead_flits = 6;
+    net = make(&torus);
+    for (uint32_t i = 0; i < 1000; i++)
+        add(net, 0, 1, 64, 0);
+    build(net, 1);
+    assert_int_equal(emu_sim_run(net->sim, EVER), EMU_SIM_EMPTY);
+    s = stats_of(net, sim_torus_link(net->m, 0, 0, 1));
+    assert_int_equal(s.packets, 1000);
+    assert_int_equal(s.units, 64000);
+    /* (64 + 6) bytes of 8 ns, in frames of which nine tenths are payload; to the picosecond per packet. */
+    assert_in_range(s.busy_ps, 1000 * UINT64_C(622222), 1000 * UINT64_C(622223));
+    assert_in_range(net->nodes[1].last_ps, 1000 + 100000 + s.busy_ps - 500, 1000 + 100000 + s.busy_ps + 500);
+    destroy(net);
+}
+
+static void test_small_buffer_limits_a_link_to_its_round_trip(void **state)
+{
+    struct sim_torus torus = plain(4, 1, 1);
+    struct net *net;
+    struct emu_sim_link_stats s;
+    uint64_t round_trip;
+
+    (void)state;
+    torus.rules = SIM_TORUS_RING; /* one channel */
+    torus.router.vc_units = 64;
+    net = make(&torus);
+    for (uint32_t i = 0; i < 1000; i++)
+        add(net, 0, 1, 64, 0);
+    build(net, 1);
+    assert_int_equal(emu_sim_run(net->sim, EVER), EMU_SIM_EMPTY);
+    /* One packet in the buffer: head there after a hop, tail out when it is in (the NIC's link is faster), token back. */
+    round_trip = 100000 + 64 * 8000 + 20000;
+    assert_in_range(net->nodes[1].last_ps / 1000, round_trip - 20, round_trip + 1000);
+    s = stats_of(net, sim_torus_link(net->m, 0, 0, 1));
+    assert_in_range(s.stall_ps / 1000, 119000, 121000);
+    assert_in_range(s.vc_occupancy[0] / 1000 / 64, 511000, 513000); /* in the buffer while it comes in */
+    destroy(net);
+}
+
+static void test_shared_buffer_lends_a_lone_channel_all_it_needs(void **state)
+{
+    struct sim_torus torus = plain(4, 1, 1);
+    struct net *net;
+
+    (void)state;
+    torus.router.vc_units = 64;
+    torus.router.shared_units = 128;
+    net = make(&torus);
+    net->mode = EMU_MODE_DETERMINISTIC;
+    for (uint32_t i = 0; i < 1000; i++)
+        add(net, 0, 1, 64, 0);
+    build(net, 1);
+    assert_int_equal(emu_sim_run(net->sim, EVER), EMU_SIM_EMPTY);
+    assert_int_equal(net->nodes[1].last_ps, 1000 + 100000 + 1000 * 64 * 8000ull);
+    destroy(net);
+}
+
+static void test_shared_buffer_leaves_each_channel_its_own(void **state)
+{
+    struct out_link out = { .tokens = { 64, 64 }, .shared_tokens = 100 };
+
+    (void)state;
+    sim_take_tokens(&out, 0, 40);
+    assert_int_equal(sim_free_tokens(&out, 0), 24 + 100);
+    sim_take_tokens(&out, 0, 124);      /* all that it can have */
+    assert_int_equal(sim_free_tokens(&out, 0), 0);
+    assert_int_equal(sim_free_tokens(&out, 1), 64);
+    sim_take_tokens(&out, 1, 64);
+    assert_int_equal(sim_free_tokens(&out, 1), 0);
+    sim_return_tokens(&out, 0, 60);     /* what was borrowed comes back first */
+    assert_int_equal(sim_free_tokens(&out, 0), 60);
+    assert_int_equal(sim_free_tokens(&out, 1), 60);
+    sim_return_tokens(&out, 0, 104);
+    sim_return_tokens(&out, 1, 64);
+    assert_int_equal(out.tokens[0], 64);
+    assert_int_equal(out.tokens[1], 64);
+    assert_int_equal(out.shared_tokens, 100);
+}
+
+static void test_lost_lanes_slow_the_link(void **state)
+{
+    struct sim_torus torus = plain(4, 1, 1);
+    struct net *net;
+
+    (void)state;
+    torus.lanes = 4;
+    torus.link_mbps = 250;
+    net = make(&torus);
+    for (uint32_t i = 0; i < 100; i++)
+        add(net, 0, 1, 64, 0);
+    assert_int_equal(emu_fault_map_create(net->m, &net->faults), 0);
+    assert_int_equal(emu_fault_map_set_lanes(net->faults, sim_torus_link(net->m, 0, 0, 1), 0x5), 0);
+    build(net, 1);
+    assert_int_equal(emu_sim_run(net->sim, EVER), EMU_SIM_EMPTY);
+    assert_int_equal(net->nodes[1].last_ps, 1000 + 100000 + 100 * 64 * 16000);
+    assert_int_equal(stats_of(net, sim_torus_link(net->m, 0, 0, 1)).lanes_up, 2);
+    destroy(net);
+}
+
+/* --- Many packets ---------------------------------------------------------------------------------------------------- */
+
+static void check_all_arrive(struct net *net)
+{
+    struct emu_sim_totals t = totals_of(net);
+    uint64_t units = 0;
+
+    assert_int_equal(t.entered, SUM(net, n_sent));
+    assert_int_equal(t.delivered, t.entered);
+    assert_int_equal(SUM(net, n_received), t.entered);
+    assert_int_equal(t.in_network, 0);
+    assert_int_equal(t.lost + t.unroutable, 0);
+    for (uint32_t link = 0; link < net->m->n_links; link++) {
+        struct emu_sim_link_stats s = stats_of(net, link);
+
+        if (link >= net->m->n_nodes && link < 2 * net->m->n_nodes)
+            units += s.units;
+        for (uint32_t vc = 0; vc < EMU_VCS_MAX; vc++) /* never more in a buffer than there is room */
+            assert_true(s.vc_occupancy[vc] <= emu_sim_now(net->sim) * (net->m->params.router.vc_units +
+                                                                       net->m->params.router.shared_units));
+    }
+    assert_int_equal(units, t.delivered_units);
+}
+
+static void test_everything_sent_arrives_once_under_every_policy(void **state)
+{
+    (void)state;
+    for (uint32_t policy = 0; policy < 24; policy++) {
+        struct sim_torus torus = sim_torus_default();
+        struct net *net;
+
+        memcpy(torus.size, (uint32_t[]){ 4, 4, 3 }, sizeof(torus.size));
+        torus.rules = policy % 2 == 0 ? SIM_TORUS_DATELINE : SIM_TORUS_BUBBLE;
+        torus.router.arbitration = policy / 2 % 4;
+        torus.router.choice = (policy + policy / 4) % 4;
+        torus.router.paths = policy % 3;
+        torus.router.requests = policy / 8;
+        torus.router.arb_gap_clocks = policy % 5 == 4;
+        torus.router.load_period_clocks = 10;
+        if (torus.rules == SIM_TORUS_DATELINE && policy / 4 % 2 == 0) {
+            torus.router.vc_units = 256;
+            torus.router.shared_units = 512;
+        }
+        net = make(&torus);
+        net->n_random = 60;
+        net->units_min = 1;
+        net->units_max = 256;
+        build(net, 1);
+        assert_int_equal(emu_sim_run(net->sim, EVER), EMU_SIM_EMPTY);
+        check_all_arrive(net);
+        destroy(net);
+    }
+}
+
+static void test_one_channel_keeps_order(void **state)
+{
+    struct sim_torus torus = plain(4, 4, 1);
+    struct net *net = make(&torus);
+    uint32_t n_disorder = 0;
+
+    (void)state;
+    net->mode = EMU_MODE_DETERMINISTIC;
+    net->n_random = 400;
+    net->units_min = 1;
+    build(net, 1);
+    assert_int_equal(emu_sim_run(net->sim, EVER), EMU_SIM_EMPTY);
+    check_all_arrive(net);
+    for (uint32_t i = 0; i < net->m->n_nodes; i++)
+        n_disorder += net->nodes[i].n_disorder;
+    assert_int_equal(n_disorder, 0);
+    destroy(net);
+}
+
+static void check_threads(uint32_t column_buffers)
+{
+    struct emu_sim_totals first = { 0 };
+
+    for (uint32_t n_threads = 1; n_threads <= 8; n_threads *= 2) {
+        struct sim_torus torus = sim_torus_default();
+        struct emu_sim_totals t;
+        struct net *net;
+
+        memcpy(torus.size, (uint32_t[]){ 5, 4, 4 }, sizeof(torus.size));
+        torus.rules = SIM_TORUS_BUBBLE;
+        torus.router.column_buffers = column_buffers;
+        net = make(&torus);
+        net->n_random = 15;
+        net->units_min = 1;
+        net->units_max = 256;
+        build(net, n_threads);
+        for (uint64_t ps = 50000000; emu_sim_run(net->sim, ps) == EMU_SIM_REACHED; ps += 50000000)
+            ;
+        check_all_arrive(net);
+        t = totals_of(net);
+        if (n_threads == 1)
+            first = t;
+        assert_memory_equal(&t, &first, sizeof(t));
+        destroy(net);
+    }
+}
+
+static void test_threads_change_nothing(void **state)
+{
+    (void)state;
+    check_threads(0);
+    check_threads(1);
+}
+
+static void test_seed_changes_the_trace_and_nothing_else_does(void **state)
+{
+    uint64_t hashes[3];
+
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++) {
+        struct sim_torus torus = sim_torus_default();
+        const struct emu_sim_options options = { .seed = i == 2 };
+        struct emu_traffic traffic = { .next = next_packet, .delivered = delivered };
+        struct net *net;
+
+        memcpy(torus.size, (uint32_t[]){ 4, 4, 4 }, sizeof(torus.size));
+        net = make(&torus);
+        net->n_random = 100;
+        traffic.ctx = net;
+        assert_int_equal(emu_sim_create(net->m, NULL, &traffic, &options, &net->sim), 0);
+        assert_int_equal(emu_sim_run(net->sim, EVER), EMU_SIM_EMPTY);
+        hashes[i] = totals_of(net).trace_hash;
+        destroy(net);
+    }
+    assert_int_equal(hashes[0], hashes[1]);
+    assert_int_not_equal(hashes[0], hashes[2]);
+}
+
+/* --- Deadlock -------------------------------------------------------------------------------------------------------- */
+
+static void test_ring_without_escape_deadlocks_and_is_seen(void **state)
+{
+    struct sim_torus torus = plain(6, 1, 1);
+    struct net *net;
+
+    (void)state;
+    torus.rules = SIM_TORUS_RING;
+    torus.router.vc_units = 64;
+    net = make(&torus);
+    for (uint32_t i = 0; i < 6; i++) {
+        for (uint32_t j = 0; j < 20; j++)
+            add(net, i, (i + 3) % 6, 64, 0);
+    }
+    build(net, 2);
+    assert_int_equal(emu_sim_run(net->sim, EVER), EMU_SIM_DEADLOCK);
+    assert_in_range(totals_of(net).in_network, 6, 120);
+    destroy(net);
+}
+
+/* A packet that stands in the bubble channel towards a router, put there by hand. */
+static void place(struct net *net, uint32_t router, uint32_t dst, uint32_t units)
+{
+    struct emu_sim *sim = net->sim;
+    struct part *part = &sim->parts[0];
+    uint32_t n = net->m->n_nodes;
+    uint32_t link = sim_torus_link(net->m, (router + n - 1) % n, 0, 1);
+    uint32_t cell = sim_cell_take(part);
+    uint32_t charge = sim_charge(sim, &sim->kinds[sim->outs[link].kind], 0, units);
+
+    part->cells[cell] = (struct cell){
+        .packet = { .src_nid = router, .dst_nid = dst, .units = (uint16_t)units, .mode = EMU_MODE_DETERMINISTIC },
+        .is_started = true,
+        .next = link,
+    };
+    assert_in_range(sim->outs[link].tokens[0], charge, 32);
+    sim->outs[link].tokens[0] -= (uint16_t)charge;
+    part->totals.entered++;
+    part->totals.in_network++;
+    emu_wheel_put(&part->wheel, 0, (struct emu_event){ .kind = EMU_EVENT_ARRIVE, .index = sim->outs[link].to, .payload = cell });
+}
+
+/*
+ * The smallest case of machines.md 5.2: all packets in a ring go straight on, one channel has room for one full packet,
+ * the others for none, and the head before the room has one chunk only.
+ */
+static enum emu_sim_stop run_bubble_ring(uint32_t charge, uint32_t n_fill)
+{
+    struct sim_torus torus = sim_torus_default();
+    struct net *net;
+    enum emu_sim_stop stop;
+
+    memcpy(torus.size, (uint32_t[]){ 6, 1, 1 }, sizeof(torus.size));
+    torus.rules = SIM_TORUS_BUBBLE;
+    torus.router.bubble_charge = charge;
+    net = make(&torus);
+    build(net, 1);
+    for (uint32_t router = 0; router < 6; router++) {
+        uint32_t n_full = router == 3 ? 3 : router == 2 ? n_fill : 4;
+
+        if (router == 2)
+            place(net, router, (router + 2) % 6, 32);
+        for (uint32_t i = 0; i < n_full; i++)
+            place(net, router, (router + 2) % 6, i == 0 && router == 2 && charge == EMU_CHARGE_TRUE ? 224 : 256);
+    }
+    stop = emu_sim_run(net->sim, EVER);
+    if (stop == EMU_SIM_DEADLOCK)
+        assert_int_equal(totals_of(net).packet_hops, 1); /* the small one went, and that was all */
+    else
+        assert_int_equal(totals_of(net).delivered, totals_of(net).entered);
+    destroy(net);
+    return stop;
+}
+
+static void test_bubble_ring_deadlocks_only_when_packets_are_charged_by_their_size(void **state)
+{
+    (void)state;
+    assert_int_equal(run_bubble_ring(EMU_CHARGE_TRUE, 4), EMU_SIM_DEADLOCK);
+    assert_int_equal(run_bubble_ring(EMU_CHARGE_FULL, 3), EMU_SIM_EMPTY);
+}
+
+/* --- Faults and errors ----------------------------------------------------------------------------------------------- */
+
+static void test_dead_link_loses_what_is_on_it_and_tells_the_sender(void **state)
+{
+    struct sim_torus torus = plain(4, 1, 1);
+    struct net *net = make(&torus);
+    struct emu_fault_map *faults;
+    uint32_t link = sim_torus_link(net->m, 0, 0, 1);
+
+    (void)state;
+    net->mode = EMU_MODE_DETERMINISTIC;
+    for (uint32_t i = 0; i < 50; i++)
+        add(net, 0, 1, 64, 0);
+    build(net, 2);
+    assert_int_equal(emu_sim_run(net->sim, 5000000), EMU_SIM_REACHED);
+    assert_int_equal(emu_fault_map_create(net->m, &faults), 0);
+    assert_int_equal(emu_fault_map_set_link(faults, link, false), 0);
+    emu_sim_set_faults(net->sim, faults);
+    assert_int_equal(emu_sim_run(net->sim, EVER), EMU_SIM_EMPTY);
+    /* Nothing goes round the fault here, so what had not crossed is lost: on the wire, and without a way at its source. */
+    assert_int_equal(totals_of(net).in_network, 0);
+    assert_int_equal(net->nodes[1].n_received + net->nodes[0].n_lost, 50);
+    assert_in_range(net->nodes[1].n_received, 9, 10);
+    assert_in_range(totals_of(net).lost, 0, 2);
+    assert_int_equal(totals_of(net).lost + totals_of(net).unroutable, net->nodes[0].n_lost);
+
+    /* Repaired: the link has all its room again. */
+    net->nodes[0].n_list = 0;
+    for (uint32_t i = 0; i < 50; i++)
+        add(net, 0, 1, 64, 0);
+    net->nodes[0].n_taken = 0;
+    emu_sim_set_faults(net->sim, NULL);
+    emu_sim_wake(net->sim, 0, EMU_TRAFFIC_REQUEST);
+    net->nodes[1].n_received = 0;
+    assert_int_equal(emu_sim_run(net->sim, EVER), EMU_SIM_EMPTY);
+    assert_int_equal(net->nodes[1].n_received, 50);
+    emu_fault_map_destroy(faults);
+    destroy(net);
+}
+
+static void test_dead_router_loses_what_it_holds(void **state)
+{
+    struct sim_torus torus = sim_torus_default();
+    struct net *net;
+    struct emu_fault_map *faults;
+    struct emu_sim_totals t;
+
+    (void)state;
+    memcpy(torus.size, (uint32_t[]){ 4, 4, 4 }, sizeof(torus.size));
+    net = make(&torus);
+    net->n_random = 40;
+    build(net, 4);
+    assert_int_equal(emu_sim_run(net->sim, 10000000), EMU_SIM_REACHED);
+    assert_int_equal(emu_fault_map_create(net->m, &faults), 0);
+    assert_int_equal(emu_fault_map_set_router(faults, 21, false), 0);
+    emu_sim_set_faults(net->sim, faults);
+    assert_int_equal(emu_sim_run(net->sim, EVER), EMU_SIM_EMPTY);
+    t = totals_of(net);
+    assert_int_equal(t.in_network, 0);
+    assert_int_equal(t.entered, t.delivered + t.lost + t.unroutable);
+    assert_int_equal(SUM(net, n_lost), t.lost + t.unroutable);
+    assert_true(t.lost > 0);
+    assert_true(net->nodes[21].n_received < 40);
+    emu_sim_set_faults(net->sim, NULL); /* the dead node sends the rest */
+    assert_int_equal(emu_sim_run(net->sim, EVER), EMU_SIM_EMPTY);
+    t = totals_of(net);
+    assert_int_equal(t.entered, 64 * 40);
+    assert_int_equal(t.entered, t.delivered + t.lost + t.unroutable);
+    emu_fault_map_destroy(faults);
+    destroy(net);
+}
+
+static void test_broken_packets_are_sent_again_and_cost_the_link_their_time(void **state)
+{
+    struct sim_torus torus = plain(4, 1, 1);
+    struct net *net = make(&torus);
+    uint32_t link = sim_torus_link(net->m, 0, 0, 1);
+    struct emu_sim_link_stats s;
+    uint64_t ideal_ps;
+
+    (void)state;
+    for (uint32_t i = 0; i < 4000; i++)
+        add(net, 0, 1, 64, 0);
+    build(net, 1);
+    emu_sim_set_bit_error_rate(net->sim, link, 1e-4);
+    assert_int_equal(emu_sim_run(net->sim, EVER), EMU_SIM_EMPTY);
+    assert_int_equal(net->nodes[1].n_received, 4000);
+    assert_int_equal(net->nodes[1].n_corrupt, 0);
+    s = stats_of(net, link);
+    /* 512 bits: 1 - (1 - 1e-4)^512 = 0.0499 of all tries fail. */
+    assert_in_range(s.crc_errors, 170, 250);
+    assert_int_equal(s.retransmissions, s.crc_errors);
+    ideal_ps = 4000 * UINT64_C(512000);
+    assert_int_equal(net->nodes[1].last_ps, 1000 + 100000 + ideal_ps + s.retransmissions * (512000 + 100000 + 20000));
+    destroy(net);
+}
+
+static void test_error_that_the_check_misses_arrives_marked(void **state)
+{
+    struct sim_torus torus = plain(4, 1, 1);
+    struct net *net = make(&torus);
+    uint32_t link = sim_torus_link(net->m, 0, 0, 1);
+
+    (void)state;
+    add(net, 0, 1, 64, 0);
+    add(net, 0, 1, 64, 0);
+    build(net, 1);
+    emu_sim_corrupt_next(net->sim, link, false);
+    assert_int_equal(emu_sim_run(net->sim, EVER), EMU_SIM_EMPTY);
+    assert_int_equal(net->nodes[1].n_received, 2);
+    assert_int_equal(net->nodes[1].n_corrupt, 1);
+    assert_int_equal(stats_of(net, link).crc_errors, 0);
+    destroy(net);
+}
+
+/* --- The rest -------------------------------------------------------------------------------------------------------- */
+
+static void test_timer_comes_at_its_time(void **state)
+{
+    struct sim_torus torus = plain(4, 1, 1);
+    struct net *net = make(&torus);
+
+    (void)state;
+    build(net, 2);
+    emu_sim_call_at(net->sim, 3, 123456789, 42);
+    assert_int_equal(emu_sim_run(net->sim, EVER), EMU_SIM_EMPTY);
+    assert_int_equal(net->timer_ps, 123456789);
+    assert_int_equal(net->timer_cookie, 42);
+    destroy(net);
+}
+
+static void test_broadcast_is_deposited_at_each_node_on_its_line(void **state)
+{
+    struct sim_torus torus = plain(8, 1, 1);
+    struct net *net = make(&torus);
+
+    (void)state;
+    add(net, 0, 4, 64, 0);
+    net->list[0].flags = EMU_PACKET_BROADCAST;
+    build(net, 2);
+    assert_int_equal(emu_sim_run(net->sim, EVER), EMU_SIM_EMPTY);
+    for (uint32_t i = 0; i < 8; i++)
+        assert_int_equal(net->nodes[i].n_received, i >= 1 && i <= 4);
+    assert_int_equal(totals_of(net).delivered, 1);
+    assert_int_equal(totals_of(net).deposited, 3);
+    destroy(net);
+}
+
+static void test_reset_forgets_counts_but_not_packets(void **state)
+{
+    struct sim_torus torus = sim_torus_default();
+    struct net *net;
+    struct emu_sim_totals t;
+
+    (void)state;
+    memcpy(torus.size, (uint32_t[]){ 4, 4, 4 }, sizeof(torus.size));
+    net = make(&torus);
+    net->n_random = 50;
+    build(net, 1);
+    assert_int_equal(emu_sim_run(net->sim, 20000000), EMU_SIM_REACHED);
+    t = totals_of(net);
+    assert_true(t.in_network > 0);
+    emu_sim_reset_stats(net->sim);
+    assert_int_equal(totals_of(net).entered, 0);
+    assert_int_equal(totals_of(net).in_network, t.in_network);
+    assert_int_equal(emu_sim_run(net->sim, EVER), EMU_SIM_EMPTY);
+    assert_int_equal(totals_of(net).delivered, 64 * 50 - t.delivered);
+    destroy(net);
+}
+
+static void test_bad_arguments_are_refused(void **state)
+{
+    struct sim_torus torus = plain(4, 1, 1);
+    struct net *net = make(&torus);
+    struct emu_traffic traffic = { .ctx = net, .next = next_packet, .delivered = delivered };
+    struct emu_sim_options options = { .n_threads = 5 };
+    struct emu_machine *aries;
+    struct emu_topology silent;
+
+    (void)state;
+    assert_int_equal(emu_sim_create(net->m, NULL, &traffic, &options, &net->sim), -EINVAL);
+    options.n_threads = 1;
+    traffic.next = NULL;
+    assert_int_equal(emu_sim_create(net->m, NULL, &traffic, &options, &net->sim), -EINVAL);
+    traffic.next = next_packet;
+    net->m->params.router.vc_units = 63;
+    assert_int_equal(emu_sim_create(net->m, NULL, &traffic, &options, &net->sim), -EINVAL);
+    aries = load("aries");
+    silent = *aries->topology;
+    silent.routing = NULL;
+    aries->topology = &silent;
+    assert_int_equal(emu_sim_create(aries, NULL, &traffic, &options, &net->sim), -ENOTSUP);
+    emu_machine_destroy(aries);
+    net->sim = NULL;
+    destroy(net);
+}
+
+static void test_largest_machines_take_less_than_four_kilobytes_per_node(void **state)
+{
+    static const char *const specs[] = { "aries:groups=241", "gemini:x=25,y=16,z=24", "bluegene-l:x=64,y=32,z=32" };
+    const struct emu_traffic traffic = { .next = next_packet, .delivered = delivered };
+    const struct emu_sim_options options = { .n_threads = 2 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
+        struct emu_machine *m = load(specs[i]);
+        struct emu_sim *sim;
+
+        assert_int_equal(emu_sim_create(m, NULL, &traffic, &options, &sim), 0);
+        assert_in_range(emu_sim_memory(sim) / emu_machine_n_nodes(m), 500, 4095);
+        emu_sim_destroy(sim);
+        emu_machine_destroy(m);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lone_packet_takes_hops_and_one_serialisation),
+        cmocka_unit_test(test_packet_to_the_own_router_takes_the_nics_time_only),
+        cmocka_unit_test(test_packet_waits_for_the_time_it_is_made),
+        cmocka_unit_test(test_full_link_carries_exactly_its_bandwidth),
+        cmocka_unit_test(test_small_buffer_limits_a_link_to_its_round_trip),
+        cmocka_unit_test(test_shared_buffer_lends_a_lone_channel_all_it_needs),
+        cmocka_unit_test(test_shared_buffer_leaves_each_channel_its_own),
+        cmocka_unit_test(test_lost_lanes_slow_the_link),
+        cmocka_unit_test(test_everything_sent_arrives_once_under_every_policy),
+        cmocka_unit_test(test_one_channel_keeps_order),
+        cmocka_unit_test(test_threads_change_nothing),
+        cmocka_unit_test(test_seed_changes_the_trace_and_nothing_else_does),
+        cmocka_unit_test(test_ring_without_escape_deadlocks_and_is_seen),
+        cmocka_unit_test(test_bubble_ring_deadlocks_only_when_packets_are_charged_by_their_size),
+        cmocka_unit_test(test_dead_link_loses_what_is_on_it_and_tells_the_sender),
+        cmocka_unit_test(test_dead_router_loses_what_it_holds),
+        cmocka_unit_test(test_broken_packets_are_sent_again_and_cost_the_link_their_time),
+        cmocka_unit_test(test_error_that_the_check_misses_arrives_marked),
+        cmocka_unit_test(test_timer_comes_at_its_time),
+        cmocka_unit_test(test_broadcast_is_deposited_at_each_node_on_its_line),
+        cmocka_unit_test(test_reset_forgets_counts_but_not_packets),
+        cmocka_unit_test(test_bad_arguments_are_refused),
+        cmocka_unit_test(test_largest_machines_take_less_than_four_kilobytes_per_node),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
