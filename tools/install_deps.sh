@@ -18,6 +18,7 @@ libyaml-dev
 libpmix-dev
 openmpi-bin
 procps
+python3-matplotlib
 "
 # UCX and Open MPI from Debian's source packages (tests/thirdparty, tests/bench)
 packages="$packages
@@ -35,7 +36,6 @@ if [ "${1-}" = bench ]; then
     packages="$packages
 libfabric-dev
 libopenmpi-dev
-python3-matplotlib
 "
 fi
 

@@ -68,6 +68,7 @@ enum emu_msg_type {
     EMU_MSG_FAULT_SET,     /* + descriptor in the request: memfd with struct emu_fault_rule, n_rules of them */
     EMU_MSG_FAULT_CLEAR,
     EMU_MSG_FAULTS,        /* + descriptor: JSON text */
+    EMU_MSG_NETWORK,       /* breaks or mends a part of the network */
     EMU_MSG_SHUTDOWN,
     EMU_MSG_JOB_CONFIGURE, /* + descriptor in the request with EMU_JOB_NTT: memfd with group_size struct emu_ntt_entry */
     EMU_MSG_JOB_SUSPEND,   /* answered when the job is quiet, or -ETIMEDOUT */
@@ -328,6 +329,26 @@ struct emu_msg_fault {
     uint32_t id;                  /* clear: this rule only; 0 all */
 };
 
+/* What EMU_MSG_NETWORK is about. */
+enum emu_network_thing {
+    EMU_NETWORK_LINK = 1,         /* and the link that runs the other way over the same wires */
+    EMU_NETWORK_LANES,            /* of one direction of a link: those outside lane_mask do not work */
+    EMU_NETWORK_ROUTER,
+    EMU_NETWORK_NODE,             /* its NIC: its processes go on, and nothing reaches them */
+    EMU_NETWORK_ALL,              /* repair only */
+};
+#define EMU_NETWORK_REPAIR  (1u << 0) /* mends it; else breaks it */
+#define EMU_NETWORK_ONE_WAY (1u << 1) /* link: this direction only */
+
+struct emu_msg_network {
+    uint32_t thing;               /* enum emu_network_thing */
+    uint32_t index;               /* link, router or nid */
+    uint32_t lane_mask;           /* lanes: bit i set: lane i works; at least one */
+    uint32_t flags;               /* EMU_NETWORK_* */
+    uint64_t after_ns;            /* from now; 0 at once */
+};
+#define EMU_NETWORK_PENDING_MAX 256u /* changes that wait for their time */
+
 struct emu_msg {
     uint32_t magic;
     uint16_t type;                /* enum emu_msg_type; reply: the same */
@@ -350,6 +371,7 @@ struct emu_msg {
         struct emu_msg_ce ce;
         struct emu_msg_errors errors;
         struct emu_msg_fault fault;
+        struct emu_msg_network network;
         struct emu_msg_segments segments;
         struct emu_msg_ptag ptag;
         struct emu_msg_job job;

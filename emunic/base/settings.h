@@ -25,6 +25,10 @@
       "larger registrations stay private memory, unless EMUNIC_MEMORY=adopt")                                        \
     X(rest_after_ns, "EMUNIC_REST_AFTER", 20000, 0, 1000000000, "ns",                                                 \
       "a process whose polls stay empty so long, where processes outnumber cores, makes room for others; 0: it does not") \
+    X(quiesce_ns, "EMUNIC_QUIESCE", 10000000, 0, 60000000000, "ns",                                                  \
+      "traffic pauses so long when a part of the network breaks or is mended")                                       \
+    X(watcher_ns, "EMUNIC_WATCHER", 60000000000, 0, 3600000000000, "ns",                                             \
+      "the network watcher of a Gemini machine looks at the links so often")                                        \
     X(spin_polls, "EMUNIC_SPIN", 2000, 0, 1000000, "polls",                                                          \
       "polls of a blocking call before it sleeps")
 

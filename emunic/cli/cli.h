@@ -54,6 +54,9 @@ const char *emu_cli_machine_dir(void);
 /* The rank wrapper: of the same build folder, else the installed one. 0, -ENOENT, -ENAMETOOLONG. */
 int emu_cli_wrapper(char path_out[PATH_MAX]);
 
+/* The program that draws heat maps: of the source tree in a build folder, else the installed one. */
+int emu_cli_plotter(char path_out[PATH_MAX]);
+
 /* A program as the shell would find it. 0 or the errno that explains why not, negative. */
 int emu_cli_find_program(const char *name, char path_out[PATH_MAX]);
 

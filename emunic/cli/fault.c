@@ -13,6 +13,7 @@
 #include "emunic/cli/cli.h"
 #include "emunic/cli/fault_file.h"
 #include "emunic/cli/faults.h"
+#include "emunic/cli/network_words.h"
 #include "emunic/cli/report.h"
 #include "emunic/cli/table.h"
 
@@ -21,9 +22,11 @@ static const char help[] =
     "       emunic fault [OPTION]... add KEY=VALUE...\n"
     "       emunic fault [OPTION]... load FILE\n"
     "       emunic fault [OPTION]... clear [ID]\n"
+    "       emunic fault [OPTION]... fail|repair PART\n"
     "\n"
     "Inject faults into the transactions of running jobs: show the rules and what they did, add one, replace all by\n"
-    "those of a schedule file, clear one or all. emunic-fault(1) tells the keys and the file.\n"
+    "those of a schedule file, clear one or all. Break and mend parts of the network: link FROM TO, lanes FROM TO MASK,\n"
+    "router NAME, node NAME, all. emunic-fault(1) tells the keys, the names and the file.\n"
     "\n"
     "  class   fma-put fma-get fma-amo (fma), bte-put bte-get (bte), smsg, msgq, cq-write, ce (reductions):\n"
     "          all of these are any; datagram, registration\n"
@@ -35,7 +38,8 @@ static const char help[] =
     "  -h, --help         this text\n"
     "\n"
     "Example:\n"
-    "  emunic fault add class=smsg action=drop rate=0.01 seed=7\n";
+    "  emunic fault add class=smsg action=drop rate=0.01 seed=7\n"
+    "  emunic fault fail router c0-0c0s3a0\n";
 
 static const struct option options[] = {
     { "server", required_argument, NULL, 's' },
@@ -170,34 +174,60 @@ int emu_cli_print_faults(const json_t *report, uint32_t only_domain, unsigned in
     return r;
 }
 
-static int print_tables(const json_t *answers, const struct request *request)
-{
-    const json_t *servers = json_object_get(answers, "servers");
-    const json_t *report;
-    size_t i;
-    int r = 0;
+static const struct emu_cli_column broken_columns[] = {
+    { "BROKEN", false }, { "NUMBER", true }, { "NAME", false }, { "STATE", false },
+};
 
-    if (json_array_size(servers) == 0)
-        fprintf(stderr, "emunic fault: no server of this user runs here\n");
-    json_array_foreach(servers, i, report) {
-        printf("server %s\n", text_of(report, "server"));
-        if (r == 0)
-            r = emu_cli_print_faults(report, request->domain, 2, stdout);
+static int print_broken(const json_t *report, FILE *out)
+{
+    const json_t *broken = json_object_get(json_object_get(report, "network"), "broken");
+    struct emu_cli_table table;
+    const json_t *thing;
+    size_t i;
+    int r;
+
+    if (json_array_size(broken) == 0)
+        return 0;
+    emu_cli_table_init(&table, broken_columns, sizeof(broken_columns) / sizeof(broken_columns[0]));
+    json_array_foreach(broken, i, thing) {
+        emu_cli_table_text(&table, text_of(thing, "thing"));
+        emu_cli_table_number(&table, number_of(thing, "index"));
+        emu_cli_table_text(&table, text_of(thing, "name"));
+        emu_cli_table_text(&table, text_of(thing, "state"));
     }
-    return r < 0 || fflush(stdout) == EOF ? emu_cli_fail("fault", "cannot print: %s", strerror(-r)) : EMU_EXIT_DONE;
+    r = emu_cli_table_print(&table, 2, out);
+    emu_cli_table_fini(&table);
+    return r;
+}
+
+static void print_watcher_log(const json_t *report, FILE *out)
+{
+    const json_t *lines = json_object_get(json_object_get(report, "network"), "watcher_log");
+    const json_t *line;
+    size_t i;
+
+    if (json_array_size(lines) > 0)
+        fprintf(out, "  watcher log\n");
+    json_array_foreach(lines, i, line)
+        fprintf(out, "  %s\n", json_string_value(line));
+}
+
+static int print_report(const json_t *report, const void *what)
+{
+    const struct request *request = what;
+    int r;
+
+    printf("server %s\n", text_of(report, "server"));
+    r = emu_cli_print_faults(report, request->domain, 2, stdout);
+    if (r == 0)
+        r = print_broken(report, stdout);
+    print_watcher_log(report, stdout);
+    return r;
 }
 
 static int list(const struct request *request)
 {
-    json_t *answers;
-    int status;
-
-    status = emu_cli_collect("fault", request->server, EMU_MSG_FAULTS, &answers);
-    if (status != EMU_EXIT_DONE)
-        return status;
-    status = request->is_json ? emu_cli_print_json("fault", answers, stdout) : print_tables(answers, request);
-    json_decref(answers);
-    return status;
+    return emu_cli_show("fault", request->server, EMU_MSG_FAULTS, request->is_json, print_report, request);
 }
 
 /* ---- changes ---- */
@@ -218,6 +248,14 @@ int emu_cli_set_faults(struct emu_session *session, uint32_t domain, const struc
     if (r == 0)
         r = emu_session_request(session, &msg, &fd, 1, NULL);
     close(fd);
+    return r < 0 ? r : msg.result;
+}
+
+int emu_cli_change_network(struct emu_session *session, const struct emu_msg_network *change)
+{
+    struct emu_msg msg = { .type = EMU_MSG_NETWORK, .network = *change };
+    int r = emu_session_request(session, &msg, NULL, 0, NULL);
+
     return r < 0 ? r : msg.result;
 }
 
@@ -303,17 +341,102 @@ static int add(struct request *request, char **words, int n_words)
     return change(request, &rule, 1, true, 0);
 }
 
-static int load(struct request *request, const char *path)
+/* ---- the network ---- */
+
+/* The machine that the server emulates, for the names of its parts. */
+static int load_machine(const struct request *request, struct emu_machine **machine_out)
 {
-    struct emu_fault_rule *rules;
-    uint32_t n_rules;
+    json_t *answers;
+    const char *spec;
     char err[512];
     int status;
+    int r;
 
-    if (emu_fault_file_read(path, &rules, &n_rules, err, sizeof(err)) < 0)
+    status = emu_cli_collect("fault", request->server, EMU_MSG_FAULTS, &answers);
+    if (status != EMU_EXIT_DONE)
+        return status;
+    spec = text_of(json_array_get(json_object_get(answers, "servers"), 0), "machine_spec");
+    r = emu_machine_load(spec, emu_cli_machine_dir(), machine_out, err, sizeof(err));
+    json_decref(answers);
+    return r < 0 ? emu_cli_fail("fault", "the server's machine: %s", err) : EMU_EXIT_DONE;
+}
+
+static int send_changes(const struct request *request, const struct emu_msg_network *changes, uint32_t n)
+{
+    struct emu_session session;
+    int r = emu_session_open(&session, request->server, EMU_SOCKET_ADMIN);
+
+    if (r < 0)
+        return complain(request, r);
+    for (uint32_t i = 0; i < n && r == 0; i++)
+        r = emu_cli_change_network(&session, &changes[i]);
+    emu_session_close(&session);
+    if (r == -ENOSPC)
+        return emu_cli_fail("fault", "%u changes of the network can wait for their time", EMU_NETWORK_PENDING_MAX);
+    return r < 0 ? complain(request, r) : EMU_EXIT_DONE;
+}
+
+static int change_network(struct request *request, bool is_repair, char **words, int n_words)
+{
+    struct emu_msg_network change;
+    struct emu_machine *machine;
+    char text[256] = "";
+    char err[512];
+    size_t used = 0;
+    int status;
+    int r;
+
+    for (int i = 0; i < n_words && used < sizeof(text); i++)
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i ? " " : "", words[i]);
+    if (used >= sizeof(text))
+        return emu_cli_usage("fault", "that is no part of a network");
+    status = choose_server(request);
+    if (status != EMU_EXIT_DONE)
+        return status;
+    status = load_machine(request, &machine);
+    if (status != EMU_EXIT_DONE)
+        return status;
+    r = emu_network_words_read(machine, text, is_repair, &change, err, sizeof(err));
+    emu_machine_destroy(machine);
+    return r < 0 ? emu_cli_usage("fault", "%s", err) : send_changes(request, &change, 1);
+}
+
+static int load_events(struct request *request, const char *path, const struct emu_fault_schedule *schedule)
+{
+    struct emu_msg_network *changes;
+    struct emu_machine *machine;
+    char err[512];
+    int status;
+    int r;
+
+    status = choose_server(request);
+    if (status != EMU_EXIT_DONE)
+        return status;
+    status = load_machine(request, &machine);
+    if (status != EMU_EXIT_DONE)
+        return status;
+    r = emu_network_events_read(machine, schedule, &changes, err, sizeof(err));
+    emu_machine_destroy(machine);
+    if (r < 0)
+        return emu_cli_fail("fault", "%s: %s", path, err);
+    status = send_changes(request, changes, schedule->n_events);
+    free(changes);
+    return status;
+}
+
+static int load(struct request *request, const char *path)
+{
+    struct emu_fault_schedule schedule;
+    int status = EMU_EXIT_DONE;
+    char err[512];
+
+    if (emu_fault_file_read(path, &schedule, err, sizeof(err)) < 0)
         return emu_cli_fail("fault", "%s", err);
-    status = change(request, rules, n_rules, false, 0);
-    free(rules);
+    if (schedule.n_rules > 0)
+        status = change(request, schedule.rules, schedule.n_rules, false, 0);
+    if (status == EMU_EXIT_DONE && schedule.n_events > 0)
+        status = load_events(request, path, &schedule);
+    emu_fault_schedule_free(&schedule);
     return status;
 }
 
@@ -355,7 +478,7 @@ static int parse(struct request *request, int argc, char **argv)
             return emu_cli_bad_option("fault", option, argv);
         }
     }
-    return optind < argc ? EMU_EXIT_DONE : emu_cli_usage("fault", "one of list, add, load, clear is missing");
+    return optind < argc ? EMU_EXIT_DONE : emu_cli_usage("fault", "one of list, add, load, clear, fail, repair is missing");
 }
 
 int emu_verb_fault(int argc, char **argv)
@@ -380,5 +503,8 @@ int emu_verb_fault(int argc, char **argv)
     if (strcmp(word, "clear") == 0)
         return n_words <= 1 ? clear(&request, n_words ? argv[optind + 1] : NULL)
                             : emu_cli_usage("fault", "clear: takes one rule at a time");
-    return emu_cli_usage("fault", "'%s' is none of list, add, load, clear", word);
+    if (strcmp(word, "fail") == 0 || strcmp(word, "repair") == 0)
+        return n_words > 0 ? change_network(&request, word[0] == 'r', argv + optind + 1, n_words)
+                           : emu_cli_usage("fault", "%s: what is missing: a link, lanes, a router or a node", word);
+    return emu_cli_usage("fault", "'%s' is none of list, add, load, clear, fail, repair", word);
 }

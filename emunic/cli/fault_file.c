@@ -2,8 +2,9 @@
 /*
  * Fault schedules.
  *
- * A file is one YAML mapping: `schema: 1`, perhaps `seed`, and `rules`, a list of mappings. The keys of a rule are the rows of a
- * table below; `emunic fault add` takes the same keys. What belongs together is judged when a rule is complete, by
+ * A file is one YAML mapping: `schema: 1`, perhaps `seed`, and `rules` or `network` or both, lists of mappings. An entry of
+ * `network` has `at_ms` and either `fail` or `repair`; what they name is looked up later, in the machine that the schedule
+ * meets. The keys of a rule are the rows of a table below; `emunic fault add` takes the same keys. What belongs together is judged when a rule is complete, by
  * emu_fault_rule_check(), which emunic runs once more. The first fault ends the reading; it is told with its place.
  */
 #include "emunic/cli/fault_file.h"
@@ -279,8 +280,7 @@ int emu_fault_words_read(char *const *words, unsigned n_words, struct emu_fault_
 struct reader {
     const char *path;               /* borrowed */
     yaml_document_t document;
-    struct emu_fault_rule *rules;   /* owned */
-    uint32_t n_rules;
+    struct emu_fault_schedule schedule;
     uint64_t seed;
     char *err;                      /* borrowed */
     size_t err_len;
@@ -347,9 +347,9 @@ static int read_rule(struct reader *r, const yaml_node_t *node)
         if (result < 0)
             return result;
     }
-    if (complete(&draft, &r->rules[r->n_rules], what, sizeof(what)) < 0)
+    if (complete(&draft, &r->schedule.rules[r->schedule.n_rules], what, sizeof(what)) < 0)
         return fail_at(r, node, what);
-    r->n_rules++;
+    r->schedule.n_rules++;
     return 0;
 }
 
@@ -361,17 +361,69 @@ static int read_rules(struct reader *r, const yaml_node_t *list)
         const yaml_node_t *node = yaml_document_get_node(&r->document, *item);
         int result;
 
-        if (r->n_rules == EMU_FAULT_RULES_MAX)
+        if (r->schedule.n_rules == EMU_FAULT_RULES_MAX)
             return fail_at(r, node, "too many rules");
         result = read_rule(r, node);
         if (result < 0)
             return result;
     }
-    return r->n_rules > 0 ? 0 : fail_at(r, list, "rules: the list is empty");
+    return r->schedule.n_rules > 0 ? 0 : fail_at(r, list, "rules: the list is empty");
+}
+
+static int read_event(struct reader *r, const yaml_node_t *node)
+{
+    struct emu_network_event *event = &r->schedule.events[r->schedule.n_events];
+    bool has_what = false;
+    uint64_t at_ms = 0;
+
+    if (node->type != YAML_MAPPING_NODE)
+        return fail_at(r, node, "an entry of network is a mapping");
+    for (yaml_node_pair_t *p = node->data.mapping.pairs.start; p < node->data.mapping.pairs.top; p++) {
+        const yaml_node_t *key = yaml_document_get_node(&r->document, p->key);
+        const yaml_node_t *value = yaml_document_get_node(&r->document, p->value);
+        const char *name = text_of(key);
+        const char *text = text_of(value);
+
+        if (name && strcmp(name, "at_ms") == 0) {
+            if (!text || !parse_number(text, YEAR_MS, &at_ms))
+                return fail_at(r, value, "at_ms: expected a whole number of milliseconds");
+        } else if (name && !has_what && (strcmp(name, "fail") == 0 || strcmp(name, "repair") == 0)) {
+            if (!text || strlen(text) >= sizeof(event->what))
+                return fail_at(r, value, "expected one part of the network, such as: router c0-0c0s3a0");
+            strcpy(event->what, text);
+            event->is_repair = strcmp(name, "repair") == 0;
+            has_what = true;
+        } else {
+            return fail_at(r, key, "expected at_ms and one of fail, repair");
+        }
+    }
+    if (!has_what)
+        return fail_at(r, node, "one of fail, repair is missing");
+    event->at_ns = at_ms * 1000000;
+    r->schedule.n_events++;
+    return 0;
+}
+
+static int read_events(struct reader *r, const yaml_node_t *list)
+{
+    if (list->type != YAML_SEQUENCE_NODE)
+        return fail_at(r, list, "network: expected a list");
+    for (yaml_node_item_t *item = list->data.sequence.items.start; item < list->data.sequence.items.top; item++) {
+        const yaml_node_t *node = yaml_document_get_node(&r->document, *item);
+        int result;
+
+        if (r->schedule.n_events == EMU_NETWORK_EVENTS_MAX)
+            return fail_at(r, node, "too many entries");
+        result = read_event(r, node);
+        if (result < 0)
+            return result;
+    }
+    return r->schedule.n_events > 0 ? 0 : fail_at(r, list, "network: the list is empty");
 }
 
 static int read_document(struct reader *r)
 {
+    const yaml_node_t *network = NULL;
     const yaml_node_t *root = yaml_document_get_root_node(&r->document);
     const yaml_node_t *schema = NULL;
     const yaml_node_t *rules = NULL;
@@ -389,16 +441,24 @@ static int read_document(struct reader *r)
             schema = value;
         else if (name && strcmp(name, "rules") == 0)
             rules = value;
+        else if (name && strcmp(name, "network") == 0)
+            network = value;
         else if (!name || strcmp(name, "seed") != 0)
-            return fail_at(r, key, "unknown key: expected schema, seed or rules");
+            return fail_at(r, key, "unknown key: expected schema, seed, rules or network");
         else if (!text_of(value) || !parse_number(text_of(value), INT64_MAX, &r->seed))
             return fail_at(r, value, "seed: expected a whole number");
     }
     if (!schema || !text_of(schema) || strcmp(text_of(schema), SCHEMA) != 0)
         return fail_at(r, schema ? schema : root, "schema: must be there and be 1");
-    if (!rules)
-        return fail_at(r, root, "missing key 'rules'");
-    return read_rules(r, rules);
+    if (!rules && !network)
+        return fail_at(r, root, "missing key 'rules' or 'network'");
+    if (rules) {
+        int result = read_rules(r, rules);
+
+        if (result < 0)
+            return result;
+    }
+    return network ? read_events(r, network) : 0;
 }
 
 static int parse_file(struct reader *r, FILE *file)
@@ -420,8 +480,26 @@ static int parse_file(struct reader *r, FILE *file)
     return result;
 }
 
-int emu_fault_file_read(const char *path, struct emu_fault_rule **rules_out, uint32_t *n_rules_out, char *err,
-                        size_t err_len)
+void emu_fault_schedule_free(struct emu_fault_schedule *schedule)
+{
+    free(schedule->rules);
+    free(schedule->events);
+    *schedule = (struct emu_fault_schedule){ .rules = NULL };
+}
+
+static int read_file(struct reader *r, FILE *file)
+{
+    r->schedule.rules = calloc(EMU_FAULT_RULES_MAX, sizeof(*r->schedule.rules));
+    r->schedule.events = calloc(EMU_NETWORK_EVENTS_MAX, sizeof(*r->schedule.events));
+    if (!r->schedule.rules || !r->schedule.events)
+        return -ENOMEM;
+    if (fseek(file, 0, SEEK_END) < 0 || ftell(file) > (long)FILE_MAX)
+        return fail(r->err, r->err_len, "%s: not a file of at most %u bytes", r->path, FILE_MAX);
+    rewind(file);
+    return parse_file(r, file);
+}
+
+int emu_fault_file_read(const char *path, struct emu_fault_schedule *schedule_out, char *err, size_t err_len)
 {
     struct reader r = { .path = path, .err = err, .err_len = err_len };
     FILE *file = fopen(path, "re");
@@ -433,23 +511,14 @@ int emu_fault_file_read(const char *path, struct emu_fault_rule **rules_out, uin
         fail(err, err_len, "%s: %s", path, strerror(errno));
         return result;
     }
-    r.rules = calloc(EMU_FAULT_RULES_MAX, sizeof(*r.rules));
-    if (!r.rules) {
-        result = -ENOMEM;
-    } else if (fseek(file, 0, SEEK_END) < 0 || ftell(file) > (long)FILE_MAX) {
-        result = fail(err, err_len, "%s: not a file of at most %u bytes", path, FILE_MAX);
-    } else {
-        rewind(file);
-        result = parse_file(&r, file);
-    }
+    result = read_file(&r, file);
     fclose(file);
     if (result < 0) {
         if (!err[0])
             fail(err, err_len, "%s: %s", path, strerror(-result));
-        free(r.rules);
+        emu_fault_schedule_free(&r.schedule);
         return result;
     }
-    *rules_out = r.rules;
-    *n_rules_out = r.n_rules;
+    *schedule_out = r.schedule;
     return 0;
 }

@@ -16,6 +16,9 @@
 int emu_cli_set_faults(struct emu_session *session, uint32_t domain, const struct emu_fault_rule *rules, uint32_t n_rules,
                        bool appends);
 
+/* EMU_MSG_NETWORK on an admin session. 0 or negative errno: see emu_network_change(). */
+int emu_cli_change_network(struct emu_session *session, const struct emu_msg_network *change);
+
 /* The rules of a faults report as a table, of one domain or (EMU_FAULT_ALL_DOMAINS) of all. 0 or -ENOMEM. */
 int emu_cli_print_faults(const json_t *report, uint32_t only_domain, unsigned indent, FILE *out);
 

@@ -233,11 +233,16 @@ static int set_faults(struct job *job)
     const struct emu_job_plan *plan = job->plan;
     int r;
 
-    if (plan->n_faults == 0)
-        return EMU_EXIT_DONE;
-    r = emu_cli_set_faults(&job->session, job->domain_id, plan->faults, plan->n_faults, false);
-    if (r < 0)
-        return emu_cli_fail("run", "--faults: server '%s': %s", job->server, strerror(-r));
+    if (plan->n_faults > 0) {
+        r = emu_cli_set_faults(&job->session, job->domain_id, plan->faults, plan->n_faults, false);
+        if (r < 0)
+            return emu_cli_fail("run", "--faults: server '%s': %s", job->server, strerror(-r));
+    }
+    for (uint32_t i = 0; i < plan->n_changes; i++) {
+        r = emu_cli_change_network(&job->session, &plan->changes[i]);
+        if (r < 0)
+            return emu_cli_fail("run", "--faults: server '%s': network: %s", job->server, strerror(-r));
+    }
     return EMU_EXIT_DONE;
 }
 

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "emunic/abi/control.h"
 #include "emunic/abi/fault.h"
 
 struct emu_job_plan {
@@ -27,6 +28,8 @@ struct emu_job_plan {
     bool wants_links;
     const struct emu_fault_rule *faults; /* of the job's domain */
     uint32_t n_faults;
+    const struct emu_msg_network *changes; /* of the server's network, after_ns from the job's start */
+    uint32_t n_changes;
     char *const *exports;       /* for mpirun -x */
     unsigned n_exports;
 };

@@ -2,26 +2,31 @@
 /*
  * `emunic links`: what each link has carried, computed by the server from the flow counters when asked.
  */
+#include <errno.h>
 #include <getopt.h>
-#include <string.h>
 
 #include "emunic/cli/cli.h"
+#include "emunic/cli/heat.h"
 #include "emunic/cli/report.h"
 
 static const char help[] =
-    "usage: emunic links [--server NAME] [--paths] [--json]\n"
+    "usage: emunic links [--server NAME] [--paths] [--json] [--heat FOLDER]\n"
     "\n"
-    "Show the load of each link that has carried something, the busiest first.\n"
+    "Show the load, lanes and faults of each link that has carried something or had a fault, the busiest first.\n"
     "\n"
     "  -s, --server NAME  of this daemon (default: all of this user on this host)\n"
     "  -p, --paths        show the flows and the path of their messages as well\n"
+    "      --heat FOLDER  draw a heat map of the links as well: links-SERVER.svg, .png and .tsv in that folder\n"
     "  -j, --json         one JSON object: {\"schema\": 1, \"servers\": [...]}, flows included\n"
     "  -h, --help         this text\n"
     "\n"
     "Example:\n"
     "  emunic links --paths --server user-1000\n";
 
+enum { OPTION_HEAT = 256 };
+
 static const struct option options[] = {
+    { "heat", required_argument, NULL, OPTION_HEAT },
     { "server", required_argument, NULL, 's' },
     { "paths", no_argument, NULL, 'p' },
     { "json", no_argument, NULL, 'j' },
@@ -29,41 +34,34 @@ static const struct option options[] = {
     { 0 },
 };
 
-static int print_report(const json_t *report, bool with_paths)
+/* What is wanted beside the table. */
+struct view {
+    bool with_paths;
+    const char *heat;           /* folder; NULL: none */
+};
+
+static int print_report(const json_t *report, const void *what)
 {
+    const struct view *view = what;
     int r = 0;
 
     printf("server %s\n", json_string_value(json_object_get(report, "server")));
     if (json_array_size(json_object_get(report, "flows")) == 0)
         printf("nothing has been sent\n");
-    if (with_paths)
+    if (view->with_paths)
         r = emu_cli_print_paths(report, stdout);
-    return r < 0 ? r : emu_cli_print_links(report, stdout);
-}
-
-static int print_tables(const json_t *answers, bool with_paths)
-{
-    const json_t *servers = json_object_get(answers, "servers");
-    const json_t *report;
-    size_t i;
-    int r = 0;
-
-    if (json_array_size(servers) == 0)
-        fprintf(stderr, "emunic links: no server of this user runs here\n");
-    json_array_foreach(servers, i, report) {
-        if (r == 0)
-            r = print_report(report, with_paths);
-    }
-    return r < 0 || fflush(stdout) == EOF ? emu_cli_fail("links", "cannot print: %s", strerror(-r)) : EMU_EXIT_DONE;
+    if (r == 0)
+        r = emu_cli_print_links(report, stdout);
+    if (r == 0 && view->heat && emu_heat_of_report(report, view->heat) != EMU_EXIT_DONE)
+        r = -EIO;
+    return r;
 }
 
 int emu_verb_links(int argc, char **argv)
 {
+    struct view view = { .heat = NULL };
     const char *server = NULL;
     bool is_json = false;
-    bool with_paths = false;
-    json_t *answers;
-    int status;
     int option;
 
     opterr = 0;
@@ -73,7 +71,10 @@ int emu_verb_links(int argc, char **argv)
             server = optarg;
             break;
         case 'p':
-            with_paths = true;
+            view.with_paths = true;
+            break;
+        case OPTION_HEAT:
+            view.heat = optarg;
             break;
         case 'j':
             is_json = true;
@@ -87,10 +88,7 @@ int emu_verb_links(int argc, char **argv)
     }
     if (optind < argc)
         return emu_cli_usage("links", "'%s': takes options only", argv[optind]);
-    status = emu_cli_collect("links", server, EMU_MSG_LINKS, &answers);
-    if (status != EMU_EXIT_DONE)
-        return status;
-    status = is_json ? emu_cli_print_json("links", answers, stdout) : print_tables(answers, with_paths);
-    json_decref(answers);
-    return status;
+    if (is_json && view.heat)
+        return emu_cli_usage("links", "--heat: is for the table, not for --json");
+    return emu_cli_show("links", server, EMU_MSG_LINKS, is_json, print_report, &view);
 }

@@ -20,7 +20,7 @@
 #define OWN_PLACE     "/emunic/emunic"
 #define BUILD_SIGN    "/emunic-config.h"
 #define WRAPPER_PLACE "/mpi-shim/rank/emunic-rank"
-#define FOLDER_ROOM   64 /* for either of them */
+#define FOLDER_ROOM   64 /* for each of them */
 
 /* The build folder that this command runs from. */
 static bool find_build_folder(char path_out[PATH_MAX])
@@ -52,13 +52,28 @@ const char *emu_cli_machine_dir(void)
     return EMU_MACHINE_DIR;
 }
 
-int emu_cli_wrapper(char path_out[PATH_MAX])
+/* A program of ours: at this place of the build folder, else among the installed ones. */
+static int find_part(const char *place, char path_out[PATH_MAX])
 {
     if (find_build_folder(path_out))
-        strcat(path_out, WRAPPER_PLACE);
-    else if (snprintf(path_out, PATH_MAX, "%s/emunic-rank", EMU_LIBEXEC_DIR) >= PATH_MAX)
+        strcat(path_out, place);
+    else if (snprintf(path_out, PATH_MAX, "%s%s", EMU_LIBEXEC_DIR, strrchr(place, '/')) >= PATH_MAX)
         return -ENAMETOOLONG;
     return access(path_out, X_OK) == 0 ? 0 : -errno;
+}
+
+int emu_cli_wrapper(char path_out[PATH_MAX])
+{
+    return find_part(WRAPPER_PLACE, path_out);
+}
+
+int emu_cli_plotter(char path_out[PATH_MAX])
+{
+    if (find_build_folder(path_out) && access(EMU_SOURCE_PLOTTER, R_OK) == 0)
+        snprintf(path_out, PATH_MAX, "%s", EMU_SOURCE_PLOTTER);
+    else if (snprintf(path_out, PATH_MAX, "%s/simplot.py", EMU_LIBEXEC_DIR) >= PATH_MAX)
+        return -ENAMETOOLONG;
+    return access(path_out, R_OK) == 0 ? 0 : -errno;
 }
 
 /* 0 if this can be executed. */

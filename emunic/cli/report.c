@@ -234,6 +234,7 @@ int emu_cli_print_paths(const json_t *report, FILE *out)
 static const struct emu_cli_column link_columns[] = {
     { "FROM", false }, { "TO", false },     { "CLASS", false }, { "NUMBER", true },
     { "LINK", true },  { "PACKETS", true }, { "FLITS", true },  { "CAPACITY_MB/S", true },
+    { "LANES", true }, { "ERRORS", true },  { "STATE", false },
 };
 
 static int compare_loads(const void *a, const void *b)
@@ -251,6 +252,7 @@ static int compare_loads(const void *a, const void *b)
 static void add_link(struct emu_cli_table *table, const json_t *link)
 {
     struct link_name parts;
+    char lanes[48];
 
     if (!take_apart(text_of(link, "name"), &parts))
         return;
@@ -262,6 +264,11 @@ static void add_link(struct emu_cli_table *table, const json_t *link)
     emu_cli_table_number(table, number_of(link, "packets"));
     emu_cli_table_number(table, number_of(link, "flits"));
     emu_cli_table_number(table, number_of(link, "data_bytes_per_s") / 1000000);
+    snprintf(lanes, sizeof(lanes), "%llu/%llu", (unsigned long long)number_of(link, "lanes_up"),
+             (unsigned long long)number_of(link, "lanes"));
+    emu_cli_table_text(table, lanes);
+    emu_cli_table_number(table, number_of(link, "errors"));
+    emu_cli_table_text(table, json_is_true(json_object_get(link, "up")) ? "up" : "down");
 }
 
 int emu_cli_print_links(const json_t *report, FILE *out)

@@ -15,6 +15,7 @@
 #include "emunic/cli/cli.h"
 #include "emunic/cli/fault_file.h"
 #include "emunic/cli/job.h"
+#include "emunic/cli/network_words.h"
 #include "emunic/cli/report.h"
 #include "emunic/fabric/dragonfly.h"
 #include "emunic/fabric/machine.h"
@@ -87,7 +88,8 @@ struct run {
     const char *server;
     const char *json_path;
     const char *faults_path;
-    struct emu_fault_rule *faults; /* owned */
+    struct emu_fault_schedule schedule;
+    struct emu_msg_network *changes; /* owned */
     FILE *json_file;            /* owned */
     bool has_members;
     bool prints_paths;
@@ -288,13 +290,26 @@ static int make_plan(struct run *run)
 
 static int read_faults(struct run *run)
 {
+    struct emu_machine *machine;
     char err[512];
+    int r;
 
     if (!run->faults_path)
         return EMU_EXIT_DONE;
-    if (emu_fault_file_read(run->faults_path, &run->faults, &run->plan.n_faults, err, sizeof(err)) < 0)
+    if (emu_fault_file_read(run->faults_path, &run->schedule, err, sizeof(err)) < 0)
         return emu_cli_fail("run", "--faults: %s", err);
-    run->plan.faults = run->faults;
+    run->plan.faults = run->schedule.rules;
+    run->plan.n_faults = run->schedule.n_rules;
+    if (run->schedule.n_events == 0)
+        return EMU_EXIT_DONE;
+    if (emu_machine_load(run->machine_spec, run->plan.machine_dir, &machine, err, sizeof(err)) < 0)
+        return emu_cli_fail("run", "--machine: %s", err);
+    r = emu_network_events_read(machine, &run->schedule, &run->changes, err, sizeof(err));
+    emu_machine_destroy(machine);
+    if (r < 0)
+        return emu_cli_fail("run", "--faults: %s: %s", run->faults_path, err);
+    run->plan.changes = run->changes;
+    run->plan.n_changes = run->schedule.n_events;
     return EMU_EXIT_DONE;
 }
 
@@ -383,7 +398,8 @@ int emu_verb_run(int argc, char **argv)
         status = execute(&run);
     if (run.json_file)
         fclose(run.json_file);
-    free(run.faults);
+    emu_fault_schedule_free(&run.schedule);
+    free(run.changes);
     free(run.rank_nids);
     free(run.machine_spec);
     return status;

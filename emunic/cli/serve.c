@@ -15,7 +15,9 @@
 #include "emunic/base/socket.h"
 #include "emunic/cli/cli.h"
 #include "emunic/cli/fault_file.h"
+#include "emunic/cli/network_words.h"
 #include "emunic/daemon/domain.h"
+#include "emunic/daemon/network.h"
 #include "emunic/daemon/server.h"
 
 #define DEFAULT_MACHINE "aries"
@@ -59,8 +61,7 @@ struct serve_plan {
     const char *machine;
     bool is_routed;
     const char *faults_path;
-    struct emu_fault_rule *faults; /* owned */
-    uint32_t n_faults;
+    struct emu_fault_schedule schedule;
     uint32_t n_nodes;
     struct emu_domain_spec domains[DOMAINS_MAX];
     unsigned n_domains;
@@ -180,9 +181,26 @@ static int read_faults(struct serve_plan *plan)
 {
     char err[512];
 
-    if (plan->faults_path && emu_fault_file_read(plan->faults_path, &plan->faults, &plan->n_faults, err, sizeof(err)) < 0)
+    if (plan->faults_path && emu_fault_file_read(plan->faults_path, &plan->schedule, err, sizeof(err)) < 0)
         return emu_cli_fail("serve", "--faults: %s", err);
     return EMU_EXIT_DONE;
+}
+
+static int change_network(struct emu_server *server, const struct serve_plan *plan)
+{
+    struct emu_msg_network *changes;
+    char err[512];
+    int r;
+
+    if (plan->schedule.n_events == 0)
+        return EMU_EXIT_DONE;
+    if (emu_network_events_read(server->machine, &plan->schedule, &changes, err, sizeof(err)) < 0)
+        return emu_cli_fail("serve", "--faults: %s: %s", plan->faults_path, err);
+    r = 0;
+    for (uint32_t i = 0; i < plan->schedule.n_events && r == 0; i++)
+        r = emu_network_change(server, &changes[i]);
+    free(changes);
+    return r < 0 ? emu_cli_fail("serve", "--faults: network: %s", strerror(-r)) : EMU_EXIT_DONE;
 }
 
 int emu_verb_serve(int argc, char **argv)
@@ -205,13 +223,16 @@ int emu_verb_serve(int argc, char **argv)
     server_options = (struct emu_server_options){ .name = plan.name, .machine = plan.machine,
                                                   .machine_dir = emu_cli_machine_dir(),
                                                   .starts_routed = plan.is_routed, .ready_fd = -1,
-                                                  .faults = plan.faults, .n_faults = plan.n_faults };
+                                                  .faults = plan.schedule.rules,
+                                                  .n_faults = plan.schedule.n_rules };
     r = emu_server_create(&server_options, &server, err, sizeof(err));
     if (r < 0) {
-        free(plan.faults);
+        emu_fault_schedule_free(&plan.schedule);
         return emu_cli_fail("serve", "%s", err);
     }
-    status = create_domains(server, &plan);
+    status = change_network(server, &plan);
+    if (status == EMU_EXIT_DONE)
+        status = create_domains(server, &plan);
     if (status == EMU_EXIT_DONE) {
         fprintf(stderr, "emunic serve: server %s is ready: pid %d, machine %s, %u nodes\n", plan.name, (int)getpid(),
                 plan.machine, server->n_nids);
@@ -220,6 +241,6 @@ int emu_verb_serve(int argc, char **argv)
             status = emu_cli_fail("serve", "%s", strerror(-r));
     }
     emu_server_destroy(server);
-    free(plan.faults);
+    emu_fault_schedule_free(&plan.schedule);
     return status;
 }

@@ -28,6 +28,7 @@
 #include "emunic/daemon/job.h"
 #include "emunic/daemon/memory_domain.h"
 #include "emunic/daemon/msgq.h"
+#include "emunic/daemon/network.h"
 #include "emunic/daemon/port.h"
 #include "emunic/daemon/quiesce.h"
 #include "emunic/daemon/report.h"
@@ -397,6 +398,8 @@ static int answer_admin(struct emu_connection *c, struct emu_reply *reply, const
     case EMU_MSG_FAULT_SET:
     case EMU_MSG_FAULT_CLEAR:
         return answer_fault(c, reply->msg->type, &reply->msg->fault, fds);
+    case EMU_MSG_NETWORK:
+        return emu_network_change(c->server, &reply->msg->network);
     case EMU_MSG_DATAPATH:
         return answer_datapath(c, &reply->msg->domain);
     case EMU_MSG_SHUTDOWN:

@@ -31,6 +31,7 @@
 #include "emunic/base/clock.h"
 #include "emunic/daemon/domain.h"
 #include "emunic/daemon/fault.h"
+#include "emunic/daemon/network.h"
 #include "emunic/daemon/port.h"
 #include "emunic/daemon/server.h"
 #include "emunic/engine/cq.h"
@@ -148,6 +149,13 @@ static struct emu_datagram *find_partner(struct emu_port_end *peer, const struct
     return wildcard;
 }
 
+/* A datagram is a packet: it waits while the network has no way for it. */
+static bool is_in_reach(const struct emu_port_end *port, const struct emu_port_end *peer)
+{
+    return !port->domain->is_routed_around ||
+           (!emu_network_is_quiesced(port->server) && emu_network_reaches(port->server, port->nid, peer->nid));
+}
+
 /* Newest port wins where several share node and instance id (spec 7.5). */
 static bool match_directed(struct emu_port_end *port, struct emu_datagram *d)
 {
@@ -156,7 +164,7 @@ static bool match_directed(struct emu_port_end *port, struct emu_datagram *d)
     LIST_FOREACH(peer, &port->server->ports, link) {
         struct emu_datagram *other;
 
-        if (peer->domain != port->domain || !points_at(d, peer))
+        if (peer->domain != port->domain || !points_at(d, peer) || !is_in_reach(port, peer))
             continue;
         other = find_partner(peer, port, d);
         if (other) {
@@ -176,7 +184,7 @@ static void match_wildcard(struct emu_port_end *port, struct emu_datagram *d)
     LIST_FOREACH(peer, &port->server->ports, link) {
         struct emu_datagram *other;
 
-        if (peer->domain != port->domain)
+        if (peer->domain != port->domain || !is_in_reach(port, peer))
             continue;
         TAILQ_FOREACH(other, &peer->datagrams, link) {
             if (other->state != EMU_DATAGRAM_PENDING || other->not_before_ns != 0 || !points_at(other, port))
@@ -249,6 +257,20 @@ void emu_datagram_look_at_delayed(struct emu_server *server)
     LIST_FOREACH(port, &server->ports, link) {
         if (port->fault.datagram_at_ns != 0 && port->fault.datagram_at_ns <= now_ns)
             look_at_port(port, now_ns);
+    }
+}
+
+void emu_datagram_look_at_all(struct emu_server *server)
+{
+    struct emu_port_end *port;
+    struct emu_datagram *d;
+
+    /* A wildcard pairs when the one that points at it is looked at. */
+    LIST_FOREACH(port, &server->ports, link) {
+        TAILQ_FOREACH(d, &port->datagrams, link) {
+            if (d->state == EMU_DATAGRAM_PENDING && d->not_before_ns == 0 && (d->flags & EMU_DATAGRAM_WILDCARD) == 0)
+                match_directed(port, d);
+        }
     }
 }
 

@@ -19,5 +19,7 @@ void emu_datagram_drop_ep(struct emu_port_end *port, uint32_t ep);
 void emu_datagram_drop_all(struct emu_port_end *port);
 /* Lets delayed datagrams pair whose time has come. */
 void emu_datagram_look_at_delayed(struct emu_server *server);
+/* The network has changed: lets those pair that have a way now. */
+void emu_datagram_look_at_all(struct emu_server *server);
 
 #endif

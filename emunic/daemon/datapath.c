@@ -16,6 +16,9 @@
  * A transfer looks at its memory domain again before each slice: after a deregistration or the owner's death it
  * ends with an error, and no byte moves any more.
  *
+ * While something in the network is broken, a command whose target has no way ends with an error (network.c); while the
+ * network is quiesced, none starts.
+ *
  * While the domain has fault rules they are asked first, before a command does anything (fault.c).
  *
  * A suspended job's rings and transfers are left alone. Ports on a node whose injection is limited are served while its
@@ -34,6 +37,7 @@
 #include "emunic/daemon/fault.h"
 #include "emunic/daemon/injection.h"
 #include "emunic/daemon/memory_domain.h"
+#include "emunic/daemon/network.h"
 #include "emunic/daemon/port.h"
 #include "emunic/daemon/resources.h"
 #include "emunic/engine/burst.h"
@@ -126,6 +130,12 @@ static void run_small(struct emu_port_end *port, const struct emu_cmd *cmd)
     finish(port, &t);
 }
 
+void emu_datapath_run(struct emu_port_end *port, const struct emu_cmd *cmd)
+{
+    run_small(port, cmd);
+    run_burst(port);
+}
+
 /* True: the command is dealt with. False: it must wait where it is. */
 static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
 {
@@ -133,13 +143,19 @@ static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
     struct emu_transaction t;
     struct emu_transfer *transfer;
 
-    if ((needs_order(cmd) && port->n_transfers > 0) || is_fenced_off(port, cmd) || !may_inject(port))
+    if ((needs_order(cmd) && port->n_transfers > 0) || is_fenced_off(port, cmd) || !may_inject(port) ||
+        emu_network_is_quiesced(port->server))
         return false;
     if (cmd->op == EMU_OP_REPORT) {
         emu_error_take_report(port, cmd);
         return true;
     }
     cmd->events &= (uint16_t)~EMU_EV_LOSE;      /* not for clients to say */
+    if (port->domain->is_routed_around) {
+        run_burst(port);        /* what came before ends before */
+        if (!emu_network_takes(port, cmd))
+            return true;
+    }
     if (port->domain->faults) {
         enum emu_fault_answer answer;
 
@@ -256,7 +272,10 @@ static unsigned serve_transfers(struct emu_port_end *port)
         if (!may_inject(port))
             break;
         charge(port, port->server->settings.slice_bytes);
-        if (memory_is_still_there(port, transfer)) {
+        if (port->domain->is_routed_around && !emu_network_is_quiesced(port->server) &&
+            !emu_network_reaches(port->server, port->nid, emu_table_nodes(port->domain->table)[transfer->transaction.node_index].nid)) {
+            transfer->transaction.status = EMU_STATUS_NETWORK;
+        } else if (memory_is_still_there(port, transfer)) {
             mend_window(port, &transfer->transaction);
             has_more = emu_transaction_step(&port->view, &transfer->transaction, port->server->settings.slice_bytes);
         } else {
@@ -306,7 +325,7 @@ bool emu_datapath_has_work(struct emu_server *server)
     LIST_FOREACH(port, &server->ports, link) {
         if (port->domain->suspension == EMU_RUNS &&
             (port->n_transfers > 0 ||
-             (port->fault.held_until_ns == 0 &&
+             (port->fault.held_until_ns == 0 && !emu_network_is_quiesced(server) &&
               atomic_load_explicit(&port->segment->tail, memory_order_acquire) != port->head)))
             return true;
     }
@@ -322,4 +341,5 @@ void emu_datapath_drop_port(struct emu_port_end *port)
         free(transfer);
     }
     port->n_transfers = 0;
+    emu_network_drop_port(port);
 }

@@ -24,6 +24,8 @@ struct emu_transfer {
 /* Serves every port once. Number of commands and slices done. */
 unsigned emu_datapath_round(struct emu_server *server);
 bool emu_datapath_has_work(struct emu_server *server);
+/* A small command out of turn: one that waited for something. */
+void emu_datapath_run(struct emu_port_end *port, const struct emu_cmd *cmd);
 void emu_datapath_drop_port(struct emu_port_end *port);
 
 #endif

@@ -33,6 +33,7 @@
 #include "emunic/daemon/file.h"
 #include "emunic/daemon/injection.h"
 #include "emunic/daemon/job.h"
+#include "emunic/daemon/network.h"
 #include "emunic/daemon/port.h"
 #include "emunic/daemon/quiesce.h"
 #include "emunic/daemon/resources.h"
@@ -188,7 +189,7 @@ bool emu_domain_may_use(const struct emu_domain *domain, const struct ucred *pee
 
 void emu_domain_set_path(struct emu_domain *domain)
 {
-    if (domain->is_routed_for_good || domain->is_routed_on_demand || domain->faults)
+    if (domain->is_routed_for_good || domain->is_routed_on_demand || domain->faults || domain->is_routed_around)
         atomic_fetch_or(&domain->table->flags, EMU_TABLE_ROUTED);
     else
         atomic_fetch_and(&domain->table->flags, ~EMU_TABLE_ROUTED);
@@ -253,6 +254,8 @@ int emu_domain_create(struct emu_server *server, const struct emu_domain_spec *s
             goto err_domain;
     }
     emu_injection_mark(server, domain);
+    domain->is_routed_around = emu_network_is_disturbed(server);
+    emu_domain_set_path(domain);
     free(nids);
     emu_log(EMU_LOG_INFO, "domain %u ptag %u uid %u: %u ranks on %u nodes", domain->id, domain->ptag,
             (unsigned)domain->owner_uid, domain->n_ranks, domain->n_nodes);
@@ -301,6 +304,7 @@ void emu_domain_destroy(struct emu_server *server, struct emu_domain *domain)
     for (uint32_t i = 0; domain->past_flows && i < domain->n_nodes; i++)
         free(domain->past_flows[i]);
     free(domain->past_flows);
+    free(domain->marked_flows);
     for (uint32_t i = 0; domain->segments && i < domain->n_nodes; i++)
         free(domain->segments[i]);      /* the lists themselves went with their memory domains */
     free(domain->segments);

@@ -69,10 +69,12 @@ struct emu_domain {
     LIST_HEAD(, emu_member) members;
     LIST_HEAD(, emu_msgq_end) msgqs;
     LIST_HEAD(, emu_ce_end) ces;        /* collective engines of its ports */
+    struct emu_flow_counts *marked_flows; /* owned, n_nodes x n_nodes: when the network changed last; NULL never */
     struct emu_flow_counts **past_flows; /* owned, per source node: counters of ports that have gone */
     bool is_ending;
     bool is_routed_for_good;            /* made with EMU_TABLE_ROUTED */
     bool is_routed_on_demand;           /* by EMU_MSG_DATAPATH */
+    bool is_routed_around;              /* something in the network is broken */
     struct emu_fault_set *faults;       /* owned: routed while it has some; NULL none */
     bool has_job_id;
     uint64_t job_id;

@@ -70,6 +70,8 @@ struct emu_port_end {
     uint32_t n_datagrams;
     uint64_t commands;                  /* served, for status */
     struct emu_fault_state fault;
+    struct emu_cmd *kept;               /* owned: writes that wait for the network to be mended */
+    uint32_t n_kept;
     bool shares_fma;                    /* GNI_CDM_MODE_FMA_SHARED */
     bool may_use_vmdh;                  /* has reserved virtual handles */
     uint64_t blocks_ended;

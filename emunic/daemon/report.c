@@ -15,10 +15,13 @@
 #include "emunic/base/clock.h"
 #include "emunic/daemon/domain.h"
 #include "emunic/daemon/fault.h"
+#include "emunic/daemon/flows.h"
 #include "emunic/daemon/memory_domain.h"
+#include "emunic/daemon/network.h"
 #include "emunic/daemon/port.h"
-#include "emunic/daemon/server.h"
+#include "emunic/daemon/watcher.h"
 #include "emunic/engine/fault.h"
+#include "emunic/fabric/detour.h"
 #include "emunic/fabric/link.h"
 #include "emunic/fabric/load.h"
 #include "emunic/fabric/route.h"
@@ -54,31 +57,6 @@ static int to_memfd(json_t *object)
     if (r < 0 && fd >= 0)
         close(fd);
     return r < 0 ? r : fd;
-}
-
-/* ---- flows ---- */
-
-/* All that went from one node of a domain to another, ports that have gone included. */
-static struct emu_flow_counts flow_between(const struct emu_domain *domain, uint32_t src, uint32_t dst)
-{
-    struct emu_flow_counts sum = domain->past_flows[src] ? domain->past_flows[src][dst] : (struct emu_flow_counts){ 0 };
-    const struct emu_member *member;
-    const struct emu_port_end *port;
-
-    LIST_FOREACH(member, &domain->members, link) {
-        LIST_FOREACH(port, &member->ports, member_link) {
-            if (port->node_index == src)
-                emu_port_end_add_flow(port, dst, &sum);
-        }
-    }
-    return sum;
-}
-
-/* Counters live in memory that the port's owner can write: a nonsense count must not break the report. */
-static bool is_plausible(const struct emu_flow_counts *flow)
-{
-    return (flow->request_packets != 0 || flow->request_flits == 0) &&
-           (flow->response_packets != 0 || flow->response_flits == 0);
 }
 
 /* ---- status ---- */
@@ -196,8 +174,8 @@ static json_t *path_of(const struct emu_server *server, uint32_t src, uint32_t d
     struct emu_route route;
 
     *hops_out = 0;
-    if (emu_route_minimal(server->machine, src, dst, emu_route_hash(src, dst, 0), &route) < 0)
-        return path;
+    if (emu_detour_route(server->machine, emu_network_faults(server), src, dst, emu_route_hash(src, dst, 0), &route) < 0)
+        return path;        /* empty: there is no way now */
     *hops_out = route.n_hops;
     for (uint32_t i = 0; i < route.n_links; i++) {
         char name[EMU_LINK_NAME_MAX];
@@ -223,58 +201,58 @@ static json_t *describe_flow(const struct emu_server *server, const struct emu_d
                      path);
 }
 
-static void load_flow(const struct emu_server *server, uint32_t src, uint32_t dst, const struct emu_flow_counts *flow,
-                      struct emu_link_load *loads)
-{
-    const struct emu_flow both[2] = {
-        { src, dst, EMU_FLOW_REQUEST, flow->request_packets, flow->request_flits },
-        { dst, src, EMU_FLOW_RESPONSE, flow->response_packets, flow->response_flits },
-    };
-
-    if (emu_load_add(server->machine, both, 2, EMU_LOAD_SPREAD, loads) < 0)
-        emu_log(EMU_LOG_WARN, "flow nid %u to nid %u: counters make no sense, left out", src, dst);
-}
-
-static void collect_domain(const struct emu_server *server, const struct emu_domain *domain, json_t *flows,
-                           struct emu_link_load *loads)
+static void collect_domain(const struct emu_server *server, const struct emu_domain *domain, json_t *flows)
 {
     for (uint32_t s = 0; s < domain->n_nodes; s++) {
         for (uint32_t d = 0; d < domain->n_nodes; d++) {
-            struct emu_flow_counts flow = flow_between(domain, s, d);
+            struct emu_flow_counts flow = emu_flow_between(domain, s, d);
             uint32_t src = emu_table_nodes(domain->table)[s].nid;
             uint32_t dst = emu_table_nodes(domain->table)[d].nid;
 
-            if ((flow.operations == 0 && flow.errors == 0) || !is_plausible(&flow))
+            if ((flow.operations == 0 && flow.errors == 0) || !emu_flow_is_plausible(&flow))
                 continue;
             json_array_append_new(flows, describe_flow(server, domain, src, dst, &flow));
-            load_flow(server, src, dst, &flow, loads);
         }
     }
 }
 
+static json_t *describe_link(const struct emu_server *server, uint32_t id, const struct emu_link_load *load)
+{
+    const struct emu_fault_map *faults = emu_network_faults(server);
+    char name[EMU_LINK_NAME_MAX] = "";
+    struct emu_link link;
+    uint32_t lanes;
+
+    if (emu_link_get(server->machine, id, &link) < 0)
+        return NULL;
+    emu_link_name(server->machine, id, name, sizeof(name));
+    lanes = faults ? (uint32_t)__builtin_popcount(emu_fault_map_lane_mask(faults, id)) : link.lanes;
+    return json_pack("{sI ss ss sI sI sI sI sI sb sI}", "link", (json_int_t)id, "name", name, "class",
+                     emu_link_class_name(link.link_class), "packets", (json_int_t)load->packets, "flits",
+                     (json_int_t)load->flits, "data_bytes_per_s", (json_int_t)(link.data_bytes_per_s / link.lanes * lanes),
+                     "lanes", (json_int_t)link.lanes, "lanes_up", (json_int_t)lanes, "up",
+                     (int)emu_fault_map_link_up(faults, id), "errors", (json_int_t)emu_network_link_errors(server, id));
+}
+
+/* Links that have carried something, or have a fault. */
 static json_t *describe_loads(const struct emu_server *server, const struct emu_link_load *loads)
 {
+    const struct emu_fault_map *faults = emu_network_faults(server);
     json_t *links = json_array();
 
     for (uint32_t id = 0; id < emu_machine_n_links(server->machine); id++) {
-        char name[EMU_LINK_NAME_MAX] = "";
-        struct emu_link link;
-
-        if (loads[id].packets == 0 || emu_link_get(server->machine, id, &link) < 0)
-            continue;
-        emu_link_name(server->machine, id, name, sizeof(name));
-        json_array_append_new(links, json_pack("{sI ss ss sI sI sI}", "link", (json_int_t)id, "name", name, "class",
-                                               emu_link_class_name(link.link_class), "packets",
-                                               (json_int_t)loads[id].packets, "flits", (json_int_t)loads[id].flits,
-                                               "data_bytes_per_s", (json_int_t)link.data_bytes_per_s));
+        if (loads[id].packets > 0 || emu_network_link_errors(server, id) > 0 || !emu_fault_map_link_up(faults, id))
+            json_array_append_new(links, describe_link(server, id, &loads[id]));
     }
     return links;
 }
 
 int emu_report_links(struct emu_server *server)
 {
-    struct emu_link_load *loads = calloc(emu_machine_n_links(server->machine), sizeof(*loads));
+    const size_t n_links = emu_machine_n_links(server->machine);
+    struct emu_link_load *loads = calloc(n_links, sizeof(*loads));
     json_t *flows = json_array();
+    bool is_whole = emu_fault_map_is_clean(emu_network_faults(server));
     const struct emu_domain *domain;
     json_t *report;
 
@@ -282,10 +260,14 @@ int emu_report_links(struct emu_server *server)
         json_decref(flows);
         return -ENOMEM;
     }
+    if (emu_network_past_loads(server))
+        memcpy(loads, emu_network_past_loads(server), n_links * sizeof(*loads));
     LIST_FOREACH(domain, &server->domains, link)
-        collect_domain(server, domain, flows, loads);
-    report = json_pack("{sI ss ss ss so so}", "schema", (json_int_t)SCHEMA, "server", server->name, "machine",
-                       emu_machine_name(server->machine), "routing", "minimal, spread evenly", "flows", flows, "links",
+        collect_domain(server, domain, flows);
+    emu_flows_add_loads(server, loads);
+    report = json_pack("{sI ss ss ss ss so so}", "schema", (json_int_t)SCHEMA, "server", server->name, "machine",
+                       emu_machine_name(server->machine), "machine_spec", server->machine_spec, "routing",
+                       is_whole ? "minimal, spread evenly" : "around what is broken", "flows", flows, "links",
                        describe_loads(server, loads));
     free(loads);
     return to_memfd(report);
@@ -345,6 +327,63 @@ static json_t *faults_of(const struct emu_domain *domain)
     return json_pack("{sI sI so}", "domain", (json_int_t)domain->id, "ptag", (json_int_t)domain->ptag, "rules", rules);
 }
 
+static void add_broken(json_t *list, const char *thing, uint32_t index, const char *name, const char *state)
+{
+    json_array_append_new(list, json_pack("{ss sI ss ss}", "thing", thing, "index", (json_int_t)index, "name", name, "state",
+                                          state));
+}
+
+static void add_broken_links(const struct emu_server *server, json_t *list)
+{
+    const struct emu_fault_map *faults = emu_network_faults(server);
+    char name[EMU_LINK_NAME_MAX] = "";
+    struct emu_link link;
+    char state[40];
+
+    for (uint32_t id = 0; id < emu_machine_n_links(server->machine); id++) {
+        uint32_t mask = emu_fault_map_lane_mask(faults, id);
+
+        if (emu_link_get(server->machine, id, &link) < 0)
+            continue;
+        if (!emu_fault_map_link_itself_up(faults, id))
+            snprintf(state, sizeof(state), "down");
+        else if (link.lanes < 32 && mask != (1u << link.lanes) - 1)
+            snprintf(state, sizeof(state), "lane mask %u", mask);
+        else
+            continue;
+        emu_link_name(server->machine, id, name, sizeof(name));
+        add_broken(list, "link", id, name, state);
+    }
+}
+
+/* What is down or has lost lanes. */
+static json_t *describe_broken(const struct emu_server *server)
+{
+    const struct emu_fault_map *faults = emu_network_faults(server);
+    json_t *list = json_array();
+    char name[EMU_CNAME_MAX] = "";
+
+    if (emu_fault_map_is_clean(faults))
+        return list;
+    for (uint32_t r = 0; r < emu_machine_n_routers(server->machine); r++) {
+        if (!emu_fault_map_router_up(faults, r) && emu_machine_router_cname(server->machine, r, name, sizeof(name)) == 0)
+            add_broken(list, "router", r, name, "down");
+    }
+    for (uint32_t nid = 0; nid < emu_machine_n_nodes(server->machine); nid++) {
+        if (!emu_fault_map_node_up(faults, nid) && emu_machine_cname(server->machine, nid, name, sizeof(name)) == 0)
+            add_broken(list, "node", nid, name, "down");
+    }
+    add_broken_links(server, list);
+    return list;
+}
+
+static json_t *describe_network(const struct emu_server *server)
+{
+    return json_pack("{sb sI so so}", "quiesced", (int)emu_network_is_quiesced(server), "quiesces",
+                     (json_int_t)emu_network_quiesces(server), "broken", describe_broken(server), "watcher_log",
+                     emu_watcher_lines(server));
+}
+
 int emu_report_faults(struct emu_server *server)
 {
     json_t *domains = json_array();
@@ -352,5 +391,7 @@ int emu_report_faults(struct emu_server *server)
 
     LIST_FOREACH(domain, &server->domains, link)
         json_array_append_new(domains, faults_of(domain));
-    return to_memfd(json_pack("{sI ss so}", "schema", (json_int_t)SCHEMA, "server", server->name, "domains", domains));
+    return to_memfd(json_pack("{sI ss ss ss so so}", "schema", (json_int_t)SCHEMA, "server", server->name, "machine",
+                              emu_machine_name(server->machine), "machine_spec", server->machine_spec, "domains", domains,
+                              "network", describe_network(server)));
 }

@@ -41,6 +41,7 @@
 #include "emunic/daemon/domain.h"
 #include "emunic/daemon/fault.h"
 #include "emunic/daemon/memory_domain.h"
+#include "emunic/daemon/network.h"
 #include "emunic/daemon/quiesce.h"
 #include "emunic/engine/burst.h"
 
@@ -282,6 +283,7 @@ void emu_server_destroy(struct emu_server *server)
     free(server->bounce);
     free(server->burst);
     free(server->machine_spec);
+    emu_network_destroy(server);
     emu_machine_destroy(server->machine);
     free(server);
 }
@@ -327,10 +329,13 @@ static void announce_sleep(struct emu_server *server, uint32_t sleeps)
 static int sleep_until_called(struct emu_server *server, uint64_t wake_at_ns)
 {
     uint64_t held_ns = emu_fault_next_ns(server);
+    uint64_t released_ns = emu_network_next_ns(server);
     int r = 0;
 
     if (held_ns < wake_at_ns)
         wake_at_ns = held_ns;
+    if (released_ns < wake_at_ns)
+        wake_at_ns = released_ns;
     announce_sleep(server, 1);
     /* Pairs with the fence in emu_port_publish(): either we see the command, or its sender sees us asleep. */
     atomic_thread_fence(memory_order_seq_cst);
@@ -407,6 +412,7 @@ int emu_server_run(struct emu_server *server)
 
         emu_quiesce_round(server);
         emu_datagram_look_at_delayed(server);
+        emu_network_round(server);
 
         if (done > 0) {
             idle = 0;

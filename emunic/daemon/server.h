@@ -32,11 +32,13 @@ struct emu_connection;
 struct emu_domain;
 struct emu_error_sub;
 struct emu_fault_rule;
+struct emu_network;
 struct emu_node;
 struct emu_ntt;
 struct emu_port_end;
 struct emu_quiesce;
 struct emu_server;
+struct emu_watcher;
 
 /* Something that epoll watches. Embedded in its owner; called with the events that came. */
 struct emu_watch {
@@ -78,6 +80,8 @@ struct emu_server {
     const struct emu_fault_rule *first_faults; /* borrowed: of each new domain */
     uint32_t n_first_faults;
     uint32_t n_delayed_datagrams;
+    struct emu_network *network;        /* owned; NULL until something breaks */
+    struct emu_watcher *watcher;        /* owned; NULL until it writes a line */
     struct emu_ntt *ntt;                /* owned; NULL until the first entry */
     uint32_t n_paced;                   /* nodes whose injection is limited */
     uint8_t *bounce;                    /* owned */

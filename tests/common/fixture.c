@@ -196,6 +196,14 @@ void fx_set_routed(struct fx *fx, bool is_routed)
     emu_session_request(&fx->admin, &msg, NULL, 0, NULL);
 }
 
+int fx_change_network(struct fx *fx, struct emu_msg_network change)
+{
+    struct emu_msg msg = { .type = EMU_MSG_NETWORK, .network = change };
+    int r = emu_session_request(&fx->admin, &msg, NULL, 0, NULL);
+
+    return r < 0 ? r : msg.result;
+}
+
 void fx_add_fault(struct fx *fx, const char *words)
 {
     struct emu_msg msg = { .type = EMU_MSG_FAULT_SET,

@@ -84,6 +84,9 @@ void fx_clear_faults(struct fx *fx);
 /* How often the rules have hit so far, all together. */
 unsigned fx_fault_hits(struct fx *fx);
 
+/* Breaks or mends a part of the network. 0 or negative errno, see EMU_MSG_NETWORK. */
+int fx_change_network(struct fx *fx, struct emu_msg_network change);
+
 /* The next attach of this process goes to that node. */
 void fx_set_node(uint32_t nid);
 

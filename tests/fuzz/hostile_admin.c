@@ -67,8 +67,32 @@ static struct emu_msg some_admin_request(const struct hostile_target *target)
     /* A job that was declared and never entered stays, as it should: only some_job_request() declares. */
     if (msg.type >= EMU_MSG_JOB_CONFIGURE && msg.type <= EMU_MSG_INJECTION_SET)
         msg.type = EMU_MSG_FAULTS;
+    if (msg.type == EMU_MSG_NETWORK)
+        msg.network.index |= 1u << 30;      /* nothing has such a number */
     if (msg.type == EMU_MSG_FAULT_SET || msg.type == EMU_MSG_FAULT_CLEAR)
         msg.fault.domain_id = target->domain_id;
+    return msg;
+}
+
+/*
+ * Changes of the network, mended more often than broken, so that domains are seldom routed because of them. Whatever
+ * they break lies far from the honest job: its nodes and their routers (0, 1, 75) are in group 0 of two, routers and nodes
+ * 160 .. 191 are not theirs, and a link more or less leaves them ways. Each one stops all traffic for a moment.
+ */
+static struct emu_msg some_network_request(void)
+{
+    struct emu_msg msg = { .magic = EMU_MSG_MAGIC, .abi_version = EMU_ABI_VERSION, .sequence = (uint32_t)below(100),
+                           .type = EMU_MSG_NETWORK };
+
+    msg.network = (struct emu_msg_network){ .thing = (uint32_t)below(EMU_NETWORK_ALL + 2),
+                                            .index = 160 + (uint32_t)below(32), .lane_mask = (uint32_t)below(8),
+                                            .flags = (uint32_t)below(4), .after_ns = one_in(2) ? 0 : below(20000000) };
+    if (one_in(2))
+        msg.network = (struct emu_msg_network){ .thing = EMU_NETWORK_ALL, .flags = EMU_NETWORK_REPAIR };
+    if (one_in(4))
+        msg.network.index = 1u << 30 | (uint32_t)odd_number();     /* nothing has such a number */
+    if (one_in(4))
+        flip_bits(&msg.network.lane_mask, 16, 1 + (unsigned)below(4));
     return msg;
 }
 
@@ -116,7 +140,8 @@ static int some_ranks(void)
 static void ask_as_admin(const struct hostile_target *target, int fd)
 {
     for (uint64_t n = below(12); n > 0; n--) {
-        struct emu_msg msg = one_in(3) ? some_job_request(target) : some_admin_request(target);
+        struct emu_msg msg = one_in(100) ? some_network_request()
+                             : one_in(3) ? some_job_request(target) : some_admin_request(target);
         struct emu_fds fds;
         int ranks = one_in(4) ? -1 : msg.type == EMU_MSG_FAULT_SET ? some_rules() : some_ranks();
 

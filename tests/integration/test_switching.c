@@ -13,7 +13,8 @@
  *
  * Events must be 0, 1, 2 ... and nothing else: none lost, none twice, none early. The sender's completions come in the
  * order of its posts. The receiver tells by a counter in shared memory which slots are free again. Meanwhile the test switches
- * the path whenever the processes have got a little further.
+ * the path, or breaks and mends a router that has nothing to do with them and so has the network quiesced, whenever the
+ * processes have got a little further.
  */
 #include <sched.h>
 #include <setjmp.h>
@@ -326,46 +327,80 @@ static uint64_t progress_of(const struct board *board)
     return sum;
 }
 
-/* Switches when the processes have got on by some messages. How often it did. */
-static unsigned switch_until_over(struct fx_ranks *ranks, struct emu_random *random)
+static void switch_path(unsigned n_switches)
+{
+    fx_set_routed(&fx, n_switches % 2 == 0);
+}
+
+static void change_network(unsigned n_changes)
+{
+    struct emu_msg_network change = { .thing = EMU_NETWORK_ROUTER, .index = 7,
+                                      .flags = n_changes % 2 ? EMU_NETWORK_REPAIR : 0 };
+
+    assert_int_equal(fx_change_network(&fx, change), 0);
+}
+
+/* Disturbs the processes when they have got on by some messages. How often it did. */
+static unsigned disturb_until_over(struct fx_ranks *ranks, struct emu_random *random, uint64_t step,
+                                   void (*disturb)(unsigned n))
 {
     uint64_t next_at = 0;
-    unsigned n_switches = 0;
+    unsigned n = 0;
 
     while (!fx_is_over(ranks) && ranks->n_failed == 0) {
         if (progress_of(ranks->shared) < next_at) {
             sched_yield();
             continue;
         }
-        fx_set_routed(&fx, n_switches++ % 2 == 0);
-        next_at = progress_of(ranks->shared) + emu_random_below(random, 60);
+        disturb(n++);
+        next_at = progress_of(ranks->shared) + emu_random_below(random, step);
     }
-    fx_set_routed(&fx, false);
-    return n_switches;
+    return n;
 }
 
-static void test_switching_paths_loses_nothing_and_keeps_order(void **state)
+/* How often they were disturbed. */
+static unsigned run(uint64_t seed_of_test, uint64_t step, void (*disturb)(unsigned n))
 {
-    struct emu_random random = seeded(91);
+    struct emu_random random = seeded(seed_of_test);
     struct fx_ranks ranks;
-    unsigned n_switches;
+    unsigned n;
 
-    (void)state;
     seed = random.state;
     fx_spawn(&fx, N_RANKS, body_send_and_receive, NULL, &ranks);
-    n_switches = switch_until_over(&ranks, &random);
-    printf("# %u switches\n", n_switches);
+    n = disturb_until_over(&ranks, &random, step, disturb);
+    printf("# disturbed %u times\n", n);
     for (unsigned i = 0; i < N_RANKS && ranks.n_failed > 0; i++) {
         if (ranks.pids[i] > 0)
             kill(ranks.pids[i], SIGKILL);
     }
     assert_int_equal(fx_join(&ranks), 0);
+    return n;
+}
+
+static void test_switching_paths_loses_nothing_and_keeps_order(void **state)
+{
+    unsigned n_switches;
+
+    (void)state;
+    n_switches = run(91, 60, switch_path);
+    fx_set_routed(&fx, false);
     assert_true(n_switches > 100);
+}
+
+static void test_quiescing_the_network_loses_nothing_and_keeps_order(void **state)
+{
+    unsigned n_changes;
+
+    (void)state;
+    n_changes = run(92, 2000, change_network);
+    change_network(1);
+    assert_true(n_changes > 10);
 }
 
 static int start(void **state)
 {
     (void)state;
+    setenv("EMUNIC_QUIESCE", "200000", 1);
     fx_start(&fx, NULL);
     return 0;
 }
@@ -380,6 +415,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_switching_paths_loses_nothing_and_keeps_order),
+        cmocka_unit_test(test_quiescing_the_network_loses_nothing_and_keeps_order),
     };
 
     return cmocka_run_group_tests(tests, start, stop);

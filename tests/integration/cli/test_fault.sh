@@ -107,6 +107,65 @@ test_server_gives_every_domain_its_schedule() {
     expect_nothing_left
 }
 
+test_parts_of_the_network_break_and_are_mended_under_a_running_job() {
+    local server
+    start_job
+    server=run-$(id -u)-$run_pid
+    call fault -s "$server" fail router c0-0c0s5a0
+    expect_status 0
+    [ -z "$out" ] || bad "says something: $out"
+    call fault -s "$server" fail link c0-0c0s1a0 c0-0c0s2a0
+    expect_status 0
+    call fault -s "$server" fail lanes c0-0c0s1a0 c0-0c0s3a0 3
+    expect_status 0
+    call fault -s "$server" list
+    expect_out 'router +5 +c0-0c0s5a0 +down'
+    expect_out 'c0-0c0s1a0 -> c0-0c0s2a0 green 0 +down'
+    expect_out 'c0-0c0s1a0 -> c0-0c0s3a0 green 0 +lane mask 3'
+    call links -s "$server"
+    expect_out 'c0-0c0s1a0 +c0-0c0s3a0 +green .* 2/3 +1 +up'
+    expect_out 'c0-0c0s1a0 +c0-0c0s2a0 +green .* 3/3 +1 +down'
+    wrong 2 "emunic fault: no link leads from 'c0-0c0s1a0' to 'c9-0c0s2a0'" fault -s "$server" fail link c0-0c0s1a0 c9-0c0s2a0
+    wrong 2 "emunic fault: 3 links lead from 'c0-0c0s1a0' to 'c0-0c1s1a0': class and number tell which" \
+        fault -s "$server" fail link c0-0c0s1a0 c0-0c1s1a0
+    wrong 2 'emunic fault: lanes: the link has 3: a mask from 1 to 7' fault -s "$server" fail lanes 2000 8
+    wrong 2 "emunic fault: node 'c9-9c0s0n0': neither the name" fault -s "$server" fail node c9-9c0s0n0
+    wrong 2 "emunic fault: 'all' is none of link, lanes, router, node" fault -s "$server" fail all
+    call fault -s "$server" repair all
+    expect_status 0
+    call fault -s "$server" list
+    grep -q BROKEN <<<"$out" && bad "still broken: $out"
+    release_job
+    await_run
+    expect_status 0
+    expect_nothing_left
+}
+
+test_a_schedule_breaks_the_network_and_the_program_goes_on() {
+    printf 'schema: 1\nnetwork:\n  - { at_ms: 5, fail: "router c0-0c0s5a0" }\n  - { at_ms: 40, repair: all }\n' >"$dir/cut"
+    call run -q -n 3 --faults "$dir/cut" -- "$programs/gni_smsg_ring" -l 900
+    expect_status 0
+    printf 'schema: 1\nnetwork:\n  - { at_ms: 5, fail: router nowhere }\n' >"$dir/nowhere"
+    wrong 1 "emunic run: --faults: .*/nowhere: router 'nowhere': neither" run -q --faults "$dir/nowhere" true
+    printf 'schema: 1\nnetwork:\n  - { at_ms: 5 }\n' >"$dir/nothing"
+    wrong 1 'emunic run: --faults: .*/nothing:3:5: one of fail, repair is missing' run -q --faults "$dir/nothing" true
+    expect_nothing_left
+}
+
+test_lost_lanes_of_a_gemini_are_in_the_watchers_log() {
+    EMUNIC_WATCHER=0 start_server "w-$id" --machine gemini
+    call fault -s "w-$id" fail lanes c0-0c1s0g0 c0-0c1s1g0 backplane 3 3
+    expect_status 0
+    call fault -s "w-$id" list
+    expect_out 'l06 c0-0c1s0g0l25 1 Mode Exchanges'
+    expect_out 'l06 c0-0c1s0g0l25 1 RX lanemask=3'
+    expect_out 'l06 \*\*\*ERROR\*\*\* Gemini LCB lane\(s\) reinit failed'
+    expect_out 'l25 c0-0c1s1g0l06 1 TX lanemask=3'
+    kill -TERM "$serve_pid"
+    wait "$serve_pid"
+    expect_nothing_left
+}
+
 # wrong STATUS PATTERN WORD...: one line.
 wrong() {
     local wanted=$1 pattern=$2
@@ -118,8 +177,8 @@ wrong() {
 
 test_mistakes_get_one_precise_line() {
     printf 'schema: 1\nrules:\n  - class: smsg\n    action: lose\n' >"$dir/bad"
-    wrong 2 'emunic fault: one of list, add, load, clear is missing; try --help' fault
-    wrong 2 "emunic fault: 'remove' is none of list, add, load, clear" fault remove
+    wrong 2 'emunic fault: one of list, add, load, clear, fail, repair is missing; try --help' fault
+    wrong 2 "emunic fault: 'remove' is none of list, add, load, clear, fail, repair" fault remove
     wrong 2 "emunic fault: add: 'smsg' is not KEY=VALUE" fault add smsg
     wrong 2 "emunic fault: add: unknown key 'colour'" fault add colour=red
     wrong 2 "emunic fault: add: missing key 'action'" fault add class=smsg
@@ -137,4 +196,6 @@ test_mistakes_get_one_precise_line() {
 
 run_tests lossy_network_goes_unnoticed_and_can_be_repeated fault_fails_the_program_that_does_not_expect_it \
     killed_peer_ends_the_job_with_its_status rules_of_a_running_job_are_added_listed_and_cleared \
-    server_gives_every_domain_its_schedule mistakes_get_one_precise_line
+    server_gives_every_domain_its_schedule parts_of_the_network_break_and_are_mended_under_a_running_job \
+    a_schedule_breaks_the_network_and_the_program_goes_on lost_lanes_of_a_gemini_are_in_the_watchers_log \
+    mistakes_get_one_precise_line

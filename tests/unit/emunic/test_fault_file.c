@@ -22,7 +22,8 @@
 
 static char path[] = "/tmp/emunic-fault-file-XXXXXX";
 static char err[256];
-static struct emu_fault_rule *rules;
+static struct emu_fault_schedule schedule;
+static struct emu_fault_rule *rules;     /* its rules */
 static uint32_t n_rules;
 
 static int make_file(void **state)
@@ -44,12 +45,18 @@ static int remove_file(void **state)
 static int read_bytes(const char *bytes, size_t len)
 {
     FILE *file = fopen(path, "w");
+    int r;
 
     assert_non_null(file);
     assert_int_equal(fwrite(bytes, 1, len, file), len);
     assert_int_equal(fclose(file), 0);
     rules = NULL;
-    return emu_fault_file_read(path, &rules, &n_rules, err, sizeof(err));
+    r = emu_fault_file_read(path, &schedule, err, sizeof(err));
+    if (r == 0) {
+        rules = schedule.rules;
+        n_rules = schedule.n_rules;
+    }
+    return r;
 }
 
 static void test_file_becomes_rules(void **state)
@@ -97,7 +104,7 @@ static void test_file_becomes_rules(void **state)
     assert_int_equal(rules[4].classes, EMU_FAULT_BIT(EMU_FAULT_SMSG) | EMU_FAULT_BIT(EMU_FAULT_CQ_WRITE));
     assert_int_equal(rules[5].rate_ppb, EMU_FAULT_RATE_ONE);
     assert_int_equal(rules[5].flags, EMU_FAULT_VICTIM_INITIATOR);
-    free(rules);
+    emu_fault_schedule_free(&schedule);
 }
 
 static void test_mistakes_are_told_with_their_place(void **state)
@@ -145,8 +152,24 @@ static void test_mistakes_are_told_with_their_place(void **state)
             fail_msg("row %zu: '%s' is not at %s with '%s'", i, err, place, rows[i].what);
         assert_null(rules);
     }
-    assert_true(emu_fault_file_read("/nonexistent/file", &rules, &n_rules, err, sizeof(err)) < 0);
+    assert_true(emu_fault_file_read("/nonexistent/file", &schedule, err, sizeof(err)) < 0);
     assert_non_null(strstr(err, "/nonexistent/file: No such file"));
+}
+
+static void test_a_schedule_may_change_the_network(void **state)
+{
+    static const char text[] = "schema: 1\nnetwork:\n  - { at_ms: 7, fail: router c0-0c0s1a0 }\n  - { repair: all }\n";
+
+    (void)state;
+    assert_int_equal(read_bytes(text, strlen(text)), 0);
+    assert_int_equal(schedule.n_rules, 0);
+    assert_int_equal(schedule.n_events, 2);
+    assert_int_equal(schedule.events[0].at_ns, 7000000);
+    assert_false(schedule.events[0].is_repair);
+    assert_string_equal(schedule.events[0].what, "router c0-0c0s1a0");
+    assert_int_equal(schedule.events[1].at_ns, 0);
+    assert_true(schedule.events[1].is_repair);
+    emu_fault_schedule_free(&schedule);
 }
 
 static void test_words_are_the_same_keys(void **state)
@@ -176,7 +199,7 @@ static void test_too_many_rules_are_refused(void **state)
         len += (size_t)sprintf(text + len, "%s", row);
     assert_int_equal(read_bytes(text, len), 0);
     assert_int_equal(n_rules, EMU_FAULT_RULES_MAX);
-    free(rules);
+    emu_fault_schedule_free(&schedule);
     len += (size_t)sprintf(text + len, "%s", row);
     assert_true(read_bytes(text, len) < 0);
     assert_non_null(strstr(err, "too many rules"));
@@ -195,7 +218,7 @@ static void test_broken_files_are_refused_or_read(void **state)
         for (uint64_t n = 1 + emu_random_below(&random, 5); n > 0; n--)
             copy[emu_random_below(&random, sizeof(copy))] = (char)emu_random_next(&random);
         if (read_bytes(copy, emu_random_below(&random, sizeof(copy) + 1)) == 0)
-            free(rules);
+            emu_fault_schedule_free(&schedule);
         else
             assert_true(strlen(err) > 0);
     }
@@ -206,6 +229,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_file_becomes_rules),
         cmocka_unit_test(test_mistakes_are_told_with_their_place),
+        cmocka_unit_test(test_a_schedule_may_change_the_network),
         cmocka_unit_test(test_words_are_the_same_keys),
         cmocka_unit_test(test_too_many_rules_are_refused),
         cmocka_unit_test(test_broken_files_are_refused_or_read),
