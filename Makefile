@@ -11,7 +11,7 @@ DEMO_JOB   = $(BUILD)/emunic/emunic run -n 4 --machine aries:groups=2 --place sc
 # In CI every warning is an error.
 SETUP_ARGS = $(if $(CI),--werror)
 
-.PHONY: all deps build demo check check-sanitize check-threads soak bench install clean
+.PHONY: all deps build demo check check-sanitize check-threads soak bench fidelity install clean
 
 all: build
 
@@ -34,7 +34,7 @@ demo: build
 	@echo "and run it with"
 	@echo "    $(BUILD)/emunic/emunic run -n 4 -- ./your_program its arguments"
 
-# All suites, then one line of totals. The sanitized build runs everything but fuzz and third-party tests once more, a build with
+# All suites, then one line of totals. The sanitized build runs everything but fuzz, experiments and third-party tests once more, a build with
 # ThreadSanitizer the tests of several threads.
 check: build check-sanitize check-threads
 	@$(PYTHON) tools/run_tests.py $(BUILD) --also $(SANITIZE) --also $(THREADS)
@@ -44,7 +44,7 @@ $(SANITIZE)/build.ninja: | deps
 
 check-sanitize: deps $(SANITIZE)/build.ninja
 	@$(MESON) compile -C $(SANITIZE)
-	@$(PYTHON) tools/run_tests.py $(SANITIZE) --no-suite fuzz --no-suite bench --save
+	@$(PYTHON) tools/run_tests.py $(SANITIZE) --no-suite fuzz --no-suite bench --no-suite experiments --save
 
 $(THREADS)/build.ninja: | deps
 	$(MESON) setup $(SETUP_ARGS) -Db_sanitize=thread -Dthirdparty=disabled $(THREADS)
@@ -63,6 +63,10 @@ soak: build
 bench: build
 	@tools/install_deps.sh bench
 	@tests/bench/run_bench.sh $(BUILD) $(BENCH_ARGS)
+
+# All experiments at full size with three seeds; docs/fidelity.md. Hours. FIDELITY_ARGS=--quick: reduced sizes, minutes.
+fidelity: build
+	@$(PYTHON) tools/fidelity.py $(BUILD) $(FIDELITY_ARGS)
 
 install: build
 	$(MESON) install -C $(BUILD)

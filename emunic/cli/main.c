@@ -22,6 +22,7 @@ static const struct verb verbs[] = {
     { "status", emu_verb_status, "show nodes, domains, ports and counters of running daemons" },
     { "fault", emu_verb_fault, "inject faults into the transactions of running jobs" },
     { "links", emu_verb_links, "show what each link of the machine has carried" },
+    { "sim", emu_verb_sim, "simulate a machine's network alone: experiments and free traffic" },
 };
 
 #define N_VERBS (sizeof(verbs) / sizeof(verbs[0]))

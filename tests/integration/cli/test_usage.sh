@@ -6,7 +6,7 @@
 
 test_help_has_an_example_and_goes_to_stdout() {
     local verb
-    for verb in '' run serve status links fault; do
+    for verb in '' run serve status links fault sim; do
         # shellcheck disable=SC2086  # no verb is no word
         call $verb --help
         expect_status 0
@@ -22,7 +22,7 @@ test_help_has_an_example_and_goes_to_stdout() {
 test_help_names_no_verb_that_does_not_exist() {
     local verb
     call --help
-    for verb in top sim doctor report; do
+    for verb in top doctor report; do
         grep -qw "$verb" <<<"$out" && bad "help names $verb"
         call "$verb"
         expect_status 2

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Results of `emunic sim traffic`: the table, the JSON object, and the files that simplot.py draws.
+ *
+ * Files are tables with tabs and one line of titles:
+ *   latency-MODE-LOAD.tsv   low_ns high_ns packets               of created to delivered
+ *   links-MODE-LOAD.tsv     a row per link: class, ends with coordinates, packets, units, utilisation, stalls, errors
+ *   vcs-MODE-LOAD.tsv       link, vc, packets, mean occupancy in units
+ */
+#include "emunic/cli/sim_traffic.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emunic/cli/cli.h"
+#include "emunic/cli/heat.h"
+#include "emunic/cli/table.h"
+#include "emunic/fabric/link.h"
+
+static const char *const mode_names[EMU_MODES] = {
+    [EMU_MODE_ADAPTIVE_0] = "adaptive-0", [EMU_MODE_ADAPTIVE_1] = "adaptive-1", [EMU_MODE_ADAPTIVE_2] = "adaptive-2",
+    [EMU_MODE_ADAPTIVE_3] = "adaptive-3", [EMU_MODE_MIN_HASH] = "min-hash",     [EMU_MODE_NMIN_HASH] = "nmin-hash",
+    [EMU_MODE_IN_ORDER] = "in-order",     [EMU_MODE_MINIMAL] = "minimal",       [EMU_MODE_VALIANT] = "valiant",
+    [EMU_MODE_DETERMINISTIC] = "deterministic",
+};
+
+const char *emu_cli_mode_name(enum emu_route_mode mode)
+{
+    return mode_names[mode];
+}
+
+bool emu_cli_parse_mode(const char *text, enum emu_route_mode *mode_out)
+{
+    for (int mode = 0; mode < EMU_MODES; mode++) {
+        if (strcmp(text, mode_names[mode]) == 0) {
+            *mode_out = (enum emu_route_mode)mode;
+            return true;
+        }
+    }
+    return false;
+}
+
+void emu_cli_load_text(double load, char text_out[32])
+{
+    if (load > 0)
+        snprintf(text_out, 32, "%g", load);
+    else
+        snprintf(text_out, 32, "max");
+}
+
+/* ---- Derived figures ------------------------------------------------------------------------------------- */
+
+static double unit_bytes(const struct emu_cli_traffic *t)
+{
+    return emu_machine_nic(t->machine)->format.flit_bits / 8.0;
+}
+
+/* On the wire, headers and responses included, per node. */
+static double accepted_gb_s(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *run)
+{
+    if (run->measured_ps == 0)
+        return 0;
+    return (double)run->totals.delivered_units * unit_bytes(t) / (double)run->measured_ps * 1e3 /
+           emu_machine_n_nodes(t->machine);
+}
+
+/* Of the requests alone. 0: no rate, each as fast as the network takes it. */
+static double offered_gb_s(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *run)
+{
+    return run->gap_ps > 0 ? t->options.units * unit_bytes(t) * 1e3 / run->gap_ps : 0;
+}
+
+static double ratio(uint64_t part, uint64_t whole)
+{
+    return whole == 0 ? 0 : (double)part / (double)whole;
+}
+
+static double per_second(uint64_t count, const struct emu_cli_traffic_run *run)
+{
+    return run->seconds > 0 ? (double)count / run->seconds : 0;
+}
+
+/* A unit that crosses a link between routers, as simulators of flits count. */
+static double unit_hops(const struct emu_cli_traffic_run *run)
+{
+    return (double)run->totals.packet_hops * ratio(run->totals.delivered_units, run->totals.delivered);
+}
+
+/* ---- Table ----------------------------------------------------------------------------------------------- */
+
+static const struct emu_cli_column columns[] = {
+    { "MODE", false },   { "LOAD", true },   { "OFFERED_GB/S", true }, { "ACCEPTED_GB/S", true }, { "DELIVERED", true },
+    { "MEAN_NS", true }, { "P50_NS", true }, { "P99_NS", true },       { "MAX_NS", true },        { "HOPS", true },
+    { "NONMIN_%", true }, { "LOST", true },  { "RUN", false },
+};
+
+static void add(struct emu_cli_table *table, const char *format, double value)
+{
+    char text[48];
+
+    snprintf(text, sizeof(text), format, value);
+    emu_cli_table_text(table, text);
+}
+
+static void add_row(struct emu_cli_table *table, const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *run)
+{
+    char load[32];
+
+    emu_cli_load_text(run->load, load);
+    emu_cli_table_text(table, emu_cli_mode_name(run->mode));
+    emu_cli_table_text(table, load);
+    if (run->load > 0)
+        add(table, "%.3f", offered_gb_s(t, run));
+    else
+        emu_cli_table_text(table, "-");
+    add(table, "%.3f", accepted_gb_s(t, run));
+    emu_cli_table_number(table, run->totals.delivered);
+    add(table, "%.0f", emu_histogram_mean_ps(&run->latency) / 1e3);
+    add(table, "%.0f", emu_histogram_quantile_ps(&run->latency, 0.5) / 1e3);
+    add(table, "%.0f", emu_histogram_quantile_ps(&run->latency, 0.99) / 1e3);
+    add(table, "%.0f", (double)run->totals.latency_max_ps / 1e3);
+    add(table, "%.2f", ratio(run->received_hops, run->received));
+    add(table, "%.1f", 100 * ratio(run->totals.nonminimal, run->totals.delivered));
+    emu_cli_table_number(table, run->totals.lost + run->totals.unroutable);
+    emu_cli_table_text(table, run->kind);
+}
+
+/* Wall-clock speed of the host; unit-hops are what simulators of flits count. */
+static const struct emu_cli_column speed_columns[] = {
+    { "MODE", false },          { "LOAD", true },        { "SECONDS", true },     { "CPU_SECONDS", true },
+    { "PACKETS/S", true },      { "PACKET_HOPS/S", true }, { "UNIT_HOPS/S", true }, { "NS/PACKET_HOP", true },
+    { "NS/PACKET", true },      { "BYTES/NODE", true },  { "THREADS", true },
+};
+
+static double ns_per(const struct emu_cli_traffic_run *run, uint64_t count)
+{
+    return count == 0 ? 0 : run->seconds * 1e9 / (double)count;
+}
+
+static void add_speed(struct emu_cli_table *table, const struct emu_cli_traffic *t,
+                      const struct emu_cli_traffic_run *run)
+{
+    char load[32];
+
+    emu_cli_load_text(run->load, load);
+    emu_cli_table_text(table, emu_cli_mode_name(run->mode));
+    emu_cli_table_text(table, load);
+    add(table, "%.3f", run->seconds);
+    add(table, "%.3f", run->cpu_seconds);
+    add(table, "%.3g", per_second(run->totals.delivered, run));
+    add(table, "%.3g", per_second(run->totals.packet_hops, run));
+    add(table, "%.3g", run->seconds > 0 ? unit_hops(run) / run->seconds : 0);
+    add(table, "%.1f", ns_per(run, run->totals.packet_hops));
+    add(table, "%.0f", ns_per(run, run->totals.delivered));
+    add(table, "%.0f", (double)run->memory_bytes / emu_machine_n_nodes(t->machine));
+    emu_cli_table_number(table, t->n_threads);
+}
+
+static int print_speed(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *runs, size_t n)
+{
+    struct emu_cli_table table;
+    int r;
+
+    printf("\n# speed of the simulation on this host\n");
+    emu_cli_table_init(&table, speed_columns, sizeof(speed_columns) / sizeof(speed_columns[0]));
+    for (size_t i = 0; i < n; i++)
+        add_speed(&table, t, &runs[i]);
+    r = emu_cli_table_print(&table, 0, stdout);
+    emu_cli_table_fini(&table);
+    return r;
+}
+
+int emu_cli_sim_print(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *runs, size_t n)
+{
+    struct emu_cli_table table;
+    int r;
+
+    printf("# %s: %u nodes, %u routers, %s, %u units per packet, seed %" PRIu64 "\n", t->spec,
+           emu_machine_n_nodes(t->machine), emu_machine_n_routers(t->machine),
+           t->trace_path ? t->trace_path : emu_pattern_name(t->options.pattern), t->options.units, t->options.seed);
+    emu_cli_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+    for (size_t i = 0; i < n; i++)
+        add_row(&table, t, &runs[i]);
+    r = emu_cli_table_print(&table, 0, stdout);
+    emu_cli_table_fini(&table);
+    if (r == 0)
+        r = print_speed(t, runs, n);
+    if (r == 0 && fflush(stdout) == EOF)
+        r = -errno;
+    return r;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------------------ */
+
+static json_t *latency_json(const struct emu_histogram *h)
+{
+    return json_pack("{s:I, s:f, s:f, s:f, s:f, s:f}", "packets", (json_int_t)h->count, "mean_ns",
+                     emu_histogram_mean_ps(h) / 1e3, "p50_ns", emu_histogram_quantile_ps(h, 0.5) / 1e3, "p90_ns",
+                     emu_histogram_quantile_ps(h, 0.9) / 1e3, "p99_ns", emu_histogram_quantile_ps(h, 0.99) / 1e3,
+                     "p999_ns", emu_histogram_quantile_ps(h, 0.999) / 1e3);
+}
+
+static json_t *speed_json(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *run)
+{
+    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f}", "seconds", run->seconds, "cpu_seconds",
+                     run->cpu_seconds, "packets_per_s", per_second(run->totals.delivered, run), "packet_hops_per_s",
+                     per_second(run->totals.packet_hops, run), "unit_hops_per_s",
+                     run->seconds > 0 ? unit_hops(run) / run->seconds : 0.0, "ns_per_packet_hop",
+                     ns_per(run, run->totals.packet_hops), "ns_per_packet", ns_per(run, run->totals.delivered),
+                     "memory_bytes", (json_int_t)run->memory_bytes, "memory_bytes_per_node",
+                     (double)run->memory_bytes / emu_machine_n_nodes(t->machine));
+}
+
+static json_t *run_json(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *run)
+{
+    char hash[24];
+    json_t *object;
+
+    snprintf(hash, sizeof(hash), "%016" PRIx64, run->trace_hash);
+    object = json_pack("{s:s, s:f, s:s, s:f, s:f, s:f}", "mode", emu_cli_mode_name(run->mode), "load", run->load, "run",
+                       run->kind, "offered_gb_per_s", offered_gb_s(t, run), "accepted_gb_per_s", accepted_gb_s(t, run),
+                       "measured_ns", (double)run->measured_ps / 1e3);
+    if (!object)
+        return NULL;
+    json_object_update_new(object,
+                           json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:s}", "delivered",
+                                     (json_int_t)run->totals.delivered, "delivered_units",
+                                     (json_int_t)run->totals.delivered_units, "lost", (json_int_t)run->totals.lost,
+                                     "unroutable", (json_int_t)run->totals.unroutable, "in_network",
+                                     (json_int_t)run->totals.in_network, "packet_hops",
+                                     (json_int_t)run->totals.packet_hops, "mean_hops",
+                                     ratio(run->received_hops, run->received), "nonminimal_share",
+                                     ratio(run->totals.nonminimal, run->totals.delivered), "latency_max_ns",
+                                     (double)run->totals.latency_max_ps / 1e3, "trace_hash", hash));
+    json_object_set_new(object, "latency", latency_json(&run->latency));
+    json_object_set_new(object, "network_latency", latency_json(&run->network));
+    if (t->options.response_units != 0)
+        json_object_set_new(object, "round_trip", latency_json(&run->round_trip));
+    json_object_set_new(object, "speed", speed_json(t, run));
+    return object;
+}
+
+json_t *emu_cli_sim_json(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *runs, size_t n)
+{
+    json_t *rows = json_array();
+
+    for (size_t i = 0; i < n; i++) {
+        if (json_array_append_new(rows, run_json(t, &runs[i])) < 0) {
+            json_decref(rows);
+            return NULL;
+        }
+    }
+    return json_pack("{s:i, s:s, s:s, s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:o}", "schema", 1, "machine", t->spec,
+                     "topology", emu_machine_topology(t->machine), "nodes", (json_int_t)emu_machine_n_nodes(t->machine),
+                     "routers", (json_int_t)emu_machine_n_routers(t->machine), "pattern",
+                     t->trace_path ? t->trace_path : emu_pattern_name(t->options.pattern), "units",
+                     (json_int_t)t->options.units, "response_units", (json_int_t)t->options.response_units, "seed",
+                     (json_int_t)t->options.seed, "threads", (json_int_t)t->n_threads, "runs", rows);
+}
+
+/* ---- Files ----------------------------------------------------------------------------------------------- */
+
+static FILE *open_file(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *run, const char *what)
+{
+    char path[4200];
+    char load[32];
+    FILE *file;
+
+    emu_cli_load_text(run->load, load);
+    snprintf(path, sizeof(path), "%s/%s-%s-%s.tsv", t->output, what, emu_cli_mode_name(run->mode), load);
+    file = fopen(path, "we");
+    if (!file)
+        (void)emu_cli_fail("sim", "--output: %s: %s", path, strerror(errno));
+    return file;
+}
+
+/* A full disk shows here at the latest. */
+static int close_file(FILE *file, const char *what)
+{
+    bool is_bad = ferror(file);
+
+    if (fclose(file) == 0 && !is_bad)
+        return 0;
+    (void)emu_cli_fail("sim", "--output: %s: cannot be written", what);
+    return -EIO;
+}
+
+static int write_latency(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *run)
+{
+    FILE *file = open_file(t, run, "latency");
+
+    if (!file)
+        return -EIO;
+    fprintf(file, "low_ns\thigh_ns\tpackets\n");
+    for (uint32_t b = 0; b < EMU_HISTOGRAM_BUCKETS; b++) {
+        if (run->latency.buckets[b] != 0)
+            fprintf(file, "%.3f\t%.3f\t%" PRIu64 "\n", (double)emu_histogram_low_ps(b) / 1e3,
+                    (double)emu_histogram_low_ps(b + 1) / 1e3, run->latency.buckets[b]);
+    }
+    return close_file(file, "latency");
+}
+
+static int write_links(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *run,
+                       const struct emu_sim *sim)
+{
+    uint32_t *places = emu_heat_places(t->machine);
+    double measured = run->measured_ps ? (double)run->measured_ps : 1;
+    FILE *file;
+
+    if (!places) {
+        (void)emu_cli_fail("sim", "out of memory");
+        return -ENOMEM;
+    }
+    file = open_file(t, run, "links");
+    if (file) {
+        emu_heat_print_head(file);
+        fprintf(file, "\tpackets\tunits\tutilisation\tstalled\tcrc_errors\tretransmissions\tlanes_up\n");
+    }
+    for (uint32_t id = 0; file && id < emu_machine_n_links(t->machine); id++) {
+        struct emu_sim_link_stats s;
+
+        emu_sim_link_stats(sim, id, &s);
+        emu_heat_print_link(file, t->machine, id, places);
+        fprintf(file, "\t%" PRIu64 "\t%" PRIu64 "\t%.5f\t%.5f\t%" PRIu64 "\t%" PRIu64 "\t%u\n", s.packets, s.units,
+                (double)s.busy_ps / measured, (double)s.stall_ps / measured, s.crc_errors, s.retransmissions,
+                s.lanes_up);
+    }
+    free(places);
+    return file ? close_file(file, "links") : -EIO;
+}
+
+static int write_vcs(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *run, const struct emu_sim *sim)
+{
+    double measured = run->measured_ps ? (double)run->measured_ps : 1;
+    FILE *file = open_file(t, run, "vcs");
+
+    if (!file)
+        return -EIO;
+    fprintf(file, "link\tclass\tvc\tpackets\toccupancy_units\n");
+    for (uint32_t id = 0; id < emu_machine_n_links(t->machine); id++) {
+        struct emu_sim_link_stats s;
+        struct emu_link link;
+
+        if (emu_link_get(t->machine, id, &link) < 0)
+            continue;
+        emu_sim_link_stats(sim, id, &s);
+        for (uint32_t vc = 0; vc < EMU_VCS_MAX; vc++) {
+            if (s.vc_packets[vc] != 0)
+                fprintf(file, "%u\t%s\t%u\t%" PRIu64 "\t%.4f\n", id, emu_link_class_name(link.link_class), vc,
+                        s.vc_packets[vc], (double)s.vc_occupancy[vc] / measured);
+        }
+    }
+    return close_file(file, "vcs");
+}
+
+int emu_cli_sim_write(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *run, const struct emu_sim *sim)
+{
+    int r = 0;
+
+    if (t->record & EMU_CLI_RECORD_LATENCY)
+        r = write_latency(t, run);
+    if (r == 0 && (t->record & EMU_CLI_RECORD_LINKS))
+        r = write_links(t, run, sim);
+    if (r == 0 && (t->record & EMU_CLI_RECORD_VCS))
+        r = write_vcs(t, run, sim);
+    return r;
+}

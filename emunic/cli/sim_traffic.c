@@ -1,0 +1,590 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * `emunic sim traffic`: any traffic on any machine.
+ *
+ * Each mode with each load is a simulation of its own, one after another on the threads that were asked for. Without
+ * --packets, --time or messages it runs to the steady state of machines.md 0.6.
+ */
+#include "emunic/cli/sim_traffic.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "emunic/base/clock.h"
+#include "emunic/cli/cli.h"
+#include "emunic/cli/heat.h"
+#include "emunic/cli/progress.h"
+#include "emunic/cli/report.h"
+#include "emunic/cli/sim.h"
+#include "emunic/cli/sim_faults.h"
+
+#define THREADS_MAX  1024
+#define SLICES       200    /* of a run with a time, for bar and interrupt */
+
+static const char help[] =
+    "usage: emunic sim traffic MACHINE [OPTION]...\n"
+    "\n"
+    "Load the network of a machine with a pattern of packets or the messages of a trace, and show throughput, latency\n"
+    "and speed. MACHINE is a name or path, with overrides if wanted: aries:groups=8. Load 1 is the rate at which\n"
+    "uniform traffic on minimal routes would keep the busiest class of links busy all the time.\n"
+    "\n"
+    "  -p, --pattern P       uniform, hot, shift, transpose, tornado, neighbour, complement or all-to-all\n"
+    "                        (default: uniform)\n"
+    "  -x, --trace FILE      the messages of this file instead\n"
+    "  -l, --load L[,L...]   0.0001 to 4, or max: as fast as the network takes packets (default: 0.5)\n"
+    "  -m, --mode M[,M...]   adaptive-0 to adaptive-3, min-hash, nmin-hash, in-order, minimal, valiant, deterministic\n"
+    "                        (default: adaptive-0)\n"
+    "  -u, --units N         of a packet (default: a full one)\n"
+    "  -r, --response N      each packet is answered by one of N units (default: none)\n"
+    "  -w, --window N        packets of a node without answer at a time (default: no limit)\n"
+    "  -n, --packets N       of each node; run until all are there\n"
+    "  -T, --time US         run for this virtual time; measure all of it (default: until steady, then five windows)\n"
+    "      --hot SHARE:X,Y,Z   hot: share of packets to the box of this size at the origin (default: 0.25:1,1,1)\n"
+    "      --shift D:N       shift: N places on in dimension D of 0 to 2 (default: 0:1)\n"
+    "      --rounds N        all-to-all: packets to each other node (default: 1)\n"
+    "  -f, --faults FILE     what is broken (emunic-sim(1))\n"
+    "  -s, --seed N          of all random choices (default: 1)\n"
+    "  -t, --threads N       of the simulation (default: 1); results do not depend on it\n"
+    "  -c, --record WHAT     latency, links, vcs, or several with commas: into files of the folder\n"
+    "  -o, --output FOLDER   for result.json, the recorded files and plots of them (SVG and PNG)\n"
+    "  -j, --json            one JSON object: {\"schema\": 1, \"runs\": [...]}\n"
+    "      --quiet           no progress bar\n"
+    "  -h, --help            this text\n"
+    "\n"
+    "Example:\n"
+    "  emunic sim traffic aries:groups=8 --pattern shift --mode minimal,valiant --load 0.1,0.2,0.3 --output out\n";
+
+enum {
+    OPTION_HOT = EMU_OPTION_FIRST,
+    OPTION_SHIFT,
+    OPTION_ROUNDS,
+    OPTION_QUIET,
+};
+
+static const struct option options[] = {
+    { "pattern", required_argument, NULL, 'p' },
+    { "trace", required_argument, NULL, 'x' },
+    { "load", required_argument, NULL, 'l' },
+    { "mode", required_argument, NULL, 'm' },
+    { "units", required_argument, NULL, 'u' },
+    { "response", required_argument, NULL, 'r' },
+    { "window", required_argument, NULL, 'w' },
+    { "packets", required_argument, NULL, 'n' },
+    { "time", required_argument, NULL, 'T' },
+    { "hot", required_argument, NULL, OPTION_HOT },
+    { "shift", required_argument, NULL, OPTION_SHIFT },
+    { "rounds", required_argument, NULL, OPTION_ROUNDS },
+    { "faults", required_argument, NULL, 'f' },
+    { "seed", required_argument, NULL, 's' },
+    { "threads", required_argument, NULL, 't' },
+    { "record", required_argument, NULL, 'c' },
+    { "output", required_argument, NULL, 'o' },
+    { "json", no_argument, NULL, 'j' },
+    { "quiet", no_argument, NULL, OPTION_QUIET },
+    { "help", no_argument, NULL, 'h' },
+    { 0 },
+};
+
+struct request {
+    struct emu_cli_traffic traffic;
+    struct emu_machine *machine;         /* owned */
+    struct emu_fault_map *faults;        /* owned; NULL: none */
+    struct emu_message *messages;        /* owned */
+    double loads[EMU_CLI_LOADS_MAX];
+    size_t n_loads;
+    enum emu_route_mode modes[EMU_CLI_MODES_MAX];
+    size_t n_modes;
+    double capacity_gap_ps;              /* between packets of a node at load 1 */
+    uint64_t time_ps;
+    const char *faults_path;
+    bool is_json;
+    bool is_quiet;
+    bool wants_help;
+    struct emu_cli_traffic_run *runs;        /* owned */
+    size_t n_runs;                       /* done */
+    size_t n_wanted;
+    struct emu_cli_progress progress;
+};
+
+static volatile sig_atomic_t is_interrupted;
+
+static void on_interrupt(int number)
+{
+    is_interrupted = number;
+}
+
+/* ---- One simulation -------------------------------------------------------------------------------------- */
+
+static void draw(void *ctx, double fraction)
+{
+    struct request *q = ctx;
+    size_t index = q->n_runs;
+    char load[32];
+    char text[80];
+
+    emu_cli_load_text(q->loads[index % q->n_loads], load);
+    snprintf(text, sizeof(text), "%s %s", emu_cli_mode_name(q->modes[index / q->n_loads]), load);
+    emu_cli_progress_draw(&q->progress, ((double)index + fraction) / (double)q->n_wanted, text);
+}
+
+static bool wants_stop(void *ctx)
+{
+    (void)ctx;
+    return is_interrupted != 0;
+}
+
+/* To time_ps, or until all packets have arrived. */
+static void run_whole(struct request *q, struct emu_sim *sim, struct emu_cli_traffic_run *run)
+{
+    uint64_t slice_ps = q->time_ps ? (q->time_ps + SLICES - 1) / SLICES : 10000 * emu_link_cycle_ps(q->machine);
+    uint64_t start_ns = emu_clock_ns();
+    double start_cpu = emu_cpu_seconds();
+    enum emu_sim_stop stop = EMU_SIM_REACHED;
+
+    for (uint32_t i = 1; stop == EMU_SIM_REACHED && !is_interrupted; i++) {
+        uint64_t until_ps = i * slice_ps;
+
+        if (q->time_ps && until_ps > q->time_ps)
+            until_ps = q->time_ps;
+        stop = emu_sim_run(sim, until_ps);
+        draw(q, q->time_ps ? (double)until_ps / (double)q->time_ps : 0.5);
+        if (until_ps == q->time_ps)
+            break;
+    }
+    run->seconds = (double)(emu_clock_ns() - start_ns) / 1e9;
+    run->cpu_seconds = emu_cpu_seconds() - start_cpu;
+    run->measured_ps = emu_sim_now(sim);
+    emu_sim_totals(sim, &run->totals);
+    run->kind = stop == EMU_SIM_EMPTY ? "complete" : stop == EMU_SIM_DEADLOCK ? "deadlock" : "time";
+}
+
+static void run_steady(struct request *q, struct emu_sim *sim, struct emu_generator *gen,
+                       struct emu_cli_traffic_run *run)
+{
+    struct emu_steady_options steady = { .progress = draw, .progress_ctx = q, .stop = wants_stop };
+    struct emu_steady_result result;
+
+    emu_generator_steady(gen, sim, &steady, &result);
+    run->seconds = result.seconds;
+    run->cpu_seconds = result.cpu_seconds;
+    run->measured_ps = result.measured_ps;
+    run->totals = result.totals;
+    run->kind = result.is_deadlock ? "deadlock"
+                : result.is_empty  ? "complete"
+                : result.is_steady ? "steady"
+                                   : "unsteady";
+}
+
+static bool ends_by_itself(const struct request *q)
+{
+    return q->traffic.options.packets_per_node != 0 || q->traffic.options.pattern == EMU_PATTERN_ALL_TO_ALL ||
+           q->traffic.options.pattern == EMU_PATTERN_MESSAGES;
+}
+
+static void take_results(struct request *q, const struct emu_generator *gen, const struct emu_sim *sim,
+                         struct emu_cli_traffic_run *run)
+{
+    struct emu_node_figures figures;
+    struct emu_sim_totals totals;
+
+    for (uint32_t nid = 0; nid < emu_machine_n_nodes(q->machine); nid++) {
+        emu_generator_node(gen, nid, &figures);
+        run->received += figures.received;
+        run->received_hops += figures.received_hops;
+    }
+    emu_sim_totals(sim, &totals);
+    run->trace_hash = totals.trace_hash;
+    run->memory_bytes = emu_sim_memory(sim);
+    emu_generator_latency(gen, EMU_LATENCY_CREATED, &run->latency);
+    emu_generator_latency(gen, EMU_LATENCY_NETWORK, &run->network);
+    emu_generator_latency(gen, EMU_LATENCY_ROUND_TRIP, &run->round_trip);
+}
+
+static int simulate(struct request *q, enum emu_route_mode mode, double load)
+{
+    struct emu_cli_traffic_run *run = &q->runs[q->n_runs];
+    struct emu_generator_options generator = q->traffic.options;
+    struct emu_sim_options sim_options = { .seed = generator.seed,
+                                           .n_threads = (uint32_t)q->traffic.n_threads,
+                                           .count_occupancy = (q->traffic.record & EMU_CLI_RECORD_VCS) != 0 };
+    struct emu_generator *gen = NULL;
+    struct emu_sim *sim = NULL;
+    char err[256];
+    int r;
+
+    *run = (struct emu_cli_traffic_run){ .mode = mode, .load = load };
+    run->gap_ps = load > 0 ? q->capacity_gap_ps / load : 0;
+    generator.mode = (uint8_t)mode;
+    generator.gap_ps = run->gap_ps;
+    r = emu_generator_create(q->machine, &generator, &gen, err, sizeof(err));
+    if (r < 0)
+        return emu_cli_fail("sim", "traffic: %s", err);
+    r = emu_sim_create(q->machine, q->faults, emu_generator_traffic(gen), &sim_options, &sim);
+    if (r == 0) {
+        draw(q, 0);
+        if (q->time_ps || ends_by_itself(q))
+            run_whole(q, sim, run);
+        else
+            run_steady(q, sim, gen, run);
+        take_results(q, gen, sim, run);
+        r = emu_generator_status(gen);
+    }
+    emu_cli_progress_clear(&q->progress);
+    if (r < 0) {
+        (void)emu_cli_fail("sim", "traffic: %s",
+                           r == -ENOTSUP ? "this topology has no routing for packets" : strerror(-r));
+    } else if (!is_interrupted) {
+        q->n_runs++;
+        r = q->traffic.output ? emu_cli_sim_write(&q->traffic, run, sim) : 0;
+    }
+    emu_sim_destroy(sim);
+    emu_generator_destroy(gen);
+    return r < 0 ? EMU_EXIT_FAILED : EMU_EXIT_DONE;
+}
+
+/* ---- All of them ----------------------------------------------------------------------------------------- */
+
+/* result.json, then the pictures. */
+static int write_folder(struct request *q, const json_t *answer)
+{
+    char path[4200];
+
+    snprintf(path, sizeof(path), "%s/result.json", q->traffic.output);
+    if (json_dump_file(answer, path, JSON_INDENT(1)) < 0)
+        return emu_cli_fail("sim", "--output: %s: %s", path, strerror(errno));
+    return emu_heat_draw("sim", q->traffic.output);
+}
+
+static int show(struct request *q)
+{
+    json_t *answer = emu_cli_sim_json(&q->traffic, q->runs, q->n_runs);
+    int status = EMU_EXIT_DONE;
+    int r;
+
+    if (!answer)
+        return emu_cli_fail("sim", "traffic: out of memory");
+    if (q->is_json) {
+        status = emu_cli_print_json("sim", answer, stdout);
+    } else {
+        r = emu_cli_sim_print(&q->traffic, q->runs, q->n_runs);
+        if (r < 0)
+            status = emu_cli_fail("sim", "traffic: cannot print: %s", strerror(-r));
+    }
+    if (status == EMU_EXIT_DONE && q->traffic.output)
+        status = write_folder(q, answer);
+    json_decref(answer);
+    return status;
+}
+
+static int run_all(struct request *q)
+{
+    struct sigaction action = { .sa_handler = on_interrupt };
+    int status = EMU_EXIT_DONE;
+
+    q->n_wanted = q->n_loads * q->n_modes;
+    q->runs = calloc(q->n_wanted, sizeof(*q->runs));
+    if (!q->runs)
+        return emu_cli_fail("sim", "traffic: out of memory");
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    emu_cli_progress_init(&q->progress, q->is_quiet);
+    for (size_t i = 0; i < q->n_wanted && status == EMU_EXIT_DONE && !is_interrupted; i++)
+        status = simulate(q, q->modes[i / q->n_loads], q->loads[i % q->n_loads]);
+    emu_cli_progress_clear(&q->progress);
+    if (status == EMU_EXIT_DONE && (q->n_runs > 0 || !is_interrupted))
+        status = show(q);
+    if (is_interrupted) {
+        (void)emu_cli_fail("sim", "traffic: interrupted, %zu of %zu runs were done", q->n_runs, q->n_wanted);
+        return 128 + is_interrupted;
+    }
+    return status;
+}
+
+static int prepare(struct request *q)
+{
+    struct emu_cli_traffic *t = &q->traffic;
+    char err[512];
+
+    if (emu_machine_load(t->spec, emu_cli_machine_dir(), &q->machine, err, sizeof(err)) < 0)
+        return emu_cli_fail("sim", "traffic: %s", err);
+    t->machine = q->machine;
+    if (t->options.units == 0)
+        t->options.units = emu_packet_units(q->machine, emu_machine_nic(q->machine)->format.payload_bytes_max);
+    q->capacity_gap_ps = emu_uniform_gap_ps(q->machine, t->options.units, t->options.response_units, 1);
+    if (q->faults_path && emu_cli_read_faults(q->faults_path, q->machine, &q->faults, err, sizeof(err)) < 0)
+        return emu_cli_fail("sim", "%s", err);
+    if (t->trace_path) {
+        if (emu_trace_read(t->trace_path, q->machine, &q->messages, &t->options.n_messages, err, sizeof(err)) < 0)
+            return emu_cli_fail("sim", "%s", err);
+        t->options.pattern = EMU_PATTERN_MESSAGES;
+        t->options.messages = q->messages;
+        q->loads[0] = 0; /* the file tells when */
+        q->n_loads = 1;
+    }
+    if (t->output && mkdir(t->output, 0777) < 0 && errno != EEXIST)
+        return emu_cli_fail("sim", "--output: %s: %s", t->output, strerror(errno));
+    return EMU_EXIT_DONE;
+}
+
+/* ---- Command line ---------------------------------------------------------------------------------------- */
+
+static bool parse_real(const char *text, double min, double max, double *value_out)
+{
+    char *end;
+    double value;
+
+    if (!(*text >= '0' && *text <= '9') && *text != '.')
+        return false;
+    value = strtod(text, &end);
+    if (*end != '\0' || !(value >= min && value <= max))
+        return false;
+    *value_out = value;
+    return true;
+}
+
+/* Each word between commas. */
+static int for_each_word(const char *text, int (*visit)(struct request *q, const char *word), struct request *q)
+{
+    char copy[1024];
+    char *rest = NULL;
+    int status = EMU_EXIT_DONE;
+
+    if (strlen(text) >= sizeof(copy))
+        return emu_cli_usage("sim", "traffic: a list of %zu bytes is too long", strlen(text));
+    strcpy(copy, text);
+    if (copy[0] == '\0')
+        return visit(q, copy);
+    for (char *word = strtok_r(copy, ",", &rest); word && status == EMU_EXIT_DONE; word = strtok_r(NULL, ",", &rest))
+        status = visit(q, word);
+    return status;
+}
+
+static int add_load(struct request *q, const char *word)
+{
+    double load = 0;
+
+    if (strcmp(word, "max") != 0 && !parse_real(word, 0.0001, 4, &load))
+        return emu_cli_usage("sim", "--load: '%s' is neither a number from 0.0001 to 4 nor 'max'", word);
+    if (q->n_loads == EMU_CLI_LOADS_MAX)
+        return emu_cli_usage("sim", "--load: more than %d", EMU_CLI_LOADS_MAX);
+    q->loads[q->n_loads++] = load;
+    return EMU_EXIT_DONE;
+}
+
+static int add_mode(struct request *q, const char *word)
+{
+    enum emu_route_mode mode;
+
+    if (!emu_cli_parse_mode(word, &mode))
+        return emu_cli_usage("sim", "--mode: '%s' is not a routing mode", word);
+    if (q->n_modes == EMU_CLI_MODES_MAX)
+        return emu_cli_usage("sim", "--mode: more than there are");
+    q->modes[q->n_modes++] = mode;
+    return EMU_EXIT_DONE;
+}
+
+static int add_record(struct request *q, const char *word)
+{
+    static const char *const names[] = { "latency", "links", "vcs" };
+
+    for (unsigned i = 0; i < 3; i++) {
+        if (strcmp(word, names[i]) == 0) {
+            q->traffic.record |= 1u << i;
+            return EMU_EXIT_DONE;
+        }
+    }
+    return emu_cli_usage("sim", "--record: '%s' is none of latency, links, vcs", word);
+}
+
+/* "0.25:4,4,4" */
+static bool parse_hot(const char *text, struct emu_generator_options *o)
+{
+    const char *colon = strchr(text, ':');
+    char share[32];
+    unsigned size[3];
+    int len = 0;
+
+    if (!colon || colon - text >= (int)sizeof(share) || strspn(colon + 1, "0123456789,") != strlen(colon + 1))
+        return false;
+    snprintf(share, sizeof(share), "%.*s", (int)(colon - text), text);
+    if (!parse_real(share, 0, 1, &o->hot_share) ||
+        sscanf(colon + 1, "%4u,%4u,%4u%n", &size[0], &size[1], &size[2], &len) != 3 || colon[1 + len] != '\0')
+        return false;
+    for (int i = 0; i < 3; i++) {
+        if (size[i] == 0)
+            return false;
+        o->hot_size[i] = size[i];
+    }
+    return true;
+}
+
+/* "0:1" */
+static bool parse_shift(const char *text, struct emu_generator_options *o)
+{
+    unsigned dimension;
+    unsigned shift;
+    int len = 0;
+
+    if (strspn(text, "0123456789:") != strlen(text) || sscanf(text, "%1u:%7u%n", &dimension, &shift, &len) != 2 ||
+        text[len] != '\0' || dimension > 2 || shift == 0)
+        return false;
+    o->dimension = dimension;
+    o->shift = shift;
+    return true;
+}
+
+static int parse_count(const char *name, const char *text, uint64_t max, uint64_t *value_out)
+{
+    if (emu_cli_parse_number(text, 10, 1, max, value_out))
+        return EMU_EXIT_DONE;
+    return emu_cli_usage("sim", "%s: '%s' is not a number from 1 to %llu", name, text, (unsigned long long)max);
+}
+
+static int take_option(struct request *q, int option)
+{
+    struct emu_cli_traffic *t = &q->traffic;
+    struct emu_generator_options *o = &t->options;
+    uint64_t number = 0;
+    double us;
+    int status = EMU_EXIT_DONE;
+
+    switch (option) {
+    case 'p':
+        if (emu_pattern_of_name(optarg, &o->pattern) < 0)
+            return emu_cli_usage("sim", "--pattern: '%s' is not a pattern", optarg);
+        return EMU_EXIT_DONE;
+    case 'x':
+        t->trace_path = optarg;
+        return EMU_EXIT_DONE;
+    case 'l':
+        return for_each_word(optarg, add_load, q);
+    case 'm':
+        return for_each_word(optarg, add_mode, q);
+    case 'c':
+        return for_each_word(optarg, add_record, q);
+    case 'u':
+        status = parse_count("--units", optarg, UINT16_MAX, &number);
+        o->units = (uint16_t)number;
+        return status;
+    case 'r':
+        status = parse_count("--response", optarg, UINT16_MAX, &number);
+        o->response_units = (uint16_t)number;
+        return status;
+    case 'w':
+        status = parse_count("--window", optarg, UINT32_MAX, &number);
+        o->window = (uint32_t)number;
+        return status;
+    case 'n':
+        return parse_count("--packets", optarg, UINT64_C(1) << 40, &o->packets_per_node);
+    case 'T':
+        if (!parse_real(optarg, 0.001, 1e9, &us))
+            return emu_cli_usage("sim", "--time: '%s' is not a time in us", optarg);
+        q->time_ps = (uint64_t)(us * 1e6 + 0.5);
+        return EMU_EXIT_DONE;
+    case OPTION_HOT:
+        return parse_hot(optarg, o) ? EMU_EXIT_DONE : emu_cli_usage("sim", "--hot: '%s' is not SHARE:X,Y,Z", optarg);
+    case OPTION_SHIFT:
+        return parse_shift(optarg, o) ? EMU_EXIT_DONE
+                                      : emu_cli_usage("sim", "--shift: '%s' is not DIMENSION:NUMBER", optarg);
+    case OPTION_ROUNDS:
+        status = parse_count("--rounds", optarg, 1000000, &number);
+        o->rounds = (uint32_t)number;
+        return status;
+    case 's':
+        if (!emu_cli_parse_number(optarg, 10, 0, INT64_MAX, &o->seed))
+            return emu_cli_usage("sim", "--seed: '%s' is not a number", optarg);
+        return EMU_EXIT_DONE;
+    case 't':
+        return parse_count("--threads", optarg, THREADS_MAX, &t->n_threads);
+    case 'f':
+        q->faults_path = optarg;
+        return EMU_EXIT_DONE;
+    case 'o':
+        t->output = optarg;
+        return EMU_EXIT_DONE;
+    default:
+        break;
+    }
+    return EMU_EXIT_FAILED;
+}
+
+static int parse(struct request *q, int argc, char **argv)
+{
+    int status = EMU_EXIT_DONE;
+    int option;
+
+    opterr = 0;
+    while (status == EMU_EXIT_DONE &&
+           (option = getopt_long(argc, argv, ":p:x:l:m:u:r:w:n:T:f:s:t:c:o:jh", options, NULL)) != -1) {
+        switch (option) {
+        case 'j':
+            q->is_json = true;
+            break;
+        case OPTION_QUIET:
+            q->is_quiet = true;
+            break;
+        case 'h':
+            fputs(help, stdout);
+            q->wants_help = true;
+            return EMU_EXIT_DONE;
+        case '?':
+        case ':':
+            return emu_cli_bad_option("sim", option, argv);
+        default:
+            status = take_option(q, option);
+        }
+    }
+    if (status != EMU_EXIT_DONE)
+        return status;
+    if (optind == argc)
+        return emu_cli_usage("sim", "traffic: the machine is missing");
+    if (optind + 1 < argc)
+        return emu_cli_usage("sim", "traffic: '%s': takes one machine", argv[optind + 1]);
+    if (q->traffic.record && !q->traffic.output)
+        return emu_cli_usage("sim", "--record: needs --output");
+    if (q->traffic.options.window && !q->traffic.options.response_units)
+        return emu_cli_usage("sim", "--window: needs --response");
+    if (q->time_ps && q->traffic.options.packets_per_node)
+        return emu_cli_usage("sim", "--time and --packets exclude each other");
+    q->traffic.spec = argv[optind];
+    return EMU_EXIT_DONE;
+}
+
+static void set_defaults(struct request *q)
+{
+    struct emu_generator_options *o = &q->traffic.options;
+
+    if (q->n_loads == 0)
+        q->loads[q->n_loads++] = 0.5;
+    if (q->n_modes == 0)
+        q->modes[q->n_modes++] = EMU_MODE_ADAPTIVE_0;
+    if (o->pattern == EMU_PATTERN_HOT && o->hot_size[0] == 0) {
+        o->hot_share = 0.25;
+        for (int i = 0; i < 3; i++)
+            o->hot_size[i] = 1;
+    }
+}
+
+int emu_cli_sim_traffic(int argc, char **argv)
+{
+    struct request q = { .traffic = { .n_threads = 1, .options = { .seed = 1 } } };
+    int status = parse(&q, argc, argv);
+
+    if (status == EMU_EXIT_DONE && !q.wants_help) {
+        set_defaults(&q);
+        status = prepare(&q);
+        if (status == EMU_EXIT_DONE)
+            status = run_all(&q);
+    }
+    free(q.runs);
+    free(q.messages);
+    emu_fault_map_destroy(q.faults);
+    emu_machine_destroy(q.machine);
+    return status;
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inside the NIC model: the state of nodes, operations on their way, what a packet's tag says, the times of servers.
+ * nic_node.c keeps the state; nic_model.c is what happens to it.
+ */
+#ifndef EMUNIC_EXPERIMENTS_NIC_INNER_H
+#define EMUNIC_EXPERIMENTS_NIC_INNER_H
+
+#include <stdatomic.h>
+
+#include "emunic/experiments/nic_model.h"
+
+#define NEVER       UINT64_MAX
+#define PS_PER_S    UINT64_C(1000000000000)
+
+/* What a packet means to its receiver. */
+enum packet_type {
+    TYPE_PUT = 0,        /* the first eight: requests of the operation of that kind */
+    TYPE_GET,
+    TYPE_AMO,
+    TYPE_AMO_FETCH,
+    TYPE_LAUNCH,
+    TYPE_BTE_PUT,
+    TYPE_BTE_GET,
+    TYPE_EAGER,
+    TYPE_READY_TO_SEND,  /* rendezvous */
+    TYPE_READY_TO_RECV,
+    TYPE_BULK_PUT,       /* the data of a rendezvous */
+    TYPE_BULK_GET,
+    TYPE_END,            /* the receiver has it all */
+    TYPE_ACK,            /* answers */
+    TYPE_REPLY,
+    TYPE_REPLY_STREAM,   /* a generic host's answer to a get, sent as a transfer */
+};
+
+/* A packet's tag: 32 bits of size, 16 of sequence number, 5 + 5 of processes, 4 of type, told, last. */
+struct tag {
+    uint32_t bytes;          /* of the operation */
+    uint16_t seq;            /* of the initiator's operation */
+    uint8_t src_proc;
+    uint8_t dst_proc;
+    enum packet_type type;
+    bool is_told;
+    bool is_last;            /* has the remainder of the payload */
+};
+
+/* An operation at the node that sends its packets. */
+struct op {
+    struct op *next;         /* in its queue, or free */
+    struct emu_nic_op spec;
+    enum packet_type type;
+    uint16_t seq;
+    uint16_t tag_seq;        /* what its packets name; another one in answers */
+    uint8_t proc;
+    bool is_queued;          /* still has packets to send */
+    bool is_told_done;       /* completed() was called, or nobody will */
+    bool is_channel;         /* holds a block transfer channel */
+    bool is_counted;         /* its packets are answered one by one: they count in the window */
+    uint32_t n_packets;      /* to send */
+    uint32_t n_sent;
+    uint32_t n_answers;      /* to come */
+    uint32_t n_answered;
+    uint64_t ready_ps;       /* first packet at the NIC's door */
+    uint64_t step_ps;        /* between packets there */
+    uint64_t last_ps;        /* latest end of an answer's stages */
+    uint64_t order_key;
+};
+
+struct queue {
+    struct op *first;
+    struct op *last;
+};
+
+struct proc {
+    uint64_t core_ps;        /* busy until */
+    struct queue queue;
+};
+
+/* An answer that waits to enter the network. */
+struct answer {
+    uint64_t ready_ps;
+    uint64_t tag;
+    uint32_t dst_nid;
+    uint32_t payload;
+    uint16_t units;
+};
+
+/* A transfer that has not arrived completely. */
+struct assembly {
+    uint64_t key;            /* sender, its sequence number, whether it answers; plus 1. 0: free */
+    uint32_t n_left;
+    uint64_t match_ps;       /* generic: when the host had matched it */
+    uint64_t last_ps;        /* latest visible packet */
+};
+
+/* What happens to a core, later. */
+enum pending_kind {
+    PENDING_FREE = 0,
+    PENDING_COMPLETED,
+    PENDING_ARRIVED,
+    PENDING_DATA,            /* a transfer is in memory; a generic host is interrupted */
+    PENDING_RECEIVED,        /* a message is in memory */
+    PENDING_ASKED,           /* a request to send is in memory */
+    PENDING_INVITED,         /* its answer is */
+    PENDING_ENDED,           /* the sender of a rendezvous learns that it is over */
+};
+
+struct pending {
+    enum pending_kind kind;
+    uint32_t next_free;
+    struct emu_nic_event event;
+    uint16_t seq;            /* of the peer's operation */
+    bool is_fetched;         /* RECEIVED: the peer waits to hear of it */
+    uint64_t tag;            /* DATA */
+};
+
+struct node {
+    uint32_t nid;
+    struct proc procs[EMU_NIC_PROCS_MAX];
+    uint32_t n_procs;        /* highest used + 1 */
+    uint32_t turn;           /* source that was served last */
+    struct queue bte_waiting;
+    struct op **bte;         /* owned; [bte_channels]; NULL: free */
+    uint64_t out_ps[EMU_NIC_PROCS_MAX], in_ps[EMU_NIC_PROCS_MAX]; /* interface: busy until; [0] if it is shared */
+    uint64_t packet_out_ps, packet_in_ps;
+    uint64_t launch_ps, amo_ps;
+    uint64_t copy_ps[2];
+    uint64_t *window;        /* owned; ring of the times at which places in the window became free */
+    uint32_t n_free, first_free;
+    uint64_t wake_ps[EMU_TRAFFIC_CLASSES]; /* a timer is set for; NEVER */
+    struct answer *answers;  /* owned; ring */
+    uint32_t n_answers, answers_room, first_answer;
+    struct op **ops;         /* owned; by seq modulo size */
+    uint32_t ops_size;
+    uint16_t next_seq;
+    struct op *free_ops;
+    struct assembly *assemblies; /* owned; open addressing */
+    uint32_t n_assemblies, assemblies_size;
+    struct pending *pending; /* owned */
+    uint32_t n_pending, free_pending;
+    uint64_t last_event_ps[EMU_NIC_PROCS_MAX];
+    uint64_t now_ps;         /* of the last call from the simulator */
+    struct emu_nic_counters counters;
+    bool is_out_of_memory;
+};
+
+/* Tiles that NICs share. */
+struct tiles {
+    uint64_t out_ps, in_ps;
+};
+
+struct emu_nic_model {
+    const struct emu_machine *machine;  /* borrowed */
+    struct emu_host_params host;
+    struct emu_packet_format format;
+    struct emu_nic_params nic;
+    struct emu_nic_program program;
+    enum emu_route_mode mode;
+    bool interface_per_core;
+    uint64_t packet_gap_ps;
+    uint64_t amo_ps;
+    uint64_t clock_ps;
+    struct node **nodes;                /* owned; by nid; NULL: never used */
+    struct tiles *tiles;                /* owned; by nid / tile_nics; NULL: no limit */
+    struct emu_sim *sim;                /* owned */
+    atomic_bool is_started;
+};
+
+/* --- Tags ------------------------------------------------------------------------------------------------------- */
+
+static inline uint64_t pack(const struct tag *t)
+{
+    return (uint64_t)t->bytes << 32 | (uint64_t)t->seq << 16 | (uint64_t)t->src_proc << 11 |
+           (uint64_t)t->dst_proc << 6 | (uint64_t)t->type << 2 | (uint64_t)t->is_told << 1 | (uint64_t)t->is_last;
+}
+
+static inline struct tag unpack(uint64_t v)
+{
+    return (struct tag){
+        .bytes = (uint32_t)(v >> 32),
+        .seq = (uint16_t)(v >> 16),
+        .src_proc = v >> 11 & 31,
+        .dst_proc = v >> 6 & 31,
+        .type = (enum packet_type)(v >> 2 & 15),
+        .is_told = (v >> 1 & 1) != 0,
+        .is_last = (v & 1) != 0,
+    };
+}
+
+/* --- Times ------------------------------------------------------------------------------------------------------ */
+
+static inline uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static inline uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* One after another: returns when this one is done. */
+static inline uint64_t serve(uint64_t *free_ps, uint64_t at_ps, uint64_t duration_ps)
+{
+    *free_ps = later(*free_ps, at_ps) + duration_ps;
+    return *free_ps;
+}
+
+/* 0 kB/s is no limit. */
+static inline uint64_t time_of(uint64_t bytes, uint32_t kbs)
+{
+    return kbs == 0 ? 0 : bytes * (PS_PER_S / 1000) / kbs;
+}
+
+static inline uint64_t interface_time(const struct emu_nic_model *nm, uint32_t payload)
+{
+    return payload == 0 ? 0 : time_of((uint64_t)payload + nm->host.overhead_bytes, nm->host.interface_kbs);
+}
+
+static inline uint64_t tile_time(const struct emu_nic_model *nm, uint32_t units)
+{
+    return time_of(((uint64_t)units * nm->format.flit_bits + 7) / 8, nm->host.tile_kbs);
+}
+
+/* A transfer through the interface, one way. Its load on the other way only counts while that is busy. */
+static inline uint64_t cross_interface(const struct emu_nic_model *nm, uint64_t *way_ps, uint64_t *other_ps,
+                                       uint64_t at_ps, uint32_t payload)
+{
+    uint64_t cost = interface_time(nm, payload);
+
+    *other_ps += cost * nm->host.duplex_share / 100000;
+    return cost == 0 ? at_ps : serve(way_ps, at_ps, cost);
+}
+
+/*
+ * A set of tiles, one way. Requests and answers of several NICs come here with times that run ahead of each other by up
+ * to their pipelines, so time that nobody used may still be taken so much later.
+ */
+static inline uint64_t pass_tiles(const struct emu_nic_model *nm, uint64_t *free_ps, uint64_t at_ps, uint32_t units)
+{
+    uint64_t pipeline_ps = (uint64_t)nm->host.out_ps + nm->host.in_ps;
+    uint64_t duration_ps = tile_time(nm, units);
+
+    *free_ps = later(*free_ps, at_ps > pipeline_ps ? at_ps - pipeline_ps : 0) + duration_ps;
+    return later(*free_ps, at_ps + duration_ps);
+}
+
+static inline struct tiles *tiles_of(const struct emu_nic_model *nm, uint32_t nid)
+{
+    return nm->tiles == NULL ? NULL : &nm->tiles[nid / nm->host.tile_nics];
+}
+
+/* --- Nodes -------------------------------------------------------------------------------------------------------- */
+
+/* The state of a node, made at its first use; NULL: out of memory. */
+struct node *emu_nic_node_of(struct emu_nic_model *nm, uint32_t nid);
+void emu_nic_node_destroy(struct node *n);
+
+/* --- Operations --------------------------------------------------------------------------------------------------- */
+
+static inline struct op *find_op(const struct node *n, uint16_t seq)
+{
+    struct op *op = n->ops_size == 0 ? NULL : n->ops[seq & (n->ops_size - 1)];
+
+    return op != NULL && op->seq == seq ? op : NULL;
+}
+
+static inline void free_op(struct node *n, struct op *op)
+{
+    n->ops[op->seq & (n->ops_size - 1)] = NULL;
+    op->next = n->free_ops;
+    n->free_ops = op;
+}
+
+static inline void enqueue(struct queue *q, struct op *op)
+{
+    op->next = NULL;
+    if (q->first == NULL)
+        q->first = op;
+    else
+        q->last->next = op;
+    q->last = op;
+    op->is_queued = true;
+}
+
+static inline struct op *dequeue(struct queue *q)
+{
+    struct op *op = q->first;
+
+    q->first = op->next;
+    op->next = NULL;
+    return op;
+}
+
+/* A cleared one, with a sequence number that no other operation of the node has. -ENOMEM; -ENOBUFS: all are in use. */
+int emu_nic_take_op(struct node *n, struct op **op_out);
+
+/* --- Things to come ----------------------------------------------------------------------------------------------- */
+
+/* Has something happen to a core. Cookies of timers: the class to wake, or a pending number behind the classes. */
+void emu_nic_await(struct emu_nic_model *nm, struct node *n, uint64_t at_ps, const struct pending *what);
+/* Asks the simulator to ask for packets: now, or when there are some. */
+void emu_nic_wake_at(struct emu_nic_model *nm, struct node *n, enum emu_traffic_class c, uint64_t at_ps);
+
+/* Events of a process keep their order. */
+static inline uint64_t event_time(struct node *n, uint32_t proc, uint64_t at_ps)
+{
+    n->last_event_ps[proc] = later(at_ps, n->last_event_ps[proc]);
+    return n->last_event_ps[proc];
+}
+
+#endif

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Traffic generators.
+ *
+ * Each node has a state of its own: a random generator, the time of its next packet, how much it has sent, and a queue
+ * of responses that it owes. The simulator calls next() and delivered() on the thread that owns the node, so that state
+ * needs no lock. Latencies go into a few shards of a histogram, chosen by nid; neighbouring nodes share one, which
+ * nearly always belongs to one thread, and the counts are atomic for the rest. Sums of integers do not depend on order,
+ * so the results do not depend on threads.
+ *
+ * A request's tag is the number of its message, or 0. A response's tag is the time when its request was created.
+ */
+#include "emunic/experiments/traffic.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emunic/experiments/pattern.h"
+
+#define SHARDS 16
+
+/* A response that a node owes. */
+struct answer {
+    uint64_t tag;
+    uint32_t dst_nid;
+};
+
+/* 128 bytes per node, and the queue of answers. */
+struct node {
+    struct emu_random random;
+    uint64_t next_ps;           /* when the next packet is created */
+    uint64_t n_created;
+    uint32_t outstanding;       /* packets without a response */
+    bool is_sender;
+    bool is_blocked;            /* by its window */
+    struct answer *answers;     /* owned; a ring */
+    uint32_t answers_mask;      /* its size - 1; 0 with NULL */
+    uint32_t answers_head;
+    uint32_t answers_count;
+    uint32_t first_message;     /* in the order of messages */
+    uint32_t n_messages;        /* left, the one in progress included */
+    uint64_t message_bytes_sent; /* of the one in progress */
+    struct emu_node_figures figures;
+};
+
+struct shard {
+    _Atomic uint64_t sum_ps;
+    _Atomic uint64_t buckets[EMU_HISTOGRAM_BUCKETS];
+};
+
+struct message_state {
+    uint64_t packets_left;      /* changed where the message arrives */
+    uint64_t done_ps;
+};
+
+struct emu_generator {
+    const struct emu_machine *m; /* borrowed */
+    struct emu_generator_options options;
+    struct emu_destinations destinations;
+    struct emu_traffic traffic;
+    uint32_t n_nodes;
+    uint32_t payload_max;
+    uint16_t full_units;        /* of a packet with payload_max bytes */
+    struct node *nodes;         /* owned */
+    struct shard *shards;       /* owned; [latency][shard] */
+    struct emu_message *messages; /* owned copy */
+    struct message_state *states; /* owned; by message */
+    uint32_t *order;            /* owned; messages by source, then start */
+    atomic_bool is_short_of_memory;
+};
+
+uint64_t emu_generator_cycle_ps(const struct emu_generator *gen)
+{
+    return emu_link_cycle_ps(gen->m);
+}
+
+/* ---- Latencies ------------------------------------------------------------------------------------------- */
+
+static void count_latency(struct emu_generator *gen, enum emu_latency which, uint32_t nid, uint64_t value_ps)
+{
+    struct shard *shard = &gen->shards[which * SHARDS + (uint64_t)nid * SHARDS / gen->n_nodes];
+
+    atomic_fetch_add_explicit(&shard->sum_ps, value_ps, memory_order_relaxed);
+    atomic_fetch_add_explicit(&shard->buckets[emu_histogram_bucket(value_ps)], 1, memory_order_relaxed);
+}
+
+void emu_generator_latency(const struct emu_generator *gen, enum emu_latency which, struct emu_histogram *histogram_out)
+{
+    *histogram_out = (struct emu_histogram){ 0 };
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        struct shard *shard = &gen->shards[which * SHARDS + i];
+
+        histogram_out->sum_ps += atomic_load_explicit(&shard->sum_ps, memory_order_relaxed);
+        for (uint32_t b = 0; b < EMU_HISTOGRAM_BUCKETS; b++) {
+            uint64_t count = atomic_load_explicit(&shard->buckets[b], memory_order_relaxed);
+
+            histogram_out->buckets[b] += count;
+            histogram_out->count += count;
+        }
+    }
+}
+
+void emu_generator_reset(struct emu_generator *gen)
+{
+    for (uint32_t i = 0; i < EMU_LATENCIES * SHARDS; i++) {
+        atomic_store_explicit(&gen->shards[i].sum_ps, 0, memory_order_relaxed);
+        for (uint32_t b = 0; b < EMU_HISTOGRAM_BUCKETS; b++)
+            atomic_store_explicit(&gen->shards[i].buckets[b], 0, memory_order_relaxed);
+    }
+    for (uint32_t nid = 0; nid < gen->n_nodes; nid++)
+        gen->nodes[nid].figures = (struct emu_node_figures){ 0 };
+}
+
+void emu_generator_node(const struct emu_generator *gen, uint32_t nid, struct emu_node_figures *figures_out)
+{
+    *figures_out = gen->nodes[nid].figures;
+}
+
+uint64_t emu_generator_message_done_ps(const struct emu_generator *gen, size_t message)
+{
+    return gen->states[message].done_ps;
+}
+
+int emu_generator_status(const struct emu_generator *gen)
+{
+    return atomic_load_explicit(&gen->is_short_of_memory, memory_order_relaxed) ? -ENOMEM : 0;
+}
+
+/* ---- Sending --------------------------------------------------------------------------------------------- */
+
+/* Until the next packet: exponential, or always the mean. */
+static uint64_t draw_gap(const struct emu_generator *gen, struct node *node)
+{
+    double draw;
+
+    if (gen->options.is_regular)
+        return (uint64_t)(gen->options.gap_ps + 0.5);
+    draw = ((double)(emu_random_next(&node->random) >> 11) + 0.5) * 0x1p-53; /* never 0 */
+    return (uint64_t)(-log(draw) * gen->options.gap_ps + 0.5);
+}
+
+static void fill_key(const struct emu_generator *gen, struct node *node, struct emu_packet *packet)
+{
+    packet->mode = gen->options.mode;
+    packet->order_key = 0;
+    if (packet->mode == EMU_MODE_MIN_HASH || packet->mode == EMU_MODE_NMIN_HASH)
+        packet->order_key = emu_random_next(&node->random);
+}
+
+/* The next packet of the list; the message in progress is cut by payload. */
+static bool next_of_messages(struct emu_generator *gen, struct node *node, struct emu_packet *packet)
+{
+    const struct emu_message *message;
+    uint32_t index;
+    uint64_t bytes;
+
+    if (node->n_messages == 0)
+        return false;
+    index = gen->order[node->first_message];
+    message = &gen->messages[index];
+    bytes = message->bytes - node->message_bytes_sent;
+    bytes = bytes > gen->payload_max ? gen->payload_max : bytes;
+    packet->dst_nid = message->dst_nid;
+    packet->units = bytes == gen->payload_max ? gen->full_units : emu_packet_units(gen->m, bytes);
+    packet->created_ps = message->start_ps;
+    packet->tag = index;
+    node->message_bytes_sent += bytes;
+    if (node->message_bytes_sent == message->bytes) {
+        node->message_bytes_sent = 0;
+        node->first_message++;
+        node->n_messages--;
+    }
+    return true;
+}
+
+static bool next_of_pattern(struct emu_generator *gen, struct node *node, uint32_t nid, uint64_t now_ps,
+                            struct emu_packet *packet)
+{
+    const struct emu_generator_options *o = &gen->options;
+    uint64_t created_ps = o->gap_ps > 0 ? node->next_ps : now_ps;
+
+    if (o->packets_per_node != 0 && node->n_created >= o->packets_per_node && o->pattern != EMU_PATTERN_ALL_TO_ALL)
+        return false;
+    if (o->stop_ps != 0 && created_ps >= o->stop_ps)
+        return false;
+    packet->dst_nid = emu_destinations_pick(&gen->destinations, &node->random, nid, node->n_created);
+    if (packet->dst_nid == EMU_NOBODY)
+        return false;
+    packet->units = o->units;
+    packet->created_ps = created_ps;
+    packet->tag = 0;
+    if (o->gap_ps > 0)
+        node->next_ps += draw_gap(gen, node);
+    return true;
+}
+
+static bool next_answer(struct emu_generator *gen, struct node *node, uint32_t nid, uint64_t now_ps,
+                        struct emu_packet *packet)
+{
+    const struct answer *answer;
+
+    if (node->answers_count == 0)
+        return false;
+    answer = &node->answers[node->answers_head & node->answers_mask];
+    *packet = (struct emu_packet){ .src_nid = nid,
+                                   .dst_nid = answer->dst_nid,
+                                   .units = gen->options.response_units,
+                                   .traffic_class = EMU_TRAFFIC_RESPONSE,
+                                   .created_ps = now_ps,
+                                   .tag = answer->tag };
+    fill_key(gen, node, packet);
+    node->answers_head++;
+    node->answers_count--;
+    return true;
+}
+
+static bool on_next(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class, uint64_t now_ps,
+                    struct emu_packet *packet_out)
+{
+    struct emu_generator *gen = ctx;
+    struct node *node = &gen->nodes[nid];
+    bool is_message = gen->options.pattern == EMU_PATTERN_MESSAGES;
+
+    (void)sim;
+    if (gen->options.response_units != 0 && traffic_class == EMU_TRAFFIC_RESPONSE)
+        return next_answer(gen, node, nid, now_ps, packet_out);
+    if (traffic_class != gen->options.traffic_class || !node->is_sender)
+        return false;
+    if (gen->options.window != 0 && node->outstanding >= gen->options.window) {
+        node->is_blocked = true;
+        return false;
+    }
+    *packet_out = (struct emu_packet){ .src_nid = nid, .traffic_class = (uint8_t)traffic_class };
+    if (!(is_message ? next_of_messages(gen, node, packet_out) : next_of_pattern(gen, node, nid, now_ps, packet_out)))
+        return false;
+    fill_key(gen, node, packet_out);
+    node->n_created++;
+    node->outstanding++;
+    node->figures.sent++;
+    return true;
+}
+
+/* ---- Receiving ------------------------------------------------------------------------------------------- */
+
+static bool grow_answers(struct node *node)
+{
+    uint32_t size = node->answers ? node->answers_mask + 1 : 0;
+    uint32_t more = size ? 2 * size : 8;
+    struct answer *answers = malloc(more * sizeof(*answers));
+
+    if (!answers)
+        return false;
+    for (uint32_t i = 0; i < node->answers_count; i++)
+        answers[i] = node->answers[(node->answers_head + i) & node->answers_mask];
+    free(node->answers);
+    node->answers = answers;
+    node->answers_mask = more - 1;
+    node->answers_head = 0;
+    return true;
+}
+
+static void owe_answer(struct emu_generator *gen, struct emu_sim *sim, uint32_t nid, const struct emu_packet *packet)
+{
+    struct node *node = &gen->nodes[nid];
+
+    if ((!node->answers || node->answers_count == node->answers_mask + 1) && !grow_answers(node)) {
+        atomic_store_explicit(&gen->is_short_of_memory, true, memory_order_relaxed);
+        return;
+    }
+    node->answers[(node->answers_head + node->answers_count) & node->answers_mask] =
+        (struct answer){ .tag = packet->created_ps, .dst_nid = packet->src_nid };
+    if (node->answers_count++ == 0)
+        emu_sim_wake(sim, nid, EMU_TRAFFIC_RESPONSE);
+}
+
+static void leave_window(struct emu_generator *gen, struct emu_sim *sim, uint32_t nid)
+{
+    struct node *node = &gen->nodes[nid];
+
+    assert(node->outstanding > 0);
+    node->outstanding--;
+    if (node->is_blocked) {
+        node->is_blocked = false;
+        emu_sim_wake(sim, nid, (enum emu_traffic_class)gen->options.traffic_class);
+    }
+}
+
+static void on_delivered(void *ctx, struct emu_sim *sim, uint32_t nid, const struct emu_packet *packet, uint64_t now_ps)
+{
+    struct emu_generator *gen = ctx;
+    struct node *node = &gen->nodes[nid];
+
+    if (gen->options.response_units != 0 && packet->traffic_class == EMU_TRAFFIC_RESPONSE) {
+        count_latency(gen, EMU_LATENCY_ROUND_TRIP, nid, now_ps - packet->tag);
+        leave_window(gen, sim, nid);
+        return;
+    }
+    node->figures.received++;
+    node->figures.received_units += packet->units;
+    node->figures.received_hops += packet->hops;
+    count_latency(gen, EMU_LATENCY_CREATED, nid, now_ps - packet->created_ps);
+    count_latency(gen, EMU_LATENCY_NETWORK, nid, now_ps - packet->entered_ps);
+    if (gen->states && --gen->states[packet->tag].packets_left == 0)
+        gen->states[packet->tag].done_ps = now_ps;
+    if (gen->options.response_units != 0)
+        owe_answer(gen, sim, nid, packet);
+}
+
+static void on_lost(void *ctx, struct emu_sim *sim, uint32_t nid, const struct emu_packet *packet, uint64_t now_ps)
+{
+    struct emu_generator *gen = ctx;
+
+    (void)now_ps;
+    /* Of a lost response the requester hears nothing: its packet stays outstanding, as on the machine. */
+    if (gen->options.response_units != 0 && packet->traffic_class == EMU_TRAFFIC_RESPONSE)
+        return;
+    gen->nodes[nid].figures.lost++;
+    if (gen->options.response_units != 0)
+        leave_window(gen, sim, nid);
+}
+
+/* ---- Lifecycle ------------------------------------------------------------------------------------------- */
+
+static int __attribute__((format(printf, 3, 4))) fail(char *err, size_t err_len, const char *format, ...)
+{
+    va_list args;
+
+    if (err) {
+        va_start(args, format);
+        vsnprintf(err, err_len, format, args);
+        va_end(args);
+    }
+    return -EINVAL;
+}
+
+static int check_options(const struct emu_generator *gen, char *err, size_t err_len)
+{
+    const struct emu_generator_options *o = &gen->options;
+
+    if (o->mode >= EMU_MODES)
+        return fail(err, err_len, "routing mode %u does not exist", o->mode);
+    if (o->traffic_class >= EMU_TRAFFIC_CLASSES)
+        return fail(err, err_len, "traffic class %u does not exist", o->traffic_class);
+    if (o->response_units != 0 && o->traffic_class == EMU_TRAFFIC_RESPONSE)
+        return fail(err, err_len, "responses are not answered");
+    if (o->window != 0 && o->response_units == 0)
+        return fail(err, err_len, "a window needs responses");
+    if (!(o->gap_ps >= 0) || o->gap_ps > 1e18)
+        return fail(err, err_len, "a gap of %g ps is none", o->gap_ps);
+    for (size_t i = 0; i < o->n_messages && o->pattern == EMU_PATTERN_MESSAGES; i++) {
+        if (o->messages[i].src_nid >= gen->n_nodes || o->messages[i].dst_nid >= gen->n_nodes)
+            return fail(err, err_len, "message %zu: no such node", i);
+    }
+    if (o->pattern == EMU_PATTERN_MESSAGES && o->n_messages >= UINT32_MAX)
+        return fail(err, err_len, "%zu messages are too many", o->n_messages);
+    return 0;
+}
+
+static int compare_messages(const void *a, const void *b, void *ctx)
+{
+    const struct emu_message *messages = ctx;
+    uint32_t i = *(const uint32_t *)a;
+    uint32_t j = *(const uint32_t *)b;
+
+    if (messages[i].src_nid != messages[j].src_nid)
+        return messages[i].src_nid < messages[j].src_nid ? -1 : 1;
+    if (messages[i].start_ps != messages[j].start_ps)
+        return messages[i].start_ps < messages[j].start_ps ? -1 : 1;
+    return i < j ? -1 : 1;
+}
+
+static int take_messages(struct emu_generator *gen)
+{
+    size_t n = gen->options.n_messages;
+
+    gen->messages = malloc((n + 1) * sizeof(*gen->messages));
+    gen->states = calloc(n + 1, sizeof(*gen->states));
+    gen->order = malloc((n + 1) * sizeof(*gen->order));
+    if (!gen->messages || !gen->states || !gen->order)
+        return -ENOMEM;
+    if (n > 0)
+        memcpy(gen->messages, gen->options.messages, n * sizeof(*gen->messages));
+    for (uint32_t i = 0; i < n; i++) {
+        gen->order[i] = i;
+        gen->states[i].packets_left = emu_packets(&emu_machine_nic(gen->m)->format, gen->messages[i].bytes);
+    }
+    qsort_r(gen->order, n, sizeof(*gen->order), compare_messages, gen->messages);
+    for (uint32_t i = 0; i < n; i++) {
+        struct node *node = &gen->nodes[gen->messages[gen->order[i]].src_nid];
+
+        if (node->n_messages++ == 0)
+            node->first_message = i;
+    }
+    return 0;
+}
+
+static void start_node(struct emu_generator *gen, uint32_t nid)
+{
+    struct node *node = &gen->nodes[nid];
+
+    node->random.state = emu_random_mix(gen->options.seed) ^ emu_random_mix(nid + UINT64_C(0x7261666669636e31));
+    node->is_sender = !gen->options.senders || gen->options.senders[nid];
+    if (gen->options.gap_ps <= 0)
+        return;
+    if (gen->options.is_regular)
+        node->next_ps = emu_random_below(&node->random, (uint64_t)gen->options.gap_ps + 1);
+    else
+        node->next_ps = draw_gap(gen, node);
+}
+
+int emu_generator_create(const struct emu_machine *m, const struct emu_generator_options *options,
+                         struct emu_generator **gen_out, char *err, size_t err_len)
+{
+    char text[256] = "out of memory";
+    struct emu_generator *gen = calloc(1, sizeof(*gen));
+    int r = -ENOMEM;
+
+    if (!gen)
+        goto out;
+    gen->m = m;
+    gen->options = *options;
+    gen->n_nodes = emu_machine_n_nodes(m);
+    gen->payload_max = emu_machine_nic(m)->format.payload_bytes_max;
+    gen->full_units = emu_packet_units(m, gen->payload_max);
+    if (gen->options.units == 0)
+        gen->options.units = gen->full_units;
+    r = check_options(gen, text, sizeof(text));
+    if (r == 0)
+        r = emu_destinations_init(&gen->destinations, m, options, text, sizeof(text));
+    if (r < 0)
+        goto out;
+    r = -ENOMEM;
+    gen->nodes = calloc(gen->n_nodes, sizeof(*gen->nodes));
+    gen->shards = calloc(EMU_LATENCIES * SHARDS, sizeof(*gen->shards));
+    if (!gen->nodes || !gen->shards)
+        goto out;
+    for (uint32_t nid = 0; nid < gen->n_nodes; nid++)
+        start_node(gen, nid);
+    r = options->pattern == EMU_PATTERN_MESSAGES ? take_messages(gen) : 0;
+    /* What was borrowed is not used again. */
+    gen->options.messages = NULL;
+    gen->options.senders = NULL;
+    gen->traffic = (struct emu_traffic){ .ctx = gen, .next = on_next, .delivered = on_delivered, .lost = on_lost };
+out:
+    if (r < 0) {
+        (void)fail(err, err_len, "%s", text);
+        emu_generator_destroy(gen);
+        return r;
+    }
+    *gen_out = gen;
+    return 0;
+}
+
+void emu_generator_destroy(struct emu_generator *gen)
+{
+    if (!gen)
+        return;
+    for (uint32_t nid = 0; gen->nodes && nid < gen->n_nodes; nid++)
+        free(gen->nodes[nid].answers);
+    emu_destinations_fini(&gen->destinations);
+    free(gen->nodes);
+    free(gen->shards);
+    free(gen->messages);
+    free(gen->states);
+    free(gen->order);
+    free(gen);
+}
+
+const struct emu_traffic *emu_generator_traffic(const struct emu_generator *gen)
+{
+    return &gen->traffic;
+}

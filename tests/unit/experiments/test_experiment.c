@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "emunic/experiments/runner.h"
+#include "tests/unit/fabric/fixture.h"
+
+/* What the experiment of a test does. */
+static void (*act)(struct emu_exp *x);
+static int act_result;
+
+static int run_act(struct emu_exp *x)
+{
+    act(x);
+    return act_result;
+}
+
+static const struct emu_experiment first_table[] = {
+    { "XX-2", "aries", "AKPQ", EMU_EXP_PACKETS, "a test", run_act },
+    { "XX-20", "aries", "A", EMU_EXP_ANALYTIC, "another", run_act },
+    { 0 },
+};
+
+static const struct emu_experiment second_table[] = {
+    { "AUD-YY", "aries", "F", EMU_EXP_LIVE, "shown elsewhere" },
+    { 0 },
+};
+
+/* The registry of this program. */
+const struct emu_experiment *const emu_experiment_tables[] = { first_table, second_table, NULL };
+
+static json_t *report_of(void (*what)(struct emu_exp *x), int result)
+{
+    struct emu_exp_context context = { .seed = 7, .n_threads = 1, .machine_dir = EMU_TEST_MACHINE_DIR };
+    json_t *report;
+
+    act = what;
+    act_result = result;
+    report = emu_exp_run(&first_table[0], &context, NULL, NULL);
+    assert_non_null(report);
+    return report;
+}
+
+static void assert_prints(void (*what)(struct emu_exp *x), int result, const char *expected)
+{
+    json_t *report = report_of(what, result);
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+
+    assert_non_null(out);
+    assert_int_equal(emu_exp_print(report, out), 0);
+    fclose(out);
+    assert_string_equal(text, expected);
+    free(text);
+    json_decref(report);
+}
+
+static void assert_counts(void (*what)(struct emu_exp *x), int passed, int failed)
+{
+    json_t *report = report_of(what, 0);
+
+    assert_int_equal(json_integer_value(json_object_get(report, "passed")), passed);
+    assert_int_equal(json_integer_value(json_object_get(report, "failed")), failed);
+    json_decref(report);
+}
+
+/* ---- lines -- */
+
+static void report_of_each_sort(struct emu_exp *x)
+{
+    emu_exp_exact(x, 'A', "nodes", "nodes", 92544, 92544);
+    emu_exp_within(x, 'P', "hop", "ns", 100, 100.5, 0.01);
+    emu_exp_detail(x, "seen over %d hops", 5);
+    emu_exp_part(x, "a");
+    emu_exp_fitted(x, "put8_latency", "us", 0.8, 0.8125, "t_issue_ns", 512);
+    emu_exp_part(x, NULL);
+    emu_exp_range(x, 'P', "valiant", "GB/s", 1.31, 1.5, 1.4);
+    emu_exp_rounded(x, 'A', "raw", "GB/s", 11.7, 11.72, 1);
+    emu_exp_points(x, 'P', "utilisation", "%", 98, 96.9, 1.5);
+    emu_exp_at_most(x, 'P', "latency", "us", 2, 2.5);
+    emu_exp_why(x, "the farthest pair has %d hops", 6);
+    emu_exp_text(x, 'A', "class of min", "Z cable", "Z cable"); /* a name is one word */
+    emu_exp_holds(x, 'Q', "order", false);
+}
+
+static void test_lines_have_the_form_of_the_specification(void **state)
+{
+    (void)state;
+    assert_prints(report_of_each_sort, 0,
+                  "EXP XX-2 nodes src=92544 got=92544 unit=nodes tol=exact kind=A seed=7 verdict=PASS\n"
+                  "EXP XX-2 hop src=100 got=100.5 unit=ns tol=1% kind=P seed=7 verdict=PASS\n"
+                  "# seen over 5 hops\n"
+                  "EXP XX-2a put8_latency src=0.8 got=0.8125 unit=us tol=2% kind=K seed=7 verdict=PASS "
+                  "param=t_issue_ns:512\n"
+                  "EXP XX-2 valiant src=1.31..1.5 got=1.4 unit=GB/s tol=range kind=P seed=7 verdict=PASS\n"
+                  "EXP XX-2 raw src=11.7 got=11.72 unit=GB/s tol=rounded:1 kind=A seed=7 verdict=PASS\n"
+                  "EXP XX-2 utilisation src=98 got=96.9 unit=% tol=+-1.5 kind=P seed=7 verdict=PASS\n"
+                  "EXP XX-2 latency src=2 got=2.5 unit=us tol=<= kind=P seed=7 verdict=FAIL\n"
+                  "# why: the farthest pair has 6 hops\n"
+                  "EXP XX-2 class_of_min src=Z_cable got=Z_cable unit=1 tol=exact kind=A seed=7 verdict=FAIL\n"
+                  "# class of min: not a valid metric: its name is not one of letters, digits and _.-/+\n"
+                  "EXP XX-2 order src=yes got=no unit=1 tol=exact kind=Q seed=7 verdict=FAIL\n");
+}
+
+static void explain_a_success(struct emu_exp *x)
+{
+    emu_exp_exact(x, 'A', "nodes", NULL, 4, 4);
+    emu_exp_why(x, "nobody wants to know");
+}
+
+static void test_a_reason_is_dropped_when_the_metric_passed(void **state)
+{
+    (void)state;
+    assert_prints(explain_a_success, 0, "EXP XX-2 nodes src=4 got=4 unit=1 tol=exact kind=A seed=7 verdict=PASS\n");
+}
+
+static void break_the_line(struct emu_exp *x)
+{
+    emu_exp_text(x, 'A', "name", "a\nEXP b", "c d");
+    emu_exp_detail(x, "two\nlines");
+}
+
+static void test_no_value_breaks_a_line_or_a_field(void **state)
+{
+    (void)state;
+    assert_prints(break_the_line, 0,
+                  "EXP XX-2 name src=a_EXP_b got=c_d unit=1 tol=exact kind=A seed=7 verdict=FAIL\n# two lines\n");
+}
+
+/* ---- verdicts -- */
+
+static void report_the_edges(struct emu_exp *x)
+{
+    emu_exp_within(x, 'P', "up", NULL, 100, 102, 0.02);
+    emu_exp_within(x, 'P', "down", NULL, -100, -102, 0.02);
+    emu_exp_points(x, 'P', "points", NULL, 0.3, 0.1 + 0.2 + 0.1, 0.1);
+    emu_exp_rounded(x, 'A', "half", NULL, 11.7, 11.75, 1);
+    emu_exp_exact(x, 'A', "arithmetic", NULL, 0.3, 0.1 + 0.2);
+    emu_exp_at_least(x, 'P', "least", NULL, 3, 3);
+    emu_exp_at_most(x, 'P', "most", NULL, 3, 3);
+    emu_exp_range(x, 'P', "low", NULL, 1, 2, 1);
+    emu_exp_range(x, 'P', "high", NULL, 1, 2, 2);
+}
+
+static void test_the_edge_of_a_tolerance_passes(void **state)
+{
+    (void)state;
+    assert_counts(report_the_edges, 9, 0);
+}
+
+static void report_beyond_the_edges(struct emu_exp *x)
+{
+    emu_exp_within(x, 'P', "up", NULL, 100, 102.01, 0.02);
+    emu_exp_within(x, 'P', "down", NULL, 100, 97.99, 0.02);
+    emu_exp_points(x, 'P', "points", NULL, 98, 96.49, 1.5);
+    emu_exp_rounded(x, 'A', "half", NULL, 11.7, 11.76, 1);
+    emu_exp_exact(x, 'A', "count", NULL, 92544, 92543);
+    emu_exp_above(x, 'P', "above", NULL, 3, 3);
+    emu_exp_below(x, 'P', "below", NULL, 3, 3);
+    emu_exp_range(x, 'P', "low", NULL, 1, 2, 0.99);
+    emu_exp_fitted(x, "fitted", NULL, 1, 1.03, "t", 1);
+}
+
+static void test_what_lies_beyond_a_tolerance_fails(void **state)
+{
+    (void)state;
+    assert_counts(report_beyond_the_edges, 0, 9);
+}
+
+static void report_what_is_no_number(struct emu_exp *x)
+{
+    emu_exp_at_most(x, 'P', "nan", NULL, 3, NAN);
+    emu_exp_at_least(x, 'P', "infinite", NULL, 3, INFINITY);
+    emu_exp_within(x, 'P', "both", NULL, NAN, NAN, 1);
+    emu_exp_text(x, 'A', "nothing", "yes", NULL);
+}
+
+static void test_what_is_no_number_fails(void **state)
+{
+    (void)state;
+    assert_counts(report_what_is_no_number, 0, 4);
+}
+
+static void report_invalid(struct emu_exp *x)
+{
+    emu_exp_exact(x, 'S', "kind", NULL, 1, 1); /* not in the row */
+    emu_exp_exact(x, 'X', "kind", NULL, 1, 1);
+    emu_exp_report(x, &(struct emu_metric){ .kind = 'K', .name = "no_param", .src = 1, .got = 1 });
+    emu_exp_fitted(x, "param", NULL, 1, 1, "t", NAN);
+}
+
+static void test_an_invalid_metric_never_passes(void **state)
+{
+    (void)state;
+    assert_counts(report_invalid, 0, 4);
+}
+
+/* ---- runs -- */
+
+static void report_one(struct emu_exp *x)
+{
+    emu_exp_exact(x, 'A', "one", NULL, 1, 1);
+}
+
+static void report_nothing(struct emu_exp *x)
+{
+    (void)x;
+}
+
+static void test_an_experiment_that_gives_up_has_failed(void **state)
+{
+    (void)state;
+    assert_prints(report_one, -ENOMEM,
+                  "EXP XX-2 one src=1 got=1 unit=1 tol=exact kind=A seed=7 verdict=PASS\n"
+                  "EXP XX-2 completed src=yes got=no unit=1 tol=exact kind=A seed=7 verdict=FAIL\n"
+                  "# not completed: Cannot allocate memory\n");
+    assert_prints(report_nothing, 0,
+                  "EXP XX-2 completed src=yes got=no unit=1 tol=exact kind=A seed=7 verdict=FAIL\n"
+                  "# not completed: it reported nothing\n");
+}
+
+static void load_a_bad_machine(struct emu_exp *x)
+{
+    struct emu_machine *m;
+
+    assert_int_equal(emu_exp_machine(x, "aries:groups=none", &m), -EINVAL);
+}
+
+static void test_a_bad_machine_is_told(void **state)
+{
+    json_t *report = report_of(load_a_bad_machine, 0);
+    const json_t *line = json_array_get(json_object_get(report, "lines"), 0);
+
+    (void)state;
+    assert_non_null(strstr(json_string_value(json_object_get(line, "detail")), "override 'groups=none'"));
+    json_decref(report);
+}
+
+static void test_an_aborted_run_is_one_failed_line(void **state)
+{
+    json_t *report = emu_exp_aborted(&first_table[1], 3, "killed");
+
+    (void)state;
+    assert_int_equal(json_integer_value(json_object_get(report, "failed")), 1);
+    assert_int_equal(json_integer_value(json_object_get(report, "seed")), 3);
+    assert_int_equal(json_array_size(json_object_get(report, "lines")), 2);
+    json_decref(report);
+}
+
+static void write_data(struct emu_exp *x)
+{
+    assert_null(emu_exp_data(x, "curve", "t", "x", "y"));
+    report_one(x);
+}
+
+static void test_no_data_are_written_unless_somebody_wants_them(void **state)
+{
+    (void)state;
+    assert_counts(write_data, 1, 0);
+}
+
+/* ---- registry -- */
+
+static void test_experiments_are_found_by_id_and_part(void **state)
+{
+    (void)state;
+    assert_ptr_equal(emu_experiment_find("XX-2"), &first_table[0]);
+    assert_ptr_equal(emu_experiment_find("xx-20"), &first_table[1]);
+    assert_ptr_equal(emu_experiment_find("XX-2a"), &first_table[0]);
+    assert_ptr_equal(emu_experiment_find("XX-20b"), &first_table[1]);
+    assert_ptr_equal(emu_experiment_find("aud-yy"), &second_table[0]);
+    assert_null(emu_experiment_find("XX-21"));
+    assert_null(emu_experiment_find("XX-2-"));
+    assert_null(emu_experiment_find("AUD-YYZ"));
+    assert_null(emu_experiment_find(""));
+}
+
+static void test_experiments_are_counted_through_all_tables(void **state)
+{
+    (void)state;
+    assert_ptr_equal(emu_experiment_at(0), &first_table[0]);
+    assert_ptr_equal(emu_experiment_at(2), &second_table[0]);
+    assert_null(emu_experiment_at(3));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lines_have_the_form_of_the_specification),
+        cmocka_unit_test(test_a_reason_is_dropped_when_the_metric_passed),
+        cmocka_unit_test(test_no_value_breaks_a_line_or_a_field),
+        cmocka_unit_test(test_the_edge_of_a_tolerance_passes),
+        cmocka_unit_test(test_what_lies_beyond_a_tolerance_fails),
+        cmocka_unit_test(test_what_is_no_number_fails),
+        cmocka_unit_test(test_an_invalid_metric_never_passes),
+        cmocka_unit_test(test_an_experiment_that_gives_up_has_failed),
+        cmocka_unit_test(test_a_bad_machine_is_told),
+        cmocka_unit_test(test_an_aborted_run_is_one_failed_line),
+        cmocka_unit_test(test_no_data_are_written_unless_somebody_wants_them),
+        cmocka_unit_test(test_experiments_are_found_by_id_and_part),
+        cmocka_unit_test(test_experiments_are_counted_through_all_tables),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
