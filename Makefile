@@ -58,6 +58,8 @@ soak: build
 	FX_DATAPATH=auto $(BUILD)/tests/soak/soak $(SOAK_SECONDS)
 	FX_DATAPATH=routed $(BUILD)/tests/soak/soak $(SOAK_SECONDS)
 	$(BUILD)/tests/soak/soak $(SOAK_SECONDS) 20261121 0.01
+	$(BUILD)/emunic/emunic run -q -n 16 --ppn 4 -- $(BUILD)/tests/soak/soak-dmapp $(SOAK_SECONDS)
+	$(BUILD)/emunic/emunic run -q -n 16 --ppn 4 --datapath routed -- $(BUILD)/tests/soak/soak-dmapp $(SOAK_SECONDS)
 
 # Ours beside the alternatives, as ratios; results and plots in bench-out/. Never part of a test. BENCH_ARGS=--quick: a minute.
 bench: build

@@ -45,6 +45,7 @@
     X("EMUNIC_PTAG", "protection tag of the job (set by emunic run)")                                                \
     X("EMUNIC_RANK", "rank in the job (set by emunic run)")                                                          \
     X("EMUNIC_CABINET_COLUMNS", "cabinets in one row of the machine (set by emunic run)")                            \
+    X("EMUNIC_ASLR", "1: addresses of the ranks stay random (emunic run --aslr sets it)")                            \
     X("EMUNIC_PMI_PERMUTE", "seed for a permuted order of PMI_Allgather")
 
 struct emu_settings {

@@ -290,6 +290,8 @@ static bool set_environment(const struct job *job)
     unsetenv("EMUNIC_NID");
     unsetenv("EMUNIC_RANK");
     unsetenv("EMUNIC_CABINET_COLUMNS");
+    if (is_set && job->plan->keeps_aslr)
+        is_set = setenv("EMUNIC_ASLR", "1", 1) == 0;
     if (is_set && job->plan->cabinet_columns)
         is_set = set_number("EMUNIC_CABINET_COLUMNS", job->plan->cabinet_columns);
     /* Nodes are emulated and ranks our children: the reasons why Open MPI refuses root do not hold. */

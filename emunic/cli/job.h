@@ -25,6 +25,7 @@ struct emu_job_plan {
     uint32_t member_limit;      /* 0 none */
     bool is_routed;
     bool is_quiet;
+    bool keeps_aslr;            /* the ranks' addresses stay random */
     bool wants_links;
     const struct emu_fault_rule *faults; /* of the job's domain */
     uint32_t n_faults;

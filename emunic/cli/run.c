@@ -37,6 +37,7 @@ static const char help[] =
     "  -s, --server NAME     use a running daemon instead of starting one, and its machine\n"
     "      --members N       processes that may attach to the job's domain (default: as many as ranks; 0: no limit)\n"
     "      --datapath PATH   routed: all traffic goes through the daemon; auto (default)\n"
+    "      --aslr            addresses of the ranks stay random; else they are the same in every rank\n"
     "      --faults FILE     inject the faults of this schedule, see emunic-fault(1)\n"
     "  -x VAR[=VALUE]        environment variable for mpirun to pass on; all of yours reach the ranks anyway\n"
     "      --paths           afterwards print each flow with the path of its messages\n"
@@ -53,6 +54,7 @@ enum {
     OPTION_PLACE,
     OPTION_MEMBERS,
     OPTION_DATAPATH,
+    OPTION_ASLR,
     OPTION_FAULTS,
     OPTION_PATHS,
     OPTION_LINKS,
@@ -68,6 +70,7 @@ static const struct option options[] = {
     { "server", required_argument, NULL, 's' },
     { "members", required_argument, NULL, OPTION_MEMBERS },
     { "datapath", required_argument, NULL, OPTION_DATAPATH },
+    { "aslr", no_argument, NULL, OPTION_ASLR },
     { "faults", required_argument, NULL, OPTION_FAULTS },
     { "paths", no_argument, NULL, OPTION_PATHS },
     { "links", no_argument, NULL, OPTION_LINKS },
@@ -149,6 +152,9 @@ static int take_option(struct run *run, int option, char **argv)
     case OPTION_DATAPATH:
         if (!emu_cli_parse_datapath(optarg, &run->plan.is_routed))
             return emu_cli_usage("run", "--datapath: '%s' is neither routed nor auto", optarg);
+        return EMU_EXIT_DONE;
+    case OPTION_ASLR:
+        run->plan.keeps_aslr = true;
         return EMU_EXIT_DONE;
     case OPTION_FAULTS:
         run->faults_path = optarg;

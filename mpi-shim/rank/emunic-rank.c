@@ -11,6 +11,10 @@
  * place and lose what follows the first colon; DEV_ID and LOC_ADDR both, because one without the other is read as an
  * error. Source: cray-runtime.md 2.6, 6.1, 7.5.
  *
+ * Addresses: static data, heap and mappings of the program lie at the same addresses in every rank, as on the original, because
+ * the kernel's address randomisation is switched off for the program (personality(2), which takes effect with exec and reaches
+ * its children); EMUNIC_ASLR=1 leaves it as it is. Where that is refused (seccomp of a container), rank 0 warns and all go on.
+ *
  * Lifetime: dies with its parent by PR_SET_PDEATHSIG, which survives exec. A parent that died before that leaves a
  * process that cannot join any more or that emunic ends with the domain.
  *
@@ -24,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -35,7 +40,8 @@
 #define OWN_PLACE "/mpi-shim/rank/emunic-rank"
 
 /* Folders of a build folder that hold libraries. */
-static const char *const built_folders[] = { "/libugni", "/mpi-shim/pmi", "/mpi-shim/udreg", "/mpi-shim/alps", "/mpi-shim/rca" };
+static const char *const built_folders[] = { "/libugni", "/mpi-shim/pmi", "/mpi-shim/udreg", "/mpi-shim/alps", "/mpi-shim/rca",
+                                              "/libdmapp" };
 
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void say(const char *format, ...)
@@ -195,6 +201,21 @@ static int set_environment(const char *server, const struct emu_msg_rank *rank)
 
 /* ---- life ---- */
 
+static void fix_addresses(uint32_t rank)
+{
+    const char *aslr = getenv("EMUNIC_ASLR");
+    int now;
+
+    if (aslr && aslr[0] && strcmp(aslr, "0") != 0)
+        return;
+    now = personality(0xffffffff);
+    if (now >= 0 && ((now & ADDR_NO_RANDOMIZE) || personality((unsigned long)now | ADDR_NO_RANDOMIZE) >= 0))
+        return;
+    if (rank == 0)
+        say("addresses stay random, because personality() is refused (%s): static data may lie elsewhere in each rank",
+            strerror(errno));
+}
+
 static bool tie_to_parent(void)
 {
     pid_t parent = getppid();
@@ -238,6 +259,7 @@ int main(int argc, char **argv)
         say("rank %u: environment: %s", rank.rank, strerror(-r));
         return 1;
     }
+    fix_addresses(rank.rank);
     execvp(argv[1], argv + 1);
     r = errno;
     say("rank %u: %s: %s", rank.rank, argv[1], strerror(r));

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Other ways to the same memory: UCX (posix and cma), libfabric's shm provider, Open MPI; and the machine's limits."""
 
+import os
 import shutil
 import socket
 import subprocess
@@ -44,6 +45,25 @@ def open_mpi_of_source(build, n, transport):
     return process.figures(process.run(command, env))
 
 
+def open_shmem(build, n, n_pes):
+    """Debian's OpenSHMEM. It often crashes in shmem_finalize(), behind the last figure: what it printed counts."""
+    program = build / "bench/shmem_rank"
+    if not program.exists():
+        raise process.Missing("oshcc is not installed (libopenmpi-dev)")
+    env = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", SHMEM_SYMMETRIC_SIZE="64M")
+    command = ["oshrun", "-n", str(n_pes), "--oversubscribe", "--bind-to", "none", program, *(["-p"] if n_pes == 2 else []),
+               "-n", str(n)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=process.LIMIT_S, env=env, check=False,
+                              stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        raise process.Failed(f"oshrun: no end after {process.LIMIT_S} s") from None
+    found = process.figures(done.stdout)
+    if len(found) < (5 if n_pes == 2 else 2):
+        raise process.Failed(f"oshrun: status {done.returncode}: {process.last_line(done.stderr)}")
+    return found
+
+
 # ---- UCX ----
 
 # Lines of a ucx_perftest batch: metric, size, test, data layout, iterations as a multiple of n.
@@ -77,16 +97,17 @@ def on_cpu(slot, command):
     return ["taskset", "-c", str(cpus[slot % len(cpus)]), *command]
 
 
-def perftest(program, transport, batch):
+def perftest(program, options, batch, env=None):
     """Output of ucx_perftest's client for a batch; the server is asked again until it listens."""
     common = [program, "-f", "-v", "-p", str(free_port())]
-    client = on_cpu(0, [*common[:1], "127.0.0.1", *common[1:], "-x", transport, "-d", "memory", "-b", batch])
+    client = on_cpu(0, [*common[:1], "127.0.0.1", *common[1:], *options, "-b", batch])
+    env = dict(os.environ, **env or {})
     server = subprocess.Popen(on_cpu(1, [*common, "-b", batch]), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                              text=True)
+                              text=True, env=env)
     try:
         end = time.monotonic() + 20
         while True:
-            done = subprocess.run(client, capture_output=True, text=True, timeout=process.LIMIT_S, check=False)
+            done = subprocess.run(client, capture_output=True, text=True, timeout=process.LIMIT_S, check=False, env=env)
             if "," in done.stdout.partition("\n")[2]:
                 return done.stdout
             if server.poll() is not None or time.monotonic() > end:
@@ -108,20 +129,32 @@ def value_of(metric, columns):
     return float(columns[3]), "us"
 
 
-def ucx(build, transport, n):
+def ucx_batch(build, name, batch, how, env=None):
+    """The figures of a batch: how(layout) gives a line's options besides the test."""
     program = build / "thirdparty/ucx/install/bin/ucx_perftest"
     if not program.exists():
         raise process.Missing("UCX is not built (tests/thirdparty/ucx/build.sh)")
-    batch = {"posix": posix_batch, "cma": cma_batch}[transport](n)
     with tempfile.NamedTemporaryFile("w", suffix=".batch") as file:
         for metric, size, test, layout, count in batch:
-            print(f"{metric}/{size} -t {test} -D {layout} -s {size} -n {count} -w {count // 10 + 1}", file=file)
+            print(f"{metric}/{size} -t {test} {how(layout)} -s {size} -n {count} -w {count // 10 + 1}", file=file)
         file.flush()
-        rows = dict(line.split(",", 1) for line in perftest(program, transport, file.name).splitlines() if "/" in line)
+        options = [] if env else ["-x", name, "-d", "memory"]
+        rows = dict(line.split(",", 1) for line in perftest(program, options, file.name, env).splitlines() if "/" in line)
     found = []
     for metric, size, *_ in batch:
         row = rows.get(f"{metric}/{size}")
         if row is None:
-            raise process.Failed(f"ucx_perftest over {transport}: no result for {metric}/{size}")
+            raise process.Failed(f"ucx_perftest over {name}: no result for {metric}/{size}")
         found.append((metric, size if metric.endswith("_bandwidth") else None, *value_of(metric, row.split(","))))
     return found
+
+
+def ucx(build, transport, n):
+    batch = {"posix": posix_batch, "cma": cma_batch}[transport](n)
+    return ucx_batch(build, transport, batch, lambda layout: f"-D {layout}")
+
+
+def ucx_tags(build, n):
+    """UCX's tag matching over its posix transport."""
+    batch = [(f"tag{size}_half_round_trip", size, "tag_lat", None, n) for size in (0, 8)]
+    return ucx_batch(build, "posix, tags", batch, lambda layout: "", {"UCX_TLS": "posix,self"})

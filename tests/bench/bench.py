@@ -44,6 +44,11 @@ def parts(build, n, idle_s):
         ("open mpi", "Open MPI", lambda: alternatives.open_mpi(build, n)),
         ("mpi over vader", "Open MPI from source, btl/vader", lambda: alternatives.open_mpi_of_source(build, n, "vader")),
         ("mpi over ugni", "Open MPI from source, btl/ugni", lambda: alternatives.open_mpi_of_source(build, n, "ugni")),
+        *((who, f"DMAPP beside OpenSHMEM, {n_pes} PEs: {who}", lambda f=function, p=n_pes: f(p))
+          for n_pes in (2, 4, 16)
+          for who, function in (("emunic dmapp", lambda p: ours.dmapp(build, DIRECT, n, p)),
+                                ("open shmem", lambda p: alternatives.open_shmem(build, n, p)))),
+        ("emunic dmapp", "DMAPP random access", lambda: ours.gups(build, DIRECT)),
         (DIRECT, "registration, adopted", lambda: ours.register(build, DIRECT, n)),
         (CMA, "registration, cma", lambda: ours.register(build, CMA, n)),
         (DIRECT, "ring", lambda: ours.ring(build, DIRECT, n)),

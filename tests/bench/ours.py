@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import time
@@ -33,6 +34,19 @@ def pair(build, path, program, n):
     pin = ["-p"] if PATHS[path][0] == "auto" else []
     command, env = emunic_run(build, path, 2, program, *pin, "-n", str(n))
     return process.figures(process.run(command, env))
+
+
+def dmapp(build, path, n, n_pes):
+    """DMAPP beside OpenSHMEM; on the direct path two PEs have a CPU each."""
+    pin = ["-p"] if PATHS[path][0] == "auto" and n_pes == 2 else []
+    command, env = emunic_run(build, path, n_pes, "dmapp_rank", *pin, "-n", str(n))
+    return process.figures(process.run(command, env))
+
+
+def gups(build, path):
+    command, env = emunic_run(build, path, 4, "../../examples/dmapp_gups", "-l", "18", "-n", "4000000")
+    found = re.search(r"([0-9.]+) M updates/s per PE", process.run(command, env))
+    return [("gups_per_pe", None, float(found.group(1)), "M/s")]
 
 
 def register(build, path, n):

@@ -73,6 +73,18 @@ TARGETS = [
      [("message8_half_round_trip", None, MPI_VADER)], 1, "<=", 2),
     ("MPI 1 MiB, btl/ugni / btl/vader", ("message_bandwidth", 1048576, MPI_UGNI),
      [("message_bandwidth", 1048576, MPI_VADER)], 1, ">=", 0.8),
+    *((f"DMAPP {text} / OpenSHMEM", (metric, size, "emunic dmapp"), [(metric, size, "open shmem")], 1, relation, bound)
+      for text, metric, size, relation, bound in (
+          ("8-byte put and flag", "pgas_put8_flag_half_round_trip", None, "<=", 1.1),
+          ("blocking 8-byte get", "pgas_get8_latency", None, "<=", 2),
+          ("fetch-add", "pgas_fadd8_latency", None, "<=", 2),
+          ("stream of puts with gsync", "pgas_put8_stream_time", None, "<=", 3),
+          ("barrier of 4", "pgas_barrier4_time", None, "<=", 1),
+          ("barrier of 16", "pgas_barrier16_time", None, "<=", 1),
+          ("8-byte sum of 4", "pgas_sum4_time", None, "<=", 1),
+          ("8-byte sum of 16", "pgas_sum16_time", None, "<=", 1),
+          ("1 MiB put", "pgas_put_bandwidth", 1048576, ">=", 0.95))),
+    ("DMAPP random access, M updates/s per PE of 4", ("gups_per_pe", None, "emunic dmapp"), [], 1, ">=", 5),
     ("routed 8-byte put / yield relay", (*PUT8, ROUTED), [limit("yield_relay")], 1, "<=", 1.3),
     ("ring of 32, hop / two switches", ("smsg_ring_hop", None, DIRECT), [limit("yield_switch")], 2, "<=", 2),
     ("idle emunic, 8 ports, % of a CPU", ("idle_cpu", None, DIRECT), [], 1, "<=", 1),

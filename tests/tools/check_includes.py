@@ -46,7 +46,8 @@ NOT_FOR = {
 
 # Made by Meson: the command and the wrapper that it starts ranks through know where things are installed.
 GENERATED = {"emunic-config.h": {"emunic/cli", "mpi-shim"}}
-PUBLIC_FOR = {"examples": {"libugni", "libdmapp", "libportals", "mpi-shim"}}
+# Public headers in angle brackets. libdmapp starts through PMI, as the original does.
+PUBLIC_FOR = {"examples": {"libugni", "libdmapp", "libportals", "mpi-shim"}, "libdmapp": {"mpi-shim"}}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 COMMENT_START = {".c": "/* {} */", ".h": "/* {} */", ".map": "/* {} */", ".py": "# {}", ".sh": "# {}", ".yaml": "# {}",

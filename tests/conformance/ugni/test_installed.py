@@ -70,6 +70,12 @@ with tempfile.TemporaryDirectory() as destination:
     status, output = run("nothing")
     check("an unknown program is a wrong usage", status == 2, output)
 
+    done = subprocess.run([root / bin_dir / "emunic-conformance-dmapp", "--launcher",
+                           f"{build}/emunic/emunic run -q -n 2 --", "lock", "refusals"], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    check("DMAPP's programs run in jobs", done.returncode == 0 and row(done.stdout, "lock")[0] > 5 and
+          row(done.stdout, "refusals")[1:] == [0, 0], done.stdout)
+
     assertions = json.loads((root / data_dir / "emunic" / "conformance-ugni.json").read_text())
     place, about = next((key, value) for key, value in assertions.items() if value == ["GNI_EpBind", "INVALID_PARAM"])
     file, line = place.split(":")

@@ -153,6 +153,56 @@ test_ranks_see_the_environment_of_run() {
     see 1 CLI_TEST_SET five
 }
 
+# see_addresses OPTION...: in $dir/places where a program's data, heap and stack begin in each rank, one line each.
+see_addresses() {
+    call run -q -n 4 "$@" -- sh -c 'echo $(sed -n "s/^\([0-9a-f]*\)-.*\(heap\]\|stack\]\|sed\)$/\1/p" /proc/self/maps)'
+    expect_status 0
+    sort -u <<<"$out" >"$dir/places"
+}
+
+test_addresses_are_the_same_in_every_rank() {
+    see_addresses
+    [ "$(wc -l <"$dir/places")" -eq 1 ] || bad "places: $(<"$dir/places")"
+    [ -z "$err" ] || bad "said: $err"
+    call run -q -n 2 -- sh -c 'cat /proc/self/personality'
+    [ "$out" = $'00040000\n00040000' ] || bad "personalities: $out"
+}
+
+test_an_option_keeps_addresses_random() {
+    [ "$(<"/proc/self/personality")" = 00000000 ] && [ "$(<"/proc/sys/kernel/randomize_va_space")" != 0 ] || return 0
+    see_addresses --aslr
+    [ "$(wc -l <"$dir/places")" -gt 1 ] || bad "places: $(<"$dir/places")"
+    EMUNIC_ASLR=1 see_addresses
+    [ "$(wc -l <"$dir/places")" -gt 1 ] || bad "places: $(<"$dir/places")"
+    EMUNIC_ASLR=0 see_addresses
+    [ "$(wc -l <"$dir/places")" -eq 1 ] || bad "places: $(<"$dir/places")"
+}
+
+test_the_daemon_and_mpirun_keep_their_addresses_random() {
+    local pid
+    start_job
+    for pid in "$(server_pid)" "$(child_named "$run_pid" mpirun)" "$run_pid"; do
+        [ "$(<"/proc/$pid/personality")" = "$(<"/proc/self/personality")" ] || bad "$(tr '\0' ' ' <"/proc/$pid/cmdline")"
+    done
+    [ "$(<"/proc/$(<"$dir/rank.0")/personality")" = 00040000 ] || bad "a rank's personality"
+    release_job
+    await_run
+    expect_status 0
+}
+
+# In a container that refuses personality().
+test_a_refusal_is_told_once_and_the_job_goes_on() {
+    local emunic_really=$emunic
+    printf '#!/bin/sh\nexec python3 "%s" "%s" "$@"\n' "$here/no_personality.py" "$emunic_really" >"$dir/emunic"
+    chmod +x "$dir/emunic"
+    emunic=$dir/emunic
+    call run -n 3 -- sh -c 'cat /proc/self/personality'
+    emunic=$emunic_really
+    expect_status 0
+    [ "$out" = $'00000000\n00000000\n00000000' ] || bad "personalities: $out"
+    [ "$(grep -c 'personality() is refused' <<<"$err")" -eq 1 ] || bad "err: $err"
+}
+
 test_our_libraries_come_first_and_others_stay() {
     export LD_LIBRARY_PATH=/cli/test/lib
     ranks_see -n 1
@@ -201,5 +251,7 @@ run_tests a_wrong_machine_is_refused a_machine_that_is_too_small_is_refused_with
     a_wrong_program_is_refused a_missing_mpirun_is_refused a_file_that_cannot_be_written_is_refused \
     a_server_that_does_not_run_is_refused statuses_pass_through the_first_failing_rank_decides \
     a_signal_gives_128_and_its_number output_of_ranks_comes_through_and_stdin_goes_to_rank_0 \
-    ranks_see_what_a_cray_launcher_sets ranks_see_the_environment_of_run our_libraries_come_first_and_others_stay \
+    ranks_see_what_a_cray_launcher_sets ranks_see_the_environment_of_run addresses_are_the_same_in_every_rank \
+    an_option_keeps_addresses_random the_daemon_and_mpirun_keep_their_addresses_random \
+    a_refusal_is_told_once_and_the_job_goes_on our_libraries_come_first_and_others_stay \
     two_jobs_at_once_have_different_credentials forty_ranks_on_three_nodes a_rank_without_a_job_says_so

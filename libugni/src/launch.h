@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The launch entry: small operations for libdmapp. Private: exported by libugni.so for libraries of this project, in no
+ * installed header.
+ *
+ * The counterpart of Aries' FMA launch: one operation to any node and offset without a descriptor, completion entry or
+ * transfer slot. A target is one memory handle of a peer. On memory that is mapped here an operation is a checked
+ * store, load or processor atomic, done and visible when the call returns. Whatever else it would take (errors,
+ * faults, memory that is not mapped, the routed path) answers GNII_LAUNCH_POST before anything has happened: post
+ * it instead.
+ *
+ * Ordering: operations of one thread through one target are seen in their order.
+ */
+#ifndef LIBUGNI_LAUNCH_H
+#define LIBUGNI_LAUNCH_H
+
+#include <stdint.h>
+
+#include <gni_pub.h>
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
+struct gnii_launch_target;
+
+enum gnii_launch_op {
+    GNII_LAUNCH_PUT,        /* arg1 local address, arg2 length in bytes */
+    GNII_LAUNCH_GET,        /* the same */
+    GNII_LAUNCH_FLAG,       /* arg1 value of an aligned 64-bit word */
+    GNII_LAUNCH_AMO = 0x10, /* + enum emu_amo_op, with GNII_LAUNCH_32BIT: arg1, arg2 operands; *old_out, if not NULL */
+};
+#define GNII_LAUNCH_32BIT 0x100
+
+enum gnii_launch_result {
+    GNII_LAUNCH_DONE,
+    GNII_LAUNCH_POST,       /* nothing has happened */
+};
+
+/* A target of a live NIC handle; NULL: out of memory. Freed with gnii_launch_close(), before the NIC is destroyed. */
+struct gnii_launch_target *gnii_launch_open(gni_nic_handle_t nic, uint32_t nic_addr, const gni_mem_handle_t *handle);
+void gnii_launch_close(struct gnii_launch_target *target);
+
+/* Any thread. No bytes: nothing. Local memory is the caller's to have. */
+enum gnii_launch_result gnii_launch(struct gnii_launch_target *target, unsigned op, uint64_t remote_addr, uint64_t arg1,
+                                    uint64_t arg2, uint64_t *old_out);
+
+/* Longest put or get that is served at once; what is longer is to be cut or posted. */
+#define GNII_LAUNCH_BYTES_MAX (256u << 10)
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+
+#endif

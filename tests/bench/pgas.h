@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a library of one-sided operations costs: the same measurements for DMAPP and for OpenSHMEM. dmapp_rank.c and
+ * shmem_rank.c define the operations below as static inline functions and include this at their end.
+ *
+ *   pgas_put8_flag_half_round_trip  8 bytes and a flag, back and forth: half of one turn
+ *   pgas_get8_latency               one blocking get
+ *   pgas_fadd8_latency              one fetch-and-add
+ *   pgas_put8_stream_time           one of a stream of non-blocking puts, completed every 64
+ *   pgas_put_bandwidth              blocking puts of 1 MiB
+ *   pgas_barrierN_time, _sumN_time  of N PEs, when there are more than two
+ */
+#ifndef TESTS_BENCH_PGAS_H
+#define TESTS_BENCH_PGAS_H
+
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/bench/common.h"
+
+#define LARGE_BYTES (1u << 20)
+#define STREAM      64
+
+/* Symmetric. */
+struct pgas {
+    volatile uint64_t flag;
+    uint64_t data;
+    uint64_t word;
+    uint64_t words[STREAM];
+    uint8_t large[LARGE_BYTES];
+};
+
+static int own_pe;
+static int n_pes;
+static struct pgas *mine;
+
+static inline void op_put_flag(struct pgas *p, uint64_t value, int pe);
+static inline uint64_t op_get(uint64_t *at, int pe);
+static inline uint64_t op_fadd(uint64_t *at, int pe);
+static inline void op_put_nbi(uint64_t *at, uint64_t *from, int pe);
+static inline void op_complete(void);
+static inline void op_put_large(void *at, void *from, size_t bytes, int pe);
+static void op_barrier(void);
+static void op_sum(void);
+
+static void ping_pong(long n, uint64_t first)
+{
+    for (long i = 0; i < n; i++) {
+        uint64_t turn = first + (uint64_t)i;
+
+        if (own_pe == 0)
+            op_put_flag(mine, turn, 1);
+        while (mine->flag != turn)
+            ;
+        if (own_pe == 1)
+            op_put_flag(mine, turn, 0);
+    }
+}
+
+static void measure_alone(long n)
+{
+    static uint64_t source[STREAM];
+    static uint8_t large[LARGE_BYTES];
+    long rounds = n / 40 + 4;
+    double start_us = 0;
+
+    memset(large, 1, sizeof(large));
+    for (long i = -n / 10; i < n; i++) {
+        if (i == 0)
+            start_us = bench_now_us();
+        (void)op_get(&mine->word, 1);
+    }
+    bench_print("pgas_get8_latency", (bench_now_us() - start_us) / (double)n, "us");
+    for (long i = -n / 10; i < n; i++) {
+        if (i == 0)
+            start_us = bench_now_us();
+        (void)op_fadd(&mine->word, 1);
+    }
+    bench_print("pgas_fadd8_latency", (bench_now_us() - start_us) / (double)n, "us");
+    start_us = bench_now_us();
+    for (long i = 0; i < 10 * n; i++) {
+        op_put_nbi(&mine->words[i % STREAM], &source[i % STREAM], 1);
+        if (i % STREAM == STREAM - 1)
+            op_complete();
+    }
+    op_complete();
+    bench_print("pgas_put8_stream_time", (bench_now_us() - start_us) / (double)(10 * n), "us");
+    op_put_large(mine->large, large, LARGE_BYTES, 1);
+    start_us = bench_now_us();
+    for (long i = 0; i < rounds; i++)
+        op_put_large(mine->large, large, LARGE_BYTES, 1);
+    bench_print_sized("pgas_put_bandwidth", LARGE_BYTES,
+                      (double)rounds * LARGE_BYTES / (bench_now_us() - start_us) * 1e-3, "GB/s");
+}
+
+static void measure_together(long n)
+{
+    char name[64];
+    double start_us = 0;
+
+    for (long i = -n / 10 - 1; i < n; i++) {
+        if (i == 0)
+            start_us = bench_now_us();
+        op_barrier();
+    }
+    snprintf(name, sizeof(name), "pgas_barrier%d_time", n_pes);
+    if (own_pe == 0)
+        bench_print(name, (bench_now_us() - start_us) / (double)n, "us");
+    for (long i = -n / 10 - 1; i < n; i++) {
+        if (i == 0)
+            start_us = bench_now_us();
+        op_sum();
+    }
+    snprintf(name, sizeof(name), "pgas_sum%d_time", n_pes);
+    if (own_pe == 0)
+        bench_print(name, (bench_now_us() - start_us) / (double)n, "us");
+}
+
+static void measure(const struct bench_options *options)
+{
+    long n = options->n;
+    double start_us;
+
+    if (n_pes > 2) {
+        measure_together(n / 20 + 1);
+        return;
+    }
+    op_barrier();
+    ping_pong(n / 10 + 1, 1);
+    start_us = bench_now_us();
+    ping_pong(n, 1000000000);
+    if (own_pe == 0)
+        bench_print("pgas_put8_flag_half_round_trip", (bench_now_us() - start_us) / (double)n / 2, "us");
+    op_barrier();
+    if (own_pe == 0)
+        measure_alone(n);
+    op_barrier();
+}
+
+#endif
