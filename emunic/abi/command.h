@@ -18,6 +18,9 @@ enum emu_op {
     EMU_OP_AMO,
     EMU_OP_CQ_WRITE,
     EMU_OP_CE,                /* a leaf's contribution to a reduction; emunic alone runs it */
+    EMU_OP_PTL_PUT,           /* Portals: struct emu_ptl_cmd */
+    EMU_OP_PTL_GET,
+    EMU_OP_PTL_GETPUT,
     EMU_OP_END,
     EMU_OP_REPORT = 0x40,     /* from the direct path: a command has failed. operand1: status, operand2: its op */
 };

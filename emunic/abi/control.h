@@ -59,6 +59,10 @@ enum emu_msg_type {
     EMU_MSG_VMDH_RESERVE,  /* block of virtual handles on the port's node */
     EMU_MSG_MEM_UPDATE,    /* pages of a reserved region are there; the first one makes it live */
     EMU_MSG_MEM_SEGMENTS,  /* some segments of the region that the next EMU_MSG_MEM_REGISTER makes */
+    EMU_MSG_PORTALS_OPEN,  /* + descriptor: the port's Portals part (portals.h) */
+    EMU_MSG_PORTALS_PEER,  /* + descriptor: that of another port of the domain */
+    EMU_MSG_PORTALS_STUCK, /* the lock of a port's interface does not come free: breaks it if nobody holds it */
+    EMU_MSG_PORTALS_DISTANCE,
     /* admin socket */
     EMU_MSG_DOMAIN_CREATE = 100, /* + descriptor in the request: memfd with uint32_t nids, one per rank slot */
     EMU_MSG_DOMAIN_END,
@@ -203,6 +207,16 @@ struct emu_msgq_shape {
 struct emu_msg_msgq {
     struct emu_msgq_shape shape;
     uint32_t slot;                /* reply: below n_insts, nobody else's */
+};
+
+struct emu_msg_portals {
+    uint32_t pid;                 /* open: wanted, or UINT32_MAX; reply: granted */
+    uint32_t port;                /* peer, stuck; reply of open: the own one */
+    uint32_t generation;          /* reply: of the port */
+    uint32_t nid;                 /* distance: to that node; reply of open: own address */
+    uint32_t distance;            /* reply: hops between routers plus one; 0 the same node */
+    uint32_t reserved;
+    uint64_t length_bytes;        /* reply */
 };
 
 enum emu_resource {
@@ -376,6 +390,7 @@ struct emu_msg {
         struct emu_msg_ptag ptag;
         struct emu_msg_job job;
         struct emu_msg_injection injection;
+        struct emu_msg_portals portals;
         uint8_t bytes[240];
     };
 };

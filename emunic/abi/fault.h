@@ -29,6 +29,9 @@ enum emu_fault_class {
     EMU_FAULT_MSGQ,
     EMU_FAULT_CQ_WRITE,
     EMU_FAULT_CE,         /* contributions to reductions */
+    EMU_FAULT_PTL_PUT,    /* Portals */
+    EMU_FAULT_PTL_GET,
+    EMU_FAULT_PTL_GETPUT,
     EMU_FAULT_DATAGRAM,
     EMU_FAULT_REGISTRATION,
     EMU_FAULT_CLASSES,
@@ -36,6 +39,7 @@ enum emu_fault_class {
 #define EMU_FAULT_BIT(c)          (1u << (c))
 #define EMU_FAULT_FMA_BITS        (7u << EMU_FAULT_FMA_PUT)
 #define EMU_FAULT_BTE_BITS        (3u << EMU_FAULT_BTE_PUT)
+#define EMU_FAULT_PTL_BITS         (7u << EMU_FAULT_PTL_PUT)
 #define EMU_FAULT_TRANSACTION_BITS ((1u << EMU_FAULT_DATAGRAM) - 1)
 
 enum emu_fault_action {

@@ -80,7 +80,9 @@ struct emu_table_port {
     uint32_t nid;                /* [E] */
     uint32_t instance_id;        /* [E] */
     uint32_t pid;                /* [E] as emunic sees it */
-    uint32_t reserved[3];
+    _Atomic uint32_t ptl_id;     /* [E] Portals interface: process id plus one; 0: the port is none */
+    uint32_t uid;                /* [E] of its process */
+    uint32_t reserved;
 };
 
 #define EMU_CQ_WAKES (1u << 0)   /* somebody may sleep on the queue: producers look */

@@ -83,6 +83,19 @@ static int ask(struct emu_maps *m, uint64_t at, struct emu_piece *p)
     return 0;
 }
 
+int emu_maps_look(struct emu_maps *m, uint64_t at, struct emu_piece *p)
+{
+    struct map_query q = { .size = sizeof(q), .addr = at };
+
+    if (ioctl(m->fd, MAP_QUERY, &q) < 0)
+        return errno == ENOENT || errno == ESRCH ? -ENOENT : -ENOTTY;
+    *p = (struct emu_piece){ .first = q.first, .end = q.end, .offset = q.offset, .ino = (ino_t)q.ino,
+                             .dev = makedev(q.dev_major, q.dev_minor), .is_readable = (q.access & MAP_READABLE) != 0,
+                             .is_writable = (~q.access & (MAP_READABLE | MAP_WRITABLE)) == 0,
+                             .is_shared = (q.access & MAP_IS_SHARED) != 0 };
+    return 0;
+}
+
 /* ---- reading ---- */
 
 static bool refill(struct emu_maps *m)

@@ -141,7 +141,7 @@ static int add_classes(struct draft *draft, const char *text, char *err, size_t 
         name += strspn(name, " ");
         if (!emu_fault_parse_classes(name, &bits))
             return fail(err, err_len, "class: '%.40s' is none of fma-put, fma-get, fma-amo, bte-put, bte-get, smsg, msgq, "
-                        "cq-write, ce, datagram, registration; fma, bte, any", name);
+                        "cq-write, ce, ptl-put, ptl-get, ptl-getput, datagram, registration; fma, bte, ptl, any", name);
         draft->rule.classes |= bits;
     }
     return 0;

@@ -18,12 +18,14 @@
  */
 #include "emunic/client/direct.h"
 
+#include <errno.h>
 #include <linux/membarrier.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "emunic/base/window.h"
@@ -43,6 +45,7 @@ struct peer {
     bool has_no_segment;            /* emunic said no */
     bool has_no_space;              /* likewise */
     bool has_closed_memory;         /* the kernel said no */
+    bool was_tried;                 /* so that is known */
     uint8_t *segment;
     uint64_t segment_bytes;
     int space_fd;                   /* of its process; -1: not yet asked for */
@@ -477,6 +480,73 @@ bool emu_lane_read(struct emu_lane *lane, uint64_t addr, void *data, uint64_t le
         return true;
     emu_gate_leave(lane->gate);
     return false;
+}
+
+/* ---- other engines ---- */
+
+struct emu_gate *emu_direct_gate(struct emu_direct *d)
+{
+    return &d->gate;
+}
+
+int emu_direct_reach(struct emu_direct *d, const struct emu_table_md *md, struct emu_memory *mem_out)
+{
+    return view_reach(d, md, EMU_OP_PUT, mem_out);
+}
+
+/* May we reach into that process? Address 0 is mapped nowhere, so an answer other than "bad address" tells. Once per peer. */
+static bool is_closed(pid_t pid)
+{
+    uint8_t byte;
+    struct iovec local = { &byte, 1 };
+    struct iovec remote = { NULL, 1 };
+
+    return process_vm_readv(pid, &local, 1, &remote, 1, 0) < 0 && errno != EFAULT;
+}
+
+int emu_direct_reach_private(struct emu_direct *d, uint32_t port, struct emu_memory *mem_out)
+{
+    struct peer *peer = peer_of(d, port);
+    pid_t pid;
+
+    if (!peer)
+        return EMU_STATUS_PEER_GONE;
+    if (port == d->port->index) {
+        *mem_out = emu_memory_self();
+        return EMU_STATUS_OK;
+    }
+    pid = (pid_t)emu_table_ports(d->port->table)[port].pid;
+    if (!peer->was_tried) {
+        peer->was_tried = true;
+        peer->has_closed_memory = peer->has_closed_memory || is_closed(pid);
+    }
+    if (peer->has_closed_memory)
+        return EMU_REACH_NOT_HERE;
+    *mem_out = emu_memory_cma(pid);
+    return EMU_STATUS_OK;
+}
+
+struct emu_segment *emu_direct_segment_of(struct emu_direct *d, uint32_t port)
+{
+    struct peer *peer = peer_of(d, port);
+
+    if (!peer)
+        return NULL;
+    if (port == d->port->index)
+        return d->port->segment;
+    return has_segment(d, peer, port) ? (struct emu_segment *)peer->segment : NULL;
+}
+
+struct emu_flow_counts *emu_direct_flow(struct emu_direct *d, uint32_t node_index)
+{
+    return &d->view.flows[node_index % d->view.n_flows];
+}
+
+static void trim(struct emu_direct *d);
+
+void emu_direct_trim(struct emu_direct *d)
+{
+    trim(d);
 }
 
 /* ---- commands ---- */

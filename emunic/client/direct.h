@@ -15,7 +15,11 @@
 #include "emunic/engine/cq.h"
 
 struct emu_direct;
+struct emu_flow_counts;
+struct emu_gate;
+struct emu_memory;
 struct emu_port;
+struct emu_table_md;
 
 /* NULL when there is no direct path for this port: emunic sees other process numbers than we do, or no memory. */
 struct emu_direct *emu_direct_create(struct emu_port *port);
@@ -42,5 +46,19 @@ bool emu_direct_is_open(const struct emu_direct *direct);
  * here, or it needs emunic's arbitration). EMU_CMD_STAGED refers to the port's staging area, else local_addr is plain.
  */
 bool emu_direct_run(struct emu_direct *direct, const struct emu_cmd *cmd);
+
+/* ---- for other engines over the same domain (portals.c) ---- */
+
+struct emu_gate *emu_direct_gate(struct emu_direct *direct);
+/* How to reach the memory of a live domain; an enum emu_status, or EMU_REACH_NOT_HERE. To be called inside. */
+int emu_direct_reach(struct emu_direct *direct, const struct emu_table_md *md, struct emu_memory *mem_out);
+/* The same for private memory of the process that has that port. */
+int emu_direct_reach_private(struct emu_direct *direct, uint32_t port, struct emu_memory *mem_out);
+/* The segment of a live port, for waking its owner; NULL if it is not to be had. To be called inside. */
+struct emu_segment *emu_direct_segment_of(struct emu_direct *direct, uint32_t port);
+/* The port's own counters towards a node of the domain. */
+struct emu_flow_counts *emu_direct_flow(struct emu_direct *direct, uint32_t node_index);
+/* Unmaps what is gone. Outside. */
+void emu_direct_trim(struct emu_direct *direct);
 
 #endif

@@ -383,6 +383,19 @@ bool emu_space_cover(struct emu_port *port, uint64_t addr, uint64_t len_bytes, b
     return is_covered;
 }
 
+uint64_t emu_space_ino(struct emu_port *port)
+{
+    uint64_t ino = 0;
+
+    pthread_mutex_lock(&lock);
+    for (const struct space *s = spaces; s && ino == 0; s = s->next) {
+        if (s->server_pid == port->session.server_pid && s->domain_id == port->table->domain_id)
+            ino = (uint64_t)s->ino;
+    }
+    pthread_mutex_unlock(&lock);
+    return ino;
+}
+
 int emu_space_alloc(struct emu_port *port, uint64_t len_bytes, void **addr_out)
 {
     uint64_t bytes = (len_bytes + PAGE_MASK) & ~PAGE_MASK;

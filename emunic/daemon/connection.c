@@ -30,6 +30,7 @@
 #include "emunic/daemon/msgq.h"
 #include "emunic/daemon/network.h"
 #include "emunic/daemon/port.h"
+#include "emunic/daemon/portals.h"
 #include "emunic/daemon/quiesce.h"
 #include "emunic/daemon/report.h"
 #include "emunic/daemon/resources.h"
@@ -155,6 +156,29 @@ static int answer_peer_file(const struct emu_port_end *port, struct emu_reply *r
     reply->fds[0] = fd;
     reply->n_fds = 1;
     return 0;
+}
+
+static int answer_portals(struct emu_port_end *port, struct emu_reply *reply)
+{
+    struct emu_msg_portals *asked = &reply->msg->portals;
+    int r;
+
+    switch (reply->msg->type) {
+    case EMU_MSG_PORTALS_OPEN:
+    case EMU_MSG_PORTALS_PEER:
+        r = reply->msg->type == EMU_MSG_PORTALS_OPEN ? emu_portals_end_open(port, asked)
+                                                     : emu_portals_end_peer(port, asked);
+        if (r < 0)
+            return r;
+        reply->fds[0] = r;
+        reply->n_fds = 1;
+        return 0;
+    case EMU_MSG_PORTALS_STUCK:
+        emu_portals_end_look(port->domain, asked->port);
+        return 0;
+    default:
+        return emu_portals_end_distance(port, asked);
+    }
 }
 
 static void tell_address(const struct emu_domain *domain, struct emu_msg_datagram *datagram)
@@ -461,6 +485,8 @@ static int answer_control(struct emu_connection *c, struct emu_reply *reply, str
     case EMU_MSG_MEM_UPDATE:
     case EMU_MSG_MEM_SEGMENTS:
         return c->port ? answer_port(c->port, reply, fds) : -ENOTCONN;
+    case EMU_MSG_PORTALS_OPEN ... EMU_MSG_PORTALS_DISTANCE:
+        return c->port ? answer_portals(c->port, reply) : -ENOTCONN;
     case EMU_MSG_CE_CREATE ... EMU_MSG_CE_DESTROY:
         return c->port ? emu_ce_answer(c->port, msg) : -ENOTCONN;
     default:

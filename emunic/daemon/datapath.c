@@ -39,6 +39,7 @@
 #include "emunic/daemon/memory_domain.h"
 #include "emunic/daemon/network.h"
 #include "emunic/daemon/port.h"
+#include "emunic/daemon/portals.h"
 #include "emunic/daemon/resources.h"
 #include "emunic/engine/burst.h"
 #include "emunic/engine/rest.h"
@@ -143,6 +144,12 @@ static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
     struct emu_transaction t;
     struct emu_transfer *transfer;
 
+    if (emu_ptl_is_command(cmd->op)) {
+        if (port->portals && emu_portals_end_is_busy(port))
+            return emu_portals_end_serve(port, cmd);
+        cmd->attempts = 0;      /* means something for short messages only */
+        cmd->flags &= EMU_CMD_STAGED;
+    }
     if ((needs_order(cmd) && port->n_transfers > 0) || is_fenced_off(port, cmd) || !may_inject(port) ||
         emu_network_is_quiesced(port->server))
         return false;
@@ -167,6 +174,11 @@ static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
     if (cmd->op == EMU_OP_CE) {
         emu_ce_post(port, cmd, EMU_STATUS_OK);
         return true;
+    }
+    if (emu_ptl_is_command(cmd->op)) {
+        run_burst(port);        /* what came before ends before */
+        charge(port, cmd->length_bytes < slice_bytes ? cmd->length_bytes : slice_bytes);
+        return emu_portals_end_serve(port, cmd);
     }
     if (is_small(cmd, slice_bytes)) {
         charge(port, cmd->length_bytes);

@@ -35,6 +35,7 @@
 #include "emunic/daemon/job.h"
 #include "emunic/daemon/network.h"
 #include "emunic/daemon/port.h"
+#include "emunic/daemon/portals.h"
 #include "emunic/daemon/quiesce.h"
 #include "emunic/daemon/resources.h"
 #include "emunic/daemon/server.h"
@@ -294,6 +295,7 @@ void emu_domain_destroy(struct emu_server *server, struct emu_domain *domain)
     while ((member = LIST_FIRST(&domain->members)))
         emu_member_destroy(server, member);
     emu_quiesce_drop_domain(server, domain);
+    emu_portals_drop_domain(server, domain);
     emu_fault_drop(domain);
     emu_job_forget(server, domain);
     LIST_REMOVE(domain, link);

@@ -37,6 +37,7 @@
 #include "emunic/daemon/error_stream.h"
 #include "emunic/daemon/injection.h"
 #include "emunic/daemon/port.h"
+#include "emunic/daemon/portals.h"
 #include "emunic/engine/fault.h"
 #include "emunic/engine/transaction.h"
 
@@ -236,6 +237,8 @@ void emu_fault_end_command(struct emu_port_end *port, const struct emu_cmd *cmd,
     port->fault.code = code;
     if (cmd->op == EMU_OP_CE)
         emu_ce_post(port, cmd, status);
+    else if (emu_ptl_is_command(cmd->op))
+        emu_portals_end_fail(port, cmd, status);
     else
         emu_transaction_fail(&port->view, cmd, status);
     port->fault.code = 0;
@@ -251,6 +254,8 @@ static struct emu_port_end *owner_of(const struct emu_port_end *port, const stru
 
     if (cmd->op == EMU_OP_CE)
         return emu_ce_owner(port, cmd);
+    if (emu_ptl_is_command(cmd->op))
+        return emu_portals_end_target(port, cmd);
     if (node >= port->domain->n_nodes)
         return NULL;
     number = emu_transaction_find_md(port->domain->table, node, &name);

@@ -34,6 +34,7 @@
 #include "emunic/daemon/fault.h"
 #include "emunic/daemon/memory_domain.h"
 #include "emunic/daemon/msgq.h"
+#include "emunic/daemon/portals.h"
 #include "emunic/daemon/quiesce.h"
 #include "emunic/daemon/resources.h"
 #include "emunic/daemon/server.h"
@@ -196,6 +197,8 @@ static void publish_port(struct emu_port_end *port)
     entry->nid = port->nid;
     entry->instance_id = port->instance_id;
     entry->pid = (uint32_t)port->member->pid;
+    entry->uid = (uint32_t)port->member->uid;
+    atomic_store_explicit(&entry->ptl_id, 0, memory_order_relaxed);
     atomic_store_explicit(&entry->state, EMU_PORT_LIVE, memory_order_release);
     domain->ports[port->index] = port;
     domain->n_ports++;
@@ -348,6 +351,7 @@ void emu_port_end_destroy(struct emu_port_end *port)
     if (port->connection->hung_up)
         emu_error_tell_port(port, EMU_ERROR_PORT_DIED, EMU_ERROR_CRITICAL, (uint64_t)port->member->pid, 0);
     emu_datapath_drop_port(port);
+    emu_portals_drop_port(port);
     /* Its last calls: nobody will look at its doorbell. */
     emu_channel_end_serve_calls(port);
     emu_channel_end_drop_all(port);

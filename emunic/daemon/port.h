@@ -21,6 +21,7 @@ struct emu_datagram;
 struct emu_domain;
 struct emu_md_end;
 struct emu_member;
+struct emu_portals_end;
 struct emu_transfer;
 
 /* A queue of a port. Geometry lives here; the segment's copy is never read back. */
@@ -70,6 +71,7 @@ struct emu_port_end {
     uint32_t n_datagrams;
     uint64_t commands;                  /* served, for status */
     struct emu_fault_state fault;
+    struct emu_portals_end *portals;    /* owned: NULL while the port is no Portals interface */
     struct emu_cmd *kept;               /* owned: writes that wait for the network to be mended */
     uint32_t n_kept;
     bool shares_fma;                    /* GNI_CDM_MODE_FMA_SHARED */

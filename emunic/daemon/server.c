@@ -42,6 +42,7 @@
 #include "emunic/daemon/fault.h"
 #include "emunic/daemon/memory_domain.h"
 #include "emunic/daemon/network.h"
+#include "emunic/daemon/portals.h"
 #include "emunic/daemon/quiesce.h"
 #include "emunic/engine/burst.h"
 
@@ -208,6 +209,7 @@ int emu_server_create(const struct emu_server_options *options, struct emu_serve
     LIST_INIT(&server->domains);
     LIST_INIT(&server->ports);
     LIST_INIT(&server->quiesces);
+    LIST_INIT(&server->portals_repairs);
     TAILQ_INIT(&server->ce_work);
     LIST_INIT(&server->error_subs);
     server->first_faults = options->faults;
@@ -342,7 +344,9 @@ static int sleep_until_called(struct emu_server *server, uint64_t wake_at_ns)
     if (!emu_datapath_has_work(server)) {
         server->sleeps++;
         /* Nobody rings when he leaves the engine. */
-        r = look_at_control(server, LIST_EMPTY(&server->quiesces) ? timeout_ms(wake_at_ns, emu_clock_ns()) : 1);
+        r = look_at_control(server, LIST_EMPTY(&server->quiesces) && !emu_portals_has_work(server)
+                                        ? timeout_ms(wake_at_ns, emu_clock_ns())
+                                        : 1);
     }
     announce_sleep(server, 0);
     return r;
@@ -411,6 +415,7 @@ int emu_server_run(struct emu_server *server)
         unsigned done = emu_datapath_round(server);
 
         emu_quiesce_round(server);
+        emu_portals_round(server);
         emu_datagram_look_at_delayed(server);
         emu_network_round(server);
 

@@ -36,6 +36,7 @@ struct emu_network;
 struct emu_node;
 struct emu_ntt;
 struct emu_port_end;
+struct emu_portals_repair;
 struct emu_quiesce;
 struct emu_server;
 struct emu_watcher;
@@ -74,6 +75,8 @@ struct emu_server {
     LIST_HEAD(, emu_domain) domains;
     LIST_HEAD(, emu_port_end) ports;
     LIST_HEAD(, emu_quiesce) quiesces;
+    LIST_HEAD(, emu_portals_repair) portals_repairs;
+    uint32_t n_portals_waits;           /* repairs and commands that wait for the lock of an interface */
     struct emu_ce_end **engines;        /* owned: by nid and number, made when first used; borrowed contents */
     TAILQ_HEAD(, emu_ce_end) ce_work;   /* engines to look at */
     LIST_HEAD(, emu_error_sub) error_subs;

@@ -18,6 +18,7 @@
 
 #include "emunic/abi/error.h"
 #include "emunic/abi/event.h"
+#include "emunic/abi/portals.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -28,7 +29,8 @@ static const char *const class_names[EMU_FAULT_CLASSES] = {
     [EMU_FAULT_FMA_AMO] = "fma-amo",   [EMU_FAULT_BTE_PUT] = "bte-put",
     [EMU_FAULT_BTE_GET] = "bte-get",   [EMU_FAULT_SMSG] = "smsg",
     [EMU_FAULT_MSGQ] = "msgq",         [EMU_FAULT_CQ_WRITE] = "cq-write",
-    [EMU_FAULT_CE] = "ce",
+    [EMU_FAULT_CE] = "ce",             [EMU_FAULT_PTL_PUT] = "ptl-put",
+    [EMU_FAULT_PTL_GET] = "ptl-get",   [EMU_FAULT_PTL_GETPUT] = "ptl-getput",
     [EMU_FAULT_DATAGRAM] = "datagram",
     [EMU_FAULT_REGISTRATION] = "registration",
 };
@@ -39,6 +41,7 @@ static const struct {
 } class_groups[] = {
     { "fma", EMU_FAULT_FMA_BITS },
     { "bte", EMU_FAULT_BTE_BITS },
+    { "ptl", EMU_FAULT_PTL_BITS },
     { "any", EMU_FAULT_TRANSACTION_BITS },
 };
 
@@ -258,6 +261,10 @@ bool emu_fault_class_of(const struct emu_cmd *cmd, enum emu_fault_class *class_o
 
     if (cmd->op == EMU_OP_CE) {
         *class_out = EMU_FAULT_CE;
+        return true;
+    }
+    if (emu_ptl_is_command(cmd->op)) {
+        *class_out = EMU_FAULT_PTL_PUT + (cmd->op - EMU_OP_PTL_PUT);
         return true;
     }
     if (cmd->op == EMU_OP_CQ_WRITE && source != 0) {

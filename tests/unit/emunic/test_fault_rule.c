@@ -208,6 +208,8 @@ static void test_commands_have_the_class_of_their_engine(void **state)
         { EMU_OP_GET, 0, EMU_SOURCE_BTE, EMU_FAULT_BTE_GET },     { EMU_OP_PUT, 1, EMU_SOURCE_SMSG, EMU_FAULT_SMSG },
         { EMU_OP_PUT, 3, EMU_SOURCE_SMSG, EMU_FAULT_MSGQ },       { EMU_OP_CQ_WRITE, 0, EMU_SOURCE_FMA, EMU_FAULT_CQ_WRITE },
         { EMU_OP_CQ_WRITE, 0, EMU_SOURCE_CQ_WRITE, EMU_FAULT_CQ_WRITE }, { EMU_OP_CE, 0, EMU_SOURCE_FMA, EMU_FAULT_CE },
+        { EMU_OP_PTL_PUT, 0, 0, EMU_FAULT_PTL_PUT },              { EMU_OP_PTL_GET, 1, 3, EMU_FAULT_PTL_GET },
+        { EMU_OP_PTL_GETPUT, 0, 0, EMU_FAULT_PTL_GETPUT },
         { EMU_OP_PUT, 0, 0, -1 },                                 { EMU_OP_PUT, 1, EMU_SOURCE_LIBRARY, -1 },
     };
 

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Portals interfaces: making them, their commands, and what a dead process has left undone in others'.
+ */
+#ifndef EMUNIC_DAEMON_PORTALS_H
+#define EMUNIC_DAEMON_PORTALS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "emunic/abi/portals.h"
+
+struct emu_cmd;
+struct emu_domain;
+struct emu_msg_portals;
+struct emu_port_end;
+struct emu_server;
+
+/* Makes the port an interface. Its descriptor, or -EALREADY; -EADDRINUSE; -EADDRNOTAVAIL; -ENOMEM ... */
+int emu_portals_end_open(struct emu_port_end *port, struct emu_msg_portals *asked);
+/* Descriptor of another one of the domain; -ENOENT; -EPERM: members are kept apart. */
+int emu_portals_end_peer(struct emu_port_end *port, struct emu_msg_portals *asked);
+int emu_portals_end_distance(struct emu_port_end *port, struct emu_msg_portals *asked);
+/* Breaks the lock of that port's interface if it is nobody's. */
+void emu_portals_end_look(struct emu_domain *domain, uint32_t port);
+
+/* Is the command at the head of the port's ring begun, and not over? */
+bool emu_portals_end_is_busy(const struct emu_port_end *port);
+/* Goes on with the command at the head of the port's ring. True: it is over. */
+bool emu_portals_end_serve(struct emu_port_end *port, const struct emu_cmd *cmd);
+/* The command fails before anything of it was done; its initiator hears of it. */
+void emu_portals_end_fail(struct emu_port_end *port, const struct emu_cmd *cmd, unsigned status);
+/* Whom a command goes to; NULL: nobody. */
+struct emu_port_end *emu_portals_end_target(const struct emu_port_end *port, const struct emu_cmd *cmd);
+
+/* The port ends: what it was doing at others', and its own interface. */
+void emu_portals_drop_port(struct emu_port_end *port);
+/* Goes on with what waits for a lock. */
+void emu_portals_round(struct emu_server *server);
+bool emu_portals_has_work(const struct emu_server *server);
+void emu_portals_drop_domain(struct emu_server *server, const struct emu_domain *domain);
+
+#endif
