@@ -6,6 +6,7 @@ SANITIZE  ?= build-sanitize
 THREADS   ?= build-threads
 PYTHON    ?= /usr/bin/python3
 SOAK_SECONDS ?= 200
+SOAK_PORTALS_SECONDS ?= 300
 MESON     ?= meson
 DEMO_JOB   = $(BUILD)/emunic/emunic run -n 4 --machine aries:groups=2 --place scatter --paths -- $(BUILD)/examples/gni_pingpong
 # In CI every warning is an error.
@@ -53,13 +54,15 @@ check-threads: deps $(THREADS)/build.ninja
 	@$(MESON) compile -C $(THREADS) conformance-threads unit-libugni_lock unit-emunic_cq unit-fabric_sim
 	@$(PYTHON) tools/run_tests.py $(THREADS) --suite threads --save
 
-# Everything at random against a model, on both data paths and with injected faults; SOAK_SECONDS each.
+# Everything at random against a model, on both data paths and with injected faults; SOAK_SECONDS each, Portals SOAK_PORTALS_SECONDS.
 soak: build
 	FX_DATAPATH=auto $(BUILD)/tests/soak/soak $(SOAK_SECONDS)
 	FX_DATAPATH=routed $(BUILD)/tests/soak/soak $(SOAK_SECONDS)
 	$(BUILD)/tests/soak/soak $(SOAK_SECONDS) 20261121 0.01
 	$(BUILD)/emunic/emunic run -q -n 16 --ppn 4 -- $(BUILD)/tests/soak/soak-dmapp $(SOAK_SECONDS)
 	$(BUILD)/emunic/emunic run -q -n 16 --ppn 4 --datapath routed -- $(BUILD)/tests/soak/soak-dmapp $(SOAK_SECONDS)
+	FX_DATAPATH=auto $(BUILD)/tests/soak/soak-portals $(SOAK_PORTALS_SECONDS)
+	FX_DATAPATH=routed $(BUILD)/tests/soak/soak-portals $(SOAK_PORTALS_SECONDS)
 
 # Ours beside the alternatives, as ratios; results and plots in bench-out/. Never part of a test. BENCH_ARGS=--quick: a minute.
 bench: build

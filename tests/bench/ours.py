@@ -43,6 +43,12 @@ def dmapp(build, path, n, n_pes):
     return process.figures(process.run(command, env))
 
 
+def portals(build, path, n):
+    """Portals between two ranks; on the direct path each has a CPU and does the matching itself."""
+    command, env = emunic_run(build, path, 2, "portals_rank", *(["-p"] if PATHS[path][0] == "auto" else ["-r"]), "-n", str(n))
+    return process.figures(process.run(command, env))
+
+
 def gups(build, path):
     command, env = emunic_run(build, path, 4, "../../examples/dmapp_gups", "-l", "18", "-n", "4000000")
     found = re.search(r"([0-9.]+) M updates/s per PE", process.run(command, env))

@@ -40,6 +40,7 @@ def size_text(size):
 # ---- targets ----
 
 DIRECT, CMA, ROUTED = "emunic direct adopted", "emunic direct cma", "emunic routed adopted"
+PORTALS = "emunic portals"
 MPI_UGNI, MPI_VADER = "mpi over ugni", "mpi over vader"
 
 
@@ -85,6 +86,11 @@ TARGETS = [
           ("8-byte sum of 16", "pgas_sum16_time", None, "<=", 1),
           ("1 MiB put", "pgas_put_bandwidth", 1048576, ">=", 0.95))),
     ("DMAPP random access, M updates/s per PE of 4", ("gups_per_pe", None, "emunic dmapp"), [], 1, ">=", 5),
+    *((f"Portals {size}-byte put / UCX tag_lat", (f"portals_put{size}_half_round_trip", None, PORTALS),
+       [posix(f"tag{size}_half_round_trip")], 1, "<=", 2) for size in (0, 8)),
+    *((f"Portals, last of {n} entries / walk of a list", (f"portals_match{n}_time", None, PORTALS),
+       [(f"list_walk{n}_time", None, PORTALS)], 1, "<=", 1.2) for n in (1000, 10000)),
+    ("Portals 1 MiB put / memcpy", ("put_bandwidth", 1048576, PORTALS), [limit("memcpy", 1048576)], 1, ">=", 0.9),
     ("routed 8-byte put / yield relay", (*PUT8, ROUTED), [limit("yield_relay")], 1, "<=", 1.3),
     ("ring of 32, hop / two switches", ("smsg_ring_hop", None, DIRECT), [limit("yield_switch")], 2, "<=", 2),
     ("idle emunic, 8 ports, % of a CPU", ("idle_cpu", None, DIRECT), [], 1, "<=", 1),

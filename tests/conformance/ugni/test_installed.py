@@ -76,6 +76,12 @@ with tempfile.TemporaryDirectory() as destination:
     check("DMAPP's programs run in jobs", done.returncode == 0 and row(done.stdout, "lock")[0] > 5 and
           row(done.stdout, "refusals")[1:] == [0, 0], done.stdout)
 
+    done = subprocess.run([root / bin_dir / "emunic-conformance-portals", "--launcher",
+                           f"{build}/emunic/emunic run -q -n 2 --", "cray-limits", "ref-limits"], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    check("Portals' programs run in jobs, in both dialects", done.returncode == 0 and
+          row(done.stdout, "cray-limits")[0] > 5 and row(done.stdout, "ref-limits")[0] > 5, done.stdout)
+
     assertions = json.loads((root / data_dir / "emunic" / "conformance-ugni.json").read_text())
     place, about = next((key, value) for key, value in assertions.items() if value == ["GNI_EpBind", "INVALID_PARAM"])
     file, line = place.split(":")

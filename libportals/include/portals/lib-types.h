@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lib-types.h: kernel programs include it for names that <portals/portals3.h> has. (portals3 spec 2.11) */
+#ifndef PORTALS_LIB_TYPES_H
+#define PORTALS_LIB_TYPES_H
+
+#include <portals/portals3.h>
+
+#endif /* PORTALS_LIB_TYPES_H */
