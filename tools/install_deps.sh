@@ -16,6 +16,8 @@ libcmocka-dev
 libjansson-dev
 libyaml-dev
 libpmix-dev
+libfabric-dev
+libsodium-dev
 openmpi-bin
 procps
 python3-matplotlib
@@ -34,7 +36,6 @@ perl
 "
 if [ "${1-}" = bench ]; then
     packages="$packages
-libfabric-dev
 libopenmpi-dev
 "
 fi

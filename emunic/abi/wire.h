@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Packets between the emunics of two hosts (emunic/transport).
+ *
+ *   byte 0        48                          length - 16
+ *        | header | body                      | tag |
+ *
+ * Everything is in network byte order. A packet is EMU_WIRE_HELLO or EMU_WIRE_PROOF (body: struct emu_wire_hello, tag
+ * zero: a proof carries its own MAC), EMU_WIRE_DATA (body: records) or EMU_WIRE_GOODBYE (no body). A record is 8
+ * bytes of kind and length, then its body, then zeroes up to a multiple of 8. Bodies of all kinds but a message begin
+ * with struct emu_wire_piece.
+ *
+ * Whoever receives trusts nothing: emu_wire_header_parse() and emu_wire_record_next() take a packet only if each
+ * field is in its bounds and what is reserved is zero. They read each byte once into host-order structures. Who sent
+ * it is shown by the tag only, which transport checks between the two.
+ *
+ * A change of anything here raises EMU_WIRE_VERSION. Magic, version and the numbers of the hosts stay where they are,
+ * so that different versions can tell each other so.
+ */
+#ifndef EMUNIC_ABI_WIRE_H
+#define EMUNIC_ABI_WIRE_H
+
+#include <assert.h>
+#include <endian.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define EMU_WIRE_MAGIC   0x454d5750u /* "EMWP" */
+#define EMU_WIRE_VERSION 1u
+
+#define EMU_WIRE_HEADER_BYTES 48u
+#define EMU_WIRE_TAG_BYTES    16u
+#define EMU_WIRE_RECORD_BYTES 8u
+#define EMU_WIRE_PIECE_BYTES  32u
+#define EMU_WIRE_NONCE_BYTES  32u
+#define EMU_WIRE_PROOF_BYTES  32u
+#define EMU_WIRE_HELLO_BYTES  (16u + 2 * EMU_WIRE_NONCE_BYTES + EMU_WIRE_PROOF_BYTES)
+
+/* A little less than the 16 KiB that layers of libfabric send without a rendezvous. */
+#define EMU_WIRE_PACKET_MAX 16000u
+#define EMU_WIRE_BODY_MAX   (EMU_WIRE_PACKET_MAX - EMU_WIRE_HEADER_BYTES - EMU_WIRE_TAG_BYTES)
+#define EMU_WIRE_MESSAGE_MAX (EMU_WIRE_BODY_MAX - EMU_WIRE_RECORD_BYTES)
+#define EMU_WIRE_PIECE_MAX  (EMU_WIRE_MESSAGE_MAX - EMU_WIRE_PIECE_BYTES) /* data of one piece */
+
+#define EMU_WIRE_HOSTS_MAX   65536u
+#define EMU_WIRE_CREDITS_MAX 1024u
+
+enum emu_wire_type {
+    EMU_WIRE_HELLO = 1, /* here is a number that nobody could foresee */
+    EMU_WIRE_PROOF,     /* yours and mine, and a MAC of both with the job's key */
+    EMU_WIRE_DATA,
+    EMU_WIRE_GOODBYE,
+    EMU_WIRE_TYPES,
+};
+
+enum emu_wire_kind {
+    EMU_WIRE_MESSAGE = 1,
+    EMU_WIRE_PUT,       /* a piece, and its data */
+    EMU_WIRE_GET,       /* a piece that is wanted */
+    EMU_WIRE_GOT,       /* a piece that was wanted, and its data */
+    EMU_WIRE_DONE,      /* end of a put, or of a get that failed; `length` is 0 or an errno */
+    EMU_WIRE_KINDS,
+};
+
+/* Features in a hello. */
+#define EMU_WIRE_HAS_RMA 1u /* remote memory access of the provider; used if both have it */
+
+struct emu_wire_header {
+    uint32_t magic;
+    uint16_t version;
+    uint8_t type;
+    uint8_t reserved;
+    uint32_t length;            /* bytes of the packet */
+    uint32_t from;              /* host numbers */
+    uint32_t to;
+    uint32_t n_records;         /* of EMU_WIRE_DATA */
+    uint64_t session;           /* follows from both nonces and the key; 0 in hello and proof */
+    uint64_t sequence;          /* of all packets of the session, from 1; 0 in hello and proof */
+    uint64_t granted;           /* packets with records that the receiver of this one may have sent by now */
+};
+
+struct emu_wire_hello {
+    uint64_t incarnation;       /* of the sender */
+    uint32_t features;
+    uint32_t credits;           /* packets with records that it takes before it has granted any */
+    uint8_t nonce[EMU_WIRE_NONCE_BYTES];
+    uint8_t echo[EMU_WIRE_NONCE_BYTES];   /* the receiver's nonce; zero in a hello */
+    uint8_t proof[EMU_WIRE_PROOF_BYTES];  /* zero in a hello */
+};
+
+struct emu_wire_piece {
+    uint64_t id;                /* chosen by the initiator, unique among its pieces under way */
+    uint64_t key;               /* of the target's region */
+    uint64_t offset;            /* in it */
+    uint64_t length;            /* bytes of data: of those that follow, or that are wanted */
+};
+
+struct emu_wire_record {
+    uint8_t kind;
+    uint32_t length;            /* of what follows the record's head, without padding */
+    const uint8_t *data;        /* a message's bytes, or a piece's */
+    struct emu_wire_piece piece;
+};
+
+/* Why a packet was refused. */
+enum emu_wire_result {
+    EMU_WIRE_OK = 0,
+    EMU_WIRE_SHORT,             /* no room for a header */
+    EMU_WIRE_FOREIGN,           /* not our magic */
+    EMU_WIRE_OTHER_VERSION,
+    EMU_WIRE_BAD_LENGTH,
+    EMU_WIRE_BAD_FIELD,
+    EMU_WIRE_BAD_RECORD,
+};
+
+static inline uint8_t *emu_wire_put16(uint8_t *at, uint16_t value)
+{
+    value = htobe16(value);
+    memcpy(at, &value, sizeof(value));
+    return at + sizeof(value);
+}
+
+static inline uint8_t *emu_wire_put32(uint8_t *at, uint32_t value)
+{
+    value = htobe32(value);
+    memcpy(at, &value, sizeof(value));
+    return at + sizeof(value);
+}
+
+static inline uint8_t *emu_wire_put64(uint8_t *at, uint64_t value)
+{
+    value = htobe64(value);
+    memcpy(at, &value, sizeof(value));
+    return at + sizeof(value);
+}
+
+static inline uint32_t emu_wire_get32(const uint8_t *at)
+{
+    uint32_t value;
+
+    memcpy(&value, at, sizeof(value));
+    return be32toh(value);
+}
+
+static inline uint64_t emu_wire_get64(const uint8_t *at)
+{
+    uint64_t value;
+
+    memcpy(&value, at, sizeof(value));
+    return be64toh(value);
+}
+
+/* Magic and version are put in. */
+static inline void emu_wire_header_put(uint8_t *packet, const struct emu_wire_header *h)
+{
+    uint8_t *at = emu_wire_put32(packet, EMU_WIRE_MAGIC);
+
+    at = emu_wire_put16(at, EMU_WIRE_VERSION);
+    *at++ = h->type;
+    *at++ = 0;
+    at = emu_wire_put32(at, h->length);
+    at = emu_wire_put32(at, h->from);
+    at = emu_wire_put32(at, h->to);
+    at = emu_wire_put32(at, h->n_records);
+    at = emu_wire_put64(at, h->session);
+    at = emu_wire_put64(at, h->sequence);
+    emu_wire_put64(at, h->granted);
+}
+
+/*
+ * Header of a packet of which `length` bytes have arrived. With EMU_WIRE_OTHER_VERSION, EMU_WIRE_BAD_LENGTH and
+ * EMU_WIRE_BAD_FIELD the output shows what the packet says of version and hosts; with the others it is untouched.
+ */
+static inline enum emu_wire_result emu_wire_header_parse(const uint8_t *packet, size_t length,
+                                                         struct emu_wire_header *header_out)
+{
+    struct emu_wire_header h;
+    bool is_greeting;
+
+    if (length < EMU_WIRE_HEADER_BYTES + EMU_WIRE_TAG_BYTES)
+        return EMU_WIRE_SHORT;
+    h = (struct emu_wire_header){
+        .magic = emu_wire_get32(packet),
+        .version = (uint16_t)(packet[4] << 8 | packet[5]),
+        .type = packet[6],
+        .reserved = packet[7],
+        .length = emu_wire_get32(packet + 8),
+        .from = emu_wire_get32(packet + 12),
+        .to = emu_wire_get32(packet + 16),
+        .n_records = emu_wire_get32(packet + 20),
+        .session = emu_wire_get64(packet + 24),
+        .sequence = emu_wire_get64(packet + 32),
+        .granted = emu_wire_get64(packet + 40),
+    };
+    if (h.magic != EMU_WIRE_MAGIC)
+        return EMU_WIRE_FOREIGN;
+    *header_out = h;
+    if (h.version != EMU_WIRE_VERSION)
+        return EMU_WIRE_OTHER_VERSION;
+    if (h.length != length || length > EMU_WIRE_PACKET_MAX)
+        return EMU_WIRE_BAD_LENGTH;
+    if (h.reserved != 0 || h.type == 0 || h.type >= EMU_WIRE_TYPES || h.from >= EMU_WIRE_HOSTS_MAX ||
+        h.to >= EMU_WIRE_HOSTS_MAX || h.from == h.to)
+        return EMU_WIRE_BAD_FIELD;
+    is_greeting = h.type == EMU_WIRE_HELLO || h.type == EMU_WIRE_PROOF;
+    if (is_greeting && (h.n_records || h.session || h.sequence || h.granted))
+        return EMU_WIRE_BAD_FIELD;
+    if (!is_greeting && (h.session == 0 || h.sequence == 0))
+        return EMU_WIRE_BAD_FIELD;
+    if (is_greeting && length != EMU_WIRE_HEADER_BYTES + EMU_WIRE_HELLO_BYTES + EMU_WIRE_TAG_BYTES)
+        return EMU_WIRE_BAD_LENGTH;
+    if (h.type != EMU_WIRE_DATA && h.n_records != 0)
+        return EMU_WIRE_BAD_FIELD;
+    if (!is_greeting && h.n_records == 0 && length != EMU_WIRE_HEADER_BYTES + EMU_WIRE_TAG_BYTES)
+        return EMU_WIRE_BAD_LENGTH;
+    return EMU_WIRE_OK;
+}
+
+static inline void emu_wire_hello_put(uint8_t *body, const struct emu_wire_hello *hello)
+{
+    uint8_t *at = emu_wire_put64(body, hello->incarnation);
+
+    at = emu_wire_put32(at, hello->features);
+    at = emu_wire_put32(at, hello->credits);
+    memcpy(at, hello->nonce, EMU_WIRE_NONCE_BYTES);
+    memcpy(at + EMU_WIRE_NONCE_BYTES, hello->echo, EMU_WIRE_NONCE_BYTES);
+    memcpy(at + 2 * EMU_WIRE_NONCE_BYTES, hello->proof, EMU_WIRE_PROOF_BYTES);
+}
+
+/* Of a packet whose header was taken. Bounds only: a proof is checked by whoever has the key. */
+static inline enum emu_wire_result emu_wire_hello_parse(const uint8_t *body, struct emu_wire_hello *hello_out)
+{
+    struct emu_wire_hello hello = {
+        .incarnation = emu_wire_get64(body),
+        .features = emu_wire_get32(body + 8),
+        .credits = emu_wire_get32(body + 12),
+    };
+
+    memcpy(hello.nonce, body + 16, EMU_WIRE_NONCE_BYTES);
+    memcpy(hello.echo, body + 16 + EMU_WIRE_NONCE_BYTES, EMU_WIRE_NONCE_BYTES);
+    memcpy(hello.proof, body + 16 + 2 * EMU_WIRE_NONCE_BYTES, EMU_WIRE_PROOF_BYTES);
+    if ((hello.features & ~EMU_WIRE_HAS_RMA) || hello.credits == 0 || hello.credits > EMU_WIRE_CREDITS_MAX)
+        return EMU_WIRE_BAD_FIELD;
+    *hello_out = hello;
+    return EMU_WIRE_OK;
+}
+
+/* Bytes that a record with a body of `length` takes. */
+static inline uint32_t emu_wire_record_space(uint32_t length)
+{
+    return EMU_WIRE_RECORD_BYTES + ((length + 7) & ~7u);
+}
+
+/* Writes a record's head and its padding; returns where its body goes. */
+static inline uint8_t *emu_wire_record_put(uint8_t *at, enum emu_wire_kind kind, uint32_t length)
+{
+    memset(at, 0, EMU_WIRE_RECORD_BYTES);
+    at[0] = (uint8_t)kind;
+    emu_wire_put32(at + 4, length);
+    if (length % 8)
+        memset(at + EMU_WIRE_RECORD_BYTES + length, 0, 8 - length % 8);
+    return at + EMU_WIRE_RECORD_BYTES;
+}
+
+static inline uint8_t *emu_wire_piece_put(uint8_t *at, const struct emu_wire_piece *piece)
+{
+    at = emu_wire_put64(at, piece->id);
+    at = emu_wire_put64(at, piece->key);
+    at = emu_wire_put64(at, piece->offset);
+    return emu_wire_put64(at, piece->length);
+}
+
+/*
+ * Takes the record at *at_bytes of a body of `body_bytes` and moves *at_bytes behind it. Anything that a correct sender
+ * would not write is EMU_WIRE_BAD_RECORD. `data` points into the body.
+ */
+static inline enum emu_wire_result emu_wire_record_next(const uint8_t *body, uint32_t body_bytes, uint32_t *at_bytes,
+                                                        struct emu_wire_record *record_out)
+{
+    const uint8_t *head = body + *at_bytes;
+    struct emu_wire_record r = { 0 };
+    uint32_t left = body_bytes - *at_bytes;
+    uint32_t space;
+    bool has_data;
+
+    if (left < EMU_WIRE_RECORD_BYTES)
+        return EMU_WIRE_BAD_RECORD;
+    r.kind = head[0];
+    r.length = emu_wire_get32(head + 4);
+    r.data = head + EMU_WIRE_RECORD_BYTES;
+    if (r.kind == 0 || r.kind >= EMU_WIRE_KINDS || head[1] || head[2] || head[3] || r.length == 0 ||
+        r.length > EMU_WIRE_MESSAGE_MAX || emu_wire_record_space(r.length) > left)
+        return EMU_WIRE_BAD_RECORD;
+    space = emu_wire_record_space(r.length);
+    if (r.kind == EMU_WIRE_MESSAGE) {
+        *at_bytes += space;
+        *record_out = r;
+        return EMU_WIRE_OK;
+    }
+    if (r.length < EMU_WIRE_PIECE_BYTES)
+        return EMU_WIRE_BAD_RECORD;
+    r.piece = (struct emu_wire_piece){
+        .id = emu_wire_get64(r.data),
+        .key = emu_wire_get64(r.data + 8),
+        .offset = emu_wire_get64(r.data + 16),
+        .length = emu_wire_get64(r.data + 24),
+    };
+    r.data += EMU_WIRE_PIECE_BYTES;
+    r.length -= EMU_WIRE_PIECE_BYTES;
+    has_data = r.kind == EMU_WIRE_PUT || r.kind == EMU_WIRE_GOT;
+    if (has_data ? r.length == 0 || r.piece.length != r.length : r.length != 0)
+        return EMU_WIRE_BAD_RECORD;
+    if (r.kind == EMU_WIRE_GET && (r.piece.length == 0 || r.piece.length > EMU_WIRE_PIECE_MAX))
+        return EMU_WIRE_BAD_RECORD;
+    if (r.piece.offset + r.piece.length < r.piece.offset)
+        return EMU_WIRE_BAD_RECORD;
+    *at_bytes += space;
+    *record_out = r;
+    return EMU_WIRE_OK;
+}
+
+#endif

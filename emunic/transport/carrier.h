@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What transport needs of a network: packets to an address, remote memory access, completions, a descriptor to wait on.
+ *
+ * Packets to one address arrive in order and once, or an error comes for one of them. Every operation that was accepted
+ * ends with exactly one event, whose `op` is the caller's; an op and its memory belong to the carrier until then.
+ * All on the owner's thread. Results: 0, -EAGAIN (no room now: poll and try again), or another negative errno.
+ */
+#ifndef EMUNIC_TRANSPORT_CARRIER_H
+#define EMUNIC_TRANSPORT_CARRIER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define EMU_CARRIER_ADDRESS_MAX 256u
+
+struct emu_carrier_op {
+    void *space[8];             /* the carrier's; first member of whatever the caller makes of it */
+    uint32_t kind;              /* the caller's */
+};
+
+struct emu_carrier_event {
+    struct emu_carrier_op *op;
+    uint64_t length_bytes;      /* of a packet that arrived */
+    int result;                 /* 0 or negative errno */
+};
+
+/* Local memory that the carrier may use, and what peers need to reach it. */
+struct emu_carrier_memory {
+    void *handle;
+    void *desc;
+    uint64_t key;
+    uint64_t base;
+};
+
+struct emu_carrier_limits {
+    const char *provider;
+    const char *domain;
+    bool has_rma;
+    int fd;                     /* -1: none */
+    uint64_t piece_bytes;       /* of remote memory access: the most that one operation may move */
+};
+
+struct emu_carrier;
+
+struct emu_carrier_ops {
+    void (*close)(struct emu_carrier *c);
+    void (*limits)(struct emu_carrier *c, struct emu_carrier_limits *limits_out);
+    int (*address)(struct emu_carrier *c, void *address_out, uint32_t *length_out);
+    int (*add)(struct emu_carrier *c, const void *address, uint32_t length_bytes, uint64_t *peer_out);
+    /* What is under way to it ends with errors. */
+    void (*remove)(struct emu_carrier *c, uint64_t peer);
+    /* For remote access only with access != 0 (EMU_TRANSPORT_READ, EMU_TRANSPORT_WRITE); wanted_key if the provider lets us. */
+    int (*map)(struct emu_carrier *c, void *addr, uint64_t length_bytes, uint32_t access, uint64_t wanted_key,
+               struct emu_carrier_memory *memory_out);
+    void (*unmap)(struct emu_carrier *c, struct emu_carrier_memory *memory);
+    int (*receive)(struct emu_carrier *c, struct emu_carrier_op *op, void *packet, uint32_t room_bytes, void *desc);
+    int (*send)(struct emu_carrier *c, uint64_t peer, struct emu_carrier_op *op, const void *packet, uint32_t length_bytes,
+                void *desc);
+    /* Ends when the data are in the target's memory. */
+    int (*write)(struct emu_carrier *c, uint64_t peer, struct emu_carrier_op *op, const void *data, uint64_t length_bytes,
+                 void *desc, uint64_t to, uint64_t key);
+    int (*read)(struct emu_carrier *c, uint64_t peer, struct emu_carrier_op *op, void *data, uint64_t length_bytes, void *desc,
+                uint64_t from, uint64_t key);
+    /* Number of events, at most max; 0: none now. */
+    int (*poll)(struct emu_carrier *c, struct emu_carrier_event *events_out, int max);
+    bool (*may_sleep)(struct emu_carrier *c);
+};
+
+struct emu_carrier {
+    const struct emu_carrier_ops *ops;
+};
+
+struct emu_transport_config;
+
+/* libfabric. -ENODATA: no provider. text_out tells which step failed, or "". */
+int emu_ofi_open(const struct emu_transport_config *config, struct emu_carrier **carrier_out, const char **text_out);
+
+#endif

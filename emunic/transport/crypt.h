@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who may talk: proofs that a host has the job's key, and tags on packets of a session.
+ */
+#ifndef EMUNIC_TRANSPORT_CRYPT_H
+#define EMUNIC_TRANSPORT_CRYPT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "emunic/abi/wire.h"
+
+#define EMU_CRYPT_KEY_BYTES 32u
+
+/* What one side says in its hello, and its number. */
+struct emu_crypt_side {
+    uint32_t host;
+    uint32_t features;
+    uint32_t credits;
+    uint64_t incarnation;
+    uint8_t nonce[EMU_WIRE_NONCE_BYTES];
+};
+
+struct emu_crypt_session {
+    uint64_t id;                /* never 0 */
+    uint8_t tx[EMU_CRYPT_KEY_BYTES];
+    uint8_t rx[EMU_CRYPT_KEY_BYTES];
+};
+
+/* -ENOSYS: the library does not start. */
+int emu_crypt_init(void);
+void emu_crypt_random(void *to, uint32_t length_bytes);
+void emu_crypt_wipe(void *what, uint32_t length_bytes);
+
+/* The job's key, of any length, as one of ours. */
+void emu_crypt_key(const void *key, uint32_t length_bytes, uint8_t key_out[EMU_CRYPT_KEY_BYTES]);
+
+/* What `from` shows to `to`; and is this it? */
+void emu_crypt_prove(const uint8_t key[EMU_CRYPT_KEY_BYTES], const struct emu_crypt_side *from,
+                     const uint8_t to_nonce[EMU_WIRE_NONCE_BYTES], uint32_t to_host, uint8_t proof_out[EMU_WIRE_PROOF_BYTES]);
+bool emu_crypt_is_proof(const uint8_t key[EMU_CRYPT_KEY_BYTES], const struct emu_crypt_side *from,
+                        const uint8_t to_nonce[EMU_WIRE_NONCE_BYTES], uint32_t to_host,
+                        const uint8_t proof[EMU_WIRE_PROOF_BYTES]);
+
+/* Both sides get the same number, and each other's keys. */
+void emu_crypt_session(const uint8_t key[EMU_CRYPT_KEY_BYTES], const struct emu_crypt_side *mine,
+                       const struct emu_crypt_side *theirs, struct emu_crypt_session *session_out);
+
+/* Tag of all but the last EMU_WIRE_TAG_BYTES of a packet, put there; and is the right one there? */
+void emu_crypt_seal(const uint8_t key[EMU_CRYPT_KEY_BYTES], uint64_t sequence, uint8_t *packet, uint32_t length_bytes);
+bool emu_crypt_is_sealed(const uint8_t key[EMU_CRYPT_KEY_BYTES], uint64_t sequence, const uint8_t *packet,
+                         uint32_t length_bytes);
+
+#endif

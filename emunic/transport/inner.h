@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What transport.c and transfer.c share. Not for others.
+ */
+#ifndef EMUNIC_TRANSPORT_INNER_H
+#define EMUNIC_TRANSPORT_INNER_H
+
+#include "emunic/transport/carrier.h"
+#include "emunic/transport/crypt.h"
+#include "emunic/transport/transport.h"
+
+#define EMU_TX_PACKETS     16u  /* with records, per peer */
+#define EMU_CONTROL_PACKETS 4u  /* without */
+#define EMU_SPARE_PACKETS   8u  /* received, per peer, for those without records */
+#define EMU_SLICES         16u  /* of transfers, under way per peer; also what a peer may have asked of us */
+#define EMU_RMA_SLICES      3u
+#define EMU_RMA_SLICE_BYTES 1048576u
+#define EMU_REGION_BUCKETS 256u
+
+enum emu_op_kind { EMU_OP_PACKET = 1, EMU_OP_CONTROL, EMU_OP_RECEIVE, EMU_OP_SLICE };
+
+struct emu_peer;
+
+struct emu_packet {
+    struct emu_carrier_op op;
+    struct emu_packet *next;
+    struct emu_peer *peer;      /* borrowed; of packets that are sent */
+    uint32_t epoch;             /* of the peer when it was sent */
+    uint32_t length_bytes;      /* without the tag */
+    uint32_t n_records;
+    uint32_t at_bytes;          /* of the body; received: as far as it was delivered */
+    uint8_t *bytes;             /* of the peer's block */
+    void *desc;
+};
+
+struct emu_packet_list {
+    struct emu_packet *first;
+    struct emu_packet *last;
+};
+
+struct emu_transfer {
+    struct emu_transfer *next;
+    struct emu_transport_region *region; /* counted */
+    uint8_t *local;
+    uint64_t remote;            /* offset in the peer's region */
+    uint64_t remote_base;
+    uint64_t key;
+    uint64_t length_bytes;
+    uint64_t issued_bytes;
+    uint64_t done_bytes;
+    uint64_t cookie;
+    uint8_t *notice;            /* owned, or NULL */
+    uint32_t notice_bytes;
+    uint32_t n_slices;          /* under way */
+    int result;
+    bool is_put;
+};
+
+struct emu_slice {
+    struct emu_carrier_op op;
+    struct emu_peer *peer;      /* borrowed */
+    struct emu_transfer *transfer; /* borrowed; NULL: it has ended without this */
+    uint8_t *local;
+    uint64_t length_bytes;
+    uint64_t id;                /* place in the table, and a number that does not come again */
+    bool is_busy;
+    bool is_rma;                /* the carrier has it; else the peer */
+};
+
+/* What a peer has asked for and is to be answered. */
+struct emu_answer {
+    struct emu_wire_piece piece;
+    bool is_get;
+    int result;
+};
+
+/*
+ * One peer: about 2 KiB, and a block of (28 + credits) packets of 16 000 bytes that stays until the transport is
+ * closed.
+ */
+struct emu_peer {
+    struct emu_transport *t;    /* borrowed */
+    uint32_t host;
+    uint32_t epoch;             /* counts sessions; what belongs to an older one is only put away */
+    enum emu_transport_state state;
+    int cause;                  /* of the end; while joining, what came instead of a proof */
+    uint64_t addr;              /* the carrier's */
+    uint64_t incarnation;
+    struct emu_crypt_side mine;
+    struct emu_crypt_side theirs;
+    struct emu_crypt_session session;
+    bool is_leaving;
+    bool is_listed;             /* something may be done for it */
+    bool is_paused;             /* the owner takes no messages */
+    bool is_delivering;
+    bool wants_room;
+    bool must_retry;            /* the carrier had no room */
+    bool owes_heartbeat;
+    struct emu_peer *next_listed;
+
+    uint64_t tx_sequence;
+    uint64_t rx_sequence;
+    uint64_t tx_packets;        /* with records, of this session */
+    uint64_t tx_granted;        /* as many may be sent */
+    uint64_t rx_packets;        /* arrived */
+    uint64_t rx_consumed;       /* delivered */
+    uint64_t rx_told;           /* granted, as the peer knows */
+    uint64_t last_heard_ns;
+    uint64_t last_sent_ns;
+    uint64_t joined_ns;
+    uint64_t next_hello_ns;
+    uint64_t ending_ns;
+    uint64_t refused_log_ns;
+
+    struct emu_packet *packets; /* owned: all of its block */
+    uint8_t *block;             /* owned */
+    struct emu_carrier_memory memory;
+    struct emu_packet_list free;
+    uint32_t n_free;
+    struct emu_packet_list waiting; /* full, for credits */
+    struct emu_packet *open;    /* being filled, or NULL */
+    uint32_t in_flight;
+    struct emu_packet_list control;
+    struct emu_packet_list held; /* received, not delivered */
+
+    struct emu_slice slices[EMU_SLICES];
+    uint32_t n_slices;          /* busy */
+    uint32_t n_rma;             /* of them with the carrier */
+    uint64_t slice_turn;
+    struct emu_transfer *transfers; /* round: the one that had its turn last */
+    uint32_t n_transfers;
+    struct emu_answer answers[EMU_SLICES];
+    uint32_t first_answer;
+    uint32_t n_answers;
+
+    struct emu_transport_stats stats;
+};
+
+struct emu_transport_region {
+    struct emu_transport *t;    /* borrowed */
+    struct emu_transport_region *next; /* of the bucket */
+    uint8_t *addr;
+    uint64_t length_bytes;
+    uint32_t access;
+    uint32_t n_users;           /* transfers */
+    struct emu_carrier_memory memory;
+};
+
+struct emu_transport {
+    struct emu_carrier *carrier; /* owned */
+    struct emu_carrier_limits limits;
+    const struct emu_transport_events *events; /* borrowed */
+    void *owner;
+    uint32_t host;
+    uint32_t n_hosts;
+    uint32_t credits;
+    uint64_t incarnation;
+    uint64_t timeout_ns;
+    uint64_t join_timeout_ns;
+    bool uses_rma;
+    uint8_t key[EMU_CRYPT_KEY_BYTES];
+
+    struct emu_peer **peers;    /* owned; by host, NULL if never joined */
+    struct emu_peer *listed;
+    struct emu_packet_list unposted; /* receive buffers that the carrier had no room for */
+    struct emu_transfer *transfers; /* owned */
+    struct emu_transfer *free_transfers;
+    struct emu_transport_region *regions[EMU_REGION_BUCKETS];
+    uint32_t n_transfers;
+
+    uint64_t now_ns;            /* of this round */
+    uint64_t next_tick_ns;
+    uint64_t refused;           /* of nobody we know */
+    uint64_t refused_log_ns;
+    int epoll_fd;
+    int timer_fd;
+};
+
+/* ---- transport.c, for transfer.c ---- */
+
+/* Where the next record of a peer goes, `space` bytes, or NULL: no room. It counts as written. */
+uint8_t *emu_peer_record_room(struct emu_peer *p, uint32_t space);
+/* Something may be done for the peer: it is looked at in this or the next round. */
+void emu_peer_list(struct emu_peer *p);
+/* The session ends, with -ECONNRESET and the like. Nothing is called back before the round's end. */
+void emu_peer_end(struct emu_peer *p, int cause);
+
+/* ---- transfer.c ---- */
+
+/* Moves the peer's transfers on as far as there is room; answers it. May call back. */
+void emu_transfer_advance(struct emu_peer *p);
+void emu_transfer_answer(struct emu_peer *p);
+/* A record of a piece that the peer has sent. False: it breaks the protocol. */
+bool emu_transfer_record(struct emu_peer *p, const struct emu_wire_record *record);
+/* The carrier is done with a slice. */
+void emu_transfer_slice_done(struct emu_slice *slice, int result);
+/* All of the peer's transfers end. Calls back. */
+void emu_transfer_end_all(struct emu_peer *p, int cause);
+
+int emu_transfer_put(struct emu_transport *t, uint32_t host, struct emu_transport_region *from, uint64_t from_offset,
+                     const struct emu_transport_remote *to, uint64_t to_offset, uint64_t length_bytes, const void *notice,
+                     uint32_t notice_bytes, uint64_t cookie);
+int emu_transfer_get(struct emu_transport *t, uint32_t host, struct emu_transport_region *to, uint64_t to_offset,
+                     const struct emu_transport_remote *from, uint64_t from_offset, uint64_t length_bytes, uint64_t cookie);
+int emu_region_create(struct emu_transport *t, void *addr, uint64_t length_bytes, uint32_t access,
+                      struct emu_transport_region **region_out);
+int emu_region_destroy(struct emu_transport_region *region);
+void emu_region_remote(const struct emu_transport_region *region, struct emu_transport_remote *remote_out);
+
+/* ---- transport.c, for tests: a transport over any carrier, which it then owns ---- */
+int emu_transport_open_over(const struct emu_transport_config *config, struct emu_carrier *carrier,
+                            struct emu_transport **transport_out);
+
+extern const struct emu_transport_ops emu_transport_ops;
+
+#endif

@@ -1,0 +1,814 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Hosts that talk over libfabric's tcp on loopback, all in this process; test_transport_ends.c has hosts that die.
+ * Whoever is not driven does not progress.
+ */
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/resource.h>
+
+#include <cmocka.h>
+
+#include "tests/common/hosts.h"
+#include "tests/common/seed.h"
+
+#define SMALL 8u
+#define BIG_BYTES (9u << 20)
+
+static struct host hosts[HOSTS_MAX];
+static struct host *pair[2] = { &hosts[0], &hosts[1] };
+static const struct emu_transport_ops *const ops = &emu_transport_ops;
+
+static bool both_up(void *arg)
+{
+    (void)arg;
+    return hosts[0].n_up == 1 && hosts[1].n_up == 1;
+}
+
+static void open_pair_with(struct emu_transport_config first, struct emu_transport_config second)
+{
+    assert_int_equal(host_open(&hosts[0], 0, first), 0);
+    assert_int_equal(host_open(&hosts[1], 1, second), 0);
+    assert_int_equal(ops->join(hosts[0].t, 1, hosts[1].blob, hosts[1].blob_bytes), 0);
+    assert_int_equal(ops->join(hosts[1].t, 0, hosts[0].blob, hosts[0].blob_bytes), 0);
+}
+
+static void open_pair(struct emu_transport_config config)
+{
+    open_pair_with(config, config);
+    assert_true(drive(pair, 2, both_up, NULL));
+}
+
+static int close_all(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < HOSTS_MAX; i++) {
+        host_close(&hosts[i]);
+        free(hosts[i].memory);
+    }
+    memset(hosts, 0, sizeof(hosts));
+    return 0;
+}
+
+static uint64_t sent;
+
+static int send_next(uint32_t length)
+{
+    uint8_t bytes[EMU_WIRE_MESSAGE_MAX];
+    int r;
+
+    message_fill(bytes, length, sent);
+    r = ops->send(hosts[0].t, 1, bytes, length);
+    sent += r == 0;
+    return r;
+}
+
+static bool all_arrived(void *arg)
+{
+    (void)arg;
+    return hosts[1].n_messages[0] == sent;
+}
+
+static void test_messages_arrive_once_in_order_and_whole(void **state)
+{
+    struct emu_random random = seeded(7);
+
+    (void)state;
+    sent = 0;
+    open_pair((struct emu_transport_config){ 0 });
+    while (sent < 20000) {
+        uint32_t length = emu_random_below(&random, 16) ? 1 + (uint32_t)emu_random_below(&random, 100)
+                                                        : 1 + (uint32_t)emu_random_below(&random, EMU_WIRE_MESSAGE_MAX);
+        int r = send_next(length);
+
+        assert_true(r >= 0);
+        if (r == EMU_TRANSPORT_FULL || emu_random_below(&random, 4) == 0)
+            ops->progress(hosts[0].t);
+        if (emu_random_below(&random, 3) == 0)
+            ops->progress(hosts[1].t);
+    }
+    assert_true(drive(pair, 2, all_arrived, NULL));
+    assert_int_equal(hosts[1].n_wrong, 0);
+    assert_int_equal(host_stats(&hosts[0], 1).messages_sent, sent);
+    assert_int_equal(host_stats(&hosts[1], 0).messages_received, sent);
+}
+
+static void test_messages_that_queue_up_share_packets(void **state)
+{
+    (void)state;
+    sent = 0;
+    open_pair((struct emu_transport_config){ 0 });
+    while (sent < 1000)
+        assert_int_equal(send_next(SMALL), 0);
+    assert_true(drive(pair, 2, all_arrived, NULL));
+    assert_int_equal(hosts[1].n_wrong, 0);
+    assert_in_range(host_stats(&hosts[0], 1).packets_sent, 2, 10);
+}
+
+static void test_single_message_leaves_at_once(void **state)
+{
+    (void)state;
+    sent = 0;
+    open_pair((struct emu_transport_config){ 0 });
+    assert_int_equal(send_next(SMALL), 0);
+    assert_int_equal(host_stats(&hosts[0], 1).packets_sent, 1);
+}
+
+static void test_host_that_does_not_progress_stops_only_what_goes_to_it(void **state)
+{
+    struct host *others[] = { &hosts[0], &hosts[2] };
+    struct host *all[] = { &hosts[0], &hosts[1], &hosts[2] };
+    uint8_t bytes[4000];
+    uint64_t n = 0;
+    int r;
+
+    (void)state;
+    sent = 0;
+    open_pair((struct emu_transport_config){ .timeout_ns = 60000000000ull });
+    assert_int_equal(host_open(&hosts[2], 2, (struct emu_transport_config){ 0 }), 0);
+    assert_int_equal(ops->join(hosts[0].t, 2, hosts[2].blob, hosts[2].blob_bytes), 0);
+    assert_int_equal(ops->join(hosts[2].t, 0, hosts[0].blob, hosts[0].blob_bytes), 0);
+    while (hosts[0].n_up < 2 || hosts[2].n_up < 1) {
+        ops->progress(hosts[0].t);
+        ops->progress(hosts[2].t);
+    }
+    do {
+        r = send_next(4000);
+        ops->progress(hosts[0].t);
+    } while (r == 0 || host_stats(&hosts[0], 1).packets_sent < 32);
+    assert_int_equal(r, EMU_TRANSPORT_FULL);
+    /* credits, and what waits here for more: about (32 + 16) packets of three messages */
+    assert_in_range(sent, 32, 200);
+    for (; n < 3000; n++) {
+        message_fill(bytes, sizeof(bytes), n);
+        while ((r = ops->send(hosts[0].t, 2, bytes, sizeof(bytes))) == EMU_TRANSPORT_FULL) {
+            ops->progress(hosts[0].t);
+            ops->progress(hosts[2].t);
+        }
+        assert_int_equal(r, 0);
+    }
+    while (hosts[2].n_messages[0] < n) {
+        ops->progress(others[0]->t);
+        ops->progress(others[1]->t);
+    }
+    assert_int_equal(hosts[2].n_wrong, 0);
+    hosts[0].n_room = 0;
+    assert_true(drive(all, 3, all_arrived, NULL));
+    assert_int_equal(hosts[1].n_wrong, 0);
+    assert_int_equal(hosts[0].n_room, 1);
+}
+
+static bool sender_is_full(void *arg)
+{
+    (void)arg;
+    return send_next(4000) == EMU_TRANSPORT_FULL && host_stats(&hosts[0], 1).packets_sent >= 32;
+}
+
+static void test_owner_that_takes_nothing_gets_it_later(void **state)
+{
+    (void)state;
+    sent = 0;
+    open_pair((struct emu_transport_config){ 0 });
+    hosts[1].is_deaf = true;
+    assert_true(drive(pair, 2, sender_is_full, NULL));
+    assert_int_equal(hosts[1].n_messages[0], 0);
+    hosts[1].is_deaf = false;
+    assert_int_equal(ops->resume(hosts[1].t, 0), 0);
+    assert_true(drive(pair, 2, all_arrived, NULL));
+    assert_int_equal(hosts[1].n_wrong, 0);
+}
+
+/* ---- transfers ---- */
+
+static struct emu_transport_region *region[2];
+static struct emu_transport_remote remote;
+
+static uint8_t byte_at(uint64_t i, unsigned salt)
+{
+    return (uint8_t)((i * 2654435761u >> 13) + i + salt);
+}
+
+static void open_transfers(struct emu_transport_config config)
+{
+    open_pair(config);
+    for (unsigned i = 0; i < 2; i++) {
+        hosts[i].memory = malloc(BIG_BYTES);
+        for (uint64_t k = 0; k < BIG_BYTES; k++)
+            hosts[i].memory[k] = byte_at(k, i);
+        assert_int_equal(ops->region_create(hosts[i].t, hosts[i].memory, BIG_BYTES, EMU_TRANSPORT_READ | EMU_TRANSPORT_WRITE,
+                                            &region[i]), 0);
+    }
+    ops->region_remote(region[1], &remote);
+}
+
+static int close_transfers(void **state)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(ops->region_destroy(region[i]), 0);
+        region[i] = NULL;
+    }
+    return close_all(state);
+}
+
+static uint32_t wanted_done;
+
+static bool is_done(void *arg)
+{
+    (void)arg;
+    return hosts[0].n_done == wanted_done;
+}
+
+static void check_put_and_get(void)
+{
+    uint64_t length = BIG_BYTES - 3000;
+
+    assert_int_equal(ops->put(hosts[0].t, 1, region[0], 1001, &remote, 2003, length, NULL, 0, 77), 0);
+    wanted_done = 1;
+    assert_true(drive(pair, 2, is_done, NULL));
+    assert_int_equal(hosts[0].last_cookie, 77);
+    assert_int_equal(hosts[0].last_result, 0);
+    for (uint64_t i = 0; i < BIG_BYTES; i++) {
+        bool is_inside = i >= 2003 && i < 2003 + length;
+
+        if (hosts[1].memory[i] != (is_inside ? byte_at(i - 2003 + 1001, 0) : byte_at(i, 1)))
+            fail_msg("byte %llu of the put is wrong", (unsigned long long)i);
+    }
+    for (uint64_t i = 0; i < BIG_BYTES; i++)
+        hosts[1].memory[i] = byte_at(i, 5);
+    assert_int_equal(ops->get(hosts[0].t, 1, region[0], 3, &remote, 5, length, 78), 0);
+    wanted_done = 2;
+    assert_true(drive(pair, 2, is_done, NULL));
+    assert_int_equal(hosts[0].last_result, 0);
+    for (uint64_t i = 0; i < BIG_BYTES; i++) {
+        bool is_inside = i >= 3 && i < 3 + length;
+
+        if (hosts[0].memory[i] != (is_inside ? byte_at(i - 3 + 5, 5) : byte_at(i, 0)))
+            fail_msg("byte %llu of the get is wrong", (unsigned long long)i);
+    }
+    assert_int_equal(host_stats(&hosts[0], 1).put_bytes, length);
+    assert_int_equal(host_stats(&hosts[0], 1).get_bytes, length);
+}
+
+static void test_transfers_by_remote_access_move_every_byte(void **state)
+{
+    struct emu_transport_info info;
+
+    (void)state;
+    open_transfers((struct emu_transport_config){ 0 });
+    ops->info(hosts[0].t, &info);
+    assert_true(info.has_rma);
+    assert_string_equal(info.provider, "tcp;ofi_rxm");
+    check_put_and_get();
+    assert_in_range(host_stats(&hosts[0], 1).packets_sent, 0, 10);
+}
+
+static void test_transfers_through_messages_move_every_byte(void **state)
+{
+    (void)state;
+    open_transfers((struct emu_transport_config){ .is_rma_off = true });
+    check_put_and_get();
+}
+
+/* The last byte of the latest put is there when its notice comes. */
+static bool data_are_there(struct host *h)
+{
+    return h->memory[BIG_BYTES - 1] == (uint8_t)(h->n_messages[0] + 1);
+}
+
+static void check_notice_comes_after_data(void)
+{
+    static const char notice[8] = "notice";
+
+    hosts[1].is_any = true;
+    hosts[1].look = data_are_there;
+    for (wanted_done = 1; wanted_done <= 8; wanted_done++) {
+        hosts[0].memory[BIG_BYTES - 1] = (uint8_t)wanted_done;
+        assert_int_equal(ops->put(hosts[0].t, 1, region[0], 0, &remote, 0, BIG_BYTES, notice, sizeof(notice), 0), 0);
+        assert_true(drive(pair, 2, is_done, NULL));
+        sent = wanted_done;
+        assert_true(drive(pair, 2, all_arrived, NULL));
+    }
+    assert_int_equal(hosts[1].n_wrong, 0);
+    assert_memory_equal(hosts[1].last, notice, sizeof(notice));
+}
+
+static void test_notice_comes_after_data(void **state)
+{
+    (void)state;
+    open_transfers((struct emu_transport_config){ 0 });
+    check_notice_comes_after_data();
+}
+
+static void test_notice_comes_after_data_through_messages(void **state)
+{
+    (void)state;
+    open_transfers((struct emu_transport_config){ .is_rma_off = true });
+    check_notice_comes_after_data();
+}
+
+static void check_message_overtakes(void)
+{
+    open_transfers((struct emu_transport_config){ .is_rma_off = hosts[0].config.is_rma_off });
+    for (unsigned i = 0; i < 20; i++)
+        assert_int_equal(ops->put(hosts[0].t, 1, region[0], 0, &remote, 0, BIG_BYTES, NULL, 0, i), 0);
+    for (unsigned i = 0; i < 10; i++)
+        ops->progress(hosts[0].t);
+    sent = 0;
+    assert_int_equal(send_next(SMALL), 0);
+    assert_true(drive(pair, 2, all_arrived, NULL));
+    assert_true(hosts[0].n_done < 5); /* of 180 MiB, next to nothing was in front of it */
+    wanted_done = 20;
+    assert_true(drive(pair, 2, is_done, NULL));
+}
+
+static void test_long_transfers_do_not_delay_a_message(void **state)
+{
+    (void)state;
+    check_message_overtakes();
+}
+
+static void test_bad_transfers_end_with_an_error_each(void **state)
+{
+    struct emu_transport_remote bad = remote;
+
+    (void)state;
+    open_transfers((struct emu_transport_config){ .is_rma_off = true });
+    bad = remote;
+    assert_int_equal(ops->put(hosts[0].t, 1, region[0], 0, &remote, 1, BIG_BYTES, NULL, 0, 1), -ERANGE);
+    assert_int_equal(ops->put(hosts[0].t, 1, region[0], 1, &remote, 0, BIG_BYTES, NULL, 0, 1), -ERANGE);
+    assert_int_equal(ops->get(hosts[0].t, 2, region[0], 0, &remote, 0, 8, 1), -ENOTCONN);
+    bad.length_bytes = 2 * BIG_BYTES; /* a liar: the target looks for itself */
+    assert_int_equal(ops->put(hosts[0].t, 1, region[0], 0, &bad, BIG_BYTES - 100, 1000, NULL, 0, 2), 0);
+    wanted_done = 1;
+    assert_true(drive(pair, 2, is_done, NULL));
+    assert_int_equal(hosts[0].last_result, -ERANGE);
+    bad.key++;
+    assert_int_equal(ops->get(hosts[0].t, 1, region[0], 0, &bad, 0, BIG_BYTES, 3), 0);
+    wanted_done = 2;
+    assert_true(drive(pair, 2, is_done, NULL));
+    assert_int_equal(hosts[0].last_result, -ENXIO);
+    for (uint64_t i = 0; i < BIG_BYTES; i++)
+        assert_int_equal(hosts[1].memory[i], byte_at(i, 1));
+    assert_int_equal(hosts[1].n_down, 0);
+}
+
+static void test_region_in_use_stays(void **state)
+{
+    (void)state;
+    open_transfers((struct emu_transport_config){ 0 });
+    assert_int_equal(ops->put(hosts[0].t, 1, region[0], 0, &remote, 0, BIG_BYTES, NULL, 0, 1), 0);
+    assert_int_equal(ops->region_destroy(region[0]), -EBUSY);
+    wanted_done = 1;
+    assert_true(drive(pair, 2, is_done, NULL));
+}
+
+/* ---- strangers ---- */
+
+static bool stranger_was_refused(void *arg)
+{
+    (void)arg;
+    return host_stats(&hosts[0], 1).refused > 3 && host_stats(&hosts[1], 0).refused > 3;
+}
+
+static bool both_down(void *arg)
+{
+    (void)arg;
+    return hosts[0].n_down == 1 && hosts[1].n_down == 1;
+}
+
+static void test_host_with_another_key_is_refused_and_told_once(void **state)
+{
+    struct emu_transport_config config = { .join_timeout_ns = 3000000000ull };
+    struct emu_transport_config stranger = { .key = "another key, not of the job", .key_bytes = 27,
+                                             .join_timeout_ns = 3000000000ull };
+
+    (void)state;
+    open_pair_with(config, stranger);
+    assert_true(drive(pair, 2, stranger_was_refused, NULL));
+    assert_int_equal(hosts[0].n_warnings, 1);
+    assert_non_null(strstr(hosts[0].line, "another key"));
+    assert_null(strstr(hosts[0].line, HOST_KEY));
+    assert_true(drive(pair, 2, both_down, NULL));
+    assert_int_equal(hosts[0].n_up + hosts[1].n_up, 0);
+    assert_int_equal(hosts[0].cause[1], -EACCES);
+}
+
+/* Who can send to host 0, but has no key: a bare carrier. */
+struct stranger {
+    struct emu_carrier *c;
+    uint64_t peer;
+    struct emu_carrier_op op;
+    uint8_t packet[EMU_WIRE_PACKET_MAX];
+};
+
+static void stranger_open(struct stranger *s)
+{
+    const char *text;
+    uint8_t address[EMU_CARRIER_ADDRESS_MAX];
+    uint32_t length;
+
+    assert_int_equal(emu_ofi_open(&hosts[0].config, &s->c, &text), 0);
+    assert_int_equal(hosts[0].t->carrier->ops->address(hosts[0].t->carrier, address, &length), 0);
+    assert_int_equal(s->c->ops->add(s->c, address, length, &s->peer), 0);
+}
+
+static void stranger_send(struct stranger *s, uint32_t length)
+{
+    struct emu_carrier_event event;
+    int r;
+
+    while ((r = s->c->ops->send(s->c, s->peer, &s->op, s->packet, length, NULL)) == -EAGAIN) {
+        s->c->ops->poll(s->c, &event, 1);
+        ops->progress(hosts[0].t);
+    }
+    assert_int_equal(r, 0);
+    while (s->c->ops->poll(s->c, &event, 1) == 0)
+        ops->progress(hosts[0].t);
+}
+
+static uint64_t refused_of(uint32_t peer)
+{
+    struct emu_transport_info info;
+
+    ops->info(hosts[0].t, &info);
+    return host_stats(&hosts[0], peer).refused + info.refused;
+}
+
+static uint64_t wanted_refused;
+
+static bool were_refused(void *arg)
+{
+    (void)arg;
+    return refused_of(1) >= wanted_refused;
+}
+
+static void test_injected_packets_are_refused_and_the_session_goes_on(void **state)
+{
+    static struct stranger s;
+    struct emu_random random = seeded(11);
+    uint64_t before;
+
+    (void)state;
+    sent = 0;
+    open_pair((struct emu_transport_config){ 0 });
+    before = refused_of(1);
+    stranger_open(&s);
+    for (unsigned i = 0; i < 300; i++) {
+        uint32_t length = EMU_WIRE_HEADER_BYTES + EMU_WIRE_TAG_BYTES + 8 * (uint32_t)emu_random_below(&random, 20);
+        struct emu_wire_header h = { .type = (uint8_t)(1 + emu_random_below(&random, 4)), .length = length, .from = 1,
+                                     .n_records = 1, .session = hosts[0].t->peers[1]->session.id,
+                                     .sequence = hosts[0].t->peers[1]->rx_sequence + emu_random_below(&random, 3), .granted = 32 };
+
+        for (uint32_t k = 0; k < length; k++)
+            s.packet[k] = (uint8_t)emu_random_next(&random);
+        if (i % 4)
+            emu_wire_header_put(s.packet, &h);
+        stranger_send(&s, length);
+        if (i % 50 == 0)
+            assert_int_equal(send_next(SMALL), 0);
+    }
+    wanted_refused = before + 300;
+    assert_true(drive(pair, 2, were_refused, NULL));
+    assert_true(drive(pair, 2, all_arrived, NULL));
+    assert_int_equal(hosts[0].n_messages[1], 0);
+    assert_int_equal(hosts[0].n_down + hosts[1].n_down, 0);
+    s.c->ops->close(s.c);
+}
+
+static bool version_was_noticed(void *arg)
+{
+    (void)arg;
+    return hosts[0].n_down == 1;
+}
+
+static void test_another_version_is_refused_and_named(void **state)
+{
+    static struct stranger s;
+    struct emu_wire_header h = { .type = EMU_WIRE_HELLO, .length = 200, .from = 1 };
+    struct host *one[] = { &hosts[0] };
+
+    (void)state;
+    assert_int_equal(host_open(&hosts[0], 0, (struct emu_transport_config){ .join_timeout_ns = 3000000000ull }), 0);
+    assert_int_equal(host_open(&hosts[1], 1, (struct emu_transport_config){ 0 }), 0);
+    assert_int_equal(ops->join(hosts[0].t, 1, hosts[1].blob, hosts[1].blob_bytes), 0);
+    stranger_open(&s);
+    emu_wire_header_put(s.packet, &h);
+    emu_wire_put16(s.packet + 4, EMU_WIRE_VERSION + 1);
+    stranger_send(&s, 200);
+    assert_true(drive(one, 1, version_was_noticed, NULL));
+    assert_int_equal(hosts[0].cause[1], -EPROTONOSUPPORT);
+    s.c->ops->close(s.c);
+}
+
+/* ---- joining, leaving, waiting ---- */
+
+static void test_host_that_leaves_can_join_again(void **state)
+{
+    (void)state;
+    open_pair((struct emu_transport_config){ 0 });
+    assert_int_equal(ops->join(hosts[0].t, 1, hosts[1].blob, hosts[1].blob_bytes), -EBUSY);
+    assert_int_equal(ops->leave(hosts[1].t, 0), 0);
+    assert_true(drive(pair, 2, both_down, NULL));
+    assert_int_equal(hosts[0].cause[1], -ESHUTDOWN);
+    assert_int_equal(hosts[1].cause[0], -ECANCELED);
+    assert_int_equal(ops->send(hosts[0].t, 1, "x", 1), -ENOTCONN);
+    hosts[0].n_up = hosts[1].n_up = 0;
+    assert_int_equal(ops->join(hosts[0].t, 1, hosts[1].blob, hosts[1].blob_bytes), 0);
+    assert_int_equal(ops->join(hosts[1].t, 0, hosts[0].blob, hosts[0].blob_bytes), 0);
+    assert_true(drive(pair, 2, both_up, NULL));
+    sent = 0;
+    while (sent < 100)
+        assert_int_equal(send_next(SMALL), 0);
+    assert_true(drive(pair, 2, all_arrived, NULL));
+    assert_int_equal(hosts[1].n_wrong, 0);
+}
+
+static void test_bad_arguments_are_refused(void **state)
+{
+    struct emu_transport *t;
+    struct emu_transport_config config;
+    uint8_t blob[EMU_TRANSPORT_BLOB_MAX];
+
+    (void)state;
+    open_pair((struct emu_transport_config){ 0 });
+    config = hosts[0].config;
+    config.key_bytes = EMU_TRANSPORT_KEY_MIN - 1;
+    assert_int_equal(ops->open(&config, &t), -EINVAL);
+    config = hosts[0].config;
+    config.provider = "no such provider";
+    assert_int_equal(ops->open(&config, &t), -ENODATA);
+    assert_int_equal(ops->send(hosts[0].t, 1, blob, 0), -EINVAL);
+    assert_int_equal(ops->send(hosts[0].t, 1, blob, EMU_WIRE_MESSAGE_MAX + 1), -EINVAL);
+    assert_int_equal(ops->send(hosts[0].t, 2, blob, 1), -ENOTCONN);
+    assert_int_equal(ops->send(hosts[0].t, 1000, blob, 1), -ENOTCONN);
+    memcpy(blob, hosts[1].blob, sizeof(blob));
+    assert_int_equal(ops->join(hosts[0].t, 2, blob, hosts[1].blob_bytes), -EINVAL); /* of host 1 */
+    assert_int_equal(ops->join(hosts[0].t, 0, blob, hosts[1].blob_bytes), -EINVAL);
+    for (uint32_t length = 0; length < hosts[1].blob_bytes; length++)
+        assert_int_equal(ops->join(hosts[0].t, 1, blob, length), -EINVAL);
+}
+
+static uint64_t processor_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+static void test_idle_hosts_sleep_and_wake_for_a_message(void **state)
+{
+    struct pollfd fds[2];
+    uint64_t begin_ns;
+    uint64_t used_ns;
+
+    (void)state;
+    sent = 0;
+    open_pair((struct emu_transport_config){ .timeout_ns = 2000000000ull });
+    for (unsigned i = 0; i < 2; i++)
+        fds[i] = (struct pollfd){ .fd = ops->fd(hosts[i].t), .events = POLLIN };
+    begin_ns = emu_clock_ns();
+    used_ns = processor_ns();
+    /* Longer than the timeout, on heartbeats alone. */
+    while (emu_clock_ns() - begin_ns < 3000000000ull) {
+        bool may_sleep = true;
+
+        for (unsigned i = 0; i < 2; i++) {
+            ops->progress(hosts[i].t);
+            may_sleep = may_sleep && ops->may_sleep(hosts[i].t);
+        }
+        if (may_sleep)
+            poll(fds, 2, 1000);
+    }
+    used_ns = processor_ns() - used_ns;
+    printf("# processor time of two idle hosts in 3 s: %.1f ms\n", (double)used_ns / 1e6);
+    assert_true(used_ns < 300000000ull);
+    assert_int_equal(hosts[0].n_down + hosts[1].n_down, 0);
+    /* Wakes for a message that it was not driven for. */
+    while (!ops->may_sleep(hosts[1].t))
+        ops->progress(hosts[1].t);
+    assert_int_equal(send_next(SMALL), 0);
+    while (hosts[1].n_messages[0] == 0) {
+        ops->progress(hosts[0].t);
+        if (ops->may_sleep(hosts[1].t))
+            assert_int_equal(poll(&fds[1], 1, 5000), 1);
+        ops->progress(hosts[1].t);
+    }
+}
+
+/* ---- a host that has the key and breaks the protocol ---- */
+
+#define EVIL_NS      1500000000ull
+#define EVIL_BYTES   4096u
+#define GUARD_BYTES  4096u
+
+static struct stranger evil;
+
+/* Bytes as the body of a packet that host 1 really sends, with its number and tag. */
+static uint64_t evil_send(const uint8_t *body, uint32_t body_bytes, uint32_t n_records, uint64_t skip_numbers)
+{
+    struct emu_transport *t = hosts[1].t;
+    struct emu_peer *p = t->peers[0];
+    uint32_t length = EMU_WIRE_HEADER_BYTES + body_bytes + EMU_WIRE_TAG_BYTES;
+    struct emu_wire_header h = { .type = EMU_WIRE_DATA, .length = length, .from = 1, .to = 0, .n_records = n_records,
+                                 .session = p->session.id, .granted = p->rx_consumed + t->credits };
+    int r;
+
+    h.sequence = p->tx_sequence + 1 + skip_numbers;
+    emu_wire_header_put(evil.packet, &h);
+    memcpy(evil.packet + EMU_WIRE_HEADER_BYTES, body, body_bytes);
+    emu_crypt_seal(p->session.tx, h.sequence, evil.packet, length);
+    while ((r = t->carrier->ops->send(t->carrier, p->addr, &evil.op, evil.packet, length, NULL)) == -EAGAIN) {
+        ops->progress(hosts[0].t);
+        ops->progress(hosts[1].t);
+    }
+    assert_int_equal(r, 0);
+    p->tx_sequence = h.sequence;
+    p->tx_packets += n_records > 0;
+    return h.sequence;
+}
+
+static uint64_t evil_sequence;
+
+static bool evil_was_seen(void *arg)
+{
+    (void)arg;
+    return hosts[0].n_down || hosts[1].n_down || hosts[0].t->peers[1]->rx_sequence >= evil_sequence;
+}
+
+static void join_again(void)
+{
+    if (!hosts[1].n_down)
+        ops->leave(hosts[1].t, 0);
+    if (!hosts[0].n_down)
+        ops->leave(hosts[0].t, 1);
+    assert_true(drive(pair, 2, both_down, NULL));
+    for (unsigned i = 0; i < 2; i++)
+        hosts[i].n_up = hosts[i].n_down = 0;
+    assert_int_equal(ops->join(hosts[0].t, 1, hosts[1].blob, hosts[1].blob_bytes), 0);
+    assert_int_equal(ops->join(hosts[1].t, 0, hosts[0].blob, hosts[0].blob_bytes), 0);
+    assert_true(drive(pair, 2, both_up, NULL));
+}
+
+static void test_numbers_that_are_left_out_end_the_session(void **state)
+{
+    uint8_t body[EMU_WIRE_RECORD_BYTES + 8] = { 0 };
+
+    (void)state;
+    open_pair((struct emu_transport_config){ 0 });
+    emu_wire_record_put(body, EMU_WIRE_MESSAGE, 8);
+    evil_sequence = evil_send(body, sizeof(body), 1, 1);
+    assert_true(drive(pair, 2, evil_was_seen, NULL));
+    while (!hosts[0].n_down)
+        ops->progress(hosts[0].t);
+    assert_int_equal(hosts[0].cause[1], -EPROTO);
+    assert_int_equal(hosts[0].n_messages[1], 0);
+}
+
+static void test_mutated_records_of_a_peer_reach_nothing_but_its_region(void **state)
+{
+    struct emu_random random = seeded(5);
+    uint64_t end_ns = emu_clock_ns() + EVIL_NS;
+    uint8_t *memory = calloc(1, EVIL_BYTES + 2 * GUARD_BYTES);
+    struct emu_transport_region *own;
+    struct emu_transport_remote target;
+    unsigned n = 0;
+    unsigned n_ends = 0;
+
+    (void)state;
+    assert_non_null(memory);
+    open_pair((struct emu_transport_config){ .is_rma_off = true });
+    hosts[0].is_any = hosts[1].is_any = true;
+    assert_int_equal(ops->region_create(hosts[0].t, memory + GUARD_BYTES, EVIL_BYTES, EMU_TRANSPORT_READ | EMU_TRANSPORT_WRITE,
+                                        &own), 0);
+    ops->region_remote(own, &target);
+    for (; emu_clock_ns() < end_ns; n++) {
+        uint8_t body[1024] = { 0 };
+        uint32_t at = 0;
+        uint32_t n_records = 0;
+
+        while (at < 700) {
+            enum emu_wire_kind kind = (enum emu_wire_kind)(1 + emu_random_below(&random, EMU_WIRE_KINDS - 1));
+            bool has_data = kind == EMU_WIRE_PUT || kind == EMU_WIRE_GOT;
+            uint32_t data = 1 + (uint32_t)emu_random_below(&random, 100);
+            struct emu_wire_piece piece = { .id = emu_random_below(&random, 64), .key = target.key,
+                                            .offset = emu_random_below(&random, EVIL_BYTES + 200), .length = data };
+            uint8_t *to;
+
+            if (kind > EMU_WIRE_GET && emu_random_below(&random, 8)) /* answers to nothing end the session at once */
+                continue;
+            if (kind == EMU_WIRE_MESSAGE) {
+                emu_wire_record_put(body + at, kind, data);
+                at += emu_wire_record_space(data);
+            } else {
+                to = emu_wire_piece_put(emu_wire_record_put(body + at, kind, EMU_WIRE_PIECE_BYTES + (has_data ? data : 0)), &piece);
+                if (has_data)
+                    memset(to, 0xee, data);
+                at += emu_wire_record_space(EMU_WIRE_PIECE_BYTES + (has_data ? data : 0));
+            }
+            n_records++;
+        }
+        for (uint64_t k = emu_random_below(&random, 3); k > 0; k--)
+            body[emu_random_below(&random, at)] ^= (uint8_t)(1u << emu_random_below(&random, 8));
+        evil_sequence = evil_send(body, at, n_records, 0);
+        assert_true(drive(pair, 2, evil_was_seen, NULL));
+        if (hosts[0].n_down || hosts[1].n_down || hosts[0].t->peers[1]->state != EMU_PEER_UP) {
+            n_ends++;
+            join_again();
+        }
+    }
+    printf("# %u packets, %u sessions ended\n", n, n_ends);
+    for (unsigned i = 0; i < GUARD_BYTES; i++)
+        assert_true(memory[i] == 0 && memory[GUARD_BYTES + EVIL_BYTES + i] == 0);
+    assert_true(n > 20 && n_ends > 0); /* host 1 itself ends most: it gets answers that it has not asked for */
+    join_again();
+    hosts[0].is_any = hosts[1].is_any = false;
+    hosts[1].n_messages[0] = 0;
+    sent = 0;
+    assert_int_equal(send_next(SMALL), 0);
+    assert_true(drive(pair, 2, all_arrived, NULL));
+    assert_int_equal(ops->region_destroy(own), 0);
+    free(memory);
+}
+
+/* ---- the module ---- */
+
+static void test_module_is_loaded_when_it_is_needed(void **state)
+{
+    const char *path = getenv("EMU_TEST_TRANSPORT");
+    const struct emu_transport_ops *loaded;
+    const char *text;
+
+    (void)state;
+    assert_int_equal(emu_transport_load("/no/such/module.so", &loaded, &text), -ENOENT);
+    assert_true(text[0] != '\0');
+    if (!path)
+        skip();
+    assert_int_equal(emu_transport_load(path, &loaded, &text), 0);
+    assert_ptr_not_equal(loaded, ops);
+    assert_int_equal(loaded->version, EMU_TRANSPORT_OPS_VERSION);
+}
+
+/* As if host 0 had been stopped for `ns`. */
+static void pretend_pause(uint64_t ns)
+{
+    struct emu_transport *t = hosts[0].t;
+
+    t->now_ns -= ns;
+    t->peers[1]->last_heard_ns -= ns;
+    t->next_tick_ns = t->now_ns;
+}
+
+static void test_own_pause_is_not_the_peers_silence(void **state)
+{
+    (void)state;
+    open_pair((struct emu_transport_config){ 0 });
+    sent = 0;
+    for (unsigned with_message = 0; with_message < 2; with_message++) {
+        pretend_pause(30000000000ull);
+        if (with_message) {
+            /* It lies here already when host 0 goes on. */
+            assert_int_equal(ops->send(hosts[1].t, 0, "\0\0\0\0\0\0\0", 8), 0);
+            while (host_stats(&hosts[1], 0).packets_sent == 0)
+                ops->progress(hosts[1].t);
+        }
+        ops->progress(hosts[0].t);
+        assert_int_equal(send_next(SMALL), 0);
+        assert_true(drive(pair, 2, all_arrived, NULL));
+        assert_int_equal(hosts[0].n_down, 0);
+    }
+}
+
+int main(void)
+{
+#define TEST(f)          cmocka_unit_test_teardown(f, close_all)
+#define TRANSFER_TEST(f) cmocka_unit_test_teardown(f, close_transfers)
+    const struct CMUnitTest tests[] = {
+        TEST(test_messages_arrive_once_in_order_and_whole),
+        TEST(test_messages_that_queue_up_share_packets),
+        TEST(test_single_message_leaves_at_once),
+        TEST(test_host_that_does_not_progress_stops_only_what_goes_to_it),
+        TEST(test_owner_that_takes_nothing_gets_it_later),
+        TRANSFER_TEST(test_transfers_by_remote_access_move_every_byte),
+        TRANSFER_TEST(test_transfers_through_messages_move_every_byte),
+        TRANSFER_TEST(test_notice_comes_after_data),
+        TRANSFER_TEST(test_notice_comes_after_data_through_messages),
+        TRANSFER_TEST(test_long_transfers_do_not_delay_a_message),
+        TRANSFER_TEST(test_bad_transfers_end_with_an_error_each),
+        TRANSFER_TEST(test_region_in_use_stays),
+        TEST(test_host_with_another_key_is_refused_and_told_once),
+        TEST(test_injected_packets_are_refused_and_the_session_goes_on),
+        TEST(test_another_version_is_refused_and_named),
+        TEST(test_host_that_leaves_can_join_again),
+        TEST(test_bad_arguments_are_refused),
+        TEST(test_numbers_that_are_left_out_end_the_session),
+        TEST(test_mutated_records_of_a_peer_reach_nothing_but_its_region),
+        TEST(test_module_is_loaded_when_it_is_needed),
+        TEST(test_own_pause_is_not_the_peers_silence),
+        TEST(test_idle_hosts_sleep_and_wake_for_a_message),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
