@@ -17,6 +17,8 @@ libjansson-dev
 libyaml-dev
 libpmix-dev
 libfabric-dev
+libhwloc-dev
+libibverbs-dev
 libsodium-dev
 openmpi-bin
 procps
@@ -30,7 +32,6 @@ ca-certificates
 dpkg-dev
 g++
 libevent-dev
-libhwloc-dev
 libtool
 perl
 "

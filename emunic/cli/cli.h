@@ -29,6 +29,7 @@ int emu_verb_status(int argc, char **argv);
 int emu_verb_links(int argc, char **argv);
 int emu_verb_fault(int argc, char **argv);
 int emu_verb_sim(int argc, char **argv);
+int emu_verb_doctor(int argc, char **argv);
 
 /* ---- options.c ---- */
 
@@ -54,6 +55,9 @@ const char *emu_cli_machine_dir(void);
 
 /* The rank wrapper: of the same build folder, else the installed one. 0, -ENOENT, -ENAMETOOLONG. */
 int emu_cli_wrapper(char path_out[PATH_MAX]);
+
+/* The program that `emunic doctor` becomes, likewise. */
+int emu_cli_doctor(char path_out[PATH_MAX]);
 
 /* The program that draws results of `emunic sim`: of the source tree in a build folder, else the installed one. */
 int emu_cli_plotter(char path_out[PATH_MAX]);

@@ -20,6 +20,7 @@
 #define OWN_PLACE     "/emunic/emunic"
 #define BUILD_SIGN    "/emunic-config.h"
 #define WRAPPER_PLACE "/mpi-shim/rank/emunic-rank"
+#define DOCTOR_PLACE  "/emunic/host/emunic-doctor"
 #define FOLDER_ROOM   64 /* for each of them */
 
 /* The build folder that this command runs from. */
@@ -65,6 +66,11 @@ static int find_part(const char *place, char path_out[PATH_MAX])
 int emu_cli_wrapper(char path_out[PATH_MAX])
 {
     return find_part(WRAPPER_PLACE, path_out);
+}
+
+int emu_cli_doctor(char path_out[PATH_MAX])
+{
+    return find_part(DOCTOR_PLACE, path_out);
 }
 
 int emu_cli_plotter(char path_out[PATH_MAX])

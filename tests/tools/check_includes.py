@@ -34,6 +34,7 @@ ALLOWED.update({
     "emunic/experiments": {"emunic/fabric", "emunic/base", "emunic/abi"},
     "emunic/cli": {"emunic/daemon", "emunic/experiments", "emunic/client", "emunic/engine", "emunic/fabric", "emunic/base",
                    "emunic/abi"},
+    "emunic/host": {"emunic/cli", "emunic/transport"},
     "examples": set(),
 })
 ANYTHING = {"tests"}

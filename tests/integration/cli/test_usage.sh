@@ -6,7 +6,7 @@
 
 test_help_has_an_example_and_goes_to_stdout() {
     local verb
-    for verb in '' run serve status links fault sim; do
+    for verb in '' run serve status links fault sim doctor; do
         # shellcheck disable=SC2086  # no verb is no word
         call $verb --help
         expect_status 0
@@ -22,7 +22,7 @@ test_help_has_an_example_and_goes_to_stdout() {
 test_help_names_no_verb_that_does_not_exist() {
     local verb
     call --help
-    for verb in top doctor report; do
+    for verb in top report; do
         grep -qw "$verb" <<<"$out" && bad "help names $verb"
         call "$verb"
         expect_status 2
@@ -71,6 +71,8 @@ test_wrong_usage_gets_one_precise_line() {
     wrong "emunic serve: --name: 'a/b' is not a server name" serve --name a/b
     wrong "emunic serve: --nodes: '0' is not" serve --nodes 0
     wrong "emunic serve: 'x': takes options only" serve x
+    wrong "emunic doctor: 'x': takes options only" doctor x
+    wrong "emunic doctor: --provider: needs a value" doctor --provider
     wrong "emunic status: --paths: no such option" status --paths
     wrong "emunic status: 'x': takes options only" status x
     wrong "emunic links: --nid: no such option" links --nid 12x
