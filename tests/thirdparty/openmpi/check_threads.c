@@ -8,7 +8,7 @@
 #include "check.h"
 
 #define N_THREADS 3
-#define N_TURNS   150
+#define N_TURNS   50
 
 struct worker {
     MPI_Comm comm;
