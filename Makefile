@@ -51,7 +51,8 @@ $(THREADS)/build.ninja: | deps
 	$(MESON) setup $(SETUP_ARGS) -Db_sanitize=thread -Dthirdparty=disabled $(THREADS)
 
 check-threads: deps $(THREADS)/build.ninja
-	@$(MESON) compile -C $(THREADS) conformance-threads unit-libugni_lock unit-emunic_cq unit-fabric_sim
+	@$(MESON) compile -C $(THREADS) conformance-threads conformance-portals-cray-threads conformance-portals-ref-threads \
+		unit-emunic_biased_lock unit-emunic_cq unit-fabric_sim
 	@$(PYTHON) tools/run_tests.py $(THREADS) --suite threads --save
 
 # Everything at random against a model, on both data paths and with injected faults; SOAK_SECONDS each, Portals SOAK_PORTALS_SECONDS.

@@ -47,13 +47,13 @@ static void before_fork(void)
 {
     pthread_mutex_lock(&library_lock);
     for (uint32_t i = 0; i < P3_NIS_MAX; i++)
-        p3_lock(&nis[i].lock);
+        emu_biased_lock(&nis[i].lock);
 }
 
 static void after_fork_in_parent(void)
 {
     for (uint32_t i = P3_NIS_MAX; i-- > 0;)
-        p3_unlock(&nis[i].lock);
+        emu_biased_unlock(&nis[i].lock);
     pthread_mutex_unlock(&library_lock);
 }
 
@@ -63,7 +63,7 @@ static void after_fork_in_child(void)
         /* Given back by the next PtlInit(): other handlers of this fork have still to run. */
         nis[i].is_inherited = nis[i].is_inherited || nis[i].is_open;
         nis[i].is_open = false;
-        p3_lock_init(&nis[i].lock);
+        emu_biased_lock_init(&nis[i].lock);
     }
     pthread_mutex_init(&library_lock, NULL);
     atomic_store(&is_init, false);
@@ -73,7 +73,7 @@ static void start_once(void)
 {
     emu_log_init(p3_dialect.name, EMU_LOG_ERROR);
     for (uint32_t i = 0; i < P3_NIS_MAX; i++)
-        p3_lock_init(&nis[i].lock);
+        emu_biased_lock_init(&nis[i].lock);
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
@@ -113,10 +113,10 @@ struct p3_ni *p3_lock_ni_of(uint32_t handle)
 {
     struct p3_ni *ni = &nis[emu_ptl_handle_ni(handle)];
 
-    p3_lock(&ni->lock);
+    emu_biased_lock(&ni->lock);
     if (ni->is_open)
         return ni;
-    p3_unlock(&ni->lock);
+    emu_biased_unlock(&ni->lock);
     return NULL;
 }
 
@@ -265,7 +265,7 @@ static enum p3_code open_place(struct p3_ni *ni, uint32_t number, uint32_t net, 
     ni->debug = default_debug;
     ni->is_open = true;
     ni->told_of_end = false;
-    p3_lock_bias(&ni->lock);
+    emu_biased_lock_bias(&ni->lock);
     p3_trace(ni, P3_DEBUG_SETUP, "open, interface %u", net);
     return P3_OK;
 }
@@ -296,7 +296,7 @@ static enum p3_code open_net(uint32_t net, uint32_t pid, uint32_t jid, const str
     if (code != P3_OK)
         return code;
     ni = &nis[number];
-    p3_lock(&ni->lock);
+    emu_biased_lock(&ni->lock);
     code = open_place(ni, number, net, pid, jid, desired);
     if (code == P3_OK) {
         id = (struct p3_id){ ni->p.port.nid, ni->p.pid };
@@ -306,7 +306,7 @@ static enum p3_code open_net(uint32_t net, uint32_t pid, uint32_t jid, const str
         else
             *ni_out = ni->handle;
     }
-    p3_unlock(&ni->lock);
+    emu_biased_unlock(&ni->lock);
     return code;
 }
 
@@ -354,10 +354,10 @@ void p3_fini(void)
         return;
     pthread_mutex_lock(&library_lock);
     for (uint32_t i = 0; i < P3_NIS_MAX; i++) {
-        p3_lock(&nis[i].lock);
+        emu_biased_lock(&nis[i].lock);
         if (nis[i].is_open)
             close_place(&nis[i]);
-        p3_unlock(&nis[i].lock);
+        emu_biased_unlock(&nis[i].lock);
     }
     p3_dialect_fini();
     atomic_store(&is_init, false);

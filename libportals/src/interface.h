@@ -6,12 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "emunic/base/biased_lock.h"
 #include "emunic/client/portals.h"
 #include "libportals/src/core.h"
-#include "libportals/src/lock.h"
 
 struct p3_ni {
-    struct p3_lock lock;        /* of everything below and of `p` */
+    struct emu_biased_lock lock; /* of everything below and of `p` */
     bool is_open;
     bool told_of_end;           /* emunic has gone, and the log has it */
     bool is_inherited;          /* a forked child's copy of what is its parent's */
@@ -33,7 +33,7 @@ struct p3_ni *p3_lock_ni_of(uint32_t handle);
 struct p3_ni *p3_lock_ni(uint32_t handle);
 static inline void p3_unlock_ni(struct p3_ni *ni)
 {
-    p3_unlock(&ni->lock);
+    emu_biased_unlock(&ni->lock);
 }
 
 /* Is that a live object of an open interface other than `than`? That one is locked by the caller. */

@@ -170,7 +170,8 @@ static struct gnii_nic *make_nic(struct gnii_cdm *cdm)
     LIST_INIT(&nic->chans);
     LIST_INIT(&nic->mds);
     LIST_INIT(&nic->ces);
-    gnii_lock_init(&nic->lock);
+    emu_biased_lock_init(&nic->lock);
+    emu_biased_lock_bias(&nic->lock);
     return nic;
 }
 
@@ -203,7 +204,7 @@ err_job:
 err_port:
     emu_port_detach(&nic->port);
 err_nic:
-    gnii_lock_fini(&nic->lock);
+    emu_biased_lock_fini(&nic->lock);
     free(nic);
     /* emunic hung up: INVALID_STATE would say that the domain is attached already. */
     return r == -ENETDOWN ? GNI_RC_ERROR_RESOURCE : gnii_rc(r);
@@ -233,7 +234,7 @@ void gnii_nic_put(struct gnii_nic *nic)
     if (atomic_fetch_sub(&nic->refs, 1) > 1)
         return;
     emu_port_detach(&nic->port);
-    gnii_lock_fini(&nic->lock);
+    emu_biased_lock_fini(&nic->lock);
     free(nic);
 }
 
@@ -256,7 +257,7 @@ static void destroy_nic(struct gnii_nic *nic)
     const struct gnii_md *md;
 
     gnii_object_remove(nic->handle);
-    gnii_lock(&nic->lock);
+    emu_biased_lock(&nic->lock);
     atomic_store(&nic->is_closing, true);
     if (!is_child)
         wake_waiters(nic);
@@ -280,7 +281,7 @@ static void destroy_nic(struct gnii_nic *nic)
     free(nic->tx);
     nic->tx = NULL;
     nic->n_tx = 0;
-    gnii_unlock(&nic->lock);
+    emu_biased_unlock(&nic->lock);
     gnii_nic_put(nic);
 }
 

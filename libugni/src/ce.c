@@ -157,9 +157,9 @@ static gni_return_t look_at_nic(gni_ce_result_t *result)
     emu_port_relax(&nic->port);
     /* It may have come just before the NIC went. */
     if (gnii_nic_is_lost(nic) && (control_of(result) & EMU_CE_CONTROL_DONE) == 0) {
-        gnii_lock(&nic->lock);
+        emu_biased_lock(&nic->lock);
         gnii_nic_tell_loss(nic);
-        gnii_unlock(&nic->lock);
+        emu_biased_unlock(&nic->lock);
         __atomic_store_n(&result->control, emu_ce_control(GNII_CQE_NETWORK, 0, 0), __ATOMIC_RELEASE);
         forget(result);
         rc = GNI_RC_TRANSACTION_ERROR;
@@ -224,9 +224,9 @@ gni_return_t GNI_CeCreate(gni_nic_handle_t nic_hndl, gni_ce_handle_t *ce_hndl)
     if (r < 0)
         goto err_engine;
     ce->handle = handle;
-    gnii_lock(&nic->lock);
+    emu_biased_lock(&nic->lock);
     LIST_INSERT_HEAD(&nic->ces, ce, link);
-    gnii_unlock(&nic->lock);
+    emu_biased_unlock(&nic->lock);
     *ce_hndl = handle;
     return GNI_RC_SUCCESS;
 
@@ -255,10 +255,10 @@ gni_return_t GNI_CeDestroy(gni_ce_handle_t ce_hndl)
         return GNI_RC_INVALID_PARAM;
     nic = ce->nic;
     msg.ce.ce_id = ce->ce_id;
-    gnii_lock(&nic->lock);
+    emu_biased_lock(&nic->lock);
     emu_port_request(&nic->port, &msg);     /* fails only when the NIC has gone, and the engine with it */
     free_ce(ce);
-    gnii_unlock(&nic->lock);
+    emu_biased_unlock(&nic->lock);
     return GNI_RC_SUCCESS;
 }
 
@@ -299,11 +299,11 @@ gni_return_t GNI_EpSetCeAttr(gni_ep_handle_t ep_hndl, uint32_t ce_id, uint32_t c
     if (!ep || child_id >= GNI_CE_MAX_CHILDREN ||
         (child_type != GNI_CE_CHILD_VCE && child_type != GNI_CE_CHILD_PE))
         return GNI_RC_INVALID_PARAM;
-    gnii_lock(&ep->nic->lock);
+    emu_biased_lock(&ep->nic->lock);
     /* A number that no engine has must not become one that some engine has. */
     ep->ce = (struct emu_ce_link){ .ce_id = (uint16_t)(ce_id < UINT16_MAX ? ce_id : UINT16_MAX),
                                    .child_id = (uint8_t)child_id, .type = (uint8_t)child_type };
-    gnii_unlock(&ep->nic->lock);
+    emu_biased_unlock(&ep->nic->lock);
     return GNI_RC_SUCCESS;
 }
 
@@ -396,9 +396,9 @@ gni_return_t GNI_CeConfigure(gni_ce_handle_t ce_hndl, gni_ep_handle_t *child_eps
     if (!ce || !child_eps || num_child_eps == 0 || num_child_eps > GNI_CE_MAX_CHILDREN || !cq || cq->nic != ce->nic ||
         !modes_are_sound(modes))
         return GNI_RC_INVALID_PARAM;
-    gnii_lock(&ce->nic->lock);
+    emu_biased_lock(&ce->nic->lock);
     rc = configure(ce, child_eps, num_child_eps, parent_ep, cq, modes);
-    gnii_unlock(&ce->nic->lock);
+    emu_biased_unlock(&ce->nic->lock);
     return rc;
 }
 
@@ -501,9 +501,9 @@ gni_return_t gnii_ce_post(struct gnii_ep *ep, gni_post_descriptor_t *descr)
 
     if (!due)
         return GNI_RC_ERROR_RESOURCE;
-    gnii_lock(&ep->nic->lock);
+    emu_biased_lock(&ep->nic->lock);
     rc = post(ep, descr, due);
-    gnii_unlock(&ep->nic->lock);
+    emu_biased_unlock(&ep->nic->lock);
     if (rc != GNI_RC_SUCCESS)
         free(due);
     else

@@ -117,9 +117,9 @@ static gni_return_t start_chain(gni_ep_handle_t ep_hndl, gni_post_descriptor_t *
 
     if (!ep)
         return GNI_RC_INVALID_PARAM;
-    gnii_lock(&ep->nic->lock);
+    emu_biased_lock(&ep->nic->lock);
     rc = post_chain(ep, post_descr, &chain);
-    gnii_unlock(&ep->nic->lock);
+    emu_biased_unlock(&ep->nic->lock);
     free(chain.posts);
     return rc;
 }

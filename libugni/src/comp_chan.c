@@ -68,9 +68,9 @@ gni_return_t GNI_CompChanCreate(gni_nic_handle_t nic_hndl, gni_comp_chan_handle_
     if (r < 0)
         goto err_channel;
     atomic_fetch_add(&nic->refs, 1);
-    gnii_lock(&nic->lock);
+    emu_biased_lock(&nic->lock);
     LIST_INSERT_HEAD(&nic->chans, chan, link);
-    gnii_unlock(&nic->lock);
+    emu_biased_unlock(&nic->lock);
     *chan_hndl = chan->handle;
     return GNI_RC_SUCCESS;
 
@@ -145,9 +145,9 @@ gni_return_t GNI_CompChanDestroy(gni_comp_chan_handle_t chan_hndl)
     if (!chan)
         return GNI_RC_INVALID_PARAM;
     nic = chan->nic;
-    gnii_lock(&nic->lock);
+    emu_biased_lock(&nic->lock);
     free_chan(chan);
-    gnii_unlock(&nic->lock);
+    emu_biased_unlock(&nic->lock);
     return GNI_RC_SUCCESS;
 }
 
@@ -189,9 +189,9 @@ gni_return_t GNI_CqAttachCompChan(gni_cq_handle_t cq_hndl, gni_comp_chan_handle_
 
     if (!cq || !chan || cq->nic != chan->nic)
         return GNI_RC_INVALID_PARAM;
-    gnii_lock(&cq->nic->lock);
+    emu_biased_lock(&cq->nic->lock);
     rc = attach(cq, chan);
-    gnii_unlock(&cq->nic->lock);
+    emu_biased_unlock(&cq->nic->lock);
     return rc;
 }
 
@@ -204,9 +204,9 @@ static gni_return_t check_armable(gni_cq_handle_t handle)
         return GNI_RC_INVALID_PARAM;
     if (!GNI_CQ_IS_BLOCKING(cq->mode))
         return GNI_RC_ERROR_RESOURCE;
-    gnii_lock(&cq->nic->lock);
+    emu_biased_lock(&cq->nic->lock);
     is_attached = cq->chan != NULL;
-    gnii_unlock(&cq->nic->lock);
+    emu_biased_unlock(&cq->nic->lock);
     return is_attached ? GNI_RC_SUCCESS : GNI_RC_INVALID_STATE;
 }
 
@@ -244,9 +244,9 @@ gni_return_t GNI_CqArmCompChan(gni_cq_handle_t *cq_hndls, uint32_t num_cqs)
 
         if (!cq)
             return GNI_RC_INVALID_PARAM;
-        gnii_lock(&cq->nic->lock);
+        emu_biased_lock(&cq->nic->lock);
         arm(cq);
-        gnii_unlock(&cq->nic->lock);
+        emu_biased_unlock(&cq->nic->lock);
     }
     return GNI_RC_SUCCESS;
 }

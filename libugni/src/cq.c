@@ -63,9 +63,9 @@ gni_return_t GNI_CqCreate(gni_nic_handle_t nic_hndl, uint32_t entry_count, uint3
     else
         emu_cq_add_own(&cq->consumer);      /* without it there is the shared ring */
     atomic_fetch_add(&nic->refs, 1);
-    gnii_lock(&nic->lock);
+    emu_biased_lock(&nic->lock);
     LIST_INSERT_HEAD(&nic->cqs, cq, link);
-    gnii_unlock(&nic->lock);
+    emu_biased_unlock(&nic->lock);
     *cq_hndl = handle;
     return GNI_RC_SUCCESS;
 
@@ -112,7 +112,7 @@ gni_return_t GNI_CqDestroy(gni_cq_handle_t cq_hndl)
     if (!cq)
         return GNI_RC_INVALID_PARAM;
     nic = cq->nic;
-    gnii_lock(&nic->lock);
+    emu_biased_lock(&nic->lock);
     if (cq->n_eps > 0) {
         rc = GNI_RC_ERROR_RESOURCE;
     } else {
@@ -129,7 +129,7 @@ gni_return_t GNI_CqDestroy(gni_cq_handle_t cq_hndl)
             gnii_msgq_settle(cq->sends[cq->sends_head & cq->sends_mask].msgq);
         gnii_cq_free(cq);
     }
-    gnii_unlock(&nic->lock);
+    emu_biased_unlock(&nic->lock);
     return rc;
 }
 
@@ -358,9 +358,9 @@ gni_return_t GNI_CqGetEvent(gni_cq_handle_t cq_hndl, gni_cq_entry_t *event_data)
         emu_port_relax(&cq->nic->port);
         return GNI_RC_NOT_DONE;
     }
-    gnii_lock(&cq->nic->lock);
+    emu_biased_lock(&cq->nic->lock);
     rc = take_event(cq, event_data);
-    gnii_unlock(&cq->nic->lock);
+    emu_biased_unlock(&cq->nic->lock);
     call_handler(cq, rc, event_data);
     if (rc == GNI_RC_NOT_DONE)
         emu_port_relax(&cq->nic->port);
@@ -388,10 +388,10 @@ static gni_return_t look(struct gnii_cq *cq)
     bool has_entry = false;
 
     if (!emu_cq_is_empty(&cq->consumer)) {
-        gnii_lock(&cq->nic->lock);
+        emu_biased_lock(&cq->nic->lock);
         if (!atomic_load(&cq->is_dead))     /* else the place may be another queue's by now */
             has_entry = gnii_cq_reclaim(cq);
-        gnii_unlock(&cq->nic->lock);
+        emu_biased_unlock(&cq->nic->lock);
     }
     return has_entry ? GNI_RC_SUCCESS : look_past_entries(cq);
 }
@@ -538,11 +538,11 @@ static gni_return_t wait_and_take(const struct vector *v)
         if (!v->event_data)
             return GNI_RC_SUCCESS;
         cq = v->cqs[which];
-        gnii_lock(&cq->nic->lock);
+        emu_biased_lock(&cq->nic->lock);
         rc = check_state(v);
         if (rc == GNI_RC_SUCCESS || rc == GNI_RC_NOT_DONE)
             rc = take_event(cq, v->event_data);
-        gnii_unlock(&cq->nic->lock);
+        emu_biased_unlock(&cq->nic->lock);
         call_handler(cq, rc, v->event_data);
     } while (rc == GNI_RC_NOT_DONE);
     return rc;
@@ -666,7 +666,7 @@ gni_return_t GNI_GetCompleted(gni_cq_handle_t cq_hndl, gni_cq_entry_t event_data
     if (!cq || !post_descr)
         return GNI_RC_INVALID_PARAM;
     nic = cq->nic;
-    gnii_lock(&nic->lock);
+    emu_biased_lock(&nic->lock);
     tx = tid < nic->n_tx ? &nic->tx[tid] : NULL;
     if (gnii_cqe_type(event_data) == GNI_CQ_EVENT_TYPE_POST && gnii_cqe_engine(event_data) != GNII_CQE_ENGINE_CE &&
         tx && tx->descr && tx->cq == cq && tx->events_left > tx->events_due) {
@@ -682,6 +682,6 @@ gni_return_t GNI_GetCompleted(gni_cq_handle_t cq_hndl, gni_cq_entry_t event_data
     } else {
         *post_descr = NULL;
     }
-    gnii_unlock(&nic->lock);
+    emu_biased_unlock(&nic->lock);
     return rc;
 }

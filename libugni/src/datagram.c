@@ -61,9 +61,9 @@ static gni_return_t check_and_post(gni_ep_handle_t ep_hndl, const void *in_data,
         return GNI_RC_SIZE_ERROR;
     if (data_len > 0)
         memcpy(d.data, in_data, data_len);
-    gnii_lock(&ep->nic->lock);
+    emu_biased_lock(&ep->nic->lock);
     rc = post_datagram(ep, &d, out_buf);
-    gnii_unlock(&ep->nic->lock);
+    emu_biased_unlock(&ep->nic->lock);
     return rc;
 }
 
@@ -168,9 +168,9 @@ static gni_return_t test(struct question *q, gni_post_state_t *post_state, uint3
 
     if (!q->ep || !post_state)
         return GNI_RC_INVALID_PARAM;
-    gnii_lock(&q->ep->nic->lock);
+    emu_biased_lock(&q->ep->nic->lock);
     rc = ask(q, &answer);
-    gnii_unlock(&q->ep->nic->lock);
+    emu_biased_unlock(&q->ep->nic->lock);
     if (rc != GNI_RC_SUCCESS)
         return rc;
     if (answer.state == GNI_POST_PENDING)
@@ -242,11 +242,11 @@ static gni_return_t wait_final(const struct waiter *w, const struct question *q,
         gni_return_t rc = GNI_RC_INVALID_STATE;
         int r;
 
-        gnii_lock(&nic->lock);
+        emu_biased_lock(&nic->lock);
         /* Another thread may have destroyed the end point meanwhile: then it has no datagram. */
         if (!atomic_load(&nic->is_closing))
             rc = ask(q, answer);
-        gnii_unlock(&nic->lock);
+        emu_biased_unlock(&nic->lock);
         if (rc != GNI_RC_SUCCESS)
             return rc;
         if (answer->state != GNI_POST_PENDING && answer->state != GNI_POST_REMOTE_DATA)
@@ -337,9 +337,9 @@ static gni_return_t probe_once(gni_nic_handle_t nic_hndl, bool asks_id, struct e
 
     if (!nic)
         return GNI_RC_INVALID_PARAM;
-    gnii_lock(&nic->lock);
+    emu_biased_lock(&nic->lock);
     r = probe(nic, asks_id, found);
-    gnii_unlock(&nic->lock);
+    emu_biased_unlock(&nic->lock);
     if (r == EMU_OUTCOME_NO_MATCH)
         emu_port_relax(&nic->port);
     return r == -ENETDOWN ? GNI_RC_NO_MATCH : gnii_rc(r);
@@ -394,11 +394,11 @@ static gni_return_t probe_with_patience(struct gnii_nic *nic, uint64_t *patience
     bool is_early = false;
     int r;
 
-    gnii_lock(&nic->lock);
+    emu_biased_lock(&nic->lock);
     r = atomic_load(&nic->is_closing) ? -ENETDOWN : probe(nic, true, &found);
     if (r == 0)
         is_early = may_be_collected_soon(nic, &found);
-    gnii_unlock(&nic->lock);
+    emu_biased_unlock(&nic->lock);
     if (r < 0)
         return GNI_RC_INVALID_STATE;
     if (!is_early) {
@@ -438,9 +438,9 @@ static gni_return_t probe_wait(const struct waiter *w, uint32_t timeout_ms, uint
 
     if (timeout_ms != 0)
         return probe_until(w, deadline_of(timeout_ms), datagram_id);
-    gnii_lock(&w->nic->lock);
+    emu_biased_lock(&w->nic->lock);
     r = atomic_load(&w->nic->is_closing) ? -ENETDOWN : probe(w->nic, true, &found);
-    gnii_unlock(&w->nic->lock);
+    emu_biased_unlock(&w->nic->lock);
     if (r == 0)
         *datagram_id = found.id;
     return r == EMU_OUTCOME_NO_MATCH ? GNI_RC_TIMEOUT : gnii_rc(r);
@@ -471,11 +471,11 @@ static gni_return_t cancel(gni_ep_handle_t ep_hndl, uint64_t id, uint32_t flags)
 
     if (!ep)
         return GNI_RC_INVALID_PARAM;
-    gnii_lock(&ep->nic->lock);
+    emu_biased_lock(&ep->nic->lock);
     msg.datagram.ep = ep->key;
     if (ep->has_datagram)
         r = emu_port_request(&ep->nic->port, &msg);
-    gnii_unlock(&ep->nic->lock);
+    emu_biased_unlock(&ep->nic->lock);
     return r == -ENETDOWN ? GNI_RC_NO_MATCH : gnii_rc(r);
 }
 

@@ -39,11 +39,11 @@ gni_return_t GNI_EpCreate(gni_nic_handle_t nic_hndl, gni_cq_handle_t src_cq_hndl
     ep->handle = handle;
     ep->key = gnii_object_key(handle);
     atomic_fetch_add(&nic->refs, 1);
-    gnii_lock(&nic->lock);
+    emu_biased_lock(&nic->lock);
     LIST_INSERT_HEAD(&nic->eps, ep, link);
     if (cq)
         cq->n_eps++;
-    gnii_unlock(&nic->lock);
+    emu_biased_unlock(&nic->lock);
     *ep_hndl = handle;
     return GNI_RC_SUCCESS;
 }
@@ -54,11 +54,11 @@ gni_return_t GNI_EpSetEventData(gni_ep_handle_t ep_hndl, uint32_t local_event, u
 
     if (!ep)
         return GNI_RC_INVALID_PARAM;
-    gnii_lock(&ep->nic->lock);
+    emu_biased_lock(&ep->nic->lock);
     ep->has_event_data = true;
     ep->local_event = local_event;
     ep->remote_event = remote_event;
-    gnii_unlock(&ep->nic->lock);
+    emu_biased_unlock(&ep->nic->lock);
     return GNI_RC_SUCCESS;
 }
 
@@ -69,7 +69,7 @@ gni_return_t GNI_EpBind(gni_ep_handle_t ep_hndl, uint32_t remote_addr, uint32_t 
 
     if (!ep)
         return GNI_RC_INVALID_PARAM;
-    gnii_lock(&ep->nic->lock);
+    emu_biased_lock(&ep->nic->lock);
     if (ep->is_bound) {
         rc = GNI_RC_INVALID_PARAM;
     } else {
@@ -81,7 +81,7 @@ gni_return_t GNI_EpBind(gni_ep_handle_t ep_hndl, uint32_t remote_addr, uint32_t 
             ep->remote_event = ep->nic->port.instance_id;
         }
     }
-    gnii_unlock(&ep->nic->lock);
+    emu_biased_unlock(&ep->nic->lock);
     return rc;
 }
 
@@ -109,7 +109,7 @@ gni_return_t GNI_EpUnbind(gni_ep_handle_t ep_hndl)
 
     if (!ep)
         return GNI_RC_INVALID_PARAM;
-    gnii_lock(&ep->nic->lock);
+    emu_biased_lock(&ep->nic->lock);
     if (is_busy(ep)) {
         rc = GNI_RC_NOT_DONE;
     } else if (ep->is_bound) {
@@ -118,7 +118,7 @@ gni_return_t GNI_EpUnbind(gni_ep_handle_t ep_hndl)
         ep->is_bound = false;
         ep->has_event_data = false;
     }
-    gnii_unlock(&ep->nic->lock);
+    emu_biased_unlock(&ep->nic->lock);
     return rc;
 }
 
@@ -129,9 +129,9 @@ gni_return_t GNI_EpIdle(gni_ep_handle_t ep_hndl)
 
     if (!ep)
         return GNI_RC_INVALID_PARAM;
-    gnii_lock(&ep->nic->lock);
+    emu_biased_lock(&ep->nic->lock);
     rc = is_busy(ep) ? GNI_RC_NOT_DONE : GNI_RC_SUCCESS;
-    gnii_unlock(&ep->nic->lock);
+    emu_biased_unlock(&ep->nic->lock);
     return rc;
 }
 
@@ -170,8 +170,8 @@ gni_return_t GNI_EpDestroy(gni_ep_handle_t ep_hndl)
     if (!ep)
         return GNI_RC_INVALID_PARAM;
     nic = ep->nic;
-    gnii_lock(&nic->lock);
+    emu_biased_lock(&nic->lock);
     gnii_ep_free(ep);
-    gnii_unlock(&nic->lock);
+    emu_biased_unlock(&nic->lock);
     return GNI_RC_SUCCESS;
 }

@@ -194,9 +194,9 @@ gni_return_t GNI_GetNicStat(gni_nic_handle_t nic_hndl, gni_statistic_t stat, uin
 
     if (!nic || !value || (unsigned)stat >= GNII_STATS)
         return GNI_RC_INVALID_PARAM;
-    gnii_lock(&nic->lock);
+    emu_biased_lock(&nic->lock);
     *value = value_of(nic, stat);
-    gnii_unlock(&nic->lock);
+    emu_biased_unlock(&nic->lock);
     return GNI_RC_SUCCESS;
 }
 
@@ -206,8 +206,8 @@ gni_return_t GNI_ResetNicStat(gni_nic_handle_t nic_hndl, gni_statistic_t stat)
 
     if (!nic || (unsigned)stat >= GNII_STATS)
         return GNI_RC_INVALID_PARAM;
-    gnii_lock(&nic->lock);
+    emu_biased_lock(&nic->lock);
     nic->stats[stat] = stat == GNI_STAT_SMSG_RETRANS_COUNT ? value_of(nic, stat) + nic->stats[stat] : 0;
-    gnii_unlock(&nic->lock);
+    emu_biased_unlock(&nic->lock);
     return GNI_RC_SUCCESS;
 }

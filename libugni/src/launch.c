@@ -231,9 +231,9 @@ __attribute__((flatten)) enum gnii_launch_result gnii_launch(struct gnii_launch_
     struct gnii_nic *nic = t->nic;
     bool is_done;
 
-    gnii_lock(&nic->lock);
+    emu_biased_lock(&nic->lock);
     if (__builtin_expect(t->lane.epoch == 0, 0) && !find_lane(t)) {
-        gnii_unlock(&nic->lock);
+        emu_biased_unlock(&nic->lock);
         return GNII_LAUNCH_POST;
     }
     if (op != GNII_LAUNCH_GET)
@@ -242,6 +242,6 @@ __attribute__((flatten)) enum gnii_launch_result gnii_launch(struct gnii_launch_
     /* Whatever it was, look anew next time; unless it was only emunic's turn. */
     if (__builtin_expect(!is_done, 0) && t->lane.window && nic->port.direct && emu_direct_is_open(nic->port.direct))
         t->lane.epoch = 0;
-    gnii_unlock(&nic->lock);
+    emu_biased_unlock(&nic->lock);
     return is_done ? GNII_LAUNCH_DONE : GNII_LAUNCH_POST;
 }

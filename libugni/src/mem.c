@@ -395,9 +395,9 @@ static gni_return_t finish_registration(struct gnii_nic *nic, struct gnii_md *md
     md->is_virtual = (flags & GNI_MEM_USE_VMDH) != 0;
     md->is_updatable = md->is_reserved = (flags & GNI_MEM_RESERVE_REGION) != 0;
     md->is_dedicated = wants_dedicated(nic, flags);
-    gnii_lock(&nic->lock);
+    emu_biased_lock(&nic->lock);
     r = register_md(nic, md, cq_index, flags, md->is_virtual ? vmdh_index : EMU_VMDH_ANY);
-    gnii_unlock(&nic->lock);
+    emu_biased_unlock(&nic->lock);
     if (r < 0) {
         free_md(md);
         return r == -ENETDOWN ? GNI_RC_ERROR_RESOURCE : gnii_rc(r);
@@ -503,9 +503,9 @@ static gni_return_t update_memory(gni_nic_handle_t nic_hndl, uint64_t address, u
     if (!nic || !mem_hndl || length == 0 || address + length < address || dst_cq_hndl ||
         (flags & ~(KNOWN_FLAGS | GNI_MEM_UPDATE_REGION)) != 0 || (flags & GNI_MEM_RESERVE_REGION) != 0)
         return GNI_RC_INVALID_PARAM;
-    gnii_lock(&nic->lock);
+    emu_biased_lock(&nic->lock);
     r = update_region(nic, address, length, vmdh_index, mem_hndl);
-    gnii_unlock(&nic->lock);
+    emu_biased_unlock(&nic->lock);
     return r == -ENETDOWN ? GNI_RC_ERROR_RESOURCE : gnii_rc(r);
 }
 
@@ -546,14 +546,14 @@ gni_return_t GNI_MemDeregister(gni_nic_handle_t nic_hndl, gni_mem_handle_t *mem_
 
     if (!nic || !mem_hndl)
         return GNI_RC_INVALID_PARAM;
-    gnii_lock(&nic->lock);
+    emu_biased_lock(&nic->lock);
     md = find_own(nic, mem_hndl);
     if (md) {
         /* When the reply is here no transfer touches the memory any more; if emunic has gone, none ever will. */
         emu_port_mem_deregister(&nic->port, md->mdh, md->generation);
         drop(nic, md);
     }
-    gnii_unlock(&nic->lock);
+    emu_biased_unlock(&nic->lock);
     return md ? GNI_RC_SUCCESS : GNI_RC_INVALID_PARAM;
 }
 
@@ -744,14 +744,14 @@ gni_return_t GNI_MemQueryHndls(gni_nic_handle_t nic_hndl, int fd, gni_mem_handle
     nic = nic_hndl ? gnii_object_get(GNII_KIND_NIC, nic_hndl) : nic_of_descriptor(fd);
     if (!nic)
         return GNI_RC_INVALID_PARAM;
-    gnii_lock(&nic->lock);
+    emu_biased_lock(&nic->lock);
     rc = find_next(nic, mem_hndl, &md);
     if (rc == GNI_RC_SUCCESS) {
         *mem_hndl = md->handle;
         *address = md->addr;
         *length = md->length_bytes;
     }
-    gnii_unlock(&nic->lock);
+    emu_biased_unlock(&nic->lock);
     gnii_nic_put(nic);
     return rc;
 }

@@ -249,12 +249,12 @@ gni_return_t GNI_MsgqInit(gni_nic_handle_t nic_hndl, gni_msgq_rcv_cb_func *rcv_c
     wanted.is_blocking = (attrs->modes & GNI_MSGQ_MODE_BLOCKING) != 0;
     wanted.queue_entries = attrs->rcv_cq_sz;
     emu_cancel_hold(&cancel);
-    gnii_lock(&nic->lock);
+    emu_biased_lock(&nic->lock);
     if (!nic->msgq)
         rc = make_msgq(nic, &wanted, &nic->msgq);
     if (rc == GNI_RC_SUCCESS)
         *msgq_hndl = nic->msgq->handle;
-    gnii_unlock(&nic->lock);
+    emu_biased_unlock(&nic->lock);
     emu_cancel_release(&cancel);
     return rc;
 }
@@ -340,12 +340,12 @@ gni_return_t GNI_MsgqRelease(gni_msgq_handle_t msgq_hndl)
         return GNI_RC_INVALID_PARAM;
     nic = m->nic;
     emu_cancel_hold(&cancel);
-    gnii_lock(&nic->lock);
+    emu_biased_lock(&nic->lock);
     if (nic->port.owner == getpid() && !gnii_nic_is_lost(nic))
         rc = check_idle(m);
     if (rc == GNI_RC_SUCCESS)
         gnii_msgq_free(m, true);
-    gnii_unlock(&nic->lock);
+    emu_biased_unlock(&nic->lock);
     emu_cancel_release(&cancel);
     return rc;
 }
@@ -357,9 +357,9 @@ gni_return_t GNI_MsgqIdle(gni_msgq_handle_t msgq_hndl)
 
     if (!m)
         return GNI_RC_INVALID_PARAM;
-    gnii_lock(&m->nic->lock);
+    emu_biased_lock(&m->nic->lock);
     rc = check_idle(m);
-    gnii_unlock(&m->nic->lock);
+    emu_biased_unlock(&m->nic->lock);
     return rc;
 }
 
@@ -498,9 +498,9 @@ static bool wait_for_news(struct gnii_msgq *m, const struct gnii_wait *wait, uin
     }
     r = sleep_on(m, wait, deadline_ns);
     if (r == 1) {
-        gnii_lock(&m->nic->lock);
+        emu_biased_lock(&m->nic->lock);
         look_everywhere(m);
-        gnii_unlock(&m->nic->lock);
+        emu_biased_unlock(&m->nic->lock);
     }
     return r != -ETIMEDOUT;
 }
@@ -516,9 +516,9 @@ static gni_return_t progress(struct gnii_msgq *m, const struct gnii_wait *wait, 
     for (;;) {
         enum found found;
 
-        gnii_lock(&m->nic->lock);
+        emu_biased_lock(&m->nic->lock);
         found = take_message(m, &message);
-        gnii_unlock(&m->nic->lock);
+        emu_biased_unlock(&m->nic->lock);
         switch (found) {
         case MESSAGE:
             if (m->rcv_cb(message.src_id, message.pe, message.bytes, message.tag, m->cb_data) == 0 ||

@@ -234,7 +234,7 @@ static struct gnii_msgq *enter(gni_msgq_handle_t handle, gni_return_t if_busy, g
     *rc_out = GNI_RC_INVALID_PARAM;
     if (!m)
         return NULL;
-    gnii_lock(&m->nic->lock);
+    emu_biased_lock(&m->nic->lock);
     if (m->nic->port.owner == getpid()) {
         *rc_out = if_busy;
         if (gnii_msgq_lock_patiently(m, &gnii_msgq_head(m->region)->lock))
@@ -244,14 +244,14 @@ static struct gnii_msgq *enter(gni_msgq_handle_t handle, gni_return_t if_busy, g
         gnii_nic_tell_loss(m->nic);
         *rc_out = GNI_RC_PERMISSION_ERROR;
     }
-    gnii_unlock(&m->nic->lock);
+    emu_biased_unlock(&m->nic->lock);
     return NULL;
 }
 
 static void leave(struct gnii_msgq *m)
 {
     gnii_msgq_unlock(&gnii_msgq_head(m->region)->lock);
-    gnii_unlock(&m->nic->lock);
+    emu_biased_unlock(&m->nic->lock);
 }
 
 gni_return_t GNI_MsgqGetConnAttrs(gni_msgq_handle_t msgq_hndl, uint32_t pe_addr, gni_msgq_ep_attr_t *attrs,

@@ -423,10 +423,10 @@ gni_return_t GNI_MsgqSend(gni_msgq_handle_t msgq_hndl, gni_ep_handle_t ep_hndl, 
 
     if (!m || !ep || ep->nic != m->nic || (!hdr && hdr_len > 0) || (!msg && msg_len > 0))
         return GNI_RC_INVALID_PARAM;
-    gnii_lock(&m->nic->lock);
+    emu_biased_lock(&m->nic->lock);
     if (ep->is_bound && ep->cq)
         rc = send_message(m, ep, &parts);
-    gnii_unlock(&m->nic->lock);
+    emu_biased_unlock(&m->nic->lock);
     if (rc == GNI_RC_NOT_DONE)
         emu_port_relax(&m->nic->port);
     return rc;

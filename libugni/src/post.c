@@ -522,9 +522,9 @@ gni_return_t GNI_PostFma(gni_ep_handle_t ep_hndl, gni_post_descriptor_t *post_de
         return GNI_RC_INVALID_PARAM;
     if (post_descr->type == GNI_POST_CE)
         return gnii_ce_post(ep, post_descr);
-    gnii_lock(&ep->nic->lock);
+    emu_biased_lock(&ep->nic->lock);
     rc = is_fma(post_descr) && gnii_post_short_fma(ep, post_descr) ? GNI_RC_SUCCESS : post_fma(ep, post_descr);
-    gnii_unlock(&ep->nic->lock);
+    emu_biased_unlock(&ep->nic->lock);
     return rc;
 }
 
@@ -536,10 +536,10 @@ gni_return_t GNI_PostRdma(gni_ep_handle_t ep_hndl, gni_post_descriptor_t *post_d
 
     if (!ep || !post_descr)
         return GNI_RC_INVALID_PARAM;
-    gnii_lock(&ep->nic->lock);
+    emu_biased_lock(&ep->nic->lock);
     cq = post_descr->src_cq_hndl ? gnii_cq_find(post_descr->src_cq_hndl) : ep->cq;
     rc = is_rdma(post_descr) && gnii_post_short_rdma(ep, cq, post_descr) ? GNI_RC_SUCCESS : post_rdma(ep, cq, post_descr);
-    gnii_unlock(&ep->nic->lock);
+    emu_biased_unlock(&ep->nic->lock);
     return rc;
 }
 
@@ -551,12 +551,12 @@ gni_return_t GNI_PostCqWrite(gni_ep_handle_t ep_hndl, gni_post_descriptor_t *pos
 
     if (!ep || !post_descr || post_descr->type != GNI_POST_CQWRITE)
         return GNI_RC_INVALID_PARAM;
-    gnii_lock(&ep->nic->lock);
+    emu_biased_lock(&ep->nic->lock);
     rc = gnii_post_set_common(&p, ep, post_descr, ep->cq);
     if (rc == GNI_RC_SUCCESS)
         rc = gnii_post_prepare_cqwrite(&p, post_descr);
     if (rc == GNI_RC_SUCCESS)
         rc = gnii_post_start(&p, 1);
-    gnii_unlock(&ep->nic->lock);
+    emu_biased_unlock(&ep->nic->lock);
     return rc;
 }

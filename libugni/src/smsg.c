@@ -475,9 +475,9 @@ gni_return_t GNI_SmsgInit(gni_ep_handle_t ep_hndl, gni_smsg_attr_t *local_smsg_a
     if (!ep || !local_smsg_attr || !remote_smsg_attr || !attr_is_sound(local_smsg_attr) ||
         !attr_is_sound(remote_smsg_attr))
         return GNI_RC_INVALID_PARAM;
-    gnii_lock(&ep->nic->lock);
+    emu_biased_lock(&ep->nic->lock);
     rc = connect_smsg(ep, local_smsg_attr, remote_smsg_attr);
-    gnii_unlock(&ep->nic->lock);
+    emu_biased_unlock(&ep->nic->lock);
     return rc;
 }
 
@@ -487,9 +487,9 @@ gni_return_t GNI_SmsgSetDeliveryMode(gni_nic_handle_t nic_handle, uint16_t dlvr_
 
     if (!nic || (dlvr_mode & ~0x01ffu) != 0)
         return GNI_RC_INVALID_PARAM;
-    gnii_lock(&nic->lock);
+    emu_biased_lock(&nic->lock);
     nic->smsg_dlvr_mode = dlvr_mode;
-    gnii_unlock(&nic->lock);
+    emu_biased_unlock(&nic->lock);
     return GNI_RC_SUCCESS;
 }
 
@@ -499,9 +499,9 @@ gni_return_t GNI_SmsgSetMaxRetrans(gni_nic_handle_t nic_handle, uint16_t max_ret
 
     if (!nic)
         return GNI_RC_INVALID_PARAM;
-    gnii_lock(&nic->lock);
+    emu_biased_lock(&nic->lock);
     nic->smsg_max_retrans = max_retrans;
-    gnii_unlock(&nic->lock);
+    emu_biased_unlock(&nic->lock);
     return GNI_RC_SUCCESS;
 }
 
@@ -648,10 +648,10 @@ gni_return_t GNI_SmsgSendWTag(gni_ep_handle_t ep_hndl, void *header, uint32_t he
 
     if (!ep || tag == GNI_SMSG_ANY_TAG || (!header && header_length > 0) || (!data && data_length > 0))
         return GNI_RC_INVALID_PARAM;
-    gnii_lock(&ep->nic->lock);
+    emu_biased_lock(&ep->nic->lock);
     if (ep->smsg && ep->cq)
         rc = send_message(ep, header, header_length, data, data_length, msg_id, tag);
-    gnii_unlock(&ep->nic->lock);
+    emu_biased_unlock(&ep->nic->lock);
     if (rc == GNI_RC_NOT_DONE)
         emu_port_relax(&ep->nic->port);
     return rc;
@@ -733,14 +733,14 @@ gni_return_t GNI_SmsgGetNextWTag(gni_ep_handle_t ep_hndl, void **header, uint8_t
 
     if (!ep || !header || !tag)
         return GNI_RC_INVALID_PARAM;
-    gnii_lock(&ep->nic->lock);
+    emu_biased_lock(&ep->nic->lock);
     if (ep->smsg) {
         rc = get_next(ep, header, tag);
         /* The one empty look that ends a fetch loop is no reason to yield. */
         polls_mailbox = ep->smsg->empty_looks > 1;
         n_mailboxes = ep->nic->n_mailboxes;
     }
-    gnii_unlock(&ep->nic->lock);
+    emu_biased_unlock(&ep->nic->lock);
     if (rc == GNI_RC_NOT_DONE && polls_mailbox)
         emu_port_relax_among(&ep->nic->port, n_mailboxes);
     return rc;
@@ -761,7 +761,7 @@ gni_return_t GNI_SmsgRelease(gni_ep_handle_t ep_hndl)
 
     if (!ep)
         return GNI_RC_INVALID_PARAM;
-    gnii_lock(&ep->nic->lock);
+    emu_biased_lock(&ep->nic->lock);
     s = ep->smsg;
     if (!s) {
         rc = GNI_RC_INVALID_PARAM;
@@ -770,6 +770,6 @@ gni_return_t GNI_SmsgRelease(gni_ep_handle_t ep_hndl)
     } else {
         release_slot(ep);
     }
-    gnii_unlock(&ep->nic->lock);
+    emu_biased_unlock(&ep->nic->lock);
     return rc;
 }

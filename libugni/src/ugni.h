@@ -27,11 +27,11 @@
 
 #include <gni_pub.h>
 
+#include "emunic/base/biased_lock.h"
 #include "emunic/client/lane.h"
 #include "emunic/client/port.h"
 #include "libugni/src/cqe.h"
 #include "libugni/src/handle_bits.h"
-#include "libugni/src/lock.h"
 #include "libugni/src/object.h"
 
 #define GNII_STATS 19    /* the long form of gni_statistic_t */
@@ -219,7 +219,7 @@ struct gnii_nic {
     uint32_t modes;                 /* of its CDM */
     struct gnii_job *job;           /* owned by all NICs in it */
     LIST_ENTRY(gnii_nic) job_link;
-    struct gnii_lock lock;
+    struct emu_biased_lock lock;
     struct emu_port port;
     LIST_HEAD(, gnii_ep) eps;
     LIST_HEAD(, gnii_cq) cqs;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "libugni/src/lock.h"
+#include "emunic/base/biased_lock.h"
 
 #include <linux/membarrier.h>
 #include <sched.h>
@@ -11,32 +11,41 @@ static bool membarrier(int command)
     return syscall(SYS_membarrier, command, 0, 0) == 0;
 }
 
-void gnii_lock_init(struct gnii_lock *lock)
+void emu_biased_lock_init(struct emu_biased_lock *lock)
 {
-    lock->owner = __builtin_thread_pointer();
+    atomic_init(&lock->owner, NULL);
     atomic_init(&lock->is_held, false);
-    atomic_init(&lock->is_shared, !membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED));
+    atomic_init(&lock->is_shared, true);
     pthread_mutex_init(&lock->mutex, NULL);
 }
 
-void gnii_lock_fini(struct gnii_lock *lock)
+void emu_biased_lock_bias(struct emu_biased_lock *lock)
+{
+    if (atomic_load_explicit(&lock->owner, memory_order_relaxed) ||
+        !membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED))
+        return;
+    atomic_store_explicit(&lock->is_shared, false, memory_order_relaxed);
+    atomic_store_explicit(&lock->owner, __builtin_thread_pointer(), memory_order_relaxed);
+}
+
+void emu_biased_lock_fini(struct emu_biased_lock *lock)
 {
     pthread_mutex_destroy(&lock->mutex);
 }
 
 /* Runs once per lock: the owner loses its short way. Mutex held. */
-static void share(struct gnii_lock *lock)
+static void share(struct emu_biased_lock *lock)
 {
     atomic_store_explicit(&lock->is_shared, true, memory_order_seq_cst);
     /* In a forked child, which does not inherit the registration, there is no owner to wait for. */
     if (!membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
         return;
-    /* Pairs with the release in gnii_unlock(): all that the owner did under the lock. */
+    /* Pairs with the release in emu_biased_unlock(): all that the owner did under the lock. */
     while (atomic_load_explicit(&lock->is_held, memory_order_acquire))
         sched_yield();
 }
 
-void gnii_lock_take_shared(struct gnii_lock *lock)
+void emu_biased_lock_take_shared(struct emu_biased_lock *lock)
 {
     pthread_mutex_lock(&lock->mutex);
     if (!atomic_load_explicit(&lock->is_shared, memory_order_relaxed))
