@@ -96,7 +96,11 @@ enum emu_ptl_event_kind {
     EMU_PTL_EVENT_UNLINK,
 };
 
-/* One event. Two cache lines. `seq` is its place in the queue plus one; 0 while it is being written. */
+/*
+ * One event. Two cache lines. `seq` is its place in the queue plus one, EMU_PTL_SEQ_WRITTEN while the first line is being
+ * written, 0 where there never was an event. `check` is the lower half of that number, stored before the rest of the second line.
+ */
+#define EMU_PTL_SEQ_WRITTEN 1u  /* queues begin at 2^32 and above */
 struct emu_ptl_event {
     _Atomic uint64_t seq;
     uint8_t kind;                       /* enum emu_ptl_event_kind */
@@ -121,9 +125,11 @@ struct emu_ptl_event {
     uint64_t max_size;
     uint64_t user_ptr;
     uint32_t eq_handle;
-    uint32_t reserved;
+    uint32_t check;
 };
 static_assert(sizeof(struct emu_ptl_event) == 128, "ABI: an event is two cache lines");
+static_assert(offsetof(struct emu_ptl_event, mlength) == 64, "ABI: its second line");
+static_assert(offsetof(struct emu_ptl_event, check) == 124, "ABI: the last word");
 
 enum emu_ptl_state { EMU_PTL_FREE = 0, EMU_PTL_LIVE, EMU_PTL_DEAD };
 
@@ -225,6 +231,7 @@ enum emu_ptl_stage {
     EMU_PTL_BEGUN,      /* they are changed; START may be posted: END says that it failed */
     EMU_PTL_ENDING,     /* END may be posted; the descriptor's words are still to be changed */
     EMU_PTL_UNLINKING,  /* they are changed; UNLINK may be posted */
+    EMU_PTL_BRIEF,      /* all of a brief operation: words are being changed, then data, then START and END are posted */
 };
 
 /* flags of a flight */
@@ -288,18 +295,17 @@ struct emu_ptl_ni {
     uint32_t uid;                       /* [P] */
     uint32_t jid;                       /* [P] */
     uint32_t is_up;                     /* [P] requests are taken */
-    uint32_t reserved;
+    uint32_t n_fails;                   /* [P] places of `fails` in use */
     alignas(64) _Atomic uint64_t lock;  /* holder, or 0 */
     _Atomic uint32_t waiting;           /* [L] 1: the owner sleeps on this word until a queue has news. futex */
     uint32_t next_link;                 /* [L] */
-    uint32_t n_dead;                    /* [L] descriptors ever put on the dead list */
-    uint32_t n_fails;                   /* [P] places of `fails` in use */
     uint64_t drops;                     /* [L] registers that change with each message, beside the lock */
     uint64_t dropped_bytes;             /* [L] */
     uint64_t received;                  /* [L] */
     uint64_t received_bytes;            /* [L] */
     uint32_t n_open;                    /* [L] operations that are going on, and at most so far */
     uint32_t n_open_max;                /* [L] */
+    alignas(64) uint32_t n_dead;        /* [L] descriptors ever put on the dead list: a line that the owner looks at often */
     alignas(64) uint64_t registers[EMU_PTL_SR_END]; /* [P] */
     alignas(64) struct emu_ptl_fail fails[EMU_PTL_FAILS]; /* [L] */
     alignas(64) struct emu_ptl_list lists[EMU_PTL_PTS];
@@ -314,7 +320,7 @@ struct emu_ptl_ni {
     alignas(4096) uint8_t arena[EMU_PTL_ARENA_BYTES];
 };
 static_assert(offsetof(struct emu_ptl_ni, lock) == 64, "ABI: lock line");
-static_assert(offsetof(struct emu_ptl_ni, registers) == 128, "ABI: what each message changes is in one line");
+static_assert(offsetof(struct emu_ptl_ni, n_dead) == 128, "ABI: what each message changes is in one line");
 
 /* Holder of a lock. emunic is nobody's port. */
 #define EMU_PTL_HOLDER_EMUNIC 0xffffffffull

@@ -494,6 +494,14 @@ int emu_direct_reach(struct emu_direct *d, const struct emu_table_md *md, struct
     return view_reach(d, md, EMU_OP_PUT, mem_out);
 }
 
+bool emu_direct_lane(struct emu_direct *d, uint32_t node_index, uint16_t mdh, uint16_t generation, struct emu_lane *lane_out)
+{
+    /* With its generation the number is enough; addresses will be the owner's. */
+    struct emu_lane_target target = { .mdh = mdh, .generation = generation, .handle_flags = EMU_HANDLE_OFFSET };
+
+    return generation != 0 && find_lane(d, &target, node_index, lane_out);
+}
+
 /* May we reach into that process? Address 0 is mapped nowhere, so an answer other than "bad address" tells. Once per peer. */
 static bool is_closed(pid_t pid)
 {

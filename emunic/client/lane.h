@@ -238,18 +238,22 @@ static inline uint64_t emu_gate_packets(const struct emu_gate *gate, uint64_t by
 }
 
 /* As emu_flow_add_put() and emu_flow_add_get(). */
-static inline void emu_lane_count_put(struct emu_lane *lane, uint64_t bytes)
+static inline void emu_gate_count_put(const struct emu_gate *gate, struct emu_flow_counts *flow, uint64_t bytes)
 {
-    const struct emu_packet_format *format = &lane->gate->table->format;
-    uint64_t packets = emu_gate_packets(lane->gate, bytes);
-    struct emu_flow_counts *flow = lane->flow;
+    const struct emu_packet_format *format = &gate->table->format;
+    uint64_t packets = emu_gate_packets(gate, bytes);
 
     flow->operations++;
     flow->payload_bytes += bytes;
     flow->request_packets += packets;
-    flow->request_flits += packets * format->request_header_flits + emu_gate_data_flits(lane->gate, bytes);
+    flow->request_flits += packets * format->request_header_flits + emu_gate_data_flits(gate, bytes);
     flow->response_packets += packets;
     flow->response_flits += packets * format->response_header_flits;
+}
+
+static inline void emu_lane_count_put(struct emu_lane *lane, uint64_t bytes)
+{
+    emu_gate_count_put(lane->gate, lane->flow, bytes);
 }
 
 static inline void emu_lane_count_get(struct emu_lane *lane, uint64_t bytes, uint64_t operand_bytes)

@@ -40,10 +40,15 @@
 #define YIELDS_PER_LOOK   64u
 #define STUCK_NS          20000000u  /* a lock that is held so long is looked into */
 
+/* A process that we send to: half a KiB in pages that are taken when it is met. */
 struct emu_portals_peer {
     uint32_t generation;        /* of the port that this is about; 0: nothing yet */
     bool has_none;              /* emunic said no */
     struct emu_ptl_ni *ni;      /* mapped */
+    struct emu_segment *segment; /* borrowed from the direct path: for waking its owner; NULL: not yet known */
+    uint32_t mdh;               /* memory domain that `lane` leads to; 0: there is none */
+    uint32_t mdh_generation;
+    struct emu_lane lane;       /* to the memory of the descriptor that was hit last */
 };
 
 /* ---- life ---- */
@@ -251,7 +256,7 @@ struct target {
     uint32_t generation;
     uint32_t node_index;
     struct emu_ptl_ni *ni;
-    bool is_self;
+    struct emu_portals_peer *peer;  /* NULL: ourselves */
 };
 
 static bool is_that(const struct emu_portals *p, uint32_t port, uint32_t nid, uint32_t pid)
@@ -309,13 +314,13 @@ static enum found find_target(struct emu_portals *p, const struct emu_ptl_send *
     t->port = find_port(p, send->nid, send->pid, &t->node_index);
     if (t->port == EMU_PTL_NONE)
         return IS_NOWHERE;
-    t->is_self = t->port == p->port.index;
     t->generation = emu_table_ports(p->port.table)[t->port].generation;
-    if (t->is_self) {
+    t->peer = NULL;
+    if (t->port == p->port.index) {
         t->ni = p->ni;
         return IS_HERE;
     }
-    peer = &p->peers[t->port];
+    t->peer = peer = &p->peers[t->port];
     if (peer->generation != t->generation) {
         forget(peer);
         peer->generation = t->generation;
@@ -326,11 +331,53 @@ static enum found find_target(struct emu_portals *p, const struct emu_ptl_send *
     return t->ni ? IS_HERE : IS_NOT_REACHED;
 }
 
+/* Whose port rests, perhaps, and is to be woken; or NULL. */
+static struct emu_segment *segment_of(struct emu_portals *p, const struct target *t)
+{
+    if (!t->peer)
+        return p->port.segment;
+    if (!t->peer->segment)
+        t->peer->segment = emu_direct_segment_of(p->port.direct, t->port);
+    return t->peer->segment;
+}
+
+static bool is_good(const struct emu_portals *p, const struct emu_lane *lane)
+{
+    return lane->epoch == p->gate->epoch &&
+           atomic_load_explicit(&p->port.table->files_gone, memory_order_relaxed) == p->gate->files_gone &&
+           emu_lane_is_current(lane) && lane->md->file == lane->file && !emu_lane_is_broken(lane);
+}
+
+/* The memory domain of a peer's descriptor, remembered from the last time. False: it is not mapped here. */
+static bool has_lane(struct emu_portals *p, const struct target *t, const struct emu_ptl_md *md)
+{
+    struct emu_portals_peer *peer = t->peer;
+
+    if (peer->mdh == md->mdh && peer->mdh_generation == md->mdh_generation && is_good(p, &peer->lane))
+        return true;
+    peer->mdh = 0;
+    if (md->mdh >= EMU_MD_COUNT || md->mdh_generation > EMU_MD_GENERATION_MAX ||
+        !emu_direct_lane(p->port.direct, t->node_index, (uint16_t)md->mdh, (uint16_t)md->mdh_generation, &peer->lane) ||
+        !peer->lane.window || peer->lane.is_read_only || peer->lane.port != &emu_table_ports(p->port.table)[t->port] ||
+        !is_good(p, &peer->lane))
+        return false;
+    peer->mdh = md->mdh;
+    peer->mdh_generation = md->mdh_generation;
+    return true;
+}
+
 /* How to reach the memory of a descriptor of the target. An enum emu_status, or EMU_REACH_NOT_HERE. */
 static int reach(struct emu_portals *p, const struct target *t, const struct emu_ptl_md *md, struct emu_memory *mem_out)
 {
-    if (t->is_self) {
+    if (!t->peer) {
         *mem_out = emu_memory_self();
+        return EMU_STATUS_OK;
+    }
+    if (md->mdh != 0 && has_lane(p, t, md)) {
+        const struct emu_lane *lane = &t->peer->lane;
+
+        *mem_out = emu_memory_map(lane->window, lane->first, lane->end - lane->first);
+        mem_out->broken = lane->broken;
         return EMU_STATUS_OK;
     }
     if (md->mdh != 0 && md->mdh < EMU_MD_COUNT) {
@@ -383,7 +430,7 @@ static void count(struct emu_portals *p, const struct target *t, const struct em
     struct emu_flow_counts *flow = emu_direct_flow(p->port.direct, t->node_index);
 
     if (send->kind == EMU_PTL_PUT)
-        emu_flow_add_put(flow, &p->port.table->format, mlength);
+        emu_gate_count_put(p->gate, flow, mlength);
     else
         emu_flow_add_get(flow, &p->port.table->format, mlength, send->kind == EMU_PTL_GETPUT ? mlength : 0);
 }
@@ -399,7 +446,9 @@ struct outcome {
 
 /* An operation at the target between begin and end. */
 struct stay {
+    struct emu_ptl_request request;
     struct emu_ptl_taker taker;
+    bool is_brief;
     struct emu_ptl_flight *flight;
     struct emu_ptl_flight own;          /* at ourselves nobody has to be told */
     struct emu_ptl_span span;
@@ -419,26 +468,46 @@ static void keep_span(struct stay *stay, const struct target *t)
 
 enum begun { HAS_BEGUN, IS_DROPPED, IS_LEFT };
 
+/* What will be written at once is got on its way: the event's place, and the first of the data's. */
+static void expect(const struct target *t, const struct stay *stay)
+{
+    emu_ptl_expect(t->ni, &stay->taker);
+    if (stay->taker.mlength > 0 && stay->memory.ops->window && !stay->span.iovs)
+        emu_prefetch_for_write(stay->memory.ops->window(&stay->memory, stay->span.one.addr + stay->taker.offset, 0));
+}
+
 /* The target is locked; afterwards it is so only with HAS_BEGUN. */
 static enum begun begin_at(struct emu_portals *p, const struct target *t, const struct emu_ptl_send *send, struct stay *stay)
 {
-    struct emu_ptl_request request = request_of(p, send);
-
-    if (emu_ptl_match(t->ni, &request, &stay->taker) != EMU_PTL_TAKEN) {
+    stay->request = request_of(p, send);
+    if (emu_ptl_match(t->ni, &stay->request, &stay->taker) != EMU_PTL_TAKEN) {
         emu_ptl_unlock(t->ni);
         return IS_DROPPED;
     }
-    if (reach(p, t, &stay->taker.md, &stay->memory) != EMU_STATUS_OK) {
+    if (stay->taker.mlength > 0 && reach(p, t, &stay->taker.md, &stay->memory) != EMU_STATUS_OK) {
         emu_ptl_unlock(t->ni);
         return IS_LEFT;
     }
-    emu_ptl_expect(t->ni, &stay->taker);
     keep_span(stay, t);
-    if (stay->memory.ops->window && stay->span.n == 1 && !stay->span.iovs)
-        emu_prefetch_for_write((const char *)stay->memory.ops->window(&stay->memory, stay->span.one.addr + stay->taker.offset, 0));
-    stay->flight = t->is_self ? &stay->own : &t->ni->flights[p->port.index];
-    emu_ptl_begin(t->ni, &request, &stay->taker, p->generation, stay->flight);
+    expect(t, stay);
+    stay->flight = t->peer ? &t->ni->flights[p->port.index] : &stay->own;
+    /* A get lets go of the lock in between, a long put too. */
+    stay->is_brief = send->kind != EMU_PTL_GET && stay->taker.mlength <= SHORT_BYTES && emu_ptl_is_brief(&stay->taker);
+    if (stay->is_brief)
+        emu_ptl_begin_brief(t->ni, &stay->taker, p->generation, stay->flight);
+    else
+        emu_ptl_begin(t->ni, &stay->request, &stay->taker, p->generation, stay->flight);
     return HAS_BEGUN;
+}
+
+/* The target is locked, and is not afterwards. */
+static void end_at(const struct target *t, struct stay *stay, unsigned fail)
+{
+    if (stay->is_brief)
+        emu_ptl_end_brief(t->ni, &stay->request, &stay->taker, stay->flight, fail);
+    else
+        emu_ptl_end(t->ni, stay->flight, fail);
+    emu_ptl_unlock(t->ni);
 }
 
 /* The owner may have gone while we did not hold it; then nobody wants to know. */
@@ -451,9 +520,18 @@ static int move_put(struct emu_portals *p, const struct emu_ptl_send *send, stru
 {
     struct emu_memory self = emu_memory_self();
     struct emu_ptl_span from;
+    void *to = NULL;
     int fault;
 
+    if (stay->taker.mlength == 0)
+        return 0;
     span_of_md(p, send->md, &from);
+    if (stay->is_brief && !from.iovs && !stay->span.iovs && stay->memory.ops->window)
+        to = stay->memory.ops->window(&stay->memory, stay->span.one.addr + stay->taker.offset, stay->taker.mlength);
+    if (to) {
+        emu_word_store(to, (const void *)(uintptr_t)(from.one.addr + send->local_offset), stay->taker.mlength);
+        return emu_memory_is_broken(&stay->memory) ? -EFAULT : 0;
+    }
     return emu_ptl_move(&stay->memory, &stay->span, stay->taker.offset, &self, &from, send->local_offset,
                         stay->taker.mlength, p, 1, &fault);
 }
@@ -473,12 +551,10 @@ static enum begun run_put(struct emu_portals *p, const struct target *t, const s
     } else {
         out->fail = fail_of(move_put(p, send, stay));
     }
-    if (is_held) {
-        emu_ptl_end(t->ni, stay->flight, out->fail);
-        emu_ptl_unlock(t->ni);
-    } else {
+    if (is_held)
+        end_at(t, stay, out->fail);
+    else
         out->fail = EMU_STATUS_PEER_GONE;
-    }
     out->acks = stay->taker.acks && out->fail == 0;
     out->mlength = stay->taker.mlength;
     return HAS_BEGUN;
@@ -535,10 +611,8 @@ static enum begun run_get(struct emu_portals *p, const struct target *t, const s
     is_taken = begin_reply(p, send, &peer, stay->taker.mlength, &reply);
     if (is_taken)
         out->fail = fail_of(move_reply(p, send, &reply, stay, NULL));
-    if (lock_again(p, t)) {
-        emu_ptl_end(t->ni, stay->flight, out->fail);
-        emu_ptl_unlock(t->ni);
-    }
+    if (lock_again(p, t))
+        end_at(t, stay, out->fail);
     if (is_taken)
         finish_reply(p, send, &reply, out->fail);
     out->mlength = stay->taker.mlength;
@@ -575,8 +649,7 @@ static enum begun run_getput(struct emu_portals *p, const struct target *t, cons
     peer = peer_id(p, t, send);
     out->mlength = stay->taker.mlength;
     out->fail = out->mlength <= sizeof(old) ? swap(p, send, stay, old) : EMU_STATUS_BAD_COMMAND;
-    emu_ptl_end(t->ni, stay->flight, out->fail);
-    emu_ptl_unlock(t->ni);
+    end_at(t, stay, out->fail);
     if (begin_reply(p, send, &peer, out->mlength, &reply)) {
         if (out->fail == 0)
             out->fail = fail_of(move_reply(p, send, &reply, stay, old));
@@ -610,7 +683,7 @@ static bool run_direct(struct emu_portals *p, const struct emu_ptl_send *send)
     case IS_NOWHERE:
         break;
     case IS_HERE:
-        segment = emu_direct_segment_of(p->port.direct, t.port);
+        segment = segment_of(p, &t);
         if (!take_lock(p, t.ni, t.port, t.generation))
             break;
         if (send->kind == EMU_PTL_PUT)
@@ -750,9 +823,10 @@ static bool run_short(struct emu_portals *p, struct emu_ptl_send *send)
     struct target t;
     struct stay stay;
 
-    if (find_target(p, send, &t) != IS_HERE || t.is_self)
+    if (find_target(p, send, &t) != IS_HERE || !t.peer)
         return false;
-    segment = emu_direct_segment_of(p->port.direct, t.port);
+    emu_prefetch_for_write(&t.ni->lock);
+    segment = segment_of(p, &t);
     if (!take_lock(p, t.ni, t.port, t.generation) || run_put(p, &t, send, &stay, &out) == IS_LEFT)
         return false;
     count(p, &t, send, out.mlength);

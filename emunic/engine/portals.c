@@ -12,8 +12,17 @@
  * taken away before it is overwritten and given back after; a consumer that meets it in between looks again. Queues begin at
  * different places (in steps of 2^32), so an event of an earlier queue in the same memory is never taken for a new one.
  *
+ * What costs time between two processes are the lines of an interface that go from one core to the other. A put writes the
+ * lock's line, its flight's, the queue's and the two of the event, and the descriptor's only if its words change; the owner
+ * that polls reads the event's two alone, and when it sends itself none of those that others write. So a put that answers
+ * a put waits for two lines, both under way at the same time. The poll reads the first one, so the second is written before,
+ * with a number of its own, and then the first in one go: a poll in between would take the line away once more.
+ *
  * Whoever runs the engine may die anywhere. A flight says how far it has come; emu_ptl_repair() ends it: what is not visible
  * yet is put back, what is visible becomes a failed operation. Each stage is stored before its first change.
+ *
+ * A brief operation (a small put that leaves its descriptor in use) is done under one hold of the lock. Its flight keeps no event:
+ * if none of its events is in the queue, it never was; if START is there, END is made of it.
  *
  * Where the two dialects differ, the interface's `behaviour` decides: that of the library whose descriptor it is.
  * Source: spec portals3.md 1.4 to 1.10, 5.
@@ -53,24 +62,46 @@ static uint64_t tail_of(struct emu_ptl_ni *ni, uint32_t eq, uint32_t generation)
 }
 
 #define EVENT_WORDS (sizeof(struct emu_ptl_event) / 8)
+#define FIRST_LINE  (EMU_CACHE_LINE / 8)    /* words in it */
 
-/* Word by word: the consumer may be reading what is overwritten. */
-static void copy_in(struct emu_ptl_event *to, const struct emu_ptl_event *from)
+/*
+ * Event number `seq` into its place, word by word, because the consumer may be reading what is overwritten. words[0] means
+ * nothing. Who reads any of the new words does not find the old numbers behind them.
+ */
+static void store_event(struct emu_ptl_event *slot, uint64_t seq, const uint64_t *words)
 {
-    uint64_t words[EVENT_WORDS];
+    _Atomic uint64_t *to = (_Atomic uint64_t *)slot;
 
-    memcpy(words, from, sizeof(words));
-    for (unsigned i = 1; i < EVENT_WORDS; i++)
-        atomic_store_explicit((_Atomic uint64_t *)to + i, words[i], memory_order_relaxed);
+    /* The second line. Pairs with the first fence in load_event(). */
+    atomic_store_explicit(&to[EVENT_WORDS - 1], (words[EVENT_WORDS - 1] & UINT32_MAX) | seq << 32, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    for (unsigned i = FIRST_LINE; i < EVENT_WORDS - 1; i++)
+        atomic_store_explicit(&to[i], words[i], memory_order_relaxed);
+    /* The first one. Pairs with the second fence. */
+    atomic_store_explicit(&slot->seq, EMU_PTL_SEQ_WRITTEN, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    for (unsigned i = 1; i < FIRST_LINE; i++)
+        atomic_store_explicit(&to[i], words[i], memory_order_relaxed);
+    /* Pairs with the acquire in emu_ptl_take(): the event, and the data that it tells of, before its number. */
+    atomic_store_explicit(&slot->seq, seq, memory_order_release);
 }
 
-static void copy_out(struct emu_ptl_event *to, const struct emu_ptl_event *from)
+/* False: it was overwritten meanwhile. */
+static bool load_event(const struct emu_ptl_event *slot, uint64_t seq, struct emu_ptl_event *to)
 {
-    uint64_t words[EVENT_WORDS] = { 0 };
+    _Atomic uint64_t *from = (_Atomic uint64_t *)(uintptr_t)slot;
+    uint64_t words[EVENT_WORDS];
 
-    for (unsigned i = 1; i < EVENT_WORDS; i++)
-        words[i] = atomic_load_explicit((_Atomic uint64_t *)(uintptr_t)from + i, memory_order_relaxed);
+    words[0] = seq;
+    for (unsigned i = 1; i < EVENT_WORDS - 1; i++)
+        words[i] = atomic_load_explicit(&from[i], memory_order_relaxed);
+    atomic_thread_fence(memory_order_acquire);
+    words[EVENT_WORDS - 1] = atomic_load_explicit(&from[EVENT_WORDS - 1], memory_order_relaxed);
+    if ((uint32_t)(words[EVENT_WORDS - 1] >> 32) != (uint32_t)seq)
+        return false;
     memcpy(to, words, sizeof(words));
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load_explicit(&slot->seq, memory_order_relaxed) == seq;
 }
 
 /* Has the processor get a line for writing. Any address may be named. */
@@ -79,44 +110,65 @@ static void prefetch_for_write(const void *addr)
     __asm__ volatile("prefetchw %0" : : "m"(*(const char *)addr));
 }
 
+/* A queue's places, its words looked at once. */
+struct ring {
+    struct emu_ptl_event *slots;
+    uint64_t tail;
+    uint32_t mask;
+};
+
+static bool open_ring(struct emu_ptl_ni *ni, struct emu_ptl_eq *e, struct ring *ring)
+{
+    uint32_t capacity = e->capacity;
+    uint64_t ring_off = e->ring_off;
+
+    if (capacity == 0 || (capacity & (capacity - 1)) != 0 || ring_off % sizeof(struct emu_ptl_event) != 0 ||
+        ring_off > EMU_PTL_ARENA_BYTES ||
+        (uint64_t)capacity * sizeof(struct emu_ptl_event) > EMU_PTL_ARENA_BYTES - ring_off)
+        return false;
+    *ring = (struct ring){ (struct emu_ptl_event *)(ni->arena + ring_off),
+                           atomic_load_explicit(&e->tail, memory_order_relaxed), capacity - 1 };
+    return true;
+}
+
+static void append(struct emu_ptl_eq *e, struct ring *ring, const uint64_t *words)
+{
+    store_event(&ring->slots[ring->tail & ring->mask], ring->tail + 1, words);
+    ring->tail++;
+    atomic_store_explicit(&e->tail, ring->tail, memory_order_release);
+}
+
+/* After events. */
+static void note_news(struct emu_ptl_ni *ni)
+{
+    if (atomic_load_explicit(&ni->waiting, memory_order_relaxed) != 0)
+        atomic_store_explicit(&ni->waiting, EMU_PTL_NEWS, memory_order_relaxed);
+}
+
 void emu_ptl_expect(struct emu_ptl_ni *ni, const struct emu_ptl_taker *taker)
 {
-    const struct emu_ptl_eq *e = taker->md.eq < EMU_PTL_EQS ? &ni->eqs[taker->md.eq] : NULL;
+    struct emu_ptl_eq *e = taker->md.eq < EMU_PTL_EQS ? &ni->eqs[taker->md.eq] : NULL;
     const uint8_t *slot;
+    struct ring ring;
 
-    if (!e || e->ring_off > EMU_PTL_ARENA_BYTES)
+    if (!e || !open_ring(ni, e, &ring))
         return;
-    slot = ni->arena + e->ring_off + (atomic_load_explicit(&e->tail, memory_order_relaxed) & (e->capacity - 1)) * 128;
+    slot = (const uint8_t *)&ring.slots[ring.tail & ring.mask];
+    prefetch_for_write(slot + EMU_CACHE_LINE);
     prefetch_for_write(slot);
-    prefetch_for_write(slot + 64);
 }
 
 void emu_ptl_post(struct emu_ptl_ni *ni, uint32_t eq, uint32_t eq_generation, const struct emu_ptl_event *event)
 {
     struct emu_ptl_eq *e = eq_of(ni, eq, eq_generation);
-    struct emu_ptl_event *slot;
-    uint64_t ring_off;
-    uint64_t tail;
-    uint32_t capacity;
+    uint64_t words[EVENT_WORDS];
+    struct ring ring;
 
-    if (!e)
+    if (!e || !open_ring(ni, e, &ring))
         return;
-    capacity = e->capacity;
-    ring_off = e->ring_off;
-    if (capacity == 0 || (capacity & (capacity - 1)) != 0 || ring_off % sizeof(*slot) != 0 ||
-        ring_off > EMU_PTL_ARENA_BYTES || (uint64_t)capacity * sizeof(*slot) > EMU_PTL_ARENA_BYTES - ring_off)
-        return;
-    tail = atomic_load_explicit(&e->tail, memory_order_relaxed);
-    slot = (struct emu_ptl_event *)(ni->arena + ring_off) + (tail & (capacity - 1));
-    atomic_store_explicit(&slot->seq, 0, memory_order_relaxed);
-    /* Pairs with the fence in emu_ptl_take(): who reads any of the new words does not find the old number behind them. */
-    atomic_thread_fence(memory_order_release);
-    copy_in(slot, event);
-    /* Pairs with the acquire in emu_ptl_take(): the event, and the data that it tells of, before its number. */
-    atomic_store_explicit(&slot->seq, tail + 1, memory_order_release);
-    atomic_store_explicit(&e->tail, tail + 1, memory_order_release);
-    if (atomic_load_explicit(&ni->waiting, memory_order_relaxed) != 0)
-        atomic_store_explicit(&ni->waiting, EMU_PTL_NEWS, memory_order_relaxed);
+    memcpy(words, event, sizeof(words));
+    append(e, &ring, words);
+    note_news(ni);
 }
 
 /* Moves the head to the oldest event that is still there. False: nothing was lost. */
@@ -140,17 +192,15 @@ enum emu_ptl_take emu_ptl_take(const struct emu_ptl_eq *eq, const struct emu_ptl
         const struct emu_ptl_event *slot = &ring[at & (capacity - 1)];
         uint64_t seq = atomic_load_explicit(&slot->seq, memory_order_acquire);
 
+        __builtin_prefetch((const uint8_t *)slot + EMU_CACHE_LINE);
         if (seq == at + 1) {
-            copy_out(event_out, slot);
-            atomic_thread_fence(memory_order_acquire);
-            if (atomic_load_explicit(&slot->seq, memory_order_relaxed) == seq) {
+            if (load_event(slot, seq, event_out)) {
                 if (!stays)
                     *head = at + 1;
-                atomic_init(&event_out->seq, seq);
                 return has_lost ? EMU_PTL_EVENT_AFTER_LOSS : EMU_PTL_EVENT;
             }
-        } else if (seq != 0 && seq < at + 1) {
-            break;              /* of an earlier lap, or of an earlier queue */
+        } else if (seq != EMU_PTL_SEQ_WRITTEN && seq < at + 1) {
+            break;              /* of an earlier lap, or of an earlier queue, or never used */
         }
         if (!skip_lost(eq, capacity, &at))
             break;              /* being written */
@@ -415,12 +465,11 @@ static void post_start(struct emu_ptl_ni *ni, const struct emu_ptl_flight *fligh
     emu_ptl_post(ni, flight->eq, flight->eq_generation, &start);
 }
 
-/* The words of a descriptor that has taken a request. */
+/* The words of a descriptor that has taken a request. The threshold to be shown. */
 static int32_t take(const struct emu_ptl_ni *ni, struct emu_ptl_md *md, uint64_t mlength)
 {
     int32_t shown;
 
-    md->pending++;
     if ((md->options & EMU_PTL_MD_MANAGE_REMOTE) == 0)
         md->local_offset += (md->options & EMU_PTL_MD_LOCAL_ALIGN8) ? align_up(mlength, 8) : mlength;
     shown = count_down(ni, md);
@@ -454,6 +503,7 @@ void emu_ptl_begin(struct emu_ptl_ni *ni, const struct emu_ptl_request *rq, cons
     if (e && (taker->md.options & EMU_PTL_MD_END_DISABLE) == 0)
         flight->flags |= EMU_PTL_FLIGHT_END | EMU_PTL_FLIGHT_PROMISED;
     set_stage(flight, EMU_PTL_PREPARED);
+    md->pending++;
     shown = take(ni, md, taker->mlength);
     if (e && (flight->flags & EMU_PTL_FLIGHT_PROMISED) == 0 && !is_active(md) && (md->flags & EMU_PTL_MD_UNLINKS) != 0 &&
         has_unlink_event(ni, md))
@@ -484,6 +534,101 @@ void emu_ptl_begin(struct emu_ptl_ni *ni, const struct emu_ptl_request *rq, cons
         has_posted(flight, EMU_PTL_FLIGHT_START);
     }
 }
+
+/* ---- brief operations ---- */
+
+bool emu_ptl_is_brief(const struct emu_ptl_taker *taker)
+{
+    const struct emu_ptl_md *md = &taker->md;
+
+    return (md->flags & EMU_PTL_MD_UNLINKS) == 0 || (md->threshold != 1 && (md->options & EMU_PTL_MD_MAX_SIZE) == 0);
+}
+
+void emu_ptl_begin_brief(struct emu_ptl_ni *ni, const struct emu_ptl_taker *taker, uint32_t port_generation,
+                         struct emu_ptl_flight *flight)
+{
+    struct emu_ptl_eq *e = eq_of(ni, taker->md.eq, taker->md.eq_generation);
+
+    flight->generation = port_generation;
+    flight->md = taker->index;
+    flight->md_generation = taker->md.generation;
+    flight->eq = e ? taker->md.eq : EMU_PTL_NONE;
+    flight->eq_generation = taker->md.eq_generation;
+    flight->eq_tail = e ? atomic_load_explicit(&e->tail, memory_order_relaxed) : 0;
+    flight->old_offset = taker->md.local_offset;
+    flight->old_threshold = taker->md.threshold;
+    flight->old_flags = taker->md.flags;
+    set_stage(flight, EMU_PTL_BRIEF);
+    take(ni, &ni->mds[taker->index], taker->mlength);
+    ni->received++;
+    ni->received_bytes += taker->mlength;
+    if (ni->n_open_max <= ni->n_open)
+        ni->n_open_max = ni->n_open + 1;
+}
+
+static uint64_t pair(uint32_t low, uint32_t high)
+{
+    return low | (uint64_t)high << 32;
+}
+
+/* The words of END as they lie in struct emu_ptl_event: made in registers, because they are stored at once. */
+static void make_words(uint64_t *words, const struct emu_ptl_ni *ni, const struct emu_ptl_request *rq,
+                       const struct emu_ptl_taker *taker, uint32_t link)
+{
+    const struct emu_ptl_md *md = &taker->md;
+    bool shows_before = (ni->behaviour & EMU_PTL_THRESHOLD_BEFORE) != 0 || md->threshold < 0;
+
+    words[1] = pair(end_kinds[rq->kind], link);
+    words[2] = pair(rq->nid, rq->pid);
+    words[3] = pair(rq->uid, rq->jid);
+    words[4] = pair(rq->pt, md->handle);
+    words[5] = pair((uint32_t)md->threshold - !shows_before, md->options);
+    words[6] = rq->bits;
+    words[7] = rq->length_bytes;
+    words[8] = taker->mlength;
+    words[9] = taker->offset;
+    words[10] = rq->kind == EMU_PTL_GET ? 0 : rq->hdr_data;
+    words[11] = md->start;
+    words[12] = md->length;
+    words[13] = md->max_size;
+    words[14] = md->user_ptr;
+    words[15] = md->eq_handle;
+}
+static_assert(offsetof(struct emu_ptl_event, kind) == 8 && offsetof(struct emu_ptl_event, fail) == 9 &&
+              offsetof(struct emu_ptl_event, link) == 12 && offsetof(struct emu_ptl_event, nid) == 16 &&
+              offsetof(struct emu_ptl_event, uid) == 24 && offsetof(struct emu_ptl_event, pt) == 32 &&
+              offsetof(struct emu_ptl_event, md_handle) == 36 && offsetof(struct emu_ptl_event, threshold) == 40 &&
+              offsetof(struct emu_ptl_event, bits) == 48 && offsetof(struct emu_ptl_event, hdr_data) == 80 &&
+              offsetof(struct emu_ptl_event, start) == 88 && offsetof(struct emu_ptl_event, user_ptr) == 112 &&
+              offsetof(struct emu_ptl_event, eq_handle) == 120, "the words that make_words() makes");
+
+void emu_ptl_end_brief(struct emu_ptl_ni *ni, const struct emu_ptl_request *rq, const struct emu_ptl_taker *taker,
+                       struct emu_ptl_flight *flight, unsigned fail)
+{
+    struct emu_ptl_eq *e = eq_of(ni, taker->md.eq, taker->md.eq_generation);
+    bool has_start = (taker->md.options & EMU_PTL_MD_START_DISABLE) == 0;
+    bool has_end = (taker->md.options & EMU_PTL_MD_END_DISABLE) == 0;
+    uint32_t link = ni->next_link++;
+    uint64_t words[EVENT_WORDS];
+    struct ring ring;
+
+    if (e && (has_start || has_end) && open_ring(ni, e, &ring)) {
+        make_words(words, ni, rq, taker, link);
+        if (has_start) {
+            words[1]--;         /* each START stands before its END */
+            append(e, &ring, words);
+            words[1]++;
+        }
+        if (has_end) {
+            words[1] |= (uint64_t)(uint8_t)fail << 8;
+            append(e, &ring, words);
+        }
+        note_news(ni);
+    }
+    set_stage(flight, EMU_PTL_IDLE);
+}
+
+/* ---- ends ---- */
 
 /* The second half of an end: the descriptor's words, from the values before. */
 static void settle(struct emu_ptl_ni *ni, struct emu_ptl_flight *flight)
@@ -535,6 +680,13 @@ static bool is_unposted(struct emu_ptl_ni *ni, const struct emu_ptl_flight *flig
     return tail_of(ni, flight->eq, flight->eq_generation) == flight->eq_tail;
 }
 
+static void put_words_back(struct emu_ptl_md *md, const struct emu_ptl_flight *flight)
+{
+    md->local_offset = flight->old_offset;
+    md->threshold = flight->old_threshold;
+    md->flags = flight->old_flags;
+}
+
 static void put_back(struct emu_ptl_ni *ni, const struct emu_ptl_flight *flight)
 {
     struct emu_ptl_md *md = live_md(ni, flight->md, flight->md_generation);
@@ -544,10 +696,34 @@ static void put_back(struct emu_ptl_ni *ni, const struct emu_ptl_flight *flight)
         e->promised = flight->old_promised;
     if (!md)
         return;
-    md->local_offset = flight->old_offset;
-    md->threshold = flight->old_threshold;
+    put_words_back(md, flight);
     md->pending = flight->old_pending;
-    md->flags = flight->old_flags;
+}
+
+/* A brief operation: the events that it has put in tell how far it came. The last of them may not have been counted. */
+static void repair_brief(struct emu_ptl_ni *ni, const struct emu_ptl_flight *flight)
+{
+    struct emu_ptl_md *md = live_md(ni, flight->md, flight->md_generation);
+    struct emu_ptl_eq *e = eq_of(ni, flight->eq, flight->eq_generation);
+    struct emu_ptl_event last = { .kind = 0 };
+    struct ring ring;
+
+    if (e && open_ring(ni, e, &ring)) {
+        if (atomic_load_explicit(&ring.slots[ring.tail & ring.mask].seq, memory_order_acquire) == ring.tail + 1)
+            atomic_store_explicit(&e->tail, ++ring.tail, memory_order_release);
+        if (ring.tail != flight->eq_tail &&
+            load_event(&ring.slots[(ring.tail - 1) & ring.mask], ring.tail, &last)) {
+            note_news(ni);
+            if ((last.kind & 1) != 0 || (last.options & EMU_PTL_MD_END_DISABLE) != 0)
+                return;
+            last.kind++;        /* START without END */
+            last.fail = EMU_STATUS_PEER_GONE;
+            emu_ptl_post(ni, flight->eq, flight->eq_generation, &last);
+            return;
+        }
+    }
+    if (md)
+        put_words_back(md, flight);
 }
 
 void emu_ptl_repair(struct emu_ptl_ni *ni, struct emu_ptl_flight *flight, bool held)
@@ -572,6 +748,9 @@ void emu_ptl_repair(struct emu_ptl_ni *ni, struct emu_ptl_flight *flight, bool h
             mark_dead(ni, flight->md);
         if (is_unposted(ni, flight))
             post_unlink(ni, flight->eq, flight->eq_generation, &flight->event);
+        break;
+    case EMU_PTL_BRIEF:
+        repair_brief(ni, flight);
         break;
     default:
         break;

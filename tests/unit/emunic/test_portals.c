@@ -373,6 +373,150 @@ static void test_cut_off_operation_never_was_or_has_failed(void **state)
     }
 }
 
+/* ---- brief operations ---- */
+
+static void begin_brief(struct world *w, const struct emu_ptl_request *rq, struct emu_ptl_taker *taker,
+                        struct emu_ptl_flight *flight)
+{
+    assert_int_equal(emu_ptl_match(w->ni, rq, taker), EMU_PTL_TAKEN);
+    assert_true(emu_ptl_is_brief(taker));
+    emu_ptl_begin_brief(w->ni, taker, 1, flight);
+}
+
+/* The same request to two equal descriptors. */
+static void test_brief_operation_leaves_what_a_long_one_does(void **state)
+{
+    static const uint32_t options[] = { 0, EMU_PTL_MD_MANAGE_REMOTE, EMU_PTL_MD_START_DISABLE, EMU_PTL_MD_END_DISABLE,
+                                        EMU_PTL_MD_LOCAL_ALIGN8 | EMU_PTL_MD_TRUNCATE };
+    struct world *w = *state;
+
+    for (unsigned i = 0; i < 4 * (sizeof(options) / sizeof(options[0])); i++) {
+        struct emu_ptl_request rq = put_of(i, 33);
+        struct emu_ptl_md_spec spec = md_spec(w);
+        struct emu_ptl_event events[2][2] = { { { 0 } } };
+        struct emu_ptl_taker taker;
+        struct emu_ptl_flight flight = { 0 };
+        uint32_t me[2], md[2];
+
+        w->ni->behaviour = i % 2 ? EMU_PTL_THRESHOLD_BEFORE : 0;
+        rq.uid = 3;
+        rq.jid = 4;
+        rq.offset = 17;
+        spec.options |= options[i / 4];
+        spec.threshold = i / 2 % 2 ? -1 : 5;
+        spec.max_size = 1000;
+        spec.user_ptr = 2000;
+        spec.eq_handle = 3000;
+        for (unsigned k = 0; k < 2; k++) {
+            uint32_t link = w->ni->next_link;
+            uint64_t received = w->ni->received_bytes;
+
+            me[k] = add_me(w, EMU_PTL_HEAD, 0, i, 0);
+            md[k] = attach(w, me[k], &spec);
+            if (k == 0) {
+                deliver(w, &rq);
+            } else {
+                begin_brief(w, &rq, &taker, &flight);
+                expect_nothing(w);
+                emu_ptl_end_brief(w->ni, &rq, &taker, &flight, 0);
+                assert_int_equal(flight.stage, EMU_PTL_IDLE);
+            }
+            for (unsigned n = 0; n < 2; n++) {
+                if (emu_ptl_eq_take(&w->owner, w->eq, false, &events[k][n]) != EMU_PTL_EVENT)
+                    break;
+                assert_int_equal(events[k][n].link, link);
+                assert_int_equal(events[k][n].md_handle, w->ni->mds[md[k]].handle);
+                events[k][n].seq = events[k][n].link = events[k][n].md_handle = events[k][n].check = 0;
+            }
+            expect_nothing(w);
+            assert_int_equal(w->ni->received_bytes - received, 33);
+            assert_int_equal(w->ni->next_link - link, 1);
+        }
+        assert_memory_equal(&events[0], &events[1], sizeof(events[0]));
+        assert_int_equal(w->ni->mds[md[1]].threshold, w->ni->mds[md[0]].threshold);
+        assert_int_equal(w->ni->mds[md[1]].local_offset, w->ni->mds[md[0]].local_offset);
+        assert_int_equal(w->ni->mds[md[1]].flags, w->ni->mds[md[0]].flags);
+        assert_int_equal(w->ni->mds[md[1]].pending, 0);
+        assert_int_equal(w->ni->eqs[w->eq].promised, 0);
+        assert_int_equal(w->ni->n_open, 0);
+        assert_int_equal(w->ni->n_open_max, 1);
+    }
+}
+
+static void test_operation_that_may_use_up_its_descriptor_is_not_brief(void **state)
+{
+    struct world *w = *state;
+    struct emu_ptl_md_spec spec = md_spec(w);
+    struct emu_ptl_request rq = put_of(1, 10);
+    struct emu_ptl_taker taker;
+
+    spec.threshold = 1;
+    attach(w, add_me(w, EMU_PTL_HEAD, 0, 1, 0), &spec);
+    assert_int_equal(emu_ptl_match(w->ni, &rq, &taker), EMU_PTL_TAKEN);
+    assert_false(emu_ptl_is_brief(&taker));
+    spec.unlinks = false;
+    attach(w, add_me(w, EMU_PTL_HEAD, 0, 1, 0), &spec);
+    assert_int_equal(emu_ptl_match(w->ni, &rq, &taker), EMU_PTL_TAKEN);
+    assert_true(emu_ptl_is_brief(&taker));
+    spec.unlinks = true;
+    spec.threshold = -1;
+    spec.options |= EMU_PTL_MD_MAX_SIZE;
+    spec.max_size = 20;
+    attach(w, add_me(w, EMU_PTL_HEAD, 0, 1, 0), &spec);
+    assert_int_equal(emu_ptl_match(w->ni, &rq, &taker), EMU_PTL_TAKEN);
+    assert_false(emu_ptl_is_brief(&taker));
+}
+
+/* How far it had come: events in the queue; is the last of them counted? */
+static void test_cut_off_brief_operation_never_was_or_has_its_end(void **state)
+{
+    for (int i = 0; i < 12; i++) {
+        uint32_t disabled = i / 6 ? EMU_PTL_MD_START_DISABLE : 0;
+        uint64_t n_posted = (uint64_t)(i / 2 % 3);
+        bool is_counted = i % 2 == 0;
+        struct emu_ptl_md_spec spec;
+        struct emu_ptl_request rq = put_of(1, 10);
+        struct emu_ptl_taker taker;
+        struct emu_ptl_flight flight = { 0 }, cut;
+        struct emu_ptl_event event;
+        struct world *w;
+        uint64_t tail;
+        uint32_t md;
+
+        if (disabled && n_posted == 2)
+            continue;           /* there is END alone */
+        assert_int_equal(teardown(state), 0);
+        assert_int_equal(setup(state), 0);
+        w = *state;
+        spec = md_spec(w);
+        spec.threshold = 2;
+        spec.options |= disabled;
+        md = attach(w, add_me(w, EMU_PTL_TAIL, 0, 1, 0), &spec);
+        tail = w->ni->eqs[w->eq].tail;
+        begin_brief(w, &rq, &taker, &flight);
+        cut = flight;
+        emu_ptl_end_brief(w->ni, &rq, &taker, &flight, 0);
+        /* What had not been done yet is taken back. */
+        for (uint64_t n = n_posted; n < (disabled ? 1 : 2); n++)
+            ((struct emu_ptl_event *)(void *)(w->ni->arena + w->ni->eqs[w->eq].ring_off))[(tail + n) % 64].seq = EMU_PTL_SEQ_WRITTEN;
+        w->ni->eqs[w->eq].tail = tail + n_posted - (n_posted > 0 && !is_counted);
+        emu_ptl_repair(w->ni, &cut, true);
+        assert_int_equal(cut.stage, EMU_PTL_IDLE);
+        if (n_posted > 0) {
+            if (!disabled)
+                expect(w, EMU_PTL_EVENT_PUT_START, &event);
+            expect(w, EMU_PTL_EVENT_PUT_END, &event);
+            assert_int_equal(event.fail, n_posted == 1 && !disabled ? EMU_STATUS_PEER_GONE : 0);
+            assert_int_equal(event.hdr_data, 99);
+        }
+        expect_nothing(w);
+        assert_int_equal(w->ni->mds[md].threshold, n_posted > 0 ? 1 : 2);
+        assert_int_equal(w->ni->mds[md].local_offset, n_posted > 0 ? 10 : 0);
+        assert_int_equal(w->ni->mds[md].pending, 0);
+        assert_int_equal(deliver(w, &rq), md);
+    }
+}
+
 /* ---- memory ---- */
 
 static void test_segments_are_copied_piece_by_piece(void **state)
@@ -409,7 +553,7 @@ static void test_garbage_in_an_interface_ends_each_call(void **state)
     srand((unsigned)seeded(20).state);
     for (int round = 0; round < 200; round++) {
         struct emu_ptl_request rq = put_of((uint64_t)rand() & 3, (uint64_t)rand() & 127);
-        struct emu_ptl_flight flight = { .stage = (uint32_t)rand() % 6, .md = (uint32_t)rand(), .eq = (uint32_t)rand() & 7,
+        struct emu_ptl_flight flight = { .stage = (uint32_t)rand() % 7, .md = (uint32_t)rand(), .eq = (uint32_t)rand() & 7,
                                          .eq_generation = (uint32_t)rand() & 1, .flags = (uint32_t)rand() };
 
         for (int i = 0; i < 2000; i++)
@@ -424,6 +568,13 @@ static void test_garbage_in_an_interface_ends_each_call(void **state)
 
             emu_ptl_begin(w->ni, &rq, &taker, 1, &own);
             emu_ptl_end(w->ni, &own, 0);
+        }
+        if (emu_ptl_match(w->ni, &rq, &taker) == EMU_PTL_TAKEN) {
+            struct emu_ptl_flight own = { 0 };
+
+            emu_ptl_expect(w->ni, &taker);
+            emu_ptl_begin_brief(w->ni, &taker, 1, &own);
+            emu_ptl_end_brief(w->ni, &rq, &taker, &own, 0);
         }
         emu_ptl_repair(w->ni, &flight, round & 1);
     }
@@ -440,6 +591,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_full_queue_loses_its_oldest_events_and_says_so_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_new_queue_shows_nothing_of_the_one_before, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cut_off_operation_never_was_or_has_failed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_brief_operation_leaves_what_a_long_one_does, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_operation_that_may_use_up_its_descriptor_is_not_brief, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_cut_off_brief_operation_never_was_or_has_its_end, setup, teardown),
         cmocka_unit_test_setup_teardown(test_segments_are_copied_piece_by_piece, setup, teardown),
         cmocka_unit_test_setup_teardown(test_garbage_in_an_interface_ends_each_call, setup, teardown),
     };
