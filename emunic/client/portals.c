@@ -11,6 +11,13 @@
  *   routed   a command in the port's ring; emunic does the same (daemon/portals.c). The gate (client/lane.h) lets nothing go
  *            direct while commands of ours wait there, so switching loses and reorders nothing.
  *
+ * Cache lines of a small put from a descriptor without a queue. It writes six of the target's interface: the lock's, its flight's,
+ * the queue's, two of the event and, if its words change, the descriptor's; one or more of data; and three of its own (the
+ * mark, flow counters, registers). All others (domain table, list, places) are only read and stay in the cache. Where one process
+ * sends, those that come from another core are the event's two and the data's, and both are asked for while the words of
+ * the request are still worked on; where several send, lock, queue and descriptor come from the last one. One locked
+ * instruction, the target's lock. What was found out about a target (its window, segment, port) is kept per peer.
+ *
  * Never are two interfaces locked at a time. While we hold or wait for one our mark is up (emu_segment.inside): emunic takes
  * no memory away under us, and a lock whose named holder is outside is nobody's. A lock that does not come free is
  * reported to emunic, which breaks it if it is nobody's; a holder that is merely stopped stalls us.
