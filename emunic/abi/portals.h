@@ -94,6 +94,7 @@ enum emu_ptl_event_kind {
     EMU_PTL_EVENT_SEND_END,
     EMU_PTL_EVENT_ACK,
     EMU_PTL_EVENT_UNLINK,
+    EMU_PTL_EVENT_LOST = 0xff,  /* no event: in the place of one that was made to be lost (EMU_FAULT_OVERRUN) */
 };
 
 /*
@@ -336,7 +337,7 @@ static inline uint64_t emu_ptl_holder(uint32_t port, uint32_t generation)
 struct emu_ptl_cmd {
     uint8_t op;                         /* enum emu_op */
     uint8_t flags;                      /* EMU_CMD_STAGED */
-    uint16_t events;                    /* 0 */
+    uint16_t events;                    /* 0; emunic: EMU_EV_LOSE */
     uint32_t nid;                       /* target */
     uint64_t remote_offset;
     uint64_t length_bytes;

@@ -523,8 +523,8 @@ static enum phase begin_at(struct emu_port_end *port, struct work *work, struct 
     if (work->send.kind != EMU_PTL_GET)
         open_source(port, work);
     emu_ptl_begin(ni, &request, &work->taker, generation_of(port->domain, port->index), flight);
-    if (((const struct emu_cmd *)(const void *)&work->cmd)->events & EMU_EV_LOSE)
-        flight->flags &= ~EMU_PTL_FLIGHT_END;
+    if (work->cmd.events & EMU_EV_LOSE)
+        emu_ptl_lose(flight);
     count(port, work, target);
     if (work->send.kind == EMU_PTL_GETPUT)
         work->fail = swap(port, work);

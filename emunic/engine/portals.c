@@ -172,39 +172,42 @@ void emu_ptl_post(struct emu_ptl_ni *ni, uint32_t eq, uint32_t eq_generation, co
 }
 
 /* Moves the head to the oldest event that is still there. False: nothing was lost. */
-static bool skip_lost(const struct emu_ptl_eq *eq, uint32_t capacity, uint64_t *head)
+static bool skip_lost(const struct emu_ptl_eq *eq, uint32_t capacity, struct emu_ptl_head *head)
 {
     uint64_t tail = atomic_load_explicit(&eq->tail, memory_order_acquire);
 
-    if (tail - *head <= capacity || tail < *head)
+    if (tail - head->at <= capacity || tail < head->at)
         return false;
-    *head = tail - capacity;
+    *head = (struct emu_ptl_head){ tail - capacity, true };
     return true;
 }
 
 enum emu_ptl_take emu_ptl_take(const struct emu_ptl_eq *eq, const struct emu_ptl_event *ring, uint32_t capacity,
-                               uint64_t *head, bool stays, struct emu_ptl_event *event_out)
+                               struct emu_ptl_head *head, bool stays, struct emu_ptl_event *event_out)
 {
-    uint64_t at = *head;
-    bool has_lost = false;
+    struct emu_ptl_head after;
 
     for (int tries = 0; tries < TAKE_TRIES; tries++) {
-        const struct emu_ptl_event *slot = &ring[at & (capacity - 1)];
+        const struct emu_ptl_event *slot = &ring[head->at & (capacity - 1)];
         uint64_t seq = atomic_load_explicit(&slot->seq, memory_order_acquire);
+        enum emu_ptl_take taken = head->has_lost ? EMU_PTL_EVENT_AFTER_LOSS : EMU_PTL_EVENT;
 
+        /* Who polls has the second line as soon as the first. */
         __builtin_prefetch((const uint8_t *)slot + EMU_CACHE_LINE);
-        if (seq == at + 1) {
+        if (seq == head->at + 1) {
             if (load_event(slot, seq, event_out)) {
-                if (!stays)
-                    *head = at + 1;
-                return has_lost ? EMU_PTL_EVENT_AFTER_LOSS : EMU_PTL_EVENT;
+                after = (struct emu_ptl_head){ head->at + 1, event_out->kind == EMU_PTL_EVENT_LOST };
+                if (after.has_lost || !stays)
+                    *head = after;
+                if (after.has_lost)
+                    continue;
+                return taken;
             }
-        } else if (seq != EMU_PTL_SEQ_WRITTEN && seq < at + 1) {
+        } else if (seq != EMU_PTL_SEQ_WRITTEN && seq < head->at + 1) {
             break;              /* of an earlier lap, or of an earlier queue, or never used */
         }
-        if (!skip_lost(eq, capacity, &at))
+        if (!skip_lost(eq, capacity, head))
             break;              /* being written */
-        has_lost = true;
     }
     return EMU_PTL_NO_EVENT;
 }
@@ -654,6 +657,11 @@ static void settle(struct emu_ptl_ni *ni, struct emu_ptl_flight *flight)
         }
     }
     set_stage(flight, EMU_PTL_IDLE);
+}
+
+void emu_ptl_lose(struct emu_ptl_flight *flight)
+{
+    flight->event.kind = EMU_PTL_EVENT_LOST;
 }
 
 void emu_ptl_end(struct emu_ptl_ni *ni, struct emu_ptl_flight *flight, unsigned fail)

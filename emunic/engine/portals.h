@@ -88,6 +88,9 @@ enum emu_ptl_result emu_ptl_match(struct emu_ptl_ni *ni, const struct emu_ptl_re
 void emu_ptl_begin(struct emu_ptl_ni *ni, const struct emu_ptl_request *request, const struct emu_ptl_taker *taker,
                    uint32_t port_generation, struct emu_ptl_flight *flight);
 
+/* Before its end: END is lost, as if the queue had been full. */
+void emu_ptl_lose(struct emu_ptl_flight *flight);
+
 /* Completes: END, UNLINK if the descriptor is used up. fail: 0 or enum emu_status. */
 void emu_ptl_end(struct emu_ptl_ni *ni, struct emu_ptl_flight *flight, unsigned fail);
 
@@ -171,12 +174,18 @@ void emu_ptl_post(struct emu_ptl_ni *ni, uint32_t eq, uint32_t eq_generation, co
 
 enum emu_ptl_take { EMU_PTL_EVENT, EMU_PTL_EVENT_AFTER_LOSS, EMU_PTL_NO_EVENT };
 
+/* Where the consumer of a queue is. */
+struct emu_ptl_head {
+    uint64_t at;                /* events taken or lost, from where the queue began */
+    bool has_lost;              /* some were lost, which the next event tells */
+};
+
 /*
- * The event at *head, which moves behind it unless it is to stay. Owner only, one thread at a time; needs no lock. capacity and
+ * The next event; the head moves behind it unless it is to stay. Owner only, one thread at a time; needs no lock. capacity and
  * ring are the owner's own knowledge of the queue.
  */
 enum emu_ptl_take emu_ptl_take(const struct emu_ptl_eq *eq, const struct emu_ptl_event *ring, uint32_t capacity,
-                               uint64_t *head, bool stays, struct emu_ptl_event *event_out);
+                               struct emu_ptl_head *head, bool stays, struct emu_ptl_event *event_out);
 
 /* A request will be taken: gets the lines of its event on their way, while there is other work to do. */
 void emu_ptl_expect(struct emu_ptl_ni *ni, const struct emu_ptl_taker *taker);

@@ -583,11 +583,14 @@ void emu_ptl_reap(struct emu_ptl_owner *o)
     }
 }
 
-bool emu_ptl_eq_is_quiet(const struct emu_ptl_owner *o, uint32_t eq)
+bool emu_ptl_eq_is_quiet(struct emu_ptl_owner *o, uint32_t eq)
 {
+    struct emu_ptl_event event;
+
+    /* Looking for the next event passes places of lost ones. */
     return eq == EMU_PTL_NONE ||
-           (atomic_load_explicit(&o->ni->eqs[eq].tail, memory_order_relaxed) == o->eq_own[eq].head &&
-            o->ni->eqs[eq].promised == 0);
+           (o->ni->eqs[eq].promised == 0 && emu_ptl_eq_take(o, eq, true, &event) == EMU_PTL_NO_EVENT &&
+            atomic_load_explicit(&o->ni->eqs[eq].tail, memory_order_relaxed) == o->eq_own[eq].head.at);
 }
 
 static int keep_old_iovs(struct emu_ptl_owner *o, uint32_t index, const struct emu_ptl_md *md)
@@ -653,7 +656,7 @@ int emu_ptl_eq_create(struct emu_ptl_owner *o, uint64_t capacity, uint32_t *eq_o
         return -ENOSPC;
     }
     eq = &o->ni->eqs[index];
-    o->eq_own[index] = (struct emu_ptl_eq_own){ .head = ++o->eqs_made << 32, .ring_off = (uint64_t)piece * ARENA_UNIT,
+    o->eq_own[index] = (struct emu_ptl_eq_own){ .head.at = ++o->eqs_made << 32, .ring_off = (uint64_t)piece * ARENA_UNIT,
                                                 .capacity = entries, .piece = piece };
     eq->generation++;
     eq->ring_off = o->eq_own[index].ring_off;
@@ -661,7 +664,7 @@ int emu_ptl_eq_create(struct emu_ptl_owner *o, uint64_t capacity, uint32_t *eq_o
     eq->promised = 0;
     eq->handle = handle_of(o, EMU_PTL_IS_EQ, index, eq->generation);
     o->eq_own[index].handle = eq->handle;
-    atomic_store_explicit(&eq->tail, o->eq_own[index].head, memory_order_relaxed);
+    atomic_store_explicit(&eq->tail, o->eq_own[index].head.at, memory_order_relaxed);
     eq->state = EMU_PTL_LIVE;
     count_made(o->ni, EMU_PTL_SR_EQS, o->eqs.n_in_use);
     *eq_out = index;

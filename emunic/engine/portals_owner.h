@@ -67,7 +67,7 @@ struct emu_ptl_old_iov {        /* of a descriptor that got others while operati
 };
 
 struct emu_ptl_eq_own {
-    uint64_t head;
+    struct emu_ptl_head head;
     uint64_t ring_off;
     uint32_t capacity;
     uint32_t piece;
@@ -161,7 +161,7 @@ void emu_ptl_md_tell_unlink(struct emu_ptl_owner *owner, uint32_t md);
 /* -EAGAIN: not while that queue (or EMU_PTL_NONE) has events or promises; -ENOSPC. (lock) */
 int emu_ptl_md_update(struct emu_ptl_owner *owner, uint32_t md, const struct emu_ptl_md_spec *spec, uint32_t test_eq);
 /* The predicate alone. (lock) */
-bool emu_ptl_eq_is_quiet(const struct emu_ptl_owner *owner, uint32_t eq);
+bool emu_ptl_eq_is_quiet(struct emu_ptl_owner *owner, uint32_t eq);
 
 /* -ENOSPC. capacity is rounded up. */
 int emu_ptl_eq_create(struct emu_ptl_owner *owner, uint64_t capacity, uint32_t *eq_out);

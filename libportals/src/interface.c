@@ -683,7 +683,7 @@ enum p3_code p3_dump_queues(uint32_t handle)
 
         if (eq->state == EMU_PTL_LIVE)
             fprintf(stderr, "eq 0x%08x: room for %u, holds %llu, %u promised\n", eq->handle, eq->capacity,
-                    (unsigned long long)(tail - ni->p.owner.eq_own[i].head), eq->promised);
+                    (unsigned long long)(tail - ni->p.owner.eq_own[i].head.at), eq->promised);
     }
     p3_unlock_ni(ni);
     return P3_OK;

@@ -152,6 +152,35 @@ static void test_lost_messages_are_told_at_the_end(void **state)
         ;
 }
 
+/* covers: PtlEQGet: PTL_EQ_DROPPED */
+/* The target's event is lost, not the message: acknowledged, and told by the queue's next event. */
+static void test_an_injected_overrun_is_told_by_the_next_event(void **state)
+{
+    ptl_handle_md_t mdh = source(8, PTL_MD_THRESH_INF);
+    ptl_event_t event;
+    ptl_seq_t before;
+
+    (void)state;
+    assert_int_equal(PtlPut(mdh, PX_NO_ACK, px_self, PT, 0, 0, 0, 1), PTL_OK);
+    px_take_kind(eq, PTL_EVENT_SEND_END);
+    before = px_take_kind(target_eq, PTL_EVENT_PUT_END).sequence;
+    fx_add_fault(&fx, "class=ptl-put action=overrun");
+    assert_int_equal(PtlPut(mdh, PTL_ACK_REQ, px_self, PT, 0, 0, 0, 2), PTL_OK);
+    px_take_kind(eq, PTL_EVENT_SEND_END);
+    px_take_kind(eq, PTL_EVENT_ACK);
+    px_nothing(target_eq);
+    fx_clear_faults(&fx);
+    assert_int_equal(PtlPut(mdh, PX_NO_ACK, px_self, PT, 0, 0, 0, 3), PTL_OK);
+    px_take_kind(eq, PTL_EVENT_SEND_END);
+    assert_int_equal(PtlEQGet(target_eq, &event), PTL_EQ_DROPPED);
+    assert_int_equal(event.type, PTL_EVENT_PUT_END);
+    assert_true(event.hdr_data == 3);
+    assert_int_equal(event.sequence, before + 2);
+    px_nothing(target_eq);
+    while (PtlMDUnlink(mdh) == PTL_MD_IN_USE)
+        ;
+}
+
 /* A peer that was killed: what is sent to it ends at home, by either code; nothing else is disturbed. */
 static void test_a_dead_peer_ends_what_is_sent_to_it(void **state)
 {
@@ -229,6 +258,7 @@ int main(void)
         cmocka_unit_test(test_what_has_not_left_is_pending),
         cmocka_unit_test(test_late_answers_are_discarded),
         cmocka_unit_test(test_lost_messages_are_told_at_the_end),
+        cmocka_unit_test(test_an_injected_overrun_is_told_by_the_next_event),
         cmocka_unit_test(test_a_dead_peer_ends_what_is_sent_to_it),
         cmocka_unit_test(test_without_emunic_no_call_hangs),
     };

@@ -306,6 +306,39 @@ static void test_new_queue_shows_nothing_of_the_one_before(void **state)
     expect(w, 5, &event);
 }
 
+/* As by a fault rule: its END is lost, which the next event tells, whenever that comes. */
+static void test_lost_event_is_told_by_the_next_one(void **state)
+{
+    struct world *w = *state;
+    struct emu_ptl_md_spec spec = md_spec(w);
+    struct emu_ptl_request rq = put_of(1, 10);
+    struct emu_ptl_taker taker;
+    struct emu_ptl_event event;
+    uint32_t md;
+
+    spec.options |= EMU_PTL_MD_START_DISABLE;
+    md = attach(w, add_me(w, EMU_PTL_TAIL, 0, 1, 0), &spec);
+    for (int looks = 0; looks < 2; looks++) {
+        struct emu_ptl_flight flight = { 0 };
+
+        deliver(w, &rq);
+        expect(w, EMU_PTL_EVENT_PUT_END, &event);
+        assert_int_equal(emu_ptl_match(w->ni, &rq, &taker), EMU_PTL_TAKEN);
+        emu_ptl_begin(w->ni, &rq, &taker, 1, &flight);
+        emu_ptl_lose(&flight);
+        emu_ptl_end(w->ni, &flight, 0);
+        if (looks)
+            expect_nothing(w);
+        /* Nothing waits there. */
+        assert_int_equal(emu_ptl_md_update(&w->owner, md, &spec, w->eq), 0);
+        deliver(w, &rq);
+        assert_int_equal(emu_ptl_eq_take(&w->owner, w->eq, true, &event), EMU_PTL_EVENT_AFTER_LOSS);
+        assert_int_equal(emu_ptl_eq_take(&w->owner, w->eq, false, &event), EMU_PTL_EVENT_AFTER_LOSS);
+        assert_int_equal(event.kind, EMU_PTL_EVENT_PUT_END);
+        expect_nothing(w);
+    }
+}
+
 /* ---- death ---- */
 
 /* What is left when an operation was cut off at some stage and repaired. */
@@ -590,6 +623,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_update_is_refused_while_an_event_waits_or_is_promised, setup, teardown),
         cmocka_unit_test_setup_teardown(test_full_queue_loses_its_oldest_events_and_says_so_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_new_queue_shows_nothing_of_the_one_before, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lost_event_is_told_by_the_next_one, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cut_off_operation_never_was_or_has_failed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_brief_operation_leaves_what_a_long_one_does, setup, teardown),
         cmocka_unit_test_setup_teardown(test_operation_that_may_use_up_its_descriptor_is_not_brief, setup, teardown),
