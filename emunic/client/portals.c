@@ -19,8 +19,8 @@
  * instruction, the target's lock. What was found out about a target (its window, segment, port) is kept per peer.
  *
  * Never are two interfaces locked at a time. While we hold or wait for one our mark is up (emu_segment.inside): emunic takes
- * no memory away under us, and a lock whose named holder is outside is nobody's. A lock that does not come free is
- * reported to emunic, which breaks it if it is nobody's; a holder that is merely stopped stalls us.
+ * no memory away under us, and a lock whose named holder is outside, or waits for one itself, is nobody's. A lock that
+ * does not come free is reported to emunic, which breaks it if it is nobody's; a holder that is merely stopped stalls us.
  *
  * Left to emunic: whatever the domain's flags say, transfers above EMUNIC_DIRECT_LIMIT, targets whose memory we cannot reach.
  */

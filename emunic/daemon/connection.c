@@ -174,7 +174,7 @@ static int answer_portals(struct emu_port_end *port, struct emu_reply *reply)
         reply->n_fds = 1;
         return 0;
     case EMU_MSG_PORTALS_STUCK:
-        emu_portals_end_look(port->domain, asked->port);
+        emu_portals_end_stuck(port, asked->port);
         return 0;
     default:
         return emu_portals_end_distance(port, asked);

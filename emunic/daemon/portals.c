@@ -248,7 +248,18 @@ static void unlock(struct emu_port_end *owner)
     emu_rest_disturb(owner->segment);
 }
 
-void emu_portals_end_look(struct emu_domain *domain, uint32_t port)
+/* `seen` is nobody's name. */
+static void break_lock(struct emu_port_end *owner, uint64_t seen)
+{
+    if (!atomic_compare_exchange_strong(&owner->portals->ni->lock, &seen, EMU_PTL_HOLDER_EMUNIC))
+        return;
+    emu_log_limited(&owner->server->rate, EMU_LOG_WARN, "portals nid %u pid %u: broke a lock that nobody holds", owner->nid,
+                    owner->portals->pid);
+    unlock(owner);
+}
+
+/* Breaks the lock of that port's interface if it is nobody's. */
+static void look(struct emu_domain *domain, uint32_t port)
 {
     struct emu_port_end *owner = port < EMU_PORTS_MAX ? domain->ports[port] : NULL;
     const struct emu_port_end *holder;
@@ -270,11 +281,21 @@ void emu_portals_end_look(struct emu_domain *domain, uint32_t port)
             atomic_load_explicit(&holder->segment->inside, memory_order_seq_cst) != inside)
             return;
     }
-    if (atomic_compare_exchange_strong(&owner->portals->ni->lock, &seen, EMU_PTL_HOLDER_EMUNIC)) {
-        emu_log_limited(&owner->server->rate, EMU_LOG_WARN, "portals nid %u pid %u: broke a lock that nobody holds", owner->nid,
-                        owner->portals->pid);
-        unlock(owner);
+    break_lock(owner, seen);
+}
+
+void emu_portals_end_stuck(struct emu_port_end *port, uint32_t locked)
+{
+    uint64_t own = emu_ptl_holder(port->index, generation_of(port->domain, port->index));
+    struct emu_port_end *owner;
+
+    /* Who waits for a lock holds none, whatever name stands where, and is inside while he waits. */
+    LIST_FOREACH(owner, &port->server->ports, link) {
+        if (owner->domain == port->domain && owner->portals &&
+            atomic_load_explicit(&owner->portals->ni->lock, memory_order_relaxed) == own)
+            break_lock(owner, own);
     }
+    look(port->domain, locked);
 }
 
 /* For a step of a command: not free now is looked into after a while. */
@@ -288,7 +309,7 @@ static bool lock_for(struct work *work, struct emu_domain *domain, struct emu_po
         work->waits_since_ns = emu_clock_ns();
     } else if (emu_clock_ns() - work->waits_since_ns > STUCK_NS) {
         work->waits_since_ns = emu_clock_ns();
-        emu_portals_end_look(domain, owner->index);
+        look(domain, owner->index);
     }
     return false;
 }

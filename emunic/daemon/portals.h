@@ -21,8 +21,8 @@ int emu_portals_end_open(struct emu_port_end *port, struct emu_msg_portals *aske
 /* Descriptor of another one of the domain; -ENOENT; -EPERM: members are kept apart. */
 int emu_portals_end_peer(struct emu_port_end *port, struct emu_msg_portals *asked);
 int emu_portals_end_distance(struct emu_port_end *port, struct emu_msg_portals *asked);
-/* Breaks the lock of that port's interface if it is nobody's. */
-void emu_portals_end_look(struct emu_domain *domain, uint32_t port);
+/* The port waits in vain for the lock of another one's interface, or its own: breaks it if it is nobody's. */
+void emu_portals_end_stuck(struct emu_port_end *port, uint32_t locked);
 
 /* Is the command at the head of the port's ring begun, and not over? */
 bool emu_portals_end_is_busy(const struct emu_port_end *port);
