@@ -64,6 +64,7 @@ soak: build
 	$(BUILD)/emunic/emunic run -q -n 16 --ppn 4 --datapath routed -- $(BUILD)/tests/soak/soak-dmapp $(SOAK_SECONDS)
 	FX_DATAPATH=auto $(BUILD)/tests/soak/soak-portals $(SOAK_PORTALS_SECONDS)
 	FX_DATAPATH=routed $(BUILD)/tests/soak/soak-portals $(SOAK_PORTALS_SECONDS)
+	FX_DATAPATH=auto $(BUILD)/tests/soak/soak-portals-ref $(SOAK_PORTALS_SECONDS)
 
 # Ours beside the alternatives, as ratios; results and plots in bench-out/. Never part of a test. BENCH_ARGS=--quick: a minute.
 bench: build
