@@ -232,7 +232,8 @@ enum emu_ptl_stage {
     EMU_PTL_BEGUN,      /* they are changed; START may be posted: END says that it failed */
     EMU_PTL_ENDING,     /* END may be posted; the descriptor's words are still to be changed */
     EMU_PTL_UNLINKING,  /* they are changed; UNLINK may be posted */
-    EMU_PTL_BRIEF,      /* all of a brief operation: words are being changed, then data, then START and END are posted */
+    EMU_PTL_BRIEF,      /* of a brief operation: words are being changed, then data, then START and END are posted */
+    EMU_PTL_RETIRING,   /* likewise: all that is done; the descriptor goes, with an UNLINK */
 };
 
 /* flags of a flight */

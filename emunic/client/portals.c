@@ -499,7 +499,7 @@ static enum begun begin_at(struct emu_portals *p, const struct target *t, const 
     expect(t, stay);
     stay->flight = t->peer ? &t->ni->flights[p->port.index] : &stay->own;
     /* A get lets go of the lock in between, a long put too. */
-    stay->is_brief = send->kind != EMU_PTL_GET && stay->taker.mlength <= SHORT_BYTES && emu_ptl_is_brief(&stay->taker);
+    stay->is_brief = send->kind != EMU_PTL_GET && stay->taker.mlength <= SHORT_BYTES;
     if (stay->is_brief)
         emu_ptl_begin_brief(t->ni, &stay->taker, p->generation, stay->flight);
     else

@@ -21,8 +21,8 @@
  * Whoever runs the engine may die anywhere. A flight says how far it has come; emu_ptl_repair() ends it: what is not visible
  * yet is put back, what is visible becomes a failed operation. Each stage is stored before its first change.
  *
- * A brief operation (a small put that leaves its descriptor in use) is done under one hold of the lock. Its flight keeps no event:
- * if none of its events is in the queue, it never was; if START is there, END is made of it.
+ * A brief operation (a small put) is done under one hold of the lock. Its flight keeps no event, unless UNLINK is to come: if
+ * none of its events is in the queue, it never was; if START is there, END is made of it.
  *
  * Where the two dialects differ, the interface's `behaviour` decides: that of the library whose descriptor it is.
  * Source: spec portals3.md 1.4 to 1.10, 5.
@@ -540,13 +540,6 @@ void emu_ptl_begin(struct emu_ptl_ni *ni, const struct emu_ptl_request *rq, cons
 
 /* ---- brief operations ---- */
 
-bool emu_ptl_is_brief(const struct emu_ptl_taker *taker)
-{
-    const struct emu_ptl_md *md = &taker->md;
-
-    return (md->flags & EMU_PTL_MD_UNLINKS) == 0 || (md->threshold != 1 && (md->options & EMU_PTL_MD_MAX_SIZE) == 0);
-}
-
 void emu_ptl_begin_brief(struct emu_ptl_ni *ni, const struct emu_ptl_taker *taker, uint32_t port_generation,
                          struct emu_ptl_flight *flight)
 {
@@ -605,28 +598,57 @@ static_assert(offsetof(struct emu_ptl_event, kind) == 8 && offsetof(struct emu_p
               offsetof(struct emu_ptl_event, start) == 88 && offsetof(struct emu_ptl_event, user_ptr) == 112 &&
               offsetof(struct emu_ptl_event, eq_handle) == 120, "the words that make_words() makes");
 
+/* The words of END, which says that the descriptor goes where there is no UNLINK event to say it. */
+static void finish_words(uint64_t *words, const struct emu_ptl_md *md, bool goes, unsigned fail)
+{
+    bool says_so = goes && (md->options & (EMU_PTL_MD_LUSTRE | EMU_PTL_MD_AUTO_UNLINK_EVENT)) == EMU_PTL_MD_LUSTRE;
+
+    words[1] |= (uint64_t)(uint8_t)fail << 8 | (uint64_t)says_so << 16;
+}
+
+/* The descriptor of a brief operation is used up by it. words: of END. */
+static void retire(struct emu_ptl_ni *ni, const struct emu_ptl_taker *taker, struct emu_ptl_flight *flight,
+                   const uint64_t *words)
+{
+    bool tells = flight->eq != EMU_PTL_NONE && has_unlink_event(ni, &taker->md);
+
+    if (tells) {
+        memcpy(&flight->event, words, sizeof(flight->event));
+        set_stage(flight, EMU_PTL_RETIRING);    /* eq_tail may change now */
+        flight->eq_tail = tail_of(ni, taker->md.eq, taker->md.eq_generation);
+        set_stage(flight, EMU_PTL_UNLINKING);
+    }
+    mark_dead(ni, taker->index);
+    if (tells)
+        post_unlink(ni, taker->md.eq, taker->md.eq_generation, &flight->event);
+}
+
 void emu_ptl_end_brief(struct emu_ptl_ni *ni, const struct emu_ptl_request *rq, const struct emu_ptl_taker *taker,
                        struct emu_ptl_flight *flight, unsigned fail)
 {
     struct emu_ptl_eq *e = eq_of(ni, taker->md.eq, taker->md.eq_generation);
+    bool goes = is_used_up(&ni->mds[taker->index]);
     bool has_start = (taker->md.options & EMU_PTL_MD_START_DISABLE) == 0;
     bool has_end = (taker->md.options & EMU_PTL_MD_END_DISABLE) == 0;
     uint32_t link = ni->next_link++;
-    uint64_t words[EVENT_WORDS];
+    uint64_t words[EVENT_WORDS] = { 0 };
     struct ring ring;
 
-    if (e && (has_start || has_end) && open_ring(ni, e, &ring)) {
+    if (e && (has_start || has_end || goes) && open_ring(ni, e, &ring)) {
         make_words(words, ni, rq, taker, link);
         if (has_start) {
             words[1]--;         /* each START stands before its END */
             append(e, &ring, words);
             words[1]++;
         }
-        if (has_end) {
-            words[1] |= (uint64_t)(uint8_t)fail << 8;
+        finish_words(words, &taker->md, goes, fail);
+        if (has_end)
             append(e, &ring, words);
-        }
         note_news(ni);
+        if (goes)
+            retire(ni, taker, flight, words);
+    } else if (goes) {
+        mark_dead(ni, taker->index);
     }
     set_stage(flight, EMU_PTL_IDLE);
 }
@@ -722,11 +744,13 @@ static void repair_brief(struct emu_ptl_ni *ni, const struct emu_ptl_flight *fli
         if (ring.tail != flight->eq_tail &&
             load_event(&ring.slots[(ring.tail - 1) & ring.mask], ring.tail, &last)) {
             note_news(ni);
-            if ((last.kind & 1) != 0 || (last.options & EMU_PTL_MD_END_DISABLE) != 0)
-                return;
-            last.kind++;        /* START without END */
-            last.fail = EMU_STATUS_PEER_GONE;
-            emu_ptl_post(ni, flight->eq, flight->eq_generation, &last);
+            if (last.kind % 2 == EMU_PTL_EVENT_GET_START % 2 && (last.options & EMU_PTL_MD_END_DISABLE) == 0) {
+                last.kind++;    /* START without END */
+                last.fail = EMU_STATUS_PEER_GONE;
+                emu_ptl_post(ni, flight->eq, flight->eq_generation, &last);
+            }
+            if (md)
+                unlink_if_used_up(ni, flight->md, &last);
             return;
         }
     }
@@ -759,6 +783,11 @@ void emu_ptl_repair(struct emu_ptl_ni *ni, struct emu_ptl_flight *flight, bool h
         break;
     case EMU_PTL_BRIEF:
         repair_brief(ni, flight);
+        break;
+    case EMU_PTL_RETIRING:
+        if (live_md(ni, flight->md, flight->md_generation))
+            mark_dead(ni, flight->md);
+        post_unlink(ni, flight->eq, flight->eq_generation, &flight->event);
         break;
     default:
         break;

@@ -96,9 +96,8 @@ void emu_ptl_end(struct emu_ptl_ni *ni, struct emu_ptl_flight *flight, unsigned 
 
 /*
  * The same for an operation that begins and ends under one hold of the lock: nobody sees it in between, so it is not pending,
- * no event is promised, and START is posted with END. Only where the descriptor is not used up by it.
+ * no event is promised, and START is posted with END.
  */
-bool emu_ptl_is_brief(const struct emu_ptl_taker *taker);
 void emu_ptl_begin_brief(struct emu_ptl_ni *ni, const struct emu_ptl_taker *taker, uint32_t port_generation,
                          struct emu_ptl_flight *flight);
 void emu_ptl_end_brief(struct emu_ptl_ni *ni, const struct emu_ptl_request *request, const struct emu_ptl_taker *taker,
