@@ -5,7 +5,7 @@
  * A child is led with ptrace (tests/common/trace.h) through one call and killed on the way: an initiator in a put, get or getput to
  * `target`; an owner in a call that changes its own lists and descriptors, while `live` sends to it; a target at any moment of a
  * stream of puts. What has to hold afterwards: nobody else hangs or loses anything. target's next messages come, whole and in order;
- * an operation whose START event it has seen also has its END event; queues are not promised events that never come (PtlMDUpdate
+ * an operation whose START event it has seen also has its END event, and an entry that it used up its UNLINK event; queues are not promised events that never come (PtlMDUpdate
  * goes on), descriptors are not held by who is dead (PtlMDUnlink goes on). EMU_DEATH_ALL=1 kills at every instruction.
  */
 #include <setjmp.h>
@@ -31,6 +31,8 @@
 #define VICTIM_BITS  7u
 #define WARM_BITS    8u
 #define LIVE_BITS    9u
+#define LAST_PT      5u                 /* where one put uses an entry up */
+#define LAST_BITS    10u
 #define MD_BYTES     24576u             /* of an arena; the rest is live's source */
 #define LIVE_AT      16384u
 #define STEPS_MAX    400000u
@@ -218,7 +220,13 @@ static void expect_live_arrives(void)
 enum victim_call {
     PUT_8, PUT_600, PUT_LARGE, GET_64, GETPUT_8, PUT_OF_PIECES, INITIATOR_CALLS,
     ME_ATTACH = INITIATOR_CALLS, ME_UNLINK, MD_ATTACH, MD_UNLINK, MD_UPDATE, EQ_GET, VICTIM_CALLS,
+    PUT_LAST = VICTIM_CALLS,    /* to an entry that it uses up */
 };
+
+static bool is_initiator(enum victim_call call)
+{
+    return call < INITIATOR_CALLS || call == PUT_LAST;
+}
 
 static enum victim_call plan;
 
@@ -250,7 +258,7 @@ static void be_an_initiator(ptl_handle_ni_t ni)
     else if (plan == GETPUT_8)
         PJ(PtlGetPut(mdh, other, target, PT, 0, VICTIM_BITS, 0, 0));
     else
-        PJ(PtlPut(mdh, PTL_ACK_REQ, target, PT, 0, VICTIM_BITS, 0, 0));
+        PJ(PtlPut(mdh, PTL_ACK_REQ, target, plan == PUT_LAST ? LAST_PT : PT, 0, plan == PUT_LAST ? LAST_BITS : VICTIM_BITS, 0, 0));
     trace_here();
 }
 
@@ -299,7 +307,7 @@ static pid_t start_victim(enum victim_call call)
         fx_forget(&fx);
         fx_set_node(fx.nids[2]);
         ni = pj_open(&fx, VICTIM_PID, victim_id);
-        if (call < INITIATOR_CALLS)
+        if (is_initiator(call))
             be_an_initiator(ni);
         else
             be_an_owner(ni);
@@ -307,7 +315,7 @@ static pid_t start_victim(enum victim_call call)
     }
     led = pid;
     assert_true(trace_begin(pid));
-    if (call < INITIATOR_CALLS) {
+    if (is_initiator(call)) {
         event = next_event(TARGET, target_eq);
         assert_int_equal(event.match_bits, WARM_BITS);
         event = next_event(TARGET, target_eq);
@@ -368,6 +376,68 @@ static void test_initiator_that_dies_anywhere_harms_nobody_else(void **state)
             expect_live_arrives();
         }
     }
+}
+
+static ptl_handle_me_t attach_last(void)
+{
+    ptl_md_t md = md_of(TARGET, 0, MD_BYTES, target_eq);
+    struct peers_call call = { .verb = DO_ME_ATTACH, .pt = LAST_PT, .id = pj_anybody(), .bits = LAST_BITS,
+                               .unlink = PTL_UNLINK, .position = PTL_INS_BEFORE };
+    ptl_handle_me_t me = must(TARGET, call, PTL_OK).me;
+
+    md.threshold = 1;
+    md.options |= AUTO_UNLINK_EVENT;
+    must(TARGET, (struct peers_call){ .verb = DO_MD_ATTACH, .me = me, .desc = md, .md_unlink = PTL_UNLINK }, PTL_OK);
+    return me;
+}
+
+static void expect_last(ptl_event_kind_t type)
+{
+    ptl_event_t event = next_event(TARGET, target_eq);
+
+    assert_int_equal(event.type, type);
+    assert_int_equal(event.match_bits, LAST_BITS);
+}
+
+/* All of its events, and it is gone; or none, and it can be taken away. Returns whether it was used. */
+static bool is_last_used(ptl_handle_me_t me)
+{
+    struct peers_call call = { .verb = DO_ME_UNLINK, .me = me };
+    uint64_t end_ns = emu_clock_ns() + PJ_PATIENCE_NS;
+    struct peers_call again;
+    int rc;
+
+    do {
+        again = call;
+        rc = peers_do(&peers, TARGET, &again);
+    } while (rc == PTL_ME_IN_USE && emu_clock_ns() < end_ns);
+    if (rc == PTL_OK)
+        return false;
+    assert_int_equal(rc, PTL_ME_INVALID);
+    expect_last(PTL_EVENT_PUT_START);
+    expect_last(PTL_EVENT_PUT_END);
+    expect_last(PTL_EVENT_UNLINK);
+    return true;
+}
+
+static void test_entry_that_a_dying_initiator_uses_up_goes_with_all_its_events(void **state)
+{
+    ptl_handle_me_t me = attach_last();
+    unsigned n_steps = count_steps(PUT_LAST);
+    unsigned n_used = 0;
+
+    (void)state;
+    printf("# call %d: %u instructions\n", (int)PUT_LAST, n_steps);
+    assert_true(is_last_used(me));
+    for (unsigned k = 0; k < (kills_everywhere() ? n_steps : 2 * KILLS); k++) {
+        me = attach_last();
+        kill_victim(lead(PUT_LAST, place_of_kill(k, n_steps)));
+        n_used += is_last_used(me);
+        put_from_live();
+        assert_false(take_until_live());
+    }
+    printf("# used %u times\n", n_used);
+    expect_live_arrives();
 }
 
 static void take_live_ends(unsigned n)
@@ -470,6 +540,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_initiator_that_dies_anywhere_harms_nobody_else),
+        TEST(test_entry_that_a_dying_initiator_uses_up_goes_with_all_its_events),
         TEST(test_owner_that_dies_anywhere_stops_nobody),
         TEST(test_target_that_dies_in_a_stream_stops_nobody),
     };
