@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Domain table: who may talk to whom, and what may be reached. One per communication domain and host.
+ * Domain table: who may talk to whom, and what may be reached. One per communication domain and host. It has all nodes of
+ * the domain; places of ports and memory domains on other hosts are empty: commands for them are emunic's (node.host).
  *
  *   | header | address -> node index | nodes | ports | files | memory domains: node index x EMU_MD_COUNT |
  *   | virtual handles: node index x EMU_MDH_COUNT |
@@ -44,7 +45,7 @@ struct emu_table {
     uint32_t ptag;               /* [I] */
     uint32_t cookie;             /* [I] */
     uint32_t n_nids;             /* [I] length of the address -> node index array */
-    uint32_t n_nodes;            /* [I] nodes of the domain on this host */
+    uint32_t n_nodes;            /* [I] nodes of the domain, on all hosts */
     uint32_t n_ports;            /* [I] length of the port array */
     uint32_t reserved;
     uint64_t nid_off;            /* [I] uint32_t[n_nids]: node index or EMU_NID_NONE */
@@ -61,11 +62,13 @@ struct emu_table {
 };
 static_assert(offsetof(struct emu_table, flags) == 128, "ABI: changing line of the table");
 
+#define EMU_NODE_HERE 0u         /* emu_table_node.host */
+
 struct emu_table_node {
     uint32_t nid;                /* [I] physical, whatever its address is */
     _Atomic uint32_t bte_limit;  /* [E] block transfers that the job may have outstanding here; 0: no limit */
     _Atomic uint32_t bte_running; /* [E] such transfers that emunic is moving */
-    uint32_t reserved;
+    uint32_t host;               /* [I] EMU_NODE_HERE, or 1 + number of the host that alone knows its ports and memory */
 };
 
 enum emu_port_state {

@@ -48,6 +48,8 @@ enum emu_suspension { EMU_RUNS, EMU_SUSPENDS, EMU_SUSPENDED };
 struct emu_domain {
     LIST_ENTRY(emu_domain) link;
     uint32_t id;
+    uint32_t common_number;             /* by which all hosts know it; 0: it is of this host alone */
+    uint32_t own_host;                  /* our number */
     uint32_t ptag;
     uint32_t cookie;
     uid_t owner_uid;

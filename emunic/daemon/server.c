@@ -40,6 +40,7 @@
 #include "emunic/daemon/datapath.h"
 #include "emunic/daemon/domain.h"
 #include "emunic/daemon/fault.h"
+#include "emunic/daemon/hosts.h"
 #include "emunic/daemon/memory_domain.h"
 #include "emunic/daemon/network.h"
 #include "emunic/daemon/portals.h"
@@ -229,6 +230,8 @@ int emu_server_create(const struct emu_server_options *options, struct emu_serve
     if (!server->machine_spec || !server->nodes || !server->bounce || !server->burst)
         goto err_server;
     r = open_descriptors(server, err, err_len);
+    if (r == 0 && options->hosts)
+        r = emu_hosts_create(server, options->hosts, err, err_len);
     if (r < 0)
         goto err_server;
     if (options->ready_fd >= 0 && write(options->ready_fd, "r", 1) != 1)
@@ -267,6 +270,7 @@ void emu_server_destroy(struct emu_server *server)
         emu_domain_destroy(server, domain);
     while ((connection = LIST_FIRST(&server->connections)))
         emu_connection_destroy(connection);
+    emu_hosts_destroy(server);
     clear_graveyard(server);
     free(server->graveyard);
     close_fd(server->control_fd);
@@ -299,6 +303,14 @@ static int timeout_ms(uint64_t wake_at_ns, uint64_t now_ns)
     if (wake_at_ns <= now_ns)
         return 0;
     return (wake_at_ns - now_ns) / 1000000 >= INT_MAX ? INT_MAX : (int)((wake_at_ns - now_ns) / 1000000) + 1;
+}
+
+/* Of two timeouts of which -1 is none. */
+static int shorter_ms(int a, int b)
+{
+    if (a < 0 || b < 0)
+        return a < 0 ? b : a;
+    return a < b ? a : b;
 }
 
 static int look_at_control(struct emu_server *server, int wait_ms)
@@ -341,11 +353,11 @@ static int sleep_until_called(struct emu_server *server, uint64_t wake_at_ns)
     announce_sleep(server, 1);
     /* Pairs with the fence in emu_port_publish(): either we see the command, or its sender sees us asleep. */
     atomic_thread_fence(memory_order_seq_cst);
-    if (!emu_datapath_has_work(server)) {
+    if (!emu_datapath_has_work(server) && emu_hosts_may_sleep(server)) {
         server->sleeps++;
         /* Nobody rings when he leaves the engine. */
         r = look_at_control(server, LIST_EMPTY(&server->quiesces) && !emu_portals_has_work(server)
-                                        ? timeout_ms(wake_at_ns, emu_clock_ns())
+                                        ? shorter_ms(timeout_ms(wake_at_ns, emu_clock_ns()), emu_hosts_sleep_ms(server))
                                         : 1);
     }
     announce_sleep(server, 0);
@@ -412,7 +424,7 @@ int emu_server_run(struct emu_server *server)
             server->n_nids);
     while (!server->stops) {
         uint8_t *patience = patience_of(server);
-        unsigned done = emu_datapath_round(server);
+        unsigned done = emu_datapath_round(server) + emu_hosts_round(server);
 
         emu_quiesce_round(server);
         emu_portals_round(server);

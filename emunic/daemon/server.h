@@ -32,6 +32,8 @@ struct emu_connection;
 struct emu_domain;
 struct emu_error_sub;
 struct emu_fault_rule;
+struct emu_hosts;
+struct emu_hosts_options;
 struct emu_network;
 struct emu_node;
 struct emu_ntt;
@@ -85,6 +87,7 @@ struct emu_server {
     uint32_t n_delayed_datagrams;
     struct emu_network *network;        /* owned; NULL until something breaks */
     struct emu_watcher *watcher;        /* owned; NULL until it writes a line */
+    struct emu_hosts *hosts;            /* owned; NULL while the machine is this host alone */
     struct emu_ntt *ntt;                /* owned; NULL until the first entry */
     uint32_t n_paced;                   /* nodes whose injection is limited */
     uint8_t *bounce;                    /* owned */
@@ -113,6 +116,7 @@ struct emu_server_options {
     int ready_fd;                       /* one byte is written when the sockets listen; -1 none */
     const struct emu_fault_rule *faults; /* of each domain from its start; valid ones; must outlive the server */
     uint32_t n_faults;
+    const struct emu_hosts_options *hosts; /* NULL: this one alone */
 };
 
 int emu_server_create(const struct emu_server_options *options, struct emu_server **server_out, char *err,

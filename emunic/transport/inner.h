@@ -85,7 +85,8 @@ struct emu_peer {
     enum emu_transport_state state;
     int cause;                  /* of the end; while joining, what came instead of a proof */
     uint64_t addr;              /* the carrier's */
-    uint64_t incarnation;
+    uint64_t incarnation;       /* that the blob tells; 0: any that is not older than the last */
+    uint64_t last_incarnation;  /* the newest that is known */
     struct emu_crypt_side mine;
     struct emu_crypt_side theirs;
     struct emu_crypt_session session;

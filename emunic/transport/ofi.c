@@ -187,6 +187,32 @@ static int ofi_address(struct emu_carrier *carrier, void *address_out, uint32_t 
     return r;
 }
 
+static int ofi_resolve(struct emu_carrier *carrier, const char *node, const char *service, void *address_out,
+                       uint32_t *length_out)
+{
+    struct ofi *o = (struct ofi *)carrier;
+    struct fi_info *hints = emu_provider_hints();
+    struct fi_info *list = NULL;
+    int r;
+
+    if (!hints)
+        return -ENOMEM;
+    hints->addr_format = o->info->addr_format;
+    hints->fabric_attr->prov_name = strdup(o->info->fabric_attr->prov_name);
+    r = hints->fabric_attr->prov_name ? fi_getinfo(EMU_PROVIDER_API, node, service, 0, hints, &list) : -ENOMEM;
+    fi_freeinfo(hints);
+    if (r < 0)
+        return r == -FI_ENODATA ? -ENODATA : r;
+    if (!list->dest_addr || list->dest_addrlen > EMU_CARRIER_ADDRESS_MAX) {
+        r = -ENODATA;
+    } else {
+        memcpy(address_out, list->dest_addr, list->dest_addrlen);
+        *length_out = (uint32_t)list->dest_addrlen;
+    }
+    fi_freeinfo(list);
+    return r;
+}
+
 static int ofi_add(struct emu_carrier *carrier, const void *address, uint32_t length_bytes, uint64_t *peer_out)
 {
     struct ofi *o = (struct ofi *)carrier;
@@ -343,6 +369,7 @@ static const struct emu_carrier_ops ofi_ops = {
     .close = ofi_close,
     .limits = ofi_limits,
     .address = ofi_address,
+    .resolve = ofi_resolve,
     .add = ofi_add,
     .remove = ofi_remove,
     .map = ofi_map,

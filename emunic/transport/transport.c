@@ -323,9 +323,14 @@ static bool send_proof(struct emu_peer *p, const uint8_t nonce[EMU_WIRE_NONCE_BY
     return send_control(p, EMU_WIRE_PROOF, &hello);
 }
 
+static bool is_expected(const struct emu_peer *p, uint64_t incarnation)
+{
+    return p->incarnation != 0 ? incarnation == p->incarnation : incarnation >= p->last_incarnation;
+}
+
 static void take_hello(struct emu_peer *p, const struct emu_wire_hello *hello)
 {
-    if (hello->incarnation != p->incarnation)
+    if (!is_expected(p, hello->incarnation))
         refuse(p->t, p, "of another incarnation");
     else if (p->state == EMU_PEER_UP && memcmp(hello->nonce, p->theirs.nonce, sizeof(hello->nonce)) != 0)
         refuse(p->t, p, "a hello within a session");
@@ -340,7 +345,7 @@ static void take_proof(struct emu_peer *p, const struct emu_wire_hello *hello)
                                      .incarnation = hello->incarnation };
 
     memcpy(theirs.nonce, hello->nonce, sizeof(theirs.nonce));
-    if (memcmp(hello->echo, p->mine.nonce, sizeof(hello->echo)) != 0 || hello->incarnation != p->incarnation) {
+    if (memcmp(hello->echo, p->mine.nonce, sizeof(hello->echo)) != 0 || !is_expected(p, hello->incarnation)) {
         refuse(t, p, "a proof of another handshake");
         return;
     }
@@ -355,6 +360,7 @@ static void take_proof(struct emu_peer *p, const struct emu_wire_hello *hello)
     if (!send_proof(p, hello->nonce))
         return;
     p->theirs = theirs;
+    p->incarnation = p->last_incarnation = theirs.incarnation;
     emu_crypt_session(t->key, &p->mine, &p->theirs, &p->session);
     p->state = EMU_PEER_UP;
     p->cause = 0;
@@ -751,24 +757,43 @@ static int transport_fd(struct emu_transport *t)
 
 /* ---- joining and leaving ---- */
 
+/* Its length. */
+static uint32_t write_blob(const struct emu_transport *t, uint32_t host, uint64_t incarnation, const uint8_t *address,
+                           uint32_t length, uint8_t *at)
+{
+    memset(at, 0, BLOB_HEAD_BYTES);
+    at = emu_wire_put32(at, BLOB_MAGIC);
+    at = emu_wire_put16(at, EMU_WIRE_VERSION);
+    at = emu_wire_put16(at, (uint16_t)length);
+    at = emu_wire_put32(at, host);
+    at = emu_wire_put64(at, incarnation);
+    strncpy((char *)at, t->limits.provider, EMU_TRANSPORT_NAME_MAX - 1);
+    memcpy(at + EMU_TRANSPORT_NAME_MAX, address, length);
+    return BLOB_HEAD_BYTES + length;
+}
+
 static int transport_address(struct emu_transport *t, void *blob_out, uint32_t *length_out)
 {
     uint8_t address[EMU_CARRIER_ADDRESS_MAX];
-    uint8_t *at = blob_out;
     uint32_t length;
     int r = t->carrier->ops->address(t->carrier, address, &length);
 
     if (r < 0)
         return r;
-    memset(at, 0, BLOB_HEAD_BYTES);
-    at = emu_wire_put32(at, BLOB_MAGIC);
-    at = emu_wire_put16(at, EMU_WIRE_VERSION);
-    at = emu_wire_put16(at, (uint16_t)length);
-    at = emu_wire_put32(at, t->host);
-    at = emu_wire_put64(at, t->incarnation);
-    strncpy((char *)at, t->limits.provider, EMU_TRANSPORT_NAME_MAX - 1);
-    memcpy(at + EMU_TRANSPORT_NAME_MAX, address, length);
-    *length_out = BLOB_HEAD_BYTES + length;
+    *length_out = write_blob(t, t->host, t->incarnation, address, length, blob_out);
+    return 0;
+}
+
+static int transport_address_of(struct emu_transport *t, uint32_t host, const char *node, const char *service, void *blob_out,
+                                uint32_t *length_out)
+{
+    uint8_t address[EMU_CARRIER_ADDRESS_MAX];
+    uint32_t length;
+    int r = t->carrier->ops->resolve ? t->carrier->ops->resolve(t->carrier, node, service, address, &length) : -ENOSYS;
+
+    if (r < 0)
+        return r;
+    *length_out = write_blob(t, host, 0, address, length, blob_out);
     return 0;
 }
 
@@ -882,7 +907,7 @@ static int transport_join(struct emu_transport *t, uint32_t host, const void *bl
         return r;
     if (p && p->state != EMU_PEER_ABSENT)
         return -EBUSY;
-    if (p && incarnation < p->incarnation)
+    if (p && incarnation != 0 && incarnation < p->last_incarnation)
         return -ESTALE;
     if (!p)
         r = make_peer(t, host, &p);
@@ -891,6 +916,8 @@ static int transport_join(struct emu_transport *t, uint32_t host, const void *bl
     if (r < 0)
         return r;
     p->incarnation = incarnation;
+    if (incarnation != 0)
+        p->last_incarnation = incarnation;
     p->mine = (struct emu_crypt_side){ .host = t->host, .features = t->uses_rma ? EMU_WIRE_HAS_RMA : 0, .credits = t->credits,
                                        .incarnation = t->incarnation };
     emu_crypt_random(p->mine.nonce, sizeof(p->mine.nonce));
@@ -1075,6 +1102,7 @@ __attribute__((visibility("default"))) const struct emu_transport_ops emu_transp
     .open = transport_open,
     .close = transport_close,
     .address = transport_address,
+    .address_of = transport_address_of,
     .join = transport_join,
     .leave = transport_leave,
     .send = transport_send,

@@ -52,7 +52,7 @@
  * protocol. Then each of its transfers ends with the cause, and peer_down() is called last. Messages that were not
  * yet delivered are lost, and nobody can tell which. Time in which this process did not run is not a peer's silence.
  * After peer_down() the host can be joined again, with the same blob or a newer one; one with an older incarnation is
- * refused. A slice that the provider still works on keeps its transfer from ending, for at most another fifth of the
+ * refused. The blob of address_of() tells no incarnation: the peer's proof does, and an older one than before is no proof. A slice that the provider still works on keeps its transfer from ending, for at most another fifth of the
  * timeout; after that, memory of a get may be written until its region is destroyed.
  *
  * Results: 0 or negative errno, or EMU_TRANSPORT_FULL.
@@ -67,7 +67,7 @@
 #include "emunic/abi/wire.h"
 #include "emunic/base/log.h"
 
-#define EMU_TRANSPORT_OPS_VERSION 1u
+#define EMU_TRANSPORT_OPS_VERSION 2u
 #define EMU_TRANSPORT_BLOB_MAX    512u /* bytes of an address */
 #define EMU_TRANSPORT_KEY_MIN     16u  /* bytes of a job's key */
 #define EMU_TRANSPORT_NAME_MAX    64u
@@ -160,6 +160,12 @@ struct emu_transport_ops {
 
     /* How others reach us. length_out at most EMU_TRANSPORT_BLOB_MAX. */
     int (*address)(struct emu_transport *t, void *blob_out, uint32_t *length_out);
+    /*
+     * The blob of a host of which only this is known: its address or name, and the port it listens at. May ask a name
+     * server, so it can block. -ENODATA: the provider cannot reach it; -ENOSYS: it knows nothing of such names.
+     */
+    int (*address_of)(struct emu_transport *t, uint32_t host, const char *node, const char *service, void *blob_out,
+                      uint32_t *length_out);
     /* -EINVAL: no blob of ours, or another provider's; -ESTALE: older than what was there; -EBUSY: peer_down() is to come */
     int (*join)(struct emu_transport *t, uint32_t host, const void *blob, uint32_t length_bytes);
     /* Says goodbye. Its transfers end with -ECANCELED, then peer_down() with that. -ENOTCONN: not joined. */

@@ -1,0 +1,588 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The other hosts of the machine.
+ *
+ * One session with each of them, over emunic/transport, whose module is loaded when there is more than one host.
+ *
+ *   down --transport joined--> greeted --its hello fits ours--> up --silence, error, farewell--> down (joined again)
+ *
+ * The hello tells what both must agree on: how many hosts and nodes the machine has. A host is up for the parts when
+ * its hello has come; the transport keeps order, so nothing of the parts comes before it. A host that goes down is
+ * joined again for ever, with the address that it had: a cut that heals, or an emunic that is started again there, needs nobody's
+ * hand.
+ *
+ * Sending. What the transport does not take waits in a queue per host, which holds MESSAGES_SOFT messages or
+ * BYTES_SOFT bytes for those who can try again (emu_hosts_send), and QUEUE_MAX_BYTES for answers. Messages are always taken, so
+ * two hosts cannot wait for each other; the answers that a peer can make us queue are bounded by what it may ask.
+ *
+ * Waiting. While somebody is talking to us each round looks at the transport. A round costs a system call or two
+ * then, so with nothing from there for QUIET_ROUNDS rounds only every QUIET_EVERY-th looks; the descriptor wakes us from sleep.
+ */
+#include "emunic/daemon/hosts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/queue.h>
+#include <time.h>
+
+#include "emunic/abi/table.h"
+#include "emunic/base/clock.h"
+#include "emunic/daemon/domain.h"
+#include "emunic/daemon/server.h"
+
+#define MESSAGES_SOFT   4096u
+#define BYTES_SOFT      (4u << 20)
+#define QUEUE_MAX_BYTES (64u << 20)
+#define REJOIN_NS       1000000000ull
+#define REFUSE_LOG_NS   1000000000ull
+#define QUIET_ROUNDS    256u
+#define QUIET_EVERY     16u
+
+struct queued {
+    STAILQ_ENTRY(queued) link;
+    uint32_t length_bytes;
+    uint8_t bytes[];
+};
+
+struct peer {
+    char name[EMU_HOST_NAME_MAX + 1];
+    struct emu_host_blob blob;
+    uint32_t n_nodes;
+    bool is_up;                 /* its hello has come */
+    bool is_greeted;            /* the transport is up and has our hello */
+    bool must_join;
+    bool must_leave;            /* after the round */
+    uint64_t join_at_ns;
+    STAILQ_HEAD(, queued) queue;
+    uint32_t n_queued;
+    uint64_t queued_bytes;
+    uint64_t refused;
+    uint64_t refuse_log_ns;
+};
+
+struct emu_hosts {
+    struct emu_watch watch;     /* first; the transport's descriptor */
+    const struct emu_transport_ops *ops;
+    struct emu_transport *transport; /* owned */
+    int fd;
+    uint32_t n;
+    uint32_t own;
+    bool can_sleep;
+    unsigned quiet;             /* rounds without anything */
+    unsigned n_things;          /* of this round */
+    bool has_chores;            /* somebody must join or leave */
+    struct peer peers[];
+};
+
+/* ---- looking ---- */
+
+uint32_t emu_hosts_own(const struct emu_server *server)
+{
+    return server->hosts ? server->hosts->own : 0;
+}
+
+uint32_t emu_hosts_count(const struct emu_server *server)
+{
+    return server->hosts ? server->hosts->n : 1;
+}
+
+const char *emu_hosts_name(const struct emu_server *server, uint32_t host)
+{
+    return server->hosts && host < server->hosts->n ? server->hosts->peers[host].name : "";
+}
+
+uint32_t emu_hosts_n_nodes(const struct emu_server *server, uint32_t host)
+{
+    return server->hosts && host < server->hosts->n ? server->hosts->peers[host].n_nodes : 0;
+}
+
+bool emu_hosts_is_up(const struct emu_server *server, uint32_t host)
+{
+    const struct emu_hosts *hosts = server->hosts;
+
+    if (!hosts)
+        return host == 0;
+    return host < hosts->n && (host == hosts->own || hosts->peers[host].is_up);
+}
+
+uint32_t emu_hosts_of_node(const struct emu_domain *domain, uint32_t node_index)
+{
+    uint32_t host = emu_table_nodes(domain->table)[node_index].host;
+
+    return host == EMU_NODE_HERE ? domain->own_host : host - 1;
+}
+
+struct emu_domain *emu_hosts_find_domain(struct emu_server *server, uint32_t number)
+{
+    struct emu_domain *domain;
+
+    LIST_FOREACH(domain, &server->domains, link) {
+        if (number != 0 && domain->common_number == number)
+            return domain;
+    }
+    return NULL;
+}
+
+const struct emu_transport_ops *emu_hosts_transport(const struct emu_server *server, struct emu_transport **transport_out)
+{
+    *transport_out = server->hosts->transport;
+    return server->hosts->ops;
+}
+
+/* ---- sending ---- */
+
+static void drop_queue(struct peer *peer)
+{
+    struct queued *message;
+
+    while ((message = STAILQ_FIRST(&peer->queue))) {
+        STAILQ_REMOVE_HEAD(&peer->queue, link);
+        free(message);
+    }
+    peer->n_queued = 0;
+    peer->queued_bytes = 0;
+}
+
+static int enqueue(struct peer *peer, const void *bytes, uint32_t length_bytes)
+{
+    struct queued *message = malloc(sizeof(*message) + length_bytes);
+
+    if (!message)
+        return -ENOMEM;
+    message->length_bytes = length_bytes;
+    memcpy(message->bytes, bytes, length_bytes);
+    STAILQ_INSERT_TAIL(&peer->queue, message, link);
+    peer->n_queued++;
+    peer->queued_bytes += length_bytes;
+    return 0;
+}
+
+/* Sends what waits, as far as there is room. */
+static void drain(struct emu_hosts *hosts, uint32_t host)
+{
+    struct peer *peer = &hosts->peers[host];
+    struct queued *message;
+
+    while ((message = STAILQ_FIRST(&peer->queue))) {
+        if (hosts->ops->send(hosts->transport, host, message->bytes, message->length_bytes) != EMU_TRANSPORT_OK)
+            return;
+        STAILQ_REMOVE_HEAD(&peer->queue, link);
+        peer->n_queued--;
+        peer->queued_bytes -= message->length_bytes;
+        free(message);
+        hosts->n_things++;
+    }
+}
+
+static int send_or_queue(struct emu_hosts *hosts, uint32_t host, const void *message, uint32_t length_bytes)
+{
+    struct peer *peer = &hosts->peers[host];
+    int r = EMU_TRANSPORT_FULL;
+
+    hosts->quiet = 0;
+    if (STAILQ_EMPTY(&peer->queue))
+        r = hosts->ops->send(hosts->transport, host, message, length_bytes);
+    return r == EMU_TRANSPORT_FULL ? enqueue(peer, message, length_bytes) : r;
+}
+
+int emu_hosts_send(struct emu_server *server, uint32_t host, const void *message, uint32_t length_bytes)
+{
+    struct emu_hosts *hosts = server->hosts;
+
+    if (!hosts || host >= hosts->n || !hosts->peers[host].is_up)
+        return -ENOTCONN;
+    if (hosts->peers[host].n_queued >= MESSAGES_SOFT || hosts->peers[host].queued_bytes >= BYTES_SOFT)
+        return -ENOBUFS;
+    return send_or_queue(hosts, host, message, length_bytes);
+}
+
+static void leave_later(struct emu_hosts *hosts, uint32_t host)
+{
+    hosts->peers[host].must_leave = true;
+    hosts->has_chores = true;
+}
+
+int emu_hosts_answer(struct emu_server *server, uint32_t host, const void *message, uint32_t length_bytes)
+{
+    struct emu_hosts *hosts = server->hosts;
+    int r;
+
+    if (!hosts || host >= hosts->n || !hosts->peers[host].is_up)
+        return -ENOTCONN;
+    r = hosts->peers[host].queued_bytes >= QUEUE_MAX_BYTES ? -ENOMEM
+                                                            : send_or_queue(hosts, host, message, length_bytes);
+    if (r == -ENOMEM) {
+        emu_hosts_refuse(server, host, "asks for more than it takes");
+        leave_later(hosts, host);
+    }
+    return r;
+}
+
+void emu_hosts_refuse(struct emu_server *server, uint32_t host, const char *what)
+{
+    struct peer *peer = &server->hosts->peers[host];
+    uint64_t now_ns = emu_clock_ns();
+
+    peer->refused++;
+    if (peer->refuse_log_ns != 0 && now_ns - peer->refuse_log_ns < REFUSE_LOG_NS)
+        return;
+    peer->refuse_log_ns = now_ns;
+    emu_log(EMU_LOG_WARN, "host %s: %s; %llu of its messages refused so far", peer->name, what,
+            (unsigned long long)peer->refused);
+}
+
+/* ---- messages ---- */
+
+static void take_hello(struct emu_server *server, uint32_t host, const uint8_t *bytes, uint32_t length_bytes)
+{
+    struct emu_hosts *hosts = server->hosts;
+    struct peer *peer = &hosts->peers[host];
+    struct emu_host_hello hello;
+
+    if (peer->is_up || !emu_host_hello_parse(bytes, length_bytes, &hello)) {
+        emu_hosts_refuse(server, host, "a hello that makes no sense");
+        return;
+    }
+    if (hello.n_hosts != hosts->n || hello.n_nids != server->n_nids || strcmp(hello.name, peer->name) != 0) {
+        emu_log(EMU_LOG_ERROR,
+                "host %s calls itself %s of %u hosts, machine of %u nodes; here there are %u hosts and %u nodes", peer->name,
+                hello.name, hello.n_hosts, hello.n_nids, hosts->n, server->n_nids);
+        leave_later(hosts, host);
+        return;
+    }
+    peer->is_up = true;
+    emu_log(EMU_LOG_INFO, "host %s is up", peer->name);
+}
+
+/* The parts: each takes the messages of its kinds, and hears of hosts that come and go. */
+static void dispatch(struct emu_server *server, uint32_t host, const uint8_t *bytes, uint32_t length_bytes)
+{
+    struct emu_domain *domain;
+    struct emu_host_head head;
+
+    if (!emu_host_head_parse(bytes, length_bytes, &head)) {
+        emu_hosts_refuse(server, host, "a message of no known kind or of another version");
+        return;
+    }
+    if (head.kind == EMU_HOST_HELLO) {
+        take_hello(server, host, bytes, length_bytes);
+        return;
+    }
+    if (!server->hosts->peers[host].is_up)
+        return;     /* it is being left */
+    domain = emu_hosts_find_domain(server, head.domain);
+    (void)domain;
+    switch (head.kind) {
+    default:
+        emu_hosts_refuse(server, host, "a message of a kind that is not served here");
+        break;
+    }
+}
+
+static void tell_up(struct emu_server *server, uint32_t host)
+{
+    (void)server;
+    (void)host;
+}
+
+static void tell_down(struct emu_server *server, uint32_t host)
+{
+    (void)server;
+    (void)host;
+}
+
+/* ---- what the transport tells ---- */
+
+static void peer_up(void *owner, uint32_t host)
+{
+    struct emu_server *server = owner;
+    struct emu_hosts *hosts = server->hosts;
+    struct emu_host_hello hello = { .n_hosts = hosts->n, .n_nids = server->n_nids };
+    uint8_t message[EMU_HOST_HELLO_BYTES];
+
+    memcpy(hello.name, hosts->peers[hosts->own].name, sizeof(hello.name));
+    emu_host_hello_put(message, &hello);
+    /* A new session has room. */
+    if (hosts->ops->send(hosts->transport, host, message, sizeof(message)) != EMU_TRANSPORT_OK)
+        leave_later(hosts, host);
+    hosts->n_things++;
+}
+
+static void peer_down(void *owner, uint32_t host, int cause)
+{
+    struct emu_server *server = owner;
+    struct emu_hosts *hosts = server->hosts;
+    struct peer *peer = &hosts->peers[host];
+    bool was_up = peer->is_up;
+
+    peer->is_up = false;
+    peer->must_leave = false;
+    peer->must_join = true;
+    peer->join_at_ns = was_up ? 0 : emu_clock_ns() + REJOIN_NS;
+    hosts->has_chores = true;
+    hosts->n_things++;
+    drop_queue(peer);
+    if (!was_up)
+        return;
+    emu_log(EMU_LOG_WARN, "host %s is down: %s", peer->name, strerror(-cause));
+    tell_down(server, host);
+}
+
+static bool peer_message(void *owner, uint32_t host, const void *data, uint32_t length_bytes)
+{
+    struct emu_server *server = owner;
+    bool was_up = server->hosts->peers[host].is_up;
+
+    server->hosts->n_things++;
+    dispatch(server, host, data, length_bytes);
+    if (!was_up && server->hosts->peers[host].is_up)
+        tell_up(server, host);
+    return true;
+}
+
+static void peer_room(void *owner, uint32_t host)
+{
+    struct emu_server *server = owner;
+
+    drain(server->hosts, host);
+}
+
+static void transfer_done(void *owner, uint64_t cookie, int result)
+{
+    (void)owner;
+    (void)cookie;
+    (void)result;
+}
+
+static void transport_log(void *owner, enum emu_log_level level, const char *line)
+{
+    (void)owner;
+    emu_log(level, "%s", line);
+}
+
+static const struct emu_transport_events events = {
+    .peer_up = peer_up,
+    .peer_down = peer_down,
+    .message = peer_message,
+    .room = peer_room,
+    .transfer_done = transfer_done,
+    .log = transport_log,
+};
+
+/* ---- rounds ---- */
+
+static void transport_ready(struct emu_server *server, struct emu_watch *watch, uint32_t what)
+{
+    (void)watch;
+    (void)what;
+    server->hosts->quiet = 0;   /* the next round looks */
+}
+
+/* Runs after a change only. */
+static void do_chores(struct emu_hosts *hosts)
+{
+    uint64_t now_ns = emu_clock_ns();
+
+    hosts->has_chores = false;
+    for (uint32_t i = 0; i < hosts->n; i++) {
+        struct peer *peer = &hosts->peers[i];
+
+        if (peer->must_leave) {
+            peer->must_leave = false;
+            hosts->ops->leave(hosts->transport, i);
+        }
+        if (!peer->must_join)
+            continue;
+        if (now_ns >= peer->join_at_ns) {
+            peer->must_join = hosts->ops->join(hosts->transport, i, peer->blob.bytes, peer->blob.length_bytes) != 0;
+            peer->join_at_ns = now_ns + REJOIN_NS;
+        }
+        hosts->has_chores = hosts->has_chores || peer->must_join;
+    }
+}
+
+unsigned emu_hosts_round(struct emu_server *server)
+{
+    struct emu_hosts *hosts = server->hosts;
+
+    if (!hosts)
+        return 0;
+    if (hosts->quiet >= QUIET_ROUNDS && hosts->quiet++ % QUIET_EVERY != 0)
+        return 0;
+    hosts->n_things = 0;
+    hosts->ops->progress(hosts->transport);
+    if (hosts->has_chores)
+        do_chores(hosts);
+    if (hosts->n_things > 0)
+        hosts->quiet = 0;
+    else if (hosts->quiet < QUIET_ROUNDS)
+        hosts->quiet++;
+    return hosts->n_things;
+}
+
+bool emu_hosts_may_sleep(struct emu_server *server)
+{
+    struct emu_hosts *hosts = server->hosts;
+
+    if (!hosts || !hosts->can_sleep)
+        return true;
+    if (hosts->ops->may_sleep(hosts->transport))
+        return true;
+    hosts->quiet = 0;
+    return false;
+}
+
+int emu_hosts_sleep_ms(const struct emu_server *server)
+{
+    const struct emu_hosts *hosts = server->hosts;
+
+    if (!hosts)
+        return -1;
+    if (!hosts->can_sleep)
+        return 1;
+    return hosts->has_chores ? (int)(REJOIN_NS / 1000000) : -1;
+}
+
+/* ---- life ---- */
+
+static int take_names(struct emu_hosts *hosts, const struct emu_hosts_options *options, char *err, size_t err_len)
+{
+    for (uint32_t i = 0; i < hosts->n; i++) {
+        if (strlen(options->names[i]) > EMU_HOST_NAME_MAX) {
+            snprintf(err, err_len, "host name '%s' has more than %u characters", options->names[i], EMU_HOST_NAME_MAX);
+            return -EINVAL;
+        }
+        strcpy(hosts->peers[i].name, options->names[i]);
+        hosts->peers[i].n_nodes = options->n_nodes ? options->n_nodes[i] : 0;
+    }
+    return 0;
+}
+
+static int open_transport(struct emu_server *server, const struct emu_hosts_options *options, char *err, size_t err_len)
+{
+    struct emu_hosts *hosts = server->hosts;
+    struct timespec now;
+    struct emu_transport_config config = {
+        .host = options->own,
+        .n_hosts = options->n,
+        .key = options->key,
+        .key_bytes = options->key_bytes,
+        .provider = options->provider,
+        .node = options->node,
+        .service = options->service,
+        .is_rma_off = options->is_rma_off,
+        .timeout_ns = options->timeout_ns,
+        .events = &events,
+        .owner = server,
+    };
+    struct emu_transport_info info;
+    const char *text;
+    int r;
+
+    /* Later starts have greater numbers, on the same host at least. */
+    clock_gettime(CLOCK_REALTIME, &now);
+    config.incarnation = (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+    r = emu_transport_load(options->module, &hosts->ops, &text);
+    if (r < 0) {
+        snprintf(err, err_len, "no transport: %s", r == -EPROTO ? "module of another version" : text);
+        return r;
+    }
+    r = hosts->ops->open(&config, &hosts->transport);
+    if (r < 0) {
+        snprintf(err, err_len, "no transport over %s at %s port %s: %s",
+                 options->provider ? options->provider : "any provider", options->node ? options->node : "any address",
+                 options->service ? options->service : "any", strerror(-r));
+        return r;
+    }
+    hosts->ops->info(hosts->transport, &info);
+    hosts->can_sleep = info.can_sleep;
+    hosts->fd = hosts->ops->fd(hosts->transport);
+    emu_log(EMU_LOG_INFO, "host %s, %u of %u: provider %s, domain %s", hosts->peers[hosts->own].name, hosts->own, hosts->n,
+            info.provider, info.domain);
+    return emu_server_watch(server, hosts->fd, EPOLLIN, &hosts->watch);
+}
+
+static int find_blobs(struct emu_hosts *hosts, const struct emu_hosts_options *options, char *err, size_t err_len)
+{
+    struct emu_host_blob own;
+    struct emu_host_blob *blobs;
+    int r = hosts->ops->address(hosts->transport, own.bytes, &own.length_bytes);
+
+    if (r < 0)
+        return r;
+    if (options->exchange) {
+        blobs = calloc(hosts->n, sizeof(*blobs));
+        if (!blobs)
+            return -ENOMEM;
+        r = options->exchange(options->ctx, &own, blobs);
+        for (uint32_t i = 0; r == 0 && i < hosts->n; i++)
+            hosts->peers[i].blob = blobs[i];
+        free(blobs);
+        if (r < 0)
+            snprintf(err, err_len, "hosts cannot exchange their addresses: %s", strerror(-r));
+        return r;
+    }
+    for (uint32_t i = 0; i < hosts->n; i++) {
+        struct emu_host_blob *blob = &hosts->peers[i].blob;
+
+        if (i == hosts->own)
+            continue;
+        r = hosts->ops->address_of(hosts->transport, i, options->peer_nodes[i], options->peer_services[i], blob->bytes,
+                                   &blob->length_bytes);
+        if (r < 0) {
+            snprintf(err, err_len, "host %s: no address for %s port %s: %s", hosts->peers[i].name, options->peer_nodes[i],
+                     options->peer_services[i], strerror(-r));
+            return r;
+        }
+    }
+    return 0;
+}
+
+int emu_hosts_create(struct emu_server *server, const struct emu_hosts_options *options, char *err, size_t err_len)
+{
+    struct emu_hosts *hosts;
+    int r;
+
+    if (options->n < 2 || options->n > EMU_WIRE_HOSTS_MAX || options->own >= options->n)
+        return -EINVAL;
+    hosts = calloc(1, sizeof(*hosts) + options->n * sizeof(hosts->peers[0]));
+    if (!hosts)
+        return -ENOMEM;
+    server->hosts = hosts;
+    hosts->watch.ready = transport_ready;
+    hosts->fd = -1;
+    hosts->n = options->n;
+    hosts->own = options->own;
+    for (uint32_t i = 0; i < hosts->n; i++)
+        STAILQ_INIT(&hosts->peers[i].queue);
+    r = take_names(hosts, options, err, err_len);
+    if (r == 0)
+        r = open_transport(server, options, err, err_len);
+    if (r == 0)
+        r = find_blobs(hosts, options, err, err_len);
+    for (uint32_t i = 0; r == 0 && i < hosts->n; i++) {
+        if (i != hosts->own)
+            r = hosts->ops->join(hosts->transport, i, hosts->peers[i].blob.bytes, hosts->peers[i].blob.length_bytes);
+    }
+    return r;
+}
+
+void emu_hosts_destroy(struct emu_server *server)
+{
+    struct emu_hosts *hosts = server->hosts;
+
+    if (!hosts)
+        return;
+    if (hosts->transport) {
+        if (hosts->fd >= 0)
+            epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, hosts->fd, NULL);
+        hosts->ops->close(hosts->transport);
+    }
+    for (uint32_t i = 0; i < hosts->n; i++)
+        drop_queue(&hosts->peers[i]);
+    free(hosts);
+    server->hosts = NULL;
+}
