@@ -14,10 +14,14 @@
 #ifndef EMUNIC_ABI_HOST_H
 #define EMUNIC_ABI_HOST_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "emunic/abi/amo.h"
+#include "emunic/abi/command.h"
+#include "emunic/abi/event.h"
 #include "emunic/abi/wire.h"
 
 #define EMU_HOST_VERSION     1u
@@ -96,6 +100,229 @@ static inline bool emu_host_hello_parse(const uint8_t *message, uint32_t length_
     hello_out->n_hosts = emu_wire_get32(message + EMU_HOST_HEAD_BYTES);
     hello_out->n_nids = emu_wire_get32(message + EMU_HOST_HEAD_BYTES + 4);
     memcpy(hello_out->name, name, sizeof(hello_out->name));
+    return true;
+}
+
+/*
+ * ---- EMU_HOST_COMMAND: | head | id | from nid | ... 104 bytes | data of a put | ----
+ *
+ * A command for a node there, or a part of a long one, which stands for itself: `length_bytes` and `remote_addr` are those of the
+ * part. It is checked there as any command. Only the last part of a put has its flag and its remote event, and it is
+ * sent when the others have succeeded. What concerns the initiator alone is left out.
+ */
+#define EMU_HOST_COMMAND_BYTES 104u
+#define EMU_HOST_PART_BYTES    15360u   /* the most that a put or a get moves */
+#define EMU_HOST_AMO_BYTES     2048u    /* the most that a part of a vector of atomics covers */
+static_assert(EMU_HOST_COMMAND_BYTES + EMU_HOST_PART_BYTES <= EMU_HOST_MESSAGE_MAX, "a part fits a message");
+
+/* Flags, events and handle flags that mean something at the target. */
+#define EMU_HOST_CMD_FLAGS    EMU_CMD_FLAG
+#define EMU_HOST_EVENTS       (EMU_EV_REMOTE | EMU_EV_LOSE)
+#define EMU_HOST_HANDLE_FLAGS (EMU_HANDLE_OFFSET | EMU_HANDLE_VIRTUAL)
+
+struct emu_host_command {
+    uint32_t domain;
+    uint64_t id;                /* the initiator's, comes back in the answer */
+    uint32_t from_nid;          /* physical */
+    struct emu_cmd cmd;         /* remote_nid: physical */
+    const uint8_t *data;        /* of a put: cmd.length_bytes */
+};
+
+/* Bytes that come back: of a get, or the old values of atomics. */
+static inline uint32_t emu_host_result_bytes(const struct emu_cmd *cmd)
+{
+    bool has_result = cmd->op == EMU_OP_GET || (cmd->op == EMU_OP_AMO && (cmd->amo_flags & EMU_AMO_FETCH));
+
+    return has_result ? (uint32_t)cmd->length_bytes : 0;
+}
+
+/* Without the data, which the caller puts behind it. */
+static inline uint8_t *emu_host_command_put(uint8_t message[EMU_HOST_COMMAND_BYTES], const struct emu_host_command *c)
+{
+    const struct emu_cmd *cmd = &c->cmd;
+    uint8_t *at = emu_host_head_put(message, EMU_HOST_COMMAND, c->domain);
+
+    at = emu_wire_put64(at, c->id);
+    at = emu_wire_put32(at, c->from_nid);
+    *at++ = cmd->op;
+    *at++ = cmd->flags & EMU_HOST_CMD_FLAGS;
+    *at++ = cmd->handle_flags & EMU_HOST_HANDLE_FLAGS;
+    *at++ = cmd->amo_op;
+    *at++ = cmd->amo_flags;
+    *at++ = 0;
+    at = emu_wire_put16(at, cmd->events & EMU_HOST_EVENTS);
+    at = emu_wire_put32(at, cmd->remote_nid);
+    at = emu_wire_put64(at, cmd->remote_addr);
+    at = emu_wire_put64(at, cmd->length_bytes);
+    at = emu_wire_put64(at, cmd->remote_base);
+    at = emu_wire_put16(at, cmd->mdh);
+    at = emu_wire_put16(at, cmd->generation);
+    at = emu_wire_put32(at, 0);
+    at = emu_wire_put64(at, cmd->remote_event);
+    at = emu_wire_put64(at, cmd->op == EMU_OP_AMO ? 0 : cmd->flag_addr);
+    at = emu_wire_put64(at, cmd->op == EMU_OP_AMO ? 0 : cmd->flag_value);
+    at = emu_wire_put64(at, cmd->op == EMU_OP_AMO ? cmd->operand1 : 0);
+    return emu_wire_put64(at, cmd->op == EMU_OP_AMO ? cmd->operand2 : 0);
+}
+
+/* False: no initiator's emunic sends that. What the engine checks is not checked here. `data` points into the message. */
+static inline bool emu_host_command_parse(const uint8_t *message, uint32_t length_bytes, struct emu_host_command *command_out)
+{
+    struct emu_host_command c = { 0 };
+    struct emu_cmd *cmd = &c.cmd;
+    uint64_t most = EMU_HOST_PART_BYTES;
+
+    if (length_bytes < EMU_HOST_COMMAND_BYTES)
+        return false;
+    c.domain = emu_wire_get32(message + 4);
+    c.id = emu_wire_get64(message + 8);
+    c.from_nid = emu_wire_get32(message + 16);
+    cmd->op = message[20];
+    cmd->flags = message[21];
+    cmd->handle_flags = message[22];
+    cmd->amo_op = message[23];
+    cmd->amo_flags = message[24];
+    cmd->events = (uint16_t)(message[26] << 8 | message[27]);
+    cmd->remote_nid = emu_wire_get32(message + 28);
+    cmd->remote_addr = emu_wire_get64(message + 32);
+    cmd->length_bytes = emu_wire_get64(message + 40);
+    cmd->remote_base = emu_wire_get64(message + 48);
+    cmd->mdh = (uint16_t)(message[56] << 8 | message[57]);
+    cmd->generation = (uint16_t)(message[58] << 8 | message[59]);
+    cmd->remote_event = emu_wire_get64(message + 64);
+    if (cmd->op == EMU_OP_AMO) {
+        cmd->operand1 = emu_wire_get64(message + 88);
+        cmd->operand2 = emu_wire_get64(message + 96);
+        most = EMU_HOST_AMO_BYTES;
+    } else {
+        cmd->flag_addr = emu_wire_get64(message + 72);
+        cmd->flag_value = emu_wire_get64(message + 80);
+    }
+    if (message[25] != 0 || emu_wire_get32(message + 60) != 0 || (cmd->flags & ~EMU_HOST_CMD_FLAGS) ||
+        (cmd->events & ~EMU_HOST_EVENTS) || (cmd->handle_flags & ~EMU_HOST_HANDLE_FLAGS))
+        return false;
+    if (cmd->op != EMU_OP_PUT && cmd->op != EMU_OP_GET && cmd->op != EMU_OP_AMO && cmd->op != EMU_OP_CQ_WRITE)
+        return false;
+    if (cmd->op == EMU_OP_CQ_WRITE ? cmd->length_bytes != 0 : cmd->length_bytes > most)
+        return false;
+    if (length_bytes - EMU_HOST_COMMAND_BYTES != (cmd->op == EMU_OP_PUT ? cmd->length_bytes : 0))
+        return false;
+    c.data = message + EMU_HOST_COMMAND_BYTES;
+    *command_out = c;
+    return true;
+}
+
+/* ---- EMU_HOST_ANSWER: | head | id | status | flags | 0 | length | data of a get, old values of atomics | ---- */
+
+#define EMU_HOST_ANSWER_BYTES 24u
+#define EMU_HOST_EVENT_LOST   (1u << 0) /* flags: done, but its remote event found no room */
+
+struct emu_host_answer {
+    uint32_t domain;
+    uint64_t id;
+    uint8_t status;             /* enum emu_status */
+    uint8_t flags;              /* EMU_HOST_EVENT_LOST */
+    uint32_t length_bytes;      /* 0 unless the status is EMU_STATUS_OK */
+    const uint8_t *data;
+};
+
+static inline uint8_t *emu_host_answer_put(uint8_t message[EMU_HOST_ANSWER_BYTES], const struct emu_host_answer *a)
+{
+    uint8_t *at = emu_host_head_put(message, EMU_HOST_ANSWER, a->domain);
+
+    at = emu_wire_put64(at, a->id);
+    *at++ = a->status;
+    *at++ = a->flags;
+    at = emu_wire_put16(at, 0);
+    return emu_wire_put32(at, a->length_bytes);
+}
+
+static inline bool emu_host_answer_parse(const uint8_t *message, uint32_t length_bytes, struct emu_host_answer *answer_out)
+{
+    struct emu_host_answer a = { 0 };
+
+    if (length_bytes < EMU_HOST_ANSWER_BYTES)
+        return false;
+    a.domain = emu_wire_get32(message + 4);
+    a.id = emu_wire_get64(message + 8);
+    a.status = message[16];
+    a.flags = message[17];
+    a.length_bytes = emu_wire_get32(message + 20);
+    a.data = message + EMU_HOST_ANSWER_BYTES;
+    if (a.status > EMU_STATUS_BAD_COMMAND || (a.flags & ~EMU_HOST_EVENT_LOST) || message[18] || message[19] ||
+        a.length_bytes > EMU_HOST_PART_BYTES || length_bytes - EMU_HOST_ANSWER_BYTES != a.length_bytes)
+        return false;
+    *answer_out = a;
+    return true;
+}
+
+/*
+ * ---- EMU_HOST_DOMAIN: | head | op | first | n | n_ranks | ptag | cookie | uid | limit | flags | value | n x (nid, host) | ----
+ *
+ * From the head. When a host comes up: BEGIN, a CREATE for each domain there is, COMPLETE; what the host had before
+ * and is not among them ends. CREATE is answered with RESULT.
+ */
+enum emu_host_domain_op {
+    EMU_HOST_DOMAIN_BEGIN = 1,
+    EMU_HOST_DOMAIN_COMPLETE,
+    EMU_HOST_DOMAIN_CREATE,     /* ranks from `first` on; the domain is made with the last of them */
+    EMU_HOST_DOMAIN_END,        /* value: signal for its processes, or 0 */
+    EMU_HOST_DOMAIN_RESULT,     /* value: 0 or a positive errno */
+    EMU_HOST_DOMAIN_OPS
+};
+
+#define EMU_HOST_DOMAIN_BYTES 48u
+#define EMU_HOST_RANKS_MAX    1024u /* of one message */
+#define EMU_HOST_JOB_RANKS_MAX (1u << 20)
+static_assert(EMU_HOST_DOMAIN_BYTES + 8 * EMU_HOST_RANKS_MAX <= EMU_HOST_MESSAGE_MAX, "ranks fit a message");
+
+struct emu_host_domain {
+    uint32_t domain;
+    uint32_t op;                /* enum emu_host_domain_op */
+    uint32_t first;
+    uint32_t n;                 /* ranks of this message */
+    uint32_t n_ranks;           /* of the domain */
+    uint32_t ptag;
+    uint32_t cookie;
+    uint32_t owner_uid;
+    uint32_t member_limit;
+    uint32_t flags;
+    uint32_t value;
+    const uint8_t *ranks;       /* of the parser: n x (nid, host) */
+};
+
+/* Without the ranks. */
+static inline uint8_t *emu_host_domain_put(uint8_t message[EMU_HOST_DOMAIN_BYTES], const struct emu_host_domain *d)
+{
+    const uint32_t words[] = { d->op, d->first, d->n, d->n_ranks, d->ptag, d->cookie, d->owner_uid, d->member_limit, d->flags,
+                               d->value };
+    uint8_t *at = emu_host_head_put(message, EMU_HOST_DOMAIN, d->domain);
+
+    for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        at = emu_wire_put32(at, words[i]);
+    return at;
+}
+
+static inline bool emu_host_domain_parse(const uint8_t *message, uint32_t length_bytes, struct emu_host_domain *domain_out)
+{
+    struct emu_host_domain d = { 0 };
+    uint32_t *const words[] = { &d.op, &d.first, &d.n, &d.n_ranks, &d.ptag, &d.cookie, &d.owner_uid, &d.member_limit, &d.flags,
+                                &d.value };
+
+    if (length_bytes < EMU_HOST_DOMAIN_BYTES)
+        return false;
+    d.domain = emu_wire_get32(message + 4);
+    for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        *words[i] = emu_wire_get32(message + EMU_HOST_HEAD_BYTES + 4 * i);
+    d.ranks = message + EMU_HOST_DOMAIN_BYTES;
+    if (d.op == 0 || d.op >= EMU_HOST_DOMAIN_OPS || d.n > EMU_HOST_RANKS_MAX ||
+        length_bytes != EMU_HOST_DOMAIN_BYTES + 8 * d.n)
+        return false;
+    if (d.op != EMU_HOST_DOMAIN_CREATE ? d.n != 0
+                                       : d.n == 0 || d.n_ranks > EMU_HOST_JOB_RANKS_MAX || d.first > d.n_ranks ||
+                                             d.n > d.n_ranks - d.first || d.domain == 0)
+        return false;
+    *domain_out = d;
     return true;
 }
 

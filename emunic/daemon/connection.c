@@ -24,6 +24,7 @@
 #include "emunic/daemon/error_stream.h"
 #include "emunic/daemon/fault.h"
 #include "emunic/daemon/file.h"
+#include "emunic/daemon/host_domains.h"
 #include "emunic/daemon/injection.h"
 #include "emunic/daemon/job.h"
 #include "emunic/daemon/memory_domain.h"
@@ -74,6 +75,10 @@ static int join_rank(struct emu_connection *c, struct emu_msg_rank *rank)
     r = emu_member_get(domain, c, &member);
     if (r < 0)
         return r;
+    if (emu_table_nodes(domain->table)[emu_domain_node_of(domain, domain->rank_nids[rank->rank])].host != EMU_NODE_HERE) {
+        emu_log_limited(&c->server->rate, EMU_LOG_WARN, "pid %d: rank %u is on another host", (int)c->peer.pid, rank->rank);
+        return -EXDEV;
+    }
     member->rank = rank->rank;
     rank->nid = domain->rank_nids[rank->rank];
     member->node_index = emu_domain_node_of(domain, rank->nid);
@@ -267,10 +272,11 @@ static int answer_port(struct emu_port_end *port, struct emu_reply *reply, struc
 
 /* ---- admin requests ---- */
 
-static int read_ranks(int fd, uint32_t n_ranks, uint32_t **nids_out)
+/* Node of each rank and, with EMU_DOMAIN_HAS_HOSTS, behind them the host of each. */
+static int read_ranks(int fd, uint32_t n_ranks, bool has_hosts, uint32_t **nids_out)
 {
     uint32_t *nids;
-    size_t bytes = (size_t)n_ranks * sizeof(*nids);
+    size_t bytes = (size_t)n_ranks * sizeof(*nids) * (has_hosts ? 2 : 1);
 
     if (n_ranks == 0 || n_ranks > RANKS_MAX)
         return -EINVAL;
@@ -285,27 +291,35 @@ static int read_ranks(int fd, uint32_t n_ranks, uint32_t **nids_out)
     return 0;
 }
 
-static int answer_domain_create(struct emu_connection *c, struct emu_msg_domain *d, const struct emu_fds *fds)
+static int answer_domain_create(struct emu_connection *c, struct emu_msg *msg, const struct emu_fds *fds)
 {
+    struct emu_msg_domain *d = &msg->domain;
+    bool has_hosts = (d->flags & EMU_DOMAIN_HAS_HOSTS) != 0;
     struct emu_domain_spec spec = { .ptag = d->ptag, .cookie = d->cookie, .owner_uid = d->owner_uid,
-                                    .member_limit = d->member_limit, .n_ranks = d->n_ranks, .flags = d->flags };
+                                    .member_limit = d->member_limit, .n_ranks = d->n_ranks,
+                                    .flags = d->flags & ~EMU_DOMAIN_HAS_HOSTS };
     struct emu_domain *domain;
     uint32_t *nids;
     int r;
 
-    if (c->job || fds->n_fds != 1 || (d->flags & ~EMU_TABLE_ROUTED) != 0)
+    if (c->job || fds->n_fds != 1 || (d->flags & ~(EMU_TABLE_ROUTED | EMU_DOMAIN_HAS_HOSTS)) != 0)
         return -EINVAL;
-    r = read_ranks(fds->fd[0], d->n_ranks, &nids);
+    r = read_ranks(fds->fd[0], d->n_ranks, has_hosts, &nids);
     if (r < 0)
         return r;
     spec.rank_nids = nids;
-    r = emu_domain_create(c->server, &spec, &domain);
+    if (has_hosts) {
+        spec.rank_hosts = nids + d->n_ranks;
+        r = emu_host_domains_make(c->server, &spec, true, &domain);
+    } else {
+        r = emu_domain_create(c->server, &spec, &domain);
+    }
     free(nids);
     if (r < 0)
         return r;
     c->job = domain;
     d->domain_id = domain->id;
-    return 0;
+    return has_hosts ? emu_host_domains_await(c, domain, msg) : 0;
 }
 
 static int answer_domain_end(struct emu_connection *c, const struct emu_msg_domain *d)
@@ -412,7 +426,7 @@ static int answer_admin(struct emu_connection *c, struct emu_reply *reply, const
 {
     switch (reply->msg->type) {
     case EMU_MSG_DOMAIN_CREATE:
-        return answer_domain_create(c, &reply->msg->domain, fds);
+        return answer_domain_create(c, reply->msg, fds);
     case EMU_MSG_DOMAIN_END:
         return answer_domain_end(c, &reply->msg->domain);
     case EMU_MSG_STATUS:
@@ -628,6 +642,7 @@ void emu_connection_destroy(struct emu_connection *c)
         emu_port_end_destroy(c->port);
     else
         emu_quiesce_forget(c->server, c, NULL);
+    emu_host_domains_forget(c->server, c);
     c->port = NULL;
     emu_error_close(c);
     c->job = NULL;

@@ -24,12 +24,15 @@
  * A suspended job's rings and transfers are left alone. Ports on a node whose injection is limited are served while its
  * bucket lasts (injection.c). A block transfer beyond the job's limit waits at the head of the ring.
  *
+ * Commands for nodes on other hosts go out from here in the same order (remote.c).
+ *
  * The ring's tail is the client's: a value that is not at most one ring ahead ends the port.
  */
 #include "emunic/daemon/datapath.h"
 
 #include <stdlib.h>
 
+#include "emunic/abi/host.h"
 #include "emunic/daemon/ce.h"
 #include "emunic/daemon/connection.h"
 #include "emunic/daemon/domain.h"
@@ -40,6 +43,7 @@
 #include "emunic/daemon/network.h"
 #include "emunic/daemon/port.h"
 #include "emunic/daemon/portals.h"
+#include "emunic/daemon/remote.h"
 #include "emunic/daemon/resources.h"
 #include "emunic/engine/burst.h"
 #include "emunic/engine/rest.h"
@@ -80,8 +84,12 @@ static void charge(struct emu_port_end *port, uint64_t bytes)
         emu_injection_charge(port->server, port->nid, bytes);
 }
 
-/* A block transfer is over: the poster counts them (client/port.c). */
-static void end_block(struct emu_port_end *port, const struct emu_cmd *cmd)
+void emu_datapath_publish_unfinished(struct emu_port_end *port)
+{
+    atomic_store_explicit(&port->segment->unfinished, port->n_transfers + port->remote.n, memory_order_release);
+}
+
+void emu_datapath_end_block(struct emu_port_end *port, const struct emu_cmd *cmd)
 {
     if (cmd->flags & EMU_CMD_BLOCK)
         atomic_store_explicit(&port->segment->blocks_ended, ++port->blocks_ended, memory_order_release);
@@ -133,8 +141,24 @@ static void run_small(struct emu_port_end *port, const struct emu_cmd *cmd)
 
 void emu_datapath_run(struct emu_port_end *port, const struct emu_cmd *cmd)
 {
+    if (emu_remote_is_elsewhere(port, cmd)) {
+        emu_remote_start(port, cmd);
+        emu_datapath_publish_unfinished(port);
+        return;
+    }
     run_small(port, cmd);
     run_burst(port);
+}
+
+/* Its node is on another host. */
+static void serve_elsewhere(struct emu_port_end *port, const struct emu_cmd *cmd)
+{
+    run_burst(port);        /* what came before ends before */
+    charge(port, cmd->length_bytes < EMU_HOST_PART_BYTES ? cmd->length_bytes : EMU_HOST_PART_BYTES);
+    if (cmd->op == EMU_OP_CE || emu_ptl_is_command(cmd->op))
+        emu_fault_end_command(port, cmd, EMU_STATUS_NETWORK, 0);
+    else
+        emu_remote_start(port, cmd);
 }
 
 /* True: the command is dealt with. False: it must wait where it is. */
@@ -153,6 +177,10 @@ static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
     if ((needs_order(cmd) && port->n_transfers > 0) || is_fenced_off(port, cmd) || !may_inject(port) ||
         emu_network_is_quiesced(port->server))
         return false;
+    if (!emu_remote_may_start(port, cmd)) {
+        run_burst(port);
+        return false;
+    }
     if (cmd->op == EMU_OP_REPORT) {
         emu_error_take_report(port, cmd);
         return true;
@@ -171,6 +199,10 @@ static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
         if (answer != EMU_FAULT_PASSES)
             return answer == EMU_FAULT_IS_DONE;
     }
+    if (emu_remote_is_elsewhere(port, cmd)) {
+        serve_elsewhere(port, cmd);
+        return true;
+    }
     if (cmd->op == EMU_OP_CE) {
         emu_ce_post(port, cmd, EMU_STATUS_OK);
         return true;
@@ -183,7 +215,7 @@ static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
     if (is_small(cmd, slice_bytes)) {
         charge(port, cmd->length_bytes);
         run_small(port, cmd);
-        end_block(port, cmd);
+        emu_datapath_end_block(port, cmd);
         return true;
     }
     run_burst(port);
@@ -193,7 +225,7 @@ static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
     charge(port, slice_bytes);
     if (!emu_transaction_begin(&port->view, cmd, &t) || !emu_transaction_step(&port->view, &t, slice_bytes)) {
         finish(port, &t);
-        end_block(port, cmd);
+        emu_datapath_end_block(port, cmd);
         return true;
     }
     transfer = malloc(sizeof(*transfer));
@@ -201,7 +233,7 @@ static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
         while (emu_transaction_step(&port->view, &t, slice_bytes))
             ;
         finish(port, &t);
-        end_block(port, cmd);
+        emu_datapath_end_block(port, cmd);
         return true;
     }
     if (cmd->flags & EMU_CMD_BLOCK)
@@ -240,7 +272,7 @@ static unsigned serve_ring(struct emu_port_end *port)
     run_burst(port);
     port->commands += done;
     /* Pairs with the acquire in the client: slots and staging are free again, and these are still being moved. */
-    atomic_store_explicit(&port->segment->unfinished, port->n_transfers, memory_order_relaxed);
+    emu_datapath_publish_unfinished(port);
     if (done > 0) {
         atomic_store_explicit(&port->segment->head, port->head, memory_order_release);
         emu_rest_disturb(port->segment);
@@ -299,8 +331,8 @@ static unsigned serve_transfers(struct emu_port_end *port)
             port->n_transfers--;
             if (transfer->transaction.cmd.flags & EMU_CMD_BLOCK)
                 emu_account_add_block(port, -1);
-            end_block(port, &transfer->transaction.cmd);
-            atomic_store_explicit(&port->segment->unfinished, port->n_transfers, memory_order_release);
+            emu_datapath_end_block(port, &transfer->transaction.cmd);
+            emu_datapath_publish_unfinished(port);
             free(transfer);
             emu_rest_disturb(port->segment);
         }
@@ -313,7 +345,7 @@ static unsigned serve_transfers(struct emu_port_end *port)
 unsigned emu_datapath_round(struct emu_server *server)
 {
     struct emu_port_end *port = LIST_FIRST(&server->ports);
-    unsigned done = 0;
+    unsigned done = emu_remote_round(server);
 
     while (port) {
         struct emu_port_end *next = LIST_NEXT(port, link);   /* serving may end the port */
@@ -353,5 +385,6 @@ void emu_datapath_drop_port(struct emu_port_end *port)
         free(transfer);
     }
     port->n_transfers = 0;
+    emu_remote_drop_port(port);
     emu_network_drop_port(port);
 }

@@ -26,6 +26,10 @@ unsigned emu_datapath_round(struct emu_server *server);
 bool emu_datapath_has_work(struct emu_server *server);
 /* A small command out of turn: one that waited for something. */
 void emu_datapath_run(struct emu_port_end *port, const struct emu_cmd *cmd);
+/* A block transfer is over: the poster counts them (client/port.c). Other commands: nothing. */
+void emu_datapath_end_block(struct emu_port_end *port, const struct emu_cmd *cmd);
+/* The client sees how many of its commands are still being done. */
+void emu_datapath_publish_unfinished(struct emu_port_end *port);
 void emu_datapath_drop_port(struct emu_port_end *port);
 
 #endif

@@ -31,6 +31,8 @@
 #include "emunic/daemon/error_stream.h"
 #include "emunic/daemon/fault.h"
 #include "emunic/daemon/file.h"
+#include "emunic/daemon/host_domains.h"
+#include "emunic/daemon/hosts.h"
 #include "emunic/daemon/injection.h"
 #include "emunic/daemon/job.h"
 #include "emunic/daemon/network.h"
@@ -87,6 +89,26 @@ static int collect_nodes(const struct emu_server *server, const struct emu_domai
 static uint64_t align_line(uint64_t off)
 {
     return (off + EMU_CACHE_LINE - 1) & ~(uint64_t)(EMU_CACHE_LINE - 1);
+}
+
+/* Ranks of one node are on one host. */
+static int place_nodes(const struct emu_server *server, const struct emu_domain_spec *spec, struct emu_domain *domain)
+{
+    struct emu_table_node *nodes = emu_table_nodes(domain->table);
+
+    for (uint32_t i = 0; spec->rank_hosts && i < spec->n_ranks; i++) {
+        uint32_t node = emu_domain_node_of(domain, spec->rank_nids[i]);
+        uint32_t host = spec->rank_hosts[i] == domain->own_host ? EMU_NODE_HERE : spec->rank_hosts[i] + 1;
+
+        if (spec->rank_hosts[i] >= emu_hosts_count(server))
+            return -EINVAL;
+        nodes[node].host = host;
+    }
+    for (uint32_t i = 0; spec->rank_hosts && i < spec->n_ranks; i++) {
+        if (emu_hosts_of_node(domain, emu_domain_node_of(domain, spec->rank_nids[i])) != spec->rank_hosts[i])
+            return -EINVAL;
+    }
+    return 0;
 }
 
 static void fill_table(const struct emu_server *server, const struct emu_domain_spec *spec, struct emu_domain *domain,
@@ -150,6 +172,9 @@ static int make_table(const struct emu_server *server, const struct emu_domain_s
     domain->table->md_off = layout.md_off;
     domain->table->vmdh_off = layout.vmdh_off;
     fill_table(server, spec, domain, nids);
+    r = place_nodes(server, spec, domain);
+    if (r < 0)
+        return r;
     if (fcntl(domain->table_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0)
         return -errno;
     return 0;
@@ -220,7 +245,9 @@ int emu_domain_create(struct emu_server *server, const struct emu_domain_spec *s
     if (!domain)
         return -ENOMEM;
     *domain = (struct emu_domain){ .is_routed_for_good = server->starts_routed || (spec->flags & EMU_TABLE_ROUTED) != 0,
-                                   .id = server->next_domain_id++, .ptag = spec->ptag, .cookie = spec->cookie,
+                                   .id = server->next_domain_id++,
+                                   .common_number = spec->common_number, .own_host = emu_hosts_own(server),
+                                   .ptag = spec->ptag, .cookie = spec->cookie,
                                    .owner_uid = spec->owner_uid, .member_limit = spec->member_limit,
                                    .n_ranks = spec->n_ranks, .table_fd = -1,
                                    .windows.left_bytes = WINDOW_BYTES_PER_DOMAIN };
@@ -351,7 +378,7 @@ void emu_domain_end(struct emu_server *server, struct emu_domain *domain, int si
         emu_log(EMU_LOG_INFO, "domain %u: signal %d to what is left of the job", domain->id, signal);
         signal_members(domain, signal);
     }
-    (void)server;
+    emu_host_domains_end(server, domain, signal);
 }
 
 static bool has_launched_job(const struct emu_server *server)

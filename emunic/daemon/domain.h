@@ -74,6 +74,7 @@ struct emu_domain {
     struct emu_flow_counts *marked_flows; /* owned, n_nodes x n_nodes: when the network changed last; NULL never */
     struct emu_flow_counts **past_flows; /* owned, per source node: counters of ports that have gone */
     bool is_ending;
+    bool is_in_doubt;                   /* the head has not said yet that it still exists */
     bool is_routed_for_good;            /* made with EMU_TABLE_ROUTED */
     bool is_routed_on_demand;           /* by EMU_MSG_DATAPATH */
     bool is_routed_around;              /* something in the network is broken */
@@ -99,6 +100,8 @@ struct emu_domain_spec {
     uint32_t member_limit;
     uint32_t n_ranks;
     const uint32_t *rank_nids;
+    const uint32_t *rank_hosts;         /* NULL: all are here */
+    uint32_t common_number;             /* 0: a domain of this host alone */
     uint32_t flags;
 };
 

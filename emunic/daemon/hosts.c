@@ -31,7 +31,10 @@
 #include "emunic/abi/table.h"
 #include "emunic/base/clock.h"
 #include "emunic/daemon/domain.h"
+#include "emunic/daemon/host_domains.h"
+#include "emunic/daemon/remote.h"
 #include "emunic/daemon/server.h"
+#include "emunic/daemon/visit.h"
 
 #define MESSAGES_SOFT   4096u
 #define BYTES_SOFT      (4u << 20)
@@ -188,13 +191,25 @@ static int send_or_queue(struct emu_hosts *hosts, uint32_t host, const void *mes
     return r == EMU_TRANSPORT_FULL ? enqueue(peer, message, length_bytes) : r;
 }
 
+bool emu_hosts_has_room(const struct emu_server *server, uint32_t host)
+{
+    const struct peer *peer = &server->hosts->peers[host];
+
+    return peer->n_queued < MESSAGES_SOFT && peer->queued_bytes < BYTES_SOFT;
+}
+
+bool emu_hosts_is_idle(const struct emu_server *server, uint32_t host)
+{
+    return STAILQ_EMPTY(&server->hosts->peers[host].queue);
+}
+
 int emu_hosts_send(struct emu_server *server, uint32_t host, const void *message, uint32_t length_bytes)
 {
     struct emu_hosts *hosts = server->hosts;
 
     if (!hosts || host >= hosts->n || !hosts->peers[host].is_up)
         return -ENOTCONN;
-    if (hosts->peers[host].n_queued >= MESSAGES_SOFT || hosts->peers[host].queued_bytes >= BYTES_SOFT)
+    if (!emu_hosts_has_room(server, host))
         return -ENOBUFS;
     return send_or_queue(hosts, host, message, length_bytes);
 }
@@ -260,8 +275,8 @@ static void take_hello(struct emu_server *server, uint32_t host, const uint8_t *
 /* The parts: each takes the messages of its kinds, and hears of hosts that come and go. */
 static void dispatch(struct emu_server *server, uint32_t host, const uint8_t *bytes, uint32_t length_bytes)
 {
-    struct emu_domain *domain;
     struct emu_host_head head;
+    bool is_good = false;
 
     if (!emu_host_head_parse(bytes, length_bytes, &head)) {
         emu_hosts_refuse(server, host, "a message of no known kind or of another version");
@@ -273,25 +288,32 @@ static void dispatch(struct emu_server *server, uint32_t host, const uint8_t *by
     }
     if (!server->hosts->peers[host].is_up)
         return;     /* it is being left */
-    domain = emu_hosts_find_domain(server, head.domain);
-    (void)domain;
     switch (head.kind) {
+    case EMU_HOST_DOMAIN:
+        is_good = emu_host_domains_message(server, host, bytes, length_bytes);
+        break;
+    case EMU_HOST_COMMAND:
+        is_good = emu_visit_host_message(server, host, bytes, length_bytes);
+        break;
+    case EMU_HOST_ANSWER:
+        is_good = emu_remote_host_message(server, host, bytes, length_bytes);
+        break;
     default:
-        emu_hosts_refuse(server, host, "a message of a kind that is not served here");
         break;
     }
+    if (!is_good)
+        emu_hosts_refuse(server, host, "a message that makes no sense");
 }
 
 static void tell_up(struct emu_server *server, uint32_t host)
 {
-    (void)server;
-    (void)host;
+    emu_host_domains_up(server, host);
 }
 
 static void tell_down(struct emu_server *server, uint32_t host)
 {
-    (void)server;
-    (void)host;
+    emu_remote_host_down(server, host);
+    emu_host_domains_down(server, host);
 }
 
 /* ---- what the transport tells ---- */
@@ -562,6 +584,10 @@ int emu_hosts_create(struct emu_server *server, const struct emu_hosts_options *
     if (r == 0)
         r = open_transport(server, options, err, err_len);
     if (r == 0)
+        r = emu_remote_create(server);
+    if (r == 0)
+        r = emu_host_domains_create(server);
+    if (r == 0)
         r = find_blobs(hosts, options, err, err_len);
     for (uint32_t i = 0; r == 0 && i < hosts->n; i++) {
         if (i != hosts->own)
@@ -583,6 +609,8 @@ void emu_hosts_destroy(struct emu_server *server)
     }
     for (uint32_t i = 0; i < hosts->n; i++)
         drop_queue(&hosts->peers[i]);
+    emu_remote_destroy(server);
+    emu_host_domains_destroy(server);
     free(hosts);
     server->hosts = NULL;
 }

@@ -89,6 +89,10 @@ struct emu_domain *emu_hosts_find_domain(struct emu_server *server, uint32_t num
  * again in a later round; -ENOMEM.
  */
 int emu_hosts_send(struct emu_server *server, uint32_t host, const void *message, uint32_t length_bytes);
+/* Would emu_hosts_send() take a message? */
+bool emu_hosts_has_room(const struct emu_server *server, uint32_t host);
+/* Does nothing wait for the transport? */
+bool emu_hosts_is_idle(const struct emu_server *server, uint32_t host);
 /*
  * The same for an answer: never -ENOBUFS, because what a peer may ask is limited. One that asks for more, or that takes
  * nothing while it asks, costs it the session.

@@ -529,11 +529,17 @@ uint16_t *emu_md_drop_all(struct emu_port_end *port, uint32_t *n_out)
 
 int emu_md_reach(void *ctx, const struct emu_table_md *md, uint8_t op, struct emu_memory *mem_out)
 {
-    struct emu_port_end *self = ctx;
-    struct emu_port_end *owner = self->domain->ports[md->port];
-    const struct emu_window *window;
+    const struct emu_port_end *self = ctx;
 
     (void)op;       /* emunic can do everything */
+    return emu_md_reach_in(self->domain, md, mem_out);
+}
+
+int emu_md_reach_in(const struct emu_domain *domain, const struct emu_table_md *md, struct emu_memory *mem_out)
+{
+    struct emu_port_end *owner = domain->ports[md->port];
+    const struct emu_window *window;
+
     if (!owner)
         return EMU_STATUS_PEER_GONE;
     if (md->flags & EMU_MD_SEGMENTED) {

@@ -72,5 +72,6 @@ uint16_t *emu_md_drop_all(struct emu_port_end *port, uint32_t *n_out);
 int emu_space_get(struct emu_member *member);
 /* For views: how to reach the memory of a live domain. 0 or enum emu_status. */
 int emu_md_reach(void *port, const struct emu_table_md *md, uint8_t op, struct emu_memory *mem_out);
+int emu_md_reach_in(const struct emu_domain *domain, const struct emu_table_md *md, struct emu_memory *mem_out);
 
 #endif

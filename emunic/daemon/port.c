@@ -45,21 +45,21 @@
 
 /* ---- views ---- */
 
-static struct emu_cq_producer *queue_of(struct emu_port_end *port, uint32_t cq)
+struct emu_cq_producer *emu_port_end_queue(struct emu_port_end *port, uint32_t cq)
 {
     return port && cq < EMU_CQS_MAX && port->cqs[cq].in_use ? &port->cqs[cq].producer : NULL;
 }
 
 static struct emu_cq_producer *view_source(void *ctx, uint32_t cq)
 {
-    return queue_of(ctx, cq);
+    return emu_port_end_queue(ctx, cq);
 }
 
 static struct emu_cq_producer *view_destination(void *ctx, const struct emu_table_md *md)
 {
     struct emu_port_end *self = ctx;
 
-    return queue_of(self->domain->ports[md->port], md->cq);
+    return emu_port_end_queue(self->domain->ports[md->port], md->cq);
 }
 
 static void view_failed(void *ctx, const struct emu_transaction *t, unsigned status)
@@ -81,17 +81,30 @@ static const struct emu_view_ops view_ops = {
 
 /* ---- attach ---- */
 
+static uint32_t first_node_here(const struct emu_domain *domain)
+{
+    for (uint32_t i = 0; i < domain->n_nodes; i++) {
+        if (emu_table_nodes(domain->table)[i].host == EMU_NODE_HERE)
+            return i;
+    }
+    return EMU_NID_NONE;
+}
+
 static int choose_node(const struct emu_domain *domain, const struct emu_member *member, uint32_t nid_wanted,
                        uint32_t *node_out)
 {
-    uint32_t node = 0;
+    uint32_t node;
 
     if (member->node_index != EMU_NID_NONE)
         node = member->node_index;
     else if (nid_wanted != EMU_NID_NONE)
         node = emu_domain_node_of(domain, nid_wanted);
+    else
+        node = first_node_here(domain);
     if (node == EMU_NID_NONE || domain->addresses[node] == EMU_NID_NONE)
         return -ENODEV;
+    if (emu_table_nodes(domain->table)[node].host != EMU_NODE_HERE)
+        return -EXDEV;
     *node_out = node;
     return 0;
 }
@@ -221,6 +234,7 @@ static int create_port(struct emu_connection *connection, struct emu_domain *dom
                                    .modes = attach->modes, .doorbell = -1, .alarm.ring = emu_channel_end_ring };
     LIST_INIT(&port->mds);
     TAILQ_INIT(&port->transfers);
+    LIST_INIT(&port->remote.errands);
     TAILQ_INIT(&port->datagrams);
     port->cqs = calloc(EMU_CQS_MAX, sizeof(*port->cqs));
     port->arena_map = calloc(ARENA_PAGES / 64, sizeof(*port->arena_map));

@@ -12,6 +12,7 @@
 #include "emunic/abi/control.h"
 #include "emunic/abi/segment.h"
 #include "emunic/daemon/fault.h"
+#include "emunic/daemon/remote.h"
 #include "emunic/daemon/server.h"
 #include "emunic/engine/cq.h"
 #include "emunic/engine/transaction.h"
@@ -67,6 +68,7 @@ struct emu_port_end {
     uint32_t n_mds;
     TAILQ_HEAD(, emu_transfer) transfers;
     uint32_t n_transfers;
+    struct emu_remote_port remote;
     TAILQ_HEAD(, emu_datagram) datagrams;
     uint32_t n_datagrams;
     uint64_t commands;                  /* served, for status */
@@ -89,6 +91,8 @@ int emu_port_end_cq_create(struct emu_port_end *port, struct emu_msg_cq *cq);
 /* Makes a queue invisible; emu_port_end_cq_release() frees it when nobody can be using it. */
 int emu_port_end_cq_destroy(struct emu_port_end *port, uint32_t index);
 void emu_port_end_cq_release(struct emu_port_end *port, uint32_t index);
+/* A queue of a port for events, or NULL. The port may be NULL. */
+struct emu_cq_producer *emu_port_end_queue(struct emu_port_end *port, uint32_t cq);
 /* Adds what the port has sent to a node of its domain. */
 void emu_port_end_add_flow(const struct emu_port_end *port, uint32_t node, struct emu_flow_counts *sum);
 

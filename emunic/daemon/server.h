@@ -32,6 +32,7 @@ struct emu_connection;
 struct emu_domain;
 struct emu_error_sub;
 struct emu_fault_rule;
+struct emu_host_domains;
 struct emu_hosts;
 struct emu_hosts_options;
 struct emu_network;
@@ -40,6 +41,7 @@ struct emu_ntt;
 struct emu_port_end;
 struct emu_portals_repair;
 struct emu_quiesce;
+struct emu_remote;
 struct emu_server;
 struct emu_watcher;
 
@@ -88,6 +90,8 @@ struct emu_server {
     struct emu_network *network;        /* owned; NULL until something breaks */
     struct emu_watcher *watcher;        /* owned; NULL until it writes a line */
     struct emu_hosts *hosts;            /* owned; NULL while the machine is this host alone */
+    struct emu_remote *remote;          /* owned, beside hosts */
+    struct emu_host_domains *host_domains; /* owned, beside hosts */
     struct emu_ntt *ntt;                /* owned; NULL until the first entry */
     uint32_t n_paced;                   /* nodes whose injection is limited */
     uint8_t *bounce;                    /* owned */

@@ -15,6 +15,9 @@
  * Bounds are those of the registration rounded out to pages, as on the original hardware; programs round
  * misaligned gets up to four bytes and depend on it. Bytes beyond that are never touched.
  *
+ * A node on another host is left to emunic, which sends the command there; that host's emunic runs this engine on its own table
+ * and counts nothing, and the initiator's finishes what is the initiator's.
+ *
  * The command is untrusted. Everything it says is checked here or cannot matter outside the initiator's domain:
  * what reaches another port's queue is rebuilt from the bits a port may choose.
  * Source: spec ugni.md 4.7, 4.8 and Appendix B.
@@ -144,7 +147,7 @@ static unsigned reach_segments(const struct emu_view *view, const struct emu_cmd
     return (unsigned)view->ops->local(view->ctx, cmd->local_mdh, cmd->local_generation, mem_out);
 }
 
-static const struct emu_memory *local_of(const struct emu_view *view, const struct emu_transaction *t)
+const struct emu_memory *emu_transaction_local(const struct emu_view *view, const struct emu_transaction *t)
 {
     return is_local_segmented(&t->cmd) ? &t->segments : &view->local;
 }
@@ -186,6 +189,11 @@ bool emu_transaction_begin(const struct emu_view *view, const struct emu_cmd *cm
         t->status = EMU_STATUS_PEER_GONE;
         return false;
     }
+    /* Its memory domains are not in this table. emunic asks before it comes here. */
+    if (emu_table_nodes(view->table)[t->node_index].host != EMU_NODE_HERE) {
+        t->status = view->declines ? EMU_REACH_NOT_HERE : EMU_STATUS_PEER_GONE;
+        return false;
+    }
     t->status = check_shape(cmd);
     if (t->status != EMU_STATUS_OK)
         return false;
@@ -209,6 +217,16 @@ bool emu_transaction_begin(const struct emu_view *view, const struct emu_cmd *cm
     return cmd->op != EMU_OP_CQ_WRITE;
 }
 
+bool emu_transaction_begin_elsewhere(const struct emu_view *view, const struct emu_cmd *cmd, uint32_t node_index,
+                                     struct emu_transaction *t)
+{
+    *t = (struct emu_transaction){ .cmd = *cmd, .node_index = node_index, .is_elsewhere = true };
+    t->status = check_shape(cmd);
+    if (t->status == EMU_STATUS_OK && is_local_segmented(cmd))
+        t->status = reach_segments(view, cmd, &t->segments);
+    return t->status == EMU_STATUS_OK;
+}
+
 static void step_put(const struct emu_view *view, struct emu_transaction *t, uint64_t len_bytes, bool is_last)
 {
     const struct emu_cmd *cmd = &t->cmd;
@@ -223,7 +241,7 @@ static void step_put(const struct emu_view *view, struct emu_transaction *t, uin
 
         r = t->remote.ops->write(&t->remote, t->target_addr, data, len_bytes, after);
     } else {
-        from = (cmd->flags & EMU_CMD_STAGED) ? &view->staging : local_of(view, t);
+        from = (cmd->flags & EMU_CMD_STAGED) ? &view->staging : emu_transaction_local(view, t);
         if (len_bytes == 0)
             r = t->remote.ops->write(&t->remote, t->target_addr, NULL, 0, after);
         else
@@ -237,7 +255,7 @@ static void step_put(const struct emu_view *view, struct emu_transaction *t, uin
 static void step_get(const struct emu_view *view, struct emu_transaction *t, uint64_t len_bytes, bool is_last)
 {
     const struct emu_cmd *cmd = &t->cmd;
-    const struct emu_memory *local = local_of(view, t);
+    const struct emu_memory *local = emu_transaction_local(view, t);
     static const uint32_t arrived = 1;
     int fault = 0;
     int r;
@@ -261,7 +279,7 @@ static void step_amo(const struct emu_view *view, struct emu_transaction *t)
     uint64_t stride = amo_stride_bytes(cmd, &amo);
     uint64_t left = cmd->length_bytes - t->done_bytes;
     uint64_t end = t->done_bytes + (left < AMO_STEP_BYTES ? left : AMO_STEP_BYTES);
-    const struct emu_memory *local = local_of(view, t);
+    const struct emu_memory *local = emu_transaction_local(view, t);
     static const uint32_t arrived = 1;
     uint64_t old;
     int r;
@@ -316,7 +334,7 @@ static void count(const struct emu_view *view, const struct emu_transaction *t)
     struct emu_flow_counts *flow;
     struct emu_amo amo;
 
-    if (t->node_index == EMU_NID_NONE)
+    if (t->node_index == EMU_NID_NONE || !view->flows)
         return;
     flow = &view->flows[t->node_index];
     if (t->status != EMU_STATUS_OK) {
@@ -384,7 +402,7 @@ void emu_transaction_finish(const struct emu_view *view, struct emu_transaction 
     const struct emu_cmd *cmd = &t->cmd;
     uint64_t event = cmd->source_event & ~(EMU_EVENT_LAP | EMU_EVENT_REM_OVERRUN);
 
-    if (t->status == EMU_STATUS_OK) {
+    if (t->status == EMU_STATUS_OK && !t->is_elsewhere) {
         if (cmd->op == EMU_OP_CQ_WRITE) {
             if (push_remote(view, t, EMU_SOURCE_CQ_WRITE) == EMU_CQ_FULL)
                 t->status = EMU_STATUS_REMOTE_CQ_FULL;

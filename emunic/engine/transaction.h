@@ -45,7 +45,7 @@ struct emu_view {
     void *ctx;                          /* for ops */
     struct emu_memory local;            /* the initiator's memory */
     struct emu_memory staging;          /* the initiator's staging area, addresses from 0 */
-    struct emu_flow_counts *flows;      /* borrowed: the initiator's counters */
+    struct emu_flow_counts *flows;      /* borrowed: the initiator's counters; NULL: somebody else counts */
     uint32_t n_flows;
     unsigned *chain_status;             /* borrowed: first failure of the initiator's open chain */
     void *bounce;                       /* borrowed: for copies between two memories without a window */
@@ -65,6 +65,7 @@ struct emu_transaction {
     uint32_t owner_port;
     uint16_t mdh;
     unsigned status;           /* enum emu_status */
+    bool is_elsewhere;         /* another host has done what there was to do there, remote events too */
 };
 
 /* What a memory handle says of a memory domain. */
@@ -91,6 +92,16 @@ bool emu_transaction_step(const struct emu_view *view, struct emu_transaction *t
 
 /* Counts the transaction and delivers its events. Ends the transaction's life. */
 void emu_transaction_finish(const struct emu_view *view, struct emu_transaction *t);
+
+/*
+ * A transaction whose node is on another host, which checks and does it: what of it is the initiator's. False: `status` tells
+ * why it is over already. Call emu_transaction_finish() in the end.
+ */
+bool emu_transaction_begin_elsewhere(const struct emu_view *view, const struct emu_cmd *cmd, uint32_t node_index,
+                                     struct emu_transaction *t);
+
+/* The side of the initiator: its memory, or the list of segments that the command names. */
+const struct emu_memory *emu_transaction_local(const struct emu_view *view, const struct emu_transaction *t);
 
 /* Ends a command with an error before anything of it was done. */
 void emu_transaction_fail(const struct emu_view *view, const struct emu_cmd *cmd, unsigned status);
