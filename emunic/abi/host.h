@@ -104,13 +104,13 @@ static inline bool emu_host_hello_parse(const uint8_t *message, uint32_t length_
 }
 
 /*
- * ---- EMU_HOST_COMMAND: | head | id | from nid | ... 104 bytes | data of a put | ----
+ * ---- EMU_HOST_COMMAND: | head | id | from nid | ... 112 bytes | data of a put | ----
  *
- * A command for a node there, or a part of a long one, which stands for itself: `length_bytes` and `remote_addr` are those of the
- * part. It is checked there as any command. Only the last part of a put has its flag and its remote event, and it is
- * sent when the others have succeeded. What concerns the initiator alone is left out.
+ * A command for a node there, or a part of a long one: bytes [offset, offset + part_bytes) of it. Each part is checked there as
+ * the whole command, so nothing is moved of one that would end outside of the memory. Flag and remote event come with the last
+ * part, which is sent when the others have succeeded. What concerns the initiator alone is left out.
  */
-#define EMU_HOST_COMMAND_BYTES 104u
+#define EMU_HOST_COMMAND_BYTES 112u
 #define EMU_HOST_PART_BYTES    15360u   /* the most that a put or a get moves */
 #define EMU_HOST_AMO_BYTES     2048u    /* the most that a part of a vector of atomics covers */
 static_assert(EMU_HOST_COMMAND_BYTES + EMU_HOST_PART_BYTES <= EMU_HOST_MESSAGE_MAX, "a part fits a message");
@@ -124,16 +124,23 @@ struct emu_host_command {
     uint32_t domain;
     uint64_t id;                /* the initiator's, comes back in the answer */
     uint32_t from_nid;          /* physical */
-    struct emu_cmd cmd;         /* remote_nid: physical */
-    const uint8_t *data;        /* of a put: cmd.length_bytes */
+    struct emu_cmd cmd;         /* the whole of it; remote_nid: physical */
+    uint64_t offset;
+    uint32_t part_bytes;
+    const uint8_t *data;        /* of a put: part_bytes */
 };
 
 /* Bytes that come back: of a get, or the old values of atomics. */
-static inline uint32_t emu_host_result_bytes(const struct emu_cmd *cmd)
+static inline uint32_t emu_host_result_bytes(const struct emu_host_command *c)
 {
-    bool has_result = cmd->op == EMU_OP_GET || (cmd->op == EMU_OP_AMO && (cmd->amo_flags & EMU_AMO_FETCH));
+    bool has_result = c->cmd.op == EMU_OP_GET || (c->cmd.op == EMU_OP_AMO && (c->cmd.amo_flags & EMU_AMO_FETCH));
 
-    return has_result ? (uint32_t)cmd->length_bytes : 0;
+    return has_result ? c->part_bytes : 0;
+}
+
+static inline bool emu_host_is_last_part(const struct emu_host_command *c)
+{
+    return c->offset + c->part_bytes == c->cmd.length_bytes;
 }
 
 /* Without the data, which the caller puts behind it. */
@@ -157,12 +164,13 @@ static inline uint8_t *emu_host_command_put(uint8_t message[EMU_HOST_COMMAND_BYT
     at = emu_wire_put64(at, cmd->remote_base);
     at = emu_wire_put16(at, cmd->mdh);
     at = emu_wire_put16(at, cmd->generation);
-    at = emu_wire_put32(at, 0);
+    at = emu_wire_put32(at, c->part_bytes);
     at = emu_wire_put64(at, cmd->remote_event);
     at = emu_wire_put64(at, cmd->op == EMU_OP_AMO ? 0 : cmd->flag_addr);
     at = emu_wire_put64(at, cmd->op == EMU_OP_AMO ? 0 : cmd->flag_value);
     at = emu_wire_put64(at, cmd->op == EMU_OP_AMO ? cmd->operand1 : 0);
-    return emu_wire_put64(at, cmd->op == EMU_OP_AMO ? cmd->operand2 : 0);
+    at = emu_wire_put64(at, cmd->op == EMU_OP_AMO ? cmd->operand2 : 0);
+    return emu_wire_put64(at, c->offset);
 }
 
 /* False: no initiator's emunic sends that. What the engine checks is not checked here. `data` points into the message. */
@@ -170,7 +178,7 @@ static inline bool emu_host_command_parse(const uint8_t *message, uint32_t lengt
 {
     struct emu_host_command c = { 0 };
     struct emu_cmd *cmd = &c.cmd;
-    uint64_t most = EMU_HOST_PART_BYTES;
+    uint32_t most = EMU_HOST_PART_BYTES;
 
     if (length_bytes < EMU_HOST_COMMAND_BYTES)
         return false;
@@ -189,7 +197,9 @@ static inline bool emu_host_command_parse(const uint8_t *message, uint32_t lengt
     cmd->remote_base = emu_wire_get64(message + 48);
     cmd->mdh = (uint16_t)(message[56] << 8 | message[57]);
     cmd->generation = (uint16_t)(message[58] << 8 | message[59]);
+    c.part_bytes = emu_wire_get32(message + 60);
     cmd->remote_event = emu_wire_get64(message + 64);
+    c.offset = emu_wire_get64(message + 104);
     if (cmd->op == EMU_OP_AMO) {
         cmd->operand1 = emu_wire_get64(message + 88);
         cmd->operand2 = emu_wire_get64(message + 96);
@@ -198,14 +208,17 @@ static inline bool emu_host_command_parse(const uint8_t *message, uint32_t lengt
         cmd->flag_addr = emu_wire_get64(message + 72);
         cmd->flag_value = emu_wire_get64(message + 80);
     }
-    if (message[25] != 0 || emu_wire_get32(message + 60) != 0 || (cmd->flags & ~EMU_HOST_CMD_FLAGS) ||
+    if (message[25] != 0 || (cmd->flags & ~EMU_HOST_CMD_FLAGS) ||
         (cmd->events & ~EMU_HOST_EVENTS) || (cmd->handle_flags & ~EMU_HOST_HANDLE_FLAGS))
         return false;
     if (cmd->op != EMU_OP_PUT && cmd->op != EMU_OP_GET && cmd->op != EMU_OP_AMO && cmd->op != EMU_OP_CQ_WRITE)
         return false;
-    if (cmd->op == EMU_OP_CQ_WRITE ? cmd->length_bytes != 0 : cmd->length_bytes > most)
+    if (cmd->op == EMU_OP_CQ_WRITE && cmd->length_bytes != 0)
         return false;
-    if (length_bytes - EMU_HOST_COMMAND_BYTES != (cmd->op == EMU_OP_PUT ? cmd->length_bytes : 0))
+    if (c.part_bytes > most || c.offset > cmd->length_bytes || c.part_bytes > cmd->length_bytes - c.offset ||
+        (c.part_bytes == 0 && cmd->length_bytes != 0) || c.offset % 16 != 0)
+        return false;
+    if (length_bytes - EMU_HOST_COMMAND_BYTES != (cmd->op == EMU_OP_PUT ? c.part_bytes : 0))
         return false;
     c.data = message + EMU_HOST_COMMAND_BYTES;
     *command_out = c;

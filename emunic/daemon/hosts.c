@@ -129,6 +129,21 @@ struct emu_domain *emu_hosts_find_domain(struct emu_server *server, uint32_t num
     return NULL;
 }
 
+uint64_t emu_hosts_stats(const struct emu_server *server, uint32_t host, struct emu_transport_stats *stats_out)
+{
+    const struct emu_hosts *hosts = server->hosts;
+
+    *stats_out = (struct emu_transport_stats){ 0 };
+    if (host != hosts->own)
+        hosts->ops->stats(hosts->transport, host, stats_out);
+    return hosts->peers[host].refused;
+}
+
+uint32_t emu_hosts_queued(const struct emu_server *server, uint32_t host)
+{
+    return server->hosts->peers[host].n_queued;
+}
+
 const struct emu_transport_ops *emu_hosts_transport(const struct emu_server *server, struct emu_transport **transport_out)
 {
     *transport_out = server->hosts->transport;

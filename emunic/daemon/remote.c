@@ -275,18 +275,13 @@ static bool copy_staged(struct emu_errand *errand)
     return errand->staged && from->ops->read(from, cmd->local_addr, errand->staged, cmd->length_bytes) == 0;
 }
 
-static struct emu_host_command command_of(const struct emu_errand *errand, uint64_t offset, uint32_t length_bytes, bool is_last)
+static struct emu_host_command command_of(const struct emu_errand *errand, uint32_t part_bytes)
 {
     struct emu_host_command c = { .domain = errand->port->domain->common_number, .from_nid = errand->port->nid,
-                                  .cmd = errand->t.cmd };
+                                  .cmd = errand->t.cmd, .offset = errand->sent_bytes, .part_bytes = part_bytes };
 
     c.cmd.remote_nid = emu_table_nodes(errand->port->domain->table)[errand->t.node_index].nid;
-    c.cmd.remote_addr += offset;
-    c.cmd.length_bytes = length_bytes;
-    if (!is_last) {
-        c.cmd.events = 0;
-        c.cmd.flags &= (uint8_t)~EMU_CMD_FLAG;
-    }
+    c.cmd.length_bytes = total_bytes(errand);
     if (c.cmd.op != EMU_OP_PUT)
         c.cmd.flags &= (uint8_t)~EMU_CMD_FLAG;
     return c;
@@ -302,7 +297,7 @@ static enum sent send_part(struct emu_errand *errand)
     uint8_t message[EMU_HOST_COMMAND_BYTES + EMU_HOST_PART_BYTES];
     uint64_t left = total_bytes(errand) - errand->sent_bytes;
     uint32_t length = left < errand->part_bytes ? (uint32_t)left : errand->part_bytes;
-    struct emu_host_command command = command_of(errand, errand->sent_bytes, length, length == left);
+    struct emu_host_command command = command_of(errand, length);
     uint32_t data_bytes = command.cmd.op == EMU_OP_PUT ? length : 0;
     struct part *part;
     uint32_t number;
@@ -331,7 +326,7 @@ static enum sent send_part(struct emu_errand *errand)
     part->errand = errand;
     part->offset = errand->sent_bytes;
     part->length_bytes = length;
-    part->result_bytes = emu_host_result_bytes(&command.cmd);
+    part->result_bytes = emu_host_result_bytes(&command);
     part->host = errand->host;
     part->is_busy = true;
     remote->hosts[part->host].n_parts++;

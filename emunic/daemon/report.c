@@ -17,6 +17,7 @@
 #include "emunic/daemon/fault.h"
 #include "emunic/daemon/flows.h"
 #include "emunic/daemon/memory_domain.h"
+#include "emunic/daemon/hosts.h"
 #include "emunic/daemon/network.h"
 #include "emunic/daemon/port.h"
 #include "emunic/daemon/watcher.h"
@@ -133,7 +134,8 @@ static json_t *status_of_domain(const struct emu_server *server, const struct em
         char cname[EMU_CNAME_MAX] = "";
 
         emu_machine_cname(server->machine, nid, cname, sizeof(cname));
-        json_array_append_new(nodes, json_pack("{sI ss sI}", "nid", (json_int_t)nid, "cname", cname,
+        json_array_append_new(nodes, json_pack("{sI ss sI sI}", "nid", (json_int_t)nid, "cname", cname, "host",
+                                               (json_int_t)emu_hosts_of_node(domain, i),
                                                "memory_domains_on_node",
                                                (json_int_t)(server->nodes[nid] ? server->nodes[nid]->n_used : 0)));
     }
@@ -150,6 +152,27 @@ static json_t *status_of_domain(const struct emu_server *server, const struct em
                      "fault_rules", (json_int_t)emu_fault_count_rules(domain), "nodes", nodes, "ports", ports);
 }
 
+/* Of the whole machine, as this emunic sees them; NULL while it is alone. */
+static json_t *status_of_hosts(const struct emu_server *server)
+{
+    json_t *list = emu_hosts_are_several(server) ? json_array() : NULL;
+
+    for (uint32_t i = 0; list && i < emu_hosts_count(server); i++) {
+        struct emu_transport_stats stats;
+        uint64_t refused = emu_hosts_stats(server, i, &stats);
+        const char *state = i == emu_hosts_own(server) ? "here" : emu_hosts_is_up(server, i) ? "up" : "down";
+
+        json_array_append_new(
+            list, json_pack("{sI ss ss sI sI sI sI sI sI sI sI sI}", "host", (json_int_t)i, "name", emu_hosts_name(server, i),
+                            "state", state, "sessions", (json_int_t)stats.sessions, "messages_sent",
+                            (json_int_t)stats.messages_sent, "messages_received", (json_int_t)stats.messages_received,
+                            "bytes_sent", (json_int_t)stats.bytes_sent, "bytes_received", (json_int_t)stats.bytes_received,
+                            "put_bytes", (json_int_t)stats.put_bytes, "get_bytes", (json_int_t)stats.get_bytes, "queued",
+                            (json_int_t)emu_hosts_queued(server, i), "refused", (json_int_t)(refused + stats.refused)));
+    }
+    return list;
+}
+
 int emu_report_status(struct emu_server *server)
 {
     json_t *domains = json_array();
@@ -157,13 +180,13 @@ int emu_report_status(struct emu_server *server)
 
     LIST_FOREACH(domain, &server->domains, link)
         json_array_append_new(domains, status_of_domain(server, domain));
-    return to_memfd(json_pack("{sI ss sI sI sI ss ss ss sI sI sI so}", "schema", (json_int_t)SCHEMA, "server",
+    return to_memfd(json_pack("{sI ss sI sI sI ss ss ss sI sI sI so* so}", "schema", (json_int_t)SCHEMA, "server",
                               server->name, "pid", (json_int_t)getpid(), "abi_version", (json_int_t)EMU_ABI_VERSION,
                               "uptime_ms", (json_int_t)((emu_clock_ns() - server->started_ns) / 1000000), "machine",
                               emu_machine_name(server->machine), "machine_spec", server->machine_spec, "topology",
                               emu_machine_topology(server->machine), "machine_nodes", (json_int_t)server->n_nids,
-                              "rounds", (json_int_t)server->rounds, "sleeps", (json_int_t)server->sleeps, "domains",
-                              domains));
+                              "rounds", (json_int_t)server->rounds, "sleeps", (json_int_t)server->sleeps, "hosts",
+                              status_of_hosts(server), "domains", domains));
 }
 
 /* ---- links ---- */

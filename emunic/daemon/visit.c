@@ -18,6 +18,8 @@
 #include "emunic/engine/rest.h"
 #include "emunic/engine/transaction.h"
 
+static_assert(EMU_HOST_AMO_BYTES <= EMU_AMO_STEP_BYTES, "a part is done in one step");
+
 struct visitor {
     struct emu_domain *domain;
     bool lost_its_event;
@@ -82,11 +84,13 @@ static unsigned run(struct emu_server *server, struct visitor *visitor, const st
         return EMU_STATUS_PEER_GONE;
     cmd.remote_nid = domain->addresses[node];
     cmd.local_addr = 0;
-    view.local = cmd.op == EMU_OP_PUT ? emu_memory_map((void *)(uintptr_t)command->data, 0, cmd.length_bytes)
-                                      : emu_memory_map(result, 0, EMU_HOST_PART_BYTES);
+    if (!emu_host_is_last_part(command))
+        cmd.events = 0;
+    view.local = emu_memory_map(cmd.op == EMU_OP_PUT ? (void *)(uintptr_t)command->data : result, command->offset,
+                                command->part_bytes);
     if (emu_transaction_begin(&view, &cmd, &t)) {
-        while (emu_transaction_step(&view, &t, UINT64_MAX))
-            ;
+        t.done_bytes = command->offset;
+        emu_transaction_step(&view, &t, command->part_bytes);
     }
     emu_transaction_finish(&view, &t);
     if (domain->ports[t.owner_port])
@@ -133,7 +137,7 @@ bool emu_visit_host_message(struct emu_server *server, uint32_t host, const uint
         answer.status = (uint8_t)run(server, &visitor, &command, message + EMU_HOST_ANSWER_BYTES);
     }
     if (answer.status == EMU_STATUS_OK)
-        answer.length_bytes = emu_host_result_bytes(&command.cmd);
+        answer.length_bytes = emu_host_result_bytes(&command);
     answer.flags = visitor.lost_its_event ? EMU_HOST_EVENT_LOST : 0;
     emu_host_answer_put(message, &answer);
     emu_hosts_answer(server, host, message, EMU_HOST_ANSWER_BYTES + answer.length_bytes);

@@ -30,7 +30,6 @@
 #include "emunic/abi/ce.h"
 
 #define PAGE_MASK      4095ull
-#define AMO_STEP_BYTES 2048u
 
 static unsigned status_of(const struct emu_view *view, int result, bool is_local)
 {
@@ -270,7 +269,7 @@ static void step_get(const struct emu_view *view, struct emu_transaction *t, uin
         t->status = status_of(view, r, fault == 1);
 }
 
-/* Moves on by at most AMO_STEP_BYTES, so that a long vector of atomics delays nobody. */
+/* Moves on by at most EMU_AMO_STEP_BYTES, so that a long vector of atomics delays nobody. */
 static void step_amo(const struct emu_view *view, struct emu_transaction *t)
 {
     const struct emu_cmd *cmd = &t->cmd;
@@ -278,7 +277,7 @@ static void step_amo(const struct emu_view *view, struct emu_transaction *t)
     uint64_t width = emu_amo_word_bytes(&amo);
     uint64_t stride = amo_stride_bytes(cmd, &amo);
     uint64_t left = cmd->length_bytes - t->done_bytes;
-    uint64_t end = t->done_bytes + (left < AMO_STEP_BYTES ? left : AMO_STEP_BYTES);
+    uint64_t end = t->done_bytes + (left < EMU_AMO_STEP_BYTES ? left : EMU_AMO_STEP_BYTES);
     const struct emu_memory *local = emu_transaction_local(view, t);
     static const uint32_t arrived = 1;
     uint64_t old;

@@ -87,7 +87,9 @@ uint32_t emu_transaction_find_md(const struct emu_table *table, uint32_t node_in
  */
 bool emu_transaction_begin(const struct emu_view *view, const struct emu_cmd *cmd, struct emu_transaction *t);
 
-/* Moves at most max_bytes more (atomics: at most a fixed number of words). True: call again. */
+#define EMU_AMO_STEP_BYTES 2048u
+
+/* Moves at most max_bytes more (atomics: as many words as lie in EMU_AMO_STEP_BYTES, at most). True: call again. */
 bool emu_transaction_step(const struct emu_view *view, struct emu_transaction *t, uint64_t max_bytes);
 
 /* Counts the transaction and delivers its events. Ends the transaction's life. */

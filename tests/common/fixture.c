@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,12 +18,15 @@
 #include <sys/wait.h>
 
 #include "emunic/abi/table.h"
+#include "emunic/base/clock.h"
 #include "emunic/cli/fault_file.h"
 #include "emunic/client/space.h"
+#include "emunic/daemon/hosts.h"
 #include "emunic/daemon/server.h"
 #include "tests/common/proc.h"
 
 static unsigned started;
+static const struct fx *current;   /* that attaching finds */
 
 static _Noreturn void give_up(const char *what, int error)
 {
@@ -30,18 +34,60 @@ static _Noreturn void give_up(const char *what, int error)
     exit(1);
 }
 
-static _Noreturn void serve(const char *name, const char *machine, int ready_fd)
+/* What every emunic of a machine of several hosts is told. Addresses are this process's own: nobody else listens there. */
+static void describe_hosts(const struct fx *fx, unsigned own, struct emu_hosts_options *hosts)
+{
+    static char names[FX_HOSTS_MAX][8];
+    static char services[FX_HOSTS_MAX][8];
+    static char address[32];
+    static const char *all_names[FX_HOSTS_MAX];
+    static const char *all_services[FX_HOSTS_MAX];
+    static const char *all_nodes[FX_HOSTS_MAX];
+    static const char key[] = "a key of a job for tests";
+    unsigned pid = (unsigned)fx->owner;
+
+    snprintf(address, sizeof(address), "127.%u.%u.%u", 1 + (pid >> 16 & 63), pid >> 8 & 255, 1 + (pid & 255) % 254);
+    for (unsigned i = 0; i < fx->n_hosts; i++) {
+        snprintf(names[i], sizeof(names[i]), "host%u", i);
+        snprintf(services[i], sizeof(services[i]), "%u", 20000 + (pid & 255) / 254 * 100 + i + fx->number * FX_HOSTS_MAX % 1000);
+        all_names[i] = names[i];
+        all_services[i] = services[i];
+        all_nodes[i] = address;
+    }
+    *hosts = (struct emu_hosts_options){
+        .n = fx->n_hosts,
+        .own = own,
+        .names = all_names,
+        .module = getenv("EMU_TEST_TRANSPORT"),
+        .provider = "tcp;ofi_rxm",
+        .node = address,
+        .service = services[own],
+        .key = key,
+        .key_bytes = sizeof(key),
+        .timeout_ns = fx->timeout_ms * 1000000ull,
+        .is_rma_off = getenv("FX_RMA_OFF") != NULL,
+        .peer_nodes = all_nodes,
+        .peer_services = all_services,
+    };
+}
+
+static _Noreturn void serve(const struct fx *fx, unsigned host, int ready_fd)
 {
     const char *machine_dir = getenv("FX_MACHINE_DIR");     /* installed programs */
-    struct emu_server_options options = { .name = name, .machine = machine,
+    struct emu_server_options options = { .name = fx->hosts[host].server, .machine = fx->machine,
                                           .machine_dir = machine_dir ? machine_dir : FX_MACHINE_DIR,
                                           .ready_fd = ready_fd };
+    struct emu_hosts_options hosts;
     struct emu_server *server;
     char err[256];
     int r;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     emu_log_init("emunic", EMU_LOG_ERROR);
+    if (fx->n_hosts > 1) {
+        describe_hosts(fx, host, &hosts);
+        options.hosts = &hosts;
+    }
     r = emu_server_create(&options, &server, err, sizeof(err));
     if (r < 0) {
         fprintf(stderr, "fixture: %s\n", err);
@@ -54,20 +100,31 @@ static _Noreturn void serve(const char *name, const char *machine, int ready_fd)
     exit(r < 0 ? 1 : 0);
 }
 
-static int create_domain(struct emu_session *admin, uint32_t ptag, uint32_t cookie, uint32_t uid, unsigned limit,
-                         const uint32_t *nids, unsigned n_ranks, uint32_t *id_out)
+static int create_domain(const struct fx *fx, struct emu_session *admin, uint32_t ptag, uint32_t cookie, uint32_t uid,
+                         unsigned limit, uint32_t *id_out)
 {
+    const unsigned n_ranks = fx->n_ranks;
     struct emu_msg msg = { .type = EMU_MSG_DOMAIN_CREATE,
                            .domain = { .ptag = ptag, .cookie = cookie, .owner_uid = uid, .member_limit = limit,
                                        .n_ranks = n_ranks } };
     const char *datapath = getenv("FX_DATAPATH");
-    size_t bytes = n_ranks * sizeof(*nids);
+    uint32_t words[2 * FX_RANKS_MAX];
+    size_t bytes = n_ranks * sizeof(words[0]);
     int fd = memfd_create("ranks", MFD_CLOEXEC);
     int r;
 
+    for (unsigned i = 0; i < n_ranks; i++) {
+        words[i] = fx->nids[i];
+        words[n_ranks + i] = fx_host_of(fx, fx->nids[i]);
+    }
+
     if (datapath && strcmp(datapath, "routed") == 0)
         msg.domain.flags = EMU_TABLE_ROUTED;
-    if (fd < 0 || write(fd, nids, bytes) != (ssize_t)bytes)
+    if (fx->n_hosts > 1) {
+        msg.domain.flags |= EMU_DOMAIN_HAS_HOSTS;
+        bytes *= 2;
+    }
+    if (fd < 0 || write(fd, words, bytes) != (ssize_t)bytes)
         return -EIO;
     r = emu_session_request(admin, &msg, &fd, 1, NULL);
     close(fd);
@@ -78,26 +135,60 @@ static int create_domain(struct emu_session *admin, uint32_t ptag, uint32_t cook
     return r;
 }
 
-static void start_server(struct fx *fx, const char *machine)
+static char *report_of(struct emu_session *admin, unsigned type)
+{
+    struct emu_msg msg = { .type = (uint16_t)type };
+    struct emu_fds fds;
+    char *text = NULL;
+    off_t len;
+
+    if (emu_session_request(admin, &msg, NULL, 0, &fds) < 0 || msg.result < 0 || fds.n_fds != 1)
+        return NULL;
+    len = lseek(fds.fd[0], 0, SEEK_END);
+    text = calloc(1, (size_t)len + 1);
+    if (text && pread(fds.fd[0], text, (size_t)len, 0) != len) {
+        free(text);
+        text = NULL;
+    }
+    emu_fds_close(&fds);
+    return text;
+}
+
+static void start_server(struct fx *fx, unsigned host)
 {
     int ready[2];
     char byte;
 
-    snprintf(fx->server, sizeof(fx->server), "test-%d-%u", (int)getpid(), started++);
     if (pipe(ready) < 0)
         give_up("pipe", errno);
     fflush(NULL);
-    fx->daemon = fork();
-    if (fx->daemon < 0)
+    fx->hosts[host].daemon = fork();
+    if (fx->hosts[host].daemon < 0)
         give_up("fork", errno);
-    if (fx->daemon == 0) {
+    if (fx->hosts[host].daemon == 0) {
         close(ready[0]);
-        serve(fx->server, machine, ready[1]);
+        serve(fx, host, ready[1]);
     }
     close(ready[1]);
     if (read(ready[0], &byte, 1) != 1)
         give_up("the server did not start", EIO);
     close(ready[0]);
+}
+
+static void open_admin(struct fx_host *host)
+{
+    int r = emu_session_open(&host->admin, host->server, EMU_SOCKET_ADMIN);
+
+    if (r < 0)
+        give_up("admin socket", -r);
+}
+
+static unsigned hosts_wanted(const struct fx_options *o)
+{
+    const char *text = getenv("FX_HOSTS");
+    unsigned n = o->n_hosts ? o->n_hosts : text ? (unsigned)atoi(text) : 1;
+
+    return n == 0 || n > FX_HOSTS_MAX ? 1 : n;
 }
 
 void fx_start(struct fx *fx, const struct fx_options *options)
@@ -110,15 +201,27 @@ void fx_start(struct fx *fx, const struct fx_options *options)
     fx->n_ranks = o->n_ranks ? o->n_ranks : 4;
     fx->ptag = 77;
     fx->cookie = 0x1234abcd;
+    fx->owner = getpid();
+    fx->number = started++;
+    fx->n_hosts = hosts_wanted(o);
+    fx->machine = o->machine ? o->machine : "aries:groups=2";
+    fx->timeout_ms = o->timeout_ms;
     for (unsigned i = 0; i < fx->n_ranks; i++)
         fx->nids[i] = o->nids ? o->nids[i] : i;
-    start_server(fx, o->machine ? o->machine : "aries:groups=2");
+    for (unsigned i = 0; i < fx->n_hosts; i++) {
+        snprintf(fx->hosts[i].server, sizeof(fx->hosts[i].server), i == 0 ? "test-%d-%u" : "test-%d-%u-%u", (int)fx->owner,
+                 fx->number, i);
+        start_server(fx, i);
+        open_admin(&fx->hosts[i]);
+    }
+    strcpy(fx->server, fx->hosts[0].server);
+    fx->daemon = fx->hosts[0].daemon;
+    fx->admin = fx->hosts[0].admin;
     fx_use(fx);
-    r = emu_session_open(&fx->admin, fx->server, EMU_SOCKET_ADMIN);
-    if (r < 0)
-        give_up("admin socket", -r);
-    r = create_domain(&fx->admin, fx->ptag, fx->cookie, o->owner_uid ? o->owner_uid : geteuid(), o->member_limit,
-                      fx->nids, fx->n_ranks, &fx->domain_id);
+    for (unsigned i = 1; i < fx->n_hosts; i++)
+        fx_await_host(fx, 0, i, true);
+    r = create_domain(fx, &fx->admin, fx->ptag, fx->cookie, o->owner_uid ? o->owner_uid : geteuid(), o->member_limit,
+                      &fx->domain_id);
     if (r < 0)
         give_up("domain", -r);
 }
@@ -136,18 +239,70 @@ static void expect_end(int status)
     exit(1);
 }
 
-int fx_stop(struct fx *fx)
+static int stop_host(struct emu_session *admin, pid_t daemon)
 {
     struct emu_msg msg = { .type = EMU_MSG_SHUTDOWN };
     int status = -1;
 
-    emu_session_request(&fx->admin, &msg, NULL, 0, NULL);
-    while (waitpid(fx->daemon, &status, 0) < 0 && errno == EINTR)
+    emu_session_request(admin, &msg, NULL, 0, NULL);
+    while (waitpid(daemon, &status, 0) < 0 && errno == EINTR)
         ;
-    emu_session_close(&fx->admin);
-    unsetenv("EMUNIC_SERVER");
+    emu_session_close(admin);
     expect_end(status);
     return status;
+}
+
+int fx_stop(struct fx *fx)
+{
+    int status = stop_host(&fx->admin, fx->daemon);
+
+    for (unsigned i = 1; i < fx->n_hosts; i++) {
+        if (fx->hosts[i].daemon > 0)
+            stop_host(&fx->hosts[i].admin, fx->hosts[i].daemon);
+    }
+    current = NULL;
+    unsetenv("EMUNIC_SERVER");
+    return status;
+}
+
+unsigned fx_host_of(const struct fx *fx, uint32_t nid)
+{
+    return nid % fx->n_hosts;
+}
+
+void fx_kill_host(struct fx *fx, unsigned host)
+{
+    kill(fx->hosts[host].daemon, SIGKILL);
+    while (waitpid(fx->hosts[host].daemon, NULL, 0) < 0 && errno == EINTR)
+        ;
+    fx->hosts[host].daemon = 0;
+    emu_session_close(&fx->hosts[host].admin);
+}
+
+void fx_restart_host(struct fx *fx, unsigned host)
+{
+    start_server(fx, host);
+    open_admin(&fx->hosts[host]);
+}
+
+void fx_await_host(struct fx *fx, unsigned from, unsigned of, bool is_up)
+{
+    uint64_t end_ns = emu_clock_ns() + 60000000000ull;
+    bool was_up = !is_up;
+
+    while (was_up != is_up) {
+        char *text = report_of(from == 0 && fx->admin.fd > 0 ? &fx->admin : &fx->hosts[from].admin, EMU_MSG_STATUS);
+        json_t *report = text ? json_loads(text, 0, NULL) : NULL;
+        const json_t *host = json_array_get(json_object_get(report, "hosts"), of);
+        const char *state = json_string_value(json_object_get(host, "state"));
+
+        was_up = state && strcmp(state, "up") == 0;
+        json_decref(report);
+        free(text);
+        if (emu_clock_ns() > end_ns)
+            give_up("a host does not come or go", ETIMEDOUT);
+        sched_yield();
+    }
 }
 
 int fx_add_domain(const struct fx *fx, uint32_t ptag, uint32_t cookie, uint32_t owner_uid, unsigned member_limit,
@@ -159,7 +314,7 @@ int fx_add_domain(const struct fx *fx, uint32_t ptag, uint32_t cookie, uint32_t 
     r = emu_session_open(admin_out, fx->server, EMU_SOCKET_ADMIN);
     if (r < 0)
         return r;
-    r = create_domain(admin_out, ptag, cookie, owner_uid, member_limit, fx->nids, fx->n_ranks, &id);
+    r = create_domain(fx, admin_out, ptag, cookie, owner_uid, member_limit, &id);
     if (r < 0)
         emu_session_close(admin_out);
     return r;
@@ -176,6 +331,7 @@ int fx_end_domain(struct emu_session *admin)
 
 void fx_use(const struct fx *fx)
 {
+    current = fx;
     setenv("EMUNIC_SERVER", fx->server, 1);
 }
 
@@ -186,6 +342,27 @@ void fx_needs_emunic(void)
 void fx_forget(struct fx *fx)
 {
     close(fx->admin.fd);
+    for (unsigned i = 1; i < fx->n_hosts; i++) {
+        if (fx->hosts[i].daemon > 0)
+            close(fx->hosts[i].admin.fd);
+    }
+}
+
+/* What an administrator says to every emunic. Domains have the same number everywhere, because all are made by the head. */
+static int tell_all(struct fx *fx, const struct emu_msg *what, const int *fds, unsigned n_fds)
+{
+    int result = 0;
+
+    for (unsigned i = 0; i < fx->n_hosts && result == 0; i++) {
+        struct emu_msg msg = *what;
+        int r;
+
+        if (i > 0 && fx->hosts[i].daemon == 0)
+            continue;
+        r = emu_session_request(i == 0 ? &fx->admin : &fx->hosts[i].admin, &msg, fds, n_fds, NULL);
+        result = r < 0 ? r : msg.result;
+    }
+    return result;
 }
 
 void fx_set_routed(struct fx *fx, bool is_routed)
@@ -193,15 +370,14 @@ void fx_set_routed(struct fx *fx, bool is_routed)
     struct emu_msg msg = { .type = EMU_MSG_DATAPATH,
                            .domain = { .domain_id = fx->domain_id, .flags = is_routed ? EMU_TABLE_ROUTED : 0 } };
 
-    emu_session_request(&fx->admin, &msg, NULL, 0, NULL);
+    tell_all(fx, &msg, NULL, 0);
 }
 
 int fx_change_network(struct fx *fx, struct emu_msg_network change)
 {
     struct emu_msg msg = { .type = EMU_MSG_NETWORK, .network = change };
-    int r = emu_session_request(&fx->admin, &msg, NULL, 0, NULL);
 
-    return r < 0 ? r : msg.result;
+    return tell_all(fx, &msg, NULL, 0);
 }
 
 void fx_add_fault(struct fx *fx, const char *words)
@@ -216,6 +392,7 @@ void fx_add_fault(struct fx *fx, const char *words)
     char err[256];
     char *rest = copy;
     char *word;
+    int r;
 
     snprintf(copy, sizeof(copy), "%s", words);
     while ((word = strsep(&rest, " ")) && n < 24)
@@ -226,8 +403,9 @@ void fx_add_fault(struct fx *fx, const char *words)
     }
     if (fd < 0 || write(fd, &rule, sizeof(rule)) != (ssize_t)sizeof(rule))
         give_up("fault", errno);
-    if (emu_session_request(&fx->admin, &msg, &fd, 1, NULL) < 0 || msg.result != 0)
-        give_up("fault", -msg.result);
+    r = tell_all(fx, &msg, &fd, 1);
+    if (r < 0)
+        give_up("fault", -r);
     close(fd);
 }
 
@@ -235,25 +413,28 @@ void fx_clear_faults(struct fx *fx)
 {
     struct emu_msg msg = { .type = EMU_MSG_FAULT_CLEAR, .fault = { .domain_id = fx->domain_id } };
 
-    emu_session_request(&fx->admin, &msg, NULL, 0, NULL);
+    tell_all(fx, &msg, NULL, 0);
 }
 
 unsigned fx_fault_hits(struct fx *fx)
 {
-    char *text = fx_report(fx, EMU_MSG_FAULTS);
-    json_t *report = text ? json_loads(text, 0, NULL) : NULL;
-    const json_t *domain;
-    const json_t *rule;
     unsigned hits = 0;
-    size_t i;
-    size_t k;
 
-    free(text);
-    json_array_foreach(json_object_get(report, "domains"), i, domain) {
-        json_array_foreach(json_object_get(domain, "rules"), k, rule)
-            hits += (unsigned)json_integer_value(json_object_get(rule, "hits"));
+    for (unsigned host = 0; host < fx->n_hosts; host++) {
+        char *text = report_of(host == 0 ? &fx->admin : &fx->hosts[host].admin, EMU_MSG_FAULTS);
+        json_t *report = text ? json_loads(text, 0, NULL) : NULL;
+        const json_t *domain;
+        const json_t *rule;
+        size_t i;
+        size_t k;
+
+        free(text);
+        json_array_foreach(json_object_get(report, "domains"), i, domain) {
+            json_array_foreach(json_object_get(domain, "rules"), k, rule)
+                hits += (unsigned)json_integer_value(json_object_get(rule, "hits"));
+        }
+        json_decref(report);
     }
-    json_decref(report);
     return hits;
 }
 
@@ -263,25 +444,13 @@ void fx_set_node(uint32_t nid)
 
     snprintf(text, sizeof(text), "%u", nid);
     setenv("EMUNIC_NID", text, 1);
+    if (current && current->n_hosts > 1)
+        setenv("EMUNIC_SERVER", current->hosts[fx_host_of(current, nid)].server, 1);
 }
 
 char *fx_report(struct fx *fx, unsigned type)
 {
-    struct emu_msg msg = { .type = (uint16_t)type };
-    struct emu_fds fds;
-    char *text = NULL;
-    off_t len;
-
-    if (emu_session_request(&fx->admin, &msg, NULL, 0, &fds) < 0 || msg.result < 0 || fds.n_fds != 1)
-        return NULL;
-    len = lseek(fds.fd[0], 0, SEEK_END);
-    text = calloc(1, (size_t)len + 1);
-    if (text && pread(fds.fd[0], text, (size_t)len, 0) != len) {
-        free(text);
-        text = NULL;
-    }
-    emu_fds_close(&fds);
-    return text;
+    return report_of(&fx->admin, type);
 }
 
 int fx_count_fds(struct fx *fx)

@@ -8,7 +8,9 @@
  * One test process can be several ranks: fx_set_node() puts the next NIC handle on a node. Tests that need real processes
  * use fx_run(), whose bodies report through their exit status; CMocka's asserts belong to the parent.
  *
- * FX_DATAPATH=routed makes domains whose commands all go through emunic; the suites run both ways.
+ * FX_DATAPATH=routed makes domains whose commands all go through emunic; the suites run both ways. FX_HOSTS=N makes a machine
+ * of N hosts: N emunics, each with every N-th node, and fx_set_node() chooses the emunic, too. EMU_TEST_TRANSPORT names the
+ * transport's module then.
  */
 #ifndef TESTS_COMMON_FIXTURE_H
 #define TESTS_COMMON_FIXTURE_H
@@ -24,6 +26,7 @@
 #include "emunic/client/session.h"
 
 #define FX_RANKS_MAX 64
+#define FX_HOSTS_MAX  4
 
 struct fx_options {
     const char *machine;        /* NULL: "aries:groups=2" */
@@ -31,6 +34,15 @@ struct fx_options {
     const uint32_t *nids;       /* one per rank; NULL: 0, 1, 2 ... */
     unsigned member_limit;      /* processes; 0 none */
     uint32_t owner_uid;         /* 0: the caller */
+    unsigned n_hosts;           /* 0: as FX_HOSTS says, else 1 */
+    unsigned timeout_ms;        /* after which a host is lost; 0: emunic's default */
+};
+
+/* One of the emunics of a machine of several hosts. */
+struct fx_host {
+    char server[EMU_SERVER_NAME_MAX + 1];
+    pid_t daemon;               /* 0: has been killed */
+    struct emu_session admin;
 };
 
 struct fx {
@@ -42,6 +54,12 @@ struct fx {
     uint32_t cookie;
     unsigned n_ranks;
     uint32_t nids[FX_RANKS_MAX];
+    unsigned n_hosts;
+    struct fx_host hosts[FX_HOSTS_MAX]; /* the first is the head: `server`, `daemon` and `admin` are its */
+    const char *machine;
+    unsigned timeout_ms;
+    pid_t owner;                /* the test program */
+    unsigned number;            /* of those that it has started */
 };
 
 /* Starts emunic and the domain and sets EMUNIC_SERVER. Ends the program with a message if that fails. */
@@ -68,6 +86,14 @@ int fx_end_domain(struct emu_session *admin);
  * here, as skipped. Not for setup functions.
  */
 void fx_needs_emunic(void);
+
+/* Number of the host that has node `nid`. */
+unsigned fx_host_of(const struct fx *fx, uint32_t nid);
+/* Kills the emunic of a host that is not the head, or starts it again at the same address. */
+void fx_kill_host(struct fx *fx, unsigned host);
+void fx_restart_host(struct fx *fx, unsigned host);
+/* Waits until host `from` holds host `of` for up, or for down. Ends the program after a minute. */
+void fx_await_host(struct fx *fx, unsigned from, unsigned of, bool is_up);
 
 /* A forked process lets go of what the fixture has. */
 void fx_forget(struct fx *fx);
