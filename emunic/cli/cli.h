@@ -59,6 +59,9 @@ int emu_cli_wrapper(char path_out[PATH_MAX]);
 /* The program that `emunic doctor` becomes, likewise. */
 int emu_cli_doctor(char path_out[PATH_MAX]);
 
+/* The module that talks to other hosts, likewise. */
+int emu_cli_transport(char path_out[PATH_MAX]);
+
 /* The program that draws results of `emunic sim`: of the source tree in a build folder, else the installed one. */
 int emu_cli_plotter(char path_out[PATH_MAX]);
 

@@ -21,6 +21,7 @@
 #define BUILD_SIGN    "/emunic-config.h"
 #define WRAPPER_PLACE "/mpi-shim/rank/emunic-rank"
 #define DOCTOR_PLACE  "/emunic/host/emunic-doctor"
+#define TRANSPORT_PLACE "/emunic/transport/emunic-transport.so"
 #define FOLDER_ROOM   64 /* for each of them */
 
 /* The build folder that this command runs from. */
@@ -71,6 +72,11 @@ int emu_cli_wrapper(char path_out[PATH_MAX])
 int emu_cli_doctor(char path_out[PATH_MAX])
 {
     return find_part(DOCTOR_PLACE, path_out);
+}
+
+int emu_cli_transport(char path_out[PATH_MAX])
+{
+    return find_part(TRANSPORT_PLACE, path_out);
 }
 
 int emu_cli_plotter(char path_out[PATH_MAX])

@@ -4,6 +4,9 @@
  *
  * Domains given on the command line exist from the start and belong to no launcher: they end with the server. Each
  * has one rank slot on each of the first --nodes nodes, so programs that a user starts by hand have a place.
+ *
+ * With --hosts it is one host of several: each runs this command with the same hosts file and key, and domains are given to the
+ * first alone, which makes them on all. Their nodes are dealt out in the order of the hosts.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -15,8 +18,11 @@
 #include "emunic/base/socket.h"
 #include "emunic/cli/cli.h"
 #include "emunic/cli/fault_file.h"
+#include "emunic/cli/hosts_file.h"
 #include "emunic/cli/network_words.h"
 #include "emunic/daemon/domain.h"
+#include "emunic/daemon/host_domains.h"
+#include "emunic/daemon/hosts.h"
 #include "emunic/daemon/network.h"
 #include "emunic/daemon/server.h"
 
@@ -37,12 +43,26 @@ static const char help[] =
     "  -N, --nodes N         nodes of such a domain: the first N of the machine, a rank each (default: 4)\n"
     "      --datapath PATH   routed: all traffic goes through the daemon; auto (default)\n"
     "      --faults FILE     inject the faults of this schedule into every domain, see emunic-fault(1)\n"
+    "      --hosts FILE      be one host of several: a line for each, NAME ADDRESS[:PORT] [NODES]; the first is the\n"
+    "                        head, which alone is given domains\n"
+    "      --host NAME       which of them this is (default: the name of this host)\n"
+    "      --key-file FILE   what all hosts know and nobody else: 16 bytes or more that only you may read\n"
+    "      --provider NAME   of libfabric (default: the best that is there)\n"
+    "      --peer-timeout S  a host that is silent for S seconds is lost, 1 to 3600 (default: 5)\n"
     "  -h, --help            this text\n"
     "\n"
     "Example:\n"
     "  emunic serve --machine aries:groups=4 --domain 100:0x5420000\n";
 
-enum { OPTION_DATAPATH = EMU_OPTION_FIRST, OPTION_FAULTS };
+enum {
+    OPTION_DATAPATH = EMU_OPTION_FIRST,
+    OPTION_FAULTS,
+    OPTION_HOSTS,
+    OPTION_HOST,
+    OPTION_KEY_FILE,
+    OPTION_PROVIDER,
+    OPTION_PEER_TIMEOUT,
+};
 
 static const struct option options[] = {
     { "name", required_argument, NULL, 's' },
@@ -51,6 +71,11 @@ static const struct option options[] = {
     { "nodes", required_argument, NULL, 'N' },
     { "datapath", required_argument, NULL, OPTION_DATAPATH },
     { "faults", required_argument, NULL, OPTION_FAULTS },
+    { "hosts", required_argument, NULL, OPTION_HOSTS },
+    { "host", required_argument, NULL, OPTION_HOST },
+    { "key-file", required_argument, NULL, OPTION_KEY_FILE },
+    { "provider", required_argument, NULL, OPTION_PROVIDER },
+    { "peer-timeout", required_argument, NULL, OPTION_PEER_TIMEOUT },
     { "help", no_argument, NULL, 'h' },
     { 0 },
 };
@@ -65,6 +90,17 @@ struct serve_plan {
     uint32_t n_nodes;
     struct emu_domain_spec domains[DOMAINS_MAX];
     unsigned n_domains;
+    const char *hosts_path;
+    const char *host;
+    const char *key_path;
+    const char *provider;
+    uint64_t timeout_s;
+    struct emu_hosts_file hosts;
+    char module[PATH_MAX];
+    uint8_t key[EMU_KEY_FILE_MAX];
+    const char *names[EMU_HOSTS_FILE_MAX];
+    const char *addresses[EMU_HOSTS_FILE_MAX];
+    const char *ports[EMU_HOSTS_FILE_MAX];
 };
 
 /* PTAG:COOKIE[:UID[:LIMIT]] */
@@ -129,6 +165,22 @@ static int parse(int argc, char **argv, struct serve_plan *plan)
         case OPTION_FAULTS:
             plan->faults_path = optarg;
             break;
+        case OPTION_HOSTS:
+            plan->hosts_path = optarg;
+            break;
+        case OPTION_HOST:
+            plan->host = optarg;
+            break;
+        case OPTION_KEY_FILE:
+            plan->key_path = optarg;
+            break;
+        case OPTION_PROVIDER:
+            plan->provider = optarg;
+            break;
+        case OPTION_PEER_TIMEOUT:
+            if (!emu_cli_parse_number(optarg, 10, 1, 3600, &plan->timeout_s))
+                return emu_cli_usage("serve", "--peer-timeout: '%s' is not 1 to 3600 seconds", optarg);
+            break;
         case 'h':
             fputs(help, stdout);
             plan->wants_help = true;
@@ -142,13 +194,115 @@ static int parse(int argc, char **argv, struct serve_plan *plan)
     if (status == EMU_EXIT_DONE && !emu_server_name_is_valid(plan->name))
         return emu_cli_usage("serve", "--name: '%s' is not a server name: 1 to %d of A-Z a-z 0-9 . _ -", plan->name,
                              EMU_SERVER_NAME_MAX);
+    if (status == EMU_EXIT_DONE && !plan->hosts_path &&
+        (plan->host || plan->key_path || plan->provider || plan->timeout_s))
+        return emu_cli_usage("serve", "--host, --key-file, --provider and --peer-timeout need --hosts");
+    if (status == EMU_EXIT_DONE && plan->hosts_path && !plan->key_path)
+        return emu_cli_usage("serve", "--hosts needs --key-file");
     return status;
+}
+
+/* Its number in the hosts file. */
+static int find_host(const struct serve_plan *plan, uint32_t *own_out)
+{
+    char here[HOST_NAME_MAX + 1] = "";
+    const char *wanted = plan->host ? plan->host : here;
+
+    if (!plan->host && gethostname(here, sizeof(here) - 1) < 0)
+        return emu_cli_fail("serve", "--host: %s", strerror(errno));
+    for (uint32_t i = 0; i < plan->hosts.n; i++) {
+        if (strcmp(plan->hosts.names[i], wanted) == 0) {
+            *own_out = i;
+            return 0;
+        }
+    }
+    return emu_cli_fail("serve", "--host: no host '%s' in %s", wanted, plan->hosts_path);
+}
+
+static int read_key(struct serve_plan *plan, uint32_t *length_out)
+{
+    int r = emu_key_file_read(plan->key_path, plan->key, length_out);
+
+    if (r == -EPERM)
+        return emu_cli_fail("serve", "--key-file: others may read %s: make its mode 0600", plan->key_path);
+    if (r == -EINVAL)
+        return emu_cli_fail("serve", "--key-file: %s has not %u to %u bytes", plan->key_path, EMU_TRANSPORT_KEY_MIN,
+                            EMU_KEY_FILE_MAX);
+    return r < 0 ? emu_cli_fail("serve", "--key-file: %s: %s", plan->key_path, strerror(-r)) : EMU_EXIT_DONE;
+}
+
+/* Pointers go into the plan. */
+static int read_hosts(struct serve_plan *plan, struct emu_hosts_options *hosts_out)
+{
+    struct emu_hosts_options hosts = { .names = plan->names, .module = plan->module, .provider = plan->provider,
+                                       .key = plan->key, .timeout_ns = plan->timeout_s * 1000000000ull,
+                                       .peer_nodes = plan->addresses, .peer_services = plan->ports };
+    char err[512];
+    int status;
+
+    if (emu_hosts_file_read(plan->hosts_path, &plan->hosts, err, sizeof(err)) < 0)
+        return emu_cli_fail("serve", "--hosts: %s", err);
+    status = find_host(plan, &hosts.own);
+    if (status == EMU_EXIT_DONE)
+        status = read_key(plan, &hosts.key_bytes);
+    if (status != EMU_EXIT_DONE)
+        return status;
+    if (emu_cli_transport(plan->module) < 0)
+        return emu_cli_fail("serve", "%s is not there, or cannot be read", plan->module);
+    if (hosts.own != EMU_HOST_HEAD && plan->n_domains > 0)
+        return emu_cli_fail("serve", "--domain: domains are given to the first host, %s", plan->hosts.names[0]);
+    for (uint32_t i = 0; i < plan->hosts.n; i++) {
+        plan->names[i] = plan->hosts.names[i];
+        plan->addresses[i] = plan->hosts.addresses[i];
+        plan->ports[i] = plan->hosts.ports[i];
+    }
+    hosts.n = plan->hosts.n;
+    hosts.n_nodes = plan->hosts.n_nodes[0] ? plan->hosts.n_nodes : NULL;
+    hosts.node = plan->addresses[hosts.own];
+    hosts.service = plan->ports[hosts.own];
+    *hosts_out = hosts;
+    return EMU_EXIT_DONE;
+}
+
+/* How many of n nodes a host gets: as many as its line says, or as many as the others. */
+static uint32_t share_of(const struct emu_server *server, uint32_t host, uint32_t n)
+{
+    uint32_t n_hosts = emu_hosts_count(server);
+
+    if (emu_hosts_n_nodes(server, host) > 0)
+        return emu_hosts_n_nodes(server, host);
+    return n / n_hosts + (host < n % n_hosts);
+}
+
+/* Nodes in order, dealt out to the hosts in order. False: they are not as many. */
+static bool deal_nodes(const struct emu_server *server, uint32_t n, uint32_t *hosts)
+{
+    uint32_t at = 0;
+
+    for (uint32_t host = 0; host < emu_hosts_count(server); host++) {
+        for (uint32_t i = share_of(server, host, n); i > 0; i--) {
+            if (at == n)
+                return false;
+            hosts[at++] = host;
+        }
+    }
+    return at == n;
+}
+
+static uint32_t count_nodes(const struct emu_server *server)
+{
+    uint32_t n = 0;
+
+    for (uint32_t host = 0; host < emu_hosts_count(server); host++)
+        n += emu_hosts_n_nodes(server, host);
+    return n > 0 ? n : emu_hosts_count(server) > DEFAULT_NODES ? emu_hosts_count(server) : DEFAULT_NODES;
 }
 
 static int create_domains(struct emu_server *server, const struct serve_plan *plan)
 {
-    uint32_t n_nodes = plan->n_nodes ? plan->n_nodes : DEFAULT_NODES;
+    uint32_t n_nodes = plan->n_nodes ? plan->n_nodes : count_nodes(server);
     struct emu_domain *domain;
+    uint32_t *hosts;
     uint32_t *nids;
     int status = EMU_EXIT_DONE;
 
@@ -157,18 +311,24 @@ static int create_domains(struct emu_server *server, const struct serve_plan *pl
     if (n_nodes > server->n_nids)
         return emu_cli_fail("serve", "--nodes: machine %s has %u nodes, not %u", plan->machine, server->n_nids,
                             n_nodes);
-    nids = malloc(n_nodes * sizeof(*nids));
+    nids = malloc(2 * n_nodes * sizeof(*nids));
     if (!nids)
         return emu_cli_fail("serve", "out of memory");
+    hosts = nids + n_nodes;
     for (uint32_t i = 0; i < n_nodes; i++)
         nids[i] = i;
+    if (!deal_nodes(server, n_nodes, hosts)) {
+        free(nids);
+        return emu_cli_fail("serve", "--nodes: the hosts do not have %u nodes, but %u", n_nodes, count_nodes(server));
+    }
     for (unsigned i = 0; i < plan->n_domains && status == EMU_EXIT_DONE; i++) {
         struct emu_domain_spec spec = plan->domains[i];
         int r;
 
         spec.n_ranks = n_nodes;
         spec.rank_nids = nids;
-        r = emu_domain_create(server, &spec, &domain);
+        spec.rank_hosts = hosts;
+        r = emu_host_domains_make(server, &spec, false, &domain);
         if (r < 0)
             status = emu_cli_fail("serve", "--domain: ptag %u cookie 0x%08x: %s", spec.ptag, spec.cookie,
                                   r == -EEXIST ? "the cookie is taken" : strerror(-r));
@@ -203,10 +363,18 @@ static int change_network(struct emu_server *server, const struct serve_plan *pl
     return r < 0 ? emu_cli_fail("serve", "--faults: network: %s", strerror(-r)) : EMU_EXIT_DONE;
 }
 
+static void free_plan(struct serve_plan *plan)
+{
+    explicit_bzero(plan->key, sizeof(plan->key));
+    emu_fault_schedule_free(&plan->schedule);
+    emu_hosts_file_free(&plan->hosts);
+}
+
 int emu_verb_serve(int argc, char **argv)
 {
     char name[32];
     struct serve_plan plan = { .name = name, .machine = DEFAULT_MACHINE };
+    struct emu_hosts_options hosts;
     struct emu_server_options server_options;
     struct emu_server *server;
     char err[512];
@@ -218,18 +386,24 @@ int emu_verb_serve(int argc, char **argv)
     if (status != EMU_EXIT_DONE || plan.wants_help)
         return status;
     status = read_faults(&plan);
-    if (status != EMU_EXIT_DONE)
+    if (status == EMU_EXIT_DONE && plan.hosts_path)
+        status = read_hosts(&plan, &hosts);
+    if (status != EMU_EXIT_DONE) {
+        free_plan(&plan);
         return status;
+    }
     server_options = (struct emu_server_options){ .name = plan.name, .machine = plan.machine,
                                                   .machine_dir = emu_cli_machine_dir(),
                                                   .starts_routed = plan.is_routed, .ready_fd = -1,
                                                   .faults = plan.schedule.rules,
-                                                  .n_faults = plan.schedule.n_rules };
+                                                  .n_faults = plan.schedule.n_rules,
+                                                  .hosts = plan.hosts_path ? &hosts : NULL };
     r = emu_server_create(&server_options, &server, err, sizeof(err));
     if (r < 0) {
-        emu_fault_schedule_free(&plan.schedule);
+        free_plan(&plan);
         return emu_cli_fail("serve", "%s", err);
     }
+    explicit_bzero(plan.key, sizeof(plan.key));
     status = change_network(server, &plan);
     if (status == EMU_EXIT_DONE)
         status = create_domains(server, &plan);
@@ -241,6 +415,6 @@ int emu_verb_serve(int argc, char **argv)
             status = emu_cli_fail("serve", "%s", strerror(-r));
     }
     emu_server_destroy(server);
-    emu_fault_schedule_free(&plan.schedule);
+    free_plan(&plan);
     return status;
 }
