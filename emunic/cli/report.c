@@ -124,6 +124,53 @@ static int print_domain(const json_t *domain, FILE *out)
     return r < 0 ? r : print_memory(domain, out);
 }
 
+static const struct emu_cli_column host_columns[] = {
+    { "HOST", true },     { "NAME", false },    { "STATE", false },   { "NODES", true },  { "SESSIONS", true }, { "MSGS_OUT", true },
+    { "MSGS_IN", true },  { "BYTES_OUT", true }, { "BYTES_IN", true }, { "QUEUED", true }, { "REFUSED", true },
+};
+
+/* Nodes of all domains that are on that host. */
+static uint64_t count_nodes(const json_t *report, uint64_t host)
+{
+    const json_t *domain;
+    const json_t *node;
+    uint64_t n = 0;
+    size_t i;
+    size_t k;
+
+    json_array_foreach(json_object_get(report, "domains"), i, domain) {
+        json_array_foreach(json_object_get(domain, "nodes"), k, node)
+            n += number_of(node, "host") == host;
+    }
+    return n;
+}
+
+/* A row per host, if there are several. */
+static int print_hosts(const json_t *report, FILE *out)
+{
+    static const char *const keys[] = { "sessions", "messages_sent", "messages_received", "bytes_sent", "bytes_received",
+                                        "queued", "refused" };
+    struct emu_cli_table table;
+    const json_t *host;
+    size_t i;
+    int r;
+
+    if (json_array_size(json_object_get(report, "hosts")) == 0)
+        return 0;
+    emu_cli_table_init(&table, host_columns, N_COLUMNS(host_columns));
+    json_array_foreach(json_object_get(report, "hosts"), i, host) {
+        emu_cli_table_number(&table, number_of(host, "host"));
+        emu_cli_table_text(&table, text_of(host, "name"));
+        emu_cli_table_text(&table, text_of(host, "state"));
+        emu_cli_table_number(&table, count_nodes(report, number_of(host, "host")));
+        for (size_t k = 0; k < N_COLUMNS(keys); k++)
+            emu_cli_table_number(&table, number_of(host, keys[k]));
+    }
+    r = emu_cli_table_print(&table, 2, out);
+    emu_cli_table_fini(&table);
+    return r;
+}
+
 int emu_cli_print_status(const json_t *report, FILE *out)
 {
     const json_t *domain;
@@ -133,6 +180,7 @@ int emu_cli_print_status(const json_t *report, FILE *out)
     fprintf(out, "server %s, pid %llu: %s (%s, %llu nodes), up %.1f s\n", text_of(report, "server"),
             (unsigned long long)number_of(report, "pid"), text_of(report, "machine_spec"), text_of(report, "topology"),
             (unsigned long long)number_of(report, "machine_nodes"), (double)number_of(report, "uptime_ms") / 1e3);
+    r = print_hosts(report, out);
     json_array_foreach(json_object_get(report, "domains"), i, domain) {
         if (r == 0)
             r = print_domain(domain, out);

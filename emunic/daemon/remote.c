@@ -184,9 +184,10 @@ static unsigned lost_status(const struct emu_cmd *cmd)
     return cmd->attempts > 0 ? EMU_STATUS_RETRANSMIT_LIMIT : EMU_STATUS_NETWORK;
 }
 
+/* The first failure counts, but what the target says comes before what is wrong here, as in the engine. */
 static void fail(struct emu_errand *errand, unsigned status)
 {
-    if (errand->t.status == EMU_STATUS_OK)
+    if (errand->t.status == EMU_STATUS_OK || errand->t.status == EMU_STATUS_LOCAL_ACCESS)
         errand->t.status = status;
     errand->is_sent = true;
     stop_turns(errand);

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A machine of two hosts, each an emunic, on this one: nodes 0 and 2 are on the first, 1 and 3 on the second. What a command does at
+ * its target the conformance tests show, which run across hosts as well; here is what only the distance brings: parts of long
+ * transfers, hosts and processes that go, and come back.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+#include "emunic/abi/host.h"
+#include "tests/common/gni.h"
+#include "tests/integration/children.h"
+
+#define ADDR(p)     ((uint64_t)(uintptr_t)(p))
+#define LONG_BYTES  (3ull * 1024 * 1024 + 12345 * 4) /* parts of unequal size */
+#define TIMEOUT_MS  1500u
+
+static struct gx_side a; /* node 0, on the head */
+static struct gx_side b; /* node 1, on the other host */
+
+static int start(void **state)
+{
+    struct fx_options options = { .n_hosts = 2, .timeout_ms = TIMEOUT_MS };
+
+    (void)state;
+    fx_start(&fx, &options);
+    gx_open(&a, &fx, 0, 10, 0);
+    gx_open(&b, &fx, 1, 11, 0);
+    gx_connect(&a, &b);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    gx_close(&a);
+    gx_close(&b);
+    return fx_stop(&fx);
+}
+
+static gni_return_t post(const struct gx_side *from, gni_post_descriptor_t *d, bool is_block)
+{
+    return is_block ? GNI_PostRdma(from->ep, d) : GNI_PostFma(from->ep, d);
+}
+
+/* Status of the entry, and the descriptor is the one that was posted. */
+static gni_return_t complete(const struct gx_side *side, gni_post_descriptor_t *d)
+{
+    gni_post_descriptor_t *done = NULL;
+    gni_return_t rc = gx_complete(side->src_cq, &done);
+
+    assert_ptr_equal(done, d);
+    return rc;
+}
+
+/* ---- memory of both sides that is longer than a part ---- */
+
+struct long_memory {
+    uint8_t *local;
+    uint8_t *remote;
+    gni_mem_handle_t local_hndl;
+    gni_mem_handle_t remote_hndl;
+};
+
+static uint8_t *map_bytes(uint64_t bytes)
+{
+    uint8_t *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    assert_true(p != MAP_FAILED);
+    return p;
+}
+
+static void open_long(struct long_memory *m)
+{
+    m->local = map_bytes(LONG_BYTES);
+    m->remote = map_bytes(LONG_BYTES);
+    for (uint64_t i = 0; i < LONG_BYTES; i++)
+        m->local[i] = (uint8_t)(i * 7 + (i >> 12));
+    assert_int_equal(GNI_MemRegister(a.nic, ADDR(m->local), LONG_BYTES, NULL, GNI_MEM_READWRITE, (uint32_t)-1,
+                                     &m->local_hndl), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_MemRegister(b.nic, ADDR(m->remote), LONG_BYTES, b.dst_cq, GNI_MEM_READWRITE, (uint32_t)-1,
+                                     &m->remote_hndl), GNI_RC_SUCCESS);
+}
+
+static void close_long(struct long_memory *m)
+{
+    GNI_MemDeregister(a.nic, &m->local_hndl);
+    GNI_MemDeregister(b.nic, &m->remote_hndl);
+    munmap(m->local, LONG_BYTES);
+    munmap(m->remote, LONG_BYTES);
+}
+
+static gni_post_descriptor_t long_post(const struct long_memory *m, gni_post_type_t type)
+{
+    gni_post_descriptor_t d = gx_put(&a, &b, 0, LONG_BYTES, GNI_CQMODE_GLOBAL_EVENT);
+
+    d.type = type;
+    d.local_addr = ADDR(m->local);
+    d.local_mem_hndl = m->local_hndl;
+    d.remote_addr = ADDR(m->remote);
+    d.remote_mem_hndl = m->remote_hndl;
+    d.src_cq_hndl = a.src_cq;
+    return d;
+}
+
+static void test_long_transfers_arrive_whole(void **state)
+{
+    struct long_memory m;
+    gni_post_descriptor_t d;
+
+    (void)state;
+    open_long(&m);
+    d = long_post(&m, GNI_POST_RDMA_PUT);
+    assert_int_equal(post(&a, &d, true), GNI_RC_SUCCESS);
+    assert_int_equal(complete(&a, &d), GNI_RC_SUCCESS);
+    assert_memory_equal(m.local, m.remote, LONG_BYTES);
+    memset(m.local, 0, LONG_BYTES);
+    d = long_post(&m, GNI_POST_RDMA_GET);
+    assert_int_equal(post(&a, &d, true), GNI_RC_SUCCESS);
+    assert_int_equal(complete(&a, &d), GNI_RC_SUCCESS);
+    assert_memory_equal(m.local, m.remote, LONG_BYTES);
+    close_long(&m);
+}
+
+static void test_remote_event_of_a_long_put_comes_once_and_after_its_data(void **state)
+{
+    struct long_memory m;
+    gni_post_descriptor_t d;
+    gni_cq_entry_t entry;
+
+    (void)state;
+    open_long(&m);
+    d = long_post(&m, GNI_POST_RDMA_PUT);
+    d.cq_mode = GNI_CQMODE_GLOBAL_EVENT | GNI_CQMODE_REMOTE_EVENT;
+    assert_int_equal(post(&a, &d, true), GNI_RC_SUCCESS);
+    assert_int_equal(gx_next(b.dst_cq, &entry), GNI_RC_SUCCESS);
+    assert_memory_equal(m.local, m.remote, LONG_BYTES);
+    assert_int_equal(complete(&a, &d), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_CqGetEvent(b.dst_cq, &entry), GNI_RC_NOT_DONE);
+    close_long(&m);
+}
+
+static void test_small_put_overtakes_a_long_one(void **state)
+{
+    gni_post_descriptor_t *done;
+    gni_post_descriptor_t slow;
+    gni_post_descriptor_t fast = gx_put(&a, &b, 0, 8, GNI_CQMODE_GLOBAL_EVENT);
+    struct long_memory m;
+
+    (void)state;
+    open_long(&m);
+    slow = long_post(&m, GNI_POST_RDMA_PUT);
+    assert_int_equal(post(&a, &slow, true), GNI_RC_SUCCESS);
+    assert_int_equal(post(&a, &fast, false), GNI_RC_SUCCESS);
+    assert_int_equal(gx_complete(a.src_cq, &done), GNI_RC_SUCCESS);
+    assert_ptr_equal(done, &fast);
+    assert_int_equal(complete(&a, &slow), GNI_RC_SUCCESS);
+    close_long(&m);
+}
+
+static void test_long_put_beyond_the_memory_touches_nothing(void **state)
+{
+    struct long_memory m;
+    gni_post_descriptor_t d;
+
+    (void)state;
+    open_long(&m);
+    d = long_post(&m, GNI_POST_RDMA_PUT);
+    d.remote_addr += 8192;
+    d.cq_mode |= GNI_CQMODE_REMOTE_EVENT;
+    assert_int_equal(post(&a, &d, true), GNI_RC_SUCCESS);
+    assert_int_equal(complete(&a, &d), GNI_RC_TRANSACTION_ERROR);
+    for (uint64_t i = 0; i < LONG_BYTES; i++)
+        assert_int_equal(m.remote[i], 0);
+    assert_int_equal(GNI_CqGetEvent(b.dst_cq, &(gni_cq_entry_t){ 0 }), GNI_RC_NOT_DONE);
+    close_long(&m);
+}
+
+static void test_stale_handle_fails(void **state)
+{
+    struct long_memory m;
+    gni_post_descriptor_t d;
+    gni_mem_handle_t handle;
+
+    (void)state;
+    open_long(&m);
+    handle = m.remote_hndl;
+    d = long_post(&m, GNI_POST_RDMA_PUT);
+    assert_int_equal(GNI_MemDeregister(b.nic, &m.remote_hndl), GNI_RC_SUCCESS);
+    d.remote_mem_hndl = handle;
+    d.length = 64;
+    assert_int_equal(post(&a, &d, true), GNI_RC_SUCCESS);
+    assert_int_equal(complete(&a, &d), GNI_RC_TRANSACTION_ERROR);
+    close_long(&m);
+}
+
+static void test_local_memory_that_is_not_there_fails_the_transfer_alone(void **state)
+{
+    gni_post_descriptor_t good = gx_put(&a, &b, 0, 8, GNI_CQMODE_GLOBAL_EVENT);
+    struct long_memory m;
+    gni_post_descriptor_t d;
+
+    (void)state;
+    open_long(&m);
+    d = long_post(&m, GNI_POST_RDMA_PUT);
+    munmap(m.local + (1u << 20), 4096);
+    assert_int_equal(post(&a, &d, true), GNI_RC_SUCCESS);
+    assert_int_equal(complete(&a, &d), GNI_RC_TRANSACTION_ERROR);
+    assert_int_equal(post(&a, &good, false), GNI_RC_SUCCESS);
+    assert_int_equal(complete(&a, &good), GNI_RC_SUCCESS);
+    close_long(&m);
+}
+
+/* More than any queue holds. */
+static void test_thousands_of_puts_in_flight_all_complete(void **state)
+{
+    enum { N = 5000 };
+    static gni_post_descriptor_t d[64];
+    unsigned posted = 0;
+    unsigned done = 0;
+
+    (void)state;
+    while (done < N) {
+        gni_post_descriptor_t *which;
+
+        while (posted < N && posted - done < 64) {
+            unsigned i = posted % 64;
+
+            d[i] = gx_put(&a, &b, 8ull * i, 8, GNI_CQMODE_GLOBAL_EVENT);
+            ((uint64_t *)(void *)a.mem)[i] = posted;
+            if (post(&a, &d[i], false) != GNI_RC_SUCCESS)
+                break;
+            posted++;
+        }
+        assert_int_equal(gx_complete(a.src_cq, &which), GNI_RC_SUCCESS);
+        assert_ptr_equal(which, &d[done % 64]);     /* small ones, in their order */
+        done++;
+    }
+    for (unsigned i = 0; i < 64; i++)
+        assert_int_equal(((uint64_t *)(void *)b.mem)[i] % 64, i);
+}
+
+static void test_two_hosts_add_to_one_word(void **state)
+{
+    enum { N = 500 };
+
+    (void)state;
+    memset(a.mem, 0, 64);
+    memset(b.mem, 0, 64);
+    for (unsigned i = 0; i < N; i++) {
+        gni_post_descriptor_t far = gx_put(&a, &b, 0, 8, GNI_CQMODE_GLOBAL_EVENT);
+        gni_post_descriptor_t near = gx_put(&b, &b, 0, 8, GNI_CQMODE_GLOBAL_EVENT);
+        gni_ep_handle_t self;
+
+        far.type = near.type = GNI_POST_AMO;
+        far.amo_cmd = near.amo_cmd = GNI_FMA_ATOMIC_ADD;
+        far.first_operand = near.first_operand = 1;
+        assert_int_equal(GNI_EpCreate(b.nic, b.src_cq, &self), GNI_RC_SUCCESS);
+        assert_int_equal(GNI_EpBind(self, b.nic_addr, b.inst_id), GNI_RC_SUCCESS);
+        assert_int_equal(GNI_PostFma(a.ep, &far), GNI_RC_SUCCESS);
+        assert_int_equal(GNI_PostFma(self, &near), GNI_RC_SUCCESS);
+        assert_int_equal(complete(&a, &far), GNI_RC_SUCCESS);
+        assert_int_equal(complete(&b, &near), GNI_RC_SUCCESS);
+        assert_int_equal(GNI_EpDestroy(self), GNI_RC_SUCCESS);
+    }
+    assert_int_equal(*(uint64_t *)(void *)b.mem, 2 * N);
+}
+
+static void test_attaching_to_a_node_of_another_host_is_refused(void **state)
+{
+    gni_cdm_handle_t cdm;
+    gni_nic_handle_t nic;
+    uint32_t address;
+
+    (void)state;
+    fx_set_node(0);
+    setenv("EMUNIC_NID", "1", 1);       /* a node, but not of that emunic */
+    assert_int_equal(GNI_CdmCreate(77, (uint8_t)fx.ptag, fx.cookie, GNI_CDM_MODE_ERR_NO_KILL, &cdm), GNI_RC_SUCCESS);
+    assert_int_not_equal(GNI_CdmAttach(cdm, 0, &address, &nic), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_CdmDestroy(cdm), GNI_RC_SUCCESS);
+    fx_set_node(0);
+}
+
+/* ---- processes that die ---- */
+
+/* A target on the other host; shared[1] and on: its address and its handle. */
+static void be_a_target(void)
+{
+    struct gx_side side;
+
+    gx_open(&side, &fx, 3, 30, 0);
+    memcpy((void *)(uintptr_t)&shared[2], &side.mem_hndl, sizeof(side.mem_hndl));
+    atomic_store(&shared[1], ADDR(side.mem));
+    atomic_fetch_add(&shared[0], 1);
+    pause();
+}
+
+static void test_death_of_the_target_fails_transactions_and_nothing_else(void **state)
+{
+    gni_post_descriptor_t good = gx_put(&a, &b, 0, 8, GNI_CQMODE_GLOBAL_EVENT);
+    gni_post_descriptor_t d = gx_put(&a, &b, 0, 8, GNI_CQMODE_GLOBAL_EVENT);
+    gni_ep_handle_t ep;
+    pid_t pid = start_child(be_a_target);
+    unsigned i = 0;
+
+    (void)state;
+    wait_for_child(1);
+    assert_int_equal(GNI_EpCreate(a.nic, a.src_cq, &ep), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpBind(ep, 3, 30), GNI_RC_SUCCESS);
+    d.remote_addr = atomic_load(&shared[1]);
+    memcpy(&d.remote_mem_hndl, (void *)(uintptr_t)&shared[2], sizeof(d.remote_mem_hndl));
+    assert_int_equal(GNI_PostFma(ep, &d), GNI_RC_SUCCESS);
+    assert_int_equal(complete(&a, &d), GNI_RC_SUCCESS);
+    kill_child(pid);
+    /* Until that emunic has seen it. */
+    for (;;) {
+        assert_int_equal(GNI_PostFma(ep, &d), GNI_RC_SUCCESS);
+        if (complete(&a, &d) == GNI_RC_TRANSACTION_ERROR)
+            break;
+        assert_true(i++ < 1000000);
+    }
+    assert_int_equal(post(&a, &good, false), GNI_RC_SUCCESS);
+    assert_int_equal(complete(&a, &good), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpDestroy(ep), GNI_RC_SUCCESS);
+}
+
+/* An initiator on the head that is killed with long transfers under way. */
+static void put_for_ever(void)
+{
+    struct long_memory m = { .local = map_bytes(LONG_BYTES) };
+    gni_post_descriptor_t d[8];
+    struct gx_side side;
+
+    gx_open(&side, &fx, 2, 40, 0);
+    FX_CHECK(GNI_EpCreate(side.nic, side.src_cq, &side.ep) == GNI_RC_SUCCESS);
+    FX_CHECK(GNI_EpBind(side.ep, b.nic_addr, b.inst_id) == GNI_RC_SUCCESS);
+    FX_CHECK(GNI_MemRegister(side.nic, ADDR(m.local), LONG_BYTES, NULL, GNI_MEM_READWRITE, (uint32_t)-1,
+                             &m.local_hndl) == GNI_RC_SUCCESS);
+    for (unsigned i = 0;; i++) {
+        gni_post_descriptor_t *done;
+
+        if (i >= 8)
+            FX_CHECK(gx_complete(side.src_cq, &done) == GNI_RC_SUCCESS);
+        d[i % 8] = (gni_post_descriptor_t){ .type = GNI_POST_RDMA_PUT, .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+                                            .local_addr = ADDR(m.local), .local_mem_hndl = m.local_hndl,
+                                            .remote_addr = shared[1], .length = LONG_BYTES, .src_cq_hndl = side.src_cq };
+        memcpy(&d[i % 8].remote_mem_hndl, (void *)(uintptr_t)&shared[2], sizeof(gni_mem_handle_t));
+        FX_CHECK(GNI_PostRdma(side.ep, &d[i % 8]) == GNI_RC_SUCCESS);
+        atomic_fetch_add(&shared[0], 1);
+    }
+}
+
+static void test_death_of_the_initiator_leaves_nothing(void **state)
+{
+    gni_post_descriptor_t good = gx_put(&a, &b, 0, 8, GNI_CQMODE_GLOBAL_EVENT);
+    struct long_memory m;
+    pid_t pid;
+
+    (void)state;
+    open_long(&m);
+    memset((void *)(uintptr_t)shared, 0, SHARED_BYTES);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        fx_forget(&fx);
+        atomic_store(&shared[1], ADDR(m.remote));
+        memcpy((void *)(uintptr_t)&shared[2], &m.remote_hndl, sizeof(m.remote_hndl));
+        put_for_ever();
+    }
+    wait_for_child(20);
+    kill_child(pid);
+    assert_int_equal(post(&a, &good, false), GNI_RC_SUCCESS);
+    assert_int_equal(complete(&a, &good), GNI_RC_SUCCESS);
+    close_long(&m);
+}
+
+/* ---- hosts that go ---- */
+
+static void test_lost_host_fails_what_is_under_way_and_what_comes(void **state)
+{
+    gni_post_descriptor_t small[16];
+    gni_post_descriptor_t *done;
+    gni_post_descriptor_t near = gx_put(&a, &a, 0, 8, GNI_CQMODE_GLOBAL_EVENT);
+    gni_post_descriptor_t slow;
+    struct long_memory m;
+    gni_ep_handle_t self;
+
+    (void)state;
+    open_long(&m);
+    slow = long_post(&m, GNI_POST_RDMA_GET);
+    kill(fx.hosts[1].daemon, SIGSTOP);
+    assert_int_equal(post(&a, &slow, true), GNI_RC_SUCCESS);
+    for (unsigned i = 0; i < 16; i++) {
+        small[i] = gx_put(&a, &b, 8ull * i, 8, GNI_CQMODE_GLOBAL_EVENT);
+        assert_int_equal(post(&a, &small[i], false), GNI_RC_SUCCESS);
+    }
+    fx_kill_host(&fx, 1);
+    for (unsigned i = 0; i < 17; i++)
+        assert_int_equal(gx_complete(a.src_cq, &done), GNI_RC_TRANSACTION_ERROR);
+    fx_await_host(&fx, 0, 1, false);
+    assert_int_equal(post(&a, &small[0], false), GNI_RC_SUCCESS);
+    assert_int_equal(complete(&a, &small[0]), GNI_RC_TRANSACTION_ERROR);
+    /* The rest goes on. */
+    assert_int_equal(GNI_EpCreate(a.nic, a.src_cq, &self), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpBind(self, a.nic_addr, a.inst_id), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_PostFma(self, &near), GNI_RC_SUCCESS);
+    assert_int_equal(complete(&a, &near), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpDestroy(self), GNI_RC_SUCCESS);
+    munmap(m.local, LONG_BYTES);
+    munmap(m.remote, LONG_BYTES);
+}
+
+static void test_host_that_comes_back_works_again(void **state)
+{
+    gni_post_descriptor_t d = gx_put(&a, &b, 0, 8, GNI_CQMODE_GLOBAL_EVENT);
+    struct gx_side again;
+
+    (void)state;
+    fx_kill_host(&fx, 1);
+    fx_await_host(&fx, 0, 1, false);
+    fx_restart_host(&fx, 1);
+    fx_await_host(&fx, 0, 1, true);
+    fx_await_host(&fx, 1, 0, true);
+    /* Its memory is gone with its processes' attachment... */
+    assert_int_equal(post(&a, &d, false), GNI_RC_SUCCESS);
+    assert_int_equal(complete(&a, &d), GNI_RC_TRANSACTION_ERROR);
+    /* ...and new memory works. */
+    gx_open(&again, &fx, 1, 12, 0);
+    gx_connect(&a, &again);
+    d = gx_put(&a, &again, 0, 8, GNI_CQMODE_GLOBAL_EVENT);
+    memcpy(a.mem, "back now", 8);
+    assert_int_equal(post(&a, &d, false), GNI_RC_SUCCESS);
+    assert_int_equal(complete(&a, &d), GNI_RC_SUCCESS);
+    assert_memory_equal(again.mem, "back now", 8);
+    gx_close(&again);
+}
+
+/* Silent for less than the timeout: nothing is lost. */
+static void test_host_that_pauses_delays_its_own_commands_only(void **state)
+{
+    gni_post_descriptor_t far = gx_put(&a, &b, 0, 8, GNI_CQMODE_GLOBAL_EVENT);
+    gni_post_descriptor_t near = gx_put(&a, &a, 64, 8, GNI_CQMODE_GLOBAL_EVENT);
+    gni_post_descriptor_t *done;
+    gni_ep_handle_t self;
+
+    (void)state;
+    assert_int_equal(GNI_EpCreate(a.nic, a.src_cq, &self), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpBind(self, a.nic_addr, a.inst_id), GNI_RC_SUCCESS);
+    kill(fx.hosts[1].daemon, SIGSTOP);
+    assert_int_equal(post(&a, &far, false), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_PostFma(self, &near), GNI_RC_SUCCESS);
+    assert_int_equal(gx_complete(a.src_cq, &done), GNI_RC_SUCCESS);
+    assert_ptr_equal(done, &near);
+    kill(fx.hosts[1].daemon, SIGCONT);
+    assert_int_equal(complete(&a, &far), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpDestroy(self), GNI_RC_SUCCESS);
+}
+
+/* The sides' emunics may have gone. */
+static int stop_hosts(void **state)
+{
+    (void)state;
+    GNI_EpDestroy(a.ep);
+    GNI_CdmDestroy(a.cdm);
+    GNI_CdmDestroy(b.cdm);
+    free(a.mem);
+    free(b.mem);
+    return fx_stop(&fx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_long_transfers_arrive_whole),
+        cmocka_unit_test(test_remote_event_of_a_long_put_comes_once_and_after_its_data),
+        cmocka_unit_test(test_small_put_overtakes_a_long_one),
+        cmocka_unit_test(test_long_put_beyond_the_memory_touches_nothing),
+        cmocka_unit_test(test_stale_handle_fails),
+        cmocka_unit_test(test_local_memory_that_is_not_there_fails_the_transfer_alone),
+        cmocka_unit_test(test_thousands_of_puts_in_flight_all_complete),
+        cmocka_unit_test(test_two_hosts_add_to_one_word),
+        cmocka_unit_test(test_attaching_to_a_node_of_another_host_is_refused),
+        cmocka_unit_test(test_death_of_the_target_fails_transactions_and_nothing_else),
+        cmocka_unit_test(test_death_of_the_initiator_leaves_nothing),
+        cmocka_unit_test(test_host_that_pauses_delays_its_own_commands_only),
+    };
+    const struct CMUnitTest loss_tests[] = {
+        cmocka_unit_test_setup_teardown(test_lost_host_fails_what_is_under_way_and_what_comes, start, stop_hosts),
+        cmocka_unit_test_setup_teardown(test_host_that_comes_back_works_again, start, stop_hosts),
+    };
+    int failed;
+
+    if (!getenv("EMU_TEST_TRANSPORT")) {
+        printf("1..0 # SKIP EMU_TEST_TRANSPORT does not name the transport's module\n");
+        return 0;
+    }
+    if (children_init() < 0)
+        return 1;
+    failed = cmocka_run_group_tests_name("hosts", tests, start, stop);
+    return failed + cmocka_run_group_tests_name("hosts that go", loss_tests, NULL, NULL);
+}
