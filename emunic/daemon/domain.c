@@ -199,6 +199,17 @@ uint32_t emu_domain_node_of(const struct emu_domain *domain, uint32_t nid)
     return low < domain->n_nodes && nodes[low].nid == nid ? low : EMU_NID_NONE;
 }
 
+uint32_t emu_domain_first_here(const struct emu_domain *domain)
+{
+    const struct emu_table_node *nodes = emu_table_nodes(domain->table);
+
+    for (uint32_t i = 0; i < domain->n_nodes; i++) {
+        if (nodes[i].host == EMU_NODE_HERE)
+            return i;
+    }
+    return EMU_NID_NONE;
+}
+
 uint32_t emu_domain_nid_at(const struct emu_domain *domain, uint32_t address)
 {
     uint32_t node = emu_table_node_index(domain->table, address);

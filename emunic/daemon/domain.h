@@ -118,6 +118,8 @@ void emu_domain_disturb(struct emu_domain *domain);
 struct emu_domain *emu_domain_find(struct emu_server *server, uint32_t ptag, uint32_t cookie);
 /* Index of a physical node in the domain, or EMU_NID_NONE. */
 uint32_t emu_domain_node_of(const struct emu_domain *domain, uint32_t nid);
+/* Index of its first node on this host, or EMU_NID_NONE. */
+uint32_t emu_domain_first_here(const struct emu_domain *domain);
 /* Node that an address of the domain leads to, as a nid; EMU_NID_NONE. */
 uint32_t emu_domain_nid_at(const struct emu_domain *domain, uint32_t address);
 /* A process that may use the domain: its owner's, or root's. */

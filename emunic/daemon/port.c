@@ -81,15 +81,6 @@ static const struct emu_view_ops view_ops = {
 
 /* ---- attach ---- */
 
-static uint32_t first_node_here(const struct emu_domain *domain)
-{
-    for (uint32_t i = 0; i < domain->n_nodes; i++) {
-        if (emu_table_nodes(domain->table)[i].host == EMU_NODE_HERE)
-            return i;
-    }
-    return EMU_NID_NONE;
-}
-
 static int choose_node(const struct emu_domain *domain, const struct emu_member *member, uint32_t nid_wanted,
                        uint32_t *node_out)
 {
@@ -100,7 +91,7 @@ static int choose_node(const struct emu_domain *domain, const struct emu_member 
     else if (nid_wanted != EMU_NID_NONE)
         node = emu_domain_node_of(domain, nid_wanted);
     else
-        node = first_node_here(domain);
+        node = emu_domain_first_here(domain);
     if (node == EMU_NID_NONE || domain->addresses[node] == EMU_NID_NONE)
         return -ENODEV;
     if (emu_table_nodes(domain->table)[node].host != EMU_NODE_HERE)

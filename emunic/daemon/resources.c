@@ -203,8 +203,10 @@ uint32_t emu_place_of(struct emu_connection *c, uint32_t nid_wanted)
     if (nid_wanted < c->server->n_nids)
         return nid_wanted;
     LIST_FOREACH(domain, &c->server->domains, link) {
-        if (domain->table && emu_domain_may_use(domain, &c->peer))
-            return emu_table_nodes(domain->table)[0].nid;
+        uint32_t node = domain->table ? emu_domain_first_here(domain) : EMU_NID_NONE;
+
+        if (node != EMU_NID_NONE && emu_domain_may_use(domain, &c->peer))
+            return emu_table_nodes(domain->table)[node].nid;
     }
     return 0;
 }

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages between emunics: what is written is read back, anything else is refused, and no byte outside of a message is
+ * touched: each lies at the very end of its own heap block, where the address sanitizer notices.
+ */
+#include "emunic/abi/host.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "emunic/base/clock.h"
+#include "tests/common/seed.h"
+
+#define FUZZ_NS 1000000000ull
+#define DATA_BYTES 32u
+
+static const struct emu_host_command put = {
+    .domain = 0x11223344,
+    .id = 0x0102030405060708ull,
+    .from_nid = 7,
+    .cmd = { .op = EMU_OP_PUT, .flags = EMU_CMD_FLAG | EMU_CMD_BLOCK, .events = EMU_EV_REMOTE | EMU_EV_LOCAL,
+             .handle_flags = EMU_HANDLE_OFFSET | EMU_HANDLE_LOCAL_SEGMENTS, .remote_nid = 9, .remote_addr = 0x7000,
+             .length_bytes = 64 + DATA_BYTES, .remote_base = 0x6000, .mdh = 12, .generation = 3, .remote_event = 99,
+             .flag_addr = 0x7100, .flag_value = 5 },
+    .offset = 64,
+    .part_bytes = DATA_BYTES,
+};
+
+/* In a heap block of its own. */
+static uint8_t *copy_of(const uint8_t *message, uint32_t length)
+{
+    uint8_t *copy = malloc(length ? length : 1);
+
+    memcpy(copy, message, length);
+    return copy;
+}
+
+static bool command_is_good(const uint8_t *message, uint32_t length, struct emu_host_command *c)
+{
+    uint8_t *copy = copy_of(message, length);
+    bool is_good = emu_host_command_parse(copy, length, c);
+
+    free(copy);
+    return is_good;
+}
+
+static void write_put(uint8_t message[EMU_HOST_COMMAND_BYTES + DATA_BYTES])
+{
+    uint8_t *at = emu_host_command_put(message, &put);
+
+    assert_ptr_equal(at, message + EMU_HOST_COMMAND_BYTES);
+    memset(at, 0xd5, DATA_BYTES);
+}
+
+static void test_command_is_read_back_without_what_is_the_initiators(void **state)
+{
+    uint8_t message[EMU_HOST_COMMAND_BYTES + DATA_BYTES];
+    struct emu_host_head head;
+    struct emu_host_command c = { 0 };
+
+    (void)state;
+    write_put(message);
+    assert_true(emu_host_head_parse(message, sizeof(message), &head));
+    assert_int_equal(head.kind, EMU_HOST_COMMAND);
+    assert_int_equal(head.domain, put.domain);
+    assert_true(command_is_good(message, sizeof(message), &c));
+    assert_true(c.id == put.id && c.domain == put.domain && c.from_nid == 7 && c.offset == 64 && c.part_bytes == DATA_BYTES);
+    assert_int_equal(c.cmd.op, EMU_OP_PUT);
+    assert_int_equal(c.cmd.flags, EMU_CMD_FLAG);
+    assert_int_equal(c.cmd.events, EMU_EV_REMOTE);
+    assert_int_equal(c.cmd.handle_flags, EMU_HANDLE_OFFSET);
+    assert_true(c.cmd.remote_nid == 9 && c.cmd.remote_addr == 0x7000 && c.cmd.length_bytes == 64 + DATA_BYTES);
+    assert_true(c.cmd.remote_base == 0x6000 && c.cmd.mdh == 12 && c.cmd.generation == 3 && c.cmd.remote_event == 99);
+    assert_true(c.cmd.flag_addr == 0x7100 && c.cmd.flag_value == 5);
+    assert_true(emu_host_is_last_part(&c));
+    assert_int_equal(emu_host_result_bytes(&c), 0);
+}
+
+static void test_operands_of_an_atomic_are_read_back(void **state)
+{
+    uint8_t message[EMU_HOST_COMMAND_BYTES];
+    struct emu_host_command c = { .cmd = { .op = EMU_OP_AMO, .amo_op = EMU_AMO_AX, .amo_flags = EMU_AMO_FETCH, .length_bytes = 8,
+                                           .operand1 = 0x1234567890ull, .operand2 = UINT64_MAX }, .part_bytes = 8 };
+    struct emu_host_command read = { 0 };
+
+    (void)state;
+    emu_host_command_put(message, &c);
+    assert_true(command_is_good(message, sizeof(message), &read));
+    assert_true(read.cmd.operand1 == 0x1234567890ull && read.cmd.operand2 == UINT64_MAX);
+    assert_int_equal(read.cmd.amo_op, EMU_AMO_AX);
+    assert_int_equal(emu_host_result_bytes(&read), 8);
+}
+
+static void test_each_wrong_field_of_a_command_is_refused(void **state)
+{
+    static const struct {
+        unsigned at;
+        uint8_t value;
+    } cases[] = {
+        { 20, 0 },              /* operation */
+        { 20, EMU_OP_CE },
+        { 20, EMU_OP_PTL_PUT },
+        { 20, EMU_OP_GET },     /* with data */
+        { 20, EMU_OP_CQ_WRITE },
+        { 21, EMU_CMD_INLINE },
+        { 22, EMU_HANDLE_LOCAL_SEGMENTS },
+        { 25, 1 },              /* reserved */
+        { 26, 1 },              /* events */
+        { 27, EMU_EV_LOCAL },
+        { 47, 95 },             /* length of the whole */
+        { 63, DATA_BYTES + 1 }, /* of the part */
+        { 63, DATA_BYTES - 1 },
+        { 62, 0x3c },
+        { 104, 0xff },          /* offset */
+        { 111, 65 },
+    };
+    uint8_t message[EMU_HOST_COMMAND_BYTES + DATA_BYTES];
+    struct emu_host_command c = { 0 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        write_put(message);
+        message[cases[i].at] = cases[i].value;
+        assert_false(command_is_good(message, sizeof(message), &c));
+    }
+    write_put(message);
+    for (uint32_t length = 0; length < sizeof(message); length++)
+        assert_false(command_is_good(message, length, &c));
+}
+
+static void test_head_of_another_version_or_kind_is_refused(void **state)
+{
+    uint8_t message[EMU_HOST_HEAD_BYTES];
+    struct emu_host_head head;
+
+    (void)state;
+    emu_host_head_put(message, EMU_HOST_STATUS, 1);
+    assert_true(emu_host_head_parse(message, sizeof(message), &head));
+    assert_false(emu_host_head_parse(message, sizeof(message) - 1, &head));
+    message[3]++;
+    assert_false(emu_host_head_parse(message, sizeof(message), &head));
+    emu_host_head_put(message, EMU_HOST_KINDS, 1);
+    assert_false(emu_host_head_parse(message, sizeof(message), &head));
+    emu_host_head_put(message, 0, 1);
+    assert_false(emu_host_head_parse(message, sizeof(message), &head));
+}
+
+static void test_answer_is_read_back_and_checked(void **state)
+{
+    uint8_t message[EMU_HOST_ANSWER_BYTES + 8];
+    struct emu_host_answer answer = { .domain = 3, .id = 77ull << 32 | 5, .status = EMU_STATUS_REMOTE_RANGE,
+                                      .flags = EMU_HOST_EVENT_LOST, .length_bytes = 8 };
+    struct emu_host_answer read = { 0 };
+
+    (void)state;
+    memset(message, 0, sizeof(message));
+    emu_host_answer_put(message, &answer);
+    assert_true(emu_host_answer_parse(message, sizeof(message), &read));
+    assert_true(read.id == answer.id && read.status == answer.status && read.flags == answer.flags);
+    assert_ptr_equal(read.data, message + EMU_HOST_ANSWER_BYTES);
+    assert_false(emu_host_answer_parse(message, sizeof(message) - 1, &read));
+    assert_false(emu_host_answer_parse(message, EMU_HOST_ANSWER_BYTES - 1, &read));
+    message[16] = EMU_STATUS_BAD_COMMAND + 1;
+    assert_false(emu_host_answer_parse(message, sizeof(message), &read));
+    emu_host_answer_put(message, &answer);
+    message[17] = 2;
+    assert_false(emu_host_answer_parse(message, sizeof(message), &read));
+    emu_host_answer_put(message, &answer);
+    message[19] = 1;
+    assert_false(emu_host_answer_parse(message, sizeof(message), &read));
+}
+
+static void test_domain_is_read_back_and_checked(void **state)
+{
+    uint8_t message[EMU_HOST_DOMAIN_BYTES + 16] = { 0 };
+    struct emu_host_domain d = { .domain = 5, .op = EMU_HOST_DOMAIN_CREATE, .first = 3, .n = 2, .n_ranks = 5, .ptag = 77,
+                                 .cookie = 0x1234, .owner_uid = 1000, .member_limit = 4, .flags = 1, .value = 0 };
+    struct emu_host_domain read = { 0 };
+
+    (void)state;
+    emu_host_domain_put(message, &d);
+    assert_true(emu_host_domain_parse(message, sizeof(message), &read));
+    assert_true(read.domain == 5 && read.first == 3 && read.n == 2 && read.n_ranks == 5 && read.ptag == 77 &&
+                read.cookie == 0x1234 && read.owner_uid == 1000 && read.member_limit == 4 && read.flags == 1);
+    assert_false(emu_host_domain_parse(message, sizeof(message) - 1, &read));
+    for (unsigned i = 0; i < 5; i++) {
+        struct emu_host_domain wrong = d;
+
+        if (i == 0)
+            wrong.first = 4;
+        else if (i == 1)
+            wrong.n_ranks = EMU_HOST_JOB_RANKS_MAX + 1;
+        else if (i == 2)
+            wrong.op = EMU_HOST_DOMAIN_OPS;
+        else if (i == 3)
+            wrong.op = EMU_HOST_DOMAIN_END;
+        else
+            wrong.domain = 0;
+        emu_host_domain_put(message, &wrong);
+        assert_false(emu_host_domain_parse(message, sizeof(message), &read));
+    }
+}
+
+static void test_hello_is_read_back_and_its_name_ends(void **state)
+{
+    uint8_t message[EMU_HOST_HELLO_BYTES];
+    struct emu_host_hello hello = { .n_hosts = 4, .n_nids = 768, .name = "a-host" };
+    struct emu_host_hello read = { 0 };
+
+    (void)state;
+    emu_host_hello_put(message, &hello);
+    assert_true(emu_host_hello_parse(message, sizeof(message), &read));
+    assert_true(read.n_hosts == 4 && read.n_nids == 768);
+    assert_string_equal(read.name, "a-host");
+    assert_false(emu_host_hello_parse(message, sizeof(message) - 1, &read));
+    message[EMU_HOST_HELLO_BYTES - 1] = 'x';
+    assert_false(emu_host_hello_parse(message, sizeof(message), &read));
+}
+
+static void test_mutated_messages_are_read_within_their_bounds(void **state)
+{
+    struct emu_random random = seeded(11);
+    uint64_t end_ns = emu_clock_ns() + FUZZ_NS;
+    uint8_t message[EMU_HOST_COMMAND_BYTES + DATA_BYTES];
+    uint64_t n_good = 0;
+
+    (void)state;
+    while (emu_clock_ns() < end_ns) {
+        struct emu_host_command c = { 0 };
+        struct emu_host_answer answer;
+        struct emu_host_domain domain;
+        struct emu_host_hello hello;
+        struct emu_host_head head;
+        uint32_t length = (uint32_t)emu_random_below(&random, sizeof(message) + 1);
+        uint8_t *copy;
+
+        write_put(message);
+        for (uint64_t n = emu_random_below(&random, 4); n > 0; n--)
+            message[emu_random_below(&random, sizeof(message))] = (uint8_t)emu_random_below(&random, 256);
+        if (emu_random_below(&random, 2))
+            length = sizeof(message);
+        copy = copy_of(message, length);
+        if (emu_host_command_parse(copy, length, &c)) {
+            n_good++;
+            assert_true(c.part_bytes <= EMU_HOST_PART_BYTES && c.offset + c.part_bytes <= c.cmd.length_bytes);
+            assert_true(c.cmd.op != EMU_OP_PUT || c.data + c.part_bytes == copy + length);
+        }
+        if (emu_host_answer_parse(copy, length, &answer))
+            assert_true(answer.data + answer.length_bytes == copy + length);
+        emu_host_domain_parse(copy, length, &domain);
+        emu_host_hello_parse(copy, length, &hello);
+        emu_host_head_parse(copy, length, &head);
+        free(copy);
+    }
+    assert_true(n_good > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_command_is_read_back_without_what_is_the_initiators),
+        cmocka_unit_test(test_operands_of_an_atomic_are_read_back),
+        cmocka_unit_test(test_each_wrong_field_of_a_command_is_refused),
+        cmocka_unit_test(test_head_of_another_version_or_kind_is_refused),
+        cmocka_unit_test(test_answer_is_read_back_and_checked),
+        cmocka_unit_test(test_domain_is_read_back_and_checked),
+        cmocka_unit_test(test_hello_is_read_back_and_its_name_ends),
+        cmocka_unit_test(test_mutated_messages_are_read_within_their_bounds),
+    };
+
+    return cmocka_run_group_tests_name("messages between emunics", tests, NULL, NULL);
+}
