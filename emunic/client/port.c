@@ -18,6 +18,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -150,7 +151,8 @@ int emu_port_attach(struct emu_port *port, uint32_t ptag, uint32_t cookie, uint3
     port->session.fd = -1;
     port->alarm.ring = emu_channel_ring;
     emu_settings_read(&port->settings);
-    r = emu_session_open(&port->session, emu_session_default_server(name, sizeof(name)), EMU_SOCKET_CONTROL);
+    snprintf(port->server, sizeof(port->server), "%s", emu_session_default_server(name, sizeof(name)));
+    r = emu_session_open(&port->session, port->server, EMU_SOCKET_CONTROL);
     if (r < 0)
         return r;
     /* Without Yama this answers EINVAL and is not needed. */

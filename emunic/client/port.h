@@ -33,6 +33,7 @@ struct emu_port_idle {
 
 struct emu_port {
     struct emu_session session;
+    char server[EMU_SERVER_NAME_MAX + 1]; /* that it is attached at */
     struct emu_settings settings;
     const struct emu_table *table;    /* mapped, read-only */
     struct emu_segment *segment;      /* mapped */

@@ -82,7 +82,8 @@ static int open_stream(struct gni_err *err, const struct gnii_nic *nic, uint32_t
     } else {
         msg.errors.flags = EMU_ERRORS_ALL;
     }
-    r = emu_session_open(&err->session, emu_session_default_server(name, sizeof(name)), EMU_SOCKET_CONTROL);
+    r = emu_session_open(&err->session, nic ? nic->port.server : emu_session_default_server(name, sizeof(name)),
+                         EMU_SOCKET_CONTROL);
     if (r < 0)
         return r;
     r = emu_session_request(&err->session, &msg, NULL, 0, &fds);

@@ -10,12 +10,17 @@
 #include <errno.h>
 #include <jansson.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+
+#include <cmocka.h>
 
 #include "emunic/abi/table.h"
 #include "emunic/base/clock.h"
@@ -27,6 +32,13 @@
 
 static unsigned started;
 static const struct fx *current;   /* that attaching finds */
+
+/* FX_SKIP: a pattern of CMocka's, for tests that mean something else on a machine of several hosts. */
+__attribute__((constructor)) static void choose_tests(void)
+{
+    if (getenv("FX_SKIP"))
+        cmocka_set_skip_filter(getenv("FX_SKIP"));
+}
 
 static _Noreturn void give_up(const char *what, int error)
 {

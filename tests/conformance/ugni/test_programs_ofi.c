@@ -523,9 +523,9 @@ static void test_libfabric_finds_its_program_break_where_it_was(void **state)
     for (unsigned i = 0; i < ALL; i++) {
         void *before;
 
+        fx_set_node(3);
         free(malloc(64 << 10)); /* small things find room */
         before = sbrk(0);
-        fx_set_node(3);
         assert_int_equal(GNI_CdmCreate(300 + i, (uint8_t)fx.ptag, fx.cookie, OFI_MODES, &cdms[i]), GNI_RC_SUCCESS);
         assert_int_equal(GNI_CdmAttach(cdms[i], 0, &address, &nic), GNI_RC_SUCCESS);
         assert_int_equal(GNI_CqCreate(nic, 8192, 0, GNI_CQ_NOBLOCK, NULL, NULL, &cqs[0]), GNI_RC_SUCCESS);

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A host that means harm: it has the machine's key and speaks the transport, but what it sends is random, or nearly right.
+ *
+ * Three hosts: two are emunics, the third is a process of this test. For EMU_FUZZ_SECONDS (60) it sends mutated commands,
+ * answers, domains and noise to both. A domain spans all three, so that its commands get as far as any; it is told a registration
+ * there, between guards. In another domain two processes on the two emunics put and get, check every byte, and put to the hostile
+ * host as well, whose answers are as bad as its commands. At the end both emunics must be alive, the guards whole, the
+ * transfers right, and the emunics must end cleanly. EMU_TEST_SEED repeats the choices of a run.
+ */
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "emunic/abi/host.h"
+#include "emunic/base/clock.h"
+#include "emunic/daemon/hosts.h"
+#include "emunic/transport/inner.h"
+#include "tests/common/gni.h"
+#include "tests/common/seed.h"
+#include "tests/fuzz/choices.h"
+
+#define HOSTILE_HOST   2u
+#define HOSTILE_NID    2u
+#define HOSTILE_PTAG   99u
+#define HOSTILE_COOKIE 0x666u
+#define GUARD_BYTES    4096u
+#define OPEN_BYTES     8192u
+#define CORPUS         32u
+#define PER_ROUND      16u
+
+static struct fx fx;
+static struct emu_random seed;
+
+/* Of all processes. */
+static struct common {
+    _Atomic uint32_t domain;        /* number of the hostile host's domain; 0: not told yet */
+    _Atomic uint64_t sent;
+    _Atomic uint64_t received;
+    _Atomic uint64_t good_answers;  /* commands of the hostile host that were done */
+    _Atomic uint64_t sessions;
+    _Atomic bool is_over;
+    uint64_t open_addr;             /* the registration that it is told of, on node 0 */
+    gni_mem_handle_t open_hndl;
+    uint16_t mdh;
+    uint16_t generation;
+    _Atomic uint64_t checked;       /* transfers of the good processes */
+    _Atomic uint64_t bad;
+} *common;
+
+/* ---- the hostile host ---- */
+
+static struct emu_transport *transport;
+static struct emu_host_blob blobs[2];
+static bool is_up[2];
+static uint8_t corpus[CORPUS][512];
+static uint32_t corpus_bytes[CORPUS];
+static uint32_t n_corpus;
+
+static void keep(const uint8_t *bytes, uint32_t length)
+{
+    uint32_t at = n_corpus < CORPUS ? n_corpus++ : (uint32_t)below(CORPUS);
+
+    corpus_bytes[at] = length < sizeof(corpus[0]) ? length : (uint32_t)sizeof(corpus[0]);
+    memcpy(corpus[at], bytes, corpus_bytes[at]);
+}
+
+static void peer_up(void *owner, uint32_t host)
+{
+    struct emu_host_hello hello = { .n_hosts = 3, .name = "host2" };
+    uint8_t message[EMU_HOST_HELLO_BYTES];
+
+    hello.n_nids = *(const uint32_t *)owner;
+    emu_host_hello_put(message, &hello);
+    emu_transport_ops.send(transport, host, message, sizeof(message));
+    is_up[host] = true;
+    atomic_fetch_add(&common->sessions, 1);
+}
+
+static void peer_down(void *owner, uint32_t host, int cause)
+{
+    (void)owner;
+    (void)cause;
+    is_up[host] = false;
+}
+
+static void answer_domain(uint32_t host, const uint8_t *bytes, uint32_t length)
+{
+    struct emu_host_domain d;
+    uint8_t message[EMU_HOST_DOMAIN_BYTES];
+
+    if (!emu_host_domain_parse(bytes, length, &d) || d.op != EMU_HOST_DOMAIN_CREATE || d.first + d.n != d.n_ranks)
+        return;
+    if (d.cookie == HOSTILE_COOKIE)
+        atomic_store(&common->domain, d.domain);
+    d = (struct emu_host_domain){ .domain = d.domain, .op = EMU_HOST_DOMAIN_RESULT };
+    emu_host_domain_put(message, &d);
+    emu_transport_ops.send(transport, host, message, sizeof(message));
+}
+
+/* Some of its answers are right, so that who waits goes on. */
+static void answer_command(uint32_t host, const uint8_t *bytes, uint32_t length)
+{
+    static uint8_t message[EMU_HOST_ANSWER_BYTES + EMU_HOST_PART_BYTES];
+    struct emu_host_command c;
+    struct emu_host_answer a = { 0 };
+    uint32_t room;
+
+    if (!emu_host_command_parse(bytes, length, &c))
+        return;
+    a.domain = c.domain;
+    a.id = c.id;
+    a.length_bytes = emu_host_result_bytes(&c);
+    emu_host_answer_put(message, &a);
+    room = EMU_HOST_ANSWER_BYTES + a.length_bytes;
+    if (one_in(3))
+        flip_bits(message, EMU_HOST_ANSWER_BYTES, 1 + (unsigned)below(3));
+    if (one_in(5))
+        room = 1 + (uint32_t)below(sizeof(message));
+    emu_transport_ops.send(transport, host, message, room);
+    if (one_in(4))      /* twice */
+        emu_transport_ops.send(transport, host, message, room);
+    /* At last the right one, if it is still wanted. */
+    emu_host_answer_put(message, &a);
+    emu_transport_ops.send(transport, host, message, EMU_HOST_ANSWER_BYTES + a.length_bytes);
+}
+
+static bool take_message(void *owner, uint32_t host, const void *data, uint32_t length)
+{
+    struct emu_host_answer answer;
+    struct emu_host_head head;
+
+    (void)owner;
+    atomic_fetch_add(&common->received, 1);
+    keep(data, length);
+    if (!emu_host_head_parse(data, length, &head))
+        return true;
+    if (head.kind == EMU_HOST_DOMAIN)
+        answer_domain(host, data, length);
+    else if (head.kind == EMU_HOST_COMMAND)
+        answer_command(host, data, length);
+    else if (head.kind == EMU_HOST_ANSWER && emu_host_answer_parse(data, length, &answer) && answer.status == EMU_STATUS_OK)
+        atomic_fetch_add(&common->good_answers, 1);
+    return true;
+}
+
+/* A command that would be good. */
+static uint32_t make_command(uint8_t *message)
+{
+    static const uint8_t ops[] = { EMU_OP_PUT, EMU_OP_PUT, EMU_OP_GET, EMU_OP_AMO, EMU_OP_CQ_WRITE };
+    struct emu_host_command c = {
+        .domain = atomic_load(&common->domain),
+        .id = next_random(),
+        .from_nid = HOSTILE_NID,
+        .cmd = { .op = ops[below(sizeof(ops))], .remote_nid = (uint32_t)below(2), .mdh = common->mdh,
+                 .generation = common->generation, .remote_base = common->open_addr, .amo_op = (uint8_t)below(EMU_AMO_OP_END),
+                 .amo_flags = (uint8_t)below(8), .remote_event = next_random(), .events = (uint16_t)below(16) },
+    };
+
+    if (one_in(2))
+        c.cmd.remote_nid = 0;
+    c.cmd.remote_addr = common->open_addr + (one_in(4) ? odd_number() : below(OPEN_BYTES) & ~7ull);
+    c.cmd.length_bytes = one_in(8) ? odd_number() : c.cmd.op == EMU_OP_CQ_WRITE ? 0 : below(64) * 8;
+    if (one_in(8))
+        c.offset = one_in(2) ? odd_number() : below(64) * 16;
+    c.part_bytes = (uint32_t)(c.cmd.length_bytes - c.offset < EMU_HOST_PART_BYTES ? c.cmd.length_bytes - c.offset : below(4096));
+    if (one_in(3) && c.cmd.op == EMU_OP_PUT) {
+        c.cmd.flags = EMU_CMD_FLAG;
+        c.cmd.flag_addr = common->open_addr + (one_in(4) ? odd_number() : below(OPEN_BYTES) & ~7ull);
+    }
+    if (c.cmd.op == EMU_OP_AMO) {
+        c.cmd.operand1 = odd_number();
+        c.cmd.operand2 = odd_number();
+    }
+    emu_host_command_put(message, &c);
+    return EMU_HOST_COMMAND_BYTES + (c.cmd.op == EMU_OP_PUT && c.part_bytes <= EMU_HOST_PART_BYTES ? c.part_bytes : 0);
+}
+
+static uint32_t make_message(uint8_t *message)
+{
+    uint32_t length;
+
+    fill_random(message, 256);
+    switch (below(8)) {
+    case 0:
+        length = 1 + (uint32_t)below(EMU_HOST_MESSAGE_MAX);
+        emu_host_head_put(message, (enum emu_host_kind)below(EMU_HOST_KINDS + 1), (uint32_t)next_random());
+        break;
+    case 1:     /* what it has heard itself */
+        if (n_corpus > 0) {
+            uint32_t which = (uint32_t)below(n_corpus);
+
+            length = corpus_bytes[which];
+            memcpy(message, corpus[which], length);
+            break;
+        }
+        /* fall through */
+    default:
+        length = make_command(message);
+    }
+    if (one_in(2))
+        flip_bits(message, length < 160 ? length : 160, 1 + (unsigned)below(4));
+    if (one_in(10))
+        length = 1 + (uint32_t)below(EMU_HOST_MESSAGE_MAX);
+    return length;
+}
+
+static void transport_says(void *owner, enum emu_log_level level, const char *line)
+{
+    (void)owner;
+    (void)level;
+    (void)line;
+}
+
+static _Noreturn void be_hostile(uint32_t n_nids)
+{
+    static const struct emu_transport_events events = { .peer_up = peer_up, .peer_down = peer_down, .message = take_message,
+                                                        .log = transport_says };
+    static uint8_t message[EMU_HOST_MESSAGE_MAX];
+    struct emu_hosts_options o;
+    struct emu_transport_config config;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    fx_forget(&fx);
+    choices_begin(emu_random_next(&seed));
+    fx_describe_host(&fx, HOSTILE_HOST, &o);
+    config = (struct emu_transport_config){ .host = HOSTILE_HOST, .n_hosts = 3, .incarnation = emu_clock_ns(), .key = o.key,
+                                            .key_bytes = o.key_bytes, .provider = o.provider, .node = o.node,
+                                            .service = o.service, .events = &events, .owner = &n_nids };
+    if (emu_transport_ops.open(&config, &transport) < 0)
+        _exit(1);
+    for (uint32_t i = 0; i < 2; i++) {
+        if (emu_transport_ops.address_of(transport, i, o.peer_nodes[i], o.peer_services[i], blobs[i].bytes,
+                                         &blobs[i].length_bytes) < 0)
+            _exit(1);
+    }
+    while (!atomic_load(&common->is_over)) {
+        for (uint32_t i = 0; i < 2; i++) {
+            struct emu_transport_stats stats;
+
+            emu_transport_ops.stats(transport, i, &stats);
+            if (stats.state == EMU_PEER_ABSENT)
+                emu_transport_ops.join(transport, i, blobs[i].bytes, blobs[i].length_bytes);
+            for (unsigned n = 0; n < PER_ROUND && is_up[i] && atomic_load(&common->domain) != 0 && common->open_addr; n++) {
+                if (emu_transport_ops.send(transport, i, message, make_message(message)) != EMU_TRANSPORT_OK)
+                    break;
+                atomic_fetch_add(&common->sent, 1);
+            }
+        }
+        emu_transport_ops.progress(transport);
+        sched_yield();
+    }
+    emu_transport_ops.close(transport);
+    _exit(0);
+}
+
+/* ---- the others ---- */
+
+static bool is_filled(const uint8_t *bytes, uint64_t n, uint8_t value)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        if (bytes[i] != value)
+            return false;
+    }
+    return true;
+}
+
+/* Both sides in one process: node 0 puts to node 1, gets it back, and puts and gets at the hostile host. */
+static void check_transfers(struct gx_side *a, struct gx_side *b, gni_ep_handle_t to_hostile, unsigned round)
+{
+    gni_post_descriptor_t *done;
+    gni_post_descriptor_t d = gx_put(a, b, 4096, 16384 + round % 64 * 8, GNI_CQMODE_GLOBAL_EVENT);
+    gni_post_descriptor_t far = d;
+
+    memset(a->mem, (int)round, GX_BYTES);
+    memset(b->mem, 0xee, GX_BYTES);
+    if (GNI_PostFma(a->ep, &d) != GNI_RC_SUCCESS || gx_complete(a->src_cq, &done) != GNI_RC_SUCCESS ||
+        !is_filled(b->mem + 4096, d.length, (uint8_t)round) || !is_filled(b->mem, 4096, 0xee) ||
+        !is_filled(b->mem + 4096 + d.length, GX_BYTES - 4096 - d.length, 0xee))
+        atomic_fetch_add(&common->bad, 1);
+    far.type = round % 2 ? GNI_POST_FMA_GET : GNI_POST_FMA_PUT;
+    far.length = 64 + round % 32 * 512;
+    memset(a->mem, 0xaa, GX_BYTES);
+    /* Any outcome will do, if it comes and nothing outside of the buffer changes. */
+    if (GNI_PostFma(to_hostile, &far) == GNI_RC_SUCCESS && gx_complete(a->src_cq, &done) == GNI_RC_NOT_DONE)
+        atomic_fetch_add(&common->bad, 1);
+    if (!is_filled(a->mem, 4096, 0xaa) || !is_filled(a->mem + 4096 + far.length, GX_BYTES - 4096 - far.length, 0xaa))
+        atomic_fetch_add(&common->bad, 1);
+    atomic_fetch_add(&common->checked, 1);
+}
+
+static uint64_t seconds(void)
+{
+    const char *text = getenv("EMU_FUZZ_SECONDS");
+
+    return text ? strtoull(text, NULL, 10) : 60;
+}
+
+/* Guard, what the hostile host may change, guard. */
+static uint8_t *open_target(struct fx_mapped *m)
+{
+    uint8_t *mem = fx_map(m, &fx, 0, 50, 2 * GUARD_BYTES + OPEN_BYTES);
+
+    memset(mem, 0x5a, 2 * GUARD_BYTES + OPEN_BYTES);
+    fx_deregister_mapped(m);
+    assert_int_equal(emu_port_mem_register(&m->port, (uint64_t)(uintptr_t)mem + GUARD_BYTES, OPEN_BYTES, EMU_MD_MAPPED,
+                                           EMU_CQ_NONE, &m->mdh, &m->generation), 0);
+    common->mdh = m->mdh;
+    common->generation = m->generation;
+    common->open_addr = (uint64_t)(uintptr_t)mem + GUARD_BYTES;
+    return mem;
+}
+
+static void test_host_that_means_harm_does_none(void **state)
+{
+    uint64_t end_ns = emu_clock_ns() + seconds() * 1000000000ull;
+    struct emu_session hostile_domain;
+    const uint32_t own_ptag = fx.ptag;
+    const uint32_t own_cookie = fx.cookie;
+    struct fx_mapped target;
+    struct gx_side a;
+    struct gx_side b;
+    gni_ep_handle_t to_hostile;
+    uint8_t *mem;
+    unsigned round = 0;
+    int status = -1;
+    pid_t pid;
+
+    (void)state;
+    fflush(NULL);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        be_hostile(768);
+    fx_await_host(&fx, 0, HOSTILE_HOST, true);
+    fx_await_host(&fx, 1, HOSTILE_HOST, true);
+    gx_open(&a, &fx, 0, 10, 0);
+    gx_open(&b, &fx, 1, 11, 0);
+    gx_connect(&a, &b);
+    assert_int_equal(GNI_EpCreate(a.nic, a.src_cq, &to_hostile), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpBind(to_hostile, HOSTILE_NID, 12), GNI_RC_SUCCESS);
+    assert_int_equal(fx_add_domain(&fx, HOSTILE_PTAG, HOSTILE_COOKIE, geteuid(), 0, &hostile_domain), 0);
+    fx.ptag = HOSTILE_PTAG;
+    fx.cookie = HOSTILE_COOKIE;
+    mem = open_target(&target);
+    fx.ptag = own_ptag;
+    fx.cookie = own_cookie;
+    while (emu_clock_ns() < end_ns) {
+        check_transfers(&a, &b, to_hostile, round++);
+        assert_true(is_filled(mem, GUARD_BYTES, 0x5a));
+        assert_true(is_filled(mem + GUARD_BYTES + OPEN_BYTES, GUARD_BYTES, 0x5a));
+    }
+    atomic_store(&common->is_over, true);
+    waitpid(pid, &status, 0);
+    assert_int_equal(status, 0);
+    printf("# sent %llu received %llu done %llu sessions %llu, transfers checked %llu\n",
+           (unsigned long long)atomic_load(&common->sent), (unsigned long long)atomic_load(&common->received),
+           (unsigned long long)atomic_load(&common->good_answers), (unsigned long long)atomic_load(&common->sessions),
+           (unsigned long long)atomic_load(&common->checked));
+    assert_int_equal(atomic_load(&common->bad), 0);
+    assert_true(atomic_load(&common->good_answers) > 0);
+    assert_int_equal(kill(fx.hosts[0].daemon, 0), 0);
+    assert_int_equal(kill(fx.hosts[1].daemon, 0), 0);
+    GNI_EpDestroy(to_hostile);
+    gx_close(&a);
+    gx_close(&b);
+    fx_unmap(&target);
+    emu_session_close(&hostile_domain);
+}
+
+static int start(void **state)
+{
+    struct fx_options options = { .n_hosts = 3, .n_absent = 1, .n_ranks = 3 };
+
+    (void)state;
+    seed = seeded(17);
+    common = mmap(NULL, sizeof(*common), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    fx_start(&fx, &options);
+    return common == MAP_FAILED ? -1 : 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    return fx_stop(&fx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_host_that_means_harm_does_none),
+    };
+
+    if (!getenv("EMU_TEST_TRANSPORT")) {
+        printf("1..0 # SKIP EMU_TEST_TRANSPORT does not name the transport's module\n");
+        return 0;
+    }
+    return cmocka_run_group_tests_name("fuzz of messages between emunics", tests, start, stop);
+}
