@@ -12,6 +12,7 @@
 #define EMU_TX_PACKETS     16u  /* with records, per peer */
 #define EMU_CONTROL_PACKETS 4u  /* without */
 #define EMU_SPARE_PACKETS   8u  /* received, per peer, for those without records */
+#define EMU_EARLY_PACKETS   4u  /* of those */
 #define EMU_SLICES         16u  /* of transfers, under way per peer; also what a peer may have asked of us */
 #define EMU_RMA_SLICES      3u
 #define EMU_RMA_SLICE_BYTES 1048576u
@@ -123,6 +124,8 @@ struct emu_peer {
     uint32_t in_flight;
     struct emu_packet_list control;
     struct emu_packet_list held; /* received, not delivered */
+    struct emu_packet_list early; /* received while joining, before the proof that it belongs to */
+    uint32_t n_early;
 
     struct emu_slice slices[EMU_SLICES];
     uint32_t n_slices;          /* busy */

@@ -126,6 +126,13 @@ static void post(struct emu_transport *t, struct emu_packet *packet)
 }
 
 /* Once the carrier has given back what it had of the peer's transfers, or took too long. */
+static void drop_early(struct emu_peer *p)
+{
+    for (struct emu_packet *packet; (packet = pop(&p->early));)
+        post(p->t, packet);
+    p->n_early = 0;
+}
+
 static void finish_ending(struct emu_peer *p)
 {
     struct emu_transport *t = p->t;
@@ -136,6 +143,7 @@ static void finish_ending(struct emu_peer *p)
     }
     for (struct emu_packet *packet; (packet = pop(&p->held));)
         post(t, packet);
+    drop_early(p);
     emu_transfer_end_all(p, p->cause);
     p->state = EMU_PEER_ABSENT;
     say(t, EMU_LOG_INFO, "host %u lost: %s", p->host, strerror(-p->cause));
@@ -486,6 +494,19 @@ static bool take_packet(struct emu_peer *p, struct emu_packet *packet, const str
     return true;
 }
 
+/*
+ * A packet of a session that we do not know yet: a provider that connects both ways at once may bring it before the proof that
+ * was sent first. True: it is held.
+ */
+static bool keep_early(struct emu_peer *p, struct emu_packet *packet)
+{
+    if (p->state != EMU_PEER_JOINING || p->n_early == EMU_EARLY_PACKETS)
+        return false;
+    push(&p->early, packet);
+    p->n_early++;
+    return true;
+}
+
 static const char *refusal_name(enum emu_wire_result r)
 {
     switch (r) {
@@ -499,6 +520,22 @@ static const char *refusal_name(enum emu_wire_result r)
         return "of a wrong length";
     default:
         return "with a bad field";
+    }
+}
+
+/* The session has begun. */
+static void take_early(struct emu_peer *p)
+{
+    struct emu_packet_list early = p->early;
+    struct emu_wire_header h;
+
+    p->early = (struct emu_packet_list){ 0 };
+    p->n_early = 0;
+    for (struct emu_packet *packet; (packet = pop(&early));) {
+        /* Of the length that it says, or it would not have been kept. */
+        if (emu_wire_header_parse(packet->bytes, emu_wire_get32(packet->bytes + 8), &h) != EMU_WIRE_OK ||
+            !take_packet(p, packet, &h))
+            post(p->t, packet);
     }
 }
 
@@ -524,7 +561,7 @@ static bool take(struct emu_transport *t, struct emu_packet *packet, uint64_t le
         return false;
     }
     if (h.type == EMU_WIRE_DATA || h.type == EMU_WIRE_GOODBYE)
-        return take_packet(p, packet, &h);
+        return keep_early(p, packet) || take_packet(p, packet, &h);
     r = emu_wire_hello_parse(packet->bytes + EMU_WIRE_HEADER_BYTES, &hello);
     if (r != EMU_WIRE_OK) {
         refuse(t, p, refusal_name(r));
@@ -535,6 +572,8 @@ static bool take(struct emu_transport *t, struct emu_packet *packet, uint64_t le
         take_hello(p, &hello);
     else
         take_proof(p, &hello);
+    if (p->state == EMU_PEER_UP && p->n_early > 0)
+        take_early(p);
     return false;
 }
 

@@ -46,8 +46,8 @@ static _Noreturn void give_up(const char *what, int error)
     exit(1);
 }
 
-/* What every emunic of a machine of several hosts is told. Addresses are this process's own: nobody else listens there. */
-static void describe_hosts(const struct fx *fx, unsigned own, struct emu_hosts_options *hosts)
+/* Addresses are this process's own: nobody else listens there. */
+void fx_describe_host(const struct fx *fx, unsigned host, struct emu_hosts_options *hosts_out)
 {
     static char names[FX_HOSTS_MAX][8];
     static char services[FX_HOSTS_MAX][8];
@@ -66,14 +66,14 @@ static void describe_hosts(const struct fx *fx, unsigned own, struct emu_hosts_o
         all_services[i] = services[i];
         all_nodes[i] = address;
     }
-    *hosts = (struct emu_hosts_options){
+    *hosts_out = (struct emu_hosts_options){
         .n = fx->n_hosts,
-        .own = own,
+        .own = host,
         .names = all_names,
         .module = getenv("EMU_TEST_TRANSPORT"),
         .provider = "tcp;ofi_rxm",
         .node = address,
-        .service = services[own],
+        .service = services[host],
         .key = key,
         .key_bytes = sizeof(key),
         .timeout_ns = fx->timeout_ms * 1000000ull,
@@ -97,7 +97,7 @@ static _Noreturn void serve(const struct fx *fx, unsigned host, int ready_fd)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     emu_log_init("emunic", EMU_LOG_ERROR);
     if (fx->n_hosts > 1) {
-        describe_hosts(fx, host, &hosts);
+        fx_describe_host(fx, host, &hosts);
         options.hosts = &hosts;
     }
     r = emu_server_create(&options, &server, err, sizeof(err));
@@ -207,7 +207,6 @@ void fx_start(struct fx *fx, const struct fx_options *options)
 {
     static const struct fx_options defaults;
     const struct fx_options *o = options ? options : &defaults;
-    int r;
 
     memset(fx, 0, sizeof(*fx));
     fx->n_ranks = o->n_ranks ? o->n_ranks : 4;
@@ -220,7 +219,7 @@ void fx_start(struct fx *fx, const struct fx_options *options)
     fx->timeout_ms = o->timeout_ms;
     for (unsigned i = 0; i < fx->n_ranks; i++)
         fx->nids[i] = o->nids ? o->nids[i] : i;
-    for (unsigned i = 0; i < fx->n_hosts; i++) {
+    for (unsigned i = 0; i < fx->n_hosts - o->n_absent; i++) {
         snprintf(fx->hosts[i].server, sizeof(fx->hosts[i].server), i == 0 ? "test-%d-%u" : "test-%d-%u-%u", (int)fx->owner,
                  fx->number, i);
         start_server(fx, i);
@@ -230,10 +229,18 @@ void fx_start(struct fx *fx, const struct fx_options *options)
     fx->daemon = fx->hosts[0].daemon;
     fx->admin = fx->hosts[0].admin;
     fx_use(fx);
-    for (unsigned i = 1; i < fx->n_hosts; i++)
+    fx->owner_uid = o->owner_uid ? o->owner_uid : geteuid();
+    fx->member_limit = o->member_limit;
+    for (unsigned i = 1; i < fx->n_hosts - o->n_absent; i++)
         fx_await_host(fx, 0, i, true);
-    r = create_domain(fx, &fx->admin, fx->ptag, fx->cookie, o->owner_uid ? o->owner_uid : geteuid(), o->member_limit,
-                      &fx->domain_id);
+    if (o->n_absent == 0)
+        fx_start_domain(fx);
+}
+
+void fx_start_domain(struct fx *fx)
+{
+    int r = create_domain(fx, &fx->admin, fx->ptag, fx->cookie, fx->owner_uid, fx->member_limit, &fx->domain_id);
+
     if (r < 0)
         give_up("domain", -r);
 }

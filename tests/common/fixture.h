@@ -35,6 +35,7 @@ struct fx_options {
     unsigned member_limit;      /* processes; 0 none */
     uint32_t owner_uid;         /* 0: the caller */
     unsigned n_hosts;           /* 0: as FX_HOSTS says, else 1 */
+    unsigned n_absent;          /* the last of them have no emunic; then fx_start_domain() makes the domain, not fx_start() */
     unsigned timeout_ms;        /* after which a host is lost; 0: emunic's default */
 };
 
@@ -58,12 +59,17 @@ struct fx {
     struct fx_host hosts[FX_HOSTS_MAX]; /* the first is the head: `server`, `daemon` and `admin` are its */
     const char *machine;
     unsigned timeout_ms;
+    uint32_t owner_uid;
+    unsigned member_limit;
     pid_t owner;                /* the test program */
     unsigned number;            /* of those that it has started */
 };
 
 /* Starts emunic and the domain and sets EMUNIC_SERVER. Ends the program with a message if that fails. */
 void fx_start(struct fx *fx, const struct fx_options *options);
+
+/* See fx_options.n_absent: all hosts are up now. */
+void fx_start_domain(struct fx *fx);
 
 /*
  * Ends the domain and emunic. Returns emunic's wait status: 0, or that of a SIGKILL which a test has sent. Any other end
@@ -87,6 +93,9 @@ int fx_end_domain(struct emu_session *admin);
  */
 void fx_needs_emunic(void);
 
+struct emu_hosts_options;
+/* What the emunic of a host is told of all hosts. Valid until the next call. */
+void fx_describe_host(const struct fx *fx, unsigned host, struct emu_hosts_options *hosts_out);
 /* Number of the host that has node `nid`. */
 unsigned fx_host_of(const struct fx *fx, uint32_t nid);
 /* Kills the emunic of a host that is not the head, or starts it again at the same address. */

@@ -4,9 +4,9 @@
  *
  * Three hosts: two are emunics, the third is a process of this test. For EMU_FUZZ_SECONDS (60) it sends mutated commands,
  * answers, domains and noise to both. A domain spans all three, so that its commands get as far as any; it is told a registration
- * there, between guards. In another domain two processes on the two emunics put and get, check every byte, and put to the hostile
- * host as well, whose answers are as bad as its commands. At the end both emunics must be alive, the guards whole, the
- * transfers right, and the emunics must end cleanly. EMU_TEST_SEED repeats the choices of a run.
+ * there, between guards, and commands are posted to it, whose answers are as bad as its own commands. In another domain, where it has
+ * no node, data are put between the two emunics and every byte is checked. At the end both emunics must be alive, the guards
+ * whole, the transfers right, and the emunics must end cleanly. EMU_TEST_SEED repeats the choices of a run.
  */
 #include <sched.h>
 #include <setjmp.h>
@@ -50,9 +50,6 @@ static struct common {
     _Atomic uint64_t sessions;
     _Atomic bool is_over;
     uint64_t open_addr;             /* the registration that it is told of, on node 0 */
-    gni_mem_handle_t open_hndl;
-    uint16_t mdh;
-    uint16_t generation;
     _Atomic uint64_t checked;       /* transfers of the good processes */
     _Atomic uint64_t bad;
 } *common;
@@ -107,8 +104,8 @@ static void answer_domain(uint32_t host, const uint8_t *bytes, uint32_t length)
     emu_transport_ops.send(transport, host, message, sizeof(message));
 }
 
-/* Some of its answers are right, so that who waits goes on. */
-static void answer_command(uint32_t host, const uint8_t *bytes, uint32_t length)
+/* Some of its answers are right, so that who waits goes on. False: that one has to wait. */
+static bool answer_command(uint32_t host, const uint8_t *bytes, uint32_t length)
 {
     static uint8_t message[EMU_HOST_ANSWER_BYTES + EMU_HOST_PART_BYTES];
     struct emu_host_command c;
@@ -116,7 +113,7 @@ static void answer_command(uint32_t host, const uint8_t *bytes, uint32_t length)
     uint32_t room;
 
     if (!emu_host_command_parse(bytes, length, &c))
-        return;
+        return true;
     a.domain = c.domain;
     a.id = c.id;
     a.length_bytes = emu_host_result_bytes(&c);
@@ -131,7 +128,13 @@ static void answer_command(uint32_t host, const uint8_t *bytes, uint32_t length)
         emu_transport_ops.send(transport, host, message, room);
     /* At last the right one, if it is still wanted. */
     emu_host_answer_put(message, &a);
-    emu_transport_ops.send(transport, host, message, EMU_HOST_ANSWER_BYTES + a.length_bytes);
+    return emu_transport_ops.send(transport, host, message, EMU_HOST_ANSWER_BYTES + a.length_bytes) == EMU_TRANSPORT_OK;
+}
+
+static void take_again(void *owner, uint32_t host)
+{
+    (void)owner;
+    emu_transport_ops.resume(transport, host);
 }
 
 static bool take_message(void *owner, uint32_t host, const void *data, uint32_t length)
@@ -147,7 +150,7 @@ static bool take_message(void *owner, uint32_t host, const void *data, uint32_t 
     if (head.kind == EMU_HOST_DOMAIN)
         answer_domain(host, data, length);
     else if (head.kind == EMU_HOST_COMMAND)
-        answer_command(host, data, length);
+        return answer_command(host, data, length);
     else if (head.kind == EMU_HOST_ANSWER && emu_host_answer_parse(data, length, &answer) && answer.status == EMU_STATUS_OK)
         atomic_fetch_add(&common->good_answers, 1);
     return true;
@@ -161,8 +164,8 @@ static uint32_t make_command(uint8_t *message)
         .domain = atomic_load(&common->domain),
         .id = next_random(),
         .from_nid = HOSTILE_NID,
-        .cmd = { .op = ops[below(sizeof(ops))], .remote_nid = (uint32_t)below(2), .mdh = common->mdh,
-                 .generation = common->generation, .remote_base = common->open_addr, .amo_op = (uint8_t)below(EMU_AMO_OP_END),
+        .cmd = { .op = ops[below(sizeof(ops))], .remote_nid = (uint32_t)below(2), .mdh = (uint16_t)below(8),
+                 .generation = (uint16_t)(one_in(8) ? below(4) : 0), .remote_base = common->open_addr, .amo_op = (uint8_t)below(EMU_AMO_OP_END),
                  .amo_flags = (uint8_t)below(8), .remote_event = next_random(), .events = (uint16_t)below(16) },
     };
 
@@ -224,7 +227,7 @@ static void transport_says(void *owner, enum emu_log_level level, const char *li
 static _Noreturn void be_hostile(uint32_t n_nids)
 {
     static const struct emu_transport_events events = { .peer_up = peer_up, .peer_down = peer_down, .message = take_message,
-                                                        .log = transport_says };
+                                                        .room = take_again, .log = transport_says };
     static uint8_t message[EMU_HOST_MESSAGE_MAX];
     struct emu_hosts_options o;
     struct emu_transport_config config;
@@ -274,12 +277,11 @@ static bool is_filled(const uint8_t *bytes, uint64_t n, uint8_t value)
     return true;
 }
 
-/* Both sides in one process: node 0 puts to node 1, gets it back, and puts and gets at the hostile host. */
-static void check_transfers(struct gx_side *a, struct gx_side *b, gni_ep_handle_t to_hostile, unsigned round)
+/* Both sides are of this process. */
+static void check_transfers(struct gx_side *a, struct gx_side *b, unsigned round)
 {
     gni_post_descriptor_t *done;
     gni_post_descriptor_t d = gx_put(a, b, 4096, 16384 + round % 64 * 8, GNI_CQMODE_GLOBAL_EVENT);
-    gni_post_descriptor_t far = d;
 
     memset(a->mem, (int)round, GX_BYTES);
     memset(b->mem, 0xee, GX_BYTES);
@@ -287,15 +289,19 @@ static void check_transfers(struct gx_side *a, struct gx_side *b, gni_ep_handle_
         !is_filled(b->mem + 4096, d.length, (uint8_t)round) || !is_filled(b->mem, 4096, 0xee) ||
         !is_filled(b->mem + 4096 + d.length, GX_BYTES - 4096 - d.length, 0xee))
         atomic_fetch_add(&common->bad, 1);
-    far.type = round % 2 ? GNI_POST_FMA_GET : GNI_POST_FMA_PUT;
-    far.length = 64 + round % 32 * 512;
-    memset(a->mem, 0xaa, GX_BYTES);
-    /* Any outcome will do, if it comes and nothing outside of the buffer changes. */
-    if (GNI_PostFma(to_hostile, &far) == GNI_RC_SUCCESS && gx_complete(a->src_cq, &done) == GNI_RC_NOT_DONE)
-        atomic_fetch_add(&common->bad, 1);
-    if (!is_filled(a->mem, 4096, 0xaa) || !is_filled(a->mem + 4096 + far.length, GX_BYTES - 4096 - far.length, 0xaa))
-        atomic_fetch_add(&common->bad, 1);
     atomic_fetch_add(&common->checked, 1);
+}
+
+/* To and from the hostile host: any outcome will do, if it comes. Local memory is what it may write to anyway. */
+static void ask_for_trouble(const struct gx_side *c, const gni_mem_handle_t *local, unsigned round)
+{
+    gni_post_descriptor_t *done;
+    gni_post_descriptor_t d = { .type = round % 2 ? GNI_POST_FMA_GET : GNI_POST_FMA_PUT, .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+                                .local_addr = common->open_addr, .local_mem_hndl = *local, .remote_addr = common->open_addr,
+                                .remote_mem_hndl = *local, .length = 64 + round % 60 * 128 };
+
+    if (GNI_PostFma(c->ep, &d) != GNI_RC_SUCCESS || gx_complete(c->src_cq, &done) == GNI_RC_NOT_DONE)
+        atomic_fetch_add(&common->bad, 1);
 }
 
 static uint64_t seconds(void)
@@ -305,17 +311,15 @@ static uint64_t seconds(void)
     return text ? strtoull(text, NULL, 10) : 60;
 }
 
-/* Guard, what the hostile host may change, guard. */
-static uint8_t *open_target(struct fx_mapped *m)
+/* Guard, what the hostile host may change, guard. What the handle says is what any peer would be told. */
+static uint8_t *open_target(const struct gx_side *c, gni_mem_handle_t *handle_out)
 {
-    uint8_t *mem = fx_map(m, &fx, 0, 50, 2 * GUARD_BYTES + OPEN_BYTES);
+    uint8_t *mem = mmap(NULL, 2 * GUARD_BYTES + OPEN_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
+    assert_true(mem != MAP_FAILED);
     memset(mem, 0x5a, 2 * GUARD_BYTES + OPEN_BYTES);
-    fx_deregister_mapped(m);
-    assert_int_equal(emu_port_mem_register(&m->port, (uint64_t)(uintptr_t)mem + GUARD_BYTES, OPEN_BYTES, EMU_MD_MAPPED,
-                                           EMU_CQ_NONE, &m->mdh, &m->generation), 0);
-    common->mdh = m->mdh;
-    common->generation = m->generation;
+    assert_int_equal(GNI_MemRegister(c->nic, (uint64_t)(uintptr_t)mem + GUARD_BYTES, OPEN_BYTES, c->dst_cq, GNI_MEM_READWRITE,
+                                     (uint32_t)-1, handle_out), GNI_RC_SUCCESS);
     common->open_addr = (uint64_t)(uintptr_t)mem + GUARD_BYTES;
     return mem;
 }
@@ -324,12 +328,11 @@ static void test_host_that_means_harm_does_none(void **state)
 {
     uint64_t end_ns = emu_clock_ns() + seconds() * 1000000000ull;
     struct emu_session hostile_domain;
-    const uint32_t own_ptag = fx.ptag;
-    const uint32_t own_cookie = fx.cookie;
-    struct fx_mapped target;
+    struct fx shared_with_it;
     struct gx_side a;
     struct gx_side b;
-    gni_ep_handle_t to_hostile;
+    struct gx_side c;
+    gni_mem_handle_t handle;
     uint8_t *mem;
     unsigned round = 0;
     int status = -1;
@@ -343,19 +346,23 @@ static void test_host_that_means_harm_does_none(void **state)
         be_hostile(768);
     fx_await_host(&fx, 0, HOSTILE_HOST, true);
     fx_await_host(&fx, 1, HOSTILE_HOST, true);
+    fx.n_ranks = 2;
+    fx_start_domain(&fx);
     gx_open(&a, &fx, 0, 10, 0);
     gx_open(&b, &fx, 1, 11, 0);
     gx_connect(&a, &b);
-    assert_int_equal(GNI_EpCreate(a.nic, a.src_cq, &to_hostile), GNI_RC_SUCCESS);
-    assert_int_equal(GNI_EpBind(to_hostile, HOSTILE_NID, 12), GNI_RC_SUCCESS);
+    fx.n_ranks = 3;
     assert_int_equal(fx_add_domain(&fx, HOSTILE_PTAG, HOSTILE_COOKIE, geteuid(), 0, &hostile_domain), 0);
-    fx.ptag = HOSTILE_PTAG;
-    fx.cookie = HOSTILE_COOKIE;
-    mem = open_target(&target);
-    fx.ptag = own_ptag;
-    fx.cookie = own_cookie;
+    shared_with_it = fx;
+    shared_with_it.ptag = HOSTILE_PTAG;
+    shared_with_it.cookie = HOSTILE_COOKIE;
+    gx_open(&c, &shared_with_it, 0, 12, 0);
+    assert_int_equal(GNI_EpCreate(c.nic, c.src_cq, &c.ep), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpBind(c.ep, HOSTILE_NID, 12), GNI_RC_SUCCESS);
+    mem = open_target(&c, &handle);
     while (emu_clock_ns() < end_ns) {
-        check_transfers(&a, &b, to_hostile, round++);
+        check_transfers(&a, &b, round);
+        ask_for_trouble(&c, &handle, round++);
         assert_true(is_filled(mem, GUARD_BYTES, 0x5a));
         assert_true(is_filled(mem + GUARD_BYTES + OPEN_BYTES, GUARD_BYTES, 0x5a));
     }
@@ -370,11 +377,12 @@ static void test_host_that_means_harm_does_none(void **state)
     assert_true(atomic_load(&common->good_answers) > 0);
     assert_int_equal(kill(fx.hosts[0].daemon, 0), 0);
     assert_int_equal(kill(fx.hosts[1].daemon, 0), 0);
-    GNI_EpDestroy(to_hostile);
+    GNI_MemDeregister(c.nic, &handle);
+    munmap(mem, 2 * GUARD_BYTES + OPEN_BYTES);
     gx_close(&a);
     gx_close(&b);
-    fx_unmap(&target);
-    emu_session_close(&hostile_domain);
+    gx_close(&c);
+    fx_end_domain(&hostile_domain);
 }
 
 static int start(void **state)
