@@ -15,6 +15,10 @@
  * BYTES_SOFT bytes for those who can try again (emu_hosts_send), and QUEUE_MAX_BYTES for answers. Messages are always taken, so
  * two hosts cannot wait for each other; the answers that a peer can make us queue are bounded by what it may ask.
  *
+ * Answers wait for company. A process here often answers what another host's command has brought at once, with a command to
+ * that host, and sending costs more than all else; so an answer is held for HOLD_NS, to share a packet with what comes next. Whether that
+ * pays shows in what followed earlier answers to the same host: a two-bit counter per host says, as for lingering (server.c).
+ *
  * Waiting. While somebody is talking to us each round looks at the transport. A round costs a system call or two
  * then, so with nothing from there for QUIET_ROUNDS rounds only every QUIET_EVERY-th looks; the descriptor wakes us from sleep.
  */
@@ -41,6 +45,10 @@
 #define QUEUE_MAX_BYTES (64u << 20)
 #define REJOIN_NS       1000000000ull
 #define REFUSE_LOG_NS   1000000000ull
+#define HOLD_NS         2000ull
+#define HOLD_MAX        3u
+#define HOLD_PAYS       2u     /* half of it */
+#define HOLD_TRIES      64u    /* answers between two tries where it does not seem to pay */
 #define QUIET_ROUNDS    256u
 #define QUIET_EVERY     16u
 
@@ -62,6 +70,9 @@ struct peer {
     STAILQ_HEAD(, queued) queue;
     uint32_t n_queued;
     uint64_t queued_bytes;
+    uint64_t held_until_ns;     /* answers wait for company; 0: none does */
+    uint8_t hold_pays;          /* 0 to HOLD_MAX */
+    unsigned n_answers;
     uint64_t refused;
     uint64_t refuse_log_ns;
 };
@@ -77,6 +88,7 @@ struct emu_hosts {
     unsigned quiet;             /* rounds without anything */
     unsigned n_things;          /* of this round */
     bool has_chores;            /* somebody must join or leave */
+    uint32_t n_holding;         /* peers whose answers wait */
     struct peer peers[];
 };
 
@@ -206,6 +218,31 @@ static int send_or_queue(struct emu_hosts *hosts, uint32_t host, const void *mes
     return r == EMU_TRANSPORT_FULL ? enqueue(peer, message, length_bytes) : r;
 }
 
+static void end_hold(struct emu_hosts *hosts, uint32_t host, bool has_paid)
+{
+    struct peer *peer = &hosts->peers[host];
+
+    peer->held_until_ns = 0;
+    hosts->n_holding--;
+    if (has_paid && peer->hold_pays < HOLD_MAX)
+        peer->hold_pays++;
+    else if (!has_paid && peer->hold_pays > 0)
+        peer->hold_pays--;
+}
+
+/* Nobody came along. */
+static void push_held(struct emu_hosts *hosts)
+{
+    uint64_t now_ns = emu_clock_ns();
+
+    for (uint32_t i = 0; i < hosts->n && hosts->n_holding > 0; i++) {
+        if (hosts->peers[i].held_until_ns == 0 || now_ns < hosts->peers[i].held_until_ns)
+            continue;
+        end_hold(hosts, i, false);
+        hosts->ops->push(hosts->transport, i);
+    }
+}
+
 bool emu_hosts_has_room(const struct emu_server *server, uint32_t host)
 {
     const struct peer *peer = &server->hosts->peers[host];
@@ -226,6 +263,8 @@ int emu_hosts_send(struct emu_server *server, uint32_t host, const void *message
         return -ENOTCONN;
     if (!emu_hosts_has_room(server, host))
         return -ENOBUFS;
+    if (hosts->peers[host].held_until_ns != 0)
+        end_hold(hosts, host, true);
     return send_or_queue(hosts, host, message, length_bytes);
 }
 
@@ -235,6 +274,27 @@ static void leave_later(struct emu_hosts *hosts, uint32_t host)
     hosts->has_chores = true;
 }
 
+static bool may_hold(struct peer *peer)
+{
+    return STAILQ_EMPTY(&peer->queue) &&
+           (peer->held_until_ns != 0 || peer->hold_pays >= HOLD_PAYS || ++peer->n_answers % HOLD_TRIES == 0);
+}
+
+static int hold(struct emu_hosts *hosts, uint32_t host, const void *message, uint32_t length_bytes)
+{
+    struct peer *peer = &hosts->peers[host];
+    int r = hosts->ops->send_later(hosts->transport, host, message, length_bytes);
+
+    hosts->quiet = 0;
+    if (r == EMU_TRANSPORT_FULL)
+        return enqueue(peer, message, length_bytes);
+    if (r == 0 && peer->held_until_ns == 0) {
+        peer->held_until_ns = emu_clock_ns() + HOLD_NS;
+        hosts->n_holding++;
+    }
+    return r;
+}
+
 int emu_hosts_answer(struct emu_server *server, uint32_t host, const void *message, uint32_t length_bytes)
 {
     struct emu_hosts *hosts = server->hosts;
@@ -242,8 +302,12 @@ int emu_hosts_answer(struct emu_server *server, uint32_t host, const void *messa
 
     if (!hosts || host >= hosts->n || !hosts->peers[host].is_up)
         return -ENOTCONN;
-    r = hosts->peers[host].queued_bytes >= QUEUE_MAX_BYTES ? -ENOMEM
-                                                            : send_or_queue(hosts, host, message, length_bytes);
+    if (hosts->peers[host].queued_bytes >= QUEUE_MAX_BYTES)
+        r = -ENOMEM;
+    else if (may_hold(&hosts->peers[host]))
+        r = hold(hosts, host, message, length_bytes);
+    else
+        r = send_or_queue(hosts, host, message, length_bytes);
     if (r == -ENOMEM) {
         emu_hosts_refuse(server, host, "asks for more than it takes");
         leave_later(hosts, host);
@@ -362,6 +426,8 @@ static void peer_down(void *owner, uint32_t host, int cause)
     hosts->has_chores = true;
     hosts->n_things++;
     drop_queue(peer);
+    if (peer->held_until_ns != 0)
+        end_hold(hosts, host, false);
     if (!was_up)
         return;
     emu_log(EMU_LOG_WARN, "host %s is down: %s", peer->name, strerror(-cause));
@@ -450,10 +516,12 @@ unsigned emu_hosts_round(struct emu_server *server)
     if (hosts->quiet >= QUIET_ROUNDS && hosts->quiet++ % QUIET_EVERY != 0)
         return 0;
     hosts->n_things = 0;
+    if (hosts->n_holding > 0)
+        push_held(hosts);
     hosts->ops->progress(hosts->transport);
     if (hosts->has_chores)
         do_chores(hosts);
-    if (hosts->n_things > 0)
+    if (hosts->n_things > 0 || hosts->n_holding > 0)
         hosts->quiet = 0;
     else if (hosts->quiet < QUIET_ROUNDS)
         hosts->quiet++;
@@ -466,7 +534,7 @@ bool emu_hosts_may_sleep(struct emu_server *server)
 
     if (!hosts || !hosts->can_sleep)
         return true;
-    if (hosts->ops->may_sleep(hosts->transport))
+    if (hosts->n_holding == 0 && hosts->ops->may_sleep(hosts->transport))
         return true;
     hosts->quiet = 0;
     return false;

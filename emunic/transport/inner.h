@@ -96,6 +96,7 @@ struct emu_peer {
     bool is_paused;             /* the owner takes no messages */
     bool is_delivering;
     bool wants_room;
+    bool holds_open;            /* `open` may wait for company */
     bool must_retry;            /* the carrier had no room */
     bool owes_heartbeat;
     struct emu_peer *next_listed;

@@ -105,6 +105,7 @@ void emu_peer_end(struct emu_peer *p, int cause)
     p->ending_ns = p->t->now_ns;
     p->is_paused = false;
     p->wants_room = false;
+    p->holds_open = false;
     p->n_answers = 0;
     p->in_flight = 0;
     if (p->open)
@@ -236,7 +237,7 @@ static void flush(struct emu_peer *p)
         struct emu_packet *packet = is_open ? p->open : p->waiting.first;
         int r;
 
-        if (!packet || (is_open && p->in_flight >= GATHER_FROM))
+        if (!packet || (is_open && (p->in_flight >= GATHER_FROM || p->holds_open)))
             return;
         r = submit(p, packet, EMU_WIRE_DATA);
         if (r == -EAGAIN) {
@@ -287,7 +288,8 @@ static struct emu_peer *peer_of(struct emu_transport *t, uint32_t host)
     return host < t->n_hosts ? t->peers[host] : NULL;
 }
 
-static int transport_send(struct emu_transport *t, uint32_t host, const void *data, uint32_t length_bytes)
+/* Puts a message where the next packet is made. */
+static int write_message(struct emu_transport *t, uint32_t host, const void *data, uint32_t length_bytes)
 {
     struct emu_peer *p = peer_of(t, host);
     uint8_t *at;
@@ -300,13 +302,41 @@ static int transport_send(struct emu_transport *t, uint32_t host, const void *da
     if (!at) {
         p->stats.full++;
         p->wants_room = true;
+        p->holds_open = false;
         flush(p);
         return EMU_TRANSPORT_FULL;
     }
     memcpy(emu_wire_record_put(at, EMU_WIRE_MESSAGE, length_bytes), data, length_bytes);
     p->stats.messages_sent++;
-    flush(p);
     return 0;
+}
+
+static int transport_send_later(struct emu_transport *t, uint32_t host, const void *data, uint32_t length_bytes)
+{
+    int r = write_message(t, host, data, length_bytes);
+
+    if (r == 0)
+        t->peers[host]->holds_open = true;
+    return r;
+}
+
+static void transport_push(struct emu_transport *t, uint32_t host)
+{
+    struct emu_peer *p = peer_of(t, host);
+
+    if (!p || p->state != EMU_PEER_UP)
+        return;
+    p->holds_open = false;
+    flush(p);
+}
+
+static int transport_send(struct emu_transport *t, uint32_t host, const void *data, uint32_t length_bytes)
+{
+    int r = write_message(t, host, data, length_bytes);
+
+    if (r == 0)
+        transport_push(t, host);
+    return r;
 }
 
 /* ---- handshake ---- */
@@ -1145,6 +1175,8 @@ __attribute__((visibility("default"))) const struct emu_transport_ops emu_transp
     .join = transport_join,
     .leave = transport_leave,
     .send = transport_send,
+    .send_later = transport_send_later,
+    .push = transport_push,
     .resume = transport_resume,
     .region_create = emu_region_create,
     .region_destroy = emu_region_destroy,

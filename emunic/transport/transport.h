@@ -67,7 +67,7 @@
 #include "emunic/abi/wire.h"
 #include "emunic/base/log.h"
 
-#define EMU_TRANSPORT_OPS_VERSION 2u
+#define EMU_TRANSPORT_OPS_VERSION 3u
 #define EMU_TRANSPORT_BLOB_MAX    512u /* bytes of an address */
 #define EMU_TRANSPORT_KEY_MIN     16u  /* bytes of a job's key */
 #define EMU_TRANSPORT_NAME_MAX    64u
@@ -173,6 +173,10 @@ struct emu_transport_ops {
 
     /* 1 to EMU_WIRE_MESSAGE_MAX bytes, copied. -ENOTCONN: not up. */
     int (*send)(struct emu_transport *t, uint32_t host, const void *data, uint32_t length_bytes);
+    /* The same, but it may wait for the next send() or for push(), to share a packet. */
+    int (*send_later)(struct emu_transport *t, uint32_t host, const void *data, uint32_t length_bytes);
+    /* Sends what waits. */
+    void (*push)(struct emu_transport *t, uint32_t host);
     int (*resume)(struct emu_transport *t, uint32_t host);
 
     /* Memory outlives the region. */

@@ -312,6 +312,7 @@ static void test_events_of_other_domains_need_the_privileged_form(void **state)
     (void)state;
     assert_int_equal(fx_add_domain(&fx, 88, 0x8888, geteuid(), 0, &admin), 0);
     /* This process is emunic's own user. */
+    fx_use(&fx);
     assert_int_equal(GNI_SubscribeErrors(NULL, 0, ALL, 0, &all), GNI_RC_SUCCESS);
     assert_int_equal(GNI_SubscribeErrors(a.nic, 0, ALL, 0, &other_ptag), GNI_RC_SUCCESS);
     assert_int_equal(GNI_SetErrorPtag(other_ptag, 88), GNI_RC_SUCCESS);
