@@ -314,13 +314,20 @@ static void map_peer(struct emu_portals *p, struct emu_portals_peer *peer, uint3
 
 enum found { IS_HERE, IS_NOWHERE, IS_NOT_REACHED };
 
+static bool is_elsewhere(const struct emu_portals *p, uint32_t address)
+{
+    uint32_t node = emu_table_node_index(p->port.table, address);
+
+    return node < p->port.table->n_nodes && emu_table_nodes(p->port.table)[node].host != EMU_NODE_HERE;
+}
+
 static enum found find_target(struct emu_portals *p, const struct emu_ptl_send *send, struct target *t)
 {
     struct emu_portals_peer *peer;
 
     t->port = find_port(p, send->nid, send->pid, &t->node_index);
     if (t->port == EMU_PTL_NONE)
-        return IS_NOWHERE;
+        return is_elsewhere(p, send->nid) ? IS_NOT_REACHED : IS_NOWHERE;
     t->generation = emu_table_ports(p->port.table)[t->port].generation;
     t->peer = NULL;
     if (t->port == p->port.index) {

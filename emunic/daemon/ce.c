@@ -603,10 +603,14 @@ static void free_children(struct child *children, uint32_t n_children)
     free(children);
 }
 
+/* A tree does not reach to other hosts. */
 static bool link_is_sound(const struct emu_ce_end *e, const struct emu_ce_link *link)
 {
-    if (link->child_id >= EMU_CE_CHILDREN_MAX ||
-        emu_domain_node_of(e->port->domain, link->nid) == EMU_NID_NONE)
+    const struct emu_domain *domain = e->port->domain;
+    uint32_t node = emu_domain_node_of(domain, link->nid);
+
+    if (link->child_id >= EMU_CE_CHILDREN_MAX || node == EMU_NID_NONE ||
+        emu_table_nodes(domain->table)[node].host != EMU_NODE_HERE)
         return false;
     return link->type == EMU_CE_LINK_LEAF ||
            (link->type == EMU_CE_LINK_ENGINE && link->ce_id < engines_per_node(e->port->server));

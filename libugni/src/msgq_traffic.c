@@ -87,7 +87,7 @@ static uint32_t count_peers(const struct gnii_msgq_connection *c)
     return n < GNI_MSGQ_NODE_INSTS_MAX ? n : GNI_MSGQ_NODE_INSTS_MAX;
 }
 
-/* Is that instance's registration still there? False too for a peer that makes no sense. */
+/* Is that instance's registration still there? False too for a peer that makes no sense. On another host the NIC will say. */
 static bool find_target(struct gnii_msgq *m, const struct gnii_msgq_connection *c, uint32_t pe, uint32_t peer,
                         struct target *target_out)
 {
@@ -103,6 +103,8 @@ static bool find_target(struct gnii_msgq *m, const struct gnii_msgq_connection *
     *target_out = (struct target){ .pe = pe, .connection_off = load32(&c->peers[peer].connection_off) };
     if (gnii_handle_decode(&handle, &target_out->handle) < 0 || target_out->handle.mdh >= EMU_MD_COUNT)
         return false;
+    if (emu_table_nodes(table)[node].host != EMU_NODE_HERE)
+        return true;
     md = &emu_table_mds(table, node)[target_out->handle.mdh];
     return atomic_load_explicit(&md->state, memory_order_acquire) != 0 &&
            md->generation == target_out->handle.generation &&

@@ -49,8 +49,8 @@ static _Noreturn void give_up(const char *what, int error)
 /* Addresses are this process's own: nobody else listens there. */
 void fx_describe_host(const struct fx *fx, unsigned host, struct emu_hosts_options *hosts_out)
 {
-    static char names[FX_HOSTS_MAX][8];
-    static char services[FX_HOSTS_MAX][8];
+    static char names[FX_HOSTS_MAX][16];
+    static char services[FX_HOSTS_MAX][16];
     static char address[32];
     static const char *all_names[FX_HOSTS_MAX];
     static const char *all_services[FX_HOSTS_MAX];
