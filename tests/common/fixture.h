@@ -63,6 +63,7 @@ struct fx {
     unsigned member_limit;
     pid_t owner;                /* the test program */
     unsigned number;            /* of those that it has started */
+    bool is_started;
 };
 
 /* Starts emunic and the domain and sets EMUNIC_SERVER. Ends the program with a message if that fails. */
