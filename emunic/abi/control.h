@@ -316,7 +316,7 @@ struct emu_msg_domain {
     uint32_t cookie;
     uint32_t owner_uid;
     uint32_t member_limit;        /* processes; 0 = no limit */
-    uint32_t n_ranks;             /* entries in the memfd, each a nid; EMU_DOMAIN_HAS_HOSTS: then as many host numbers */
+    uint32_t n_ranks; /* entries in the memfd, each a nid; EMU_DOMAIN_HAS_HOSTS: then as many host numbers */
     uint32_t domain_id;           /* reply; argument of end */
     uint32_t signal;              /* DOMAIN_END: sent to what is left of the job; 0 none */
     uint32_t flags;               /* EMU_TABLE_* to start with, EMU_DOMAIN_HAS_HOSTS */

@@ -106,9 +106,9 @@ static inline bool emu_host_hello_parse(const uint8_t *message, uint32_t length_
 /*
  * ---- EMU_HOST_COMMAND: | head | id | from nid | ... 112 bytes | data of a put | ----
  *
- * A command for a node there, or a part of a long one: bytes [offset, offset + part_bytes) of it. Each part is checked there as
- * the whole command, so nothing is moved of one that would end outside of the memory. Flag and remote event come with the last
- * part, which is sent when the others have succeeded. What concerns the initiator alone is left out.
+ * A command for a node there, or a part of a long one: bytes [offset, offset + part_bytes) of it. Each part is checked
+ * there as the whole command, so nothing is moved of one that would end outside of the memory. Flag and remote event
+ * come with the last part, which is sent when the others have succeeded. What concerns the initiator alone is left out.
  */
 #define EMU_HOST_COMMAND_BYTES 112u
 #define EMU_HOST_PART_BYTES    15360u   /* the most that a put or a get moves */
@@ -173,8 +173,12 @@ static inline uint8_t *emu_host_command_put(uint8_t message[EMU_HOST_COMMAND_BYT
     return emu_wire_put64(at, c->offset);
 }
 
-/* False: no initiator's emunic sends that. What the engine checks is not checked here. `data` points into the message. */
-static inline bool emu_host_command_parse(const uint8_t *message, uint32_t length_bytes, struct emu_host_command *command_out)
+/*
+ * False: no initiator's emunic sends that. What the engine checks is not checked here. `data` points into the
+ * message.
+ */
+static inline bool emu_host_command_parse(const uint8_t *message, uint32_t length_bytes,
+                                          struct emu_host_command *command_out)
 {
     struct emu_host_command c = { 0 };
     struct emu_cmd *cmd = &c.cmd;
@@ -250,7 +254,8 @@ static inline uint8_t *emu_host_answer_put(uint8_t message[EMU_HOST_ANSWER_BYTES
     return emu_wire_put32(at, a->length_bytes);
 }
 
-static inline bool emu_host_answer_parse(const uint8_t *message, uint32_t length_bytes, struct emu_host_answer *answer_out)
+static inline bool emu_host_answer_parse(const uint8_t *message, uint32_t length_bytes,
+                                         struct emu_host_answer *answer_out)
 {
     struct emu_host_answer a = { 0 };
 
@@ -307,8 +312,8 @@ struct emu_host_domain {
 /* Without the ranks. */
 static inline uint8_t *emu_host_domain_put(uint8_t message[EMU_HOST_DOMAIN_BYTES], const struct emu_host_domain *d)
 {
-    const uint32_t words[] = { d->op, d->first, d->n, d->n_ranks, d->ptag, d->cookie, d->owner_uid, d->member_limit, d->flags,
-                               d->value };
+    const uint32_t words[] = { d->op,        d->first,        d->n,     d->n_ranks, d->ptag, d->cookie,
+                               d->owner_uid, d->member_limit, d->flags, d->value };
     uint8_t *at = emu_host_head_put(message, EMU_HOST_DOMAIN, d->domain);
 
     for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++)
@@ -316,11 +321,12 @@ static inline uint8_t *emu_host_domain_put(uint8_t message[EMU_HOST_DOMAIN_BYTES
     return at;
 }
 
-static inline bool emu_host_domain_parse(const uint8_t *message, uint32_t length_bytes, struct emu_host_domain *domain_out)
+static inline bool emu_host_domain_parse(const uint8_t *message, uint32_t length_bytes,
+                                         struct emu_host_domain *domain_out)
 {
     struct emu_host_domain d = { 0 };
-    uint32_t *const words[] = { &d.op, &d.first, &d.n, &d.n_ranks, &d.ptag, &d.cookie, &d.owner_uid, &d.member_limit, &d.flags,
-                                &d.value };
+    uint32_t *const words[] = { &d.op,        &d.first,        &d.n,     &d.n_ranks, &d.ptag, &d.cookie,
+                                &d.owner_uid, &d.member_limit, &d.flags, &d.value };
 
     if (length_bytes < EMU_HOST_DOMAIN_BYTES)
         return false;

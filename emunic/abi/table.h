@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Domain table: who may talk to whom, and what may be reached. One per communication domain and host. It has all nodes of
- * the domain; places of ports and memory domains on other hosts are empty: commands for them are emunic's (node.host).
+ * Domain table: who may talk to whom, and what may be reached. One per communication domain and host. It has all nodes
+ * of the domain; places of ports and memory domains on other hosts are empty: commands for them are emunic's
+ * (node.host).
  *
  *   | header | address -> node index | nodes | ports | files | memory domains: node index x EMU_MD_COUNT |
  *   | virtual handles: node index x EMU_MDH_COUNT |
@@ -68,7 +69,7 @@ struct emu_table_node {
     uint32_t nid;                /* [I] physical, whatever its address is */
     _Atomic uint32_t bte_limit;  /* [E] block transfers that the job may have outstanding here; 0: no limit */
     _Atomic uint32_t bte_running; /* [E] such transfers that emunic is moving */
-    uint32_t host;               /* [I] EMU_NODE_HERE, or 1 + number of the host that alone knows its ports and memory */
+    uint32_t host; /* [I] EMU_NODE_HERE, or 1 + number of the host that alone knows its ports and memory */
 };
 
 enum emu_port_state {

@@ -2,8 +2,8 @@
 /*
  * Hosts files and key files, for emunics that are started by hand.
  *
- * A hosts file has one line per host: NAME ADDRESS[:PORT] [NODES]. Text behind a # is a remark. The order of the lines gives the
- * hosts their numbers, so all hosts need the same file. An IPv6 address with a port stands in brackets.
+ * A hosts file has one line per host: NAME ADDRESS[:PORT] [NODES]. Text behind a # is a remark. The order of the lines
+ * gives the hosts their numbers, so all hosts need the same file. An IPv6 address with a port stands in brackets.
  */
 #ifndef EMUNIC_CLI_HOSTS_FILE_H
 #define EMUNIC_CLI_HOSTS_FILE_H
@@ -30,8 +30,8 @@ void emu_hosts_file_free(struct emu_hosts_file *file);
 #define EMU_KEY_FILE_MAX 4096u
 
 /*
- * The bytes of a key file, which only its owner may read or write. 0; -EPERM: others may; -EINVAL: too short, too long or
- * no file; another negative errno.
+ * The bytes of a key file, which only its owner may read or write. 0; -EPERM: others may; -EINVAL: too short, too long
+ * or no file; another negative errno.
  */
 int emu_key_file_read(const char *path, uint8_t key_out[EMU_KEY_FILE_MAX], uint32_t *length_out);
 

@@ -125,8 +125,9 @@ static int print_domain(const json_t *domain, FILE *out)
 }
 
 static const struct emu_cli_column host_columns[] = {
-    { "HOST", true },     { "NAME", false },    { "STATE", false },   { "NODES", true },  { "SESSIONS", true }, { "MSGS_OUT", true },
-    { "MSGS_IN", true },  { "BYTES_OUT", true }, { "BYTES_IN", true }, { "QUEUED", true }, { "REFUSED", true },
+    { "HOST", true },     { "NAME", false },    { "STATE", false },  { "NODES", true },
+    { "SESSIONS", true }, { "MSGS_OUT", true }, { "MSGS_IN", true }, { "BYTES_OUT", true },
+    { "BYTES_IN", true }, { "QUEUED", true },   { "REFUSED", true },
 };
 
 /* Nodes of all domains that are on that host. */
@@ -148,8 +149,9 @@ static uint64_t count_nodes(const json_t *report, uint64_t host)
 /* A row per host, if there are several. */
 static int print_hosts(const json_t *report, FILE *out)
 {
-    static const char *const keys[] = { "sessions", "messages_sent", "messages_received", "bytes_sent", "bytes_received",
-                                        "queued", "refused" };
+    static const char *const keys[] = { "sessions",   "messages_sent",  "messages_received",
+                                        "bytes_sent", "bytes_received", "queued",
+                                        "refused" };
     struct emu_cli_table table;
     const json_t *host;
     size_t i;

@@ -75,8 +75,10 @@ static int join_rank(struct emu_connection *c, struct emu_msg_rank *rank)
     r = emu_member_get(domain, c, &member);
     if (r < 0)
         return r;
-    if (emu_table_nodes(domain->table)[emu_domain_node_of(domain, domain->rank_nids[rank->rank])].host != EMU_NODE_HERE) {
-        emu_log_limited(&c->server->rate, EMU_LOG_WARN, "pid %d: rank %u is on another host", (int)c->peer.pid, rank->rank);
+    if (emu_table_nodes(domain->table)[emu_domain_node_of(domain, domain->rank_nids[rank->rank])].host !=
+        EMU_NODE_HERE) {
+        emu_log_limited(&c->server->rate, EMU_LOG_WARN, "pid %d: rank %u is on another host", (int)c->peer.pid,
+                        rank->rank);
         return -EXDEV;
     }
     member->rank = rank->rank;

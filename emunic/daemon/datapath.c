@@ -154,7 +154,8 @@ void emu_datapath_run(struct emu_port_end *port, const struct emu_cmd *cmd)
 static void serve_elsewhere(struct emu_port_end *port, const struct emu_cmd *cmd)
 {
     run_burst(port);        /* what came before ends before */
-    charge(port, cmd->length_bytes < EMU_HOST_PART_BYTES ? cmd->length_bytes : EMU_HOST_PART_BYTES);
+    if (cmd->length_bytes <= EMU_HOST_PART_BYTES)
+        charge(port, cmd->length_bytes);        /* else part by part */
     if (cmd->op == EMU_OP_CE || emu_ptl_is_command(cmd->op))
         emu_fault_end_command(port, cmd, EMU_STATUS_NETWORK, 0);
     else
@@ -366,7 +367,7 @@ bool emu_datapath_has_work(struct emu_server *server)
 {
     struct emu_port_end *port;
 
-    if (emu_ce_has_work(server))
+    if (emu_ce_has_work(server) || emu_remote_has_work(server))
         return true;
     LIST_FOREACH(port, &server->ports, link) {
         if (port->domain->suspension == EMU_RUNS &&

@@ -166,7 +166,8 @@ int emu_host_domains_make(struct emu_server *server, const struct emu_domain_spe
     return r;
 }
 
-int emu_host_domains_await(struct emu_connection *connection, const struct emu_domain *domain, const struct emu_msg *reply)
+int emu_host_domains_await(struct emu_connection *connection, const struct emu_domain *domain,
+                           const struct emu_msg *reply)
 {
     struct emu_server *server = connection->server;
     uint32_t n = emu_hosts_count(server);
@@ -375,7 +376,8 @@ static bool take_result(struct emu_server *server, uint32_t host, const struct e
         }
     }
     if (m->value != 0)
-        emu_log(EMU_LOG_ERROR, "host %s cannot make a domain: %s", emu_hosts_name(server, host), strerror((int)m->value));
+        emu_log(EMU_LOG_ERROR, "host %s cannot make a domain: %s", emu_hosts_name(server, host),
+                strerror((int)m->value));
     return true;
 }
 

@@ -18,16 +18,17 @@ int emu_host_domains_create(struct emu_server *server);
 void emu_host_domains_destroy(struct emu_server *server);
 
 /*
- * Makes a domain here and on all other hosts; the head only. 0: made, the others have been told; -EPERM: this is not the head;
- * -EHOSTUNREACH: a host that has nodes of it is not up, and must be. One that comes up later is told then.
+ * Makes a domain here and on all other hosts; the head only. 0: made, the others have been told; -EPERM: this is not the
+ * head; -EHOSTUNREACH: a host that has nodes of it is not up, and must be. One that comes up later is told then.
  */
 int emu_host_domains_make(struct emu_server *server, const struct emu_domain_spec *spec, bool must_be_up,
                           struct emu_domain **domain_out);
 /*
- * The connection's request `reply` is answered when all hosts have made the domain, or one has failed; then it ends. EMU_DEFERRED, 0
- * (nobody has to be asked), -ENOMEM.
+ * The connection's request `reply` is answered when all hosts have made the domain, or one has failed; then it ends.
+ * EMU_DEFERRED, 0 (nobody has to be asked), -ENOMEM.
  */
-int emu_host_domains_await(struct emu_connection *connection, const struct emu_domain *domain, const struct emu_msg *reply);
+int emu_host_domains_await(struct emu_connection *connection, const struct emu_domain *domain,
+                           const struct emu_msg *reply);
 /* The domain ends: tells the others if this is the head. */
 void emu_host_domains_end(struct emu_server *server, const struct emu_domain *domain, int signal);
 /* The connection waits no longer. */

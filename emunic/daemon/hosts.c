@@ -6,21 +6,23 @@
  *
  *   down --transport joined--> greeted --its hello fits ours--> up --silence, error, farewell--> down (joined again)
  *
- * The hello tells what both must agree on: how many hosts and nodes the machine has. A host is up for the parts when
- * its hello has come; the transport keeps order, so nothing of the parts comes before it. A host that goes down is
- * joined again for ever, with the address that it had: a cut that heals, or an emunic that is started again there, needs nobody's
- * hand.
+ * The hello tells what both must agree on: how many hosts and nodes the machine has. A host is up for the parts when its
+ * hello has come; the transport keeps order, so nothing of the parts comes before it. A host that goes down is joined
+ * again for ever, with the address that it had: a cut that heals, or an emunic that is started again there, needs
+ * nobody's hand.
  *
- * Sending. What the transport does not take waits in a queue per host, which holds MESSAGES_SOFT messages or
- * BYTES_SOFT bytes for those who can try again (emu_hosts_send), and QUEUE_MAX_BYTES for answers. Messages are always taken, so
- * two hosts cannot wait for each other; the answers that a peer can make us queue are bounded by what it may ask.
+ * Sending. What the transport does not take waits in a queue per host, which holds MESSAGES_SOFT messages or BYTES_SOFT
+ * bytes for those who can try again (emu_hosts_send), and QUEUE_MAX_BYTES for answers. Messages are always taken, so two
+ * hosts cannot wait for each other; the answers that a peer can make us queue are bounded by what it may ask.
  *
- * Answers wait for company. A process here often answers what another host's command has brought at once, with a command to
- * that host, and sending costs more than all else; so an answer is held for HOLD_NS, to share a packet with what comes next. Whether that
- * pays shows in what followed earlier answers to the same host: a two-bit counter per host says, as for lingering (server.c).
+ * Answers wait for company. A process here often answers what another host's command has brought at once, with a command
+ * to that host, and sending costs more than all else; so an answer is held for HOLD_NS, to share a packet with what
+ * comes next. Whether that pays shows in what followed earlier answers to the same host: a two-bit counter per host
+ * says, as for lingering (server.c).
  *
- * Waiting. While somebody is talking to us each round looks at the transport. A round costs a system call or two
- * then, so with nothing from there for QUIET_ROUNDS rounds only every QUIET_EVERY-th looks; the descriptor wakes us from sleep.
+ * Waiting. While somebody is talking to us each round looks at the transport. A round costs a system call or two then,
+ * so with nothing from there for QUIET_ROUNDS rounds only every QUIET_EVERY-th looks; the descriptor wakes us from
+ * sleep.
  */
 #include "emunic/daemon/hosts.h"
 
@@ -156,7 +158,8 @@ uint32_t emu_hosts_queued(const struct emu_server *server, uint32_t host)
     return server->hosts->peers[host].n_queued;
 }
 
-const struct emu_transport_ops *emu_hosts_transport(const struct emu_server *server, struct emu_transport **transport_out)
+const struct emu_transport_ops *emu_hosts_transport(const struct emu_server *server,
+                                                    struct emu_transport **transport_out)
 {
     *transport_out = server->hosts->transport;
     return server->hosts->ops;
@@ -342,8 +345,8 @@ static void take_hello(struct emu_server *server, uint32_t host, const uint8_t *
     }
     if (hello.n_hosts != hosts->n || hello.n_nids != server->n_nids || strcmp(hello.name, peer->name) != 0) {
         emu_log(EMU_LOG_ERROR,
-                "host %s calls itself %s of %u hosts, machine of %u nodes; here there are %u hosts and %u nodes", peer->name,
-                hello.name, hello.n_hosts, hello.n_nids, hosts->n, server->n_nids);
+                "host %s calls itself %s of %u hosts, machine of %u nodes; here there are %u hosts and %u nodes",
+                peer->name, hello.name, hello.n_hosts, hello.n_nids, hosts->n, server->n_nids);
         leave_later(hosts, host);
         return;
     }
@@ -605,8 +608,8 @@ static int open_transport(struct emu_server *server, const struct emu_hosts_opti
     hosts->ops->info(hosts->transport, &info);
     hosts->can_sleep = info.can_sleep;
     hosts->fd = hosts->ops->fd(hosts->transport);
-    emu_log(EMU_LOG_INFO, "host %s, %u of %u: provider %s, domain %s", hosts->peers[hosts->own].name, hosts->own, hosts->n,
-            info.provider, info.domain);
+    emu_log(EMU_LOG_INFO, "host %s, %u of %u: provider %s, domain %s", hosts->peers[hosts->own].name, hosts->own,
+            hosts->n, info.provider, info.domain);
     return emu_server_watch(server, hosts->fd, EPOLLIN, &hosts->watch);
 }
 
@@ -638,8 +641,8 @@ static int find_blobs(struct emu_hosts *hosts, const struct emu_hosts_options *o
         r = hosts->ops->address_of(hosts->transport, i, options->peer_nodes[i], options->peer_services[i], blob->bytes,
                                    &blob->length_bytes);
         if (r < 0) {
-            snprintf(err, err_len, "host %s: no address for %s port %s: %s", hosts->peers[i].name, options->peer_nodes[i],
-                     options->peer_services[i], strerror(-r));
+            snprintf(err, err_len, "host %s: no address for %s port %s: %s", hosts->peers[i].name,
+                     options->peer_nodes[i], options->peer_services[i], strerror(-r));
             return r;
         }
     }

@@ -5,21 +5,22 @@
  *   ring -> errand --parts--> other host's engine --answers--> data and events here
  *
  * An errand is one command under way. A small one is one part, sent at once; nobody waits for its answer before the next
- * is sent. A long one is cut into parts of which each stands for itself at the target. Long errands to one host
- * take turns, PARTS_PER_ERRAND parts of each under way at most, and only while nothing waits for the transport: so a small command finds a few
- * packets before it, never a transfer. The last part of a put that sets a flag or leaves a remote event waits for the
- * others, and is not sent if one of them has failed.
+ * is sent. A long one is cut into parts of which each stands for itself at the target. Long errands to one host take
+ * turns, PARTS_PER_ERRAND parts of each under way at most, and only while nothing waits for the transport: so a small
+ * command finds a few packets before it, never a transfer. The last part of a put that sets a flag or leaves a remote
+ * event waits for the others, and is not sent if one of them has failed.
  *
- * Order. A host does the small commands of a port in the order of the ring and answers in that order. A command that asks for
- * order waits until what is under way cannot be overtaken: everything, if it carries a fence or goes elsewhere. Of a chain
- * all elements go to one host; the next chain may follow when its elements cannot get between (emu_remote_may_start).
+ * Order. A host does the small commands of a port in the order of the ring and answers in that order. A command that
+ * asks for order waits until what is under way cannot be overtaken: everything, if it carries a fence or goes elsewhere.
+ * Of a chain all elements go to one host; the next chain may follow when its elements cannot get between
+ * (emu_remote_may_start).
  *
  * Room. Of each host WINDOW parts are under way, that bring RESULT_MAX_BYTES at most: so what a host has to keep for
  * us is bounded, and a command that finds no room waits at the head of its ring, alone with those behind it.
  *
- * Ends. All events of a command come when its last part is answered, LOCAL ones too. When the host is lost, what is under way to it
- * ends with status "network" (a short message: "retransmit limit"), as does every command to a host that is not there.
- * Parts of a port that has gone are remembered until they are answered; their errand is not.
+ * Ends. All events of a command come when its last part is answered, LOCAL ones too. When the host is lost, what is
+ * under way to it ends with status "network" (a short message: "retransmit limit"), as does every command to a host that
+ * is not there. Parts of a port that has gone are remembered until they are answered; their errand is not.
  */
 #include "emunic/daemon/remote.h"
 
@@ -408,6 +409,12 @@ unsigned emu_remote_round(struct emu_server *server)
     return sent;
 }
 
+/* What waits for answers or for room is woken by them; what waits for an injection limit is not. */
+bool emu_remote_has_work(const struct emu_server *server)
+{
+    return server->remote && server->remote->n_turns > 0 && server->n_paced > 0;
+}
+
 /* ---- commands ---- */
 
 static uint32_t host_of(const struct emu_port_end *port, const struct emu_cmd *cmd)
@@ -458,7 +465,8 @@ bool emu_remote_may_start(const struct emu_port_end *port, const struct emu_cmd 
         return false;
     if (host == EMU_NODE_HERE || !emu_hosts_is_up(port->server, host - 1))
         return true;
-    if (r->n >= ERRANDS_PER_PORT || !has_room(port->server->remote, host - 1) || !emu_hosts_has_room(port->server, host - 1))
+    if (r->n >= ERRANDS_PER_PORT || !has_room(port->server->remote, host - 1) ||
+        !emu_hosts_has_room(port->server, host - 1))
         return false;
     return !is_long(cmd) || (cmd->flags & EMU_CMD_BLOCK) == 0 || emu_account_may_start_block(port);
 }
@@ -510,7 +518,8 @@ void emu_remote_start(struct emu_port_end *port, const struct emu_cmd *cmd)
     r->n_fenced_blocks += (cmd->flags & EMU_CMD_BLOCK) && (cmd->flags & EMU_CMD_FENCE);
     r->n_chained += cmd->chain != EMU_CHAIN_NONE;
     errand->part_bytes = part_bytes_of(cmd);
-    if (!emu_transaction_begin_elsewhere(&port->view, cmd, emu_table_node_index(port->domain->table, cmd->remote_nid), &errand->t))
+    if (!emu_transaction_begin_elsewhere(&port->view, cmd, emu_table_node_index(port->domain->table, cmd->remote_nid),
+                                         &errand->t))
         fail(errand, errand->t.status);
     else if (!emu_hosts_is_up(port->server, host))
         fail(errand, lost_status(cmd));

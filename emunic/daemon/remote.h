@@ -32,14 +32,16 @@ void emu_remote_destroy(struct emu_server *server);
 /* Is the command for a node on another host? */
 bool emu_remote_is_elsewhere(const struct emu_port_end *port, const struct emu_cmd *cmd);
 /*
- * May it start, by the rules of order and for the room that there is? Commands for this host are asked about, too: they may
- * have to wait for those under way.
+ * May it start, by the rules of order and for the room that there is? Commands for this host are asked about, too: they
+ * may have to wait for those under way.
  */
 bool emu_remote_may_start(const struct emu_port_end *port, const struct emu_cmd *cmd);
 /* Takes the command over: its events come when the host has answered, or is lost. It may be over when this returns. */
 void emu_remote_start(struct emu_port_end *port, const struct emu_cmd *cmd);
 /* Moves long transfers on. Number of parts sent. */
 unsigned emu_remote_round(struct emu_server *server);
+/* Will a round find something to do without news from outside? */
+bool emu_remote_has_work(const struct emu_server *server);
 /* What is under way for the port is forgotten; nothing of its memory is touched any more. */
 void emu_remote_drop_port(struct emu_port_end *port);
 

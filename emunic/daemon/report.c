@@ -163,13 +163,15 @@ static json_t *status_of_hosts(const struct emu_server *server)
         const char *state = i == emu_hosts_own(server) ? "here" : emu_hosts_is_up(server, i) ? "up" : "down";
 
         json_array_append_new(
-            list, json_pack("{sI ss ss sI sI sI sI sI sI sI sI sI sI sI}", "host", (json_int_t)i, "name", emu_hosts_name(server, i),
-                            "state", state, "sessions", (json_int_t)stats.sessions, "messages_sent",
-                            (json_int_t)stats.messages_sent, "messages_received", (json_int_t)stats.messages_received,
-                            "packets_sent", (json_int_t)stats.packets_sent, "packets_received", (json_int_t)stats.packets_received,
-                            "bytes_sent", (json_int_t)stats.bytes_sent, "bytes_received", (json_int_t)stats.bytes_received,
-                            "put_bytes", (json_int_t)stats.put_bytes, "get_bytes", (json_int_t)stats.get_bytes, "queued",
-                            (json_int_t)emu_hosts_queued(server, i), "refused", (json_int_t)(refused + stats.refused)));
+            list,
+            json_pack("{sI ss ss sI sI sI sI sI sI sI sI sI sI sI}", "host", (json_int_t)i, "name",
+                      emu_hosts_name(server, i), "state", state, "sessions", (json_int_t)stats.sessions,
+                      "messages_sent", (json_int_t)stats.messages_sent, "messages_received",
+                      (json_int_t)stats.messages_received, "packets_sent", (json_int_t)stats.packets_sent,
+                      "packets_received", (json_int_t)stats.packets_received, "bytes_sent",
+                      (json_int_t)stats.bytes_sent, "bytes_received", (json_int_t)stats.bytes_received, "put_bytes",
+                      (json_int_t)stats.put_bytes, "get_bytes", (json_int_t)stats.get_bytes, "queued",
+                      (json_int_t)emu_hosts_queued(server, i), "refused", (json_int_t)(refused + stats.refused)));
     }
     return list;
 }

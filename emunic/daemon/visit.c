@@ -2,10 +2,10 @@
 /*
  * Commands of other hosts for nodes here.
  *
- * Each is done at once, by the same engine as commands of this host, on a view of the visitor: our own table, the bytes of the
- * message as the initiator's memory, no source queue, no counters. So all that protects memory is checked here, whatever the
- * other host has checked, and nothing of a visitor is kept: when its host is lost there is nothing to clean up. The answer carries the
- * status, and what a get or an atomic brought.
+ * Each is done at once, by the same engine as commands of this host, on a view of the visitor: our own table, the bytes
+ * of the message as the initiator's memory, no source queue, no counters. So all that protects memory is checked here,
+ * whatever the other host has checked, and nothing of a visitor is kept: when its host is lost there is nothing to clean
+ * up. The answer carries the status, and what a get or an atomic brought.
  */
 #include "emunic/daemon/visit.h"
 
@@ -63,7 +63,8 @@ static const struct emu_view_ops visitor_ops = {
     .failed = visitor_failed,
 };
 
-static unsigned run(struct emu_server *server, struct visitor *visitor, const struct emu_host_command *command, void *result)
+static unsigned run(struct emu_server *server, struct visitor *visitor, const struct emu_host_command *command,
+                    void *result)
 {
     const struct emu_domain *domain = visitor->domain;
     struct emu_cmd cmd = command->cmd;

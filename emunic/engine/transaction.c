@@ -15,8 +15,8 @@
  * Bounds are those of the registration rounded out to pages, as on the original hardware; programs round
  * misaligned gets up to four bytes and depend on it. Bytes beyond that are never touched.
  *
- * A node on another host is left to emunic, which sends the command there; that host's emunic runs this engine on its own table
- * and counts nothing, and the initiator's finishes what is the initiator's.
+ * A node on another host is left to emunic, which sends the command there; that host's emunic runs this engine on its
+ * own table and counts nothing, and the initiator's finishes what is the initiator's.
  *
  * The command is untrusted. Everything it says is checked here or cannot matter outside the initiator's domain:
  * what reaches another port's queue is rebuilt from the bits a port may choose.

@@ -31,8 +31,8 @@ struct emu_view_ops {
     /* A queue of the initiator; NULL if there is none. */
     struct emu_cq_producer *(*source)(void *ctx, uint32_t cq);
     /*
-     * A transaction has failed with that status, or (EMU_STATUS_REMOTE_CQ_FULL) its event found no room; its own events come
-     * after. NULL: nobody wants to know.
+     * A transaction has failed with that status, or (EMU_STATUS_REMOTE_CQ_FULL) its event found no room; its own events
+     * come after. NULL: nobody wants to know.
      */
     void (*failed)(void *ctx, const struct emu_transaction *t, unsigned status);
     /* A segmented memory domain of the initiator's own process. An enum emu_status. May be NULL. */
@@ -80,10 +80,10 @@ struct emu_md_name {
 uint32_t emu_transaction_find_md(const struct emu_table *table, uint32_t node_index, const struct emu_md_name *name);
 
 /*
- * Takes a command over and checks it against the domain table. The command must be the caller's own copy.
- * True: there is data to move, call emu_transaction_step(). False: nothing to move (any more), call
- * emu_transaction_finish(); `status` tells whether it failed. A status of EMU_REACH_NOT_HERE is the one after which nothing
- * may be called: the command has to take another way.
+ * Takes a command over and checks it against the domain table. The command must be the caller's own copy. True: there is
+ * data to move, call emu_transaction_step(). False: nothing to move (any more), call emu_transaction_finish(); `status`
+ * tells whether it failed. A status of EMU_REACH_NOT_HERE is the one after which nothing may be called: the command has
+ * to take another way.
  */
 bool emu_transaction_begin(const struct emu_view *view, const struct emu_cmd *cmd, struct emu_transaction *t);
 
@@ -96,8 +96,8 @@ bool emu_transaction_step(const struct emu_view *view, struct emu_transaction *t
 void emu_transaction_finish(const struct emu_view *view, struct emu_transaction *t);
 
 /*
- * A transaction whose node is on another host, which checks and does it: what of it is the initiator's. False: `status` tells
- * why it is over already. Call emu_transaction_finish() in the end.
+ * A transaction whose node is on another host, which checks and does it: what of it is the initiator's. False: `status`
+ * tells why it is over already. Call emu_transaction_finish() in the end.
  */
 bool emu_transaction_begin_elsewhere(const struct emu_view *view, const struct emu_cmd *cmd, uint32_t node_index,
                                      struct emu_transaction *t);

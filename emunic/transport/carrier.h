@@ -48,7 +48,8 @@ struct emu_carrier_ops {
     void (*limits)(struct emu_carrier *c, struct emu_carrier_limits *limits_out);
     int (*address)(struct emu_carrier *c, void *address_out, uint32_t *length_out);
     /* Of a host by name and port, or NULL. May block. */
-    int (*resolve)(struct emu_carrier *c, const char *node, const char *service, void *address_out, uint32_t *length_out);
+    int (*resolve)(struct emu_carrier *c, const char *node, const char *service, void *address_out,
+                   uint32_t *length_out);
     int (*add)(struct emu_carrier *c, const void *address, uint32_t length_bytes, uint64_t *peer_out);
     /* What is under way to it ends with errors. */
     void (*remove)(struct emu_carrier *c, uint64_t peer);

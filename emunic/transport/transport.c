@@ -525,8 +525,8 @@ static bool take_packet(struct emu_peer *p, struct emu_packet *packet, const str
 }
 
 /*
- * A packet of a session that we do not know yet: a provider that connects both ways at once may bring it before the proof that
- * was sent first. True: it is held.
+ * A packet of a session that we do not know yet: a provider that connects both ways at once may bring it before the
+ * proof that was sent first. True: it is held.
  */
 static bool keep_early(struct emu_peer *p, struct emu_packet *packet)
 {
@@ -853,8 +853,8 @@ static int transport_address(struct emu_transport *t, void *blob_out, uint32_t *
     return 0;
 }
 
-static int transport_address_of(struct emu_transport *t, uint32_t host, const char *node, const char *service, void *blob_out,
-                                uint32_t *length_out)
+static int transport_address_of(struct emu_transport *t, uint32_t host, const char *node, const char *service,
+                                void *blob_out, uint32_t *length_out)
 {
     uint8_t address[EMU_CARRIER_ADDRESS_MAX];
     uint32_t length;

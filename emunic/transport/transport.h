@@ -48,12 +48,13 @@
  * way, nor between two transfers.
  *
  * Failure. A peer is lost when nothing valid came for `timeout_ns` (each side sends at least every fifth of it), when
- * the provider reports a broken connection, when it says goodbye, or when an authenticated packet breaks the
- * protocol. Then each of its transfers ends with the cause, and peer_down() is called last. Messages that were not
- * yet delivered are lost, and nobody can tell which. Time in which this process did not run is not a peer's silence.
- * After peer_down() the host can be joined again, with the same blob or a newer one; one with an older incarnation is
- * refused. The blob of address_of() tells no incarnation: the peer's proof does, and an older one than before is no proof. A slice that the provider still works on keeps its transfer from ending, for at most another fifth of the
- * timeout; after that, memory of a get may be written until its region is destroyed.
+ * the provider reports a broken connection, when it says goodbye, or when an authenticated packet breaks the protocol.
+ * Then each of its transfers ends with the cause, and peer_down() is called last. Messages that were not yet delivered
+ * are lost, and nobody can tell which. Time in which this process did not run is not a peer's silence. After peer_down()
+ * the host can be joined again, with the same blob or a newer one; one with an older incarnation is refused. The blob of
+ * address_of() tells no incarnation: the peer's proof does, and an older one than before is no proof. A slice that the
+ * provider still works on keeps its transfer from ending, for at most another fifth of the timeout; after that, memory
+ * of a get may be written until its region is destroyed.
  *
  * Results: 0 or negative errno, or EMU_TRANSPORT_FULL.
  */
@@ -83,7 +84,10 @@ struct emu_transport_region; /* owned by who created it; ends before its transpo
 /* Each is called from progress() alone. It may call everything but progress() and close(). NULL: not wanted. */
 struct emu_transport_events {
     void (*peer_up)(void *owner, uint32_t host);
-    /* cause: -ETIMEDOUT, -ECONNRESET (provider), -ESHUTDOWN (goodbye), -EPROTO, -EPROTONOSUPPORT (another version), ... */
+    /*
+     * cause: -ETIMEDOUT, -ECONNRESET (provider), -ESHUTDOWN (goodbye), -EPROTO, -EPROTONOSUPPORT (another
+     * version), ...
+     */
     void (*peer_down)(void *owner, uint32_t host, int cause);
     /* Data are valid during the call. False: not taken; comes again after resume(). Not NULL. */
     bool (*message)(void *owner, uint32_t host, const void *data, uint32_t length_bytes);
@@ -112,7 +116,10 @@ struct emu_transport_config {
     void *owner;                /* handed to events */
 };
 
-/* What a peer needs to know of a region to reach it; carried there by the owner's messages, as 24 bytes of any order. */
+/*
+ * What a peer needs to know of a region to reach it; carried there by the owner's messages, as 24 bytes of any
+ * order.
+ */
 struct emu_transport_remote {
     uint64_t key;
     uint64_t base;              /* how the provider calls its first byte */
@@ -166,7 +173,10 @@ struct emu_transport_ops {
      */
     int (*address_of)(struct emu_transport *t, uint32_t host, const char *node, const char *service, void *blob_out,
                       uint32_t *length_out);
-    /* -EINVAL: no blob of ours, or another provider's; -ESTALE: older than what was there; -EBUSY: peer_down() is to come */
+    /*
+     * -EINVAL: no blob of ours, or another provider's; -ESTALE: older than what was there; -EBUSY: peer_down() is
+     * to come
+     */
     int (*join)(struct emu_transport *t, uint32_t host, const void *blob, uint32_t length_bytes);
     /* Says goodbye. Its transfers end with -ECANCELED, then peer_down() with that. -ENOTCONN: not joined. */
     int (*leave)(struct emu_transport *t, uint32_t host);
@@ -187,8 +197,9 @@ struct emu_transport_ops {
     void (*region_remote)(const struct emu_transport_region *region, struct emu_transport_remote *remote_out);
 
     /*
-     * Region and notice: borrowed until transfer_done(), and copied. A notice has at most EMU_WIRE_MESSAGE_MAX bytes and arrives as a
-     * message at the target when the data are there; NULL: none. -ERANGE: outside of a region. length_bytes > 0.
+     * Region and notice: borrowed until transfer_done(), and copied. A notice has at most EMU_WIRE_MESSAGE_MAX bytes and
+     * arrives as a message at the target when the data are there; NULL: none. -ERANGE: outside of a region. length_bytes
+     * > 0.
      */
     int (*put)(struct emu_transport *t, uint32_t host, struct emu_transport_region *from, uint64_t from_offset,
                const struct emu_transport_remote *to, uint64_t to_offset, uint64_t length_bytes, const void *notice,
@@ -200,7 +211,10 @@ struct emu_transport_ops {
     int (*progress)(struct emu_transport *t);
     /* A descriptor for epoll, readable when progress() is worth calling; valid until close(). */
     int (*fd)(struct emu_transport *t);
-    /* True: sleep on fd() misses nothing. False: call progress() first. Always false where a provider has no descriptor. */
+    /*
+     * True: sleep on fd() misses nothing. False: call progress() first. Always false where a provider has no
+     * descriptor.
+     */
     bool (*may_sleep)(struct emu_transport *t);
 
     int (*stats)(struct emu_transport *t, uint32_t host, struct emu_transport_stats *stats_out);

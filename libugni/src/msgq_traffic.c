@@ -87,7 +87,10 @@ static uint32_t count_peers(const struct gnii_msgq_connection *c)
     return n < GNI_MSGQ_NODE_INSTS_MAX ? n : GNI_MSGQ_NODE_INSTS_MAX;
 }
 
-/* Is that instance's registration still there? False too for a peer that makes no sense. On another host the NIC will say. */
+/*
+ * Is that instance's registration still there? False too for a peer that makes no sense. On another host the NIC
+ * will say.
+ */
 static bool find_target(struct gnii_msgq *m, const struct gnii_msgq_connection *c, uint32_t pe, uint32_t peer,
                         struct target *target_out)
 {

@@ -72,7 +72,8 @@ static void open_rank(struct rank *r, const struct fx *fx)
     check(GNI_CdmCreate(10 + r->number, (uint8_t)fx->ptag, fx->cookie, 0, &r->cdm), "GNI_CdmCreate");
     check(GNI_CdmAttach(r->cdm, 0, &address, &r->nic), "GNI_CdmAttach");
     check(GNI_CqCreate(r->nic, 1024, 0, GNI_CQ_NOBLOCK, NULL, NULL, &r->cq), "GNI_CqCreate");
-    check(GNI_MemRegister(r->nic, (uint64_t)(uintptr_t)mem, 2 * LONG_BYTES, NULL, GNI_MEM_READWRITE, (uint32_t)-1, &r->hndl),
+    check(GNI_MemRegister(r->nic, (uint64_t)(uintptr_t)mem, 2 * LONG_BYTES, NULL, GNI_MEM_READWRITE, (uint32_t)-1,
+                          &r->hndl),
           "GNI_MemRegister");
     check(GNI_EpCreate(r->nic, r->cq, &r->ep), "GNI_EpCreate");
     check(GNI_EpBind(r->ep, 1 - r->number, 10 + 1 - r->number), "GNI_EpBind");

@@ -61,7 +61,8 @@ void fx_describe_host(const struct fx *fx, unsigned host, struct emu_hosts_optio
     snprintf(address, sizeof(address), "127.%u.%u.%u", 1 + (pid >> 16 & 63), pid >> 8 & 255, 1 + (pid & 255) % 254);
     for (unsigned i = 0; i < fx->n_hosts; i++) {
         snprintf(names[i], sizeof(names[i]), "host%u", i);
-        snprintf(services[i], sizeof(services[i]), "%u", 20000 + (pid & 255) / 254 * 100 + i + fx->number * FX_HOSTS_MAX % 1000);
+        snprintf(services[i], sizeof(services[i]), "%u",
+                 20000 + (pid & 255) / 254 * 100 + i + fx->number * FX_HOSTS_MAX % 1000);
         all_names[i] = names[i];
         all_services[i] = services[i];
         all_nodes[i] = address;
@@ -222,8 +223,8 @@ void fx_start(struct fx *fx, const struct fx_options *options)
     for (unsigned i = 0; i < fx->n_ranks; i++)
         fx->nids[i] = o->nids ? o->nids[i] : i;
     for (unsigned i = 0; i < fx->n_hosts - o->n_absent; i++) {
-        snprintf(fx->hosts[i].server, sizeof(fx->hosts[i].server), i == 0 ? "test-%d-%u" : "test-%d-%u-%u", (int)fx->owner,
-                 fx->number, i);
+        snprintf(fx->hosts[i].server, sizeof(fx->hosts[i].server), i == 0 ? "test-%d-%u" : "test-%d-%u-%u",
+                 (int)fx->owner, fx->number, i);
         start_server(fx, i);
         open_admin(&fx->hosts[i]);
     }
@@ -370,7 +371,10 @@ void fx_forget(struct fx *fx)
     }
 }
 
-/* What an administrator says to every emunic. Domains have the same number everywhere, because all are made by the head. */
+/*
+ * What an administrator says to every emunic. Domains have the same number everywhere, because all are made by the
+ * head.
+ */
 static int tell_all(struct fx *fx, const struct emu_msg *what, const int *fds, unsigned n_fds)
 {
     int result = 0;

@@ -5,12 +5,12 @@
  * emunic but takes the domain of the job that the program was launched in, on the node where it runs. What only a
  * private emunic can do then ends the test as skipped: fx_needs_emunic().
  *
- * One test process can be several ranks: fx_set_node() puts the next NIC handle on a node. Tests that need real processes
- * use fx_run(), whose bodies report through their exit status; CMocka's asserts belong to the parent.
+ * One test process can be several ranks: fx_set_node() puts the next NIC handle on a node. Tests that need real
+ * processes use fx_run(), whose bodies report through their exit status; CMocka's asserts belong to the parent.
  *
- * FX_DATAPATH=routed makes domains whose commands all go through emunic; the suites run both ways. FX_HOSTS=N makes a machine
- * of N hosts: N emunics, each with every N-th node, and fx_set_node() chooses the emunic, too. EMU_TEST_TRANSPORT names the
- * transport's module then.
+ * FX_DATAPATH=routed makes domains whose commands all go through emunic; the suites run both ways. FX_HOSTS=N makes a
+ * machine of N hosts: N emunics, each with every N-th node, and fx_set_node() chooses the emunic, too.
+ * EMU_TEST_TRANSPORT names the transport's module then.
  */
 #ifndef TESTS_COMMON_FIXTURE_H
 #define TESTS_COMMON_FIXTURE_H
@@ -35,7 +35,7 @@ struct fx_options {
     unsigned member_limit;      /* processes; 0 none */
     uint32_t owner_uid;         /* 0: the caller */
     unsigned n_hosts;           /* 0: as FX_HOSTS says, else 1 */
-    unsigned n_absent;          /* the last of them have no emunic; then fx_start_domain() makes the domain, not fx_start() */
+    unsigned n_absent; /* the last of them have no emunic; then fx_start_domain() makes the domain, not fx_start() */
     unsigned timeout_ms;        /* after which a host is lost; 0: emunic's default */
 };
 
@@ -89,8 +89,8 @@ int fx_add_domain(const struct fx *fx, uint32_t ptag, uint32_t cookie, uint32_t 
 int fx_end_domain(struct emu_session *admin);
 
 /*
- * The rest of this test needs the private emunic: its process, its environment, its nodes. In a launched job the test ends
- * here, as skipped. Not for setup functions.
+ * The rest of this test needs the private emunic: its process, its environment, its nodes. In a launched job the test
+ * ends here, as skipped. Not for setup functions.
  */
 void fx_needs_emunic(void);
 
@@ -114,7 +114,10 @@ void fx_forget(struct fx *fx);
  */
 void fx_set_routed(struct fx *fx, bool is_routed);
 
-/* Adds a fault rule, written as for `emunic fault add`, to the domain. Ends the program with a message if it is not valid. */
+/*
+ * Adds a fault rule, written as for `emunic fault add`, to the domain. Ends the program with a message if it is
+ * not valid.
+ */
 void fx_add_fault(struct fx *fx, const char *words);
 void fx_clear_faults(struct fx *fx);
 /* How often the rules have hit so far, all together. */
@@ -130,8 +133,8 @@ void fx_set_node(uint32_t nid);
 char *fx_report(struct fx *fx, unsigned type);
 
 /*
- * Descriptors that emunic holds, counted between two of its turns: what it was given with a request or sent with a reply is
- * closed by then.
+ * Descriptors that emunic holds, counted between two of its turns: what it was given with a request or sent with a reply
+ * is closed by then.
  */
 int fx_count_fds(struct fx *fx);
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A host that means harm: it has the machine's key and speaks the transport, but what it sends is random, or nearly right.
+ * A host that means harm: it has the machine's key and speaks the transport, but what it sends is random, or nearly
+ * right.
  *
- * Three hosts: two are emunics, the third is a process of this test. For EMU_FUZZ_SECONDS (60) it sends mutated commands,
- * answers, domains and noise to both. A domain spans all three, so that its commands get as far as any; it is told a registration
- * there, between guards, and commands are posted to it, whose answers are as bad as its own commands. In another domain, where it has
- * no node, data are put between the two emunics and every byte is checked. At the end both emunics must be alive, the guards
- * whole, the transfers right, and the emunics must end cleanly. EMU_TEST_SEED repeats the choices of a run.
+ * Three hosts: two are emunics, the third is a process of this test. For EMU_FUZZ_SECONDS (60) it sends mutated
+ * commands, answers, domains and noise to both. A domain spans all three, so that its commands get as far as any; it is
+ * told a registration there, between guards, and commands are posted to it, whose answers are as bad as its own
+ * commands. In another domain, where it has no node, data are put between the two emunics and every byte is checked. At
+ * the end both emunics must be alive, the guards whole, the transfers right, and the emunics must end cleanly.
+ * EMU_TEST_SEED repeats the choices of a run.
  */
 #include <sched.h>
 #include <setjmp.h>
@@ -151,7 +153,8 @@ static bool take_message(void *owner, uint32_t host, const void *data, uint32_t 
         answer_domain(host, data, length);
     else if (head.kind == EMU_HOST_COMMAND)
         return answer_command(host, data, length);
-    else if (head.kind == EMU_HOST_ANSWER && emu_host_answer_parse(data, length, &answer) && answer.status == EMU_STATUS_OK)
+    else if (head.kind == EMU_HOST_ANSWER && emu_host_answer_parse(data, length, &answer) &&
+             answer.status == EMU_STATUS_OK)
         atomic_fetch_add(&common->good_answers, 1);
     return true;
 }
@@ -164,9 +167,15 @@ static uint32_t make_command(uint8_t *message)
         .domain = atomic_load(&common->domain),
         .id = next_random(),
         .from_nid = HOSTILE_NID,
-        .cmd = { .op = ops[below(sizeof(ops))], .remote_nid = (uint32_t)below(2), .mdh = (uint16_t)below(8),
-                 .generation = (uint16_t)(one_in(8) ? below(4) : 0), .remote_base = common->open_addr, .amo_op = (uint8_t)below(EMU_AMO_OP_END),
-                 .amo_flags = (uint8_t)below(8), .remote_event = next_random(), .events = (uint16_t)below(16) },
+        .cmd = { .op = ops[below(sizeof(ops))],
+                 .remote_nid = (uint32_t)below(2),
+                 .mdh = (uint16_t)below(8),
+                 .generation = (uint16_t)(one_in(8) ? below(4) : 0),
+                 .remote_base = common->open_addr,
+                 .amo_op = (uint8_t)below(EMU_AMO_OP_END),
+                 .amo_flags = (uint8_t)below(8),
+                 .remote_event = next_random(),
+                 .events = (uint16_t)below(16) },
     };
 
     if (one_in(2))
@@ -175,7 +184,8 @@ static uint32_t make_command(uint8_t *message)
     c.cmd.length_bytes = one_in(8) ? odd_number() : c.cmd.op == EMU_OP_CQ_WRITE ? 0 : below(64) * 8;
     if (one_in(8))
         c.offset = one_in(2) ? odd_number() : below(64) * 16;
-    c.part_bytes = (uint32_t)(c.cmd.length_bytes - c.offset < EMU_HOST_PART_BYTES ? c.cmd.length_bytes - c.offset : below(4096));
+    c.part_bytes =
+        (uint32_t)(c.cmd.length_bytes - c.offset < EMU_HOST_PART_BYTES ? c.cmd.length_bytes - c.offset : below(4096));
     if (one_in(3) && c.cmd.op == EMU_OP_PUT) {
         c.cmd.flags = EMU_CMD_FLAG;
         c.cmd.flag_addr = common->open_addr + (one_in(4) ? odd_number() : below(OPEN_BYTES) & ~7ull);
@@ -226,8 +236,9 @@ static void transport_says(void *owner, enum emu_log_level level, const char *li
 
 static _Noreturn void be_hostile(uint32_t n_nids)
 {
-    static const struct emu_transport_events events = { .peer_up = peer_up, .peer_down = peer_down, .message = take_message,
-                                                        .room = take_again, .log = transport_says };
+    static const struct emu_transport_events events = {
+        .peer_up = peer_up, .peer_down = peer_down, .message = take_message, .room = take_again, .log = transport_says
+    };
     static uint8_t message[EMU_HOST_MESSAGE_MAX];
     struct emu_hosts_options o;
     struct emu_transport_config config;
@@ -236,9 +247,16 @@ static _Noreturn void be_hostile(uint32_t n_nids)
     fx_forget(&fx);
     choices_begin(emu_random_next(&seed));
     fx_describe_host(&fx, HOSTILE_HOST, &o);
-    config = (struct emu_transport_config){ .host = HOSTILE_HOST, .n_hosts = 3, .incarnation = emu_clock_ns(), .key = o.key,
-                                            .key_bytes = o.key_bytes, .provider = o.provider, .node = o.node,
-                                            .service = o.service, .events = &events, .owner = &n_nids };
+    config = (struct emu_transport_config){ .host = HOSTILE_HOST,
+                                            .n_hosts = 3,
+                                            .incarnation = emu_clock_ns(),
+                                            .key = o.key,
+                                            .key_bytes = o.key_bytes,
+                                            .provider = o.provider,
+                                            .node = o.node,
+                                            .service = o.service,
+                                            .events = &events,
+                                            .owner = &n_nids };
     if (emu_transport_ops.open(&config, &transport) < 0)
         _exit(1);
     for (uint32_t i = 0; i < 2; i++) {
@@ -253,7 +271,8 @@ static _Noreturn void be_hostile(uint32_t n_nids)
             emu_transport_ops.stats(transport, i, &stats);
             if (stats.state == EMU_PEER_ABSENT)
                 emu_transport_ops.join(transport, i, blobs[i].bytes, blobs[i].length_bytes);
-            for (unsigned n = 0; n < PER_ROUND && is_up[i] && atomic_load(&common->domain) != 0 && common->open_addr; n++) {
+            for (unsigned n = 0; n < PER_ROUND && is_up[i] && atomic_load(&common->domain) != 0 && common->open_addr;
+                 n++) {
                 if (emu_transport_ops.send(transport, i, message, make_message(message)) != EMU_TRANSPORT_OK)
                     break;
                 atomic_fetch_add(&common->sent, 1);
@@ -296,9 +315,13 @@ static void check_transfers(struct gx_side *a, struct gx_side *b, unsigned round
 static void ask_for_trouble(const struct gx_side *c, const gni_mem_handle_t *local, unsigned round)
 {
     gni_post_descriptor_t *done;
-    gni_post_descriptor_t d = { .type = round % 2 ? GNI_POST_FMA_GET : GNI_POST_FMA_PUT, .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
-                                .local_addr = common->open_addr, .local_mem_hndl = *local, .remote_addr = common->open_addr,
-                                .remote_mem_hndl = *local, .length = 64 + round % 60 * 128 };
+    gni_post_descriptor_t d = { .type = round % 2 ? GNI_POST_FMA_GET : GNI_POST_FMA_PUT,
+                                .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+                                .local_addr = common->open_addr,
+                                .local_mem_hndl = *local,
+                                .remote_addr = common->open_addr,
+                                .remote_mem_hndl = *local,
+                                .length = 64 + round % 60 * 128 };
 
     if (GNI_PostFma(c->ep, &d) != GNI_RC_SUCCESS || gx_complete(c->src_cq, &done) == GNI_RC_NOT_DONE)
         atomic_fetch_add(&common->bad, 1);
@@ -318,8 +341,9 @@ static uint8_t *open_target(const struct gx_side *c, gni_mem_handle_t *handle_ou
 
     assert_true(mem != MAP_FAILED);
     memset(mem, 0x5a, 2 * GUARD_BYTES + OPEN_BYTES);
-    assert_int_equal(GNI_MemRegister(c->nic, (uint64_t)(uintptr_t)mem + GUARD_BYTES, OPEN_BYTES, c->dst_cq, GNI_MEM_READWRITE,
-                                     (uint32_t)-1, handle_out), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_MemRegister(c->nic, (uint64_t)(uintptr_t)mem + GUARD_BYTES, OPEN_BYTES, c->dst_cq,
+                                     GNI_MEM_READWRITE, (uint32_t)-1, handle_out),
+                     GNI_RC_SUCCESS);
     common->open_addr = (uint64_t)(uintptr_t)mem + GUARD_BYTES;
     return mem;
 }

@@ -186,6 +186,7 @@ start_server() {
     local words name=$1 line
     shift
     mapfile -d '' -t words < <(command_line serve --name "$name" "$@")
+    rm -f "$dir/serve"
     mkfifo "$dir/serve"
     "${words[@]}" 2>"$dir/serve" </dev/null &
     serve_pid=$!
@@ -194,6 +195,6 @@ start_server() {
     read -r -t 20 -u 9 line || bad "the server says nothing"
     [[ $line == *"server $name is ready"* ]] || bad "the server says: $line"
     # What it says later must not fill a pipe that nobody reads.
-    cat <&9 >"$dir/err.serve" &
+    cat <&9 >>"$dir/err.serve" &
     exec 9<&-
 }

@@ -45,6 +45,77 @@ test_a_cookie_is_given_only_once() {
     expect_error_line 'ptag 101 cookie 0x00000005: the cookie is taken'
 }
 
+# hosts_files: a key and a hosts file with addresses that no other test has.
+hosts_files() {
+    address=127.$((128 + $$ / 65536 % 64)).$(($$ / 256 % 256)).$((1 + $$ % 254))
+    printf '# two\nred %s:7101 1\nblue %s:7102 3 # the larger one\n' "$address" "$address" >"$dir/hosts"
+    (umask 077 && head -c 32 /dev/urandom >"$dir/key")
+}
+
+# host_is NAME STATE: how the server s-$id sees it.
+host_is() {
+    "$emunic" status --server "s-$id" 2>/dev/null | grep -Eq "^ +[01] +$1 +$2 "
+}
+
+test_two_hosts_make_one_machine() {
+    hosts_files
+    start_server "s-$id" --hosts "$dir/hosts" --host red --key-file "$dir/key" --domain 100:77
+    local red=$serve_pid
+    start_server "t-$id" --hosts "$dir/hosts" --host blue --key-file "$dir/key"
+    local blue=$serve_pid
+    wait_until host_is blue up || bad 'the second host does not come up'
+    call status --server "t-$id"
+    expect_status 0
+    expect_out ' red +up +1 '
+    expect_out ' blue +here +3 '
+    expect_out 'ptag 100, cookie 0x0000004d, user .*, 4 ranks on 4 nodes'
+    kill "$blue"
+    wait "$blue"
+    wait_until host_is blue down || bad 'the second host does not go down'
+    start_server "t-$id" --hosts "$dir/hosts" --host blue --key-file "$dir/key"
+    blue=$serve_pid
+    wait_until host_is blue up || bad 'the second host does not come back'
+    kill "$blue"
+    wait "$blue"
+    serve_pid=$red
+    stops TERM
+}
+
+test_hosts_need_a_key_that_nobody_else_can_read() {
+    hosts_files
+    call serve --hosts "$dir/hosts" --host red
+    expect_status 2
+    expect_error_line '--hosts needs --key-file'
+    chmod 0640 "$dir/key"
+    call serve --hosts "$dir/hosts" --host red --key-file "$dir/key"
+    expect_status 1
+    expect_error_line '--key-file: others may read .*/key: make its mode 0600'
+    (umask 077 && printf short >"$dir/short")
+    call serve --hosts "$dir/hosts" --host red --key-file "$dir/short"
+    expect_status 1
+    expect_error_line '--key-file: .*/short has not 16 to 4096 bytes'
+}
+
+test_hosts_and_their_domains_must_be_sound() {
+    hosts_files
+    call serve --hosts "$dir/hosts" --host green --key-file "$dir/key"
+    expect_status 1
+    expect_error_line "no host 'green' in"
+    call serve --hosts "$dir/hosts" --host blue --key-file "$dir/key" --domain 100:77
+    expect_status 1
+    expect_error_line '--domain: domains are given to the first host, red'
+    call serve --name "s-$id" --hosts "$dir/hosts" --host red --key-file "$dir/key" --domain 100:77 --nodes 5
+    expect_status 1
+    expect_error_line '--nodes: the hosts do not have 5 nodes, but 4'
+    printf 'red 127.0.0.1\nred 127.0.0.2\n' >"$dir/twice"
+    call serve --hosts "$dir/twice" --host red --key-file "$dir/key"
+    expect_status 1
+    expect_error_line 'twice: line 2 names a host for the second time'
+    call serve --key-file "$dir/key"
+    expect_status 2
+    expect_error_line 'need --hosts'
+}
+
 test_more_nodes_than_the_machine_has_are_refused() {
     call serve --name "s-$id" --machine aries:groups=1,chassis=1,blades=1 --nodes 5 --domain 100:5
     expect_status 1
@@ -82,4 +153,5 @@ test_jobs_use_it_and_its_machine() {
 run_tests SIGTERM_ends_it_with_status_0 SIGINT_ends_it_with_status_0 a_second_one_of_the_same_name_is_refused \
     a_wrong_machine_is_refused static_domains_have_a_rank_on_each_node a_cookie_is_given_only_once \
     more_nodes_than_the_machine_has_are_refused ranks_started_by_hand_join_a_static_domain \
-    jobs_use_it_and_its_machine
+    jobs_use_it_and_its_machine two_hosts_make_one_machine hosts_need_a_key_that_nobody_else_can_read \
+    hosts_and_their_domains_must_be_sound

@@ -68,7 +68,8 @@ static void test_command_is_read_back_without_what_is_the_initiators(void **stat
     assert_int_equal(head.kind, EMU_HOST_COMMAND);
     assert_int_equal(head.domain, put.domain);
     assert_true(command_is_good(message, sizeof(message), &c));
-    assert_true(c.id == put.id && c.domain == put.domain && c.from_nid == 7 && c.offset == 64 && c.part_bytes == DATA_BYTES);
+    assert_true(c.id == put.id && c.domain == put.domain && c.from_nid == 7 && c.offset == 64 &&
+                c.part_bytes == DATA_BYTES);
     assert_int_equal(c.cmd.op, EMU_OP_PUT);
     assert_int_equal(c.cmd.flags, EMU_CMD_FLAG);
     assert_int_equal(c.cmd.events, EMU_EV_REMOTE);
@@ -83,8 +84,13 @@ static void test_command_is_read_back_without_what_is_the_initiators(void **stat
 static void test_operands_of_an_atomic_are_read_back(void **state)
 {
     uint8_t message[EMU_HOST_COMMAND_BYTES];
-    struct emu_host_command c = { .cmd = { .op = EMU_OP_AMO, .amo_op = EMU_AMO_AX, .amo_flags = EMU_AMO_FETCH, .length_bytes = 8,
-                                           .operand1 = 0x1234567890ull, .operand2 = UINT64_MAX }, .part_bytes = 8 };
+    struct emu_host_command c = { .cmd = { .op = EMU_OP_AMO,
+                                           .amo_op = EMU_AMO_AX,
+                                           .amo_flags = EMU_AMO_FETCH,
+                                           .length_bytes = 8,
+                                           .operand1 = 0x1234567890ull,
+                                           .operand2 = UINT64_MAX },
+                                  .part_bytes = 8 };
     struct emu_host_command read = { 0 };
 
     (void)state;
@@ -177,8 +183,17 @@ static void test_answer_is_read_back_and_checked(void **state)
 static void test_domain_is_read_back_and_checked(void **state)
 {
     uint8_t message[EMU_HOST_DOMAIN_BYTES + 16] = { 0 };
-    struct emu_host_domain d = { .domain = 5, .op = EMU_HOST_DOMAIN_CREATE, .first = 3, .n = 2, .n_ranks = 5, .ptag = 77,
-                                 .cookie = 0x1234, .owner_uid = 1000, .member_limit = 4, .flags = 1, .value = 0 };
+    struct emu_host_domain d = { .domain = 5,
+                                 .op = EMU_HOST_DOMAIN_CREATE,
+                                 .first = 3,
+                                 .n = 2,
+                                 .n_ranks = 5,
+                                 .ptag = 77,
+                                 .cookie = 0x1234,
+                                 .owner_uid = 1000,
+                                 .member_limit = 4,
+                                 .flags = 1,
+                                 .value = 0 };
     struct emu_host_domain read = { 0 };
 
     (void)state;
