@@ -4,6 +4,7 @@
  * command does at its target the conformance tests show, which run across hosts as well; here is what only the distance
  * brings: parts of long transfers, hosts and processes that go, and come back.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -393,6 +394,7 @@ static void test_lost_host_fails_what_is_under_way_and_what_comes(void **state)
     gni_post_descriptor_t *done;
     gni_post_descriptor_t near = gx_put(&a, &a, 0, 8, GNI_CQMODE_GLOBAL_EVENT);
     gni_post_descriptor_t slow;
+    struct emu_session admin;
     struct long_memory m;
     gni_ep_handle_t self;
 
@@ -409,6 +411,7 @@ static void test_lost_host_fails_what_is_under_way_and_what_comes(void **state)
     for (unsigned i = 0; i < 17; i++)
         assert_int_equal(gx_complete(a.src_cq, &done), GNI_RC_TRANSACTION_ERROR);
     fx_await_host(&fx, 0, 1, false);
+    assert_int_equal(fx_add_domain(&fx, 78, 0x78, geteuid(), 0, &admin), -EHOSTUNREACH);
     assert_int_equal(post(&a, &small[0], false), GNI_RC_SUCCESS);
     assert_int_equal(complete(&a, &small[0]), GNI_RC_TRANSACTION_ERROR);
     /* The rest goes on. */
@@ -444,6 +447,28 @@ static void test_host_that_comes_back_works_again(void **state)
     assert_int_equal(complete(&a, &d), GNI_RC_SUCCESS);
     assert_memory_equal(again.mem, "back now", 8);
     gx_close(&again);
+}
+
+/* Silent for longer than the timeout, as behind a link that is cut: its processes and their memory are still there. */
+static void test_host_that_was_cut_off_goes_on_with_what_it_had(void **state)
+{
+    gni_post_descriptor_t d = gx_put(&a, &b, 0, 8, GNI_CQMODE_GLOBAL_EVENT);
+    gni_post_descriptor_t back = gx_put(&b, &a, 64, 8, GNI_CQMODE_GLOBAL_EVENT);
+
+    (void)state;
+    kill(fx.hosts[1].daemon, SIGSTOP);
+    assert_int_equal(post(&a, &d, false), GNI_RC_SUCCESS);
+    assert_int_equal(complete(&a, &d), GNI_RC_TRANSACTION_ERROR);
+    fx_await_host(&fx, 0, 1, false);
+    kill(fx.hosts[1].daemon, SIGCONT);
+    fx_await_host(&fx, 0, 1, true);
+    fx_await_host(&fx, 1, 0, true);
+    memcpy(a.mem, "here i am", 9);
+    assert_int_equal(post(&a, &d, false), GNI_RC_SUCCESS);
+    assert_int_equal(complete(&a, &d), GNI_RC_SUCCESS);
+    assert_memory_equal(b.mem, "here i a", 8);
+    assert_int_equal(post(&b, &back, false), GNI_RC_SUCCESS);
+    assert_int_equal(complete(&b, &back), GNI_RC_SUCCESS);
 }
 
 /* Silent for less than the timeout: nothing is lost. */
@@ -494,6 +519,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_death_of_the_target_fails_transactions_and_nothing_else, start, stop),
         cmocka_unit_test_setup_teardown(test_death_of_the_initiator_leaves_nothing, start, stop),
         cmocka_unit_test_setup_teardown(test_host_that_pauses_delays_its_own_commands_only, start, stop),
+        cmocka_unit_test_setup_teardown(test_host_that_was_cut_off_goes_on_with_what_it_had, start, stop),
         cmocka_unit_test_setup_teardown(test_lost_host_fails_what_is_under_way_and_what_comes, start, stop_hosts),
         cmocka_unit_test_setup_teardown(test_host_that_comes_back_works_again, start, stop_hosts),
     };
