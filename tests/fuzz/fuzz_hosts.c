@@ -61,6 +61,7 @@ static struct common {
 static struct emu_transport *transport;
 static struct emu_host_blob blobs[2];
 static bool is_up[2];
+static bool owes_answer[2];     /* it goes first */
 static uint8_t corpus[CORPUS][512];
 static uint32_t corpus_bytes[CORPUS];
 static uint32_t n_corpus;
@@ -90,6 +91,7 @@ static void peer_down(void *owner, uint32_t host, int cause)
     (void)owner;
     (void)cause;
     is_up[host] = false;
+    owes_answer[host] = false;
 }
 
 static void answer_domain(uint32_t host, const uint8_t *bytes, uint32_t length)
@@ -136,6 +138,7 @@ static bool answer_command(uint32_t host, const uint8_t *bytes, uint32_t length)
 static void take_again(void *owner, uint32_t host)
 {
     (void)owner;
+    owes_answer[host] = false;
     emu_transport_ops.resume(transport, host);
 }
 
@@ -152,11 +155,11 @@ static bool take_message(void *owner, uint32_t host, const void *data, uint32_t 
     if (head.kind == EMU_HOST_DOMAIN)
         answer_domain(host, data, length);
     else if (head.kind == EMU_HOST_COMMAND)
-        return answer_command(host, data, length);
+        owes_answer[host] = !answer_command(host, data, length);
     else if (head.kind == EMU_HOST_ANSWER && emu_host_answer_parse(data, length, &answer) &&
              answer.status == EMU_STATUS_OK)
         atomic_fetch_add(&common->good_answers, 1);
-    return true;
+    return !owes_answer[host];
 }
 
 /* A command that would be good. */
@@ -271,7 +274,7 @@ static _Noreturn void be_hostile(uint32_t n_nids)
             emu_transport_ops.stats(transport, i, &stats);
             if (stats.state == EMU_PEER_ABSENT)
                 emu_transport_ops.join(transport, i, blobs[i].bytes, blobs[i].length_bytes);
-            for (unsigned n = 0; n < PER_ROUND && is_up[i] && atomic_load(&common->domain) != 0 && common->open_addr;
+            for (unsigned n = 0; n < PER_ROUND && is_up[i] && !owes_answer[i] && atomic_load(&common->domain) != 0 && common->open_addr;
                  n++) {
                 if (emu_transport_ops.send(transport, i, message, make_message(message)) != EMU_TRANSPORT_OK)
                     break;
