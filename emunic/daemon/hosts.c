@@ -65,7 +65,6 @@ struct peer {
     struct emu_host_blob blob;
     uint32_t n_nodes;
     bool is_up;                 /* its hello has come */
-    bool is_greeted;            /* the transport is up and has our hello */
     bool must_join;
     bool must_leave;            /* after the round */
     uint64_t join_at_ns;
@@ -156,13 +155,6 @@ uint64_t emu_hosts_stats(const struct emu_server *server, uint32_t host, struct 
 uint32_t emu_hosts_queued(const struct emu_server *server, uint32_t host)
 {
     return server->hosts->peers[host].n_queued;
-}
-
-const struct emu_transport_ops *emu_hosts_transport(const struct emu_server *server,
-                                                    struct emu_transport **transport_out)
-{
-    *transport_out = server->hosts->transport;
-    return server->hosts->ops;
 }
 
 /* ---- sending ---- */
@@ -456,13 +448,6 @@ static void peer_room(void *owner, uint32_t host)
     drain(server->hosts, host);
 }
 
-static void transfer_done(void *owner, uint64_t cookie, int result)
-{
-    (void)owner;
-    (void)cookie;
-    (void)result;
-}
-
 static void transport_log(void *owner, enum emu_log_level level, const char *line)
 {
     (void)owner;
@@ -474,7 +459,6 @@ static const struct emu_transport_events events = {
     .peer_down = peer_down,
     .message = peer_message,
     .room = peer_room,
-    .transfer_done = transfer_done,
     .log = transport_log,
 };
 

@@ -105,7 +105,5 @@ void emu_hosts_refuse(struct emu_server *server, uint32_t host, const char *what
 uint64_t emu_hosts_stats(const struct emu_server *server, uint32_t host, struct emu_transport_stats *stats_out);
 /* Messages that wait for room. */
 uint32_t emu_hosts_queued(const struct emu_server *server, uint32_t host);
-const struct emu_transport_ops *emu_hosts_transport(const struct emu_server *server,
-                                                    struct emu_transport **transport_out);
 
 #endif
