@@ -487,21 +487,16 @@ static uint32_t list_options(const struct emu_route_view *view, const struct emu
         return 1;
     }
     for (uint32_t dim = 0; has_choice && dim < EMU_TORUS_DIMS; dim++) {
-        struct emu_route_option way;
-
         if (left_in(here.state, dim) == 0)
             continue;
         direction = direction_in(here.state, dim);
         if (!is_whole && !is_passable(view, &here, direction))
             continue;
-        way = (struct emu_route_option){
+        options_out[n++] = (struct emu_route_option){
             .link = emu_torus_link(t, here.router, direction, 0),
+            .more_vcs = (uint8_t)((1u << params_of(m)->dynamic_vcs) - 2), /* besides channel 0 */
             .route_state = state_after(t, here.router, here.state, direction),
         };
-        for (vc = 0; vc < params_of(m)->dynamic_vcs; vc++) {
-            way.vc = (uint8_t)vc;
-            options_out[n++] = way;
-        }
     }
     if (!is_whole && !is_clean(m, view->faults, here))
         return n;
@@ -623,4 +618,5 @@ const struct emu_routing emu_bgl_routing = {
     .start = start_packet,
     .options = list_options,
     .dependencies = visit_dependencies,
+    .options_max = EMU_TORUS_DIMS + 1,
 };

@@ -898,4 +898,5 @@ const struct emu_routing emu_routing_dragonfly = {
     .start = start_packet,
     .options = ways_on,
     .dependencies = visit_dependencies,
+    .reads_router = true,
 };

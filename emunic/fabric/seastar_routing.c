@@ -182,4 +182,5 @@ const struct emu_routing emu_seastar_routing = {
     .start = start_packet,
     .options = ways_on,
     .dependencies = visit_dependencies,
+    .options_max = 1,
 };

@@ -6,15 +6,37 @@
  */
 #include "tests/common/sim_torus.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "emunic/fabric/sim/routing.h"
 
+/* The short way from one coordinate to another. */
+enum turn {
+    TURN_NONE = 0,            /* they are the same */
+    TURN_PLUS,                /* with the ring's seam ahead */
+    TURN_PLUS_PAST,           /* no seam ahead */
+    TURN_MINUS,
+    TURN_MINUS_PAST,
+    TURNS,
+};
+
+static const uint32_t weights[3] = { 1, TURNS, TURNS * TURNS };
+
+/* What a packet may do that needs these turns, with the links counted from the router's first. */
+struct answer {
+    struct emu_route_option options[4];
+    uint32_t n;
+    uint32_t escape_dim;
+};
+
 struct torus_state {
     struct sim_torus torus;
     uint32_t n;
     uint8_t (*at)[4];
+    uint8_t *turns[3];        /* from coordinate times size plus to coordinate: the turn, times its weight */
+    struct answer answers[2][TURNS * TURNS * TURNS]; /* in order, adaptive; by the sum of the turns */
 };
 
 static const struct torus_state *state_of(const struct emu_machine *m)
@@ -90,49 +112,47 @@ static bool start(const struct emu_route_view *view, struct emu_packet *p, uint3
     return true;
 }
 
+/* Links that do not work are not needed. */
+static uint32_t turns_with_faults(const struct emu_route_view *view, uint32_t first_link, uint32_t turns)
+{
+    uint32_t rest = 0;
+
+    for (uint32_t dim = 0; dim < 3; dim++) {
+        uint32_t turn = turns / weights[dim] % TURNS;
+
+        if (turn != TURN_NONE && emu_fault_map_link_up(view->faults, first_link + dim * 2 + (turn >= TURN_MINUS)))
+            rest += turn * weights[dim];
+    }
+    return rest;
+}
+
 static uint32_t options(const struct emu_route_view *view, const struct emu_packet *p, const struct emu_route_at *at,
                         struct emu_route_option out[EMU_ROUTE_OPTIONS_MAX])
 {
     const struct torus_state *s = state_of(view->machine);
-    enum sim_torus_rules rules = s->torus.rules;
-    bool is_adaptive = p->mode != EMU_MODE_DETERMINISTIC && rules != SIM_TORUS_RING;
-    uint8_t first_adaptive = rules == SIM_TORUS_DATELINE ? 2 : 1;
-    uint32_t n = 0;
-    bool has_escape = false;
-    struct emu_route_option escape = { 0 };
+    uint32_t first_link = 2 * s->n + at->router * 6;
+    const uint8_t *here = s->at[at->router];
+    const uint8_t *there = s->at[p->dst_nid];
+    const struct answer *answer;
+    uint32_t turns;
 
     if (p->dst_nid == at->router) {
         out[0] = (struct emu_route_option){ .link = s->n + at->router };
         return 1;
     }
-    for (uint32_t dim = 0; dim < 3; dim++) {
-        uint32_t size = s->torus.size[dim];
-        uint32_t here = s->at[at->router][dim];
-        uint32_t there = s->at[p->dst_nid][dim];
-        uint32_t ahead = there >= here ? there - here : there + size - here;
-        bool is_plus = 2 * ahead <= size;
-        uint32_t link = 2 * s->n + at->router * 6 + dim * 2 + !is_plus;
-
-        if (ahead == 0 || (view->faults != NULL && !emu_fault_map_link_up(view->faults, link)))
-            continue;
-        if (!has_escape) {
-            bool is_past = is_plus ? there > here : there < here;
-
-            has_escape = true;
-            escape = (struct emu_route_option){ .link = link, .rank = is_adaptive };
-            if (rules == SIM_TORUS_DATELINE)
-                escape.vc = is_past;
-            else
-                escape.is_entry = at->is_entering || at->in_vc != 0 || (at->in_link - 2 * s->n) % 6 / 2 != dim;
-        }
-        if (is_adaptive) {
-            out[n++] = (struct emu_route_option){ .link = link, .vc = first_adaptive };
-            out[n++] = (struct emu_route_option){ .link = link, .vc = first_adaptive + 1 };
-        }
+    turns = s->turns[0][here[0] * s->torus.size[0] + there[0]] + s->turns[1][here[1] * s->torus.size[1] + there[1]] +
+            s->turns[2][here[2] * s->torus.size[2] + there[2]];
+    if (view->faults != NULL)
+        turns = turns_with_faults(view, first_link, turns);
+    answer = &s->answers[p->mode != EMU_MODE_DETERMINISTIC][turns];
+    for (uint32_t i = 0; i < 4; i++) {
+        out[i] = answer->options[i];
+        out[i].link += first_link;
     }
-    if (has_escape)
-        out[n++] = escape;
-    return n;
+    if (s->torus.rules != SIM_TORUS_DATELINE && answer->n > 0)
+        out[answer->n - 1].is_entry = at->is_entering || at->in_vc != 0 ||
+                                      (at->in_link - 2 * s->n) % 6 / 2 != answer->escape_dim;
+    return answer->n;
 }
 
 static void dependencies(const struct emu_machine *m, const struct emu_fault_map *faults,
@@ -151,6 +171,7 @@ static const struct emu_routing routing = {
     .start = start,
     .options = options,
     .dependencies = dependencies,
+    .options_max = 4,
 };
 
 static const struct emu_topology topology = {
@@ -192,22 +213,79 @@ struct sim_torus sim_torus_default(void)
     };
 }
 
+static uint8_t *list_turns(const struct sim_torus *torus, uint32_t dim)
+{
+    uint32_t size = torus->size[dim];
+    uint8_t *turns = calloc(size, size);
+
+    for (uint32_t here = 0; turns != NULL && here < size; here++) {
+        for (uint32_t there = 0; there < size; there++) {
+            bool is_plus = 2 * ((there + size - here) % size) <= size;
+            enum turn turn = is_plus ? (there > here ? TURN_PLUS_PAST : TURN_PLUS) :
+                                       (there < here ? TURN_MINUS_PAST : TURN_MINUS);
+
+            if (there != here)
+                turns[here * size + there] = (uint8_t)(turn * weights[dim]);
+        }
+    }
+    return turns;
+}
+
+static struct answer answer_of(const struct sim_torus *torus, bool is_adaptive, uint32_t turns)
+{
+    uint32_t first_adaptive = torus->rules == SIM_TORUS_DATELINE ? 2 : 1;
+    struct emu_route_option escape = { .rank = is_adaptive };
+    struct answer answer = { .escape_dim = 3 };
+
+    for (uint32_t dim = 0; dim < 3; dim++) {
+        enum turn turn = turns / weights[dim] % TURNS;
+        uint32_t link = dim * 2 + (turn >= TURN_MINUS);
+
+        if (turn == TURN_NONE)
+            continue;
+        if (is_adaptive)
+            answer.options[answer.n++] = (struct emu_route_option){
+                .link = link, .vc = (uint8_t)first_adaptive, .more_vcs = (uint8_t)(2u << first_adaptive)
+            };
+        if (answer.escape_dim == 3) {
+            answer.escape_dim = dim;
+            escape.link = link;
+            escape.vc = torus->rules == SIM_TORUS_DATELINE && (turn == TURN_PLUS_PAST || turn == TURN_MINUS_PAST);
+        }
+    }
+    if (answer.escape_dim < 3)
+        answer.options[answer.n++] = escape;
+    return answer;
+}
+
+static void no_memory(void)
+{
+    fprintf(stderr, "no memory for a test torus\n");
+    abort();
+}
+
 struct emu_machine *sim_torus_create(const struct sim_torus *torus)
 {
     uint32_t n = torus->size[0] * torus->size[1] * torus->size[2];
     struct emu_machine *m = calloc(1, sizeof(*m));
     struct torus_state *s = calloc(1, sizeof(*s));
 
-    if (m == NULL || s == NULL || (s->at = calloc(n, sizeof(*s->at))) == NULL) {
-        fprintf(stderr, "no memory for a test torus\n");
-        abort();
-    }
+    if (m == NULL || s == NULL || (s->at = calloc(n, sizeof(*s->at))) == NULL)
+        no_memory();
     s->torus = *torus;
     s->n = n;
     for (uint32_t i = 0; i < n; i++) {
         s->at[i][0] = (uint8_t)(i % torus->size[0]);
         s->at[i][1] = (uint8_t)(i / torus->size[0] % torus->size[1]);
         s->at[i][2] = (uint8_t)(i / torus->size[0] / torus->size[1]);
+    }
+    for (uint32_t dim = 0; dim < 3; dim++) {
+        if ((s->turns[dim] = list_turns(torus, dim)) == NULL)
+            no_memory();
+    }
+    for (uint32_t turns = 0; turns < TURNS * TURNS * TURNS; turns++) {
+        s->answers[0][turns] = answer_of(torus, false, turns);
+        s->answers[1][turns] = answer_of(torus, torus->rules != SIM_TORUS_RING, turns);
     }
     m->topology = &topology;
     m->state = s;
@@ -226,6 +304,8 @@ void sim_torus_destroy(struct emu_machine *m)
 {
     struct torus_state *s = m->state;
 
+    for (uint32_t dim = 0; dim < 3; dim++)
+        free(s->turns[dim]);
     free(s->at);
     free(s);
     free(m);

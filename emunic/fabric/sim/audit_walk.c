@@ -77,6 +77,21 @@ static void check_offers(struct walk *w, const struct emu_route_option *offers, 
     w->counts->n_no_escape += !has_escape;
 }
 
+/* Each channel of an option as one of its own. */
+static uint32_t spread(const struct emu_route_option *options, uint32_t n, struct emu_route_option *out)
+{
+    uint32_t n_out = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t vcs = emu_route_vcs(&options[i]); vcs != 0; vcs &= vcs - 1) {
+            out[n_out] = options[i];
+            out[n_out].more_vcs = 0;
+            out[n_out++].vc = (uint8_t)__builtin_ctz(vcs);
+        }
+    }
+    return n_out;
+}
+
 static void step(struct walk *w, const struct emu_route_option *o)
 {
     w->packet.route_state = o->route_state;
@@ -132,17 +147,19 @@ static bool walk_once(struct walk *w, uint32_t src_nid, uint32_t dst_nid)
         return false;
     }
     for (uint32_t hops = 0; hops <= max_hops; hops++) {
-        struct emu_route_option offers[EMU_ROUTE_OPTIONS_MAX];
+        struct emu_route_option options[EMU_ROUTE_OPTIONS_MAX];
+        struct emu_route_option offers[EMU_ROUTE_OPTIONS_MAX * EMU_VCS_MAX];
         const struct emu_route_option *o;
         struct emu_link l;
         uint32_t n;
 
         w->salt = emu_random_next(&w->random);
-        n = w->audit->routing->options(&w->view, &w->packet, &w->at, offers);
+        n = w->audit->routing->options(&w->view, &w->packet, &w->at, options);
         if (n == 0 || n > EMU_ROUTE_OPTIONS_MAX) {
             w->counts->n_dead_ends++;
             return true;
         }
+        n = spread(options, n, offers);
         check_offers(w, offers, n);
         o = &offers[emu_random_below(&w->random, n)];
         if (emu_link_get(w->audit->machine, o->link, &l) < 0)

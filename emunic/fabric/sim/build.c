@@ -13,6 +13,7 @@
 #include "emunic/fabric/sim/state.h"
 
 #define QUEUE_BYTES_PER_NODE_MAX 2048
+#define LARGE_LINK_BYTES         (512u << 10) /* with their channels and packets some times as much */
 
 /* --- Kinds of links --------------------------------------------------------------------------------------------------- */
 
@@ -124,8 +125,8 @@ static int build_links(struct emu_sim *sim)
             out->tokens[vc] = (int16_t)sim->kinds[kind].capacity_tokens[vc];
         if (link.to.kind == EMU_END_ROUTER)
             out->shared_tokens = (uint16_t)(sim->p.shared_units / sim->p.token_units);
-        out->first_vc = sim->n_out_vcs;
-        sim->n_out_vcs += sim->kinds[kind].n_vcs;
+        if (sim->kinds[kind].n_vcs > sim->vcs_of_link_max)
+            sim->vcs_of_link_max = sim->kinds[kind].n_vcs;
         sim->ins[id] = (struct in_link){ .kind = (uint16_t)kind };
         if (link.to.kind == EMU_END_NIC) {
             out->flags |= OUT_TO_NIC;
@@ -172,8 +173,8 @@ static int build_channels(struct emu_sim *sim)
     }
     for (uint32_t nid = m->n_nodes; nid-- > 0;)
         sim->routers[sim->nic_router[nid]].first_nid = nid;
-    sim->sent = sim_array(NULL, 0, sim->n_out_vcs * sizeof(*sim->sent));
-    sim->wanted = sim_array(NULL, 0, sim->n_out_vcs * sizeof(*sim->wanted));
+    sim->sent = sim_array(NULL, 0, sim_out_vc(sim, m->n_links, 0) * sizeof(*sim->sent));
+    sim->wanted = sim_array(NULL, 0, sim_out_vc(sim, m->n_links, 0) * sizeof(*sim->wanted));
     sim->heads = sim_array(NULL, 0, sim->n_words * sizeof(*sim->heads));
     if (sim->options.count_occupancy)
         sim->occupancy = sim_array(NULL, 0, sim->n_vcs * sizeof(*sim->occupancy));
@@ -259,17 +260,17 @@ static int build_part(struct emu_sim *sim, struct part *part, uint32_t n_nodes)
     part->clock_ps = sim->clock_ps;
     part->slots_per_ps = UINT64_MAX / sim->clock_ps + 1;
     part->free_cell = SIM_NONE;
-    for (size_t i = 0; i < sizeof(part->free_options) / sizeof(part->free_options[0]); i++)
-        part->free_options[i] = SIM_NONE;
+    part->free_options = SIM_NONE;
     part->routers = calloc(n_routers, sizeof(*part->routers));
     part->nics = calloc(n_nodes > 0 ? n_nodes : 1, sizeof(*part->nics));
     part->requests = calloc(n, sizeof(*part->requests));
     part->candidates = calloc(n, sizeof(*part->candidates));
-    part->looks = calloc(SIM_ROUTER_BATCH * n, sizeof(*part->looks));
-    part->scratch = calloc(n + 1, EMU_ROUTE_OPTIONS_MAX * sizeof(*part->scratch));
+    part->winners = calloc(n, sizeof(*part->winners));
+    part->looks_max = n > SIM_LOOK_BATCH ? (uint32_t)n : SIM_LOOK_BATCH;
+    part->looks = calloc(part->looks_max, sizeof(*part->looks));
     part->out = calloc(sim->n_parts, sizeof(*part->out));
     if (part->routers == NULL || part->nics == NULL || part->requests == NULL || part->candidates == NULL ||
-        part->looks == NULL || part->scratch == NULL || part->out == NULL)
+        part->winners == NULL || part->looks == NULL || part->out == NULL)
         return -ENOMEM;
     part->view = (struct emu_route_view){
         .machine = sim->m,
@@ -278,7 +279,12 @@ static int build_part(struct emu_sim *sim, struct part *part, uint32_t n_nodes)
         .far_load = sim_far_load,
         .ctx = part,
     };
-    return emu_wheel_init(&part->wheel, wheel_slots(sim));
+    if (emu_wheel_init(&part->wheel, wheel_slots(sim)) < 0)
+        return -ENOMEM;
+    part->ring_ps = (uint64_t)(part->wheel.n_slots - 1) * sim->clock_ps;
+    if (part->ring_ps > UINT32_MAX - sim->clock_ps)
+        part->ring_ps = UINT32_MAX - sim->clock_ps;
+    return 0;
 }
 
 static int build_parts(struct emu_sim *sim)
@@ -315,6 +321,8 @@ static int build_parts(struct emu_sim *sim)
         const struct link_kind *k = &sim->kinds[out->kind];
         uint64_t credit_ps = k->wire_ps + sim->unit_ps;
 
+        if ((out->flags & OUT_FROM_NIC) == 0)
+            sim->parts[sim->routers[out->from].part].own_link = id;
         if ((out->flags & OUT_TO_NIC) != 0)
             continue;
         out->part = sim->routers[sim->ins[id].router].part;
@@ -360,6 +368,17 @@ static int build_times(struct emu_sim *sim)
     return sim->loads == NULL ? -ENOMEM : 0;
 }
 
+static bool is_plain(const struct emu_sim *sim)
+{
+    bool has_bubbles = false;
+
+    for (uint32_t i = 0; i < sim->n_kinds; i++)
+        has_bubbles |= sim->kinds[i].bubble_vcs != 0;
+    return !has_bubbles && sim->ports == NULL && sim->loads == NULL && sim->occupancy == NULL && sim->vcs != NULL &&
+           !sim->routing->reads_router && sim->vcs_of_router_max <= 64 && sim->p.column_buffers == 0 &&
+           sim->p.choice == EMU_CHOICE_CREDITS;
+}
+
 static void wake_all(struct emu_sim *sim)
 {
     for (uint32_t nid = 0; nid < sim->m->n_nodes; nid++) {
@@ -371,6 +390,14 @@ static void wake_all(struct emu_sim *sim)
             sim->nics[nid].waiting[c] = SIM_NONE;
         emu_wheel_put(&part->wheel, 0, (struct emu_event){ .kind = EMU_EVENT_INJECT, .index = nid });
     }
+}
+
+/* Whole lines. */
+static uint32_t options_stride(const struct emu_routing *routing)
+{
+    uint32_t max = routing->options_max == 0 ? EMU_ROUTE_OPTIONS_MAX : routing->options_max;
+
+    return (max + SIM_WAYS_MOSTLY - 1) / SIM_WAYS_MOSTLY * SIM_WAYS_MOSTLY;
 }
 
 int emu_sim_create(const struct emu_machine *m, const struct emu_fault_map *faults, const struct emu_traffic *traffic,
@@ -397,6 +424,7 @@ int emu_sim_create(const struct emu_machine *m, const struct emu_fault_map *faul
     sim->token_shift = (sim->p.token_units & (sim->p.token_units - 1)) == 0 ?
                            (uint32_t)__builtin_ctz(sim->p.token_units) : 32;
     sim->full_tokens = sim_tokens(sim, sim->p.packet_units_max);
+    sim->options_stride = options_stride(sim->routing);
     sim->n_parts = n_threads;
     sim->outs = sim_array(NULL, 0, m->n_links * sizeof(*sim->outs));
     sim->stalls = sim_array(NULL, 0, m->n_links * sizeof(*sim->stalls));
@@ -406,6 +434,7 @@ int emu_sim_create(const struct emu_machine *m, const struct emu_fault_map *faul
     sim->routers = sim_array(NULL, 0, m->n_routers * sizeof(*sim->routers));
     sim->nics = sim_array(NULL, 0, m->n_nodes * sizeof(*sim->nics));
     sim->nic_router = sim_array(NULL, 0, m->n_nodes * sizeof(*sim->nic_router));
+    sim->is_large = m->n_links * sizeof(*sim->outs) > LARGE_LINK_BYTES;
     r = -ENOMEM;
     if (((sim->p.paths != 0 || sim->p.requests != 0) && sim->ports == NULL) || sim->outs == NULL || sim->ins == NULL ||
         sim->stalls == NULL ||
@@ -424,6 +453,7 @@ int emu_sim_create(const struct emu_machine *m, const struct emu_fault_map *faul
         r = build_queues(sim);
     if (r < 0)
         goto err;
+    sim->is_plain = is_plain(sim);
     wake_all(sim);
     if (faults != NULL)
         emu_sim_set_faults(sim, faults);
@@ -444,8 +474,8 @@ static void destroy_part(const struct emu_sim *sim, struct part *part)
         }
     }
     free(part->out);
-    free(part->scratch);
     free(part->candidates);
+    free(part->winners);
     free(part->looks);
     free(part->requests);
     free(part->timers);

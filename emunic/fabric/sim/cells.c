@@ -46,6 +46,17 @@ static void *array_grown(void *old, size_t old_bytes, size_t bytes)
     return array;
 }
 
+struct emu_event *sim_place_elsewhere(struct part *part, uint64_t at_ps, enum emu_event_kind kind)
+{
+    uint16_t offset;
+    uint64_t slot = sim_slot_of(part, at_ps, &offset);
+    struct emu_event *event = emu_wheel_place(&part->wheel, slot, emu_wheel_list_of(kind));
+
+    event->kind = kind;
+    event->offset_ps = offset;
+    return event;
+}
+
 void sim_cells_grow(struct part *part)
 {
     uint32_t old = part->cell_capacity;
@@ -59,22 +70,18 @@ void sim_cells_grow(struct part *part)
     part->cell_capacity = capacity;
 }
 
-uint32_t sim_options_take(struct part *part, uint32_t n_lines)
+void sim_options_grow(struct part *part)
 {
-    uint32_t first = part->free_options[n_lines];
+    uint32_t stride = part->sim->options_stride;
+    uint32_t old = part->option_capacity;
+    uint32_t capacity = old == 0 ? 256 * stride : old * 2;
 
-    if (first != SIM_NONE) {
-        part->free_options[n_lines] = part->options[first].next_free;
-        return first;
-    }
-    if (part->n_options + n_lines > part->option_capacity) {
-        part->option_capacity = part->option_capacity == 0 ? 256 : part->option_capacity * 2;
-        part->options = array_grown(part->options, part->n_options * sizeof(*part->options),
-                                    part->option_capacity * sizeof(*part->options));
-    }
-    first = part->n_options;
-    part->n_options += n_lines;
-    return first;
+    part->options = array_grown(part->options, old * sizeof(*part->options), capacity * sizeof(*part->options));
+    for (uint32_t i = old; i < capacity; i++)
+        part->options[i].link = part->own_link;
+    for (uint32_t i = capacity; i > old; i -= stride)
+        sim_options_free(part, i - stride);
+    part->option_capacity = capacity;
 }
 
 struct in_vc sim_vc_new(const struct emu_sim *sim, uint32_t link, uint32_t vc)

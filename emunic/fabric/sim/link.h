@@ -37,7 +37,7 @@ static inline void sim_end_stall(struct emu_sim *sim, uint32_t link, uint64_t st
 
 /* Puts a packet on its way: not before at_ps, and its tail not before it is here at tail_ps. All else allows it. Returns
  * when its tail leaves. The cell is the far end's from here on. */
-static inline uint64_t sim_transmit(struct part *part, uint32_t link, uint32_t vc, uint32_t cell, uint64_t at_ps,
+SIM_INLINE uint64_t sim_transmit(struct part *part, uint32_t link, uint32_t vc, uint32_t cell, uint64_t at_ps,
                                     uint64_t tail_ps, uint32_t charge)
 {
     struct emu_sim *sim = part->sim;
@@ -45,34 +45,38 @@ static inline uint64_t sim_transmit(struct part *part, uint32_t link, uint32_t v
     const struct link_kind *kind = &sim->kinds[out->kind];
     struct emu_packet *p = &part->cells[cell].packet;
     uint64_t length_ps = sim_length_ps(kind, p->units);
-    uint64_t start_ps = at_ps > out->free_ps ? at_ps : out->free_ps;
+    uint64_t start_ps = sim_later(sim_later(at_ps, out->free_ps), tail_ps > length_ps ? tail_ps - length_ps : 0);
     uint32_t flags = out->flags;
-    struct emu_event event = { .index = link, .payload = cell, .length_ps = (uint32_t)length_ps, .vc = (uint8_t)vc };
+    struct emu_event *event;
 
-    if (start_ps + length_ps < tail_ps)
-        start_ps = tail_ps - length_ps;
-    if (__builtin_expect((flags & OUT_STALLED) != 0, 0))
-        sim_end_stall(sim, link, start_ps);
-    if (__builtin_expect((flags & OUT_UNRELIABLE) != 0, 0))
-        start_ps += sim_retry_ps(sim, link, p, length_ps);
+    if (__builtin_expect((flags & (OUT_STALLED | OUT_UNRELIABLE)) != 0, 0)) {
+        if ((flags & OUT_STALLED) != 0)
+            sim_end_stall(sim, link, start_ps);
+        if ((flags & OUT_UNRELIABLE) != 0)
+            start_ps += sim_retry_ps(sim, link, p, length_ps);
+    }
     out->free_ps = start_ps + length_ps;
     out->units += p->units;
-    sim->sent[out->first_vc + vc]++;
+    sim->sent[sim_out_vc(sim, link, vc)]++;
 
     if ((flags & OUT_TO_NIC) != 0) {
-        event.kind = EMU_EVENT_DELIVER;
-        event.index = out->to;
-        sim_put(part, start_ps + length_ps + kind->wire_ps, event);
+        event = sim_place(part, start_ps + length_ps + kind->wire_ps, EMU_EVENT_DELIVER);
+        event->index = out->to;
+        event->payload = cell;
         return start_ps + length_ps;
     }
     sim_take_tokens(out, vc, charge);
-    event.kind = EMU_EVENT_ARRIVE;
     if (__builtin_expect(out->part == sim_number(part), 1)) {
         part->cells[cell].next = link;
-        event.index = out->to + vc;
-        sim_put(part, start_ps + kind->head_ps, event);
+        event = sim_place(part, start_ps + kind->head_ps, EMU_EVENT_ARRIVE);
+        event->index = out->to + vc;
+        event->payload = cell;
+        event->length_ps = (uint32_t)length_ps;
+        event->vc = (uint8_t)vc;
     } else {
-        sim_post_arrival(part, out->part, start_ps + kind->head_ps, event);
+        sim_post_arrival(part, out->part, start_ps + kind->head_ps,
+                         (struct emu_event){ .kind = EMU_EVENT_ARRIVE, .index = link, .payload = cell,
+                                             .length_ps = (uint32_t)length_ps, .vc = (uint8_t)vc });
     }
     return start_ps + length_ps;
 }
@@ -80,13 +84,17 @@ static inline uint64_t sim_transmit(struct part *part, uint32_t link, uint32_t v
 /* Tokens go back over the link of a channel whose packet has left the buffer. */
 static inline void sim_credit(struct part *part, const struct in_vc *v, uint32_t tokens, uint64_t at_ps)
 {
-    struct emu_event event = { .kind = EMU_EVENT_CREDIT, .index = v->link, .payload = tokens, .vc = v->vc };
-
     at_ps += part->sim->kinds[v->kind].wire_ps;
-    if (__builtin_expect(v->part == sim_number(part), 1))
-        sim_put(part, at_ps, event);
-    else
-        sim_post_credit(part, v->part, at_ps, event);
+    if (__builtin_expect(v->part == sim_number(part), 1)) {
+        struct emu_event *event = sim_place(part, at_ps, EMU_EVENT_CREDIT);
+
+        event->index = v->link;
+        event->payload = tokens;
+        event->vc = v->vc;
+    } else {
+        sim_post_credit(part, v->part, at_ps, (struct emu_event){ .kind = EMU_EVENT_CREDIT, .index = v->link,
+                                                                  .payload = tokens, .vc = v->vc });
+    }
 }
 
 #endif

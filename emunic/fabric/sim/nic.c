@@ -148,6 +148,14 @@ void sim_nics_decide(struct part *part)
     part->n_nics = 0;
 }
 
+void sim_nic_free(struct part *part, const struct emu_event *event)
+{
+    struct out_link *out = &part->sim->outs[event->index];
+
+    out->flags &= (uint8_t)~OUT_FREE_EVENT;
+    sim_list_nic(part, out->from);
+}
+
 void emu_sim_wake(struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class)
 {
     struct part *part = &sim->parts[sim->routers[sim->nic_router[nid]].part];

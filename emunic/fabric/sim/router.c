@@ -5,10 +5,11 @@
  * First everything that happens in the slot has been applied (arrivals, credits, links that end their packet); then each
  * router for which something changed decides, once. So the order of events within a slot changes nothing.
  *
- *   look     A head is asked for its ways on when it comes to the front of its channel, and looked at again when a link
- *            that it could take becomes available or gets room. Of its available ways the lowest rank counts, among those
- *            the machine's choice decides. A head without an available way leaves word: a link that is busy will send an
- *            event when it is free, a channel without room will when enough tokens are back.
+ *   look     The routing is asked for a head's ways on when it comes to the front of its channel. The head is looked at
+ *            then, and again when a link that it could take becomes available or gets room. Of its available ways the
+ *            lowest rank counts, among those the machine's choice decides. A head without an available way leaves word:
+ *            a link that is busy will send an event when it is free, a channel without room will when enough tokens are
+ *            back.
  *   receive  Each input port may ask for router.requests outputs and have router.paths transfers to other routers at
  *            once. A NIC's channels have a way of their own each, and packets for the NIC take none (BG/L: a receiver feeds
  *            the reception FIFOs and two senders).
@@ -19,30 +20,129 @@
  * Room: on a plain channel the packet's size, or that of a full one (router.room), of its own buffer and what the channels of
  * the port share; on a bubble channel a full packet, or two for one that enters the ring. Charged: its size, or on a bubble channel that of a full one (router.bubble_charge).
  * A link takes at most one packet per slot.
+ *
+ * Where the routing's answer depends on the packet and the place alone, it is asked while arrivals are applied: the links
+ * that the decision will look at are on their way from memory by then. Machines that fit in no cache (sim->is_large) are
+ * gone through some routers at a time, level by level: channels, packets and ways, links.
  * Source: machines.md 1.3, 1.4, 5.2.
  */
-#include <string.h>
-
 #include "emunic/fabric/sim/link.h"
 
 /* What the functions of one decision share. */
 struct decision {
     struct part *part;
-    struct router *router;
-    uint32_t id;
     uint64_t start_ps;       /* of the slot */
     uint64_t end_ps;         /* not in it any more */
     uint64_t gap_ps;         /* router.arb_gap_clocks */
     uint32_t full_tokens;    /* sim->full_tokens */
     uint32_t least_tokens;   /* room for so many is needed, however small the packet */
+    uint32_t choice;         /* router.choice */
+    struct router *router;   /* and what is below: one after another */
+    uint32_t id;
     uint32_t n_requests;
-    uint32_t n_scratch;      /* heads whose ways are in the scratch */
 };
+
+/*
+ * Many machines are plain (sim->is_plain): for them what only others have is left out at compile time. That is paths and
+ * requests of input ports, column buffers, bubbles, loads, counts of occupancy, and channels made when they are used.
+ */
 
 static inline void occupied(struct emu_sim *sim, uint32_t channel, uint64_t units, uint64_t at_ps)
 {
     if (sim->occupancy != NULL)
         sim->occupancy[channel] += units * at_ps; /* modulo 2^64: arrivals are subtracted, departures added */
+}
+
+/* --- The options of a head ------------------------------------------------------------------------------------------ */
+
+SIM_INLINE void fetch_links(const struct part *part, const struct in_vc *v)
+{
+    const struct emu_sim *sim = part->sim;
+    const struct emu_route_option *ways = &part->options[v->options];
+
+    for (uint32_t i = 0; i < SIM_WAYS_MOSTLY; i++)
+        __builtin_prefetch(&sim->outs[ways[i].link], 1);
+    for (uint32_t i = 0; sim->is_large && i < 2; i++) /* often on the same lines as those of the others */
+        __builtin_prefetch(&sim->sent[sim_out_vc(sim, ways[i].link, 0)], 1);
+}
+
+/* Asks the routing about a head that could go on now, and fetches what it will look at. */
+static inline void ask_routing(struct part *part, struct in_vc *v)
+{
+    const struct emu_sim *sim = part->sim;
+    struct cell *cell = &part->cells[v->first];
+    uint32_t options = sim_options_take(part);
+    struct emu_route_option *ways = &part->options[options];
+    struct emu_route_at at = {
+        .router = v->router,
+        .in_link = v->link,
+        .in_vc = v->vc,
+        .is_entering = v->is_entering,
+    };
+
+    v->options = options;
+    v->is_counted = false;
+    v->n_ways = 0;
+    if (at.is_entering && !cell->is_started) {
+        if (!sim->routing->start(&part->view, &cell->packet, v->router))
+            return;
+        cell->is_started = true;
+    }
+    v->n_ways = (uint8_t)sim->routing->options(&part->view, &cell->packet, &at, ways);
+    if (v->n_ways > 0)
+        fetch_links(part, v);
+}
+
+/* The head is here in this slot. If the answer depends on nothing that other heads may change, it can as well be asked
+ * about before its router's turn; of a large machine not so long before, or what was fetched is gone again. */
+static inline void comes_first(struct part *part, struct in_vc *v)
+{
+    if (!part->sim->routing->reads_router && !part->sim->is_large)
+        ask_routing(part, v);
+    sim_look(part, v->router, v->local);
+}
+
+void sim_router_look(struct part *part, const struct emu_event *event)
+{
+    uint32_t index = sim_vc_index(part->sim, part->sim->routers[event->index].first_vc + event->payload);
+    struct in_vc *v = &part->vcs[index];
+
+    if (v->first == SIM_NONE || v->ready_ps >= part->slot_ps + part->clock_ps)
+        return; /* not any more */
+    if (v->options == SIM_NONE)
+        comes_first(part, v);
+    else
+        sim_look(part, v->router, v->local);
+}
+
+static inline void forget_options(struct part *part, struct in_vc *v)
+{
+    if (v->is_counted) {
+        struct out_link *out = &part->sim->outs[part->options[v->options].link];
+        uint32_t units = part->cells[v->first].packet.units;
+
+        out->waiting_units = (uint16_t)(out->waiting_units > units ? out->waiting_units - units : 0);
+    }
+    sim_options_free(part, v->options);
+    v->options = SIM_NONE;
+}
+
+void sim_forget_options(struct part *part, struct in_vc *v)
+{
+    if (v->options != SIM_NONE)
+        forget_options(part, v);
+}
+
+/* The head waits for the link that it would like first. */
+static inline void count_waiting(struct part *part, struct in_vc *v)
+{
+    struct out_link *out = &part->sim->outs[part->options[v->options].link];
+    uint32_t units = out->waiting_units + part->cells[v->first].packet.units;
+
+    if (v->is_counted)
+        return;
+    v->is_counted = true;
+    out->waiting_units = (uint16_t)(units < UINT16_MAX ? units : UINT16_MAX);
 }
 
 /* --- Events --------------------------------------------------------------------------------------------------------- */
@@ -54,13 +154,13 @@ void sim_await_free(struct part *part, uint32_t link, uint64_t at_ps)
     if ((out->flags & OUT_FREE_EVENT) != 0)
         return;
     out->flags |= OUT_FREE_EVENT;
-    sim_put(part, at_ps, (struct emu_event){ .kind = EMU_EVENT_FREE, .index = link });
+    sim_place(part, at_ps, (out->flags & OUT_FROM_NIC) != 0 ? EMU_EVENT_NIC_FREE : EMU_EVENT_FREE)->index = link;
 }
 
 void sim_await_tokens(const struct emu_sim *sim, struct out_link *out, uint32_t link, uint32_t vc, uint32_t needed,
                       uint64_t since_ps)
 {
-    uint16_t *wanted = &sim->wanted[out->first_vc + vc];
+    uint16_t *wanted = &sim->wanted[sim_out_vc(sim, link, vc)];
 
     if ((out->wanted_vcs >> vc & 1) == 0 || *wanted > needed)
         *wanted = (uint16_t)needed;
@@ -84,10 +184,26 @@ static void link_changed(struct part *part, uint32_t link)
     sim_list_router(part, out->from);
 }
 
-void sim_router_free(struct part *part, const struct emu_event *event)
+void sim_routers_free(struct part *part, const struct emu_wheel_list *list)
 {
-    part->sim->outs[event->index].flags &= (uint8_t)~OUT_FREE_EVENT;
-    link_changed(part, event->index);
+    struct emu_sim *sim = part->sim;
+
+    for (const struct emu_wheel_chunk *chunk = list->first; chunk != NULL; chunk = chunk->next) {
+        size_t n = emu_wheel_count(list, chunk);
+
+        part->totals.events += n;
+        if (sim->is_large) {
+            sim_fetch_chunk(chunk->next);
+            for (size_t i = 0; i < n; i++)
+                __builtin_prefetch(&sim->outs[chunk->events[i].index], 1);
+            for (size_t i = 0; i < n; i++)
+                __builtin_prefetch(&sim->routers[sim->outs[chunk->events[i].index].from], 1);
+        }
+        for (size_t i = 0; i < n; i++) {
+            sim->outs[chunk->events[i].index].flags &= (uint8_t)~OUT_FREE_EVENT;
+            link_changed(part, chunk->events[i].index);
+        }
+    }
 }
 
 void sim_router_path(struct part *part, const struct emu_event *event)
@@ -103,7 +219,7 @@ void sim_router_path(struct part *part, const struct emu_event *event)
     }
 }
 
-void sim_router_credit(struct part *part, const struct emu_event *event)
+static inline void credit(struct part *part, const struct emu_event *event)
 {
     struct out_link *out = &part->sim->outs[event->index];
     uint32_t unblocked = 0;
@@ -114,7 +230,7 @@ void sim_router_credit(struct part *part, const struct emu_event *event)
     for (uint32_t wanted = out->wanted_vcs; __builtin_expect(wanted != 0, 0); wanted &= wanted - 1) {
         uint32_t vc = (uint32_t)__builtin_ctz(wanted);
 
-        if (sim_free_tokens(out, vc) >= part->sim->wanted[out->first_vc + vc])
+        if (sim_free_tokens(out, vc) >= part->sim->wanted[sim_out_vc(part->sim, event->index, vc)])
             unblocked |= 1u << vc;
     }
     if (unblocked == 0)
@@ -122,6 +238,23 @@ void sim_router_credit(struct part *part, const struct emu_event *event)
     out->wanted_vcs &= (uint8_t)~unblocked;
     part->totals.credits_unblocking++;
     link_changed(part, event->index);
+}
+
+void sim_routers_credit(struct part *part, const struct emu_wheel_list *list)
+{
+    for (const struct emu_wheel_chunk *chunk = list->first; chunk != NULL; chunk = chunk->next) {
+        size_t n = emu_wheel_count(list, chunk);
+
+        part->totals.events += n;
+        part->totals.credits_returned += n;
+        if (part->sim->is_large) {
+            sim_fetch_chunk(chunk->next);
+            for (size_t i = 0; i < n; i++)
+                __builtin_prefetch(&part->sim->outs[chunk->events[i].index], 1);
+        }
+        for (size_t i = 0; i < n; i++)
+            credit(part, &chunk->events[i]);
+    }
 }
 
 /* A broadcast leaves a copy at each router that it passes. */
@@ -143,7 +276,7 @@ static inline uint64_t *heads_word(struct emu_sim *sim, struct router *r, uint32
     return r->n_vcs <= 64 ? &r->heads : &sim->heads[r->first_word + local / 64];
 }
 
-void sim_router_arrive(struct part *part, const struct emu_event *event)
+static inline void arrive(struct part *part, const struct emu_event *event)
 {
     struct emu_sim *sim = part->sim;
     struct cell *cell = &part->cells[event->payload];
@@ -162,9 +295,10 @@ void sim_router_arrive(struct part *part, const struct emu_event *event)
     occupied(sim, channel, cell->packet.units, -at_ps);
     cell->next = SIM_NONE;
     if (!v->is_entering) {
-        r->units += cell->packet.units;
-        if (sim->loads != NULL)
+        if (sim->loads != NULL) {
+            r->units += cell->packet.units;
             sim_load_changed(part, v->router);
+        }
         if (__builtin_expect((cell->packet.flags & EMU_PACKET_BROADCAST) != 0, 0))
             deposit(part, v->router, event->payload, v->tail_ps);
     }
@@ -183,74 +317,80 @@ void sim_router_arrive(struct part *part, const struct emu_event *event)
     }
     if (v->ready_ps < at_ps)
         v->ready_ps = at_ps;
-    sim_look(part, v->router, v->local);
+    comes_first(part, v);
 }
 
-/* --- The options of a waiting head ---------------------------------------------------------------------------------- */
-
-void sim_forget_options(struct part *part, struct in_vc *v)
+/* Brings in what arrivals will touch, level by level. */
+SIM_INLINE void fetch_arrivals(const struct part *part, const struct emu_event *events, size_t n)
 {
-    struct option_line *line;
-    struct out_link *out;
-    uint32_t units;
+    const struct emu_sim *sim = part->sim;
 
-    if (v->options == SIM_NONE)
-        return;
-    line = &part->options[v->options];
-    out = &part->sim->outs[line->first[0].link];
-    units = part->cells[v->first].packet.units;
-    out->waiting_units = (uint16_t)(out->waiting_units > units ? out->waiting_units - units : 0);
-    sim_options_free(part, v->options);
-    v->options = SIM_NONE;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t index = sim_vc_index(sim, events[i].index);
+
+        if (index != SIM_NONE)
+            __builtin_prefetch(&part->vcs[index], 1);
+        __builtin_prefetch(&part->cells[events[i].payload], 1);
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint32_t index = sim_vc_index(sim, events[i].index);
+
+        if (index != SIM_NONE)
+            __builtin_prefetch(&sim->routers[part->vcs[index].router], 1);
+    }
 }
 
-static void keep_options(struct part *part, struct in_vc *v, const struct way *ways, uint32_t n)
+void sim_routers_arrive(struct part *part, const struct emu_wheel_list *list)
 {
-    uint32_t first = sim_options_take(part, sim_option_lines(n));
-    struct option_line *line = &part->options[first];
-    struct out_link *out = &part->sim->outs[ways[0].link];
-    uint32_t units = out->waiting_units + part->cells[v->first].packet.units;
+    for (const struct emu_wheel_chunk *chunk = list->first; chunk != NULL; chunk = chunk->next) {
+        size_t n = emu_wheel_count(list, chunk);
 
-    line->n = n;
-    memcpy(sim_options_of(line), ways, n * sizeof(*ways));
-    out->waiting_units = (uint16_t)(units < UINT16_MAX ? units : UINT16_MAX);
-    v->options = first;
+        part->totals.events += n;
+        if (part->sim->is_large) {
+            sim_fetch_chunk(chunk->next);
+            fetch_arrivals(part, chunk->events, n);
+        }
+        for (size_t i = 0; i < n; i++)
+            arrive(part, &chunk->events[i]);
+    }
 }
 
 /* --- Looking at one head -------------------------------------------------------------------------------------------- */
 
 /* The front packet of a channel is gone, the one behind it comes to the front when the tail is out; in a port from another
  * router arb_gap_clocks later, so that an injection can take the link that just became free (BG/L). */
-static inline void next_head(struct decision *d, struct in_vc *v, uint32_t units, uint32_t tokens, uint32_t next,
-                             uint64_t tail_ps)
+SIM_INLINE void next_head(struct decision *d, struct in_vc *v, uint32_t units, uint32_t tokens, uint32_t next,
+                             uint64_t tail_ps, bool is_plain)
 {
     struct part *part = d->part;
     struct emu_sim *sim = part->sim;
 
     v->units = (uint16_t)(v->units - units);
-    occupied(sim, d->router->first_vc + v->local, units, tail_ps);
-    v->ready_ps = tail_ps;
-    if (!v->is_entering) {
-        d->router->units -= units;
-        if (sim->loads != NULL)
+    v->ready_ps = tail_ps + (v->is_entering ? 0 : d->gap_ps);
+    if (!is_plain) {
+        occupied(sim, d->router->first_vc + v->local, units, tail_ps);
+        if (!v->is_entering && sim->loads != NULL) {
+            d->router->units -= units;
             sim_load_changed(part, d->id);
-        v->ready_ps += d->gap_ps;
+        }
+        if (v->is_charged_full)
+            tokens = sim->full_tokens;
     }
-    sim_credit(part, v, v->is_charged_full ? sim->full_tokens : tokens, tail_ps);
+    sim_credit(part, v, tokens, tail_ps);
     v->first = next;
-    if (sim->p.paths != 0 && !v->to_nic) {
+    if (!is_plain && sim->p.paths != 0 && !v->to_nic) {
         uint16_t offset;
         uint32_t end_slot = (uint32_t)sim_slot_of(part, tail_ps, &offset);
 
         if ((int32_t)(end_slot - sim->ports[v->link].busy_slot) > 0)
             sim->ports[v->link].busy_slot = end_slot;
     }
-    if (next != SIM_NONE) {
+    if (next != SIM_NONE)
         sim_put(part, v->ready_ps, (struct emu_event){ .kind = EMU_EVENT_LOOK, .index = d->id, .payload = v->local });
-        return;
-    }
-    v->last = SIM_NONE;
-    *heads_word(sim, d->router, v->local) &= ~(UINT64_C(1) << (v->local % 64));
+    else if (is_plain)
+        d->router->heads &= ~(UINT64_C(1) << v->local);
+    else
+        *heads_word(sim, d->router, v->local) &= ~(UINT64_C(1) << (v->local % 64));
 }
 
 /* Has a packet come on another channel of the link since this one's last? */
@@ -279,7 +419,7 @@ static inline uint64_t tail_of_head(const struct decision *d, const struct in_vc
 }
 
 /* A head without any way on: no route at its source, or a fault came between. */
-static void drop_head(struct decision *d, struct in_vc *v)
+static __attribute__((noinline)) void drop_head(struct decision *d, struct in_vc *v)
 {
     struct part *part = d->part;
     uint32_t cell = v->first;
@@ -293,70 +433,24 @@ static void drop_head(struct decision *d, struct in_vc *v)
         part->totals.unroutable++;
     else
         part->totals.lost++;
-    sim_forget_options(part, v);
-    next_head(d, v, units, sim_tokens(part->sim, units), part->cells[cell].next, tail_ps);
+    forget_options(part, v);
+    next_head(d, v, units, sim_tokens(part->sim, units), part->cells[cell].next, tail_ps, false);
     sim_lose(part, cell);
 }
 
-/* Joins ways that differ in the channel only, as long as that keeps their order. Returns how many are left. */
-static inline uint32_t join_ways(const struct emu_route_option *options, uint32_t n, struct way *ways_out)
-{
-    struct way *way = ways_out;
-
-    memcpy(way, options, sizeof(*way));
-    way->vcs = (uint8_t)(1u << options->vc);
-    for (const struct emu_route_option *o = options + 1; o < options + n; o++) {
-        if (o->link == way->link && way->vcs >> o->vc == 0 && o->rank == way->rank && o->route_state == way->route_state &&
-            o->flags == way->flags && o->is_entry == way->is_entry) {
-            way->vcs |= (uint8_t)(1u << o->vc);
-        } else {
-            memcpy(++way, o, sizeof(*way));
-            way->vcs = (uint8_t)(1u << o->vc);
-        }
-    }
-    return (uint32_t)(way - ways_out) + 1;
-}
-
-/* Asks the routing; false: there is no way. */
-static inline bool ask_routing(struct decision *d, struct in_vc *v, struct way *ways, uint32_t *n_out)
-{
-    struct part *part = d->part;
-    const struct emu_sim *sim = part->sim;
-    struct cell *cell = &part->cells[v->first];
-    struct emu_route_option options[EMU_ROUTE_OPTIONS_MAX];
-    struct emu_route_at at = {
-        .router = d->id,
-        .in_link = v->link,
-        .in_vc = v->vc,
-        .is_entering = v->is_entering,
-    };
-    uint32_t n;
-
-    part->view.random = &d->router->random;
-    if (at.is_entering && !cell->is_started) {
-        if (!sim->routing->start(&part->view, &cell->packet, d->id))
-            return false;
-        cell->is_started = true;
-    }
-    n = sim->routing->options(&part->view, &cell->packet, &at, options);
-    if (n == 0)
-        return false;
-    *n_out = join_ways(options, n, ways);
-    return true;
-}
-
 /* Tokens that a packet needs to find free in a channel. */
-static inline uint32_t room_needed(const struct decision *d, const struct out_link *out, uint32_t vc, bool is_entry,
-                                   uint32_t tokens)
+SIM_INLINE uint32_t room_needed(const struct decision *d, const struct out_link *out, uint32_t vc, bool is_entry,
+                                   uint32_t tokens, bool is_plain)
 {
-    if (__builtin_expect((out->bubble_vcs >> vc & 1) != 0, 0))
+    if (!is_plain && __builtin_expect((out->bubble_vcs >> vc & 1) != 0, 0))
         return d->full_tokens << is_entry;
     return tokens > d->least_tokens ? tokens : d->least_tokens;
 }
 
-static inline bool has_room(const struct decision *d, const struct out_link *out, uint32_t vc, bool is_entry, uint32_t tokens)
+SIM_INLINE bool has_room(const struct decision *d, const struct out_link *out, uint32_t vc, bool is_entry, uint32_t tokens,
+                            bool is_plain)
 {
-    return sim_free_tokens(out, vc) >= room_needed(d, out, vc, is_entry, tokens) || (out->flags & OUT_TO_NIC) != 0;
+    return sim_free_tokens(out, vc) >= room_needed(d, out, vc, is_entry, tokens, is_plain) || (out->flags & OUT_TO_NIC) != 0;
 }
 
 /* Could a packet start on a link before that time, if there is room? */
@@ -372,64 +466,81 @@ static inline uint32_t quarters(uint32_t count, uint32_t quarter)
 }
 
 /* How much the machine likes an available channel; higher is better. */
-static inline uint32_t merit(const struct emu_sim *sim, const struct out_link *out, uint32_t vc)
+SIM_INLINE uint32_t merit(const struct decision *d, const struct out_link *out, uint32_t vc, bool is_plain)
 {
-    if (sim->p.choice < EMU_CHOICE_CREDITS)
+    if (!is_plain && d->choice < EMU_CHOICE_CREDITS)
         return 0;
     if ((out->flags & OUT_TO_NIC) != 0)
         return UINT32_MAX;
-    if (sim->p.choice == EMU_CHOICE_CREDITS)
+    if (is_plain || d->choice == EMU_CHOICE_CREDITS)
         return (uint32_t)(INT16_MAX + 1 + out->tokens[vc]); /* a channel that took shared ones is fuller, not freer */
-    return quarters(sim_free_tokens(out, vc), sim->kinds[out->kind].quarter_tokens[vc]);
+    return quarters(sim_free_tokens(out, vc), d->part->sim->kinds[out->kind].quarter_tokens[vc]);
+}
+
+/* Mask of the ways whose links have nothing to send when this slot ends. Not one branch: none could be predicted. */
+static inline uint32_t idle_ways(const struct decision *d, const struct emu_route_option *ways, uint32_t n)
+{
+    const struct out_link *outs = d->part->sim->outs;
+    uint64_t end_ps = d->end_ps;
+    uint32_t mask = 0;
+
+    for (uint32_t i = n; __builtin_expect(i > SIM_WAYS_MOSTLY, 0); i--)
+        mask = mask * 2 + (outs[ways[i - 1].link].free_ps < end_ps);
+    for (uint32_t i = SIM_WAYS_MOSTLY; i > 0; i--) /* beyond n, too: there are links as well */
+        mask = mask * 2 + (outs[ways[i - 1].link].free_ps < end_ps);
+    return mask & ((1u << n) - 1);
 }
 
 /* The best available way and its channel; NULL: none. */
-static inline const struct way *best_way(struct decision *d, const struct way *ways, uint32_t n, uint32_t tokens,
-                                         uint32_t *vc_out)
+SIM_INLINE const struct emu_route_option *best_way(struct decision *d, const struct emu_route_option *ways, uint32_t n,
+                                                      uint32_t tokens, uint32_t *vc_out, bool is_plain)
 {
-    const struct emu_sim *sim = d->part->sim;
-    const struct out_link *outs = sim->outs;
-    const struct way *best = NULL;
+    const struct out_link *outs = d->part->sim->outs;
+    const struct emu_route_option *best = NULL;
     uint32_t best_rank = UINT32_MAX;
     uint32_t best_merit = 0;
+    uint32_t best_vc = 0;
     uint32_t n_equal = 0;
 
-    for (const struct way *way = ways; way < ways + n; way++) {
+    for (uint32_t mask = idle_ways(d, ways, n); mask != 0; mask &= mask - 1) {
+        const struct emu_route_option *way = &ways[__builtin_ctz(mask)];
         const struct out_link *out = &outs[way->link];
 
-        if (way->rank > best_rank || !is_free_before(out, d->end_ps))
+        if (way->rank > best_rank || (out->flags & OUT_IS_UP) == 0)
             continue;
-        for (uint32_t vcs = way->vcs; vcs != 0; vcs &= vcs - 1) {
+        for (uint32_t vcs = emu_route_vcs(way); vcs != 0; vcs &= vcs - 1) {
             uint32_t vc = (uint32_t)__builtin_ctz(vcs);
             uint32_t m;
 
-            if (!has_room(d, out, vc, way->is_entry, tokens))
+            if (!has_room(d, out, vc, way->is_entry, tokens, is_plain))
                 continue;
-            m = merit(sim, out, vc);
+            m = merit(d, out, vc, is_plain);
             if (way->rank < best_rank || m > best_merit) {
                 best_rank = way->rank;
                 best_merit = m;
                 n_equal = 1;
-            } else if (m < best_merit || sim->p.choice == EMU_CHOICE_FIRST ||
+            } else if (m < best_merit || (!is_plain && d->choice == EMU_CHOICE_FIRST) ||
                        sim_draw(&d->router->random, ++n_equal) != 0) {
                 continue;
             }
             best = way;
-            *vc_out = vc;
+            best_vc = vc;
         }
     }
+    *vc_out = best_vc;
     return best;
 }
 
 /* Leaves word with everything that could make one of the ways available, in this slot or one that begins later_ps later. */
-static void await_ways(struct decision *d, uint32_t local, const struct way *ways, uint32_t n, uint32_t tokens,
-                       uint32_t later_ps)
+static void await_ways(struct decision *d, const struct in_vc *v, uint32_t tokens, uint32_t later_ps)
 {
     const struct emu_sim *sim = d->part->sim;
+    const struct emu_route_option *ways = &d->part->options[v->options];
     struct out_link *outs = sim->outs;
-    uint64_t waiter = sim_mark(d->router, local);
+    uint64_t waiter = sim_mark(d->router, v->local);
+    uint32_t n = v->n_ways;
 
-    for (const struct way *way = ways; way < ways + n; way++) {
+    for (const struct emu_route_option *way = ways; way < ways + n; way++) {
         struct out_link *out = &outs[way->link];
 
         out->waiters |= waiter;
@@ -438,11 +549,11 @@ static void await_ways(struct decision *d, uint32_t local, const struct way *way
                 sim_await_free(d->part, way->link, out->free_ps);
             continue;
         }
-        for (uint32_t vcs = way->vcs; vcs != 0; vcs &= vcs - 1) {
+        for (uint32_t vcs = emu_route_vcs(way); vcs != 0; vcs &= vcs - 1) {
             uint32_t vc = (uint32_t)__builtin_ctz(vcs);
 
-            if (!has_room(d, out, vc, way->is_entry, tokens))
-                sim_await_tokens(sim, out, way->link, vc, room_needed(d, out, vc, way->is_entry, tokens),
+            if (!has_room(d, out, vc, way->is_entry, tokens, false))
+                sim_await_tokens(sim, out, way->link, vc, room_needed(d, out, vc, way->is_entry, tokens, false),
                                  d->start_ps + later_ps);
         }
     }
@@ -504,69 +615,56 @@ static bool comes_too_slowly(struct decision *d, const struct in_vc *v, uint32_t
     return true;
 }
 
-static inline void look_at(struct decision *d, uint32_t index)
+/* Finds a way on; false: none now, and the head has left word or is gone. */
+SIM_INLINE bool look_at(struct decision *d, uint32_t index, struct request *q_out, bool is_plain)
 {
     struct part *part = d->part;
     struct emu_sim *sim = part->sim;
     struct in_vc *v = &part->vcs[index];
-    const struct emu_packet *packet;
-    const struct way *way = NULL;
-    struct way *ways;
-    struct request *q;
-    bool is_new = v->options == SIM_NONE;
+    const struct emu_route_option *way = NULL;
+    const struct emu_route_option *ways;
     bool is_held = false;
     uint32_t vc = 0;
     uint32_t tokens;
-    uint32_t n;
 
     if (v->ready_ps >= d->end_ps)
-        return; /* an event will come */
-    if (is_new) {
-        ways = &part->scratch[(size_t)d->n_scratch * EMU_ROUTE_OPTIONS_MAX];
-        if (!ask_routing(d, v, ways, &n)) {
-            drop_head(d, v);
-            return;
-        }
-    } else {
-        n = part->options[v->options].n;
-        ways = sim_options_of(&part->options[v->options]);
+        return false; /* an event will come */
+    if (!is_plain && v->options == SIM_NONE)
+        ask_routing(part, v);
+    assert(v->options != SIM_NONE);
+    if (__builtin_expect(v->n_ways == 0, 0)) {
+        drop_head(d, v);
+        return false;
     }
-    packet = &part->cells[v->first].packet;
-    tokens = sim_tokens(sim, packet->units);
-    v->is_held = false;
-    if (sim->p.paths != 0 && !v->is_entering && !is_idle(d, v->link) && (sim->outs[ways[0].link].flags & OUT_TO_NIC) == 0)
-        is_held = !has_path(d, v);
+    ways = &part->options[v->options];
+    tokens = sim_tokens(sim, part->cells[v->first].packet.units);
+    if (!is_plain && sim->p.paths != 0) {
+        if (!v->is_entering && !is_idle(d, v->link) && (sim->outs[ways[0].link].flags & OUT_TO_NIC) == 0)
+            is_held = !has_path(d, v);
+        v->is_held = is_held;
+    }
     if (!is_held)
-        way = best_way(d, ways, n, tokens, &vc);
+        way = best_way(d, ways, v->n_ways, tokens, &vc, is_plain);
     if (way == NULL) {
         if (!is_held)
-            await_ways(d, v->local, ways, n, tokens, 0);
-        if (is_new)
-            keep_options(part, v, ways, n);
-        return;
+            await_ways(d, v, tokens, 0);
+        if (!is_plain)
+            count_waiting(part, v);
+        return false;
     }
-    if (sim->p.column_buffers != 0 && comes_too_slowly(d, v, way->link)) {
-        if (is_new)
-            keep_options(part, v, ways, n);
-        return;
+    if (!is_plain && sim->p.column_buffers != 0 && comes_too_slowly(d, v, way->link)) {
+        count_waiting(part, v);
+        return false;
     }
-    d->n_scratch += is_new;
-    q = &part->requests[d->n_requests++];
-    *q = (struct request){
+    *q_out = (struct request){
         .v = v,
-        .ways = is_new ? ways : NULL,
         .route_state = way->route_state,
         .link = way->link,
-        .n_ways = n,
-        .packet = v->first,
-        .link_in = v->link,
         .tokens = tokens,
-        .local = v->local,
         .vc = (uint8_t)vc,
         .flags = way->flags,
-        .traffic_class = packet->traffic_class,
-        .is_entering = v->is_entering,
     };
+    return true;
 }
 
 /* --- Arbitration ---------------------------------------------------------------------------------------------------- */
@@ -578,6 +676,11 @@ static uint32_t fullness(const struct part *part, const struct request *q)
     const struct link_kind *kind = &sim->kinds[v->kind];
 
     return quarters(v->units, kind->quarter_tokens[v->vc] * sim->p.token_units);
+}
+
+static const struct emu_packet *packet_of(const struct part *part, const struct request *q)
+{
+    return &part->cells[q->v->first].packet;
 }
 
 /* The winner among candidates[0 .. n - 1], numbers of requests in rising order of channels. `turn` is the local number of
@@ -599,8 +702,7 @@ static uint32_t pick(struct decision *d, const uint32_t *candidates, uint32_t n,
         return candidates[sim_draw(&d->router->random, n)];
     case EMU_ARBITRATE_AGE:
         for (uint32_t i = 1; i < n; i++) {
-            if (d->part->cells[requests[candidates[i]].packet].packet.created_ps <
-                d->part->cells[requests[winner].packet].packet.created_ps)
+            if (packet_of(d->part, &requests[candidates[i]])->created_ps < packet_of(d->part, &requests[winner])->created_ps)
                 winner = candidates[i];
         }
         return winner;
@@ -619,7 +721,7 @@ static uint32_t pick(struct decision *d, const uint32_t *candidates, uint32_t n,
         return winner;
     default:
         for (uint32_t i = 0; i < n; i++) {
-            if (requests[candidates[i]].local > turn)
+            if (requests[candidates[i]].v->local > turn)
                 return candidates[i];
         }
         return winner;
@@ -628,30 +730,31 @@ static uint32_t pick(struct decision *d, const uint32_t *candidates, uint32_t n,
 
 /* Keeps only candidates of the kind that goes first, if there are any. */
 static uint32_t prefer(const struct decision *d, uint32_t *candidates, uint32_t n,
-                       bool (*goes_first)(const struct request *q))
+                       bool (*goes_first)(const struct part *part, const struct request *q))
 {
     uint32_t n_first = 0;
 
     for (uint32_t i = 0; i < n; i++)
-        n_first += goes_first(&d->part->requests[candidates[i]]);
+        n_first += goes_first(d->part, &d->part->requests[candidates[i]]);
     if (n_first == 0 || n_first == n)
         return n;
     n_first = 0;
     for (uint32_t i = 0; i < n; i++) {
-        if (goes_first(&d->part->requests[candidates[i]]))
+        if (goes_first(d->part, &d->part->requests[candidates[i]]))
             candidates[n_first++] = candidates[i];
     }
     return n_first;
 }
 
-static bool is_response(const struct request *q)
+static bool is_response(const struct part *part, const struct request *q)
 {
-    return q->traffic_class == EMU_TRAFFIC_RESPONSE;
+    return packet_of(part, q)->traffic_class == EMU_TRAFFIC_RESPONSE;
 }
 
-static bool is_from_network(const struct request *q)
+static bool is_from_network(const struct part *part, const struct request *q)
 {
-    return !q->is_entering;
+    (void)part;
+    return !q->v->is_entering;
 }
 
 static bool is_to_nic(const struct emu_sim *sim, const struct request *q)
@@ -669,14 +772,14 @@ static void receive(struct decision *d)
     if (sim->p.requests == 0 && sim->p.paths == 0)
         return;
     for (uint32_t i = 0; i < d->n_requests; i = end) {
-        const struct in_link *in = &sim->ins[requests[i].link_in];
-        struct in_port *port = &sim->ports[requests[i].link_in];
+        const struct in_link *in = &sim->ins[requests[i].v->link];
+        struct in_port *port = &sim->ports[requests[i].v->link];
         uint32_t limit = sim->p.requests == 0 ? UINT32_MAX : sim->p.requests;
         uint32_t candidates[EMU_VCS_MAX];
         uint32_t paths;
         uint64_t first_ps;
 
-        for (end = i + 1; end < d->n_requests && requests[end].link_in == requests[i].link_in; end++)
+        for (end = i + 1; end < d->n_requests && requests[end].v->link == requests[i].v->link; end++)
             ;
         if (end - i == 1 || (in->flags & IN_IS_ENTERING) != 0)
             continue; /* a lone one has a path, or it would not ask */
@@ -698,7 +801,7 @@ static void receive(struct decision *d)
             if (sim->p.response_first != 0)
                 n = prefer(d, candidates, n, is_response);
             winner = pick(d, candidates, n, port->turn);
-            port->turn = requests[winner].local;
+            port->turn = requests[winner].v->local;
             requests[winner].is_out = false;
             if (!is_to_nic(sim, &requests[winner]))
                 paths--;
@@ -706,14 +809,15 @@ static void receive(struct decision *d)
     }
 }
 
-static void go(struct decision *d, const struct request *q)
+SIM_INLINE void go(struct decision *d, const struct request *q, bool is_plain)
 {
     struct part *part = d->part;
     struct emu_sim *sim = part->sim;
     struct in_vc *v = q->v;
     struct out_link *out = &sim->outs[q->link];
-    struct emu_packet *p = &part->cells[q->packet].packet;
-    uint32_t next = part->cells[q->packet].next; /* the cell may be gone afterwards */
+    struct cell *cell = &part->cells[v->first];
+    struct emu_packet *p = &cell->packet;
+    uint32_t next = cell->next; /* the cell may be gone afterwards */
     uint32_t units = p->units;
     uint32_t charge = q->tokens;
     uint64_t at_ps = v->ready_ps > d->start_ps ? v->ready_ps : d->start_ps;
@@ -722,39 +826,45 @@ static void go(struct decision *d, const struct request *q)
 
     if (at_ps < out->free_ps)
         at_ps = out->free_ps;
-    sim_forget_options(part, v);
+    if (is_plain)
+        sim_options_free(part, v->options);
+    else
+        forget_options(part, v);
+    v->options = SIM_NONE;
     p->flags |= q->flags;
     p->route_state = q->route_state;
-    out->turn = q->local;
+    out->turn = v->local;
     v->to_nic = (out->flags & OUT_TO_NIC) != 0;
     if (!v->to_nic) {
         p->hops++;
         p->n_optical += sim->kinds[out->kind].is_optical;
         part->totals.packet_hops++;
-        if ((out->bubble_vcs >> q->vc & 1) != 0 && sim->p.bubble_charge == EMU_CHARGE_FULL)
+        if (!is_plain && (out->bubble_vcs >> q->vc & 1) != 0 && sim->p.bubble_charge == EMU_CHARGE_FULL)
             charge = sim->full_tokens;
     }
-    out_ps = sim_transmit(part, q->link, q->vc, q->packet, at_ps, tail_ps, charge);
-    if (sim->p.column_buffers == 0)
+    out_ps = sim_transmit(part, q->link, q->vc, v->first, at_ps, tail_ps, charge);
+    if (is_plain || sim->p.column_buffers == 0)
         tail_ps = out_ps;
     else if (tail_ps < at_ps)
         tail_ps = at_ps; /* the output holds it from here on */
-    next_head(d, v, units, q->tokens, next, tail_ps);
+    next_head(d, v, units, q->tokens, next, tail_ps, is_plain);
 }
 
 /* Could one of the ways be taken in the next slot, as things stand? */
-static bool may_go_next(const struct decision *d, const struct way *ways, uint32_t n, uint32_t tokens)
+static bool may_go_next(const struct decision *d, const struct in_vc *v, uint32_t tokens)
 {
     const struct out_link *outs = d->part->sim->outs;
+    const struct emu_route_option *ways = &d->part->options[v->options];
     uint64_t end_ps = d->end_ps + d->part->sim->clock_ps;
+    uint32_t n = v->n_ways;
 
-    for (const struct way *way = ways; way < ways + n; way++) {
+    for (const struct emu_route_option *way = ways; way < ways + n; way++) {
         const struct out_link *out = &outs[way->link];
 
         if (!is_free_before(out, end_ps))
             continue;
-        for (uint32_t vcs = way->vcs; vcs != 0; vcs &= vcs - 1) {
-            if (has_room(d, out, (uint32_t)__builtin_ctz(vcs), way->is_entry, tokens))
+        for (uint32_t vcs = emu_route_vcs(way); vcs != 0; vcs &= vcs - 1) {
+            if (has_room(d, out, (uint32_t)__builtin_ctz(vcs), way->is_entry, tokens, false))
                 return true;
         }
     }
@@ -765,25 +875,25 @@ static bool may_go_next(const struct decision *d, const struct way *ways, uint32
 static void lose(struct decision *d, const struct request *q)
 {
     struct part *part = d->part;
-    struct option_line *line;
 
-    if (q->ways != NULL)
-        keep_options(part, q->v, q->ways, q->n_ways);
-    line = &part->options[q->v->options];
-    if (may_go_next(d, sim_options_of(line), line->n, q->tokens))
+    count_waiting(part, q->v);
+    if (may_go_next(d, q->v, q->tokens))
         emu_wheel_put(&part->wheel, part->slot + 1,
-                      (struct emu_event){ .kind = EMU_EVENT_LOOK, .index = d->id, .payload = q->local });
+                      (struct emu_event){ .kind = EMU_EVENT_LOOK, .index = d->id, .payload = q->v->local });
     else
-        await_ways(d, q->local, sim_options_of(line), line->n, q->tokens, part->sim->clock_ps);
+        await_ways(d, q->v, q->tokens, part->sim->clock_ps);
 }
 
-/* The outputs choose, and the winners go. */
-static void send(struct decision *d)
+/* The outputs choose. Numbers of the winning requests, in the order in which they go; returns how many. */
+static uint32_t send(struct decision *d, uint32_t *winners)
 {
     const struct emu_router_params *p = &d->part->sim->p;
     struct request *requests = d->part->requests;
     uint32_t *candidates = d->part->candidates;
+    uint32_t n_winners = 0;
 
+    for (uint32_t i = 0; i < d->n_requests; i++)
+        requests[i].is_loser = requests[i].is_out;
     for (uint32_t i = 0; i < d->n_requests; i++) {
         uint32_t link = requests[i].link;
         uint32_t n = 0;
@@ -794,155 +904,194 @@ static void send(struct decision *d)
         for (uint32_t j = i; j < d->n_requests; j++) {
             if (!requests[j].is_out && requests[j].link == link) {
                 requests[j].is_out = true;
+                requests[j].is_loser = true;
                 candidates[n++] = j;
             }
         }
-        for (uint32_t j = 0; j < n; j++)
-            requests[candidates[j]].is_loser = true;
         if (n > 1 && p->response_first != 0)
             n = prefer(d, candidates, n, is_response);
         if (n > 1 && p->network_first_percent > 0 &&
             (p->network_first_percent == 100 ||
              sim_draw(&d->router->random, 100) < p->network_first_percent))
             n = prefer(d, candidates, n, is_from_network);
-        winner = pick(d, candidates, n, d->part->sim->outs[link].turn);
+        winner = n == 1 ? candidates[0] : pick(d, candidates, n, d->part->sim->outs[link].turn);
         requests[winner].is_loser = false;
-        go(d, &requests[winner]);
+        winners[n_winners++] = winner;
     }
+    return n_winners;
 }
 
-/* Channels share marks, and which ones do is the same in each router. */
-static uint32_t large_heads_to_look_at(const struct part *part, const struct router *r, uint32_t *looks)
+/* Heads of one router to be looked at: those in the channels from 64 * word on. Channels of a large router share marks, and
+ * which ones do is the same in each. */
+static inline uint64_t heads_to_look_at(const struct part *part, const struct router *r, uint64_t look, uint32_t word)
 {
     const struct emu_sim *sim = part->sim;
-    const uint64_t *heads = &sim->heads[r->first_word];
-    const uint64_t *members = sim->mark_members;
-    uint32_t n = 0;
+    uint64_t heads, bits = 0;
 
-    for (uint32_t first = 0; first < r->n_vcs; first += 64, members++) {
-        uint64_t bits = 0;
-
-        if (*heads++ == 0)
-            continue;
-        for (uint64_t marks = r->look; marks != 0; marks &= marks - 1)
-            bits |= members[(uint32_t)__builtin_ctzll(marks) * sim->mark_words];
-        for (bits &= heads[-1]; bits != 0; bits &= bits - 1)
-            looks[n++] = sim_vc_index(sim, r->first_vc + first + (uint32_t)__builtin_ctzll(bits));
-    }
-    return n;
+    if (r->n_vcs <= 64)
+        return r->heads & look;
+    heads = sim->heads[r->first_word + word];
+    if (heads == 0)
+        return 0;
+    for (; look != 0; look &= look - 1)
+        bits |= sim->mark_members[(uint32_t)__builtin_ctzll(look) * sim->mark_words + word];
+    return heads & bits;
 }
 
-/* Heads of one router to be looked at, in the order of channels; returns how many. */
-static uint32_t heads_to_look_at(const struct part *part, const struct router *r, uint32_t *looks)
+/* Lists the heads that are looked at in the first of these routers, as many as there is room for; returns how many routers. */
+static uint32_t gather(struct part *part, const uint32_t *routers, uint32_t n, uint32_t *n_looks_out)
 {
     const struct emu_sim *sim = part->sim;
-    uint32_t n = 0;
+    uint32_t n_looks = 0;
+    uint32_t i;
 
-    if (r->n_vcs > 64)
-        return large_heads_to_look_at(part, r, looks);
-    for (uint64_t bits = r->heads & r->look; bits != 0; bits &= bits - 1)
-        looks[n++] = sim_vc_index(sim, r->first_vc + (uint32_t)__builtin_ctzll(bits));
-    return n;
-}
-
-static uint32_t gather(struct part *part, const uint32_t *routers, uint32_t n, uint32_t *n_looks)
-{
-    const struct emu_sim *sim = part->sim;
-    uint32_t n_all = 0;
-
-    for (uint32_t i = 0; i < n; i++) {
+    for (i = 0; i < n; i++) {
         const struct router *r = &sim->routers[routers[i]];
 
         if (r->n_vcs > 64)
             __builtin_prefetch(&sim->heads[r->first_word], 1);
         if (sim->vc_index != NULL)
             __builtin_prefetch(&sim->vc_index[r->first_vc], 0);
-        for (const struct out_link *out = &sim->outs[r->first_out], *end = out + r->n_near_outs; out < end; out++)
-            __builtin_prefetch(out, 1);
     }
-    for (uint32_t i = 0; i < n; i++) {
-        n_looks[i] = heads_to_look_at(part, &sim->routers[routers[i]], part->looks + n_all);
-        for (uint32_t j = 0; j < n_looks[i]; j++)
-            __builtin_prefetch(&part->vcs[part->looks[n_all + j]], 1);
-        n_all += n_looks[i];
+    for (i = 0; i < n; i++) {
+        const struct router *r = &sim->routers[routers[i]];
+
+        if (n_looks + r->n_vcs > part->looks_max)
+            break;
+        for (uint32_t first = 0; first < r->n_vcs; first += 64) {
+            for (uint64_t bits = heads_to_look_at(part, r, r->look, first / 64); bits != 0; bits &= bits - 1) {
+                uint32_t index = sim_vc_index(sim, r->first_vc + first + (uint32_t)__builtin_ctzll(bits));
+
+                part->looks[n_looks++] = index;
+                __builtin_prefetch(&part->vcs[index], 1);
+            }
+        }
     }
-    return n_all;
+    *n_looks_out = n_looks;
+    return i;
 }
 
-static void fetch_heads(const struct part *part, uint32_t n)
+/* A head's channel, packet, options and links lie far from each other, and in a large machine none of them is in a cache.
+ * So they are fetched level by level for some routers at once, before the first of these decides. */
+static uint32_t fetch_routers(const struct decision *d, const uint32_t *routers, uint32_t n)
 {
+    struct part *part = d->part;
     const struct emu_sim *sim = part->sim;
+    uint32_t n_looks;
 
-    for (uint32_t i = 0; i < n; i++) {
+    n = gather(part, routers, n < SIM_ROUTER_BATCH ? n : SIM_ROUTER_BATCH, &n_looks);
+    for (uint32_t i = 0; i < n_looks; i++) {
         const struct in_vc *v = &part->vcs[part->looks[i]];
 
         __builtin_prefetch(&part->cells[v->first], 1);
         if (v->options != SIM_NONE)
             __builtin_prefetch(&part->options[v->options], 1);
     }
-    for (uint32_t i = 0; i < n; i++) {
-        const struct in_vc *v = &part->vcs[part->looks[i]];
+    for (uint32_t i = 0; i < n_looks; i++) {
+        struct in_vc *v = &part->vcs[part->looks[i]];
 
-        if (v->options != SIM_NONE) {
-            const struct option_line *line = &part->options[v->options];
+        if (v->options != SIM_NONE)
+            fetch_links(part, v);
+        else if (v->ready_ps < d->end_ps && !sim->routing->reads_router)
+            ask_routing(part, v);
+    }
+    return n;
+}
 
-            for (uint32_t j = 0; j < line->n && j < 3; j++)
-                __builtin_prefetch(&sim->outs[line->first[j].link], 1);
+/* --- The router ----------------------------------------------------------------------------------------------------- */
+
+SIM_INLINE void decide_many(struct decision *d, uint64_t look, bool is_plain)
+{
+    struct part *part = d->part;
+    const struct router *r = d->router;
+    struct request *requests = part->requests;
+    uint32_t *winners = part->winners;
+    uint32_t n_winners = 1;
+
+    d->n_requests = 0;
+    for (uint32_t first = 0; first < (is_plain ? 1 : r->n_vcs); first += 64) {
+        for (uint64_t bits = heads_to_look_at(part, r, look, first / 64); bits != 0; bits &= bits - 1) {
+            uint32_t channel = r->first_vc + first + (uint32_t)__builtin_ctzll(bits);
+
+            d->n_requests += look_at(d, sim_vc_index(part->sim, channel), &requests[d->n_requests], is_plain);
         }
+    }
+    if (d->n_requests == 0)
+        return;
+    winners[0] = 0;
+    if (is_plain && d->n_requests == 2 && requests[0].link != requests[1].link) {
+        winners[1] = 1;
+        n_winners = 2;
+    } else if (d->n_requests > 1) {
+        receive(d);
+        n_winners = send(d, winners);
+    }
+    for (uint32_t i = 0; i < n_winners; i++)
+        go(d, &requests[winners[i]], is_plain);
+    for (uint32_t i = 0; n_winners < d->n_requests && i < d->n_requests; i++) {
+        if (requests[i].is_loser)
+            lose(d, &requests[i]);
     }
 }
 
-static void decide(struct part *part, uint32_t router, const uint32_t *looks, uint32_t n_looks)
+static __attribute__((noinline)) void decide_many_plain(struct decision *d, uint64_t look)
 {
-    struct emu_sim *sim = part->sim;
-    struct router *r = &sim->routers[router];
+    decide_many(d, look, true);
+}
+
+static __attribute__((noinline)) void decide_many_of_any(struct decision *d, uint64_t look)
+{
+    decide_many(d, look, false);
+}
+
+/* Most of the time there is one head to look at. */
+SIM_INLINE void decide(struct decision *d, uint32_t router, bool is_plain)
+{
+    struct part *part = d->part;
+    struct router *r = &part->sim->routers[router];
+    uint64_t look = r->look;
+    uint64_t bits = r->heads & look;
+    struct request q;
+
+    d->router = r;
+    d->id = router;
+    r->look = 0;
+    r->is_listed = false;
+    if (!is_plain)
+        part->view.random = &r->random;
+    if (is_plain && (bits & (bits - 1)) != 0)
+        decide_many_plain(d, look);
+    else if (!is_plain && (r->n_vcs > 64 || (bits & (bits - 1)) != 0))
+        decide_many_of_any(d, look);
+    else if (bits != 0 &&
+             look_at(d, sim_vc_index(part->sim, r->first_vc + (uint32_t)__builtin_ctzll(bits)), &q, is_plain))
+        go(d, &q, is_plain);
+}
+
+void sim_routers_decide(struct part *part)
+{
+    const struct emu_sim *sim = part->sim;
     struct decision d = {
         .part = part,
-        .router = r,
-        .id = router,
         .start_ps = part->slot_ps,
         .end_ps = part->slot_ps + sim->clock_ps,
         .gap_ps = (uint64_t)sim->p.arb_gap_clocks * sim->clock_ps,
         .full_tokens = sim->full_tokens,
         .least_tokens = sim->p.room == EMU_CHARGE_FULL ? sim->full_tokens : 0,
+        .choice = sim->p.choice,
     };
+    uint32_t n;
 
-    r->look = 0;
-    r->is_listed = false;
-    for (uint32_t i = 0; i < n_looks; i++)
-        look_at(&d, looks[i]);
-    if (d.n_requests == 0)
-        return;
-    if (d.n_requests == 1) {
-        go(&d, &part->requests[0]);
-        return;
-    }
-    receive(&d);
-    for (uint32_t i = 0; i < d.n_requests; i++)
-        part->requests[i].is_loser = part->requests[i].is_out;
-    send(&d);
-    for (uint32_t i = 0; i < d.n_requests; i++) {
-        if (part->requests[i].is_loser)
-            lose(&d, &part->requests[i]);
-    }
-}
-
-/* A head's channel, packet, options and links lie far from each other, and in a large machine none of them is in a cache.
- * So they are fetched level by level for some routers at once, before the first of these decides. */
-void sim_routers_decide(struct part *part)
-{
-    uint32_t n_looks[SIM_ROUTER_BATCH];
-
-    for (uint32_t first = 0; first < part->n_routers; first += SIM_ROUTER_BATCH) {
+    for (uint32_t first = 0; first < part->n_routers; first += n) {
         const uint32_t *routers = part->routers + first;
-        uint32_t n = part->n_routers - first < SIM_ROUTER_BATCH ? part->n_routers - first : SIM_ROUTER_BATCH;
-        const uint32_t *looks = part->looks;
 
-        fetch_heads(part, gather(part, routers, n, n_looks));
-        for (uint32_t i = 0; i < n; i++) {
-            decide(part, routers[i], looks, n_looks[i]);
-            looks += n_looks[i];
-        }
+        n = part->n_routers - first;
+        if (sim->is_large)
+            n = fetch_routers(&d, routers, n);
+        for (uint32_t i = 0; sim->is_plain && i < n; i++)
+            decide(&d, routers[i], true);
+        for (uint32_t i = 0; !sim->is_plain && i < n; i++)
+            decide(&d, routers[i], false);
     }
     part->n_routers = 0;
 }

@@ -9,6 +9,7 @@
 #ifndef EMUNIC_FABRIC_SIM_ROUTING_H
 #define EMUNIC_FABRIC_SIM_ROUTING_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -82,21 +83,30 @@ struct emu_route_at {
     bool is_entering;
 };
 
-/* One way on. The arbiter takes an available one: the first with the lowest rank, or by its policy among equal ranks. */
+/* One way on, or several over one link that differ in the channel only. The arbiter takes an available one: the first with
+ * the lowest rank, or by its policy among equal ranks. */
 struct emu_route_option {
     uint32_t link;             /* out; the NIC's link at the destination */
     uint8_t vc;
-    uint8_t rank;              /* 0 is asked first; a higher one only when no lower one is available */
+    uint8_t more_vcs;          /* mask of higher channels that would do as well, each like an option right behind this one */
     uint8_t flags;             /* enum emu_packet_flag bits that taking it sets */
-    bool is_entry;             /* enters a bubble ring, so needs room for two full packets */
+    uint8_t rank : 7;          /* 0 is asked first; a higher one only when no lower one is available */
+    uint8_t is_entry : 1;      /* enters a bubble ring, so needs room for two full packets */
     uint64_t route_state;      /* of the packet once it has taken this way */
 };
+static_assert(sizeof(struct emu_route_option) == 16, "a router keeps those of each head that waits");
+
+/* Mask of an option's channels. */
+static inline uint32_t emu_route_vcs(const struct emu_route_option *option)
+{
+    return 1u << option->vc | option->more_vcs;
+}
 
 /* What a router knows while it decides. */
 struct emu_route_view {
     const struct emu_machine *machine;
     const struct emu_fault_map *faults;
-    struct emu_random *random;                               /* of this router */
+    struct emu_random *random;                               /* of this router; only if the row says reads_router */
     /* Units that wait for this router's own output link, or are on it and not yet credited. */
     uint32_t (*near_load)(const struct emu_route_view *view, uint32_t link);
     /* The load that the router behind that link last advertised of itself: old by the machine's update period. */
@@ -122,6 +132,12 @@ struct emu_routing {
     void (*dependencies)(const struct emu_machine *m, const struct emu_fault_map *faults,
                          void (*visit)(void *ctx, uint32_t link, uint32_t vc, uint32_t next_link, uint32_t next_vc),
                          void *ctx);
+
+    uint32_t options_max;   /* that options() may write; 0: EMU_ROUTE_OPTIONS_MAX */
+
+    /* start() or options() draw random numbers or read loads, so a head is asked about when its router decides. Else it may
+     * be earlier in the slot. */
+    bool reads_router;
 };
 
 #endif

@@ -31,17 +31,14 @@
 static void apply(struct part *part, const struct emu_event *event)
 {
     switch ((enum emu_event_kind)event->kind) {
-    case EMU_EVENT_ARRIVE:
-        sim_router_arrive(part, event);
-        return;
-    case EMU_EVENT_FREE:
-        sim_router_free(part, event);
-        return;
     case EMU_EVENT_PATH:
         sim_router_path(part, event);
         return;
     case EMU_EVENT_LOOK:
-        sim_look(part, event->index, event->payload);
+        sim_router_look(part, event);
+        return;
+    case EMU_EVENT_NIC_FREE:
+        sim_nic_free(part, event);
         return;
     case EMU_EVENT_INJECT:
         sim_list_nic(part, event->index);
@@ -52,66 +49,29 @@ static void apply(struct part *part, const struct emu_event *event)
     case EMU_EVENT_LOST:
         sim_nic_lost(part, event);
         return;
+    case EMU_EVENT_ARRIVE:
     case EMU_EVENT_CREDIT:
-        break;                          /* has a list of its own */
+    case EMU_EVENT_FREE:
+        break;                          /* have lists of their own */
     }
     assert(!"an event has a kind");
 }
 
-/* The chunk behind the one that is applied now. */
-static void fetch_chunk(const struct emu_wheel_chunk *chunk)
-{
-    if (chunk == NULL)
-        return;
-    for (size_t i = 0; i < EMU_WHEEL_CHUNK_EVENTS; i += 4)
-        __builtin_prefetch(&chunk->events[i], 0);
-}
-
-/* Brings in what the events of a chunk will touch, level by level: large machines do not fit in any cache. */
-static void fetch_events(const struct part *part, const struct emu_event *events, size_t n)
-{
-    const struct emu_sim *sim = part->sim;
-
-    for (size_t i = 0; i < n; i++) {
-        if (events[i].kind == EMU_EVENT_ARRIVE) {
-            uint32_t index = sim_vc_index(sim, events[i].index);
-
-            if (index != SIM_NONE)
-                __builtin_prefetch(&part->vcs[index], 1);
-            __builtin_prefetch(&part->cells[events[i].payload], 1);
-        } else if (events[i].kind == EMU_EVENT_FREE) {
-            __builtin_prefetch(&sim->outs[events[i].index], 1);
-        } else if (events[i].kind == EMU_EVENT_DELIVER) {
-            __builtin_prefetch(&part->cells[events[i].payload], 1);
-        }
-    }
-    for (size_t i = 0; i < n; i++) {
-        if (events[i].kind == EMU_EVENT_ARRIVE) {
-            uint32_t index = sim_vc_index(sim, events[i].index);
-
-            if (index != SIM_NONE)
-                __builtin_prefetch(&sim->routers[part->vcs[index].router], 1);
-        } else if (events[i].kind == EMU_EVENT_FREE) {
-            const struct out_link *out = &sim->outs[events[i].index];
-
-            if ((out->flags & OUT_FROM_NIC) == 0)
-                __builtin_prefetch(&sim->routers[out->from], 1);
-        }
-    }
-}
-
-static void apply_credits(struct part *part, const struct emu_wheel_list *list)
+static void apply_others(struct part *part, const struct emu_wheel_list *list)
 {
     for (const struct emu_wheel_chunk *chunk = list->first; chunk != NULL; chunk = chunk->next) {
         size_t n = emu_wheel_count(list, chunk);
 
-        fetch_chunk(chunk->next);
         part->totals.events += n;
-        part->totals.credits_returned += n;
+        if (part->sim->is_large) {
+            sim_fetch_chunk(chunk->next);
+            for (size_t i = 0; i < n; i++) {
+                if (chunk->events[i].kind == EMU_EVENT_DELIVER)
+                    __builtin_prefetch(&part->cells[chunk->events[i].payload], 1);
+            }
+        }
         for (size_t i = 0; i < n; i++)
-            __builtin_prefetch(&part->sim->outs[chunk->events[i].index], 1);
-        for (size_t i = 0; i < n; i++)
-            sim_router_credit(part, &chunk->events[i]);
+            apply(part, &chunk->events[i]);
     }
 }
 
@@ -119,16 +79,10 @@ static void apply_all(struct part *part)
 {
     struct emu_wheel_bucket bucket = emu_wheel_take(&part->wheel);
 
-    apply_credits(part, &bucket.credits);
-    for (const struct emu_wheel_chunk *chunk = bucket.others.first; chunk != NULL; chunk = chunk->next) {
-        size_t n = emu_wheel_count(&bucket.others, chunk);
-
-        fetch_chunk(chunk->next);
-        part->totals.events += n;
-        fetch_events(part, chunk->events, n);
-        for (size_t i = 0; i < n; i++)
-            apply(part, &chunk->events[i]);
-    }
+    sim_routers_credit(part, &bucket.lists[EMU_WHEEL_CREDITS]);
+    sim_routers_arrive(part, &bucket.lists[EMU_WHEEL_ARRIVALS]);
+    sim_routers_free(part, &bucket.lists[EMU_WHEEL_FREES]);
+    apply_others(part, &bucket.lists[EMU_WHEEL_OTHERS]);
     emu_wheel_give_back(&part->wheel, &bucket);
 }
 

@@ -19,12 +19,18 @@
 #include "emunic/fabric/sim/wheel.h"
 #include "emunic/fabric/topology.h"
 
+/* For functions that are compiled once per constant argument, and for those that only fetch: a compiler may find that the
+ * latter do nothing and leave out their calls. */
+#define SIM_INLINE static inline __attribute__((always_inline))
+
 #define SIM_NONE         UINT32_MAX
 #define SIM_LINKS_MAX    (1u << 24)
 #define SIM_PARTS_MAX    255
 #define SIM_RATE_SHIFT   20
 #define SIM_LOAD_ENTRIES 32
-#define SIM_ROUTER_BATCH 16
+#define SIM_WAYS_MOSTLY  4   /* or less, of a head: one line */
+#define SIM_ROUTER_BATCH 16 /* that decide one after another when what they need has been fetched */
+#define SIM_LOOK_BATCH   256 /* heads of them, or more if one router has more channels */
 
 /* What links of one class, and one number of lanes, have in common. */
 struct link_kind {
@@ -50,7 +56,6 @@ struct out_link {
     int16_t tokens[EMU_VCS_MAX];       /* free in the channels' own buffers at the far end; below 0: taken of the shared one */
     uint32_t to;                       /* first channel at the far end, or nid of a link to a NIC */
     uint32_t from;                     /* router, or nid with OUT_FROM_NIC */
-    uint32_t first_vc;                 /* of sim->sent and sim->wanted */
     uint16_t kind;
     uint16_t turn;                     /* round robin: the channel that was served last, within its router */
     uint16_t waiting_units;            /* of heads that would like this link first */
@@ -59,6 +64,7 @@ struct out_link {
     uint8_t bubble_vcs;                /* mask, as of its kind */
     uint8_t wanted_vcs;                /* mask: a packet waits for tokens */
     uint16_t shared_tokens;            /* free in the buffer that all channels share */
+    uint8_t reserved[4];
 };
 static_assert(sizeof(struct out_link) == 64, "one line: all that a decision looks at");
 
@@ -106,7 +112,7 @@ struct in_vc {
     uint64_t tail_ps;                  /* when the tail of the last packet that came is here */
     uint32_t first;                    /* packets, SIM_NONE: empty */
     uint32_t last;
-    uint32_t options;                  /* of the head: first line in the option store; SIM_NONE: not asked yet */
+    uint32_t options;                  /* of the head: the first of its ways on; SIM_NONE: not asked yet */
     uint32_t link;
     uint32_t router;
     uint16_t units;                    /* in the buffer */
@@ -118,30 +124,11 @@ struct in_vc {
     bool is_held;                      /* the head waits for a path out of its input port */
     bool to_nic;                       /* where the last packet went; takes no path */
     bool is_charged_full;              /* each packet takes the room of a full one */
-    uint8_t reserved[12];
+    bool is_counted;                   /* the head is in waiting_units of the link that it would like first */
+    uint8_t n_ways;                    /* of the options; 0: there is no way */
+    uint8_t reserved[10];
 };
 static_assert(sizeof(struct in_vc) == 64, "one line");
-
-/* Ways on over one link that differ in nothing but the channel: a struct emu_route_option with more than one. */
-struct way {
-    uint32_t link;
-    uint8_t vcs;                       /* mask; they were offered in rising order */
-    uint8_t rank;
-    uint8_t flags;
-    bool is_entry;
-    uint64_t route_state;
-};
-static_assert(sizeof(struct way) == sizeof(struct emu_route_option) &&
-              offsetof(struct way, vcs) == offsetof(struct emu_route_option, vc), "the same but for the channel");
-
-/* The ways on of a head that waits. A line has a header and three; four in each line behind it. */
-struct option_line {
-    uint32_t n;
-    uint32_t next_free;
-    uint64_t reserved;
-    struct way first[3];
-};
-static_assert(sizeof(struct option_line) == 64 && sizeof(struct way) == 16, "one line");
 
 struct router {
     struct emu_random random;
@@ -213,18 +200,11 @@ struct outbox {
 /* A head that could go on now. */
 struct request {
     struct in_vc *v;
-    struct way *ways;                  /* in the scratch, or NULL: in the option store */
     uint64_t route_state;              /* of the way that it asks for */
     uint32_t link;
-    uint32_t n_ways;
-    uint32_t packet;
-    uint32_t link_in;
     uint32_t tokens;                   /* of its units */
-    uint16_t local;
     uint8_t vc;
     uint8_t flags;
-    uint8_t traffic_class;
-    bool is_entering;
     bool is_out;                       /* of the choice */
     bool is_loser;
 };
@@ -237,6 +217,7 @@ struct part {
     uint64_t slot_ps;                  /* its start */
     uint64_t clock_ps;
     uint64_t slots_per_ps;             /* << 64, rounded up */
+    uint64_t ring_ps;                  /* what the wheel's ring covers, beyond the present slot */
     struct cell *cells;
     uint32_t n_cells;
     uint32_t cell_capacity;
@@ -244,10 +225,11 @@ struct part {
     struct in_vc *vcs;                 /* sim->vcs, if that is there */
     uint32_t n_vcs;
     uint32_t vc_capacity;
-    struct option_line *options;
-    uint32_t n_options;
+    struct emu_route_option *options;  /* of heads, sim->options_stride each. What is beyond the last of a head's is not valid,
+                                        * but a way of another or over own_link, so that its link can be looked at. */
     uint32_t option_capacity;
-    uint32_t free_options[6];          /* by number of lines */
+    uint32_t own_link;                 /* some link out of one of its routers */
+    uint32_t free_options;             /* the first way's link: the next free ones */
     uint32_t *routers;                 /* to decide in this slot */
     uint32_t n_routers;
     uint32_t *nics;
@@ -260,8 +242,9 @@ struct part {
     uint64_t timer_number;
     struct request *requests;          /* scratch, one per channel of a router at most */
     uint32_t *candidates;              /* the same */
-    uint32_t *looks;                   /* SIM_ROUTER_BATCH times the same: indexes of struct in_vc */
-    struct way *scratch;               /* the same, EMU_ROUTE_OPTIONS_MAX each */
+    uint32_t *winners;                 /* the same */
+    uint32_t *looks;                   /* SIM_LOOK_BATCH or vcs_of_router_max: indexes of struct in_vc */
+    uint32_t looks_max;
     struct outbox *out;                /* to each partition */
     struct emu_route_view view;
     struct emu_sim_totals totals;
@@ -295,21 +278,24 @@ struct emu_sim {
     struct emu_fault_map *faults;      /* owned; NULL: none */
     uint32_t clock_ps;
     uint32_t full_tokens;
+    uint32_t options_stride;
     uint32_t token_shift;              /* log2 of token_units; 32: it is no power of two */
     uint64_t unit_ps;                  /* that a packet takes to leave a buffer, at least */
     uint32_t lost_ps;                  /* until the sender knows of a lost packet */
     uint32_t far_ps;                   /* age of the loads that neighbours know, beyond the period */
     uint64_t now_ps;
     uint64_t window_slots;
+    bool is_large;                     /* fits in no cache, so that what an event will touch is fetched ahead */
+    bool is_plain;                     /* has nothing that router.c leaves out for plain machines */
     struct link_kind *kinds;
     uint32_t n_kinds;
     struct out_link *outs;             /* by link */
     struct in_link *ins;               /* by link */
     struct in_port *ports;             /* by link; NULL: all channels may ask, and send, at once */
     struct link_stall *stalls;         /* by link */
-    uint32_t *sent;                    /* packets, by link and virtual channel */
+    uint32_t *sent;                    /* packets, by link and virtual channel: sim_out_vc() */
     uint16_t *wanted;                  /* likewise: fewest tokens that let a waiting packet go */
-    uint32_t n_out_vcs;
+    uint32_t vcs_of_link_max;
     struct in_vc *vcs;                 /* by channel, on machines that have few; else NULL, and ... */
     uint32_t *vc_index;                /* ... the index in the partition's store, by channel; SIM_NONE: not used yet */
     uint32_t n_vcs;
@@ -344,6 +330,11 @@ static inline uint64_t sim_length_ps(const struct link_kind *kind, uint32_t unit
     return ((units + kind->overhead_units) * kind->unit_ps + (UINT64_C(1) << (SIM_RATE_SHIFT - 1))) >> SIM_RATE_SHIFT;
 }
 
+static inline uint64_t sim_later(uint64_t a_ps, uint64_t b_ps)
+{
+    return a_ps > b_ps ? a_ps : b_ps;
+}
+
 /* Slot and offset of a time that is not before the present slot. Events go to the next slot at the earliest. */
 static inline uint64_t sim_slot_of(const struct part *part, uint64_t at_ps, uint16_t *offset_out)
 {
@@ -363,11 +354,41 @@ static inline uint64_t sim_slot_of(const struct part *part, uint64_t at_ps, uint
     return part->slot + slots;
 }
 
+/* Of a time in the present slot or beyond the ring. */
+struct emu_event *sim_place_elsewhere(struct part *part, uint64_t at_ps, enum emu_event_kind kind);
+
+/* Room for an event of this kind; the caller fills in all but kind and offset. */
+static inline struct emu_event *sim_place(struct part *part, uint64_t at_ps, enum emu_event_kind kind)
+{
+    uint32_t clock_ps = part->clock_ps;
+    uint64_t delta = at_ps - part->slot_ps;
+    uint64_t slots;
+    struct emu_event *event;
+
+    if (__builtin_expect(delta - clock_ps >= part->ring_ps, 0))
+        return sim_place_elsewhere(part, at_ps, kind);
+    slots = (uint64_t)((unsigned __int128)delta * part->slots_per_ps >> 64);
+    event = emu_wheel_place_near(&part->wheel, part->slot + slots, emu_wheel_list_of(kind));
+    event->kind = kind;
+    if (kind != EMU_EVENT_CREDIT) /* counts for the whole slot */
+        event->offset_ps = (uint16_t)((uint32_t)delta - (uint32_t)slots * clock_ps);
+    return event;
+}
+
 static inline void sim_put(struct part *part, uint64_t at_ps, struct emu_event event)
 {
     uint64_t slot = sim_slot_of(part, at_ps, &event.offset_ps);
 
     emu_wheel_put(&part->wheel, slot, event);
+}
+
+/* The chunk behind the one that is applied now. */
+SIM_INLINE void sim_fetch_chunk(const struct emu_wheel_chunk *chunk)
+{
+    if (chunk == NULL)
+        return;
+    for (size_t i = 0; i < EMU_WHEEL_CHUNK_EVENTS; i += 4)
+        __builtin_prefetch(&chunk->events[i], 0);
 }
 
 static inline uint32_t sim_tokens(const struct emu_sim *sim, uint32_t units)
@@ -404,6 +425,12 @@ static inline void sim_return_tokens(struct out_link *out, uint32_t vc, uint32_t
     out->tokens[vc] = (int16_t)after;
     if (before < 0)
         out->shared_tokens = (uint16_t)(out->shared_tokens + (after < 0 ? (int32_t)n : -before));
+}
+
+/* In sim->sent and sim->wanted. */
+static inline size_t sim_out_vc(const struct emu_sim *sim, uint32_t link, uint32_t vc)
+{
+    return (size_t)link * sim->vcs_of_link_max + vc;
 }
 
 /* What a packet takes of a channel's buffer. */
@@ -460,7 +487,7 @@ static inline void sim_look(struct part *part, uint32_t router, uint32_t local)
 /* --- cells.c: packets and options of waiting heads ------------------------------------------------------------------ */
 
 void sim_cells_grow(struct part *part);
-uint32_t sim_options_take(struct part *part, uint32_t n_lines);
+void sim_options_grow(struct part *part);
 uint32_t sim_vc_make(struct part *part, uint32_t link, uint32_t vc); /* the struct in_vc of a channel not used so far */
 struct in_vc sim_vc_new(const struct emu_sim *sim, uint32_t link, uint32_t vc); /* without a packet so far */
 /* An array, or a longer one in its place: zero beyond old_bytes, aligned to cache lines, large pages. NULL: no memory. */
@@ -490,29 +517,29 @@ static inline void sim_cell_free(struct part *part, uint32_t cell)
     part->free_cell = cell;
 }
 
-static inline struct way *sim_options_of(struct option_line *line)
+static inline uint32_t sim_options_take(struct part *part)
 {
-    return (struct way *)(void *)((char *)line + offsetof(struct option_line, first));
+    uint32_t options;
+
+    if (part->free_options == SIM_NONE)
+        sim_options_grow(part);
+    options = part->free_options;
+    part->free_options = part->options[options].link;
+    return options;
 }
 
-static inline uint32_t sim_option_lines(uint32_t n)
+static inline void sim_options_free(struct part *part, uint32_t options)
 {
-    return 1 + n / 4; /* three in the first, four in each other */
-}
-
-static inline void sim_options_free(struct part *part, uint32_t first)
-{
-    uint32_t n_lines = sim_option_lines(part->options[first].n);
-
-    part->options[first].next_free = part->free_options[n_lines];
-    part->free_options[n_lines] = first;
+    part->options[options].link = part->free_options;
+    part->free_options = options;
 }
 
 /* --- router.c ------------------------------------------------------------------------------------------------------- */
 
-void sim_router_arrive(struct part *part, const struct emu_event *event);
-void sim_router_credit(struct part *part, const struct emu_event *event);
-void sim_router_free(struct part *part, const struct emu_event *event);
+void sim_routers_credit(struct part *part, const struct emu_wheel_list *list);
+void sim_routers_arrive(struct part *part, const struct emu_wheel_list *list);
+void sim_routers_free(struct part *part, const struct emu_wheel_list *list);
+void sim_router_look(struct part *part, const struct emu_event *event);
 void sim_router_path(struct part *part, const struct emu_event *event);
 void sim_routers_decide(struct part *part); /* all that are listed */
 
@@ -527,6 +554,7 @@ void sim_forget_options(struct part *part, struct in_vc *v);
 /* --- nic.c ---------------------------------------------------------------------------------------------------------- */
 
 void sim_nics_decide(struct part *part); /* all that are listed */
+void sim_nic_free(struct part *part, const struct emu_event *event);
 void sim_nic_deliver(struct part *part, const struct emu_event *event);
 void sim_nic_lost(struct part *part, const struct emu_event *event);
 /* A packet that is gone: tells its sender after sim->lost_ps and frees the cell. */

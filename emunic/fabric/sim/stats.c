@@ -13,7 +13,7 @@ uint64_t sim_packets(const struct emu_sim *sim, uint32_t link)
     uint64_t packets = 0;
 
     for (uint32_t vc = 0; vc < sim->kinds[out->kind].n_vcs; vc++)
-        packets += sim->sent[out->first_vc + vc];
+        packets += sim->sent[sim_out_vc(sim, link, vc)];
     return packets;
 }
 
@@ -52,7 +52,7 @@ void emu_sim_link_stats(const struct emu_sim *sim, uint32_t link, struct emu_sim
     if ((out->flags & OUT_STALLED) != 0 && sim->now_ps > sim->stalls[link].since_ps)
         stats_out->stall_ps += sim->now_ps - sim->stalls[link].since_ps;
     for (uint32_t vc = 0; vc < kind->n_vcs; vc++) {
-        stats_out->vc_packets[vc] = sim->sent[out->first_vc + vc];
+        stats_out->vc_packets[vc] = sim->sent[sim_out_vc(sim, link, vc)];
         if (sim->occupancy != NULL && (out->flags & OUT_TO_NIC) == 0)
             stats_out->vc_occupancy[vc] =
                 sim->occupancy[in->first_vc + vc] + units_in(sim, in->first_vc + vc, in->router) * sim->now_ps;
@@ -106,7 +106,7 @@ void emu_sim_reset_stats(struct emu_sim *sim)
             sim->errors[id].retransmissions = 0;
         }
     }
-    for (uint32_t i = 0; i < sim->n_out_vcs; i++)
+    for (size_t i = 0; i < sim_out_vc(sim, sim->m->n_links, 0); i++)
         sim->sent[i] = 0;
     free(sim->epochs);
     sim->epochs = NULL;
@@ -122,7 +122,8 @@ size_t emu_sim_memory(const struct emu_sim *sim)
 {
     const struct emu_machine *m = sim->m;
     size_t bytes = sizeof(*sim) + sim->n_kinds * sizeof(*sim->kinds) + m->n_links * (sizeof(*sim->outs) + sizeof(*sim->ins) + sizeof(*sim->stalls)) +
-                   sim->n_vcs * (sim->vcs != NULL ? sizeof(*sim->vcs) : sizeof(*sim->vc_index)) + sim->n_out_vcs * (sizeof(*sim->sent) + sizeof(*sim->wanted)) + (sim->n_words + 64 * (size_t)sim->mark_words) * sizeof(*sim->heads) +
+                   sim->n_vcs * (sim->vcs != NULL ? sizeof(*sim->vcs) : sizeof(*sim->vc_index)) +
+                   sim_out_vc(sim, m->n_links, 0) * (sizeof(*sim->sent) + sizeof(*sim->wanted)) + (sim->n_words + 64 * (size_t)sim->mark_words) * sizeof(*sim->heads) +
                    m->n_routers * sizeof(*sim->routers) + m->n_nodes * (sizeof(*sim->nics) + sizeof(*sim->nic_router));
 
     if (sim->loads != NULL)
@@ -141,8 +142,8 @@ size_t emu_sim_memory(const struct emu_sim *sim)
         bytes += sizeof(*part) + emu_wheel_memory(&part->wheel) + part->cell_capacity * sizeof(*part->cells) +
                  part->option_capacity * sizeof(*part->options) + part->vc_capacity * sizeof(*part->vcs) + part->timer_capacity * sizeof(*part->timers) +
                  (part->end_router - part->first_router) * sizeof(*part->routers) +
-                 sim->vcs_of_router_max * (sizeof(*part->requests) + sizeof(*part->candidates) + SIM_ROUTER_BATCH * sizeof(*part->looks) +
-                                           EMU_ROUTE_OPTIONS_MAX * sizeof(*part->scratch));
+                 sim->vcs_of_router_max * (sizeof(*part->requests) + sizeof(*part->candidates) + sizeof(*part->winners)) +
+                 part->looks_max * sizeof(*part->looks);
         for (uint32_t j = 0; j < sim->n_parts; j++)
             bytes += sizeof(part->out[j]) + part->out[j].arrival_capacity * sizeof(*part->out[j].arrivals) +
                      part->out[j].credit_capacity * sizeof(*part->out[j].credits);

@@ -2,7 +2,7 @@
 /*
  * The timing wheel.
  *
- * A bucket is two lists of chunks of 15 events, 256 bytes each; a slot's events are therefore read and written in the order
+ * A bucket is four lists of chunks of 15 events, 256 bytes each; a slot's events are therefore read and written in the order
  * of memory. Chunks come from slabs and go back to a free list, so in the steady state nothing is allocated. A bit per
  * bucket finds the next slot that has events.
  *
@@ -24,8 +24,8 @@
 #define LARGE_SLABS_FROM 16                /* slabs, of a wheel that would else take more time for addresses than for events */
 
 static const struct emu_wheel_bucket no_events = {
-    .credits = { .cursor = EMU_WHEEL_NO_EVENTS },
-    .others = { .cursor = EMU_WHEEL_NO_EVENTS },
+    .lists = { { .cursor = EMU_WHEEL_NO_EVENTS }, { .cursor = EMU_WHEEL_NO_EVENTS }, { .cursor = EMU_WHEEL_NO_EVENTS },
+               { .cursor = EMU_WHEEL_NO_EVENTS } },
 };
 
 void emu_wheel_no_memory(void)
@@ -50,7 +50,7 @@ int emu_wheel_init(struct emu_wheel *w, uint64_t n_slots)
     while (n < n_slots && n < 1u << 16)
         n *= 2;
     *w = (struct emu_wheel){ .n_slots = n };
-    w->buckets = calloc(n, sizeof(*w->buckets));
+    w->buckets = aligned_alloc(sizeof(*w->buckets), n * sizeof(*w->buckets));
     w->busy = calloc(n / 64, sizeof(*w->busy));
     if (w->buckets == NULL || w->busy == NULL) {
         emu_wheel_fini(w);
@@ -144,7 +144,7 @@ static void far_sink(struct emu_wheel *w, size_t i)
     }
 }
 
-void emu_wheel_put_far(struct emu_wheel *w, uint64_t slot, const struct emu_event *event)
+struct emu_event *emu_wheel_place_far(struct emu_wheel *w, uint64_t slot)
 {
     size_t i = w->n_far;
 
@@ -152,11 +152,12 @@ void emu_wheel_put_far(struct emu_wheel *w, uint64_t slot, const struct emu_even
         w->far_capacity = w->far_capacity == 0 ? 256 : w->far_capacity * 2;
         w->far = grown(w->far, w->far_capacity * sizeof(*w->far));
     }
-    w->far[w->n_far++] = (struct emu_far_event){ .slot = slot, .number = w->far_number++, .event = *event };
+    w->far[w->n_far++] = (struct emu_far_event){ .slot = slot, .number = w->far_number++ };
     while (i > 0 && far_before(&w->far[i], &w->far[(i - 1) / 2])) {
         far_swap(&w->far[i], &w->far[(i - 1) / 2]);
         i = (i - 1) / 2;
     }
+    return &w->far[i].event;
 }
 
 uint64_t emu_wheel_next(const struct emu_wheel *w)
@@ -216,8 +217,8 @@ static void give_back(struct emu_wheel *w, const struct emu_wheel_list *list)
 
 void emu_wheel_give_back(struct emu_wheel *w, struct emu_wheel_bucket *bucket)
 {
-    give_back(w, &bucket->credits);
-    give_back(w, &bucket->others);
+    for (size_t i = 0; i < EMU_WHEEL_LISTS; i++)
+        give_back(w, &bucket->lists[i]);
     *bucket = no_events;
 }
 
@@ -244,8 +245,8 @@ void emu_wheel_filter(struct emu_wheel *w, bool (*keep)(void *ctx, const struct 
 
         w->buckets[i] = no_events;
         w->busy[i / 64] &= ~(UINT64_C(1) << (i % 64));
-        filter_list(w, &old.credits, slot, keep, ctx);
-        filter_list(w, &old.others, slot, keep, ctx);
+        for (size_t j = 0; j < EMU_WHEEL_LISTS; j++)
+            filter_list(w, &old.lists[j], slot, keep, ctx);
         emu_wheel_give_back(w, &old);
     }
     for (size_t i = 0; i < w->n_far; i++) {

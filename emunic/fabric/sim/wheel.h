@@ -3,9 +3,9 @@
  * Inside the simulator: events of one partition, ordered by the slot of the router clock in which they happen.
  *
  * A ring of buckets covers the near future; an event further away waits in a heap and moves into the ring as soon as the
- * ring reaches it. Each bucket keeps credits apart from all else, because they are a third of all events and a loop over
- * one kind is short; within each of the two lists events come out in the order in which they went in. No locks: one
- * thread per wheel.
+ * ring reaches it. Each bucket keeps credits, arrivals, links that become free and all else apart, because the first three
+ * are most of all events and a loop over one kind is short; within each list events come out in the order in which they
+ * went in. No locks: one thread per wheel.
  */
 #ifndef EMUNIC_FABRIC_SIM_WHEEL_H
 #define EMUNIC_FABRIC_SIM_WHEEL_H
@@ -18,7 +18,8 @@
 enum emu_event_kind {
     EMU_EVENT_ARRIVE = 0,   /* index: channel; a packet's head is in it and can be decided on */
     EMU_EVENT_CREDIT,       /* index: link; payload: tokens that came back for vc */
-    EMU_EVENT_FREE,         /* index: link; it ends its transmission */
+    EMU_EVENT_FREE,         /* index: link of a router; it ends its transmission */
+    EMU_EVENT_NIC_FREE,     /* index: link of a NIC; the same */
     EMU_EVENT_PATH,         /* index: link; its input port has a path to spare again */
     EMU_EVENT_LOOK,         /* index: router; the head of its channel number payload can be decided on */
     EMU_EVENT_INJECT,       /* index: nid; its NIC has something to do */
@@ -52,10 +53,18 @@ struct emu_wheel_list {
     struct emu_wheel_chunk *first;
 };
 
-struct emu_wheel_bucket {
-    struct emu_wheel_list credits;
-    struct emu_wheel_list others;
+enum emu_wheel_list_number {
+    EMU_WHEEL_CREDITS = 0,
+    EMU_WHEEL_ARRIVALS,
+    EMU_WHEEL_FREES,
+    EMU_WHEEL_OTHERS,
+    EMU_WHEEL_LISTS,
 };
+
+struct emu_wheel_bucket {
+    struct emu_wheel_list lists[EMU_WHEEL_LISTS];
+};
+static_assert(sizeof(struct emu_wheel_bucket) == 64, "one line");
 
 struct emu_far_event {
     uint64_t slot;
@@ -105,27 +114,47 @@ void emu_wheel_filter(struct emu_wheel *w, bool (*keep)(void *ctx, const struct 
 /* Says so and ends the process. */
 _Noreturn void emu_wheel_no_memory(void);
 
-/* The slow parts of emu_wheel_put(). Memory that runs out ends the process. */
+/* The slow parts of emu_wheel_place(). Memory that runs out ends the process. */
 struct emu_event *emu_wheel_add_chunk(struct emu_wheel *w, struct emu_wheel_list *list, uint64_t slot);
-void emu_wheel_put_far(struct emu_wheel *w, uint64_t slot, const struct emu_event *event);
+struct emu_event *emu_wheel_place_far(struct emu_wheel *w, uint64_t slot);
+
+/* Room for one more event at the end of a list, to be filled in before the wheel is used again. The slot lies in the ring. */
+static inline struct emu_event *emu_wheel_place_near(struct emu_wheel *w, uint64_t slot, enum emu_wheel_list_number number)
+{
+    struct emu_wheel_list *list = &w->buckets[slot & (w->n_slots - 1)].lists[number];
+    struct emu_event *cursor = list->cursor;
+
+    /* Chunks are aligned to their size, and hold one event less than would fit: there the cursor is when one is full. An
+     * empty list's points there too. */
+    if (__builtin_expect((~(uintptr_t)cursor & (sizeof(struct emu_wheel_chunk) - sizeof(*cursor))) == 0, 0))
+        cursor = emu_wheel_add_chunk(w, list, slot);
+    list->cursor = cursor + 1;
+    return cursor;
+}
+
+static inline struct emu_event *emu_wheel_place(struct emu_wheel *w, uint64_t slot, enum emu_wheel_list_number number)
+{
+    assert(slot >= w->now);
+    return slot - w->now < w->n_slots ? emu_wheel_place_near(w, slot, number) : emu_wheel_place_far(w, slot);
+}
+
+static inline enum emu_wheel_list_number emu_wheel_list_of(uint8_t kind)
+{
+    switch (kind) {
+    case EMU_EVENT_CREDIT:
+        return EMU_WHEEL_CREDITS;
+    case EMU_EVENT_ARRIVE:
+        return EMU_WHEEL_ARRIVALS;
+    case EMU_EVENT_FREE:
+        return EMU_WHEEL_FREES;
+    default:
+        return EMU_WHEEL_OTHERS;
+    }
+}
 
 static inline void emu_wheel_put(struct emu_wheel *w, uint64_t slot, struct emu_event event)
 {
-    struct emu_wheel_bucket *b = &w->buckets[slot & (w->n_slots - 1)];
-    struct emu_wheel_list *list = event.kind == EMU_EVENT_CREDIT ? &b->credits : &b->others;
-    struct emu_event *cursor = list->cursor;
-
-    assert(slot >= w->now);
-    if (__builtin_expect(slot - w->now >= w->n_slots, 0)) {
-        emu_wheel_put_far(w, slot, &event);
-        return;
-    }
-    /* Chunks are aligned to their size, and hold one event less than would fit: there the cursor is when one is full. An
-     * empty list's points there too. */
-    if (__builtin_expect((~(uintptr_t)cursor & (sizeof(struct emu_wheel_chunk) - sizeof(event))) == 0, 0))
-        cursor = emu_wheel_add_chunk(w, list, slot);
-    *cursor = event;
-    list->cursor = cursor + 1;
+    *emu_wheel_place(w, slot, emu_wheel_list_of(event.kind)) = event;
 }
 
 #endif

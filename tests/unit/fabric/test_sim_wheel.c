@@ -29,8 +29,8 @@ static size_t take(struct emu_wheel *w, uint32_t *payloads_out, size_t max)
         return 0;
     emu_wheel_advance(w, slot);
     bucket = emu_wheel_take(w);
-    for (const struct emu_wheel_chunk *chunk = bucket.others.first; chunk != NULL; chunk = chunk->next) {
-        for (size_t i = 0; i < emu_wheel_count(&bucket.others, chunk); i++) {
+    for (const struct emu_wheel_chunk *chunk = bucket.lists[EMU_WHEEL_OTHERS].first; chunk != NULL; chunk = chunk->next) {
+        for (size_t i = 0; i < emu_wheel_count(&bucket.lists[EMU_WHEEL_OTHERS], chunk); i++) {
             assert_int_equal(chunk->events[i].index, slot);
             assert_true(n < max);
             payloads_out[n++] = chunk->events[i].payload;
