@@ -291,6 +291,8 @@ int bgl_run_hot_spot(struct emu_exp *x)
     emu_exp_why(x, "the source's figure is from hardware, where one node's processors must empty six FIFOs, a packet every 257 ns. The "
                 "ledger has no parameter for the receiving side, so the model takes packets as fast as links bring them");
     emu_exp_points(x, 'P', "cube_of_2", "%", 95, percent[1], 2);
+    emu_exp_why(x, "as with one node: receivers take packets as fast as links bring them, and the more packets each sender has, "
+                "the less its first and last ones weigh");
     emu_exp_points(x, 'P', "cube_of_4", "%", 95, percent[2], 2);
     return 0;
 }

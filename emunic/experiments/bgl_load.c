@@ -384,8 +384,9 @@ int bgl_run_priority(struct emu_exp *x)
     }
     emu_exp_at_most(x, 'S', "high_priority_to_idle", "ratio", 2, loaded / idle);
     emu_exp_why(x, "a packet on a link is not broken off: at each of 6 hops in the mean a high-priority packet meets a busy link "
-                "and waits half a packet for it, 135 cycles, so %.0f + 6 x 135 = %.0f cycles are the least; twice the idle time "
-                "can only hold up to 2 hops. The bound of the specification is its own, not the source's", idle, idle + 810);
+                "and waits half a packet for it, 135 cycles, so about %.0f + 6 x 135 = %.0f cycles are the least; twice the idle "
+                "time can only hold up to 2 hops. The bound of the specification is its own, not the source's",
+                round(idle / 10) * 10, round(idle / 10) * 10 + 810);
     emu_exp_holds(x, 'S', "utilisation_rises_with_percent", is_monotone);
     emu_exp_detail(x, "high priority on an idle machine: %.0f cycles, under saturation %.0f", idle, loaded);
     return 0;

@@ -219,7 +219,8 @@ int bgl_run_errors(struct emu_exp *x)
     int r;
 
     for (uint32_t i = 0; i < 5; i++) {
-        double broken = 64.0 * packets * (1 - pow(1 - rates[i], 270 * 8));
+        double share = 1 - pow(1 - rates[i], 270 * 8);
+        double broken = 64.0 * packets * share / (1 - share); /* what is sent again may break again */
 
         r = run_streams(x, rates[i], false, packets, &o);
         if (r < 0)
