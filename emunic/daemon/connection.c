@@ -265,7 +265,7 @@ static int answer_port(struct emu_port_end *port, struct emu_reply *reply, struc
         tell_address(port->domain, &msg->datagram);
         return r;
     case EMU_MSG_DATAGRAM_CANCEL:
-        return emu_datagram_cancel(port, &msg->datagram);
+        return emu_datagram_cancel(port, msg);
     default:
         emu_datagram_drop_ep(port, msg->datagram.ep);
         return 0;

@@ -7,6 +7,9 @@
 
 #include <stdint.h>
 
+struct emu_domain;
+struct emu_host_datagram;
+struct emu_msg;
 struct emu_msg_datagram;
 struct emu_port_end;
 struct emu_server;
@@ -14,12 +17,18 @@ struct emu_server;
 int emu_datagram_post(struct emu_port_end *port, const struct emu_msg_datagram *d);
 int emu_datagram_test(struct emu_port_end *port, struct emu_msg_datagram *d);
 int emu_datagram_probe(struct emu_port_end *port, struct emu_msg_datagram *d);
-int emu_datagram_cancel(struct emu_port_end *port, const struct emu_msg_datagram *d);
+/* EMU_DEFERRED: answered when another host has said whether it has paired. */
+int emu_datagram_cancel(struct emu_port_end *port, const struct emu_msg *request);
 void emu_datagram_drop_ep(struct emu_port_end *port, uint32_t ep);
 void emu_datagram_drop_all(struct emu_port_end *port);
-/* Lets delayed datagrams pair whose time has come. */
+/* Lets delayed datagrams pair whose time has come, and offers those to other hosts that there was no room for. */
 void emu_datagram_look_at_delayed(struct emu_server *server);
 /* The network has changed: lets those pair that have a way now. */
 void emu_datagram_look_at_all(struct emu_server *server);
+/* The domain is new here, or has a new number: what others have told of it is lost. */
+void emu_datagram_domain_begins(struct emu_server *server, struct emu_domain *domain);
+/* Another host says something of datagrams. */
+void emu_datagram_hear(struct emu_server *server, struct emu_domain *domain, uint32_t host,
+                       const struct emu_host_datagram *said);
 
 #endif

@@ -28,6 +28,7 @@
 #include "emunic/base/clock.h"
 #include "emunic/daemon/channel.h"
 #include "emunic/daemon/connection.h"
+#include "emunic/daemon/datagram_hosts.h"
 #include "emunic/daemon/error_stream.h"
 #include "emunic/daemon/fault.h"
 #include "emunic/daemon/file.h"
@@ -334,6 +335,7 @@ void emu_domain_destroy(struct emu_server *server, struct emu_domain *domain)
         emu_member_destroy(server, member);
     emu_quiesce_drop_domain(server, domain);
     emu_portals_drop_domain(server, domain);
+    emu_offers_end(domain);
     emu_fault_drop(domain);
     emu_job_forget(server, domain);
     LIST_REMOVE(domain, link);

@@ -21,6 +21,7 @@ struct emu_fault_set;
 struct emu_file;
 struct emu_file_place;
 struct emu_msgq_end;
+struct emu_offers;
 struct emu_port_end;
 struct emu_segment_list;
 struct ucred;
@@ -71,6 +72,7 @@ struct emu_domain {
     LIST_HEAD(, emu_member) members;
     LIST_HEAD(, emu_msgq_end) msgqs;
     LIST_HEAD(, emu_ce_end) ces;        /* collective engines of its ports */
+    struct emu_offers *offers;          /* owned: datagrams of other hosts; NULL until needed */
     struct emu_flow_counts *marked_flows; /* owned, n_nodes x n_nodes: when the network changed last; NULL never */
     struct emu_flow_counts **past_flows; /* owned, per source node: counters of ports that have gone */
     bool is_ending;

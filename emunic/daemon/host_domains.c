@@ -18,6 +18,7 @@
 #include "emunic/abi/control.h"
 #include "emunic/abi/host.h"
 #include "emunic/daemon/connection.h"
+#include "emunic/daemon/datagram.h"
 #include "emunic/daemon/domain.h"
 #include "emunic/daemon/hosts.h"
 #include "emunic/daemon/server.h"
@@ -163,6 +164,8 @@ int emu_host_domains_make(struct emu_server *server, const struct emu_domain_spe
         if (i != emu_hosts_own(server) && emu_hosts_is_up(server, i))
             send_domain(server, i, *domain_out);
     }
+    if (r == 0)
+        emu_datagram_domain_begins(server, *domain_out);
     return r;
 }
 
@@ -300,16 +303,24 @@ static int make_what_came(struct emu_server *server)
                                     .member_limit = c->member_limit, .n_ranks = c->n_ranks, .flags = c->flags,
                                     .rank_nids = d->nids, .rank_hosts = d->hosts, .common_number = c->domain };
     struct emu_domain *domain = emu_domain_find(server, 255, c->cookie);
+    int r;
 
     if (domain && domain->common_number != 0) {
         if (is_same(d, domain)) {
+            bool is_new = domain->common_number != c->domain;
+
             domain->common_number = c->domain;
             domain->is_in_doubt = false;
+            if (is_new)
+                emu_datagram_domain_begins(server, domain);
             return 0;
         }
         emu_domain_end(server, domain, 0);
     }
-    return emu_domain_create(server, &spec, &domain);
+    r = emu_domain_create(server, &spec, &domain);
+    if (r == 0)
+        emu_datagram_domain_begins(server, domain);
+    return r;
 }
 
 static bool take_ranks(struct emu_server *server, const struct emu_host_domain *m)

@@ -36,6 +36,7 @@
 
 #include "emunic/abi/table.h"
 #include "emunic/base/clock.h"
+#include "emunic/daemon/datagram_hosts.h"
 #include "emunic/daemon/domain.h"
 #include "emunic/daemon/host_domains.h"
 #include "emunic/daemon/remote.h"
@@ -372,6 +373,9 @@ static void dispatch(struct emu_server *server, uint32_t host, const uint8_t *by
     case EMU_HOST_ANSWER:
         is_good = emu_remote_host_message(server, host, bytes, length_bytes);
         break;
+    case EMU_HOST_DATAGRAM:
+        is_good = emu_datagram_host_message(server, host, bytes, length_bytes);
+        break;
     default:
         break;
     }
@@ -382,12 +386,14 @@ static void dispatch(struct emu_server *server, uint32_t host, const uint8_t *by
 static void tell_up(struct emu_server *server, uint32_t host)
 {
     emu_host_domains_up(server, host);
+    emu_datagram_host_up(server, host);
 }
 
 static void tell_down(struct emu_server *server, uint32_t host)
 {
     emu_remote_host_down(server, host);
     emu_host_domains_down(server, host);
+    emu_datagram_host_down(server, host);
 }
 
 /* ---- what the transport tells ---- */

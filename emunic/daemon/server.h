@@ -87,6 +87,7 @@ struct emu_server {
     const struct emu_fault_rule *first_faults; /* borrowed: of each new domain */
     uint32_t n_first_faults;
     uint32_t n_delayed_datagrams;
+    bool has_unoffered_datagrams;       /* that wait for room in the queue to another host */
     struct emu_network *network;        /* owned; NULL until something breaks */
     struct emu_watcher *watcher;        /* owned; NULL until it writes a line */
     struct emu_hosts *hosts;            /* owned; NULL while the machine is this host alone */

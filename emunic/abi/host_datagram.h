@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * EMU_HOST_DATAGRAM: what emunics tell each other of datagrams (emunic/daemon/datagram_hosts.h).
+ *
+ *   byte 0      8      12      16       24        32    36         40       44            48
+ *        | head | word | bytes | number | claimer | nid | instance | to_nid | to_instance | data, `bytes` of them |
+ *
+ * Network byte order, as all of host.h. `number` is that of the offered datagram at its host, `claimer` that of the
+ * datagram that claims it, at the other one; 0 where there is none. `nid` and `instance` are the port of the sender's
+ * datagram, `to_*` that of the receiver's. Only offers and claims have data.
+ */
+#ifndef EMUNIC_ABI_HOST_DATAGRAM_H
+#define EMUNIC_ABI_HOST_DATAGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "emunic/abi/abi.h"
+#include "emunic/abi/host.h"
+
+#define EMU_HOST_DATAGRAM_BYTES 48u
+#define EMU_HOST_DATAGRAM_MAX   (EMU_HOST_DATAGRAM_BYTES + EMU_DATAGRAM_MAX)
+
+enum emu_host_datagram_word {
+    EMU_DATAGRAM_BEGIN = 1,     /* the sender knows nothing of datagrams of the domain; all numbers are 0 */
+    EMU_DATAGRAM_OFFER,
+    EMU_DATAGRAM_WITHDRAW,
+    EMU_DATAGRAM_CLAIM,
+    EMU_DATAGRAM_ACCEPT,
+    EMU_DATAGRAM_REFUSE,
+    EMU_DATAGRAM_WORDS
+};
+
+struct emu_host_datagram {
+    uint32_t word;              /* enum emu_host_datagram_word */
+    uint32_t bytes;             /* at most EMU_DATAGRAM_MAX */
+    uint64_t number;
+    uint64_t claimer;
+    uint32_t nid;
+    uint32_t instance_id;
+    uint32_t to_nid;
+    uint32_t to_instance;
+    const uint8_t *data;        /* of a parsed one: in the message */
+};
+
+/* Bytes of the message. */
+static inline uint32_t emu_host_datagram_put(uint8_t message[EMU_HOST_DATAGRAM_MAX], uint32_t domain,
+                                             const struct emu_host_datagram *d)
+{
+    uint8_t *at = emu_host_head_put(message, EMU_HOST_DATAGRAM, domain);
+
+    at = emu_wire_put32(at, d->word);
+    at = emu_wire_put32(at, d->bytes);
+    at = emu_wire_put64(at, d->number);
+    at = emu_wire_put64(at, d->claimer);
+    at = emu_wire_put32(at, d->nid);
+    at = emu_wire_put32(at, d->instance_id);
+    at = emu_wire_put32(at, d->to_nid);
+    at = emu_wire_put32(at, d->to_instance);
+    if (d->bytes > 0)
+        memcpy(at, d->data, d->bytes);
+    return EMU_HOST_DATAGRAM_BYTES + d->bytes;
+}
+
+/* Of a message whose head was taken. False: no correct sender writes that. */
+static inline bool emu_host_datagram_parse(const uint8_t *message, uint32_t length_bytes,
+                                           struct emu_host_datagram *datagram_out)
+{
+    struct emu_host_datagram d;
+    bool has_data;
+    bool has_number;
+    bool has_claimer;
+
+    if (length_bytes < EMU_HOST_DATAGRAM_BYTES)
+        return false;
+    d = (struct emu_host_datagram){
+        .word = emu_wire_get32(message + 8),
+        .bytes = emu_wire_get32(message + 12),
+        .number = emu_wire_get64(message + 16),
+        .claimer = emu_wire_get64(message + 24),
+        .nid = emu_wire_get32(message + 32),
+        .instance_id = emu_wire_get32(message + 36),
+        .to_nid = emu_wire_get32(message + 40),
+        .to_instance = emu_wire_get32(message + 44),
+        .data = message + EMU_HOST_DATAGRAM_BYTES,
+    };
+    if (d.word == 0 || d.word >= EMU_DATAGRAM_WORDS || d.bytes > EMU_DATAGRAM_MAX ||
+        length_bytes != EMU_HOST_DATAGRAM_BYTES + d.bytes)
+        return false;
+    has_data = d.word == EMU_DATAGRAM_OFFER || d.word == EMU_DATAGRAM_CLAIM;
+    has_number = d.word != EMU_DATAGRAM_BEGIN;
+    has_claimer = has_number && d.word != EMU_DATAGRAM_OFFER && d.word != EMU_DATAGRAM_WITHDRAW;
+    if ((d.bytes > 0 && !has_data) || (d.number != 0) != has_number || (d.claimer != 0) != has_claimer)
+        return false;
+    *datagram_out = d;
+    return true;
+}
+
+#endif
