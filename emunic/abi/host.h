@@ -19,6 +19,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "emunic/abi/abi.h"
 #include "emunic/abi/amo.h"
 #include "emunic/abi/command.h"
 #include "emunic/abi/event.h"
@@ -342,6 +343,42 @@ static inline bool emu_host_domain_parse(const uint8_t *message, uint32_t length
                                              d.n > d.n_ranks - d.first || d.domain == 0)
         return false;
     *domain_out = d;
+    return true;
+}
+
+/* ---- EMU_HOST_MSGQ: | head | nid | mdh | generation | a region of a shared message queue has ended there ---- */
+
+#define EMU_HOST_MSGQ_BYTES (EMU_HOST_HEAD_BYTES + 8u)
+
+struct emu_host_msgq {
+    uint32_t domain;
+    uint32_t nid;               /* physical */
+    uint16_t mdh;               /* number of the memory domain, below EMU_MD_COUNT */
+    uint16_t generation;
+};
+
+static inline void emu_host_msgq_put(uint8_t message[EMU_HOST_MSGQ_BYTES], const struct emu_host_msgq *m)
+{
+    uint8_t *at = emu_host_head_put(message, EMU_HOST_MSGQ, m->domain);
+
+    at = emu_wire_put32(at, m->nid);
+    at = emu_wire_put16(at, m->mdh);
+    emu_wire_put16(at, m->generation);
+}
+
+static inline bool emu_host_msgq_parse(const uint8_t *message, uint32_t length_bytes, struct emu_host_msgq *msgq_out)
+{
+    struct emu_host_msgq m;
+
+    if (length_bytes != EMU_HOST_MSGQ_BYTES)
+        return false;
+    m.domain = emu_wire_get32(message + 4);
+    m.nid = emu_wire_get32(message + 8);
+    m.mdh = (uint16_t)(message[12] << 8 | message[13]);
+    m.generation = (uint16_t)(message[14] << 8 | message[15]);
+    if (m.mdh >= EMU_MD_COUNT || m.generation == 0 || m.generation > EMU_MD_GENERATION_MAX)
+        return false;
+    *msgq_out = m;
     return true;
 }
 

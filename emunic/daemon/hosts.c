@@ -39,6 +39,7 @@
 #include "emunic/daemon/datagram_hosts.h"
 #include "emunic/daemon/domain.h"
 #include "emunic/daemon/host_domains.h"
+#include "emunic/daemon/msgq.h"
 #include "emunic/daemon/remote.h"
 #include "emunic/daemon/server.h"
 #include "emunic/daemon/visit.h"
@@ -375,6 +376,9 @@ static void dispatch(struct emu_server *server, uint32_t host, const uint8_t *by
         break;
     case EMU_HOST_DATAGRAM:
         is_good = emu_datagram_host_message(server, host, bytes, length_bytes);
+        break;
+    case EMU_HOST_MSGQ:
+        is_good = emu_msgq_host_message(server, host, bytes, length_bytes);
         break;
     default:
         break;

@@ -39,6 +39,7 @@
 #include "emunic/daemon/error_stream.h"
 #include "emunic/daemon/fault.h"
 #include "emunic/daemon/file.h"
+#include "emunic/daemon/msgq.h"
 #include "emunic/daemon/port.h"
 #include "emunic/daemon/resources.h"
 #include "emunic/engine/segments.h"
@@ -442,6 +443,7 @@ static void drop(struct emu_port_end *port, struct emu_md_end *md)
 {
     struct emu_account *account = &port->domain->accounts[port->node_index];
 
+    emu_msgq_md_ends(port, md->mdh, &emu_table_mds(port->domain->table, port->node_index)[md->mdh]);
     if (md->is_virtual) {
         atomic_store_explicit(&emu_table_vmdhs(port->domain->table, port->node_index)[md->vmdh], 0,
                               memory_order_release);

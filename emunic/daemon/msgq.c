@@ -8,6 +8,10 @@
  * else's. A slot comes free when its port ends, however it ends, so a process that replaces a dead one can join. What
  * is inside the memory is the instances' business (libugni/src/msgq_region.h): emunic never looks at it. Only
  * instances that pass equal attributes get in, because each of them computes the layout from its own.
+ *
+ * Instances see in the domain table whether those of other nodes still have their region registered. Of nodes of other hosts
+ * it tells nothing, so when such a registration ends its host tells the others, who note it in their tables
+ * (emu_table_md.ended). What is told while a host is away is lost; who puts something there hears of it all the same.
  */
 #include "emunic/daemon/msgq.h"
 
@@ -21,6 +25,7 @@
 #include "emunic/abi/control.h"
 #include "emunic/base/log.h"
 #include "emunic/daemon/domain.h"
+#include "emunic/daemon/hosts.h"
 #include "emunic/daemon/port.h"
 
 struct emu_msgq_end {
@@ -148,4 +153,47 @@ int emu_msgq_leave(struct emu_port_end *port)
 void emu_msgq_drop_port(struct emu_port_end *port)
 {
     take_out(find(port), port);
+}
+
+static bool is_member(const struct emu_msgq_end *q, const struct emu_port_end *port)
+{
+    for (uint32_t i = 0; q && i < q->shape.n_insts; i++) {
+        if (q->members[i] == port)
+            return true;
+    }
+    return false;
+}
+
+void emu_msgq_md_ends(struct emu_port_end *port, uint16_t mdh, const struct emu_table_md *md)
+{
+    const struct emu_host_msgq ended = { .domain = port->domain->common_number, .nid = port->nid, .mdh = mdh,
+                                         .generation = md->generation };
+    const struct emu_msgq_end *q = ended.domain == 0 || LIST_EMPTY(&port->domain->msgqs) ? NULL : find(port);
+    uint8_t message[EMU_HOST_MSGQ_BYTES];
+
+    if (!is_member(q, port) || md->length_bytes != q->shape.region_bytes)
+        return;
+    emu_host_msgq_put(message, &ended);
+    for (uint32_t i = 0; i < emu_hosts_count(port->server); i++) {
+        if (i != emu_hosts_own(port->server))
+            emu_hosts_answer(port->server, i, message, sizeof(message));
+    }
+}
+
+bool emu_msgq_host_message(struct emu_server *server, uint32_t host, const uint8_t *bytes, uint32_t length_bytes)
+{
+    struct emu_host_msgq ended;
+    struct emu_domain *domain;
+    uint32_t node;
+
+    if (!emu_host_msgq_parse(bytes, length_bytes, &ended))
+        return false;
+    domain = emu_hosts_find_domain(server, ended.domain);
+    if (!domain)
+        return true;            /* it has ended */
+    node = emu_domain_node_of(domain, ended.nid);
+    if (node == EMU_NID_NONE || emu_hosts_of_node(domain, node) != host)
+        return false;
+    atomic_store(&emu_table_mds(domain->table, node)[ended.mdh].ended, ended.generation);
+    return true;
 }

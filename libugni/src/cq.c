@@ -163,7 +163,7 @@ static bool settle_send(struct gnii_cq *cq)
 }
 
 /* Before settle_send() of a message that got lost. */
-static void note_lost_send(struct gnii_cq *cq)
+static void note_lost_send(struct gnii_cq *cq, unsigned status)
 {
     const struct gnii_send *send;
 
@@ -171,7 +171,7 @@ static void note_lost_send(struct gnii_cq *cq)
         return;
     send = &cq->sends[cq->sends_head & cq->sends_mask];
     if (send->is_msgq)
-        gnii_msgq_note_lost(send->msgq, send->stamp);
+        gnii_msgq_note_lost(send->msgq, send->stamp, status);
     else if (send->ep)
         gnii_smsg_fill_hole(send->ep, send->stamp);
 }
@@ -218,7 +218,7 @@ static bool shall_be_seen(struct gnii_cq *cq, uint64_t event)
         return true;
     case GNII_CQE_ENGINE_SMSG:
         if (gnii_cqe_status(event) != GNII_CQE_OK)
-            note_lost_send(cq);
+            note_lost_send(cq, gnii_cqe_status(event));
         return settle_send(cq);
     default:
         return settle_post(cq, event);

@@ -34,6 +34,8 @@
  *     direct put to a dead receiver runs under the connection's lock. The receiver takes the message if it is there,
  *     else the void.
  *   - a message that failed on the way has nobody as its sender any more, once its entry was taken: the same holds for it.
+ *   - an instance on a node of another host is taken to live until its host tells that it does not, or a message to it
+ *     fails for want of its registration.
  *   - credits are counts, one word per returning instance (two instances' puts may arrive in any order); the largest
  *     one holds. What was returned by or through an instance that died since is returned again.
  *
@@ -87,10 +89,13 @@ static uint32_t count_peers(const struct gnii_msgq_connection *c)
     return n < GNI_MSGQ_NODE_INSTS_MAX ? n : GNI_MSGQ_NODE_INSTS_MAX;
 }
 
-/*
- * Is that instance's registration still there? False too for a peer that makes no sense. On another host the NIC
- * will say.
- */
+/* Only its own host knows what is registered on such a node. */
+static bool is_elsewhere(const struct emu_table *table, uint32_t node)
+{
+    return emu_table_nodes(table)[node].host != EMU_NODE_HERE;
+}
+
+/* Is that instance's registration still there, as far as we know? False too for a peer that makes no sense. */
 static bool find_target(struct gnii_msgq *m, const struct gnii_msgq_connection *c, uint32_t pe, uint32_t peer,
                         struct target *target_out)
 {
@@ -106,9 +111,9 @@ static bool find_target(struct gnii_msgq *m, const struct gnii_msgq_connection *
     *target_out = (struct target){ .pe = pe, .connection_off = load32(&c->peers[peer].connection_off) };
     if (gnii_handle_decode(&handle, &target_out->handle) < 0 || target_out->handle.mdh >= EMU_MD_COUNT)
         return false;
-    if (emu_table_nodes(table)[node].host != EMU_NODE_HERE)
-        return true;
     md = &emu_table_mds(table, node)[target_out->handle.mdh];
+    if (is_elsewhere(table, node))
+        return atomic_load_explicit(&md->ended, memory_order_relaxed) != target_out->handle.generation;
     return atomic_load_explicit(&md->state, memory_order_acquire) != 0 &&
            md->generation == target_out->handle.generation &&
            md->base == target_out->handle.base_va;
@@ -437,7 +442,19 @@ gni_return_t GNI_MsgqSend(gni_msgq_handle_t msgq_hndl, gni_ep_handle_t ep_hndl, 
     return rc;
 }
 
-void gnii_msgq_note_lost(struct gnii_msgq *m, uint64_t place)
+/* A put found no such registration, so its instance has gone: nothing goes there any more. */
+static void forget_peer(struct gnii_msgq *m, uint32_t index, uint32_t peer)
+{
+    struct gnii_msgq_connection *c = connection_of(m, index);
+    uint32_t node = emu_table_node_index(gnii_msgq_table(m), (uint32_t)directory_entry(m, index));
+
+    if (peer >= count_peers(c) || node == EMU_NID_NONE || !is_elsewhere(gnii_msgq_table(m), node))
+        return;
+    store64(&c->peers[peer].handle[1], 0);
+    store64(&c->peers[peer].handle[0], 0);
+}
+
+void gnii_msgq_note_lost(struct gnii_msgq *m, uint64_t place, unsigned status)
 {
     struct gnii_msgq_connection *c;
     struct gnii_msgq_sent *sent;
@@ -451,8 +468,11 @@ void gnii_msgq_note_lost(struct gnii_msgq *m, uint64_t place)
     ago = (uint32_t)(n - place);
     sent = gnii_msgq_sent(c, &m->geometry, n - ago);
     /* Nobody has acknowledged it, so the note is still ours, whoever holds the lock. */
-    if (ago <= n - load64(&c->acknowledged) && load64(&sent->by) == m->me)
-        store64(&sent->by, 0);
+    if (ago > n - load64(&c->acknowledged) || load64(&sent->by) != m->me)
+        return;
+    if (status == GNII_CQE_BAD_REMOTE_HANDLE || status == GNII_CQE_PEER_GONE)
+        forget_peer(m, (uint32_t)(place >> 32), load32(&sent->peer));
+    store64(&sent->by, 0);
 }
 
 /* ---- receiving: what leaves the region ---- */

@@ -362,7 +362,7 @@ void gnii_msgq_wake(struct gnii_msgq *msgq);
 /* The completion entry of one of its sends was taken, or will never be. NULL: of no queue, or of one that has gone. */
 void gnii_msgq_settle(struct gnii_msgq *msgq);
 /* A message got lost: its entry says so and is about to be taken. place: gnii_send.stamp. */
-void gnii_msgq_note_lost(struct gnii_msgq *msgq, uint64_t place);
+void gnii_msgq_note_lost(struct gnii_msgq *msgq, uint64_t place, unsigned status);
 
 /* ce.c */
 /* Posts a contribution to a reduction. Takes the NIC lock. */
