@@ -125,8 +125,11 @@ gni_return_t GNI_CqDestroy(gni_cq_handle_t cq_hndl)
             if (nic->tx[tid].cq == cq)
                 gnii_tx_give(nic, tid);     /* nobody can ask for them */
         }
-        for (; cq->sends_head != cq->sends_tail; cq->sends_head++)
-            gnii_msgq_settle(cq->sends[cq->sends_head & cq->sends_mask].msgq);
+        for (; cq->sends_head != cq->sends_tail; cq->sends_head++) {
+            const struct gnii_send *send = &cq->sends[cq->sends_head & cq->sends_mask];
+
+            gnii_msgq_settle(send->is_settled ? NULL : send->msgq);
+        }
         gnii_cq_free(cq);
     }
     emu_biased_unlock(&nic->lock);
@@ -140,39 +143,51 @@ bool gnii_cq_make_sends(struct gnii_cq *cq)
     uint64_t n = cq->consumer.ring_entries;      /* a power of two, at least the capacity */
 
     if (cq->sends)
-        return true;
-    cq->sends = calloc(n, sizeof(*cq->sends));
-    cq->sends_mask = n - 1;
-    return cq->sends != NULL;
-}
-
-/* A send's entry: true if the program shall see it. */
-static bool settle_send(struct gnii_cq *cq)
-{
-    struct gnii_send *send;
-
-    if (cq->sends_head == cq->sends_tail)
-        return true;        /* emunic made this up; show it rather than hide it */
-    send = &cq->sends[cq->sends_head++ & cq->sends_mask];
-    cq->in_use--;
-    gnii_msgq_settle(send->msgq);
-    if (!send->ep)
         return false;
-    send->ep->outstanding--;
+    cq->sends = calloc(n, sizeof(*cq->sends));
+    if (!cq->sends)
+        return false;
+    cq->sends_mask = n - 1;
+    cq->sends_max = n < GNII_CQE_SENDS ? n : GNII_CQE_SENDS;
     return true;
 }
 
-/* Before settle_send() of a message that got lost. */
-static void note_lost_send(struct gnii_cq *cq, unsigned status)
+/* The send that an entry belongs to. NULL: emunic made it up. */
+static struct gnii_send *find_send(const struct gnii_cq *cq, uint64_t event)
 {
-    const struct gnii_send *send;
+    uint64_t ahead = (gnii_cqe_number(event) - cq->sends_head) & (GNII_CQE_SENDS - 1);
+    struct gnii_send *send;
 
-    if (cq->sends_head == cq->sends_tail)
-        return;
-    send = &cq->sends[cq->sends_head & cq->sends_mask];
-    if (send->is_msgq)
+    if (ahead >= cq->sends_tail - cq->sends_head)
+        return NULL;
+    send = &cq->sends[(cq->sends_head + ahead) & cq->sends_mask];
+    return send->is_settled ? NULL : send;
+}
+
+/* A send's entry: true if the program shall see it. One that emunic made up is shown rather than hidden. */
+static bool settle_send(struct gnii_cq *cq, struct gnii_send *send)
+{
+    if (!send)
+        return true;
+    cq->in_use--;
+    gnii_msgq_settle(send->msgq);
+    if (send->ep)
+        send->ep->outstanding--;
+    send->is_settled = true;
+    cq->sends_settled++;
+    while (cq->sends_head != cq->sends_tail && cq->sends[cq->sends_head & cq->sends_mask].is_settled) {
+        cq->sends_head++;
+        cq->sends_settled--;
+    }
+    return send->ep != NULL;
+}
+
+/* Before settle_send() of a message that got lost. */
+static void note_lost_send(const struct gnii_send *send, unsigned status)
+{
+    if (send && send->is_msgq)
         gnii_msgq_note_lost(send->msgq, send->stamp, status);
-    else if (send->ep)
+    else if (send && send->ep)
         gnii_smsg_fill_hole(send->ep, send->stamp);
 }
 
@@ -218,8 +233,8 @@ static bool shall_be_seen(struct gnii_cq *cq, uint64_t event)
         return true;
     case GNII_CQE_ENGINE_SMSG:
         if (gnii_cqe_status(event) != GNII_CQE_OK)
-            note_lost_send(cq, gnii_cqe_status(event));
-        return settle_send(cq);
+            note_lost_send(find_send(cq, event), gnii_cqe_status(event));
+        return settle_send(cq, find_send(cq, event));
     default:
         return settle_post(cq, event);
     }
@@ -231,11 +246,11 @@ static bool fail_next(struct gnii_cq *cq, uint64_t *event_out)
     struct gnii_nic *nic = cq->nic;
 
     while (cq->sends_head != cq->sends_tail) {
-        const struct gnii_send *send = &cq->sends[cq->sends_head & cq->sends_mask];
+        struct gnii_send *send = &cq->sends[cq->sends_head & cq->sends_mask];
         uint64_t event = gnii_cqe_send(send->is_msgq ? GNI_CQ_EVENT_TYPE_MSGQ : GNI_CQ_EVENT_TYPE_SMSG, send->msg_id,
                                        GNII_CQE_NETWORK);
 
-        if (settle_send(cq)) {
+        if (settle_send(cq, send)) {
             *event_out = event;
             return true;
         }
@@ -264,7 +279,7 @@ static gni_return_t report_loss(struct gnii_cq *cq, gni_cq_entry_t *event_data)
 
 static gni_return_t deliver(struct gnii_cq *cq, uint64_t event, gni_cq_entry_t *event_data)
 {
-    *event_data = event;
+    *event_data = gnii_cqe_engine(event) == GNII_CQE_ENGINE_SMSG ? gnii_cqe_unnumbered(event) : event;
     if (gnii_cqe_status(event) == GNII_CQE_OK)
         return GNI_RC_SUCCESS;
     gnii_nic_note_error(cq->nic, gnii_cqe_status(event));
@@ -299,6 +314,7 @@ static inline void call_handler(const struct gnii_cq *cq, gni_return_t rc, gni_c
 /* Will the oldest entry be shown? What shall_be_seen() will say, without taking it. */
 static bool is_for_program(const struct gnii_cq *cq, uint64_t event)
 {
+    const struct gnii_send *send;
     const struct gnii_tx *tx;
 
     switch (gnii_cqe_engine(event)) {
@@ -307,7 +323,8 @@ static bool is_for_program(const struct gnii_cq *cq, uint64_t event)
     case GNII_CQE_ENGINE_CE:
         return true;
     case GNII_CQE_ENGINE_SMSG:
-        return cq->sends_head == cq->sends_tail || cq->sends[cq->sends_head & cq->sends_mask].ep;
+        send = find_send(cq, event);
+        return !send || send->ep;
     case GNII_CQE_ENGINE_LIBRARY:
         return false;
     default:

@@ -7,10 +7,12 @@
  *
  *   data by kind of entry          47..32     31..24        23..0
  *     POST on a source CQ          tid (47..24)             local event
- *     SMSG, MSGQ on a source CQ    0          msg_id (31..0)
+ *     SMSG, MSGQ on a source CQ    number     msg_id (31..0)
  *     caused by a peer             0          sender's event (31..0)
  *     CQ write                     value (47..0)
  *     CE channel                   ce_id      reduction id (31..0)
+ *
+ * The number tells which send it is, because those to different hosts end in any order; programs get 0.
  *
  * In a program's hands an entry is never 0 and its engine never 0. In a shared queue bit 63 is the lap bit
  * instead (emunic/abi/event.h); whoever takes an entry off puts the overrun bit there. Everything here is a pure
@@ -38,6 +40,8 @@
 #define GNII_CQE_TID_MASK     0xffffffULL
 #define GNII_CQE_INST_MASK    0xffffffULL   /* event data as Aries shows it */
 #define GNII_CQE_EVENT_MASK   0xffffffffULL /* event data of destination entries, msg_id, reduction id */
+#define GNII_CQE_SEND_SHIFT   32
+#define GNII_CQE_SENDS        0x10000ULL    /* numbers of sends: no more have no entry yet */
 #define GNII_CQE_CE_ID_SHIFT  32
 #define GNII_CQE_CE_ID_MASK   0xffffULL
 
@@ -89,6 +93,22 @@ static inline gni_cq_entry_t gnii_cqe_post(enum gnii_cqe_engine engine, uint32_t
 static inline gni_cq_entry_t gnii_cqe_send(uint64_t type, uint32_t msg_id, unsigned status)
 {
     return gnii_cqe_make(type, GNII_CQE_ENGINE_SMSG, status, msg_id);
+}
+
+/* The same with the lower bits of the send's number in its queue; of any entry; and without. */
+static inline gni_cq_entry_t gnii_cqe_numbered(gni_cq_entry_t entry, uint64_t number)
+{
+    return entry | (number & (GNII_CQE_SENDS - 1)) << GNII_CQE_SEND_SHIFT;
+}
+
+static inline uint64_t gnii_cqe_number(gni_cq_entry_t entry)
+{
+    return entry >> GNII_CQE_SEND_SHIFT & (GNII_CQE_SENDS - 1);
+}
+
+static inline gni_cq_entry_t gnii_cqe_unnumbered(gni_cq_entry_t entry)
+{
+    return entry & ~((GNII_CQE_SENDS - 1) << GNII_CQE_SEND_SHIFT);
 }
 
 /* Entry on a destination CQ: type POST for a PUT, GET or AMO of a peer, SMSG for a message. */

@@ -334,7 +334,7 @@ static gni_return_t check_queue(struct gnii_cq *cq)
         gnii_cq_reclaim(cq);
     if (cq->in_use >= cq->capacity)
         return GNI_RC_NOT_DONE;
-    return gnii_cq_make_sends(cq) ? GNI_RC_SUCCESS : GNI_RC_NOT_DONE;
+    return gnii_cq_has_room_for_send(cq) ? GNI_RC_SUCCESS : GNI_RC_NOT_DONE;
 }
 
 /* One message, as the program gave it. */
@@ -372,7 +372,8 @@ static gni_return_t put_message(struct send *s, struct gnii_ep *ep, const struct
         memcpy(out + p->hdr_len, p->msg, p->msg_len);
     cmd->events = EMU_EV_LOCAL | EMU_EV_REMOTE;
     cmd->source_cq = ep->cq->index;
-    cmd->source_event = gnii_cqe_send(GNI_CQ_EVENT_TYPE_MSGQ, p->msg_id, GNII_CQE_OK);
+    cmd->source_event = gnii_cqe_numbered(gnii_cqe_send(GNI_CQ_EVENT_TYPE_MSGQ, p->msg_id, GNII_CQE_OK),
+                                          ep->cq->sends_tail);
     cmd->remote_event = gnii_cqe_remote(GNI_CQ_EVENT_TYPE_MSGQ, s->target.connection_off / GNII_MSGQ_LINE);
     store64(&sent->by, m->me);
     store64(&sent->voided_by, 0);

@@ -98,7 +98,7 @@ static bool is_owed(const struct gnii_nic *nic, const struct gnii_ep *ep, const 
 
 static bool all_owed_are_here(struct gnii_nic *nic, const struct gnii_ep *ep, const struct gnii_cq *only_cq)
 {
-    uint64_t owed = only_cq ? only_cq->sends_tail - only_cq->sends_head : 0;
+    uint64_t owed = only_cq ? only_cq->sends_tail - only_cq->sends_head - only_cq->sends_settled : 0;
     const struct gnii_cq *cq;
     uint64_t event;
 

@@ -526,15 +526,9 @@ static inline gni_return_t check_room(struct gnii_ep *ep, uint64_t length_bytes)
         gnii_stat_count(ep->nic, GNII_STAT_SMSG_REQ_STALL);
         return GNI_RC_NOT_DONE;
     }
-    if (!cq->sends) {
-        uint64_t n = cq->consumer.ring_entries;      /* a power of two, at least the capacity */
-
-        cq->sends = calloc(n, sizeof(*cq->sends));
-        if (!cq->sends) {
-            gnii_stat_count(ep->nic, GNII_STAT_SMSG_BUFF_CREDITS_STALL);
-            return GNI_RC_NOT_DONE;
-        }
-        cq->sends_mask = n - 1;
+    if (!gnii_cq_has_room_for_send(cq)) {
+        gnii_stat_count(ep->nic, GNII_STAT_SMSG_BUFF_CREDITS_STALL);
+        return GNI_RC_NOT_DONE;
     }
     return GNI_RC_SUCCESS;
 }
@@ -578,7 +572,8 @@ static gni_return_t send_message(struct gnii_ep *ep, const void *header, uint32_
     uint64_t length_bytes = (uint64_t)header_length + data_length;
     struct slot_header slot;
     uint64_t remote_event = gnii_cqe_remote(GNI_CQ_EVENT_TYPE_SMSG, ep->remote_event);
-    uint64_t source_event = gnii_cqe_send(GNI_CQ_EVENT_TYPE_SMSG, msg_id, GNII_CQE_OK);
+    uint64_t source_event = gnii_cqe_numbered(gnii_cqe_send(GNI_CQ_EVENT_TYPE_SMSG, msg_id, GNII_CQE_OK),
+                                              ep->cq->sends_tail);
     const struct piece pieces[PIECES] = { { &slot, sizeof(slot) }, { header, header_length }, { data, data_length } };
     uint64_t slot_addr;
     gni_return_t rc;

@@ -109,11 +109,12 @@ struct gnii_tx {
     uint8_t status;
 };
 
-/* A message whose completion entry has not been taken yet; entries come in the order of the sends. */
+/* A message, from its send until its completion entry and those of all earlier ones were taken. */
 struct gnii_send {
     struct gnii_ep *ep;             /* NULL once the end point was destroyed */
     uint32_t msg_id;
     bool is_msgq;                   /* else a short message */
+    bool is_settled;                /* its entry was taken, before those of earlier ones */
     struct gnii_msgq *msgq;         /* NULL once the shared message queue was released */
     uint64_t stamp;                 /* of its slot in the peer's mailbox; msgq: connection, lower half of its number */
 };
@@ -137,8 +138,10 @@ struct gnii_cq {
     void *context;
     struct gnii_send *sends;        /* owned ring of sends_mask + 1, made at the first send */
     uint64_t sends_mask;
-    uint64_t sends_head;
+    uint64_t sends_head;            /* number of the oldest one that is not settled; equal to the tail: there is none */
     uint64_t sends_tail;
+    uint64_t sends_settled;         /* in between */
+    uint64_t sends_max;             /* in the ring */
 };
 
 /* One direction pair of short messages; layout in smsg.c. */
@@ -294,8 +297,13 @@ static inline struct gnii_cq *gnii_cq_find(gni_cq_handle_t handle)
 void gnii_cq_free(struct gnii_cq *cq);
 /* Wakes the threads that sleep on the queue, to look at its state. Any thread. */
 void gnii_cq_wake(struct gnii_cq *cq);
-/* Makes the ring of sends if there is none yet. False: out of memory. */
+/* Makes the ring of sends. False: there is one, or no memory. */
 bool gnii_cq_make_sends(struct gnii_cq *cq);
+/* Is there room in the ring of sends? Made at the first one. False: full, or out of memory. */
+static inline bool gnii_cq_has_room_for_send(struct gnii_cq *cq)
+{
+    return cq->sends_tail - cq->sends_head < cq->sends_max || gnii_cq_make_sends(cq);
+}
 /* Has GNI_CqGetEvent() something to look at? Without lock; may be out of date, or mean entries that nobody shall see. */
 bool gnii_cq_has_news(struct gnii_cq *cq);
 /* Takes entries that the program shall not see off the head of a queue. True: one that it shall see is there now. */
