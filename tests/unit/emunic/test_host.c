@@ -236,6 +236,27 @@ static void test_hello_is_read_back_and_its_name_ends(void **state)
     assert_false(emu_host_hello_parse(message, sizeof(message), &read));
 }
 
+static void test_end_of_a_region_is_read_back_and_checked(void **state)
+{
+    const struct emu_host_msgq ended = { .domain = 3, .nid = 77, .mdh = EMU_MD_COUNT - 1, .generation = 5 };
+    struct emu_host_msgq wrong = ended;
+    struct emu_host_msgq read;
+    uint8_t message[EMU_HOST_MSGQ_BYTES];
+
+    (void)state;
+    emu_host_msgq_put(message, &ended);
+    assert_true(emu_host_msgq_parse(message, sizeof(message), &read));
+    assert_true(read.domain == 3 && read.nid == 77 && read.mdh == EMU_MD_COUNT - 1 && read.generation == 5);
+    assert_false(emu_host_msgq_parse(message, sizeof(message) - 1, &read));
+    wrong.mdh = EMU_MD_COUNT;
+    emu_host_msgq_put(message, &wrong);
+    assert_false(emu_host_msgq_parse(message, sizeof(message), &read));
+    wrong = ended;
+    wrong.generation = EMU_MD_GENERATION_MAX + 1;
+    emu_host_msgq_put(message, &wrong);
+    assert_false(emu_host_msgq_parse(message, sizeof(message), &read));
+}
+
 static void test_mutated_messages_are_read_within_their_bounds(void **state)
 {
     struct emu_random random = seeded(11);
@@ -284,6 +305,7 @@ int main(void)
         cmocka_unit_test(test_answer_is_read_back_and_checked),
         cmocka_unit_test(test_domain_is_read_back_and_checked),
         cmocka_unit_test(test_hello_is_read_back_and_its_name_ends),
+        cmocka_unit_test(test_end_of_a_region_is_read_back_and_checked),
         cmocka_unit_test(test_mutated_messages_are_read_within_their_bounds),
     };
 

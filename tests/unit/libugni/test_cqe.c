@@ -49,6 +49,17 @@ static void test_send_entry_gives_back_all_of_msg_id(void **state)
     assert_false(GNI_CQ_STATUS_OK(msgq));
 }
 
+static void test_number_of_a_send_comes_back_and_leaves_no_trace(void **state)
+{
+    gni_cq_entry_t plain = gnii_cqe_send(GNI_CQ_EVENT_TYPE_MSGQ, 0xfedcba98, GNII_CQE_RETRANSMIT_LIMIT);
+    gni_cq_entry_t e = gnii_cqe_numbered(plain, 0x1fffe);
+
+    (void)state;
+    assert_int_equal(gnii_cqe_number(e), 0xfffe);
+    assert_int_equal(gnii_cqe_status(e), GNII_CQE_RETRANSMIT_LIMIT);
+    assert_int_equal(gnii_cqe_unnumbered(e), plain);
+}
+
 static void test_remote_entry_answers_both_instance_accessors(void **state)
 {
     gni_cq_entry_t e = gnii_cqe_remote(GNI_CQ_EVENT_TYPE_SMSG, 0x89abcdef);
@@ -253,6 +264,7 @@ int main(void)
         cmocka_unit_test(test_post_entry_gives_back_tid_and_local_event),
         cmocka_unit_test(test_local_event_of_a_post_entry_is_cut_to_24_bits),
         cmocka_unit_test(test_send_entry_gives_back_all_of_msg_id),
+        cmocka_unit_test(test_number_of_a_send_comes_back_and_leaves_no_trace),
         cmocka_unit_test(test_remote_entry_answers_both_instance_accessors),
         cmocka_unit_test(test_cq_write_gives_back_48_bits_and_no_more),
         cmocka_unit_test(test_ce_channel_entry_gives_back_channel_and_reduction),
