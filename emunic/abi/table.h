@@ -123,7 +123,7 @@ struct emu_table_md {
     uint32_t cq_flags;           /* [E] EMU_CQ_*, and a serial number */
     uint64_t file_offset;        /* [E] EMU_MEMORY_FILE: of the page that `base` lies in */
     uint32_t file;               /* [E] number of the file, or 0 */
-    _Atomic uint32_t ended;      /* [E] node of another host: generation of a region of a message queue that has ended */
+    _Atomic uint32_t ended;      /* [E] node of another host: generation of a message queue's region that has ended */
 };
 static_assert(sizeof(struct emu_table_md) == 64, "ABI: one line per memory domain");
 

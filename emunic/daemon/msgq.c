@@ -9,8 +9,8 @@
  * is inside the memory is the instances' business (libugni/src/msgq_region.h): emunic never looks at it. Only
  * instances that pass equal attributes get in, because each of them computes the layout from its own.
  *
- * Instances see in the domain table whether those of other nodes still have their region registered. Of nodes of other hosts
- * it tells nothing, so when such a registration ends its host tells the others, who note it in their tables
+ * Instances see in the domain table whether those of other nodes still have their region registered. Of nodes of other
+ * hosts it tells nothing, so when such a registration ends its host tells the others, who note it in their tables
  * (emu_table_md.ended). What is told while a host is away is lost; who puts something there hears of it all the same.
  */
 #include "emunic/daemon/msgq.h"

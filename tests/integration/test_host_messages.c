@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Datagrams and short messages on a machine of two hosts, where only the distance matters: a host that is slow, goes and
- * comes back. Nodes 0 and 2 are on the head, node 1 is on the other host.
+ * Datagrams and short messages on a machine of two hosts, where only the distance matters: a host that is slow, goes
+ * and comes back. Nodes 0 and 2 are on the head, node 1 is on the other host.
  */
 #include <signal.h>
 
@@ -57,7 +57,7 @@ static void test_datagrams_to_a_lost_host_end_with_an_error_until_it_is_back(voi
     assert_int_equal(GNI_EpDestroy(wildcard), GNI_RC_SUCCESS);
 }
 
-/* A wildcard here has claimed the datagram of a host that does not answer: cancelling waits for what becomes of that. */
+/* A wildcard here has claimed the datagram of a host that does not answer: a cancel waits for what becomes of that. */
 static void test_cancel_waits_for_the_host_that_was_asked(void **state)
 {
     gni_ep_handle_t wildcard = make_ep(&a, NULL);
@@ -113,7 +113,7 @@ static void close_line(struct line *line)
 /* answers: GNI_SmsgSendWTag */
 static gni_return_t send_text(const struct line *line, char *text, uint32_t msg_id)
 {
-    return GNI_SmsgSendWTag(line->ep, NULL, 0, text, 8, msg_id, 1);
+    return GNI_SmsgSendWTag(line->ep, NULL, 0, text, (uint32_t)strlen(text) + 1, msg_id, 1);
 }
 
 static void expect_entry(uint32_t msg_id)
