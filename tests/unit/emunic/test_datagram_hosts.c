@@ -700,8 +700,6 @@ static void test_a_new_number_costs_nothing_that_waits(void **state)
     RUN({ .actors = { { { POST, A, 1, B }, { RENUMBER, 0, 2, 0 } },
                       { { POST, B, 1, WILDCARD }, { RENUMBER, 1, 2, 0 } } },
           .loses = true });
-    RUN({ .actors = { { { POST, A, 1, B } }, { { RENUMBER, 1, 2, 0 }, { RENUMBER, 0, 2, 0 }, { POST, B, 1, A } } },
-          .loses = true });
 }
 
 static void test_what_the_network_parts_meets_when_it_is_mended(void **state)
