@@ -5,6 +5,12 @@
  *   emunic run ─┬─ keeper            emunic itself (or none: --server), makes and in need removes the job's folder
  *               └─ mpirun ── ranks   each through emunic-rank, which joins the domain and dies with mpirun
  *
+ * With several hosts the keeper only keeps, and there is one mpirun more, first to come and last to go:
+ *
+ *               ├─ mpirun ── emunic-host   on each host one; the one on this host is the machine's head
+ *
+ * It ends when the job's domain ends; when one of them fails it kills all. Its standard output tells who listens.
+ *
  * The admin connection that created the domain is the job's life for emunic: when it closes, emunic ends what is
  * left of the job. Everything that can happen arrives at one poll(): a signal or a child's death by signalfd, the
  * server's end by the admin connection, a deadline by the time limit.
@@ -30,6 +36,7 @@
 #include "emunic/cli/job.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -49,6 +56,7 @@
 #include "emunic/cli/cli.h"
 #include "emunic/cli/faults.h"
 #include "emunic/cli/keeper.h"
+#include "emunic/cli/mpirun.h"
 #include "emunic/cli/report.h"
 #include "emunic/cli/sweep.h"
 
@@ -58,8 +66,10 @@
 #define SWEEP_MS       1000
 #define SWEEPS_MAX     3
 #define WHY_MS         2000
+#define HOSTS_START_NS 60000000000ull /* mpirun reaches all hosts, and they each other */
+#define HOSTS_END_NS    5000000000ull
+#define LOOK_AGAIN_MS  20
 #define BASE_LEN_MAX   80
-#define OWN_ARGUMENTS_MAX 32 /* for mpirun itself, with the final NULL */
 
 struct job {
     const struct emu_job_plan *plan;
@@ -79,6 +89,10 @@ struct job {
     bool has_domain;
     uint32_t domain_id;
     bool server_lost;
+    pid_t hosts;                /* mpirun of the emunics; 0: none */
+    int hosts_fd;               /* what they say */
+    uint64_t hosts_limit_ns;    /* they are ready before that */
+    bool hosts_ended;
     pid_t mpirun;               /* 0: not started */
     bool mpirun_ended;
     int mpirun_status;
@@ -125,6 +139,8 @@ static int choose_names(struct job *job)
     snprintf(job->marker, sizeof(job->marker), "EMUNIC_COOKIE=%u", job->cookie);
     if (job->plan->server)
         snprintf(job->server, sizeof(job->server), "%s", job->plan->server);
+    else if (job->plan->hosts)  /* the same name on all of them */
+        snprintf(job->server, sizeof(job->server), "run-%u-%08x-%d", (unsigned)geteuid(), random[1], (int)getpid());
     else
         snprintf(job->server, sizeof(job->server), "run-%u-%d", (unsigned)geteuid(), (int)getpid());
     /* Shared memory of MPI lies there too: memory before disk. mpirun's paths below it are long: keep it short. */
@@ -168,8 +184,8 @@ static int start_keeper(struct job *job)
     const struct emu_server_options server = { .name = job->server, .machine = job->plan->machine,
                                                .machine_dir = job->plan->machine_dir, .stops_with_last_job = true,
                                                .stops_with_starter = true, .starts_routed = job->plan->is_routed };
-    const struct emu_keeper_plan plan = { .server = job->plan->server ? NULL : &server, .folder = job->folder,
-                                          .marker = job->marker };
+    const struct emu_keeper_plan plan = { .server = job->plan->server || job->plan->hosts ? NULL : &server,
+                                          .folder = job->folder, .marker = job->marker };
     int r;
 
     r = emu_keeper_start(&plan, &job->keeper);
@@ -197,33 +213,6 @@ static int open_session(struct job *job)
     if (r < 0)
         return emu_cli_fail("run", "server '%s': %s", job->server, strerror(-r));
     setsockopt(job->session.fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-    return EMU_EXIT_DONE;
-}
-
-static int create_domain(struct job *job)
-{
-    const struct emu_job_plan *plan = job->plan;
-    struct emu_msg msg = { .type = EMU_MSG_DOMAIN_CREATE,
-                           .domain = { .ptag = job->ptag, .cookie = job->cookie, .owner_uid = geteuid(),
-                                       .member_limit = plan->member_limit, .n_ranks = plan->n_ranks,
-                                       .flags = plan->is_routed ? EMU_TABLE_ROUTED : 0 } };
-    size_t bytes = (size_t)plan->n_ranks * sizeof(*plan->rank_nids);
-    int fd = memfd_create("emunic-ranks", MFD_CLOEXEC);
-    int r = 0;
-
-    if (fd < 0 || write(fd, plan->rank_nids, bytes) != (ssize_t)bytes)
-        r = -errno;
-    if (r == 0)
-        r = emu_session_request(&job->session, &msg, &fd, 1, NULL);
-    if (fd >= 0)
-        close(fd);
-    if (r == 0)
-        r = msg.result;
-    if (r < 0)
-        return emu_cli_fail("run", "cannot create a communication domain on server '%s': %s", job->server,
-                            strerror(-r));
-    job->has_domain = true;
-    job->domain_id = msg.domain.domain_id;
     return EMU_EXIT_DONE;
 }
 
@@ -280,7 +269,7 @@ static bool set_number(const char *name, uint32_t number)
 }
 
 /* Local ranks inherit mpirun's environment. What differs between ranks is the wrapper's part. */
-static bool set_environment(const struct job *job)
+static bool set_rank_environment(const struct job *job)
 {
     char *nids = describe_nids(job->plan);
     bool is_set = nids && setenv("EMUNIC_NIDS", nids, 1) == 0 && setenv("EMUNIC_SERVER", job->server, 1) == 0 &&
@@ -294,77 +283,45 @@ static bool set_environment(const struct job *job)
         is_set = setenv("EMUNIC_ASLR", "1", 1) == 0;
     if (is_set && job->plan->cabinet_columns)
         is_set = set_number("EMUNIC_CABINET_COLUMNS", job->plan->cabinet_columns);
-    /* Nodes are emulated and ranks our children: the reasons why Open MPI refuses root do not hold. */
-    if (is_set && geteuid() == 0)
-        is_set = setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1) == 0 && setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1) == 0;
     return is_set;
 }
 
-static const char *const folder_settings[] = {
-    "orte_tmpdir_base",            /* session files */
-    "btl_vader_backing_directory", /* shared memory between ranks */
-    "osc_sm_backing_directory",    /* MPI windows */
-    "osc_rdma_backing_directory",
-};
-
-static char **make_arguments(const struct job *job, char *n_ranks_text, size_t len)
+/* Nodes are emulated and ranks our children: the reasons why Open MPI refuses root do not hold. */
+static bool allow_root(void)
 {
-    const struct emu_job_plan *plan = job->plan;
-    unsigned n_program = 0;
-    unsigned n = 0;
-    char **args;
-
-    while (plan->program[n_program])
-        n_program++;
-    args = calloc(OWN_ARGUMENTS_MAX + 2 * plan->n_exports + n_program, sizeof(*args));
-    if (!args)
-        return NULL;
-    snprintf(n_ranks_text, len, "%u", plan->n_ranks);
-    args[n++] = (char *)plan->mpirun;
-    args[n++] = "-np";
-    args[n++] = n_ranks_text;
-    args[n++] = "--oversubscribe";
-    args[n++] = "--bind-to";
-    args[n++] = "none";
-    /* Whatever Open MPI writes goes into the job's folder: nobody tidies up after a killed mpirun but us. */
-    for (size_t i = 0; i < sizeof(folder_settings) / sizeof(folder_settings[0]); i++) {
-        args[n++] = "--mca";
-        args[n++] = (char *)folder_settings[i];
-        args[n++] = (char *)job->folder;
-    }
-    /* From 32 ranks on mpirun forks on helper threads, whose end would count as the parent's death. */
-    args[n++] = "--mca";
-    args[n++] = "odls_base_num_threads";
-    args[n++] = "0";
-    if (plan->is_quiet)
-        args[n++] = "-q";
-    for (unsigned i = 0; i < plan->n_exports; i++) {
-        args[n++] = "-x";
-        args[n++] = plan->exports[i];
-    }
-    args[n++] = (char *)plan->wrapper;
-    for (unsigned i = 0; i < n_program; i++)
-        args[n++] = plan->program[i];
-    return args;
+    return geteuid() != 0 ||
+           (setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1) == 0 && setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1) == 0);
 }
 
-static _Noreturn void become_mpirun(const struct job *job, pid_t run)
+static _Noreturn void become_mpirun(const struct job *job, pid_t run, bool is_in_front,
+                                    char **(*words)(const struct emu_mpirun_job *))
 {
-    char n_ranks_text[16];
-    char **args = make_arguments(job, n_ranks_text, sizeof(n_ranks_text));
+    const struct emu_mpirun_job names = { .plan = job->plan, .server = job->server, .folder = job->folder,
+                                          .cookie = job->cookie };
+    char **args;
 
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != run)
         _exit(EMU_EXIT_FAILED);
-    if (!job->shares_terminal)
+    if (!is_in_front)
         setpgid(0, 0);
-    if (!args || !set_environment(job)) {
-        emu_cli_fail("run", "out of memory");
+    args = allow_root() ? words(&names) : NULL;
+    if (!args) {
+        emu_cli_fail("run", "out of memory, or folder %s is full", job->folder);
         _exit(EMU_EXIT_FAILED);
     }
     sigprocmask(SIG_SETMASK, &job->old_mask, NULL);
     execv(job->plan->mpirun, args);
     emu_cli_fail("run", "%s: %s", job->plan->mpirun, strerror(errno));
     _exit(EMU_EXIT_FAILED);
+}
+
+static _Noreturn void become_ranks(const struct job *job, pid_t run)
+{
+    if (!set_rank_environment(job)) {
+        emu_cli_fail("run", "out of memory");
+        _exit(EMU_EXIT_FAILED);
+    }
+    become_mpirun(job, run, job->shares_terminal, emu_mpirun_ranks);
 }
 
 static int launch(struct job *job)
@@ -378,7 +335,7 @@ static int launch(struct job *job)
     if (pid < 0)
         return emu_cli_fail("run", "cannot start mpirun: %s", strerror(errno));
     if (pid == 0)
-        become_mpirun(job, run);
+        become_ranks(job, run);
     job->mpirun = pid;
     return EMU_EXIT_DONE;
 }
@@ -388,7 +345,7 @@ static int launch(struct job *job)
 static void end_mpirun(struct job *job, int signal)
 {
     job->mpirun_killed = job->mpirun_killed || signal == SIGKILL;
-    if (!job->mpirun_ended)
+    if (job->mpirun && !job->mpirun_ended)
         kill(job->mpirun, signal);
 }
 
@@ -408,6 +365,8 @@ static void reap(struct job *job)
         if (pid == job->mpirun) {
             job->mpirun_ended = true;
             job->mpirun_status = status;
+        } else if (pid == job->hosts) {
+            job->hosts_ended = true;
         } else if (pid == job->keeper.pid) {
             job->keeper_ended = true;
             job->keeper_status = status;
@@ -426,6 +385,10 @@ static void explain_loss(struct job *job)
 
     if (job->plan->server) {
         emu_cli_fail("run", "server %s (pid %u) has gone: ending the job", job->server, job->session.server_pid);
+        return;
+    }
+    if (job->plan->hosts) {
+        emu_cli_fail("run", "emunic on one of the hosts has ended: ending the job");
         return;
     }
     if (!job->keeper_ended && poll(&link, 1, WHY_MS) > 0 && read(job->keeper.link, &byte, 1) <= 0)
@@ -489,6 +452,136 @@ static int time_left_ms(const struct job *job)
     return now_ns >= job->kill_at_ns ? 0 : (int)((job->kill_at_ns - now_ns) / 1000000) + 1;
 }
 
+/* ---- emunics of several hosts ---- */
+
+static _Noreturn void become_hosts(const struct job *job, pid_t run, int out)
+{
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    /* The mark of what a clean-up kills. */
+    unsetenv("EMUNIC_COOKIE");
+    if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0)
+        _exit(EMU_EXIT_FAILED);
+    become_mpirun(job, run, false, emu_mpirun_hosts);
+}
+
+/*
+ * Until there is something from the emunics, or a while has passed. False, after a message unless a signal ended the
+ * wait: it is no use to wait on. n_ready: counts who says that it listens; NULL: nobody will say anything.
+ */
+static bool wait_for_hosts(struct job *job, uint32_t *n_ready)
+{
+    struct pollfd events[2] = { { .fd = n_ready ? job->hosts_fd : -1, .events = POLLIN },
+                                { .fd = job->signal_fd, .events = POLLIN } };
+    char bytes[64];
+    ssize_t got = 0;
+
+    poll(events, 2, LOOK_AGAIN_MS);
+    read_signals(job);
+    if (job->told_to_end)
+        return false;
+    if (events[0].revents)
+        got = read(job->hosts_fd, bytes, sizeof(bytes));
+    for (ssize_t i = 0; i < got; i++)
+        *n_ready += bytes[i] == 'r';
+    if (job->hosts_ended)
+        emu_cli_fail("run", "mpirun could not start emunic on all hosts");
+    else if (emu_clock_ns() > job->hosts_limit_ns)
+        emu_cli_fail("run", "not all of %u hosts found each other within %llu s", job->plan->hosts->n,
+                     HOSTS_START_NS / 1000000000);
+    else
+        return true;
+    return false;
+}
+
+static int start_hosts(struct job *job)
+{
+    pid_t run = getpid();
+    uint32_t n_ready = 0;
+    int out[2];
+
+    if (pipe2(out, O_CLOEXEC) < 0)
+        return emu_cli_fail("run", "cannot start: %s", strerror(errno));
+    job->hosts_fd = out[0];
+    job->hosts_limit_ns = emu_clock_ns() + HOSTS_START_NS;
+    fflush(NULL);
+    job->hosts = fork();
+    if (job->hosts == 0)
+        become_hosts(job, run, out[1]);
+    close(out[1]);
+    if (job->hosts < 0) {
+        job->hosts = 0;
+        return emu_cli_fail("run", "cannot start mpirun: %s", strerror(errno));
+    }
+    while (n_ready < job->plan->hosts->n) {
+        if (!wait_for_hosts(job, &n_ready))
+            return EMU_EXIT_FAILED;
+    }
+    return EMU_EXIT_DONE;
+}
+
+/* They end by themselves when the job's domain ends. */
+static void end_hosts(struct job *job)
+{
+    static const int signals[] = { 0, SIGTERM, SIGKILL };
+
+    /* When one of them has failed mpirun is at it already, and takes a signal badly then. */
+    for (size_t i = job->has_domain ? 0 : 1; i < sizeof(signals) / sizeof(signals[0]); i++) {
+        uint64_t end_ns = emu_clock_ns() + HOSTS_END_NS;
+
+        if (!job->hosts_ended && signals[i])
+            kill(job->hosts, signals[i]);
+        while (!job->hosts_ended && emu_clock_ns() < end_ns) {
+            poll(&(struct pollfd){ .fd = job->signal_fd, .events = POLLIN }, 1, LOOK_AGAIN_MS);
+            read_signals(job);
+        }
+    }
+}
+
+/* One request. The domain's number, or negative errno; -EHOSTUNREACH: hosts are still on their way to each other. */
+static int ask_for_domain(struct job *job)
+{
+    const struct emu_job_plan *plan = job->plan;
+    struct emu_msg msg = { .type = EMU_MSG_DOMAIN_CREATE,
+                           .domain = { .ptag = job->ptag, .cookie = job->cookie, .owner_uid = geteuid(),
+                                       .member_limit = plan->member_limit, .n_ranks = plan->n_ranks,
+                                       .flags = (plan->is_routed ? EMU_TABLE_ROUTED : 0) |
+                                                (plan->hosts ? EMU_DOMAIN_HAS_HOSTS : 0) } };
+    ssize_t bytes = (ssize_t)(plan->n_ranks * sizeof(*plan->rank_nids));
+    int fd = memfd_create("emunic-ranks", MFD_CLOEXEC);
+    int r = 0;
+
+    if (fd < 0 || write(fd, plan->rank_nids, (size_t)bytes) != bytes ||
+        (plan->hosts && write(fd, plan->rank_hosts, (size_t)bytes) != bytes))
+        r = -errno;
+    if (r == 0)
+        r = emu_session_request(&job->session, &msg, &fd, 1, NULL);
+    if (fd >= 0)
+        close(fd);
+    if (r == 0)
+        r = msg.result;
+    if (r == 0)
+        job->domain_id = msg.domain.domain_id;
+    return r;
+}
+
+static int create_domain(struct job *job)
+{
+    int r = ask_for_domain(job);
+
+    while (r == -EHOSTUNREACH && wait_for_hosts(job, NULL))
+        r = ask_for_domain(job);
+    if (r == -EHOSTUNREACH)
+        return EMU_EXIT_FAILED;
+    if (r < 0)
+        return emu_cli_fail("run", "cannot create a communication domain on server '%s': %s", job->server,
+                            strerror(-r));
+    job->has_domain = true;
+    return EMU_EXIT_DONE;
+}
+
+/* ---- run ---- */
+
 /* Until mpirun has ended. */
 static void watch(struct job *job)
 {
@@ -501,7 +594,7 @@ static void watch(struct job *job)
             continue;       /* EINTR: a stop and its end; all else comes by descriptor */
         if (events[0].revents)
             read_signals(job);
-        if (events[1].revents || job->keeper_ended)
+        if (events[1].revents || job->keeper_ended || job->hosts_ended)
             lose_server(job);
         if (time_left_ms(job) == 0) {
             end_mpirun(job, SIGKILL);
@@ -562,19 +655,23 @@ static void clean_up(struct job *job)
 {
     if (job->has_domain)
         end_domain(job);
-    if (job->mpirun || job->keeper_ended)
+    if (job->hosts)
+        end_hosts(job);
+    if (job->mpirun || job->hosts || job->keeper_ended)
         sweep(job);
     if (job->keeper.pid) {
         emu_remove_folder(job->folder);
         if (job->keeper_ended)
             close(job->keeper.link);
         else
-            emu_keeper_dismiss(&job->keeper, job->has_domain);
+            emu_keeper_dismiss(&job->keeper, job->has_domain || job->hosts);
         /* Made since, by a keeper that then had to be killed. */
         emu_remove_folder(job->folder);
     }
     if (job->session.fd >= 0)
         emu_session_close(&job->session);
+    if (job->hosts_fd >= 0)
+        close(job->hosts_fd);
     if (job->signal_fd >= 0)
         close(job->signal_fd);
 }
@@ -603,7 +700,7 @@ static bool has_children(void)
 int emu_job_run(const struct emu_job_plan *plan, json_t **links_out)
 {
     struct job job = { .plan = plan, .signal_fd = -1, .keeper.link = -1, .session.fd = -1,
-                       .has_foreign_children = has_children() };
+                       .hosts_fd = -1, .has_foreign_children = has_children() };
     int status = EMU_EXIT_DONE;
     int r;
 
@@ -617,6 +714,8 @@ int emu_job_run(const struct emu_job_plan *plan, json_t **links_out)
         status = emu_cli_fail("run", "cannot start: %s", strerror(-r));
     if (status == EMU_EXIT_DONE)
         status = start_keeper(&job);
+    if (status == EMU_EXIT_DONE && plan->hosts)
+        status = start_hosts(&job);
     if (status == EMU_EXIT_DONE)
         status = open_session(&job);
     if (status == EMU_EXIT_DONE)

@@ -11,6 +11,7 @@
 
 #include "emunic/abi/control.h"
 #include "emunic/abi/fault.h"
+#include "emunic/cli/hosts.h"
 
 struct emu_job_plan {
     char **program;             /* ends with NULL */
@@ -33,6 +34,12 @@ struct emu_job_plan {
     uint32_t n_changes;
     char *const *exports;       /* for mpirun -x */
     unsigned n_exports;
+    const struct emu_cli_hosts *hosts; /* two or more, the first is this one; NULL: this one alone */
+    const uint32_t *rank_hosts; /* n_ranks of them, with hosts */
+    const char *host_program;   /* path of emunic-host */
+    const char *module;         /* path of the transport */
+    const char *provider;       /* of libfabric; NULL: the best that is there */
+    uint32_t peer_timeout_s;    /* 0: the default */
 };
 
 /**

@@ -118,6 +118,19 @@ static bool is_dismissed(int link)
     return got == 1;
 }
 
+/* A launcher may have made it before us: then it must be our own, and closed to others. */
+static bool make_folder(const struct emu_keeper_plan *plan)
+{
+    struct stat info;
+
+    if (mkdir(plan->folder, 0700) == 0)
+        return true;
+    if (errno != EEXIST || !plan->may_exist)
+        return false;
+    return lstat(plan->folder, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
+           (info.st_mode & 077) == 0;
+}
+
 static _Noreturn void keep(const struct emu_keeper_plan *plan, int link)
 {
     struct emu_server_options options;
@@ -129,7 +142,7 @@ static _Noreturn void keep(const struct emu_keeper_plan *plan, int link)
     link = close_the_rest(link);
     if (link < 0)
         _exit(EMU_EXIT_FAILED);
-    if (mkdir(plan->folder, 0700) < 0) {
+    if (!make_folder(plan)) {
         emu_cli_fail("run", "cannot make folder %s: %s", plan->folder, strerror(errno));
         _exit(EMU_EXIT_FAILED);
     }

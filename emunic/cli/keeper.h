@@ -12,7 +12,8 @@
 
 struct emu_keeper_plan {
     const struct emu_server_options *server; /* run this server; NULL: the job uses one that runs already */
-    const char *folder;                      /* made, for this user only, before it is ready */
+    const char *folder;                      /* made, for this user only, before it is ready. Not a pointer into argv */
+    bool may_exist;                          /* the folder, if it is this user's alone */
     const char *marker;                      /* "NAME=value" in the environment of the job's processes */
 };
 

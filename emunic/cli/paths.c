@@ -22,6 +22,7 @@
 #define WRAPPER_PLACE "/mpi-shim/rank/emunic-rank"
 #define DOCTOR_PLACE  "/emunic/host/emunic-doctor"
 #define TRANSPORT_PLACE "/emunic/transport/emunic-transport.so"
+#define HOST_PLACE    "/emunic/emunic-host"
 #define FOLDER_ROOM   64 /* for each of them */
 
 /* The build folder that this command runs from. */
@@ -67,6 +68,11 @@ static int find_part(const char *place, char path_out[PATH_MAX])
 int emu_cli_wrapper(char path_out[PATH_MAX])
 {
     return find_part(WRAPPER_PLACE, path_out);
+}
+
+int emu_cli_host(char path_out[PATH_MAX])
+{
+    return find_part(HOST_PLACE, path_out);
 }
 
 int emu_cli_doctor(char path_out[PATH_MAX])

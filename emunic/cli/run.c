@@ -30,10 +30,14 @@ static const char help[] =
     "\n"
     "Run a program on emulated nodes. Returns the status of the first rank that fails, 128 + N for signal N.\n"
     "\n"
-    "  -n, --ranks N         processes (default: 1)\n"
+    "  -n, --ranks N         processes (default: 1; with --hosts one per slot)\n"
     "      --ppn N           processes per node (default: 1)\n"
     "  -m, --machine SPEC    machine file or its name, overrides behind a colon (default: aries)\n"
     "      --place POLICY    nodes to take: linear (default), scatter, random:SEED\n"
+    "      --hosts LIST      hosts to run on, this one first: a,b:8,c with ranks per host; @FILE; or slurm, for the\n"
+    "                        allocation that this is\n"
+    "      --provider NAME   of libfabric, between hosts (default: the best that is there, see `emunic doctor`)\n"
+    "      --peer-timeout S  a host that is silent for S seconds is lost, 1 to 3600 (default: 5)\n"
     "  -s, --server NAME     use a running daemon instead of starting one, and its machine\n"
     "      --members N       processes that may attach to the job's domain (default: as many as ranks; 0: no limit)\n"
     "      --datapath PATH   routed: all traffic goes through the daemon; auto (default)\n"
@@ -51,6 +55,9 @@ static const char help[] =
 
 enum {
     OPTION_PPN = EMU_OPTION_FIRST,
+    OPTION_HOSTS,
+    OPTION_PROVIDER,
+    OPTION_PEER_TIMEOUT,
     OPTION_PLACE,
     OPTION_MEMBERS,
     OPTION_DATAPATH,
@@ -67,6 +74,9 @@ static const struct option options[] = {
     { "ppn", required_argument, NULL, OPTION_PPN },
     { "machine", required_argument, NULL, 'm' },
     { "place", required_argument, NULL, OPTION_PLACE },
+    { "hosts", required_argument, NULL, OPTION_HOSTS },
+    { "provider", required_argument, NULL, OPTION_PROVIDER },
+    { "peer-timeout", required_argument, NULL, OPTION_PEER_TIMEOUT },
     { "server", required_argument, NULL, 's' },
     { "members", required_argument, NULL, OPTION_MEMBERS },
     { "datapath", required_argument, NULL, OPTION_DATAPATH },
@@ -82,13 +92,16 @@ static const struct option options[] = {
 
 struct run {
     bool wants_help;            /* has been given */
-    uint32_t n_ranks;
+    uint32_t n_ranks;           /* 0: not given */
     uint32_t ppn;
     uint32_t n_nodes;
     const char *machine;        /* as given, or NULL */
     char *machine_spec;         /* owned: given, the server's, or the default */
     const char *place;
     const char *server;
+    const char *hosts_text;     /* as given, or NULL */
+    struct emu_cli_hosts hosts; /* owned */
+    uint32_t *rank_hosts;       /* owned */
     const char *json_path;
     const char *faults_path;
     struct emu_fault_schedule schedule;
@@ -101,6 +114,8 @@ struct run {
     char *exports[64];
     char mpirun[PATH_MAX];
     char wrapper[PATH_MAX];
+    char host_program[PATH_MAX];
+    char module[PATH_MAX];
     struct emu_job_plan plan;
 };
 
@@ -141,6 +156,14 @@ static int take_option(struct run *run, int option, char **argv)
     case OPTION_PLACE:
         run->place = optarg;
         return EMU_EXIT_DONE;
+    case OPTION_HOSTS:
+        run->hosts_text = optarg;
+        return EMU_EXIT_DONE;
+    case OPTION_PROVIDER:
+        run->plan.provider = optarg;
+        return EMU_EXIT_DONE;
+    case OPTION_PEER_TIMEOUT:
+        return set_count(&run->plan.peer_timeout_s, optarg, 1, 3600, "--peer-timeout", "seconds");
     case 's':
         run->server = optarg;
         if (!emu_server_name_is_valid(optarg))
@@ -195,11 +218,54 @@ static int parse(struct run *run, int argc, char **argv)
     }
     if (optind == argc)
         return emu_cli_usage("run", "the program is missing");
+    if (run->hosts_text && run->server)
+        return emu_cli_usage("run", "--hosts and --server exclude each other");
+    if (run->hosts_text && (run->prints_paths || run->prints_links || run->json_path || run->faults_path))
+        return emu_cli_usage("run", "--paths, --links, --json and --faults are for one host");
+    if ((run->plan.provider || run->plan.peer_timeout_s) && !run->hosts_text)
+        return emu_cli_usage("run", "--provider and --peer-timeout need --hosts");
     run->plan.program = argv + optind;
     return EMU_EXIT_DONE;
 }
 
 /* ---- plan ---- */
+
+/* With more than one: also what its emunics need. */
+static int choose_hosts(struct run *run)
+{
+    char err[512];
+    uint64_t slots = 1;
+    int r;
+
+    if (run->hosts_text && emu_cli_hosts_read(run->hosts_text, &run->hosts, err, sizeof(err)) < 0)
+        return emu_cli_fail("run", "--hosts: %s", err);
+    if (run->hosts_text)
+        slots = emu_cli_hosts_slots(&run->hosts);
+    if (slots > RANKS_MAX)
+        return emu_cli_fail("run", "--hosts: more than %d slots", RANKS_MAX);
+    if (run->n_ranks == 0)
+        run->n_ranks = (uint32_t)slots;
+    if (!run->hosts_text)
+        return EMU_EXIT_DONE;
+    run->rank_hosts = malloc(run->n_ranks * sizeof(*run->rank_hosts));
+    if (!run->rank_hosts)
+        return emu_cli_fail("run", "out of memory");
+    if (emu_cli_hosts_deal(&run->hosts, run->n_ranks, run->ppn, run->rank_hosts, err, sizeof(err)) < 0)
+        return emu_cli_fail("run", "--hosts: %s", err);
+    if (run->hosts.n < 2)
+        return EMU_EXIT_DONE;
+    r = emu_cli_host(run->host_program);
+    if (r < 0)
+        return emu_cli_fail("run", "%s: %s", run->host_program, strerror(-r));
+    r = emu_cli_transport(run->module);
+    if (r < 0)
+        return emu_cli_fail("run", "%s: %s", run->module, strerror(-r));
+    run->plan.hosts = &run->hosts;
+    run->plan.rank_hosts = run->rank_hosts;
+    run->plan.host_program = run->host_program;
+    run->plan.module = run->module;
+    return EMU_EXIT_DONE;
+}
 
 static int find_programs(struct run *run)
 {
@@ -378,8 +444,8 @@ static int execute(struct run *run)
     int status;
 
     if (!run->plan.is_quiet && isatty(STDERR_FILENO))
-        fprintf(stderr, "emunic run: %u ranks on %u nodes of %s, %s\n", run->n_ranks, run->n_nodes, run->machine_spec,
-                run->place);
+        fprintf(stderr, "emunic run: %u ranks on %u nodes of %s, %s, %u host%s\n", run->n_ranks, run->n_nodes,
+                run->machine_spec, run->place, run->plan.hosts ? run->hosts.n : 1, run->plan.hosts ? "s" : "");
     status = emu_job_run(&run->plan, &links);
     status = report(run, status, links);
     json_decref(links);
@@ -388,12 +454,14 @@ static int execute(struct run *run)
 
 int emu_verb_run(int argc, char **argv)
 {
-    struct run run = { .n_ranks = 1, .ppn = 1, .place = "linear" };
+    struct run run = { .ppn = 1, .place = "linear" };
     int status;
 
     status = parse(&run, argc, argv);
     if (status == EMU_EXIT_DONE && !run.wants_help)
         status = find_programs(&run);
+    if (status == EMU_EXIT_DONE && !run.wants_help)
+        status = choose_hosts(&run);
     if (status == EMU_EXIT_DONE && !run.wants_help)
         status = make_plan(&run);
     if (status == EMU_EXIT_DONE && !run.wants_help)
@@ -406,6 +474,8 @@ int emu_verb_run(int argc, char **argv)
         fclose(run.json_file);
     emu_fault_schedule_free(&run.schedule);
     free(run.changes);
+    emu_cli_hosts_free(&run.hosts);
+    free(run.rank_hosts);
     free(run.rank_nids);
     free(run.machine_spec);
     return status;

@@ -435,7 +435,10 @@ static void peer_down(void *owner, uint32_t host, int cause)
         end_hold(hosts, host, false);
     if (!was_up)
         return;
-    emu_log(EMU_LOG_WARN, "host %s is down: %s", peer->name, strerror(-cause));
+    if (cause == -ESHUTDOWN)
+        emu_log(EMU_LOG_INFO, "host %s has said goodbye", peer->name);
+    else
+        emu_log(EMU_LOG_WARN, "host %s is down: %s", peer->name, strerror(-cause));
     tell_down(server, host);
 }
 

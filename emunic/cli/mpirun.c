@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which process goes where is not left to mpirun's mappers: with several hosts a file has one line per rank with its
+ * host, and "seq" maps by it. Processes on other hosts get no variables of the environment but those that -x names: all,
+ * as with aprun and srun, except those that are about a host or a launcher.
+ */
+#include "emunic/cli/mpirun.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "emunic/cli/hosts.h"
+
+struct words {
+    char **items;
+    size_t n;
+    size_t room;
+    bool has_failed;
+};
+
+/* Keeps the pointer. */
+static void add(struct words *words, const char *word)
+{
+    if (words->n + 1 >= words->room) {
+        size_t room = words->room ? 2 * words->room : 64;
+        char **items = realloc(words->items, room * sizeof(*items));
+
+        if (!items) {
+            words->has_failed = true;
+            return;
+        }
+        words->items = items;
+        words->room = room;
+    }
+    words->items[words->n++] = (char *)word;
+    words->items[words->n] = NULL;
+}
+
+static void add_text(struct words *words, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add_text(struct words *words, const char *format, ...)
+{
+    char *text = NULL;
+    va_list args;
+
+    va_start(args, format);
+    if (vasprintf(&text, format, args) < 0)
+        text = NULL;
+    va_end(args);
+    if (text)
+        add(words, text);
+    else
+        words->has_failed = true;
+}
+
+static void add_setting(struct words *words, const char *name, const char *value)
+{
+    add(words, "--mca");
+    add(words, name);
+    add(words, value);
+}
+
+/* ---- several hosts ---- */
+
+/* Line r is the host of process r. */
+static void add_map(struct words *words, const struct emu_mpirun_job *job, const char *name, uint32_t n,
+                    const uint32_t *hosts)
+{
+    FILE *file;
+    char *path;
+
+    if (asprintf(&path, "%s/%s", job->folder, name) < 0) {
+        words->has_failed = true;
+        return;
+    }
+    file = fopen(path, "we");
+    for (uint32_t i = 0; file && i < n; i++)
+        fprintf(file, "%s\n", job->plan->hosts->names[hosts ? hosts[i] : i]);
+    if (!file || fclose(file) == EOF)
+        words->has_failed = true;
+    add(words, "--hostfile");
+    add(words, path);
+    add(words, "--map-by");
+    add(words, "seq");
+}
+
+/* "NAME=value" is about this host, this session or a launcher; or no program could use the name. */
+static bool stays_here(const char *variable)
+{
+    static const char *const names[] = { "DISPLAY", "HOSTNAME", "OLDPWD", "PMI_FD", "PMI_ID", "PMI_RANK", "PMI_SIZE",
+                                         "PWD", "SHLVL", "TMPDIR", "_" };
+    static const char *const families[] = { "DBUS_", "OMPI_", "PMIX_", "PRTE_", "SLURM_", "SSH_", "XDG_" };
+    size_t len = strcspn(variable, "=");
+
+    for (size_t i = 0; i < len; i++) {
+        if (!isalnum((unsigned char)variable[i]) && variable[i] != '_')
+            return true;
+    }
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strlen(names[i]) == len && strncmp(variable, names[i], len) == 0)
+            return true;
+    }
+    for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+        if (strncmp(variable, families[i], strlen(families[i])) == 0)
+            return true;
+    }
+    return len == 0;
+}
+
+static bool is_exported(const struct emu_job_plan *plan, const char *variable)
+{
+    size_t len = strcspn(variable, "=");
+
+    for (unsigned i = 0; i < plan->n_exports; i++) {
+        if (strcspn(plan->exports[i], "=") == len && strncmp(plan->exports[i], variable, len) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* mpirun hands OMPI_MCA_* on by itself. */
+static void add_environment(struct words *words, const struct emu_job_plan *plan)
+{
+    for (char **variable = environ; *variable; variable++) {
+        if (stays_here(*variable) || is_exported(plan, *variable))
+            continue;
+        add(words, "-x");
+        add_text(words, "%.*s", (int)strcspn(*variable, "="), *variable);
+    }
+}
+
+/* ---- command lines ---- */
+
+static void begin(struct words *words, const struct emu_mpirun_job *job, uint32_t n_processes)
+{
+    static const char *const folder_settings[] = {
+        "orte_tmpdir_base",            /* session files */
+        "btl_vader_backing_directory", /* shared memory between ranks */
+        "osc_sm_backing_directory",    /* MPI windows */
+        "osc_rdma_backing_directory",
+    };
+
+    add(words, job->plan->mpirun);
+    add(words, "-np");
+    add_text(words, "%u", n_processes);
+    add(words, "--oversubscribe");
+    add(words, "--bind-to");
+    add(words, "none");
+    /* Whatever Open MPI writes goes into the job's folder: nobody tidies up after a killed mpirun but us. */
+    for (size_t i = 0; i < sizeof(folder_settings) / sizeof(folder_settings[0]); i++)
+        add_setting(words, folder_settings[i], job->folder);
+    /* From 32 ranks on mpirun forks on helper threads, whose end would count as the parent's death. */
+    add_setting(words, "odls_base_num_threads", "0");
+    if (job->plan->is_quiet)
+        add(words, "-q");
+}
+
+char **emu_mpirun_ranks(const struct emu_mpirun_job *job)
+{
+    const struct emu_job_plan *plan = job->plan;
+    struct words words = { 0 };
+
+    begin(&words, job, plan->n_ranks);
+    if (plan->hosts) {
+        add_map(&words, job, "ranks", plan->n_ranks, plan->rank_hosts);
+        add_environment(&words, plan);
+    }
+    for (unsigned i = 0; i < plan->n_exports; i++) {
+        add(&words, "-x");
+        add(&words, plan->exports[i]);
+    }
+    add(&words, plan->wrapper);
+    for (unsigned i = 0; plan->program[i]; i++)
+        add(&words, plan->program[i]);
+    return words.has_failed ? NULL : words.items;
+}
+
+static void add_names(struct words *words, const struct emu_cli_hosts *hosts)
+{
+    char *list = NULL;
+    size_t len;
+    FILE *out = open_memstream(&list, &len);
+
+    for (uint32_t i = 0; out && i < hosts->n; i++)
+        fprintf(out, "%s%s", i ? "," : "", hosts->names[i]);
+    if (!out || fclose(out) == EOF)
+        words->has_failed = true;
+    else
+        add(words, list);
+}
+
+char **emu_mpirun_hosts(const struct emu_mpirun_job *job)
+{
+    const struct emu_job_plan *plan = job->plan;
+    struct words words = { 0 };
+
+    begin(&words, job, plan->hosts->n);
+    add_map(&words, job, "hosts", plan->hosts->n, NULL);
+    add_environment(&words, plan);
+    add(&words, plan->host_program);
+    add(&words, "--server");
+    add(&words, job->server);
+    add(&words, "--machine");
+    add(&words, plan->machine);
+    add(&words, "--machine-dir");
+    add(&words, plan->machine_dir);
+    add(&words, "--module");
+    add(&words, plan->module);
+    add(&words, "--folder");
+    add(&words, job->folder);
+    add(&words, "--cookie");
+    add_text(&words, "%u", job->cookie);
+    add(&words, "--hosts");
+    add_names(&words, plan->hosts);
+    if (plan->provider) {
+        add(&words, "--provider");
+        add(&words, plan->provider);
+    }
+    if (plan->peer_timeout_s) {
+        add(&words, "--peer-timeout");
+        add_text(&words, "%u", plan->peer_timeout_s);
+    }
+    if (plan->is_routed)
+        add(&words, "--routed");
+    return words.has_failed ? NULL : words.items;
+}
