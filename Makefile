@@ -12,7 +12,7 @@ DEMO_JOB   = $(BUILD)/emunic/emunic run -n 4 --machine aries:groups=2 --place sc
 # In CI every warning is an error.
 SETUP_ARGS = $(if $(CI),--werror)
 
-.PHONY: all deps build demo check check-sanitize check-threads soak bench fidelity install clean
+.PHONY: all deps build demo check check-sanitize check-threads check-multihost soak bench fidelity install clean
 
 all: build
 
@@ -38,14 +38,18 @@ demo: build
 # All suites, then one line of totals. The sanitized build runs everything but fuzz, experiments and third-party tests once more, a build with
 # ThreadSanitizer the tests of several threads.
 check: build check-sanitize check-threads
-	@$(PYTHON) tools/run_tests.py $(BUILD) --also $(SANITIZE) --also $(THREADS)
+	@$(PYTHON) tools/run_tests.py $(BUILD) --no-suite multihost-all --also $(SANITIZE) --also $(THREADS)
+
+# All of what runs on several hosts, each in namespaces of its own; `make check` has part of it.
+check-multihost: build
+	@$(PYTHON) tools/run_tests.py $(BUILD) --suite multihost --suite multihost-all
 
 $(SANITIZE)/build.ninja: | deps
 	$(MESON) setup $(SETUP_ARGS) -Db_sanitize=address,undefined -Dthirdparty=disabled $(SANITIZE)
 
 check-sanitize: deps $(SANITIZE)/build.ninja
 	@$(MESON) compile -C $(SANITIZE)
-	@$(PYTHON) tools/run_tests.py $(SANITIZE) --no-suite fuzz --no-suite bench --no-suite experiments --save
+	@$(PYTHON) tools/run_tests.py $(SANITIZE) --no-suite fuzz --no-suite bench --no-suite experiments --no-suite multihost-all --save
 
 $(THREADS)/build.ninja: | deps
 	$(MESON) setup $(SETUP_ARGS) -Db_sanitize=thread -Dthirdparty=disabled $(THREADS)

@@ -22,6 +22,8 @@ libibverbs-dev
 libsodium-dev
 openmpi-bin
 procps
+iproute2
+util-linux
 python3-matplotlib
 "
 # UCX and Open MPI from Debian's source packages (tests/thirdparty, tests/bench)

@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What breaks between hosts, and what goes on: emunics that are started by hand, `emunic serve --hosts`, and a process
+on each host, of which the first moves data to the others and checks it. `test_faults.py EMUNIC EMUNIC-RANK MOVER`"""
+
+import json
+import os
+import pathlib
+import queue
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from cluster import FOLDER, address
+from testing import PATIENCE, choose, enter, run_tests, wait_until
+
+PTAG, COOKIE = 100, 77
+NAME = "machine"
+emunic, emunic_rank, mover = sys.argv[1:4]
+
+
+class Process:
+    """Of one host; what it says is kept line by line."""
+
+    def __init__(self, cluster, host, argv, stream, **options):
+        self.process = cluster.start(host, argv, stdin=subprocess.PIPE, text=True, bufsize=1,
+                                     **{stream: subprocess.PIPE}, **options)
+        self.lines = queue.Queue()
+        self.said = []
+        source = getattr(self.process, stream)
+        self.reader = threading.Thread(target=self.read, args=[source], daemon=True)
+        self.reader.start()
+
+    def read(self, source):
+        for line in source:
+            self.lines.put(line.rstrip("\n"))
+
+    def tell(self, line):
+        self.process.stdin.write(line + "\n")
+
+    def wait_for(self, pattern, seconds=PATIENCE):
+        """The first line from here on that matches, after all those before it."""
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                line = self.lines.get(timeout=max(0, end - time.monotonic()))
+            except queue.Empty:
+                raise AssertionError(f"no '{pattern}' within {seconds} s, but {self.said[-5:]}") from None
+            self.said.append(line)
+            if re.search(pattern, line):
+                return line
+
+    def ask(self, line, seconds=PATIENCE):
+        """The answer, without what tells of progress."""
+        self.tell(line)
+        return self.wait_for("^(found|moved|failed|wrong)", seconds)
+
+    def end(self):
+        try:
+            self.process.stdin.close()
+            self.process.wait(PATIENCE)
+        except (OSError, subprocess.TimeoutExpired):
+            self.process.kill()
+            self.process.wait()
+
+
+class Machine:
+    """An emunic and a process per host."""
+
+    def __init__(self, cluster, n_hosts, options=()):
+        self.cluster = cluster
+        self.n_hosts = n_hosts
+        self.options = options
+        self.folder = pathlib.Path(tempfile.mkdtemp(dir=FOLDER))
+        self.write_key("key", b"a key of all hosts of the machine")
+        (self.folder / "hosts").write_text("".join(f"h{host} {address(host)} 1\n" for host in range(n_hosts)))
+        self.servers = {}
+        self.targets = {}
+        self.mover = None
+
+    def write_key(self, name, key):
+        with open(os.open(self.folder / name, os.O_CREAT | os.O_WRONLY, 0o600), "wb") as file:
+            file.write(key)
+
+    def serve(self, host, key="key"):
+        domain = ["--domain", f"{PTAG}:{COOKIE}"] if host == 0 else []
+        machine = ["--hosts", self.folder / "hosts", "--host", f"h{host}", "--key-file", self.folder / key]
+        command = [emunic, "serve", "--name", NAME, *machine, *self.options, *domain]
+        self.servers[host] = Process(self.cluster, host, command, "stderr")
+        self.servers[host].wait_for("is ready")
+
+    def status(self, host=0):
+        done = self.cluster.run(host, [emunic, "status", "--json", "--server", NAME], stdout=subprocess.PIPE,
+                                check=True)
+        return json.loads(done.stdout)["servers"][0]
+
+    def states(self, host=0):
+        return [peer["state"] for peer in self.status(host)["hosts"]]
+
+    def wait_for_hosts(self, n_up, seconds=PATIENCE):
+        assert wait_until(lambda: len(self.states()) - self.states().count("down") == n_up, seconds), self.states()
+
+    def process(self, host, role):
+        job = {"EMUNIC_SERVER": NAME, "EMUNIC_COOKIE": str(COOKIE), "EMUNIC_PTAG": str(PTAG), "PMIX_RANK": str(host)}
+        environment = self.cluster.environment | job
+        return Process(self.cluster, host, [emunic_rank, mover, self.folder, role], "stdout", env=environment)
+
+    def start_target(self, host):
+        (self.folder / str(host)).unlink(missing_ok=True)
+        self.targets[host] = self.process(host, "target")
+        assert wait_until(lambda: (self.folder / str(host)).exists()), f"target {host} does not come up"
+
+    def __enter__(self):
+        for host in range(self.n_hosts):
+            self.serve(host)
+        self.wait_for_hosts(self.n_hosts)
+        for host in range(1, self.n_hosts):
+            self.start_target(host)
+        self.mover = self.process(0, "mover")
+        self.mover.wait_for("ready")
+        for host in range(1, self.n_hosts):
+            assert self.mover.ask(f"find {host}") == f"found {host}"
+        return self
+
+    def __exit__(self, *_):
+        for process in [self.mover, *self.targets.values()]:
+            if process:
+                process.end()
+        for host in self.servers:
+            self.signal(host, signal.SIGTERM)
+        for server in self.servers.values():
+            server.end()
+
+    def signal(self, host, number):
+        """To the server; our own child is nsenter, which goes when the server has gone."""
+        for what in self.cluster.leftovers(host):
+            if what.startswith("process") and " serve " in what:
+                os.kill(int(what.split()[1]), number)
+
+
+def test_all_hosts_are_one_machine(cluster):
+    with Machine(cluster, 4) as machine:
+        for host in [1, 2, 3]:
+            assert machine.mover.ask(f"move {host} 20") == f"moved {host} 20"
+        names = [peer["name"] for peer in machine.status()["hosts"]]
+        assert names == ["h0", "h1", "h2", "h3"], names
+
+
+def test_link_down_for_three_seconds_loses_nothing(cluster):
+    with Machine(cluster, 3, ["--peer-timeout", "15"]) as machine:
+        machine.mover.tell("move 1 2000")
+        machine.mover.wait_for("at 50")
+        cluster.link(1, is_up=False)
+        time.sleep(3)                   # the length of the cut
+        cluster.link(1, is_up=True)
+        assert machine.mover.wait_for("^(moved|failed|wrong)", 120) == "moved 1 2000"
+        assert machine.mover.ask("move 2 20") == "moved 2 20"
+
+
+def test_link_that_stays_down_is_an_error_in_time_and_heals(cluster):
+    with Machine(cluster, 3, ["--peer-timeout", "2"]) as machine:
+        machine.mover.tell("move 1 100000")
+        machine.mover.wait_for("at 50")
+        cluster.link(1, is_up=False)
+        assert machine.mover.wait_for("^(moved|failed|wrong)").startswith("failed 1 "), machine.mover.said
+        assert machine.mover.ask("move 2 20") == "moved 2 20"
+        machine.wait_for_hosts(2)
+        cluster.link(1, is_up=True)
+        machine.wait_for_hosts(3, 60)
+
+
+def test_killed_host_is_an_error_others_go_on_and_it_comes_back(cluster):
+    with Machine(cluster, 3, ["--peer-timeout", "2"]) as machine:
+        machine.mover.tell("move 1 100000")
+        machine.mover.wait_for("at 50")
+        cluster.kill(1)
+        assert machine.mover.wait_for("^(moved|failed|wrong)").startswith("failed 1 "), machine.mover.said
+        assert machine.mover.ask("move 1 1").startswith("failed 1 1 ")
+        assert machine.mover.ask("move 2 20") == "moved 2 20"
+        machine.wait_for_hosts(2)
+        machine.targets.pop(1).end()
+        machine.servers.pop(1).end()
+        cluster.boot(1)
+        machine.serve(1)
+        machine.wait_for_hosts(3, 60)
+        machine.start_target(1)
+        assert machine.mover.ask("find 1") == "found 1"
+        assert machine.mover.ask("move 1 20") == "moved 1 20"
+        assert machine.mover.ask("move 2 20") == "moved 2 20"
+
+
+def test_killed_emunic_is_an_error_and_others_go_on(cluster):
+    with Machine(cluster, 3) as machine:
+        machine.mover.tell("move 2 100000")
+        machine.mover.wait_for("at 20")
+        machine.signal(2, signal.SIGKILL)
+        assert machine.mover.wait_for("^(moved|failed|wrong)").startswith("failed 2 "), machine.mover.said
+        assert machine.mover.ask("move 1 20") == "moved 1 20"
+
+
+def test_loss_and_delay_are_slow_and_right(cluster):
+    with Machine(cluster, 3, ["--peer-timeout", "30"]) as machine:
+        cluster.impair(1, 20)
+        try:
+            for host in [1, 2]:
+                assert machine.mover.ask(f"move {host} 10", 120) == f"moved {host} 10"
+        finally:
+            cluster.heal()
+        assert machine.mover.ask("move 1 10", 60) == "moved 1 10"
+
+
+def test_strangers_are_refused_and_logged(cluster):
+    with Machine(cluster, 2) as machine:
+        # One that speaks another language.
+        script = ("import socket; s = socket.create_connection(('%s', 7117), 10); s.settimeout(10); "
+                  "s.sendall(b'GET / HTTP/1.0\\r\\n\\r\\n' * 100); print(s.recv(1))" % address(0))
+        cluster.run(3, [sys.executable, "-c", script], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        assert machine.mover.ask("move 1 20") == "moved 1 20"
+    machine = Machine(cluster, 3)
+    machine.write_key("wrong", b"some other key, as long as it is")
+    machine.serve(0)
+    machine.serve(1)
+    machine.serve(2, "wrong")
+    machine.wait_for_hosts(2)
+    machine.servers[0].wait_for("refused")
+    assert machine.states()[2] != "up", machine.states()
+    machine.__exit__()
+
+
+if __name__ == "__main__":
+    enter()
+    sys.exit(run_tests(choose(globals(), sys.argv[4:])))

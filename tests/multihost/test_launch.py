@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""`emunic run --hosts`: who runs where, what ranks are told, and every way to end. `test_launch.py EMUNIC PMI_CHECK`"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+
+from testing import HeldJob, Launch, choose, enter, run_tests, wait_until
+
+TELL = "echo rank $EMUNIC_RANK nid $EMUNIC_NID host $(hostname)"
+launch = None
+pmi_check = None
+
+
+def places(done):
+    return sorted(tuple(map(int, found)) for found in re.findall(r"rank (\d+) nid (\d+) host h(\d+)", done.stdout))
+
+
+def test_a_rank_on_each_of_four_hosts(cluster):
+    done = launch.expect(cluster, ["-q", "--hosts", "h0,h1,h2,h3", "--", "sh", "-c", TELL])
+    assert places(done) == [(0, 0, 0), (1, 1, 1), (2, 2, 2), (3, 3, 3)], done.stdout
+    assert "emunic" not in done.stderr, done.stderr
+
+
+def test_slots_and_nodes_decide_who_runs_where(cluster):
+    done = launch.expect(cluster, ["-q", "--hosts", "h0:2,h2:4", "--ppn", "2", "--", "sh", "-c", TELL])
+    assert places(done) == [(0, 0, 0), (1, 0, 0), (2, 1, 2), (3, 1, 2), (4, 2, 2), (5, 2, 2)], done.stdout
+    done = launch.expect(cluster, ["-q", "--hosts", "h0,h1", "-n", "6", "--", "sh", "-c", TELL])
+    assert [host for _, _, host in places(done)] == [0, 0, 0, 1, 1, 1], done.stdout
+    done = launch.run(cluster, ["--hosts", "h1,h0", "--", "true"])
+    assert done.returncode == 1 and "h1, is not the one that this runs on" in done.stderr, done.stderr
+
+
+def test_one_host_of_the_list_is_a_job_without_others(cluster):
+    done = launch.expect(cluster, ["-q", "--hosts", "h0:4,h1", "-n", "3", "--", "sh", "-c", TELL])
+    assert places(done) == [(0, 0, 0), (1, 1, 0), (2, 2, 0)], done.stdout
+
+
+def test_environment_and_working_directory_reach_all_hosts(cluster):
+    done = launch.expect(cluster, ["-q", "--hosts", "h0,h1", "-x", "NEW=1 2", "--", "sh", "-c",
+                                   "echo $(hostname) $GIVEN $NEW $PWD ${XDG_SESSION_ID-none}"],
+                         env=cluster.environment | {"GIVEN": "a b", "XDG_SESSION_ID": "x"})
+    expected = [f"h0 a b 1 2 {os.getcwd()} x", f"h1 a b 1 2 {os.getcwd()} none"]
+    assert sorted(done.stdout.splitlines()) == expected, done.stdout
+
+
+def test_pmi_knows_ranks_and_nodes_of_all_hosts(cluster):
+    told = {"PMI_CHECK_SIZE": "8", "PMI_CHECK_NIDS": "0,0,1,1,2,2,3,3", "PMI_CHECK_LIVES": "0"}
+    # It knows a job without a NIC.
+    names = ["PMI_GNI_COOKIE", "PMI_GNI_PTAG", "PMI_GNI_DEV_ID", "PMI_GNI_LOC_ADDR", "EMUNIC_COOKIE", "EMUNIC_PTAG"]
+    without = [word for name in names for word in ["-u", name]]
+    launch.expect(cluster, ["-q", "--hosts", "h0,h1,h2,h3", "-n", "8", "--ppn", "2", "--", "env", *without, pmi_check],
+                  env=cluster.environment | told)
+
+
+def test_standard_input_is_that_of_rank_0_and_status_that_of_the_program(cluster):
+    program = ["sh", "-c", "[ $EMUNIC_RANK = 1 ] || cat"]
+    done = cluster.run(0, [launch.emunic, "run", "-q", "--hosts", "h0,h1", "--", *program],
+                       input="through\n", stdout=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stdout) == (0, "through\n"), done
+    launch.expect(cluster, ["-q", "--hosts", "h0,h1", "--", "sh", "-c", "exit $((EMUNIC_RANK * 7))"], status=7)
+
+
+def test_a_host_that_cannot_be_reached_is_told(cluster):
+    done = launch.run(cluster, ["-q", "--hosts", "h0,h9", "--", "true"])
+    assert done.returncode == 1 and "emunic run: mpirun could not start emunic on all hosts" in done.stderr, done.stderr
+
+
+def test_interrupt_ends_everything(cluster):
+    for number in [signal.SIGINT, signal.SIGTERM]:
+        with HeldJob(launch, cluster, "h0,h1,h2,h3", 4) as job:
+            os.kill(job.find(0, "emunic")[0], number)
+            assert job.wait() == 128 + number, job.errors()
+
+
+def test_interrupt_while_hosts_start(cluster):
+    process = cluster.start(0, [launch.emunic, "run", "-q", "--hosts", "h0,h1,h2,h3", "--", "true"],
+                            stderr=subprocess.PIPE)
+    assert wait_until(lambda: any("emunic-host" in what for what in cluster.leftovers(2)))
+    for pid in find_runs(cluster):
+        os.kill(pid, signal.SIGTERM)
+    process.communicate(timeout=20)
+    assert process.returncode == 128 + signal.SIGTERM, process.returncode
+
+
+def find_runs(cluster):
+    """The `emunic run` of the first host, and its keeper."""
+    return [int(what.split()[1]) for what in cluster.leftovers(0) if what.startswith("process") and "emunic run" in what
+            and "nsenter" not in what and "timeout" not in what]
+
+
+def test_killed_run_leaves_nothing(cluster):
+    with HeldJob(launch, cluster, "h0,h1,h2,h3", 4) as job:
+        os.kill(job.find(0, "emunic")[0], signal.SIGKILL)
+        job.wait()
+
+
+def test_killed_mpirun_ends_the_job(cluster):
+    for which in [0, 1]:                # of the emunics, of the ranks
+        with HeldJob(launch, cluster, "h0,h1,h2", 3) as job:
+            os.kill(job.find(0, "mpirun")[which], signal.SIGKILL)
+            assert job.wait() != 0, job.errors()
+
+
+def test_killed_emunic_ends_the_job(cluster):
+    for host in [0, 2]:
+        with HeldJob(launch, cluster, "h0,h1,h2", 3) as job:
+            os.kill(job.find(host, "emunic-host")[0], signal.SIGKILL)
+            assert job.wait() == 1, job.errors()
+            assert "emunic on one of the hosts has ended" in job.errors(), job.errors()
+
+
+def test_killed_rank_ends_the_job(cluster):
+    with HeldJob(launch, cluster, "h0,h1,h2", 3) as job:
+        os.kill(job.find(2, "sh")[-1], signal.SIGKILL)
+        assert job.wait() == 128 + signal.SIGKILL, job.errors()
+
+
+def test_lost_host_ends_the_job(cluster):
+    with HeldJob(launch, cluster, "h0,h1,h2", 3) as job:
+        cluster.kill(2)
+        assert job.wait(60) != 0, job.errors()
+    cluster.boot(2)
+
+
+def test_what_ranks_leave_behind_is_killed(cluster):
+    stray = "setsid sleep 1000 >/dev/null 2>&1 </dev/null &"
+    launch.expect(cluster, ["-q", "--hosts", "h0,h1", "--", "sh", "-c", stray])
+
+
+if __name__ == "__main__":
+    enter()
+    launch = Launch(sys.argv[1])
+    pmi_check = sys.argv[2]
+    sys.exit(run_tests(choose(globals(), sys.argv[3:])))
