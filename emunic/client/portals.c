@@ -284,6 +284,8 @@ static uint32_t find_port(struct emu_portals *p, uint32_t address, uint32_t pid,
     if (node >= p->port.table->n_nodes)
         return EMU_PTL_NONE;
     *node_index_out = node;
+    if (emu_table_nodes(p->port.table)[node].host != EMU_NODE_HERE)
+        return EMU_PTL_NONE;
     nid = emu_table_nodes(p->port.table)[node].nid;
     if (known->generation != 0 && known->nid == address && known->pid == pid &&
         is_live(p, known->port, known->generation))

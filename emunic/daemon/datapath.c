@@ -156,8 +156,10 @@ static void serve_elsewhere(struct emu_port_end *port, const struct emu_cmd *cmd
     run_burst(port);        /* what came before ends before */
     if (cmd->length_bytes <= EMU_HOST_PART_BYTES)
         charge(port, cmd->length_bytes);        /* else part by part */
-    if (cmd->op == EMU_OP_CE || emu_ptl_is_command(cmd->op))
+    if (cmd->op == EMU_OP_CE)
         emu_fault_end_command(port, cmd, EMU_STATUS_NETWORK, 0);
+    else if (emu_ptl_is_command(cmd->op))
+        emu_portals_remote_start(port, cmd);
     else
         emu_remote_start(port, cmd);
 }
@@ -178,7 +180,7 @@ static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
     if ((needs_order(cmd) && port->n_transfers > 0) || is_fenced_off(port, cmd) || !may_inject(port) ||
         emu_network_is_quiesced(port->server))
         return false;
-    if (!emu_remote_may_start(port, cmd)) {
+    if (!emu_remote_may_start(port, cmd) || !emu_portals_remote_may_start(port, cmd)) {
         run_burst(port);
         return false;
     }

@@ -40,6 +40,7 @@
 #include "emunic/daemon/domain.h"
 #include "emunic/daemon/host_domains.h"
 #include "emunic/daemon/msgq.h"
+#include "emunic/daemon/portals.h"
 #include "emunic/daemon/remote.h"
 #include "emunic/daemon/server.h"
 #include "emunic/daemon/visit.h"
@@ -380,6 +381,9 @@ static void dispatch(struct emu_server *server, uint32_t host, const uint8_t *by
     case EMU_HOST_MSGQ:
         is_good = emu_msgq_host_message(server, host, bytes, length_bytes);
         break;
+    case EMU_HOST_PORTALS:
+        is_good = emu_portals_host_message(server, host, bytes, length_bytes);
+        break;
     default:
         break;
     }
@@ -396,6 +400,7 @@ static void tell_up(struct emu_server *server, uint32_t host)
 static void tell_down(struct emu_server *server, uint32_t host)
 {
     emu_remote_host_down(server, host);
+    emu_portals_host_down(server, host);
     emu_host_domains_down(server, host);
     emu_datagram_host_down(server, host);
 }
@@ -669,6 +674,8 @@ int emu_hosts_create(struct emu_server *server, const struct emu_hosts_options *
     if (r == 0)
         r = emu_remote_create(server);
     if (r == 0)
+        r = emu_portals_hosts_create(server);
+    if (r == 0)
         r = emu_host_domains_create(server);
     if (r == 0)
         r = find_blobs(hosts, options, err, err_len);
@@ -693,6 +700,7 @@ void emu_hosts_destroy(struct emu_server *server)
     for (uint32_t i = 0; i < hosts->n; i++)
         drop_queue(&hosts->peers[i]);
     emu_remote_destroy(server);
+    emu_portals_hosts_destroy(server);
     emu_host_domains_destroy(server);
     free(hosts);
     server->hosts = NULL;

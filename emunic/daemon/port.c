@@ -226,6 +226,8 @@ static int create_port(struct emu_connection *connection, struct emu_domain *dom
     LIST_INIT(&port->mds);
     TAILQ_INIT(&port->transfers);
     LIST_INIT(&port->remote.errands);
+    TAILQ_INIT(&port->portals_remote.errands);
+    TAILQ_INIT(&port->portals_remote.ready);
     TAILQ_INIT(&port->datagrams);
     port->cqs = calloc(EMU_CQS_MAX, sizeof(*port->cqs));
     port->arena_map = calloc(ARENA_PAGES / 64, sizeof(*port->arena_map));

@@ -12,6 +12,7 @@
 #include "emunic/abi/control.h"
 #include "emunic/abi/segment.h"
 #include "emunic/daemon/fault.h"
+#include "emunic/daemon/portals.h"
 #include "emunic/daemon/remote.h"
 #include "emunic/daemon/server.h"
 #include "emunic/engine/cq.h"
@@ -69,6 +70,7 @@ struct emu_port_end {
     TAILQ_HEAD(, emu_transfer) transfers;
     uint32_t n_transfers;
     struct emu_remote_port remote;
+    struct emu_portals_remote_port portals_remote;
     TAILQ_HEAD(, emu_datagram) datagrams;
     uint32_t n_datagrams;
     uint64_t commands;                  /* served, for status */

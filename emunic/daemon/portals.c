@@ -39,6 +39,7 @@
 #include "emunic/daemon/memory_domain.h"
 #include "emunic/daemon/network.h"
 #include "emunic/daemon/port.h"
+#include "emunic/daemon/portals_inner.h"
 #include "emunic/daemon/server.h"
 #include "emunic/engine/portals.h"
 #include "emunic/engine/rest.h"
@@ -231,6 +232,18 @@ int emu_portals_end_distance(struct emu_port_end *port, struct emu_msg_portals *
     return 0;
 }
 
+/* ---- for the other files of Portals ---- */
+
+struct emu_ptl_ni *emu_portals_end_ni(const struct emu_port_end *port)
+{
+    return port->portals->ni;
+}
+
+uint32_t emu_portals_end_pid(const struct emu_port_end *port)
+{
+    return port->portals->pid;
+}
+
 /* ---- locks ---- */
 
 static bool try_lock(struct emu_ptl_ni *ni)
@@ -242,7 +255,7 @@ static bool try_lock(struct emu_ptl_ni *ni)
     return false;
 }
 
-static void unlock(struct emu_port_end *owner)
+void emu_portals_end_unlock(struct emu_port_end *owner)
 {
     emu_ptl_unlock(owner->portals->ni);
     emu_rest_disturb(owner->segment);
@@ -255,7 +268,7 @@ static void break_lock(struct emu_port_end *owner, uint64_t seen)
         return;
     emu_log_limited(&owner->server->rate, EMU_LOG_WARN, "portals nid %u pid %u: broke a lock that nobody holds", owner->nid,
                     owner->portals->pid);
-    unlock(owner);
+    emu_portals_end_unlock(owner);
 }
 
 /* Breaks the lock of that port's interface if it is nobody's. */
@@ -298,25 +311,24 @@ void emu_portals_end_stuck(struct emu_port_end *port, uint32_t locked)
     look(port->domain, locked);
 }
 
-/* For a step of a command: not free now is looked into after a while. */
-static bool lock_for(struct work *work, struct emu_domain *domain, struct emu_port_end *owner)
+bool emu_portals_end_lock(struct emu_port_end *owner, uint64_t *waits_since_ns)
 {
     if (try_lock(owner->portals->ni)) {
-        work->waits_since_ns = 0;
+        *waits_since_ns = 0;
         return true;
     }
-    if (work->waits_since_ns == 0) {
-        work->waits_since_ns = emu_clock_ns();
-    } else if (emu_clock_ns() - work->waits_since_ns > STUCK_NS) {
-        work->waits_since_ns = emu_clock_ns();
-        look(domain, owner->index);
+    if (*waits_since_ns == 0) {
+        *waits_since_ns = emu_clock_ns();
+    } else if (emu_clock_ns() - *waits_since_ns > STUCK_NS) {
+        *waits_since_ns = emu_clock_ns();
+        look(owner->domain, owner->index);
     }
     return false;
 }
 
 /* ---- looking up ---- */
 
-static bool is_that(const struct emu_port_end *port, uint32_t nid, uint32_t pid)
+bool emu_portals_end_is_that(const struct emu_port_end *port, uint32_t nid, uint32_t pid)
 {
     return port && port->portals && port->nid == nid && port->portals->pid == pid;
 }
@@ -330,10 +342,10 @@ static struct emu_port_end *find_target(struct emu_port_end *port, uint32_t addr
         return NULL;
     if (known->generation != 0 && known->nid == nid && known->pid == pid &&
         generation_of(port->domain, known->port) == known->generation &&
-        is_that(port->domain->ports[known->port], nid, pid))
+        emu_portals_end_is_that(port->domain->ports[known->port], nid, pid))
         return port->domain->ports[known->port];
     for (uint32_t i = 0; i < EMU_PORTS_MAX; i++) {
-        if (is_that(port->domain->ports[i], nid, pid)) {
+        if (emu_portals_end_is_that(port->domain->ports[i], nid, pid)) {
             *known = (struct known){ nid, pid, i, generation_of(port->domain, i) };
             return port->domain->ports[i];
         }
@@ -358,8 +370,7 @@ static struct emu_port_end *target_of(const struct emu_port_end *port, const str
                                                                                                             : NULL;
 }
 
-/* A descriptor's memory, from its own registrations or by system calls. */
-static struct emu_memory reach(struct emu_port_end *owner, const struct emu_ptl_md *md)
+struct emu_memory emu_portals_end_reach(struct emu_port_end *owner, const struct emu_ptl_md *md)
 {
     struct emu_memory memory;
 
@@ -385,12 +396,9 @@ static void keep_span(struct emu_ptl_ni *ni, const struct emu_ptl_md *md, struct
 
 /* ---- steps ---- */
 
-static void note_send(struct work *work, const struct emu_cmd *cmd)
+struct emu_ptl_send emu_portals_send_of(const struct emu_ptl_cmd *c)
 {
-    const struct emu_ptl_cmd *c = &work->cmd;
-
-    memcpy(&work->cmd, cmd, sizeof(work->cmd));
-    work->send = (struct emu_ptl_send){
+    return (struct emu_ptl_send){
         .kind = (enum emu_ptl_request_kind)(c->op - EMU_OP_PTL_PUT),
         .wants_ack = (c->ptl_flags & EMU_PTL_CMD_ACK) != 0,
         .md = c->md,
@@ -414,6 +422,12 @@ static void note_send(struct work *work, const struct emu_cmd *cmd)
     };
 }
 
+static void note_send(struct work *work, const struct emu_cmd *cmd)
+{
+    memcpy(&work->cmd, cmd, sizeof(work->cmd));
+    work->send = emu_portals_send_of(&work->cmd);
+}
+
 /* Where the data of a put or getput come from. */
 static void open_source(struct emu_port_end *port, struct work *work)
 {
@@ -430,11 +444,11 @@ static void open_source(struct emu_port_end *port, struct work *work)
         md = ni->mds[work->send.put_md];
     if (md.generation != work->send.put_md_generation)
         md = (struct emu_ptl_md){ .length_bytes = 0 };
-    work->near = reach(port, &md);
+    work->near = emu_portals_end_reach(port, &md);
     keep_span(ni, &md, &work->near_span, work->near_iovs);
 }
 
-static unsigned fail_of(int result)
+unsigned emu_portals_fail_of(int result)
 {
     return result == 0 ? 0 : result == -ESRCH ? EMU_STATUS_PEER_GONE : EMU_STATUS_REMOTE_RANGE;
 }
@@ -461,7 +475,7 @@ static unsigned swap(struct emu_port_end *port, struct work *work)
     if (r == 0)
         r = emu_ptl_move(&work->far, &work->far_span, work->taker.offset, &work->near, &work->near_span, source_off(work),
                          work->mlength, port->view.bounce, port->view.bounce_bytes, &fault);
-    return fail_of(r);
+    return emu_portals_fail_of(r);
 }
 
 /* Moves a slice. True: there is more. */
@@ -489,7 +503,7 @@ static bool move(struct emu_port_end *port, struct work *work)
                          port->view.bounce_bytes, &fault);
     work->done_bytes += part;
     if (r < 0)
-        work->fail = fail_of(r);
+        work->fail = emu_portals_fail_of(r);
     return r == 0 && work->done_bytes < length;
 }
 
@@ -539,7 +553,7 @@ static enum phase begin_at(struct emu_port_end *port, struct work *work, struct 
     work->peer = (struct emu_ptl_peer){ work->send.nid, work->send.pid, (uint32_t)target->member->uid, ni->jid };
     work->mlength = work->taker.mlength;
     work->acks = work->taker.acks;
-    work->far = reach(target, &work->taker.md);
+    work->far = emu_portals_end_reach(target, &work->taker.md);
     keep_span(ni, &work->taker.md, &work->far_span, work->far_iovs);
     if (work->send.kind != EMU_PTL_GET)
         open_source(port, work);
@@ -562,20 +576,20 @@ static bool step_begin(struct emu_port_end *port, struct work *work)
     struct emu_port_end *target = find_target(port, work->send.nid, work->send.pid);
 
     if (port->portals->ni->n_fails > 0) {       /* a look without the lock: what it says matters to this domain only */
-        if (!lock_for(work, port->domain, port))
+        if (!emu_portals_end_lock(port, &work->waits_since_ns))
             return false;
         if (emu_ptl_is_cut_off(port->portals->ni, work->send.nid))
             target = NULL;
-        unlock(port);
+        emu_portals_end_unlock(port);
     }
     if (!target) {
         work->phase = HOME;
         return true;
     }
-    if (!lock_for(work, port->domain, target))
+    if (!emu_portals_end_lock(target, &work->waits_since_ns))
         return false;
     work->phase = begin_at(port, work, target);
-    unlock(target);
+    emu_portals_end_unlock(target);
     return true;
 }
 
@@ -584,16 +598,16 @@ static bool step_reply(struct emu_port_end *port, struct work *work)
 {
     struct emu_ptl_ni *ni = port->portals->ni;
 
-    if (!lock_for(work, port->domain, port))
+    if (!emu_portals_end_lock(port, &work->waits_since_ns))
         return false;
     emu_ptl_send_end(ni, &work->send, work->is_taken ? 0 : work->fail);
     work->is_sent = true;
     work->has_reply = emu_ptl_reply_begin(ni, &work->send, &work->peer, work->mlength, &work->reply);
     if (work->has_reply) {
-        work->near = reach(port, &work->reply.md);
+        work->near = emu_portals_end_reach(port, &work->reply.md);
         keep_span(ni, &work->reply.md, &work->near_span, work->near_iovs);
     }
-    unlock(port);
+    emu_portals_end_unlock(port);
     work->phase = work->has_reply && work->fail == 0 ? MOVE : work->send.kind == EMU_PTL_GET && work->is_taken ? END : HOME;
     return true;
 }
@@ -618,38 +632,43 @@ static bool step_end(struct emu_port_end *port, struct work *work)
     if (!target) {
         work->fail = EMU_STATUS_PEER_GONE;
     } else {
-        if (!lock_for(work, port->domain, target))
+        if (!emu_portals_end_lock(target, &work->waits_since_ns))
             return false;
         emu_ptl_end(target->portals->ni, &target->portals->ni->flights[port->index], work->fail);
-        unlock(target);
+        emu_portals_end_unlock(target);
     }
     work->phase = HOME;
     return true;
 }
 
 /* Who waits for an ACK alone, because END is disabled, has to hear of a failure by it. */
-static bool needs_failed_ack(const struct emu_ptl_ni *ni, const struct work *work)
+static bool needs_failed_ack(const struct emu_ptl_ni *ni, const struct emu_ptl_send *send)
 {
-    return work->send.wants_ack && work->fail != 0 && work->send.md < EMU_PTL_MDS &&
-           (ni->mds[work->send.md].options & EMU_PTL_MD_END_DISABLE) != 0;
+    return send->wants_ack && send->md < EMU_PTL_MDS && (ni->mds[send->md].options & EMU_PTL_MD_END_DISABLE) != 0;
+}
+
+void emu_portals_end_home(struct emu_ptl_ni *ni, const struct emu_ptl_send *send, const struct emu_ptl_peer *peer, bool acks,
+                          uint64_t mlength, unsigned fail)
+{
+    emu_ptl_send_end(ni, send, fail);
+    if (acks && fail == 0)
+        emu_ptl_ack(ni, send, peer, mlength, 0);
+    else if (fail != 0 && needs_failed_ack(ni, send))
+        emu_ptl_ack(ni, send, peer, 0, fail);
 }
 
 static bool step_home(struct emu_port_end *port, struct work *work)
 {
     struct emu_ptl_ni *ni = port->portals->ni;
 
-    if (!lock_for(work, port->domain, port))
+    if (!emu_portals_end_lock(port, &work->waits_since_ns))
         return false;
     if (work->has_reply) {
         emu_ptl_reply_end(ni, &work->send, &work->reply, work->fail);
     } else if (!work->is_sent) {
-        emu_ptl_send_end(ni, &work->send, work->fail);
-        if (work->acks && work->fail == 0)
-            emu_ptl_ack(ni, &work->send, &work->peer, work->mlength, 0);
-        else if (needs_failed_ack(ni, work))
-            emu_ptl_ack(ni, &work->send, &work->peer, 0, work->fail);
+        emu_portals_end_home(ni, &work->send, &work->peer, work->acks, work->mlength, work->fail);
     }
-    unlock(port);
+    emu_portals_end_unlock(port);
     work->phase = IDLE;
     return true;
 }
@@ -680,11 +699,6 @@ static void start(struct work *work, const struct emu_cmd *cmd, enum phase phase
 
 /* ---- commands ---- */
 
-bool emu_portals_end_is_busy(const struct emu_port_end *port)
-{
-    return port->portals->work.phase != IDLE;
-}
-
 static bool finish_detached(struct emu_port_end *port, struct work *work)
 {
     if (!go_on(port, work))
@@ -694,6 +708,15 @@ static bool finish_detached(struct emu_port_end *port, struct work *work)
     return true;
 }
 
+bool emu_portals_end_is_busy(struct emu_port_end *port)
+{
+    struct work *work = &port->portals->work;
+
+    if (work->phase != IDLE && work->is_detached)
+        finish_detached(port, work);
+    return work->phase != IDLE;
+}
+
 bool emu_portals_end_serve(struct emu_port_end *port, const struct emu_cmd *cmd)
 {
     struct work *work;
@@ -701,7 +724,7 @@ bool emu_portals_end_serve(struct emu_port_end *port, const struct emu_cmd *cmd)
     if (!port->portals)
         return true;            /* a client that has no interface */
     work = &port->portals->work;
-    if (work->phase != IDLE && work->is_detached && !finish_detached(port, work))
+    if (work->phase != IDLE && work->is_detached)
         return false;
     if (work->phase == IDLE)
         start(work, cmd, BEGIN);
@@ -760,7 +783,7 @@ static void repair(struct emu_port_end *owner, uint64_t dead, uint32_t dead_port
     if (held || try_lock(ni)) {
         if (is_open)
             emu_ptl_repair(ni, flight, held);
-        unlock(owner);
+        emu_portals_end_unlock(owner);
     } else {
         repair_later(owner, flight);
     }
@@ -777,6 +800,7 @@ void emu_portals_drop_port(struct emu_port_end *port)
     atomic_store_explicit(&emu_table_ports(port->domain->table)[port->index].ptl_id, 0, memory_order_release);
     if (!port->portals)
         return;
+    emu_portals_remote_drop_port(port);
     if (port->portals->work.phase != IDLE && port->portals->work.is_detached)
         port->server->n_portals_waits--;
     LIST_FOREACH(other, &port->server->ports, link) {
@@ -799,7 +823,7 @@ static bool try_repair(struct emu_portals_repair *repair)
     if (!try_lock(owner->portals->ni))
         return false;
     emu_ptl_repair(owner->portals->ni, &repair->flight, false);
-    unlock(owner);
+    emu_portals_end_unlock(owner);
     return true;
 }
 
@@ -828,6 +852,10 @@ void emu_portals_round(struct emu_server *server)
         if (port->portals && port->portals->work.phase != IDLE && port->portals->work.is_detached)
             finish_detached(port, &port->portals->work);
     }
+    if (server->portals_hosts) {
+        emu_portals_remote_round(server);
+        emu_portals_visit_round(server);
+    }
 }
 
 bool emu_portals_has_work(const struct emu_server *server)
@@ -839,6 +867,8 @@ void emu_portals_drop_domain(struct emu_server *server, const struct emu_domain 
 {
     struct emu_portals_repair *repair = LIST_FIRST(&server->portals_repairs);
 
+    if (server->portals_hosts)
+        emu_portals_visit_drop_domain(server, domain);
     while (repair) {
         struct emu_portals_repair *next = LIST_NEXT(repair, link);
 

@@ -39,6 +39,7 @@ struct emu_network;
 struct emu_node;
 struct emu_ntt;
 struct emu_port_end;
+struct emu_portals_hosts;
 struct emu_portals_repair;
 struct emu_quiesce;
 struct emu_remote;
@@ -93,6 +94,7 @@ struct emu_server {
     struct emu_hosts *hosts;            /* owned; NULL while the machine is this host alone */
     struct emu_remote *remote;          /* owned, beside hosts */
     struct emu_host_domains *host_domains; /* owned, beside hosts */
+    struct emu_portals_hosts *portals_hosts; /* owned, beside hosts */
     struct emu_ntt *ntt;                /* owned; NULL until the first entry */
     uint32_t n_paced;                   /* nodes whose injection is limited */
     uint8_t *bounce;                    /* owned */
