@@ -198,7 +198,7 @@ static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
         enum emu_fault_answer answer;
 
         run_burst(port);        /* what came before ends before */
-        if (port->remote.n > 0)
+        if (port->remote.n > 0 || port->portals_remote.n > 0)
             return false;
         answer = emu_fault_command(port, cmd);
         if (answer != EMU_FAULT_PASSES)
