@@ -12,8 +12,8 @@
  *   byte 0      8    9   10  11  12      16
  *        | head | op | a | b | 0 | bytes | what the op says | `bytes` of data, if it has any |
  *
- * Whoever is to have data asks for them, so nobody gets more than he has room for. Requests have a number of the initiator's
- * emunic, those with data to be asked for also one of the target's; a message names the receiver's number.
+ * Whoever is to have data asks for them, so nobody gets more than he has room for. Requests have a number of the
+ * initiator's emunic, those with data to be asked for also one of the target's; a message names the receiver's number.
  */
 #ifndef EMUNIC_ABI_HOST_PORTALS_H
 #define EMUNIC_ABI_HOST_PORTALS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Numbers for objects: place plus one in the lower half, its serial in the upper one. Places that were given back are used again
- * first, the last one first.
+ * Numbers for objects: place plus one in the lower half, its serial in the upper one. Places that were given back are
+ * used again first, the last one first.
  */
 #include "emunic/daemon/numbers.h"
 

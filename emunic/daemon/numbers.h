@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Numbers for objects that another host speaks of: a place, and how often it was given away before. A number that is out of date
- * finds nothing.
+ * Numbers for objects that another host speaks of: a place, and how often it was given away before. A number that is
+ * out of date finds nothing.
  */
 #ifndef EMUNIC_DAEMON_NUMBERS_H
 #define EMUNIC_DAEMON_NUMBERS_H

@@ -21,7 +21,7 @@ struct emu_server;
 /* Messages of a port to interfaces on other hosts that are not over. */
 struct emu_portals_remote_port {
     TAILQ_HEAD(, emu_portals_errand) errands;   /* owned */
-    TAILQ_HEAD(, emu_portals_errand) ready;     /* of them those that wait for the port's own lock, in the order of their answers */
+    TAILQ_HEAD(, emu_portals_errand) ready;     /* of them, as answered: those that wait for the port's own lock */
     uint32_t n;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of Portals in emunic share: portals.c (interfaces, commands for this host), portals_remote.c (commands for other
- * hosts), portals_visit.c (their requests) and portals_parts.c (data that are longer than a message).
+ * What the files of Portals in emunic share: portals.c (interfaces, commands for this host), portals_remote.c (commands
+ * for other hosts), portals_visit.c (their requests) and portals_parts.c (data that are longer than a message).
  */
 #ifndef EMUNIC_DAEMON_PORTALS_INNER_H
 #define EMUNIC_DAEMON_PORTALS_INNER_H
@@ -25,8 +25,8 @@ uint32_t emu_portals_end_pid(const struct emu_port_end *port);
 /* nid: physical. The port may be NULL, and need not have an interface. */
 bool emu_portals_end_is_that(const struct emu_port_end *port, uint32_t nid, uint32_t pid);
 /*
- * Tries to lock the interface for a step of an operation. waits_since_ns is the operation's, 0 at first: a lock that stays taken is
- * looked into.
+ * Tries to lock the interface for a step of an operation. waits_since_ns is the operation's, 0 at first: a lock that
+ * stays taken is looked into.
  */
 bool emu_portals_end_lock(struct emu_port_end *owner, uint64_t *waits_since_ns);
 void emu_portals_end_unlock(struct emu_port_end *owner);
@@ -75,7 +75,7 @@ struct emu_portals_pull {
 
 /* came_bytes and asked_bytes are what is there already. */
 void emu_portals_pull_start(struct emu_server *server, struct emu_portals_pull *pull);
-/* A part has come, and its data, if it has not failed, are to be stored by the caller. False: it is not the one that was asked for. */
+/* A part has come; the caller stores its data, if it has not failed. False: it is not the one that was asked for. */
 bool emu_portals_pull_take(struct emu_portals_pull *pull, const struct emu_host_portals_part *part);
 /* Asks for more. True: no more is to come. */
 bool emu_portals_pull_go_on(struct emu_server *server, struct emu_portals_pull *pull);
@@ -103,7 +103,7 @@ struct emu_portals_hosts {
     struct emu_numbers errands;
     struct emu_numbers visits;  /* those that have been asked for data, or may be */
     struct emu_portals_visits waiting;  /* for a lock */
-    struct emu_portals_visits pairs[EMU_PORTALS_PAIRS]; /* visits that are going on, by their processes' hash, as they came */
+    struct emu_portals_visits pairs[EMU_PORTALS_PAIRS]; /* all that are going on, by their processes' hash, as they came */
     uint32_t hints[EMU_PORTALS_HINTS]; /* slot where a process was found last */
     struct emu_portals_host hosts[];
 };

@@ -2,9 +2,9 @@
 /*
  * Portals between hosts: what both sides have in common, and data that are longer than a message.
  *
- * Who is to have data asks for parts of them: PARTS_PER_PULL are under way for one operation, and ASKED_MAX_BYTES from one host to
- * another. So a long message fills no queue: others find a few packets before theirs. Operations that find the
- * host's share used up take turns.
+ * Who is to have data asks for parts of them: PARTS_PER_PULL are under way for one operation, and ASKED_MAX_BYTES from
+ * one host to another. So a long message fills no queue: others find a few packets before theirs. Operations that find
+ * the host's share used up take turns.
  */
 #include <errno.h>
 #include <stdlib.h>

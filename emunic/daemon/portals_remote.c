@@ -4,19 +4,20 @@
  *
  *   ring -> errand --request--> other host: match, START, move, END --answer--> SEND_END, ACK or REPLY here
  *
- * A command leaves the ring when its request is sent; nobody waits for the answer before the next one is. Requests to one host arrive
- * in the order of the ring, and the host delivers those of one process to another one after the other, so their order is that
- * of the calls. WINDOW requests to a host, and ERRANDS_PER_PORT of a port, may be unanswered; what finds no room waits at its
- * ring's head.
+ * A command leaves the ring when its request is sent; nobody waits for the answer before the next one is. Requests to
+ * one host arrive in the order of the ring, and the host delivers those of one process to another one after the other,
+ * so their order is that of the calls. WINDOW requests to a host, and ERRANDS_PER_PORT of a port, may be unanswered;
+ * what finds no room waits at its ring's head.
  *
  * An errand:  SENT --answer, or the host is lost--> [REPLY -> PULL ->] HOME -> over
  *
- * REPLY (a get's: SEND_END, REPLY_START) and HOME want the port's own lock. Errands that do not get it wait in the order of
- * their answers. A get whose data are longer than a message asks for the others (PULL) and then tells the target that it has ended.
+ * REPLY (a get's: SEND_END, REPLY_START) and HOME want the port's own lock. Errands that do not get it wait in the
+ * order of their answers. A get whose data are longer than a message asks for the others (PULL) and then tells the
+ * target that it has ended.
  *
- * Ends. When the host is lost, what is under way to it fails with status "network", as do later commands to it. When the port goes,
- * its gets end at the target with an error; errands that are not answered stay without it, for the sake of those who will
- * ask for their data.
+ * Ends. When the host is lost, what is under way to it fails with status "network", as do later commands to it. When
+ * the port goes, its gets end at the target with an error; errands that are not answered stay without it, for the sake
+ * of those who will ask for their data.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -304,7 +305,8 @@ static struct emu_host_portals_request request_of(const struct emu_portals_erran
     return (struct emu_host_portals_request){
         .domain = errand->domain,
         .kind = (uint8_t)send->kind,
-        .flags = (send->wants_ack ? EMU_HOST_PTL_WANTS_ACK : 0) | ((cmd->events & EMU_EV_LOSE) ? EMU_HOST_PTL_LOSES_END : 0),
+        .flags = (send->wants_ack ? EMU_HOST_PTL_WANTS_ACK : 0) |
+                 ((cmd->events & EMU_EV_LOSE) ? EMU_HOST_PTL_LOSES_END : 0),
         .id = errand->number,
         .from_nid = port->nid,
         .from_pid = emu_portals_end_pid(port),
@@ -516,8 +518,8 @@ bool emu_portals_remote_data(struct emu_server *server, uint32_t host, const str
     if (!emu_portals_pull_take(pull, part))
         return false;
     if (pull->fail == 0)
-        pull->fail = emu_portals_place_write(errand->port, &errand->place, errand->send.local_offset + part->offset, part->data,
-                                             part->part_bytes);
+        pull->fail = emu_portals_place_write(errand->port, &errand->place, errand->send.local_offset + part->offset,
+                                             part->data, part->part_bytes);
     if (!emu_portals_pull_go_on(server, pull))
         return true;
     errand->fail = pull->fail;

@@ -4,15 +4,16 @@
  *
  *   MATCH -> [PULL: the rest of a put's data come | SERVE: the rest of a get's are asked for] -> END -> over
  *
- * The same engine as for commands of this host does it, under the same lock of the target's interface: match, START, move, END. The
- * initiator has no port here, so its flight is in the visit: emunic alone carries it out.
+ * The same engine as for commands of this host does it, under the same lock of the target's interface: match, START,
+ * move, END. The initiator has no port here, so its flight is in the visit: emunic alone carries it out.
  *
- * Order. Requests between the same two processes are done as they come, each to its end before the next is matched: what
- * cannot be done at once stays in the list of its pair, and those behind it in the same pair wait, no others.
- * A lock that is not free is tried again each round.
+ * Order. Requests between the same two processes are done as they come, each to its end before the next is matched:
+ * what cannot be done at once stays in the list of its pair, and those behind it in the same pair wait, no others. A
+ * lock that is not free is tried again each round.
  *
- * Ends. When the initiator's host is lost, requests that have not begun are forgotten and the others end with an error. When the
- * target goes, they are answered: not taken, or failed. A host that has more going on than ours would ever let it have is refused.
+ * Ends. When the initiator's host is lost, requests that have not begun are forgotten and the others end with an error.
+ * When the target goes, they are answered: not taken, or failed. A host that has more going on than ours would ever let
+ * it have is refused.
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -319,8 +320,8 @@ static struct emu_portals_visits *pairs_of(struct emu_server *server, const stru
 
 static bool is_same_pair(const struct emu_portals_visit *a, const struct emu_portals_visit *b)
 {
-    return a->domain == b->domain && a->request.from_nid == b->request.from_nid && a->request.from_pid == b->request.from_pid &&
-           a->request.to_nid == b->request.to_nid && a->request.to_pid == b->request.to_pid;
+    return a->domain == b->domain && a->request.from_nid == b->request.from_nid &&
+           a->request.from_pid == b->request.from_pid && a->request.to_nid == b->request.to_nid && a->request.to_pid == b->request.to_pid;
 }
 
 /* The next one of the pair from `other` on. */
@@ -448,7 +449,8 @@ bool emu_portals_visit_request(struct emu_server *server, uint32_t host, const u
         refuse(server, host, bytes, length_bytes, EMU_STATUS_PEER_GONE);
         return true;
     }
-    if (!is_of_host(domain, request.from_nid, host) || server->portals_hosts->hosts[host].n_visits >= 2 * EMU_PORTALS_WINDOW) {
+    if (!is_of_host(domain, request.from_nid, host) ||
+        server->portals_hosts->hosts[host].n_visits >= 2 * EMU_PORTALS_WINDOW) {
         refuse(server, host, bytes, length_bytes, EMU_STATUS_BAD_COMMAND);
         return false;
     }
@@ -493,8 +495,9 @@ bool emu_portals_visit_data(struct emu_server *server, uint32_t host, const stru
         return false;
     target = target_of(v);
     if (pull->fail == 0)
-        pull->fail = target ? emu_portals_place_write(target, &v->place, v->offset + part->offset, part->data, part->part_bytes)
-                            : EMU_STATUS_PEER_GONE;
+        pull->fail = !target ? EMU_STATUS_PEER_GONE
+                             : emu_portals_place_write(target, &v->place, v->offset + part->offset, part->data,
+                                                       part->part_bytes);
     if (!emu_portals_pull_go_on(server, pull))
         return true;
     v->fail = pull->fail;
@@ -518,8 +521,8 @@ void emu_portals_visit_want(struct emu_server *server, uint32_t host, const stru
     else if (want->offset > v->mlength || want->part_bytes > v->mlength - want->offset)
         part.fail = EMU_STATUS_BAD_COMMAND;
     else
-        part.fail = (uint8_t)emu_portals_place_read(target, &v->place, v->offset + want->offset, message + EMU_HOST_PTL_DATA_BYTES,
-                                                    want->part_bytes);
+        part.fail = (uint8_t)emu_portals_place_read(target, &v->place, v->offset + want->offset,
+                                                    message + EMU_HOST_PTL_DATA_BYTES, want->part_bytes);
     emu_host_portals_data_put(message, &part);
     emu_hosts_answer(server, host, message, EMU_HOST_PTL_DATA_BYTES + (part.fail ? 0 : part.part_bytes));
 }

@@ -4,9 +4,9 @@
  *
  *   hosts_run EMUNIC_RANK PROGRAM [ARGUMENT]...
  *
- * Four ranks on three nodes, so that along the ring of ranks each step is of another kind: 0 -> 1 to the other host, 1 -> 2 on one node,
- * 2 -> 3 back, 3 -> 0 to another node of the same host. mpirun starts this program once more for each rank, which goes to the emunic of
- * its node and becomes EMUNIC_RANK. Exit status: mpirun's.
+ * Four ranks on three nodes, so that along the ring of ranks each step is of another kind: 0 -> 1 to the other host, 1
+ * -> 2 on one node, 2 -> 3 back, 3 -> 0 to another node of the same host. mpirun starts this program once more for each
+ * rank, which goes to the emunic of its node and becomes EMUNIC_RANK. Exit status: mpirun's.
  */
 #include <errno.h>
 #include <stdio.h>

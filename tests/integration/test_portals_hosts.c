@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Portals between two hosts, each an emunic, on this one. What a message does at its target the conformance tests show, which run
- * across hosts as well; here is what only the distance brings: data in parts, and processes and hosts that go in the middle.
+ * Portals between two hosts, each an emunic, on this one. What a message does at its target the conformance tests show,
+ * which run across hosts as well; here is what only the distance brings: data in parts, and processes and hosts that go
+ * in the middle.
  *
- * The target (rank 1, the other host) has portal indices of which each is for one purpose; the initiator (rank 0, the head) sends. Where
- * somebody is to die the initiator is the test itself, and the target a child.
+ * The target (rank 1, the other host) has portal indices of which each is for one purpose; the initiator (rank 0, the
+ * head) sends. Where somebody is to die the initiator is the test itself, and the target a child.
  */
 #include <sched.h>
 #include <setjmp.h>
@@ -123,7 +124,9 @@ static int long_target(struct fx_rank *rank)
 {
     uint8_t *put = take_bytes(LONG_BYTES), *truncated = take_bytes(SHORT_BYTES), *get = take_bytes(LONG_BYTES);
     uint8_t *scattered = take_bytes(LONG_BYTES + 200);
-    ptl_md_iovec_t pieces[PIECES] = { { scattered, 100001 }, { scattered + 100101, 7 }, { scattered + 100208, LONG_BYTES - 100008 } };
+    ptl_md_iovec_t pieces[PIECES] = { { scattered, 100001 },
+                                      { scattered + 100101, 7 },
+                                      { scattered + 100208, LONG_BYTES - 100008 } };
     ptl_handle_ni_t ni = pj_open(rank->fx, TARGET_PID, &board->target);
     ptl_handle_eq_t eq = queue(ni);
     ptl_event_t event;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages of Portals between emunics: what is written is read back, each wrong field is refused, and no byte outside of a message is
- * touched: each lies at the very end of its own heap block, where the address sanitizer notices.
+ * Messages of Portals between emunics: what is written is read back, each wrong field is refused, and no byte outside
+ * of a message is touched: each lies at the very end of its own heap block, where the address sanitizer notices.
  */
 #include "emunic/abi/host_portals.h"
 
@@ -129,7 +129,8 @@ static void test_each_wrong_field_of_a_request_is_refused(void **state)
 static void test_answer_is_read_back_and_checked(void **state)
 {
     const struct emu_host_portals_answer good = { .domain = 3, .flags = EMU_HOST_PTL_TAKEN | EMU_HOST_PTL_GOES_ON, .id = 5,
-                                                  .number = 6, .uid = 7, .jid = 8, .mlength = 1u << 20, .data_bytes = DATA_BYTES };
+                                                  .number = 6, .uid = 7, .jid = 8, .mlength = 1u << 20,
+                                                  .data_bytes = DATA_BYTES };
     uint8_t message[EMU_HOST_PTL_ANSWER_BYTES + DATA_BYTES] = { 0 };
     struct emu_host_portals_answer read;
 
@@ -210,7 +211,8 @@ static void test_mutated_messages_are_read_within_their_bounds(void **state)
 
     (void)state;
     for (unsigned round = 0; round < ROUNDS; round++) {
-        uint32_t length = emu_random_below(&random, 2) ? sizeof(message) : (uint32_t)emu_random_below(&random, sizeof(message) + 1);
+        uint32_t length = emu_random_below(&random, 2) ? (uint32_t)sizeof(message)
+                                                       : (uint32_t)emu_random_below(&random, sizeof(message) + 1);
         struct emu_host_portals_request request;
         struct emu_host_portals_answer answer;
         struct emu_host_portals_part part;
