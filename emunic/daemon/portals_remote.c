@@ -24,6 +24,7 @@
 
 #include "emunic/daemon/domain.h"
 #include "emunic/daemon/hosts.h"
+#include "emunic/daemon/injection.h"
 #include "emunic/daemon/port.h"
 #include "emunic/daemon/portals.h"
 #include "emunic/daemon/portals_inner.h"
@@ -485,7 +486,22 @@ bool emu_portals_remote_message(struct emu_server *server, uint32_t host, const 
     return true;
 }
 
-/* The target wants more of a put's data. */
+/* Of a put; the target has asked for it. */
+static unsigned read_part(struct emu_portals_errand *errand, const struct emu_host_portals_part *want, void *to)
+{
+    struct emu_port_end *port = errand->port;
+    const struct emu_ptl_send *send = &errand->send;
+
+    if (!port)
+        return EMU_STATUS_PEER_GONE;
+    if (send->kind != EMU_PTL_PUT || !errand->place.md.state || want->offset > send->length_bytes ||
+        want->part_bytes > send->length_bytes - want->offset)
+        return EMU_STATUS_BAD_COMMAND;
+    if (port->server->n_paced > 0)
+        emu_injection_charge(port->server, port->nid, want->part_bytes);
+    return emu_portals_place_read(port, &errand->place, send->local_offset + want->offset, to, want->part_bytes);
+}
+
 void emu_portals_remote_want(struct emu_server *server, uint32_t host, const struct emu_host_portals_part *want)
 {
     struct emu_portals_errand *errand = find(server, host, want->to, SENT);
@@ -494,14 +510,7 @@ void emu_portals_remote_want(struct emu_server *server, uint32_t host, const str
 
     part.is_at_target = true;
     part.to = want->from;
-    if (!errand || !errand->port)
-        part.fail = EMU_STATUS_PEER_GONE;
-    else if (errand->send.kind != EMU_PTL_PUT || want->offset > errand->send.length_bytes ||
-             want->part_bytes > errand->send.length_bytes - want->offset || !errand->place.md.state)
-        part.fail = EMU_STATUS_BAD_COMMAND;
-    else
-        part.fail = (uint8_t)emu_portals_place_read(errand->port, &errand->place, errand->send.local_offset + want->offset,
-                                                    message + EMU_HOST_PTL_DATA_BYTES, want->part_bytes);
+    part.fail = (uint8_t)(errand ? read_part(errand, want, message + EMU_HOST_PTL_DATA_BYTES) : EMU_STATUS_PEER_GONE);
     emu_host_portals_data_put(message, &part);
     emu_hosts_answer(server, host, message, EMU_HOST_PTL_DATA_BYTES + (part.fail ? 0 : part.part_bytes));
 }
