@@ -273,6 +273,8 @@ static void be_a_target(void)
 static ptl_handle_ni_t own_ni;
 static ptl_handle_eq_t own_eq;
 static ptl_handle_md_t own_md;
+static uint8_t own_memory[LONG_BYTES];
+static uint8_t target_memory[LONG_BYTES];
 
 static void open_own(void)
 {
@@ -281,7 +283,7 @@ static void open_own(void)
     fx_set_node(fx.nids[0]);
     own_ni = pj_open(&fx, INITIATOR_PID, &self);
     own_eq = queue(own_ni);
-    own_md = bind_md(own_ni, take_bytes(LONG_BYTES), LONG_BYTES, own_eq);
+    own_md = bind_md(own_ni, own_memory, LONG_BYTES, own_eq);
 }
 
 static void close_own(void)
@@ -332,7 +334,7 @@ static void test_target_that_dies_ends_what_is_sent_to_it(void **state)
             ends_well(PTL_EVENT_SEND_END);
         while (PtlMDUnlink(own_md) == PTL_MD_IN_USE)
             sched_yield();
-        own_md = bind_md(own_ni, take_bytes(LONG_BYTES), LONG_BYTES, own_eq);
+        own_md = bind_md(own_ni, own_memory, LONG_BYTES, own_eq);
     }
     close_own();
 }
@@ -382,7 +384,6 @@ static bool is_idle(void *arg)
 
 static void test_initiator_that_dies_leaves_nothing_pending(void **state)
 {
-    uint8_t *memory = take_bytes(LONG_BYTES);
     ptl_process_id_t self;
     ptl_handle_md_t put, get;
 
@@ -392,8 +393,8 @@ static void test_initiator_that_dies_leaves_nothing_pending(void **state)
     for (unsigned round = 0; round < 6; round++) {
         pid_t pid;
 
-        put = attach_md(own_ni, PT_PUT, memory, LONG_BYTES, MANAGED & ~PTL_MD_EVENT_START_DISABLE, own_eq);
-        get = attach_md(own_ni, PT_GET, memory, LONG_BYTES, MANAGED & ~PTL_MD_EVENT_START_DISABLE, own_eq);
+        put = attach_md(own_ni, PT_PUT, target_memory, LONG_BYTES, MANAGED & ~PTL_MD_EVENT_START_DISABLE, own_eq);
+        get = attach_md(own_ni, PT_GET, target_memory, LONG_BYTES, MANAGED & ~PTL_MD_EVENT_START_DISABLE, own_eq);
         pid = start_sender(self);
         wait_for_child(1 + round);
         kill_child(pid);
@@ -449,7 +450,6 @@ static void test_lost_host_fails_what_is_under_way_and_what_comes(void **state)
 
 static void test_lost_host_leaves_nothing_pending_at_its_targets(void **state)
 {
-    uint8_t *memory = take_bytes(LONG_BYTES);
     ptl_process_id_t self;
     ptl_handle_md_t put, get;
     pid_t pid;
@@ -457,8 +457,8 @@ static void test_lost_host_leaves_nothing_pending_at_its_targets(void **state)
     (void)state;
     open_own();
     PJ(PtlGetId(own_ni, &self));
-    put = attach_md(own_ni, PT_PUT, memory, LONG_BYTES, MANAGED & ~PTL_MD_EVENT_START_DISABLE, own_eq);
-    get = attach_md(own_ni, PT_GET, memory, LONG_BYTES, MANAGED & ~PTL_MD_EVENT_START_DISABLE, own_eq);
+    put = attach_md(own_ni, PT_PUT, target_memory, LONG_BYTES, MANAGED & ~PTL_MD_EVENT_START_DISABLE, own_eq);
+    get = attach_md(own_ni, PT_GET, target_memory, LONG_BYTES, MANAGED & ~PTL_MD_EVENT_START_DISABLE, own_eq);
     pid = start_sender(self);
     wait_for_child(2);
     fx_kill_host(&fx, 1);
