@@ -480,6 +480,7 @@ static void destroy_part(const struct emu_sim *sim, struct part *part)
     free(part->requests);
     free(part->timers);
     free(part->nics);
+    free(part->reports);
     free(part->routers);
     free(part->options);
     if (part->vcs != sim->vcs)

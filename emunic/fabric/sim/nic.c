@@ -10,8 +10,15 @@
  *
  * A packet is delivered when its tail is out of the last link. A lost one is reported to its sender, a fixed time after
  * the loss that no window exceeds, because the sender may belong to another thread.
+ *
+ * What traffic hears of in a slot is brought into an order of its own first: a node's next packets may depend on it, and
+ * the order in which events went into the wheel depends on who shares a thread.
  */
 #include "emunic/fabric/sim/link.h"
+
+#include <stdlib.h>
+
+#define SHORT_SORT 32u  /* reports that are sorted by insertion */
 
 /* --- Entering ------------------------------------------------------------------------------------------------------- */
 
@@ -182,7 +189,7 @@ static uint64_t delivery_hash(uint32_t nid, const struct emu_packet *p, uint64_t
     return emu_random_mix(h ^ p->route_state);
 }
 
-void sim_nic_deliver(struct part *part, const struct emu_event *event)
+static void deliver(struct part *part, const struct emu_event *event)
 {
     struct emu_sim *sim = part->sim;
     struct emu_sim_totals *t = &part->totals;
@@ -237,7 +244,7 @@ void sim_lose_now(struct part *part, uint32_t cell)
     emu_wheel_put(&home->wheel, home->slot, (struct emu_event){ .kind = EMU_EVENT_LOST, .index = nid, .payload = there });
 }
 
-void sim_nic_lost(struct part *part, const struct emu_event *event)
+static void tell_lost(struct part *part, const struct emu_event *event)
 {
     struct emu_sim *sim = part->sim;
     struct emu_packet p = part->cells[event->payload].packet;
@@ -245,6 +252,71 @@ void sim_nic_lost(struct part *part, const struct emu_event *event)
     sim_cell_free(part, event->payload);
     if (sim->traffic.lost != NULL)
         sim->traffic.lost(sim->traffic.ctx, sim, event->index, &p, part->slot_ps + event->offset_ps);
+}
+
+/* --- What traffic hears of ------------------------------------------------------------------------------------------ */
+
+static int compare(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+/* By node and time; of the same moment by what does not depend on where packets are kept. */
+static int compare_reports(const void *a_report, const void *b_report, void *ctx)
+{
+    const struct part *part = ctx;
+    const struct emu_event *a = a_report;
+    const struct emu_event *b = b_report;
+    const struct emu_packet *p = &part->cells[a->payload].packet;
+    const struct emu_packet *q = &part->cells[b->payload].packet;
+    int order = compare((uint64_t)a->index << 16 | a->offset_ps, (uint64_t)b->index << 16 | b->offset_ps);
+
+    if (order == 0)
+        order = compare(a->kind, b->kind);
+    if (order == 0)
+        order = compare(p->entered_ps, q->entered_ps);
+    if (order == 0)
+        order = compare((uint64_t)p->src_nid << 32 | p->dst_nid, (uint64_t)q->src_nid << 32 | q->dst_nid);
+    return order != 0 ? order : compare(p->tag, q->tag);
+}
+
+static void sort_reports(struct part *part)
+{
+    struct emu_event *reports = part->reports;
+
+    if (part->n_reports > SHORT_SORT) {
+        qsort_r(reports, part->n_reports, sizeof(*reports), compare_reports, part);
+        return;
+    }
+    for (uint32_t i = 1; i < part->n_reports; i++) {
+        struct emu_event report = reports[i];
+        uint32_t at = i;
+
+        for (; at > 0 && compare_reports(&reports[at - 1], &report, part) > 0; at--)
+            reports[at] = reports[at - 1];
+        reports[at] = report;
+    }
+}
+
+void sim_nic_report(struct part *part, const struct emu_event *event)
+{
+    if (part->n_reports == part->report_capacity) {
+        part->report_capacity = part->report_capacity == 0 ? 64 : 2 * part->report_capacity;
+        part->reports = sim_grown(part->reports, part->report_capacity * sizeof(*part->reports));
+    }
+    part->reports[part->n_reports++] = *event;
+}
+
+void sim_nics_tell(struct part *part)
+{
+    sort_reports(part);
+    for (uint32_t i = 0; i < part->n_reports; i++) {
+        if (part->reports[i].kind == EMU_EVENT_DELIVER)
+            deliver(part, &part->reports[i]);
+        else
+            tell_lost(part, &part->reports[i]);
+    }
+    part->n_reports = 0;
 }
 
 /* --- Timers --------------------------------------------------------------------------------------------------------- */

@@ -44,10 +44,8 @@ static void apply(struct part *part, const struct emu_event *event)
         sim_list_nic(part, event->index);
         return;
     case EMU_EVENT_DELIVER:
-        sim_nic_deliver(part, event);
-        return;
     case EMU_EVENT_LOST:
-        sim_nic_lost(part, event);
+        sim_nic_report(part, event);
         return;
     case EMU_EVENT_ARRIVE:
     case EMU_EVENT_CREDIT:
@@ -83,6 +81,7 @@ static void apply_all(struct part *part)
     sim_routers_arrive(part, &bucket.lists[EMU_WHEEL_ARRIVALS]);
     sim_routers_free(part, &bucket.lists[EMU_WHEEL_FREES]);
     apply_others(part, &bucket.lists[EMU_WHEEL_OTHERS]);
+    sim_nics_tell(part);
     emu_wheel_give_back(&part->wheel, &bucket);
 }
 

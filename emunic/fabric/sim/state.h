@@ -236,6 +236,9 @@ struct part {
     uint32_t n_nics;
     bool is_running;                   /* else between two runs: slot is the next one */
     bool is_applying;                  /* else deciding: lists are closed */
+    struct emu_event *reports;         /* of this slot */
+    uint32_t n_reports;
+    uint32_t report_capacity;
     struct timer *timers;              /* heap */
     size_t n_timers;
     size_t timer_capacity;
@@ -555,8 +558,8 @@ void sim_forget_options(struct part *part, struct in_vc *v);
 
 void sim_nics_decide(struct part *part); /* all that are listed */
 void sim_nic_free(struct part *part, const struct emu_event *event);
-void sim_nic_deliver(struct part *part, const struct emu_event *event);
-void sim_nic_lost(struct part *part, const struct emu_event *event);
+void sim_nic_report(struct part *part, const struct emu_event *event); /* a delivery, or a loss */
+void sim_nics_tell(struct part *part); /* traffic hears of what was reported in this slot */
 /* A packet that is gone: tells its sender after sim->lost_ps and frees the cell. */
 void sim_lose(struct part *part, uint32_t cell);
 /* The same between two runs, counted as lost; the sender hears of it when time goes on. */

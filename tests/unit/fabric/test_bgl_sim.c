@@ -2,6 +2,7 @@
 /*
  * The packet simulator with Blue Gene/L's router: what goes on at the same time, and how long it takes (machines.md 5.1 - 5.3).
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "emunic/fabric/bgl_routing.h"
@@ -182,6 +183,107 @@ static void test_high_priority_passes_a_queue(void **state)
     emu_machine_destroy(m);
 }
 
+/* --- Traffic that answers ------------------------------------------------------------------------------------------- */
+
+#define RELAY_EDGE     8
+#define RELAY_NODES   (RELAY_EDGE * RELAY_EDGE)
+#define RELAY_QUEUE 1024
+#define RELAY_DEPTH   12
+
+/*
+ * Broadcasts along lines of a plane. One in seven copies makes its node send the next broadcast; whether, and which way, depends
+ * on how many packets the node has heard before: order is all that counts.
+ */
+struct relay {
+    const struct emu_machine *m;
+    struct relay_node {
+        uint32_t n_heard;
+        uint32_t head;
+        uint32_t tail;
+        struct {
+            uint32_t direction;
+            uint32_t n_left;
+        } queue[RELAY_QUEUE];
+    } nodes[RELAY_NODES];
+};
+
+static void pass_on(struct relay_node *n, uint32_t direction, uint32_t n_left)
+{
+    assert_true(n->tail < RELAY_QUEUE);
+    n->queue[n->tail].direction = direction;
+    n->queue[n->tail++].n_left = n_left;
+}
+
+static bool next_of_relay(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class, uint64_t now_ps,
+                          struct emu_packet *packet_out)
+{
+    struct relay *relay = ctx;
+    struct relay_node *n = &relay->nodes[nid];
+    uint32_t direction;
+
+    (void)sim;
+    if (traffic_class != EMU_TRAFFIC_REQUEST || n->head == n->tail)
+        return false;
+    direction = n->queue[n->head].direction;
+    *packet_out = (struct emu_packet){ .src_nid = nid, .dst_nid = nid, .units = 256, .created_ps = now_ps,
+                                       .tag = n->queue[n->head++].n_left };
+    for (uint32_t i = 0; i < RELAY_EDGE - 1; i++)
+        packet_out->dst_nid = neighbour(relay->m, packet_out->dst_nid, direction);
+    assert_int_equal(emu_bgl_give_broadcast(relay->m, packet_out, 1u << direction), 0);
+    return true;
+}
+
+static void delivered_of_relay(void *ctx, struct emu_sim *sim, uint32_t nid, const struct emu_packet *packet, uint64_t now_ps)
+{
+    struct relay_node *n = &((struct relay *)ctx)->nodes[nid];
+    uint64_t dice = emu_random_mix((uint64_t)nid << 40 ^ (uint64_t)n->n_heard++ << 16 ^ packet->src_nid);
+
+    (void)now_ps;
+    if (packet->tag == 0 || dice % (RELAY_EDGE - 1) != 0)
+        return;
+    pass_on(n, (uint32_t)(dice >> 32) % 4, (uint32_t)packet->tag - 1);
+    emu_sim_wake(sim, nid, EMU_TRAFFIC_REQUEST);
+}
+
+static struct emu_sim_totals totals_of_relay(const struct emu_machine *m, uint32_t n_threads)
+{
+    struct relay *relay = calloc(1, sizeof(*relay));
+    const struct emu_traffic traffic = { .ctx = relay, .next = next_of_relay, .delivered = delivered_of_relay };
+    const struct emu_sim_options options = { .seed = 1, .n_threads = n_threads };
+    struct emu_sim_totals totals;
+    struct emu_sim *sim;
+
+    assert_non_null(relay);
+    relay->m = m;
+    for (uint32_t nid = 0; nid < RELAY_NODES; nid++) {
+        for (uint32_t direction = 0; direction < 4; direction++)
+            pass_on(&relay->nodes[nid], direction, RELAY_DEPTH);
+    }
+    assert_int_equal(emu_sim_create(m, NULL, &traffic, &options, &sim), 0);
+    assert_int_equal(emu_sim_run(sim, UINT64_C(1) << 50), EMU_SIM_EMPTY);
+    emu_sim_totals(sim, &totals);
+    assert_true(totals.deposited > RELAY_NODES * 4 * 2 * (RELAY_EDGE - 2)); /* answers, too */
+    emu_sim_destroy(sim);
+    free(relay);
+    return totals;
+}
+
+/* Packets that end at a node at the same moment are heard in the same order, whoever shares a thread with whom. */
+static void test_threads_do_not_change_what_nodes_answer(void **state)
+{
+    struct emu_machine *m = load("bluegene-l:x=8,y=8,z=1");
+    struct emu_sim_totals one = totals_of_relay(m, 1);
+
+    (void)state;
+    for (uint32_t n_threads = 2; n_threads <= 4; n_threads++) {
+        struct emu_sim_totals totals = totals_of_relay(m, n_threads);
+
+        assert_int_equal(totals.trace_hash, one.trace_hash);
+        assert_int_equal(totals.latency_sum_ps, one.latency_sum_ps);
+    }
+    emu_machine_destroy(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +293,7 @@ int main(void)
         cmocka_unit_test(test_streams_use_every_cycle_of_a_link),
         cmocka_unit_test(test_broadcast_leaves_a_copy_at_every_node_of_the_line),
         cmocka_unit_test(test_high_priority_passes_a_queue),
+        cmocka_unit_test(test_threads_do_not_change_what_nodes_answer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
