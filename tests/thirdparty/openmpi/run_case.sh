@@ -35,7 +35,7 @@ onesided_routed     check_onesided    -    4 1 mca:osc=rdma --datapath=routed   
 onesided_cma        check_onesided    -    4 1 mca:osc=rdma EMUNIC_MEMORY=cma      # memory that stays private
 collectives         check_collectives -    4 1 -                                   # all kinds, all roots
 collectives_shared  check_collectives -    6 2 -                                   # two ranks on a node
-threads             check_threads     -    4 1 -                                   # MPI_THREAD_MULTIPLE
+threads             check_threads     -    4 1 -                                   # MPI_THREAD_MULTIPLE, one thread in MPI at a time
 "
 
 say() { printf 'openmpi-case: %s\n' "$*" >&2; }
