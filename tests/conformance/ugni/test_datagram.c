@@ -386,10 +386,13 @@ static void test_answer_to_an_uncollected_wildcard_exchange_is_busy(void **state
     char in_any[GNI_DATAGRAM_MAXSIZE];
     char in_a[GNI_DATAGRAM_MAXSIZE];
     char in_b[GNI_DATAGRAM_MAXSIZE];
+    uint64_t id = 1;
 
     (void)state;
     assert_int_equal(post_text(any, "whoever", in_any, 0), GNI_RC_SUCCESS);
     assert_int_equal(post_text(a.ep, "from a", in_a, 1), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_PostdataProbeWaitById(b.nic, PATIENCE, &id), GNI_RC_SUCCESS);  /* on two hosts not at once */
+    assert_int_equal(id, 0);
     assert_int_equal(post_text(b.ep, "from b", in_b, 2), GNI_RC_ERROR_RESOURCE);
     expect_text(any, 0, &a, in_any, "from a");
     assert_int_equal(post_text(b.ep, "from b", in_b, 2), GNI_RC_SUCCESS);       /* a new exchange */
