@@ -5,10 +5,10 @@
 #
 #   rank.sh CLIENT_OPTIONS...
 #
-# ucx_perftest exchanges its addresses over TCP: rank 0 is the server, rank 1 the client on the same host. The
-# server tries ports until it gets one; once the port is really in LISTEN state and belongs to that server, its
-# number goes through the named pipe CASE_DIR/port, where the client waits. So nobody sleeps on a guess and no port
-# is taken twice.
+# ucx_perftest exchanges its addresses over TCP: rank 0 is the server, rank 1 the client, on the same host unless
+# CASE_SERVER is the server's address. The server tries ports until it gets one; once the port is really in LISTEN
+# state and belongs to that server, its number goes through the named pipe CASE_DIR/port, where the client waits. So
+# nobody sleeps on a guess and no port is taken twice.
 
 set -u
 
@@ -51,7 +51,7 @@ connect() {
     local port
     read -r port <"$dir/port"
     [ "$port" != none ] || return 1
-    "$perftest" 127.0.0.1 -p "$port" "$@" "${common[@]}" >"$dir/client.out" 2>"$dir/client.err"
+    "$perftest" "${CASE_SERVER:-127.0.0.1}" -p "$port" "$@" "${common[@]}" >"$dir/client.out" 2>"$dir/client.err"
 }
 
 case $rank in
