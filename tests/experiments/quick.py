@@ -48,6 +48,7 @@ def main():
             print(f"# {' '.join(name)} passes: take it off the list of known failures")
         bad = unknown or mended
         status |= bool(bad)
+        # TAP's directive for what is known to fail.
         note = " # TODO known not to be met" if failed and not bad else ""
         print(f"{'not ' if failed or mended else ''}ok {number} - {report['id']}, {len(lines)} figures, "
               f"{report['cpu_seconds']:.1f} s{note}")
