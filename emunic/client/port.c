@@ -41,6 +41,7 @@
 #define POLLS_PER_YIELD      1024u       /* 0.2 us each when nobody waits, about every 20 us */
 #define SPINS_PER_SLOW_YIELD 64u
 #define SLOW_YIELD_NS        700u        /* alone on a core it takes 200 to 400, and 1000 and more for each process that ran */
+#define YIELDS_AFTER_SLOW    64u         /* quick ones in turn until a core counts as ours alone again */
 #define REST_MIN_NS          200000u
 #define REST_MAX_NS          1000000u    /* what cannot wake us is seen so late at most */
 #define REST_PER_IDLE        8u          /* a rest lasts so many times as long as nothing has come */
@@ -471,11 +472,33 @@ static uint32_t count_runnable(const struct emu_port *port)
     return runnable;
 }
 
-/* Gives the core away once. True if others used it. */
-static bool yield_is_slow(uint64_t now_ns)
+static bool is_crowded(const struct emu_port *port)
 {
+    return count_runnable(port) > port->n_cpus;
+}
+
+/* Gives the core away once. True if others used it. Threads of a process may count at once and lose some: it does not matter. */
+static bool yield_is_slow(struct emu_port *port, uint64_t now_ns)
+{
+    uint32_t shared = atomic_load_explicit(&port->idle.shared, memory_order_relaxed);
+
     sched_yield();
-    return emu_clock_ns() - now_ns > SLOW_YIELD_NS;
+    if (emu_clock_ns() - now_ns > SLOW_YIELD_NS) {
+        atomic_store_explicit(&port->idle.shared, YIELDS_AFTER_SLOW, memory_order_relaxed);
+        return true;
+    }
+    if (shared > 0)
+        atomic_store_explicit(&port->idle.shared, shared - 1, memory_order_relaxed);
+    return false;
+}
+
+/*
+ * Does somebody else want this core? Surely where processes outnumber the cores; where they just fill them the scheduler may
+ * still put two on one, and whoever spins there holds up all others: then what the last yields took tells.
+ */
+static bool is_core_shared(const struct emu_port *port)
+{
+    return atomic_load_explicit(&port->idle.shared, memory_order_relaxed) > 0 || is_crowded(port);
 }
 
 /*
@@ -552,16 +575,14 @@ static void rest(struct emu_port *port, uint64_t now_ns)
 static void make_room(struct emu_port *port)
 {
     uint64_t now_ns = emu_clock_ns();
-    bool was_slow;
 
     /* While yields are quick nobody is in want of room. */
-    if (atomic_load_explicit(&port->idle.yield_was_slow, memory_order_relaxed) && may_rest(port) &&
+    if (atomic_load_explicit(&port->idle.shared, memory_order_relaxed) == YIELDS_AFTER_SLOW && may_rest(port) &&
         is_time_to_rest(port, now_ns)) {
         rest(port, now_ns);
         return;
     }
-    was_slow = yield_is_slow(now_ns);
-    atomic_store_explicit(&port->idle.yield_was_slow, was_slow, memory_order_relaxed);
+    yield_is_slow(port, now_ns);
     atomic_fetch_add_explicit(&port->idle.polls, 1, memory_order_relaxed);
 }
 
@@ -583,10 +604,10 @@ void emu_port_relax(struct emu_port *port)
     uint32_t polls = count_poll(port);
 
     /* Others than our job may want the core as well: never spin for long without asking. */
-    if (count_runnable(port) > port->n_cpus)
+    if (is_core_shared(port))
         make_room(port);
     else if (polls % POLLS_PER_YIELD == 0)
-        sched_yield();
+        yield_is_slow(port, emu_clock_ns());
     /* No pause instruction: on some processors it takes as long as the news that it would wait for. */
 }
 
@@ -600,10 +621,8 @@ uint32_t emu_port_spin(struct emu_port *port)
 {
     uint32_t polls = count_poll(port);
 
-    if (count_runnable(port) > port->n_cpus)
-        return yield_is_slow(emu_clock_ns()) ? SPINS_PER_SLOW_YIELD : 1;
-    if (polls % POLLS_PER_YIELD == 0)
-        sched_yield();
+    if (is_core_shared(port) || polls % POLLS_PER_YIELD == 0)
+        return yield_is_slow(port, emu_clock_ns()) ? SPINS_PER_SLOW_YIELD : 1;
     return 1;
 }
 

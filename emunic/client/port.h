@@ -28,7 +28,7 @@ struct emu_port_idle {
     _Atomic uint64_t activity;        /* of the port when that began */
     _Atomic uint32_t polls;           /* since then, or since the last rest */
     _Atomic uint32_t cycle;           /* things that the program polls in turn */
-    _Atomic bool yield_was_slow;      /* the last one: others want this core */
+    _Atomic uint32_t shared;          /* 0: the core is ours; else so many quick yields in turn until it counts as that */
 };
 
 struct emu_port {
@@ -139,9 +139,10 @@ static inline bool emu_port_blocks_are_used_up(const struct emu_port *port)
 }
 
 /*
- * After an empty poll: yields now and then; where processes outnumber cores it yields, and after EMUNIC_REST_AFTER of empty polls sleeps,
- * for less than REST_MAX_NS, until there may be news for the port (an event, a short message, a datagram, data from a
- * peer, the end of the domain). Now and then looks whether emunic lives.
+ * After an empty poll: yields now and then; where processes outnumber cores, or a yield has shown that others want this
+ * core, it yields each time, and after EMUNIC_REST_AFTER of empty polls sleeps, for less than REST_MAX_NS, until there may be
+ * news for the port (an event, a short message, a datagram, data from a peer, the end of the domain). Now and then looks
+ * whether emunic lives.
  */
 void emu_port_relax(struct emu_port *port);
 

@@ -22,6 +22,7 @@
 
 #define LARGE_BYTES (1u << 20)
 #define STREAM      64
+#define SETTLE_BARRIERS 50000   /* some tens of ms, until the scheduler has given each PE its core */
 
 /* Symmetric. */
 struct pgas {
@@ -100,7 +101,7 @@ static void measure_together(long n)
     char name[64];
     double start_us = 0;
 
-    for (long i = -n / 10 - 1; i < n; i++) {
+    for (long i = -SETTLE_BARRIERS; i < n; i++) {
         if (i == 0)
             start_us = bench_now_us();
         op_barrier();
