@@ -75,6 +75,17 @@ struct emu_ce_link {
 };
 static_assert(sizeof(struct emu_ce_link) == 12, "ABI: link of a reduction tree");
 
+/* What travels along the edges of a reduction tree: a contribution, a partial result, or the result. */
+struct emu_ce_value {
+    uint64_t red_id;
+    uint64_t operand1; /* result1 */
+    uint64_t operand2; /* result2; of minimum and maximum the index */
+    uint8_t op;        /* enum emu_ce_op */
+    uint8_t flags;     /* EMU_CE_32BIT, _TWO_OP, _GREATEST */
+    uint8_t fpe;       /* EMU_CE_FPE_*: exceptions met so far */
+    uint8_t status;    /* enum emu_status: why there is no result */
+};
+
 struct emu_ce_result {
     uint64_t control;
     uint64_t result1;

@@ -25,7 +25,7 @@
 #include "emunic/abi/event.h"
 #include "emunic/abi/wire.h"
 
-#define EMU_HOST_VERSION     1u
+#define EMU_HOST_VERSION     2u
 #define EMU_HOST_HEAD_BYTES  8u
 #define EMU_HOST_MESSAGE_MAX EMU_WIRE_MESSAGE_MAX
 #define EMU_HOST_NAME_MAX    63u
@@ -38,7 +38,7 @@ enum emu_host_kind {
     EMU_HOST_COMMAND,           /* a command, or a part of it, for a node there */
     EMU_HOST_ANSWER,            /* its outcome */
     EMU_HOST_DATAGRAM,
-    EMU_HOST_CE,
+    EMU_HOST_CE,                /* host_ce.h */
     EMU_HOST_MSGQ,
     EMU_HOST_PORTALS,
     EMU_HOST_STATUS,

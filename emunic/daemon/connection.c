@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "emunic/daemon/ce.h"
+#include "emunic/daemon/ce_hosts.h"
 #include "emunic/daemon/channel.h"
 #include "emunic/daemon/datagram.h"
 #include "emunic/daemon/domain.h"
@@ -645,6 +646,7 @@ void emu_connection_destroy(struct emu_connection *c)
     else
         emu_quiesce_forget(c->server, c, NULL);
     emu_host_domains_forget(c->server, c);
+    emu_ce_forget(c->server, c);
     c->port = NULL;
     emu_error_close(c);
     c->job = NULL;

@@ -157,7 +157,7 @@ static void serve_elsewhere(struct emu_port_end *port, const struct emu_cmd *cmd
     if (cmd->length_bytes <= EMU_HOST_PART_BYTES)
         charge(port, cmd->length_bytes);        /* else part by part */
     if (cmd->op == EMU_OP_CE)
-        emu_fault_end_command(port, cmd, EMU_STATUS_NETWORK, 0);
+        emu_ce_post(port, cmd, EMU_STATUS_OK);
     else if (emu_ptl_is_command(cmd->op))
         emu_portals_remote_start(port, cmd);
     else
@@ -180,7 +180,8 @@ static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
     if ((needs_order(cmd) && port->n_transfers > 0) || is_fenced_off(port, cmd) || !may_inject(port) ||
         emu_network_is_quiesced(port->server))
         return false;
-    if (!emu_remote_may_start(port, cmd) || !emu_portals_remote_may_start(port, cmd)) {
+    if (!emu_remote_may_start(port, cmd) || !emu_portals_remote_may_start(port, cmd) ||
+        (cmd->op == EMU_OP_CE && !emu_ce_may_post(port, cmd))) {
         run_burst(port);
         return false;
     }

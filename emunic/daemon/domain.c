@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "emunic/base/clock.h"
+#include "emunic/daemon/ce_hosts.h"
 #include "emunic/daemon/channel.h"
 #include "emunic/daemon/connection.h"
 #include "emunic/daemon/datagram_hosts.h"
@@ -335,6 +336,7 @@ void emu_domain_destroy(struct emu_server *server, struct emu_domain *domain)
         emu_member_destroy(server, member);
     emu_quiesce_drop_domain(server, domain);
     emu_portals_drop_domain(server, domain);
+    emu_ce_drop_domain(server, domain);
     emu_offers_end(domain);
     emu_fault_drop(domain);
     emu_job_forget(server, domain);

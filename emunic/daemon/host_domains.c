@@ -17,6 +17,7 @@
 
 #include "emunic/abi/control.h"
 #include "emunic/abi/host.h"
+#include "emunic/daemon/ce_hosts.h"
 #include "emunic/daemon/connection.h"
 #include "emunic/daemon/datagram.h"
 #include "emunic/daemon/domain.h"
@@ -135,6 +136,13 @@ static void send_domain(struct emu_server *server, uint32_t host, const struct e
     }
 }
 
+/* We have missed what the others have told of it. */
+static void domain_begins(struct emu_server *server, struct emu_domain *domain)
+{
+    emu_datagram_domain_begins(server, domain);
+    emu_ce_domain_begins(server, domain);
+}
+
 static bool has_nodes_there(const struct emu_domain_spec *spec, uint32_t host)
 {
     for (uint32_t i = 0; i < spec->n_ranks; i++) {
@@ -165,7 +173,7 @@ int emu_host_domains_make(struct emu_server *server, const struct emu_domain_spe
             send_domain(server, i, *domain_out);
     }
     if (r == 0)
-        emu_datagram_domain_begins(server, *domain_out);
+        domain_begins(server, *domain_out);
     return r;
 }
 
@@ -312,14 +320,14 @@ static int make_what_came(struct emu_server *server)
             domain->common_number = c->domain;
             domain->is_in_doubt = false;
             if (is_new)
-                emu_datagram_domain_begins(server, domain);
+                domain_begins(server, domain);
             return 0;
         }
         emu_domain_end(server, domain, 0);
     }
     r = emu_domain_create(server, &spec, &domain);
     if (r == 0)
-        emu_datagram_domain_begins(server, domain);
+        domain_begins(server, domain);
     return r;
 }
 

@@ -36,6 +36,7 @@
 
 #include "emunic/abi/table.h"
 #include "emunic/base/clock.h"
+#include "emunic/daemon/ce_hosts.h"
 #include "emunic/daemon/datagram_hosts.h"
 #include "emunic/daemon/domain.h"
 #include "emunic/daemon/host_domains.h"
@@ -378,6 +379,9 @@ static void dispatch(struct emu_server *server, uint32_t host, const uint8_t *by
     case EMU_HOST_DATAGRAM:
         is_good = emu_datagram_host_message(server, host, bytes, length_bytes);
         break;
+    case EMU_HOST_CE:
+        is_good = emu_ce_host_message(server, host, bytes, length_bytes);
+        break;
     case EMU_HOST_MSGQ:
         is_good = emu_msgq_host_message(server, host, bytes, length_bytes);
         break;
@@ -395,6 +399,7 @@ static void tell_up(struct emu_server *server, uint32_t host)
 {
     emu_host_domains_up(server, host);
     emu_datagram_host_up(server, host);
+    emu_ce_host_up(server, host);
 }
 
 static void tell_down(struct emu_server *server, uint32_t host)
@@ -402,6 +407,7 @@ static void tell_down(struct emu_server *server, uint32_t host)
     emu_remote_host_down(server, host);
     emu_portals_host_down(server, host);
     emu_host_domains_down(server, host);
+    emu_ce_host_down(server, host);
     emu_datagram_host_down(server, host);
 }
 
@@ -676,6 +682,8 @@ int emu_hosts_create(struct emu_server *server, const struct emu_hosts_options *
     if (r == 0)
         r = emu_portals_hosts_create(server);
     if (r == 0)
+        r = emu_ce_hosts_create(server);
+    if (r == 0)
         r = emu_host_domains_create(server);
     if (r == 0)
         r = find_blobs(hosts, options, err, err_len);
@@ -701,6 +709,7 @@ void emu_hosts_destroy(struct emu_server *server)
         drop_queue(&hosts->peers[i]);
     emu_remote_destroy(server);
     emu_portals_hosts_destroy(server);
+    emu_ce_hosts_destroy(server);
     emu_host_domains_destroy(server);
     free(hosts);
     server->hosts = NULL;

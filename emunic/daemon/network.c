@@ -179,12 +179,11 @@ void emu_network_drop_port(struct emu_port_end *port)
 /* A contribution goes to its engine's node; one without an engine is for the engine's code to refuse. */
 static uint32_t target_of(const struct emu_port_end *port, const struct emu_cmd *cmd)
 {
-    const struct emu_port_end *owner;
+    uint32_t nid = emu_domain_nid_at(port->domain, cmd->remote_nid);
 
-    if (cmd->op != EMU_OP_CE)
-        return emu_domain_nid_at(port->domain, cmd->remote_nid);
-    owner = emu_ce_owner(port, cmd);
-    return owner ? owner->nid : EMU_NID_NONE;
+    if (cmd->op != EMU_OP_CE || emu_remote_is_elsewhere(port, cmd))
+        return nid;
+    return emu_ce_owner(port, cmd) ? nid : EMU_NID_NONE;
 }
 
 bool emu_network_takes(struct emu_port_end *port, const struct emu_cmd *cmd)

@@ -226,6 +226,7 @@ static int create_port(struct emu_connection *connection, struct emu_domain *dom
     LIST_INIT(&port->mds);
     TAILQ_INIT(&port->transfers);
     LIST_INIT(&port->remote.errands);
+    LIST_INIT(&port->ce.posts);
     TAILQ_INIT(&port->portals_remote.errands);
     TAILQ_INIT(&port->portals_remote.ready);
     TAILQ_INIT(&port->datagrams);

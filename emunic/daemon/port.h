@@ -11,6 +11,7 @@
 
 #include "emunic/abi/control.h"
 #include "emunic/abi/segment.h"
+#include "emunic/daemon/ce.h"
 #include "emunic/daemon/fault.h"
 #include "emunic/daemon/portals.h"
 #include "emunic/daemon/remote.h"
@@ -71,6 +72,7 @@ struct emu_port_end {
     uint32_t n_transfers;
     struct emu_remote_port remote;
     struct emu_portals_remote_port portals_remote;
+    struct emu_ce_port ce;
     TAILQ_HEAD(, emu_datagram) datagrams;
     uint32_t n_datagrams;
     uint64_t commands;                  /* served, for status */

@@ -28,6 +28,7 @@
 
 struct emu_burst;
 struct emu_ce_end;
+struct emu_ce_hosts;
 struct emu_connection;
 struct emu_domain;
 struct emu_error_sub;
@@ -84,6 +85,7 @@ struct emu_server {
     uint32_t n_portals_waits;           /* repairs and commands that wait for the lock of an interface */
     struct emu_ce_end **engines;        /* owned: by nid and number, made when first used; borrowed contents */
     TAILQ_HEAD(, emu_ce_end) ce_work;   /* engines to look at */
+    uint64_t last_ce_version;           /* of their configurations */
     LIST_HEAD(, emu_error_sub) error_subs;
     const struct emu_fault_rule *first_faults; /* borrowed: of each new domain */
     uint32_t n_first_faults;
@@ -94,6 +96,7 @@ struct emu_server {
     struct emu_hosts *hosts;            /* owned; NULL while the machine is this host alone */
     struct emu_remote *remote;          /* owned, beside hosts */
     struct emu_host_domains *host_domains; /* owned, beside hosts */
+    struct emu_ce_hosts *ce_hosts;      /* owned, beside hosts */
     struct emu_portals_hosts *portals_hosts; /* owned, beside hosts */
     struct emu_ntt *ntt;                /* owned; NULL until the first entry */
     uint32_t n_paced;                   /* nodes whose injection is limited */

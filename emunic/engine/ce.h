@@ -7,17 +7,6 @@
 
 #include "emunic/abi/ce.h"
 
-/* What travels along the edges of a reduction tree: a contribution, a partial result, or the result. */
-struct emu_ce_value {
-    uint64_t red_id;
-    uint64_t operand1; /* result1 */
-    uint64_t operand2; /* result2; of minimum and maximum the index */
-    uint8_t op;        /* enum emu_ce_op */
-    uint8_t flags;     /* EMU_CE_32BIT, _TWO_OP, _GREATEST */
-    uint8_t fpe;       /* EMU_CE_FPE_*: exceptions met so far */
-    uint8_t status;    /* enum emu_status: why there is no result */
-};
-
 /* Is it an operation at all? Everything in `value` may come from a hostile client. Pure. */
 bool emu_ce_is_valid(const struct emu_ce_value *value);
 
