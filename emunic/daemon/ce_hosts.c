@@ -6,7 +6,8 @@
  * configuration, and its links to engines; so they can tell whether two engines name each other. Its host tells all
  * others of every change (STATE, GONE), and the request that brings the change is answered when they have said that they
  * know (KNOWN). What a program has configured is thus known everywhere before anybody can act on it, and an engine of
- * which there is no image is none.
+ * which there is no image is none. A port of another host that has gone before that host knew of the configuration is
+ * none of its leaves; its successor, of the same instance, may be.
  *
  *   child's host  -- UP ------>  parent's host        partial result; kept in the child's image
  *                <------ DOWN --                      the result, when the root has decided
@@ -52,6 +53,12 @@ struct emu_ce_wait {
     bool awaits[];                      /* by host */
 };
 
+struct emu_ce_owed {
+    uint32_t host;
+    uint32_t domain;
+    uint64_t number;
+};
+
 /* ---- life ---- */
 
 int emu_ce_hosts_create(struct emu_server *server)
@@ -81,6 +88,7 @@ void emu_ce_hosts_destroy(struct emu_server *server)
         free_wait(wait);
     emu_numbers_fini(&server->ce_hosts->waits_by_number);
     emu_numbers_fini(&server->ce_hosts->posts);
+    free(server->ce_hosts->owed);
     free(server->ce_hosts);
     server->ce_hosts = NULL;
 }
@@ -178,12 +186,20 @@ static int announce_to(const struct emu_ce_end *e, uint32_t host, enum emu_host_
     return tell(e->server, e->domain, host, &m);
 }
 
-void emu_ce_announce(const struct emu_ce_end *e, enum emu_host_ce_op op, struct emu_ce_wait *wait)
+bool emu_ce_is_known_at(const struct emu_ce_end *e, uint32_t host)
+{
+    const struct emu_ce_wait *wait = emu_numbers_find(&e->server->ce_hosts->waits_by_number, e->announced);
+
+    return !wait || !wait->awaits[host];
+}
+
+void emu_ce_announce(struct emu_ce_end *e, enum emu_host_ce_op op, struct emu_ce_wait *wait)
 {
     if (!emu_ce_spreads(e->server, e->domain))
         return;
     if (wait && emu_numbers_take(&e->server->ce_hosts->waits_by_number, wait, &wait->number) < 0)
         wait->number = 0;       /* nobody will be waited for */
+    e->announced = wait ? wait->number : 0;
     for (uint32_t i = 0; i < emu_hosts_count(e->server); i++) {
         if (i == e->host || announce_to(e, i, op, wait ? wait->number : 0) < 0 || !wait || wait->number == 0)
             continue;
@@ -293,15 +309,58 @@ static bool take_known(struct emu_server *server, uint32_t host, const struct em
     return true;
 }
 
+static void send_known(struct emu_server *server, const struct emu_ce_owed *owed)
+{
+    const struct emu_host_ce known = { .op = EMU_HOST_CE_KNOWN, .number = owed->number };
+    uint8_t message[EMU_HOST_CE_BYTES];
+
+    emu_host_ce_put(message, owed->domain, &known);
+    send_message(server, owed->host, message, sizeof(message));
+}
+
+/*
+ * After a look at the clients: whoever of them has gone before this has gone before what is acknowledged, and the other
+ * host has heard so before it hears of this.
+ */
 static void acknowledge(struct emu_server *server, uint32_t domain_number, uint32_t host, const struct emu_host_ce *m)
 {
-    const struct emu_host_ce known = { .op = EMU_HOST_CE_KNOWN, .number = m->number };
-    uint8_t message[EMU_HOST_CE_BYTES];
+    struct emu_ce_hosts *hosts = server->ce_hosts;
+    const struct emu_ce_owed owed = { host, domain_number, m->number };
 
     if (m->number == 0)
         return;
-    emu_host_ce_put(message, domain_number, &known);
-    send_message(server, host, message, sizeof(message));
+    if (hosts->n_owed == hosts->owed_room) {
+        uint32_t room = 2 * hosts->owed_room + 16;
+        struct emu_ce_owed *more = realloc(hosts->owed, room * sizeof(*more));
+
+        if (!more) {
+            send_known(server, &owed);
+            return;
+        }
+        hosts->owed = more;
+        hosts->owed_room = room;
+    }
+    hosts->owed[hosts->n_owed++] = owed;
+}
+
+void emu_ce_looked(struct emu_server *server)
+{
+    struct emu_ce_hosts *hosts = server->ce_hosts;
+
+    for (uint32_t i = 0; i < hosts->n_owed; i++)
+        send_known(server, &hosts->owed[i]);
+    hosts->n_owed = 0;
+}
+
+static void forget_owed(struct emu_ce_hosts *hosts, uint32_t host)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < hosts->n_owed; i++) {
+        if (hosts->owed[i].host != host)
+            hosts->owed[n++] = hosts->owed[i];
+    }
+    hosts->n_owed = n;
 }
 
 /* ---- images ---- */
@@ -521,6 +580,7 @@ void emu_ce_host_down(struct emu_server *server, uint32_t host)
     struct emu_ce_wait *wait = LIST_FIRST(&server->ce_hosts->waits);
     struct emu_domain *domain;
 
+    forget_owed(server->ce_hosts, host);
     LIST_FOREACH(domain, &server->domains, link) {
         if (emu_ce_spreads(server, domain))
             lose_host(server, domain, host);

@@ -12,6 +12,7 @@
 
 #include "emunic/daemon/numbers.h"
 
+struct emu_ce_owed;
 struct emu_ce_wait;
 struct emu_connection;
 struct emu_domain;
@@ -22,6 +23,9 @@ struct emu_ce_hosts {
     LIST_HEAD(, emu_ce_wait) waits;     /* owned: requests that wait for other hosts */
     struct emu_numbers waits_by_number; /* of those that were announced */
     struct emu_numbers posts;           /* contributions to engines of other hosts */
+    struct emu_ce_owed *owed;           /* owned: acknowledgements that wait for a look at the clients */
+    uint32_t n_owed;
+    uint32_t owed_room;
 };
 
 int emu_ce_hosts_create(struct emu_server *server);
@@ -33,6 +37,15 @@ void emu_ce_domain_begins(struct emu_server *server, struct emu_domain *domain);
 void emu_ce_drop_domain(struct emu_server *server, struct emu_domain *domain);
 /* The connection waits no longer. */
 void emu_ce_forget(struct emu_server *server, const struct emu_connection *connection);
+
+/* Has somebody to be told that all clients were looked at? */
+static inline bool emu_ce_owes(const struct emu_ce_hosts *hosts)
+{
+    return hosts && hosts->n_owed > 0;
+}
+
+/* All that clients have done so far, or that has become of them, was taken in. */
+void emu_ce_looked(struct emu_server *server);
 
 /* For hosts.c. False: the message makes no sense. */
 bool emu_ce_host_message(struct emu_server *server, uint32_t host, const uint8_t *bytes, uint32_t length_bytes);

@@ -64,6 +64,7 @@ struct emu_ce_end {
     bool is_leaving;                    /* destroyed, but what becomes of its round is decided elsewhere */
     unsigned broken;                    /* enum emu_status: why; 0 whole */
     uint64_t version;                   /* of its configuration; 0 none */
+    uint64_t announced;                 /* number of the announcement that is to be acknowledged; 0 none */
     uint64_t up_told;                   /* version of the parent, on another host, that has been told `up`; 0 none */
     uint32_t cq;
     enum emu_ce_rounding rounding;
@@ -146,7 +147,9 @@ void emu_ce_tell_broken(const struct emu_ce_end *e, const struct emu_ce_link *to
 void emu_ce_tell_neighbour(const struct emu_ce_end *e, const struct emu_ce_end *to, enum emu_host_ce_op op,
                            const struct emu_ce_value *value);
 /* All other hosts hear what it is now, or that it is no more. */
-void emu_ce_announce(const struct emu_ce_end *e, enum emu_host_ce_op state_or_gone, struct emu_ce_wait *wait);
+void emu_ce_announce(struct emu_ce_end *e, enum emu_host_ce_op state_or_gone, struct emu_ce_wait *wait);
+/* Has the host said that it knows what was announced last? */
+bool emu_ce_is_known_at(const struct emu_ce_end *e, uint32_t host);
 /* The port's leaf has gone. */
 void emu_ce_tell_left(const struct emu_port_end *port, uint64_t poster, bool port_has_twin);
 

@@ -472,7 +472,8 @@ static bool loses(const struct emu_ce_end *e, const struct leaver *leaver)
 
         if (c->link.type != EMU_CE_LINK_LEAF || c->link.nid != leaver->nid)
             continue;
-        if (c->link.instance_id == leaver->instance_id && !leaver->has_twin)
+        if (c->link.instance_id == leaver->instance_id && !leaver->has_twin &&
+            (leaver->port || emu_ce_is_known_at(e, leaver->host)))
             return true;
         for (uint32_t k = 0; k < c->n_waiting; k++) {
             if (is_from(e, &c->waiting[(c->first + k) % EMU_CE_WAITING_MAX], leaver))

@@ -35,6 +35,7 @@
 
 #include "emunic/base/clock.h"
 #include "emunic/base/socket.h"
+#include "emunic/daemon/ce_hosts.h"
 #include "emunic/daemon/connection.h"
 #include "emunic/daemon/datagram.h"
 #include "emunic/daemon/datapath.h"
@@ -328,6 +329,8 @@ static int look_at_control(struct emu_server *server, int wait_ms)
             watch->ready(server, watch, events[i].events);
     }
     clear_graveyard(server);
+    if (n < EVENTS_PER_LOOK && emu_ce_owes(server->ce_hosts))
+        emu_ce_looked(server);
     return n;
 }
 
@@ -440,7 +443,7 @@ int emu_server_run(struct emu_server *server)
         }
         server->rounds++;
         /* Counted from the last look, with and without work: rounds in step with a client would miss any fixed beat. */
-        if (server->rounds - looked_at >= CONTROL_EVERY) {
+        if (server->rounds - looked_at >= CONTROL_EVERY || emu_ce_owes(server->ce_hosts)) {
             looked_at = server->rounds;
             r = look_at_control(server, 0);
         } else if (done > 0) {
