@@ -95,7 +95,7 @@ void emu_ce_hosts_destroy(struct emu_server *server)
 
 bool emu_ce_spreads(const struct emu_server *server, const struct emu_domain *domain)
 {
-    return server->ce_hosts && domain->common_number != 0 && emu_ce_per_node(server) > 0;
+    return server->ce_hosts && domain->n_ce_hosts > 0;
 }
 
 uint32_t emu_ce_host_of(const struct emu_server *server, const struct emu_domain *domain, uint32_t nid)
@@ -195,15 +195,17 @@ bool emu_ce_is_known_at(const struct emu_ce_end *e, uint32_t host)
 
 void emu_ce_announce(struct emu_ce_end *e, enum emu_host_ce_op op, struct emu_ce_wait *wait)
 {
-    if (!emu_ce_spreads(e->server, e->domain))
+    const struct emu_domain *domain = e->domain;
+
+    if (!emu_ce_spreads(e->server, domain))
         return;
     if (wait && emu_numbers_take(&e->server->ce_hosts->waits_by_number, wait, &wait->number) < 0)
         wait->number = 0;       /* nobody will be waited for */
     e->announced = wait ? wait->number : 0;
-    for (uint32_t i = 0; i < emu_hosts_count(e->server); i++) {
-        if (i == e->host || announce_to(e, i, op, wait ? wait->number : 0) < 0 || !wait || wait->number == 0)
+    for (uint32_t i = 0; i < domain->n_ce_hosts; i++) {
+        if (announce_to(e, domain->ce_hosts[i], op, e->announced) < 0 || e->announced == 0)
             continue;
-        wait->awaits[i] = true;
+        wait->awaits[domain->ce_hosts[i]] = true;
         wait->n_left++;
     }
 }
@@ -214,13 +216,12 @@ void emu_ce_tell_left(const struct emu_port_end *port, uint64_t poster, bool por
     const struct emu_host_ce m = { .op = EMU_HOST_CE_LEFT, .flags = port_has_twin ? EMU_HOST_CE_HAS_TWIN : 0,
                                    .from_nid = port->nid, .poster = poster, .n = 1, .list = list };
 
+
     if (port->domain->is_ending)
         return;         /* on all hosts */
     emu_host_ce_put_instance(list, port->instance_id);
-    for (uint32_t i = 0; i < emu_hosts_count(port->server); i++) {
-        if (i != emu_hosts_own(port->server))
-            tell(port->server, port->domain, i, &m);
-    }
+    for (uint32_t i = 0; i < port->domain->n_ce_hosts; i++)
+        tell(port->server, port->domain, port->domain->ce_hosts[i], &m);
 }
 
 /* ---- requests that wait ---- */
@@ -565,12 +566,22 @@ static void tell_all_engines(const struct emu_domain *domain, uint32_t host)
         announce_to(e, host, EMU_HOST_CE_STATE, 0);
 }
 
+/* Does the host have nodes of the domain? */
+static bool is_with(const struct emu_domain *domain, uint32_t host)
+{
+    uint32_t i = 0;
+
+    while (i < domain->n_ce_hosts && domain->ce_hosts[i] != host)
+        i++;
+    return i < domain->n_ce_hosts;
+}
+
 void emu_ce_host_up(struct emu_server *server, uint32_t host)
 {
     const struct emu_domain *domain;
 
     LIST_FOREACH(domain, &server->domains, link) {
-        if (emu_ce_spreads(server, domain))
+        if (is_with(domain, host))
             tell_all_engines(domain, host);
     }
 }
@@ -582,7 +593,7 @@ void emu_ce_host_down(struct emu_server *server, uint32_t host)
 
     forget_owed(server->ce_hosts, host);
     LIST_FOREACH(domain, &server->domains, link) {
-        if (emu_ce_spreads(server, domain))
+        if (is_with(domain, host))
             lose_host(server, domain, host);
     }
     while (wait) {
@@ -593,18 +604,31 @@ void emu_ce_host_down(struct emu_server *server, uint32_t host)
     }
 }
 
+/* Without memory for it there are no trees with them. */
+static void find_hosts(const struct emu_server *server, struct emu_domain *domain)
+{
+    bool *has_nodes = calloc(emu_hosts_count(server), sizeof(*has_nodes));
+
+    domain->ce_hosts = calloc(emu_hosts_count(server), sizeof(*domain->ce_hosts));
+    for (uint32_t i = 0; has_nodes && domain->ce_hosts && i < domain->n_nodes; i++)
+        has_nodes[emu_hosts_of_node(domain, i)] = true;
+    for (uint32_t i = 0; has_nodes && domain->ce_hosts && i < emu_hosts_count(server); i++) {
+        if (has_nodes[i] && i != emu_hosts_own(server) && emu_ce_per_node(server) > 0)
+            domain->ce_hosts[domain->n_ce_hosts++] = i;
+    }
+    free(has_nodes);
+}
+
 void emu_ce_domain_begins(struct emu_server *server, struct emu_domain *domain)
 {
     const struct emu_host_ce begin = { .op = EMU_HOST_CE_BEGIN };
 
-    if (!emu_ce_spreads(server, domain))
-        return;
-    for (uint32_t i = 0; i < emu_hosts_count(server); i++) {
-        if (i == emu_hosts_own(server))
-            continue;
-        lose_host(server, domain, i);
-        tell(server, domain, i, &begin);
-        tell_all_engines(domain, i);
+    if (!domain->ce_hosts)
+        find_hosts(server, domain);
+    for (uint32_t i = 0; i < domain->n_ce_hosts; i++) {
+        lose_host(server, domain, domain->ce_hosts[i]);
+        tell(server, domain, domain->ce_hosts[i], &begin);
+        tell_all_engines(domain, domain->ce_hosts[i]);
     }
 }
 
@@ -621,7 +645,10 @@ void emu_ce_drop_domain(struct emu_server *server, struct emu_domain *domain)
             free_image(domain->far_ces[i]);
     }
     free(domain->far_ces);
+    free(domain->ce_hosts);
     domain->far_ces = NULL;
+    domain->ce_hosts = NULL;
+    domain->n_ce_hosts = 0;
 }
 
 /* ---- what comes ---- */
@@ -708,7 +735,7 @@ bool emu_ce_host_message(struct emu_server *server, uint32_t host, const uint8_t
     }
     if (!domain || domain->is_ending)
         return hear_of_no_domain(server, number, host, &m);
-    if (emu_ce_per_node(server) == 0 || !may_say(server, domain, host, &m))
+    if (!is_with(domain, host) || !may_say(server, domain, host, &m))
         return false;
     switch (m.op) {
     case EMU_HOST_CE_BEGIN:

@@ -136,7 +136,7 @@ void emu_ce_port_left(struct emu_domain *domain, uint32_t host, const struct emu
 
 /* ---- ce_hosts.c ---- */
 
-/* Is there another host that knows the domain? */
+/* Are there other hosts that its trees can reach? */
 bool emu_ce_spreads(const struct emu_server *server, const struct emu_domain *domain);
 /* Host of a node of the domain; our own for what is none. */
 uint32_t emu_ce_host_of(const struct emu_server *server, const struct emu_domain *domain, uint32_t nid);

@@ -72,6 +72,8 @@ struct emu_domain {
     LIST_HEAD(, emu_member) members;
     LIST_HEAD(, emu_msgq_end) msgqs;
     LIST_HEAD(, emu_ce_end) ces;        /* owned: collective engines of its ports */
+    uint32_t *ce_hosts;                 /* owned: other hosts that its reduction trees can reach */
+    uint32_t n_ce_hosts;
     struct emu_ce_end **far_ces;        /* owned: images of those of other hosts, by node and number; NULL while none */
     struct emu_offers *offers;          /* owned: datagrams of other hosts; NULL until needed */
     struct emu_flow_counts *marked_flows; /* owned, n_nodes x n_nodes: when the network changed last; NULL never */

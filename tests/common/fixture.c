@@ -206,6 +206,16 @@ static unsigned hosts_wanted(const struct fx_options *o)
     return n == 0 || n > FX_HOSTS_MAX ? 1 : n;
 }
 
+static void await_all_pairs(struct fx *fx, unsigned n)
+{
+    for (unsigned from = 0; from < n; from++) {
+        for (unsigned of = 0; of < n; of++) {
+            if (from != of)
+                fx_await_host(fx, from, of, true);
+        }
+    }
+}
+
 void fx_start(struct fx *fx, const struct fx_options *options)
 {
     static const struct fx_options defaults;
@@ -234,8 +244,7 @@ void fx_start(struct fx *fx, const struct fx_options *options)
     fx_use(fx);
     fx->owner_uid = o->owner_uid ? o->owner_uid : geteuid();
     fx->member_limit = o->member_limit;
-    for (unsigned i = 1; i < fx->n_hosts - o->n_absent; i++)
-        fx_await_host(fx, 0, i, true);
+    await_all_pairs(fx, fx->n_hosts - o->n_absent);
     fx->is_started = true;
     if (o->n_absent == 0)
         fx_start_domain(fx);
