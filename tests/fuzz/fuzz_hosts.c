@@ -4,10 +4,11 @@
  * right.
  *
  * Three hosts: two are emunics, the third is a process of this test. For EMU_FUZZ_SECONDS (60) it sends mutated
- * commands, answers, domains and noise to both. A domain spans all three, so that its commands get as far as any; it is
- * told a registration there, between guards, and commands are posted to it, whose answers are as bad as its own
- * commands. In another domain, where it has no node, data are put between the two emunics and every byte is checked. At
- * the end both emunics must be alive, the guards whole, the transfers right, and the emunics must end cleanly.
+ * commands, answers, domains, news of reduction trees and noise to both. A domain spans all three, so that its commands
+ * get as far as any; it is told a registration there, between guards, and commands are posted to it, whose answers are
+ * as bad as its own commands; reduction trees there have an engine and leaves of its. In another domain, where it has no
+ * node, data are put and reduced between the two emunics and everything is checked. At the end both emunics must be
+ * alive, the guards whole, the transfers and reductions right, and the emunics must end cleanly.
  * EMU_TEST_SEED repeats the choices of a run.
  */
 #include <sched.h>
@@ -24,11 +25,13 @@
 #include <cmocka.h>
 
 #include "emunic/abi/host.h"
+#include "emunic/abi/host_ce.h"
 #include "emunic/base/clock.h"
 #include "emunic/daemon/hosts.h"
 #include "emunic/transport/inner.h"
 #include "tests/common/gni.h"
 #include "tests/common/seed.h"
+#include "tests/conformance/tree.h"
 #include "tests/fuzz/choices.h"
 
 #define HOSTILE_HOST   2u
@@ -49,6 +52,8 @@ static struct common {
     _Atomic uint64_t sent;
     _Atomic uint64_t received;
     _Atomic uint64_t good_answers;  /* commands of the hostile host that were done */
+    _Atomic uint64_t good_posts;    /* contributions of its that were taken */
+    _Atomic uint64_t ups;           /* partial results for its engine */
     _Atomic uint64_t sessions;
     _Atomic bool is_over;
     uint64_t open_addr;             /* the registration that it is told of, on node 0 */
@@ -135,6 +140,121 @@ static bool answer_command(uint32_t host, const uint8_t *bytes, uint32_t length)
     return emu_transport_ops.send(transport, host, message, EMU_HOST_ANSWER_BYTES + a.length_bytes) == EMU_TRANSPORT_OK;
 }
 
+/* ---- reduction trees ---- */
+
+static struct emu_host_ce heard_of;     /* the last engine that it was told of */
+
+/* False: there was no room. */
+static bool send_ce(uint32_t host, const struct emu_host_ce *m)
+{
+    uint8_t message[EMU_HOST_CE_BYTES];
+
+    emu_host_ce_put(message, atomic_load(&common->domain), m);
+    if (one_in(4)) {    /* a bad one before */
+        uint8_t bad[EMU_HOST_CE_BYTES];
+
+        memcpy(bad, message, sizeof(bad));
+        flip_bits(bad, sizeof(bad), 1 + (unsigned)below(3));
+        emu_transport_ops.send(transport, host, bad, sizeof(bad));
+    }
+    return emu_transport_ops.send(transport, host, message, sizeof(message)) == EMU_TRANSPORT_OK;
+}
+
+/* Who waits goes on, and engines get what they wait for, now and then. False: that one has to wait. */
+static bool answer_ce(uint32_t host, const uint8_t *bytes, uint32_t length)
+{
+    struct emu_host_ce m;
+    struct emu_host_ce back = { 0 };
+
+    if (!emu_host_ce_parse(bytes, length, &m))
+        return true;
+    back.number = m.number;
+    switch (m.op) {
+    case EMU_HOST_CE_STATE:
+        heard_of = m;
+        /* fall through */
+    case EMU_HOST_CE_GONE:
+        back.op = EMU_HOST_CE_KNOWN;
+        return m.number == 0 || send_ce(host, &back);
+    case EMU_HOST_CE_POST:
+        back.op = EMU_HOST_CE_TAKEN;
+        back.status = one_in(4) ? EMU_STATUS_MISMATCH : EMU_STATUS_OK;
+        if (!send_ce(host, &back))
+            return false;
+        back.op = EMU_HOST_CE_RESULT;
+        send_ce(host, &back);
+        return true;
+    case EMU_HOST_CE_TAKEN:
+        atomic_fetch_add(&common->good_posts, m.status == EMU_STATUS_OK);
+        return true;
+    case EMU_HOST_CE_UP:
+        atomic_fetch_add(&common->ups, 1);
+        back = (struct emu_host_ce){ .op = EMU_HOST_CE_DOWN, .from_nid = m.to_nid, .to_nid = m.from_nid,
+                                     .from_ce = m.to_ce, .to_ce = m.from_ce, .from_version = m.to_version,
+                                     .to_version = m.from_version, .value = m.value };
+        if (!one_in(4))
+            send_ce(host, &back);
+        return true;
+    default:
+        return true;
+    }
+}
+
+/* One that would be good, or nearly. */
+static uint32_t make_ce(uint8_t *message)
+{
+    unsigned op = 1 + (unsigned)below(EMU_HOST_CE_OPS - 1);
+    unsigned fields = emu_host_ce_fields(op);
+    struct emu_host_ce m = { .op = (uint8_t)op };
+    uint8_t *at;
+
+    if (fields & (EMU_CE_HAS_FROM | EMU_CE_HAS_FROM_NODE))
+        m.from_nid = one_in(16) ? (uint32_t)below(4) : HOSTILE_NID;
+    if (fields & EMU_CE_HAS_FROM) {
+        m.from_ce = (uint16_t)(one_in(8) ? below(5) : 0);
+        m.from_version = 1 + below(2);
+    }
+    if (fields & (EMU_CE_HAS_TO | EMU_CE_HAS_TO_ANY)) {
+        m.to_nid = heard_of.from_nid;
+        m.to_ce = (uint16_t)(one_in(8) ? below(5) : heard_of.from_ce);
+        m.to_version = op == EMU_HOST_CE_POST ? 0 : one_in(8) ? below(100) : heard_of.from_version;
+    }
+    if (fields & (EMU_CE_HAS_STATUS | EMU_CE_HAS_FAILURE))
+        m.status = (uint8_t)below(EMU_STATUS_MISMATCH + 1);
+    if (fields & (EMU_CE_HAS_NUMBER | EMU_CE_MAY_HAVE_NUMBER))
+        m.number = one_in(2) ? 1 + below(8) : next_random();
+    if (fields & EMU_CE_HAS_POSTER)
+        m.poster = 1 + below(4);
+    if (fields & EMU_CE_HAS_CHILD)
+        m.child = (uint8_t)(one_in(4) ? below(32) : 2);
+    if (fields & EMU_CE_HAS_VALUE)
+        m.value = (struct emu_ce_value){ .red_id = below(2), .operand1 = next_random(), .operand2 = odd_number(),
+                                         .op = (uint8_t)(one_in(2) ? EMU_CE_IADD : below(EMU_CE_OP_END)),
+                                         .flags = (uint8_t)(one_in(2) ? 0 : below(EMU_CE_FLAG_MASK + 1)),
+                                         .status = (uint8_t)(one_in(8) ? below(12) : 0) };
+    if (op == EMU_HOST_CE_STATE) {
+        m.flags = one_in(8) ? 0 : EMU_HOST_CE_CONFIGURED;
+        m.status = one_in(2) ? 0 : m.status;
+        m.n = m.flags ? 1 + (uint32_t)below(2) : 0;
+    } else if (op == EMU_HOST_CE_POST || op == EMU_HOST_CE_LEFT) {
+        m.n = op == EMU_HOST_CE_LEFT ? 1 : 1 + (uint32_t)below(8);
+    }
+    at = emu_host_ce_put(message, atomic_load(&common->domain), &m);
+    for (uint32_t i = 0; i < m.n; i++) {
+        const struct emu_ce_link link = { .nid = i == 0 ? heard_of.from_nid : (uint32_t)below(4),
+                                          .ce_id = i == 0 ? heard_of.from_ce : (uint16_t)below(5),
+                                          .child_id = (uint8_t)(i == 0 ? 1 : below(33)) };
+
+        if (op == EMU_HOST_CE_STATE)
+            at = emu_host_ce_put_link(at, &link, i == 0 && one_in(2));
+        else
+            at = emu_host_ce_put_instance(at, i == 0 ? 12 : (uint32_t)below(16));
+    }
+    return (uint32_t)(at - message);
+}
+
+/* ---- messages ---- */
+
 static void take_again(void *owner, uint32_t host)
 {
     (void)owner;
@@ -156,6 +276,8 @@ static bool take_message(void *owner, uint32_t host, const void *data, uint32_t 
         answer_domain(host, data, length);
     else if (head.kind == EMU_HOST_COMMAND)
         owes_answer[host] = !answer_command(host, data, length);
+    else if (head.kind == EMU_HOST_CE)
+        owes_answer[host] = !answer_ce(host, data, length);
     else if (head.kind == EMU_HOST_ANSWER && emu_host_answer_parse(data, length, &answer) &&
              answer.status == EMU_STATUS_OK)
         atomic_fetch_add(&common->good_answers, 1);
@@ -221,7 +343,7 @@ static uint32_t make_message(uint8_t *message)
         }
         /* fall through */
     default:
-        length = make_command(message);
+        length = one_in(2) ? make_ce(message) : make_command(message);
     }
     if (one_in(2))
         flip_bits(message, length < 160 ? length : 160, 1 + (unsigned)below(4));
@@ -330,6 +452,88 @@ static void ask_for_trouble(const struct gx_side *c, const gni_mem_handle_t *loc
         atomic_fetch_add(&common->bad, 1);
 }
 
+/* Every reduction between the good ones is right. */
+static void check_reduction(struct tree *tree, unsigned round)
+{
+    bool is_right = true;
+
+    for (unsigned i = 0; i < tree->n_leaves; i++)
+        tree_contribute(&tree->leaves[i], GNI_FMA_CE_IADD, round + i, 0, round);
+    for (unsigned i = 0; i < tree->n_leaves; i++)
+        is_right = tree_wait(tree->leaves[i].result) == GNI_RC_SUCCESS && is_right &&
+                   tree->leaves[i].result->result1 == 2ull * round + 1;
+    atomic_fetch_add(&common->bad, !is_right);
+}
+
+/* A tree with the hostile host's engine above and below, and a leaf there: whatever comes of it, each call returns. */
+struct bad_tree {
+    gni_ce_handle_t ce;
+    gni_ep_handle_t eps[3];     /* a leaf of ours, its engine, a leaf of its */
+    gni_ep_handle_t parent_ep;
+    gni_ep_handle_t to_ours;
+    gni_ep_handle_t to_its;
+    uint32_t id;
+};
+
+static gni_ep_handle_t ep_to(const struct gx_side *c, bool has_cq, uint32_t nid, uint32_t ce_id, uint32_t child_id,
+                             gni_ce_child_t type)
+{
+    const struct gx_side there = { .nic_addr = nid, .inst_id = 12 };
+
+    return tree_ep(c, has_cq ? c->src_cq : NULL, &there, ce_id, child_id, type);
+}
+
+static void open_bad_tree(struct bad_tree *tree, const struct gx_side *c)
+{
+    assert_int_equal(GNI_CeCreate(c->nic, &tree->ce), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_CeGetId(tree->ce, &tree->id), GNI_RC_SUCCESS);
+    tree->eps[0] = ep_to(c, false, 0, 0, 0, GNI_CE_CHILD_PE);
+    tree->eps[1] = ep_to(c, false, HOSTILE_NID, 0, 1, GNI_CE_CHILD_VCE);
+    tree->eps[2] = ep_to(c, false, HOSTILE_NID, 0, 2, GNI_CE_CHILD_PE);
+    tree->parent_ep = ep_to(c, false, HOSTILE_NID, 0, 1, GNI_CE_CHILD_VCE);
+    tree->to_ours = ep_to(c, true, 0, tree->id, 0, GNI_CE_CHILD_PE);
+    tree->to_its = ep_to(c, true, HOSTILE_NID, 0, 0, GNI_CE_CHILD_PE);
+}
+
+static void ask_for_reductions(struct bad_tree *tree, const struct gx_side *c, const gni_mem_handle_t *local,
+                               unsigned round)
+{
+    gni_post_descriptor_t *done;
+    gni_post_descriptor_t d = { .type = GNI_POST_CE,
+                                .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+                                .ce_cmd = GNI_FMA_CE_IADD,
+                                .local_addr = common->open_addr,
+                                .local_mem_hndl = *local };
+    bool is_root = round % 3 == 0;
+    uint32_t n = 1 + round / 3 % 3;
+
+    if (round % 4 == 0 && GNI_CeConfigure(tree->ce, tree->eps, n, is_root ? NULL : tree->parent_ep, c->src_cq,
+                                          TREE_MODES) != GNI_RC_SUCCESS)
+        atomic_fetch_add(&common->bad, 1);
+    for (unsigned i = 0; i < 2; i++) {
+        gni_ep_handle_t ep = i == 0 ? tree->to_ours : tree->to_its;
+        gni_return_t rc;
+
+        if (GNI_PostFma(ep, &d) != GNI_RC_SUCCESS)
+            atomic_fetch_add(&common->bad, 1);
+        /* Entries of the engine, whose reductions fail, are between. */
+        do {
+            rc = gx_complete(c->src_cq, &done);
+        } while (rc == GNI_RC_DESCRIPTOR_ERROR);
+        atomic_fetch_add(&common->bad, rc == GNI_RC_NOT_DONE);
+    }
+}
+
+static void close_bad_tree(struct bad_tree *tree)
+{
+    assert_int_equal(GNI_CeDestroy(tree->ce), GNI_RC_SUCCESS);
+    for (unsigned i = 0; i < 3; i++)
+        GNI_EpDestroy(tree->eps[i]);
+    GNI_EpDestroy(tree->parent_ep);
+    GNI_EpDestroy(tree->to_ours);
+    GNI_EpDestroy(tree->to_its);
+}
+
 static uint64_t seconds(void)
 {
     const char *text = getenv("EMU_FUZZ_SECONDS");
@@ -360,6 +564,8 @@ static void test_host_that_means_harm_does_none(void **state)
     struct gx_side b;
     struct gx_side c;
     gni_mem_handle_t handle;
+    struct bad_tree bad_tree;
+    struct tree tree = { .n_engines = 0 };
     uint8_t *mem;
     unsigned round = 0;
     int status = -1;
@@ -387,21 +593,34 @@ static void test_host_that_means_harm_does_none(void **state)
     assert_int_equal(GNI_EpCreate(c.nic, c.src_cq, &c.ep), GNI_RC_SUCCESS);
     assert_int_equal(GNI_EpBind(c.ep, HOSTILE_NID, 12), GNI_RC_SUCCESS);
     mem = open_target(&c, &handle);
+    open_bad_tree(&bad_tree, &c);
+    tree_add_engine(&tree, &a, NO_PARENT);
+    tree_add_engine(&tree, &b, 0);
+    tree_add_leaf(&tree, &a, 0);
+    tree_add_leaf(&tree, &b, 1);
+    tree_build(&tree);
     while (emu_clock_ns() < end_ns) {
         check_transfers(&a, &b, round);
+        check_reduction(&tree, round);
+        ask_for_reductions(&bad_tree, &c, &handle, round);
         ask_for_trouble(&c, &handle, round++);
         assert_true(is_filled(mem, GUARD_BYTES, 0x5a));
         assert_true(is_filled(mem + GUARD_BYTES + OPEN_BYTES, GUARD_BYTES, 0x5a));
     }
+    close_bad_tree(&bad_tree);
+    tree_drop(&tree);
     atomic_store(&common->is_over, true);
     waitpid(pid, &status, 0);
     assert_int_equal(status, 0);
+    printf("# contributions of it taken %llu, partial results to it %llu\n",
+           (unsigned long long)atomic_load(&common->good_posts), (unsigned long long)atomic_load(&common->ups));
     printf("# sent %llu received %llu done %llu sessions %llu, transfers checked %llu\n",
            (unsigned long long)atomic_load(&common->sent), (unsigned long long)atomic_load(&common->received),
            (unsigned long long)atomic_load(&common->good_answers), (unsigned long long)atomic_load(&common->sessions),
            (unsigned long long)atomic_load(&common->checked));
     assert_int_equal(atomic_load(&common->bad), 0);
     assert_true(atomic_load(&common->good_answers) > 0);
+    assert_true(atomic_load(&common->good_posts) > 0);
     assert_int_equal(kill(fx.hosts[0].daemon, 0), 0);
     assert_int_equal(kill(fx.hosts[1].daemon, 0), 0);
     GNI_MemDeregister(c.nic, &handle);
