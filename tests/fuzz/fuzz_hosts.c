@@ -468,6 +468,7 @@ static void check_reduction(struct tree *tree, unsigned round)
 /* A tree with the hostile host's engine above and below, and a leaf there: whatever comes of it, each call returns. */
 struct bad_tree {
     gni_ce_handle_t ce;
+    gni_cq_handle_t cq;         /* of its entries; nobody looks */
     gni_ep_handle_t eps[3];     /* a leaf of ours, its engine, a leaf of its */
     gni_ep_handle_t parent_ep;
     gni_ep_handle_t to_ours;
@@ -486,6 +487,7 @@ static gni_ep_handle_t ep_to(const struct gx_side *c, bool has_cq, uint32_t nid,
 static void open_bad_tree(struct bad_tree *tree, const struct gx_side *c)
 {
     assert_int_equal(GNI_CeCreate(c->nic, &tree->ce), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_CqCreate(c->nic, 64, 0, GNI_CQ_NOBLOCK, NULL, NULL, &tree->cq), GNI_RC_SUCCESS);
     assert_int_equal(GNI_CeGetId(tree->ce, &tree->id), GNI_RC_SUCCESS);
     tree->eps[0] = ep_to(c, false, 0, 0, 0, GNI_CE_CHILD_PE);
     tree->eps[1] = ep_to(c, false, HOSTILE_NID, 0, 1, GNI_CE_CHILD_VCE);
@@ -507,20 +509,14 @@ static void ask_for_reductions(struct bad_tree *tree, const struct gx_side *c, c
     bool is_root = round % 3 == 0;
     uint32_t n = 1 + round / 3 % 3;
 
-    if (round % 4 == 0 && GNI_CeConfigure(tree->ce, tree->eps, n, is_root ? NULL : tree->parent_ep, c->src_cq,
+    if (round % 4 == 0 && GNI_CeConfigure(tree->ce, tree->eps, n, is_root ? NULL : tree->parent_ep, tree->cq,
                                           TREE_MODES) != GNI_RC_SUCCESS)
         atomic_fetch_add(&common->bad, 1);
     for (unsigned i = 0; i < 2; i++) {
         gni_ep_handle_t ep = i == 0 ? tree->to_ours : tree->to_its;
-        gni_return_t rc;
 
-        if (GNI_PostFma(ep, &d) != GNI_RC_SUCCESS)
+        if (GNI_PostFma(ep, &d) != GNI_RC_SUCCESS || gx_complete(c->src_cq, &done) == GNI_RC_NOT_DONE)
             atomic_fetch_add(&common->bad, 1);
-        /* Entries of the engine, whose reductions fail, are between. */
-        do {
-            rc = gx_complete(c->src_cq, &done);
-        } while (rc == GNI_RC_DESCRIPTOR_ERROR);
-        atomic_fetch_add(&common->bad, rc == GNI_RC_NOT_DONE);
     }
 }
 
@@ -532,6 +528,7 @@ static void close_bad_tree(struct bad_tree *tree)
     GNI_EpDestroy(tree->parent_ep);
     GNI_EpDestroy(tree->to_ours);
     GNI_EpDestroy(tree->to_its);
+    GNI_CqDestroy(tree->cq);
 }
 
 static uint64_t seconds(void)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """What breaks between hosts, and what goes on: emunics that are started by hand, `emunic serve --hosts`, and a process
-on each host, of which the first moves data to the others and checks it. `test_faults.py EMUNIC EMUNIC-RANK MOVER`"""
+on each host, of which the first moves data to the others and checks it, or all reduce.
+`test_faults.py EMUNIC EMUNIC-RANK MOVER REDUCER`"""
 
 import json
 import os
@@ -20,7 +21,7 @@ from testing import PATIENCE, choose, enter, run_tests, wait_until
 
 PTAG, COOKIE = 100, 77
 NAME = "machine"
-emunic, emunic_rank, mover = sys.argv[1:4]
+emunic, emunic_rank, mover, reducer = sys.argv[1:5]
 
 
 class Process:
@@ -104,14 +105,14 @@ class Machine:
     def wait_for_hosts(self, n_up, seconds=PATIENCE):
         assert wait_until(lambda: len(self.states()) - self.states().count("down") == n_up, seconds), self.states()
 
-    def process(self, host, role):
+    def process(self, host, *program):
         job = {"EMUNIC_SERVER": NAME, "EMUNIC_COOKIE": str(COOKIE), "EMUNIC_PTAG": str(PTAG), "PMIX_RANK": str(host)}
         environment = self.cluster.environment | job
-        return Process(self.cluster, host, [emunic_rank, mover, self.folder, role], "stdout", env=environment)
+        return Process(self.cluster, host, [emunic_rank, program[0], self.folder, *program[1:]], "stdout", env=environment)
 
     def start_target(self, host):
         (self.folder / str(host)).unlink(missing_ok=True)
-        self.targets[host] = self.process(host, "target")
+        self.targets[host] = self.process(host, mover, "target")
         assert wait_until(lambda: (self.folder / str(host)).exists()), f"target {host} does not come up"
 
     def __enter__(self):
@@ -120,7 +121,7 @@ class Machine:
         self.wait_for_hosts(self.n_hosts)
         for host in range(1, self.n_hosts):
             self.start_target(host)
-        self.mover = self.process(0, "mover")
+        self.mover = self.process(0, mover, "mover")
         self.mover.wait_for("ready")
         for host in range(1, self.n_hosts):
             assert self.mover.ask(f"find {host}") == f"found {host}"
@@ -140,6 +141,43 @@ class Machine:
         for what in self.cluster.leftovers(host):
             if what.startswith("process") and " serve " in what:
                 os.kill(int(what.split()[1]), number)
+
+
+class Reducers:
+    """A process on each host of a machine, with an engine and a leaf in a reduction tree."""
+
+    def __init__(self, machine):
+        self.processes = [machine.process(host, reducer) for host in range(machine.n_hosts)]
+
+    def __enter__(self):
+        for process in self.processes:
+            process.wait_for("^ready")
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            process.end()
+
+    def ask(self, hosts, line, seconds=PATIENCE):
+        """All answers: they wait for each other."""
+        for host in hosts:
+            self.processes[host].tell(line)
+        return [self.processes[host].wait_for("^(joined|reduced|failed|wrong)", seconds) for host in hosts]
+
+    def reduce(self, hosts):
+        assert self.ask(hosts, "join " + " ".join(map(str, hosts))) == ["joined"] * len(hosts)
+        assert self.ask(hosts, "reduce 50") == ["reduced 50"] * len(hosts)
+
+    def break_by(self, fault, hosts):
+        """Does it in the middle of reductions over all; those of `hosts` must hear of it."""
+        self.reduce(range(len(self.processes)))
+        for process in self.processes:
+            process.tell("reduce 1000000")
+        self.processes[0].wait_for("at 200")
+        fault()
+        for host in hosts:
+            said = self.processes[host].wait_for("^(reduced|failed|wrong)")
+            assert re.fullmatch("failed [0-9]+ 1", said), f"h{host}: {said}"
 
 
 def test_all_hosts_are_one_machine(cluster):
@@ -202,6 +240,24 @@ def test_killed_emunic_is_an_error_and_others_go_on(cluster):
         assert machine.mover.ask("move 1 20") == "moved 1 20"
 
 
+def test_reductions_over_a_link_that_stays_down_fail_on_both_sides_and_go_on_when_it_heals(cluster):
+    with Machine(cluster, 3, ["--peer-timeout", "2"]) as machine, Reducers(machine) as reducers:
+        reducers.break_by(lambda: cluster.link(1, is_up=False), [0, 1, 2])
+        reducers.reduce([0, 2])
+        cluster.link(1, is_up=True)
+        machine.wait_for_hosts(3, 60)
+        reducers.reduce([0, 1, 2])
+
+
+def test_killed_host_fails_the_reductions_of_the_others_which_go_on_without_it(cluster):
+    with Machine(cluster, 3, ["--peer-timeout", "2"]) as machine, Reducers(machine) as reducers:
+        reducers.break_by(lambda: cluster.kill(1), [0, 2])
+        reducers.reduce([0, 2])
+        machine.targets.pop(1).end()
+        machine.servers.pop(1).end()
+        cluster.boot(1)
+
+
 def test_loss_and_delay_are_slow_and_right(cluster):
     with Machine(cluster, 3, ["--peer-timeout", "30"]) as machine:
         cluster.impair(1, 20)
@@ -233,4 +289,4 @@ def test_strangers_are_refused_and_logged(cluster):
 
 if __name__ == "__main__":
     enter()
-    sys.exit(run_tests(choose(globals(), sys.argv[4:])))
+    sys.exit(run_tests(choose(globals(), sys.argv[5:])))
