@@ -8,8 +8,8 @@
  *   byte 40       48       56       64         72         80   81      82    83       84  88
  *
  * Network byte order, as all of host.h. `from` is an engine, or a node, of the sender's host, `to` an engine of the
- * receiver's. A version is that of an engine's configuration, never used twice by a host and never 0. From byte 56 to 83
- * there is a struct emu_ce_value. What an operation does not use is 0.
+ * receiver's. A version is that of an engine's configuration, never used twice by a host and never 0. From byte 56 to
+ * 83 there is a struct emu_ce_value. What an operation does not use is 0.
  */
 #ifndef EMUNIC_ABI_HOST_CE_H
 #define EMUNIC_ABI_HOST_CE_H

@@ -54,7 +54,8 @@ uint32_t emu_ce_per_node(const struct emu_server *server)
     return emu_machine_nic(server->machine)->ce_engines;
 }
 
-struct emu_ce_end *emu_ce_find(struct emu_server *server, const struct emu_domain *domain, uint32_t nid, uint32_t ce_id)
+struct emu_ce_end *emu_ce_find(struct emu_server *server, const struct emu_domain *domain, uint32_t nid,
+                               uint32_t ce_id)
 {
     uint32_t per_node = emu_ce_per_node(server);
     struct emu_ce_end *e = NULL;

@@ -2,12 +2,12 @@
 /*
  * Reduction trees over several hosts.
  *
- * An engine is its host's alone. The others keep an image of each: whether it is configured or broken, the version of its
- * configuration, and its links to engines; so they can tell whether two engines name each other. Its host tells all
- * others of every change (STATE, GONE), and the request that brings the change is answered when they have said that they
- * know (KNOWN). What a program has configured is thus known everywhere before anybody can act on it, and an engine of
- * which there is no image is none. A port of another host that has gone before that host knew of the configuration is
- * none of its leaves; its successor, of the same instance, may be.
+ * An engine is its host's alone. The others keep an image of each: whether it is configured or broken, the version of
+ * its configuration, and its links to engines; so they can tell whether two engines name each other. Its host tells all
+ * others of every change (STATE, GONE), and the request that brings the change is answered when they have said that
+ * they know (KNOWN). What a program has configured is thus known everywhere before anybody can act on it, and an engine
+ * of which there is no image is none. A port of another host that has gone before that host knew of the configuration
+ * is none of its leaves; its successor, of the same instance, may be.
  *
  *   child's host  -- UP ------>  parent's host        partial result; kept in the child's image
  *                <------ DOWN --                      the result, when the root has decided
@@ -37,27 +37,7 @@
 #include <string.h>
 
 #include "emunic/daemon/ce_inner.h"
-#include "emunic/daemon/connection.h"
 #include "emunic/daemon/hosts.h"
-
-/* A request, until all hosts know what it has changed. */
-struct emu_ce_wait {
-    LIST_ENTRY(emu_ce_wait) link;
-    struct emu_server *server;          /* borrowed */
-    struct emu_connection *connection;  /* borrowed; NULL: it has gone */
-    struct emu_msg reply;
-    uint64_t number;                    /* 0: not announced yet */
-    uint32_t n_left;
-    bool is_held;                       /* there is nothing to announce yet */
-    bool is_deferred;                   /* the connection was told to wait */
-    bool awaits[];                      /* by host */
-};
-
-struct emu_ce_owed {
-    uint32_t host;
-    uint32_t domain;
-    uint64_t number;
-};
 
 /* ---- life ---- */
 
@@ -70,25 +50,12 @@ int emu_ce_hosts_create(struct emu_server *server)
     return 0;
 }
 
-static void free_wait(struct emu_ce_wait *wait)
-{
-    if (wait->number != 0)
-        emu_numbers_give(&wait->server->ce_hosts->waits_by_number, wait->number);
-    LIST_REMOVE(wait, link);
-    free(wait);
-}
-
 void emu_ce_hosts_destroy(struct emu_server *server)
 {
-    struct emu_ce_wait *wait;
-
     if (!server->ce_hosts)
         return;
-    while ((wait = LIST_FIRST(&server->ce_hosts->waits)))
-        free_wait(wait);
-    emu_numbers_fini(&server->ce_hosts->waits_by_number);
+    emu_ce_waits_fini(server->ce_hosts);
     emu_numbers_fini(&server->ce_hosts->posts);
-    free(server->ce_hosts->owed);
     free(server->ce_hosts);
     server->ce_hosts = NULL;
 }
@@ -127,24 +94,26 @@ static uint32_t count_engines(const struct emu_ce_end *e)
 }
 
 /* What must not be lost is taken however much there is; it is little. */
-static int send_message(struct emu_server *server, uint32_t host, const uint8_t *message, uint32_t length_bytes)
+int emu_ce_send(struct emu_server *server, uint32_t host, uint32_t domain_number, const struct emu_host_ce *m)
 {
-    int r = emu_hosts_send(server, host, message, length_bytes);
+    uint8_t message[EMU_HOST_CE_MAX];
+    uint8_t *list = emu_host_ce_put(message, domain_number, m);
+    uint32_t length_bytes = EMU_HOST_CE_BYTES + 8 * m->n;
+    int r;
 
+    if (m->n > 0)
+        memcpy(list, m->list, 8 * m->n);
+    r = emu_hosts_send(server, host, message, length_bytes);
     return r == -ENOBUFS || r == -ENOMEM ? emu_hosts_answer(server, host, message, length_bytes) : r;
 }
 
 static int tell(struct emu_server *server, const struct emu_domain *domain, uint32_t host, const struct emu_host_ce *m)
 {
-    uint8_t message[EMU_HOST_CE_MAX];
-    uint8_t *list = emu_host_ce_put(message, domain->common_number, m);
-
-    if (m->n > 0)
-        memcpy(list, m->list, 8 * m->n);
-    return send_message(server, host, message, EMU_HOST_CE_BYTES + 8 * m->n);
+    return emu_ce_send(server, host, domain->common_number, m);
 }
 
-void emu_ce_tell(struct emu_server *server, const struct emu_domain *domain, uint32_t host, const struct emu_host_ce *m)
+void emu_ce_tell(struct emu_server *server, const struct emu_domain *domain, uint32_t host,
+                 const struct emu_host_ce *m)
 {
     tell(server, domain, host, m);
 }
@@ -186,27 +155,16 @@ static int announce_to(const struct emu_ce_end *e, uint32_t host, enum emu_host_
     return tell(e->server, e->domain, host, &m);
 }
 
-bool emu_ce_is_known_at(const struct emu_ce_end *e, uint32_t host)
-{
-    const struct emu_ce_wait *wait = emu_numbers_find(&e->server->ce_hosts->waits_by_number, e->announced);
-
-    return !wait || !wait->awaits[host];
-}
-
 void emu_ce_announce(struct emu_ce_end *e, enum emu_host_ce_op op, struct emu_ce_wait *wait)
 {
     const struct emu_domain *domain = e->domain;
 
     if (!emu_ce_spreads(e->server, domain))
         return;
-    if (wait && emu_numbers_take(&e->server->ce_hosts->waits_by_number, wait, &wait->number) < 0)
-        wait->number = 0;       /* nobody will be waited for */
-    e->announced = wait ? wait->number : 0;
+    e->announced = emu_ce_wait_announce(wait);
     for (uint32_t i = 0; i < domain->n_ce_hosts; i++) {
-        if (announce_to(e, domain->ce_hosts[i], op, e->announced) < 0 || e->announced == 0)
-            continue;
-        wait->awaits[domain->ce_hosts[i]] = true;
-        wait->n_left++;
+        if (announce_to(e, domain->ce_hosts[i], op, e->announced) == 0 && e->announced != 0)
+            emu_ce_wait_for(wait, domain->ce_hosts[i]);
     }
 }
 
@@ -222,146 +180,6 @@ void emu_ce_tell_left(const struct emu_port_end *port, uint64_t poster, bool por
     emu_host_ce_put_instance(list, port->instance_id);
     for (uint32_t i = 0; i < port->domain->n_ce_hosts; i++)
         tell(port->server, port->domain, port->domain->ce_hosts[i], &m);
-}
-
-/* ---- requests that wait ---- */
-
-struct emu_ce_wait *emu_ce_wait_create(struct emu_connection *connection)
-{
-    struct emu_server *server = connection->server;
-    struct emu_ce_wait *wait = calloc(1, sizeof(*wait) + emu_hosts_count(server) * sizeof(wait->awaits[0]));
-
-    if (!wait)
-        return NULL;
-    wait->server = server;
-    wait->connection = connection;
-    LIST_INSERT_HEAD(&server->ce_hosts->waits, wait, link);
-    return wait;
-}
-
-void emu_ce_wait_hold(struct emu_ce_wait *wait)
-{
-    if (wait)
-        wait->is_held = true;
-}
-
-static bool is_over(const struct emu_ce_wait *wait)
-{
-    return wait->n_left == 0 && !wait->is_held;
-}
-
-static void answer_if_over(struct emu_ce_wait *wait)
-{
-    if (!is_over(wait) || !wait->is_deferred)
-        return;
-    if (wait->connection)
-        emu_connection_answer(wait->connection, &wait->reply);
-    free_wait(wait);
-}
-
-int emu_ce_wait_begin(struct emu_ce_wait *wait, const struct emu_msg *reply, int result)
-{
-    if (result < 0 || is_over(wait)) {
-        free_wait(wait);
-        return result;
-    }
-    wait->reply = *reply;
-    wait->is_deferred = true;
-    return EMU_DEFERRED;
-}
-
-void emu_ce_wait_check(struct emu_ce_wait *wait)
-{
-    if (!wait)
-        return;
-    wait->is_held = false;
-    answer_if_over(wait);
-}
-
-/* The host knows, or will not know any more. */
-static void hear(struct emu_ce_wait *wait, uint32_t host)
-{
-    if (!wait->awaits[host])
-        return;
-    wait->awaits[host] = false;
-    wait->n_left--;
-    answer_if_over(wait);
-}
-
-void emu_ce_forget(struct emu_server *server, const struct emu_connection *connection)
-{
-    struct emu_ce_wait *wait;
-
-    if (!server->ce_hosts)
-        return;
-    LIST_FOREACH(wait, &server->ce_hosts->waits, link) {
-        if (wait->connection == connection)
-            wait->connection = NULL;
-    }
-}
-
-static bool take_known(struct emu_server *server, uint32_t host, const struct emu_host_ce *m)
-{
-    struct emu_ce_wait *wait = emu_numbers_find(&server->ce_hosts->waits_by_number, m->number);
-
-    if (!wait || !wait->awaits[host])
-        return false;
-    hear(wait, host);
-    return true;
-}
-
-static void send_known(struct emu_server *server, const struct emu_ce_owed *owed)
-{
-    const struct emu_host_ce known = { .op = EMU_HOST_CE_KNOWN, .number = owed->number };
-    uint8_t message[EMU_HOST_CE_BYTES];
-
-    emu_host_ce_put(message, owed->domain, &known);
-    send_message(server, owed->host, message, sizeof(message));
-}
-
-/*
- * After a look at the clients: whoever of them has gone before this has gone before what is acknowledged, and the other
- * host has heard so before it hears of this.
- */
-static void acknowledge(struct emu_server *server, uint32_t domain_number, uint32_t host, const struct emu_host_ce *m)
-{
-    struct emu_ce_hosts *hosts = server->ce_hosts;
-    const struct emu_ce_owed owed = { host, domain_number, m->number };
-
-    if (m->number == 0)
-        return;
-    if (hosts->n_owed == hosts->owed_room) {
-        uint32_t room = 2 * hosts->owed_room + 16;
-        struct emu_ce_owed *more = realloc(hosts->owed, room * sizeof(*more));
-
-        if (!more) {
-            send_known(server, &owed);
-            return;
-        }
-        hosts->owed = more;
-        hosts->owed_room = room;
-    }
-    hosts->owed[hosts->n_owed++] = owed;
-}
-
-void emu_ce_looked(struct emu_server *server)
-{
-    struct emu_ce_hosts *hosts = server->ce_hosts;
-
-    for (uint32_t i = 0; i < hosts->n_owed; i++)
-        send_known(server, &hosts->owed[i]);
-    hosts->n_owed = 0;
-}
-
-static void forget_owed(struct emu_ce_hosts *hosts, uint32_t host)
-{
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < hosts->n_owed; i++) {
-        if (hosts->owed[i].host != host)
-            hosts->owed[n++] = hosts->owed[i];
-    }
-    hosts->n_owed = n;
 }
 
 /* ---- images ---- */
@@ -442,7 +260,8 @@ static void take_state(struct emu_server *server, struct emu_domain *domain, uin
 }
 
 /* The image of the engine that speaks, as it was configured when it spoke; NULL. */
-static struct emu_ce_end *speaker(struct emu_server *server, const struct emu_domain *domain, const struct emu_host_ce *m)
+static struct emu_ce_end *speaker(struct emu_server *server, const struct emu_domain *domain,
+                                  const struct emu_host_ce *m)
 {
     struct emu_ce_end *e = emu_ce_find(server, domain, m->from_nid, m->from_ce);
 
@@ -450,7 +269,8 @@ static struct emu_ce_end *speaker(struct emu_server *server, const struct emu_do
 }
 
 /* Our engine that it speaks to; NULL: it was configured anew meanwhile, or is gone. */
-static struct emu_ce_end *listener(struct emu_server *server, const struct emu_domain *domain, const struct emu_host_ce *m)
+static struct emu_ce_end *listener(struct emu_server *server, const struct emu_domain *domain,
+                                   const struct emu_host_ce *m)
 {
     struct emu_ce_end *e = emu_ce_find(server, domain, m->to_nid, m->to_ce);
 
@@ -588,20 +408,13 @@ void emu_ce_host_up(struct emu_server *server, uint32_t host)
 
 void emu_ce_host_down(struct emu_server *server, uint32_t host)
 {
-    struct emu_ce_wait *wait = LIST_FIRST(&server->ce_hosts->waits);
     struct emu_domain *domain;
 
-    forget_owed(server->ce_hosts, host);
     LIST_FOREACH(domain, &server->domains, link) {
         if (is_with(domain, host))
             lose_host(server, domain, host);
     }
-    while (wait) {
-        struct emu_ce_wait *next = LIST_NEXT(wait, link);
-
-        hear(wait, host);
-        wait = next;
-    }
+    emu_ce_waits_host_down(server, host);
 }
 
 /* Without memory for it there are no trees with them. */
@@ -654,7 +467,8 @@ void emu_ce_drop_domain(struct emu_server *server, struct emu_domain *domain)
 /* ---- what comes ---- */
 
 /* Each speaks for its own nodes, about ours. */
-static bool may_say(struct emu_server *server, const struct emu_domain *domain, uint32_t host, const struct emu_host_ce *m)
+static bool may_say(struct emu_server *server, const struct emu_domain *domain, uint32_t host,
+                    const struct emu_host_ce *m)
 {
     unsigned fields = emu_host_ce_fields(m->op);
     uint32_t per_node = emu_ce_per_node(server);
@@ -690,7 +504,7 @@ static bool hear_of_engine(struct emu_server *server, struct emu_domain *domain,
         take_down(server, domain, m);
         break;
     }
-    acknowledge(server, domain->common_number, host, m);
+    emu_ce_owe(server, host, domain->common_number, m->number);
     return true;
 }
 
@@ -711,7 +525,7 @@ static bool hear_of_no_domain(struct emu_server *server, uint32_t number, uint32
     if (m->op == EMU_HOST_CE_POST)
         take_post(server, number, NULL, host, m);
     else if (m->op == EMU_HOST_CE_STATE || m->op == EMU_HOST_CE_GONE)
-        acknowledge(server, number, host, m);
+        emu_ce_owe(server, host, number, m->number);
     return true;
 }
 
@@ -725,7 +539,7 @@ bool emu_ce_host_message(struct emu_server *server, uint32_t host, const uint8_t
         return false;
     switch (m.op) {     /* what needs no domain */
     case EMU_HOST_CE_KNOWN:
-        return take_known(server, host, &m);
+        return emu_ce_wait_known(server, host, m.number);
     case EMU_HOST_CE_TAKEN:
         return emu_ce_post_taken(server, host, &m);
     case EMU_HOST_CE_RESULT:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reduction trees over several hosts: what goes between their emunics. On the server's thread; a machine of one host has
- * none of it.
+ * Reduction trees over several hosts: what goes between their emunics. On the server's thread; a machine of one host
+ * has none of it.
  */
 #ifndef EMUNIC_DAEMON_CE_HOSTS_H
 #define EMUNIC_DAEMON_CE_HOSTS_H

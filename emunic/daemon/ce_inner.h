@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collective engines: what ce.c (rounds), ce_config.c (life), ce_leaves.c (contributions, results) and ce_hosts.c (other
- * hosts) share.
+ * Collective engines: what ce.c (rounds), ce_config.c (life), ce_leaves.c (contributions, results) and ce_hosts.c
+ * (other hosts) share.
  */
 #ifndef EMUNIC_DAEMON_CE_INNER_H
 #define EMUNIC_DAEMON_CE_INNER_H
@@ -17,6 +17,7 @@
 #include "emunic/daemon/port.h"
 #include "emunic/daemon/server.h"
 
+struct emu_ce_hosts;
 struct emu_ce_wait;
 struct emu_connection;
 
@@ -50,7 +51,7 @@ struct emu_ce_end {
     struct emu_ce_end *next_walked;     /* while a walk goes on */
     struct emu_server *server;          /* borrowed */
     struct emu_domain *domain;          /* borrowed */
-    struct emu_port_end *port;          /* borrowed: outlives it; NULL: of another host, or its port has gone before it */
+    struct emu_port_end *port;          /* borrowed; NULL: of another host, or its port has gone before it */
     uint32_t nid;
     uint32_t ce_id;
     uint32_t host;
@@ -87,7 +88,8 @@ static inline bool emu_ce_names(const struct emu_ce_link *link, const struct emu
 
 uint32_t emu_ce_per_node(const struct emu_server *server);
 /* An engine of the domain, or NULL. Any numbers. */
-struct emu_ce_end *emu_ce_find(struct emu_server *server, const struct emu_domain *domain, uint32_t nid, uint32_t ce_id);
+struct emu_ce_end *emu_ce_find(struct emu_server *server, const struct emu_domain *domain, uint32_t nid,
+                               uint32_t ce_id);
 struct emu_ce_child *emu_ce_child_of(const struct emu_ce_end *e, uint8_t child_id);
 /* Do both name each other so? */
 bool emu_ce_is_child_of(const struct emu_ce_end *e, const struct emu_ce_end *parent);
@@ -140,7 +142,10 @@ void emu_ce_port_left(struct emu_domain *domain, uint32_t host, const struct emu
 bool emu_ce_spreads(const struct emu_server *server, const struct emu_domain *domain);
 /* Host of a node of the domain; our own for what is none. */
 uint32_t emu_ce_host_of(const struct emu_server *server, const struct emu_domain *domain, uint32_t nid);
-void emu_ce_tell(struct emu_server *server, const struct emu_domain *domain, uint32_t host, const struct emu_host_ce *m);
+/* 0; -ENOTCONN: the host is not up; -ENOMEM: it will not be any more. */
+int emu_ce_send(struct emu_server *server, uint32_t host, uint32_t domain_number, const struct emu_host_ce *m);
+void emu_ce_tell(struct emu_server *server, const struct emu_domain *domain, uint32_t host,
+                 const struct emu_host_ce *m);
 /* `e`, ours, is broken; and so is `to`, of another host, if that is its version. */
 void emu_ce_tell_broken(const struct emu_ce_end *e, const struct emu_ce_link *to, uint64_t version);
 /* WANT, UP, DOWN (value NULL for the first): ours to one of another host. */
@@ -148,18 +153,30 @@ void emu_ce_tell_neighbour(const struct emu_ce_end *e, const struct emu_ce_end *
                            const struct emu_ce_value *value);
 /* All other hosts hear what it is now, or that it is no more. */
 void emu_ce_announce(struct emu_ce_end *e, enum emu_host_ce_op state_or_gone, struct emu_ce_wait *wait);
-/* Has the host said that it knows what was announced last? */
-bool emu_ce_is_known_at(const struct emu_ce_end *e, uint32_t host);
 /* The port's leaf has gone. */
 void emu_ce_tell_left(const struct emu_port_end *port, uint64_t poster, bool port_has_twin);
+
+/* ---- ce_waits.c ---- */
 
 /* A request that is answered when all other hosts know what it has changed. NULL: no memory. */
 struct emu_ce_wait *emu_ce_wait_create(struct emu_connection *connection);
 /* What it asked for has been done, or begun: EMU_DEFERRED, or its result, when nobody has to be waited for. */
 int emu_ce_wait_begin(struct emu_ce_wait *wait, const struct emu_msg *reply, int result);
+/* It will be announced later. `wait` may be NULL, here and in the next two. */
+void emu_ce_wait_hold(struct emu_ce_wait *wait);
+/* The number that it is announced by; 0: nobody has to acknowledge. */
+uint64_t emu_ce_wait_announce(struct emu_ce_wait *wait);
 /* It was announced; answers if nobody has to be waited for. */
 void emu_ce_wait_check(struct emu_ce_wait *wait);
-/* It will be announced later. Any of these waits may be NULL. */
-void emu_ce_wait_hold(struct emu_ce_wait *wait);
+/* The host is to acknowledge. */
+void emu_ce_wait_for(struct emu_ce_wait *wait, uint32_t host);
+/* It has. False: it makes no sense. */
+bool emu_ce_wait_known(struct emu_server *server, uint32_t host, uint64_t number);
+/* Has the host said that it knows what was announced last? */
+bool emu_ce_is_known_at(const struct emu_ce_end *e, uint32_t host);
+/* Acknowledges what the host has announced by that number, after the next look at the clients; 0: nothing. */
+void emu_ce_owe(struct emu_server *server, uint32_t host, uint32_t domain_number, uint64_t number);
+void emu_ce_waits_host_down(struct emu_server *server, uint32_t host);
+void emu_ce_waits_fini(struct emu_ce_hosts *hosts);
 
 #endif

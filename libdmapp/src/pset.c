@@ -16,7 +16,7 @@
  * Nobody waits on the way up, and the host of a node takes no part, so in the usual case (one node for up to 64 members) a PE has
  * to run once per operation, whoever comes last does the work of all, and everybody waits for a word in its own memory: where PEs
  * outnumber cores that is the least number of switches there can be. With 16 PEs on 2 cores radix 2 took twice as long.
- * uGNI's collective engine needs emunic's processor for each step and took several times as long (docs/dmapp-differences.md), so
+ * uGNI's collective engine needs emunic's processor for each step and took several times as long on one host (docs/dmapp-differences.md), so
  * DMAPP_C_PSET_MODE_HW_OFFLOAD changes nothing.
  *
  * Results do not depend on the order of arrival. Counts and operations have numbers that only grow, so nothing is reset.

@@ -2197,11 +2197,14 @@ gni_return_t GNI_SetErrorPtag(gni_err_handle_t err_handle, uint8_t ptag);
  *   11  a leaf names a child_id that is not its own; engines that do not name each other: the tree is broken
  *    2  a leaf's or an engine's NIC handle has gone, or its process has died: the tree is broken
  *    9  an engine was destroyed or configured anew: the tree is broken
- *    1  the NIC has gone
+ *    1  the NIC has gone; or a host of the machine is lost that has an engine or a leaf: the tree is broken
  *
  * In a broken tree posts fail at once, in the entry and in the result, until every engine is configured anew. Other
  * refusals, of one post alone: 3 no such engine in this communication domain, or not configured; 8 sixteen
- * contributions of this leaf wait already; 2 no such node.
+ * contributions of this leaf wait already; 2 no such node; 1 the engine's host is lost.
+ *
+ * On a machine of several hosts a tree may span them. GNI_CeCreate(), GNI_CeConfigure() and GNI_CeDestroy() return when
+ * all hosts of the job know what has changed, or are lost (emunic-run(1), --peer-timeout).
  *
  * An engine's own entries go to the CQ of GNI_CeConfigure(): source 6, GNI_CQ_GET_CE_ID(), GNI_CQ_GET_REDUCTN_ID()
  * (low 32 bits), status as above. GNI_GetCompleted() has nothing for them.

@@ -108,7 +108,8 @@ class Machine:
     def process(self, host, *program):
         job = {"EMUNIC_SERVER": NAME, "EMUNIC_COOKIE": str(COOKIE), "EMUNIC_PTAG": str(PTAG), "PMIX_RANK": str(host)}
         environment = self.cluster.environment | job
-        return Process(self.cluster, host, [emunic_rank, program[0], self.folder, *program[1:]], "stdout", env=environment)
+        command = [emunic_rank, program[0], self.folder, *program[1:]]
+        return Process(self.cluster, host, command, "stdout", env=environment)
 
     def start_target(self, host):
         (self.folder / str(host)).unlink(missing_ok=True)
