@@ -266,6 +266,7 @@ static void test_death_of_a_leaf_far_from_its_engine_breaks_the_tree(void **stat
     struct tree_engine *e = &tree.engines[0];
     struct gx_side far = { .nic_addr = SIDES + 1, .inst_id = 200 };
     pid_t pid = start_child(be_a_leaf);
+    uint64_t red_id = 1;
 
     (void)state;
     wait_for_child(1);
@@ -278,11 +279,11 @@ static void test_death_of_a_leaf_far_from_its_engine_breaks_the_tree(void **stat
     tree_contribute(&tree.leaves[0], GNI_FMA_CE_IADD, 1, 0, 0);
     tree_expect(&tree.leaves[0], 11);
     wait_for_child(2);
-    /* Two of its contributions wait. They go with it, and so does the tree. */
+    /* Two of its contributions wait. They go with it, and so does the tree, as soon as emunic has seen it. */
     kill_child(pid);
     do {
         tree.leaves[0].d = tree_post(&tree.leaves[0], GNI_FMA_CE_IADD, 1, 0);
-        tree.leaves[0].d.ce_red_id = 1;
+        tree.leaves[0].d.ce_red_id = red_id++;
     } while (tree_send(&tree.leaves[0]) == 0 && tree_wait(tree.leaves[0].result) == GNI_RC_SUCCESS);
     tree_expect_failure(tree.leaves[0].result, PEER_GONE);
 }
