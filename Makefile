@@ -42,6 +42,7 @@ check: build check-sanitize check-threads
 
 # All of what runs on several hosts, each in namespaces of its own; `make check` has part of it.
 check-multihost: build
+	@tools/install_deps.sh multihost
 	@$(PYTHON) tools/run_tests.py $(BUILD) --suite multihost --suite multihost-all
 
 $(SANITIZE)/build.ninja: | deps

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Installs what the project needs and the machine lacks, with apt. Without apt it prints the names.
 #
-#   install_deps.sh [bench]     bench: also the alternatives that benchmarks run beside ours, and the plotter
+#   install_deps.sh [bench|multihost]   bench: also the alternatives that benchmarks run beside ours, and the plotter;
+#                                       multihost: also Slurm, whose daemons run in namespaces of the tests
 set -eu
 
 packages="
@@ -40,6 +41,14 @@ perl
 if [ "${1-}" = bench ]; then
     packages="$packages
 libopenmpi-dev
+"
+fi
+if [ "${1-}" = multihost ]; then
+    packages="$packages
+munge
+slurm-client
+slurmctld
+slurmd
 "
 fi
 

@@ -215,7 +215,8 @@ static int read_slurm(struct emu_cli_hosts *hosts, char *err, size_t err_len)
         return -EIO;
     }
     if (r == 0 && tasks && !spread_slots(hosts, tasks)) {
-        snprintf(err, err_len, "SLURM_TASKS_PER_NODE: '%s' does not fit %u hosts", tasks, hosts->n);
+        snprintf(err, err_len, "SLURM_TASKS_PER_NODE: '%s' does not fit %u hosts%s", tasks, hosts->n,
+                 getenv("SLURM_STEP_ID") ? "; this is a step of its own: call it from the batch script, or by salloc" : "");
         return -EINVAL;
     }
     return r;

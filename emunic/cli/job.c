@@ -293,6 +293,15 @@ static bool allow_root(void)
            (setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1) == 0 && setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1) == 0);
 }
 
+/*
+ * In Slurm mpirun starts its daemons as a job step, and since 20.11 a step has its processors for itself: the second
+ * mpirun would wait for the end of the first.
+ */
+static bool share_steps(const struct emu_job_plan *plan)
+{
+    return !plan->hosts || setenv("SLURM_OVERLAP", "1", 1) == 0;
+}
+
 static _Noreturn void become_mpirun(const struct job *job, pid_t run, bool is_in_front,
                                     char **(*words)(const struct emu_mpirun_job *))
 {
@@ -304,7 +313,7 @@ static _Noreturn void become_mpirun(const struct job *job, pid_t run, bool is_in
         _exit(EMU_EXIT_FAILED);
     if (!is_in_front)
         setpgid(0, 0);
-    args = allow_root() ? words(&names) : NULL;
+    args = allow_root() && share_steps(job->plan) ? words(&names) : NULL;
     if (!args) {
         emu_cli_fail("run", "out of memory, or folder %s is full", job->folder);
         _exit(EMU_EXIT_FAILED);
