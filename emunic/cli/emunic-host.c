@@ -174,6 +174,7 @@ enum {
     OPTION_HOSTS,
     OPTION_PROVIDER,
     OPTION_PEER_TIMEOUT,
+    OPTION_BIND,
     OPTION_ROUTED,
 };
 
@@ -187,6 +188,7 @@ static const struct option options[] = {
     { "hosts", required_argument, NULL, OPTION_HOSTS },
     { "provider", required_argument, NULL, OPTION_PROVIDER },
     { "peer-timeout", required_argument, NULL, OPTION_PEER_TIMEOUT },
+    { "bind", required_argument, NULL, OPTION_BIND },
     { "routed", no_argument, NULL, OPTION_ROUTED },
     { 0 },
 };
@@ -238,6 +240,9 @@ static int take_option(struct host *host, int option, char **argv)
         if (!emu_cli_parse_number(optarg, 10, 1, 3600, &number))
             return emu_cli_usage("host", "--peer-timeout: '%s' is not 1 to 3600 seconds", optarg);
         host->hosts.timeout_ns = number * 1000000000ull;
+        return EMU_EXIT_DONE;
+    case OPTION_BIND:
+        host->server.bind = optarg;
         return EMU_EXIT_DONE;
     case OPTION_ROUTED:
         host->server.starts_routed = true;

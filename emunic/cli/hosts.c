@@ -216,7 +216,7 @@ static int read_slurm(struct emu_cli_hosts *hosts, char *err, size_t err_len)
     }
     if (r == 0 && tasks && !spread_slots(hosts, tasks)) {
         snprintf(err, err_len, "SLURM_TASKS_PER_NODE: '%s' does not fit %u hosts%s", tasks, hosts->n,
-                 getenv("SLURM_STEP_ID") ? "; this is a step of its own: call it from the batch script, or by salloc" : "");
+                 getenv("SLURM_STEP_ID") ? "; this is a step of its own: call it from the batch script or salloc" : "");
         return -EINVAL;
     }
     return r;

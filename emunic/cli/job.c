@@ -182,7 +182,8 @@ static int wait_until_ready(struct job *job)
 static int start_keeper(struct job *job)
 {
     const struct emu_server_options server = { .name = job->server, .machine = job->plan->machine,
-                                               .machine_dir = job->plan->machine_dir, .stops_with_last_job = true,
+                                               .machine_dir = job->plan->machine_dir, .bind = job->plan->bind,
+                                               .stops_with_last_job = true,
                                                .stops_with_starter = true, .starts_routed = job->plan->is_routed };
     const struct emu_keeper_plan plan = { .server = job->plan->server || job->plan->hosts ? NULL : &server,
                                           .folder = job->folder, .marker = job->marker };

@@ -22,6 +22,7 @@ struct emu_job_plan {
     const char *server;         /* name of a running one; NULL: one of its own */
     const char *machine;        /* of its own server. Not a pointer into argv */
     const char *machine_dir;    /* the same */
+    const char *bind;           /* processors of its emunics; NULL: auto. The same */
     uint32_t cabinet_columns;   /* of the machine; 0 not known */
     uint32_t member_limit;      /* 0 none */
     bool is_routed;

@@ -224,6 +224,10 @@ char **emu_mpirun_hosts(const struct emu_mpirun_job *job)
         add(&words, "--peer-timeout");
         add_text(&words, "%u", plan->peer_timeout_s);
     }
+    if (plan->bind) {
+        add(&words, "--bind");
+        add(&words, plan->bind);
+    }
     if (plan->is_routed)
         add(&words, "--routed");
     return words.has_failed ? NULL : words.items;

@@ -175,6 +175,7 @@ static int print_hosts(const json_t *report, FILE *out)
 
 int emu_cli_print_status(const json_t *report, FILE *out)
 {
+    const json_t *placement;
     const json_t *domain;
     size_t i;
     int r = 0;
@@ -182,6 +183,8 @@ int emu_cli_print_status(const json_t *report, FILE *out)
     fprintf(out, "server %s, pid %llu: %s (%s, %llu nodes), up %.1f s\n", text_of(report, "server"),
             (unsigned long long)number_of(report, "pid"), text_of(report, "machine_spec"), text_of(report, "topology"),
             (unsigned long long)number_of(report, "machine_nodes"), (double)number_of(report, "uptime_ms") / 1e3);
+    placement = json_object_get(report, "placement");
+    fprintf(out, "  on processors %s: %s\n", text_of(placement, "processors"), text_of(placement, "why"));
     r = print_hosts(report, out);
     json_array_foreach(json_object_get(report, "domains"), i, domain) {
         if (r == 0)

@@ -17,6 +17,7 @@
 #include "emunic/cli/job.h"
 #include "emunic/cli/network_words.h"
 #include "emunic/cli/report.h"
+#include "emunic/daemon/bind.h"
 #include "emunic/fabric/dragonfly.h"
 #include "emunic/fabric/machine.h"
 #include "emunic/fabric/placement.h"
@@ -40,6 +41,7 @@ static const char help[] =
     "      --peer-timeout S  a host that is silent for S seconds is lost, 1 to 3600 (default: 5)\n"
     "  -s, --server NAME     use a running daemon instead of starting one, and its machine\n"
     "      --members N       processes that may attach to the job's domain (default: as many as ranks; 0: no limit)\n"
+    "      --bind WHERE      processors that emunic runs on: auto (default), none, or a list as 0-3,8; not the ranks'\n"
     "      --datapath PATH   routed: all traffic goes through the daemon; auto (default)\n"
     "      --aslr            addresses of the ranks stay random; else they are the same in every rank\n"
     "      --faults FILE     inject the faults of this schedule, see emunic-fault(1)\n"
@@ -60,6 +62,7 @@ enum {
     OPTION_PEER_TIMEOUT,
     OPTION_PLACE,
     OPTION_MEMBERS,
+    OPTION_BIND,
     OPTION_DATAPATH,
     OPTION_ASLR,
     OPTION_FAULTS,
@@ -79,6 +82,7 @@ static const struct option options[] = {
     { "peer-timeout", required_argument, NULL, OPTION_PEER_TIMEOUT },
     { "server", required_argument, NULL, 's' },
     { "members", required_argument, NULL, OPTION_MEMBERS },
+    { "bind", required_argument, NULL, OPTION_BIND },
     { "datapath", required_argument, NULL, OPTION_DATAPATH },
     { "aslr", no_argument, NULL, OPTION_ASLR },
     { "faults", required_argument, NULL, OPTION_FAULTS },
@@ -112,6 +116,7 @@ struct run {
     bool prints_links;
     uint32_t *rank_nids;        /* owned */
     char *exports[64];
+    char *bind;                 /* owned: the words of argv are overwritten */
     char mpirun[PATH_MAX];
     char wrapper[PATH_MAX];
     char host_program[PATH_MAX];
@@ -143,6 +148,16 @@ static int add_export(struct run *run, char *variable)
     return EMU_EXIT_DONE;
 }
 
+static int take_bind(struct run *run, const char *text)
+{
+    if (!emu_bind_is_valid(text))
+        return emu_cli_usage("run", "--bind: '%s' is neither auto, none nor a list of processors", text);
+    free(run->bind);
+    run->bind = strdup(text);
+    run->plan.bind = run->bind;
+    return run->bind ? EMU_EXIT_DONE : emu_cli_fail("run", "out of memory");
+}
+
 static int take_option(struct run *run, int option, char **argv)
 {
     switch (option) {
@@ -172,6 +187,8 @@ static int take_option(struct run *run, int option, char **argv)
     case OPTION_MEMBERS:
         run->has_members = true;
         return set_count(&run->plan.member_limit, optarg, 0, UINT32_MAX, "--members", "processes");
+    case OPTION_BIND:
+        return take_bind(run, optarg);
     case OPTION_DATAPATH:
         if (!emu_cli_parse_datapath(optarg, &run->plan.is_routed))
             return emu_cli_usage("run", "--datapath: '%s' is neither routed nor auto", optarg);
@@ -220,6 +237,8 @@ static int parse(struct run *run, int argc, char **argv)
         return emu_cli_usage("run", "the program is missing");
     if (run->hosts_text && run->server)
         return emu_cli_usage("run", "--hosts and --server exclude each other");
+    if (run->bind && run->server)
+        return emu_cli_usage("run", "--bind and --server exclude each other: give it to `emunic serve`");
     if (run->hosts_text && (run->prints_paths || run->prints_links || run->json_path || run->faults_path))
         return emu_cli_usage("run", "--paths, --links, --json and --faults are for one host");
     if ((run->plan.provider || run->plan.peer_timeout_s) && !run->hosts_text)
@@ -478,5 +497,6 @@ int emu_verb_run(int argc, char **argv)
     free(run.rank_hosts);
     free(run.rank_nids);
     free(run.machine_spec);
+    free(run.bind);
     return status;
 }

@@ -20,6 +20,7 @@
 #include "emunic/cli/fault_file.h"
 #include "emunic/cli/hosts_file.h"
 #include "emunic/cli/network_words.h"
+#include "emunic/daemon/bind.h"
 #include "emunic/daemon/domain.h"
 #include "emunic/daemon/host_domains.h"
 #include "emunic/daemon/hosts.h"
@@ -41,6 +42,7 @@ static const char help[] =
     "                        make a communication domain for this user id (default: your own) and at most LIMIT\n"
     "                        processes (default: no limit); may be given several times\n"
     "  -N, --nodes N         nodes of such a domain: the first N of the machine, a rank each (default: 4)\n"
+    "      --bind WHERE      processors that the daemon runs on: auto (default), none, or a list as 0-3,8\n"
     "      --datapath PATH   routed: all traffic goes through the daemon; auto (default)\n"
     "      --faults FILE     inject the faults of this schedule into every domain, see emunic-fault(1)\n"
     "      --hosts FILE      be one host of several: a line for each, NAME ADDRESS[:PORT] [NODES]; the first is the\n"
@@ -56,6 +58,7 @@ static const char help[] =
 
 enum {
     OPTION_DATAPATH = EMU_OPTION_FIRST,
+    OPTION_BIND,
     OPTION_FAULTS,
     OPTION_HOSTS,
     OPTION_HOST,
@@ -69,6 +72,7 @@ static const struct option options[] = {
     { "machine", required_argument, NULL, 'm' },
     { "domain", required_argument, NULL, 'd' },
     { "nodes", required_argument, NULL, 'N' },
+    { "bind", required_argument, NULL, OPTION_BIND },
     { "datapath", required_argument, NULL, OPTION_DATAPATH },
     { "faults", required_argument, NULL, OPTION_FAULTS },
     { "hosts", required_argument, NULL, OPTION_HOSTS },
@@ -84,6 +88,7 @@ struct serve_plan {
     bool wants_help;            /* has been given */
     const char *name;
     const char *machine;
+    const char *bind;
     bool is_routed;
     const char *faults_path;
     struct emu_fault_schedule schedule;
@@ -161,6 +166,11 @@ static int parse(int argc, char **argv, struct serve_plan *plan)
         case OPTION_DATAPATH:
             if (!emu_cli_parse_datapath(optarg, &plan->is_routed))
                 return emu_cli_usage("serve", "--datapath: '%s' is neither routed nor auto", optarg);
+            break;
+        case OPTION_BIND:
+            if (!emu_bind_is_valid(optarg))
+                return emu_cli_usage("serve", "--bind: '%s' is neither auto, none nor a list of processors", optarg);
+            plan->bind = optarg;
             break;
         case OPTION_FAULTS:
             plan->faults_path = optarg;
@@ -393,7 +403,7 @@ int emu_verb_serve(int argc, char **argv)
         return status;
     }
     server_options = (struct emu_server_options){ .name = plan.name, .machine = plan.machine,
-                                                  .machine_dir = emu_cli_machine_dir(),
+                                                  .machine_dir = emu_cli_machine_dir(), .bind = plan.bind,
                                                   .starts_routed = plan.is_routed, .ready_fd = -1,
                                                   .faults = plan.schedule.rules,
                                                   .n_faults = plan.schedule.n_rules,

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "emunic/base/clock.h"
+#include "emunic/daemon/bind.h"
 #include "emunic/daemon/ce_hosts.h"
 #include "emunic/daemon/channel.h"
 #include "emunic/daemon/connection.h"
@@ -479,6 +480,7 @@ int emu_member_get(struct emu_domain *domain, const struct emu_connection *conne
     int r;
 
     if (member) {
+        emu_bind_look(server, member);
         *member_out = member;
         return 0;
     }
@@ -498,6 +500,7 @@ int emu_member_get(struct emu_domain *domain, const struct emu_connection *conne
     if (r < 0)
         goto err_pidfd;
     LIST_INSERT_HEAD(&domain->members, member, link);
+    emu_bind_look(server, member);
     *member_out = member;
     return 0;
 
@@ -515,6 +518,7 @@ void emu_member_destroy(struct emu_server *server, struct emu_member *member)
     while ((port = LIST_FIRST(&member->ports)))
         emu_connection_destroy(port->connection);
     LIST_REMOVE(member, link);
+    emu_bind_forget(server, member);
     emu_file_drop_member(member);
     if (member->domain->is_declared && LIST_EMPTY(&member->domain->members))
         emu_domain_end(server, member->domain, 0);

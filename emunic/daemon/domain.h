@@ -15,6 +15,7 @@
 #include "emunic/daemon/resources.h"
 #include "emunic/daemon/server.h"
 
+struct emu_bind_group;
 struct emu_ce_end;
 struct emu_connection;
 struct emu_fault_set;
@@ -42,6 +43,7 @@ struct emu_member {
     struct emu_windows windows;         /* into it */
     LIST_HEAD(, emu_file) files;        /* that its registrations lie in */
     uint32_t n_files;
+    struct emu_bind_group *bind_group;  /* borrowed; NULL: not known */
 };
 
 enum emu_suspension { EMU_RUNS, EMU_SUSPENDS, EMU_SUSPENDED };

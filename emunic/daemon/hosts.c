@@ -90,6 +90,7 @@ struct emu_hosts {
     uint32_t n;
     uint32_t own;
     bool can_sleep;
+    char device[EMU_TRANSPORT_NAME_MAX];
     unsigned quiet;             /* rounds without anything */
     unsigned n_things;          /* of this round */
     bool has_chores;            /* somebody must join or leave */
@@ -112,6 +113,11 @@ uint32_t emu_hosts_count(const struct emu_server *server)
 const char *emu_hosts_name(const struct emu_server *server, uint32_t host)
 {
     return server->hosts && host < server->hosts->n ? server->hosts->peers[host].name : "";
+}
+
+const char *emu_hosts_device(const struct emu_server *server)
+{
+    return server->hosts ? server->hosts->device : "";
 }
 
 uint32_t emu_hosts_n_nodes(const struct emu_server *server, uint32_t host)
@@ -615,6 +621,7 @@ static int open_transport(struct emu_server *server, const struct emu_hosts_opti
     }
     hosts->ops->info(hosts->transport, &info);
     hosts->can_sleep = info.can_sleep;
+    memcpy(hosts->device, info.domain, sizeof(hosts->device));
     hosts->fd = hosts->ops->fd(hosts->transport);
     emu_log(EMU_LOG_INFO, "host %s, %u of %u: provider %s, domain %s", hosts->peers[hosts->own].name, hosts->own,
             hosts->n, info.provider, info.domain);

@@ -73,6 +73,8 @@ static inline bool emu_hosts_are_several(const struct emu_server *server)
 uint32_t emu_hosts_own(const struct emu_server *server);
 uint32_t emu_hosts_count(const struct emu_server *server);
 const char *emu_hosts_name(const struct emu_server *server, uint32_t host);
+/* What libfabric calls the device that the transport uses; "" when there is only one host. */
+const char *emu_hosts_device(const struct emu_server *server);
 /* Nodes of a `serve` domain that the host was given; 0: not told. */
 uint32_t emu_hosts_n_nodes(const struct emu_server *server, uint32_t host);
 /* Our own is. Another one is when its hello has come. */

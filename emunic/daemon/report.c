@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "emunic/base/clock.h"
+#include "emunic/daemon/bind.h"
 #include "emunic/daemon/domain.h"
 #include "emunic/daemon/fault.h"
 #include "emunic/daemon/flows.h"
@@ -183,13 +184,13 @@ int emu_report_status(struct emu_server *server)
 
     LIST_FOREACH(domain, &server->domains, link)
         json_array_append_new(domains, status_of_domain(server, domain));
-    return to_memfd(json_pack("{sI ss sI sI sI ss ss ss sI sI sI so* so}", "schema", (json_int_t)SCHEMA, "server",
+    return to_memfd(json_pack("{sI ss sI sI sI ss ss ss sI sI sI so so* so}", "schema", (json_int_t)SCHEMA, "server",
                               server->name, "pid", (json_int_t)getpid(), "abi_version", (json_int_t)EMU_ABI_VERSION,
                               "uptime_ms", (json_int_t)((emu_clock_ns() - server->started_ns) / 1000000), "machine",
                               emu_machine_name(server->machine), "machine_spec", server->machine_spec, "topology",
                               emu_machine_topology(server->machine), "machine_nodes", (json_int_t)server->n_nids,
-                              "rounds", (json_int_t)server->rounds, "sleeps", (json_int_t)server->sleeps, "hosts",
-                              status_of_hosts(server), "domains", domains));
+                              "rounds", (json_int_t)server->rounds, "sleeps", (json_int_t)server->sleeps, "placement",
+                              emu_bind_describe(server), "hosts", status_of_hosts(server), "domains", domains));
 }
 
 /* ---- links ---- */

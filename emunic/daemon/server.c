@@ -35,6 +35,7 @@
 
 #include "emunic/base/clock.h"
 #include "emunic/base/socket.h"
+#include "emunic/daemon/bind.h"
 #include "emunic/daemon/ce_hosts.h"
 #include "emunic/daemon/connection.h"
 #include "emunic/daemon/datagram.h"
@@ -233,6 +234,8 @@ int emu_server_create(const struct emu_server_options *options, struct emu_serve
     r = open_descriptors(server, err, err_len);
     if (r == 0 && options->hosts)
         r = emu_hosts_create(server, options->hosts, err, err_len);
+    if (r == 0)
+        r = emu_bind_create(server, options->bind, err, err_len);
     if (r < 0)
         goto err_server;
     if (options->ready_fd >= 0 && write(options->ready_fd, "r", 1) != 1)
@@ -272,6 +275,7 @@ void emu_server_destroy(struct emu_server *server)
     while ((connection = LIST_FIRST(&server->connections)))
         emu_connection_destroy(connection);
     emu_hosts_destroy(server);
+    emu_bind_destroy(server);
     clear_graveyard(server);
     free(server->graveyard);
     close_fd(server->control_fd);
@@ -425,6 +429,7 @@ int emu_server_run(struct emu_server *server)
 
     emu_log(EMU_LOG_INFO, "server %s serves %s: %u nodes", server->name, emu_machine_name(server->machine),
             server->n_nids);
+    emu_bind_round(server);
     while (!server->stops) {
         uint8_t *patience = patience_of(server);
         unsigned done = emu_datapath_round(server) + emu_hosts_round(server);
@@ -462,6 +467,8 @@ int emu_server_run(struct emu_server *server)
             break;
         if (r > 0 || wake_at_ns != UINT64_MAX)
             wake_at_ns = emu_domain_reap(server, emu_clock_ns());
+        if (r > 0)
+            emu_bind_round(server);
     }
     emu_log(EMU_LOG_INFO, "server %s ends", server->name);
     return r < 0 ? r : 0;

@@ -26,6 +26,7 @@
 #include "emunic/base/settings.h"
 #include "emunic/fabric/machine.h"
 
+struct emu_bind;
 struct emu_burst;
 struct emu_ce_end;
 struct emu_ce_hosts;
@@ -98,6 +99,7 @@ struct emu_server {
     struct emu_host_domains *host_domains; /* owned, beside hosts */
     struct emu_ce_hosts *ce_hosts;      /* owned, beside hosts */
     struct emu_portals_hosts *portals_hosts; /* owned, beside hosts */
+    struct emu_bind *bind;              /* owned: where it runs */
     struct emu_ntt *ntt;                /* owned; NULL until the first entry */
     uint32_t n_paced;                   /* nodes whose injection is limited */
     uint8_t *bounce;                    /* owned */
@@ -120,6 +122,7 @@ struct emu_server_options {
     const char *name;
     const char *machine;                /* spec for emu_machine_load() */
     const char *machine_dir;
+    const char *bind;                   /* processors: "auto", "none" or a list; NULL: auto */
     bool stops_with_last_job;
     bool starts_routed;
     bool stops_with_starter;            /* also when the other end of ready_fd closes before there is a job */

@@ -21,7 +21,7 @@ static const char help[] =
     "usage: emunic doctor [--provider NAME] [--json]\n"
     "\n"
     "Show what this host has for emulated machines: cores and caches, RDMA devices, libfabric's providers, what the\n"
-    "kernel permits; what would be chosen to reach other hosts, and what would make it faster.\n"
+    "kernel permits; what would be chosen to reach other hosts, where emunic would run, and what would make it faster.\n"
     "Returns 1 when something is missing without which nothing works.\n"
     "\n"
     "  -p, --provider NAME  the provider of libfabric to take, or a part of its name (default: EMUNIC_PROVIDER, else\n"
@@ -193,12 +193,15 @@ static int print_permissions(const json_t *permissions)
 static void print_choice(const json_t *report)
 {
     const json_t *chosen = json_object_get(report, "chosen");
+    const json_t *placement = json_object_get(report, "placement");
     const json_t *advice = json_object_get(report, "advice");
     const json_t *line;
     size_t i;
 
     if (json_is_object(chosen))
         printf("between hosts\n  %s on %s: %s\n", text_of(chosen, "provider"), text_of(chosen, "domain"), text_of(chosen, "why"));
+    if (json_is_object(placement))
+        printf("where emunic runs\n  on processors %s: %s\n", text_of(placement, "processors"), text_of(placement, "why"));
     if (json_array_size(advice) > 0)
         printf("what would help\n");
     json_array_foreach(advice, i, line)

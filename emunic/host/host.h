@@ -92,6 +92,18 @@ struct emu_host_provider {
  */
 int emu_host_providers(struct emu_host_provider providers_out[EMU_HOST_PROVIDERS_MAX]);
 
+/* ---- placement.c ---- */
+
+struct emu_host_placement {
+    char processors[EMU_HOST_SET_MAX];  /* that emunic would run on */
+    char why[EMU_HOST_SET_MAX];
+    char near_set[EMU_HOST_SET_MAX];    /* near the device; empty: not known */
+    bool is_near_elsewhere;             /* we may use none of those */
+};
+
+/* device: as libfabric calls it, "" for none. 0 or negative errno. */
+int emu_host_placement(const char *device, struct emu_host_placement *placement_out);
+
 /* ---- permissions.c ---- */
 
 enum emu_host_state {
@@ -118,7 +130,8 @@ unsigned emu_host_permissions(struct emu_host_check checks_out[EMU_HOST_CHECKS_M
 /*
  * All of the above and what follows from it:
  * {"schema": 1, "cores": {...}, "devices": [...], "providers": [...], "permissions": [...],
- *  "chosen": {"provider", "domain", "device", "why"}, "advice": [text...], "missing": number}.
+ *  "chosen": {"provider", "domain", "device", "why"}, "placement": {"processors", "why", "near"}, "advice": [text...],
+ *  "missing": number}.
  * `provider`: what the user wants (a name, or part of one), or NULL. NULL: out of memory.
  */
 json_t *emu_host_report(const char *provider);

@@ -172,6 +172,24 @@ static void advise_on_cores(const struct findings *f, json_t *advice)
                f->cores.allowed, f->cores.allowed == 1 ? "" : "s");
 }
 
+/* Of emunic between hosts, by the provider that was chosen. */
+static json_t *placement_json(const json_t *chosen, json_t *advice)
+{
+    const char *device = json_string_value(json_object_get(chosen, "domain"));
+    struct emu_host_placement placement;
+    int r = emu_host_placement(device ? device : "", &placement);
+
+    if (r < 0) {
+        advise(advice, "no place for emunic can be chosen: %s", strerror(-r));
+        return json_null();
+    }
+    if (placement.is_near_elsewhere)
+        advise(advice, "%s is near processors %s, none of which may be used here: widen the control group", device,
+               placement.near_set);
+    return json_pack("{s:s, s:s, s:s}", "processors", placement.processors, "why", placement.why, "near",
+                     placement.near_set);
+}
+
 static json_t *make_report(const struct findings *f, const char *wanted)
 {
     json_t *advice = json_array();
@@ -179,6 +197,7 @@ static json_t *make_report(const struct findings *f, const char *wanted)
     json_t *providers = json_array();
     json_t *permissions = json_array();
     json_t *chosen = chosen_json(f, wanted, advice);
+    json_t *placement = placement_json(chosen, advice);
     unsigned missing = advise_on_checks(f, advice) + (chosen ? 0 : 1);
 
     advise_on_devices(f, advice);
@@ -191,9 +210,9 @@ static json_t *make_report(const struct findings *f, const char *wanted)
         json_array_append_new(providers, provider_json(&f->providers[i]));
     for (unsigned i = 0; i < f->n_checks; i++)
         json_array_append_new(permissions, check_json(&f->checks[i]));
-    return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:i}", "schema", 1, "cores", cores_json(&f->cores), "devices", devices,
-                     "providers", providers, "permissions", permissions, "chosen", chosen ? chosen : json_null(), "advice",
-                     advice, "missing", (int)missing);
+    return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i}", "schema", 1, "cores", cores_json(&f->cores), "devices", devices,
+                     "providers", providers, "permissions", permissions, "chosen", chosen ? chosen : json_null(),
+                     "placement", placement, "advice", advice, "missing", (int)missing);
 }
 
 json_t *emu_host_report(const char *provider)

@@ -56,11 +56,12 @@ static hwloc_obj_t next_core(hwloc_topology_t topology, hwloc_const_bitmap_t set
 /* Where the host tells no cores, each processor is one. */
 static unsigned count_cores(hwloc_topology_t topology, hwloc_const_bitmap_t set)
 {
+    hwloc_obj_t core = NULL;
     unsigned n = 0;
 
     if (hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) <= 0)
         return (unsigned)hwloc_bitmap_weight(set);
-    for (hwloc_obj_t core = next_core(topology, set, NULL); core; core = next_core(topology, set, core))
+    while ((core = next_core(topology, set, core)))
         n++;
     return n;
 }
@@ -78,8 +79,10 @@ static void find_bound(const struct emu_place_view *view, struct sets *s)
 
 static void find_cores(const struct emu_place_view *view, struct sets *s)
 {
+    hwloc_obj_t core = NULL;
+
     hwloc_bitmap_copy(s->cores, s->bound);
-    for (hwloc_obj_t core = next_core(view->topology, s->bound, NULL); core; core = next_core(view->topology, s->bound, core))
+    while ((core = next_core(view->topology, s->bound, core)))
         hwloc_bitmap_or(s->cores, s->cores, core->cpuset);
     hwloc_bitmap_and(s->cores, s->cores, s->usable);
 }
@@ -145,7 +148,8 @@ static bool take(const struct emu_place_view *view, struct sets *s, hwloc_const_
 }
 
 /* The same with nothing but what is near the device. */
-static bool take_near(const struct emu_place_view *view, struct sets *s, hwloc_const_bitmap_t avoid, hwloc_bitmap_t set_out)
+static bool take_near(const struct emu_place_view *view, struct sets *s, hwloc_const_bitmap_t avoid,
+                      hwloc_bitmap_t set_out)
 {
     if (!has_device(view) || s->n_unbound >= count_cores(view->topology, s->usable))
         return false;
@@ -163,7 +167,8 @@ static void choose(const struct emu_place_view *view, struct sets *s, hwloc_bitm
     find_filled(view, s);
     find_near(view, s);
     if (has_bound && take(view, s, s->cores, set_out, &is_near))
-        snprintf(why, EMU_PLACE_WHY_MAX, "away from the ranks' cores%s%s", is_near ? ", near " : "", is_near ? near : "");
+        snprintf(why, EMU_PLACE_WHY_MAX, "away from the ranks' cores%s%s", is_near ? ", near " : "",
+                 is_near ? near : "");
     else if (has_bound && take(view, s, s->bound, set_out, &is_near))
         snprintf(why, EMU_PLACE_WHY_MAX, "hardware threads without ranks, because each core has one%s%s",
                  is_near ? "; near " : "", is_near ? near : "");
@@ -197,7 +202,7 @@ int emu_place_choose(const struct emu_place_view *view, hwloc_bitmap_t set_out, 
 
     hwloc_bitmap_zero(set_out);
     if (!emu_place_needs_topology(view)) {
-        snprintf(why, EMU_PLACE_WHY_MAX, "the scheduler chooses, because no rank is bound and no processor is nearer to a device");
+        snprintf(why, EMU_PLACE_WHY_MAX, "the scheduler chooses, because no rank is bound and no device is near to some");
         return 0;
     }
     if (sets_init(&s)) {
@@ -233,10 +238,11 @@ static int read_near(const char *folder, const char *kind, const char *name, int
 {
     char path[PATH_MAX];
 
-    if (snprintf(path, sizeof(path), "%s/%s/%.*s/device/local_cpus", folder, kind, name_len, name) >= (int)sizeof(path) ||
-        access(path, R_OK) < 0 || hwloc_linux_read_path_as_cpumask(path, near_out) < 0 || hwloc_bitmap_iszero(near_out))
+    int len = snprintf(path, sizeof(path), "%s/%s/%.*s/device/local_cpus", folder, kind, name_len, name);
+
+    if (len >= (int)sizeof(path) || access(path, R_OK) < 0 || hwloc_linux_read_path_as_cpumask(path, near_out) < 0)
         return -ENOENT;
-    return 0;
+    return hwloc_bitmap_iszero(near_out) ? -ENOENT : 0;
 }
 
 int emu_place_near(const char *folder, const char *name, hwloc_bitmap_t near_out)
@@ -297,7 +303,7 @@ int emu_place_parse(const char *list, hwloc_bitmap_t set_out)
     }
 }
 
-int emu_place_of(pid_t pid, hwloc_bitmap_t set_out)
+int emu_place_affinity(pid_t pid, hwloc_bitmap_t set_out)
 {
     cpu_set_t mask[PROCESSORS_MAX / CPU_SETSIZE];
 

@@ -72,7 +72,7 @@ int emu_place_near(const char *folder, const char *name, hwloc_bitmap_t near_out
 int emu_place_parse(const char *list, hwloc_bitmap_t set_out);
 
 /* What a process may run on; 0: this thread. 0, negative errno (-ESRCH: it has ended). */
-int emu_place_of(pid_t pid, hwloc_bitmap_t set_out);
+int emu_place_affinity(pid_t pid, hwloc_bitmap_t set_out);
 /* Where this thread runs from now on. 0, negative errno. */
 int emu_place_bind(hwloc_const_bitmap_t set);
 

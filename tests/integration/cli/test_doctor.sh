@@ -17,6 +17,7 @@ test_tables_name_each_part() {
         expect_out "^$part\$"
     done
     expect_out '^  memfd +good '
+    expect_out '^  on processors [0-9,-]+: .'
 }
 
 test_json_agrees_with_the_kernel() {
@@ -24,6 +25,7 @@ test_json_agrees_with_the_kernel() {
     fact 'report["schema"] == 1'
     fact "report['cores']['allowed'] == $(nproc)"
     fact 'report["cores"]["processors"] >= report["cores"]["cores"] >= 1'
+    fact 'report["placement"]["processors"] and report["placement"]["why"]'
     fact "len(report['devices']) == $(find /sys/class/infiniband -mindepth 1 -maxdepth 1 2>/dev/null | wc -l)"
     fact 'all(c["state"] in ("good", "slow", "missing") for c in report["permissions"])'
     fact 'all(c["remedy"] for c in report["permissions"] if c["state"] != "good")'

@@ -37,6 +37,26 @@ test_a_wrong_placement_is_refused() {
     expect_nothing_left
 }
 
+test_emunic_runs_where_it_is_told() {
+    local first
+    first=$(/usr/bin/python3 -c 'import os; print(min(os.sched_getaffinity(0)))')
+    call run -q --bind "$first" -- "$emunic" status
+    expect_status 0
+    expect_out "^  on processors $first: told so"
+    call run -q -- "$emunic" status
+    expect_out '^  on processors .*: the scheduler chooses, because no rank is bound'
+    call run --bind 1,,2 -- true
+    expect_status 2
+    expect_error_line "--bind: '1,,2' is neither auto, none nor a list of processors"
+    call run --bind 4000 -- true
+    expect_status 1
+    expect_err 'none of the processors 4000 may be used here'
+    call run --bind none --server x -- true
+    expect_status 2
+    expect_error_line '--bind and --server exclude each other'
+    expect_nothing_left
+}
+
 test_a_wrong_program_is_refused() {
     refused 'no-such-program: no such program' run -n 2 -- no-such-program
     refused '/nowhere/prog: no such program' run -n 2 -- /nowhere/prog
@@ -248,6 +268,7 @@ test_a_rank_without_a_job_says_so() {
 }
 
 run_tests a_wrong_machine_is_refused a_machine_that_is_too_small_is_refused_with_advice a_wrong_placement_is_refused \
+    emunic_runs_where_it_is_told \
     a_wrong_program_is_refused a_missing_mpirun_is_refused a_file_that_cannot_be_written_is_refused \
     a_server_that_does_not_run_is_refused statuses_pass_through the_first_failing_rank_decides \
     a_signal_gives_128_and_its_number output_of_ranks_comes_through_and_stdin_goes_to_rank_0 \

@@ -24,6 +24,57 @@ test_a_second_one_of_the_same_name_is_refused() {
     stops TERM
 }
 
+# processors: those that this test may use, one per line.
+processors() {
+    /usr/bin/python3 -c 'import os; print(*sorted(os.sched_getaffinity(0)), sep="\n")'
+}
+
+test_it_runs_where_it_is_told() {
+    local first
+    first=$(processors | head -n 1)
+    start_server "s-$id" --bind "$first"
+    call status --server "s-$id"
+    expect_out "^  on processors $first: told so"
+    [ "$(taskset -cp "$serve_pid" | sed 's/.*: //')" = "$first" ] || bad "it runs on $(taskset -cp "$serve_pid")"
+    stops TERM
+    start_server "s-$id" --bind none
+    call status --server "s-$id" --json
+    expect_out '"bind": "none"'
+    stops TERM
+    call serve --bind 4000-4001
+    expect_status 1
+    expect_error_line 'none of the processors 4000-4001 may be used here'
+    call serve --bind 0-
+    expect_status 2
+    expect_error_line "--bind: '0-' is neither auto, none nor a list of processors"
+}
+
+test_it_leaves_the_cores_of_bound_ranks() {
+    local rank first
+    rank=$(dirname "$(dirname "$emunic")")/mpi-shim/rank/emunic-rank
+    [ -x "$rank" ] || rank=$(dirname "$emunic")/../libexec/emunic/emunic-rank
+    first=$(processors | head -n 1)
+    start_server "s-$id" --domain 100:77
+    out=$(OMPI_COMM_WORLD_RANK=2 EMUNIC_SERVER=s-$id EMUNIC_COOKIE=77 EMUNIC_PTAG=100 taskset -c "$first" "$rank" \
+        "$emunic" status --server "s-$id" --json 2>&1)
+    if [ "$(processors | wc -l)" = 1 ]; then
+        expect_out 'the scheduler chooses'
+    else
+        /usr/bin/python3 -c 'import json, sys
+placement = json.load(sys.stdin)["servers"][0]["placement"]
+assert sys.argv[1] not in placement["processors"].replace("-", ",").split(","), placement
+assert "rank" in placement["why"], placement' "$first" <<<"$out" || bad "$out"
+    fi
+    # It comes back when they have gone.
+    wait_until roams || bad 'it stays where it was'
+    stops TERM
+}
+
+# roams: the server s-$id runs where the scheduler puts it.
+roams() {
+    "$emunic" status --server "s-$id" 2>/dev/null | grep -q '^  on processors .*: the scheduler chooses'
+}
+
 test_a_wrong_machine_is_refused() {
     call serve --machine aries:groups=0
     expect_status 1
@@ -150,7 +201,7 @@ test_jobs_use_it_and_its_machine() {
     stops TERM
 }
 
-run_tests SIGTERM_ends_it_with_status_0 SIGINT_ends_it_with_status_0 a_second_one_of_the_same_name_is_refused \
+run_tests it_runs_where_it_is_told it_leaves_the_cores_of_bound_ranks SIGTERM_ends_it_with_status_0 SIGINT_ends_it_with_status_0 a_second_one_of_the_same_name_is_refused \
     a_wrong_machine_is_refused static_domains_have_a_rank_on_each_node a_cookie_is_given_only_once \
     more_nodes_than_the_machine_has_are_refused ranks_started_by_hand_join_a_static_domain \
     jobs_use_it_and_its_machine two_hosts_make_one_machine hosts_need_a_key_that_nobody_else_can_read \

@@ -229,7 +229,8 @@ static void test_topology_is_asked_for_only_when_it_matters(void **state)
 
 static void test_lists(void **state)
 {
-    static const char *const bad[] = { "", "a", "1-", "-1", "3-1", "1,,2", "1,", ",1", "0-8192", "1 2", "0x3", "99999999999999999999" };
+    static const char *const bad[] = { "", "a", "1-", "-1", "3-1", "1,,2", "1,", ",1", "0-8192", "1 2", "0x3",
+                                       "99999999999999999999" };
     hwloc_bitmap_t set = set_of("0-2,7,5");
     char text[32];
 
@@ -248,10 +249,10 @@ static void test_own_processors(void **state)
     hwloc_bitmap_t after = hwloc_bitmap_alloc();
 
     (void)state;
-    assert_int_equal(emu_place_of(0, before), 0);
+    assert_int_equal(emu_place_affinity(0, before), 0);
     hwloc_bitmap_only(one, (unsigned)hwloc_bitmap_first(before));
     assert_int_equal(emu_place_bind(one), 0);
-    assert_int_equal(emu_place_of(getpid(), after), 0);
+    assert_int_equal(emu_place_affinity(getpid(), after), 0);
     assert_true(hwloc_bitmap_isequal(one, after));
     assert_int_equal(emu_place_bind(before), 0);
     hwloc_bitmap_free(before);
