@@ -59,6 +59,9 @@ int emu_cli_wrapper(char path_out[PATH_MAX]);
 /* The emunic of one host of several, likewise. */
 int emu_cli_host(char path_out[PATH_MAX]);
 
+/* The program that asks an mpirun around this one, likewise. */
+int emu_cli_allocation(char path_out[PATH_MAX]);
+
 /* The program that `emunic doctor` becomes, likewise. */
 int emu_cli_doctor(char path_out[PATH_MAX]);
 

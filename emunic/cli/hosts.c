@@ -131,13 +131,13 @@ static int read_line(struct emu_cli_hosts *hosts, char *line, char *err, size_t 
     return parse_host(hosts, word, err, err_len);
 }
 
-static int read_lines(struct emu_cli_hosts *hosts, FILE *file, char *err, size_t err_len)
+static int read_lines(struct emu_cli_hosts *hosts, FILE *file, bool until_empty, char *err, size_t err_len)
 {
     char *line = NULL;
     size_t room = 0;
     int r = 0;
 
-    while (r == 0 && getline(&line, &room, file) >= 0) {
+    while (r == 0 && getline(&line, &room, file) >= 0 && !(until_empty && line[0] == '\n')) {
         line[strcspn(line, "#")] = '\0';
         r = read_line(hosts, line, err, err_len);
     }
@@ -157,7 +157,7 @@ static int read_file(struct emu_cli_hosts *hosts, const char *path, char *err, s
         snprintf(err, err_len, "%s: %s", path, strerror(errno));
         return r;
     }
-    r = read_lines(hosts, file, err, err_len);
+    r = read_lines(hosts, file, false, err, err_len);
     fclose(file);
     return r;
 }
@@ -207,7 +207,7 @@ static int read_slurm(struct emu_cli_hosts *hosts, char *err, size_t err_len)
     names = popen("exec scontrol show hostnames", "re");
     if (!names)
         return -errno;
-    r = read_lines(hosts, names, err, err_len);
+    r = read_lines(hosts, names, false, err, err_len);
     status = pclose(names);
     if (r == 0 && status != 0) {
         snprintf(err, err_len, "`scontrol show hostnames` failed with status %d",
@@ -280,6 +280,22 @@ static bool is_this_host(const char *name)
 
 /* ---- calls ---- */
 
+/* Of what was read with result r: it has a first host, and that is this one. */
+static int judge(const struct emu_cli_hosts *hosts, int r, char *err, size_t err_len)
+{
+    if (r == 0 && hosts->n == 0) {
+        snprintf(err, err_len, "no host is named");
+        r = -EINVAL;
+    }
+    if (r == 0 && !is_this_host(hosts->names[0])) {
+        snprintf(err, err_len, "the first host, %s, is not the one that this runs on", hosts->names[0]);
+        r = -EINVAL;
+    }
+    if (r < 0 && !err[0])
+        snprintf(err, err_len, "%s", strerror(-r));
+    return r;
+}
+
 int emu_cli_hosts_read(const char *text, struct emu_cli_hosts *hosts_out, char *err, size_t err_len)
 {
     int r;
@@ -292,17 +308,14 @@ int emu_cli_hosts_read(const char *text, struct emu_cli_hosts *hosts_out, char *
         r = read_slurm(hosts_out, err, err_len);
     else
         r = read_list(hosts_out, text, err, err_len);
-    if (r == 0 && hosts_out->n == 0) {
-        snprintf(err, err_len, "no host is named");
-        r = -EINVAL;
-    }
-    if (r == 0 && !is_this_host(hosts_out->names[0])) {
-        snprintf(err, err_len, "the first host, %s, is not the one that this runs on", hosts_out->names[0]);
-        r = -EINVAL;
-    }
-    if (r < 0 && !err[0])
-        snprintf(err, err_len, "%s", strerror(-r));
-    return r;
+    return judge(hosts_out, r, err, err_len);
+}
+
+int emu_cli_hosts_read_lines(FILE *lines, struct emu_cli_hosts *hosts_out, char *err, size_t err_len)
+{
+    *hosts_out = (struct emu_cli_hosts){ 0 };
+    err[0] = '\0';
+    return judge(hosts_out, read_lines(hosts_out, lines, true, err, err_len), err, err_len);
 }
 
 void emu_cli_hosts_free(struct emu_cli_hosts *hosts)

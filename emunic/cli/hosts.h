@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #define EMU_CLI_HOSTS_MAX 4096u
 #define EMU_CLI_HOST_NAME_MAX 63u
@@ -27,6 +28,8 @@ struct emu_cli_hosts {
  * @return 0, or negative errno with one line in err.
  */
 int emu_cli_hosts_read(const char *text, struct emu_cli_hosts *hosts_out, char *err, size_t err_len);
+/* The same from lines as those of "@FILE", up to an empty one or the end. */
+int emu_cli_hosts_read_lines(FILE *lines, struct emu_cli_hosts *hosts_out, char *err, size_t err_len);
 void emu_cli_hosts_free(struct emu_cli_hosts *hosts);
 
 /* Ranks that a job has if nobody says how many: all slots, and one on each host that has none told. */

@@ -53,6 +53,7 @@
 #include "emunic/abi/credentials.h"
 #include "emunic/abi/table.h"
 #include "emunic/base/clock.h"
+#include "emunic/cli/allocation.h"
 #include "emunic/cli/cli.h"
 #include "emunic/cli/faults.h"
 #include "emunic/cli/keeper.h"
@@ -314,6 +315,7 @@ static _Noreturn void become_mpirun(const struct job *job, pid_t run, bool is_in
         _exit(EMU_EXIT_FAILED);
     if (!is_in_front)
         setpgid(0, 0);
+    emu_allocation_forget();
     args = allow_root() && share_steps(job->plan) ? words(&names) : NULL;
     if (!args) {
         emu_cli_fail("run", "out of memory, or folder %s is full", job->folder);

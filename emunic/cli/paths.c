@@ -23,6 +23,7 @@
 #define DOCTOR_PLACE  "/emunic/host/emunic-doctor"
 #define TRANSPORT_PLACE "/emunic/transport/emunic-transport.so"
 #define HOST_PLACE    "/emunic/emunic-host"
+#define ALLOCATION_PLACE "/emunic/emunic-allocation"
 #define FOLDER_ROOM   64 /* for each of them */
 
 /* The build folder that this command runs from. */
@@ -73,6 +74,11 @@ int emu_cli_wrapper(char path_out[PATH_MAX])
 int emu_cli_host(char path_out[PATH_MAX])
 {
     return find_part(HOST_PLACE, path_out);
+}
+
+int emu_cli_allocation(char path_out[PATH_MAX])
+{
+    return find_part(ALLOCATION_PLACE, path_out);
 }
 
 int emu_cli_doctor(char path_out[PATH_MAX])

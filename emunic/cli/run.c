@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "emunic/cli/allocation.h"
 #include "emunic/cli/cli.h"
 #include "emunic/cli/fault_file.h"
 #include "emunic/cli/job.h"
@@ -35,8 +36,8 @@ static const char help[] =
     "      --ppn N           processes per node (default: 1)\n"
     "  -m, --machine SPEC    machine file or its name, overrides behind a colon (default: aries)\n"
     "      --place POLICY    nodes to take: linear (default), scatter, random:SEED\n"
-    "      --hosts LIST      hosts to run on, this one first: a,b:8,c with ranks per host; @FILE; or slurm, for the\n"
-    "                        allocation that this is\n"
+    "      --hosts LIST      hosts to run on, this one first: a,b:8,c with ranks per host; @FILE; slurm, for the\n"
+    "                        allocation that this is; or mpirun, for the one that this is a process of\n"
     "      --provider NAME   of libfabric, between hosts (default: the best that is there, see `emunic doctor`)\n"
     "      --peer-timeout S  a host that is silent for S seconds is lost, 1 to 3600 (default: 5)\n"
     "  -s, --server NAME     use a running daemon instead of starting one, and its machine\n"
@@ -105,6 +106,7 @@ struct run {
     const char *server;
     const char *hosts_text;     /* as given, or NULL */
     struct emu_cli_hosts hosts; /* owned */
+    struct emu_allocation allocation; /* owned */
     uint32_t *rank_hosts;       /* owned */
     const char *json_path;
     const char *faults_path;
@@ -249,6 +251,28 @@ static int parse(struct run *run, int argc, char **argv)
 
 /* ---- plan ---- */
 
+static int read_hosts(struct run *run)
+{
+    bool is_mpirun = strcmp(run->hosts_text, "mpirun") == 0;
+    char program[PATH_MAX];
+    char err[512];
+    int r;
+
+    if (is_mpirun) {
+        if (!emu_allocation_is_there())
+            return emu_cli_fail("run", "--hosts: this is no process of an mpirun: PMIX_RANK is not set");
+        r = emu_cli_allocation(program);
+        if (r == 0)
+            r = emu_allocation_enter(program, &run->allocation);
+        if (r < 0)
+            return emu_cli_fail("run", "%s: %s", program, strerror(-r));
+        r = emu_cli_hosts_read_lines(run->allocation.hosts, &run->hosts, err, sizeof(err));
+    } else {
+        r = emu_cli_hosts_read(run->hosts_text, &run->hosts, err, sizeof(err));
+    }
+    return r < 0 ? emu_cli_fail("run", "--hosts: %s", err) : EMU_EXIT_DONE;
+}
+
 /* With more than one: also what its emunics need. */
 static int choose_hosts(struct run *run)
 {
@@ -256,8 +280,8 @@ static int choose_hosts(struct run *run)
     uint64_t slots = 1;
     int r;
 
-    if (run->hosts_text && emu_cli_hosts_read(run->hosts_text, &run->hosts, err, sizeof(err)) < 0)
-        return emu_cli_fail("run", "--hosts: %s", err);
+    if (run->hosts_text && read_hosts(run) != EMU_EXIT_DONE)
+        return EMU_EXIT_FAILED;
     if (run->hosts_text)
         slots = emu_cli_hosts_slots(&run->hosts);
     if (slots > RANKS_MAX)
@@ -489,6 +513,7 @@ int emu_verb_run(int argc, char **argv)
         status = open_json(&run);
     if (status == EMU_EXIT_DONE && !run.wants_help)
         status = execute(&run);
+    emu_allocation_leave(&run.allocation, status);
     if (run.json_file)
         fclose(run.json_file);
     emu_fault_schedule_free(&run.schedule);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Slurm on a cluster of namespaces: the real one, controller on h0, its daemon on each host, all of them in one partition.
+"""Slurm on a cluster of namespaces: the real one, controller on h0, a daemon on each host, all in one partition.
 
     with Cluster(3) as cluster, Slurm(cluster) as slurm:
         cluster.run(0, ["salloc", "-N", "3", "true"], env=slurm.environment)
@@ -73,6 +73,8 @@ class Slurm:
                           for host in range(self.cluster.n_hosts))
         (self.folder / "slurm.conf").write_text(CONFIG.format(head=address(0), folder=self.folder, nodes=nodes))
         (self.folder / "cgroup.conf").write_text("CgroupAutomount=no\n")
+        # Of each host alone, unlike /tmp.
+        (self.folder / "mpi.conf").write_text("PMIxCliTmpDirBase=/dev/shm\n")
         self.start_munge()
         log = open(self.folder / "out", "w")
         for host in range(self.cluster.n_hosts):
@@ -90,8 +92,9 @@ class Slurm:
         key = self.folder / "munge.key"
         key.write_bytes(os.urandom(128))
         key.chmod(0o600)
-        words = [f"--{name}={self.folder}/munge.{name.split('-')[0]}" for name in ["key-file", "pid-file", "log-file", "socket"]]
-        subprocess.run(["munged", "--force", f"--seed-file={self.folder}/munge.seed", *words], check=True)
+        files = {"key-file": "key", "pid-file": "pid", "log-file": "log", "socket": "socket", "seed-file": "seed"}
+        words = [f"--{option}={self.folder}/munge.{suffix}" for option, suffix in files.items()]
+        subprocess.run(["munged", "--force", *words], check=True)
 
     def is_up(self):
         done = self.cluster.run(0, ["sinfo", "-h", "-o", "%t %D"], env=self.environment, stdout=subprocess.PIPE,
@@ -99,4 +102,5 @@ class Slurm:
         return done.stdout.split() == ["idle", str(self.cluster.n_hosts)]
 
     def logs(self):
-        return "\n".join(path.read_text(errors="replace")[-3000:] for path in [*self.folder.glob("*.log"), self.folder / "out"])
+        files = [*self.folder.glob("*.log"), self.folder / "out"]
+        return "\n".join(path.read_text(errors="replace")[-3000:] for path in files)

@@ -64,6 +64,40 @@ def test_standard_input_is_that_of_rank_0_and_status_that_of_the_program(cluster
     launch.expect(cluster, ["-q", "--hosts", "h0,h1", "--", "sh", "-c", "exit $((EMUNIC_RANK * 7))"], status=7)
 
 
+def mpirun(cluster, outer, arguments, status=0):
+    """`emunic run` as the program of an mpirun."""
+    done = cluster.run(0, ["timeout", "-k", "5", "60", "mpirun", *outer, launch.emunic, "run", "-q", *arguments],
+                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == status, f"status {done.returncode}, not {status}: {done.stdout}{done.stderr}"
+    return done
+
+
+def test_inside_an_mpirun_its_slots_are_those_of_the_job(cluster):
+    inner = ["--hosts", "mpirun", "--ppn", "2", "--", "sh", "-c", TELL]
+    done = mpirun(cluster, ["--host", "h0:2,h2:4"], inner)
+    assert places(done) == [(0, 0, 0), (1, 0, 0), (2, 1, 2), (3, 1, 2), (4, 2, 2), (5, 2, 2)], done.stdout
+    # Where it starts one process per host, ranks are dealt out evenly.
+    done = mpirun(cluster, ["--host", "h0,h1", "--map-by", "ppr:1:node"], ["-n", "4", *inner])
+    assert places(done) == [(0, 0, 0), (1, 0, 0), (2, 1, 1), (3, 1, 1)], done.stdout
+    # Without the option each of its processes has a job of its own.
+    done = mpirun(cluster, ["--host", "h0,h1"], ["-n", "2", "--", "sh", "-c", TELL])
+    assert places(done) == [(0, 0, 0), (0, 0, 1), (1, 1, 0), (1, 1, 1)], done.stdout
+
+
+def test_inside_an_mpirun_the_status_reaches_it(cluster):
+    mpirun(cluster, ["--host", "h0:2,h1:2"], ["--hosts", "mpirun", "--", "sh", "-c", "exit $((EMUNIC_RANK == 3 ? 9 : 0))"], 9)
+    done = launch.run(cluster, ["--hosts", "mpirun", "--", "true"])
+    assert done.returncode == 1 and "this is no process of an mpirun" in done.stderr, done.stderr
+
+
+def test_inside_an_mpirun_that_ends_nothing_is_left(cluster):
+    for number in [signal.SIGTERM, signal.SIGKILL]:
+        outer = ["mpirun", "--host", "h0:2,h1:2"]
+        with HeldJob(launch, cluster, "mpirun", 4, outer) as job:
+            os.kill(job.find(0, "mpirun")[0], number)
+            job.wait()
+
+
 def test_a_host_that_cannot_be_reached_is_told(cluster):
     done = launch.run(cluster, ["-q", "--hosts", "h0,h9", "--", "true"])
     assert done.returncode == 1 and "emunic run: mpirun could not start emunic on all hosts" in done.stderr, done.stderr

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""`emunic run --hosts slurm` in allocations of a real Slurm, as docs/cluster.md has it. `test_slurm.py EMUNIC [TEST]...`"""
+"""`emunic run` in allocations of a real Slurm, as docs/cluster.md has it. `test_slurm.py EMUNIC [TEST]...`"""
 
 import os
 import pathlib
@@ -34,6 +34,10 @@ def run(cluster, words, status=0):
     return done
 
 
+def in_slurm():
+    return [emunic, "run", "-q", "--hosts", "slurm", "--"]
+
+
 def places(text):
     return sorted(tuple(map(int, found)) for found in re.findall(r"rank (\d+) nid (\d+) host h(\d+)", text))
 
@@ -59,21 +63,31 @@ def test_allocation_with_more_tasks_on_one_host(cluster):
     for number, _, times in re.findall(r"(\d+)(\(x(\d+)\))?", tasks):
         per_host += [int(number)] * int(times or 1)
     expected = [host for host, n in enumerate(per_host) for _ in range(n)]
-    told = run(cluster, ["salloc", "-N", "3", "-n", "5", emunic, "run", "-q", "--hosts", "slurm", "--", "sh", "-c", TELL]).stdout
+    told = run(cluster, ["salloc", "-N", "3", "-n", "5", *in_slurm(), "sh", "-c", TELL]).stdout
     assert [host for _, _, host in places(told)] == expected, (tasks, told)
 
 
 def test_status_of_the_program_is_that_of_the_allocation(cluster):
-    run(cluster, ["salloc", "-N", "2", emunic, "run", "-q", "--hosts", "slurm", "--", "sh", "-c", "exit $((EMUNIC_RANK * 7))"],
-        status=7)
+    run(cluster, ["salloc", "-N", "2", *in_slurm(), "sh", "-c", "exit $((EMUNIC_RANK * 7))"], status=7)
 
 
 def test_other_hosts_of_a_step_are_told_why_not(cluster):
-    done = cluster.run(0, ["srun", "-N", "2", emunic, "run", "-q", "--hosts", "slurm", "--", "true"], env=slurm.environment,
-                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
-    assert done.returncode != 0 and "the first host, h0, is not the one that this runs on" in done.stderr, done
-    done = run(cluster, ["salloc", "-N", "3", "srun", "-N", "1", emunic, "run", "-q", "--hosts", "slurm", "--", "true"], status=1)
+    done = run(cluster, ["srun", "-N", "2", *in_slurm(), "true"], status=1)
+    assert "the first host, h0, is not the one that this runs on" in done.stderr, done
+    done = run(cluster, ["salloc", "-N", "3", "srun", "-N", "1", *in_slurm(), "true"], status=1)
     assert "a step of its own" in done.stderr, done
+
+
+def test_step_with_pmix(cluster):
+    """srun starts `emunic run` once per task; so does mpirun in the allocation."""
+    inner = [emunic, "run", "-q", "--hosts", "mpirun", "--ppn", "2", "--", "sh", "-c"]
+    kinds = run(cluster, ["srun", "--mpi=list"])
+    if "pmix" in kinds.stdout + kinds.stderr:
+        told = run(cluster, ["srun", "-N", "2", "--ntasks-per-node=2", "--mpi=pmix", *inner, TELL]).stdout
+        assert [(rank, nid) for rank, nid, _ in places(told)] == [(0, 0), (1, 0), (2, 1), (3, 1)], told
+        run(cluster, ["srun", "-N", "2", "--ntasks-per-node=2", "--mpi=pmix", *inner, "exit 4"], status=4)
+    told = run(cluster, ["salloc", "-N", "3", "--ntasks-per-node=2", "mpirun", *inner, TELL]).stdout
+    assert places(told) == [(0, 0, 0), (1, 0, 0), (2, 1, 1), (3, 1, 1), (4, 2, 2), (5, 2, 2)], told
 
 
 def test_cancelled_job_leaves_nothing(cluster):
@@ -82,7 +96,7 @@ def test_cancelled_job_leaves_nothing(cluster):
     os.mkfifo(f"{up}.hold")
     hold = os.open(f"{up}.hold", os.O_RDWR)
     up.touch()
-    script = write_script(folder, [emunic, "run", "-q", "--hosts", "slurm", "--", "sh", "-c", HOLD, up])
+    script = write_script(folder, [*in_slurm(), "sh", "-c", HOLD, up])
     job = run(cluster, ["sbatch", "--parsable", "-N", "3", "-o", folder / "out", script]).stdout.strip()
     assert wait_until(lambda: len(up.read_text().split()) == 3, 60), (folder / "out").read_text() + slurm.logs()
     run(cluster, ["scancel", job])

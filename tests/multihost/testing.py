@@ -92,7 +92,8 @@ class Launch:
 class HeldJob:
     """A job whose ranks run and wait."""
 
-    def __init__(self, launch, cluster, hosts, n_ranks):
+    def __init__(self, launch, cluster, hosts, n_ranks, outer=()):
+        """outer: words of a command that starts `emunic run`."""
         self.n_ranks = n_ranks
         self.folder = pathlib.Path(tempfile.mkdtemp(dir=FOLDER))
         for rank in range(n_ranks):
@@ -102,7 +103,7 @@ class HeldJob:
         self.up = [os.open(self.folder / f"up.{rank}", os.O_RDWR) for rank in range(n_ranks)]
         self.hold = [os.open(self.folder / f"hold.{rank}", os.O_RDWR) for rank in range(n_ranks)]
         self.err = open(self.folder / "err", "w+")
-        command = [launch.emunic, "run", "-q", "--hosts", hosts, "-n", n_ranks, "--", "sh", "-c", HELD, self.folder]
+        command = [*outer, launch.emunic, "run", "-q", "--hosts", hosts, "-n", n_ranks, "--", "sh", "-c", HELD, self.folder]
         self.process = cluster.start(0, ["env", "--default-signal=INT,HUP,TERM", *command],
                                      stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.err)
         self.cluster = cluster
