@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The helper of rank 0 is nobody's child, because `emunic run` takes its children for parts of its job and ends them. The
- * two pipes are its only tie: when the one to it closes it hands on that the job has failed, and ends.
+ * The helper of rank 0 is nobody's child, because `emunic run` takes its children for parts of its job and ends them.
+ * The two pipes are its only tie: when the one to it closes it hands on that the job has failed, and ends.
  */
 #include "emunic/cli/allocation.h"
 
@@ -98,8 +98,8 @@ static bool is_left(const char *variable)
                                          "OMPI_MCA_mpi_oversubscribe", "OMPI_MCA_pmix",
                                          "OMPI_MCA_rmaps_base_oversubscribe", "OMPI_MCA_shmem_RUNTIME_QUERY_hint",
                                          "OMPI_NUM_APP_CTX", "OMPI_UNIVERSE_SIZE" };
-    static const char *const families[] = { "OMPI_COMM_WORLD_", "OMPI_MCA_ess_base_", "OMPI_MCA_orte_", "PMIX_", "PRTE_MCA_ess",
-                                            "PRTE_MCA_prte_" };
+    static const char *const families[] = { "OMPI_COMM_WORLD_", "OMPI_MCA_ess_base_", "OMPI_MCA_orte_", "PMIX_",
+                                            "PRTE_MCA_ess", "PRTE_MCA_prte_" };
     size_t len = strcspn(variable, "=");
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A job inside the job of an mpirun: its hosts and slots are those of the mpirun that started `emunic run`, which it has
- * started once per slot. Rank 0 runs the job, the others wait for it (emunic-allocation.c).
+ * A job inside the job of an mpirun that has started `emunic run` once per slot: its hosts and slots are those of that
+ * mpirun. Rank 0 runs the job, the others wait for it (emunic-allocation.c).
  */
 #ifndef EMUNIC_CLI_ALLOCATION_H
 #define EMUNIC_CLI_ALLOCATION_H

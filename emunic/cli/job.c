@@ -46,6 +46,7 @@
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
+#include <sys/statvfs.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -71,6 +72,7 @@
 #define HOSTS_END_NS    5000000000ull
 #define LOOK_AGAIN_MS  20
 #define BASE_LEN_MAX   80
+#define BASE_ROOM_BYTES (16u << 20)
 
 struct job {
     const struct emu_job_plan *plan;
@@ -125,6 +127,20 @@ static int open_signals(struct job *job)
     return job->signal_fd < 0 ? -errno : 0;
 }
 
+/* Shared memory of MPI lies there too: memory before disk. mpirun's paths below it are long: keep it short. */
+static bool is_base(const char *folder)
+{
+    return folder && folder[0] == '/' && strlen(folder) <= BASE_LEN_MAX && access(folder, W_OK | X_OK) == 0;
+}
+
+/* In containers /dev/shm can be small, and mpirun hangs where PMIx finds no room. */
+static bool has_room(const char *folder)
+{
+    struct statvfs fs;
+
+    return statvfs(folder, &fs) == 0 && (uint64_t)fs.f_bavail * fs.f_frsize >= BASE_ROOM_BYTES;
+}
+
 static int choose_names(struct job *job)
 {
     const char *bases[] = { getenv("XDG_RUNTIME_DIR"), "/dev/shm", "/tmp" };
@@ -144,9 +160,8 @@ static int choose_names(struct job *job)
         snprintf(job->server, sizeof(job->server), "run-%u-%08x-%d", (unsigned)geteuid(), random[1], (int)getpid());
     else
         snprintf(job->server, sizeof(job->server), "run-%u-%d", (unsigned)geteuid(), (int)getpid());
-    /* Shared memory of MPI lies there too: memory before disk. mpirun's paths below it are long: keep it short. */
-    for (size_t i = 0; i < sizeof(bases) / sizeof(bases[0]) && !base; i++) {
-        if (bases[i] && bases[i][0] == '/' && strlen(bases[i]) <= BASE_LEN_MAX && access(bases[i], W_OK | X_OK) == 0)
+    for (size_t i = 0; i < sizeof(bases) / sizeof(bases[0]) && !(base && has_room(base)); i++) {
+        if (is_base(bases[i]) && (!base || has_room(bases[i])))
             base = bases[i];
     }
     if (!base)

@@ -66,7 +66,9 @@ def test_standard_input_is_that_of_rank_0_and_status_that_of_the_program(cluster
 
 def mpirun(cluster, outer, arguments, status=0):
     """`emunic run` as the program of an mpirun."""
-    done = cluster.run(0, ["timeout", "-k", "5", "60", "mpirun", *outer, launch.emunic, "run", "-q", *arguments],
+    handed_on = [word for name in os.environ if name.endswith("SAN_OPTIONS") for word in ["-x", name]]
+    words = ["mpirun", *handed_on, *outer, launch.emunic, "run", "-q", *arguments]
+    done = cluster.run(0, ["timeout", "-k", "5", "60", *words],
                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert done.returncode == status, f"status {done.returncode}, not {status}: {done.stdout}{done.stderr}"
     return done
@@ -85,7 +87,8 @@ def test_inside_an_mpirun_its_slots_are_those_of_the_job(cluster):
 
 
 def test_inside_an_mpirun_the_status_reaches_it(cluster):
-    mpirun(cluster, ["--host", "h0:2,h1:2"], ["--hosts", "mpirun", "--", "sh", "-c", "exit $((EMUNIC_RANK == 3 ? 9 : 0))"], 9)
+    program = ["sh", "-c", "exit $((EMUNIC_RANK == 3 ? 9 : 0))"]
+    mpirun(cluster, ["--host", "h0:2,h1:2"], ["--hosts", "mpirun", "--", *program], 9)
     done = launch.run(cluster, ["--hosts", "mpirun", "--", "true"])
     assert done.returncode == 1 and "this is no process of an mpirun" in done.stderr, done.stderr
 

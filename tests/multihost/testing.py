@@ -54,7 +54,7 @@ def choose(names, words):
 
 
 def run_tests(tests, n_hosts=4, surroundings=contextlib.nullcontext, but=()):
-    """Runs them on one cluster, as a TAP program. surroundings(cluster): what is there meanwhile; but: words of its processes."""
+    """Runs them on one cluster, as a TAP program. surroundings(cluster): what is there meanwhile; but: its processes."""
     print(f"1..{len(tests)}", flush=True)
     n_bad = 0
     with Cluster(n_hosts) as cluster, surroundings(cluster):
