@@ -64,6 +64,12 @@ def test_standard_input_is_that_of_rank_0_and_status_that_of_the_program(cluster
     launch.expect(cluster, ["-q", "--hosts", "h0,h1", "--", "sh", "-c", "exit $((EMUNIC_RANK * 7))"], status=7)
 
 
+def test_each_emunic_runs_where_it_is_told(cluster):
+    first = min(os.sched_getaffinity(0))
+    done = launch.expect(cluster, ["-q", "--hosts", "h0,h1", "--bind", str(first), "--", launch.emunic, "status"])
+    assert done.stdout.count(f"  on processors {first}: told so\n") == 2, done.stdout
+
+
 def mpirun(cluster, outer, arguments, status=0):
     """`emunic run` as the program of an mpirun."""
     handed_on = [word for name in os.environ if name.endswith("SAN_OPTIONS") for word in ["-x", name]]
