@@ -159,6 +159,13 @@ static void begin(struct words *words, const struct emu_mpirun_job *job, uint32_
         add(words, "-q");
 }
 
+/* In the allocation of a resource manager mpirun would use all of its hosts. */
+static void stay_here(struct words *words)
+{
+    add_setting(words, "ras", "^slurm,tm,alps,lsf,gridengine,loadleveler");
+    add_setting(words, "orte_default_hostfile", "none");
+}
+
 char **emu_mpirun_ranks(const struct emu_mpirun_job *job)
 {
     const struct emu_job_plan *plan = job->plan;
@@ -168,6 +175,8 @@ char **emu_mpirun_ranks(const struct emu_mpirun_job *job)
     if (plan->hosts) {
         add_map(&words, job, "ranks", plan->n_ranks, plan->rank_hosts);
         add_environment(&words, plan);
+    } else {
+        stay_here(&words);
     }
     for (unsigned i = 0; i < plan->n_exports; i++) {
         add(&words, "-x");

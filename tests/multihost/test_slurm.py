@@ -67,6 +67,11 @@ def test_allocation_with_more_tasks_on_one_host(cluster):
     assert [host for _, _, host in places(told)] == expected, (tasks, told)
 
 
+def test_job_without_hosts_stays_on_its_own(cluster):
+    told = run(cluster, ["salloc", "-N", "3", emunic, "run", "-q", "-n", "4", "--", "sh", "-c", TELL]).stdout
+    assert places(told) == [(0, 0, 0), (1, 1, 0), (2, 2, 0), (3, 3, 0)], told
+
+
 def test_status_of_the_program_is_that_of_the_allocation(cluster):
     run(cluster, ["salloc", "-N", "2", *in_slurm(), "sh", "-c", "exit $((EMUNIC_RANK * 7))"], status=7)
 
