@@ -105,10 +105,8 @@ static void look_everywhere(struct part *part)
                 continue;
             v = &part->vcs[sim_vc_index(sim, j)];
             sim_forget_options(part, v);
-            if (v->first != SIM_NONE) {
-                emu_wheel_put(&part->wheel, part->slot,
-                              (struct emu_event){ .kind = EMU_EVENT_LOOK, .index = i, .payload = v->local });
-            }
+            if (v->first != SIM_NONE)
+                emu_wheel_put(&part->wheel, part->slot, (struct emu_event){ .kind = EMU_EVENT_LOOK, .index = j });
         }
     }
 }

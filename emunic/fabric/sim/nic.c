@@ -83,6 +83,14 @@ static bool ask_traffic(struct part *part, uint32_t nid, uint32_t traffic_class)
     return true;
 }
 
+static void await_free(struct part *part, uint32_t link, struct out_link *out)
+{
+    if ((out->flags & OUT_FREE_EVENT) != 0)
+        return;
+    out->flags |= OUT_FREE_EVENT;
+    sim_put(part, out->free_ps, (struct emu_event){ .kind = EMU_EVENT_NIC_FREE, .index = link });
+}
+
 /* One packet of the class starts, if it can in this slot. */
 static bool enter(struct part *part, uint32_t nid, uint32_t traffic_class)
 {
@@ -102,7 +110,7 @@ static bool enter(struct part *part, uint32_t nid, uint32_t traffic_class)
     if (p->created_ps >= end_ps)
         return false; /* an event will come */
     if (out->free_ps >= end_ps) {
-        sim_await_free(part, n->link, out->free_ps);
+        await_free(part, n->link, out);
         return false;
     }
     if (!find_channel(sim, out, p, &vc)) {

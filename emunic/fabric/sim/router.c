@@ -7,9 +7,9 @@
  *
  *   look     The routing is asked for a head's ways on when it comes to the front of its channel. The head is looked at
  *            then, and again when a link that it could take becomes available or gets room. Of its available ways the
- *            lowest rank counts, among those the machine's choice decides. A head without an available way leaves word:
- *            a link that is busy will send an event when it is free, a channel without room will when enough tokens are
- *            back.
+ *            lowest rank counts, among those the machine's choice decides. A head without an available way will be
+ *            looked at again when the first of its busy links is free, and when a channel without room has enough
+ *            tokens back.
  *   receive  Each input port may ask for router.requests outputs and have router.paths transfers to other routers at
  *            once. A NIC's channels have a way of their own each, and packets for the NIC take none (BG/L: a receiver feeds
  *            the reception FIFOs and two senders).
@@ -102,11 +102,11 @@ static inline void comes_first(struct part *part, struct in_vc *v)
     sim_look(part, v->router, v->local);
 }
 
-void sim_router_look(struct part *part, const struct emu_event *event)
+static inline void look(struct part *part, const struct emu_event *event)
 {
-    uint32_t index = sim_vc_index(part->sim, part->sim->routers[event->index].first_vc + event->payload);
-    struct in_vc *v = &part->vcs[index];
+    struct in_vc *v = &part->vcs[sim_vc_index(part->sim, event->index)];
 
+    v->look_slot = 0;
     if (v->first == SIM_NONE || v->ready_ps >= part->slot_ps + part->clock_ps)
         return; /* not any more */
     if (v->options == SIM_NONE)
@@ -147,16 +147,6 @@ static inline void count_waiting(struct part *part, struct in_vc *v)
 
 /* --- Events --------------------------------------------------------------------------------------------------------- */
 
-void sim_await_free(struct part *part, uint32_t link, uint64_t at_ps)
-{
-    struct out_link *out = &part->sim->outs[link];
-
-    if ((out->flags & OUT_FREE_EVENT) != 0)
-        return;
-    out->flags |= OUT_FREE_EVENT;
-    sim_place(part, at_ps, (out->flags & OUT_FROM_NIC) != 0 ? EMU_EVENT_NIC_FREE : EMU_EVENT_FREE)->index = link;
-}
-
 void sim_await_tokens(const struct emu_sim *sim, struct out_link *out, uint32_t link, uint32_t vc, uint32_t needed,
                       uint64_t since_ps)
 {
@@ -184,9 +174,9 @@ static void link_changed(struct part *part, uint32_t link)
     sim_list_router(part, out->from);
 }
 
-void sim_routers_free(struct part *part, const struct emu_wheel_list *list)
+void sim_routers_look(struct part *part, const struct emu_wheel_list *list)
 {
-    struct emu_sim *sim = part->sim;
+    const struct emu_sim *sim = part->sim;
 
     for (const struct emu_wheel_chunk *chunk = list->first; chunk != NULL; chunk = chunk->next) {
         size_t n = emu_wheel_count(list, chunk);
@@ -195,14 +185,12 @@ void sim_routers_free(struct part *part, const struct emu_wheel_list *list)
         if (sim->is_large) {
             sim_fetch_chunk(chunk->next);
             for (size_t i = 0; i < n; i++)
-                __builtin_prefetch(&sim->outs[chunk->events[i].index], 1);
+                __builtin_prefetch(&part->vcs[sim_vc_index(sim, chunk->events[i].index)], 1);
             for (size_t i = 0; i < n; i++)
-                __builtin_prefetch(&sim->routers[sim->outs[chunk->events[i].index].from], 1);
+                __builtin_prefetch(&sim->routers[part->vcs[sim_vc_index(sim, chunk->events[i].index)].router], 1);
         }
-        for (size_t i = 0; i < n; i++) {
-            sim->outs[chunk->events[i].index].flags &= (uint8_t)~OUT_FREE_EVENT;
-            link_changed(part, chunk->events[i].index);
-        }
+        for (size_t i = 0; i < n; i++)
+            look(part, &chunk->events[i]);
     }
 }
 
@@ -311,8 +299,7 @@ static inline void arrive(struct part *part, const struct emu_event *event)
     v->last = event->payload;
     *heads_word(sim, r, v->local) |= UINT64_C(1) << (v->local % 64);
     if (v->ready_ps >= part->slot_ps + part->clock_ps) { /* the packet before is still going out */
-        sim_put(part, v->ready_ps,
-                (struct emu_event){ .kind = EMU_EVENT_LOOK, .index = v->router, .payload = v->local });
+        sim_look_at(part, channel, v->ready_ps);
         return;
     }
     if (v->ready_ps < at_ps)
@@ -386,7 +373,7 @@ SIM_INLINE void next_head(struct decision *d, struct in_vc *v, uint32_t units, u
             sim->ports[v->link].busy_slot = end_slot;
     }
     if (next != SIM_NONE)
-        sim_put(part, v->ready_ps, (struct emu_event){ .kind = EMU_EVENT_LOOK, .index = d->id, .payload = v->local });
+        sim_look_at(part, d->router->first_vc + v->local, v->ready_ps);
     else if (is_plain)
         d->router->heads &= ~(UINT64_C(1) << v->local);
     else
@@ -491,6 +478,19 @@ static inline uint32_t idle_ways(const struct decision *d, const struct emu_rout
     return mask & ((1u << n) - 1);
 }
 
+/* Once, however often the head is looked at in the meantime. */
+static inline void look_again(struct decision *d, struct in_vc *v, uint64_t at_ps)
+{
+    uint16_t offset;
+    uint64_t slot = sim_slot_of(d->part, at_ps, &offset);
+
+    if (v->look_slot == (uint32_t)slot)
+        return;
+    v->look_slot = (uint32_t)slot;
+    emu_wheel_put(&d->part->wheel, slot,
+                  (struct emu_event){ .kind = EMU_EVENT_LOOK, .index = d->router->first_vc + v->local });
+}
+
 /* The best available way and its channel; NULL: none. */
 SIM_INLINE const struct emu_route_option *best_way(struct decision *d, const struct emu_route_option *ways, uint32_t n,
                                                       uint32_t tokens, uint32_t *vc_out, bool is_plain)
@@ -531,24 +531,25 @@ SIM_INLINE const struct emu_route_option *best_way(struct decision *d, const str
     return best;
 }
 
-/* Leaves word with everything that could make one of the ways available, in this slot or one that begins later_ps later. */
-static void await_ways(struct decision *d, const struct in_vc *v, uint32_t tokens, uint32_t later_ps)
+/* The head has no way in this slot, or one that begins later_ps later. It is looked at again when the first of its busy
+ * links is free, and leaves word where there is no room. */
+static void await_ways(struct decision *d, struct in_vc *v, uint32_t tokens, uint32_t later_ps)
 {
     const struct emu_sim *sim = d->part->sim;
     const struct emu_route_option *ways = &d->part->options[v->options];
     struct out_link *outs = sim->outs;
-    uint64_t waiter = sim_mark(d->router, v->local);
+    uint64_t end_ps = d->end_ps + later_ps;
+    uint64_t free_ps = UINT64_MAX;
     uint32_t n = v->n_ways;
 
     for (const struct emu_route_option *way = ways; way < ways + n; way++) {
         struct out_link *out = &outs[way->link];
 
-        out->waiters |= waiter;
-        if (out->free_ps >= d->end_ps + later_ps) {
-            if ((out->flags & OUT_FREE_EVENT) == 0)
-                sim_await_free(d->part, way->link, out->free_ps);
+        if (out->free_ps >= end_ps) {
+            free_ps = out->free_ps < free_ps ? out->free_ps : free_ps;
             continue;
         }
+        out->waiters |= sim_mark(d->router, v->local);
         for (uint32_t vcs = emu_route_vcs(way); vcs != 0; vcs &= vcs - 1) {
             uint32_t vc = (uint32_t)__builtin_ctz(vcs);
 
@@ -557,6 +558,8 @@ static void await_ways(struct decision *d, const struct in_vc *v, uint32_t token
                                  d->start_ps + later_ps);
         }
     }
+    if (free_ps != UINT64_MAX)
+        look_again(d, v, free_ps);
 }
 
 /* Transfers under way from an input port to other routers; *first_ps is when the first of them ends. */
@@ -611,7 +614,7 @@ static bool comes_too_slowly(struct decision *d, const struct in_vc *v, uint32_t
     length_ps = sim_length_ps(&sim->kinds[sim->outs[link].kind], d->part->cells[v->first].packet.units);
     if (v->tail_ps < d->end_ps + length_ps)
         return false;
-    sim_put(d->part, v->tail_ps - length_ps, (struct emu_event){ .kind = EMU_EVENT_LOOK, .index = d->id, .payload = v->local });
+    sim_look_at(d->part, d->router->first_vc + v->local, v->tail_ps - length_ps);
     return true;
 }
 
@@ -879,7 +882,7 @@ static void lose(struct decision *d, const struct request *q)
     count_waiting(part, q->v);
     if (may_go_next(d, q->v, q->tokens))
         emu_wheel_put(&part->wheel, part->slot + 1,
-                      (struct emu_event){ .kind = EMU_EVENT_LOOK, .index = d->id, .payload = q->v->local });
+                      (struct emu_event){ .kind = EMU_EVENT_LOOK, .index = d->router->first_vc + q->v->local });
     else
         await_ways(d, q->v, q->tokens, part->sim->clock_ps);
 }

@@ -34,9 +34,6 @@ static void apply(struct part *part, const struct emu_event *event)
     case EMU_EVENT_PATH:
         sim_router_path(part, event);
         return;
-    case EMU_EVENT_LOOK:
-        sim_router_look(part, event);
-        return;
     case EMU_EVENT_NIC_FREE:
         sim_nic_free(part, event);
         return;
@@ -49,7 +46,7 @@ static void apply(struct part *part, const struct emu_event *event)
         return;
     case EMU_EVENT_ARRIVE:
     case EMU_EVENT_CREDIT:
-    case EMU_EVENT_FREE:
+    case EMU_EVENT_LOOK:
         break;                          /* have lists of their own */
     }
     assert(!"an event has a kind");
@@ -79,7 +76,7 @@ static void apply_all(struct part *part)
 
     sim_routers_credit(part, &bucket.lists[EMU_WHEEL_CREDITS]);
     sim_routers_arrive(part, &bucket.lists[EMU_WHEEL_ARRIVALS]);
-    sim_routers_free(part, &bucket.lists[EMU_WHEEL_FREES]);
+    sim_routers_look(part, &bucket.lists[EMU_WHEEL_LOOKS]);
     apply_others(part, &bucket.lists[EMU_WHEEL_OTHERS]);
     sim_nics_tell(part);
     emu_wheel_give_back(&part->wheel, &bucket);

@@ -51,7 +51,7 @@ struct link_kind {
 
 struct out_link {
     uint64_t free_ps;                  /* end of the last transmission */
-    uint64_t waiters;                  /* heads that wait for it, by sim_mark() of their channel */
+    uint64_t waiters;                  /* heads that wait for its tokens, by sim_mark() of their channel */
     uint64_t units;                    /* sent */
     int16_t tokens[EMU_VCS_MAX];       /* free in the channels' own buffers at the far end; below 0: taken of the shared one */
     uint32_t to;                       /* first channel at the far end, or nid of a link to a NIC */
@@ -78,7 +78,7 @@ struct link_stall {
 enum {
     OUT_IS_UP = 1 << 0,
     OUT_TO_NIC = 1 << 1,
-    OUT_FREE_EVENT = 1 << 2,           /* EMU_EVENT_FREE is under way */
+    OUT_FREE_EVENT = 1 << 2,           /* of a NIC: EMU_EVENT_NIC_FREE is under way */
     OUT_FROM_NIC = 1 << 4,
     OUT_UNRELIABLE = 1 << 5,           /* has an entry in sim->errors */
     OUT_STALLED = 1 << 6,              /* link_stall.since_ps counts */
@@ -126,7 +126,8 @@ struct in_vc {
     bool is_charged_full;              /* each packet takes the room of a full one */
     bool is_counted;                   /* the head is in waiting_units of the link that it would like first */
     uint8_t n_ways;                    /* of the options; 0: there is no way */
-    uint8_t reserved[10];
+    uint32_t look_slot;                /* low 32 bits: the head waits for a link until then; 0: no event is under way */
+    uint8_t reserved[4];
 };
 static_assert(sizeof(struct in_vc) == 64, "one line");
 
@@ -385,6 +386,12 @@ static inline void sim_put(struct part *part, uint64_t at_ps, struct emu_event e
     emu_wheel_put(&part->wheel, slot, event);
 }
 
+/* The head of a channel can be decided on then. */
+static inline void sim_look_at(struct part *part, uint32_t channel, uint64_t at_ps)
+{
+    sim_put(part, at_ps, (struct emu_event){ .kind = EMU_EVENT_LOOK, .index = channel });
+}
+
 /* The chunk behind the one that is applied now. */
 SIM_INLINE void sim_fetch_chunk(const struct emu_wheel_chunk *chunk)
 {
@@ -541,13 +548,10 @@ static inline void sim_options_free(struct part *part, uint32_t options)
 
 void sim_routers_credit(struct part *part, const struct emu_wheel_list *list);
 void sim_routers_arrive(struct part *part, const struct emu_wheel_list *list);
-void sim_routers_free(struct part *part, const struct emu_wheel_list *list);
-void sim_router_look(struct part *part, const struct emu_event *event);
+void sim_routers_look(struct part *part, const struct emu_wheel_list *list);
 void sim_router_path(struct part *part, const struct emu_event *event);
 void sim_routers_decide(struct part *part); /* all that are listed */
 
-/* An output that is busy until at_ps: an event, when it is free, for whoever waits for it. */
-void sim_await_free(struct part *part, uint32_t link, uint64_t at_ps);
 /* A channel without room: whoever waits for it is told when it has so many tokens. The link stalls from since_ps on. */
 void sim_await_tokens(const struct emu_sim *sim, struct out_link *out, uint32_t link, uint32_t vc, uint32_t needed,
                       uint64_t since_ps);

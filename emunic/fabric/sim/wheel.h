@@ -3,8 +3,8 @@
  * Inside the simulator: events of one partition, ordered by the slot of the router clock in which they happen.
  *
  * A ring of buckets covers the near future; an event further away waits in a heap and moves into the ring as soon as the
- * ring reaches it. Each bucket keeps credits, arrivals, links that become free and all else apart, because the first three
- * are most of all events and a loop over one kind is short; within each list events come out in the order in which they
+ * ring reaches it. Each bucket keeps credits, arrivals, looks at heads and all else apart, because the first three are most
+ * of all events and a loop over one kind is short; within each list events come out in the order in which they
  * went in. No locks: one thread per wheel.
  */
 #ifndef EMUNIC_FABRIC_SIM_WHEEL_H
@@ -18,10 +18,9 @@
 enum emu_event_kind {
     EMU_EVENT_ARRIVE = 0,   /* index: channel; a packet's head is in it and can be decided on */
     EMU_EVENT_CREDIT,       /* index: link; payload: tokens that came back for vc */
-    EMU_EVENT_FREE,         /* index: link of a router; it ends its transmission */
-    EMU_EVENT_NIC_FREE,     /* index: link of a NIC; the same */
+    EMU_EVENT_LOOK,         /* index: channel; its head can be decided on, or one of its links is free */
+    EMU_EVENT_NIC_FREE,     /* index: link of a NIC; it ends its transmission */
     EMU_EVENT_PATH,         /* index: link; its input port has a path to spare again */
-    EMU_EVENT_LOOK,         /* index: router; the head of its channel number payload can be decided on */
     EMU_EVENT_INJECT,       /* index: nid; its NIC has something to do */
     EMU_EVENT_DELIVER,      /* index: nid; payload: packet, whose tail has reached the NIC */
     EMU_EVENT_LOST,         /* index: nid; payload: packet that this node sent and that will not arrive */
@@ -56,7 +55,7 @@ struct emu_wheel_list {
 enum emu_wheel_list_number {
     EMU_WHEEL_CREDITS = 0,
     EMU_WHEEL_ARRIVALS,
-    EMU_WHEEL_FREES,
+    EMU_WHEEL_LOOKS,
     EMU_WHEEL_OTHERS,
     EMU_WHEEL_LISTS,
 };
@@ -145,8 +144,8 @@ static inline enum emu_wheel_list_number emu_wheel_list_of(uint8_t kind)
         return EMU_WHEEL_CREDITS;
     case EMU_EVENT_ARRIVE:
         return EMU_WHEEL_ARRIVALS;
-    case EMU_EVENT_FREE:
-        return EMU_WHEEL_FREES;
+    case EMU_EVENT_LOOK:
+        return EMU_WHEEL_LOOKS;
     default:
         return EMU_WHEEL_OTHERS;
     }

@@ -15,7 +15,7 @@ static struct emu_wheel wheel_of(uint64_t n_slots)
 
 static void put(struct emu_wheel *w, uint64_t slot, uint32_t payload)
 {
-    emu_wheel_put(w, slot, (struct emu_event){ .kind = EMU_EVENT_LOOK, .index = (uint32_t)slot, .payload = payload });
+    emu_wheel_put(w, slot, (struct emu_event){ .kind = EMU_EVENT_INJECT, .index = (uint32_t)slot, .payload = payload });
 }
 
 /* Goes to the next slot and takes its events: their payloads, up to `max`. */
