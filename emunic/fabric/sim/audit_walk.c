@@ -133,7 +133,7 @@ static bool begin(struct walk *w, uint32_t src_nid, uint32_t dst_nid)
         .in_vc = entry_vc(a, w->packet.traffic_class),
         .is_entering = true,
     };
-    return a->routing->start(&w->view, &w->packet, w->at.router);
+    return a->routing->start == NULL || a->routing->start(&w->view, &w->packet, w->at.router);
 }
 
 /* False: the pair has no route. */

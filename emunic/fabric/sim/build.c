@@ -130,6 +130,8 @@ static int build_links(struct emu_sim *sim)
         sim->ins[id] = (struct in_link){ .kind = (uint16_t)kind };
         if (link.to.kind == EMU_END_NIC) {
             out->flags |= OUT_TO_NIC;
+            for (uint32_t vc = 0; vc < EMU_VCS_MAX; vc++)
+                out->tokens[vc] = INT16_MAX; /* it takes what comes */
             sim->nic_router[link.to.index] = link.from.index;
             continue;
         }
@@ -263,11 +265,11 @@ static int build_part(struct emu_sim *sim, struct part *part, uint32_t n_nodes)
     part->free_options = SIM_NONE;
     part->routers = calloc(n_routers, sizeof(*part->routers));
     part->nics = calloc(n_nodes > 0 ? n_nodes : 1, sizeof(*part->nics));
-    part->requests = calloc(n, sizeof(*part->requests));
     part->candidates = calloc(n, sizeof(*part->candidates));
     part->winners = calloc(n, sizeof(*part->winners));
     part->looks_max = n > SIM_LOOK_BATCH ? (uint32_t)n : SIM_LOOK_BATCH;
     part->looks = calloc(part->looks_max, sizeof(*part->looks));
+    part->requests = calloc(part->looks_max, sizeof(*part->requests));
     part->out = calloc(sim->n_parts, sizeof(*part->out));
     if (part->routers == NULL || part->nics == NULL || part->requests == NULL || part->candidates == NULL ||
         part->winners == NULL || part->looks == NULL || part->out == NULL)
@@ -370,12 +372,13 @@ static int build_times(struct emu_sim *sim)
 
 static bool is_plain(const struct emu_sim *sim)
 {
-    bool has_bubbles = false;
+    bool has_others = false;
 
     for (uint32_t i = 0; i < sim->n_kinds; i++)
-        has_bubbles |= sim->kinds[i].bubble_vcs != 0;
-    return !has_bubbles && sim->ports == NULL && sim->loads == NULL && sim->occupancy == NULL && sim->vcs != NULL &&
+        has_others |= sim->kinds[i].bubble_vcs != 0 || sim->kinds[i].is_optical;
+    return !has_others && sim->ports == NULL && sim->loads == NULL && sim->occupancy == NULL && sim->vcs != NULL &&
            !sim->routing->reads_router && sim->vcs_of_router_max <= 64 && sim->p.column_buffers == 0 &&
+           sim->p.shared_units == 0 &&
            sim->p.choice == EMU_CHOICE_CREDITS;
 }
 

@@ -93,13 +93,15 @@ struct in_vc sim_vc_new(const struct emu_sim *sim, uint32_t link, uint32_t vc)
         .first = SIM_NONE,
         .last = SIM_NONE,
         .options = SIM_NONE,
-        .link = link,
-        .router = in->router,
+        .at = {
+            .router = in->router,
+            .in_link = link,
+            .in_vc = (uint8_t)vc,
+            .is_entering = (in->flags & IN_IS_ENTERING) != 0,
+        },
         .local = (uint16_t)(in->first_vc + vc - sim->routers[in->router].first_vc),
         .kind = in->kind,
-        .vc = (uint8_t)vc,
         .part = in->part,
-        .is_entering = (in->flags & IN_IS_ENTERING) != 0,
         .is_charged_full = (kind->bubble_vcs >> vc & 1) != 0 && sim->p.bubble_charge == EMU_CHARGE_FULL,
     };
 }

@@ -74,7 +74,7 @@ static void empty_router(struct cleaning *c, uint32_t router)
         v = &c->part->vcs[sim_vc_index(sim, i)];
         sim_forget_options(c->part, v);
         for (uint32_t cell = v->first; cell != SIM_NONE; cell = c->part->cells[cell].next) {
-            return_tokens(sim, v->link, v->vc, c->part->cells[cell].packet.units);
+            return_tokens(sim, v->at.in_link, v->at.in_vc, c->part->cells[cell].packet.units);
             drop_cell(c, cell);
         }
         if (sim->occupancy != NULL)

@@ -88,12 +88,12 @@ static inline void sim_credit(struct part *part, const struct in_vc *v, uint32_t
     if (__builtin_expect(v->part == sim_number(part), 1)) {
         struct emu_event *event = sim_place(part, at_ps, EMU_EVENT_CREDIT);
 
-        event->index = v->link;
+        event->index = v->at.in_link;
         event->payload = tokens;
-        event->vc = v->vc;
+        event->vc = v->at.in_vc;
     } else {
-        sim_post_credit(part, v->part, at_ps, (struct emu_event){ .kind = EMU_EVENT_CREDIT, .index = v->link,
-                                                                  .payload = tokens, .vc = v->vc });
+        sim_post_credit(part, v->part, at_ps, (struct emu_event){ .kind = EMU_EVENT_CREDIT, .index = v->at.in_link,
+                                                                  .payload = tokens, .vc = v->at.in_vc });
     }
 }
 

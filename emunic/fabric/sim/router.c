@@ -26,7 +26,7 @@
  * gone through some routers at a time, level by level: channels, packets and ways, links.
  * Source: machines.md 1.3, 1.4, 5.2.
  */
-#include "emunic/fabric/sim/link.h"
+#include "emunic/fabric/sim/head.h"
 
 /* What the functions of one decision share. */
 struct decision {
@@ -42,11 +42,6 @@ struct decision {
     uint32_t n_requests;
 };
 
-/*
- * Many machines are plain (sim->is_plain): for them what only others have is left out at compile time. That is paths and
- * requests of input ports, column buffers, bubbles, loads, counts of occupancy, and channels made when they are used.
- */
-
 static inline void occupied(struct emu_sim *sim, uint32_t channel, uint64_t units, uint64_t at_ps)
 {
     if (sim->occupancy != NULL)
@@ -55,51 +50,13 @@ static inline void occupied(struct emu_sim *sim, uint32_t channel, uint64_t unit
 
 /* --- The options of a head ------------------------------------------------------------------------------------------ */
 
-SIM_INLINE void fetch_links(const struct part *part, const struct in_vc *v)
-{
-    const struct emu_sim *sim = part->sim;
-    const struct emu_route_option *ways = &part->options[v->options];
-
-    for (uint32_t i = 0; i < SIM_WAYS_MOSTLY; i++)
-        __builtin_prefetch(&sim->outs[ways[i].link], 1);
-    for (uint32_t i = 0; sim->is_large && i < 2; i++) /* often on the same lines as those of the others */
-        __builtin_prefetch(&sim->sent[sim_out_vc(sim, ways[i].link, 0)], 1);
-}
-
-/* Asks the routing about a head that could go on now, and fetches what it will look at. */
-static inline void ask_routing(struct part *part, struct in_vc *v)
-{
-    const struct emu_sim *sim = part->sim;
-    struct cell *cell = &part->cells[v->first];
-    uint32_t options = sim_options_take(part);
-    struct emu_route_option *ways = &part->options[options];
-    struct emu_route_at at = {
-        .router = v->router,
-        .in_link = v->link,
-        .in_vc = v->vc,
-        .is_entering = v->is_entering,
-    };
-
-    v->options = options;
-    v->is_counted = false;
-    v->n_ways = 0;
-    if (at.is_entering && !cell->is_started) {
-        if (!sim->routing->start(&part->view, &cell->packet, v->router))
-            return;
-        cell->is_started = true;
-    }
-    v->n_ways = (uint8_t)sim->routing->options(&part->view, &cell->packet, &at, ways);
-    if (v->n_ways > 0)
-        fetch_links(part, v);
-}
-
 /* The head is here in this slot. If the answer depends on nothing that other heads may change, it can as well be asked
  * about before its router's turn; of a large machine not so long before, or what was fetched is gone again. */
 static inline void comes_first(struct part *part, struct in_vc *v)
 {
     if (!part->sim->routing->reads_router && !part->sim->is_large)
-        ask_routing(part, v);
-    sim_look(part, v->router, v->local);
+        sim_ask_routing(part, v);
+    sim_look(part, v->at.router, v->local);
 }
 
 static inline void look(struct part *part, const struct emu_event *event)
@@ -112,11 +69,13 @@ static inline void look(struct part *part, const struct emu_event *event)
     if (v->options == SIM_NONE)
         comes_first(part, v);
     else
-        sim_look(part, v->router, v->local);
+        sim_look(part, v->at.router, v->local);
 }
 
-static inline void forget_options(struct part *part, struct in_vc *v)
+void sim_forget_options(struct part *part, struct in_vc *v)
 {
+    if (v->options == SIM_NONE)
+        return;
     if (v->is_counted) {
         struct out_link *out = &part->sim->outs[part->options[v->options].link];
         uint32_t units = part->cells[v->first].packet.units;
@@ -125,12 +84,6 @@ static inline void forget_options(struct part *part, struct in_vc *v)
     }
     sim_options_free(part, v->options);
     v->options = SIM_NONE;
-}
-
-void sim_forget_options(struct part *part, struct in_vc *v)
-{
-    if (v->options != SIM_NONE)
-        forget_options(part, v);
 }
 
 /* The head waits for the link that it would like first. */
@@ -147,47 +100,20 @@ static inline void count_waiting(struct part *part, struct in_vc *v)
 
 /* --- Events --------------------------------------------------------------------------------------------------------- */
 
-void sim_await_tokens(const struct emu_sim *sim, struct out_link *out, uint32_t link, uint32_t vc, uint32_t needed,
-                      uint64_t since_ps)
-{
-    uint16_t *wanted = &sim->wanted[sim_out_vc(sim, link, vc)];
-
-    if ((out->wanted_vcs >> vc & 1) == 0 || *wanted > needed)
-        *wanted = (uint16_t)needed;
-    out->wanted_vcs |= (uint8_t)(1u << vc);
-    if ((out->flags & OUT_STALLED) == 0) {
-        out->flags |= OUT_STALLED;
-        sim->stalls[link].since_ps = since_ps;
-    }
-}
-
-static void link_changed(struct part *part, uint32_t link)
-{
-    struct out_link *out = &part->sim->outs[link];
-
-    if ((out->flags & OUT_FROM_NIC) != 0) {
-        sim_list_nic(part, out->from);
-        return;
-    }
-    part->sim->routers[out->from].look |= out->waiters;
-    out->waiters = 0;
-    sim_list_router(part, out->from);
-}
-
 void sim_routers_look(struct part *part, const struct emu_wheel_list *list)
 {
     const struct emu_sim *sim = part->sim;
 
-    for (const struct emu_wheel_chunk *chunk = list->first; chunk != NULL; chunk = chunk->next) {
+    for (const struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk != NULL; chunk = chunk->older) {
         size_t n = emu_wheel_count(list, chunk);
 
         part->totals.events += n;
         if (sim->is_large) {
-            sim_fetch_chunk(chunk->next);
+            sim_fetch_chunk(chunk->older);
             for (size_t i = 0; i < n; i++)
                 __builtin_prefetch(&part->vcs[sim_vc_index(sim, chunk->events[i].index)], 1);
             for (size_t i = 0; i < n; i++)
-                __builtin_prefetch(&sim->routers[part->vcs[sim_vc_index(sim, chunk->events[i].index)].router], 1);
+                __builtin_prefetch(&sim->routers[part->vcs[sim_vc_index(sim, chunk->events[i].index)].at.router], 1);
         }
         for (size_t i = 0; i < n; i++)
             look(part, &chunk->events[i]);
@@ -207,46 +133,7 @@ void sim_router_path(struct part *part, const struct emu_event *event)
     }
 }
 
-static inline void credit(struct part *part, const struct emu_event *event)
-{
-    struct out_link *out = &part->sim->outs[event->index];
-    uint32_t unblocked = 0;
-
-    sim_return_tokens(out, event->vc, event->payload);
-    assert(out->tokens[event->vc] <= part->sim->kinds[out->kind].capacity_tokens[event->vc]);
-    /* Shared tokens may be what another channel waits for. */
-    for (uint32_t wanted = out->wanted_vcs; __builtin_expect(wanted != 0, 0); wanted &= wanted - 1) {
-        uint32_t vc = (uint32_t)__builtin_ctz(wanted);
-
-        if (sim_free_tokens(out, vc) >= part->sim->wanted[sim_out_vc(part->sim, event->index, vc)])
-            unblocked |= 1u << vc;
-    }
-    if (unblocked == 0)
-        return;
-    out->wanted_vcs &= (uint8_t)~unblocked;
-    part->totals.credits_unblocking++;
-    link_changed(part, event->index);
-}
-
-void sim_routers_credit(struct part *part, const struct emu_wheel_list *list)
-{
-    for (const struct emu_wheel_chunk *chunk = list->first; chunk != NULL; chunk = chunk->next) {
-        size_t n = emu_wheel_count(list, chunk);
-
-        part->totals.events += n;
-        part->totals.credits_returned += n;
-        if (part->sim->is_large) {
-            sim_fetch_chunk(chunk->next);
-            for (size_t i = 0; i < n; i++)
-                __builtin_prefetch(&part->sim->outs[chunk->events[i].index], 1);
-        }
-        for (size_t i = 0; i < n; i++)
-            credit(part, &chunk->events[i]);
-    }
-}
-
-/* A broadcast leaves a copy at each router that it passes. */
-static void deposit(struct part *part, uint32_t router, uint32_t cell, uint64_t tail_ps)
+void sim_deposit(struct part *part, uint32_t router, uint32_t cell, uint64_t tail_ps)
 {
     uint32_t nid = part->sim->routers[router].first_nid;
     uint32_t copy;
@@ -277,18 +164,18 @@ static inline void arrive(struct part *part, const struct emu_event *event)
     if (__builtin_expect(index == SIM_NONE, 0))
         index = sim_vc_make(part, cell->next, event->vc);
     v = &part->vcs[index];
-    r = &sim->routers[v->router];
+    r = &sim->routers[v->at.router];
     v->tail_ps = at_ps + event->length_ps;
     v->units = (uint16_t)(v->units + cell->packet.units);
     occupied(sim, channel, cell->packet.units, -at_ps);
     cell->next = SIM_NONE;
-    if (!v->is_entering) {
+    if (!v->at.is_entering) {
         if (sim->loads != NULL) {
             r->units += cell->packet.units;
-            sim_load_changed(part, v->router);
+            sim_load_changed(part, v->at.router);
         }
         if (__builtin_expect((cell->packet.flags & EMU_PACKET_BROADCAST) != 0, 0))
-            deposit(part, v->router, event->payload, v->tail_ps);
+            sim_deposit(part, v->at.router, event->payload, v->tail_ps);
     }
     if (v->first != SIM_NONE) {
         part->cells[v->last].next = event->payload;
@@ -323,18 +210,18 @@ SIM_INLINE void fetch_arrivals(const struct part *part, const struct emu_event *
         uint32_t index = sim_vc_index(sim, events[i].index);
 
         if (index != SIM_NONE)
-            __builtin_prefetch(&sim->routers[part->vcs[index].router], 1);
+            __builtin_prefetch(&sim->routers[part->vcs[index].at.router], 1);
     }
 }
 
 void sim_routers_arrive(struct part *part, const struct emu_wheel_list *list)
 {
-    for (const struct emu_wheel_chunk *chunk = list->first; chunk != NULL; chunk = chunk->next) {
+    for (const struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk != NULL; chunk = chunk->older) {
         size_t n = emu_wheel_count(list, chunk);
 
         part->totals.events += n;
         if (part->sim->is_large) {
-            sim_fetch_chunk(chunk->next);
+            sim_fetch_chunk(chunk->older);
             fetch_arrivals(part, chunk->events, n);
         }
         for (size_t i = 0; i < n; i++)
@@ -347,62 +234,33 @@ void sim_routers_arrive(struct part *part, const struct emu_wheel_list *list)
 /* The front packet of a channel is gone, the one behind it comes to the front when the tail is out; in a port from another
  * router arb_gap_clocks later, so that an injection can take the link that just became free (BG/L). */
 SIM_INLINE void next_head(struct decision *d, struct in_vc *v, uint32_t units, uint32_t tokens, uint32_t next,
-                             uint64_t tail_ps, bool is_plain)
+                          uint64_t tail_ps)
 {
     struct part *part = d->part;
     struct emu_sim *sim = part->sim;
 
     v->units = (uint16_t)(v->units - units);
-    v->ready_ps = tail_ps + (v->is_entering ? 0 : d->gap_ps);
-    if (!is_plain) {
-        occupied(sim, d->router->first_vc + v->local, units, tail_ps);
-        if (!v->is_entering && sim->loads != NULL) {
-            d->router->units -= units;
-            sim_load_changed(part, d->id);
-        }
-        if (v->is_charged_full)
-            tokens = sim->full_tokens;
+    v->ready_ps = tail_ps + (v->at.is_entering ? 0 : d->gap_ps);
+    occupied(sim, d->router->first_vc + v->local, units, tail_ps);
+    if (!v->at.is_entering && sim->loads != NULL) {
+        d->router->units -= units;
+        sim_load_changed(part, d->id);
     }
+    if (v->is_charged_full)
+        tokens = sim->full_tokens;
     sim_credit(part, v, tokens, tail_ps);
     v->first = next;
-    if (!is_plain && sim->p.paths != 0 && !v->to_nic) {
+    if (sim->p.paths != 0 && !v->to_nic) {
         uint16_t offset;
         uint32_t end_slot = (uint32_t)sim_slot_of(part, tail_ps, &offset);
 
-        if ((int32_t)(end_slot - sim->ports[v->link].busy_slot) > 0)
-            sim->ports[v->link].busy_slot = end_slot;
+        if ((int32_t)(end_slot - sim->ports[v->at.in_link].busy_slot) > 0)
+            sim->ports[v->at.in_link].busy_slot = end_slot;
     }
     if (next != SIM_NONE)
         sim_look_at(part, d->router->first_vc + v->local, v->ready_ps);
-    else if (is_plain)
-        d->router->heads &= ~(UINT64_C(1) << v->local);
     else
         *heads_word(sim, d->router, v->local) &= ~(UINT64_C(1) << (v->local % 64));
-}
-
-/* Has a packet come on another channel of the link since this one's last? */
-static bool is_overtaken(const struct decision *d, const struct in_vc *v)
-{
-    const struct emu_sim *sim = d->part->sim;
-    const struct in_link *in = &sim->ins[v->link];
-
-    for (uint32_t vc = 0; vc < sim->kinds[in->kind].n_vcs; vc++) {
-        uint32_t index = sim_vc_index(sim, in->first_vc + vc);
-
-        if (index != SIM_NONE && d->part->vcs[index].tail_ps > v->tail_ps)
-            return true;
-    }
-    return false;
-}
-
-/* When the tail of a channel's head is here; 0: it is, because a packet came behind it or because that was before now. */
-static inline uint64_t tail_of_head(const struct decision *d, const struct in_vc *v)
-{
-    if (v->first != v->last || v->tail_ps <= d->start_ps)
-        return 0;
-    if (__builtin_expect(v->tail_ps < d->end_ps, 0) && is_overtaken(d, v))
-        return 0;
-    return v->tail_ps;
 }
 
 /* A head without any way on: no route at its source, or a fault came between. */
@@ -412,32 +270,31 @@ static __attribute__((noinline)) void drop_head(struct decision *d, struct in_vc
     uint32_t cell = v->first;
     uint32_t units = part->cells[cell].packet.units;
     uint64_t tail_ps = d->start_ps + part->sim->unit_ps; /* no credit comes sooner than a window allows */
-    uint64_t here_ps = tail_of_head(d, v);
+    uint64_t here_ps = sim_tail_of_head(d->part, v);
 
     if (here_ps > tail_ps)
         tail_ps = here_ps;
-    if (v->is_entering)
+    if (v->at.is_entering)
         part->totals.unroutable++;
     else
         part->totals.lost++;
-    forget_options(part, v);
-    next_head(d, v, units, sim_tokens(part->sim, units), part->cells[cell].next, tail_ps, false);
+    sim_forget_options(part, v);
+    next_head(d, v, units, sim_tokens(part->sim, units), part->cells[cell].next, tail_ps);
     sim_lose(part, cell);
 }
 
 /* Tokens that a packet needs to find free in a channel. */
 SIM_INLINE uint32_t room_needed(const struct decision *d, const struct out_link *out, uint32_t vc, bool is_entry,
-                                   uint32_t tokens, bool is_plain)
+                                   uint32_t tokens)
 {
-    if (!is_plain && __builtin_expect((out->bubble_vcs >> vc & 1) != 0, 0))
+    if ((out->bubble_vcs >> vc & 1) != 0)
         return d->full_tokens << is_entry;
     return tokens > d->least_tokens ? tokens : d->least_tokens;
 }
 
-SIM_INLINE bool has_room(const struct decision *d, const struct out_link *out, uint32_t vc, bool is_entry, uint32_t tokens,
-                            bool is_plain)
+SIM_INLINE bool has_room(const struct decision *d, const struct out_link *out, uint32_t vc, bool is_entry, uint32_t tokens)
 {
-    return sim_free_tokens(out, vc) >= room_needed(d, out, vc, is_entry, tokens, is_plain) || (out->flags & OUT_TO_NIC) != 0;
+    return sim_free_tokens(out, vc) >= room_needed(d, out, vc, is_entry, tokens) || (out->flags & OUT_TO_NIC) != 0;
 }
 
 /* Could a packet start on a link before that time, if there is room? */
@@ -446,54 +303,21 @@ static inline bool is_free_before(const struct out_link *out, uint64_t ps)
     return out->free_ps < ps && (out->flags & OUT_IS_UP) != 0;
 }
 
-/* Two bits: full quarters, and the fourth as the third. */
-static inline uint32_t quarters(uint32_t count, uint32_t quarter)
-{
-    return (count >= quarter) + (count >= 2 * quarter) + (count >= 3 * quarter);
-}
-
 /* How much the machine likes an available channel; higher is better. */
-SIM_INLINE uint32_t merit(const struct decision *d, const struct out_link *out, uint32_t vc, bool is_plain)
+SIM_INLINE uint32_t merit(const struct decision *d, const struct out_link *out, uint32_t vc)
 {
-    if (!is_plain && d->choice < EMU_CHOICE_CREDITS)
+    if (d->choice < EMU_CHOICE_CREDITS)
         return 0;
     if ((out->flags & OUT_TO_NIC) != 0)
         return UINT32_MAX;
-    if (is_plain || d->choice == EMU_CHOICE_CREDITS)
+    if (d->choice == EMU_CHOICE_CREDITS)
         return (uint32_t)(INT16_MAX + 1 + out->tokens[vc]); /* a channel that took shared ones is fuller, not freer */
-    return quarters(sim_free_tokens(out, vc), d->part->sim->kinds[out->kind].quarter_tokens[vc]);
-}
-
-/* Mask of the ways whose links have nothing to send when this slot ends. Not one branch: none could be predicted. */
-static inline uint32_t idle_ways(const struct decision *d, const struct emu_route_option *ways, uint32_t n)
-{
-    const struct out_link *outs = d->part->sim->outs;
-    uint64_t end_ps = d->end_ps;
-    uint32_t mask = 0;
-
-    for (uint32_t i = n; __builtin_expect(i > SIM_WAYS_MOSTLY, 0); i--)
-        mask = mask * 2 + (outs[ways[i - 1].link].free_ps < end_ps);
-    for (uint32_t i = SIM_WAYS_MOSTLY; i > 0; i--) /* beyond n, too: there are links as well */
-        mask = mask * 2 + (outs[ways[i - 1].link].free_ps < end_ps);
-    return mask & ((1u << n) - 1);
-}
-
-/* Once, however often the head is looked at in the meantime. */
-static inline void look_again(struct decision *d, struct in_vc *v, uint64_t at_ps)
-{
-    uint16_t offset;
-    uint64_t slot = sim_slot_of(d->part, at_ps, &offset);
-
-    if (v->look_slot == (uint32_t)slot)
-        return;
-    v->look_slot = (uint32_t)slot;
-    emu_wheel_put(&d->part->wheel, slot,
-                  (struct emu_event){ .kind = EMU_EVENT_LOOK, .index = d->router->first_vc + v->local });
+    return sim_quarters(sim_free_tokens(out, vc), d->part->sim->kinds[out->kind].quarter_tokens[vc]);
 }
 
 /* The best available way and its channel; NULL: none. */
 SIM_INLINE const struct emu_route_option *best_way(struct decision *d, const struct emu_route_option *ways, uint32_t n,
-                                                      uint32_t tokens, uint32_t *vc_out, bool is_plain)
+                                                      uint32_t tokens, uint32_t *vc_out)
 {
     const struct out_link *outs = d->part->sim->outs;
     const struct emu_route_option *best = NULL;
@@ -502,7 +326,7 @@ SIM_INLINE const struct emu_route_option *best_way(struct decision *d, const str
     uint32_t best_vc = 0;
     uint32_t n_equal = 0;
 
-    for (uint32_t mask = idle_ways(d, ways, n); mask != 0; mask &= mask - 1) {
+    for (uint32_t mask = sim_idle_ways(outs, ways, n, d->end_ps); mask != 0; mask &= mask - 1) {
         const struct emu_route_option *way = &ways[__builtin_ctz(mask)];
         const struct out_link *out = &outs[way->link];
 
@@ -512,14 +336,14 @@ SIM_INLINE const struct emu_route_option *best_way(struct decision *d, const str
             uint32_t vc = (uint32_t)__builtin_ctz(vcs);
             uint32_t m;
 
-            if (!has_room(d, out, vc, way->is_entry, tokens, is_plain))
+            if (!has_room(d, out, vc, way->is_entry, tokens))
                 continue;
-            m = merit(d, out, vc, is_plain);
+            m = merit(d, out, vc);
             if (way->rank < best_rank || m > best_merit) {
                 best_rank = way->rank;
                 best_merit = m;
                 n_equal = 1;
-            } else if (m < best_merit || (!is_plain && d->choice == EMU_CHOICE_FIRST) ||
+            } else if (m < best_merit || d->choice == EMU_CHOICE_FIRST ||
                        sim_draw(&d->router->random, ++n_equal) != 0) {
                 continue;
             }
@@ -553,13 +377,13 @@ static void await_ways(struct decision *d, struct in_vc *v, uint32_t tokens, uin
         for (uint32_t vcs = emu_route_vcs(way); vcs != 0; vcs &= vcs - 1) {
             uint32_t vc = (uint32_t)__builtin_ctz(vcs);
 
-            if (!has_room(d, out, vc, way->is_entry, tokens, false))
-                sim_await_tokens(sim, out, way->link, vc, room_needed(d, out, vc, way->is_entry, tokens, false),
+            if (!has_room(d, out, vc, way->is_entry, tokens))
+                sim_await_tokens(sim, out, way->link, vc, room_needed(d, out, vc, way->is_entry, tokens),
                                  d->start_ps + later_ps);
         }
     }
     if (free_ps != UINT64_MAX)
-        look_again(d, v, free_ps);
+        sim_look_again(d->part, v, d->router->first_vc + v->local, free_ps);
 }
 
 /* Transfers under way from an input port to other routers; *first_ps is when the first of them ends. */
@@ -589,7 +413,7 @@ static inline bool is_idle(const struct decision *d, uint32_t link)
 
 static bool has_path(struct decision *d, struct in_vc *v)
 {
-    struct in_link *in = &d->part->sim->ins[v->link];
+    struct in_link *in = &d->part->sim->ins[v->at.in_link];
     uint64_t first_ps;
 
     if (busy_paths(d, in, &first_ps) < d->part->sim->p.paths)
@@ -597,7 +421,7 @@ static bool has_path(struct decision *d, struct in_vc *v)
     v->is_held = true;
     if ((in->flags & IN_PATH_EVENT) == 0) {
         in->flags |= IN_PATH_EVENT;
-        sim_put(d->part, first_ps, (struct emu_event){ .kind = EMU_EVENT_PATH, .index = v->link });
+        sim_put(d->part, first_ps, (struct emu_event){ .kind = EMU_EVENT_PATH, .index = v->at.in_link });
     }
     return false;
 }
@@ -619,7 +443,7 @@ static bool comes_too_slowly(struct decision *d, const struct in_vc *v, uint32_t
 }
 
 /* Finds a way on; false: none now, and the head has left word or is gone. */
-SIM_INLINE bool look_at(struct decision *d, uint32_t index, struct request *q_out, bool is_plain)
+SIM_INLINE bool look_at(struct decision *d, uint32_t index, struct request *q_out)
 {
     struct part *part = d->part;
     struct emu_sim *sim = part->sim;
@@ -632,8 +456,8 @@ SIM_INLINE bool look_at(struct decision *d, uint32_t index, struct request *q_ou
 
     if (v->ready_ps >= d->end_ps)
         return false; /* an event will come */
-    if (!is_plain && v->options == SIM_NONE)
-        ask_routing(part, v);
+    if (v->options == SIM_NONE)
+        sim_ask_routing(part, v);
     assert(v->options != SIM_NONE);
     if (__builtin_expect(v->n_ways == 0, 0)) {
         drop_head(d, v);
@@ -641,124 +465,34 @@ SIM_INLINE bool look_at(struct decision *d, uint32_t index, struct request *q_ou
     }
     ways = &part->options[v->options];
     tokens = sim_tokens(sim, part->cells[v->first].packet.units);
-    if (!is_plain && sim->p.paths != 0) {
-        if (!v->is_entering && !is_idle(d, v->link) && (sim->outs[ways[0].link].flags & OUT_TO_NIC) == 0)
+    if (sim->p.paths != 0) {
+        if (!v->at.is_entering && !is_idle(d, v->at.in_link) && (sim->outs[ways[0].link].flags & OUT_TO_NIC) == 0)
             is_held = !has_path(d, v);
         v->is_held = is_held;
     }
     if (!is_held)
-        way = best_way(d, ways, v->n_ways, tokens, &vc, is_plain);
+        way = best_way(d, ways, v->n_ways, tokens, &vc);
     if (way == NULL) {
         if (!is_held)
             await_ways(d, v, tokens, 0);
-        if (!is_plain)
-            count_waiting(part, v);
+        count_waiting(part, v);
         return false;
     }
-    if (!is_plain && sim->p.column_buffers != 0 && comes_too_slowly(d, v, way->link)) {
+    if (sim->p.column_buffers != 0 && comes_too_slowly(d, v, way->link)) {
         count_waiting(part, v);
         return false;
     }
     *q_out = (struct request){
         .v = v,
-        .route_state = way->route_state,
         .link = way->link,
-        .tokens = tokens,
+        .tokens = (uint16_t)tokens,
+        .way = (uint8_t)(way - ways),
         .vc = (uint8_t)vc,
-        .flags = way->flags,
     };
     return true;
 }
 
 /* --- Arbitration ---------------------------------------------------------------------------------------------------- */
-
-static uint32_t fullness(const struct part *part, const struct request *q)
-{
-    const struct in_vc *v = q->v;
-    const struct emu_sim *sim = part->sim;
-    const struct link_kind *kind = &sim->kinds[v->kind];
-
-    return quarters(v->units, kind->quarter_tokens[v->vc] * sim->p.token_units);
-}
-
-static const struct emu_packet *packet_of(const struct part *part, const struct request *q)
-{
-    return &part->cells[q->v->first].packet;
-}
-
-/* The winner among candidates[0 .. n - 1], numbers of requests in rising order of channels. `turn` is the local number of
- * the channel that won last. */
-static uint32_t pick(struct decision *d, const uint32_t *candidates, uint32_t n, uint32_t turn)
-{
-    const struct request *requests = d->part->requests;
-    const struct emu_sim *sim = d->part->sim;
-    uint32_t policy = sim->p.arbitration;
-    uint32_t winner = candidates[0];
-    uint32_t n_equal = 1;
-
-    if (n == 1)
-        return winner;
-    if (policy == EMU_ARBITRATE_FULLEST && sim_draw(&d->router->random, 100) >= sim->p.fullest_percent)
-        policy = EMU_ARBITRATE_RANDOM;
-    switch (policy) {
-    case EMU_ARBITRATE_RANDOM:
-        return candidates[sim_draw(&d->router->random, n)];
-    case EMU_ARBITRATE_AGE:
-        for (uint32_t i = 1; i < n; i++) {
-            if (packet_of(d->part, &requests[candidates[i]])->created_ps < packet_of(d->part, &requests[winner])->created_ps)
-                winner = candidates[i];
-        }
-        return winner;
-    case EMU_ARBITRATE_FULLEST:
-        for (uint32_t i = 1; i < n; i++) {
-            uint32_t best = fullness(d->part, &requests[winner]);
-            uint32_t full = fullness(d->part, &requests[candidates[i]]);
-
-            if (full > best) {
-                winner = candidates[i];
-                n_equal = 1;
-            } else if (full == best && sim_draw(&d->router->random, ++n_equal) == 0) {
-                winner = candidates[i];
-            }
-        }
-        return winner;
-    default:
-        for (uint32_t i = 0; i < n; i++) {
-            if (requests[candidates[i]].v->local > turn)
-                return candidates[i];
-        }
-        return winner;
-    }
-}
-
-/* Keeps only candidates of the kind that goes first, if there are any. */
-static uint32_t prefer(const struct decision *d, uint32_t *candidates, uint32_t n,
-                       bool (*goes_first)(const struct part *part, const struct request *q))
-{
-    uint32_t n_first = 0;
-
-    for (uint32_t i = 0; i < n; i++)
-        n_first += goes_first(d->part, &d->part->requests[candidates[i]]);
-    if (n_first == 0 || n_first == n)
-        return n;
-    n_first = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        if (goes_first(d->part, &d->part->requests[candidates[i]]))
-            candidates[n_first++] = candidates[i];
-    }
-    return n_first;
-}
-
-static bool is_response(const struct part *part, const struct request *q)
-{
-    return packet_of(part, q)->traffic_class == EMU_TRAFFIC_RESPONSE;
-}
-
-static bool is_from_network(const struct part *part, const struct request *q)
-{
-    (void)part;
-    return !q->v->is_entering;
-}
 
 static bool is_to_nic(const struct emu_sim *sim, const struct request *q)
 {
@@ -775,14 +509,14 @@ static void receive(struct decision *d)
     if (sim->p.requests == 0 && sim->p.paths == 0)
         return;
     for (uint32_t i = 0; i < d->n_requests; i = end) {
-        const struct in_link *in = &sim->ins[requests[i].v->link];
-        struct in_port *port = &sim->ports[requests[i].v->link];
+        const struct in_link *in = &sim->ins[requests[i].v->at.in_link];
+        struct in_port *port = &sim->ports[requests[i].v->at.in_link];
         uint32_t limit = sim->p.requests == 0 ? UINT32_MAX : sim->p.requests;
         uint32_t candidates[EMU_VCS_MAX];
         uint32_t paths;
         uint64_t first_ps;
 
-        for (end = i + 1; end < d->n_requests && requests[end].v->link == requests[i].v->link; end++)
+        for (end = i + 1; end < d->n_requests && requests[end].v->at.in_link == requests[i].v->at.in_link; end++)
             ;
         if (end - i == 1 || (in->flags & IN_IS_ENTERING) != 0)
             continue; /* a lone one has a path, or it would not ask */
@@ -802,8 +536,8 @@ static void receive(struct decision *d)
             if (n == 0)
                 break;
             if (sim->p.response_first != 0)
-                n = prefer(d, candidates, n, is_response);
-            winner = pick(d, candidates, n, port->turn);
+                n = sim_prefer_responses(d->part, candidates, n);
+            winner = sim_pick(d->part, candidates, n, port->turn, &d->router->random);
             port->turn = requests[winner].v->local;
             requests[winner].is_out = false;
             if (!is_to_nic(sim, &requests[winner]))
@@ -812,45 +546,42 @@ static void receive(struct decision *d)
     }
 }
 
-SIM_INLINE void go(struct decision *d, const struct request *q, bool is_plain)
+SIM_INLINE void go(struct decision *d, const struct request *q)
 {
     struct part *part = d->part;
     struct emu_sim *sim = part->sim;
     struct in_vc *v = q->v;
     struct out_link *out = &sim->outs[q->link];
+    const struct emu_route_option *way = &part->options[v->options + q->way];
     struct cell *cell = &part->cells[v->first];
     struct emu_packet *p = &cell->packet;
     uint32_t next = cell->next; /* the cell may be gone afterwards */
     uint32_t units = p->units;
     uint32_t charge = q->tokens;
     uint64_t at_ps = v->ready_ps > d->start_ps ? v->ready_ps : d->start_ps;
-    uint64_t tail_ps = tail_of_head(d, v);
+    uint64_t tail_ps = sim_tail_of_head(d->part, v);
     uint64_t out_ps;
 
     if (at_ps < out->free_ps)
         at_ps = out->free_ps;
-    if (is_plain)
-        sim_options_free(part, v->options);
-    else
-        forget_options(part, v);
-    v->options = SIM_NONE;
-    p->flags |= q->flags;
-    p->route_state = q->route_state;
+    p->flags |= way->flags;
+    p->route_state = way->route_state;
+    sim_forget_options(part, v);
     out->turn = v->local;
     v->to_nic = (out->flags & OUT_TO_NIC) != 0;
     if (!v->to_nic) {
         p->hops++;
         p->n_optical += sim->kinds[out->kind].is_optical;
         part->totals.packet_hops++;
-        if (!is_plain && (out->bubble_vcs >> q->vc & 1) != 0 && sim->p.bubble_charge == EMU_CHARGE_FULL)
+        if ((out->bubble_vcs >> q->vc & 1) != 0 && sim->p.bubble_charge == EMU_CHARGE_FULL)
             charge = sim->full_tokens;
     }
     out_ps = sim_transmit(part, q->link, q->vc, v->first, at_ps, tail_ps, charge);
-    if (is_plain || sim->p.column_buffers == 0)
+    if (sim->p.column_buffers == 0)
         tail_ps = out_ps;
     else if (tail_ps < at_ps)
         tail_ps = at_ps; /* the output holds it from here on */
-    next_head(d, v, units, q->tokens, next, tail_ps, is_plain);
+    next_head(d, v, units, q->tokens, next, tail_ps);
 }
 
 /* Could one of the ways be taken in the next slot, as things stand? */
@@ -867,7 +598,7 @@ static bool may_go_next(const struct decision *d, const struct in_vc *v, uint32_
         if (!is_free_before(out, end_ps))
             continue;
         for (uint32_t vcs = emu_route_vcs(way); vcs != 0; vcs &= vcs - 1) {
-            if (has_room(d, out, (uint32_t)__builtin_ctz(vcs), way->is_entry, tokens, false))
+            if (has_room(d, out, (uint32_t)__builtin_ctz(vcs), way->is_entry, tokens))
                 return true;
         }
     }
@@ -890,7 +621,6 @@ static void lose(struct decision *d, const struct request *q)
 /* The outputs choose. Numbers of the winning requests, in the order in which they go; returns how many. */
 static uint32_t send(struct decision *d, uint32_t *winners)
 {
-    const struct emu_router_params *p = &d->part->sim->p;
     struct request *requests = d->part->requests;
     uint32_t *candidates = d->part->candidates;
     uint32_t n_winners = 0;
@@ -911,13 +641,7 @@ static uint32_t send(struct decision *d, uint32_t *winners)
                 candidates[n++] = j;
             }
         }
-        if (n > 1 && p->response_first != 0)
-            n = prefer(d, candidates, n, is_response);
-        if (n > 1 && p->network_first_percent > 0 &&
-            (p->network_first_percent == 100 ||
-             sim_draw(&d->router->random, 100) < p->network_first_percent))
-            n = prefer(d, candidates, n, is_from_network);
-        winner = n == 1 ? candidates[0] : pick(d, candidates, n, d->part->sim->outs[link].turn);
+        winner = sim_choose_sender(d->part, link, candidates, n, &d->router->random);
         requests[winner].is_loser = false;
         winners[n_winners++] = winner;
     }
@@ -994,16 +718,16 @@ static uint32_t fetch_routers(const struct decision *d, const uint32_t *routers,
         struct in_vc *v = &part->vcs[part->looks[i]];
 
         if (v->options != SIM_NONE)
-            fetch_links(part, v);
+            sim_fetch_links(part, v);
         else if (v->ready_ps < d->end_ps && !sim->routing->reads_router)
-            ask_routing(part, v);
+            sim_ask_routing(part, v);
     }
     return n;
 }
 
 /* --- The router ----------------------------------------------------------------------------------------------------- */
 
-SIM_INLINE void decide_many(struct decision *d, uint64_t look, bool is_plain)
+static __attribute__((noinline)) void decide_many(struct decision *d, uint64_t look)
 {
     struct part *part = d->part;
     const struct router *r = d->router;
@@ -1012,43 +736,30 @@ SIM_INLINE void decide_many(struct decision *d, uint64_t look, bool is_plain)
     uint32_t n_winners = 1;
 
     d->n_requests = 0;
-    for (uint32_t first = 0; first < (is_plain ? 1 : r->n_vcs); first += 64) {
+    for (uint32_t first = 0; first < r->n_vcs; first += 64) {
         for (uint64_t bits = heads_to_look_at(part, r, look, first / 64); bits != 0; bits &= bits - 1) {
             uint32_t channel = r->first_vc + first + (uint32_t)__builtin_ctzll(bits);
 
-            d->n_requests += look_at(d, sim_vc_index(part->sim, channel), &requests[d->n_requests], is_plain);
+            d->n_requests += look_at(d, sim_vc_index(part->sim, channel), &requests[d->n_requests]);
         }
     }
     if (d->n_requests == 0)
         return;
     winners[0] = 0;
-    if (is_plain && d->n_requests == 2 && requests[0].link != requests[1].link) {
-        winners[1] = 1;
-        n_winners = 2;
-    } else if (d->n_requests > 1) {
+    if (d->n_requests > 1) {
         receive(d);
         n_winners = send(d, winners);
     }
     for (uint32_t i = 0; i < n_winners; i++)
-        go(d, &requests[winners[i]], is_plain);
+        go(d, &requests[winners[i]]);
     for (uint32_t i = 0; n_winners < d->n_requests && i < d->n_requests; i++) {
         if (requests[i].is_loser)
             lose(d, &requests[i]);
     }
 }
 
-static __attribute__((noinline)) void decide_many_plain(struct decision *d, uint64_t look)
-{
-    decide_many(d, look, true);
-}
-
-static __attribute__((noinline)) void decide_many_of_any(struct decision *d, uint64_t look)
-{
-    decide_many(d, look, false);
-}
-
 /* Most of the time there is one head to look at. */
-SIM_INLINE void decide(struct decision *d, uint32_t router, bool is_plain)
+static inline void decide(struct decision *d, uint32_t router)
 {
     struct part *part = d->part;
     struct router *r = &part->sim->routers[router];
@@ -1060,15 +771,11 @@ SIM_INLINE void decide(struct decision *d, uint32_t router, bool is_plain)
     d->id = router;
     r->look = 0;
     r->is_listed = false;
-    if (!is_plain)
-        part->view.random = &r->random;
-    if (is_plain && (bits & (bits - 1)) != 0)
-        decide_many_plain(d, look);
-    else if (!is_plain && (r->n_vcs > 64 || (bits & (bits - 1)) != 0))
-        decide_many_of_any(d, look);
-    else if (bits != 0 &&
-             look_at(d, sim_vc_index(part->sim, r->first_vc + (uint32_t)__builtin_ctzll(bits)), &q, is_plain))
-        go(d, &q, is_plain);
+    part->view.random = &r->random;
+    if (r->n_vcs > 64 || (bits & (bits - 1)) != 0)
+        decide_many(d, look);
+    else if (bits != 0 && look_at(d, sim_vc_index(part->sim, r->first_vc + (uint32_t)__builtin_ctzll(bits)), &q))
+        go(d, &q);
 }
 
 void sim_routers_decide(struct part *part)
@@ -1091,10 +798,8 @@ void sim_routers_decide(struct part *part)
         n = part->n_routers - first;
         if (sim->is_large)
             n = fetch_routers(&d, routers, n);
-        for (uint32_t i = 0; sim->is_plain && i < n; i++)
-            decide(&d, routers[i], true);
-        for (uint32_t i = 0; !sim->is_plain && i < n; i++)
-            decide(&d, routers[i], false);
+        for (uint32_t i = 0; i < n; i++)
+            decide(&d, routers[i]);
     }
     part->n_routers = 0;
 }

@@ -120,11 +120,13 @@ struct emu_routing {
     void (*vc)(const struct emu_machine *m, enum emu_link_class link_class, uint32_t vc, struct emu_vc_info *info_out);
 
     /* Called once, when a packet's head is first looked at in its source router: chooses its way (adaptive, Valiant,
-     * hint bits) and sets route_state. False: there is no way; the packet is refused and counted as unroutable. */
+     * hint bits) and sets route_state. False: there is no way; the packet is refused and counted as unroutable. NULL: a
+     * packet comes with nothing to choose, and options() finds that there is no way. */
     bool (*start)(const struct emu_route_view *view, struct emu_packet *p, uint32_t router);
 
     /* The ways on from here, asked once per packet and router, when its head comes to the front of its channel (and again
-     * after faults changed): an answer from loads stands until the packet has left. At least one for a packet that start() accepted, unless a fault came between. */
+     * after faults changed), in rising order of their ranks: an answer from loads stands until the packet has left. At
+     * least one for a packet that start() accepted, unless a fault came between. */
     uint32_t (*options)(const struct emu_route_view *view, const struct emu_packet *p, const struct emu_route_at *at,
                         struct emu_route_option options_out[EMU_ROUTE_OPTIONS_MAX]);
 

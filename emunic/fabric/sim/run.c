@@ -54,12 +54,12 @@ static void apply(struct part *part, const struct emu_event *event)
 
 static void apply_others(struct part *part, const struct emu_wheel_list *list)
 {
-    for (const struct emu_wheel_chunk *chunk = list->first; chunk != NULL; chunk = chunk->next) {
+    for (const struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk != NULL; chunk = chunk->older) {
         size_t n = emu_wheel_count(list, chunk);
 
         part->totals.events += n;
         if (part->sim->is_large) {
-            sim_fetch_chunk(chunk->next);
+            sim_fetch_chunk(chunk->older);
             for (size_t i = 0; i < n; i++) {
                 if (chunk->events[i].kind == EMU_EVENT_DELIVER)
                     __builtin_prefetch(&part->cells[chunk->events[i].payload], 1);
@@ -74,9 +74,14 @@ static void apply_all(struct part *part)
 {
     struct emu_wheel_bucket bucket = emu_wheel_take(&part->wheel);
 
-    sim_routers_credit(part, &bucket.lists[EMU_WHEEL_CREDITS]);
-    sim_routers_arrive(part, &bucket.lists[EMU_WHEEL_ARRIVALS]);
-    sim_routers_look(part, &bucket.lists[EMU_WHEEL_LOOKS]);
+    sim_credit_links(part, &bucket.lists[EMU_WHEEL_CREDITS]);
+    if (part->sim->is_plain) {
+        sim_plain_arrive(part, &bucket.lists[EMU_WHEEL_ARRIVALS]);
+        sim_plain_look(part, &bucket.lists[EMU_WHEEL_LOOKS]);
+    } else {
+        sim_routers_arrive(part, &bucket.lists[EMU_WHEEL_ARRIVALS]);
+        sim_routers_look(part, &bucket.lists[EMU_WHEEL_LOOKS]);
+    }
     apply_others(part, &bucket.lists[EMU_WHEEL_OTHERS]);
     sim_nics_tell(part);
     emu_wheel_give_back(&part->wheel, &bucket);
@@ -94,7 +99,10 @@ static void run_slot(struct part *part, uint64_t slot)
     part->is_applying = false;
 
     sim_nics_decide(part);
-    sim_routers_decide(part);
+    if (part->sim->is_plain)
+        sim_plain_decide(part);
+    else
+        sim_routers_decide(part);
 }
 
 static uint64_t next_slot(const struct part *part)

@@ -64,7 +64,7 @@ struct out_link {
     uint8_t bubble_vcs;                /* mask, as of its kind */
     uint8_t wanted_vcs;                /* mask: a packet waits for tokens */
     uint16_t shared_tokens;            /* free in the buffer that all channels share */
-    uint8_t reserved[4];
+    uint32_t asker;                    /* on plain machines: the last request for it in this slot, 1 added; 0: none */
 };
 static_assert(sizeof(struct out_link) == 64, "one line: all that a decision looks at");
 
@@ -113,21 +113,20 @@ struct in_vc {
     uint32_t first;                    /* packets, SIM_NONE: empty */
     uint32_t last;
     uint32_t options;                  /* of the head: the first of its ways on; SIM_NONE: not asked yet */
-    uint32_t link;
-    uint32_t router;
+    struct emu_route_at at;            /* where that is */
     uint16_t units;                    /* in the buffer */
     uint16_t local;                    /* number within the router */
     uint16_t kind;                     /* of the link */
-    uint8_t vc;
     uint8_t part;                      /* of the sender */
-    bool is_entering;                  /* from a NIC */
     bool is_held;                      /* the head waits for a path out of its input port */
     bool to_nic;                       /* where the last packet went; takes no path */
     bool is_charged_full;              /* each packet takes the room of a full one */
     bool is_counted;                   /* the head is in waiting_units of the link that it would like first */
     uint8_t n_ways;                    /* of the options; 0: there is no way */
     uint32_t look_slot;                /* low 32 bits: the head waits for a link until then; 0: no event is under way */
-    uint8_t reserved[4];
+    uint16_t tokens;                   /* of the head, once it has options */
+    uint8_t n_first_ways;              /* that have the lowest rank */
+    bool is_listed;                    /* on plain machines: in part->looks */
 };
 static_assert(sizeof(struct in_vc) == 64, "one line");
 
@@ -201,11 +200,12 @@ struct outbox {
 /* A head that could go on now. */
 struct request {
     struct in_vc *v;
-    uint64_t route_state;              /* of the way that it asks for */
     uint32_t link;
-    uint32_t tokens;                   /* of its units */
-    uint8_t vc;
-    uint8_t flags;
+    uint32_t next;                     /* on plain machines: of those that ask for the link, 1 added; 0: the last */
+    uint32_t contended;                /* likewise: the next that did not ask for its link first, 1 added */
+    uint16_t tokens;                   /* of its units */
+    uint8_t way;                       /* that it asks for, and ... */
+    uint8_t vc;                        /* ... its channel */
     bool is_out;                       /* of the choice */
     bool is_loser;
 };
@@ -244,11 +244,12 @@ struct part {
     size_t n_timers;
     size_t timer_capacity;
     uint64_t timer_number;
-    struct request *requests;          /* scratch, one per channel of a router at most */
+    struct request *requests;          /* scratch, looks_max */
     uint32_t *candidates;              /* the same */
     uint32_t *winners;                 /* the same */
-    uint32_t *looks;                   /* SIM_LOOK_BATCH or vcs_of_router_max: indexes of struct in_vc */
-    uint32_t looks_max;
+    uint32_t *looks;                   /* indexes of struct in_vc; on plain machines of all heads to look at in this slot */
+    uint32_t n_looks;                  /* on plain machines */
+    uint32_t looks_max;                /* at least SIM_LOOK_BATCH and vcs_of_router_max; on plain machines it grows */
     struct outbox *out;                /* to each partition */
     struct emu_route_view view;
     struct emu_sim_totals totals;
@@ -290,7 +291,7 @@ struct emu_sim {
     uint64_t now_ps;
     uint64_t window_slots;
     bool is_large;                     /* fits in no cache, so that what an event will touch is fetched ahead */
-    bool is_plain;                     /* has nothing that router.c leaves out for plain machines */
+    bool is_plain;                     /* decides in plain.c */
     struct link_kind *kinds;
     uint32_t n_kinds;
     struct out_link *outs;             /* by link */
@@ -544,19 +545,35 @@ static inline void sim_options_free(struct part *part, uint32_t options)
     part->free_options = options;
 }
 
+/* Two bits: full quarters, and the fourth as the third. */
+static inline uint32_t sim_quarters(uint32_t count, uint32_t quarter)
+{
+    return (count >= quarter) + (count >= 2 * quarter) + (count >= 3 * quarter);
+}
+
 /* --- router.c ------------------------------------------------------------------------------------------------------- */
 
-void sim_routers_credit(struct part *part, const struct emu_wheel_list *list);
 void sim_routers_arrive(struct part *part, const struct emu_wheel_list *list);
 void sim_routers_look(struct part *part, const struct emu_wheel_list *list);
 void sim_router_path(struct part *part, const struct emu_event *event);
 void sim_routers_decide(struct part *part); /* all that are listed */
 
+/* The head's options are void, as is its claim on the first of them. */
+void sim_forget_options(struct part *part, struct in_vc *v);
+
+/* --- plain.c: the same for plain machines ------------------------------------------------------------------------------ */
+
+void sim_plain_arrive(struct part *part, const struct emu_wheel_list *list);
+void sim_plain_look(struct part *part, const struct emu_wheel_list *list);
+void sim_plain_wake(struct part *part, struct out_link *out); /* heads that wait for its tokens look in this slot */
+void sim_plain_decide(struct part *part);
+
+/* --- tokens.c -------------------------------------------------------------------------------------------------------- */
+
+void sim_credit_links(struct part *part, const struct emu_wheel_list *list);
 /* A channel without room: whoever waits for it is told when it has so many tokens. The link stalls from since_ps on. */
 void sim_await_tokens(const struct emu_sim *sim, struct out_link *out, uint32_t link, uint32_t vc, uint32_t needed,
                       uint64_t since_ps);
-/* The head's options are void, as is its claim on the first of them. */
-void sim_forget_options(struct part *part, struct in_vc *v);
 
 /* --- nic.c ---------------------------------------------------------------------------------------------------------- */
 

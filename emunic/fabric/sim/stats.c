@@ -142,8 +142,8 @@ size_t emu_sim_memory(const struct emu_sim *sim)
         bytes += sizeof(*part) + emu_wheel_memory(&part->wheel) + part->cell_capacity * sizeof(*part->cells) +
                  part->option_capacity * sizeof(*part->options) + part->vc_capacity * sizeof(*part->vcs) + part->timer_capacity * sizeof(*part->timers) +
                  (part->end_router - part->first_router) * sizeof(*part->routers) +
-                 sim->vcs_of_router_max * (sizeof(*part->requests) + sizeof(*part->candidates) + sizeof(*part->winners)) +
-                 part->looks_max * sizeof(*part->looks) + part->report_capacity * sizeof(*part->reports);
+                 sim->vcs_of_router_max * (sizeof(*part->candidates) + sizeof(*part->winners)) +
+                 part->looks_max * (sizeof(*part->looks) + sizeof(*part->requests)) + part->report_capacity * sizeof(*part->reports);
         for (uint32_t j = 0; j < sim->n_parts; j++)
             bytes += sizeof(part->out[j]) + part->out[j].arrival_capacity * sizeof(*part->out[j].arrivals) +
                      part->out[j].credit_capacity * sizeof(*part->out[j].credits);

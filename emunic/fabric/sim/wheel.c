@@ -2,14 +2,13 @@
 /*
  * The timing wheel.
  *
- * A bucket is four lists of chunks of 15 events, 256 bytes each; a slot's events are therefore read and written in the order
- * of memory. Chunks come from slabs and go back to a free list, so in the steady state nothing is allocated. A bit per
- * bucket finds the next slot that has events.
+ * A bucket is four lists of chunks of 14 events, 256 bytes each; a slot's events are therefore read and written in
+ * the order of memory. Chunks come from slabs and go back to a free list, so in the steady state nothing is
+ * allocated. A byte per bucket finds the next slot that has events.
  *
- * The heap holds what lies beyond the ring: packets that traffic announces long before, repetitions after long time-outs.
- * Invariant: no event in the heap lies within the ring, so an event that is put directly cannot overtake one that was put
- * before it.
- * Source: G. Varghese, T. Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987 (scheme 4 with an overflow list).
+ * The heap holds what lies beyond the ring: packets that traffic announces long before, repetitions after long
+ * time-outs. Invariant: no event in the heap lies within the ring. Source: G. Varghese, T. Lauck, "Hashed and
+ * Hierarchical Timing Wheels", SOSP 1987 (scheme 4 with an overflow list).
  */
 #include "emunic/fabric/sim/wheel.h"
 
@@ -23,10 +22,7 @@
 #define LARGE_SLAB_BYTES ((size_t)2 << 20) /* a large page */
 #define LARGE_SLABS_FROM 16                /* slabs, of a wheel that would else take more time for addresses than for events */
 
-static const struct emu_wheel_bucket no_events = {
-    .lists = { { .cursor = EMU_WHEEL_NO_EVENTS }, { .cursor = EMU_WHEEL_NO_EVENTS }, { .cursor = EMU_WHEEL_NO_EVENTS },
-               { .cursor = EMU_WHEEL_NO_EVENTS } },
-};
+static const struct emu_wheel_bucket no_events;
 
 void emu_wheel_no_memory(void)
 {
@@ -51,13 +47,14 @@ int emu_wheel_init(struct emu_wheel *w, uint64_t n_slots)
         n *= 2;
     *w = (struct emu_wheel){ .n_slots = n };
     w->buckets = aligned_alloc(sizeof(*w->buckets), n * sizeof(*w->buckets));
-    w->busy = calloc(n / 64, sizeof(*w->busy));
+    w->busy = calloc(n, sizeof(*w->busy));
     if (w->buckets == NULL || w->busy == NULL) {
         emu_wheel_fini(w);
         return -ENOMEM;
     }
     for (uint32_t i = 0; i < n; i++)
         w->buckets[i] = no_events;
+    emu_wheel_add_slab(w);
     return 0;
 }
 
@@ -74,11 +71,11 @@ void emu_wheel_fini(struct emu_wheel *w)
 
 size_t emu_wheel_memory(const struct emu_wheel *w)
 {
-    return w->n_slots * sizeof(*w->buckets) + w->n_slots / 8 + w->slab_bytes +
+    return w->n_slots * (sizeof(*w->buckets) + sizeof(*w->busy)) + w->slab_bytes +
            w->far_capacity * sizeof(*w->far);
 }
 
-static void add_slab(struct emu_wheel *w)
+void emu_wheel_add_slab(struct emu_wheel *w)
 {
     bool is_large = w->n_slabs >= LARGE_SLABS_FROM;
     size_t bytes = is_large ? LARGE_SLAB_BYTES : SLAB_CHUNKS * sizeof(struct emu_wheel_chunk);
@@ -92,32 +89,27 @@ static void add_slab(struct emu_wheel *w)
     w->slabs[w->n_slabs++] = slab;
     w->slab_bytes += bytes;
     for (size_t i = bytes / sizeof(*slab); i-- > 0;) {
-        slab[i].next = w->free_chunks;
+        slab[i].older = NULL;
+        slab[i].next_free = w->free_chunks;
         w->free_chunks = &slab[i];
     }
 }
 
-struct emu_event *emu_wheel_add_chunk(struct emu_wheel *w, struct emu_wheel_list *list, uint64_t slot)
+struct emu_event *emu_wheel_add_chunk(struct emu_wheel *w, struct emu_wheel_list *list)
 {
-    struct emu_wheel_chunk *chunk;
+    struct emu_wheel_chunk *chunk = w->free_chunks;
 
+    w->free_chunks = chunk->next_free;
     if (w->free_chunks == NULL)
-        add_slab(w);
-    chunk = w->free_chunks;
-    w->free_chunks = chunk->next;
-    chunk->next = NULL;
-    if (list->cursor == EMU_WHEEL_NO_EVENTS) {
-        list->first = chunk;
-        w->busy[(slot & (w->n_slots - 1)) / 64] |= UINT64_C(1) << (slot % 64);
-    } else {
-        ((struct emu_wheel_chunk *)(void *)(list->cursor - EMU_WHEEL_CHUNK_EVENTS))->next = chunk;
-    }
+        emu_wheel_add_slab(w);
+    chunk->older = emu_wheel_newest(list);
+    list->cursor = chunk->events + 1;
     return chunk->events;
 }
 
 static bool far_before(const struct emu_far_event *a, const struct emu_far_event *b)
 {
-    return a->slot < b->slot || (a->slot == b->slot && a->number < b->number);
+    return a->slot < b->slot;
 }
 
 static void far_swap(struct emu_far_event *a, struct emu_far_event *b)
@@ -152,7 +144,7 @@ struct emu_event *emu_wheel_place_far(struct emu_wheel *w, uint64_t slot)
         w->far_capacity = w->far_capacity == 0 ? 256 : w->far_capacity * 2;
         w->far = grown(w->far, w->far_capacity * sizeof(*w->far));
     }
-    w->far[w->n_far++] = (struct emu_far_event){ .slot = slot, .number = w->far_number++ };
+    w->far[w->n_far++] = (struct emu_far_event){ .slot = slot };
     while (i > 0 && far_before(&w->far[i], &w->far[(i - 1) / 2])) {
         far_swap(&w->far[i], &w->far[(i - 1) / 2]);
         i = (i - 1) / 2;
@@ -160,23 +152,28 @@ struct emu_event *emu_wheel_place_far(struct emu_wheel *w, uint64_t slot)
     return &w->far[i].event;
 }
 
+/* Are there no events in the slots whose numbers in the ring differ from this one in the last six bits only? */
+static bool are_empty(const struct emu_wheel *w, uint32_t index)
+{
+    uint64_t eight[8];
+    uint64_t any = 0;
+
+    memcpy(eight, &w->busy[index & ~63u], sizeof(eight));
+    for (uint32_t i = 0; i < 8; i++)
+        any |= eight[i];
+    return any == 0;
+}
+
 uint64_t emu_wheel_next(const struct emu_wheel *w)
 {
-    uint32_t n_words = w->n_slots / 64;
     uint32_t start = (uint32_t)(w->now & (w->n_slots - 1));
-    uint64_t word = w->busy[start / 64] & (~UINT64_C(0) << (start % 64));
 
-    for (uint32_t i = 0;; i++) {
-        if (word != 0) {
-            uint32_t index = (start / 64 + i) % n_words * 64 + (uint32_t)__builtin_ctzll(word);
+    for (uint32_t i = 0; i < w->n_slots;) {
+        uint32_t index = (start + i) & (w->n_slots - 1);
 
-            return w->now + ((index - start) & (w->n_slots - 1));
-        }
-        if (i == n_words)
-            break;
-        word = w->busy[(start / 64 + i + 1) % n_words];
-        if (i + 1 == n_words)
-            word &= ~(~UINT64_C(0) << (start % 64));
+        if (w->busy[index] != 0)
+            return w->now + i;
+        i += index % 64 == 0 && are_empty(w, index) ? 64 : 1;
     }
     return w->n_far > 0 ? w->far[0].slot : UINT64_MAX;
 }
@@ -199,33 +196,29 @@ struct emu_wheel_bucket emu_wheel_take(struct emu_wheel *w)
     struct emu_wheel_bucket bucket = w->buckets[index];
 
     w->buckets[index] = no_events;
-    w->busy[index / 64] &= ~(UINT64_C(1) << (index % 64));
+    w->busy[index] = 0;
     return bucket;
-}
-
-static void give_back(struct emu_wheel *w, const struct emu_wheel_list *list)
-{
-    struct emu_wheel_chunk *last = list->first;
-
-    if (last == NULL)
-        return;
-    while (last->next != NULL)
-        last = last->next;
-    last->next = w->free_chunks;
-    w->free_chunks = list->first;
 }
 
 void emu_wheel_give_back(struct emu_wheel *w, struct emu_wheel_bucket *bucket)
 {
-    for (size_t i = 0; i < EMU_WHEEL_LISTS; i++)
-        give_back(w, &bucket->lists[i]);
+    for (size_t i = 0; i < EMU_WHEEL_LISTS; i++) {
+        struct emu_wheel_chunk *older;
+
+        for (struct emu_wheel_chunk *chunk = emu_wheel_newest(&bucket->lists[i]); chunk != NULL; chunk = older) {
+            older = chunk->older;
+            chunk->older = NULL;
+            chunk->next_free = w->free_chunks;
+            w->free_chunks = chunk;
+        }
+    }
     *bucket = no_events;
 }
 
 static void filter_list(struct emu_wheel *w, const struct emu_wheel_list *list, uint64_t slot,
                         bool (*keep)(void *ctx, const struct emu_event *event), void *ctx)
 {
-    for (struct emu_wheel_chunk *chunk = list->first; chunk != NULL; chunk = chunk->next) {
+    for (struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk != NULL; chunk = chunk->older) {
         size_t n = emu_wheel_count(list, chunk);
 
         for (size_t j = 0; j < n; j++) {
@@ -244,7 +237,7 @@ void emu_wheel_filter(struct emu_wheel *w, bool (*keep)(void *ctx, const struct 
         uint64_t slot = w->now + ((i - (uint32_t)w->now) & (w->n_slots - 1));
 
         w->buckets[i] = no_events;
-        w->busy[i / 64] &= ~(UINT64_C(1) << (i % 64));
+        w->busy[i] = 0;
         for (size_t j = 0; j < EMU_WHEEL_LISTS; j++)
             filter_list(w, &old.lists[j], slot, keep, ctx);
         emu_wheel_give_back(w, &old);

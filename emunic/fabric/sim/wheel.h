@@ -2,10 +2,10 @@
 /*
  * Inside the simulator: events of one partition, ordered by the slot of the router clock in which they happen.
  *
- * A ring of buckets covers the near future; an event further away waits in a heap and moves into the ring as soon as the
- * ring reaches it. Each bucket keeps credits, arrivals, looks at heads and all else apart, because the first three are most
- * of all events and a loop over one kind is short; within each list events come out in the order in which they
- * went in. No locks: one thread per wheel.
+ * A ring of buckets covers the near future; an event further away waits in a heap and moves into the ring as soon as
+ * the ring reaches it. Each bucket keeps credits, arrivals, looks at heads and all else apart, because the first
+ * three are most of all events and a loop over one kind is short. A slot's events come out in any order: applying
+ * them must come to the same in each. No locks: one thread per wheel.
  */
 #ifndef EMUNIC_FABRIC_SIM_WHEEL_H
 #define EMUNIC_FABRIC_SIM_WHEEL_H
@@ -36,20 +36,18 @@ struct emu_event {
 };
 static_assert(sizeof(struct emu_event) == 16, "four to a cache line");
 
-#define EMU_WHEEL_CHUNK_EVENTS 15
+#define EMU_WHEEL_CHUNK_EVENTS 14
 
 struct emu_wheel_chunk {
+    struct emu_wheel_chunk *older;       /* of a list; NULL of its oldest one and while it is free */
+    struct emu_wheel_chunk *next_free;
     struct emu_event events[EMU_WHEEL_CHUNK_EVENTS];
-    struct emu_wheel_chunk *next;
-    uint64_t reserved;
+    uint64_t end[2];
 };
 static_assert(sizeof(struct emu_wheel_chunk) == 256, "aligned to it, so that a cursor tells when a chunk is full");
 
-#define EMU_WHEEL_NO_EVENTS ((struct emu_event *)(sizeof(struct emu_wheel_chunk) - sizeof(struct emu_event)))
-
 struct emu_wheel_list {
-    struct emu_event *cursor;            /* in the last chunk: where the next event goes; EMU_WHEEL_NO_EVENTS: empty */
-    struct emu_wheel_chunk *first;
+    struct emu_event *cursor;            /* in its newest chunk: where the next event goes; NULL: empty */
 };
 
 enum emu_wheel_list_number {
@@ -63,17 +61,16 @@ enum emu_wheel_list_number {
 struct emu_wheel_bucket {
     struct emu_wheel_list lists[EMU_WHEEL_LISTS];
 };
-static_assert(sizeof(struct emu_wheel_bucket) == 64, "one line");
+static_assert(sizeof(struct emu_wheel_bucket) == 32, "half a line");
 
 struct emu_far_event {
     uint64_t slot;
-    uint64_t number;        /* keeps the order of events of one slot */
     struct emu_event event;
 };
 
 struct emu_wheel {
     struct emu_wheel_bucket *buckets;
-    uint64_t *busy;                      /* one bit per bucket that is not empty */
+    uint8_t *busy;                       /* 1 per bucket that is not empty */
     uint64_t now;                        /* slot; everything before it is done */
     uint32_t n_slots;                    /* a power of two, at least 64 */
     struct emu_wheel_chunk *free_chunks;
@@ -83,7 +80,6 @@ struct emu_wheel {
     struct emu_far_event *far;           /* heap */
     size_t n_far;
     size_t far_capacity;
-    uint64_t far_number;
 };
 
 /* n_slots is rounded up to a power of two. -ENOMEM. */
@@ -101,10 +97,16 @@ void emu_wheel_advance(struct emu_wheel *w, uint64_t slot);
 struct emu_wheel_bucket emu_wheel_take(struct emu_wheel *w);
 void emu_wheel_give_back(struct emu_wheel *w, struct emu_wheel_bucket *bucket);
 
+/* The newest chunk of a list; NULL: it is empty. */
+static inline struct emu_wheel_chunk *emu_wheel_newest(const struct emu_wheel_list *list)
+{
+    return (struct emu_wheel_chunk *)((uintptr_t)list->cursor & -sizeof(struct emu_wheel_chunk));
+}
+
 /* How many events a chunk of a list holds. */
 static inline size_t emu_wheel_count(const struct emu_wheel_list *list, const struct emu_wheel_chunk *chunk)
 {
-    return chunk->next == NULL ? (size_t)(list->cursor - chunk->events) : EMU_WHEEL_CHUNK_EVENTS;
+    return chunk == emu_wheel_newest(list) ? (size_t)(list->cursor - chunk->events) : EMU_WHEEL_CHUNK_EVENTS;
 }
 
 /* Calls `keep` for each event and drops those for which it says no. */
@@ -114,20 +116,33 @@ void emu_wheel_filter(struct emu_wheel *w, bool (*keep)(void *ctx, const struct 
 _Noreturn void emu_wheel_no_memory(void);
 
 /* The slow parts of emu_wheel_place(). Memory that runs out ends the process. */
-struct emu_event *emu_wheel_add_chunk(struct emu_wheel *w, struct emu_wheel_list *list, uint64_t slot);
+struct emu_event *emu_wheel_add_chunk(struct emu_wheel *w, struct emu_wheel_list *list);
+void emu_wheel_add_slab(struct emu_wheel *w);
 struct emu_event *emu_wheel_place_far(struct emu_wheel *w, uint64_t slot);
 
-/* Room for one more event at the end of a list, to be filled in before the wheel is used again. The slot lies in the ring. */
+/* Room for one more event at the end of a list, to be filled in before the wheel is used again. The slot lies in the
+ * ring. */
 static inline struct emu_event *emu_wheel_place_near(struct emu_wheel *w, uint64_t slot, enum emu_wheel_list_number number)
 {
-    struct emu_wheel_list *list = &w->buckets[slot & (w->n_slots - 1)].lists[number];
+    uint32_t index = (uint32_t)slot & (w->n_slots - 1);
+    struct emu_wheel_list *list = &w->buckets[index].lists[number];
     struct emu_event *cursor = list->cursor;
+    uintptr_t fresh = (uintptr_t)w->free_chunks; /* there is one */
+    uintptr_t next = (uintptr_t)w->free_chunks->next_free;
+    uintptr_t if_empty = -(uintptr_t)(cursor == NULL);
 
-    /* Chunks are aligned to their size, and hold one event less than would fit: there the cursor is when one is full. An
-     * empty list's points there too. */
+    /* Chunks are aligned to their size, and hold one event less than would fit: there the cursor is when one is full.
+     * */
     if (__builtin_expect((~(uintptr_t)cursor & (sizeof(struct emu_wheel_chunk) - sizeof(*cursor))) == 0, 0))
-        cursor = emu_wheel_add_chunk(w, list, slot);
+        return emu_wheel_add_chunk(w, list);
+    /* An empty list takes a fresh chunk. No processor foresees which lists are, so that there is no branch. */
+    cursor = (struct emu_event *)((uintptr_t)cursor | ((fresh + offsetof(struct emu_wheel_chunk, events)) & if_empty));
     list->cursor = cursor + 1;
+    w->free_chunks = (struct emu_wheel_chunk *)(fresh ^ ((fresh ^ next) & if_empty));
+    __builtin_prefetch((void *)next, 1);
+    w->busy[index] = 1;
+    if (__builtin_expect(w->free_chunks == NULL, 0))
+        emu_wheel_add_slab(w);
     return cursor;
 }
 

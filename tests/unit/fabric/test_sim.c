@@ -172,12 +172,29 @@ static void add(struct net *net, uint32_t src, uint32_t dst, uint32_t units, uin
     n->n_list++;
 }
 
+/* Counts of occupancy are what a plain machine decides without (plain.c). Tests of both ways run twice. */
+static bool counts_occupancy = true;
+
+static int decide_plainly(void **state)
+{
+    (void)state;
+    counts_occupancy = false;
+    return 0;
+}
+
+static int decide_by_router(void **state)
+{
+    (void)state;
+    counts_occupancy = true;
+    return 0;
+}
+
 static void build(struct net *net, uint32_t n_threads)
 {
     const struct emu_traffic traffic = {
         .ctx = net, .next = next_packet, .delivered = delivered, .lost = lost, .timer = timer,
     };
-    const struct emu_sim_options options = { .seed = 5, .n_threads = n_threads, .count_occupancy = true };
+    const struct emu_sim_options options = { .seed = 5, .n_threads = n_threads, .count_occupancy = counts_occupancy };
 
     assert_int_equal(emu_sim_create(net->m, net->faults, &traffic, &options, &net->sim), 0);
 }
@@ -452,7 +469,7 @@ static void test_one_channel_keeps_order(void **state)
     destroy(net);
 }
 
-static void check_threads(uint32_t column_buffers)
+static void check_threads(enum sim_torus_rules rules, uint32_t column_buffers)
 {
     struct emu_sim_totals first = { 0 };
 
@@ -462,8 +479,13 @@ static void check_threads(uint32_t column_buffers)
         struct net *net;
 
         memcpy(torus.size, (uint32_t[]){ 5, 4, 4 }, sizeof(torus.size));
-        torus.rules = SIM_TORUS_BUBBLE;
+        torus.rules = rules;
         torus.router.column_buffers = column_buffers;
+        if (rules == SIM_TORUS_DATELINE) { /* plain */
+            torus.router.paths = 0;
+            torus.router.requests = 0;
+            torus.router.choice = EMU_CHOICE_CREDITS;
+        }
         net = make(&torus);
         net->n_random = 15;
         net->units_min = 1;
@@ -483,8 +505,67 @@ static void check_threads(uint32_t column_buffers)
 static void test_threads_change_nothing(void **state)
 {
     (void)state;
-    check_threads(0);
-    check_threads(1);
+    check_threads(SIM_TORUS_BUBBLE, 0);
+    check_threads(SIM_TORUS_BUBBLE, 1);
+    check_threads(SIM_TORUS_DATELINE, 0);
+}
+
+/* Some links, for the second third of the time. */
+static void break_for_a_time(struct net *net, uint64_t end_ps)
+{
+    struct emu_fault_map *faults;
+
+    assert_int_equal(emu_sim_run(net->sim, end_ps / 3), EMU_SIM_REACHED);
+    assert_int_equal(emu_fault_map_create(net->m, &faults), 0);
+    for (uint32_t router = 0; router < net->m->n_routers; router += 7)
+        assert_int_equal(emu_fault_map_set_link(faults, sim_torus_link(net->m, router, 0, 1), false), 0);
+    emu_sim_set_faults(net->sim, faults);
+    emu_fault_map_destroy(faults);
+    assert_int_equal(emu_sim_run(net->sim, end_ps / 3 * 2), EMU_SIM_REACHED);
+    emu_sim_set_faults(net->sim, NULL);
+}
+
+/* The two ways to decide draw random numbers differently, so this is about packets that need none. */
+static void test_plain_machines_decide_like_others(void **state)
+{
+    (void)state;
+    for (uint32_t kind = 0; kind < 16; kind++) {
+        struct emu_sim_totals totals[2];
+        enum emu_sim_stop stops[2];
+        uint64_t stall_ps[2] = { 0 };
+
+        for (uint32_t i = 0; i < 2; i++) {
+            struct sim_torus torus = plain(4, 4, 3);
+            struct net *net;
+
+            torus.router.arbitration = kind % 2 == 0 ? EMU_ARBITRATE_ROUND_ROBIN : EMU_ARBITRATE_AGE;
+            torus.router.network_first_percent = kind / 2 % 2 * 100;
+            torus.router.arb_gap_clocks = kind / 4 % 2;
+            torus.router.room = kind / 4 % 2 == 0 ? EMU_CHARGE_FULL : EMU_CHARGE_TRUE;
+            torus.router.vc_units = kind % 3 == 0 ? 64 : 160;
+            net = make(&torus);
+            net->mode = EMU_MODE_DETERMINISTIC;
+            net->n_random = 200;
+            net->units_min = 1;
+            counts_occupancy = i == 0;
+            build(net, 1 + kind % 3);
+            if (kind / 8 == 1)
+                break_for_a_time(net, 40000000);
+            stops[i] = emu_sim_run(net->sim, EVER); /* packets that a fault led astray may block each other */
+            if (kind / 8 == 0)
+                check_all_arrive(net);
+            totals[i] = totals_of(net);
+            totals[i].events = 0; /* some heads are looked at in vain */
+            for (uint32_t link = 0; link < net->m->n_links; link++)
+                stall_ps[i] += stats_of(net, link).stall_ps;
+            assert_true(totals[i].delivered > 1000);
+            destroy(net);
+        }
+        assert_memory_equal(&totals[0], &totals[1], sizeof(totals[0]));
+        assert_int_equal(stops[0], stops[1]);
+        assert_int_equal(stall_ps[0], stall_ps[1]);
+        counts_occupancy = true;
+    }
 }
 
 static void test_seed_changes_the_trace_and_nothing_else_does(void **state)
@@ -808,6 +889,8 @@ static void test_largest_machines_take_less_than_four_kilobytes_per_node(void **
     }
 }
 
+#define PLAINLY(test) cmocka_unit_test_setup_teardown(test, decide_plainly, decide_by_router)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -822,6 +905,19 @@ int main(void)
         cmocka_unit_test(test_everything_sent_arrives_once_under_every_policy),
         cmocka_unit_test(test_one_channel_keeps_order),
         cmocka_unit_test(test_threads_change_nothing),
+        cmocka_unit_test(test_plain_machines_decide_like_others),
+        PLAINLY(test_lone_packet_takes_hops_and_one_serialisation),
+        PLAINLY(test_full_link_carries_exactly_its_bandwidth),
+        PLAINLY(test_lost_lanes_slow_the_link),
+        PLAINLY(test_everything_sent_arrives_once_under_every_policy),
+        PLAINLY(test_one_channel_keeps_order),
+        PLAINLY(test_threads_change_nothing),
+        PLAINLY(test_ring_without_escape_deadlocks_and_is_seen),
+        PLAINLY(test_dead_link_loses_what_is_on_it_and_tells_the_sender),
+        PLAINLY(test_dead_router_loses_what_it_holds),
+        PLAINLY(test_broken_packets_are_sent_again_and_cost_the_link_their_time),
+        PLAINLY(test_error_that_the_check_misses_arrives_marked),
+        PLAINLY(test_reset_forgets_counts_but_not_packets),
         cmocka_unit_test(test_seed_changes_the_trace_and_nothing_else_does),
         cmocka_unit_test(test_ring_without_escape_deadlocks_and_is_seen),
         cmocka_unit_test(test_bubble_ring_deadlocks_only_when_packets_are_charged_by_their_size),

