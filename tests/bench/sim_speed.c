@@ -21,6 +21,8 @@
 #include "emunic/fabric/sim/sim.h"
 #include "tests/common/sim_torus.h"
 
+#define QUANTILES 1024
+
 struct source {
     struct emu_random random;
     uint64_t next_ps;
@@ -33,7 +35,21 @@ struct load {
     uint32_t units;
     double mean_ps;          /* between two packets of a node */
     enum emu_route_mode mode;
+    double gaps_ps[QUANTILES]; /* quantiles of that */
 };
+
+/* Exponential: between two quantiles by a straight line, beyond the last one as it is. The traffic shall not cost what the
+ * network does. */
+static uint64_t gap_ps(const struct load *load, struct emu_random *random)
+{
+    uint64_t bits = emu_random_next(random);
+    uint64_t i = bits >> 54;
+    double part = (double)(bits << 10 >> 11) * 0x1p-53;
+
+    if (i == QUANTILES - 1)
+        return (uint64_t)(load->gaps_ps[i] - log1p(-part) * load->mean_ps);
+    return (uint64_t)(load->gaps_ps[i] + part * (load->gaps_ps[i + 1] - load->gaps_ps[i]));
+}
 
 static bool next_packet(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class,
                         uint64_t now_ps, struct emu_packet *p)
@@ -45,9 +61,9 @@ static bool next_packet(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_t
     (void)now_ps;
     if (traffic_class != EMU_TRAFFIC_REQUEST)
         return false;
-    s->next_ps += (uint64_t)(-log1p(-(double)(emu_random_next(&s->random) >> 11) * 0x1p-53) * load->mean_ps);
+    s->next_ps += gap_ps(load, &s->random);
     p->created_ps = s->next_ps;
-    p->dst_nid = (uint32_t)emu_random_below(&s->random, load->n_nodes - 1);
+    p->dst_nid = (uint32_t)((emu_random_next(&s->random) >> 32) * (load->n_nodes - 1) >> 32);
     p->dst_nid += p->dst_nid >= nid;
     p->units = (uint16_t)load->units;
     p->mode = (uint8_t)load->mode;
@@ -153,6 +169,8 @@ int main(int argc, char **argv)
                    m->params.link[EMU_LINK_PROCESSOR_IN].mbps_per_lane);
         load.mean_ps = load.units * unit_ps / (percent / 100);
     }
+    for (uint32_t i = 0; i < QUANTILES; i++)
+        load.gaps_ps[i] = -log1p(-(double)i / QUANTILES) * load.mean_ps;
     load.n_nodes = m->n_nodes;
     load.sources = calloc(m->n_nodes, sizeof(*load.sources));
     for (uint32_t i = 0; i < m->n_nodes; i++)

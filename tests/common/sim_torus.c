@@ -35,6 +35,7 @@ struct torus_state {
     struct sim_torus torus;
     uint32_t n;
     uint8_t (*at)[4];
+    uint16_t (*rows)[4];      /* of the turns: from a router's coordinates */
     uint8_t *turns[3];        /* from coordinate times size plus to coordinate: the turn, times its weight */
     struct answer answers[2][TURNS * TURNS * TURNS]; /* in order, adaptive; by the sum of the turns */
 };
@@ -104,14 +105,6 @@ static void describe_vc(const struct emu_machine *m, enum emu_link_class link_cl
     };
 }
 
-static bool start(const struct emu_route_view *view, struct emu_packet *p, uint32_t router)
-{
-    (void)view;
-    (void)p;
-    (void)router;
-    return true;
-}
-
 /* Links that do not work are not needed. */
 static uint32_t turns_with_faults(const struct emu_route_view *view, uint32_t first_link, uint32_t turns)
 {
@@ -126,32 +119,48 @@ static uint32_t turns_with_faults(const struct emu_route_view *view, uint32_t fi
     return rest;
 }
 
-static uint32_t options(const struct emu_route_view *view, const struct emu_packet *p, const struct emu_route_at *at,
-                        struct emu_route_option out[EMU_ROUTE_OPTIONS_MAX])
+/* On a machine with bubbles, and with faults. */
+static __attribute__((noinline)) uint32_t adjust(const struct emu_route_view *view, const struct emu_route_at *at,
+                                                 uint32_t turns, bool is_adaptive, struct emu_route_option *out)
 {
     const struct torus_state *s = state_of(view->machine);
     uint32_t first_link = 2 * s->n + at->router * 6;
-    const uint8_t *here = s->at[at->router];
-    const uint8_t *there = s->at[p->dst_nid];
     const struct answer *answer;
-    uint32_t turns;
 
-    if (p->dst_nid == at->router) {
-        out[0] = (struct emu_route_option){ .link = s->n + at->router };
-        return 1;
-    }
-    turns = s->turns[0][here[0] * s->torus.size[0] + there[0]] + s->turns[1][here[1] * s->torus.size[1] + there[1]] +
-            s->turns[2][here[2] * s->torus.size[2] + there[2]];
     if (view->faults != NULL)
         turns = turns_with_faults(view, first_link, turns);
-    answer = &s->answers[p->mode != EMU_MODE_DETERMINISTIC][turns];
+    if (turns == 0)
+        return 0;
+    answer = &s->answers[is_adaptive][turns];
     for (uint32_t i = 0; i < 4; i++) {
         out[i] = answer->options[i];
         out[i].link += first_link;
     }
-    if (s->torus.rules != SIM_TORUS_DATELINE && answer->n > 0)
+    if (s->torus.rules != SIM_TORUS_DATELINE)
         out[answer->n - 1].is_entry = at->is_entering || at->in_vc != 0 ||
                                       (at->in_link - 2 * s->n) % 6 / 2 != answer->escape_dim;
+    return answer->n;
+}
+
+static uint32_t options(const struct emu_route_view *view, const struct emu_packet *p, const struct emu_route_at *at,
+                        struct emu_route_option out[EMU_ROUTE_OPTIONS_MAX])
+{
+    const struct torus_state *s = state_of(view->machine);
+    const uint16_t *row = s->rows[at->router];
+    const uint8_t *there = s->at[p->dst_nid];
+    uint32_t turns = (uint32_t)s->turns[0][(uint32_t)row[0] + there[0]] + s->turns[1][(uint32_t)row[1] + there[1]] +
+                     s->turns[2][(uint32_t)row[2] + there[2]];
+    bool is_adaptive = p->mode != EMU_MODE_DETERMINISTIC;
+    const struct answer *answer = &s->answers[is_adaptive][turns];
+    uint32_t first_link;
+
+    if (__builtin_expect((view->faults != NULL) | (s->torus.rules != SIM_TORUS_DATELINE), 0) && turns != 0)
+        return adjust(view, at, turns, is_adaptive, out);
+    first_link = s->n + at->router + (turns != 0) * (s->n + at->router * 5); /* to the NIC, if it is here */
+    for (uint32_t i = 0; i < 4; i++) {
+        out[i] = answer->options[i];
+        out[i].link += first_link;
+    }
     return answer->n;
 }
 
@@ -168,7 +177,6 @@ static void dependencies(const struct emu_machine *m, const struct emu_fault_map
 static const struct emu_routing routing = {
     .n_vcs = n_vcs,
     .vc = describe_vc,
-    .start = start,
     .options = options,
     .dependencies = dependencies,
     .options_max = 4,
@@ -270,7 +278,8 @@ struct emu_machine *sim_torus_create(const struct sim_torus *torus)
     struct emu_machine *m = calloc(1, sizeof(*m));
     struct torus_state *s = calloc(1, sizeof(*s));
 
-    if (m == NULL || s == NULL || (s->at = calloc(n, sizeof(*s->at))) == NULL)
+    if (m == NULL || s == NULL || (s->at = calloc(n, sizeof(*s->at))) == NULL ||
+        (s->rows = calloc(n, sizeof(*s->rows))) == NULL)
         no_memory();
     s->torus = *torus;
     s->n = n;
@@ -278,6 +287,8 @@ struct emu_machine *sim_torus_create(const struct sim_torus *torus)
         s->at[i][0] = (uint8_t)(i % torus->size[0]);
         s->at[i][1] = (uint8_t)(i / torus->size[0] % torus->size[1]);
         s->at[i][2] = (uint8_t)(i / torus->size[0] / torus->size[1]);
+        for (uint32_t dim = 0; dim < 3; dim++)
+            s->rows[i][dim] = (uint16_t)(s->at[i][dim] * torus->size[dim]);
     }
     for (uint32_t dim = 0; dim < 3; dim++) {
         if ((s->turns[dim] = list_turns(torus, dim)) == NULL)
@@ -287,6 +298,8 @@ struct emu_machine *sim_torus_create(const struct sim_torus *torus)
         s->answers[0][turns] = answer_of(torus, false, turns);
         s->answers[1][turns] = answer_of(torus, torus->rules != SIM_TORUS_RING, turns);
     }
+    for (uint32_t i = 0; i < 2; i++)
+        s->answers[i][0] = (struct answer){ .n = 1, .escape_dim = 3 }; /* to the NIC */
     m->topology = &topology;
     m->state = s;
     m->n_nodes = n;
@@ -307,6 +320,7 @@ void sim_torus_destroy(struct emu_machine *m)
     for (uint32_t dim = 0; dim < 3; dim++)
         free(s->turns[dim]);
     free(s->at);
+    free(s->rows);
     free(s);
     free(m);
 }
