@@ -25,7 +25,7 @@
 #include "emunic/abi/event.h"
 #include "emunic/abi/wire.h"
 
-#define EMU_HOST_VERSION     2u
+#define EMU_HOST_VERSION     3u
 #define EMU_HOST_HEAD_BYTES  8u
 #define EMU_HOST_MESSAGE_MAX EMU_WIRE_MESSAGE_MAX
 #define EMU_HOST_NAME_MAX    63u
@@ -110,14 +110,22 @@ static inline bool emu_host_hello_parse(const uint8_t *message, uint32_t length_
  * A command for a node there, or a part of a long one: bytes [offset, offset + part_bytes) of it. Each part is checked
  * there as the whole command, so nothing is moved of one that would end outside of the memory. Flag and remote event
  * come with the last part, which is sent when the others have succeeded. What concerns the initiator alone is left out.
+ *
+ * The data of a part in bulk (EMU_HOST_BULK) are in no message. The initiator's host has made its side of the part a region
+ * of the transport, of part_bytes, and names it behind the command: | key | base |. The target's host, when it has checked the
+ * part, reads a put's data from there, or writes a get's data there, and then answers. The region stays until the answer.
  */
 #define EMU_HOST_COMMAND_BYTES 112u
+#define EMU_HOST_PLACE_BYTES   16u
+#define EMU_HOST_BULK_BYTES    (1u << 20) /* the most that a part in bulk moves */
+#define EMU_HOST_BULK_PARTS    8u       /* in bulk, that a host has under way to another */
 #define EMU_HOST_PART_BYTES    15360u   /* the most that a put or a get moves */
 #define EMU_HOST_AMO_BYTES     2048u    /* the most that a part of a vector of atomics covers */
 static_assert(EMU_HOST_COMMAND_BYTES + EMU_HOST_PART_BYTES <= EMU_HOST_MESSAGE_MAX, "a part fits a message");
 
 /* Flags, events and handle flags that mean something at the target. */
 #define EMU_HOST_CMD_FLAGS    EMU_CMD_FLAG
+#define EMU_HOST_BULK         (1u << 0) /* of the part */
 #define EMU_HOST_EVENTS       (EMU_EV_REMOTE | EMU_EV_LOSE)
 #define EMU_HOST_HANDLE_FLAGS (EMU_HANDLE_OFFSET | EMU_HANDLE_VIRTUAL)
 
@@ -128,15 +136,18 @@ struct emu_host_command {
     struct emu_cmd cmd;         /* the whole of it; remote_nid: physical */
     uint64_t offset;
     uint32_t part_bytes;
-    const uint8_t *data;        /* of a put: part_bytes */
+    const uint8_t *data;        /* of a put that is not in bulk: part_bytes */
+    bool is_bulk;
+    uint64_t key;               /* of the initiator's region, in bulk */
+    uint64_t base;
 };
 
-/* Bytes that come back: of a get, or the old values of atomics. */
+/* Bytes that come back in the answer: of a get, or the old values of atomics. */
 static inline uint32_t emu_host_result_bytes(const struct emu_host_command *c)
 {
     bool has_result = c->cmd.op == EMU_OP_GET || (c->cmd.op == EMU_OP_AMO && (c->cmd.amo_flags & EMU_AMO_FETCH));
 
-    return has_result ? c->part_bytes : 0;
+    return has_result && !c->is_bulk ? c->part_bytes : 0;
 }
 
 static inline bool emu_host_is_last_part(const struct emu_host_command *c)
@@ -144,7 +155,7 @@ static inline bool emu_host_is_last_part(const struct emu_host_command *c)
     return c->offset + c->part_bytes == c->cmd.length_bytes;
 }
 
-/* Without the data, which the caller puts behind it. */
+/* Without the data or, in bulk, the place (emu_host_place_put), which the caller puts behind it. */
 static inline uint8_t *emu_host_command_put(uint8_t message[EMU_HOST_COMMAND_BYTES], const struct emu_host_command *c)
 {
     const struct emu_cmd *cmd = &c->cmd;
@@ -157,7 +168,7 @@ static inline uint8_t *emu_host_command_put(uint8_t message[EMU_HOST_COMMAND_BYT
     *at++ = cmd->handle_flags & EMU_HOST_HANDLE_FLAGS;
     *at++ = cmd->amo_op;
     *at++ = cmd->amo_flags;
-    *at++ = 0;
+    *at++ = c->is_bulk ? EMU_HOST_BULK : 0;
     at = emu_wire_put16(at, cmd->events & EMU_HOST_EVENTS);
     at = emu_wire_put32(at, cmd->remote_nid);
     at = emu_wire_put64(at, cmd->remote_addr);
@@ -172,6 +183,14 @@ static inline uint8_t *emu_host_command_put(uint8_t message[EMU_HOST_COMMAND_BYT
     at = emu_wire_put64(at, cmd->op == EMU_OP_AMO ? cmd->operand1 : 0);
     at = emu_wire_put64(at, cmd->op == EMU_OP_AMO ? cmd->operand2 : 0);
     return emu_wire_put64(at, c->offset);
+}
+
+/* Behind a command in bulk. */
+static inline uint8_t *emu_host_place_put(uint8_t place[EMU_HOST_PLACE_BYTES], const struct emu_host_command *c)
+{
+    uint8_t *at = emu_wire_put64(place, c->key);
+
+    return emu_wire_put64(at, c->base);
 }
 
 /*
@@ -213,19 +232,32 @@ static inline bool emu_host_command_parse(const uint8_t *message, uint32_t lengt
         cmd->flag_addr = emu_wire_get64(message + 72);
         cmd->flag_value = emu_wire_get64(message + 80);
     }
-    if (message[25] != 0 || (cmd->flags & ~EMU_HOST_CMD_FLAGS) ||
+    c.is_bulk = message[25] == EMU_HOST_BULK;
+    if ((message[25] & ~EMU_HOST_BULK) || (cmd->flags & ~EMU_HOST_CMD_FLAGS) ||
         (cmd->events & ~EMU_HOST_EVENTS) || (cmd->handle_flags & ~EMU_HOST_HANDLE_FLAGS))
         return false;
     if (cmd->op != EMU_OP_PUT && cmd->op != EMU_OP_GET && cmd->op != EMU_OP_AMO && cmd->op != EMU_OP_CQ_WRITE)
         return false;
     if (cmd->op == EMU_OP_CQ_WRITE && cmd->length_bytes != 0)
         return false;
+    if (c.is_bulk) {
+        if ((cmd->op != EMU_OP_PUT && cmd->op != EMU_OP_GET) || c.part_bytes == 0)
+            return false;
+        most = EMU_HOST_BULK_BYTES;
+    }
     if (c.part_bytes > most || c.offset > cmd->length_bytes || c.part_bytes > cmd->length_bytes - c.offset ||
         (c.part_bytes == 0 && cmd->length_bytes != 0) || c.offset % 16 != 0)
         return false;
-    if (length_bytes - EMU_HOST_COMMAND_BYTES != (cmd->op == EMU_OP_PUT ? c.part_bytes : 0))
-        return false;
-    c.data = message + EMU_HOST_COMMAND_BYTES;
+    if (c.is_bulk) {
+        if (length_bytes != EMU_HOST_COMMAND_BYTES + EMU_HOST_PLACE_BYTES)
+            return false;
+        c.key = emu_wire_get64(message + EMU_HOST_COMMAND_BYTES);
+        c.base = emu_wire_get64(message + EMU_HOST_COMMAND_BYTES + 8);
+    } else {
+        if (length_bytes - EMU_HOST_COMMAND_BYTES != (cmd->op == EMU_OP_PUT ? c.part_bytes : 0))
+            return false;
+        c.data = message + EMU_HOST_COMMAND_BYTES;
+    }
     *command_out = c;
     return true;
 }

@@ -120,13 +120,24 @@ const struct emu_window *emu_windows_find(struct emu_windows *w, uint64_t addr, 
     return window && !is_broken(window) ? window : NULL;
 }
 
+static void give_back(struct emu_windows *w)
+{
+    for (unsigned i = 0; w->budget && i < w->n; i++)
+        w->budget->left_bytes += charge_of(w->list[i].len_bytes);
+}
+
+void emu_windows_leave_budget(struct emu_windows *w)
+{
+    give_back(w);
+    w->budget = NULL;
+}
+
 void emu_windows_fini(struct emu_windows *w)
 {
+    give_back(w);
     for (unsigned i = 0; i < w->n; i++) {
         emu_fault_unwatch(w->list[i].fault);
         munmap(w->list[i].base, w->list[i].len_bytes);
-        if (w->budget)
-            w->budget->left_bytes += charge_of(w->list[i].len_bytes);
     }
     free(w->list);
     w->list = NULL;

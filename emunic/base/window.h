@@ -53,6 +53,9 @@ static inline const _Atomic uint32_t *emu_window_mark(const struct emu_window *w
     return window->fault ? emu_fault_mark(window->fault) : NULL;
 }
 
+/* The budget has all back and is not looked at again. For a cache that nobody adds to any more. */
+void emu_windows_leave_budget(struct emu_windows *w);
+
 /* Unmaps all. */
 void emu_windows_fini(struct emu_windows *w);
 

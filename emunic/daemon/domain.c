@@ -27,6 +27,7 @@
 
 #include "emunic/base/clock.h"
 #include "emunic/daemon/bind.h"
+#include "emunic/daemon/bulk.h"
 #include "emunic/daemon/ce_hosts.h"
 #include "emunic/daemon/channel.h"
 #include "emunic/daemon/connection.h"
@@ -492,6 +493,7 @@ int emu_member_get(struct emu_domain *domain, const struct emu_connection *conne
                                    .windows.budget = &domain->windows };
     LIST_INIT(&member->ports);
     LIST_INIT(&member->files);
+    LIST_INIT(&member->pieces);
     r = open_peer_pidfd(connection);
     if (r < 0)
         goto err_free;
@@ -522,6 +524,7 @@ void emu_member_destroy(struct emu_server *server, struct emu_member *member)
     emu_file_drop_member(member);
     if (member->domain->is_declared && LIST_EMPTY(&member->domain->members))
         emu_domain_end(server, member->domain, 0);
+    emu_bulk_member_ends(member);
     emu_windows_fini(&member->windows);
     if (member->space_fd >= 0)
         close(member->space_fd);

@@ -16,6 +16,7 @@
 #include "emunic/daemon/server.h"
 
 struct emu_bind_group;
+struct emu_bulk_piece;
 struct emu_ce_end;
 struct emu_connection;
 struct emu_fault_set;
@@ -41,6 +42,7 @@ struct emu_member {
     LIST_HEAD(, emu_port_end) ports;
     int space_fd;                       /* made when first asked for; -1 */
     struct emu_windows windows;         /* into it */
+    LIST_HEAD(, emu_bulk_piece) pieces; /* of them, that the transport reads or writes */
     LIST_HEAD(, emu_file) files;        /* that its registrations lie in */
     uint32_t n_files;
     struct emu_bind_group *bind_group;  /* borrowed; NULL: not known */

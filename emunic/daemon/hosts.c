@@ -22,7 +22,7 @@
  *
  * Waiting. While somebody is talking to us each round looks at the transport. A round costs a system call or two then,
  * so with nothing from there for QUIET_ROUNDS rounds only every QUIET_EVERY-th looks; the descriptor wakes us from
- * sleep.
+ * sleep. While data are moved in bulk all rounds look: the transport moves them only then.
  */
 #include "emunic/daemon/hosts.h"
 
@@ -36,6 +36,7 @@
 
 #include "emunic/abi/table.h"
 #include "emunic/base/clock.h"
+#include "emunic/daemon/bulk.h"
 #include "emunic/daemon/ce_hosts.h"
 #include "emunic/daemon/datagram_hosts.h"
 #include "emunic/daemon/domain.h"
@@ -165,6 +166,12 @@ uint64_t emu_hosts_stats(const struct emu_server *server, uint32_t host, struct 
 uint32_t emu_hosts_queued(const struct emu_server *server, uint32_t host)
 {
     return server->hosts->peers[host].n_queued;
+}
+
+struct emu_transport *emu_hosts_transport(const struct emu_server *server, const struct emu_transport_ops **ops_out)
+{
+    *ops_out = server->hosts->ops;
+    return server->hosts->transport;
 }
 
 /* ---- sending ---- */
@@ -411,6 +418,7 @@ static void tell_up(struct emu_server *server, uint32_t host)
 static void tell_down(struct emu_server *server, uint32_t host)
 {
     emu_remote_host_down(server, host);
+    emu_visit_host_down(server, host);
     emu_portals_host_down(server, host);
     emu_host_domains_down(server, host);
     emu_ce_host_down(server, host);
@@ -478,6 +486,14 @@ static void peer_room(void *owner, uint32_t host)
     drain(server->hosts, host);
 }
 
+static void transfer_done(void *owner, uint64_t cookie, int result)
+{
+    struct emu_server *server = owner;
+
+    server->hosts->n_things++;
+    emu_visit_transfer_done(server, cookie, result);
+}
+
 static void transport_log(void *owner, enum emu_log_level level, const char *line)
 {
     (void)owner;
@@ -489,6 +505,7 @@ static const struct emu_transport_events events = {
     .peer_down = peer_down,
     .message = peer_message,
     .room = peer_room,
+    .transfer_done = transfer_done,
     .log = transport_log,
 };
 
@@ -538,7 +555,7 @@ unsigned emu_hosts_round(struct emu_server *server)
     hosts->ops->progress(hosts->transport);
     if (hosts->has_chores)
         do_chores(hosts);
-    if (hosts->n_things > 0 || hosts->n_holding > 0)
+    if (hosts->n_things > 0 || hosts->n_holding > 0 || emu_bulk_is_busy(server))
         hosts->quiet = 0;
     else if (hosts->quiet < QUIET_ROUNDS)
         hosts->quiet++;
@@ -685,7 +702,11 @@ int emu_hosts_create(struct emu_server *server, const struct emu_hosts_options *
     if (r == 0)
         r = open_transport(server, options, err, err_len);
     if (r == 0)
+        r = emu_bulk_create(server);
+    if (r == 0)
         r = emu_remote_create(server);
+    if (r == 0)
+        r = emu_visit_create(server);
     if (r == 0)
         r = emu_portals_hosts_create(server);
     if (r == 0)
@@ -715,6 +736,8 @@ void emu_hosts_destroy(struct emu_server *server)
     for (uint32_t i = 0; i < hosts->n; i++)
         drop_queue(&hosts->peers[i]);
     emu_remote_destroy(server);
+    emu_visit_destroy(server);
+    emu_bulk_destroy(server);
     emu_portals_hosts_destroy(server);
     emu_ce_hosts_destroy(server);
     emu_host_domains_destroy(server);

@@ -32,9 +32,11 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "emunic/abi/event.h"
+#include "emunic/base/maps.h"
 #include "emunic/daemon/domain.h"
 #include "emunic/daemon/error_stream.h"
 #include "emunic/daemon/fault.h"
@@ -46,6 +48,7 @@
 
 #define ADDRESS_END (1ull << 47)          /* user addresses; 49 bits fit a handle */
 #define PAGE_MASK   4095ull
+#define MAP_LINES_MAX 512u                /* read for a part of a transfer where the kernel does not look itself */
 
 static uint64_t round_out(uint64_t end)
 {
@@ -610,4 +613,35 @@ int emu_space_get(struct emu_member *member)
     }
     member->space_fd = fd;
     return fd;
+}
+
+/* In the space file a page's place is its address. */
+static bool is_in_space(const struct emu_piece *p, const struct stat *space, uint64_t at, bool for_writing)
+{
+    return p->first <= at && p->is_shared && p->dev == space->st_dev && p->ino == space->st_ino &&
+           p->offset == p->first && p->is_readable && (p->is_writable || !for_writing);
+}
+
+bool emu_space_find(struct emu_member *member, uint64_t addr, uint64_t length_bytes, bool for_writing,
+                    struct emu_memory *mem_out)
+{
+    const struct emu_window *window;
+    uint64_t end = addr + length_bytes;
+    uint64_t at = addr;
+    struct emu_maps maps;
+    struct emu_piece p;
+    struct stat space;
+
+    if (member->space_fd < 0 || addr >= ADDRESS_END || length_bytes > ADDRESS_END - addr ||
+        fstat(member->space_fd, &space) < 0 || emu_maps_open(&maps, member->pid) < 0)
+        return false;
+    maps.lines_left = MAP_LINES_MAX;
+    while (at < end && emu_maps_find(&maps, at, &p) && is_in_space(&p, &space, at, for_writing))
+        at = p.end;
+    emu_maps_close(&maps);
+    window = at < end ? NULL : emu_windows_get(&member->windows, member->space_fd, addr, length_bytes);
+    if (!window)
+        return false;
+    *mem_out = emu_memory_map(window->base, window->owner_addr, window->len_bytes);
+    return true;
 }

@@ -70,6 +70,9 @@ struct emu_node *emu_node_of(struct emu_server *server, uint32_t nid);
 uint16_t *emu_md_drop_all(struct emu_port_end *port, uint32_t *n_out);
 /* The space file of a process. Descriptor (emunic's own) or negative errno. */
 int emu_space_get(struct emu_member *member);
+/* Has the process its space file mapped at all of these addresses now? Then how they are reached. */
+bool emu_space_find(struct emu_member *member, uint64_t addr, uint64_t length_bytes, bool for_writing,
+                    struct emu_memory *mem_out);
 /* For views: how to reach the memory of a live domain. 0 or enum emu_status. */
 int emu_md_reach(void *port, const struct emu_table_md *md, uint8_t op, struct emu_memory *mem_out);
 int emu_md_reach_in(const struct emu_domain *domain, const struct emu_table_md *md, struct emu_memory *mem_out);

@@ -15,6 +15,9 @@
  * in place: what it would do is kept as a `struct emu_quiesce` and looked at in each round. Usually nobody is
  * inside and everything happens at once.
  *
+ * What other hosts have asked for moves without anybody inside (visit.c): a memory domain whose memory is being read or written
+ * that way is waited for alike, at most until that host is lost.
+ *
  * Telling everybody to stay outside works the same way: a suspension is complete, and a limit of injection in force,
  * when all who were inside have left.
  *
@@ -38,6 +41,7 @@
 #include "emunic/daemon/job.h"
 #include "emunic/daemon/memory_domain.h"
 #include "emunic/daemon/port.h"
+#include "emunic/daemon/visit.h"
 #include "emunic/engine/rest.h"
 
 enum kind { FOR_MEMORY, FOR_CQ, FOR_PORT, FOR_SUSPEND, FOR_PACE };
@@ -130,6 +134,16 @@ static bool everybody_has_left(struct emu_quiesce *q)
         q->n_waits--;
     }
     return true;
+}
+
+/* Other hosts' data are being moved from or to its memory. */
+static bool is_visited(const struct emu_server *server, const struct emu_quiesce *q)
+{
+    for (uint32_t i = 0; i < q->n_mdhs; i++) {
+        if (emu_visit_holds(server, q->domain, q->nid, q->mdhs[i]))
+            return true;
+    }
+    return false;
 }
 
 /* ---- gaps ---- */
@@ -225,7 +239,7 @@ static struct emu_quiesce *create(struct emu_domain *domain, enum kind kind, uin
 /* Releases at once if it can; else keeps it. Returns whether it is done. */
 static bool start(struct emu_server *server, struct emu_quiesce *q)
 {
-    if (collect_waits(q) == 0 && q->n_waits == 0) {
+    if (collect_waits(q) == 0 && q->n_waits == 0 && !is_visited(server, q)) {
         release(server, q);
         destroy(q);
         return true;
@@ -323,7 +337,7 @@ void emu_quiesce_round(struct emu_server *server)
     while (q) {
         struct emu_quiesce *next = LIST_NEXT(q, link);
 
-        bool is_quiet = everybody_has_left(q);
+        bool is_quiet = everybody_has_left(q) && !is_visited(server, q);
 
         if (!is_quiet && q->deadline_ns != 0 && emu_clock_ns() >= q->deadline_ns)
             q->gave_up = true;

@@ -7,8 +7,14 @@
  * An errand is one command under way. A small one is one part, sent at once; nobody waits for its answer before the next
  * is sent. A long one is cut into parts of which each stands for itself at the target. Long errands to one host take
  * turns, PARTS_PER_ERRAND parts of each under way at most, and only while nothing waits for the transport: so a small
- * command finds a few packets before it, never a transfer. The last part of a put that sets a flag or leaves a remote
- * event waits for the others, and is not sent if one of them has failed.
+ * command finds a few packets or slices of the transport before it, never a transfer. The last part of a put that sets a flag
+ * or leaves a remote event waits for the others, and is not sent if one of them has failed.
+ *
+ * Bulk. Parts of puts and gets above BULK_FROM_BYTES carry no data. Our side of such a part is a piece (bulk.c): our process's
+ * memory where that is mapped here, else staging, which is filled before the command goes and emptied when the answer
+ * comes. The target's emunic moves the data, when it has checked the part and where both hosts can without any copy but the
+ * kernel's. It reads from or writes to our piece until it has answered or is lost, whatever becomes of the errand: so the
+ * piece belongs to the part. While injection is limited somewhere, parts are small ones, for the sake of an even flow.
  *
  * Order. A host does the small commands of a port in the order of the ring and answers in that order. A command that
  * asks for order waits until what is under way cannot be overtaken: everything, if it carries a fence or goes elsewhere.
@@ -30,6 +36,7 @@
 #include <sys/queue.h>
 
 #include "emunic/abi/host.h"
+#include "emunic/daemon/bulk.h"
 #include "emunic/daemon/datapath.h"
 #include "emunic/daemon/domain.h"
 #include "emunic/daemon/error_stream.h"
@@ -48,6 +55,7 @@
 #define PARTS_PER_ERRAND  64u
 #define PARTS_PER_ROUND   16u
 #define ERRANDS_PER_PORT  4096u
+#define BULK_FROM_BYTES   65536u
 #define NO_PART           UINT32_MAX
 
 struct emu_errand {
@@ -56,10 +64,10 @@ struct emu_errand {
     struct emu_port_end *port;          /* borrowed: goes with it */
     struct emu_transaction t;
     uint32_t host;
-    uint32_t part_bytes;
     uint32_t n_parts;                   /* under way */
     uint64_t sent_bytes;
     bool is_sent;                       /* all of it, or as much as will be */
+    bool is_bulk;
     bool is_long;                       /* in several parts, or not sent when it began */
     bool is_block;                      /* counted among the job's block transfers */
     bool takes_turns;                   /* is in the host's list */
@@ -68,6 +76,7 @@ struct emu_errand {
 
 struct part {
     struct emu_errand *errand;          /* NULL: its port has gone */
+    struct emu_bulk_piece *piece;       /* owned; NULL: not in bulk */
     uint64_t offset;
     uint32_t length_bytes;
     uint32_t result_bytes;
@@ -79,6 +88,7 @@ struct part {
 
 struct target_host {
     uint32_t n_parts;                   /* under way */
+    uint32_t n_bulk;                    /* of them in bulk */
     uint64_t result_bytes;              /* that they will bring */
     TAILQ_HEAD(turns, emu_errand) turns;
 };
@@ -138,11 +148,14 @@ static int take_part(struct emu_remote *remote, uint32_t *number_out)
     return 0;
 }
 
-static void give_part(struct emu_remote *remote, uint32_t number)
+static void give_part(struct emu_server *server, uint32_t number)
 {
+    struct emu_remote *remote = server->remote;
     struct part *part = &remote->parts[number];
 
+    emu_bulk_give_back(server, part->piece);
     if (part->is_busy) {
+        remote->hosts[part->host].n_bulk -= part->piece != NULL;
         remote->hosts[part->host].n_parts--;
         remote->hosts[part->host].result_bytes -= part->result_bytes;
     }
@@ -242,6 +255,17 @@ static uint64_t total_bytes(const struct emu_errand *errand)
     return errand->t.cmd.op == EMU_OP_CQ_WRITE ? 0 : errand->t.cmd.length_bytes;
 }
 
+/* The most that a part moves which is not in bulk. */
+static uint32_t part_bytes_of(const struct emu_cmd *cmd)
+{
+    return cmd->op == EMU_OP_AMO ? EMU_HOST_AMO_BYTES : EMU_HOST_PART_BYTES;
+}
+
+static bool goes_in_bulk(const struct emu_errand *errand)
+{
+    return errand->is_bulk && errand->port->server->n_paced == 0;
+}
+
 /* Copies the data of a part of a put. */
 static bool read_data(const struct emu_errand *errand, uint64_t offset, void *to, uint32_t length_bytes)
 {
@@ -277,6 +301,17 @@ static bool copy_staged(struct emu_errand *errand)
     return errand->staged && from->ops->read(from, cmd->local_addr, errand->staged, cmd->length_bytes) == 0;
 }
 
+/* Length of the part that comes next. */
+static uint32_t next_bytes(const struct emu_errand *errand)
+{
+    uint64_t left = total_bytes(errand) - errand->sent_bytes;
+    uint32_t most = part_bytes_of(&errand->t.cmd);
+
+    if (goes_in_bulk(errand))
+        most = EMU_HOST_BULK_BYTES;
+    return left < most ? (uint32_t)left : most;
+}
+
 static struct emu_host_command command_of(const struct emu_errand *errand, uint32_t part_bytes)
 {
     struct emu_host_command c = { .domain = errand->port->domain->common_number, .from_nid = errand->port->nid,
@@ -289,7 +324,48 @@ static struct emu_host_command command_of(const struct emu_errand *errand, uint3
     return c;
 }
 
-enum sent { SENT, NO_ROOM, ENDED };
+enum sent { SENT, NO_ROOM, NOT_IN_BULK, ENDED };
+
+/*
+ * Our side of a part in bulk. A put's data are there when this returns. NOT_IN_BULK: not all of them can be read; who takes
+ * smaller parts gets as far as they reach, and hears what the target says of the whole.
+ */
+static enum sent prepare_bulk(struct emu_errand *errand, struct part *part, struct emu_host_command *command)
+{
+    struct emu_port_end *port = errand->port;
+    bool is_put = command->cmd.op == EMU_OP_PUT;
+    uint64_t addr = errand->t.cmd.local_addr + command->offset;
+    const struct emu_memory *local = local_memory(errand);
+    struct emu_memory mapped;
+    struct emu_bulk_wish wish = { .host = errand->host, .pool = EMU_BULK_OWN, .member = port->member, .memory = local,
+                                  .addr = addr, .length_bytes = command->part_bytes,
+                                  .access = is_put ? EMU_TRANSPORT_READ : EMU_TRANSPORT_WRITE };
+    struct emu_transport_remote place;
+    const struct emu_transport_ops *ops;
+    int r;
+
+    if (!local) {
+        fail(errand, EMU_STATUS_LOCAL_ACCESS);
+        return ENDED;
+    }
+    if (!errand->t.segments.segments && emu_space_find(port->member, addr, command->part_bytes, !is_put, &mapped))
+        wish.memory = &mapped;
+    r = emu_bulk_take(port->server, &wish, &part->piece);
+    if (r == -EAGAIN)
+        return NO_ROOM;
+    if (r < 0) {
+        fail(errand, EMU_STATUS_NETWORK);
+        return ENDED;
+    }
+    if (is_put && part->piece->is_staged && !read_data(errand, command->offset, part->piece->bytes, command->part_bytes))
+        return NOT_IN_BULK;
+    emu_hosts_transport(port->server, &ops);
+    ops->region_remote(part->piece->region, &place);
+    command->is_bulk = true;
+    command->key = place.key;
+    command->base = place.base;
+    return SENT;
+}
 
 /* Sends the next part. ENDED: the errand cannot go on; its status tells why. */
 static enum sent send_part(struct emu_errand *errand)
@@ -297,12 +373,12 @@ static enum sent send_part(struct emu_errand *errand)
     struct emu_server *server = errand->port->server;
     struct emu_remote *remote = server->remote;
     uint8_t message[EMU_HOST_COMMAND_BYTES + EMU_HOST_PART_BYTES];
-    uint64_t left = total_bytes(errand) - errand->sent_bytes;
-    uint32_t length = left < errand->part_bytes ? (uint32_t)left : errand->part_bytes;
+    uint32_t length = next_bytes(errand);
     struct emu_host_command command = command_of(errand, length);
-    uint32_t data_bytes = command.cmd.op == EMU_OP_PUT ? length : 0;
+    uint32_t data_bytes = 0;
     struct part *part;
     uint32_t number;
+    enum sent sent = SENT;
     int r;
 
     if (take_part(remote, &number) < 0) {
@@ -310,16 +386,28 @@ static enum sent send_part(struct emu_errand *errand)
         return ENDED;
     }
     part = &remote->parts[number];
-    if (!read_data(errand, errand->sent_bytes, message + EMU_HOST_COMMAND_BYTES, data_bytes)) {
-        give_part(remote, number);
-        fail(errand, EMU_STATUS_LOCAL_ACCESS);
-        return ENDED;
+    if (goes_in_bulk(errand)) {
+        sent = prepare_bulk(errand, part, &command);
+        data_bytes = EMU_HOST_PLACE_BYTES;
+    } else if (command.cmd.op == EMU_OP_PUT) {
+        data_bytes = length;
+        if (!read_data(errand, errand->sent_bytes, message + EMU_HOST_COMMAND_BYTES, data_bytes)) {
+            fail(errand, EMU_STATUS_LOCAL_ACCESS);
+            sent = ENDED;
+        }
+    }
+    if (sent != SENT) {
+        give_part(server, number);
+        errand->is_bulk = errand->is_bulk && sent != NOT_IN_BULK;
+        return sent == NOT_IN_BULK ? send_part(errand) : sent;
     }
     command.id = (uint64_t)part->serial << 32 | number;
     emu_host_command_put(message, &command);
+    if (command.is_bulk)
+        emu_host_place_put(message + EMU_HOST_COMMAND_BYTES, &command);
     r = emu_hosts_send(server, errand->host, message, EMU_HOST_COMMAND_BYTES + data_bytes);
     if (r < 0) {
-        give_part(remote, number);
+        give_part(server, number);
         if (r == -ENOBUFS)
             return NO_ROOM;
         fail(errand, lost_status(&errand->t.cmd));
@@ -332,10 +420,11 @@ static enum sent send_part(struct emu_errand *errand)
     part->host = errand->host;
     part->is_busy = true;
     remote->hosts[part->host].n_parts++;
+    remote->hosts[part->host].n_bulk += part->piece != NULL;
     remote->hosts[part->host].result_bytes += part->result_bytes;
     errand->n_parts++;
     errand->sent_bytes += length;
-    errand->is_sent = length == left;
+    errand->is_sent = errand->sent_bytes == total_bytes(errand);
     return SENT;
 }
 
@@ -354,7 +443,7 @@ static bool last_part_waits(const struct emu_errand *errand)
 {
     const struct emu_cmd *cmd = &errand->t.cmd;
 
-    return errand->n_parts > 0 && total_bytes(errand) - errand->sent_bytes <= errand->part_bytes &&
+    return errand->n_parts > 0 && total_bytes(errand) - errand->sent_bytes <= next_bytes(errand) &&
            ((cmd->events & EMU_EV_REMOTE) != 0 || (cmd->flags & EMU_CMD_FLAG) != 0);
 }
 
@@ -365,7 +454,8 @@ static struct emu_errand *next_turn(struct target_host *target)
 
     TAILQ_FOREACH(errand, &target->turns, turn) {
         if (errand->n_parts < PARTS_PER_ERRAND && !last_part_waits(errand) && may_inject(errand->port) &&
-            errand->port->domain->suspension == EMU_RUNS)
+            errand->port->domain->suspension == EMU_RUNS &&
+            (target->n_bulk < EMU_HOST_BULK_PARTS || !goes_in_bulk(errand)))
             return errand;
     }
     return NULL;
@@ -381,7 +471,7 @@ static unsigned serve_turns(struct emu_server *server, uint32_t host)
     while (sent < PARTS_PER_ROUND && has_room(remote, host) && emu_hosts_is_idle(server, host) &&
            (errand = next_turn(target))) {
         if (server->n_paced > 0)
-            emu_injection_charge(server, errand->port->nid, errand->part_bytes);
+            emu_injection_charge(server, errand->port->nid, next_bytes(errand));
         if (send_part(errand) == NO_ROOM)
             break;
         sent++;
@@ -427,11 +517,6 @@ static uint32_t host_of(const struct emu_port_end *port, const struct emu_cmd *c
 bool emu_remote_is_elsewhere(const struct emu_port_end *port, const struct emu_cmd *cmd)
 {
     return port->server->hosts && host_of(port, cmd) != EMU_NODE_HERE;
-}
-
-static uint32_t part_bytes_of(const struct emu_cmd *cmd)
-{
-    return cmd->op == EMU_OP_AMO ? EMU_HOST_AMO_BYTES : EMU_HOST_PART_BYTES;
 }
 
 static bool is_long(const struct emu_cmd *cmd)
@@ -517,7 +602,8 @@ void emu_remote_start(struct emu_port_end *port, const struct emu_cmd *cmd)
     }
     r->n_fenced_blocks += (cmd->flags & EMU_CMD_BLOCK) && (cmd->flags & EMU_CMD_FENCE);
     r->n_chained += cmd->chain != EMU_CHAIN_NONE;
-    errand->part_bytes = part_bytes_of(cmd);
+    errand->is_bulk = (cmd->op == EMU_OP_PUT || cmd->op == EMU_OP_GET) && cmd->length_bytes >= BULK_FROM_BYTES &&
+                      !(cmd->op == EMU_OP_PUT && (cmd->flags & EMU_CMD_STAGED));
     if (!emu_transaction_begin_elsewhere(&port->view, cmd, emu_table_node_index(port->domain->table, cmd->remote_nid),
                                          &errand->t))
         fail(errand, errand->t.status);
@@ -552,17 +638,27 @@ void emu_remote_drop_port(struct emu_port_end *port)
 
 /* ---- answers ---- */
 
-static void end_part(struct emu_remote *remote, uint32_t number, unsigned status)
+static void end_part(struct emu_server *server, uint32_t number, unsigned status)
 {
-    struct emu_errand *errand = remote->parts[number].errand;
+    struct emu_errand *errand = server->remote->parts[number].errand;
 
-    give_part(remote, number);
+    give_part(server, number);
     if (!errand)
         return;
     errand->n_parts--;
     if (status != EMU_STATUS_OK)
         fail(errand, status);
     finish_if_over(errand);
+}
+
+/* What a get or an atomic has brought. False: there is no place for it. */
+static bool take_result(struct emu_errand *errand, const struct part *part, const struct emu_host_answer *answer)
+{
+    if (answer->length_bytes > 0)
+        return write_local(errand, part->offset, answer->data, answer->length_bytes);
+    if (errand->t.cmd.op == EMU_OP_GET && part->piece && part->piece->is_staged)
+        return write_local(errand, part->offset, part->piece->bytes, part->length_bytes);
+    return true;
 }
 
 bool emu_remote_host_message(struct emu_server *server, uint32_t host, const uint8_t *bytes, uint32_t length_bytes)
@@ -584,11 +680,11 @@ bool emu_remote_host_message(struct emu_server *server, uint32_t host, const uin
     errand = part->errand;
     if (answer.length_bytes != (status == EMU_STATUS_OK ? part->result_bytes : 0))
         return false;
-    if (errand && answer.length_bytes > 0 && !write_local(errand, part->offset, answer.data, answer.length_bytes))
+    if (errand && status == EMU_STATUS_OK && !take_result(errand, part, &answer))
         status = EMU_STATUS_LOCAL_ACCESS;
     if (errand && (answer.flags & EMU_HOST_EVENT_LOST))
         emu_error_tell_transaction(errand->port, &errand->t.cmd, EMU_STATUS_REMOTE_CQ_FULL, EMU_ERROR_OVERRUN, 0);
-    end_part(remote, number, status);
+    end_part(server, number, status);
     return true;
 }
 
@@ -599,7 +695,7 @@ void emu_remote_host_down(struct emu_server *server, uint32_t host)
 
     for (uint32_t i = 0; i < remote->n_parts; i++) {
         if (remote->parts[i].is_busy && remote->parts[i].host == host)
-            end_part(remote, i, remote->parts[i].errand ? lost_status(&remote->parts[i].errand->t.cmd) : EMU_STATUS_OK);
+            end_part(server, i, remote->parts[i].errand ? lost_status(&remote->parts[i].errand->t.cmd) : EMU_STATUS_OK);
     }
     while ((errand = TAILQ_FIRST(&remote->hosts[host].turns))) {
         fail(errand, lost_status(&errand->t.cmd));

@@ -27,6 +27,7 @@
 #include "emunic/fabric/machine.h"
 
 struct emu_bind;
+struct emu_bulk;
 struct emu_burst;
 struct emu_ce_end;
 struct emu_ce_hosts;
@@ -46,6 +47,7 @@ struct emu_portals_repair;
 struct emu_quiesce;
 struct emu_remote;
 struct emu_server;
+struct emu_visits;
 struct emu_watcher;
 
 /* Something that epoll watches. Embedded in its owner; called with the events that came. */
@@ -96,6 +98,8 @@ struct emu_server {
     struct emu_watcher *watcher;        /* owned; NULL until it writes a line */
     struct emu_hosts *hosts;            /* owned; NULL while the machine is this host alone */
     struct emu_remote *remote;          /* owned, beside hosts */
+    struct emu_visits *visits;          /* owned, beside hosts */
+    struct emu_bulk *bulk;              /* owned, beside hosts */
     struct emu_host_domains *host_domains; /* owned, beside hosts */
     struct emu_ce_hosts *ce_hosts;      /* owned, beside hosts */
     struct emu_portals_hosts *portals_hosts; /* owned, beside hosts */

@@ -210,6 +210,8 @@ int emu_transfer_get(struct emu_transport *t, uint32_t host, struct emu_transpor
 int emu_region_create(struct emu_transport *t, void *addr, uint64_t length_bytes, uint32_t access,
                       struct emu_transport_region **region_out);
 int emu_region_destroy(struct emu_transport_region *region);
+/* Of a transport that is closed. */
+void emu_regions_free(struct emu_transport *t);
 void emu_region_remote(const struct emu_transport_region *region, struct emu_transport_remote *remote_out);
 
 /* ---- transport.c, for tests: a transport over any carrier, which it then owns ---- */

@@ -97,6 +97,16 @@ int emu_region_destroy(struct emu_transport_region *region)
     return 0;
 }
 
+void emu_regions_free(struct emu_transport *t)
+{
+    for (uint32_t i = 0; i < EMU_REGION_BUCKETS; i++) {
+        while (t->regions[i]) {
+            t->regions[i]->n_users = 0;
+            emu_region_destroy(t->regions[i]);
+        }
+    }
+}
+
 void emu_region_remote(const struct emu_transport_region *region, struct emu_transport_remote *remote_out)
 {
     *remote_out = (struct emu_transport_remote){ .key = region->memory.key, .base = region->memory.base,

@@ -1063,6 +1063,7 @@ static void transport_close(struct emu_transport *t)
         if (t->peers[i])
             t->carrier->ops->unmap(t->carrier, &t->peers[i]->memory);
     }
+    emu_regions_free(t);
     t->carrier->ops->close(t->carrier);
     for (uint32_t i = 0; t->peers && i < t->n_hosts; i++) {
         if (t->peers[i])

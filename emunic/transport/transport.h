@@ -79,7 +79,7 @@ enum emu_transport_result {
 };
 
 struct emu_transport;        /* owned by who opened it */
-struct emu_transport_region; /* owned by who created it; ends before its transport */
+struct emu_transport_region; /* owned by who created it; ends with its transport at the latest */
 
 /* Each is called from progress() alone. It may call everything but progress() and close(). NULL: not wanted. */
 struct emu_transport_events {
@@ -162,7 +162,7 @@ struct emu_transport_ops {
 
     /* -ENODATA: no such provider here; -EINVAL: a field of the configuration. */
     int (*open)(const struct emu_transport_config *config, struct emu_transport **transport_out);
-    /* Says goodbye to those who are up, as far as that needs no waiting. No callbacks. NULL is fine. */
+    /* Says goodbye to those who are up, as far as that needs no waiting. Ends its regions. No callbacks. NULL is fine. */
     void (*close)(struct emu_transport *t);
 
     /* How others reach us. length_out at most EMU_TRANSPORT_BLOB_MAX. */

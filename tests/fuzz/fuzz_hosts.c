@@ -70,6 +70,8 @@ static bool owes_answer[2];     /* it goes first */
 static uint8_t corpus[CORPUS][512];
 static uint32_t corpus_bytes[CORPUS];
 static uint32_t n_corpus;
+static uint8_t region_bytes[OPEN_BYTES];
+static struct emu_transport_remote place; /* of them */
 
 static void keep(const uint8_t *bytes, uint32_t length)
 {
@@ -319,6 +321,14 @@ static uint32_t make_command(uint8_t *message)
         c.cmd.operand1 = odd_number();
         c.cmd.operand2 = odd_number();
     }
+    if (one_in(4)) {    /* a region that there is, or not */
+        c.is_bulk = true;
+        c.key = one_in(8) ? next_random() : place.key;
+        c.base = one_in(8) ? odd_number() : place.base;
+        emu_host_command_put(message, &c);
+        emu_host_place_put(message + EMU_HOST_COMMAND_BYTES, &c);
+        return EMU_HOST_COMMAND_BYTES + EMU_HOST_PLACE_BYTES;
+    }
     emu_host_command_put(message, &c);
     return EMU_HOST_COMMAND_BYTES + (c.cmd.op == EMU_OP_PUT && c.part_bytes <= EMU_HOST_PART_BYTES ? c.part_bytes : 0);
 }
@@ -365,6 +375,7 @@ static _Noreturn void be_hostile(uint32_t n_nids)
         .peer_up = peer_up, .peer_down = peer_down, .message = take_message, .room = take_again, .log = transport_says
     };
     static uint8_t message[EMU_HOST_MESSAGE_MAX];
+    struct emu_transport_region *region;
     struct emu_hosts_options o;
     struct emu_transport_config config;
 
@@ -384,6 +395,10 @@ static _Noreturn void be_hostile(uint32_t n_nids)
                                             .owner = &n_nids };
     if (emu_transport_ops.open(&config, &transport) < 0)
         _exit(1);
+    if (emu_transport_ops.region_create(transport, region_bytes, sizeof(region_bytes),
+                                        EMU_TRANSPORT_READ | EMU_TRANSPORT_WRITE, &region) < 0)
+        _exit(1);
+    emu_transport_ops.region_remote(region, &place);
     for (uint32_t i = 0; i < 2; i++) {
         if (emu_transport_ops.address_of(transport, i, o.peer_nodes[i], o.peer_services[i], blobs[i].bytes,
                                          &blobs[i].length_bytes) < 0)

@@ -5,6 +5,7 @@
  * brings: parts of long transfers, hosts and processes that go, and come back.
  */
 #include <errno.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -77,16 +78,40 @@ static uint8_t *map_bytes(uint64_t bytes)
     return p;
 }
 
-static void open_long(struct long_memory *m)
+/* How emunic reaches the memory: mapped, by system calls, through a file that the program could make shorter. */
+enum kind { ADOPTED, PRIVATE_FILE, SHARED_FILE, KINDS };
+
+static uint8_t *map_kind(enum kind kind)
 {
-    m->local = map_bytes(LONG_BYTES);
-    m->remote = map_bytes(LONG_BYTES);
+    int fd = memfd_create("long", MFD_CLOEXEC);
+    uint8_t *p;
+
+    if (kind == ADOPTED) {
+        close(fd);
+        return map_bytes(LONG_BYTES);
+    }
+    assert_int_equal(ftruncate(fd, (off_t)LONG_BYTES), 0);
+    p = mmap(NULL, LONG_BYTES, PROT_READ | PROT_WRITE, kind == SHARED_FILE ? MAP_SHARED : MAP_PRIVATE, fd, 0);
+    assert_true(p != MAP_FAILED);
+    close(fd);
+    return p;
+}
+
+static void open_kinds(struct long_memory *m, enum kind local, enum kind remote)
+{
+    m->local = map_kind(local);
+    m->remote = map_kind(remote);
     for (uint64_t i = 0; i < LONG_BYTES; i++)
         m->local[i] = (uint8_t)(i * 7 + (i >> 12));
     assert_int_equal(GNI_MemRegister(a.nic, ADDR(m->local), LONG_BYTES, NULL, GNI_MEM_READWRITE, (uint32_t)-1,
                                      &m->local_hndl), GNI_RC_SUCCESS);
     assert_int_equal(GNI_MemRegister(b.nic, ADDR(m->remote), LONG_BYTES, b.dst_cq, GNI_MEM_READWRITE, (uint32_t)-1,
                                      &m->remote_hndl), GNI_RC_SUCCESS);
+}
+
+static void open_long(struct long_memory *m)
+{
+    open_kinds(m, ADOPTED, ADOPTED);
 }
 
 static void close_long(struct long_memory *m)
@@ -110,22 +135,134 @@ static gni_post_descriptor_t long_post(const struct long_memory *m, gni_post_typ
     return d;
 }
 
+/* Puts, then gets what it has put. */
+static void move_both_ways(const struct long_memory *m, uint64_t from, uint64_t bytes)
+{
+    gni_post_descriptor_t d = long_post(m, GNI_POST_RDMA_PUT);
+
+    d.local_addr += from;
+    d.remote_addr += from;
+    d.length = bytes;
+    memset(m->remote, 0, LONG_BYTES);
+    assert_int_equal(post(&a, &d, true), GNI_RC_SUCCESS);
+    assert_int_equal(complete(&a, &d), GNI_RC_SUCCESS);
+    assert_memory_equal(m->local + from, m->remote + from, bytes);
+    assert_true(m->remote[from - 1] == 0 && m->remote[from + bytes] == 0);
+    memset(m->local, 0, LONG_BYTES);
+    d.type = GNI_POST_RDMA_GET;
+    assert_int_equal(post(&a, &d, true), GNI_RC_SUCCESS);
+    assert_int_equal(complete(&a, &d), GNI_RC_SUCCESS);
+    assert_memory_equal(m->local + from, m->remote + from, bytes);
+    assert_true(m->local[from - 1] == 0 && m->local[from + bytes] == 0);
+}
+
 static void test_long_transfers_arrive_whole(void **state)
 {
+    static const uint64_t lengths[] = { EMU_HOST_PART_BYTES + 4, 65532, 65536, EMU_HOST_BULK_BYTES, EMU_HOST_BULK_BYTES + 4,
+                                        LONG_BYTES - 8 };
     struct long_memory m;
-    gni_post_descriptor_t d;
+
+    (void)state;
+    for (enum kind local = ADOPTED; local < KINDS; local++) {
+        for (enum kind remote = ADOPTED; remote < KINDS; remote++) {
+            for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+                open_kinds(&m, local, remote);
+                move_both_ways(&m, 4, lengths[i]);
+                close_long(&m);
+            }
+        }
+    }
+}
+
+/* More than a host may have under way of another, and than there is staging. */
+static void test_many_long_transfers_at_once_arrive_whole(void **state)
+{
+    enum { N = 24 };
+    static gni_post_descriptor_t d[N];
+    gni_post_descriptor_t *done;
+    struct long_memory m;
+
+    (void)state;
+    for (enum kind kind = ADOPTED; kind < KINDS; kind++) {
+        open_kinds(&m, kind, kind);
+        for (unsigned i = 0; i < N; i++) {
+            uint64_t from = LONG_BYTES / N / 8 * 8 * i;
+
+            d[i] = long_post(&m, i % 2 ? GNI_POST_RDMA_PUT : GNI_POST_RDMA_GET);
+            d[i].local_addr += from;
+            d[i].remote_addr += from;
+            d[i].length = LONG_BYTES / N / 8 * 8;
+            if (i % 2 == 0)
+                memset(m.remote + from, (int)i + 1, d[i].length);
+        }
+        for (unsigned i = 0; i < N; i++)
+            assert_int_equal(post(&a, &d[i], true), GNI_RC_SUCCESS);
+        for (unsigned i = 0; i < N; i++)
+            assert_int_equal(gx_complete(a.src_cq, &done), GNI_RC_SUCCESS);
+        assert_memory_equal(m.local, m.remote, LONG_BYTES / N / 8 * 8 * N);
+        for (unsigned i = 0; i < N; i += 2)
+            assert_int_equal(m.local[LONG_BYTES / N / 8 * 8 * i], i + 1);
+        close_long(&m);
+    }
+}
+
+/* Whenever it comes: what was under way ends, with or without success, and what is written there afterwards stays. */
+static void test_nothing_is_written_after_a_deregistration(void **state)
+{
+    enum { N = 4, ROUNDS = 40 };
+    gni_post_descriptor_t d[N];
+    gni_post_descriptor_t *done;
+    struct long_memory m;
 
     (void)state;
     open_long(&m);
-    d = long_post(&m, GNI_POST_RDMA_PUT);
-    assert_int_equal(post(&a, &d, true), GNI_RC_SUCCESS);
-    assert_int_equal(complete(&a, &d), GNI_RC_SUCCESS);
-    assert_memory_equal(m.local, m.remote, LONG_BYTES);
-    memset(m.local, 0, LONG_BYTES);
-    d = long_post(&m, GNI_POST_RDMA_GET);
-    assert_int_equal(post(&a, &d, true), GNI_RC_SUCCESS);
-    assert_int_equal(complete(&a, &d), GNI_RC_SUCCESS);
-    assert_memory_equal(m.local, m.remote, LONG_BYTES);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        for (unsigned i = 0; i < N; i++) {
+            d[i] = long_post(&m, GNI_POST_RDMA_PUT);
+            assert_int_equal(post(&a, &d[i], true), GNI_RC_SUCCESS);
+        }
+        for (unsigned i = 0; i < round % 8 * 40; i++)
+            sched_yield();
+        assert_int_equal(GNI_MemDeregister(b.nic, &m.remote_hndl), GNI_RC_SUCCESS);
+        memset(m.remote, 0xee, LONG_BYTES);
+        for (unsigned i = 0; i < N; i++) {
+            gni_return_t rc = gx_complete(a.src_cq, &done);
+
+            assert_true(rc == GNI_RC_SUCCESS || rc == GNI_RC_TRANSACTION_ERROR);
+        }
+        for (uint64_t i = 0; i < LONG_BYTES; i++) {
+            if (m.remote[i] != 0xee)
+                fail_msg("byte %llu was written in round %u", (unsigned long long)i, round);
+        }
+        assert_int_equal(GNI_MemRegister(b.nic, ADDR(m.remote), LONG_BYTES, b.dst_cq, GNI_MEM_READWRITE, (uint32_t)-1,
+                                         &m.remote_hndl), GNI_RC_SUCCESS);
+    }
+    move_both_ways(&m, 4, LONG_BYTES - 8);
+    close_long(&m);
+}
+
+/* A host that stops in the middle keeps a deregistration waiting until it counts as lost, and writes nothing later. */
+static void test_deregistration_outlasts_a_host_that_stops_in_the_middle(void **state)
+{
+    gni_post_descriptor_t d[4];
+    gni_post_descriptor_t *done;
+    struct long_memory m;
+
+    (void)state;
+    open_long(&m);
+    for (unsigned i = 0; i < 4; i++) {
+        d[i] = long_post(&m, GNI_POST_RDMA_PUT);
+        assert_int_equal(post(&a, &d[i], true), GNI_RC_SUCCESS);
+    }
+    kill(fx.hosts[0].daemon, SIGSTOP);
+    assert_int_equal(GNI_MemDeregister(b.nic, &m.remote_hndl), GNI_RC_SUCCESS);
+    memset(m.remote, 0xee, LONG_BYTES);
+    kill(fx.hosts[0].daemon, SIGCONT);
+    for (unsigned i = 0; i < 4; i++)
+        assert_true(gx_complete(a.src_cq, &done) != GNI_RC_NOT_DONE);
+    fx_await_host(&fx, 0, 1, true);
+    for (uint64_t i = 0; i < LONG_BYTES; i++)
+        assert_int_equal(m.remote[i], 0xee);
     close_long(&m);
 }
 
@@ -331,8 +468,8 @@ static void test_death_of_the_target_fails_transactions_and_nothing_else(void **
     assert_int_equal(GNI_EpDestroy(ep), GNI_RC_SUCCESS);
 }
 
-/* An initiator on the head that is killed with long transfers under way. */
-static void put_for_ever(void)
+/* An initiator on the head that is killed with long transfers under way: puts, or gets (shared[5]). */
+static void move_for_ever(void)
 {
     struct long_memory m = { .local = map_bytes(LONG_BYTES) };
     gni_post_descriptor_t d[8];
@@ -348,7 +485,7 @@ static void put_for_ever(void)
 
         if (i >= 8)
             FX_CHECK(gx_complete(side.src_cq, &done) == GNI_RC_SUCCESS);
-        d[i % 8] = (gni_post_descriptor_t){ .type = GNI_POST_RDMA_PUT,
+        d[i % 8] = (gni_post_descriptor_t){ .type = shared[5] ? GNI_POST_RDMA_GET : GNI_POST_RDMA_PUT,
                                             .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
                                             .local_addr = ADDR(m.local),
                                             .local_mem_hndl = m.local_hndl,
@@ -361,28 +498,85 @@ static void put_for_ever(void)
     }
 }
 
-static void test_death_of_the_initiator_leaves_nothing(void **state)
+static void kill_an_initiator(const struct long_memory *m, bool gets)
 {
-    gni_post_descriptor_t good = gx_put(&a, &b, 0, 8, GNI_CQMODE_GLOBAL_EVENT);
-    struct long_memory m;
     pid_t pid;
 
-    (void)state;
-    open_long(&m);
     memset((void *)(uintptr_t)shared, 0, SHARED_BYTES);
     pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         fx_forget(&fx);
-        atomic_store(&shared[1], ADDR(m.remote));
-        memcpy((void *)(uintptr_t)&shared[2], &m.remote_hndl, sizeof(m.remote_hndl));
-        put_for_ever();
+        atomic_store(&shared[1], ADDR(m->remote));
+        atomic_store(&shared[5], gets);
+        memcpy((void *)(uintptr_t)&shared[2], &m->remote_hndl, sizeof(m->remote_hndl));
+        move_for_ever();
     }
     wait_for_child(20);
     kill_child(pid);
-    assert_int_equal(post(&a, &good, false), GNI_RC_SUCCESS);
-    assert_int_equal(complete(&a, &good), GNI_RC_SUCCESS);
+}
+
+static void test_death_of_the_initiator_leaves_nothing(void **state)
+{
+    gni_post_descriptor_t good = gx_put(&a, &b, 0, 8, GNI_CQMODE_GLOBAL_EVENT);
+    struct long_memory m;
+
+    (void)state;
+    open_long(&m);
+    for (unsigned i = 0; i < 6; i++) {
+        kill_an_initiator(&m, i % 2);
+        assert_int_equal(post(&a, &good, false), GNI_RC_SUCCESS);
+        assert_int_equal(complete(&a, &good), GNI_RC_SUCCESS);
+    }
+    move_both_ways(&m, 4, LONG_BYTES - 8);
+    close_long(&m);
+}
+
+/* A target on the other host with long memory. */
+static void be_a_long_target(void)
+{
+    struct gx_side side;
+    uint8_t *memory = map_bytes(LONG_BYTES);
+    gni_mem_handle_t hndl;
+
+    gx_open(&side, &fx, 3, 30, 0);
+    FX_CHECK(GNI_MemRegister(side.nic, ADDR(memory), LONG_BYTES, NULL, GNI_MEM_READWRITE, (uint32_t)-1, &hndl) ==
+             GNI_RC_SUCCESS);
+    memcpy((void *)(uintptr_t)&shared[2], &hndl, sizeof(hndl));
+    atomic_store(&shared[1], ADDR(memory));
+    atomic_fetch_add(&shared[0], 1);
+    pause();
+}
+
+static void test_death_of_the_target_in_the_middle_of_long_transfers(void **state)
+{
+    enum { N = 8 };
+    gni_post_descriptor_t d[N];
+    gni_post_descriptor_t *done;
+    struct long_memory m;
+    gni_ep_handle_t ep;
+
+    (void)state;
+    open_long(&m);
+    for (unsigned round = 0; round < 4; round++) {
+        pid_t pid = start_child(be_a_long_target);
+
+        wait_for_child(1);
+        assert_int_equal(GNI_EpCreate(a.nic, a.src_cq, &ep), GNI_RC_SUCCESS);
+        assert_int_equal(GNI_EpBind(ep, 3, 30), GNI_RC_SUCCESS);
+        for (unsigned i = 0; i < N; i++) {
+            d[i] = long_post(&m, (i + round) % 2 ? GNI_POST_RDMA_PUT : GNI_POST_RDMA_GET);
+            d[i].remote_addr = atomic_load(&shared[1]);
+            memcpy(&d[i].remote_mem_hndl, (void *)(uintptr_t)&shared[2], sizeof(d[i].remote_mem_hndl));
+            assert_int_equal(GNI_PostRdma(ep, &d[i]), GNI_RC_SUCCESS);
+        }
+        kill_child(pid);
+        for (unsigned i = 0; i < N; i++)
+            assert_true(gx_complete(a.src_cq, &done) != GNI_RC_NOT_DONE);
+        assert_int_equal(GNI_EpDestroy(ep), GNI_RC_SUCCESS);
+    }
+    move_both_ways(&m, 4, LONG_BYTES - 8);
     close_long(&m);
 }
 
@@ -508,6 +702,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_long_transfers_arrive_whole, start, stop),
+        cmocka_unit_test_setup_teardown(test_many_long_transfers_at_once_arrive_whole, start, stop),
+        cmocka_unit_test_setup_teardown(test_nothing_is_written_after_a_deregistration, start, stop),
+        cmocka_unit_test_setup_teardown(test_deregistration_outlasts_a_host_that_stops_in_the_middle, start, stop),
         cmocka_unit_test_setup_teardown(test_remote_event_of_a_long_put_comes_once_and_after_its_data, start, stop),
         cmocka_unit_test_setup_teardown(test_small_put_overtakes_a_long_one, start, stop),
         cmocka_unit_test_setup_teardown(test_long_put_beyond_the_memory_touches_nothing, start, stop),
@@ -518,6 +715,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_attaching_to_a_node_of_another_host_is_refused, start, stop),
         cmocka_unit_test_setup_teardown(test_death_of_the_target_fails_transactions_and_nothing_else, start, stop),
         cmocka_unit_test_setup_teardown(test_death_of_the_initiator_leaves_nothing, start, stop),
+        cmocka_unit_test_setup_teardown(test_death_of_the_target_in_the_middle_of_long_transfers, start, stop),
         cmocka_unit_test_setup_teardown(test_host_that_pauses_delays_its_own_commands_only, start, stop),
         cmocka_unit_test_setup_teardown(test_host_that_was_cut_off_goes_on_with_what_it_had, start, stop),
         cmocka_unit_test_setup_teardown(test_lost_host_fails_what_is_under_way_and_what_comes, start, stop_hosts),

@@ -81,6 +81,53 @@ static void test_command_is_read_back_without_what_is_the_initiators(void **stat
     assert_int_equal(emu_host_result_bytes(&c), 0);
 }
 
+static struct emu_host_command bulk(void)
+{
+    struct emu_host_command c = put;
+
+    c.is_bulk = true;
+    c.key = 0x1112131415161718ull;
+    c.base = 0x2122232425262728ull;
+    c.part_bytes = EMU_HOST_BULK_BYTES;
+    c.cmd.length_bytes = c.offset + c.part_bytes;
+    return c;
+}
+
+static bool bulk_is_good(const struct emu_host_command *c, uint32_t length, struct emu_host_command *read)
+{
+    uint8_t message[EMU_HOST_COMMAND_BYTES + EMU_HOST_PLACE_BYTES + 1] = { 0 };
+
+    emu_host_command_put(message, c);
+    emu_host_place_put(message + EMU_HOST_COMMAND_BYTES, c);
+    return command_is_good(message, length, read);
+}
+
+static void test_part_in_bulk_names_its_place_and_has_no_data(void **state)
+{
+    const uint32_t length = EMU_HOST_COMMAND_BYTES + EMU_HOST_PLACE_BYTES;
+    struct emu_host_command c = bulk();
+    struct emu_host_command read = { 0 };
+
+    (void)state;
+    assert_true(bulk_is_good(&c, length, &read));
+    assert_true(read.is_bulk && !read.data);
+    assert_true(read.key == c.key && read.base == c.base && read.part_bytes == c.part_bytes);
+    assert_false(bulk_is_good(&c, length - 1, &read));
+    assert_false(bulk_is_good(&c, length + 1, &read));
+    c.cmd.op = EMU_OP_GET;
+    assert_true(bulk_is_good(&c, length, &read));
+    assert_int_equal(emu_host_result_bytes(&read), 0);
+    c.cmd.op = EMU_OP_AMO;
+    assert_false(bulk_is_good(&c, length, &read));
+    c = bulk();
+    c.part_bytes++;
+    c.cmd.length_bytes++;
+    assert_false(bulk_is_good(&c, length, &read));
+    c = bulk();
+    c.part_bytes = 0;
+    assert_false(bulk_is_good(&c, length, &read));
+}
+
 static void test_operands_of_an_atomic_are_read_back(void **state)
 {
     uint8_t message[EMU_HOST_COMMAND_BYTES];
@@ -114,7 +161,8 @@ static void test_each_wrong_field_of_a_command_is_refused(void **state)
         { 20, EMU_OP_CQ_WRITE },
         { 21, EMU_CMD_INLINE },
         { 22, EMU_HANDLE_LOCAL_SEGMENTS },
-        { 25, 1 },              /* reserved */
+        { 25, EMU_HOST_BULK },  /* with data */
+        { 25, 2 },              /* reserved */
         { 26, 1 },              /* events */
         { 27, EMU_EV_LOCAL },
         { 47, 95 },             /* length of the whole */
@@ -282,8 +330,9 @@ static void test_mutated_messages_are_read_within_their_bounds(void **state)
         copy = copy_of(message, length);
         if (emu_host_command_parse(copy, length, &c)) {
             n_good++;
-            assert_true(c.part_bytes <= EMU_HOST_PART_BYTES && c.offset + c.part_bytes <= c.cmd.length_bytes);
-            assert_true(c.cmd.op != EMU_OP_PUT || c.data + c.part_bytes == copy + length);
+            assert_true(c.part_bytes <= (c.is_bulk ? EMU_HOST_BULK_BYTES : EMU_HOST_PART_BYTES));
+            assert_true(c.offset + c.part_bytes <= c.cmd.length_bytes);
+            assert_true(c.cmd.op != EMU_OP_PUT || c.is_bulk || c.data + c.part_bytes == copy + length);
         }
         if (emu_host_answer_parse(copy, length, &answer))
             assert_true(answer.data + answer.length_bytes == copy + length);
@@ -299,6 +348,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_command_is_read_back_without_what_is_the_initiators),
+        cmocka_unit_test(test_part_in_bulk_names_its_place_and_has_no_data),
         cmocka_unit_test(test_operands_of_an_atomic_are_read_back),
         cmocka_unit_test(test_each_wrong_field_of_a_command_is_refused),
         cmocka_unit_test(test_head_of_another_version_or_kind_is_refused),
