@@ -1,211 +1,215 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * GNI between two processes on two hosts, that is, two emunics on loopback; transport_pair has the transport by itself.
+ * GNI between two ranks on two hosts, beside libfabric by itself between the same two processes, in one run:
+ *
+ *   emunic run --hosts h0,h1 -n 2 -- hosts_pair [-p] [-n N]
  *
  *   hosts_put8_half_round_trip     8 bytes put into each other's memory, back and forth, seen by looking at the memory
+ *   bare_put8_half_round_trip      the same by libfabric's writes
+ *   bare_message8_half_round_trip  8 bytes by its messages
  *   hosts_put8_rate                8-byte puts, WINDOW under way
- *   hosts_put_bandwidth/SIZE       block transfers, two under way
- *   hosts_get_bandwidth/SIZE
+ *   hosts_put_bandwidth/SIZE       block transfers, two under way, and gets
+ *   bare_put_bandwidth/SIZE        libfabric's writes and reads of that size, as many under way
+ *   hosts_*_ratio                  ours by libfabric's: of half round trips (messages), of bandwidths
  *
- * The best of TIMES rounds is printed, because other programs share the processors.
- *
- *   hosts_pair [-p] [-n N]    EMU_TEST_TRANSPORT: the transport's module
+ * Rounds of both alternate, and the best of each is printed, because other programs share the processors. EMU_BENCH_PROVIDER:
+ * another provider than tcp;ofi_rxm, which `emunic run --provider` must be told as well.
  */
 #include <sched.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 
+#include "examples/common.h"
+#include "tests/bench/bare.h"
 #include "tests/bench/common.h"
-#include "tests/common/gni.h"
 
 #define LONG_BYTES (4u << 20)
 #define WINDOW     64u
-#define TIMES      5u
+#define LONG_WINDOW 2u
+#define TIMES      5
+#define WARM_UP    100
 
-struct meeting {
-    _Atomic unsigned arrived;
-    uint64_t addr[2];
-    gni_mem_handle_t hndl[2];
-};
+enum figure { PUT8, BARE_PUT8, BARE_MESSAGE8, RATE8, PUT, BARE_PUT, GET, BARE_GET, FIGURES };
 
-struct rank {
-    unsigned number;
-    unsigned n_met;
-    struct meeting *meeting;
-    gni_cdm_handle_t cdm;
-    gni_nic_handle_t nic;
+struct side {
+    struct ex_job job;
     gni_cq_handle_t cq;
     gni_ep_handle_t ep;
     volatile uint64_t *mem;     /* LONG_BYTES to write to, LONG_BYTES to read from */
     gni_mem_handle_t hndl;
+    uint64_t turn;              /* number of the 8 bytes put last, back and forth; what else moves is older */
+    uint64_t peer_addr;
+    gni_mem_handle_t peer_hndl;
+    struct bare bare;
+    void *bare_mem;
 };
 
-static void check(gni_return_t rc, const char *what)
+static void *map_bytes(size_t bytes)
 {
-    if (rc == GNI_RC_SUCCESS)
-        return;
-    fprintf(stderr, "hosts_pair: %s: %s\n", what, gni_err_str[rc]);
-    exit(1);
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    EX_EXPECT(p != MAP_FAILED, "no memory for %zu bytes", bytes);
+    memset(p, 0, bytes);
+    return p;
 }
 
-static void meet(struct rank *r)
+static void open_side(struct side *s, const struct bench_options *options)
 {
-    atomic_fetch_add(&r->meeting->arrived, 1);
-    r->n_met++;
-    while (atomic_load(&r->meeting->arrived) < 2 * r->n_met)
-        sched_yield();
+    struct {
+        uint64_t addr;
+        gni_mem_handle_t hndl;
+        struct bare_name bare;
+    } mine = { 0 }, all[2], *theirs;
+
+    ex_start(&s->job, 0);
+    EX_EXPECT(s->job.n_ranks == 2, "this benchmark takes 2 ranks, not %d", s->job.n_ranks);
+    if (options->is_pinned)
+        bench_pin(s->job.rank);
+    s->mem = map_bytes(2 * LONG_BYTES);
+    s->bare_mem = map_bytes(LONG_BYTES);
+    EX_GNI(GNI_CqCreate(s->job.nic, 1024, 0, GNI_CQ_NOBLOCK, NULL, NULL, &s->cq));
+    EX_GNI(GNI_MemRegister(s->job.nic, (uint64_t)(uintptr_t)s->mem, 2 * LONG_BYTES, NULL, GNI_MEM_READWRITE, (uint32_t)-1,
+                           &s->hndl));
+    mine.addr = (uint64_t)(uintptr_t)s->mem;
+    mine.hndl = s->hndl;
+    bare_open(&s->bare, getenv("EMU_BENCH_PROVIDER"), NULL, s->bare_mem, LONG_BYTES, &mine.bare);
+    ex_allgather(&s->job, &mine, all, sizeof(mine));
+    theirs = &all[1 - s->job.rank];
+    s->peer_addr = theirs->addr;
+    s->peer_hndl = theirs->hndl;
+    bare_join(&s->bare, &theirs->bare);
+    s->ep = ex_connect(&s->job, s->cq, 1 - s->job.rank);
 }
 
-static void open_rank(struct rank *r, const struct fx *fx)
-{
-    uint32_t address;
-    void *mem = mmap(NULL, 2 * LONG_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    if (mem == MAP_FAILED)
-        check(GNI_RC_ERROR_NOMEM, "memory");
-    memset(mem, 0, 2 * LONG_BYTES);
-    r->mem = mem;
-    fx_set_node(r->number);
-    check(GNI_CdmCreate(10 + r->number, (uint8_t)fx->ptag, fx->cookie, 0, &r->cdm), "GNI_CdmCreate");
-    check(GNI_CdmAttach(r->cdm, 0, &address, &r->nic), "GNI_CdmAttach");
-    check(GNI_CqCreate(r->nic, 1024, 0, GNI_CQ_NOBLOCK, NULL, NULL, &r->cq), "GNI_CqCreate");
-    check(GNI_MemRegister(r->nic, (uint64_t)(uintptr_t)mem, 2 * LONG_BYTES, NULL, GNI_MEM_READWRITE, (uint32_t)-1,
-                          &r->hndl),
-          "GNI_MemRegister");
-    check(GNI_EpCreate(r->nic, r->cq, &r->ep), "GNI_EpCreate");
-    check(GNI_EpBind(r->ep, 1 - r->number, 10 + 1 - r->number), "GNI_EpBind");
-    r->meeting->addr[r->number] = (uint64_t)(uintptr_t)mem;
-    r->meeting->hndl[r->number] = r->hndl;
-    meet(r);
-}
-
-static gni_post_descriptor_t post_of(const struct rank *r, gni_post_type_t type, uint64_t bytes)
+static gni_post_descriptor_t post_of(const struct side *s, gni_post_type_t type, uint64_t bytes)
 {
     return (gni_post_descriptor_t){ .type = type, .cq_mode = GNI_CQMODE_GLOBAL_EVENT, .length = bytes,
-                                    .local_addr = (uint64_t)(uintptr_t)r->mem + LONG_BYTES, .local_mem_hndl = r->hndl,
-                                    .remote_addr = r->meeting->addr[1 - r->number],
-                                    .remote_mem_hndl = r->meeting->hndl[1 - r->number], .src_cq_hndl = r->cq };
+                                    .local_addr = (uint64_t)(uintptr_t)s->mem + LONG_BYTES, .local_mem_hndl = s->hndl,
+                                    .remote_addr = s->peer_addr, .remote_mem_hndl = s->peer_hndl, .src_cq_hndl = s->cq };
 }
 
-static void wait_one(const struct rank *r)
+static void wait_one(const struct side *s)
 {
     gni_post_descriptor_t *done;
     gni_cq_entry_t entry;
     gni_return_t rc;
 
     do
-        rc = GNI_CqGetEvent(r->cq, &entry);
+        rc = GNI_CqGetEvent(s->cq, &entry);
     while (rc == GNI_RC_NOT_DONE);
-    check(rc, "GNI_CqGetEvent");
-    check(GNI_GetCompleted(r->cq, entry, &done), "GNI_GetCompleted");
+    EX_GNI(rc);
+    EX_GNI(GNI_GetCompleted(s->cq, entry, &done));
 }
 
-static double ping_pong(struct rank *r, long n)
+static void ping_pong(struct side *s, long n)
 {
-    gni_post_descriptor_t d = post_of(r, GNI_POST_FMA_PUT, 8);
-    volatile uint64_t *from = r->mem + LONG_BYTES / 8;
-    uint64_t first = r->mem[0];
-    double start;
+    gni_post_descriptor_t d = post_of(s, GNI_POST_FMA_PUT, 8);
+    volatile uint64_t *from = s->mem + LONG_BYTES / 8;
 
-    meet(r);
-    start = bench_now_us();
-    for (long i = 1; i <= n; i++) {
-        *from = first + (uint64_t)i;
-        if (r->number == 0)
-            check(GNI_PostFma(r->ep, &d), "GNI_PostFma");
-        while (r->mem[0] != first + (uint64_t)i)
+    for (long i = 0; i < n; i++) {
+        *from = ++s->turn;
+        if (s->job.rank == 0)
+            EX_GNI(GNI_PostFma(s->ep, &d));
+        while (s->mem[0] != s->turn)
             sched_yield();
-        if (r->number == 1)
-            check(GNI_PostFma(r->ep, &d), "GNI_PostFma");
-        wait_one(r);
+        if (s->job.rank == 1)
+            EX_GNI(GNI_PostFma(s->ep, &d));
+        wait_one(s);
     }
-    return (bench_now_us() - start) / (2.0 * (double)n);
 }
 
-/* Rank 0 alone. Microseconds for one. */
-static double stream(struct rank *r, gni_post_type_t type, uint64_t bytes, unsigned window, long n)
+static void stream(struct side *s, gni_post_type_t type, uint64_t bytes, unsigned window, long n)
 {
     gni_post_descriptor_t d[WINDOW];
-    double us = 0;
     long posted = 0;
-    long done = 0;
 
-    meet(r);
-    if (r->number == 0) {
-        us = bench_now_us();
-        while (done < n) {
-            while (posted < n && posted - done < (long)window) {
-                gni_post_descriptor_t *next = &d[posted % window];
+    for (long done = 0; done < n; done++) {
+        for (; posted < n && posted - done < (long)window; posted++) {
+            gni_post_descriptor_t *next = &d[posted % window];
 
-                *next = post_of(r, type, bytes);
-                if (type == GNI_POST_FMA_PUT)
-                    check(GNI_PostFma(r->ep, next), "GNI_PostFma");
-                else
-                    check(GNI_PostRdma(r->ep, next), "GNI_PostRdma");
-                posted++;
-            }
-            wait_one(r);
-            done++;
+            *next = post_of(s, type, bytes);
+            EX_GNI(type == GNI_POST_FMA_PUT ? GNI_PostFma(s->ep, next) : GNI_PostRdma(s->ep, next));
         }
-        us = (bench_now_us() - us) / (double)n;
+        wait_one(s);
     }
-    meet(r);
-    return us;
 }
 
-static void keep_best(double *best, double value)
+/* Of both sides, or of rank 0 alone while the other one serves. */
+static void work(struct side *s, enum figure figure, long n)
 {
-    if (*best == 0 || value < *best)
-        *best = value;
+    int rank = s->job.rank;
+    bool is_bare = figure == BARE_PUT || figure == BARE_GET;
+
+    if (figure == PUT8) {
+        ping_pong(s, n);
+    } else if (figure == BARE_PUT8) {
+        bare_put_pingpong(&s->bare, rank, n);
+    } else if (figure == BARE_MESSAGE8) {
+        bare_message_pingpong(&s->bare, rank, n);
+    } else if (rank == 0 && is_bare) {
+        bare_stream(&s->bare, figure == BARE_PUT, LONG_BYTES, LONG_WINDOW, n);
+        bare_dismiss(&s->bare);
+    } else if (is_bare) {
+        bare_serve(&s->bare);
+    } else if (rank == 0 && figure == RATE8) {
+        stream(s, GNI_POST_FMA_PUT, 8, WINDOW, n);
+    } else if (rank == 0) {
+        stream(s, figure == PUT ? GNI_POST_RDMA_PUT : GNI_POST_RDMA_GET, LONG_BYTES, LONG_WINDOW, n);
+    }
 }
 
-static void run(struct rank *r, const struct fx *fx, const struct bench_options *options)
+/* Microseconds for one. The other rank of a one-sided measurement waits in the barrier, which uses no processor. */
+static double time_of(struct side *s, enum figure figure, long n, long n_warm_up)
 {
-    double latency = 0;
-    double small = 0;
-    double put = 0;
-    double get = 0;
+    double start_us;
 
-    if (options->is_pinned)
-        bench_pin((int)r->number);
-    open_rank(r, fx);
-    for (unsigned i = 0; i < TIMES; i++) {
-        keep_best(&latency, ping_pong(r, options->n / 10));
-        keep_best(&small, stream(r, GNI_POST_FMA_PUT, 8, WINDOW, options->n));
-        keep_best(&put, stream(r, GNI_POST_RDMA_PUT, LONG_BYTES, 2, 64));
-        keep_best(&get, stream(r, GNI_POST_RDMA_GET, LONG_BYTES, 2, 64));
-    }
-    if (r->number != 0)
-        return;
-    bench_print("hosts_put8_half_round_trip", latency, "us");
-    bench_print("hosts_put8_rate", 1 / small, "M/s");
-    bench_print_sized("hosts_put_bandwidth", LONG_BYTES, LONG_BYTES / put, "MB/s");
-    bench_print_sized("hosts_get_bandwidth", LONG_BYTES, LONG_BYTES / get, "MB/s");
+    ex_barrier();
+    work(s, figure, n_warm_up);
+    start_us = bench_now_us();
+    work(s, figure, n);
+    start_us = (bench_now_us() - start_us) / (double)n;
+    ex_barrier();
+    return start_us;
+}
+
+static void print_all(const double best[FIGURES])
+{
+    bench_print("hosts_put8_half_round_trip", best[PUT8] / 2, "us");
+    bench_print("bare_put8_half_round_trip", best[BARE_PUT8] / 2, "us");
+    bench_print("bare_message8_half_round_trip", best[BARE_MESSAGE8] / 2, "us");
+    bench_print("hosts_put8_rate", 1 / best[RATE8], "M/s");
+    bench_print_sized("hosts_put_bandwidth", LONG_BYTES, LONG_BYTES / best[PUT] / 1000, "GB/s");
+    bench_print_sized("bare_put_bandwidth", LONG_BYTES, LONG_BYTES / best[BARE_PUT] / 1000, "GB/s");
+    bench_print_sized("hosts_get_bandwidth", LONG_BYTES, LONG_BYTES / best[GET] / 1000, "GB/s");
+    bench_print_sized("bare_get_bandwidth", LONG_BYTES, LONG_BYTES / best[BARE_GET] / 1000, "GB/s");
+    bench_print("hosts_put8_ratio", best[PUT8] / best[BARE_MESSAGE8], "x");
+    bench_print_sized("hosts_put_bandwidth_ratio", LONG_BYTES, best[BARE_PUT] / best[PUT], "x");
+    bench_print_sized("hosts_get_bandwidth_ratio", LONG_BYTES, best[BARE_GET] / best[GET], "x");
 }
 
 int main(int argc, char **argv)
 {
     struct bench_options options = bench_options(argc, argv);
-    struct fx_options hosts = { .n_hosts = 2 };
-    struct rank r = { .meeting = bench_shared(sizeof(struct meeting)) };
-    struct fx fx;
-    int status = 1;
-    pid_t child;
+    double best[FIGURES] = { 0 };
+    struct side s = { 0 };
 
-    fx_start(&fx, &hosts);
-    child = fork();
-    if (child == 0) {
-        fx_forget(&fx);
-        r.number = 1;
-        run(&r, &fx, &options);
-        _exit(0);
+    open_side(&s, &options);
+    for (int i = 0; i < TIMES; i++) {
+        for (enum figure figure = 0; figure < FIGURES; figure++) {
+            bool is_long = figure >= PUT;
+            double us = time_of(&s, figure, is_long ? bench_rounds(&options, LONG_BYTES) : options.n / TIMES + 1,
+                                is_long ? LONG_WINDOW : WARM_UP);
+
+            if (best[figure] == 0 || us < best[figure])
+                best[figure] = us;
+        }
     }
-    run(&r, &fx, &options);
-    waitpid(child, &status, 0);
-    GNI_CdmDestroy(r.cdm);
-    fx_stop(&fx);
-    return status != 0;
+    if (s.job.rank == 0)
+        print_all(best);
+    ex_disconnect(s.ep, s.cq);
+    EX_GNI(GNI_MemDeregister(s.job.nic, &s.hndl));
+    EX_GNI(GNI_CqDestroy(s.cq));
+    ex_stop(&s.job);
+    return 0;
 }

@@ -25,9 +25,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "emunic/transport/carrier.h"
 #include "emunic/transport/inner.h"
 #include "emunic/transport/transport.h"
+#include "tests/bench/bare.h"
 #include "tests/bench/common.h"
 
 #define PUT_BYTES (4u << 20)
@@ -40,10 +40,8 @@ struct meeting {
     _Atomic int is_done;
     uint8_t blob[2][EMU_TRANSPORT_BLOB_MAX];
     uint32_t blob_bytes[2];
-    uint8_t address[2][EMU_CARRIER_ADDRESS_MAX];
-    uint32_t address_bytes[2];
     struct emu_transport_remote remote[2];
-    struct emu_carrier_memory bare[2];
+    struct bare_name bare[2];
 };
 
 struct side {
@@ -56,16 +54,8 @@ struct side {
     uint32_t n_up;
     long n_messages;
     long n_done;
-    struct emu_carrier *c;
-    uint64_t peer;
-    struct emu_carrier_op send_op;
-    struct emu_carrier_op receive_op;
-    struct emu_carrier_op write_op[WINDOW];
-    struct emu_carrier_memory own;
-    long n_sent;
-    long n_received;
-    long n_written;
-    uint8_t packet[2][64];
+    struct bare bare;
+    bool has_bare;
     uint8_t *memory;
 };
 
@@ -110,19 +100,6 @@ static void done(void *owner, uint64_t cookie, int result)
 
 static const struct emu_transport_events events = { .peer_up = up, .peer_down = down, .message = message, .transfer_done = done };
 
-static void poll_bare(struct side *s)
-{
-    struct emu_carrier_event event[8];
-    int n = s->c->ops->poll(s->c, event, 8);
-
-    for (int i = 0; i < n; i++) {
-        check(event[i].result, "completion");
-        s->n_sent += event[i].op == &s->send_op;
-        s->n_received += event[i].op == &s->receive_op;
-        s->n_written += event[i].op != &s->send_op && event[i].op != &s->receive_op;
-    }
-}
-
 /* Both drive what they have while they wait for each other: a provider may need that. */
 static void meet(struct side *s)
 {
@@ -131,8 +108,8 @@ static void meet(struct side *s)
     while (atomic_load(&s->meeting->arrived) < 2 * s->n_met) {
         if (s->t)
             ops->progress(s->t);
-        if (s->c)
-            poll_bare(s);
+        if (s->has_bare)
+            bare_poll(&s->bare);
         sched_yield();
     }
 }
@@ -141,7 +118,6 @@ static void open_side(struct side *s)
 {
     struct meeting *m = s->meeting;
     int peer = 1 - s->rank;
-    const char *text;
 
     s->config = (struct emu_transport_config){
         .host = (uint32_t)s->rank, .n_hosts = 2, .incarnation = 1, .key = KEY, .key_bytes = sizeof(KEY),
@@ -154,13 +130,11 @@ static void open_side(struct side *s)
     check(ops->address(s->t, m->blob[s->rank], &m->blob_bytes[s->rank]), "address");
     check(ops->region_create(s->t, s->memory, PUT_BYTES * WINDOW, EMU_TRANSPORT_WRITE, &s->region), "region");
     ops->region_remote(s->region, &m->remote[s->rank]);
-    check(emu_ofi_open(&s->config, &s->c, &text), "carrier");
-    check(s->c->ops->address(s->c, m->address[s->rank], &m->address_bytes[s->rank]), "address");
-    check(s->c->ops->map(s->c, s->memory, PUT_BYTES * WINDOW, EMU_TRANSPORT_WRITE, 77, &s->own), "map");
-    m->bare[s->rank] = s->own;
+    bare_open(&s->bare, s->config.provider, s->config.node, s->memory, PUT_BYTES * WINDOW, &m->bare[s->rank]);
+    s->has_bare = true;
     meet(s);
     check(ops->join(s->t, (uint32_t)peer, m->blob[peer], m->blob_bytes[peer]), "join");
-    check(s->c->ops->add(s->c, m->address[peer], m->address_bytes[peer], &s->peer), "add");
+    bare_join(&s->bare, &m->bare[peer]);
     while (s->n_up == 0)
         ops->progress(s->t);
     meet(s);
@@ -186,32 +160,9 @@ static void pingpong_transport(struct side *s, long n)
     }
 }
 
-static void send_bare(struct side *s)
-{
-    long sent = s->n_sent;
-
-    while (s->c->ops->send(s->c, s->peer, &s->send_op, s->packet[0], 8, NULL) == -EAGAIN)
-        poll_bare(s);
-    while (s->n_sent == sent)
-        poll_bare(s);
-}
-
 static void pingpong_bare(struct side *s, long n)
 {
-    long first = s->n_received;
-
-    check(s->c->ops->receive(s->c, &s->receive_op, s->packet[1], 64, NULL), "receive");
-    meet(s);
-    for (long i = 1; i <= n; i++) {
-        if (s->rank == 0)
-            send_bare(s);
-        while (s->n_received < first + i)
-            poll_bare(s);
-        if (i < n)
-            check(s->c->ops->receive(s->c, &s->receive_op, s->packet[1], 64, NULL), "receive");
-        if (s->rank == 1)
-            send_bare(s);
-    }
+    bare_message_pingpong(&s->bare, s->rank, n);
 }
 
 static void stream_transport(struct side *s, long n)
@@ -229,18 +180,7 @@ static void stream_transport(struct side *s, long n)
 
 static void stream_bare(struct side *s, long n)
 {
-    long first = s->n_written;
-    const struct emu_carrier_memory *to = &s->meeting->bare[1];
-
-    for (long i = 0; i < n; i++) {
-        while (s->c->ops->write(s->c, s->peer, &s->write_op[i % WINDOW], s->memory, PUT_BYTES, s->own.desc,
-                                to->base + PUT_BYTES * (i % WINDOW), to->key) == -EAGAIN)
-            poll_bare(s);
-        while (i + 1 - (s->n_written - first) >= WINDOW)
-            poll_bare(s);
-    }
-    while (s->n_written - first < n)
-        poll_bare(s);
+    bare_stream(&s->bare, true, PUT_BYTES, WINDOW, n);
 }
 
 static double time_of(struct side *s, void (*body)(struct side *s, long n), long n, bool is_one_sided)
