@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -47,6 +48,16 @@ def portals(build, path, n):
     """Portals between two ranks; on the direct path each has a CPU and does the matching itself."""
     command, env = emunic_run(build, path, 2, "portals_rank", *(["-p"] if PATHS[path][0] == "auto" else ["-r"]), "-n", str(n))
     return process.figures(process.run(command, env))
+
+
+def hosts(build, n):
+    """Two hosts in namespaces of their own, beside libfabric by itself between the same two processes."""
+    cluster = pathlib.Path(__file__).resolve().parent.parent / "multihost/cluster.py"
+    output = process.run([sys.executable, cluster, "-n", "2", build / "emunic/emunic", "run", "--quiet", "--hosts", "h0,h1",
+                          "-n", "2", "--", build / "tests/bench/hosts_pair", "-n", str(n)])
+    if "# SKIP" in output:
+        raise process.Missing(output.split("# SKIP", 1)[1].strip())
+    return process.figures(output)
 
 
 def gups(build, path):

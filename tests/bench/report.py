@@ -41,6 +41,7 @@ def size_text(size):
 
 DIRECT, CMA, ROUTED = "emunic direct adopted", "emunic direct cma", "emunic routed adopted"
 PORTALS = "emunic portals"
+HOSTS = "two hosts"
 MPI_UGNI, MPI_VADER = "mpi over ugni", "mpi over vader"
 
 
@@ -91,6 +92,10 @@ TARGETS = [
     *((f"Portals, last of {n} entries / walk of a list", (f"portals_match{n}_time", None, PORTALS),
        [(f"list_walk{n}_time", None, PORTALS)], 1, "<=", 1.2) for n in (1000, 10000)),
     ("Portals 1 MiB put / memcpy", ("put_bandwidth", 1048576, PORTALS), [limit("memcpy", 1048576)], 1, ">=", 0.9),
+    ("two hosts, 8-byte put / libfabric's message", ("hosts_put8_half_round_trip", None, HOSTS),
+     [("bare_message8_half_round_trip", None, HOSTS)], 1, "<=", 2),
+    *((f"two hosts, 4 MiB {operation} / libfabric's", (f"hosts_{operation}_bandwidth", 4194304, HOSTS),
+       [(f"bare_{operation}_bandwidth", 4194304, HOSTS)], 1, ">=", 0.9) for operation in ("put", "get")),
     ("routed 8-byte put / yield relay", (*PUT8, ROUTED), [limit("yield_relay")], 1, "<=", 1.3),
     ("ring of 32, hop / two switches", ("smsg_ring_hop", None, DIRECT), [limit("yield_switch")], 2, "<=", 2),
     ("idle emunic, 8 ports, % of a CPU", ("idle_cpu", None, DIRECT), [], 1, "<=", 1),
