@@ -19,6 +19,8 @@
       "a yield that takes longer than this tells that others work; emunic then sleeps at once")                     \
     X(slice_bytes, "EMUNIC_SLICE", 65536, 4096, 1073741824, "bytes",                                                 \
       "emunic moves larger transfers in slices of this size")                                                       \
+    X(bulk_bytes, "EMUNIC_BULK", 65536, 16384, 4611686018427387904, "bytes",                                           \
+      "between hosts, transfers from this size on are moved by the provider's remote memory access, whose data have no tags") \
     X(direct_limit_bytes, "EMUNIC_DIRECT_LIMIT", 4194304, 0, 4294967296, "bytes",                                     \
       "larger transfers are moved by emunic while the program computes")                                             \
     X(adopt_limit_bytes, "EMUNIC_ADOPT_LIMIT", 67108864, 0, 1099511627776, "bytes",                                  \

@@ -10,7 +10,7 @@
  * command finds a few packets or slices of the transport before it, never a transfer. The last part of a put that sets a flag
  * or leaves a remote event waits for the others, and is not sent if one of them has failed.
  *
- * Bulk. Parts of puts and gets above BULK_FROM_BYTES carry no data. Our side of such a part is a piece (bulk.c): our process's
+ * Bulk. Parts of puts and gets from EMUNIC_BULK on carry no data. Our side of such a part is a piece (bulk.c): our process's
  * memory where that is mapped here, else staging, which is filled before the command goes and emptied when the answer
  * comes. The target's emunic moves the data, when it has checked the part and where both hosts can without any copy but the
  * kernel's. It reads from or writes to our piece until it has answered or is lost, whatever becomes of the errand: so the
@@ -55,7 +55,6 @@
 #define PARTS_PER_ERRAND  64u
 #define PARTS_PER_ROUND   16u
 #define ERRANDS_PER_PORT  4096u
-#define BULK_FROM_BYTES   65536u
 #define NO_PART           UINT32_MAX
 
 struct emu_errand {
@@ -602,7 +601,8 @@ void emu_remote_start(struct emu_port_end *port, const struct emu_cmd *cmd)
     }
     r->n_fenced_blocks += (cmd->flags & EMU_CMD_BLOCK) && (cmd->flags & EMU_CMD_FENCE);
     r->n_chained += cmd->chain != EMU_CHAIN_NONE;
-    errand->is_bulk = (cmd->op == EMU_OP_PUT || cmd->op == EMU_OP_GET) && cmd->length_bytes >= BULK_FROM_BYTES &&
+    errand->is_bulk = (cmd->op == EMU_OP_PUT || cmd->op == EMU_OP_GET) &&
+                      cmd->length_bytes >= port->server->settings.bulk_bytes &&
                       !(cmd->op == EMU_OP_PUT && (cmd->flags & EMU_CMD_STAGED));
     if (!emu_transaction_begin_elsewhere(&port->view, cmd, emu_table_node_index(port->domain->table, cmd->remote_nid),
                                          &errand->t))
