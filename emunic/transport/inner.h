@@ -14,8 +14,8 @@
 #define EMU_SPARE_PACKETS   8u  /* received, per peer, for those without records */
 #define EMU_EARLY_PACKETS   4u  /* of those */
 #define EMU_SLICES         16u  /* of transfers, under way per peer; also what a peer may have asked of us */
-#define EMU_RMA_SLICES      3u
-#define EMU_RMA_SLICE_BYTES 1048576u
+#define EMU_RMA_SLICES      2u
+#define EMU_RMA_SLICE_BYTES 524288u
 #define EMU_REGION_BUCKETS 256u
 
 enum emu_op_kind { EMU_OP_PACKET = 1, EMU_OP_CONTROL, EMU_OP_RECEIVE, EMU_OP_SLICE };
