@@ -284,6 +284,29 @@ static void test_remote_event_of_a_long_put_comes_once_and_after_its_data(void *
     close_long(&m);
 }
 
+static void test_flag_of_a_long_put_comes_after_its_data(void **state)
+{
+    gni_post_descriptor_t d;
+    volatile uint64_t *flag;
+    struct long_memory m;
+
+    (void)state;
+    for (enum kind kind = ADOPTED; kind < KINDS; kind++) {
+        open_kinds(&m, ADOPTED, kind);
+        flag = (volatile uint64_t *)(void *)(m.remote + LONG_BYTES / 8 * 8 - 8);
+        d = long_post(&m, GNI_POST_FMA_PUT_W_SYNCFLAG);
+        d.length = LONG_BYTES - 16;
+        d.sync_flag_value = 77;
+        d.sync_flag_addr = ADDR(flag);
+        assert_int_equal(post(&a, &d, false), GNI_RC_SUCCESS);
+        while (*flag != 77)
+            sched_yield();
+        assert_memory_equal(m.local, m.remote, LONG_BYTES - 16);
+        assert_int_equal(complete(&a, &d), GNI_RC_SUCCESS);
+        close_long(&m);
+    }
+}
+
 static void test_small_put_overtakes_a_long_one(void **state)
 {
     gni_post_descriptor_t *done;
@@ -686,6 +709,67 @@ static void test_host_that_pauses_delays_its_own_commands_only(void **state)
     assert_int_equal(GNI_EpDestroy(self), GNI_RC_SUCCESS);
 }
 
+static struct gx_side c; /* node 2, on a third host */
+
+static int start_three(void **state)
+{
+    struct fx_options options = { .n_hosts = 3, .timeout_ms = 30000 };  /* the third pauses for less */
+
+    (void)state;
+    fx_start(&fx, &options);
+    gx_open(&a, &fx, 0, 10, 0);
+    gx_open(&b, &fx, 1, 11, 0);
+    gx_open(&c, &fx, 2, 12, 0);
+    gx_connect(&a, &b);
+    return 0;
+}
+
+static int stop_three(void **state)
+{
+    gx_close(&c);
+    return stop(state);
+}
+
+/* Staging is of each host, too. */
+static void test_long_transfers_to_a_host_that_pauses_delay_those_to_no_other(void **state)
+{
+    enum { N = 12 };
+    static gni_post_descriptor_t stuck[N];
+    gni_post_descriptor_t *done;
+    struct long_memory m;
+    gni_ep_handle_t ep;
+    gni_mem_handle_t hndl;
+    uint8_t *memory = map_kind(PRIVATE_FILE);
+
+    (void)state;
+    open_kinds(&m, PRIVATE_FILE, PRIVATE_FILE);
+    assert_int_equal(GNI_MemRegister(c.nic, ADDR(memory), LONG_BYTES, NULL, GNI_MEM_READWRITE, (uint32_t)-1, &hndl),
+                     GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpCreate(a.nic, a.src_cq, &ep), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpBind(ep, c.nic_addr, c.inst_id), GNI_RC_SUCCESS);
+    kill(fx.hosts[2].daemon, SIGSTOP);
+    for (unsigned i = 0; i < N; i++) {
+        stuck[i] = long_post(&m, GNI_POST_RDMA_PUT);
+        stuck[i].remote_addr = ADDR(memory);
+        stuck[i].remote_mem_hndl = hndl;
+        assert_int_equal(GNI_PostRdma(ep, &stuck[i]), GNI_RC_SUCCESS);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        gni_post_descriptor_t d = long_post(&m, GNI_POST_RDMA_PUT);
+
+        assert_int_equal(post(&a, &d, true), GNI_RC_SUCCESS);
+        assert_int_equal(gx_complete(a.src_cq, &done), GNI_RC_SUCCESS);
+        assert_ptr_equal(done, &d);
+    }
+    kill(fx.hosts[2].daemon, SIGCONT);
+    for (unsigned i = 0; i < N; i++)
+        assert_int_equal(gx_complete(a.src_cq, &done), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpDestroy(ep), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_MemDeregister(c.nic, &hndl), GNI_RC_SUCCESS);
+    close_long(&m);
+    munmap(memory, LONG_BYTES);
+}
+
 /* The sides' emunics may have gone. */
 static int stop_hosts(void **state)
 {
@@ -706,6 +790,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_nothing_is_written_after_a_deregistration, start, stop),
         cmocka_unit_test_setup_teardown(test_deregistration_outlasts_a_host_that_stops_in_the_middle, start, stop),
         cmocka_unit_test_setup_teardown(test_remote_event_of_a_long_put_comes_once_and_after_its_data, start, stop),
+        cmocka_unit_test_setup_teardown(test_flag_of_a_long_put_comes_after_its_data, start, stop),
         cmocka_unit_test_setup_teardown(test_small_put_overtakes_a_long_one, start, stop),
         cmocka_unit_test_setup_teardown(test_long_put_beyond_the_memory_touches_nothing, start, stop),
         cmocka_unit_test_setup_teardown(test_stale_handle_fails, start, stop),
@@ -717,6 +802,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_death_of_the_initiator_leaves_nothing, start, stop),
         cmocka_unit_test_setup_teardown(test_death_of_the_target_in_the_middle_of_long_transfers, start, stop),
         cmocka_unit_test_setup_teardown(test_host_that_pauses_delays_its_own_commands_only, start, stop),
+        cmocka_unit_test_setup_teardown(test_long_transfers_to_a_host_that_pauses_delay_those_to_no_other, start_three, stop_three),
         cmocka_unit_test_setup_teardown(test_host_that_was_cut_off_goes_on_with_what_it_had, start, stop),
         cmocka_unit_test_setup_teardown(test_lost_host_fails_what_is_under_way_and_what_comes, start, stop_hosts),
         cmocka_unit_test_setup_teardown(test_host_that_comes_back_works_again, start, stop_hosts),
