@@ -17,6 +17,9 @@
  * a command whose memory domain has gone meanwhile fails. Where it is not mapped, staging takes the data and the engine
  * does the rest, with the check that it always makes, when they are all there.
  *
+ * Visits of a host that move end in the order in which they began, though the transport moves several at a time: so long
+ * commands end as they came.
+ *
  * A host has EMU_HOST_BULK_PARTS visits here at most, so one that is slow takes nothing from others. When it is lost, its
  * transfers end, and with them its visits; those that wait are forgotten.
  */
@@ -50,6 +53,8 @@ struct visit {
     uint32_t host;
     uint16_t mdh;                       /* moving: what was checked */
     struct emu_bulk_piece *piece;       /* owned; NULL: waiting */
+    int result;                         /* of moving, once... */
+    bool has_moved;
 };
 
 TAILQ_HEAD(visit_list, visit);
@@ -340,19 +345,39 @@ static unsigned complete(struct emu_server *server, struct visitor *visitor, con
     return finish(visitor, &view, &t);
 }
 
-void emu_visit_transfer_done(struct emu_server *server, uint64_t cookie, int result)
+/* Its data have been moved, or not. */
+static void end_moving(struct emu_server *server, struct visit *visit)
 {
-    struct visit *visit = (struct visit *)(uintptr_t)cookie;
     struct visitor visitor = { .domain = domain_of(server, &visit->command) };
     unsigned status = EMU_STATUS_NETWORK;
 
-    if (result == 0 && !visitor.domain)
+    if (visit->result == 0 && !visitor.domain)
         status = EMU_STATUS_PEER_GONE;
-    else if (result == 0 && visit->piece->is_staged && visit->command.cmd.op == EMU_OP_PUT)
+    else if (visit->result == 0 && visit->piece->is_staged && visit->command.cmd.op == EMU_OP_PUT)
         status = run(server, &visitor, &visit->command, visit->piece->bytes);
-    else if (result == 0)
+    else if (visit->result == 0)
         status = complete(server, &visitor, visit);
     end_visit(server, &server->visits->moving, visit, status, visitor.lost_its_event);
+}
+
+void emu_visit_transfer_done(struct emu_server *server, uint64_t cookie, int result)
+{
+    struct visit *visit = (struct visit *)(uintptr_t)cookie;
+    uint32_t host = visit->host;
+
+    visit->result = result;
+    visit->has_moved = true;
+    visit = TAILQ_FIRST(&server->visits->moving);
+    while (visit) {
+        struct visit *next = TAILQ_NEXT(visit, link);
+
+        if (visit->host == host) {
+            if (!visit->has_moved)
+                break;
+            end_moving(server, visit);
+        }
+        visit = next;
+    }
     try_all_to_begin(server);
 }
 
