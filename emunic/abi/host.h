@@ -41,7 +41,7 @@ enum emu_host_kind {
     EMU_HOST_CE,                /* host_ce.h */
     EMU_HOST_MSGQ,
     EMU_HOST_PORTALS,
-    EMU_HOST_STATUS,
+    EMU_HOST_ADMIN,             /* host_admin.h */
     EMU_HOST_KINDS
 };
 

@@ -232,6 +232,32 @@ static int list(const struct request *request)
 
 /* ---- changes ---- */
 
+/* The answer's text: a line for each host that has not done it. */
+static void tell_others(struct emu_fds *fds)
+{
+    FILE *text = fds->n_fds > 0 ? fdopen(fds->fd[0], "r") : NULL;
+    char line[512];
+
+    if (text)
+        fds->fd[0] = -1;
+    while (text && fgets(line, sizeof(line), text))
+        fprintf(stderr, "emunic: not on host %s", line);
+    if (text)
+        fclose(text);
+    emu_fds_close(fds);
+}
+
+static int request_change(struct emu_session *session, struct emu_msg *msg, int *fd)
+{
+    struct emu_fds fds;
+    int r = emu_session_request(session, msg, fd, fd ? 1 : 0, &fds);
+
+    if (r < 0)
+        return r;
+    tell_others(&fds);
+    return msg->result;
+}
+
 int emu_cli_set_faults(struct emu_session *session, uint32_t domain, const struct emu_fault_rule *rules, uint32_t n_rules,
                        bool appends)
 {
@@ -244,19 +270,23 @@ int emu_cli_set_faults(struct emu_session *session, uint32_t domain, const struc
 
     if (fd < 0)
         return -errno;
-    r = write(fd, rules, bytes) == (ssize_t)bytes ? 0 : -EIO;
-    if (r == 0)
-        r = emu_session_request(session, &msg, &fd, 1, NULL);
+    r = write(fd, rules, bytes) == (ssize_t)bytes ? request_change(session, &msg, &fd) : -EIO;
     close(fd);
-    return r < 0 ? r : msg.result;
+    return r;
+}
+
+int emu_cli_clear_faults(struct emu_session *session, uint32_t domain, uint32_t id)
+{
+    struct emu_msg msg = { .type = EMU_MSG_FAULT_CLEAR, .fault = { .domain_id = domain, .id = id } };
+
+    return request_change(session, &msg, NULL);
 }
 
 int emu_cli_change_network(struct emu_session *session, const struct emu_msg_network *change)
 {
     struct emu_msg msg = { .type = EMU_MSG_NETWORK, .network = *change };
-    int r = emu_session_request(session, &msg, NULL, 0, NULL);
 
-    return r < 0 ? r : msg.result;
+    return request_change(session, &msg, NULL);
 }
 
 /* Changes are for one server: the one that was named, else the only one. */
@@ -296,6 +326,9 @@ static int complain(const struct request *request, int error)
                             request->server);
     case -ENETDOWN:
         return emu_cli_fail("fault", "server '%s' does not answer", request->server);
+    case -EHOSTUNREACH:
+        return emu_cli_fail("fault", "server '%s': the first host of the machine, which orders its changes, does not answer",
+                            request->server);
     case -ENODEV:
         return emu_cli_fail("fault", "server '%s' has no such domain", request->server);
     case -ENOENT:
@@ -309,24 +342,17 @@ static int complain(const struct request *request, int error)
 
 static int change(struct request *request, const struct emu_fault_rule *rules, uint32_t n_rules, bool appends, uint32_t id)
 {
-    struct emu_msg msg = { .type = EMU_MSG_FAULT_CLEAR };
     struct emu_session session;
     int status = choose_server(request);
     int r;
 
     if (status != EMU_EXIT_DONE)
         return status;
-    msg.fault = (struct emu_msg_fault){ .domain_id = request->domain, .id = id };
     r = emu_session_open(&session, request->server, EMU_SOCKET_ADMIN);
     if (r < 0)
         return complain(request, r);
-    if (n_rules > 0) {
-        r = emu_cli_set_faults(&session, request->domain, rules, n_rules, appends);
-    } else {
-        r = emu_session_request(&session, &msg, NULL, 0, NULL);
-        if (r == 0)
-            r = msg.result;
-    }
+    r = n_rules > 0 ? emu_cli_set_faults(&session, request->domain, rules, n_rules, appends)
+                    : emu_cli_clear_faults(&session, request->domain, id);
     emu_session_close(&session);
     return r < 0 ? complain(request, r) : EMU_EXIT_DONE;
 }

@@ -47,7 +47,6 @@
 #include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/statvfs.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -64,7 +63,6 @@
 
 #define KILL_AFTER_NS  3000000000ull
 #define REPEAT_NS       300000000ull
-#define ANSWER_S       5
 #define SWEEP_MS       1000
 #define SWEEPS_MAX     3
 #define WHY_MS         2000
@@ -213,7 +211,6 @@ static int start_keeper(struct job *job)
 
 static int open_session(struct job *job)
 {
-    const struct timeval limit = { .tv_sec = ANSWER_S };
     int r;
 
     r = emu_session_open(&job->session, job->server, EMU_SOCKET_ADMIN);
@@ -229,7 +226,7 @@ static int open_session(struct job *job)
         return emu_cli_fail("run", "server '%s' does not answer", job->server);
     if (r < 0)
         return emu_cli_fail("run", "server '%s': %s", job->server, strerror(-r));
-    setsockopt(job->session.fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    emu_cli_limit_answers(&job->session);
     return EMU_EXIT_DONE;
 }
 

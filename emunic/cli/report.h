@@ -12,6 +12,9 @@
 
 #include "emunic/client/session.h"
 
+/* How long answers of a server may take: what it has said itself, and some seconds for us. */
+void emu_cli_limit_answers(struct emu_session *session);
+
 /* Asks one server for EMU_MSG_STATUS, EMU_MSG_LINKS or EMU_MSG_FAULTS. 0 or negative errno. */
 int emu_cli_ask(struct emu_session *session, uint16_t type, json_t **report_out);
 

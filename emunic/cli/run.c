@@ -241,8 +241,6 @@ static int parse(struct run *run, int argc, char **argv)
         return emu_cli_usage("run", "--hosts and --server exclude each other");
     if (run->bind && run->server)
         return emu_cli_usage("run", "--bind and --server exclude each other: give it to `emunic serve`");
-    if (run->hosts_text && (run->prints_paths || run->prints_links || run->json_path || run->faults_path))
-        return emu_cli_usage("run", "--paths, --links, --json and --faults are for one host");
     if ((run->plan.provider || run->plan.peer_timeout_s) && !run->hosts_text)
         return emu_cli_usage("run", "--provider and --peer-timeout need --hosts");
     run->plan.program = argv + optind;

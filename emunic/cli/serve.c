@@ -261,6 +261,8 @@ static int read_hosts(struct serve_plan *plan, struct emu_hosts_options *hosts_o
         return emu_cli_fail("serve", "%s is not there, or cannot be read", plan->module);
     if (hosts.own != EMU_HOST_HEAD && plan->n_domains > 0)
         return emu_cli_fail("serve", "--domain: domains are given to the first host, %s", plan->hosts.names[0]);
+    if (hosts.own != EMU_HOST_HEAD && plan->faults_path)
+        return emu_cli_fail("serve", "--faults: faults are given to the first host, %s", plan->hosts.names[0]);
     for (uint32_t i = 0; i < plan->hosts.n; i++) {
         plan->names[i] = plan->hosts.names[i];
         plan->addresses[i] = plan->hosts.addresses[i];

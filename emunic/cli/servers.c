@@ -104,6 +104,13 @@ static int find_servers(struct names *names)
     return r;
 }
 
+void emu_cli_limit_answers(struct emu_session *session)
+{
+    const struct timeval limit = { .tv_sec = ANSWER_S + session->answer_ms / 1000 };
+
+    setsockopt(session->fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+}
+
 int emu_cli_ask(struct emu_session *session, uint16_t type, json_t **report_out)
 {
     struct emu_msg msg = { .type = type };
@@ -128,9 +135,19 @@ int emu_cli_ask(struct emu_session *session, uint16_t type, json_t **report_out)
     return 0;
 }
 
-static int ask_server(const char *server, uint16_t type, json_t *answers)
+/* Of a machine of several hosts. */
+static void tell_missing(const char *verb, const json_t *report)
 {
-    const struct timeval limit = { .tv_sec = ANSWER_S };
+    const json_t *name;
+    size_t i;
+
+    json_array_foreach(json_object_get(report, "missing_hosts"), i, name)
+        fprintf(stderr, "emunic %s: host %s has not answered: what it knows is missing\n", verb,
+                json_is_string(name) ? json_string_value(name) : "");
+}
+
+static int ask_server(const char *verb, const char *server, uint16_t type, json_t *answers)
+{
     struct emu_session session;
     json_t *report = NULL;
     int r;
@@ -138,11 +155,12 @@ static int ask_server(const char *server, uint16_t type, json_t *answers)
     r = emu_session_open(&session, server, EMU_SOCKET_ADMIN);
     if (r < 0)
         return r;
-    setsockopt(session.fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    emu_cli_limit_answers(&session);
     r = emu_cli_ask(&session, type, &report);
     emu_session_close(&session);
     if (r < 0)
         return r;
+    tell_missing(verb, report);
     return json_array_append_new(answers, report) < 0 ? -ENOMEM : 0;
 }
 
@@ -173,7 +191,7 @@ int emu_cli_collect(const char *verb, const char *server, uint16_t type, json_t 
     if (r < 0)
         status = emu_cli_fail(verb, "cannot look for servers: %s", strerror(-r));
     for (size_t i = 0; i < names.n && status == EMU_EXIT_DONE; i++) {
-        r = ask_server(names.items[i], type, answers);
+        r = ask_server(verb, names.items[i], type, answers);
         /* Of all that run here, one may end meanwhile, and one may be of another version, which has said so on stderr. */
         if (r < 0 && (server || (r != -ECONNREFUSED && r != -ENETDOWN && r != -EPROTONOSUPPORT)))
             status = complain(verb, names.items[i], r);

@@ -51,6 +51,7 @@ static int say_hello(struct emu_session *session, const char *server)
         return -EPROTONOSUPPORT;
     }
     session->server_pid = msg.hello.server_pid;
+    session->answer_ms = msg.hello.answer_ms;
     return 0;
 }
 

@@ -43,6 +43,7 @@ struct emu_session {
     _Atomic bool is_lost;      /* emunic has gone; never becomes false again */
     _Atomic bool is_stale;     /* the process may have been restarted elsewhere: the socket is not to be touched */
     uint32_t server_pid;
+    uint32_t answer_ms;        /* an answer of the admin socket may take that long, because other hosts are asked */
 };
 
 /* Server to talk to: EMUNIC_SERVER, else the user's default server. */

@@ -85,7 +85,7 @@ static void answer_if_over(struct emu_ce_wait *wait)
     if (!is_over(wait) || !wait->is_deferred)
         return;
     if (wait->connection)
-        emu_connection_answer(wait->connection, &wait->reply);
+        emu_connection_answer_with(wait->connection, &wait->reply, 0, -1);
     free_wait(wait);
 }
 

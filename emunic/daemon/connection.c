@@ -17,20 +17,21 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "emunic/daemon/admin.h"
+#include "emunic/daemon/admin_request.h"
 #include "emunic/daemon/ce.h"
 #include "emunic/daemon/ce_hosts.h"
 #include "emunic/daemon/channel.h"
 #include "emunic/daemon/datagram.h"
 #include "emunic/daemon/domain.h"
 #include "emunic/daemon/error_stream.h"
-#include "emunic/daemon/fault.h"
 #include "emunic/daemon/file.h"
+#include "emunic/daemon/gather.h"
 #include "emunic/daemon/host_domains.h"
+#include "emunic/daemon/hosts.h"
 #include "emunic/daemon/injection.h"
-#include "emunic/daemon/job.h"
 #include "emunic/daemon/memory_domain.h"
 #include "emunic/daemon/msgq.h"
-#include "emunic/daemon/network.h"
 #include "emunic/daemon/port.h"
 #include "emunic/daemon/portals.h"
 #include "emunic/daemon/quiesce.h"
@@ -50,12 +51,19 @@ struct emu_reply {
 
 /* ---- control requests ---- */
 
+/* Of requests that several emunics answer one after the other: who was asked, the head, the others. */
+static uint32_t answer_ms(const struct emu_server *server)
+{
+    return (uint32_t)(3 * emu_hosts_timeout_ns(server) / 1000000);
+}
+
 static int answer_hello(struct emu_connection *c, struct emu_msg *msg)
 {
     uint32_t theirs = msg->hello.abi_version;
 
     msg->hello = (struct emu_msg_hello){ .abi_version = EMU_ABI_VERSION, .server_pid = (uint32_t)getpid(),
-                                         .server_uid = (uint32_t)geteuid() };
+                                         .server_uid = (uint32_t)geteuid(),
+                                         .answer_ms = answer_ms(c->server) };
     if (theirs != EMU_ABI_VERSION) {
         emu_log_limited(&c->server->rate, EMU_LOG_WARN, "pid %d speaks ABI %u, this server ABI %u", (int)c->peer.pid,
                         theirs, EMU_ABI_VERSION);
@@ -338,85 +346,13 @@ static int answer_domain_end(struct emu_connection *c, const struct emu_msg_doma
     return 0;
 }
 
-static int answer_datapath(struct emu_connection *c, const struct emu_msg_domain *d)
-{
-    struct emu_domain *domain;
-
-    LIST_FOREACH(domain, &c->server->domains, link) {
-        if (domain->id != d->domain_id)
-            continue;
-        if (domain->is_routed_for_good)
-            return -EPERM;
-        domain->is_routed_on_demand = (d->flags & EMU_TABLE_ROUTED) != 0;
-        emu_domain_set_path(domain);
-        return 0;
-    }
-    return -ENOENT;
-}
-
-static int read_rules(int fd, uint32_t n_rules, struct emu_fault_rule **rules_out)
-{
-    struct emu_fault_rule *rules;
-    size_t bytes = n_rules * sizeof(*rules);
-
-    if (n_rules == 0 || n_rules > EMU_FAULT_RULES_MAX)
-        return n_rules == 0 ? -EINVAL : -ENOSPC;
-    rules = malloc(bytes);
-    if (!rules)
-        return -ENOMEM;
-    if (pread(fd, rules, bytes, 0) != (ssize_t)bytes) {
-        free(rules);
-        return -EINVAL;
-    }
-    *rules_out = rules;
-    return 0;
-}
-
-/* Sets or clears rules of one domain or of all; the first that refuses ends it. */
-static int answer_fault(struct emu_connection *c, uint16_t type, struct emu_msg_fault *asked, const struct emu_fds *fds)
-{
-    struct emu_fault_rule *rules = NULL;
-    struct emu_domain *domain;
-    const uint32_t n_rules = asked->n_rules;
-    uint32_t n_domains = 0;
-    int r = 0;
-
-    if ((asked->flags & ~EMU_FAULT_APPEND) != 0 || fds->n_fds != (type == EMU_MSG_FAULT_SET))
-        return -EINVAL;
-    if (type == EMU_MSG_FAULT_SET)
-        r = read_rules(fds->fd[0], n_rules, &rules);
-    LIST_FOREACH(domain, &c->server->domains, link) {
-        if (r < 0 || domain->is_ending || (asked->domain_id != EMU_FAULT_ALL_DOMAINS && domain->id != asked->domain_id))
-            continue;
-        n_domains++;
-        if (type == EMU_MSG_FAULT_SET)
-            r = emu_fault_set_rules(c->server, domain, rules, n_rules, (asked->flags & EMU_FAULT_APPEND) != 0);
-        else
-            r = emu_fault_clear_rules(c->server, domain, asked->id);
-        asked->n_rules = emu_fault_count_rules(domain);
-    }
-    free(rules);
-    if (r < 0)
-        return r;
-    return n_domains > 0 ? 0 : -ENODEV;
-}
-
-static int make_report(struct emu_server *server, uint16_t type)
-{
-    switch (type) {
-    case EMU_MSG_STATUS:
-        return emu_report_status(server);
-    case EMU_MSG_FAULTS:
-        return emu_report_faults(server);
-    default:
-        return emu_report_links(server);
-    }
-}
-
 static int answer_report(struct emu_connection *c, struct emu_reply *reply)
 {
-    int fd = make_report(c->server, reply->msg->type);
+    int fd = reply->msg->type == EMU_MSG_STATUS ? emu_report_make(c->server, EMU_MSG_STATUS, NULL)
+                                                : emu_gather_report(c, reply->msg);
 
+    if (fd == EMU_GATHERS)
+        return EMU_DEFERRED;
     if (fd < 0)
         return fd;
     reply->fds[0] = fd;
@@ -436,37 +372,29 @@ static int answer_admin(struct emu_connection *c, struct emu_reply *reply, const
     case EMU_MSG_LINKS:
     case EMU_MSG_FAULTS:
         return answer_report(c, reply);
-    case EMU_MSG_FAULT_SET:
-    case EMU_MSG_FAULT_CLEAR:
-        return answer_fault(c, reply->msg->type, &reply->msg->fault, fds);
-    case EMU_MSG_NETWORK:
-        return emu_network_change(c->server, &reply->msg->network);
-    case EMU_MSG_DATAPATH:
-        return answer_datapath(c, &reply->msg->domain);
     case EMU_MSG_SHUTDOWN:
         c->server->stops = true;
         return 0;
-    case EMU_MSG_JOB_CONFIGURE:
-        return emu_job_configure(c, &reply->msg->job, fds);
-    case EMU_MSG_JOB_SUSPEND:
-        return emu_job_suspend(c, reply->msg);
-    case EMU_MSG_JOB_RESUME:
-        return emu_job_resume(c, &reply->msg->job);
-    case EMU_MSG_NTT_CLEAR:
-        return emu_job_clear_ntt(c, &reply->msg->job);
     case EMU_MSG_INJECTION_SET:
         return emu_injection_set(c, &reply->msg->injection);
     default:
-        return -EPROTO;
+        return emu_admin_is_change(reply->msg->type) ? emu_admin_answer(c, reply->msg, fds) : -EPROTO;
     }
 }
 
 static int answer_errors_open(struct emu_connection *c, struct emu_reply *reply)
 {
     int fd = emu_error_open(c, &reply->msg->errors);
+    int r;
 
     if (fd < 0)
         return fd;
+    /* No error on another host from now on goes by. */
+    r = emu_gather_listening(c, reply->msg, fd);
+    if (r < 0)
+        emu_error_close(c);
+    if (r != 0)
+        return r;
     reply->fds[0] = fd;
     reply->n_fds = 1;
     return 0;
@@ -519,18 +447,18 @@ static int serve_request(struct emu_connection *c, struct emu_msg *msg, struct e
 
     if (c->awaits_answer)
         return -EPROTO;         /* one request at a time */
+    c->awaits_answer = true;
     if (msg->type == EMU_MSG_HELLO)
         r = answer_hello(c, msg);
     else if (!c->said_hello || msg->abi_version != EMU_ABI_VERSION)
-        return -EPROTO;
+        r = -EPROTO;
     else if (c->is_admin)
         r = answer_admin(c, &reply, fds);
     else
         r = answer_control(c, &reply, fds);
-    if (r == EMU_DEFERRED) {
-        c->awaits_answer = true;
-        return 0;
-    }
+    if (r == EMU_DEFERRED)
+        return 0;               /* the answer comes, or has been given */
+    c->awaits_answer = false;
     if (r == -EPROTO)
         return r;
     msg->result = r;
@@ -577,16 +505,11 @@ static void connection_ready(struct emu_server *server, struct emu_watch *watch,
 
 /* ---- life ---- */
 
-void emu_connection_answer(struct emu_connection *c, struct emu_msg *reply)
-{
-    emu_connection_answer_with(c, reply, 0);
-}
-
-void emu_connection_answer_with(struct emu_connection *c, struct emu_msg *reply, int result)
+void emu_connection_answer_with(struct emu_connection *c, struct emu_msg *reply, int result, int fd)
 {
     c->awaits_answer = false;
     reply->result = result;
-    if (emu_msg_send(c->fd, reply, NULL, 0) < 0)
+    if (emu_msg_send(c->fd, reply, &fd, fd >= 0) < 0)
         shutdown(c->fd, SHUT_RDWR);     /* epoll tells us to clean up */
 }
 
@@ -647,6 +570,8 @@ void emu_connection_destroy(struct emu_connection *c)
         emu_quiesce_forget(c->server, c, NULL);
     emu_host_domains_forget(c->server, c);
     emu_ce_forget(c->server, c);
+    emu_admin_forget(c->server, c);
+    emu_gather_forget(c->server, c);
     c->port = NULL;
     emu_error_close(c);
     c->job = NULL;

@@ -35,9 +35,7 @@ struct emu_connection {
 
 void emu_connection_accept(struct emu_server *server, int listener, bool is_admin);
 void emu_connection_destroy(struct emu_connection *connection);
-/* Sends the reply of a request that was answered with EMU_DEFERRED; result 0. */
-void emu_connection_answer(struct emu_connection *connection, struct emu_msg *reply);
-/* The same with another outcome. */
-void emu_connection_answer_with(struct emu_connection *connection, struct emu_msg *reply, int result);
+/* Sends the reply of a request that was answered with EMU_DEFERRED. fd: borrowed, passed with it; -1 none. */
+void emu_connection_answer_with(struct emu_connection *connection, struct emu_msg *reply, int result, int fd);
 
 #endif

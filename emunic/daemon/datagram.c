@@ -663,7 +663,7 @@ static void answer_cancel(struct emu_port_end *port, struct emu_datagram *d, int
     struct emu_msg *reply = d->cancel;
 
     d->cancel = NULL;
-    emu_connection_answer_with(port->connection, reply, result);
+    emu_connection_answer_with(port->connection, reply, result, -1);
     free(reply);
 }
 

@@ -42,6 +42,7 @@
 #include "emunic/daemon/network.h"
 #include "emunic/daemon/port.h"
 #include "emunic/daemon/portals.h"
+#include "emunic/daemon/presence.h"
 #include "emunic/daemon/quiesce.h"
 #include "emunic/daemon/resources.h"
 #include "emunic/daemon/server.h"
@@ -354,6 +355,7 @@ void emu_domain_destroy(struct emu_server *server, struct emu_domain *domain)
     for (uint32_t i = 0; domain->segments && i < domain->n_nodes; i++)
         free(domain->segments[i]);      /* the lists themselves went with their memory domains */
     free(domain->segments);
+    free(domain->presence);
     free(domain->accounts);
     free(domain->addresses);
     free(domain->rank_nids);
@@ -503,6 +505,7 @@ int emu_member_get(struct emu_domain *domain, const struct emu_connection *conne
         goto err_pidfd;
     LIST_INSERT_HEAD(&domain->members, member, link);
     emu_bind_look(server, member);
+    emu_presence_change(server, domain);
     *member_out = member;
     return 0;
 
@@ -522,8 +525,7 @@ void emu_member_destroy(struct emu_server *server, struct emu_member *member)
     LIST_REMOVE(member, link);
     emu_bind_forget(server, member);
     emu_file_drop_member(member);
-    if (member->domain->is_declared && LIST_EMPTY(&member->domain->members))
-        emu_domain_end(server, member->domain, 0);
+    emu_presence_change(server, member->domain);
     emu_bulk_member_ends(member);
     emu_windows_fini(&member->windows);
     if (member->space_fd >= 0)

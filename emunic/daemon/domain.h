@@ -83,6 +83,8 @@ struct emu_domain {
     struct emu_flow_counts *marked_flows; /* owned, n_nodes x n_nodes: when the network changed last; NULL never */
     struct emu_flow_counts **past_flows; /* owned, per source node: counters of ports that have gone */
     bool is_ending;
+    uint8_t *presence;                  /* owned, on the head: what each host has of it (presence.c); NULL none */
+    uint8_t told_presence;              /* elsewhere: what the head was told last */
     bool is_in_doubt;                   /* the head has not said yet that it still exists */
     bool is_routed_for_good;            /* made with EMU_TABLE_ROUTED */
     bool is_routed_on_demand;           /* by EMU_MSG_DATAPATH */

@@ -14,6 +14,8 @@
  *             EMU_OP_REPORT commands: those of the direct path, sent while a domain is EMU_TABLE_WATCHED
  *             injected faults, refused registrations, ports that died, changes of rules
  *
+ * Events of other hosts come through error_hosts.c, to which those of this one go as well.
+ *
  * Nobody subscribed: one look at an empty list.
  * Source: spec ugni.md 4.13.
  */
@@ -29,8 +31,9 @@
 #include "emunic/abi/event.h"
 #include "emunic/daemon/connection.h"
 #include "emunic/daemon/domain.h"
+#include "emunic/daemon/error_hosts.h"
+#include "emunic/daemon/hosts.h"
 #include "emunic/daemon/port.h"
-
 
 #define SUBSCRIPTIONS_MAX 256u      /* of one user */
 #define RING_FIRST        16u
@@ -52,6 +55,11 @@ struct emu_error_sub {
 };
 
 /* ---- events ---- */
+
+static bool is_watched(const struct emu_server *server)
+{
+    return !LIST_EMPTY(&server->error_subs) || emu_error_others_listen(server);
+}
 
 static uint8_t category_of(unsigned status)
 {
@@ -121,12 +129,30 @@ static bool wants(const struct emu_error_sub *sub, const struct emu_domain *doma
 
 void emu_error_tell(struct emu_server *server, const struct emu_domain *domain, struct emu_error_record record)
 {
+    if (!is_watched(server))
+        return;
+    record.timestamp_ns = now_since_1970_ns();
+    emu_error_tell_here(server, domain, record);
+    emu_error_tell_others(server, domain, &record);
+}
+
+void emu_error_lose(struct emu_server *server, uint32_t n_lost)
+{
+    struct emu_error_sub *sub;
+
+    LIST_FOREACH(sub, &server->error_subs, link)
+        sub->serial += n_lost;
+}
+
+void emu_error_tell_here(struct emu_server *server, const struct emu_domain *domain, struct emu_error_record record)
+{
     struct emu_error_sub *sub;
 
     if (LIST_EMPTY(&server->error_subs))
         return;
     record.ptag = (uint8_t)domain->ptag;
-    record.timestamp_ns = now_since_1970_ns();
+    if (record.timestamp_ns == 0)
+        record.timestamp_ns = now_since_1970_ns();
     LIST_FOREACH(sub, &server->error_subs, link) {
         if (wants(sub, domain, record.category))
             put(sub, &record);
@@ -175,7 +201,7 @@ void emu_error_take_report(const struct emu_port_end *port, const struct emu_cmd
 /* ---- subscriptions ---- */
 
 /* The direct path reports failures while anybody listens. */
-static void set_watched(struct emu_server *server)
+void emu_error_watch_all(struct emu_server *server)
 {
     struct emu_domain *domain;
 
@@ -187,7 +213,7 @@ void emu_error_watch_domain(const struct emu_server *server, struct emu_domain *
 {
     if (!domain->table)
         return;
-    if (LIST_EMPTY(&server->error_subs))
+    if (!is_watched(server))
         atomic_fetch_and(&domain->table->flags, ~EMU_TABLE_WATCHED);
     else
         atomic_fetch_or(&domain->table->flags, EMU_TABLE_WATCHED);
@@ -237,7 +263,7 @@ int emu_error_open(struct emu_connection *c, const struct emu_msg_errors *asked)
     }
     LIST_INSERT_HEAD(&c->server->error_subs, sub, link);
     c->errors = sub;
-    set_watched(c->server);
+    emu_error_watch_all(c->server);
     return sub->event_fd;
 }
 
@@ -252,7 +278,11 @@ void emu_error_close(struct emu_connection *c)
     close(sub->event_fd);
     free(sub->ring);
     free(sub);
-    set_watched(c->server);
+    emu_error_watch_all(c->server);
+    for (uint32_t i = 0; LIST_EMPTY(&c->server->error_subs) && i < emu_hosts_count(c->server); i++) {
+        if (i != emu_hosts_own(c->server) && emu_hosts_is_up(c->server, i))
+            emu_error_tell_listening(c->server, i, 0, false);
+    }
 }
 
 static void fetch(struct emu_error_sub *sub, struct emu_msg_errors *asked)

@@ -18,6 +18,8 @@
  * greetings) are nobody's transaction and are never hit. A contribution to a reduction that is hit is passed on with its
  * failure, which ends that reduction for all leaves; the tree stays whole.
  *
+ * Whose a target on another host is, and killing it, is that host's to say and to do (fault_hosts.c).
+ *
  * Registrations and datagrams are requests; they are decided when they arrive. A dropped datagram waits for ever, as one whose
  * packet was lost would; a delayed one cannot pair before its time.
  */
@@ -38,6 +40,7 @@
 #include "emunic/daemon/injection.h"
 #include "emunic/daemon/port.h"
 #include "emunic/daemon/portals.h"
+#include "emunic/daemon/word_list.h"
 #include "emunic/engine/fault.h"
 #include "emunic/engine/transaction.h"
 
@@ -114,15 +117,13 @@ static void tell_rules(struct emu_server *server, const struct emu_domain *domai
     struct emu_error_record record = { .code = EMU_ERROR_RULES, .category = EMU_ERROR_INFORMATIONAL };
 
     record.info[2] = domain->faults ? domain->faults->n_rules : 0;
-    emu_error_tell(server, domain, record);
+    emu_error_tell_here(server, domain, record);
 }
 
-int emu_fault_set_rules(struct emu_server *server, struct emu_domain *domain, const struct emu_fault_rule *rules,
-                  uint32_t n_rules, bool appends)
+int emu_fault_check_rules(const struct emu_domain *domain, const struct emu_fault_rule *rules, uint32_t n_rules,
+                          bool appends)
 {
-    struct emu_fault_set *old = domain->faults;
-    struct emu_fault_set *set;
-    int r;
+    const struct emu_fault_set *old = domain->faults;
 
     if (n_rules == 0 || n_rules + (appends && old ? old->n_rules : 0) > EMU_FAULT_RULES_MAX)
         return n_rules == 0 ? -EINVAL : -ENOSPC;
@@ -130,7 +131,18 @@ int emu_fault_set_rules(struct emu_server *server, struct emu_domain *domain, co
         if (emu_fault_rule_check(&rules[i]))
             return -EINVAL;
     }
-    r = make_set(appends ? old : NULL, rules, n_rules, &set);
+    return 0;
+}
+
+int emu_fault_set_rules(struct emu_server *server, struct emu_domain *domain, const struct emu_fault_rule *rules,
+                        uint32_t n_rules, bool appends)
+{
+    struct emu_fault_set *old = domain->faults;
+    struct emu_fault_set *set = NULL;
+    int r = emu_fault_check_rules(domain, rules, n_rules, appends);
+
+    if (r == 0)
+        r = make_set(appends ? old : NULL, rules, n_rules, &set);
     if (r < 0)
         return r;
     if (appends && old)
@@ -141,6 +153,17 @@ int emu_fault_set_rules(struct emu_server *server, struct emu_domain *domain, co
     tell_rules(server, domain);
     emu_log(EMU_LOG_INFO, "domain %u: %u fault rules", domain->id, set->n_rules);
     return 0;
+}
+
+bool emu_fault_has_rule(const struct emu_domain *domain, uint32_t id)
+{
+    const struct emu_fault_set *set = domain->faults;
+
+    for (uint32_t i = 0; set && i < set->n_rules; i++) {
+        if (set->rules[i].rule.id == id)
+            return true;
+    }
+    return false;
 }
 
 int emu_fault_clear_rules(struct emu_server *server, struct emu_domain *domain, uint32_t id)
@@ -190,6 +213,101 @@ bool emu_fault_rule_of(const struct emu_domain *domain, uint32_t place, struct e
     *rule_out = domain->faults->rules[place].rule;
     *seen_out = domain->faults->rules[place].seen;
     *hits_out = domain->faults->rules[place].hits;
+    return true;
+}
+
+/* ---- state ---- */
+
+void emu_fault_put_state(const struct emu_domain *domain, struct emu_word_list *list)
+{
+    const struct emu_fault_set *set = domain->faults;
+    uint64_t now_ns = emu_clock_ns();
+
+    emu_word_list_add(list, set ? set->next_id : 1);
+    emu_word_list_add(list, set ? set->n_rules : 0);
+    for (uint32_t i = 0; set && i < set->n_rules; i++) {
+        uint64_t *at = emu_word_list_extend(list, EMU_HOST_RULE_WORDS);
+
+        if (at)
+            emu_host_rule_put(at, &set->rules[i].rule, now_ns - set->rules[i].set_at_ns);
+    }
+}
+
+/* A rule that is here already goes on with its counts. */
+static void keep_counts(struct emu_fault_set *set, struct emu_fault_set *old)
+{
+    for (uint32_t i = 0; old && i < set->n_rules; i++) {
+        for (uint32_t k = 0; k < old->n_rules; k++) {
+            struct emu_fault_count *counts = set->rules[i].counts;
+
+            if (memcmp(&set->rules[i].rule, &old->rules[k].rule, sizeof(old->rules[k].rule)) != 0)
+                continue;
+            set->rules[i] = old->rules[k];
+            old->rules[k].counts = counts;
+        }
+    }
+}
+
+/* Same rules in the same order? */
+static bool is_same(const struct emu_fault_set *a, const struct emu_fault_set *b)
+{
+    if (a->n_rules != b->n_rules)
+        return false;
+    for (uint32_t i = 0; i < a->n_rules; i++) {
+        if (memcmp(&a->rules[i].rule, &b->rules[i].rule, sizeof(a->rules[i].rule)) != 0)
+            return false;
+    }
+    return true;
+}
+
+static struct emu_fault_set *take_set(struct emu_words *words)
+{
+    struct emu_fault_set *set = calloc(1, sizeof(*set));
+    uint32_t n;
+
+    if (!set)
+        return NULL;
+    set->next_id = (uint32_t)emu_words_take(words, UINT32_MAX);
+    n = (uint32_t)emu_words_take(words, EMU_FAULT_RULES_MAX);
+    set->rules = calloc(n ? n : 1, sizeof(*set->rules));
+    for (uint32_t i = 0; set->rules && i < n && !words->is_bad; i++) {
+        struct rule_end *end = &set->rules[i];
+        uint64_t age_ns;
+
+        emu_host_rule_take(words, &end->rule, &age_ns);
+        end->set_at_ns = emu_clock_ns() - age_ns;
+        end->counts = calloc(EMU_PORTS_MAX, sizeof(*end->counts));
+        words->is_bad = words->is_bad || !end->counts || emu_fault_rule_check(&end->rule) || end->rule.id >= set->next_id;
+        set->n_rules++;
+    }
+    if (!set->rules || words->is_bad || words->left != 0) {
+        free_set(set);
+        return NULL;
+    }
+    return set;
+}
+
+bool emu_fault_take_state(struct emu_server *server, struct emu_domain *domain, struct emu_words *words)
+{
+    struct emu_fault_set *old = domain->faults;
+    struct emu_fault_set *set = take_set(words);
+
+    if (!set)
+        return false;
+    if (old ? is_same(set, old) && set->next_id == old->next_id : set->n_rules == 0) {
+        free_set(set);
+        return true;
+    }
+    keep_counts(set, old);
+    if (set->n_rules == 0) {
+        free_set(set);
+        emu_fault_drop(domain);
+    } else {
+        free_set(old);
+        domain->faults = set;
+    }
+    emu_domain_set_path(domain);
+    tell_rules(server, domain);
     return true;
 }
 
@@ -273,15 +391,41 @@ static void fail(struct emu_port_end *port, const struct emu_cmd *cmd, const str
     port->fault.rule = 0;
 }
 
-static void kill_victim(struct emu_port_end *port, const struct emu_cmd *cmd, const struct emu_fault_rule *rule)
+void emu_fault_kill_port(const struct emu_port_end *victim, uint32_t rule)
 {
-    struct emu_port_end *victim = (rule->flags & EMU_FAULT_VICTIM_INITIATOR) ? port : owner_of(port, cmd);
-
-    if (!victim)
-        return;
-    emu_log(EMU_LOG_INFO, "rule %u: killing pid %d, nid %u inst 0x%x", rule->id, (int)victim->member->pid, victim->nid,
+    emu_log(EMU_LOG_INFO, "rule %u: killing pid %d, nid %u inst 0x%x", rule, (int)victim->member->pid, victim->nid,
             victim->instance_id);
     syscall(SYS_pidfd_send_signal, victim->member->pidfd, SIGKILL, NULL, 0);
+}
+
+bool emu_fault_kills_targets(const struct emu_domain *domain, uint32_t id)
+{
+    const struct emu_fault_set *set = domain->faults;
+
+    for (uint32_t i = 0; set && i < set->n_rules; i++) {
+        const struct emu_fault_rule *rule = &set->rules[i].rule;
+
+        if (rule->id == id)
+            return rule->action == EMU_FAULT_KILL && (rule->flags & EMU_FAULT_VICTIM_INITIATOR) == 0;
+    }
+    return false;
+}
+
+/* Contributions to reductions are not looked at beyond this host. */
+static bool is_elsewhere(const struct emu_port_end *port, const struct emu_cmd *cmd)
+{
+    return cmd->op != EMU_OP_CE && emu_remote_is_elsewhere(port, cmd);
+}
+
+static void kill_victim(struct emu_port_end *port, const struct emu_cmd *cmd, const struct emu_fault_rule *rule)
+{
+    bool is_initiator = (rule->flags & EMU_FAULT_VICTIM_INITIATOR) != 0;
+    const struct emu_port_end *victim = is_initiator ? port : owner_of(port, cmd);
+
+    if (!is_initiator && is_elsewhere(port, cmd))
+        emu_fault_kill_there(port, cmd, rule->id);
+    else if (victim)
+        emu_fault_kill_port(victim, rule->id);
 }
 
 /* A short message that may be sent again waits for the next round. */
@@ -363,6 +507,22 @@ static enum emu_fault_answer act(struct emu_port_end *port, struct emu_cmd *cmd,
     }
 }
 
+/* Is there a rule for such operations that looks at the target's instance? */
+static bool asks_for_instance(const struct emu_port_end *port, const struct emu_fault_operation *op)
+{
+    const struct emu_fault_set *set = port->domain->faults;
+
+    for (uint32_t i = 0; i < set->n_rules; i++) {
+        const struct emu_fault_rule *rule = &set->rules[i].rule;
+
+        if ((rule->flags & EMU_FAULT_TO_INSTANCE) && (rule->classes & EMU_FAULT_BIT(op->op_class)) &&
+            (rule->from_nid == EMU_NID_NONE || rule->from_nid == port->nid) &&
+            (rule->to_nid == EMU_NID_NONE || rule->to_nid == op->to_nid))
+            return true;
+    }
+    return false;
+}
+
 static enum emu_fault_answer answer(struct emu_port_end *port, struct emu_cmd *cmd)
 {
     struct emu_fault_operation op = { .to_nid = emu_domain_nid_at(port->domain, cmd->remote_nid) };
@@ -371,9 +531,13 @@ static enum emu_fault_answer answer(struct emu_port_end *port, struct emu_cmd *c
 
     if (!emu_fault_class_of(cmd, &op.op_class))
         return EMU_FAULT_PASSES;
-    owner = owner_of(port, cmd);
-    op.has_to_instance = owner != NULL;
-    op.to_instance = owner ? owner->instance_id : 0;
+    if (!is_elsewhere(port, cmd)) {
+        owner = owner_of(port, cmd);
+        op.has_to_instance = owner != NULL;
+        op.to_instance = owner ? owner->instance_id : 0;
+    } else if (asks_for_instance(port, &op) && !emu_fault_ask_owner(port, cmd, &op.has_to_instance, &op.to_instance)) {
+        return EMU_FAULT_WAITS;
+    }
     rule = decide(port, &op);
     return rule ? act(port, cmd, rule) : EMU_FAULT_PASSES;
 }

@@ -9,12 +9,15 @@
 #include <stdint.h>
 
 #include "emunic/abi/fault.h"
+#include "emunic/daemon/fault_hosts.h"
 
 struct emu_cmd;
 struct emu_domain;
 struct emu_msg_datagram;
 struct emu_port_end;
 struct emu_server;
+struct emu_word_list;
+struct emu_words;
 
 /* What they keep of a port. */
 struct emu_fault_state {
@@ -26,6 +29,7 @@ struct emu_fault_state {
     uint32_t rule;                      /* while a fault ends a command: which, */
     uint16_t code;                      /* and what it is called; 0 by its status */
     bool loses;                         /* the command that passed loses its event */
+    struct emu_fault_question question; /* whose its target on another host is */
 };
 
 enum emu_fault_answer {
@@ -45,10 +49,20 @@ int emu_fault_set_rules(struct emu_server *server, struct emu_domain *domain, co
                         uint32_t n_rules, bool appends);
 /* One rule, or with id 0 all. -ENOENT: no such rule. */
 int emu_fault_clear_rules(struct emu_server *server, struct emu_domain *domain, uint32_t id);
+/* What emu_fault_set_rules() would say, memory aside. */
+int emu_fault_check_rules(const struct emu_domain *domain, const struct emu_fault_rule *rules, uint32_t n_rules,
+                          bool appends);
+bool emu_fault_has_rule(const struct emu_domain *domain, uint32_t id);
 void emu_fault_drop(struct emu_domain *domain);
 uint32_t emu_fault_count_rules(const struct emu_domain *domain);
 bool emu_fault_rule_of(const struct emu_domain *domain, uint32_t place, struct emu_fault_rule *rule_out,
                        uint64_t *seen_out, uint64_t *hits_out);
+/* Has the domain this rule, and does it kill targets? */
+bool emu_fault_kills_targets(const struct emu_domain *domain, uint32_t id);
+void emu_fault_kill_port(const struct emu_port_end *victim, uint32_t rule);
+/* The rules of a domain with their age, for another host; and what another host has said. False: it makes no sense. */
+void emu_fault_put_state(const struct emu_domain *domain, struct emu_word_list *list);
+bool emu_fault_take_state(struct emu_server *server, struct emu_domain *domain, struct emu_words *words);
 /* A port is new: its counts begin. */
 void emu_fault_start_port(struct emu_port_end *port);
 /* The following three only for a domain with rules. The command is emunic's copy of the one at the ring's head. */

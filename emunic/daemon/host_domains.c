@@ -17,11 +17,13 @@
 
 #include "emunic/abi/control.h"
 #include "emunic/abi/host.h"
+#include "emunic/daemon/admin.h"
 #include "emunic/daemon/ce_hosts.h"
 #include "emunic/daemon/connection.h"
 #include "emunic/daemon/datagram.h"
 #include "emunic/daemon/domain.h"
 #include "emunic/daemon/hosts.h"
+#include "emunic/daemon/presence.h"
 #include "emunic/daemon/server.h"
 
 /* A launcher that waits for its domain. */
@@ -134,6 +136,8 @@ static void send_domain(struct emu_server *server, uint32_t host, const struct e
         }
         emu_hosts_answer(server, host, message, EMU_HOST_DOMAIN_BYTES + 8 * d.n);
     }
+    emu_hosts_owe(server, host);
+    emu_admin_tell_domain(server, host, domain);
 }
 
 /* We have missed what the others have told of it. */
@@ -225,7 +229,7 @@ static void hear(struct emu_server *server, struct waiting *w, uint32_t host, in
         emu_domain_end(server, domain, 0);
     }
     LIST_REMOVE(w, link);
-    emu_connection_answer_with(w->connection, &w->reply, w->result);
+    emu_connection_answer_with(w->connection, &w->reply, w->result, -1);
     free(w);
 }
 
@@ -319,6 +323,7 @@ static int make_what_came(struct emu_server *server)
 
             domain->common_number = c->domain;
             domain->is_in_doubt = false;
+            emu_presence_tell(server, domain);
             if (is_new)
                 domain_begins(server, domain);
             return 0;
@@ -388,6 +393,7 @@ static bool take_result(struct emu_server *server, uint32_t host, const struct e
 
     if (m->value > 4095)
         return false;
+    emu_hosts_pay(server, host);
     LIST_FOREACH(w, &server->host_domains->waiting, link) {
         if (w->number == m->domain) {
             hear(server, w, host, -(int)m->value);

@@ -20,6 +20,9 @@
  * comes next. Whether that pays shows in what followed earlier answers to the same host: a two-bit counter per host
  * says, as for lingering (server.c).
  *
+ * Answers that a host owes. Commands are answered as they come, so a host that owes answers and gives none for the peer
+ * timeout does not work, although its transport does: its session is ended.
+ *
  * Waiting. While somebody is talking to us each round looks at the transport. A round costs a system call or two then,
  * so with nothing from there for QUIET_ROUNDS rounds only every QUIET_EVERY-th looks; the descriptor wakes us from
  * sleep. While data are moved in bulk all rounds look: the transport moves them only then.
@@ -36,10 +39,13 @@
 
 #include "emunic/abi/table.h"
 #include "emunic/base/clock.h"
+#include "emunic/daemon/admin.h"
 #include "emunic/daemon/bulk.h"
 #include "emunic/daemon/ce_hosts.h"
 #include "emunic/daemon/datagram_hosts.h"
 #include "emunic/daemon/domain.h"
+#include "emunic/daemon/error_hosts.h"
+#include "emunic/daemon/gather.h"
 #include "emunic/daemon/host_domains.h"
 #include "emunic/daemon/msgq.h"
 #include "emunic/daemon/portals.h"
@@ -51,11 +57,13 @@
 #define BYTES_SOFT      (4u << 20)
 #define QUEUE_MAX_BYTES (64u << 20)
 #define REJOIN_NS       1000000000ull
+#define TIMEOUT_NS      5000000000ull
 #define REFUSE_LOG_NS   1000000000ull
 #define HOLD_NS         2000ull
 #define HOLD_MAX        3u
 #define HOLD_PAYS       2u     /* half of it */
 #define HOLD_TRIES      64u    /* answers between two tries where it does not seem to pay */
+#define LOOK_EVERY      64u     /* rounds, at answers that are due */
 #define QUIET_ROUNDS    256u
 #define QUIET_EVERY     16u
 
@@ -81,6 +89,8 @@ struct peer {
     unsigned n_answers;
     uint64_t refused;
     uint64_t refuse_log_ns;
+    uint32_t n_owed;            /* answers, to us */
+    uint64_t owed_since_ns;     /* without any of them coming; 0: not looked yet */
 };
 
 struct emu_hosts {
@@ -96,6 +106,9 @@ struct emu_hosts {
     unsigned n_things;          /* of this round */
     bool has_chores;            /* somebody must join or leave */
     uint32_t n_holding;         /* peers whose answers wait */
+    uint32_t n_owed;            /* answers of all */
+    unsigned looks;             /* rounds with such */
+    uint64_t timeout_ns;
     struct peer peers[];
 };
 
@@ -340,6 +353,65 @@ void emu_hosts_refuse(struct emu_server *server, uint32_t host, const char *what
             (unsigned long long)peer->refused);
 }
 
+/* ---- answers that are due ---- */
+
+void emu_hosts_owe(struct emu_server *server, uint32_t host)
+{
+    server->hosts->peers[host].n_owed++;
+    server->hosts->n_owed++;
+}
+
+void emu_hosts_pay(struct emu_server *server, uint32_t host)
+{
+    struct peer *peer = &server->hosts->peers[host];
+
+    if (peer->n_owed == 0)
+        return;     /* of a session before this one */
+    peer->n_owed--;
+    peer->owed_since_ns = 0;
+    server->hosts->n_owed--;
+}
+
+static void cancel_debts(struct emu_hosts *hosts, struct peer *peer)
+{
+    hosts->n_owed -= peer->n_owed;
+    peer->n_owed = 0;
+    peer->owed_since_ns = 0;
+}
+
+void emu_hosts_drop(struct emu_server *server, uint32_t host, const char *why)
+{
+    struct peer *peer = &server->hosts->peers[host];
+
+    if (!peer->is_up || peer->must_leave)
+        return;
+    emu_log(EMU_LOG_WARN, "host %s %s for %llu ms: it counts as lost", peer->name, why,
+            (unsigned long long)(server->hosts->timeout_ns / 1000000));
+    leave_later(server->hosts, host);
+}
+
+static void look_at_debts(struct emu_server *server)
+{
+    struct emu_hosts *hosts = server->hosts;
+    uint64_t now_ns = emu_clock_ns();
+
+    for (uint32_t i = 0; i < hosts->n; i++) {
+        struct peer *peer = &hosts->peers[i];
+
+        if (peer->n_owed == 0)
+            continue;
+        if (peer->owed_since_ns == 0)
+            peer->owed_since_ns = now_ns;
+        else if (now_ns - peer->owed_since_ns > hosts->timeout_ns)
+            emu_hosts_drop(server, i, "has not answered a command");
+    }
+}
+
+uint64_t emu_hosts_timeout_ns(const struct emu_server *server)
+{
+    return server->hosts ? server->hosts->timeout_ns : 0;
+}
+
 /* ---- messages ---- */
 
 static void take_hello(struct emu_server *server, uint32_t host, const uint8_t *bytes, uint32_t length_bytes)
@@ -401,6 +473,9 @@ static void dispatch(struct emu_server *server, uint32_t host, const uint8_t *by
     case EMU_HOST_PORTALS:
         is_good = emu_portals_host_message(server, host, bytes, length_bytes);
         break;
+    case EMU_HOST_ADMIN:
+        is_good = emu_admin_host_message(server, host, bytes, length_bytes);
+        break;
     default:
         break;
     }
@@ -410,6 +485,7 @@ static void dispatch(struct emu_server *server, uint32_t host, const uint8_t *by
 
 static void tell_up(struct emu_server *server, uint32_t host)
 {
+    emu_admin_host_up(server, host);
     emu_host_domains_up(server, host);
     emu_datagram_host_up(server, host);
     emu_ce_host_up(server, host);
@@ -423,6 +499,7 @@ static void tell_down(struct emu_server *server, uint32_t host)
     emu_host_domains_down(server, host);
     emu_ce_host_down(server, host);
     emu_datagram_host_down(server, host);
+    emu_admin_host_down(server, host);
 }
 
 /* ---- what the transport tells ---- */
@@ -456,6 +533,7 @@ static void peer_down(void *owner, uint32_t host, int cause)
     hosts->has_chores = true;
     hosts->n_things++;
     drop_queue(peer);
+    cancel_debts(hosts, peer);
     if (peer->held_until_ns != 0)
         end_hold(hosts, host, false);
     if (!was_up)
@@ -547,6 +625,8 @@ unsigned emu_hosts_round(struct emu_server *server)
 
     if (!hosts)
         return 0;
+    if (hosts->n_owed > 0 && hosts->looks++ % LOOK_EVERY == 0)
+        look_at_debts(server);
     if (hosts->quiet >= QUIET_ROUNDS && hosts->quiet++ % QUIET_EVERY != 0)
         return 0;
     hosts->n_things = 0;
@@ -568,6 +648,8 @@ bool emu_hosts_may_sleep(struct emu_server *server)
 
     if (!hosts || !hosts->can_sleep)
         return true;
+    if (hosts->n_owed > 0)
+        look_at_debts(server);
     if (hosts->n_holding == 0 && hosts->ops->may_sleep(hosts->transport))
         return true;
     hosts->quiet = 0;
@@ -582,7 +664,9 @@ int emu_hosts_sleep_ms(const struct emu_server *server)
         return -1;
     if (!hosts->can_sleep)
         return 1;
-    return hosts->has_chores ? (int)(REJOIN_NS / 1000000) : -1;
+    if (hosts->has_chores)
+        return (int)(REJOIN_NS / 1000000);
+    return hosts->n_owed > 0 ? (int)(hosts->timeout_ns / 4000000) + 1 : -1;
 }
 
 /* ---- life ---- */
@@ -613,7 +697,7 @@ static int open_transport(struct emu_server *server, const struct emu_hosts_opti
         .node = options->node,
         .service = options->service,
         .is_rma_off = options->is_rma_off,
-        .timeout_ns = options->timeout_ns,
+        .timeout_ns = hosts->timeout_ns,
         .events = &events,
         .owner = server,
     };
@@ -696,6 +780,7 @@ int emu_hosts_create(struct emu_server *server, const struct emu_hosts_options *
     hosts->fd = -1;
     hosts->n = options->n;
     hosts->own = options->own;
+    hosts->timeout_ns = options->timeout_ns ? options->timeout_ns : TIMEOUT_NS;
     for (uint32_t i = 0; i < hosts->n; i++)
         STAILQ_INIT(&hosts->peers[i].queue);
     r = take_names(hosts, options, err, err_len);
@@ -713,6 +798,10 @@ int emu_hosts_create(struct emu_server *server, const struct emu_hosts_options *
         r = emu_ce_hosts_create(server);
     if (r == 0)
         r = emu_host_domains_create(server);
+    if (r == 0)
+        r = emu_error_hosts_create(server);
+    if (r == 0)
+        r = emu_gather_create(server);
     if (r == 0)
         r = find_blobs(hosts, options, err, err_len);
     for (uint32_t i = 0; r == 0 && i < hosts->n; i++) {
@@ -741,6 +830,9 @@ void emu_hosts_destroy(struct emu_server *server)
     emu_portals_hosts_destroy(server);
     emu_ce_hosts_destroy(server);
     emu_host_domains_destroy(server);
+    emu_error_hosts_destroy(server);
+    emu_gather_destroy(server);
+    emu_admin_destroy(server);
     free(hosts);
     server->hosts = NULL;
 }

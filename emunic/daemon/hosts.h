@@ -100,6 +100,16 @@ bool emu_hosts_is_idle(const struct emu_server *server, uint32_t host);
  * nothing while it asks, costs it the session.
  */
 int emu_hosts_answer(struct emu_server *server, uint32_t host, const void *message, uint32_t length_bytes);
+/*
+ * The host owes an answer that it can give at once; it has given one. A host that owes some and gives none for the
+ * peer timeout is lost: its session ends, whatever else it sends.
+ */
+void emu_hosts_owe(struct emu_server *server, uint32_t host);
+void emu_hosts_pay(struct emu_server *server, uint32_t host);
+/* Ends its session; what follows is as when a host is lost, and it is joined again. */
+void emu_hosts_drop(struct emu_server *server, uint32_t host, const char *why);
+/* Silence after which a host is lost. */
+uint64_t emu_hosts_timeout_ns(const struct emu_server *server);
 /* A message of a host makes no sense: one line per host and second. */
 void emu_hosts_refuse(struct emu_server *server, uint32_t host, const char *what);
 

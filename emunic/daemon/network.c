@@ -26,9 +26,11 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "emunic/base/clock.h"
 #include "emunic/base/log.h"
+#include "emunic/daemon/admin.h"
 #include "emunic/daemon/ce.h"
 #include "emunic/daemon/datagram.h"
 #include "emunic/daemon/datapath.h"
@@ -38,6 +40,7 @@
 #include "emunic/daemon/flows.h"
 #include "emunic/daemon/port.h"
 #include "emunic/daemon/watcher.h"
+#include "emunic/daemon/word_list.h"
 #include "emunic/engine/transaction.h"
 #include "emunic/fabric/detour.h"
 #include "emunic/fabric/link.h"
@@ -317,7 +320,7 @@ static void tell_domains(struct emu_server *server, uint16_t code, const struct 
         record.info[2] = (change->flags & EMU_NETWORK_REPAIR) != 0;
     }
     LIST_FOREACH(domain, &server->domains, link)
-        emu_error_tell(server, domain, record);
+        emu_error_tell_here(server, domain, record);
 }
 
 static void set_paths(struct emu_server *server)
@@ -330,20 +333,26 @@ static void set_paths(struct emu_server *server)
     }
 }
 
-static int change_now(struct emu_server *server, const struct emu_msg_network *change)
+static void quiesce(struct emu_server *server)
 {
     struct emu_network *n = server->network;
+
+    n->changes++;
+    n->quiesces += n->quiesced_at_ns == 0;
+    n->quiesced_at_ns = emu_clock_ns();
+}
+
+static int change_now(struct emu_server *server, const struct emu_msg_network *change)
+{
     int r;
 
     /* What was sent until now went over the routes of until now. */
-    r = emu_flows_mark(server, n->past);
+    r = emu_flows_mark(server, server->network->past);
     if (r == 0)
         r = apply(server, change);
     if (r < 0)
         return r;
-    n->changes++;
-    n->quiesces += n->quiesced_at_ns == 0;
-    n->quiesced_at_ns = emu_clock_ns();
+    quiesce(server);
     tell_domains(server, EMU_ERROR_NETWORK, change);
     set_paths(server);
     return 0;
@@ -394,6 +403,147 @@ int emu_network_change(struct emu_server *server, const struct emu_msg_network *
     return 0;
 }
 
+/* ---- state ---- */
+
+#define STATE_WORDS 3u
+enum { LINK_ERRORS = EMU_NETWORK_ALL };     /* a row of the state beside those of enum emu_network_thing */
+
+static void put_row(struct emu_word_list *list, uint32_t thing, uint32_t index, uint32_t value)
+{
+    uint64_t *at = emu_word_list_extend(list, STATE_WORDS);
+
+    if (at) {
+        at[0] = thing;
+        at[1] = index;
+        at[2] = value;
+    }
+}
+
+static uint32_t all_lanes(const struct emu_machine *m, uint32_t id)
+{
+    struct emu_link link;
+
+    if (emu_link_get(m, id, &link) < 0)
+        return 0;
+    return link.lanes >= 32 ? UINT32_MAX : (1u << link.lanes) - 1;
+}
+
+void emu_network_put_state(const struct emu_server *server, struct emu_word_list *list)
+{
+    const struct emu_fault_map *faults = emu_network_faults(server);
+    const struct emu_machine *m = server->machine;
+
+    if (!faults)
+        return;
+    for (uint32_t i = 0; i < emu_machine_n_routers(m); i++) {
+        if (!emu_fault_map_router_up(faults, i))
+            put_row(list, EMU_NETWORK_ROUTER, i, 0);
+    }
+    for (uint32_t i = 0; i < emu_machine_n_nodes(m); i++) {
+        if (!emu_fault_map_node_up(faults, i))
+            put_row(list, EMU_NETWORK_NODE, i, 0);
+    }
+    for (uint32_t i = 0; i < emu_machine_n_links(m); i++) {
+        if (!emu_fault_map_link_itself_up(faults, i))
+            put_row(list, EMU_NETWORK_LINK, i, 0);
+        if (emu_fault_map_lane_mask(faults, i) != all_lanes(m, i))
+            put_row(list, EMU_NETWORK_LANES, i, emu_fault_map_lane_mask(faults, i));
+        if (server->network->errors[i] > 0)
+            put_row(list, LINK_ERRORS, i, server->network->errors[i]);
+    }
+}
+
+static int take_row(struct emu_fault_map *faults, uint32_t *errors, uint32_t n_links, struct emu_words *words)
+{
+    uint32_t thing = (uint32_t)emu_words_take(words, LINK_ERRORS);
+    uint32_t index = (uint32_t)emu_words_take(words, UINT32_MAX);
+    uint32_t value = (uint32_t)emu_words_take(words, UINT32_MAX);
+
+    if (words->is_bad)
+        return -EINVAL;
+    switch (thing) {
+    case EMU_NETWORK_LINK:
+        return emu_fault_map_set_link(faults, index, false);
+    case EMU_NETWORK_LANES:
+        return emu_fault_map_set_lanes(faults, index, value);
+    case EMU_NETWORK_ROUTER:
+        return emu_fault_map_set_router(faults, index, false);
+    case EMU_NETWORK_NODE:
+        return emu_fault_map_set_node(faults, index, false);
+    case LINK_ERRORS:
+        if (index >= n_links)
+            return -ERANGE;
+        errors[index] = value;
+        return 0;
+    default:
+        return -EINVAL;
+    }
+}
+
+static bool is_same_map(const struct emu_machine *m, const struct emu_fault_map *a, const struct emu_fault_map *b)
+{
+    for (uint32_t i = 0; i < emu_machine_n_routers(m); i++) {
+        if (emu_fault_map_router_up(a, i) != emu_fault_map_router_up(b, i))
+            return false;
+    }
+    for (uint32_t i = 0; i < emu_machine_n_nodes(m); i++) {
+        if (emu_fault_map_node_up(a, i) != emu_fault_map_node_up(b, i))
+            return false;
+    }
+    for (uint32_t i = 0; i < emu_machine_n_links(m); i++) {
+        if (emu_fault_map_link_itself_up(a, i) != emu_fault_map_link_itself_up(b, i) ||
+            emu_fault_map_lane_mask(a, i) != emu_fault_map_lane_mask(b, i))
+            return false;
+    }
+    return true;
+}
+
+/* Takes `faults` over, or not: then it is left. */
+static bool become(struct emu_server *server, struct emu_fault_map *faults)
+{
+    struct emu_network *n = server->network;
+
+    if (is_same_map(server->machine, faults, n->faults))
+        return false;
+    if (emu_flows_mark(server, n->past) < 0) {
+        emu_log(EMU_LOG_ERROR, "network: no memory to follow the head's");
+        return false;
+    }
+    emu_fault_map_destroy(n->faults);
+    n->faults = faults;
+    quiesce(server);
+    set_paths(server);
+    return true;
+}
+
+bool emu_network_take_state(struct emu_server *server, struct emu_words *words)
+{
+    const uint32_t n_links = emu_machine_n_links(server->machine);
+    struct emu_fault_map *faults = NULL;
+    uint32_t *errors = NULL;
+    int r = 0;
+
+    if (words->left == 0 && !server->network)
+        return true;
+    if (make(server) < 0)
+        return true;        /* no memory: nothing that the sender could help */
+    errors = calloc(n_links, sizeof(*errors));
+    if (!errors || emu_fault_map_create(server->machine, &faults) < 0) {
+        free(errors);
+        return true;
+    }
+    while (r == 0 && words->left > 0)
+        r = take_row(faults, errors, n_links, words);
+    if (r == 0)
+        memcpy(server->network->errors, errors, n_links * sizeof(*errors));
+    if (r < 0 || !become(server, faults))
+        emu_fault_map_destroy(faults);
+    free(errors);
+    return r == 0 || r == -ENOMEM;
+}
+
+/* ---- schedules ---- */
+
 /* The first that is due, in the order of their times; -1 none. */
 static int find_due(const struct emu_network *n, uint64_t now_ns)
 {
@@ -420,7 +570,8 @@ static void make_due_changes(struct emu_server *server)
         n->n_pending--;
         for (uint32_t i = (uint32_t)due; i < n->n_pending; i++)
             n->pending[i] = n->pending[i + 1];
-        r = change_now(server, &change);
+        change.after_ns = 0;
+        r = emu_admin_change_network(server, &change);
         if (r < 0)
             emu_log(EMU_LOG_ERROR, "network: a change of the schedule is left out: no memory (%d)", r);
     }

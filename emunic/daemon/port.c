@@ -35,6 +35,7 @@
 #include "emunic/daemon/memory_domain.h"
 #include "emunic/daemon/msgq.h"
 #include "emunic/daemon/portals.h"
+#include "emunic/daemon/presence.h"
 #include "emunic/daemon/quiesce.h"
 #include "emunic/daemon/resources.h"
 #include "emunic/daemon/server.h"
@@ -206,6 +207,7 @@ static void publish_port(struct emu_port_end *port)
     atomic_store_explicit(&entry->state, EMU_PORT_LIVE, memory_order_release);
     domain->ports[port->index] = port;
     domain->n_ports++;
+    emu_presence_change(port->server, domain);
     LIST_INSERT_HEAD(&port->server->ports, port, link);
     LIST_INSERT_HEAD(&port->member->ports, port, member_link);
     if (port->member->n_ports++ == 0)
@@ -371,6 +373,7 @@ void emu_port_end_destroy(struct emu_port_end *port)
     keep_flows(port);
     domain->ports[port->index] = NULL;
     domain->n_ports--;
+    emu_presence_change(port->server, domain);
     LIST_REMOVE(port, link);
     LIST_REMOVE(port, member_link);
     if (--port->member->n_ports == 0)

@@ -34,6 +34,7 @@
 #include <unistd.h>
 
 #include "emunic/base/clock.h"
+#include "emunic/daemon/admin.h"
 #include "emunic/daemon/channel.h"
 #include "emunic/daemon/connection.h"
 #include "emunic/daemon/domain.h"
@@ -41,6 +42,7 @@
 #include "emunic/daemon/job.h"
 #include "emunic/daemon/memory_domain.h"
 #include "emunic/daemon/port.h"
+#include "emunic/daemon/remote.h"
 #include "emunic/daemon/visit.h"
 #include "emunic/engine/rest.h"
 
@@ -76,7 +78,9 @@ struct emu_quiesce {
     uint32_t n_gaps;
     struct inside *waits;                /* owned */
     uint32_t n_waits;
-    uint64_t deadline_ns;                /* of a suspension; 0 none */
+    uint64_t deadline_ns;                /* of a suspension */
+    uint64_t order;
+    bool is_awaited;                     /* the suspension's end, by who has ordered it */
     bool gave_up;
 };
 
@@ -126,6 +130,21 @@ static bool has_left(const struct emu_quiesce *q, const struct inside *w)
            atomic_load_explicit(&port->segment->inside, memory_order_acquire) != w->mark;
 }
 
+/* Of the domain, to other hosts. */
+static bool is_anything_under_way(const struct emu_domain *domain)
+{
+    const struct emu_member *member;
+    const struct emu_port_end *port;
+
+    LIST_FOREACH(member, &domain->members, link) {
+        LIST_FOREACH(port, &member->ports, member_link) {
+            if (emu_remote_awaits_answers(port) || port->portals_remote.n > 0)
+                return true;
+        }
+    }
+    return false;
+}
+
 static bool everybody_has_left(struct emu_quiesce *q)
 {
     while (q->n_waits > 0) {
@@ -133,7 +152,7 @@ static bool everybody_has_left(struct emu_quiesce *q)
             return false;
         q->n_waits--;
     }
-    return true;
+    return q->kind != FOR_SUSPEND || !is_anything_under_way(q->domain);
 }
 
 /* Other hosts' data are being moved from or to its memory. */
@@ -208,12 +227,15 @@ static void release(struct emu_server *server, struct emu_quiesce *q)
         fill_gaps(q);
         q->domain->resting[q->number] = false;
     }
-    if (q->kind == FOR_SUSPEND)
+    if (q->kind == FOR_SUSPEND) {
         emu_job_suspended(q->domain, !q->gave_up);
+        if (q->is_awaited)
+            emu_admin_suspended(server, q->order, q->gave_up ? -ETIMEDOUT : 0);
+    }
     if (q->kind == FOR_PACE)
         emu_injection_done(server, q->nid, (uint16_t)q->number);
     if (q->connection)
-        emu_connection_answer_with(q->connection, &q->reply, q->gave_up ? -ETIMEDOUT : 0);
+        emu_connection_answer_with(q->connection, &q->reply, 0, -1);
 }
 
 static void destroy(struct emu_quiesce *q)
@@ -239,7 +261,7 @@ static struct emu_quiesce *create(struct emu_domain *domain, enum kind kind, uin
 /* Releases at once if it can; else keeps it. Returns whether it is done. */
 static bool start(struct emu_server *server, struct emu_quiesce *q)
 {
-    if (collect_waits(q) == 0 && q->n_waits == 0 && !is_visited(server, q)) {
+    if (collect_waits(q) == 0 && everybody_has_left(q) && !is_visited(server, q)) {
         release(server, q);
         destroy(q);
         return true;
@@ -285,19 +307,28 @@ int emu_quiesce_queue(struct emu_connection *connection, struct emu_port_end *po
     return EMU_DEFERRED;
 }
 
-int emu_quiesce_suspend(struct emu_connection *connection, struct emu_domain *domain, const struct emu_msg *request,
-                        uint64_t deadline_ns)
+int emu_quiesce_suspend(struct emu_server *server, struct emu_domain *domain, uint64_t order, uint64_t deadline_ns)
 {
     struct emu_quiesce *q = create(domain, FOR_SUSPEND, 0);
 
     if (!q)
         return -ENOMEM;
-    q->reply = *request;
     q->deadline_ns = deadline_ns;
-    if (start(connection->server, q))
+    if (start(server, q))
         return 0;
-    q->connection = connection;
+    q->order = order;
+    q->is_awaited = true;
     return EMU_DEFERRED;
+}
+
+void emu_quiesce_give_up(struct emu_server *server, const struct emu_domain *domain)
+{
+    struct emu_quiesce *q;
+
+    LIST_FOREACH(q, &server->quiesces, link) {
+        if (q->kind == FOR_SUSPEND && q->domain == domain)
+            q->gave_up = true;
+    }
 }
 
 int emu_quiesce_pace(struct emu_server *server, struct emu_domain *domain, uint32_t nid, uint16_t seq)
@@ -356,10 +387,8 @@ void emu_quiesce_forget(struct emu_server *server, const struct emu_connection *
     struct emu_quiesce *q;
 
     LIST_FOREACH(q, &server->quiesces, link) {
-        if (connection && q->connection == connection) {
+        if (connection && q->connection == connection)
             q->connection = NULL;
-            q->gave_up = q->kind == FOR_SUSPEND;    /* nobody would resume it */
-        }
         if (port && q->port == port)
             q->port = NULL;
     }

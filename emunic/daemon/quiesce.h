@@ -22,11 +22,13 @@ int emu_quiesce_memory(struct emu_connection *connection, struct emu_port_end *p
 int emu_quiesce_queue(struct emu_connection *connection, struct emu_port_end *port, uint32_t cq,
                       const struct emu_msg *request);
 /*
- * After the domain's members were told to stay out. Answers when all are; -ETIMEDOUT after the deadline, and the
- * suspension is off again; it is also if the connection ends before.
+ * After the domain's members were told to stay out: 0 when all are and what is under way to other hosts has been
+ * answered; EMU_DEFERRED: emu_admin_suspended() is told with `order`, with -ETIMEDOUT after the deadline, and then the
+ * suspension is off again. -ENOMEM.
  */
-int emu_quiesce_suspend(struct emu_connection *connection, struct emu_domain *domain, const struct emu_msg *request,
-                        uint64_t deadline_ns);
+int emu_quiesce_suspend(struct emu_server *server, struct emu_domain *domain, uint64_t order, uint64_t deadline_ns);
+/* The next round ends the waiting for the domain's suspension, as if its deadline had come. */
+void emu_quiesce_give_up(struct emu_server *server, const struct emu_domain *domain);
 /* Update `seq` of a node's injection limits is done when the members of the domain have seen it. -ENOMEM. */
 int emu_quiesce_pace(struct emu_server *server, struct emu_domain *domain, uint32_t nid, uint16_t seq);
 /* A port has ended: its handles (taken over), its slot, and gaps that its process left if it died inside. */

@@ -418,6 +418,7 @@ static enum sent send_part(struct emu_errand *errand)
     part->result_bytes = emu_host_result_bytes(&command);
     part->host = errand->host;
     part->is_busy = true;
+    emu_hosts_owe(server, part->host);
     remote->hosts[part->host].n_parts++;
     remote->hosts[part->host].n_bulk += part->piece != NULL;
     remote->hosts[part->host].result_bytes += part->result_bytes;
@@ -621,6 +622,17 @@ void emu_remote_start(struct emu_port_end *port, const struct emu_cmd *cmd)
     finish_if_over(errand);
 }
 
+bool emu_remote_awaits_answers(const struct emu_port_end *port)
+{
+    const struct emu_errand *errand;
+
+    LIST_FOREACH(errand, &port->remote.errands, link) {
+        if (errand->n_parts > 0)
+            return true;
+    }
+    return false;
+}
+
 void emu_remote_drop_port(struct emu_port_end *port)
 {
     struct emu_remote *remote = port->server->remote;
@@ -680,6 +692,7 @@ bool emu_remote_host_message(struct emu_server *server, uint32_t host, const uin
     errand = part->errand;
     if (answer.length_bytes != (status == EMU_STATUS_OK ? part->result_bytes : 0))
         return false;
+    emu_hosts_pay(server, host);
     if (errand && status == EMU_STATUS_OK && !take_result(errand, part, &answer))
         status = EMU_STATUS_LOCAL_ACCESS;
     if (errand && (answer.flags & EMU_HOST_EVENT_LOST))

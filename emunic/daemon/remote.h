@@ -38,6 +38,8 @@ bool emu_remote_is_elsewhere(const struct emu_port_end *port, const struct emu_c
 bool emu_remote_may_start(const struct emu_port_end *port, const struct emu_cmd *cmd);
 /* Takes the command over: its events come when the host has answered, or is lost. It may be over when this returns. */
 void emu_remote_start(struct emu_port_end *port, const struct emu_cmd *cmd);
+/* Is any part of what the port has sent not answered? Transfers of a suspended job rest between their parts. */
+bool emu_remote_awaits_answers(const struct emu_port_end *port);
 /* Moves long transfers on. Number of parts sent. */
 unsigned emu_remote_round(struct emu_server *server);
 /* Will a round find something to do without news from outside? */

@@ -2,6 +2,10 @@
 /*
  * What emunic tells about itself, as JSON in a memfd that the asker gets: no limit of size, nothing to clean up.
  * Keys are snake_case with units; every object carries `schema`.
+ *
+ * Flows, loads of links and counts of fault rules are sums over all hosts of the machine: each host tells its own as rows
+ * of words (abi/host_admin.h), and whoever was asked checks and adds them. A row about something that is not here, or not
+ * the sender's to speak of, is left out with a line in the log.
  */
 #include "emunic/daemon/report.h"
 
@@ -17,11 +21,13 @@
 #include "emunic/daemon/domain.h"
 #include "emunic/daemon/fault.h"
 #include "emunic/daemon/flows.h"
+#include "emunic/daemon/gather.h"
 #include "emunic/daemon/memory_domain.h"
 #include "emunic/daemon/hosts.h"
 #include "emunic/daemon/network.h"
 #include "emunic/daemon/port.h"
 #include "emunic/daemon/watcher.h"
+#include "emunic/daemon/word_list.h"
 #include "emunic/engine/fault.h"
 #include "emunic/fabric/detour.h"
 #include "emunic/fabric/link.h"
@@ -29,6 +35,9 @@
 #include "emunic/fabric/route.h"
 
 #define SCHEMA 1
+#define FLOW_WORDS  11u     /* of a row with its kind, as these */
+#define LINK_WORDS   4u
+#define COUNT_WORDS  5u
 
 static int write_whole(const char *data, size_t len, void *ctx)
 {
@@ -59,6 +68,14 @@ static int to_memfd(json_t *object)
     if (r < 0 && fd >= 0)
         close(fd);
     return r < 0 ? r : fd;
+}
+
+static void put_row(struct emu_word_list *rows, const uint64_t *row, uint32_t n)
+{
+    uint64_t *at = emu_word_list_extend(rows, n);
+
+    if (at)
+        memcpy(at, row, n * sizeof(*row));
 }
 
 /* ---- status ---- */
@@ -177,7 +194,7 @@ static json_t *status_of_hosts(const struct emu_server *server)
     return list;
 }
 
-int emu_report_status(struct emu_server *server)
+static int report_status(struct emu_server *server)
 {
     json_t *domains = json_array();
     const struct emu_domain *domain;
@@ -228,6 +245,12 @@ static json_t *describe_flow(const struct emu_server *server, const struct emu_d
                      path);
 }
 
+/* One flow that has something to tell. */
+static bool is_worth_telling(const struct emu_flow_counts *flow)
+{
+    return (flow->operations > 0 || flow->errors > 0) && emu_flow_is_plausible(flow);
+}
+
 static void collect_domain(const struct emu_server *server, const struct emu_domain *domain, json_t *flows)
 {
     for (uint32_t s = 0; s < domain->n_nodes; s++) {
@@ -236,11 +259,56 @@ static void collect_domain(const struct emu_server *server, const struct emu_dom
             uint32_t src = emu_table_nodes(domain->table)[s].nid;
             uint32_t dst = emu_table_nodes(domain->table)[d].nid;
 
-            if ((flow.operations == 0 && flow.errors == 0) || !emu_flow_is_plausible(&flow))
-                continue;
-            json_array_append_new(flows, describe_flow(server, domain, src, dst, &flow));
+            if (is_worth_telling(&flow))
+                json_array_append_new(flows, describe_flow(server, domain, src, dst, &flow));
         }
     }
+}
+
+static void put_flows(const struct emu_domain *domain, struct emu_word_list *rows)
+{
+    for (uint32_t s = 0; s < domain->n_nodes; s++) {
+        for (uint32_t d = 0; d < domain->n_nodes; d++) {
+            struct emu_flow_counts flow = emu_flow_between(domain, s, d);
+            const uint64_t row[FLOW_WORDS] = { EMU_HOST_ROW_FLOW, domain->common_number,
+                                               emu_table_nodes(domain->table)[s].nid,
+                                               emu_table_nodes(domain->table)[d].nid, flow.operations,
+                                               flow.payload_bytes, flow.request_packets, flow.request_flits,
+                                               flow.response_packets, flow.response_flits, flow.errors };
+
+            if (is_worth_telling(&flow))
+                put_row(rows, row, FLOW_WORDS);
+        }
+    }
+}
+
+/* What a host says of what its nodes have sent. */
+static bool take_flow(struct emu_server *server, uint32_t host, struct emu_words *words, json_t *flows)
+{
+    uint32_t number = (uint32_t)emu_words_take(words, UINT32_MAX);
+    uint32_t src = (uint32_t)emu_words_take(words, EMU_NID_MAX);
+    uint32_t dst = (uint32_t)emu_words_take(words, EMU_NID_MAX);
+    const struct emu_domain *domain = emu_hosts_find_domain(server, number);
+    struct emu_flow_counts flow = { 0 };
+    uint32_t node;
+
+    flow.operations = emu_words_take(words, INT64_MAX);
+    flow.payload_bytes = emu_words_take(words, INT64_MAX);
+    flow.request_packets = emu_words_take(words, INT64_MAX);
+    flow.request_flits = emu_words_take(words, INT64_MAX);
+    flow.response_packets = emu_words_take(words, INT64_MAX);
+    flow.response_flits = emu_words_take(words, INT64_MAX);
+    flow.errors = emu_words_take(words, INT64_MAX);
+    if (words->is_bad)
+        return false;
+    if (!domain)
+        return true;    /* it has ended meanwhile */
+    node = emu_domain_node_of(domain, src);
+    if (node == EMU_NID_NONE || emu_hosts_of_node(domain, node) != host || !is_worth_telling(&flow) ||
+        emu_domain_node_of(domain, dst) == EMU_NID_NONE)
+        return false;
+    json_array_append_new(flows, describe_flow(server, domain, src, dst, &flow));
+    return true;
 }
 
 static json_t *describe_link(const struct emu_server *server, uint32_t id, const struct emu_link_load *load)
@@ -274,12 +342,72 @@ static json_t *describe_loads(const struct emu_server *server, const struct emu_
     return links;
 }
 
-int emu_report_links(struct emu_server *server)
+/* Of what is here. Caller frees; NULL without memory. */
+static struct emu_link_load *loads_here(const struct emu_server *server)
 {
     const size_t n_links = emu_machine_n_links(server->machine);
     struct emu_link_load *loads = calloc(n_links, sizeof(*loads));
-    json_t *flows = json_array();
+
+    if (!loads)
+        return NULL;
+    if (emu_network_past_loads(server))
+        memcpy(loads, emu_network_past_loads(server), n_links * sizeof(*loads));
+    emu_flows_add_loads(server, loads);
+    return loads;
+}
+
+static bool take_load(const struct emu_server *server, struct emu_words *words, struct emu_link_load *loads)
+{
+    uint32_t link = (uint32_t)emu_words_take(words, UINT32_MAX);
+    uint64_t packets = emu_words_take(words, INT64_MAX);
+    uint64_t flits = emu_words_take(words, INT64_MAX);
+
+    if (words->is_bad || link >= emu_machine_n_links(server->machine))
+        return false;
+    loads[link].packets += packets;
+    loads[link].flits += flits;
+    return true;
+}
+
+static void add_links_of(struct emu_server *server, uint32_t host, const struct emu_word_list *rows, json_t *flows,
+                         struct emu_link_load *loads)
+{
+    struct emu_words words = { .at = rows->words, .left = rows->n };
+    bool is_good = true;
+
+    while (is_good && words.left > 0) {
+        uint64_t kind = emu_words_take(&words, UINT64_MAX);
+
+        is_good = (kind == EMU_HOST_ROW_FLOW && take_flow(server, host, &words, flows)) ||
+                  (kind == EMU_HOST_ROW_LINK && take_load(server, &words, loads));
+    }
+    if (!is_good)
+        emu_hosts_refuse(server, host, "flows or loads that make no sense");
+}
+
+/* Hosts that have not answered; NULL if all have. */
+static json_t *describe_missing(const struct emu_server *server, const struct emu_gathered *gathered)
+{
+    json_t *missing = NULL;
+
+    for (uint32_t i = 0; gathered && i < gathered->n_hosts; i++) {
+        const struct emu_word_list *rows = &gathered->rows[i];
+        bool has_too_many = rows->n == 1 && rows->words[0] == EMU_HOST_ROW_TOO_MANY;
+
+        if (!gathered->is_missing[i] && !has_too_many)
+            continue;
+        if (!missing)
+            missing = json_array();
+        json_array_append_new(missing, json_string(emu_hosts_name(server, i)));
+    }
+    return missing;
+}
+
+static int report_links(struct emu_server *server, const struct emu_gathered *gathered)
+{
     bool is_whole = emu_fault_map_is_clean(emu_network_faults(server));
+    struct emu_link_load *loads = loads_here(server);
+    json_t *flows = json_array();
     const struct emu_domain *domain;
     json_t *report;
 
@@ -287,17 +415,40 @@ int emu_report_links(struct emu_server *server)
         json_decref(flows);
         return -ENOMEM;
     }
-    if (emu_network_past_loads(server))
-        memcpy(loads, emu_network_past_loads(server), n_links * sizeof(*loads));
     LIST_FOREACH(domain, &server->domains, link)
         collect_domain(server, domain, flows);
-    emu_flows_add_loads(server, loads);
-    report = json_pack("{sI ss ss ss ss so so}", "schema", (json_int_t)SCHEMA, "server", server->name, "machine",
+    for (uint32_t i = 0; gathered && i < gathered->n_hosts; i++) {
+        if (gathered->rows[i].n > 1)
+            add_links_of(server, i, &gathered->rows[i], flows, loads);
+    }
+    report = json_pack("{sI ss ss ss ss so* so so}", "schema", (json_int_t)SCHEMA, "server", server->name, "machine",
                        emu_machine_name(server->machine), "machine_spec", server->machine_spec, "routing",
-                       is_whole ? "minimal, spread evenly" : "around what is broken", "flows", flows, "links",
-                       describe_loads(server, loads));
+                       is_whole ? "minimal, spread evenly" : "around what is broken", "missing_hosts",
+                       describe_missing(server, gathered), "flows", flows, "links", describe_loads(server, loads));
     free(loads);
     return to_memfd(report);
+}
+
+static void put_links(struct emu_server *server, struct emu_word_list *rows)
+{
+    struct emu_link_load *loads = loads_here(server);
+    const struct emu_domain *domain;
+
+    if (!loads) {
+        rows->has_failed = true;
+        return;
+    }
+    LIST_FOREACH(domain, &server->domains, link) {
+        if (domain->common_number != 0)
+            put_flows(domain, rows);
+    }
+    for (uint32_t id = 0; id < emu_machine_n_links(server->machine); id++) {
+        const uint64_t row[LINK_WORDS] = { EMU_HOST_ROW_LINK, id, loads[id].packets, loads[id].flits };
+
+        if (loads[id].packets > 0)
+            put_row(rows, row, LINK_WORDS);
+    }
+    free(loads);
 }
 
 /* ---- faults ---- */
@@ -342,15 +493,56 @@ static json_t *describe_rule(const struct emu_fault_rule *rule, uint64_t seen, u
                      (json_int_t)seen, "hits", (json_int_t)hits);
 }
 
-static json_t *faults_of(const struct emu_domain *domain)
+static void put_counts(const struct emu_domain *domain, struct emu_word_list *rows)
+{
+    struct emu_fault_rule rule;
+    uint64_t seen;
+    uint64_t hits;
+
+    for (uint32_t i = 0; emu_fault_rule_of(domain, i, &rule, &seen, &hits); i++) {
+        const uint64_t row[COUNT_WORDS] = { EMU_HOST_ROW_RULE, domain->common_number, rule.id, seen, hits };
+
+        put_row(rows, row, COUNT_WORDS);
+    }
+}
+
+/* Adds what a rule has seen and hit on a host. */
+static void add_counts_of(struct emu_server *server, uint32_t host, const struct emu_word_list *rows,
+                          const struct emu_domain *domain, uint32_t rule, uint64_t *seen, uint64_t *hits)
+{
+    struct emu_words words = { .at = rows->words, .left = rows->n };
+
+    while (words.left > 0 && !words.is_bad) {
+        uint64_t kind = emu_words_take(&words, EMU_HOST_ROW_RULE);
+        uint64_t number = emu_words_take(&words, UINT32_MAX);
+        uint64_t id = emu_words_take(&words, UINT32_MAX);
+        uint64_t seen_there = emu_words_take(&words, INT64_MAX);
+        uint64_t hits_there = emu_words_take(&words, INT64_MAX);
+
+        words.is_bad = words.is_bad || kind != EMU_HOST_ROW_RULE;
+        if (words.is_bad || number != domain->common_number || id != rule)
+            continue;
+        *seen += seen_there;
+        *hits += hits_there;
+    }
+    if (words.is_bad)
+        emu_hosts_refuse(server, host, "counts of rules that make no sense");
+}
+
+static json_t *faults_of(struct emu_server *server, const struct emu_domain *domain, const struct emu_gathered *gathered)
 {
     json_t *rules = json_array();
     struct emu_fault_rule rule;
     uint64_t seen;
     uint64_t hits;
 
-    for (uint32_t i = 0; emu_fault_rule_of(domain, i, &rule, &seen, &hits); i++)
+    for (uint32_t i = 0; emu_fault_rule_of(domain, i, &rule, &seen, &hits); i++) {
+        for (uint32_t host = 0; domain->common_number != 0 && gathered && host < gathered->n_hosts; host++) {
+            if (gathered->rows[host].n > 1)
+                add_counts_of(server, host, &gathered->rows[host], domain, rule.id, &seen, &hits);
+        }
         json_array_append_new(rules, describe_rule(&rule, seen, hits));
+    }
     return json_pack("{sI sI so}", "domain", (json_int_t)domain->id, "ptag", (json_int_t)domain->ptag, "rules", rules);
 }
 
@@ -411,14 +603,41 @@ static json_t *describe_network(const struct emu_server *server)
                      emu_watcher_lines(server));
 }
 
-int emu_report_faults(struct emu_server *server)
+static int report_faults(struct emu_server *server, const struct emu_gathered *gathered)
 {
     json_t *domains = json_array();
     const struct emu_domain *domain;
 
     LIST_FOREACH(domain, &server->domains, link)
-        json_array_append_new(domains, faults_of(domain));
-    return to_memfd(json_pack("{sI ss ss ss so so}", "schema", (json_int_t)SCHEMA, "server", server->name, "machine",
-                              emu_machine_name(server->machine), "machine_spec", server->machine_spec, "domains", domains,
+        json_array_append_new(domains, faults_of(server, domain, gathered));
+    return to_memfd(json_pack("{sI ss ss ss so* so so}", "schema", (json_int_t)SCHEMA, "server", server->name, "machine",
+                              emu_machine_name(server->machine), "machine_spec", server->machine_spec,
+                              "missing_hosts", describe_missing(server, gathered), "domains", domains,
                               "network", describe_network(server)));
+}
+
+/* ---- whoever asks ---- */
+
+int emu_report_make(struct emu_server *server, uint16_t type, const struct emu_gathered *gathered)
+{
+    switch (type) {
+    case EMU_MSG_STATUS:
+        return report_status(server);
+    case EMU_MSG_FAULTS:
+        return report_faults(server, gathered);
+    default:
+        return report_links(server, gathered);
+    }
+}
+
+void emu_report_rows(struct emu_server *server, uint16_t type, struct emu_word_list *rows)
+{
+    const struct emu_domain *domain;
+
+    if (type == EMU_MSG_LINKS)
+        put_links(server, rows);
+    LIST_FOREACH(domain, &server->domains, link) {
+        if (type == EMU_MSG_FAULTS && domain->common_number != 0)
+            put_counts(domain, rows);
+    }
 }

@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reports: JSON text in a new memfd. Descriptor or negative errno.
+ * Reports: JSON text in a new memfd.
  */
 #ifndef EMUNIC_DAEMON_REPORT_H
 #define EMUNIC_DAEMON_REPORT_H
 
-struct emu_server;
+#include <stdint.h>
 
-int emu_report_status(struct emu_server *server);
-int emu_report_links(struct emu_server *server);
-int emu_report_faults(struct emu_server *server);
+struct emu_gathered;
+struct emu_server;
+struct emu_word_list;
+
+/*
+ * EMU_MSG_STATUS (of this emunic), EMU_MSG_LINKS or EMU_MSG_FAULTS, with what the other hosts have said; NULL: nothing.
+ * Descriptor or negative errno.
+ */
+int emu_report_make(struct emu_server *server, uint16_t type, const struct emu_gathered *gathered);
+/* What another host wants to know for its EMU_MSG_LINKS or EMU_MSG_FAULTS: rows of abi/host_admin.h. */
+void emu_report_rows(struct emu_server *server, uint16_t type, struct emu_word_list *rows);
 
 #endif

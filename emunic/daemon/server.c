@@ -35,6 +35,7 @@
 
 #include "emunic/base/clock.h"
 #include "emunic/base/socket.h"
+#include "emunic/daemon/admin.h"
 #include "emunic/daemon/bind.h"
 #include "emunic/daemon/ce_hosts.h"
 #include "emunic/daemon/connection.h"
@@ -236,6 +237,8 @@ int emu_server_create(const struct emu_server_options *options, struct emu_serve
         r = emu_hosts_create(server, options->hosts, err, err_len);
     if (r == 0)
         r = emu_bind_create(server, options->bind, err, err_len);
+    if (r == 0)
+        r = emu_admin_create(server);
     if (r < 0)
         goto err_server;
     if (options->ready_fd >= 0 && write(options->ready_fd, "r", 1) != 1)
@@ -276,6 +279,7 @@ void emu_server_destroy(struct emu_server *server)
         emu_connection_destroy(connection);
     emu_hosts_destroy(server);
     emu_bind_destroy(server);
+    emu_admin_destroy(server);
     clear_graveyard(server);
     free(server->graveyard);
     close_fd(server->control_fd);
@@ -351,12 +355,15 @@ static int sleep_until_called(struct emu_server *server, uint64_t wake_at_ns)
 {
     uint64_t held_ns = emu_fault_next_ns(server);
     uint64_t released_ns = emu_network_next_ns(server);
+    uint64_t waited_ns = emu_admin_next_ns(server);
     int r = 0;
 
     if (held_ns < wake_at_ns)
         wake_at_ns = held_ns;
     if (released_ns < wake_at_ns)
         wake_at_ns = released_ns;
+    if (waited_ns < wake_at_ns)
+        wake_at_ns = waited_ns;
     announce_sleep(server, 1);
     /* Pairs with the fence in emu_port_publish(): either we see the command, or its sender sees us asleep. */
     atomic_thread_fence(memory_order_seq_cst);
@@ -438,6 +445,7 @@ int emu_server_run(struct emu_server *server)
         emu_portals_round(server);
         emu_datagram_look_at_delayed(server);
         emu_network_round(server);
+        emu_admin_round(server);
 
         if (done > 0) {
             idle = 0;

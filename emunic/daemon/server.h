@@ -27,14 +27,17 @@
 #include "emunic/fabric/machine.h"
 
 struct emu_bind;
+struct emu_admin;
 struct emu_bulk;
 struct emu_burst;
 struct emu_ce_end;
 struct emu_ce_hosts;
 struct emu_connection;
 struct emu_domain;
+struct emu_error_hosts;
 struct emu_error_sub;
 struct emu_fault_rule;
+struct emu_gather;
 struct emu_host_domains;
 struct emu_hosts;
 struct emu_hosts_options;
@@ -104,6 +107,10 @@ struct emu_server {
     struct emu_ce_hosts *ce_hosts;      /* owned, beside hosts */
     struct emu_portals_hosts *portals_hosts; /* owned, beside hosts */
     struct emu_bind *bind;              /* owned: where it runs */
+    struct emu_error_hosts *error_hosts; /* owned, beside hosts */
+    struct emu_gather *gather;          /* owned, beside hosts */
+    struct emu_admin *admin;            /* owned */
+    uint64_t fault_questions;           /* asked so far */
     struct emu_ntt *ntt;                /* owned; NULL until the first entry */
     uint32_t n_paced;                   /* nodes whose injection is limited */
     uint8_t *bounce;                    /* owned */

@@ -30,6 +30,8 @@ static gni_return_t job_rc(int result)
         return GNI_RC_NO_MATCH;
     case -ENOSPC:
     case -ENETDOWN:
+    case -EHOSTUNREACH:
+    case -EAGAIN:
     case -EMFILE:
         return GNI_RC_ERROR_RESOURCE;
     case -ENOMEM:

@@ -380,24 +380,13 @@ void fx_forget(struct fx *fx)
     }
 }
 
-/*
- * What an administrator says to every emunic. Domains have the same number everywhere, because all are made by the
- * head.
- */
-static int tell_all(struct fx *fx, const struct emu_msg *what, const int *fds, unsigned n_fds)
+/* What an administrator says to the machine. */
+static int tell_machine(struct fx *fx, const struct emu_msg *what, const int *fds, unsigned n_fds)
 {
-    int result = 0;
+    struct emu_msg msg = *what;
+    int r = emu_session_request(&fx->admin, &msg, fds, n_fds, NULL);
 
-    for (unsigned i = 0; i < fx->n_hosts && result == 0; i++) {
-        struct emu_msg msg = *what;
-        int r;
-
-        if (i > 0 && fx->hosts[i].daemon == 0)
-            continue;
-        r = emu_session_request(i == 0 ? &fx->admin : &fx->hosts[i].admin, &msg, fds, n_fds, NULL);
-        result = r < 0 ? r : msg.result;
-    }
-    return result;
+    return r < 0 ? r : msg.result;
 }
 
 void fx_set_routed(struct fx *fx, bool is_routed)
@@ -405,14 +394,14 @@ void fx_set_routed(struct fx *fx, bool is_routed)
     struct emu_msg msg = { .type = EMU_MSG_DATAPATH,
                            .domain = { .domain_id = fx->domain_id, .flags = is_routed ? EMU_TABLE_ROUTED : 0 } };
 
-    tell_all(fx, &msg, NULL, 0);
+    tell_machine(fx, &msg, NULL, 0);
 }
 
 int fx_change_network(struct fx *fx, struct emu_msg_network change)
 {
     struct emu_msg msg = { .type = EMU_MSG_NETWORK, .network = change };
 
-    return tell_all(fx, &msg, NULL, 0);
+    return tell_machine(fx, &msg, NULL, 0);
 }
 
 void fx_add_fault(struct fx *fx, const char *words)
@@ -438,7 +427,7 @@ void fx_add_fault(struct fx *fx, const char *words)
     }
     if (fd < 0 || write(fd, &rule, sizeof(rule)) != (ssize_t)sizeof(rule))
         give_up("fault", errno);
-    r = tell_all(fx, &msg, &fd, 1);
+    r = tell_machine(fx, &msg, &fd, 1);
     if (r < 0)
         give_up("fault", -r);
     close(fd);
@@ -448,28 +437,25 @@ void fx_clear_faults(struct fx *fx)
 {
     struct emu_msg msg = { .type = EMU_MSG_FAULT_CLEAR, .fault = { .domain_id = fx->domain_id } };
 
-    tell_all(fx, &msg, NULL, 0);
+    tell_machine(fx, &msg, NULL, 0);
 }
 
 unsigned fx_fault_hits(struct fx *fx)
 {
+    char *text = report_of(&fx->admin, EMU_MSG_FAULTS);
+    json_t *report = text ? json_loads(text, 0, NULL) : NULL;
+    const json_t *domain;
+    const json_t *rule;
     unsigned hits = 0;
+    size_t i;
+    size_t k;
 
-    for (unsigned host = 0; host < fx->n_hosts; host++) {
-        char *text = report_of(host == 0 ? &fx->admin : &fx->hosts[host].admin, EMU_MSG_FAULTS);
-        json_t *report = text ? json_loads(text, 0, NULL) : NULL;
-        const json_t *domain;
-        const json_t *rule;
-        size_t i;
-        size_t k;
-
-        free(text);
-        json_array_foreach(json_object_get(report, "domains"), i, domain) {
-            json_array_foreach(json_object_get(domain, "rules"), k, rule)
-                hits += (unsigned)json_integer_value(json_object_get(rule, "hits"));
-        }
-        json_decref(report);
+    free(text);
+    json_array_foreach(json_object_get(report, "domains"), i, domain) {
+        json_array_foreach(json_object_get(domain, "rules"), k, rule)
+            hits += (unsigned)json_integer_value(json_object_get(rule, "hits"));
     }
+    json_decref(report);
     return hits;
 }
 

@@ -185,11 +185,12 @@ bool emu_network_reaches(struct emu_server *server, uint32_t src_nid, uint32_t d
     return !world->is_split || src_nid / 10 == dst_nid / 10;
 }
 
-void emu_connection_answer_with(struct emu_connection *connection, struct emu_msg *reply, int result)
+void emu_connection_answer_with(struct emu_connection *connection, struct emu_msg *reply, int result, int fd)
 {
     char *start = (char *)connection - offsetof(struct world_port, connection);
     struct world_port *port = (struct world_port *)(void *)start;
 
+    assert_int_equal(fd, -1);
     assert_true(port->awaits_cancel);
     assert_int_equal(reply->type, EMU_MSG_DATAGRAM_CANCEL);
     assert_true(result == 0 || result == EMU_OUTCOME_NO_MATCH);

@@ -192,7 +192,7 @@ static void test_head_of_another_version_or_kind_is_refused(void **state)
     struct emu_host_head head;
 
     (void)state;
-    emu_host_head_put(message, EMU_HOST_STATUS, 1);
+    emu_host_head_put(message, EMU_HOST_ADMIN, 1);
     assert_true(emu_host_head_parse(message, sizeof(message), &head));
     assert_false(emu_host_head_parse(message, sizeof(message) - 1, &head));
     message[3]++;
