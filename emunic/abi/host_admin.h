@@ -7,6 +7,7 @@
  *                                   APPLY  ----------------------> does it, too
  *                                          <---------------------  DONE
  *               <------------------ RESULT
+ *        FORGET -------------------> who has asked does not wait any more
  *
  *   any host   REPORT  ---------->  any other
  *              <----------   ROWS   a part of what was asked for; the next REPORT asks for the next one
@@ -40,6 +41,7 @@
 enum emu_host_admin_op {
     EMU_HOST_ADMIN_ASK = 1,
     EMU_HOST_ADMIN_RESULT,
+    EMU_HOST_ADMIN_FORGET,
     EMU_HOST_ADMIN_APPLY,
     EMU_HOST_ADMIN_DONE,
     EMU_HOST_ADMIN_STATE,

@@ -41,7 +41,6 @@
 #include "emunic/daemon/job.h"
 #include "emunic/daemon/network.h"
 #include "emunic/daemon/presence.h"
-#include "emunic/daemon/quiesce.h"
 #include "emunic/daemon/server.h"
 
 #define ORDERS_MAX   1024u              /* under way; more are refused */
@@ -153,6 +152,7 @@ static struct emu_admin_request *resume_of(const struct emu_admin_request *suspe
         return NULL;
     resume->type = EMU_MSG_JOB_RESUME;
     resume->domain = suspend->domain;
+    resume->domain_id = suspend->domain_id;
     resume->uid = suspend->uid;
     resume->job = suspend->job;
     return resume;
@@ -316,7 +316,7 @@ static void carry_out(struct emu_server *server, struct order *order)
 /* Nobody waits for it. Takes the request over. */
 static void begin_order(struct emu_server *server, struct emu_admin_request *request, bool is_internal)
 {
-    struct order *order = make_order(server, request, false);
+    struct order *order = make_order(server, request, emu_admin_is_own(server, request));
 
     if (!order) {
         emu_log(EMU_LOG_ERROR, "no memory, or too many requests under way: one of type %u is left out", request->type);
@@ -417,12 +417,16 @@ int emu_admin_answer(struct emu_connection *c, const struct emu_msg *msg, const 
     return EMU_DEFERRED;
 }
 
-static void give_up(struct emu_server *server, const struct order *order)
+/* Who has asked does not wait any more; a suspension that is not complete has come to nothing. */
+static void lose_asker(struct emu_server *server, struct order *order)
 {
-    const struct emu_domain *domain = emu_job_find(server, &order->request->job);
+    bool is_pending = order->request->type == EMU_MSG_JOB_SUSPEND && order->is_begun && !order->has_gone;
+    struct emu_admin_request *back = is_pending ? resume_of(order->request) : NULL;
 
-    if (domain)
-        emu_quiesce_give_up(server, domain);
+    order->connection = NULL;
+    order->has_gone = true;
+    if (back)
+        begin_order(server, back, true);
 }
 
 void emu_admin_forget(struct emu_server *server, const struct emu_connection *connection)
@@ -433,16 +437,16 @@ void emu_admin_forget(struct emu_server *server, const struct emu_connection *co
     if (!server->admin)
         return;
     LIST_FOREACH(question, &server->admin->questions, link) {
-        if (question->connection == connection)
-            question->connection = NULL;
+        if (question->connection != connection)
+            continue;
+        question->connection = NULL;
+        emu_admin_send(server, EMU_HOST_HEAD, EMU_HOST_ADMIN_FORGET, 0, question->token, NULL, 0);
     }
     LIST_FOREACH(order, &server->admin->orders, link) {
-        if (order->connection != connection)
-            continue;
-        order->connection = NULL;
-        order->has_gone = true;
-        if (order->awaits_own)
-            give_up(server, order);
+        if (order->connection == connection) {
+            lose_asker(server, order);
+            break;      /* it has one request under way */
+        }
     }
 }
 
@@ -572,6 +576,19 @@ static bool take_result(struct emu_server *server, uint32_t host, uint64_t token
     return true;        /* it was given up */
 }
 
+static bool take_forget(struct emu_server *server, uint32_t host, uint64_t token)
+{
+    struct order *order;
+
+    LIST_FOREACH(order, &server->admin->orders, link) {
+        if (order->origin == host && order->token == token) {
+            lose_asker(server, order);
+            break;
+        }
+    }
+    return is_head(server);
+}
+
 /* Absolute: what the changes so far have led to. */
 static bool take_state(struct emu_server *server, uint32_t host, uint16_t type, struct emu_words *words)
 {
@@ -601,6 +618,8 @@ static bool take_list(struct emu_server *server, uint32_t host, const struct emu
         return take_ask(server, host, incoming->type, incoming->token, &words);
     case EMU_HOST_ADMIN_RESULT:
         return take_result(server, host, incoming->token, &incoming->list);
+    case EMU_HOST_ADMIN_FORGET:
+        return take_forget(server, host, incoming->token);
     case EMU_HOST_ADMIN_APPLY:
         return take_apply(server, host, incoming->type, incoming->token, &words);
     case EMU_HOST_ADMIN_DONE:
@@ -698,8 +717,8 @@ void emu_admin_host_down(struct emu_server *server, uint32_t host)
     while (order) {
         struct order *next = LIST_NEXT(order, link);
 
-        if (order->origin == host && host != emu_hosts_own(server))
-            order->has_gone = true;
+        if (order->origin == host)
+            lose_asker(server, order);
         hear(server, order, host, -EHOSTUNREACH);
         order = next;
     }

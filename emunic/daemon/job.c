@@ -652,8 +652,8 @@ struct emu_domain *emu_job_find(struct emu_server *server, const struct emu_msg_
 
 static struct emu_domain *domain_of(struct emu_server *server, struct emu_admin_request *request, bool is_ordered)
 {
-    struct emu_domain *domain = is_ordered ? emu_hosts_find_domain(server, request->domain)
-                                           : emu_job_find(server, &request->job);
+    struct emu_domain *domain = is_ordered && request->domain != 0 ? emu_hosts_find_domain(server, request->domain)
+                                                                   : emu_job_find(server, &request->job);
 
     if (domain)
         request->domain = domain->common_number;

@@ -402,6 +402,7 @@ static void test_job_that_is_ending_cannot_be_suspended(void **state)
     sigemptyset(&set);
     sigaddset(&set, SIGUSR2);
     sigprocmask(SIG_BLOCK, &set, NULL);
+    fx_set_node(0);
     assert_int_equal(fx_add_domain(&fx, PTAG, COOKIE, geteuid(), 0, &admin), 0);
     fflush(NULL);
     child = fork();
