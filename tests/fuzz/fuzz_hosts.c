@@ -4,9 +4,9 @@
  * right.
  *
  * Three hosts: two are emunics, the third is a process of this test. For EMU_FUZZ_SECONDS (60) it sends mutated
- * commands, answers, domains, news of reduction trees and noise to both. A domain spans all three, so that its commands
- * get as far as any; it is told a registration there, between guards, and commands are posted to it, whose answers are
- * as bad as its own commands; reduction trees there have an engine and leaves of its. In another domain, where it has
+ * commands, answers, domains, news of reduction trees, words about administration and noise to both. A domain spans all three,
+ * so that its commands get as far as any; it is told a registration there, between guards, and commands are posted to
+ * it, whose answers are as bad as its own commands; reduction trees there have an engine and leaves of its. In another domain, where it has
  * no node, data are put and reduced between the two emunics and everything is checked. At the end both emunics must be
  * alive, the guards whole, the transfers and reductions right, and the emunics must end cleanly.
  * EMU_TEST_SEED repeats the choices of a run.
@@ -24,7 +24,7 @@
 
 #include <cmocka.h>
 
-#include "emunic/abi/host.h"
+#include "emunic/abi/host_admin.h"
 #include "emunic/abi/host_ce.h"
 #include "emunic/base/clock.h"
 #include "emunic/daemon/hosts.h"
@@ -257,6 +257,19 @@ static uint32_t make_ce(uint8_t *message)
 
 /* ---- messages ---- */
 
+/* Questions, so that who waits goes on. */
+static void answer_admin(uint32_t host, const uint8_t *bytes, uint32_t length)
+{
+    struct emu_host_admin m;
+    uint8_t message[EMU_HOST_ADMIN_BYTES_MAX];
+
+    if (!emu_host_admin_parse(bytes, length, &m) || (m.op != EMU_HOST_ADMIN_REPORT && m.op != EMU_HOST_ADMIN_PING))
+        return;
+    m = (struct emu_host_admin){ .op = m.op == EMU_HOST_ADMIN_PING ? EMU_HOST_ADMIN_PONG : EMU_HOST_ADMIN_ROWS,
+                                 .type = m.type, .token = m.token };
+    emu_transport_ops.send(transport, host, message, emu_host_admin_put(message, &m, NULL));
+}
+
 static void take_again(void *owner, uint32_t host)
 {
     (void)owner;
@@ -276,6 +289,8 @@ static bool take_message(void *owner, uint32_t host, const void *data, uint32_t 
         return true;
     if (head.kind == EMU_HOST_DOMAIN)
         answer_domain(host, data, length);
+    else if (head.kind == EMU_HOST_ADMIN)
+        answer_admin(host, data, length);
     else if (head.kind == EMU_HOST_COMMAND)
         owes_answer[host] = !answer_command(host, data, length);
     else if (head.kind == EMU_HOST_CE)
@@ -333,12 +348,75 @@ static uint32_t make_command(uint8_t *message)
     return EMU_HOST_COMMAND_BYTES + (c.cmd.op == EMU_OP_PUT && c.part_bytes <= EMU_HOST_PART_BYTES ? c.part_bytes : 0);
 }
 
+/* Of its own domain or of none, so that it breaks nothing that others have if it is taken. */
+static void fill_words(uint64_t *words, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        words[i] = one_in(3) ? odd_number() : below(300);
+    words[0] = one_in(4) ? 1 + below(1u << 31) : atomic_load(&common->domain);
+}
+
+/* Changes by an administrator of that host are not harm, so those that would be understood are about nothing. */
+static void spoil_request(struct emu_host_admin *m, uint64_t *words)
+{
+    static const struct {
+        uint16_t type;
+        uint16_t n;
+    } requests[] = {
+        { EMU_MSG_FAULT_SET, 26 }, { EMU_MSG_FAULT_CLEAR, 5 },    { EMU_MSG_NETWORK, 7 },     { EMU_MSG_DATAPATH, 3 },
+        { EMU_MSG_NTT_CLEAR, 19 }, { EMU_MSG_JOB_CONFIGURE, 19 }, { EMU_MSG_JOB_RESUME, 19 }, { EMU_MSG_STATUS, 2 },
+    };
+    unsigned which = (unsigned)below(sizeof(requests) / sizeof(requests[0]));
+
+    m->type = requests[which].type;
+    if (m->first == 0)
+        m->total = m->n = requests[which].n;
+    words[2] = m->type == EMU_MSG_NETWORK ? 100 + below(9) : words[2];
+    words[4] = m->type == EMU_MSG_JOB_CONFIGURE ? HOSTILE_COOKIE : words[4];
+    words[3] = m->type == EMU_MSG_JOB_CONFIGURE ? HOSTILE_PTAG : words[3];
+}
+
+/* A word about administration that would be good, but for what it says. */
+static uint32_t make_admin(uint8_t *message)
+{
+    static uint64_t words[2 * EMU_HOST_ADMIN_WORDS];
+    static const uint8_t lengths[EMU_HOST_ADMIN_OPS] = {
+        [EMU_HOST_ADMIN_ASK] = 25, [EMU_HOST_ADMIN_RESULT] = 4, [EMU_HOST_ADMIN_APPLY] = 8, [EMU_HOST_ADMIN_DONE] = 1,
+        [EMU_HOST_ADMIN_STATE] = 15, [EMU_HOST_ADMIN_LISTEN] = 1, [EMU_HOST_ADMIN_ERROR] = EMU_HOST_ERROR_WORDS,
+        [EMU_HOST_ADMIN_WHO] = EMU_HOST_TARGET_WORDS, [EMU_HOST_ADMIN_OWNER] = 2, [EMU_HOST_ADMIN_ROWS] = 11,
+        [EMU_HOST_ADMIN_KILL] = EMU_HOST_TARGET_WORDS, [EMU_HOST_ADMIN_PRESENCE] = 2,
+    };
+    struct emu_host_admin m = { .op = (uint16_t)(1 + below(EMU_HOST_ADMIN_OPS - 1)), .token = below(8) };
+
+    m.type = one_in(2) ? EMU_MSG_LINKS : EMU_MSG_FAULTS;
+    m.total = one_in(6) ? (uint32_t)below(2 * EMU_HOST_ADMIN_WORDS) : lengths[m.op];
+    m.first = one_in(8) ? (uint32_t)below(m.total + 1) : 0;
+    m.n = m.total - m.first < EMU_HOST_ADMIN_WORDS ? m.total - m.first : EMU_HOST_ADMIN_WORDS;
+    fill_words(words, m.total > 32 ? m.total : 32);
+    if (m.op == EMU_HOST_ADMIN_ASK)
+        spoil_request(&m, words);
+    if (m.op == EMU_HOST_ADMIN_LISTEN || m.op == EMU_HOST_ADMIN_OWNER)
+        words[0] = below(2);
+    if (m.op == EMU_HOST_ADMIN_ERROR) {
+        words[2] = 1 + below(EMU_ERROR_ROUTES);
+        words[3] = 1u << below(8);
+        words[5] = (uint64_t)HOSTILE_NID << 32;
+    }
+    if (m.op == EMU_HOST_ADMIN_WHO || m.op == EMU_HOST_ADMIN_KILL) {
+        words[2] = HOSTILE_NID;
+        words[3] = 0;
+        words[5] = common->open_addr;
+        words[7] = below(8);
+    }
+    return emu_host_admin_put(message, &m, words);
+}
+
 static uint32_t make_message(uint8_t *message)
 {
     uint32_t length;
 
     fill_random(message, 256);
-    switch (below(8)) {
+    switch (below(10)) {
     case 0:
         length = 1 + (uint32_t)below(EMU_HOST_MESSAGE_MAX);
         emu_host_head_put(message, (enum emu_host_kind)below(EMU_HOST_KINDS + 1), (uint32_t)next_random());
@@ -352,6 +430,10 @@ static uint32_t make_message(uint8_t *message)
             break;
         }
         /* fall through */
+    case 2:
+    case 3:
+        length = make_admin(message);
+        return length;
     default:
         length = one_in(2) ? make_ce(message) : make_command(message);
     }
@@ -578,6 +660,7 @@ static void test_host_that_means_harm_does_none(void **state)
     gni_mem_handle_t handle;
     struct bad_tree bad_tree;
     struct tree tree = { .n_engines = 0 };
+    gni_err_handle_t errors;
     uint8_t *mem;
     unsigned round = 0;
     int status = -1;
@@ -611,11 +694,14 @@ static void test_host_that_means_harm_does_none(void **state)
     tree_add_leaf(&tree, &a, 0);
     tree_add_leaf(&tree, &b, 1);
     tree_build(&tree);
+    assert_int_equal(GNI_SubscribeErrors(a.nic, 0, 0xff, 4, &errors), GNI_RC_SUCCESS);
     while (emu_clock_ns() < end_ns) {
         check_transfers(&a, &b, round);
         check_reduction(&tree, round);
         ask_for_reductions(&bad_tree, &c, &handle, round);
         ask_for_trouble(&c, &handle, round++);
+        if (round % 64 == 0)
+            free(fx_report(&fx, round % 128 ? EMU_MSG_LINKS : EMU_MSG_FAULTS));
         assert_true(is_filled(mem, GUARD_BYTES, 0x5a));
         assert_true(is_filled(mem + GUARD_BYTES + OPEN_BYTES, GUARD_BYTES, 0x5a));
     }
@@ -635,6 +721,7 @@ static void test_host_that_means_harm_does_none(void **state)
     assert_true(atomic_load(&common->good_posts) > 0);
     assert_int_equal(kill(fx.hosts[0].daemon, 0), 0);
     assert_int_equal(kill(fx.hosts[1].daemon, 0), 0);
+    GNI_ReleaseErrors(errors);
     GNI_MemDeregister(c.nic, &handle);
     munmap(mem, 2 * GUARD_BYTES + OPEN_BYTES);
     gx_close(&a);

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A host that is there and answers nothing: its transport lives, it has said its hello and takes every domain, but no
+ * command, request or question of another host gets an answer. Two hosts are emunics, this third one is a process of
+ * the test. Whatever waits for it ends with an error in the peer timeout; the others go on.
+ */
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "emunic/abi/host_admin.h"
+#include "emunic/base/clock.h"
+#include "emunic/daemon/hosts.h"
+#include "emunic/transport/inner.h"
+#include "tests/common/gni.h"
+
+#define SILENT_HOST 2u
+#define SILENT_NID  2u
+#define N_NIDS      768u
+#define TIMEOUT_MS  1000u
+#define PTAG        91u
+#define COOKIE      0x51e47u
+
+static struct fx fx;
+static struct emu_transport *transport;
+static struct emu_host_blob blobs[2];
+static _Atomic bool *is_over;
+static pid_t silent;
+
+static void peer_up(void *owner, uint32_t host)
+{
+    struct emu_host_hello hello = { .n_hosts = 3, .n_nids = N_NIDS, .name = "host2" };
+    uint8_t message[EMU_HOST_HELLO_BYTES];
+
+    (void)owner;
+    emu_host_hello_put(message, &hello);
+    emu_transport_ops.send(transport, host, message, sizeof(message));
+}
+
+/* Domains are all that it answers. */
+static bool take_message(void *owner, uint32_t host, const void *data, uint32_t length)
+{
+    struct emu_host_domain d;
+    struct emu_host_head head;
+    uint8_t message[EMU_HOST_DOMAIN_BYTES];
+
+    (void)owner;
+    if (!emu_host_head_parse(data, length, &head) || head.kind != EMU_HOST_DOMAIN ||
+        !emu_host_domain_parse(data, length, &d) || d.op != EMU_HOST_DOMAIN_CREATE || d.first + d.n != d.n_ranks)
+        return true;
+    d = (struct emu_host_domain){ .domain = d.domain, .op = EMU_HOST_DOMAIN_RESULT };
+    emu_host_domain_put(message, &d);
+    emu_transport_ops.send(transport, host, message, sizeof(message));
+    return true;
+}
+
+static void transport_says(void *owner, enum emu_log_level level, const char *line)
+{
+    (void)owner;
+    (void)level;
+    (void)line;
+}
+
+static _Noreturn void be_silent(void)
+{
+    static const struct emu_transport_events events = { .peer_up = peer_up, .message = take_message,
+                                                        .log = transport_says };
+    struct emu_transport_config config;
+    struct emu_hosts_options o;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    fx_forget(&fx);
+    fx_describe_host(&fx, SILENT_HOST, &o);
+    config = (struct emu_transport_config){ .host = SILENT_HOST, .n_hosts = 3, .incarnation = emu_clock_ns(),
+                                            .key = o.key, .key_bytes = o.key_bytes, .provider = o.provider,
+                                            .node = o.node, .service = o.service, .events = &events };
+    if (emu_transport_ops.open(&config, &transport) < 0)
+        _exit(1);
+    for (uint32_t i = 0; i < 2; i++) {
+        if (emu_transport_ops.address_of(transport, i, o.peer_nodes[i], o.peer_services[i], blobs[i].bytes,
+                                         &blobs[i].length_bytes) < 0)
+            _exit(1);
+    }
+    while (!atomic_load(is_over)) {
+        for (uint32_t i = 0; i < 2; i++) {
+            struct emu_transport_stats stats;
+
+            emu_transport_ops.stats(transport, i, &stats);
+            if (stats.state == EMU_PEER_ABSENT)
+                emu_transport_ops.join(transport, i, blobs[i].bytes, blobs[i].length_bytes);
+        }
+        emu_transport_ops.progress(transport);
+        sched_yield();
+    }
+    emu_transport_ops.close(transport);
+    _exit(0);
+}
+
+static int start(void **state)
+{
+    struct fx_options options = { .n_hosts = 3, .n_absent = 1, .n_ranks = 3, .timeout_ms = TIMEOUT_MS };
+
+    (void)state;
+    is_over = mmap(NULL, sizeof(*is_over), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (is_over == MAP_FAILED)
+        return -1;
+    fx_start(&fx, &options);
+    fflush(NULL);
+    silent = fork();
+    if (silent == 0)
+        be_silent();
+    fx_await_host(&fx, 0, SILENT_HOST, true);
+    fx_await_host(&fx, 1, SILENT_HOST, true);
+    fx_start_domain(&fx);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    int status = -1;
+
+    (void)state;
+    atomic_store(is_over, true);
+    waitpid(silent, &status, 0);
+    munmap((void *)(uintptr_t)is_over, sizeof(*is_over));
+    assert_int_equal(status, 0);
+    return fx_stop(&fx);
+}
+
+/* ---- commands ---- */
+
+static gni_return_t put(const struct gx_side *from, const gni_post_descriptor_t *descriptor, uint32_t nid,
+                        uint32_t inst_id)
+{
+    gni_post_descriptor_t d = *descriptor;
+    gni_post_descriptor_t *done = NULL;
+    gni_ep_handle_t ep;
+    gni_return_t rc;
+
+    assert_int_equal(GNI_EpCreate(from->nic, from->src_cq, &ep), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpBind(ep, nid, inst_id), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_PostFma(ep, &d), GNI_RC_SUCCESS);
+    rc = gx_complete(from->src_cq, &done);
+    GNI_EpDestroy(ep);
+    return rc;
+}
+
+static void test_commands_to_it_end_with_an_error_in_time_and_others_go_on(void **state)
+{
+    gni_post_descriptor_t d;
+    struct gx_side a;
+    struct gx_side b;
+
+    (void)state;
+    gx_open(&a, &fx, 0, 10, 0);
+    gx_open(&b, &fx, 1, 11, 0);
+    d = gx_put(&a, &b, 0, 8, GNI_CQMODE_GLOBAL_EVENT);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(put(&a, &d, SILENT_NID, 1), GNI_RC_TRANSACTION_ERROR);
+        assert_int_equal(put(&a, &d, 1, 11), GNI_RC_SUCCESS);
+        fx_await_host(&fx, 0, SILENT_HOST, true);       /* it is joined again */
+    }
+    gx_close(&a);
+    gx_close(&b);
+}
+
+static void test_rules_that_ask_it_for_an_instance_keep_nobody_waiting(void **state)
+{
+    gni_post_descriptor_t d;
+    struct gx_side a;
+
+    (void)state;
+    gx_open(&a, &fx, 0, 10, 0);
+    d = gx_put(&a, &a, 0, 8, GNI_CQMODE_GLOBAL_EVENT);
+    fx_add_fault(&fx, "class=fma-put action=drop to=2 to_instance=1");
+    assert_int_equal(put(&a, &d, SILENT_NID, 1), GNI_RC_TRANSACTION_ERROR);
+    assert_int_equal(put(&a, &d, 0, 10), GNI_RC_SUCCESS);
+    gx_close(&a);
+}
+
+/* ---- requests ---- */
+
+static void test_changes_name_it_and_hold_on_the_others(void **state)
+{
+    struct emu_msg msg = { .type = EMU_MSG_NETWORK, .network = { .thing = EMU_NETWORK_NODE, .index = 5 } };
+    struct emu_fds fds;
+    char text[128] = "";
+
+    (void)state;
+    assert_int_equal(emu_session_request(&fx.hosts[1].admin, &msg, NULL, 0, &fds), 0);
+    assert_int_equal(msg.result, 0);
+    assert_int_equal(fds.n_fds, 1);
+    assert_true(read(fds.fd[0], text, sizeof(text) - 1) > 0);
+    assert_string_equal(text, "host2: No route to host\n");
+    emu_fds_close(&fds);
+}
+
+static void test_reports_come_without_it(void **state)
+{
+    char *text = fx_report(&fx, EMU_MSG_LINKS);
+
+    (void)state;
+    assert_non_null(text);
+    assert_non_null(strstr(text, "\"missing_hosts\":[\"host2\"]"));
+    free(text);
+}
+
+static void test_subscribing_does_not_wait_for_it(void **state)
+{
+    gni_err_handle_t err;
+    struct gx_side a;
+
+    (void)state;
+    gx_open(&a, &fx, 0, 10, 0);
+    assert_int_equal(GNI_SubscribeErrors(a.nic, 0, 0xff, 4, &err), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_ReleaseErrors(err), GNI_RC_SUCCESS);
+    gx_close(&a);
+}
+
+#define silent_test(test) cmocka_unit_test_setup_teardown(test, start, stop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        silent_test(test_commands_to_it_end_with_an_error_in_time_and_others_go_on),
+        silent_test(test_rules_that_ask_it_for_an_instance_keep_nobody_waiting),
+        silent_test(test_changes_name_it_and_hold_on_the_others),
+        silent_test(test_reports_come_without_it),
+        silent_test(test_subscribing_does_not_wait_for_it),
+    };
+
+    if (!getenv("EMU_TEST_TRANSPORT")) {
+        printf("1..0 # SKIP EMU_TEST_TRANSPORT does not name the transport's module\n");
+        return 0;
+    }
+    return cmocka_run_group_tests_name("hosts_silent", tests, NULL, NULL);
+}
