@@ -99,6 +99,18 @@ class Machine:
                                 check=True)
         return json.loads(done.stdout)["servers"][0]
 
+    def fault(self, host, *words):
+        """`emunic fault` on a host; what it says on stderr."""
+        done = self.cluster.run(host, [emunic, "fault", "--server", NAME, *words], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    def broken(self, host):
+        done = self.cluster.run(host, [emunic, "fault", "--server", NAME, "--json", "list"], stdout=subprocess.PIPE,
+                                check=True)
+        return json.loads(done.stdout)["servers"][0]["network"]["broken"]
+
     def states(self, host=0):
         return [peer["state"] for peer in self.status(host)["hosts"]]
 
@@ -229,6 +241,30 @@ def test_killed_host_is_an_error_others_go_on_and_it_comes_back(cluster):
         machine.start_target(1)
         assert machine.mover.ask("find 1") == "found 1"
         assert machine.mover.ask("move 1 20") == "moved 1 20"
+        assert machine.mover.ask("move 2 20") == "moved 2 20"
+
+
+def test_faults_asked_of_any_host_hold_on_all_and_on_one_that_comes_back(cluster):
+    with Machine(cluster, 3, ["--peer-timeout", "2"]) as machine:
+        assert machine.fault(2, "fail", "node", "c0-0c0s0n1") == ""
+        assert machine.mover.ask("move 1 5").startswith("failed 1 "), machine.mover.said
+        assert machine.mover.ask("move 2 5") == "moved 2 5"
+        assert [thing["name"] for thing in machine.broken(1)] == ["c0-0c0s0n1"]
+        cluster.kill(1)
+        machine.wait_for_hosts(2)
+        assert "not on host h1: " in machine.fault(2, "repair", "all")
+        assert "not on host h1: " in machine.fault(2, "fail", "node", "c0-0c0s0n2")
+        machine.targets.pop(1).end()
+        machine.servers.pop(1).end()
+        cluster.boot(1)
+        machine.serve(1)
+        machine.wait_for_hosts(3, 60)
+        assert wait_until(lambda: machine.broken(1) == machine.broken(0)), machine.broken(1)
+        machine.start_target(1)
+        assert machine.mover.ask("find 1") == "found 1"
+        assert machine.mover.ask("move 1 20") == "moved 1 20"
+        assert machine.mover.ask("move 2 5").startswith("failed 2 "), machine.mover.said
+        assert machine.fault(1, "repair", "all") == ""
         assert machine.mover.ask("move 2 20") == "moved 2 20"
 
 
