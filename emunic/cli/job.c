@@ -646,6 +646,8 @@ static void ask_for_links(struct job *job, json_t **links_out)
 
     if (r < 0)
         emu_cli_fail("run", "no report: %s", strerror(-r));
+    else
+        emu_cli_tell_missing("run", *links_out);
 }
 
 /* What the rules did, for people. */

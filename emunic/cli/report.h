@@ -12,6 +12,9 @@
 
 #include "emunic/client/session.h"
 
+/* Names hosts of the machine that a report lacks, on stderr. */
+void emu_cli_tell_missing(const char *verb, const json_t *report);
+
 /* How long answers of a server may take: what it has said itself, and some seconds for us. */
 void emu_cli_limit_answers(struct emu_session *session);
 

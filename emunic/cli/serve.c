@@ -46,7 +46,7 @@ static const char help[] =
     "      --datapath PATH   routed: all traffic goes through the daemon; auto (default)\n"
     "      --faults FILE     inject the faults of this schedule into every domain, see emunic-fault(1)\n"
     "      --hosts FILE      be one host of several: a line for each, NAME ADDRESS[:PORT] [NODES]; the first is the\n"
-    "                        head, which alone is given domains\n"
+    "                        head, which alone is given domains and faults\n"
     "      --host NAME       which of them this is (default: the name of this host)\n"
     "      --key-file FILE   what all hosts know and nobody else: 16 bytes or more that only you may read\n"
     "      --provider NAME   of libfabric (default: the best that is there)\n"

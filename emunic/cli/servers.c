@@ -135,8 +135,7 @@ int emu_cli_ask(struct emu_session *session, uint16_t type, json_t **report_out)
     return 0;
 }
 
-/* Of a machine of several hosts. */
-static void tell_missing(const char *verb, const json_t *report)
+void emu_cli_tell_missing(const char *verb, const json_t *report)
 {
     const json_t *name;
     size_t i;
@@ -160,7 +159,7 @@ static int ask_server(const char *verb, const char *server, uint16_t type, json_
     emu_session_close(&session);
     if (r < 0)
         return r;
-    tell_missing(verb, report);
+    emu_cli_tell_missing(verb, report);
     return json_array_append_new(answers, report) < 0 ? -ENOMEM : 0;
 }
 

@@ -57,7 +57,8 @@ def test_faults_are_the_same_on_one_host_and_on_several(cluster):
 
 def test_schedule_breaks_the_network_of_all_hosts_and_the_program_goes_on(cluster):
     schedule = folder() / "cut"
-    schedule.write_text('schema: 1\nnetwork:\n  - { at_ms: 5, fail: "router c0-0c0s5a0" }\n  - { at_ms: 40, repair: all }\n')
+    events = '  - { at_ms: 5, fail: "router c0-0c0s5a0" }\n  - { at_ms: 40, repair: all }\n'
+    schedule.write_text("schema: 1\nnetwork:\n" + events)
     launch.expect(cluster, ["-q", "--hosts", "h0,h1,h2", "--faults", schedule, "--", ring, "-l", "300"])
 
 
