@@ -18,6 +18,8 @@
  *   initiator  WHO     ---------->  whose memory, or interface, is it that a fault rule asks about?
  *              <----------   OWNER
  *              KILL    ---------->  a fault rule ends the process that owns it
+ *   any        PING    ---------->  any other: do you answer?
+ *              <----------   PONG
  *   any        PRESENCE ---------->  head: does a declared job have processes, and NIC handles, there?
  *
  *   byte 0      8    10     12     16      24      28
@@ -54,6 +56,8 @@ enum emu_host_admin_op {
     EMU_HOST_ADMIN_OWNER,
     EMU_HOST_ADMIN_KILL,
     EMU_HOST_ADMIN_PRESENCE,
+    EMU_HOST_ADMIN_PING,
+    EMU_HOST_ADMIN_PONG,
     EMU_HOST_ADMIN_OPS
 };
 

@@ -640,6 +640,12 @@ static bool take_list(struct emu_server *server, uint32_t host, const struct emu
         return emu_fault_kill(server, host, &words);
     case EMU_HOST_ADMIN_PRESENCE:
         return emu_presence_hear(server, host, &words);
+    case EMU_HOST_ADMIN_PING:
+        emu_admin_send(server, host, EMU_HOST_ADMIN_PONG, 0, incoming->token, NULL, 0);
+        return true;
+    case EMU_HOST_ADMIN_PONG:
+        emu_hosts_hear_pong(server, host);
+        return true;
     default:
         return false;
     }

@@ -21,7 +21,8 @@
  * says, as for lingering (server.c).
  *
  * Answers that a host owes. Commands are answered as they come, so a host that owes answers and gives none for the peer
- * timeout does not work, although its transport does: its session is ended.
+ * timeout does not work, although its transport does: its session is ended. What may have to wait there (datagrams,
+ * Portals messages) is not counted; for its sake each host is asked once in a timeout whether it answers at all.
  *
  * Waiting. While somebody is talking to us each round looks at the transport. A round costs a system call or two then,
  * so with nothing from there for QUIET_ROUNDS rounds only every QUIET_EVERY-th looks; the descriptor wakes us from
@@ -40,6 +41,7 @@
 #include "emunic/abi/table.h"
 #include "emunic/base/clock.h"
 #include "emunic/daemon/admin.h"
+#include "emunic/daemon/admin_lists.h"
 #include "emunic/daemon/bulk.h"
 #include "emunic/daemon/ce_hosts.h"
 #include "emunic/daemon/datagram_hosts.h"
@@ -63,7 +65,7 @@
 #define HOLD_MAX        3u
 #define HOLD_PAYS       2u     /* half of it */
 #define HOLD_TRIES      64u    /* answers between two tries where it does not seem to pay */
-#define LOOK_EVERY      64u     /* rounds, at answers that are due */
+#define LOOK_EVERY      64u     /* rounds, at who owes answers */
 #define QUIET_ROUNDS    256u
 #define QUIET_EVERY     16u
 
@@ -91,6 +93,9 @@ struct peer {
     uint64_t refuse_log_ns;
     uint32_t n_owed;            /* answers, to us */
     uint64_t owed_since_ns;     /* without any of them coming; 0: not looked yet */
+    uint64_t pinged_ns;         /* when it was asked whether it answers; 0: not yet */
+    bool awaits_pong;
+    bool has_spoken;            /* since we looked last: what is before the answer may take its time */
 };
 
 struct emu_hosts {
@@ -107,7 +112,7 @@ struct emu_hosts {
     bool has_chores;            /* somebody must join or leave */
     uint32_t n_holding;         /* peers whose answers wait */
     uint32_t n_owed;            /* answers of all */
-    unsigned looks;             /* rounds with such */
+    unsigned looks;
     uint64_t timeout_ns;
     struct peer peers[];
 };
@@ -377,6 +382,8 @@ static void cancel_debts(struct emu_hosts *hosts, struct peer *peer)
     hosts->n_owed -= peer->n_owed;
     peer->n_owed = 0;
     peer->owed_since_ns = 0;
+    peer->pinged_ns = 0;
+    peer->awaits_pong = false;
 }
 
 void emu_hosts_drop(struct emu_server *server, uint32_t host, const char *why)
@@ -390,7 +397,26 @@ void emu_hosts_drop(struct emu_server *server, uint32_t host, const char *why)
     leave_later(server->hosts, host);
 }
 
-static void look_at_debts(struct emu_server *server)
+void emu_hosts_hear_pong(struct emu_server *server, uint32_t host)
+{
+    server->hosts->peers[host].awaits_pong = false;
+}
+
+static void ping(struct emu_server *server, uint32_t host, uint64_t now_ns)
+{
+    struct peer *peer = &server->hosts->peers[host];
+
+    peer->pinged_ns = now_ns;
+    peer->awaits_pong = true;
+    emu_admin_send(server, host, EMU_HOST_ADMIN_PING, 0, 0, NULL, 0);
+}
+
+static bool is_late(const struct emu_hosts *hosts, uint64_t since_ns, uint64_t now_ns)
+{
+    return since_ns != 0 && now_ns - since_ns > hosts->timeout_ns;
+}
+
+static void look_at_peers(struct emu_server *server)
 {
     struct emu_hosts *hosts = server->hosts;
     uint64_t now_ns = emu_clock_ns();
@@ -398,12 +424,19 @@ static void look_at_debts(struct emu_server *server)
     for (uint32_t i = 0; i < hosts->n; i++) {
         struct peer *peer = &hosts->peers[i];
 
-        if (peer->n_owed == 0)
+        if (!peer->is_up)
             continue;
-        if (peer->owed_since_ns == 0)
-            peer->owed_since_ns = now_ns;
-        else if (now_ns - peer->owed_since_ns > hosts->timeout_ns)
+        if (peer->n_owed > 0 && is_late(hosts, peer->owed_since_ns, now_ns))
             emu_hosts_drop(server, i, "has not answered a command");
+        else if (peer->n_owed > 0 && peer->owed_since_ns == 0)
+            peer->owed_since_ns = now_ns;
+        if (peer->awaits_pong && peer->has_spoken)
+            peer->pinged_ns = now_ns;
+        peer->has_spoken = false;
+        if (peer->awaits_pong && is_late(hosts, peer->pinged_ns, now_ns))
+            emu_hosts_drop(server, i, "has not answered");
+        else if (!peer->awaits_pong && (peer->pinged_ns == 0 || is_late(hosts, peer->pinged_ns, now_ns)))
+            ping(server, i, now_ns);
     }
 }
 
@@ -551,6 +584,7 @@ static bool peer_message(void *owner, uint32_t host, const void *data, uint32_t 
     bool was_up = server->hosts->peers[host].is_up;
 
     server->hosts->n_things++;
+    server->hosts->peers[host].has_spoken = true;
     dispatch(server, host, data, length_bytes);
     if (!was_up && server->hosts->peers[host].is_up)
         tell_up(server, host);
@@ -625,8 +659,8 @@ unsigned emu_hosts_round(struct emu_server *server)
 
     if (!hosts)
         return 0;
-    if (hosts->n_owed > 0 && hosts->looks++ % LOOK_EVERY == 0)
-        look_at_debts(server);
+    if (hosts->looks++ % LOOK_EVERY == 0)
+        look_at_peers(server);
     if (hosts->quiet >= QUIET_ROUNDS && hosts->quiet++ % QUIET_EVERY != 0)
         return 0;
     hosts->n_things = 0;
@@ -648,8 +682,7 @@ bool emu_hosts_may_sleep(struct emu_server *server)
 
     if (!hosts || !hosts->can_sleep)
         return true;
-    if (hosts->n_owed > 0)
-        look_at_debts(server);
+    look_at_peers(server);
     if (hosts->n_holding == 0 && hosts->ops->may_sleep(hosts->transport))
         return true;
     hosts->quiet = 0;
@@ -666,7 +699,7 @@ int emu_hosts_sleep_ms(const struct emu_server *server)
         return 1;
     if (hosts->has_chores)
         return (int)(REJOIN_NS / 1000000);
-    return hosts->n_owed > 0 ? (int)(hosts->timeout_ns / 4000000) + 1 : -1;
+    return (int)(hosts->timeout_ns / 4000000) + 1;
 }
 
 /* ---- life ---- */

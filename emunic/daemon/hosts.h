@@ -106,6 +106,8 @@ int emu_hosts_answer(struct emu_server *server, uint32_t host, const void *messa
  */
 void emu_hosts_owe(struct emu_server *server, uint32_t host);
 void emu_hosts_pay(struct emu_server *server, uint32_t host);
+/* It has answered the question whether it is there, which each host is asked once in a timeout. */
+void emu_hosts_hear_pong(struct emu_server *server, uint32_t host);
 /* Ends its session; what follows is as when a host is lost, and it is joined again. */
 void emu_hosts_drop(struct emu_server *server, uint32_t host, const char *why);
 /* Silence after which a host is lost. */

@@ -188,6 +188,26 @@ static void test_rules_that_ask_it_for_an_instance_keep_nobody_waiting(void **st
     gx_close(&a);
 }
 
+/* What may have to wait at its target. */
+static void test_datagrams_for_it_end_with_an_error(void **state)
+{
+    gni_post_state_t post_state = GNI_POST_PENDING;
+    gni_ep_handle_t ep;
+    struct gx_side a;
+    char bytes[8] = "";
+    uint32_t words[2];
+
+    (void)state;
+    gx_open(&a, &fx, 0, 10, 0);
+    assert_int_equal(GNI_EpCreate(a.nic, a.src_cq, &ep), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpBind(ep, SILENT_NID, 1), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpPostData(ep, bytes, sizeof(bytes), bytes, sizeof(bytes)), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpPostDataWait(ep, 20000, &post_state, &words[0], &words[1]), GNI_RC_SUCCESS);
+    assert_int_equal(post_state, GNI_POST_ERROR);
+    assert_int_equal(GNI_EpDestroy(ep), GNI_RC_SUCCESS);
+    gx_close(&a);
+}
+
 /* ---- requests ---- */
 
 static void test_changes_name_it_and_hold_on_the_others(void **state)
@@ -234,6 +254,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         silent_test(test_commands_to_it_end_with_an_error_in_time_and_others_go_on),
         silent_test(test_rules_that_ask_it_for_an_instance_keep_nobody_waiting),
+        silent_test(test_datagrams_for_it_end_with_an_error),
         silent_test(test_changes_name_it_and_hold_on_the_others),
         silent_test(test_reports_come_without_it),
         silent_test(test_subscribing_does_not_wait_for_it),
