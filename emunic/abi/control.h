@@ -104,7 +104,7 @@ struct emu_msg_hello {
     uint32_t abi_version;
     uint32_t server_pid;          /* reply */
     uint32_t server_uid;          /* reply */
-    uint32_t answer_ms;           /* reply: an answer may take that long, because other hosts are asked; 0: there are none */
+    uint32_t answer_ms;           /* reply: an answer may take that long, because other hosts are asked; 0: no others */
 };
 
 /* WHERE: cookie != 0 names the domain that is meant; nid: what the environment says, or EMU_NID_NONE. */

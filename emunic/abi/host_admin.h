@@ -157,7 +157,8 @@ static inline int32_t emu_words_take_int(struct emu_words *w)
 #define EMU_HOST_RULE_WORDS 21u
 
 /* age_ns: since the rule was set. */
-static inline void emu_host_rule_put(uint64_t words[EMU_HOST_RULE_WORDS], const struct emu_fault_rule *r, uint64_t age_ns)
+static inline void emu_host_rule_put(uint64_t words[EMU_HOST_RULE_WORDS], const struct emu_fault_rule *r,
+                                     uint64_t age_ns)
 {
     const uint64_t all[EMU_HOST_RULE_WORDS] = {
         r->id,       r->classes,  r->action, r->status, r->category, r->flags, r->seed,   r->from_nid,

@@ -26,8 +26,8 @@ static const char help[] =
     "\n"
     "Inject faults into the transactions of running jobs: show the rules and what they did, add one, replace all by\n"
     "those of a schedule file, clear one or all. Break and mend parts of the network: link FROM TO, lanes FROM TO MASK,\n"
-    "router NAME, node NAME, all. Of a machine of several hosts any may be asked: all do the same. emunic-fault(1) tells\n"
-    "the keys, the names and the file.\n"
+    "router NAME, node NAME, all. Of a machine of several hosts any may be asked: all do the same. emunic-fault(1)\n"
+    "tells the keys, the names and the file.\n"
     "\n"
     "  class   fma-put fma-get fma-amo (fma), bte-put bte-get (bte), smsg, msgq, cq-write, ce (reductions),\n"
     "          ptl-put ptl-get ptl-getput (ptl): all of these are any; datagram, registration\n"
@@ -328,8 +328,8 @@ static int complain(const struct request *request, int error)
     case -ENETDOWN:
         return emu_cli_fail("fault", "server '%s' does not answer", request->server);
     case -EHOSTUNREACH:
-        return emu_cli_fail("fault", "server '%s': the first host of the machine, which orders its changes, does not answer",
-                            request->server);
+        return emu_cli_fail("fault", "server '%s': the first host of the machine does not answer, which orders its "
+                            "changes", request->server);
     case -ENODEV:
         return emu_cli_fail("fault", "server '%s' has no such domain", request->server);
     case -ENOENT:

@@ -12,8 +12,8 @@
 static const char help[] =
     "usage: emunic links [--server NAME] [--paths] [--json] [--heat FOLDER]\n"
     "\n"
-    "Show the load, lanes and faults of each link that has carried something or had a fault, the busiest first; of all\n"
-    "hosts, if the machine has several.\n"
+    "Show the load, lanes and faults of each link that has carried something or had a fault, the busiest first; of\n"
+    "all hosts, if the machine has several.\n"
     "\n"
     "  -s, --server NAME  of this daemon (default: all of this user on this host)\n"
     "  -p, --paths        show the flows and the path of their messages as well\n"

@@ -2,9 +2,9 @@
 /*
  * One order of changes for all hosts.
  *
- * The head decides. A request that another host was asked goes to it (ASK); the head does what is wanted, or refuses, and
- * then tells the others in the same order (APPLY), which do the same and say so (DONE). When all that are up have, who
- * asked hears of it (RESULT), and of those that have not. So each host goes through the same states, one behind the
+ * The head decides. A request that another host was asked goes to it (ASK); the head does what is wanted, or refuses,
+ * and then tells the others in the same order (APPLY), which do the same and say so (DONE). When all that are up have,
+ * who asked hears of it (RESULT), and of those that have not. So each host goes through the same states, one behind the
  * other by a message at most.
  *
  *   a host comes up       the head tells it what the changes so far have led to (STATE): the network, the translation
@@ -499,7 +499,8 @@ static bool take_ask(struct emu_server *server, uint32_t host, uint16_t type, ui
     return true;
 }
 
-static bool take_apply(struct emu_server *server, uint32_t host, uint16_t type, uint64_t number, struct emu_words *words)
+static bool take_apply(struct emu_server *server, uint32_t host, uint16_t type, uint64_t number,
+                       struct emu_words *words)
 {
     struct emu_admin_request *request = host == EMU_HOST_HEAD ? emu_admin_request_parse(server, type, words) : NULL;
     uint64_t result;

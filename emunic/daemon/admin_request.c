@@ -254,7 +254,8 @@ void emu_admin_request_put(const struct emu_admin_request *request, struct emu_w
     }
 }
 
-struct emu_admin_request *emu_admin_request_parse(const struct emu_server *server, uint16_t type, struct emu_words *words)
+struct emu_admin_request *emu_admin_request_parse(const struct emu_server *server, uint16_t type,
+                                                  struct emu_words *words)
 {
     struct emu_admin_request *request = emu_admin_is_change(type) ? calloc(1, sizeof(*request)) : NULL;
     bool is_good = true;

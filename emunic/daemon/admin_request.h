@@ -40,7 +40,8 @@ bool emu_admin_is_change(uint16_t type);
 int emu_admin_request_read(struct emu_connection *connection, const struct emu_msg *msg, const struct emu_fds *fds,
                            struct emu_admin_request **request_out);
 /* From another host, and to it. NULL: it makes no sense, or there is no memory. */
-struct emu_admin_request *emu_admin_request_parse(const struct emu_server *server, uint16_t type, struct emu_words *words);
+struct emu_admin_request *emu_admin_request_parse(const struct emu_server *server, uint16_t type,
+                                                  struct emu_words *words);
 void emu_admin_request_put(const struct emu_admin_request *request, struct emu_word_list *list);
 void emu_admin_request_free(struct emu_admin_request *request);
 /* Is it about a domain that no other host knows? */

@@ -4,8 +4,8 @@
  *
  * A host says when somebody on it begins to listen (LISTEN), and the others send their events there until he does not
  * any more. A host that has more to tell than another takes leaves events out and says how many with the next one: the
- * serial numbers of all subscriptions there skip as many. What all hosts tell their own subscribers, because they all do
- * the same (changes of rules and of the network), is not sent.
+ * serial numbers of all subscriptions there skip as many. What all hosts tell their own subscribers, because they all
+ * do the same (changes of rules and of the network), is not sent.
  */
 #include "emunic/daemon/error_hosts.h"
 

@@ -277,7 +277,8 @@ static struct emu_fault_set *take_set(struct emu_words *words)
         emu_host_rule_take(words, &end->rule, &age_ns);
         end->set_at_ns = emu_clock_ns() - age_ns;
         end->counts = calloc(EMU_PORTS_MAX, sizeof(*end->counts));
-        words->is_bad = words->is_bad || !end->counts || emu_fault_rule_check(&end->rule) || end->rule.id >= set->next_id;
+        words->is_bad = words->is_bad || !end->counts || emu_fault_rule_check(&end->rule) ||
+                        end->rule.id >= set->next_id;
         set->n_rules++;
     }
     if (!set->rules || words->is_bad || words->left != 0) {

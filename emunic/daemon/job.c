@@ -277,8 +277,8 @@ static uint32_t host_of_nid(const struct emu_server *server, uint32_t nid, uint3
     return origin;
 }
 
-static int make_domain(struct emu_server *server, const struct emu_admin_request *request, uint32_t origin, uint32_t ptag,
-                       uint32_t base, uint32_t size, struct emu_domain **domain_out)
+static int make_domain(struct emu_server *server, const struct emu_admin_request *request, uint32_t origin,
+                       uint32_t ptag, uint32_t base, uint32_t size, struct emu_domain **domain_out)
 {
     struct emu_domain_spec spec = { .ptag = ptag, .cookie = request->job.cookie, .owner_uid = request->uid };
     uint32_t *hosts = NULL;
@@ -389,8 +389,8 @@ static int check_binding(const struct emu_server *server, const struct emu_domai
 }
 
 /* What was decided. */
-static void become_job(struct emu_server *server, struct emu_domain *domain, const struct emu_msg_job *job, uint32_t base,
-                       uint32_t size)
+static void become_job(struct emu_server *server, struct emu_domain *domain, const struct emu_msg_job *job,
+                       uint32_t base, uint32_t size)
 {
     domain->has_job_id = true;
     domain->job_id = job->job_id;

@@ -3,9 +3,9 @@
  * What emunic tells about itself, as JSON in a memfd that the asker gets: no limit of size, nothing to clean up.
  * Keys are snake_case with units; every object carries `schema`.
  *
- * Flows, loads of links and counts of fault rules are sums over all hosts of the machine: each host tells its own as rows
- * of words (abi/host_admin.h), and whoever was asked checks and adds them. A row about something that is not here, or not
- * the sender's to speak of, is left out with a line in the log.
+ * Flows, loads of links and counts of fault rules are sums over all hosts of the machine: each host tells its own as
+ * rows of words (abi/host_admin.h), and whoever was asked checks and adds them. The first row that makes no sense, or
+ * is not the sender's to speak of, ends what is taken of that host, with a line in the log.
  */
 #include "emunic/daemon/report.h"
 
@@ -529,7 +529,8 @@ static void add_counts_of(struct emu_server *server, uint32_t host, const struct
         emu_hosts_refuse(server, host, "counts of rules that make no sense");
 }
 
-static json_t *faults_of(struct emu_server *server, const struct emu_domain *domain, const struct emu_gathered *gathered)
+static json_t *faults_of(struct emu_server *server, const struct emu_domain *domain,
+                         const struct emu_gathered *gathered)
 {
     json_t *rules = json_array();
     struct emu_fault_rule rule;
@@ -610,7 +611,8 @@ static int report_faults(struct emu_server *server, const struct emu_gathered *g
 
     LIST_FOREACH(domain, &server->domains, link)
         json_array_append_new(domains, faults_of(server, domain, gathered));
-    return to_memfd(json_pack("{sI ss ss ss so* so so}", "schema", (json_int_t)SCHEMA, "server", server->name, "machine",
+    return to_memfd(json_pack("{sI ss ss ss so* so so}", "schema", (json_int_t)SCHEMA, "server", server->name,
+                              "machine",
                               emu_machine_name(server->machine), "machine_spec", server->machine_spec,
                               "missing_hosts", describe_missing(server, gathered), "domains", domains,
                               "network", describe_network(server)));

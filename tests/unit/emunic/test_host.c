@@ -3,7 +3,7 @@
  * Messages between emunics: what is written is read back, anything else is refused, and no byte outside of a message is
  * touched: each lies at the very end of its own heap block, where the address sanitizer notices.
  */
-#include "emunic/abi/host.h"
+#include "emunic/abi/host_admin.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -305,6 +305,141 @@ static void test_end_of_a_region_is_read_back_and_checked(void **state)
     assert_false(emu_host_msgq_parse(message, sizeof(message), &read));
 }
 
+/* ---- administration ---- */
+
+#define LIST_WORDS 1600u
+
+/* A list that does not fit one message. */
+static void test_parts_of_a_list_are_read_back_and_checked(void **state)
+{
+    static uint8_t message[EMU_HOST_ADMIN_BYTES_MAX];
+    static uint64_t list[LIST_WORDS];
+    struct emu_host_admin m = { .op = EMU_HOST_ADMIN_STATE, .type = EMU_MSG_NETWORK, .token = 7ull << 40,
+                                .total = LIST_WORDS };
+    struct emu_host_admin read;
+    uint32_t length;
+
+    (void)state;
+    for (uint32_t i = 0; i < LIST_WORDS; i++)
+        list[i] = (uint64_t)i << 33;
+    for (m.first = 0; m.first < LIST_WORDS; m.first += m.n) {
+        m.n = LIST_WORDS - m.first < EMU_HOST_ADMIN_WORDS ? LIST_WORDS - m.first : EMU_HOST_ADMIN_WORDS;
+        length = emu_host_admin_put(message, &m, list);
+        assert_true(emu_host_admin_parse(message, length, &read));
+        assert_int_equal(read.op, m.op);
+        assert_int_equal(read.type, m.type);
+        assert_int_equal(read.token, m.token);
+        assert_int_equal(read.first, m.first);
+        assert_int_equal(read.n, m.n);
+        assert_int_equal(emu_host_admin_word(&read, m.n - 1), list[m.first + m.n - 1]);
+        for (uint32_t shorter = 0; shorter < length; shorter += shorter < 64 ? 1 : 8)
+            assert_true(!emu_host_admin_parse(message, shorter, &read) || read.n < m.n);
+    }
+}
+
+static void test_each_wrong_field_of_a_list_is_refused(void **state)
+{
+    static const struct {
+        unsigned at;
+        uint8_t value;
+    } cases[] = {
+        { 7, 1 },                       /* domain */
+        { 9, 0 },                       /* op */
+        { 9, EMU_HOST_ADMIN_OPS },
+        { 15, 1 },                      /* reserved */
+        { 27, 2 },                      /* first: more words than the list has */
+        { 27, 4 },
+        { 31, 1 },                      /* total */
+        { 28, 0xff },
+    };
+    uint8_t message[EMU_HOST_ADMIN_BYTES_MAX];
+    const uint64_t words[3] = { 1, 2, 3 };
+    struct emu_host_admin m = { .op = EMU_HOST_ADMIN_DONE, .total = 3, .n = 3 };
+    struct emu_host_admin read;
+    uint32_t length;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        length = emu_host_admin_put(message, &m, words);
+        assert_true(emu_host_admin_parse(message, length, &read));
+        message[cases[i].at] = cases[i].value;
+        assert_false(emu_host_admin_parse(message, length, &read));
+    }
+}
+
+static void test_rule_is_the_same_as_words_and_no_word_is_too_large(void **state)
+{
+    const struct emu_fault_rule rule = { .id = 9, .classes = 3, .action = 4, .status = 5, .category = 6, .flags = 7,
+                                         .seed = UINT64_MAX, .from_nid = EMU_NID_NONE, .to_nid = 10,
+                                         .from_instance = 11, .to_instance = 12, .rate_ppb = 13, .live_min = 14,
+                                         .nth = 15, .every = 16, .after = 17, .count = 18, .start_ns = 19,
+                                         .end_ns = 20, .delay_ns = 21 };
+    uint64_t words[EMU_HOST_RULE_WORDS];
+    struct emu_words taken = { words, EMU_HOST_RULE_WORDS, false };
+    struct emu_fault_rule read;
+    uint64_t age_ns = 0;
+
+    (void)state;
+    emu_host_rule_put(words, &rule, 99);
+    emu_host_rule_take(&taken, &read, &age_ns);
+    assert_false(taken.is_bad);
+    assert_int_equal(taken.left, 0);
+    assert_int_equal(age_ns, 99);
+    assert_memory_equal(&read, &rule, sizeof(rule));
+    words[2] = 256;             /* an action of one byte */
+    taken = (struct emu_words){ words, EMU_HOST_RULE_WORDS, false };
+    emu_host_rule_take(&taken, &read, &age_ns);
+    assert_true(taken.is_bad);
+    taken = (struct emu_words){ words, 5, false };
+    emu_host_rule_take(&taken, &read, &age_ns);
+    assert_true(taken.is_bad);
+}
+
+static void test_job_is_the_same_as_words(void **state)
+{
+    const struct emu_msg_job job = { .job_id = 1ull << 63, .ptag = 2, .cookie = UINT32_MAX, .flags = 4, .timeout_ms = 5,
+                                     .mdd_limit = -1, .cq_limit = 7, .fma_limit = -1, .bte_limit = 9, .ce_limit = -1,
+                                     .iommu_limit = 11, .ntt_base = -1, .ntt_size = 13, .group_size = UINT32_MAX,
+                                     .granularity = 15, .nid_wanted = 16 };
+    uint64_t words[EMU_HOST_JOB_WORDS];
+    struct emu_words taken = { words, EMU_HOST_JOB_WORDS, false };
+    struct emu_msg_job read;
+
+    (void)state;
+    emu_host_job_put(words, &job);
+    emu_host_job_take(&taken, &read);
+    assert_false(taken.is_bad);
+    assert_int_equal(taken.left, 0);
+    assert_memory_equal(&read, &job, sizeof(job));
+}
+
+static void test_event_has_one_category_and_a_known_code(void **state)
+{
+    const struct emu_host_error error = { .domain = 3, .n_lost = 4,
+                                          .record = { .code = EMU_ERROR_CORRUPT, .category = EMU_ERROR_TRANSIENT,
+                                                      .timestamp_ns = 5, .info = { 6, 7, 8, 9 } } };
+    static const struct {
+        unsigned at;
+        uint64_t value;
+    } cases[] = {
+        { 0, 1ull << 32 }, { 1, 1ull << 32 }, { 2, 0 }, { 2, EMU_ERROR_ROUTES + 1 }, { 3, 0 }, { 3, 3 }, { 3, 256 },
+    };
+    uint64_t words[EMU_HOST_ERROR_WORDS];
+    struct emu_words taken = { words, EMU_HOST_ERROR_WORDS, false };
+    struct emu_host_error read;
+
+    (void)state;
+    emu_host_error_put(words, &error);
+    assert_true(emu_host_error_take(&taken, &read));
+    assert_memory_equal(&read, &error, sizeof(error));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        emu_host_error_put(words, &error);
+        words[cases[i].at] = cases[i].value;
+        taken = (struct emu_words){ words, EMU_HOST_ERROR_WORDS, false };
+        assert_false(emu_host_error_take(&taken, &read));
+    }
+}
+
 static void test_mutated_messages_are_read_within_their_bounds(void **state)
 {
     struct emu_random random = seeded(11);
@@ -356,6 +491,11 @@ int main(void)
         cmocka_unit_test(test_domain_is_read_back_and_checked),
         cmocka_unit_test(test_hello_is_read_back_and_its_name_ends),
         cmocka_unit_test(test_end_of_a_region_is_read_back_and_checked),
+        cmocka_unit_test(test_parts_of_a_list_are_read_back_and_checked),
+        cmocka_unit_test(test_each_wrong_field_of_a_list_is_refused),
+        cmocka_unit_test(test_rule_is_the_same_as_words_and_no_word_is_too_large),
+        cmocka_unit_test(test_job_is_the_same_as_words),
+        cmocka_unit_test(test_event_has_one_category_and_a_known_code),
         cmocka_unit_test(test_mutated_messages_are_read_within_their_bounds),
     };
 
