@@ -214,6 +214,26 @@ static inline void send_surely(struct inst *from, struct inst *to, uint32_t numb
     complete(from, 1);
 }
 
+/*
+ * Until sends to the instance that from->ep[3] is bound to are refused: the news from another host takes a while, and what is sent
+ * before it arrives may end in an error.
+ */
+static inline void send_until_refused(struct inst *from)
+{
+    uint64_t end_ns = emu_clock_ns() + PATIENCE_NS;
+    gni_cq_entry_t entry;
+    gni_return_t rc;
+
+    while ((rc = GNI_MsgqSend(from->msgq, from->ep[3], NULL, 0, NULL, 0, 0, 0)) != GNI_RC_INVALID_STATE &&
+           emu_clock_ns() < end_ns) {
+        assert_true(rc == GNI_RC_SUCCESS || rc == GNI_RC_NOT_DONE);
+        if (rc == GNI_RC_SUCCESS)
+            gx_next(from->side.src_cq, &entry);
+        progress(from);
+    }
+    assert_int_equal(rc, GNI_RC_INVALID_STATE);
+}
+
 /* ---- traffic between processes ---- */
 
 #define RANKS     6u
