@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What transport.c and transfer.c share. Not for others.
+ * What the files of the transport share. Not for others.
  */
 #ifndef EMUNIC_TRANSPORT_INNER_H
 #define EMUNIC_TRANSPORT_INNER_H
@@ -181,14 +181,68 @@ struct emu_transport {
     int timer_fd;
 };
 
-/* ---- transport.c, for transfer.c ---- */
+static inline void emu_packet_push(struct emu_packet_list *list, struct emu_packet *packet)
+{
+    packet->next = NULL;
+    if (list->first)
+        list->last->next = packet;
+    else
+        list->first = packet;
+    list->last = packet;
+}
+
+static inline struct emu_packet *emu_packet_pop(struct emu_packet_list *list)
+{
+    struct emu_packet *packet = list->first;
+
+    if (packet)
+        list->first = packet->next;
+    return packet;
+}
+
+/* ---- transport.c ---- */
+
+void emu_transport_say(struct emu_transport *t, enum emu_log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* A packet that is not taken: counted, and told once per peer and second. `p` NULL: of nobody that we have joined. */
+void emu_transport_refuse(struct emu_transport *t, struct emu_peer *p, const char *why);
+/* A packet may be received into again. */
+void emu_transport_post(struct emu_transport *t, struct emu_packet *packet);
+/* Something may be done for the peer: it is looked at in this or the next round. */
+void emu_peer_list(struct emu_peer *p);
+/* NULL: no such host, or it was never joined. */
+struct emu_peer *emu_peer_of(struct emu_transport *t, uint32_t host);
+
+/* ---- session.c ---- */
+
+/* The peer is joining: it is offered a new handshake. */
+void emu_session_offer(struct emu_peer *p);
+/* The session ends, with -ECONNRESET and the like. Nothing is called back before the round's end. */
+void emu_peer_end(struct emu_peer *p, int cause);
+/* Of a peer that is ending, if the carrier has given back what is its. Calls back. */
+void emu_session_finish(struct emu_peer *p);
+/* A packet of whomever. True: it is held. */
+bool emu_session_take(struct emu_transport *t, struct emu_packet *packet, uint64_t length_bytes);
+/* Time does its work: hellos, heartbeats, silence. */
+void emu_session_tick(struct emu_peer *p);
+
+/* ---- stream.c ---- */
 
 /* Where the next record of a peer goes, `space` bytes, or NULL: no room. It counts as written. */
 uint8_t *emu_peer_record_room(struct emu_peer *p, uint32_t space);
-/* Something may be done for the peer: it is looked at in this or the next round. */
-void emu_peer_list(struct emu_peer *p);
-/* The session ends, with -ECONNRESET and the like. Nothing is called back before the round's end. */
-void emu_peer_end(struct emu_peer *p, int cause);
+void emu_stream_give_back(struct emu_peer *p, struct emu_packet *packet);
+/* A packet without records. False: not now. */
+bool emu_stream_control(struct emu_peer *p, enum emu_wire_type type, const struct emu_wire_hello *hello);
+/* Full packets as long as there are credits; the open one if little is under way. */
+void emu_stream_flush(struct emu_peer *p);
+/* The carrier is done with a packet that was sent. */
+void emu_stream_sent(struct emu_packet *packet, int result);
+/* A packet that says to be of a session. True: it is held. */
+bool emu_stream_take(struct emu_peer *p, struct emu_packet *packet, const struct emu_wire_header *h);
+int emu_transport_send(struct emu_transport *t, uint32_t host, const void *data, uint32_t length_bytes);
+int emu_transport_send_later(struct emu_transport *t, uint32_t host, const void *data, uint32_t length_bytes);
+void emu_transport_push(struct emu_transport *t, uint32_t host);
+int emu_transport_resume(struct emu_transport *t, uint32_t host);
 
 /* ---- transfer.c ---- */
 

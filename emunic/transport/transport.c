@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Peers: handshake, life and death, credits, messages, waiting. transport.h has the model.
+ * Opening, joining, rounds, waiting. transport.h has the model; session.c has handshakes and ends, stream.c packets.
  *
- * Packets. A peer has EMU_TX_PACKETS of its own for what is sent: free, open (being filled), waiting (full, for
- * credits), or with the carrier. Number and tag are put in when the carrier takes a packet, so numbers follow the
- * order of sending. Heartbeats, credits and goodbyes have packets of their own and need no credit. Hellos and proofs
- * are never queued: what the carrier does not take now is said again later.
+ * Received packets are posted for all peers together, as many as all peers may have under way.
  *
- * Received packets are posted for all peers together, as many as all peers may have under way. A packet is held until
- * its last record was delivered, then it is posted again and its peer's credit grows.
- *
- * A round (progress) takes completions, then looks at the listed peers: those for which something changed. An end
- * (emu_peer_end) only marks and lists; callbacks about it come in the round, so that nothing disappears under a
- * caller's feet.
+ * A round (progress) takes completions, then looks at the listed peers: those for which something changed.
  */
 #include "emunic/transport/transport.h"
 
@@ -33,18 +25,12 @@
 #define BLOB_HEAD_BYTES  (20u + EMU_TRANSPORT_NAME_MAX)
 #define POLL_BATCH       32
 #define POLL_ROUNDS      4
-#define GATHER_FROM      2u          /* packets under way from which on records are gathered */
-#define HELLO_SOON_NS    10000000ull
-#define HELLO_LATER_NS   100000000ull
-#define HELLO_SOON_UNTIL_NS 1000000000ull
 #define RETRY_NS         2000000ull
 #define SECOND_NS        1000000000ull
 
 static_assert(BLOB_HEAD_BYTES + EMU_CARRIER_ADDRESS_MAX <= EMU_TRANSPORT_BLOB_MAX, "an address fits its blob");
 
-static void say(struct emu_transport *t, enum emu_log_level level, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static void say(struct emu_transport *t, enum emu_log_level level, const char *format, ...)
+void emu_transport_say(struct emu_transport *t, enum emu_log_level level, const char *format, ...)
 {
     char line[256];
     va_list args;
@@ -57,26 +43,7 @@ static void say(struct emu_transport *t, enum emu_log_level level, const char *f
     t->events->log(t->owner, level, line);
 }
 
-/* ---- lists ---- */
-
-static void push(struct emu_packet_list *list, struct emu_packet *packet)
-{
-    packet->next = NULL;
-    if (list->first)
-        list->last->next = packet;
-    else
-        list->first = packet;
-    list->last = packet;
-}
-
-static struct emu_packet *pop(struct emu_packet_list *list)
-{
-    struct emu_packet *packet = list->first;
-
-    if (packet)
-        list->first = packet->next;
-    return packet;
-}
+/* ---- for all files of the transport ---- */
 
 void emu_peer_list(struct emu_peer *p)
 {
@@ -87,73 +54,15 @@ void emu_peer_list(struct emu_peer *p)
     p->t->listed = p;
 }
 
-static void give_back(struct emu_peer *p, struct emu_packet *packet)
-{
-    push(&p->free, packet);
-    p->n_free++;
-}
-
-/* ---- ends ---- */
-
-void emu_peer_end(struct emu_peer *p, int cause)
-{
-    if (p->state != EMU_PEER_JOINING && p->state != EMU_PEER_UP)
-        return;
-    p->state = EMU_PEER_ENDING;
-    p->cause = cause;
-    p->epoch++;
-    p->ending_ns = p->t->now_ns;
-    p->is_paused = false;
-    p->wants_room = false;
-    p->holds_open = false;
-    p->n_answers = 0;
-    p->in_flight = 0;
-    if (p->open)
-        give_back(p, p->open);
-    p->open = NULL;
-    for (struct emu_packet *packet; (packet = pop(&p->waiting));)
-        give_back(p, packet);
-    p->t->carrier->ops->remove(p->t->carrier, p->addr);
-    emu_crypt_wipe(&p->session, sizeof(p->session));
-    emu_peer_list(p);
-}
-
-static void post(struct emu_transport *t, struct emu_packet *packet)
+void emu_transport_post(struct emu_transport *t, struct emu_packet *packet)
 {
     int r = t->carrier->ops->receive(t->carrier, &packet->op, packet->bytes, EMU_WIRE_PACKET_MAX, packet->desc);
 
     if (r < 0)
-        push(&t->unposted, packet);
+        emu_packet_push(&t->unposted, packet);
 }
 
-/* Once the carrier has given back what it had of the peer's transfers, or took too long. */
-static void drop_early(struct emu_peer *p)
-{
-    for (struct emu_packet *packet; (packet = pop(&p->early));)
-        post(p->t, packet);
-    p->n_early = 0;
-}
-
-static void finish_ending(struct emu_peer *p)
-{
-    struct emu_transport *t = p->t;
-
-    if (p->n_rma > 0 && t->now_ns - p->ending_ns < t->timeout_ns / 5) {
-        emu_peer_list(p);
-        return;
-    }
-    for (struct emu_packet *packet; (packet = pop(&p->held));)
-        post(t, packet);
-    drop_early(p);
-    emu_transfer_end_all(p, p->cause);
-    p->state = EMU_PEER_ABSENT;
-    say(t, EMU_LOG_INFO, "host %u lost: %s", p->host, strerror(-p->cause));
-    if (t->events->peer_down)
-        t->events->peer_down(t->owner, p->host, p->cause);
-}
-
-/* A packet that is not taken: counted, and told once per peer and second. `p` NULL: of nobody that we have joined. */
-static void refuse(struct emu_transport *t, struct emu_peer *p, const char *why)
+void emu_transport_refuse(struct emu_transport *t, struct emu_peer *p, const char *why)
 {
     uint64_t *count = p ? &p->stats.refused : &t->refused;
     uint64_t *told_ns = p ? &p->refused_log_ns : &t->refused_log_ns;
@@ -163,470 +72,19 @@ static void refuse(struct emu_transport *t, struct emu_peer *p, const char *why)
         return;
     *told_ns = t->now_ns;
     if (p)
-        say(t, EMU_LOG_WARN, "packet refused: it says host %u, %s, %llu so far", p->host, why, (unsigned long long)*count);
+        emu_transport_say(t, EMU_LOG_WARN, "packet refused: it says host %u, %s, %llu so far", p->host, why,
+                          (unsigned long long)*count);
     else
-        say(t, EMU_LOG_WARN, "packet refused: of no host that was joined, %s, %llu so far", why, (unsigned long long)*count);
+        emu_transport_say(t, EMU_LOG_WARN, "packet refused: of no host that was joined, %s, %llu so far", why,
+                          (unsigned long long)*count);
 }
 
-/* ---- sending ---- */
-
-/* 0, or what the carrier says. */
-static int submit(struct emu_peer *p, struct emu_packet *packet, enum emu_wire_type type)
-{
-    struct emu_transport *t = p->t;
-    uint32_t length = packet->length_bytes + EMU_WIRE_TAG_BYTES;
-    bool is_greeting = type == EMU_WIRE_HELLO || type == EMU_WIRE_PROOF;
-    struct emu_wire_header header = { .type = (uint8_t)type, .length = length, .from = t->host, .to = p->host };
-    int r;
-
-    if (!is_greeting) {
-        header.n_records = packet->n_records;
-        header.session = p->session.id;
-        header.sequence = p->tx_sequence + 1;
-        header.granted = p->rx_consumed + t->credits;
-    }
-    emu_wire_header_put(packet->bytes, &header);
-    if (is_greeting)
-        memset(packet->bytes + packet->length_bytes, 0, EMU_WIRE_TAG_BYTES);
-    else
-        emu_crypt_seal(p->session.tx, header.sequence, packet->bytes, length);
-    packet->epoch = type == EMU_WIRE_HELLO ? p->epoch - 1 : p->epoch; /* a hello that is lost is said again */
-    r = t->carrier->ops->send(t->carrier, p->addr, &packet->op, packet->bytes, length, packet->desc);
-    if (r < 0)
-        return r;
-    if (!is_greeting) {
-        p->tx_sequence++;
-        p->rx_told = header.granted;
-        p->last_sent_ns = t->now_ns;
-    }
-    p->stats.bytes_sent += length;
-    return 0;
-}
-
-/* A packet without records. False: not now. */
-static bool send_control(struct emu_peer *p, enum emu_wire_type type, const struct emu_wire_hello *hello)
-{
-    struct emu_packet *packet = pop(&p->control);
-    int r;
-
-    if (!packet)
-        return false;
-    packet->length_bytes = EMU_WIRE_HEADER_BYTES;
-    packet->n_records = 0;
-    if (hello) {
-        emu_wire_hello_put(packet->bytes + EMU_WIRE_HEADER_BYTES, hello);
-        packet->length_bytes += EMU_WIRE_HELLO_BYTES;
-    }
-    r = submit(p, packet, type);
-    if (r == 0) {
-        p->stats.control_sent++;
-        return true;
-    }
-    push(&p->control, packet);
-    if (r != -EAGAIN && p->state == EMU_PEER_UP)
-        emu_peer_end(p, r);
-    return false;
-}
-
-/* Full packets as long as there are credits; the open one if little is under way. */
-static void flush(struct emu_peer *p)
-{
-    p->must_retry = false;
-    while (p->state == EMU_PEER_UP && p->tx_packets < p->tx_granted) {
-        bool is_open = !p->waiting.first;
-        struct emu_packet *packet = is_open ? p->open : p->waiting.first;
-        int r;
-
-        if (!packet || (is_open && (p->in_flight >= GATHER_FROM || p->holds_open)))
-            return;
-        r = submit(p, packet, EMU_WIRE_DATA);
-        if (r == -EAGAIN) {
-            p->must_retry = true;
-            emu_peer_list(p);
-            return;
-        }
-        if (r < 0) {
-            emu_peer_end(p, r);
-            return;
-        }
-        if (is_open)
-            p->open = NULL;
-        else
-            pop(&p->waiting);
-        p->in_flight++;
-        p->tx_packets++;
-        p->stats.packets_sent++;
-    }
-}
-
-uint8_t *emu_peer_record_room(struct emu_peer *p, uint32_t space)
-{
-    struct emu_packet *packet = p->open;
-    uint8_t *at;
-
-    if (packet && packet->length_bytes + space > EMU_WIRE_PACKET_MAX - EMU_WIRE_TAG_BYTES) {
-        push(&p->waiting, packet);
-        p->open = packet = NULL;
-    }
-    if (!packet) {
-        packet = pop(&p->free);
-        if (!packet)
-            return NULL;
-        p->n_free--;
-        packet->length_bytes = EMU_WIRE_HEADER_BYTES;
-        packet->n_records = 0;
-        p->open = packet;
-    }
-    at = packet->bytes + packet->length_bytes;
-    packet->length_bytes += space;
-    packet->n_records++;
-    return at;
-}
-
-static struct emu_peer *peer_of(struct emu_transport *t, uint32_t host)
+struct emu_peer *emu_peer_of(struct emu_transport *t, uint32_t host)
 {
     return host < t->n_hosts ? t->peers[host] : NULL;
 }
 
-/* Puts a message where the next packet is made. */
-static int write_message(struct emu_transport *t, uint32_t host, const void *data, uint32_t length_bytes)
-{
-    struct emu_peer *p = peer_of(t, host);
-    uint8_t *at;
-
-    if (length_bytes == 0 || length_bytes > EMU_WIRE_MESSAGE_MAX)
-        return -EINVAL;
-    if (!p || p->state != EMU_PEER_UP)
-        return -ENOTCONN;
-    at = emu_peer_record_room(p, emu_wire_record_space(length_bytes));
-    if (!at) {
-        p->stats.full++;
-        p->wants_room = true;
-        p->holds_open = false;
-        flush(p);
-        return EMU_TRANSPORT_FULL;
-    }
-    memcpy(emu_wire_record_put(at, EMU_WIRE_MESSAGE, length_bytes), data, length_bytes);
-    p->stats.messages_sent++;
-    return 0;
-}
-
-static int transport_send_later(struct emu_transport *t, uint32_t host, const void *data, uint32_t length_bytes)
-{
-    int r = write_message(t, host, data, length_bytes);
-
-    if (r == 0)
-        t->peers[host]->holds_open = true;
-    return r;
-}
-
-static void transport_push(struct emu_transport *t, uint32_t host)
-{
-    struct emu_peer *p = peer_of(t, host);
-
-    if (!p || p->state != EMU_PEER_UP)
-        return;
-    p->holds_open = false;
-    flush(p);
-}
-
-static int transport_send(struct emu_transport *t, uint32_t host, const void *data, uint32_t length_bytes)
-{
-    int r = write_message(t, host, data, length_bytes);
-
-    if (r == 0)
-        transport_push(t, host);
-    return r;
-}
-
-/* ---- handshake ---- */
-
-static void send_hello(struct emu_peer *p)
-{
-    struct emu_wire_hello hello = { .incarnation = p->mine.incarnation, .features = p->mine.features,
-                                    .credits = p->mine.credits };
-
-    memcpy(hello.nonce, p->mine.nonce, sizeof(hello.nonce));
-    send_control(p, EMU_WIRE_HELLO, &hello);
-}
-
-static bool send_proof(struct emu_peer *p, const uint8_t nonce[EMU_WIRE_NONCE_BYTES])
-{
-    struct emu_wire_hello hello = { .incarnation = p->mine.incarnation, .features = p->mine.features,
-                                    .credits = p->mine.credits };
-
-    memcpy(hello.nonce, p->mine.nonce, sizeof(hello.nonce));
-    memcpy(hello.echo, nonce, sizeof(hello.echo));
-    emu_crypt_prove(p->t->key, &p->mine, nonce, p->host, hello.proof);
-    return send_control(p, EMU_WIRE_PROOF, &hello);
-}
-
-static bool is_expected(const struct emu_peer *p, uint64_t incarnation)
-{
-    return p->incarnation != 0 ? incarnation == p->incarnation : incarnation >= p->last_incarnation;
-}
-
-static void take_hello(struct emu_peer *p, const struct emu_wire_hello *hello)
-{
-    if (!is_expected(p, hello->incarnation))
-        refuse(p->t, p, "of another incarnation");
-    else if (p->state == EMU_PEER_UP && memcmp(hello->nonce, p->theirs.nonce, sizeof(hello->nonce)) != 0)
-        refuse(p->t, p, "a hello within a session");
-    else
-        send_proof(p, hello->nonce);
-}
-
-static void take_proof(struct emu_peer *p, const struct emu_wire_hello *hello)
-{
-    struct emu_transport *t = p->t;
-    struct emu_crypt_side theirs = { .host = p->host, .features = hello->features, .credits = hello->credits,
-                                     .incarnation = hello->incarnation };
-
-    memcpy(theirs.nonce, hello->nonce, sizeof(theirs.nonce));
-    if (memcmp(hello->echo, p->mine.nonce, sizeof(hello->echo)) != 0 || !is_expected(p, hello->incarnation)) {
-        refuse(t, p, "a proof of another handshake");
-        return;
-    }
-    if (!emu_crypt_is_proof(t->key, &theirs, p->mine.nonce, t->host, hello->proof)) {
-        p->cause = p->state == EMU_PEER_JOINING ? -EACCES : 0;
-        refuse(t, p, "a proof with another key");
-        return;
-    }
-    if (p->state == EMU_PEER_UP)
-        return;
-    /* The other side must have our proof before anything else of the session. */
-    if (!send_proof(p, hello->nonce))
-        return;
-    p->theirs = theirs;
-    p->incarnation = p->last_incarnation = theirs.incarnation;
-    emu_crypt_session(t->key, &p->mine, &p->theirs, &p->session);
-    p->state = EMU_PEER_UP;
-    p->cause = 0;
-    p->tx_sequence = p->rx_sequence = 0;
-    p->tx_packets = p->rx_packets = p->rx_consumed = 0;
-    p->tx_granted = theirs.credits;
-    p->rx_told = t->credits;
-    p->last_heard_ns = p->last_sent_ns = t->now_ns;
-    p->stats.sessions++;
-    say(t, EMU_LOG_INFO, "host %u joined, incarnation %llu", p->host, (unsigned long long)p->incarnation);
-    if (t->events->peer_up)
-        t->events->peer_up(t->owner, p->host);
-}
-
-/* ---- receiving ---- */
-
-/* Delivers what is held until the owner says no. */
-static void deliver(struct emu_peer *p)
-{
-    struct emu_transport *t = p->t;
-    uint32_t epoch = p->epoch;
-    struct emu_packet *packet;
-
-    if (p->is_delivering)
-        return;
-    p->is_delivering = true;
-    while (!p->is_paused && (packet = p->held.first)) {
-        uint32_t body_bytes = packet->length_bytes - EMU_WIRE_HEADER_BYTES - EMU_WIRE_TAG_BYTES;
-        const uint8_t *body = packet->bytes + EMU_WIRE_HEADER_BYTES;
-
-        while (packet->n_records > 0) {
-            struct emu_wire_record record;
-            uint32_t at_bytes = packet->at_bytes;
-            bool is_good = emu_wire_record_next(body, body_bytes, &at_bytes, &record) == EMU_WIRE_OK;
-
-            if (is_good && record.kind == EMU_WIRE_MESSAGE) {
-                p->is_paused = !t->events->message(t->owner, p->host, record.data, record.length);
-                if (p->epoch != epoch || p->is_paused)
-                    goto out;
-                p->stats.messages_received++;
-            } else if (is_good) {
-                is_good = emu_transfer_record(p, &record);
-            }
-            if (!is_good) {
-                say(t, EMU_LOG_ERROR, "host %u breaks the protocol: record kind %u", p->host, body[packet->at_bytes]);
-                emu_peer_end(p, -EPROTO);
-                goto out;
-            }
-            packet->at_bytes = at_bytes;
-            packet->n_records--;
-        }
-        if (packet->at_bytes != body_bytes) {
-            say(t, EMU_LOG_ERROR, "host %u breaks the protocol: %u bytes behind its records", p->host,
-                body_bytes - packet->at_bytes);
-            emu_peer_end(p, -EPROTO);
-            goto out;
-        }
-        pop(&p->held);
-        p->rx_consumed++;
-        post(t, packet);
-    }
-out:
-    p->is_delivering = false;
-    emu_peer_list(p);
-}
-
-static bool violates(struct emu_peer *p, const struct emu_wire_header *h)
-{
-    if (h->sequence != p->rx_sequence + 1)
-        return true;
-    if (h->granted < p->tx_granted || h->granted > p->tx_packets + p->theirs.credits)
-        return true;
-    return h->n_records > 0 && p->rx_packets >= p->rx_told;
-}
-
-/* A packet of a session. True: it is held. */
-static bool take_packet(struct emu_peer *p, struct emu_packet *packet, const struct emu_wire_header *h)
-{
-    struct emu_transport *t = p->t;
-
-    if (p->state != EMU_PEER_UP || h->session != p->session.id) {
-        refuse(t, p, "not of this session");
-        return false;
-    }
-    if (h->sequence <= p->rx_sequence) {
-        refuse(t, p, "seen before");
-        return false;
-    }
-    if (!emu_crypt_is_sealed(p->session.rx, h->sequence, packet->bytes, h->length)) {
-        refuse(t, p, "with a wrong tag");
-        return false;
-    }
-    if (violates(p, h)) {
-        say(t, EMU_LOG_ERROR, "host %u breaks the protocol: sequence %llu after %llu, granted %llu after %llu", p->host,
-            (unsigned long long)h->sequence, (unsigned long long)p->rx_sequence, (unsigned long long)h->granted,
-            (unsigned long long)p->tx_granted);
-        emu_peer_end(p, -EPROTO);
-        return false;
-    }
-    p->rx_sequence = h->sequence;
-    p->last_heard_ns = t->now_ns;
-    p->stats.bytes_received += h->length;
-    if (h->granted != p->tx_granted) {
-        p->tx_granted = h->granted;
-        emu_peer_list(p);
-    }
-    if (h->type == EMU_WIRE_GOODBYE) {
-        p->stats.control_received++;
-        emu_peer_end(p, -ESHUTDOWN);
-        return false;
-    }
-    if (h->n_records == 0) {
-        p->stats.control_received++;
-        return false;
-    }
-    p->rx_packets++;
-    p->stats.packets_received++;
-    packet->n_records = h->n_records;
-    packet->at_bytes = 0;
-    packet->length_bytes = h->length;
-    push(&p->held, packet);
-    deliver(p);
-    return true;
-}
-
-/*
- * A packet of a session that we do not know yet: a provider that connects both ways at once may bring it before the
- * proof that was sent first. True: it is held.
- */
-static bool keep_early(struct emu_peer *p, struct emu_packet *packet)
-{
-    if (p->state != EMU_PEER_JOINING || p->n_early == EMU_EARLY_PACKETS)
-        return false;
-    push(&p->early, packet);
-    p->n_early++;
-    return true;
-}
-
-static const char *refusal_name(enum emu_wire_result r)
-{
-    switch (r) {
-    case EMU_WIRE_SHORT:
-        return "too short";
-    case EMU_WIRE_FOREIGN:
-        return "not emunic's";
-    case EMU_WIRE_OTHER_VERSION:
-        return "of another version";
-    case EMU_WIRE_BAD_LENGTH:
-        return "of a wrong length";
-    default:
-        return "with a bad field";
-    }
-}
-
-/* The session has begun. */
-static void take_early(struct emu_peer *p)
-{
-    struct emu_packet_list early = p->early;
-    struct emu_wire_header h;
-
-    p->early = (struct emu_packet_list){ 0 };
-    p->n_early = 0;
-    for (struct emu_packet *packet; (packet = pop(&early));) {
-        /* Of the length that it says, or it would not have been kept. */
-        if (emu_wire_header_parse(packet->bytes, emu_wire_get32(packet->bytes + 8), &h) != EMU_WIRE_OK ||
-            !take_packet(p, packet, &h))
-            post(p->t, packet);
-    }
-}
-
-/* True: the packet is held. */
-static bool take(struct emu_transport *t, struct emu_packet *packet, uint64_t length_bytes)
-{
-    struct emu_wire_header h = { .from = UINT32_MAX };
-    struct emu_wire_hello hello;
-    enum emu_wire_result r = emu_wire_header_parse(packet->bytes, length_bytes, &h);
-    struct emu_peer *p = peer_of(t, h.from);
-
-    if (p && p->state != EMU_PEER_JOINING && p->state != EMU_PEER_UP)
-        p = NULL;
-    if (r == EMU_WIRE_OTHER_VERSION && p && p->state == EMU_PEER_JOINING) {
-        if (p->cause != -EPROTONOSUPPORT)
-            say(t, EMU_LOG_ERROR, "host %u speaks version %u, we speak %u", p->host, h.version, EMU_WIRE_VERSION);
-        p->cause = -EPROTONOSUPPORT;
-    }
-    if (r == EMU_WIRE_OK && h.to != t->host)
-        r = EMU_WIRE_BAD_FIELD;
-    if (r != EMU_WIRE_OK || !p) {
-        refuse(t, p, r == EMU_WIRE_OK ? "not expected" : refusal_name(r));
-        return false;
-    }
-    if (h.type == EMU_WIRE_DATA || h.type == EMU_WIRE_GOODBYE)
-        return keep_early(p, packet) || take_packet(p, packet, &h);
-    r = emu_wire_hello_parse(packet->bytes + EMU_WIRE_HEADER_BYTES, &hello);
-    if (r != EMU_WIRE_OK) {
-        refuse(t, p, refusal_name(r));
-        return false;
-    }
-    p->stats.control_received++;
-    if (h.type == EMU_WIRE_HELLO)
-        take_hello(p, &hello);
-    else
-        take_proof(p, &hello);
-    if (p->state == EMU_PEER_UP && p->n_early > 0)
-        take_early(p);
-    return false;
-}
-
 /* ---- rounds ---- */
-
-static void take_sent(struct emu_packet *packet, int result)
-{
-    struct emu_peer *p = packet->peer;
-    bool is_current = packet->epoch == p->epoch && p->state == EMU_PEER_UP;
-
-    if (packet->op.kind == EMU_OP_CONTROL) {
-        push(&p->control, packet);
-    } else {
-        give_back(p, packet);
-        if (is_current)
-            p->in_flight--;
-    }
-    if (is_current && result < 0) {
-        say(p->t, EMU_LOG_DEBUG, "host %u: sending failed: %s", p->host, strerror(-result));
-        emu_peer_end(p, -ECONNRESET);
-    }
-    emu_peer_list(p);
-}
 
 static void take_event(struct emu_transport *t, const struct emu_carrier_event *event)
 {
@@ -635,14 +93,14 @@ static void take_event(struct emu_transport *t, const struct emu_carrier_event *
     switch (event->op->kind) {
     case EMU_OP_PACKET:
     case EMU_OP_CONTROL:
-        take_sent((struct emu_packet *)event->op, event->result);
+        emu_stream_sent((struct emu_packet *)event->op, event->result);
         break;
     case EMU_OP_RECEIVE:
         packet = (struct emu_packet *)event->op;
         if (event->result == -EMSGSIZE)
-            refuse(t, NULL, "too long");
-        if (event->result < 0 || !take(t, packet, event->length_bytes))
-            post(t, packet);
+            emu_transport_refuse(t, NULL, "too long");
+        if (event->result < 0 || !emu_session_take(t, packet, event->length_bytes))
+            emu_transport_post(t, packet);
         break;
     case EMU_OP_SLICE:
         emu_transfer_slice_done((struct emu_slice *)event->op, event->result);
@@ -658,21 +116,21 @@ static void serve(struct emu_peer *p)
     struct emu_transport *t = p->t;
 
     if (p->state == EMU_PEER_ENDING) {
-        finish_ending(p);
+        emu_session_finish(p);
         return;
     }
     if (p->state != EMU_PEER_UP)
         return;
-    flush(p);
+    emu_stream_flush(p);
     emu_transfer_answer(p);
     emu_transfer_advance(p);
     if (p->state != EMU_PEER_UP)
         return;
-    flush(p);
+    emu_stream_flush(p);
     if (p->state != EMU_PEER_UP)
         return;
     if (p->owes_heartbeat || p->rx_consumed + t->credits - p->rx_told >= t->credits / 2)
-        p->owes_heartbeat = !send_control(p, EMU_WIRE_DATA, NULL);
+        p->owes_heartbeat = !emu_stream_control(p, EMU_WIRE_DATA, NULL);
     if (p->owes_heartbeat && p->state == EMU_PEER_UP) {
         p->must_retry = true;
         emu_peer_list(p);
@@ -681,35 +139,6 @@ static void serve(struct emu_peer *p)
         p->wants_room = false;
         if (t->events->room)
             t->events->room(t->owner, p->host);
-    }
-}
-
-static void tick_peer(struct emu_peer *p)
-{
-    struct emu_transport *t = p->t;
-    uint64_t now_ns = t->now_ns;
-
-    switch (p->state) {
-    case EMU_PEER_JOINING:
-        if (now_ns - p->joined_ns > t->join_timeout_ns) {
-            emu_peer_end(p, p->cause ? p->cause : -ETIMEDOUT);
-        } else if (now_ns >= p->next_hello_ns) {
-            send_hello(p);
-            p->next_hello_ns = now_ns + (now_ns - p->joined_ns < HELLO_SOON_UNTIL_NS ? HELLO_SOON_NS : HELLO_LATER_NS);
-        }
-        break;
-    case EMU_PEER_UP:
-        if (now_ns - p->last_heard_ns > t->timeout_ns) {
-            say(t, EMU_LOG_DEBUG, "host %u: silent for %llu ms, %llu packets of %llu granted sent, %u and %u under way", p->host,
-                (unsigned long long)((now_ns - p->last_heard_ns) / 1000000), (unsigned long long)p->tx_packets,
-                (unsigned long long)p->tx_granted, p->in_flight, p->n_slices);
-            emu_peer_end(p, -ETIMEDOUT);
-        } else if (now_ns - p->last_sent_ns >= t->timeout_ns / 5) {
-            p->owes_heartbeat = !send_control(p, EMU_WIRE_DATA, NULL);
-        }
-        break;
-    default:
-        break;
     }
 }
 
@@ -746,8 +175,8 @@ static void tick(struct emu_transport *t)
     for (struct emu_packet *packet = t->unposted.first; packet;) {
         struct emu_packet *next = packet->next;
 
-        pop(&t->unposted);
-        post(t, packet);
+        emu_packet_pop(&t->unposted);
+        emu_transport_post(t, packet);
         packet = next;
     }
     for (uint32_t i = 0; i < t->n_hosts; i++) {
@@ -755,7 +184,7 @@ static void tick(struct emu_transport *t)
 
         if (!p)
             continue;
-        tick_peer(p);
+        emu_session_tick(p);
         if (p->state == EMU_PEER_JOINING && p->next_hello_ns - t->now_ns < step_ns)
             step_ns = p->next_hello_ns - t->now_ns;
         if ((p->is_listed || p->state == EMU_PEER_ENDING) && step_ns > RETRY_NS)
@@ -875,13 +304,13 @@ static int read_blob(struct emu_transport *t, uint32_t host, const uint8_t *blob
     if (length_bytes <= BLOB_HEAD_BYTES || length_bytes > EMU_TRANSPORT_BLOB_MAX || emu_wire_get32(blob) != BLOB_MAGIC ||
         (blob[4] << 8 | blob[5]) != (int)EMU_WIRE_VERSION || BLOB_HEAD_BYTES + (blob[6] << 8 | blob[7]) != length_bytes ||
         emu_wire_get32(blob + 8) != host) {
-        say(t, EMU_LOG_ERROR, "host %u: its address is none, or of another version", host);
+        emu_transport_say(t, EMU_LOG_ERROR, "host %u: its address is none, or of another version", host);
         return -EINVAL;
     }
     memcpy(provider, blob + 20, sizeof(provider));
     provider[sizeof(provider) - 1] = '\0';
     if (strcmp(provider, t->limits.provider) != 0) {
-        say(t, EMU_LOG_ERROR, "host %u uses another provider than %s", host, t->limits.provider);
+        emu_transport_say(t, EMU_LOG_ERROR, "host %u uses another provider than %s", host, t->limits.provider);
         return -EINVAL;
     }
     *incarnation_out = emu_wire_get64(blob + 12);
@@ -918,13 +347,13 @@ static int make_packets(struct emu_peer *p)
         packet->desc = p->memory.desc;
         if (i < EMU_TX_PACKETS) {
             packet->op.kind = EMU_OP_PACKET;
-            give_back(p, packet);
+            emu_stream_give_back(p, packet);
         } else if (i < EMU_TX_PACKETS + EMU_CONTROL_PACKETS) {
             packet->op.kind = EMU_OP_CONTROL;
-            push(&p->control, packet);
+            emu_packet_push(&p->control, packet);
         } else {
             packet->op.kind = EMU_OP_RECEIVE;
-            post(t, packet);
+            emu_transport_post(t, packet);
         }
     }
     return 0;
@@ -965,7 +394,7 @@ static int make_peer(struct emu_transport *t, uint32_t host, struct emu_peer **p
 
 static int transport_join(struct emu_transport *t, uint32_t host, const void *blob, uint32_t length_bytes)
 {
-    struct emu_peer *p = peer_of(t, host);
+    struct emu_peer *p = emu_peer_of(t, host);
     uint64_t incarnation;
     int r;
 
@@ -987,16 +416,7 @@ static int transport_join(struct emu_transport *t, uint32_t host, const void *bl
     p->incarnation = incarnation;
     if (incarnation != 0)
         p->last_incarnation = incarnation;
-    p->mine = (struct emu_crypt_side){ .host = t->host, .features = t->uses_rma ? EMU_WIRE_HAS_RMA : 0, .credits = t->credits,
-                                       .incarnation = t->incarnation };
-    emu_crypt_random(p->mine.nonce, sizeof(p->mine.nonce));
-    memset(&p->theirs, 0, sizeof(p->theirs));
-    p->epoch++;
-    p->cause = 0;
-    p->owes_heartbeat = false;
-    p->must_retry = false;
-    p->state = EMU_PEER_JOINING;
-    p->joined_ns = p->next_hello_ns = t->now_ns = emu_clock_ns();
+    emu_session_offer(p);
     t->next_tick_ns = t->now_ns;
     arm_timer(t);
     return 0;
@@ -1004,24 +424,13 @@ static int transport_join(struct emu_transport *t, uint32_t host, const void *bl
 
 static int transport_leave(struct emu_transport *t, uint32_t host)
 {
-    struct emu_peer *p = peer_of(t, host);
+    struct emu_peer *p = emu_peer_of(t, host);
 
     if (!p || (p->state != EMU_PEER_JOINING && p->state != EMU_PEER_UP))
         return -ENOTCONN;
     if (p->state == EMU_PEER_UP)
-        send_control(p, EMU_WIRE_GOODBYE, NULL);
+        emu_stream_control(p, EMU_WIRE_GOODBYE, NULL);
     emu_peer_end(p, -ECANCELED);
-    return 0;
-}
-
-static int transport_resume(struct emu_transport *t, uint32_t host)
-{
-    struct emu_peer *p = peer_of(t, host);
-
-    if (!p || p->state != EMU_PEER_UP)
-        return -ENOTCONN;
-    p->is_paused = false;
-    deliver(p);
     return 0;
 }
 
@@ -1059,7 +468,7 @@ static void transport_close(struct emu_transport *t)
         return;
     for (uint32_t i = 0; t->peers && i < t->n_hosts; i++) {
         if (t->peers[i] && t->peers[i]->state == EMU_PEER_UP)
-            send_control(t->peers[i], EMU_WIRE_GOODBYE, NULL);
+            emu_stream_control(t->peers[i], EMU_WIRE_GOODBYE, NULL);
         if (t->peers[i])
             t->carrier->ops->unmap(t->carrier, &t->peers[i]->memory);
     }
@@ -1151,7 +560,7 @@ static int transport_open(const struct emu_transport_config *config, struct emu_
 
 static int transport_stats(struct emu_transport *t, uint32_t host, struct emu_transport_stats *stats_out)
 {
-    struct emu_peer *p = peer_of(t, host);
+    struct emu_peer *p = emu_peer_of(t, host);
 
     if (host >= t->n_hosts)
         return -EINVAL;
@@ -1175,10 +584,10 @@ __attribute__((visibility("default"))) const struct emu_transport_ops emu_transp
     .address_of = transport_address_of,
     .join = transport_join,
     .leave = transport_leave,
-    .send = transport_send,
-    .send_later = transport_send_later,
-    .push = transport_push,
-    .resume = transport_resume,
+    .send = emu_transport_send,
+    .send_later = emu_transport_send_later,
+    .push = emu_transport_push,
+    .resume = emu_transport_resume,
     .region_create = emu_region_create,
     .region_destroy = emu_region_destroy,
     .region_remote = emu_region_remote,

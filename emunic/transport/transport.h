@@ -5,7 +5,9 @@
  * Knows nothing of what it carries. One thread owns a transport; callbacks run on it, from progress() only. There are
  * no threads of its own, no globals, and no call blocks. Layers, from above:
  *
- *   transport.c   peers: handshake, life and death, credits, messages, waiting
+ *   transport.c   opening, joining, rounds, waiting
+ *   session.c     handshakes, silence, ends
+ *   stream.c      packets: messages gathered, credits, delivery
  *   transfer.c    block transfers in pieces, by the provider's remote memory access or through messages
  *   crypt.c       proofs, session keys, tags (libsodium)
  *   carrier.h     what is needed of a network: packets to an address, remote memory access, completions
