@@ -2,7 +2,7 @@
 /*
  * Packets between the emunics of two hosts (emunic/transport).
  *
- *   byte 0        48                          length - 16
+ *   byte 0        64                          length - 16
  *        | header | body                      | tag |
  *
  * Everything is in network byte order. A packet is EMU_WIRE_HELLO or EMU_WIRE_PROOF (body: struct emu_wire_hello, tag
@@ -28,15 +28,15 @@
 #include <string.h>
 
 #define EMU_WIRE_MAGIC   0x454d5750u /* "EMWP" */
-#define EMU_WIRE_VERSION 1u
+#define EMU_WIRE_VERSION 2u
 
-#define EMU_WIRE_HEADER_BYTES 48u
+#define EMU_WIRE_HEADER_BYTES 64u
 #define EMU_WIRE_TAG_BYTES    16u
 #define EMU_WIRE_RECORD_BYTES 8u
 #define EMU_WIRE_PIECE_BYTES  32u
 #define EMU_WIRE_NONCE_BYTES  32u
 #define EMU_WIRE_PROOF_BYTES  32u
-#define EMU_WIRE_HELLO_BYTES  (16u + 2 * EMU_WIRE_NONCE_BYTES + EMU_WIRE_PROOF_BYTES)
+#define EMU_WIRE_HELLO_BYTES  (32u + 2 * EMU_WIRE_NONCE_BYTES + EMU_WIRE_PROOF_BYTES)
 
 /* A little less than the 16 KiB that layers of libfabric send without a rendezvous. */
 #define EMU_WIRE_PACKET_MAX 16000u
@@ -79,12 +79,16 @@ struct emu_wire_header {
     uint64_t session;           /* follows from both nonces and the key; 0 in hello and proof */
     uint64_t sequence;          /* of all packets of the session, from 1; 0 in hello and proof */
     uint64_t granted;           /* packets with records that the receiver of this one may have sent by now */
+    uint64_t position;          /* which packet with records of the stream this is, from 1; 0 if it has none */
+    uint64_t received;          /* packets with records that the sender of this one has of the receiver's stream */
 };
 
 struct emu_wire_hello {
     uint64_t incarnation;       /* of the sender */
     uint32_t features;
     uint32_t credits;           /* packets with records that it takes before it has granted any */
+    uint64_t stream;            /* in a proof: session whose streams it can go on with; 0: none, or a hello */
+    uint64_t received;          /* of that stream */
     uint8_t nonce[EMU_WIRE_NONCE_BYTES];
     uint8_t echo[EMU_WIRE_NONCE_BYTES];   /* the receiver's nonce; zero in a hello */
     uint8_t proof[EMU_WIRE_PROOF_BYTES];  /* zero in a hello */
@@ -166,7 +170,9 @@ static inline void emu_wire_header_put(uint8_t *packet, const struct emu_wire_he
     at = emu_wire_put32(at, h->n_records);
     at = emu_wire_put64(at, h->session);
     at = emu_wire_put64(at, h->sequence);
-    emu_wire_put64(at, h->granted);
+    at = emu_wire_put64(at, h->granted);
+    at = emu_wire_put64(at, h->position);
+    emu_wire_put64(at, h->received);
 }
 
 /*
@@ -193,6 +199,8 @@ static inline enum emu_wire_result emu_wire_header_parse(const uint8_t *packet, 
         .session = emu_wire_get64(packet + 24),
         .sequence = emu_wire_get64(packet + 32),
         .granted = emu_wire_get64(packet + 40),
+        .position = emu_wire_get64(packet + 48),
+        .received = emu_wire_get64(packet + 56),
     };
     if (h.magic != EMU_WIRE_MAGIC)
         return EMU_WIRE_FOREIGN;
@@ -205,7 +213,9 @@ static inline enum emu_wire_result emu_wire_header_parse(const uint8_t *packet, 
         h.to >= EMU_WIRE_HOSTS_MAX || h.from == h.to)
         return EMU_WIRE_BAD_FIELD;
     is_greeting = h.type == EMU_WIRE_HELLO || h.type == EMU_WIRE_PROOF;
-    if (is_greeting && (h.n_records || h.session || h.sequence || h.granted))
+    if (is_greeting && (h.n_records || h.session || h.sequence || h.granted || h.received))
+        return EMU_WIRE_BAD_FIELD;
+    if ((h.n_records == 0) != (h.position == 0))
         return EMU_WIRE_BAD_FIELD;
     if (!is_greeting && (h.session == 0 || h.sequence == 0))
         return EMU_WIRE_BAD_FIELD;
@@ -224,6 +234,8 @@ static inline void emu_wire_hello_put(uint8_t *body, const struct emu_wire_hello
 
     at = emu_wire_put32(at, hello->features);
     at = emu_wire_put32(at, hello->credits);
+    at = emu_wire_put64(at, hello->stream);
+    at = emu_wire_put64(at, hello->received);
     memcpy(at, hello->nonce, EMU_WIRE_NONCE_BYTES);
     memcpy(at + EMU_WIRE_NONCE_BYTES, hello->echo, EMU_WIRE_NONCE_BYTES);
     memcpy(at + 2 * EMU_WIRE_NONCE_BYTES, hello->proof, EMU_WIRE_PROOF_BYTES);
@@ -236,11 +248,13 @@ static inline enum emu_wire_result emu_wire_hello_parse(const uint8_t *body, str
         .incarnation = emu_wire_get64(body),
         .features = emu_wire_get32(body + 8),
         .credits = emu_wire_get32(body + 12),
+        .stream = emu_wire_get64(body + 16),
+        .received = emu_wire_get64(body + 24),
     };
 
-    memcpy(hello.nonce, body + 16, EMU_WIRE_NONCE_BYTES);
-    memcpy(hello.echo, body + 16 + EMU_WIRE_NONCE_BYTES, EMU_WIRE_NONCE_BYTES);
-    memcpy(hello.proof, body + 16 + 2 * EMU_WIRE_NONCE_BYTES, EMU_WIRE_PROOF_BYTES);
+    memcpy(hello.nonce, body + 32, EMU_WIRE_NONCE_BYTES);
+    memcpy(hello.echo, body + 32 + EMU_WIRE_NONCE_BYTES, EMU_WIRE_NONCE_BYTES);
+    memcpy(hello.proof, body + 32 + 2 * EMU_WIRE_NONCE_BYTES, EMU_WIRE_PROOF_BYTES);
     if ((hello.features & ~EMU_WIRE_HAS_RMA) || hello.credits == 0 || hello.credits > EMU_WIRE_CREDITS_MAX)
         return EMU_WIRE_BAD_FIELD;
     *hello_out = hello;

@@ -51,7 +51,12 @@ struct emu_carrier_ops {
     int (*resolve)(struct emu_carrier *c, const char *node, const char *service, void *address_out,
                    uint32_t *length_out);
     int (*add)(struct emu_carrier *c, const void *address, uint32_t length_bytes, uint64_t *peer_out);
-    /* What is under way to it ends with errors. */
+    /*
+     * What is sent to it from now on goes over a new connection; what was sent before may still arrive, or end with an
+     * error. -ENOSYS: the provider's connections are not ours to choose.
+     */
+    int (*renew)(struct emu_carrier *c, uint64_t peer);
+    /* What is under way to it ends as it will. */
     void (*remove)(struct emu_carrier *c, uint64_t peer);
     /* For remote access only with access != 0 (EMU_TRANSPORT_READ, EMU_TRANSPORT_WRITE); wanted_key if the provider lets us. */
     int (*map)(struct emu_carrier *c, void *addr, uint64_t length_bytes, uint32_t access, uint64_t wanted_key,

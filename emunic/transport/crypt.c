@@ -54,9 +54,11 @@ static uint8_t *write_side(uint8_t *at, const struct emu_crypt_side *side)
 void emu_crypt_prove(const uint8_t key[EMU_CRYPT_KEY_BYTES], const struct emu_crypt_side *from,
                      const uint8_t to_nonce[EMU_WIRE_NONCE_BYTES], uint32_t to_host, uint8_t proof_out[EMU_WIRE_PROOF_BYTES])
 {
-    uint8_t text[2 + SIDE_BYTES + 4 + EMU_WIRE_NONCE_BYTES] = { LABEL_PROOF, EMU_WIRE_VERSION };
+    uint8_t text[2 + SIDE_BYTES + 16 + 4 + EMU_WIRE_NONCE_BYTES] = { LABEL_PROOF, EMU_WIRE_VERSION };
     uint8_t *at = write_side(text + 2, from);
 
+    at = emu_wire_put64(at, from->stream);
+    at = emu_wire_put64(at, from->received);
     at = emu_wire_put32(at, to_host);
     memcpy(at, to_nonce, EMU_WIRE_NONCE_BYTES);
     crypto_auth(proof_out, text, sizeof(text), key);

@@ -12,13 +12,15 @@
 
 #define EMU_CRYPT_KEY_BYTES 32u
 
-/* What one side says in its hello, and its number. */
+/* What one side says in its hello or proof, and its number. The last two are no part of what keys are made from. */
 struct emu_crypt_side {
     uint32_t host;
     uint32_t features;
     uint32_t credits;
     uint64_t incarnation;
     uint8_t nonce[EMU_WIRE_NONCE_BYTES];
+    uint64_t stream;
+    uint64_t received;
 };
 
 struct emu_crypt_session {

@@ -9,7 +9,9 @@
 #include "emunic/transport/crypt.h"
 #include "emunic/transport/transport.h"
 
-#define EMU_TX_PACKETS     16u  /* with records, per peer */
+#define EMU_TX_PACKETS     16u  /* with records, per peer, being filled or waiting */
+#define EMU_KEPT_PACKETS   32u  /* more of them, that were sent and not acknowledged */
+#define EMU_ACK_EVERY      16u  /* packets with records that arrive without a word */
 #define EMU_CONTROL_PACKETS 4u  /* without */
 #define EMU_SPARE_PACKETS   8u  /* received, per peer, for those without records */
 #define EMU_EARLY_PACKETS   4u  /* of those */
@@ -26,7 +28,10 @@ struct emu_packet {
     struct emu_carrier_op op;
     struct emu_packet *next;
     struct emu_peer *peer;      /* borrowed; of packets that are sent */
-    uint32_t epoch;             /* of the peer when it was sent */
+    uint32_t path;              /* of the peer when it was sent */
+    uint64_t position;          /* of the stream; once it was sent */
+    bool is_with_carrier;
+    bool is_done;               /* nobody needs it but the carrier */
     uint32_t length_bytes;      /* without the tag */
     uint32_t n_records;
     uint32_t at_bytes;          /* of the body; received: as far as it was delivered */
@@ -76,7 +81,7 @@ struct emu_answer {
 };
 
 /*
- * One peer: about 2 KiB, and a block of (28 + credits) packets of 16 000 bytes that stays until the transport is
+ * One peer: about 3 KiB, and a block of (60 + credits) packets of 16 000 bytes that stays until the transport is
  * closed.
  */
 struct emu_peer {
@@ -86,12 +91,17 @@ struct emu_peer {
     enum emu_transport_state state;
     int cause;                  /* of the end; while joining, what came instead of a proof */
     uint64_t addr;              /* the carrier's */
+    uint32_t path;              /* counts connections; what was sent over an older one tells nothing of this one */
     uint64_t incarnation;       /* that the blob tells; 0: any that is not older than the last */
     uint64_t last_incarnation;  /* the newest that is known */
-    struct emu_crypt_side mine;
+    struct emu_crypt_side mine; /* of this session, or of the handshake that is to make it */
     struct emu_crypt_side theirs;
+    struct emu_crypt_side next; /* of the handshake that would make the next one */
     struct emu_crypt_session session;
-    bool is_leaving;
+    uint64_t previous;          /* number of the session that this one goes on with, 0: none */
+    uint64_t stream;            /* number of the first session of these streams */
+    bool is_mending;            /* up, but its connection is broken or silent: a handshake over another is under way */
+    bool has_path;              /* that handshake's hello went out */
     bool is_listed;             /* something may be done for it */
     bool is_paused;             /* the owner takes no messages */
     bool is_delivering;
@@ -103,15 +113,18 @@ struct emu_peer {
 
     uint64_t tx_sequence;
     uint64_t rx_sequence;
-    uint64_t tx_packets;        /* with records, of this session */
+    uint64_t tx_packets;        /* with records, of this stream */
     uint64_t tx_granted;        /* as many may be sent */
+    uint64_t tx_received;       /* as many are known to have arrived */
     uint64_t rx_packets;        /* arrived */
+    uint64_t rx_received;       /* arrived, as the peer was told */
     uint64_t rx_consumed;       /* delivered */
     uint64_t rx_told;           /* granted, as the peer knows */
     uint64_t last_heard_ns;
     uint64_t last_sent_ns;
     uint64_t joined_ns;
     uint64_t next_hello_ns;
+    uint64_t next_path_ns;      /* when to try another connection */
     uint64_t ending_ns;
     uint64_t refused_log_ns;
 
@@ -122,7 +135,9 @@ struct emu_peer {
     uint32_t n_free;
     struct emu_packet_list waiting; /* full, for credits */
     struct emu_packet *open;    /* being filled, or NULL */
-    uint32_t in_flight;
+    struct emu_packet_list kept; /* sent, not acknowledged, by position */
+    struct emu_packet *again;   /* of those: from here on they are sent again; or NULL */
+    uint32_t in_flight;         /* with the carrier, on this path */
     struct emu_packet_list control;
     struct emu_packet_list held; /* received, not delivered */
     struct emu_packet_list early; /* received while joining, before the proof that it belongs to */
@@ -191,6 +206,14 @@ static inline void emu_packet_push(struct emu_packet_list *list, struct emu_pack
     list->last = packet;
 }
 
+static inline void emu_packet_push_first(struct emu_packet_list *list, struct emu_packet *packet)
+{
+    packet->next = list->first;
+    if (!list->first)
+        list->last = packet;
+    list->first = packet;
+}
+
 static inline struct emu_packet *emu_packet_pop(struct emu_packet_list *list)
 {
     struct emu_packet *packet = list->first;
@@ -212,13 +235,17 @@ void emu_transport_post(struct emu_transport *t, struct emu_packet *packet);
 void emu_peer_list(struct emu_peer *p);
 /* NULL: no such host, or it was never joined. */
 struct emu_peer *emu_peer_of(struct emu_transport *t, uint32_t host);
+/* Time is to do its work in the next round, which is to come soon. */
+void emu_transport_hurry(struct emu_transport *t);
 
 /* ---- session.c ---- */
 
 /* The peer is joining: it is offered a new handshake. */
 void emu_session_offer(struct emu_peer *p);
-/* The session ends, with -ECONNRESET and the like. Nothing is called back before the round's end. */
+/* The session ends, with -ETIMEDOUT and the like. Nothing is called back before the round's end. */
 void emu_peer_end(struct emu_peer *p, int cause);
+/* The connection does not do what it should: the session is to go on over another. */
+void emu_session_mend(struct emu_peer *p, const char *why);
 /* Of a peer that is ending, if the carrier has given back what is its. Calls back. */
 void emu_session_finish(struct emu_peer *p);
 /* A packet of whomever. True: it is held. */
@@ -231,6 +258,12 @@ void emu_session_tick(struct emu_peer *p);
 /* Where the next record of a peer goes, `space` bytes, or NULL: no room. It counts as written. */
 uint8_t *emu_peer_record_room(struct emu_peer *p, uint32_t space);
 void emu_stream_give_back(struct emu_peer *p, struct emu_packet *packet);
+/* Streams begin; nothing is left of others. */
+void emu_stream_begin(struct emu_peer *p);
+/* The streams go on in another session: the peer has `received` packets, those after them are sent again. */
+void emu_stream_go_on(struct emu_peer *p, uint64_t received);
+/* Everything that was to be sent is dropped. */
+void emu_stream_end(struct emu_peer *p);
 /* A packet without records. False: not now. */
 bool emu_stream_control(struct emu_peer *p, enum emu_wire_type type, const struct emu_wire_hello *hello);
 /* Full packets as long as there are credits; the open one if little is under way. */

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The carrier over libfabric: one reliable datagram endpoint, one completion queue for everything, an address table.
+ * The carrier over libfabric: reliable datagram endpoints with a completion queue each, an address table.
+ *
+ * One endpoint receives everything, and sends at first. ofi_rxm keeps one connection between two endpoints and offers
+ * no way to give it up (in 1.17 removing an address either leaves it or, when told to close it, fails on one that is
+ * just being made), so another connection to a peer means another endpoint, a path, which only sends. Making one takes
+ * 30 ms, so peers that need another at the same time share it. A path that no peer sends over is closed RETIRED_MAX
+ * paths later: what it has to send may still arrive. A path's queue goes once it is empty; one for all would keep the
+ * descriptors of endpoints that were closed.
  *
  * Provider: the first in our order of preference (provider.c) or the one asked for; among its interfaces loopback comes
  * last and link-local addresses before it. First with remote memory access, else without. Memory registration modes:
@@ -8,10 +15,10 @@
  * provider says; FI_MR_ALLOCATED is the caller's promise (memory of a region exists).
  *
  * Writes ask for FI_DELIVERY_COMPLETE. Where the target's provider is driven by hand, it answers when its emunic looks.
- * Removing a peer takes its address out; ofi_rxm closes the connection then, and what was under way comes back with
- * errors.
+ * Removing a peer takes its address out; ofi_rxm keeps the connection.
  */
 #include <errno.h>
+#include <netinet/in.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -20,14 +27,34 @@
 #include <rdma/fi_rma.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/queue.h>
+#include <unistd.h>
 
 #include "emunic/transport/carrier.h"
 #include "emunic/transport/provider.h"
 #include "emunic/transport/transport.h"
 
-#define POLL_MAX 32
+#define POLL_MAX    32
+#define RETIRED_MAX 8u          /* as many as are made within a timeout */
 
 static_assert(sizeof(struct fi_context2) <= sizeof(((struct emu_carrier_op *)NULL)->space), "room for the provider's words");
+
+struct ofi_path {
+    struct ofi_path *next;
+    struct fid_ep *ep;          /* NULL: closed, and the queue is to be emptied */
+    struct fid_cq *cq;
+    int fd;                     /* -1: none */
+    uint64_t number;            /* 0: the one that receives */
+    uint32_t n_users;           /* peers that are sent to over it */
+};
+
+/* What the carrier calls a peer. */
+struct ofi_peer {
+    LIST_ENTRY(ofi_peer) link;
+    fi_addr_t addr;
+    struct ofi_path *path;      /* counted; a later one has no connection to it yet */
+};
 
 struct ofi {
     struct emu_carrier carrier;
@@ -35,9 +62,10 @@ struct ofi {
     struct fid_fabric *fabric;
     struct fid_domain *domain;
     struct fid_av *av;
-    struct fid_cq *cq;
-    struct fid_ep *ep;
-    int fd;
+    struct ofi_path main;       /* receives; first of all paths, the others from the latest to the earliest */
+    uint64_t n_paths;           /* ever made */
+    LIST_HEAD(, ofi_peer) peers;
+    int epoll_fd;               /* of all queues, or -1 */
     bool has_rma;
 };
 
@@ -95,14 +123,34 @@ static int find_provider(const struct emu_transport_config *config, uint64_t cap
     return *info_out ? 0 : -ENODATA;
 }
 
+static void close_path(struct ofi_path *path)
+{
+    if (path->ep)
+        fi_close(&path->ep->fid);
+    if (path->cq)
+        fi_close(&path->cq->fid);
+}
+
 static void ofi_close(struct emu_carrier *carrier)
 {
     struct ofi *o = (struct ofi *)carrier;
 
-    if (o->ep)
-        fi_close(&o->ep->fid);
-    if (o->cq)
-        fi_close(&o->cq->fid);
+    while (!LIST_EMPTY(&o->peers)) {
+        struct ofi_peer *peer = LIST_FIRST(&o->peers);
+
+        LIST_REMOVE(peer, link);
+        free(peer);
+    }
+    while (o->main.next) {
+        struct ofi_path *path = o->main.next;
+
+        o->main.next = path->next;
+        close_path(path);
+        free(path);
+    }
+    close_path(&o->main);
+    if (o->epoll_fd >= 0)
+        close(o->epoll_fd);
     if (o->av)
         fi_close(&o->av->fid);
     if (o->domain)
@@ -114,16 +162,31 @@ static void ofi_close(struct emu_carrier *carrier)
     free(o);
 }
 
-static int open_queue(struct ofi *o)
+static int open_queue(struct ofi *o, size_t n_entries, struct ofi_path *path)
 {
-    struct fi_cq_attr attr = { .size = 8192, .format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_FD };
-    int r = fi_cq_open(o->domain, &attr, &o->cq, NULL);
+    struct fi_cq_attr attr = { .size = n_entries, .format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_FD };
+    struct epoll_event event = { .events = EPOLLIN };
+    int r = fi_cq_open(o->domain, &attr, &path->cq, NULL);
 
-    o->fd = -1;
+    path->fd = -1;
     if (r == 0)
-        return fi_control(&o->cq->fid, FI_GETWAIT, &o->fd);
-    attr.wait_obj = FI_WAIT_NONE;
-    return fi_cq_open(o->domain, &attr, &o->cq, NULL);
+        r = fi_control(&path->cq->fid, FI_GETWAIT, &path->fd);
+    else if (path == &o->main) {
+        attr.wait_obj = FI_WAIT_NONE;
+        return fi_cq_open(o->domain, &attr, &path->cq, NULL);
+    }
+    if (r == 0 && epoll_ctl(o->epoll_fd, EPOLL_CTL_ADD, path->fd, &event) < 0)
+        r = -errno;
+    return r;
+}
+
+static int enable_endpoint(struct ofi *o, struct ofi_path *path)
+{
+    int r = fi_ep_bind(path->ep, &path->cq->fid, FI_TRANSMIT | FI_RECV);
+
+    if (r == 0)
+        r = fi_ep_bind(path->ep, &o->av->fid, 0);
+    return r < 0 ? r : fi_enable(path->ep);
 }
 
 static int open_endpoint(struct ofi *o, const char **text_out)
@@ -140,7 +203,7 @@ static int open_endpoint(struct ofi *o, const char **text_out)
     if (r < 0)
         return r;
     *text_out = "fi_cq_open";
-    r = open_queue(o);
+    r = open_queue(o, 8192, &o->main);
     if (r < 0)
         return r;
     *text_out = "fi_av_open";
@@ -148,17 +211,11 @@ static int open_endpoint(struct ofi *o, const char **text_out)
     if (r < 0)
         return r;
     *text_out = "fi_endpoint";
-    r = fi_endpoint(o->domain, o->info, &o->ep, NULL);
-    if (r < 0)
-        return r;
-    r = fi_ep_bind(o->ep, &o->cq->fid, FI_TRANSMIT | FI_RECV);
-    if (r < 0)
-        return r;
-    r = fi_ep_bind(o->ep, &o->av->fid, 0);
+    r = fi_endpoint(o->domain, o->info, &o->main.ep, NULL);
     if (r < 0)
         return r;
     *text_out = "fi_enable";
-    return fi_enable(o->ep);
+    return enable_endpoint(o, &o->main);
 }
 
 /* ---- the carrier ---- */
@@ -171,7 +228,7 @@ static void ofi_limits(struct emu_carrier *carrier, struct emu_carrier_limits *l
         .provider = o->info->fabric_attr->prov_name,
         .domain = o->info->domain_attr->name ? o->info->domain_attr->name : "",
         .has_rma = o->has_rma,
-        .fd = o->fd,
+        .fd = o->main.fd >= 0 ? o->epoll_fd : -1,
         .piece_bytes = o->info->ep_attr->max_msg_size,
     };
 }
@@ -180,7 +237,7 @@ static int ofi_address(struct emu_carrier *carrier, void *address_out, uint32_t 
 {
     struct ofi *o = (struct ofi *)carrier;
     size_t length = EMU_CARRIER_ADDRESS_MAX;
-    int r = fi_getname(&o->ep->fid, address_out, &length);
+    int r = fi_getname(&o->main.ep->fid, address_out, &length);
 
     if (r == 0)
         *length_out = (uint32_t)length;
@@ -217,25 +274,112 @@ static int ofi_add(struct emu_carrier *carrier, const void *address, uint32_t le
 {
     struct ofi *o = (struct ofi *)carrier;
     uint8_t copy[EMU_CARRIER_ADDRESS_MAX] = { 0 }; /* a provider reads as much as its kind of address has */
-    fi_addr_t addr = FI_ADDR_UNSPEC;
+    struct ofi_peer *peer;
     int r;
 
     if (length_bytes > sizeof(copy))
         return -EINVAL;
+    peer = calloc(1, sizeof(*peer));
+    if (!peer)
+        return -ENOMEM;
     memcpy(copy, address, length_bytes);
-    r = fi_av_insert(o->av, copy, 1, &addr, 0, NULL);
-    if (r != 1)
+    r = fi_av_insert(o->av, copy, 1, &peer->addr, 0, NULL);
+    if (r != 1) {
+        free(peer);
         return r < 0 ? r : -EINVAL;
-    *peer_out = addr;
+    }
+    peer->path = &o->main;
+    o->main.n_users++;
+    LIST_INSERT_HEAD(&o->peers, peer, link);
+    *peer_out = (uint64_t)(uintptr_t)peer;
     return 0;
 }
 
-static void ofi_remove(struct emu_carrier *carrier, uint64_t peer)
+static struct ofi_peer *peer_of(uint64_t peer)
+{
+    return (struct ofi_peer *)(uintptr_t)peer;
+}
+
+/* Of an endpoint at the same address and any port. */
+static int open_path(struct ofi *o, struct ofi_path *path)
+{
+    struct fi_info *info = fi_dupinfo(o->info);
+    int r;
+
+    if (!info)
+        return -ENOMEM;
+    /* The port is at the same place in either kind of address. */
+    if (info->src_addr)
+        ((struct sockaddr_in *)info->src_addr)->sin_port = 0;
+    r = open_queue(o, 1024, path);
+    if (r == 0)
+        r = fi_endpoint(o->domain, info, &path->ep, NULL);
+    fi_freeinfo(info);
+    return r < 0 ? r : enable_endpoint(o, path);
+}
+
+/* What nobody sends over and is old. What it has under way comes back with errors; then its queue goes (ofi_poll()). */
+static void close_old_paths(struct ofi *o)
+{
+    for (struct ofi_path *path = o->main.next; path; path = path->next) {
+        if (path->ep && path->n_users == 0 && path->number + RETIRED_MAX <= o->n_paths) {
+            fi_close(&path->ep->fid);
+            path->ep = NULL;
+        }
+    }
+}
+
+static int make_path(struct ofi *o, struct ofi_path **path_out)
+{
+    struct ofi_path *path = calloc(1, sizeof(*path));
+    int r = path ? open_path(o, path) : -ENOMEM;
+
+    if (r < 0) {
+        if (path)
+            close_path(path);
+        free(path);
+        return r;
+    }
+    path->number = ++o->n_paths;
+    path->next = o->main.next;
+    o->main.next = path;
+    close_old_paths(o);
+    *path_out = path;
+    return 0;
+}
+
+static int ofi_renew(struct emu_carrier *carrier, uint64_t peer_number)
 {
     struct ofi *o = (struct ofi *)carrier;
-    fi_addr_t addr = peer;
+    struct ofi_peer *peer = peer_of(peer_number);
+    struct ofi_path *path = NULL;
+    int r = 0;
 
-    fi_av_remove(o->av, &addr, 1, 0);
+    if (o->main.fd < 0 || (o->info->addr_format != FI_SOCKADDR_IN && o->info->addr_format != FI_SOCKADDR_IN6))
+        return -ENOSYS;
+    for (struct ofi_path *at = o->main.next; at && at->number > peer->path->number; at = at->next) {
+        if (at->ep)
+            path = at;
+    }
+    if (!path)
+        r = make_path(o, &path);
+    if (r < 0)
+        return r;
+    peer->path->n_users--;
+    peer->path = path;
+    path->n_users++;
+    return 0;
+}
+
+static void ofi_remove(struct emu_carrier *carrier, uint64_t peer_number)
+{
+    struct ofi *o = (struct ofi *)carrier;
+    struct ofi_peer *peer = peer_of(peer_number);
+
+    peer->path->n_users--;
+    fi_av_remove(o->av, &peer->addr, 1, 0);
+    LIST_REMOVE(peer, link);
+    free(peer);
 }
 
 static int ofi_map(struct emu_carrier *carrier, void *addr, uint64_t length_bytes, uint32_t access, uint64_t wanted_key,
@@ -264,7 +408,7 @@ static int ofi_map(struct emu_carrier *carrier, void *addr, uint64_t length_byte
     if (r < 0)
         return r == -FI_ENOKEY ? -EEXIST : r;
     if (modes & FI_MR_ENDPOINT) {
-        r = fi_mr_bind(mr, &o->ep->fid, 0);
+        r = fi_mr_bind(mr, &o->main.ep->fid, 0);
         if (r == 0)
             r = fi_mr_enable(mr);
         if (r < 0) {
@@ -294,35 +438,33 @@ static int ofi_receive(struct emu_carrier *carrier, struct emu_carrier_op *op, v
 {
     struct ofi *o = (struct ofi *)carrier;
 
-    return (int)fi_recv(o->ep, packet, room_bytes, desc, FI_ADDR_UNSPEC, op);
+    return (int)fi_recv(o->main.ep, packet, room_bytes, desc, FI_ADDR_UNSPEC, op);
 }
 
 static int ofi_send(struct emu_carrier *carrier, uint64_t peer, struct emu_carrier_op *op, const void *packet,
                     uint32_t length_bytes, void *desc)
 {
-    struct ofi *o = (struct ofi *)carrier;
-
-    return (int)fi_send(o->ep, packet, length_bytes, desc, peer, op);
+    (void)carrier;
+    return (int)fi_send(peer_of(peer)->path->ep, packet, length_bytes, desc, peer_of(peer)->addr, op);
 }
 
 static int ofi_write(struct emu_carrier *carrier, uint64_t peer, struct emu_carrier_op *op, const void *data,
                      uint64_t length_bytes, void *desc, uint64_t to, uint64_t key)
 {
-    struct ofi *o = (struct ofi *)carrier;
     struct iovec local = { .iov_base = (void *)(uintptr_t)data, .iov_len = length_bytes };
     struct fi_rma_iov remote = { .addr = to, .len = length_bytes, .key = key };
-    struct fi_msg_rma msg = { .msg_iov = &local, .desc = &desc, .iov_count = 1, .addr = peer, .rma_iov = &remote,
+    struct fi_msg_rma msg = { .msg_iov = &local, .desc = &desc, .iov_count = 1, .addr = peer_of(peer)->addr, .rma_iov = &remote,
                               .rma_iov_count = 1, .context = op };
 
-    return (int)fi_writemsg(o->ep, &msg, FI_DELIVERY_COMPLETE | FI_COMPLETION);
+    (void)carrier;
+    return (int)fi_writemsg(peer_of(peer)->path->ep, &msg, FI_DELIVERY_COMPLETE | FI_COMPLETION);
 }
 
 static int ofi_read(struct emu_carrier *carrier, uint64_t peer, struct emu_carrier_op *op, void *data, uint64_t length_bytes,
                     void *desc, uint64_t from, uint64_t key)
 {
-    struct ofi *o = (struct ofi *)carrier;
-
-    return (int)fi_read(o->ep, data, length_bytes, desc, peer, from, key, op);
+    (void)carrier;
+    return (int)fi_read(peer_of(peer)->path->ep, data, length_bytes, desc, peer_of(peer)->addr, from, key, op);
 }
 
 /* FI_ETRUNC is no errno. */
@@ -333,12 +475,12 @@ static int result_of(int fi_error)
     return fi_error > 0 && fi_error < FI_ERRNO_OFFSET ? -fi_error : -EIO;
 }
 
-static int ofi_poll(struct emu_carrier *carrier, struct emu_carrier_event *events_out, int max)
+/* Number of events; -1: none, and the queue is empty. */
+static int poll_path(struct ofi_path *path, struct emu_carrier_event *events_out, int max)
 {
-    struct ofi *o = (struct ofi *)carrier;
     struct fi_cq_msg_entry entries[POLL_MAX];
     struct fi_cq_err_entry error = { 0 };
-    ssize_t n = fi_cq_read(o->cq, entries, max < POLL_MAX ? (size_t)max : POLL_MAX);
+    ssize_t n = fi_cq_read(path->cq, entries, max < POLL_MAX ? (size_t)max : POLL_MAX);
     int n_events = 0;
 
     if (n > 0) {
@@ -350,19 +492,44 @@ static int ofi_poll(struct emu_carrier *carrier, struct emu_carrier_event *event
         return n_events;
     }
     if (n != -FI_EAVAIL)
-        return n == -FI_EAGAIN || n == 0 ? 0 : (int)n;
-    if (fi_cq_readerr(o->cq, &error, 0) != 1 || !error.op_context)
+        return -1;
+    if (fi_cq_readerr(path->cq, &error, 0) != 1 || !error.op_context)
         return 0;
     events_out[0] = (struct emu_carrier_event){ .op = error.op_context, .result = result_of(error.err) };
     return 1;
 }
 
+static int ofi_poll(struct emu_carrier *carrier, struct emu_carrier_event *events_out, int max)
+{
+    struct ofi *o = (struct ofi *)carrier;
+    int n = poll_path(&o->main, events_out, max);
+    int n_events = n > 0 ? n : 0;
+
+    for (struct ofi_path *path, **at = &o->main.next; (path = *at) && n_events < max;) {
+        n = poll_path(path, events_out + n_events, max - n_events);
+        n_events += n > 0 ? n : 0;
+        if (n >= 0 || path->ep) {
+            at = &path->next;
+            continue;
+        }
+        *at = path->next;
+        close_path(path);
+        free(path);
+    }
+    return n_events;
+}
+
 static bool ofi_may_sleep(struct emu_carrier *carrier)
 {
     struct ofi *o = (struct ofi *)carrier;
-    struct fid *fid = &o->cq->fid;
 
-    return o->fd >= 0 && fi_trywait(o->fabric, &fid, 1) == 0;
+    for (struct ofi_path *path = &o->main; path; path = path->next) {
+        struct fid *fid = &path->cq->fid;
+
+        if (path->fd < 0 || !path->ep || fi_trywait(o->fabric, &fid, 1) != 0)
+            return false;
+    }
+    return true;
 }
 
 static const struct emu_carrier_ops ofi_ops = {
@@ -371,6 +538,7 @@ static const struct emu_carrier_ops ofi_ops = {
     .address = ofi_address,
     .resolve = ofi_resolve,
     .add = ofi_add,
+    .renew = ofi_renew,
     .remove = ofi_remove,
     .map = ofi_map,
     .unmap = ofi_unmap,
@@ -391,7 +559,13 @@ int emu_ofi_open(const struct emu_transport_config *config, struct emu_carrier *
     if (!o)
         return -ENOMEM;
     o->carrier.ops = &ofi_ops;
-    o->fd = -1;
+    o->main.fd = -1;
+    o->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (o->epoll_fd < 0) {
+        r = -errno;
+        free(o);
+        return r;
+    }
     *text_out = "fi_getinfo";
     r = find_provider(config, FI_MSG | FI_RMA, &o->info);
     o->has_rma = r == 0;

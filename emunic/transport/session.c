@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sessions with peers: handshake, silence, ends. transport.h has the model.
+ * Sessions with peers: handshake, silence, other connections, ends. transport.h has the model.
+ *
+ * A side that is up has a nonce ready for the next handshake. One whose connection is broken or silent mends it: it says
+ * hello with that nonce over a new connection, and tries yet another every tenth of the timeout. Proofs tell then which
+ * streams the side can go on with, and how much of the peer's it has. Whoever holds a proof that echoes its own nonce
+ * and names the same streams changes over to the new session, with new keys and numbers, and sends again what is missing
+ * (stream.c). A proof without streams comes from a side that has lost them: that ends the session. So does the timeout,
+ * which no hello or proof puts off.
  *
  * An end (emu_peer_end) only marks and lists; callbacks about it come in the round, so that nothing disappears under a
  * caller's feet.
@@ -13,7 +20,10 @@
 
 #define HELLO_SOON_NS    10000000ull
 #define HELLO_LATER_NS   100000000ull
+#define HELLO_AGAIN_NS   1000000ull  /* the carrier is about to connect */
 #define HELLO_SOON_UNTIL_NS 1000000000ull
+#define MEND_AFTER(t)    ((t)->timeout_ns / 5 * 2)  /* of silence; each side says something every tenth of it */
+#define MEND_EVERY(t)    ((t)->timeout_ns / 10)
 
 /* ---- ends ---- */
 
@@ -24,17 +34,11 @@ void emu_peer_end(struct emu_peer *p, int cause)
     p->state = EMU_PEER_ENDING;
     p->cause = cause;
     p->epoch++;
+    p->path++;
+    p->is_mending = false;
     p->ending_ns = p->t->now_ns;
-    p->is_paused = false;
-    p->wants_room = false;
-    p->holds_open = false;
     p->n_answers = 0;
-    p->in_flight = 0;
-    if (p->open)
-        emu_stream_give_back(p, p->open);
-    p->open = NULL;
-    for (struct emu_packet *packet; (packet = emu_packet_pop(&p->waiting));)
-        emu_stream_give_back(p, packet);
+    emu_stream_end(p);
     p->t->carrier->ops->remove(p->t->carrier, p->addr);
     emu_crypt_wipe(&p->session, sizeof(p->session));
     emu_peer_list(p);
@@ -68,15 +72,22 @@ void emu_session_finish(struct emu_peer *p)
 
 /* ---- handshake ---- */
 
+static void draw_side(const struct emu_transport *t, struct emu_crypt_side *side_out)
+{
+    *side_out = (struct emu_crypt_side){ .host = t->host, .features = t->uses_rma ? EMU_WIRE_HAS_RMA : 0,
+                                         .credits = t->credits, .incarnation = t->incarnation };
+    emu_crypt_random(side_out->nonce, sizeof(side_out->nonce));
+}
+
 void emu_session_offer(struct emu_peer *p)
 {
     struct emu_transport *t = p->t;
 
-    p->mine = (struct emu_crypt_side){ .host = t->host, .features = t->uses_rma ? EMU_WIRE_HAS_RMA : 0,
-                                       .credits = t->credits, .incarnation = t->incarnation };
-    emu_crypt_random(p->mine.nonce, sizeof(p->mine.nonce));
+    draw_side(t, &p->mine);
     memset(&p->theirs, 0, sizeof(p->theirs));
     p->epoch++;
+    p->path++;
+    p->previous = p->stream = 0;
     p->cause = 0;
     p->owes_heartbeat = false;
     p->must_retry = false;
@@ -84,23 +95,27 @@ void emu_session_offer(struct emu_peer *p)
     p->joined_ns = p->next_hello_ns = t->now_ns = emu_clock_ns();
 }
 
-static void send_hello(struct emu_peer *p)
+static bool send_hello(struct emu_peer *p, const struct emu_crypt_side *mine)
 {
-    struct emu_wire_hello hello = { .incarnation = p->mine.incarnation, .features = p->mine.features,
-                                    .credits = p->mine.credits };
+    struct emu_wire_hello hello = { .incarnation = mine->incarnation, .features = mine->features,
+                                    .credits = mine->credits };
 
-    memcpy(hello.nonce, p->mine.nonce, sizeof(hello.nonce));
-    emu_stream_control(p, EMU_WIRE_HELLO, &hello);
+    memcpy(hello.nonce, mine->nonce, sizeof(hello.nonce));
+    return emu_stream_control(p, EMU_WIRE_HELLO, &hello);
 }
 
-static bool send_proof(struct emu_peer *p, const uint8_t nonce[EMU_WIRE_NONCE_BYTES])
+/* `mine` is the handshake's, with the streams that it goes on with. */
+static bool send_proof(struct emu_peer *p, struct emu_crypt_side *mine, const uint8_t nonce[EMU_WIRE_NONCE_BYTES])
 {
-    struct emu_wire_hello hello = { .incarnation = p->mine.incarnation, .features = p->mine.features,
-                                    .credits = p->mine.credits };
+    struct emu_wire_hello hello = { .incarnation = mine->incarnation, .features = mine->features,
+                                    .credits = mine->credits };
 
-    memcpy(hello.nonce, p->mine.nonce, sizeof(hello.nonce));
+    mine->received = mine->stream ? p->rx_packets : 0;
+    hello.stream = mine->stream;
+    hello.received = mine->received;
+    memcpy(hello.nonce, mine->nonce, sizeof(hello.nonce));
     memcpy(hello.echo, nonce, sizeof(hello.echo));
-    emu_crypt_prove(p->t->key, &p->mine, nonce, p->host, hello.proof);
+    emu_crypt_prove(p->t->key, mine, nonce, p->host, hello.proof);
     return emu_stream_control(p, EMU_WIRE_PROOF, &hello);
 }
 
@@ -114,44 +129,79 @@ static void take_hello(struct emu_peer *p, const struct emu_wire_hello *hello)
     if (!is_expected(p, hello->incarnation))
         emu_transport_refuse(p->t, p, "of another incarnation");
     else if (p->state == EMU_PEER_UP && memcmp(hello->nonce, p->theirs.nonce, sizeof(hello->nonce)) != 0)
-        emu_transport_refuse(p->t, p, "a hello within a session");
+        send_proof(p, &p->next, hello->nonce);
     else
-        send_proof(p, hello->nonce);
+        send_proof(p, &p->mine, hello->nonce);
+}
+
+/* Both sides have what makes the session of `mine` and p->theirs. */
+static void begin_session(struct emu_peer *p, const struct emu_crypt_side *mine)
+{
+    p->mine = *mine;
+    emu_crypt_session(p->t->key, &p->mine, &p->theirs, &p->session);
+    draw_side(p->t, &p->next);
+    p->is_mending = false;
+    p->last_heard_ns = p->last_sent_ns = p->t->now_ns;
+    p->stats.sessions++;
+}
+
+/* The peer has proved itself once more, in answer to our next nonce. */
+static void go_on(struct emu_peer *p, const struct emu_crypt_side *theirs)
+{
+    struct emu_transport *t = p->t;
+
+    if (theirs->stream != p->stream || theirs->incarnation != p->theirs.incarnation ||
+        theirs->received < p->tx_received || theirs->received > p->tx_packets) {
+        emu_transport_say(t, EMU_LOG_DEBUG, "host %u has lost the session", p->host);
+        emu_peer_end(p, -ECONNRESET);
+        return;
+    }
+    /* A peer that we did not say hello to has got that nonce by our proof. */
+    if (p->is_mending && !send_proof(p, &p->next, theirs->nonce))
+        return;
+    p->theirs = *theirs;
+    p->previous = p->session.id;
+    begin_session(p, &p->next);
+    p->next.stream = p->stream;
+    emu_transport_say(t, EMU_LOG_INFO, "host %u: goes on over another connection", p->host);
+    emu_stream_go_on(p, theirs->received);
 }
 
 static void take_proof(struct emu_peer *p, const struct emu_wire_hello *hello)
 {
     struct emu_transport *t = p->t;
     struct emu_crypt_side theirs = { .host = p->host, .features = hello->features, .credits = hello->credits,
-                                     .incarnation = hello->incarnation };
+                                     .incarnation = hello->incarnation, .stream = hello->stream,
+                                     .received = hello->received };
+    bool is_mine = memcmp(hello->echo, p->mine.nonce, sizeof(hello->echo)) == 0;
+    bool is_next = p->state == EMU_PEER_UP && memcmp(hello->echo, p->next.nonce, sizeof(hello->echo)) == 0;
 
     memcpy(theirs.nonce, hello->nonce, sizeof(theirs.nonce));
-    if (memcmp(hello->echo, p->mine.nonce, sizeof(hello->echo)) != 0 || !is_expected(p, hello->incarnation)) {
+    if ((!is_mine && !is_next) || !is_expected(p, hello->incarnation)) {
         emu_transport_refuse(t, p, "a proof of another handshake");
         return;
     }
-    if (!emu_crypt_is_proof(t->key, &theirs, p->mine.nonce, t->host, hello->proof)) {
+    if (!emu_crypt_is_proof(t->key, &theirs, hello->echo, t->host, hello->proof)) {
         p->cause = p->state == EMU_PEER_JOINING ? -EACCES : 0;
         emu_transport_refuse(t, p, "a proof with another key");
         return;
     }
-    if (p->state == EMU_PEER_UP)
+    if (is_next)
+        go_on(p, &theirs);
+    if (p->state != EMU_PEER_JOINING)
         return;
-    /* The other side must have our proof before anything else of the session. */
-    if (!send_proof(p, hello->nonce))
+    /* The other side must have our proof before anything else of the session, or to see that its session is over. */
+    if (!send_proof(p, &p->mine, hello->nonce) || theirs.stream != 0)
         return;
     p->theirs = theirs;
-    p->incarnation = p->last_incarnation = theirs.incarnation;
-    emu_crypt_session(t->key, &p->mine, &p->theirs, &p->session);
+    p->last_incarnation = theirs.incarnation;
     p->state = EMU_PEER_UP;
     p->cause = 0;
-    p->tx_sequence = p->rx_sequence = 0;
-    p->tx_packets = p->rx_packets = p->rx_consumed = 0;
-    p->tx_granted = theirs.credits;
-    p->rx_told = t->credits;
-    p->last_heard_ns = p->last_sent_ns = t->now_ns;
-    p->stats.sessions++;
-    emu_transport_say(t, EMU_LOG_INFO, "host %u joined, incarnation %llu", p->host, (unsigned long long)p->incarnation);
+    begin_session(p, &p->mine);
+    p->stream = p->next.stream = p->session.id;
+    emu_stream_begin(p);
+    emu_transport_say(t, EMU_LOG_INFO, "host %u joined, incarnation %llu", p->host,
+                      (unsigned long long)theirs.incarnation);
     if (t->events->peer_up)
         t->events->peer_up(t->owner, p->host);
 }
@@ -162,9 +212,11 @@ static void take_proof(struct emu_peer *p, const struct emu_wire_hello *hello)
  * A packet of a session that we do not know yet: a provider that connects both ways at once may bring it before the
  * proof that was sent first. True: it is held.
  */
-static bool keep_early(struct emu_peer *p, struct emu_packet *packet)
+static bool keep_early(struct emu_peer *p, struct emu_packet *packet, uint64_t session)
 {
-    if (p->state != EMU_PEER_JOINING || p->n_early == EMU_EARLY_PACKETS)
+    bool is_known = p->state == EMU_PEER_UP && (!p->is_mending || session == p->session.id || session == p->previous);
+
+    if (is_known || p->n_early == EMU_EARLY_PACKETS)
         return false;
     emu_packet_push(&p->early, packet);
     p->n_early++;
@@ -225,7 +277,7 @@ bool emu_session_take(struct emu_transport *t, struct emu_packet *packet, uint64
         return false;
     }
     if (h.type == EMU_WIRE_DATA || h.type == EMU_WIRE_GOODBYE)
-        return keep_early(p, packet) || emu_stream_take(p, packet, &h);
+        return keep_early(p, packet, h.session) || emu_stream_take(p, packet, &h);
     r = emu_wire_hello_parse(packet->bytes + EMU_WIRE_HEADER_BYTES, &hello);
     if (r != EMU_WIRE_OK) {
         emu_transport_refuse(t, p, refusal_name(r));
@@ -236,40 +288,100 @@ bool emu_session_take(struct emu_transport *t, struct emu_packet *packet, uint64
         take_hello(p, &hello);
     else
         take_proof(p, &hello);
-    if (p->state == EMU_PEER_UP && p->n_early > 0)
+    if (p->state == EMU_PEER_UP && !p->is_mending && p->n_early > 0)
         take_early(p);
     return false;
 }
 
 /* ---- silence ---- */
 
-void emu_session_tick(struct emu_peer *p)
+void emu_session_mend(struct emu_peer *p, const char *why)
 {
     struct emu_transport *t = p->t;
-    uint64_t now_ns = t->now_ns;
 
-    switch (p->state) {
-    case EMU_PEER_JOINING:
-        if (now_ns - p->joined_ns > t->join_timeout_ns) {
-            emu_peer_end(p, p->cause ? p->cause : -ETIMEDOUT);
-        } else if (now_ns >= p->next_hello_ns) {
-            send_hello(p);
-            p->next_hello_ns = now_ns + (now_ns - p->joined_ns < HELLO_SOON_UNTIL_NS ? HELLO_SOON_NS : HELLO_LATER_NS);
-        }
-        break;
-    case EMU_PEER_UP:
-        if (now_ns - p->last_heard_ns > t->timeout_ns) {
-            emu_transport_say(t, EMU_LOG_DEBUG,
-                              "host %u: silent for %llu ms, %llu packets of %llu granted sent, %u and %u under way",
-                              p->host, (unsigned long long)((now_ns - p->last_heard_ns) / 1000000),
-                              (unsigned long long)p->tx_packets, (unsigned long long)p->tx_granted, p->in_flight,
-                              p->n_slices);
-            emu_peer_end(p, -ETIMEDOUT);
-        } else if (now_ns - p->last_sent_ns >= t->timeout_ns / 5) {
-            p->owes_heartbeat = !emu_stream_control(p, EMU_WIRE_DATA, NULL);
-        }
-        break;
-    default:
-        break;
+    if (p->state != EMU_PEER_UP || p->is_mending)
+        return;
+    emu_transport_say(t, EMU_LOG_DEBUG,
+                      "host %u: %s: another connection; %llu packets of %llu granted sent, %u and %u under way",
+                      p->host, why, (unsigned long long)p->tx_packets, (unsigned long long)p->tx_granted, p->in_flight,
+                      p->n_slices);
+    p->is_mending = true;
+    p->has_path = false;
+    p->path++;
+    p->in_flight = 0;
+    p->must_retry = false;
+    p->next_hello_ns = t->now_ns;
+    p->next_path_ns = t->now_ns + MEND_EVERY(t);
+    emu_transport_hurry(t);
+}
+
+static void take_another_path(struct emu_peer *p)
+{
+    struct emu_transport *t = p->t;
+    uint64_t begin_ns = emu_clock_ns();
+    int r = t->carrier->ops->renew(t->carrier, p->addr);
+    uint64_t cost_ns;
+
+    /* That took our time, which is no excuse for the peer's silence; and others need some, too. */
+    t->now_ns = emu_clock_ns();
+    cost_ns = t->now_ns - begin_ns;
+    if (r < 0 && r != -ENOSYS)
+        emu_transport_say(t, EMU_LOG_DEBUG, "host %u: no other connection: %s", p->host, strerror(-r));
+    p->path++;
+    p->has_path = false;
+    p->next_path_ns = t->now_ns + (4 * cost_ns > MEND_EVERY(t) ? 4 * cost_ns : MEND_EVERY(t));
+}
+
+static void tick_joining(struct emu_peer *p)
+{
+    struct emu_transport *t = p->t;
+    bool is_soon = t->now_ns - p->joined_ns < HELLO_SOON_UNTIL_NS;
+
+    if (t->now_ns - p->joined_ns > t->join_timeout_ns) {
+        emu_peer_end(p, p->cause ? p->cause : -ETIMEDOUT);
+    } else if (t->now_ns >= p->next_hello_ns) {
+        bool is_sent = send_hello(p, &p->mine);
+
+        p->next_hello_ns = t->now_ns + (!is_soon ? HELLO_LATER_NS : is_sent ? HELLO_SOON_NS : HELLO_AGAIN_NS);
     }
+}
+
+static void tick_up(struct emu_peer *p)
+{
+    struct emu_transport *t = p->t;
+    uint64_t silence_ns = t->now_ns - p->last_heard_ns;
+
+    if (silence_ns > t->timeout_ns) {
+        emu_transport_say(t, EMU_LOG_DEBUG, "host %u: silent for %llu ms", p->host,
+                          (unsigned long long)(silence_ns / 1000000));
+        emu_peer_end(p, -ETIMEDOUT);
+        return;
+    }
+    if (silence_ns > MEND_AFTER(t) && !p->is_mending) {
+        emu_session_mend(p, "silent");
+        p->next_path_ns = t->now_ns;
+    }
+    if (!p->is_mending) {
+        if (t->now_ns - p->last_sent_ns >= t->timeout_ns / 10)
+            p->owes_heartbeat = !emu_stream_control(p, EMU_WIRE_DATA, NULL);
+        return;
+    }
+    if (t->now_ns >= p->next_path_ns)
+        take_another_path(p);
+    if (t->now_ns >= p->next_hello_ns) {
+        bool is_sent = send_hello(p, &p->next);
+
+        p->next_hello_ns = t->now_ns + (is_sent ? HELLO_SOON_NS : HELLO_AGAIN_NS);
+        if (is_sent && !p->has_path)    /* it is connected: the answer may take longer */
+            p->next_path_ns += MEND_EVERY(t);
+        p->has_path = p->has_path || is_sent;
+    }
+}
+
+void emu_session_tick(struct emu_peer *p)
+{
+    if (p->state == EMU_PEER_JOINING)
+        tick_joining(p);
+    else if (p->state == EMU_PEER_UP)
+        tick_up(p);
 }

@@ -7,6 +7,11 @@
  * Heartbeats, credits and goodbyes have packets of their own and need no credit. Hellos and proofs are never queued:
  * what the carrier does not take now is said again later.
  *
+ * The packets with records of one direction are a stream: each has a position, and is kept until the peer has told that
+ * it has received it. When the session goes on over another connection, what the peer does not have is sent again with
+ * a new number and tag; what it has already is passed over by its position. So a stream loses nothing and repeats
+ * nothing.
+ *
  * A received packet is held until its last record was delivered, then it is posted again and its peer's credit grows.
  */
 #include <errno.h>
@@ -20,8 +25,79 @@
 
 void emu_stream_give_back(struct emu_peer *p, struct emu_packet *packet)
 {
-    emu_packet_push(&p->free, packet);
+    emu_packet_push_first(&p->free, packet);
     p->n_free++;
+}
+
+/* The peer has the first `received` packets: they are kept no longer. */
+static void acknowledge(struct emu_peer *p, uint64_t received)
+{
+    p->tx_received = received;
+    while (p->kept.first && p->kept.first->position <= received) {
+        struct emu_packet *packet = p->kept.first;
+
+        if (p->again == packet)
+            p->again = packet->next;
+        emu_packet_pop(&p->kept);
+        packet->is_done = true;
+        if (!packet->is_with_carrier)
+            emu_stream_give_back(p, packet);
+    }
+}
+
+void emu_stream_begin(struct emu_peer *p)
+{
+    p->tx_sequence = p->rx_sequence = 0;
+    p->tx_packets = p->tx_received = 0;
+    p->rx_packets = p->rx_received = p->rx_consumed = 0;
+    p->tx_granted = p->theirs.credits;
+    p->rx_told = p->t->credits;
+}
+
+/* Another packet with the same records, which the carrier does not have; or the packet itself, if there is no room. */
+static struct emu_packet *copy_of(struct emu_peer *p, struct emu_packet *packet)
+{
+    struct emu_packet *copy = emu_packet_pop(&p->free);
+
+    if (!copy)
+        return packet;
+    p->n_free--;
+    memcpy(copy->bytes, packet->bytes, packet->length_bytes);
+    copy->length_bytes = packet->length_bytes;
+    copy->n_records = packet->n_records;
+    copy->position = packet->position;
+    copy->is_done = false;
+    packet->is_done = true;
+    return copy;
+}
+
+void emu_stream_go_on(struct emu_peer *p, uint64_t received)
+{
+    struct emu_packet_list kept;
+
+    p->tx_sequence = p->rx_sequence = 0;
+    acknowledge(p, received);
+    kept = p->kept;
+    p->kept = (struct emu_packet_list){ 0 };
+    for (struct emu_packet *packet; (packet = emu_packet_pop(&kept));)
+        emu_packet_push(&p->kept, packet->is_with_carrier ? copy_of(p, packet) : packet);
+    p->again = p->kept.first;
+    p->owes_heartbeat = true;   /* it tells what the peer may send, which may have got lost */
+    emu_peer_list(p);
+}
+
+void emu_stream_end(struct emu_peer *p)
+{
+    p->is_paused = false;
+    p->wants_room = false;
+    p->holds_open = false;
+    p->in_flight = 0;
+    if (p->open)
+        emu_stream_give_back(p, p->open);
+    p->open = NULL;
+    for (struct emu_packet *packet; (packet = emu_packet_pop(&p->waiting));)
+        emu_stream_give_back(p, packet);
+    acknowledge(p, UINT64_MAX);
 }
 
 /* 0, or what the carrier says. */
@@ -38,19 +114,22 @@ static int submit(struct emu_peer *p, struct emu_packet *packet, enum emu_wire_t
         header.session = p->session.id;
         header.sequence = p->tx_sequence + 1;
         header.granted = p->rx_consumed + t->credits;
+        header.position = packet->n_records > 0 ? packet->position : 0;
+        header.received = p->rx_packets;
     }
     emu_wire_header_put(packet->bytes, &header);
     if (is_greeting)
         memset(packet->bytes + packet->length_bytes, 0, EMU_WIRE_TAG_BYTES);
     else
         emu_crypt_seal(p->session.tx, header.sequence, packet->bytes, length);
-    packet->epoch = type == EMU_WIRE_HELLO ? p->epoch - 1 : p->epoch; /* a hello that is lost is said again */
+    packet->path = is_greeting ? p->path - 1 : p->path; /* a greeting that is lost is said again */
     r = t->carrier->ops->send(t->carrier, p->addr, &packet->op, packet->bytes, length, packet->desc);
     if (r < 0)
         return r;
     if (!is_greeting) {
         p->tx_sequence++;
         p->rx_told = header.granted;
+        p->rx_received = header.received;
         p->last_sent_ns = t->now_ns;
     }
     p->stats.bytes_sent += length;
@@ -76,38 +155,54 @@ bool emu_stream_control(struct emu_peer *p, enum emu_wire_type type, const struc
         return true;
     }
     emu_packet_push(&p->control, packet);
-    if (r != -EAGAIN && p->state == EMU_PEER_UP)
-        emu_peer_end(p, r);
+    if (r != -EAGAIN)
+        emu_session_mend(p, strerror(-r));
     return false;
+}
+
+/* False: not now. */
+static bool send_records(struct emu_peer *p, struct emu_packet *packet)
+{
+    int r = submit(p, packet, EMU_WIRE_DATA);
+
+    if (r == -EAGAIN) {
+        p->must_retry = true;
+        emu_peer_list(p);
+    } else if (r < 0) {
+        emu_session_mend(p, strerror(-r));
+    } else {
+        packet->is_with_carrier = true;
+        p->in_flight++;
+        p->stats.packets_sent++;
+    }
+    return r == 0;
 }
 
 void emu_stream_flush(struct emu_peer *p)
 {
     p->must_retry = false;
-    while (p->state == EMU_PEER_UP && p->tx_packets < p->tx_granted) {
+    if (p->state != EMU_PEER_UP || p->is_mending)
+        return;
+    for (; p->again; p->again = p->again->next) {
+        if (p->again->is_with_carrier || !send_records(p, p->again))
+            return;
+    }
+    while (p->tx_packets < p->tx_granted) {
         bool is_open = !p->waiting.first;
         struct emu_packet *packet = is_open ? p->open : p->waiting.first;
-        int r;
 
         if (!packet || (is_open && (p->in_flight >= GATHER_FROM || p->holds_open)))
             return;
-        r = submit(p, packet, EMU_WIRE_DATA);
-        if (r == -EAGAIN) {
-            p->must_retry = true;
-            emu_peer_list(p);
+        packet->position = p->tx_packets + 1;
+        packet->is_done = false;
+        if (!send_records(p, packet))
             return;
-        }
-        if (r < 0) {
-            emu_peer_end(p, r);
-            return;
-        }
         if (is_open)
             p->open = NULL;
         else
             emu_packet_pop(&p->waiting);
-        p->in_flight++;
+        emu_packet_push(&p->kept, packet);
         p->tx_packets++;
-        p->stats.packets_sent++;
     }
 }
 
@@ -189,19 +284,19 @@ int emu_transport_send(struct emu_transport *t, uint32_t host, const void *data,
 void emu_stream_sent(struct emu_packet *packet, int result)
 {
     struct emu_peer *p = packet->peer;
-    bool is_current = packet->epoch == p->epoch && p->state == EMU_PEER_UP;
+    bool is_current = packet->path == p->path && p->state == EMU_PEER_UP;
 
+    packet->is_with_carrier = false;
     if (packet->op.kind == EMU_OP_CONTROL) {
         emu_packet_push(&p->control, packet);
     } else {
-        emu_stream_give_back(p, packet);
+        if (packet->is_done)
+            emu_stream_give_back(p, packet);
         if (is_current)
             p->in_flight--;
     }
-    if (is_current && result < 0) {
-        emu_transport_say(p->t, EMU_LOG_DEBUG, "host %u: sending failed: %s", p->host, strerror(-result));
-        emu_peer_end(p, -ECONNRESET);
-    }
+    if (is_current && result < 0)
+        emu_session_mend(p, strerror(-result));
     emu_peer_list(p);
 }
 
@@ -260,17 +355,19 @@ out:
 
 static bool violates(struct emu_peer *p, const struct emu_wire_header *h)
 {
-    if (h->sequence != p->rx_sequence + 1)
-        return true;
     if (h->granted < p->tx_granted || h->granted > p->tx_packets + p->theirs.credits)
         return true;
-    return h->n_records > 0 && p->rx_packets >= p->rx_told;
+    if (h->received < p->tx_received || h->received > p->tx_packets)
+        return true;
+    return h->position > p->rx_packets + 1 || h->position > p->rx_told;
 }
 
 bool emu_stream_take(struct emu_peer *p, struct emu_packet *packet, const struct emu_wire_header *h)
 {
     struct emu_transport *t = p->t;
 
+    if (p->state == EMU_PEER_UP && h->session == p->previous)
+        return false;           /* it has gone on, and its sender did not know yet: comes again */
     if (p->state != EMU_PEER_UP || h->session != p->session.id) {
         emu_transport_refuse(t, p, "not of this session");
         return false;
@@ -283,10 +380,14 @@ bool emu_stream_take(struct emu_peer *p, struct emu_packet *packet, const struct
         emu_transport_refuse(t, p, "with a wrong tag");
         return false;
     }
+    if (h->sequence != p->rx_sequence + 1) {
+        emu_session_mend(p, "packets got lost");
+        return false;
+    }
     if (violates(p, h)) {
         emu_transport_say(t, EMU_LOG_ERROR,
-                          "host %u breaks the protocol: sequence %llu after %llu, granted %llu after %llu", p->host,
-                          (unsigned long long)h->sequence, (unsigned long long)p->rx_sequence,
+                          "host %u breaks the protocol: position %llu after %llu, granted %llu after %llu", p->host,
+                          (unsigned long long)h->position, (unsigned long long)p->rx_packets,
                           (unsigned long long)h->granted, (unsigned long long)p->tx_granted);
         emu_peer_end(p, -EPROTO);
         return false;
@@ -294,8 +395,9 @@ bool emu_stream_take(struct emu_peer *p, struct emu_packet *packet, const struct
     p->rx_sequence = h->sequence;
     p->last_heard_ns = t->now_ns;
     p->stats.bytes_received += h->length;
-    if (h->granted != p->tx_granted) {
+    if (h->granted != p->tx_granted || h->received != p->tx_received) {
         p->tx_granted = h->granted;
+        acknowledge(p, h->received);
         emu_peer_list(p);
     }
     if (h->type == EMU_WIRE_GOODBYE) {
@@ -307,6 +409,8 @@ bool emu_stream_take(struct emu_peer *p, struct emu_packet *packet, const struct
         p->stats.control_received++;
         return false;
     }
+    if (h->position <= p->rx_packets)
+        return false;           /* the acknowledgement got lost */
     p->rx_packets++;
     p->stats.packets_received++;
     packet->n_records = h->n_records;

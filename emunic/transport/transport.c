@@ -119,23 +119,26 @@ static void serve(struct emu_peer *p)
         emu_session_finish(p);
         return;
     }
-    if (p->state != EMU_PEER_UP)
+    if (p->state != EMU_PEER_UP || p->is_mending)
         return;
     emu_stream_flush(p);
     emu_transfer_answer(p);
     emu_transfer_advance(p);
-    if (p->state != EMU_PEER_UP)
+    if (p->state != EMU_PEER_UP || p->is_mending)
         return;
     emu_stream_flush(p);
-    if (p->state != EMU_PEER_UP)
+    if (p->state != EMU_PEER_UP || p->is_mending)
         return;
-    if (p->owes_heartbeat || p->rx_consumed + t->credits - p->rx_told >= t->credits / 2)
+    if (p->owes_heartbeat || p->rx_consumed + t->credits - p->rx_told >= t->credits / 2 ||
+        p->rx_packets - p->rx_received >= EMU_ACK_EVERY)
         p->owes_heartbeat = !emu_stream_control(p, EMU_WIRE_DATA, NULL);
-    if (p->owes_heartbeat && p->state == EMU_PEER_UP) {
+    if (p->state != EMU_PEER_UP || p->is_mending)
+        return;
+    if (p->owes_heartbeat) {
         p->must_retry = true;
         emu_peer_list(p);
     }
-    if (p->wants_room && p->state == EMU_PEER_UP && p->n_free >= EMU_TX_PACKETS / 4) {
+    if (p->wants_room && p->n_free >= EMU_TX_PACKETS / 4) {
         p->wants_room = false;
         if (t->events->room)
             t->events->room(t->owner, p->host);
@@ -148,6 +151,12 @@ static void arm_timer(struct emu_transport *t)
                                              .tv_nsec = (long)(t->next_tick_ns % SECOND_NS) } };
 
     timerfd_settime(t->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+void emu_transport_hurry(struct emu_transport *t)
+{
+    t->next_tick_ns = t->now_ns;
+    arm_timer(t);
 }
 
 /* This process did not run for so long, which is nobody's silence. */
@@ -170,7 +179,7 @@ static void forgive(struct emu_transport *t, uint64_t pause_ns)
 /* Time does its work: hellos, heartbeats, silence. */
 static void tick(struct emu_transport *t)
 {
-    uint64_t step_ns = t->timeout_ns / 10;
+    uint64_t step_ns = t->timeout_ns / 20;
 
     for (struct emu_packet *packet = t->unposted.first; packet;) {
         struct emu_packet *next = packet->next;
@@ -185,7 +194,7 @@ static void tick(struct emu_transport *t)
         if (!p)
             continue;
         emu_session_tick(p);
-        if (p->state == EMU_PEER_JOINING && p->next_hello_ns - t->now_ns < step_ns)
+        if ((p->state == EMU_PEER_JOINING || p->is_mending) && p->next_hello_ns - t->now_ns < step_ns)
             step_ns = p->next_hello_ns - t->now_ns;
         if ((p->is_listed || p->state == EMU_PEER_ENDING) && step_ns > RETRY_NS)
             step_ns = RETRY_NS;
@@ -321,7 +330,7 @@ static int read_blob(struct emu_transport *t, uint32_t host, const uint8_t *blob
 static int make_packets(struct emu_peer *p)
 {
     struct emu_transport *t = p->t;
-    uint32_t n = EMU_TX_PACKETS + EMU_CONTROL_PACKETS + EMU_SPARE_PACKETS + t->credits;
+    uint32_t n = EMU_TX_PACKETS + EMU_KEPT_PACKETS + EMU_CONTROL_PACKETS + EMU_SPARE_PACKETS + t->credits;
     size_t bytes = (size_t)n * EMU_WIRE_PACKET_MAX;
     int r;
 
@@ -345,10 +354,10 @@ static int make_packets(struct emu_peer *p)
         packet->peer = p;
         packet->bytes = p->block + (size_t)i * EMU_WIRE_PACKET_MAX;
         packet->desc = p->memory.desc;
-        if (i < EMU_TX_PACKETS) {
+        if (i < EMU_TX_PACKETS + EMU_KEPT_PACKETS) {
             packet->op.kind = EMU_OP_PACKET;
             emu_stream_give_back(p, packet);
-        } else if (i < EMU_TX_PACKETS + EMU_CONTROL_PACKETS) {
+        } else if (i < EMU_TX_PACKETS + EMU_KEPT_PACKETS + EMU_CONTROL_PACKETS) {
             packet->op.kind = EMU_OP_CONTROL;
             emu_packet_push(&p->control, packet);
         } else {
@@ -361,7 +370,7 @@ static int make_packets(struct emu_peer *p)
 
 static void free_peer(struct emu_peer *p)
 {
-    uint32_t n = EMU_TX_PACKETS + EMU_CONTROL_PACKETS + EMU_SPARE_PACKETS + p->t->credits;
+    uint32_t n = EMU_TX_PACKETS + EMU_KEPT_PACKETS + EMU_CONTROL_PACKETS + EMU_SPARE_PACKETS + p->t->credits;
 
     munmap(p->block, (size_t)n * EMU_WIRE_PACKET_MAX);
     free(p->packets);
@@ -417,8 +426,7 @@ static int transport_join(struct emu_transport *t, uint32_t host, const void *bl
     if (incarnation != 0)
         p->last_incarnation = incarnation;
     emu_session_offer(p);
-    t->next_tick_ns = t->now_ns;
-    arm_timer(t);
+    emu_transport_hurry(t);
     return 0;
 }
 

@@ -6,8 +6,8 @@
  * no threads of its own, no globals, and no call blocks. Layers, from above:
  *
  *   transport.c   opening, joining, rounds, waiting
- *   session.c     handshakes, silence, ends
- *   stream.c      packets: messages gathered, credits, delivery
+ *   session.c     handshakes, silence, other connections, ends
+ *   stream.c      packets: messages gathered, credits, delivery, replay
  *   transfer.c    block transfers in pieces, by the provider's remote memory access or through messages
  *   crypt.c       proofs, session keys, tags (libsodium)
  *   carrier.h     what is needed of a network: packets to an address, remote memory access, completions
@@ -49,12 +49,19 @@
  * delivered after the data are there. Nothing is promised about messages that are sent while the transfer is under
  * way, nor between two transfers.
  *
- * Failure. A peer is lost when nothing valid came for `timeout_ns` (each side sends at least every fifth of it), when
- * the provider reports a broken connection, when it says goodbye, or when an authenticated packet breaks the protocol.
- * Then each of its transfers ends with the cause, and peer_down() is called last. Messages that were not yet delivered
- * are lost, and nobody can tell which. Time in which this process did not run is not a peer's silence. After peer_down()
- * the host can be joined again, with the same blob or a newer one; one with an older incarnation is refused. The blob of
- * address_of() tells no incarnation: the peer's proof does, and an older one than before is no proof. A slice that the
+ * Connections that break. Each side sends at least every tenth of `timeout_ns`. After two fifths of it without anything
+ * valid, or when the provider reports a broken connection or packets are missing, the session is mended: another
+ * handshake over another connection of the provider, then what the peer does not have of the messages is sent again, so
+ * that they still arrive in order and each once. For the owner the peer stays up meanwhile. TCP would do the same, but it
+ * may be silent for as long again as a cut has lasted. Operations of remote memory access are not repeated: those of a
+ * connection that is only slow end when it has recovered.
+ *
+ * Failure. A peer is lost when nothing valid came for `timeout_ns`, when it has lost the session, when it says goodbye,
+ * or when an authenticated packet breaks the protocol. Then each of its transfers ends with the cause, and peer_down()
+ * is called last. Messages that were not yet delivered are lost, and nobody can tell which. Time in which this process
+ * did not run is not a peer's silence. After peer_down() the host can be joined again, with the same blob or a newer
+ * one; one with an older incarnation is refused. The blob of address_of() tells no incarnation: the peer's proof does,
+ * and an older one than before is no proof. A slice that the
  * provider still works on keeps its transfer from ending, for at most another fifth of the timeout; after that, memory
  * of a get may be written until its region is destroyed.
  *

@@ -212,11 +212,28 @@ static int close_transfers(void **state)
     return close_all(state);
 }
 
+/* The host takes another connection; what is on its way comes too late. */
+static void break_connection(unsigned host)
+{
+    struct emu_transport *t = hosts[host].t;
+    struct emu_peer *p = t->peers[!host];
+
+    assert_int_equal(t->carrier->ops->renew(t->carrier, p->addr), 0);
+    emu_session_mend(p, "a test");
+}
+
 static uint32_t wanted_done;
+static uint64_t break_at_bytes;     /* the connection breaks when so much was moved, and every 2 MiB after it; 0: never */
 
 static bool is_done(void *arg)
 {
+    struct emu_transport_stats stats = host_stats(&hosts[0], 1);
+
     (void)arg;
+    if (break_at_bytes > 0 && stats.put_bytes + stats.get_bytes >= break_at_bytes) {
+        break_connection(break_at_bytes >> 21 & 1);
+        break_at_bytes += 2u << 20;
+    }
     return hosts[0].n_done == wanted_done;
 }
 
@@ -269,6 +286,17 @@ static void test_transfers_through_messages_move_every_byte(void **state)
     (void)state;
     open_transfers((struct emu_transport_config){ .is_rma_off = true });
     check_put_and_get();
+}
+
+static void test_transfers_go_on_over_other_connections(void **state)
+{
+    (void)state;
+    open_transfers((struct emu_transport_config){ 0 });
+    break_at_bytes = 1;
+    check_put_and_get();
+    break_at_bytes = 0;
+    assert_int_equal(hosts[0].n_down + hosts[1].n_down, 0);
+    assert_true(host_stats(&hosts[0], 1).sessions > 4);
 }
 
 /* The last byte of the latest put is there when its notice comes. */
@@ -458,7 +486,7 @@ static void test_injected_packets_are_refused_and_the_session_goes_on(void **sta
     for (unsigned i = 0; i < 300; i++) {
         uint32_t length = EMU_WIRE_HEADER_BYTES + EMU_WIRE_TAG_BYTES + 8 * (uint32_t)emu_random_below(&random, 20);
         struct emu_wire_header h = { .type = (uint8_t)(1 + emu_random_below(&random, 4)), .length = length, .from = 1,
-                                     .n_records = 1, .session = hosts[0].t->peers[1]->session.id,
+                                     .n_records = 1, .position = 1, .session = hosts[0].t->peers[1]->session.id,
                                      .sequence = hosts[0].t->peers[1]->rx_sequence + emu_random_below(&random, 3), .granted = 32 };
 
         for (uint32_t k = 0; k < length; k++)
@@ -606,17 +634,18 @@ static void test_idle_hosts_sleep_and_wake_for_a_message(void **state)
 
 static struct stranger evil;
 
-/* Bytes as the body of a packet that host 1 really sends, with its number and tag. */
-static uint64_t evil_send(const uint8_t *body, uint32_t body_bytes, uint32_t n_records, uint64_t skip_numbers)
+/* Bytes as the body of a packet that host 1 really sends, with its number, position and tag. */
+static uint64_t evil_send(const uint8_t *body, uint32_t body_bytes, uint32_t n_records, uint64_t skip_positions)
 {
     struct emu_transport *t = hosts[1].t;
     struct emu_peer *p = t->peers[0];
     uint32_t length = EMU_WIRE_HEADER_BYTES + body_bytes + EMU_WIRE_TAG_BYTES;
     struct emu_wire_header h = { .type = EMU_WIRE_DATA, .length = length, .from = 1, .to = 0, .n_records = n_records,
-                                 .session = p->session.id, .granted = p->rx_consumed + t->credits };
+                                 .session = p->session.id, .sequence = p->tx_sequence + 1,
+                                 .granted = p->rx_consumed + t->credits, .received = p->rx_packets };
     int r;
 
-    h.sequence = p->tx_sequence + 1 + skip_numbers;
+    h.position = n_records > 0 ? p->tx_packets + 1 + skip_positions : 0;
     emu_wire_header_put(evil.packet, &h);
     memcpy(evil.packet + EMU_WIRE_HEADER_BYTES, body, body_bytes);
     emu_crypt_seal(p->session.tx, h.sequence, evil.packet, length);
@@ -652,7 +681,7 @@ static void join_again(void)
     assert_true(drive(pair, 2, both_up, NULL));
 }
 
-static void test_numbers_that_are_left_out_end_the_session(void **state)
+static void test_positions_that_are_left_out_end_the_session(void **state)
 {
     uint8_t body[EMU_WIRE_RECORD_BYTES + 8] = { 0 };
 
@@ -665,6 +694,51 @@ static void test_numbers_that_are_left_out_end_the_session(void **state)
         ops->progress(hosts[0].t);
     assert_int_equal(hosts[0].cause[1], -EPROTO);
     assert_int_equal(hosts[0].n_messages[1], 0);
+}
+
+static void test_packets_that_get_lost_come_again(void **state)
+{
+    (void)state;
+    sent = 0;
+    open_pair((struct emu_transport_config){ 0 });
+    hosts[0].t->peers[1]->tx_sequence++;    /* as if it had sent one more */
+    for (unsigned i = 0; i < 10; i++)
+        assert_int_equal(send_next(SMALL), 0);
+    assert_true(drive(pair, 2, all_arrived, NULL));
+    assert_int_equal(hosts[1].n_wrong, 0);
+    assert_int_equal(hosts[0].n_down + hosts[1].n_down, 0);
+    assert_int_equal(host_stats(&hosts[1], 0).sessions, 2);
+}
+
+static void test_connections_that_break_lose_nothing(void **state)
+{
+    struct emu_random random = seeded(17);
+    unsigned n_breaks = 0;
+
+    (void)state;
+    sent = 0;
+    open_pair((struct emu_transport_config){ 0 });
+    for (uint64_t i = 0; sent < 4000; i++) {
+        uint32_t length = 1 + (uint32_t)emu_random_below(&random, 3000);
+        uint8_t bytes[3000];
+
+        assert_true(send_next(length) >= 0);
+        message_fill(bytes, length, hosts[0].n_messages[1]);
+        if (host_stats(&hosts[1], 0).messages_sent == hosts[0].n_messages[1])
+            assert_true(ops->send(hosts[1].t, 0, bytes, length) >= 0);
+        for (unsigned host = 0; host < 2; host++) {
+            if (emu_random_below(&random, 2) == 0)
+                ops->progress(hosts[host].t);
+        }
+        if (sent / 200 > n_breaks) {
+            n_breaks++;
+            break_connection((unsigned)emu_random_below(&random, 2));
+        }
+    }
+    assert_true(drive(pair, 2, all_arrived, NULL));
+    assert_int_equal(hosts[0].n_wrong + hosts[1].n_wrong, 0);
+    assert_int_equal(hosts[0].n_down + hosts[1].n_down, 0);
+    assert_true(hosts[0].n_messages[1] > 0);
 }
 
 static void test_mutated_records_of_a_peer_reach_nothing_but_its_region(void **state)
@@ -803,7 +877,10 @@ int main(void)
         TEST(test_another_version_is_refused_and_named),
         TEST(test_host_that_leaves_can_join_again),
         TEST(test_bad_arguments_are_refused),
-        TEST(test_numbers_that_are_left_out_end_the_session),
+        TEST(test_positions_that_are_left_out_end_the_session),
+        TEST(test_packets_that_get_lost_come_again),
+        TEST(test_connections_that_break_lose_nothing),
+        TRANSFER_TEST(test_transfers_go_on_over_other_connections),
         TEST(test_mutated_records_of_a_peer_reach_nothing_but_its_region),
         TEST(test_module_is_loaded_when_it_is_needed),
         TEST(test_own_pause_is_not_the_peers_silence),

@@ -206,7 +206,7 @@ static void check_loss(struct emu_transport_config config, void (*harm)(void), i
     begin_ns = emu_clock_ns();
     assert_true(drive(only_me, 1, one_is_down, NULL));
     /* the timeout, what is granted to the provider, and this machine's load */
-    assert_true(emu_clock_ns() - begin_ns < 2 * TIMEOUT_NS);
+    assert_true(emu_clock_ns() - begin_ns < 5 * TIMEOUT_NS);
     assert_int_equal(me.n_done, n);
     assert_true(me.last_result < 0);
     if (cause)
@@ -342,7 +342,7 @@ static void drive_for(uint64_t ns)
 static void test_link_that_comes_back_loses_nothing(void **state)
 {
     (void)state;
-    open_namespaces(10000000000ull);
+    open_namespaces(5000000000ull);
     check_goes_on(1);
     assert_int_equal(ops->put(me.t, 1, region, 0, &meeting->remote[1], 0, REGION_BYTES, NULL, 0, 1), 0);
     while (host_stats(&me, 1).put_bytes == 0)
@@ -350,7 +350,7 @@ static void test_link_that_comes_back_loses_nothing(void **state)
     assert_int_equal(run("ip link set emt0 down"), 0);
     for (unsigned i = 0; i < 100; i++)
         assert_int_equal(send_next(1, 100), 0);
-    drive_for(1000000000ull);
+    drive_for(3000000000ull);
     assert_false(has_taken_all(&(uint32_t){ 1 }));
     assert_int_equal(run("ip link set emt0 up"), 0);
     assert_true(drive(only_me, 1, has_taken_all, &(uint32_t){ 1 }));

@@ -17,12 +17,13 @@
 
 #define FUZZ_NS 2000000000ull
 
-static const struct emu_wire_header sample = { .type = EMU_WIRE_DATA, .length = 64, .from = 3, .to = 65535,
-                                               .session = 0x1122334455667788ull, .sequence = 1ull << 40, .granted = 99 };
+static const struct emu_wire_header sample = { .type = EMU_WIRE_DATA, .length = 80, .from = 3, .to = 65535,
+                                               .session = 0x1122334455667788ull, .sequence = 1ull << 40, .granted = 99,
+                                               .received = 77 };
 
 static void test_header_is_read_back(void **state)
 {
-    uint8_t packet[64] = { 0 };
+    uint8_t packet[80] = { 0 };
     struct emu_wire_header h;
 
     (void)state;
@@ -30,8 +31,8 @@ static void test_header_is_read_back(void **state)
     assert_int_equal(emu_wire_header_parse(packet, sizeof(packet), &h), EMU_WIRE_OK);
     assert_int_equal(h.from, 3);
     assert_int_equal(h.to, 65535);
-    assert_true(h.session == sample.session && h.sequence == sample.sequence && h.granted == 99);
-    assert_memory_equal(packet, "EMWP\0\1\3\0\0\0\0\x40", 12);
+    assert_true(h.session == sample.session && h.sequence == sample.sequence && h.granted == 99 && h.received == 77);
+    assert_memory_equal(packet, "EMWP\0\2\3\0\0\0\0\x50", 12);
 }
 
 static void test_each_wrong_field_of_a_header_is_refused(void **state)
@@ -43,7 +44,7 @@ static void test_each_wrong_field_of_a_header_is_refused(void **state)
     } cases[] = {
         { 0, 0, EMU_WIRE_FOREIGN },
         { 3, 'Q', EMU_WIRE_FOREIGN },
-        { 5, 2, EMU_WIRE_OTHER_VERSION },
+        { 5, 1, EMU_WIRE_OTHER_VERSION },
         { 4, 1, EMU_WIRE_OTHER_VERSION },
         { 6, 0, EMU_WIRE_BAD_FIELD },
         { 6, EMU_WIRE_TYPES, EMU_WIRE_BAD_FIELD },
@@ -53,8 +54,9 @@ static void test_each_wrong_field_of_a_header_is_refused(void **state)
         { 8, 1, EMU_WIRE_BAD_LENGTH },
         { 13, 1, EMU_WIRE_BAD_FIELD },             /* host 65 539 */
         { 12, 0xff, EMU_WIRE_BAD_FIELD },
+        { 55, 1, EMU_WIRE_BAD_FIELD },             /* a position, and no records */
     };
-    uint8_t packet[64] = { 0 };
+    uint8_t packet[80] = { 0 };
     struct emu_wire_header h;
 
     (void)state;
@@ -214,9 +216,10 @@ static void test_mutated_packets_stay_inside_their_bytes(void **state)
         if (h.type == EMU_WIRE_DATA) {
             length += write_records(whole + EMU_WIRE_HEADER_BYTES);
             h.n_records = EMU_WIRE_KINDS - 1;
+            h.position = 5;
         } else if (h.type != EMU_WIRE_GOODBYE) {
             length += EMU_WIRE_HELLO_BYTES;
-            h.session = h.sequence = h.granted = 0;
+            h.session = h.sequence = h.granted = h.received = 0;
         }
         if (emu_random_below(&random, 3) == 0)
             length = (uint32_t)emu_random_below(&random, length + 8);
