@@ -8,6 +8,7 @@
 #include "tests/common/fixture.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -18,6 +19,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
@@ -32,6 +36,11 @@
 
 static unsigned started;
 static const struct fx *current;   /* that attaching finds */
+static struct network {
+    int fd;                        /* 0: all hosts are in ours */
+    char address[32];
+} networks[FX_HOSTS_MAX];
+static int home = -1;              /* the network that this program was started in */
 
 /* FX_SKIP: a pattern of CMocka's, for tests that mean something else on a machine of several hosts. */
 __attribute__((constructor)) static void choose_tests(void)
@@ -46,26 +55,92 @@ static _Noreturn void give_up(const char *what, int error)
     exit(1);
 }
 
-/* Addresses are this process's own: nobody else listens there. */
+static void open_networks(unsigned n_hosts)
+{
+    char *text = getenv("FX_NETWORKS") ? strdup(getenv("FX_NETWORKS")) : NULL;
+    char *rest = text;
+
+    for (unsigned i = 0; text && i < n_hosts && networks[i].fd == 0; i++) {
+        const char *address = strsep(&rest, "=");
+        const char *name = strsep(&rest, ",");
+
+        networks[i].fd = name ? open(name, O_RDONLY | O_CLOEXEC) : -1;
+        if (networks[i].fd < 0)
+            give_up("FX_NETWORKS", name ? errno : EINVAL);
+        snprintf(networks[i].address, sizeof(networks[i].address), "%s", address);
+    }
+    free(text);
+    if (networks[0].fd != 0 && home < 0)
+        home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+}
+
+/* Sockets that this thread makes from now on are in that network. */
+static void go_to(int network)
+{
+    if (network > 0 && setns(network, CLONE_NEWNET) < 0)
+        give_up("setns", errno);
+}
+
+/* The host whose emunic has that name; FX_HOSTS_MAX: none in a network of its own. */
+static unsigned host_of_name(const struct sockaddr_un *addr, socklen_t length)
+{
+    const size_t name_at = offsetof(struct sockaddr_un, sun_path) + 1;
+    unsigned host = 0;
+
+    if (!current || home < 0 || addr->sun_family != AF_UNIX || length <= name_at || addr->sun_path[0] != '\0')
+        return FX_HOSTS_MAX;
+    while (host < current->n_hosts) {
+        const char *server = current->hosts[host].server;
+        const char *found = memmem(addr->sun_path + 1, length - name_at, server, strlen(server));
+
+        if (found && found[strlen(server)] == '/')
+            return host;
+        host++;
+    }
+    return FX_HOSTS_MAX;
+}
+
+/* Names of sockets are known in one network only: libraries find each emunic from here as if it were in ours. */
+__attribute__((visibility("default"))) int connect(int fd, const struct sockaddr *addr, socklen_t length)
+{
+    unsigned host = host_of_name((const struct sockaddr_un *)addr, length);
+    int there;
+
+    if (host == FX_HOSTS_MAX)
+        return (int)syscall(SYS_connect, fd, addr, length);
+    go_to(networks[host].fd);
+    there = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    go_to(home);
+    if (there < 0 || dup3(there, fd, O_CLOEXEC) < 0)
+        give_up("socket", errno);
+    close(there);
+    return (int)syscall(SYS_connect, fd, addr, length);
+}
+
+/* Addresses on this host are this process's own: nobody else listens there. */
 void fx_describe_host(const struct fx *fx, unsigned host, struct emu_hosts_options *hosts_out)
 {
     static char names[FX_HOSTS_MAX][16];
     static char services[FX_HOSTS_MAX][16];
-    static char address[32];
+    static char addresses[FX_HOSTS_MAX][32];
     static const char *all_names[FX_HOSTS_MAX];
     static const char *all_services[FX_HOSTS_MAX];
     static const char *all_nodes[FX_HOSTS_MAX];
     static const char key[] = "a key of a job for tests";
     unsigned pid = (unsigned)fx->owner;
 
-    snprintf(address, sizeof(address), "127.%u.%u.%u", 1 + (pid >> 16 & 63), pid >> 8 & 255, 1 + (pid & 255) % 254);
     for (unsigned i = 0; i < fx->n_hosts; i++) {
+        if (networks[i].fd != 0)
+            strcpy(addresses[i], networks[i].address);
+        else
+            snprintf(addresses[i], sizeof(addresses[i]), "127.%u.%u.%u", 1 + (pid >> 16 & 63), pid >> 8 & 255,
+                     1 + (pid & 255) % 254);
         snprintf(names[i], sizeof(names[i]), "host%u", i);
         snprintf(services[i], sizeof(services[i]), "%u",
                  20000 + (pid & 255) / 254 * 100 + i + fx->number * FX_HOSTS_MAX % 1000);
         all_names[i] = names[i];
         all_services[i] = services[i];
-        all_nodes[i] = address;
+        all_nodes[i] = addresses[i];
     }
     *hosts_out = (struct emu_hosts_options){
         .n = fx->n_hosts,
@@ -73,7 +148,7 @@ void fx_describe_host(const struct fx *fx, unsigned host, struct emu_hosts_optio
         .names = all_names,
         .module = getenv("EMU_TEST_TRANSPORT"),
         .provider = "tcp;ofi_rxm",
-        .node = address,
+        .node = addresses[host],
         .service = services[host],
         .key = key,
         .key_bytes = sizeof(key),
@@ -177,6 +252,7 @@ static void start_server(struct fx *fx, unsigned host)
     if (pipe(ready) < 0)
         give_up("pipe", errno);
     fflush(NULL);
+    go_to(networks[host].fd);
     fx->hosts[host].daemon = fork();
     if (fx->hosts[host].daemon < 0)
         give_up("fork", errno);
@@ -188,6 +264,7 @@ static void start_server(struct fx *fx, unsigned host)
     if (read(ready[0], &byte, 1) != 1)
         give_up("the server did not start", EIO);
     close(ready[0]);
+    go_to(home);
 }
 
 static void open_admin(struct fx_host *host)
@@ -220,6 +297,7 @@ void fx_start(struct fx *fx, const struct fx_options *options)
 {
     static const struct fx_options defaults;
     const struct fx_options *o = options ? options : &defaults;
+    const char *seconds = getenv("FX_TIMEOUT_S");
 
     memset(fx, 0, sizeof(*fx));
     fx->n_ranks = o->n_ranks ? o->n_ranks : 4;
@@ -229,7 +307,9 @@ void fx_start(struct fx *fx, const struct fx_options *options)
     fx->number = started++;
     fx->n_hosts = hosts_wanted(o);
     fx->machine = o->machine ? o->machine : "aries:groups=2";
-    fx->timeout_ms = o->timeout_ms;
+    fx->timeout_ms = o->timeout_ms ? o->timeout_ms : seconds ? 1000 * (unsigned)atoi(seconds) : 0;
+    open_networks(fx->n_hosts);
+    current = fx;
     for (unsigned i = 0; i < fx->n_ranks; i++)
         fx->nids[i] = o->nids ? o->nids[i] : i;
     for (unsigned i = 0; i < fx->n_hosts - o->n_absent; i++) {

@@ -10,7 +10,8 @@
  *
  * FX_DATAPATH=routed makes domains whose commands all go through emunic; the suites run both ways. FX_HOSTS=N makes a
  * machine of N hosts: N emunics, each with every N-th node, and fx_set_node() chooses the emunic, too.
- * EMU_TEST_TRANSPORT names the transport's module then.
+ * EMU_TEST_TRANSPORT names the transport's module then. FX_NETWORKS=ADDRESS=FILE,... puts each host into a network
+ * namespace (its file) where it has that address; FX_TIMEOUT_S is the silence after which a host is lost.
  */
 #ifndef TESTS_COMMON_FIXTURE_H
 #define TESTS_COMMON_FIXTURE_H
@@ -36,7 +37,7 @@ struct fx_options {
     uint32_t owner_uid;         /* 0: the caller */
     unsigned n_hosts;           /* 0: as FX_HOSTS says, else 1 */
     unsigned n_absent; /* the last of them have no emunic; then fx_start_domain() makes the domain, not fx_start() */
-    unsigned timeout_ms;        /* after which a host is lost; 0: emunic's default */
+    unsigned timeout_ms;        /* after which a host is lost; 0: as FX_TIMEOUT_S says, else emunic's default */
 };
 
 /* One of the emunics of a machine of several hosts. */

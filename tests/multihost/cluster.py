@@ -158,6 +158,10 @@ class Cluster:
         options.setdefault("env", self.environment)
         return subprocess.run(self.command(host, argv), **options)
 
+    def networks(self):
+        """Addresses and network namespaces, for programs that go from one to the other (tests/common/fixture.h)."""
+        return ",".join(f"{address(host)}=/proc/{init}/ns/net" for host, (_, init) in self.inits.items())
+
     def leftovers(self, host):
         """What is on the host beside its first process: processes, files in memory, sockets of emunic."""
         init = self.inits[host][1]
@@ -315,6 +319,8 @@ def main():
     parser.add_argument("--delay", type=float, default=0, help="milliseconds that each frame takes longer")
     parser.add_argument("--cut", type=float, default=0,
                         help="seconds for which the cable of h1 is pulled, from the tenth second on")
+    parser.add_argument("--above", action="store_true",
+                        help="run the command above the hosts, with FX_NETWORKS naming their networks")
     parser.add_argument("--tap", metavar="NAME", help="print whether the command ended with status 0 as TAP")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     arguments = parser.parse_args()
@@ -324,6 +330,9 @@ def main():
             cluster.impair(arguments.loss, arguments.delay)
         if arguments.cut:
             threading.Thread(target=cut, args=[cluster, 1, 10, arguments.cut], daemon=True).start()
+        if arguments.above:
+            command = arguments.command[arguments.command[:1] == ["--"]:]
+            return subprocess.run(command, env=cluster.environment | {"FX_NETWORKS": cluster.networks()}).returncode
         if arguments.tap:
             return tell(arguments.tap, cluster.run(0, arguments.command, stdout=subprocess.PIPE,
                                                    stderr=subprocess.STDOUT, text=True))

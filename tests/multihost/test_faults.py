@@ -202,7 +202,7 @@ def test_all_hosts_are_one_machine(cluster):
 
 
 def test_link_down_for_three_seconds_loses_nothing(cluster):
-    with Machine(cluster, 3, ["--peer-timeout", "15"]) as machine:
+    with Machine(cluster, 3) as machine:
         machine.mover.tell("move 1 2000")
         machine.mover.wait_for("at 50")
         cluster.link(1, is_up=False)

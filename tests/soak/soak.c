@@ -94,7 +94,7 @@ static void inject(struct fx *fx, const char *rate)
 
 int main(int argc, char **argv)
 {
-    static const uint32_t nids[SOAK_NODES] = { 0, 1, 5, 300 };
+    static const uint32_t nids[SOAK_NODES] = { 0, 1, 6, 303 };
     struct fx_options options = { .n_ranks = SOAK_NODES, .nids = nids };
     uint64_t seconds = argc > 1 ? strtoull(argv[1], NULL, 10) : 30;
     struct task task = { .seed = argc > 2 ? strtoull(argv[2], NULL, 0) : seeded(20261121).state };
