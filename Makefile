@@ -7,6 +7,7 @@ THREADS   ?= build-threads
 PYTHON    ?= /usr/bin/python3
 SOAK_SECONDS ?= 200
 SOAK_PORTALS_SECONDS ?= 300
+FUZZ_HOSTS_SECONDS ?= 600
 MESON     ?= meson
 DEMO_JOB   = $(BUILD)/emunic/emunic run -n 4 --machine aries:groups=2 --place scatter --paths -- $(BUILD)/examples/gni_pingpong
 # In CI every warning is an error.
@@ -60,8 +61,9 @@ check-threads: deps $(THREADS)/build.ninja
 		unit-emunic_biased_lock unit-emunic_cq unit-fabric_sim
 	@$(PYTHON) tools/run_tests.py $(THREADS) --suite threads --save
 
-# Everything at random against a model, on both data paths and with injected faults; SOAK_SECONDS each, Portals SOAK_PORTALS_SECONDS.
-soak: build
+# Everything at random against a model, on both data paths and with injected faults; SOAK_SECONDS each, Portals SOAK_PORTALS_SECONDS. Then a host
+# that means harm, against sanitized emunics, for FUZZ_HOSTS_SECONDS.
+soak: build $(SANITIZE)/build.ninja
 	FX_DATAPATH=auto $(BUILD)/tests/soak/soak $(SOAK_SECONDS)
 	FX_DATAPATH=routed $(BUILD)/tests/soak/soak $(SOAK_SECONDS)
 	$(BUILD)/tests/soak/soak $(SOAK_SECONDS) 20261121 0.01
@@ -70,6 +72,9 @@ soak: build
 	FX_DATAPATH=auto $(BUILD)/tests/soak/soak-portals $(SOAK_PORTALS_SECONDS)
 	FX_DATAPATH=routed $(BUILD)/tests/soak/soak-portals $(SOAK_PORTALS_SECONDS)
 	FX_DATAPATH=auto $(BUILD)/tests/soak/soak-portals-ref $(SOAK_PORTALS_SECONDS)
+	@$(MESON) compile -C $(SANITIZE) fuzz-hosts emunic-transport:shared_module
+	EMU_FUZZ_SECONDS=$(FUZZ_HOSTS_SECONDS) EMU_TEST_TRANSPORT=$(abspath $(SANITIZE))/emunic/transport/emunic-transport.so \
+		$(SANITIZE)/tests/fuzz/fuzz-hosts
 
 # Ours beside the alternatives, as ratios; results and plots in bench-out/. Never part of a test. BENCH_ARGS=--quick: a minute.
 bench: build
