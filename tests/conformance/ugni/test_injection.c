@@ -93,7 +93,7 @@ static void test_update_is_committed_when_everybody_has_seen_it(void **state)
     struct raw raw;
 
     (void)state;
-    assert_int_equal(raw_open(&raw, fx.server, fx.ptag, fx.cookie, 50, 2), 0);
+    assert_int_equal(raw_open(&raw, fx.hosts[fx_host_of(&fx, 2)].server, fx.ptag, fx.cookie, 50, 2), 0);
     atomic_store(&raw.segment->inside, 1); /* on its way past emunic */
     fx_set_node(2);
     assert_int_equal(GNI_SetBIConfig(0, 40, 40, GNI_BI_FLAG_APPLY_NOW), GNI_RC_SUCCESS);
