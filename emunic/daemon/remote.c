@@ -418,7 +418,8 @@ static enum sent send_part(struct emu_errand *errand)
     part->result_bytes = emu_host_result_bytes(&command);
     part->host = errand->host;
     part->is_busy = true;
-    emu_hosts_owe(server, part->host);
+    if (!part->piece)
+        emu_hosts_owe(server, part->host);      /* the answer to a piece takes as long as the network needs for it */
     remote->hosts[part->host].n_parts++;
     remote->hosts[part->host].n_bulk += part->piece != NULL;
     remote->hosts[part->host].result_bytes += part->result_bytes;
@@ -692,7 +693,8 @@ bool emu_remote_host_message(struct emu_server *server, uint32_t host, const uin
     errand = part->errand;
     if (answer.length_bytes != (status == EMU_STATUS_OK ? part->result_bytes : 0))
         return false;
-    emu_hosts_pay(server, host);
+    if (!part->piece)
+        emu_hosts_pay(server, host);
     if (errand && status == EMU_STATUS_OK && !take_result(errand, part, &answer))
         status = EMU_STATUS_LOCAL_ACCESS;
     if (errand && (answer.flags & EMU_HOST_EVENT_LOST))
