@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Inside the NIC model: the state of nodes, operations on their way, what a packet's tag says, the times of servers.
- * nic_node.c keeps the state; nic_model.c is what happens to it.
+ * nic_node.c keeps the state; nic_model.c is what happens to operations, nic_packet.c to their packets.
  */
 #ifndef EMUNIC_EXPERIMENTS_NIC_INNER_H
 #define EMUNIC_EXPERIMENTS_NIC_INNER_H
@@ -292,8 +292,69 @@ static inline struct op *dequeue(struct queue *q)
     return op;
 }
 
+static inline uint32_t packets_of(const struct emu_nic_model *nm, uint64_t bytes)
+{
+    return (uint32_t)emu_packets(&nm->format, bytes);
+}
+
+/* A generic host's transfer has a header packet, which carries short data. */
+static inline uint32_t packets_with_header(const struct emu_nic_model *nm, uint64_t bytes)
+{
+    return !nm->host.is_generic ? packets_of(nm, bytes) :
+           bytes <= nm->host.inline_bytes ? 1 : 1 + packets_of(nm, bytes);
+}
+
+static inline bool has_data_in_requests(enum packet_type type)
+{
+    switch (type) {
+    case TYPE_PUT:
+    case TYPE_AMO:
+    case TYPE_AMO_FETCH:
+    case TYPE_LAUNCH:
+    case TYPE_BTE_PUT:
+    case TYPE_EAGER:
+    case TYPE_BULK_PUT:
+    case TYPE_REPLY_STREAM:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static inline bool is_get(enum packet_type type)
+{
+    return type == TYPE_GET || type == TYPE_BTE_GET || type == TYPE_BULK_GET;
+}
+
+/* Does the target put the data together, because somebody wants to know when it has them all? */
+static inline bool is_assembled(const struct emu_nic_model *nm, enum packet_type type, bool is_told)
+{
+    return nm->host.is_generic || is_told || type == TYPE_EAGER || type == TYPE_BULK_PUT || type == TYPE_REPLY_STREAM;
+}
+
 /* A cleared one, with a sequence number that no other operation of the node has. -ENOMEM; -ENOBUFS: all are in use. */
 int emu_nic_take_op(struct node *n, struct op **op_out);
+
+/* Of the model itself: control packets, bulk data, answers of generic hosts. NULL: out of memory, which the node notes. */
+struct op *emu_nic_send_own(struct emu_nic_model *nm, struct node *n, enum packet_type type, uint32_t proc,
+                            struct emu_nic_proc to, uint32_t bytes, uint64_t ready_ps);
+/* When the first of the sources has a packet. */
+uint64_t emu_nic_first_ready(const struct emu_nic_model *nm, const struct node *n);
+/* A block transfer that has a channel gives it to the next one. */
+void emu_nic_leave_channel(struct emu_nic_model *nm, struct node *n, struct op *op, uint64_t at_ps);
+/* The program will be told, once. */
+void emu_nic_complete(struct emu_nic_model *nm, struct node *n, struct op *op, uint64_t at_ps);
+
+/* --- Packets ------------------------------------------------------------------------------------------------------ */
+
+/* What the simulator calls, see struct emu_traffic. */
+bool emu_nic_next_packet(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class,
+                         uint64_t now_ps, struct emu_packet *packet_out);
+void emu_nic_packet_delivered(void *ctx, struct emu_sim *sim, uint32_t nid, const struct emu_packet *p, uint64_t now_ps);
+void emu_nic_packet_lost(void *ctx, struct emu_sim *sim, uint32_t nid, const struct emu_packet *p, uint64_t now_ps);
+
+/* PENDING_DATA: the interrupt behind a transfer's last data. */
+void emu_nic_data_ended(struct emu_nic_model *nm, struct node *n, const struct pending *what, uint64_t now_ps);
 
 /* --- Things to come ----------------------------------------------------------------------------------------------- */
 

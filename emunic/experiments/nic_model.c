@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * NICs and hosts in virtual time.
+ * NICs and hosts in virtual time: operations, and what they ask of cores. Packets are in nic_packet.c.
  *
  * Stages. An operation passes a chain of servers and delays; servers take one thing after another (core, interface,
  * NIC ...), delays overlap (pipelines, latencies of memory). The names are those of the host section:
@@ -24,9 +24,7 @@
  * wait in the NIC until the core has matched it, and their end interrupts again, unless they were so short that they
  * travelled in the header. A get is one request; the answer is a transfer of its own.
  *
- * Packets carry everything that the other side needs in their tag, because the two nodes may belong to different
- * threads. State belongs to nodes and is made at a node's first use. Next packets are chosen in turn among processes
- * and block transfers. A node is asked for packets when it has some that are at its door; a timer wakes it then.
+ * State belongs to nodes and is made at a node's first use.
  * Source: machines.md 2.3, 2.5, 3.3, 4.3, 4.5, 6.3, 7.3; parameters are fitted by the K rows of section 9 only.
  */
 #include "emunic/experiments/nic_inner.h"
@@ -34,67 +32,14 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "emunic/fabric/random.h"
 
 /* --- Posting ---------------------------------------------------------------------------------------------------- */
 
-static uint32_t packets_of(const struct emu_nic_model *nm, uint64_t bytes)
-{
-    return (uint32_t)emu_packets(&nm->format, bytes);
-}
-
-/* A generic host's transfer has a header packet, which carries short data. */
-static uint32_t packets_with_header(const struct emu_nic_model *nm, uint64_t bytes)
-{
-    return !nm->host.is_generic ? packets_of(nm, bytes) :
-           bytes <= nm->host.inline_bytes ? 1 : 1 + packets_of(nm, bytes);
-}
-
-static bool has_data_in_requests(enum packet_type type)
-{
-    switch (type) {
-    case TYPE_PUT:
-    case TYPE_AMO:
-    case TYPE_AMO_FETCH:
-    case TYPE_LAUNCH:
-    case TYPE_BTE_PUT:
-    case TYPE_EAGER:
-    case TYPE_BULK_PUT:
-    case TYPE_REPLY_STREAM:
-        return true;
-    default:
-        return false;
-    }
-}
-
-static bool is_get(enum packet_type type)
-{
-    return type == TYPE_GET || type == TYPE_BTE_GET || type == TYPE_BULK_GET;
-}
-
 static bool is_block_transfer(enum packet_type type)
 {
     return type == TYPE_BTE_PUT || type == TYPE_BTE_GET || type == TYPE_BULK_PUT || type == TYPE_BULK_GET;
-}
-
-/* Does the target put the data together, because somebody wants to know when it has them all? */
-static bool is_assembled(const struct emu_nic_model *nm, enum packet_type type, bool is_told)
-{
-    return nm->host.is_generic || is_told || type == TYPE_EAGER || type == TYPE_BULK_PUT || type == TYPE_REPLY_STREAM;
-}
-
-/* Payload of packet `index` of a transfer. */
-static uint32_t payload_at(const struct emu_nic_model *nm, uint32_t bytes, uint32_t index, uint32_t n_packets)
-{
-    uint32_t max = nm->format.payload_bytes_max;
-    bool has_header = nm->host.is_generic && bytes > nm->host.inline_bytes;
-
-    if (has_header && n_packets > 1 && index-- == 0)
-        return 0;
-    n_packets -= has_header && n_packets > 1;
-    return index + 1 == n_packets ? bytes - index * max : max;
 }
 
 /* Counts of packets and answers, from type and size. Those that name another node's operation are not answered. */
@@ -119,8 +64,7 @@ static void plan(const struct emu_nic_model *nm, struct op *op)
     op->order_key = emu_random_mix((uint64_t)op->seq << 32 | op->spec.to.nid) >> 8;
 }
 
-/* When the first of the sources has a packet. */
-static uint64_t first_ready(const struct emu_nic_model *nm, const struct node *n)
+uint64_t emu_nic_first_ready(const struct emu_nic_model *nm, const struct node *n)
 {
     uint64_t first = NEVER;
 
@@ -152,7 +96,7 @@ static void fill_channels(struct emu_nic_model *nm, struct node *n, uint64_t at_
     }
 }
 
-static void leave_channel(struct emu_nic_model *nm, struct node *n, struct op *op, uint64_t at_ps)
+void emu_nic_leave_channel(struct emu_nic_model *nm, struct node *n, struct op *op, uint64_t at_ps)
 {
     for (uint32_t i = 0; op->is_channel && i < nm->nic.bte_channels; i++) {
         if (n->bte[i] == op)
@@ -160,7 +104,7 @@ static void leave_channel(struct emu_nic_model *nm, struct node *n, struct op *o
     }
     op->is_channel = false;
     fill_channels(nm, n, at_ps);
-    emu_nic_wake_at(nm, n, EMU_TRAFFIC_REQUEST, first_ready(nm, n));
+    emu_nic_wake_at(nm, n, EMU_TRAFFIC_REQUEST, emu_nic_first_ready(nm, n));
 }
 
 /* The operation joins its queue; the network asks for its packets in time. */
@@ -176,7 +120,7 @@ static void submit(struct emu_nic_model *nm, struct node *n, struct op *op)
     if (op->proc >= n->n_procs)
         n->n_procs = op->proc + 1u;
     if (atomic_load_explicit(&nm->is_started, memory_order_relaxed)) /* the first run asks every node */
-        emu_nic_wake_at(nm, n, EMU_TRAFFIC_REQUEST, first_ready(nm, n));
+        emu_nic_wake_at(nm, n, EMU_TRAFFIC_REQUEST, emu_nic_first_ready(nm, n));
 }
 
 static uint64_t api_time(const struct emu_nic_model *nm, enum emu_nic_api api)
@@ -215,7 +159,7 @@ static void issue(struct emu_nic_model *nm, struct node *n, struct op *op, uint6
     op->ready_ps = start + before + host->issue_ps;
 }
 
-static void complete(struct emu_nic_model *nm, struct node *n, struct op *op, uint64_t at_ps)
+void emu_nic_complete(struct emu_nic_model *nm, struct node *n, struct op *op, uint64_t at_ps)
 {
     const struct pending done = {
         .kind = PENDING_COMPLETED,
@@ -298,9 +242,8 @@ uint64_t emu_nic_compute(struct emu_nic_model *nm, struct emu_nic_proc proc, uin
     return n == NULL ? at_ps + duration_ps : serve(&n->procs[proc.proc].core_ps, at_ps, duration_ps);
 }
 
-/* An operation that the model itself sends: control packets, bulk data, answers of generic hosts. */
-static struct op *send_own(struct emu_nic_model *nm, struct node *n, enum packet_type type, uint32_t proc,
-                           struct emu_nic_proc to, uint32_t bytes, uint64_t ready_ps)
+struct op *emu_nic_send_own(struct emu_nic_model *nm, struct node *n, enum packet_type type, uint32_t proc,
+                            struct emu_nic_proc to, uint32_t bytes, uint64_t ready_ps)
 {
     struct op *op;
 
@@ -315,558 +258,6 @@ static struct op *send_own(struct emu_nic_model *nm, struct node *n, enum packet
     op->ready_ps = ready_ps;
     submit(nm, n, op);
     return op;
-}
-
-/* --- Packets out ------------------------------------------------------------------------------------------------ */
-
-static uint16_t request_units(const struct emu_nic_model *nm, uint32_t payload)
-{
-    return (uint16_t)(nm->format.request_header_flits + emu_data_flits(&nm->format, payload));
-}
-
-static bool is_sendable(const struct node *n, const struct op *op, uint64_t end_ps)
-{
-    return op->ready_ps + op->n_sent * op->step_ps < end_ps && (!op->is_counted || n->n_free > 0);
-}
-
-/* Takes the place in the window that has been free longest; returns since when. */
-static uint64_t open_window(const struct emu_nic_model *nm, struct node *n)
-{
-    uint64_t at_ps = n->window[n->first_free];
-
-    n->first_free = (n->first_free + 1) % nm->nic.outstanding_packets;
-    n->n_free--;
-    return at_ps;
-}
-
-static void close_window(const struct emu_nic_model *nm, struct node *n, uint64_t at_ps)
-{
-    n->window[((uint64_t)n->first_free + n->n_free++) % nm->nic.outstanding_packets] = at_ps;
-}
-
-/* The source whose turn it is: processes first, then channels. NULL: none may send now. */
-static struct op *choose_source(const struct emu_nic_model *nm, struct node *n, uint64_t end_ps)
-{
-    uint32_t n_sources = n->n_procs + nm->nic.bte_channels;
-
-    for (uint32_t i = 1; i <= n_sources; i++) {
-        uint32_t source = (n->turn + i) % n_sources;
-        struct op *op = source < n->n_procs ? n->procs[source].queue.first : n->bte[source - n->n_procs];
-
-        if (op != NULL && op->is_queued && is_sendable(n, op, end_ps)) {
-            n->turn = source;
-            return op;
-        }
-    }
-    return NULL;
-}
-
-static uint32_t interface_of(const struct emu_nic_model *nm, uint32_t proc)
-{
-    return nm->interface_per_core ? proc : 0;
-}
-
-/* Stages of a packet out of the node; returns when it may enter the network. */
-static uint64_t send_stages(struct emu_nic_model *nm, struct node *n, uint32_t proc, uint64_t at_ps, uint32_t payload,
-                            uint32_t units)
-{
-    struct tiles *tiles = tiles_of(nm, n->nid);
-    uint32_t i = interface_of(nm, proc);
-    uint64_t t = cross_interface(nm, &n->out_ps[i], &n->in_ps[i], at_ps, payload);
-
-    if (payload > 0)
-        t = serve(&n->packet_out_ps, t, nm->packet_gap_ps);
-    if (tiles != NULL)
-        t = pass_tiles(nm, &tiles->out_ps, t, units);
-    return t + nm->host.out_ps;
-}
-
-/* The last packet began its stages at started_ps and may enter the network at entered_ps. */
-static void finish_sending(struct emu_nic_model *nm, struct node *n, struct op *op, uint64_t started_ps,
-                           uint64_t entered_ps)
-{
-    bool is_over = op->n_answers == 0 && op->type != TYPE_READY_TO_SEND; /* that one waits for its answer */
-
-    op->is_queued = false;
-    if (!op->is_channel)
-        (void)dequeue(&n->procs[op->proc].queue); /* it was the first */
-    else if (!is_get(op->type))
-        leave_channel(nm, n, op, started_ps);
-    if (is_over || op->type == TYPE_EAGER)
-        complete(nm, n, op, entered_ps);
-    if (is_over)
-        free_op(n, op);
-}
-
-static uint64_t launch_time(const struct emu_nic_model *nm, const struct op *op)
-{
-    return op->type != TYPE_LAUNCH ? 0 : (uint64_t)nm->host.launch_node_gap_ps *
-                                             (op->spec.changes_mdh ? nm->host.launch_mdh_percent : 100) / 100;
-}
-
-/*
- * The network asks for the next packet when the one before is in, but the NIC has worked on it since: as long ago as
- * the stages take. What waited longer was held up by the network, and the NIC holds no more than its pipeline.
- */
-static uint64_t start_of_stages(const struct emu_nic_model *nm, uint64_t ready_ps, uint64_t stages_ps, uint64_t now_ps)
-{
-    stages_ps += nm->host.out_ps;
-    return later(ready_ps, now_ps > stages_ps ? now_ps - stages_ps : 0);
-}
-
-static bool next_request(struct emu_nic_model *nm, struct node *n, uint64_t now_ps, struct emu_packet *p)
-{
-    uint64_t end_ps = now_ps + nm->clock_ps;
-    struct op *op = choose_source(nm, n, end_ps);
-    uint32_t payload;
-    uint64_t stages, started;
-    struct tag tag;
-    uint64_t t;
-
-    if (op == NULL) {
-        uint64_t ready = first_ready(nm, n);
-
-        if (ready != NEVER && ready >= end_ps) /* else the window is closed: an answer will wake us */
-            emu_nic_wake_at(nm, n, EMU_TRAFFIC_REQUEST, ready);
-        return false;
-    }
-    payload = has_data_in_requests(op->type) ? payload_at(nm, op->spec.bytes, op->n_sent, op->n_packets) : 0;
-    p->units = request_units(nm, payload);
-    stages = launch_time(nm, op) + interface_time(nm, payload) + (payload > 0 ? nm->packet_gap_ps : 0) +
-             tile_time(nm, p->units);
-    t = start_of_stages(nm, op->ready_ps + op->n_sent * op->step_ps, stages, now_ps);
-    if (op->is_counted)
-        t = later(t, open_window(nm, n));
-    started = t;
-    if (op->type == TYPE_LAUNCH)
-        t = serve(&n->launch_ps, t, launch_time(nm, op));
-    tag = (struct tag){
-        .bytes = op->spec.bytes,
-        .seq = op->tag_seq,
-        .src_proc = op->proc,
-        .dst_proc = (uint8_t)op->spec.to.proc,
-        .type = op->type,
-        .is_told = op->spec.is_told,
-        .is_last = op->n_sent + 1 == op->n_packets,
-    };
-    p->dst_nid = op->spec.to.nid;
-    p->mode = (uint8_t)nm->mode;
-    p->order_key = op->order_key + op->n_sent;
-    p->tag = pack(&tag);
-    p->created_ps = send_stages(nm, n, op->proc, t, payload, p->units);
-    n->counters.request_packets++;
-    n->counters.request_units += p->units;
-    n->counters.payload_sent += payload;
-    if (++op->n_sent == op->n_packets)
-        finish_sending(nm, n, op, started, p->created_ps);
-    return true;
-}
-
-static void answer(struct emu_nic_model *nm, struct node *n, const struct answer *a)
-{
-    if (n->n_answers == n->answers_room) {
-        uint32_t room = n->answers_room == 0 ? 64 : n->answers_room * 2;
-        struct answer *bigger = malloc(room * sizeof(*bigger));
-
-        if (bigger == NULL) {
-            n->is_out_of_memory = true;
-            return;
-        }
-        for (uint32_t i = 0; i < n->n_answers; i++)
-            bigger[i] = n->answers[(n->first_answer + i) % n->answers_room];
-        free(n->answers);
-        n->answers = bigger;
-        n->answers_room = room;
-        n->first_answer = 0;
-    }
-    n->answers[(n->first_answer + n->n_answers++) % n->answers_room] = *a;
-    emu_nic_wake_at(nm, n, EMU_TRAFFIC_RESPONSE, n->answers[n->first_answer].ready_ps);
-}
-
-static bool next_answer(struct emu_nic_model *nm, struct node *n, uint64_t now_ps, struct emu_packet *p)
-{
-    struct tiles *tiles = tiles_of(nm, n->nid);
-    const struct answer *a;
-    uint64_t t;
-
-    if (n->n_answers == 0)
-        return false;
-    a = &n->answers[n->first_answer];
-    if (a->ready_ps >= now_ps + nm->clock_ps) {
-        emu_nic_wake_at(nm, n, EMU_TRAFFIC_RESPONSE, a->ready_ps);
-        return false;
-    }
-    t = start_of_stages(nm, a->ready_ps, tile_time(nm, a->units), now_ps);
-    if (tiles != NULL)
-        t = pass_tiles(nm, &tiles->out_ps, t, a->units);
-    p->dst_nid = a->dst_nid;
-    p->units = a->units;
-    p->mode = (uint8_t)nm->mode;
-    p->order_key = emu_random_mix(a->tag);
-    p->tag = a->tag;
-    p->created_ps = t + nm->host.out_ps;
-    n->counters.response_packets++;
-    n->counters.response_units += a->units;
-    n->counters.payload_sent += a->payload;
-    n->first_answer = (n->first_answer + 1) % n->answers_room;
-    n->n_answers--;
-    return true;
-}
-
-static bool next_packet(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class,
-                        uint64_t now_ps, struct emu_packet *packet_out)
-{
-    struct emu_nic_model *nm = ctx;
-    struct node *n = nm->nodes[nid];
-
-    (void)sim;
-    atomic_store_explicit(&nm->is_started, true, memory_order_relaxed);
-    if (n == NULL)
-        return false;
-    n->now_ps = now_ps;
-    return traffic_class == EMU_TRAFFIC_REQUEST ? next_request(nm, n, now_ps, packet_out)
-                                                : next_answer(nm, n, now_ps, packet_out);
-}
-
-/* --- Packets in ------------------------------------------------------------------------------------------------- */
-
-static uint32_t assembly_slot(const struct node *n, uint64_t key)
-{
-    uint32_t at = (uint32_t)emu_random_mix(key) & (n->assemblies_size - 1);
-
-    while (n->assemblies[at].key != 0 && n->assemblies[at].key != key)
-        at = (at + 1) & (n->assemblies_size - 1);
-    return at;
-}
-
-static int grow_assemblies(struct node *n)
-{
-    struct assembly *old = n->assemblies;
-    uint32_t old_size = n->assemblies_size;
-
-    n->assemblies = calloc(old_size == 0 ? 16 : (size_t)old_size * 2, sizeof(*n->assemblies));
-    if (n->assemblies == NULL) {
-        n->assemblies = old;
-        return -ENOMEM;
-    }
-    n->assemblies_size = old_size == 0 ? 16 : old_size * 2;
-    for (uint32_t i = 0; i < old_size; i++) {
-        if (old[i].key != 0)
-            n->assemblies[assembly_slot(n, old[i].key)] = old[i];
-    }
-    free(old);
-    return 0;
-}
-
-/* The one that the packet belongs to, made with its first. NULL: out of memory. */
-static struct assembly *find_assembly(struct node *n, const struct emu_packet *p, const struct tag *tag,
-                                      uint32_t n_packets)
-{
-    uint64_t key = ((uint64_t)(tag->type == TYPE_REPLY_STREAM) << 48 | (uint64_t)p->src_nid << 16 | tag->seq) + 1;
-    struct assembly *a;
-
-    if (n->n_assemblies * 2 >= n->assemblies_size && grow_assemblies(n) < 0) {
-        n->is_out_of_memory = true;
-        return NULL;
-    }
-    a = &n->assemblies[assembly_slot(n, key)];
-    if (a->key == 0) {
-        *a = (struct assembly){ .key = key, .n_left = n_packets };
-        n->n_assemblies++;
-    }
-    return a;
-}
-
-static void free_assembly(struct node *n, struct assembly *a)
-{
-    uint32_t at = (uint32_t)(a - n->assemblies);
-
-    a->key = 0;
-    n->n_assemblies--;
-    for (;;) { /* those behind it that probed past this place move up */
-        struct assembly moved;
-
-        at = (at + 1) & (n->assemblies_size - 1);
-        if (n->assemblies[at].key == 0)
-            return;
-        moved = n->assemblies[at];
-        n->assemblies[at].key = 0;
-        n->assemblies[assembly_slot(n, moved.key)] = moved;
-    }
-}
-
-/* Stages of a payload into host memory; returns when the interface has it. */
-static uint64_t receive_stages(struct emu_nic_model *nm, struct node *n, uint32_t proc, uint64_t at_ps, uint32_t payload)
-{
-    uint32_t i = interface_of(nm, proc);
-
-    if (payload == 0)
-        return at_ps;
-    n->counters.payload_received += payload;
-    at_ps = serve(&n->packet_in_ps, at_ps, nm->packet_gap_ps);
-    return cross_interface(nm, &n->in_ps[i], &n->out_ps[i], at_ps, payload);
-}
-
-/* The interrupt for a header: the core matches it. */
-static uint64_t interrupt(struct node *n, uint32_t proc, uint64_t at_ps, uint64_t duration_ps)
-{
-    n->counters.interrupts++;
-    return serve(&n->procs[proc].core_ps, at_ps, duration_ps);
-}
-
-static void send_ack(struct emu_nic_model *nm, struct node *n, const struct emu_packet *p, struct tag tag,
-                     uint64_t at_ps)
-{
-    struct answer a = { .ready_ps = at_ps + nm->host.respond_ps, .dst_nid = p->src_nid };
-
-    if (!nm->host.has_acks || tag.type == TYPE_REPLY_STREAM)
-        return;
-    tag.type = TYPE_ACK;
-    a.tag = pack(&tag);
-    a.units = (uint16_t)nm->format.response_header_flits;
-    answer(nm, n, &a);
-}
-
-/* Data that were asked for leave the node. */
-static void send_reply(struct emu_nic_model *nm, struct node *n, const struct emu_packet *p, struct tag tag,
-                       uint32_t payload, uint64_t at_ps)
-{
-    struct answer a = { .dst_nid = p->src_nid, .payload = payload };
-    uint32_t i = interface_of(nm, tag.dst_proc);
-
-    tag.type = TYPE_REPLY;
-    a.tag = pack(&tag);
-    a.units = (uint16_t)(nm->format.response_header_flits + emu_data_flits(&nm->format, payload));
-    if (a.units == 0)
-        a.units = 1;
-    a.ready_ps = cross_interface(nm, &n->out_ps[i], &n->in_ps[i], at_ps, payload);
-    if (payload > 0)
-        a.ready_ps = serve(&n->packet_out_ps, a.ready_ps, nm->packet_gap_ps);
-    a.ready_ps += nm->host.read_ps;
-    answer(nm, n, &a);
-}
-
-/* The last answer of an operation is in. */
-static void answers_complete(struct emu_nic_model *nm, struct node *n, struct op *op, uint64_t at_ps)
-{
-    if (op->is_channel)
-        leave_channel(nm, n, op, at_ps);
-    if (op->type == TYPE_BULK_GET) {
-        const struct pending what = {
-            .kind = PENDING_RECEIVED,
-            .event = { .at = { n->nid, op->proc }, .peer = op->spec.to, .kind = EMU_NIC_MESSAGE,
-                       .bytes = op->spec.bytes },
-            .seq = (uint16_t)op->spec.user,
-            .is_fetched = true,
-        };
-
-        emu_nic_await(nm, n, at_ps, &what);
-    }
-    complete(nm, n, op, at_ps);
-    free_op(n, op);
-}
-
-/* All packets of a transfer are visible, and the host knows. */
-static void transfer_arrived(struct emu_nic_model *nm, struct node *n, struct emu_nic_proc from, const struct tag *tag,
-                             uint64_t at_ps)
-{
-    bool is_message = tag->type == TYPE_EAGER || tag->type == TYPE_BULK_PUT;
-    const struct pending what = {
-        .kind = is_message ? PENDING_RECEIVED : PENDING_ARRIVED,
-        .event = { .at = { n->nid, tag->dst_proc }, .peer = from, .bytes = tag->bytes,
-                   .kind = is_message ? EMU_NIC_MESSAGE : (enum emu_nic_kind)tag->type },
-    };
-    struct op *op;
-
-    if (tag->type == TYPE_REPLY_STREAM) {
-        op = find_op(n, tag->seq);
-        if (op != NULL)
-            answers_complete(nm, n, op, at_ps + nm->host.event_ps);
-        emu_sim_wake(nm->sim, n->nid, EMU_TRAFFIC_REQUEST);
-    } else if (is_message || tag->is_told) {
-        emu_nic_await(nm, n, at_ps, &what);
-    }
-}
-
-/* A generic host is interrupted behind the last data; not before, or other work could not go first. */
-static void transfer_visible(struct emu_nic_model *nm, struct node *n, const struct emu_packet *p,
-                             const struct tag *tag, uint64_t at_ps)
-{
-    const struct emu_nic_proc from = { p->src_nid, tag->src_proc };
-    const struct pending what = { .kind = PENDING_DATA, .event = { .peer = from }, .tag = p->tag };
-
-    if (nm->host.is_generic && tag->bytes > nm->host.inline_bytes && nm->host.end_interrupt_ps > 0)
-        emu_nic_await(nm, n, at_ps, &what);
-    else
-        transfer_arrived(nm, n, from, tag, at_ps);
-}
-
-static void data_ended(struct emu_nic_model *nm, struct node *n, const struct pending *what, uint64_t now_ps)
-{
-    struct tag tag = unpack(what->tag);
-
-    transfer_arrived(nm, n, what->event.peer, &tag, interrupt(n, tag.dst_proc, now_ps, nm->host.end_interrupt_ps));
-}
-
-/* A packet with data of a put, a message or a stream of answers. */
-static void take_data(struct emu_nic_model *nm, struct node *n, const struct emu_packet *p, const struct tag *tag,
-                      uint64_t at_ps)
-{
-    bool is_whole = is_assembled(nm, tag->type, tag->is_told);
-    uint32_t n_packets = is_whole ? packets_with_header(nm, tag->bytes) : packets_of(nm, tag->bytes);
-    bool is_header = !tag->is_last && p->units == nm->format.request_header_flits;
-    uint32_t payload = is_header ? 0 : payload_at(nm, tag->bytes, n_packets - 1 - !tag->is_last, n_packets);
-    struct assembly *a = NULL;
-    uint64_t t;
-
-    if (is_whole) {
-        a = find_assembly(n, p, tag, n_packets);
-        if (a == NULL)
-            return;
-        if (nm->host.is_generic && a->match_ps == 0 && tag->type != TYPE_REPLY_STREAM)
-            a->match_ps = interrupt(n, tag->dst_proc, at_ps, nm->host.interrupt_ps);
-        at_ps = later(at_ps, a->match_ps);
-    }
-    t = receive_stages(nm, n, tag->dst_proc, at_ps, payload);
-    if (tag->type == TYPE_AMO)
-        t = serve(&n->amo_ps, t, nm->amo_ps);
-    send_ack(nm, n, p, *tag, t);
-    if (a == NULL)
-        return;
-    a->last_ps = later(a->last_ps, t + nm->host.write_ps);
-    if (--a->n_left > 0)
-        return;
-    t = a->last_ps;
-    free_assembly(n, a);
-    transfer_visible(nm, n, p, tag, t);
-}
-
-/* Payload of an answer, one per request packet. */
-static uint32_t reply_payload(const struct emu_nic_model *nm, const struct tag *tag)
-{
-    uint32_t n = packets_of(nm, tag->bytes);
-
-    return tag->is_last ? tag->bytes - (n - 1) * nm->format.payload_bytes_max : nm->format.payload_bytes_max;
-}
-
-static void take_get(struct emu_nic_model *nm, struct node *n, const struct emu_packet *p, const struct tag *tag,
-                     uint64_t at_ps)
-{
-    struct op *stream;
-    uint64_t t;
-
-    if (!nm->host.is_generic) {
-        send_reply(nm, n, p, *tag, reply_payload(nm, tag), at_ps);
-        return;
-    }
-    t = interrupt(n, tag->dst_proc, at_ps, nm->host.interrupt_ps) + nm->host.reply_ps;
-    stream = send_own(nm, n, TYPE_REPLY_STREAM, tag->dst_proc, (struct emu_nic_proc){ p->src_nid, tag->src_proc },
-                      tag->bytes, t);
-    if (stream != NULL)
-        stream->tag_seq = tag->seq;
-}
-
-/* A small packet of the message layer: its core will look at it. */
-static void take_control(struct emu_nic_model *nm, struct node *n, const struct emu_packet *p, const struct tag *tag,
-                         enum pending_kind kind, uint64_t at_ps)
-{
-    const struct pending what = {
-        .kind = kind,
-        .event = { .at = { n->nid, tag->dst_proc }, .peer = { p->src_nid, tag->src_proc }, .kind = EMU_NIC_MESSAGE,
-                   .bytes = tag->bytes },
-        .seq = tag->seq,
-    };
-
-    if (nm->host.is_generic)
-        at_ps = interrupt(n, tag->dst_proc, at_ps, nm->host.interrupt_ps);
-    emu_nic_await(nm, n, at_ps + nm->host.write_ps, &what);
-}
-
-static void take_answer(struct emu_nic_model *nm, struct node *n, const struct tag *tag, uint64_t at_ps)
-{
-    struct op *op = find_op(n, tag->seq);
-    uint64_t t = at_ps;
-
-    if (op == NULL)
-        return; /* cannot be: answers name operations of this node */
-    if (tag->type == TYPE_REPLY) {
-        uint32_t payload = op->type == TYPE_AMO_FETCH ? tag->bytes : reply_payload(nm, tag);
-
-        t = receive_stages(nm, n, op->proc, at_ps, payload);
-    }
-    close_window(nm, n, t);
-    if (tag->type == TYPE_REPLY)
-        t += nm->host.write_ps;
-    op->last_ps = later(op->last_ps, t + nm->host.event_ps);
-    if (++op->n_answered == op->n_answers)
-        answers_complete(nm, n, op, op->last_ps);
-    emu_sim_wake(nm->sim, n->nid, EMU_TRAFFIC_REQUEST);
-}
-
-static void take_amo_fetch(struct emu_nic_model *nm, struct node *n, const struct emu_packet *p, const struct tag *tag,
-                           uint64_t at_ps)
-{
-    send_reply(nm, n, p, *tag, tag->bytes, serve(&n->amo_ps, at_ps, nm->amo_ps));
-}
-
-static void packet_delivered(void *ctx, struct emu_sim *sim, uint32_t nid, const struct emu_packet *p, uint64_t now_ps)
-{
-    struct emu_nic_model *nm = ctx;
-    struct node *n = emu_nic_node_of(nm, nid);
-    struct tiles *tiles = tiles_of(nm, nid);
-    struct tag tag = unpack(p->tag);
-    uint64_t t = now_ps;
-
-    (void)sim;
-    if (n == NULL)
-        return;
-    n->now_ps = now_ps;
-    if (tiles != NULL)
-        t = pass_tiles(nm, &tiles->in_ps, t, p->units);
-    t += nm->host.in_ps;
-    switch (tag.type) {
-    case TYPE_PUT:
-    case TYPE_AMO:
-    case TYPE_LAUNCH:
-    case TYPE_BTE_PUT:
-    case TYPE_EAGER:
-    case TYPE_BULK_PUT:
-    case TYPE_REPLY_STREAM:
-        take_data(nm, n, p, &tag, t);
-        return;
-    case TYPE_GET:
-    case TYPE_BTE_GET:
-    case TYPE_BULK_GET:
-        take_get(nm, n, p, &tag, t);
-        return;
-    case TYPE_AMO_FETCH:
-        take_amo_fetch(nm, n, p, &tag, t);
-        return;
-    case TYPE_READY_TO_SEND:
-        take_control(nm, n, p, &tag, PENDING_ASKED, t);
-        return;
-    case TYPE_READY_TO_RECV:
-        take_control(nm, n, p, &tag, PENDING_INVITED, t);
-        return;
-    case TYPE_END:
-        take_control(nm, n, p, &tag, PENDING_ENDED, t);
-        return;
-    case TYPE_ACK:
-    case TYPE_REPLY:
-        take_answer(nm, n, &tag, t);
-        return;
-    }
-}
-
-static void packet_lost(void *ctx, struct emu_sim *sim, uint32_t nid, const struct emu_packet *p, uint64_t now_ps)
-{
-    struct emu_nic_model *nm = ctx;
-
-    (void)sim;
-    (void)p;
-    (void)now_ps;
-    if (nm->nodes[nid] != NULL)
-        nm->nodes[nid]->counters.lost_packets++;
 }
 
 /* --- What happens to cores -------------------------------------------------------------------------------------- */
@@ -894,7 +285,8 @@ static void answer_request(struct emu_nic_model *nm, struct node *n, const struc
     const struct emu_nic_event *e = &what->event;
     uint64_t t = serve(&n->procs[e->at.proc].core_ps, now_ps, nm->host.rendezvous_ps) + nm->host.issue_ps;
     bool fetches = nm->host.rendezvous == EMU_RENDEZVOUS_GET;
-    struct op *op = send_own(nm, n, fetches ? TYPE_BULK_GET : TYPE_READY_TO_RECV, e->at.proc, e->peer, e->bytes, t);
+    struct op *op = emu_nic_send_own(nm, n, fetches ? TYPE_BULK_GET : TYPE_READY_TO_RECV, e->at.proc, e->peer, e->bytes,
+                                     t);
 
     if (op == NULL)
         return;
@@ -913,7 +305,7 @@ static void send_bulk(struct emu_nic_model *nm, struct node *n, const struct pen
 
     if (asked == NULL)
         return;
-    op = send_own(nm, n, TYPE_BULK_PUT, e->at.proc, e->peer, e->bytes, t);
+    op = emu_nic_send_own(nm, n, TYPE_BULK_PUT, e->at.proc, e->peer, e->bytes, t);
     if (op != NULL) {
         op->is_told_done = false; /* its end is the message's */
         op->spec.user = asked->spec.user;
@@ -930,7 +322,7 @@ static void tell_received(struct emu_nic_model *nm, struct node *n, struct pendi
     uint64_t t = serve(&n->procs[e->at.proc].core_ps, now_ps, work);
 
     if (what->is_fetched) {
-        struct op *op = send_own(nm, n, TYPE_END, e->at.proc, e->peer, e->bytes, t + nm->host.issue_ps);
+        struct op *op = emu_nic_send_own(nm, n, TYPE_END, e->at.proc, e->peer, e->bytes, t + nm->host.issue_ps);
 
         if (op != NULL)
             op->tag_seq = what->seq;
@@ -977,7 +369,7 @@ static void timer_due(void *ctx, struct emu_sim *sim, uint32_t nid, uint64_t coo
         tell_arrived(nm, n, &what.event, now_ps);
         return;
     case PENDING_DATA:
-        data_ended(nm, n, &what, now_ps);
+        emu_nic_data_ended(nm, n, &what, now_ps);
         return;
     case PENDING_RECEIVED:
         tell_received(nm, n, &what, now_ps);
@@ -1045,9 +437,9 @@ int emu_nic_model_create(const struct emu_nic_setup *setup, const struct emu_nic
     struct emu_nic_model *nm = calloc(1, sizeof(*nm));
     const struct emu_traffic traffic = {
         .ctx = nm,
-        .next = next_packet,
-        .delivered = packet_delivered,
-        .lost = packet_lost,
+        .next = emu_nic_next_packet,
+        .delivered = emu_nic_packet_delivered,
+        .lost = emu_nic_packet_lost,
         .timer = timer_due,
     };
     int r;
