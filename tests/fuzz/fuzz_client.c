@@ -8,42 +8,31 @@
  * one after the other. At the end emunic must be alive, must have let go of everything, and must end cleanly.
  * EMU_TEST_SEED repeats the choices of a run.
  */
-#include <errno.h>
-#include <jansson.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
 
+#include "emunic/base/clock.h"
 #include "tests/common/gni.h"
-#include "tests/common/proc.h"
-#include "tests/common/seed.h"
+#include "tests/fuzz/beside.h"
 #include "tests/fuzz/hostile.h"
 
-#define HOSTILE_PTAG   99u
-#define HOSTILE_COOKIE 0x666u
-#define JOB_RANKS      3u
-#define ROUNDS         12u
-#define CREDITS        4u
-#define MESSAGE_MAX    1000u
-#define ADDS           20u
-#define MEMBERS        2u
-#define WORKERS        (MEMBERS + 1)
-#define PATIENCE_NS    20000000000ull
+#define ROUNDS      12u
+#define CREDITS     4u
+#define MESSAGE_MAX 1000u
+#define ADDS        20u
+#define MEMBERS     2u
+#define WORKERS     (MEMBERS + 1)
+#define PATIENCE_NS 20000000000ull
 
-static struct fx fx;
-static struct emu_session hostile_domain;
+static struct beside beside;
 static struct hostile_counts *counts;
-static struct emu_random seed;
-static uint64_t n_jobs;
 
 /* ---- the job ---- */
 
@@ -67,11 +56,6 @@ struct job_rank {
     uint8_t *boxes[2];
     gni_mem_handle_t box_hndls[2];
 };
-
-static uint8_t pattern(unsigned rank, unsigned round, uint64_t i)
-{
-    return (uint8_t)(rank * 89 + round * 31 + i * 7 + (i >> 8));
-}
 
 static void wait_for_all(const struct job_rank *j)
 {
@@ -173,7 +157,7 @@ static void exchange_data(struct job_rank *j, unsigned round)
     uint8_t *mem = j->side.mem;
 
     for (uint64_t i = 0; i < AREA_BYTES; i++)
-        mem[OFFER_AT + i] = pattern(j->rank->rank, round, i);
+        mem[OFFER_AT + i] = beside_pattern(j->rank->rank, round, i);
     memset(mem + LANDING_AT, 0xee, AREA_BYTES);
     memset(mem + FETCHED_AT, 0xee, AREA_BYTES);
     wait_for_all(j);
@@ -181,8 +165,8 @@ static void exchange_data(struct job_rank *j, unsigned round)
     transfer(j, is_rdma ? GNI_POST_RDMA_GET : GNI_POST_FMA_GET, FETCHED_AT, OFFER_AT, length);
     wait_for_all(j);
     for (uint64_t i = 0; i < AREA_BYTES; i++) {
-        FX_CHECK(mem[LANDING_AT + i] == pattern(j->previous, round, i));
-        FX_CHECK(mem[FETCHED_AT + i] == (i < length ? pattern(j->next, round, i) : 0xee));
+        FX_CHECK(mem[LANDING_AT + i] == beside_pattern(j->previous, round, i));
+        FX_CHECK(mem[FETCHED_AT + i] == (i < length ? beside_pattern(j->next, round, i) : 0xee));
     }
 }
 
@@ -229,7 +213,7 @@ static void receive_message(struct job_rank *j, unsigned round, unsigned number)
     memcpy(&length, data, sizeof(length));
     FX_CHECK(length <= MESSAGE_MAX - sizeof(length));
     for (uint32_t i = 0; i < length; i++)
-        FX_CHECK(((uint8_t *)data)[4 + i] == pattern(j->previous, round, i + number));
+        FX_CHECK(((uint8_t *)data)[4 + i] == beside_pattern(j->previous, round, i + number));
     FX_CHECK(GNI_SmsgRelease(j->previous_ep) == GNI_RC_SUCCESS);
     tag = GNI_SMSG_ANY_TAG;
 }
@@ -244,7 +228,7 @@ static void send_messages(struct job_rank *j, unsigned round)
         uint64_t end_ns = emu_clock_ns() + PATIENCE_NS;
 
         for (uint32_t i = 0; i < length; i++)
-            data[i] = pattern(j->rank->rank, round, i + n);
+            data[i] = beside_pattern(j->rank->rank, round, i + n);
         while ((rc = GNI_SmsgSendWTag(j->next_ep, &length, sizeof(length), data, length, n, (uint8_t)n)) ==
                    GNI_RC_NOT_DONE && emu_clock_ns() < end_ns)
             sched_yield();
@@ -273,122 +257,37 @@ static int body_of_a_job(struct fx_rank *rank)
 
 /* ---- the hostile side ---- */
 
-struct worker {
-    pid_t pid;
-    uint64_t kill_at_ns;
-};
-
-static void start_worker(struct worker *w, unsigned number, struct emu_random *random)
+static void be_hostile(unsigned number, uint64_t own_seed)
 {
-    const struct hostile_target target = { .server = fx.server, .ptag = HOSTILE_PTAG, .cookie = HOSTILE_COOKIE,
-                                           .nids = fx.nids, .n_nids = fx.n_ranks, .domain_id = fx.domain_id + 1,
-                                           .counts = counts };
-    uint64_t own_seed = emu_random_next(random);
+    const struct hostile_target target = { .server = beside.fx.server, .ptag = HOSTILE_PTAG, .cookie = HOSTILE_COOKIE,
+                                           .nids = beside.fx.nids, .n_nids = beside.fx.n_ranks,
+                                           .domain_id = beside.fx.domain_id + 1, .counts = counts };
 
-    w->kill_at_ns = emu_clock_ns() + 1000000 * (100 + emu_random_below(random, 3000));
-    w->pid = fork();
-    if (w->pid != 0)
-        return;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (number < MEMBERS)
         hostile_member(&target, own_seed);
     hostile_admin(&target, own_seed);
 }
 
-static bool reap(struct worker *workers)
+static void note_end(unsigned number, int status)
 {
-    int status;
-    pid_t pid = waitpid(-1, &status, WNOHANG);
-
-    if (pid <= 0)
-        return false;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == HOSTILE_BROKE_A_SEAL)
-        _exit(HOSTILE_BROKE_A_SEAL);
-    for (unsigned i = 0; i < WORKERS; i++) {
-        if (workers[i].pid == pid)
-            workers[i].pid = 0;
-    }
-    return true;
-}
-
-/* Keeps the hostile processes coming, each for a random while. Ends with the test. */
-static _Noreturn void keep_hostile(void)
-{
-    struct emu_random random = seed;
-    struct worker workers[WORKERS] = { { 0 } };
-    struct timespec until_next = { .tv_nsec = 10000000 };
-    sigset_t set;
-
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    close(fx.admin.fd);
-    close(hostile_domain.fd);
-    sigemptyset(&set);
-    sigaddset(&set, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    for (;;) {
-        for (unsigned i = 0; i < WORKERS; i++) {
-            if (workers[i].pid == 0)
-                start_worker(&workers[i], i, &random);
-            else if (emu_clock_ns() > workers[i].kill_at_ns)
-                kill(workers[i].pid, SIGKILL);
-        }
-        sigtimedwait(&set, NULL, &until_next);
-        while (reap(workers))
-            ;
+    (void)number;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == HOSTILE_BROKE_A_SEAL) {
+        fprintf(stderr, "a seal is broken\n");
+        _exit(1);
     }
 }
 
 /* ---- the run ---- */
 
-static uint64_t duration_ns(void)
-{
-    const char *text = getenv("EMU_FUZZ_SECONDS");
-
-    return (text ? strtoull(text, NULL, 10) : 60) * 1000000000ull;
-}
-
-static bool report_is_sound(unsigned type)
-{
-    char *text = fx_report(&fx, type);
-    json_t *report = text ? json_loads(text, 0, NULL) : NULL;
-    bool is_sound = json_is_object(report);
-
-    json_decref(report);
-    free(text);
-    return is_sound;
-}
-
-static struct { int fds; int memfd_maps; } before;
-
 static void test_jobs_beside_hostile_clients_end_correctly(void **state)
 {
-    uint64_t end_ns = emu_clock_ns() + duration_ns();
-    uint64_t job_seed = emu_random_next(&seed);
-    int status = 0;
-    pid_t keeper;
+    static const struct hostiles hostiles = { .n = WORKERS, .life_ms = 3000, .body = be_hostile, .ended = note_end };
 
     (void)state;
-    before.fds = fx_count_fds(&fx);
-    before.memfd_maps = proc_count_memfd_maps(fx.daemon);
-    keeper = fork();
-    assert_true(keeper >= 0);
-    if (keeper == 0)
-        keep_hostile();
-    while (emu_clock_ns() < end_ns) {
-        assert_int_equal(fx_run(&fx, JOB_RANKS, body_of_a_job, &job_seed), 0);
-        assert_true(report_is_sound(EMU_MSG_STATUS));
-        assert_true(report_is_sound(EMU_MSG_LINKS));
-        if (waitpid(keeper, &status, WNOHANG) != 0)
-            fail_msg("the hostile side ended with status 0x%x%s", status,
-                     status == HOSTILE_BROKE_A_SEAL << 8 ? ": a seal is broken" : "");
-        job_seed++;
-        n_jobs++;
-    }
-    kill(keeper, SIGKILL);
-    waitpid(keeper, &status, 0);
+    beside_run_jobs(&beside, &hostiles, body_of_a_job);
     printf("# %llu jobs; hostile: %llu processes, %llu attaches, %llu thrown out, %llu scribbles, %llu of %llu commands "
            "taken, %llu messages, %llu replies, %llu granted; admin: %llu messages, %llu granted\n",
-           (unsigned long long)n_jobs, (unsigned long long)counts->workers, (unsigned long long)counts->attaches,
+           (unsigned long long)beside.n_jobs, (unsigned long long)counts->workers, (unsigned long long)counts->attaches,
            (unsigned long long)counts->thrown_out, (unsigned long long)counts->scribbles,
            (unsigned long long)counts->commands_taken, (unsigned long long)counts->commands,
            (unsigned long long)counts->messages, (unsigned long long)counts->replies,
@@ -399,7 +298,7 @@ static void test_jobs_beside_hostile_clients_end_correctly(void **state)
 static void test_hostile_clients_got_past_the_first_checks(void **state)
 {
     (void)state;
-    assert_true(n_jobs > 0);
+    assert_true(beside.n_jobs > 0);
     assert_true(counts->workers > WORKERS);
     assert_true(counts->attaches > counts->workers / 2);
     assert_true(counts->thrown_out > 0);
@@ -409,65 +308,23 @@ static void test_hostile_clients_got_past_the_first_checks(void **state)
     assert_true(counts->admin_good > 5);
 }
 
-static json_int_t members_and_handles(void)
-{
-    char *text = fx_report(&fx, EMU_MSG_STATUS);
-    json_t *status = text ? json_loads(text, 0, NULL) : NULL;
-    const json_t *domain;
-    const json_t *node;
-    json_int_t sum = 0;
-    size_t i;
-    size_t k;
-
-    free(text);
-    json_array_foreach(json_object_get(status, "domains"), i, domain) {
-        sum += json_integer_value(json_object_get(domain, "members"));
-        json_array_foreach(json_object_get(domain, "nodes"), k, node)
-            sum += json_integer_value(json_object_get(node, "memory_domains_on_node"));
-    }
-    json_decref(status);
-    return sum;
-}
-
-static bool is_as_before(void *arg)
-{
-    (void)arg;
-    return members_and_handles() == 0 && fx_count_fds(&fx) == before.fds &&
-           proc_count_memfd_maps(fx.daemon) == before.memfd_maps;
-}
-
 static void test_emunic_is_alive_and_holds_nothing(void **state)
 {
     (void)state;
-    assert_int_equal(waitpid(fx.daemon, NULL, WNOHANG), 0);
-    if (eventually(is_as_before, NULL, PATIENCE_NS))
-        return;
-    fail_msg("left behind: %d descriptors, %d mappings, %lld members and handles",
-             fx_count_fds(&fx) - before.fds, proc_count_memfd_maps(fx.daemon) - before.memfd_maps, (long long)members_and_handles());
+    beside_assert_nothing_left(&beside);
 }
 
 static int start(void **state)
 {
-    static const uint32_t nids[] = { 0, 1, 5, 300 };
-    struct fx_options options = { .n_ranks = 4, .nids = nids };
-
     (void)state;
-    seed = seeded(20130607);
-    counts = mmap(NULL, sizeof(*counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (counts == MAP_FAILED)
-        return -1;
-    fx_start(&fx, &options);
-    return fx_add_domain(&fx, HOSTILE_PTAG, HOSTILE_COOKIE, geteuid(), 0, &hostile_domain);
+    counts = beside_start(&beside, 20130607, sizeof(*counts));
+    return counts ? 0 : -1;
 }
 
 static int stop(void **state)
 {
-    int status;
-
     (void)state;
-    status = fx_stop(&fx);
-    emu_session_close(&hostile_domain);
-    return status;
+    return beside_stop(&beside);
 }
 
 int main(void)

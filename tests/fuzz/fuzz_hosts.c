@@ -34,6 +34,7 @@
 #include "tests/common/seed.h"
 #include "tests/conformance/tree.h"
 #include "tests/fuzz/choices.h"
+#include "tests/fuzz/duration.h"
 
 #define HOSTILE_HOST   2u
 #define HOSTILE_NID    2u
@@ -652,7 +653,7 @@ static uint8_t *open_target(const struct gx_side *c, gni_mem_handle_t *handle_ou
 
 static void test_host_that_means_harm_does_none(void **state)
 {
-    uint64_t end_ns = emu_clock_ns() + seconds() * 1000000000ull;
+    uint64_t end_ns = emu_clock_ns() + fuzz_duration_ns();
     struct emu_session hostile_domain;
     struct fx shared_with_it;
     struct gx_side a;

@@ -33,6 +33,7 @@
 #include "emunic/fabric/machine.h"
 #include "emunic/fabric/random.h"
 #include "emunic/fabric/route.h"
+#include "tests/fuzz/duration.h"
 
 #define SEEDS_MAX     16
 #define TEXT_MAX      65536
@@ -392,10 +393,9 @@ static double seconds_now(void)
 
 static void test_changed_machine_files_are_refused_or_hold_together(void **state)
 {
-    const char *seconds = getenv("EMU_FUZZ_SECONDS");
     const char *seed = getenv("EMU_TEST_SEED");
     struct emu_random random = { .state = seed != NULL ? strtoull(seed, NULL, 10) : (uint64_t)time(NULL) };
-    double end = seconds_now() + (seconds != NULL ? strtod(seconds, NULL) : 60);
+    double end = seconds_now() + (double)fuzz_duration_ns() * 1e-9;
 
     (void)state;
     print_message("# EMU_TEST_SEED=%llu\n", (unsigned long long)random.state);

@@ -9,45 +9,30 @@
  * the other. At the end emunic must be alive, must have let go of everything, and must end cleanly. EMU_TEST_SEED repeats
  * the choices of a run.
  */
-#include <errno.h>
-#include <jansson.h>
 #include <sched.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 
 #include <cmocka.h>
 
 #include "tests/common/portals_job.h"
-#include "tests/common/proc.h"
-#include "tests/common/seed.h"
+#include "tests/fuzz/beside.h"
 #include "tests/fuzz/choices.h"
 
-#define HOSTILE_PTAG   99u
-#define HOSTILE_COOKIE 0x666u
-#define JOB_RANKS      3u
-#define ROUNDS         20u
-#define JOB_PID        600u
-#define MEMBER_PID     700u
-#define VICTIMS        2u
-#define HOSTILES       2u
-#define MEMBERS        (VICTIMS + HOSTILES)
-#define PT             5u
-#define BYTES          8192u
-#define MAPS_MAX       64u
-#define LIFE_MS        1500u
-#define HANG_NS        40000000000ull
-#define EXIT_HANG      112
+#define ROUNDS     20u
+#define JOB_PID    600u
+#define MEMBER_PID 700u
+#define VICTIMS    2u
+#define HOSTILES   2u
+#define MEMBERS    (VICTIMS + HOSTILES)
+#define PT         5u
+#define BYTES      8192u
+#define MAPS_MAX   64u
+#define LIFE_MS    1500u
 
-static struct fx fx;
-static struct emu_session hostile_domain;
-static struct emu_random seed;
-static uint64_t n_jobs;
+static struct beside beside;
 
 static struct counts {
     _Atomic uint64_t hostiles;
@@ -63,11 +48,6 @@ static struct counts {
 struct card {
     ptl_process_id_t id;
 };
-
-static uint8_t pattern(unsigned rank, unsigned round, uint64_t i)
-{
-    return (uint8_t)(rank * 89 + round * 31 + i * 7 + (i >> 8));
-}
 
 struct job {
     const struct fx_rank *rank;
@@ -110,7 +90,7 @@ static void job_round(struct job *j, unsigned round)
     ptl_handle_me_t me;
 
     for (uint64_t i = 0; i < BYTES; i++)
-        j->out[i] = pattern(j->rank->rank, round, i);
+        j->out[i] = beside_pattern(j->rank->rank, round, i);
     memset(j->in, 0xee, BYTES);
     put_md = job_bind(j, j->out, BYTES);
     get_md = job_bind(j, j->out, BYTES);
@@ -124,7 +104,7 @@ static void job_round(struct job *j, unsigned round)
     FX_CHECK(pj_expect(j->own_eq, PTL_EVENT_ACK).mlength == BYTES);
     FX_CHECK(pj_expect(j->eq, PTL_EVENT_PUT_END).hdr_data == round);
     for (uint64_t i = 0; i < BYTES; i++)
-        FX_CHECK(j->in[i] == pattern(j->previous, round, i));
+        FX_CHECK(j->in[i] == beside_pattern(j->previous, round, i));
     pthread_barrier_wait(j->rank->barrier);
     memset(j->out, 0, BYTES);
     PJ(PtlGet(get_md, j->next, PT, 0, round, 0));
@@ -132,7 +112,7 @@ static void job_round(struct job *j, unsigned round)
         pj_expect(j->own_eq, PTL_EVENT_SEND_END);
     pj_expect(j->own_eq, PTL_EVENT_REPLY_END);
     for (uint64_t i = 0; i < BYTES; i++)
-        FX_CHECK(j->out[i] == pattern(j->rank->rank, round, i));     /* what we put there */
+        FX_CHECK(j->out[i] == beside_pattern(j->rank->rank, round, i));     /* what we put there */
     pj_expect(j->eq, PTL_EVENT_GET_END);
     pj_expect(j->eq, PTL_EVENT_UNLINK);
     PJ(PtlGetPut(old_md, swap_md, j->next, PT + 1, 0, 0, 0, 0));
@@ -192,7 +172,7 @@ struct member {
 
 static ptl_process_id_t id_of_member(unsigned number)
 {
-    return (ptl_process_id_t){ .nid = fx.nids[number % fx.n_ranks], .pid = (ptl_pid_t)(MEMBER_PID + number) };
+    return (ptl_process_id_t){ .nid = beside.fx.nids[number % beside.fx.n_ranks], .pid = (ptl_pid_t)(MEMBER_PID + number) };
 }
 
 /* Opening may fail: the peers are at work. */
@@ -350,187 +330,62 @@ static _Noreturn void be_hostile(unsigned number, uint64_t own_seed)
     }
 }
 
-/* ---- keeping them coming ---- */
+/* ---- the run ---- */
 
-struct worker {
-    pid_t pid;
-    uint64_t started_ns;
-    uint64_t kill_at_ns;            /* hostile ones */
-};
-
-/* CMocka would take a crash of a worker for one of its test, and go on in there. */
-static void crash_plainly(void)
+static void be_a_member(unsigned number, uint64_t own_seed)
 {
-    static const int signals[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT };
-
-    for (unsigned i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
-        signal(signals[i], SIG_DFL);
-}
-
-static void start_worker(struct worker *w, unsigned number, struct emu_random *random)
-{
-    uint64_t own_seed = emu_random_next(random);
-
-    w->started_ns = emu_clock_ns();
-    w->kill_at_ns = w->started_ns + 1000000 * (100 + emu_random_below(random, LIFE_MS));
-    w->pid = fork();
-    if (w->pid != 0)
-        return;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    crash_plainly();
     if (number < VICTIMS)
         be_a_victim(number, own_seed);
     be_hostile(number, own_seed);
 }
 
-static bool reap(struct worker *workers)
+static void note_end(unsigned number, int status)
 {
-    int status;
-    pid_t pid = waitpid(-1, &status, WNOHANG);
-
-    if (pid <= 0)
-        return false;
-    for (unsigned i = 0; i < MEMBERS; i++) {
-        if (workers[i].pid != pid)
-            continue;
-        workers[i].pid = 0;
-        if (i < VICTIMS)
-            atomic_fetch_add(status == 0 ? &counts->victims_ended : &counts->victims_died, 1);
-    }
-    return true;
+    if (number < VICTIMS)
+        atomic_fetch_add(status == 0 ? &counts->victims_ended : &counts->victims_died, 1);
 }
-
-/* Ends with the test, or by itself when a victim does not come back from a call. */
-static _Noreturn void keep_hostile(void)
-{
-    struct worker workers[MEMBERS] = { { 0 } };
-    struct timespec until_next = { .tv_nsec = 10000000 };
-    struct emu_random random = seed;
-    sigset_t set;
-
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    close(fx.admin.fd);
-    close(hostile_domain.fd);
-    sigemptyset(&set);
-    sigaddset(&set, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    for (;;) {
-        for (unsigned i = 0; i < MEMBERS; i++) {
-            if (workers[i].pid == 0)
-                start_worker(&workers[i], i, &random);
-            else if (i >= VICTIMS && emu_clock_ns() > workers[i].kill_at_ns)
-                kill(workers[i].pid, SIGKILL);
-            else if (i < VICTIMS && emu_clock_ns() > workers[i].started_ns + HANG_NS)
-                _exit(EXIT_HANG);
-        }
-        sigtimedwait(&set, NULL, &until_next);
-        while (reap(workers))
-            ;
-    }
-}
-
-/* ---- the run ---- */
-
-static uint64_t duration_ns(void)
-{
-    const char *text = getenv("EMU_FUZZ_SECONDS");
-
-    return (text ? strtoull(text, NULL, 10) : 60) * 1000000000ull;
-}
-
-static struct { int fds; int memfd_maps; } before;
 
 static void test_jobs_beside_a_hostile_initiator_end_correctly(void **state)
 {
-    uint64_t end_ns = emu_clock_ns() + duration_ns();
-    int status = 0;
-    pid_t keeper;
+    static const struct hostiles members = { .n = MEMBERS, .n_ending = VICTIMS, .life_ms = LIFE_MS, .body = be_a_member,
+                                             .ended = note_end };
 
     (void)state;
-    before.fds = fx_count_fds(&fx);
-    before.memfd_maps = proc_count_memfd_maps(fx.daemon);
-    keeper = fork();
-    assert_true(keeper >= 0);
-    if (keeper == 0)
-        keep_hostile();
-    while (emu_clock_ns() < end_ns) {
-        assert_int_equal(fx_run(&fx, JOB_RANKS, body_of_a_job, NULL), 0);
-        if (waitpid(keeper, &status, WNOHANG) != 0)
-            fail_msg("the hostile side ended with status 0x%x%s", status,
-                     status == EXIT_HANG << 8 ? ": a call of its job does not return" : "");
-        n_jobs++;
-    }
-    kill(keeper, SIGKILL);
-    waitpid(keeper, &status, 0);
-    printf("# %llu jobs; %llu hostile processes, %llu strokes over at most %llu mappings; their peers: %llu calls, %llu ended, "
-           "%llu died\n",
-           (unsigned long long)n_jobs, (unsigned long long)counts->hostiles, (unsigned long long)counts->strokes,
-           (unsigned long long)counts->mappings, (unsigned long long)counts->calls, (unsigned long long)counts->victims_ended,
-           (unsigned long long)counts->victims_died);
+    beside_run_jobs(&beside, &members, body_of_a_job);
+    printf("# %llu jobs; %llu hostile processes, %llu strokes over at most %llu mappings; their peers: %llu calls, %llu "
+           "ended, %llu died\n",
+           (unsigned long long)beside.n_jobs, (unsigned long long)counts->hostiles,
+           (unsigned long long)counts->strokes, (unsigned long long)counts->mappings, (unsigned long long)counts->calls,
+           (unsigned long long)counts->victims_ended, (unsigned long long)counts->victims_died);
 }
 
 static void test_there_was_harm(void **state)
 {
     (void)state;
-    assert_true(n_jobs > 0);
+    assert_true(beside.n_jobs > 0);
     assert_true(counts->hostiles > HOSTILES);
     assert_true(counts->strokes > 100);
     assert_true(counts->mappings > 0);
     assert_true(counts->calls > 100);
 }
 
-static json_int_t count_members(void)
-{
-    char *text = fx_report(&fx, EMU_MSG_STATUS);
-    json_t *status = text ? json_loads(text, 0, NULL) : NULL;
-    const json_t *domain;
-    json_int_t sum = 0;
-    size_t i;
-
-    free(text);
-    json_array_foreach(json_object_get(status, "domains"), i, domain)
-        sum += json_integer_value(json_object_get(domain, "members"));
-    json_decref(status);
-    return sum;
-}
-
-static bool is_as_before(void *arg)
-{
-    (void)arg;
-    return count_members() == 0 && fx_count_fds(&fx) == before.fds && proc_count_memfd_maps(fx.daemon) == before.memfd_maps;
-}
-
 static void test_emunic_is_alive_and_holds_nothing(void **state)
 {
     (void)state;
-    assert_int_equal(waitpid(fx.daemon, NULL, WNOHANG), 0);
-    if (!eventually(is_as_before, NULL, PJ_PATIENCE_NS))
-        fail_msg("left behind: %d descriptors, %d mappings, %lld members", fx_count_fds(&fx) - before.fds,
-                 proc_count_memfd_maps(fx.daemon) - before.memfd_maps, (long long)count_members());
+    beside_assert_nothing_left(&beside);
 }
 
 static int start(void **state)
 {
-    static const uint32_t nids[] = { 0, 1, 5, 300 };
-    struct fx_options options = { .n_ranks = 4, .nids = nids };
-
     (void)state;
-    seed = seeded(20261122);
-    counts = mmap(NULL, sizeof(*counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (counts == MAP_FAILED)
-        return -1;
-    fx_start(&fx, &options);
-    return fx_add_domain(&fx, HOSTILE_PTAG, HOSTILE_COOKIE, geteuid(), 0, &hostile_domain);
+    counts = beside_start(&beside, 20261122, sizeof(*counts));
+    return counts ? 0 : -1;
 }
 
 static int stop(void **state)
 {
-    int status;
-
     (void)state;
-    status = fx_stop(&fx);
-    emu_session_close(&hostile_domain);
-    return status;
+    return beside_stop(&beside);
 }
 
 int main(void)
