@@ -9,7 +9,8 @@ SOAK_SECONDS ?= 200
 SOAK_PORTALS_SECONDS ?= 300
 FUZZ_HOSTS_SECONDS ?= 600
 MESON     ?= meson
-DEMO_JOB   = $(BUILD)/emunic/emunic run -n 4 --machine aries:groups=2 --place scatter --paths -- $(BUILD)/examples/gni_pingpong
+DEMO_JOB   = $(BUILD)/emunic/emunic run -n 4 --machine aries:groups=2 --place scatter --paths -- \
+             $(BUILD)/examples/gni_pingpong
 # In CI every warning is an error.
 SETUP_ARGS = $(if $(CI),--werror)
 
@@ -36,8 +37,8 @@ demo: build
 	@echo "and run it with"
 	@echo "    $(BUILD)/emunic/emunic run -n 4 -- ./your_program its arguments"
 
-# All suites, then one line of totals. The sanitized build runs everything but fuzz, experiments and third-party tests once more, a build with
-# ThreadSanitizer the tests of several threads.
+# All suites, then one line of totals. The sanitized build runs everything but fuzz, experiments and third-party tests
+# once more, a build with ThreadSanitizer the tests of several threads.
 check: build check-sanitize check-threads
 	@$(PYTHON) tools/run_tests.py $(BUILD) --no-suite multihost-all --also $(SANITIZE) --also $(THREADS)
 
@@ -51,14 +52,15 @@ $(SANITIZE)/build.ninja: | deps
 
 check-sanitize: deps $(SANITIZE)/build.ninja
 	@$(MESON) compile -C $(SANITIZE)
-	@$(PYTHON) tools/run_tests.py $(SANITIZE) --no-suite fuzz --no-suite bench --no-suite experiments --no-suite multihost-all --save
+	@$(PYTHON) tools/run_tests.py $(SANITIZE) --no-suite fuzz --no-suite bench --no-suite experiments \
+		--no-suite multihost-all --save
 
 $(THREADS)/build.ninja: | deps
 	$(MESON) setup $(SETUP_ARGS) -Db_sanitize=thread -Dthirdparty=disabled $(THREADS)
 
 check-threads: deps $(THREADS)/build.ninja
-	@$(MESON) compile -C $(THREADS) conformance-threads conformance-portals-cray-threads conformance-portals-ref-threads \
-		unit-emunic_biased_lock unit-emunic_cq unit-fabric_sim
+	@$(MESON) compile -C $(THREADS) conformance-threads conformance-portals-cray-threads \
+		conformance-portals-ref-threads unit-emunic_biased_lock unit-emunic_cq unit-fabric_sim
 	@$(PYTHON) tools/run_tests.py $(THREADS) --suite threads --save
 
 # Everything at random against a model, on both data paths and with injected faults; SOAK_SECONDS each, Portals SOAK_PORTALS_SECONDS. Then a host
@@ -76,7 +78,8 @@ soak: build $(SANITIZE)/build.ninja
 	EMU_FUZZ_SECONDS=$(FUZZ_HOSTS_SECONDS) EMU_TEST_TRANSPORT=$(abspath $(SANITIZE))/emunic/transport/emunic-transport.so \
 		$(SANITIZE)/tests/fuzz/fuzz-hosts
 
-# Ours beside the alternatives, as ratios; results and plots in bench-out/. Never part of a test. BENCH_ARGS=--quick: a minute.
+# Ours beside the alternatives, as ratios; results and plots in bench-out/. Never part of a test. BENCH_ARGS=--quick: a
+# minute.
 bench: build
 	@tools/install_deps.sh bench
 	@tests/bench/run_bench.sh $(BUILD) $(BENCH_ARGS)

@@ -4,7 +4,8 @@
  *
  *   portals_perf [-i ITERATIONS] [-m MAX_SIZE]
  *
- * Ranks 2i and 2i+1 form a pair; an odd last rank only takes part in the barriers. Rank 0 prints the figures of the first pair.
+ * Ranks 2i and 2i+1 form a pair; an odd last rank only takes part in the barriers. Rank 0 prints the figures of the
+ * first pair.
  *
  * Both sides attach one descriptor, managed by the initiator, behind a one-entry match list.
  *
@@ -12,8 +13,8 @@
  * - get: one get after the other, each waited for until REPLY_END.
  * - both: both sides put at once and wait for the other's PUT_END; the time of one such exchange.
  *
- * Bandwidth, above 4 KiB: WINDOW puts with acknowledgement, or gets, under way. Every size is checked before it is measured: the
- * message carries a pattern of its own in each direction.
+ * Bandwidth, above 4 KiB: WINDOW puts with acknowledgement, or gets, under way. Every size is checked before it is
+ * measured: the message carries a pattern of its own in each direction.
  */
 #include "examples/portals_common.h"
 
@@ -83,7 +84,8 @@ static void one_get(struct pair *p, ptl_handle_md_t md)
 }
 
 /* Checks what a round brings, then times n of them: us each. */
-static double time_of(struct pair *p, size_t len_bytes, int n, void (*round)(struct pair *p, ptl_handle_md_t md), int is_get)
+static double time_of(struct pair *p, size_t len_bytes, int n, void (*round)(struct pair *p, ptl_handle_md_t md),
+                      int is_get)
 {
     uint32_t seed = (uint32_t)len_bytes * 4 + (uint32_t)p->is_ping;
     ptl_handle_md_t md = bind_buffer(p, is_get ? p->in : p->out, len_bytes);

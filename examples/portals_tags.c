@@ -10,18 +10,18 @@
  *                 catcher                       takes long ones: nothing of their data, all of their envelope
  *   list "read":  one entry for each long send under way
  *
- * Match bits: 63 long, 47-32 rank of the sender, 31-0 tag. A short message is a plain put. A long one is put whole too, asking for an
- * acknowledgement, while its memory is open for reading on the list "read": if its receive is posted, the data land and the
- * acknowledgement ends the send; if not, the catcher keeps only the envelope and does not acknowledge, and when the receive
- * is posted the receiver gets the data, which ends the send too.
+ * Match bits: 63 long, 47-32 rank of the sender, 31-0 tag. A short message is a plain put. A long one is put whole too,
+ * asking for an acknowledgement, while its memory is open for reading on the list "read": if its receive is posted, the
+ * data land and the acknowledgement ends the send; if not, the catcher keeps only the envelope and does not
+ * acknowledge, and when the receive is posted the receiver gets the data, which ends the send too.
  *
- * A receive may be posted only while no message has come that it should take. So it is inserted switched off (threshold 0), the
- * messages that came are searched, and PtlMDUpdate() switches it on only if the queue of unexpected messages is still empty;
- * else it is all done again.
+ * A receive may be posted only while no message has come that it should take. So it is inserted switched off (threshold
+ * 0), the messages that came are searched, and PtlMDUpdate() switches it on only if the queue of unexpected messages is
+ * still empty; else it is all done again.
  *
- * Every rank sends MESSAGES messages (default 60) to every rank, itself included, short and long, with three tags. Of every other batch the
- * receives are posted before anything is sent. Receives of the last tag take any sender. Messages of one sender and tag must come
- * in order, whole.
+ * Every rank sends MESSAGES messages (default 60) to every rank, itself included, short and long, with three tags. Of
+ * every other batch the receives are posted before anything is sent. Receives of the last tag take any sender. Messages
+ * of one sender and tag must come in order, whole.
  */
 #include "examples/portals_common.h"
 
@@ -186,8 +186,8 @@ static void wait_for(struct request *r)
 
 static void send_short(struct request *r, const void *data, uint64_t len_bytes, int to, uint32_t tag)
 {
-    ptl_md_t md = { .start = (void *)(uintptr_t)data, .length = len_bytes, .threshold = 1, .options = PTL_MD_EVENT_START_DISABLE,
-                    .user_ptr = r, .eq_handle = own_eq };
+    ptl_md_t md = { .start = (void *)(uintptr_t)data, .length = len_bytes, .threshold = 1,
+                    .options = PTL_MD_EVENT_START_DISABLE, .user_ptr = r, .eq_handle = own_eq };
     ptl_handle_md_t handle;
 
     r->n_to_come = 1;
@@ -263,7 +263,8 @@ static void start_receive(struct request *r, char *buffer, uint64_t room, int fr
 {
     ptl_process_id_t id = from == ANY_RANK ? anybody : job.ids[from];
     ptl_md_t md = { .start = buffer, .length = room, .threshold = 0,
-                    .options = PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE, .user_ptr = r, .eq_handle = own_eq };
+                    .options = PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE, .user_ptr = r,
+                    .eq_handle = own_eq };
     ptl_match_bits_t ignore = LONG_BIT | (from == ANY_RANK ? 0xffffull << 32 : 0);
     struct unexpected *found;
     ptl_handle_me_t me;
@@ -271,7 +272,8 @@ static void start_receive(struct request *r, char *buffer, uint64_t room, int fr
     int rc;
 
     *r = (struct request){ .buffer = buffer };
-    EX_PTL(PtlMEInsert(mark, id, bits_of(from == ANY_RANK ? 0 : from, tag, 0), ignore, PTL_UNLINK, PTL_INS_BEFORE, &me));
+    EX_PTL(PtlMEInsert(mark, id, bits_of(from == ANY_RANK ? 0 : from, tag, 0), ignore, PTL_UNLINK, PTL_INS_BEFORE,
+                       &me));
     EX_PTL(PtlMDAttach(me, md, PTL_UNLINK, &handle));
     md.threshold = 1;
     do {
@@ -340,7 +342,10 @@ static void post(struct request *r, int from, uint32_t tag)
     start_receive(r, buffer, MOST_BYTES + sizeof(struct envelope), tag == TAGS - 1 ? ANY_RANK : from, tag);
 }
 
-/* Receives and sends [first, end) of each pair of ranks and tag. Receives that are posted when messages wait come behind the sends. */
+/*
+ * Receives and sends [first, end) of each pair of ranks and tag. Receives that are posted when messages wait come
+ * behind the sends.
+ */
 static void exchange(uint32_t begin, uint32_t end, int is_expected)
 {
     uint32_t n = (end - begin) * (uint32_t)job.n_ranks * TAGS;
@@ -400,8 +405,9 @@ static void report(uint64_t n_messages)
     EX_PTL(PtlNIStatus(job.ni, PTL_SR_DROP_COUNT, &drops));
     EX_EXPECT(drops == 0 && first == NULL);
     if (job.rank == 0)
-        printf("%d ranks, %llu messages received by each; on rank 0 %llu came before their receive, %llu of them were fetched\n", job.n_ranks,
-               (unsigned long long)n_messages, (unsigned long long)n_found, (unsigned long long)n_fetched);
+        printf("%d ranks, %llu messages received by each; on rank 0 %llu came before their receive, %llu of them were "
+               "fetched\n", job.n_ranks, (unsigned long long)n_messages, (unsigned long long)n_found,
+               (unsigned long long)n_fetched);
 }
 
 int main(int argc, char **argv)

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs all experiments of `emunic sim` and writes docs/fidelity.md: what the sources say, what the model gives, the verdicts.
+"""Runs all experiments of `emunic sim` and writes docs/fidelity.md: what sources say, what we give, the verdicts.
 
     fidelity.py BUILD [--quick] [--seeds N] [--jobs N] [--threads N] [--limit S] [--resume] [--output FILE] [ID...]
     fidelity.py BUILD --from RESULT.json... [--output FILE]
 
-Full size and three seeds unless told otherwise. A figure of several seeds passes if it passes with each. Experiments run
-one after another, their seeds side by side; what is done is kept in BUILD/fidelity.json, and --resume goes on from there. An
-experiment that takes longer than the limit is listed as not run. --from takes results of `emunic sim run --json`, too;
-of the same experiment the last one counts, and the page tells which ran at reduced size. The status is 0 also if a figure
-failed: the table is the result.
+Full size and three seeds unless told otherwise. A figure of several seeds passes if it passes with each. Experiments
+run one after another, their seeds side by side; what is done is kept in BUILD/fidelity.json, and --resume goes on
+from there. An experiment that takes longer than the limit is listed as not run. --from takes results of `emunic sim run
+--json`, too; of the same experiment the last one counts, and the page tells which ran at reduced size. The status is 0
+also if a figure failed: the table is the result.
 """
 
 import argparse
@@ -19,9 +19,9 @@ import re
 import subprocess
 import sys
 
-MACHINES = {"aries": "Cray XC (Aries)", "gemini": "Titan (Gemini)", "seastar": "Red Storm (SeaStar)", "xt3": "Cray XT3 (SeaStar)",
-            "bluegene-l": "Blue Gene/L", "x1": "Cray X1", "xd1": "Cray XD1", "xd1-fat-tree": "Cray XD1 (fat tree)",
-            "all": "Comparisons and audits of all"}
+MACHINES = {"aries": "Cray XC (Aries)", "gemini": "Titan (Gemini)", "seastar": "Red Storm (SeaStar)",
+            "xt3": "Cray XT3 (SeaStar)", "bluegene-l": "Blue Gene/L", "x1": "Cray X1", "xd1": "Cray XD1",
+            "xd1-fat-tree": "Cray XD1 (fat tree)", "all": "Comparisons and audits of all"}
 
 
 def chosen(emunic, words):
@@ -40,18 +40,20 @@ def merge(results):
     reports = {}
     for result in results:
         for name in dict.fromkeys(report["id"] for report in result["experiments"]):
-            reports[name] = [{"mode": result["mode"]} | report for report in result["experiments"] if report["id"] == name]
+            reports[name] = [{"mode": result["mode"]} | report
+                             for report in result["experiments"] if report["id"] == name]
     whole["experiments"] = sorted((report for name in reports for report in reports[name]),
                                   key=lambda report: (list(MACHINES).index(report["machine"]), natural(report["id"])))
     whole["mode"] = "full" if any(result["mode"] == "full" for result in results) else "quick"
     whole["seeds"] = max(result["seeds"] for result in results)
-    whole["not_run"] = [entry for result in results for entry in result.get("not_run", []) if entry["id"] not in reports]
+    whole["not_run"] = [entry for result in results
+                        for entry in result.get("not_run", []) if entry["id"] not in reports]
     return whole
 
 
 def run_one(emunic, name, args):
-    command = [emunic, "sim", "run", name, "--quick" if args.quick else "--full", "--seeds", str(args.seeds), "--threads",
-               str(args.threads), "--json", "--quiet"]
+    command = [emunic, "sim", "run", name, "--quick" if args.quick else "--full", "--seeds", str(args.seeds),
+               "--threads", str(args.threads), "--json", "--quiet"]
     if args.jobs:
         command += ["--jobs", str(args.jobs)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
@@ -140,7 +142,8 @@ class Figure:
     @property
     def verdict(self):
         bad = self.verdicts.count("FAIL")
-        return "PASS" if bad == 0 else "**FAIL**" if bad == len(self.verdicts) else f"**FAIL** ({bad} of {len(self.verdicts)})"
+        of = "" if bad == len(self.verdicts) else f" ({bad} of {len(self.verdicts)})"
+        return "PASS" if bad == 0 else f"**FAIL**{of}"
 
     @property
     def source(self):
@@ -155,8 +158,8 @@ class Figure:
         if "param" in line:
             kind += f" ({line['param']['name']} = {number(line['param']['value'])})"
         unit = "" if line["unit"] == "1" else " " + line["unit"]
-        return (f"| {line['id']} | {cell(line['metric'].replace('_', ' '))} | {cell(self.source)}{unit} | {cell(span(self.got))}{unit} "
-                f"| {cell(line['tol'])} | {kind} | {self.verdict} |")
+        return (f"| {line['id']} | {cell(line['metric'].replace('_', ' '))} | {cell(self.source)}{unit} "
+                f"| {cell(span(self.got))}{unit} | {cell(line['tol'])} | {kind} | {self.verdict} |")
 
 
 def natural(text):
@@ -218,9 +221,10 @@ def write_report(result, out):
         listed = ", ".join(sorted((name for name in modes if modes[name] == few), key=natural))
         most = "quick" if few == "full" else "full"
         size = f"{names[most]}; {names[few]} for {listed}. What is reduced ran with one seed"
-    write(f"Size of the runs: {size}. Seeds: {', '.join(seeds)}; what is counted runs once. Kinds: A counted or computed on the built machine, S "
-          "simulated, K fitted (proves nothing by itself; the parameter is shown), P predicted with fitted parameters, Q shape only. "
-          "Tolerances are those of the machine specification. An experiment passes if all its figures do, with each seed.")
+    write(f"Size of the runs: {size}. Seeds: {', '.join(seeds)}; what is counted runs once. Kinds: A counted or "
+          "computed on the built machine, S simulated, K fitted (proves nothing by itself; the parameter is shown), P "
+          "predicted with fitted parameters, Q shape only. Tolerances are those of the machine specification. An "
+          "experiment passes if all its figures do, with each seed.")
     write()
     summary(figures, write)
     for machine in dict.fromkeys(f.machine for f in figures):
@@ -266,7 +270,8 @@ def main():
     parser.add_argument("--jobs", type=int)
     parser.add_argument("--limit", type=float, help="seconds for one experiment with all its seeds")
     parser.add_argument("--resume", action="store_true")
-    parser.add_argument("--from", dest="saved", type=pathlib.Path, nargs="+", help="results that were kept, instead of a run")
+    parser.add_argument("--from", dest="saved", type=pathlib.Path, nargs="+",
+                        help="results that were kept, instead of a run")
     parser.add_argument("--output", type=pathlib.Path,
                         default=pathlib.Path(__file__).resolve().parent.parent / "docs" / "fidelity.md")
     args = parser.parse_intermixed_args()
@@ -274,8 +279,8 @@ def main():
     with open(args.output, "w") as out:
         write_report(result, out)
     figures = collect(result)
-    print(f"{args.output}: {sum(f.passed for f in figures)} figures passed, {sum(not f.passed for f in figures)} failed",
-          file=sys.stderr)
+    print(f"{args.output}: {sum(f.passed for f in figures)} figures passed, "
+          f"{sum(not f.passed for f in figures)} failed", file=sys.stderr)
     return 0
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Man pages of the uGNI, DMAPP and Portals calls, one for each object, from the documentation in gni_pub.h, dmapp.h and the
-headers of Portals.
+"""Man pages of the uGNI, DMAPP and Portals calls, one for each object, from the documentation in gni_pub.h, dmapp.h and
+the headers of Portals.
 
     man_pages.py HEADER... FOLDER
 

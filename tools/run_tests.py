@@ -63,7 +63,7 @@ def add_up(log):
 
 
 def tell_failures(log):
-    """The end of what each failed test said, once more: whoever reads only the end of a long log finds the cause there."""
+    """The end of what each failed test said, once more: who reads only the end of a long log finds the cause there."""
     for line in log.read_text().splitlines():
         test = json.loads(line)
         if test["result"] in GOOD | {"SKIP"}:
@@ -76,7 +76,8 @@ def tell_failures(log):
 def run(build, suites, no_suites):
     log = build / "meson-logs" / "testlog.json"
     log.unlink(missing_ok=True)
-    command = ["meson", "test", "-C", str(build), "--no-rebuild", "--print-errorlogs", "--timeout-multiplier", str(PATIENCE)]
+    command = ["meson", "test", "-C", str(build), "--no-rebuild", "--print-errorlogs", "--timeout-multiplier",
+               str(PATIENCE)]
     for suite in suites:
         command += ["--suite", suite]
     for suite in no_suites:

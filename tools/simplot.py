@@ -71,7 +71,8 @@ def draw_load_curves(pyplot, path):
     for mode, runs in by_mode.items():
         runs = sorted(runs, key=lambda run: run["load"])
         loads = [run["load"] for run in runs]
-        line, = left.plot(loads, [run["latency"]["mean_ns"] / 1000 for run in runs], marker="o", markersize=3, label=mode)
+        line, = left.plot(loads, [run["latency"]["mean_ns"] / 1000 for run in runs], marker="o", markersize=3,
+                          label=mode)
         left.plot(loads, [run["latency"]["p99_ns"] / 1000 for run in runs], "--", linewidth=0.8, color=line.get_color())
         right.plot([run["offered_gb_per_s"] for run in runs], [run["accepted_gb_per_s"] for run in runs], marker="o",
                    markersize=3, label=mode)
@@ -89,8 +90,8 @@ def draw_load_curves(pyplot, path):
     right.legend(fontsize=8)
     for axes in (left, right):
         axes.grid(alpha=0.3)
-    figure.suptitle(f"{result['machine']}, {result['nodes']} nodes: {result['pattern']}, packets of {result['units']} units, "
-                    f"seed {result['seed']}")
+    figure.suptitle(f"{result['machine']}, {result['nodes']} nodes: {result['pattern']}, "
+                    f"packets of {result['units']} units, seed {result['seed']}")
     save(pyplot, figure, path.with_name("load"))
 
 
@@ -131,7 +132,8 @@ def draw_vcs(pyplot, path):
         entry[1] += int(row["packets"])
         entry[2] += float(row["occupancy_units"])
     names = [f"{name} vc {vc}" for name, vc in sums]
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 1.4 + 0.3 * len(names)), sharey=True, layout="constrained")
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 1.4 + 0.3 * len(names)), sharey=True,
+                                            layout="constrained")
     left.barh(names, [entry[1] for entry in sums.values()], color="tab:blue")
     left.set_xlabel("packets")
     left.invert_yaxis()
@@ -230,7 +232,7 @@ def step_of(link, sizes):
 
 
 def torus_segments(links, sizes):
-    """Each link in its plane: ((x0, y0), (x1, y1)), a little beside the line between the routers, as traffic on a road."""
+    """Each link in its plane: ((x0, y0), (x1, y1)), a bit beside the line between the routers, as traffic on a road."""
     planes = {}
     crossing = {}
     for link in links:
@@ -259,7 +261,8 @@ def draw_torus_planes(pyplot, links, sizes, path):
     rows = math.ceil(sizes[2] / columns)
     cell = min(0.5, 15 / (columns * (sizes[0] + 1)))
     figure, grid = pyplot.subplots(rows, columns, squeeze=False, layout="constrained",
-                                   figsize=(max(9, columns * (sizes[0] + 1) * cell + 1.2), rows * (sizes[1] + 1.2) * cell + 1))
+                                   figsize=(max(9, columns * (sizes[0] + 1) * cell + 1.2),
+                                            rows * (sizes[1] + 1.2) * cell + 1))
     scale = colours(pyplot, links)
     width = 72 * cell * SLOT * 1.3
     for z, axes in enumerate(grid.flat):
@@ -278,8 +281,8 @@ def draw_torus_planes(pyplot, links, sizes, path):
                     wedges.append(Wedge((x, y), 0.3, 90 if sign < 0 else 270, 270 if sign < 0 else 90))
                     values.append(sum(loads) / len(loads))
         if wedges:
-            axes.add_collection(PatchCollection(wedges, facecolors=scale.to_rgba(values), edgecolors="white", linewidths=0.4,
-                                                zorder=3))
+            axes.add_collection(PatchCollection(wedges, facecolors=scale.to_rgba(values), edgecolors="white",
+                                                linewidths=0.4, zorder=3))
         axes.set_xlim(-0.7, sizes[0] - 0.3)
         axes.set_ylim(-0.7, sizes[1] - 0.3)
         axes.set_title(f"z = {z}", fontsize=8, pad=2)
@@ -288,8 +291,8 @@ def draw_torus_planes(pyplot, links, sizes, path):
         for y in range(sizes[1]):
             axes.text(-0.75, y, str(y), ha="right", va="center", fontsize=5, color="0.4")
     add_scale(figure, grid, scale)
-    figure.suptitle(f"{title_of(path)}\n{summary(links)}\nx to the right, y up; a link drives on its right side, stubs at the "
-                    "edge are wraps; half discs: to z - 1 (left) and z + 1 (right)", fontsize=8)
+    figure.suptitle(f"{title_of(path)}\n{summary(links)}\nx to the right, y up; a link drives on its right side, "
+                    "stubs at the edge are wraps; half discs: to z - 1 (left) and z + 1 (right)", fontsize=8)
     save(pyplot, figure, path)
 
 

@@ -53,8 +53,8 @@
 #define EMU_SPACE_BYTES (1ull << 47)
 
 /*
- * Files of a domain on one host: mapped shared by a program itself, and registered by it. A number of one in use carries
- * its place in the table in the lower bits and a turn in the upper ones; it is never 0.
+ * Files of a domain on one host: mapped shared by a program itself, and registered by it. A number of one in use
+ * carries its place in the table in the lower bits and a turn in the upper ones; it is never 0.
  */
 #define EMU_FILES_MAX 1024u
 

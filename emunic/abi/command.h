@@ -36,7 +36,7 @@ enum emu_chain {
 #define EMU_CMD_INLINE    (1u << 0) /* put data are in `data`; local_addr unused */
 #define EMU_CMD_STAGED    (1u << 1) /* put data are in the staging area; local_addr is an offset from its start */
 #define EMU_CMD_FLAG      (1u << 2) /* after the data, store `flag_value` at `flag_addr` (same memory domain) */
-#define EMU_CMD_FENCE     (1u << 3) /* start after all earlier commands are complete; later block transfers wait for it */
+#define EMU_CMD_FENCE     (1u << 3) /* start after all earlier commands are complete; later block transfers wait */
 #define EMU_CMD_IN_ORDER  (1u << 4) /* do not overtake earlier commands of the port */
 #define EMU_CMD_GET_FLAG  (1u << 5) /* set the four bytes behind the result after it has arrived */
 #define EMU_CMD_BLOCK     (1u << 6) /* block transfer: counted as such, may be moved in slices */
@@ -74,7 +74,7 @@ struct emu_cmd {
     uint64_t source_event;    /* word for the source queue; the engine adds the status */
     uint64_t remote_event;    /* word for the destination queue; also the value of a CQ write */
     uint32_t source_cq;       /* index of one of the port's queues, or EMU_CQ_NONE */
-    uint32_t attempts;        /* short message: how often to try before "retransmit limit"; 0: a failure is the outcome */
+    uint32_t attempts;        /* short message: how often to try before "retransmit limit"; 0: failure is the outcome */
 
     union {
         uint8_t data[EMU_CMD_DATA_BYTES];
@@ -88,7 +88,9 @@ struct emu_cmd {
             uint64_t local_addr;     /* initiator's address, or staging offset */
             uint64_t operand1;
             uint64_t operand2;
-            /* EMU_OP_CE: local_addr is the result's, mdh and generation name its registration on the initiator's node */
+            /*
+             * EMU_OP_CE: local_addr is the result's, mdh and generation name its registration on the initiator's node
+             */
             uint64_t ce_red_id;
             uint32_t ce_id;          /* engine on remote_nid */
             uint8_t ce_child;        /* by which that engine knows the initiator */

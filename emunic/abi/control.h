@@ -50,7 +50,7 @@ enum emu_msg_type {
     EMU_MSG_CE_CREATE,     /* a collective engine of the port's node */
     EMU_MSG_CE_CONFIGURE,  /* its place in a tree; in parts, because the children do not fit one message */
     EMU_MSG_CE_DESTROY,
-    EMU_MSG_ERRORS_OPEN,   /* this connection becomes a subscription. + descriptor: eventfd, readable while events wait */
+    EMU_MSG_ERRORS_OPEN,   /* this connection becomes a subscription. + descriptor: eventfd, readable while some wait */
     EMU_MSG_ERRORS_MASK,   /* replaces the mask; answers the old one */
     EMU_MSG_ERRORS_PTAG,   /* whose events; root and emunic's own user only */
     EMU_MSG_ERRORS_FETCH,  /* takes events */
@@ -74,7 +74,7 @@ enum emu_msg_type {
     EMU_MSG_FAULTS,        /* + descriptor: JSON text */
     EMU_MSG_NETWORK,       /* breaks or mends a part of the network */
     EMU_MSG_SHUTDOWN,
-    EMU_MSG_JOB_CONFIGURE, /* + descriptor in the request with EMU_JOB_NTT: memfd with group_size struct emu_ntt_entry */
+    EMU_MSG_JOB_CONFIGURE, /* + descriptor in the request with EMU_JOB_NTT: memfd of group_size struct emu_ntt_entry */
     EMU_MSG_JOB_SUSPEND,   /* answered when the job is quiet, or -ETIMEDOUT */
     EMU_MSG_JOB_RESUME,
     EMU_MSG_NTT_CLEAR,

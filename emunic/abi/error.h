@@ -28,12 +28,13 @@ enum emu_error_code {
     EMU_ERROR_OVERRUN = 35,       /* an event found no room in its completion queue */
     EMU_ERROR_REGISTRATION = 36,  /* a registration was refused */
     EMU_ERROR_DATAGRAM = 37,      /* a datagram was lost or ended with an error */
-    EMU_ERROR_NO_ROUTE = 38,      /* nothing leads to the target, or back: its transaction ended with status "network" */
+    EMU_ERROR_NO_ROUTE = 38,      /* nothing leads to the target, or back: transaction ended with status "network" */
     EMU_ERROR_PORT_DIED = 48,     /* a NIC handle has gone with its process, or was closed for breaking the rules */
     EMU_ERROR_NIC_GONE = 49,      /* made by the library: emunic has gone, the last event of a subscription */
     EMU_ERROR_INJECTED = 64,      /* a rule with action "report" */
     EMU_ERROR_RULES = 65,         /* fault rules were set or cleared; how many there are now */
-    EMU_ERROR_NETWORK = 66,       /* a part of the network broke or was mended: info 0 (enum emu_network_thing, index), 1 lanes, 2 mended */
+    EMU_ERROR_NETWORK = 66,       /* a part of the network broke or was mended: info 0 (enum emu_network_thing, index),
+                                     1 lanes, 2 mended */
     EMU_ERROR_ROUTES = 67,        /* traffic goes on over new routes */
 };
 

@@ -52,7 +52,7 @@ enum emu_status {
     EMU_STATUS_RETRANSMIT_LIMIT = 8,
     EMU_STATUS_CANCELLED = 9,
     EMU_STATUS_BAD_COMMAND = 10,      /* the command itself makes no sense; only a broken client sees it */
-    EMU_STATUS_MISMATCH = 11,         /* members of one reduction named different operations, ids or places in the tree */
+    EMU_STATUS_MISMATCH = 11,         /* members of a reduction named different operations, ids or places in the tree */
 };
 
 static inline uint64_t emu_event_make(unsigned type, unsigned source, uint64_t data)

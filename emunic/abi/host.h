@@ -308,7 +308,9 @@ static inline bool emu_host_answer_parse(const uint8_t *message, uint32_t length
 }
 
 /*
- * ---- EMU_HOST_DOMAIN: | head | op | first | n | n_ranks | ptag | cookie | uid | limit | flags | value | n x (nid, host) | ----
+ * ---- EMU_HOST_DOMAIN ----
+ *
+ *   | head | op | first | n | n_ranks | ptag | cookie | uid | limit | flags | value | n x (nid, host) |
  *
  * From the head. When a host comes up: BEGIN, a CREATE for each domain there is, COMPLETE; what the host had before
  * and is not among them ends. CREATE is answered with RESULT.

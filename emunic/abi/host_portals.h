@@ -47,8 +47,8 @@ static_assert(EMU_HOST_PTL_PART_BYTES >= EMU_PTL_GETPUT_MAX, "so do the operands
 
 #define EMU_HOST_PTL_FAIL_MAX EMU_STATUS_BAD_COMMAND    /* of `fail` */
 
-static inline uint8_t *emu_host_portals_head_put(uint8_t *message, uint32_t domain, enum emu_host_portals_op op, uint8_t a,
-                                                 uint8_t b, uint32_t bytes)
+static inline uint8_t *emu_host_portals_head_put(uint8_t *message, uint32_t domain, enum emu_host_portals_op op,
+                                                 uint8_t a, uint8_t b, uint32_t bytes)
 {
     uint8_t *at = emu_host_head_put(message, EMU_HOST_PORTALS, domain);
 
@@ -130,7 +130,8 @@ static inline bool emu_host_portals_request_parse(const uint8_t *message, uint32
                                                   struct emu_host_portals_request *request_out)
 {
     struct emu_host_portals_request r = { 0 };
-    uint32_t *const words[] = { &r.from_nid, &r.from_pid, &r.from_uid, &r.from_jid, &r.to_nid, &r.to_pid, &r.pt, &r.ac };
+    uint32_t *const words[] = { &r.from_nid, &r.from_pid, &r.from_uid, &r.from_jid, &r.to_nid, &r.to_pid, &r.pt,
+                                &r.ac };
     uint64_t *const longs[] = { &r.bits, &r.offset, &r.length_bytes, &r.hdr_data };
 
     if (emu_host_portals_op(message, length_bytes) != EMU_HOST_PTL_REQUEST || length_bytes < EMU_HOST_PTL_REQUEST_BYTES)
@@ -213,7 +214,7 @@ static inline bool emu_host_portals_answer_parse(const uint8_t *message, uint32_
     return true;
 }
 
-/* ---- WANT: a: EMU_HOST_PTL_AT_TARGET or 0; `bytes` without data. DATA: likewise; b: fail, with data if it is 0 ---- */
+/* ---- WANT: a: EMU_HOST_PTL_AT_TARGET or 0; `bytes` without data. DATA: likewise; b: fail, with data if it is 0 --- */
 
 #define EMU_HOST_PTL_AT_TARGET 1u           /* the number is one of the target's emunic, not of the initiator's */
 
@@ -228,7 +229,8 @@ struct emu_host_portals_part {
     const uint8_t *data;        /* DATA, of the parser */
 };
 
-static inline void emu_host_portals_want_put(uint8_t message[EMU_HOST_PTL_WANT_BYTES], const struct emu_host_portals_part *p)
+static inline void emu_host_portals_want_put(uint8_t message[EMU_HOST_PTL_WANT_BYTES],
+                                             const struct emu_host_portals_part *p)
 {
     uint8_t *at = emu_host_portals_head_put(message, p->domain, EMU_HOST_PTL_WANT, p->is_at_target, 0, p->part_bytes);
 
@@ -238,9 +240,11 @@ static inline void emu_host_portals_want_put(uint8_t message[EMU_HOST_PTL_WANT_B
 }
 
 /* Without the data. */
-static inline void emu_host_portals_data_put(uint8_t message[EMU_HOST_PTL_DATA_BYTES], const struct emu_host_portals_part *p)
+static inline void emu_host_portals_data_put(uint8_t message[EMU_HOST_PTL_DATA_BYTES],
+                                             const struct emu_host_portals_part *p)
 {
-    uint8_t *at = emu_host_portals_head_put(message, p->domain, EMU_HOST_PTL_DATA, p->is_at_target, p->fail, p->part_bytes);
+    uint8_t *at = emu_host_portals_head_put(message, p->domain, EMU_HOST_PTL_DATA, p->is_at_target, p->fail,
+                                            p->part_bytes);
 
     at = emu_wire_put64(at, p->to);
     emu_wire_put64(at, p->offset);
@@ -254,7 +258,8 @@ static inline bool emu_host_portals_part_parse(const uint8_t *message, uint32_t 
     bool is_want = op == EMU_HOST_PTL_WANT;
     struct emu_host_portals_part p = { 0 };
 
-    if ((!is_want && op != EMU_HOST_PTL_DATA) || length_bytes < (is_want ? EMU_HOST_PTL_WANT_BYTES : EMU_HOST_PTL_DATA_BYTES) ||
+    if ((!is_want && op != EMU_HOST_PTL_DATA) ||
+        length_bytes < (is_want ? EMU_HOST_PTL_WANT_BYTES : EMU_HOST_PTL_DATA_BYTES) ||
         message[9] > EMU_HOST_PTL_AT_TARGET || message[10] > (is_want ? 0 : EMU_HOST_PTL_FAIL_MAX))
         return false;
     p.domain = emu_wire_get32(message + 4);
@@ -281,7 +286,8 @@ struct emu_host_portals_done {
     uint64_t to;
 };
 
-static inline void emu_host_portals_done_put(uint8_t message[EMU_HOST_PTL_DONE_BYTES], const struct emu_host_portals_done *d)
+static inline void emu_host_portals_done_put(uint8_t message[EMU_HOST_PTL_DONE_BYTES],
+                                             const struct emu_host_portals_done *d)
 {
     emu_wire_put64(emu_host_portals_head_put(message, d->domain, EMU_HOST_PTL_DONE, 0, d->fail, 0), d->to);
 }
@@ -292,7 +298,8 @@ static inline bool emu_host_portals_done_parse(const uint8_t *message, uint32_t 
     if (emu_host_portals_op(message, length_bytes) != EMU_HOST_PTL_DONE || length_bytes != EMU_HOST_PTL_DONE_BYTES ||
         message[9] != 0 || message[10] > EMU_HOST_PTL_FAIL_MAX || emu_host_portals_bytes(message) != 0)
         return false;
-    *done_out = (struct emu_host_portals_done){ emu_wire_get32(message + 4), message[10], emu_wire_get64(message + 16) };
+    *done_out = (struct emu_host_portals_done){ emu_wire_get32(message + 4), message[10],
+                                                emu_wire_get64(message + 16) };
     return true;
 }
 

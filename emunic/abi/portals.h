@@ -6,8 +6,8 @@
  *   | descriptors | segments of descriptors | match lists | rings of event queues |
  *
  * A memfd of its own, made by emunic when the interface is opened (EMU_MSG_PORTALS_OPEN), sparse and sealed against any
- * change of size. Mapped by its owner, by emunic, and on the direct path by members of the domain. Everything is an index
- * or a number; nothing here is trusted by emunic, which bounds each walk and each index.
+ * change of size. Mapped by its owner, by emunic, and on the direct path by members of the domain. Everything is an
+ * index or a number; nothing here is trusted by emunic, which bounds each walk and each index.
  *
  * Key: [I] emunic, before anybody else maps it  [P] owner, under the lock  [L] whoever holds the lock
  *      [F] the one port that the flight belongs to; under the lock as far as others look
@@ -98,8 +98,9 @@ enum emu_ptl_event_kind {
 };
 
 /*
- * One event. Two cache lines. `seq` is its place in the queue plus one, EMU_PTL_SEQ_WRITTEN while the first line is being
- * written, 0 where there never was an event. `check` is the lower half of that number, stored before the rest of the second line.
+ * One event. Two cache lines. `seq` is its place in the queue plus one, EMU_PTL_SEQ_WRITTEN while the first line is
+ * being written, 0 where there never was an event. `check` is the lower half of that number, stored before the rest of
+ * the second line.
  */
 #define EMU_PTL_SEQ_WRITTEN 1u  /* queues begin at 2^32 and above */
 struct emu_ptl_event {
@@ -223,8 +224,8 @@ struct emu_ptl_eq {
 static_assert(sizeof(struct emu_ptl_eq) == 64, "ABI: one line per event queue");
 
 /*
- * An operation on a descriptor of this interface that somebody else's process carries out. Says at each step what is to be
- * done if that process dies: all values are absolute, so that doing it twice changes nothing.
+ * An operation on a descriptor of this interface that somebody else's process carries out. Says at each step what is to
+ * be done if that process dies: all values are absolute, so that doing it twice changes nothing.
  */
 enum emu_ptl_stage {
     EMU_PTL_IDLE = 0,
@@ -307,7 +308,7 @@ struct emu_ptl_ni {
     uint64_t received_bytes;            /* [L] */
     uint32_t n_open;                    /* [L] operations that are going on, and at most so far */
     uint32_t n_open_max;                /* [L] */
-    alignas(64) uint32_t n_dead;        /* [L] descriptors ever put on the dead list: a line that the owner looks at often */
+    alignas(64) uint32_t n_dead;        /* [L] descriptors ever put on the dead list: a line the owner looks at often */
     alignas(64) uint64_t registers[EMU_PTL_SR_END]; /* [P] */
     alignas(64) struct emu_ptl_fail fails[EMU_PTL_FAILS]; /* [L] */
     alignas(64) struct emu_ptl_list lists[EMU_PTL_PTS];

@@ -2,12 +2,13 @@
 /*
  * Port segment: the shared memory of one port. Mapped by its owner and by emunic.
  *
- *   | ident | ring tail [P] | ring head [E] | datagrams [E] | direct [P] | rests [P][N] | fired [N] | calls [P] | slots | staging | flows | queues ... |
+ *   | ident | ring tail [P] | ring head [E] | datagrams [E] | direct [P] | rests [P][N] | fired [N] | calls [P] |
+ *   | slots | staging | flows | queues ... |
  *
  * Key: [I] emunic, before the owner maps it  [P] owning process  [E] emunic
  *
- * On the direct path the members of the domain map each other's segments, to put events into the queues: [N] is whoever runs
- * the engine.
+ * On the direct path the members of the domain map each other's segments, to put events into the queues: [N] is whoever
+ * runs the engine.
  *
  * emunic copies every [I] value into its own memory when it makes the segment and never reads it here again; it
  * treats [P] as hostile. The owner checks [I] once when it maps the segment.
@@ -61,8 +62,9 @@ struct emu_segment {
     alignas(64) _Atomic uint64_t inside; /* [P] odd while the owner runs the engine itself */
     alignas(64) _Atomic uint32_t rests; /* [P][N] enum emu_rest; futex. News for the owner clear it (engine/rest.c) */
     /*
-     * A producer that has disarmed a queue of another port sets the queue's bit in that port's `fired` and the port's bit in
-     * its own `calls`, and rings its doorbell; emunic passes it on to the owner's completion channel (daemon/channel.c).
+     * A producer that has disarmed a queue of another port sets the queue's bit in that port's `fired` and the port's
+     * bit in its own `calls`, and rings its doorbell; emunic passes it on to the owner's completion channel
+     * (daemon/channel.c).
      */
     alignas(64) _Atomic uint64_t fired[EMU_CQS_MAX / 64]; /* [N] */
     alignas(64) _Atomic uint32_t has_calls; /* [P] */

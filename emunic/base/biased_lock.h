@@ -2,11 +2,11 @@
 /*
  * A lock that is biased to one thread: that of a NIC handle, of a Portals interface.
  *
- * Most programs use such an object from one thread, though libraries around them (PMIx, MPI) start others. So one thread
- * locks with two plain stores and no locked instruction; that is a quarter of what an 8-byte operation costs otherwise. The
- * first time another thread wants the lock, it takes that right away for good: it says so in is_shared, has the kernel run a
- * barrier on every core that runs the process (membarrier), and waits until the owner is out. From then on everybody uses the
- * mutex.
+ * Most programs use such an object from one thread, though libraries around them (PMIx, MPI) start others. So one
+ * thread locks with two plain stores and no locked instruction; that is a quarter of what an 8-byte operation costs
+ * otherwise. The first time another thread wants the lock, it takes that right away for good: it says so in is_shared,
+ * has the kernel run a barrier on every core that runs the process (membarrier), and waits until the owner is out. From
+ * then on everybody uses the mutex.
  *
  * The store of is_held and the load of is_shared behind it are not ordered by the processor; membarrier is what orders
  * them against the other thread's. Where it is not to be had, the lock stays shared. Not recursive.
@@ -20,7 +20,8 @@
 #include <stddef.h>
 
 struct emu_biased_lock {
-    const void *_Atomic owner;      /* thread pointer of who has the short way; NULL: nobody ever had it. Written once */
+    const void *_Atomic owner;      /* thread pointer of who has the short way; NULL: nobody ever had it. Written
+                                       once */
     _Atomic bool is_held;           /* by the owner, the short way */
     _Atomic bool is_shared;         /* the mutex is the lock now */
     pthread_mutex_t mutex;
@@ -29,8 +30,8 @@ struct emu_biased_lock {
 /* Nobody has the short way yet. Also for the copy in a forked child, which has one thread: nobody holds it there. */
 void emu_biased_lock_init(struct emu_biased_lock *lock);
 /*
- * The calling thread gets the short way, unless some thread has had it before. It holds the lock, or nobody else knows of
- * the lock yet.
+ * The calling thread gets the short way, unless some thread has had it before. It holds the lock, or nobody else knows
+ * of the lock yet.
  */
 void emu_biased_lock_bias(struct emu_biased_lock *lock);
 void emu_biased_lock_fini(struct emu_biased_lock *lock);
@@ -48,7 +49,9 @@ static inline void emu_biased_lock(struct emu_biased_lock *lock)
 {
     if (emu_biased_lock_is_mine(lock)) {
         atomic_store_explicit(&lock->is_held, true, memory_order_relaxed);
-        /* Pairs with the membarrier of share(): the processor may not have done the store yet, that call has it done. */
+        /*
+         * Pairs with the membarrier of share(): the processor may not have done the store yet, that call has it done.
+         */
         atomic_signal_fence(memory_order_seq_cst);
         if (!atomic_load_explicit(&lock->is_shared, memory_order_acquire))
             return;

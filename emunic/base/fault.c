@@ -4,15 +4,15 @@
  *
  * The handler maps anonymous memory over the whole range and marks it broken; the access that faulted then goes on and
  * nothing it moves counts. The whole range rather than a page: one signal per access however much is missing, no split
- * mapping, and no question of page sizes. Who uses the range sees the mark after his access, ends his transaction with an
- * error, and maps the file again before the next (window.c). A range is used by one thread at a time.
+ * mapping, and no question of page sizes. Who uses the range sees the mark after his access, ends his transaction with
+ * an error, and maps the file again before the next (window.c). A range is used by one thread at a time.
  *
  * For any other address, and for a SIGBUS that somebody sent, what was installed before does what it would have done:
  * its flags and mask are taken over. A handler that the program installs later takes our place until the next window is
  * mapped, for the first time or again; then we come in front of it. With another of our handlers for each of theirs, so
- * that one that calls what was there before it ends at the beginning and not in a circle. Until then, after INSTALLS_MAX
- * handlers, and in a thread that blocks SIGBUS, a shortened file ends the program, as if the program had touched it
- * itself. Programs that do so and have such files run with EMUNIC_MEMORY=cma.
+ * that one that calls what was there before it ends at the beginning and not in a circle. Until then, after
+ * INSTALLS_MAX handlers, and in a thread that blocks SIGBUS, a shortened file ends the program, as if the program had
+ * touched it itself. Programs that do so and have such files run with EMUNIC_MEMORY=cma.
  *
  * Ranges lie in an array that is only ever searched: a handler can take no lock. A slot is taken with one exchange of
  * its `base`; `turn` is odd while its other fields change.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Mappings of files that others can shorten. Touching a page that the file no longer has raises SIGBUS; here that becomes
- * a mark which whoever copies looks at afterwards.
+ * Mappings of files that others can shorten. Touching a page that the file no longer has raises SIGBUS; here that
+ * becomes a mark which whoever copies looks at afterwards.
  */
 #ifndef EMUNIC_BASE_FAULT_H
 #define EMUNIC_BASE_FAULT_H
@@ -13,8 +13,8 @@
 struct emu_fault_range;
 
 /*
- * Watches a mapping from now on. Installs the handler if it is not the process's handler now. NULL: too many mappings are
- * watched. Any thread.
+ * Watches a mapping from now on. Installs the handler if it is not the process's handler now. NULL: too many mappings
+ * are watched. Any thread.
  */
 struct emu_fault_range *emu_fault_watch(void *base, uint64_t len_bytes, uint64_t page_bytes);
 /* To be called before the mapping goes. NULL is fine. */

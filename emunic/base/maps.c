@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Linux 6.11 finds a single mapping (PROCMAP_QUERY) in a time that does not depend on their number. Before that the text
- * is read from its beginning: some 0.2 us a line.
+ * Linux 6.11 finds a single mapping (PROCMAP_QUERY) in a time that does not depend on their number. Before that the
+ * text is read from its beginning: some 0.2 us a line.
  *
  * Without the heap: after fork() it may still be shared with the parent, and a child that allocates from it would spoil
  * the parent's.

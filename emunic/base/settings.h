@@ -26,7 +26,8 @@
     X(adopt_limit_bytes, "EMUNIC_ADOPT_LIMIT", 67108864, 0, 1099511627776, "bytes",                                  \
       "larger registrations stay private memory, unless EMUNIC_MEMORY=adopt")                                        \
     X(rest_after_ns, "EMUNIC_REST_AFTER", 20000, 0, 1000000000, "ns",                                                 \
-      "a process whose polls stay empty so long, where processes outnumber cores, makes room for others; 0: it does not") \
+      "a process whose polls stay empty so long, where processes outnumber cores, makes room for others; "           \
+      "0: it does not")                                                                                              \
     X(quiesce_ns, "EMUNIC_QUIESCE", 10000000, 0, 60000000000, "ns",                                                  \
       "traffic pauses so long when a part of the network breaks or is mended")                                       \
     X(watcher_ns, "EMUNIC_WATCHER", 60000000000, 0, 3600000000000, "ns",                                             \
@@ -40,7 +41,7 @@
     X("EMUNIC_SERVER", "name of the emunic to talk to")                                                             \
     X("EMUNIC_SERVER_UID", "user whose emunic is trusted, besides root and oneself")                                \
     X("EMUNIC_MACHINES", "folder with machine files")                                                                \
-    X("EMUNIC_MEMORY", "how registered memory is reached: auto, adopt (always), cma (never moved nor shared)")                 \
+    X("EMUNIC_MEMORY", "how registered memory is reached: auto, adopt (always), cma (never moved nor shared)")       \
     X("EMUNIC_NID", "node of this rank (set by emunic run)")                                                         \
     X("EMUNIC_NIDS", "nodes of all ranks (set by emunic run)")                                                       \
     X("EMUNIC_COOKIE", "credential of the job (set by emunic run)")                                                  \

@@ -2,9 +2,9 @@
 /*
  * A window is rounded out to CHUNK_BYTES, so that neighbouring registrations share one. What is mapped beyond the
  * registrations costs nothing: a space file is sparse and sealed against shrinking, and behind the end of another file
- * nobody looks. Huge pages are counted when they are mapped and their mapping makes files longer: those windows end where
- * the registration does. Windows are never moved, because a transfer may hold one over several rounds; their number is
- * bounded, because the owner chooses the addresses.
+ * nobody looks. Huge pages are counted when they are mapped and their mapping makes files longer: those windows end
+ * where the registration does. Windows are never moved, because a transfer may hold one over several rounds; their
+ * number is bounded, because the owner chooses the addresses.
  */
 #include "emunic/base/window.h"
 

@@ -341,7 +341,8 @@ static int complain(const struct request *request, int error)
     }
 }
 
-static int change(struct request *request, const struct emu_fault_rule *rules, uint32_t n_rules, bool appends, uint32_t id)
+static int change(struct request *request, const struct emu_fault_rule *rules, uint32_t n_rules, bool appends,
+                  uint32_t id)
 {
     struct emu_session session;
     int status = choose_server(request);
@@ -505,7 +506,8 @@ static int parse(struct request *request, int argc, char **argv)
             return emu_cli_bad_option("fault", option, argv);
         }
     }
-    return optind < argc ? EMU_EXIT_DONE : emu_cli_usage("fault", "one of list, add, load, clear, fail, repair is missing");
+    return optind < argc ? EMU_EXIT_DONE
+                         : emu_cli_usage("fault", "one of list, add, load, clear, fail, repair is missing");
 }
 
 int emu_verb_fault(int argc, char **argv)
@@ -524,7 +526,8 @@ int emu_verb_fault(int argc, char **argv)
     if (strcmp(word, "list") == 0)
         return n_words == 0 ? list(&request) : emu_cli_usage("fault", "list: takes nothing behind it");
     if (strcmp(word, "add") == 0)
-        return n_words > 0 ? add(&request, argv + optind + 1, n_words) : emu_cli_usage("fault", "add: the keys are missing");
+        return n_words > 0 ? add(&request, argv + optind + 1, n_words)
+                           : emu_cli_usage("fault", "add: the keys are missing");
     if (strcmp(word, "load") == 0)
         return n_words == 1 ? load(&request, argv[optind + 1]) : emu_cli_usage("fault", "load: takes one file");
     if (strcmp(word, "clear") == 0)

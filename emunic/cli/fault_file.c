@@ -2,10 +2,11 @@
 /*
  * Fault schedules.
  *
- * A file is one YAML mapping: `schema: 1`, perhaps `seed`, and `rules` or `network` or both, lists of mappings. An entry of
- * `network` has `at_ms` and either `fail` or `repair`; what they name is looked up later, in the machine that the schedule
- * meets. The keys of a rule are the rows of a table below; `emunic fault add` takes the same keys. What belongs together is judged when a rule is complete, by
- * emu_fault_rule_check(), which emunic runs once more. The first fault ends the reading; it is told with its place.
+ * A file is one YAML mapping: `schema: 1`, perhaps `seed`, and `rules` or `network` or both, lists of mappings. An
+ * entry of `network` has `at_ms` and either `fail` or `repair`; what they name is looked up later, in the machine that
+ * the schedule meets. The keys of a rule are the rows of a table below; `emunic fault add` takes the same keys. What
+ * belongs together is judged when a rule is complete, by emu_fault_rule_check(), which emunic runs once more. The first
+ * fault ends the reading; it is told with its place.
  */
 #include "emunic/cli/fault_file.h"
 
@@ -140,8 +141,9 @@ static int add_classes(struct draft *draft, const char *text, char *err, size_t 
 
         name += strspn(name, " ");
         if (!emu_fault_parse_classes(name, &bits))
-            return fail(err, err_len, "class: '%.40s' is none of fma-put, fma-get, fma-amo, bte-put, bte-get, smsg, msgq, "
-                        "cq-write, ce, ptl-put, ptl-get, ptl-getput, datagram, registration; fma, bte, ptl, any", name);
+            return fail(err, err_len, "class: '%.40s' is none of fma-put, fma-get, fma-amo, bte-put, bte-get, smsg, "
+                        "msgq, cq-write, ce, ptl-put, ptl-get, ptl-getput, datagram, registration; fma, bte, ptl, any",
+                        name);
         draft->rule.classes |= bits;
     }
     return 0;
@@ -288,7 +290,8 @@ struct reader {
 
 static int fail_at(const struct reader *r, const yaml_node_t *node, const char *text)
 {
-    return fail(r->err, r->err_len, "%s:%zu:%zu: %s", r->path, node->start_mark.line + 1, node->start_mark.column + 1, text);
+    return fail(r->err, r->err_len, "%s:%zu:%zu: %s", r->path, node->start_mark.line + 1, node->start_mark.column + 1,
+                text);
 }
 
 /* Text of a scalar without an embedded zero byte, or NULL. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fault schedules as people write them: YAML files for `--faults` and `emunic fault load`, KEY=VALUE words for `fault add`.
+ * Fault schedules as people write them: YAML files for `--faults` and `emunic fault load`, KEY=VALUE words for `fault
+ * add`.
  */
 #ifndef EMUNIC_CLI_FAULT_FILE_H
 #define EMUNIC_CLI_FAULT_FILE_H

@@ -3,7 +3,8 @@
  * Heat maps of links: a table of tabulators that simplot.py draws.
  *
  * A live server knows what its links carried, not for how long: each link's time on the wire is shown as a part of the
- * busiest link's. The table tells links that are down by lanes_up 0; links without any traffic or fault leave that column empty.
+ * busiest link's. The table tells links that are down by lanes_up 0; links without any traffic or fault leave that
+ * column empty.
  */
 #include "emunic/cli/heat.h"
 
@@ -61,7 +62,8 @@ void emu_heat_print_link(FILE *out, const struct emu_machine *m, uint32_t id, co
     from = &places[3 * (size_t)router_of(m, &link.from)];
     to = &places[3 * (size_t)router_of(m, &link.to)];
     fprintf(out, "%u\t%s\t%u\t%u\t%u\t%u\t%u\t%u\t%u\t%u\t%u", id, emu_link_class_name(link.link_class),
-            router_of(m, &link.from), from[0], from[1], from[2], router_of(m, &link.to), to[0], to[1], to[2], link.number);
+            router_of(m, &link.from), from[0], from[1], from[2], router_of(m, &link.to), to[0], to[1], to[2],
+            link.number);
 }
 
 int emu_heat_draw(const char *verb, const char *folder)
@@ -122,8 +124,8 @@ static void print_rows(FILE *out, const struct emu_machine *m, const json_t *lin
                     (long long)json_integer_value(json_object_get(link, "packets")),
                     (long long)json_integer_value(json_object_get(link, "flits")), time_of(link) / longest,
                     (long long)json_integer_value(json_object_get(link, "errors")),
-                    json_is_true(json_object_get(link, "up")) ? (long long)json_integer_value(json_object_get(link, "lanes_up"))
-                                                              : 0);
+                    json_is_true(json_object_get(link, "up"))
+                        ? (long long)json_integer_value(json_object_get(link, "lanes_up")) : 0);
         else
             fprintf(out, "\t0\t0\t0\t0\t\n");
     }

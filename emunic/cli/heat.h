@@ -27,7 +27,8 @@ void emu_heat_print_link(FILE *out, const struct emu_machine *m, uint32_t link, 
 int emu_heat_draw(const char *verb, const char *folder);
 
 /**
- * A links report of a server as a heat map in a folder, which is made if it is not there: links-SERVER.tsv and its pictures.
+ * A links report of a server as a heat map in a folder, which is made if it is not there: links-SERVER.tsv and its
+ * pictures.
  *
  * @return EMU_EXIT_DONE, or EMU_EXIT_FAILED after a message.
  */

@@ -13,10 +13,10 @@
  * environment, children of ranks, gets CLEAN_MS to end by itself, then SIGKILL; then the folder goes. /proc tells what
  * a program was started with, so only a program that was started with a cleared environment escapes.
  *
- * The keeper is in a process group of its own, where no signal of the terminal reaches it, and has a command line of its
- * own, so that `ps` tells emunic from its launcher. It stays in run's session, because Linux deals cores out to sessions
- * first (sched_autogroup) and a yield passes a core on within one session only: an emunic in another one would not make
- * room for the ranks that it shares a core with.
+ * The keeper is in a process group of its own, where no signal of the terminal reaches it, and has a command line of
+ * its own, so that `ps` tells emunic from its launcher. It stays in run's session, because Linux deals cores out to
+ * sessions first (sched_autogroup) and a yield passes a core on within one session only: an emunic in another one would
+ * not make room for the ranks that it shares a core with.
  */
 #include "emunic/cli/keeper.h"
 

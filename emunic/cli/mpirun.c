@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Which process goes where is not left to mpirun's mappers: with several hosts a file has one line per rank with its
- * host, and "seq" maps by it. Processes on other hosts get no variables of the environment but those that -x names: all,
- * as with aprun and srun, except those that are about a host or a launcher.
+ * host, and "seq" maps by it. Processes on other hosts get no variables of the environment but those that -x names:
+ * all, as with aprun and srun, except those that are about a host or a launcher.
  */
 #include "emunic/cli/mpirun.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From words to a change of the network. Names are compared with what the machine calls its parts; a link that has several
- * parallels is told by its class and number, or by its id of `emunic links`.
+ * From words to a change of the network. Names are compared with what the machine calls its parts; a link that has
+ * several parallels is told by its class and number, or by its id of `emunic links`.
  */
 #include "emunic/cli/network_words.h"
 
@@ -179,8 +179,8 @@ static int read_lanes(const struct place *at, struct words *w, struct emu_msg_ne
     return 0;
 }
 
-int emu_network_words_read(const struct emu_machine *m, const char *text, bool is_repair, struct emu_msg_network *change_out,
-                           char *err, size_t err_len)
+int emu_network_words_read(const struct emu_machine *m, const char *text, bool is_repair,
+                           struct emu_msg_network *change_out, char *err, size_t err_len)
 {
     const struct place at = { .machine = m, .err = err, .err_len = err_len };
     struct emu_msg_network change = { .flags = is_repair ? EMU_NETWORK_REPAIR : 0 };

@@ -5,8 +5,8 @@
  * Domains given on the command line exist from the start and belong to no launcher: they end with the server. Each
  * has one rank slot on each of the first --nodes nodes, so programs that a user starts by hand have a place.
  *
- * With --hosts it is one host of several: each runs this command with the same hosts file and key, and domains are given
- * to the first alone, which makes them on all. Their nodes are dealt out in the order of the hosts.
+ * With --hosts it is one host of several: each runs this command with the same hosts file and key, and domains are
+ * given to the first alone, which makes them on all. Their nodes are dealt out in the order of the hosts.
  */
 #include <errno.h>
 #include <getopt.h>

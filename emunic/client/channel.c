@@ -5,9 +5,9 @@
  *   program's fd = epoll of --+-- pipe from emunic    queues disarmed by peers or by emunic
  *                             `-- eventfd             queues disarmed by this process (own transactions, arming)
  *
- * An epoll descriptor can itself be polled, and is readable while one of its two is. Both hold exactly one token per queue
- * that was disarmed, so that emu_channel_take() takes one and leaves the descriptor readable if there are more. The pipe ends
- * with emunic or the port: the descriptor then stays readable, and the caller looks at the queues.
+ * An epoll descriptor can itself be polled, and is readable while one of its two is. Both hold exactly one token per
+ * queue that was disarmed, so that emu_channel_take() takes one and leaves the descriptor readable if there are more.
+ * The pipe ends with emunic or the port: the descriptor then stays readable, and the caller looks at the queues.
  *
  * While the port is stale (emu_port_set_stale) the descriptors' numbers may be somebody else's: none is used.
  *

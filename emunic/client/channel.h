@@ -2,7 +2,8 @@
 /*
  * Completion channels: a file descriptor that is readable while armed queues have news that nobody has taken.
  *
- * Thread rule: close, attach, detach and emu_channel_ring() under the port's lock; the others any thread. Only emu_channel_wait() is a cancellation point.
+ * Thread rule: close, attach, detach and emu_channel_ring() under the port's lock; the others any thread. Only
+ * emu_channel_wait() is a cancellation point.
  */
 #ifndef EMUNIC_CLIENT_CHANNEL_H
 #define EMUNIC_CLIENT_CHANNEL_H
@@ -28,8 +29,8 @@ struct emu_channel {
 /* 0, -ENETDOWN, -ENOSPC, -EMFILE, -ENOMEM ... */
 int emu_channel_create(struct emu_port *port, struct emu_channel **channel_out);
 /*
- * The first half of its end: no queue is attached any more; the descriptor is readable, and emu_channel_take() says -ECANCELED,
- * so that waiting threads leave.
+ * The first half of its end: no queue is attached any more; the descriptor is readable, and emu_channel_take() says
+ * -ECANCELED, so that waiting threads leave.
  */
 void emu_channel_close(struct emu_channel *channel);
 /* The second half. No thread may be in a call on it. In a forked child it only closes the child's copies. */
@@ -43,8 +44,8 @@ void emu_channel_detach(struct emu_channel *channel, uint32_t queue);
 void emu_channel_ring(struct emu_cq_alarm *alarm, uint32_t queue);
 
 /*
- * Takes the number of a queue that has been disarmed; a hint, as members of the domain can make one up. 0; -EAGAIN there
- * is none; -ENETDOWN nor will there be: emunic has gone, the descriptor stays readable; -ECANCELED. Never blocks.
+ * Takes the number of a queue that has been disarmed; a hint, as members of the domain can make one up. 0; -EAGAIN
+ * there is none; -ENETDOWN nor will there be: emunic has gone, the descriptor stays readable; -ECANCELED. Never blocks.
  */
 int emu_channel_take(struct emu_channel *channel, uint32_t *queue_out);
 

@@ -2,12 +2,13 @@
 /*
  * Direct path.
  *
- * A view of the engine over our own mappings: the domain table (read-only), peers' segments and space files, mapped when
- * first met, files that peers have mapped shared (peer_files.c), the peer's private memory through process_vm_*, our own
- * memory as it is. What is mapped is remembered per port slot and its generation; a slot's next owner is met anew.
+ * A view of the engine over our own mappings: the domain table (read-only), peers' segments and space files, mapped
+ * when first met, files that peers have mapped shared (peer_files.c), the peer's private memory through process_vm_*,
+ * our own memory as it is. What is mapped is remembered per port slot and its generation; a slot's next owner is met
+ * anew.
  *
- * Around each run our segment's `inside` is odd (client/lane.h). emunic takes nothing away (memory, queues, ports) that it
- * made invisible in the table before it has seen us outside or dead (daemon/quiesce.c). Cost: two stores.
+ * Around each run our segment's `inside` is odd (client/lane.h). emunic takes nothing away (memory, queues, ports) that
+ * it made invisible in the table before it has seen us outside or dead (daemon/quiesce.c). Cost: two stores.
  *
  * Left to emunic: commands above EMUNIC_DIRECT_LIMIT, atomics on private memory (only one process may do them),
  * chains, contributions to reductions, peers whose memory we may not touch, and everything while the domain is routed.
@@ -217,7 +218,10 @@ static int view_reach(void *ctx, const struct emu_table_md *md, uint8_t op, stru
     if (md->flags & EMU_MD_SEGMENTED)      /* emunic alone has the list of segments */
         return EMU_REACH_NOT_HERE;
     d->target = peer;
-    /* Events go into the peer's segment: without it emunic has to deliver them. Without events it serves to wake the peer. */
+    /*
+     * Events go into the peer's segment: without it emunic has to deliver them. Without events it serves to wake the
+     * peer.
+     */
     if (!has_segment(d, peer, md->port) && md->cq != EMU_CQ_NONE)
         return EMU_REACH_NOT_HERE;
     if (md->method == EMU_MEMORY_MAP) {
@@ -432,8 +436,9 @@ static bool find_lane(struct emu_direct *d, const struct emu_lane_target *target
         .owner = (struct emu_segment *)d->target->segment,
     };
     memcpy(lane->seen, (const void *)md, sizeof(lane->seen));
-    /* The memory may have gone while we asked about its owner; then every later look would find the line as it is now, dead.
-     * Alive in the copy, it was so all the time: emunic gives the number away only when it has seen us outside. */
+    /* The memory may have gone while we asked about its owner; then every later look would find the line as it is now,
+     * dead. Alive in the copy, it was so all the time: emunic gives the number away only when it has seen us
+     * outside. */
     if (!is_this_memory((const struct emu_table_md *)(const void *)lane->seen, target)) {
         *lane = (struct emu_lane){ 0 };
         return false;
@@ -494,7 +499,8 @@ int emu_direct_reach(struct emu_direct *d, const struct emu_table_md *md, struct
     return view_reach(d, md, EMU_OP_PUT, mem_out);
 }
 
-bool emu_direct_lane(struct emu_direct *d, uint32_t node_index, uint16_t mdh, uint16_t generation, struct emu_lane *lane_out)
+bool emu_direct_lane(struct emu_direct *d, uint32_t node_index, uint16_t mdh, uint16_t generation,
+                     struct emu_lane *lane_out)
 {
     /* With its generation the number is enough; addresses will be the owner's. */
     struct emu_lane_target target = { .mdh = mdh, .generation = generation, .handle_flags = EMU_HANDLE_OFFSET };
@@ -502,7 +508,10 @@ bool emu_direct_lane(struct emu_direct *d, uint32_t node_index, uint16_t mdh, ui
     return generation != 0 && find_lane(d, &target, node_index, lane_out);
 }
 
-/* May we reach into that process? Address 0 is mapped nowhere, so an answer other than "bad address" tells. Once per peer. */
+/*
+ * May we reach into that process? Address 0 is mapped nowhere, so an answer other than "bad address" tells. Once per
+ * peer.
+ */
 static bool is_closed(pid_t pid)
 {
     uint8_t byte;

@@ -53,7 +53,10 @@ bool emu_direct_run(struct emu_direct *direct, const struct emu_cmd *cmd);
 struct emu_gate *emu_direct_gate(struct emu_direct *direct);
 /* How to reach the memory of a live domain; an enum emu_status, or EMU_REACH_NOT_HERE. To be called inside. */
 int emu_direct_reach(struct emu_direct *direct, const struct emu_table_md *md, struct emu_memory *mem_out);
-/* The same as a lane, which stays good for as long as emu_lane_is_current() says so. False: there is none. To be called inside. */
+/*
+ * The same as a lane, which stays good for as long as emu_lane_is_current() says so. False: there is none. To be called
+ * inside.
+ */
 bool emu_direct_lane(struct emu_direct *direct, uint32_t node_index, uint16_t mdh, uint16_t generation,
                      struct emu_lane *lane_out);
 /* The same for private memory of the process that has that port. */

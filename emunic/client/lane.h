@@ -2,22 +2,22 @@
 /*
  * Lanes: the short way for what a program does most, small operations on memory that is mapped here.
  *
- * A lane remembers what one memory handle of a peer means: node, memory domain, owner, window, destination queue. The engine
- * finds that out for each command anew (engine/transaction.c) and stays the only place that judges errors; a lane serves
- * operations that cannot fail, and says no to everything else. Between emu_lane_enter() and emu_lane_leave() the caller
- * works on the peer's memory with plain pointers. A lane to memory that is not mapped here (method cma) has no pointers, but
- * emu_lane_write() and emu_lane_read(), one system call each.
+ * A lane remembers what one memory handle of a peer means: node, memory domain, owner, window, destination queue. The
+ * engine finds that out for each command anew (engine/transaction.c) and stays the only place that judges errors; a
+ * lane serves operations that cannot fail, and says no to everything else. Between emu_lane_enter() and
+ * emu_lane_leave() the caller works on the peer's memory with plain pointers. A lane to memory that is not mapped here
+ * (method cma) has no pointers, but emu_lane_write() and emu_lane_read(), one system call each.
  *
- * What a lane remembers is compared with the domain table at each use, while our mark is up (gate): the memory domain's line
- * and its owner's port. Both lines stay in the cache until emunic changes them. So is the domain's switch to the routed
- * path, and whether commands of ours are still in emunic's hands.
+ * What a lane remembers is compared with the domain table at each use, while our mark is up (gate): the memory domain's
+ * line and its owner's port. Both lines stay in the cache until emunic changes them. So is the domain's switch to the
+ * routed path, and whether commands of ours are still in emunic's hands.
  *
- * Pages of a file that a program has mapped itself can go while they are written. Then what a lane stored is nowhere, and
- * emu_lane_is_broken() tells so afterwards: whoever works on such a lane (`broken` is set) looks before anything tells of the
- * operation, and has the engine do it again from the beginning.
+ * Pages of a file that a program has mapped itself can go while they are written. Then what a lane stored is nowhere,
+ * and emu_lane_is_broken() tells so afterwards: whoever works on such a lane (`broken` is set) looks before anything
+ * tells of the operation, and has the engine do it again from the beginning.
  *
- * The gate's mark costs one plain store. emunic orders it against its own changes with membarrier (daemon/quiesce.c); where
- * that is not to be had (EMU_TABLE_FENCED, or this process could not register for it), with an exchange.
+ * The gate's mark costs one plain store. emunic orders it against its own changes with membarrier (daemon/quiesce.c);
+ * where that is not to be had (EMU_TABLE_FENCED, or this process could not register for it), with an exchange.
  *
  * Thread rule: as emu_port_command(), one thread at a time per port. No thread may be cancelled in between.
  */
@@ -38,8 +38,9 @@
 #include "emunic/engine/rest.h"
 
 /*
- * Bytes that may be stored between reserving the place of the event that tells of them and publishing it. Reserving first
- * is faster, because its locked instruction waits for all stores before it; but others' events wait behind the place.
+ * Bytes that may be stored between reserving the place of the event that tells of them and publishing it. Reserving
+ * first is faster, because its locked instruction waits for all stores before it; but others' events wait behind the
+ * place.
  */
 #define EMU_LANE_EARLY_MAX 256u
 
@@ -53,9 +54,9 @@ struct emu_gate {
     const _Atomic bool *is_lost;            /* borrowed */
     uint64_t inside;                        /* our mark as last written */
     uint64_t epoch;                         /* grows when a mapping of a peer goes away: lanes before it are void */
-    uint32_t files_gone;                    /* of the table, as last seen: peers' files that went later are to be unmapped */
+    uint32_t files_gone;                    /* of the table, as last seen: files that went later are to be unmapped */
     bool fences;
-    bool is_for_ordered;                    /* set around an operation that must not overtake transfers which emunic moves */
+    bool is_for_ordered;                    /* around operations that must not overtake transfers which emunic moves */
     uint16_t data_flits[EMU_GATE_FLITS_MAX + 1];
 };
 
@@ -80,7 +81,7 @@ struct emu_lane {
     uint32_t file;                          /* that the window shows, or 0 */
     struct emu_cq_producer destination;
     struct emu_segment *owner;              /* the peer's segment, or NULL: whom to wake */
-    _Alignas(16) uint8_t seen[EMU_LANE_SEEN_BYTES]; /* the table's line when the lane was found: live, and all that matters */
+    _Alignas(16) uint8_t seen[EMU_LANE_SEEN_BYTES]; /* the table's line when it was found: live, and all that matters */
 };
 
 /* What names a peer's memory in a command. */
@@ -122,9 +123,9 @@ static inline void emu_gate_leave(struct emu_gate *gate)
 
 /*
  * May the next command take the direct path? No while the domain is switched to routed, and no while commands of this
- * port are still in emunic's hands: so switching loses no operation and changes no order. An ordered operation also waits
- * for transfers that emunic has taken out of the ring and not finished; only behind the look at the ring can their number be
- * believed.
+ * port are still in emunic's hands: so switching loses no operation and changes no order. An ordered operation also
+ * waits for transfers that emunic has taken out of the ring and not finished; only behind the look at the ring can
+ * their number be believed.
  */
 static inline bool emu_gate_is_open(const struct emu_gate *gate)
 {
@@ -151,15 +152,17 @@ static inline bool emu_lane_is_current(const struct emu_lane *lane)
     return _mm_movemask_epi8(same) == 0xffff && lane->port->generation == lane->port_generation;
 }
 
-/* Has the processor get a line for writing. Any address may be named; where the instruction is unknown nothing happens. */
+/*
+ * Has the processor get a line for writing. Any address may be named; where the instruction is unknown nothing happens.
+ */
 static inline void emu_prefetch_for_write(const void *addr)
 {
     __asm__ volatile("prefetchw %0" : : "m"(*(const char *)addr));
 }
 
 /*
- * Something will be written to `addr` at once, and perhaps an event after it: gets both lines on their way while the caller
- * still checks what it has to check. Both come from the peer's cache, and together take as long as one.
+ * Something will be written to `addr` at once, and perhaps an event after it: gets both lines on their way while the
+ * caller still checks what it has to check. Both come from the peer's cache, and together take as long as one.
  */
 static inline void emu_lane_expect(const struct emu_lane *lane, uint64_t addr, bool has_event)
 {
@@ -191,15 +194,16 @@ static inline bool emu_lane_may_enter(struct emu_lane *lane, uint64_t target, ui
         atomic_load_explicit(&gate->table->files_gone, memory_order_relaxed) != gate->files_gone)
         return false;
     emu_gate_enter(gate);
-    if (emu_gate_is_open(gate) && emu_lane_is_current(lane) && lane->md->file == lane->file && !emu_lane_is_broken(lane))
+    if (emu_gate_is_open(gate) && emu_lane_is_current(lane) && lane->md->file == lane->file &&
+        !emu_lane_is_broken(lane))
         return true;
     emu_gate_leave(gate);
     return false;
 }
 
 /*
- * Where [addr, addr + len) of the peer lies here, and the mark is up; or NULL, and nothing has happened. The caller's address
- * as it would go into a command.
+ * Where [addr, addr + len) of the peer lies here, and the mark is up; or NULL, and nothing has happened. The caller's
+ * address as it would go into a command.
  */
 static inline uint8_t *emu_lane_enter(struct emu_lane *lane, uint64_t addr, uint64_t len_bytes, bool is_written)
 {
@@ -211,8 +215,8 @@ static inline uint8_t *emu_lane_enter(struct emu_lane *lane, uint64_t addr, uint
 }
 
 /*
- * The same without a window: the mark is up and the bytes have been moved, or false and nothing has happened that matters (a
- * part may have been moved; the engine will move them again, or say why not).
+ * The same without a window: the mark is up and the bytes have been moved, or false and nothing has happened that
+ * matters (a part may have been moved; the engine will move them again, or say why not).
  */
 bool emu_lane_write(struct emu_lane *lane, uint64_t addr, const void *data, uint64_t len_bytes);
 bool emu_lane_read(struct emu_lane *lane, uint64_t addr, void *data, uint64_t len_bytes);

@@ -2,10 +2,10 @@
 /*
  * From an address to the file that is mapped there.
  *
- * The range must lie in shared mappings of one file that follow each other in the file as they do in memory. Only memory
- * counts: memfd, POSIX shared memory, anonymous shared memory, huge pages. Not what emunic made, which is mapped in its own
- * way; and not System V shared memory, whose file number is its id and may be that of a memfd as well. Three ways lead to
- * the file, the first that works is taken:
+ * The range must lie in shared mappings of one file that follow each other in the file as they do in memory. Only
+ * memory counts: memfd, POSIX shared memory, anonymous shared memory, huge pages. Not what emunic made, which is mapped
+ * in its own way; and not System V shared memory, whose file number is its id and may be that of a memfd as well. Three
+ * ways lead to the file, the first that works is taken:
  *
  *   /proc/self/map_files/<range>   the mapping itself; needs CAP_CHECKPOINT_RESTORE
  *   /proc/self/fd                  a descriptor of the program that is the same file
@@ -13,8 +13,8 @@
  *
  * In each case the file is opened again: a copy of the program's descriptor would share its position and its flags with
  * all who get it. What was opened counts only if it is the mapped file by device and number.
- * Anonymous shared memory and files that have neither path nor descriptor any more are therefore found by the privileged
- * only.
+ * Anonymous shared memory and files that have neither path nor descriptor any more are therefore found by the
+ * privileged only.
  */
 #include "emunic/client/mapping.h"
 

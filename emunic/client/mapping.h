@@ -14,8 +14,9 @@ struct emu_mapping {
 };
 
 /*
- * The file that all pages of [addr, addr + len) are shared mappings of, open for reading, or with is_writable for reading
- * and writing. -ENOENT: the memory is nothing of the kind; -EACCES: the file cannot be opened again. Any thread.
+ * The file that all pages of [addr, addr + len) are shared mappings of, open for reading, or with is_writable for
+ * reading and writing. -ENOENT: the memory is nothing of the kind; -EACCES: the file cannot be opened again. Any
+ * thread.
  */
 int emu_mapping_find(uint64_t addr, uint64_t len_bytes, bool is_writable, struct emu_mapping *mapping_out);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A file is asked for when a window of it has to be mapped, and its descriptor closed at once: the program's descriptors
- * are scarce, and few files need a second window. Windows stay until the file's number disappears from the domain table,
- * which is noticed at the next post of this port; a port that never posts again keeps them until it ends.
+ * A file is asked for when a window of it has to be mapped, and its descriptor closed at once: the program's
+ * descriptors are scarce, and few files need a second window. Windows stay until the file's number disappears from the
+ * domain table, which is noticed at the next post of this port; a port that never posts again keeps them until it ends.
  *
  * Read-only registrations have files of their own, whose descriptors only read: their windows cannot be written.
  */

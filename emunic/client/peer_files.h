@@ -4,8 +4,8 @@
  * those files. One thread at a time per object.
  *
  * For whoever keeps what emu_peer_files_reach() told: base addresses hold for as long as the memory domain is live with
- * the same generation, seen so inside (`inside` is odd). An access counts only if *broken is 0 after it; before the next
- * one emu_peer_files_reach() must be asked again.
+ * the same generation, seen so inside (`inside` is odd). An access counts only if *broken is 0 after it; before the
+ * next one emu_peer_files_reach() must be asked again.
  */
 #ifndef EMUNIC_CLIENT_PEER_FILES_H
 #define EMUNIC_CLIENT_PEER_FILES_H
@@ -33,7 +33,9 @@ bool emu_peer_files_reach(struct emu_peer_files *files, const struct emu_table_m
 
 void emu_peer_files_drop_gone(struct emu_peer_files *files);
 
-/* Unmaps files that no registration lies in any more: one load of the table's changing line. True: some may have been. */
+/*
+ * Unmaps files that no registration lies in any more: one load of the table's changing line. True: some may have been.
+ */
 static inline bool emu_peer_files_trim(struct emu_peer_files *files)
 {
     if (atomic_load_explicit(&files->table->files_gone, memory_order_relaxed) == files->seen_gone)

@@ -28,7 +28,7 @@ struct emu_port_idle {
     _Atomic uint64_t activity;        /* of the port when that began */
     _Atomic uint32_t polls;           /* since then, or since the last rest */
     _Atomic uint32_t cycle;           /* things that the program polls in turn */
-    _Atomic uint32_t shared;          /* 0: the core is ours; else so many quick yields in turn until it counts as that */
+    _Atomic uint32_t shared;          /* 0: the core is ours; else so many quick yields in turn until it counts so */
 };
 
 struct emu_port {
@@ -86,8 +86,8 @@ void emu_port_set_stale(struct emu_port *port, bool is_stale);
 void emu_port_hang_up(struct emu_port *port);
 
 /*
- * The next command slot, zeroed, or NULL when emunic has gone. Waits, yielding, while the ring is full: emunic empties it
- * by itself, so this ends. staged_bytes > 0 also reserves staging space; its place is stored in staging_off_out.
+ * The next command slot, zeroed, or NULL when emunic has gone. Waits, yielding, while the ring is full: emunic empties
+ * it by itself, so this ends. staged_bytes > 0 also reserves staging space; its place is stored in staging_off_out.
  */
 struct emu_cmd *emu_port_command(struct emu_port *port, uint64_t staged_bytes, uint64_t *staging_off_out);
 
@@ -103,7 +103,9 @@ void emu_port_publish(struct emu_port *port);
 /* Has emunic look what the port wants: a system call. Not a cancellation point. */
 void emu_port_ring(struct emu_port *port);
 
-/* Sends a request that needs no descriptors. 0 or positive outcome, or a negative errno (-ENETDOWN: emunic has gone). */
+/*
+ * Sends a request that needs no descriptors. 0 or positive outcome, or a negative errno (-ENETDOWN: emunic has gone).
+ */
 int emu_port_request(struct emu_port *port, struct emu_msg *msg);
 
 /* wakes: somebody may sleep on the queue, so producers look for sleepers. */
@@ -140,9 +142,9 @@ static inline bool emu_port_blocks_are_used_up(const struct emu_port *port)
 
 /*
  * After an empty poll: yields now and then; where processes outnumber cores, or a yield has shown that others want this
- * core, it yields each time, and after EMUNIC_REST_AFTER of empty polls sleeps, for less than REST_MAX_NS, until there may be
- * news for the port (an event, a short message, a datagram, data from a peer, the end of the domain). Now and then looks
- * whether emunic lives.
+ * core, it yields each time, and after EMUNIC_REST_AFTER of empty polls sleeps, for less than REST_MAX_NS, until there
+ * may be news for the port (an event, a short message, a datagram, data from a peer, the end of the domain). Now and
+ * then looks whether emunic lives.
  */
 void emu_port_relax(struct emu_port *port);
 

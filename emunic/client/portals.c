@@ -4,25 +4,28 @@
  *
  * A data movement call begins on the own interface (SEND_START), and is then carried out by us or by emunic:
  *
- *   direct   lock the target, match, commit and START, move the data, END, unlock; then SEND_END and ACK or REPLY at home.
- *            The order of requests to one target is the order of calls, because each is over before the next begins.
- *            Data above SHORT_BYTES are moved without the target's lock; a flight in the target's interface tells
- *            emunic how far we were if we die (engine/portals.h).
- *   routed   a command in the port's ring; emunic does the same (daemon/portals.c). The gate (client/lane.h) lets nothing go
- *            direct while commands of ours wait there, so switching loses and reorders nothing.
+ *   direct   lock the target, match, commit and START, move the data, END, unlock; then SEND_END and ACK or REPLY at
+ *            home. The order of requests to one target is the order of calls, because each is over before the next
+ *            begins. Data above SHORT_BYTES are moved without the target's lock; a flight in the target's interface
+ *            tells emunic how far we were if we die (engine/portals.h).
+ *   routed   a command in the port's ring; emunic does the same (daemon/portals.c). The gate (client/lane.h) lets
+ *            nothing go direct while commands of ours wait there, so switching loses and reorders nothing.
  *
- * Cache lines of a small put from a descriptor without a queue. It writes six of the target's interface: the lock's, its flight's,
- * the queue's, two of the event and, if its words change, the descriptor's; one or more of data; and three of its own (the
- * mark, flow counters, registers). All others (domain table, list, places) are only read and stay in the cache. Where one process
- * sends, those that come from another core are the event's two and the data's, and both are asked for while the words of
- * the request are still worked on; where several send, lock, queue and descriptor come from the last one. One locked
- * instruction, the target's lock. What was found out about a target (its window, segment, port) is kept per peer.
+ * Cache lines of a small put from a descriptor without a queue. It writes six of the target's interface: the lock's,
+ * its flight's, the queue's, two of the event and, if its words change, the descriptor's; one or more of data; and
+ * three of its own (the mark, flow counters, registers). All others (domain table, list, places) are only read and stay
+ * in the cache. Where one process sends, those that come from another core are the event's two and the data's, and both
+ * are asked for while the words of the request are still worked on; where several send, lock, queue and descriptor come
+ * from the last one. One locked instruction, the target's lock. What was found out about a target (its window, segment,
+ * port) is kept per peer.
  *
- * Never are two interfaces locked at a time. While we hold or wait for one our mark is up (emu_segment.inside): emunic takes
- * no memory away under us, and a lock whose named holder is outside, or waits for one itself, is nobody's. A lock that
- * does not come free is reported to emunic, which breaks it if it is nobody's; a holder that is merely stopped stalls us.
+ * Never are two interfaces locked at a time. While we hold or wait for one our mark is up (emu_segment.inside): emunic
+ * takes no memory away under us, and a lock whose named holder is outside, or waits for one itself, is nobody's. A lock
+ * that does not come free is reported to emunic, which breaks it if it is nobody's; a holder that is merely stopped
+ * stalls us.
  *
- * Left to emunic: whatever the domain's flags say, transfers above EMUNIC_DIRECT_LIMIT, targets whose memory we cannot reach.
+ * Left to emunic: whatever the domain's flags say, transfers above EMUNIC_DIRECT_LIMIT, targets whose memory we cannot
+ * reach.
  */
 #include "emunic/client/portals.h"
 
@@ -65,7 +68,8 @@ static int map_part(const struct emu_fds *fds, uint64_t bytes, struct emu_ptl_ni
     struct stat st;
     void *addr;
 
-    if (fds->n_fds != 1 || bytes != sizeof(struct emu_ptl_ni) || fstat(fds->fd[0], &st) < 0 || (uint64_t)st.st_size < bytes)
+    if (fds->n_fds != 1 || bytes != sizeof(struct emu_ptl_ni) || fstat(fds->fd[0], &st) < 0 ||
+        (uint64_t)st.st_size < bytes)
         return -EPROTO;
     addr = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fds->fd[0], 0);
     if (addr == MAP_FAILED)
@@ -173,7 +177,8 @@ static bool is_live(const struct emu_portals *p, uint32_t port, uint32_t generat
 {
     const struct emu_table_port *entry = &emu_table_ports(p->port.table)[port];
 
-    return atomic_load_explicit(&entry->state, memory_order_acquire) == EMU_PORT_LIVE && entry->generation == generation;
+    return atomic_load_explicit(&entry->state, memory_order_acquire) == EMU_PORT_LIVE &&
+           entry->generation == generation;
 }
 
 /* Runs when the lock has been held for long. */
@@ -400,7 +405,8 @@ static int reach(struct emu_portals *p, const struct target *t, const struct emu
         const struct emu_table_md *entry = &emu_table_mds(p->port.table, t->node_index)[md->mdh];
 
         if (atomic_load_explicit(&entry->state, memory_order_acquire) != 0 && entry->port == t->port &&
-            entry->generation == md->mdh_generation && emu_direct_reach(p->port.direct, entry, mem_out) == EMU_STATUS_OK)
+            entry->generation == md->mdh_generation &&
+            emu_direct_reach(p->port.direct, entry, mem_out) == EMU_STATUS_OK)
             return EMU_STATUS_OK;
     }
     return emu_direct_reach_private(p->port.direct, t->port, mem_out);
@@ -493,7 +499,8 @@ static void expect(const struct target *t, const struct stay *stay)
 }
 
 /* The target is locked; afterwards it is so only with HAS_BEGUN. */
-static enum begun begin_at(struct emu_portals *p, const struct target *t, const struct emu_ptl_send *send, struct stay *stay)
+static enum begun begin_at(struct emu_portals *p, const struct target *t, const struct emu_ptl_send *send,
+                           struct stay *stay)
 {
     stay->request = request_of(p, send);
     if (emu_ptl_match(t->ni, &stay->request, &stay->taker) != EMU_PTL_TAKEN) {
@@ -552,8 +559,8 @@ static int move_put(struct emu_portals *p, const struct emu_ptl_send *send, stru
                         stay->taker.mlength, p, 1, &fault);
 }
 
-static enum begun run_put(struct emu_portals *p, const struct target *t, const struct emu_ptl_send *send, struct stay *stay,
-                          struct outcome *out)
+static enum begun run_put(struct emu_portals *p, const struct target *t, const struct emu_ptl_send *send,
+                          struct stay *stay, struct outcome *out)
 {
     enum begun begun = begin_at(p, t, send, stay);
     bool is_held = true;
@@ -588,8 +595,8 @@ static int move_reply(struct emu_portals *p, const struct emu_ptl_send *send, co
     emu_ptl_span_of(p->ni, &reply->md, &to);
     if (swapped)
         return emu_ptl_move(&self, &to, send->local_offset, &self, &swap, 0, reply->mlength, p, 1, &fault);
-    return emu_ptl_move(&self, &to, send->local_offset, &stay->memory, &stay->span, stay->taker.offset, reply->mlength, p, 1,
-                        &fault);
+    return emu_ptl_move(&self, &to, send->local_offset, &stay->memory, &stay->span, stay->taker.offset, reply->mlength,
+                        p, 1, &fault);
 }
 
 /* SEND_END and REPLY at home. True: the data shall be stored, then finish_reply(). */
@@ -605,15 +612,16 @@ static bool begin_reply(struct emu_portals *p, const struct emu_ptl_send *send, 
     return is_taken;
 }
 
-static void finish_reply(struct emu_portals *p, const struct emu_ptl_send *send, struct emu_ptl_reply *reply, unsigned fail)
+static void finish_reply(struct emu_portals *p, const struct emu_ptl_send *send, struct emu_ptl_reply *reply,
+                         unsigned fail)
 {
     lock_own(p);
     emu_ptl_reply_end(p->ni, send, reply, fail);
     emu_ptl_unlock(p->ni);
 }
 
-static enum begun run_get(struct emu_portals *p, const struct target *t, const struct emu_ptl_send *send, struct stay *stay,
-                          struct outcome *out)
+static enum begun run_get(struct emu_portals *p, const struct target *t, const struct emu_ptl_send *send,
+                          struct stay *stay, struct outcome *out)
 {
     enum begun begun = begin_at(p, t, send, stay);
     struct emu_ptl_reply reply;
@@ -647,8 +655,8 @@ static unsigned swap(struct emu_portals *p, const struct emu_ptl_send *send, str
     span_of_md(p, send->put_md, &from);
     r = emu_ptl_move(&self, &to, 0, &stay->memory, &stay->span, stay->taker.offset, stay->taker.mlength, p, 1, &fault);
     if (r == 0)
-        r = emu_ptl_move(&stay->memory, &stay->span, stay->taker.offset, &self, &from, send->put_offset, stay->taker.mlength,
-                         p, 1, &fault);
+        r = emu_ptl_move(&stay->memory, &stay->span, stay->taker.offset, &self, &from, send->put_offset,
+                         stay->taker.mlength, p, 1, &fault);
     return fail_of(r);
 }
 
@@ -757,7 +765,8 @@ static bool stage(struct emu_portals *p, const struct emu_ptl_send *send, uint64
 {
     struct emu_memory self = emu_memory_self();
     struct emu_ptl_span from;
-    struct emu_ptl_span to = { .n = 1, .one = { (uint64_t)(uintptr_t)(p->port.staging + staging_off), send->length_bytes } };
+    struct emu_ptl_span to = { .n = 1,
+                               .one = { (uint64_t)(uintptr_t)(p->port.staging + staging_off), send->length_bytes } };
     int fault;
 
     span_of_md(p, send->put_md, &from);
@@ -792,8 +801,9 @@ static void run_routed(struct emu_portals *p, const struct emu_ptl_send *send)
 /* ---- the short way ---- */
 
 /*
- * A small put from a descriptor that requests cannot hit: nobody else changes its words, so everything at home, SEND_START
- * included, waits until the data are delivered, and one lock does for all of it; or none, where nobody is to be told.
+ * A small put from a descriptor that requests cannot hit: nobody else changes its words, so everything at home,
+ * SEND_START included, waits until the data are delivered, and one lock does for all of it; or none, where nobody is to
+ * be told.
  */
 static bool may_be_short(const struct emu_portals *p, const struct emu_ptl_send *send)
 {

@@ -65,8 +65,8 @@ void emu_portals_hold(struct emu_portals *p);
 void emu_portals_release(struct emu_portals *p);
 
 /*
- * One data movement call, already checked: on the direct path it is over when this returns, else it is in emunic's hands.
- * -ENOENT: a descriptor is gone or inactive.
+ * One data movement call, already checked: on the direct path it is over when this returns, else it is in emunic's
+ * hands. -ENOENT: a descriptor is gone or inactive.
  */
 int emu_portals_send(struct emu_portals *p, struct emu_ptl_send *send);
 

@@ -2,9 +2,9 @@
 /*
  * Regions.
  *
- * A descriptor must cost nothing like a registration, and programs make one per message. So memory is adopted (space.c) and
- * registered in blocks of BLOCK_BYTES around what is asked for, cut to the mapping that it lies in, once; descriptors only
- * name the region.
+ * A descriptor must cost nothing like a registration, and programs make one per message. So memory is adopted (space.c)
+ * and registered in blocks of BLOCK_BYTES around what is asked for, cut to the mapping that it lies in, once;
+ * descriptors only name the region.
  *
  * Nobody tells us when a program unmaps memory, or maps something else in its place; then a window shows pages that the
  * program does not have any more. Therefore each look-up asks the kernel again what is mapped there (one system call on
@@ -12,9 +12,10 @@
  * the same place of the file, or the memory counts as in no region. A descriptor's memory must exist as long as the
  * descriptor, so nothing needs to be asked later.
  *
- * Adopting loses no write as long as nobody writes these pages by process_vm_* meanwhile. The caller holds the interface and has
- * no operation going on (may_adopt); other ports of the process may have private registrations, so a process that has any
- * adopts nothing here. What is larger than EMUNIC_ADOPT_LIMIT is left alone unless EMUNIC_MEMORY=adopt.
+ * Adopting loses no write as long as nobody writes these pages by process_vm_* meanwhile. The caller holds the
+ * interface and has no operation going on (may_adopt); other ports of the process may have private registrations, so a
+ * process that has any adopts nothing here. What is larger than EMUNIC_ADOPT_LIMIT is left alone unless
+ * EMUNIC_MEMORY=adopt.
  */
 #include "emunic/client/regions.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory of a process that others reach through windows, found again by address: registrations of whole ranges, made once and
- * used by many short-lived descriptors. One thread at a time per object.
+ * Memory of a process that others reach through windows, found again by address: registrations of whole ranges, made
+ * once and used by many short-lived descriptors. One thread at a time per object.
  */
 #ifndef EMUNIC_CLIENT_REGIONS_H
 #define EMUNIC_CLIENT_REGIONS_H

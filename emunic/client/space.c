@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The space file of a process, one per communication domain: made by emunic, sparse, a page's offset is its address. Ports of
- * the process in one domain share it.
+ * The space file of a process, one per communication domain: made by emunic, sparse, a page's offset is its address.
+ * Ports of the process in one domain share it.
  *
  * Adopting a range of private anonymous pages: copy them into the file (one pwrite), then map the file over them
  * (MAP_FIXED, one step for everybody who looks). Between the two nobody may write, or the write is lost:
  *
- *   this thread         has its signals blocked and writes to nothing outside its stack; the stack is never adopted. So it
- *                       makes bare system calls: MPI libraries patch mmap() and others of libc with functions that write
- *                       to their heap, which may be what is being moved
+ *   this thread         has its signals blocked and writes to nothing outside its stack; the stack is never adopted. So
+ *                       it makes bare system calls: MPI libraries patch mmap() and others of libc with functions that
+ *                       write to their heap, which may be what is being moved
  *   other threads       are stopped at their first write by userfaultfd write protection; when the file is mapped the
  *                       userfaultfd is closed, they try again and find the new pages. Without the right to stop writes
- *                       of the kernel as well (not root, no vm.unprivileged_userfaultfd) nothing is adopted while the process has threads
+ *                       of the kernel as well (not root, no vm.unprivileged_userfaultfd) nothing is adopted while the
+ *                       process has threads
  *   peers and emunic    write private memory only under a registration: the caller does not adopt what a live
  *                       registration with the cma method covers
  *
  * Not adopted: the stack, file mappings, read-only pages, memory that is shared with others already.
  *
- * Afterwards the range behaves like any shared mapping of its process: munmap, mremap, free and realloc work; a page whose
- * address has changed is adopted anew when it is registered again. The file keeps pages of addresses that are no longer
- * mapped until they are used again or the process ends.
+ * Afterwards the range behaves like any shared mapping of its process: munmap, mremap, free and realloc work; a page
+ * whose address has changed is adopted anew when it is registered again. The file keeps pages of addresses that are no
+ * longer mapped until they are used again or the process ends.
  *
  * fork: a child must not share memory with its parent. The handlers below give the child private copies before fork()
- * returns in either, without touching the heap; other threads of the parent run on meanwhile. vfork and posix_spawn need nothing.
- * Cost: about 0.4 ms per MiB, once (figures.md), which some 20 transfers pay back.
+ * returns in either, without touching the heap; other threads of the parent run on meanwhile. vfork and posix_spawn
+ * need nothing. Cost: about 0.4 ms per MiB, once (figures.md), which some 20 transfers pay back.
  */
 #include "emunic/client/space.h"
 
@@ -173,8 +174,8 @@ static int move_guarded(const struct space *s, const struct emu_piece *p)
             return guard;
     }
     r = copy_to_file(s, p);
-    if (r == 0 && bare_mmap((void *)(uintptr_t)p->first, p->end - p->first, MAP_SHARED | MAP_FIXED | MAP_POPULATE, s->fd,
-                            p->first) == MAP_FAILED)
+    if (r == 0 && bare_mmap((void *)(uintptr_t)p->first, p->end - p->first, MAP_SHARED | MAP_FIXED | MAP_POPULATE,
+                            s->fd, p->first) == MAP_FAILED)
         r = -errno;
     if (guard >= 0)
         close(guard);

@@ -2,13 +2,13 @@
 /*
  * Completion channels, emunic's side.
  *
- * A channel is a pipe to a port's owner, who sleeps in poll() on its other end. A number in it, of a queue that is attached to
- * the channel, says that the queue was armed and got news. Its end says that there will be none: emunic has died, or the port
- * or its domain has ended.
+ * A channel is a pipe to a port's owner, who sleeps in poll() on its other end. A number in it, of a queue that is
+ * attached to the channel, says that the queue was armed and got news. Its end says that there will be none: emunic has
+ * died, or the port or its domain has ended.
  *
  * Who disarms a queue (engine/cq.c) must tell. When that is emunic, it writes at once. On the direct path it is a peer,
- * which may not have the pipe: it could read from it what is meant for the owner. So it marks the queue in the owner's segment
- * and the owner in its own one (abi/segment.h), and rings its doorbell:
+ * which may not have the pipe: it could read from it what is meant for the owner. So it marks the queue in the owner's
+ * segment and the owner in its own one (abi/segment.h), and rings its doorbell:
  *
  *   producer   armed := 0    fired |= queue    calls |= port    write(doorbell)
  *   emunic                                                        `-> calls := 0    fired := 0    write(pipe)
@@ -17,10 +17,10 @@
  * emunic reads no line for channels in between. A producer that is killed on the way leaves its mark "inside" behind:
  * emunic then looks at the queues themselves (quiesce.c).
  *
- * Nothing here is trusted. Whatever members write into `fired` and `calls` makes emunic write numbers of attached queues into
- * their pipes, each at most once a turn; the owner takes a number for a hint. A pipe is written to through a description that
- * its reader does not share, so the reader cannot make the write block. A full pipe loses the number, but holds those of
- * thousands that wait, more than there are queues.
+ * Nothing here is trusted. Whatever members write into `fired` and `calls` makes emunic write numbers of attached
+ * queues into their pipes, each at most once a turn; the owner takes a number for a hint. A pipe is written to through
+ * a description that its reader does not share, so the reader cannot make the write block. A full pipe loses the
+ * number, but holds those of thousands that wait, more than there are queues.
  */
 #include "emunic/daemon/channel.h"
 

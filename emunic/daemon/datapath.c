@@ -10,8 +10,8 @@
  * head of the ring until the port's transfers are done. A transfer never overtakes an earlier command. While a fenced
  * transfer runs, no block transfer starts: as it waited for the others, it is the first in the list.
  *
- * Small puts that follow each other into private memory of one process share system calls (engine/burst.c), elements of a
- * chain as well: those that are in the ring when emunic comes by. None waits for a later one.
+ * Small puts that follow each other into private memory of one process share system calls (engine/burst.c), elements of
+ * a chain as well: those that are in the ring when emunic comes by. None waits for a later one.
  *
  * A transfer looks at its memory domain again before each slice: after a deregistration or the owner's death it
  * ends with an error, and no byte moves any more.
@@ -323,7 +323,8 @@ static unsigned serve_transfers(struct emu_port_end *port)
             break;
         charge(port, port->server->settings.slice_bytes);
         if (port->domain->is_routed_around && !emu_network_is_quiesced(port->server) &&
-            !emu_network_reaches(port->server, port->nid, emu_table_nodes(port->domain->table)[transfer->transaction.node_index].nid)) {
+            !emu_network_reaches(port->server, port->nid,
+                                 emu_table_nodes(port->domain->table)[transfer->transaction.node_index].nid)) {
             transfer->transaction.status = EMU_STATUS_NETWORK;
         } else if (memory_is_still_there(port, transfer)) {
             mend_window(port, &transfer->transaction);

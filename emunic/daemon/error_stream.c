@@ -4,11 +4,12 @@
  *
  * A subscription is a control connection of its own, so it outlives the NIC handle it was made with and goes with its
  * process. It keeps the newest events that it had room for: when its queue is full, further events are lost, and the
- * serial number, which counts every event that passed the subscription's filter, shows how many. Its eventfd is readable
- * exactly while events wait; emunic alone writes and reads it for good (what the owner does to it fools only the owner).
+ * serial number, which counts every event that passed the subscription's filter, shows how many. Its eventfd is
+ * readable exactly while events wait; emunic alone writes and reads it for good (what the owner does to it fools only
+ * the owner).
  *
- * Filter: a category mask; and the domain whose credentials the subscriber has shown, or, for root and emunic's own user,
- * a protection tag or everything.
+ * Filter: a category mask; and the domain whose credentials the subscriber has shown, or, for root and emunic's own
+ * user, a protection tag or everything.
  *
  *   sources   the engine's failed transactions on the routed path (view op `failed`)
  *             EMU_OP_REPORT commands: those of the direct path, sent while a domain is EMU_TABLE_WATCHED
@@ -170,14 +171,16 @@ void emu_error_tell_transaction(const struct emu_port_end *port, const struct em
     struct emu_error_record record = {
         .code = code ? code : (uint16_t)status,
         .category = category_of(status),
-        .info = { pair_of(port->nid, port->instance_id), pair_of(emu_domain_nid_at(port->domain, cmd->remote_nid), cmd->mdh), cmd->remote_addr,
+        .info = { pair_of(port->nid, port->instance_id),
+                  pair_of(emu_domain_nid_at(port->domain, cmd->remote_nid), cmd->mdh), cmd->remote_addr,
                   pair_of(rule, (uint32_t)cmd->op << 8 | status) },
     };
 
     emu_error_tell(port->server, port->domain, record);
 }
 
-void emu_error_tell_port(const struct emu_port_end *port, uint16_t code, uint8_t category, uint64_t count, uint32_t rule)
+void emu_error_tell_port(const struct emu_port_end *port, uint16_t code, uint8_t category, uint64_t count,
+                         uint32_t rule)
 {
     struct emu_error_record record = {
         .code = code,

@@ -2,21 +2,21 @@
 /*
  * Injected faults.
  *
- * A domain with rules is routed: every command comes by here (emu_fault_command), before it does anything. All rules look
- * at it, in their order, so that each keeps its own count; the first that hits decides. Nothing else depends on rules: a domain
- * without them costs emunic one comparison per command and its members' direct path nothing.
+ * A domain with rules is routed: every command comes by here (emu_fault_command), before it does anything. All rules
+ * look at it, in their order, so that each keeps its own count; the first that hits decides. Nothing else depends on
+ * rules: a domain without them costs emunic one comparison per command and its members' direct path nothing.
  *
- * Counts belong to (rule, port). A port is known to the hash by its rank and its place among the NIC handles of that process, or,
- * outside a launched job, by nid and instance: neither depends on who attached first.
+ * Counts belong to (rule, port). A port is known to the hash by its rank and its place among the NIC handles of that
+ * process, or, outside a launched job, by nid and instance: neither depends on who attached first.
  *
  *   command:  fresh -> passes
  *                   -> held until a time, at the head of its port's ring -> passes
  *                   -> failed
  *                   -> short message with attempts left, after a recoverable fault: waits a round, then fresh again
  *
- * A held command holds what its port sends after it: order and staging stay as they are. The library's own writes (credits,
- * greetings) are nobody's transaction and are never hit. A contribution to a reduction that is hit is passed on with its
- * failure, which ends that reduction for all leaves; the tree stays whole.
+ * A held command holds what its port sends after it: order and staging stay as they are. The library's own writes
+ * (credits, greetings) are nobody's transaction and are never hit. A contribution to a reduction that is hit is passed
+ * on with its failure, which ends that reduction for all leaves; the tree stays whole.
  *
  * Whose a target on another host is, and killing it, is that host's to say and to do (fault_hosts.c).
  *
@@ -86,7 +86,10 @@ static int add_rules(struct emu_fault_set *set, const struct emu_fault_rule *rul
     return 0;
 }
 
-/* A set with the old rules, if wanted, and the new ones; the counts of the old ones move with them only when nothing failed. */
+/*
+ * A set with the old rules, if wanted, and the new ones; the counts of the old ones move with them only when nothing
+ * failed.
+ */
 static int make_set(const struct emu_fault_set *old, const struct emu_fault_rule *rules, uint32_t n_rules,
                     struct emu_fault_set **set_out)
 {
@@ -205,8 +208,8 @@ uint32_t emu_fault_count_rules(const struct emu_domain *domain)
     return domain->faults ? domain->faults->n_rules : 0;
 }
 
-bool emu_fault_rule_of(const struct emu_domain *domain, uint32_t place, struct emu_fault_rule *rule_out, uint64_t *seen_out,
-                       uint64_t *hits_out)
+bool emu_fault_rule_of(const struct emu_domain *domain, uint32_t place, struct emu_fault_rule *rule_out,
+                       uint64_t *seen_out, uint64_t *hits_out)
 {
     if (place >= emu_fault_count_rules(domain))
         return false;
@@ -384,8 +387,8 @@ static struct emu_port_end *owner_of(const struct emu_port_end *port, const stru
     return atomic_load_explicit(&md->state, memory_order_relaxed) ? port->domain->ports[md->port] : NULL;
 }
 
-static void fail(struct emu_port_end *port, const struct emu_cmd *cmd, const struct emu_fault_rule *rule, unsigned status,
-                 uint16_t code)
+static void fail(struct emu_port_end *port, const struct emu_cmd *cmd, const struct emu_fault_rule *rule,
+                 unsigned status, uint16_t code)
 {
     port->fault.rule = rule->id;
     emu_fault_end_command(port, cmd, status, code);
@@ -445,8 +448,8 @@ static bool is_tried_again(struct emu_port_end *port, const struct emu_cmd *cmd,
 }
 
 /* Lost or broken on the way. */
-static enum emu_fault_answer lose(struct emu_port_end *port, const struct emu_cmd *cmd, const struct emu_fault_rule *rule,
-                                  uint16_t code)
+static enum emu_fault_answer lose(struct emu_port_end *port, const struct emu_cmd *cmd,
+                                  const struct emu_fault_rule *rule, uint16_t code)
 {
     unsigned status = EMU_STATUS_NETWORK;
 
@@ -460,7 +463,8 @@ static enum emu_fault_answer lose(struct emu_port_end *port, const struct emu_cm
     return EMU_FAULT_IS_DONE;
 }
 
-static enum emu_fault_answer hold(struct emu_port_end *port, const struct emu_cmd *cmd, const struct emu_fault_rule *rule)
+static enum emu_fault_answer hold(struct emu_port_end *port, const struct emu_cmd *cmd,
+                                  const struct emu_fault_rule *rule)
 {
     struct emu_error_record record = { .code = EMU_ERROR_DELAYED, .category = EMU_ERROR_DIAG_ONLY };
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files that programs have mapped shared and registered: memfd, POSIX shared memory, huge pages, anonymous shared memory.
+ * Files that programs have mapped shared and registered: memfd, POSIX shared memory, huge pages, anonymous shared
+ * memory.
  *
  * A client that finds a registration in such a mapping sends a descriptor of the file along. emunic keeps one for each
- * file, process and access; maps what it needs of it when it moves data; and gives it to members of the domain that want
- * to map it themselves. A file has a place in the domain table while registrations lie in it; its number there tells
- * members when to let go of their windows.
+ * file, process and access; maps what it needs of it when it moves data; and gives it to members of the domain that
+ * want to map it themselves. A file has a place in the domain table while registrations lie in it; its number there
+ * tells members when to let go of their windows.
  *
  * Nothing of this is believed:
  *   kind      shared memory only (tmpfs, hugetlbfs): any other file system could make emunic wait for a page for ever
- *   access    a writable registration needs a descriptor to read and write, a read-only one a descriptor to read only: peers
- *             get no more than the owner meant
+ *   access    a writable registration needs a descriptor to read and write, a read-only one a descriptor to read only:
+ *             peers get no more than the owner meant
  *   size      ends no earlier than the memory. Whoever has the file can shorten it later; base/fault.c is about that
  *   identity  the kernel's list of the process's mappings names this file, at these offsets, for all of the range
  *
@@ -37,7 +38,7 @@
 #include "emunic/engine/memory.h"
 
 #define FILES_PER_MEMBER 64u
-#define MAP_LINES_MAX    20000u             /* some 4 ms of emunic's time, where the kernel does not find mappings itself */
+#define MAP_LINES_MAX    20000u             /* some 4 ms of emunic's time, where the kernel finds no mappings itself */
 #define OFFSET_END       (1ull << 47)       /* windows reach no further */
 #define PAGE_MASK        4095ull
 

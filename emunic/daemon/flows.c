@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Flows are counters per source port and target node; links are loaded only when somebody asks. While nothing is broken
- * one set of routes holds for all of a flow. When the network changes, what was counted until then is expanded over the routes
- * of that time and kept per link (network.c), and each flow's count of that moment (`domain->marked_flows`) is taken off from
- * then on.
+ * one set of routes holds for all of a flow. When the network changes, what was counted until then is expanded over the
+ * routes of that time and kept per link (network.c), and each flow's count of that moment (`domain->marked_flows`) is
+ * taken off from then on.
  */
 #include "emunic/daemon/flows.h"
 
@@ -75,7 +75,8 @@ static void load_domain(const struct emu_server *server, const struct emu_domain
             struct emu_flow_counts flow = since_mark(domain, s, d);
 
             if ((flow.request_packets > 0 || flow.response_packets > 0) && emu_flow_is_plausible(&flow))
-                load_flow(server, emu_table_nodes(domain->table)[s].nid, emu_table_nodes(domain->table)[d].nid, &flow, loads);
+                load_flow(server, emu_table_nodes(domain->table)[s].nid, emu_table_nodes(domain->table)[d].nid, &flow,
+                          loads);
         }
     }
 }

@@ -23,7 +23,10 @@ bool emu_flow_is_plausible(const struct emu_flow_counts *flow);
 /* Adds what has been sent since the network changed last, over the routes of today. Indexed by link id. */
 void emu_flows_add_loads(const struct emu_server *server, struct emu_link_load *loads);
 
-/* The network is about to change: what has been sent since the last time is added to `loads` and marked. -ENOMEM: not done. */
+/*
+ * The network is about to change: what has been sent since the last time is added to `loads` and marked. -ENOMEM: not
+ * done.
+ */
 int emu_flows_mark(struct emu_server *server, struct emu_link_load *loads);
 
 #endif

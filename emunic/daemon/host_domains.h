@@ -18,8 +18,8 @@ int emu_host_domains_create(struct emu_server *server);
 void emu_host_domains_destroy(struct emu_server *server);
 
 /*
- * Makes a domain here and on all other hosts; the head only. 0: made, the others have been told; -EPERM: this is not the
- * head; -EHOSTUNREACH: a host that has nodes of it is not up, and must be. One that comes up later is told then.
+ * Makes a domain here and on all other hosts; the head only. 0: made, the others have been told; -EPERM: this is not
+ * the head; -EHOSTUNREACH: a host that has nodes of it is not up, and must be. One that comes up later is told then.
  */
 int emu_host_domains_make(struct emu_server *server, const struct emu_domain_spec *spec, bool must_be_up,
                           struct emu_domain **domain_out);

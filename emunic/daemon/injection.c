@@ -11,9 +11,9 @@
  *
  * Updates are numbered. An update is done when every member that was inside the engine has left it (quiesce.c).
  *
- * The limit "after throttle" takes effect with a throttle event, which on the original comes from the machine's supervision
- * when links are congested, and here from an injected fault (action throttle). It is an update of its own and stays until the
- * next one.
+ * The limit "after throttle" takes effect with a throttle event, which on the original comes from the machine's
+ * supervision when links are congested, and here from an injected fault (action throttle). It is an update of its own
+ * and stays until the next one.
  * Source: spec ugni.md 2.18, 3.13, 4.3; that the share is one of the NIC's rate is our reading.
  */
 #include "emunic/daemon/injection.h"

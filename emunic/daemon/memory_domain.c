@@ -6,9 +6,9 @@
  * are handed out in a circle, so that a stale handle keeps failing for as long as possible. While several domains share
  * a node, the last quarter of its numbers is for domains that have few: nobody can take them all.
  *
- * When a domain may have no more numbers, registrations that do not ask for a dedicated one share those that it has, up to
- * EMU_MDH_SHARERS each. They never share with one whose memory begins in the same page, because a rebuilt handle has only
- * number and page to tell them apart. Limits and accounts are about numbers.
+ * When a domain may have no more numbers, registrations that do not ask for a dedicated one share those that it has, up
+ * to EMU_MDH_SHARERS each. They never share with one whose memory begins in the same page, because a rebuilt handle has
+ * only number and page to tell them apart. Limits and accounts are about numbers.
  *
  * Registration fills the table entry and then sets its state (release); deregistration clears the state first. emunic
  * is the only one that moves data on the routed path, and it does one thing at a time: when the reply to a
@@ -21,10 +21,10 @@
  * Reserved regions have their handle at once and become live with their first update. Segmented regions are
  * reached through a list of their segments, which emunic alone has: such commands never take the direct path.
  *
- * A process's space file is a sparse memfd, sealed against any change of size, in which a page's offset is its address in
- * the process. The client maps it over memory that it allocates or adopts; a registration that lies in such memory uses
- * the map method, through windows that are mapped here when first needed. Memory that the program itself has mapped
- * shared is reached alike, through files of its own (file.c).
+ * A process's space file is a sparse memfd, sealed against any change of size, in which a page's offset is its address
+ * in the process. The client maps it over memory that it allocates or adopts; a registration that lies in such memory
+ * uses the map method, through windows that are mapped here when first needed. Memory that the program itself has
+ * mapped shared is reached alike, through files of its own (file.c).
  */
 #include "emunic/daemon/memory_domain.h"
 

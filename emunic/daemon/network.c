@@ -2,24 +2,26 @@
 /*
  * A network that breaks while it runs.
  *
- * `emunic fault fail` and `repair` change the fault map. Each change quiesces the network, as the machines' own management
- * does before it loads new routes: no new request starts, what is on the way goes on, then traffic is released over the new
- * routes. Programs only pause; nothing is lost or changes its order, because requests wait in their rings.
+ * `emunic fault fail` and `repair` change the fault map. Each change quiesces the network, as the machines' own
+ * management does before it loads new routes: no new request starts, what is on the way goes on, then traffic is
+ * released over the new routes. Programs only pause; nothing is lost or changes its order, because requests wait in
+ * their rings.
  *
  *   released ── change ──> quiesced ── EMUNIC_QUIESCE has passed, nothing on the way ──> released
  *                           └─ change: the time starts anew
  *
- * What is on the way may take longer than DRAIN_NS: then traffic is released all the same, and a transfer whose target is
- * out of reach ends with an error.
+ * What is on the way may take longer than DRAIN_NS: then traffic is released all the same, and a transfer whose target
+ * is out of reach ends with an error.
  *
  * While anything is down every domain is routed, and each command asks here first. One whose target (or the way back)
- * cannot be reached ends as a packet lost on the machine does: status "network" at its initiator; a short message has used
- * up its attempts. The library's own writes (credits, greetings, voids in place of lost messages) end nobody's
- * transaction, so they are kept and made when there is a way again: a channel outlives the fault. Whether a pair can be reached is the machine's routing to say (fabric/detour.c); the answer is kept
- * until the next change. When all is whole again the domains go back to their own path.
+ * cannot be reached ends as a packet lost on the machine does: status "network" at its initiator; a short message has
+ * used up its attempts. The library's own writes (credits, greetings, voids in place of lost messages) end nobody's
+ * transaction, so they are kept and made when there is a way again: a channel outlives the fault. Whether a pair can be
+ * reached is the machine's routing to say (fabric/detour.c); the answer is kept until the next change. When all is
+ * whole again the domains go back to their own path.
  *
- * Lane losses and failures count as errors of their link. On machines whose monitors write one, the watcher's log gets its
- * lines (watcher.c).
+ * Lane losses and failures count as errors of their link. On machines whose monitors write one, the watcher's log gets
+ * its lines (watcher.c).
  * Source: machines.md 2.4, 3.4.
  */
 #include "emunic/daemon/network.h"
@@ -373,7 +375,8 @@ static int check(const struct emu_server *server, const struct emu_msg_network *
     case EMU_NETWORK_LANES:
         if (emu_link_get(m, change->index, &link) < 0)
             return -ERANGE;
-        return is_repair || (change->lane_mask != 0 && (link.lanes >= 32 || change->lane_mask >> link.lanes == 0)) ? 0 : -EINVAL;
+        return is_repair || (change->lane_mask != 0 && (link.lanes >= 32 || change->lane_mask >> link.lanes == 0))
+                   ? 0 : -EINVAL;
     case EMU_NETWORK_ROUTER:
         return change->index < emu_machine_n_routers(m) ? 0 : -ERANGE;
     case EMU_NETWORK_NODE:

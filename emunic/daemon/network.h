@@ -19,7 +19,10 @@ struct emu_server;
 struct emu_word_list;
 struct emu_words;
 
-/* EMU_MSG_NETWORK: breaks or mends something, now or later. -EINVAL; -ERANGE no such thing; -ENOSPC too many wait; -ENOMEM. */
+/*
+ * EMU_MSG_NETWORK: breaks or mends something, now or later. -EINVAL; -ERANGE no such thing; -ENOSPC too many wait;
+ * -ENOMEM.
+ */
 int emu_network_change(struct emu_server *server, const struct emu_msg_network *change);
 /* All that is broken, for another host; and what another host has said. False: it makes no sense. */
 void emu_network_put_state(const struct emu_server *server, struct emu_word_list *list);

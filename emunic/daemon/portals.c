@@ -2,8 +2,8 @@
 /*
  * Portals, emunic's side.
  *
- * An interface is a port with a Portals part (abi/portals.h). Its process id is unique among the interfaces on a node of the
- * domain; wanted ids are given, or refused; others are the rank's number, or the next free one. Members find
+ * An interface is a port with a Portals part (abi/portals.h). Its process id is unique among the interfaces on a node
+ * of the domain; wanted ids are given, or refused; others are the rank's number, or the next free one. Members find
  * interfaces in the domain table.
  *
  * Routed commands. The command at the head of a ring is worked off in steps, each of which wants one lock at most:
@@ -13,16 +13,17 @@
  *   getput   begin (with the swap and END) -> reply -> move -> home
  *   none     begin (nobody takes it) -> home
  *
- * A lock that is not free, or data longer than a slice, end the step; the next round goes on. The command stays at the ring's
- * head meanwhile, so the port's later requests wait for it: each is delivered before the next is matched. A command that an
- * injected fault or a broken network ends goes to "home" alone; it has left the ring then (is_detached).
+ * A lock that is not free, or data longer than a slice, end the step; the next round goes on. The command stays at the
+ * ring's head meanwhile, so the port's later requests wait for it: each is delivered before the next is matched. A
+ * command that an injected fault or a broken network ends goes to "home" alone; it has left the ring then
+ * (is_detached).
  *
  * emunic never waits for a lock. One that stays taken is looked into: a holder that has gone, or is not inside, holds
  * nothing. When a port ends, its flights in other interfaces are ended for it (engine/portals.h), at once or as soon as
  * the lock is free.
  *
- * Everything in an interface is its domain's word against nobody: identities come from emunic's own records, memory is reached
- * only through the owner's registrations or its process.
+ * Everything in an interface is its domain's word against nobody: identities come from emunic's own records, memory is
+ * reached only through the owner's registrations or its process.
  */
 #include "emunic/daemon/portals.h"
 
@@ -266,8 +267,8 @@ static void break_lock(struct emu_port_end *owner, uint64_t seen)
 {
     if (!atomic_compare_exchange_strong(&owner->portals->ni->lock, &seen, EMU_PTL_HOLDER_EMUNIC))
         return;
-    emu_log_limited(&owner->server->rate, EMU_LOG_WARN, "portals nid %u pid %u: broke a lock that nobody holds", owner->nid,
-                    owner->portals->pid);
+    emu_log_limited(&owner->server->rate, EMU_LOG_WARN, "portals nid %u pid %u: broke a lock that nobody holds",
+                    owner->nid, owner->portals->pid);
     emu_portals_end_unlock(owner);
 }
 
@@ -385,7 +386,8 @@ struct emu_memory emu_portals_end_reach(struct emu_port_end *owner, const struct
 }
 
 /* A copy: the owner may change its segments meanwhile. */
-static void keep_span(struct emu_ptl_ni *ni, const struct emu_ptl_md *md, struct emu_ptl_span *span, struct emu_ptl_iov *iovs)
+static void keep_span(struct emu_ptl_ni *ni, const struct emu_ptl_md *md, struct emu_ptl_span *span,
+                      struct emu_ptl_iov *iovs)
 {
     emu_ptl_span_of(ni, md, span);
     if (!span->iovs)
@@ -470,11 +472,11 @@ static unsigned swap(struct emu_port_end *port, struct work *work)
 
     if (work->mlength > sizeof(work->swapped))
         return EMU_STATUS_BAD_COMMAND;
-    r = emu_ptl_move(&self, &buffer, 0, &work->far, &work->far_span, work->taker.offset, work->mlength, port->view.bounce,
-                     port->view.bounce_bytes, &fault);
+    r = emu_ptl_move(&self, &buffer, 0, &work->far, &work->far_span, work->taker.offset, work->mlength,
+                     port->view.bounce, port->view.bounce_bytes, &fault);
     if (r == 0)
-        r = emu_ptl_move(&work->far, &work->far_span, work->taker.offset, &work->near, &work->near_span, source_off(work),
-                         work->mlength, port->view.bounce, port->view.bounce_bytes, &fault);
+        r = emu_ptl_move(&work->far, &work->far_span, work->taker.offset, &work->near, &work->near_span,
+                         source_off(work), work->mlength, port->view.bounce, port->view.bounce_bytes, &fault);
     return emu_portals_fail_of(r);
 }
 
@@ -608,7 +610,8 @@ static bool step_reply(struct emu_port_end *port, struct work *work)
         keep_span(ni, &work->reply.md, &work->near_span, work->near_iovs);
     }
     emu_portals_end_unlock(port);
-    work->phase = work->has_reply && work->fail == 0 ? MOVE : work->send.kind == EMU_PTL_GET && work->is_taken ? END : HOME;
+    work->phase = work->has_reply && work->fail == 0 ? MOVE
+                  : work->send.kind == EMU_PTL_GET && work->is_taken ? END : HOME;
     return true;
 }
 
@@ -647,8 +650,8 @@ static bool needs_failed_ack(const struct emu_ptl_ni *ni, const struct emu_ptl_s
     return send->wants_ack && send->md < EMU_PTL_MDS && (ni->mds[send->md].options & EMU_PTL_MD_END_DISABLE) != 0;
 }
 
-void emu_portals_end_home(struct emu_ptl_ni *ni, const struct emu_ptl_send *send, const struct emu_ptl_peer *peer, bool acks,
-                          uint64_t mlength, unsigned fail)
+void emu_portals_end_home(struct emu_ptl_ni *ni, const struct emu_ptl_send *send, const struct emu_ptl_peer *peer,
+                          bool acks, uint64_t mlength, unsigned fail)
 {
     emu_ptl_send_end(ni, send, fail);
     if (acks && fail == 0)
@@ -789,7 +792,8 @@ static void repair(struct emu_port_end *owner, uint64_t dead, uint32_t dead_port
     }
     if (is_open)
         atomic_store_explicit(&flight->stage, EMU_PTL_IDLE, memory_order_relaxed);
-    emu_log(EMU_LOG_INFO, "portals nid %u pid %u: ended what a dead process was doing there", owner->nid, owner->portals->pid);
+    emu_log(EMU_LOG_INFO, "portals nid %u pid %u: ended what a dead process was doing there", owner->nid,
+            owner->portals->pid);
 }
 
 void emu_portals_drop_port(struct emu_port_end *port)

@@ -37,8 +37,8 @@ struct emu_ptl_send emu_portals_send_of(const struct emu_ptl_cmd *cmd);
 /* 0, or the enum emu_status for what emu_ptl_move() returned. */
 unsigned emu_portals_fail_of(int result);
 /* What is to be done at home when a message is over: SEND_END, ACK. Locked. */
-void emu_portals_end_home(struct emu_ptl_ni *ni, const struct emu_ptl_send *send, const struct emu_ptl_peer *peer, bool acks,
-                          uint64_t mlength, unsigned fail);
+void emu_portals_end_home(struct emu_ptl_ni *ni, const struct emu_ptl_send *send, const struct emu_ptl_peer *peer,
+                          bool acks, uint64_t mlength, unsigned fail);
 
 /* ---- portals_parts.c ---- */
 
@@ -53,8 +53,8 @@ struct emu_portals_place {
 int emu_portals_place_open(struct emu_portals_place *place, struct emu_ptl_ni *ni, const struct emu_ptl_md *md);
 void emu_portals_place_close(struct emu_portals_place *place);
 /* 0 or enum emu_status. The registrations are asked each time. */
-unsigned emu_portals_place_read(struct emu_port_end *owner, const struct emu_portals_place *place, uint64_t offset, void *to,
-                                uint64_t length_bytes);
+unsigned emu_portals_place_read(struct emu_port_end *owner, const struct emu_portals_place *place, uint64_t offset,
+                                void *to, uint64_t length_bytes);
 unsigned emu_portals_place_write(struct emu_port_end *owner, const struct emu_portals_place *place, uint64_t offset,
                                  const void *from, uint64_t length_bytes);
 
@@ -103,7 +103,7 @@ struct emu_portals_hosts {
     struct emu_numbers errands;
     struct emu_numbers visits;  /* those that have been asked for data, or may be */
     struct emu_portals_visits waiting;  /* for a lock */
-    struct emu_portals_visits pairs[EMU_PORTALS_PAIRS]; /* all that are going on, by their processes' hash, as they came */
+    struct emu_portals_visits pairs[EMU_PORTALS_PAIRS]; /* all going on, by their processes' hash, as they came */
     uint32_t hints[EMU_PORTALS_HINTS]; /* slot where a process was found last */
     struct emu_portals_host hosts[];
 };

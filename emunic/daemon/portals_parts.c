@@ -77,8 +77,8 @@ void emu_portals_place_close(struct emu_portals_place *place)
 }
 
 /* Reads to `buffer`, or writes from it. */
-static unsigned move(struct emu_port_end *owner, const struct emu_portals_place *place, uint64_t offset, const void *buffer,
-                     uint64_t length_bytes, bool is_write)
+static unsigned move(struct emu_port_end *owner, const struct emu_portals_place *place, uint64_t offset,
+                     const void *buffer, uint64_t length_bytes, bool is_write)
 {
     struct emu_memory self = emu_memory_self();
     struct emu_memory memory = emu_portals_end_reach(owner, &place->md);
@@ -88,16 +88,16 @@ static unsigned move(struct emu_port_end *owner, const struct emu_portals_place 
     int r;
 
     if (is_write)
-        r = emu_ptl_move(&memory, &place->span, offset, &self, &here, 0, length_bytes, server->bounce, server->bounce_bytes,
-                         &fault);
+        r = emu_ptl_move(&memory, &place->span, offset, &self, &here, 0, length_bytes, server->bounce,
+                         server->bounce_bytes, &fault);
     else
-        r = emu_ptl_move(&self, &here, 0, &memory, &place->span, offset, length_bytes, server->bounce, server->bounce_bytes,
-                         &fault);
+        r = emu_ptl_move(&self, &here, 0, &memory, &place->span, offset, length_bytes, server->bounce,
+                         server->bounce_bytes, &fault);
     return emu_portals_fail_of(r);
 }
 
-unsigned emu_portals_place_read(struct emu_port_end *owner, const struct emu_portals_place *place, uint64_t offset, void *to,
-                                uint64_t length_bytes)
+unsigned emu_portals_place_read(struct emu_port_end *owner, const struct emu_portals_place *place, uint64_t offset,
+                                void *to, uint64_t length_bytes)
 {
     return move(owner, place, offset, to, length_bytes, false);
 }
@@ -208,7 +208,8 @@ static void serve_pulls(struct emu_server *server, uint32_t host)
 
 /* ---- messages ---- */
 
-static bool take_part(struct emu_server *server, uint32_t host, unsigned op, const uint8_t *bytes, uint32_t length_bytes)
+static bool take_part(struct emu_server *server, uint32_t host, unsigned op, const uint8_t *bytes,
+                      uint32_t length_bytes)
 {
     struct emu_portals_host *h = &server->portals_hosts->hosts[host];
     struct emu_host_portals_part part;
@@ -226,7 +227,8 @@ static bool take_part(struct emu_server *server, uint32_t host, unsigned op, con
     if (part.part_bytes > h->asked_bytes)
         return false;
     h->asked_bytes -= part.part_bytes;
-    is_good = part.is_at_target ? emu_portals_visit_data(server, host, &part) : emu_portals_remote_data(server, host, &part);
+    is_good = part.is_at_target ? emu_portals_visit_data(server, host, &part)
+                                : emu_portals_remote_data(server, host, &part);
     serve_pulls(server, host);
     return is_good;
 }

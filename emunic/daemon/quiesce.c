@@ -4,11 +4,11 @@
  *
  * On the direct path the members of a domain run the engine themselves. Each marks its segment (`inside` odd) before it
  * looks at the domain table and clears the mark after its last access. So emunic takes something away in three steps:
- * make it invisible in the table, run a barrier, then wait until every port that was inside at that moment has left or died.
- * Only then is it released and the owner answered: after GNI_MemDeregister nobody touches the memory any more.
+ * make it invisible in the table, run a barrier, then wait until every port that was inside at that moment has left or
+ * died. Only then is it released and the owner answered: after GNI_MemDeregister nobody touches the memory any more.
  *
- * The mark is a plain store, made for every operation; the barrier that orders it against the look at the table behind it
- * runs here, once per release: membarrier() has every core that runs a member do it. A domain made where the kernel
+ * The mark is a plain store, made for every operation; the barrier that orders it against the look at the table behind
+ * it runs here, once per release: membarrier() has every core that runs a member do it. A domain made where the kernel
  * refuses that has EMU_TABLE_FENCED, and its members run their own.
  *
  * A transfer inside is short (EMUNIC_DIRECT_LIMIT), but its process may be descheduled or stopped; emunic never waits
@@ -22,8 +22,8 @@
  * when all who were inside have left.
  *
  * A process that died inside may have reserved a place in a completion queue and not filled it. When everybody who
- * was inside with it has left, any such place is the dead one's: emunic fills it with an error event. Nor may it have told of
- * a queue that it disarmed: emunic does (channel.c).
+ * was inside with it has left, any such place is the dead one's: emunic fills it with an error event. Nor may it have
+ * told of a queue that it disarmed: emunic does (channel.c).
  */
 #include "emunic/daemon/quiesce.h"
 

@@ -218,7 +218,8 @@ static json_t *path_of(const struct emu_server *server, uint32_t src, uint32_t d
     struct emu_route route;
 
     *hops_out = 0;
-    if (emu_detour_route(server->machine, emu_network_faults(server), src, dst, emu_route_hash(src, dst, 0), &route) < 0)
+    if (emu_detour_route(server->machine, emu_network_faults(server), src, dst, emu_route_hash(src, dst, 0),
+                         &route) < 0)
         return path;        /* empty: there is no way now */
     *hops_out = route.n_hops;
     for (uint32_t i = 0; i < route.n_links; i++) {
@@ -324,9 +325,10 @@ static json_t *describe_link(const struct emu_server *server, uint32_t id, const
     lanes = faults ? (uint32_t)__builtin_popcount(emu_fault_map_lane_mask(faults, id)) : link.lanes;
     return json_pack("{sI ss ss sI sI sI sI sI sb sI}", "link", (json_int_t)id, "name", name, "class",
                      emu_link_class_name(link.link_class), "packets", (json_int_t)load->packets, "flits",
-                     (json_int_t)load->flits, "data_bytes_per_s", (json_int_t)(link.data_bytes_per_s / link.lanes * lanes),
-                     "lanes", (json_int_t)link.lanes, "lanes_up", (json_int_t)lanes, "up",
-                     (int)emu_fault_map_link_up(faults, id), "errors", (json_int_t)emu_network_link_errors(server, id));
+                     (json_int_t)load->flits, "data_bytes_per_s",
+                     (json_int_t)(link.data_bytes_per_s / link.lanes * lanes), "lanes", (json_int_t)link.lanes,
+                     "lanes_up", (json_int_t)lanes, "up", (int)emu_fault_map_link_up(faults, id), "errors",
+                     (json_int_t)emu_network_link_errors(server, id));
 }
 
 /* Links that have carried something, or have a fault. */
@@ -475,9 +477,9 @@ static json_t *describe_rule(const struct emu_fault_rule *rule, uint64_t seen, u
     const char *status = emu_fault_status_name(rule);
     const char *category = emu_error_category_name(rule->category);
 
-    return json_pack("{sI so ss ss* ss* ss* so so so so so so so so sI sI so so so sI sI sI}", "id", (json_int_t)rule->id,
-                     "classes", classes_of(rule), "action", emu_fault_action_name(rule->action), "status",
-                     status[0] ? status : NULL, "category", category, "victim",
+    return json_pack("{sI so ss ss* ss* ss* so so so so so so so so sI sI so so so sI sI sI}", "id",
+                     (json_int_t)rule->id, "classes", classes_of(rule), "action", emu_fault_action_name(rule->action),
+                     "status", status[0] ? status : NULL, "category", category, "victim",
                      rule->action != EMU_FAULT_KILL ? NULL
                      : (rule->flags & EMU_FAULT_VICTIM_INITIATOR) ? "initiator" : "target",
                      "from_nid", number_or_null(rule->from_nid != EMU_NID_NONE, rule->from_nid), "to_nid",
@@ -549,8 +551,8 @@ static json_t *faults_of(struct emu_server *server, const struct emu_domain *dom
 
 static void add_broken(json_t *list, const char *thing, uint32_t index, const char *name, const char *state)
 {
-    json_array_append_new(list, json_pack("{ss sI ss ss}", "thing", thing, "index", (json_int_t)index, "name", name, "state",
-                                          state));
+    json_array_append_new(list, json_pack("{ss sI ss ss}", "thing", thing, "index", (json_int_t)index, "name", name,
+                                          "state", state));
 }
 
 static void add_broken_links(const struct emu_server *server, json_t *list)
@@ -586,7 +588,8 @@ static json_t *describe_broken(const struct emu_server *server)
     if (emu_fault_map_is_clean(faults))
         return list;
     for (uint32_t r = 0; r < emu_machine_n_routers(server->machine); r++) {
-        if (!emu_fault_map_router_up(faults, r) && emu_machine_router_cname(server->machine, r, name, sizeof(name)) == 0)
+        if (!emu_fault_map_router_up(faults, r) &&
+            emu_machine_router_cname(server->machine, r, name, sizeof(name)) == 0)
             add_broken(list, "router", r, name, "down");
     }
     for (uint32_t nid = 0; nid < emu_machine_n_nodes(server->machine); nid++) {

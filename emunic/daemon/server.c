@@ -5,10 +5,10 @@
  * A round serves every port's command ring and moves one slice of each large transfer; control traffic is looked at
  * every CONTROL_EVERY rounds while there is work, and at each idle round.
  *
- * Behind a command emunic lingers: it goes on looking for EMUNIC_LINGER, because an answer often comes at once from a process
- * on another core, and yielding meanwhile costs two switches to whoever shares emunic's own. Whether that pays depends on
- * who runs where, which shows in what followed earlier commands of the same port: a two-bit counter per port says, as
- * branch predictors do, whether to linger, and is tried again now and then.
+ * Behind a command emunic lingers: it goes on looking for EMUNIC_LINGER, because an answer often comes at once from a
+ * process on another core, and yielding meanwhile costs two switches to whoever shares emunic's own. Whether that pays
+ * depends on who runs where, which shows in what followed earlier commands of the same port: a two-bit counter per port
+ * says, as branch predictors do, whether to linger, and is tried again now and then.
  *
  * With nothing to do emunic yields; after
  * idle_yields empty rounds, or as soon as a yield comes back slowly (others want the core), it announces sleep in

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The watcher looks at the links once a minute (EMUNIC_WATCHER). The end that saw a lane die writes its lines at once; its
- * peer's line comes with the next poll, counted from then. The newest LINES_MAX lines are kept for reports; each also goes to
- * emunic's own log.
+ * The watcher looks at the links once a minute (EMUNIC_WATCHER). The end that saw a lane die writes its lines at once;
+ * its peer's line comes with the next poll, counted from then. The newest LINES_MAX lines are kept for reports; each
+ * also goes to emunic's own log.
  * Source: machines.md 3.4.
  */
 #include "emunic/daemon/watcher.h"
@@ -65,7 +65,8 @@ void emu_watcher_lose_lanes(struct emu_server *server, uint32_t link, uint32_t l
         write_line(w, &lines[i]);
     if (w->n_pending == PENDING_MAX)
         return;     /* a storm: the peers stay silent */
-    w->pending[w->n_pending++] = (struct pending){ .line = lines[3], .at_ns = emu_clock_ns() + server->settings.watcher_ns };
+    w->pending[w->n_pending++] = (struct pending){ .line = lines[3],
+                                                   .at_ns = emu_clock_ns() + server->settings.watcher_ns };
 }
 
 void emu_watcher_round(struct emu_server *server)

@@ -28,8 +28,8 @@ enum emu_burst_result {
 };
 
 /*
- * Takes a transaction over that emu_transaction_begin() has found good. The view's staging memory must stay as it is until
- * the burst has run.
+ * Takes a transaction over that emu_transaction_begin() has found good. The view's staging memory must stay as it is
+ * until the burst has run.
  */
 enum emu_burst_result emu_burst_add(struct emu_burst *burst, const struct emu_view *view,
                                     const struct emu_transaction *t);

@@ -13,18 +13,20 @@
  * The other side may be hostile. Nothing here follows a value from shared memory further than an index that is
  * masked with a private size: a wrong head makes the queue look full, a wrong tail or entry confuses its owner only.
  *
- * Own events: what the owner's own transactions on the direct path leave in its queue need not go through shared memory.
- * They lie in a second ring, private to the process, which takes some only while the shared one is empty: so whatever is in
- * it is older than what is in the shared one, and the order of events is one.
+ * Own events: what the owner's own transactions on the direct path leave in its queue need not go through shared
+ * memory. They lie in a second ring, private to the process, which takes some only while the shared one is empty: so
+ * whatever is in it is older than what is in the shared one, and the order of events is one.
  *
  * Sleepers: a waiter stores 1 into `sleepers`, looks at the queue again and sleeps on that word. A producer
- * that published an event exchanges it for 0 and wakes everybody. A waiter that is killed leaves at most one needless wake.
- * An owner who wants to be woken for several events at a time says so in `wake_after`; it looks by itself now and then.
+ * that published an event exchanges it for 0 and wakes everybody. A waiter that is killed leaves at most one needless
+ * wake. An owner who wants to be woken for several events at a time says so in `wake_after`; it looks by itself now and
+ * then.
  *
- * Armed: the same protocol for an owner who waits in poll() or epoll_wait(). It stores a number into `armed` and looks at the
- * queue again. Of those with news exactly one, a producer or the owner itself, exchanges the number for 0, and then sees to it
- * that the owner's file descriptor becomes readable; how that is done is the alarm's business. A producer killed
- * in between is emunic's (daemon/quiesce.c). Both words lie in one line, so queues that nobody waits for pay one load.
+ * Armed: the same protocol for an owner who waits in poll() or epoll_wait(). It stores a number into `armed` and looks
+ * at the queue again. Of those with news exactly one, a producer or the owner itself, exchanges the number for 0, and
+ * then sees to it that the owner's file descriptor becomes readable; how that is done is the alarm's business. A
+ * producer killed in between is emunic's (daemon/quiesce.c). Both words lie in one line, so queues that nobody waits
+ * for pay one load.
  */
 #include "emunic/engine/cq.h"
 

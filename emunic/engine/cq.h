@@ -48,9 +48,9 @@ void emu_cq_producer_init(struct emu_cq_producer *p, struct emu_cq_shm *shm, uin
 void emu_cq_consumer_init(struct emu_cq_consumer *c, struct emu_cq_shm *shm, uint64_t ring_entries);
 
 /*
- * Appends an event (its top bit is ignored) in two halves: reserve a place, publish it. Between them nothing may fail or take
- * long: events of others behind that place wait for it. emu_cq_reserve() gives EMU_CQ_OK, or EMU_CQ_FULL when the event is
- * lost. Any thread or process, lock-free.
+ * Appends an event (its top bit is ignored) in two halves: reserve a place, publish it. Between them nothing may fail
+ * or take long: events of others behind that place wait for it. emu_cq_reserve() gives EMU_CQ_OK, or EMU_CQ_FULL when
+ * the event is lost. Any thread or process, lock-free.
  */
 static inline int emu_cq_reserve(struct emu_cq_producer *p, uint64_t *place_out);
 static inline void emu_cq_publish(struct emu_cq_producer *p, uint64_t place, uint64_t event);
@@ -76,8 +76,9 @@ void emu_cq_lose(struct emu_cq_producer *p);
 unsigned emu_cq_fill_gaps(struct emu_cq_producer *p, uint64_t tail, uint64_t event);
 
 /*
- * The owner's own event, by the thread that takes events: it stays in the process. False: take emu_cq_push(), because the
- * shared ring holds events already, which this one may not overtake, or there is no room. Not for queues with sleepers.
+ * The owner's own event, by the thread that takes events: it stays in the process. False: take emu_cq_push(), because
+ * the shared ring holds events already, which this one may not overtake, or there is no room. Not for queues with
+ * sleepers.
  *
  * No locked instruction: one would wait until the stores before it, which go to a peer's cache lines, are done.
  */
@@ -112,8 +113,8 @@ static inline bool emu_cq_is_armed(const struct emu_cq_consumer *c);
 static inline bool emu_cq_is_empty(const struct emu_cq_consumer *c);
 
 /*
- * Number of events lost since the last call; clears it. Owner only. Events before them come first: 0 (and false) while some
- * wait, or are on their way from a producer that is slow or dead.
+ * Number of events lost since the last call; clears it. Owner only. Events before them come first: 0 (and false) while
+ * some wait, or are on their way from a producer that is slow or dead.
  */
 static inline uint32_t emu_cq_take_overrun(struct emu_cq_consumer *c);
 static inline bool emu_cq_has_overrun(const struct emu_cq_consumer *c);

@@ -205,7 +205,8 @@ static const char *check_action(const struct emu_fault_rule *rule)
     if ((rule->action == EMU_FAULT_OVERRUN || rule->action == EMU_FAULT_KILL || rule->action == EMU_FAULT_THROTTLE) &&
         !has_only(rule, EMU_FAULT_TRANSACTION_BITS))
         return "actions overrun, kill and throttle are for transactions";
-    if (rule->action == EMU_FAULT_DELAY && !has_only(rule, EMU_FAULT_TRANSACTION_BITS | EMU_FAULT_BIT(EMU_FAULT_DATAGRAM)))
+    if (rule->action == EMU_FAULT_DELAY &&
+        !has_only(rule, EMU_FAULT_TRANSACTION_BITS | EMU_FAULT_BIT(EMU_FAULT_DATAGRAM)))
         return "a registration cannot be delayed";
     if (rule->action == EMU_FAULT_DROP && (rule->classes & EMU_FAULT_BIT(EMU_FAULT_REGISTRATION)))
         return "a registration cannot be dropped: use fail";

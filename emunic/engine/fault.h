@@ -51,7 +51,10 @@ const char *emu_fault_rule_check(const struct emu_fault_rule *rule);
 /* The class of a command; false: the library's own business, which no rule hits. */
 bool emu_fault_class_of(const struct emu_cmd *cmd, enum emu_fault_class *class_out);
 
-/* Identity of a port that does not depend on the order of attaches: rank and place among its NIC handles, or nid and instance. */
+/*
+ * Identity of a port that does not depend on the order of attaches: rank and place among its NIC handles, or nid and
+ * instance.
+ */
 uint64_t emu_fault_key(bool is_rank, uint32_t major, uint32_t minor);
 
 /* Does the rule hit this operation? Counts it if the rule looks at it. The rule must be valid. */

@@ -199,8 +199,8 @@ static int whose_fault(const struct emu_memory *src, uint64_t addr, size_t len_b
 }
 
 /*
- * The kernel met a page that is not there, ours or the window's, and marks nothing: do what sets the window's mark. Is the
- * window whole?
+ * The kernel met a page that is not there, ours or the window's, and marks nothing: do what sets the window's mark. Is
+ * the window whole?
  */
 static bool touch(const struct emu_memory *mem, const volatile uint8_t *window, size_t len_bytes)
 {
@@ -221,7 +221,9 @@ int emu_memory_copy(const struct emu_memory *dst, uint64_t dst_addr, const struc
     window = window_of(src, src_addr, len_bytes);
     if (window) {
         r = dst->ops->write(dst, dst_addr, window, len_bytes, flag);
-        /* Pages come and go while their file is made shorter and longer: one that is there now may have been missing. */
+        /*
+         * Pages come and go while their file is made shorter and longer: one that is there now may have been missing.
+         */
         for (int i = 0; r == -EFAULT && src->broken && touch(src, window, len_bytes) && i < RETRIES; i++)
             r = dst->ops->write(dst, dst_addr, window, len_bytes, flag);
         *fault_out = !emu_memory_is_broken(src);

@@ -24,7 +24,8 @@ struct emu_flag {
 
 /*
  * Called by the engine only, on the thread that runs it. Each returns 0, -EFAULT (pages not there or access not
- * allowed), -ESRCH (the process is gone) or -EPERM (this caller may not; nothing was moved). Addresses are the owner's. A range may end anywhere.
+ * allowed), -ESRCH (the process is gone) or -EPERM (this caller may not; nothing was moved). Addresses are the owner's.
+ * A range may end anywhere.
  */
 struct emu_memory_ops {
     const char *name;
@@ -36,10 +37,11 @@ struct emu_memory_ops {
     /* One atomic operation; atomic against all others that reach this memory the same way. */
     int (*atomic)(const struct emu_memory *mem, uint64_t addr, const struct emu_amo *amo, uint64_t *old_out);
     /*
-     * Copies n segments into the memory, in order, and stops at one that fails. Returns the bytes copied. A NULL slot means that
-     * single writes are as good.
+     * Copies n segments into the memory, in order, and stops at one that fails. Returns the bytes copied. A NULL slot
+     * means that single writes are as good.
      */
-    size_t (*write_many)(const struct emu_memory *mem, const struct iovec *local, const struct iovec *remote, unsigned n);
+    size_t (*write_many)(const struct emu_memory *mem, const struct iovec *local, const struct iovec *remote,
+                         unsigned n);
     /* Where the range is mapped here, or NULL. A NULL slot means: never. */
     void *(*window)(const struct emu_memory *mem, uint64_t addr, size_t len_bytes);
 };

@@ -4,15 +4,15 @@
  *
  *   request -> match -> begin (threshold, offset, pending; START) -> data -> end (END, pending; dead, UNLINK)
  *
- * Matching walks the packed list of its portal index: two entries to a cache line, in the order of the list, holes where
- * entries have gone. Only an entry whose criteria fit leads to its descriptor. A descriptor that does not accept lets the
- * search go on.
+ * Matching walks the packed list of its portal index: two entries to a cache line, in the order of the list, holes
+ * where entries have gone. Only an entry whose criteria fit leads to its descriptor. A descriptor that does not accept
+ * lets the search go on.
  *
  * Whoever runs the engine may die anywhere. A flight says how far it has come; emu_ptl_repair() ends it: what is not
  * visible yet is put back, what is visible becomes a failed operation. Each stage is stored before its first change.
  *
- * A brief operation (a small put) is done under one hold of the lock. Its flight keeps no event, unless UNLINK is to come:
- * if none of its events is in the queue, it never was; if START is there, END is made of it.
+ * A brief operation (a small put) is done under one hold of the lock. Its flight keeps no event, unless UNLINK is to
+ * come: if none of its events is in the queue, it never was; if START is there, END is made of it.
  *
  * Where the two dialects differ, the interface's `behaviour` decides: that of the library whose descriptor it is.
  * Source: spec portals3.md 1.4 to 1.9.
@@ -26,7 +26,8 @@ static uint64_t align_up(uint64_t n, uint64_t to)
     return (n + to - 1) & ~(to - 1);
 }
 
-static bool accepts(struct emu_ptl_ni *ni, uint32_t index, const struct emu_ptl_request *rq, struct emu_ptl_taker *taker)
+static bool accepts(struct emu_ptl_ni *ni, uint32_t index, const struct emu_ptl_request *rq,
+                    struct emu_ptl_taker *taker)
 {
     static const uint32_t needed[] = {
         [EMU_PTL_PUT] = EMU_PTL_MD_OP_PUT,
@@ -109,7 +110,8 @@ bool emu_ptl_is_cut_off(struct emu_ptl_ni *ni, uint32_t nid)
     return false;
 }
 
-enum emu_ptl_result emu_ptl_match(struct emu_ptl_ni *ni, const struct emu_ptl_request *rq, struct emu_ptl_taker *taker_out)
+enum emu_ptl_result emu_ptl_match(struct emu_ptl_ni *ni, const struct emu_ptl_request *rq,
+                                  struct emu_ptl_taker *taker_out)
 {
     if (ni->n_fails > 0 && emu_ptl_is_cut_off(ni, rq->nid))
         return EMU_PTL_LOST;
@@ -199,8 +201,8 @@ void emu_ptl_begin(struct emu_ptl_ni *ni, const struct emu_ptl_request *rq, cons
     set_stage(flight, EMU_PTL_PREPARED);
     md->pending++;
     shown = take(ni, md, taker->mlength);
-    if (e && (flight->flags & EMU_PTL_FLIGHT_PROMISED) == 0 && !is_active(md) && (md->flags & EMU_PTL_MD_UNLINKS) != 0 &&
-        has_unlink_event(ni, md))
+    if (e && (flight->flags & EMU_PTL_FLIGHT_PROMISED) == 0 && !is_active(md) &&
+        (md->flags & EMU_PTL_MD_UNLINKS) != 0 && has_unlink_event(ni, md))
         flight->flags |= EMU_PTL_FLIGHT_PROMISED;       /* UNLINK will come */
     if (flight->flags & EMU_PTL_FLIGHT_PROMISED)
         e->promised++;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Portals: matching, delivery and events over a mapped interface (abi/portals.h). Functions without state of their own, for
- * whoever runs the engine: emunic, or on the direct path the initiating process.
+ * Portals: matching, delivery and events over a mapped interface (abi/portals.h). Functions without state of their own,
+ * for whoever runs the engine: emunic, or on the direct path the initiating process.
  *
- * All of them expect the lock of the interface that they are given to be held, except where they say otherwise. What stands in
- * the interface may be anything: each index and length is checked where it is used, and each walk ends.
+ * All of them expect the lock of the interface that they are given to be held, except where they say otherwise. What
+ * stands in the interface may be anything: each index and length is checked where it is used, and each walk ends.
  */
 #ifndef EMUNIC_ENGINE_PORTALS_H
 #define EMUNIC_ENGINE_PORTALS_H
@@ -24,7 +24,8 @@ static inline bool emu_ptl_try_lock(struct emu_ptl_ni *ni, uint64_t holder)
 
     /* Pairs with the release in emu_ptl_unlock(). */
     return atomic_load_explicit(&ni->lock, memory_order_relaxed) == 0 &&
-           atomic_compare_exchange_strong_explicit(&ni->lock, &nobody, holder, memory_order_acquire, memory_order_relaxed);
+           atomic_compare_exchange_strong_explicit(&ni->lock, &nobody, holder, memory_order_acquire,
+                                                   memory_order_relaxed);
 }
 
 void emu_ptl_wake(struct emu_ptl_ni *ni);
@@ -79,11 +80,12 @@ enum emu_ptl_result {
 };
 
 /* Translates a request (spec portals3.md 1.7). Changes nothing but counters. */
-enum emu_ptl_result emu_ptl_match(struct emu_ptl_ni *ni, const struct emu_ptl_request *request, struct emu_ptl_taker *taker_out);
+enum emu_ptl_result emu_ptl_match(struct emu_ptl_ni *ni, const struct emu_ptl_request *request,
+                                  struct emu_ptl_taker *taker_out);
 
 /*
- * Commits: the descriptor's words, START. The flight is kept by whoever carries the operation out, until emu_ptl_end(): in
- * the interface if the process may die before (ni->flights), else where it likes.
+ * Commits: the descriptor's words, START. The flight is kept by whoever carries the operation out, until emu_ptl_end():
+ * in the interface if the process may die before (ni->flights), else where it likes.
  */
 void emu_ptl_begin(struct emu_ptl_ni *ni, const struct emu_ptl_request *request, const struct emu_ptl_taker *taker,
                    uint32_t port_generation, struct emu_ptl_flight *flight);
@@ -95,8 +97,8 @@ void emu_ptl_lose(struct emu_ptl_flight *flight);
 void emu_ptl_end(struct emu_ptl_ni *ni, struct emu_ptl_flight *flight, unsigned fail);
 
 /*
- * The same for an operation that begins and ends under one hold of the lock: nobody sees it in between, so it is not pending,
- * no event is promised, and START is posted with END.
+ * The same for an operation that begins and ends under one hold of the lock: nobody sees it in between, so it is not
+ * pending, no event is promised, and START is posted with END.
  */
 void emu_ptl_begin_brief(struct emu_ptl_ni *ni, const struct emu_ptl_taker *taker, uint32_t port_generation,
                          struct emu_ptl_flight *flight);
@@ -144,12 +146,15 @@ struct emu_ptl_peer {
     uint32_t jid;
 };
 
-/* Takes charge of the data: pending, threshold, SEND_START. -ENOENT: a descriptor is gone or inactive; nothing has changed. */
+/*
+ * Takes charge of the data: pending, threshold, SEND_START. -ENOENT: a descriptor is gone or inactive; nothing has
+ * changed.
+ */
 int emu_ptl_send_begin(struct emu_ptl_ni *ni, struct emu_ptl_send *send);
 /* The source memory is free again: SEND_END. */
 void emu_ptl_send_end(struct emu_ptl_ni *ni, const struct emu_ptl_send *send, unsigned fail);
-void emu_ptl_ack(struct emu_ptl_ni *ni, const struct emu_ptl_send *send, const struct emu_ptl_peer *peer, uint64_t mlength,
-                 unsigned fail);
+void emu_ptl_ack(struct emu_ptl_ni *ni, const struct emu_ptl_send *send, const struct emu_ptl_peer *peer,
+                 uint64_t mlength, unsigned fail);
 
 /* A reply that is being stored. */
 struct emu_ptl_reply {
@@ -164,7 +169,8 @@ struct emu_ptl_reply {
 /* True: the reply is taken, START is posted. False: nobody wants it, which is counted. */
 bool emu_ptl_reply_begin(struct emu_ptl_ni *ni, const struct emu_ptl_send *send, const struct emu_ptl_peer *peer,
                          uint64_t mlength, struct emu_ptl_reply *reply);
-void emu_ptl_reply_end(struct emu_ptl_ni *ni, const struct emu_ptl_send *send, struct emu_ptl_reply *reply, unsigned fail);
+void emu_ptl_reply_end(struct emu_ptl_ni *ni, const struct emu_ptl_send *send, struct emu_ptl_reply *reply,
+                       unsigned fail);
 
 /* ---- events ---- */
 
@@ -180,8 +186,8 @@ struct emu_ptl_head {
 };
 
 /*
- * The next event; the head moves behind it unless it is to stay. Owner only, one thread at a time; needs no lock. capacity and
- * ring are the owner's own knowledge of the queue.
+ * The next event; the head moves behind it unless it is to stay. Owner only, one thread at a time; needs no lock.
+ * capacity and ring are the owner's own knowledge of the queue.
  */
 enum emu_ptl_take emu_ptl_take(const struct emu_ptl_eq *eq, const struct emu_ptl_event *ring, uint32_t capacity,
                                struct emu_ptl_head *head, bool stays, struct emu_ptl_event *event_out);
@@ -200,11 +206,11 @@ struct emu_ptl_span {
 void emu_ptl_span_of(struct emu_ptl_ni *ni, const struct emu_ptl_md *md, struct emu_ptl_span *span_out);
 
 /*
- * Copies len_bytes between two descriptors' memories, from their given offsets on. 0, or as emu_memory_copy(); fault_out: 0 the
- * source, 1 the destination. No lock needed.
+ * Copies len_bytes between two descriptors' memories, from their given offsets on. 0, or as emu_memory_copy();
+ * fault_out: 0 the source, 1 the destination. No lock needed.
  */
 int emu_ptl_move(const struct emu_memory *dst, const struct emu_ptl_span *dst_span, uint64_t dst_off,
-                 const struct emu_memory *src, const struct emu_ptl_span *src_span, uint64_t src_off, uint64_t len_bytes,
-                 void *bounce, uint64_t bounce_bytes, int *fault_out);
+                 const struct emu_memory *src, const struct emu_ptl_span *src_span, uint64_t src_off,
+                 uint64_t len_bytes, void *bounce, uint64_t bounce_bytes, int *fault_out);
 
 #endif

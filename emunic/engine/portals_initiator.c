@@ -2,7 +2,8 @@
 /*
  * Portals: the initiator's side, on its own interface.
  *
- *   call -> send begin (pending, threshold; SEND_START) -> data -> send end (SEND_END) -> ACK, or REPLY_START .. REPLY_END
+ *   call -> send begin (pending, threshold; SEND_START) -> data -> send end (SEND_END) -> ACK, or REPLY_START ..
+ *   REPLY_END
  *
  * The interface's owner does this itself, or emunic for it. When the owner dies its interface goes too, so no flight is
  * kept here and nothing is repaired.
@@ -119,8 +120,8 @@ void emu_ptl_send_end(struct emu_ptl_ni *ni, const struct emu_ptl_send *send, un
     unlink_if_used_up(ni, send->put_md, &event);
 }
 
-void emu_ptl_ack(struct emu_ptl_ni *ni, const struct emu_ptl_send *send, const struct emu_ptl_peer *peer, uint64_t mlength,
-                 unsigned fail)
+void emu_ptl_ack(struct emu_ptl_ni *ni, const struct emu_ptl_send *send, const struct emu_ptl_peer *peer,
+                 uint64_t mlength, unsigned fail)
 {
     struct emu_ptl_md *md = live_md(ni, send->md, send->md_generation);
     struct emu_ptl_event event;
@@ -177,7 +178,8 @@ bool emu_ptl_reply_begin(struct emu_ptl_ni *ni, const struct emu_ptl_send *send,
     return true;
 }
 
-void emu_ptl_reply_end(struct emu_ptl_ni *ni, const struct emu_ptl_send *send, struct emu_ptl_reply *reply, unsigned fail)
+void emu_ptl_reply_end(struct emu_ptl_ni *ni, const struct emu_ptl_send *send, struct emu_ptl_reply *reply,
+                       unsigned fail)
 {
     struct emu_ptl_md *md = live_md(ni, send->md, send->md_generation);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside the engine's Portals modules: how events get into a queue and out of it, and what is counted of a descriptor. For
- * portals.c (the target's side), portals_initiator.c and portals_queue.c. All of it expects the lock of the interface to be
- * held, but for load_event().
+ * Inside the engine's Portals modules: how events get into a queue and out of it, and what is counted of a descriptor.
+ * For portals.c (the target's side), portals_initiator.c and portals_queue.c. All of it expects the lock of the
+ * interface to be held, but for load_event().
  */
 #ifndef EMUNIC_ENGINE_PORTALS_INNER_H
 #define EMUNIC_ENGINE_PORTALS_INNER_H
@@ -154,8 +154,8 @@ static inline void describe(struct emu_ptl_event *event, const struct emu_ptl_md
 }
 
 /*
- * Is the END event of the operation that is ending the descriptor's last word? It was unlinked by the program meanwhile;
- * or it is used up, and kernel programs are told so by that event where there is no UNLINK event.
+ * Is the END event of the operation that is ending the descriptor's last word? It was unlinked by the program
+ * meanwhile; or it is used up, and kernel programs are told so by that event where there is no UNLINK event.
  */
 static inline bool goes_with_this(const struct emu_ptl_md *md)
 {
@@ -192,7 +192,8 @@ static inline void count_open(struct emu_ptl_ni *ni, bool is_new)
         ni->n_open_max = ni->n_open;
 }
 
-static inline void post_unlink(struct emu_ptl_ni *ni, uint32_t eq, uint32_t generation, const struct emu_ptl_event *last)
+static inline void post_unlink(struct emu_ptl_ni *ni, uint32_t eq, uint32_t generation,
+                               const struct emu_ptl_event *last)
 {
     struct emu_ptl_event event = *last;
 

@@ -57,8 +57,8 @@ static void pass(struct cursor *c, uint64_t bytes)
 }
 
 int emu_ptl_move(const struct emu_memory *dst, const struct emu_ptl_span *dst_span, uint64_t dst_off,
-                 const struct emu_memory *src, const struct emu_ptl_span *src_span, uint64_t src_off, uint64_t len_bytes,
-                 void *bounce, uint64_t bounce_bytes, int *fault_out)
+                 const struct emu_memory *src, const struct emu_ptl_span *src_span, uint64_t src_off,
+                 uint64_t len_bytes, void *bounce, uint64_t bounce_bytes, int *fault_out)
 {
     struct cursor to;
     struct cursor from;

@@ -2,14 +2,14 @@
 /*
  * Portals, owner's side.
  *
- * Match lists are packed arrays with holes (struct emu_ptl_place). A list begins in the middle of its array, so both ends
- * are near; an insertion in between takes a neighbouring hole or shifts the shorter way to the next one. An entry that goes
- * leaves a hole; when holes outnumber entries the list is packed again. So insertion at the ends and removal cost O(1), the walk
- * meets at most as many holes as entries, and nobody else ever writes a list.
+ * Match lists are packed arrays with holes (struct emu_ptl_place). A list begins in the middle of its array, so both
+ * ends are near; an insertion in between takes a neighbouring hole or shifts the shorter way to the next one. An entry
+ * that goes leaves a hole; when holes outnumber entries the list is packed again. So insertion at the ends and removal
+ * cost O(1), the walk meets at most as many holes as entries, and nobody else ever writes a list.
  *
- * A place (of an entry, descriptor or queue) is used again only after QUARANTINE others have been freed, and its generation
- * is part of its handle: a stale handle means nothing for at least 4095 x QUARANTINE objects. On the way between interfaces the
- * whole generation is told.
+ * A place (of an entry, descriptor or queue) is used again only after QUARANTINE others have been freed, and its
+ * generation is part of its handle: a stale handle means nothing for at least 4095 x QUARANTINE objects. On the way
+ * between interfaces the whole generation is told.
  */
 #include "emunic/engine/portals_owner.h"
 
@@ -185,7 +185,8 @@ void emu_ptl_owner_fini(struct emu_ptl_owner *o)
 
 /* ---- handles ---- */
 
-static uint32_t handle_of(const struct emu_ptl_owner *o, enum emu_ptl_handle_kind kind, uint32_t index, uint32_t generation)
+static uint32_t handle_of(const struct emu_ptl_owner *o, enum emu_ptl_handle_kind kind, uint32_t index,
+                          uint32_t generation)
 {
     return emu_ptl_handle(kind, o->number, index, generation + o->salt);
 }
@@ -195,8 +196,8 @@ uint32_t emu_ptl_find_me(const struct emu_ptl_owner *o, uint32_t handle)
     uint32_t index = emu_ptl_handle_index(handle);
     const struct emu_ptl_me *me = &o->ni->mes[index];
 
-    return emu_ptl_handle_kind(handle) == EMU_PTL_IS_ME && me->state == EMU_PTL_LIVE && me->handle == handle ? index
-                                                                                                            : EMU_PTL_NONE;
+    return emu_ptl_handle_kind(handle) == EMU_PTL_IS_ME && me->state == EMU_PTL_LIVE && me->handle == handle
+               ? index : EMU_PTL_NONE;
 }
 
 uint32_t emu_ptl_find_md(const struct emu_ptl_owner *o, uint32_t handle)
@@ -656,8 +657,9 @@ int emu_ptl_eq_create(struct emu_ptl_owner *o, uint64_t capacity, uint32_t *eq_o
         return -ENOSPC;
     }
     eq = &o->ni->eqs[index];
-    o->eq_own[index] = (struct emu_ptl_eq_own){ .head.at = ++o->eqs_made << 32, .ring_off = (uint64_t)piece * ARENA_UNIT,
-                                                .capacity = entries, .piece = piece };
+    o->eq_own[index] = (struct emu_ptl_eq_own){ .head.at = ++o->eqs_made << 32,
+                                                .ring_off = (uint64_t)piece * ARENA_UNIT, .capacity = entries,
+                                                .piece = piece };
     eq->generation++;
     eq->ring_off = o->eq_own[index].ring_off;
     eq->capacity = entries;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Portals: what the owner of an interface does to it. Lists, free places and what links them are its own affair; what it
- * needs to know of them is kept here, outside the shared memory, so that nobody else can spoil it.
+ * Portals: what the owner of an interface does to it. Lists, free places and what links them are its own affair; what
+ * it needs to know of them is kept here, outside the shared memory, so that nobody else can spoil it.
  *
  * One thread at a time per object. Functions marked (lock) expect the interface's lock to be held.
  */
@@ -168,6 +168,7 @@ int emu_ptl_eq_create(struct emu_ptl_owner *owner, uint64_t capacity, uint32_t *
 /* (lock) */
 void emu_ptl_eq_destroy(struct emu_ptl_owner *owner, uint32_t eq);
 /* Takes the next event, or with `stays` looks at it. */
-enum emu_ptl_take emu_ptl_eq_take(struct emu_ptl_owner *owner, uint32_t eq, bool stays, struct emu_ptl_event *event_out);
+enum emu_ptl_take emu_ptl_eq_take(struct emu_ptl_owner *owner, uint32_t eq, bool stays,
+                                  struct emu_ptl_event *event_out);
 
 #endif

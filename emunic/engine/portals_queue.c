@@ -2,16 +2,17 @@
 /*
  * Portals: event queues.
  *
- * Queues overwrite their oldest event when they are full, so nobody who posts ever looks at the consumer. An event's `seq`
- * is taken away before it is overwritten and given back after; a consumer that meets it in between looks again. Queues
- * begin at different places (in steps of 2^32), so an event of an earlier queue in the same memory is never taken for a new
- * one.
+ * Queues overwrite their oldest event when they are full, so nobody who posts ever looks at the consumer. An event's
+ * `seq` is taken away before it is overwritten and given back after; a consumer that meets it in between looks again.
+ * Queues begin at different places (in steps of 2^32), so an event of an earlier queue in the same memory is never
+ * taken for a new one.
  *
- * What costs time between two processes are the lines of an interface that go from one core to the other. A put writes the
- * lock's line, its flight's, the queue's and the two of the event, and the descriptor's only if its words change; the owner
- * that polls reads the event's two alone, and when it sends itself none of those that others write. So a put that answers
- * a put waits for two lines, both under way at the same time. The poll reads the first one, so the second is written
- * before, with a number of its own, and then the first in one go: a poll in between would take the line away once more.
+ * What costs time between two processes are the lines of an interface that go from one core to the other. A put writes
+ * the lock's line, its flight's, the queue's and the two of the event, and the descriptor's only if its words change;
+ * the owner that polls reads the event's two alone, and when it sends itself none of those that others write. So a put
+ * that answers a put waits for two lines, both under way at the same time. The poll reads the first one, so the second
+ * is written before, with a number of its own, and then the first in one go: a poll in between would take the line away
+ * once more.
  *
  * How an event is stored, and how it is read while somebody may be storing the next, is in portals_inner.h.
  * Source: spec portals3.md 1.6.

@@ -2,17 +2,17 @@
 /*
  * Resting.
  *
- * Where processes outnumber cores, one whose polls stay empty is in the way: whoever has work waits until the scheduler has
- * been round all that only poll. So the owner of a port rests for a moment, and whoever has news for it wakes it. What the
- * program polls is not known here (queues, mailboxes, its own memory), so the last look is the program's own:
+ * Where processes outnumber cores, one whose polls stay empty is in the way: whoever has work waits until the scheduler
+ * has been round all that only poll. So the owner of a port rests for a moment, and whoever has news for it wakes it.
+ * What the program polls is not known here (queues, mailboxes, its own memory), so the last look is the program's own:
  *
  *   none ── owner announces ──> announced ── polls stay empty ──> asleep ── time is up ──> asleep (and polls)
  *     ^                             │                               │
  *     └───────────── news ──────────┴──────── news: futex wake ─────┘
  *
  * The owner announces, lets the program poll everything at least once more, and sleeps only if the word still says
- * "announced". Who brings news looks at the word with a plain load behind its stores; no fence. The processor may do that
- * load before the stores are visible, so a look that misses the announcement may belong to news that the next poll
+ * "announced". Who brings news looks at the word with a plain load behind its stores; no fence. The processor may do
+ * that load before the stores are visible, so a look that misses the announcement may belong to news that the next poll
  * misses too. But stores leave a store buffer within a fraction of a microsecond, and between announcing and sleeping
  * lie EMUNIC_REST_AFTER and a yield that came back slowly: no wake is lost that way. If one were, the sleep is bounded.
  *
@@ -41,7 +41,9 @@ bool emu_rest_announce(struct emu_segment *segment)
 
     if (atomic_load_explicit(&segment->rests, memory_order_relaxed) != EMU_REST_NONE)
         return false;
-    /* A compare-and-swap, because another thread may be asleep already; it orders the mark before the polls behind it. */
+    /*
+     * A compare-and-swap, because another thread may be asleep already; it orders the mark before the polls behind it.
+     */
     return atomic_compare_exchange_strong_explicit(&segment->rests, &none, EMU_REST_ANNOUNCED, memory_order_seq_cst,
                                                    memory_order_relaxed);
 }

@@ -80,10 +80,10 @@ struct emu_md_name {
 uint32_t emu_transaction_find_md(const struct emu_table *table, uint32_t node_index, const struct emu_md_name *name);
 
 /*
- * Takes a command over and checks it against the domain table. The command must be the caller's own copy. True: there is
- * data to move, call emu_transaction_step(). False: nothing to move (any more), call emu_transaction_finish(); `status`
- * tells whether it failed. A status of EMU_REACH_NOT_HERE is the one after which nothing may be called: the command has
- * to take another way.
+ * Takes a command over and checks it against the domain table. The command must be the caller's own copy. True: there
+ * is data to move, call emu_transaction_step(). False: nothing to move (any more), call emu_transaction_finish();
+ * `status` tells whether it failed. A status of EMU_REACH_NOT_HERE is the one after which nothing may be called: the
+ * command has to take another way.
  */
 bool emu_transaction_begin(const struct emu_view *view, const struct emu_cmd *cmd, struct emu_transaction *t);
 

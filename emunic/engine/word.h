@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copies to and from memory that others change at the same time: an aligned word of 8 or 4 bytes goes in one piece, also
- * against atomics (Chapel reads atomically by gets of such words). Longer ones have no order within. The two may overlap, as a
- * process sends to itself. Any thread.
+ * Copies to and from memory that others change at the same time: an aligned word of 8 or 4 bytes goes in one piece,
+ * also against atomics (Chapel reads atomically by gets of such words). Longer ones have no order within. The two may
+ * overlap, as a process sends to itself. Any thread.
  */
 #ifndef EMUNIC_ENGINE_WORD_H
 #define EMUNIC_ENGINE_WORD_H

@@ -48,7 +48,7 @@ static int run_rates(struct emu_exp *x)
     return 0;
 }
 
-/* --- BGL-16: hint bits around dead nodes --------------------------------------------------------------------------- */
+/* --- BGL-16: hint bits around dead nodes -------------------------------------------------------------------------- */
 
 struct around {
     uint64_t triples;
@@ -146,12 +146,14 @@ static void report_around(struct emu_exp *x, const char *metric, const char *siz
 
         if (!collinear)
             emu_exp_exact(x, 'A', metric, "%", 100, 100.0 * (double)t->delivered / (double)t->pairs);
-        emu_exp_detail(x, "%s, %s: %llu triples, %llu pairs; whole box alive %llu, escape's way alive %llu, first hop dynamic "
-                       "%llu, two hops without escape %llu, none %llu", size,
+        emu_exp_detail(x, "%s, %s: %llu triples, %llu pairs; whole box alive %llu, escape's way alive %llu, first hop "
+                       "dynamic %llu, two hops without escape %llu, none %llu", size,
                        collinear ? "two on a line" : "no two on a line", (unsigned long long)t->triples,
                        (unsigned long long)t->pairs, (unsigned long long)t->by_way[EMU_BGL_WAY_ANY],
-                       (unsigned long long)t->by_way[EMU_BGL_WAY_ORDERED], (unsigned long long)t->by_way[EMU_BGL_WAY_DYNAMIC],
-                       (unsigned long long)t->by_way[EMU_BGL_WAY_LOOSE], (unsigned long long)t->by_way[EMU_BGL_WAY_NONE]);
+                       (unsigned long long)t->by_way[EMU_BGL_WAY_ORDERED],
+                       (unsigned long long)t->by_way[EMU_BGL_WAY_DYNAMIC],
+                       (unsigned long long)t->by_way[EMU_BGL_WAY_LOOSE],
+                       (unsigned long long)t->by_way[EMU_BGL_WAY_NONE]);
     }
 }
 
@@ -181,8 +183,8 @@ static int deliver_around(struct emu_exp *x)
         emu_sim_totals(run.sim, &totals);
         emu_exp_holds(x, 'A', "simulated_8_ends", stop == EMU_SIM_EMPTY);
         emu_exp_exact(x, 'A', "simulated_8_delivered", "packets", 509 * 508, (double)totals.delivered);
-        emu_exp_detail(x, "8 x 8 x 8, nodes 0, 73 and 26 dead, all-to-all of one chunk: %llu delivered, %llu unroutable (to the "
-                       "dead), %llu lost, %.2f hops each", (unsigned long long)totals.delivered,
+        emu_exp_detail(x, "8 x 8 x 8, nodes 0, 73 and 26 dead, all-to-all of one chunk: %llu delivered, %llu "
+                       "unroutable (to the dead), %llu lost, %.2f hops each", (unsigned long long)totals.delivered,
                        (unsigned long long)totals.unroutable, (unsigned long long)totals.lost,
                        (double)totals.packet_hops / (double)totals.delivered);
     }
@@ -207,7 +209,7 @@ static int run_around(struct emu_exp *x)
     return deliver_around(x);
 }
 
-/* --- BGL-18: asymmetry --------------------------------------------------------------------------------------------- */
+/* --- BGL-18: asymmetry -------------------------------------------------------------------------------------------- */
 
 /* Bytes per second across the plane that halves the machine in a dimension, both cuts of the rings, one direction. */
 static double bisection(const struct emu_machine *m, uint32_t dim)
@@ -254,14 +256,15 @@ static int run_asymmetry(struct emu_exp *x)
         emu_exp_exact(x, 'A', "mean_hops_y", "hops", 8, mean_hops_in(full, 1));
         emu_exp_exact(x, 'A', "mean_hops_z", "hops", 8, mean_hops_in(full, 2));
         emu_exp_exact(x, 'A', "bisection_64_32_32", "GB/s", bisection(cube, 0) / 1e9, bisection(full, 0) / 1e9);
-        emu_exp_detail(x, "bisection of 64 x 32 x 32 and of 32 x 32 x 32, one direction: %.1f GB/s", bisection(full, 0) / 1e9);
+        emu_exp_detail(x, "bisection of 64 x 32 x 32 and of 32 x 32 x 32, one direction: %.1f GB/s",
+                       bisection(full, 0) / 1e9);
     }
     emu_machine_destroy(full);
     emu_machine_destroy(cube);
     return r;
 }
 
-/* --- AUD-BGL ------------------------------------------------------------------------------------------------------- */
+/* --- AUD-BGL ------------------------------------------------------------------------------------------------------ */
 
 struct audit_case {
     const char *name;       /* of the metrics */
@@ -283,8 +286,8 @@ static void report_audit(struct emu_exp *x, const struct audit_case *c, const st
                   is_dateline ? (double)r->n_rings - bubble_rings : r->n_rings);
     snprintf(name, sizeof(name), "%s_walks", c->name);
     emu_exp_holds(x, 'A', name, walks->is_clean);
-    emu_exp_detail(x, "%s: channels=%llu dependencies=%llu escape=%llu rings=%u other_cycles=%u; walks %llu, without escape "
-                   "%llu, unguarded entries %llu, longest %u hops", c->spec, (unsigned long long)r->n_channels,
+    emu_exp_detail(x, "%s: channels=%llu dependencies=%llu escape=%llu rings=%u other_cycles=%u; walks %llu, without "
+                   "escape %llu, unguarded entries %llu, longest %u hops", c->spec, (unsigned long long)r->n_channels,
                    (unsigned long long)r->n_dependencies, (unsigned long long)r->n_escape_channels, r->n_rings,
                    r->n_other_cycles, (unsigned long long)walks->n_walks, (unsigned long long)walks->n_no_escape,
                    (unsigned long long)walks->n_unguarded, walks->longest_hops);
@@ -363,7 +366,7 @@ static int run_audits(struct emu_exp *x)
     return 0;
 }
 
-/* --- The table ----------------------------------------------------------------------------------------------------- */
+/* --- The table ---------------------------------------------------------------------------------------------------- */
 
 const struct emu_experiment emu_bgl_experiments[] = {
     { "BGL-1", "bluegene-l", "A", EMU_EXP_ANALYTIC, "175 MB/s, 1.05 GB/s, 270 byte times, 87 % payload", run_rates },
@@ -372,19 +375,24 @@ const struct emu_experiment emu_bgl_experiments[] = {
     { "BGL-4", "bluegene-l", "S", EMU_EXP_PACKETS, "response time with SLQ and JSQ", bgl_run_policies },
     { "BGL-5", "bluegene-l", "SQ", EMU_EXP_PACKETS, "hot region: SLQ and JSQ", bgl_run_hot_policies },
     { "BGL-6", "bluegene-l", "AS", EMU_EXP_PACKETS, "all-to-all on symmetric and asymmetric tori", bgl_run_exchange },
-    { "BGL-7", "bluegene-l", "SQ", EMU_EXP_PACKETS, "hot region: four escape channels over millions of cycles", bgl_run_escapes },
-    { "BGL-8", "bluegene-l", "S", EMU_EXP_PACKETS, "packets of all sizes deadlock the published bubble rule", bgl_run_deadlock },
-    { "BGL-9", "bluegene-l", "KQ", EMU_EXP_PACKETS, "one-way latency and message size, 1 to 3 hops", bgl_run_ping_pong },
+    { "BGL-7", "bluegene-l", "SQ", EMU_EXP_PACKETS, "hot region: four escape channels over millions of cycles",
+      bgl_run_escapes },
+    { "BGL-8", "bluegene-l", "S", EMU_EXP_PACKETS, "packets of all sizes deadlock the published bubble rule",
+      bgl_run_deadlock },
+    { "BGL-9", "bluegene-l", "KQ", EMU_EXP_PACKETS, "one-way latency and message size, 1 to 3 hops",
+      bgl_run_ping_pong },
     { "BGL-10", "bluegene-l", "KPS", EMU_EXP_PACKETS, "all-to-all as measured on hardware", bgl_run_hardware_exchange },
     { "BGL-11", "bluegene-l", "PS", EMU_EXP_PACKETS, "hot spot: everybody sends to a cube", bgl_run_hot_spot },
-    { "BGL-12", "bluegene-l", "S", EMU_EXP_PACKETS, "bit errors: resent by time-out, CRC at both ends", bgl_run_errors },
+    { "BGL-12", "bluegene-l", "S", EMU_EXP_PACKETS, "bit errors: resent by time-out, CRC at both ends",
+      bgl_run_errors },
     { "BGL-13", "bluegene-l", "AS", EMU_EXP_PACKETS, "line broadcast and plane fill", bgl_run_broadcast },
     { "BGL-14", "bluegene-l", "QS", EMU_EXP_PACKETS, "a one-cycle gap in arbitration fills channels", bgl_run_gap },
     { "BGL-15", "bluegene-l", "S", EMU_EXP_PACKETS, "all-to-all within planes and lines", bgl_run_subsets },
     { "BGL-16", "bluegene-l", "A", EMU_EXP_PACKETS, "hint bits around three dead nodes", run_around },
     { "BGL-17", "bluegene-l", "S", EMU_EXP_PACKETS, "the same results for any number of threads", bgl_run_threads },
     { "BGL-18", "bluegene-l", "A", EMU_EXP_ANALYTIC, "hops and bisection of 64 x 32 x 32", run_asymmetry },
-    { "BGL-19", "bluegene-l", "S", EMU_EXP_PACKETS, "high priority overtakes; network before injection", bgl_run_priority },
+    { "BGL-19", "bluegene-l", "S", EMU_EXP_PACKETS, "high priority overtakes; network before injection",
+      bgl_run_priority },
     { "BGL-20", "bluegene-l", "F", EMU_EXP_LIVE, "FIFOs, watermarks, checksums of the processor interface", NULL },
     { "AUD-BGL", "bluegene-l", "A", EMU_EXP_ANALYTIC, "deadlock audit of four escape channels", run_audits },
     { 0 },

@@ -2,18 +2,19 @@
 /*
  * BGL-8: the published bubble rule deadlocks with packets of all sizes.
  *
- * A packet may go straight on if the next bubble channel has room for a full packet, and enter a ring if it has room for
- * two: so there is always a hole of a full packet somewhere in the ring, as long as packets are charged as full ones. By
- * true size (router.bubble_charge true) the hole breaks up: a channel with exactly a full packet free takes a packet of
- * one chunk, and there is a hole of seven chunks here and of one chunk where it came from. Nothing can use either.
+ * A packet may go straight on if the next bubble channel has room for a full packet, and enter a ring if it has room
+ * for two: so there is always a hole of a full packet somewhere in the ring, as long as packets are charged as full
+ * ones. By true size (router.bubble_charge true) the hole breaks up: a channel with exactly a full packet free takes a
+ * packet of one chunk, and there is a hole of seven chunks here and of one chunk where it came from. Nothing can use
+ * either.
  *
  * That takes rings which are full to the last chunk, so heads that wait for a turn must have kept them full before. The
- * cases here do so: deterministic packets go up in x, then up in y (hint bits by software), to any node or to the nodes of
- * one row, so that the rings along x wait for those along y. Besides them there are plain rings and cubes with random
- * destinations. Traffic comes in batches: each node sends so many packets as fast as it can, then the network must run
- * empty. A batch that does not is a deadlock, without any doubt about packets that merely wait long. The constructed case
- * is the first of a list of fixed batches that deadlocks, whatever the seed of the experiment; it must stop at the same
- * time when run again, and run empty by the fixed rule.
+ * cases here do so: deterministic packets go up in x, then up in y (hint bits by software), to any node or to the nodes
+ * of one row, so that the rings along x wait for those along y. Besides them there are plain rings and cubes with
+ * random destinations. Traffic comes in batches: each node sends so many packets as fast as it can, then the network
+ * must run empty. A batch that does not is a deadlock, without any doubt about packets that merely wait long. The
+ * constructed case is the first of a list of fixed batches that deadlocks, whatever the seed of the experiment; it must
+ * stop at the same time when run again, and run empty by the fixed rule.
  * Source: machines.md 5.2, 5.5 (BGL).
  */
 #include "emunic/experiments/bgl_experiments.h"
@@ -66,8 +67,8 @@ static void choose_destination(const struct batch *b, struct batch_node *n, stru
     (void)emu_bgl_give_hints(b->m, p, y == at[1] ? EMU_BGL_X_PLUS : EMU_BGL_X_PLUS | EMU_BGL_Y_PLUS);
 }
 
-static bool next_of_batch(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class, uint64_t now_ps,
-                          struct emu_packet *p)
+static bool next_of_batch(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class,
+                          uint64_t now_ps, struct emu_packet *p)
 {
     struct batch *b = ctx;
     struct batch_node *n = &b->nodes[nid];
@@ -101,7 +102,8 @@ struct batch_outcome {
     uint64_t end_ps;
 };
 
-static int run_batch(const struct emu_machine *m, const struct deadlock_case *c, uint64_t seed, struct batch_outcome *out)
+static int run_batch(const struct emu_machine *m, const struct deadlock_case *c, uint64_t seed,
+                     struct batch_outcome *out)
 {
     struct batch b = { .c = c, .m = m, .nodes = calloc(m->n_nodes, sizeof(*b.nodes)) };
     const struct emu_traffic traffic = { .ctx = &b, .next = next_of_batch, .delivered = ignore_delivery };
@@ -138,7 +140,7 @@ static int load_case(struct emu_exp *x, const struct deadlock_case *c, const cha
     return emu_exp_machine(x, spec, m_out);
 }
 
-/* --- Random batches --------------------------------------------------------------------------------------------------- */
+/* --- Random batches ----------------------------------------------------------------------------------------------- */
 
 struct tally {
     uint64_t batches;
@@ -148,8 +150,8 @@ struct tally {
 };
 
 /* Batches until so many packets are through. */
-static int run_batches(struct emu_exp *x, const struct deadlock_case *c, const char *charge, double packets, double from,
-                       double to, struct tally *t)
+static int run_batches(struct emu_exp *x, const struct deadlock_case *c, const char *charge, double packets,
+                       double from, double to, struct tally *t)
 {
     uint64_t seed = emu_random_mix(emu_exp_context(x)->seed);
     struct emu_machine *m = NULL;
@@ -168,17 +170,18 @@ static int run_batches(struct emu_exp *x, const struct deadlock_case *c, const c
     }
     emu_machine_destroy(m);
     if (r == 0)
-        emu_exp_detail(x, "%s, charged %s size: %llu of %llu batches of %u packets per node deadlocked, %llu packets", c->name,
-                       charge, (unsigned long long)t->deadlocks, (unsigned long long)t->batches, c->packets,
+        emu_exp_detail(x, "%s, charged %s size: %llu of %llu batches of %u packets per node deadlocked, %llu packets",
+                       c->name, charge, (unsigned long long)t->deadlocks, (unsigned long long)t->batches, c->packets,
                        (unsigned long long)t->packets);
     return r;
 }
 
-/* --- The constructed case --------------------------------------------------------------------------------------------- */
+/* --- The constructed case ----------------------------------------------------------------------------------------- */
 
 static int run_constructed(struct emu_exp *x)
 {
-    static const struct deadlock_case c = { "constructed", "x=4,y=8,z=1", EMU_MODE_DETERMINISTIC, true, false, true, 60 };
+    static const struct deadlock_case c = { "constructed", "x=4,y=8,z=1", EMU_MODE_DETERMINISTIC, true, false, true,
+                                            60 };
     struct batch_outcome first = { 0 };
     struct batch_outcome again = { 0 };
     struct batch_outcome fixed = { 0 };
@@ -199,8 +202,8 @@ static int run_constructed(struct emu_exp *x)
     emu_machine_destroy(repaired);
     if (r < 0)
         return r;
-    emu_exp_detail(x, "constructed: batch %llu on a plane of 4 x 8, 60 packets of one or eight chunks per node, deadlocks after "
-                   "%llu packets", (unsigned long long)seed, (unsigned long long)first.delivered);
+    emu_exp_detail(x, "constructed: batch %llu on a plane of 4 x 8, 60 packets of one or eight chunks per node, "
+                   "deadlocks after %llu packets", (unsigned long long)seed, (unsigned long long)first.delivered);
     emu_exp_holds(x, 'S', "published_rule_constructed_deadlock", first.is_deadlock);
     emu_exp_holds(x, 'S', "constructed_deadlock_repeats", again.is_deadlock && again.end_ps == first.end_ps &&
                                                            again.delivered == first.delivered);
@@ -214,7 +217,8 @@ int bgl_run_deadlock(struct emu_exp *x)
         { "plane of 4 x 8, upward", "x=4,y=8,z=1", EMU_MODE_DETERMINISTIC, true, false, true, 100 },
         { "plane of 4 x 8, upward, all sizes", "x=4,y=8,z=1", EMU_MODE_DETERMINISTIC, true, false, false, 100 },
         { "4 x 4 x 4, upward to a row", "x=4,y=4,z=4", EMU_MODE_DETERMINISTIC, true, true, true, 100 },
-        { "plane of 8 x 8, upward to a row, 512 B", "x=8,y=8,z=1,vc_units=512", EMU_MODE_DETERMINISTIC, true, true, true, 100 },
+        { "plane of 8 x 8, upward to a row, 512 B", "x=8,y=8,z=1,vc_units=512", EMU_MODE_DETERMINISTIC, true, true,
+          true, 100 },
         { "ring of 4", "x=4,y=1,z=1", EMU_MODE_DETERMINISTIC, false, false, false, 2000 },
         { "ring of 8", "x=8,y=1,z=1", EMU_MODE_DETERMINISTIC, false, false, false, 2000 },
         { "4 x 4 x 4", "x=4,y=4,z=4", EMU_MODE_DETERMINISTIC, false, false, false, 1000 },

@@ -68,7 +68,8 @@ static int run_one(struct emu_exp *x, const struct exchange *e, double from, dou
         emu_exp_detail(x, "%s: only %llu of %llu packets arrived", e->spec, (unsigned long long)out->figures.delivered,
                        (unsigned long long)packets);
     out->of_peak = e->rounds / cycles *
-                   bgl_exchange_cycles(run.size, (e->units != 0 ? e->units : run.full_units) + run.wire_units - run.full_units);
+                   bgl_exchange_cycles(run.size,
+                                       (e->units != 0 ? e->units : run.full_units) + run.wire_units - run.full_units);
     bgl_end(&run);
     return 0;
 }
@@ -77,14 +78,14 @@ static void tell_outcome(struct emu_exp *x, const char *name, const struct outco
 {
     const struct bgl_figures *f = &o->figures;
 
-    emu_exp_detail(x, "%s: %.0f cycles, %.1f %% of peak, links %.1f %% (x %.1f, y %.1f, z %.1f), payload %.1f %%, escape share "
-                   "%.2f %%, fill of dynamic channels %.1f %%, of escape channels %.1f %%%s", name, f->cycles, 100 * o->of_peak,
-                   100 * f->utilisation, 100 * f->utilisation_of[0], 100 * f->utilisation_of[1], 100 * f->utilisation_of[2],
-                   100 * f->payload, 100 * f->escape_share, 100 * f->occupancy, 100 * f->escape_occupancy,
-                   o->stop == EMU_SIM_DEADLOCK ? ", DEADLOCK" : "");
+    emu_exp_detail(x, "%s: %.0f cycles, %.1f %% of peak, links %.1f %% (x %.1f, y %.1f, z %.1f), payload %.1f %%, "
+                   "escape share %.2f %%, fill of dynamic channels %.1f %%, of escape channels %.1f %%%s", name,
+                   f->cycles, 100 * o->of_peak, 100 * f->utilisation, 100 * f->utilisation_of[0],
+                   100 * f->utilisation_of[1], 100 * f->utilisation_of[2], 100 * f->payload, 100 * f->escape_share,
+                   100 * f->occupancy, 100 * f->escape_occupancy, o->stop == EMU_SIM_DEADLOCK ? ", DEADLOCK" : "");
 }
 
-/* --- BGL-6 ---------------------------------------------------------------------------------------------------------- */
+/* --- BGL-6 -------------------------------------------------------------------------------------------------------- */
 
 static int run_symmetric(struct emu_exp *x, bool is_full)
 {
@@ -113,7 +114,8 @@ static int run_symmetric(struct emu_exp *x, bool is_full)
     emu_exp_points(x, 'S', "payload", "%", 87, 100 * o[0].figures.payload, 1.5);
     emu_exp_below(x, 'S', "escape_share", "%", 5, 100 * o[0].figures.escape_share);
     emu_exp_below(x, 'S', "deterministic_to_dynamic", "ratio", 1, o[1].figures.utilisation / o[0].figures.utilisation);
-    emu_exp_detail(x, "second dynamic channel: %.1f points", 100 * (o[0].figures.utilisation - o[2].figures.utilisation));
+    emu_exp_detail(x, "second dynamic channel: %.1f points",
+                   100 * (o[0].figures.utilisation - o[2].figures.utilisation));
     return 0;
 }
 
@@ -121,8 +123,8 @@ static int run_asymmetric(struct emu_exp *x, bool is_full)
 {
     static const uint32_t full_machine[BGL_DIMS] = { 64, 32, 32 };
     const uint32_t small[BGL_DIMS] = { is_full ? 32 : 16, is_full ? 16 : 8, is_full ? 16 : 8 };
-    /* Reduced: an eighth of the nodes exchange in a sixteenth of the time, so that the end, when links fall idle one after
-     * another, weighs more; in two rounds about as much as in one of the larger machine. */
+    /* Reduced: an eighth of the nodes exchange in a sixteenth of the time, so that the end, when links fall idle one
+     * after another, weighs more; in two rounds about as much as in one of the larger machine. */
     struct exchange e = { .spec = is_full ? "bluegene-l:x=32,y=16,z=16" : "bluegene-l:x=16,y=8,z=8",
                           .rounds = is_full ? 1 : 2 };
     struct outcome flood, paced;
@@ -146,7 +148,8 @@ static int run_asymmetric(struct emu_exp *x, bool is_full)
     emu_exp_points(x, 'S', "utilisation", "%", 49, 100 * flood.figures.utilisation, 3);
     emu_exp_points(x, 'S', "payload", "%", 44, 100 * flood.figures.payload, 3);
     emu_exp_detail(x, "of peak: %.1f %% (source 74 %%)", 100 * flood.of_peak);
-    emu_exp_above(x, 'S', "injection_control_to_infinite", "ratio", 1, paced.figures.utilisation / flood.figures.utilisation);
+    emu_exp_above(x, 'S', "injection_control_to_infinite", "ratio", 1,
+                  paced.figures.utilisation / flood.figures.utilisation);
     return 0;
 }
 
@@ -161,7 +164,7 @@ int bgl_run_exchange(struct emu_exp *x)
     return run_asymmetric(x, is_full);
 }
 
-/* --- BGL-10 --------------------------------------------------------------------------------------------------------- */
+/* --- BGL-10 ------------------------------------------------------------------------------------------------------- */
 
 int bgl_run_hardware_exchange(struct emu_exp *x)
 {
@@ -193,7 +196,10 @@ int bgl_run_hardware_exchange(struct emu_exp *x)
             };
             struct outcome o;
 
-            /* Reduced: ten packets on a smaller cube, where the end of an exchange weighs more; three packets for forty. */
+            /*
+             * Reduced: ten packets on a smaller cube, where the end of an exchange weighs more; three packets for
+             * forty.
+             */
             if (!is_full && m == 0 && e.rounds == 10)
                 e.spec = "bluegene-l:x=4,y=4,z=4";
             if (!is_full && m == 0 && e.rounds == 40)
@@ -202,8 +208,8 @@ int bgl_run_hardware_exchange(struct emu_exp *x)
             if (r < 0)
                 break;
             peak[m][i] = 100 * o.of_peak;
-            emu_exp_detail(x, "%s, %s per pair, %u times: %.0f cycles, %.1f %% of peak", e.spec, sizes[i].name, e.rounds,
-                           o.figures.cycles, peak[m][i]);
+            emu_exp_detail(x, "%s, %s per pair, %u times: %.0f cycles, %.1f %% of peak", e.spec, sizes[i].name,
+                           e.rounds, o.figures.cycles, peak[m][i]);
             if (data != NULL)
                 fprintf(data, "%s\t%u\t%g\n", m == 0 ? "8 x 8 x 8" : "4 x 4 x 2",
                         e.rounds * ((e.units != 0 ? e.units : 256) - 16), peak[m][i]);
@@ -215,13 +221,13 @@ int bgl_run_hardware_exchange(struct emu_exp *x)
         return r;
     emu_exp_fitted(x, "one_packet_of_32_bytes", "%", 71, peak[0][0], "packet_start_ns", PACKET_START_NS);
     emu_exp_range(x, 'P', "ten_full_packets", "%", 92, 98, peak[0][3]); /* 94 - 96, 2 points either way */
-    emu_exp_why(x, "the model loses next to nothing between rounds: a node goes on to its next round while others still send the "
-                "last one, so ten packets come within a point of the figure for long messages (98 %%)");
+    emu_exp_why(x, "the model loses next to nothing between rounds: a node goes on to its next round while others "
+                "still send the last one, so ten packets come within a point of the figure for long messages (98 %%)");
     emu_exp_points(x, 'P', "long_messages", "%", 98, peak[0][4], 1.5);
     return 0;
 }
 
-/* --- BGL-11 --------------------------------------------------------------------------------------------------------- */
+/* --- BGL-11 ------------------------------------------------------------------------------------------------------- */
 
 struct spot_region {
     uint32_t edge;
@@ -234,7 +240,8 @@ static uint32_t pick_in_region(void *ctx, struct emu_random *random, uint32_t sr
 
     (void)src_nid;
     return emu_torus_router(region->torus, (uint32_t)emu_random_below(random, region->edge),
-                            (uint32_t)emu_random_below(random, region->edge), (uint32_t)emu_random_below(random, region->edge));
+                            (uint32_t)emu_random_below(random, region->edge),
+                            (uint32_t)emu_random_below(random, region->edge));
 }
 
 static int run_spot(struct emu_exp *x, uint32_t edge, uint64_t packets_per_node, double *percent_out)
@@ -267,8 +274,8 @@ static int run_spot(struct emu_exp *x, uint32_t edge, uint64_t packets_per_node,
     if (r == 0) {
         bgl_finish(x, &run, packets, 0, 1);
         *percent_out = 100 * (double)packets * run.wire_units / (6.0 * edge * edge) / bgl_last_delivery(&run);
-        emu_exp_detail(x, "%u x %u x %u: %llu packets in %.0f cycles, %.1f %% of the links into the region", edge, edge, edge,
-                       (unsigned long long)packets, bgl_last_delivery(&run), *percent_out);
+        emu_exp_detail(x, "%u x %u x %u: %llu packets in %.0f cycles, %.1f %% of the links into the region", edge, edge,
+                       edge, (unsigned long long)packets, bgl_last_delivery(&run), *percent_out);
         bgl_end(&run);
     }
     bgl_end(&shape);
@@ -288,16 +295,17 @@ int bgl_run_hot_spot(struct emu_exp *x)
     if (r < 0)
         return r;
     emu_exp_points(x, 'P', "one_node", "%", 92, percent[0], 2);
-    emu_exp_why(x, "the source's figure is from hardware, where one node's processors must empty six FIFOs, a packet every 257 ns. The "
-                "ledger has no parameter for the receiving side, so the model takes packets as fast as links bring them");
+    emu_exp_why(x, "the source's figure is from hardware, where one node's processors must empty six FIFOs, a packet "
+                "every 257 ns. The ledger has no parameter for the receiving side, so the model takes packets as fast "
+                "as links bring them");
     emu_exp_points(x, 'P', "cube_of_2", "%", 95, percent[1], 2);
-    emu_exp_why(x, "as with one node: receivers take packets as fast as links bring them, and the more packets each sender has, "
-                "the less its first and last ones weigh");
+    emu_exp_why(x, "as with one node: receivers take packets as fast as links bring them, and the more packets each "
+                "sender has, the less its first and last ones weigh");
     emu_exp_points(x, 'P', "cube_of_4", "%", 95, percent[2], 2);
     return 0;
 }
 
-/* --- BGL-14 --------------------------------------------------------------------------------------------------------- */
+/* --- BGL-14 ------------------------------------------------------------------------------------------------------- */
 
 int bgl_run_gap(struct emu_exp *x)
 {
@@ -324,15 +332,16 @@ int bgl_run_gap(struct emu_exp *x)
         emu_exp_at_most(x, 'S', name, "points", 2, 100 * fabs(o[1].figures.utilisation - o[0].figures.utilisation));
         snprintf(name, sizeof(name), "fill_with_gap_%s", names[i]);
         emu_exp_at_least(x, 'Q', name, "ratio", 1.3, o[1].figures.occupancy / o[0].figures.occupancy);
-        emu_exp_why(x, "the source does not say where the gap sat. Between a packet's tail and the request of the one behind it, "
-                    "as here, it costs no throughput, as the source found, and fills channels less than the source saw. Before each "
-                    "request of the network for a link that became free, injection always wins: channels three to four times as "
-                    "full, but 30 to 48 points of utilisation lost; with ports taking turns at it, 16 to 22 points");
+        emu_exp_why(x, "the source does not say where the gap sat. Between a packet's tail and the request of the one "
+                    "behind it, as here, it costs no throughput, as the source found, and fills channels less than the "
+                    "source saw. Before each request of the network for a link that became free, injection always "
+                    "wins: channels three to four times as full, but 30 to 48 points of utilisation lost; with ports "
+                    "taking turns at it, 16 to 22 points");
     }
     return 0;
 }
 
-/* --- BGL-15 --------------------------------------------------------------------------------------------------------- */
+/* --- BGL-15 ------------------------------------------------------------------------------------------------------- */
 
 /* One message of so many packets to each other node of the same plane (dims 2) or line (dims 1), in random order. */
 static struct emu_message *subset_messages(const struct emu_machine *m, uint32_t dims, uint32_t packets, uint64_t seed,
@@ -397,8 +406,9 @@ static int run_subset(struct emu_exp *x, const char *name, uint32_t dims, uint32
     cycles = bgl_last_delivery(&run);
     bgl_figures(&run, cycles, &f);
     shortest = (dims == 2 ? 64 : 8) * 8 / 8.0 * packets * run.wire_units;
-    emu_exp_detail(x, "%s, %u packets per pair: %.0f cycles, bound %.0f; links x %.1f %%, y %.1f %%, z %.1f %%", name, packets,
-                   cycles, shortest, 100 * f.utilisation_of[0], 100 * f.utilisation_of[1], 100 * f.utilisation_of[2]);
+    emu_exp_detail(x, "%s, %u packets per pair: %.0f cycles, bound %.0f; links x %.1f %%, y %.1f %%, z %.1f %%", name,
+                   packets, cycles, shortest, 100 * f.utilisation_of[0], 100 * f.utilisation_of[1],
+                   100 * f.utilisation_of[2]);
     emu_exp_at_least(x, 'S', name, "%", 95, 100 * shortest / cycles);
     bgl_end(&run);
     return 0;

@@ -2,8 +2,8 @@
 /*
  * Blue Gene/L with a hot region: BGL-3, BGL-5, BGL-7.
  *
- * A quarter of the packets goes to a sub-mesh at (0,0,0) with half the length in each dimension, an eighth of the nodes;
- * the others are uniform over all nodes. Injection FIFOs are never empty. The links into the region become the
+ * A quarter of the packets goes to a sub-mesh at (0,0,0) with half the length in each dimension, an eighth of the
+ * nodes; the others are uniform over all nodes. Injection FIFOs are never empty. The links into the region become the
  * bottleneck, packets for it fill the network from there outward, and throughput rises, falls and levels. Throughput is
  * taken in intervals of 10 000 cycles.
  *
@@ -11,8 +11,9 @@
  * fill sooner and are calmer: the links into the region are always busy, and dateline pairs make no waves. So what the
  * source says of either is asked of full runs only, and of reduced ones that the links are no less busy.
  *
- * The fall is measured on the mean of three intervals in a row, between the highest and the mean of the last quarter: its
- * onset is the first after the highest that has lost a quarter of the difference, half-way the first that has lost half.
+ * The fall is measured on the mean of three intervals in a row, between the highest and the mean of the last quarter:
+ * its onset is the first after the highest that has lost a quarter of the difference, half-way the first that has lost
+ * half.
  * Source: machines.md 5.5 (BGL).
  */
 #include "emunic/experiments/bgl_experiments.h"
@@ -156,9 +157,9 @@ static void plot_series(FILE *data, const char *name, const struct series *s)
 
 static void tell_series(struct emu_exp *x, const char *name, const struct series *s)
 {
-    emu_exp_detail(x, "%s: highest %.3f packets/cycle, plateau %.3f, onset of the fall %.0f, half-way %.0f cycles, links into the "
-                   "region %.1f %%, on escape channels %.1f %%%s", name, s->peak, s->plateau, s->onset, s->half_way,
-                   100 * s->entering, 100 * s->escape_share, s->is_deadlock ? ", DEADLOCK" : "");
+    emu_exp_detail(x, "%s: highest %.3f packets/cycle, plateau %.3f, onset of the fall %.0f, half-way %.0f cycles, "
+                   "links into the region %.1f %%, on escape channels %.1f %%%s", name, s->peak, s->plateau, s->onset,
+                   s->half_way, 100 * s->entering, 100 * s->escape_share, s->is_deadlock ? ", DEADLOCK" : "");
 }
 
 /* Throughput if the links into the region have this utilisation: packets for it come from 7/8 of the nodes, and are a
@@ -193,7 +194,7 @@ static double spread_of(const struct series *s, uint32_t n)
     return high / low - 1;
 }
 
-/* --- BGL-3 ---------------------------------------------------------------------------------------------------------- */
+/* --- BGL-3 -------------------------------------------------------------------------------------------------------- */
 
 int bgl_run_hot_buffers(struct emu_exp *x)
 {
@@ -225,9 +226,10 @@ int bgl_run_hot_buffers(struct emu_exp *x)
         r = bgl_machine(x, &run, spec);
     if (r == 0) {
         emu_exp_at_most(x, 'S', "plateau_spread", "ratio", 0.03, spread_of(s, 3));
-        emu_exp_holds(x, 'S', "decline_sooner_with_smaller_buffers", s[0].half_way < s[1].half_way && s[1].half_way < s[2].half_way);
-        emu_exp_detail(x, "bound with links into the region at 95 %%: %.3f packets/cycle; uniform traffic: %.3f", bound(&run, 0.95),
-                       6.0 * emu_machine_n_nodes(run.m) / (3 * run.size[0] / 4.0 * run.wire_units));
+        emu_exp_holds(x, 'S', "decline_sooner_with_smaller_buffers",
+                      s[0].half_way < s[1].half_way && s[1].half_way < s[2].half_way);
+        emu_exp_detail(x, "bound with links into the region at 95 %%: %.3f packets/cycle; uniform traffic: %.3f",
+                       bound(&run, 0.95), 6.0 * emu_machine_n_nodes(run.m) / (3 * run.size[0] / 4.0 * run.wire_units));
         bgl_end(&run);
     }
     if (data != NULL)
@@ -236,7 +238,7 @@ int bgl_run_hot_buffers(struct emu_exp *x)
     return r;
 }
 
-/* --- BGL-5 ---------------------------------------------------------------------------------------------------------- */
+/* --- BGL-5 -------------------------------------------------------------------------------------------------------- */
 
 int bgl_run_hot_policies(struct emu_exp *x)
 {
@@ -277,7 +279,7 @@ int bgl_run_hot_policies(struct emu_exp *x)
     return r;
 }
 
-/* --- BGL-7 ---------------------------------------------------------------------------------------------------------- */
+/* --- BGL-7 -------------------------------------------------------------------------------------------------------- */
 
 enum { BUBBLE_DIM = 0, BUBBLE_DIR, DATELINE_DIM, DATELINE_DIR, SCHEMES };
 
@@ -364,14 +366,16 @@ int bgl_run_escapes(struct emu_exp *x)
         mean[i] = mean_from(s[i].throughput, calm, n, &cv[i]);
         unblocking = mean_from(s[i].unblocking, calm, n, &unblocking_cv[i]);
         tell_series(x, schemes[i].name, &s[i]);
-        emu_exp_detail(x, "%s after %.0f cycles: throughput %.3f, variation %.4f, lowest %.3f; unblocking probability %.4f, "
-                       "variation %.4f, correlation %.3f", schemes[i].name, calm * s[i].interval, mean[i], cv[i], lowest_from(s[i].throughput, calm, n),
-                       unblocking, unblocking_cv[i], pearson(s[i].throughput, s[i].unblocking, calm, n));
+        emu_exp_detail(x, "%s after %.0f cycles: throughput %.3f, variation %.4f, lowest %.3f; unblocking probability "
+                       "%.4f, variation %.4f, correlation %.3f", schemes[i].name, calm * s[i].interval, mean[i], cv[i],
+                       lowest_from(s[i].throughput, calm, n), unblocking, unblocking_cv[i],
+                       pearson(s[i].throughput, s[i].unblocking, calm, n));
         plot_series(data, schemes[i].name, &s[i]);
     }
     if (r == 0) {
         emu_exp_at_most(x, 'S', "bubble_unblocking_variation", "ratio", 0.1, unblocking_cv[BUBBLE_DIM]);
-        emu_exp_holds(x, 'Q', "no_deadlock", !s[0].is_deadlock && !s[1].is_deadlock && !s[2].is_deadlock && !s[3].is_deadlock);
+        emu_exp_holds(x, 'Q', "no_deadlock",
+                      !s[0].is_deadlock && !s[1].is_deadlock && !s[2].is_deadlock && !s[3].is_deadlock);
         if (emu_exp_context(x)->is_full)
             judge_waves(x, s, cv, calm);
     }

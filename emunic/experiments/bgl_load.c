@@ -20,7 +20,8 @@
 #define RANDOM_POLICIES "choice=random,arbitration=random"
 
 /* Warm up by the rule of machines.md 0.6 and at least so long, then measure. Cycles measured; negative: it failed. */
-static int steady(struct emu_exp *x, struct bgl_run *run, double warmup, uint32_t windows, struct bgl_figures *figures_out)
+static int steady(struct emu_exp *x, struct bgl_run *run, double warmup, uint32_t windows,
+                  struct bgl_figures *figures_out)
 {
     struct emu_steady_options options = { .windows = windows };
     struct emu_steady_result result;
@@ -58,7 +59,7 @@ static int measure_load(struct emu_exp *x, const char *spec, enum emu_route_mode
     return r;
 }
 
-/* --- BGL-2 ---------------------------------------------------------------------------------------------------------- */
+/* --- BGL-2 -------------------------------------------------------------------------------------------------------- */
 
 enum { DET = 0, DYN_1_1, DYN_2_1, DYN_2_2, DYN_4_4, CONFIGS };
 
@@ -99,8 +100,8 @@ static int run_response_at(struct emu_exp *x, const char *size, const double *lo
                 lowest = fmin(lowest, f.response);
                 highest = fmax(highest, f.response);
             }
-            emu_exp_detail(x, "%s, %s, load %.2f: utilisation %.3f, response %.0f cycles", size, configs[c].name, loads[i],
-                           f.utilisation, f.response);
+            emu_exp_detail(x, "%s, %s, load %.2f: utilisation %.3f, response %.0f cycles", size, configs[c].name,
+                           loads[i], f.utilisation, f.response);
             if (data != NULL)
                 fprintf(data, "%s\t%g\t%g\n", configs[c].name, f.utilisation, f.response);
             emu_exp_progress(x, from + (to - from) * ((double)i + (c + 1.0) / CONFIGS) / (double)n_loads);
@@ -113,11 +114,13 @@ static int run_response_at(struct emu_exp *x, const char *size, const double *lo
             continue;
         emu_exp_below(x, 'Q', "dynamic_to_deterministic_at_90", "ratio", 1, response[DYN_2_2] / response[DET]);
         emu_exp_below(x, 'Q', "4_4_against_2_2_at_90", "ratio", 0.1, fabs(response[DYN_4_4] / response[DYN_2_2] - 1));
-        emu_exp_why(x, "the order is the source's, the distance is not: at 90 %% load most of the time is spent behind other heads, "
-                    "and four channels still halve what waits there. The plot that the bound was read from is lost");
+        emu_exp_why(x, "the order is the source's, the distance is not: at 90 %% load most of the time is spent behind "
+                    "other heads, and four channels still halve what waits there. The plot that the bound was read "
+                    "from is lost");
         emu_exp_below(x, 'Q', "2_1_against_1_1_at_90", "ratio", 0.1, fabs(response[DYN_2_1] / response[DYN_1_1] - 1));
-        emu_exp_why(x, "with one channel and one path the machine saturates at about 86 %% utilisation, so at 90 %% its queues grow "
-                    "with time, and the two cannot be compared there. The plot that the bound was read from is lost");
+        emu_exp_why(x, "with one channel and one path the machine saturates at about 86 %% utilisation, so at 90 %% "
+                    "its queues grow with time, and the two cannot be compared there. The plot that the bound was read "
+                    "from is lost");
     }
     if (data != NULL)
         fclose(data);
@@ -125,9 +128,10 @@ static int run_response_at(struct emu_exp *x, const char *size, const double *lo
         return r;
     emu_exp_at_most(x, 'Q', "spread_below_30_dynamic", "ratio", 0.05, widest_dynamic);
     emu_exp_at_most(x, 'Q', "spread_below_30", "ratio", 0.05, widest);
-    emu_exp_why(x, "the deterministic curve lies above the others at any load: its packets wait for one link, and a busy one costs "
-                "half a packet (135 cycles) in the mean, while a dynamic packet takes another direction. At 25 %% load and six hops "
-                "that is some 150 cycles of 450. The plot that the bound was read from is lost");
+    emu_exp_why(x, "the deterministic curve lies above the others at any load: its packets wait for one link, and a "
+                "busy one costs half a packet (135 cycles) in the mean, while a dynamic packet takes another "
+                "direction. At 25 %% load and six hops that is some 150 cycles of 450. The plot that the bound was "
+                "read from is lost");
     return 0;
 }
 
@@ -147,7 +151,7 @@ int bgl_run_response(struct emu_exp *x)
     return run_response_at(x, "x=32,y=32,z=32", all, sizeof(all) / sizeof(all[0]), 5, 0.2, 1);
 }
 
-/* --- BGL-4 ---------------------------------------------------------------------------------------------------------- */
+/* --- BGL-4 -------------------------------------------------------------------------------------------------------- */
 
 int bgl_run_policies(struct emu_exp *x)
 {
@@ -168,7 +172,8 @@ int bgl_run_policies(struct emu_exp *x)
         char spec[160];
         int r;
 
-        snprintf(spec, sizeof(spec), "bluegene-l:%s,%s", is_full ? "x=32,y=32,z=32" : "x=8,y=8,z=8", policies[i].overrides);
+        snprintf(spec, sizeof(spec), "bluegene-l:%s,%s", is_full ? "x=32,y=32,z=32" : "x=8,y=8,z=8",
+                 policies[i].overrides);
         r = measure_load(x, spec, EMU_MODE_ADAPTIVE_0, 0.95, is_full ? 60000 : 30000, is_full ? 10 : 15, &f);
         if (r < 0)
             return r;
@@ -179,12 +184,12 @@ int bgl_run_policies(struct emu_exp *x)
     }
     emu_exp_points(x, 'S', "jsq_gain_at_95", "%", 20, 100 * (1 - response[2] / response[0]), 7);
     emu_exp_below(x, 'S', "slq_gain_at_95", "%", 5, 100 * (1 - response[1] / response[0]));
-    emu_exp_why(x, "not found: serving the fullest channel in 75 %% of the decisions helps here too, less on larger machines "
-                "(7 %% on 16 x 16 x 16)");
+    emu_exp_why(x, "not found: serving the fullest channel in 75 %% of the decisions helps here too, less on larger "
+                "machines (7 %% on 16 x 16 x 16)");
     return 0;
 }
 
-/* --- BGL-17 --------------------------------------------------------------------------------------------------------- */
+/* --- BGL-17 ------------------------------------------------------------------------------------------------------- */
 
 static uint64_t now_ns(void)
 {
@@ -248,8 +253,8 @@ int bgl_run_threads(struct emu_exp *x)
             first_seconds = seconds;
         }
         is_same = is_same && totals.trace_hash == first_trace && link_hash(&run) == first_links;
-        emu_exp_detail(x, "%u threads: %.2f s, %.2f M hops/s, speed-up %.2f, %.3g us of machine time per second", threads[i],
-                       seconds, (double)totals.packet_hops / seconds / 1e6, first_seconds / seconds,
+        emu_exp_detail(x, "%u threads: %.2f s, %.2f M hops/s, speed-up %.2f, %.3g us of machine time per second",
+                       threads[i], seconds, (double)totals.packet_hops / seconds / 1e6, first_seconds / seconds,
                        cycles * run.cycle_ps / 1e6 / seconds);
         bgl_end(&run);
         emu_exp_progress(x, (i + 1) / 4.0);
@@ -258,7 +263,7 @@ int bgl_run_threads(struct emu_exp *x)
     return 0;
 }
 
-/* --- BGL-19: high priority -------------------------------------------------------------------------------------------- */
+/* --- BGL-19: high priority ---------------------------------------------------------------------------------------- */
 
 /* Normal packets without end to random nodes, and now and then one of high priority. */
 struct two_classes {
@@ -280,8 +285,8 @@ static uint32_t random_other(struct emu_random *random, uint32_t n_nodes, uint32
     return dst < nid ? dst : dst + 1;
 }
 
-static bool next_of_two(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class, uint64_t now_ps,
-                        struct emu_packet *p)
+static bool next_of_two(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class,
+                        uint64_t now_ps, struct emu_packet *p)
 {
     struct two_classes *t = ctx;
     struct two_classes_node *n = &t->nodes[nid];
@@ -378,15 +383,15 @@ int bgl_run_priority(struct emu_exp *x)
             return r;
         utilisation[i] = f.utilisation;
         is_monotone = is_monotone && (i == 0 || utilisation[i] >= utilisation[i - 1]);
-        emu_exp_detail(x, "network first in %u %% of the cycles: high priority %.0f cycles, packets %.0f cycles in the network, "
-                       "utilisation %.3f", percents[i], loaded, f.network, f.utilisation);
+        emu_exp_detail(x, "network first in %u %% of the cycles: high priority %.0f cycles, packets %.0f cycles in the "
+                       "network, utilisation %.3f", percents[i], loaded, f.network, f.utilisation);
         emu_exp_progress(x, (i + 2) / 6.0);
     }
     emu_exp_at_most(x, 'S', "high_priority_to_idle", "ratio", 2, loaded / idle);
-    emu_exp_why(x, "a packet on a link is not broken off: at each of 6 hops in the mean a high-priority packet meets a busy link "
-                "and waits half a packet for it, 135 cycles, so about %.0f + 6 x 135 = %.0f cycles are the least; twice the idle "
-                "time can only hold up to 2 hops. The bound of the specification is its own, not the source's",
-                round(idle / 10) * 10, round(idle / 10) * 10 + 810);
+    emu_exp_why(x, "a packet on a link is not broken off: at each of 6 hops in the mean a high-priority packet meets a "
+                "busy link and waits half a packet for it, 135 cycles, so about %.0f + 6 x 135 = %.0f cycles are the "
+                "least; twice the idle time can only hold up to 2 hops. The bound of the specification is its own, not "
+                "the source's", round(idle / 10) * 10, round(idle / 10) * 10 + 810);
     emu_exp_holds(x, 'S', "utilisation_rises_with_percent", is_monotone);
     emu_exp_detail(x, "high priority on an idle machine: %.0f cycles, under saturation %.0f", idle, loaded);
     return 0;

@@ -20,7 +20,7 @@
 /* Processor time of a thin packet layer to send or take a packet: that of BGL-10. */
 #define PACKET_START_NS 365.0
 
-/* --- BGL-9 ---------------------------------------------------------------------------------------------------------- */
+/* --- BGL-9 -------------------------------------------------------------------------------------------------------- */
 
 /* Processor cycles from the first packet's start to the last one's end, for a message of so many full packets. */
 static int measure_message(struct emu_exp *x, uint32_t hops, uint64_t bytes, double *cycles_out)
@@ -60,7 +60,8 @@ int bgl_run_ping_pong(struct emu_exp *x)
                 break;
             if (data != NULL) {
                 fprintf(data, "network, %u hops\t%llu\t%g\n", h + 1, (unsigned long long)sizes[i], network[h][i]);
-                fprintf(data, "total, %u hops\t%llu\t%g\n", h + 1, (unsigned long long)sizes[i], network[h][i] + software);
+                fprintf(data, "total, %u hops\t%llu\t%g\n", h + 1, (unsigned long long)sizes[i],
+                        network[h][i] + software);
             }
             is_above = is_above && network[h][i] + software >= network[h][i];
             if (h > 0) {
@@ -81,18 +82,18 @@ int bgl_run_ping_pong(struct emu_exp *x)
     emu_exp_holds(x, 'Q', "total_above_network_bound", is_above);
     for (uint32_t i = 0; i < SIZES; i++)
         emu_exp_detail(x, "%llu bytes: network %.0f, %.0f, %.0f cycles for 1, 2, 3 hops; total %.0f, %.0f, %.0f",
-                       (unsigned long long)sizes[i], network[0][i], network[1][i], network[2][i], network[0][i] + software,
-                       network[1][i] + software, network[2][i] + software);
+                       (unsigned long long)sizes[i], network[0][i], network[1][i], network[2][i],
+                       network[0][i] + software, network[1][i] + software, network[2][i] + software);
     return 0;
 }
 
-/* --- BGL-12 --------------------------------------------------------------------------------------------------------- */
+/* --- BGL-12 ------------------------------------------------------------------------------------------------------- */
 
 /*
- * Each node sends a stream of packets to its neighbour in x+, in order on the bubble channel, so a node's stream is what
- * its link carries. Both ends of each link keep a CRC-32 of the packets, as the hardware's link-level one: of what was
- * handed to the link for the first time, and of what came through its check. A packet that is marked corrupt has a bit
- * turned over when it arrives.
+ * Each node sends a stream of packets to its neighbour in x+, in order on the bubble channel, so a node's stream is
+ * what its link carries. Both ends of each link keep a CRC-32 of the packets, as the hardware's link-level one: of what
+ * was handed to the link for the first time, and of what came through its check. A packet that is marked corrupt has a
+ * bit turned over when it arrives.
  */
 struct streams {
     const struct emu_machine *m;
@@ -143,7 +144,8 @@ static bool next_of_stream(void *ctx, struct emu_sim *sim, uint32_t nid, enum em
     return true;
 }
 
-static void delivered_of_stream(void *ctx, struct emu_sim *sim, uint32_t nid, const struct emu_packet *p, uint64_t now_ps)
+static void delivered_of_stream(void *ctx, struct emu_sim *sim, uint32_t nid, const struct emu_packet *p,
+                                uint64_t now_ps)
 {
     struct streams *s = ctx;
     struct stream *n = &s->nodes[nid];
@@ -195,7 +197,8 @@ static int run_streams(struct emu_exp *x, double ber, bool escape, uint32_t pack
             out->received += receiver->received;
             out->wrong += receiver->wrong;
             out->differing_crcs += s.nodes[nid].sent_crc != receiver->received_crc;
-            emu_sim_link_stats(run.sim, emu_torus_link(emu_torus_of(run.m), nid, emu_torus_direction(0, true), 0), &stats);
+            emu_sim_link_stats(run.sim, emu_torus_link(emu_torus_of(run.m), nid, emu_torus_direction(0, true), 0),
+                               &stats);
             out->errors += stats.crc_errors;
             out->resent += stats.retransmissions;
         }
@@ -232,10 +235,10 @@ int bgl_run_errors(struct emu_exp *x)
         differing += o.differing_crcs;
         expected += broken;
         /* A packet is dropped at once if one of the 8 bytes that the header's CRC covers is hit: 8 of 270. */
-        emu_exp_detail(x, "bit error rate %g: %llu delivered, %llu broken (%.1f expected), of these about %.1f dropped early by the "
-                       "header's CRC, %llu resent, %u of 64 pairs of link CRCs differ", rates[i], (unsigned long long)o.received,
-                       (unsigned long long)o.errors, broken, (double)o.errors * 8 / 270, (unsigned long long)o.resent,
-                       o.differing_crcs);
+        emu_exp_detail(x, "bit error rate %g: %llu delivered, %llu broken (%.1f expected), of these about %.1f dropped "
+                       "early by the header's CRC, %llu resent, %u of 64 pairs of link CRCs differ", rates[i],
+                       (unsigned long long)o.received, (unsigned long long)o.errors, broken, (double)o.errors * 8 / 270,
+                       (unsigned long long)o.resent, o.differing_crcs);
         emu_exp_progress(x, (i + 1) / 6.0);
     }
     emu_exp_exact(x, 'S', "wrong_payloads", "packets", 0, (double)wrong);
@@ -251,17 +254,17 @@ int bgl_run_errors(struct emu_exp *x)
     return 0;
 }
 
-/* --- BGL-13 --------------------------------------------------------------------------------------------------------- */
+/* --- BGL-13 ------------------------------------------------------------------------------------------------------- */
 
 /*
  * Line: node 0 sends packets with the broadcast bit once round its line in x, seven copies each.
  *
  * Plane: node 0 of an 8 x 8 plane sends four colours of packets, one on each of its links in the plane. Colour x+ goes
- * along its row (broadcast bit, seven copies); each of those nodes sends it on along its column in y+ (seven copies); what is
- * left is the root's own column, whose nodes get it from the last node of their row, one hop in x+: the corner turn. The
- * other colours are the same turned round. No link carries two colours, so each node receives four links' worth. Nodes send
- * packets on when they have them, and two processors need PACKET_START_NS for each packet taken or sent, half of it each
- * with both at work.
+ * along its row (broadcast bit, seven copies); each of those nodes sends it on along its column in y+ (seven copies);
+ * what is left is the root's own column, whose nodes get it from the last node of their row, one hop in x+: the corner
+ * turn. The other colours are the same turned round. No link carries two colours, so each node receives four links'
+ * worth. Nodes send packets on when they have them, and two processors need PACKET_START_NS for each packet taken or
+ * sent, half of it each with both at work.
  */
 enum { COLOURS = 4, EDGE = 8 };
 
@@ -320,8 +323,8 @@ static void fill_packet(const struct fill *f, uint32_t nid, uint32_t colour, uin
         (void)emu_bgl_give_hints(f->m, p, 1u << direction);
 }
 
-static bool next_of_fill(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class, uint64_t now_ps,
-                         struct emu_packet *p)
+static bool next_of_fill(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class,
+                         uint64_t now_ps, struct emu_packet *p)
 {
     struct fill *f = ctx;
     struct fill_node *n = &f->nodes[nid];
@@ -376,7 +379,8 @@ static void delivered_of_fill(void *ctx, struct emu_sim *sim, uint32_t nid, cons
         return;
     work(n, now_ps);
     /* The last node before the root's line hands it on there. */
-    turns = is_second_leg && emu_torus_coord(emu_torus_of(f->m), walk(f->m, nid, first_leg(colour), 1))[colour / 2] == 0;
+    turns = is_second_leg &&
+            emu_torus_coord(emu_torus_of(f->m), walk(f->m, nid, first_leg(colour), 1))[colour / 2] == 0;
     if (!is_first_leg && !turns)
         return;
     n->queue[n->tail++ % n->capacity] = (struct fill_task){
@@ -440,9 +444,10 @@ int bgl_run_broadcast(struct emu_exp *x)
         return r;
     emu_exp_points(x, 'S', "line_broadcast", "%", 99, 100 * line, 1);
     emu_exp_points(x, 'S', "plane_fill", "%", 96, 100 * plane, 2);
-    emu_exp_why(x, "injection FIFOs: software gives each direction its own, the simulator's NIC fills the emptiest, so that now and "
-                "then four FIFO heads in a row want the same link. It is not the routing: with FIFOs of 512 bytes, which cannot "
-                "queue as far, the same exchange reaches 99 %%. The source says more than 96 %%");
+    emu_exp_why(x, "injection FIFOs: software gives each direction its own, the simulator's NIC fills the emptiest, so "
+                "that now and then four FIFO heads in a row want the same link. It is not the routing: with FIFOs of "
+                "512 bytes, which cannot queue as far, the same exchange reaches 99 %%. The source says more than 96 "
+                "%%");
     emu_exp_within(x, 'S', "plane_rate", "MB/s", 585, 175 * 4 * 0.87 * plane, 0.02);
     emu_exp_why(x, "follows from plane_fill");
     emu_exp_within(x, 'A', "plane_rate_of_the_source", "MB/s", 585, 175 * 4 * 0.87 * 0.96, 0.02);

@@ -2,9 +2,9 @@
 /*
  * Runs of Blue Gene/L machines: see bgl_run.h.
  *
- * Utilisation is bytes on the wire per byte time, acknowledgements and gaps included (270 of a full packet), as the source
- * counts; it is computed from packets and units, so it does not depend on how the simulator accounts a transmission
- * that a window's end cuts.
+ * Utilisation is bytes on the wire per byte time, acknowledgements and gaps included (270 of a full packet), as the
+ * source counts; it is computed from packets and units, so it does not depend on how the simulator accounts a
+ * transmission that a window's end cuts.
  * Source: machines.md 5.5 (BGL).
  */
 #include "emunic/experiments/bgl_run.h"
@@ -17,7 +17,7 @@
 #include "emunic/fabric/link.h"
 #include "emunic/fabric/topology.h"
 
-/* --- Bounds ----------------------------------------------------------------------------------------------------------- */
+/* --- Bounds ------------------------------------------------------------------------------------------------------- */
 
 /* Hops of all ways from one place of a ring to all, itself included. */
 static double ring_hops(uint32_t size)
@@ -67,7 +67,7 @@ double bgl_exchange_cycles(const uint32_t size[BGL_DIMS], double wire_units)
     return nodes * longest / 8 * wire_units;
 }
 
-/* --- A run ------------------------------------------------------------------------------------------------------------ */
+/* --- A run -------------------------------------------------------------------------------------------------------- */
 
 int bgl_machine(struct emu_exp *x, struct bgl_run *run, const char *spec)
 {
@@ -99,7 +99,7 @@ int bgl_start_traffic(struct emu_exp *x, struct bgl_run *run, const struct emu_t
     return emu_sim_create(run->m, faults, traffic, &options, &run->sim);
 }
 
-/* --- A generator's traffic, with the time of the last delivery of each node ------------------------------------------- */
+/* --- A generator's traffic, with the time of the last delivery of each node --------------------------------------- */
 
 static bool on_next(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class, uint64_t now_ps,
                     struct emu_packet *packet_out)
@@ -242,7 +242,8 @@ void bgl_figures(const struct bgl_run *run, double cycles, struct bgl_figures *f
             figures_out->utilisation_of[dim] = bytes[dim] / links[dim] / cycles;
     }
     figures_out->utilisation = (bytes[0] + bytes[1] + bytes[2]) / (links[0] + links[1] + links[2]) / cycles;
-    figures_out->payload = figures_out->utilisation * emu_machine_nic(run->m)->format.payload_bytes_max / run->wire_units;
+    figures_out->payload = figures_out->utilisation * emu_machine_nic(run->m)->format.payload_bytes_max /
+                           run->wire_units;
     figures_out->escape_share = packets > 0 ? escape / packets : 0;
     links[0] += links[1] + links[2];
     if (run->dynamic_vcs > 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside the component: one simulated run of a Blue Gene/L machine, and its figures as the source gives them. Time is in
- * network cycles: one byte on a link, 40/7 ns.
+ * Inside the component: one simulated run of a Blue Gene/L machine, and its figures as the source gives them. Time is
+ * in network cycles: one byte on a link, 40/7 ns.
  */
 #ifndef EMUNIC_EXPERIMENTS_BGL_RUN_H
 #define EMUNIC_EXPERIMENTS_BGL_RUN_H

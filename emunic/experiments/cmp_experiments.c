@@ -90,7 +90,7 @@ static double swap_us(struct all *all, uint32_t i, uint32_t bytes)
     return 2.0 * bytes / bi(all, i, bytes);
 }
 
-/* ---- One pair ------------------------------------------------------------------------------------------------------ */
+/* ---- One pair ---------------------------------------------------------------------------------------------------- */
 
 static int run_cmp_1(struct emu_exp *x)
 {
@@ -192,11 +192,12 @@ static int run_cmp_5(struct emu_exp *x)
     }
     emu_exp_exact(x, 'Q', "latency_rank_correlation", "1", 1, rank_correlation(spec_us, us));
     emu_exp_exact(x, 'Q', "bandwidth_rank_correlation", "1", 1, rank_correlation(spec_gbs, rate));
-    emu_exp_detail(x, "specified: 5, 1.6 and 29 us; 51 GB/s per X1 node, 8 per XD1 node with both fabrics, 7.6 per XT3 link");
+    emu_exp_detail(x, "specified: 5, 1.6 and 29 us; 51 GB/s per X1 node, 8 per XD1 node with both fabrics, 7.6 per XT3 "
+                   "link");
     return finish(&all);
 }
 
-/* ---- Many pairs ---------------------------------------------------------------------------------------------------- */
+/* ---- Many pairs -------------------------------------------------------------------------------------------------- */
 
 static int aggregates(struct emu_exp *x, uint32_t n_pairs, uint32_t n_machines_mask, uint32_t bytes, double *sums_out)
 {
@@ -253,7 +254,7 @@ static int run_cmp_4(struct emu_exp *x)
     return 0;
 }
 
-/* ---- Skeletons ----------------------------------------------------------------------------------------------------- */
+/* ---- Skeletons --------------------------------------------------------------------------------------------------- */
 
 /* POP, 320 x 384 x 40. Times per point and counts are ours: see the top of the file. */
 enum { POP_X = 320, POP_Y = 384, POP_LEVELS = 40, POP_SOLVER_STEPS = 200, POP_FIELDS = 3, WORD = 8 };
@@ -332,9 +333,9 @@ static int run_cmp_6(struct emu_exp *x)
     return finish(&all);
 }
 
-/* GYRO: bytes of the array that is transposed (16 x 140 x 8 x 8 x 20 points of 16 bytes, two species; 64 x 400 x 8 x 8 x 20
- * points, one species [OUR], as the two cases are usually given), and computation between two transposes in us x processes,
- * so that a quarter of the time is communication on the XD1 and the XT3 at 16 processes. */
+/* GYRO: bytes of the array that is transposed (16 x 140 x 8 x 8 x 20 points of 16 bytes, two species; 64 x 400 x 8 x 8
+ * x 20 points, one species [OUR], as the two cases are usually given), and computation between two transposes in us x
+ * processes, so that a quarter of the time is communication on the XD1 and the XT3 at 16 processes. */
 static const struct {
     const char *name;
     double bytes;
@@ -365,8 +366,8 @@ static int run_cmp_7(struct emu_exp *x)
                 total[i] = transpose + gyro[g].compute_us[i] / p;
                 share[i] = transpose / total[i];
             }
-            emu_exp_detail(x, "%s, %u processes, messages of %u bytes: share of communication x1 %.3f xd1 %.3f xt3 %.3f",
-                           gyro[g].name, p, bytes, share[X1], share[XD1], share[XT3]);
+            emu_exp_detail(x, "%s, %u processes, messages of %u bytes: share of communication x1 %.3f xd1 %.3f xt3 "
+                           "%.3f", gyro[g].name, p, bytes, share[X1], share[XD1], share[XT3]);
             snprintf(name, sizeof(name), "%s_xd1_over_xt3_share_%u", gyro[g].name, p);
             emu_exp_points(x, 'Q', name, "1", 1.0, share[XD1] / share[XT3], 0.25);
             snprintf(name, sizeof(name), "%s_x1_best_%u", gyro[g].name, p);
@@ -378,7 +379,8 @@ static int run_cmp_7(struct emu_exp *x)
 
 const struct emu_experiment emu_cmp_experiments[] = {
     { "CMP-1", "all", "KP", EMU_EXP_PACKETS, "latency and bandwidth of X1, XD1 and XT3 in one table", run_cmp_1 },
-    { "CMP-2", "all", "PQ", EMU_EXP_PACKETS, "swap of one pair: X1 far above for large messages, XD1 for small", run_cmp_2 },
+    { "CMP-2", "all", "PQ", EMU_EXP_PACKETS, "swap of one pair: X1 far above for large messages, XD1 for small",
+      run_cmp_2 },
     { "CMP-3", "all", "Q", EMU_EXP_PACKETS, "32 pairs at once: XT3 above XD1, X1 highest", run_cmp_3 },
     { "CMP-4", "all", "Q", EMU_EXP_PACKETS, "64 pairs at once: X1 above XT3", run_cmp_4 },
     { "CMP-5", "all", "Q", EMU_EXP_PACKETS, "simple specifications predict relative performance", run_cmp_5 },

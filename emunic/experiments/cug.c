@@ -4,10 +4,10 @@
  *
  * Swaps of many pairs. Each process sends its partner a message and waits until its own is sent and the partner's has
  * come, again and again; nobody waits for other pairs. Rates are read while all are at it: a pair's rate is counted
- * from its first swap that ends behind the warm-up to its last one before the end of the run, so it has whole swaps only.
- * Pairs start at random moments of a first swap: with one start for all they would collide in every swap, since nothing
- * here ever drifts, and no machine was measured like that. The length of the run follows from the time that a swap takes when the pair is alone, and it goes on until every pair
- * has done enough of them.
+ * from its first swap that ends behind the warm-up to its last one before the end of the run, so it has whole swaps
+ * only. Pairs start at random moments of a first swap: with one start for all they would collide in every swap, since
+ * nothing here ever drifts, and no machine was measured like that. The length of the run follows from the time that a
+ * swap takes when the pair is alone, and it goes on until every pair has done enough of them.
  *
  * A message shorter than duplex_bytes_min does not pay the host's duplex cost: the source sees the ratio of one-way to
  * swap bandwidth step from 50 % to 60 % at 32 KB on the XD1 (machines.md XD1-4), which a cost that all messages pay
@@ -78,9 +78,10 @@ static bool has_failed(struct cug *c, int r)
     return c->error != 0;
 }
 
-/* ---- One pair ------------------------------------------------------------------------------------------------------ */
+/* ---- One pair ---------------------------------------------------------------------------------------------------- */
 
-static struct emu_nic_pingpong pingpong_of(enum cug_api api, struct emu_nic_proc a, struct emu_nic_proc b, uint32_t bytes)
+static struct emu_nic_pingpong pingpong_of(enum cug_api api, struct emu_nic_proc a, struct emu_nic_proc b,
+                                           uint32_t bytes)
 {
     return (struct emu_nic_pingpong){
         .kind = api == CUG_MPI ? EMU_NIC_MESSAGE : EMU_NIC_PUT,
@@ -118,7 +119,7 @@ double cug_bi(struct cug *c, struct emu_nic_proc a, struct emu_nic_proc b, uint3
     return result.mbytes_per_s;
 }
 
-/* ---- Many pairs ---------------------------------------------------------------------------------------------------- */
+/* ---- Many pairs -------------------------------------------------------------------------------------------------- */
 
 /* One process in its swaps. */
 struct swapper {
@@ -240,7 +241,8 @@ static int run_swaps(const struct emu_nic_setup *setup, struct swap_run *run, co
     return r;
 }
 
-struct cug_rates cug_swaps(struct cug *c, const struct emu_nic_pair *pairs, size_t n_pairs, uint32_t bytes, double *rates)
+struct cug_rates cug_swaps(struct cug *c, const struct emu_nic_pair *pairs, size_t n_pairs, uint32_t bytes,
+                           double *rates)
 {
     const struct emu_nic_setup setup = setup_for(c, bytes);
     struct cug_rates result = { .min = NAN, .max = NAN, .sum = NAN };
@@ -270,7 +272,7 @@ out:
     return result;
 }
 
-/* ---- Processes ----------------------------------------------------------------------------------------------------- */
+/* ---- Processes --------------------------------------------------------------------------------------------------- */
 
 struct emu_nic_proc cug_proc(uint32_t rank, uint32_t ppn)
 {

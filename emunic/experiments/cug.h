@@ -51,15 +51,16 @@ struct cug_rates {
 };
 
 /* Swaps of all pairs at the same time, measured while all are at it. rates: n_pairs entries, or NULL. */
-struct cug_rates cug_swaps(struct cug *c, const struct emu_nic_pair *pairs, size_t n_pairs, uint32_t bytes, double *rates);
+struct cug_rates cug_swaps(struct cug *c, const struct emu_nic_pair *pairs, size_t n_pairs, uint32_t bytes,
+                           double *rates);
 
 /* Process `rank` when nodes are filled one after another with `ppn` processes. */
 struct emu_nic_proc cug_proc(uint32_t rank, uint32_t ppn);
 /* Pairs i <-> i + apart, i = 0 .. n - 1. */
 void cug_pairs(uint32_t n, uint32_t apart, uint32_t ppn, struct emu_nic_pair *pairs_out);
 
-/* One metric per audit of a machine: channels and dependencies as detail, acyclic=1 as the verdict. With faults: so many
- * cables are cut at random, by the experiment's seed. */
+/* One metric per audit of a machine: channels and dependencies as detail, acyclic=1 as the verdict. With faults: so
+ * many cables are cut at random, by the experiment's seed. */
 int cug_audit(struct emu_exp *x, const char *spec, uint32_t n_faults);
 
 #endif

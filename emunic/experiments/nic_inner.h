@@ -335,7 +335,9 @@ static inline bool is_assembled(const struct emu_nic_model *nm, enum packet_type
 /* A cleared one, with a sequence number that no other operation of the node has. -ENOMEM; -ENOBUFS: all are in use. */
 int emu_nic_take_op(struct node *n, struct op **op_out);
 
-/* Of the model itself: control packets, bulk data, answers of generic hosts. NULL: out of memory, which the node notes. */
+/*
+ * Of the model itself: control packets, bulk data, answers of generic hosts. NULL: out of memory, which the node notes.
+ */
 struct op *emu_nic_send_own(struct emu_nic_model *nm, struct node *n, enum packet_type type, uint32_t proc,
                             struct emu_nic_proc to, uint32_t bytes, uint64_t ready_ps);
 /* When the first of the sources has a packet. */
@@ -350,7 +352,8 @@ void emu_nic_complete(struct emu_nic_model *nm, struct node *n, struct op *op, u
 /* What the simulator calls, see struct emu_traffic. */
 bool emu_nic_next_packet(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class,
                          uint64_t now_ps, struct emu_packet *packet_out);
-void emu_nic_packet_delivered(void *ctx, struct emu_sim *sim, uint32_t nid, const struct emu_packet *p, uint64_t now_ps);
+void emu_nic_packet_delivered(void *ctx, struct emu_sim *sim, uint32_t nid, const struct emu_packet *p,
+                              uint64_t now_ps);
 void emu_nic_packet_lost(void *ctx, struct emu_sim *sim, uint32_t nid, const struct emu_packet *p, uint64_t now_ps);
 
 /* PENDING_DATA: the interrupt behind a transfer's last data. */

@@ -191,7 +191,8 @@ static int post_local(struct emu_nic_model *nm, struct node *n, uint32_t from, c
     uint64_t end;
 
     proc->core_ps = start + (is_message ? 0 : host->put_gap_ps);
-    if (!host->local_is_shared && n->copy_ps[!way] > start) /* what is under way cannot be told: this one pays for both */
+    /* What is under way cannot be told: this one pays for both. */
+    if (!host->local_is_shared && n->copy_ps[!way] > start)
         cost += smaller(cost, n->copy_ps[!way] - start) * host->duplex_share / 100000;
     end = serve(&n->copy_ps[way], start, cost);
     emu_nic_await(nm, n, end + (is_message ? 0 : host->local_ps), &p);

@@ -304,7 +304,8 @@ static void free_assembly(struct node *n, struct assembly *a)
 }
 
 /* Stages of a payload into host memory; returns when the interface has it. */
-static uint64_t receive_stages(struct emu_nic_model *nm, struct node *n, uint32_t proc, uint64_t at_ps, uint32_t payload)
+static uint64_t receive_stages(struct emu_nic_model *nm, struct node *n, uint32_t proc, uint64_t at_ps,
+                               uint32_t payload)
 {
     uint32_t i = interface_of(nm, proc);
 

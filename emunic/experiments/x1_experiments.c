@@ -5,10 +5,10 @@
  * A node has four processors; processes 0 .. 3 of a nid are those. "Intra" is between two of one node, "inter" between
  * two nodes of neighbouring vertices. Sizes: 1 MB is 10^6 bytes, the others powers of two.
  *
- * Fitted (K, machines.md 9): host.send_ns = host.recv_ns (X1-1 MPI between nodes), host.local_ns (within), host.shmem_ns,
- * host.caf_ns; host.interface_mbs and host.local_mbs (X1-2 one way); host.duplex_percent (X1-2 both ways between nodes);
- * host.send_end_ns, paid behind a send of 512 to 2 048 bytes (X1-4 at 1 024). links.edge is our default (6.6). All else
- * is predicted with these.
+ * Fitted (K, machines.md 9): host.send_ns = host.recv_ns (X1-1 MPI between nodes), host.local_ns (within),
+ * host.shmem_ns, host.caf_ns; host.interface_mbs and host.local_mbs (X1-2 one way); host.duplex_percent (X1-2 both ways
+ * between nodes); host.send_end_ns, paid behind a send of 512 to 2 048 bytes (X1-4 at 1 024). links.edge is our default
+ * (6.6). All else is predicted with these.
  */
 #include "emunic/experiments/cug.h"
 
@@ -143,7 +143,8 @@ static int run_x1_4(struct emu_exp *x)
         emu_exp_range(x, 'P', name, "1", points[i].low, points[i].high, inter);
     }
     emu_exp_above(x, 'P', "intra_over_inter_bandwidth", "1", 1, least);
-    emu_exp_detail(x, "\"intra-node higher than inter\" is read as bandwidth; of the ratios above intra is the lower one");
+    emu_exp_detail(x, "\"intra-node higher than inter\" is read as bandwidth; of the ratios above intra is the lower "
+                   "one");
     emu_exp_detail(x, "at 1 MB the source's own table gives 9364 / 16936 = 0.553, more than its 50 %% + 5 points");
     cug_close(&c);
     return c.error;
@@ -268,7 +269,8 @@ const struct emu_experiment emu_x1_experiments[] = {
     { "X1-2", "x1", "KP", EMU_EXP_PACKETS, "1 MB by MPI, one way and swap, within and between nodes", run_x1_2 },
     { "X1-3", "x1", "P", EMU_EXP_PACKETS, "no effect of distance over the hypercube", run_x1_3 },
     { "X1-4", "x1", "KP", EMU_EXP_PACKETS, "one way over swap: 50-60 % small, 75 % middle, 50 % large", run_x1_4 },
-    { "X1-5", "x1", "Q", EMU_EXP_PACKETS, "1 to 64 pairs at once: steeper than on the XT3, and still above it", run_x1_5 },
+    { "X1-5", "x1", "Q", EMU_EXP_PACKETS, "1 to 64 pairs at once: steeper than on the XT3, and still above it",
+      run_x1_5 },
     { "X1-6", "x1", "A", EMU_EXP_ANALYTIC, "16 vertices, 32 edges, diameter 4, bisection 8 edges", run_x1_6 },
     { "AUD-X1", "x1", "A", EMU_EXP_ANALYTIC, "deadlock audit of the hypercube, with and without faults", run_aud_x1 },
     { 0 },

@@ -28,7 +28,8 @@ const struct emu_experiment emu_xc_experiments[] = {
     { "XC-21", "aries", "A", EMU_EXP_ANALYTIC, "the largest machine", emu_xc_largest },
     { "XC-22", "aries", "AS", EMU_EXP_PACKETS, "global bandwidth per node", emu_xc_global_bandwidth },
     { "XC-23", "aries", "A", EMU_EXP_ANALYTIC, "lengths of minimal and non-minimal paths", emu_xc_hops },
-    { "XC-24", "aries", "S", EMU_EXP_PACKETS, "minimal, Valiant and adaptive routing at saturation", emu_xc_three_policies },
+    { "XC-24", "aries", "S", EMU_EXP_PACKETS, "minimal, Valiant and adaptive routing at saturation",
+      emu_xc_three_policies },
     { "XC-25", "aries", "SQ", EMU_EXP_PACKETS, "share of non-minimal packets over load", emu_xc_nonminimal_share },
     { "XC-26", "aries", "A", EMU_EXP_ANALYTIC, "fat trees to compare with", emu_xc_fat_tree },
     { "XC-27", "aries", "AS", EMU_EXP_PACKETS, "optical hops of minimal and non-minimal traffic", emu_xc_optical_hops },
@@ -56,6 +57,7 @@ const struct emu_experiment emu_xc_experiments[] = {
     { "XC-49", "aries", "F", EMU_EXP_LIVE, "the first error of a burst is known", NULL },
     { "XC-50", "aries", "F", EMU_EXP_LIVE, "MPI: eager, rendezvous and progress", NULL },
     { "XC-51", "aries", "A", EMU_EXP_ANALYTIC, "configuration rules, all cabinets and bundles", emu_xc_rule_table },
-    { "AUD-XC", "aries", "A", EMU_EXP_ANALYTIC, "routing is free of deadlock: acyclic, ten hops, four channels", emu_xc_audit },
+    { "AUD-XC", "aries", "A", EMU_EXP_ANALYTIC, "routing is free of deadlock: acyclic, ten hops, four channels",
+      emu_xc_audit },
     { 0 },
 };

@@ -7,8 +7,8 @@
  * The engine needs no host in between: a message there is the NIC's pipeline and the network, and the host's part,
  * issue and write, is paid once at each end. Software pays a whole MPI message per step.
  *
- * The part within a node is a declared parameter, at most 3 us: 2 x log2(16) steps of host.local_ns. So is what noise of
- * the operating system costs per step of a host, which core specialisation takes away.
+ * The part within a node is a declared parameter, at most 3 us: 2 x log2(16) steps of host.local_ns. So is what noise
+ * of the operating system costs per step of a host, which core specialisation takes away.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -56,7 +56,8 @@ static void go_down(struct tree *t, struct emu_nic_model *nm, uint32_t i, uint64
 
     for (uint32_t child = 0; child < n_children(t, i); child++)
         tell(t, nm, i, i * t->radix + 1 + child, at_ps);
-    while (at_ps > done && !__atomic_compare_exchange_n(&t->done_ps, &done, at_ps, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    while (at_ps > done &&
+           !__atomic_compare_exchange_n(&t->done_ps, &done, at_ps, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
     t->n_done++;
 }
@@ -92,7 +93,8 @@ static void completed(void *ctx, struct emu_nic_model *nm, const struct emu_nic_
 }
 
 /* Time of the network phase, first call to last node. */
-static int run_tree(const struct emu_nic_setup *setup, uint32_t n_nodes, uint32_t radix, enum emu_nic_kind kind, double *us_out)
+static int run_tree(const struct emu_nic_setup *setup, uint32_t n_nodes, uint32_t radix, enum emu_nic_kind kind,
+                    double *us_out)
 {
     struct tree *t = calloc(1, sizeof(*t));
     const struct emu_nic_program program = { .ctx = t, .completed = completed, .arrived = arrived };
@@ -171,11 +173,11 @@ int emu_xc_allreduce(struct emu_exp *x)
         noisy_us = sw[i] + noise_us;
         ce[i] += ends_us + local_us;
         is_faster = is_faster && ce[i] < sw[i];
-        emu_exp_detail(x, "%u processes: software %.2f us, with noise %.2f us; engine %.2f us", sizes[i] * PROCESSES, sw[i],
-                       noisy_us, ce[i]);
+        emu_exp_detail(x, "%u processes: software %.2f us, with noise %.2f us; engine %.2f us", sizes[i] * PROCESSES,
+                       sw[i], noisy_us, ce[i]);
         if (data != NULL)
-            fprintf(data, "software\t%u\t%g\nsoftware, specialised cores\t%u\t%g\nengine\t%u\t%g\n", sizes[i] * PROCESSES,
-                    noisy_us, sizes[i] * PROCESSES, sw[i], sizes[i] * PROCESSES, ce[i]);
+            fprintf(data, "software\t%u\t%g\nsoftware, specialised cores\t%u\t%g\nengine\t%u\t%g\n",
+                    sizes[i] * PROCESSES, noisy_us, sizes[i] * PROCESSES, sw[i], sizes[i] * PROCESSES, ce[i]);
         emu_exp_progress(x, (i + 1.0) / N);
     }
     if (data != NULL)

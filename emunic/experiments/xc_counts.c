@@ -297,7 +297,10 @@ static double fat_tree_ports(uint32_t radix, uint32_t stages)
     return 2 * pow(radix / 2.0, stages);
 }
 
-/* With a top stage of large switches, each chassis with so many uplinks: one to each top switch, which sees each chassis. */
+/*
+ * With a top stage of large switches, each chassis with so many uplinks: one to each top switch, which sees each
+ * chassis.
+ */
 static double chassis_tree_ports(uint32_t uplinks, uint32_t top_ports)
 {
     return (double)uplinks * top_ports;
@@ -426,7 +429,9 @@ static void judge(struct rule_table *t, const struct emu_xc_config *c, bool is_a
         fprintf(t->data, "accepted\t%u\t%u\n", emu_xc_cabinets(c), c->cables_per_bundle);
 }
 
-/* All bundles for one number of cabinets, with every last group that fills so many cabinets; one with smaller groups. */
+/*
+ * All bundles for one number of cabinets, with every last group that fills so many cabinets; one with smaller groups.
+ */
 static void judge_cabinets(struct rule_table *t, uint32_t cabinets)
 {
     uint32_t groups = (cabinets + 1) / 2;
@@ -475,7 +480,8 @@ int emu_xc_rule_table(struct emu_exp *x)
     char name[64];
     int r;
 
-    r = compare_upgrade(x, "aries:groups=6,cables_per_bundle=12", "aries:groups=8,cables_per_bundle=12", &moved, &added);
+    r = compare_upgrade(x, "aries:groups=6,cables_per_bundle=12", "aries:groups=8,cables_per_bundle=12", &moved,
+                        &added);
     if (r == 0)
         r = compare_upgrade(x, "aries:groups=6,cables_per_bundle=12", "aries:groups=8,cables_per_bundle=18", &rewired,
                             &added);

@@ -2,8 +2,8 @@
 /*
  * Cray XC: what breaks while traffic runs, simulated (XC-31), and the synchronised clock (XC-46).
  *
- * Quiesce is US8854951's: no new requests; what is under way arrives, with its answers; new tables; requests again. Here
- * the fault map is what the tables know.
+ * Quiesce is US8854951's: no new requests; what is under way arrives, with its answers; new tables; requests again.
+ * Here the fault map is what the tables know.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -55,7 +55,8 @@ static int set_stage(struct emu_exp *x, struct stage *s, enum emu_route_mode mod
         .pick = pick_partner,
         .pick_ctx = n_nodes,
     };
-    const struct emu_sim_options sim_options = { .seed = emu_exp_context(x)->seed, .n_threads = emu_exp_context(x)->n_threads };
+    const struct emu_sim_options sim_options = { .seed = emu_exp_context(x)->seed,
+                                                 .n_threads = emu_exp_context(x)->n_threads };
     char err[200];
     uint32_t n;
     int r = emu_exp_machine(x, two_groups, &s->m);
@@ -72,7 +73,8 @@ static int set_stage(struct emu_exp *x, struct stage *s, enum emu_route_mode mod
     for (uint32_t nid = 0; nid < n; nid++) {
         uint32_t partner = n_nodes != NULL ? pick_partner(n_nodes, NULL, nid) : nid;
 
-        s->senders[nid] = !spare_dead_router || (nid / NODES_PER_ROUTER != DEAD_ROUTER && partner / NODES_PER_ROUTER != DEAD_ROUTER);
+        s->senders[nid] = !spare_dead_router ||
+                          (nid / NODES_PER_ROUTER != DEAD_ROUTER && partner / NODES_PER_ROUTER != DEAD_ROUTER);
     }
     options.senders = s->senders;
     r = emu_fault_map_create(s->m, &s->faults);
@@ -131,7 +133,8 @@ static double run_steps(struct stage *s, uint64_t until_ps, uint32_t skip, FILE 
         (void)emu_sim_run(s->sim, emu_sim_now(s->sim) + STEP_PS);
         now = s->watch.delivered;
         if (data != NULL)
-            fprintf(data, "delivered\t%g\t%llu\n", (double)emu_sim_now(s->sim) / 1e6, (unsigned long long)(now - before));
+            fprintf(data, "delivered\t%g\t%llu\n", (double)emu_sim_now(s->sim) / 1e6,
+                    (unsigned long long)(now - before));
         if (step >= skip) {
             sum += (double)(now - before);
             n++;
@@ -206,7 +209,8 @@ static int quiesce(struct emu_exp *x)
         r = -EIO;
     emu_exp_exact(x, 'S', "quiesce_lost", "packets", 0, (double)s.watch.lost);
     emu_exp_exact(x, 'S', "quiesce_out_of_order", "packets", 0, (double)s.watch.inversions);
-    emu_exp_exact(x, 'S', "quiesce_made_less_delivered", "packets", 0, (double)s.watch.made - (double)s.watch.delivered);
+    emu_exp_exact(x, 'S', "quiesce_made_less_delivered", "packets", 0,
+                  (double)s.watch.made - (double)s.watch.delivered);
 out:
     clear_stage(&s);
     return r;
@@ -249,7 +253,7 @@ int emu_xc_failures(struct emu_exp *x)
     return r;
 }
 
-/* --- XC-46: clock pulses -------------------------------------------------------------------------------------------- */
+/* --- XC-46: clock pulses ------------------------------------------------------------------------------------------ */
 
 /* Pulses go from router 0 along minimal routes, a tree; they reach a router after the heads' delays of its hops. */
 static int pulse_skew(struct emu_exp *x, const char *spec, const char *name)

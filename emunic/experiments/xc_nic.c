@@ -41,7 +41,7 @@ static int latency_us(const struct emu_nic_setup *setup, enum emu_nic_kind kind,
     return r;
 }
 
-/* --- XC-1 to XC-4: latencies, H = 1 --------------------------------------------------------------------------------- */
+/* --- XC-1 to XC-4: latencies, H = 1 ------------------------------------------------------------------------------- */
 
 static int report_latency(struct emu_exp *x, enum emu_nic_kind kind, const char *name, double src, const char *key)
 {
@@ -114,7 +114,7 @@ int emu_xc_small_latencies(struct emu_exp *x)
     return r;
 }
 
-/* --- XC-20: hops ---------------------------------------------------------------------------------------------------- */
+/* --- XC-20: hops -------------------------------------------------------------------------------------------------- */
 
 /* A node so many minimal hops from node 0; UINT32_MAX: none. */
 static uint32_t node_at(const struct emu_machine *m, uint32_t hops)
@@ -196,7 +196,7 @@ int emu_xc_hop_latency(struct emu_exp *x)
     return r;
 }
 
-/* --- Streams -------------------------------------------------------------------------------------------------------- */
+/* --- Streams ------------------------------------------------------------------------------------------------------ */
 
 static uint32_t larger(uint32_t a, uint32_t b)
 {
@@ -221,11 +221,12 @@ static int stream_gb_per_s(const struct emu_nic_setup *setup, enum emu_nic_kind 
     r = emu_nic_stream(setup, &s, NULL, &result);
     *gb_out = r == 0 ? result.mbytes_per_s / 1000 : NAN;
     if (r == 0 && s.operations > 0) /* all of it, over the time of the slowest */
-        *gb_out = (double)(s.operations * n_procs * (is_bidirectional ? 2u : 1u)) * bytes * 1000 / (double)result.elapsed_ps;
+        *gb_out = (double)(s.operations * n_procs * (is_bidirectional ? 2u : 1u)) * bytes * 1000 /
+                  (double)result.elapsed_ps;
     return r;
 }
 
-/* --- XC-8: put bandwidth -------------------------------------------------------------------------------------------- */
+/* --- XC-8: put bandwidth ------------------------------------------------------------------------------------------ */
 
 static int put_curves(struct emu_exp *x, const struct emu_nic_setup *setup, uint32_t to, double plateau[2])
 {
@@ -275,7 +276,8 @@ int emu_xc_put_bandwidth(struct emu_exp *x)
         pairs[nic] = (struct emu_nic_pair){ { nic, 0 }, { (17 + 16 * nic + nic) * NODES_PER_ROUTER, 0 } };
     r = emu_nic_stream(&setup, &all_nics, NULL, &result);
     if (r == 0) {
-        emu_exp_within(x, 'P', "each_way_with_4_nics", "GB/s", 7.5, result.mbytes_per_s / 1000 / 2 / NODES_PER_ROUTER, 0.05);
+        emu_exp_within(x, 'P', "each_way_with_4_nics", "GB/s", 7.5, result.mbytes_per_s / 1000 / 2 / NODES_PER_ROUTER,
+                       0.05);
         emu_exp_detail(x, "4 NICs: slowest pair %.2f, fastest %.2f GB/s both ways", result.pair_min_mbytes_per_s / 1000,
                        result.pair_max_mbytes_per_s / 1000);
     }
@@ -284,7 +286,7 @@ out:
     return r;
 }
 
-/* --- XC-9: size at half of the peak --------------------------------------------------------------------------------- */
+/* --- XC-9: size at half of the peak ------------------------------------------------------------------------------- */
 
 int emu_xc_half_peak(struct emu_exp *x)
 {
@@ -322,7 +324,7 @@ int emu_xc_half_peak(struct emu_exp *x)
     return r;
 }
 
-/* --- XC-11: FMA launch ---------------------------------------------------------------------------------------------- */
+/* --- XC-11: FMA launch -------------------------------------------------------------------------------------------- */
 
 static int launches_per_s(const struct emu_nic_setup *setup, uint32_t n_procs, bool changes_mdh, double *rate_out)
 {
@@ -362,7 +364,8 @@ int emu_xc_launch_rate(struct emu_exp *x)
         for (int i = 0; i < N && r == 0; i++) {
             r = launches_per_s(&setup, procs[i], mdh != 0, &rate[mdh][i]);
             if (data != NULL)
-                fprintf(data, "%s\t%u\t%g\n", mdh ? "other handle each time" : "same handle", procs[i], rate[mdh][i] / 1e6);
+                fprintf(data, "%s\t%u\t%g\n", mdh ? "other handle each time" : "same handle", procs[i],
+                        rate[mdh][i] / 1e6);
             if (r == 0 && rate[mdh][i] < 0.97 * rate[mdh][N - 1])
                 is_linear = is_linear && fabs(rate[mdh][i] / procs[i] / rate[mdh][0] - 1) < 0.03;
             emu_exp_progress(x, (mdh * N + i + 1) / (2.0 * N));
@@ -382,7 +385,7 @@ int emu_xc_launch_rate(struct emu_exp *x)
     return r;
 }
 
-/* --- XC-12, XC-13: messages ----------------------------------------------------------------------------------------- */
+/* --- XC-12, XC-13: messages --------------------------------------------------------------------------------------- */
 
 int emu_xc_mpi_bandwidth(struct emu_exp *x)
 {
@@ -401,7 +404,8 @@ int emu_xc_mpi_bandwidth(struct emu_exp *x)
         return r;
     setup = setup_of(x, m);
     data = emu_exp_data(x, "mpi", "Messages between two nodes", "bytes", "GB/s");
-    for (uint32_t bytes = 64; bytes <= 1u << 20 && r == 0; bytes = bytes * step > 1u << 20 && bytes < 1u << 20 ? 1u << 20 : bytes * step) {
+    for (uint32_t bytes = 64; bytes <= 1u << 20 && r == 0;
+         bytes = bytes * step > 1u << 20 && bytes < 1u << 20 ? 1u << 20 : bytes * step) {
         p.bytes = bytes;
         r = emu_nic_pingpong(&setup, &p, &pingpong);
         if (r == 0)
@@ -474,7 +478,7 @@ int emu_xc_thresholds(struct emu_exp *x)
     return r;
 }
 
-/* --- XC-14: outstanding packets ------------------------------------------------------------------------------------- */
+/* --- XC-14: outstanding packets ----------------------------------------------------------------------------------- */
 
 /* One NIC, as many packets under way as it keeps track of. */
 static int window_gb_per_s(const struct emu_nic_setup *setup, double *gb_out)
@@ -558,7 +562,7 @@ int emu_xc_outstanding(struct emu_exp *x)
     return r;
 }
 
-/* --- XC-16: atomics ------------------------------------------------------------------------------------------------- */
+/* --- XC-16: atomics ----------------------------------------------------------------------------------------------- */
 
 int emu_xc_atomics(struct emu_exp *x)
 {
@@ -596,18 +600,28 @@ int emu_xc_atomics(struct emu_exp *x)
     emu_exp_within(x, 'A', "one_hot_word", "M/s", 400, hot, 0.01);
     emu_exp_within(x, 'A', "64_words", "M/s", 400, at_64, 0.01);
     emu_exp_below(x, 'S', "65_words_over_64", "1", 0.5, at_65 / at_64);
-    emu_exp_report(x, &(struct emu_metric){ .kind = 'K', .name = "random_slowest", .unit = "M/s", .tolerance = EMU_TOL_AT_LEAST,
-                                            .src = 50, .got = low, .param_name = "host.pte_miss_ns",
+    emu_exp_report(x, &(struct emu_metric){ .kind = 'K',
+                                            .name = "random_slowest",
+                                            .unit = "M/s",
+                                            .tolerance = EMU_TOL_AT_LEAST,
+                                            .src = 50,
+                                            .got = low,
+                                            .param_name = "host.pte_miss_ns",
                                             .param_value = emu_host_value(emu_machine_host(m), "pte_miss_ns") });
-    emu_exp_report(x, &(struct emu_metric){ .kind = 'K', .name = "random_fastest", .unit = "M/s", .tolerance = EMU_TOL_AT_MOST,
-                                            .src = 120, .got = high, .param_name = "host.amo_miss_ns",
+    emu_exp_report(x, &(struct emu_metric){ .kind = 'K',
+                                            .name = "random_fastest",
+                                            .unit = "M/s",
+                                            .tolerance = EMU_TOL_AT_MOST,
+                                            .src = 120,
+                                            .got = high,
+                                            .param_name = "host.amo_miss_ns",
                                             .param_value = emu_host_value(emu_machine_host(m), "amo_miss_ns") });
     emu_exp_holds(x, 'S', "small_pages_below_huge_ones_beyond_their_reach", is_below);
     emu_machine_destroy(m);
     return 0;
 }
 
-/* --- XC-32: one NIC and the tiles of four ---------------------------------------------------------------------------- */
+/* --- XC-32: one NIC and the tiles of four ------------------------------------------------------------------------- */
 
 int emu_xc_netlink(struct emu_exp *x)
 {
@@ -647,7 +661,7 @@ int emu_xc_netlink(struct emu_exp *x)
     return r;
 }
 
-/* --- XC-34: one pair by placement ----------------------------------------------------------------------------------- */
+/* --- XC-34: one pair by placement --------------------------------------------------------------------------------- */
 
 int emu_xc_placement(struct emu_exp *x)
 {

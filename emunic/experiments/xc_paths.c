@@ -23,8 +23,8 @@ static uint32_t no_load(const struct emu_route_view *view, uint32_t link)
     return 0;
 }
 
-struct emu_xc_trip emu_xc_walk(const struct emu_machine *m, uint32_t src_nid, uint32_t dst_nid, enum emu_route_mode mode,
-                               struct emu_random *random)
+struct emu_xc_trip emu_xc_walk(const struct emu_machine *m, uint32_t src_nid, uint32_t dst_nid,
+                               enum emu_route_mode mode, struct emu_random *random)
 {
     const struct emu_route_view view = { .machine = m, .random = random, .near_load = no_load, .far_load = no_load };
     struct emu_packet p = { .src_nid = src_nid, .dst_nid = dst_nid, .mode = (uint8_t)mode };
@@ -115,7 +115,8 @@ static void print_histogram(struct emu_exp *x, const char *name, const char *wha
     for (uint32_t hops = 0; hops <= h->most && len < sizeof(text); hops++)
         len += (size_t)snprintf(text + len, sizeof(text) - len, " %u:%.2f%%", hops,
                                 100.0 * (double)h->count[hops] / (double)h->n);
-    emu_exp_detail(x, "%s %s, hops:%s; mean %.3f, %llu paths", name, what, text, mean_hops(h), (unsigned long long)h->n);
+    emu_exp_detail(x, "%s %s, hops:%s; mean %.3f, %llu paths", name, what, text, mean_hops(h),
+                   (unsigned long long)h->n);
 }
 
 static void plot_histogram(FILE *data, const char *name, const struct histogram *h)
@@ -124,7 +125,7 @@ static void plot_histogram(FILE *data, const char *name, const struct histogram 
         fprintf(data, "%s\t%u\t%g\n", name, hops, (double)h->count[hops] / (double)h->n);
 }
 
-/* --- XC-23 --------------------------------------------------------------------------------------------------------- */
+/* --- XC-23 -------------------------------------------------------------------------------------------------------- */
 
 struct hop_case {
     const char *name;
@@ -194,13 +195,14 @@ int emu_xc_hops(struct emu_exp *x)
         r = report_hops(x, &cases[i], n, data);
         emu_exp_progress(x, (double)(i + 1) / (sizeof(cases) / sizeof(cases[0])));
     }
-    emu_exp_detail(x, "expected means have no tolerance of their own: one unit of their last digit, which may be cut off");
+    emu_exp_detail(x, "expected means have no tolerance of their own: one unit of their last digit, which may be cut "
+                   "off");
     if (data != NULL)
         fclose(data);
     return r;
 }
 
-/* --- XC-27 --------------------------------------------------------------------------------------------------------- */
+/* --- XC-27 -------------------------------------------------------------------------------------------------------- */
 
 /* The same, counted on the blue links of the simulation; group shift, so that each packet leaves its group. */
 static int simulate_optical_hops(struct emu_exp *x)
@@ -251,7 +253,7 @@ int emu_xc_optical_hops(struct emu_exp *x)
     return simulate_optical_hops(x);
 }
 
-/* --- AUD-XC -------------------------------------------------------------------------------------------------------- */
+/* --- AUD-XC ------------------------------------------------------------------------------------------------------- */
 
 /* Longest chain of channels that packets could hold one after another, in hops. Channels are link x VCs + vc. */
 struct chain {

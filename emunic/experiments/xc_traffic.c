@@ -3,7 +3,8 @@
  * Cray XC: what the network carries, in the packet simulator. Puts of 64 B (14 flits) with their responses (1 flit).
  *
  * The quick machine is the full one in small: 8 groups of 16 routers with 2 cables per bundle have as much global
- * bandwidth per node (14 cables for 64 nodes) as 8 groups of 96 routers with 12 (84 for 384), so the bounds are the same.
+ * bandwidth per node (14 cables for 64 nodes) as 8 groups of 96 routers with 12 (84 for 384), so the bounds are the
+ * same.
  */
 #include "emunic/experiments/xc_traffic.h"
 
@@ -23,15 +24,15 @@ const char *emu_xc_eight_groups(const struct emu_exp *x)
                                        : "aries:groups=8,chassis=1,blades=16,cables_per_bundle=2";
 }
 
-/* --- Watching --------------------------------------------------------------------------------------------------------- */
+/* --- Watching ----------------------------------------------------------------------------------------------------- */
 
 static bool is_counted(const struct emu_xc_watch *w, uint32_t src_nid)
 {
     return !w->has_dead_router || src_nid / 4 != w->dead_router;
 }
 
-static bool watch_next(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class, uint64_t now_ps,
-                       struct emu_packet *packet_out)
+static bool watch_next(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class,
+                       uint64_t now_ps, struct emu_packet *packet_out)
 {
     struct emu_xc_watch *w = ctx;
 
@@ -44,7 +45,8 @@ static bool watch_next(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_tr
     return true;
 }
 
-static void watch_delivered(void *ctx, struct emu_sim *sim, uint32_t nid, const struct emu_packet *packet, uint64_t now_ps)
+static void watch_delivered(void *ctx, struct emu_sim *sim, uint32_t nid, const struct emu_packet *packet,
+                            uint64_t now_ps)
 {
     struct emu_xc_watch *w = ctx;
 
@@ -82,7 +84,7 @@ struct emu_traffic emu_xc_watched(struct emu_xc_watch *watch)
     };
 }
 
-/* --- One run -------------------------------------------------------------------------------------------------------- */
+/* --- One run ------------------------------------------------------------------------------------------------------ */
 
 
 static void add_link_stats(const struct emu_machine *m, const struct emu_sim *sim, struct emu_xc_result *result)
@@ -189,7 +191,7 @@ out_generator:
     return r;
 }
 
-/* --- Bounds --------------------------------------------------------------------------------------------------------- */
+/* --- Bounds ------------------------------------------------------------------------------------------------------- */
 
 /* Payload per wire byte of a put and its response, frames included: 64 % (XC-6). */
 static double efficiency(const struct emu_machine *m)
@@ -198,7 +200,8 @@ static double efficiency(const struct emu_machine *m)
     const struct emu_router_params *r = emu_machine_router(m);
     double flits = (double)emu_packet_units(m, f->payload_bytes_max) + f->response_header_flits;
 
-    return f->payload_bytes_max / (flits * f->flit_bits / 8) * (r->frame_flits - r->frame_overhead_flits) / r->frame_flits;
+    return f->payload_bytes_max / (flits * f->flit_bits / 8) * (r->frame_flits - r->frame_overhead_flits) /
+           r->frame_flits;
 }
 
 /* Payload per node, 10^9 bytes/s, if each node had its share of so many cables. */
@@ -230,7 +233,7 @@ static double uniform_bound(const struct emu_machine *m)
     return cable_share(m, cables_of_group(m)) * shape.groups / (shape.groups - 1);
 }
 
-/* --- XC-22: global bandwidth ---------------------------------------------------------------------------------------- */
+/* --- XC-22: global bandwidth -------------------------------------------------------------------------------------- */
 
 static int report_global_share(struct emu_exp *x)
 {
@@ -269,20 +272,23 @@ int emu_xc_global_bandwidth(struct emu_exp *x)
         return r;
     r = emu_xc_saturate(x, m, &run, &result);
     if (r == 0) {
-        emu_exp_at_least(x, 'S', "uniform_saturation_over_bound", "1", 0.9, result.gb_per_s_per_node / uniform_bound(m));
+        emu_exp_at_least(x, 'S', "uniform_saturation_over_bound", "1", 0.9,
+                         result.gb_per_s_per_node / uniform_bound(m));
         emu_exp_detail(x, "%.3f of %.3f GB/s per node, %.1f %% non-minimal, %.2f hops, %s", result.gb_per_s_per_node,
-                       uniform_bound(m), 100 * result.nonminimal, result.hops, result.is_steady ? "steady" : "not steady");
+                       uniform_bound(m), 100 * result.nonminimal, result.hops,
+                       result.is_steady ? "steady" : "not steady");
     }
     emu_machine_destroy(m);
     return r;
 }
 
-/* --- XC-24: minimal, Valiant, adaptive ------------------------------------------------------------------------------ */
+/* --- XC-24: minimal, Valiant, adaptive ---------------------------------------------------------------------------- */
 
 static const enum emu_route_mode three_modes[] = { EMU_MODE_MINIMAL, EMU_MODE_VALIANT, EMU_MODE_ADAPTIVE_0 };
 static const char *const three_names[] = { "minimal", "valiant", "adaptive" };
 
-static int saturate_three(struct emu_exp *x, const struct emu_machine *m, enum emu_pattern pattern, double got[3], FILE *data)
+static int saturate_three(struct emu_exp *x, const struct emu_machine *m, enum emu_pattern pattern, double got[3],
+                          FILE *data)
 {
     for (int i = 0; i < 3; i++) {
         const struct emu_xc_run run = { .pattern = pattern, .mode = three_modes[i] };
@@ -317,7 +323,8 @@ int emu_xc_three_policies(struct emu_exp *x)
 
     if (r < 0)
         return r;
-    data = emu_exp_data(x, "saturation", "Saturation of 8 groups", "pattern (0 uniform, 2 group shift)", "GB/s per node");
+    data = emu_exp_data(x, "saturation", "Saturation of 8 groups", "pattern (0 uniform, 2 group shift)", "GB/s per "
+                        "node");
     (void)emu_dragonfly_shape(m, &shape);
     shift_bound = cable_share(m, shape.cables_per_bundle);
     global = cable_share(m, cables_of_group(m));
@@ -344,7 +351,7 @@ out:
     return r;
 }
 
-/* --- XC-25: non-minimal share over load ----------------------------------------------------------------------------- */
+/* --- XC-25: non-minimal share over load --------------------------------------------------------------------------- */
 
 int emu_xc_nonminimal_share(struct emu_exp *x)
 {
@@ -391,7 +398,7 @@ int emu_xc_nonminimal_share(struct emu_exp *x)
     return r;
 }
 
-/* --- XC-30: lanes, XC-29: bit errors: four NICs over one green link ------------------------------------------------- */
+/* --- XC-30: lanes, XC-29: bit errors: four NICs over one green link ----------------------------------------------- */
 
 static uint32_t pick_first_node(void *ctx, struct emu_random *random, uint32_t src_nid)
 {
@@ -503,7 +510,8 @@ int emu_xc_bit_errors(struct emu_exp *x)
     if (r < 0)
         return r;
     (void)emu_link_get(m, green_between(m, 0, 1), &l);
-    data = emu_exp_data(x, "goodput", "Goodput of one link over its bit error rate", "bit error rate", "of the clean link's");
+    data = emu_exp_data(x, "goodput", "Goodput of one link over its bit error rate", "bit error rate", "of the clean "
+                        "link's");
     r = saturate_one_link(x, m, l.lanes, 0, &clean);
     for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]) && r == 0; i++) {
         double model = goodput_model(m, &l, rates[i], &window);
@@ -519,7 +527,8 @@ int emu_xc_bit_errors(struct emu_exp *x)
                        (unsigned long long)result.crc_errors, (unsigned long long)result.retransmissions,
                        (unsigned long long)result.totals.delivered);
         if (data != NULL)
-            fprintf(data, "simulated\t%g\t%g\nmodel\t%g\t%g\n", rates[i], result.gb_per_s / clean.gb_per_s, rates[i], model);
+            fprintf(data, "simulated\t%g\t%g\nmodel\t%g\t%g\n", rates[i], result.gb_per_s / clean.gb_per_s, rates[i],
+                    model);
     }
     if (data != NULL)
         fclose(data);
@@ -531,7 +540,7 @@ int emu_xc_bit_errors(struct emu_exp *x)
     return r;
 }
 
-/* --- XC-6: flits ---------------------------------------------------------------------------------------------------- */
+/* --- XC-6: flits -------------------------------------------------------------------------------------------------- */
 
 int emu_xc_flits(struct emu_exp *x)
 {
@@ -578,11 +587,11 @@ int emu_xc_flits(struct emu_exp *x)
     return r;
 }
 
-/* --- XC-10: how many network ports four NICs need ------------------------------------------------------------------- */
+/* --- XC-10: how many network ports four NICs need ----------------------------------------------------------------- */
 
 /*
- * The first router's four NICs send to and receive from as many other routers as it has ports, 8 GB/s each and each way,
- * evenly over the ports: a list of puts with their times.
+ * The first router's four NICs send to and receive from as many other routers as it has ports, 8 GB/s each and each
+ * way, evenly over the ports: a list of puts with their times.
  */
 enum { NICS = 4, PACKET_PS = 8000 /* 64 bytes at 8 GB/s */ };
 
@@ -614,7 +623,10 @@ static int lag_with_ports(struct emu_exp *x, uint32_t ports, double *lag_us_out)
     const uint32_t per_nic = emu_exp_context(x)->is_full ? 25000 : 5000;
     const size_t n = (size_t)2 * NICS * per_nic;
     struct emu_generator_options options = {
-        .pattern = EMU_PATTERN_MESSAGES, .seed = emu_exp_context(x)->seed, .response_units = 1, .mode = EMU_MODE_MINIMAL,
+        .pattern = EMU_PATTERN_MESSAGES,
+        .seed = emu_exp_context(x)->seed,
+        .response_units = 1,
+        .mode = EMU_MODE_MINIMAL,
     };
     const struct emu_sim_options sim_options = { .seed = emu_exp_context(x)->seed };
     struct emu_message *list = calloc(n, sizeof(*list));

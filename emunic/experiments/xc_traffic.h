@@ -49,7 +49,9 @@ struct emu_xc_result {
 int emu_xc_saturate(struct emu_exp *x, const struct emu_machine *m, const struct emu_xc_run *run,
                     struct emu_xc_result *result_out);
 
-/* A generator's traffic, watched: what it made, what arrived, what was lost. Counts of all nodes and threads together. */
+/*
+ * A generator's traffic, watched: what it made, what arrived, what was lost. Counts of all nodes and threads together.
+ */
 struct emu_xc_watch {
     const struct emu_traffic *inner;
     uint64_t pause_from_ps;               /* requests made from here on ... */

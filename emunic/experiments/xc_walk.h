@@ -19,7 +19,7 @@ struct emu_xc_trip {
     bool has_arrived;
 };
 
-struct emu_xc_trip emu_xc_walk(const struct emu_machine *m, uint32_t src_nid, uint32_t dst_nid, enum emu_route_mode mode,
-                               struct emu_random *random);
+struct emu_xc_trip emu_xc_walk(const struct emu_machine *m, uint32_t src_nid, uint32_t dst_nid,
+                               enum emu_route_mode mode, struct emu_random *random);
 
 #endif

@@ -3,13 +3,15 @@
  * Cray XD1 (machines.md 7.5).
  *
  * A node has two processors; processes 0 and 1 of a nid are those. "2 ppn" uses both, "1 ppn" one. Distances are in
- * processor numbers as in the source: 1 is within a node, 2 to 11 within a chassis, 12 to 59 in another chassis. n pairs
- * are i <-> i + n, i = 0 .. n - 1, on nodes 0, 1, 2 ... filled one after another (the source does not give its pattern).
+ * processor numbers as in the source: 1 is within a node, 2 to 11 within a chassis, 12 to 59 in another chassis. n
+ * pairs are i <-> i + n, i = 0 .. n - 1, on nodes 0, 1, 2 ... filled one after another (the source does not give its
+ * pattern).
  *
- * Fitted (K, machines.md 9): host.send_ns = host.recv_ns (XD1-1 between nodes), host.local_ns (within); host.interface_mbs,
- * host.local_mbs (XD1-2 one way); host.duplex_percent (XD1-2 swap between nodes). XD1-6 fits a rule: the expansion
- * fabric serves flows of nodes that run one process, those whose lower nid is odd; nodes with two processes stay on the
- * main fabric. Messages below 32 KB do not pay the duplex cost (cug.c). All else is predicted with these.
+ * Fitted (K, machines.md 9): host.send_ns = host.recv_ns (XD1-1 between nodes), host.local_ns (within);
+ * host.interface_mbs, host.local_mbs (XD1-2 one way); host.duplex_percent (XD1-2 swap between nodes). XD1-6 fits a
+ * rule: the expansion fabric serves flows of nodes that run one process, those whose lower nid is odd; nodes with two
+ * processes stay on the main fabric. Messages below 32 KB do not pay the duplex cost (cug.c). All else is predicted
+ * with these.
  */
 #include "emunic/experiments/cug.h"
 
@@ -179,8 +181,8 @@ static int small_message_loss(struct emu_exp *x)
         alone = cug_bi(&c, pairs[0].from, pairs[0].to, sizes[i]);
         all = cug_swaps(&c, pairs, PAIRS_MAX, sizes[i], NULL);
         loss = 1 - all.min / alone;
-        emu_exp_detail(x, "30 pairs, 2 ppn, %u bytes: worst %.6g of %.6g MB/s alone, loss %.3f", sizes[i], all.min, alone,
-                       loss);
+        emu_exp_detail(x, "30 pairs, 2 ppn, %u bytes: worst %.6g of %.6g MB/s alone, loss %.3f", sizes[i], all.min,
+                       alone, loss);
         largest = fmax(largest, loss);
         cug_close(&c);
         if (c.error < 0)
@@ -340,7 +342,8 @@ static int run_xd1_8(struct emu_exp *x)
     (void)emu_fat_tree_shape(tree, &shape);
     emu_exp_exact(x, 'A', "chassis", "1", 12, shape.chassis);
     emu_exp_exact(x, 'A', "processors", "1", 144, emu_machine_n_nodes(tree) * EMU_XD1_PROCESSORS_PER_NODE);
-    emu_exp_exact(x, 'A', "processors_of_six_chassis", "1", 72, emu_machine_n_nodes(direct) * EMU_XD1_PROCESSORS_PER_NODE);
+    emu_exp_exact(x, 'A', "processors_of_six_chassis", "1", 72,
+                  emu_machine_n_nodes(direct) * EMU_XD1_PROCESSORS_PER_NODE);
     emu_exp_exact(x, 'A', "switch_bandwidth", "GB/s", 48, (double)fabric_bytes * 1e-9);
     emu_exp_exact(x, 'A', "external_bandwidth", "GB/s", 24, (double)external_bytes * 1e-9);
     emu_exp_exact(x, 'A', "cables", "1", 36, n_cables / 2);
@@ -372,12 +375,15 @@ static int run_aud_xd1(struct emu_exp *x)
 const struct emu_experiment emu_xd1_experiments[] = {
     { "XD1-1", "xd1", "K", EMU_EXP_PACKETS, "8 bytes by MPI in 1.7 us, within and between nodes", run_xd1_1 },
     { "XD1-2", "xd1", "KP", EMU_EXP_PACKETS, "1 MB by MPI, one way and swap, within and between nodes", run_xd1_2 },
-    { "XD1-3", "xd1", "P", EMU_EXP_PACKETS, "swap within a node half of that between nodes, no other distance", run_xd1_3 },
+    { "XD1-3", "xd1", "P", EMU_EXP_PACKETS, "swap within a node half of that between nodes, no other distance",
+      run_xd1_3 },
     { "XD1-4", "xd1", "P", EMU_EXP_PACKETS, "one way over swap: 60 % from 32 KB on, 50 % below", run_xd1_4 },
     { "XD1-5", "xd1", "PQ", EMU_EXP_PACKETS, "1 to 30 pairs at once, one and two processes per node", run_xd1_5 },
-    { "XD1-6", "xd1", "KQ", EMU_EXP_PACKETS, "the expansion fabric doubles 8 pairs with 1 ppn and nothing else", run_xd1_6 },
+    { "XD1-6", "xd1", "KQ", EMU_EXP_PACKETS, "the expansion fabric doubles 8 pairs with 1 ppn and nothing else",
+      run_xd1_6 },
     { "XD1-7", "xd1", "P", EMU_EXP_PACKETS, "a fat tree is never worse than direct connect", run_xd1_7 },
     { "XD1-8", "xd1", "A", EMU_EXP_ANALYTIC, "12 chassis, 144 processors, the fabric's numbers", run_xd1_8 },
-    { "AUD-XD1", "xd1", "A", EMU_EXP_ANALYTIC, "deadlock audit of direct connect and fat tree, with faults", run_aud_xd1 },
+    { "AUD-XD1", "xd1", "A", EMU_EXP_ANALYTIC, "deadlock audit of direct connect and fat tree, with faults",
+      run_aud_xd1 },
     { 0 },
 };

@@ -94,9 +94,10 @@ static int run_xt3_2(struct emu_exp *x)
     if (r < 0)
         return r;
     emu_exp_fitted(x, "mpi_8B", "us", 29, cug_one_way_us(&c, CUG_MPI, proc_of(&line, 0), proc_of(&line, 1), 8),
-                   "send_ns+recv_ns", emu_host_value(&c.setup.host, "send_ns") + emu_host_value(&c.setup.host, "recv_ns"));
-    emu_exp_fitted(x, "uni_1MB", "MB/s", 1111, cug_uni(&c, proc_of(&line, 0), proc_of(&line, 1), CUG_MB), "packet_gap_ns",
-                   emu_host_value(&c.setup.host, "packet_gap_ns"));
+                   "send_ns+recv_ns",
+                   emu_host_value(&c.setup.host, "send_ns") + emu_host_value(&c.setup.host, "recv_ns"));
+    emu_exp_fitted(x, "uni_1MB", "MB/s", 1111, cug_uni(&c, proc_of(&line, 0), proc_of(&line, 1), CUG_MB),
+                   "packet_gap_ns", emu_host_value(&c.setup.host, "packet_gap_ns"));
     emu_exp_within(x, 'P', "bi_1MB", "MB/s", 2150, cug_bi(&c, proc_of(&line, 0), proc_of(&line, 1), CUG_MB), 0.04);
     cug_close(&c);
     return c.error;
@@ -138,8 +139,9 @@ static int run_xt3_3(struct emu_exp *x)
 
             snprintf(name, sizeof(name), "spread_%s_%uB", line.name, sizes[s]);
             emu_exp_at_most(x, 'P', name, "1", 0.02, spread(&c, &line, sizes[s], is_full && sizes[s] < CUG_MB));
-            emu_exp_why(x, "15 hops instead of one, of 55 ns, are 0.77 us more than 29 us. The hop time is not measured but "
-                           "derived from a requirement on Red Storm (machines.md 4.6); with 42 ns it would be 2 %%");
+            emu_exp_why(x, "15 hops instead of one, of 55 ns, are 0.77 us more than 29 us. The hop time is not "
+                        "measured but derived from a requirement on Red Storm (machines.md 4.6); with 42 ns it would "
+                        "be 2 %%");
         }
         cug_close(&c);
         if (c.error < 0)
@@ -190,11 +192,11 @@ static int run_xt3_4(struct emu_exp *x)
         return r;
     emu_exp_within(x, 'P', "worst_pair_y", "MB/s", 500, worst[ALONG_Y], 0.25);
     emu_exp_within(x, 'P', "worst_pair_any_line", "MB/s", 500, least, 0.25);
-    emu_exp_why(x, "the source does not give its pairs; machines.md gets 500 from the middle of Y, which gives %.0f here. On the "
-                   "ring along Z, i and i + 12 are exactly half of it apart and both go up: 12 flows share each link, 416 "
-                   "for each if shares were equal. They are not: rates fall from the dateline on, by more than half. A "
-                   "packet's age counts from its way into the network; with round robin the far pairs starve altogether",
-                worst[ALONG_Y]);
+    emu_exp_why(x, "the source does not give its pairs; machines.md gets 500 from the middle of Y, which gives %.0f "
+                "here. On the ring along Z, i and i + 12 are exactly half of it apart and both go up: 12 flows share "
+                "each link, 416 for each if shares were equal. They are not: rates fall from the dateline on, by more "
+                "than half. A packet's age counts from its way into the network; with round robin the far pairs starve "
+                "altogether", worst[ALONG_Y]);
     return 0;
 }
 

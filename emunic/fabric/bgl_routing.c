@@ -15,13 +15,13 @@
  *   dynamic_vcs + 1        with datelines: the higher one
  *   last                   high priority: a bubble channel, in the order of the escape channel
  *
- * A dynamic packet asks for the dynamic channels of all its directions alike (rank 0), and for the escape channel only if
- * none is available (rank 1); it may leave the escape channel again. A deterministic one has the escape channel alone.
- * The escape channel goes in dimension order (x, y, z) or direction order (x+, y+, z+, x-, y-, z-), by key. A bubble ring is
- * entered, by injection, turn or from a dynamic channel, only with room for two full packets (is_entry); going straight
- * takes room for one. Of a dateline pair the lower channel is used up to and on the link that closes the ring, from the
- * highest coordinate to 0 or back, and the higher one after it. A packet knows whether it has crossed, also when it did
- * so on a dynamic channel.
+ * A dynamic packet asks for the dynamic channels of all its directions alike (rank 0), and for the escape channel only
+ * if none is available (rank 1); it may leave the escape channel again. A deterministic one has the escape channel
+ * alone. The escape channel goes in dimension order (x, y, z) or direction order (x+, y+, z+, x-, y-, z-), by key. A
+ * bubble ring is entered, by injection, turn or from a dynamic channel, only with room for two full packets (is_entry);
+ * going straight takes room for one. Of a dateline pair the lower channel is used up to and on the link that closes the
+ * ring, from the highest coordinate to 0 or back, and the higher one after it. A packet knows whether it has crossed,
+ * also when it did so on a dynamic channel.
  *
  * Dead nodes. Hardware knows none, but a link to one never has tokens. Software chooses hint bits such that the packet
  * arrives: call a place clean if the escape channel's way from it is alive. From the source on, the packet goes only to
@@ -87,7 +87,7 @@ static bool is_bubble(const struct emu_machine *m, uint32_t vc)
     return vc == vc_high_priority(m) || (vc == vc_escape(m) && !has_datelines(m));
 }
 
-/* --- Hops to go ----------------------------------------------------------------------------------------------------- */
+/* --- Hops to go --------------------------------------------------------------------------------------------------- */
 
 static uint32_t left_in(uint64_t state, uint32_t dim)
 {
@@ -159,7 +159,7 @@ uint32_t emu_bgl_hints_left(uint64_t route_state)
     return hints;
 }
 
-/* --- Hint bits ------------------------------------------------------------------------------------------------------ */
+/* --- Hint bits ---------------------------------------------------------------------------------------------------- */
 
 static uint32_t router_of(const struct emu_machine *m, uint32_t nid)
 {
@@ -226,7 +226,7 @@ uint32_t emu_bgl_hints(const struct emu_machine *m, uint32_t src_nid, uint32_t d
     return emu_bgl_hints_left(minimal_state(m, router_of(m, src_nid), router_of(m, dst_nid)));
 }
 
-/* --- Around dead nodes ---------------------------------------------------------------------------------------------- */
+/* --- Around dead nodes -------------------------------------------------------------------------------------------- */
 
 static bool link_up(const struct emu_torus *t, const struct emu_fault_map *faults, uint32_t router, uint32_t direction)
 {
@@ -249,7 +249,8 @@ static bool is_clean(const struct emu_machine *m, const struct emu_fault_map *fa
 }
 
 /* Can a packet come from here to a clean place within so many hops? */
-static bool is_near_clean(const struct emu_machine *m, const struct emu_fault_map *faults, struct spot at, uint32_t hops)
+static bool is_near_clean(const struct emu_machine *m, const struct emu_fault_map *faults, struct spot at,
+                          uint32_t hops)
 {
     const struct emu_torus *t = emu_torus_of(m);
 
@@ -354,7 +355,7 @@ enum emu_bgl_way emu_bgl_hints_around(const struct emu_machine *m, const struct 
     return way;
 }
 
-/* --- What traffic may ask for --------------------------------------------------------------------------------------- */
+/* --- What traffic may ask for ------------------------------------------------------------------------------------- */
 
 int emu_bgl_give_hints(const struct emu_machine *m, struct emu_packet *p, uint32_t hints)
 {
@@ -380,7 +381,7 @@ int emu_bgl_give_broadcast(const struct emu_machine *m, struct emu_packet *p, ui
     return result;
 }
 
-/* --- The routing row ------------------------------------------------------------------------------------------------ */
+/* --- The routing row ---------------------------------------------------------------------------------------------- */
 
 static uint32_t count_vcs(const struct emu_machine *m, enum emu_link_class link_class)
 {
@@ -465,8 +466,8 @@ static bool is_passable(const struct emu_route_view *view, const struct spot *at
     return is_near_clean(m, view->faults, hop(t, at, direction), (at->state & STATE_LOOSE) != 0 ? 1 : 0);
 }
 
-static uint32_t list_options(const struct emu_route_view *view, const struct emu_packet *p, const struct emu_route_at *at,
-                             struct emu_route_option options_out[EMU_ROUTE_OPTIONS_MAX])
+static uint32_t list_options(const struct emu_route_view *view, const struct emu_packet *p,
+                             const struct emu_route_at *at, struct emu_route_option options_out[EMU_ROUTE_OPTIONS_MAX])
 {
     const struct emu_machine *m = view->machine;
     const struct emu_torus *t = emu_torus_of(m);
@@ -515,7 +516,7 @@ static uint32_t list_options(const struct emu_route_view *view, const struct emu
     return n;
 }
 
-/* --- Dependencies --------------------------------------------------------------------------------------------------- */
+/* --- Dependencies ------------------------------------------------------------------------------------------------- */
 
 struct relation {
     const struct emu_machine *m;
@@ -581,7 +582,8 @@ static void visit_next(const struct relation *r, const struct holder *h)
 }
 
 static void visit_dependencies(const struct emu_machine *m, const struct emu_fault_map *faults,
-                               void (*visit)(void *ctx, uint32_t link, uint32_t vc, uint32_t next_link, uint32_t next_vc),
+                               void (*visit)(void *ctx, uint32_t link, uint32_t vc, uint32_t next_link,
+                                             uint32_t next_vc),
                                void *ctx)
 {
     const struct emu_torus *t = emu_torus_of(m);

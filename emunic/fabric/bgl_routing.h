@@ -47,8 +47,8 @@ enum emu_bgl_way emu_bgl_hints_around(const struct emu_machine *m, const struct 
 int emu_bgl_give_hints(const struct emu_machine *m, struct emu_packet *p, uint32_t hints);
 
 /*
- * The packet goes along one line: dst_nid differs from src_nid in one dimension only, the hint is the direction, and each
- * node on the way gets a copy. -EINVAL: not on one line, or no way to go.
+ * The packet goes along one line: dst_nid differs from src_nid in one dimension only, the hint is the direction, and
+ * each node on the way gets a copy. -EINVAL: not on one line, or no way to go.
  */
 int emu_bgl_give_broadcast(const struct emu_machine *m, struct emu_packet *p, uint32_t hint);
 

@@ -2,11 +2,11 @@
 /*
  * Blue Gene/L machines.
  *
- * Shape. One node per router, one link per direction, all three dimensions rings. A midplane is 8 x 8 x 8 nodes, 16 node
- * cards of 4 x 4 x 2. Machines up to 8 in a dimension are parts of a midplane; larger ones have whole midplanes in it,
- * and a link from one midplane to the next one has a longer delay (links.midplane_ns). Racks are cabled to their
- * next but one neighbours, so that no cable is long (1, 3, 5, 6, 4, 2, 1); coordinates count in ring order, and all such
- * cables are alike.
+ * Shape. One node per router, one link per direction, all three dimensions rings. A midplane is 8 x 8 x 8 nodes, 16
+ * node cards of 4 x 4 x 2. Machines up to 8 in a dimension are parts of a midplane; larger ones have whole midplanes in
+ * it, and a link from one midplane to the next one has a longer delay (links.midplane_ns). Racks are cabled to their
+ * next but one neighbours, so that no cable is long (1, 3, 5, 6, 4, 2, 1); coordinates count in ring order, and all
+ * such cables are alike.
  *
  * Numbers [OUR]: nid = (z * size y + y) * size x + x, as the machine's own order of ranks has it. Names [OUR] are in
  * the form of all machines here: cabinet column, row and cage are the midplane's x, y and z; the slot is the node card

@@ -201,8 +201,8 @@ uint32_t emu_chassis_link_reverse(const struct emu_machine *m, uint32_t id)
 
 /* --- Routes ----------------------------------------------------------------------------------------------------- */
 
-void emu_chassis_spread(const struct emu_chassis_visit *v, struct emu_share share, const uint32_t *links, uint32_t n_links,
-                        uint32_t first)
+void emu_chassis_spread(const struct emu_chassis_visit *v, struct emu_share share, const uint32_t *links,
+                        uint32_t n_links, uint32_t first)
 {
     for (uint32_t i = 0; i < n_links; i++) {
         const struct emu_share part = emu_share_part(share, (i + n_links - first) % n_links, n_links);

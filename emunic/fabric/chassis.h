@@ -67,7 +67,8 @@ static inline uint32_t emu_chassis_up_link(const struct emu_chassis *c, uint32_t
     return c->first_node_link + ((nid * c->fabrics + fabric) * c->links_per_node + number) * 2;
 }
 
-static inline uint32_t emu_chassis_down_link(const struct emu_chassis *c, uint32_t nid, uint32_t fabric, uint32_t number)
+static inline uint32_t emu_chassis_down_link(const struct emu_chassis *c, uint32_t nid, uint32_t fabric,
+                                             uint32_t number)
 {
     return emu_chassis_up_link(c, nid, fabric, number) + 1;
 }
@@ -114,8 +115,8 @@ struct emu_chassis_visit {
 };
 
 /* Divides a share over parallel links, the `first` of which comes first. */
-void emu_chassis_spread(const struct emu_chassis_visit *v, struct emu_share share, const uint32_t *links, uint32_t n_links,
-                        uint32_t first);
+void emu_chassis_spread(const struct emu_chassis_visit *v, struct emu_share share, const uint32_t *links,
+                        uint32_t n_links, uint32_t first);
 /* The same over a node's links of a fabric, up or down. */
 void emu_chassis_spread_node(const struct emu_chassis *c, const struct emu_chassis_visit *v, struct emu_share share,
                              uint32_t nid, uint32_t fabric, bool goes_down, uint32_t first);
@@ -138,7 +139,7 @@ static inline uint32_t emu_chassis_digit(uint64_t *hash, uint32_t base)
     { EMU_CHASSIS_KEY(chassis), 1, 64 },                                                                               \
     { EMU_CHASSIS_KEY(nodes), 1, 64 },                                                                                 \
     { EMU_CHASSIS_KEY(fabrics), 1, EMU_CHASSIS_FABRICS_MAX },                                                          \
-    { EMU_CHASSIS_KEY(links_per_node), 1, EMU_CHASSIS_NODE_LINKS_MAX },                                                                         \
+    { EMU_CHASSIS_KEY(links_per_node), 1, EMU_CHASSIS_NODE_LINKS_MAX },                                                \
     { EMU_CHASSIS_KEY(switch_ports), 1, 256 },                                                                         \
     { EMU_CHASSIS_KEY(external_ports), 0, 256 },                                                                       \
     EMU_LINK_KEYS("node", EMU_LINK_NODE, 31)

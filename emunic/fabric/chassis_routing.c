@@ -55,7 +55,8 @@ uint32_t emu_chassis_n_vcs(const struct emu_machine *m, enum emu_link_class link
     return EMU_CHASSIS_VCS * EMU_TRAFFIC_CLASSES;
 }
 
-void emu_chassis_vc(const struct emu_machine *m, enum emu_link_class link_class, uint32_t vc, struct emu_vc_info *info_out)
+void emu_chassis_vc(const struct emu_machine *m, enum emu_link_class link_class, uint32_t vc,
+                    struct emu_vc_info *info_out)
 {
     (void)link_class;
     *info_out = (struct emu_vc_info){
@@ -65,8 +66,8 @@ void emu_chassis_vc(const struct emu_machine *m, enum emu_link_class link_class,
     };
 }
 
-uint32_t emu_chassis_offer(const struct emu_packet *p, const uint32_t *links, uint32_t n_links, struct emu_chassis_vcs vcs,
-                           uint8_t flags, uint64_t route_state,
+uint32_t emu_chassis_offer(const struct emu_packet *p, const uint32_t *links, uint32_t n_links,
+                           struct emu_chassis_vcs vcs, uint8_t flags, uint64_t route_state,
                            struct emu_route_option options_out[EMU_ROUTE_OPTIONS_MAX])
 {
     struct emu_route_option option = { .flags = flags, .route_state = route_state };

@@ -2,8 +2,8 @@
 /*
  * Inside the component: what the packet routings of both shapes of the XD1 share.
  *
- * Parallel links and channels are offered with equal rank, all links that are up, and the router takes the one with most
- * room; packets of a flow may pass each other there. The modes that promise an order (in order, hashed) get one of
+ * Parallel links and channels are offered with equal rank, all links that are up, and the router takes the one with
+ * most room; packets of a flow may pass each other there. The modes that promise an order (in order, hashed) get one of
  * them, by a hash of the pair and, hashed modes, of the order key.
  *
  * Each class of traffic has four channels on every link: a channel gives one packet at a time to one output, and a
@@ -31,7 +31,8 @@ static inline struct emu_chassis_vcs emu_chassis_class_vcs(uint32_t traffic_clas
 
 /* Rows of struct emu_routing. */
 uint32_t emu_chassis_n_vcs(const struct emu_machine *m, enum emu_link_class link_class);
-void emu_chassis_vc(const struct emu_machine *m, enum emu_link_class link_class, uint32_t vc, struct emu_vc_info *info_out);
+void emu_chassis_vc(const struct emu_machine *m, enum emu_link_class link_class, uint32_t vc,
+                    struct emu_vc_info *info_out);
 
 /* The key of a packet for emu_chassis_fabric(). */
 uint64_t emu_chassis_key(const struct emu_packet *p);
@@ -49,8 +50,8 @@ uint32_t emu_chassis_live_node_links(const struct emu_chassis *c, const struct e
                                      uint32_t fabric, bool goes_down, uint32_t links_out[EMU_CHASSIS_LINKS_MAX]);
 
 /* Offers links that are up, all of them or the packet's own. Returns how many options. */
-uint32_t emu_chassis_offer(const struct emu_packet *p, const uint32_t *links, uint32_t n_links, struct emu_chassis_vcs vcs,
-                           uint8_t flags, uint64_t route_state,
+uint32_t emu_chassis_offer(const struct emu_packet *p, const uint32_t *links, uint32_t n_links,
+                           struct emu_chassis_vcs vcs, uint8_t flags, uint64_t route_state,
                            struct emu_route_option options_out[EMU_ROUTE_OPTIONS_MAX]);
 
 /* At a node's router: out to its NIC, or up into the fabric. */

@@ -3,9 +3,9 @@
  * Finding a way around what is broken.
  *
  * Three steps, the first that succeeds counts. The minimal routes of the pair are tried one after another, from the one
- * that the hash chooses: most faults leave one whole. Then the machine's own packet routing is asked as if a packet were
- * sent through an empty network, first in order, then adaptively, then by random intermediate routers. So what cannot be
- * routed here could not be on the machine either, even where wires are left (Gemini's dimension order, say).
+ * that the hash chooses: most faults leave one whole. Then the machine's own packet routing is asked as if a packet
+ * were sent through an empty network, first in order, then adaptively, then by random intermediate routers. So what
+ * cannot be routed here could not be on the machine either, even where wires are left (Gemini's dimension order, say).
  *
  * A packet takes the first way on that is up, with random choices seeded by the hash. A walk that has not arrived after
  * EMU_ROUTE_LINKS_MAX links is given up.
@@ -41,8 +41,8 @@ static uint32_t no_load(const struct emu_route_view *view, uint32_t link)
 }
 
 /* One more link; false: there is none. `at` and the packet move on. */
-static bool step(const struct emu_route_view *view, struct emu_packet *p, struct emu_route_at *at, struct emu_route *route,
-                 bool *has_arrived_out)
+static bool step(const struct emu_route_view *view, struct emu_packet *p, struct emu_route_at *at,
+                 struct emu_route *route, bool *has_arrived_out)
 {
     struct emu_route_option options[EMU_ROUTE_OPTIONS_MAX];
     uint32_t n = view->machine->topology->routing->options(view, p, at, options);
@@ -70,7 +70,8 @@ static bool walk(const struct emu_machine *m, const struct emu_fault_map *faults
     struct emu_random random = { .state = seed };
     const struct emu_route_view view = { .machine = m, .faults = faults, .random = &random, .near_load = no_load,
                                          .far_load = no_load };
-    struct emu_packet p = { .src_nid = src_nid, .dst_nid = dst_nid, .units = 1, .mode = (uint8_t)mode, .order_key = seed };
+    struct emu_packet p = { .src_nid = src_nid, .dst_nid = dst_nid, .units = 1, .mode = (uint8_t)mode,
+                            .order_key = seed };
     struct emu_route_at at = { .in_link = route->links[0], .is_entering = true };
     struct emu_link first;
     bool has_arrived = false;
@@ -88,8 +89,8 @@ static bool walk(const struct emu_machine *m, const struct emu_fault_map *faults
     return true;
 }
 
-static bool find_detour(const struct emu_machine *m, const struct emu_fault_map *faults, uint32_t src_nid, uint32_t dst_nid,
-                        uint64_t path_hash, struct emu_route *route)
+static bool find_detour(const struct emu_machine *m, const struct emu_fault_map *faults, uint32_t src_nid,
+                        uint32_t dst_nid, uint64_t path_hash, struct emu_route *route)
 {
     static const enum emu_route_mode modes[] = { EMU_MODE_IN_ORDER, EMU_MODE_ADAPTIVE_0, EMU_MODE_VALIANT };
 

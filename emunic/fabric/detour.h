@@ -27,8 +27,8 @@ int emu_detour_route(const struct emu_machine *m, const struct emu_fault_map *fa
                      uint32_t dst_nid, uint64_t path_hash, struct emu_route *route_out);
 
 /*
- * As emu_load_add(), over what is left of the machine. A flow without a way is left out: what it carried went before, and
- * the caller has counted that with the faults of that time.
+ * As emu_load_add(), over what is left of the machine. A flow without a way is left out: what it carried went before,
+ * and the caller has counted that with the faults of that time.
  */
 int emu_detour_load_add(const struct emu_machine *m, const struct emu_fault_map *faults, const struct emu_flow *flows,
                         size_t n_flows, enum emu_load_mode mode, struct emu_link_load *loads);

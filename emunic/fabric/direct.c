@@ -13,8 +13,8 @@
  * Minimal routes. Up one of the node's links, across if the chassis differ, down one of the other node's links; never
  * through a third chassis. A flow keeps to one fabric and, across, to flow_links of the links of its chassis pair:
  * those from number (src + dst) mod links on. machines.md 7.2 has one link per flow; but one link (1 GB/s) cannot
- * carry the 1 342 MB/s that the source measures between chassis, so the machine file spreads flows over three, all there
- * are, as at the nodes. The path hash is read as a number whose digits choose up, external and down link.
+ * carry the 1 342 MB/s that the source measures between chassis, so the machine file spreads flows over three, all
+ * there are, as at the nodes. The path hash is read as a number whose digits choose up, external and down link.
  * Source: machines.md 7.1, 7.2 (CUG05, wiring and rules [OUR]).
  */
 #include "emunic/fabric/direct.h"
@@ -62,7 +62,8 @@ uint32_t emu_direct_external_link(const struct emu_chassis *c, uint32_t chassis,
     if (number < c->pair_links)
         port = peer_number(chassis, peer) * c->pair_links + number;
     else
-        port = c->pair_links * (c->chassis - 1) + (is_next(c, chassis, peer) ? 0 : c->ring_links) + number - c->pair_links;
+        port = c->pair_links * (c->chassis - 1) + (is_next(c, chassis, peer) ? 0 : c->ring_links) + number -
+               c->pair_links;
     return c->first_outer_link + (chassis * c->fabrics + fabric) * used_ports(c) + port;
 }
 

@@ -6,8 +6,8 @@
  * external links of a flow are chosen as direct.c says; hashed modes spread over the fabrics by their order key.
  *
  * Faults. The source is silent; ours, in this order: another link of the same step; another external link of the same
- * pair of chassis; the other fabric; a third chassis in between, the first in rising order that is open. A packet on its
- * way can no longer change the fabric.
+ * pair of chassis; the other fabric; a third chassis in between, the first in rising order that is open. A packet on
+ * its way can no longer change the fabric.
  *
  * Virtual channels, of the four of a class: node and NIC links use all, external links two, and the two others behind a
  * third chassis. Up, external, external behind, down: nothing waits in a circle.
@@ -41,8 +41,8 @@ static uint32_t live_pair_links(const struct emu_chassis *c, const struct emu_fa
 }
 
 /* The links that a flow takes to a chassis: its own, or any if these are all dead. */
-static uint32_t live_flow_links(const struct emu_chassis *c, const struct emu_fault_map *faults, const struct emu_packet *p,
-                                uint32_t chassis, uint32_t peer, uint32_t fabric,
+static uint32_t live_flow_links(const struct emu_chassis *c, const struct emu_fault_map *faults,
+                                const struct emu_packet *p, uint32_t chassis, uint32_t peer, uint32_t fabric,
                                 uint32_t links_out[EMU_CHASSIS_LINKS_MAX])
 {
     uint32_t n = 0;
@@ -179,8 +179,8 @@ static void visit_external(const struct emu_machine *m, const struct emu_fault_m
     }
 }
 
-static void visit_chassis(const struct emu_machine *m, const struct emu_fault_map *faults, uint32_t chassis, uint32_t fabric,
-                          uint32_t k, emu_dependency_visit *visit, void *ctx)
+static void visit_chassis(const struct emu_machine *m, const struct emu_fault_map *faults, uint32_t chassis,
+                          uint32_t fabric, uint32_t k, emu_dependency_visit *visit, void *ctx)
 {
     const struct emu_chassis *c = emu_chassis_of(m);
     const struct emu_chassis_vcs node_vcs = emu_chassis_class_vcs(k);
@@ -209,8 +209,8 @@ static void visit_chassis(const struct emu_machine *m, const struct emu_fault_ma
     }
 }
 
-static void list_dependencies(const struct emu_machine *m, const struct emu_fault_map *faults, emu_dependency_visit *visit,
-                              void *ctx)
+static void list_dependencies(const struct emu_machine *m, const struct emu_fault_map *faults,
+                              emu_dependency_visit *visit, void *ctx)
 {
     const struct emu_chassis *c = emu_chassis_of(m);
 

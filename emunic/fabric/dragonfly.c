@@ -193,8 +193,8 @@ static uint32_t flits_under_way(const struct emu_machine_params *p, enum emu_lin
 {
     const struct emu_link_params *link = &p->link[link_class];
     const struct emu_router_params *router = &p->router;
-    uint64_t bits_per_us = (uint64_t)link->lanes * link->mbps_per_lane * (router->frame_flits - router->frame_overhead_flits) /
-                           router->frame_flits;
+    uint64_t bits_per_us = (uint64_t)link->lanes * link->mbps_per_lane *
+                           (router->frame_flits - router->frame_overhead_flits) / router->frame_flits;
     uint64_t longer_wire_ps = link->wire_ps > router->hop_wire_ps ? link->wire_ps - router->hop_wire_ps : 0;
     uint64_t round_trip_ps = router->hop_ps + longer_wire_ps + link->wire_ps;
 
@@ -206,7 +206,8 @@ static int sort_blue_links(struct dragonfly *d)
 {
     if (d->bundle < BLUE_SETS_FROM)
         return 0;
-    d->sets = calloc((size_t)d->groups * (d->groups - 1) * (d->chassis + d->blades) * blue_set_words(d), sizeof(*d->sets));
+    d->sets = calloc((size_t)d->groups * (d->groups - 1) * (d->chassis + d->blades) * blue_set_words(d),
+                     sizeof(*d->sets));
     if (d->sets == NULL)
         return -ENOMEM;
     for (uint32_t group = 0; group < d->groups; group++) {
@@ -602,8 +603,8 @@ static struct emu_share turned_part(struct emu_share share, uint32_t index, uint
     return emu_share_part(share, (index + n - first) % n, n);
 }
 
-static void spread_local(const struct dragonfly *d, const struct spot *from, const struct spot *to, uint32_t black_first,
-                         struct emu_share share, const struct visit *v)
+static void spread_local(const struct dragonfly *d, const struct spot *from, const struct spot *to,
+                         uint32_t black_first, struct emu_share share, const struct visit *v)
 {
     struct spot at = *from;
 
@@ -652,7 +653,8 @@ static void spread_minimally(const struct emu_machine *m, uint32_t src_nid, uint
 
 /* --- Rules and cables ------------------------------------------------------------------------------------------- */
 
-static int check_xc_rules(const struct emu_machine *m, void (*note)(void *ctx, uint32_t rule, const char *text), void *ctx)
+static int check_xc_rules(const struct emu_machine *m, void (*note)(void *ctx, uint32_t rule, const char *text),
+                          void *ctx)
 {
     struct emu_xc_config config = config_of(&m->params.dragonfly);
 

@@ -47,7 +47,7 @@ struct dragonfly {
     uint32_t under_way[EMU_LINK_BLUE + 1];  /* flits that a busy link without a queue has sent and has no credit for */
     struct cable_place *places;             /* owned; [group][peer number][cable] */
     struct spot *spots;                     /* owned; by router */
-    uint64_t *sets;                         /* owned; of blue links, see blue_set(); NULL: bundles are too small for them */
+    uint64_t *sets;                         /* owned; of blue links, see blue_set(); NULL: bundles too small for them */
 };
 
 /* The cables between two groups, seen from one of them. */

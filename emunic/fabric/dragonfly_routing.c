@@ -9,13 +9,13 @@
  *
  * Choice. The source router proposes two minimal and two non-minimal ways at random, weighs the first output of each
  * and takes the lightest. The weight is what waits for the output or is not yet credited (near end, and an estimate of
- * the far end), without what a busy link has under way when nothing queues; and routing.far_percent of the load that the
- * router behind it last advertised (old by up to the update period); and the packet itself, so that in a quiet network
- * all ways weigh the same. The lightest minimal way wins if weight <= (weight of the lightest non-minimal way << shift) + add; shift and add belong
- * to the packet's mode. Later routers keep to the way; they choose among parallel links only (three black ones, the two
- * blue ones of a cable that join the same two routers). The hashed modes draw the same proposals from a generator
- * that starts with a hash of (source, destination, mode, order key), take the first and no parallel link: one
- * path for one hash. IN_ORDER leaves the order key out.
+ * the far end), without what a busy link has under way when nothing queues; and routing.far_percent of the load that
+ * the router behind it last advertised (old by up to the update period); and the packet itself, so that in a quiet
+ * network all ways weigh the same. The lightest minimal way wins if weight <= (weight of the lightest non-minimal way
+ * << shift) + add; shift and add belong to the packet's mode. Later routers keep to the way; they choose among parallel
+ * links only (three black ones, the two blue ones of a cable that join the same two routers). The hashed modes draw the
+ * same proposals from a generator that starts with a hash of (source, destination, mode, order key), take the first and
+ * no parallel link: one path for one hash. IN_ORDER leaves the order key out.
  *
  * Virtual channels, four for each class of traffic:
  *
@@ -258,8 +258,8 @@ static uint32_t member_of_set(const uint64_t *set, uint32_t n)
     return word * 64 + (uint32_t)__builtin_ctzll(bits);
 }
 
-/* The same as draw_blue(), by sets: a leg has a hop less for each of chassis and blade, here and there, that a link has in
- * common with it. Adds up these four for 64 links at once, digit by digit. */
+/* The same as draw_blue(), by sets: a leg has a hop less for each of chassis and blade, here and there, that a link has
+ * in common with it. Adds up these four for 64 links at once, digit by digit. */
 static uint16_t draw_blue_by_sets(const struct dragonfly *d, const struct spot *from, const struct spot *to,
                                   struct emu_random *random)
 {

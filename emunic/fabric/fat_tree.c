@@ -165,8 +165,10 @@ static void spread_minimally(const struct emu_machine *m, uint32_t src_nid, uint
     if (src_nid != dst_nid) {
         emu_chassis_spread_node(c, &v, share, src_nid, fabric, false, emu_chassis_digit(&path_hash, c->links_per_node));
         if (src_nid / c->nodes != dst_nid / c->nodes) {
-            spread_spine(c, &v, share, src_nid / c->nodes, fabric, spine, 0, emu_chassis_digit(&path_hash, c->spine_links));
-            spread_spine(c, &v, share, dst_nid / c->nodes, fabric, spine, 1, emu_chassis_digit(&path_hash, c->spine_links));
+            spread_spine(c, &v, share, src_nid / c->nodes, fabric, spine, 0,
+                         emu_chassis_digit(&path_hash, c->spine_links));
+            spread_spine(c, &v, share, dst_nid / c->nodes, fabric, spine, 1,
+                         emu_chassis_digit(&path_hash, c->spine_links));
         }
         emu_chassis_spread_node(c, &v, share, dst_nid, fabric, true, emu_chassis_digit(&path_hash, c->links_per_node));
     }

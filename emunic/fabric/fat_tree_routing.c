@@ -81,8 +81,8 @@ static bool start_packet(const struct emu_route_view *view, struct emu_packet *p
     return false;
 }
 
-static uint32_t offer_up(const struct emu_route_view *view, const struct emu_packet *p, uint32_t chassis, uint32_t fabric,
-                         struct emu_route_option options_out[EMU_ROUTE_OPTIONS_MAX])
+static uint32_t offer_up(const struct emu_route_view *view, const struct emu_packet *p, uint32_t chassis,
+                         uint32_t fabric, struct emu_route_option options_out[EMU_ROUTE_OPTIONS_MAX])
 {
     const struct emu_chassis *c = emu_chassis_of(view->machine);
     uint32_t wanted = (uint32_t)(p->route_state >> SPINE_SHIFT);
@@ -122,8 +122,8 @@ static uint32_t offer_ways(const struct emu_route_view *view, const struct emu_p
 
 /* --- Dependencies ----------------------------------------------------------------------------------------------- */
 
-static void visit_leaf(const struct emu_machine *m, const struct emu_fault_map *faults, uint32_t chassis, uint32_t fabric,
-                       uint32_t k, emu_dependency_visit *visit, void *ctx)
+static void visit_leaf(const struct emu_machine *m, const struct emu_fault_map *faults, uint32_t chassis,
+                       uint32_t fabric, uint32_t k, emu_dependency_visit *visit, void *ctx)
 {
     const struct emu_chassis *c = emu_chassis_of(m);
     const struct emu_chassis_vcs vcs = emu_chassis_class_vcs(k);
@@ -161,8 +161,8 @@ static void visit_leaf(const struct emu_machine *m, const struct emu_fault_map *
     }
 }
 
-static void list_dependencies(const struct emu_machine *m, const struct emu_fault_map *faults, emu_dependency_visit *visit,
-                              void *ctx)
+static void list_dependencies(const struct emu_machine *m, const struct emu_fault_map *faults,
+                              emu_dependency_visit *visit, void *ctx)
 {
     const struct emu_chassis *c = emu_chassis_of(m);
 

@@ -329,8 +329,8 @@ static void describe_vc(const struct emu_machine *m, enum emu_link_class link_cl
 }
 
 /* From one channel to all the tiles of a direction. */
-static void visit_tiles(const struct emu_torus_relation *r, uint32_t link, uint32_t vc, uint32_t router, uint32_t direction,
-                        uint32_t next_vc)
+static void visit_tiles(const struct emu_torus_relation *r, uint32_t link, uint32_t vc, uint32_t router,
+                        uint32_t direction, uint32_t next_vc)
 {
     uint32_t first = emu_torus_link(r->torus, router, direction, 0);
 
@@ -350,7 +350,8 @@ static void visit_entries(const struct emu_torus_relation *r, uint32_t link, uin
     }
 }
 
-static void visit_exits(const struct emu_torus_relation *r, uint32_t link, uint32_t vc, uint32_t router, uint32_t next_vc)
+static void visit_exits(const struct emu_torus_relation *r, uint32_t link, uint32_t vc, uint32_t router,
+                        uint32_t next_vc)
 {
     uint32_t per_router = r->torus->kind->nodes_per_router;
 
@@ -363,7 +364,8 @@ static void visit_exits(const struct emu_torus_relation *r, uint32_t link, uint3
 }
 
 /* All that a packet on this link, in this channel of its class, may wait for next. */
-static void visit_channel(const struct emu_torus_relation *r, uint32_t link, uint32_t router, uint32_t direction, uint32_t vc)
+static void visit_channel(const struct emu_torus_relation *r, uint32_t link, uint32_t router, uint32_t direction,
+                          uint32_t vc)
 {
     const struct emu_torus *t = r->torus;
     uint32_t next = emu_torus_neighbour(t, router, direction);

@@ -210,7 +210,8 @@ static void spread_minimally(const struct emu_machine *m, uint32_t src_nid, uint
 
 /* --- Rules and shape -------------------------------------------------------------------------------------------- */
 
-static int check_x1_rules(const struct emu_machine *m, void (*note)(void *ctx, uint32_t rule, const char *text), void *ctx)
+static int check_x1_rules(const struct emu_machine *m, void (*note)(void *ctx, uint32_t rule, const char *text),
+                          void *ctx)
 {
     if (hypercube_of(m)->dimensions <= X1_DIMENSIONS_MAX)
         return 0;

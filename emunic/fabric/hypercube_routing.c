@@ -2,19 +2,20 @@
 /*
  * Packet routing of the hypercube (Cray X1).
  *
- * Ways. E-cube: the dimensions in which a packet's vertex differs from its destination's, lowest first: one way for each
- * pair, on any of a few channels. The modes that promise an order get one of them, by a hash of the pair.
+ * Ways. E-cube: the dimensions in which a packet's vertex differs from its destination's, lowest first: one way for
+ * each pair, on any of a few channels. The modes that promise an order get one of them, by a hash of the pair.
  *
- * Faults. The source is silent; ours: a packet whose e-cube way crosses something dead goes by another vertex, e-cube to it
- * and e-cube on from it, the vertex that makes the way shortest, the lowest among equals. One dead edge or vertex is
- * always got around (if the cube has more than one dimension). A packet on its way that finds its next edge dead chooses
- * such a vertex from where it is, if it has none yet, and keeps to rising dimensions until there; else it has no way on.
+ * Faults. The source is silent; ours: a packet whose e-cube way crosses something dead goes by another vertex, e-cube
+ * to it and e-cube on from it, the vertex that makes the way shortest, the lowest among equals. One dead edge or vertex
+ * is always got around (if the cube has more than one dimension). A packet on its way that finds its next edge dead
+ * chooses such a vertex from where it is, if it has none yet, and keeps to rising dimensions until there; else it has
+ * no way on.
  *
  * Virtual channels of an edge: four for requests and two for responses, and one of each behind the other vertex. There
- * are several because a channel gives one packet at a time to one output: an edge carries as much as four nodes take, and
- * the vertex is non-blocking (machines.md 6.2). On each group of them dimensions only rise, and no packet comes
- * back from behind, so nothing waits in a circle (Dally and Seitz). NIC links have four for each class.
- * route_state: the other vertex + 1, or 0.
+ * are several because a channel gives one packet at a time to one output: an edge carries as much as four nodes take,
+ * and the vertex is non-blocking (machines.md 6.2). On each group of them dimensions only rise, and no packet comes
+ * back from behind, so nothing waits in a circle (Dally and Seitz). NIC links have four for each class. route_state:
+ * the other vertex + 1, or 0.
  * Source: machines.md 6.2 ([OUR]).
  */
 #include "emunic/fabric/route.h"
@@ -170,7 +171,8 @@ static uint32_t offer_ways(const struct emu_route_view *view, const struct emu_p
         target = is_behind ? to : other;
         link = edge_link(h, at->router, lowest_bit(at->router ^ target));
     }
-    return offer(p, link, edge_vcs(p->traffic_class, is_behind), state != 0 ? EMU_PACKET_DETOUR : 0, state, options_out);
+    return offer(p, link, edge_vcs(p->traffic_class, is_behind), state != 0 ? EMU_PACKET_DETOUR : 0, state,
+                 options_out);
 }
 
 /* Who is told of dependencies, and what is up. */
@@ -243,7 +245,8 @@ static void list_class(const struct audit *a, uint32_t k)
 }
 
 static void list_dependencies(const struct emu_machine *m, const struct emu_fault_map *faults,
-                              void (*visit)(void *ctx, uint32_t link, uint32_t vc, uint32_t next_link, uint32_t next_vc),
+                              void (*visit)(void *ctx, uint32_t link, uint32_t vc, uint32_t next_link,
+                                            uint32_t next_vc),
                               void *ctx)
 {
     const struct audit a = { .m = m, .faults = faults, .visit = visit, .ctx = ctx };

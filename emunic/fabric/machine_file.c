@@ -13,8 +13,8 @@
  * values together. Each row remembers where its value came from, so that even the last step can point at a line.
  * The first fault ends the reading.
  *
- * The parser is libyaml's, with our own walk: libcyaml reports a fault in several lines, blames a missing key on the last
- * key it saw, and knows no ranges. libyaml's document tree has the position of every node. Aliases are shared
+ * The parser is libyaml's, with our own walk: libcyaml reports a fault in several lines, blames a missing key on the
+ * last key it saw, and knows no ranges. libyaml's document tree has the position of every node. Aliases are shared
  * nodes there, not copies, and the walk goes no deeper than the table's paths: a file cannot blow up.
  */
 #include "emunic/fabric/machine_file.h"
@@ -237,8 +237,8 @@ static int set_name(const struct emu_param *p, const char *value, struct emu_mac
     size_t len = strlen(value);
 
     if (len == 0 || len >= EMU_MACHINE_NAME_MAX || strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789-_") != len) {
-        (void)snprintf(text, text_len, "'%.40s' is not a name of up to %d lower case letters, digits, '-' and '_'", value,
-                       EMU_MACHINE_NAME_MAX - 1);
+        (void)snprintf(text, text_len, "'%.40s' is not a name of up to %d lower case letters, digits, '-' and '_'",
+                       value, EMU_MACHINE_NAME_MAX - 1);
         return -EINVAL;
     }
     memcpy((char *)params + p->offset, value, len + 1);

@@ -119,8 +119,8 @@ static void describe_vc(const struct emu_machine *m, enum emu_link_class link_cl
     emu_torus_describe_vc(m, link_class, vc, VC_CLASS, info_out);
 }
 
-static void visit_step(const struct emu_torus_relation *r, uint32_t link, uint32_t vc, uint32_t router, uint32_t direction,
-                       uint32_t next_vc)
+static void visit_step(const struct emu_torus_relation *r, uint32_t link, uint32_t vc, uint32_t router,
+                       uint32_t direction, uint32_t next_vc)
 {
     uint32_t next = emu_torus_link(r->torus, router, direction, 0);
 
@@ -129,7 +129,8 @@ static void visit_step(const struct emu_torus_relation *r, uint32_t link, uint32
 }
 
 /* Into a dimension, at `router`, for all dimensions from `dim` on; and out to the node. */
-static void visit_turns(const struct emu_torus_relation *r, uint32_t link, uint32_t vc, uint32_t router, uint32_t dim, uint32_t c)
+static void visit_turns(const struct emu_torus_relation *r, uint32_t link, uint32_t vc, uint32_t router, uint32_t dim,
+                        uint32_t c)
 {
     for (uint32_t direction = 2 * dim; direction < EMU_TORUS_DIRECTIONS; direction++) {
         bool is_behind = emu_torus_has(r->torus, router, direction) && emu_torus_crosses(r->torus, router, direction);
@@ -140,7 +141,8 @@ static void visit_turns(const struct emu_torus_relation *r, uint32_t link, uint3
         r->visit(r->ctx, link, vc, r->n_nodes + router, c);
 }
 
-static void visit_channel(const struct emu_torus_relation *r, uint32_t link, uint32_t router, uint32_t direction, uint32_t vc)
+static void visit_channel(const struct emu_torus_relation *r, uint32_t link, uint32_t router, uint32_t direction,
+                          uint32_t vc)
 {
     const struct emu_torus *t = r->torus;
     uint32_t next = emu_torus_neighbour(t, router, direction);

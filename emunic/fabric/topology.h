@@ -44,7 +44,7 @@ struct emu_link_params {
     uint32_t lanes;
     uint32_t mbps_per_lane;
     uint32_t wire_ps;
-    uint32_t lost_share;         /* of the rate, in hundred-thousandths: what a class never reaches; most have no key for it */
+    uint32_t lost_share;         /* of the rate, in hundred-thousandths: what a class never reaches; most have no key */
 };
 
 /* An adaptive mode's: the minimal way wins if its weight <= (the other's << shift) + add. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside the component: what dimension-order routing with datelines is the same in, on Gemini and on SeaStar. A ring takes
- * the first channel of a pair up to the cable between the last coordinate and 0, the second across it and behind it.
+ * Inside the component: what dimension-order routing with datelines is the same in, on Gemini and on SeaStar. A ring
+ * takes the first channel of a pair up to the cable between the last coordinate and 0, the second across it and behind
+ * it.
  */
 #ifndef EMUNIC_FABRIC_TORUS_ROUTING_H
 #define EMUNIC_FABRIC_TORUS_ROUTING_H

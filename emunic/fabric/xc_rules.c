@@ -127,7 +127,8 @@ static void check_air_cooled(const struct emu_xc_config *c, struct findings *f)
         find(f, 8, "%u nodes: the smallest air-cooled system has %u", nodes, AIR_COOLED_NODES_MIN);
     if (c->groups > 1 && c->cables_per_bundle != connectors / (c->groups - 1) &&
         c->cables_per_bundle != connectors / 2 / (c->groups - 1))
-        find(f, 8, "%u cables per bundle: the global network of an air-cooled system is fully (%u) or half (%u) populated",
+        find(f, 8,
+             "%u cables per bundle: the global network of an air-cooled system is fully (%u) or half (%u) populated",
              c->cables_per_bundle, connectors / (c->groups - 1), connectors / 2 / (c->groups - 1));
 }
 

@@ -166,7 +166,8 @@ typedef struct dmapp_rma_attrs_ext {
     uint8_t get_relaxed_ordering;
     uint8_t max_concurrency;
     uint8_t PI_ordering;            /* static, dmapp_pi_reg_type_t */
-    uint32_t queue_depth;           /* static: slots of a PE's message queue; the most that any PE asked for, as the next */
+    uint32_t queue_depth;           /* static: slots of a PE's message queue; the most that any PE asked for, as the
+                                       next */
     uint32_t queue_nelems;          /* static: 8-byte words in a slot, one of them the library's */
     uint64_t queue_flags;           /* static: DMAPP_QUEUE_ASYNC_PROGRESS */
     uint8_t unused[32];
@@ -1090,7 +1091,8 @@ dmapp_return_t dmapp_sheap_stats(dmapp_sheap_stats_t *stats);
  * @retval DMAPP_RC_BUSY               dmapp_lock_try() only: held by somebody (reading 9.2 no. 8).
  * @retval DMAPP_RC_NO_SPACE           The process holds DMAPP_MAX_LOCKS locks (default 128, at most 1023).
  * @retval DMAPP_RC_RESOURCE_ERROR     emunic has gone.
- * @retval DMAPP_RC_TRANSACTION_ERROR  The host of the lock, or who queues in front, has gone; or the network failed a transaction.
+ * @retval DMAPP_RC_TRANSACTION_ERROR  The host of the lock, or who queues in front, has gone; or the network failed a
+ *                                     transaction.
  * @note Threads: any.
  * @note Source: dmapp spec 4.13.
  */
@@ -1187,7 +1189,8 @@ dmapp_return_t dmapp_queue_detach(dmapp_queue_handle_t queue_hndl, uint64_t flag
  * @retval DMAPP_RC_INVALID_PARAM   NULL, identifier 0, unknown modes or types, PE out of range or twice, caller not
  *                                  a member.
  * @retval DMAPP_RC_BUSY            The identifier is in use in this process.
- * @retval DMAPP_RC_NO_SPACE        Too many sets (64 in a process; each that was cancelled counts until dmapp_finalize()).
+ * @retval DMAPP_RC_NO_SPACE        Too many sets (64 in a process; each that was cancelled counts until
+ *                                  dmapp_finalize()).
  * @retval DMAPP_RC_RESOURCE_ERROR  No memory, or emunic has gone.
  * @note Threads: any.
  * @note Source: dmapp spec 4.15.
@@ -1224,9 +1227,9 @@ dmapp_return_t dmapp_c_barrier_join(dmapp_c_pset_handle_t pset_hndl);
 /**
  * Start a reduction whose result every member gets. Legal: SUM and PROD on all numbers; MAX and MIN on real ones;
  * logical and bitwise ones on integers; MINLOC and MAXLOC on the pairs, the smaller location wins ties. Integers wrap;
- * MAX and MIN prefer a number to a NaN. The same contributions give the same bits in every member and every time, whoever
- * comes last. Members that start different operations get DMAPP_RC_TRANSACTION_ERROR from completion as far as they
- * notice (a barrier notices nothing), and the set is as before.
+ * MAX and MIN prefer a number to a NaN. The same contributions give the same bits in every member and every time,
+ * whoever comes last. Members that start different operations get DMAPP_RC_TRANSACTION_ERROR from completion as far as
+ * they notice (a barrier notices nothing), and the set is as before.
  *
  * @param[in]  pset    An exported set.
  * @param[in]  in      nelems elements, read before the call returns.
@@ -1262,8 +1265,8 @@ dmapp_return_t dmapp_c_greduce_nelems_max(dmapp_c_type_t type, uint32_t *nelems_
  * @retval DMAPP_RC_SUCCESS            Ended; results are there.
  * @retval DMAPP_RC_NOT_DONE           dmapp_c_pset_test() only: it runs.
  * @retval DMAPP_RC_INVALID_PARAM      Not a set.
- * @retval DMAPP_RC_TRANSACTION_ERROR  It has failed: members started different ones; or the network did, or emunic has gone: then the
- *                                     set can only be destroyed.
+ * @retval DMAPP_RC_TRANSACTION_ERROR  It has failed: members started different ones; or the network did, or emunic has
+ *                                     gone: then the set can only be destroyed.
  * @note Threads: any; one at a time per set.
  * @note Source: dmapp spec 4.15.
  */

@@ -124,8 +124,9 @@ dmapp_return_t dmappi_rc(gni_return_t rc);
 
 struct dmappi_part {
     const char *name;
-    uint64_t (*area_bytes)(void);       /* of symmetric memory wanted; the attributes are in force, npes is known. Zeroed */
-    int (*start)(void *area);           /* areas are registered and exchanged; before any PE leaves dmapp_init(). 0, -errno */
+    uint64_t (*area_bytes)(void);       /* of symmetric memory wanted; attributes are in force, npes is known. Zeroed */
+    int (*start)(void *area);           /* areas are registered and exchanged; before any PE leaves
+                                           dmapp_init(). 0 or negative errno */
     void (*progress)(void);             /* now and then from whoever waits; no lock held */
     void (*drain)(void);                /* dmapp_finalize(), before the barrier: complete what is under way */
     void (*stop)(void);                 /* after it: forget everything. Also after a start that failed */

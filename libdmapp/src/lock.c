@@ -2,7 +2,8 @@
 /*
  * Locks: a queue of waiters, each of whom looks at memory of its own.
  *
- * The lock's word names the last one in the queue, 0: nobody. A waiter, or holder, is a node in the lock area of its PE:
+ * The lock's word names the last one in the queue, 0: nobody. A waiter, or holder, is a node in the lock area of its
+ * PE:
  *
  *   word ────────────────────────────────┐        `next`: who comes behind, written by that one
  *   node (holder) ─next─> node ─next─> node       `is_granted`: written by who was before
@@ -11,12 +12,12 @@
  *   release  nobody behind: the word, if it is still our name, becomes 0. Else it grants the lock to the next.
  *   try      the word becomes our name if it is 0.
  *
- * Order is that of the swaps. The lock's host takes no part. Waiting costs neither the host nor the network anything, and the
- * grant comes as a put into the waiter's memory, which wakes it where processes outnumber cores; a lock that is polled from
- * afar (a ticket, a compare-and-swap) would give each hand-over to whoever the scheduler happens to run.
+ * Order is that of the swaps. The lock's host takes no part. Waiting costs neither the host nor the network anything,
+ * and the grant comes as a put into the waiter's memory, which wakes it where processes outnumber cores; a lock that is
+ * polled from afar (a ticket, a compare-and-swap) would give each hand-over to whoever the scheduler happens to run.
  *
- * What is read from the area was written by other PEs: checked before use. A PE that dies in the queue breaks it, as on the
- * original; who then has to tell it something gets DMAPP_RC_TRANSACTION_ERROR.
+ * What is read from the area was written by other PEs: checked before use. A PE that dies in the queue breaks it, as on
+ * the original; who then has to tell it something gets DMAPP_RC_TRANSACTION_ERROR.
  *
  * Locks: `mutex` guards the table; a node that is in use belongs to the thread that acquires or holds.
  * Source: dmapp spec 4.13; the queue is Mellor-Crummey and Scott, ACM TOCS 9(1), 1991.

@@ -2,19 +2,19 @@
 /*
  * Message queues: a ring of slots in each PE, written by everybody, emptied by its owner.
  *
- *   sender   looks at the target's `tail` and `head` until there is room; takes the number `tail` (compare-and-swap), which makes the slot
- *            its own; puts the data and, behind them, the stamp
+ *   sender   looks at the target's `tail` and `head` until there is room; takes the number `tail` (compare-and-swap),
+ *            which makes the slot its own; puts the data and, behind them, the stamp
  *   owner    looks at the stamp of the next number; copies the data out, moves `head` on, runs the callback
  *
- * So the order is that of the numbers: FIFO per sender, and who waits for room holds nothing that others need. Between number and
- * stamp a sender runs no callback. A stamp tells lap,
- * sender and length; the slot's old stamp has another lap, so nothing needs to be wiped. A message that cannot be written (the
- * network fails it) is replaced by a void stamp, so that those behind it arrive.
+ * So the order is that of the numbers: FIFO per sender, and who waits for room holds nothing that others need. Between
+ * number and stamp a sender runs no callback. A stamp tells lap, sender and length; the slot's old stamp has another
+ * lap, so nothing needs to be wiped. A message that cannot be written (the network fails it) is replaced by a void
+ * stamp, so that those behind it arrive.
  *
- * Callbacks run in one thread at a time, never beneath each other: in the helper thread (mq_progress.c), or in whoever makes
- * progress. The slot is free before the callback runs. A callback that waits for room elsewhere meanwhile takes messages out of its
- * own ring into private memory (the backlog), to be delivered when it has returned; else two PEs whose callbacks flood each other, or
- * one that floods itself, would wait for ever.
+ * Callbacks run in one thread at a time, never beneath each other: in the helper thread (mq_progress.c), or in whoever
+ * makes progress. The slot is free before the callback runs. A callback that waits for room elsewhere meanwhile takes
+ * messages out of its own ring into private memory (the backlog), to be delivered when it has returned; else two PEs
+ * whose callbacks flood each other, or one that floods itself, would wait for ever.
  *
  * The geometry is the job's (init.c: the largest that any PE asked for); above BYTES_MAX the depth is less.
  *

@@ -2,12 +2,13 @@
 /*
  * The helper thread of a message queue: delivers messages while the program computes.
  *
- * With nothing to deliver it announces sleep in the ring, looks once more, and waits in GNI_CqWaitEvent(), which polls a little
- * and then sleeps. A sender looks at the announcement behind its message; who takes it away writes to the queue that the thread
- * waits for, which works on both data paths. Announcement before the last look, message before the look at the announcement:
- * one of the two sees the other.
+ * With nothing to deliver it announces sleep in the ring, looks once more, and waits in GNI_CqWaitEvent(), which polls
+ * a little and then sleeps. A sender looks at the announcement behind its message; who takes it away writes to the
+ * queue that the thread waits for, which works on both data paths. Announcement before the last look, message before
+ * the look at the announcement: one of the two sees the other.
  *
- * The thread has attributes and an account of requests of its own, and blocks all signals. Source: dmapp spec 1.8, 4.14.
+ * The thread has attributes and an account of requests of its own, and blocks all signals. Source: dmapp spec 1.8,
+ * 4.14.
  */
 #include <errno.h>
 #include <signal.h>
@@ -84,9 +85,10 @@ void dmappi_mq_wake(dmapp_pe_t pe)
 
     /* The message before the look. Pairs with the fence in wait_for_news(). */
     atomic_thread_fence(memory_order_seq_cst);
-    if (dmappi_area_get(pe, &dmappi_mq_ring->is_asleep, &is_asleep, sizeof(is_asleep)) == DMAPP_RC_SUCCESS && is_asleep &&
-        dmappi_area_amo(pe, &dmappi_mq_ring->is_asleep, EMU_AMO_SWAP, 0, 0, &is_asleep) == DMAPP_RC_SUCCESS && is_asleep &&
-        dmappi_area_get(pe, &dmappi_mq_ring->wake_hndl, &hndl, sizeof(hndl)) == DMAPP_RC_SUCCESS)
+    if (dmappi_area_get(pe, &dmappi_mq_ring->is_asleep, &is_asleep, sizeof(is_asleep)) == DMAPP_RC_SUCCESS &&
+        is_asleep &&
+        dmappi_area_amo(pe, &dmappi_mq_ring->is_asleep, EMU_AMO_SWAP, 0, 0, &is_asleep) == DMAPP_RC_SUCCESS &&
+        is_asleep && dmappi_area_get(pe, &dmappi_mq_ring->wake_hndl, &hndl, sizeof(hndl)) == DMAPP_RC_SUCCESS)
         write_to_queue(pe, &hndl);
 }
 

@@ -79,8 +79,8 @@ int dmappi_requests_start(void)
     pool.syncs = calloc(pool.n_syncs, sizeof(*pool.syncs));
     if (!pool.syncs)
         return -ENOMEM;
-    if (GNI_MemRegister(dmappi_job.nic, (uint64_t)(uintptr_t)pool.requests, pool.bytes, NULL, GNI_MEM_READWRITE, (uint32_t)-1,
-                        &pool.handle) != GNI_RC_SUCCESS)
+    if (GNI_MemRegister(dmappi_job.nic, (uint64_t)(uintptr_t)pool.requests, pool.bytes, NULL, GNI_MEM_READWRITE,
+                        (uint32_t)-1, &pool.handle) != GNI_RC_SUCCESS)
         return -EIO;
     pool.slots = (uint8_t *)pool.requests + request_bytes;
     for (uint32_t i = 0; i < pool.n_requests; i++)
@@ -450,7 +450,10 @@ dmapp_return_t dmappi_post_put_copy(struct dmappi_call *call, const struct dmapp
     return submit(call, r, to, call->thread->put_relaxed_ordering);
 }
 
-/* In one post the NIC writes the flag behind the data. Without data the flag is a put; long data have to be complete first. */
+/*
+ * In one post the NIC writes the flag behind the data. Without data the flag is a put; long data have to be complete
+ * first.
+ */
 dmapp_return_t dmappi_post_put_flag(struct dmappi_call *call, const struct dmappi_place *to, const void *from,
                                     uint64_t len_bytes, uint64_t flag, uint64_t value)
 {
@@ -484,8 +487,8 @@ dmapp_return_t dmappi_post_put_flag(struct dmappi_call *call, const struct dmapp
 }
 
 /* Without a copy: both ends suit the NIC. */
-static dmapp_return_t get_plainly(struct dmappi_call *call, void *to, const struct dmappi_place *from, uint64_t len_bytes,
-                                  const gni_mem_handle_t *handle)
+static dmapp_return_t get_plainly(struct dmappi_call *call, void *to, const struct dmappi_place *from,
+                                  uint64_t len_bytes, const gni_mem_handle_t *handle)
 {
     dmapp_return_t rc = DMAPP_RC_SUCCESS;
 
@@ -505,8 +508,8 @@ static dmapp_return_t get_plainly(struct dmappi_call *call, void *to, const stru
 }
 
 /* By way of a request's own memory. The words around [addr, addr + len) fit into it. */
-static dmapp_return_t get_by_bounce(struct dmappi_call *call, void *to, const struct dmappi_place *from, uint64_t offset,
-                                    uint64_t len_bytes)
+static dmapp_return_t get_by_bounce(struct dmappi_call *call, void *to, const struct dmappi_place *from,
+                                    uint64_t offset, uint64_t len_bytes)
 {
     uint64_t addr = from->addr + offset;
     uint64_t first = addr & ~3ull;

@@ -63,8 +63,8 @@ int dmappi_sync_settle(dmapp_syncid_handle_t syncid);
 
 /* ---- the short way, for a part that gnii_launch() takes at once ---- */
 
-static inline bool dmappi_launch(const struct dmappi_place *place, unsigned op, uint64_t addr, uint64_t arg1, uint64_t arg2,
-                                 uint64_t *old_out)
+static inline bool dmappi_launch(const struct dmappi_place *place, unsigned op, uint64_t addr, uint64_t arg1,
+                                 uint64_t arg2, uint64_t *old_out)
 {
     return DMAPPI_LIKELY(place->target != NULL) &&
            gnii_launch(place->target, op, addr, arg1, arg2, old_out) == GNII_LAUNCH_DONE;
@@ -100,6 +100,7 @@ static inline bool dmappi_is_local(const void *addr, uint64_t len_bytes)
 
 dmapp_return_t dmappi_put_bytes(struct dmappi_call *call, const struct dmappi_place *to, const void *from,
                                 uint64_t len_bytes);
-dmapp_return_t dmappi_get_bytes(struct dmappi_call *call, void *to, const struct dmappi_place *from, uint64_t len_bytes);
+dmapp_return_t dmappi_get_bytes(struct dmappi_call *call, void *to, const struct dmappi_place *from,
+                                uint64_t len_bytes);
 
 #endif

@@ -63,7 +63,8 @@ static struct registration *registrations; /* job lock */
 static bool is_free(uint64_t place, uint64_t bytes)
 {
     void *wanted = (void *)(uintptr_t)place;
-    void *got = mmap(wanted, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    void *got = mmap(wanted, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
+                     0);
 
     if (got == MAP_FAILED)
         return false;
@@ -131,8 +132,8 @@ static uint32_t pi_flags(void)
 
 static gni_return_t register_range(const void *addr, uint64_t len_bytes, uint32_t flags, gni_mem_handle_t *handle_out)
 {
-    return GNI_MemRegister(dmappi_job.nic, (uint64_t)(uintptr_t)addr, len_bytes, NULL, GNI_MEM_READWRITE | flags, (uint32_t)-1,
-                           handle_out);
+    return GNI_MemRegister(dmappi_job.nic, (uint64_t)(uintptr_t)addr, len_bytes, NULL, GNI_MEM_READWRITE | flags,
+                           (uint32_t)-1, handle_out);
 }
 
 int dmappi_segments_register(void)
@@ -299,7 +300,8 @@ static dmapp_return_t check_freed_there(dmapp_pe_t pe, uint64_t offset, uint64_t
         uint64_t first_unit = word == (offset >> DMAPPI_UNIT_SHIFT) / 64 ? (offset >> DMAPPI_UNIT_SHIFT) % 64 : 0;
         uint64_t last_unit = word == last ? ((offset + len_bytes - 1) >> DMAPPI_UNIT_SHIFT) % 64 : 63;
         uint64_t marks = 0;
-        dmapp_return_t rc = dmappi_area_get(pe, (const void *)(uintptr_t)&dmappi_job.freed[word], &marks, sizeof(marks));
+        dmapp_return_t rc = dmappi_area_get(pe, (const void *)(uintptr_t)&dmappi_job.freed[word], &marks,
+                                            sizeof(marks));
 
         if (rc != DMAPP_RC_SUCCESS)
             return DMAPP_RC_RESOURCE_ERROR;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The calls that both dialects share, compiled once for each: the header that <portals/portals3.h> is decides about types and
- * values, dialect.h about the rest. A call checks NULL and PtlInit(), turns its arguments into the core's, and the core's
- * answer into the dialect's.
+ * The calls that both dialects share, compiled once for each: the header that <portals/portals3.h> is decides about
+ * types and values, dialect.h about the rest. A call checks NULL and PtlInit(), turns its arguments into the core's,
+ * and the core's answer into the dialect's.
  */
 #include <portals/portals3.h>
 
@@ -30,8 +30,13 @@ void p3_id_out(struct p3_id id, ptl_process_id_t *out)
 
 struct p3_md p3_md_in(const ptl_md_t *md)
 {
-    return (struct p3_md){ .start = md->start, .length = md->length, .threshold = md->threshold, .max_size = md->max_size,
-                           .options = md->options, .user_ptr = md->user_ptr, .eq = md->eq_handle };
+    return (struct p3_md){ .start = md->start,
+                           .length = md->length,
+                           .threshold = md->threshold,
+                           .max_size = md->max_size,
+                           .options = md->options,
+                           .user_ptr = md->user_ptr,
+                           .eq = md->eq_handle };
 }
 
 static ptl_md_t md_out(const struct p3_md *md)
@@ -92,7 +97,8 @@ static struct p3_limits limits_in(const ptl_ni_limits_t *l)
                                l->max_me_list, l->max_getput_md };
 }
 
-int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t *desired, ptl_ni_limits_t *actual, ptl_handle_ni_t *ni)
+int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t *desired, ptl_ni_limits_t *actual,
+              ptl_handle_ni_t *ni)
 {
     struct p3_limits wanted = desired ? limits_in(desired) : (struct p3_limits){ 0 };
     struct p3_limits granted;
@@ -108,12 +114,13 @@ int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t *desired, pt
     net = p3_dialect_interface(iface);
     if (net < 0)
         return p3_rc(P3_IFACE_INVALID);
-    code = p3_ni_init((uint32_t)net, pid == PTL_PID_ANY ? EMU_PTL_PID_ANY : pid, EMU_PTL_JID_ANY, desired ? &wanted : NULL,
-                      &granted, &handle);
+    code = p3_ni_init((uint32_t)net, pid == PTL_PID_ANY ? EMU_PTL_PID_ANY : pid, EMU_PTL_JID_ANY,
+                      desired ? &wanted : NULL, &granted, &handle);
     *ni = handle;
     if (actual && handle != P3_INVALID_HANDLE)
-        *actual = (ptl_ni_limits_t){ granted.max_mes, granted.max_mds, granted.max_eqs, granted.max_ac_index,
-                                     granted.max_pt_index, granted.max_md_iovecs, granted.max_me_list, granted.max_getput_md };
+        *actual = (ptl_ni_limits_t){ granted.max_mes,      granted.max_mds,      granted.max_eqs,
+                                     granted.max_ac_index, granted.max_pt_index, granted.max_md_iovecs,
+                                     granted.max_me_list,  granted.max_getput_md };
     return p3_rc(code);
 }
 
@@ -204,8 +211,8 @@ int PtlMEAttachAny(ptl_handle_ni_t ni, ptl_pt_index_t *pt, ptl_process_id_t matc
     return p3_rc(p3_is_init() ? p3_me_attach_any(ni, pt, &match, me) : P3_NO_INIT);
 }
 
-int PtlMEInsert(ptl_handle_me_t base, ptl_process_id_t match_id, ptl_match_bits_t match_bits, ptl_match_bits_t ignore_bits,
-                ptl_unlink_t unlink, ptl_ins_pos_t position, ptl_handle_me_t *me)
+int PtlMEInsert(ptl_handle_me_t base, ptl_process_id_t match_id, ptl_match_bits_t match_bits,
+                ptl_match_bits_t ignore_bits, ptl_unlink_t unlink, ptl_ins_pos_t position, ptl_handle_me_t *me)
 {
     struct p3_match match = p3_match_in(match_id, match_bits, ignore_bits, unlink);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The core of both libraries: Portals with 32-bit ids, neutral codes and neutral events. A dialect (dialect.h) tells what
- * differs; calls.c, compiled once for each dialect, turns public calls into these.
+ * The core of both libraries: Portals with 32-bit ids, neutral codes and neutral events. A dialect (dialect.h) tells
+ * what differs; calls.c, compiled once for each dialect, turns public calls into these.
  *
  * Thread rule: any thread at any time, unless said otherwise. Source: spec portals3.md section 4.
  */

@@ -2,12 +2,13 @@
 /*
  * Library and interfaces.
  *
- * There are as many places for interfaces as handles can tell apart, each with a lock that lives as long as the library. A call
- * finds its interface by the handle, takes that lock, and only then looks whether it is open. Objects belong to the
- * engine (emunic/engine/portals_owner.h); what is kept here of them is what only the program knows: handlers.
+ * There are as many places for interfaces as handles can tell apart, each with a lock that lives as long as the
+ * library. A call finds its interface by the handle, takes that lock, and only then looks whether it is open. Objects
+ * belong to the engine (emunic/engine/portals_owner.h); what is kept here of them is what only the program knows:
+ * handlers.
  *
- * The job's credentials come from the environment that `emunic run` sets. A forked child has no interface: it gives its copies
- * of the parent's back without touching what is shared.
+ * The job's credentials come from the environment that `emunic run` sets. A forked child has no interface: it gives its
+ * copies of the parent's back without touching what is shared.
  * Source: spec portals3.md 4.1 to 4.3, 4.8, 4.10.
  */
 #include "libportals/src/interface.h"
@@ -281,7 +282,8 @@ static void close_place(struct p3_ni *ni)
 }
 
 /* Library locked. */
-static enum p3_code open_net(uint32_t net, uint32_t pid, uint32_t jid, const struct p3_limits *desired, uint32_t *ni_out)
+static enum p3_code open_net(uint32_t net, uint32_t pid, uint32_t jid, const struct p3_limits *desired,
+                             uint32_t *ni_out)
 {
     uint32_t number = 0;
     struct p3_id id;
@@ -310,8 +312,8 @@ static enum p3_code open_net(uint32_t net, uint32_t pid, uint32_t jid, const str
     return code;
 }
 
-enum p3_code p3_ni_init(uint32_t net, uint32_t pid, uint32_t jid, const struct p3_limits *desired, struct p3_limits *actual,
-                        uint32_t *ni_out)
+enum p3_code p3_ni_init(uint32_t net, uint32_t pid, uint32_t jid, const struct p3_limits *desired,
+                        struct p3_limits *actual, uint32_t *ni_out)
 {
     enum p3_code code = P3_OK;
     uint32_t i;
@@ -623,12 +625,14 @@ static void dump_entry(const struct emu_ptl_ni *shm, const struct emu_ptl_place 
     const struct emu_ptl_me *me = &shm->mes[place->me % EMU_PTL_MES];
     const struct emu_ptl_md *md = place->md < EMU_PTL_MDS ? &shm->mds[place->md] : NULL;
 
-    fprintf(stderr, "me 0x%08x from %d:%d bits 0x%016llx ignore 0x%016llx%s", me->handle, (int)place->nid, (int)place->pid,
-            (unsigned long long)place->bits, (unsigned long long)place->ignore, me->unlinks ? " unlink" : "");
+    fprintf(stderr, "me 0x%08x from %d:%d bits 0x%016llx ignore 0x%016llx%s", me->handle, (int)place->nid,
+            (int)place->pid, (unsigned long long)place->bits, (unsigned long long)place->ignore,
+            me->unlinks ? " unlink" : "");
     if (md)
-        fprintf(stderr, "; md 0x%08x start 0x%llx bytes %llu offset %llu threshold %d options 0x%x pending %u%s", md->handle,
-                (unsigned long long)md->start, (unsigned long long)md->length_bytes, (unsigned long long)md->local_offset,
-                md->threshold, md->options, md->pending, (md->flags & EMU_PTL_MD_UNLINKS) ? " unlink" : "");
+        fprintf(stderr, "; md 0x%08x start 0x%llx bytes %llu offset %llu threshold %d options 0x%x pending %u%s",
+                md->handle, (unsigned long long)md->start, (unsigned long long)md->length_bytes,
+                (unsigned long long)md->local_offset, md->threshold, md->options, md->pending,
+                (md->flags & EMU_PTL_MD_UNLINKS) ? " unlink" : "");
     fputc('\n', stderr);
 }
 
@@ -665,7 +669,8 @@ enum p3_code p3_dump_me(uint32_t handle)
     emu_portals_hold(&ni->p);
     me = emu_ptl_find_me(&ni->p.owner, handle);
     if (me != EMU_PTL_NONE)
-        dump_entry(ni->p.ni, &ni->p.ni->places[ni->p.ni->mes[me].pt % EMU_PTL_PTS][ni->p.ni->mes[me].place % EMU_PTL_PLACES]);
+        dump_entry(ni->p.ni,
+                   &ni->p.ni->places[ni->p.ni->mes[me].pt % EMU_PTL_PTS][ni->p.ni->mes[me].place % EMU_PTL_PLACES]);
     emu_portals_release(&ni->p);
     p3_unlock_ni(ni);
     return me != EMU_PTL_NONE ? P3_OK : P3_ME_INVALID;

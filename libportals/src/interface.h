@@ -25,8 +25,8 @@ struct p3_ni {
 };
 
 /*
- * The open interface that a handle belongs to, locked, or NULL. Of any object's handle: whether the object exists is another
- * question.
+ * The open interface that a handle belongs to, locked, or NULL. Of any object's handle: whether the object exists is
+ * another question.
  */
 struct p3_ni *p3_lock_ni_of(uint32_t handle);
 /* The same for an interface's own handle. */

@@ -2,9 +2,9 @@
 /*
  * Event queues.
  *
- * Taking an event needs no lock but the interface's own of this process: whoever posts never looks at the consumer. A call that
- * waits polls EMUNIC_SPIN times, then announces its sleep with the interface held, so that everybody who posts after
- * that sees it, and sleeps without any lock.
+ * Taking an event needs no lock but the interface's own of this process: whoever posts never looks at the consumer. A
+ * call that waits polls EMUNIC_SPIN times, then announces its sleep with the interface held, so that everybody who
+ * posts after that sees it, and sleeps without any lock.
  * Source: spec portals3.md 4.6, 5.6.
  */
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Runtime calls of the reference dialect: rank, group, maps. What is set before an interface is opened is kept as `coming` and
- * becomes the next interface's, which is refused if it disagrees. Source: spec portals3.md 4.2, 4.11.
+ * Runtime calls of the reference dialect: rank, group, maps. What is set before an interface is opened is kept as
+ * `coming` and becomes the next interface's, which is refused if it disagrees. Source: spec portals3.md 4.2, 4.11.
  */
 #include <portals/portals3.h>
 

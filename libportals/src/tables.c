@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Match entries and descriptors. Arguments are checked here; what happens to the interface is the engine's, done while it is
- * held, so each call is one step for incoming requests.
+ * Match entries and descriptors. Arguments are checked here; what happens to the interface is the engine's, done while
+ * it is held, so each call is one step for incoming requests.
  *
- * Memory that requests can hit is looked for in the regions that peers have windows to (emunic/client/regions.h). New regions
- * are only made while no operation is going on, because pages must not be written by others while they are moved.
+ * Memory that requests can hit is looked for in the regions that peers have windows to (emunic/client/regions.h). New
+ * regions are only made while no operation is going on, because pages must not be written by others while they are
+ * moved.
  * Source: spec portals3.md 1.4, 1.5, 4.4, 4.5, 4.11.
  */
 #include <errno.h>
@@ -88,8 +89,8 @@ static void find_region(struct p3_ni *ni, struct emu_ptl_md_spec *spec)
             if (spec->iovs[i].length_bytes == 0)
                 continue;
             first = spec->iovs[i].addr < first ? spec->iovs[i].addr : first;
-            end = spec->iovs[i].addr + spec->iovs[i].length_bytes > end ? spec->iovs[i].addr + spec->iovs[i].length_bytes
-                                                                        : end;
+            end = spec->iovs[i].addr + spec->iovs[i].length_bytes > end
+                      ? spec->iovs[i].addr + spec->iovs[i].length_bytes : end;
         }
         if (end <= first)
             return;

@@ -1227,8 +1227,8 @@ gni_return_t GNI_ResetNicStat(gni_nic_handle_t nic_hndl, gni_statistic_t stat);
  *
  * @param[in] bw      Percent 0..100; ORB entries 0..992 with GNI_BI_FLAG_VALUE_IS_NUM_ORB_ENTRIES. 0 is taken as one
  *                    entry.
- * @param[in] aot_bw  The same, for the time after a throttle event; in force if it is the lower one, until the next call.
- *                    What throttles a node here is an injected fault (emunic-fault(1), action throttle).
+ * @param[in] aot_bw  The same, for the time after a throttle event; in force if it is the lower one, until the next
+ *                    call. What throttles a node here is an injected fault (emunic-fault(1), action throttle).
  * @param[in] modes   OR of GNI_BI_FLAG_*: APPLY_NOW sets bw, APPLY_AFTER_THROTTLE sets aot_bw, neither sets both. With
  *                    GNI_BI_FLAG_USE_DEFAULT_SETTINGS the values are not read and the system's defaults are set.
  * @retval GNI_RC_SUCCESS           Asked for; GNI_BISyncWait() tells when it is in force.
@@ -1466,8 +1466,8 @@ gni_return_t GNI_EpPostDataCancelById(gni_ep_handle_t ep_hndl, uint64_t datagram
  * handle. Ordering flags, GNI_MEM_USE_GART and GNI_MEM_PHYS_CONT are hints without effect: ordering is always strict.
  * GNI_MEM_PHYS_SEGMENTS and GNI_MEM_CUDA are refused.
  *
- * A registration takes one of the node's 4095 MDDs. When the job may have no more of them, it shares one that the job has,
- * with up to 7 others that begin in other pages; not with GNI_MEM_MDD_DEDICATED, nor in a CDM with
+ * A registration takes one of the node's 4095 MDDs. When the job may have no more of them, it shares one that the job
+ * has, with up to 7 others that begin in other pages; not with GNI_MEM_MDD_DEDICATED, nor in a CDM with
  * GNI_CDM_MODE_MDD_DEDICATED unless GNI_MEM_MDD_SHARED is given, nor with GNI_MEM_USE_VMDH.
  *
  * @param[in]     address      Start.
@@ -1565,8 +1565,8 @@ gni_return_t GNI_RebuildMemHndl(gni_mem_handle_t *src_mem_hndl, uint32_t vmdh_in
  * Walk the registrations of a NIC.
  *
  * @param[in]     nic_hndl  NIC handle, or NULL if fd selects the NIC: exactly one of the two.
- * @param[in]     fd        Descriptor of a NIC handle of this process, which here is that of its connection to the daemon;
- *                          -1 or 0 with nic_hndl.
+ * @param[in]     fd        Descriptor of a NIC handle of this process, which here is that of its connection to the
+ *                          daemon; -1 or 0 with nic_hndl.
  * @param[in,out] mem_hndl  {0, 0}: first one; else the one after it.
  * @param[out]    address   Start of the region; 0 after an error.
  * @param[out]    length    Bytes; 0 after an error.
@@ -1705,9 +1705,9 @@ gni_return_t GNI_CqGetEvent(gni_cq_handle_t cq_hndl, gni_cq_entry_t *event_data)
 gni_return_t GNI_CqWaitEvent(gni_cq_handle_t cq_hndl, uint64_t timeout, gni_cq_entry_t *event_data);
 
 /**
- * Wait for the first event on any of several BLOCKING queues, also of several NIC handles. Blocks. WaitEvent takes the event
- * off; Monitor only reports that one is there, at once if any queue is non-empty. Another thread may take it before the
- * caller does.
+ * Wait for the first event on any of several BLOCKING queues, also of several NIC handles. Blocks. WaitEvent takes the
+ * event off; Monitor only reports that one is there, at once if any queue is non-empty. Another thread may take it
+ * before the caller does.
  *
  * @param[in]  cq_hndls    Array of num_cqs handles; must stay until the call returns. With more than 128 the call looks
  *                         every millisecond instead of being woken by each.
@@ -1828,8 +1828,8 @@ gni_return_t GNI_SmsgSetDeliveryMode(gni_nic_handle_t nic_handle, uint16_t dlvr_
 
 /**
  * Send a message: header, then data. Both are copied during the call. One SMSG entry with msg_id follows on the
- * source CQ. An entry with an error says that this message was not delivered; those sent behind it are delivered once the
- * entry has been taken, and the program may send the lost one again, as a new message.
+ * source CQ. An entry with an error says that this message was not delivered; those sent behind it are delivered once
+ * the entry has been taken, and the program may send the lost one again, as a new message.
  *
  * @param[in] header, data  May be NULL with length 0; both empty is a message too.
  * @param[in] msg_id        Returned in the entry, for both mailbox types (reading).
@@ -2037,8 +2037,8 @@ gni_return_t GNI_MsgqSize(gni_msgq_attr_t *attrs, uint32_t *size);
 
 /**
  * How often a message is sent again after transient failures, for messages sent from now on by all endpoints of a NIC
- * handle whose mailbox has type GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT. Default FMA_SMSG_MAX_RETRANS_DEFAULT. After that its
- * entry has status 8, retransmission limit. Retransmissions are counted in GNI_STAT_SMSG_RETRANS_COUNT.
+ * handle whose mailbox has type GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT. Default FMA_SMSG_MAX_RETRANS_DEFAULT. After that
+ * its entry has status 8, retransmission limit. Retransmissions are counted in GNI_STAT_SMSG_RETRANS_COUNT.
  *
  * @param[in] max_retrans  0: the first failure is the limit.
  * @retval GNI_RC_SUCCESS        Set.
@@ -2072,9 +2072,9 @@ gni_return_t GNI_SmsgSetMaxRetrans(gni_nic_handle_t nic_handle, uint16_t max_ret
  *   65 fault rules changed                                INFORMATIONAL
  *
  * info_mmrs: [0] initiator's NIC address << 32 | instance id, [1] target's NIC address << 32 | number of its region,
- * [2] remote address or a count, [3] fault rule << 32 | operation << 8 | status. Codes and words are our own: those of the
- * original are not known. Code 35 comes where the emulated NIC itself finds the queue full; on the short way between
- * processes of a host only the queue's owner learns of it.
+ * [2] remote address or a count, [3] fault rule << 32 | operation << 8 | status. Codes and words are our own: those of
+ * the original are not known. Code 35 comes where the emulated NIC itself finds the queue full; on the short way
+ * between processes of a host only the queue's owner learns of it.
  *
  * Privileged are root and the user that runs emunic. Threads: any. Source: uGNI spec 2.18, 3.8, 4.13.
  */
@@ -2130,8 +2130,9 @@ gni_return_t GNI_SetErrorMask(gni_err_handle_t err_handle, gni_error_mask_t mask
 gni_return_t GNI_GetErrorEvent(gni_err_handle_t err_handle, gni_error_event_t *event);
 
 /**
- * Wait without limit for the first event, then up to timeout ms for more. May be ended by pthread_cancel(). When emunic has
- * gone and its last event was taken it waits for ever: programs call this in a loop, and an error would make them spin.
+ * Wait without limit for the first event, then up to timeout ms for more. May be ended by pthread_cancel(). When emunic
+ * has gone and its last event was taken it waits for ever: programs call this in a loop, and an error would make them
+ * spin.
  *
  * @param[out] events       Room for events_size events.
  * @param[in]  events_size  Entries, not 0.
@@ -2338,9 +2339,10 @@ gni_return_t GNI_CtPostCqWrite(gni_ep_handle_t ep_hndl, gni_post_descriptor_t *p
 /*
  * Newer than 0x5c: completion channels
  *
- * For programs that sleep in poll(), select() or epoll_wait(): a file descriptor that is readable while BLOCKING queues that
- * were armed have got something. Create a channel, attach queues to it, arm them; when the descriptor is readable ask which
- * queue it is, arm that one again, and then take events off it until there are none. Each arming is told once.
+ * For programs that sleep in poll(), select() or epoll_wait(): a file descriptor that is readable while BLOCKING queues
+ * that were armed have got something. Create a channel, attach queues to it, arm them; when the descriptor is readable
+ * ask which queue it is, arm that one again, and then take events off it until there are none. Each arming is told
+ * once.
  *
  * When the emulated NIC has gone, or the domain has ended, the descriptor is readable for good.
  *
@@ -2361,8 +2363,9 @@ gni_return_t GNI_CtPostCqWrite(gni_ep_handle_t ep_hndl, gni_post_descriptor_t *p
 gni_return_t GNI_CompChanCreate(gni_nic_handle_t nic_hndl, gni_comp_chan_handle_t *chan_hndl);
 
 /**
- * Destroy a channel and close its descriptor. Queues that are attached are no longer, nor armed; they live on and may be
- * attached to another channel. Threads that wait in GNI_CompChanGetEvent() return; the last of them closes the descriptor.
+ * Destroy a channel and close its descriptor. Queues that are attached are no longer, nor armed; they live on and may
+ * be attached to another channel. Threads that wait in GNI_CompChanGetEvent() return; the last of them closes the
+ * descriptor.
  *
  * @retval GNI_RC_SUCCESS        Gone.
  * @retval GNI_RC_INVALID_PARAM  Not a live channel.
@@ -2371,8 +2374,9 @@ gni_return_t GNI_CompChanCreate(gni_nic_handle_t nic_hndl, gni_comp_chan_handle_
 gni_return_t GNI_CompChanDestroy(gni_comp_chan_handle_t chan_hndl);
 
 /**
- * The channel's descriptor, the same each time. It can be polled in every way (edge-triggered too) and made non-blocking with
- * fcntl(); it starts as blocking. It cannot be read from, and is closed by GNI_CompChanDestroy() only. Close-on-exec.
+ * The channel's descriptor, the same each time. It can be polled in every way (edge-triggered too) and made
+ * non-blocking with fcntl(); it starts as blocking. It cannot be read from, and is closed by GNI_CompChanDestroy()
+ * only. Close-on-exec.
  *
  * @retval GNI_RC_SUCCESS        *comp_chan_fd is set.
  * @retval GNI_RC_INVALID_PARAM  Not a live channel, or comp_chan_fd is NULL.
@@ -2381,16 +2385,17 @@ gni_return_t GNI_CompChanDestroy(gni_comp_chan_handle_t chan_hndl);
 gni_return_t GNI_CompChanFd(gni_comp_chan_handle_t chan_hndl, int *comp_chan_fd);
 
 /**
- * Take the next queue that got something since it was armed, and disarm it. It may have been drained meanwhile. Waits while
- * there is none, unless the descriptor is non-blocking or was readable.
+ * Take the next queue that got something since it was armed, and disarm it. It may have been drained meanwhile. Waits
+ * while there is none, unless the descriptor is non-blocking or was readable.
  *
  * @param[out] cq_hndl  Set with SUCCESS only.
  * @retval GNI_RC_SUCCESS        That queue was armed, and is no longer.
- * @retval GNI_RC_NOT_DONE       None, and the descriptor is non-blocking; or a signal came; or the descriptor was readable
- *                               for nothing, as it may be after the death of a peer.
+ * @retval GNI_RC_NOT_DONE       None, and the descriptor is non-blocking; or a signal came; or the descriptor was
+ *                               readable for nothing, as it may be after the death of a peer.
  * @retval GNI_RC_INVALID_PARAM  Not a live channel (also: destroyed meanwhile), or cq_hndl is NULL.
- * @retval GNI_RC_INVALID_STATE  The emulated NIC has gone, and no armed queue is left to say so: each is told once, then its
- *                               GNI_CqGetEvent() answers TRANSACTION_ERROR. Or the CDM was destroyed meanwhile.
+ * @retval GNI_RC_INVALID_STATE  The emulated NIC has gone, and no armed queue is left to say so: each is told once,
+ *                               then its GNI_CqGetEvent() answers TRANSACTION_ERROR. Or the CDM was destroyed
+ *                               meanwhile.
  * @note A cancellation point while it waits. Threads: any.
  */
 gni_return_t GNI_CompChanGetEvent(gni_comp_chan_handle_t chan_hndl, gni_cq_handle_t *cq_hndl);
@@ -2407,8 +2412,8 @@ gni_return_t GNI_CompChanGetEvent(gni_comp_chan_handle_t chan_hndl, gni_cq_handl
 gni_return_t GNI_CqAttachCompChan(gni_cq_handle_t cq_hndl, gni_comp_chan_handle_t chan_hndl);
 
 /**
- * Arm queues, of any channels: the next event or overrun of each, or one that is there already, makes its channel's descriptor
- * readable. A queue that is armed, or has not been told since, stays as it is.
+ * Arm queues, of any channels: the next event or overrun of each, or one that is there already, makes its channel's
+ * descriptor readable. A queue that is armed, or has not been told since, stays as it is.
  *
  * @param[in]  cq_hndls  Array of num_cqs handles.
  * @retval GNI_RC_SUCCESS         All are armed.

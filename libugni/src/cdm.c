@@ -96,7 +96,8 @@ void gnii_nic_note_error(struct gnii_nic *nic, unsigned status)
     if (status == 0 || (nic->modes & (GNI_CDM_MODE_ERR_ALL_KILL | GNI_CDM_MODE_ERR_NO_KILL)) !=
                            GNI_CDM_MODE_ERR_ALL_KILL)
         return;
-    emu_log(EMU_LOG_ERROR, "transaction failed with status %u: ending this process (GNI_CDM_MODE_ERR_ALL_KILL)", status);
+    emu_log(EMU_LOG_ERROR, "transaction failed with status %u: ending this process (GNI_CDM_MODE_ERR_ALL_KILL)",
+            status);
     kill(getpid(), SIGKILL);
 }
 

@@ -7,21 +7,21 @@
  *                \______________________________________________^
  *                      armed while it has something in it
  *
- * The channel's descriptor is readable while queues are in line (emunic/client/channel.c). Who has news for an armed queue takes
- * its mark in shared memory away (emunic/engine/cq.h), one of all, and so each arming puts it in line once. The number of the
- * queue then comes through the channel. Members of the domain can write such marks and make up such numbers; a number counts
- * only for a queue that is armed here, and whose mark has gone or which has something in it. The worst they can do is to make
- * the descriptor readable for nothing, or to have a queue reported that is empty.
+ * The channel's descriptor is readable while queues are in line (emunic/client/channel.c). Who has news for an armed
+ * queue takes its mark in shared memory away (emunic/engine/cq.h), one of all, and so each arming puts it in line once.
+ * The number of the queue then comes through the channel. Members of the domain can write such marks and make up such
+ * numbers; a number counts only for a queue that is armed here, and whose mark has gone or which has something in it.
+ * The worst they can do is to make the descriptor readable for nothing, or to have a queue reported that is empty.
  *
  * No wake-up is lost: arming looks at the queue after the mark is up, a producer looks at the mark after its event is
- * published, both behind fences. A number that is thrown away belongs to a queue that is not armed, or whose mark is still
- * up, so that the next news will ring again.
+ * published, both behind fences. A number that is thrown away belongs to a queue that is not armed, or whose mark is
+ * still up, so that the next news will ring again.
  *
- * The NIC's loss ends the channel's pipe: each armed queue is then reported once, because GNI_CqGetEvent() has something to
- * say about it, and then GNI_RC_INVALID_STATE; the descriptor stays readable.
+ * The NIC's loss ends the channel's pipe: each armed queue is then reported once, because GNI_CqGetEvent() has
+ * something to say about it, and then GNI_RC_INVALID_STATE; the descriptor stays readable.
  *
- * Channels live as queues do (ugni.h). gnii_chan.lock guards who is attached and armed; it is taken inside the NIC's lock.
- * Codes of the original are unconfirmed. Source: spec ugni.md A.2.
+ * Channels live as queues do (ugni.h). gnii_chan.lock guards who is attached and armed; it is taken inside the NIC's
+ * lock. Codes of the original are unconfirmed. Source: spec ugni.md A.2.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -315,7 +315,10 @@ static void leave(void *arg)
         put_chan(t->chan);
 }
 
-/* Not instrumented, as gnii_wait_sleep(); nor are those below it: a cancelled thread does not come back to clear their marks. */
+/*
+ * Not instrumented, as gnii_wait_sleep(); nor are those below it: a cancelled thread does not come back to clear their
+ * marks.
+ */
 __attribute__((no_sanitize_address))
 static int sleep_on(struct taking *t)
 {

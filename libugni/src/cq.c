@@ -13,9 +13,10 @@
  * Loss of the NIC: entries already published come first, then every post and send still on its way fails with
  * status "network", then each call says TRANSACTION_ERROR, because nothing will ever come again.
  *
- * Polling makes no system call but a look at the connection every few thousand empty polls and, when processes outnumber
- * cores, a yield or a short rest (emunic/client/port.h). Blocking calls poll spin_polls times, then sleep on the queues' futex words without a lock;
- * they count the queues, which therefore stay until the last waiter has seen that they were destroyed.
+ * Polling makes no system call but a look at the connection every few thousand empty polls and, when processes
+ * outnumber cores, a yield or a short rest (emunic/client/port.h). Blocking calls poll spin_polls times, then sleep on
+ * the queues' futex words without a lock; they count the queues, which therefore stay until the last waiter has seen
+ * that they were destroyed.
  * Source: spec ugni.md 4.9.
  */
 #include <errno.h>
@@ -399,7 +400,10 @@ bool gnii_cq_has_news(struct gnii_cq *cq)
     return !emu_cq_is_empty(&cq->consumer) || look_past_entries(cq) != GNI_RC_NOT_DONE;
 }
 
-/* Would GNI_CqGetEvent() return something? Entries that the program shall not see, also those that come just now, do not count. */
+/*
+ * Would GNI_CqGetEvent() return something? Entries that the program shall not see, also those that come just now, do
+ * not count.
+ */
 static gni_return_t look(struct gnii_cq *cq)
 {
     bool has_entry = false;

@@ -2,9 +2,10 @@
 /*
  * Error subscriptions.
  *
- * A subscription is a connection to emunic of its own (emunic/daemon/error_stream.c), so it lives on when the NIC handle that it
- * was made with is gone. Events wait in emunic, which filters them; they are fetched by request. An eventfd that emunic
- * passes is readable while some wait, so a waiting thread sleeps in poll() on it and on the connection.
+ * A subscription is a connection to emunic of its own (emunic/daemon/error_stream.c), so it lives on when the NIC
+ * handle that it was made with is gone. Events wait in emunic, which filters them; they are fetched by request. An
+ * eventfd that emunic passes is readable while some wait, so a waiting thread sleeps in poll() on it and on the
+ * connection.
  *
  *   free --GNI_SubscribeErrors--> live, 0 waiters --GNI_WaitErrorEvents--> live, n waiters
  *     ^                             |    ^                                     |
@@ -343,8 +344,8 @@ static void leave_wait(void *arg)
 }
 
 /*
- * Sleeps until events may be there or the deadline has passed. The thread can be cancelled here and nowhere else, if the
- * program allows it at all.
+ * Sleeps until events may be there or the deadline has passed. The thread can be cancelled here and nowhere else, if
+ * the program allows it at all.
  */
 static int sleep_for_events(struct wait *w, uint64_t deadline_ns)
 {

@@ -14,9 +14,9 @@
  * address, bounds come from the owner's table and not from the page count, and the CRC counts for block transfers
  * only.
  *
- * Our addition: the 14 bits that the original leaves unused. Registrations may share an MDH; the upper 3 bits tell which of
- * them it is, its turn. The lower 11 carry the generation, which tells a stale handle from its successor; 0 means "not
- * told", as in every handle that somebody rebuilt: MDH and address have to do then.
+ * Our addition: the 14 bits that the original leaves unused. Registrations may share an MDH; the upper 3 bits tell
+ * which of them it is, its turn. The lower 11 carry the generation, which tells a stale handle from its successor; 0
+ * means "not told", as in every handle that somebody rebuilt: MDH and address have to do then.
  *
  * Format 2 (flag NEW_FRMT) is read too: the MDH sits in the bits of our addition, and entropy where the MDH
  * was. Pure functions; any thread. Source: uGNI spec Appendix B.

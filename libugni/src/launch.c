@@ -92,7 +92,8 @@ static inline bool has_moved(struct emu_lane *lane)
     return false;
 }
 
-static __attribute__((noinline)) bool put_far(struct emu_lane *lane, uint64_t addr, const void *data, uint64_t len_bytes)
+static __attribute__((noinline)) bool put_far(struct emu_lane *lane, uint64_t addr, const void *data,
+                                              uint64_t len_bytes)
 {
     if (!emu_lane_write(lane, addr, data, len_bytes))
         return false;

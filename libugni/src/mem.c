@@ -12,8 +12,8 @@
  * them.
  *
  * Registrations share MDDs when the job may have no more of them, unless a flag or the CDM's mode wants dedicated ones
- * (daemon/memory_domain.c). Ordering flags are hints: what the NIC does is as strict as the strictest of them. USE_GART and
- * PHYS_CONT change nothing; MDD_CLONE and the CDM's USE_PCI_IOMMU show in the handle.
+ * (daemon/memory_domain.c). Ordering flags are hints: what the NIC does is as strict as the strictest of them. USE_GART
+ * and PHYS_CONT change nothing; MDD_CLONE and the CDM's USE_PCI_IOMMU show in the handle.
  *
  * Pages are looked at once, at registration, in /proc/self/maps: absent ones give INVALID_PARAM, ones that forbid
  * what the flags promise PERMISSION_ERROR. Content is not touched and nothing is pinned.
@@ -92,7 +92,10 @@ void gnii_job_leave(struct gnii_nic *nic)
 
 /* ---- look-up ---- */
 
-/* Is that the registration a handle names? A rebuilt handle tells neither generation nor which of the sharers of its MDH. */
+/*
+ * Is that the registration a handle names? A rebuilt handle tells neither generation nor which of the sharers of its
+ * MDH.
+ */
 static bool is_named(const struct gnii_md *md, const struct gnii_handle_fields *fields)
 {
     if (((fields->flags & GNII_HNDL_VMDH) != 0) != md->is_virtual)

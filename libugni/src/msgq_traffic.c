@@ -33,7 +33,8 @@
  *     come, or never will: the domain table says that a port is gone after emunic has dropped its commands, and a
  *     direct put to a dead receiver runs under the connection's lock. The receiver takes the message if it is there,
  *     else the void.
- *   - a message that failed on the way has nobody as its sender any more, once its entry was taken: the same holds for it.
+ *   - a message that failed on the way has nobody as its sender any more, once its entry was taken: the same holds for
+ *     it.
  *   - an instance on a node of another host is taken to live until its host tells that it does not, or a message to it
  *     fails for want of its registration.
  *   - credits are counts, one word per returning instance (two instances' puts may arrive in any order); the largest

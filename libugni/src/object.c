@@ -103,7 +103,8 @@ void gnii_object_remove(const void *handle)
     uint32_t index = (uint32_t)(uintptr_t)handle & GNII_OBJECT_INDEX_MASK;
 
     pthread_mutex_lock(&lock);
-    atomic_store_explicit(&atomic_load_explicit(&gnii_objects, memory_order_relaxed)[index].handle, 0, memory_order_release);
+    atomic_store_explicit(&atomic_load_explicit(&gnii_objects, memory_order_relaxed)[index].handle, 0,
+                          memory_order_release);
     free_ring[free_tail++ % GNII_OBJECT_MAX] = index;
     pthread_mutex_unlock(&lock);
 }

@@ -29,7 +29,8 @@ struct gnii_object_entry {
 };
 
 /* Hidden: one load, not two. */
-extern struct gnii_object_entry *_Atomic gnii_objects __attribute__((visibility("hidden"))); /* GNII_OBJECT_MAX, once the first object was made */
+/* GNII_OBJECT_MAX of them, once the first object was made. */
+extern struct gnii_object_entry *_Atomic gnii_objects __attribute__((visibility("hidden")));
 
 /* Object behind a handle, or NULL. Any thread, no lock, three loads. */
 static inline void *gnii_object_find(enum gnii_kind kind, const void *handle)

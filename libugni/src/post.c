@@ -295,8 +295,8 @@ gni_return_t gnii_post_set_common(struct gnii_post *p, struct gnii_ep *ep, gni_p
 }
 
 /*
- * A local buffer that needs a registration of this process; written says that data arrive in it. A handle that is none is
- * refused; whether a registration stands behind one is the NIC's to say, with an error entry.
+ * A local buffer that needs a registration of this process; written says that data arrive in it. A handle that is none
+ * is refused; whether a registration stands behind one is the NIC's to say, with an error entry.
  */
 static gni_return_t check_local(struct gnii_post *p, const gni_mem_handle_t *handle, uint64_t length_bytes,
                                 bool is_written)
@@ -538,7 +538,8 @@ gni_return_t GNI_PostRdma(gni_ep_handle_t ep_hndl, gni_post_descriptor_t *post_d
         return GNI_RC_INVALID_PARAM;
     emu_biased_lock(&ep->nic->lock);
     cq = post_descr->src_cq_hndl ? gnii_cq_find(post_descr->src_cq_hndl) : ep->cq;
-    rc = is_rdma(post_descr) && gnii_post_short_rdma(ep, cq, post_descr) ? GNI_RC_SUCCESS : post_rdma(ep, cq, post_descr);
+    rc = is_rdma(post_descr) && gnii_post_short_rdma(ep, cq, post_descr) ? GNI_RC_SUCCESS
+                                                                         : post_rdma(ep, cq, post_descr);
     emu_biased_unlock(&ep->nic->lock);
     return rc;
 }

@@ -58,7 +58,8 @@ static inline bool gnii_post_has_room(struct gnii_cq *cq)
 }
 
 /* Takes that room. The number by which its entries find it. */
-static inline uint32_t gnii_post_take_tx(struct gnii_ep *ep, struct gnii_cq *cq, gni_post_descriptor_t *descr, uint16_t cq_mode)
+static inline uint32_t gnii_post_take_tx(struct gnii_ep *ep, struct gnii_cq *cq, gni_post_descriptor_t *descr,
+                                         uint16_t cq_mode)
 {
     struct gnii_nic *nic = ep->nic;
     uint8_t n_events = (cq_mode & GNI_CQMODE_DUAL_EVENTS) == GNI_CQMODE_DUAL_EVENTS ? 2 : 1;

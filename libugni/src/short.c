@@ -2,15 +2,15 @@
 /*
  * The short way of a post.
  *
- * post.c checks a descriptor, makes a command of it and has the engine run that: some 1500 instructions whose outcome is
- * the same each time for a program that puts, gets and adds to the same few regions. Here the outcome of those checks is
- * kept: a remote handle's in a lane (emunic/client/lane.h), a local handle's in `local`. What is left for an 8-byte
- * operation is some 150 instructions and, beside the operation's own cache lines, no locked instruction but those that
- * reserve places in completion queues.
+ * post.c checks a descriptor, makes a command of it and has the engine run that: some 1500 instructions whose outcome
+ * is the same each time for a program that puts, gets and adds to the same few regions. Here the outcome of those
+ * checks is kept: a remote handle's in a lane (emunic/client/lane.h), a local handle's in `local`. What is left for an
+ * 8-byte operation is some 150 instructions and, beside the operation's own cache lines, no locked instruction but
+ * those that reserve places in completion queues.
  *
  * Only what cannot fail is done here; anything else (errors, flags, chains, fences behind transfers under way, memory
- * that is not mapped, a full source queue) returns false before anything has happened. Files of programs can lose their pages
- * in the middle: then the engine does the operation once more, and nobody was told of the first try.
+ * that is not mapped, a full source queue) returns false before anything has happened. Files of programs can lose their
+ * pages in the middle: then the engine does the operation once more, and nobody was told of the first try.
  *
  * A small put with a remote event reserves the event's place first and stores the data then (EMU_LANE_EARLY_MAX).
  */
@@ -111,8 +111,8 @@ void gnii_lanes_free(struct gnii_nic *nic)
 }
 
 /* Is [addr, addr + len) memory that the local handle covers (and may be written)? */
-static inline bool local_is_good(struct gnii_nic *nic, const gni_mem_handle_t *handle, uint64_t addr, uint64_t len_bytes,
-                          bool is_written, bool needs_crc)
+static inline bool local_is_good(struct gnii_nic *nic, const gni_mem_handle_t *handle, uint64_t addr,
+                                 uint64_t len_bytes, bool is_written, bool needs_crc)
 {
     struct gnii_local *l = &nic->local;
 
@@ -162,7 +162,9 @@ static bool get_far(struct gnii_ep *ep, struct emu_lane *lane, const gni_post_de
     return true;
 }
 
-/* What was moved counts. If not the mark is down again, and the engine has to do it all: nobody was told of anything. */
+/*
+ * What was moved counts. If not the mark is down again, and the engine has to do it all: nobody was told of anything.
+ */
 static inline bool has_moved(struct emu_lane *lane)
 {
     if (!emu_lane_is_broken(lane))
@@ -277,8 +279,8 @@ static inline bool operate(struct gnii_ep *ep, struct emu_lane *lane, const gni_
     }
 }
 
-static inline void push_source(struct gnii_cq *cq, uint32_t tid, const struct gnii_ep *ep, const gni_post_descriptor_t *d,
-                               bool is_block)
+static inline void push_source(struct gnii_cq *cq, uint32_t tid, const struct gnii_ep *ep,
+                               const gni_post_descriptor_t *d, bool is_block)
 {
     uint64_t event = gnii_cqe_post(is_block ? GNII_CQE_ENGINE_BTE : GNII_CQE_ENGINE_FMA, tid, ep->local_event,
                                    GNII_CQE_OK);

@@ -11,8 +11,8 @@
 
 /*
  * Does the post if it is an ordinary put, get or atomic to memory that is mapped here and nothing can go wrong. False:
- * nothing has happened, take the long way, which also says what is wrong. The first is for descriptors of FMA, the second for
- * those of block transfers, which may name a source queue.
+ * nothing has happened, take the long way, which also says what is wrong. The first is for descriptors of FMA, the
+ * second for those of block transfers, which may name a source queue.
  */
 bool gnii_post_short_fma(struct gnii_ep *ep, gni_post_descriptor_t *descr);
 bool gnii_post_short_rdma(struct gnii_ep *ep, struct gnii_cq *cq, gni_post_descriptor_t *descr);

@@ -25,10 +25,10 @@
  * that took the sender's last credit. What the peer writes here comes with a complement or a hash: a reader takes it
  * only when it is whole.
  *
- * Lost messages. With GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT the NIC tries a message again (emu_cmd.attempts) before it goes on to
- * the next. When a send fails for good its slot stays empty and would stop the receiver, so the call that takes the error
- * entry fills it with a void (tag GNI_SMSG_ANY_TAG, which no message has), which the receiver passes over. The program may
- * send the message again: it becomes a new one.
+ * Lost messages. With GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT the NIC tries a message again (emu_cmd.attempts) before it
+ * goes on to the next. When a send fails for good its slot stays empty and would stop the receiver, so the call that
+ * takes the error entry fills it with a void (tag GNI_SMSG_ANY_TAG, which no message has), which the receiver passes
+ * over. The program may send the message again: it becomes a new one.
  *
  * The program's buffers are free when a send returns. Messages of a pair stay in order because a port's commands do.
  * Sending needs room in the source queue (in_use), so the completion entry always finds some.
@@ -241,8 +241,8 @@ void gnii_smsg_free(struct gnii_ep *ep)
 /* ---- commands ---- */
 
 /*
- * Puts `length_bytes` and then a flag word into the peer's mailbox. Returns where to write the data, or NULL when the NIC
- * has gone. The caller fills in data and events and publishes.
+ * Puts `length_bytes` and then a flag word into the peer's mailbox. Returns where to write the data, or NULL when the
+ * NIC has gone. The caller fills in data and events and publishes.
  */
 static uint8_t *begin_put(struct gnii_ep *ep, uint64_t addr, uint64_t length_bytes, uint64_t flag_addr,
                           uint64_t flag_value, struct emu_cmd **cmd_out)
@@ -299,8 +299,8 @@ static inline uint8_t *append(uint8_t *to, const struct piece *piece)
 }
 
 /*
- * The short way of a flagged put: three pieces, then the flag word in front of them, then perhaps an event. False: nothing has
- * happened.
+ * The short way of a flagged put: three pieces, then the flag word in front of them, then perhaps an event. False:
+ * nothing has happened.
  */
 static inline bool put_short(struct gnii_ep *ep, uint64_t flag_addr, uint64_t flag_value, const struct piece *pieces,
                              const uint64_t *remote_event)
@@ -540,7 +540,8 @@ static bool put_message(struct gnii_ep *ep, uint64_t slot_addr, const struct pie
     struct gnii_smsg *s = ep->smsg;
     uint64_t length_bytes = pieces[0].len_bytes + pieces[1].len_bytes + pieces[2].len_bytes;
     struct emu_cmd *cmd;
-    uint8_t *out = begin_put(ep, slot_addr + sizeof(uint64_t), length_bytes, slot_addr, stamp_of(s->out_mark, s->sent), &cmd);
+    uint8_t *out = begin_put(ep, slot_addr + sizeof(uint64_t), length_bytes, slot_addr, stamp_of(s->out_mark, s->sent),
+                             &cmd);
 
     if (!out)
         return false;

@@ -58,7 +58,7 @@ struct gnii_md {
     bool is_dedicated;              /* shares its MDD with nobody */
     uint16_t vmdh;
     uint32_t n_segments;
-    uint64_t (*segments)[2];        /* owned: address, length. Then addr is 0 and addresses are offsets; NULL: one region */
+    uint64_t (*segments)[2];        /* owned: address, length. Then addr is 0, addresses offsets; NULL: one region */
 };
 
 /* What the NIC handles of a process with equal (ptag, cookie, nid) share: a handle made on one works on all. */
@@ -244,8 +244,8 @@ struct gnii_nic {
 };
 
 /*
- * A blocking call: begin; count objects; sleep, perhaps often; give the counts back; end. In between cancellation is off
- * but for the sleep, so that locks and counts are safe from a program that uses asynchronous cancellation. A thread
+ * A blocking call: begin; count objects; sleep, perhaps often; give the counts back; end. In between cancellation is
+ * off but for the sleep, so that locks and counts are safe from a program that uses asynchronous cancellation. A thread
  * that is cancelled in its sleep runs `leave` and is gone.
  */
 struct gnii_wait {
@@ -304,7 +304,9 @@ static inline bool gnii_cq_has_room_for_send(struct gnii_cq *cq)
 {
     return cq->sends_tail - cq->sends_head < cq->sends_max || gnii_cq_make_sends(cq);
 }
-/* Has GNI_CqGetEvent() something to look at? Without lock; may be out of date, or mean entries that nobody shall see. */
+/*
+ * Has GNI_CqGetEvent() something to look at? Without lock; may be out of date, or mean entries that nobody shall see.
+ */
 bool gnii_cq_has_news(struct gnii_cq *cq);
 /* Takes entries that the program shall not see off the head of a queue. True: one that it shall see is there now. */
 bool gnii_cq_reclaim(struct gnii_cq *cq);

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=sh
 #
-# The variables that Cray's compiler wrappers and modules set, for build systems that read them instead of pkg-config (GASNet,
-# Charm++, Chapel, MPICH):
+# The variables that Cray's compiler wrappers and modules set, for build systems that read them instead of pkg-config
+# (GASNet, Charm++, Chapel, MPICH):
 #
 #   . cray-environment.sh        with our modules in PKG_CONFIG_PATH or installed
 #
-# Values come from pkg-config at that moment; a module that is not there leaves its variables alone. Source: cray-runtime.md 1.4.
+# Values come from pkg-config at that moment; a module that is not there leaves its variables alone. Source:
+# cray-runtime.md 1.4.
 
 for emunic_module in cray-pmi cray-ugni cray-gni-headers cray-udreg cray-rca cray-alpslli cray-alpsutil; do
     pkg-config --exists "$emunic_module" 2>/dev/null || continue

@@ -11,9 +11,10 @@
  * place and lose what follows the first colon; DEV_ID and LOC_ADDR both, because one without the other is read as an
  * error. Source: cray-runtime.md 2.6, 6.1, 7.5.
  *
- * Addresses: static data, heap and mappings of the program lie at the same addresses in every rank, as on the original, because
- * the kernel's address randomisation is switched off for the program (personality(2), which takes effect with exec and reaches
- * its children); EMUNIC_ASLR=1 leaves it as it is. Where that is refused (seccomp of a container), rank 0 warns and all go on.
+ * Addresses: static data, heap and mappings of the program lie at the same addresses in every rank, as on the original,
+ * because the kernel's address randomisation is switched off for the program (personality(2), which takes effect with
+ * exec and reaches its children); EMUNIC_ASLR=1 leaves it as it is. Where that is refused (seccomp of a container),
+ * rank 0 warns and all go on.
  *
  * Lifetime: dies with its parent by PR_SET_PDEATHSIG, which survives exec. A parent that died before that leaves a
  * process that cannot join any more or that emunic ends with the domain.
@@ -40,8 +41,8 @@
 #define OWN_PLACE "/mpi-shim/rank/emunic-rank"
 
 /* Folders of a build folder that hold libraries. */
-static const char *const built_folders[] = { "/libugni", "/mpi-shim/pmi", "/mpi-shim/udreg", "/mpi-shim/alps", "/mpi-shim/rca",
-                                              "/libdmapp" };
+static const char *const built_folders[] = { "/libugni",       "/mpi-shim/pmi", "/mpi-shim/udreg",
+                                             "/mpi-shim/alps", "/mpi-shim/rca", "/libdmapp" };
 
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void say(const char *format, ...)

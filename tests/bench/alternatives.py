@@ -36,7 +36,7 @@ def open_mpi(build, n):
 
 
 def open_mpi_of_source(build, n, transport):
-    """Two ranks of the Open MPI that tests/thirdparty/openmpi built, on two emulated nodes, over one of its transports."""
+    """Two ranks of the Open MPI that tests/thirdparty/openmpi built, on two emulated nodes, over one of its BTLs."""
     program = build / "bench/mpi_pingpong_source"
     if not program.exists():
         raise process.Missing("Open MPI is not built from source (test openmpi-build)")
@@ -51,8 +51,8 @@ def open_shmem(build, n, n_pes):
     if not program.exists():
         raise process.Missing("oshcc is not installed (libopenmpi-dev)")
     env = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", SHMEM_SYMMETRIC_SIZE="64M")
-    command = ["oshrun", "-n", str(n_pes), "--oversubscribe", "--bind-to", "none", program, *(["-p"] if n_pes == 2 else []),
-               "-n", str(n)]
+    command = ["oshrun", "-n", str(n_pes), "--oversubscribe", "--bind-to", "none", program,
+               *(["-p"] if n_pes == 2 else []), "-n", str(n)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=process.LIMIT_S, env=env, check=False,
                               stdin=subprocess.DEVNULL)
@@ -121,7 +121,7 @@ def perftest(program, options, batch, env=None):
 
 
 def value_of(metric, columns):
-    """A figure from: iterations, median, average, overall latency (us), average, overall bandwidth, av., overall rate."""
+    """A figure from: iterations; latency median, average, overall (us); bandwidth average, overall; rate likewise."""
     if metric.endswith("_rate"):
         return float(columns[7]) / 1e6, "M/s"
     if metric.endswith("_bandwidth"):
@@ -139,7 +139,8 @@ def ucx_batch(build, name, batch, how, env=None):
             print(f"{metric}/{size} -t {test} {how(layout)} -s {size} -n {count} -w {count // 10 + 1}", file=file)
         file.flush()
         options = [] if env else ["-x", name, "-d", "memory"]
-        rows = dict(line.split(",", 1) for line in perftest(program, options, file.name, env).splitlines() if "/" in line)
+        lines = perftest(program, options, file.name, env).splitlines()
+        rows = dict(line.split(",", 1) for line in lines if "/" in line)
     found = []
     for metric, size, *_ in batch:
         row = rows.get(f"{metric}/{size}")

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Builds what runs beside ours: UCX, and our clients of libfabric and MPI where these are installed, and of the Open MPI with
-# btl/ugni where the third-party tests have built it. Nothing here may fail: bench.py says which alternative is missing.
+# Builds what runs beside ours: UCX, and our clients of libfabric and MPI where these are installed, and of the Open MPI
+# with btl/ugni where the third-party tests have built it. Nothing here may fail: bench.py says which alternative is
+# missing.
 #
 #   alternatives.sh BUILD_DIR
 set -eu

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The emulated NIC beside the alternatives and the machine's limits, all in one run.
 
-Every repetition runs every part once, in turn, so that a noisy machine hits all alike; ratios are of medians. The table goes
-to stdout and, with bench.json and one plot for each metric, into the output folder.
+Every repetition runs every part once, in turn, so that a noisy machine hits all alike; ratios are of medians. The table
+goes to stdout and, with bench.json and one plot for each metric, into the output folder.
 """
 
 import argparse
@@ -20,8 +20,8 @@ import report
 
 DIRECT, CMA, ROUTED, ROUTED_CMA = ours.PATHS
 
-LIBRARY_MEMORY = ("GNI has no call that returns memory, so there is none from the library; it would be mapped by peers as "
-                  "adopted memory is, and cost nothing to register")
+LIBRARY_MEMORY = ("GNI has no call that returns memory, so there is none from the library; it would be mapped by peers "
+                  "as adopted memory is, and cost nothing to register")
 
 
 def pair_parts(build, path, n, programs):
@@ -42,7 +42,8 @@ def parts(build, n, idle_s):
         ("libfabric shm", "libfabric shm", lambda: alternatives.libfabric(build, n)),
         *pair_parts(build, ROUTED_CMA, n // 4, programs),
         ("open mpi", "Open MPI", lambda: alternatives.open_mpi(build, n)),
-        ("mpi over vader", "Open MPI from source, btl/vader", lambda: alternatives.open_mpi_of_source(build, n, "vader")),
+        ("mpi over vader", "Open MPI from source, btl/vader",
+         lambda: alternatives.open_mpi_of_source(build, n, "vader")),
         ("mpi over ugni", "Open MPI from source, btl/ugni", lambda: alternatives.open_mpi_of_source(build, n, "ugni")),
         *((who, f"DMAPP beside OpenSHMEM, {n_pes} PEs: {who}", lambda f=function, p=n_pes: f(p))
           for n_pes in (2, 4, 16)
@@ -91,9 +92,12 @@ def arguments():
     parser.add_argument("build", type=pathlib.Path, help="Meson build folder")
     parser.add_argument("-q", "--quick", action="store_true", help="few operations, one repetition: under a minute")
     parser.add_argument("-r", "--repetitions", type=int, help="default: 5, with --quick 1")
-    parser.add_argument("-n", "--operations", type=int, help="of a latency measurement; default: 20000, with --quick 4000")
-    parser.add_argument("-o", "--output", type=pathlib.Path, default=pathlib.Path("bench-out"), help="default: bench-out")
-    parser.add_argument("--only", metavar="TEXT", action="append", help="parts whose name contains the text; repeatable")
+    parser.add_argument("-n", "--operations", type=int,
+                        help="of a latency measurement; default: 20000, with --quick 4000")
+    parser.add_argument("-o", "--output", type=pathlib.Path, default=pathlib.Path("bench-out"),
+                        help="default: bench-out")
+    parser.add_argument("--only", metavar="TEXT", action="append",
+                        help="parts whose name contains the text; repeatable")
     parser.add_argument("--no-plots", action="store_true")
     parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
     args = parser.parse_args()

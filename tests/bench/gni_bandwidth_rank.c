@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How fast large transfers go: put_bandwidth/SIZE and get_bandwidth/SIZE by BTE, 4 KiB to 16 MiB, one transfer under
- * way, its completion consumed before the next. That is the demanding case: nothing hides what a transfer costs besides its copy.
+ * way, its completion consumed before the next. That is the demanding case: nothing hides what a transfer costs besides
+ * its copy.
  */
 #include "tests/bench/gni_pair.h"
 

@@ -2,8 +2,8 @@
 /*
  * Set-up and the two loops of one-sided measurements.
  *
- * One-sided operations are driven by rank 0; meanwhile rank 1 waits in a PMI barrier, which does not use its CPU. FMA and
- * BTE operations differ in the call that posts them; the descriptor's type tells which.
+ * One-sided operations are driven by rank 0; meanwhile rank 1 waits in a PMI barrier, which does not use its CPU. FMA
+ * and BTE operations differ in the call that posts them; the descriptor's type tells which.
  */
 #include "tests/bench/gni_pair.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What registration costs, per MiB: GNI_MemRegister() and GNI_MemDeregister() of private anonymous memory that the program
- * has written to.
+ * What registration costs, per MiB: GNI_MemRegister() and GNI_MemDeregister() of private anonymous memory that the
+ * program has written to.
  *
  *   register_first/SIZE   memory that never was registered
  *   register_again/SIZE   the same memory once more

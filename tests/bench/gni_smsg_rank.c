@@ -2,8 +2,8 @@
 /*
  * What short messages cost.
  *
- *   message8_half_round_trip           8 bytes back and forth: the receiver waits for the event of its queue, then takes
- *                                      the message; the sender consumes its completion
+ *   message8_half_round_trip           8 bytes back and forth: the receiver waits for the event of its queue, then
+ *                                      takes the message; the sender consumes its completion
  *   message8_mailbox_half_round_trip   the same when the receiver looks into the mailbox and has no queue for arrivals
  *   message8_rate                      a stream of messages, events of both sides consumed
  */

@@ -9,8 +9,8 @@
  *   yield_ring32    a word around 32 processes that yield while it is not theirs, per hop
  *   sched_yield     the call when nobody else wants the CPU
  *
- * With -p the two processes of hand_over and sched_yield are pinned; the relay and the ring are placed by the scheduler, as
- * emunic and its ranks are.
+ * With -p the two processes of hand_over and sched_yield are pinned; the relay and the ring are placed by the
+ * scheduler, as emunic and its ranks are.
  */
 #include <sched.h>
 #include <signal.h>

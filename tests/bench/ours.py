@@ -46,7 +46,8 @@ def dmapp(build, path, n, n_pes):
 
 def portals(build, path, n):
     """Portals between two ranks; on the direct path each has a CPU and does the matching itself."""
-    command, env = emunic_run(build, path, 2, "portals_rank", *(["-p"] if PATHS[path][0] == "auto" else ["-r"]), "-n", str(n))
+    command, env = emunic_run(build, path, 2, "portals_rank", *(["-p"] if PATHS[path][0] == "auto" else ["-r"]), "-n",
+                              str(n))
     return process.figures(process.run(command, env))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One plot for each metric, SVG and PNG: bars of medians with their range, or curves over the size. Needs matplotlib."""
+"""A plot for each metric, SVG and PNG: bars of medians with their range, or curves over the size. Needs matplotlib."""
 
 import statistics
 
@@ -58,8 +58,10 @@ def draw_curves(axes, lines, unit):
     for who, by_size in lines.items():
         sizes = sorted(by_size)
         style = "--" if who.startswith("limit") else "-" if who.startswith("emunic") else ":"
-        axes.plot(sizes, [statistics.median(by_size[size]) for size in sizes], style, marker="o", markersize=3, label=who)
-        axes.fill_between(sizes, [min(by_size[size]) for size in sizes], [max(by_size[size]) for size in sizes], alpha=0.1)
+        axes.plot(sizes, [statistics.median(by_size[size]) for size in sizes], style, marker="o", markersize=3,
+                  label=who)
+        axes.fill_between(sizes, [min(by_size[size]) for size in sizes], [max(by_size[size]) for size in sizes],
+                          alpha=0.1)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xlabel("bytes")

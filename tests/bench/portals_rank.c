@@ -2,17 +2,19 @@
 /*
  * What Portals costs, between two ranks.
  *
- *   portals_put0_half_round_trip   puts of no bytes back and forth through a match list of one entry, PUT_END events taken: half of
- *   portals_put8_half_round_trip   one turn; likewise with 8 bytes
+ *   portals_put0_half_round_trip   puts of no bytes back and forth through a match list of one entry, PUT_END events
+ *                                  taken: half of one turn
+ *   portals_put8_half_round_trip   likewise with 8 bytes
  *   portals_get8_latency           one get, waited for
  *   put_bandwidth/SIZE             puts of SIZE bytes, the acknowledgement of each waited for before the next
- *   portals_match1000_time         what an 8-byte put costs more when its entry is the last of 1000 than when it is the only one
+ *   portals_match1000_time         what an 8-byte put costs more when its entry is the last of 1000 than when it is the
+ *                                  only one
  *   portals_match10000_time        likewise of 10000
  *   list_walk1000_time             a plain list in C of as many entries with the same tests, walked to the last one
  *   list_walk10000_time
  *
- * The measuring rank does all of a put itself on the direct path, matching included; elsewhere the matching figures mean nothing
- * and are left out (-r).
+ * The measuring rank does all of a put itself on the direct path, matching included; elsewhere the matching figures
+ * mean nothing and are left out (-r).
  */
 #include <stdbool.h>
 #include <unistd.h>
@@ -111,7 +113,8 @@ static void measure_bandwidth(const struct bench_options *options)
             EX_PTL(PtlPut(md, PTL_ACK_REQ, peer, PT, 0, BITS, 0, 0));
             (void)ex_wait_for(own_eq, PTL_EVENT_ACK);
         }
-        bench_print_sized("put_bandwidth", len, (double)len * (double)rounds / (bench_now_us() - start_us) * 1e-3, "GB/s");
+        bench_print_sized("put_bandwidth", len, (double)len * (double)rounds / (bench_now_us() - start_us) * 1e-3,
+                          "GB/s");
         EX_PTL(PtlMDUnlink(md));
     }
 }

@@ -29,8 +29,8 @@ def run(command, env=None):
     """Output of a program that has to succeed."""
     name = " ".join(pathlib.Path(word).name if i == 0 else str(word) for i, word in enumerate(command))
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, env=dict(os.environ, **env or {}),
-                              stdin=subprocess.DEVNULL, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S,
+                              env=dict(os.environ, **env or {}), stdin=subprocess.DEVNULL, check=False)
     except subprocess.TimeoutExpired:
         raise Failed(f"{name}: no end after {LIMIT_S} s") from None
     except FileNotFoundError:

@@ -110,7 +110,8 @@ def targets(results):
     """[{text, ratio, best, relation, bound, holds}]; ratio is None where a figure is missing."""
     found = []
     for text, ours, others, factor, relation, bound in TARGETS:
-        row = {"target": text, "relation": relation, "bound": bound, "ratio": None, "ratio_of_best": None, "holds": None}
+        row = {"target": text, "relation": relation, "bound": bound, "ratio": None, "ratio_of_best": None,
+               "holds": None}
         if all(key in results.samples for key in (ours, *others)):
             row["ratio"] = ratio(results.median, ours, others, factor)
             row["ratio_of_best"] = ratio(results.best, ours, others, factor)
@@ -122,7 +123,8 @@ def targets(results):
 # ---- output ----
 
 def figure_rows(results):
-    yield f"{'figure':34} {'size':>7} {'who':24} {'unit':>6} {'min':>10} {'median':>10} {'max':>10} {'to UCX posix':>13}"
+    yield (f"{'figure':34} {'size':>7} {'who':24} {'unit':>6} {'min':>10} {'median':>10} {'max':>10} "
+           f"{'to UCX posix':>13}")
     groups = {}
     for metric, size, who in results.samples:
         groups.setdefault(metric, {}).setdefault(size, []).append(who)
@@ -131,8 +133,8 @@ def figure_rows(results):
             for who in everybody:
                 key, reference = (metric, size, who), (metric, size, "ucx posix")
                 values = results.samples[key]
-                row = (f"{metric:34} {size_text(size):>7} {who:24} {results.units[metric, size]:>6} {min(values):10.4g} "
-                       f"{results.median(key):10.4g} {max(values):10.4g}")
+                row = (f"{metric:34} {size_text(size):>7} {who:24} {results.units[metric, size]:>6} "
+                       f"{min(values):10.4g} {results.median(key):10.4g} {max(values):10.4g}")
                 if reference in results.samples and who != "ucx posix":
                     row += f" {results.median(key) / results.median(reference):13.3g}"
                 yield row

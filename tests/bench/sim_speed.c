@@ -6,9 +6,9 @@
  *
  * Without --machine it is the test's own torus (Blue Gene/L's figures). Its rules: "adaptive" (minimal adaptive on two
  * channels above dimension order with a dateline on two, round robin), "order" (the latter alone, what BookSim2 does on
- * its torus; full at 60 % of the links), "bgl" (two adaptive channels, bubble escape, fullest queue first, two paths out
- * of an input). With --machine each node offers `load` per cent
- * of what its NIC link carries. The first tenth of the time fills the network and is not counted.
+ * its torus; full at 60 % of the links), "bgl" (two adaptive channels, bubble escape, fullest queue first, two paths
+ * out of an input). With --machine each node offers `load` per cent of what its NIC link carries. The first tenth of
+ * the time fills the network and is not counted.
  */
 #include <getopt.h>
 #include <math.h>
@@ -192,13 +192,13 @@ int main(int argc, char **argv)
     cpu_s = seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu_s;
     run_s = seconds(CLOCK_MONOTONIC) - begin;
     emu_sim_totals(sim, &t);
-    printf("wall_s %.3f cpu_s %.3f packet_hops %llu events %llu delivered %llu in_network %llu hash %016llx\n", run_s, cpu_s,
-           (unsigned long long)t.packet_hops, (unsigned long long)t.events, (unsigned long long)t.delivered,
+    printf("wall_s %.3f cpu_s %.3f packet_hops %llu events %llu delivered %llu in_network %llu hash %016llx\n", run_s,
+           cpu_s, (unsigned long long)t.packet_hops, (unsigned long long)t.events, (unsigned long long)t.delivered,
            (unsigned long long)t.in_network, (unsigned long long)t.trace_hash);
-    printf("hops_per_s %.2fM events_per_s %.2fM ns_per_hop %.1f ns_per_packet %.1f mean_latency_us %.3f bytes_per_node %.0f\n",
-           (double)t.packet_hops / run_s * 1e-6, (double)t.events / run_s * 1e-6, run_s * 1e9 / (double)t.packet_hops,
-           run_s * 1e9 / (double)t.delivered, (double)t.latency_sum_ps / (double)t.delivered * 1e-6,
-           (double)emu_sim_memory(sim) / m->n_nodes);
+    printf("hops_per_s %.2fM events_per_s %.2fM ns_per_hop %.1f ns_per_packet %.1f mean_latency_us %.3f bytes_per_node "
+           "%.0f\n", (double)t.packet_hops / run_s * 1e-6, (double)t.events / run_s * 1e-6,
+           run_s * 1e9 / (double)t.packet_hops, run_s * 1e9 / (double)t.delivered,
+           (double)t.latency_sum_ps / (double)t.delivered * 1e-6, (double)emu_sim_memory(sim) / m->n_nodes);
     emu_sim_destroy(sim);
     if (spec == NULL)
         sim_torus_destroy(m);

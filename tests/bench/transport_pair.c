@@ -98,7 +98,8 @@ static void done(void *owner, uint64_t cookie, int result)
     ((struct side *)owner)->n_done++;
 }
 
-static const struct emu_transport_events events = { .peer_up = up, .peer_down = down, .message = message, .transfer_done = done };
+static const struct emu_transport_events events = { .peer_up = up, .peer_down = down, .message = message,
+                                                    .transfer_done = done };
 
 /* Both drive what they have while they wait for each other: a provider may need that. */
 static void meet(struct side *s)
@@ -124,7 +125,8 @@ static void open_side(struct side *s)
         .provider = getenv("EMU_BENCH_PROVIDER") ? getenv("EMU_BENCH_PROVIDER") : "tcp;ofi_rxm",
         .node = getenv("EMU_BENCH_NODE") ? getenv("EMU_BENCH_NODE") : "127.0.0.1", .events = &events, .owner = s,
     };
-    s->memory = mmap(NULL, PUT_BYTES * WINDOW, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    s->memory = mmap(NULL, PUT_BYTES * WINDOW, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1,
+                     0);
     check(s->memory == MAP_FAILED ? -ENOMEM : 0, "memory");
     check(ops->open(&s->config, &s->t), "open");
     check(ops->address(s->t, m->blob[s->rank], &m->blob_bytes[s->rank]), "address");
@@ -170,7 +172,8 @@ static void stream_transport(struct side *s, long n)
     long first = s->n_done;
 
     for (long i = 0; i < n; i++) {
-        check(ops->put(s->t, 1, s->region, 0, &s->meeting->remote[1], PUT_BYTES * (i % WINDOW), PUT_BYTES, NULL, 0, 0), "put");
+        check(ops->put(s->t, 1, s->region, 0, &s->meeting->remote[1], PUT_BYTES * (i % WINDOW), PUT_BYTES, NULL, 0, 0),
+              "put");
         while (i + 1 - (s->n_done - first) >= WINDOW)
             ops->progress(s->t);
     }

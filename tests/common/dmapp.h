@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Test programs of DMAPP. Every PE of a launched job runs the same program and goes through its tests in step; PE 0 prints the
- * TAP. An assertion that fails in any PE ends that PE, and with it the job, after its message on stderr. Public headers only.
+ * Test programs of DMAPP. Every PE of a launched job runs the same program and goes through its tests in step; PE 0
+ * prints the TAP. An assertion that fails in any PE ends that PE, and with it the job, after its message on stderr.
+ * Public headers only.
  */
 #ifndef TESTS_COMMON_DMAPP_H
 #define TESTS_COMMON_DMAPP_H

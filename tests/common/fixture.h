@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A private emunic for one test program: started in a child process with one domain, ended with it. Programs that use no
- * more of it than this header, <gni_pub.h> and the rest of tests/common also link with fixture_job.c, which needs no
+ * A private emunic for one test program: started in a child process with one domain, ended with it. Programs that use
+ * no more of it than this header, <gni_pub.h> and the rest of tests/common also link with fixture_job.c, which needs no
  * emunic but takes the domain of the job that the program was launched in, on the node where it runs. What only a
  * private emunic can do then ends the test as skipped: fx_needs_emunic().
  *
@@ -74,8 +74,8 @@ void fx_start(struct fx *fx, const struct fx_options *options);
 void fx_start_domain(struct fx *fx);
 
 /*
- * Ends the domain and emunic. Returns emunic's wait status: 0, or that of a SIGKILL which a test has sent. Any other end
- * (a crash, a leak that a sanitizer found) ends the program with a message.
+ * Ends the domain and emunic. Returns emunic's wait status: 0, or that of a SIGKILL which a test has sent. Any other
+ * end (a crash, a leak that a sanitizer found) ends the program with a message.
  */
 int fx_stop(struct fx *fx);
 
@@ -110,8 +110,8 @@ void fx_await_host(struct fx *fx, unsigned from, unsigned of, bool is_up);
 void fx_forget(struct fx *fx);
 
 /*
- * Sends the domain's commands through emunic from now on, or no longer. Without effect in a domain that was made routed.
- * A test that stops emunic to hold transactions back does this first.
+ * Sends the domain's commands through emunic from now on, or no longer. Without effect in a domain that was made
+ * routed. A test that stops emunic to hold transactions back does this first.
  */
 void fx_set_routed(struct fx *fx, bool is_routed);
 
@@ -134,8 +134,8 @@ void fx_set_node(uint32_t nid);
 char *fx_report(struct fx *fx, unsigned type);
 
 /*
- * Descriptors that emunic holds, counted between two of its turns: what it was given with a request or sent with a reply
- * is closed by then.
+ * Descriptors that emunic holds, counted between two of its turns: what it was given with a request or sent with a
+ * reply is closed by then.
  */
 int fx_count_fds(struct fx *fx);
 
@@ -175,7 +175,8 @@ struct fx_ranks {
     void *shared;               /* what the bodies get */
     void *owned;
 };
-void fx_spawn(struct fx *fx, unsigned n_ranks, int (*body)(struct fx_rank *rank), void *arg, struct fx_ranks *ranks_out);
+void fx_spawn(struct fx *fx, unsigned n_ranks, int (*body)(struct fx_rank *rank), void *arg,
+              struct fx_ranks *ranks_out);
 /* Have all of them ended? Does not wait. */
 bool fx_is_over(struct fx_ranks *ranks);
 /* Waits for all and lets go of what they shared. How many did not exit with 0. */

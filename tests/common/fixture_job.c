@@ -2,10 +2,10 @@
 /*
  * The fixture in a launched job: for another libugni, another machine, or an emunic that somebody else runs.
  *
- * The domain is the job's (PMI_GNI_PTAG, PMI_GNI_COOKIE); all sides of a test are on the node where the program runs, so one
- * process is enough: `emunic run -n 1 -- PROGRAM`, `aprun -n 1 PROGRAM`. Needs <gni_pub.h> and CMocka, and nothing of
- * emunic but headers. There is no emunic to be stopped or killed: a process that only waits stands in for it, so that
- * signals of set-up and clean-up hit nobody; what a private emunic alone can do ends the test as skipped.
+ * The domain is the job's (PMI_GNI_PTAG, PMI_GNI_COOKIE); all sides of a test are on the node where the program runs,
+ * so one process is enough: `emunic run -n 1 -- PROGRAM`, `aprun -n 1 PROGRAM`. Needs <gni_pub.h> and CMocka, and
+ * nothing of emunic but headers. There is no emunic to be stopped or killed: a process that only waits stands in for
+ * it, so that signals of set-up and clean-up hit nobody; what a private emunic alone can do ends the test as skipped.
  */
 #include <signal.h>
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Test programs of Portals 3. Every rank of a launched job runs the same program and goes through its tests in step; rank
- * 0 prints the TAP. An assertion that fails in any rank ends that rank, and with it the job, after its message on stderr.
- * Public headers only.
+ * Test programs of Portals 3. Every rank of a launched job runs the same program and goes through its tests in step;
+ * rank 0 prints the TAP. An assertion that fails in any rank ends that rank, and with it the job, after its message on
+ * stderr. Public headers only.
  *
  * Each source is built twice, for either dialect: PX_CRAY is 1 or 0. The ranks form a ring: each is the initiator
  * towards px_next and the target of px_previous, so that neighbours on one node and on two are tested by one text. With

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a process needs to be a Portals process of a private emunic's domain (tests/common/fixture.h): the environment that
- * `emunic run` would give it. For children of fx_spawn(), which know their node already.
+ * What a process needs to be a Portals process of a private emunic's domain (tests/common/fixture.h): the environment
+ * that `emunic run` would give it. For children of fx_spawn(), which know their node already.
  */
 #ifndef TESTS_COMMON_PORTALS_JOB_H
 #define TESTS_COMMON_PORTALS_JOB_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One source for programs of both Portals profiles: PROFILE_REF chooses the reference layout, else Cray's. Where a name exists in
- * one only, the other has what it means there.
+ * One source for programs of both Portals profiles: PROFILE_REF chooses the reference layout, else Cray's. Where a name
+ * exists in one only, the other has what it means there.
  */
 #ifndef TESTS_COMMON_PORTALS_PROFILE_H
 #define TESTS_COMMON_PORTALS_PROFILE_H

@@ -2,8 +2,9 @@
 /*
  * A child that is led instruction by instruction (ptrace) and killed where the test wants it.
  *
- * The child calls trace_here() at the place where the leading begins and again where it ends; between the two the parent,
- * always with the same thread, calls trace_step() as often as it likes. A child that is led ends with its parent.
+ * The child calls trace_here() at the place where the leading begins and again where it ends; between the two the
+ * parent, always with the same thread, calls trace_step() as often as it likes. A child that is led ends with its
+ * parent.
  */
 #ifndef TESTS_COMMON_TRACE_H
 #define TESTS_COMMON_TRACE_H

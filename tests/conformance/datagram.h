@@ -65,7 +65,8 @@ static inline gni_return_t post_text(gni_ep_handle_t ep, const char *text, char 
 }
 
 /* The datagram is complete, came from `peer` and carries `text`; collects it. */
-static inline void expect_text(gni_ep_handle_t ep, uint64_t id, const struct gx_side *peer, const char *in, const char *text)
+static inline void expect_text(gni_ep_handle_t ep, uint64_t id, const struct gx_side *peer, const char *in,
+                               const char *text)
 {
     gni_post_state_t post_state = GNI_POST_PENDING;
     uint32_t addr = 0;

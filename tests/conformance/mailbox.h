@@ -91,8 +91,9 @@ static inline unsigned mb_drain(gni_cq_handle_t cq)
  * Sends, polling the source queue and the mailbox's credits, until it is done or refused for another reason.
  * answers: GNI_SmsgSendWTag
  */
-static inline gni_return_t mb_send(gni_ep_handle_t ep, gni_cq_handle_t src_cq, const void *header, uint32_t header_bytes,
-                                   const void *data, uint32_t data_bytes, uint32_t msg_id, uint8_t tag)
+static inline gni_return_t mb_send(gni_ep_handle_t ep, gni_cq_handle_t src_cq, const void *header,
+                                   uint32_t header_bytes, const void *data, uint32_t data_bytes, uint32_t msg_id,
+                                   uint8_t tag)
 {
     uint64_t end_ns = emu_clock_ns() + MB_PATIENCE_NS;
     gni_return_t rc;

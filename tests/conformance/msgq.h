@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two nodes with two instances of a shared message queue each, in one process: a0, a1 on node 0, b0, b1 on node 1. Each program
- * includes this once.
+ * Two nodes with two instances of a shared message queue each, in one process: a0, a1 on node 0, b0, b1 on node 1. Each
+ * program includes this once.
  */
 #ifndef TESTS_CONFORMANCE_MSGQ_H
 #define TESTS_CONFORMANCE_MSGQ_H

@@ -10,7 +10,8 @@
 #include "tests/conformance/pair.h"
 
 /* An atomic on the word at b.mem; a result goes to a.mem + 64. */
-static inline gni_post_descriptor_t amo_on_word(gni_fma_cmd_type_t cmd, uint64_t length, uint64_t first, uint64_t second)
+static inline gni_post_descriptor_t amo_on_word(gni_fma_cmd_type_t cmd, uint64_t length, uint64_t first,
+                                                uint64_t second)
 {
     gni_post_descriptor_t d = word_post(GNI_POST_AMO, 0);
 

@@ -42,8 +42,8 @@ def main():
         mended = known & names - {(line["id"], line["metric"]) for line in failed}
         seen |= names
         for line in failed:
-            print(f"# FAIL {line['id']} {line['metric']}: source {line['src']}, got {line['got']}, tolerance {line['tol']}"
-                  f"{'; ' + line['why'] if 'why' in line else ''}")
+            print(f"# FAIL {line['id']} {line['metric']}: source {line['src']}, got {line['got']}, "
+                  f"tolerance {line['tol']}{'; ' + line['why'] if 'why' in line else ''}")
         for name in sorted(mended):
             print(f"# {' '.join(name)} passes: take it off the list of known failures")
         bad = unknown or mended

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Jobs that must end correctly, beside processes that mean harm. One emunic: the jobs run in its first domain, the hostile
- * processes are members of a second one on the same nodes. A process of its own, the keeper, keeps them coming.
+ * Jobs that must end correctly, beside processes that mean harm. One emunic: the jobs run in its first domain, the
+ * hostile processes are members of a second one on the same nodes. A process of its own, the keeper, keeps them coming.
  */
 #ifndef TESTS_FUZZ_BESIDE_H
 #define TESTS_FUZZ_BESIDE_H
@@ -32,10 +32,12 @@ struct hostiles {
     unsigned n_ending;          /* the first of them end by themselves; the run fails when one does not */
     uint64_t life_ms;           /* the others are killed, between 100 ms and so much later */
     void (*body)(unsigned number, uint64_t seed);       /* does not return */
-    void (*ended)(unsigned number, int status);         /* in the keeper; its wait status. May end the run with _exit() */
+    void (*ended)(unsigned number, int status);         /* in the keeper; may end the run with _exit() */
 };
 
-/* Starts emunic with both domains. Returns zeroed memory for counts, shared with all processes; NULL: it did not work. */
+/*
+ * Starts emunic with both domains. Returns zeroed memory for counts, shared with all processes; NULL: it did not work.
+ */
 void *beside_start(struct beside *b, uint64_t own_seed, size_t counts_bytes);
 
 /* As fx_stop(). */

@@ -93,8 +93,8 @@ static void open_job(struct job_rank *j, const struct fx_rank *rank)
 {
     struct card *own;
 
-    *j = (struct job_rank){ .rank = rank, .random = { *(const uint64_t *)rank->arg + rank->rank }, .cards = rank->shared,
-                            .next = (rank->rank + 1) % rank->n_ranks,
+    *j = (struct job_rank){ .rank = rank, .random = { *(const uint64_t *)rank->arg + rank->rank },
+                            .cards = rank->shared, .next = (rank->rank + 1) % rank->n_ranks,
                             .previous = (rank->rank + rank->n_ranks - 1) % rank->n_ranks };
     gx_open(&j->side, rank->fx, rank->fx->nids[rank->rank], rank->rank, 0);
     own = &j->cards[rank->rank];
@@ -285,8 +285,8 @@ static void test_jobs_beside_hostile_clients_end_correctly(void **state)
 
     (void)state;
     beside_run_jobs(&beside, &hostiles, body_of_a_job);
-    printf("# %llu jobs; hostile: %llu processes, %llu attaches, %llu thrown out, %llu scribbles, %llu of %llu commands "
-           "taken, %llu messages, %llu replies, %llu granted; admin: %llu messages, %llu granted\n",
+    printf("# %llu jobs; hostile: %llu processes, %llu attaches, %llu thrown out, %llu scribbles, %llu of %llu "
+           "commands taken, %llu messages, %llu replies, %llu granted; admin: %llu messages, %llu granted\n",
            (unsigned long long)beside.n_jobs, (unsigned long long)counts->workers, (unsigned long long)counts->attaches,
            (unsigned long long)counts->thrown_out, (unsigned long long)counts->scribbles,
            (unsigned long long)counts->commands_taken, (unsigned long long)counts->commands,

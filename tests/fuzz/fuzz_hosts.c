@@ -495,7 +495,8 @@ static _Noreturn void be_hostile(uint32_t n_nids)
             emu_transport_ops.stats(transport, i, &stats);
             if (stats.state == EMU_PEER_ABSENT)
                 emu_transport_ops.join(transport, i, blobs[i].bytes, blobs[i].length_bytes);
-            for (unsigned n = 0; n < PER_ROUND && is_up[i] && !owes_answer[i] && atomic_load(&common->domain) != 0 && common->open_addr;
+            for (unsigned n = 0;
+                 n < PER_ROUND && is_up[i] && !owes_answer[i] && atomic_load(&common->domain) != 0 && common->open_addr;
                  n++) {
                 if (emu_transport_ops.send(transport, i, message, make_message(message)) != EMU_TRANSPORT_OK)
                     break;

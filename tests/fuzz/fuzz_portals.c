@@ -2,12 +2,12 @@
 /*
  * A Portals process that means harm, beside its own job and beside another.
  *
- * For EMU_FUZZ_SECONDS (60) hostile members of one domain write random bytes over everything that they have mapped of emunic's shared
- * memory, their own interfaces and those of their peers, and go on calling Portals. Their peers in the same domain do ordinary things
- * and look at no result: whatever they get, each call has to return, and they have to end. In another domain, on the same
- * nodes of the same emunic, jobs of three processes put, get, swap and match, check every byte and event, and end, one after
- * the other. At the end emunic must be alive, must have let go of everything, and must end cleanly. EMU_TEST_SEED repeats
- * the choices of a run.
+ * For EMU_FUZZ_SECONDS (60) hostile members of one domain write random bytes over everything that they have mapped of
+ * emunic's shared memory, their own interfaces and those of their peers, and go on calling Portals. Their peers in the
+ * same domain do ordinary things and look at no result: whatever they get, each call has to return, and they have to
+ * end. In another domain, on the same nodes of the same emunic, jobs of three processes put, get, swap and match, check
+ * every byte and event, and end, one after the other. At the end emunic must be alive, must have let go of everything,
+ * and must end cleanly. EMU_TEST_SEED repeats the choices of a run.
  */
 #include <sched.h>
 #include <setjmp.h>
@@ -64,8 +64,8 @@ struct job {
 
 static ptl_handle_md_t job_bind(struct job *j, void *start, uint64_t length)
 {
-    ptl_md_t md = { .start = start, .length = length, .threshold = PTL_MD_THRESH_INF, .options = PTL_MD_EVENT_START_DISABLE,
-                    .eq_handle = j->own_eq };
+    ptl_md_t md = { .start = start, .length = length, .threshold = PTL_MD_THRESH_INF,
+                    .options = PTL_MD_EVENT_START_DISABLE, .eq_handle = j->own_eq };
     ptl_handle_md_t mdh;
 
     PJ(PtlMDBind(j->ni, md, PTL_RETAIN, &mdh));
@@ -84,8 +84,12 @@ static void job_unlink(ptl_handle_md_t mdh)
 static void job_round(struct job *j, unsigned round)
 {
     uint64_t words[2] = { round + 1, 0 };
-    ptl_md_t md = { .start = j->in, .length = BYTES, .threshold = 2, .eq_handle = j->eq,
-                    .options = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE | AUTO_UNLINK_EVENT };
+    ptl_md_t md = { .start = j->in,
+                    .length = BYTES,
+                    .threshold = 2,
+                    .eq_handle = j->eq,
+                    .options = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE |
+                               AUTO_UNLINK_EVENT };
     ptl_handle_md_t put_md, get_md, swap_md, old_md, mdh;
     ptl_handle_me_t me;
 
@@ -172,7 +176,8 @@ struct member {
 
 static ptl_process_id_t id_of_member(unsigned number)
 {
-    return (ptl_process_id_t){ .nid = beside.fx.nids[number % beside.fx.n_ranks], .pid = (ptl_pid_t)(MEMBER_PID + number) };
+    return (ptl_process_id_t){ .nid = beside.fx.nids[number % beside.fx.n_ranks],
+                               .pid = (ptl_pid_t)(MEMBER_PID + number) };
 }
 
 /* Opening may fail: the peers are at work. */
@@ -185,7 +190,8 @@ static bool open_member(struct member *m, unsigned number)
     *m = (struct member){ .number = number };
     pj_use_domain(HOSTILE_PTAG, HOSTILE_COOKIE);
     fx_set_node(id_of_member(number).nid);
-    if (PtlInit(&n_interfaces) != PTL_OK || PtlNIInit(PTL_IFACE_DEFAULT, id_of_member(number).pid, NULL, NULL, &m->ni) != PTL_OK ||
+    if (PtlInit(&n_interfaces) != PTL_OK ||
+        PtlNIInit(PTL_IFACE_DEFAULT, id_of_member(number).pid, NULL, NULL, &m->ni) != PTL_OK ||
         PtlEQAlloc(m->ni, 128, NULL, &m->eq) != PTL_OK ||
         PtlMEAttach(m->ni, PT, pj_anybody(), 0, ~0ull, PTL_RETAIN, PTL_INS_AFTER, &m->me) != PTL_OK)
         return false;
@@ -213,8 +219,8 @@ static void call_something(struct member *m)
         PtlGetRegion(m->md, 0, below(BYTES), peer, PT, 0, below(4), below(64));
         break;
     case 3:
-        PtlMEMDPost(m->ni, m->me, pj_anybody(), below(4), one_in(2) ? 0 : 3, PTL_UNLINK, PTL_INS_BEFORE, md, PTL_UNLINK, &me, &mdh,
-                    one_in(2) ? PTL_EQ_NONE : m->eq);
+        PtlMEMDPost(m->ni, m->me, pj_anybody(), below(4), one_in(2) ? 0 : 3, PTL_UNLINK, PTL_INS_BEFORE, md, PTL_UNLINK,
+                    &me, &mdh, one_in(2) ? PTL_EQ_NONE : m->eq);
         break;
     case 4:
         if (PtlMDBind(m->ni, md, PTL_RETAIN, &mdh) == PTL_OK) {
@@ -258,7 +264,9 @@ struct map {
     uint64_t bytes;
 };
 
-/* What this process can write of what others can see. Its own memory in a space file is left out, so that it lives on. */
+/*
+ * What this process can write of what others can see. Its own memory in a space file is left out, so that it lives on.
+ */
 static unsigned find_maps(struct map *maps)
 {
     uintptr_t own = (uintptr_t)member_memory;
@@ -271,7 +279,8 @@ static unsigned find_maps(struct map *maps)
         unsigned long begin, end;
         char rights[8];
 
-        if (sscanf(line, "%lx-%lx %7s", &begin, &end, rights) != 3 || strncmp(rights, "rw-s", 4) != 0 || !strstr(line, "memfd:"))
+        if (sscanf(line, "%lx-%lx %7s", &begin, &end, rights) != 3 || strncmp(rights, "rw-s", 4) != 0 ||
+            !strstr(line, "memfd:"))
             continue;
         if ((own >= begin && own < end) || ((uintptr_t)heap >= begin && (uintptr_t)heap < end))
             continue;
@@ -352,9 +361,8 @@ static void test_jobs_beside_a_hostile_initiator_end_correctly(void **state)
 
     (void)state;
     beside_run_jobs(&beside, &members, body_of_a_job);
-    printf("# %llu jobs; %llu hostile processes, %llu strokes over at most %llu mappings; their peers: %llu calls, %llu "
-           "ended, %llu died\n",
-           (unsigned long long)beside.n_jobs, (unsigned long long)counts->hostiles,
+    printf("# %llu jobs; %llu hostile processes, %llu strokes over at most %llu mappings; their peers: %llu calls, "
+           "%llu ended, %llu died\n", (unsigned long long)beside.n_jobs, (unsigned long long)counts->hostiles,
            (unsigned long long)counts->strokes, (unsigned long long)counts->mappings, (unsigned long long)counts->calls,
            (unsigned long long)counts->victims_ended, (unsigned long long)counts->victims_died);
 }

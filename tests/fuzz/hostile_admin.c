@@ -16,13 +16,13 @@
 #include "tests/fuzz/choices.h"
 
 /*
- * Job control. Suspends and limits only the hostile job, never so far that nobody could attach to it any more; limits the
- * injection of a node that nobody is on; leaves no job behind that nobody would end.
+ * Job control. Suspends and limits only the hostile job, never so far that nobody could attach to it any more; limits
+ * the injection of a node that nobody is on; leaves no job behind that nobody would end.
  */
 static struct emu_msg some_job_request(const struct hostile_target *target)
 {
-    static const uint16_t types[] = { EMU_MSG_JOB_CONFIGURE, EMU_MSG_JOB_SUSPEND, EMU_MSG_JOB_RESUME, EMU_MSG_JOB_RESUME,
-                                      EMU_MSG_NTT_CLEAR, EMU_MSG_INJECTION_SET };
+    static const uint16_t types[] = { EMU_MSG_JOB_CONFIGURE, EMU_MSG_JOB_SUSPEND, EMU_MSG_JOB_RESUME,
+                                      EMU_MSG_JOB_RESUME,    EMU_MSG_NTT_CLEAR,   EMU_MSG_INJECTION_SET };
     struct emu_msg msg = { .magic = EMU_MSG_MAGIC, .abi_version = EMU_ABI_VERSION, .sequence = (uint32_t)below(100),
                            .type = types[below(sizeof(types) / sizeof(types[0]))] };
 
@@ -76,8 +76,8 @@ static struct emu_msg some_admin_request(const struct hostile_target *target)
 
 /*
  * Changes of the network, mended more often than broken, so that domains are seldom routed because of them. Whatever
- * they break lies far from the honest job: its nodes and their routers (0, 1, 75) are in group 0 of two, routers and nodes
- * 160 .. 191 are not theirs, and a link more or less leaves them ways. Each one stops all traffic for a moment.
+ * they break lies far from the honest job: its nodes and their routers (0, 1, 75) are in group 0 of two, routers and
+ * nodes 160 .. 191 are not theirs, and a link more or less leaves them ways. Each one stops all traffic for a moment.
  */
 static struct emu_msg some_network_request(void)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A hostile member knows the ABI. Pure noise dies at the first check (a broken ring ends the port, a wrong magic ends the
- * connection), so most of what it does is nearly right: a sound ring with mutated commands in it, requests with one
+ * A hostile member knows the ABI. Pure noise dies at the first check (a broken ring ends the port, a wrong magic ends
+ * the connection), so most of what it does is nearly right: a sound ring with mutated commands in it, requests with one
  * field off, real handles with wrong addresses, memory that is there and then is not, queues whose counters lie. Noise
  * over the whole mapping comes on top, and after it, or when emunic throws it out, it attaches again.
  *
- * All addresses that it offers to emunic lie in an arena far away from its own code and data, so that it seldom destroys
- * itself; if it does, somebody starts another one. It never looks at time: with one seed it makes the same choices, as far
- * as emunic's answers are the same.
+ * All addresses that it offers to emunic lie in an arena far away from its own code and data, so that it seldom
+ * destroys itself; if it does, somebody starts another one. It never looks at time: with one seed it makes the same
+ * choices, as far as emunic's answers are the same.
  */
 #include "tests/fuzz/hostile.h"
 
@@ -66,7 +66,7 @@ struct hostile {
     uint64_t peer_bytes;
     uint32_t n_peers;
     int space_fd;
-    int file_fd;                    /* what some of the arena is mapped from, each page at its place; gets shorter at times */
+    int file_fd;                    /* what some of the arena is mapped from, each page at its place; may get shorter */
     int extras[EXTRAS_MAX];         /* further connections; -1 */
     struct emu_msg asked[64];       /* requests by sequence number, to understand their replies */
 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Members of a domain that misuse what completion channels share: they can make a descriptor readable for nothing. (They can
- * also write each other's queues, so that there is nothing to tell.) `hostile` writes into its own segment and its victim's what a peer may write there, and rings. The program is linked
- * with the library's archive, which hides nothing.
+ * Members of a domain that misuse what completion channels share: they can make a descriptor readable for nothing.
+ * (They can also write each other's queues, so that there is nothing to tell.) `hostile` writes into its own segment
+ * and its victim's what a peer may write there, and rings. The program is linked with the library's archive, which
+ * hides nothing.
  */
 #include <fcntl.h>
 #include <poll.h>

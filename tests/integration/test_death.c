@@ -2,14 +2,15 @@
 /*
  * A producer that dies inside a post, at a chosen instruction.
  *
- * A child process posts to `target`; the test leads it with ptrace (tests/common/trace.h) and kills it where it hurts: between
- * the reservation of a place in target's queue and the store of the entry, inside the engine but before the reservation, in
- * the middle of a copy, and at seeded places all over the post. What has to hold afterwards: target's queue goes on, a place
- * that stays empty is reported as an error event ("peer gone"), events of other producers are all there and in order, and
- * deregistration, destruction of the queue and new traffic come to an end. `live` is the other producer.
+ * A child process posts to `target`; the test leads it with ptrace (tests/common/trace.h) and kills it where it hurts:
+ * between the reservation of a place in target's queue and the store of the entry, inside the engine but before the
+ * reservation, in the middle of a copy, and at seeded places all over the post. What has to hold afterwards: target's
+ * queue goes on, a place that stays empty is reported as an error event ("peer gone"), events of other producers are
+ * all there and in order, and deregistration, destruction of the queue and new traffic come to an end. `live` is the
+ * other producer.
  *
- * Places are recognised from outside: the tail of target's queue, the child's `inside` mark, target's memory. For that the
- * program is linked with the library's archive, which hides nothing.
+ * Places are recognised from outside: the tail of target's queue, the child's `inside` mark, target's memory. For that
+ * the program is linked with the library's archive, which hides nothing.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -177,7 +178,8 @@ static void expect_nothing(void)
 static void put_from_live(void)
 {
     gni_post_descriptor_t *done;
-    gni_post_descriptor_t d = gx_put(&live, &target, LIVE_OFFSET, 64, GNI_CQMODE_GLOBAL_EVENT | GNI_CQMODE_REMOTE_EVENT);
+    gni_post_descriptor_t d = gx_put(&live, &target, LIVE_OFFSET, 64,
+                                     GNI_CQMODE_GLOBAL_EVENT | GNI_CQMODE_REMOTE_EVENT);
 
     memset(live.mem + LIVE_OFFSET, (int)(++live_event & 0xff), 64);
     assert_int_equal(GNI_EpSetEventData(live.ep, 3, live_event), GNI_RC_SUCCESS);
@@ -453,7 +455,9 @@ static void test_slow_producer_beside_a_dead_one_keeps_its_event(void **state)
     kill_producer(slow);
 }
 
-/* The queue is full behind the gap: what fits is there, what does not is reported as an overrun, then all is as before. */
+/*
+ * The queue is full behind the gap: what fits is there, what does not is reported as an overrun, then all is as before.
+ */
 static void test_full_queue_behind_a_gap_drains(void **state)
 {
     pid_t pid = start_producer(GNI_POST_FMA_PUT, 8);
@@ -600,8 +604,8 @@ static bool returned_early;
 static bool is_queue_taken;     /* or memory */
 
 /*
- * Kills the child once the target's request has reached emunic, which shows in the domain table, and emunic had many turns to
- * answer it.
+ * Kills the child once the target's request has reached emunic, which shows in the domain table, and emunic had many
+ * turns to answer it.
  */
 static void *kill_when_taken_away(void *arg)
 {

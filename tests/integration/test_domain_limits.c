@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What one member can take and break: limits of a domain, malformed requests, broken rings. The members here speak to emunic without
- * the library (tests/common/raw.h).
+ * What one member can take and break: limits of a domain, malformed requests, broken rings. The members here speak to
+ * emunic without the library (tests/common/raw.h).
  */
 #include "tests/integration/domain.h"
 
@@ -148,7 +148,8 @@ static unsigned count_rules(void)
 }
 
 /* Sends n_sent rules and says that they are n_rules; the last one is `last`. */
-static int set_rules(unsigned n_sent, uint32_t n_rules, const struct emu_fault_rule *last, uint32_t domain_id, uint32_t flags)
+static int set_rules(unsigned n_sent, uint32_t n_rules, const struct emu_fault_rule *last, uint32_t domain_id,
+                     uint32_t flags)
 {
     struct emu_msg msg = { .type = EMU_MSG_FAULT_SET,
                            .fault = { .domain_id = domain_id, .n_rules = n_rules, .flags = flags } };
@@ -185,7 +186,8 @@ static void test_bad_fault_rules_are_refused_and_change_nothing(void **state)
     assert_int_equal(emu_session_request(&fx.admin, &clear, NULL, 0, NULL), 0);
     assert_int_equal(clear.result, -ENOENT);
     assert_int_equal(count_rules(), 2);
-    assert_int_equal(set_rules(EMU_FAULT_RULES_MAX, EMU_FAULT_RULES_MAX, NULL, fx.domain_id, EMU_FAULT_APPEND), -ENOSPC);
+    assert_int_equal(set_rules(EMU_FAULT_RULES_MAX, EMU_FAULT_RULES_MAX, NULL, fx.domain_id, EMU_FAULT_APPEND),
+                     -ENOSPC);
     assert_int_equal(count_rules(), 2);
     assert_int_equal(set_rules(EMU_FAULT_RULES_MAX, EMU_FAULT_RULES_MAX, NULL, fx.domain_id, 0), 0);
     assert_int_equal(set_rules(1, 1, NULL, fx.domain_id, EMU_FAULT_APPEND), -ENOSPC);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How emunic and jobs end: shut down or signalled with clients connected and transfers on their way (status 0, no leak),
- * killed, out of descriptors, and launchers that vanish. Each test has an emunic of its own.
+ * How emunic and jobs end: shut down or signalled with clients connected and transfers on their way (status 0, no
+ * leak), killed, out of descriptors, and launchers that vanish. Each test has an emunic of its own.
  */
 #include <setjmp.h>
 #include <stdarg.h>

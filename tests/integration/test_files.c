@@ -70,7 +70,10 @@ static int close_client(void **state)
 static struct emu_msg honest(void)
 {
     return (struct emu_msg){ .type = EMU_MSG_MEM_REGISTER,
-                             .memory = { .addr = addr, .length_bytes = 4 * PAGE, .flags = EMU_MD_FILE, .cq = EMU_CQ_NONE,
+                             .memory = { .addr = addr,
+                                         .length_bytes = 4 * PAGE,
+                                         .flags = EMU_MD_FILE,
+                                         .cq = EMU_CQ_NONE,
                                          .file_offset = PAGE } };
 }
 
@@ -183,7 +186,8 @@ static void test_numbers_that_cannot_be_are_refused(void **state)
     static const uint64_t offsets[] = { 1, 4095, 4097, 1ull << 47, 1ull << 63, UINT64_MAX & ~4095ull, UINT64_MAX,
                                         (1ull << 47) - PAGE, INT64_MAX & ~4095ull };
     static const uint64_t lengths[] = { 0, 1ull << 47, UINT64_MAX, UINT64_MAX - 4095 };
-    static const uint64_t addresses[] = { (1ull << 47) - PAGE, 1ull << 47, 1ull << 63, UINT64_MAX - 2 * PAGE, UINT64_MAX };
+    static const uint64_t addresses[] = { (1ull << 47) - PAGE, 1ull << 47, 1ull << 63, UINT64_MAX - 2 * PAGE,
+                                          UINT64_MAX };
 
     (void)state;
     for (unsigned i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {

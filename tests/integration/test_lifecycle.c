@@ -242,7 +242,9 @@ static void test_put_to_a_killed_process_fails(void **state)
 
 #define LONG_BYTES (64u << 20)
 
-/* Puts source into target through emunic, deregisters target on the way, then writes zeroes there. Status of the put. */
+/*
+ * Puts source into target through emunic, deregisters target on the way, then writes zeroes there. Status of the put.
+ */
 static unsigned deregister_under_a_put(struct emu_port *port, struct emu_cq_consumer *cq, uint32_t cq_index,
                                        const uint8_t *source, uint8_t *target)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A network that breaks and is mended under running programs: what goes another way, what ends with an error at whom, what
- * waits, and what links tell of it. The machine is a Dragonfly of two groups; the ranks sit on routers 0, 1 and 96, the
- * last one in the other group.
+ * A network that breaks and is mended under running programs: what goes another way, what ends with an error at whom,
+ * what waits, and what links tell of it. The machine is a Dragonfly of two groups; the ranks sit on routers 0, 1 and
+ * 96, the last one in the other group.
  */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Large transfers run while the program computes: GNI_PostRdma() above EMUNIC_DIRECT_LIMIT returns before they are done, and
- * emunic moves them without any help of the initiator. Shown by state, not by time: emunic is stopped while the posts
- * are made, so what is done then was done without it, and what is done afterwards was done by it alone.
+ * Large transfers run while the program computes: GNI_PostRdma() above EMUNIC_DIRECT_LIMIT returns before they are
+ * done, and emunic moves them without any help of the initiator. Shown by state, not by time: emunic is stopped while
+ * the posts are made, so what is done then was done without it, and what is done afterwards was done by it alone.
  */
 #include <sched.h>
 
@@ -223,7 +223,8 @@ static void test_small_puts_pass_large_ones_under_way(void **state)
 /* Has emunic given the last one its second slice? Then all commands are out of the ring. */
 static bool are_all_under_way(void *arg)
 {
-    const volatile uint64_t *word = (const volatile uint64_t *)(target + (N_LARGE - 1) * (size_t)LARGE_BYTES + 2 * 65536 - 8);
+    const volatile uint64_t *word = (const volatile uint64_t *)(target + (N_LARGE - 1) * (size_t)LARGE_BYTES +
+                                                                2 * 65536 - 8);
 
     (void)arg;
     return *word != 0;

@@ -2,12 +2,12 @@
 /*
  * Portals in a domain that is switched between its paths, and among processes that are killed.
  *
- * switched  each process sends to the next one in a ring, all sizes, every put acknowledged. Message i says i in its header data
- *           and carries a pattern of i; the receiver must see 0, 1, 2 ... with their patterns, the sender as many ACKs,
- *           while the test switches the path whenever they have got a little further. They never get more than two switches
- *           ahead of it.
- * killed    senders are killed at any moment of their puts. At the target every START has its END, the descriptor has no
- *           operation pending afterwards, and the next sender finds everything in order.
+ * switched  each process sends to the next one in a ring, all sizes, every put acknowledged. Message i says i in its
+ *           header data and carries a pattern of i; the receiver must see 0, 1, 2 ... with their patterns, the sender
+ *           as many ACKs, while the test switches the path whenever they have got a little further. They never get more
+ *           than two switches ahead of it.
+ * killed    senders are killed at any moment of their puts. At the target every START has its END, the descriptor has
+ *           no operation pending afterwards, and the next sender finds everything in order.
  */
 #include <portals/portals3.h>
 
@@ -150,9 +150,11 @@ static int ring_rank(unsigned rank)
     atomic_store(&board->ranks[rank].pid, id.pid + 1u);
     while (atomic_load(&board->ranks[next].pid) == 0)
         sched_yield();
-    target = (ptl_process_id_t){ atomic_load(&board->ranks[next].nid), (ptl_pid_t)(atomic_load(&board->ranks[next].pid) - 1) };
+    target = (ptl_process_id_t){ atomic_load(&board->ranks[next].nid),
+                                 (ptl_pid_t)(atomic_load(&board->ranks[next].pid) - 1) };
     while (acks < N_MESSAGES || atomic_load(&board->ranks[rank].received) < N_MESSAGES) {
-        if (sent < N_MESSAGES && sent < atomic_load(&board->allowed) && sent < acks + WINDOW && sent < atomic_load(&board->ranks[next].received) + WINDOW) {
+        if (sent < N_MESSAGES && sent < atomic_load(&board->allowed) && sent < acks + WINDOW &&
+            sent < atomic_load(&board->ranks[next].received) + WINDOW) {
             unsigned slot = sent % WINDOW;
 
             memset(out[slot], (int)(uint8_t)sent, length_of(sent));

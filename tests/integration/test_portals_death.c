@@ -2,11 +2,12 @@
 /*
  * Portals processes that die inside a call, at a chosen instruction.
  *
- * A child is led with ptrace (tests/common/trace.h) through one call and killed on the way: an initiator in a put, get or getput to
- * `target`; an owner in a call that changes its own lists and descriptors, while `live` sends to it; a target at any moment of a
- * stream of puts. What has to hold afterwards: nobody else hangs or loses anything. target's next messages come, whole and in order;
- * an operation whose START event it has seen also has its END event, and an entry that it used up its UNLINK event; queues are not promised events that never come (PtlMDUpdate
- * goes on), descriptors are not held by who is dead (PtlMDUnlink goes on). EMU_DEATH_ALL=1 kills at every instruction.
+ * A child is led with ptrace (tests/common/trace.h) through one call and killed on the way: an initiator in a put, get
+ * or getput to `target`; an owner in a call that changes its own lists and descriptors, while `live` sends to it; a
+ * target at any moment of a stream of puts. What has to hold afterwards: nobody else hangs or loses anything. target's
+ * next messages come, whole and in order; an operation whose START event it has seen also has its END event, and an
+ * entry that it used up its UNLINK event; queues are not promised events that never come (PtlMDUpdate goes on),
+ * descriptors are not held by who is dead (PtlMDUnlink goes on). EMU_DEATH_ALL=1 kills at every instruction.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -100,7 +101,8 @@ static ptl_md_t md_of(unsigned who, uint64_t at, uint64_t length, ptl_handle_eq_
 
 static void attach_target(void)
 {
-    struct peers_call call = { .verb = DO_ME_ATTACH, .pt = PT, .id = pj_anybody(), .ignore = ~0ull, .position = PTL_INS_AFTER };
+    struct peers_call call = { .verb = DO_ME_ATTACH, .pt = PT, .id = pj_anybody(), .ignore = ~0ull,
+                               .position = PTL_INS_AFTER };
 
     call = must(TARGET, call, PTL_OK);
     target_me = call.me;
@@ -143,8 +145,8 @@ static void expect_live_end(ptl_event_kind_t type)
 
 static void put_from_live(void)
 {
-    struct peers_call call = { .verb = DO_PUT, .md = live_md, .ack = PTL_ACK_REQ, .id = peers.lines[TARGET].id, .pt = PT,
-                               .bits = LIVE_BITS, .remote_offset = LIVE_AT, .hdr_data = ++n_live_puts };
+    struct peers_call call = { .verb = DO_PUT, .md = live_md, .ack = PTL_ACK_REQ, .id = peers.lines[TARGET].id,
+                               .pt = PT, .bits = LIVE_BITS, .remote_offset = LIVE_AT, .hdr_data = ++n_live_puts };
 
     must(LIVE, call, PTL_OK);
     expect_live_end(PTL_EVENT_SEND_START);
@@ -153,8 +155,8 @@ static void put_from_live(void)
 }
 
 /*
- * live's put, behind whatever the dead one has left: a START event with its END event, or neither. Returns whether there was
- * something.
+ * live's put, behind whatever the dead one has left: a START event with its END event, or neither. Returns whether
+ * there was something.
  */
 static bool take_until_live(void)
 {
@@ -167,7 +169,8 @@ static bool take_until_live(void)
         if (event.match_bits == LIVE_BITS)
             break;
         assert_int_equal(event.match_bits, VICTIM_BITS);
-        if (event.type == PTL_EVENT_PUT_START || event.type == PTL_EVENT_GET_START || event.type == PTL_EVENT_GETPUT_START)
+        if (event.type == PTL_EVENT_PUT_START || event.type == PTL_EVENT_GET_START ||
+            event.type == PTL_EVENT_GETPUT_START)
             n_started++;
         else
             n_ended++;
@@ -194,7 +197,8 @@ static bool take_until_live(void)
 /* Nothing of the dead one holds what is target's: the queue promises nothing, the descriptor and its entry can go. */
 static void expect_target_is_free(bool with_new_entry)
 {
-    struct peers_call update = { .verb = DO_MD_UPDATE, .md = target_md, .desc = md_of(TARGET, 0, MD_BYTES, target_eq), .eq = target_eq };
+    struct peers_call update = { .verb = DO_MD_UPDATE, .md = target_md, .desc = md_of(TARGET, 0, MD_BYTES, target_eq),
+                                 .eq = target_eq };
 
     must_soon(TARGET, update, PTL_MD_NO_UPDATE);
     if (!with_new_entry)
@@ -258,14 +262,16 @@ static void be_an_initiator(ptl_handle_ni_t ni)
     else if (plan == GETPUT_8)
         PJ(PtlGetPut(mdh, other, target, PT, 0, VICTIM_BITS, 0, 0));
     else
-        PJ(PtlPut(mdh, PTL_ACK_REQ, target, plan == PUT_LAST ? LAST_PT : PT, 0, plan == PUT_LAST ? LAST_BITS : VICTIM_BITS, 0, 0));
+        PJ(PtlPut(mdh, PTL_ACK_REQ, target, plan == PUT_LAST ? LAST_PT : PT, 0,
+                  plan == PUT_LAST ? LAST_BITS : VICTIM_BITS, 0, 0));
     trace_here();
 }
 
 static void be_an_owner(ptl_handle_ni_t ni)
 {
     static uint8_t data[64];
-    ptl_md_t md = { .start = data, .length = 64, .threshold = PTL_MD_THRESH_INF, .options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE };
+    ptl_md_t md = { .start = data, .length = 64, .threshold = PTL_MD_THRESH_INF,
+                    .options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE };
     ptl_handle_me_t me, empty, third;
     ptl_handle_md_t mdh, other;
     ptl_event_t event;
@@ -446,7 +452,8 @@ static void take_live_ends(unsigned n)
         ptl_event_t event = next_event(LIVE, live_eq);
 
         n -= event.type == PTL_EVENT_SEND_END;
-        assert_true(event.type == PTL_EVENT_SEND_START || event.type == PTL_EVENT_SEND_END || event.type == PTL_EVENT_ACK);
+        assert_true(event.type == PTL_EVENT_SEND_START || event.type == PTL_EVENT_SEND_END ||
+                    event.type == PTL_EVENT_ACK);
     }
 }
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages that nobody has asked for: a million of them, from three processes, into blocks that the library manages (max_size,
- * unlinked when they are full, attached again), and queues that are too small for what happens.
+ * Messages that nobody has asked for: a million of them, from three processes, into blocks that the library manages
+ * (max_size, unlinked when they are full, attached again), and queues that are too small for what happens.
  *
- * Shown: no message is lost, none comes twice, each is whole, those of one process come in the order of its calls, also by their START
- * events. An overflowing queue loses its oldest events and nothing else: the first event that is left comes with PTL_EQ_DROPPED, the
- * gap shows in `sequence`, memory, thresholds, acknowledgements and other queues are as if nothing had been.
+ * Shown: no message is lost, none comes twice, each is whole, those of one process come in the order of its calls, also
+ * by their START events. An overflowing queue loses its oldest events and nothing else: the first event that is left
+ * comes with PTL_EQ_DROPPED, the gap shows in `sequence`, memory, thresholds, acknowledgements and other queues are as
+ * if nothing had been.
  */
 #include <sched.h>
 #include <setjmp.h>
@@ -145,7 +146,8 @@ static int send_all(struct fx_rank *rank)
             sched_yield();
         for (uint64_t i = 0; i < length; i++)
             data[number % WINDOW][i] = byte_of(rank->rank, number, i);
-        PJ(PtlPutRegion(mdh, number % WINDOW * MAX_BYTES, length, NO_ACK, board->target, PT, 0, number << 8, 0, number));
+        PJ(PtlPutRegion(mdh, number % WINDOW * MAX_BYTES, length, NO_ACK, board->target, PT, 0, number << 8, 0,
+                        number));
     }
     pthread_barrier_wait(rank->barrier);
     PtlFini();
@@ -169,7 +171,8 @@ static void test_a_million_unexpected_messages_come_in_order(void **state)
 #define TOO_MANY  5000u
 #define SLOTS     8u                /* of the memory */
 
-static void put_number(struct fx_rank *rank, ptl_handle_md_t mdh, ptl_process_id_t target, uint64_t *number, uint64_t value, ptl_pt_index_t pt)
+static void put_number(struct fx_rank *rank, ptl_handle_md_t mdh, ptl_process_id_t target, uint64_t *number,
+                       uint64_t value, ptl_pt_index_t pt)
 {
     (void)rank;
     *number = value;
@@ -182,7 +185,8 @@ static int overflow_sender(struct fx_rank *rank)
     static uint64_t number;
     ptl_process_id_t id;
     ptl_handle_ni_t ni = pj_open(rank->fx, TARGET_PID + 1, &id);
-    ptl_md_t md = { .start = &number, .length = 8, .threshold = PTL_MD_THRESH_INF, .options = PTL_MD_EVENT_START_DISABLE };
+    ptl_md_t md = { .start = &number, .length = 8, .threshold = PTL_MD_THRESH_INF,
+                    .options = PTL_MD_EVENT_START_DISABLE };
     ptl_handle_md_t mdh;
     uint64_t n_acks = 0;
 

@@ -78,18 +78,19 @@ static ptl_handle_eq_t queue(ptl_handle_ni_t ni)
 
 static ptl_handle_md_t bind_md(ptl_handle_ni_t ni, void *start, ptl_size_t length, ptl_handle_eq_t eq)
 {
-    ptl_md_t md = { .start = start, .length = length, .threshold = PTL_MD_THRESH_INF, .options = PTL_MD_EVENT_START_DISABLE,
-                    .eq_handle = eq };
+    ptl_md_t md = { .start = start, .length = length, .threshold = PTL_MD_THRESH_INF,
+                    .options = PTL_MD_EVENT_START_DISABLE, .eq_handle = eq };
     ptl_handle_md_t mdh;
 
     PJ(PtlMDBind(ni, md, PTL_RETAIN, &mdh));
     return mdh;
 }
 
-static ptl_handle_md_t attach_md(ptl_handle_ni_t ni, ptl_pt_index_t pt, void *start, ptl_size_t length, unsigned options,
-                              ptl_handle_eq_t eq)
+static ptl_handle_md_t attach_md(ptl_handle_ni_t ni, ptl_pt_index_t pt, void *start, ptl_size_t length,
+                                 unsigned options, ptl_handle_eq_t eq)
 {
-    ptl_md_t md = { .start = start, .length = length, .threshold = PTL_MD_THRESH_INF, .options = options, .eq_handle = eq };
+    ptl_md_t md = { .start = start, .length = length, .threshold = PTL_MD_THRESH_INF, .options = options,
+                    .eq_handle = eq };
     ptl_handle_me_t me;
     ptl_handle_md_t mdh;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Locks of Portals interfaces that nobody holds: a member of the domain writes a name into the lock of `target`, or of `sender`, and
- * goes its way. Whoever needs the lock reports it after a while, emunic looks whether the one that is named can hold it, and breaks it
- * if not. What has to hold: each call returns, each message arrives, with its events.
+ * Locks of Portals interfaces that nobody holds: a member of the domain writes a name into the lock of `target`, or of
+ * `sender`, and goes its way. Whoever needs the lock reports it after a while, emunic looks whether the one that is
+ * named can hold it, and breaks it if not. What has to hold: each call returns, each message arrives, with its events.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,8 +64,8 @@ static void expect(unsigned who, ptl_handle_eq_t eq, ptl_event_kind_t type)
 
 static void put(void)
 {
-    struct peers_call call = { .verb = DO_PUT, .md = sender_md, .ack = PTL_ACK_REQ, .id = peers.lines[TARGET].id, .pt = PT,
-                               .bits = BITS, .hdr_data = ++n_puts };
+    struct peers_call call = { .verb = DO_PUT, .md = sender_md, .ack = PTL_ACK_REQ, .id = peers.lines[TARGET].id,
+                               .pt = PT, .bits = BITS, .hdr_data = ++n_puts };
 
     must(SENDER, call);
     expect(SENDER, sender_eq, PTL_EVENT_SEND_START);
@@ -106,8 +106,11 @@ static void map_part(unsigned who)
 
 static ptl_md_t md_of(unsigned who, ptl_handle_eq_t eq)
 {
-    return (ptl_md_t){ .start = (void *)(uintptr_t)peers.lines[who].arena_addr, .length = 64, .threshold = PTL_MD_THRESH_INF,
-                       .options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, .eq_handle = eq };
+    return (ptl_md_t){ .start = (void *)(uintptr_t)peers.lines[who].arena_addr,
+                       .length = 64,
+                       .threshold = PTL_MD_THRESH_INF,
+                       .options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE,
+                       .eq_handle = eq };
 }
 
 static int start(void **state)
@@ -119,7 +122,8 @@ static int start(void **state)
     peers_start(&peers, &fx, 2);
     target_eq = must(TARGET, call).eq;
     sender_eq = must(SENDER, call).eq;
-    call = (struct peers_call){ .verb = DO_ME_ATTACH, .pt = PT, .id = pj_anybody(), .bits = BITS, .position = PTL_INS_AFTER };
+    call = (struct peers_call){ .verb = DO_ME_ATTACH, .pt = PT, .id = pj_anybody(), .bits = BITS,
+                                .position = PTL_INS_AFTER };
     call = (struct peers_call){ .verb = DO_MD_ATTACH, .me = must(TARGET, call).me, .desc = md_of(TARGET, target_eq) };
     must(TARGET, call);
     call = (struct peers_call){ .verb = DO_MD_BIND, .desc = md_of(SENDER, sender_eq) };
@@ -227,7 +231,8 @@ static void test_two_that_wait_for_each_other_get_past(void **state)
     take_away_as(TARGET, name_of(slots[SENDER], 0));
     take_away_as(SENDER, name_of(slots[TARGET], 0));
     peers_ask(&peers, TARGET, &attach);
-    must(SENDER, (struct peers_call){ .verb = DO_ME_ATTACH, .pt = PT + 1, .id = pj_anybody(), .position = PTL_INS_AFTER });
+    must(SENDER,
+         (struct peers_call){ .verb = DO_ME_ATTACH, .pt = PT + 1, .id = pj_anybody(), .position = PTL_INS_AFTER });
     assert_int_equal(peers_answer(&peers, TARGET, &attach), PTL_OK);
     put();
 }

@@ -47,8 +47,8 @@ static void replace_queue(gni_cq_mode_t mode)
     assert_int_equal(GNI_MemDeregister(b.nic, &b.mem_hndl), GNI_RC_SUCCESS);
     assert_int_equal(GNI_CqDestroy(b.dst_cq), GNI_RC_SUCCESS);
     assert_int_equal(GNI_CqCreate(b.nic, 128, 0, mode, NULL, NULL, &b.dst_cq), GNI_RC_SUCCESS);
-    assert_int_equal(GNI_MemRegister(b.nic, ADDR(b.mem), GX_BYTES, b.dst_cq, GNI_MEM_READWRITE, (uint32_t)-1, &b.mem_hndl),
-                     GNI_RC_SUCCESS);
+    assert_int_equal(GNI_MemRegister(b.nic, ADDR(b.mem), GX_BYTES, b.dst_cq, GNI_MEM_READWRITE, (uint32_t)-1,
+                                     &b.mem_hndl), GNI_RC_SUCCESS);
 }
 
 /* a has seen the old queue's reader far on; the new queue is full at that very place. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whoever has news for a resting port wakes it. The sleeper is a thread on the port's word with a minute's patience, so a
- * kind of news that forgets to wake shows as that minute's end. The initiator is another port of this process; with
+ * Whoever has news for a resting port wakes it. The sleeper is a thread on the port's word with a minute's patience, so
+ * a kind of news that forgets to wake shows as that minute's end. The initiator is another port of this process; with
  * FX_DATAPATH=routed emunic does the waking.
  */
 #include <setjmp.h>
@@ -90,7 +90,10 @@ struct sleeper {
     atomic_bool is_told;        /* the news are out */
 };
 
-/* Rests as a program does: announces, polls, sleeps. So what comes late of an earlier operation wakes it for one poll only. */
+/*
+ * Rests as a program does: announces, polls, sleeps. So what comes late of an earlier operation wakes it for one poll
+ * only.
+ */
 static void *sleep_long(void *sleeper)
 {
     struct sleeper *s = sleeper;

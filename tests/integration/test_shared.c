@@ -171,7 +171,8 @@ static gni_mem_handle_t enter(const struct gx_side *side, const void *mem, uint6
 {
     gni_mem_handle_t handle;
 
-    FX_CHECK(GNI_MemRegister(side->nic, ADDR(mem), bytes, side->dst_cq, flags, (uint32_t)-1, &handle) == GNI_RC_SUCCESS);
+    FX_CHECK(GNI_MemRegister(side->nic, ADDR(mem), bytes, side->dst_cq, flags, (uint32_t)-1, &handle) ==
+             GNI_RC_SUCCESS);
     return handle;
 }
 
@@ -267,8 +268,8 @@ static void transfer_all(struct fx_rank *rank, const struct gx_side *side)
         uint64_t offset = i * 12345;
 
         fill(out, lengths[i], (uint32_t)i);
-        FX_CHECK(move(rank, side, is_block ? GNI_POST_RDMA_PUT : GNI_POST_FMA_PUT, offset, out, out_handle, lengths[i]) ==
-                 STATUS_OK);
+        FX_CHECK(move(rank, side, is_block ? GNI_POST_RDMA_PUT : GNI_POST_FMA_PUT, offset, out, out_handle,
+                      lengths[i]) == STATUS_OK);
         memset(in, 0, lengths[i] + 4);
         /* Gets are aligned to four bytes. */
         FX_CHECK(move(rank, side, is_block ? GNI_POST_RDMA_GET : GNI_POST_FMA_GET, offset & ~3ull, in, in_handle,

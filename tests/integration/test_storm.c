@@ -2,16 +2,16 @@
 /*
  * Memory that is taken back under a storm of transfers.
  *
- * One process, the target, registers memory; three others storm it with puts, gets and atomics of 8 bytes to 1 MiB. The target
- * deregisters and at once uses the memory for something else: fills it with a canary, unmaps it and maps it anew, gives it
- * back to the heap and takes it again, registers another part. From the return of GNI_MemDeregister() not one byte may change
- * and not one canary may be read, for as long as the others storm on with the old handle.
+ * One process, the target, registers memory; three others storm it with puts, gets and atomics of 8 bytes to 1 MiB. The
+ * target deregisters and at once uses the memory for something else: fills it with a canary, unmaps it and maps it
+ * anew, gives it back to the heap and takes it again, registers another part. From the return of GNI_MemDeregister()
+ * not one byte may change and not one canary may be read, for as long as the others storm on with the old handle.
  *
  * The storming processes see success, "bad handle" or "peer gone"; never "outside the region", which would mean that
  * somebody touched memory that had gone; and each post completes exactly once.
  *
- * Shared between the processes: the handle of the round under a sequence count, and counters by which the target knows that
- * all have posted often enough before and after. What is in the target's memory at which time:
+ * Shared between the processes: the handle of the round under a sequence count, and counters by which the target knows
+ * that all have posted often enough before and after. What is in the target's memory at which time:
  *
  *   PATTERN  while it is registered          bytes that puts bring differ from CANARY
  *   CANARY   after the deregistration
@@ -194,7 +194,8 @@ static bool settle(struct stormer *s)
     FX_CHECK(!is_get(d) || !memchr(slot->local, CANARY, d->length));
     memset(slot->local, 0, d->length);      /* also after an atomic: sums may have any bytes */
     slot->is_busy = false;
-    atomic_fetch_add(status == STATUS_OK ? &s->board->storming[s->number].ok : &s->board->storming[s->number].refused, 1);
+    atomic_fetch_add(status == STATUS_OK ? &s->board->storming[s->number].ok
+                                         : &s->board->storming[s->number].refused, 1);
     atomic_fetch_add(&s->board->storming[s->number].posts, 1);
     return true;
 }
@@ -285,7 +286,9 @@ static uint64_t posts_of(const struct board *board, unsigned number)
     return atomic_load(&board->storming[number].posts);
 }
 
-/* Until every one of them has completed some more posts, or the time of a round is over; `look` is called all the time. */
+/*
+ * Until every one of them has completed some more posts, or the time of a round is over; `look` is called all the time.
+ */
 static void let_them_storm(const struct board *board, uint64_t n_posts, void (*look)(const struct region *region),
                            const struct region *region)
 {
@@ -308,7 +311,8 @@ static void let_them_storm(const struct board *board, uint64_t n_posts, void (*l
 
 static void map_region(struct region *r, void *where)
 {
-    r->mem = mmap(where, REGION_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | (where ? MAP_FIXED : 0), -1, 0);
+    r->mem = mmap(where, REGION_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | (where ? MAP_FIXED : 0),
+                  -1, 0);
     FX_CHECK(r->mem != MAP_FAILED);
     r->is_heap = false;
 }
@@ -330,8 +334,8 @@ static void drop_region(struct region *r)
 
 static void register_region(const struct gx_side *side, struct region *r)
 {
-    FX_CHECK(GNI_MemRegister(side->nic, (uint64_t)(uintptr_t)r->mem, REGION_BYTES, NULL, GNI_MEM_READWRITE, (uint32_t)-1,
-                             &r->hndl) == GNI_RC_SUCCESS);
+    FX_CHECK(GNI_MemRegister(side->nic, (uint64_t)(uintptr_t)r->mem, REGION_BYTES, NULL, GNI_MEM_READWRITE,
+                             (uint32_t)-1, &r->hndl) == GNI_RC_SUCCESS);
 }
 
 static bool has_only_canaries(const uint8_t *mem, uint64_t bytes)
@@ -459,8 +463,8 @@ static void test_nothing_touches_memory_after_its_deregistration(void **state)
 #define REUSES 12u
 
 /*
- * All handles of the node but a few are taken, so that the number of the region comes back soon, with another generation
- * and at the same address. Its new owner is not in the storm's way.
+ * All handles of the node but a few are taken, so that the number of the region comes back soon, with another
+ * generation and at the same address. Its new owner is not in the storm's way.
  */
 static int be_stormed_at_one_number(struct fx_rank *rank)
 {

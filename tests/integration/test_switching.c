@@ -2,9 +2,9 @@
 /*
  * A domain that is switched between the direct and the routed path while ordered operations run in it.
  *
- * Each process sends to the next one in a ring and receives from the one before. Message i is one post with IN_ORDER delivery
- * and a remote event that carries i; what kind of post it is follows from i alone, so the receiver keeps a model of what its
- * memory must hold when event i has come:
+ * Each process sends to the next one in a ring and receives from the one before. Message i is one post with IN_ORDER
+ * delivery and a remote event that carries i; what kind of post it is follows from i alone, so the receiver keeps a
+ * model of what its memory must hold when event i has come:
  *
  *   put, flagged put, block put   slot i % SLOTS holds the pattern of i, whole
  *   atomic add                    the counter has grown by one with each: its value tells the number of adds
@@ -12,9 +12,9 @@
  *   put of i into one word        the word never goes back
  *
  * Events must be 0, 1, 2 ... and nothing else: none lost, none twice, none early. The sender's completions come in the
- * order of its posts. The receiver tells by a counter in shared memory which slots are free again. Meanwhile the test switches
- * the path, or breaks and mends a router that has nothing to do with them and so has the network quiesced, whenever the
- * processes have got a little further.
+ * order of its posts. The receiver tells by a counter in shared memory which slots are free again. Meanwhile the test
+ * switches the path, or breaks and mends a router that has nothing to do with them and so has the network quiesced,
+ * whenever the processes have got a little further.
  */
 #include <sched.h>
 #include <setjmp.h>

@@ -197,8 +197,8 @@ static void open_transfers(struct emu_transport_config config)
         hosts[i].memory = malloc(BIG_BYTES);
         for (uint64_t k = 0; k < BIG_BYTES; k++)
             hosts[i].memory[k] = byte_at(k, i);
-        assert_int_equal(ops->region_create(hosts[i].t, hosts[i].memory, BIG_BYTES, EMU_TRANSPORT_READ | EMU_TRANSPORT_WRITE,
-                                            &region[i]), 0);
+        assert_int_equal(ops->region_create(hosts[i].t, hosts[i].memory, BIG_BYTES,
+                                            EMU_TRANSPORT_READ | EMU_TRANSPORT_WRITE, &region[i]), 0);
     }
     ops->region_remote(region[1], &remote);
 }
@@ -755,8 +755,8 @@ static void test_mutated_records_of_a_peer_reach_nothing_but_its_region(void **s
     assert_non_null(memory);
     open_pair((struct emu_transport_config){ .is_rma_off = true });
     hosts[0].is_any = hosts[1].is_any = true;
-    assert_int_equal(ops->region_create(hosts[0].t, memory + GUARD_BYTES, EVIL_BYTES, EMU_TRANSPORT_READ | EMU_TRANSPORT_WRITE,
-                                        &own), 0);
+    assert_int_equal(ops->region_create(hosts[0].t, memory + GUARD_BYTES, EVIL_BYTES,
+                                        EMU_TRANSPORT_READ | EMU_TRANSPORT_WRITE, &own), 0);
     ops->region_remote(own, &target);
     for (; emu_clock_ns() < end_ns; n++) {
         uint8_t body[1024] = { 0 };
@@ -777,7 +777,8 @@ static void test_mutated_records_of_a_peer_reach_nothing_but_its_region(void **s
                 emu_wire_record_put(body + at, kind, data);
                 at += emu_wire_record_space(data);
             } else {
-                to = emu_wire_piece_put(emu_wire_record_put(body + at, kind, EMU_WIRE_PIECE_BYTES + (has_data ? data : 0)), &piece);
+                to = emu_wire_piece_put(emu_wire_record_put(body + at, kind,
+                                                            EMU_WIRE_PIECE_BYTES + (has_data ? data : 0)), &piece);
                 if (has_data)
                     memset(to, 0xee, data);
                 at += emu_wire_record_space(EMU_WIRE_PIECE_BYTES + (has_data ? data : 0));

@@ -308,8 +308,8 @@ static void make_pair(void)
     assert_int_equal(run("ip link set lo up && ip link add emt0 type veth peer name emt1"), 0);
     while (!atomic_load(&meeting->has_blob[3]))
         sched_yield();
-    snprintf(command, sizeof(command), "ip link set emt1 netns %d && ip addr add 10.99.7.1/24 dev emt0 && ip link set emt0 up",
-             (int)pids[1]);
+    snprintf(command, sizeof(command), "ip link set emt1 netns %d && ip addr add 10.99.7.1/24 dev emt0 && ip link set "
+             "emt0 up", (int)pids[1]);
     assert_int_equal(run(command), 0);
 }
 

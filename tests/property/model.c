@@ -135,8 +135,8 @@ static void take_out_of_list(struct model_ni *ni, int me)
     e->in_use = false;
 }
 
-int model_me_attach(struct model_ni *ni, ptl_pt_index_t pt, ptl_process_id_t id, ptl_match_bits_t bits, ptl_match_bits_t ignore,
-                    bool unlinks, ptl_ins_pos_t position, int *me_out)
+int model_me_attach(struct model_ni *ni, ptl_pt_index_t pt, ptl_process_id_t id, ptl_match_bits_t bits,
+                    ptl_match_bits_t ignore, bool unlinks, ptl_ins_pos_t position, int *me_out)
 {
     struct model_me entry = { .id = id, .bits = bits, .ignore = ignore, .unlinks = unlinks };
 
@@ -166,7 +166,8 @@ int model_me_insert(struct model_ni *ni, int base, ptl_process_id_t id, ptl_matc
 
     if (!ni->mes[base].in_use)
         return PTL_ME_INVALID;
-    return put_into_list(ni, ni->mes[base].pt, (unsigned)place_of(ni, base) + (position == PTL_INS_AFTER), entry, me_out);
+    return put_into_list(ni, ni->mes[base].pt, (unsigned)place_of(ni, base) + (position == PTL_INS_AFTER), entry,
+                         me_out);
 }
 
 /* ---- descriptors ---- */
@@ -217,10 +218,12 @@ static void describe(struct model_ni *ni, struct model_md *d, const ptl_md_t *md
 
         d->n_segments = (unsigned)md->length;
         for (unsigned i = 0; i < d->n_segments; i++)
-            d->segments[i] = (struct model_segment){ (uint64_t)(uintptr_t)iov[i].iov_base - ni->arena_addr, iov[i].iov_len };
+            d->segments[i] = (struct model_segment){ (uint64_t)(uintptr_t)iov[i].iov_base - ni->arena_addr,
+                                                     iov[i].iov_len };
     } else {
         d->n_segments = 1;
-        d->segments[0] = (struct model_segment){ md->length ? (uint64_t)(uintptr_t)md->start - ni->arena_addr : 0, md->length };
+        d->segments[0] = (struct model_segment){ md->length ? (uint64_t)(uintptr_t)md->start - ni->arena_addr : 0,
+                                                 md->length };
     }
     for (unsigned i = 0; i < d->n_segments; i++)
         d->total += d->segments[i].bytes;
@@ -300,7 +303,8 @@ void model_eq_free(struct model_ni *ni, int eq)
     }
 }
 
-int model_ac_entry(struct model_ni *ni, ptl_ac_index_t ac, ptl_process_id_t id, ptl_uid_t uid, ptl_jid_t jid, ptl_pt_index_t pt)
+int model_ac_entry(struct model_ni *ni, ptl_ac_index_t ac, ptl_process_id_t id, ptl_uid_t uid, ptl_jid_t jid,
+                   ptl_pt_index_t pt)
 {
     if (ac >= MODEL_ACS)
         return PTL_AC_INDEX_INVALID;
@@ -387,8 +391,9 @@ static bool admits(const struct model_ni *to, const struct request *r)
     const struct model_ac *a = &to->acs[r->call->ac];
 
     return (a->id.nid == PTL_NID_ANY || a->id.nid == r->from->id.nid) &&
-           (a->id.pid == PTL_PID_ANY || a->id.pid == r->from->id.pid) && (a->uid == PTL_UID_ANY || a->uid == r->from->uid) &&
-           (a->jid == PTL_JID_ANY || a->jid == r->from->jid) && (a->pt == PTL_PT_INDEX_ANY || a->pt == r->call->pt);
+           (a->id.pid == PTL_PID_ANY || a->id.pid == r->from->id.pid) &&
+           (a->uid == PTL_UID_ANY || a->uid == r->from->uid) && (a->jid == PTL_JID_ANY || a->jid == r->from->jid) &&
+           (a->pt == PTL_PT_INDEX_ANY || a->pt == r->call->pt);
 }
 
 static bool is_managed_here(const struct model_md *d)
@@ -424,7 +429,8 @@ static bool matches(const struct model_me *e, const struct request *r)
 }
 
 /* The descriptor that takes the request, or NULL: it is dropped. */
-static struct model_md *translate(struct model_ni *to, const struct request *r, uint64_t *offset_out, uint64_t *length_out)
+static struct model_md *translate(struct model_ni *to, const struct request *r, uint64_t *offset_out,
+                                  uint64_t *length_out)
 {
     if (r->call->pt < MODEL_PTS && r->call->ac < MODEL_ACS && (IS_CRAY || admits(to, r))) {
         for (unsigned i = 0; i < to->n_listed[r->call->pt]; i++) {
@@ -487,9 +493,10 @@ static void receive(struct model *m, struct model_ni *to, const struct request *
 static void send(struct model *m, struct model_ni *ni, struct model_md *d, const struct model_call *c, uint64_t offset,
                  uint64_t stream)
 {
-    struct story s = { .initiator = ni->id, .uid = ni->uid, .jid = ni->jid, .pt = c->pt, .bits = c->bits, .rlength = c->length,
-                       .mlength = c->length, .offset = offset, .hdr_data = c->kind == MODEL_GET ? 0 : c->hdr_data,
-                       .stream = stream, .operation = ++m->n_operations, .call = m->n_calls, .is_get_sent = c->kind == MODEL_GET };
+    struct story s = { .initiator = ni->id, .uid = ni->uid, .jid = ni->jid, .pt = c->pt, .bits = c->bits,
+                       .rlength = c->length, .mlength = c->length, .offset = offset,
+                       .hdr_data = c->kind == MODEL_GET ? 0 : c->hdr_data, .stream = stream,
+                       .operation = ++m->n_operations, .call = m->n_calls, .is_get_sent = c->kind == MODEL_GET };
 
     s.threshold = count_operation(d);
     post_start(ni, d, PTL_EVENT_SEND_START, &s);
@@ -507,8 +514,8 @@ static struct story story_of_answer(struct model *m, const struct model_call *c,
                            .operation = ++m->n_operations, .call = m->n_calls };
 }
 
-static void take_ack(struct model *m, struct model_ni *ni, struct model_md *d, const struct model_call *c, uint64_t mlength,
-                     uint64_t stream)
+static void take_ack(struct model *m, struct model_ni *ni, struct model_md *d, const struct model_call *c,
+                     uint64_t mlength, uint64_t stream)
 {
     struct story s = story_of_answer(m, c, mlength, stream);
 
@@ -572,7 +579,10 @@ int model_move(struct model *m, struct model_ni *from, const struct model_call *
         d->replies_due++;       /* keeps an MD of threshold 1 until its reply is here (5.2) */
     if (call->kind != MODEL_GET || IS_CRAY)
         send(m, from, sent, call, sent_offset, stream);
-    /* The target works on what was sent, also when that was the descriptor's last operation: copies of it are on the way. */
+    /*
+     * The target works on what was sent, also when that was the descriptor's last operation: copies of it are on the
+     * way.
+     */
     result = (struct result){ .is_accepted = false };
     receive(m, &m->nis[call->target], &request, &result);
     if (!result.is_accepted)
@@ -597,11 +607,11 @@ static bool differs(char *why, size_t why_bytes, const char *format, ...)
     return false;
 }
 
-#define SAME(field)                                                                                                        \
-    do {                                                                                                                   \
-        if ((uint64_t)(got->field) != (uint64_t)(want->field))                                                             \
-            return differs(why, why_bytes, "event %d: " #field " is %llx instead of %llx", (int)want->type,                \
-                           (unsigned long long)got->field, (unsigned long long)want->field);                               \
+#define SAME(field)                                                                                                    \
+    do {                                                                                                               \
+        if ((uint64_t)(got->field) != (uint64_t)(want->field))                                                         \
+            return differs(why, why_bytes, "event %d: " #field " is %llx instead of %llx", (int)want->type,            \
+                           (unsigned long long)got->field, (unsigned long long)want->field);                           \
     } while (0)
 
 static bool is_same(const struct model_event *expected, const ptl_event_t *got, char *why, size_t why_bytes)

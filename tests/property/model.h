@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What Portals 3.3 says has to happen, in as few words of C as that takes: match lists, descriptors, queues and memory of a few
- * interfaces, where every operation is whole before the next begins. Written from the specification (1.4 to 1.9, 3.3, 4.4, 4.5,
- * 4.8, 4.9, 5) without a look at the engine, and slow on purpose: lists are arrays, every search goes from the start.
+ * What Portals 3.3 says has to happen, in as few words of C as that takes: match lists, descriptors, queues and memory
+ * of a few interfaces, where every operation is whole before the next begins. Written from the specification (1.4 to
+ * 1.9, 3.3, 4.4, 4.5, 4.8, 4.9, 5) without a look at the engine, and slow on purpose: lists are arrays, every search
+ * goes from the start.
  *
- * What the specification leaves open is left open here: events of the two sides of one operation may be mixed in a queue that both
- * use, so each expected event names its stream; within a stream the order is fixed. `link` is known by equality only.
+ * What the specification leaves open is left open here: events of the two sides of one operation may be mixed in a
+ * queue that both use, so each expected event names its stream; within a stream the order is fixed. `link` is known by
+ * equality only.
  *
  * The types and constants are those of the public header; tests/common/portals_profile.h chooses the profile.
  */
@@ -131,11 +133,12 @@ void model_init(struct model *m);
 struct model_ni *model_ni_add(struct model *m, ptl_process_id_t id, ptl_uid_t uid, ptl_jid_t jid, uint64_t arena_addr);
 
 /*
- * The calls, with their return codes. Objects are named by their place in the tables, which stays theirs for ever: the tables are
- * refilled from the start only where nothing is in use. Handles are filled in by whoever asked the library for the same thing.
+ * The calls, with their return codes. Objects are named by their place in the tables, which stays theirs for ever: the
+ * tables are refilled from the start only where nothing is in use. Handles are filled in by whoever asked the library
+ * for the same thing.
  */
-int model_me_attach(struct model_ni *ni, ptl_pt_index_t pt, ptl_process_id_t id, ptl_match_bits_t bits, ptl_match_bits_t ignore,
-                    bool unlinks, ptl_ins_pos_t position, int *me_out);
+int model_me_attach(struct model_ni *ni, ptl_pt_index_t pt, ptl_process_id_t id, ptl_match_bits_t bits,
+                    ptl_match_bits_t ignore, bool unlinks, ptl_ins_pos_t position, int *me_out);
 int model_me_attach_any(struct model_ni *ni, ptl_pt_index_t *pt_out, ptl_process_id_t id, ptl_match_bits_t bits,
                         ptl_match_bits_t ignore, bool unlinks, int *me_out);
 int model_me_insert(struct model_ni *ni, int base, ptl_process_id_t id, ptl_match_bits_t bits, ptl_match_bits_t ignore,
@@ -147,15 +150,17 @@ int model_md_unlink(struct model *m, struct model_ni *ni, int md);
 int model_md_update(struct model_ni *ni, int md, const ptl_md_t *new_md, int eq, int testq);
 int model_eq_alloc(struct model_ni *ni, int *eq_out);
 void model_eq_free(struct model_ni *ni, int eq);
-int model_ac_entry(struct model_ni *ni, ptl_ac_index_t ac, ptl_process_id_t id, ptl_uid_t uid, ptl_jid_t jid, ptl_pt_index_t pt);
+int model_ac_entry(struct model_ni *ni, ptl_ac_index_t ac, ptl_process_id_t id, ptl_uid_t uid, ptl_jid_t jid,
+                   ptl_pt_index_t pt);
 int model_move(struct model *m, struct model_ni *from, const struct model_call *call);
 /* Would the target take it? */
 bool model_is_accepted(struct model *m, struct model_ni *from, const struct model_call *call);
 
 /*
- * An event that a queue has given: the expected one is taken off the model's queue, or NULL if nothing like it may come now.
- * `why_out` says what differs from the nearest one.
+ * An event that a queue has given: the expected one is taken off the model's queue, or NULL if nothing like it may come
+ * now. `why_out` says what differs from the nearest one.
  */
-bool model_event_take(struct model_ni *ni, int eq, const ptl_event_t *event, struct model_event *taken_out, char *why, size_t why_bytes);
+bool model_event_take(struct model_ni *ni, int eq, const ptl_event_t *event, struct model_event *taken_out, char *why,
+                      size_t why_bytes);
 
 #endif

@@ -20,7 +20,8 @@ struct peer {
 
 static void open_fence(struct peer *p)
 {
-    ptl_md_t md = { .threshold = PTL_MD_THRESH_INF, .options = PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE };
+    ptl_md_t md = { .threshold = PTL_MD_THRESH_INF,
+                    .options = PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE };
     ptl_handle_me_t me;
     ptl_handle_md_t mdh;
 
@@ -45,12 +46,14 @@ static int make_with_md(struct peer *p, struct peers_call *c)
         return PtlMDUpdate(c->md, NULL, &c->desc, c->eq);
 #if IS_CRAY
     case DO_MEMD_ATTACH:
-        return PtlMEMDAttach(p->ni, c->pt, c->id, c->bits, c->ignore, c->unlink, c->position, c->desc, c->md_unlink, &c->me, &c->md);
+        return PtlMEMDAttach(p->ni, c->pt, c->id, c->bits, c->ignore, c->unlink, c->position, c->desc, c->md_unlink,
+                             &c->me, &c->md);
     case DO_MEMD_INSERT:
-        return PtlMEMDInsert(c->me, c->id, c->bits, c->ignore, c->unlink, c->position, c->desc, c->md_unlink, &c->me, &c->md);
+        return PtlMEMDInsert(c->me, c->id, c->bits, c->ignore, c->unlink, c->position, c->desc, c->md_unlink, &c->me,
+                             &c->md);
     case DO_MEMD_POST:
-        return PtlMEMDPost(p->ni, c->me, c->id, c->bits, c->ignore, c->unlink, c->position, c->desc, c->md_unlink, &c->me, &c->md,
-                           c->eq);
+        return PtlMEMDPost(p->ni, c->me, c->id, c->bits, c->ignore, c->unlink, c->position, c->desc, c->md_unlink,
+                           &c->me, &c->md, c->eq);
 #endif
     default:
         return PTL_FAIL;
@@ -91,7 +94,8 @@ static int make_call(struct peer *p, struct peers_call *c)
     case DO_PUT:
         return PtlPut(c->md, c->ack, c->id, c->pt, c->ac, c->bits, c->remote_offset, c->hdr_data);
     case DO_PUT_REGION:
-        return PtlPutRegion(c->md, c->offset, c->length, c->ack, c->id, c->pt, c->ac, c->bits, c->remote_offset, c->hdr_data);
+        return PtlPutRegion(c->md, c->offset, c->length, c->ack, c->id, c->pt, c->ac, c->bits, c->remote_offset,
+                            c->hdr_data);
     case DO_GET:
         return PtlGet(c->md, c->id, c->pt, c->ac, c->bits, c->remote_offset);
     case DO_GET_REGION:

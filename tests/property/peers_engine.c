@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The same peers without processes, library and emunic: interfaces in memory, calls made of the engine's functions in the order in
- * which the direct path uses them. Millions of calls in seconds, and a failure is the engine's.
+ * The same peers without processes, library and emunic: interfaces in memory, calls made of the engine's functions in
+ * the order in which the direct path uses them. Millions of calls in seconds, and a failure is the engine's.
  */
 #include "tests/property/peers.h"
 
@@ -92,7 +92,8 @@ static int create_both(struct engine_peer *p, struct peers_call *c, bool is_inse
 {
     int rc;
 
-    if (c->verb == DO_MEMD_POST && c->eq != PTL_EQ_NONE && !emu_ptl_eq_is_quiet(&p->owner, emu_ptl_find_eq(&p->owner, c->eq)))
+    if (c->verb == DO_MEMD_POST && c->eq != PTL_EQ_NONE &&
+        !emu_ptl_eq_is_quiet(&p->owner, emu_ptl_find_eq(&p->owner, c->eq)))
         return PTL_MD_NO_UPDATE;
     rc = create_me(p, c, is_insert);
     return rc == PTL_OK ? create_md(p, c, emu_ptl_find_me(&p->owner, c->me)) : rc;
@@ -187,8 +188,13 @@ static int get_event(struct engine_peer *p, struct peers_call *c)
         .mlength = e.mlength,
         .offset = e.offset,
         .md_handle = e.md_handle,
-        .md = { .start = (void *)(uintptr_t)e.start, .length = e.length, .threshold = e.threshold, .max_size = e.max_size,
-                .options = e.options, .user_ptr = (void *)(uintptr_t)e.user_ptr, .eq_handle = e.eq_handle },
+        .md = { .start = (void *)(uintptr_t)e.start,
+                .length = e.length,
+                .threshold = e.threshold,
+                .max_size = e.max_size,
+                .options = e.options,
+                .user_ptr = (void *)(uintptr_t)e.user_ptr,
+                .eq_handle = e.eq_handle },
         .hdr_data = e.hdr_data,
         .link = e.link,
         .ni_fail_type = e.fail,
@@ -203,7 +209,8 @@ static int change_access(struct engine_peer *p, const struct peers_call *c)
         return PTL_AC_INDEX_INVALID;
     if (c->pt != PTL_PT_INDEX_ANY && c->pt > p->ni->max_pt)
         return PTL_PT_INDEX_INVALID;
-    p->ni->aces[c->ac] = (struct emu_ptl_ace){ .nid = c->id.nid, .pid = c->id.pid == PTL_PID_ANY ? EMU_PTL_PID_ANY : c->id.pid,
+    p->ni->aces[c->ac] = (struct emu_ptl_ace){ .nid = c->id.nid,
+                                               .pid = c->id.pid == PTL_PID_ANY ? EMU_PTL_PID_ANY : c->id.pid,
                                                .uid = c->uid, .jid = c->jid, .pt = c->pt };
     return PTL_OK;
 }
@@ -222,7 +229,8 @@ static uint8_t *byte_at(const struct emu_ptl_span *span, uint64_t offset)
     abort();
 }
 
-static void copy(const struct emu_ptl_span *to, uint64_t to_offset, const struct emu_ptl_span *from, uint64_t from_offset, uint64_t n)
+static void copy(const struct emu_ptl_span *to, uint64_t to_offset, const struct emu_ptl_span *from,
+                 uint64_t from_offset, uint64_t n)
 {
     struct emu_memory here = emu_memory_self();
     static uint8_t bounce[4096];
@@ -258,8 +266,8 @@ static void move_data(struct engine_peer *from, struct engine_peer *to, const st
     }
 }
 
-static void take_reply(struct engine_peer *from, const struct emu_ptl_send *send, const struct emu_ptl_peer *peer, uint64_t mlength,
-                       const uint8_t *data)
+static void take_reply(struct engine_peer *from, const struct emu_ptl_send *send, const struct emu_ptl_peer *peer,
+                       uint64_t mlength, const uint8_t *data)
 {
     struct emu_ptl_reply reply;
     struct emu_ptl_span span;
@@ -277,9 +285,10 @@ static int carry_out(struct engine_peer *from, struct emu_ptl_send *send)
     static uint8_t data[MODEL_ARENA_BYTES];
     struct engine_peer *to = &own[send->pid - FIRST_PID];
     struct emu_ptl_peer peer = { to->ni->nid, to->ni->pid, to->ni->uid, to->ni->jid };
-    struct emu_ptl_request request = { .kind = send->kind, .wants_ack = send->wants_ack, .nid = from->ni->nid, .pid = from->ni->pid,
-                                       .uid = UID, .jid = JID, .pt = send->pt, .ac = send->ac, .bits = send->bits,
-                                       .offset = send->offset, .length_bytes = send->length_bytes, .hdr_data = send->hdr_data };
+    struct emu_ptl_request request = { .kind = send->kind, .wants_ack = send->wants_ack, .nid = from->ni->nid,
+                                       .pid = from->ni->pid, .uid = UID, .jid = JID, .pt = send->pt, .ac = send->ac,
+                                       .bits = send->bits, .offset = send->offset, .length_bytes = send->length_bytes,
+                                       .hdr_data = send->hdr_data };
     struct emu_ptl_flight flight = { .stage = 0 };
     struct emu_ptl_taker taker;
     bool is_taken;
@@ -386,7 +395,8 @@ static int make_call(struct engine_peer *p, struct peers_line *line)
 
 static void open_peer(struct engine_peer *p, struct peers_line *line, unsigned who)
 {
-    static const struct emu_ptl_limits limits = { EMU_PTL_MES, EMU_PTL_MDS, EMU_PTL_EQS, EMU_PTL_IOVEC_MAX, EMU_PTL_MES };
+    static const struct emu_ptl_limits limits = { EMU_PTL_MES, EMU_PTL_MDS, EMU_PTL_EQS, EMU_PTL_IOVEC_MAX,
+                                                  EMU_PTL_MES };
 
     *p = (struct engine_peer){ .arena = malloc(MODEL_ARENA_BYTES) };
     p->ni = mmap(NULL, sizeof(*p->ni), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -395,14 +405,16 @@ static void open_peer(struct engine_peer *p, struct peers_line *line, unsigned w
     p->ni->max_pt = EMU_PTL_PTS - 1;
     p->ni->max_ac = EMU_PTL_ACES - 1;
     p->ni->max_getput = EMU_PTL_GETPUT_MAX;
-    p->ni->behaviour = IS_CRAY ? EMU_PTL_UNLINK_ON_DEMAND | EMU_PTL_GET_SENDS | EMU_PTL_THRESHOLD_BEFORE | EMU_PTL_LENIENT_REPLY
+    p->ni->behaviour = IS_CRAY ? EMU_PTL_UNLINK_ON_DEMAND | EMU_PTL_GET_SENDS | EMU_PTL_THRESHOLD_BEFORE |
+                                     EMU_PTL_LENIENT_REPLY
                                : EMU_PTL_ACCESS_CONTROL;
     p->ni->nid = who;
     p->ni->pid = FIRST_PID + who;
     p->ni->uid = UID;
     p->ni->jid = JID;
     for (unsigned i = 0; i < EMU_PTL_ACES; i++)
-        p->ni->aces[i] = (struct emu_ptl_ace){ EMU_PTL_NID_ANY, EMU_PTL_PID_ANY, UID, EMU_PTL_JID_ANY, EMU_PTL_PT_ANY, { 0 } };
+        p->ni->aces[i] = (struct emu_ptl_ace){ EMU_PTL_NID_ANY, EMU_PTL_PID_ANY, UID,
+                                               EMU_PTL_JID_ANY, EMU_PTL_PT_ANY,  { 0 } };
     p->ni->is_up = 1;
     for (uint64_t i = 0; i < MODEL_ARENA_BYTES; i++)
         p->arena[i] = peers_first_byte(who, i);

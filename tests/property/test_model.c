@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The model by itself: cases that the specification spells out, so that the property tests compare the library with the right thing.
+ * The model by itself: cases that the specification spells out, so that the property tests compare the library with the
+ * right thing.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,8 +34,8 @@ static int open_both(void **state)
     return 0;
 }
 
-static int new_md(struct model_ni *ni, int me, int eq, unsigned options, int threshold, uint64_t length, uint64_t max_size,
-                  bool unlinks)
+static int new_md(struct model_ni *ni, int me, int eq, unsigned options, int threshold, uint64_t length,
+                  uint64_t max_size, bool unlinks)
 {
     ptl_md_t md = { .start = (void *)(uintptr_t)BASE, .length = length, .threshold = threshold, .max_size = max_size,
                     .options = options };
@@ -55,8 +56,8 @@ static int new_me(ptl_match_bits_t bits, ptl_match_bits_t ignore, bool unlinks)
 
 static int put(int md, uint64_t length, ptl_match_bits_t bits, uint64_t remote_offset)
 {
-    struct model_call c = { .kind = MODEL_PUT, .md = md, .length = length, .pt = 4, .bits = bits, .remote_offset = remote_offset,
-                            .wants_ack = true };
+    struct model_call c = { .kind = MODEL_PUT, .md = md, .length = length, .pt = 4, .bits = bits,
+                            .remote_offset = remote_offset, .wants_ack = true };
 
     return model_move(&m, source, &c);
 }
@@ -172,8 +173,8 @@ static void test_get_costs_its_descriptor_what_the_profile_says(void **state)
     memset(target->arena, 0x5a, 50);
     assert_int_equal(model_move(&m, source, &c), PTL_OK);
     if (IS_CRAY)
-        expect_events(source, source_eq, 5, PTL_EVENT_SEND_START, PTL_EVENT_SEND_END, PTL_EVENT_REPLY_START, PTL_EVENT_REPLY_END,
-                      PTL_EVENT_UNLINK);
+        expect_events(source, source_eq, 5, PTL_EVENT_SEND_START, PTL_EVENT_SEND_END, PTL_EVENT_REPLY_START,
+                      PTL_EVENT_REPLY_END, PTL_EVENT_UNLINK);
     else
         expect_events(source, source_eq, 3, PTL_EVENT_REPLY_START, PTL_EVENT_REPLY_END, PTL_EVENT_UNLINK);
     expect_events(target, target_eq, 2, PTL_EVENT_GET_START, PTL_EVENT_GET_END);

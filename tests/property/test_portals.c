@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Three processes, random calls of Portals' match lists, descriptors and data movement, one at a time, on each of them; return codes,
- * every event with every field, memory, thresholds and drop counters are compared with the model (model.h).
+ * Three processes, random calls of Portals' match lists, descriptors and data movement, one at a time, on each of them;
+ * return codes, every event with every field, memory, thresholds and drop counters are compared with the model
+ * (model.h).
  *
- * A failure tells seed and step; EMU_TEST_SEED repeats them. PROPERTY_STEPS is the number of calls of a run. FX_DATAPATH=routed:
- * through emunic. With OVER_ENGINE there is no library and no emunic: the engine by itself (peers_engine.c).
+ * A failure tells seed and step; EMU_TEST_SEED repeats them. PROPERTY_STEPS is the number of calls of a run.
+ * FX_DATAPATH=routed: through emunic. With OVER_ENGINE there is no library and no emunic: the engine by itself
+ * (peers_engine.c).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -121,7 +123,8 @@ static void check_numbers(unsigned who, unsigned eq, const ptl_event_t *event, c
     queues[who][eq].sequence = event->sequence;
     if (expected->is_manual_unlink)
         return;
-    if (queues[who][eq].links[place].operation == expected->operation && queues[who][eq].links[place].link != event->link)
+    if (queues[who][eq].links[place].operation == expected->operation &&
+        queues[who][eq].links[place].link != event->link)
         give_up("process %u queue %u: event %d has link %u, its operation began with %u", who, eq, (int)event->type,
                 (unsigned)event->link, (unsigned)queues[who][eq].links[place].link);
     queues[who][eq].links[place].operation = expected->operation;
@@ -198,7 +201,9 @@ static bool thresholds_are_right(unsigned who)
 
 static const char *what_is_wrong(unsigned who)
 {
-    return !memory_is_right(who) ? "memory" : !drops_are_right(who) ? "the drop counter" : !thresholds_are_right(who) ? "a threshold" : NULL;
+    return !memory_is_right(who) ? "memory"
+           : !drops_are_right(who) ? "the drop counter"
+           : !thresholds_are_right(who) ? "a threshold" : NULL;
 }
 
 static void check_everything(void)
@@ -456,7 +461,10 @@ static void create_both(unsigned who)
 
     if (count_mes(ni) > LIVE_MES || count_mds(ni) > LIVE_MDS)
         return;
-    call.verb = base == MODEL_NONE ? DO_MEMD_ATTACH : one_in(2) ? DO_MEMD_POST : one_in(2) ? DO_MEMD_INSERT : DO_MEMD_ATTACH;
+    call.verb = base == MODEL_NONE ? DO_MEMD_ATTACH
+                : one_in(2)        ? DO_MEMD_POST
+                : one_in(2)        ? DO_MEMD_INSERT
+                                   : DO_MEMD_ATTACH;
     fill_criteria(&call);
     eq = fill_descriptor(ni, &call, 0, TARGET_BYTES);
     if (call.verb != DO_MEMD_ATTACH)
@@ -466,8 +474,9 @@ static void create_both(unsigned who)
         do_as(who, &call, PTL_MD_NO_UPDATE, "PtlMEMDPost");
         return;
     }
-    rc = call.verb == DO_MEMD_ATTACH ? model_me_attach(ni, call.pt, call.id, call.bits, call.ignore, call.unlink, call.position, &me)
-                                     : model_me_insert(ni, base, call.id, call.bits, call.ignore, call.unlink, call.position, &me);
+    rc = call.verb == DO_MEMD_ATTACH
+             ? model_me_attach(ni, call.pt, call.id, call.bits, call.ignore, call.unlink, call.position, &me)
+             : model_me_insert(ni, base, call.id, call.bits, call.ignore, call.unlink, call.position, &me);
     as_modelled(&call);
     if (rc == PTL_OK)
         rc = model_md_create(ni, me, &call.desc, eq, call.md_unlink, &md);
@@ -516,8 +525,8 @@ static void update_md(unsigned who)
     if (d->me != MODEL_NONE)
         eq = fill_descriptor(ni, &call, 0, TARGET_BYTES);
     else
-        eq = fill_descriptor(ni, &call, d->segments[0].at >= TARGET_BYTES + BOUND_BYTES ? TARGET_BYTES + BOUND_BYTES : TARGET_BYTES,
-                             BOUND_BYTES);
+        eq = fill_descriptor(ni, &call, d->segments[0].at >= TARGET_BYTES + BOUND_BYTES ? TARGET_BYTES + BOUND_BYTES
+                                                                                        : TARGET_BYTES, BOUND_BYTES);
     call.md = d->handle;
     call.eq = eq_handle(ni, testq);
     as_modelled(&call);
@@ -530,7 +539,8 @@ static void update_md(unsigned who)
 static void change_access(unsigned who)
 {
     struct peers_call call = { .verb = DO_AC_ENTRY, .ac = (ptl_ac_index_t)(1 + draw(MODEL_ACS)), .id = some_id(),
-                               .uid = one_in(4) ? peers.lines[who].uid + 1 : one_in(2) ? PTL_UID_ANY : peers.lines[who].uid,
+                               .uid = one_in(4) ? peers.lines[who].uid + 1
+                                      : one_in(2) ? PTL_UID_ANY : peers.lines[who].uid,
                                .jid = PTL_JID_ANY, .pt = one_in(2) ? PTL_PT_INDEX_ANY : (ptl_pt_index_t)draw(PTS) };
 
     do_as(who, &call, model_ac_entry(ni_of(who), call.ac, call.id, call.uid, call.jid, call.pt), "PtlACEntry");
@@ -573,7 +583,8 @@ static bool make_getput(struct model_ni *ni, struct model_call *c)
     put = &ni->mds[c->put_md];
     get = &ni->mds[c->md];
     c->length = put->total;
-    return put == get ? get->threshold != 1 : get->total >= put->total && is_of_lower_part(put) != is_of_lower_part(get);
+    return put == get ? get->threshold != 1
+                      : get->total >= put->total && is_of_lower_part(put) != is_of_lower_part(get);
 }
 
 static bool make_region(struct model_ni *ni, struct model_call *c, bool *is_region_out)
@@ -598,8 +609,8 @@ static void move(unsigned who)
     struct model_ni *ni = ni_of(who);
     struct model_call c = { .target = (unsigned)draw(PEERS), .pt = one_in(40) ? 70 : (ptl_pt_index_t)draw(PTS),
                             .bits = draw(4) | (one_in(8) ? 0xab00000000000000 : 0),
-                            .remote_offset = one_in(2) ? 0 : draw(one_in(2) ? 64 : 600), .hdr_data = emu_random_next(&random_state),
-                            .wants_ack = one_in(2) };
+                            .remote_offset = one_in(2) ? 0 : draw(one_in(2) ? 64 : 600),
+                            .hdr_data = emu_random_next(&random_state), .wants_ack = one_in(2) };
     struct peers_call call = { .verb = DO_PUT };
     bool is_region = false;
     unsigned what = (unsigned)draw(8);
@@ -723,8 +734,8 @@ static void test_random_calls_do_what_the_model_says(void **state)
             n_drops += ni_of(who)->drops;
         assert_int_equal(peers_stop(&peers), 0);
     }
-    printf("# %llu requests, %llu of them dropped, %llu events\n", (unsigned long long)n_moves, (unsigned long long)n_drops,
-           (unsigned long long)n_events);
+    printf("# %llu requests, %llu of them dropped, %llu events\n", (unsigned long long)n_moves,
+           (unsigned long long)n_drops, (unsigned long long)n_events);
     assert_true(n_events > n_moves / 2);
 }
 

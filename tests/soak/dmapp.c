@@ -4,10 +4,11 @@
  *
  *   emunic run -n 16 --ppn 4 -- soak-dmapp [SECONDS [SEED]]
  *
- * Each PE has a lane in the memory of every PE: in its heap and in its static data. Nobody else writes there, so its owner keeps a
- * copy, the shadow, and knows at any time what every byte must be. Transfers under way at one time do not overlap. Besides: a counter
- * behind a lock on every PE, messages in both directions, and common words that only grow. After some hundred operations a round
- * ends with reductions, of numbers that everybody can work out, and of whether time is over. One test in TAP's form.
+ * Each PE has a lane in the memory of every PE: in its heap and in its static data. Nobody else writes there, so its
+ * owner keeps a copy, the shadow, and knows at any time what every byte must be. Transfers under way at one time do not
+ * overlap. Besides: a counter behind a lock on every PE, messages in both directions, and common words that only grow.
+ * After some hundred operations a round ends with reductions, of numbers that everybody can work out, and of whether
+ * time is over. One test in TAP's form.
  */
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -62,7 +63,8 @@ static uint64_t n_ops, n_bytes, n_rounds;
 
 static void wrong(const char *what, int64_t detail)
 {
-    fprintf(stderr, "soak-dmapp: PE %d round %llu: %s (%lld)\n", job.pe, (unsigned long long)n_rounds, what, (long long)detail);
+    fprintf(stderr, "soak-dmapp: PE %d round %llu: %s (%lld)\n", job.pe, (unsigned long long)n_rounds, what,
+            (long long)detail);
     exit(1);
 }
 

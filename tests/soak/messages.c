@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Random messages. Message n of a pair of ranks has a length and bytes that follow from the pair and n, so the receiver knows what
- * must come next and that nothing may be lost, doubled or out of turn.
+ * Random messages. Message n of a pair of ranks has a length and bytes that follow from the pair and n, so the receiver
+ * knows what must come next and that nothing may be lost, doubled or out of turn.
  */
 #include <string.h>
 
@@ -29,7 +29,8 @@ void soak_send(struct soak_rank *r)
 
     for (uint32_t i = 0; i < len_bytes; i++)
         data[i] = byte_of(r->rank, to, n, i);
-    rc = GNI_SmsgSendWTag(r->eps[to], &n, sizeof(n), data, len_bytes, (uint32_t)(to << 16 | (n & 0xffff)), (uint8_t)(n % 200));
+    rc = GNI_SmsgSendWTag(r->eps[to], &n, sizeof(n), data, len_bytes, (uint32_t)(to << 16 | (n & 0xffff)),
+                          (uint8_t)(n % 200));
     if (rc == GNI_RC_NOT_DONE)
         return;
     soak_must(rc, "GNI_SmsgSendWTag");

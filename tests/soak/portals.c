@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Soak of Portals: 16 processes on 4 nodes do everything at random for as long as asked; every byte and every event is compared with
- * a model.
+ * Soak of Portals: 16 processes on 4 nodes do everything at random for as long as asked; every byte and every event is
+ * compared with a model.
  *
  *   soak-portals [SECONDS [SEED]]      FX_DATAPATH=routed: through emunic; EMUNIC_MEMORY=cma: by system calls
  *
- * Lanes. Every process has memory with one lane for each process. Only that one writes its lane, so it keeps a copy, the shadow, and
- * knows what every byte must be. What leads to a lane changes all the time: behind entries that are used up by a few requests
- * and others that fit nothing there is always one that takes everything, and it is replaced too, the new one before the old
- * one. So no request may be dropped, ever. Requests of one process are done in order, so a get brings what was put before it and
- * nothing of what was put after it.
+ * Lanes. Every process has memory with one lane for each process. Only that one writes its lane, so it keeps a copy,
+ * the shadow, and knows what every byte must be. What leads to a lane changes all the time: behind entries that are
+ * used up by a few requests and others that fit nothing there is always one that takes everything, and it is replaced
+ * too, the new one before the old one. So no request may be dropped, ever. Requests of one process are done in order,
+ * so a get brings what was put before it and nothing of what was put after it.
  *
- * Messages of unexpected size go into blocks that the library manages, one behind the other, and have to come in the order of
- * their numbers. Words that are swapped (getput) keep the sum of all numbers that ever went in.
+ * Messages of unexpected size go into blocks that the library manages, one behind the other, and have to come in the
+ * order of their numbers. Words that are swapped (getput) keep the sum of all numbers that ever went in.
  *
  * One test in TAP's form. A run in which nobody gets any further for a minute is a hang and is ended.
  */
@@ -151,7 +151,10 @@ static ptl_md_t lane_md(unsigned source, int threshold, uintptr_t user)
                        .user_ptr = (void *)user, .eq_handle = r.eq };
 }
 
-/* An entry with its descriptor, at the tail of a list or before `base`; both stay, or both go. In one call where there is one. */
+/*
+ * An entry with its descriptor, at the tail of a list or before `base`; both stay, or both go. In one call where there
+ * is one.
+ */
 static ptl_handle_me_t attach_both(ptl_pt_index_t pt, ptl_process_id_t id, ptl_match_bits_t ignore, ptl_md_t md)
 {
     ptl_handle_me_t me;
@@ -166,8 +169,8 @@ static ptl_handle_me_t attach_both(ptl_pt_index_t pt, ptl_process_id_t id, ptl_m
     return me;
 }
 
-static ptl_handle_me_t insert_both(ptl_handle_me_t base, ptl_process_id_t id, ptl_match_bits_t ignore, ptl_unlink_t unlink,
-                                   ptl_md_t md)
+static ptl_handle_me_t insert_both(ptl_handle_me_t base, ptl_process_id_t id, ptl_match_bits_t ignore,
+                                   ptl_unlink_t unlink, ptl_md_t md)
 {
     ptl_handle_me_t me;
     ptl_handle_md_t mdh;
@@ -214,8 +217,8 @@ static void make_special(void)
     if (e->is_there)
         return;
     if (draw(2)) {
-        rc = PtlMEMDPost(r.ni, r.last[source], r.board->ranks[source].id, bits, ignore, PTL_UNLINK, PTL_INS_BEFORE, md, PTL_UNLINK,
-                         &me, &mdh, draw(2) ? r.empty_eq : r.eq);
+        rc = PtlMEMDPost(r.ni, r.last[source], r.board->ranks[source].id, bits, ignore, PTL_UNLINK, PTL_INS_BEFORE, md,
+                         PTL_UNLINK, &me, &mdh, draw(2) ? r.empty_eq : r.eq);
         if (rc == PTL_MD_NO_UPDATE)
             return;
         pj_must(rc, "PtlMEMDPost");
@@ -252,7 +255,10 @@ static void take_special_away(void)
         mismatch("PtlMEUnlink of an entry that may be in use gives %d", rc);
 }
 
-/* Entries that no request fits: without memory, used up, for another process, for other bits, too small, for other operations. */
+/*
+ * Entries that no request fits: without memory, used up, for another process, for other bits, too small, for other
+ * operations.
+ */
 static void change_decoy(void)
 {
     struct entry *e = &r.decoys[draw(DECOYS)];
@@ -277,8 +283,10 @@ static void change_decoy(void)
     else if (what == 4)
         md.options &= ~(unsigned)(PTL_MD_OP_PUT | PTL_MD_OP_GET);
     else if (what == 5)
-        md = (ptl_md_t){ .threshold = PTL_MD_THRESH_INF, .options = PTL_MD_OP_PUT | PTL_MD_OP_GET, .eq_handle = PTL_EQ_NONE };
-    PJ(PtlMEInsert(r.last[source], id, bits, 15, draw(2) ? PTL_UNLINK : PTL_RETAIN, draw(2) ? PTL_INS_BEFORE : PTL_INS_AFTER, &e->me));
+        md = (ptl_md_t){ .threshold = PTL_MD_THRESH_INF, .options = PTL_MD_OP_PUT | PTL_MD_OP_GET,
+                         .eq_handle = PTL_EQ_NONE };
+    PJ(PtlMEInsert(r.last[source], id, bits, 15, draw(2) ? PTL_UNLINK : PTL_RETAIN,
+                   draw(2) ? PTL_INS_BEFORE : PTL_INS_AFTER, &e->me));
     if (what != 0)
         PJ(PtlMDAttach(e->me, md, draw(2) ? PTL_UNLINK : PTL_RETAIN, &mdh));
     e->is_there = true;
@@ -287,7 +295,8 @@ static void change_decoy(void)
 
 static void attach_block(unsigned n)
 {
-    ptl_md_t md = { .start = r.blocks[n], .length = BLOCK_BYTES, .threshold = PTL_MD_THRESH_INF, .max_size = MESSAGE_BYTES,
+    ptl_md_t md = { .start = r.blocks[n], .length = BLOCK_BYTES, .threshold = PTL_MD_THRESH_INF,
+                    .max_size = MESSAGE_BYTES,
                     .options = PTL_MD_OP_PUT | PTL_MD_MAX_SIZE | PTL_MD_ACK_DISABLE | AUTO_UNLINK_EVENT,
                     .user_ptr = (void *)(uintptr_t)(USER_BLOCK + n), .eq_handle = r.eq };
 
@@ -338,8 +347,8 @@ static void take_message(const ptl_event_t *event)
     if (event->type == PTL_EVENT_PUT_START)
         return;
     if (event->hdr_data != r.next_message[source] || event->mlength != event->rlength)
-        mismatch("message %llu of rank %u instead of %llu, %llu of %llu bytes", (unsigned long long)event->hdr_data, source,
-                 (unsigned long long)r.next_message[source], (unsigned long long)event->mlength,
+        mismatch("message %llu of rank %u instead of %llu, %llu of %llu bytes", (unsigned long long)event->hdr_data,
+                 source, (unsigned long long)r.next_message[source], (unsigned long long)event->mlength,
                  (unsigned long long)event->rlength);
     r.next_message[source] = event->hdr_data + 1;
     for (uint64_t i = 0; i < event->mlength; i++) {
@@ -399,8 +408,8 @@ static bool has_ops(void)
 
 static void bind_buffer(struct op *op, void *start, uint64_t length, unsigned n_counted, ptl_handle_md_t *md_out)
 {
-    ptl_md_t md = { .start = start, .length = length, .options = PTL_MD_EVENT_START_DISABLE, .user_ptr = op, .eq_handle = r.op_eq,
-                    .threshold = PTL_MD_THRESH_INF };
+    ptl_md_t md = { .start = start, .length = length, .options = PTL_MD_EVENT_START_DISABLE, .user_ptr = op,
+                    .eq_handle = r.op_eq, .threshold = PTL_MD_THRESH_INF };
     ptl_md_iovec_t iov[3];
 
     if (op->is_unlinked_by_itself) {
@@ -442,11 +451,12 @@ static void start_put(struct op *op)
     op->n_to_come = 1u + is_acked + op->is_unlinked_by_itself;
     if (is_region) {
         bind_buffer(op, op->buffer, LANE_BYTES, 1 + is_acked, &op->md);
-        PJ(PtlPutRegion(op->md, before, op->length, is_acked ? PTL_ACK_REQ : NO_ACK, r.board->ranks[op->target].id, LANE_PT, 0,
-                        draw(16), op->offset, 0));
+        PJ(PtlPutRegion(op->md, before, op->length, is_acked ? PTL_ACK_REQ : NO_ACK, r.board->ranks[op->target].id,
+                        LANE_PT, 0, draw(16), op->offset, 0));
     } else {
         bind_buffer(op, op->buffer, op->length, 1 + is_acked, &op->md);
-        PJ(PtlPut(op->md, is_acked ? PTL_ACK_REQ : NO_ACK, r.board->ranks[op->target].id, LANE_PT, 0, draw(16), op->offset, 0));
+        PJ(PtlPut(op->md, is_acked ? PTL_ACK_REQ : NO_ACK, r.board->ranks[op->target].id, LANE_PT, 0, draw(16),
+                  op->offset, 0));
     }
 }
 
@@ -575,7 +585,8 @@ static void take_op_event(const ptl_event_t *event)
         mismatch("event %d has fail type %u", (int)event->type, (unsigned)event->ni_fail_type);
     if ((event->type == PTL_EVENT_ACK || event->type == PTL_EVENT_REPLY_END) &&
         (event->mlength != op->length || event->rlength != op->length))
-        mismatch("event %d: %llu of %llu bytes", (int)event->type, (unsigned long long)event->mlength, (unsigned long long)op->length);
+        mismatch("event %d: %llu of %llu bytes", (int)event->type, (unsigned long long)event->mlength,
+                 (unsigned long long)op->length);
     if (--op->n_to_come == 0)
         end_op(op);
 }
@@ -658,8 +669,8 @@ static void check_counts(void)
         const struct told *peer = &r.board->ranks[i];
 
         if (atomic_load(&r.told->events_from[i]) != atomic_load(&peer->requests_to[r.rank]))
-            mismatch("%llu events of rank %u instead of %llu", (unsigned long long)atomic_load(&r.told->events_from[i]), i,
-                     (unsigned long long)atomic_load(&peer->requests_to[r.rank]));
+            mismatch("%llu events of rank %u instead of %llu", (unsigned long long)atomic_load(&r.told->events_from[i]),
+                     i, (unsigned long long)atomic_load(&peer->requests_to[r.rank]));
     }
     PJ(PtlNIStatus(r.ni, PTL_SR_DROP_COUNT, &drops));
     if (drops != 0)
@@ -762,9 +773,9 @@ static bool print_totals(struct board *board)
         for (unsigned k = 0; k < RANKS; k++)
             messages += atomic_load(&told->messages_from[k]);
     }
-    printf("# %llu calls, %llu MiB, %llu messages, %llu entries and descriptors made, %llu mismatches, swapped numbers %s\n",
-           (unsigned long long)ops, (unsigned long long)(bytes >> 20), (unsigned long long)messages, (unsigned long long)churned,
-           (unsigned long long)mismatches, put == got ? "all there" : "lost");
+    printf("# %llu calls, %llu MiB, %llu messages, %llu entries and descriptors made, %llu mismatches, swapped numbers "
+           "%s\n", (unsigned long long)ops, (unsigned long long)(bytes >> 20), (unsigned long long)messages,
+           (unsigned long long)churned, (unsigned long long)mismatches, put == got ? "all there" : "lost");
     return put == got && ops > 0;
 }
 

@@ -2,9 +2,10 @@
 /*
  * Random posts and what must come of them.
  *
- * No two posts under way touch the same bytes, so the order in which they end does not matter: a put changes the shadow when its
- * completion comes, a get must show what the shadow holds. A post that ends with an error has had no effect, or one that is
- * overwritten: puts are posted again until they succeed, atomics and queue writes must not have happened.
+ * No two posts under way touch the same bytes, so the order in which they end does not matter: a put changes the shadow
+ * when its completion comes, a get must show what the shadow holds. A post that ends with an error has had no effect,
+ * or one that is overwritten: puts are posted again until they succeed, atomics and queue writes must not have
+ * happened.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +93,8 @@ static void choose(struct soak_rank *r, struct soak_op *op)
             op->offset = DATA_BYTES - op->len_bytes;
     }
     /* Of a chain several elements can fail, but only one failure is told. */
-    if (op->kind == SOAK_CHAIN && (r->allows_errors || overlaps(op->offset, op->len_bytes, op->more_offset, op->len_bytes)))
+    if (op->kind == SOAK_CHAIN &&
+        (r->allows_errors || overlaps(op->offset, op->len_bytes, op->more_offset, op->len_bytes)))
         op->kind = SOAK_PUT;
 }
 
@@ -245,8 +247,8 @@ static void check_got(struct soak_rank *r, const struct soak_op *op)
 
         while (op->buffer[at] == expected[at])
             at++;
-        soak_mismatch(r, "get of %u bytes at %u from rank %u: byte %u is %02x instead of %02x", op->len_bytes, op->offset,
-                      op->target, at, op->buffer[at], expected[at]);
+        soak_mismatch(r, "get of %u bytes at %u from rank %u: byte %u is %02x instead of %02x", op->len_bytes,
+                      op->offset, op->target, at, op->buffer[at], expected[at]);
     }
     memcpy(&flag, op->buffer + op->len_bytes, 4);
     if (op->kind == SOAK_FLAGGED_GET && flag == 0xeeeeeeee)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The life of a rank: set up, tell the others, post and send at random and take what comes, and at the end compare everything.
+ * The life of a rank: set up, tell the others, post and send at random and take what comes, and at the end compare
+ * everything.
  *
- * The end: no new operations; own completions are awaited; then everybody goes on taking events and messages until what each
- * has counted is what the others say they sent. A rank that waits in vain is what the watcher (soak.c) calls a hang.
+ * The end: no new operations; own completions are awaited; then everybody goes on taking events and messages until what
+ * each has counted is what the others say they sent. A rank that waits in vain is what the watcher (soak.c) calls a
+ * hang.
  */
 #include <sched.h>
 #include <stdarg.h>
@@ -53,7 +55,8 @@ static uint8_t *registered(struct soak_rank *r, uint64_t bytes, gni_cq_handle_t 
 
 static void open_nic(struct soak_rank *r, const struct fx *fx)
 {
-    soak_must(GNI_CdmCreate(r->rank, (uint8_t)fx->ptag, fx->cookie, GNI_CDM_MODE_ERR_NO_KILL, &r->cdm), "GNI_CdmCreate");
+    soak_must(GNI_CdmCreate(r->rank, (uint8_t)fx->ptag, fx->cookie, GNI_CDM_MODE_ERR_NO_KILL, &r->cdm),
+              "GNI_CdmCreate");
     soak_must(GNI_CdmAttach(r->cdm, 0, &r->told->nic_addr, &r->nic), "GNI_CdmAttach");
     soak_must(GNI_CqCreate(r->nic, CQ_ENTRIES, 0, GNI_CQ_NOBLOCK, NULL, NULL, &r->src_cq), "GNI_CqCreate");
     soak_must(GNI_CqCreate(r->nic, CQ_ENTRIES, 0, GNI_CQ_NOBLOCK, NULL, NULL, &r->dst_cq), "GNI_CqCreate");
@@ -215,7 +218,8 @@ static void check_counts(struct soak_rank *r)
 
 static void check_common_words(struct soak_rank *r)
 {
-    const _Atomic uint64_t *words = (const _Atomic uint64_t *)(const void *)(r->region + SOAK_RANKS * (uint64_t)LANE_BYTES);
+    const _Atomic uint64_t *words = (const _Atomic uint64_t *)(const void *)(r->region +
+                                                                             SOAK_RANKS * (uint64_t)LANE_BYTES);
 
     for (uint32_t w = 0; w < COMMON_WORDS; w++) {
         uint64_t expected = 0;
@@ -246,7 +250,9 @@ static void close_all(struct soak_rank *r)
 
 /* ---- main ---- */
 
-/* Registers a piece of memory, puts into it, looks, and takes it away again: handles come and go while all else runs. */
+/*
+ * Registers a piece of memory, puts into it, looks, and takes it away again: handles come and go while all else runs.
+ */
 static void register_for_a_while(struct soak_rank *r)
 {
     uint64_t bytes = 8 + emu_random_next(&r->random) % 100000;

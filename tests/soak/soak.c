@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Soak: 16 processes on 4 nodes do everything at random for as long as asked; every byte and every event is compared with a model.
+ * Soak: 16 processes on 4 nodes do everything at random for as long as asked; every byte and every event is compared
+ * with a model.
  *
  *   soak [SECONDS [SEED [RATE]]]      FX_DATAPATH=routed: through emunic; EMUNIC_MEMORY=cma: by system calls
  *
- * With a RATE, that part of the transactions is made to fail: each failure must be seen once, by its initiator, and nothing else
- * may be lost. Messages are sent again by the NIC until they arrive, so nobody sees theirs.
+ * With a RATE, that part of the transactions is made to fail: each failure must be seen once, by its initiator, and
+ * nothing else may be lost. Messages are sent again by the NIC until they arrive, so nobody sees theirs.
  *
- * One test in TAP's form. Same seed, same draws of each rank; how the ranks' operations fall between each other is the machine's.
- * A run in which nobody gets any further for a minute is a hang and is ended.
+ * One test in TAP's form. Same seed, same draws of each rank; how the ranks' operations fall between each other is the
+ * machine's. A run in which nobody gets any further for a minute is a hang and is ended.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -130,8 +131,8 @@ int main(int argc, char **argv)
         retransmitted += task.board->ranks[i].retransmitted;
     if (task.allows_errors) {
         injected = fx_fault_hits(&fx);
-        printf("# %llu failures injected, %llu of them of messages that were sent again\n", (unsigned long long)injected,
-               (unsigned long long)retransmitted);
+        printf("# %llu failures injected, %llu of them of messages that were sent again\n",
+               (unsigned long long)injected, (unsigned long long)retransmitted);
         injected -= retransmitted;
         n_bad += injected != errors || injected == 0;
     }

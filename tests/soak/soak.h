@@ -2,9 +2,9 @@
 /*
  * A rank of the soak: objects, what it knows about everybody's memory, and what all ranks tell each other.
  *
- * Every rank has a region with one lane for each rank. Only that rank writes its lane, so it can keep a copy of it, the shadow,
- * and knows at any time what every byte must be. A lane is data, and words for atomics. One more line of the region is for
- * everybody: its words only grow, by adds whose sum all ranks know together.
+ * Every rank has a region with one lane for each rank. Only that rank writes its lane, so it can keep a copy of it, the
+ * shadow, and knows at any time what every byte must be. A lane is data, and words for atomics. One more line of the
+ * region is for everybody: its words only grow, by adds whose sum all ranks know together.
  */
 #ifndef TESTS_SOAK_SOAK_H
 #define TESTS_SOAK_SOAK_H

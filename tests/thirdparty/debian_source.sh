@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=sh
 #
-# Sourced by the build scripts of third-party programs: gets a Debian source package without touching the system's lists.
+# Sourced by the build scripts of third-party programs: gets a Debian source package without touching the system's
+# lists.
 #
 #   step NAME COMMAND...        run a step with its output in $log; on failure show the end of it and exit 1
 #   get_source                  the files of the package into $work/dl; exit 77 when there is no network
 #   unpack_source               $work/src, with Debian's patches
 #
-# Wants: work (folder), log, package=name=version, dsc, dsc_sha256, prefix (for variables and messages), source_dir (a folder
-# that already holds the files, or empty), mirror (or empty: the system's own). Private lists are in $work/apt; the caller removes
-# them. dpkg-source verifies the checksums that the .dsc holds; that of the .dsc is checked here.
+# Wants: work (folder), log, package=name=version, dsc, dsc_sha256, prefix (for variables and messages), source_dir (a
+# folder that already holds the files, or empty), mirror (or empty: the system's own). Private lists are in $work/apt;
+# the caller removes them. dpkg-source verifies the checksums that the .dsc holds; that of the .dsc is checked here.
 
 # shellcheck disable=SC2016,SC2154  # apt expands its own variables; the caller sets ours
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg

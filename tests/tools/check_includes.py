@@ -73,8 +73,8 @@ def source_files(root):
         at = pathlib.Path(folder)
         if at == root:
             subfolders[:] = [name for name in subfolders if not name.startswith("build")]
-        subfolders[:] = [name for name in subfolders if not name.startswith(".") and not (at / name / "meson-private").is_dir()
-                         and name != "__pycache__"]
+        subfolders[:] = [name for name in subfolders if not name.startswith(".") and name != "__pycache__"
+                         and not (at / name / "meson-private").is_dir()]
         for name in sorted(names):
             yield (at / name).relative_to(root).as_posix()
 
@@ -152,7 +152,8 @@ GOOD = {
     "emunic/client/port.h": C + '#include "emunic/engine/cq.h"\n#include "emunic/base/log.h"\n#include <pthread.h>\n',
     "emunic/fabric/link.h": C + '#include "emunic/base/log.h"\n',
     "emunic/daemon/server.h": C + '#include "emunic/fabric/link.h"\n#include "emunic/engine/cq.h"\n',
-    "emunic/cli/main.c": C + '#include "emunic/daemon/server.h"\n#include "emunic/client/port.h"\n#include "emunic-config.h"\n',
+    "emunic/cli/main.c": C + '#include "emunic/daemon/server.h"\n#include "emunic/client/port.h"\n'
+                             '#include "emunic-config.h"\n',
     "libugni/include/gni_pub.h": C,
     "libugni/src/ep.c": C + '#include <gni_pub.h>\n#include "emunic/client/port.h"\n',
     "libdmapp/src/put.c": C + "#include <gni_pub.h>\n",
@@ -173,7 +174,8 @@ BAD = {
     "emunic/engine/bad1.c": (C + '\n#include "emunic/base/log.h"\n', "3: emunic/engine may not include emunic/base"),
     "emunic/engine/bad2.c": (C + "  #  include <pthread.h>\n", "2: emunic/engine may not use <pthread.h>"),
     "emunic/engine/bad3.c": (C + "#include <gni_pub.h>\n", "2: emunic/engine may not include libugni"),
-    "emunic/client/bad.c": (C + '#include "emunic/daemon/server.h"\n', "2: emunic/client may not include emunic/daemon"),
+    "emunic/client/bad.c": (C + '#include "emunic/daemon/server.h"\n',
+                            "2: emunic/client may not include emunic/daemon"),
     "emunic/fabric/bad.c": (C + '#include "emunic/engine/cq.h"\n', "2: emunic/fabric may not include emunic/engine"),
     "emunic/daemon/bad1.c": (C + '#include "emunic/client/port.h"\n', "2: emunic/daemon may not include emunic/client"),
     "emunic/daemon/bad2.c": (C + '#include "emunic-config.h"\n', "2: emunic/daemon may not know how it was configured"),

@@ -10,14 +10,14 @@
 
 Three sources are compared, call by call (below, X is what the API's calls begin with, RC its codes):
 
-  * tests/tools/<api>_codes.txt: what the original documents. `F*` stands for F, F_nb and F_nbi; of the codes that follow,
-    TRANSACTION_ERROR belongs to F alone and NO_SPACE to F_nb alone.
+  * tests/tools/<api>_codes.txt: what the original documents. `F*` stands for F, F_nb and F_nbi; of the codes that
+    follow, TRANSACTION_ERROR belongs to F alone and NO_SPACE to F_nb alone.
   * The public header: what this library gives (`@retval CODE  text`; a text that begins with `XA() only:` or
     `XA() and XB() only:` is about those of the calls that share the comment; so are `The _nb calls only` and
     `The blocking calls only`), and what it never gives, with the reason (`@note Never CODE, CODE: reason`, or
     `@note Never CODE of XA(): reason`).
-  * tests/conformance/<api>/*.c: what is tested. Every code of the original must be in one of the header's two lists, and
-    every @retval must have a test function (or the call is pending, below).
+  * tests/conformance/<api>/*.c: what is tested. Every code of the original must be in one of the header's two lists,
+    and every @retval must have a test function (or the call is pending, below).
 
 A test function (`static void test_x(void **state)`, registered in its program) covers a call's code by
 
@@ -28,9 +28,9 @@ A test function (`static void test_x(void **state)`, registered in its program) 
   * a comment in it, above it, or in or above such a function, for what comes through variables and tables:
         /* covers: X: RC_Y, RC_Z */         /* covers: XA*, XB: RC_Y */
 
-For Portals there is a table of events, too: tests/tools/portals_events.txt says which events an operation has with an option, and
-which it has not; each needs a test function with a comment that says the same (one operation, its events, `no` before what must not
-come):
+For Portals there is a table of events, too: tests/tools/portals_events.txt says which events an operation has with an
+option, and which it has not; each needs a test function with a comment that says the same (one operation, its events,
+`no` before what must not come):
 
         /* events: put with ack: SEND_START, SEND_END, ACK, PUT_START, no PUT_END */
 """
@@ -50,8 +50,8 @@ FLAVOURS = ["", "_nb", "_nbi"]
 class Api:
     """What differs between the interfaces, and the patterns that follow from it."""
 
-    def __init__(self, name, title, header, prefix, code_prefix, returns, code_names, shared, pending=(), more_headers=(),
-                 event_names=()):
+    def __init__(self, name, title, header, prefix, code_prefix, returns, code_names, shared, pending=(),
+                 more_headers=(), event_names=()):
         self.name, self.title, self.header, self.prefix, self.code_prefix = name, title, header, prefix, code_prefix
         self.headers = [header, *more_headers]
         # What can be posted: there is a second table, of operations and events, if there are any.
@@ -105,18 +105,20 @@ DMAPP = Api("dmapp", "DMAPP", "libdmapp/include/dmapp.h", "dmapp_", "DMAPP_RC_",
              "NO_SPACE", "NOT_DONE", "NOT_SUPPORTED", "NOT_FOUND", "BUSY"],
             ["tests/conformance/dmapp/*.h", "tests/common/dmapp.h", "tests/common/dmapp.c"])
 PORTALS = Api("portals", "Portals 3", "libportals/include/portals/p3_calls.h", "Ptl", "PTL_", "int",
-              ["OK", "NO_INIT", "SEGV", "NI_INVALID", "ME_INVALID", "MD_INVALID", "EQ_INVALID", "HANDLE_INVALID", "IFACE_INVALID",
-               "IFACE_DUP", "PID_INVALID", "PID_IN_USE", "PROCESS_INVALID", "PT_INDEX_INVALID", "AC_INDEX_INVALID",
-               "SR_INDEX_INVALID", "ME_IN_USE", "ME_LIST_TOO_LONG", "MD_ILLEGAL", "MD_IN_USE", "MD_NO_UPDATE", "VAL_FAILED",
-               "PT_FULL", "EQ_EMPTY", "EQ_DROPPED", "EQ_IN_USE", "INV_EQ_SIZE", "NO_SPACE", "FAIL"],
+              ["OK", "NO_INIT", "SEGV", "NI_INVALID", "ME_INVALID", "MD_INVALID", "EQ_INVALID", "HANDLE_INVALID",
+               "IFACE_INVALID", "IFACE_DUP", "PID_INVALID", "PID_IN_USE", "PROCESS_INVALID", "PT_INDEX_INVALID",
+               "AC_INDEX_INVALID", "SR_INDEX_INVALID", "ME_IN_USE", "ME_LIST_TOO_LONG", "MD_ILLEGAL", "MD_IN_USE",
+               "MD_NO_UPDATE", "VAL_FAILED", "PT_FULL", "EQ_EMPTY", "EQ_DROPPED", "EQ_IN_USE", "INV_EQ_SIZE",
+               "NO_SPACE", "FAIL"],
               ["tests/common/portals.h", "tests/common/portals.c"],
               more_headers=["libportals/include/portals/portals3.h", "libportals/include/ref/portals3.h",
                             "libportals/include/ref/p3rt/p3rt.h"],
-              event_names=["SEND_START", "SEND_END", "ACK", "REPLY_START", "REPLY_END", "PUT_START", "PUT_END", "GET_START",
-                           "GET_END", "GETPUT_START", "GETPUT_END", "UNLINK"])
+              event_names=["SEND_START", "SEND_END", "ACK", "REPLY_START", "REPLY_END", "PUT_START", "PUT_END",
+                           "GET_START", "GET_END", "GETPUT_START", "GETPUT_END", "UNLINK"])
 APIS = {api.name: api for api in [UGNI, DMAPP, PORTALS]}
 
-DEFINITION = re.compile(r"^(?!\s|#|typedef)[\w* ]*?\b(\w+)\(((?:(?!\n\n)[^;{}])*?)\)\s*(?:\n__attribute__\S+\s*)?\n\{", re.M)
+DEFINITION = re.compile(r"^(?!\s|#|typedef)[\w* ]*?\b(\w+)\(((?:(?!\n\n)[^;{}])*?)\)\s*(?:\n__attribute__\S+\s*)?\n\{",
+                        re.M)
 EVENTS = re.compile(r"\bevents: ([^:]+): ((?:no )?[A-Z_]+(?:, (?:no )?[A-Z_]+)*)")
 ASSERTION = re.compile(r"\b(assert_int_equal|assert_true|FX_CHECK)\(")
 
@@ -395,8 +397,8 @@ def compare(api, original, header, found, findings):
                 findings.append(f"{api.suite}/{place.file}: {place.test} covers {code} of {call}, which never comes")
         for code in sorted(set(found[call]) - set(header[call]), key=lambda c: api.order.get(c, 99)):
             place = best_place(call, code, found)
-            findings.append(f"{api.suite}/{place.file}: {place.test} covers {code} of {call}, which the header does not "
-                            "list")
+            findings.append(f"{api.suite}/{place.file}: {place.test} covers {code} of {call}, "
+                            "which the header does not list")
     for call in sorted(set(found) - set(header)):
         findings.append(f"{api.suite}: {call} is covered and not in {api.header}")
 
@@ -419,10 +421,11 @@ def table(api, original, header, found):
             n[kind] += 1
             mark = "" if code in original.get(call, ()) else " (ours)"
             rows.append((call, code + mark, what))
+    headers = dict.fromkeys(h.split("/")[-1] for h in api.headers)
     text = [f"# {api.title} conformance coverage", "",
             f"Which test of `{api.suite}` provokes which return code of which call. Made by "
             f"`tests/tools/coverage.py{'' if api is UGNI else ' --api ' + api.name} --write` from "
-            f"{', '.join(f'`{name}`' for name in dict.fromkeys(h.split('/')[-1] for h in api.headers))}, the tests and `{api.codes}` (what the "
+            f"{', '.join(f'`{name}`' for name in headers)}, the tests and `{api.codes}` (what the "
             "original documents); `make check` fails if this page is not what they give. One test is named where there "
             "are several. (ours): a code that the original does not document for the call. never: this library "
             "does not give it, and why.", "",
@@ -462,21 +465,22 @@ def event_table(api, root, programs, findings):
             if owner not in source.tests:
                 findings.append(f"{source.name}: `events: {operation}` belongs to no test")
             elif wanted.get(cell) is not is_posted:
-                findings.append(f"{source.name}: {owner} shows that `{operation}` has {'' if is_posted else 'no '}{event}; "
-                                f"{api.events} does not say so")
+                findings.append(f"{source.name}: {owner} shows that `{operation}` has "
+                                f"{'' if is_posted else 'no '}{event}; {api.events} does not say so")
             else:
                 shown.setdefault(cell, f"`{source.name.split('/')[-1]}` {owner[5:].replace('_', ' ')}")
     for (operation, event), is_posted in wanted.items():
         if (operation, event) not in shown:
             findings.append(f"{api.suite}: no test shows that `{operation}` has {'' if is_posted else 'no '}{event}")
     rows = ["", "## Operations and events", "",
-            f"Which events an operation has with an option (`{api.events}`), and the test that shows it: yes, or no where the event "
-            "must not come; a dot where it is no part of the operation. SEND events of gets are CRAY's alone; UNLINK without the "
-            "option is REF's alone.", "",
+            f"Which events an operation has with an option (`{api.events}`), and the test that shows it: yes, or no "
+            "where the event must not come; a dot where it is no part of the operation. SEND events of gets are "
+            "CRAY's alone; UNLINK without the option is REF's alone.", "",
             "| operation | " + " | ".join(api.event_names) + " | test |", "|---" * (len(api.event_names) + 2) + "|"]
     for operation in dict.fromkeys(operation for operation, _ in wanted):
         cells = [{None: "·", True: "yes", False: "no"}[wanted.get((operation, event))] for event in api.event_names]
-        cells = [text if text == "·" or (operation, event) in shown else "**missing**" for text, event in zip(cells, api.event_names)]
+        cells = [text if text == "·" or (operation, event) in shown else "**missing**"
+                 for text, event in zip(cells, api.event_names)]
         tests = dict.fromkeys(shown[operation, event] for event in api.event_names if (operation, event) in shown)
         rows.append(f"| {operation} | " + " | ".join(cells) + " | " + "; ".join(tests) + " |")
     return "\n".join(rows) + "\n"

@@ -6,9 +6,10 @@
     programs.py ROOT --write    writes docs/ugni-programs.md
     programs.py --self-test     tries the checks on a small tree with known faults
 
-tests/tools/ugni_programs.txt lists the programs and, for each, the behaviours it depends on, by name. A test claims one by a
-comment that says `shows: NAME` (or `shows: NAME, NAME`): above the test function or in it, or, in a shell script, anywhere. Every
-behaviour needs a claim; a claim of a name that is not in the list, and one that belongs to no test, is an error.
+tests/tools/ugni_programs.txt lists the programs and, for each, the behaviours it depends on, by name. A test claims one
+by a comment that says `shows: NAME` (or `shows: NAME, NAME`): above the test function or in it, or, in a shell script,
+anywhere. Every behaviour needs a claim; a claim of a name that is not in the list, and one that belongs to no test, is
+an error.
 """
 
 import argparse
@@ -65,7 +66,8 @@ def owner(text, start, end):
 def claims_in(path, text, findings):
     """(name, what is shown to readers) of each claim."""
     if path.suffix != ".c":
-        return [(name, f"`{path.parent.name}/{path.name}`") for found in SHOWS.finditer(text) for name in re.split(r",\s+", found.group(1))]
+        return [(name, f"`{path.parent.name}/{path.name}`")
+                for found in SHOWS.finditer(text) for name in re.split(r",\s+", found.group(1))]
     claims = []
     for comment in re.finditer(r"/\*.*?\*/", text, re.S):
         plain = " ".join(re.sub(r"\n\s*\*", " ", comment.group(0)).split())
@@ -99,8 +101,8 @@ def look(root):
     n = 0
     text = ["# What known programs depend on", "",
             "Which test shows that a habit of a known program works. Made by `tests/tools/programs.py --write` from "
-            "`tests/tools/ugni_programs.txt` and the tests, whose comments say `shows: NAME`; `make check` fails if this page "
-            "is not what they give, or if a behaviour has no test.", ""]
+            "`tests/tools/ugni_programs.txt` and the tests, whose comments say `shows: NAME`; `make check` fails if "
+            "this page is not what they give, or if a behaviour has no test.", ""]
     for program, rows in programs.items():
         text += [f"## {program}", "", "| behaviour | test |", "|---|---|"]
         for name, what in rows:

@@ -2,12 +2,13 @@
 /*
  * The request channel, without a channel.
  *
- * An answer is made when it is asked for and kept until the next request; `at` tells how much was fetched. The lock that
- * clients take is theirs alone (recursive, of the process); a second one guards the answer, so that a client that forgot the
- * first does no harm.
+ * An answer is made when it is asked for and kept until the next request; `at` tells how much was fetched. The lock
+ * that clients take is theirs alone (recursive, of the process); a second one guards the answer, so that a client that
+ * forgot the first does no harm.
  *
- * Credentials are a transcription of the PMI_GNI_* variables, element for element: lists separated by colons, in decimal, a cookie
- * perhaps signed. Without them EMUNIC_COOKIE and the tag that belongs to it. Source: cray-runtime.md 2.6, 3.1, 3.2.
+ * Credentials are a transcription of the PMI_GNI_* variables, element for element: lists separated by colons, in
+ * decimal, a cookie perhaps signed. Without them EMUNIC_COOKIE and the tag that belongs to it. Source: cray-runtime.md
+ * 2.6, 3.1, 3.2.
  */
 #include <pthread.h>
 #include <stdbool.h>

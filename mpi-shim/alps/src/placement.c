@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Placement of the application, from what libpmi knows of the job: nid of each rank, ranks of my node, programs. A PE is a rank.
- * All arrays are made first and given out together. Source: cray-runtime.md 3.3.
+ * Placement of the application, from what libpmi knows of the job: nid of each rank, ranks of my node, programs. A PE
+ * is a rank. All arrays are made first and given out together. Source: cray-runtime.md 3.3.
  */
 #include <pmi.h>
 #include <pmi_cray.h>
@@ -125,9 +125,9 @@ static void give_nothing(int **to)
         *to = NULL;
 }
 
-int alps_get_placement_info(uint64_t apid, alpsAppLayout_t *layout, int **placementList, int **targetNids, int **targetPes,
-                            int **targetLen, struct in_addr **targetIps, int **startPe, int **totalPes, int **nodePes,
-                            int **peCpus)
+int alps_get_placement_info(uint64_t apid, alpsAppLayout_t *layout, int **placementList, int **targetNids,
+                            int **targetPes, int **targetLen, struct in_addr **targetIps, int **startPe, int **totalPes,
+                            int **nodePes, int **peCpus)
 {
     struct placement p = { 0 };
     bool is_known = find_apps(&p) && find_nodes(&p) && count_nodes(&p);

@@ -5,8 +5,8 @@
  * Places follow the XC numbering rule (cray-runtime.md, 4.2), a function of the nid and of the cabinets in one row
  * (EMUNIC_CABINET_COLUMNS, set by `emunic run`; 2 without). Which nodes there are comes from libpmi.
  *
- * All calls: any thread; 0 is success, -1 failure; nothing is written on failure. Not provided: rca_get_meshtopology(), whose
- * prototype is not known, and events.
+ * All calls: any thread; 0 is success, -1 failure; nothing is written on failure. Not provided: rca_get_meshtopology(),
+ * whose prototype is not known, and events.
  * Source: use by public clients (cray-runtime.md, 4.1). The vendor headers were not seen.
  */
 #ifndef RCA_LIB_H
@@ -20,7 +20,9 @@
 extern "C" {
 #endif
 
-/** The node of this process. @retval -1 node is NULL, or libpmi does not know (outside `emunic run`, before PMI_Init). */
+/**
+ * The node of this process. @retval -1 node is NULL, or libpmi does not know (outside `emunic run`, before PMI_Init).
+ */
 int rca_get_nodeid(rs_node_t *node);
 
 /**
@@ -31,7 +33,10 @@ int rca_get_nodeid(rs_node_t *node);
  */
 int rca_get_meshcoord(uint32_t nid, rca_mesh_coord_t *xyz);
 
-/** Largest coordinate per axis: of a full group in Y and Z, of the job's highest nid in X. @retval -1 as rca_get_nodeid(). */
+/**
+ * Largest coordinate per axis: of a full group in Y and Z, of the job's highest nid in X. @retval -1 as
+ * rca_get_nodeid().
+ */
 int rca_get_max_dimension(rca_mesh_coord_t *xyz);
 
 /**

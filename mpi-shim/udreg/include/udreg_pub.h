@@ -87,7 +87,8 @@ typedef enum udreg_stat {
 
 /**
  * Create a cache. Handles come from UDREG_CacheAccess(). The attributes are copied.
- * @retval UDREG_RC_INVALID_PARAM  Also: name empty, without NUL or taken; no entries; unknown mode; a callback is missing.
+ * @retval UDREG_RC_INVALID_PARAM  Also: name empty, without NUL or taken; no entries; unknown mode; a callback is
+ *                                 missing.
  * @retval UDREG_RC_NO_SPACE       Out of memory.
  */
 udreg_return_t UDREG_CacheCreate(udreg_cache_attr_t *cache_attr);
@@ -102,13 +103,15 @@ udreg_return_t UDREG_CacheAccess(char *cache_name, udreg_cache_handle_t *cache_h
  *
  * @param[out] entry  Written on success.
  * @retval UDREG_RC_INVALID_PARAM     Also: length 0, or the range wraps.
- * @retval UDREG_RC_NO_SPACE          Every entry is referenced, the callback returned NULL, or out of memory. UDREG_Evict() may
- *                                    help.
+ * @retval UDREG_RC_NO_SPACE          Every entry is referenced, the callback returned NULL, or out of memory.
+ *                                    UDREG_Evict() may help.
  * @retval UDREG_RC_ERROR_NO_DEVICE   The callback returned UDREG_DEVICE_REG_FAILED.
  */
 udreg_return_t UDREG_Register(udreg_cache_handle_t cache_handle, void *addr, uint64_t length, udreg_entry_t **entry);
 
-/** Drop a reference. Without references the entry stays if UDREG_CC_MODE_USE_LAZY_DEREG is set and its memory watched. */
+/**
+ * Drop a reference. Without references the entry stays if UDREG_CC_MODE_USE_LAZY_DEREG is set and its memory watched.
+ */
 udreg_return_t UDREG_Unregister(udreg_cache_handle_t cache_handle, udreg_entry_t *entry);
 
 /** Drop a reference. Without references the entry stays if its memory is watched. */

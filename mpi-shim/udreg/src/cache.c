@@ -4,17 +4,19 @@
  *
  * An entry is a registered range of whole pages. States:
  *
- *   referenced, indexed  --last reference dropped-->  idle, indexed     only if its memory is watched (watch.h), else it is removed
+ *   referenced, indexed  --last reference dropped-->  idle, indexed     only if its memory is watched (watch.h), else
+ *           |                                                           it is removed
  *           ^  `--range lost-->  referenced, lost                       serves nobody any more
  *           |                          `--last reference dropped--> removed
  *   idle, indexed  --found--> referenced;  --evicted or range lost--> removed
  *
  * The index is an array sorted by first address; beside each entry the largest end of all up to it, so that a search
- * walks back only while something may still reach far enough. An insertion moves what is behind it: at 4096 entries some 32 KiB,
- * little beside the registration that causes it. Idle entries are also in a list, least recently used first.
+ * walks back only while something may still reach far enough. An insertion moves what is behind it: at 4096 entries
+ * some 32 KiB, little beside the registration that causes it. Idle entries are also in a list, least recently used
+ * first.
  *
- * Locks: `registry_lock` for the list of caches, then the cache's. The latter is recursive, because callbacks run under it and
- * may call us; an operation leaves the cache consistent before each callback and looks again after it. Nothing
+ * Locks: `registry_lock` for the list of caches, then the cache's. The latter is recursive, because callbacks run under
+ * it and may call us; an operation leaves the cache consistent before each callback and looks again after it. Nothing
  * happens on unloading or at exit: callbacks may be gone by then.
  * Source: cray-runtime.md 5.1.
  */

@@ -2,9 +2,10 @@
 /*
  * Watching mappings with userfaultfd.
  *
- * A range that is registered with a userfaultfd reports its unmapping and its moving (UFFD_FEATURE_EVENT_UNMAP, _REMAP). The
- * registration is for write protection, but nothing is ever protected: no access to the memory gets slower or waits for us.
- * munmap() waits until somebody has read the event. So a thread of ours reads, with all signals blocked, and does nothing else:
+ * A range that is registered with a userfaultfd reports its unmapping and its moving (UFFD_FEATURE_EVENT_UNMAP,
+ * _REMAP). The registration is for write protection, but nothing is ever protected: no access to the memory gets slower
+ * or waits for us. munmap() waits until somebody has read the event. So a thread of ours reads, with all signals
+ * blocked, and does nothing else:
  *
  *      munmap() ──event──> thread: { lock; read; note the range; unlock }     munmap() returns after the read
  *

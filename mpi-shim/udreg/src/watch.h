@@ -34,6 +34,7 @@ void udregi_watch_remove(struct udregi_watch *watch, uint64_t first, uint64_t en
  * @param[out] all_lost_out  More than room was for: anything may be lost.
  * @return number of ranges written.
  */
-uint32_t udregi_watch_take(struct udregi_watch *watch, struct udregi_range lost[static UDREGI_LOST_MAX], bool *all_lost_out);
+uint32_t udregi_watch_take(struct udregi_watch *watch, struct udregi_range lost[static UDREGI_LOST_MAX],
+                           bool *all_lost_out);
 
 #endif

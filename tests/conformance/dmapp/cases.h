@@ -98,7 +98,8 @@ static inline void open_areas(void)
     registered_area = calloc(1, AREA_BYTES + 24);
     assert_non_null(registered_area);
     /* Not aligned to anything but words. */
-    assert_int_equal(dmapp_mem_register((uint8_t *)registered_area + 8, AREA_BYTES, &registered_desc), DMAPP_RC_SUCCESS);
+    assert_int_equal(dmapp_mem_register((uint8_t *)registered_area + 8, AREA_BYTES, &registered_desc),
+                     DMAPP_RC_SUCCESS);
     for (dmapp_pe_t pe = 0; pe < dx_job.npes; pe++)
         assert_int_equal(dmapp_put(&notices[dx_job.pe].desc, &dx_job.sheap_seg, pe, &registered_desc,
                                    sizeof(registered_desc) / 8, DMAPP_QW), DMAPP_RC_SUCCESS);

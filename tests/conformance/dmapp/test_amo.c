@@ -52,8 +52,8 @@ static uint64_t model(enum op op, uint64_t old, uint64_t a, uint64_t b)
 }
 
 /* result NULL: not fetched; only the first four. */
-static dmapp_return_t run(enum op op, enum flavour flavour, void *result, void *at, dmapp_seg_desc_t *seg, dmapp_pe_t pe,
-                          uint64_t a, uint64_t b)
+static dmapp_return_t run(enum op op, enum flavour flavour, void *result, void *at, dmapp_seg_desc_t *seg,
+                          dmapp_pe_t pe, uint64_t a, uint64_t b)
 {
     dmapp_syncid_handle_t syncid = NULL;
     unsigned way = flavour == NBI;
@@ -215,8 +215,10 @@ static void test_described_operations_of_both_widths(void **state)
         { DMAPP_AMO_MIN, DMAPP_QW, 3, (uint64_t)-2, 0, (uint64_t)-2 },
         { DMAPP_AMO_MAX, DMAPP_DW, 3, (uint32_t)-2, 0, 3 },
         { DMAPP_AMO_ADD | 0, DMAPP_QW | DMAPP_AMO_UNSIGNED, 1, 2, 0, 3 },
-        { DMAPP_AMO_ADD, DMAPP_QW | DMAPP_AMO_FLOAT, bits_of_double(1.5), bits_of_double(2.25), 0, bits_of_double(3.75) },
-        { DMAPP_AMO_ADD, DMAPP_DW | DMAPP_AMO_FLOAT, bits_of_float(1.5f), bits_of_float(2.25f), 0, bits_of_float(3.75f) },
+        { DMAPP_AMO_ADD, DMAPP_QW | DMAPP_AMO_FLOAT, bits_of_double(1.5), bits_of_double(2.25), 0,
+          bits_of_double(3.75) },
+        { DMAPP_AMO_ADD, DMAPP_DW | DMAPP_AMO_FLOAT, bits_of_float(1.5f), bits_of_float(2.25f), 0,
+          bits_of_float(3.75f) },
         { DMAPP_AMO_MIN, DMAPP_QW | DMAPP_AMO_FLOAT, bits_of_double(1.5), bits_of_double(-2), 0, bits_of_double(-2) },
         { DMAPP_AMO_MAX, DMAPP_DW | DMAPP_AMO_FLOAT, bits_of_float(1.5f), bits_of_float(-2), 0, bits_of_float(1.5f) },
     };
@@ -261,7 +263,10 @@ static void test_described_operations_of_both_widths(void **state)
 
 /* ---- refusals ---- */
 
-/* covers: dmapp_aadd_qw*, dmapp_aand_qw*, dmapp_aor_qw*, dmapp_axor_qw*: DMAPP_RC_ALIGNMENT_ERROR, DMAPP_RC_INVALID_PARAM */
+/*
+ * covers: dmapp_aadd_qw*, dmapp_aand_qw*, dmapp_aor_qw*, dmapp_axor_qw*: DMAPP_RC_ALIGNMENT_ERROR,
+ * DMAPP_RC_INVALID_PARAM
+ */
 /* covers: dmapp_afadd_qw*, dmapp_afand_qw*, dmapp_afor_qw*: DMAPP_RC_ALIGNMENT_ERROR, DMAPP_RC_INVALID_PARAM */
 /* covers: dmapp_afxor_qw*, dmapp_afax_qw*, dmapp_acswap_qw*: DMAPP_RC_ALIGNMENT_ERROR, DMAPP_RC_INVALID_PARAM */
 static void test_bad_operands_leave_everything_as_it_was(void **state)
@@ -292,7 +297,8 @@ static void test_bad_operands_leave_everything_as_it_was(void **state)
         }
     }
     assert_int_equal(dmapp_afadd_qw(NULL, words, &dx_job.sheap_seg, next_pe(), 1), DMAPP_RC_INVALID_PARAM);
-    assert_int_equal(dmapp_acswap_qw_nb(&result, words, &dx_job.sheap_seg, next_pe(), 0, 1, NULL), DMAPP_RC_INVALID_PARAM);
+    assert_int_equal(dmapp_acswap_qw_nb(&result, words, &dx_job.sheap_seg, next_pe(), 0, 1, NULL),
+                     DMAPP_RC_INVALID_PARAM);
     assert_int_equal(result, 42);
     dx_barrier();
     expect_zero(words, 64);

@@ -69,7 +69,8 @@ static void test_ends_of_a_segment_can_be_fetched(void **state)
     dx_barrier();
     assert_int_equal(dmapp_get(&byte, theirs->addr, theirs, next_pe(), 1, DMAPP_BYTE), DMAPP_RC_SUCCESS);
     assert_int_equal(byte, pattern(3, (uint64_t)next_pe()));
-    assert_int_equal(dmapp_get(&byte, (uint8_t *)theirs->addr + 34, theirs, next_pe(), 1, DMAPP_BYTE), DMAPP_RC_SUCCESS);
+    assert_int_equal(dmapp_get(&byte, (uint8_t *)theirs->addr + 34, theirs, next_pe(), 1, DMAPP_BYTE),
+                     DMAPP_RC_SUCCESS);
     assert_int_equal(byte, pattern(37, (uint64_t)next_pe()));
     assert_int_equal(dmapp_get(&byte, (uint8_t *)theirs->addr + 35, theirs, next_pe(), 1, DMAPP_BYTE),
                      DMAPP_RC_INVALID_PARAM);

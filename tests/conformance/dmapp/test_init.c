@@ -37,7 +37,9 @@ static int is_up(void)
 
 /* covers: dmapp_finalize, dmapp_get_jobinfo, dmapp_set_rma_attrs, dmapp_set_rma_attrs_ext: DMAPP_RC_INVALID_PARAM */
 /* covers: dmapp_sheap_stats, dmapp_checkpoint, dmapp_restart, dmapp_progress: DMAPP_RC_INVALID_PARAM */
-/* covers: dmapp_gsync_wait, dmapp_gsync_test, dmapp_thread_gsync_wait, dmapp_thread_gsync_test: DMAPP_RC_INVALID_PARAM */
+/*
+ * covers: dmapp_gsync_wait, dmapp_gsync_test, dmapp_thread_gsync_wait, dmapp_thread_gsync_test: DMAPP_RC_INVALID_PARAM
+ */
 /* covers: dmapp_thread_register, dmapp_thread_unregister: DMAPP_RC_INVALID_PARAM */
 static void expect_down(void)
 {
@@ -176,7 +178,8 @@ static void test_rubbish_in_attributes_is_brought_into_range(void **state)
     assert_int_equal(actual.PI_ordering, DMAPP_PI_ORDERING_RELAXED);
     assert_true(actual.queue_nelems <= DMAPP_QUEUE_MAX_NELEMS);
     assert_int_equal(dmapp_get_jobinfo(&dx_job), DMAPP_RC_SUCCESS);
-    assert_int_equal(dmapp_put(dx_job.sheap_seg.addr, &dx_job.sheap_seg, next_pe(), &word, 1, DMAPP_QW), DMAPP_RC_SUCCESS);
+    assert_int_equal(dmapp_put(dx_job.sheap_seg.addr, &dx_job.sheap_seg, next_pe(), &word, 1, DMAPP_QW),
+                     DMAPP_RC_SUCCESS);
     end();
 
     memset(&wanted, 0, sizeof(wanted));

@@ -152,7 +152,8 @@ static void test_a_process_holds_at_most_128(void **state)
     (void)state;
     for (int i = 0; i < 128; i++)
         assert_int_equal(dmapp_lock_acquire(&locks[i], &dx_job.sheap_seg, dx_job.pe, 0, &handles[i]), DMAPP_RC_SUCCESS);
-    assert_int_equal(dmapp_lock_acquire(&locks[128], &dx_job.sheap_seg, dx_job.pe, 0, &handles[128]), DMAPP_RC_NO_SPACE);
+    assert_int_equal(dmapp_lock_acquire(&locks[128], &dx_job.sheap_seg, dx_job.pe, 0, &handles[128]),
+                     DMAPP_RC_NO_SPACE);
     assert_int_equal(dmapp_lock_try(&locks[128], &dx_job.sheap_seg, dx_job.pe, 0, &handles[128]), DMAPP_RC_NO_SPACE);
     assert_int_equal(locks[128].word, 0);
     for (int i = 0; i < 128; i++)
@@ -215,7 +216,8 @@ static void test_a_lock_orders_implicit_puts_after_a_gsync(void **state)
         for (int k = 0; k < 32; k++)
             data[k]++;
         for (int k = 0; k < 32; k++)
-            assert_int_equal(dmapp_put_nbi(&words[2 + k], &dx_job.sheap_seg, 0, &data[k], 1, DMAPP_QW), DMAPP_RC_SUCCESS);
+            assert_int_equal(dmapp_put_nbi(&words[2 + k], &dx_job.sheap_seg, 0, &data[k], 1, DMAPP_QW),
+                             DMAPP_RC_SUCCESS);
         assert_int_equal(dmapp_gsync_wait(), DMAPP_RC_SUCCESS);
         assert_int_equal(dmapp_lock_release(handle, 0), DMAPP_RC_SUCCESS);
     }

@@ -100,18 +100,19 @@ CALL(amo_get_nb, local, REMOTE, &amo, ID)
 CALL(amo_get_nbi, local, REMOTE, &amo)
 
 static const call_t blocking[] = {
-    put, get, put_flag, iput, iget, ixput, ixget, put_ixpe, scatter_ixpe, gather_ixpe, aadd_qw, aand_qw, aor_qw, axor_qw,
-    afadd_qw, afand_qw, afor_qw, afxor_qw, afax_qw, acswap_qw, amo_put, amo_get,
+    put,     get,    put_flag, iput,     iget,     ixput,   ixget,    put_ixpe, scatter_ixpe, gather_ixpe, aadd_qw,
+    aand_qw, aor_qw, axor_qw,  afadd_qw, afand_qw, afor_qw, afxor_qw, afax_qw,  acswap_qw,    amo_put,     amo_get,
 };
 static const call_t nb[] = {
-    put_nb, get_nb, put_flag_nb, iput_nb, iget_nb, ixput_nb, ixget_nb, put_ixpe_nb, scatter_ixpe_nb, gather_ixpe_nb, aadd_qw_nb,
-    aand_qw_nb, aor_qw_nb, axor_qw_nb, afadd_qw_nb, afand_qw_nb, afor_qw_nb, afxor_qw_nb, afax_qw_nb, acswap_qw_nb, amo_put_nb,
-    amo_get_nb,
+    put_nb,          get_nb,         put_flag_nb, iput_nb,      iget_nb,    ixput_nb,   ixget_nb,    put_ixpe_nb,
+    scatter_ixpe_nb, gather_ixpe_nb, aadd_qw_nb,  aand_qw_nb,   aor_qw_nb,  axor_qw_nb, afadd_qw_nb, afand_qw_nb,
+    afor_qw_nb,      afxor_qw_nb,    afax_qw_nb,  acswap_qw_nb, amo_put_nb, amo_get_nb,
 };
 static const call_t nbi[] = {
-    put_nbi, get_nbi, get_flag_nbi, put_flag_nbi, iput_nbi, iget_nbi, ixput_nbi, ixget_nbi, put_ixpe_nbi, scatter_ixpe_nbi,
-    gather_ixpe_nbi, aadd_qw_nbi, aand_qw_nbi, aor_qw_nbi, axor_qw_nbi, afadd_qw_nbi, afand_qw_nbi, afor_qw_nbi, afxor_qw_nbi,
-    afax_qw_nbi, acswap_qw_nbi, amo_put_nbi, amo_get_nbi,
+    put_nbi,      get_nbi,     get_flag_nbi,  put_flag_nbi,     iput_nbi,        iget_nbi,
+    ixput_nbi,    ixget_nbi,   put_ixpe_nbi,  scatter_ixpe_nbi, gather_ixpe_nbi, aadd_qw_nbi,
+    aand_qw_nbi,  aor_qw_nbi,  axor_qw_nbi,   afadd_qw_nbi,     afand_qw_nbi,    afor_qw_nbi,
+    afxor_qw_nbi, afax_qw_nbi, acswap_qw_nbi, amo_put_nbi,      amo_get_nbi,
 };
 
 static void expect_all(const call_t *calls, size_t n, dmapp_return_t expected)
@@ -175,10 +176,16 @@ static dmapp_c_pset_desc_t alone(void)
 
 /* ---- emunic stopped: nothing completes ---- */
 
-/* covers: dmapp_put_nb, dmapp_get_nb, dmapp_put_flag_nb, dmapp_iput_nb, dmapp_iget_nb, dmapp_ixput_nb: DMAPP_RC_NO_SPACE */
+/*
+ * covers: dmapp_put_nb, dmapp_get_nb, dmapp_put_flag_nb, dmapp_iput_nb, dmapp_iget_nb, dmapp_ixput_nb:
+ * DMAPP_RC_NO_SPACE
+ */
 /* covers: dmapp_ixget_nb, dmapp_put_ixpe_nb, dmapp_scatter_ixpe_nb, dmapp_gather_ixpe_nb: DMAPP_RC_NO_SPACE */
 /* covers: dmapp_aadd_qw_nb, dmapp_aand_qw_nb, dmapp_aor_qw_nb, dmapp_axor_qw_nb, dmapp_amo_put_nb: DMAPP_RC_NO_SPACE */
-/* covers: dmapp_afadd_qw_nb, dmapp_afand_qw_nb, dmapp_afor_qw_nb, dmapp_afxor_qw_nb, dmapp_amo_get_nb: DMAPP_RC_NO_SPACE */
+/*
+ * covers: dmapp_afadd_qw_nb, dmapp_afand_qw_nb, dmapp_afor_qw_nb, dmapp_afxor_qw_nb, dmapp_amo_get_nb:
+ * DMAPP_RC_NO_SPACE
+ */
 /* covers: dmapp_afax_qw_nb, dmapp_acswap_qw_nb: DMAPP_RC_NO_SPACE */
 static void test_explicit_requests_are_limited(void **state)
 {
@@ -266,10 +273,17 @@ static void test_failed_transactions_are_told_and_change_nothing(void **state)
 
 /* ---- emunic dead ---- */
 
-/* covers: dmapp_put*, dmapp_get*, dmapp_get_flag_nbi, dmapp_put_flag*, dmapp_iput*, dmapp_iget*: DMAPP_RC_RESOURCE_ERROR */
-/* covers: dmapp_ixput*, dmapp_ixget*, dmapp_put_ixpe*, dmapp_scatter_ixpe*, dmapp_gather_ixpe*: DMAPP_RC_RESOURCE_ERROR */
+/*
+ * covers: dmapp_put*, dmapp_get*, dmapp_get_flag_nbi, dmapp_put_flag*, dmapp_iput*, dmapp_iget*:
+ * DMAPP_RC_RESOURCE_ERROR
+ */
+/*
+ * covers: dmapp_ixput*, dmapp_ixget*, dmapp_put_ixpe*, dmapp_scatter_ixpe*, dmapp_gather_ixpe*: DMAPP_RC_RESOURCE_ERROR
+ */
 /* covers: dmapp_aadd_qw*, dmapp_aand_qw*, dmapp_aor_qw*, dmapp_axor_qw*, dmapp_afadd_qw*: DMAPP_RC_RESOURCE_ERROR */
-/* covers: dmapp_afand_qw*, dmapp_afor_qw*, dmapp_afxor_qw*, dmapp_afax_qw*, dmapp_acswap_qw*: DMAPP_RC_RESOURCE_ERROR */
+/*
+ * covers: dmapp_afand_qw*, dmapp_afor_qw*, dmapp_afxor_qw*, dmapp_afax_qw*, dmapp_acswap_qw*: DMAPP_RC_RESOURCE_ERROR
+ */
 /* covers: dmapp_amo_put*, dmapp_amo_get*: DMAPP_RC_RESOURCE_ERROR */
 static void test_without_emunic_nothing_is_issued(void **state)
 {

@@ -16,7 +16,8 @@ static dmapp_c_pset_desc_t everybody(void)
 }
 
 /* A set that can be used; collective over the job, members or not. NULL: not a member. */
-static dmapp_c_pset_handle_t make(dmapp_c_pset_desc_t desc, uint64_t identifier, uint64_t modes, uint32_t radix, bool is_member)
+static dmapp_c_pset_handle_t make(dmapp_c_pset_desc_t desc, uint64_t identifier, uint64_t modes, uint32_t radix,
+                                  bool is_member)
 {
     dmapp_c_pset_attrs_t attrs = { .type = DMAPP_C_PSET_ATTRS_VER1, .u.type1.radix = radix };
     dmapp_c_pset_handle_t set = NULL;
@@ -292,9 +293,11 @@ static bool is_at(const void *at, uint32_t i, dmapp_c_type_t type, struct elemen
     case DMAPP_C_DOUBLE:
         return ((const double *)at)[i] == (double)e.a;
     case DMAPP_C_COMPLEX8:
-        return ((const dmapp_c_complex8_t *)at)[i].re == (float)e.a && ((const dmapp_c_complex8_t *)at)[i].im == (float)e.b;
+        return ((const dmapp_c_complex8_t *)at)[i].re == (float)e.a &&
+               ((const dmapp_c_complex8_t *)at)[i].im == (float)e.b;
     case DMAPP_C_COMPLEX16:
-        return ((const dmapp_c_complex16_t *)at)[i].re == (double)e.a && ((const dmapp_c_complex16_t *)at)[i].im == (double)e.b;
+        return ((const dmapp_c_complex16_t *)at)[i].re == (double)e.a &&
+               ((const dmapp_c_complex16_t *)at)[i].im == (double)e.b;
     case DMAPP_C_FLOAT_UINT64:
         return ((const dmapp_c_float_uint64_t *)at)[i].value == (float)e.a &&
                ((const dmapp_c_float_uint64_t *)at)[i].loc == (uint64_t)e.b;
@@ -310,7 +313,8 @@ static bool is_at(const void *at, uint32_t i, dmapp_c_type_t type, struct elemen
     }
 }
 
-static void check_reduction(dmapp_c_pset_handle_t set, size_t t, dmapp_c_op_t op, uint32_t nelems, unsigned seed, bool in_place)
+static void check_reduction(dmapp_c_pset_handle_t set, size_t t, dmapp_c_op_t op, uint32_t nelems, unsigned seed,
+                            bool in_place)
 {
     _Alignas(16) uint8_t in[4096], out[4096];
     void *result = in_place ? in : out;
@@ -446,7 +450,8 @@ static void test_different_operations_fail(void **state)
                      DMAPP_RC_SUCCESS);
     assert_int_equal(dmapp_c_pset_wait(set), DMAPP_RC_TRANSACTION_ERROR);
     assert_int_equal(out, 5);
-    assert_int_equal(dmapp_c_greduce_start(set, &in, &out, dx_job.pe ? 1 : 2, DMAPP_C_INT32, DMAPP_C_SUM), DMAPP_RC_SUCCESS);
+    assert_int_equal(dmapp_c_greduce_start(set, &in, &out, dx_job.pe ? 1 : 2, DMAPP_C_INT32, DMAPP_C_SUM),
+                     DMAPP_RC_SUCCESS);
     for (dmapp_return_t rc = DMAPP_RC_NOT_DONE; rc == DMAPP_RC_NOT_DONE;) {
         rc = dmapp_c_pset_test(set);
         if (rc != DMAPP_RC_NOT_DONE) {
@@ -560,14 +565,17 @@ static void test_calls_on_no_set_are_refused(void **state)
     assert_int_equal(dmapp_c_greduce_start(set, &word, NULL, 1, DMAPP_C_INT64, DMAPP_C_SUM), DMAPP_RC_INVALID_PARAM);
     assert_int_equal(dmapp_c_greduce_start(set, &word, &word, 0, DMAPP_C_INT64, DMAPP_C_SUM), DMAPP_RC_INVALID_PARAM);
     assert_int_equal(dmapp_c_greduce_nelems_max(DMAPP_C_INT64, &most), DMAPP_RC_SUCCESS);
-    assert_int_equal(dmapp_c_greduce_start(set, &word, &word, most + 1, DMAPP_C_INT64, DMAPP_C_SUM), DMAPP_RC_INVALID_PARAM);
+    assert_int_equal(dmapp_c_greduce_start(set, &word, &word, most + 1, DMAPP_C_INT64, DMAPP_C_SUM),
+                     DMAPP_RC_INVALID_PARAM);
     for (size_t t = 0; t < N_TYPES; t++) {
         for (int op = DMAPP_C_SUM - 1; op <= DMAPP_C_OP_LAST; op++) {
             if (op < DMAPP_C_SUM || op == DMAPP_C_OP_LAST || !is_legal(types[t].class, op))
-                assert_int_equal(dmapp_c_greduce_start(set, &word, &word, 1, types[t].type, op), DMAPP_RC_INVALID_PARAM);
+                assert_int_equal(dmapp_c_greduce_start(set, &word, &word, 1, types[t].type, op),
+                                 DMAPP_RC_INVALID_PARAM);
         }
     }
-    assert_int_equal(dmapp_c_greduce_start(set, &word, &word, 1, DMAPP_C_TYPE_LAST, DMAPP_C_SUM), DMAPP_RC_INVALID_PARAM);
+    assert_int_equal(dmapp_c_greduce_start(set, &word, &word, 1, DMAPP_C_TYPE_LAST, DMAPP_C_SUM),
+                     DMAPP_RC_INVALID_PARAM);
     assert_int_equal(dmapp_c_greduce_nelems_max(DMAPP_C_TYPE_LAST, &most), DMAPP_RC_INVALID_PARAM);
     assert_int_equal(dmapp_c_greduce_nelems_max(DMAPP_C_INT64, NULL), DMAPP_RC_INVALID_PARAM);
     assert_int_equal(dmapp_c_pset_export(nonsense), DMAPP_RC_INVALID_PARAM);

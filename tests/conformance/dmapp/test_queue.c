@@ -92,7 +92,8 @@ static void test_messages_arrive_whole_and_in_the_order_of_their_sender(void **s
     for (uint64_t n = 0; n < MESSAGES; n++) {
         for (dmapp_pe_t to = 0; to < dx_job.npes; to++) {
             fill(message, dx_job.pe, to, n);
-            assert_int_equal(dmapp_queue_put(queue, message, words_of(dx_job.pe, to, n), DMAPP_QW, to, 0), DMAPP_RC_SUCCESS);
+            assert_int_equal(dmapp_queue_put(queue, message, words_of(dx_job.pe, to, n), DMAPP_QW, to, 0),
+                             DMAPP_RC_SUCCESS);
             memset(message, 0xee, sizeof(message)); /* free on return */
         }
     }
@@ -115,7 +116,8 @@ static void test_a_full_queue_makes_senders_wait(void **state)
     if (dx_job.pe != 0) {
         for (uint64_t n = 0; n < 4 * MESSAGES; n++) {
             fill(message, dx_job.pe, 0, n);
-            assert_int_equal(dmapp_queue_put(queue, message, words_of(dx_job.pe, 0, n), DMAPP_QW, 0, 0), DMAPP_RC_SUCCESS);
+            assert_int_equal(dmapp_queue_put(queue, message, words_of(dx_job.pe, 0, n), DMAPP_QW, 0, 0),
+                             DMAPP_RC_SUCCESS);
         }
     } else {
         wait_for(4ull * MESSAGES * (unsigned)(dx_job.npes - 1));
@@ -142,7 +144,10 @@ static int answer(void *context, void *data, uint32_t len, dmapp_pe_t from)
     return 0;
 }
 
-/* Each message is answered by a shorter chain until 0: 6 messages and their 5 answers each, from everybody to everybody. */
+/*
+ * Each message is answered by a shorter chain until 0: 6 messages and their 5 answers each, from everybody to
+ * everybody.
+ */
 static void test_callbacks_send(void **state)
 {
     dmapp_queue_handle_t queue = attach(answer);

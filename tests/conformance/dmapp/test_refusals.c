@@ -189,7 +189,8 @@ static void test_lists_are_for_symmetric_memory_and_all_good(void **state)
     assert_int_equal(dmapp_put_ixpe(heap_area, &dx_job.sheap_seg, list, 3, local, 1, DMAPP_QW), DMAPP_RC_INVALID_PARAM);
     assert_int_equal(dmapp_scatter_ixpe_nbi(heap_area, &dx_job.sheap_seg, list, 3, local, 1, DMAPP_QW),
                      DMAPP_RC_INVALID_PARAM);
-    assert_int_equal(dmapp_gather_ixpe(local, heap_area, &dx_job.sheap_seg, NULL, 3, 1, DMAPP_QW), DMAPP_RC_INVALID_PARAM);
+    assert_int_equal(dmapp_gather_ixpe(local, heap_area, &dx_job.sheap_seg, NULL, 3, 1, DMAPP_QW),
+                     DMAPP_RC_INVALID_PARAM);
     dx_barrier();
     expect_zero(heap_area, 4096);
     close_areas();
@@ -276,7 +277,10 @@ static void test_a_block_freed_here_alone_is_still_there(void **state)
 
 /* ---- registrations that have ended ---- */
 
-/* covers: dmapp_put, dmapp_get, dmapp_put_flag, dmapp_iput, dmapp_iget, dmapp_ixput, dmapp_ixget: DMAPP_RC_TRANSACTION_ERROR */
+/*
+ * covers: dmapp_put, dmapp_get, dmapp_put_flag, dmapp_iput, dmapp_iget, dmapp_ixput, dmapp_ixget:
+ * DMAPP_RC_TRANSACTION_ERROR
+ */
 /* covers: dmapp_aadd_qw, dmapp_aand_qw, dmapp_aor_qw, dmapp_axor_qw: DMAPP_RC_TRANSACTION_ERROR */
 /* covers: dmapp_afadd_qw, dmapp_afand_qw, dmapp_afor_qw, dmapp_afxor_qw: DMAPP_RC_TRANSACTION_ERROR */
 /* covers: dmapp_afax_qw, dmapp_acswap_qw, dmapp_amo_put, dmapp_amo_get: DMAPP_RC_TRANSACTION_ERROR */

@@ -118,7 +118,8 @@ static void test_many_registrations_come_and_go(void **state)
 
         memory[i] = 0;
         assert_int_equal(dmapp_mem_register(&memory[i], 64, &desc), DMAPP_RC_SUCCESS);
-        assert_int_equal(dmapp_put(inbox, &dx_job.sheap_seg, next_pe(), &desc, sizeof(desc), DMAPP_BYTE), DMAPP_RC_SUCCESS);
+        assert_int_equal(dmapp_put(inbox, &dx_job.sheap_seg, next_pe(), &desc, sizeof(desc), DMAPP_BYTE),
+                         DMAPP_RC_SUCCESS);
         dx_barrier();
         /* That is the previous PE's memory. */
         assert_int_equal(dmapp_put(inbox->addr, inbox, previous_pe(), &word, 1, DMAPP_QW), DMAPP_RC_SUCCESS);

@@ -174,7 +174,8 @@ static void test_indices_are_read_before_the_call_returns(void **state)
         source[i] = i;
         indices[i] = 63 - i;
     }
-    assert_int_equal(dmapp_ixput_nbi(target, &dx_job.sheap_seg, next_pe(), source, indices, 64, DMAPP_QW), DMAPP_RC_SUCCESS);
+    assert_int_equal(dmapp_ixput_nbi(target, &dx_job.sheap_seg, next_pe(), source, indices, 64, DMAPP_QW),
+                     DMAPP_RC_SUCCESS);
     memset(indices, 0x7f, sizeof(indices));
     assert_int_equal(dmapp_gsync_wait(), DMAPP_RC_SUCCESS);
     dx_barrier();
@@ -211,7 +212,8 @@ static void test_lists_of_pes_reach_each_of_them(void **state)
             assert_int_equal(dmapp_put_ixpe(multicast, heap, list, n, source, N, DMAPP_QW), DMAPP_RC_SUCCESS);
             assert_int_equal(dmapp_scatter_ixpe(scattered, heap, list, n, source, N, DMAPP_QW), DMAPP_RC_SUCCESS);
         } else if (flavour == NB) {
-            assert_int_equal(dmapp_put_ixpe_nb(multicast, heap, list, n, source, N, DMAPP_QW, &syncid[0]), DMAPP_RC_SUCCESS);
+            assert_int_equal(dmapp_put_ixpe_nb(multicast, heap, list, n, source, N, DMAPP_QW, &syncid[0]),
+                             DMAPP_RC_SUCCESS);
             assert_int_equal(dmapp_scatter_ixpe_nb(scattered, heap, list, n, source, N, DMAPP_QW, &syncid[1]),
                              DMAPP_RC_SUCCESS);
         } else {

@@ -145,10 +145,10 @@ static void test_entry_and_descriptor_in_one(void **state)
     ptl_handle_md_t mdh[4];
 
     (void)state;
-    assert_int_equal(PtlMEMDAttach(px_ni, PT, px_anybody, 1, 0, PTL_UNLINK, PTL_INS_AFTER, numbered(2), PTL_UNLINK, &me[2],
-                                   &mdh[2]), PTL_OK);
-    assert_int_equal(PtlMEMDAttach(px_ni, PT, px_anybody, 1, 0, PTL_UNLINK, PTL_INS_BEFORE, numbered(0), PTL_UNLINK, &me[0],
-                                   &mdh[0]), PTL_OK);
+    assert_int_equal(PtlMEMDAttach(px_ni, PT, px_anybody, 1, 0, PTL_UNLINK, PTL_INS_AFTER, numbered(2), PTL_UNLINK,
+                                   &me[2], &mdh[2]), PTL_OK);
+    assert_int_equal(PtlMEMDAttach(px_ni, PT, px_anybody, 1, 0, PTL_UNLINK, PTL_INS_BEFORE, numbered(0), PTL_UNLINK,
+                                   &me[0], &mdh[0]), PTL_OK);
     assert_int_equal(PtlMEMDInsert(me[2], px_anybody, 1, 0, PTL_UNLINK, PTL_INS_BEFORE, numbered(1), PTL_UNLINK, &me[1],
                                    &mdh[1]), PTL_OK);
     assert_int_equal(PtlMEMDInsert(me[2], px_anybody, 1, 0, PTL_UNLINK, PTL_INS_AFTER, numbered(3), PTL_UNLINK, &me[3],

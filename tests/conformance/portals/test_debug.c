@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Names, masks, dumps, and what programs find in the headers and the library: names that are macros too, types that can be printed
- * and compared, symbols that are there or must not be.
+ * Names, masks, dumps, and what programs find in the headers and the library: names that are macros too, types that can
+ * be printed and compared, symbols that are there or must not be.
  */
 #include "tests/common/portals.h"
 
@@ -30,7 +30,8 @@
 /* ---- the headers ---- */
 
 #if PX_CRAY
-#if !defined(PTL_IFACE_DUP) || !defined(PTL_NOACK_REQ) || !defined(PTL_MD_EVENT_AUTO_UNLINK_ENABLE) || !defined(PTL_IFACE_SS)
+#if !defined(PTL_IFACE_DUP) || !defined(PTL_NOACK_REQ) || !defined(PTL_MD_EVENT_AUTO_UNLINK_ENABLE) ||                 \
+    !defined(PTL_IFACE_SS)
 #error "a name that programs test is no macro"
 #endif
 #if defined(PTL_NO_ACK_REQ) || defined(CRAY_ACCEL)
@@ -40,7 +41,8 @@
 _Static_assert(sizeof(ptl_pid_t) == 2, "scanned with %hu");
 _Static_assert((ptl_sr_value_t)-1 < 0, "signed");
 #else
-#if defined(PTL_IFACE_DUP) || defined(PTL_NOACK_REQ) || defined(PTL_MD_EVENT_AUTO_UNLINK_ENABLE) || defined(CRAY_UK_SSNAL)
+#if defined(PTL_IFACE_DUP) || defined(PTL_NOACK_REQ) || defined(PTL_MD_EVENT_AUTO_UNLINK_ENABLE) ||                    \
+    defined(CRAY_UK_SSNAL)
 #error "a name whose absence tells the dialects apart"
 #endif
 #ifndef PTL_UNKNOWN_ERROR
@@ -69,10 +71,11 @@ static void test_ids_have_positional_initialisers(void **state)
 static void test_symbols_that_programs_look_for(void **state)
 {
     static const char *const always[] = { "PtlGetJid", "PtlACEntry", "PtlPut", "ptl_err_str", "PtlNIDebug" };
-    static const char *const of_cray[] = { "ptl_event_str", "PtlMEMDAttach", "PtlGetPutRegion", "PtlEQPeek", "PtlMDMDCopy",
-                                           "PtlHandleIsEqual", "PtlMEMDInsert" };
-    static const char *const of_ref[] = { "PtlErrorStr", "PtlEventKindStr", "PtlNIFailStr", "PtlSetRank", "PtlGetRankId",
-                                          "p3tcp_my_nid", "utcp_api_out", "utcp_lib_out", "PtlProgress", "PtlTblDump" };
+    static const char *const of_cray[] = { "ptl_event_str", "PtlMEMDAttach", "PtlGetPutRegion", "PtlEQPeek",
+                                           "PtlMDMDCopy", "PtlHandleIsEqual", "PtlMEMDInsert" };
+    static const char *const of_ref[] = { "PtlErrorStr",  "PtlEventKindStr", "PtlNIFailStr", "PtlSetRank",
+                                          "PtlGetRankId", "p3tcp_my_nid",    "utcp_api_out", "utcp_lib_out",
+                                          "PtlProgress",  "PtlTblDump" };
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(always); i++)
@@ -166,7 +169,8 @@ static void test_handles_can_be_printed(void **state)
 /* Dumps go to standard error, and tell an entry by its bits. */
 static void test_dumps(void **state)
 {
-    struct px_entry e = px_entry(PT, 0xabcdef12345ull, 0, PTL_RETAIN, px_md(NULL, 0, PTL_MD_OP_PUT, 1, PTL_EQ_NONE), PTL_RETAIN);
+    struct px_entry e = px_entry(PT, 0xabcdef12345ull, 0, PTL_RETAIN, px_md(NULL, 0, PTL_MD_OP_PUT, 1, PTL_EQ_NONE),
+                                 PTL_RETAIN);
     ptl_handle_eq_t eq = px_eq(4);
     char text[16384] = "";
     int kept = dup(2), file = open("/tmp", O_TMPFILE | O_RDWR, 0600);

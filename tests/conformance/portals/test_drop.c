@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests that nobody takes: each reason, what the initiator sees, what the target counts. Access control. Simulated node
- * failures. The reasons D1 to D8 are those of the specification's section 1.9.
+ * Requests that nobody takes: each reason, what the initiator sees, what the target counts. Access control. Simulated
+ * node failures. The reasons D1 to D8 are those of the specification's section 1.9.
  */
 #include "tests/common/portals.h"
 
@@ -51,7 +51,8 @@ static void all_are_dropped(ptl_pt_index_t pt, ptl_ac_index_t ac, ptl_match_bits
 /* events: put, get, getput dropped: SEND_END, no ACK, no REPLY_END */
 static void test_no_match(void **state)    /* D6 */
 {
-    struct px_entry e = px_entry(PT, 1, 0, PTL_RETAIN, px_md(memory, 64, PTL_MD_OP_PUT | PTL_MD_OP_GET, -1, eq), PTL_RETAIN);
+    struct px_entry e = px_entry(PT, 1, 0, PTL_RETAIN, px_md(memory, 64, PTL_MD_OP_PUT | PTL_MD_OP_GET, -1, eq),
+                                 PTL_RETAIN);
 
     (void)state;
     all_are_dropped(PT, 0, 2);      /* other bits */
@@ -68,7 +69,8 @@ static void test_portal_index_out_of_range(void **state)    /* D2 */
 
 static void test_access_index_out_of_range(void **state)    /* D3 */
 {
-    struct px_entry e = px_entry(PT, 1, 0, PTL_RETAIN, px_md(memory, 64, PTL_MD_OP_PUT | PTL_MD_OP_GET, -1, eq), PTL_RETAIN);
+    struct px_entry e = px_entry(PT, 1, 0, PTL_RETAIN, px_md(memory, 64, PTL_MD_OP_PUT | PTL_MD_OP_GET, -1, eq),
+                                 PTL_RETAIN);
 
     (void)state;
     all_are_dropped(PT, (ptl_ac_index_t)px_limits.max_ac_index + 1, 1);
@@ -96,8 +98,9 @@ static void test_access_entries_must_admit(void **state)    /* D4, D5 */
         { px_anybody, PTL_UID_ANY, 0x7eadbeef, PTL_PT_INDEX_ANY, false },
         { px_anybody, PTL_UID_ANY, PTL_JID_ANY, PT + 1, false },
     };
-    struct px_entry e = px_entry(PT, 1, 0, PTL_RETAIN,
-                                 px_md(memory, 64, PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE, -1, PTL_EQ_NONE), PTL_RETAIN);
+    struct px_entry e = px_entry(PT, 1, 0, PTL_RETAIN, px_md(memory, 64,
+                                                             PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE, -1,
+                                                             PTL_EQ_NONE), PTL_RETAIN);
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(entries); i++) {
@@ -125,15 +128,16 @@ static void test_access_entry_arguments(void **state)
 
     (void)state;
     assert_int_equal(PtlACEntry(PTL_INVALID_HANDLE, 0, px_anybody, 0, 0, 0), PTL_NI_INVALID);
-    assert_int_equal(PtlACEntry(px_ni, (ptl_ac_index_t)px_limits.max_ac_index + 1, px_anybody, 0, 0, 0), PTL_AC_INDEX_INVALID);
+    assert_int_equal(PtlACEntry(px_ni, (ptl_ac_index_t)px_limits.max_ac_index + 1, px_anybody, 0, 0, 0),
+                     PTL_AC_INDEX_INVALID);
     assert_int_equal(PtlACEntry(px_ni, 0, px_anybody, PTL_UID_ANY, PTL_JID_ANY, beyond), PTL_PT_INDEX_INVALID);
 }
 
 /* Initially every entry lets the own user's processes in. */
 static void test_every_entry_admits_the_own_user_at_first(void **state)
 {
-    struct px_entry e = px_entry(PT, 1, 0, PTL_RETAIN, px_md(memory, 64, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, -1, PTL_EQ_NONE),
-                                 PTL_RETAIN);
+    struct px_entry e = px_entry(PT, 1, 0, PTL_RETAIN,
+                                 px_md(memory, 64, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, -1, PTL_EQ_NONE), PTL_RETAIN);
 
     (void)state;
     px_barrier();
@@ -174,8 +178,8 @@ static void test_nobody_there(void **state)    /* D1 */
 /* Messages to and from the node vanish while the interface says so. */
 static void test_failing_nodes(void **state)
 {
-    struct px_entry e = px_entry(PT, 1, 0, PTL_RETAIN, px_md(memory, 64, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, -1, PTL_EQ_NONE),
-                                 PTL_RETAIN);
+    struct px_entry e = px_entry(PT, 1, 0, PTL_RETAIN,
+                                 px_md(memory, 64, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, -1, PTL_EQ_NONE), PTL_RETAIN);
 
     (void)state;
     px_barrier();
@@ -191,7 +195,8 @@ static void test_failing_nodes(void **state)
         px_take_kind(eq, PTL_EVENT_ACK);
         px_nothing(eq);
         /* Until it is healed. */
-        assert_int_equal(i ? PtlNIFailNid(px_ni, px_self.nid, (unsigned)-1) : PtlFailNid(px_ni, px_self.nid, (unsigned)-1), PTL_OK);
+        assert_int_equal(i ? PtlNIFailNid(px_ni, px_self.nid, (unsigned)-1)
+                           : PtlFailNid(px_ni, px_self.nid, (unsigned)-1), PTL_OK);
         for (int k = 0; k < 5; k++) {
             assert_int_equal(PtlPut(source, PTL_ACK_REQ, px_self, PT, 0, 1, 0, 0), PTL_OK);
             px_take_kind(eq, PTL_EVENT_SEND_END);

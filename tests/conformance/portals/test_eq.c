@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Event queues: making, taking, waiting, polling, handlers, overflow. Messages are the rank's own, to itself, where it matters not.
+ * Event queues: making, taking, waiting, polling, handlers, overflow. Messages are the rank's own, to itself, where it
+ * matters not.
  */
 #include "tests/common/portals.h"
 
@@ -29,8 +30,8 @@ static int close_source(void **state)
 /* One event per message in that queue. */
 static struct px_entry listen_at(ptl_pt_index_t pt, ptl_handle_eq_t eq)
 {
-    return px_entry(pt, 0, 0, PTL_RETAIN, px_md(NULL, 0, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, PTL_MD_THRESH_INF, eq),
-                    PTL_RETAIN);
+    return px_entry(pt, 0, 0, PTL_RETAIN,
+                    px_md(NULL, 0, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, PTL_MD_THRESH_INF, eq), PTL_RETAIN);
 }
 
 static void tell(ptl_process_id_t whom, ptl_pt_index_t pt, ptl_hdr_data_t number)
@@ -239,9 +240,11 @@ static void test_a_full_queue_loses_its_oldest_events(void **state)
     enum { N = 1000 };
     static uint8_t kept[N];
     ptl_handle_eq_t eq = px_eq(64), acks = px_eq(2 * N);
-    struct px_entry e = px_entry(PT, 0, 0, PTL_RETAIN, px_md(kept, N, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, N, eq), PTL_RETAIN);
+    struct px_entry e = px_entry(PT, 0, 0, PTL_RETAIN,
+                                 px_md(kept, N, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, N, eq), PTL_RETAIN);
     uint8_t byte = 0x5a;
-    ptl_handle_md_t mdh = px_bind(px_md(&byte, 1, PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE, -1, acks), PTL_RETAIN);
+    ptl_handle_md_t mdh = px_bind(px_md(&byte, 1, PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE, -1, acks),
+                                  PTL_RETAIN);
     ptl_event_t event;
     ptl_seq_t sequence;
     unsigned n = 1;
@@ -469,7 +472,8 @@ static void *churn(void *arg)
         ptl_handle_me_t me;
         ptl_handle_md_t mdh, from;
         ptl_event_t event;
-        ptl_md_t md = { .start = mine, .length = 8, .threshold = 1, .options = PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE };
+        ptl_md_t md = { .start = mine, .length = 8, .threshold = 1,
+                        .options = PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE };
 
         if (PtlEQAlloc(px_ni, 4, NULL, &eq) != PTL_OK)
             shared.n_wrong++;
@@ -495,7 +499,8 @@ static void *churn(void *arg)
 static void test_threads_use_everything_at_once(void **state)
 {
     pthread_t threads[THREADS];
-    ptl_sr_value_t mes = px_register(PTL_SR_MES_CUR), mds = px_register(PTL_SR_MDS_CUR), eqs = px_register(PTL_SR_EQS_CUR);
+    ptl_sr_value_t mes = px_register(PTL_SR_MES_CUR), mds = px_register(PTL_SR_MDS_CUR),
+                   eqs = px_register(PTL_SR_EQS_CUR);
 
     (void)state;
     shared.n_wrong = 0;

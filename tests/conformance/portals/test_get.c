@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Gets and swaps: data, events with all their fields, options of either side. Each rank fetches from the next one and serves the
- * previous one.
+ * Gets and swaps: data, events with all their fields, options of either side. Each rank fetches from the next one and
+ * serves the previous one.
  */
 #include "tests/common/portals.h"
 
@@ -39,7 +39,8 @@ static uint64_t seed_of_next(void)
 
 static struct px_entry serve(unsigned options, int threshold)
 {
-    return px_entry(PT, PX_BITS, 0, PTL_RETAIN, px_md(target, BYTES, PTL_MD_OP_GET | options, threshold, target_eq), PTL_RETAIN);
+    return px_entry(PT, PX_BITS, 0, PTL_RETAIN, px_md(target, BYTES, PTL_MD_OP_GET | options, threshold, target_eq),
+                    PTL_RETAIN);
 }
 
 /* SEND events of a get: CRAY has them. They count for the threshold. */
@@ -63,9 +64,10 @@ static void test_a_get_has_its_events(void **state)
     px_barrier();
     assert_int_equal(PtlGet(mdh, px_next, PT, 0, PX_BITS, 1234), PTL_OK);
     left = take_sends((struct px_want){ PTL_EVENT_SEND_START, px_self, PT, PX_BITS, BYTES, BYTES, 0, 0, mdh, md, 5 });
-    px_expect_both(local_eq, (struct px_want){ PTL_EVENT_REPLY_START, px_next, PT, PX_BITS, BYTES, BYTES, 0, 0, mdh, md, left });
-    px_expect_both(target_eq, (struct px_want){ PTL_EVENT_GET_START, px_previous, PT, PX_BITS, BYTES, BYTES, 0, 0, e.mdh, e.md,
-                                                4 });
+    px_expect_both(local_eq,
+                   (struct px_want){ PTL_EVENT_REPLY_START, px_next, PT, PX_BITS, BYTES, BYTES, 0, 0, mdh, md, left });
+    px_expect_both(target_eq, (struct px_want){ PTL_EVENT_GET_START, px_previous, PT, PX_BITS, BYTES, BYTES, 0, 0,
+                                                e.mdh, e.md, 4 });
     px_same(local, BYTES, seed_of_next());
     px_all(local + BYTES, 64, 0xee);
     px_settle();
@@ -84,9 +86,10 @@ static void test_a_region_is_told_by_its_local_offset(void **state)
     px_barrier();
     assert_int_equal(PtlGetRegion(mdh, 600, 300, px_next, PT, 0, PX_BITS, 2000), PTL_OK);
     take_sends((struct px_want){ PTL_EVENT_SEND_START, px_self, PT, PX_BITS, 300, 300, 600, 0, mdh, md, -1 });
-    px_expect_both(local_eq, (struct px_want){ PTL_EVENT_REPLY_START, px_next, PT, PX_BITS, 300, 300, 600, 0, mdh, md, -1 });
-    px_expect_both(target_eq, (struct px_want){ PTL_EVENT_GET_START, px_previous, PT, PX_BITS, 300, 300, 2000, 0, e.mdh, e.md,
-                                                -1 });
+    px_expect_both(local_eq,
+                   (struct px_want){ PTL_EVENT_REPLY_START, px_next, PT, PX_BITS, 300, 300, 600, 0, mdh, md, -1 });
+    px_expect_both(target_eq, (struct px_want){ PTL_EVENT_GET_START, px_previous, PT, PX_BITS, 300, 300, 2000, 0, e.mdh,
+                                                e.md, -1 });
     px_settle();
     px_fill(target, BYTES, seed_of_next());
     assert_memory_equal(local + 600, target + 2000, 300);
@@ -139,7 +142,8 @@ static void test_start_and_end_can_be_disabled(void **state)
 static void test_a_short_target_gives_what_it_has(void **state)
 {
     struct px_entry e = px_entry(PT, PX_BITS, 0, PTL_RETAIN,
-                                 px_md(target, 60, PTL_MD_OP_GET | PTL_MD_TRUNCATE, PTL_MD_THRESH_INF, target_eq), PTL_RETAIN);
+                                 px_md(target, 60, PTL_MD_OP_GET | PTL_MD_TRUNCATE, PTL_MD_THRESH_INF, target_eq),
+                                 PTL_RETAIN);
     ptl_md_t md = px_md(local, 100, 0, PTL_MD_THRESH_INF, local_eq);
     ptl_handle_md_t mdh = px_bind(md, PTL_RETAIN);
 
@@ -147,8 +151,10 @@ static void test_a_short_target_gives_what_it_has(void **state)
     px_barrier();
     assert_int_equal(PtlGet(mdh, px_next, PT, 0, PX_BITS, 0), PTL_OK);
     take_sends((struct px_want){ PTL_EVENT_SEND_START, px_self, PT, PX_BITS, 100, 100, 0, 0, mdh, md, -1 });
-    px_expect_both(local_eq, (struct px_want){ PTL_EVENT_REPLY_START, px_next, PT, PX_BITS, 100, 60, 0, 0, mdh, md, -1 });
-    px_expect_both(target_eq, (struct px_want){ PTL_EVENT_GET_START, px_previous, PT, PX_BITS, 100, 60, 0, 0, e.mdh, e.md, -1 });
+    px_expect_both(local_eq,
+                   (struct px_want){ PTL_EVENT_REPLY_START, px_next, PT, PX_BITS, 100, 60, 0, 0, mdh, md, -1 });
+    px_expect_both(target_eq,
+                   (struct px_want){ PTL_EVENT_GET_START, px_previous, PT, PX_BITS, 100, 60, 0, 0, e.mdh, e.md, -1 });
     px_same(local, 60, seed_of_next());
     px_all(local + 60, 40, 0xee);
     px_settle();
@@ -171,9 +177,10 @@ static void test_scattered_memory_on_both_sides(void **state)
     px_barrier();
     assert_int_equal(PtlGet(mdh, px_next, PT, 0, PX_BITS, 0), PTL_OK);
     take_sends((struct px_want){ PTL_EVENT_SEND_START, px_self, PT, PX_BITS, 500, 500, 0, 0, mdh, md, -1 });
-    px_expect_both(local_eq, (struct px_want){ PTL_EVENT_REPLY_START, px_next, PT, PX_BITS, 500, 500, 0, 0, mdh, md, -1 });
-    px_expect_both(target_eq, (struct px_want){ PTL_EVENT_GET_START, px_previous, PT, PX_BITS, 500, 500, 0, 0, e.mdh, e.md,
-                                                -1 });
+    px_expect_both(local_eq,
+                   (struct px_want){ PTL_EVENT_REPLY_START, px_next, PT, PX_BITS, 500, 500, 0, 0, mdh, md, -1 });
+    px_expect_both(target_eq,
+                   (struct px_want){ PTL_EVENT_GET_START, px_previous, PT, PX_BITS, 500, 500, 0, 0, e.mdh, e.md, -1 });
     px_settle();
     px_fill(target, BYTES, seed_of_next());
     memcpy(flat_out, target, 100);
@@ -196,7 +203,8 @@ static void test_the_usual_thresholds_are_enough(void **state)
     for (int i = 0; i < 2; i++) {
         struct px_entry e = serve(PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE, 1);
         ptl_md_t now = { 0 };
-        ptl_handle_md_t mdh = px_bind(px_md(local, 100, PTL_MD_EVENT_START_DISABLE, thresholds[i], local_eq), PTL_RETAIN);
+        ptl_handle_md_t mdh = px_bind(px_md(local, 100, PTL_MD_EVENT_START_DISABLE, thresholds[i], local_eq),
+                                      PTL_RETAIN);
 
         memset(local, 0, 100);
         px_barrier();
@@ -247,7 +255,8 @@ static void test_every_size_arrives(void **state)
     px_fill(from + 3, most, (uint64_t)px_rank + 7);
     for (size_t i = 0; i < COUNT_OF(sizes); i++) {
         ptl_handle_md_t mdh = px_bind(px_md(to + 5, sizes[i], PTL_MD_EVENT_START_DISABLE, 2, local_eq), PTL_RETAIN);
-        struct px_entry e = px_entry(PT, 0, 0, PTL_UNLINK, px_md(from + 3, sizes[i], PTL_MD_OP_GET | PTL_MD_EVENT_START_DISABLE, 1,
+        struct px_entry e = px_entry(PT, 0, 0, PTL_UNLINK, px_md(from + 3, sizes[i],
+                                                                 PTL_MD_OP_GET | PTL_MD_EVENT_START_DISABLE, 1,
                                                                  target_eq), PTL_RETAIN);
 
         memset(to, 0xdd, sizes[i] + 5 + 64);
@@ -355,10 +364,12 @@ static void test_a_getput_has_six_events(void **state)
     px_fill(out, 64, (uint64_t)px_rank + 50);
     px_barrier();
     assert_int_equal(PtlGetPut(get, put, px_next, PT, 0, PX_BITS, 128, PX_HDR), PTL_OK);
-    px_expect_both(local_eq, (struct px_want){ PTL_EVENT_SEND_START, px_self, PT, PX_BITS, 64, 64, 0, PX_HDR, put, md_put, 7 });
-    px_expect_both(local_eq, (struct px_want){ PTL_EVENT_REPLY_START, px_next, PT, PX_BITS, 64, 64, 0, PX_HDR, get, md_get, 5 });
-    px_expect_both(target_eq, (struct px_want){ PTL_EVENT_GETPUT_START, px_previous, PT, PX_BITS, 64, 64, 128, PX_HDR, e.mdh, e.md,
-                                                3 });
+    px_expect_both(local_eq, (struct px_want){ PTL_EVENT_SEND_START, px_self, PT, PX_BITS, 64, 64, 0, PX_HDR, put,
+                                               md_put, 7 });
+    px_expect_both(local_eq, (struct px_want){ PTL_EVENT_REPLY_START, px_next, PT, PX_BITS, 64, 64, 0, PX_HDR, get,
+                                               md_get, 5 });
+    px_expect_both(target_eq, (struct px_want){ PTL_EVENT_GETPUT_START, px_previous, PT, PX_BITS, 64, 64, 128, PX_HDR,
+                                                e.mdh, e.md, 3 });
     px_settle();
     px_same(target + 128, 64, (uint64_t)((px_rank + px_size - 1) % px_size) + 50);
     px_same(target, 128, (uint64_t)px_rank);
@@ -416,10 +427,13 @@ static void test_a_swap_in_place(void **state)
 /* A descriptor with only one of the two does not take it. */
 static void test_a_swap_needs_both_operations(void **state)
 {
-    struct px_entry only_put = px_entry(PT, PX_BITS, 0, PTL_RETAIN, px_md(target, 8, PTL_MD_OP_PUT, -1, target_eq), PTL_RETAIN);
-    struct px_entry only_get = px_entry(PT, PX_BITS, 0, PTL_RETAIN, px_md(target, 8, PTL_MD_OP_GET, -1, target_eq), PTL_RETAIN);
+    struct px_entry only_put = px_entry(PT, PX_BITS, 0, PTL_RETAIN, px_md(target, 8, PTL_MD_OP_PUT, -1, target_eq),
+                                        PTL_RETAIN);
+    struct px_entry only_get = px_entry(PT, PX_BITS, 0, PTL_RETAIN, px_md(target, 8, PTL_MD_OP_GET, -1, target_eq),
+                                        PTL_RETAIN);
     struct px_entry both = exchange(PTL_MD_EVENT_START_DISABLE, 8, -1);
-    ptl_handle_md_t mdh = px_bind(px_md(local, 8, PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE, -1, local_eq), PTL_RETAIN);
+    ptl_handle_md_t mdh = px_bind(px_md(local, 8, PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE, -1, local_eq),
+                                  PTL_RETAIN);
 
     (void)state;
     px_barrier();
@@ -437,8 +451,10 @@ static void test_swaps_make_a_lock(void **state)
 {
     enum { TURNS = 25, FREE = 0, TAKEN = 1 };
     static uint64_t word, counter, mine, seen;
-    ptl_handle_md_t swap = px_bind(px_md(&mine, 8, PTL_MD_EVENT_START_DISABLE, PTL_MD_THRESH_INF, local_eq), PTL_RETAIN);
-    ptl_handle_md_t copy = px_bind(px_md(&seen, 8, PTL_MD_EVENT_START_DISABLE, PTL_MD_THRESH_INF, local_eq), PTL_RETAIN);
+    ptl_handle_md_t swap = px_bind(px_md(&mine, 8, PTL_MD_EVENT_START_DISABLE, PTL_MD_THRESH_INF, local_eq),
+                                   PTL_RETAIN);
+    ptl_handle_md_t copy = px_bind(px_md(&seen, 8, PTL_MD_EVENT_START_DISABLE, PTL_MD_THRESH_INF, local_eq),
+                                   PTL_RETAIN);
     const ptl_process_id_t home = px_id_of(0);
     ptl_handle_me_t me[2] = { 0, 0 };
 
@@ -496,9 +512,12 @@ static void test_parts_can_be_swapped(void **state)
     px_fill(out, 100, (uint64_t)px_rank + 50);
     px_barrier();
     assert_int_equal(PtlGetPutRegion(get, 80, put, 10, 16, px_next, PT, 0, PX_BITS, 64, 5), PTL_OK);
-    px_expect_both(local_eq, (struct px_want){ PTL_EVENT_SEND_START, px_self, PT, PX_BITS, 16, 16, 10, 5, put, md_put, -1 });
-    px_expect_both(local_eq, (struct px_want){ PTL_EVENT_REPLY_START, px_next, PT, PX_BITS, 16, 16, 80, 5, get, md_get, -1 });
-    px_expect_both(target_eq, (struct px_want){ PTL_EVENT_GETPUT_START, px_previous, PT, PX_BITS, 16, 16, 64, 5, e.mdh, e.md, -1 });
+    px_expect_both(local_eq, (struct px_want){ PTL_EVENT_SEND_START, px_self, PT, PX_BITS, 16, 16, 10, 5, put, md_put,
+                                               -1 });
+    px_expect_both(local_eq, (struct px_want){ PTL_EVENT_REPLY_START, px_next, PT, PX_BITS, 16, 16, 80, 5, get, md_get,
+                                               -1 });
+    px_expect_both(target_eq, (struct px_want){ PTL_EVENT_GETPUT_START, px_previous, PT, PX_BITS, 16, 16, 64, 5, e.mdh,
+                                                e.md, -1 });
     px_settle();
     px_fill(out, 100, (uint64_t)((px_rank + px_size - 1) % px_size) + 50);
     assert_memory_equal(target + 64, out + 10, 16);
@@ -521,9 +540,12 @@ static void test_copies_on_a_node_are_gets(void **state)
 
     (void)state;
     assert_int_equal(PtlMDMDCopy(mdh, px_self, PT, 0, PX_BITS, 200), PTL_OK);
-    px_expect_both(local_eq, (struct px_want){ PTL_EVENT_SEND_START, px_self, PT, PX_BITS, 100, 100, 0, 0, mdh, md, -1 });
-    px_expect_both(local_eq, (struct px_want){ PTL_EVENT_REPLY_START, px_self, PT, PX_BITS, 100, 100, 0, 0, mdh, md, -1 });
-    px_expect_both(target_eq, (struct px_want){ PTL_EVENT_GET_START, px_self, PT, PX_BITS, 100, 100, 200, 0, e.mdh, e.md, -1 });
+    px_expect_both(local_eq, (struct px_want){ PTL_EVENT_SEND_START, px_self, PT, PX_BITS, 100, 100, 0, 0, mdh, md,
+                                               -1 });
+    px_expect_both(local_eq, (struct px_want){ PTL_EVENT_REPLY_START, px_self, PT, PX_BITS, 100, 100, 0, 0, mdh, md,
+                                               -1 });
+    px_expect_both(target_eq,
+                   (struct px_want){ PTL_EVENT_GET_START, px_self, PT, PX_BITS, 100, 100, 200, 0, e.mdh, e.md, -1 });
     assert_memory_equal(local, target + 200, 100);
     far.nid++;
     assert_int_equal(PtlMDMDCopy(mdh, far, PT, 0, PX_BITS, 200), PTL_PROCESS_INVALID);

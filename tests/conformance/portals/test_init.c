@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The library and its interfaces: start, end, limits, process ids, what every call says before the start. Opens and closes
- * by itself; one rank is enough, with more the pids of a node are shared.
+ * The library and its interfaces: start, end, limits, process ids, what every call says before the start. Opens and
+ * closes by itself; one rank is enough, with more the pids of a node are shared.
  */
 #include "tests/common/portals.h"
 
@@ -324,8 +324,8 @@ static void test_a_closed_interface_is_no_interface(void **state)
     assert_int_equal(PtlFailNid(ni, 0, 0), PTL_NI_INVALID);
     assert_int_equal(PtlNIFailNid(ni, 0, 0), PTL_NI_INVALID);
     assert_int_equal(PtlLoopback(ni, 0, &enabled), PTL_NI_INVALID);
-    assert_int_equal(PtlMEMDPost(ni, me, id, 0, 0, PTL_RETAIN, PTL_INS_AFTER, contents, PTL_RETAIN, &h, &h, PTL_EQ_NONE),
-                     PTL_NI_INVALID);
+    assert_int_equal(PtlMEMDPost(ni, me, id, 0, 0, PTL_RETAIN, PTL_INS_AFTER, contents, PTL_RETAIN, &h, &h,
+                                 PTL_EQ_NONE), PTL_NI_INVALID);
     assert_int_equal(PtlNIHandle(ni, &out), PTL_HANDLE_INVALID);
     assert_int_equal(PtlNIHandle(md, &out), PTL_HANDLE_INVALID);
     assert_int_equal(PtlMEUnlink(me), PTL_ME_INVALID);
@@ -529,8 +529,9 @@ static void test_alignment_is_counted(void **state)
     assert_int_equal(px_register(PTL_SR_MD_ALIGN_128), 1);
     contents.start = memory + 3;
     assert_int_equal(PtlMDBind(px_ni, contents, PTL_RETAIN, &md), PTL_OK);
-    assert_int_equal(px_register(PTL_SR_MD_ALIGN_8) + px_register(PTL_SR_MD_ALIGN_16) + px_register(PTL_SR_MD_ALIGN_32) +
-                     px_register(PTL_SR_MD_ALIGN_64) + px_register(PTL_SR_MD_ALIGN_128), 3);
+    assert_int_equal(px_register(PTL_SR_MD_ALIGN_8) + px_register(PTL_SR_MD_ALIGN_16) +
+                     px_register(PTL_SR_MD_ALIGN_32) + px_register(PTL_SR_MD_ALIGN_64) +
+                     px_register(PTL_SR_MD_ALIGN_128), 3);
     PtlFini();
     px_ni = PTL_INVALID_HANDLE;
 }
@@ -637,7 +638,8 @@ static int alone(void)
 static void test_without_a_launcher_there_is_no_interface(void **state)
 {
     char *args[] = { (char *)"alone", (char *)"alone", NULL };
-    char *names[] = { (char *)"LD_LIBRARY_PATH", (char *)"ASAN_OPTIONS", (char *)"LSAN_OPTIONS", (char *)"UBSAN_OPTIONS" };
+    char *names[] = { (char *)"LD_LIBRARY_PATH", (char *)"ASAN_OPTIONS", (char *)"LSAN_OPTIONS",
+                      (char *)"UBSAN_OPTIONS" };
     char texts[COUNT_OF(names)][4096];
     char *env[COUNT_OF(names) + 2];
     int status = -1, n = 0;

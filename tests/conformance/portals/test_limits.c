@@ -159,7 +159,8 @@ static void test_access_entries_are_no_more_than_granted(void **state)
 {
     (void)state;
     assert_int_equal(PtlACEntry(px_ni, 1, px_anybody, PTL_UID_ANY, PTL_JID_ANY, PTL_PT_INDEX_ANY), PTL_OK);
-    assert_int_equal(PtlACEntry(px_ni, 2, px_anybody, PTL_UID_ANY, PTL_JID_ANY, PTL_PT_INDEX_ANY), PTL_AC_INDEX_INVALID);
+    assert_int_equal(PtlACEntry(px_ni, 2, px_anybody, PTL_UID_ANY, PTL_JID_ANY, PTL_PT_INDEX_ANY),
+                     PTL_AC_INDEX_INVALID);
     assert_int_equal(PtlACEntry(px_ni, 1, px_anybody, PTL_UID_ANY, PTL_JID_ANY, 5), PTL_PT_INDEX_INVALID);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a process is told when the network does not work: emunic stopped, messages lost, a peer killed, emunic dead. One process on a
- * private emunic, and children of it. Nothing may hang.
+ * What a process is told when the network does not work: emunic stopped, messages lost, a peer killed, emunic dead. One
+ * process on a private emunic, and children of it. Nothing may hang.
  */
 #include "tests/common/portals.h"
 
@@ -100,11 +100,15 @@ static void test_what_has_not_left_is_pending(void **state)
     fx_set_routed(&fx, false);
 }
 
-/* A reply, and an acknowledgement, for a descriptor that has gone: the first counts as a drop (D7), the second does not (D8). */
+/*
+ * A reply, and an acknowledgement, for a descriptor that has gone: the first counts as a drop (D7), the second does not
+ * (D8).
+ */
 static void test_late_answers_are_discarded(void **state)
 {
     ptl_sr_value_t before = px_register(PTL_SR_DROP_COUNT);
-    ptl_handle_md_t get_md = source(64, 2), put_md = px_bind(px_md(memory, 8, PTL_MD_EVENT_START_DISABLE, 2, eq), PTL_RETAIN);
+    ptl_handle_md_t get_md = source(64, 2),
+                    put_md = px_bind(px_md(memory, 8, PTL_MD_EVENT_START_DISABLE, 2, eq), PTL_RETAIN);
     int rc;
 
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Descriptors: what is refused, thresholds, the size rule, automatic unlinking and its event, looking at and replacing their
- * contents.
+ * Descriptors: what is refused, thresholds, the size rule, automatic unlinking and its event, looking at and replacing
+ * their contents.
  */
 #include "tests/common/portals.h"
 
@@ -82,11 +82,11 @@ static void test_contents_that_cannot_be(void **state)
         assert_int_equal(PtlMDAttach(me, md, PTL_RETAIN, &out), PTL_MD_ILLEGAL);
         assert_int_equal(PtlMDBind(px_ni, md, PTL_RETAIN, &out), PTL_MD_ILLEGAL);
         assert_int_equal(PtlMDUpdate(bound, NULL, &md, PTL_EQ_NONE), PTL_MD_ILLEGAL);
-        assert_int_equal(PtlMEMDPost(px_ni, me, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, md, PTL_RETAIN, &new_me, &out,
-                                     PTL_EQ_NONE), PTL_MD_ILLEGAL);
+        assert_int_equal(PtlMEMDPost(px_ni, me, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, md, PTL_RETAIN, &new_me,
+                                     &out, PTL_EQ_NONE), PTL_MD_ILLEGAL);
 #if PX_CRAY
-        assert_int_equal(PtlMEMDAttach(px_ni, PT, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, md, PTL_RETAIN, &new_me, &out),
-                         PTL_MD_ILLEGAL);
+        assert_int_equal(PtlMEMDAttach(px_ni, PT, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, md, PTL_RETAIN, &new_me,
+                                       &out), PTL_MD_ILLEGAL);
         assert_int_equal(PtlMEMDInsert(me, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, md, PTL_RETAIN, &new_me, &out),
                          PTL_MD_ILLEGAL);
 #endif
@@ -98,11 +98,11 @@ static void test_contents_that_cannot_be(void **state)
         assert_int_equal(PtlMDAttach(me, md, PTL_RETAIN, &out), PTL_EQ_INVALID);
         assert_int_equal(PtlMDBind(px_ni, md, PTL_RETAIN, &out), PTL_EQ_INVALID);
         assert_int_equal(PtlMDUpdate(bound, NULL, &md, PTL_EQ_NONE), PTL_EQ_INVALID);
-        assert_int_equal(PtlMEMDPost(px_ni, me, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, md, PTL_RETAIN, &new_me, &out,
-                                     PTL_EQ_NONE), PTL_EQ_INVALID);
+        assert_int_equal(PtlMEMDPost(px_ni, me, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, md, PTL_RETAIN, &new_me,
+                                     &out, PTL_EQ_NONE), PTL_EQ_INVALID);
 #if PX_CRAY
-        assert_int_equal(PtlMEMDAttach(px_ni, PT, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, md, PTL_RETAIN, &new_me, &out),
-                         PTL_EQ_INVALID);
+        assert_int_equal(PtlMEMDAttach(px_ni, PT, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, md, PTL_RETAIN, &new_me,
+                                       &out), PTL_EQ_INVALID);
         assert_int_equal(PtlMEMDInsert(me, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, md, PTL_RETAIN, &new_me, &out),
                          PTL_EQ_INVALID);
 #endif
@@ -145,7 +145,8 @@ static void test_used_up_descriptors_are_skipped_and_can_be_revived(void **state
 {
     unsigned options = PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE;
     struct px_entry first = px_entry(PT, 0, 0, PTL_RETAIN, px_md(memory, 100, options, 2, eq), PTL_RETAIN);
-    struct px_entry second = px_entry(PT, 0, 0, PTL_RETAIN, px_md(memory + 100, 100, options, PTL_MD_THRESH_INF, eq), PTL_RETAIN);
+    struct px_entry second = px_entry(PT, 0, 0, PTL_RETAIN, px_md(memory + 100, 100, options, PTL_MD_THRESH_INF, eq),
+                                      PTL_RETAIN);
 
     (void)state;
     px_barrier();
@@ -194,8 +195,10 @@ static void test_all_operations_count_on_one_descriptor(void **state)
 /* events: auto-unlink by puts: PUT_START, PUT_END, UNLINK */
 static void test_the_last_operation_unlinks(void **state)
 {
-    struct px_entry e = px_entry(PT, 0, 0, PTL_UNLINK, px_md(memory, 100, PTL_MD_OP_PUT | PX_UNLINK, 2, eq), PTL_UNLINK);
-    struct px_entry behind = px_entry(PT, 0, 0, PTL_RETAIN, px_md(memory, 100, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, -1, eq),
+    struct px_entry e = px_entry(PT, 0, 0, PTL_UNLINK, px_md(memory, 100, PTL_MD_OP_PUT | PX_UNLINK, 2, eq),
+                                 PTL_UNLINK);
+    struct px_entry behind = px_entry(PT, 0, 0, PTL_RETAIN, px_md(memory, 100,
+                                                                  PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, -1, eq),
                                       PTL_RETAIN);
     ptl_event_t end, event;
 
@@ -204,7 +207,8 @@ static void test_the_last_operation_unlinks(void **state)
     put(10, 1);
     px_expect_both(eq, (struct px_want){ PTL_EVENT_PUT_START, px_previous, PT, 0, 10, 10, 0, 1, e.mdh, e.md, 2 });
     put(20, 2);
-    end = px_expect_both(eq, (struct px_want){ PTL_EVENT_PUT_START, px_previous, PT, 0, 20, 20, 10, 2, e.mdh, e.md, 1 });
+    end = px_expect_both(eq, (struct px_want){ PTL_EVENT_PUT_START, px_previous, PT, 0, 20, 20, 10, 2, e.mdh, e.md,
+                                               1 });
     event = px_take(eq);
     px_expect(&event, &(struct px_want){ PTL_EVENT_UNLINK, px_previous, PT, 0, 20, 20, 10, 2, e.mdh, e.md, 1 });
     assert_int_equal(event.link, end.link);
@@ -220,7 +224,8 @@ static void test_the_last_operation_unlinks(void **state)
 /* An entry that is retained stays in its place, empty. */
 static void test_a_retained_entry_outlives_its_descriptor(void **state)
 {
-    struct px_entry e = px_entry(PT, 0, 0, PTL_RETAIN, px_md(memory, 100, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE | PX_UNLINK, 1,
+    struct px_entry e = px_entry(PT, 0, 0, PTL_RETAIN, px_md(memory, 100,
+                                                             PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE | PX_UNLINK, 1,
                                                              eq), PTL_UNLINK);
     ptl_handle_md_t again;
 
@@ -244,8 +249,8 @@ static void test_a_retained_entry_outlives_its_descriptor(void **state)
 /* events: auto-unlink by gets: GET_START, GET_END, UNLINK */
 static void test_local_descriptors_unlink_too(void **state)
 {
-    struct px_entry e = px_entry(PT, 1, 0, PTL_UNLINK, px_md(memory, 100, PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE |
-                                                             PX_UNLINK, 2, eq), PTL_UNLINK);
+    const unsigned options = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | PX_UNLINK;
+    struct px_entry e = px_entry(PT, 1, 0, PTL_UNLINK, px_md(memory, 100, options, 2, eq), PTL_UNLINK);
     ptl_handle_md_t sent = px_bind(px_md(bytes, 100, PX_UNLINK, 2, local_eq), PTL_UNLINK), got;
     ptl_event_t event;
 
@@ -283,7 +288,8 @@ static void test_local_descriptors_unlink_too(void **state)
 /* events: auto-unlink of a getput's descriptors: SEND_START, SEND_END, REPLY_START, REPLY_END, UNLINK */
 static void test_swaps_unlink_on_both_sides(void **state)
 {
-    struct px_entry e = px_entry(PT, 1, 0, PTL_UNLINK, px_md(memory, 8, PTL_MD_OP_PUT | PTL_MD_OP_GET | PX_UNLINK, 1, eq), PTL_UNLINK);
+    struct px_entry e = px_entry(PT, 1, 0, PTL_UNLINK, px_md(memory, 8, PTL_MD_OP_PUT | PTL_MD_OP_GET | PX_UNLINK, 1,
+                                                             eq), PTL_UNLINK);
     ptl_handle_md_t put_md = px_bind(px_md(bytes, 8, PX_UNLINK, 1, local_eq), PTL_UNLINK);
     ptl_handle_md_t get_md = px_bind(px_md(bytes + 8, 8, PX_UNLINK, 1, local_eq), PTL_UNLINK);
 
@@ -340,7 +346,8 @@ static void test_who_gets_an_unlink_event(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct px_entry e = px_entry(PT, 0, 0, PTL_UNLINK, px_md(memory, 100, PTL_MD_OP_PUT | cases[i].options, 1, eq), PTL_UNLINK);
+        struct px_entry e = px_entry(PT, 0, 0, PTL_UNLINK, px_md(memory, 100, PTL_MD_OP_PUT | cases[i].options, 1, eq),
+                                     PTL_UNLINK);
 
         px_barrier();
         put(10, 0);
@@ -424,7 +431,8 @@ static void test_offsets_can_be_kept_aligned(void **state)
 /* events: unlink by a call: no UNLINK */
 static void test_unlinking_by_hand_is_silent(void **state)
 {
-    struct px_entry e = px_entry(PT, 0, 0, PTL_UNLINK, px_md(memory, 100, PTL_MD_OP_PUT | PX_UNLINK, 1, eq), PTL_UNLINK);
+    struct px_entry e = px_entry(PT, 0, 0, PTL_UNLINK, px_md(memory, 100, PTL_MD_OP_PUT | PX_UNLINK, 1, eq),
+                                 PTL_UNLINK);
     ptl_handle_md_t bound = px_bind(px_md(memory, 100, PX_UNLINK, 1, eq), PTL_UNLINK);
 
     (void)state;
@@ -437,7 +445,8 @@ static void test_unlinking_by_hand_is_silent(void **state)
 /* Zero by the program's own hand: inactive, not unlinked, even with PTL_UNLINK. */
 static void test_a_threshold_set_to_zero_does_not_unlink(void **state)
 {
-    struct px_entry e = px_entry(PT, 0, 0, PTL_UNLINK, px_md(memory, 100, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE | PX_UNLINK, 0,
+    struct px_entry e = px_entry(PT, 0, 0, PTL_UNLINK, px_md(memory, 100,
+                                                             PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE | PX_UNLINK, 0,
                                                              eq), PTL_UNLINK);
 
     (void)state;
@@ -488,7 +497,10 @@ static void test_too_little_room_ends_a_descriptor(void **state)
     assert_int_equal(PtlMEUnlink(e.me), PTL_ME_INVALID);
 }
 
-/* Longer requests are refused; with TRUNCATE they are taken, and cut only by the end. With MANAGE_REMOTE the rule is void. */
+/*
+ * Longer requests are refused; with TRUNCATE they are taken, and cut only by the end. With MANAGE_REMOTE the rule is
+ * void.
+ */
 static void test_longer_requests_than_max_size(void **state)
 {
     ptl_md_t md = px_md(memory, 1000, PTL_MD_OP_PUT | PTL_MD_MAX_SIZE | PTL_MD_EVENT_START_DISABLE, -1, eq);
@@ -578,8 +590,8 @@ static void test_replacing_the_contents(void **state)
 
 static void test_an_unread_event_prevents_the_update(void **state)
 {
-    struct px_entry e = px_entry(PT, 0, 0, PTL_RETAIN, px_md(memory, 100, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, -1, eq),
-                                 PTL_RETAIN);
+    struct px_entry e = px_entry(PT, 0, 0, PTL_RETAIN,
+                                 px_md(memory, 100, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, -1, eq), PTL_RETAIN);
     ptl_handle_md_t receive = px_bind(px_md(memory + 200, 100, PTL_MD_OP_PUT, 0, local_eq), PTL_RETAIN);
     ptl_md_t active = px_md(memory + 300, 100, PTL_MD_OP_PUT, 1, local_eq), old = { 0 };
     ptl_handle_eq_t always_empty = px_eq(1);
@@ -618,14 +630,14 @@ static void test_an_unread_event_prevents_the_update(void **state)
 }
 
 /*
- * Messages are taken either by what was posted before they came or by the catch-all, whose event then defeats the posting: never
- * by the catch-all behind the back of a posting that was granted.
+ * Messages are taken either by what was posted before they came or by the catch-all, whose event then defeats the
+ * posting: never by the catch-all behind the back of a posting that was granted.
  */
 static void test_no_message_slips_behind_a_granted_update(void **state)
 {
     enum { ROUNDS = 200 };
-    struct px_entry catcher = px_entry(PT, 0, ~0ull, PTL_RETAIN, px_md(memory, 0, PTL_MD_OP_PUT | PTL_MD_TRUNCATE, -1, eq),
-                                       PTL_RETAIN);
+    struct px_entry catcher = px_entry(PT, 0, ~0ull, PTL_RETAIN, px_md(memory, 0, PTL_MD_OP_PUT | PTL_MD_TRUNCATE, -1,
+                                                                       eq), PTL_RETAIN);
     unsigned n_posted = 0, n_caught = 0;
 
     (void)state;
@@ -710,7 +722,8 @@ static void test_addresses_are_used_again(void **state)
 
         assert_ptr_equal(mmap(at, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), at);
         memset(at, 0x11 + round, length);
-        e = px_entry(PT, 0, 0, PTL_RETAIN, px_md(at, length, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, -1, eq), PTL_RETAIN);
+        e = px_entry(PT, 0, 0, PTL_RETAIN, px_md(at, length, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, -1, eq),
+                     PTL_RETAIN);
         px_barrier();
         put(round % 2 ? 8 : 1000, 0);
         assert_true(px_take_kind(eq, PTL_EVENT_PUT_END).mlength == (round % 2 ? 8 : 1000));
@@ -727,7 +740,8 @@ static void test_addresses_are_used_again(void **state)
         struct px_entry e;
 
         assert_non_null(block);
-        e = px_entry(PT, 0, 0, PTL_RETAIN, px_md(block, n, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, -1, eq), PTL_RETAIN);
+        e = px_entry(PT, 0, 0, PTL_RETAIN, px_md(block, n, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, -1, eq),
+                     PTL_RETAIN);
         px_barrier();
         put(900, 0);
         px_take_kind(eq, PTL_EVENT_PUT_END);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Match entries: order of the list, where they are put, what matches, what they say. Requests come from the previous rank;
- * which entry took one is told by its descriptor's user_ptr.
+ * Match entries: order of the list, where they are put, what matches, what they say. Requests come from the previous
+ * rank; which entry took one is told by its descriptor's user_ptr.
  */
 #include "tests/common/portals.h"
 
@@ -144,8 +144,8 @@ static void test_bits_match_but_for_the_ignored(void **state)
 
     (void)state;
     for (int i = 0; i < 4; i++) {
-        assert_int_equal(PtlMEAttach(px_ni, PT, px_anybody, criteria[i].bits, criteria[i].ignore, PTL_RETAIN, PTL_INS_AFTER,
-                                     &me[i]), PTL_OK);
+        assert_int_equal(PtlMEAttach(px_ni, PT, px_anybody, criteria[i].bits, criteria[i].ignore, PTL_RETAIN,
+                                     PTL_INS_AFTER, &me[i]), PTL_OK);
         equip(me[i], (uintptr_t)i, PTL_MD_THRESH_INF);
     }
     px_barrier();
@@ -311,12 +311,15 @@ static void test_bad_arguments(void **state)
     ptl_handle_me_t me = attach(0, PTL_INS_AFTER), out = 77;
 
     (void)state;
-    assert_int_equal(PtlMEAttach(PTL_INVALID_HANDLE, 0, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &out), PTL_NI_INVALID);
-    assert_int_equal(PtlMEAttach(px_ni, beyond, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &out), PTL_PT_INDEX_INVALID);
+    assert_int_equal(PtlMEAttach(PTL_INVALID_HANDLE, 0, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &out),
+                     PTL_NI_INVALID);
+    assert_int_equal(PtlMEAttach(px_ni, beyond, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &out),
+                     PTL_PT_INDEX_INVALID);
     assert_int_equal(PtlMEAttach(px_ni, PTL_PT_INDEX_ANY, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &out),
                      PTL_PT_INDEX_INVALID);
     assert_int_equal(PtlMEAttach(px_ni, 0, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, NULL), PTL_SEGV);
-    assert_int_equal(PtlMEInsert(PTL_INVALID_HANDLE, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &out), PTL_ME_INVALID);
+    assert_int_equal(PtlMEInsert(PTL_INVALID_HANDLE, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &out),
+                     PTL_ME_INVALID);
     assert_int_equal(PtlMEInsert(me, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, NULL), PTL_SEGV);
     assert_int_equal(out, 77);
     assert_int_equal(px_register(PTL_SR_MLIST_LEN(PT)), 1);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What real programs depend on, a test for each: the calls in the order in which the program makes them. Source: portals3 spec 7.3
- * and 8. Written from its descriptions; no code of the programs.
+ * What real programs depend on, a test for each: the calls in the order in which the program makes them. Source:
+ * portals3 spec 7.3 and 8. Written from its descriptions; no code of the programs.
  */
 #include "tests/common/portals.h"
 
 #define START_OFF PTL_MD_EVENT_START_DISABLE
 #define END_OFF   PTL_MD_EVENT_END_DISABLE
 
-static ptl_handle_me_t attach(ptl_pt_index_t pt, ptl_match_bits_t bits, ptl_match_bits_t ignore, ptl_unlink_t unlink, ptl_ins_pos_t pos)
+static ptl_handle_me_t attach(ptl_pt_index_t pt, ptl_match_bits_t bits, ptl_match_bits_t ignore, ptl_unlink_t unlink,
+                              ptl_ins_pos_t pos)
 {
     ptl_handle_me_t me;
 
@@ -33,8 +34,9 @@ static ptl_handle_md_t equip(ptl_handle_me_t me, ptl_md_t md, ptl_unlink_t unlin
 }
 
 /*
- * Open MPI's BTL: receive blocks before a rejecting entry that keeps nothing; the sender sees mlength 0 with rlength > 0 and sends
- * again. The block's last message shows by md.threshold or by the room that is left. Acknowledgements with START and END disabled.
+ * Open MPI's BTL: receive blocks before a rejecting entry that keeps nothing; the sender sees mlength 0 with rlength >
+ * 0 and sends again. The block's last message shows by md.threshold or by the room that is left. Acknowledgements with
+ * START and END disabled.
  */
 static void test_open_mpi_btl(void **state)
 {
@@ -42,7 +44,8 @@ static void test_open_mpi_btl(void **state)
     static uint8_t blocks[2][BLOCK], message[MESSAGE];
     ptl_handle_eq_t recv_eq = px_eq(256), send_eq = px_eq(256), eqs[2] = { recv_eq, send_eq };
     ptl_handle_me_t reject = attach(30, 0, 0, PTL_RETAIN, PTL_INS_BEFORE);
-    ptl_handle_md_t send_md = px_bind(px_md(message, MESSAGE, START_OFF | END_OFF, PTL_MD_THRESH_INF, send_eq), PTL_RETAIN);
+    ptl_handle_md_t send_md = px_bind(px_md(message, MESSAGE, START_OFF | END_OFF, PTL_MD_THRESH_INF, send_eq),
+                                      PTL_RETAIN);
     unsigned long distance;
     unsigned n_sent = 0, n_acked = 0, n_received = 0, n_posted = 0;
     ptl_handle_me_t block_me[2];
@@ -125,8 +128,9 @@ static void test_open_mpi_btl(void **state)
 }
 
 /*
- * Open MPI's MTL: short messages into managed blocks, whose START events order them; a long message with a descriptor for the reader
- * that is its source as well and ends with SEND_END and GET_END or ACK; posting by PtlMEMDPost() with a predicate.
+ * Open MPI's MTL: short messages into managed blocks, whose START events order them; a long message with a descriptor
+ * for the reader that is its source as well and ends with SEND_END and GET_END or ACK; posting by PtlMEMDPost() with a
+ * predicate.
  */
 static void test_open_mpi_mtl(void **state)
 {
@@ -144,12 +148,15 @@ static void test_open_mpi_mtl(void **state)
     (void)state;
     px_fill(out, LONG, (uint64_t)px_rank);
     /* The list of receives: (posted here) short blocks, long catcher. */
-    md = px_md(unexpected, sizeof(unexpected), PTL_MD_OP_PUT | PTL_MD_MAX_SIZE | PTL_MD_ACK_DISABLE, PTL_MD_THRESH_INF, unexpected_eq);
+    md = px_md(unexpected, sizeof(unexpected), PTL_MD_OP_PUT | PTL_MD_MAX_SIZE | PTL_MD_ACK_DISABLE, PTL_MD_THRESH_INF,
+               unexpected_eq);
     md.max_size = 8192;
     blocks = attach(32, short_bit, short_bit - 1, PTL_UNLINK, PTL_INS_AFTER);
     equip(blocks, md, PTL_UNLINK);
     catcher = attach(32, long_bit, long_bit - 1, PTL_RETAIN, PTL_INS_AFTER);
-    equip(catcher, px_md(NULL, 0, PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_ACK_DISABLE, PTL_MD_THRESH_INF, unexpected_eq), PTL_RETAIN);
+    equip(catcher,
+          px_md(NULL, 0, PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_ACK_DISABLE, PTL_MD_THRESH_INF, unexpected_eq),
+          PTL_RETAIN);
     px_barrier();
 
     /* Short: complete at SEND_END. */
@@ -196,12 +203,12 @@ static void test_open_mpi_mtl(void **state)
     /* Posting: by a predicate that is always true, and by the real one. */
     md = px_md(in, LONG, PTL_MD_OP_PUT | PTL_MD_TRUNCATE | START_OFF, 1, expected_eq);
     memset(in, 0, LONG);
-    rc = PtlMEMDPost(px_ni, blocks, px_previous, long_bit | body, 15ull << 60, PTL_UNLINK, PTL_INS_BEFORE, md, PTL_UNLINK, &posted,
-                     &posted_md, empty_eq);
+    rc = PtlMEMDPost(px_ni, blocks, px_previous, long_bit | body, 15ull << 60, PTL_UNLINK, PTL_INS_BEFORE, md,
+                     PTL_UNLINK, &posted, &posted_md, empty_eq);
     assert_int_equal(rc, PTL_OK);
     assert_int_equal(PtlMEUnlink(posted), PTL_OK);      /* cancelled */
-    rc = PtlMEMDPost(px_ni, blocks, px_previous, long_bit | body, 15ull << 60, PTL_UNLINK, PTL_INS_BEFORE, md, PTL_UNLINK, &posted,
-                     &posted_md, unexpected_eq);
+    rc = PtlMEMDPost(px_ni, blocks, px_previous, long_bit | body, 15ull << 60, PTL_UNLINK, PTL_INS_BEFORE, md,
+                     PTL_UNLINK, &posted, &posted_md, unexpected_eq);
     assert_int_equal(rc, PTL_OK);
     px_barrier();
     /* Expected: the acknowledgement completes the send; nobody pulls. */
@@ -210,8 +217,8 @@ static void test_open_mpi_mtl(void **state)
     assert_int_equal(PtlPut(long_md, PTL_ACK_REQ, px_next, 32, 0, long_bit | body, 0, 0xabd), PTL_OK);
     for (int left = 3 + 2 * !PX_CRAY; left > 0; left--) {
         event = px_take(expected_eq);
-        assert_true(event.type == PTL_EVENT_SEND_END || event.type == PTL_EVENT_ACK || event.type == PTL_EVENT_PUT_END ||
-                    (event.type == PTL_EVENT_UNLINK && !PX_CRAY));
+        assert_true(event.type == PTL_EVENT_SEND_END || event.type == PTL_EVENT_ACK ||
+                    event.type == PTL_EVENT_PUT_END || (event.type == PTL_EVENT_UNLINK && !PX_CRAY));
         if (event.type == PTL_EVENT_PUT_END)
             assert_true(event.mlength == LONG && event.md.length == LONG && event.md.start == in);
     }
@@ -226,7 +233,10 @@ static void test_open_mpi_mtl(void **state)
     assert_int_equal(PtlMEUnlink(catcher), PTL_OK);
 }
 
-/* Open MPI 1.2's MTL: PtlMDUnlink() of an inactive descriptor removes its PTL_UNLINK entry, so that they do not pile up. */
+/*
+ * Open MPI 1.2's MTL: PtlMDUnlink() of an inactive descriptor removes its PTL_UNLINK entry, so that they do not pile
+ * up.
+ */
 static void test_open_mpi_1_2_mtl(void **state)
 {
     ptl_handle_eq_t eq = px_eq(16);
@@ -242,9 +252,9 @@ static void test_open_mpi_1_2_mtl(void **state)
 }
 
 /*
- * GASNet: a whole segment for everybody, used by many PutRegion and GetRegion at a time; message type in the low four bits that match,
- * the rest carries an operation's address that comes back in SEND_END, ACK and REPLY_END; SEND_END tells the local offset;
- * request buffers that are re-attached before a catch-all when their UNLINK arrives.
+ * GASNet: a whole segment for everybody, used by many PutRegion and GetRegion at a time; message type in the low four
+ * bits that match, the rest carries an operation's address that comes back in SEND_END, ACK and REPLY_END; SEND_END
+ * tells the local offset; request buffers that are re-attached before a catch-all when their UNLINK arrives.
  */
 static void test_gasnet(void **state)
 {
@@ -260,13 +270,16 @@ static void test_gasnet(void **state)
     (void)state;
     assert_non_null(segment);
     assert_non_null(local);
-    equip(rar, px_md(segment, SEGMENT, PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | START_OFF | END_OFF, PTL_MD_THRESH_INF,
-                     PTL_EQ_NONE), PTL_RETAIN);
+    equip(rar,
+          px_md(segment, SEGMENT, PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | START_OFF | END_OFF,
+                PTL_MD_THRESH_INF, PTL_EQ_NONE),
+          PTL_RETAIN);
     local_md = px_bind(px_md(local, SEGMENT, START_OFF, PTL_MD_THRESH_INF, eq), PTL_RETAIN);
     px_fill(local, SEGMENT / 2, (uint64_t)px_rank);
     px_barrier();
     for (uint64_t i = 0; i < OPS; i++)
-        assert_int_equal(PtlPutRegion(local_md, i * 512, 512, PTL_ACK_REQ, px_next, 39, 0, (i + 1) << 4 | 3, i * 512, 0), PTL_OK);
+        assert_int_equal(PtlPutRegion(local_md, i * 512, 512, PTL_ACK_REQ, px_next, 39, 0, (i + 1) << 4 | 3, i * 512,
+                                      0), PTL_OK);
     for (unsigned i = 0; i < 2 * OPS; i++) {
         ptl_event_t event = px_take(eq);
         uint64_t op = (event.match_bits >> 4) - 1;
@@ -278,7 +291,8 @@ static void test_gasnet(void **state)
         seen[event.type == PTL_EVENT_ACK] += op;
     }
     for (uint64_t i = 0; i < OPS; i++)
-        assert_int_equal(PtlGetRegion(local_md, SEGMENT / 2 + i * 512, 512, px_next, 39, 0, (i + 1) << 4 | 3, i * 512), PTL_OK);
+        assert_int_equal(PtlGetRegion(local_md, SEGMENT / 2 + i * 512, 512, px_next, 39, 0, (i + 1) << 4 | 3, i * 512),
+                         PTL_OK);
     for (unsigned i = 0; i < (PX_CRAY ? 2 : 1) * OPS; i++) {
         ptl_event_t event = px_take(eq);
 
@@ -293,9 +307,11 @@ static void test_gasnet(void **state)
 
     /* Requests: two buffers, kept before the catch-all. */
     catch_all = attach(38, 0, ~0ull, PTL_RETAIN, PTL_INS_AFTER);
-    equip(catch_all, px_md(NULL, 0, PTL_MD_OP_PUT | PTL_MD_TRUNCATE | START_OFF, PTL_MD_THRESH_INF, sys_eq), PTL_RETAIN);
+    equip(catch_all, px_md(NULL, 0, PTL_MD_OP_PUT | PTL_MD_TRUNCATE | START_OFF, PTL_MD_THRESH_INF, sys_eq),
+          PTL_RETAIN);
     for (int i = 0; i < 2; i++) {
-        ptl_md_t md = px_md(buffers[i], sizeof(buffers[i]), PTL_MD_OP_PUT | PTL_MD_MAX_SIZE | START_OFF | PX_UNLINK, PTL_MD_THRESH_INF, eq);
+        ptl_md_t md = px_md(buffers[i], sizeof(buffers[i]), PTL_MD_OP_PUT | PTL_MD_MAX_SIZE | START_OFF | PX_UNLINK,
+                            PTL_MD_THRESH_INF, eq);
 
         md.max_size = 256;
         md.user_ptr = buffers[i];
@@ -345,8 +361,10 @@ static void test_armci(void **state)
     ptl_md_t fresh;
 
     (void)state;
-    equip(me, px_md(in, sizeof(in), PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | START_OFF | END_OFF, PTL_MD_THRESH_INF,
-                    PTL_EQ_NONE), PTL_RETAIN);
+    equip(me,
+          px_md(in, sizeof(in), PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | START_OFF | END_OFF,
+                PTL_MD_THRESH_INF, PTL_EQ_NONE),
+          PTL_RETAIN);
     px_barrier();
     for (int i = 0; i < 20; i++) {
         mdh = px_bind(px_md(out, sizeof(out), START_OFF, 2, eq), PTL_RETAIN);
@@ -370,7 +388,10 @@ static void test_armci(void **state)
     assert_int_equal(PtlEQFree(armed_eq), PTL_OK);
 }
 
-/* ARMCI-ds: threshold = number of puts that are expected, all events off; UNLINK means all done. With REF the END events are on. */
+/*
+ * ARMCI-ds: threshold = number of puts that are expected, all events off; UNLINK means all done. With REF the END
+ * events are on.
+ */
 static void test_armci_ds(void **state)
 {
     enum { PUTS = 12 };
@@ -379,8 +400,8 @@ static void test_armci_ds(void **state)
     ptl_handle_md_t mdh = px_bind(px_md(out, 64, START_OFF | END_OFF, PTL_MD_THRESH_INF, PTL_EQ_NONE), PTL_RETAIN);
 
     (void)state;
-    equip(attach(1, 9, 0, PTL_UNLINK, PTL_INS_AFTER), px_md(in, sizeof(in), PTL_MD_OP_PUT | PX_UNLINK | START_OFF | (PX_CRAY ? END_OFF : 0),
-                                                           PUTS, eq), PTL_UNLINK);
+    equip(attach(1, 9, 0, PTL_UNLINK, PTL_INS_AFTER),
+          px_md(in, sizeof(in), PTL_MD_OP_PUT | PX_UNLINK | START_OFF | (PX_CRAY ? END_OFF : 0), PUTS, eq), PTL_UNLINK);
     px_barrier();
     for (int i = 0; i < PUTS; i++)
         assert_int_equal(PtlPut(mdh, PX_NO_ACK, px_next, 1, 0, 9, 0, 0), PTL_OK);
@@ -394,7 +415,10 @@ static void test_armci_ds(void **state)
     assert_int_equal(PtlEQFree(eq), PTL_OK);
 }
 
-/* CCI: pools sized by the limits, indices from 32 up, PTL_OK or PTL_ME_INVALID from PtlMEUnlink(), remote offset in ACK. */
+/*
+ * CCI: pools sized by the limits, indices from 32 up, PTL_OK or PTL_ME_INVALID from PtlMEUnlink(), remote offset in
+ * ACK.
+ */
 static void test_cci(void **state)
 {
     ptl_handle_eq_t eq = px_eq(3 * 100);
@@ -404,11 +428,14 @@ static void test_cci(void **state)
     ptl_event_t event;
 
     (void)state;
-    assert_true(px_limits.max_mes > 0 && px_limits.max_mds > 0 && px_limits.max_eqs > 0 && px_limits.max_pt_index >= 40);
+    assert_true(px_limits.max_mes > 0 && px_limits.max_mds > 0 && px_limits.max_eqs > 0 &&
+                px_limits.max_pt_index >= 40);
     for (unsigned i = 0; i < 4; i++) {
-        ptl_md_t md = px_md(in + i * 1024, 1024, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | START_OFF, i < 2 ? 1 : PTL_MD_THRESH_INF, eq);
+        ptl_md_t md = px_md(in + i * 1024, 1024, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | START_OFF,
+                            i < 2 ? 1 : PTL_MD_THRESH_INF, eq);
 #if PX_CRAY
-        assert_int_equal(PtlMEMDAttach(px_ni, 32 + i, px_anybody, i, 0, PTL_UNLINK, PTL_INS_AFTER, md, PTL_UNLINK, &me[i], &mdh), PTL_OK);
+        assert_int_equal(PtlMEMDAttach(px_ni, 32 + i, px_anybody, i, 0, PTL_UNLINK, PTL_INS_AFTER, md, PTL_UNLINK,
+                                       &me[i], &mdh), PTL_OK);
 #else
         me[i] = attach(32 + i, i, 0, PTL_UNLINK, PTL_INS_AFTER);
         equip(me[i], md, PTL_UNLINK);
@@ -435,9 +462,10 @@ static void test_cci(void **state)
 }
 
 /*
- * BMI: a mark in the middle of the list; receives are posted inactive before it and then updated with its only queue as predicate, and
- * after PTL_MD_NO_UPDATE it blocks for the event that must come; unexpected messages go to a catch-all that keeps nothing, and are
- * pulled; at cancel the entries go with their descriptors. Thresholds 2 and 3; scattered memory.
+ * BMI: a mark in the middle of the list; receives are posted inactive before it and then updated with its only queue as
+ * predicate, and after PTL_MD_NO_UPDATE it blocks for the event that must come; unexpected messages go to a catch-all
+ * that keeps nothing, and are pulled; at cancel the entries go with their descriptors. Thresholds 2 and 3; scattered
+ * memory.
  */
 static void test_bmi(void **state)
 {
@@ -445,17 +473,21 @@ static void test_bmi(void **state)
     static uint8_t out[BYTES], in[BYTES];
     ptl_handle_eq_t eq = px_eq(512);
     ptl_handle_me_t markme = attach(37, 0, 0, PTL_RETAIN, PTL_INS_AFTER), catcher;
-    ptl_md_iovec_t out_parts[2] = { { out, 1000 }, { out + 1000, BYTES - 1000 } }, in_parts[2] = { { in, 4000 }, { in + 4000, BYTES - 4000 } };
+    ptl_md_iovec_t out_parts[2] = { { out, 1000 }, { out + 1000, BYTES - 1000 } },
+                   in_parts[2] = { { in, 4000 }, { in + 4000, BYTES - 4000 } };
     unsigned n_pulled = 0, n_direct = 0;
 
     (void)state;
     px_fill(out, BYTES, (uint64_t)px_rank);
     catcher = attach(37, 0, ~0ull, PTL_RETAIN, PTL_INS_AFTER);
-    equip(catcher, px_md(NULL, 0, PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_ACK_DISABLE | START_OFF, PTL_MD_THRESH_INF, eq), PTL_RETAIN);
+    equip(catcher,
+          px_md(NULL, 0, PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_ACK_DISABLE | START_OFF, PTL_MD_THRESH_INF, eq),
+          PTL_RETAIN);
     px_barrier();
     for (unsigned round = 0; round < ROUNDS; round++) {
         const ptl_match_bits_t tag = 1000 + round;
-        ptl_handle_me_t send_me = attach(36, tag, 0, PTL_UNLINK, PTL_INS_AFTER), recv_me = insert(markme, tag, 0, PTL_UNLINK);
+        ptl_handle_me_t send_me = attach(36, tag, 0, PTL_UNLINK, PTL_INS_AFTER),
+                        recv_me = insert(markme, tag, 0, PTL_UNLINK);
         ptl_md_t md = px_md(out_parts, 2, PTL_MD_OP_GET | PTL_MD_IOVEC | START_OFF, 3, eq);
         ptl_handle_md_t send_md = equip(send_me, md, PTL_UNLINK), recv_md, get_md = PTL_INVALID_HANDLE;
         bool is_arrived = false, is_caught = false, is_sent = false, is_acked = false, is_read = false;
@@ -515,7 +547,10 @@ static void test_bmi(void **state)
     assert_int_equal(PtlEQFree(eq), PTL_OK);
 }
 
-/* NNTI: every event on; receive buffers with MAX_SIZE, recycled by unlinking and attaching; remote offset in ACK, local one in REPLY. */
+/*
+ * NNTI: every event on; receive buffers with MAX_SIZE, recycled by unlinking and attaching; remote offset in ACK, local
+ * one in REPLY.
+ */
 static void test_nnti(void **state)
 {
     static uint8_t queue[3000], out[1000], in[1000];
@@ -526,7 +561,8 @@ static void test_nnti(void **state)
 
     (void)state;
     md.max_size = 1000;
-    equip(bulk, px_md(in, 1000, PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE, PTL_MD_THRESH_INF, eq), PTL_RETAIN);
+    equip(bulk, px_md(in, 1000, PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE, PTL_MD_THRESH_INF, eq),
+          PTL_RETAIN);
     for (int round = 0; round < 4; round++) {
         ptl_handle_md_t mdh;
 
@@ -561,14 +597,18 @@ static void test_nnti(void **state)
     assert_int_equal(PtlEQFree(eq), PTL_OK);
 }
 
-/* LWFS: a queue for each operation, made and freed at a high rate; gets with one operation more under Cray; codes printed by table. */
+/*
+ * LWFS: a queue for each operation, made and freed at a high rate; gets with one operation more under Cray; codes
+ * printed by table.
+ */
 static void test_lwfs(void **state)
 {
     static uint8_t bulk[4096], local[4096];
     ptl_handle_me_t me = attach(5, 1, 0, PTL_RETAIN, PTL_INS_AFTER);
 
     (void)state;
-    equip(me, px_md(bulk, sizeof(bulk), PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE, PTL_MD_THRESH_INF, PTL_EQ_NONE), PTL_RETAIN);
+    equip(me, px_md(bulk, sizeof(bulk), PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE, PTL_MD_THRESH_INF,
+                    PTL_EQ_NONE), PTL_RETAIN);
     px_fill(bulk, sizeof(bulk), (uint64_t)px_rank);
     px_barrier();
     for (int i = 0; i < 100; i++) {
@@ -588,7 +628,10 @@ static void test_lwfs(void **state)
     assert_string_equal(ptl_err_str[PTL_EQ_DROPPED], "PTL_EQ_DROPPED");
 }
 
-/* DART: all information in hdr_data; puts without START and END; operations are freed at UNLINK; the array of queues stays as it is. */
+/*
+ * DART: all information in hdr_data; puts without START and END; operations are freed at UNLINK; the array of queues
+ * stays as it is.
+ */
 static void test_dart(void **state)
 {
     static uint8_t in[64], out[64];
@@ -702,7 +745,8 @@ static void test_kernel_ptllnd(void **state)
 {
     ptl_handle_eq_t eq;
     ptl_handle_me_t me;
-    ptl_handle_md_t source = px_bind(px_md(NULL, 0, START_OFF | END_OFF, PTL_MD_THRESH_INF, PTL_EQ_NONE), PTL_RETAIN), mdh;
+    ptl_handle_md_t source = px_bind(px_md(NULL, 0, START_OFF | END_OFF, PTL_MD_THRESH_INF, PTL_EQ_NONE),
+                                     PTL_RETAIN), mdh;
     ptl_event_t event;
 
     (void)state;

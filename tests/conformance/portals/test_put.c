@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Puts: data, events with all their fields, acknowledgements, options of either side. Each rank puts to the next one, takes what
- * the previous one puts.
+ * Puts: data, events with all their fields, acknowledgements, options of either side. Each rank puts to the next one,
+ * takes what the previous one puts.
  *
  * `events:` comments say which cells of the table of events a test shows (tests/tools/portals_events.txt).
  */
@@ -56,9 +56,10 @@ static void test_a_put_with_ack_has_five_events(void **state)
     (void)state;
     px_barrier();
     assert_int_equal(PtlPut(mdh, PTL_ACK_REQ, px_next, PT, 0, PX_BITS, 4711, PX_HDR), PTL_OK);
-    px_expect_both(source_eq, (struct px_want){ PTL_EVENT_SEND_START, px_self, PT, PX_BITS, BYTES, BYTES, 0, PX_HDR, mdh, md, 7 });
-    px_expect_both(target_eq, (struct px_want){ PTL_EVENT_PUT_START, px_previous, PT, PX_BITS, BYTES, BYTES, 0, PX_HDR, e.mdh,
-                                                e.md, 5 });
+    px_expect_both(source_eq,
+                   (struct px_want){ PTL_EVENT_SEND_START, px_self, PT, PX_BITS, BYTES, BYTES, 0, PX_HDR, mdh, md, 7 });
+    px_expect_both(target_eq, (struct px_want){ PTL_EVENT_PUT_START, px_previous, PT, PX_BITS, BYTES, BYTES, 0, PX_HDR,
+                                                e.mdh, e.md, 5 });
     ack = px_take(source_eq);
     px_expect(&ack, &(struct px_want){ PTL_EVENT_ACK, px_next, PT, PX_BITS, BYTES, BYTES, 4711, PX_HDR, mdh, md, 6 });
     px_same(target, BYTES, seed_of_previous());
@@ -78,8 +79,10 @@ static void test_without_request_there_is_no_ack(void **state)
     (void)state;
     px_barrier();
     assert_int_equal(PtlPut(mdh, PX_NO_ACK, px_next, PT, 0, PX_BITS, 0, 1), PTL_OK);
-    px_expect_both(source_eq, (struct px_want){ PTL_EVENT_SEND_START, px_self, PT, PX_BITS, 100, 100, 0, 1, mdh, md, -1 });
-    px_expect_both(target_eq, (struct px_want){ PTL_EVENT_PUT_START, px_previous, PT, PX_BITS, 100, 100, 0, 1, e.mdh, e.md, -1 });
+    px_expect_both(source_eq,
+                   (struct px_want){ PTL_EVENT_SEND_START, px_self, PT, PX_BITS, 100, 100, 0, 1, mdh, md, -1 });
+    px_expect_both(target_eq,
+                   (struct px_want){ PTL_EVENT_PUT_START, px_previous, PT, PX_BITS, 100, 100, 0, 1, e.mdh, e.md, -1 });
     px_settle();
     px_nothing(source_eq);
     assert_int_equal(PtlMDUnlink(mdh), PTL_OK);
@@ -98,9 +101,10 @@ static void test_a_region_is_told_by_its_local_offset(void **state)
     (void)state;
     px_barrier();
     assert_int_equal(PtlPutRegion(mdh, 1000, 777, PTL_ACK_REQ, px_next, PT, 0, PX_BITS, 8, PX_HDR), PTL_OK);
-    px_expect_both(source_eq, (struct px_want){ PTL_EVENT_SEND_START, px_self, PT, PX_BITS, 777, 777, 1000, PX_HDR, mdh, md, -1 });
-    px_expect_both(target_eq, (struct px_want){ PTL_EVENT_PUT_START, px_previous, PT, PX_BITS, 777, 777, 0, PX_HDR, e.mdh, e.md,
-                                                -1 });
+    px_expect_both(source_eq,
+                   (struct px_want){ PTL_EVENT_SEND_START, px_self, PT, PX_BITS, 777, 777, 1000, PX_HDR, mdh, md, -1 });
+    px_expect_both(target_eq, (struct px_want){ PTL_EVENT_PUT_START, px_previous, PT, PX_BITS, 777, 777, 0, PX_HDR,
+                                                e.mdh, e.md, -1 });
     ack = px_take(source_eq);
     px_expect(&ack, &(struct px_want){ PTL_EVENT_ACK, px_next, PT, PX_BITS, 777, 777, 8, PX_HDR, mdh, md, -1 });
     px_fill(source, BYTES, seed_of_previous());
@@ -194,7 +198,8 @@ static void test_a_target_can_refuse_to_acknowledge(void **state)
 /* events: put + target EQ_NONE: ACK, no PUT_START, no PUT_END */
 static void test_acks_need_no_queue_at_the_target(void **state)
 {
-    struct px_entry e = px_entry(PT, PX_BITS, 0, PTL_RETAIN, px_md(target, 64, PTL_MD_OP_PUT, 1, PTL_EQ_NONE), PTL_RETAIN);
+    struct px_entry e = px_entry(PT, PX_BITS, 0, PTL_RETAIN, px_md(target, 64, PTL_MD_OP_PUT, 1, PTL_EQ_NONE),
+                                 PTL_RETAIN);
     ptl_handle_md_t mdh = px_bind(px_md(source, 16, PTL_MD_EVENT_START_DISABLE, 2, source_eq), PTL_RETAIN);
 
     (void)state;
@@ -214,8 +219,10 @@ static void test_truncation_is_told_to_both(void **state)
 {
     static const ptl_size_t kept[] = { 40, 20, 0 }, offset[] = { 0, 40, 60 };
     struct px_entry e = px_entry(PT, PX_BITS, 0, PTL_RETAIN,
-                                 px_md(target, 60, PTL_MD_OP_PUT | PTL_MD_TRUNCATE, PTL_MD_THRESH_INF, target_eq), PTL_RETAIN);
-    ptl_md_t md = px_md(source, 40, PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE, PTL_MD_THRESH_INF, source_eq);
+                                 px_md(target, 60, PTL_MD_OP_PUT | PTL_MD_TRUNCATE, PTL_MD_THRESH_INF, target_eq),
+                                 PTL_RETAIN);
+    ptl_md_t md = px_md(source, 40, PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE, PTL_MD_THRESH_INF,
+                        source_eq);
     ptl_handle_md_t mdh = px_bind(md, PTL_RETAIN);
 
     (void)state;
@@ -224,8 +231,8 @@ static void test_truncation_is_told_to_both(void **state)
         ptl_event_t ack;
 
         assert_int_equal(PtlPut(mdh, PTL_ACK_REQ, px_next, PT, 0, PX_BITS, 0, 0), PTL_OK);
-        px_expect_both(target_eq, (struct px_want){ PTL_EVENT_PUT_START, px_previous, PT, PX_BITS, 40, kept[i], offset[i], 0,
-                                                    e.mdh, e.md, -1 });
+        px_expect_both(target_eq, (struct px_want){ PTL_EVENT_PUT_START, px_previous, PT, PX_BITS, 40, kept[i],
+                                                    offset[i], 0, e.mdh, e.md, -1 });
         ack = px_take(source_eq);
         px_expect(&ack, &(struct px_want){ PTL_EVENT_ACK, px_next, PT, PX_BITS, 40, kept[i], 0, 0, mdh, md, -1 });
     }
@@ -241,7 +248,8 @@ static void test_truncation_is_told_to_both(void **state)
 static void test_the_remote_offset_is_used_where_it_is_wanted(void **state)
 {
     struct px_entry e = accept(PTL_MD_MANAGE_REMOTE, PTL_MD_THRESH_INF);
-    ptl_md_t md = px_md(source, 16, PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE, PTL_MD_THRESH_INF, source_eq);
+    ptl_md_t md = px_md(source, 16, PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE, PTL_MD_THRESH_INF,
+                        source_eq);
     ptl_handle_md_t mdh = px_bind(md, PTL_RETAIN);
     static const ptl_size_t offsets[] = { 100, 0, BYTES - 16, 100 };
 
@@ -251,8 +259,8 @@ static void test_the_remote_offset_is_used_where_it_is_wanted(void **state)
         ptl_event_t ack;
 
         assert_int_equal(PtlPut(mdh, PTL_ACK_REQ, px_next, PT, 0, PX_BITS, offsets[i], i), PTL_OK);
-        px_expect_both(target_eq, (struct px_want){ PTL_EVENT_PUT_START, px_previous, PT, PX_BITS, 16, 16, offsets[i], i, e.mdh,
-                                                    e.md, -1 });
+        px_expect_both(target_eq, (struct px_want){ PTL_EVENT_PUT_START, px_previous, PT, PX_BITS, 16, 16, offsets[i],
+                                                    i, e.mdh, e.md, -1 });
         ack = px_take(source_eq);
         px_expect(&ack, &(struct px_want){ PTL_EVENT_ACK, px_next, PT, PX_BITS, 16, 16, offsets[i], i, mdh, md, -1 });
         px_same(target + offsets[i], 16, seed_of_previous());
@@ -296,7 +304,8 @@ static void test_local_offsets_follow_each_other(void **state)
 /* events: put + IOVEC: SEND_START, SEND_END, ACK, PUT_START, PUT_END */
 static void test_scattered_memory_on_both_sides(void **state)
 {
-    ptl_md_iovec_t out[5] = { { source, 100 }, { NULL, 0 }, { source + 300, 1 }, { source + 500, 999 }, { source + 2000, 400 } };
+    ptl_md_iovec_t out[5] = { { source, 100 }, { NULL, 0 }, { source + 300, 1 }, { source + 500, 999 },
+                              { source + 2000, 400 } };
     ptl_md_iovec_t in[4] = { { target + 7, 3 }, { target + 1000, 1200 }, { target + 50, 0 }, { target + 3000, 297 } };
     uint8_t flat_out[1500], flat_in[1500];
     ptl_md_t md = px_md(out, 5, PTL_MD_IOVEC, PTL_MD_THRESH_INF, source_eq);
@@ -311,9 +320,10 @@ static void test_scattered_memory_on_both_sides(void **state)
     memset(out, 0, sizeof(out));
     px_barrier();
     assert_int_equal(PtlPut(mdh, PTL_ACK_REQ, px_next, PT, 0, PX_BITS, 0, 3), PTL_OK);
-    px_expect_both(source_eq, (struct px_want){ PTL_EVENT_SEND_START, px_self, PT, PX_BITS, 1500, 1500, 0, 3, mdh, md, -1 });
-    px_expect_both(target_eq, (struct px_want){ PTL_EVENT_PUT_START, px_previous, PT, PX_BITS, 1500, 1500, 0, 3, e.mdh, e.md,
-                                                -1 });
+    px_expect_both(source_eq,
+                   (struct px_want){ PTL_EVENT_SEND_START, px_self, PT, PX_BITS, 1500, 1500, 0, 3, mdh, md, -1 });
+    px_expect_both(target_eq, (struct px_want){ PTL_EVENT_PUT_START, px_previous, PT, PX_BITS, 1500, 1500, 0, 3, e.mdh,
+                                                e.md, -1 });
     ack = px_take(source_eq);
     px_expect(&ack, &(struct px_want){ PTL_EVENT_ACK, px_next, PT, PX_BITS, 1500, 1500, 0, 3, mdh, md, -1 });
     px_fill(source, BYTES, seed_of_previous());
@@ -343,7 +353,8 @@ static void test_scattered_memory_on_both_sides(void **state)
 static void test_an_attached_descriptor_can_be_the_source(void **state)
 {
     struct px_entry e = accept(PTL_MD_EVENT_START_DISABLE, PTL_MD_THRESH_INF);
-    ptl_md_t md = px_md(source, 64, PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_TRUNCATE | PTL_MD_MAX_SIZE, 3, source_eq);
+    ptl_md_t md = px_md(source, 64, PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_TRUNCATE | PTL_MD_MAX_SIZE, 3,
+                        source_eq);
     struct px_entry from;
 
     (void)state;
@@ -352,8 +363,8 @@ static void test_an_attached_descriptor_can_be_the_source(void **state)
     px_barrier();
     for (int i = 0; i < 2; i++) {
         assert_int_equal(PtlPut(from.mdh, PX_NO_ACK, px_next, PT, 0, PX_BITS, 5, 0), PTL_OK);
-        px_expect_both(source_eq, (struct px_want){ PTL_EVENT_SEND_START, px_self, PT, PX_BITS, 64, 64, 0, 0, from.mdh, from.md,
-                                                    3 - i });
+        px_expect_both(source_eq, (struct px_want){ PTL_EVENT_SEND_START, px_self, PT, PX_BITS, 64, 64, 0, 0, from.mdh,
+                                                    from.md, 3 - i });
         assert_true(px_take_kind(target_eq, PTL_EVENT_PUT_END).offset == (ptl_size_t)(i * 64));
     }
     px_settle();
@@ -382,8 +393,9 @@ static void test_empty_messages_match_empty_descriptors(void **state)
 /* Sizes around every limit that a path may have; source and target not aligned. */
 static void test_every_size_arrives(void **state)
 {
-    static const size_t sizes[] = { 1, 7, 8, 9, 12, 13, 63, 64, 65, 255, 256, 1023, 1024, 1025, 4095, 4096, 4097, 8191, 8193, 32768,
-                                    65535, 65537, 262144, 1048583, 4194301 };
+    static const size_t sizes[] = { 1,    7,     8,     9,     12,     13,      63,     64,   65,
+                                    255,  256,   1023,  1024,  1025,   4095,    4096,   4097, 8191,
+                                    8193, 32768, 65535, 65537, 262144, 1048583, 4194301 };
     size_t most = sizes[COUNT_OF(sizes) - 1];
     uint8_t *from = malloc(most + 3), *to = malloc(most + 5 + 64);
 
@@ -396,8 +408,8 @@ static void test_every_size_arrives(void **state)
         struct px_entry e;
 
         memset(to, 0xdd, sizes[i] + 5 + 64);
-        e = px_entry(PT, 0, 0, PTL_UNLINK, px_md(to + 5, sizes[i], PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, 1, target_eq),
-                     PTL_RETAIN);
+        e = px_entry(PT, 0, 0, PTL_UNLINK,
+                     px_md(to + 5, sizes[i], PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, 1, target_eq), PTL_RETAIN);
         px_barrier();
         assert_int_equal(PtlPut(mdh, PTL_ACK_REQ, px_next, PT, 0, 0, 0, sizes[i]), PTL_OK);
         px_take_kind(source_eq, PTL_EVENT_SEND_END);
@@ -445,8 +457,8 @@ static void test_requests_are_matched_in_the_order_of_the_calls(void **state)
 
     (void)state;
     for (unsigned i = 0; i < 2; i++)
-        e[i] = px_entry(PT + i, 0, 0, PTL_RETAIN, px_md(target, 0, PTL_MD_OP_PUT | PTL_MD_TRUNCATE, PTL_MD_THRESH_INF, eq),
-                        PTL_RETAIN);
+        e[i] = px_entry(PT + i, 0, 0, PTL_RETAIN,
+                        px_md(target, 0, PTL_MD_OP_PUT | PTL_MD_TRUNCATE, PTL_MD_THRESH_INF, eq), PTL_RETAIN);
     px_barrier();
     for (unsigned i = 0; i < N; i++)
         assert_int_equal(PtlPutRegion(mdh, 0, i % 3 ? i : 40000, PX_NO_ACK, px_next, PT + i % 2, 0, 0, 0, i), PTL_OK);

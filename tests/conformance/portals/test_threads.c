@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Threads: one interface in many hands, blocking calls among them, and interfaces that threads open for themselves. One process on
- * a private emunic, and a child of it that takes messages and answers none. Built with ThreadSanitizer, too (make check-threads).
+ * Threads: one interface in many hands, blocking calls among them, and interfaces that threads open for themselves. One
+ * process on a private emunic, and a child of it that takes messages and answers none. Built with ThreadSanitizer, too
+ * (make check-threads).
  *
  * Threads note their first failure; the test asserts that there is none. Source: spec portals3.md 1.11.
  */
@@ -162,13 +163,16 @@ static bool take(ptl_handle_eq_t eq, ptl_event_kind_t kind, bool blocks, ptl_eve
 /* A descriptor of `bytes` at `start`. */
 static bool bind_md(void *start, ptl_size_t bytes, ptl_handle_eq_t eq, ptl_handle_md_t *mdh)
 {
-    ptl_md_t md = { .start = start, .length = bytes, .threshold = PTL_MD_THRESH_INF, .options = PTL_MD_EVENT_START_DISABLE,
-                    .eq_handle = eq };
+    ptl_md_t md = { .start = start, .length = bytes, .threshold = PTL_MD_THRESH_INF,
+                    .options = PTL_MD_EVENT_START_DISABLE, .eq_handle = eq };
 
     return PtlMDBind(px_ni, md, PTL_RETAIN, mdh) == PTL_OK;
 }
 
-/* Objects of its own, made and taken away in each round; puts and gets to ourselves and to the peer. Half of them block. */
+/*
+ * Objects of its own, made and taken away in each round; puts and gets to ourselves and to the peer. Half of them
+ * block.
+ */
 static void *live_on_own_objects(void *arg)
 {
     struct worker *w = arg;
@@ -264,7 +268,8 @@ static void test_an_event_wakes_one_of_those_who_wait(void **state)
 
     (void)state;
     shared_eq = px_eq(MESSAGES + THREADS);
-    entry = px_entry(QUEUE_PT, 0, 0, PTL_RETAIN, px_md(NULL, 0, PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE,
+    entry = px_entry(QUEUE_PT, 0, 0, PTL_RETAIN, px_md(NULL, 0,
+                                                       PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE,
                                                        PTL_MD_THRESH_INF, shared_eq), PTL_RETAIN);
     assert_true(bind_md(&byte, 0, PTL_EQ_NONE, &out));
     start_workers(workers, THREADS, take_in_turn);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What ends a waiting call before its time: its thread is cancelled, or the domain or the queue goes away. Specification:
- * ugni.md 1.6, 1.7, 4.9, 7.22, 7.28.
+ * What ends a waiting call before its time: its thread is cancelled, or the domain or the queue goes away.
+ * Specification: ugni.md 1.6, 1.7, 4.9, 7.22, 7.28.
  */
 #include "tests/conformance/blocking.h"
 
@@ -41,7 +41,8 @@ static void cancel_sleepers(enum call call, int cancel_type)
         assert_int_equal(pthread_create(&s.thread, NULL, sleep_in_thread, &s), 0);
         while (!atomic_load(&s.is_there))
             sched_yield();
-        if (i % 3 == 0 && call != POST_DATA_WAIT)   /* some time for it to fall asleep; a datagram of ours would end it */
+        /* Some time for it to fall asleep; a datagram of ours would end it. */
+        if (i % 3 == 0 && call != POST_DATA_WAIT)
             expect_sound_nic(&a, &b);
         assert_int_equal(pthread_cancel(s.thread), 0);
         assert_int_equal(pthread_join(s.thread, &result), 0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Many more ranks than cores, all of them polling: they make room for each other (EMUNIC_REST_AFTER), and still nothing is
- * lost, in whatever they poll. Behaviour only; what it costs is tests/bench/gni_ring_rank.c. Specification: ugni.md 4.9.
+ * Many more ranks than cores, all of them polling: they make room for each other (EMUNIC_REST_AFTER), and still nothing
+ * is lost, in whatever they poll. Behaviour only; what it costs is tests/bench/gni_ring_rank.c. Specification: ugni.md
+ * 4.9.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -106,8 +107,8 @@ static void take(gni_cq_handle_t cq)
 /* ---- rings: rank 0 starts each lap ---- */
 
 /*
- * The next message, looked for at each entry of cq (NULL: at each poll). Returned credits raise entries as well, and the
- * entry of a message that came with another's is still there next time: entries are hints.
+ * The next message, looked for at each entry of cq (NULL: at each poll). Returned credits raise entries as well, and
+ * the entry of a message that came with another's is still there next time: entries are hints.
  */
 static void *next_message(gni_ep_handle_t ep, gni_cq_handle_t cq)
 {

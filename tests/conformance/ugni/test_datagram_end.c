@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Datagrams that end early: cancelled, of destroyed end points and domains; the shut-down sequences of known programs; crossing
- * datagrams and servers of many clients. Specification: ugni.md 4.5, 7.4, 7.21, 5.1-5.3.
+ * Datagrams that end early: cancelled, of destroyed end points and domains; the shut-down sequences of known programs;
+ * crossing datagrams and servers of many clients. Specification: ugni.md 4.5, 7.4, 7.21, 5.1-5.3.
  */
 #include "tests/conformance/datagram.h"
 
@@ -196,7 +196,10 @@ static void test_cancel_then_wait_is_terminated_at_once(void **state)
     assert_int_equal(post_state, GNI_POST_TERMINATED);
 }
 
-/* UCX shuts its UDT thread down that way: id 1 must be reported, the cancelled wildcard (id 0) must not. shows: ucx-thread */
+/*
+ * UCX shuts its UDT thread down that way: id 1 must be reported, the cancelled wildcard (id 0) must not. shows:
+ * ucx-thread
+ */
 static void test_blocked_thread_learns_of_the_shut_down_and_of_nothing_else(void **state)
 {
     char in[GNI_DATAGRAM_MAXSIZE];

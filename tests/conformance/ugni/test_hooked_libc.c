@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Programs whose libc is hooked: MPI libraries and registration caches learn of unmapping by functions of their own in place of
- * mmap(), munmap() and mremap(), which write to the heap. Here the hooks write to the very memory that is being registered or
- * copied for a child; nothing may hang or be lost. Specification: none; Open MPI's memory hooks.
+ * Programs whose libc is hooked: MPI libraries and registration caches learn of unmapping by functions of their own in
+ * place of mmap(), munmap() and mremap(), which write to the heap. Here the hooks write to the very memory that is
+ * being registered or copied for a child; nothing may hang or be lost. Specification: none; Open MPI's memory hooks.
  */
 #include <signal.h>
 #include <stdarg.h>

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The installed conformance suite: `test_installed.py MESON BUILD PREFIX BINDIR LIBEXECDIR DATADIR`.
 
-Installs the build below a folder of its own (DESTDIR), runs some programs from there, with an emunic of their own and as
-launched jobs, and tries the driver's report on programs that fail on purpose.
+Installs the build below a folder of its own (DESTDIR), runs some programs from there, with an emunic of their own and
+as launched jobs, and tries the driver's report on programs that fail on purpose.
 """
 
 import json

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory domain descriptors: who has one alone, who shares, what is counted, what tells sharers apart. Specification: ugni.md
- * 2.5, 2.7, 3.9, 4.6 and 7.26.
+ * Memory domain descriptors: who has one alone, who shares, what is counted, what tells sharers apart. Specification:
+ * ugni.md 2.5, 2.7, 3.9, 4.6 and 7.26.
  */
 #include "tests/conformance/pair.h"
 
@@ -146,7 +146,8 @@ static void test_mode_of_the_domain_decides_unless_the_call_does(void **state)
     (void)state;
     limit_mdds(2);
     assert_int_equal(register_all(mem, 0, handles, 8), 1);
-    assert_int_equal(try_register(mem + PAGE, GNI_MEM_MDD_SHARED, &handles[1]), GNI_RC_ERROR_RESOURCE); /* with nobody */
+    /* With nobody. */
+    assert_int_equal(try_register(mem + PAGE, GNI_MEM_MDD_SHARED, &handles[1]), GNI_RC_ERROR_RESOURCE);
     deregister_all(handles, 1);
     assert_int_equal(register_all(mem, GNI_MEM_MDD_SHARED, handles, 8), 8);
     assert_int_equal(mdds_used(), 2);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What libfabric's GNI provider depends on, each in the way that it does it. docs/ugni-programs.md lists the habits and their
- * tests. Specification: ugni.md sections 5.3, 5.6 and Appendix B.
+ * What libfabric's GNI provider depends on, each in the way that it does it. docs/ugni-programs.md lists the habits and
+ * their tests. Specification: ugni.md sections 5.3, 5.6 and Appendix B.
  */
 #include <pthread.h>
 #include <unistd.h>
@@ -195,7 +195,10 @@ static gni_mem_handle_t unpack(uint64_t key)
                                0xfffffff | 12ull << 28 | (key >> 50 & 1) << 34 };
 }
 
-/* A handle is packed into 64 bits and built anew: number and page, no generation, no CRC, all ones as size. shows: ofi-keys */
+/*
+ * A handle is packed into 64 bits and built anew: number and page, no generation, no CRC, all ones as size. shows:
+ * ofi-keys
+ */
 static void test_libfabric_rebuilds_a_handle(void **state)
 {
     uint8_t *mem = pages(4096);
@@ -229,7 +232,8 @@ static void test_libfabric_addresses_virtual_handles_by_offset(void **state)
     assert_int_equal(GNI_MemRegister(b.nic, ADDR(mem), 2 * 4096, b.dst_cq,
                                      GNI_MEM_READWRITE | GNI_MEM_USE_VMDH | GNI_MEM_RESERVE_REGION, 5, &handle),
                      GNI_RC_SUCCESS);
-    assert_int_equal(GNI_MemRegister(b.nic, ADDR(mem), 2 * 4096, NULL, GNI_MEM_UPDATE_REGION, 5, &handle), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_MemRegister(b.nic, ADDR(mem), 2 * 4096, NULL, GNI_MEM_UPDATE_REGION, 5, &handle),
+                     GNI_RC_SUCCESS);
     d.remote_mem_hndl = (gni_mem_handle_t){ 5ull << 52, 0xfffffff | 12ull << 28 | 2ull << 34 };
     d.remote_addr = 4096 + 40;
     fill(a.mem, 8, 8);
@@ -389,9 +393,9 @@ static void test_libfabric_gets_medium_ranges_as_a_chain(void **state)
     uint64_t first = 4;                                 /* of the body */
     uint64_t body = (offset + length - first) & ~3ull;
     uint8_t *side = a.mem + 8192;
-    gni_ct_get_post_descriptor_t tail = { .next_descr = NULL, .ep_hndl = a.ep, .remote_addr = ADDR(b.mem) + first + body,
-                                          .remote_mem_hndl = b.mem_hndl, .length = 4, .local_addr = ADDR(side) + 4,
-                                          .local_mem_hndl = a.mem_hndl };
+    gni_ct_get_post_descriptor_t tail = { .next_descr = NULL, .ep_hndl = a.ep,
+                                          .remote_addr = ADDR(b.mem) + first + body, .remote_mem_hndl = b.mem_hndl,
+                                          .length = 4, .local_addr = ADDR(side) + 4, .local_mem_hndl = a.mem_hndl };
     gni_ct_get_post_descriptor_t head = { .next_descr = &tail, .ep_hndl = a.ep, .remote_addr = ADDR(b.mem),
                                           .remote_mem_hndl = b.mem_hndl, .length = 4, .local_addr = ADDR(side),
                                           .local_mem_hndl = a.mem_hndl };
@@ -484,7 +488,8 @@ static void test_libfabric_atomics(void **state)
 /* shows: ofi-recovery */
 static void test_libfabric_repeats_what_is_recoverable_and_reports_the_rest(void **state)
 {
-    static const char *const faults[] = { "class=fma-put action=drop nth=1", "class=fma-put action=fail status=bad-handle" };
+    static const char *const faults[] = { "class=fma-put action=drop nth=1",
+                                          "class=fma-put action=fail status=bad-handle" };
     gni_post_descriptor_t d = word_post(GNI_POST_FMA_PUT, 0);
 
     (void)state;
@@ -507,9 +512,8 @@ static void test_libfabric_repeats_what_is_recoverable_and_reports_the_rest(void
 }
 
 /*
- * Its tests compare the break before and after. Two domains come and go first, after which the allocator keeps even large
- * blocks in the heap; the next ones stay, so that none finds the room that another has left.
- * shows: ofi-heap
+ * Its tests compare the break before and after. Two domains come and go first, after which the allocator keeps even
+ * large blocks in the heap; the next ones stay, so that none finds the room that another has left. shows: ofi-heap
  */
 static void test_libfabric_finds_its_program_break_where_it_was(void **state)
 {

@@ -373,7 +373,8 @@ static void test_open_mpi_connects_and_disconnects(void **state)
 /* Thousands of mailboxes in one registration, the size rounded up to 64. shows: ompi-mailboxes */
 static void test_open_mpi_lays_mailboxes_back_to_back(void **state)
 {
-    gni_smsg_attr_t attr = { .msg_type = GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT, .mbox_maxcredit = 32, .msg_maxsize = 1024 };
+    gni_smsg_attr_t attr = { .msg_type = GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT, .mbox_maxcredit = 32,
+                             .msg_maxsize = 1024 };
     gni_ep_handle_t eps[8][2];
     gni_mem_handle_t handles[2];
     unsigned int bytes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What other known programs depend on, each in the way that the program does it: Cray's examples, Charm++, CCI, LDMS, NNTI.
- * docs/ugni-programs.md lists the habits and their tests. Specification: ugni.md section 5.5 and Appendix A.2.
+ * What other known programs depend on, each in the way that the program does it: Cray's examples, Charm++, CCI, LDMS,
+ * NNTI. docs/ugni-programs.md lists the habits and their tests. Specification: ugni.md section 5.5 and Appendix A.2.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -121,9 +121,9 @@ static void test_charm_learns_the_rank_of_its_peer_by_datagram(void **state)
 }
 
 /*
- * The peer has its mailbox but has not yet called GNI_SmsgInit; later it sees the entry, or not, and finds the messages. And an
- * entry that was seen twice leads to nothing the second time.
- * shows: charm-early-send, charm-empty, ompi-early-message
+ * The peer has its mailbox but has not yet called GNI_SmsgInit; later it sees the entry, or not, and finds the
+ * messages. And an entry that was seen twice leads to nothing the second time. shows: charm-early-send, charm-empty,
+ * ompi-early-message
  */
 static void test_charm_sends_while_its_peer_is_connecting(void **state)
 {
@@ -366,7 +366,8 @@ static void test_nnti_wakes_a_waiter_with_a_source_queue_of_one_entry(void **sta
     assert_int_equal(GNI_EpBind(ep, b.nic_addr, b.inst_id), GNI_RC_SUCCESS);
     for (unsigned i = 0; i < 4 * COUNT_OF(modes); i++) {
         gni_post_descriptor_t put = word_post(GNI_POST_FMA_PUT, 8 * i);
-        gni_post_descriptor_t wake = { .type = GNI_POST_CQWRITE, .cq_mode = GNI_CQMODE_GLOBAL_EVENT | GNI_CQMODE_REMOTE_EVENT,
+        gni_post_descriptor_t wake = { .type = GNI_POST_CQWRITE,
+                                       .cq_mode = GNI_CQMODE_GLOBAL_EVENT | GNI_CQMODE_REMOTE_EVENT,
                                        .dlvr_mode = modes[i % COUNT_OF(modes)], .cqwrite_value = i,
                                        .remote_mem_hndl = b.mem_hndl };
         gni_cq_entry_t entry;

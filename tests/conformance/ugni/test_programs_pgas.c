@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the runtimes of global address spaces depend on, each in the way that the program does it: Chapel's comm/ugni,
- * GASNet-EX's aries-conduit. docs/ugni-programs.md lists the habits and their tests. Specification: ugni.md sections 5.4, 5.5.
+ * GASNet-EX's aries-conduit. docs/ugni-programs.md lists the habits and their tests. Specification: ugni.md sections
+ * 5.4, 5.5.
  */
 #include <pthread.h>
 #include <unistd.h>
@@ -48,9 +49,9 @@ static void bind_domain(struct domain *d, const struct domain peers[2])
 }
 
 /*
- * As many domains as a process of many threads has, with the same instance ids on either node; end points to both nodes, one's
- * own included; memory registered on the first handle, used with all.
- * shows: chapel-domains, chapel-everybody, chapel-handles, gasnet-secondary
+ * As many domains as a process of many threads has, with the same instance ids on either node; end points to both
+ * nodes, one's own included; memory registered on the first handle, used with all. shows: chapel-domains,
+ * chapel-everybody, chapel-handles, gasnet-secondary
  */
 static void test_chapel_opens_many_domains_and_registers_on_the_first(void **state)
 {
@@ -93,7 +94,10 @@ static void test_chapel_opens_many_domains_and_registers_on_the_first(void **sta
     }
 }
 
-/* Exactly as many posts as entries; each must succeed, for anything else ends the program. shows: chapel-slots, gasnet-dual */
+/*
+ * Exactly as many posts as entries; each must succeed, for anything else ends the program. shows: chapel-slots,
+ * gasnet-dual
+ */
 static void test_chapel_and_gasnet_fill_their_source_queue_to_the_last_entry(void **state)
 {
     gni_post_descriptor_t d[128];
@@ -150,7 +154,8 @@ static void test_chapel_active_message(void **state)
     for (uint32_t i = 0; i < 50; i++) {
         const uint32_t id = 0x2abcd00 + i;
         uint64_t request[4] = { 1 + i, 2, 3, 4 };
-        gni_post_descriptor_t d = gx_put(&a, &b, 64, sizeof(request), GNI_CQMODE_GLOBAL_EVENT | GNI_CQMODE_REMOTE_EVENT);
+        gni_post_descriptor_t d = gx_put(&a, &b, 64, sizeof(request),
+                                         GNI_CQMODE_GLOBAL_EVENT | GNI_CQMODE_REMOTE_EVENT);
         gni_cq_entry_t entry;
 
         d.local_addr = ADDR(request);
@@ -168,7 +173,9 @@ static void test_chapel_active_message(void **state)
 #define FMA_BYTES   (1ull << 30)
 #define RDMA_BYTES  0xffc00000ull
 
-/* Addresses for `bytes`, all of which show the same 16 MiB again and again: more than the machine may have memory for. */
+/*
+ * Addresses for `bytes`, all of which show the same 16 MiB again and again: more than the machine may have memory for.
+ */
 static uint8_t *map_again_and_again(uint64_t bytes, int *fd_out)
 {
     uint64_t whole = (bytes + PIECE_BYTES - 1) & ~(PIECE_BYTES - 1);
@@ -225,7 +232,10 @@ static void test_chapel_moves_a_gibibyte_in_one_post_and_four_in_another(void **
     }
 }
 
-/* 64 small puts as one chain with one completion, every other one to another node. shows: chapel-chain, chapel-chain-nodes */
+/*
+ * 64 small puts as one chain with one completion, every other one to another node. shows: chapel-chain,
+ * chapel-chain-nodes
+ */
 static void test_chapel_chain_of_64_to_two_nodes(void **state)
 {
     gni_ct_put_post_descriptor_t more[63];

@@ -30,7 +30,8 @@ struct worker {
         }                                   \
     } while (0)
 
-static void run_workers(struct worker *workers, unsigned n, void *(*const *bodies)(void *), unsigned n_bodies, void *arg)
+static void run_workers(struct worker *workers, unsigned n, void *(*const *bodies)(void *), unsigned n_bodies,
+                        void *arg)
 {
     for (unsigned i = 0; i < n; i++) {
         workers[i] = (struct worker){ .number = i, .arg = arg };

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""no_personality.py PROGRAM [ARGUMENT]...: becomes the program, for which personality() fails with EPERM, as in containers."""
+"""no_personality.py PROGRAM [ARGUMENT]...: becomes the program; personality() fails with EPERM, as in containers."""
 
 import ctypes
 import os
@@ -13,7 +13,8 @@ RET_ALLOW, RET_EPERM = 0x7FFF0000, 0x00050001
 LOAD_NR, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06
 
 # (code, jump if true, jump if false, value)
-FILTER = [(LOAD_NR, 0, 0, 0), (JUMP_IF_EQUAL, 0, 1, NR_PERSONALITY), (RETURN, 0, 0, RET_EPERM), (RETURN, 0, 0, RET_ALLOW)]
+FILTER = [(LOAD_NR, 0, 0, 0), (JUMP_IF_EQUAL, 0, 1, NR_PERSONALITY), (RETURN, 0, 0, RET_EPERM),
+          (RETURN, 0, 0, RET_ALLOW)]
 
 
 def main():

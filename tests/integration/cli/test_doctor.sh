@@ -6,8 +6,8 @@
 
 # fact EXPRESSION: true of the JSON in $out, as `report`.
 fact() {
-    /usr/bin/python3 -c 'import json, sys; report = json.load(sys.stdin); sys.exit(not eval(sys.argv[1]))' "$1" <<<"$out" ||
-        bad "not true: $1"
+    /usr/bin/python3 -c 'import json, sys; report = json.load(sys.stdin); sys.exit(not eval(sys.argv[1]))' \
+        "$1" <<<"$out" || bad "not true: $1"
 }
 
 test_tables_name_each_part() {

@@ -125,7 +125,8 @@ test_parts_of_the_network_break_and_are_mended_under_a_running_job() {
     call links -s "$server"
     expect_out 'c0-0c0s1a0 +c0-0c0s3a0 +green .* 2/3 +1 +up'
     expect_out 'c0-0c0s1a0 +c0-0c0s2a0 +green .* 3/3 +1 +down'
-    wrong 2 "emunic fault: no link leads from 'c0-0c0s1a0' to 'c9-0c0s2a0'" fault -s "$server" fail link c0-0c0s1a0 c9-0c0s2a0
+    wrong 2 "emunic fault: no link leads from 'c0-0c0s1a0' to 'c9-0c0s2a0'" \
+        fault -s "$server" fail link c0-0c0s1a0 c9-0c0s2a0
     wrong 2 "emunic fault: 3 links lead from 'c0-0c0s1a0' to 'c0-0c1s1a0': class and number tell which" \
         fault -s "$server" fail link c0-0c0s1a0 c0-0c1s1a0
     wrong 2 'emunic fault: lanes: the link has 3: a mask from 1 to 7' fault -s "$server" fail lanes 2000 8
@@ -142,7 +143,8 @@ test_parts_of_the_network_break_and_are_mended_under_a_running_job() {
 }
 
 test_a_schedule_breaks_the_network_and_the_program_goes_on() {
-    printf 'schema: 1\nnetwork:\n  - { at_ms: 5, fail: "router c0-0c0s5a0" }\n  - { at_ms: 40, repair: all }\n' >"$dir/cut"
+    printf 'schema: 1\nnetwork:\n  - { at_ms: 5, fail: "router c0-0c0s5a0" }\n  - { at_ms: 40, repair: all }\n' \
+        >"$dir/cut"
     call run -q -n 3 --faults "$dir/cut" -- "$programs/gni_smsg_ring" -l 900
     expect_status 0
     printf 'schema: 1\nnetwork:\n  - { at_ms: 5, fail: router nowhere }\n' >"$dir/nowhere"

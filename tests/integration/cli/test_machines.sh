@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A job on each kind of machine: test_machines.sh EMUNIC GNI_PINGPONG. The links that it used are of that machine's classes.
+# A job on each kind of machine: test_machines.sh EMUNIC GNI_PINGPONG. The links that it used are of that machine's
+# classes.
 pingpong=$(cd "$(dirname "$2")" && pwd)/$(basename "$2")
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"

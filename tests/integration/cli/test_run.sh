@@ -202,7 +202,8 @@ test_the_daemon_and_mpirun_keep_their_addresses_random() {
     local pid
     start_job
     for pid in "$(server_pid)" "$(child_named "$run_pid" mpirun)" "$run_pid"; do
-        [ "$(<"/proc/$pid/personality")" = "$(<"/proc/self/personality")" ] || bad "$(tr '\0' ' ' <"/proc/$pid/cmdline")"
+        [ "$(<"/proc/$pid/personality")" = "$(<"/proc/self/personality")" ] ||
+            bad "$(tr '\0' ' ' <"/proc/$pid/cmdline")"
     done
     [ "$(<"/proc/$(<"$dir/rank.0")/personality")" = 00040000 ] || bad "a rank's personality"
     release_job

@@ -96,11 +96,13 @@ test_the_list_names_experiments_by_what_they_need() {
 }
 
 test_run_prints_a_line_per_figure() {
+    local line
     call sim run XC-18 --quick
     expect_status 0
     expect_out '^EXP XC-18 routers_per_group src=96 got=96 unit=routers tol=exact kind=A seed=1 verdict=PASS$'
-    [ -z "$(grep -vE '^(#|EXP [A-Z0-9]+-[A-Za-z0-9]+ [^ ]+ src=[^ ]+ got=[^ ]+ unit=[^ ]+ tol=[^ ]+ kind=[ASKPFQ] seed=[0-9]+ verdict=(PASS|FAIL)( param=[^ ]+:[^ ]+)?$)' <<<"$out")" ] ||
-        bad "not an EXP line: $out"
+    line='EXP [A-Z0-9]+-[A-Za-z0-9]+ [^ ]+ src=[^ ]+ got=[^ ]+ unit=[^ ]+ tol=[^ ]+ kind=[ASKPFQ] seed=[0-9]+ '
+    line+='verdict=(PASS|FAIL)( param=[^ ]+:[^ ]+)?$'
+    [ -z "$(grep -vE "^(#|$line)" <<<"$out")" ] || bad "not an EXP line: $out"
     expect_err '^1 runs of experiments, [0-9]+ figures: [0-9]+ passed, 0 failed$'
 }
 
@@ -140,7 +142,8 @@ test_explain_shows_sources_marks_and_overrides() {
     json 'len({p["key"] for p in o["parameters"]}) == len(o["parameters"]) > 40'
     json 'not any("file_value" in p for p in o["parameters"])'
     call sim explain aries:groups=6 --json
-    json '[p["key"] + p["value"] + p["file_value"] for p in o["parameters"] if "file_value" in p] == ["topology.groups62"]'
+    json '[p["key"] + p["value"] + p["file_value"] for p in o["parameters"]
+           if "file_value" in p] == ["topology.groups62"]'
 }
 
 test_explain_knows_every_machine_and_each_value_has_a_word() {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One rank of a job, as libfabric's GNI provider, NNTI and Charm++ look around before they start: application id, credentials,
- * placement, own node and place must agree with each other and with what GNI and PMI say. Compiled by test_runtime.sh with the
- * flags of cray-environment.sh alone. Prints "rank R ok".
+ * One rank of a job, as libfabric's GNI provider, NNTI and Charm++ look around before they start: application id,
+ * credentials, placement, own node and place must agree with each other and with what GNI and PMI say. Compiled by
+ * test_runtime.sh with the flags of cray-environment.sh alone. Prints "rank R ok".
  */
 #include <alps/alps.h>
 #include <alps/libalpslli.h>
@@ -81,7 +81,8 @@ int main(void)
     /* Before PMI_Init, as libfabric does. */
     CHECK(alps_get_placement_info(apid, &layout, &nids, NULL, NULL, NULL, NULL, &starts, &totals, NULL, NULL) == 1);
     CHECK(rca_get_nodeid(&node) == 0);
-    CHECK(PMI_Init(&spawned) == PMI_SUCCESS && PMI_Get_rank(&rank) == PMI_SUCCESS && PMI_Get_size(&size) == PMI_SUCCESS);
+    CHECK(PMI_Init(&spawned) == PMI_SUCCESS && PMI_Get_rank(&rank) == PMI_SUCCESS &&
+          PMI_Get_size(&size) == PMI_SUCCESS);
     CHECK(layout.numPes == size && layout.numCmds == 1 && starts[0] == 0 && totals[0] == size);
     CHECK(getenv("ALPS_APP_PE") && atoi(getenv("ALPS_APP_PE")) == rank);
     CHECK(rank >= layout.firstPe && rank < layout.firstPe + layout.numPesHere);

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The runtime libraries together: cray-environment.sh gives the flags, the program compiles and links with nothing else, and every
-# rank of a job on three nodes finds itself.
+# The runtime libraries together: cray-environment.sh gives the flags, the program compiles and links with nothing else,
+# and every rank of a job on three nodes finds itself.
 #
 #   test_runtime.sh BUILD_DIR EMUNIC CC SOURCE_DIR
 set -u -o pipefail
@@ -21,7 +21,8 @@ for name in CRAY_PMI CRAY_UGNI CRAY_GNI_HEADERS CRAY_UDREG CRAY_RCA CRAY_ALPSLLI
     [ -n "${!include-}" ] || fail "$include is not set"
     [ "$name" = CRAY_GNI_HEADERS ] || [ -n "${!link-}" ] || fail "$link is not set"
 done
-[[ :$PE_PKGCONFIG_LIBS: == *:cray-pmi:* && :$PE_PKGCONFIG_LIBS: == *:cray-ugni:* ]] || fail "PE_PKGCONFIG_LIBS: $PE_PKGCONFIG_LIBS"
+[[ :$PE_PKGCONFIG_LIBS: == *:cray-pmi:* && :$PE_PKGCONFIG_LIBS: == *:cray-ugni:* ]] ||
+    fail "PE_PKGCONFIG_LIBS: $PE_PKGCONFIG_LIBS"
 [ "$CRAYPE_NETWORK_TARGET" = aries ] || fail "CRAYPE_NETWORK_TARGET"
 
 # Flags are lists.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collectives on the world and on halves of it, blocking and not, from one element to some 100 000 (Open MPI changes the
- * algorithm with the size), with every rank as root. Sums are of integers, so they are exact.
+ * Collectives on the world and on halves of it, blocking and not, from one element to some 100 000 (Open MPI changes
+ * the algorithm with the size), with every rank as root. Sums are of integers, so they are exact.
  */
 #include "check.h"
 
@@ -150,7 +150,8 @@ static void uneven(const struct group *g)
     MPI_Alltoallv(in_mem, counts_out, at_out, MPI_UINT64_T, out_mem, counts_in, at_in, MPI_UINT64_T, g->comm);
     for (int r = 0; r < g->size; r++) {
         for (int i = 0; i < counts_in[r]; i++)
-            expect(out_mem[at_in[r] + i], element(r, (size_t)i, (size_t)g->rank), "alltoallv", (size_t)counts_in[r], (size_t)i);
+            expect(out_mem[at_in[r] + i], element(r, (size_t)i, (size_t)g->rank), "alltoallv", (size_t)counts_in[r],
+                   (size_t)i);
     }
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Non-blocking messages: in each round every rank has many under way to and from all others, of sizes drawn from a seed
- * that all share, received in another order than sent, half of them by MPI_ANY_SOURCE, half posted too late. Buffers come
- * from malloc and go back after each round, so registered memory is unmapped and mapped again. Then a burst of small messages
- * that no receiver waits for, which exceeds every queue between the two.
+ * that all share, received in another order than sent, half of them by MPI_ANY_SOURCE, half posted too late. Buffers
+ * come from malloc and go back after each round, so registered memory is unmapped and mapped again. Then a burst of
+ * small messages that no receiver waits for, which exceeds every queue between the two.
  */
 #include "check.h"
 
@@ -138,7 +138,8 @@ static void burst(void)
         for (int peer = n_ranks - 1; peer > 0; peer--) {
             MPI_Recv(words, BURST_WORDS, MPI_UINT64_T, peer, 77, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
             if (words[0] != i)
-                fail("burst from %d: message %llu instead of %llu", peer, (unsigned long long)words[0], (unsigned long long)i);
+                fail("burst from %d: message %llu instead of %llu", peer, (unsigned long long)words[0],
+                     (unsigned long long)i);
             verify(words + 1, sizeof(words) - 8, stream_of(peer, 0, 99, (int)i), "burst");
             crossed_bytes += sizeof(words);
         }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One-sided communication on a window over ordinary memory (MPI_Win_create: Open MPI serves windows that it allocates itself
- * from shared memory, past the network): put and get of every size under fence, under a lock and under lock_all with flush; then
- * atomics, whose sum must be exact while all ranks hit one place at once.
+ * One-sided communication on a window over ordinary memory (MPI_Win_create: Open MPI serves windows that it allocates
+ * itself from shared memory, past the network): put and get of every size under fence, under a lock and under lock_all
+ * with flush; then atomics, whose sum must be exact while all ranks hit one place at once.
  */
 #include "check.h"
 
@@ -116,8 +116,8 @@ static void hit_counters(MPI_Win words)
 }
 
 /*
- * A lock by compare and swap guards a sum that is read and written without atomics. Not by the owner of the memory: Open MPI 4.1.4
- * has no handle of it and crashes when all ranks are on one host.
+ * A lock by compare and swap guards a sum that is read and written without atomics. Not by the owner of the memory:
+ * Open MPI 4.1.4 has no handle of it and crashes when all ranks are on one host.
  */
 static void add_under_own_lock(MPI_Win words)
 {

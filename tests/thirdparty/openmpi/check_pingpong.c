@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two-sided messages of every size: 0 to 64 bytes one by one, then each power of two up to 16 MiB with its neighbours, from and to
- * addresses that are aligned and not, into buffers that are posted before and after the message arrives. Rank 0 with every
- * other in turn, then all pairs at once.
+ * Two-sided messages of every size: 0 to 64 bytes one by one, then each power of two up to 16 MiB with its neighbours,
+ * from and to addresses that are aligned and not, into buffers that are posted before and after the message arrives.
+ * Rank 0 with every other in turn, then all pairs at once.
  *
- *   check_pingpong [any]     any: above 1 MiB also lengths that are no multiple of 4. By default Open MPI 4.1.4 never completes
- *                            such a send over any transport with btl/ugni's limits; see README.md
+ *   check_pingpong [any]     any: above 1 MiB also lengths that are no multiple of 4. By default Open MPI 4.1.4 never
+ *                            completes such a send over any transport with btl/ugni's limits; see README.md
  */
 #include "check.h"
 
@@ -35,7 +35,8 @@ static void receive_from(int peer, size_t len, size_t shift, int turn)
     MPI_Recv(mem, (int)len, MPI_BYTE, peer, turn, MPI_COMM_WORLD, &status);
     MPI_Get_count(&status, MPI_BYTE, &count);
     if ((size_t)count != len || status.MPI_SOURCE != peer || status.MPI_TAG != turn)
-        fail("%zu bytes from %d: status says %d bytes from %d, tag %d", len, peer, count, status.MPI_SOURCE, status.MPI_TAG);
+        fail("%zu bytes from %d: status says %d bytes from %d, tag %d", len, peer, count, status.MPI_SOURCE,
+             status.MPI_TAG);
     verify(mem, len, stream_of(peer, len, turn), "ping-pong");
     check_guard(mem, len, "ping-pong");
     crossed_bytes += len;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * MPI_THREAD_MULTIPLE: several threads of each rank talk, each with its like on the next rank, in a communicator of its
- * own; sizes of all protocols. All have messages under way at the same time, and whoever is in MPI moves those of all, but
- * one at a time is in it: btl/ugni loses messages where two are (README.md).
+ * own; sizes of all protocols. All have messages under way at the same time, and whoever is in MPI moves those of all,
+ * but one at a time is in it: btl/ugni loses messages where two are (README.md).
  */
 #include <pthread.h>
 #include <sched.h>

@@ -6,10 +6,10 @@
 #   run_case.sh BUILD_DIR EMUNIC CASE      EMUNIC is the path of the emunic command
 #   run_case.sh --list                     the cases and what they show
 #
-# A case is one of our check programs on emulated nodes under `emunic run`, with message layer ob1 and transports ugni and self only:
-# between ranks there is no other way. It passes when the job ended with 0, rank 0 said what was checked, Open MPI logged
-# nothing, the emulated NIC counted no failed transaction, carried something between every two nodes that talk, and at least
-# as many bytes as the program knows must have crossed.
+# A case is one of our check programs on emulated nodes under `emunic run`, with message layer ob1 and transports ugni
+# and self only: between ranks there is no other way. It passes when the job ended with 0, rank 0 said what was checked,
+# Open MPI logged nothing, the emulated NIC counted no failed transaction, carried something between every two nodes
+# that talk, and at least as many bytes as the program knows must have crossed.
 #
 # shows: ompi-traffic, ompi-credentials
 #
@@ -17,25 +17,25 @@
 # Environment: CASE_LIMIT_S (default 240), seconds after which the job is ended and the case fails.
 set -u -o pipefail
 
-# case, program, its argument, ranks, ranks per node, settings (options of `emunic run` begin with --, others are variables;
-# mca: is Open MPI's prefix; none: -), what it shows
+# case, program, its argument, ranks, ranks per node, settings (options of `emunic run` begin with --, others are
+# variables; mca: is Open MPI's prefix; none: -), what it shows
 any_length=mca:btl_ugni_get_limit=33554432
 udreg='mca:btl_ugni_rcache=udreg mca:mpi_leave_pinned=1 mca:rcache_udreg_print_stats=1'
 cases="
-pingpong            check_pingpong    -    4 1 -                                   # two-sided, 0 bytes to 16 MiB
-pingpong_any        check_pingpong    any  4 1 $any_length                         # every length, by PUT where GET cannot
-pingpong_routed     check_pingpong    -    4 1 --datapath=routed                   # all by emunic
-pingpong_cma        check_pingpong    -    4 1 EMUNIC_MEMORY=cma                   # memory that stays private
-pingpong_udreg      check_pingpong    -    4 1 $udreg                              # registration cache of libudreg
-exchange            check_exchange    -    4 1 -                                   # non-blocking, many under way
-exchange_routed     check_exchange    -    4 1 --datapath=routed                   # all by emunic
-exchange_udreg      check_exchange    -    4 1 $udreg                              # buffers unmapped and mapped again
-onesided            check_onesided    -    4 1 mca:osc=rdma                        # put, get, atomics
-onesided_routed     check_onesided    -    4 1 mca:osc=rdma --datapath=routed      # all by emunic
-onesided_cma        check_onesided    -    4 1 mca:osc=rdma EMUNIC_MEMORY=cma      # memory that stays private
-collectives         check_collectives -    4 1 -                                   # all kinds, all roots
-collectives_shared  check_collectives -    6 2 -                                   # two ranks on a node
-threads             check_threads     -    4 1 -                                   # MPI_THREAD_MULTIPLE, one thread in MPI at a time
+pingpong            check_pingpong    -    4 1 -                               # two-sided, 0 bytes to 16 MiB
+pingpong_any        check_pingpong    any  4 1 $any_length                     # every length, by PUT where GET cannot
+pingpong_routed     check_pingpong    -    4 1 --datapath=routed               # all by emunic
+pingpong_cma        check_pingpong    -    4 1 EMUNIC_MEMORY=cma               # memory that stays private
+pingpong_udreg      check_pingpong    -    4 1 $udreg                          # registration cache of libudreg
+exchange            check_exchange    -    4 1 -                               # non-blocking, many under way
+exchange_routed     check_exchange    -    4 1 --datapath=routed               # all by emunic
+exchange_udreg      check_exchange    -    4 1 $udreg                          # buffers unmapped and mapped again
+onesided            check_onesided    -    4 1 mca:osc=rdma                    # put, get, atomics
+onesided_routed     check_onesided    -    4 1 mca:osc=rdma --datapath=routed  # all by emunic
+onesided_cma        check_onesided    -    4 1 mca:osc=rdma EMUNIC_MEMORY=cma  # memory that stays private
+collectives         check_collectives -    4 1 -                               # all kinds, all roots
+collectives_shared  check_collectives -    6 2 -                               # two ranks on a node
+threads             check_threads     -    4 1 -                               # MPI_THREAD_MULTIPLE, one in MPI at once
 "
 
 say() { printf 'openmpi-case: %s\n' "$*" >&2; }
@@ -96,7 +96,8 @@ esac
 
 # --- what it said and what was counted ------------------------------------------------------------------------------
 
-said=$(grep -Eo "^$program: ok, [0-9]+ bytes between ranks\$" "$dir/job.out") || fail "$program did not say that it checked"
+said=$(grep -Eo "^$program: ok, [0-9]+ bytes between ranks\$" "$dir/job.out") ||
+    fail "$program did not say that it checked"
 bytes=$(grep -o '[0-9]*' <<<"${said#*ok}" | head -n 1)
 if grep -E 'btl/ugni|btl_ugni|mca_|\[\[.*\]' "$dir/job.err" | grep -v 'udreg: stats' >&2; then
     fail "Open MPI reported something"

@@ -25,8 +25,8 @@ set -u -o pipefail
 
 # --- cases ----------------------------------------------------------------------------------------------------------
 
-# One line per measurement: name, then ucx_perftest's options. n: iterations; few where each waits for the other rank, because on
-# a machine that others load every wait may cost the scheduler's slice.
+# One line per measurement: name, then ucx_perftest's options. n: iterations; few where each waits for the other rank,
+# because on a machine that others load every wait may cost the scheduler's slice.
 #
 # Limits come from UCX's src/uct/ugni: put short and bcopy and get bcopy go through FMA (2048, 2048, 2040 bytes),
 # zcopy through BTE. A get whose size is no multiple of 4 is split by UCX into both. SMSG carries 2044 bytes next to
@@ -144,7 +144,9 @@ where_ranks_stand() {
         pid=${environ//[!0-9]/}
         ps -o pid=,stat=,wchan:20=,time=,args= -p "$pid"
         case $(ps -o comm= -p "$pid") in
-        ucx_perftest | uct_check) gdb -p "$pid" --batch -ex 'thread apply all backtrace 12' 2>/dev/null </dev/null | grep -E '^(Thread|#)' ;;
+        ucx_perftest | uct_check)
+            gdb -p "$pid" --batch -ex 'thread apply all backtrace 12' 2>/dev/null </dev/null | grep -E '^(Thread|#)'
+            ;;
         esac
     done
 }

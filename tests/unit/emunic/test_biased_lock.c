@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The biased lock: its owner alone, others that come while the owner is inside, many at once, and a bias that comes late.
+ * The biased lock: its owner alone, others that come while the owner is inside, many at once, and a bias that comes
+ * late.
  */
 #include <setjmp.h>
 #include <stdarg.h>

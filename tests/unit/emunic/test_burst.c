@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bursts of small puts: byte-exact, in order, each with its own status, none done twice (emunic/engine/burst.c). The memory is
- * this process's own, reached as another's would be.
+ * Bursts of small puts: byte-exact, in order, each with its own status, none done twice (emunic/engine/burst.c). The
+ * memory is this process's own, reached as another's would be.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -244,7 +244,8 @@ static void test_a_process_that_is_gone_fails_all(void **state)
 static unsigned n_written[16];
 static uint64_t refused;
 
-static size_t count_many(const struct emu_memory *mem, const struct iovec *local, const struct iovec *remote, unsigned n)
+static size_t count_many(const struct emu_memory *mem, const struct iovec *local, const struct iovec *remote,
+                         unsigned n)
 {
     size_t done = 0;
 

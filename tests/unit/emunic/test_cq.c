@@ -516,8 +516,8 @@ static void *take_in_order(void *arg)
 }
 
 /*
- * Places up to the tail are published when emunic repairs a queue. While it does, they are taken and used again: the new
- * ones are none of its business.
+ * Places up to the tail are published when emunic repairs a queue. While it does, they are taken and used again: the
+ * new ones are none of its business.
  */
 static void test_repair_of_a_busy_queue_harms_no_event(void **state)
 {

@@ -67,7 +67,8 @@ static void test_file_becomes_rules(void **state)
                                "  - class: smsg\n"
                                "    action: drop\n"
                                "    rate: 0.000000001\n"
-                               "  - { class: [fma, bte-get], action: fail, status: remote-range, from: 0, to: 7, nth: 100,\n"
+                               "  - { class: [fma, bte-get], action: fail, status: remote-range, from: 0, to: 7, "
+                               "nth: 100,\n"
                                "      from_instance: 0, seed: 7, after: 3, count: 2, start_ms: 5, end_ms: 10 }\n"
                                "  - class: registration\n"
                                "    action: fail\n"
@@ -207,7 +208,8 @@ static void test_too_many_rules_are_refused(void **state)
 
 static void test_broken_files_are_refused_or_read(void **state)
 {
-    static const char text[] = "schema: 1\nrules:\n  - { class: [fma, bte-get], action: fail, status: remote-range, from: 0 }\n";
+    static const char text[] = "schema: 1\nrules:\n"
+                               "  - { class: [fma, bte-get], action: fail, status: remote-range, from: 0 }\n";
     struct emu_random random = seeded(99);
 
     (void)state;

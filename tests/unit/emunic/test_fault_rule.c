@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fault rules: which operations they hit, that a hit depends on nothing but seed, rule, port and number, and what makes a
- * rule valid. emunic/engine/fault.c.
+ * Fault rules: which operations they hit, that a hit depends on nothing but seed, rule, port and number, and what makes
+ * a rule valid. emunic/engine/fault.c.
  */
 #include "emunic/engine/fault.h"
 
@@ -206,8 +206,10 @@ static void test_commands_have_the_class_of_their_engine(void **state)
         { EMU_OP_PUT, 0, EMU_SOURCE_FMA, EMU_FAULT_FMA_PUT },     { EMU_OP_GET, 0, EMU_SOURCE_FMA, EMU_FAULT_FMA_GET },
         { EMU_OP_AMO, 0, EMU_SOURCE_FMA, EMU_FAULT_FMA_AMO },     { EMU_OP_PUT, 0, EMU_SOURCE_BTE, EMU_FAULT_BTE_PUT },
         { EMU_OP_GET, 0, EMU_SOURCE_BTE, EMU_FAULT_BTE_GET },     { EMU_OP_PUT, 1, EMU_SOURCE_SMSG, EMU_FAULT_SMSG },
-        { EMU_OP_PUT, 3, EMU_SOURCE_SMSG, EMU_FAULT_MSGQ },       { EMU_OP_CQ_WRITE, 0, EMU_SOURCE_FMA, EMU_FAULT_CQ_WRITE },
-        { EMU_OP_CQ_WRITE, 0, EMU_SOURCE_CQ_WRITE, EMU_FAULT_CQ_WRITE }, { EMU_OP_CE, 0, EMU_SOURCE_FMA, EMU_FAULT_CE },
+        { EMU_OP_PUT, 3, EMU_SOURCE_SMSG, EMU_FAULT_MSGQ },
+        { EMU_OP_CQ_WRITE, 0, EMU_SOURCE_FMA, EMU_FAULT_CQ_WRITE },
+        { EMU_OP_CQ_WRITE, 0, EMU_SOURCE_CQ_WRITE, EMU_FAULT_CQ_WRITE },
+        { EMU_OP_CE, 0, EMU_SOURCE_FMA, EMU_FAULT_CE },
         { EMU_OP_PTL_PUT, 0, 0, EMU_FAULT_PTL_PUT },              { EMU_OP_PTL_GET, 1, 3, EMU_FAULT_PTL_GET },
         { EMU_OP_PTL_GETPUT, 0, 0, EMU_FAULT_PTL_GETPUT },
         { EMU_OP_PUT, 0, 0, -1 },                                 { EMU_OP_PUT, 1, EMU_SOURCE_LIBRARY, -1 },
@@ -267,11 +269,13 @@ static void test_rules_that_make_no_sense_are_refused(void **state)
         uint64_t value;
         size_t bytes;
     } strokes[] = {
-#define STROKE(field, value) { offsetof(struct emu_fault_rule, field), value, sizeof(((struct emu_fault_rule *)0)->field) }
-        STROKE(classes, 0), STROKE(classes, 1u << EMU_FAULT_CLASSES), STROKE(action, 0), STROKE(action, EMU_FAULT_ACTIONS),
+#define STROKE(field, value)                                                                                           \
+    { offsetof(struct emu_fault_rule, field), value, sizeof(((struct emu_fault_rule *)0)->field) }
+        STROKE(classes, 0), STROKE(classes, 1u << EMU_FAULT_CLASSES),
+        STROKE(action, 0), STROKE(action, EMU_FAULT_ACTIONS),
         STROKE(status, 1), STROKE(category, 1), STROKE(flags, 8), STROKE(flags, EMU_FAULT_VICTIM_INITIATOR),
-        STROKE(rate_ppb, EMU_FAULT_RATE_ONE + 1), STROKE(live_min, 1), STROKE(delay_ns, 1), STROKE(from_nid, EMU_NID_MAX + 1),
-        STROKE(to_nid, EMU_NID_MAX + 1), STROKE(reserved, 1), STROKE(reserved2, 1),
+        STROKE(rate_ppb, EMU_FAULT_RATE_ONE + 1), STROKE(live_min, 1), STROKE(delay_ns, 1),
+        STROKE(from_nid, EMU_NID_MAX + 1), STROKE(to_nid, EMU_NID_MAX + 1), STROKE(reserved, 1), STROKE(reserved2, 1),
         STROKE(action, EMU_FAULT_FAIL), STROKE(action, EMU_FAULT_DELAY), STROKE(action, EMU_FAULT_REPORT),
         STROKE(classes, EMU_FAULT_BIT(EMU_FAULT_REGISTRATION)),    /* a dropped registration */
     };

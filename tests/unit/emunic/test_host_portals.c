@@ -128,8 +128,8 @@ static void test_each_wrong_field_of_a_request_is_refused(void **state)
 
 static void test_answer_is_read_back_and_checked(void **state)
 {
-    const struct emu_host_portals_answer good = { .domain = 3, .flags = EMU_HOST_PTL_TAKEN | EMU_HOST_PTL_GOES_ON, .id = 5,
-                                                  .number = 6, .uid = 7, .jid = 8, .mlength = 1u << 20,
+    const struct emu_host_portals_answer good = { .domain = 3, .flags = EMU_HOST_PTL_TAKEN | EMU_HOST_PTL_GOES_ON,
+                                                  .id = 5, .number = 6, .uid = 7, .jid = 8, .mlength = 1u << 20,
                                                   .data_bytes = DATA_BYTES };
     uint8_t message[EMU_HOST_PTL_ANSWER_BYTES + DATA_BYTES] = { 0 };
     struct emu_host_portals_answer read;
@@ -160,8 +160,8 @@ static void test_answer_is_read_back_and_checked(void **state)
 
 static void test_parts_are_read_back_and_checked(void **state)
 {
-    const struct emu_host_portals_part want = { .domain = 3, .is_at_target = true, .to = 5, .from = 6, .offset = 1u << 20,
-                                                .part_bytes = EMU_HOST_PTL_PART_BYTES };
+    const struct emu_host_portals_part want = { .domain = 3, .is_at_target = true, .to = 5, .from = 6,
+                                                .offset = 1u << 20, .part_bytes = EMU_HOST_PTL_PART_BYTES };
     struct emu_host_portals_part data = { .domain = 3, .to = 6, .offset = 1u << 20, .part_bytes = DATA_BYTES };
     uint8_t message[EMU_HOST_PTL_DATA_BYTES + DATA_BYTES] = { 0 };
     struct emu_host_portals_part read;
@@ -231,8 +231,8 @@ static void test_mutated_messages_are_read_within_their_bounds(void **state)
         }
         if (emu_host_portals_answer_parse(copy, length, &answer))
             assert_ptr_equal(answer.data + answer.data_bytes, copy + length);
-        if (emu_host_portals_part_parse(copy, length, &part) && emu_host_portals_op(copy, length) == EMU_HOST_PTL_DATA &&
-            part.fail == 0)
+        if (emu_host_portals_part_parse(copy, length, &part) &&
+            emu_host_portals_op(copy, length) == EMU_HOST_PTL_DATA && part.fail == 0)
             assert_ptr_equal(part.data + part.part_bytes, copy + length);
         emu_host_portals_done_parse(copy, length, &done);
         free(copy);

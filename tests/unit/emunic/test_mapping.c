@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From memory to the file behind it: what counts, which part of the file it is, and what is opened. Whether a file is found
- * that has neither path nor descriptor depends on privilege; everything else is tried without any, too.
+ * From memory to the file behind it: what counts, which part of the file it is, and what is opened. Whether a file is
+ * found that has neither path nor descriptor depends on privilege; everything else is tried without any, too.
  */
 #include "emunic/client/mapping.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Portals engine: lists, matching, what an operation leaves behind, queues that overflow, and every place at which whoever
- * carries an operation out may die.
+ * Portals engine: lists, matching, what an operation leaves behind, queues that overflow, and every place at which
+ * whoever carries an operation out may die.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,8 @@ struct world {
 
 static int setup(void **state)
 {
-    static const struct emu_ptl_limits limits = { EMU_PTL_MES, EMU_PTL_MDS, EMU_PTL_EQS, EMU_PTL_IOVEC_MAX, EMU_PTL_MES };
+    static const struct emu_ptl_limits limits = { EMU_PTL_MES, EMU_PTL_MDS, EMU_PTL_EQS, EMU_PTL_IOVEC_MAX,
+                                                  EMU_PTL_MES };
     struct world *w = calloc(1, sizeof(*w));
 
     if (!w)
@@ -420,7 +421,8 @@ static void test_brief_operation_leaves_what_a_long_one_does(void **state)
 {
     static const uint32_t options[] = { 0, EMU_PTL_MD_MANAGE_REMOTE, EMU_PTL_MD_START_DISABLE, EMU_PTL_MD_END_DISABLE,
                                         EMU_PTL_MD_LOCAL_ALIGN8 | EMU_PTL_MD_TRUNCATE, EMU_PTL_MD_AUTO_UNLINK_EVENT,
-                                        EMU_PTL_MD_START_DISABLE | EMU_PTL_MD_END_DISABLE | EMU_PTL_MD_AUTO_UNLINK_EVENT,
+                                        EMU_PTL_MD_START_DISABLE | EMU_PTL_MD_END_DISABLE |
+                                            EMU_PTL_MD_AUTO_UNLINK_EVENT,
                                         EMU_PTL_MD_LUSTRE | EMU_PTL_MD_MAX_SIZE };
     static const int thresholds[] = { -1, 5, 1 };
     enum { N_OPTIONS = sizeof(options) / sizeof(options[0]), MOST = 3 };
@@ -513,7 +515,8 @@ static void test_cut_off_brief_operation_never_was_or_has_its_end(void **state)
         emu_ptl_end_brief(w->ni, &rq, &taker, &flight, 0);
         /* What had not been done yet is taken back. */
         for (uint64_t n = n_posted; n < (disabled ? 1 : 2); n++)
-            ((struct emu_ptl_event *)(void *)(w->ni->arena + w->ni->eqs[w->eq].ring_off))[(tail + n) % 64].seq = EMU_PTL_SEQ_WRITTEN;
+            ((struct emu_ptl_event *)(void *)(w->ni->arena + w->ni->eqs[w->eq].ring_off))[(tail + n) % 64].seq =
+                EMU_PTL_SEQ_WRITTEN;
         w->ni->eqs[w->eq].tail = tail + n_posted - (n_posted > 0 && !is_counted);
         emu_ptl_repair(w->ni, &cut, true);
         assert_int_equal(cut.stage, EMU_PTL_IDLE);
@@ -615,8 +618,9 @@ static void test_garbage_in_an_interface_ends_each_call(void **state)
     srand((unsigned)seeded(20).state);
     for (int round = 0; round < 200; round++) {
         struct emu_ptl_request rq = put_of((uint64_t)rand() & 3, (uint64_t)rand() & 127);
-        struct emu_ptl_flight flight = { .stage = (uint32_t)rand() % 8, .md = (uint32_t)rand(), .eq = (uint32_t)rand() & 7,
-                                         .eq_generation = (uint32_t)rand() & 1, .flags = (uint32_t)rand() };
+        struct emu_ptl_flight flight = { .stage = (uint32_t)rand() % 8, .md = (uint32_t)rand(),
+                                         .eq = (uint32_t)rand() & 7, .eq_generation = (uint32_t)rand() & 1,
+                                         .flags = (uint32_t)rand() };
 
         for (int i = 0; i < 2000; i++)
             words[(uint32_t)rand() % (offsetof(struct emu_ptl_ni, eqs[8]) / 4)] = (uint32_t)rand() & (i & 1 ? 7u : ~0u);

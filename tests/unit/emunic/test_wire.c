@@ -192,7 +192,8 @@ static void check_packet(const uint8_t *packet, size_t length)
     body_bytes = h.length - EMU_WIRE_HEADER_BYTES - EMU_WIRE_TAG_BYTES;
     while (emu_wire_record_next(packet + EMU_WIRE_HEADER_BYTES, body_bytes, &at, &r) == EMU_WIRE_OK) {
         assert_true(at <= body_bytes && r.length <= EMU_WIRE_MESSAGE_MAX);
-        assert_true(r.data >= packet + EMU_WIRE_HEADER_BYTES && r.data + r.length <= packet + EMU_WIRE_HEADER_BYTES + body_bytes);
+        assert_true(r.data >= packet + EMU_WIRE_HEADER_BYTES &&
+                    r.data + r.length <= packet + EMU_WIRE_HEADER_BYTES + body_bytes);
         for (uint32_t i = 0; i < r.length; i++)
             sum ^= r.data[i];
     }

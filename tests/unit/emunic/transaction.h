@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A small domain for tests of the engine: a table, a peer with memory and a queue, an initiator. Each program includes this once.
+ * A small domain for tests of the engine: a table, a peer with memory and a queue, an initiator. Each program includes
+ * this once.
  */
 #ifndef TESTS_UNIT_EMUNIC_TRANSACTION_H
 #define TESTS_UNIT_EMUNIC_TRANSACTION_H

@@ -37,7 +37,8 @@ static uint32_t options_at_source(const struct emu_machine *m, const struct emu_
 }
 
 /* Takes a way: the packet stands at the next router then. */
-static struct emu_route_at take(const struct emu_machine *m, struct emu_packet *p, const struct emu_route_option *option)
+static struct emu_route_at take(const struct emu_machine *m, struct emu_packet *p,
+                                const struct emu_route_option *option)
 {
     struct emu_link link = link_of(m, option->link);
 
@@ -351,7 +352,8 @@ static void test_three_dead_nodes_without_a_common_line_leave_full_connectivity(
         view = view_of(m, faults);
         for (uint32_t pair = 0; pair < 64 * 64; pair++) {
             struct emu_packet p = packet(pair / 64, pair % 64, EMU_MODE_ADAPTIVE_0);
-            const struct emu_route_at at = { .router = p.src_nid, .in_link = p.src_nid, .in_vc = 2, .is_entering = true };
+            const struct emu_route_at at = { .router = p.src_nid, .in_link = p.src_nid, .in_vc = 2,
+                                             .is_entering = true };
             bool is_alive = emu_fault_map_router_up(faults, p.src_nid) && emu_fault_map_router_up(faults, p.dst_nid);
 
             assert_int_equal(emu_bgl_routing.start(&view, &p, p.src_nid), is_alive);

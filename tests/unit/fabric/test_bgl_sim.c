@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The packet simulator with Blue Gene/L's router: what goes on at the same time, and how long it takes (machines.md 5.1 - 5.3).
+ * The packet simulator with Blue Gene/L's router: what goes on at the same time, and how long it takes (machines.md 5.1
+ * - 5.3).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +24,8 @@ struct script {
     uint32_t copies[512];       /* by nid: deliveries there */
 };
 
-static bool next_of_script(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class, uint64_t now_ps,
-                           struct emu_packet *packet_out)
+static bool next_of_script(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class,
+                           uint64_t now_ps, struct emu_packet *packet_out)
 {
     struct script *s = ctx;
 
@@ -41,7 +42,8 @@ static bool next_of_script(void *ctx, struct emu_sim *sim, uint32_t nid, enum em
     return false;
 }
 
-static void delivered_of_script(void *ctx, struct emu_sim *sim, uint32_t nid, const struct emu_packet *packet, uint64_t now_ps)
+static void delivered_of_script(void *ctx, struct emu_sim *sim, uint32_t nid, const struct emu_packet *packet,
+                                uint64_t now_ps)
 {
     struct script *s = ctx;
 
@@ -183,7 +185,7 @@ static void test_high_priority_passes_a_queue(void **state)
     emu_machine_destroy(m);
 }
 
-/* --- Traffic that answers ------------------------------------------------------------------------------------------- */
+/* --- Traffic that answers ----------------------------------------------------------------------------------------- */
 
 #define RELAY_EDGE     8
 #define RELAY_NODES   (RELAY_EDGE * RELAY_EDGE)
@@ -191,8 +193,8 @@ static void test_high_priority_passes_a_queue(void **state)
 #define RELAY_DEPTH   12
 
 /*
- * Broadcasts along lines of a plane. One in seven copies makes its node send the next broadcast; whether, and which way, depends
- * on how many packets the node has heard before: order is all that counts.
+ * Broadcasts along lines of a plane. One in seven copies makes its node send the next broadcast; whether, and which
+ * way, depends on how many packets the node has heard before: order is all that counts.
  */
 struct relay {
     const struct emu_machine *m;
@@ -214,8 +216,8 @@ static void pass_on(struct relay_node *n, uint32_t direction, uint32_t n_left)
     n->queue[n->tail++].n_left = n_left;
 }
 
-static bool next_of_relay(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class, uint64_t now_ps,
-                          struct emu_packet *packet_out)
+static bool next_of_relay(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class,
+                          uint64_t now_ps, struct emu_packet *packet_out)
 {
     struct relay *relay = ctx;
     struct relay_node *n = &relay->nodes[nid];
@@ -233,7 +235,8 @@ static bool next_of_relay(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu
     return true;
 }
 
-static void delivered_of_relay(void *ctx, struct emu_sim *sim, uint32_t nid, const struct emu_packet *packet, uint64_t now_ps)
+static void delivered_of_relay(void *ctx, struct emu_sim *sim, uint32_t nid, const struct emu_packet *packet,
+                               uint64_t now_ps)
 {
     struct relay_node *n = &((struct relay *)ctx)->nodes[nid];
     uint64_t dice = emu_random_mix((uint64_t)nid << 40 ^ (uint64_t)n->n_heard++ << 16 ^ packet->src_nid);

@@ -11,7 +11,8 @@
 #include "emunic/fabric/topology.h"
 #include "tests/unit/fabric/fixture.h"
 
-static const enum emu_route_mode modes[] = { EMU_MODE_ADAPTIVE_0, EMU_MODE_MIN_HASH, EMU_MODE_IN_ORDER, EMU_MODE_MINIMAL };
+static const enum emu_route_mode modes[] = { EMU_MODE_ADAPTIVE_0, EMU_MODE_MIN_HASH, EMU_MODE_IN_ORDER,
+                                             EMU_MODE_MINIMAL };
 
 static uint32_t no_load(const struct emu_route_view *view, uint32_t link)
 {
@@ -274,8 +275,8 @@ static void test_packet_on_its_way_gets_around_a_new_fault(void **state)
     assert_int_equal(emu_hypercube_edge(m, 1, 1, &ahead), 0);
     assert_int_equal(emu_fault_map_set_link(faults, ahead, false), 0);
     view.faults = faults;
-    assert_true(m->topology->routing->options(&view, &p, &(struct emu_route_at){ .router = 1, .in_link = first }, options) >
-                0);
+    assert_true(m->topology->routing->options(&view, &p, &(struct emu_route_at){ .router = 1, .in_link = first },
+                                              options) > 0);
     assert_true(options[0].flags & EMU_PACKET_DETOUR);
     assert_true(link_of(m, options[0].link).to.index == (1 | 4) || link_of(m, options[0].link).to.index == (1 | 8));
     assert_int_equal(options[0].vc, 0);

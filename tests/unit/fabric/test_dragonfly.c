@@ -249,8 +249,8 @@ static void test_last_group_must_not_be_the_largest(void **state)
     char err[300];
 
     (void)state;
-    assert_int_equal(emu_machine_load("aries:groups=3,chassis=2,last_chassis=3", EMU_TEST_MACHINE_DIR, &m, err, sizeof(err)),
-                     -EINVAL);
+    assert_int_equal(emu_machine_load("aries:groups=3,chassis=2,last_chassis=3", EMU_TEST_MACHINE_DIR, &m, err,
+                                      sizeof(err)), -EINVAL);
     assert_non_null(strstr(err, "topology.last_chassis: 3 chassis are more than the other groups have, 2"));
 }
 

@@ -266,7 +266,8 @@ static void test_bias_is_the_documented_arithmetic(void **state)
     (void)state;
     /* The packet's 14 flits count in both. */
     assert_int_equal(nonminimal_of_200(40 - 14, 20 - 14, EMU_MODE_ADAPTIVE_0), 0);   /* 40 <= 20 << 1 */
-    assert_in_range(nonminimal_of_200(41 - 14, 20 - 14, EMU_MODE_ADAPTIVE_0), 190, 200); /* some roots need that output */
+    /* Some roots need that output. */
+    assert_in_range(nonminimal_of_200(41 - 14, 20 - 14, EMU_MODE_ADAPTIVE_0), 190, 200);
     assert_int_equal(nonminimal_of_200(56 - 14, 20 - 14, EMU_MODE_ADAPTIVE_2), 0);   /* 56 <= (20 << 1) + 16 */
     assert_in_range(nonminimal_of_200(57 - 14, 20 - 14, EMU_MODE_ADAPTIVE_2), 190, 200);
     assert_int_equal(nonminimal_of_200(144 - 14, 20 - 14, EMU_MODE_ADAPTIVE_3), 0);  /* 144 <= (20 << 2) + 64 */
@@ -335,7 +336,8 @@ static void expect_same_path(const struct emu_route_view *view, struct emu_packe
     assert_true(travel(view, p, &first));
     p.order_key = second_key;
     assert_true(travel(view, p, &second));
-    assert_int_equal(first.n_hops == second.n_hops && memcmp(first.links, second.links, 4 * first.n_hops) == 0, is_same);
+    assert_int_equal(first.n_hops == second.n_hops && memcmp(first.links, second.links, 4 * first.n_hops) == 0,
+                     is_same);
 }
 
 static void test_hashed_modes_keep_their_path(void **state)
@@ -555,7 +557,11 @@ static void check_audit(const char *spec, struct emu_fault_map *(*break_some)(co
     assert_int_equal(result->escape_vcs[EMU_TRAFFIC_RESPONSE], 4);
     for (uint32_t mode = 0; mode < EMU_MODES; mode++) {
         struct emu_audit_walk_options options = {
-            .mode = (enum emu_route_mode)mode, .traffic_class = mode % 2, .n_pairs = 3000, .walks_per_pair = 2, .seed = 3,
+            .mode = (enum emu_route_mode)mode,
+            .traffic_class = mode % 2,
+            .n_pairs = 3000,
+            .walks_per_pair = 2,
+            .seed = 3,
         };
 
         assert_int_equal(emu_audit_walk(audit, &options, NULL, NULL, &walks), 0);

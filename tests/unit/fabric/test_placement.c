@@ -128,7 +128,8 @@ static void test_more_nodes_than_there_are_is_refused(void **state)
 static void test_unknown_policy_or_bad_seed_is_refused(void **state)
 {
     static const char *const policies[] = {
-        "", "Linear", "random", "random:", "random:x", "random:-1", "random:1 ", "random:18446744073709551616", "linear:1",
+        "",         "Linear", "random", "random:", "random:x", "random:-1", "random:1 ", "random:18446744073709551616",
+        "linear:1",
     };
     uint32_t nids[1] = { 77 };
 

@@ -263,8 +263,9 @@ static void test_same_hash_gives_the_same_route(void **state)
 }
 
 /*
- * Same slot, other chassis, other group: blue then black or black then blue, with two blue links at each place and three
- * black links. The hash has digits for 4 blue links and twice 3 black links, one of which each route leaves unused.
+ * Same slot, other chassis, other group: blue then black or black then blue, with two blue links at each place and
+ * three black links. The hash has digits for 4 blue links and twice 3 black links, one of which each route leaves
+ * unused.
  */
 static void test_consecutive_hashes_step_through_all_minimal_routes(void **state)
 {

@@ -235,7 +235,7 @@ static uint64_t sum_of(const struct net *net, size_t field)
 #define SUM(net, field) sum_of(net, offsetof(struct node, field))
 #define EVER            (UINT64_C(1) << 60)
 
-/* --- One packet ------------------------------------------------------------------------------------------------------ */
+/* --- One packet --------------------------------------------------------------------------------------------------- */
 
 static void test_lone_packet_takes_hops_and_one_serialisation(void **state)
 {
@@ -286,7 +286,7 @@ static void test_packet_waits_for_the_time_it_is_made(void **state)
     destroy(net);
 }
 
-/* --- Bandwidth ------------------------------------------------------------------------------------------------------- */
+/* --- Bandwidth ---------------------------------------------------------------------------------------------------- */
 
 static void test_full_link_carries_exactly_its_bandwidth(void **state)
 {
@@ -327,7 +327,9 @@ static void test_small_buffer_limits_a_link_to_its_round_trip(void **state)
         add(net, 0, 1, 64, 0);
     build(net, 1);
     assert_int_equal(emu_sim_run(net->sim, EVER), EMU_SIM_EMPTY);
-    /* One packet in the buffer: head there after a hop, tail out when it is in (the NIC's link is faster), token back. */
+    /*
+     * One packet in the buffer: head there after a hop, tail out when it is in (the NIC's link is faster), token back.
+     */
     round_trip = 100000 + 64 * 8000 + 20000;
     assert_in_range(net->nodes[1].last_ps / 1000, round_trip - 20, round_trip + 1000);
     s = stats_of(net, sim_torus_link(net->m, 0, 0, 1));
@@ -396,7 +398,7 @@ static void test_lost_lanes_slow_the_link(void **state)
     destroy(net);
 }
 
-/* --- Many packets ---------------------------------------------------------------------------------------------------- */
+/* --- Many packets ------------------------------------------------------------------------------------------------- */
 
 static void check_all_arrive(struct net *net)
 {
@@ -592,7 +594,7 @@ static void test_seed_changes_the_trace_and_nothing_else_does(void **state)
     assert_int_not_equal(hashes[0], hashes[2]);
 }
 
-/* --- Deadlock -------------------------------------------------------------------------------------------------------- */
+/* --- Deadlock ----------------------------------------------------------------------------------------------------- */
 
 static void test_ring_without_escape_deadlocks_and_is_seen(void **state)
 {
@@ -632,7 +634,8 @@ static void place(struct net *net, uint32_t router, uint32_t dst, uint32_t units
     sim->outs[link].tokens[0] -= (uint16_t)charge;
     part->totals.entered++;
     part->totals.in_network++;
-    emu_wheel_put(&part->wheel, 0, (struct emu_event){ .kind = EMU_EVENT_ARRIVE, .index = sim->outs[link].to, .payload = cell });
+    emu_wheel_put(&part->wheel, 0,
+                  (struct emu_event){ .kind = EMU_EVENT_ARRIVE, .index = sim->outs[link].to, .payload = cell });
 }
 
 /*
@@ -674,7 +677,7 @@ static void test_bubble_ring_deadlocks_only_when_packets_are_charged_by_their_si
     assert_int_equal(run_bubble_ring(EMU_CHARGE_FULL, 3), EMU_SIM_EMPTY);
 }
 
-/* --- Faults and errors ----------------------------------------------------------------------------------------------- */
+/* --- Faults and errors -------------------------------------------------------------------------------------------- */
 
 static void test_dead_link_loses_what_is_on_it_and_tells_the_sender(void **state)
 {
@@ -693,7 +696,9 @@ static void test_dead_link_loses_what_is_on_it_and_tells_the_sender(void **state
     assert_int_equal(emu_fault_map_set_link(faults, link, false), 0);
     emu_sim_set_faults(net->sim, faults);
     assert_int_equal(emu_sim_run(net->sim, EVER), EMU_SIM_EMPTY);
-    /* Nothing goes round the fault here, so what had not crossed is lost: on the wire, and without a way at its source. */
+    /*
+     * Nothing goes round the fault here, so what had not crossed is lost: on the wire, and without a way at its source.
+     */
     assert_int_equal(totals_of(net).in_network, 0);
     assert_int_equal(net->nodes[1].n_received + net->nodes[0].n_lost, 50);
     assert_in_range(net->nodes[1].n_received, 9, 10);
@@ -789,7 +794,7 @@ static void test_error_that_the_check_misses_arrives_marked(void **state)
     destroy(net);
 }
 
-/* --- The rest -------------------------------------------------------------------------------------------------------- */
+/* --- The rest ----------------------------------------------------------------------------------------------------- */
 
 static void test_timer_comes_at_its_time(void **state)
 {

@@ -119,7 +119,10 @@ static inline void check_routes(const struct emu_machine *m, uint32_t n_pairs)
     }
 }
 
-/* Spread over minimal routes, a flow leaves its node and reaches the other whole, and every router passes on what it gets. */
+/*
+ * Spread over minimal routes, a flow leaves its node and reaches the other whole, and every router passes on what it
+ * gets.
+ */
 static inline void check_spread(const struct emu_machine *m, uint32_t n_pairs)
 {
     struct emu_random random = seeded(11);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What programs ask the launcher: credentials and placement, from the environment that `emunic run` sets. The job here: ranks
- * 0, 1 on node 4, rank 2 on node 9, ranks 3 to 5 on node 200; two programs of 2 and 4 ranks; this is rank 4.
+ * What programs ask the launcher: credentials and placement, from the environment that `emunic run` sets. The job here:
+ * ranks 0, 1 on node 4, rank 2 on node 9, ranks 3 to 5 on node 200; two programs of 2 and 4 ranks; this is rank 4.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -19,8 +19,8 @@
 #include "emunic/abi/credentials.h"
 
 static const char *const credentials[] = {
-    "PMI_GNI_COOKIE", "PMI_GNI_PTAG", "PMI_GNI_DEV_ID", "PMI_GNI_LOC_ADDR", "EMUNIC_COOKIE", "EMUNIC_PTAG", "EMUNIC_NID",
-    "ALPS_APP_ID", "ALPS_APP_DEPTH",
+    "PMI_GNI_COOKIE", "PMI_GNI_PTAG", "PMI_GNI_DEV_ID", "PMI_GNI_LOC_ADDR", "EMUNIC_COOKIE",
+    "EMUNIC_PTAG",    "EMUNIC_NID",   "ALPS_APP_ID",    "ALPS_APP_DEPTH",
 };
 
 static int clear_credentials(void **state)
@@ -267,8 +267,8 @@ static void test_placement_tells_every_rank_and_program(void **state)
 
     (void)state;
     setenv("ALPS_APP_DEPTH", "3", 1);
-    assert_int_equal(alps_get_placement_info(5, &layout, &placement, &target_nids, &target_pes, &target_len, &ips, &start, &total,
-                                             &node_pes, &cpus), 1);
+    assert_int_equal(alps_get_placement_info(5, &layout, &placement, &target_nids, &target_pes, &target_len, &ips,
+                                             &start, &total, &node_pes, &cpus), 1);
     assert_int_equal(layout.apid, 5);
     assert_int_equal(layout.numPes, 6);
     assert_int_equal(layout.numCmds, 2);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Node ids and coordinates. The job here: ranks on nodes 13055, 2305, 2313, 2305 of a machine with 12 cabinets in a row (the
- * published examples of cray-runtime.md 4.2); this is rank 1.
+ * Node ids and coordinates. The job here: ranks on nodes 13055, 2305, 2313, 2305 of a machine with 12 cabinets in a row
+ * (the published examples of cray-runtime.md 4.2); this is rank 1.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +36,8 @@ static void expect_place(uint32_t nid, unsigned x, unsigned y, unsigned z)
     assert_int_equal(at.mesh_z, z);
 }
 
-static void expect_name(const rs_node_t *node, unsigned column, unsigned row, unsigned cage, unsigned slot, unsigned blade_node)
+static void expect_name(const rs_node_t *node, unsigned column, unsigned row, unsigned cage, unsigned slot,
+                        unsigned blade_node)
 {
     assert_int_equal(node->rs_node_s._node_x, column);
     assert_int_equal(node->rs_node_s._node_row, row);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Layout of an application, as tools and libraries ask for it. The functions of the original's tool helper are not provided.
- * Source: use by public clients (cray-runtime.md, 3.3). The vendor structure has more members, which nobody was seen to use.
+ * Layout of an application, as tools and libraries ask for it. The functions of the original's tool helper are not
+ * provided.
+ * Source: use by public clients (cray-runtime.md, 3.3). The vendor structure has more members, which nobody was seen to
+ * use.
  */
 #ifndef ALPS_ALPS_TOOLASSIST_H
 #define ALPS_ALPS_TOOLASSIST_H

@@ -2,12 +2,13 @@
 /*
  * The request channel between an application process and its launcher: application id and network credentials.
  *
- * Here nobody is asked: the answers come from the environment that `emunic run` sets. A dialogue is: lock; put a request;
- * get_response tells status and length of the answer; get_response_bytes fetches it; perhaps more requests; unlock.
+ * Here nobody is asked: the answers come from the environment that `emunic run` sets. A dialogue is: lock; put a
+ * request; get_response tells status and length of the answer; get_response_bytes fetches it; perhaps more requests;
+ * unlock.
  *
  * All calls: any thread, never block but for the lock, 0 (ALPS_APP_LLI_ALPS_STAT_OK) is success, anything else failure.
- * Source: use by public clients (cray-runtime.md, 3.1, 3.2). The vendor header was not seen: numbers and layouts are our own, so
- * programs must be compiled against this header.
+ * Source: use by public clients (cray-runtime.md, 3.1, 3.2). The vendor header was not seen: numbers and layouts are
+ * our own, so programs must be compiled against this header.
  */
 #ifndef ALPS_LIBALPSLLI_H
 #define ALPS_LIBALPSLLI_H
@@ -37,7 +38,10 @@ typedef struct alpsAppGni {
     uint32_t ptag;
 } alpsAppGni_t;
 
-/** Answer to ALPS_APP_LLI_ALPS_REQ_GNI: this header with `count` credentials in u.buf, one behind the other; 1024 bytes at most. */
+/**
+ * Answer to ALPS_APP_LLI_ALPS_REQ_GNI: this header with `count` credentials in u.buf, one behind the other; 1024 bytes
+ * at most.
+ */
 typedef struct alpsAppLLIGni {
     int32_t type;           /* 0 */
     int32_t len;            /* bytes of all credentials */
@@ -65,8 +69,8 @@ int alps_app_lli_put_request(int request, void *buf, size_t len);
 /**
  * What became of the request.
  *
- * @param[out] status  ALPS_APP_LLI_ALPS_STAT_ERROR with 0 bytes: outside a job (PMI_GNI_COOKIE, EMUNIC_COOKIE and, for the
- *                     application id, ALPS_APP_ID are all unset).
+ * @param[out] status  ALPS_APP_LLI_ALPS_STAT_ERROR with 0 bytes: outside a job (PMI_GNI_COOKIE, EMUNIC_COOKIE and, for
+ *                     the application id, ALPS_APP_ID are all unset).
  * @param[out] nbytes  Length of the answer, 8 for the application id.
  * @retval 1  Nothing was asked, or an argument is NULL.
  */

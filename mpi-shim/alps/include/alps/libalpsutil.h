@@ -32,9 +32,9 @@ extern "C" {
  * @retval 1  Done. (As on the original, success is 1.)
  * @retval 0  Not in a job, or not known yet; nothing is written.
  */
-int alps_get_placement_info(uint64_t apid, alpsAppLayout_t *layout, int **placementList, int **targetNids, int **targetPes,
-                            int **targetLen, struct in_addr **targetIps, int **startPe, int **totalPes, int **nodePes,
-                            int **peCpus);
+int alps_get_placement_info(uint64_t apid, alpsAppLayout_t *layout, int **placementList, int **targetNids,
+                            int **targetPes, int **targetLen, struct in_addr **targetIps, int **startPe, int **totalPes,
+                            int **nodePes, int **peCpus);
 
 #ifdef __cplusplus
 }
