@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Build Open MPI 4.1.4, unmodified from Debian's source package, with its uGNI transport (btl/ugni) over our libugni and its
-# udreg registration cache (rcache/udreg) over our libudreg.
+# Build Open MPI 4.1.4, unmodified from Debian's source package, with its uGNI transport (btl/ugni) over our libugni and
+# its udreg registration cache (rcache/udreg) over our libudreg.
 #
 #   build.sh BUILD_DIR        BUILD_DIR is the meson build folder
 #
@@ -12,15 +12,16 @@
 #   dl/        the source package, verified
 #   src/       the unpacked source with Debian's patches, otherwise as it came
 #   obj/       out-of-tree objects, removed at the end
-#   install/   lib/ with libmpi and its components (pml ob1; btl self, vader, ugni; osc rdma ...), bin/mpicc; bin/check_* are
-#              our own MPI programs
+#   install/   lib/ with libmpi and its components (pml ob1; btl self, vader, ugni; osc rdma ...), bin/mpicc;
+#              bin/check_* are our own MPI programs
 #   stamp      hash of everything the result depends on; equal hash = nothing to do
 #
-# The launcher is the system's mpirun: the same version, and `emunic run` knows it. Only the headers and the link-time symbols of our
-# libraries are inputs. Exit status: 0 built or up to date, 1 failed, 2 wrong usage, 77 source not obtainable (no network).
+# The launcher is the system's mpirun: the same version, and `emunic run` knows it. Only the headers and the link-time
+# symbols of our libraries are inputs. Exit status: 0 built or up to date, 1 failed, 2 wrong usage, 77 source not
+# obtainable (no network).
 #
-# Environment: OPENMPI_JOBS (default 2), OPENMPI_MIRROR (instead of the system's own mirror), OPENMPI_SOURCE_DIR (a folder that already
-# holds the three files of the source package: no network is used).
+# Environment: OPENMPI_JOBS (default 2), OPENMPI_MIRROR (instead of the system's own mirror), OPENMPI_SOURCE_DIR (a
+# folder that already holds the three files of the source package: no network is used).
 
 # shellcheck disable=SC2034  # debian_source.sh uses them
 set -eu
@@ -104,8 +105,8 @@ rm -f "$work/stamp"
 
 get_source
 unpack_source
-# The package carries its configure script and Makefile.in. Debian's patches touch what they are made from, but nothing that we
-# build: in the order of their making they count as new, and no autotools run.
+# The package carries its configure script and Makefile.in. Debian's patches touch what they are made from, but nothing
+# that we build: in the order of their making they count as new, and no autotools run.
 # shellcheck disable=SC2016  # the inner shell's argument
 step "mark generated files as new" sh -c '
     for name in aclocal.m4 configure "*config.h.in" Makefile.in; do
@@ -118,8 +119,8 @@ rm -rf "$work/obj" "$work/install"
 mkdir -p "$work/obj"
 
 # Components that need what this host has not, or that nothing here uses: MPI-IO, other networks, other launchers, other
-# message layers, checkpointing. What is left: opal and orte as libmpi needs them, pml ob1, osc rdma, pt2pt and sm, btl self,
-# vader and ugni, the collectives, rcache grdma and udreg.
+# message layers, checkpointing. What is left: opal and orte as libmpi needs them, pml ob1, osc rdma, pt2pt and sm, btl
+# self, vader and ugni, the collectives, rcache grdma and udreg.
 without="
     btl-ofi btl-openib btl-portals4 btl-scif btl-sm btl-smcuda btl-tcp btl-uct btl-usnic
     common-ofi common-ucx common-verbs common-verbs_usnic common-monitoring common-ompio
@@ -128,24 +129,27 @@ without="
     rcache-gpusm rcache-rgpusm reachable-netlink
     ess-lsf ess-slurm ess-tm oob-ud plm-lsf plm-slurm plm-tm ras-gridengine ras-lsf ras-tm ras-slurm
     rmaps-mindist rmaps-resilient schizo-flux schizo-jsm schizo-moab schizo-singularity schizo-slurm
-    snapc sstore filem coll-cuda coll-fca coll-hcoll coll-monitoring coll-portals4 coll-spacc coll-ucc coll-han coll-adapt
+    snapc sstore filem coll-cuda coll-fca coll-hcoll coll-monitoring coll-portals4 coll-spacc coll-ucc coll-han
+    coll-adapt
     fbtl fcoll fs io sharedfp mtl osc-monitoring osc-portals4 osc-ucx
     pml-cm pml-crcpw pml-monitoring pml-ucx pml-v pml-yalla topo-treematch vprotocol op-avx"
 # shellcheck disable=SC2086
 without=$(echo $without | tr ' ' ',')
 
-# uGNI and udreg are demanded, so configure fails loudly when it does not like our pkg-config modules. Cray's PMI must not
-# be built in: under PMIx it stops the job (cray-runtime.md 7.4); it needs ALPS modules that we do not provide anyway.
+# uGNI and udreg are demanded, so configure fails loudly when it does not like our pkg-config modules. Cray's PMI must
+# not be built in: under PMIx it stops the job (cray-runtime.md 7.4); it needs ALPS modules that we do not provide
+# anyway.
 step "configure" sh -c 'cd "$1" && shift && exec "$@"' sh "$work/obj" \
     "$work/src/configure" \
     --prefix="$work/install" --disable-static --disable-dependency-tracking \
     --with-ugni --with-udreg --with-cray-pmi=no --with-alps=no \
     --with-libevent=external --with-hwloc=external --with-pmix="$pmix" \
     --disable-mpi-fortran --disable-oshmem --disable-mpi-java \
-    --without-verbs --without-ucx --without-ofi --without-psm --without-psm2 --without-cuda --without-memkind --without-portals4 \
-    --without-slurm --without-tm --without-lsf --without-sge \
+    --without-verbs --without-ucx --without-ofi --without-psm --without-psm2 --without-cuda --without-memkind \
+    --without-portals4 --without-slurm --without-tm --without-lsf --without-sge \
     --enable-contrib-no-build=libompitrace --enable-mca-no-build="$without"
-grep -q "^MCA_BUILD_opal_btl_ugni_DSO_TRUE=''" "$work/obj/config.log" || fail "configure finished without btl/ugni; log in $log"
+grep -q "^MCA_BUILD_opal_btl_ugni_DSO_TRUE=''" "$work/obj/config.log" ||
+    fail "configure finished without btl/ugni; log in $log"
 grep -q "^MCA_BUILD_opal_rcache_udreg_DSO_TRUE=''" "$work/obj/config.log" ||
     fail "configure finished without rcache/udreg; log in $log"
 
@@ -154,7 +158,8 @@ for part in opal orte ompi; do
     step "build $part" make -C "$work/obj/$part" -j"$jobs" V=0 man_MANS= nodist_man_MANS=
     step "install $part" make -C "$work/obj/$part" install V=0 man_MANS= nodist_man_MANS=
 done
-for file in lib/libmpi.so lib/openmpi/mca_btl_ugni.so lib/openmpi/mca_btl_vader.so lib/openmpi/mca_rcache_udreg.so bin/mpicc; do
+for file in lib/libmpi.so lib/openmpi/mca_btl_ugni.so lib/openmpi/mca_btl_vader.so lib/openmpi/mca_rcache_udreg.so \
+    bin/mpicc; do
     [ -f "$work/install/$file" ] || fail "$file was not built; log in $log"
 done
 checks

@@ -18,8 +18,8 @@
 # Only the headers and the link-time symbols of libugni are inputs. A new libugni needs no new UCX.
 # Exit status: 0 built or up to date, 1 failed, 2 wrong usage, 77 source not obtainable (no network).
 #
-# Environment: UCX_JOBS (default 2), UCX_MIRROR (instead of the system's own mirror), UCX_SOURCE_DIR (a folder that already
-# holds the three files of the source package: no network is used).
+# Environment: UCX_JOBS (default 2), UCX_MIRROR (instead of the system's own mirror), UCX_SOURCE_DIR (a folder that
+# already holds the three files of the source package: no network is used).
 
 # shellcheck disable=SC2016  # the inner shell expands its own arguments
 set -eu
