@@ -32,7 +32,7 @@ enum emu_msg_type {
     EMU_MSG_CQ_DESTROY,
     EMU_MSG_CHANNEL_CREATE, /* + descriptor: a pipe of numbers (uint16_t) of queues that were armed and have news */
     EMU_MSG_CHANNEL_DESTROY,
-    EMU_MSG_CHANNEL_ATTACH, /* a queue; to EMU_CHANNEL_NONE: it is detached */
+    EMU_MSG_CHANNEL_ATTACH, /* a queue */
     EMU_MSG_MEM_REGISTER,  /* with EMU_MD_FILE + descriptor in the request: the file, open for what the memory is for */
     EMU_MSG_MEM_DEREGISTER,
     EMU_MSG_SPACE,         /* + descriptor: the process's space file, for memory that peers can map */

@@ -150,14 +150,6 @@ int emu_channel_attach(struct emu_channel *channel, uint32_t queue)
     return 0;
 }
 
-void emu_channel_detach(struct emu_channel *channel, uint32_t queue)
-{
-    struct emu_msg msg = { .type = EMU_MSG_CHANNEL_ATTACH, .channel = { .channel = EMU_CHANNEL_NONE, .cq = queue } };
-
-    channel->port->channels[queue] = NULL;
-    emu_port_request(channel->port, &msg);
-}
-
 void emu_channel_ring(struct emu_cq_alarm *alarm, uint32_t queue)
 {
     struct emu_port *port = (struct emu_port *)((char *)alarm - offsetof(struct emu_port, alarm));

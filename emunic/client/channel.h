@@ -37,8 +37,6 @@ void emu_channel_close(struct emu_channel *channel);
 void emu_channel_destroy(struct emu_channel *channel);
 
 int emu_channel_attach(struct emu_channel *channel, uint32_t queue);
-/* What is on its way may still be taken. */
-void emu_channel_detach(struct emu_channel *channel, uint32_t queue);
 
 /* This process has disarmed one of its own queues, and has to tell. */
 void emu_channel_ring(struct emu_cq_alarm *alarm, uint32_t queue);

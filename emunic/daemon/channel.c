@@ -98,7 +98,7 @@ int emu_channel_end_destroy(struct emu_port_end *port, uint32_t channel)
 int emu_channel_end_attach(struct emu_port_end *port, const struct emu_msg_channel *channel)
 {
     if (channel->cq >= EMU_CQS_MAX || !port->cqs[channel->cq].in_use ||
-        (channel->channel != EMU_CHANNEL_NONE && !is_live(port, channel->channel)))
+        !is_live(port, channel->channel))
         return -EINVAL;
     port->cqs[channel->cq].channel = channel->channel;
     return 0;

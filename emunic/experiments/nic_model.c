@@ -236,13 +236,6 @@ int emu_nic_post(struct emu_nic_model *nm, struct emu_nic_proc from, const struc
     return n->is_out_of_memory ? -ENOMEM : 0;
 }
 
-uint64_t emu_nic_compute(struct emu_nic_model *nm, struct emu_nic_proc proc, uint64_t at_ps, uint64_t duration_ps)
-{
-    struct node *n = emu_nic_node_of(nm, proc.nid);
-
-    return n == NULL ? at_ps + duration_ps : serve(&n->procs[proc.proc].core_ps, at_ps, duration_ps);
-}
-
 struct op *emu_nic_send_own(struct emu_nic_model *nm, struct node *n, enum packet_type type, uint32_t proc,
                             struct emu_nic_proc to, uint32_t bytes, uint64_t ready_ps)
 {

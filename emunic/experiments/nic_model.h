@@ -125,9 +125,6 @@ struct emu_sim *emu_nic_model_sim(struct emu_nic_model *nm);
  */
 int emu_nic_post(struct emu_nic_model *nm, struct emu_nic_proc from, const struct emu_nic_op *op, uint64_t at_ps);
 
-/* Occupy a core for some time (computation, software of a collective). Returns when it is done. */
-uint64_t emu_nic_compute(struct emu_nic_model *nm, struct emu_nic_proc proc, uint64_t at_ps, uint64_t duration_ps);
-
 struct emu_nic_counters {
     uint64_t request_packets;     /* sent by this node */
     uint64_t response_packets;

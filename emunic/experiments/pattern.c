@@ -15,36 +15,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct {
-    const char *name;
-    const char *summary;
-} patterns[EMU_PATTERNS] = {
-    [EMU_PATTERN_UNIFORM] = { "uniform", "to every other node alike" },
-    [EMU_PATTERN_HOT] = { "hot", "a share of the packets to a box of nodes, the others uniform" },
-    [EMU_PATTERN_SHIFT] = { "shift", "to a random node of the next group (Dragonfly) or plane" },
-    [EMU_PATTERN_TRANSPOSE] = { "transpose", "nodes as a matrix: (row, column) to (column, row)" },
-    [EMU_PATTERN_TORNADO] = { "tornado", "nearly half-way round in every dimension" },
-    [EMU_PATTERN_NEIGHBOUR] = { "neighbour", "to a random neighbour in x, y or z" },
-    [EMU_PATTERN_COMPLEMENT] = { "complement", "node i to node n - 1 - i" },
-    [EMU_PATTERN_ALL_TO_ALL] = { "all-to-all", "a packet to each other node, in random order; ends" },
-    [EMU_PATTERN_MESSAGES] = { "messages", "messages of a list or trace file; ends" },
-    [EMU_PATTERN_CUSTOM] = { "custom", "a function of the experiment" },
+static const char *const names[EMU_PATTERNS] = {
+    [EMU_PATTERN_UNIFORM] = "uniform",
+    [EMU_PATTERN_HOT] = "hot",
+    [EMU_PATTERN_SHIFT] = "shift",
+    [EMU_PATTERN_TRANSPOSE] = "transpose",
+    [EMU_PATTERN_TORNADO] = "tornado",
+    [EMU_PATTERN_NEIGHBOUR] = "neighbour",
+    [EMU_PATTERN_COMPLEMENT] = "complement",
+    [EMU_PATTERN_ALL_TO_ALL] = "all-to-all",
+    [EMU_PATTERN_MESSAGES] = "messages",
+    [EMU_PATTERN_CUSTOM] = "custom",
 };
 
 const char *emu_pattern_name(enum emu_pattern pattern)
 {
-    return patterns[pattern].name;
-}
-
-const char *emu_pattern_summary(enum emu_pattern pattern)
-{
-    return patterns[pattern].summary;
+    return names[pattern];
 }
 
 int emu_pattern_of_name(const char *name, enum emu_pattern *pattern_out)
 {
     for (int p = 0; p < EMU_PATTERN_MESSAGES; p++) {
-        if (strcmp(patterns[p].name, name) == 0) {
+        if (strcmp(names[p], name) == 0) {
             *pattern_out = (enum emu_pattern)p;
             return 0;
         }

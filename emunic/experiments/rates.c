@@ -34,17 +34,6 @@ static bool is_between_routers(const struct emu_link *link)
     return link->from.kind == EMU_END_ROUTER && link->to.kind == EMU_END_ROUTER;
 }
 
-double emu_generator_gap_ps(const struct emu_machine *m, uint16_t units, double load)
-{
-    struct emu_link link;
-
-    for (uint32_t id = 0; id < emu_machine_n_links(m); id++) {
-        if (emu_link_get(m, id, &link) == 0 && link.from.kind == EMU_END_NIC)
-            return units * unit_ps(m, link.data_bytes_per_s) / load;
-    }
-    return 0;
-}
-
 /* How long one packet and its response occupy a link of this kind. */
 static double busy_ps(const struct emu_machine *m, const struct emu_link *link, uint16_t units, uint16_t response_units)
 {

@@ -69,8 +69,6 @@ enum emu_pattern {
 const char *emu_pattern_name(enum emu_pattern pattern);
 /* The first eight, by name. -EINVAL. */
 int emu_pattern_of_name(const char *name, enum emu_pattern *pattern_out);
-/* "uniform over all other nodes" ...: one line for help texts. */
-const char *emu_pattern_summary(enum emu_pattern pattern);
 
 /* ---- Generators ------------------------------------------------------------------------------------------ */
 
@@ -135,9 +133,6 @@ int emu_generator_status(const struct emu_generator *gen);
 
 /* Units of a full request packet, and of one with so many bytes of payload. */
 uint16_t emu_packet_units(const struct emu_machine *m, uint64_t payload_bytes);
-
-/* Mean gap so that a node offers this share of what its own link into the network carries, in packets of that size. */
-double emu_generator_gap_ps(const struct emu_machine *m, uint16_t units, double load);
 
 /* Mean gap so that under uniform traffic on minimal routes the busiest class of links is busy this share of the time:
  * the usual "fraction of capacity". response_units 0: no responses. Takes some 20 ms. */

@@ -23,10 +23,6 @@ static const char *const rendezvous_choices[] = { "get", "put", NULL };
 const struct emu_param emu_host_rows[] = { EMU_HOST_PARAMS(ROW) };
 const size_t emu_host_n_rows = sizeof(emu_host_rows) / sizeof(emu_host_rows[0]);
 
-#define MEANING(field, key, type, min, max, meaning) meaning,
-
-static const char *const meanings[] = { EMU_HOST_PARAMS(MEANING) };
-
 const struct emu_host_params *emu_machine_host(const struct emu_machine *m)
 {
     return m->params.has_host ? &m->params.host : NULL;
@@ -59,20 +55,4 @@ double emu_host_value(const struct emu_host_params *params, const char *key)
 
     (void)emu_host_param(params, key, &value);
     return value;
-}
-
-void emu_host_print(const struct emu_host_params *params, void (*line)(void *ctx, const char *text), void *ctx)
-{
-    for (size_t i = 0; i < emu_host_n_rows; i++) {
-        const struct emu_param *row = &emu_host_rows[i];
-        uint32_t value = raw_value(params, row);
-        char text[160];
-
-        if (row->type == EMU_PARAM_CHOICE)
-            snprintf(text, sizeof(text), "%s=%s  %s", row->key, row->choices[value], meanings[i]);
-        else
-            snprintf(text, sizeof(text), "%s=%.10g  %s", row->key,
-                     value / (row->type == EMU_PARAM_MILLI ? 1000.0 : 1.0), meanings[i]);
-        line(ctx, text);
-    }
 }

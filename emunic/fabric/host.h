@@ -2,9 +2,9 @@
 /*
  * What a node does before and behind its network: core, host interface, NIC pipeline, message layer. The `host:`
  * section of a machine file; a file without it describes a network alone. What each means in the course of an
- * operation stands in emunic/experiments/nic_model.c, which reads them.
+ * operation stands in emunic/experiments/nic_model.c; that and nic_packet.c read them.
  *
- * One row per parameter: struct, keys of the file and printing come from it. Times are in picoseconds here and in
+ * One row per parameter: struct and keys of the file come from it. Times are in picoseconds here and in
  * nanoseconds with up to three decimals in the file; rates are in kB/s here and in MB/s (10^6) there; percentages in
  * thousandths here. A parameter that a machine has no use for is 0 in its file.
  */
@@ -88,8 +88,5 @@ const struct emu_host_params *emu_machine_host(const struct emu_machine *m);
 int emu_host_param(const struct emu_host_params *params, const char *key, double *value_out);
 /* The same; not a number if there is no such key. */
 double emu_host_value(const struct emu_host_params *params, const char *key);
-
-/* Each parameter as "host.issue_ns=200 call to the NIC's door". */
-void emu_host_print(const struct emu_host_params *params, void (*line)(void *ctx, const char *text), void *ctx);
 
 #endif

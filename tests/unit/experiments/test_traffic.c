@@ -387,20 +387,6 @@ static void test_gaps_have_the_mean_that_was_asked_for(void **state)
     emu_machine_destroy(m);
 }
 
-static void test_load_is_a_share_of_the_own_link(void **state)
-{
-    struct emu_machine *m = load("aries");
-    struct emu_link link;
-    double gap = emu_generator_gap_ps(m, 14, 0.5);
-
-    (void)state;
-    link = link_of(m, 0);
-    assert_int_equal(link.from.kind, EMU_END_NIC);
-    /* 14 flits of 6 bytes in half of the time. */
-    assert_true(fabs(14 * 6 / (gap / 1e12) / (double)link.data_bytes_per_s - 0.5) < 1e-6);
-    emu_machine_destroy(m);
-}
-
 static void test_sources_end_by_count_and_time(void **state)
 {
     struct emu_machine *m = load("aries:groups=1,chassis=1,blades=4");
@@ -665,7 +651,6 @@ int main(void)
         cmocka_unit_test(test_bad_options_are_refused),
         cmocka_unit_test(test_the_same_seed_gives_the_same_packets),
         cmocka_unit_test(test_gaps_have_the_mean_that_was_asked_for),
-        cmocka_unit_test(test_load_is_a_share_of_the_own_link),
         cmocka_unit_test(test_sources_end_by_count_and_time),
         cmocka_unit_test(test_packets_are_answered_in_order),
         cmocka_unit_test(test_a_full_window_waits_for_a_response),

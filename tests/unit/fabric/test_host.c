@@ -56,27 +56,6 @@ static void test_parameter_is_found_by_its_key(void **state)
     emu_machine_destroy(m);
 }
 
-static void add_line(void *ctx, const char *text)
-{
-    strcat(ctx, text);
-    strcat(ctx, "\n");
-}
-
-static void test_print_names_each_parameter_with_its_value(void **state)
-{
-    static char text[8192];
-    struct emu_machine *m = load(SPEC);
-
-    (void)state;
-    text[0] = '\0';
-    emu_host_print(emu_machine_host(m), add_line, text);
-    assert_non_null(strstr(text, "host.issue_ns=250  call to the NIC's door\n"));
-    assert_non_null(strstr(text, "host.launch_node_gap_ns=8.333  "));
-    assert_non_null(strstr(text, "host.rendezvous=get  "));
-    assert_non_null(strstr(text, "host.local_shared=0  "));
-    emu_machine_destroy(m);
-}
-
 /* Copies aries.yaml up to a line that starts with `end`, without any line that starts with `without`. */
 static void copy_aries(const char *path, const char *end, const char *without)
 {
@@ -128,7 +107,6 @@ int main(void)
         cmocka_unit_test(test_values_of_the_file_arrive_in_their_units),
         cmocka_unit_test(test_override_changes_one_value),
         cmocka_unit_test(test_parameter_is_found_by_its_key),
-        cmocka_unit_test(test_print_names_each_parameter_with_its_value),
         cmocka_unit_test(test_machine_without_host_section_has_no_host),
         cmocka_unit_test(test_host_section_must_be_whole),
     };
