@@ -93,7 +93,7 @@ struct emu_cmd *emu_port_command(struct emu_port *port, uint64_t staged_bytes, u
 
 /*
  * Hands the slot of the last emu_port_command() over: runs it at once on the direct path if that is open and can do it
- * (emu_direct.h), else publishes it.
+ * (direct.h), else publishes it.
  */
 void emu_port_submit(struct emu_port *port);
 
