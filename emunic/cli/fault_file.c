@@ -19,6 +19,7 @@
 
 #include <yaml.h>
 
+#include "emunic/base/text.h"
 #include "emunic/engine/fault.h"
 
 #define SCHEMA     "1"
@@ -85,10 +86,7 @@ static int __attribute__((format(printf, 3, 4))) fail(char *err, size_t err_len,
     va_start(ap, format);
     vsnprintf(err, err_len, format, ap);
     va_end(ap);
-    for (char *c = err; *c != '\0'; c++) {
-        if ((unsigned char)*c < ' ' || *c == 127)   /* texts from outside must not break the line or reach a terminal */
-            *c = '?';
-    }
+    emu_text_tame(err, '?');
     return -EINVAL;
 }
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "emunic/base/text.h"
 #include "emunic/fabric/link.h"
 
 #define WORDS_MAX 8
@@ -36,10 +37,7 @@ static int __attribute__((format(printf, 2, 3))) fail(const struct place *at, co
     va_start(ap, format);
     vsnprintf(at->err, at->err_len, format, ap);
     va_end(ap);
-    for (char *c = at->err; *c != '\0'; c++) {
-        if ((unsigned char)*c < ' ' || *c == 127)
-            *c = '?';
-    }
+    emu_text_tame(at->err, '?');
     return -EINVAL;
 }
 

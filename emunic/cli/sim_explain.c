@@ -21,6 +21,7 @@
 
 #include <yaml.h>
 
+#include "emunic/base/text.h"
 #include "emunic/cli/cli.h"
 #include "emunic/cli/report.h"
 #include "emunic/cli/table.h"
@@ -132,10 +133,7 @@ static void append(char text[TEXT_MAX], const char *more)
         more++;
     if (*more != '\0')
         snprintf(text + used, TEXT_MAX - used, "%s%s", used ? " " : "", more);
-    for (char *c = text + used; *c; c++) {
-        if ((unsigned char)*c < ' ' || *c == 127) /* must not reach a terminal */
-            *c = ' ';
-    }
+    emu_text_tame(text + used, ' ');
 }
 
 /* Where a comment starts that has nothing in front of it; NULL: no such line. */

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "emunic/base/text.h"
 #include "emunic/cli/cli.h"
 #include "emunic/fabric/link.h"
 
@@ -35,10 +36,7 @@ static int __attribute__((format(printf, 2, 3))) fail_at(const struct faults *f,
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    for (char *c = text; *c; c++) {
-        if ((unsigned char)*c < ' ' || (unsigned char)*c >= 127) /* must not break the line or reach a terminal */
-            *c = '?';
-    }
+    emu_text_tame_to_ascii(text);
     snprintf(f->err, f->err_len, "%s:%u: %s", f->path, f->line, text);
     return -EINVAL;
 }

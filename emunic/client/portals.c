@@ -414,24 +414,6 @@ static int reach(struct emu_portals *p, const struct target *t, const struct emu
 
 /* ---- carrying out ---- */
 
-static struct emu_ptl_request request_of(const struct emu_portals *p, const struct emu_ptl_send *send)
-{
-    return (struct emu_ptl_request){
-        .kind = send->kind,
-        .wants_ack = send->wants_ack,
-        .nid = p->port.nid,
-        .pid = p->pid,
-        .uid = p->ni->uid,
-        .jid = p->ni->jid,
-        .pt = send->pt,
-        .ac = send->ac,
-        .bits = send->bits,
-        .offset = send->offset,
-        .length_bytes = send->length_bytes,
-        .hdr_data = send->hdr_data,
-    };
-}
-
 static struct emu_ptl_peer peer_id(const struct emu_portals *p, const struct target *t, const struct emu_ptl_send *send)
 {
     return (struct emu_ptl_peer){ send->nid, send->pid, emu_table_ports(p->port.table)[t->port].uid, t->ni->jid };
@@ -502,7 +484,7 @@ static void expect(const struct target *t, const struct stay *stay)
 static enum begun begin_at(struct emu_portals *p, const struct target *t, const struct emu_ptl_send *send,
                            struct stay *stay)
 {
-    stay->request = request_of(p, send);
+    stay->request = emu_ptl_request_of(send, (struct emu_ptl_peer){ p->port.nid, p->pid, p->ni->uid, p->ni->jid });
     if (emu_ptl_match(t->ni, &stay->request, &stay->taker) != EMU_PTL_TAKEN) {
         emu_ptl_unlock(t->ni);
         return IS_DROPPED;

@@ -520,31 +520,13 @@ static void count(struct emu_port_end *port, const struct work *work, const stru
         emu_flow_add_get(flow, format, work->mlength, work->send.kind == EMU_PTL_GETPUT ? work->mlength : 0);
 }
 
-static struct emu_ptl_request request_of(const struct emu_port_end *port, const struct work *work)
-{
-    const struct emu_ptl_send *send = &work->send;
-
-    return (struct emu_ptl_request){
-        .kind = send->kind,
-        .wants_ack = send->wants_ack,
-        .nid = port->domain->addresses[port->node_index],
-        .pid = port->portals->pid,
-        .uid = (uint32_t)port->member->uid,
-        .jid = port->portals->ni->jid,
-        .pt = send->pt,
-        .ac = send->ac,
-        .bits = send->bits,
-        .offset = send->offset,
-        .length_bytes = send->length_bytes,
-        .hdr_data = send->hdr_data,
-    };
-}
-
 /* The target is locked. */
 static enum phase begin_at(struct emu_port_end *port, struct work *work, struct emu_port_end *target)
 {
     struct emu_ptl_ni *ni = target->portals->ni;
-    struct emu_ptl_request request = request_of(port, work);
+    struct emu_ptl_peer self = { port->domain->addresses[port->node_index], port->portals->pid,
+                                 (uint32_t)port->member->uid, port->portals->ni->jid };
+    struct emu_ptl_request request = emu_ptl_request_of(&work->send, self);
     struct emu_ptl_flight *flight = &ni->flights[port->index];
 
     work->is_taken = emu_ptl_match(ni, &request, &work->taker) == EMU_PTL_TAKEN;

@@ -175,13 +175,10 @@ static int32_t take(const struct emu_ptl_ni *ni, struct emu_ptl_md *md, uint64_t
     return shown;
 }
 
-void emu_ptl_begin(struct emu_ptl_ni *ni, const struct emu_ptl_request *rq, const struct emu_ptl_taker *taker,
-                   uint32_t port_generation, struct emu_ptl_flight *flight)
+/* What every flight says of its descriptor and queue. e: the queue, or NULL. */
+static inline void describe_flight(struct emu_ptl_flight *flight, const struct emu_ptl_taker *taker,
+                                   const struct emu_ptl_eq *e, uint32_t port_generation)
 {
-    struct emu_ptl_md *md = &ni->mds[taker->index];
-    struct emu_ptl_eq *e = eq_of(ni, taker->md.eq, taker->md.eq_generation);
-    int32_t shown;
-
     flight->generation = port_generation;
     flight->md = taker->index;
     flight->md_generation = taker->md.generation;
@@ -190,8 +187,18 @@ void emu_ptl_begin(struct emu_ptl_ni *ni, const struct emu_ptl_request *rq, cons
     flight->eq_tail = e ? atomic_load_explicit(&e->tail, memory_order_relaxed) : 0;
     flight->old_offset = taker->md.local_offset;
     flight->old_threshold = taker->md.threshold;
-    flight->old_pending = taker->md.pending;
     flight->old_flags = taker->md.flags;
+}
+
+void emu_ptl_begin(struct emu_ptl_ni *ni, const struct emu_ptl_request *rq, const struct emu_ptl_taker *taker,
+                   uint32_t port_generation, struct emu_ptl_flight *flight)
+{
+    struct emu_ptl_md *md = &ni->mds[taker->index];
+    struct emu_ptl_eq *e = eq_of(ni, taker->md.eq, taker->md.eq_generation);
+    int32_t shown;
+
+    describe_flight(flight, taker, e, port_generation);
+    flight->old_pending = taker->md.pending;
     flight->old_promised = e ? e->promised : 0;
     flight->flags = (taker->acks ? EMU_PTL_FLIGHT_ACKS : 0);
     if (e && (taker->md.options & EMU_PTL_MD_START_DISABLE) == 0)
@@ -238,15 +245,7 @@ void emu_ptl_begin_brief(struct emu_ptl_ni *ni, const struct emu_ptl_taker *take
 {
     struct emu_ptl_eq *e = eq_of(ni, taker->md.eq, taker->md.eq_generation);
 
-    flight->generation = port_generation;
-    flight->md = taker->index;
-    flight->md_generation = taker->md.generation;
-    flight->eq = e ? taker->md.eq : EMU_PTL_NONE;
-    flight->eq_generation = taker->md.eq_generation;
-    flight->eq_tail = e ? atomic_load_explicit(&e->tail, memory_order_relaxed) : 0;
-    flight->old_offset = taker->md.local_offset;
-    flight->old_threshold = taker->md.threshold;
-    flight->old_flags = taker->md.flags;
+    describe_flight(flight, taker, e, port_generation);
     set_stage(flight, EMU_PTL_BRIEF);
     take(ni, &ni->mds[taker->index], taker->mlength);
     ni->received++;

@@ -138,13 +138,32 @@ struct emu_ptl_send {
     uint32_t eq_generation;
 };
 
-/* Who answers. */
+/* Who asks, or answers. */
 struct emu_ptl_peer {
     uint32_t nid;
     uint32_t pid;
     uint32_t uid;
     uint32_t jid;
 };
+
+/* What arrives at the target. */
+static inline struct emu_ptl_request emu_ptl_request_of(const struct emu_ptl_send *send, struct emu_ptl_peer from)
+{
+    return (struct emu_ptl_request){
+        .kind = send->kind,
+        .wants_ack = send->wants_ack,
+        .nid = from.nid,
+        .pid = from.pid,
+        .uid = from.uid,
+        .jid = from.jid,
+        .pt = send->pt,
+        .ac = send->ac,
+        .bits = send->bits,
+        .offset = send->offset,
+        .length_bytes = send->length_bytes,
+        .hdr_data = send->hdr_data,
+    };
+}
 
 /*
  * Takes charge of the data: pending, threshold, SEND_START. -ENOENT: a descriptor is gone or inactive; nothing has

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "emunic/base/clock.h"
+#include "emunic/base/text.h"
 #include "emunic/experiments/runner.h"
 #include "emunic/experiments/traffic.h"
 
@@ -218,10 +219,7 @@ bool emu_exp_report(struct emu_exp *x, const struct emu_metric *metric)
 static void __attribute__((format(printf, 1, 0))) one_line(const char *format, va_list args, char text_out[TEXT_MAX])
 {
     vsnprintf(text_out, TEXT_MAX, format, args);
-    for (char *c = text_out; *c; c++) {
-        if ((unsigned char)*c < ' ' || *c == 127)
-            *c = ' ';
-    }
+    emu_text_tame(text_out, ' ');
 }
 
 void emu_exp_detail(struct emu_exp *x, const char *format, ...)

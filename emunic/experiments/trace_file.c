@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "emunic/base/text.h"
+
 #define MAGIC         "emunic-trace"
 #define VERSION       "1"
 #define LINE_MAX_LEN  256
@@ -38,10 +40,7 @@ static int __attribute__((format(printf, 2, 3))) fail_at(const struct trace *t, 
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    for (char *c = text; *c; c++) {
-        if ((unsigned char)*c < ' ' || (unsigned char)*c >= 127) /* must not break the line or reach a terminal */
-            *c = '?';
-    }
+    emu_text_tame_to_ascii(text);
     if (t->err)
         snprintf(t->err, t->err_len, "%s:%llu: %s", t->path, (unsigned long long)t->line, text);
     return -EINVAL;

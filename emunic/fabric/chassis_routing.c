@@ -129,8 +129,9 @@ void emu_chassis_visit(uint32_t link, struct emu_chassis_vcs vcs, uint32_t next,
     }
 }
 
-void emu_chassis_visit_ends(const struct emu_machine *m, const struct emu_fault_map *faults, uint32_t traffic_class,
-                            emu_dependency_visit *visit, void *ctx)
+/* Of NIC links, and of links down to nodes. */
+static void visit_ends(const struct emu_machine *m, const struct emu_fault_map *faults, uint32_t traffic_class,
+                       emu_dependency_visit *visit, void *ctx)
 {
     const struct emu_chassis *c = emu_chassis_of(m);
     const struct emu_chassis_vcs vcs = emu_chassis_class_vcs(traffic_class);
@@ -152,6 +153,20 @@ void emu_chassis_visit_ends(const struct emu_machine *m, const struct emu_fault_
             n = emu_chassis_live_node_links(c, faults, nid, fabric, true, links);
             for (uint32_t i = 0; i < n && is_out_up; i++)
                 emu_chassis_visit(links[i], vcs, out, vcs, visit, ctx);
+        }
+    }
+}
+
+void emu_chassis_list_dependencies(const struct emu_machine *m, const struct emu_fault_map *faults,
+                                   emu_chassis_visit_switch *visit_switch, emu_dependency_visit *visit, void *ctx)
+{
+    const struct emu_chassis *c = emu_chassis_of(m);
+
+    for (uint32_t k = 0; k < EMU_TRAFFIC_CLASSES; k++) {
+        visit_ends(m, faults, k, visit, ctx);
+        for (uint32_t chassis = 0; chassis < c->chassis; chassis++) {
+            for (uint32_t fabric = 0; fabric < c->fabrics; fabric++)
+                visit_switch(m, faults, chassis, fabric, k, visit, ctx);
         }
     }
 }

@@ -67,9 +67,12 @@ uint32_t emu_chassis_offer_down(const struct emu_route_view *view, const struct 
 void emu_chassis_visit(uint32_t link, struct emu_chassis_vcs vcs, uint32_t next, struct emu_chassis_vcs next_vcs,
                        emu_dependency_visit *visit, void *ctx);
 
-/* Dependencies of NIC links, and of links down to nodes. */
-void emu_chassis_visit_ends(const struct emu_machine *m, const struct emu_fault_map *faults, uint32_t traffic_class,
-                            emu_dependency_visit *visit, void *ctx);
+/* Those of the links into one chassis switch, with the channels of a traffic class. */
+typedef void emu_chassis_visit_switch(const struct emu_machine *m, const struct emu_fault_map *faults, uint32_t chassis,
+                                      uint32_t fabric, uint32_t traffic_class, emu_dependency_visit *visit, void *ctx);
+/* All dependencies: of NIC links and links down to nodes, and what visit_switch tells of each chassis switch. */
+void emu_chassis_list_dependencies(const struct emu_machine *m, const struct emu_fault_map *faults,
+                                   emu_chassis_visit_switch *visit_switch, emu_dependency_visit *visit, void *ctx);
 /* Of a link into a chassis switch, on the links down to the nodes of its chassis. */
 void emu_chassis_visit_down(const struct emu_machine *m, const struct emu_fault_map *faults, uint32_t link,
                             struct emu_chassis_vcs vcs, uint32_t chassis, uint32_t fabric, uint32_t traffic_class,

@@ -212,15 +212,7 @@ static void visit_chassis(const struct emu_machine *m, const struct emu_fault_ma
 static void list_dependencies(const struct emu_machine *m, const struct emu_fault_map *faults,
                               emu_dependency_visit *visit, void *ctx)
 {
-    const struct emu_chassis *c = emu_chassis_of(m);
-
-    for (uint32_t k = 0; k < EMU_TRAFFIC_CLASSES; k++) {
-        emu_chassis_visit_ends(m, faults, k, visit, ctx);
-        for (uint32_t chassis = 0; chassis < c->chassis; chassis++) {
-            for (uint32_t fabric = 0; fabric < c->fabrics; fabric++)
-                visit_chassis(m, faults, chassis, fabric, k, visit, ctx);
-        }
-    }
+    emu_chassis_list_dependencies(m, faults, visit_chassis, visit, ctx);
 }
 
 const struct emu_routing emu_routing_direct = {

@@ -28,6 +28,8 @@
 
 #include <yaml.h>
 
+#include "emunic/base/text.h"
+
 #define SCHEMA      1
 #define PARAMS_MAX  192  /* rows of all tables together */
 #define KEY_MAX     64   /* longest path of a key, with the final zero */
@@ -122,10 +124,7 @@ static int __attribute__((format(printf, 3, 4))) fail(char *err, size_t err_len,
     va_start(ap, format);
     vsnprintf(err, err_len, format, ap);
     va_end(ap);
-    for (char *c = err; *c != '\0'; c++) {
-        if ((unsigned char)*c < ' ' || *c == 127) /* texts from the file must not break the line or reach a terminal */
-            *c = '?';
-    }
+    emu_text_tame(err, '?');
     return -EINVAL;
 }
 

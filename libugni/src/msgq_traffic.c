@@ -136,32 +136,18 @@ static bool find_any_target(struct gnii_msgq *m, const struct gnii_msgq_connecti
     return false;
 }
 
-/* ---- puts; as in smsg.c ---- */
+/* ---- puts ---- */
 
-/* Puts `length_bytes` to `off` in the remote connection, then a word to `flag_off`. NULL: the NIC has gone. */
+/* As gnii_cmd_put_flag(), to offsets in the remote connection. */
 static uint8_t *begin_put(struct gnii_msgq *m, const struct target *t, uint64_t off, uint64_t length_bytes,
                           uint64_t flag_off, uint64_t flag_value, struct emu_cmd **cmd_out)
 {
-    struct emu_port *port = &m->nic->port;
     uint64_t base = t->handle.base_va + t->connection_off;
-    bool is_staged = length_bytes > EMU_CMD_INLINE_FLAGGED;
-    uint64_t staging_off = 0;
-    struct emu_cmd *cmd = emu_port_command(port, is_staged ? length_bytes : 0, &staging_off);
+    uint8_t *data = gnii_cmd_put_flag(m->nic, length_bytes, base + flag_off, flag_value, cmd_out);
 
-    if (!cmd)
-        return NULL;
-    cmd->op = EMU_OP_PUT;
-    cmd->flags = EMU_CMD_FLAG | (is_staged ? EMU_CMD_STAGED : EMU_CMD_INLINE);
-    cmd->length_bytes = length_bytes;
-    cmd->source_cq = EMU_CQ_NONE;
-    gnii_cmd_set_handle(cmd, t->pe, &t->handle, base + off);
-    cmd->flag_addr = base + flag_off;
-    cmd->flag_value = flag_value;
-    *cmd_out = cmd;
-    if (!is_staged)
-        return cmd->flagged_data;
-    cmd->local_addr = staging_off;
-    return port->staging + staging_off;
+    if (data)
+        gnii_cmd_set_handle(*cmd_out, t->pe, &t->handle, base + off);
+    return data;
 }
 
 /* A pair at `off` of the remote connection. */

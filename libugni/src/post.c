@@ -140,6 +140,28 @@ void gnii_cmd_set_handle(struct emu_cmd *cmd, uint32_t nid, const struct gnii_ha
     cmd->handle_flags |= handle_flags_of(fields);
 }
 
+uint8_t *gnii_cmd_put_flag(struct gnii_nic *nic, uint64_t length_bytes, uint64_t flag_addr, uint64_t flag_value,
+                           struct emu_cmd **cmd_out)
+{
+    bool is_staged = length_bytes > EMU_CMD_INLINE_FLAGGED;
+    uint64_t staging_off = 0;
+    struct emu_cmd *cmd = emu_port_command(&nic->port, is_staged ? length_bytes : 0, &staging_off);
+
+    if (!cmd)
+        return NULL;
+    cmd->op = EMU_OP_PUT;
+    cmd->flags = EMU_CMD_FLAG | (is_staged ? EMU_CMD_STAGED : EMU_CMD_INLINE);
+    cmd->length_bytes = length_bytes;
+    cmd->source_cq = EMU_CQ_NONE;
+    cmd->flag_addr = flag_addr;
+    cmd->flag_value = flag_value;
+    *cmd_out = cmd;
+    if (!is_staged)
+        return cmd->flagged_data;
+    cmd->local_addr = staging_off;
+    return nic->port.staging + staging_off;
+}
+
 struct emu_lane_target gnii_handle_target(uint32_t nid, const struct gnii_handle_fields *fields)
 {
     return (struct emu_lane_target){

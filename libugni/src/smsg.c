@@ -240,32 +240,15 @@ void gnii_smsg_free(struct gnii_ep *ep)
 
 /* ---- commands ---- */
 
-/*
- * Puts `length_bytes` and then a flag word into the peer's mailbox. Returns where to write the data, or NULL when the
- * NIC has gone. The caller fills in data and events and publishes.
- */
+/* As gnii_cmd_put_flag(), into the peer's mailbox. */
 static uint8_t *begin_put(struct gnii_ep *ep, uint64_t addr, uint64_t length_bytes, uint64_t flag_addr,
                           uint64_t flag_value, struct emu_cmd **cmd_out)
 {
-    struct emu_port *port = &ep->nic->port;
-    bool is_staged = length_bytes > EMU_CMD_INLINE_FLAGGED;
-    uint64_t staging_off = 0;
-    struct emu_cmd *cmd = emu_port_command(port, is_staged ? length_bytes : 0, &staging_off);
+    uint8_t *data = gnii_cmd_put_flag(ep->nic, length_bytes, flag_addr, flag_value, cmd_out);
 
-    if (!cmd)
-        return NULL;
-    cmd->op = EMU_OP_PUT;
-    cmd->flags = EMU_CMD_FLAG | (is_staged ? EMU_CMD_STAGED : EMU_CMD_INLINE);
-    cmd->length_bytes = length_bytes;
-    cmd->source_cq = EMU_CQ_NONE;
-    gnii_cmd_set_handle(cmd, ep->remote_addr, &ep->smsg->out_handle, addr);
-    cmd->flag_addr = flag_addr;
-    cmd->flag_value = flag_value;
-    *cmd_out = cmd;
-    if (!is_staged)
-        return cmd->flagged_data;
-    cmd->local_addr = staging_off;
-    return port->staging + staging_off;
+    if (data)
+        gnii_cmd_set_handle(*cmd_out, ep->remote_addr, &ep->smsg->out_handle, addr);
+    return data;
 }
 
 /* Runs until the peer's mailbox has a lane, and now and then while it has none. */

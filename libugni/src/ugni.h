@@ -254,7 +254,7 @@ struct gnii_wait {
     void *arg;
 };
 
-/* rc.c-like helper: outcome of an internal call as the API's code. */
+/* The outcome of an internal call as the API's code. */
 gni_return_t gnii_rc(int result);
 
 /* cdm.c */
@@ -363,6 +363,12 @@ int gnii_cmd_set_target(struct emu_cmd *cmd, uint32_t nid, const gni_mem_handle_
 /* The same for a lane. */
 struct emu_lane_target gnii_handle_target(uint32_t nid, const struct gnii_handle_fields *fields);
 void gnii_cmd_set_handle(struct emu_cmd *cmd, uint32_t nid, const struct gnii_handle_fields *fields, uint64_t addr);
+/*
+ * A command that puts `length_bytes` and then a flag word, without entries, in the next free slot. Returns where to
+ * write the data, or NULL when the NIC has gone. The caller sets target, data and events, and submits.
+ */
+uint8_t *gnii_cmd_put_flag(struct gnii_nic *nic, uint64_t length_bytes, uint64_t flag_addr, uint64_t flag_value,
+                           struct emu_cmd **cmd_out);
 
 /* msgq.c, NIC lock held */
 /* Takes the queue from its NIC, whatever is outstanding. is_in_peace: released by the program. */

@@ -77,21 +77,6 @@ static void must_soon(unsigned who, struct peers_call call, int not_yet)
         fail_msg("process %u: verb %d gives %d for good", who, (int)call.verb, rc);
 }
 
-static ptl_event_t next_event(unsigned who, ptl_handle_eq_t eq)
-{
-    uint64_t end_ns = emu_clock_ns() + PJ_PATIENCE_NS;
-    struct peers_call call;
-    int rc;
-
-    do {
-        call = (struct peers_call){ .verb = DO_EQ_GET, .eq = eq };
-        rc = peers_do(&peers, who, &call);
-    } while (rc == PTL_EQ_EMPTY && emu_clock_ns() < end_ns);
-    if (rc != PTL_OK)
-        fail_msg("process %u: PtlEQGet gives %d", who, rc);
-    return call.event;
-}
-
 static ptl_md_t md_of(unsigned who, uint64_t at, uint64_t length, ptl_handle_eq_t eq)
 {
     return (ptl_md_t){ .start = (void *)(uintptr_t)(peers.lines[who].arena_addr + at), .length = length,
@@ -137,7 +122,7 @@ static int close_peers(void **state)
 
 static void expect_live_end(ptl_event_kind_t type)
 {
-    ptl_event_t event = next_event(LIVE, live_eq);
+    ptl_event_t event = peers_next_event(&peers, LIVE, live_eq);
 
     assert_int_equal(event.type, type);
     assert_int_equal(event.ni_fail_type, PTL_NI_OK);
@@ -165,7 +150,7 @@ static bool take_until_live(void)
     ptl_event_t event;
 
     for (;;) {
-        event = next_event(TARGET, target_eq);
+        event = peers_next_event(&peers, TARGET, target_eq);
         if (event.match_bits == LIVE_BITS)
             break;
         assert_int_equal(event.match_bits, VICTIM_BITS);
@@ -177,17 +162,17 @@ static bool take_until_live(void)
     }
     assert_int_equal(event.type, PTL_EVENT_PUT_START);
     assert_int_equal(event.hdr_data, n_live_puts);
-    event = next_event(TARGET, target_eq);
+    event = peers_next_event(&peers, TARGET, target_eq);
     /* emunic may mend it a moment later than live's put comes. */
     while (event.match_bits == VICTIM_BITS) {
         n_ended++;
-        event = next_event(TARGET, target_eq);
+        event = peers_next_event(&peers, TARGET, target_eq);
     }
     assert_int_equal(event.match_bits, LIVE_BITS);
     assert_int_equal(event.type, PTL_EVENT_PUT_END);
     assert_int_equal(event.ni_fail_type, PTL_NI_OK);
     while (n_ended < n_started) {
-        assert_int_equal(next_event(TARGET, target_eq).match_bits, VICTIM_BITS);
+        assert_int_equal(peers_next_event(&peers, TARGET, target_eq).match_bits, VICTIM_BITS);
         n_ended++;
     }
     assert_true(n_started <= 1 && n_ended == n_started);
@@ -322,9 +307,9 @@ static pid_t start_victim(enum victim_call call)
     led = pid;
     assert_true(trace_begin(pid));
     if (is_initiator(call)) {
-        event = next_event(TARGET, target_eq);
+        event = peers_next_event(&peers, TARGET, target_eq);
         assert_int_equal(event.match_bits, WARM_BITS);
-        event = next_event(TARGET, target_eq);
+        event = peers_next_event(&peers, TARGET, target_eq);
         assert_int_equal(event.type, PTL_EVENT_PUT_END);
     }
     return pid;
@@ -399,7 +384,7 @@ static ptl_handle_me_t attach_last(void)
 
 static void expect_last(ptl_event_kind_t type)
 {
-    ptl_event_t event = next_event(TARGET, target_eq);
+    ptl_event_t event = peers_next_event(&peers, TARGET, target_eq);
 
     assert_int_equal(event.type, type);
     assert_int_equal(event.match_bits, LAST_BITS);
@@ -449,7 +434,7 @@ static void test_entry_that_a_dying_initiator_uses_up_goes_with_all_its_events(v
 static void take_live_ends(unsigned n)
 {
     while (n > 0) {
-        ptl_event_t event = next_event(LIVE, live_eq);
+        ptl_event_t event = peers_next_event(&peers, LIVE, live_eq);
 
         n -= event.type == PTL_EVENT_SEND_END;
         assert_true(event.type == PTL_EVENT_SEND_START || event.type == PTL_EVENT_SEND_END ||

@@ -39,23 +39,9 @@ static struct peers_call must(unsigned who, struct peers_call call)
     return call;
 }
 
-static ptl_event_t next_event(unsigned who, ptl_handle_eq_t eq)
-{
-    uint64_t end_ns = emu_clock_ns() + PJ_PATIENCE_NS;
-    struct peers_call call;
-    int rc;
-
-    do {
-        call = (struct peers_call){ .verb = DO_EQ_GET, .eq = eq };
-        rc = peers_do(&peers, who, &call);
-    } while (rc == PTL_EQ_EMPTY && emu_clock_ns() < end_ns);
-    assert_int_equal(rc, PTL_OK);
-    return call.event;
-}
-
 static void expect(unsigned who, ptl_handle_eq_t eq, ptl_event_kind_t type)
 {
-    ptl_event_t event = next_event(who, eq);
+    ptl_event_t event = peers_next_event(&peers, who, eq);
 
     assert_int_equal(event.type, type);
     assert_int_equal(event.ni_fail_type, PTL_NI_OK);

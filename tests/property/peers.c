@@ -223,6 +223,23 @@ int peers_do(struct peers *p, unsigned who, struct peers_call *call)
     return peers_answer(p, who, call);
 }
 
+ptl_event_t peers_next_event(struct peers *p, unsigned who, ptl_handle_eq_t eq)
+{
+    uint64_t end_ns = emu_clock_ns() + PJ_PATIENCE_NS;
+    struct peers_call call;
+    int rc;
+
+    do {
+        call = (struct peers_call){ .verb = DO_EQ_GET, .eq = eq };
+        rc = peers_do(p, who, &call);
+    } while (rc == PTL_EQ_EMPTY && emu_clock_ns() < end_ns);
+    if (rc != PTL_OK) {
+        fprintf(stderr, "process %u: PtlEQGet gives %d\n", who, rc);
+        exit(1);
+    }
+    return call.event;
+}
+
 void peers_settle(struct peers *p, unsigned from, unsigned to)
 {
     static ptl_hdr_data_t number;

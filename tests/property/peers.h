@@ -79,7 +79,9 @@ unsigned peers_stop(struct peers *p);
 
 /* Has the process make the call, and returns its code. Ends the test when no answer comes. */
 int peers_do(struct peers *p, unsigned who, struct peers_call *call);
-/* The same in halves, for a test that does something meanwhile. */
+/* Polls for the queue's next event. Ends the test when none comes. */
+ptl_event_t peers_next_event(struct peers *p, unsigned who, ptl_handle_eq_t eq);
+/* peers_do() in halves, for a test that does something meanwhile. */
 void peers_ask(struct peers *p, unsigned who, const struct peers_call *call);
 int peers_answer(struct peers *p, unsigned who, struct peers_call *call_out);
 /* Everything that `from` has sent to `to` so far has been matched. */

@@ -3,27 +3,10 @@
  * Collective engine: the codes of each call, all operations, trees over many nodes, order, entries of engines; what
  * goes wrong is in test_ce_end.c. Specification: ugni.md 2.16, 3.6, 4.8, 4.12; machines.md XC-35 and XC-36.
  */
+#include "tests/common/float_bits.h"
 #include "tests/conformance/ce.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-
-/* ---- fixture ---- */
-
-static uint64_t bits64(double value)
-{
-    uint64_t bits;
-
-    memcpy(&bits, &value, sizeof(bits));
-    return bits;
-}
-
-static uint64_t bits32(float value)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &value, sizeof(bits));
-    return bits;
-}
 
 /* ---- engines ---- */
 

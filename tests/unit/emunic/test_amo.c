@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "tests/common/float_bits.h"
 #include "tests/common/seed.h"
 
 #define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
@@ -25,22 +26,6 @@ struct sample {
     uint64_t b;
     uint64_t expected;
 };
-
-static uint64_t bits64(double value)
-{
-    uint64_t bits;
-
-    memcpy(&bits, &value, sizeof(bits));
-    return bits;
-}
-
-static uint64_t bits32(float value)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &value, sizeof(bits));
-    return bits;
-}
 
 static void check(const struct sample *samples, size_t n_samples, uint8_t flags)
 {

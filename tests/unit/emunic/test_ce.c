@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "emunic/abi/event.h"
+#include "tests/common/float_bits.h"
 #include "tests/common/seed.h"
 
 #define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
@@ -28,22 +29,6 @@
 #define SNAN32  0x7f800001ull
 
 static struct emu_random random_numbers;
-
-static uint64_t bits64(double value)
-{
-    uint64_t bits;
-
-    memcpy(&bits, &value, sizeof(bits));
-    return bits;
-}
-
-static uint64_t bits32(float value)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &value, sizeof(bits));
-    return bits;
-}
 
 static double double_of(uint64_t bits)
 {

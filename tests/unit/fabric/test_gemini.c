@@ -5,56 +5,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "emunic/experiments/titan.h"
 #include "emunic/fabric/torus.h"
 #include "tests/unit/fabric/fixture.h"
 
-/* The 30 nodes of TITAN's system: name, nid, coordinates, ranks of the neighbours X-, X+, Y-, Y+, Z-, Z+ (-1: not one
- * of the 30), rank of the other node of the Gemini. */
-static const struct row {
-    const char *cname;
-    uint32_t nid;
-    uint32_t at[3];
-    int neighbours[6];
-    int partner;
-} rows[] = {
-    { "c0-0c1s5n1", 53, { 1, 0, 5 }, { 1, -1, -1, -1, -1, -1 }, -1 },
-    { "c0-0c0s5n1", 11, { 0, 0, 5 }, { -1, 0, 2, 4, -1, -1 }, 2 },
-    { "c0-0c0s5n0", 10, { 0, 0, 5 }, { -1, -1, 3, 1, -1, -1 }, 1 },
-    { "c0-0c0s5n3", 21, { 0, 1, 5 }, { -1, -1, 4, 2, -1, -1 }, 4 },
-    { "c0-0c0s5n2", 20, { 0, 1, 5 }, { -1, -1, 1, 3, -1, -1 }, 3 },
-    { "c0-0c0s3n1", 7, { 0, 0, 3 }, { -1, 11, 6, 8, -1, -1 }, 6 },
-    { "c0-0c0s3n0", 6, { 0, 0, 3 }, { -1, 12, 7, 5, -1, -1 }, 5 },
-    { "c0-0c0s3n3", 25, { 0, 1, 3 }, { -1, 9, 8, 6, -1, -1 }, 8 },
-    { "c0-0c0s3n2", 24, { 0, 1, 3 }, { -1, 10, 5, 7, -1, -1 }, 7 },
-    { "c0-0c1s3n3", 39, { 1, 1, 3 }, { 7, -1, 10, 12, 13, -1 }, 10 },
-    { "c0-0c1s3n2", 38, { 1, 1, 3 }, { 8, -1, 11, 9, 14, -1 }, 9 },
-    { "c0-0c1s3n1", 57, { 1, 0, 3 }, { 5, -1, 12, 10, 15, -1 }, 12 },
-    { "c0-0c1s3n0", 56, { 1, 0, 3 }, { 6, -1, 9, 11, 16, -1 }, 11 },
-    { "c0-0c1s2n3", 37, { 1, 1, 2 }, { -1, -1, 14, 16, 22, 9 }, 14 },
-    { "c0-0c1s2n2", 36, { 1, 1, 2 }, { -1, -1, 15, 13, -1, 10 }, 13 },
-    { "c0-0c1s2n1", 59, { 1, 0, 2 }, { -1, -1, 16, 14, -1, 11 }, 16 },
-    { "c0-0c1s2n0", 58, { 1, 0, 2 }, { -1, -1, 13, 15, -1, 12 }, 15 },
-    { "c0-0c0s7n1", 15, { 0, 0, 7 }, { -1, 25, -1, 28, -1, -1 }, -1 },
-    { "c0-0c1s0n1", 63, { 1, 0, 0 }, { -1, -1, 19, 21, 25, -1 }, 19 },
-    { "c0-0c1s0n0", 62, { 1, 0, 0 }, { -1, -1, 20, 18, 24, -1 }, 18 },
-    { "c0-0c1s0n3", 33, { 1, 1, 0 }, { -1, -1, 21, 19, 27, 22 }, 21 },
-    { "c0-0c1s0n2", 32, { 1, 1, 0 }, { -1, -1, 18, 20, 26, -1 }, 20 },
-    { "c0-0c1s1n3", 35, { 1, 1, 1 }, { -1, -1, -1, -1, 20, 13 }, -1 },
-    { "c0-0c1s6n3", 45, { 1, 1, 6 }, { -1, -1, -1, -1, -1, 27 }, -1 },
-    { "c0-0c1s7n0", 48, { 1, 0, 7 }, { -1, -1, 27, 25, -1, 19 }, 25 },
-    { "c0-0c1s7n1", 49, { 1, 0, 7 }, { 17, -1, 24, 26, -1, 18 }, 24 },
-    { "c0-0c1s7n2", 46, { 1, 1, 7 }, { 28, -1, 25, 27, -1, 21 }, 27 },
-    { "c0-0c1s7n3", 47, { 1, 1, 7 }, { 29, -1, 26, 24, 23, 20 }, 26 },
-    { "c0-0c0s7n2", 16, { 0, 1, 7 }, { -1, 26, 17, 29, -1, -1 }, 29 },
-    { "c0-0c0s7n3", 17, { 0, 1, 7 }, { -1, 27, 28, -1, -1, -1 }, 28 },
-};
-
-enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
-
 static int rank_of(uint32_t nid)
 {
-    for (int rank = 0; rank < ROWS; rank++) {
-        if (rows[rank].nid == nid)
+    for (int rank = 0; rank < EMU_TITAN_NODES; rank++) {
+        if (emu_titan_nodes[rank].nid == nid)
             return rank;
     }
     return -1;
@@ -65,8 +23,8 @@ static void test_thirty_nodes_have_the_printed_names_numbers_and_neighbours(void
     struct emu_machine *m = load("gemini");
 
     (void)state;
-    for (int rank = 0; rank < ROWS; rank++) {
-        const struct row *row = &rows[rank];
+    for (int rank = 0; rank < EMU_TITAN_NODES; rank++) {
+        const struct emu_titan_node *row = &emu_titan_nodes[rank];
         struct emu_place place = place_of(m, row->nid);
         char name[EMU_CNAME_MAX];
 
