@@ -32,7 +32,6 @@
 
 #include "libdmapp/src/request.h"
 
-#define PAGE_MASK    4095ull
 #define BUCKETS      1024u
 #define ENTRIES_MAX  16384u
 

@@ -17,10 +17,9 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-#define INDEX_BITS      24
 #define GENERATION_SHIFT 28
-#define GENERATION_MASK 0xfffffu
-#define FIRST_INDEX     2u
+#define GENERATION_MASK  0xfffffu
+#define FIRST_INDEX      2u
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 struct gnii_object_entry *_Atomic gnii_objects;

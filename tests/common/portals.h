@@ -29,7 +29,6 @@
 #define PX_NO_ACK      PTL_NOACK_REQ
 #define PX_AGAIN       PTL_IFACE_DUP                    /* PtlNIInit() of what is open */
 #define PX_UNLINK      PTL_MD_EVENT_AUTO_UNLINK_ENABLE  /* the option to have UNLINK events */
-#define PX_EVENT_NAME  ptl_event_str
 #else
 #include <p3nal_utcp.h>
 #include <p3rt/p3rt.h>

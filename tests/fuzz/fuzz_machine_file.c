@@ -37,7 +37,6 @@
 
 #define SEEDS_MAX     16
 #define TEXT_MAX      65536
-#define LINES_MAX     2048
 #define LINKS_ASKED   64
 #define ROUTES_ASKED  16
 #define NODES_MAX     200000    /* larger machines are only built */

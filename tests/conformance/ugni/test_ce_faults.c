@@ -11,7 +11,6 @@
 
 /* gni_cq_get_status() as gni_pub.h documents it */
 #define NETWORK      1u
-#define PEER_GONE    2u
 #define REMOTE_RANGE 4u
 
 static struct fx fx;

@@ -48,8 +48,6 @@ static void run_workers(struct worker *workers, unsigned n, void *(*const *bodie
 
 /* ---- one NIC handle each ---- */
 
-#define REGION_BYTES 4096u
-
 struct ring {
     pthread_barrier_t barrier;
     struct gx_side sides[THREADS];
