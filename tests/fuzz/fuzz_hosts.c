@@ -631,13 +631,6 @@ static void close_bad_tree(struct bad_tree *tree)
     GNI_CqDestroy(tree->cq);
 }
 
-static uint64_t seconds(void)
-{
-    const char *text = getenv("EMU_FUZZ_SECONDS");
-
-    return text ? strtoull(text, NULL, 10) : 60;
-}
-
 /* Guard, what the hostile host may change, guard. What the handle says is what any peer would be told. */
 static uint8_t *open_target(const struct gx_side *c, gni_mem_handle_t *handle_out)
 {
