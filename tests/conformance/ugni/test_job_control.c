@@ -364,7 +364,7 @@ static void test_suspending_gives_up_when_a_member_does_not_come_out(void **stat
     struct raw raw;
 
     (void)state;
-    assert_int_equal(raw_open(&raw, fx.server, fx.ptag, fx.cookie, 50, 2), 0);
+    assert_int_equal(raw_open(&raw, fx.hosts[fx_host_of(&fx, 2)].server, fx.ptag, fx.cookie, 50, 2), 0);
     atomic_store(&raw.segment->inside, 1);
     assert_int_equal(suspend(0), GNI_RC_NOT_DONE);
     assert_int_equal(suspend(30), GNI_RC_TIMEOUT);
@@ -515,7 +515,7 @@ static void test_pending_suspension_ends_with_who_asked_for_it(void **state)
     struct raw raw;
 
     (void)state;
-    assert_int_equal(raw_open(&raw, fx.server, fx.ptag, fx.cookie, 50, 2), 0);
+    assert_int_equal(raw_open(&raw, fx.hosts[fx_host_of(&fx, 2)].server, fx.ptag, fx.cookie, 50, 2), 0);
     atomic_store(&raw.segment->inside, 1);
     assert_true(WIFSIGNALED(in_child(ask_and_die)));
     assert_true(eventually(runs_again, NULL, PATIENCE_NS));
