@@ -111,9 +111,10 @@ static inline bool emu_host_hello_parse(const uint8_t *message, uint32_t length_
  * there as the whole command, so nothing is moved of one that would end outside of the memory. Flag and remote event
  * come with the last part, which is sent when the others have succeeded. What concerns the initiator alone is left out.
  *
- * The data of a part in bulk (EMU_HOST_BULK) are in no message. The initiator's host has made its side of the part a region
- * of the transport, of part_bytes, and names it behind the command: | key | base |. The target's host, when it has checked the
- * part, reads a put's data from there, or writes a get's data there, and then answers. The region stays until the answer.
+ * The data of a part in bulk (EMU_HOST_BULK) are in no message. The initiator's host has made its side of the part a
+ * region of the transport, of part_bytes, and names it behind the command: | key | base |. The target's host, when it
+ * has checked the part, reads a put's data from there, or writes a get's data there, and then answers. The region stays
+ * until the answer.
  */
 #define EMU_HOST_COMMAND_BYTES 112u
 #define EMU_HOST_PLACE_BYTES   16u

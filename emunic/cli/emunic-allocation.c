@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * emunic-allocation lead|follow: between `emunic run --hosts mpirun` and the mpirun (or prterun, or srun --mpi=pmix) that
- * has started it, once per slot. A program of its own, so that `emunic` loads no PMIx.
+ * emunic-allocation lead|follow: between `emunic run --hosts mpirun` and the mpirun (or prterun, or srun --mpi=pmix)
+ * that has started it, once per slot. A program of its own, so that `emunic` loads no PMIx.
  *
  *   lead    of rank 0, beside its `emunic run`: prints the hosts of mpirun's job, "NAME slots=N" each, or "NAME" where
- *           it has one process, the own one first, then an empty line; reads a status from stdin, whose end is status 1;
- *           hands it to the others
+ *           it has one process, the own one first, then an empty line; reads a status from stdin, whose end is status
+ *           1; hands it to the others
  *   follow  what `emunic run` becomes with any other rank: waits for that status and ends with it
  *
  * Exit status: the job's, or 1 after a message.

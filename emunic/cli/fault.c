@@ -259,8 +259,8 @@ static int request_change(struct emu_session *session, struct emu_msg *msg, int 
     return msg->result;
 }
 
-int emu_cli_set_faults(struct emu_session *session, uint32_t domain, const struct emu_fault_rule *rules, uint32_t n_rules,
-                       bool appends)
+int emu_cli_set_faults(struct emu_session *session, uint32_t domain, const struct emu_fault_rule *rules,
+                       uint32_t n_rules, bool appends)
 {
     struct emu_msg msg = { .type = EMU_MSG_FAULT_SET,
                            .fault = { .domain_id = domain, .n_rules = n_rules,

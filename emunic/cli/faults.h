@@ -18,8 +18,8 @@
  */
 
 /* Rules: see emu_fault_set_rules(); -ENODEV: no such domain. */
-int emu_cli_set_faults(struct emu_session *session, uint32_t domain, const struct emu_fault_rule *rules, uint32_t n_rules,
-                       bool appends);
+int emu_cli_set_faults(struct emu_session *session, uint32_t domain, const struct emu_fault_rule *rules,
+                       uint32_t n_rules, bool appends);
 
 int emu_cli_clear_faults(struct emu_session *session, uint32_t domain, uint32_t id);
 /* See emu_network_change(). */

@@ -191,7 +191,9 @@ int emu_cli_collect(const char *verb, const char *server, uint16_t type, json_t 
         status = emu_cli_fail(verb, "cannot look for servers: %s", strerror(-r));
     for (size_t i = 0; i < names.n && status == EMU_EXIT_DONE; i++) {
         r = ask_server(verb, names.items[i], type, answers);
-        /* Of all that run here, one may end meanwhile, and one may be of another version, which has said so on stderr. */
+        /*
+         * Of all that run here, one may end meanwhile, and one may be of another version, which has said so on stderr.
+         */
         if (r < 0 && (server || (r != -ECONNREFUSED && r != -ENETDOWN && r != -EPROTONOSUPPORT)))
             status = complain(verb, names.items[i], r);
     }

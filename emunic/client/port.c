@@ -477,7 +477,10 @@ static bool is_crowded(const struct emu_port *port)
     return count_runnable(port) > port->n_cpus;
 }
 
-/* Gives the core away once. True if others used it. Threads of a process may count at once and lose some: it does not matter. */
+/*
+ * Gives the core away once. True if others used it. Threads of a process may count at once and lose some: it does not
+ * matter.
+ */
 static bool yield_is_slow(struct emu_port *port, uint64_t now_ns)
 {
     uint32_t shared = atomic_load_explicit(&port->idle.shared, memory_order_relaxed);
@@ -493,8 +496,9 @@ static bool yield_is_slow(struct emu_port *port, uint64_t now_ns)
 }
 
 /*
- * Does somebody else want this core? Surely where processes outnumber the cores; where they just fill them the scheduler may
- * still put two on one, and whoever spins there holds up all others: then what the last yields took tells.
+ * Does somebody else want this core? Surely where processes outnumber the cores; where they just fill them the
+ * scheduler may still put two on one, and whoever spins there holds up all others: then what the last yields took
+ * tells.
  */
 static bool is_core_shared(const struct emu_port *port)
 {
@@ -502,8 +506,8 @@ static bool is_core_shared(const struct emu_port *port)
 }
 
 /*
- * A number that changes when the port does anything or gets an event; and whether events wait. Words of our own segment that
- * others write only with news.
+ * A number that changes when the port does anything or gets an event; and whether events wait. Words of our own segment
+ * that others write only with news.
  */
 static uint64_t sum_activity(struct emu_port *port, bool *has_unread_out)
 {
@@ -555,8 +559,8 @@ static bool is_time_to_rest(struct emu_port *port, uint64_t now_ns)
 }
 
 /*
- * The longer nothing has come, the longer the rest: what cannot wake us (a word that a neighbour writes into memory of its
- * own, say) is late by some part of what it has been late already.
+ * The longer nothing has come, the longer the rest: what cannot wake us (a word that a neighbour writes into memory of
+ * its own, say) is late by some part of what it has been late already.
  */
 static void rest(struct emu_port *port, uint64_t now_ns)
 {

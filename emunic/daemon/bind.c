@@ -2,15 +2,16 @@
 /*
  * The processors that emunic runs on.
  *
- * Each member belongs to a group, of those that may use the same processors; a member's set is read when it comes and when
- * it attaches, because programs bind themselves at their start. A change of the groups marks the choice as old, and the
- * loop makes it anew, once for all that have changed in a round. So a job of thousands of ranks costs one call per rank.
+ * Each member belongs to a group, of those that may use the same processors; a member's set is read when it comes and
+ * when it attaches, because programs bind themselves at their start. A change of the groups marks the choice as old,
+ * and the loop makes it anew, once for all that have changed in a round. So a job of thousands of ranks costs one call
+ * per rank.
  *
- * The topology is loaded when it first matters (2.4 ms): when a rank is bound, or the transport's device is near a part of
- * the processors. A job on one host whose ranks are not bound never does, and emunic is not bound then either.
+ * The topology is loaded when it first matters (2.4 ms): when a rank is bound, or the transport's device is near a part
+ * of the processors. A job on one host whose ranks are not bound never does, and emunic is not bound then either.
  *
- * Only the loop's thread is bound. Those of libfabric's providers stay where the kernel puts them, and no memory is bound:
- * pages of segments lie where they are first written.
+ * Only the loop's thread is bound. Those of libfabric's providers stay where the kernel puts them, and no memory is
+ * bound: pages of segments lie where they are first written.
  */
 #include "emunic/daemon/bind.h"
 

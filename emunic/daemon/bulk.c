@@ -2,19 +2,21 @@
 /*
  * Memory that the transport moves data from and to.
  *
- * A piece is one side of one part of a block transfer (remote.c has the initiator's, visit.c the target's). Where emunic has
- * the process's memory mapped, the piece is those pages, so the kernel copies between them and the network and nobody else
- * copies at all. What is not mapped goes through staging, and so do files of programs, which can be made shorter: a missing page
- * is an error of one command elsewhere, but in the middle of a transfer it would cost the session.
+ * A piece is one side of one part of a block transfer (remote.c has the initiator's, visit.c the target's). Where
+ * emunic has the process's memory mapped, the piece is those pages, so the kernel copies between them and the network
+ * and nobody else copies at all. What is not mapped goes through staging, and so do files of programs, which can be
+ * made shorter: a missing page is an error of one command elsewhere, but in the middle of a transfer it would cost the
+ * session.
  *
- * Each piece is a region of its own and reaches exactly its part for as long as that is under way; so a peer is never given
- * more than it needs, and what it was given ends.
+ * Each piece is a region of its own and reaches exactly its part for as long as that is under way; so a peer is never
+ * given more than it needs, and what it was given ends.
  *
- * A process that ends leaves pieces behind, which the network still reads or writes. Its windows are kept for them, without
- * their process, until the last is given back.
+ * A process that ends leaves pieces behind, which the network still reads or writes. Its windows are kept for them,
+ * without their process, until the last is given back.
  *
- * Staging is SLOTS parts for each host and each pool, mapped when first needed: a slow host keeps those of others from nothing.
- * The pools are apart because parts of ours wait for answers of the other host, whose visits must not wait for ours.
+ * Staging is SLOTS parts for each host and each pool, mapped when first needed: a slow host keeps those of others from
+ * nothing. The pools are apart because parts of ours wait for answers of the other host, whose visits must not wait for
+ * ours.
  */
 #include "emunic/daemon/bulk.h"
 

@@ -44,8 +44,8 @@ struct emu_bulk_wish {
 };
 
 /*
- * A piece is a region of the transport: the memory itself if it is mapped here and its pages cannot go away, else a place
- * in staging. 0; -EAGAIN: no staging until another piece to that host is given back; -ENOMEM and the like.
+ * A piece is a region of the transport: the memory itself if it is mapped here and its pages cannot go away, else a
+ * place in staging. 0; -EAGAIN: no staging until another piece to that host is given back; -ENOMEM and the like.
  */
 int emu_bulk_take(struct emu_server *server, const struct emu_bulk_wish *wish, struct emu_bulk_piece **piece_out);
 /* Nothing of the transport may use it any more. NULL is fine. */

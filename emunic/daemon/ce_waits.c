@@ -5,8 +5,8 @@
  *
  *   made -> (held: nothing to announce yet) -> announced to each host (STATE, GONE) -> heard of all (KNOWN) -> answered
  *
- * A host that is lost knows enough. The other side acknowledges after a look at its clients: so whoever of them had gone
- * before is known to have gone (LEFT) before the acknowledgement comes.
+ * A host that is lost knows enough. The other side acknowledges after a look at its clients: so whoever of them had
+ * gone before is known to have gone (LEFT) before the acknowledgement comes.
  */
 #include "emunic/daemon/ce_hosts.h"
 

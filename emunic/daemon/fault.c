@@ -20,8 +20,8 @@
  *
  * Whose a target on another host is, and killing it, is that host's to say and to do (fault_hosts.c).
  *
- * Registrations and datagrams are requests; they are decided when they arrive. A dropped datagram waits for ever, as one whose
- * packet was lost would; a delayed one cannot pair before its time.
+ * Registrations and datagrams are requests; they are decided when they arrive. A dropped datagram waits for ever, as
+ * one whose packet was lost would; a delayed one cannot pair before its time.
  */
 #include "emunic/daemon/fault.h"
 

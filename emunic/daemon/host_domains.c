@@ -2,10 +2,10 @@
 /*
  * Domains that all hosts of the machine have.
  *
- * The head makes and ends them, and gives them the number by which all hosts know them; numbers begin at random, so that
- * those of a head that was started again mean nothing to anybody. A host that comes up is told of all domains there are,
- * between BEGIN and COMPLETE. One that it has already, with the same ranks, gets its new number and goes on with its
- * processes; what it has and is not told of has ended while it was away.
+ * The head makes and ends them, and gives them the number by which all hosts know them; numbers begin at random, so
+ * that those of a head that was started again mean nothing to anybody. A host that comes up is told of all domains
+ * there are, between BEGIN and COMPLETE. One that it has already, with the same ranks, gets its new number and goes on
+ * with its processes; what it has and is not told of has ended while it was away.
  */
 #include "emunic/daemon/host_domains.h"
 

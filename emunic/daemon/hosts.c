@@ -6,19 +6,19 @@
  *
  *   down --transport joined--> greeted --its hello fits ours--> up --silence, error, farewell--> down (joined again)
  *
- * The hello tells what both must agree on: how many hosts and nodes the machine has. A host is up for the parts when its
- * hello has come; the transport keeps order, so nothing of the parts comes before it. A host that goes down is joined
- * again for ever, with the address that it had: a cut that heals, or an emunic that is started again there, needs
- * nobody's hand.
+ * The hello tells what both must agree on: how many hosts and nodes the machine has. A host is up for the parts when
+ * its hello has come; the transport keeps order, so nothing of the parts comes before it. A host that goes down is
+ * joined again for ever, with the address that it had: a cut that heals, or an emunic that is started again there,
+ * needs nobody's hand.
  *
  * Sending. What the transport does not take waits in a queue per host, which holds MESSAGES_SOFT messages or BYTES_SOFT
- * bytes for those who can try again (emu_hosts_send), and QUEUE_MAX_BYTES for answers. Messages are always taken, so two
- * hosts cannot wait for each other; the answers that a peer can make us queue are bounded by what it may ask.
+ * bytes for those who can try again (emu_hosts_send), and QUEUE_MAX_BYTES for answers. Messages are always taken, so
+ * two hosts cannot wait for each other; the answers that a peer can make us queue are bounded by what it may ask.
  *
- * Answers wait for company. A process here often answers what another host's command has brought at once, with a command
- * to that host, and sending costs more than all else; so an answer is held for HOLD_NS, to share a packet with what
- * comes next. Whether that pays shows in what followed earlier answers to the same host: a two-bit counter per host
- * says, as for lingering (server.c).
+ * Answers wait for company. A process here often answers what another host's command has brought at once, with a
+ * command to that host, and sending costs more than all else; so an answer is held for HOLD_NS, to share a packet with
+ * what comes next. Whether that pays shows in what followed earlier answers to the same host: a two-bit counter per
+ * host says, as for lingering (server.c).
  *
  * Answers that a host owes. Commands are answered as they come, so a host that owes answers and gives none for the peer
  * timeout does not work, although its transport does: its session is ended. What may have to wait there (datagrams,

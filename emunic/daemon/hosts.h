@@ -101,8 +101,8 @@ bool emu_hosts_is_idle(const struct emu_server *server, uint32_t host);
  */
 int emu_hosts_answer(struct emu_server *server, uint32_t host, const void *message, uint32_t length_bytes);
 /*
- * The host owes an answer that it can give at once, so not one about data that it fetches; it has given one. A host that
- * owes some and gives none for the peer timeout is lost: its session ends, whatever else it sends.
+ * The host owes an answer that it can give at once, so not one about data that it fetches; it has given one. A host
+ * that owes some and gives none for the peer timeout is lost: its session ends, whatever else it sends.
  */
 void emu_hosts_owe(struct emu_server *server, uint32_t host);
 void emu_hosts_pay(struct emu_server *server, uint32_t host);

@@ -15,8 +15,8 @@
  * in place: what it would do is kept as a `struct emu_quiesce` and looked at in each round. Usually nobody is
  * inside and everything happens at once.
  *
- * What other hosts have asked for moves without anybody inside (visit.c): a memory domain whose memory is being read or written
- * that way is waited for alike, at most until that host is lost.
+ * What other hosts have asked for moves without anybody inside (visit.c): a memory domain whose memory is being read or
+ * written that way is waited for alike, at most until that host is lost.
  *
  * Telling everybody to stay outside works the same way: a suspension is complete, and a limit of injection in force,
  * when all who were inside have left.

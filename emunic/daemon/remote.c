@@ -4,29 +4,30 @@
  *
  *   ring -> errand --parts--> other host's engine --answers--> data and events here
  *
- * An errand is one command under way. A small one is one part, sent at once; nobody waits for its answer before the next
- * is sent. A long one is cut into parts of which each stands for itself at the target. Long errands to one host take
- * turns, PARTS_PER_ERRAND parts of each under way at most, and only while nothing waits for the transport: so a small
- * command finds a few packets or slices of the transport before it, never a transfer. The last part of a put that sets a flag
- * or leaves a remote event waits for the others, and is not sent if one of them has failed.
+ * An errand is one command under way. A small one is one part, sent at once; nobody waits for its answer before the
+ * next is sent. A long one is cut into parts of which each stands for itself at the target. Long errands to one host
+ * take turns, PARTS_PER_ERRAND parts of each under way at most, and only while nothing waits for the transport: so a
+ * small command finds a few packets or slices of the transport before it, never a transfer. The last part of a put that
+ * sets a flag or leaves a remote event waits for the others, and is not sent if one of them has failed.
  *
- * Bulk. Parts of puts and gets from EMUNIC_BULK on carry no data. Our side of such a part is a piece (bulk.c): our process's
- * memory where that is mapped here, else staging, which is filled before the command goes and emptied when the answer
- * comes. The target's emunic moves the data, when it has checked the part and where both hosts can without any copy but the
- * kernel's. It reads from or writes to our piece until it has answered or is lost, whatever becomes of the errand: so the
- * piece belongs to the part. While injection is limited somewhere, parts are small ones, for the sake of an even flow.
+ * Bulk. Parts of puts and gets from EMUNIC_BULK on carry no data. Our side of such a part is a piece (bulk.c): our
+ * process's memory where that is mapped here, else staging, which is filled before the command goes and emptied when
+ * the answer comes. The target's emunic moves the data, when it has checked the part and where both hosts can without
+ * any copy but the kernel's. It reads from or writes to our piece until it has answered or is lost, whatever becomes of
+ * the errand: so the piece belongs to the part. While injection is limited somewhere, parts are small ones, for the
+ * sake of an even flow.
  *
  * Order. A host does the small commands of a port in the order of the ring and answers in that order. A command that
- * asks for order waits until what is under way cannot be overtaken: everything, if it carries a fence or goes elsewhere.
- * Of a chain all elements go to one host; the next chain may follow when its elements cannot get between
+ * asks for order waits until what is under way cannot be overtaken: everything, if it carries a fence or goes
+ * elsewhere. Of a chain all elements go to one host; the next chain may follow when its elements cannot get between
  * (emu_remote_may_start).
  *
  * Room. Of each host WINDOW parts are under way, that bring RESULT_MAX_BYTES at most: so what a host has to keep for
  * us is bounded, and a command that finds no room waits at the head of its ring, alone with those behind it.
  *
  * Ends. All events of a command come when its last part is answered, LOCAL ones too. When the host is lost, what is
- * under way to it ends with status "network" (a short message: "retransmit limit"), as does every command to a host that
- * is not there. Parts of a port that has gone are remembered until they are answered; their errand is not.
+ * under way to it ends with status "network" (a short message: "retransmit limit"), as does every command to a host
+ * that is not there. Parts of a port that has gone are remembered until they are answered; their errand is not.
  */
 #include "emunic/daemon/remote.h"
 
@@ -326,8 +327,8 @@ static struct emu_host_command command_of(const struct emu_errand *errand, uint3
 enum sent { SENT, NO_ROOM, NOT_IN_BULK, ENDED };
 
 /*
- * Our side of a part in bulk. A put's data are there when this returns. NOT_IN_BULK: not all of them can be read; who takes
- * smaller parts gets as far as they reach, and hears what the target says of the whole.
+ * Our side of a part in bulk. A put's data are there when this returns. NOT_IN_BULK: not all of them can be read; who
+ * takes smaller parts gets as far as they reach, and hears what the target says of the whole.
  */
 static enum sent prepare_bulk(struct emu_errand *errand, struct part *part, struct emu_host_command *command)
 {

@@ -3,25 +3,26 @@
  * Commands of other hosts for nodes here.
  *
  * Each is done by the same engine as commands of this host, on a view of the visitor: our own table, the bytes of the
- * message as the initiator's memory, no source queue, no counters. So all that protects memory is checked here, whatever
- * the other host has checked. The answer carries the status, and what a get or an atomic brought. What fits a message is
- * done at once, and nothing of the visitor is kept.
+ * message as the initiator's memory, no source queue, no counters. So all that protects memory is checked here,
+ * whatever the other host has checked. The answer carries the status, and what a get or an atomic brought. What fits a
+ * message is done at once, and nothing of the visitor is kept.
  *
  * Bulk. Of a part in bulk the visit is kept until its data have been moved:
  *
- *   waiting --checked; a piece and a transfer are free--> moving --transfer_done--> checked again, flag and event, answer
+ *   waiting --checked; a piece and a transfer are free--> moving --transfer_done--> checked again, flag and event,
+ *   answer
  *
- * It is we who move, a put's data with a read of the initiator's piece and a get's with a write to it, and only between that
- * and what was checked: no other host can ever reach memory here by itself. Where the memory is mapped the network copies
- * straight to or from it. So a deregistration is answered when what moves has ended (quiesce.c asks emu_visit_holds()), and
- * a command whose memory domain has gone meanwhile fails. Where it is not mapped, staging takes the data and the engine
- * does the rest, with the check that it always makes, when they are all there.
+ * It is we who move, a put's data with a read of the initiator's piece and a get's with a write to it, and only between
+ * that and what was checked: no other host can ever reach memory here by itself. Where the memory is mapped the network
+ * copies straight to or from it. So a deregistration is answered when what moves has ended (quiesce.c asks
+ * emu_visit_holds()), and a command whose memory domain has gone meanwhile fails. Where it is not mapped, staging takes
+ * the data and the engine does the rest, with the check that it always makes, when they are all there.
  *
- * Visits of a host that move end in the order in which they began, though the transport moves several at a time: so long
- * commands end as they came.
+ * Visits of a host that move end in the order in which they began, though the transport moves several at a time: so
+ * long commands end as they came.
  *
- * A host has EMU_HOST_BULK_PARTS visits here at most, so one that is slow takes nothing from others. When it is lost, its
- * transfers end, and with them its visits; those that wait are forgotten.
+ * A host has EMU_HOST_BULK_PARTS visits here at most, so one that is slow takes nothing from others. When it is lost,
+ * its transfers end, and with them its visits; those that wait are forgotten.
  */
 #include "emunic/daemon/visit.h"
 

@@ -2,8 +2,8 @@
 /*
  * emunic-doctor: what `emunic doctor` becomes. Findings of this folder as tables, or as their JSON.
  *
- * A program of its own, because loading libfabric and libibverbs with all their providers takes a hundred times as long as
- * starting `emunic` does.
+ * A program of its own, because loading libfabric and libibverbs with all their providers takes a hundred times as long
+ * as starting `emunic` does.
  */
 #include <errno.h>
 #include <getopt.h>

@@ -87,8 +87,8 @@ struct emu_host_provider {
 #define EMU_HOST_PROVIDERS_MAX 64
 
 /*
- * Those that offer what emunic needs between hosts: reliable datagram endpoints with messages and remote memory access. Best
- * first. How many, or negative errno.
+ * Those that offer what emunic needs between hosts: reliable datagram endpoints with messages and remote memory access.
+ * Best first. How many, or negative errno.
  */
 int emu_host_providers(struct emu_host_provider providers_out[EMU_HOST_PROVIDERS_MAX]);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Providers of libfabric that are here and can carry emunic's traffic between hosts, in the order in which transport takes them.
+ * Providers of libfabric that are here and can carry emunic's traffic between hosts, in the order in which transport
+ * takes them.
  */
 #include <errno.h>
 #include <rdma/fabric.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The report of `emunic doctor`: what was found, which provider between hosts would be chosen and why, and what would help.
+ * The report of `emunic doctor`: what was found, which provider between hosts would be chosen and why, and what would
+ * help.
  */
 #include <errno.h>
 #include <stdarg.h>

@@ -131,8 +131,8 @@ static void find_near(const struct emu_place_view *view, struct sets *s)
 }
 
 /*
- * What is left without `avoid`, the near part of it if there is one. False: nothing is left, or nothing that ranks which
- * are not bound would not fill.
+ * What is left without `avoid`, the near part of it if there is one. False: nothing is left, or nothing that ranks
+ * which are not bound would not fill.
  */
 static bool take(const struct emu_place_view *view, struct sets *s, hwloc_const_bitmap_t avoid, hwloc_bitmap_t set_out,
                  bool *is_near_out)
@@ -202,7 +202,8 @@ int emu_place_choose(const struct emu_place_view *view, hwloc_bitmap_t set_out, 
 
     hwloc_bitmap_zero(set_out);
     if (!emu_place_needs_topology(view)) {
-        snprintf(why, EMU_PLACE_WHY_MAX, "the scheduler chooses, because no rank is bound and no device is near to some");
+        snprintf(why, EMU_PLACE_WHY_MAX,
+                 "the scheduler chooses, because no rank is bound and no device is near to some");
         return 0;
     }
     if (sets_init(&s)) {

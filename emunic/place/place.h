@@ -54,7 +54,9 @@ int emu_place_choose(const struct emu_place_view *view, hwloc_bitmap_t set_out, 
 /* Would emu_place_choose() look at the topology? */
 bool emu_place_needs_topology(const struct emu_place_view *view);
 
-/* Of this host, with cores and NUMA nodes but without devices, which would take five times as long. 0, negative errno. */
+/*
+ * Of this host, with cores and NUMA nodes but without devices, which would take five times as long. 0, negative errno.
+ */
 int emu_place_topology(hwloc_topology_t *topology_out);
 
 /**

@@ -58,7 +58,10 @@ struct emu_carrier_ops {
     int (*renew)(struct emu_carrier *c, uint64_t peer);
     /* What is under way to it ends as it will. */
     void (*remove)(struct emu_carrier *c, uint64_t peer);
-    /* For remote access only with access != 0 (EMU_TRANSPORT_READ, EMU_TRANSPORT_WRITE); wanted_key if the provider lets us. */
+    /*
+     * For remote access only with access != 0 (EMU_TRANSPORT_READ, EMU_TRANSPORT_WRITE); wanted_key if the provider
+     * lets us.
+     */
     int (*map)(struct emu_carrier *c, void *addr, uint64_t length_bytes, uint32_t access, uint64_t wanted_key,
                struct emu_carrier_memory *memory_out);
     void (*unmap)(struct emu_carrier *c, struct emu_carrier_memory *memory);

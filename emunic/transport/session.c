@@ -2,12 +2,12 @@
 /*
  * Sessions with peers: handshake, silence, other connections, ends. transport.h has the model.
  *
- * A side that is up has a nonce ready for the next handshake. One whose connection is broken or silent mends it: it says
- * hello with that nonce over a new connection, and tries yet another every tenth of the timeout. Proofs tell then which
- * streams the side can go on with, and how much of the peer's it has. Whoever holds a proof that echoes its own nonce
- * and names the same streams changes over to the new session, with new keys and numbers, and sends again what is missing
- * (stream.c). A proof without streams comes from a side that has lost them: that ends the session. So does the timeout,
- * which no hello or proof puts off.
+ * A side that is up has a nonce ready for the next handshake. One whose connection is broken or silent mends it: it
+ * says hello with that nonce over a new connection, and tries yet another every tenth of the timeout. Proofs tell then
+ * which streams the side can go on with, and how much of the peer's it has. Whoever holds a proof that echoes its own
+ * nonce and names the same streams changes over to the new session, with new keys and numbers, and sends again what is
+ * missing (stream.c). A proof without streams comes from a side that has lost them: that ends the session. So does the
+ * timeout, which no hello or proof puts off.
  *
  * An end (emu_peer_end) only marks and lists; callbacks about it come in the round, so that nothing disappears under a
  * caller's feet.

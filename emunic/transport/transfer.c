@@ -11,9 +11,9 @@
  *   GET(id, key, offset, length) ------>      checks
  *                                <------      GOT(id, data) or DONE(id, errno)
  *
- * A slice of the carrier has 512 KiB, and two are under way: what a message may have to wait for, 0.1 ms at 100 Gbit/s. More
- * under way fills the sockets of tcp, which then moves 2 GB/s over a veth pair instead of 5 (tests/bench/hosts_pair.c); smaller ones
- * wait longer for each other (transport_pair.c).
+ * A slice of the carrier has 512 KiB, and two are under way: what a message may have to wait for, 0.1 ms at 100 Gbit/s.
+ * More under way fills the sockets of tcp, which then moves 2 GB/s over a veth pair instead of 5
+ * (tests/bench/hosts_pair.c); smaller ones wait longer for each other (transport_pair.c).
  *
  * A slice's id is its place in the table and a number that does not come again, so an answer to none of ours is
  * noticed. The target keeps what it has to answer in a table as long as the initiator's; who asks for more breaks the

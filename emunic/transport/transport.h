@@ -52,9 +52,9 @@
  * Connections that break. Each side sends at least every tenth of `timeout_ns`. After two fifths of it without anything
  * valid, or when the provider reports a broken connection or packets are missing, the session is mended: another
  * handshake over another connection of the provider, then what the peer does not have of the messages is sent again, so
- * that they still arrive in order and each once. For the owner the peer stays up meanwhile. TCP would do the same, but it
- * may be silent for as long again as a cut has lasted. Operations of remote memory access are not repeated: those of a
- * connection that is only slow end when it has recovered.
+ * that they still arrive in order and each once. For the owner the peer stays up meanwhile. TCP would do the same, but
+ * it may be silent for as long again as a cut has lasted. Operations of remote memory access are not repeated: those of
+ * a connection that is only slow end when it has recovered.
  *
  * Failure. A peer is lost when nothing valid came for `timeout_ns`, when it has lost the session, when it says goodbye,
  * or when an authenticated packet breaks the protocol. Then each of its transfers ends with the cause, and peer_down()
@@ -171,7 +171,9 @@ struct emu_transport_ops {
 
     /* -ENODATA: no such provider here; -EINVAL: a field of the configuration. */
     int (*open)(const struct emu_transport_config *config, struct emu_transport **transport_out);
-    /* Says goodbye to those who are up, as far as that needs no waiting. Ends its regions. No callbacks. NULL is fine. */
+    /*
+     * Says goodbye to those who are up, as far as that needs no waiting. Ends its regions. No callbacks. NULL is fine.
+     */
     void (*close)(struct emu_transport *t);
 
     /* How others reach us. length_out at most EMU_TRANSPORT_BLOB_MAX. */
@@ -206,9 +208,9 @@ struct emu_transport_ops {
     void (*region_remote)(const struct emu_transport_region *region, struct emu_transport_remote *remote_out);
 
     /*
-     * Region and notice: borrowed until transfer_done(), and copied. A notice has at most EMU_WIRE_MESSAGE_MAX bytes and
-     * arrives as a message at the target when the data are there; NULL: none. -ERANGE: outside of a region. length_bytes
-     * > 0.
+     * Region and notice: borrowed until transfer_done(), and copied. A notice has at most EMU_WIRE_MESSAGE_MAX bytes
+     * and arrives as a message at the target when the data are there; NULL: none. -ERANGE: outside of a region.
+     * length_bytes > 0.
      */
     int (*put)(struct emu_transport *t, uint32_t host, struct emu_transport_region *from, uint64_t from_offset,
                const struct emu_transport_remote *to, uint64_t to_offset, uint64_t length_bytes, const void *notice,

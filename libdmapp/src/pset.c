@@ -9,27 +9,29 @@
  *     entry[]  contribution of each child             result
  *
  *   arrive   write the entry, count up. Not the last one: wait for the release
- *            the last one: read all entries, combine them in the children's order, go up; at the root the result is there
+ *            the last one: read all entries, combine them in the children's order, go up; at the root the result is
+ *            there
  *   release  who was last at a node puts the result, and behind it the flag, into the release of its other children; who gets
  *            a release does the same for the nodes below, at which it was last
  *
- * Nobody waits on the way up, and the host of a node takes no part, so in the usual case (one node for up to 64 members) a PE has
- * to run once per operation, whoever comes last does the work of all, and everybody waits for a word in its own memory: where PEs
- * outnumber cores that is the least number of switches there can be. With 16 PEs on 2 cores radix 2 took twice as long.
- * uGNI's collective engine needs emunic's processor for each step and took several times as long on one host (docs/dmapp-differences.md), so
- * DMAPP_C_PSET_MODE_HW_OFFLOAD changes nothing.
+ * Nobody waits on the way up, and the host of a node takes no part, so in the usual case (one node for up to 64
+ * members) a PE has to run once per operation, whoever comes last does the work of all, and everybody waits for a word
+ * in its own memory: where PEs outnumber cores that is the least number of switches there can be. With 16 PEs on 2
+ * cores radix 2 took twice as long. uGNI's collective engine needs emunic's processor for each step and took several
+ * times as long on one host (docs/dmapp-differences.md), so DMAPP_C_PSET_MODE_HW_OFFLOAD changes nothing.
  *
- * Results do not depend on the order of arrival. Counts and operations have numbers that only grow, so nothing is reset.
+ * Results do not depend on the order of arrival. Counts and operations have numbers that only grow, so nothing is
+ * reset.
  *
  *   free ─create─> created ─export─> ready <─ start, completion ─> (running)
  *                                      └─ cancel of a running operation, or one that cannot end ─> broken
  *   destroy: free, or retired if somebody may still write into its slot
  *
- * Export looks for the identifier in the directory of every member: what it finds there is the slot of the area that the member
- * has given the set. Locks: `mutex` guards the table; a set is used by one thread at a time.
+ * Export looks for the identifier in the directory of every member: what it finds there is the slot of the area that
+ * the member has given the set. Locks: `mutex` guards the table; a set is used by one thread at a time.
  *
- * What the area holds was written by other PEs: checked before use. A transaction that fails is tried again (RETRIES), because
- * such a one has had no effect; then the set is broken. Source: dmapp spec 4.15.
+ * What the area holds was written by other PEs: checked before use. A transaction that fails is tried again (RETRIES),
+ * because such a one has had no effect; then the set is broken. Source: dmapp spec 4.15.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -154,7 +156,9 @@ static dmapp_return_t count_up(dmapp_pe_t pe, const void *at, uint64_t *before_o
 
 /* ---- the tree ---- */
 
-/* A node that we have to do with: of the group of `span` members that contains us, one for each `span / radix` of them. */
+/*
+ * A node that we have to do with: of the group of `span` members that contains us, one for each `span / radix` of them.
+ */
 struct place {
     uint32_t host;              /* its first member */
     uint32_t n_children;

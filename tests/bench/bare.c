@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libfabric by itself. One receive is always posted, so a side that is late loses nothing. A put's bytes carry its number, which the
- * other side looks for between two polls, as a program does that is driven by its memory.
+ * libfabric by itself. One receive is always posted, so a side that is late loses nothing. A put's bytes carry its
+ * number, which the other side looks for between two polls, as a program does that is driven by its memory.
  */
 #include "tests/bench/bare.h"
 
@@ -95,8 +95,9 @@ static void move(struct bare *b, bool is_put, unsigned slot, uint64_t from, uint
     int r;
 
     for (;;) {
-        r = is_put ? b->c->ops->write(b->c, b->peer, &b->move_op[slot], local, bytes, b->own.desc, remote, b->theirs.key)
-                   : b->c->ops->read(b->c, b->peer, &b->move_op[slot], local, bytes, b->own.desc, remote, b->theirs.key);
+        r = is_put
+                ? b->c->ops->write(b->c, b->peer, &b->move_op[slot], local, bytes, b->own.desc, remote, b->theirs.key)
+                : b->c->ops->read(b->c, b->peer, &b->move_op[slot], local, bytes, b->own.desc, remote, b->theirs.key);
         if (r != -EAGAIN)
             break;
         bare_poll(b);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libfabric by itself between two processes, as emunic's transport opens it (emunic/transport/ofi.c): its calls behind one
- * pointer and nothing else. What the transport and emunic are measured against.
+ * libfabric by itself between two processes, as emunic's transport opens it (emunic/transport/ofi.c): its calls behind
+ * one pointer and nothing else. What the transport and emunic are measured against.
  */
 #ifndef BENCH_BARE_H
 #define BENCH_BARE_H
@@ -37,7 +37,10 @@ struct bare {
     long n_moved;
 };
 
-/* The provider and local address to use; NULL: tcp;ofi_rxm, the provider's choice. Memory outlives it. Errors end the program. */
+/*
+ * The provider and local address to use; NULL: tcp;ofi_rxm, the provider's choice. Memory outlives it. Errors end the
+ * program.
+ */
 void bare_open(struct bare *b, const char *provider, const char *node, void *memory, uint64_t length_bytes,
                struct bare_name *mine_out);
 void bare_join(struct bare *b, const struct bare_name *theirs);

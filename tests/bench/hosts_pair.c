@@ -12,8 +12,8 @@
  *   bare_put_bandwidth/SIZE        libfabric's writes and reads of that size, as many under way
  *   hosts_*_ratio                  ours by libfabric's: of half round trips (messages), of bandwidths
  *
- * Rounds of both alternate, and the best of each is printed, because other programs share the processors. EMU_BENCH_PROVIDER:
- * another provider than tcp;ofi_rxm, which `emunic run --provider` must be told as well.
+ * Rounds of both alternate, and the best of each is printed, because other programs share the processors.
+ * EMU_BENCH_PROVIDER: another provider than tcp;ofi_rxm, which `emunic run --provider` must be told as well.
  */
 #include <sched.h>
 #include <stdlib.h>

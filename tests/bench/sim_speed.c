@@ -38,8 +38,8 @@ struct load {
     double gaps_ps[QUANTILES]; /* quantiles of that */
 };
 
-/* Exponential: between two quantiles by a straight line, beyond the last one as it is. The traffic shall not cost what the
- * network does. */
+/* Exponential: between two quantiles by a straight line, beyond the last one as it is. The traffic shall not cost what
+ * the network does. */
 static uint64_t gap_ps(const struct load *load, struct emu_random *random)
 {
     uint64_t bits = emu_random_next(random);

@@ -215,8 +215,8 @@ static inline void send_surely(struct inst *from, struct inst *to, uint32_t numb
 }
 
 /*
- * Until sends to the instance that from->ep[3] is bound to are refused: the news from another host takes a while, and what is sent
- * before it arrives may end in an error.
+ * Until sends to the instance that from->ep[3] is bound to are refused: the news from another host takes a while, and
+ * what is sent before it arrives may end in an error.
  */
 static inline void send_until_refused(struct inst *from)
 {

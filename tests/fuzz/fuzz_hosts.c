@@ -6,9 +6,9 @@
  * Three hosts: two are emunics, the third is a process of this test. For EMU_FUZZ_SECONDS (60) it sends mutated
  * commands, answers, domains, news of reduction trees, words about administration and noise to both. A domain spans all
  * three, so that its commands get as far as any; it is told a registration there, between guards, and commands are
- * posted to it, whose answers are as bad as its own commands; reduction trees there have an engine and leaves of its. In
- * another domain, where it has no node, data are put and reduced between the two emunics and everything is checked. At
- * the end both emunics must be alive, the guards whole, the transfers and reductions right, and the emunics must end
+ * posted to it, whose answers are as bad as its own commands; reduction trees there have an engine and leaves of its.
+ * In another domain, where it has no node, data are put and reduced between the two emunics and everything is checked.
+ * At the end both emunics must be alive, the guards whole, the transfers and reductions right, and the emunics must end
  * cleanly.
  * EMU_TEST_SEED repeats the choices of a run.
  */

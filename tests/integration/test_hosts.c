@@ -158,8 +158,8 @@ static void move_both_ways(const struct long_memory *m, uint64_t from, uint64_t 
 
 static void test_long_transfers_arrive_whole(void **state)
 {
-    static const uint64_t lengths[] = { EMU_HOST_PART_BYTES + 4, 65532, 65536, EMU_HOST_BULK_BYTES, EMU_HOST_BULK_BYTES + 4,
-                                        LONG_BYTES - 8 };
+    static const uint64_t lengths[] = { EMU_HOST_PART_BYTES + 4, 65532,         65536, EMU_HOST_BULK_BYTES,
+                                        EMU_HOST_BULK_BYTES + 4, LONG_BYTES - 8 };
     struct long_memory m;
 
     (void)state;
@@ -802,7 +802,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_death_of_the_initiator_leaves_nothing, start, stop),
         cmocka_unit_test_setup_teardown(test_death_of_the_target_in_the_middle_of_long_transfers, start, stop),
         cmocka_unit_test_setup_teardown(test_host_that_pauses_delays_its_own_commands_only, start, stop),
-        cmocka_unit_test_setup_teardown(test_long_transfers_to_a_host_that_pauses_delay_those_to_no_other, start_three, stop_three),
+        cmocka_unit_test_setup_teardown(test_long_transfers_to_a_host_that_pauses_delay_those_to_no_other, start_three,
+                                        stop_three),
         cmocka_unit_test_setup_teardown(test_host_that_was_cut_off_goes_on_with_what_it_had, start, stop),
         cmocka_unit_test_setup_teardown(test_lost_host_fails_what_is_under_way_and_what_comes, start, stop_hosts),
         cmocka_unit_test_setup_teardown(test_host_that_comes_back_works_again, start, stop_hosts),

@@ -485,9 +485,14 @@ static void test_injected_packets_are_refused_and_the_session_goes_on(void **sta
     stranger_open(&s);
     for (unsigned i = 0; i < 300; i++) {
         uint32_t length = EMU_WIRE_HEADER_BYTES + EMU_WIRE_TAG_BYTES + 8 * (uint32_t)emu_random_below(&random, 20);
-        struct emu_wire_header h = { .type = (uint8_t)(1 + emu_random_below(&random, 4)), .length = length, .from = 1,
-                                     .n_records = 1, .position = 1, .session = hosts[0].t->peers[1]->session.id,
-                                     .sequence = hosts[0].t->peers[1]->rx_sequence + emu_random_below(&random, 3), .granted = 32 };
+        struct emu_wire_header h = { .type = (uint8_t)(1 + emu_random_below(&random, 4)),
+                                     .length = length,
+                                     .from = 1,
+                                     .n_records = 1,
+                                     .position = 1,
+                                     .session = hosts[0].t->peers[1]->session.id,
+                                     .sequence = hosts[0].t->peers[1]->rx_sequence + emu_random_below(&random, 3),
+                                     .granted = 32 };
 
         for (uint32_t k = 0; k < length; k++)
             s.packet[k] = (uint8_t)emu_random_next(&random);

@@ -2,11 +2,11 @@
 /*
  * The deadlock audit.
  *
- * Verdict. Only escape channels count. Kahn's algorithm takes away what nothing waits in front of: a list (audit_graph.c)
- * goes when the last channel that points at it goes. What remains lies on a cycle or behind one; Tarjan's algorithm,
- * without recursion, divides it into strongly connected parts. A part is a bubble ring if all its channels are bubble
- * channels and each has one successor in the part. Any other part is a deadlock that waits to happen, and a shortest
- * cycle through one of its channels is kept for the report.
+ * Verdict. Only escape channels count. Kahn's algorithm takes away what nothing waits in front of: a list
+ * (audit_graph.c) goes when the last channel that points at it goes. What remains lies on a cycle or behind one;
+ * Tarjan's algorithm, without recursion, divides it into strongly connected parts. A part is a bubble ring if all its
+ * channels are bubble channels and each has one successor in the part. Any other part is a deadlock that waits to
+ * happen, and a shortest cycle through one of its channels is kept for the report.
  *
  * Why escape channels alone: packets move by virtual cut-through, so one that cannot go on lies in one buffer as a
  * whole and holds nothing else. Then direct dependencies are enough (J. Duato, "A necessary and sufficient condition

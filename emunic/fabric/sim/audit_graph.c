@@ -3,10 +3,10 @@
  * The graph of channels that the audit looks at.
  *
  * Channels are numbered link by link; links that are down have none. The largest Aries machine has nearly nine million
- * channels and more than two hundred million dependencies, too many to store one by one. But all links that come into one
- * router and mean the same to it may go on by the same ways: the dependencies of a channel are kept as a list of targets,
- * and equal lists are stored once, found by a hash table. So the graph has two kinds of vertices, channels and lists; it
- * has a cycle exactly if the channels have one.
+ * channels and more than two hundred million dependencies, too many to store one by one. But all links that come into
+ * one router and mean the same to it may go on by the same ways: the dependencies of a channel are kept as a list of
+ * targets, and equal lists are stored once, found by a hash table. So the graph has two kinds of vertices, channels and
+ * lists; it has a cycle exactly if the channels have one.
  * Source: machines.md 1.4.
  */
 #include "emunic/fabric/sim/audit_inner.h"

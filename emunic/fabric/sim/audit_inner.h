@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside the audit: the graph of channels, which audit_graph.c builds, audit.c judges and audit_walk.c holds against what
- * packets are really offered.
+ * Inside the audit: the graph of channels, which audit_graph.c builds, audit.c judges and audit_walk.c holds against
+ * what packets are really offered.
  */
 #ifndef EMUNIC_FABRIC_SIM_AUDIT_INNER_H
 #define EMUNIC_FABRIC_SIM_AUDIT_INNER_H
@@ -78,7 +78,9 @@ static inline uint32_t emu_audit_channel_at(const struct emu_audit *a, uint32_t 
     return a->first_channel[link] + vc;
 }
 
-/* Walks over the targets of a channel, list by list. Start with { holding_start[c], 0 } and step until EMU_AUDIT_NONE. */
+/*
+ * Walks over the targets of a channel, list by list. Start with { holding_start[c], 0 } and step until EMU_AUDIT_NONE.
+ */
 struct emu_audit_cursor {
     uint64_t holding;
     uint64_t target;            /* within the list */

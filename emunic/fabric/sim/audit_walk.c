@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The audit's walks. Nothing forces dependencies() to tell the truth, so packets are sent through start() and options()
- * without time: loads are noise, the way on is drawn among all that are offered, and each offer is looked up in the graph.
+ * without time: loads are noise, the way on is drawn among all that are offered, and each offer is looked up in the
+ * graph.
  */
 #include "emunic/fabric/sim/audit_inner.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory. What grows with what is under way: packets, the options of heads that wait, and channels that were ever used. All
- * are arrays addressed by index, so that they can move when they grow and an index fits in four bytes; packets and
+ * Memory. What grows with what is under way: packets, the options of heads that wait, and channels that were ever used.
+ * All are arrays addressed by index, so that they can move when they grow and an index fits in four bytes; packets and
  * options have free lists.
  */
 #include <stdlib.h>
@@ -19,8 +19,8 @@ void *sim_grown(void *memory, size_t bytes)
     return bigger;
 }
 
-/* The machine's arrays are read at random, so most of a large machine's time goes to address translation unless its pages
- * are large. */
+/* The machine's arrays are read at random, so most of a large machine's time goes to address translation unless its
+ * pages are large. */
 void *sim_array(void *old, size_t old_bytes, size_t bytes)
 {
     const size_t page = (size_t)2 << 20;

@@ -4,9 +4,10 @@
  *
  * A packet of u units takes (u + overhead) x unit time, frames of the link layer included, to the picosecond; so a link
  * that always has something to send carries exactly its bandwidth. Its start is the latest of: the end of the packet
- * before, the decision, and the start that lets the tail leave when the tail has come in over a slower link (cut-through
- * does not stop and go). Its head can be decided on at the far end head_ps later. Tokens are taken at the start and come
- * back wire_ps after the tail has left the far buffer. Towards a NIC there are no tokens: it takes what arrives.
+ * before, the decision, and the start that lets the tail leave when the tail has come in over a slower link
+ * (cut-through does not stop and go). Its head can be decided on at the far end head_ps later. Tokens are taken at the
+ * start and come back wire_ps after the tail has left the far buffer. Towards a NIC there are no tokens: it takes what
+ * arrives.
  *
  * Inline: every hop comes through here.
  * Source: machines.md 1.2, 1.3.
@@ -35,8 +36,8 @@ static inline void sim_end_stall(struct emu_sim *sim, uint32_t link, uint64_t st
     sim->outs[link].flags &= (uint8_t)~OUT_STALLED;
 }
 
-/* Puts a packet on its way: not before at_ps, and its tail not before it is here at tail_ps. All else allows it. Returns
- * when its tail leaves. The cell is the far end's from here on. */
+/* Puts a packet on its way: not before at_ps, and its tail not before it is here at tail_ps. All else allows it.
+ * Returns when its tail leaves. The cell is the far end's from here on. */
 SIM_INLINE uint64_t sim_transmit(struct part *part, uint32_t link, uint32_t vc, uint32_t cell, uint64_t at_ps,
                                     uint64_t tail_ps, uint32_t charge)
 {

@@ -2,16 +2,16 @@
 /*
  * Loads: what a router sees of its own links, and what its neighbours told it.
  *
- * Near: units that are on the link or in the far buffer and not yet credited, and those of heads here that would like to
- * take this link first. Far: a router's own load is the units in its input buffers divided by its links to other routers,
- * rounded up; its neighbours know it as it was at the end of a period of load_period_clocks, and one (the longest) hop
- * time later.
+ * Near: units that are on the link or in the far buffer and not yet credited, and those of heads here that would like
+ * to take this link first. Far: a router's own load is the units in its input buffers divided by its links to other
+ * routers, rounded up; its neighbours know it as it was at the end of a period of load_period_clocks, and one (the
+ * longest) hop time later.
  *
  * A router of another thread may be anywhere in the same window, before or behind. So each router keeps its load at the
  * end of the last SIM_LOAD_ENTRIES periods; an entry whose period has passed never changes until the ring comes round,
  * and the delay is at least a window. Readers therefore get the same answer whatever the threads do. An owner that had
- * no changes for some periods fills them in when the next change comes: entries first, `latest` after (release); a reader
- * that misses the entry looks at `latest` (acquire), and if that is too new the entry is there.
+ * no changes for some periods fills them in when the next change comes: entries first, `latest` after (release); a
+ * reader that misses the entry looks at `latest` (acquire), and if that is too new the entry is there.
  */
 #include "emunic/fabric/sim/state.h"
 

@@ -3,16 +3,16 @@
  * NICs: where traffic enters and leaves.
  *
  * A NIC holds at most one packet per traffic class that waits to enter, and asks the traffic for the next when that one
- * has started. Traffic that had none is asked again after emu_sim_wake(). Entering means crossing the NIC's own link into
- * a channel of the router that takes the class: the one with most room, or for packets that must stay in order (in-order
- * and hashed modes, deterministic) one that the pair of nodes fixes. The classes take turns, or the response class goes
- * first (router.response_first).
+ * has started. Traffic that had none is asked again after emu_sim_wake(). Entering means crossing the NIC's own link
+ * into a channel of the router that takes the class: the one with most room, or for packets that must stay in order
+ * (in-order and hashed modes, deterministic) one that the pair of nodes fixes. The classes take turns, or the response
+ * class goes first (router.response_first).
  *
  * A packet is delivered when its tail is out of the last link. A lost one is reported to its sender, a fixed time after
  * the loss that no window exceeds, because the sender may belong to another thread.
  *
- * What traffic hears of in a slot is brought into an order of its own first: a node's next packets may depend on it, and
- * the order in which events went into the wheel depends on who shares a thread.
+ * What traffic hears of in a slot is brought into an order of its own first: a node's next packets may depend on it,
+ * and the order in which events went into the wheel depends on who shares a thread.
  */
 #include "emunic/fabric/sim/link.h"
 

@@ -2,12 +2,12 @@
 /*
  * Bit errors and link-level retransmission.
  *
- * A packet of b bits on the wire arrives broken with probability 1 - (1 - ber)^b. The link's check sees it except in one
- * of 2^crc_bits cases; then the packet goes on, marked corrupt. A seen error costs the link the packet's own time and the
- * time until the sender repeats it: with acknowledgements, one round trip (head there, NAK back); with time-outs,
- * retry_timeout_clocks. What the sender sends in that time is discarded by the receiver, because order is kept (go-back
- * window of at least a round trip), so the link is lost for that long and nothing else changes. Repetitions may be broken
- * again.
+ * A packet of b bits on the wire arrives broken with probability 1 - (1 - ber)^b. The link's check sees it except in
+ * one of 2^crc_bits cases; then the packet goes on, marked corrupt. A seen error costs the link the packet's own time
+ * and the time until the sender repeats it: with acknowledgements, one round trip (head there, NAK back); with
+ * time-outs, retry_timeout_clocks. What the sender sends in that time is discarded by the receiver, because order is
+ * kept (go-back window of at least a round trip), so the link is lost for that long and nothing else changes.
+ * Repetitions may be broken again.
  * Source: machines.md 2.4 (Aries), 4.4 (SeaStar), 5.4 (BG/L: time-out).
  */
 #include <math.h>

@@ -2,8 +2,8 @@
 /*
  * One router, one slot of its clock: which waiting heads go on, and where to.
  *
- * First everything that happens in the slot has been applied (arrivals, credits, links that end their packet); then each
- * router for which something changed decides, once. So the order of events within a slot changes nothing.
+ * First everything that happens in the slot has been applied (arrivals, credits, links that end their packet); then
+ * each router for which something changed decides, once. So the order of events within a slot changes nothing.
  *
  *   look     The routing is asked for a head's ways on when it comes to the front of its channel. The head is looked at
  *            then, and again when a link that it could take becomes available or gets room. Of its available ways the
@@ -11,19 +11,19 @@
  *            looked at again when the first of its busy links is free, and when a channel without room has enough
  *            tokens back.
  *   receive  Each input port may ask for router.requests outputs and have router.paths transfers to other routers at
- *            once. A NIC's channels have a way of their own each, and packets for the NIC take none (BG/L: a receiver feeds
- *            the reception FIFOs and two senders).
+ *            once. A NIC's channels have a way of their own each, and packets for the NIC take none (BG/L: a receiver
+ *            feeds the reception FIFOs and two senders).
  *   send     Each output takes one of those who ask. Losers look again in the next slot if they have another way then; else
  *            they leave word like a head without a way.
  *   go       The packet starts (link.c), the head behind it comes to the front when its tail is out.
  *
- * Room: on a plain channel the packet's size, or that of a full one (router.room), of its own buffer and what the channels of
- * the port share; on a bubble channel a full packet, or two for one that enters the ring. Charged: its size, or on a bubble channel that of a full one (router.bubble_charge).
- * A link takes at most one packet per slot.
+ * Room: on a plain channel the packet's size, or that of a full one (router.room), of its own buffer and what the
+ * channels of the port share; on a bubble channel a full packet, or two for one that enters the ring. Charged: its
+ * size, or on a bubble channel that of a full one (router.bubble_charge). A link takes at most one packet per slot.
  *
- * Where the routing's answer depends on the packet and the place alone, it is asked while arrivals are applied: the links
- * that the decision will look at are on their way from memory by then. Machines that fit in no cache (sim->is_large) are
- * gone through some routers at a time, level by level: channels, packets and ways, links.
+ * Where the routing's answer depends on the packet and the place alone, it is asked while arrivals are applied: the
+ * links that the decision will look at are on their way from memory by then. Machines that fit in no cache
+ * (sim->is_large) are gone through some routers at a time, level by level: channels, packets and ways, links.
  * Source: machines.md 1.3, 1.4, 5.2.
  */
 #include "emunic/fabric/sim/head.h"
@@ -231,8 +231,8 @@ void sim_routers_arrive(struct part *part, const struct emu_wheel_list *list)
 
 /* --- Looking at one head -------------------------------------------------------------------------------------------- */
 
-/* The front packet of a channel is gone, the one behind it comes to the front when the tail is out; in a port from another
- * router arb_gap_clocks later, so that an injection can take the link that just became free (BG/L). */
+/* The front packet of a channel is gone, the one behind it comes to the front when the tail is out; in a port from
+ * another router arb_gap_clocks later, so that an injection can take the link that just became free (BG/L). */
 SIM_INLINE void next_head(struct decision *d, struct in_vc *v, uint32_t units, uint32_t tokens, uint32_t next,
                           uint64_t tail_ps)
 {
@@ -426,8 +426,8 @@ static bool has_path(struct decision *d, struct in_vc *v)
     return false;
 }
 
-/* With column buffers an output does not wait for a packet that comes in more slowly than it would go out: it takes others
- * until the rest of the packet keeps up. */
+/* With column buffers an output does not wait for a packet that comes in more slowly than it would go out: it takes
+ * others until the rest of the packet keeps up. */
 static bool comes_too_slowly(struct decision *d, const struct in_vc *v, uint32_t link)
 {
     const struct emu_sim *sim = d->part->sim;
@@ -648,8 +648,8 @@ static uint32_t send(struct decision *d, uint32_t *winners)
     return n_winners;
 }
 
-/* Heads of one router to be looked at: those in the channels from 64 * word on. Channels of a large router share marks, and
- * which ones do is the same in each. */
+/* Heads of one router to be looked at: those in the channels from 64 * word on. Channels of a large router share marks,
+ * and which ones do is the same in each. */
 static inline uint64_t heads_to_look_at(const struct part *part, const struct router *r, uint64_t look, uint32_t word)
 {
     const struct emu_sim *sim = part->sim;
@@ -665,7 +665,10 @@ static inline uint64_t heads_to_look_at(const struct part *part, const struct ro
     return heads & bits;
 }
 
-/* Lists the heads that are looked at in the first of these routers, as many as there is room for; returns how many routers. */
+/*
+ * Lists the heads that are looked at in the first of these routers, as many as there is room for; returns how many
+ * routers.
+ */
 static uint32_t gather(struct part *part, const uint32_t *routers, uint32_t n, uint32_t *n_looks_out)
 {
     const struct emu_sim *sim = part->sim;
@@ -698,8 +701,8 @@ static uint32_t gather(struct part *part, const uint32_t *routers, uint32_t n, u
     return i;
 }
 
-/* A head's channel, packet, options and links lie far from each other, and in a large machine none of them is in a cache.
- * So they are fetched level by level for some routers at once, before the first of these decides. */
+/* A head's channel, packet, options and links lie far from each other, and in a large machine none of them is in a
+ * cache. So they are fetched level by level for some routers at once, before the first of these decides. */
 static uint32_t fetch_routers(const struct decision *d, const uint32_t *routers, uint32_t n)
 {
     struct part *part = d->part;

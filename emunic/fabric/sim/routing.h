@@ -83,8 +83,8 @@ struct emu_route_at {
     bool is_entering;
 };
 
-/* One way on, or several over one link that differ in the channel only. The arbiter takes an available one: the first with
- * the lowest rank, or by its policy among equal ranks. */
+/* One way on, or several over one link that differ in the channel only. The arbiter takes an available one: the first
+ * with the lowest rank, or by its policy among equal ranks. */
 struct emu_route_option {
     uint32_t link;             /* out; the NIC's link at the destination */
     uint8_t vc;
@@ -124,9 +124,9 @@ struct emu_routing {
      * packet comes with nothing to choose, and options() finds that there is no way. */
     bool (*start)(const struct emu_route_view *view, struct emu_packet *p, uint32_t router);
 
-    /* The ways on from here, asked once per packet and router, when its head comes to the front of its channel (and again
-     * after faults changed), in rising order of their ranks: an answer from loads stands until the packet has left. At
-     * least one for a packet that start() accepted, unless a fault came between. */
+    /* The ways on from here, asked once per packet and router, when its head comes to the front of its channel (and
+     * again after faults changed), in rising order of their ranks: an answer from loads stands until the packet has
+     * left. At least one for a packet that start() accepted, unless a fault came between. */
     uint32_t (*options)(const struct emu_route_view *view, const struct emu_packet *p, const struct emu_route_at *at,
                         struct emu_route_option options_out[EMU_ROUTE_OPTIONS_MAX]);
 
@@ -137,8 +137,8 @@ struct emu_routing {
 
     uint32_t options_max;   /* that options() may write; 0: EMU_ROUTE_OPTIONS_MAX */
 
-    /* start() or options() draw random numbers or read loads, so a head is asked about when its router decides. Else it may
-     * be earlier in the slot. */
+    /* start() or options() draw random numbers or read loads, so a head is asked about when its router decides. Else it
+     * may be earlier in the slot. */
     bool reads_router;
 };
 

@@ -2,14 +2,14 @@
 /*
  * Time passes.
  *
- * One partition: take the next slot that has events, apply them all, then let every NIC and router that something changed
- * for decide, once. Applying is commutative between routers and decisions touch one router only, so neither order
- * matters; what is put for later goes at least one slot ahead.
+ * One partition: take the next slot that has events, apply them all, then let every NIC and router that something
+ * changed for decide, once. Applying is commutative between routers and decisions touch one router only, so neither
+ * order matters; what is put for later goes at least one slot ahead.
  *
- * Several partitions, one thread each: windows. The shortest time in which one partition can affect another is that of a
- * head, or of a credit, over a link between them; a window is as long. All agree on its start (the first event of all),
- * run through it alone, meet, take what the others sent, say when their next event is, meet again. The two meetings are
- * all the synchronisation there is, and the exchange of outboxes all the communication.
+ * Several partitions, one thread each: windows. The shortest time in which one partition can affect another is that of
+ * a head, or of a credit, over a link between them; a window is as long. All agree on its start (the first event of
+ * all), run through it alone, meet, take what the others sent, say when their next event is, meet again. The two
+ * meetings are all the synchronisation there is, and the exchange of outboxes all the communication.
  * Source: D. Nicol, "The Cost of Conservative Synchronization in Parallel Discrete Event Simulations", JACM 40(2), 1993
  * (YAWNS), as in the simulator of BGL.
  */
@@ -138,8 +138,8 @@ struct member {
     pthread_t thread;
 };
 
-/* The others are in the same window and end it about now: spin for some tens of microseconds, then sleep. With more threads
- * than processors sleep at once. */
+/* The others are in the same window and end it about now: spin for some tens of microseconds, then sleep. With more
+ * threads than processors sleep at once. */
 static void meet(struct crew *crew)
 {
     unsigned meeting = atomic_load_explicit(&crew->meeting, memory_order_relaxed);

@@ -30,7 +30,8 @@ struct emu_traffic {
     /*
      * The next packet of a node, asked when its injection channel for the class has room. Fill src_nid, dst_nid, units,
      * traffic_class, mode, order_key, tag and created_ps: when it exists, now or later (the simulator then asks for
-     * nothing else of this class until that time has come and the packet is in). False: none now; emu_sim_wake() asks again.
+     * nothing else of this class until that time has come and the packet is in). False: none now; emu_sim_wake() asks
+     * again.
      */
     bool (*next)(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class, uint64_t now_ps,
                  struct emu_packet *packet_out);
@@ -81,11 +82,14 @@ void emu_sim_call_at(struct emu_sim *sim, uint32_t nid, uint64_t at_ps, uint64_t
 
 /* --- Between runs --------------------------------------------------------------------------------------------- */
 
-/* Takes effect at once: changed lanes slow their link, a dead link or router drops what is on it (lost() hears of it when
- * time goes on). NULL: everything works again. */
+/* Takes effect at once: changed lanes slow their link, a dead link or router drops what is on it (lost() hears of it
+ * when time goes on). NULL: everything works again. */
 void emu_sim_set_faults(struct emu_sim *sim, const struct emu_fault_map *faults);
 
-/* Bit error rate of all lanes of a link (EMU_SIM_ALL_LINKS: of all). Packets that the link's check catches are sent again. */
+/*
+ * Bit error rate of all lanes of a link (EMU_SIM_ALL_LINKS: of all). Packets that the link's check catches are sent
+ * again.
+ */
 #define EMU_SIM_ALL_LINKS UINT32_MAX
 void emu_sim_set_bit_error_rate(struct emu_sim *sim, uint32_t link, double ber);
 

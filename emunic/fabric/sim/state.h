@@ -19,8 +19,8 @@
 #include "emunic/fabric/sim/wheel.h"
 #include "emunic/fabric/topology.h"
 
-/* For functions that are compiled once per constant argument, and for those that only fetch: a compiler may find that the
- * latter do nothing and leave out their calls. */
+/* For functions that are compiled once per constant argument, and for those that only fetch: a compiler may find that
+ * the latter do nothing and leave out their calls. */
 #define SIM_INLINE static inline __attribute__((always_inline))
 
 #define SIM_NONE         UINT32_MAX
@@ -104,9 +104,9 @@ enum {
     IN_PATH_EVENT = 1 << 1,
 };
 
-/* One virtual channel at the receiving router: a queue, of which only the head is decided on, and all that an arrival and
- * a departure need to know of the link. On machines with few channels per node they all are made at once, in the order of
- * their numbers; else one is made when its first packet comes, because most are hardly ever used. */
+/* One virtual channel at the receiving router: a queue, of which only the head is decided on, and all that an arrival
+ * and a departure need to know of the link. On machines with few channels per node they all are made at once, in the
+ * order of their numbers; else one is made when its first packet comes, because most are hardly ever used. */
 struct in_vc {
     uint64_t ready_ps;                 /* the head cannot go before: it was not here, or the last tail was not out */
     uint64_t tail_ps;                  /* when the tail of the last packet that came is here */
@@ -474,8 +474,9 @@ static inline void sim_list_nic(struct part *part, uint32_t nid)
     }
 }
 
-/* The bit of a channel in sets of one word. Channels of a large router share bits, so now and then a head is looked at in
- * vain. Those in use are alike (one virtual channel of each link, say), and a multiplicative hash keeps such apart. */
+/* The bit of a channel in sets of one word. Channels of a large router share bits, so now and then a head is looked at
+ * in vain. Those in use are alike (one virtual channel of each link, say), and a multiplicative hash keeps such
+ * apart. */
 static inline uint32_t sim_mark_number(uint32_t local)
 {
     return local * UINT32_C(0x9e3779b1) >> 26;
@@ -501,7 +502,9 @@ void sim_cells_grow(struct part *part);
 void sim_options_grow(struct part *part);
 uint32_t sim_vc_make(struct part *part, uint32_t link, uint32_t vc); /* the struct in_vc of a channel not used so far */
 struct in_vc sim_vc_new(const struct emu_sim *sim, uint32_t link, uint32_t vc); /* without a packet so far */
-/* An array, or a longer one in its place: zero beyond old_bytes, aligned to cache lines, large pages. NULL: no memory. */
+/*
+ * An array, or a longer one in its place: zero beyond old_bytes, aligned to cache lines, large pages. NULL: no memory.
+ */
 void *sim_array(void *old, size_t old_bytes, size_t bytes);
 void *sim_grown(void *memory, size_t bytes); /* realloc; memory that runs out ends the process */
 

@@ -156,7 +156,8 @@ static void test_bound_ranks_that_fill_a_small_host(void **state)
     (void)state;
     ASK("core:2 pu:1", .ranks = { { "0", 1 }, { "1", 1 } }, .answer = "", .why = "every core");
     ASK("core:4 pu:1", .ranks = { { "0", 1 }, { "1", 1 }, { "2", 1 }, { "3", 1 } }, .answer = "", .why = "every core");
-    ASK("core:4 pu:1", .ranks = { { "0", 1 }, { "1", 1 }, { "2", 1 } }, .answer = "3", .why = "away from the ranks' cores");
+    ASK("core:4 pu:1", .ranks = { { "0", 1 }, { "1", 1 }, { "2", 1 } }, .answer = "3",
+        .why = "away from the ranks' cores");
 }
 
 static void test_ranks_bound_to_sockets_that_they_do_not_fill(void **state)
@@ -197,7 +198,8 @@ static void test_only_what_the_control_group_allows(void **state)
 static void test_ranks_elsewhere_disturb_nobody(void **state)
 {
     (void)state;
-    ASK(TWO_SOCKETS, .allowed = "0-3", .ranks = { { "8", 1 }, { "9", 1 } }, .answer = "", .why = "the scheduler chooses");
+    ASK(TWO_SOCKETS, .allowed = "0-3", .ranks = { { "8", 1 }, { "9", 1 } }, .answer = "",
+        .why = "the scheduler chooses");
     ASK(TWO_SOCKETS, .allowed = "0-3", .ranks = { { "2-9", 1 } }, .answer = "0-1", .why = "away from the ranks' cores");
 }
 
