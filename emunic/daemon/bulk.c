@@ -3,10 +3,14 @@
  * Memory that the transport moves data from and to.
  *
  * A piece is one side of one part of a block transfer (remote.c has the initiator's, visit.c the target's). Where
- * emunic has the process's memory mapped, the piece is those pages, so the kernel copies between them and the network
- * and nobody else copies at all. What is not mapped goes through staging, and so do files of programs, which can be
- * made shorter: a missing page is an error of one command elsewhere, but in the middle of a transfer it would cost the
- * session.
+ * the network reads and emunic has the process's memory mapped, the piece is those pages, so the kernel copies from
+ * them and nobody else copies at all. What is not mapped goes through staging, and so do files of programs, which can
+ * be made shorter: a missing page is an error of one command elsewhere, but in the middle of a transfer it would cost
+ * the session.
+ *
+ * What the network fills is always staging, one copy more: a host that stops in the middle and counts as lost may go on
+ * later, and the carrier cannot take back a place that it was given. By then the memory may be the program's own again.
+ * So staging that a lost host had is never used again; its pages go back, its addresses stay taken and unmapped.
  *
  * Each piece is a region of its own and reaches exactly its part for as long as that is under way; so a peer is never
  * given more than it needs, and what it was given ends.
@@ -31,7 +35,8 @@
 #include "emunic/daemon/hosts.h"
 #include "emunic/daemon/server.h"
 
-#define SLOTS 4u
+#define SLOTS         8u
+#define STAGING_BYTES ((size_t)SLOTS * EMU_HOST_BULK_BYTES)
 
 struct emu_bulk_mappings {
     struct emu_windows windows;
@@ -74,8 +79,8 @@ static int take_slot(struct emu_server *server, struct emu_bulk_piece *piece)
     if (staging->used == (1u << SLOTS) - 1)
         return -EAGAIN;
     if (!staging->bytes) {
-        void *bytes = mmap(NULL, (size_t)SLOTS * EMU_HOST_BULK_BYTES, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void *bytes = mmap(NULL, STAGING_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                           -1, 0);
 
         if (bytes == MAP_FAILED)
             return -ENOMEM;
@@ -92,6 +97,19 @@ static void give_slot(struct emu_server *server, const struct emu_bulk_piece *pi
 {
     if (piece->is_staged)
         server->bulk->staging[piece->host * EMU_BULK_POOLS + piece->pool].used &= ~(1u << piece->slot);
+}
+
+void emu_bulk_host_down(struct emu_server *server, uint32_t host)
+{
+    if (!server->bulk)
+        return;
+    for (unsigned pool = 0; pool < EMU_BULK_POOLS; pool++) {
+        struct staging *staging = &server->bulk->staging[host * EMU_BULK_POOLS + pool];
+
+        if (staging->bytes)
+            mmap(staging->bytes, STAGING_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        *staging = (struct staging){ 0 };
+    }
 }
 
 /* ---- mappings ---- */
@@ -155,7 +173,7 @@ int emu_bulk_take(struct emu_server *server, const struct emu_bulk_wish *wish, s
     piece->host = wish->host;
     piece->pool = wish->pool;
     piece->length_bytes = wish->length_bytes;
-    piece->bytes = window_of(wish);
+    piece->bytes = wish->is_filled ? NULL : window_of(wish);
     if (!piece->bytes)
         r = take_slot(server, piece);
     if (r == 0)
@@ -202,7 +220,7 @@ void emu_bulk_destroy(struct emu_server *server)
     }
     for (uint32_t i = 0; i < emu_hosts_count(server) * EMU_BULK_POOLS; i++) {
         if (bulk->staging[i].bytes)
-            munmap(bulk->staging[i].bytes, (size_t)SLOTS * EMU_HOST_BULK_BYTES);
+            munmap(bulk->staging[i].bytes, STAGING_BYTES);
     }
     free(bulk);
     server->bulk = NULL;

@@ -41,17 +41,20 @@ struct emu_bulk_wish {
     uint64_t addr;
     uint32_t length_bytes;              /* at most EMU_HOST_BULK_BYTES */
     uint32_t access;                    /* EMU_TRANSPORT_READ, EMU_TRANSPORT_WRITE: of the other host; 0 none */
+    bool is_filled;                     /* by the network; else it is read */
 };
 
 /*
- * A piece is a region of the transport: the memory itself if it is mapped here and its pages cannot go away, else a
- * place in staging. 0; -EAGAIN: no staging until another piece to that host is given back; -ENOMEM and the like.
+ * A piece is a region of the transport: the memory itself if the network only reads it, it is mapped here and its pages
+ * cannot go away; else a place in staging. 0; -EAGAIN: no staging until another piece to that host is given back; -ENOMEM and the like.
  */
 int emu_bulk_take(struct emu_server *server, const struct emu_bulk_wish *wish, struct emu_bulk_piece **piece_out);
 /* Nothing of the transport may use it any more. NULL is fine. */
 void emu_bulk_give_back(struct emu_server *server, struct emu_bulk_piece *piece);
 /* Is there any piece? Then the transport has to be looked at. */
 bool emu_bulk_is_busy(const struct emu_server *server);
+/* The host is lost and all its pieces are given back: what its connections may still bring goes nowhere. */
+void emu_bulk_host_down(struct emu_server *server, uint32_t host);
 /* The process ends; what is mapped of its memory stays until nothing uses it. */
 void emu_bulk_member_ends(struct emu_member *member);
 

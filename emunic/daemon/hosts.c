@@ -528,6 +528,7 @@ static void tell_down(struct emu_server *server, uint32_t host)
 {
     emu_remote_host_down(server, host);
     emu_visit_host_down(server, host);
+    emu_bulk_host_down(server, host);
     emu_portals_host_down(server, host);
     emu_host_domains_down(server, host);
     emu_ce_host_down(server, host);

@@ -339,7 +339,8 @@ static enum sent prepare_bulk(struct emu_errand *errand, struct part *part, stru
     struct emu_memory mapped;
     struct emu_bulk_wish wish = { .host = errand->host, .pool = EMU_BULK_OWN, .member = port->member, .memory = local,
                                   .addr = addr, .length_bytes = command->part_bytes,
-                                  .access = is_put ? EMU_TRANSPORT_READ : EMU_TRANSPORT_WRITE };
+                                  .access = is_put ? EMU_TRANSPORT_READ : EMU_TRANSPORT_WRITE,
+                                  .is_filled = !is_put };
     struct emu_transport_remote place;
     const struct emu_transport_ops *ops;
     int r;

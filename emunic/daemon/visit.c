@@ -252,7 +252,8 @@ static int take_piece(struct emu_server *server, struct visit *visit, const stru
     const struct emu_host_command *command = &visit->command;
     uint64_t addr = t->target_addr + command->offset;
     struct emu_bulk_wish wish = { .host = visit->host, .pool = EMU_BULK_VISITORS, .memory = &t->remote, .addr = addr,
-                                  .member = domain->ports[t->owner_port]->member, .length_bytes = command->part_bytes };
+                                  .member = domain->ports[t->owner_port]->member, .length_bytes = command->part_bytes,
+                                  .is_filled = command->cmd.op != EMU_OP_GET };
     int r = emu_bulk_take(server, &wish, &visit->piece);
 
     if (r < 0)

@@ -307,24 +307,6 @@ static void test_flag_of_a_long_put_comes_after_its_data(void **state)
     }
 }
 
-static void test_small_put_overtakes_a_long_one(void **state)
-{
-    gni_post_descriptor_t *done;
-    gni_post_descriptor_t slow;
-    gni_post_descriptor_t fast = gx_put(&a, &b, 0, 8, GNI_CQMODE_GLOBAL_EVENT);
-    struct long_memory m;
-
-    (void)state;
-    open_long(&m);
-    slow = long_post(&m, GNI_POST_RDMA_PUT);
-    assert_int_equal(post(&a, &slow, true), GNI_RC_SUCCESS);
-    assert_int_equal(post(&a, &fast, false), GNI_RC_SUCCESS);
-    assert_int_equal(gx_complete(a.src_cq, &done), GNI_RC_SUCCESS);
-    assert_ptr_equal(done, &fast);
-    assert_int_equal(complete(&a, &slow), GNI_RC_SUCCESS);
-    close_long(&m);
-}
-
 static void test_long_put_beyond_the_memory_touches_nothing(void **state)
 {
     struct long_memory m;
@@ -791,7 +773,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_deregistration_outlasts_a_host_that_stops_in_the_middle, start, stop),
         cmocka_unit_test_setup_teardown(test_remote_event_of_a_long_put_comes_once_and_after_its_data, start, stop),
         cmocka_unit_test_setup_teardown(test_flag_of_a_long_put_comes_after_its_data, start, stop),
-        cmocka_unit_test_setup_teardown(test_small_put_overtakes_a_long_one, start, stop),
         cmocka_unit_test_setup_teardown(test_long_put_beyond_the_memory_touches_nothing, start, stop),
         cmocka_unit_test_setup_teardown(test_stale_handle_fails, start, stop),
         cmocka_unit_test_setup_teardown(test_local_memory_that_is_not_there_fails_the_transfer_alone, start, stop),
