@@ -255,6 +255,7 @@ static void test_killed_senders_leave_nothing_undone(void **state)
                     .options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE };
     ptl_handle_ni_t ni = open_interface(fx.nids[0]);
     uint64_t n_failed = 0;
+    int rc;
     ptl_process_id_t id;
     ptl_handle_me_t me;
     ptl_handle_md_t mdh;
@@ -294,7 +295,10 @@ static void test_killed_senders_leave_nothing_undone(void **state)
         assert_int_equal(open, 0);
     }
     printf("# %llu operations were cut off\n", (unsigned long long)n_failed);
-    assert_int_equal(PtlMEUnlink(me), PTL_OK);
+    /* What a killed sender of another host has sent may still arrive. */
+    while ((rc = PtlMEUnlink(me)) == PTL_ME_IN_USE)
+        sched_yield();
+    assert_int_equal(rc, PTL_OK);
     PtlFini();
 }
 
