@@ -3,7 +3,7 @@
  * Collective engine: the codes of each call, all operations, trees over many nodes, order, entries of engines; what
  * goes wrong is in test_ce_end.c. Specification: ugni.md 2.16, 3.6, 4.8, 4.12; machines.md XC-35 and XC-36.
  */
-#include "tests/common/float_bits.h"
+#include "emunic/engine/bits.h"
 #include "tests/conformance/ce.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
@@ -406,8 +406,9 @@ static void check_operation(const struct operation *op)
 
 static void test_every_operation_in_both_widths(void **state)
 {
-    const uint64_t m1 = (uint64_t)-1, d1 = bits64(1.5), d2 = bits64(-2.25), d3 = bits64(8), f1 = bits32(1.5f),
-                   f2 = bits32(-2.25f), f3 = bits32(8);
+    const uint64_t m1 = (uint64_t)-1, d1 = emu_double_bits(1.5), d2 = emu_double_bits(-2.25), d3 = emu_double_bits(8),
+        f1 = emu_float_bits(1.5f),
+                   f2 = emu_float_bits(-2.25f), f3 = emu_float_bits(8);
     const struct operation operations[] = {
         { GNI_FMA_CE_AND, 0, { 0xff00ff00ff00ff0f, 0xf0f0f0f0f0f0f0ff, m1 }, { 7, 7, 7 }, 0xf000f000f000f00f, 0, 0 },
         { GNI_FMA_CE_OR, 0, { 1, 0x10, 1ull << 63 }, { 7, 7, 7 }, 1ull << 63 | 0x11, 0, 0 },
@@ -421,7 +422,7 @@ static void test_every_operation_in_both_widths(void **state)
         { GNI_FMA_CE_FPMAX_LIDX, 0, { d1, d3, d3 }, { 1, 2, 3 }, d3, 2, 0 },
         { GNI_FMA_CE_FPMIN_GIDX, 0, { d1, d2, d2 }, { 1, 1ull << 40, 9 }, d2, 1ull << 40, 0 },
         { GNI_FMA_CE_FPMAX_GIDX, 0, { d1, d3, d3 }, { 1, 2, 3 }, d3, 3, 0 },
-        { GNI_FMA_CE_FPADD, 0, { d1, d2, d3 }, { 7, 7, 7 }, bits64(7.25), 0, 0 },
+        { GNI_FMA_CE_FPADD, 0, { d1, d2, d3 }, { 7, 7, 7 }, emu_double_bits(7.25), 0, 0 },
         /* Upper halves are no part of short operands. */
         { GNI_FMA_CE_AND_S, 1, { 0xff00000ff0, 0xff000000ff, 0xff00000fff }, { 7, 7, 7 }, 0xf0, 0, 0 },
         { GNI_FMA_CE_OR_S, 1, { 1ull << 32, 0x10, 1 }, { 7, 7, 7 }, 0x11, 0, 0 },
@@ -435,15 +436,17 @@ static void test_every_operation_in_both_widths(void **state)
         { GNI_FMA_CE_FPMAX_LIDX_S, 1, { f1, f3, f3 }, { 1, 2, 3 }, f3, 2, 0 },
         { GNI_FMA_CE_FPMIN_GIDX_S, 1, { f1, f2, f2 }, { 1, 8, 9 }, f2, 9, 0 },
         { GNI_FMA_CE_FPMAX_GIDX_S, 1, { f1, f3, f3 }, { 1, 2, 3 }, f3, 3, 0 },
-        { GNI_FMA_CE_FPADD_S, 1, { f1, f2, f3 }, { 7, 7, 7 }, bits32(7.25f), 0, 0 },
+        { GNI_FMA_CE_FPADD_S, 1, { f1, f2, f3 }, { 7, 7, 7 }, emu_float_bits(7.25f), 0, 0 },
         /* Two operands at once. */
         { GNI_FMA_CE_IADD, 0, { 1, 2, 3 }, { 10, 20, m1 }, 6, 29, GNI_CEMODE_TWO_OP },
         { GNI_FMA_CE_IADD_S, 1, { 1, 2, 3 }, { 10, 20, m1 }, 6, 29, GNI_CEMODE_TWO_OP },
         { GNI_FMA_CE_AND, 0, { 7, 3, 6 }, { 12, 14, 13 }, 2, 12, GNI_CEMODE_TWO_OP },
         { GNI_FMA_CE_OR, 0, { 1, 2, 4 }, { 8, 16, 32 }, 7, 56, GNI_CEMODE_TWO_OP },
         { GNI_FMA_CE_XOR_S, 1, { 1, 3, 4 }, { 8, 16, 8 }, 6, 16, GNI_CEMODE_TWO_OP },
-        { GNI_FMA_CE_FPADD, 0, { d1, d2, d3 }, { d3, d3, d3 }, bits64(7.25), bits64(24), GNI_CEMODE_TWO_OP },
-        { GNI_FMA_CE_FPADD_S, 1, { f1, f2, f3 }, { f3, f3, f3 }, bits32(7.25f), bits32(24), GNI_CEMODE_TWO_OP },
+        { GNI_FMA_CE_FPADD, 0, { d1, d2, d3 }, { d3, d3, d3 }, emu_double_bits(7.25), emu_double_bits(24),
+          GNI_CEMODE_TWO_OP },
+        { GNI_FMA_CE_FPADD_S, 1, { f1, f2, f3 }, { f3, f3, f3 }, emu_float_bits(7.25f), emu_float_bits(24),
+          GNI_CEMODE_TWO_OP },
         { GNI_FMA_CE_IMAX_LIDX, 0, { 5, m1, 5 }, { 12, 11, 10 }, 5, 10, GNI_CEMODE_TWO_OP },
     };
 
@@ -462,7 +465,7 @@ static void add_doubles(uint32_t rounding, double a, double b, double expected, 
     for (unsigned i = 0; i < 2; i++) {
         struct tree_leaf *l = &tree.leaves[i];
 
-        l->d = tree_post(l, GNI_FMA_CE_FPADD, bits64(operands[i]), 0);
+        l->d = tree_post(l, GNI_FMA_CE_FPADD, emu_double_bits(operands[i]), 0);
         l->d.ce_mode = i == 0 ? mode : 0;
         assert_int_equal(tree_send(l), 0);
     }
@@ -473,7 +476,7 @@ static void add_doubles(uint32_t rounding, double a, double b, double expected, 
         assert_true(GNI_CE_RES_STATUS_OK(l->result));
         assert_int_equal(GNI_CE_RES_GET_STATUS(l->result), 0);
         assert_int_equal(GNI_CE_RES_GET_FPE(l->result), fpe);
-        assert_true(l->result->result1 == bits64(expected));
+        assert_true(l->result->result1 == emu_double_bits(expected));
     }
 }
 
@@ -506,7 +509,7 @@ static void test_infinities_that_cancel_are_invalid(void **state)
     (void)state;
     tree_build_flat(&tree, sides, 2);
     for (unsigned i = 0; i < 2; i++)
-        tree_contribute(&tree.leaves[i], GNI_FMA_CE_FPADD, bits64(i ? INFINITY : -INFINITY), 0, 0);
+        tree_contribute(&tree.leaves[i], GNI_FMA_CE_FPADD, emu_double_bits(i ? INFINITY : -INFINITY), 0, 0);
     for (unsigned i = 0; i < 2; i++) {
         double sum;
 

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "tests/common/float_bits.h"
+#include "emunic/engine/bits.h"
 #include "tests/common/seed.h"
 
 #define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
@@ -92,16 +92,17 @@ static void test_32_bit_integer_operations(void **state)
 static void test_64_bit_floating_point_operations(void **state)
 {
     const struct sample samples[] = {
-        { EMU_AMO_FPADD, bits64(1.5), bits64(0.25), 0, bits64(1.75) },
-        { EMU_AMO_FPADD, bits64(9007199254740992.0), bits64(1.0), 0, bits64(9007199254740992.0) }, /* to even */
-        { EMU_AMO_FPADD, bits64(INFINITY), bits64(-1.0), 0, bits64(INFINITY) },
-        { EMU_AMO_FPMIN, bits64(1.5), bits64(-2.5), 0, bits64(-2.5) },
-        { EMU_AMO_FPMIN, bits64(-INFINITY), bits64(3.0), 0, bits64(-INFINITY) },
-        { EMU_AMO_FPMIN, bits64(NAN), bits64(3.0), 0, bits64(3.0) },
-        { EMU_AMO_FPMIN, bits64(3.0), bits64(NAN), 0, bits64(3.0) },
-        { EMU_AMO_FPMAX, bits64(1.5), bits64(-2.5), 0, bits64(1.5) },
-        { EMU_AMO_FPMAX, bits64(NAN), bits64(3.0), 0, bits64(3.0) },
-        { EMU_AMO_FPMAX, bits64(-1e300), bits64(1e-300), 0, bits64(1e-300) },
+        { EMU_AMO_FPADD, emu_double_bits(1.5), emu_double_bits(0.25), 0, emu_double_bits(1.75) },
+        { EMU_AMO_FPADD, emu_double_bits(9007199254740992.0), emu_double_bits(1.0), 0,
+          emu_double_bits(9007199254740992.0) }, /* to even */
+        { EMU_AMO_FPADD, emu_double_bits(INFINITY), emu_double_bits(-1.0), 0, emu_double_bits(INFINITY) },
+        { EMU_AMO_FPMIN, emu_double_bits(1.5), emu_double_bits(-2.5), 0, emu_double_bits(-2.5) },
+        { EMU_AMO_FPMIN, emu_double_bits(-INFINITY), emu_double_bits(3.0), 0, emu_double_bits(-INFINITY) },
+        { EMU_AMO_FPMIN, emu_double_bits(NAN), emu_double_bits(3.0), 0, emu_double_bits(3.0) },
+        { EMU_AMO_FPMIN, emu_double_bits(3.0), emu_double_bits(NAN), 0, emu_double_bits(3.0) },
+        { EMU_AMO_FPMAX, emu_double_bits(1.5), emu_double_bits(-2.5), 0, emu_double_bits(1.5) },
+        { EMU_AMO_FPMAX, emu_double_bits(NAN), emu_double_bits(3.0), 0, emu_double_bits(3.0) },
+        { EMU_AMO_FPMAX, emu_double_bits(-1e300), emu_double_bits(1e-300), 0, emu_double_bits(1e-300) },
     };
 
     (void)state;
@@ -111,12 +112,12 @@ static void test_64_bit_floating_point_operations(void **state)
 static void test_32_bit_floating_point_operations(void **state)
 {
     const struct sample samples[] = {
-        { EMU_AMO_FPADD, bits32(1.5f), bits32(0.25f), 0, bits32(1.75f) },
-        { EMU_AMO_FPADD, bits32(16777216.0f), bits32(1.0f), 0, bits32(16777216.0f) },
-        { EMU_AMO_FPMIN, bits32(1.5f), bits32(-2.5f), 0, bits32(-2.5f) },
-        { EMU_AMO_FPMIN, bits32(NAN), bits32(3.0f), 0, bits32(3.0f) },
-        { EMU_AMO_FPMAX, bits32(1.5f), bits32(-2.5f), 0, bits32(1.5f) },
-        { EMU_AMO_FPMAX, bits32(3.0f), bits32(NAN), 0, bits32(3.0f) },
+        { EMU_AMO_FPADD, emu_float_bits(1.5f), emu_float_bits(0.25f), 0, emu_float_bits(1.75f) },
+        { EMU_AMO_FPADD, emu_float_bits(16777216.0f), emu_float_bits(1.0f), 0, emu_float_bits(16777216.0f) },
+        { EMU_AMO_FPMIN, emu_float_bits(1.5f), emu_float_bits(-2.5f), 0, emu_float_bits(-2.5f) },
+        { EMU_AMO_FPMIN, emu_float_bits(NAN), emu_float_bits(3.0f), 0, emu_float_bits(3.0f) },
+        { EMU_AMO_FPMAX, emu_float_bits(1.5f), emu_float_bits(-2.5f), 0, emu_float_bits(1.5f) },
+        { EMU_AMO_FPMAX, emu_float_bits(3.0f), emu_float_bits(NAN), 0, emu_float_bits(3.0f) },
     };
 
     (void)state;
@@ -146,11 +147,11 @@ static void test_flags_for_other_layers_do_not_change_the_value(void **state)
 {
     (void)state;
     for (uint8_t op = EMU_AMO_ADD; op < EMU_AMO_OP_END; op++) {
-        struct emu_amo amo = { .op = op, .operand1 = bits64(2.0), .operand2 = 5 };
-        uint64_t expected = emu_amo_apply(&amo, bits64(3.0));
+        struct emu_amo amo = { .op = op, .operand1 = emu_double_bits(2.0), .operand2 = 5 };
+        uint64_t expected = emu_amo_apply(&amo, emu_double_bits(3.0));
 
         amo.flags = EMU_AMO_FETCH | EMU_AMO_PAIRS;
-        assert_int_equal(emu_amo_apply(&amo, bits64(3.0)), expected);
+        assert_int_equal(emu_amo_apply(&amo, emu_double_bits(3.0)), expected);
     }
 }
 
@@ -245,7 +246,7 @@ static struct emu_amo add_one_32(unsigned thread)
 static struct emu_amo add_one_and_a_half(unsigned thread)
 {
     (void)thread;
-    return (struct emu_amo){ .op = EMU_AMO_FPADD, .operand1 = bits64(1.5) };
+    return (struct emu_amo){ .op = EMU_AMO_FPADD, .operand1 = emu_double_bits(1.5) };
 }
 
 static struct emu_amo flip_own_bit(unsigned thread)
@@ -268,11 +269,11 @@ static void test_concurrent_adds_lose_nothing(void **state)
 
 static void test_concurrent_loops_of_compare_and_swap_lose_nothing(void **state)
 {
-    _Alignas(8) uint64_t word = bits64(0.0);
+    _Alignas(8) uint64_t word = emu_double_bits(0.0);
 
     (void)state;
     hammer_on(&word, add_one_and_a_half);
-    assert_int_equal(word, bits64(1.5 * THREADS * ROUNDS));
+    assert_int_equal(word, emu_double_bits(1.5 * THREADS * ROUNDS));
     word = 0;
     hammer_on(&word, flip_own_bit);
     assert_int_equal(word, 0);      /* an even number of flips each */

@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #include "emunic/abi/event.h"
-#include "tests/common/float_bits.h"
+#include "emunic/engine/bits.h"
 #include "tests/common/seed.h"
 
 #define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
@@ -126,10 +126,10 @@ static void test_second_operand_counts_with_two_op_only(void **state)
     v = leaf(EMU_CE_IADD, EMU_CE_TWO_OP, 2, 20);
     emu_ce_combine(&sum, &v, EMU_CE_ROUND_NEAR);
     assert_true(sum.operand1 == 3 && sum.operand2 == 30);
-    sum = leaf(EMU_CE_FPADD, EMU_CE_TWO_OP, bits64(1), bits64(0.5));
-    v = leaf(EMU_CE_FPADD, EMU_CE_TWO_OP, bits64(2), bits64(0.25));
+    sum = leaf(EMU_CE_FPADD, EMU_CE_TWO_OP, emu_double_bits(1), emu_double_bits(0.5));
+    v = leaf(EMU_CE_FPADD, EMU_CE_TWO_OP, emu_double_bits(2), emu_double_bits(0.25));
     emu_ce_combine(&sum, &v, EMU_CE_ROUND_NEAR);
-    assert_true(sum.operand1 == bits64(3) && sum.operand2 == bits64(0.75));
+    assert_true(sum.operand1 == emu_double_bits(3) && sum.operand2 == emu_double_bits(0.75));
 }
 
 static void test_upper_halves_of_short_operands_do_not_count(void **state)
@@ -200,7 +200,7 @@ static uint64_t some_value(uint8_t op, bool is_narrow)
                       : n < 6 ? n - 4 : emu_random_next(&random_numbers);
     if (n >= COUNT_OF(numbers))
         return is_narrow ? NAN32 + (n == 8) : NAN64 + (n == 8);
-    return is_narrow ? bits32((float)numbers[n]) : bits64(numbers[n]);
+    return is_narrow ? emu_float_bits((float)numbers[n]) : emu_double_bits(numbers[n]);
 }
 
 static void check_extremes(uint8_t op, uint8_t flags)
@@ -252,7 +252,7 @@ static void test_signalling_nan_in_an_extreme_is_invalid_and_loses(void **state)
     (void)state;
     for (unsigned is_narrow = 0; is_narrow < 2; is_narrow++) {
         uint8_t flags = is_narrow ? EMU_CE_32BIT : 0;
-        uint64_t one = is_narrow ? bits32(1) : bits64(1);
+        uint64_t one = is_narrow ? emu_float_bits(1) : emu_double_bits(1);
         struct emu_ce_value best = leaf(EMU_CE_FPMAX, flags, is_narrow ? SNAN32 : SNAN64, 1);
         struct emu_ce_value v = leaf(EMU_CE_FPMAX, flags, one, 2);
 
@@ -282,7 +282,7 @@ static struct rounded reference_double(double a, double b, enum emu_ce_rounding 
     double result = sum;
 
     if (error == 0)
-        return (struct rounded){ bits64(sum == 0 && a == -b && rounding == EMU_CE_ROUND_DOWN && bits64(a) != bits64(b)
+        return (struct rounded){ emu_double_bits(sum == 0 && a == -b && rounding == EMU_CE_ROUND_DOWN && emu_double_bits(a) != emu_double_bits(b)
                                             ? -0.0 : sum), 0 };
     if (rounding == EMU_CE_ROUND_UP && error > 0)
         result = nextafter(sum, INFINITY);
@@ -290,7 +290,7 @@ static struct rounded reference_double(double a, double b, enum emu_ce_rounding 
         result = nextafter(sum, -INFINITY);
     if (rounding == EMU_CE_ROUND_ZERO && (error < 0) == (sum > 0))
         result = nextafter(sum, 0);
-    return (struct rounded){ bits64(result), EMU_CE_FPE_INEXACT };
+    return (struct rounded){ emu_double_bits(result), EMU_CE_FPE_INEXACT };
 }
 
 static struct rounded reference_float(float a, float b, enum emu_ce_rounding rounding)
@@ -302,7 +302,7 @@ static struct rounded reference_float(float a, float b, enum emu_ce_rounding rou
     float result = sum;
 
     if (error == 0)
-        return (struct rounded){ bits32(sum == 0 && a == -b && rounding == EMU_CE_ROUND_DOWN && bits32(a) != bits32(b)
+        return (struct rounded){ emu_float_bits(sum == 0 && a == -b && rounding == EMU_CE_ROUND_DOWN && emu_float_bits(a) != emu_float_bits(b)
                                             ? -0.0f : sum), 0 };
     if (rounding == EMU_CE_ROUND_UP && error > 0)
         result = nextafterf(sum, INFINITY);
@@ -310,7 +310,7 @@ static struct rounded reference_float(float a, float b, enum emu_ce_rounding rou
         result = nextafterf(sum, -INFINITY);
     if (rounding == EMU_CE_ROUND_ZERO && (error < 0) == (sum > 0))
         result = nextafterf(sum, 0);
-    return (struct rounded){ bits32(result), EMU_CE_FPE_INEXACT };
+    return (struct rounded){ emu_float_bits(result), EMU_CE_FPE_INEXACT };
 }
 
 /* Exponents near each other and far from the ends, small ones included now and then. */
@@ -346,14 +346,14 @@ static void test_sums_round_as_told_and_say_when_they_are_inexact(void **state)
         float c = some_float();
         float d = some_float();
         struct rounded expected = reference_double(a, b, rounding);
-        struct emu_ce_value sum = pair_of(EMU_CE_FPADD, 0, bits64(a), bits64(b), rounding);
+        struct emu_ce_value sum = pair_of(EMU_CE_FPADD, 0, emu_double_bits(a), emu_double_bits(b), rounding);
 
         if (sum.operand1 != expected.bits || sum.fpe != expected.fpe)
             fail_msg("%a + %a rounding %u: %a fpe %u, not %a fpe %u", a, b, rounding, double_of(sum.operand1), sum.fpe,
                      double_of(expected.bits), expected.fpe);
         n_inexact += expected.fpe != 0;
         expected = reference_float(c, d, rounding);
-        sum = pair_of(EMU_CE_FPADD, EMU_CE_32BIT, bits32(c), bits32(d), rounding);
+        sum = pair_of(EMU_CE_FPADD, EMU_CE_32BIT, emu_float_bits(c), emu_float_bits(d), rounding);
         if (sum.operand1 != expected.bits || sum.fpe != expected.fpe)
             fail_msg("%a + %a (float) rounding %u: %a fpe %u, not %a fpe %u", (double)c, (double)d, rounding,
                      (double)float_of(sum.operand1), sum.fpe, (double)float_of(expected.bits), expected.fpe);
@@ -372,13 +372,13 @@ static void test_sums_of_special_values(void **state)
         uint64_t sum;
         uint8_t fpe;
     } samples[] = {
-        { inf, bits64(1), EMU_CE_ROUND_NEAR, inf, 0 },
+        { inf, emu_double_bits(1), EMU_CE_ROUND_NEAR, inf, 0 },
         { inf, inf, EMU_CE_ROUND_NEAR, inf, 0 },
         { inf, neg_inf, EMU_CE_ROUND_NEAR, NAN64, EMU_CE_FPE_INVALID },
         { neg_inf, inf, EMU_CE_ROUND_NEAR, NAN64, EMU_CE_FPE_INVALID },
-        { NAN64 + 5, bits64(1), EMU_CE_ROUND_NEAR, NAN64, 0 },
-        { bits64(1), NAN64 | 1ull << 63, EMU_CE_ROUND_NEAR, NAN64, 0 },
-        { SNAN64, bits64(1), EMU_CE_ROUND_NEAR, NAN64, EMU_CE_FPE_INVALID },
+        { NAN64 + 5, emu_double_bits(1), EMU_CE_ROUND_NEAR, NAN64, 0 },
+        { emu_double_bits(1), NAN64 | 1ull << 63, EMU_CE_ROUND_NEAR, NAN64, 0 },
+        { SNAN64, emu_double_bits(1), EMU_CE_ROUND_NEAR, NAN64, EMU_CE_FPE_INVALID },
         { max, max, EMU_CE_ROUND_NEAR, inf, over },
         { max, max, EMU_CE_ROUND_UP, inf, over },
         { max, max, EMU_CE_ROUND_DOWN, max, over },
@@ -387,9 +387,9 @@ static void test_sums_of_special_values(void **state)
         { neg_max, neg_max, EMU_CE_ROUND_UP, neg_max, over },
         { neg_max, neg_max, EMU_CE_ROUND_DOWN, neg_inf, over },
         { neg_max, neg_max, EMU_CE_ROUND_ZERO, neg_max, over },
-        { bits64(1), bits64(-1), EMU_CE_ROUND_NEAR, bits64(0), 0 },
-        { bits64(1), bits64(-1), EMU_CE_ROUND_DOWN, bits64(-0.0), 0 },
-        { bits64(-0.0), bits64(-0.0), EMU_CE_ROUND_NEAR, bits64(-0.0), 0 },
+        { emu_double_bits(1), emu_double_bits(-1), EMU_CE_ROUND_NEAR, emu_double_bits(0), 0 },
+        { emu_double_bits(1), emu_double_bits(-1), EMU_CE_ROUND_DOWN, emu_double_bits(-0.0), 0 },
+        { emu_double_bits(-0.0), emu_double_bits(-0.0), EMU_CE_ROUND_NEAR, emu_double_bits(-0.0), 0 },
         { 1, 1, EMU_CE_ROUND_NEAR, 2, 0 },                                  /* denormal and exact */
     };
 
@@ -402,7 +402,7 @@ static void test_sums_of_special_values(void **state)
     }
     assert_true(pair_of(EMU_CE_FPADD, EMU_CE_32BIT, 0x7f7fffff, 0x7f7fffff, EMU_CE_ROUND_NEAR).operand1 == 0x7f800000);
     assert_true(pair_of(EMU_CE_FPADD, EMU_CE_32BIT, 0x7f7fffff, 0x7f7fffff, EMU_CE_ROUND_ZERO).operand1 == 0x7f7fffff);
-    assert_true(pair_of(EMU_CE_FPADD, EMU_CE_32BIT, SNAN32, bits32(1), EMU_CE_ROUND_NEAR).operand1 == NAN32);
+    assert_true(pair_of(EMU_CE_FPADD, EMU_CE_32BIT, SNAN32, emu_float_bits(1), EMU_CE_ROUND_NEAR).operand1 == NAN32);
 }
 
 static void test_rounding_and_exceptions_of_the_caller_stay(void **state)
@@ -411,9 +411,9 @@ static void test_rounding_and_exceptions_of_the_caller_stay(void **state)
     fesetround(FE_DOWNWARD);
     feclearexcept(FE_ALL_EXCEPT);
     feraiseexcept(FE_DIVBYZERO);
-    pair_of(EMU_CE_FPADD, 0, bits64(0.1), bits64(0.2), EMU_CE_ROUND_UP);
-    pair_of(EMU_CE_FPADD, 0, bits64(DBL_MAX), bits64(DBL_MAX), EMU_CE_ROUND_UP);
-    pair_of(EMU_CE_FPMIN, 0, SNAN64, bits64(1), EMU_CE_ROUND_UP);
+    pair_of(EMU_CE_FPADD, 0, emu_double_bits(0.1), emu_double_bits(0.2), EMU_CE_ROUND_UP);
+    pair_of(EMU_CE_FPADD, 0, emu_double_bits(DBL_MAX), emu_double_bits(DBL_MAX), EMU_CE_ROUND_UP);
+    pair_of(EMU_CE_FPMIN, 0, SNAN64, emu_double_bits(1), EMU_CE_ROUND_UP);
     assert_int_equal(fegetround(), FE_DOWNWARD);
     assert_int_equal(fetestexcept(FE_ALL_EXCEPT), FE_DIVBYZERO);
     fesetround(FE_TONEAREST);
@@ -422,15 +422,15 @@ static void test_rounding_and_exceptions_of_the_caller_stay(void **state)
 
 static void test_exceptions_of_contributions_stay_in_the_sum(void **state)
 {
-    struct emu_ce_value sum = leaf(EMU_CE_FPADD, 0, bits64(1), 0);
-    struct emu_ce_value v = leaf(EMU_CE_FPADD, 0, bits64(2), 0);
+    struct emu_ce_value sum = leaf(EMU_CE_FPADD, 0, emu_double_bits(1), 0);
+    struct emu_ce_value v = leaf(EMU_CE_FPADD, 0, emu_double_bits(2), 0);
 
     (void)state;
     sum.fpe = EMU_CE_FPE_UNDERFLOW;
     v.fpe = EMU_CE_FPE_OVERFLOW;
     emu_ce_combine(&sum, &v, EMU_CE_ROUND_NEAR);
     assert_int_equal(sum.fpe, EMU_CE_FPE_UNDERFLOW | EMU_CE_FPE_OVERFLOW);
-    assert_true(sum.operand1 == bits64(3));
+    assert_true(sum.operand1 == emu_double_bits(3));
 }
 
 /* ---- what does not fit ---- */
