@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * EMU_HOST_ADMIN: how the emunics of several hosts are administered as one machine (emunic/daemon/admin.h).
+ * EMU_HOST_ADMIN: how the emunics of several hosts are administered as one machine (emunic/daemon/hosts/admin.h).
  *
  *   asked host                     head                          every other host
  *        ASK    ------------------> does it, numbers it

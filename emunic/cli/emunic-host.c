@@ -31,7 +31,7 @@
 #include "emunic/cli/cli.h"
 #include "emunic/cli/keeper.h"
 #include "emunic/cli/sweep.h"
-#include "emunic/daemon/hosts.h"
+#include "emunic/daemon/hosts/hosts.h"
 #include "emunic/daemon/server.h"
 
 #define KEY_BYTES  32

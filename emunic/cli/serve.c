@@ -22,8 +22,8 @@
 #include "emunic/cli/network_words.h"
 #include "emunic/daemon/bind.h"
 #include "emunic/daemon/domain.h"
-#include "emunic/daemon/host_domains.h"
-#include "emunic/daemon/hosts.h"
+#include "emunic/daemon/hosts/host_domains.h"
+#include "emunic/daemon/hosts/hosts.h"
 #include "emunic/daemon/network.h"
 #include "emunic/daemon/server.h"
 

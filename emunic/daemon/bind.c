@@ -21,7 +21,7 @@
 #include <string.h>
 
 #include "emunic/daemon/domain.h"
-#include "emunic/daemon/hosts.h"
+#include "emunic/daemon/hosts/hosts.h"
 #include "emunic/place/place.h"
 
 #define DEVICES "/sys/class"

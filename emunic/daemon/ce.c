@@ -41,7 +41,7 @@
 
 #include "emunic/abi/event.h"
 #include "emunic/daemon/ce_inner.h"
-#include "emunic/daemon/hosts.h"
+#include "emunic/daemon/hosts/hosts.h"
 #include "emunic/engine/ce.h"
 #include "emunic/engine/cq.h"
 

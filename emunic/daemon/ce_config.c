@@ -15,10 +15,10 @@
 #include <stdlib.h>
 
 #include "emunic/abi/event.h"
-#include "emunic/daemon/ce_hosts.h"
 #include "emunic/daemon/ce_inner.h"
 #include "emunic/daemon/connection.h"
-#include "emunic/daemon/hosts.h"
+#include "emunic/daemon/hosts/ce_hosts.h"
+#include "emunic/daemon/hosts/hosts.h"
 
 #define MORE 1  /* outcome of a part of a configuration that is not the last one */
 

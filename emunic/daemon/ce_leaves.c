@@ -18,9 +18,9 @@
 
 #include "emunic/abi/command.h"
 #include "emunic/abi/event.h"
-#include "emunic/daemon/ce_hosts.h"
 #include "emunic/daemon/ce_inner.h"
-#include "emunic/daemon/hosts.h"
+#include "emunic/daemon/hosts/ce_hosts.h"
+#include "emunic/daemon/hosts/hosts.h"
 #include "emunic/daemon/memory_domain.h"
 #include "emunic/engine/ce.h"
 #include "emunic/engine/rest.h"

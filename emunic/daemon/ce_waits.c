@@ -8,13 +8,13 @@
  * A host that is lost knows enough. The other side acknowledges after a look at its clients: so whoever of them had
  * gone before is known to have gone (LEFT) before the acknowledgement comes.
  */
-#include "emunic/daemon/ce_hosts.h"
+#include "emunic/daemon/hosts/ce_hosts.h"
 
 #include <stdlib.h>
 
 #include "emunic/daemon/ce_inner.h"
 #include "emunic/daemon/connection.h"
-#include "emunic/daemon/hosts.h"
+#include "emunic/daemon/hosts/hosts.h"
 
 /* A request, until all hosts know what it has changed. */
 struct emu_ce_wait {

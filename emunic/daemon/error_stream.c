@@ -32,8 +32,8 @@
 #include "emunic/abi/event.h"
 #include "emunic/daemon/connection.h"
 #include "emunic/daemon/domain.h"
-#include "emunic/daemon/error_hosts.h"
-#include "emunic/daemon/hosts.h"
+#include "emunic/daemon/hosts/error_hosts.h"
+#include "emunic/daemon/hosts/hosts.h"
 #include "emunic/daemon/port.h"
 
 #define SUBSCRIPTIONS_MAX 256u      /* of one user */

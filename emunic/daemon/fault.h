@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "emunic/abi/fault.h"
-#include "emunic/daemon/fault_hosts.h"
+#include "emunic/daemon/hosts/fault_hosts.h"
 
 struct emu_cmd;
 struct emu_domain;

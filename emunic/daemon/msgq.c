@@ -25,7 +25,7 @@
 #include "emunic/abi/control.h"
 #include "emunic/base/log.h"
 #include "emunic/daemon/domain.h"
-#include "emunic/daemon/hosts.h"
+#include "emunic/daemon/hosts/hosts.h"
 #include "emunic/daemon/port.h"
 
 struct emu_msgq_end {

@@ -32,7 +32,6 @@
 
 #include "emunic/base/clock.h"
 #include "emunic/base/log.h"
-#include "emunic/daemon/admin.h"
 #include "emunic/daemon/ce.h"
 #include "emunic/daemon/datagram.h"
 #include "emunic/daemon/datapath.h"
@@ -40,6 +39,7 @@
 #include "emunic/daemon/error_stream.h"
 #include "emunic/daemon/fault.h"
 #include "emunic/daemon/flows.h"
+#include "emunic/daemon/hosts/admin.h"
 #include "emunic/daemon/port.h"
 #include "emunic/daemon/watcher.h"
 #include "emunic/daemon/word_list.h"

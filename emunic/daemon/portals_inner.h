@@ -11,7 +11,7 @@
 #include <sys/queue.h>
 
 #include "emunic/abi/host_portals.h"
-#include "emunic/daemon/numbers.h"
+#include "emunic/daemon/hosts/numbers.h"
 #include "emunic/engine/portals.h"
 
 struct emu_domain;

@@ -34,16 +34,16 @@
 #include <unistd.h>
 
 #include "emunic/base/clock.h"
-#include "emunic/daemon/admin.h"
 #include "emunic/daemon/channel.h"
 #include "emunic/daemon/connection.h"
 #include "emunic/daemon/domain.h"
+#include "emunic/daemon/hosts/admin.h"
+#include "emunic/daemon/hosts/remote.h"
+#include "emunic/daemon/hosts/visit.h"
 #include "emunic/daemon/injection.h"
 #include "emunic/daemon/job.h"
 #include "emunic/daemon/memory_domain.h"
 #include "emunic/daemon/port.h"
-#include "emunic/daemon/remote.h"
-#include "emunic/daemon/visit.h"
 #include "emunic/engine/rest.h"
 
 enum kind { FOR_MEMORY, FOR_CQ, FOR_PORT, FOR_SUSPEND, FOR_PACE };

@@ -30,7 +30,7 @@
 #include "emunic/base/clock.h"
 #include "emunic/cli/fault_file.h"
 #include "emunic/client/space.h"
-#include "emunic/daemon/hosts.h"
+#include "emunic/daemon/hosts/hosts.h"
 #include "emunic/daemon/server.h"
 #include "tests/common/proc.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "emunic/daemon/numbers.h"
+#include "emunic/daemon/hosts/numbers.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Asking all hosts.
+ *
+ * A report comes in parts, and who wants it asks for each (REPORT, ROWS): so a host holds one list for each other host
+ * that asks, made when the first part is asked for, and queues one message of it. A host that does not go on with its
+ * answer for the peer timeout, or is lost, is missing from the report, which says so.
+ */
+#include "emunic/daemon/hosts/gather.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+#include <unistd.h>
+
+#include "emunic/base/clock.h"
+#include "emunic/daemon/connection.h"
+#include "emunic/daemon/hosts/admin_lists.h"
+#include "emunic/daemon/hosts/error_hosts.h"
+#include "emunic/daemon/hosts/hosts.h"
+#include "emunic/daemon/report.h"
+#include "emunic/daemon/server.h"
+
+/* One question, and what has come of the answers. */
+struct gathering {
+    LIST_ENTRY(gathering) link;
+    uint64_t token;
+    struct emu_connection *connection;  /* borrowed: the gathering ends with it */
+    struct emu_msg reply;
+    int fd;                             /* borrowed: passed with the reply; -1: a report is made */
+    uint32_t n_left;
+    uint64_t deadline_ns;               /* moves with each part */
+    bool *is_awaited;                   /* owned, by host */
+    bool *is_missing;                   /* owned, by host */
+    struct emu_word_list *rows;         /* owned, by host */
+};
+
+/* What a host is asking us for. */
+struct served {
+    uint64_t token;
+    uint16_t type;
+    struct emu_word_list list;
+};
+
+struct emu_gather {
+    uint64_t last_token;
+    LIST_HEAD(, gathering) gatherings;
+    struct served served[];
+};
+
+int emu_gather_create(struct emu_server *server)
+{
+    server->gather = calloc(1, sizeof(*server->gather) + emu_hosts_count(server) * sizeof(server->gather->served[0]));
+    if (!server->gather)
+        return -ENOMEM;
+    LIST_INIT(&server->gather->gatherings);
+    return 0;
+}
+
+static void forget(const struct emu_server *server, struct gathering *g)
+{
+    LIST_REMOVE(g, link);
+    for (uint32_t i = 0; g->rows && i < emu_hosts_count(server); i++)
+        emu_word_list_fini(&g->rows[i]);
+    free(g->rows);
+    free(g->is_awaited);
+    free(g->is_missing);
+    free(g);
+}
+
+void emu_gather_destroy(struct emu_server *server)
+{
+    struct gathering *g;
+
+    if (!server->gather)
+        return;
+    while ((g = LIST_FIRST(&server->gather->gatherings)))
+        forget(server, g);
+    for (uint32_t i = 0; i < emu_hosts_count(server); i++)
+        emu_word_list_fini(&server->gather->served[i].list);
+    free(server->gather);
+    server->gather = NULL;
+}
+
+/* ---- who asks ---- */
+
+static struct gathering *begin(struct emu_connection *c, const struct emu_msg *msg, int fd)
+{
+    struct emu_server *server = c->server;
+    uint32_t n = emu_hosts_count(server);
+    struct gathering *g = calloc(1, sizeof(*g));
+
+    if (!g)
+        return NULL;
+    g->token = ++server->gather->last_token;
+    g->connection = c;
+    g->reply = *msg;
+    g->fd = fd;
+    g->deadline_ns = emu_clock_ns() + emu_hosts_timeout_ns(server);
+    g->is_awaited = calloc(n, sizeof(*g->is_awaited));
+    g->is_missing = calloc(n, sizeof(*g->is_missing));
+    g->rows = calloc(n, sizeof(*g->rows));
+    LIST_INSERT_HEAD(&server->gather->gatherings, g, link);
+    if (!g->is_awaited || !g->is_missing || !g->rows) {
+        forget(server, g);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        bool is_other = i != emu_hosts_own(server);
+
+        g->is_awaited[i] = is_other && emu_hosts_is_up(server, i);
+        g->is_missing[i] = is_other && !g->is_awaited[i];
+        g->n_left += g->is_awaited[i];
+    }
+    return g;
+}
+
+static struct emu_gathered gathered_of(const struct emu_server *server, const struct gathering *g)
+{
+    return (struct emu_gathered){ emu_hosts_count(server), g->rows, g->is_missing };
+}
+
+static void finish(struct emu_server *server, struct gathering *g)
+{
+    struct emu_gathered gathered = gathered_of(server, g);
+    int fd = g->fd >= 0 ? g->fd : emu_report_make(server, g->reply.type, &gathered);
+
+    emu_connection_answer_with(g->connection, &g->reply, fd < 0 ? fd : 0, fd);
+    if (g->fd < 0 && fd >= 0)
+        close(fd);
+    forget(server, g);
+}
+
+int emu_gather_report(struct emu_connection *c, const struct emu_msg *msg)
+{
+    struct emu_server *server = c->server;
+    struct gathering *g;
+
+    if (!emu_hosts_are_several(server))
+        return emu_report_make(server, msg->type, NULL);
+    g = begin(c, msg, -1);
+    if (!g)
+        return -ENOMEM;
+    if (g->n_left == 0) {
+        struct emu_gathered gathered = gathered_of(server, g);
+        int fd = emu_report_make(server, msg->type, &gathered);
+
+        forget(server, g);
+        return fd;
+    }
+    for (uint32_t i = 0; i < emu_hosts_count(server); i++) {
+        if (g->is_awaited[i])
+            emu_admin_send(server, i, EMU_HOST_ADMIN_REPORT, msg->type, g->token, NULL, 0);
+    }
+    return EMU_GATHERS;
+}
+
+int emu_gather_listening(struct emu_connection *c, const struct emu_msg *msg, int fd)
+{
+    struct emu_server *server = c->server;
+    struct gathering *g;
+
+    if (!emu_hosts_are_several(server))
+        return 0;
+    g = begin(c, msg, fd);
+    if (!g)
+        return -ENOMEM;
+    if (g->n_left == 0) {
+        forget(server, g);
+        return 0;
+    }
+    for (uint32_t i = 0; i < emu_hosts_count(server); i++) {
+        if (g->is_awaited[i])
+            emu_error_tell_listening(server, i, g->token, true);
+    }
+    return EMU_DEFERRED;
+}
+
+void emu_gather_forget(struct emu_server *server, const struct emu_connection *connection)
+{
+    struct gathering *g = server->gather ? LIST_FIRST(&server->gather->gatherings) : NULL;
+
+    while (g) {
+        struct gathering *next = LIST_NEXT(g, link);
+
+        if (g->connection == connection)
+            forget(server, g);
+        g = next;
+    }
+}
+
+static struct gathering *find(const struct emu_server *server, uint32_t host, uint64_t token)
+{
+    struct gathering *g;
+
+    LIST_FOREACH(g, &server->gather->gatherings, link) {
+        if (g->token == token && g->is_awaited[host])
+            return g;
+    }
+    return NULL;
+}
+
+/* The host has said all, or will not. */
+static void hear(struct emu_server *server, struct gathering *g, uint32_t host, bool is_missing)
+{
+    if (!g->is_awaited[host])
+        return;
+    g->is_awaited[host] = false;
+    g->is_missing[host] = is_missing;
+    if (is_missing)
+        emu_word_list_fini(&g->rows[host]);
+    if (--g->n_left == 0)
+        finish(server, g);
+}
+
+bool emu_gather_heard(struct emu_server *server, uint32_t host, uint64_t token)
+{
+    struct gathering *g = find(server, host, token);
+
+    if (g && g->fd < 0)
+        return false;
+    if (g)
+        hear(server, g, host, false);
+    return true;
+}
+
+bool emu_gather_rows(struct emu_server *server, uint32_t host, const struct emu_host_admin *m)
+{
+    struct gathering *g = find(server, host, m->token);
+    struct emu_word_list *rows;
+    uint64_t *at;
+
+    if (!g)
+        return true;        /* nobody waits for it any more */
+    rows = &g->rows[host];
+    if (g->fd >= 0 || m->type != g->reply.type || m->first != rows->n)
+        return false;
+    at = m->n > 0 ? emu_word_list_extend(rows, m->n) : NULL;
+    for (uint32_t i = 0; at && i < m->n; i++)
+        at[i] = emu_host_admin_word(m, i);
+    if (rows->has_failed || rows->n == m->total) {
+        hear(server, g, host, rows->has_failed);
+        return true;
+    }
+    g->deadline_ns = emu_clock_ns() + emu_hosts_timeout_ns(server);
+    emu_admin_send_part(server, host, EMU_HOST_ADMIN_REPORT, g->reply.type, g->token, NULL, rows->n, rows->n);
+    return true;
+}
+
+/* ---- who is asked ---- */
+
+static void make_rows(struct emu_server *server, struct served *served)
+{
+    served->list.n = 0;
+    served->list.has_failed = false;
+    emu_report_rows(server, served->type, &served->list);
+    if (!served->list.has_failed)
+        return;
+    emu_word_list_fini(&served->list);
+    emu_word_list_add(&served->list, EMU_HOST_ROW_TOO_MANY);
+}
+
+bool emu_gather_asked(struct emu_server *server, uint32_t host, const struct emu_host_admin *m)
+{
+    struct served *served = &server->gather->served[host];
+
+    if (m->n != 0 || (m->type != EMU_MSG_LINKS && m->type != EMU_MSG_FAULTS))
+        return false;
+    if (m->first == 0) {
+        served->token = m->token;
+        served->type = m->type;
+        make_rows(server, served);
+    } else if (m->token != served->token || m->type != served->type || m->first >= served->list.n) {
+        return false;
+    }
+    emu_admin_send_part(server, host, EMU_HOST_ADMIN_ROWS, served->type, served->token, served->list.words,
+                        served->list.n, m->first);
+    if (served->list.n - m->first <= EMU_HOST_ADMIN_WORDS)
+        emu_word_list_fini(&served->list);
+    return true;
+}
+
+/* ---- hosts and time ---- */
+
+void emu_gather_host_down(struct emu_server *server, uint32_t host)
+{
+    struct gathering *g = LIST_FIRST(&server->gather->gatherings);
+
+    emu_word_list_fini(&server->gather->served[host].list);
+    while (g) {
+        struct gathering *next = LIST_NEXT(g, link);
+
+        hear(server, g, host, true);
+        g = next;
+    }
+}
+
+bool emu_gather_is_busy(const struct emu_server *server)
+{
+    return server->gather && !LIST_EMPTY(&server->gather->gatherings);
+}
+
+void emu_gather_round(struct emu_server *server, uint64_t now_ns)
+{
+    struct gathering *g;
+
+    LIST_FOREACH(g, &server->gather->gatherings, link) {
+        for (uint32_t i = 0; now_ns >= g->deadline_ns && i < emu_hosts_count(server); i++) {
+            if (g->is_awaited[i])
+                emu_hosts_drop(server, i, "has not answered a question");
+        }
+    }
+}
+
+uint64_t emu_gather_next_ns(const struct emu_server *server)
+{
+    const struct gathering *g;
+    uint64_t next_ns = UINT64_MAX;
+
+    if (!server->gather)
+        return next_ns;
+    LIST_FOREACH(g, &server->gather->gatherings, link) {
+        if (g->deadline_ns < next_ns)
+            next_ns = g->deadline_ns;
+    }
+    return next_ns;
+}
