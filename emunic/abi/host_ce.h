@@ -32,7 +32,7 @@ enum emu_host_ce_op {
     EMU_HOST_CE_STATE,          /* from: how it is now. list: its links to engines; number: to be acknowledged, or 0 */
     EMU_HOST_CE_GONE,           /* from: is no more. number: as above */
     EMU_HOST_CE_KNOWN,          /* number: of a STATE or GONE that was taken */
-    EMU_HOST_CE_BROKEN,         /* from is broken (status), and so is to, if that is its version; 0: nobody is */
+    EMU_HOST_CE_BROKEN,         /* from is broken (status), and so is to, if that is its version; 0: has no UP of it */
     EMU_HOST_CE_WANT,           /* from, the parent, waits for to */
     EMU_HOST_CE_UP,             /* partial result of from, for its parent */
     EMU_HOST_CE_DOWN,           /* result of from, for its child */

@@ -249,7 +249,7 @@ bool emu_ce_is_in_doubt(const struct emu_ce_end *e)
         if (!above || !emu_ce_is_child_of(e, above))
             return false;
         if (above->is_far)
-            return e->up_told == above->version && !above->broken;
+            return e->up_told == above->version;
         e = above;
     }
     return false;

@@ -66,7 +66,7 @@ struct emu_ce_end {
     unsigned broken;                    /* enum emu_status: why; 0 whole */
     uint64_t version;                   /* of its configuration; 0 none */
     uint64_t announced;                 /* number of the announcement that is to be acknowledged; 0 none */
-    uint64_t up_told;                   /* version of the parent, on another host, that has been told `up`; 0 none */
+    uint64_t up_told;                   /* version of the parent, on another host, that may hold `up`; 0 none does */
     uint32_t cq;
     enum emu_ce_rounding rounding;
     struct emu_ce_link parent;

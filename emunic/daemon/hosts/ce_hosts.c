@@ -24,8 +24,9 @@
  * A break starts where something goes wrong and walks through the tree, up before down: an engine that has handed its
  * round up does not know whether the root has decided it. It tells its parent and waits for the parent's BROKEN, or for
  * the result, which comes first if there is one, because messages stay in order (emu_ce_is_in_doubt()). So a reduction
- * succeeds for all leaves or fails for all, except where a host is lost: then its engines and leaves count as gone
- * (status "network"), as do, there, those of all others.
+ * succeeds for all leaves or fails for all, but for two: where a host is lost, its engines and leaves count as gone
+ * (status "network"), as do, there, those of all others; and an engine that is configured anew in the middle of a round
+ * does not wait for what becomes of it.
  *
  * A host that makes a domain, or learns a new number for it, has missed what was told of it, and says so (BEGIN): it
  * counts as lost for that domain, and is told of all engines.
@@ -277,15 +278,22 @@ static struct emu_ce_end *listener(struct emu_server *server, const struct emu_d
     return e && e->is_configured && e->version == m->to_version ? e : NULL;
 }
 
+/*
+ * What a parent says to a child settles the child's doubt, for a result would have come before. What a child says to
+ * its parent settles nothing for children of that child, though they may be of our host.
+ */
 static void take_broken(struct emu_server *server, const struct emu_domain *domain, const struct emu_host_ce *m)
 {
     struct emu_ce_end *from = speaker(server, domain, m);
-    struct emu_ce_end *to = listener(server, domain, m);
+    struct emu_ce_end *to = emu_ce_find(server, domain, m->to_nid, m->to_ce);
+    bool is_listening = listener(server, domain, m) != NULL;
 
     if (!from)
         return;
     from->broken = m->status;
-    if (to && emu_ce_has_link_to(to, from))
+    if (to && (is_listening || m->to_version == 0) && emu_ce_names(&to->parent, from))
+        to->up_told = 0;
+    if (is_listening && emu_ce_has_link_to(to, from))
         emu_ce_break_tree(to, m->status);
     emu_ce_queue_broken(domain);
 }
