@@ -554,6 +554,8 @@ static void test_job_that_was_resumed_runs_on_a_host_that_was_cut_off_as_well(vo
     assert_true(gx_complete(sides[1].src_cq, &done) != GNI_RC_NOT_DONE);
     assert_ptr_equal(done, &d);
     assert_int_equal(GNI_EpDestroy(ep), GNI_RC_SUCCESS);
+    fx_await_host(&fx, 1, 2, true);
+    fx_await_host(&fx, 2, 1, true);
     assert_true(put(1, 2));
 }
 
