@@ -441,15 +441,6 @@ static void hand_up(struct emu_ce_end *e)
     }
 }
 
-static void look_at_broken(struct emu_ce_end *e)
-{
-    if (emu_ce_is_in_doubt(e))
-        return;
-    emu_ce_end_broken(e);
-    if (e->is_leaving)
-        emu_ce_remove(e);
-}
-
 static void look(struct emu_ce_end *e)
 {
     struct emu_ce_value sum;
@@ -458,7 +449,8 @@ static void look(struct emu_ce_end *e)
         return;
     emu_ce_deliver(e);
     if (e->broken) {
-        look_at_broken(e);
+        if (!emu_ce_is_in_doubt(e))
+            emu_ce_end_doubt(e);
         return;
     }
     if (!is_busy(e) || !links_are_good(e))

@@ -3,11 +3,10 @@
  * Collective engines from their making to their end.
  *
  *   created -> configured, as often as wanted -> destroyed, or gone with its port
- *                                                 -> leaving: its last round is decided on another host -> gone
  *
  * On a machine of several hosts a request is answered when all other hosts know what it has changed: then whoever hears
- * of the answer, by whatever way, finds the engine as it is. An engine that leaves in doubt (ce.c) stays until it knows
- * what became of its round, so that its leaves get their results.
+ * of the answer, by whatever way, finds the engine as it is. An engine that is in doubt (ce.c) when it is to leave, or
+ * to be configured anew, stays as it is until it knows what became of its round, so that its leaves get their results.
  */
 #include "emunic/daemon/ce.h"
 
@@ -20,7 +19,9 @@
 #include "emunic/daemon/hosts/ce_hosts.h"
 #include "emunic/daemon/hosts/hosts.h"
 
-#define MORE 1  /* outcome of a part of a configuration that is not the last one */
+/* Outcomes of a part of a configuration. */
+#define MORE  1     /* it is not the last one */
+#define LATER 2     /* something else has to be known before */
 
 /* ---- configuration ---- */
 
@@ -82,9 +83,17 @@ static void break_off(struct emu_ce_end *e, unsigned status)
     emu_ce_break_tree(e, status);
 }
 
-static int apply(struct emu_ce_end *e, const struct emu_msg_ce *msg)
+static void free_plan(struct emu_ce_plan *plan)
 {
-    struct emu_ce_child *children;
+    if (plan)
+        emu_ce_free_children(plan->children, plan->n_children);
+    free(plan);
+}
+
+/* What has been staged. -EINVAL, -ENOMEM. */
+static int make_plan(const struct emu_ce_end *e, const struct emu_msg_ce *msg, struct emu_ce_plan **plan_out)
+{
+    struct emu_ce_plan *plan;
     int r;
 
     if (e->n_staged == 0 || msg->rounding >= EMU_CE_ROUND_END ||
@@ -92,25 +101,57 @@ static int apply(struct emu_ce_end *e, const struct emu_msg_ce *msg)
         (msg->parent.type != EMU_CE_LINK_NONE &&
          (msg->parent.type != EMU_CE_LINK_ENGINE || !link_is_sound(e, &msg->parent))))
         return -EINVAL;
-    r = make_children(e, &children);
-    if (r < 0)
+    plan = calloc(1, sizeof(*plan));
+    if (!plan)
+        return -ENOMEM;
+    r = make_children(e, &plan->children);
+    if (r < 0) {
+        free(plan);
         return r;
-    break_off(e, EMU_STATUS_CANCELLED);
-    if (e->is_configured)
-        emu_ce_end_broken(e);
+    }
+    plan->n_children = e->n_staged;
+    plan->parent = msg->parent;
+    plan->cq = msg->cq;
+    plan->rounding = (enum emu_ce_rounding)msg->rounding;
+    plan->tells_always = (msg->flags & EMU_CE_ALWAYS) != 0;
+    *plan_out = plan;
+    return 0;
+}
+
+/* It is what it was to become. */
+static void carry_out(struct emu_ce_end *e)
+{
+    struct emu_ce_plan *plan = e->plan;
+
     emu_ce_free_children(e->children, e->n_children);
-    e->children = children;
-    e->n_children = e->n_staged;
-    e->parent = msg->parent;
-    e->cq = msg->cq;
-    e->rounding = (enum emu_ce_rounding)msg->rounding;
-    e->tells_always = (msg->flags & EMU_CE_ALWAYS) != 0;
+    e->children = plan->children;
+    e->n_children = plan->n_children;
+    e->parent = plan->parent;
+    e->cq = plan->cq;
+    e->rounding = plan->rounding;
+    e->tells_always = plan->tells_always;
+    e->plan = NULL;
+    free(plan);
     e->is_configured = true;
     e->is_wanted = false;
     e->broken = EMU_STATUS_OK;
     e->version = ++e->server->last_ce_version;
     emu_ce_queue(e);
     emu_ce_queue_those_who_name(e);
+}
+
+static int apply(struct emu_ce_end *e, const struct emu_msg_ce *msg)
+{
+    int r = make_plan(e, msg, &e->plan);
+
+    if (r < 0)
+        return r;
+    break_off(e, EMU_STATUS_CANCELLED);
+    if (emu_ce_is_in_doubt(e))
+        return LATER;
+    if (e->is_configured)
+        emu_ce_end_broken(e);
+    carry_out(e);
     return 0;
 }
 
@@ -191,19 +232,44 @@ void emu_ce_remove(struct emu_ce_end *e)
     *slot_of(e->server, e->nid, e->ce_id) = NULL;
     emu_ce_announce(e, EMU_HOST_CE_GONE, wait);
     emu_ce_free_children(e->children, e->n_children);
+    free_plan(e->plan);
     free(e);
     emu_ce_wait_check(wait);
+}
+
+/* Until emu_ce_end_doubt(). */
+static void hold(struct emu_ce_end *e, struct emu_ce_wait *wait)
+{
+    e->wait = wait;
+    emu_ce_wait_hold(wait);
+}
+
+void emu_ce_end_doubt(struct emu_ce_end *e)
+{
+    struct emu_ce_wait *wait = e->wait;
+
+    emu_ce_end_broken(e);
+    if (e->is_leaving) {
+        emu_ce_remove(e);
+    } else if (e->plan) {
+        e->wait = NULL;
+        carry_out(e);
+        emu_ce_announce(e, EMU_HOST_CE_STATE, wait);
+        emu_ce_wait_check(wait);
+    }
 }
 
 static void destroy(struct emu_ce_end *e, unsigned status, struct emu_ce_wait *wait)
 {
     e->is_leaving = true;
-    e->wait = wait;
+    emu_ce_wait_check(e->wait);     /* its port goes, and nobody waits for the plan any more */
+    e->wait = NULL;
     break_off(e, status);
     if (emu_ce_is_in_doubt(e)) {
-        emu_ce_wait_hold(wait);     /* ce.c comes back to it */
+        hold(e, wait);
         return;
     }
+    e->wait = wait;
     if (e->is_configured)
         emu_ce_end_broken(e);
     emu_ce_remove(e);
@@ -230,7 +296,7 @@ static int answer(struct emu_port_end *port, struct emu_msg *msg, struct emu_ce_
         msg->ce.ce_id = e->ce_id;
     } else {
         e = emu_ce_find(port->server, port->domain, port->nid, msg->ce.ce_id);
-        if (!e || e->port != port || e->is_leaving)
+        if (!e || e->port != port || e->is_leaving || e->plan)
             return -EINVAL;
     }
     if (msg->type == EMU_MSG_CE_CONFIGURE) {
@@ -241,7 +307,9 @@ static int answer(struct emu_port_end *port, struct emu_msg *msg, struct emu_ce_
         destroy(e, EMU_STATUS_CANCELLED, wait);
     else if (r == 0)
         emu_ce_announce(e, EMU_HOST_CE_STATE, wait);
-    return r == MORE ? 0 : r;
+    else if (r == LATER)
+        hold(e, wait);
+    return r < 0 ? r : 0;
 }
 
 int emu_ce_answer(struct emu_port_end *port, struct emu_msg *msg)

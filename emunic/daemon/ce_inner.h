@@ -44,6 +44,16 @@ struct emu_ce_child {
     uint64_t told_version;              /* an engine of another host that is to hear that we are broken; 0 none */
 };
 
+/* What a program wants an engine to be. */
+struct emu_ce_plan {
+    struct emu_ce_link parent;
+    struct emu_ce_child *children;      /* owned, by child id */
+    uint32_t n_children;
+    uint32_t cq;
+    enum emu_ce_rounding rounding;
+    bool tells_always;
+};
+
 /* An engine of this host, or what is known of one of another host. */
 struct emu_ce_end {
     TAILQ_ENTRY(emu_ce_end) work_link;  /* while is_queued */
@@ -76,7 +86,8 @@ struct emu_ce_end {
     struct emu_ce_value down;           /* the result, not yet written to the leaves */
     struct emu_ce_link staged[EMU_CE_CHILDREN_MAX]; /* of a configuration that is being sent */
     uint32_t n_staged;
-    struct emu_ce_wait *wait;           /* borrowed: is_leaving, and somebody waits for its end; or NULL */
+    struct emu_ce_plan *plan;           /* owned: comes when it is known what becomes of the round; or NULL */
+    struct emu_ce_wait *wait;           /* borrowed: waits for its end, or for the plan; or NULL */
 };
 
 static inline bool emu_ce_names(const struct emu_ce_link *link, const struct emu_ce_end *e)
@@ -117,6 +128,8 @@ void emu_ce_deliver(struct emu_ce_end *e);
 void emu_ce_free_children(struct emu_ce_child *children, uint32_t n_children);
 /* Takes it away; it is in nobody's work any more. Whoever waits for that is answered. */
 void emu_ce_remove(struct emu_ce_end *e);
+/* It is broken, and what becomes of its round is known: ends that, and goes or becomes what it was to become. */
+void emu_ce_end_doubt(struct emu_ce_end *e);
 
 /* ---- ce_leaves.c ---- */
 

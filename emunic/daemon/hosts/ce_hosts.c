@@ -24,9 +24,8 @@
  * A break starts where something goes wrong and walks through the tree, up before down: an engine that has handed its
  * round up does not know whether the root has decided it. It tells its parent and waits for the parent's BROKEN, or for
  * the result, which comes first if there is one, because messages stay in order (emu_ce_is_in_doubt()). So a reduction
- * succeeds for all leaves or fails for all, but for two: where a host is lost, its engines and leaves count as gone
- * (status "network"), as do, there, those of all others; and an engine that is configured anew in the middle of a round
- * does not wait for what becomes of it.
+ * succeeds for all leaves or fails for all, except where a host is lost: then its engines and leaves count as gone
+ * (status "network"), as do, there, those of all others.
  *
  * A host that makes a domain, or learns a new number for it, has missed what was told of it, and says so (BEGIN): it
  * counts as lost for that domain, and is told of all engines.

@@ -158,12 +158,11 @@ static void test_finished_reduction_survives_the_end_of_the_tree(void **state)
     }
 }
 
-/* The engine may go before, while or after its reduction is decided: the leaves never see different outcomes. */
-static void test_end_of_an_engine_fails_a_reduction_for_all_or_for_nobody(void **state)
+/* Whatever happens to an engine, before, while or after its reduction is decided: no leaf sees another outcome. */
+static void expect_one_outcome(unsigned seed, bool is_destroyed)
 {
-    struct emu_random random = seeded(36);
+    struct emu_random random = seeded(seed);
 
-    (void)state;
     for (unsigned round = 0; round < 60; round++) {
         struct tree_leaf *last = &tree.leaves[emu_random_below(&random, SIDES)];
         struct tree_engine *victim;
@@ -171,7 +170,9 @@ static void test_end_of_an_engine_fails_a_reduction_for_all_or_for_nobody(void *
         unsigned n_good = 0;
 
         build_deep_tree();
-        victim = &tree.engines[emu_random_below(&random, tree.n_engines)];
+        do {
+            victim = &tree.engines[emu_random_below(&random, tree.n_engines)];
+        } while (!is_destroyed && victim == &tree.engines[last->engine]);   /* else its new tree may get the last one */
         for (unsigned i = 0; i < SIDES; i++) {
             if (&tree.leaves[i] != last)
                 tree_contribute(&tree.leaves[i], GNI_FMA_CE_IADD, 1, 0, round);
@@ -182,8 +183,12 @@ static void test_end_of_an_engine_fails_a_reduction_for_all_or_for_nobody(void *
         assert_int_equal(GNI_PostFma(last->ep, &last->d), GNI_RC_SUCCESS);
         for (uint64_t n = emu_random_below(&random, 2) ? emu_random_below(&random, 100) : 0; n > 0; n--)
             sched_yield();
-        assert_int_equal(GNI_CeDestroy(victim->ce), GNI_RC_SUCCESS);
-        victim->ce = NULL;
+        if (is_destroyed) {
+            assert_int_equal(GNI_CeDestroy(victim->ce), GNI_RC_SUCCESS);
+            victim->ce = NULL;
+        } else {
+            assert_int_equal(tree_configure(victim), GNI_RC_SUCCESS);
+        }
         gx_complete(last->side->src_cq, &done);
         assert_ptr_equal(done, &last->d);
         for (unsigned i = 0; i < SIDES; i++) {
@@ -195,6 +200,18 @@ static void test_end_of_an_engine_fails_a_reduction_for_all_or_for_nobody(void *
         assert_true(n_good == 0 || n_good == SIDES);
         tree_drop(&tree);
     }
+}
+
+static void test_end_of_an_engine_fails_a_reduction_for_all_or_for_nobody(void **state)
+{
+    (void)state;
+    expect_one_outcome(36, true);
+}
+
+static void test_configuring_again_fails_a_reduction_for_all_or_for_nobody(void **state)
+{
+    (void)state;
+    expect_one_outcome(37, false);
 }
 
 static void test_configuring_again_cancels_what_is_under_way(void **state)
@@ -452,6 +469,7 @@ int main(void)
         ce_test(test_destroying_an_engine_cancels_what_its_tree_is_doing),
         ce_test(test_finished_reduction_survives_the_end_of_the_tree),
         ce_test(test_end_of_an_engine_fails_a_reduction_for_all_or_for_nobody),
+        ce_test(test_configuring_again_fails_a_reduction_for_all_or_for_nobody),
         ce_test(test_configuring_again_cancels_what_is_under_way),
         ce_test(test_refused_configuration_changes_nothing),
         ce_test(test_end_of_a_nic_handle_takes_its_leaf_and_engines_away),
