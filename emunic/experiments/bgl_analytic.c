@@ -177,7 +177,7 @@ static int deliver_around(struct emu_exp *x)
     for (uint32_t i = 0; r == 0 && i < 3; i++)
         r = emu_fault_map_set_router(faults, dead[i], false);
     if (r == 0)
-        r = bgl_start_traffic(x, &run, emu_generator_traffic(run.gen), faults, false);
+        r = bgl_start_traffic(x, &run, emu_generator_traffic(run.gen), faults, BGL_COUNT_NOTHING);
     if (r == 0) {
         stop = emu_sim_run(run.sim, UINT64_MAX / 2);
         emu_sim_totals(run.sim, &totals);

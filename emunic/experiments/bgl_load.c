@@ -51,7 +51,7 @@ static int measure_load(struct emu_exp *x, const char *spec, enum emu_route_mode
         return r;
     options.gap_ps = bgl_gap_ps(&run, load);
     bgl_end(&run);
-    r = bgl_start(x, &run, spec, &options, false);
+    r = bgl_start(x, &run, spec, &options, BGL_COUNT_NOTHING);
     if (r < 0)
         return r;
     r = steady(x, &run, warmup, windows, figures_out);
@@ -347,7 +347,7 @@ static int measure_priority(struct emu_exp *x, uint32_t network_first, bool has_
     for (uint32_t nid = 0; r == 0 && nid < emu_machine_n_nodes(run.m); nid++)
         t.nodes[nid].random.state = emu_random_mix(emu_exp_context(x)->seed) ^ emu_random_mix(nid + 1);
     if (r == 0)
-        r = bgl_start_traffic(x, &run, &traffic, NULL, false);
+        r = bgl_start_traffic(x, &run, &traffic, NULL, BGL_COUNT_NOTHING);
     if (r == 0) {
         bgl_advance(&run, cycles);
         bgl_reset(&run);

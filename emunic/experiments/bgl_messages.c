@@ -30,7 +30,7 @@ static int measure_message(struct emu_exp *x, uint32_t hops, uint64_t bytes, dou
         .pattern = EMU_PATTERN_MESSAGES, .messages = &message, .n_messages = 1, .mode = EMU_MODE_DETERMINISTIC,
     };
     struct bgl_run run;
-    int r = bgl_start(x, &run, "bluegene-l", &options, false);
+    int r = bgl_start(x, &run, "bluegene-l", &options, BGL_COUNT_NOTHING);
 
     if (r < 0)
         return r;
@@ -182,7 +182,7 @@ static int run_streams(struct emu_exp *x, double ber, bool escape, uint32_t pack
     s.nodes = calloc(emu_machine_n_nodes(run.m), sizeof(*s.nodes));
     r = s.nodes == NULL ? -ENOMEM : 0;
     if (r == 0)
-        r = bgl_start_traffic(x, &run, &traffic, NULL, false);
+        r = bgl_start_traffic(x, &run, &traffic, NULL, BGL_COUNT_NOTHING);
     if (r == 0) {
         uint32_t first = emu_torus_link(emu_torus_of(run.m), 0, emu_torus_direction(0, true), 0);
 
@@ -410,7 +410,7 @@ static int run_fill(struct emu_exp *x, bool is_plane, uint32_t packets, double *
         r = f.nodes[nid].queue == NULL ? -ENOMEM : 0;
     }
     if (r == 0)
-        r = bgl_start_traffic(x, &run, &traffic, NULL, false);
+        r = bgl_start_traffic(x, &run, &traffic, NULL, BGL_COUNT_NOTHING);
     if (r == 0) {
         emu_sim_run(run.sim, UINT64_C(1) << 60);
         *missing_out = 0;

@@ -87,13 +87,14 @@ int bgl_machine(struct emu_exp *x, struct bgl_run *run, const char *spec)
 }
 
 int bgl_start_traffic(struct emu_exp *x, struct bgl_run *run, const struct emu_traffic *traffic,
-                      const struct emu_fault_map *faults, bool count_occupancy)
+                      const struct emu_fault_map *faults, enum bgl_counts counts)
 {
     const struct emu_exp_context *context = emu_exp_context(x);
     const struct emu_sim_options options = {
         .seed = context->seed,
         .n_threads = context->n_threads,
-        .count_occupancy = count_occupancy,
+        .count_occupancy = counts == BGL_COUNT_OCCUPANCY,
+        .count_unblocking = counts == BGL_COUNT_UNBLOCKING,
     };
 
     return emu_sim_create(run->m, faults, traffic, &options, &run->sim);
@@ -135,7 +136,7 @@ double bgl_last_delivery(const struct bgl_run *run)
 }
 
 int bgl_start(struct emu_exp *x, struct bgl_run *run, const char *spec, const struct emu_generator_options *options,
-              bool count_occupancy)
+              enum bgl_counts counts)
 {
     struct emu_generator_options seeded = *options;
     char err[200] = "";
@@ -153,7 +154,7 @@ int bgl_start(struct emu_exp *x, struct bgl_run *run, const char *spec, const st
     }
     run->last_ps = calloc(emu_machine_n_nodes(run->m), sizeof(*run->last_ps));
     run->traffic = (struct emu_traffic){ .ctx = run, .next = on_next, .delivered = on_delivered, .lost = on_lost };
-    r = run->last_ps == NULL ? -ENOMEM : bgl_start_traffic(x, run, &run->traffic, NULL, count_occupancy);
+    r = run->last_ps == NULL ? -ENOMEM : bgl_start_traffic(x, run, &run->traffic, NULL, counts);
     if (r < 0)
         bgl_end(run);
     return r;
@@ -256,6 +257,4 @@ void bgl_figures(const struct bgl_run *run, double cycles, struct bgl_figures *f
         figures_out->response = (double)totals.latency_sum_ps / (double)totals.delivered / run->cycle_ps;
         figures_out->network = (double)totals.network_latency_sum_ps / (double)totals.delivered / run->cycle_ps;
     }
-    if (totals.credits_returned > 0)
-        figures_out->unblocking = (double)totals.credits_unblocking / (double)totals.credits_returned;
 }

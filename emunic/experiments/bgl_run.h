@@ -26,6 +26,13 @@ struct bgl_run {
     uint32_t dynamic_vcs;
 };
 
+/* What a simulation counts besides packets and bytes; each costs time. */
+enum bgl_counts {
+    BGL_COUNT_NOTHING = 0,
+    BGL_COUNT_OCCUPANCY,            /* for the figures' occupancy */
+    BGL_COUNT_UNBLOCKING,           /* credits that free a blocked packet, in emu_sim_totals() */
+};
+
 /* What happened in a stretch of time. */
 struct bgl_figures {
     double cycles;
@@ -36,9 +43,8 @@ struct bgl_figures {
     double response;                /* cycles, created to delivered, mean */
     double network;                 /* cycles, entered to delivered, mean */
     double escape_share;            /* of the packets on links, those on escape channels; high priority left out */
-    double occupancy;               /* mean fill of the normal channels, 0 .. 1 (needs count_occupancy) */
+    double occupancy;               /* mean fill of the normal channels, 0 .. 1 (needs BGL_COUNT_OCCUPANCY) */
     double escape_occupancy;
-    double unblocking;              /* of the credits that came back, those that a blocked packet waited for */
     uint64_t delivered;
 };
 
@@ -47,10 +53,10 @@ int bgl_machine(struct emu_exp *x, struct bgl_run *run, const char *spec);
 
 /* Machine, generator and simulation. The generator's seed is the experiment's. Negative errno: nothing to end. */
 int bgl_start(struct emu_exp *x, struct bgl_run *run, const char *spec, const struct emu_generator_options *options,
-              bool count_occupancy);
+              enum bgl_counts counts);
 /* The same with traffic of the experiment's own, after bgl_machine(). On failure the machine is still there. */
 int bgl_start_traffic(struct emu_exp *x, struct bgl_run *run, const struct emu_traffic *traffic,
-                      const struct emu_fault_map *faults, bool count_occupancy);
+                      const struct emu_fault_map *faults, enum bgl_counts counts);
 void bgl_end(struct bgl_run *run);
 
 /* Lets so many cycles pass. */

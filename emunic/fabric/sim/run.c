@@ -74,6 +74,8 @@ static void apply_all(struct part *part)
 {
     struct emu_wheel_bucket bucket = emu_wheel_take(&part->wheel);
 
+    if (part->sim->options.count_unblocking)
+        sim_count_unblocking(part, &bucket.lists[EMU_WHEEL_CREDITS]);
     sim_credit_links(part, &bucket.lists[EMU_WHEEL_CREDITS]);
     if (part->sim->is_plain) {
         sim_plain_arrive(part, &bucket.lists[EMU_WHEEL_ARRIVALS]);

@@ -47,6 +47,7 @@ struct emu_sim_options {
     uint64_t seed;
     uint32_t n_threads;              /* 0: one */
     bool count_occupancy;            /* integrals of buffer use per channel: costs some time per hop */
+    bool count_unblocking;           /* which credits free a blocked packet: costs much time per hop of a full network */
 };
 
 /**
@@ -122,8 +123,12 @@ struct emu_sim_totals {
     uint64_t latency_sum_ps;     /* created to delivered */
     uint64_t network_latency_sum_ps; /* entered to delivered */
     uint64_t latency_max_ps;
-    uint64_t credits_returned;   /* to a channel that a packet waited for or not */
-    uint64_t credits_unblocking; /* of those: freed a packet that waited (BG/L's "unblocking probability") */
+    /*
+     * With count_unblocking, by number of the virtual channel, on links between routers: credits that came back, and of
+     * those the ones that gave room to a packet in front that had none on any of its ways.
+     */
+    uint64_t credits_returned[EMU_VCS_MAX];
+    uint64_t credits_unblocking[EMU_VCS_MAX];
     uint64_t trace_hash;         /* of every delivery: who, when, which way */
 };
 

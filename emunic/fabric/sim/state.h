@@ -578,6 +578,10 @@ void sim_credit_links(struct part *part, const struct emu_wheel_list *list);
 void sim_await_tokens(const struct emu_sim *sim, struct out_link *out, uint32_t link, uint32_t vc, uint32_t needed,
                       uint64_t since_ps);
 
+/* --- unblocking.c ------------------------------------------------------------------------------------------------------ */
+
+void sim_count_unblocking(struct part *part, const struct emu_wheel_list *list); /* before they are applied */
+
 /* --- nic.c ---------------------------------------------------------------------------------------------------------- */
 
 void sim_nics_decide(struct part *part); /* all that are listed */

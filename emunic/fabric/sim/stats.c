@@ -84,8 +84,10 @@ void emu_sim_totals(const struct emu_sim *sim, struct emu_sim_totals *totals_out
         sum.network_latency_sum_ps += t->network_latency_sum_ps;
         if (t->latency_max_ps > sum.latency_max_ps)
             sum.latency_max_ps = t->latency_max_ps;
-        sum.credits_returned += t->credits_returned;
-        sum.credits_unblocking += t->credits_unblocking;
+        for (uint32_t vc = 0; vc < EMU_VCS_MAX; vc++) {
+            sum.credits_returned[vc] += t->credits_returned[vc];
+            sum.credits_unblocking[vc] += t->credits_unblocking[vc];
+        }
         sum.trace_hash += t->trace_hash;
     }
     *totals_out = sum;

@@ -55,7 +55,6 @@ static inline void credit(struct part *part, const struct emu_event *event)
     if (unblocked == 0)
         return;
     out->wanted_vcs &= (uint8_t)~unblocked;
-    part->totals.credits_unblocking++;
     link_changed(part, event->index);
 }
 
@@ -65,7 +64,6 @@ void sim_credit_links(struct part *part, const struct emu_wheel_list *list)
         size_t n = emu_wheel_count(list, chunk);
 
         part->totals.events += n;
-        part->totals.credits_returned += n;
         sim_fetch_chunk(chunk->older);
         for (size_t i = 0; i < n; i++)
             __builtin_prefetch(&part->sim->outs[chunk->events[i].index], 1);

@@ -13,7 +13,7 @@
 
 #define CYCLES(ps) ((double)(ps) / (40000.0 / 7))
 
-#define PACKETS_MAX 64
+#define PACKETS_MAX 128
 
 /* Packets that exist from the start, and what became of them. */
 struct script {
@@ -61,15 +61,23 @@ static struct emu_packet *add(struct script *s, uint32_t src, uint32_t dst, uint
     return p;
 }
 
-static void run(const struct emu_machine *m, struct script *s)
+static struct emu_sim_totals run_with(const struct emu_machine *m, struct script *s,
+                                      const struct emu_sim_options *options)
 {
     const struct emu_traffic traffic = { .ctx = s, .next = next_of_script, .delivered = delivered_of_script };
-    const struct emu_sim_options options = { .seed = 1 };
+    struct emu_sim_totals totals;
     struct emu_sim *sim;
 
-    assert_int_equal(emu_sim_create(m, NULL, &traffic, &options, &sim), 0);
+    assert_int_equal(emu_sim_create(m, NULL, &traffic, options, &sim), 0);
     assert_int_equal(emu_sim_run(sim, UINT64_C(1) << 50), EMU_SIM_EMPTY);
+    emu_sim_totals(sim, &totals);
     emu_sim_destroy(sim);
+    return totals;
+}
+
+static void run(const struct emu_machine *m, struct script *s)
+{
+    (void)run_with(m, s, &(struct emu_sim_options){ .seed = 1 });
 }
 
 static uint32_t neighbour(const struct emu_machine *m, uint32_t nid, uint32_t direction)
@@ -185,6 +193,76 @@ static void test_high_priority_passes_a_queue(void **state)
     emu_machine_destroy(m);
 }
 
+/* --- Credits that free a packet ------------------------------------------------------------------------------------ */
+
+#define ESCAPE_VC   2       /* behind two dynamic channels */
+#define STREAM     16       /* packets */
+#define ENTERED     3       /* into an empty channel of four, whose ring keeps room for one */
+
+/* From node 0 through 1 to 2 on the escape channel, and so many packets from 1 to 2, which come from six FIFOs. */
+static struct script streams(uint32_t n_second)
+{
+    struct script s = { 0 };
+
+    for (uint32_t i = 0; i < STREAM; i++)
+        add(&s, 0, 2, 256)->mode = EMU_MODE_DETERMINISTIC;
+    for (uint32_t i = 0; i < n_second; i++)
+        add(&s, 1, 2, 256); /* on the dynamic channels */
+    return s;
+}
+
+static uint64_t sum_of(const uint64_t counts[EMU_VCS_MAX])
+{
+    uint64_t sum = 0;
+
+    for (uint32_t vc = 0; vc < EMU_VCS_MAX; vc++)
+        sum += counts[vc];
+    return sum;
+}
+
+/* A stream that nobody slows down waits for its links, never for room behind them. */
+static void test_no_credit_frees_a_packet_of_a_lone_stream(void **state)
+{
+    struct emu_machine *m = load("bluegene-l");
+    const struct emu_sim_options options = { .seed = 1, .count_unblocking = true };
+    struct script s = streams(0);
+    struct emu_sim_totals totals = run_with(m, &s, &options);
+
+    (void)state;
+    assert_in_range(totals.credits_returned[ESCAPE_VC], 2 * STREAM - 2, 2 * STREAM); /* the last may be under way */
+    assert_int_equal(sum_of(totals.credits_returned), totals.credits_returned[ESCAPE_VC]);
+    assert_int_equal(sum_of(totals.credits_unblocking), 0);
+    emu_machine_destroy(m);
+}
+
+/* Where another one takes most of its next link, its packets fill the channel, and from then on each waits for a
+ * credit; but two go on there one right after the other now and then, before the next is in front. The credits of the next
+ * link free nobody. */
+static void test_credits_of_a_full_channel_free_a_packet_each(void **state)
+{
+    struct emu_machine *m = load("bluegene-l:network_first_percent=0,arbitration=random");
+    const struct emu_sim_options options = { .seed = 1, .count_unblocking = true };
+    struct script s = streams(PACKETS_MAX - STREAM);
+    struct emu_sim_totals totals = run_with(m, &s, &options);
+
+    (void)state;
+    assert_in_range(totals.credits_unblocking[ESCAPE_VC], STREAM - 2 * ENTERED, STREAM - ENTERED);
+    assert_int_equal(sum_of(totals.credits_unblocking), totals.credits_unblocking[ESCAPE_VC]);
+    emu_machine_destroy(m);
+}
+
+static void test_credits_are_counted_on_request_only(void **state)
+{
+    struct emu_machine *m = load("bluegene-l");
+    struct script s = streams(STREAM);
+    struct emu_sim_totals totals = run_with(m, &s, &(struct emu_sim_options){ .seed = 1 });
+
+    (void)state;
+    assert_int_equal(sum_of(totals.credits_returned), 0);
+    assert_int_equal(sum_of(totals.credits_unblocking), 0);
+    emu_machine_destroy(m);
+}
+
 /* --- Traffic that answers ----------------------------------------------------------------------------------------- */
 
 #define RELAY_EDGE     8
@@ -252,7 +330,7 @@ static struct emu_sim_totals totals_of_relay(const struct emu_machine *m, uint32
 {
     struct relay *relay = calloc(1, sizeof(*relay));
     const struct emu_traffic traffic = { .ctx = relay, .next = next_of_relay, .delivered = delivered_of_relay };
-    const struct emu_sim_options options = { .seed = 1, .n_threads = n_threads };
+    const struct emu_sim_options options = { .seed = 1, .n_threads = n_threads, .count_unblocking = true };
     struct emu_sim_totals totals;
     struct emu_sim *sim;
 
@@ -278,11 +356,14 @@ static void test_threads_do_not_change_what_nodes_answer(void **state)
     struct emu_sim_totals one = totals_of_relay(m, 1);
 
     (void)state;
+    assert_true(sum_of(one.credits_unblocking) > 0);
     for (uint32_t n_threads = 2; n_threads <= 4; n_threads++) {
         struct emu_sim_totals totals = totals_of_relay(m, n_threads);
 
         assert_int_equal(totals.trace_hash, one.trace_hash);
         assert_int_equal(totals.latency_sum_ps, one.latency_sum_ps);
+        assert_memory_equal(totals.credits_returned, one.credits_returned, sizeof(one.credits_returned));
+        assert_memory_equal(totals.credits_unblocking, one.credits_unblocking, sizeof(one.credits_unblocking));
     }
     emu_machine_destroy(m);
 }
@@ -296,6 +377,9 @@ int main(void)
         cmocka_unit_test(test_streams_use_every_cycle_of_a_link),
         cmocka_unit_test(test_broadcast_leaves_a_copy_at_every_node_of_the_line),
         cmocka_unit_test(test_high_priority_passes_a_queue),
+        cmocka_unit_test(test_no_credit_frees_a_packet_of_a_lone_stream),
+        cmocka_unit_test(test_credits_of_a_full_channel_free_a_packet_each),
+        cmocka_unit_test(test_credits_are_counted_on_request_only),
         cmocka_unit_test(test_threads_do_not_change_what_nodes_answer),
     };
 
