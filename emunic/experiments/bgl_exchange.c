@@ -221,12 +221,13 @@ int bgl_run_hardware_exchange(struct emu_exp *x)
         return r;
     emu_exp_fitted(x, "one_packet_of_32_bytes", "%", 71, peak[0][0], "packet_start_ns", PACKET_START_NS);
     emu_exp_range(x, 'P', "ten_full_packets", "%", 92, 98, peak[0][3]); /* 94 - 96, 2 points either way */
-    emu_exp_why(x, "the source does not give the order of a node's packets. Here each goes to another node than the one "
-                "before, in an order drawn anew for each round, and a node begins its next round while others still send "
-                "the last one, so that ten packets lose no more than long messages; one order for all rounds gives 98.1 %%. "
-                "With several packets for the same node in a row it is less: 97.5 %% with two, 95.0 with five, 92.0 with "
-                "all ten; but 40 packets per pair then reach 97.8, 95.7 and, all in a row, 81.6 %%, and the source has "
-                "more than 98 %% for long messages. No order that the source supports gives both");
+    emu_exp_why(x, "the source does not give the order of a node's packets. Here each goes to another node than the "
+                "one before, in an order drawn anew for each round, and a node begins its next round while others "
+                "still send the last one, so that ten packets lose no more than long messages; one order for all "
+                "rounds gives 98.1 %%. With several packets for the same node in a row it is less: 97.5 %% with two, "
+                "95.0 with five, 92.0 with all ten; but 40 packets per pair then reach 97.8, 95.7 and, all in a row, "
+                "81.6 %%, and the source has more than 98 %% for long messages. No order that the source supports "
+                "gives both");
     emu_exp_points(x, 'P', "long_messages", "%", 98, peak[0][4], 1.5);
     return 0;
 }

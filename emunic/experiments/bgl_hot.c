@@ -12,8 +12,9 @@
  * source says of either is asked of full runs only, and of reduced ones that the links are no less busy.
  *
  * Throughput falls within 20 000 cycles from its highest, so BGL-3 and BGL-5 look at this mean several times in its
- * length, and between two looks it is a straight line. The plateau is the mean of the last quarter of the run, the onset
- * of the fall is where a quarter of the difference between the highest and the plateau is lost, half-way where half is.
+ * length, and between two looks it is a straight line. The plateau is the mean of the last quarter of the run; the
+ * onset of the fall is where a quarter of the difference between the highest and the plateau is lost, half-way where
+ * half is.
  * Source: machines.md 5.5 (BGL).
  */
 #include "emunic/experiments/bgl_experiments.h"
@@ -314,11 +315,11 @@ int bgl_run_hot_policies(struct emu_exp *x)
         double without = fmax(time_of_fall(&s[0], level), time_of_fall(&s[2], level));
 
         emu_exp_at_most(x, 'S', "plateau_spread", "ratio", 0.03, spread_of(s, 4));
-        emu_exp_why(x, "with SLQ the links into the region are busy 99 %% of the time, with random arbitration 95 %% (the "
-                    "source's figure for BGL-3, which is with that), and the plateaus follow. It is SLQ in the senders: "
-                    "there alone it gives 99.0 %%, in the receivers alone 95.1 %%. Tokens that wait for the end of the "
-                    "packet on the link that takes them back change nothing. What else holds the source's plateaus "
-                    "together is not known");
+        emu_exp_why(x, "with SLQ the links into the region are busy 99 %% of the time, with random arbitration 95 %% "
+                    "(the source's figure for BGL-3, which is with that), and the plateaus follow. It is SLQ in the "
+                    "senders: there alone it gives 99.0 %%, in the receivers alone 95.1 %% and a plateau within 0.5 "
+                    "%% of the base; but so it does not slow the fall either (1 %%). machines.md has it in both. "
+                    "Tokens that wait for the end of the packet on the link that takes them back change nothing");
         emu_exp_at_least(x, 'Q', "fall_with_slq_to_without", "ratio", 1.1, with / without);
         emu_exp_detail(x, "below %.3f packets/cycle, half-way of the base, after %.0f (base), %.0f (SLQ), %.0f (JSQ), "
                        "%.0f (both) cycles; half-way of their own, with SLQ to without: %.3f", level,
@@ -391,13 +392,13 @@ static void judge_waves(struct emu_exp *x, const struct series s[SCHEMES], const
     emu_exp_at_most(x, 'S', "lowest_dateline_to_plateau", "ratio", 0.7,
                     lowest_from(d->throughput, calm, d->n) / s[BUBBLE_DIM].plateau);
     emu_exp_at_least(x, 'S', "dateline_correlation", "r", 0.7, pearson(d->throughput, d->unblocking, calm, d->n));
-    emu_exp_why(x, "not found: on escape channels the probability is constant for bubbles (variation 2 to 3 %%), as in the "
-                "source, and for this pair it is lower while throughput is low; but it follows the fall of the first "
-                "500 000 cycles better than the waves after it, so the correlation depends on the seed: with three, 0.65, "
-                "0.80 and 0.06. On all channels it is the other way round (-0.25, 0.05 and -0.72): the less moves, the "
-                "more tokens are waited for. Nor does another way to count it reach 0.7 with each seed: without credits of "
-                "links that are busy (0.54, 0.72, -0.04), or with those for packets that had room elsewhere (0.72, 0.84, "
-                "0.16)");
+    emu_exp_why(x, "not found: on escape channels the probability is constant for bubbles (variation 2 to 3 %%), as "
+                "in the source, and for this pair it is lower while throughput is low; but it follows the fall of "
+                "the first 500 000 cycles better than the waves after it, so the correlation depends on the seed: "
+                "with three, 0.65, 0.80 and 0.06. On all channels it is the other way round (-0.25, 0.05 and -0.72): "
+                "the less moves, the more tokens are waited for. Nor does another way to count it reach 0.7 with "
+                "each seed: without credits of links that are busy (0.54, 0.72, -0.04), or with those for packets "
+                "that had room elsewhere (0.72, 0.84, 0.16)");
     emu_exp_holds(x, 'Q', "others_calmer", cv[DATELINE_DIR] < cv[DATELINE_DIM] && cv[BUBBLE_DIR] < cv[DATELINE_DIM]);
 }
 

@@ -47,7 +47,7 @@ struct emu_sim_options {
     uint64_t seed;
     uint32_t n_threads;              /* 0: one */
     bool count_occupancy;            /* integrals of buffer use per channel: costs some time per hop */
-    bool count_unblocking;           /* which credits free a blocked packet: costs much time per hop of a full network */
+    bool count_unblocking;           /* credits that free a blocked packet: costs more, in a full network */
 };
 
 /**

@@ -199,7 +199,7 @@ static void test_high_priority_passes_a_queue(void **state)
 #define STREAM     16       /* packets */
 #define ENTERED     3       /* into an empty channel of four, whose ring keeps room for one */
 
-/* From node 0 through 1 to 2 on the escape channel, and so many packets from 1 to 2, which come from six FIFOs. */
+/* From node 0 through 1 to 2 on the escape channel; and so many packets from 1 to 2, out of six FIFOs. */
 static struct script streams(uint32_t n_second)
 {
     struct script s = { 0 };
@@ -236,8 +236,8 @@ static void test_no_credit_frees_a_packet_of_a_lone_stream(void **state)
 }
 
 /* Where another one takes most of its next link, its packets fill the channel, and from then on each waits for a
- * credit; but two go on there one right after the other now and then, before the next is in front. The credits of the next
- * link free nobody. */
+ * credit; but now and then two go on there one right after the other, before the next is in front. The credits of the
+ * next link free nobody. */
 static void test_credits_of_a_full_channel_free_a_packet_each(void **state)
 {
     struct emu_machine *m = load("bluegene-l:network_first_percent=0,arbitration=random");
