@@ -263,11 +263,15 @@ int bgl_run_hot_buffers(struct emu_exp *x)
             emu_exp_points(x, 'S', name, "%", 95, 100 * s[i].entering, 2);
         else
             emu_exp_at_least(x, 'S', name, "%", 93, 100 * s[i].entering);
+        emu_exp_why(x, "the source has one figure for all buffers. Here a link into the region runs out of packets the "
+                    "more often the smaller the buffers in front of it are: busy 90, 95, 97 %% with 512, 1024, 2048 "
+                    "bytes, while 18, 15, 13 %% of the packets go by the escape channels");
     }
     if (r == 0)
         r = bgl_machine(x, &run, spec);
     if (r == 0) {
         emu_exp_at_most(x, 'S', "plateau_spread", "ratio", 0.03, spread_of(s, 3));
+        emu_exp_why(x, "follows from the links into the region");
         emu_exp_holds(x, 'S', "decline_sooner_with_smaller_buffers",
                       s[0].half_way < s[1].half_way && s[1].half_way < s[2].half_way);
         emu_exp_detail(x, "bound with links into the region at 95 %%: %.3f packets/cycle; uniform traffic: %.3f",
