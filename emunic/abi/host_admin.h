@@ -373,11 +373,29 @@ static inline bool emu_host_target_take(struct emu_words *w, struct emu_host_tar
 
 /* ---- EMU_HOST_ADMIN_ROWS: rows, each a kind and its words ---- */
 
+#define EMU_HOST_STATUS_WORDS_MAX (1u << 20) /* of a status; other lists hold EMU_HOST_ADMIN_WORDS_MAX */
+#define EMU_HOST_TEXT_MAX         255u
+#define EMU_HOST_PORT_COUNTS      17u   /* their names: emunic/daemon/status.c */
+
+enum emu_host_text {
+    EMU_HOST_TEXT_PROCESSORS,   /* that it runs on */
+    EMU_HOST_TEXT_WHY,
+    EMU_HOST_TEXTS
+};
+
 enum emu_host_row {
     EMU_HOST_ROW_FLOW = 1,      /* domain, source nid, target nid, then struct emu_flow_counts in its order */
     EMU_HOST_ROW_LINK,          /* link, packets, flits */
     EMU_HOST_ROW_RULE,          /* domain, rule, seen, hits */
     EMU_HOST_ROW_TOO_MANY,      /* alone: the host has more to tell than a list holds */
+    /* Status: HOST comes first, nodes and ports behind their domain. */
+    EMU_HOST_ROW_HOST,          /* pid, uptime in ms, rounds, sleeps */
+    EMU_HOST_ROW_TEXT,          /* enum emu_host_text, length, then its bytes: 8 to a word, the first in the lowest */
+    EMU_HOST_ROW_UNREACHED,     /* a host that it has no session with; in their order */
+    EMU_HOST_ROW_DOMAIN,        /* number (0: it is of that host alone), id, ptag, cookie, uid, ranks, members, attached,
+                                   member limit, is ending, fault rules */
+    EMU_HOST_ROW_NODE,          /* nid, memory domains there; of that host alone, in their order */
+    EMU_HOST_ROW_PORT,          /* index, nid, instance id, pid, then EMU_HOST_PORT_COUNTS; in their order */
 };
 
 #endif

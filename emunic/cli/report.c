@@ -26,7 +26,9 @@ static const char *text_of(const json_t *object, const char *key)
 
 /* ---- status ---- */
 
+/* The first column is left out when there is one host. */
 static const struct emu_cli_column port_columns[] = {
+    { "HOST", false },
     { "PORT", true },       { "NID", true },        { "NODE", false },  { "INSTANCE", true },
     { "PID", true },        { "QUEUES", true },     { "MDS", true },    { "REGISTERED", true },
     { "OPERATIONS", true }, { "BYTES", true },      { "PACKETS", true }, { "OVERRUNS", true },
@@ -45,7 +47,26 @@ static const char *cname_of(const json_t *domain, uint64_t nid)
     return "";
 }
 
-static int print_ports(const json_t *domain, FILE *out)
+static void init_table(struct emu_cli_table *table, const struct emu_cli_column *columns, size_t n,
+                       const json_t *hosts)
+{
+    bool has_hosts = json_array_size(hosts) > 0;
+
+    emu_cli_table_init(table, columns + !has_hosts, n - !has_hosts);
+}
+
+static const char *host_name(const json_t *hosts, uint64_t host)
+{
+    return text_of(json_array_get(hosts, host), "name");
+}
+
+static void add_host(struct emu_cli_table *table, const json_t *hosts, const json_t *port)
+{
+    if (json_array_size(hosts) > 0)
+        emu_cli_table_text(table, host_name(hosts, number_of(port, "host")));
+}
+
+static int print_ports(const json_t *domain, const json_t *hosts, FILE *out)
 {
     static const char *const keys[] = { "instance_id", "pid", "queues", "memory_domains", "registered_bytes",
                                         "tx_operations", "tx_bytes", "tx_packets", "queues_in_overrun", "errors" };
@@ -56,8 +77,9 @@ static int print_ports(const json_t *domain, FILE *out)
 
     if (json_array_size(json_object_get(domain, "ports")) == 0)
         return 0;
-    emu_cli_table_init(&table, port_columns, N_COLUMNS(port_columns));
+    init_table(&table, port_columns, N_COLUMNS(port_columns), hosts);
     json_array_foreach(json_object_get(domain, "ports"), i, port) {
+        add_host(&table, hosts, port);
         emu_cli_table_number(&table, number_of(port, "port"));
         emu_cli_table_number(&table, number_of(port, "nid"));
         emu_cli_table_text(&table, cname_of(domain, number_of(port, "nid")));
@@ -70,12 +92,13 @@ static int print_ports(const json_t *domain, FILE *out)
 }
 
 static const struct emu_cli_column memory_columns[] = {
+    { "HOST", false },
     { "PORT", true },        { "NID", true },           { "CMA", true },    { "CMA_BYTES", true },
     { "ADOPTED", true },     { "ADOPTED_BYTES", true }, { "SHARED", true }, { "SHARED_BYTES", true },
 };
 
 /* How registered memory is reached: a row per port that has some. */
-static int print_memory(const json_t *domain, FILE *out)
+static int print_memory(const json_t *domain, const json_t *hosts, FILE *out)
 {
     static const char *const methods[] = { "cma", "adopted", "shared_file" };
     struct emu_cli_table table;
@@ -84,12 +107,13 @@ static int print_memory(const json_t *domain, FILE *out)
     size_t i;
     int r = 0;
 
-    emu_cli_table_init(&table, memory_columns, N_COLUMNS(memory_columns));
+    init_table(&table, memory_columns, N_COLUMNS(memory_columns), hosts);
     json_array_foreach(json_object_get(domain, "ports"), i, port) {
         const json_t *memory = json_object_get(port, "memory");
 
         if (number_of(port, "memory_domains") == 0 || !memory)
             continue;
+        add_host(&table, hosts, port);
         emu_cli_table_number(&table, number_of(port, "port"));
         emu_cli_table_number(&table, number_of(port, "nid"));
         for (size_t k = 0; k < N_COLUMNS(methods); k++) {
@@ -104,8 +128,9 @@ static int print_memory(const json_t *domain, FILE *out)
     return r;
 }
 
-static int print_domain(const json_t *domain, FILE *out)
+static int print_domain(const json_t *domain, const json_t *hosts, FILE *out)
 {
+    bool is_alone = json_array_size(hosts) > 0 && json_object_get(domain, "host");
     int r;
 
     uint64_t limit = number_of(domain, "member_limit");
@@ -114,36 +139,51 @@ static int print_domain(const json_t *domain, FILE *out)
     if (limit != 0)
         snprintf(limit_text, sizeof(limit_text), "limit %llu", (unsigned long long)limit);
     fprintf(out,
-            "  domain %llu: ptag %llu, cookie 0x%08llx, user %llu, %llu ranks on %zu nodes, %llu attached (%s)%s\n",
+            "  domain %llu: ptag %llu, cookie 0x%08llx, user %llu, %llu ranks on %zu nodes, %llu attached (%s)"
+            "%s%s%s\n",
             (unsigned long long)number_of(domain, "domain"), (unsigned long long)number_of(domain, "ptag"),
             (unsigned long long)number_of(domain, "cookie"), (unsigned long long)number_of(domain, "uid"),
             (unsigned long long)number_of(domain, "ranks"), json_array_size(json_object_get(domain, "nodes")),
             (unsigned long long)number_of(domain, "attached"), limit_text,
-            json_is_true(json_object_get(domain, "ending")) ? ", ending" : "");
-    r = print_ports(domain, out);
-    return r < 0 ? r : print_memory(domain, out);
+            json_is_true(json_object_get(domain, "ending")) ? ", ending" : "", is_alone ? ", of host " : "",
+            is_alone ? host_name(hosts, number_of(domain, "host")) : "");
+    r = print_ports(domain, hosts, out);
+    return r < 0 ? r : print_memory(domain, hosts, out);
 }
 
 static const struct emu_cli_column host_columns[] = {
-    { "HOST", true },     { "NAME", false },    { "STATE", false },  { "NODES", true },
-    { "SESSIONS", true }, { "MSGS_OUT", true }, { "MSGS_IN", true }, { "BYTES_OUT", true },
-    { "BYTES_IN", true }, { "QUEUED", true },   { "REFUSED", true },
+    { "HOST", true },     { "NAME", false },     { "STATE", false },   { "ANSWER", false },  { "PID", true },
+    { "UP_S", true },     { "NODES", true },     { "PORTS", true },    { "SESSIONS", true }, { "MSGS_OUT", true },
+    { "MSGS_IN", true },  { "BYTES_OUT", true }, { "BYTES_IN", true }, { "QUEUED", true },   { "REFUSED", true },
 };
 
-/* Nodes of all domains that are on that host. */
-static uint64_t count_nodes(const json_t *report, uint64_t host)
+/* Nodes, or ports, of all domains that are on that host. */
+static uint64_t count_on(const json_t *report, const char *key, uint64_t host)
 {
     const json_t *domain;
-    const json_t *node;
+    const json_t *thing;
     uint64_t n = 0;
     size_t i;
     size_t k;
 
     json_array_foreach(json_object_get(report, "domains"), i, domain) {
-        json_array_foreach(json_object_get(domain, "nodes"), k, node)
-            n += number_of(node, "host") == host;
+        json_array_foreach(json_object_get(domain, key), k, thing)
+            n += number_of(thing, "host") == host;
     }
     return n;
+}
+
+/* Where the host's emunic runs, and whom it does not reach. */
+static void print_host_lines(const json_t *host, FILE *out)
+{
+    const json_t *name;
+    size_t i;
+
+    if (*text_of(host, "processors"))
+        fprintf(out, "  host %s on processors %s: %s\n", text_of(host, "name"), text_of(host, "processors"),
+                text_of(host, "why"));
+    json_array_foreach(json_object_get(host, "unreached"), i, name)
+        fprintf(out, "  host %s has no session with %s\n", text_of(host, "name"), json_is_string(name) ? json_string_value(name) : "");
 }
 
 /* A row per host, if there are several. */
@@ -164,17 +204,24 @@ static int print_hosts(const json_t *report, FILE *out)
         emu_cli_table_number(&table, number_of(host, "host"));
         emu_cli_table_text(&table, text_of(host, "name"));
         emu_cli_table_text(&table, text_of(host, "state"));
-        emu_cli_table_number(&table, count_nodes(report, number_of(host, "host")));
+        emu_cli_table_text(&table, text_of(host, "answer"));
+        emu_cli_table_number(&table, number_of(host, "pid"));
+        emu_cli_table_number(&table, number_of(host, "uptime_ms") / 1000);
+        emu_cli_table_number(&table, count_on(report, "nodes", number_of(host, "host")));
+        emu_cli_table_number(&table, count_on(report, "ports", number_of(host, "host")));
         for (size_t k = 0; k < N_COLUMNS(keys); k++)
             emu_cli_table_number(&table, number_of(host, keys[k]));
     }
     r = emu_cli_table_print(&table, 2, out);
     emu_cli_table_fini(&table);
+    json_array_foreach(json_object_get(report, "hosts"), i, host)
+        print_host_lines(host, out);
     return r;
 }
 
 int emu_cli_print_status(const json_t *report, FILE *out)
 {
+    const json_t *hosts = json_object_get(report, "hosts");
     const json_t *placement;
     const json_t *domain;
     size_t i;
@@ -184,11 +231,12 @@ int emu_cli_print_status(const json_t *report, FILE *out)
             (unsigned long long)number_of(report, "pid"), text_of(report, "machine_spec"), text_of(report, "topology"),
             (unsigned long long)number_of(report, "machine_nodes"), (double)number_of(report, "uptime_ms") / 1e3);
     placement = json_object_get(report, "placement");
-    fprintf(out, "  on processors %s: %s\n", text_of(placement, "processors"), text_of(placement, "why"));
+    if (json_array_size(hosts) == 0)
+        fprintf(out, "  on processors %s: %s\n", text_of(placement, "processors"), text_of(placement, "why"));
     r = print_hosts(report, out);
     json_array_foreach(json_object_get(report, "domains"), i, domain) {
         if (r == 0)
-            r = print_domain(domain, out);
+            r = print_domain(domain, hosts, out);
     }
     return r;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `emunic status`: what running servers say about themselves, as tables or as their own JSON.
+ * `emunic status`: what running servers say about themselves and their machines, as tables or as their own JSON.
  */
 #include <getopt.h>
 
@@ -10,7 +10,8 @@
 static const char help[] =
     "usage: emunic status [--server NAME] [--json]\n"
     "\n"
-    "Show the nodes, domains, ports and counters of running daemons.\n"
+    "Show the nodes, domains, ports and counters of running daemons. One that is a host of\n"
+    "several tells of all of them.\n"
     "\n"
     "  -s, --server NAME  this one (default: all of this user on this host)\n"
     "  -j, --json         one JSON object: {\"schema\": 1, \"servers\": [...]}\n"

@@ -348,8 +348,7 @@ static int answer_domain_end(struct emu_connection *c, const struct emu_msg_doma
 
 static int answer_report(struct emu_connection *c, struct emu_reply *reply)
 {
-    int fd = reply->msg->type == EMU_MSG_STATUS ? emu_report_make(c->server, EMU_MSG_STATUS, NULL)
-                                                : emu_gather_report(c, reply->msg);
+    int fd = emu_gather_report(c, reply->msg);
 
     if (fd == EMU_GATHERS)
         return EMU_DEFERRED;

@@ -5,7 +5,7 @@
  *
  * Flows, loads of links and counts of fault rules are sums over all hosts of the machine: each host tells its own as
  * rows of words (abi/host_admin.h), and whoever was asked checks and adds them. The first row that makes no sense, or
- * is not the sender's to speak of, ends what is taken of that host, with a line in the log.
+ * is not the sender's to speak of, ends what is taken of that host, with a line in the log. Status: status.c.
  */
 #include "emunic/daemon/report.h"
 
@@ -16,16 +16,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "emunic/base/clock.h"
-#include "emunic/daemon/bind.h"
 #include "emunic/daemon/domain.h"
 #include "emunic/daemon/fault.h"
 #include "emunic/daemon/flows.h"
 #include "emunic/daemon/hosts/gather.h"
 #include "emunic/daemon/hosts/hosts.h"
-#include "emunic/daemon/memory_domain.h"
 #include "emunic/daemon/network.h"
-#include "emunic/daemon/port.h"
+#include "emunic/daemon/status.h"
 #include "emunic/daemon/watcher.h"
 #include "emunic/daemon/word_list.h"
 #include "emunic/engine/fault.h"
@@ -68,146 +65,6 @@ static int to_memfd(json_t *object)
     if (r < 0 && fd >= 0)
         close(fd);
     return r < 0 ? r : fd;
-}
-
-static void put_row(struct emu_word_list *rows, const uint64_t *row, uint32_t n)
-{
-    uint64_t *at = emu_word_list_extend(rows, n);
-
-    if (at)
-        memcpy(at, row, n * sizeof(*row));
-}
-
-/* ---- status ---- */
-
-/* Registrations of a port by method. */
-struct registered {
-    uint64_t n[EMU_MEMORY_METHODS];
-    uint64_t bytes[EMU_MEMORY_METHODS];
-};
-
-static struct registered registered_by(const struct emu_port_end *port)
-{
-    const struct emu_table_md *entries = emu_table_mds(port->domain->table, port->node_index);
-    struct registered sum = { .n = { 0 } };
-    const struct emu_md_end *md;
-
-    LIST_FOREACH(md, &port->mds, link) {
-        sum.n[entries[md->mdh].method]++;
-        sum.bytes[entries[md->mdh].method] += entries[md->mdh].length_bytes;
-    }
-    return sum;
-}
-
-static json_t *describe_memory(const struct registered *sum)
-{
-    static const char *const names[EMU_MEMORY_METHODS] = { [EMU_MEMORY_CMA] = "cma", [EMU_MEMORY_MAP] = "adopted",
-                                                           [EMU_MEMORY_FILE] = "shared_file" };
-    json_t *methods = json_object();
-
-    for (unsigned i = 0; i < EMU_MEMORY_METHODS; i++)
-        json_object_set_new(methods, names[i], json_pack("{sI sI}", "memory_domains", (json_int_t)sum->n[i], "bytes",
-                                                         (json_int_t)sum->bytes[i]));
-    return methods;
-}
-
-static json_t *status_of_port(const struct emu_port_end *port)
-{
-    struct emu_flow_counts sum = { 0 };
-    struct registered memory = registered_by(port);
-    json_int_t n_mapped = (json_int_t)(memory.n[EMU_MEMORY_MAP] + memory.n[EMU_MEMORY_FILE]);
-    json_int_t overruns = 0;
-    uint64_t registered_bytes = 0;
-
-    for (uint32_t i = 0; i < port->domain->n_nodes; i++)
-        emu_port_end_add_flow(port, i, &sum);
-    for (unsigned i = 0; i < EMU_MEMORY_METHODS; i++)
-        registered_bytes += memory.bytes[i];
-    for (uint32_t i = 0; i < EMU_CQS_MAX; i++) {
-        if (port->cqs[i].in_use)
-            overruns += atomic_load_explicit(&port->cqs[i].producer.shm->overrun, memory_order_relaxed) != 0;
-    }
-    return json_pack("{sI sI sI sI sI sI sI sI sI sI sI sI sI sI sI sI sI so}", "port", (json_int_t)port->index, "nid",
-                     (json_int_t)port->nid, "instance_id", (json_int_t)port->instance_id, "pid",
-                     (json_int_t)port->member->pid, "commands", (json_int_t)port->commands, "commands_waiting",
-                     (json_int_t)(atomic_load_explicit(&port->segment->tail, memory_order_relaxed) - port->head),
-                     "transfers", (json_int_t)port->n_transfers, "queues", (json_int_t)port->n_cqs, "queues_in_overrun",
-                     overruns, "memory_domains", (json_int_t)port->n_mds, "memory_domains_mapped", n_mapped,
-                     "registered_bytes", (json_int_t)registered_bytes, "datagrams", (json_int_t)port->n_datagrams,
-                     "tx_operations", (json_int_t)sum.operations, "tx_bytes", (json_int_t)sum.payload_bytes,
-                     "tx_packets", (json_int_t)sum.request_packets, "errors", (json_int_t)sum.errors, "memory",
-                     describe_memory(&memory));
-}
-
-static json_t *status_of_domain(const struct emu_server *server, const struct emu_domain *domain)
-{
-    json_t *nodes = json_array();
-    json_t *ports = json_array();
-    const struct emu_member *member;
-    const struct emu_port_end *port;
-    json_int_t n_members = 0;
-
-    for (uint32_t i = 0; i < domain->n_nodes; i++) {
-        uint32_t nid = emu_table_nodes(domain->table)[i].nid;
-        char cname[EMU_CNAME_MAX] = "";
-
-        emu_machine_cname(server->machine, nid, cname, sizeof(cname));
-        json_array_append_new(nodes, json_pack("{sI ss sI sI}", "nid", (json_int_t)nid, "cname", cname, "host",
-                                               (json_int_t)emu_hosts_of_node(domain, i),
-                                               "memory_domains_on_node",
-                                               (json_int_t)(server->nodes[nid] ? server->nodes[nid]->n_used : 0)));
-    }
-    LIST_FOREACH(member, &domain->members, link) {
-        n_members++;
-        LIST_FOREACH(port, &member->ports, member_link)
-            json_array_append_new(ports, status_of_port(port));
-    }
-    return json_pack("{sI sI sI sI sI sI sI sI sb ss sI so so}", "domain", (json_int_t)domain->id, "ptag",
-                     (json_int_t)domain->ptag, "cookie", (json_int_t)domain->cookie, "uid",
-                     (json_int_t)domain->owner_uid, "ranks", (json_int_t)domain->n_ranks, "members", n_members,
-                     "attached", (json_int_t)domain->n_attached, "member_limit", (json_int_t)domain->member_limit,
-                     "ending", (int)domain->is_ending, "datapath", "routed",
-                     "fault_rules", (json_int_t)emu_fault_count_rules(domain), "nodes", nodes, "ports", ports);
-}
-
-/* Of the whole machine, as this emunic sees them; NULL while it is alone. */
-static json_t *status_of_hosts(const struct emu_server *server)
-{
-    json_t *list = emu_hosts_are_several(server) ? json_array() : NULL;
-
-    for (uint32_t i = 0; list && i < emu_hosts_count(server); i++) {
-        struct emu_transport_stats stats;
-        uint64_t refused = emu_hosts_stats(server, i, &stats);
-        const char *state = i == emu_hosts_own(server) ? "here" : emu_hosts_is_up(server, i) ? "up" : "down";
-
-        json_array_append_new(
-            list,
-            json_pack("{sI ss ss sI sI sI sI sI sI sI sI sI sI sI}", "host", (json_int_t)i, "name",
-                      emu_hosts_name(server, i), "state", state, "sessions", (json_int_t)stats.sessions,
-                      "messages_sent", (json_int_t)stats.messages_sent, "messages_received",
-                      (json_int_t)stats.messages_received, "packets_sent", (json_int_t)stats.packets_sent,
-                      "packets_received", (json_int_t)stats.packets_received, "bytes_sent",
-                      (json_int_t)stats.bytes_sent, "bytes_received", (json_int_t)stats.bytes_received, "put_bytes",
-                      (json_int_t)stats.put_bytes, "get_bytes", (json_int_t)stats.get_bytes, "queued",
-                      (json_int_t)emu_hosts_queued(server, i), "refused", (json_int_t)(refused + stats.refused)));
-    }
-    return list;
-}
-
-static int report_status(struct emu_server *server)
-{
-    json_t *domains = json_array();
-    const struct emu_domain *domain;
-
-    LIST_FOREACH(domain, &server->domains, link)
-        json_array_append_new(domains, status_of_domain(server, domain));
-    return to_memfd(json_pack("{sI ss sI sI sI ss ss ss sI sI sI so so* so}", "schema", (json_int_t)SCHEMA, "server",
-                              server->name, "pid", (json_int_t)getpid(), "abi_version", (json_int_t)EMU_ABI_VERSION,
-                              "uptime_ms", (json_int_t)((emu_clock_ns() - server->started_ns) / 1000000), "machine",
-                              emu_machine_name(server->machine), "machine_spec", server->machine_spec, "topology",
-                              emu_machine_topology(server->machine), "machine_nodes", (json_int_t)server->n_nids,
-                              "rounds", (json_int_t)server->rounds, "sleeps", (json_int_t)server->sleeps, "placement",
-                              emu_bind_describe(server), "hosts", status_of_hosts(server), "domains", domains));
 }
 
 /* ---- links ---- */
@@ -278,7 +135,7 @@ static void put_flows(const struct emu_domain *domain, struct emu_word_list *row
                                                flow.response_packets, flow.response_flits, flow.errors };
 
             if (is_worth_telling(&flow))
-                put_row(rows, row, FLOW_WORDS);
+                emu_word_list_add_row(rows, row, FLOW_WORDS);
         }
     }
 }
@@ -448,7 +305,7 @@ static void put_links(struct emu_server *server, struct emu_word_list *rows)
         const uint64_t row[LINK_WORDS] = { EMU_HOST_ROW_LINK, id, loads[id].packets, loads[id].flits };
 
         if (loads[id].packets > 0)
-            put_row(rows, row, LINK_WORDS);
+            emu_word_list_add_row(rows, row, LINK_WORDS);
     }
     free(loads);
 }
@@ -504,7 +361,7 @@ static void put_counts(const struct emu_domain *domain, struct emu_word_list *ro
     for (uint32_t i = 0; emu_fault_rule_of(domain, i, &rule, &seen, &hits); i++) {
         const uint64_t row[COUNT_WORDS] = { EMU_HOST_ROW_RULE, domain->common_number, rule.id, seen, hits };
 
-        put_row(rows, row, COUNT_WORDS);
+        emu_word_list_add_row(rows, row, COUNT_WORDS);
     }
 }
 
@@ -627,7 +484,7 @@ int emu_report_make(struct emu_server *server, uint16_t type, const struct emu_g
 {
     switch (type) {
     case EMU_MSG_STATUS:
-        return report_status(server);
+        return to_memfd(emu_status_describe(server, gathered));
     case EMU_MSG_FAULTS:
         return report_faults(server, gathered);
     default:
@@ -639,6 +496,8 @@ void emu_report_rows(struct emu_server *server, uint16_t type, struct emu_word_l
 {
     const struct emu_domain *domain;
 
+    if (type == EMU_MSG_STATUS)
+        emu_status_rows(server, rows);
     if (type == EMU_MSG_LINKS)
         put_links(server, rows);
     LIST_FOREACH(domain, &server->domains, link) {

@@ -12,11 +12,11 @@ struct emu_server;
 struct emu_word_list;
 
 /*
- * EMU_MSG_STATUS (of this emunic), EMU_MSG_LINKS or EMU_MSG_FAULTS, with what the other hosts have said; NULL: nothing.
- * Descriptor or negative errno.
+ * EMU_MSG_STATUS, EMU_MSG_LINKS or EMU_MSG_FAULTS, with what the other hosts have said; NULL: nothing. Descriptor or
+ * negative errno.
  */
 int emu_report_make(struct emu_server *server, uint16_t type, const struct emu_gathered *gathered);
-/* What another host wants to know for its EMU_MSG_LINKS or EMU_MSG_FAULTS: rows of abi/host_admin.h. */
+/* What another host wants to know for its report of that type: rows of abi/host_admin.h. */
 void emu_report_rows(struct emu_server *server, uint16_t type, struct emu_word_list *rows);
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "emunic/abi/host_admin.h"
 
@@ -49,6 +50,14 @@ static inline void emu_word_list_add(struct emu_word_list *list, uint64_t word)
 
     if (at)
         *at = word;
+}
+
+static inline void emu_word_list_add_row(struct emu_word_list *list, const uint64_t *row, uint32_t n)
+{
+    uint64_t *at = emu_word_list_extend(list, n);
+
+    if (at)
+        memcpy(at, row, n * sizeof(*row));
 }
 
 static inline void emu_word_list_fini(struct emu_word_list *list)

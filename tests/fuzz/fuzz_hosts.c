@@ -260,16 +260,41 @@ static uint32_t make_ce(uint8_t *message)
 /* ---- messages ---- */
 
 /* Questions, so that who waits goes on. */
+/* A status that would be good, but for a few words. */
+static uint32_t make_status(uint64_t *words)
+{
+    const uint64_t rows[] = { EMU_HOST_ROW_HOST, 1, 2, 3, 4, EMU_HOST_ROW_TEXT, EMU_HOST_TEXT_WHY, 3, 0x797877,
+                              EMU_HOST_ROW_UNREACHED, 1, EMU_HOST_ROW_DOMAIN, atomic_load(&common->domain), 1, 99, 6,
+                              0, 3, 1, 1, 0, 0, 0, EMU_HOST_ROW_NODE, HOSTILE_NID, 1, EMU_HOST_ROW_PORT, 0,
+                              HOSTILE_NID, 12, 7 };
+    uint32_t n = sizeof(rows) / sizeof(rows[0]) + EMU_HOST_PORT_COUNTS;
+
+    memset(words, 0, n * sizeof(*words));
+    memcpy(words, rows, sizeof(rows));
+    for (uint64_t i = below(4); i > 0; i--)
+        words[below(n)] = one_in(2) ? odd_number() : below(EMU_HOST_ROW_PORT + 2);
+    return one_in(4) ? (uint32_t)below(n) : n;
+}
+
+static uint64_t last_token;     /* of what it was asked */
+
 static void answer_admin(uint32_t host, const uint8_t *bytes, uint32_t length)
 {
     struct emu_host_admin m;
     uint8_t message[EMU_HOST_ADMIN_BYTES_MAX];
+    uint64_t words[64];
 
-    if (!emu_host_admin_parse(bytes, length, &m) || (m.op != EMU_HOST_ADMIN_REPORT && m.op != EMU_HOST_ADMIN_PING))
+    static const uint8_t answers[EMU_HOST_ADMIN_OPS] = { [EMU_HOST_ADMIN_REPORT] = EMU_HOST_ADMIN_ROWS,
+                                                         [EMU_HOST_ADMIN_LISTEN] = EMU_HOST_ADMIN_HEARS,
+                                                         [EMU_HOST_ADMIN_PING] = EMU_HOST_ADMIN_PONG };
+
+    if (!emu_host_admin_parse(bytes, length, &m) || answers[m.op] == 0)
         return;
-    m = (struct emu_host_admin){ .op = m.op == EMU_HOST_ADMIN_PING ? EMU_HOST_ADMIN_PONG : EMU_HOST_ADMIN_ROWS,
-                                 .type = m.type, .token = m.token };
-    emu_transport_ops.send(transport, host, message, emu_host_admin_put(message, &m, NULL));
+    last_token = m.token;
+    m = (struct emu_host_admin){ .op = answers[m.op], .type = m.type, .token = m.token };
+    if (m.op == EMU_HOST_ADMIN_ROWS && m.type == EMU_MSG_STATUS)
+        m.n = m.total = make_status(words);
+    emu_transport_ops.send(transport, host, message, emu_host_admin_put(message, &m, words));
 }
 
 static void take_again(void *owner, uint32_t host)
@@ -388,9 +413,10 @@ static uint32_t make_admin(uint8_t *message)
         [EMU_HOST_ADMIN_WHO] = EMU_HOST_TARGET_WORDS, [EMU_HOST_ADMIN_OWNER] = 2, [EMU_HOST_ADMIN_ROWS] = 11,
         [EMU_HOST_ADMIN_KILL] = EMU_HOST_TARGET_WORDS, [EMU_HOST_ADMIN_PRESENCE] = 2,
     };
-    struct emu_host_admin m = { .op = (uint16_t)(1 + below(EMU_HOST_ADMIN_OPS - 1)), .token = below(8) };
+    struct emu_host_admin m = { .op = (uint16_t)(1 + below(EMU_HOST_ADMIN_OPS - 1)),
+                                .token = one_in(2) ? last_token : below(8) };
 
-    m.type = one_in(2) ? EMU_MSG_LINKS : EMU_MSG_FAULTS;
+    m.type = one_in(3) ? EMU_MSG_STATUS : one_in(2) ? EMU_MSG_LINKS : EMU_MSG_FAULTS;
     m.total = one_in(6) ? (uint32_t)below(2 * EMU_HOST_ADMIN_WORDS) : lengths[m.op];
     m.first = one_in(8) ? (uint32_t)below(m.total + 1) : 0;
     m.n = m.total - m.first < EMU_HOST_ADMIN_WORDS ? m.total - m.first : EMU_HOST_ADMIN_WORDS;
@@ -647,6 +673,7 @@ static uint8_t *open_target(const struct gx_side *c, gni_mem_handle_t *handle_ou
 
 static void test_host_that_means_harm_does_none(void **state)
 {
+    static const unsigned reports[] = { EMU_MSG_LINKS, EMU_MSG_FAULTS, EMU_MSG_STATUS };
     uint64_t end_ns = emu_clock_ns() + fuzz_duration_ns();
     struct emu_session hostile_domain;
     struct fx shared_with_it;
@@ -697,7 +724,7 @@ static void test_host_that_means_harm_does_none(void **state)
         ask_for_reductions(&bad_tree, &c, &handle, round);
         ask_for_trouble(&c, &handle, round++);
         if (round % 64 == 0)
-            free(fx_report(&fx, round % 128 ? EMU_MSG_LINKS : EMU_MSG_FAULTS));
+            free(fx_report(&fx, reports[round / 64 % 3]));
         assert_true(is_filled(mem, GUARD_BYTES, 0x5a));
         assert_true(is_filled(mem + GUARD_BYTES + OPEN_BYTES, GUARD_BYTES, 0x5a));
     }

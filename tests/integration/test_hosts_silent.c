@@ -1,124 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A host that is there and answers nothing: its transport lives, it has said its hello and takes every domain, but no
- * command, request or question of another host gets an answer. Two hosts are emunics, this third one is a process of
- * the test. Whatever waits for it ends with an error in the peer timeout; the others go on.
+ * A host that is there and answers nothing: its transport lives, it has said its hello, takes every domain and tells its
+ * status, but no command, request or question of another host gets an answer. Two hosts are emunics, this third one is
+ * a process of the test. Whatever waits for it ends with an error in the peer timeout; the others go on.
  */
-#include <sched.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 
 #include <cmocka.h>
 
-#include "emunic/abi/host_admin.h"
-#include "emunic/base/clock.h"
-#include "emunic/daemon/hosts/hosts.h"
-#include "emunic/transport/inner.h"
+#include "tests/common/fake_host.h"
 #include "tests/common/gni.h"
 
 #define SILENT_HOST 2u
 #define SILENT_NID  2u
-#define N_NIDS      768u
 #define TIMEOUT_MS  1000u
-#define PTAG        91u
-#define COOKIE      0x51e47u
 
 static struct fx fx;
-static struct emu_transport *transport;
-static struct emu_host_blob blobs[2];
-static _Atomic bool *is_over;
-static pid_t silent;
-
-static void peer_up(void *owner, uint32_t host)
-{
-    struct emu_host_hello hello = { .n_hosts = 3, .n_nids = N_NIDS, .name = "host2" };
-    uint8_t message[EMU_HOST_HELLO_BYTES];
-
-    (void)owner;
-    emu_host_hello_put(message, &hello);
-    emu_transport_ops.send(transport, host, message, sizeof(message));
-}
-
-/* Domains are all that it answers. */
-static bool take_message(void *owner, uint32_t host, const void *data, uint32_t length)
-{
-    struct emu_host_domain d;
-    struct emu_host_head head;
-    uint8_t message[EMU_HOST_DOMAIN_BYTES];
-
-    (void)owner;
-    if (!emu_host_head_parse(data, length, &head) || head.kind != EMU_HOST_DOMAIN ||
-        !emu_host_domain_parse(data, length, &d) || d.op != EMU_HOST_DOMAIN_CREATE || d.first + d.n != d.n_ranks)
-        return true;
-    d = (struct emu_host_domain){ .domain = d.domain, .op = EMU_HOST_DOMAIN_RESULT };
-    emu_host_domain_put(message, &d);
-    emu_transport_ops.send(transport, host, message, sizeof(message));
-    return true;
-}
-
-static void transport_says(void *owner, enum emu_log_level level, const char *line)
-{
-    (void)owner;
-    (void)level;
-    (void)line;
-}
-
-static _Noreturn void be_silent(void)
-{
-    static const struct emu_transport_events events = { .peer_up = peer_up, .message = take_message,
-                                                        .log = transport_says };
-    struct emu_transport_config config;
-    struct emu_hosts_options o;
-
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    fx_forget(&fx);
-    fx_describe_host(&fx, SILENT_HOST, &o);
-    config = (struct emu_transport_config){ .host = SILENT_HOST, .n_hosts = 3, .incarnation = emu_clock_ns(),
-                                            .key = o.key, .key_bytes = o.key_bytes, .provider = o.provider,
-                                            .node = o.node, .service = o.service, .events = &events };
-    if (emu_transport_ops.open(&config, &transport) < 0)
-        _exit(1);
-    for (uint32_t i = 0; i < 2; i++) {
-        if (emu_transport_ops.address_of(transport, i, o.peer_nodes[i], o.peer_services[i], blobs[i].bytes,
-                                         &blobs[i].length_bytes) < 0)
-            _exit(1);
-    }
-    while (!atomic_load(is_over)) {
-        for (uint32_t i = 0; i < 2; i++) {
-            struct emu_transport_stats stats;
-
-            emu_transport_ops.stats(transport, i, &stats);
-            if (stats.state == EMU_PEER_ABSENT)
-                emu_transport_ops.join(transport, i, blobs[i].bytes, blobs[i].length_bytes);
-        }
-        emu_transport_ops.progress(transport);
-        sched_yield();
-    }
-    emu_transport_ops.close(transport);
-    _exit(0);
-}
+static struct fake_host *silent;
 
 static int start(void **state)
 {
     struct fx_options options = { .n_hosts = 3, .n_absent = 1, .n_ranks = 3, .timeout_ms = TIMEOUT_MS };
 
     (void)state;
-    is_over = mmap(NULL, sizeof(*is_over), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (is_over == MAP_FAILED)
-        return -1;
     fx_start(&fx, &options);
-    fflush(NULL);
-    silent = fork();
-    if (silent == 0)
-        be_silent();
+    silent = fake_host_start(&fx, SILENT_HOST, NULL);
     fx_await_host(&fx, 0, SILENT_HOST, true);
     fx_await_host(&fx, 1, SILENT_HOST, true);
     fx_start_domain(&fx);
@@ -127,13 +37,8 @@ static int start(void **state)
 
 static int stop(void **state)
 {
-    int status = -1;
-
     (void)state;
-    atomic_store(is_over, true);
-    waitpid(silent, &status, 0);
-    munmap((void *)(uintptr_t)is_over, sizeof(*is_over));
-    assert_int_equal(status, 0);
+    assert_int_equal(fake_host_stop(silent), 0);
     return fx_stop(&fx);
 }
 

@@ -3,8 +3,10 @@
  * Asking all hosts.
  *
  * A report comes in parts, and who wants it asks for each (REPORT, ROWS): so a host holds one list for each other host
- * that asks, made when the first part is asked for, and queues one message of it. A host that does not go on with its
- * answer for the peer timeout, or is lost, is missing from the report, which says so.
+ * that asks, made when the first part is asked for, and queues one message of it. Because of that one list, reports that
+ * are wanted meanwhile are asked for one after the other. A host that does not go on with its answer for the peer
+ * timeout, or is lost, is missing from the report, which says so. Its session ends then, as with any host that owes an
+ * answer; but not for a status, which changes nothing of what it tells.
  */
 #include "emunic/daemon/hosts/gather.h"
 
@@ -21,13 +23,14 @@
 #include "emunic/daemon/report.h"
 #include "emunic/daemon/server.h"
 
-/* One question, and what has come of the answers. */
+/* One question, and what has come of the answers. The list has the newest first. */
 struct gathering {
     LIST_ENTRY(gathering) link;
     uint64_t token;
     struct emu_connection *connection;  /* borrowed: the gathering ends with it */
     struct emu_msg reply;
     int fd;                             /* borrowed: passed with the reply; -1: a report is made */
+    bool is_asked;                      /* else it waits for the report before it */
     uint32_t n_left;
     uint64_t deadline_ns;               /* moves with each part */
     bool *is_awaited;                   /* owned, by host */
@@ -96,7 +99,7 @@ static struct gathering *begin(struct emu_connection *c, const struct emu_msg *m
     g->connection = c;
     g->reply = *msg;
     g->fd = fd;
-    g->deadline_ns = emu_clock_ns() + emu_hosts_timeout_ns(server);
+    g->deadline_ns = UINT64_MAX;
     g->is_awaited = calloc(n, sizeof(*g->is_awaited));
     g->is_missing = calloc(n, sizeof(*g->is_missing));
     g->rows = calloc(n, sizeof(*g->rows));
@@ -105,14 +108,21 @@ static struct gathering *begin(struct emu_connection *c, const struct emu_msg *m
         forget(server, g);
         return NULL;
     }
-    for (uint32_t i = 0; i < n; i++) {
+    return g;
+}
+
+/* From now on answers are awaited. */
+static void start(const struct emu_server *server, struct gathering *g)
+{
+    g->is_asked = true;
+    g->deadline_ns = emu_clock_ns() + emu_hosts_timeout_ns(server);
+    for (uint32_t i = 0; i < emu_hosts_count(server); i++) {
         bool is_other = i != emu_hosts_own(server);
 
         g->is_awaited[i] = is_other && emu_hosts_is_up(server, i);
         g->is_missing[i] = is_other && !g->is_awaited[i];
         g->n_left += g->is_awaited[i];
     }
-    return g;
 }
 
 static struct emu_gathered gathered_of(const struct emu_server *server, const struct gathering *g)
@@ -131,28 +141,67 @@ static void finish(struct emu_server *server, struct gathering *g)
     forget(server, g);
 }
 
+/* The report that is to be asked for next, or NULL: none is wanted, or one is being asked for. */
+static struct gathering *next_report(const struct emu_server *server)
+{
+    struct gathering *oldest = NULL;
+    struct gathering *g;
+
+    LIST_FOREACH(g, &server->gather->gatherings, link) {
+        if (g->fd >= 0)
+            continue;
+        if (g->is_asked)
+            return NULL;
+        oldest = g;
+    }
+    return oldest;
+}
+
+static void ask(struct emu_server *server, const struct gathering *g)
+{
+    for (uint32_t i = 0; i < emu_hosts_count(server); i++) {
+        if (g->is_awaited[i])
+            emu_admin_send(server, i, EMU_HOST_ADMIN_REPORT, g->reply.type, g->token, NULL, 0);
+    }
+}
+
+/* Only newer ones than what has ended can be over when this returns. */
+static void ask_next(struct emu_server *server)
+{
+    struct gathering *g;
+
+    while ((g = next_report(server))) {
+        start(server, g);
+        if (g->n_left > 0)
+            ask(server, g);
+        else
+            finish(server, g);
+    }
+}
+
 int emu_gather_report(struct emu_connection *c, const struct emu_msg *msg)
 {
     struct emu_server *server = c->server;
+    struct emu_gathered gathered;
     struct gathering *g;
+    int fd;
 
     if (!emu_hosts_are_several(server))
         return emu_report_make(server, msg->type, NULL);
     g = begin(c, msg, -1);
     if (!g)
         return -ENOMEM;
-    if (g->n_left == 0) {
-        struct emu_gathered gathered = gathered_of(server, g);
-        int fd = emu_report_make(server, msg->type, &gathered);
-
-        forget(server, g);
-        return fd;
+    if (next_report(server) != g)
+        return EMU_GATHERS;
+    start(server, g);
+    if (g->n_left > 0) {
+        ask(server, g);
+        return EMU_GATHERS;
     }
-    for (uint32_t i = 0; i < emu_hosts_count(server); i++) {
-        if (g->is_awaited[i])
-            emu_admin_send(server, i, EMU_HOST_ADMIN_REPORT, msg->type, g->token, NULL, 0);
-    }
-    return EMU_GATHERS;
+    gathered = gathered_of(server, g);
+    fd = emu_report_make(server, msg->type, &gathered);
+    forget(server, g);
+    return fd;
 }
 
 int emu_gather_listening(struct emu_connection *c, const struct emu_msg *msg, int fd)
@@ -165,6 +214,7 @@ int emu_gather_listening(struct emu_connection *c, const struct emu_msg *msg, in
     g = begin(c, msg, fd);
     if (!g)
         return -ENOMEM;
+    start(server, g);
     if (g->n_left == 0) {
         forget(server, g);
         return 0;
@@ -187,6 +237,14 @@ void emu_gather_forget(struct emu_server *server, const struct emu_connection *c
             forget(server, g);
         g = next;
     }
+    if (server->gather)
+        ask_next(server);
+}
+
+/* Of what a host may tell for a report. */
+static uint32_t words_max(uint16_t type)
+{
+    return type == EMU_MSG_STATUS ? EMU_HOST_STATUS_WORDS_MAX : EMU_HOST_ADMIN_WORDS_MAX;
 }
 
 static struct gathering *find(const struct emu_server *server, uint32_t host, uint64_t token)
@@ -209,8 +267,10 @@ static void hear(struct emu_server *server, struct gathering *g, uint32_t host, 
     g->is_missing[host] = is_missing;
     if (is_missing)
         emu_word_list_fini(&g->rows[host]);
-    if (--g->n_left == 0)
-        finish(server, g);
+    if (--g->n_left > 0)
+        return;
+    finish(server, g);
+    ask_next(server);
 }
 
 bool emu_gather_heard(struct emu_server *server, uint32_t host, uint64_t token)
@@ -233,7 +293,7 @@ bool emu_gather_rows(struct emu_server *server, uint32_t host, const struct emu_
     if (!g)
         return true;        /* nobody waits for it any more */
     rows = &g->rows[host];
-    if (g->fd >= 0 || m->type != g->reply.type || m->first != rows->n)
+    if (g->fd >= 0 || m->type != g->reply.type || m->first != rows->n || m->total > words_max(m->type))
         return false;
     at = m->n > 0 ? emu_word_list_extend(rows, m->n) : NULL;
     for (uint32_t i = 0; at && i < m->n; i++)
@@ -254,7 +314,7 @@ static void make_rows(struct emu_server *server, struct served *served)
     served->list.n = 0;
     served->list.has_failed = false;
     emu_report_rows(server, served->type, &served->list);
-    if (!served->list.has_failed)
+    if (!served->list.has_failed && served->list.n <= words_max(served->type))
         return;
     emu_word_list_fini(&served->list);
     emu_word_list_add(&served->list, EMU_HOST_ROW_TOO_MANY);
@@ -264,7 +324,7 @@ bool emu_gather_asked(struct emu_server *server, uint32_t host, const struct emu
 {
     struct served *served = &server->gather->served[host];
 
-    if (m->n != 0 || (m->type != EMU_MSG_LINKS && m->type != EMU_MSG_FAULTS))
+    if (m->n != 0 || (m->type != EMU_MSG_STATUS && m->type != EMU_MSG_LINKS && m->type != EMU_MSG_FAULTS))
         return false;
     if (m->first == 0) {
         served->token = m->token;
@@ -300,15 +360,32 @@ bool emu_gather_is_busy(const struct emu_server *server)
     return server->gather && !LIST_EMPTY(&server->gather->gatherings);
 }
 
+/* What is still awaited does not come; the gathering may be over, and gone, when this returns. */
+static void give_up(struct emu_server *server, struct gathering *g)
+{
+    uint32_t n_left = g->n_left;
+
+    for (uint32_t i = 0; n_left > 0; i++) {
+        if (!g->is_awaited[i])
+            continue;
+        n_left--;
+        if (g->reply.type == EMU_MSG_STATUS)
+            hear(server, g, i, true);
+        else
+            emu_hosts_drop(server, i, "has not answered a question");
+    }
+}
+
 void emu_gather_round(struct emu_server *server, uint64_t now_ns)
 {
-    struct gathering *g;
+    struct gathering *g = LIST_FIRST(&server->gather->gatherings);
 
-    LIST_FOREACH(g, &server->gather->gatherings, link) {
-        for (uint32_t i = 0; now_ns >= g->deadline_ns && i < emu_hosts_count(server); i++) {
-            if (g->is_awaited[i])
-                emu_hosts_drop(server, i, "has not answered a question");
-        }
+    while (g) {
+        struct gathering *next = LIST_NEXT(g, link);
+
+        if (now_ns >= g->deadline_ns)
+            give_up(server, g);
+        g = next;
     }
 }
 

@@ -27,8 +27,8 @@ struct emu_gathered {
 };
 
 /*
- * EMU_MSG_LINKS or EMU_MSG_FAULTS, of all hosts. A descriptor, if nobody has to be asked; EMU_GATHERS: the answer comes
- * with one; or negative errno.
+ * EMU_MSG_STATUS, EMU_MSG_LINKS or EMU_MSG_FAULTS, of all hosts. A descriptor, if nobody has to be asked; EMU_GATHERS:
+ * the answer comes with one; or negative errno.
  */
 #define EMU_GATHERS (1 << 30)
 int emu_gather_report(struct emu_connection *connection, const struct emu_msg *msg);

@@ -117,8 +117,8 @@ test_two_hosts_make_one_machine() {
     wait_until host_is blue up || bad 'the second host does not come up'
     call status --server "t-$id"
     expect_status 0
-    expect_out ' red +up +1 '
-    expect_out ' blue +here +3 '
+    expect_out ' red +up +whole +[0-9]+ +[0-9]+ +1 '
+    expect_out ' blue +here +whole +[0-9]+ +[0-9]+ +3 '
     expect_out 'ptag 100, cookie 0x0000004d, user .*, 4 ranks on 4 nodes'
     kill "$blue"
     wait "$blue"
