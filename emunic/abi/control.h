@@ -64,7 +64,8 @@ enum emu_msg_type {
     EMU_MSG_PORTALS_STUCK, /* the lock of a port's interface does not come free: breaks it if nobody holds it */
     EMU_MSG_PORTALS_DISTANCE,
     /* admin socket */
-    EMU_MSG_DOMAIN_CREATE = 100, /* + descriptor in the request: memfd with uint32_t nids, one per rank slot */
+    EMU_MSG_DOMAIN_CREATE = 100, /* + descriptor in the request: memfd with uint32_t nids, one per rank slot; in the
+                                    answer, if hosts do not reach each other: text, a line for each */
     EMU_MSG_DOMAIN_END,
     EMU_MSG_STATUS,        /* + descriptor: JSON text */
     EMU_MSG_LINKS,         /* + descriptor: JSON text */

@@ -314,7 +314,8 @@ static inline bool emu_host_answer_parse(const uint8_t *message, uint32_t length
  *   | head | op | first | n | n_ranks | ptag | cookie | uid | limit | flags | value | n x (nid, host) |
  *
  * From the head. When a host comes up: BEGIN, a CREATE for each domain there is, COMPLETE; what the host had before
- * and is not among them ends. CREATE is answered with RESULT.
+ * and is not among them ends. CREATE is answered with RESULT, then REACHES, which comes again when it changes: a
+ * launcher is told that its domain is made when all hosts that have nodes of it reach each other.
  */
 enum emu_host_domain_op {
     EMU_HOST_DOMAIN_BEGIN = 1,
@@ -322,6 +323,7 @@ enum emu_host_domain_op {
     EMU_HOST_DOMAIN_CREATE,     /* ranks from `first` on; the domain is made with the last of them */
     EMU_HOST_DOMAIN_END,        /* value: signal for its processes, or 0 */
     EMU_HOST_DOMAIN_RESULT,     /* value: 0 or a positive errno */
+    EMU_HOST_DOMAIN_REACHES,    /* value: 1 and the first host with nodes of it that there is no session with; 0: none */
     EMU_HOST_DOMAIN_OPS
 };
 

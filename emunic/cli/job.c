@@ -562,7 +562,28 @@ static void end_hosts(struct job *job)
     }
 }
 
-/* One request. The domain's number, or negative errno; -EHOSTUNREACH: hosts are still on their way to each other. */
+/* What the server says about a failure, a line for each host. False: nothing. */
+static bool tell_text(struct emu_fds *fds)
+{
+    FILE *text = fds->n_fds > 0 ? fdopen(fds->fd[0], "r") : NULL;
+    char line[512];
+
+    if (!text) {
+        emu_fds_close(fds);
+        return false;
+    }
+    while (fgets(line, sizeof(line), text)) {
+        line[strcspn(line, "\n")] = '\0';
+        emu_cli_fail("run", "%s", line);
+    }
+    fclose(text);
+    return true;
+}
+
+/*
+ * One request. 0 or negative errno. -EHOSTUNREACH: not all hosts have found the first one yet; -ECONNABORTED: they have,
+ * but not each other, as a message has told.
+ */
 static int ask_for_domain(struct job *job)
 {
     const struct emu_job_plan *plan = job->plan;
@@ -573,17 +594,18 @@ static int ask_for_domain(struct job *job)
                                                 (plan->hosts ? EMU_DOMAIN_HAS_HOSTS : 0) } };
     ssize_t bytes = (ssize_t)(plan->n_ranks * sizeof(*plan->rank_nids));
     int fd = memfd_create("emunic-ranks", MFD_CLOEXEC);
+    struct emu_fds fds = { 0 };
     int r = 0;
 
     if (fd < 0 || write(fd, plan->rank_nids, (size_t)bytes) != bytes ||
         (plan->hosts && write(fd, plan->rank_hosts, (size_t)bytes) != bytes))
         r = -errno;
     if (r == 0)
-        r = emu_session_request(&job->session, &msg, &fd, 1, NULL);
+        r = emu_session_request(&job->session, &msg, &fd, 1, &fds);
     if (fd >= 0)
         close(fd);
     if (r == 0)
-        r = msg.result;
+        r = tell_text(&fds) ? -ECONNABORTED : msg.result;
     if (r == 0)
         job->domain_id = msg.domain.domain_id;
     return r;
@@ -597,6 +619,8 @@ static int create_domain(struct job *job)
         r = ask_for_domain(job);
     if (r == -EHOSTUNREACH)
         return EMU_EXIT_FAILED;
+    if (r == -ECONNABORTED)
+        return emu_cli_fail("run", "the job cannot start while hosts do not reach each other");
     if (r < 0)
         return emu_cli_fail("run", "cannot create a communication domain on server '%s': %s", job->server,
                             strerror(-r));

@@ -86,6 +86,7 @@ struct emu_domain {
     uint8_t *presence;                  /* owned, on the head: what each host has of it (presence.c); NULL none */
     uint8_t told_presence;              /* elsewhere: what the head was told last */
     bool is_in_doubt;                   /* the head has not said yet that it still exists */
+    uint32_t told_lack;                 /* elsewhere: what the head was told by EMU_HOST_DOMAIN_REACHES last */
     bool is_routed_for_good;            /* made with EMU_TABLE_ROUTED */
     bool is_routed_on_demand;           /* by EMU_MSG_DATAPATH */
     bool is_routed_around;              /* something in the network is broken */

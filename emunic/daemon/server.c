@@ -43,6 +43,7 @@
 #include "emunic/daemon/fault.h"
 #include "emunic/daemon/hosts/admin.h"
 #include "emunic/daemon/hosts/ce_hosts.h"
+#include "emunic/daemon/hosts/host_domains.h"
 #include "emunic/daemon/hosts/hosts.h"
 #include "emunic/daemon/memory_domain.h"
 #include "emunic/daemon/network.h"
@@ -446,6 +447,7 @@ int emu_server_run(struct emu_server *server)
         emu_datagram_look_at_delayed(server);
         emu_network_round(server);
         emu_admin_round(server);
+        emu_host_domains_round(server);
 
         if (done > 0) {
             idle = 0;

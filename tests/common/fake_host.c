@@ -54,6 +54,9 @@ static bool answer_domain(struct fake_host *fake, uint32_t host, const uint8_t *
     d = (struct emu_host_domain){ .domain = d.domain, .op = EMU_HOST_DOMAIN_RESULT };
     emu_host_domain_put(message, &d);
     emu_transport_ops.send(fake->transport, host, message, sizeof(message));
+    d.op = EMU_HOST_DOMAIN_REACHES;
+    emu_host_domain_put(message, &d);
+    emu_transport_ops.send(fake->transport, host, message, sizeof(message));
     return true;
 }
 
@@ -81,6 +84,20 @@ bool fake_host_answer_status(struct emu_transport *transport, uint32_t host, con
     const uint64_t words[] = { EMU_HOST_ROW_HOST, (uint64_t)getpid(), 0, 0, 0 };
 
     return fake_host_answer_rows(transport, host, bytes, length, words, sizeof(words) / sizeof(words[0]));
+}
+
+bool fake_host_answer_ping(struct fake_host *fake, uint32_t host, const uint8_t *bytes, uint32_t length)
+{
+    uint8_t message[EMU_HOST_ADMIN_BYTES_MAX];
+    struct emu_host_head head;
+    struct emu_host_admin m;
+
+    if (!emu_host_head_parse(bytes, length, &head) || head.kind != EMU_HOST_ADMIN ||
+        !emu_host_admin_parse(bytes, length, &m) || m.op != EMU_HOST_ADMIN_PING)
+        return false;
+    m.op = EMU_HOST_ADMIN_PONG;
+    emu_transport_ops.send(fake->transport, host, message, emu_host_admin_put(message, &m, NULL));
+    return true;
 }
 
 static bool take_message(void *owner, uint32_t host, const void *data, uint32_t length)
@@ -162,6 +179,8 @@ struct fake_host *fake_host_start(struct fx *fx, unsigned number, const struct f
     }
     fake->number = number;
     test = its_test ? its_test : &nothing;
+    for (unsigned i = 0; i < FX_HOSTS_MAX; i++)
+        atomic_store(&fake->holds_hello[i], (test->held_hellos >> i & 1) != 0);
     fflush(NULL);
     fake->pid = fork();
     if (fake->pid == 0)

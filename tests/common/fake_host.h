@@ -29,8 +29,9 @@ struct fake_host {
     bool owes_hello[FX_HOSTS_MAX];
 };
 
-/* Both may be NULL. */
+/* Both functions may be NULL. */
 struct fake_host_test {
+    unsigned held_hellos;       /* a bit for each host that holds_hello is set of in the beginning */
     /* A message of a host. True: dealt with. */
     bool (*take)(struct fake_host *fake, uint32_t host, const uint8_t *bytes, uint32_t length);
     /* Again and again. */
@@ -49,5 +50,7 @@ bool fake_host_answer_status(struct emu_transport *transport, uint32_t host, con
 /* The same with rows that the test has made. */
 bool fake_host_answer_rows(struct emu_transport *transport, uint32_t host, const uint8_t *bytes, uint32_t length,
                            const uint64_t *words, uint32_t n);
+/* The answer to the question whether it is there. False: it was no such question. */
+bool fake_host_answer_ping(struct fake_host *fake, uint32_t host, const uint8_t *bytes, uint32_t length);
 
 #endif

@@ -115,6 +115,9 @@ static void answer_domain(uint32_t host, const uint8_t *bytes, uint32_t length)
     d = (struct emu_host_domain){ .domain = d.domain, .op = EMU_HOST_DOMAIN_RESULT };
     emu_host_domain_put(message, &d);
     emu_transport_ops.send(transport, host, message, sizeof(message));
+    d.op = EMU_HOST_DOMAIN_REACHES;
+    emu_host_domain_put(message, &d);
+    emu_transport_ops.send(transport, host, message, sizeof(message));
 }
 
 /* Some of its answers are right, so that who waits goes on. False: that one has to wait. */
@@ -718,7 +721,8 @@ static void test_host_that_means_harm_does_none(void **state)
     tree_add_leaf(&tree, &b, 1);
     tree_build(&tree);
     assert_int_equal(GNI_SubscribeErrors(a.nic, 0, 0xff, 4, &errors), GNI_RC_SUCCESS);
-    while (emu_clock_ns() < end_ns) {
+    /* On a busy machine some of it takes longer to come about. */
+    while (emu_clock_ns() < end_ns || atomic_load(&common->good_answers) == 0 || atomic_load(&common->good_posts) == 0) {
         check_transfers(&a, &b, round);
         check_reduction(&tree, round);
         ask_for_reductions(&bad_tree, &c, &handle, round);
@@ -740,8 +744,6 @@ static void test_host_that_means_harm_does_none(void **state)
            (unsigned long long)atomic_load(&common->good_answers), (unsigned long long)atomic_load(&common->sessions),
            (unsigned long long)atomic_load(&common->checked));
     assert_int_equal(atomic_load(&common->bad), 0);
-    assert_true(atomic_load(&common->good_answers) > 0);
-    assert_true(atomic_load(&common->good_posts) > 0);
     assert_int_equal(kill(fx.hosts[0].daemon, 0), 0);
     assert_int_equal(kill(fx.hosts[1].daemon, 0), 0);
     GNI_ReleaseErrors(errors);

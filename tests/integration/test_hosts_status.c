@@ -348,19 +348,6 @@ static bool answer_long(struct fake_host *it, uint32_t host, const uint8_t *byte
     return fake_host_answer_rows(it->transport, host, bytes, length, words, n);
 }
 
-/* It answers the question whether it is there, so that nothing but the status can end its session. */
-static bool answer_ping(struct fake_host *it, uint32_t host, const uint8_t *bytes, uint32_t length)
-{
-    uint8_t message[EMU_HOST_ADMIN_BYTES_MAX];
-    struct emu_host_admin m;
-
-    if (!emu_host_admin_parse(bytes, length, &m) || m.op != EMU_HOST_ADMIN_PING)
-        return false;
-    m.op = EMU_HOST_ADMIN_PONG;
-    emu_transport_ops.send(it->transport, host, message, emu_host_admin_put(message, &m, NULL));
-    return true;
-}
-
 static bool take(struct fake_host *it, uint32_t host, const uint8_t *bytes, uint32_t length)
 {
     unsigned mode = atomic_load(&it->mode);
@@ -371,8 +358,11 @@ static bool take(struct fake_host *it, uint32_t host, const uint8_t *bytes, uint
         return true;
     if (head.kind == EMU_HOST_DOMAIN && emu_host_domain_parse(bytes, length, &d) && d.op == EMU_HOST_DOMAIN_CREATE)
         common_number = d.domain;
-    if (head.kind != EMU_HOST_ADMIN || answer_ping(it, host, bytes, length))
+    if (head.kind != EMU_HOST_ADMIN)
         return false;
+    /* So that nothing but the status can end its session. */
+    if (fake_host_answer_ping(it, host, bytes, length))
+        return true;
     if (mode == MODE_LONG)
         return answer_long(it, host, bytes, length, 5 + 12 * N_LONG);
     if (mode == MODE_TOO_LONG)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 
+from cluster import address
 from testing import HeldJob, Launch, choose, enter, run_tests, wait_until
 
 TELL = "echo rank $EMUNIC_RANK nid $EMUNIC_NID host $(hostname)"
@@ -70,6 +71,17 @@ def test_each_emunic_runs_where_it_is_told(cluster):
     # Each of two ranks asks its own, which tells of both.
     for host in [0, 1]:
         assert done.stdout.count(f"  host h{host} on processors {first}: told so\n") == 2, done.stdout
+
+
+def test_hosts_that_do_not_reach_each_other_are_named(cluster):
+    route = ["blackhole", f"{address(2)}/32"]
+    cluster.run(1, ["ip", "route", "add", *route], check=True)
+    try:
+        done = launch.run(cluster, ["-q", "--hosts", "h0,h1,h2", "--peer-timeout", "2", "--", "true"])
+    finally:
+        cluster.run(1, ["ip", "route", "del", *route], check=True)
+    assert done.returncode == 1, done
+    assert "emunic run: host h1 has had no session with host h2 for 2000 ms\n" in done.stderr, done.stderr
 
 
 def mpirun(cluster, outer, arguments, status=0):

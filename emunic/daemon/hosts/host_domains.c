@@ -6,17 +6,27 @@
  * that those of a head that was started again mean nothing to anybody. A host that comes up is told of all domains
  * there are, between BEGIN and COMPLETE. One that it has already, with the same ranks, gets its new number and goes on
  * with its processes; what it has and is not told of has ended while it was away.
+ *
+ * A launcher that asks for a domain is answered when each host has made it and, if it has nodes of it, has a session
+ * with all others that have: sessions between two hosts come up when they do, whatever sessions the head has, and a
+ * process there must find its peers in reach. Each host tells the head which one it lacks. One that still lacks some
+ * after the peer timeout, or is lost, fails the request; the head's log names both.
  */
 #include "emunic/daemon/hosts/host_domains.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/queue.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "emunic/abi/control.h"
 #include "emunic/abi/host.h"
+#include "emunic/base/clock.h"
 #include "emunic/daemon/connection.h"
 #include "emunic/daemon/datagram.h"
 #include "emunic/daemon/domain.h"
@@ -26,15 +36,21 @@
 #include "emunic/daemon/hosts/presence.h"
 #include "emunic/daemon/server.h"
 
+#define LACK_UNKNOWN UINT32_MAX         /* the host has not told yet */
+
 /* A launcher that waits for its domain. */
 struct waiting {
     LIST_ENTRY(waiting) link;
     struct emu_connection *connection;  /* borrowed: forgotten when it goes */
     struct emu_msg reply;
     uint32_t number;                    /* of the domain */
-    uint32_t n_left;
+    uint64_t deadline_ns;
     int result;
-    bool awaits[];                      /* by host */
+    struct {
+        bool is_awaited;                /* its result */
+        bool must_reach;                /* the others: it has nodes of the domain */
+        uint32_t lack;                  /* as EMU_HOST_DOMAIN_REACHES tells */
+    } hosts[];
 };
 
 struct emu_host_domains {
@@ -147,6 +163,15 @@ static void domain_begins(struct emu_server *server, struct emu_domain *domain)
     emu_ce_domain_begins(server, domain);
 }
 
+static bool has_nodes_on(const struct emu_domain *domain, uint32_t host)
+{
+    for (uint32_t i = 0; i < domain->n_nodes; i++) {
+        if (emu_hosts_of_node(domain, i) == host)
+            return true;
+    }
+    return false;
+}
+
 static bool has_nodes_there(const struct emu_domain_spec *spec, uint32_t host)
 {
     for (uint32_t i = 0; i < spec->n_ranks; i++) {
@@ -186,21 +211,25 @@ int emu_host_domains_await(struct emu_connection *connection, const struct emu_d
 {
     struct emu_server *server = connection->server;
     uint32_t n = emu_hosts_count(server);
+    uint32_t n_awaited = 0;
     struct waiting *w;
 
     if (!server->hosts)
         return 0;
-    w = calloc(1, sizeof(*w) + n * sizeof(w->awaits[0]));
+    w = calloc(1, sizeof(*w) + n * sizeof(w->hosts[0]));
     if (!w)
         return -ENOMEM;
     w->connection = connection;
     w->reply = *reply;
     w->number = domain->common_number;
+    w->deadline_ns = emu_clock_ns() + emu_hosts_timeout_ns(server);
     for (uint32_t i = 0; i < n; i++) {
-        w->awaits[i] = i != emu_hosts_own(server) && emu_hosts_is_up(server, i);
-        w->n_left += w->awaits[i];
+        w->hosts[i].is_awaited = i != emu_hosts_own(server) && emu_hosts_is_up(server, i);
+        n_awaited += w->hosts[i].is_awaited;
+        w->hosts[i].must_reach = w->hosts[i].is_awaited && has_nodes_on(domain, i);
+        w->hosts[i].lack = LACK_UNKNOWN;
     }
-    if (w->n_left == 0) {
+    if (n_awaited == 0) {
         free(w);
         return 0;
     }
@@ -208,20 +237,11 @@ int emu_host_domains_await(struct emu_connection *connection, const struct emu_d
     return EMU_DEFERRED;
 }
 
-/* A host has said something, or will not say anything any more. */
-static void hear(struct emu_server *server, struct waiting *w, uint32_t host, int result)
+/* text_fd: what there is to say about it, or -1. */
+static void finish(struct emu_server *server, struct waiting *w, int text_fd)
 {
-    struct emu_domain *domain;
+    struct emu_domain *domain = emu_hosts_find_domain(server, w->number);
 
-    if (!w->awaits[host])
-        return;
-    w->awaits[host] = false;
-    w->n_left--;
-    if (w->result == 0)
-        w->result = result;
-    if (w->n_left > 0)
-        return;
-    domain = emu_hosts_find_domain(server, w->number);
     if (!domain || domain->is_ending)
         w->result = w->result ? w->result : -ECANCELED;
     else if (w->result < 0) {
@@ -229,8 +249,79 @@ static void hear(struct emu_server *server, struct waiting *w, uint32_t host, in
         emu_domain_end(server, domain, 0);
     }
     LIST_REMOVE(w, link);
-    emu_connection_answer_with(w->connection, &w->reply, w->result, -1);
+    emu_connection_answer_with(w->connection, &w->reply, w->result, text_fd);
     free(w);
+}
+
+/* It may be over, and gone, when this returns. */
+static void finish_if_over(struct emu_server *server, struct waiting *w)
+{
+    for (uint32_t i = 0; i < emu_hosts_count(server); i++) {
+        /* Of one that has failed all hosts are heard, but nobody waits for their sessions. */
+        if (w->hosts[i].is_awaited || (w->result == 0 && w->hosts[i].must_reach && w->hosts[i].lack != 0))
+            return;
+    }
+    finish(server, w, -1);
+}
+
+/* Into the log, and a line of the text. */
+__attribute__((format(printf, 2, 3))) static void complain(int fd, const char *format, ...)
+{
+    char line[256];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    emu_log(EMU_LOG_ERROR, "a domain cannot be made: %s", line);
+    if (fd >= 0)
+        dprintf(fd, "%s\n", line);
+}
+
+/* A host has said something, or will not say anything any more. */
+static void hear(struct emu_server *server, struct waiting *w, uint32_t host, int result)
+{
+    if (w->result == 0)
+        w->result = result;
+    w->hosts[host].is_awaited = false;
+    finish_if_over(server, w);
+}
+
+/* After all that time: the launcher is told in a text, a line for each host, whom it lacks. */
+static void expire(struct emu_server *server, struct waiting *w)
+{
+    unsigned long long timeout_ms = emu_hosts_timeout_ns(server) / 1000000;
+    int fd = memfd_create("emunic-hosts", MFD_CLOEXEC);
+
+    for (uint32_t i = 0; i < emu_hosts_count(server); i++) {
+        uint32_t lack = w->hosts[i].must_reach ? w->hosts[i].lack : 0;
+
+        if (w->hosts[i].is_awaited || lack == LACK_UNKNOWN)
+            complain(fd, "host %s has not made the domain in %llu ms", emu_hosts_name(server, i), timeout_ms);
+        else if (lack != 0)
+            complain(fd, "host %s has had no session with host %s for %llu ms", emu_hosts_name(server, i),
+                     emu_hosts_name(server, lack - 1), timeout_ms);
+    }
+    if (fd >= 0)
+        lseek(fd, 0, SEEK_SET);
+    w->result = w->result ? w->result : -EHOSTUNREACH;
+    finish(server, w, fd);
+    if (fd >= 0)
+        close(fd);
+}
+
+/* Sleeps end often enough: emu_hosts_sleep_ms(). */
+void emu_host_domains_round(struct emu_server *server)
+{
+    struct waiting *w = server->host_domains ? LIST_FIRST(&server->host_domains->waiting) : NULL;
+
+    while (w) {
+        struct waiting *next = LIST_NEXT(w, link);
+
+        if (emu_clock_ns() >= w->deadline_ns)
+            expire(server, w);
+        w = next;
+    }
 }
 
 void emu_host_domains_forget(struct emu_server *server, const struct emu_connection *connection)
@@ -261,11 +352,45 @@ void emu_host_domains_end(struct emu_server *server, const struct emu_domain *do
     }
 }
 
+/* ---- whom a host reaches ---- */
+
+static uint32_t lack_of(const struct emu_server *server, const struct emu_domain *domain)
+{
+    for (uint32_t i = 0; i < domain->n_nodes; i++) {
+        uint32_t host = emu_hosts_of_node(domain, i);
+
+        if (!emu_hosts_is_up(server, host))
+            return 1 + host;
+    }
+    return 0;
+}
+
+static void tell_reach(struct emu_server *server, struct emu_domain *domain)
+{
+    struct emu_host_domain reaches = { .domain = domain->common_number, .op = EMU_HOST_DOMAIN_REACHES };
+
+    domain->told_lack = reaches.value = lack_of(server, domain);
+    send_plain(server, EMU_HOST_HEAD, &reaches);
+}
+
+/* A host has come or gone. */
+static void tell_reach_again(struct emu_server *server)
+{
+    struct emu_domain *domain;
+
+    LIST_FOREACH(domain, &server->domains, link) {
+        if (emu_hosts_own(server) != EMU_HOST_HEAD && domain->common_number != 0 && !domain->is_ending &&
+            lack_of(server, domain) != domain->told_lack)
+            tell_reach(server, domain);
+    }
+}
+
 void emu_host_domains_up(struct emu_server *server, uint32_t host)
 {
     struct emu_host_domain d = { .op = EMU_HOST_DOMAIN_BEGIN };
     struct emu_domain *domain;
 
+    tell_reach_again(server);
     if (emu_hosts_own(server) != EMU_HOST_HEAD)
         return;
     send_plain(server, host, &d);
@@ -284,11 +409,13 @@ void emu_host_domains_down(struct emu_server *server, uint32_t host)
     while (w) {
         struct waiting *next = LIST_NEXT(w, link);
 
-        hear(server, w, host, -EHOSTUNREACH);
+        if (w->hosts[host].is_awaited || w->hosts[host].must_reach)
+            hear(server, w, host, -EHOSTUNREACH);
         w = next;
     }
     if (host == EMU_HOST_HEAD)
         drop_coming(server->host_domains);
+    tell_reach_again(server);
 }
 
 /* ---- the others ---- */
@@ -340,6 +467,7 @@ static bool take_ranks(struct emu_server *server, const struct emu_host_domain *
 {
     struct emu_host_domains *d = server->host_domains;
     struct emu_host_domain result = { .domain = m->domain, .op = EMU_HOST_DOMAIN_RESULT };
+    struct emu_domain *domain;
     int r;
 
     if (m->first == 0) {
@@ -365,6 +493,9 @@ static bool take_ranks(struct emu_server *server, const struct emu_host_domain *
     drop_coming(d);
     result.value = (uint32_t)-r;
     send_plain(server, EMU_HOST_HEAD, &result);
+    domain = r == 0 ? emu_hosts_find_domain(server, m->domain) : NULL;
+    if (domain)
+        tell_reach(server, domain);
     return true;
 }
 
@@ -395,7 +526,7 @@ static bool take_result(struct emu_server *server, uint32_t host, const struct e
         return false;
     emu_hosts_pay(server, host);
     LIST_FOREACH(w, &server->host_domains->waiting, link) {
-        if (w->number == m->domain) {
+        if (w->number == m->domain && w->hosts[host].is_awaited) {
             hear(server, w, host, -(int)m->value);
             return true;
         }
@@ -404,6 +535,22 @@ static bool take_result(struct emu_server *server, uint32_t host, const struct e
         emu_log(EMU_LOG_ERROR, "host %s cannot make a domain: %s", emu_hosts_name(server, host),
                 strerror((int)m->value));
     return true;
+}
+
+static bool take_reaches(struct emu_server *server, uint32_t host, const struct emu_host_domain *m)
+{
+    struct waiting *w;
+
+    if (m->value > emu_hosts_count(server))
+        return false;
+    LIST_FOREACH(w, &server->host_domains->waiting, link) {
+        if (w->number == m->domain && w->hosts[host].must_reach) {
+            w->hosts[host].lack = m->value;
+            finish_if_over(server, w);
+            return true;
+        }
+    }
+    return true;        /* nobody waits */
 }
 
 bool emu_host_domains_message(struct emu_server *server, uint32_t host, const uint8_t *bytes, uint32_t length_bytes)
@@ -415,6 +562,8 @@ bool emu_host_domains_message(struct emu_server *server, uint32_t host, const ui
         return false;
     if (m.op == EMU_HOST_DOMAIN_RESULT)
         return emu_hosts_own(server) == EMU_HOST_HEAD && take_result(server, host, &m);
+    if (m.op == EMU_HOST_DOMAIN_REACHES)
+        return emu_hosts_own(server) == EMU_HOST_HEAD && take_reaches(server, host, &m);
     if (host != EMU_HOST_HEAD)
         return false;
     switch (m.op) {

@@ -24,8 +24,9 @@ void emu_host_domains_destroy(struct emu_server *server);
 int emu_host_domains_make(struct emu_server *server, const struct emu_domain_spec *spec, bool must_be_up,
                           struct emu_domain **domain_out);
 /*
- * The connection's request `reply` is answered when all hosts have made the domain, or one has failed; then it ends.
- * EMU_DEFERRED, 0 (nobody has to be asked), -ENOMEM.
+ * The connection's request `reply` is answered when all hosts have made the domain and those with nodes of it have
+ * sessions with each other, or one has failed; then it ends. -EHOSTUNREACH: a host was lost; or, with a
+ * descriptor of a text that says which, one does not reach another within the peer timeout. EMU_DEFERRED, 0 (nobody has to be asked), -ENOMEM.
  */
 int emu_host_domains_await(struct emu_connection *connection, const struct emu_domain *domain,
                            const struct emu_msg *reply);
@@ -33,6 +34,9 @@ int emu_host_domains_await(struct emu_connection *connection, const struct emu_d
 void emu_host_domains_end(struct emu_server *server, const struct emu_domain *domain, int signal);
 /* The connection waits no longer. */
 void emu_host_domains_forget(struct emu_server *server, const struct emu_connection *connection);
+
+/* Ends what has waited too long; in each round. */
+void emu_host_domains_round(struct emu_server *server);
 
 /* For hosts.c. False: the message makes no sense. */
 bool emu_host_domains_message(struct emu_server *server, uint32_t host, const uint8_t *bytes, uint32_t length_bytes);
