@@ -323,7 +323,7 @@ enum emu_host_domain_op {
     EMU_HOST_DOMAIN_CREATE,     /* ranks from `first` on; the domain is made with the last of them */
     EMU_HOST_DOMAIN_END,        /* value: signal for its processes, or 0 */
     EMU_HOST_DOMAIN_RESULT,     /* value: 0 or a positive errno */
-    EMU_HOST_DOMAIN_REACHES,    /* value: 1 and the first host with nodes of it that there is no session with; 0: none */
+    EMU_HOST_DOMAIN_REACHES,    /* value: 1 and the first host with nodes of it that it has no session with, or 0 */
     EMU_HOST_DOMAIN_OPS
 };
 

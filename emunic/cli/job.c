@@ -581,8 +581,8 @@ static bool tell_text(struct emu_fds *fds)
 }
 
 /*
- * One request. 0 or negative errno. -EHOSTUNREACH: not all hosts have found the first one yet; -ECONNABORTED: they have,
- * but not each other, as a message has told.
+ * One request. 0 or negative errno. -EHOSTUNREACH: not all hosts have found the first one yet; -ECONNABORTED: they
+ * have, but not each other, as a message has told.
  */
 static int ask_for_domain(struct job *job)
 {

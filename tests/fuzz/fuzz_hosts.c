@@ -722,7 +722,8 @@ static void test_host_that_means_harm_does_none(void **state)
     tree_build(&tree);
     assert_int_equal(GNI_SubscribeErrors(a.nic, 0, 0xff, 4, &errors), GNI_RC_SUCCESS);
     /* On a busy machine some of it takes longer to come about. */
-    while (emu_clock_ns() < end_ns || atomic_load(&common->good_answers) == 0 || atomic_load(&common->good_posts) == 0) {
+    while (emu_clock_ns() < end_ns || atomic_load(&common->good_answers) == 0 ||
+           atomic_load(&common->good_posts) == 0) {
         check_transfers(&a, &b, round);
         check_reduction(&tree, round);
         ask_for_reductions(&bad_tree, &c, &handle, round);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A launcher's domain is made when all its hosts reach each other. Of three hosts the last is a process of the test: the
- * head has a session with it from the beginning, the second host when the test wants. Node and host have the same
+ * A launcher's domain is made when all its hosts reach each other. Of three hosts the last is a process of the test:
+ * the head has a session with it from the beginning, the second host when the test wants. Node and host have the same
  * number.
  */
 #include <errno.h>
@@ -215,7 +215,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_domain_is_made_when_the_last_session_is_there, start_patient, stop),
-        cmocka_unit_test_setup_teardown(test_hosts_without_a_node_of_the_domain_are_not_waited_for, start_patient, stop),
+        cmocka_unit_test_setup_teardown(test_hosts_without_a_node_of_the_domain_are_not_waited_for, start_patient,
+                                        stop),
         cmocka_unit_test_setup_teardown(test_session_that_does_not_come_is_an_error_that_names_the_hosts, start_hasty,
                                         stop),
         cmocka_unit_test_setup_teardown(test_launcher_may_go_while_its_domain_waits, start_patient, stop),

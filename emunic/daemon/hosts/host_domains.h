@@ -26,7 +26,8 @@ int emu_host_domains_make(struct emu_server *server, const struct emu_domain_spe
 /*
  * The connection's request `reply` is answered when all hosts have made the domain and those with nodes of it have
  * sessions with each other, or one has failed; then it ends. -EHOSTUNREACH: a host was lost; or, with a
- * descriptor of a text that says which, one does not reach another within the peer timeout. EMU_DEFERRED, 0 (nobody has to be asked), -ENOMEM.
+ * descriptor of a text that says which, one does not reach another within the peer timeout. EMU_DEFERRED, 0 (nobody has
+ * to be asked), -ENOMEM.
  */
 int emu_host_domains_await(struct emu_connection *connection, const struct emu_domain *domain,
                            const struct emu_msg *reply);
