@@ -127,6 +127,7 @@ struct emu_peer {
     uint64_t next_path_ns;      /* when to try another connection */
     uint64_t ending_ns;
     uint64_t refused_log_ns;
+    uint64_t refused_told;      /* of them, when the last line was written */
 
     struct emu_packet *packets; /* owned: all of its block */
     uint8_t *block;             /* owned */
@@ -192,6 +193,7 @@ struct emu_transport {
     uint64_t next_tick_ns;
     uint64_t refused;           /* of nobody we know */
     uint64_t refused_log_ns;
+    uint64_t refused_told;
     int epoll_fd;
     int timer_fd;
 };

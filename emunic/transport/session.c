@@ -13,6 +13,7 @@
  * caller's feet.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "emunic/base/clock.h"
@@ -230,8 +231,6 @@ static const char *refusal_name(enum emu_wire_result r)
         return "too short";
     case EMU_WIRE_FOREIGN:
         return "not emunic's";
-    case EMU_WIRE_OTHER_VERSION:
-        return "of another version";
     case EMU_WIRE_BAD_LENGTH:
         return "of a wrong length";
     default:
@@ -264,14 +263,17 @@ bool emu_session_take(struct emu_transport *t, struct emu_packet *packet, uint64
 
     if (p && p->state != EMU_PEER_JOINING && p->state != EMU_PEER_UP)
         p = NULL;
-    if (r == EMU_WIRE_OTHER_VERSION && p && p->state == EMU_PEER_JOINING) {
-        if (p->cause != -EPROTONOSUPPORT)
-            emu_transport_say(t, EMU_LOG_ERROR, "host %u speaks version %u, we speak %u", p->host, h.version,
-                              EMU_WIRE_VERSION);
+    if (r == EMU_WIRE_OTHER_VERSION && p && p->state == EMU_PEER_JOINING)
         p->cause = -EPROTONOSUPPORT;
-    }
     if (r == EMU_WIRE_OK && h.to != t->host)
         r = EMU_WIRE_BAD_FIELD;
+    if (r == EMU_WIRE_OTHER_VERSION) {
+        char why[64];
+
+        snprintf(why, sizeof(why), "of version %u, we speak %u", h.version, EMU_WIRE_VERSION);
+        emu_transport_refuse(t, p, why);
+        return false;
+    }
     if (r != EMU_WIRE_OK || !p) {
         emu_transport_refuse(t, p, r == EMU_WIRE_OK ? "not expected" : refusal_name(r));
         return false;

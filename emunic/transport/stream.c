@@ -15,6 +15,8 @@
  * A received packet is held until its last record was delivered, then it is posted again and its peer's credit grows.
  */
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "emunic/transport/inner.h"
@@ -302,6 +304,20 @@ void emu_stream_sent(struct emu_packet *packet, int result)
 
 /* ---- receiving ---- */
 
+/* The peer has the key, and says what is against the protocol: its session ends. */
+__attribute__((format(printf, 2, 3))) static void break_off(struct emu_peer *p, const char *format, ...)
+{
+    char why[160] = "which breaks the protocol: ";
+    size_t used = strlen(why);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(why + used, sizeof(why) - used, format, args);
+    va_end(args);
+    emu_transport_refuse(p->t, p, why);
+    emu_peer_end(p, -EPROTO);
+}
+
 /* Delivers what is held until the owner says no. */
 static void deliver(struct emu_peer *p)
 {
@@ -330,18 +346,14 @@ static void deliver(struct emu_peer *p)
                 is_good = emu_transfer_record(p, &record);
             }
             if (!is_good) {
-                emu_transport_say(t, EMU_LOG_ERROR, "host %u breaks the protocol: record kind %u", p->host,
-                                  body[packet->at_bytes]);
-                emu_peer_end(p, -EPROTO);
+                break_off(p, "record kind %u", body[packet->at_bytes]);
                 goto out;
             }
             packet->at_bytes = at_bytes;
             packet->n_records--;
         }
         if (packet->at_bytes != body_bytes) {
-            emu_transport_say(t, EMU_LOG_ERROR, "host %u breaks the protocol: %u bytes behind its records", p->host,
-                              body_bytes - packet->at_bytes);
-            emu_peer_end(p, -EPROTO);
+            break_off(p, "%u bytes behind its records", body_bytes - packet->at_bytes);
             goto out;
         }
         emu_packet_pop(&p->held);
@@ -385,11 +397,9 @@ bool emu_stream_take(struct emu_peer *p, struct emu_packet *packet, const struct
         return false;
     }
     if (violates(p, h)) {
-        emu_transport_say(t, EMU_LOG_ERROR,
-                          "host %u breaks the protocol: position %llu after %llu, granted %llu after %llu", p->host,
-                          (unsigned long long)h->position, (unsigned long long)p->rx_packets,
-                          (unsigned long long)h->granted, (unsigned long long)p->tx_granted);
-        emu_peer_end(p, -EPROTO);
+        break_off(p, "position %llu after %llu, granted %llu after %llu", (unsigned long long)h->position,
+                  (unsigned long long)p->rx_packets, (unsigned long long)h->granted,
+                  (unsigned long long)p->tx_granted);
         return false;
     }
     p->rx_sequence = h->sequence;

@@ -66,17 +66,22 @@ void emu_transport_refuse(struct emu_transport *t, struct emu_peer *p, const cha
 {
     uint64_t *count = p ? &p->stats.refused : &t->refused;
     uint64_t *told_ns = p ? &p->refused_log_ns : &t->refused_log_ns;
+    uint64_t *told = p ? &p->refused_told : &t->refused_told;
+    unsigned long long held_back;
 
     (*count)++;
     if (*told_ns != 0 && t->now_ns - *told_ns < SECOND_NS)
         return;
     *told_ns = t->now_ns;
+    held_back = *count - *told - 1;
+    *told = *count;
     if (p)
-        emu_transport_say(t, EMU_LOG_WARN, "packet refused: it says host %u, %s, %llu so far", p->host, why,
-                          (unsigned long long)*count);
+        emu_transport_say(t, EMU_LOG_WARN, "packet refused: it says host %u, %s; %llu so far, %llu lines held back",
+                          p->host, why, (unsigned long long)*count, held_back);
     else
-        emu_transport_say(t, EMU_LOG_WARN, "packet refused: of no host that was joined, %s, %llu so far", why,
-                          (unsigned long long)*count);
+        emu_transport_say(t, EMU_LOG_WARN,
+                          "packet refused: of no host that was joined, %s; %llu so far, %llu lines held back", why,
+                          (unsigned long long)*count, held_back);
 }
 
 struct emu_peer *emu_peer_of(struct emu_transport *t, uint32_t host)

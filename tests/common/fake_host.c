@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -142,7 +143,9 @@ static _Noreturn void be_it(struct fx *fx, struct fake_host *fake)
     fx_forget(fx);
     fx_describe_host(fx, fake->number, &o);
     config = (struct emu_transport_config){ .host = fake->number, .n_hosts = o.n, .incarnation = emu_clock_ns(),
-                                            .key = o.key, .key_bytes = o.key_bytes, .provider = o.provider,
+                                            .key = test->key ? test->key : o.key,
+                                            .key_bytes = test->key ? (uint32_t)strlen(test->key) : o.key_bytes,
+                                            .provider = o.provider,
                                             .node = o.node, .service = o.service, .events = &events, .owner = fake };
     if (emu_transport_ops.open(&config, &fake->transport) < 0)
         _exit(1);

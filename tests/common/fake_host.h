@@ -32,6 +32,7 @@ struct fake_host {
 /* Both functions may be NULL. */
 struct fake_host_test {
     unsigned held_hellos;       /* a bit for each host that holds_hello is set of in the beginning */
+    const char *key;            /* NULL: the machine's */
     /* A message of a host. True: dealt with. */
     bool (*take)(struct fake_host *fake, uint32_t host, const uint8_t *bytes, uint32_t length);
     /* Again and again. */

@@ -406,6 +406,15 @@ static bool both_down(void *arg)
     return hosts[0].n_down == 1 && hosts[1].n_down == 1;
 }
 
+/* However many packets of so many peers host 0 has refused since: a line of each a second, which counts the others. */
+static void expect_few_lines(uint64_t begin_ns, unsigned n_peers)
+{
+    uint64_t seconds = (emu_clock_ns() - begin_ns) / 1000000000;
+
+    assert_in_range(hosts[0].n_warnings, 1, n_peers * (1 + seconds));
+    assert_non_null(strstr(hosts[0].line, "lines held back"));
+}
+
 static void test_host_with_another_key_is_refused_and_told_once(void **state)
 {
     struct emu_transport_config config = { .join_timeout_ns = 3000000000ull };
@@ -476,6 +485,7 @@ static void test_injected_packets_are_refused_and_the_session_goes_on(void **sta
 {
     static struct stranger s;
     struct emu_random random = seeded(11);
+    uint64_t begin_ns = emu_clock_ns();
     uint64_t before;
 
     (void)state;
@@ -504,6 +514,7 @@ static void test_injected_packets_are_refused_and_the_session_goes_on(void **sta
     }
     wanted_refused = before + 300;
     assert_true(drive(pair, 2, were_refused, NULL));
+    expect_few_lines(begin_ns, 2);      /* host 1, and nobody */
     assert_true(drive(pair, 2, all_arrived, NULL));
     assert_int_equal(hosts[0].n_messages[1], 0);
     assert_int_equal(hosts[0].n_down + hosts[1].n_down, 0);
@@ -532,6 +543,30 @@ static void test_another_version_is_refused_and_named(void **state)
     stranger_send(&s, 200);
     assert_true(drive(one, 1, version_was_noticed, NULL));
     assert_int_equal(hosts[0].cause[1], -EPROTONOSUPPORT);
+    assert_int_equal(hosts[0].n_warnings, 1);
+    assert_non_null(strstr(hosts[0].line, "it says host 1, of version"));
+    s.c->ops->close(s.c);
+}
+
+static void test_flood_of_another_version_makes_a_line_a_second(void **state)
+{
+    static struct stranger s;
+    struct emu_wire_header h = { .type = EMU_WIRE_HELLO, .length = 200, .from = 1 };
+    uint64_t begin_ns = emu_clock_ns();
+
+    (void)state;
+    sent = 0;
+    open_pair((struct emu_transport_config){ 0 });
+    stranger_open(&s);
+    emu_wire_header_put(s.packet, &h);
+    emu_wire_put16(s.packet + 4, EMU_WIRE_VERSION + 1);
+    for (unsigned i = 0; i < 300; i++)
+        stranger_send(&s, 200);
+    wanted_refused = 300;
+    assert_true(drive(pair, 2, were_refused, NULL));
+    expect_few_lines(begin_ns, 1);
+    assert_int_equal(send_next(SMALL), 0);
+    assert_true(drive(pair, 2, all_arrived, NULL));
     s.c->ops->close(s.c);
 }
 
@@ -699,6 +734,33 @@ static void test_positions_that_are_left_out_end_the_session(void **state)
         ops->progress(hosts[0].t);
     assert_int_equal(hosts[0].cause[1], -EPROTO);
     assert_int_equal(hosts[0].n_messages[1], 0);
+}
+
+/* Sessions end, one after the other. */
+static void test_host_that_breaks_the_protocol_again_and_again_makes_a_line_a_second(void **state)
+{
+    enum { UNKNOWN_KIND, BYTES_BEHIND, POSITION_LEFT_OUT, N_WAYS };
+    uint8_t body[EMU_WIRE_RECORD_BYTES + 16] = { 0 };
+    uint64_t begin_ns;
+
+    (void)state;
+    open_pair((struct emu_transport_config){ 0 });
+    hosts[0].is_any = true;
+    begin_ns = emu_clock_ns();
+    for (unsigned i = 0; i < 10 * N_WAYS; i++) {
+        unsigned way = i % N_WAYS;
+
+        emu_wire_record_put(body, way == UNKNOWN_KIND ? EMU_WIRE_KINDS : EMU_WIRE_MESSAGE, 8);
+        evil_sequence = evil_send(body, EMU_WIRE_RECORD_BYTES + (way == BYTES_BEHIND ? 16 : 8), 1,
+                                  way == POSITION_LEFT_OUT);
+        assert_true(drive(pair, 2, evil_was_seen, NULL));
+        while (!hosts[0].n_down)
+            ops->progress(hosts[0].t);
+        assert_int_equal(hosts[0].cause[1], -EPROTO);
+        join_again();
+    }
+    assert_true(host_stats(&hosts[0], 1).refused >= 10 * N_WAYS);
+    expect_few_lines(begin_ns, 2);      /* of host 1 before it has joined again, too: nobody then */
 }
 
 static void test_packets_that_get_lost_come_again(void **state)
@@ -881,9 +943,11 @@ int main(void)
         TEST(test_host_with_another_key_is_refused_and_told_once),
         TEST(test_injected_packets_are_refused_and_the_session_goes_on),
         TEST(test_another_version_is_refused_and_named),
+        TEST(test_flood_of_another_version_makes_a_line_a_second),
         TEST(test_host_that_leaves_can_join_again),
         TEST(test_bad_arguments_are_refused),
         TEST(test_positions_that_are_left_out_end_the_session),
+        TEST(test_host_that_breaks_the_protocol_again_and_again_makes_a_line_a_second),
         TEST(test_packets_that_get_lost_come_again),
         TEST(test_connections_that_break_lose_nothing),
         TRANSFER_TEST(test_transfers_go_on_over_other_connections),

@@ -488,8 +488,8 @@ static bool take_ranks(struct emu_server *server, const struct emu_host_domain *
         return true;
     r = d->nids && d->hosts ? make_what_came(server) : -ENOMEM;
     if (r < 0)
-        emu_log(EMU_LOG_ERROR, "domain of ptag %u, cookie 0x%08x, from host %s: %s", m->ptag, m->cookie,
-                emu_hosts_name(server, EMU_HOST_HEAD), strerror(-r));
+        emu_log_limited(&server->rate, EMU_LOG_ERROR, "domain of ptag %u, cookie 0x%08x, from host %s: %s", m->ptag,
+                        m->cookie, emu_hosts_name(server, EMU_HOST_HEAD), strerror(-r));
     drop_coming(d);
     result.value = (uint32_t)-r;
     send_plain(server, EMU_HOST_HEAD, &result);
@@ -522,9 +522,8 @@ static bool take_result(struct emu_server *server, uint32_t host, const struct e
 {
     struct waiting *w;
 
-    if (m->value > 4095)
+    if (m->value > 4095 || !emu_hosts_pay(server, host))
         return false;
-    emu_hosts_pay(server, host);
     LIST_FOREACH(w, &server->host_domains->waiting, link) {
         if (w->number == m->domain && w->hosts[host].is_awaited) {
             hear(server, w, host, -(int)m->value);

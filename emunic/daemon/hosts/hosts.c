@@ -90,7 +90,9 @@ struct peer {
     uint8_t hold_pays;          /* 0 to HOLD_MAX */
     unsigned n_answers;
     uint64_t refused;
+    uint64_t refused_told;      /* of them, when the last line was written */
     uint64_t refuse_log_ns;
+    uint64_t up_ns;             /* when it came up last */
     uint32_t n_owed;            /* answers, to us */
     uint64_t owed_since_ns;     /* without any of them coming; 0: not looked yet */
     uint64_t pinged_ns;         /* when it was asked whether it answers; 0: not yet */
@@ -354,8 +356,9 @@ void emu_hosts_refuse(struct emu_server *server, uint32_t host, const char *what
     if (peer->refuse_log_ns != 0 && now_ns - peer->refuse_log_ns < REFUSE_LOG_NS)
         return;
     peer->refuse_log_ns = now_ns;
-    emu_log(EMU_LOG_WARN, "host %s: %s; %llu of its messages refused so far", peer->name, what,
-            (unsigned long long)peer->refused);
+    emu_log(EMU_LOG_WARN, "host %s: %s; %llu of its messages refused so far, %llu lines held back", peer->name, what,
+            (unsigned long long)peer->refused, (unsigned long long)(peer->refused - peer->refused_told - 1));
+    peer->refused_told = peer->refused;
 }
 
 /* ---- answers that are due ---- */
@@ -366,15 +369,16 @@ void emu_hosts_owe(struct emu_server *server, uint32_t host)
     server->hosts->n_owed++;
 }
 
-void emu_hosts_pay(struct emu_server *server, uint32_t host)
+bool emu_hosts_pay(struct emu_server *server, uint32_t host)
 {
     struct peer *peer = &server->hosts->peers[host];
 
     if (peer->n_owed == 0)
-        return;     /* of a session before this one */
+        return false;   /* of a session before this one */
     peer->n_owed--;
     peer->owed_since_ns = 0;
     server->hosts->n_owed--;
+    return true;
 }
 
 static void cancel_debts(struct emu_hosts *hosts, struct peer *peer)
@@ -447,24 +451,40 @@ uint64_t emu_hosts_timeout_ns(const struct emu_server *server)
 
 /* ---- messages ---- */
 
+static bool is_plain(const char *text)
+{
+    for (; *text; text++) {
+        if (*text <= ' ' || *text > '~')
+            return false;
+    }
+    return true;
+}
+
 static void take_hello(struct emu_server *server, uint32_t host, const uint8_t *bytes, uint32_t length_bytes)
 {
     struct emu_hosts *hosts = server->hosts;
     struct peer *peer = &hosts->peers[host];
     struct emu_host_hello hello;
 
+    if (peer->must_leave)
+        return;
     if (peer->is_up || !emu_host_hello_parse(bytes, length_bytes, &hello)) {
         emu_hosts_refuse(server, host, "a hello that makes no sense");
         return;
     }
     if (hello.n_hosts != hosts->n || hello.n_nids != server->n_nids || strcmp(hello.name, peer->name) != 0) {
-        emu_log(EMU_LOG_ERROR,
-                "host %s calls itself %s of %u hosts, machine of %u nodes; here there are %u hosts and %u nodes",
-                peer->name, hello.name, hello.n_hosts, hello.n_nids, hosts->n, server->n_nids);
+        char what[256];
+
+        snprintf(what, sizeof(what),
+                 "calls itself %s of %u hosts, machine of %u nodes; here there are %u hosts and %u nodes",
+                 is_plain(hello.name) ? hello.name : "what is no name", hello.n_hosts, hello.n_nids, hosts->n,
+                 server->n_nids);
+        emu_hosts_refuse(server, host, what);
         leave_later(hosts, host);
         return;
     }
     peer->is_up = true;
+    peer->up_ns = emu_clock_ns();
     emu_log(EMU_LOG_INFO, "host %s is up", peer->name);
 }
 
@@ -558,12 +578,14 @@ static void peer_down(void *owner, uint32_t host, int cause)
     struct emu_server *server = owner;
     struct emu_hosts *hosts = server->hosts;
     struct peer *peer = &hosts->peers[host];
+    uint64_t now_ns = emu_clock_ns();
     bool was_up = peer->is_up;
 
     peer->is_up = false;
     peer->must_leave = false;
     peer->must_join = true;
-    peer->join_at_ns = was_up ? 0 : emu_clock_ns() + REJOIN_NS;
+    /* One that comes only to be refused is not joined more often. */
+    peer->join_at_ns = was_up && now_ns - peer->up_ns >= REJOIN_NS ? 0 : now_ns + REJOIN_NS;
     hosts->has_chores = true;
     hosts->n_things++;
     drop_queue(peer);

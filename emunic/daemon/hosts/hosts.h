@@ -101,18 +101,19 @@ bool emu_hosts_is_idle(const struct emu_server *server, uint32_t host);
  */
 int emu_hosts_answer(struct emu_server *server, uint32_t host, const void *message, uint32_t length_bytes);
 /*
- * The host owes an answer that it can give at once, so not one about data that it fetches; it has given one. A host
- * that owes some and gives none for the peer timeout is lost: its session ends, whatever else it sends.
+ * The host owes an answer that it can give at once, so not one about data that it fetches; it has given one. False: it
+ * owed none. A host that owes some and gives none for the peer timeout is lost: its session ends, whatever else it
+ * sends.
  */
 void emu_hosts_owe(struct emu_server *server, uint32_t host);
-void emu_hosts_pay(struct emu_server *server, uint32_t host);
+bool emu_hosts_pay(struct emu_server *server, uint32_t host);
 /* It has answered the question whether it is there, which each host is asked once in a timeout. */
 void emu_hosts_hear_pong(struct emu_server *server, uint32_t host);
 /* Ends its session; what follows is as when a host is lost, and it is joined again. */
 void emu_hosts_drop(struct emu_server *server, uint32_t host, const char *why);
 /* Silence after which a host is lost. */
 uint64_t emu_hosts_timeout_ns(const struct emu_server *server);
-/* A message of a host makes no sense: one line per host and second. */
+/* A message of a host makes no sense: it is counted, and one line is logged per host and second. */
 void emu_hosts_refuse(struct emu_server *server, uint32_t host, const char *what);
 
 /* What moves data without messages, for bulk.c and visit.c. ops_out: how to call it. */
