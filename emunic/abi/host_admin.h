@@ -392,8 +392,8 @@ enum emu_host_row {
     EMU_HOST_ROW_HOST,          /* pid, uptime in ms, rounds, sleeps */
     EMU_HOST_ROW_TEXT,          /* enum emu_host_text, length, then its bytes: 8 to a word, the first in the lowest */
     EMU_HOST_ROW_UNREACHED,     /* a host that it has no session with; in their order */
-    EMU_HOST_ROW_DOMAIN,        /* number (0: it is of that host alone), id, ptag, cookie, uid, ranks, members, attached,
-                                   member limit, is ending, fault rules */
+    EMU_HOST_ROW_DOMAIN,        /* number (0: it is of that host alone), id, ptag, cookie, uid, ranks, members,
+                                   attached, member limit, is ending, fault rules */
     EMU_HOST_ROW_NODE,          /* nid, memory domains there; of that host alone, in their order */
     EMU_HOST_ROW_PORT,          /* index, nid, instance id, pid, then EMU_HOST_PORT_COUNTS; in their order */
 };

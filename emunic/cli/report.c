@@ -183,7 +183,8 @@ static void print_host_lines(const json_t *host, FILE *out)
         fprintf(out, "  host %s on processors %s: %s\n", text_of(host, "name"), text_of(host, "processors"),
                 text_of(host, "why"));
     json_array_foreach(json_object_get(host, "unreached"), i, name)
-        fprintf(out, "  host %s has no session with %s\n", text_of(host, "name"), json_is_string(name) ? json_string_value(name) : "");
+        fprintf(out, "  host %s has no session with %s\n", text_of(host, "name"),
+                json_is_string(name) ? json_string_value(name) : "");
 }
 
 /* A row per host, if there are several. */

@@ -6,8 +6,8 @@
  * others', in the order of the hosts; so all give the same picture. What a domain of all hosts is, is known here
  * already; from the others come only the members, nodes and ports there.
  *
- * Rows of other hosts are checked one by one: of each kind there are no more than can be (hosts, nodes and ports come in
- * order, a domain once), and a node or a port is on a node of the host that tells. The first row that makes no sense
+ * Rows of other hosts are checked one by one: of each kind there are no more than can be (hosts, nodes and ports come
+ * in order, a domain once), and a node or a port is on a node of the host that tells. The first row that makes no sense
  * ends what is taken of that host, with a line in the log, and the status says so.
  */
 #include "emunic/daemon/status.h"

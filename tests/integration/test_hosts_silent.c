@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A host that is there and answers nothing: its transport lives, it has said its hello, takes every domain and tells its
- * status, but no command, request or question of another host gets an answer. Two hosts are emunics, this third one is
+ * A host that is there and answers nothing: its transport lives, it has said its hello, takes every domain and tells
+ * its status, but no command, request or question of another host gets an answer. Two hosts are emunics, this third one is
  * a process of the test. Whatever waits for it ends with an error in the peer timeout; the others go on.
  */
 #include <setjmp.h>

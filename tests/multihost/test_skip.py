@@ -30,13 +30,15 @@ def is_skipped(done):
 def refuse(folder):
     """unshare(1) fails, with two lines as mount(8) says them."""
     command = folder / "unshare"
-    command.write_text(f"#!/bin/sh\necho 'unshare: {WHY}.'\necho '       dmesg(1) may have more information.' >&2\nexit 1\n")
+    command.write_text(f"#!/bin/sh\necho 'unshare: {WHY}.'\n"
+                       "echo '       dmesg(1) may have more information.' >&2\nexit 1\n")
     command.chmod(0o755)
 
 
 def cases(folder):
     cluster = HERE / "cluster.py"
-    for name, options in {"command": [], "command told as TAP": ["--tap", "name"], "program above": ["--above"]}.items():
+    ways = {"command": [], "command told as TAP": ["--tap", "name"], "program above": ["--above"]}
+    for name, options in ways.items():
         done = run(folder, [sys.executable, cluster, "-n", "2", *options, "--", "true"])
         yield f"{name} is skipped", is_skipped(done), done
     for script in sorted(HERE.glob("test_*.py")):

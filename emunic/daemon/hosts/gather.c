@@ -3,8 +3,8 @@
  * Asking all hosts.
  *
  * A report comes in parts, and who wants it asks for each (REPORT, ROWS): so a host holds one list for each other host
- * that asks, made when the first part is asked for, and queues one message of it. Because of that one list, reports that
- * are wanted meanwhile are asked for one after the other. A host that does not go on with its answer for the peer
+ * that asks, made when the first part is asked for, and queues one message of it. Because of that one list, reports
+ * that are wanted meanwhile are asked for one after the other. A host that does not go on with its answer for the peer
  * timeout, or is lost, is missing from the report, which says so. Its session ends then, as with any host that owes an
  * answer; but not for a status, which changes nothing of what it tells.
  */
