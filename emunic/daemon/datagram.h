@@ -7,8 +7,6 @@
 
 #include <stdint.h>
 
-struct emu_domain;
-struct emu_host_datagram;
 struct emu_msg;
 struct emu_msg_datagram;
 struct emu_port_end;
@@ -25,10 +23,5 @@ void emu_datagram_drop_all(struct emu_port_end *port);
 void emu_datagram_look_at_delayed(struct emu_server *server);
 /* The network has changed: lets those pair that have a way now. */
 void emu_datagram_look_at_all(struct emu_server *server);
-/* The domain is new here, or has a new number: what others have told of it is lost. */
-void emu_datagram_domain_begins(struct emu_server *server, struct emu_domain *domain);
-/* Another host says something of datagrams. */
-void emu_datagram_hear(struct emu_server *server, struct emu_domain *domain, uint32_t host,
-                       const struct emu_host_datagram *said);
 
 #endif

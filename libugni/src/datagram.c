@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Datagrams: requests to emunic, which alone decides who meets whom (daemon/datagram.c).
+ * Datagrams: requests to emunic, which alone decides who meets whom (daemon/datagram_match.c).
  *
  * Polling is cheap: a line of the port's segment tells how many datagrams are finished and changes with every change,
  * so a test or probe that cannot have news asks nobody. A blocking call sleeps on that line without a lock. The peer's

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "emunic/base/clock.h"
-#include "emunic/daemon/datagram.h"
+#include "emunic/daemon/datagram_inner.h"
 #include "emunic/daemon/domain.h"
 #include "emunic/daemon/hosts/hosts.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Datagrams between ports of nodes on different hosts: what hosts tell each other, and what is kept here of datagrams
- * that live elsewhere. Who pairs with whom is decided in datagram.c alone.
+ * that live elsewhere. Who pairs with whom is decided in datagram_match.c alone.
  *
  * A datagram stays with the host of its port, which alone decides what becomes of it. One that is directed at a node
  * of another host is *offered* there, with its data. The target's host keeps offers by target, whether there is such
@@ -70,6 +70,10 @@ struct emu_far_datagram {
     uint8_t data[EMU_DATAGRAM_MAX];
 };
 
+/* ---- what host_domains.c and domain.c call ---- */
+
+/* The domain is new here, or has a new number: what others have told of it is lost. */
+void emu_datagram_domain_begins(struct emu_server *server, struct emu_domain *domain);
 /* The domain ends; its ports have gone. */
 void emu_offers_end(struct emu_domain *domain);
 
@@ -80,7 +84,7 @@ bool emu_datagram_host_message(struct emu_server *server, uint32_t host, const u
 void emu_datagram_host_up(struct emu_server *server, uint32_t host);
 void emu_datagram_host_down(struct emu_server *server, uint32_t host);
 
-/* ---- for datagram.c; the server has several hosts ---- */
+/* ---- for datagram_claims.c and datagram_match.c; the server has several hosts ---- */
 
 /* What all others need; once more is nothing. -ENOMEM. */
 int emu_offers_begin(struct emu_server *server, struct emu_domain *domain);
