@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Data movement calls of Portals.
+ *
+ * A data movement call begins on the own interface (SEND_START), and is then carried out by us or by emunic:
+ *
+ *   direct   lock the target, match, commit and START, move the data, END, unlock; then SEND_END and ACK or REPLY at
+ *            home. The order of requests to one target is the order of calls, because each is over before the next
+ *            begins. Data above SHORT_BYTES are moved without the target's lock; a flight in the target's interface
+ *            tells emunic how far we were if we die (engine/portals.h).
+ *   routed   a command in the port's ring; emunic does the same (daemon/portals.c). The gate (client/lane.h) lets
+ *            nothing go direct while commands of ours wait there, so switching loses and reorders nothing.
+ *
+ * Cache lines of a small put from a descriptor without a queue. It writes six of the target's interface: the lock's,
+ * its flight's, the queue's, two of the event and, if its words change, the descriptor's; one or more of data; and
+ * three of its own (the mark, flow counters, registers). All others (domain table, list, places) are only read and stay
+ * in the cache. Where one process sends, those that come from another core are the event's two and the data's, and both
+ * are asked for while the words of the request are still worked on; where several send, lock, queue and descriptor come
+ * from the last one. One locked instruction, the target's lock. What is known of a target is kept (portals_target.c).
+ *
+ * Left to emunic: whatever the domain's flags say, transfers above EMUNIC_DIRECT_LIMIT, targets whose memory we cannot
+ * reach.
+ */
+#include "emunic/client/portals.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "emunic/client/direct.h"
+#include "emunic/client/portals_inner.h"
+#include "emunic/engine/rest.h"
+#include "emunic/engine/word.h"
+
+#define SHORT_BYTES       8192u      /* moved under the target's lock */
+
+static struct emu_ptl_peer peer_id(const struct emu_portals *p, const struct emu_portals_target *t,
+                                   const struct emu_ptl_send *send)
+{
+    return (struct emu_ptl_peer){ send->nid, send->pid, emu_table_ports(p->port.table)[t->port].uid, t->ni->jid };
+}
+
+static unsigned fail_of(int result)
+{
+    return result == 0 ? 0 : result == -ESRCH ? EMU_STATUS_PEER_GONE : EMU_STATUS_REMOTE_RANGE;
+}
+
+static void span_of_md(struct emu_portals *p, uint32_t md, struct emu_ptl_span *span)
+{
+    emu_ptl_span_of(p->ni, &p->ni->mds[md], span);
+}
+
+static void count(struct emu_portals *p, const struct emu_portals_target *t, const struct emu_ptl_send *send,
+                  uint64_t mlength)
+{
+    struct emu_flow_counts *flow = emu_direct_flow(p->port.direct, t->node_index);
+
+    if (send->kind == EMU_PTL_PUT)
+        emu_gate_count_put(p->gate, flow, mlength);
+    else
+        emu_flow_add_get(flow, &p->port.table->format, mlength, send->kind == EMU_PTL_GETPUT ? mlength : 0);
+}
+
+/* What a carried out request leaves to be done at home. */
+struct outcome {
+    bool is_taken;
+    bool acks;
+    uint64_t mlength;
+    unsigned fail;
+    struct emu_ptl_peer peer;
+};
+
+/* An operation at the target between begin and end. */
+struct stay {
+    struct emu_ptl_request request;
+    struct emu_ptl_taker taker;
+    bool is_brief;
+    struct emu_ptl_flight *flight;
+    struct emu_ptl_flight own;          /* at ourselves nobody has to be told */
+    struct emu_ptl_span span;
+    struct emu_memory memory;
+    struct emu_ptl_iov iovs[EMU_PTL_IOVEC_MAX];
+};
+
+/* The target may change its descriptor while we work on the memory: a copy of the segments. */
+static void keep_span(struct stay *stay, const struct emu_portals_target *t)
+{
+    emu_ptl_span_of(t->ni, &stay->taker.md, &stay->span);
+    if (!stay->span.iovs)
+        return;
+    memcpy(stay->iovs, stay->span.iovs, stay->span.n * sizeof(stay->iovs[0]));
+    stay->span.iovs = stay->iovs;
+}
+
+enum begun { HAS_BEGUN, IS_DROPPED, IS_LEFT };
+
+/* What will be written at once is got on its way: the event's place, and the first of the data's. */
+static void expect(const struct emu_portals_target *t, const struct stay *stay)
+{
+    emu_ptl_expect(t->ni, &stay->taker);
+    if (stay->taker.mlength > 0 && stay->memory.ops->window && !stay->span.iovs)
+        emu_prefetch_for_write(stay->memory.ops->window(&stay->memory, stay->span.one.addr + stay->taker.offset, 0));
+}
+
+/* The target is locked; afterwards it is so only with HAS_BEGUN. */
+static enum begun begin_at(struct emu_portals *p, const struct emu_portals_target *t, const struct emu_ptl_send *send,
+                           struct stay *stay)
+{
+    stay->request = emu_ptl_request_of(send, (struct emu_ptl_peer){ p->port.nid, p->pid, p->ni->uid, p->ni->jid });
+    if (emu_ptl_match(t->ni, &stay->request, &stay->taker) != EMU_PTL_TAKEN) {
+        emu_ptl_unlock(t->ni);
+        return IS_DROPPED;
+    }
+    if (stay->taker.mlength > 0 && emu_portals_reach(p, t, &stay->taker.md, &stay->memory) != EMU_STATUS_OK) {
+        emu_ptl_unlock(t->ni);
+        return IS_LEFT;
+    }
+    keep_span(stay, t);
+    expect(t, stay);
+    stay->flight = t->peer ? &t->ni->flights[p->port.index] : &stay->own;
+    /* A get lets go of the lock in between, a long put too. */
+    stay->is_brief = send->kind != EMU_PTL_GET && stay->taker.mlength <= SHORT_BYTES;
+    if (stay->is_brief)
+        emu_ptl_begin_brief(t->ni, &stay->taker, p->generation, stay->flight);
+    else
+        emu_ptl_begin(t->ni, &stay->request, &stay->taker, p->generation, stay->flight);
+    return HAS_BEGUN;
+}
+
+/* The target is locked, and is not afterwards. */
+static void end_at(const struct emu_portals_target *t, struct stay *stay, unsigned fail)
+{
+    if (stay->is_brief)
+        emu_ptl_end_brief(t->ni, &stay->request, &stay->taker, stay->flight, fail);
+    else
+        emu_ptl_end(t->ni, stay->flight, fail);
+    emu_ptl_unlock(t->ni);
+}
+
+/* The owner may have gone while we did not hold it; then nobody wants to know. */
+static bool lock_again(struct emu_portals *p, const struct emu_portals_target *t)
+{
+    return emu_portals_lock(p, t->ni, t->port, t->generation);
+}
+
+static int move_put(struct emu_portals *p, const struct emu_ptl_send *send, struct stay *stay)
+{
+    struct emu_memory self = emu_memory_self();
+    struct emu_ptl_span from;
+    void *to = NULL;
+    int fault;
+
+    if (stay->taker.mlength == 0)
+        return 0;
+    span_of_md(p, send->md, &from);
+    if (stay->is_brief && !from.iovs && !stay->span.iovs && stay->memory.ops->window)
+        to = stay->memory.ops->window(&stay->memory, stay->span.one.addr + stay->taker.offset, stay->taker.mlength);
+    if (to) {
+        emu_word_store(to, (const void *)(uintptr_t)(from.one.addr + send->local_offset), stay->taker.mlength);
+        return emu_memory_is_broken(&stay->memory) ? -EFAULT : 0;
+    }
+    return emu_ptl_move(&stay->memory, &stay->span, stay->taker.offset, &self, &from, send->local_offset,
+                        stay->taker.mlength, p, 1, &fault);
+}
+
+static enum begun run_put(struct emu_portals *p, const struct emu_portals_target *t, const struct emu_ptl_send *send,
+                          struct stay *stay, struct outcome *out)
+{
+    enum begun begun = begin_at(p, t, send, stay);
+    bool is_held = true;
+
+    if (begun != HAS_BEGUN)
+        return begun;
+    if (stay->taker.mlength > SHORT_BYTES) {
+        emu_ptl_unlock(t->ni);
+        out->fail = fail_of(move_put(p, send, stay));
+        is_held = lock_again(p, t);
+    } else {
+        out->fail = fail_of(move_put(p, send, stay));
+    }
+    if (is_held)
+        end_at(t, stay, out->fail);
+    else
+        out->fail = EMU_STATUS_PEER_GONE;
+    out->acks = stay->taker.acks && out->fail == 0;
+    out->mlength = stay->taker.mlength;
+    return HAS_BEGUN;
+}
+
+/* The reply's data: from the target's memory, or from `swapped`. */
+static int move_reply(struct emu_portals *p, const struct emu_ptl_send *send, const struct emu_ptl_reply *reply,
+                      struct stay *stay, void *swapped)
+{
+    struct emu_memory self = emu_memory_self();
+    struct emu_ptl_span to;
+    struct emu_ptl_span swap = { .n = 1, .one = { (uint64_t)(uintptr_t)swapped, EMU_PTL_GETPUT_MAX } };
+    int fault;
+
+    emu_ptl_span_of(p->ni, &reply->md, &to);
+    if (swapped)
+        return emu_ptl_move(&self, &to, send->local_offset, &self, &swap, 0, reply->mlength, p, 1, &fault);
+    return emu_ptl_move(&self, &to, send->local_offset, &stay->memory, &stay->span, stay->taker.offset, reply->mlength,
+                        p, 1, &fault);
+}
+
+/* SEND_END and REPLY at home. True: the data shall be stored, then finish_reply(). */
+static bool begin_reply(struct emu_portals *p, const struct emu_ptl_send *send, const struct emu_ptl_peer *peer,
+                        uint64_t mlength, struct emu_ptl_reply *reply)
+{
+    bool is_taken;
+
+    emu_portals_lock_own(p);
+    emu_ptl_send_end(p->ni, send, 0);
+    is_taken = emu_ptl_reply_begin(p->ni, send, peer, mlength, reply);
+    emu_ptl_unlock(p->ni);
+    return is_taken;
+}
+
+static void finish_reply(struct emu_portals *p, const struct emu_ptl_send *send, struct emu_ptl_reply *reply,
+                         unsigned fail)
+{
+    emu_portals_lock_own(p);
+    emu_ptl_reply_end(p->ni, send, reply, fail);
+    emu_ptl_unlock(p->ni);
+}
+
+static enum begun run_get(struct emu_portals *p, const struct emu_portals_target *t, const struct emu_ptl_send *send,
+                          struct stay *stay, struct outcome *out)
+{
+    enum begun begun = begin_at(p, t, send, stay);
+    struct emu_ptl_reply reply;
+    struct emu_ptl_peer peer;
+    bool is_taken;
+
+    if (begun != HAS_BEGUN)
+        return begun;
+    peer = peer_id(p, t, send);
+    emu_ptl_unlock(t->ni);
+    is_taken = begin_reply(p, send, &peer, stay->taker.mlength, &reply);
+    if (is_taken)
+        out->fail = fail_of(move_reply(p, send, &reply, stay, NULL));
+    if (lock_again(p, t))
+        end_at(t, stay, out->fail);
+    if (is_taken)
+        finish_reply(p, send, &reply, out->fail);
+    out->mlength = stay->taker.mlength;
+    return HAS_BEGUN;
+}
+
+/* Under the target's lock, which is what makes it atomic towards other swaps. */
+static unsigned swap(struct emu_portals *p, const struct emu_ptl_send *send, struct stay *stay, uint8_t *old)
+{
+    struct emu_memory self = emu_memory_self();
+    struct emu_ptl_span from;
+    struct emu_ptl_span to = { .n = 1, .one = { (uint64_t)(uintptr_t)old, EMU_PTL_GETPUT_MAX } };
+    int fault;
+    int r;
+
+    span_of_md(p, send->put_md, &from);
+    r = emu_ptl_move(&self, &to, 0, &stay->memory, &stay->span, stay->taker.offset, stay->taker.mlength, p, 1, &fault);
+    if (r == 0)
+        r = emu_ptl_move(&stay->memory, &stay->span, stay->taker.offset, &self, &from, send->put_offset,
+                         stay->taker.mlength, p, 1, &fault);
+    return fail_of(r);
+}
+
+static enum begun run_getput(struct emu_portals *p, const struct emu_portals_target *t, const struct emu_ptl_send *send,
+                             struct stay *stay, struct outcome *out)
+{
+    uint8_t old[EMU_PTL_GETPUT_MAX] = { 0 };
+    enum begun begun = begin_at(p, t, send, stay);
+    struct emu_ptl_reply reply;
+    struct emu_ptl_peer peer;
+
+    if (begun != HAS_BEGUN)
+        return begun;
+    peer = peer_id(p, t, send);
+    out->mlength = stay->taker.mlength;
+    out->fail = out->mlength <= sizeof(old) ? swap(p, send, stay, old) : EMU_STATUS_BAD_COMMAND;
+    end_at(t, stay, out->fail);
+    if (begin_reply(p, send, &peer, out->mlength, &reply)) {
+        if (out->fail == 0)
+            out->fail = fail_of(move_reply(p, send, &reply, stay, old));
+        finish_reply(p, send, &reply, out->fail);
+    }
+    return HAS_BEGUN;
+}
+
+/* SEND_END, and ACK if there is one. */
+static void finish_at_home(struct emu_portals *p, const struct emu_ptl_send *send, const struct outcome *out)
+{
+    emu_portals_lock_own(p);
+    emu_ptl_send_end(p->ni, send, out->fail);
+    if (out->acks)
+        emu_ptl_ack(p->ni, send, &out->peer, out->mlength, 0);
+    emu_ptl_unlock(p->ni);
+}
+
+/* True: it is over. False: emunic has to do it. We are inside, nothing is locked. */
+static bool run_direct(struct emu_portals *p, const struct emu_ptl_send *send)
+{
+    struct outcome out = { .is_taken = false };
+    enum begun begun = IS_DROPPED;
+    struct emu_segment *segment;
+    struct emu_portals_target t;
+    struct stay stay;
+
+    switch (emu_portals_find_target(p, send, &t)) {
+    case EMU_PORTALS_NOT_REACHED:
+        return false;
+    case EMU_PORTALS_NOWHERE:
+        break;
+    case EMU_PORTALS_HERE:
+        segment = emu_portals_segment_of(p, &t);
+        if (!emu_portals_lock(p, t.ni, t.port, t.generation))
+            break;
+        if (send->kind == EMU_PTL_PUT)
+            begun = run_put(p, &t, send, &stay, &out);
+        else if (send->kind == EMU_PTL_GET)
+            begun = run_get(p, &t, send, &stay, &out);
+        else
+            begun = run_getput(p, &t, send, &stay, &out);
+        if (begun == IS_LEFT)
+            return false;
+        count(p, &t, send, out.mlength);
+        if (segment)
+            emu_rest_disturb(segment);
+    }
+    if (begun == HAS_BEGUN && send->kind != EMU_PTL_PUT)
+        return true;            /* done with the reply */
+    if (begun == HAS_BEGUN)
+        out.peer = peer_id(p, &t, send);
+    finish_at_home(p, send, &out);
+    return true;
+}
+
+/* ---- routed ---- */
+
+static void fill_command(struct emu_ptl_cmd *cmd, const struct emu_ptl_send *send)
+{
+    static const uint8_t ops[] = { EMU_OP_PTL_PUT, EMU_OP_PTL_GET, EMU_OP_PTL_GETPUT };
+
+    *cmd = (struct emu_ptl_cmd){
+        .op = ops[send->kind],
+        .nid = send->nid,
+        .remote_offset = send->offset,
+        .length_bytes = send->length_bytes,
+        .bits = send->bits,
+        .hdr_data = send->hdr_data,
+        .pid = send->pid,
+        .pt = send->pt,
+        .ac = send->ac,
+        .ptl_flags = send->wants_ack ? EMU_PTL_CMD_ACK : 0,
+        .md = send->md,
+        .md_generation = send->md_generation,
+        .local_offset = send->local_offset,
+        .put_md = send->put_md,
+        .put_md_generation = send->put_md_generation,
+        .put_offset = send->put_offset,
+        .link = send->link,
+        .threshold = send->threshold,
+        .eq = send->eq,
+        .eq_generation = send->eq_generation,
+    };
+}
+
+/* Small data are read now: emunic finds them in the staging area without a system call. */
+static bool stage(struct emu_portals *p, const struct emu_ptl_send *send, uint64_t staging_off)
+{
+    struct emu_memory self = emu_memory_self();
+    struct emu_ptl_span from;
+    struct emu_ptl_span to = { .n = 1,
+                               .one = { (uint64_t)(uintptr_t)(p->port.staging + staging_off), send->length_bytes } };
+    int fault;
+
+    span_of_md(p, send->put_md, &from);
+    return emu_ptl_move(&self, &to, 0, &self, &from, send->kind == EMU_PTL_PUT ? send->local_offset : send->put_offset,
+                        send->length_bytes, p, 1, &fault) == 0;
+}
+
+static void run_routed(struct emu_portals *p, const struct emu_ptl_send *send)
+{
+    bool may_stage = send->kind != EMU_PTL_GET && send->length_bytes > 0 && send->length_bytes <= EMU_PTL_STAGED_MAX;
+    struct outcome out = { .fail = EMU_STATUS_NETWORK };
+    uint64_t staging_off = 0;
+    struct emu_ptl_cmd cmd;
+    struct emu_cmd *slot = emu_port_command(&p->port, may_stage ? send->length_bytes : 0, &staging_off);
+
+    if (!slot) {                /* emunic has gone */
+        p->is_broken = true;
+        emu_portals_enter(p);
+        finish_at_home(p, send, &out);
+        emu_portals_leave(p);
+        return;
+    }
+    fill_command(&cmd, send);
+    if (may_stage && stage(p, send, staging_off)) {
+        cmd.flags = EMU_CMD_STAGED;
+        cmd.staging_off = staging_off;
+    }
+    memcpy(slot, &cmd, sizeof(cmd));
+    emu_port_publish(&p->port);
+}
+
+/* ---- the short way ---- */
+
+/*
+ * A small put from a descriptor that requests cannot hit: nobody else changes its words, so everything at home,
+ * SEND_START included, waits until the data are delivered, and one lock does for all of it; or none, where nobody is to
+ * be told.
+ */
+static bool may_be_short(const struct emu_portals *p, const struct emu_ptl_send *send)
+{
+    const struct emu_ptl_md *md = &p->ni->mds[send->md];
+
+    return send->kind == EMU_PTL_PUT && send->length_bytes <= SHORT_BYTES && md->me == EMU_PTL_NONE &&
+           md->threshold != 0 && (md->flags & EMU_PTL_MD_INACTIVE) == 0 && p->ni->n_fails == 0 && p->gate &&
+           emu_gate_is_open(p->gate) && !atomic_load_explicit(&p->port.session.is_lost, memory_order_relaxed) &&
+           md->generation == send->md_generation && send->length_bytes <= p->port.settings.direct_limit_bytes;
+}
+
+/* Nothing at home changes but counters of our own. */
+static bool is_silent(const struct emu_portals *p, const struct emu_ptl_send *send, const struct outcome *out)
+{
+    const struct emu_ptl_md *md = &p->ni->mds[send->md];
+
+    return !out->acks && md->threshold < 0 &&
+           (md->eq == EMU_PTL_NONE ||
+            (~md->options & (EMU_PTL_MD_START_DISABLE | EMU_PTL_MD_END_DISABLE)) == 0);
+}
+
+static void account_short(struct emu_portals *p, struct emu_ptl_send *send, const struct outcome *out)
+{
+    if (is_silent(p, send, out)) {
+        p->ni->registers[EMU_PTL_SR_SEND_COUNT]++;
+        p->ni->registers[EMU_PTL_SR_SEND_LENGTH] += send->length_bytes;
+        return;
+    }
+    emu_portals_lock_own(p);
+    if (emu_ptl_send_begin(p->ni, send) == 0) {
+        emu_ptl_send_end(p->ni, send, out->fail);
+        if (out->acks)
+            emu_ptl_ack(p->ni, send, &out->peer, out->mlength, 0);
+    }
+    emu_ptl_unlock(p->ni);
+}
+
+/* True: it is over. False: nothing has happened. We are inside. */
+static bool run_short(struct emu_portals *p, struct emu_ptl_send *send)
+{
+    struct outcome out = { .is_taken = false };
+    struct emu_segment *segment;
+    struct emu_portals_target t;
+    struct stay stay;
+
+    if (emu_portals_find_target(p, send, &t) != EMU_PORTALS_HERE || !t.peer)
+        return false;
+    emu_prefetch_for_write(&t.ni->lock);
+    segment = emu_portals_segment_of(p, &t);
+    if (!emu_portals_lock(p, t.ni, t.port, t.generation) || run_put(p, &t, send, &stay, &out) == IS_LEFT)
+        return false;
+    count(p, &t, send, out.mlength);
+    if (segment)
+        emu_rest_disturb(segment);
+    if (out.acks)
+        out.peer = peer_id(p, &t, send);
+    account_short(p, send, &out);
+    return true;
+}
+
+/* ---- the call ---- */
+
+int emu_portals_send(struct emu_portals *p, struct emu_ptl_send *send)
+{
+    struct outcome lost = { .fail = 0 };
+    bool is_cut_off;
+    bool is_done = false;
+    int r;
+
+    if (p->port.direct)
+        emu_direct_trim(p->port.direct);
+    emu_portals_enter(p);
+    if (may_be_short(p, send) && run_short(p, send)) {
+        emu_portals_leave(p);
+        return 0;
+    }
+    emu_portals_lock_own(p);
+    r = emu_ptl_send_begin(p->ni, send);
+    is_cut_off = r == 0 && p->ni->n_fails > 0 && emu_ptl_is_cut_off(p->ni, send->nid);
+    emu_ptl_unlock(p->ni);
+    if (r < 0) {
+        emu_portals_leave(p);
+        return r;
+    }
+    if (is_cut_off) {
+        finish_at_home(p, send, &lost);
+        is_done = true;
+    } else if (p->gate && send->length_bytes <= p->port.settings.direct_limit_bytes && emu_gate_is_open(p->gate) &&
+               !atomic_load_explicit(&p->port.session.is_lost, memory_order_relaxed)) {
+        is_done = run_direct(p, send);
+    }
+    emu_portals_leave(p);
+    if (!is_done)
+        run_routed(p, send);
+    return 0;
+}
