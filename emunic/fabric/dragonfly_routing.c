@@ -8,10 +8,10 @@
  * Of the blue links of a bundle a leg uses one of those that make it shortest.
  *
  * Choice. The source router proposes two minimal and two non-minimal ways at random, weighs the first output of each
- * and takes the lightest. The weight is what waits for the output or is not yet credited (near end, and an estimate of
- * the far end), without what a busy link has under way when nothing queues; and routing.far_percent of the load that
- * the router behind it last advertised (old by up to the update period); and the packet itself, so that in a quiet
- * network all ways weigh the same. The lightest minimal way wins if weight <= (weight of the lightest non-minimal way
+ * and takes the lightest. The weight is what waits for the output or, of the packet's class, is not yet credited (near
+ * end, and an estimate of the far end), without what a busy link has under way when nothing queues; and
+ * routing.far_percent of the load that the router behind it last advertised (old by up to the update period); and the
+ * packet itself, so that in a quiet network all ways weigh the same. The lightest minimal way wins if weight <= (weight of the lightest non-minimal way
  * << shift) + add; shift and add belong to the packet's mode. Later routers keep to the way; they choose among parallel
  * links only (three black ones, the two blue ones of a cable that join the same two routers). The hashed modes draw the
  * same proposals from a generator that starts with a hash of (source, destination, mode, order key), take the first and
@@ -442,7 +442,7 @@ static uint32_t beyond(uint32_t load, uint32_t quiet)
 }
 
 static uint32_t weight_of(const struct emu_route_view *view, const struct network *n, const struct way *w,
-                          uint32_t units, const struct spot *src, const struct spot *dst)
+                          const struct emu_packet *p, const struct spot *src, const struct spot *dst)
 {
     uint32_t lightest = UINT32_MAX;
     uint32_t quiet;
@@ -455,12 +455,12 @@ static uint32_t weight_of(const struct emu_route_view *view, const struct networ
 
         if (!is_up(n, s.links[i]))
             continue;
-        weight = beyond(view->near_load(view, s.links[i]), quiet) +
+        weight = beyond(view->near_load(view, s.links[i], p->traffic_class), quiet) +
                  view->far_load(view, s.links[i]) * view->machine->params.dragonfly.far_percent / 100;
         if (weight < lightest)
             lightest = weight;
     }
-    return lightest == UINT32_MAX ? lightest : lightest + units;
+    return lightest == UINT32_MAX ? lightest : lightest + p->units;
 }
 
 /* A kind of proposal. */
@@ -480,7 +480,7 @@ static bool propose(const struct emu_route_view *view, const struct network *n, 
 
         if (!plan(n, src, dst, view->random, &w))
             continue;
-        weight = weight_of(view, n, &w, p->units, src, dst);
+        weight = weight_of(view, n, &w, p, src, dst);
         if (is_found && weight >= *weight_out)
             continue;
         is_found = true;

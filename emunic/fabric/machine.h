@@ -53,6 +53,7 @@ enum emu_arbitration {
     EMU_ARBITRATE_AGE,               /* the oldest first, by its creation (SeaStar) */
     EMU_ARBITRATE_FULLEST,           /* fullest channel, as two bits, in fullest_percent of the decisions, else random
                                         (BG/L "SLQ") */
+    EMU_ARBITRATE_LONGEST,           /* whose head has waited longest here; of equals the next one in turn */
 };
 
 /* What a packet is charged for, in the buffer that it enters, or needs to find free there. */

@@ -39,7 +39,7 @@
 
 static const char *const charge_choices[] = { "true", "full", NULL };
 static const char *const choice_choices[] = { "first", "random", "credits", "tokens", NULL };
-static const char *const arbitration_choices[] = { "round-robin", "random", "age", "fullest", NULL };
+static const char *const arbitration_choices[] = { "round-robin", "random", "age", "fullest", "longest-waiting", NULL };
 
 static const struct emu_param common_params[] = {
     { "schema", EMU_PARAM_COUNT, FIELD(schema), SCHEMA, SCHEMA },

@@ -20,6 +20,26 @@ static const struct emu_packet *packet_of(const struct part *part, const struct 
     return &part->cells[q->v->first].packet;
 }
 
+/*
+ * The head that came to the front of its channel first. Round robin's pointer moves with whoever is served, so where
+ * heads can ask in some slots only, because their channels lack tokens in the others, it can pass over the same ones
+ * again and again; here each head's turn comes.
+ */
+static uint32_t longest_waiting(const struct request *requests, const uint32_t *candidates, uint32_t n, uint32_t turn)
+{
+    uint32_t winner = candidates[0];
+
+    for (uint32_t i = 1; i < n; i++) {
+        const struct in_vc *v = requests[candidates[i]].v;
+        const struct in_vc *best = requests[winner].v;
+
+        if (v->ready_ps < best->ready_ps ||
+            (v->ready_ps == best->ready_ps && best->local <= turn && v->local > turn))
+            winner = candidates[i];
+    }
+    return winner;
+}
+
 uint32_t sim_pick(struct part *part, const uint32_t *candidates, uint32_t n, uint32_t turn, struct emu_random *random)
 {
     const struct request *requests = part->requests;
@@ -54,6 +74,8 @@ uint32_t sim_pick(struct part *part, const uint32_t *candidates, uint32_t n, uin
             }
         }
         return winner;
+    case EMU_ARBITRATE_LONGEST:
+        return longest_waiting(requests, candidates, n, turn);
     default:
         for (uint32_t i = 0; i < n; i++) {
             if (requests[candidates[i]].v->local > turn)

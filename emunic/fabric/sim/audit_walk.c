@@ -21,6 +21,12 @@ static uint32_t noise(const struct emu_route_view *view, uint32_t link)
     return (uint32_t)(emu_random_mix(*salt + link) % 1000);
 }
 
+static uint32_t noise_of_class(const struct emu_route_view *view, uint32_t link, uint8_t traffic_class)
+{
+    (void)traffic_class; /* the same for all of a walk */
+    return noise(view, link);
+}
+
 /* One packet on its way. */
 struct walk {
     struct emu_audit *audit;
@@ -239,7 +245,7 @@ int emu_audit_walk(struct emu_audit *audit, const struct emu_audit_walk_options 
         .machine = audit->machine,
         .faults = audit->faults,
         .random = &w.random,
-        .near_load = noise,
+        .near_load = noise_of_class,
         .far_load = noise,
         .ctx = &w.salt,
     };

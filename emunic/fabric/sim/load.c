@@ -2,8 +2,8 @@
 /*
  * Loads: what a router sees of its own links, and what its neighbours told it.
  *
- * Near: units that are on the link or in the far buffer and not yet credited, and those of heads here that would like
- * to take this link first. Far: a router's own load is the units in its input buffers divided by its links to other
+ * Near: units of the asking packet's class that are on the link or in the far buffer and not yet credited, because the
+ * other class has buffers of its own; and those of heads here that would like to take this link first. Far: a router's own load is the units in its input buffers divided by its links to other
  * routers, rounded up; its neighbours know it as it was at the end of a period of load_period_clocks, and one (the
  * longest) hop time later.
  *
@@ -19,7 +19,7 @@
 #define PERIOD_SHIFT 24
 #define UNITS_MASK   ((UINT64_C(1) << PERIOD_SHIFT) - 1)
 
-uint32_t sim_near_load(const struct emu_route_view *view, uint32_t link)
+uint32_t sim_near_load(const struct emu_route_view *view, uint32_t link, uint8_t traffic_class)
 {
     const struct part *part = view->ctx;
     const struct emu_sim *sim = part->sim;
@@ -28,8 +28,10 @@ uint32_t sim_near_load(const struct emu_route_view *view, uint32_t link)
     uint32_t tokens = 0;
 
     if ((out->flags & OUT_TO_NIC) == 0) {
-        for (uint32_t vc = 0; vc < kind->n_vcs; vc++)
-            tokens += (uint32_t)(kind->capacity_tokens[vc] - out->tokens[vc]);
+        for (uint32_t vc = 0; vc < kind->n_vcs; vc++) {
+            if (kind->class_of_vc[vc] == traffic_class || kind->class_of_vc[vc] == EMU_VC_ANY)
+                tokens += (uint32_t)(kind->capacity_tokens[vc] - out->tokens[vc]);
+        }
     }
     return tokens * sim->p.token_units + out->waiting_units;
 }

@@ -107,8 +107,8 @@ struct emu_route_view {
     const struct emu_machine *machine;
     const struct emu_fault_map *faults;
     struct emu_random *random;                               /* of this router; only if the row says reads_router */
-    /* Units that wait for this router's own output link, or are on it and not yet credited. */
-    uint32_t (*near_load)(const struct emu_route_view *view, uint32_t link);
+    /* Units that wait for this router's own output link, or are on it in the class's channels and not yet credited. */
+    uint32_t (*near_load)(const struct emu_route_view *view, uint32_t link, uint8_t traffic_class);
     /* The load that the router behind that link last advertised of itself: old by the machine's update period. */
     uint32_t (*far_load)(const struct emu_route_view *view, uint32_t link);
     void *ctx;                                               /* of the two */

@@ -597,7 +597,7 @@ uint64_t sim_timer_slot(const struct part *part); /* of the first; UINT64_MAX: n
 
 /* --- load.c: what routers know of each other ------------------------------------------------------------------------ */
 
-uint32_t sim_near_load(const struct emu_route_view *view, uint32_t link);
+uint32_t sim_near_load(const struct emu_route_view *view, uint32_t link, uint8_t traffic_class);
 uint32_t sim_far_load(const struct emu_route_view *view, uint32_t link);
 void sim_load_changed(struct part *part, uint32_t router);
 

@@ -14,8 +14,9 @@
 /* Loads that a test decides. */
 struct loads {
     uint32_t by_class[EMU_LINK_CLASSES];
-    uint32_t link;        /* this one has ... */
-    uint32_t link_load;   /* ... so much, if it is not 0 */
+    uint32_t link;           /* this one has ... */
+    uint32_t link_load;      /* ... so much, if it is not 0 */
+    uint8_t traffic_class;   /* whose all of it is */
     const struct emu_machine *m;
 };
 
@@ -28,16 +29,18 @@ struct trip {
     bool has_arrived;
 };
 
-static uint32_t load_of(const struct emu_route_view *view, uint32_t link)
+static uint32_t load_of(const struct emu_route_view *view, uint32_t link, uint8_t traffic_class)
 {
     const struct loads *l = view->ctx;
 
+    if (traffic_class != l->traffic_class)
+        return 0;
     if (l->link_load != 0 && link == l->link)
         return l->link_load;
     return l->by_class[link_of(l->m, link).link_class];
 }
 
-static uint32_t no_load(const struct emu_route_view *view, uint32_t link)
+static uint32_t no_far_load(const struct emu_route_view *view, uint32_t link)
 {
     (void)view;
     (void)link;
@@ -49,7 +52,7 @@ static struct emu_route_view view_of(const struct emu_machine *m, const struct e
 {
     loads->m = m;
     return (struct emu_route_view){
-        .machine = m, .faults = faults, .random = random, .near_load = load_of, .far_load = no_load, .ctx = loads,
+        .machine = m, .faults = faults, .random = random, .near_load = load_of, .far_load = no_far_load, .ctx = loads,
     };
 }
 
@@ -236,14 +239,16 @@ static uint32_t quiet_load(uint32_t wire_ns)
     return (100 + wire_ns) * 378 / 10 / 48 + 14;
 }
 
-/* How many of 200 packets of a mode leave their only minimal first output, on which so much queues; on all others
- * `others`. */
-static uint32_t nonminimal_of_200(uint32_t minimal_load, uint32_t others, enum emu_route_mode mode)
+/* How many of 200 packets of a mode and class leave their only minimal first output, on which so much queues of
+ * `loads_class`; on all others `others`. */
+static uint32_t nonminimal_of_class(uint32_t minimal_load, uint32_t others, enum emu_route_mode mode,
+                                    uint8_t traffic_class, uint8_t loads_class)
 {
     struct emu_machine *m = load("aries:groups=1");
     struct emu_random random = seeded(9);
     struct loads loads = {
         .by_class = { [EMU_LINK_GREEN] = quiet_load(5) + others, [EMU_LINK_BLACK] = quiet_load(15) + others },
+        .traffic_class = loads_class,
     };
     struct emu_route_view view = view_of(m, NULL, &loads, &random);
     uint32_t count = 0;
@@ -253,12 +258,26 @@ static uint32_t nonminimal_of_200(uint32_t minimal_load, uint32_t others, enum e
     for (int i = 0; i < 200; i++) {
         struct trip t;
 
-        assert_true(travel(&view, packet(0, 4, mode, 0), &t));
+        assert_true(travel(&view, packet(0, 4, mode, traffic_class), &t));
         count += (t.flags & EMU_PACKET_NONMINIMAL) != 0;
         assert_int_equal(t.n_hops == 1, (t.flags & EMU_PACKET_NONMINIMAL) == 0);
     }
     emu_machine_destroy(m);
     return count;
+}
+
+static uint32_t nonminimal_of_200(uint32_t minimal_load, uint32_t others, enum emu_route_mode mode)
+{
+    return nonminimal_of_class(minimal_load, others, mode, EMU_TRAFFIC_REQUEST, EMU_TRAFFIC_REQUEST);
+}
+
+static void test_load_of_the_other_class_does_not_count(void **state)
+{
+    (void)state;
+    assert_int_equal(nonminimal_of_class(60000, 0, EMU_MODE_ADAPTIVE_0, EMU_TRAFFIC_RESPONSE, EMU_TRAFFIC_REQUEST), 0);
+    assert_int_equal(nonminimal_of_class(60000, 0, EMU_MODE_ADAPTIVE_0, EMU_TRAFFIC_REQUEST, EMU_TRAFFIC_RESPONSE), 0);
+    assert_in_range(nonminimal_of_class(60000, 0, EMU_MODE_ADAPTIVE_0, EMU_TRAFFIC_RESPONSE, EMU_TRAFFIC_RESPONSE), 190,
+                    200);
 }
 
 static void test_bias_is_the_documented_arithmetic(void **state)
@@ -605,6 +624,7 @@ int main(void)
         cmocka_unit_test(test_one_router_needs_no_hop),
         cmocka_unit_test(test_quiet_adaptive_packets_go_minimally),
         cmocka_unit_test(test_bias_is_the_documented_arithmetic),
+        cmocka_unit_test(test_load_of_the_other_class_does_not_count),
         cmocka_unit_test(test_roots_are_uniform_over_the_routers),
         cmocka_unit_test(test_root_of_a_local_packet_is_in_its_group),
         cmocka_unit_test(test_hashed_modes_keep_their_path),

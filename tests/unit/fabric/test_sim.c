@@ -431,7 +431,7 @@ static void test_everything_sent_arrives_once_under_every_policy(void **state)
 
         memcpy(torus.size, (uint32_t[]){ 4, 4, 3 }, sizeof(torus.size));
         torus.rules = policy % 2 == 0 ? SIM_TORUS_DATELINE : SIM_TORUS_BUBBLE;
-        torus.router.arbitration = policy / 2 % 4;
+        torus.router.arbitration = policy / 2 % 5;
         torus.router.choice = (policy + policy / 4) % 4;
         torus.router.paths = policy % 3;
         torus.router.requests = policy / 8;
@@ -894,6 +894,30 @@ static void test_largest_machines_take_less_than_four_kilobytes_per_node(void **
     }
 }
 
+static void test_near_load_is_of_one_class(void **state)
+{
+    struct emu_machine *m = load("aries:groups=1,chassis=1,blades=2");
+    const struct emu_traffic traffic = { .next = next_packet, .delivered = delivered };
+    const struct emu_sim_options options = { .n_threads = 1 };
+    uint32_t green = 2 * emu_machine_n_nodes(m);
+    const struct emu_route_view *view;
+    struct emu_sim *sim;
+
+    (void)state;
+    assert_int_equal(emu_sim_create(m, NULL, &traffic, &options, &sim), 0);
+    view = &sim->parts[0].view;
+    sim->outs[green].tokens[1] -= 30; /* channels 0 to 3 are the requests', 4 to 7 the responses' */
+    sim->outs[green].tokens[3] -= 10;
+    sim->outs[green].tokens[4] -= 2;
+    assert_int_equal(view->near_load(view, green, EMU_TRAFFIC_REQUEST), 40);
+    assert_int_equal(view->near_load(view, green, EMU_TRAFFIC_RESPONSE), 2);
+    sim->outs[green].waiting_units = 14;
+    assert_int_equal(view->near_load(view, green, EMU_TRAFFIC_REQUEST), 54);
+    assert_int_equal(view->near_load(view, green, EMU_TRAFFIC_RESPONSE), 16);
+    emu_sim_destroy(sim);
+    emu_machine_destroy(m);
+}
+
 #define PLAINLY(test) cmocka_unit_test_setup_teardown(test, decide_plainly, decide_by_router)
 
 int main(void)
@@ -934,6 +958,7 @@ int main(void)
         cmocka_unit_test(test_broadcast_is_deposited_at_each_node_on_its_line),
         cmocka_unit_test(test_reset_forgets_counts_but_not_packets),
         cmocka_unit_test(test_bad_arguments_are_refused),
+        cmocka_unit_test(test_near_load_is_of_one_class),
         cmocka_unit_test(test_largest_machines_take_less_than_four_kilobytes_per_node),
     };
 
