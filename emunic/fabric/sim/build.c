@@ -270,9 +270,10 @@ static int build_part(struct emu_sim *sim, struct part *part, uint32_t n_nodes)
     part->looks_max = n > SIM_LOOK_BATCH ? (uint32_t)n : SIM_LOOK_BATCH;
     part->looks = calloc(part->looks_max, sizeof(*part->looks));
     part->requests = calloc(part->looks_max, sizeof(*part->requests));
+    part->losers = calloc(part->looks_max, sizeof(struct in_vc *));
     part->out = calloc(sim->n_parts, sizeof(*part->out));
     if (part->routers == NULL || part->nics == NULL || part->requests == NULL || part->candidates == NULL ||
-        part->winners == NULL || part->looks == NULL || part->out == NULL)
+        part->winners == NULL || part->looks == NULL || part->losers == NULL || part->out == NULL)
         return -ENOMEM;
     part->view = (struct emu_route_view){
         .machine = sim->m,
@@ -379,7 +380,8 @@ static bool is_plain(const struct emu_sim *sim)
     return !has_others && sim->ports == NULL && sim->loads == NULL && sim->occupancy == NULL && sim->vcs != NULL &&
            !sim->routing->reads_router && sim->vcs_of_router_max <= 64 && sim->p.column_buffers == 0 &&
            sim->p.shared_units == 0 &&
-           sim->p.choice == EMU_CHOICE_CREDITS;
+           sim->p.choice == EMU_CHOICE_CREDITS && sim->p.arbitration == EMU_ARBITRATE_ROUND_ROBIN &&
+           sim->p.network_first_percent == 0 && sim->p.response_first == 0;
 }
 
 static void wake_all(struct emu_sim *sim)
@@ -430,6 +432,7 @@ int emu_sim_create(const struct emu_machine *m, const struct emu_fault_map *faul
     sim->options_stride = options_stride(sim->routing);
     sim->n_parts = n_threads;
     sim->outs = sim_array(NULL, 0, m->n_links * sizeof(*sim->outs));
+    sim->free_ps = sim_array(NULL, 0, m->n_links * sizeof(*sim->free_ps));
     sim->stalls = sim_array(NULL, 0, m->n_links * sizeof(*sim->stalls));
     sim->ins = sim_array(NULL, 0, m->n_links * sizeof(*sim->ins));
     if (sim->p.paths != 0 || sim->p.requests != 0)
@@ -440,7 +443,7 @@ int emu_sim_create(const struct emu_machine *m, const struct emu_fault_map *faul
     sim->is_large = m->n_links * sizeof(*sim->outs) > LARGE_LINK_BYTES;
     r = -ENOMEM;
     if (((sim->p.paths != 0 || sim->p.requests != 0) && sim->ports == NULL) || sim->outs == NULL || sim->ins == NULL ||
-        sim->stalls == NULL ||
+        sim->free_ps == NULL || sim->stalls == NULL ||
         sim->routers == NULL || sim->nics == NULL || sim->nic_router == NULL)
         goto err;
     r = build_links(sim);
@@ -480,6 +483,7 @@ static void destroy_part(const struct emu_sim *sim, struct part *part)
     free(part->candidates);
     free(part->winners);
     free(part->looks);
+    free(part->losers);
     free(part->requests);
     free(part->timers);
     free(part->nics);
@@ -515,6 +519,7 @@ void emu_sim_destroy(struct emu_sim *sim)
     free(sim->epochs);
     free(sim->ports);
     free(sim->ins);
+    free(sim->free_ps);
     free(sim->outs);
     free(sim->kinds);
     emu_fault_map_destroy(sim->faults);

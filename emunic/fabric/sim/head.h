@@ -21,13 +21,13 @@ SIM_INLINE void sim_fetch_links(const struct part *part, const struct in_vc *v)
         __builtin_prefetch(&sim->sent[sim_out_vc(sim, ways[i].link, 0)], 1);
 }
 
-/* How many of the ways have the lowest rank. Most often that is all, or all but the escape. */
+/* Mask of the ways that have the lowest rank. Most often that is all, or all but the escape. */
 static inline uint32_t sim_first_ways(const struct emu_route_option *ways, uint32_t n)
 {
     n -= ways[n - 1].rank != ways[0].rank;
     while (__builtin_expect(ways[n - 1].rank != ways[0].rank, 0))
         n--;
-    return n;
+    return (1u << n) - 1;
 }
 
 /* Asks the routing about a head that could go on now, and fetches what it will look at. */
@@ -42,6 +42,8 @@ static inline void sim_ask_routing(struct part *part, struct in_vc *v)
     v->tokens = (uint16_t)sim_tokens(sim, cell->packet.units);
     v->is_counted = false;
     v->n_ways = 0;
+    v->first_ways = 0;
+    ways[0].link = part->own_link; /* there is one to look at if there is no way */
     if (sim->routing->start != NULL && v->at.is_entering && !cell->is_started) {
         if (!sim->routing->start(&part->view, &cell->packet, v->at.router))
             return;
@@ -50,21 +52,23 @@ static inline void sim_ask_routing(struct part *part, struct in_vc *v)
     v->n_ways = (uint8_t)sim->routing->options(&part->view, &cell->packet, &v->at, ways);
     if (__builtin_expect(v->n_ways == 0, 0))
         return;
-    v->n_first_ways = (uint8_t)sim_first_ways(ways, v->n_ways);
-    sim_fetch_links(part, v);
+    v->first_ways = (uint16_t)sim_first_ways(ways, v->n_ways);
+    if (sim->is_large)
+        sim_fetch_links(part, v);
 }
 
-/* Mask of the ways whose links have nothing to send at end_ps. Not one branch: none could be predicted. */
-static inline uint32_t sim_idle_ways(const struct out_link *outs, const struct emu_route_option *ways, uint32_t n,
+/* Mask of the ways whose links have nothing to send at end_ps; bits beyond n mean nothing. Not one branch: none could
+ * be predicted. */
+static inline uint64_t sim_idle_ways(const uint64_t *free_ps, const struct emu_route_option *ways, uint32_t n,
                                      uint64_t end_ps)
 {
-    uint32_t mask = 0;
+    uint64_t mask = 0;
 
     for (uint32_t i = n; __builtin_expect(i > SIM_WAYS_MOSTLY, 0); i--)
-        mask = mask * 2 + (outs[ways[i - 1].link].free_ps < end_ps);
+        mask = mask << 1 | (free_ps[ways[i - 1].link] - end_ps) >> 63;
     for (uint32_t i = SIM_WAYS_MOSTLY; i > 0; i--) /* beyond n, too: there are links as well */
-        mask = mask * 2 + (outs[ways[i - 1].link].free_ps < end_ps);
-    return mask & ((1u << n) - 1);
+        mask = mask << 1 | (free_ps[ways[i - 1].link] - end_ps) >> 63;
+    return mask;
 }
 
 /* A head that waits for its links is looked at again when the first of them is free; once, however often it is looked

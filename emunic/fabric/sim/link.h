@@ -46,7 +46,7 @@ SIM_INLINE uint64_t sim_transmit(struct part *part, uint32_t link, uint32_t vc, 
     const struct link_kind *kind = &sim->kinds[out->kind];
     struct emu_packet *p = &part->cells[cell].packet;
     uint64_t length_ps = sim_length_ps(kind, p->units);
-    uint64_t start_ps = sim_later(sim_later(at_ps, out->free_ps), tail_ps > length_ps ? tail_ps - length_ps : 0);
+    uint64_t start_ps = sim_later(sim_later(at_ps, sim->free_ps[link]), tail_ps > length_ps ? tail_ps - length_ps : 0);
     uint32_t flags = out->flags;
     struct emu_event *event;
 
@@ -56,7 +56,7 @@ SIM_INLINE uint64_t sim_transmit(struct part *part, uint32_t link, uint32_t vc, 
         if ((flags & OUT_UNRELIABLE) != 0)
             start_ps += sim_retry_ps(sim, link, p, length_ps);
     }
-    out->free_ps = start_ps + length_ps;
+    sim->free_ps[link] = start_ps + length_ps;
     out->units += p->units;
     sim->sent[sim_out_vc(sim, link, vc)]++;
 

@@ -88,7 +88,7 @@ static void await_free(struct part *part, uint32_t link, struct out_link *out)
     if ((out->flags & OUT_FREE_EVENT) != 0)
         return;
     out->flags |= OUT_FREE_EVENT;
-    sim_put(part, out->free_ps, (struct emu_event){ .kind = EMU_EVENT_NIC_FREE, .index = link });
+    sim_put(part, part->sim->free_ps[link], (struct emu_event){ .kind = EMU_EVENT_NIC_FREE, .index = link });
 }
 
 /* One packet of the class starts, if it can in this slot. */
@@ -109,7 +109,7 @@ static bool enter(struct part *part, uint32_t nid, uint32_t traffic_class)
     p = &part->cells[n->waiting[traffic_class]].packet;
     if (p->created_ps >= end_ps)
         return false; /* an event will come */
-    if (out->free_ps >= end_ps) {
+    if (sim->free_ps[n->link] >= end_ps) {
         await_free(part, n->link, out);
         return false;
     }
@@ -120,7 +120,7 @@ static bool enter(struct part *part, uint32_t nid, uint32_t traffic_class)
     }
     if (at_ps < p->created_ps)
         at_ps = p->created_ps;
-    p->entered_ps = at_ps > out->free_ps ? at_ps : out->free_ps;
+    p->entered_ps = sim_later(at_ps, sim->free_ps[n->link]);
     charge = sim_charge(sim, &sim->kinds[out->kind], vc, p->units);
     part->totals.entered++;
     part->totals.in_network++;

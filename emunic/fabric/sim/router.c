@@ -104,12 +104,13 @@ void sim_routers_look(struct part *part, const struct emu_wheel_list *list)
 {
     const struct emu_sim *sim = part->sim;
 
-    for (const struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk != NULL; chunk = chunk->older) {
+    for (struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk != NULL;
+         chunk = emu_wheel_done(&part->wheel, chunk)) {
         size_t n = emu_wheel_count(list, chunk);
 
         part->totals.events += n;
         if (sim->is_large) {
-            sim_fetch_chunk(chunk->older);
+            sim_fetch_chunk(chunk->next);
             for (size_t i = 0; i < n; i++)
                 __builtin_prefetch(&part->vcs[sim_vc_index(sim, chunk->events[i].index)], 1);
             for (size_t i = 0; i < n; i++)
@@ -216,12 +217,13 @@ SIM_INLINE void fetch_arrivals(const struct part *part, const struct emu_event *
 
 void sim_routers_arrive(struct part *part, const struct emu_wheel_list *list)
 {
-    for (const struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk != NULL; chunk = chunk->older) {
+    for (struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk != NULL;
+         chunk = emu_wheel_done(&part->wheel, chunk)) {
         size_t n = emu_wheel_count(list, chunk);
 
         part->totals.events += n;
         if (part->sim->is_large) {
-            sim_fetch_chunk(chunk->older);
+            sim_fetch_chunk(chunk->next);
             fetch_arrivals(part, chunk->events, n);
         }
         for (size_t i = 0; i < n; i++)
@@ -298,9 +300,9 @@ SIM_INLINE bool has_room(const struct decision *d, const struct out_link *out, u
 }
 
 /* Could a packet start on a link before that time, if there is room? */
-static inline bool is_free_before(const struct out_link *out, uint64_t ps)
+static inline bool is_free_before(const struct emu_sim *sim, uint32_t link, uint64_t ps)
 {
-    return out->free_ps < ps && (out->flags & OUT_IS_UP) != 0;
+    return sim->free_ps[link] < ps && (sim->outs[link].flags & OUT_IS_UP) != 0;
 }
 
 /* How much the machine likes an available channel; higher is better. */
@@ -325,8 +327,9 @@ SIM_INLINE const struct emu_route_option *best_way(struct decision *d, const str
     uint32_t best_merit = 0;
     uint32_t best_vc = 0;
     uint32_t n_equal = 0;
+    uint32_t mask = sim_idle_ways(d->part->sim->free_ps, ways, n, d->end_ps) & ((1u << n) - 1);
 
-    for (uint32_t mask = sim_idle_ways(outs, ways, n, d->end_ps); mask != 0; mask &= mask - 1) {
+    for (; mask != 0; mask &= mask - 1) {
         const struct emu_route_option *way = &ways[__builtin_ctz(mask)];
         const struct out_link *out = &outs[way->link];
 
@@ -369,8 +372,8 @@ static void await_ways(struct decision *d, struct in_vc *v, uint32_t tokens, uin
     for (const struct emu_route_option *way = ways; way < ways + n; way++) {
         struct out_link *out = &outs[way->link];
 
-        if (out->free_ps >= end_ps) {
-            free_ps = out->free_ps < free_ps ? out->free_ps : free_ps;
+        if (sim->free_ps[way->link] >= end_ps) {
+            free_ps = sim->free_ps[way->link] < free_ps ? sim->free_ps[way->link] : free_ps;
             continue;
         }
         out->waiters |= sim_mark(d->router, v->local);
@@ -562,8 +565,8 @@ SIM_INLINE void go(struct decision *d, const struct request *q)
     uint64_t tail_ps = sim_tail_of_head(d->part, v);
     uint64_t out_ps;
 
-    if (at_ps < out->free_ps)
-        at_ps = out->free_ps;
+    if (at_ps < sim->free_ps[q->link])
+        at_ps = sim->free_ps[q->link];
     p->flags |= way->flags;
     p->route_state = way->route_state;
     sim_forget_options(part, v);
@@ -595,7 +598,7 @@ static bool may_go_next(const struct decision *d, const struct in_vc *v, uint32_
     for (const struct emu_route_option *way = ways; way < ways + n; way++) {
         const struct out_link *out = &outs[way->link];
 
-        if (!is_free_before(out, end_ps))
+        if (!is_free_before(d->part->sim, way->link, end_ps))
             continue;
         for (uint32_t vcs = emu_route_vcs(way); vcs != 0; vcs &= vcs - 1) {
             if (has_room(d, out, (uint32_t)__builtin_ctz(vcs), way->is_entry, tokens))

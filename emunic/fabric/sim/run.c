@@ -54,12 +54,13 @@ static void apply(struct part *part, const struct emu_event *event)
 
 static void apply_others(struct part *part, const struct emu_wheel_list *list)
 {
-    for (const struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk != NULL; chunk = chunk->older) {
+    for (struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk != NULL;
+         chunk = emu_wheel_done(&part->wheel, chunk)) {
         size_t n = emu_wheel_count(list, chunk);
 
         part->totals.events += n;
         if (part->sim->is_large) {
-            sim_fetch_chunk(chunk->older);
+            sim_fetch_chunk(chunk->next);
             for (size_t i = 0; i < n; i++) {
                 if (chunk->events[i].kind == EMU_EVENT_DELIVER)
                     __builtin_prefetch(&part->cells[chunk->events[i].payload], 1);
@@ -86,7 +87,6 @@ static void apply_all(struct part *part)
     }
     apply_others(part, &bucket.lists[EMU_WHEEL_OTHERS]);
     sim_nics_tell(part);
-    emu_wheel_give_back(&part->wheel, &bucket);
 }
 
 static void run_slot(struct part *part, uint64_t slot)

@@ -50,7 +50,6 @@ struct link_kind {
 };
 
 struct out_link {
-    uint64_t free_ps;                  /* end of the last transmission */
     uint64_t waiters;                  /* heads that wait for its tokens, by sim_mark() of their channel */
     uint64_t units;                    /* sent */
     int16_t tokens[EMU_VCS_MAX];       /* free in the channels' own buffers at the far end; below 0: taken of the shared one */
@@ -64,9 +63,10 @@ struct out_link {
     uint8_t bubble_vcs;                /* mask, as of its kind */
     uint8_t wanted_vcs;                /* mask: a packet waits for tokens */
     uint16_t shared_tokens;            /* free in the buffer that all channels share */
-    uint32_t asker;                    /* on plain machines: the last request for it in this slot, 1 added; 0: none */
+    uint32_t asker;                    /* on plain machines: the request for it in this slot, 1 added; 0: none */
+    uint64_t reserved;
 };
-static_assert(sizeof(struct out_link) == 64, "one line: all that a decision looks at");
+static_assert(sizeof(struct out_link) == 64, "one line: all that a decision looks at of an idle link");
 
 /* Where a packet waits for tokens and the link is idle. */
 struct link_stall {
@@ -125,7 +125,7 @@ struct in_vc {
     uint8_t n_ways;                    /* of the options; 0: there is no way */
     uint32_t look_slot;                /* low 32 bits: the head waits for a link until then; 0: no event is under way */
     uint16_t tokens;                   /* of the head, once it has options */
-    uint8_t n_first_ways;              /* that have the lowest rank */
+    uint16_t first_ways;               /* mask: that have the lowest rank */
     bool is_listed;                    /* on plain machines: in part->looks */
 };
 static_assert(sizeof(struct in_vc) == 64, "one line");
@@ -201,8 +201,6 @@ struct outbox {
 struct request {
     struct in_vc *v;
     uint32_t link;
-    uint32_t next;                     /* on plain machines: of those that ask for the link, 1 added; 0: the last */
-    uint32_t contended;                /* likewise: the next that did not ask for its link first, 1 added */
     uint16_t tokens;                   /* of its units */
     uint8_t way;                       /* that it asks for, and ... */
     uint8_t vc;                        /* ... its channel */
@@ -245,6 +243,9 @@ struct part {
     size_t timer_capacity;
     uint64_t timer_number;
     struct request *requests;          /* scratch, looks_max */
+    uint32_t n_requests;               /* on plain machines: one per link */
+    uint32_t n_losers;
+    struct in_vc **losers;             /* on plain machines: heads whose link another takes, looks_max */
     uint32_t *candidates;              /* the same */
     uint32_t *winners;                 /* the same */
     uint32_t *looks;                   /* indexes of struct in_vc; on plain machines of all heads to look at in this slot */
@@ -295,6 +296,7 @@ struct emu_sim {
     struct link_kind *kinds;
     uint32_t n_kinds;
     struct out_link *outs;             /* by link */
+    uint64_t *free_ps;                 /* by link: end of its last transmission; those of a router on one line or two */
     struct in_link *ins;               /* by link */
     struct in_port *ports;             /* by link; NULL: all channels may ask, and send, at once */
     struct link_stall *stalls;         /* by link */

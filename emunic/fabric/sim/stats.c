@@ -123,7 +123,8 @@ void emu_sim_reset_stats(struct emu_sim *sim)
 size_t emu_sim_memory(const struct emu_sim *sim)
 {
     const struct emu_machine *m = sim->m;
-    size_t bytes = sizeof(*sim) + sim->n_kinds * sizeof(*sim->kinds) + m->n_links * (sizeof(*sim->outs) + sizeof(*sim->ins) + sizeof(*sim->stalls)) +
+    size_t bytes = sizeof(*sim) + sim->n_kinds * sizeof(*sim->kinds) +
+                   m->n_links * (sizeof(*sim->outs) + sizeof(*sim->free_ps) + sizeof(*sim->ins) + sizeof(*sim->stalls)) +
                    sim->n_vcs * (sim->vcs != NULL ? sizeof(*sim->vcs) : sizeof(*sim->vc_index)) +
                    sim_out_vc(sim, m->n_links, 0) * (sizeof(*sim->sent) + sizeof(*sim->wanted)) + (sim->n_words + 64 * (size_t)sim->mark_words) * sizeof(*sim->heads) +
                    m->n_routers * sizeof(*sim->routers) + m->n_nodes * (sizeof(*sim->nics) + sizeof(*sim->nic_router));
@@ -145,7 +146,8 @@ size_t emu_sim_memory(const struct emu_sim *sim)
                  part->option_capacity * sizeof(*part->options) + part->vc_capacity * sizeof(*part->vcs) + part->timer_capacity * sizeof(*part->timers) +
                  (part->end_router - part->first_router) * sizeof(*part->routers) +
                  sim->vcs_of_router_max * (sizeof(*part->candidates) + sizeof(*part->winners)) +
-                 part->looks_max * (sizeof(*part->looks) + sizeof(*part->requests)) + part->report_capacity * sizeof(*part->reports);
+                 part->looks_max * (sizeof(*part->looks) + sizeof(*part->requests) + sizeof(struct in_vc *)) +
+                 part->report_capacity * sizeof(*part->reports);
         for (uint32_t j = 0; j < sim->n_parts; j++)
             bytes += sizeof(part->out[j]) + part->out[j].arrival_capacity * sizeof(*part->out[j].arrivals) +
                      part->out[j].credit_capacity * sizeof(*part->out[j].credits);

@@ -60,12 +60,14 @@ static inline void credit(struct part *part, const struct emu_event *event)
 
 void sim_credit_links(struct part *part, const struct emu_wheel_list *list)
 {
-    for (const struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk != NULL; chunk = chunk->older) {
+    for (struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk != NULL;
+         chunk = emu_wheel_done(&part->wheel, chunk)) {
         size_t n = emu_wheel_count(list, chunk);
 
         part->totals.events += n;
-        sim_fetch_chunk(chunk->older);
-        for (size_t i = 0; i < n; i++)
+        if (part->sim->is_large)
+            sim_fetch_chunk(chunk->next);
+        for (size_t i = 0; part->sim->is_large && i < n; i++)
             __builtin_prefetch(&part->sim->outs[chunk->events[i].index], 1);
         for (size_t i = 0; i < n; i++)
             credit(part, &chunk->events[i]);

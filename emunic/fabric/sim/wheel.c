@@ -89,8 +89,7 @@ void emu_wheel_add_slab(struct emu_wheel *w)
     w->slabs[w->n_slabs++] = slab;
     w->slab_bytes += bytes;
     for (size_t i = bytes / sizeof(*slab); i-- > 0;) {
-        slab[i].older = NULL;
-        slab[i].next_free = w->free_chunks;
+        slab[i].next = w->free_chunks;
         w->free_chunks = &slab[i];
     }
 }
@@ -99,10 +98,10 @@ struct emu_event *emu_wheel_add_chunk(struct emu_wheel *w, struct emu_wheel_list
 {
     struct emu_wheel_chunk *chunk = w->free_chunks;
 
-    w->free_chunks = chunk->next_free;
+    w->free_chunks = chunk->next;
     if (w->free_chunks == NULL)
         emu_wheel_add_slab(w);
-    chunk->older = emu_wheel_newest(list);
+    chunk->next = emu_wheel_newest(list);
     list->cursor = chunk->events + 1;
     return chunk->events;
 }
@@ -194,31 +193,22 @@ struct emu_wheel_bucket emu_wheel_take(struct emu_wheel *w)
 {
     uint32_t index = (uint32_t)(w->now & (w->n_slots - 1));
     struct emu_wheel_bucket bucket = w->buckets[index];
+    const struct emu_wheel_bucket *next = &w->buckets[(index + 1) & (w->n_slots - 1)];
+
+    for (size_t i = 0; i < EMU_WHEEL_LISTS; i++) { /* events that come next, from the last on */
+        __builtin_prefetch(next->lists[i].cursor);
+        __builtin_prefetch((const char *)next->lists[i].cursor - 64);
+    }
 
     w->buckets[index] = no_events;
     w->busy[index] = 0;
     return bucket;
 }
 
-void emu_wheel_give_back(struct emu_wheel *w, struct emu_wheel_bucket *bucket)
-{
-    for (size_t i = 0; i < EMU_WHEEL_LISTS; i++) {
-        struct emu_wheel_chunk *older;
-
-        for (struct emu_wheel_chunk *chunk = emu_wheel_newest(&bucket->lists[i]); chunk != NULL; chunk = older) {
-            older = chunk->older;
-            chunk->older = NULL;
-            chunk->next_free = w->free_chunks;
-            w->free_chunks = chunk;
-        }
-    }
-    *bucket = no_events;
-}
-
 static void filter_list(struct emu_wheel *w, const struct emu_wheel_list *list, uint64_t slot,
                         bool (*keep)(void *ctx, const struct emu_event *event), void *ctx)
 {
-    for (struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk != NULL; chunk = chunk->older) {
+    for (struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk != NULL; chunk = emu_wheel_done(w, chunk)) {
         size_t n = emu_wheel_count(list, chunk);
 
         for (size_t j = 0; j < n; j++) {
@@ -240,7 +230,6 @@ void emu_wheel_filter(struct emu_wheel *w, bool (*keep)(void *ctx, const struct 
         w->busy[i] = 0;
         for (size_t j = 0; j < EMU_WHEEL_LISTS; j++)
             filter_list(w, &old.lists[j], slot, keep, ctx);
-        emu_wheel_give_back(w, &old);
     }
     for (size_t i = 0; i < w->n_far; i++) {
         if (keep(ctx, &w->far[i].event))

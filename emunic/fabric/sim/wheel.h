@@ -39,15 +39,14 @@ static_assert(sizeof(struct emu_event) == 16, "four to a cache line");
 #define EMU_WHEEL_CHUNK_EVENTS 14
 
 struct emu_wheel_chunk {
-    struct emu_wheel_chunk *older;       /* of a list; NULL of its oldest one and while it is free */
-    struct emu_wheel_chunk *next_free;
+    struct emu_wheel_chunk *next;        /* the next older one of its list, or free one; NULL: the last */
+    uint64_t reserved[3];
     struct emu_event events[EMU_WHEEL_CHUNK_EVENTS];
-    uint64_t end[2];
 };
 static_assert(sizeof(struct emu_wheel_chunk) == 256, "aligned to it, so that a cursor tells when a chunk is full");
 
 struct emu_wheel_list {
-    struct emu_event *cursor;            /* in its newest chunk: where the next event goes; NULL: empty */
+    struct emu_event *cursor;            /* in its newest chunk, behind the last event; NULL: empty */
 };
 
 enum emu_wheel_list_number {
@@ -93,14 +92,25 @@ uint64_t emu_wheel_next(const struct emu_wheel *w);
 /* Makes `slot` the present: not before `now`, not after emu_wheel_next(). */
 void emu_wheel_advance(struct emu_wheel *w, uint64_t slot);
 
-/* Takes the events of the present slot; give the chunks back when they are done. */
+/* Takes the events of the present slot. Each list is gone through from its newest chunk by emu_wheel_done(). */
 struct emu_wheel_bucket emu_wheel_take(struct emu_wheel *w);
-void emu_wheel_give_back(struct emu_wheel *w, struct emu_wheel_bucket *bucket);
 
 /* The newest chunk of a list; NULL: it is empty. */
 static inline struct emu_wheel_chunk *emu_wheel_newest(const struct emu_wheel_list *list)
 {
-    return (struct emu_wheel_chunk *)((uintptr_t)list->cursor & -sizeof(struct emu_wheel_chunk));
+    if (list->cursor == NULL)
+        return NULL;
+    return (struct emu_wheel_chunk *)((uintptr_t)(list->cursor - 1) & -sizeof(struct emu_wheel_chunk));
+}
+
+/* The events of a chunk are done: it is free. Returns the next older one. */
+static inline struct emu_wheel_chunk *emu_wheel_done(struct emu_wheel *w, struct emu_wheel_chunk *chunk)
+{
+    struct emu_wheel_chunk *older = chunk->next;
+
+    chunk->next = w->free_chunks;
+    w->free_chunks = chunk;
+    return older;
 }
 
 /* How many events a chunk of a list holds. */
@@ -127,22 +137,12 @@ static inline struct emu_event *emu_wheel_place_near(struct emu_wheel *w, uint64
     uint32_t index = (uint32_t)slot & (w->n_slots - 1);
     struct emu_wheel_list *list = &w->buckets[index].lists[number];
     struct emu_event *cursor = list->cursor;
-    uintptr_t fresh = (uintptr_t)w->free_chunks; /* there is one */
-    uintptr_t next = (uintptr_t)w->free_chunks->next_free;
-    uintptr_t if_empty = -(uintptr_t)(cursor == NULL);
 
-    /* Chunks are aligned to their size, and hold one event less than would fit: there the cursor is when one is full.
-     * */
-    if (__builtin_expect((~(uintptr_t)cursor & (sizeof(struct emu_wheel_chunk) - sizeof(*cursor))) == 0, 0))
-        return emu_wheel_add_chunk(w, list);
-    /* An empty list takes a fresh chunk. No processor foresees which lists are, so that there is no branch. */
-    cursor = (struct emu_event *)((uintptr_t)cursor | ((fresh + offsetof(struct emu_wheel_chunk, events)) & if_empty));
-    list->cursor = cursor + 1;
-    w->free_chunks = (struct emu_wheel_chunk *)(fresh ^ ((fresh ^ next) & if_empty));
-    __builtin_prefetch((void *)next, 1);
     w->busy[index] = 1;
-    if (__builtin_expect(w->free_chunks == NULL, 0))
-        emu_wheel_add_slab(w);
+    /* Behind the last event of a full chunk the next begins; an empty list has none. */
+    if (__builtin_expect((uintptr_t)cursor % sizeof(struct emu_wheel_chunk) == 0, 0))
+        return emu_wheel_add_chunk(w, list);
+    list->cursor = cursor + 1;
     return cursor;
 }
 

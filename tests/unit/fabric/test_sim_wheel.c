@@ -40,14 +40,13 @@ static size_t take(struct emu_wheel *w, uint32_t *payloads_out, size_t max)
         return 0;
     emu_wheel_advance(w, slot);
     bucket = emu_wheel_take(w);
-    for (const struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk != NULL; chunk = chunk->older) {
+    for (struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk != NULL; chunk = emu_wheel_done(w, chunk)) {
         for (size_t i = 0; i < emu_wheel_count(list, chunk); i++) {
             assert_int_equal(chunk->events[i].index, slot);
             assert_true(n < max);
             payloads_out[n++] = chunk->events[i].payload;
         }
     }
-    emu_wheel_give_back(w, &bucket);
     qsort(payloads_out, n, sizeof(*payloads_out), compare);
     return n;
 }
