@@ -623,6 +623,47 @@ static void test_lost_host_fails_what_is_under_way_and_what_comes(void **state)
     munmap(m.remote, LONG_BYTES);
 }
 
+static void chain_to(gni_ep_handle_t ep, const struct gx_side *to, gni_post_descriptor_t *head,
+                     gni_ct_put_post_descriptor_t *more)
+{
+    *head = gx_put(&a, to, 0, 8, GNI_CQMODE_GLOBAL_EVENT);
+    *more = (gni_ct_put_post_descriptor_t){ .ep_hndl = ep, .length = 8, .local_addr = head->local_addr,
+                                            .remote_addr = head->remote_addr + 8,
+                                            .remote_mem_hndl = head->remote_mem_hndl };
+    head->next_descr = more;
+    assert_int_equal(GNI_CtPostFma(ep, head), GNI_RC_SUCCESS);
+}
+
+static void test_chains_that_fail_with_their_host_leave_nothing_to_the_next(void **state)
+{
+    enum { N = 4 };
+    gni_ct_put_post_descriptor_t more[N];
+    gni_post_descriptor_t before[2 * N];
+    gni_post_descriptor_t heads[N];
+    gni_post_descriptor_t *done;
+    gni_ep_handle_t self;
+
+    (void)state;
+    /* So many were under way before: the chains' places are no longer in the order of their elements. */
+    for (unsigned i = 0; i < 2 * N; i++) {
+        before[i] = gx_put(&a, &b, 8ull * i, 8, GNI_CQMODE_GLOBAL_EVENT);
+        assert_int_equal(post(&a, &before[i], false), GNI_RC_SUCCESS);
+    }
+    for (unsigned i = 0; i < 2 * N; i++)
+        assert_int_equal(gx_complete(a.src_cq, &done), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpCreate(a.nic, a.src_cq, &self), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpBind(self, a.nic_addr, a.inst_id), GNI_RC_SUCCESS);
+    kill(fx.hosts[1].daemon, SIGSTOP);
+    for (unsigned i = 0; i < N; i++)
+        chain_to(a.ep, &b, &heads[i], &more[i]);
+    fx_kill_host(&fx, 1);
+    for (unsigned i = 0; i < N; i++)
+        assert_int_equal(gx_complete(a.src_cq, &done), GNI_RC_TRANSACTION_ERROR);
+    chain_to(self, &a, &heads[0], &more[0]);
+    assert_int_equal(complete(&a, &heads[0]), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpDestroy(self), GNI_RC_SUCCESS);
+}
+
 static void test_host_that_comes_back_works_again(void **state)
 {
     gni_post_descriptor_t d = gx_put(&a, &b, 0, 8, GNI_CQMODE_GLOBAL_EVENT);
@@ -787,6 +828,8 @@ int main(void)
                                         stop_three),
         cmocka_unit_test_setup_teardown(test_host_that_was_cut_off_goes_on_with_what_it_had, start, stop),
         cmocka_unit_test_setup_teardown(test_lost_host_fails_what_is_under_way_and_what_comes, start, stop_hosts),
+        cmocka_unit_test_setup_teardown(test_chains_that_fail_with_their_host_leave_nothing_to_the_next, start,
+                                        stop_hosts),
         cmocka_unit_test_setup_teardown(test_host_that_comes_back_works_again, start, stop_hosts),
     };
 

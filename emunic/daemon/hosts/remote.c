@@ -706,15 +706,27 @@ bool emu_remote_host_message(struct emu_server *server, uint32_t host, const uin
     return true;
 }
 
+static void end_parts_of(struct emu_server *server, uint32_t host, bool are_last)
+{
+    struct emu_remote *remote = server->remote;
+
+    for (uint32_t i = 0; i < remote->n_parts; i++) {
+        const struct part *part = &remote->parts[i];
+        bool is_last = part->errand && part->errand->t.cmd.chain == EMU_CHAIN_LAST;
+
+        if (part->is_busy && part->host == host && is_last == are_last)
+            end_part(server, i, part->errand ? lost_status(&part->errand->t.cmd) : EMU_STATUS_OK);
+    }
+}
+
 void emu_remote_host_down(struct emu_server *server, uint32_t host)
 {
     struct emu_remote *remote = server->remote;
     struct emu_errand *errand;
 
-    for (uint32_t i = 0; i < remote->n_parts; i++) {
-        if (remote->parts[i].is_busy && remote->parts[i].host == host)
-            end_part(server, i, remote->parts[i].errand ? lost_status(&remote->parts[i].errand->t.cmd) : EMU_STATUS_OK);
-    }
+    /* What failed before the last of its chain is the chain's; what fails later would be the next one's. */
+    end_parts_of(server, host, false);
+    end_parts_of(server, host, true);
     while ((errand = TAILQ_FIRST(&remote->hosts[host].turns))) {
         fail(errand, lost_status(&errand->t.cmd));
         finish_if_over(errand);
