@@ -63,12 +63,15 @@ check-threads: deps $(THREADS)/build.ninja
 		conformance-portals-ref-threads unit-emunic_biased_lock unit-emunic_cq unit-fabric_sim
 	@$(PYTHON) tools/run_tests.py $(THREADS) --suite threads --save
 
-# Everything at random against a model, on both data paths and with injected faults; SOAK_SECONDS each, Portals SOAK_PORTALS_SECONDS. Then a host
-# that means harm, against sanitized emunics, for FUZZ_HOSTS_SECONDS.
+# Everything at random against a model, on both data paths, with injected faults, and on four hosts of which one is
+# killed; SOAK_SECONDS each, Portals SOAK_PORTALS_SECONDS. Then a host that means harm, against sanitized emunics, for
+# FUZZ_HOSTS_SECONDS.
 soak: build $(SANITIZE)/build.ninja
 	FX_DATAPATH=auto $(BUILD)/tests/soak/soak $(SOAK_SECONDS)
 	FX_DATAPATH=routed $(BUILD)/tests/soak/soak $(SOAK_SECONDS)
 	$(BUILD)/tests/soak/soak $(SOAK_SECONDS) 20261121 0.01
+	for loss in -k -b; do FX_HOSTS=4 EMU_TEST_TRANSPORT=$(abspath $(BUILD))/emunic/transport/emunic-transport.so \
+		$(PYTHON) tests/multihost/cluster.py -n 4 --above -- $(BUILD)/tests/soak/soak $$loss $(SOAK_SECONDS) || exit 1; done
 	$(BUILD)/emunic/emunic run -q -n 16 --ppn 4 -- $(BUILD)/tests/soak/soak-dmapp $(SOAK_SECONDS)
 	$(BUILD)/emunic/emunic run -q -n 16 --ppn 4 --datapath routed -- $(BUILD)/tests/soak/soak-dmapp $(SOAK_SECONDS)
 	FX_DATAPATH=auto $(BUILD)/tests/soak/soak-portals $(SOAK_PORTALS_SECONDS)

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include "emunic/base/clock.h"
 
@@ -27,6 +28,30 @@ static inline int proc_count_fds(pid_t pid)
         return -1;
     for (struct dirent *entry; (entry = readdir(dir));)
         n += entry->d_name[0] != '.';
+    closedir(dir);
+    return n;
+}
+
+/* Open descriptors of what has `word` in its name, or -1. */
+static inline int proc_count_fds_of(pid_t pid, const char *word)
+{
+    char path[64];
+    char name[512];
+    DIR *dir;
+    int n = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+    dir = opendir(path);
+    if (!dir)
+        return -1;
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        ssize_t length = readlinkat(dirfd(dir), entry->d_name, name, sizeof(name) - 1);
+
+        if (length > 0) {
+            name[length] = '\0';
+            n += strstr(name, word) != NULL;
+        }
+    }
     closedir(dir);
     return n;
 }

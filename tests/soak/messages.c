@@ -27,14 +27,21 @@ void soak_send(struct soak_rank *r)
     uint8_t data[MESSAGE_BYTES];
     gni_return_t rc;
 
+    if (r->is_gone[to])
+        return;
     for (uint32_t i = 0; i < len_bytes; i++)
         data[i] = byte_of(r->rank, to, n, i);
     rc = GNI_SmsgSendWTag(r->eps[to], &n, sizeof(n), data, len_bytes, (uint32_t)(to << 16 | (n & 0xffff)),
                           (uint8_t)(n % 200));
     if (rc == GNI_RC_NOT_DONE)
         return;
-    soak_must(rc, "GNI_SmsgSendWTag");
+    if (rc != GNI_RC_SUCCESS && soak_may_fail(r, to)) {
+        soak_note_loss(r, to);
+        return;
+    }
+    soak_must(r, rc, "GNI_SmsgSendWTag");
     r->sent_to[to]++;
+    r->sends_to[to]++;
     r->sends_under_way++;
     atomic_fetch_add(&r->told->messages_to[to], 1);
 }
@@ -67,14 +74,18 @@ void soak_receive(struct soak_rank *r)
         void *message = NULL;
         gni_return_t rc;
 
+        if (r->is_gone[from])
+            continue;
         while ((rc = GNI_SmsgGetNextWTag(r->eps[from], &message, &tag)) == GNI_RC_SUCCESS) {
             check(r, from, message, tag);
-            soak_must(GNI_SmsgRelease(r->eps[from]), "GNI_SmsgRelease");
+            soak_must(r, GNI_SmsgRelease(r->eps[from]), "GNI_SmsgRelease");
             r->taken_from[from]++;
             atomic_fetch_add_explicit(&r->told->n_messages, 1, memory_order_relaxed);
             tag = GNI_SMSG_ANY_TAG;
         }
-        if (rc != GNI_RC_NOT_DONE)
-            soak_must(rc, "GNI_SmsgGetNextWTag");
+        if (rc != GNI_RC_NOT_DONE && soak_may_fail(r, from))
+            soak_note_loss(r, from);
+        else if (rc != GNI_RC_NOT_DONE)
+            soak_must(r, rc, "GNI_SmsgGetNextWTag");
     }
 }

@@ -5,7 +5,8 @@
  * No two posts under way touch the same bytes, so the order in which they end does not matter: a put changes the shadow
  * when its completion comes, a get must show what the shadow holds. A post that ends with an error has had no effect,
  * or one that is overwritten: puts are posted again until they succeed, atomics and queue writes must not have
- * happened.
+ * happened. What fails because a host was lost may have happened or not: at a rank that was lost nobody can ask any
+ * more; a rank that was lost keeps it as unsure, for its second life to look at.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -210,7 +211,7 @@ void soak_post(struct soak_rank *r)
     if (!op)
         return;
     choose(r, op);
-    if (is_taken(r, op))
+    if (r->is_gone[op->target] || is_taken(r, op))
         return;
     if (touches_data(op->kind) && op->kind != SOAK_GET && op->kind != SOAK_FLAGGED_GET && op->kind != SOAK_BLOCK_GET)
         fill(op);
@@ -222,14 +223,26 @@ void soak_post(struct soak_rank *r)
         op->in_use = true;
     else if (rc == GNI_RC_ERROR_RESOURCE)
         give_back(op);      /* no room in the source queue: the program tries again later */
-    else
-        soak_must(rc, "post");
+    else if (soak_may_fail(r, op->target)) {
+        soak_note_loss(r, op->target);
+        give_back(op);
+    } else
+        soak_must(r, rc, "post");
 }
 
 bool soak_posts_under_way(const struct soak_rank *r)
 {
     for (unsigned i = 0; i < OPS_MAX; i++) {
         if (r->ops[i].in_use)
+            return true;
+    }
+    return false;
+}
+
+bool soak_posts_to(const struct soak_rank *r, unsigned target)
+{
+    for (unsigned i = 0; i < OPS_MAX; i++) {
+        if (r->ops[i].in_use && r->ops[i].target == target)
             return true;
     }
     return false;
@@ -319,8 +332,27 @@ static bool post_again(struct soak_rank *r, struct soak_op *op)
     do {
         rc = start(r, op);
     } while (rc == GNI_RC_ERROR_RESOURCE);
-    soak_must(rc, "post again");
+    soak_must(r, rc, "post again");
     return true;
+}
+
+/* Failed because a host was lost. */
+static void keep_unsure(struct soak_rank *r, const struct soak_op *op)
+{
+    struct soak_told *told = r->told;
+
+    soak_note_loss(r, op->target);
+    if (!r->is_cut_off || r->board->host_of[op->target] == r->board->host_of[r->rank])
+        return;
+    if (op->descr.cq_mode & GNI_CQMODE_REMOTE_EVENT)
+        atomic_fetch_add(&told->maybe_events_to[op->target], 1);
+    if (op->kind == SOAK_COMMON_ADD)
+        atomic_fetch_add(&told->maybe_added_to[op->target][op->word], op->descr.first_operand);
+    if (op->kind == SOAK_QUEUE_WRITE) {
+        atomic_fetch_add(&told->maybe_written_to[op->target], 1);
+        atomic_fetch_add(&told->maybe_written_sum_to[op->target], (uint32_t)op->number);
+    }
+    r->unsure[r->n_unsure++] = *op;
 }
 
 void soak_complete(struct soak_rank *r, gni_cq_entry_t entry, gni_return_t rc)
@@ -329,12 +361,21 @@ void soak_complete(struct soak_rank *r, gni_cq_entry_t entry, gni_return_t rc)
     gni_return_t done = GNI_GetCompleted(r->src_cq, entry, &descr);
     struct soak_op *op = (struct soak_op *)descr;
 
+    if (!op && rc == GNI_RC_TRANSACTION_ERROR && soak_may_fail(r, r->rank)) {
+        r->is_cut_off = true;
+        return;
+    }
     if (!op || op < r->ops || op >= r->ops + OPS_MAX || !op->in_use) {
         soak_mismatch(r, "a completion of nothing: entry %llx, code %d, %d", (unsigned long long)entry, rc, done);
         return;
     }
     if (rc == GNI_RC_SUCCESS && done == GNI_RC_SUCCESS) {
         settle(r, op);
+        give_back(op);
+        return;
+    }
+    if (soak_may_fail(r, op->target)) {
+        keep_unsure(r, op);
         give_back(op);
         return;
     }
@@ -365,7 +406,7 @@ static void get_lane(struct soak_rank *r, unsigned target, struct soak_op *op)
         .length = LANE_BYTES,
     };
     do {
-        soak_must(GNI_PostRdma(r->eps[target], &op->descr), "final get");
+        soak_must(r, GNI_PostRdma(r->eps[target], &op->descr), "final get");
         while ((rc = GNI_CqGetEvent(r->src_cq, &entry)) == GNI_RC_NOT_DONE)
             ;
         if (rc != GNI_RC_SUCCESS)
@@ -377,6 +418,45 @@ static void get_lane(struct soak_rank *r, unsigned target, struct soak_op *op)
         soak_mismatch(r, "the final get of rank %u: %d", target, rc);
 }
 
+static bool wrote(const struct soak_op *op, uint32_t at, uint8_t byte)
+{
+    bool is_put = touches_data(op->kind) && op->kind != SOAK_GET && op->kind != SOAK_FLAGGED_GET &&
+                  op->kind != SOAK_BLOCK_GET;
+
+    if (!is_put)
+        return false;
+    if (op->kind == SOAK_CHAIN && overlaps(op->more_offset, op->len_bytes, at, 1) &&
+        byte == byte_of(op->number, at - op->more_offset))
+        return true;
+    return overlaps(op->offset, op->len_bytes, at, 1) && byte == byte_of(op->number, at - op->offset);
+}
+
+/* Takes what is there for right where an unsure post may have written it. */
+static void settle_unsure(struct soak_rank *r, unsigned target, const uint8_t *lane)
+{
+    struct soak_shadow *shadow = &r->shadows[target];
+
+    for (unsigned i = 0; i < r->n_unsure; i++) {
+        const struct soak_op *op = &r->unsure[i];
+        uint64_t *word = &shadow->words[op->word];
+        uint64_t changed = op->descr.amo_cmd == GNI_FMA_ATOMIC_FADD ? *word + op->number : op->number;
+        uint64_t found;
+
+        if (op->target != target)
+            continue;
+        for (uint32_t at = 0; at < DATA_BYTES; at++) {
+            if (wrote(op, at, lane[at]))
+                shadow->data[at] = lane[at];
+        }
+        memcpy(&found, lane + DATA_BYTES + op->word * 8, 8);
+        if (op->kind == SOAK_AMO && found == changed)
+            *word = changed;
+        memcpy(&found, lane + DATA_BYTES + WORDS * 8, 8);
+        if (op->kind == SOAK_FLAGGED_PUT && found == op->number)
+            shadow->flag = found;
+    }
+}
+
 void soak_check_lanes(struct soak_rank *r)
 {
     struct soak_op *op = &r->ops[0];
@@ -385,7 +465,10 @@ void soak_check_lanes(struct soak_rank *r)
     for (unsigned target = 0; target < SOAK_RANKS; target++) {
         const struct soak_shadow *shadow = &r->shadows[target];
 
+        if (r->is_gone[target])
+            continue;
         get_lane(r, target, op);
+        settle_unsure(r, target, op->buffer);
         memcpy(&flag, op->buffer + DATA_BYTES + WORDS * 8, 8);
         if (memcmp(op->buffer, shadow->data, DATA_BYTES) != 0)
             soak_mismatch(r, "the lane at rank %u is not what was put there", target);
@@ -394,4 +477,5 @@ void soak_check_lanes(struct soak_rank *r)
         if (flag != shadow->flag)
             soak_mismatch(r, "the flag at rank %u is not the last one", target);
     }
+    r->n_unsure = 0;
 }
