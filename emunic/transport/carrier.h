@@ -56,6 +56,13 @@ struct emu_carrier_ops {
      * error. -ENOSYS: the provider's connections are not ours to choose.
      */
     int (*renew)(struct emu_carrier *c, uint64_t peer);
+    /*
+     * Asks whether anybody listens at its address, instead of what was asked before; `is_wanted` false: never mind.
+     * NULL: nobody can tell.
+     */
+    void (*ask)(struct emu_carrier *c, uint64_t peer, bool is_wanted);
+    /* What came of it. -EAGAIN: nothing yet; 0: somebody does, or it is not known; -ECONNREFUSED: nobody. */
+    int (*answer)(struct emu_carrier *c, uint64_t peer);
     /* What is under way to it ends as it will. */
     void (*remove)(struct emu_carrier *c, uint64_t peer);
     /*

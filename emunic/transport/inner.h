@@ -68,6 +68,7 @@ struct emu_slice {
     struct emu_transfer *transfer; /* borrowed; NULL: it has ended without this */
     uint8_t *local;
     uint64_t length_bytes;
+    uint32_t path;              /* of the peer when the carrier got it */
     uint64_t id;                /* place in the table, and a number that does not come again */
     bool is_busy;
     bool is_rma;                /* the carrier has it; else the peer */
@@ -125,6 +126,9 @@ struct emu_peer {
     uint64_t joined_ns;
     uint64_t next_hello_ns;
     uint64_t next_path_ns;      /* when to try another connection */
+    uint64_t next_ask_ns;       /* when to ask whether it is still there */
+    uint32_t n_refusals;        /* answers in a row that nobody is */
+    bool is_asked;
     uint64_t ending_ns;
     uint64_t refused_log_ns;
     uint64_t refused_told;      /* of them, when the last line was written */

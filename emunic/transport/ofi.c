@@ -16,9 +16,13 @@
  *
  * Writes ask for FI_DELIVERY_COMPLETE. Where the target's provider is driven by hand, it answers when its emunic looks.
  * Removing a peer takes its address out; ofi_rxm keeps the connection.
+ *
+ * That nobody listens at a peer's address any more is what ofi_rxm does not tell: it tries again. So with tcp we ask by a
+ * connection of our own, which is closed at once.
  */
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -29,6 +33,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/queue.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "emunic/transport/carrier.h"
@@ -38,6 +43,7 @@
 #define POLL_MAX    32
 #define RETIRED_MAX 8u          /* as many as are made within a timeout */
 
+static_assert(sizeof(struct sockaddr_storage) <= EMU_CARRIER_ADDRESS_MAX, "an address may be one of a socket");
 static_assert(sizeof(struct fi_context2) <= sizeof(((struct emu_carrier_op *)NULL)->space), "room for the provider's words");
 
 struct ofi_path {
@@ -54,6 +60,9 @@ struct ofi_peer {
     LIST_ENTRY(ofi_peer) link;
     fi_addr_t addr;
     struct ofi_path *path;      /* counted; a later one has no connection to it yet */
+    struct sockaddr_storage address; /* with tcp */
+    int question_fd;            /* of a connection that is being made only to see whether it can be; -1: none */
+    int answer;
 };
 
 struct ofi {
@@ -123,6 +132,14 @@ static int find_provider(const struct emu_transport_config *config, uint64_t cap
     return *info_out ? 0 : -ENODATA;
 }
 
+static void forget_question(struct ofi_peer *peer)
+{
+    if (peer->question_fd >= 0)
+        close(peer->question_fd);
+    peer->question_fd = -1;
+    peer->answer = 0;
+}
+
 static void close_path(struct ofi_path *path)
 {
     if (path->ep)
@@ -139,6 +156,7 @@ static void ofi_close(struct emu_carrier *carrier)
         struct ofi_peer *peer = LIST_FIRST(&o->peers);
 
         LIST_REMOVE(peer, link);
+        forget_question(peer);
         free(peer);
     }
     while (o->main.next) {
@@ -282,7 +300,9 @@ static int ofi_add(struct emu_carrier *carrier, const void *address, uint32_t le
     peer = calloc(1, sizeof(*peer));
     if (!peer)
         return -ENOMEM;
+    peer->question_fd = -1;
     memcpy(copy, address, length_bytes);
+    memcpy(&peer->address, copy, sizeof(peer->address));
     r = fi_av_insert(o->av, copy, 1, &peer->addr, 0, NULL);
     if (r != 1) {
         free(peer);
@@ -379,7 +399,54 @@ static void ofi_remove(struct emu_carrier *carrier, uint64_t peer_number)
     peer->path->n_users--;
     fi_av_remove(o->av, &peer->addr, 1, 0);
     LIST_REMOVE(peer, link);
+    forget_question(peer);
     free(peer);
+}
+
+/* Of the kinds of address that tcp has; 0: another. */
+static socklen_t length_of(const struct ofi *o)
+{
+    if (strncmp(o->info->fabric_attr->prov_name, "tcp", 3) != 0)
+        return 0;
+    if (o->info->addr_format == FI_SOCKADDR_IN)
+        return sizeof(struct sockaddr_in);
+    return o->info->addr_format == FI_SOCKADDR_IN6 ? sizeof(struct sockaddr_in6) : 0;
+}
+
+static void ofi_ask(struct emu_carrier *carrier, uint64_t peer_number, bool is_wanted)
+{
+    struct ofi_peer *peer = peer_of(peer_number);
+    socklen_t length = length_of((struct ofi *)carrier);
+
+    forget_question(peer);
+    if (!is_wanted || length == 0)
+        return;
+    peer->question_fd = socket(peer->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (peer->question_fd < 0 ||
+        connect(peer->question_fd, (const struct sockaddr *)&peer->address, length) == 0 || errno == EINPROGRESS)
+        return;
+    peer->answer = errno == ECONNREFUSED ? -ECONNREFUSED : 0;
+    close(peer->question_fd);
+    peer->question_fd = -1;
+}
+
+static int ofi_answer(struct emu_carrier *carrier, uint64_t peer_number)
+{
+    struct ofi_peer *peer = peer_of(peer_number);
+    struct pollfd pollfd = { .fd = peer->question_fd, .events = POLLOUT };
+    socklen_t length = sizeof(int);
+    int answer = peer->answer;
+    int error = 0;
+
+    (void)carrier;
+    if (peer->question_fd >= 0) {
+        if (poll(&pollfd, 1, 0) == 0)
+            return -EAGAIN;
+        getsockopt(peer->question_fd, SOL_SOCKET, SO_ERROR, &error, &length);
+        answer = error == ECONNREFUSED ? -ECONNREFUSED : 0;
+    }
+    forget_question(peer);
+    return answer;
 }
 
 static int ofi_map(struct emu_carrier *carrier, void *addr, uint64_t length_bytes, uint32_t access, uint64_t wanted_key,
@@ -539,6 +606,8 @@ static const struct emu_carrier_ops ofi_ops = {
     .resolve = ofi_resolve,
     .add = ofi_add,
     .renew = ofi_renew,
+    .ask = ofi_ask,
+    .answer = ofi_answer,
     .remove = ofi_remove,
     .map = ofi_map,
     .unmap = ofi_unmap,

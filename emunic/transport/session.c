@@ -9,6 +9,10 @@
  * missing (stream.c). A proof without streams comes from a side that has lost them: that ends the session. So does the
  * timeout, which no hello or proof puts off.
  *
+ * A peer that was killed does not answer, nor does one behind a cut, but its host does: it refuses connections to an
+ * address at which nobody listens. While it mends, a side asks for that every twentieth of the timeout. REFUSALS in a row,
+ * without another answer or none between them, mean that the peer is gone. A single one might be somebody's on the way.
+ *
  * An end (emu_peer_end) only marks and lists; callbacks about it come in the round, so that nothing disappears under a
  * caller's feet.
  */
@@ -25,6 +29,8 @@
 #define HELLO_SOON_UNTIL_NS 1000000000ull
 #define MEND_AFTER(t)    ((t)->timeout_ns / 5 * 2)  /* of silence; each side says something every tenth of it */
 #define MEND_EVERY(t)    ((t)->timeout_ns / 10)
+#define ASK_EVERY(t)     ((t)->timeout_ns / 20)
+#define REFUSALS         3u
 
 /* ---- ends ---- */
 
@@ -135,12 +141,23 @@ static void take_hello(struct emu_peer *p, const struct emu_wire_hello *hello)
         send_proof(p, &p->mine, hello->nonce);
 }
 
+static void ask(struct emu_peer *p, bool is_wanted)
+{
+    const struct emu_carrier *c = p->t->carrier;
+
+    if (c->ops->ask)
+        c->ops->ask(p->t->carrier, p->addr, is_wanted);
+    p->is_asked = c->ops->ask && is_wanted;
+}
+
 /* Both sides have what makes the session of `mine` and p->theirs. */
 static void begin_session(struct emu_peer *p, const struct emu_crypt_side *mine)
 {
     p->mine = *mine;
     emu_crypt_session(p->t->key, &p->mine, &p->theirs, &p->session);
     draw_side(p->t, &p->next);
+    if (p->is_mending)
+        ask(p, false);
     p->is_mending = false;
     p->last_heard_ns = p->last_sent_ns = p->t->now_ns;
     p->stats.sessions++;
@@ -314,7 +331,31 @@ void emu_session_mend(struct emu_peer *p, const char *why)
     p->must_retry = false;
     p->next_hello_ns = t->now_ns;
     p->next_path_ns = t->now_ns + MEND_EVERY(t);
+    p->next_ask_ns = t->now_ns;
+    p->n_refusals = 0;
+    p->is_asked = false;
     emu_transport_hurry(t);
+}
+
+/* Of a peer that does not answer: does nobody listen at its address any more? */
+static bool is_gone(struct emu_peer *p)
+{
+    struct emu_transport *t = p->t;
+    int r = p->is_asked ? t->carrier->ops->answer(t->carrier, p->addr) : -EAGAIN;
+
+    if (r != -EAGAIN) {
+        p->n_refusals = r == -ECONNREFUSED ? p->n_refusals + 1 : 0;
+        p->is_asked = false;
+    }
+    if (p->n_refusals >= REFUSALS)
+        return true;
+    if (t->now_ns >= p->next_ask_ns) {
+        if (p->is_asked)
+            p->n_refusals = 0;
+        ask(p, true);
+        p->next_ask_ns = t->now_ns + ASK_EVERY(t);
+    }
+    return false;
 }
 
 static void take_another_path(struct emu_peer *p)
@@ -353,6 +394,11 @@ static void tick_up(struct emu_peer *p)
     struct emu_transport *t = p->t;
     uint64_t silence_ns = t->now_ns - p->last_heard_ns;
 
+    if (p->is_mending && is_gone(p)) {
+        emu_transport_say(t, EMU_LOG_DEBUG, "host %u: nobody listens there any more", p->host);
+        emu_peer_end(p, -ECONNREFUSED);
+        return;
+    }
     if (silence_ns > t->timeout_ns) {
         emu_transport_say(t, EMU_LOG_DEBUG, "host %u: silent for %llu ms", p->host,
                           (unsigned long long)(silence_ns / 1000000));

@@ -237,6 +237,7 @@ static bool issue_rma(struct emu_peer *p, struct emu_transfer *transfer, struct 
     }
     slice->length_bytes = length;
     slice->is_rma = true;
+    slice->path = p->path;
     p->n_rma++;
     return true;
 }
@@ -303,8 +304,30 @@ static void end_slice(struct emu_slice *slice, int result)
     emu_peer_list(p);
 }
 
+/* The connection broke, not the slice. */
+static bool is_of_connection(int result)
+{
+    switch (-result) {
+    case ECANCELED:
+    case ECONNABORTED:
+    case ECONNRESET:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case ENOTCONN:
+    case EPIPE:
+    case ETIMEDOUT:
+        return true;
+    default:
+        return false;
+    }
+}
+
 void emu_transfer_slice_done(struct emu_slice *slice, int result)
 {
+    struct emu_peer *p = slice->peer;
+
+    if (slice->path == p->path && is_of_connection(result))
+        emu_session_mend(p, strerror(-result));
     end_slice(slice, result);
 }
 

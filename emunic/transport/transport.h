@@ -57,7 +57,9 @@
  * a connection that is only slow end when it has recovered.
  *
  * Failure. A peer is lost when nothing valid came for `timeout_ns`, when it has lost the session, when it says goodbye,
- * or when an authenticated packet breaks the protocol. Then each of its transfers ends with the cause, and peer_down()
+ * when an authenticated packet breaks the protocol, or, with tcp, when its session is to be mended and its host refuses
+ * connections to its address for a tenth of `timeout_ns`: so a process that was killed is lost soon, after half of the
+ * timeout at the latest, and one behind a cut is not. Then each of its transfers ends with the cause, and peer_down()
  * is called last. Messages that were not yet delivered are lost, and nobody can tell which. Time in which this process
  * did not run is not a peer's silence. After peer_down() the host can be joined again, with the same blob or a newer
  * one; one with an older incarnation is refused. The blob of address_of() tells no incarnation: the peer's proof does,
@@ -94,8 +96,8 @@ struct emu_transport_region; /* owned by who created it; ends with its transport
 struct emu_transport_events {
     void (*peer_up)(void *owner, uint32_t host);
     /*
-     * cause: -ETIMEDOUT, -ECONNRESET (provider), -ESHUTDOWN (goodbye), -EPROTO, -EPROTONOSUPPORT (another
-     * version), ...
+     * cause: -ETIMEDOUT, -ECONNREFUSED (nobody listens there any more), -ECONNRESET (has lost the session), -ESHUTDOWN
+     * (goodbye), -EPROTO, -EPROTONOSUPPORT (another version), ...
      */
     void (*peer_down)(void *owner, uint32_t host, int cause);
     /* Data are valid during the call. False: not taken; comes again after resume(). Not NULL. */

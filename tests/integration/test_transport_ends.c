@@ -186,10 +186,9 @@ static void check_goes_on(uint32_t number)
     assert_int_equal(atomic_load(&meeting->n_wrong[number]), 0);
 }
 
-/* Transfers to host 1 under way, then `harm`: each ends with an error in time, and host 2 goes on. */
+/* Transfers to host 1 under way, then `harm`: it is lost for that cause, each ends with an error, and host 2 goes on. */
 static void check_loss(struct emu_transport_config config, void (*harm)(void), int cause)
 {
-    uint64_t begin_ns;
     unsigned n = 20;
 
     memset(sent, 0, sizeof(sent));
@@ -203,14 +202,10 @@ static void check_loss(struct emu_transport_config config, void (*harm)(void), i
     while (host_stats(&me, 1).put_bytes + host_stats(&me, 1).get_bytes < 4u << 20)
         ops->progress(me.t);
     harm();
-    begin_ns = emu_clock_ns();
     assert_true(drive(only_me, 1, one_is_down, NULL));
-    /* the timeout, what is granted to the provider, and this machine's load */
-    assert_true(emu_clock_ns() - begin_ns < 5 * TIMEOUT_NS);
     assert_int_equal(me.n_done, n);
     assert_true(me.last_result < 0);
-    if (cause)
-        assert_int_equal(me.cause[1], cause);
+    assert_int_equal(me.cause[1], cause);
     assert_int_equal(ops->send(me.t, 1, "x", 1), -ENOTCONN);
     check_goes_on(2);
     assert_int_equal(me.n_down, 1);
@@ -229,16 +224,16 @@ static void hang_first(void)
 static void test_killed_host_ends_what_goes_to_it_and_nothing_else(void **state)
 {
     (void)state;
-    check_loss((struct emu_transport_config){ .timeout_ns = TIMEOUT_NS }, kill_first, 0);
+    check_loss((struct emu_transport_config){ .timeout_ns = TIMEOUT_NS }, kill_first, -ECONNREFUSED);
 }
 
 static void test_killed_host_ends_transfers_through_messages(void **state)
 {
     (void)state;
-    check_loss((struct emu_transport_config){ .timeout_ns = TIMEOUT_NS, .is_rma_off = true }, kill_first, 0);
+    check_loss((struct emu_transport_config){ .timeout_ns = TIMEOUT_NS, .is_rma_off = true }, kill_first, -ECONNREFUSED);
 }
 
-static void test_hanging_host_is_lost_in_time(void **state)
+static void test_hanging_host_is_lost_by_its_silence(void **state)
 {
     (void)state;
     check_loss((struct emu_transport_config){ .timeout_ns = TIMEOUT_NS }, hang_first, -ETIMEDOUT);
@@ -259,6 +254,7 @@ static void test_host_that_comes_back_joins_again(void **state)
     memcpy(old_blob, meeting->blob[1], old_bytes);
     kill_child(1);
     assert_true(drive(only_me, 1, one_is_down, NULL));
+    assert_int_equal(me.cause[1], -ECONNREFUSED);
     memset(sent, 0, sizeof(sent[0]) * 2);
     config.incarnation = 4;
     start_child(1, config, NULL);
@@ -389,7 +385,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_killed_host_ends_what_goes_to_it_and_nothing_else, close_everything),
         cmocka_unit_test_teardown(test_killed_host_ends_transfers_through_messages, close_everything),
-        cmocka_unit_test_teardown(test_hanging_host_is_lost_in_time, close_everything),
+        cmocka_unit_test_teardown(test_hanging_host_is_lost_by_its_silence, close_everything),
         cmocka_unit_test_teardown(test_host_that_comes_back_joins_again, close_everything),
         /* the last two: in namespaces */
         cmocka_unit_test_teardown(test_link_that_comes_back_loses_nothing, close_namespaces),
