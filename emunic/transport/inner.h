@@ -58,6 +58,7 @@ struct emu_transfer {
     uint8_t *notice;            /* owned, or NULL */
     uint32_t notice_bytes;
     uint32_t n_slices;          /* under way */
+    uint32_t n_losses;          /* slices that came back because their connection broke */
     int result;
     bool is_put;
 };
@@ -67,11 +68,13 @@ struct emu_slice {
     struct emu_peer *peer;      /* borrowed */
     struct emu_transfer *transfer; /* borrowed; NULL: it has ended without this */
     uint8_t *local;
+    uint64_t remote;            /* as the carrier calls it */
     uint64_t length_bytes;
     uint32_t path;              /* of the peer when the carrier got it */
     uint64_t id;                /* place in the table, and a number that does not come again */
     bool is_busy;
     bool is_rma;                /* the carrier has it; else the peer */
+    bool is_lost;               /* the carrier had it, on a connection that broke: is to begin again */
 };
 
 /* What a peer has asked for and is to be answered. */

@@ -51,7 +51,6 @@ void emu_peer_end(struct emu_peer *p, int cause)
     emu_peer_list(p);
 }
 
-/* Once the carrier has given back what it had of the peer's transfers, or took too long. */
 static void drop_early(struct emu_peer *p)
 {
     for (struct emu_packet *packet; (packet = emu_packet_pop(&p->early));)
@@ -59,6 +58,7 @@ static void drop_early(struct emu_peer *p)
     p->n_early = 0;
 }
 
+/* Once the carrier has given back what it had of the peer's transfers, or took too long. */
 void emu_session_finish(struct emu_peer *p)
 {
     struct emu_transport *t = p->t;
@@ -183,6 +183,8 @@ static void go_on(struct emu_peer *p, const struct emu_crypt_side *theirs)
     p->next.stream = p->stream;
     emu_transport_say(t, EMU_LOG_INFO, "host %u: goes on over another connection", p->host);
     emu_stream_go_on(p, theirs->received);
+    if (t->events->peer_moved)
+        t->events->peer_moved(t->owner, p->host);
 }
 
 static void take_proof(struct emu_peer *p, const struct emu_wire_hello *hello)
@@ -414,7 +416,7 @@ static void tick_up(struct emu_peer *p)
             p->owes_heartbeat = !emu_stream_control(p, EMU_WIRE_DATA, NULL);
         return;
     }
-    if (t->now_ns >= p->next_path_ns)
+    if (t->now_ns >= p->next_path_ns && p->n_refusals == 0)
         take_another_path(p);
     if (t->now_ns >= p->next_hello_ns) {
         bool is_sent = send_hello(p, &p->next);

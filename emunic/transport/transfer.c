@@ -19,6 +19,10 @@
  * noticed. The target keeps what it has to answer in a table as long as the initiator's; who asks for more breaks the
  * protocol. Slices go into packets only while half of the peer's packets are free, so messages find room beside them.
  *
+ * Slices that come back because their connection broke begin again when the session goes on over another: to write or
+ * read the same bytes twice does no harm. What they wrote may still arrive over the old connection, at any time; so whoever
+ * gave away memory to be written has to know (peer_moved()).
+ *
  * A transfer that fails issues no more slices, and ends when those under way have ended. One that is done hands over
  * its notice as a message first: the data are there, so whatever is sent now comes later.
  */
@@ -29,6 +33,7 @@
 #include "emunic/transport/inner.h"
 
 #define BACKGROUND_ROOM (EMU_TX_PACKETS / 2)
+#define LOSSES_MAX      16u     /* of a transfer: then it is what breaks its connections */
 
 /* ---- regions ---- */
 
@@ -210,36 +215,50 @@ static struct emu_slice *free_slice(struct emu_peer *p)
     return NULL;
 }
 
+/* 0, or what the carrier says. */
+static int start_rma(struct emu_peer *p, struct emu_slice *slice)
+{
+    const struct emu_transfer *transfer = slice->transfer;
+    struct emu_carrier *c = p->t->carrier;
+    void *desc = transfer->region->memory.desc;
+    int r;
+
+    if (transfer->is_put)
+        r = c->ops->write(c, p->addr, &slice->op, slice->local, slice->length_bytes, desc, slice->remote, transfer->key);
+    else
+        r = c->ops->read(c, p->addr, &slice->op, slice->local, slice->length_bytes, desc, slice->remote, transfer->key);
+    if (r == -EAGAIN) {
+        p->must_retry = true;
+        emu_peer_list(p);
+    }
+    if (r < 0)
+        return r;
+    slice->is_lost = false;
+    slice->path = p->path;
+    p->n_rma++;
+    return 0;
+}
+
 static bool issue_rma(struct emu_peer *p, struct emu_transfer *transfer, struct emu_slice *slice)
 {
-    struct emu_carrier *c = p->t->carrier;
     uint64_t limit = p->t->limits.piece_bytes < EMU_RMA_SLICE_BYTES ? p->t->limits.piece_bytes : EMU_RMA_SLICE_BYTES;
     uint64_t left = transfer->length_bytes - transfer->issued_bytes;
-    uint64_t length = left < limit ? left : limit;
-    uint8_t *local = transfer->local + transfer->issued_bytes;
-    uint64_t remote = transfer->remote_base + transfer->remote + transfer->issued_bytes;
     int r;
 
     if (p->n_rma >= EMU_RMA_SLICES)
         return false;
-    if (transfer->is_put)
-        r = c->ops->write(c, p->addr, &slice->op, local, length, transfer->region->memory.desc, remote, transfer->key);
-    else
-        r = c->ops->read(c, p->addr, &slice->op, local, length, transfer->region->memory.desc, remote, transfer->key);
-    if (r == -EAGAIN) {
-        p->must_retry = true;
-        emu_peer_list(p);
-        return false;
-    }
-    if (r < 0) {
-        transfer->result = r;
-        return true;
-    }
-    slice->length_bytes = length;
+    slice->transfer = transfer;
+    slice->local = transfer->local + transfer->issued_bytes;
+    slice->remote = transfer->remote_base + transfer->remote + transfer->issued_bytes;
+    slice->length_bytes = left < limit ? left : limit;
     slice->is_rma = true;
-    slice->path = p->path;
-    p->n_rma++;
-    return true;
+    r = start_rma(p, slice);
+    if (r == 0)
+        return true;
+    slice->transfer = NULL;
+    if (r != -EAGAIN)
+        transfer->result = r;
+    return r != -EAGAIN;
 }
 
 static bool issue_record(struct emu_peer *p, struct emu_transfer *transfer, struct emu_slice *slice)
@@ -287,11 +306,12 @@ static void end_slice(struct emu_slice *slice, int result)
     struct emu_transfer *transfer = slice->transfer;
     struct emu_peer *p = slice->peer;
 
+    if (slice->is_rma && !slice->is_lost)
+        p->n_rma--;
     slice->is_busy = false;
+    slice->is_lost = false;
     slice->transfer = NULL;
     p->n_slices--;
-    if (slice->is_rma)
-        p->n_rma--;
     if (transfer) {
         transfer->n_slices--;
         if (result == 0) {
@@ -324,11 +344,38 @@ static bool is_of_connection(int result)
 
 void emu_transfer_slice_done(struct emu_slice *slice, int result)
 {
+    struct emu_transfer *transfer = slice->transfer;
     struct emu_peer *p = slice->peer;
 
-    if (slice->path == p->path && is_of_connection(result))
+    if (!is_of_connection(result) || !transfer || p->state != EMU_PEER_UP || transfer->n_losses++ >= LOSSES_MAX) {
+        end_slice(slice, result);
+        return;
+    }
+    slice->is_lost = true;
+    p->n_rma--;
+    emu_peer_list(p);
+    if (slice->path == p->path)
         emu_session_mend(p, strerror(-result));
-    end_slice(slice, result);
+}
+
+/* False: not now. */
+static bool begin_lost_slices_again(struct emu_peer *p)
+{
+    for (uint32_t i = 0; i < EMU_SLICES; i++) {
+        struct emu_slice *slice = &p->slices[i];
+        int r;
+
+        if (!slice->is_lost)
+            continue;
+        if (p->n_rma >= EMU_RMA_SLICES)
+            return false;
+        r = slice->transfer->result < 0 ? -ECANCELED : start_rma(p, slice);
+        if (r == -EAGAIN)
+            return false;
+        if (r < 0)
+            end_slice(slice, r);
+    }
+    return true;
 }
 
 /* ---- ending ---- */
@@ -361,7 +408,7 @@ void emu_transfer_end_all(struct emu_peer *p, int cause)
 
         if (!slice->is_busy)
             continue;
-        if (slice->is_rma)
+        if (slice->is_rma && !slice->is_lost)
             slice->transfer = NULL; /* still with the carrier */
         else
             end_slice(slice, cause);
@@ -390,6 +437,8 @@ void emu_transfer_advance(struct emu_peer *p)
     uint32_t epoch = p->epoch;
     uint32_t idle = 0; /* transfers in a row for which nothing could be done */
 
+    if (!begin_lost_slices_again(p))
+        return;
     while (p->transfers && idle < p->n_transfers) {
         struct emu_transfer *transfer = p->transfers->next;
         bool is_over = transfer->result < 0 || transfer->done_bytes == transfer->length_bytes;

@@ -53,8 +53,9 @@
  * valid, or when the provider reports a broken connection or packets are missing, the session is mended: another
  * handshake over another connection of the provider, then what the peer does not have of the messages is sent again, so
  * that they still arrive in order and each once. For the owner the peer stays up meanwhile. TCP would do the same, but
- * it may be silent for as long again as a cut has lasted. Operations of remote memory access are not repeated: those of
- * a connection that is only slow end when it has recovered.
+ * it may be silent for as long again as a cut has lasted. Slices that are moved by remote memory access begin again when
+ * the provider says that their connection broke; those of one that is only slow end when it has recovered. What the ones
+ * that begin again have written before may still arrive over the old connection, see peer_moved().
  *
  * Failure. A peer is lost when nothing valid came for `timeout_ns`, when it has lost the session, when it says goodbye,
  * when an authenticated packet breaks the protocol, or, with tcp, when its session is to be mended and its host refuses
@@ -79,7 +80,7 @@
 #include "emunic/abi/wire.h"
 #include "emunic/base/log.h"
 
-#define EMU_TRANSPORT_OPS_VERSION 3u
+#define EMU_TRANSPORT_OPS_VERSION 4u
 #define EMU_TRANSPORT_BLOB_MAX    512u /* bytes of an address */
 #define EMU_TRANSPORT_KEY_MIN     16u  /* bytes of a job's key */
 #define EMU_TRANSPORT_NAME_MAX    64u
@@ -100,6 +101,11 @@ struct emu_transport_events {
      * (goodbye), -EPROTO, -EPROTONOSUPPORT (another version), ...
      */
     void (*peer_down)(void *owner, uint32_t host, int cause);
+    /*
+     * The session goes on over another connection. What the peer wrote over the old one may still arrive, so memory of
+     * regions with EMU_TRANSPORT_WRITE that exist now is for nothing else from here on, when they are destroyed either.
+     */
+    void (*peer_moved)(void *owner, uint32_t host);
     /* Data are valid during the call. False: not taken; comes again after resume(). Not NULL. */
     bool (*message)(void *owner, uint32_t host, const void *data, uint32_t length_bytes);
     /* After EMU_TRANSPORT_FULL from send(), put() or get(). */

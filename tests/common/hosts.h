@@ -27,6 +27,7 @@ struct host {
     uint32_t blob_bytes;
     uint32_t n_up;
     uint32_t n_down;
+    uint32_t n_moved;
     int cause[HOSTS_MAX];       /* of the last peer_down */
     uint64_t n_messages[HOSTS_MAX];
     uint64_t n_wrong;           /* messages that were not the next one of their sender */
@@ -58,6 +59,14 @@ static inline void host_down(void *owner, uint32_t peer, int cause)
 
     h->n_down++;
     h->cause[peer] = cause;
+}
+
+static inline void host_moved(void *owner, uint32_t peer)
+{
+    struct host *h = owner;
+
+    (void)peer;
+    h->n_moved++;
 }
 
 /* Message n of a sender begins with n, and every byte after is a function of n and place. */
@@ -119,6 +128,7 @@ static inline void host_log(void *owner, enum emu_log_level level, const char *l
 static const struct emu_transport_events host_events = {
     .peer_up = host_up,
     .peer_down = host_down,
+    .peer_moved = host_moved,
     .message = host_message,
     .room = host_room,
     .transfer_done = host_done,

@@ -3,11 +3,13 @@
  * Hosts that talk over libfabric's tcp on loopback, all in this process; test_transport_ends.c has hosts that die.
  * Whoever is not driven does not progress.
  */
+#include <netinet/in.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include <cmocka.h>
 
@@ -222,8 +224,23 @@ static void break_connection(unsigned host)
     emu_session_mend(p, "a test");
 }
 
+/* All connections of both hosts break. What is on its way comes back with errors. */
+static void shut_connections(unsigned host)
+{
+    struct sockaddr_in peer;
+
+    (void)host;
+    for (int fd = 3; fd < 1024; fd++) {
+        socklen_t length = sizeof(peer);
+
+        if (getpeername(fd, (struct sockaddr *)&peer, &length) == 0 && peer.sin_family == AF_INET)
+            shutdown(fd, SHUT_RDWR);
+    }
+}
+
 static uint32_t wanted_done;
 static uint64_t break_at_bytes;     /* the connection breaks when so much was moved, and every 2 MiB after it; 0: never */
+static void (*break_it)(unsigned host);
 
 static bool is_done(void *arg)
 {
@@ -231,7 +248,7 @@ static bool is_done(void *arg)
 
     (void)arg;
     if (break_at_bytes > 0 && stats.put_bytes + stats.get_bytes >= break_at_bytes) {
-        break_connection(break_at_bytes >> 21 & 1);
+        break_it(break_at_bytes >> 21 & 1);
         break_at_bytes += 2u << 20;
     }
     return hosts[0].n_done == wanted_done;
@@ -288,15 +305,29 @@ static void test_transfers_through_messages_move_every_byte(void **state)
     check_put_and_get();
 }
 
-static void test_transfers_go_on_over_other_connections(void **state)
+static void check_transfers_go_on(void (*how)(unsigned host))
 {
-    (void)state;
     open_transfers((struct emu_transport_config){ 0 });
+    break_it = how;
     break_at_bytes = 1;
     check_put_and_get();
     break_at_bytes = 0;
     assert_int_equal(hosts[0].n_down + hosts[1].n_down, 0);
     assert_true(host_stats(&hosts[0], 1).sessions > 4);
+    assert_int_equal(hosts[0].n_moved + 1, host_stats(&hosts[0], 1).sessions);
+    assert_true(hosts[1].n_moved > 3);
+}
+
+static void test_transfers_go_on_over_other_connections(void **state)
+{
+    (void)state;
+    check_transfers_go_on(break_connection);
+}
+
+static void test_transfers_begin_again_where_their_connection_broke(void **state)
+{
+    (void)state;
+    check_transfers_go_on(shut_connections);
 }
 
 /* The last byte of the latest put is there when its notice comes. */
@@ -951,6 +982,7 @@ int main(void)
         TEST(test_packets_that_get_lost_come_again),
         TEST(test_connections_that_break_lose_nothing),
         TRANSFER_TEST(test_transfers_go_on_over_other_connections),
+        TRANSFER_TEST(test_transfers_begin_again_where_their_connection_broke),
         TEST(test_mutated_records_of_a_peer_reach_nothing_but_its_region),
         TEST(test_module_is_loaded_when_it_is_needed),
         TEST(test_own_pause_is_not_the_peers_silence),

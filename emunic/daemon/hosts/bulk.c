@@ -10,7 +10,9 @@
  *
  * What the network fills is always staging, one copy more: a host that stops in the middle and counts as lost may go on
  * later, and the carrier cannot take back a place that it was given. By then the memory may be the program's own again.
- * So staging that a lost host had is never used again; its pages go back, its addresses stay taken and unmapped.
+ * So staging that a lost host had is never used again; its pages go back, its addresses stay taken and unmapped. The same
+ * for staging of a host whose session has moved to another connection, once the pieces that it holds are given back: what
+ * was written over the old one and not acknowledged is written again over the new one, and may still arrive by the old.
  *
  * Each piece is a region of its own and reaches exactly its part for as long as that is under way; so a peer is never
  * given more than it needs, and what it was given ends.
@@ -43,14 +45,15 @@ struct emu_bulk_mappings {
     unsigned n_pieces;
 };
 
-struct staging {
-    uint8_t *bytes;             /* owned, SLOTS x EMU_HOST_BULK_BYTES; NULL until needed */
+struct emu_bulk_staging {
+    uint8_t *bytes;             /* owned, SLOTS x EMU_HOST_BULK_BYTES */
     uint32_t used;              /* a bit for each slot */
+    bool is_spent;              /* no longer in the table: goes with its last piece */
 };
 
 struct emu_bulk {
     LIST_HEAD(, emu_bulk_piece) pieces; /* owned */
-    struct staging staging[];   /* EMU_BULK_POOLS for each host */
+    struct emu_bulk_staging *staging[]; /* owned; EMU_BULK_POOLS for each host, NULL until needed */
 };
 
 int emu_bulk_create(struct emu_server *server)
@@ -72,44 +75,72 @@ bool emu_bulk_is_busy(const struct emu_server *server)
 
 /* ---- staging ---- */
 
-static int take_slot(struct emu_server *server, struct emu_bulk_piece *piece)
+static int make_staging(struct emu_bulk_staging **staging_out)
 {
-    struct staging *staging = &server->bulk->staging[piece->host * EMU_BULK_POOLS + piece->pool];
+    struct emu_bulk_staging *staging = calloc(1, sizeof(*staging));
+    void *bytes;
 
-    if (staging->used == (1u << SLOTS) - 1)
-        return -EAGAIN;
-    if (!staging->bytes) {
-        void *bytes = mmap(NULL, STAGING_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                           -1, 0);
-
-        if (bytes == MAP_FAILED)
-            return -ENOMEM;
-        staging->bytes = bytes;
+    if (!staging)
+        return -ENOMEM;
+    bytes = mmap(NULL, STAGING_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (bytes == MAP_FAILED) {
+        free(staging);
+        return -ENOMEM;
     }
-    piece->slot = (uint32_t)__builtin_ctz(~staging->used);
-    piece->bytes = staging->bytes + (size_t)piece->slot * EMU_HOST_BULK_BYTES;
-    piece->is_staged = true;
-    staging->used |= 1u << piece->slot;
+    staging->bytes = bytes;
+    *staging_out = staging;
     return 0;
 }
 
-static void give_slot(struct emu_server *server, const struct emu_bulk_piece *piece)
+static int take_slot(struct emu_server *server, struct emu_bulk_piece *piece)
 {
-    if (piece->is_staged)
-        server->bulk->staging[piece->host * EMU_BULK_POOLS + piece->pool].used &= ~(1u << piece->slot);
+    struct emu_bulk_staging **at = &server->bulk->staging[piece->host * EMU_BULK_POOLS + piece->pool];
+    int r = *at ? 0 : make_staging(at);
+
+    if (r < 0)
+        return r;
+    if ((*at)->used == (1u << SLOTS) - 1)
+        return -EAGAIN;
+    piece->staging = *at;
+    piece->slot = (uint32_t)__builtin_ctz(~(*at)->used);
+    piece->bytes = (*at)->bytes + (size_t)piece->slot * EMU_HOST_BULK_BYTES;
+    piece->is_staged = true;
+    (*at)->used |= 1u << piece->slot;
+    return 0;
 }
 
-void emu_bulk_host_down(struct emu_server *server, uint32_t host)
+/* Its addresses stay taken: whoever may still write there finds nothing. */
+static void seal(struct emu_bulk_staging *staging)
+{
+    mmap(staging->bytes, STAGING_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    free(staging);
+}
+
+static void give_slot(const struct emu_bulk_piece *piece)
+{
+    struct emu_bulk_staging *staging = piece->staging;
+
+    if (!piece->is_staged)
+        return;
+    staging->used &= ~(1u << piece->slot);
+    if (staging->is_spent && staging->used == 0)
+        seal(staging);
+}
+
+void emu_bulk_host_moved(struct emu_server *server, uint32_t host)
 {
     if (!server->bulk)
         return;
     for (unsigned pool = 0; pool < EMU_BULK_POOLS; pool++) {
-        struct staging *staging = &server->bulk->staging[host * EMU_BULK_POOLS + pool];
+        struct emu_bulk_staging **at = &server->bulk->staging[host * EMU_BULK_POOLS + pool];
+        struct emu_bulk_staging *staging = *at;
 
-        if (staging->bytes)
-            mmap(staging->bytes, STAGING_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
-                 -1, 0);
-        *staging = (struct staging){ 0 };
+        *at = NULL;
+        if (!staging)
+            continue;
+        staging->is_spent = true;
+        if (staging->used == 0)
+            seal(staging);
     }
 }
 
@@ -180,7 +211,7 @@ int emu_bulk_take(struct emu_server *server, const struct emu_bulk_wish *wish, s
     if (r == 0)
         r = ops->region_create(transport, piece->bytes, piece->length_bytes, wish->access, &piece->region);
     if (r < 0) {
-        give_slot(server, piece);
+        give_slot(piece);
         free(piece);
         return r;
     }
@@ -201,7 +232,7 @@ void emu_bulk_give_back(struct emu_server *server, struct emu_bulk_piece *piece)
         return;
     emu_hosts_transport(server, &ops);
     ops->region_destroy(piece->region);
-    give_slot(server, piece);
+    give_slot(piece);
     leave_mappings(piece);
     LIST_REMOVE(piece, link);
     free(piece);
@@ -216,12 +247,14 @@ void emu_bulk_destroy(struct emu_server *server)
         return;
     while ((piece = LIST_FIRST(&bulk->pieces))) {
         LIST_REMOVE(piece, link);
+        give_slot(piece);
         leave_mappings(piece);
         free(piece);
     }
     for (uint32_t i = 0; i < emu_hosts_count(server) * EMU_BULK_POOLS; i++) {
-        if (bulk->staging[i].bytes)
-            munmap(bulk->staging[i].bytes, STAGING_BYTES);
+        if (bulk->staging[i])
+            munmap(bulk->staging[i]->bytes, STAGING_BYTES);
+        free(bulk->staging[i]);
     }
     free(bulk);
     server->bulk = NULL;

@@ -13,6 +13,7 @@
 #include "emunic/transport/transport.h"
 
 struct emu_bulk_mappings;
+struct emu_bulk_staging;
 struct emu_member;
 struct emu_server;
 
@@ -29,7 +30,8 @@ struct emu_bulk_piece {
     uint32_t length_bytes;
     uint32_t host;
     enum emu_bulk_pool pool;
-    uint32_t slot;                      /* of staging */
+    struct emu_bulk_staging *staging;   /* counted by its slots in use */
+    uint32_t slot;
     bool is_staged;                     /* the caller copies */
 };
 
@@ -54,8 +56,11 @@ int emu_bulk_take(struct emu_server *server, const struct emu_bulk_wish *wish, s
 void emu_bulk_give_back(struct emu_server *server, struct emu_bulk_piece *piece);
 /* Is there any piece? Then the transport has to be looked at. */
 bool emu_bulk_is_busy(const struct emu_server *server);
-/* The host is lost and all its pieces are given back: what its connections may still bring goes nowhere. */
-void emu_bulk_host_down(struct emu_server *server, uint32_t host);
+/*
+ * The host has changed over to another connection, or is lost. What the old one may still bring goes nowhere, once the
+ * pieces of that host that there are now have been given back.
+ */
+void emu_bulk_host_moved(struct emu_server *server, uint32_t host);
 /* The process ends; what is mapped of its memory stays until nothing uses it. */
 void emu_bulk_member_ends(struct emu_member *member);
 

@@ -548,7 +548,7 @@ static void tell_down(struct emu_server *server, uint32_t host)
 {
     emu_remote_host_down(server, host);
     emu_visit_host_down(server, host);
-    emu_bulk_host_down(server, host);
+    emu_bulk_host_moved(server, host);
     emu_portals_host_down(server, host);
     emu_host_domains_down(server, host);
     emu_ce_host_down(server, host);
@@ -601,6 +601,11 @@ static void peer_down(void *owner, uint32_t host, int cause)
     tell_down(server, host);
 }
 
+static void peer_moved(void *owner, uint32_t host)
+{
+    emu_bulk_host_moved(owner, host);
+}
+
 static bool peer_message(void *owner, uint32_t host, const void *data, uint32_t length_bytes)
 {
     struct emu_server *server = owner;
@@ -638,6 +643,7 @@ static void transport_log(void *owner, enum emu_log_level level, const char *lin
 static const struct emu_transport_events events = {
     .peer_up = peer_up,
     .peer_down = peer_down,
+    .peer_moved = peer_moved,
     .message = peer_message,
     .room = peer_room,
     .transfer_done = transfer_done,
