@@ -17,8 +17,8 @@
  * Writes ask for FI_DELIVERY_COMPLETE. Where the target's provider is driven by hand, it answers when its emunic looks.
  * Removing a peer takes its address out; ofi_rxm keeps the connection.
  *
- * That nobody listens at a peer's address any more is what ofi_rxm does not tell: it tries again. So with tcp we ask by a
- * connection of our own, which is closed at once.
+ * That nobody listens at a peer's address any more is what ofi_rxm does not tell: it tries again. So with tcp we ask by
+ * a connection of our own, which is closed at once.
  */
 #include <errno.h>
 #include <netinet/in.h>

@@ -10,8 +10,8 @@
  * timeout, which no hello or proof puts off.
  *
  * A peer that was killed does not answer, nor does one behind a cut, but its host does: it refuses connections to an
- * address at which nobody listens. While it mends, a side asks for that every twentieth of the timeout. REFUSALS in a row,
- * without another answer or none between them, mean that the peer is gone. A single one might be somebody's on the way.
+ * address at which nobody listens. While it mends, a side asks for that every twentieth of the timeout. REFUSALS in a
+ * row, without another answer or none between them, mean that the peer is gone. A single one might be somebody's on the way.
  *
  * An end (emu_peer_end) only marks and lists; callbacks about it come in the round, so that nothing disappears under a
  * caller's feet.

@@ -20,8 +20,8 @@
  * protocol. Slices go into packets only while half of the peer's packets are free, so messages find room beside them.
  *
  * Slices that come back because their connection broke begin again when the session goes on over another: to write or
- * read the same bytes twice does no harm. What they wrote may still arrive over the old connection, at any time; so whoever
- * gave away memory to be written has to know (peer_moved()).
+ * read the same bytes twice does no harm. What they wrote may still arrive over the old connection, at any time; so
+ * whoever gave away memory to be written has to know (peer_moved()).
  *
  * A transfer that fails issues no more slices, and ends when those under way have ended. One that is done hands over
  * its notice as a message first: the data are there, so whatever is sent now comes later.
@@ -224,7 +224,8 @@ static int start_rma(struct emu_peer *p, struct emu_slice *slice)
     int r;
 
     if (transfer->is_put)
-        r = c->ops->write(c, p->addr, &slice->op, slice->local, slice->length_bytes, desc, slice->remote, transfer->key);
+        r = c->ops->write(c, p->addr, &slice->op, slice->local, slice->length_bytes, desc, slice->remote,
+                          transfer->key);
     else
         r = c->ops->read(c, p->addr, &slice->op, slice->local, slice->length_bytes, desc, slice->remote, transfer->key);
     if (r == -EAGAIN) {

@@ -53,9 +53,9 @@
  * valid, or when the provider reports a broken connection or packets are missing, the session is mended: another
  * handshake over another connection of the provider, then what the peer does not have of the messages is sent again, so
  * that they still arrive in order and each once. For the owner the peer stays up meanwhile. TCP would do the same, but
- * it may be silent for as long again as a cut has lasted. Slices that are moved by remote memory access begin again when
- * the provider says that their connection broke; those of one that is only slow end when it has recovered. What the ones
- * that begin again have written before may still arrive over the old connection, see peer_moved().
+ * it may be silent for as long again as a cut has lasted. Slices that are moved by remote memory access begin again
+ * when the provider says that their connection broke; those of one that is only slow end when it has recovered. What the
+ * ones that begin again have written before may still arrive over the old connection, see peer_moved().
  *
  * Failure. A peer is lost when nothing valid came for `timeout_ns`, when it has lost the session, when it says goodbye,
  * when an authenticated packet breaks the protocol, or, with tcp, when its session is to be mended and its host refuses

@@ -53,8 +53,8 @@ static uint8_t *registered(struct soak_rank *r, uint64_t bytes, gni_cq_handle_t 
     if (!mem)
         soak_must(r, GNI_RC_ERROR_NOMEM, "memory");
     memset(mem, 0, bytes);
-    soak_must(r, GNI_MemRegister(r->nic, (uint64_t)(uintptr_t)mem, bytes, cq, GNI_MEM_READWRITE, (uint32_t)-1, hndl_out),
-              "GNI_MemRegister");
+    soak_must(r, GNI_MemRegister(r->nic, (uint64_t)(uintptr_t)mem, bytes, cq, GNI_MEM_READWRITE, (uint32_t)-1,
+                                 hndl_out), "GNI_MemRegister");
     return mem;
 }
 

@@ -8,8 +8,8 @@
  * With a RATE, that part of the transactions is made to fail: each failure must be seen once, by its initiator, and
  * nothing else may be lost. Messages are sent again by the NIC until they arrive, so nobody sees theirs.
  *
- * On several hosts (FX_HOSTS) the last one can be lost when half of the time is over: with -k its emunic is killed, with
- * -b it is started again when all have noticed (loss.c). Its ranks and the others must go on as they can, for a quarter
+ * On several hosts (FX_HOSTS) the last one can be lost when half of the time is over: with -k its emunic is killed,
+ * with -b it is started again when all have noticed (loss.c). Its ranks and the others must go on as they can, for a quarter
  * of the time at least, and the emunics of the other hosts must keep nothing of what was lost.
  *
  * One test in TAP's form. Same seed, same draws of each rank; how the ranks' operations fall between each other is the
@@ -146,8 +146,8 @@ static void print_loss(const struct watched *w)
         if (atomic_load(&told->last_lost_ns) > last_ns)
             last_ns = atomic_load(&told->last_lost_ns);
     }
-    printf("# host %u was killed: %llu posts and messages failed, the last after %llu ms; %u pairs of ranks met again\n",
-           w->lost, (unsigned long long)failed, (unsigned long long)(last_ns - w->killed_ns) / 1000000, met);
+    printf("# host %u was killed: %llu posts and messages failed, the last after %llu ms; %u pairs of ranks met "
+           "again\n", w->lost, (unsigned long long)failed, (unsigned long long)(last_ns - w->killed_ns) / 1000000, met);
 }
 
 /* What an emunic keeps for processes: their memory and their descriptors, but not the sockets to other hosts. */
