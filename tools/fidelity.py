@@ -40,7 +40,7 @@ def merge(results):
     reports = {}
     for result in results:
         for name in dict.fromkeys(report["id"] for report in result["experiments"]):
-            reports[name] = [{"mode": result["mode"]} | report
+            reports[name] = [{"mode": result["mode"], "seeds": result["seeds"]} | report
                              for report in result["experiments"] if report["id"] == name]
     whole["experiments"] = sorted((report for name in reports for report in reports[name]),
                                   key=lambda report: (list(MACHINES).index(report["machine"]), natural(report["id"])))
@@ -221,7 +221,10 @@ def write_report(result, out):
         listed = ", ".join(sorted((name for name in modes if modes[name] == few), key=natural))
         most = "quick" if few == "full" else "full"
         size = f"{names[most]}; {names[few]} for {listed}. What is reduced ran with one seed"
-    write(f"Size of the runs: {size}. Seeds: {', '.join(seeds)}; what is counted runs once. Kinds: A counted or "
+    fewer = sorted((f"{report['id']} ({report['seeds']})" for report in result["experiments"]
+                    if report.get("mode") == "full" and report["seeds"] < result["seeds"]), key=natural)
+    but = f" (fewer: {', '.join(dict.fromkeys(fewer))})" if fewer else ""
+    write(f"Size of the runs: {size}. Seeds: {', '.join(seeds)}{but}; what is counted runs once. Kinds: A counted or "
           "computed on the built machine, S simulated, K fitted (proves nothing by itself; the parameter is shown), P "
           "predicted with fitted parameters, Q shape only. Tolerances are those of the machine specification. An "
           "experiment passes if all its figures do, with each seed.")
