@@ -34,6 +34,7 @@
 #define DOMAIN_WORDS   12u
 #define NODE_WORDS      3u
 #define PORT_WORDS     (5u + EMU_HOST_PORT_COUNTS)
+#define COUNT_MAX      (INT64_MAX / EMU_MEMORY_METHODS)    /* their sum is a number, too */
 
 /* EMU_HOST_PORT_COUNTS: these, then number and bytes of the memory domains of each method. */
 static const char *const count_keys[] = { "commands", "commands_waiting", "transfers", "queues", "queues_in_overrun",
@@ -126,6 +127,9 @@ static void put_port(const struct emu_port_end *port, struct emu_word_list *rows
         method[0]++;
         method[1] += entries[md->mdh].length_bytes;
     }
+    /* Some come from memory that the process may write. */
+    for (uint32_t i = PORT_WORDS - EMU_HOST_PORT_COUNTS; i < PORT_WORDS; i++)
+        row[i] = row[i] < COUNT_MAX ? row[i] : COUNT_MAX;
     emu_word_list_add_row(rows, row, PORT_WORDS);
 }
 
@@ -323,8 +327,8 @@ static void take_methods(struct teller *t, json_t *port)
     uint64_t sum_bytes = 0;
 
     for (unsigned i = 0; i < EMU_MEMORY_METHODS; i++) {
-        uint64_t n = emu_words_take(&t->words, UINT32_MAX);
-        uint64_t bytes = emu_words_take(&t->words, INT64_MAX / EMU_MEMORY_METHODS);
+        uint64_t n = emu_words_take(&t->words, COUNT_MAX);
+        uint64_t bytes = emu_words_take(&t->words, COUNT_MAX);
 
         n_mapped += i == EMU_MEMORY_CMA ? 0 : n;
         sum_bytes += bytes;
@@ -393,7 +397,8 @@ static const char *take_all(struct teller *t, const struct emu_word_list *rows)
         is_good = take_row(t);
     if (is_good && t->is_known)
         return "whole";
-    emu_hosts_refuse(t->server, t->host, "a status that makes no sense");
+    if (t->host != emu_hosts_own(t->server))
+        emu_hosts_refuse(t->server, t->host, "a status that makes no sense");
     return "nonsense";
 }
 
