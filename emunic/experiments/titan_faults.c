@@ -15,21 +15,6 @@
 
 #define PAIRS_LISTED 8
 
-static uint32_t no_near_load(const struct emu_route_view *view, uint32_t link, uint8_t traffic_class)
-{
-    (void)view;
-    (void)link;
-    (void)traffic_class;
-    return 0;
-}
-
-static uint32_t no_far_load(const struct emu_route_view *view, uint32_t link)
-{
-    (void)view;
-    (void)link;
-    return 0;
-}
-
 /* Takes a packet from one router's first node to another's and adds 1 to each link; false: unroutable. */
 static bool trace(const struct emu_route_view *view, uint32_t src_router, uint32_t dst_router, uint32_t *loads)
 {
@@ -221,8 +206,8 @@ static uint32_t next_present(const struct emu_machine *m, const struct emu_fault
 /* Flows over each direction of each router; n_lost: flows without a way. */
 static void load_map(const struct emu_machine *m, const struct emu_fault_map *faults, uint32_t *loads, uint64_t *n_lost)
 {
-    const struct emu_route_view view = { .machine = m, .faults = faults, .near_load = no_near_load,
-                                         .far_load = no_far_load };
+    const struct emu_route_view view = { .machine = m, .faults = faults, .near_load = emu_route_no_near_load,
+                                         .far_load = emu_route_no_far_load };
 
     *n_lost = 0;
     for (uint32_t nid = 0; nid < emu_machine_n_nodes(m); nid++) {
@@ -379,8 +364,8 @@ int emu_titan_turns(struct emu_exp *x)
 
 static uint64_t count_unroutable(const struct emu_machine *m, const struct emu_fault_map *faults)
 {
-    const struct emu_route_view view = { .machine = m, .faults = faults, .near_load = no_near_load,
-                                         .far_load = no_far_load };
+    const struct emu_route_view view = { .machine = m, .faults = faults, .near_load = emu_route_no_near_load,
+                                         .far_load = emu_route_no_far_load };
     uint32_t n = emu_machine_n_routers(m);
     uint64_t count = 0;
 

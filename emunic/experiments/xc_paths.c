@@ -16,26 +16,11 @@
 
 /* --- A packet, hop by hop ---------------------------------------------------------------------------------------- */
 
-static uint32_t no_near_load(const struct emu_route_view *view, uint32_t link, uint8_t traffic_class)
-{
-    (void)view;
-    (void)link;
-    (void)traffic_class;
-    return 0;
-}
-
-static uint32_t no_far_load(const struct emu_route_view *view, uint32_t link)
-{
-    (void)view;
-    (void)link;
-    return 0;
-}
-
 struct emu_xc_trip emu_xc_walk(const struct emu_machine *m, uint32_t src_nid, uint32_t dst_nid,
                                enum emu_route_mode mode, struct emu_random *random)
 {
-    const struct emu_route_view view = { .machine = m, .random = random, .near_load = no_near_load,
-                                         .far_load = no_far_load };
+    const struct emu_route_view view = { .machine = m, .random = random, .near_load = emu_route_no_near_load,
+                                         .far_load = emu_route_no_far_load };
     struct emu_packet p = { .src_nid = src_nid, .dst_nid = dst_nid, .mode = (uint8_t)mode };
     struct emu_route_at at = { .router = src_nid / 4, .in_link = src_nid, .is_entering = true };
     struct emu_xc_trip trip = { 0 };

@@ -33,21 +33,6 @@ static bool is_whole(const struct emu_fault_map *faults, const struct emu_route 
     return true;
 }
 
-static uint32_t no_near_load(const struct emu_route_view *view, uint32_t link, uint8_t traffic_class)
-{
-    (void)view;
-    (void)link;
-    (void)traffic_class;
-    return 0;
-}
-
-static uint32_t no_far_load(const struct emu_route_view *view, uint32_t link)
-{
-    (void)view;
-    (void)link;
-    return 0;
-}
-
 /* One more link; false: there is none. `at` and the packet move on. */
 static bool step(const struct emu_route_view *view, struct emu_packet *p, struct emu_route_at *at,
                  struct emu_route *route, bool *has_arrived_out)
@@ -76,8 +61,9 @@ static bool walk(const struct emu_machine *m, const struct emu_fault_map *faults
                  enum emu_route_mode mode, uint64_t seed, struct emu_route *route)
 {
     struct emu_random random = { .state = seed };
-    const struct emu_route_view view = { .machine = m, .faults = faults, .random = &random, .near_load = no_near_load,
-                                         .far_load = no_far_load };
+    const struct emu_route_view view = { .machine = m, .faults = faults, .random = &random,
+                                         .near_load = emu_route_no_near_load,
+                                         .far_load = emu_route_no_far_load };
     struct emu_packet p = { .src_nid = src_nid, .dst_nid = dst_nid, .units = 1, .mode = (uint8_t)mode,
                             .order_key = seed };
     struct emu_route_at at = { .in_link = route->links[0], .is_entering = true };

@@ -15,23 +15,6 @@
 
 #include "emunic/base/clock.h"
 
-/* Open descriptors, or -1. */
-static inline int proc_count_fds(pid_t pid)
-{
-    char path[64];
-    DIR *dir;
-    int n = 0;
-
-    snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
-    dir = opendir(path);
-    if (!dir)
-        return -1;
-    for (struct dirent *entry; (entry = readdir(dir));)
-        n += entry->d_name[0] != '.';
-    closedir(dir);
-    return n;
-}
-
 /* Open descriptors of what has `word` in its name, or -1. */
 static inline int proc_count_fds_of(pid_t pid, const char *word)
 {
@@ -54,6 +37,12 @@ static inline int proc_count_fds_of(pid_t pid, const char *word)
     }
     closedir(dir);
     return n;
+}
+
+/* Open descriptors, or -1. */
+static inline int proc_count_fds(pid_t pid)
+{
+    return proc_count_fds_of(pid, "");
 }
 
 /* Mappings of memfds, or -1. */

@@ -88,7 +88,7 @@ struct emu_route_at {
 struct emu_route_option {
     uint32_t link;             /* out; the NIC's link at the destination */
     uint8_t vc;
-    uint8_t more_vcs;          /* mask of higher channels that would do as well, each like an option right behind this one */
+    uint8_t more_vcs;          /* mask of higher channels that would do as well, each like an option behind this one */
     uint8_t flags;             /* enum emu_packet_flag bits that taking it sets */
     uint8_t rank : 7;          /* 0 is asked first; a higher one only when no lower one is available */
     uint8_t is_entry : 1;      /* enters a bubble ring, so needs room for two full packets */
@@ -113,6 +113,22 @@ struct emu_route_view {
     uint32_t (*far_load)(const struct emu_route_view *view, uint32_t link);
     void *ctx;                                               /* of the two */
 };
+
+/* Of a view on a network without traffic. */
+static inline uint32_t emu_route_no_near_load(const struct emu_route_view *view, uint32_t link, uint8_t traffic_class)
+{
+    (void)view;
+    (void)link;
+    (void)traffic_class;
+    return 0;
+}
+
+static inline uint32_t emu_route_no_far_load(const struct emu_route_view *view, uint32_t link)
+{
+    (void)view;
+    (void)link;
+    return 0;
+}
 
 struct emu_routing {
     /* Virtual channels of the links of a class: 1 .. EMU_VCS_MAX; their properties. */

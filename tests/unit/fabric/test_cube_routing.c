@@ -14,26 +14,12 @@
 static const enum emu_route_mode modes[] = { EMU_MODE_ADAPTIVE_0, EMU_MODE_MIN_HASH, EMU_MODE_IN_ORDER,
                                              EMU_MODE_MINIMAL };
 
-static uint32_t no_near_load(const struct emu_route_view *view, uint32_t link, uint8_t traffic_class)
-{
-    (void)view;
-    (void)link;
-    (void)traffic_class;
-    return 0;
-}
-
-static uint32_t no_far_load(const struct emu_route_view *view, uint32_t link)
-{
-    (void)view;
-    (void)link;
-    return 0;
-}
-
 static struct emu_route_view view_of(const struct emu_machine *m, const struct emu_fault_map *faults,
                                      struct emu_random *random)
 {
     return (struct emu_route_view){
-        .machine = m, .faults = faults, .random = random, .near_load = no_near_load, .far_load = no_far_load
+        .machine = m, .faults = faults, .random = random, .near_load = emu_route_no_near_load,
+        .far_load = emu_route_no_far_load
     };
 }
 

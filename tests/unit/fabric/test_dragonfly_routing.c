@@ -40,19 +40,13 @@ static uint32_t load_of(const struct emu_route_view *view, uint32_t link, uint8_
     return l->by_class[link_of(l->m, link).link_class];
 }
 
-static uint32_t no_far_load(const struct emu_route_view *view, uint32_t link)
-{
-    (void)view;
-    (void)link;
-    return 0;
-}
-
 static struct emu_route_view view_of(const struct emu_machine *m, const struct emu_fault_map *faults,
                                      struct loads *loads, struct emu_random *random)
 {
     loads->m = m;
     return (struct emu_route_view){
-        .machine = m, .faults = faults, .random = random, .near_load = load_of, .far_load = no_far_load, .ctx = loads,
+        .machine = m, .faults = faults, .random = random, .near_load = load_of,
+        .far_load = emu_route_no_far_load, .ctx = loads,
     };
 }
 
