@@ -19,7 +19,7 @@
 #include "emunic/experiments/runner.h"
 #include "emunic/experiments/traffic.h"
 
-#define TEXT_MAX  512   /* of a detail line */
+#define TEXT_MAX 1024
 #define WORD_MAX  128   /* of a value that is a text */
 #define EXACT     1e-9
 #define FITTED    0.02  /* machines.md 0.2: K */
