@@ -197,9 +197,8 @@ struct emu_wheel_bucket emu_wheel_take(struct emu_wheel *w)
 
     for (size_t i = 0; i < EMU_WHEEL_LISTS; i++) { /* events that come next, from the last on */
         __builtin_prefetch(next->lists[i].cursor);
-        __builtin_prefetch((const char *)next->lists[i].cursor - 64);
+        __builtin_prefetch((const void *)((uintptr_t)next->lists[i].cursor - 64));
     }
-
     w->buckets[index] = no_events;
     w->busy[index] = 0;
     return bucket;
