@@ -11,11 +11,11 @@
  * and takes the lightest. The weight is what waits for the output or, of the packet's class, is not yet credited (near
  * end, and an estimate of the far end), without what a busy link has under way when nothing queues; and
  * routing.far_percent of the load that the router behind it last advertised (old by up to the update period); and the
- * packet itself, so that in a quiet network all ways weigh the same. The lightest minimal way wins if weight <= (weight of the lightest non-minimal way
- * << shift) + add; shift and add belong to the packet's mode. Later routers keep to the way; they choose among parallel
- * links only (three black ones, the two blue ones of a cable that join the same two routers). The hashed modes draw the
- * same proposals from a generator that starts with a hash of (source, destination, mode, order key), take the first and
- * no parallel link: one path for one hash. IN_ORDER leaves the order key out.
+ * packet itself, so that in a quiet network all ways weigh the same. The lightest minimal way wins if weight <= (weight
+ * of the lightest non-minimal way << shift) + add; shift and add belong to the packet's mode. Later routers keep to the
+ * way; they choose among parallel links only (three black ones, the two blue ones of a cable that join the same two
+ * routers). The hashed modes draw the same proposals from a generator that starts with a hash of (source, destination,
+ * mode, order key), take the first and no parallel link: one path for one hash. IN_ORDER leaves the order key out.
  *
  * Virtual channels, four for each class of traffic:
  *

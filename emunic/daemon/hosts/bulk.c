@@ -11,8 +11,9 @@
  * What the network fills is always staging, one copy more: a host that stops in the middle and counts as lost may go on
  * later, and the carrier cannot take back a place that it was given. By then the memory may be the program's own again.
  * So staging that a lost host had is never used again; its pages go back, its addresses stay taken and unmapped. The
- * same for staging of a host whose session has moved to another connection, once the pieces that it holds are given back:
- * what was written over the old one and not acknowledged is written again over the new one, and may still arrive by the old.
+ * same for staging of a host whose session has moved to another connection, once the pieces that it holds are given
+ * back: what was written over the old one and not acknowledged is written again over the new one, and may still arrive
+ * by the old.
  *
  * Each piece is a region of its own and reaches exactly its part for as long as that is under way; so a peer is never
  * given more than it needs, and what it was given ends.

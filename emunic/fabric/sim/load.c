@@ -3,9 +3,9 @@
  * Loads: what a router sees of its own links, and what its neighbours told it.
  *
  * Near: units of the asking packet's class that are on the link or in the far buffer and not yet credited, because the
- * other class has buffers of its own; and those of heads here that would like to take this link first. Far: a router's own load is the units in its input buffers divided by its links to other
- * routers, rounded up; its neighbours know it as it was at the end of a period of load_period_clocks, and one (the
- * longest) hop time later.
+ * other class has buffers of its own; and those of heads here that would like to take this link first. Far: a router's
+ * own load is the units in its input buffers divided by its links to other routers, rounded up; its neighbours know it
+ * as it was at the end of a period of load_period_clocks, and one (the longest) hop time later.
  *
  * A router of another thread may be anywhere in the same window, before or behind. So each router keeps its load at the
  * end of the last SIM_LOAD_ENTRIES periods; an entry whose period has passed never changes until the ring comes round,

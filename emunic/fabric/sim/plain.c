@@ -14,8 +14,8 @@
  * Neither step depends on the order, and neither do random numbers: each is made of the seed, the slot and what it is
  * drawn for. The rest of the model is that of router.c: room, ranks, tokens, tails. What is chosen where and when
  * differs from one head to the next, and no processor foresees it: a branch on what has yet to come from a cache costs
- * as much as fifty instructions. So the loops that most heads go through have few branches, and a loop without any divides
- * the heads into those with an idle link and those without first.
+ * as much as fifty instructions. So the loops that most heads go through have few branches, and a loop without any
+ * divides the heads into those with an idle link and those without first.
  */
 #include "emunic/fabric/sim/head.h"
 
