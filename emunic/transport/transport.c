@@ -186,10 +186,13 @@ static void tick(struct emu_transport *t)
 {
     uint64_t step_ns = t->timeout_ns / 20;
 
-    for (struct emu_packet *packet = t->unposted.first; packet;) {
+    struct emu_packet *packet = t->unposted.first;
+
+    /* Each once: what is still refused goes back to the list. */
+    t->unposted = (struct emu_packet_list){ .first = NULL };
+    while (packet) {
         struct emu_packet *next = packet->next;
 
-        emu_packet_pop(&t->unposted);
         emu_transport_post(t, packet);
         packet = next;
     }
