@@ -292,16 +292,6 @@ static unsigned hosts_wanted(const struct fx_options *o)
     return n == 0 || n > FX_HOSTS_MAX ? 1 : n;
 }
 
-static void await_all_pairs(struct fx *fx, unsigned n)
-{
-    for (unsigned from = 0; from < n; from++) {
-        for (unsigned of = 0; of < n; of++) {
-            if (from != of)
-                fx_await_host(fx, from, of, true);
-        }
-    }
-}
-
 void fx_start(struct fx *fx, const struct fx_options *options)
 {
     static const struct fx_options defaults;
@@ -333,7 +323,7 @@ void fx_start(struct fx *fx, const struct fx_options *options)
     fx_use(fx);
     fx->owner_uid = o->owner_uid ? o->owner_uid : geteuid();
     fx->member_limit = o->member_limit;
-    await_all_pairs(fx, fx->n_hosts - o->n_absent);
+    fx_await_all_hosts(fx);
     fx->is_started = true;
     if (o->n_absent == 0)
         fx_start_domain(fx);
@@ -423,6 +413,16 @@ void fx_await_host(struct fx *fx, unsigned from, unsigned of, bool is_up)
         if (emu_clock_ns() > end_ns)
             give_up("a host does not come or go", ETIMEDOUT);
         sched_yield();
+    }
+}
+
+void fx_await_all_hosts(struct fx *fx)
+{
+    for (unsigned from = 0; from < fx->n_hosts; from++) {
+        for (unsigned of = 0; of < fx->n_hosts; of++) {
+            if (from != of && fx->hosts[from].daemon > 0 && fx->hosts[of].daemon > 0)
+                fx_await_host(fx, from, of, true);
+        }
     }
 }
 

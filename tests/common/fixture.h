@@ -105,6 +105,11 @@ void fx_kill_host(struct fx *fx, unsigned host);
 void fx_restart_host(struct fx *fx, unsigned host);
 /* Waits until host `from` holds host `of` for up, or for down. Ends the program after a minute. */
 void fx_await_host(struct fx *fx, unsigned from, unsigned of, bool is_up);
+/*
+ * Waits until all hosts that were started hold each other for up: after a restart or a cut, before a test asks anything
+ * of two hosts, as sessions come one by one.
+ */
+void fx_await_all_hosts(struct fx *fx);
 
 /* A forked process lets go of what the fixture has. */
 void fx_forget(struct fx *fx);

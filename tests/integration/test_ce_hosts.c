@@ -140,12 +140,7 @@ static void test_cut_off_host_fails_it_on_both_sides_and_can_be_mended(void **st
     fx_await_host(&fx, 0, 1, false);
     kill(fx.hosts[1].daemon, SIGCONT);
     tree_expect_failure(tree.leaves[1].result, NETWORK);
-    for (unsigned from = 0; from < N_HOSTS; from++) {
-        for (unsigned of = 0; of < N_HOSTS; of++) {
-            if (from != of)
-                fx_await_host(&fx, from, of, true);
-        }
-    }
+    fx_await_all_hosts(&fx);
     mend();
     for (uint64_t id = 2; id < 20; id++)
         tree_sum_up(&tree, id);

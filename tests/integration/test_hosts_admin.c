@@ -364,8 +364,9 @@ static void test_subscription_hears_of_a_host_that_has_come_back(void **state)
     fx_set_node(0);
     assert_int_equal(GNI_SubscribeErrors(sides[0].nic, 0, 0xff, 16, &err), GNI_RC_SUCCESS);
     fx_await_host(&fx, 0, 1, false);
+    fx_await_host(&fx, 2, 1, false);
     kill(fx.hosts[1].daemon, SIGCONT);
-    fx_await_host(&fx, 1, 0, true);
+    fx_await_all_hosts(&fx);
     /* What hosts tell each other comes in order: when this is here, its listening was heard of. */
     json_decref(ask(0, EMU_MSG_FAULTS));
     assert_false(put_on(&sides[1], &sides[2], 1ull << 40));
@@ -443,8 +444,7 @@ static void test_host_that_is_started_again_is_told_what_was_changed(void **stat
               text);
     assert_string_equal(text, "host1: No route to host\n");
     fx_restart_host(&fx, 1);
-    fx_await_host(&fx, 1, 0, true);
-    fx_await_host(&fx, 0, 1, true);
+    fx_await_all_hosts(&fx);
     gx_close(&sides[1]);
     gx_open(&sides[1], &fx, 1, 11, 0);
     expect_same_faults(0, 1);
@@ -471,8 +471,7 @@ static void test_host_that_was_cut_off_is_told_and_keeps_its_counts(void **state
     change_at(2, fail_node(3, false), 0, text);         /* answered when the silent one counts as lost */
     assert_string_equal(text, "host1: No route to host\n");
     kill(fx.hosts[1].daemon, SIGCONT);
-    fx_await_host(&fx, 1, 0, true);
-    fx_await_host(&fx, 0, 1, true);
+    fx_await_all_hosts(&fx);
     assert_false(put(1, 1));            /* the third */
     expect_same_faults(0, 1);
 }
@@ -486,8 +485,7 @@ static void test_without_the_head_changes_are_refused_in_time(void **state)
     change_at(2, fail_node(3, false), -EHOSTUNREACH, text);
     change_at(1, fail_node(3, false), -EHOSTUNREACH, text);
     kill(fx.daemon, SIGCONT);
-    fx_await_host(&fx, 1, 0, true);
-    fx_await_host(&fx, 2, 0, true);
+    fx_await_all_hosts(&fx);
     change_at(2, fail_node(3, true), 0, text);
     expect_same_faults(0, 1);
     expect_same_faults(0, 2);
@@ -520,8 +518,7 @@ static void test_limits_of_a_job_hold_on_all_hosts_and_after_a_restart(void **st
     fx_kill_host(&fx, 1);
     fx_await_host(&fx, 0, 1, false);
     fx_restart_host(&fx, 1);
-    fx_await_host(&fx, 1, 0, true);
-    fx_await_host(&fx, 0, 1, true);
+    fx_await_all_hosts(&fx);
     gx_close(&sides[1]);
     gx_open(&sides[1], &fx, 1, 11, 0);
     assert_false(can_make_a_queue(&sides[1]));
@@ -546,6 +543,7 @@ static void test_job_that_was_resumed_runs_on_a_host_that_was_cut_off_as_well(vo
     assert_int_equal(GNI_PostFma(ep, &d), GNI_RC_SUCCESS);
     kill(fx.hosts[1].daemon, SIGSTOP);
     fx_await_host(&fx, 0, 1, false);
+    fx_await_host(&fx, 2, 1, false);
     fx_set_node(2);
     assert_int_equal(GNI_ResumeJob(0, JOB_ID, (uint8_t)fx.ptag, fx.cookie), GNI_RC_SUCCESS);
     assert_true(put(0, 2));
@@ -554,8 +552,7 @@ static void test_job_that_was_resumed_runs_on_a_host_that_was_cut_off_as_well(vo
     assert_true(gx_complete(sides[1].src_cq, &done) != GNI_RC_NOT_DONE);
     assert_ptr_equal(done, &d);
     assert_int_equal(GNI_EpDestroy(ep), GNI_RC_SUCCESS);
-    fx_await_host(&fx, 1, 2, true);
-    fx_await_host(&fx, 2, 1, true);
+    fx_await_all_hosts(&fx);
     assert_true(put(1, 2));
 }
 

@@ -95,12 +95,7 @@ static bool have_all_noticed(const struct watched *w)
 static void bring_host_back(struct watched *w)
 {
     fx_restart_host(w->fx, w->lost);
-    for (unsigned host = 0; host < w->fx->n_hosts; host++) {
-        if (host == w->lost)
-            continue;
-        fx_await_host(w->fx, host, w->lost, true);
-        fx_await_host(w->fx, w->lost, host, true);
-    }
+    fx_await_all_hosts(w->fx);
     atomic_store(&w->board->is_back, 1);
 }
 
