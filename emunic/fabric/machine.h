@@ -84,7 +84,7 @@ struct emu_router_params {
     uint32_t response_first;         /* 1: the response class goes before all others */
     uint32_t paths;                  /* transfers at once from a router's port to other routers; 0: one per channel */
     uint32_t requests;               /* outputs that such a port may ask for in one clock; 0: one per channel */
-    uint32_t arb_gap_clocks;         /* from the tail of a packet from the network until the one behind it asks */
+    uint32_t arb_gap_clocks;         /* a port from another router that began or ended a transfer asks for nothing */
     uint32_t column_buffers;         /* 1: outputs hold the packet that they send, so it leaves its input buffer as soon
                                         as its tail has arrived; most machines have no key for it */
     uint32_t load_period_clocks;     /* a router tells its neighbours its load so often; 0: never */

@@ -61,6 +61,7 @@ static enum emu_link_class class_of_link(const struct emu_torus *t, uint32_t dim
 
 static const struct emu_torus_kind seastar_kind = {
     .nodes_per_router = 1,
+    .splits_ties = true,
     .coord_of = coord_of_router,
     .class_of = class_of_link,
 };

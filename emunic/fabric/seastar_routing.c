@@ -3,11 +3,12 @@
  * Packet routing of SeaStar machines: one path per pair.
  *
  * Paths. Dimension order X, Y, Z, one direction per dimension, as the tables of the routers would give it: the short
- * way (ties to + [OUR]), and where that way has a broken link the way in the other direction, if the dimension is a
- * ring. The source names two cases of this rule, y- when y+ is absent and the long way z+ when the path z- is broken
- * anywhere; we check the whole way in each dimension and both directions [OUR]. At the end of a mesh there is no other
- * way: such a pair is unroutable, as is one whose turning point is down. The path depends on pair and faults alone, so
- * order is kept.
+ * way, and where that way has a broken link the way in the other direction, if the dimension is a ring. Of two equal
+ * ways + from even coordinates and - from odd ones, so that such pairs share all links of the ring; the sources say
+ * nothing of ties [OUR]. The source names two cases of the rule for broken links, y- when y+ is absent and the long way
+ * z+ when the path z- is broken anywhere; we check the whole way in each dimension and both directions [OUR]. At the
+ * end of a mesh there is no other way: such a pair is unroutable, as is one whose turning point is down. The path
+ * depends on pair and faults alone, so order is kept.
  *
  * Channels. Four per link: traffic class x dateline. A ring takes the first channel of the pair up to the cable between
  * the last coordinate and 0, the second across it and behind it; a mesh uses the first only. Dimensions rise, so there
@@ -59,13 +60,14 @@ static bool start_packet(const struct emu_route_view *view, struct emu_packet *p
     for (uint32_t dim = 0; dim < EMU_TORUS_DIMS; dim++)
         at[dim] = emu_torus_coord(t, router)[dim];
     for (uint32_t dim = 0; dim < EMU_TORUS_DIMS; dim++) {
+        bool is_short_plus;
         bool is_plus;
 
         if (!find_way(t, view->faults, emu_torus_router(t, at[0], at[1], at[2]), dim, target[dim], &is_plus))
             return false;
         rising |= (uint32_t)is_plus << dim;
-        if (at[dim] != target[dim] && is_plus != (emu_torus_steps(t, dim, true, at[dim], target[dim]) <=
-                                                  emu_torus_steps(t, dim, false, at[dim], target[dim])))
+        (void)emu_torus_way(t, dim, at[dim], target[dim], &is_short_plus);
+        if (at[dim] != target[dim] && is_plus != is_short_plus)
             p->flags |= EMU_PACKET_DETOUR;
         at[dim] = target[dim];
     }

@@ -40,6 +40,7 @@ struct emu_torus;
 /* What the machines do differently. */
 struct emu_torus_kind {
     uint32_t nodes_per_router;           /* nids of router r are r * nodes_per_router and those after it */
+    bool splits_ties;                    /* emu_torus_way() */
     /* Where router number `router` stands; a one to one map, called while the torus is built. */
     void (*coord_of)(const struct emu_torus *t, uint32_t router, uint32_t coord_out[EMU_TORUS_DIMS]);
     /* Class of the cable between `low` and the next coordinate of a dimension (of the last one: across the wrap). */
@@ -129,14 +130,17 @@ static inline uint32_t emu_torus_steps(const struct emu_torus *t, uint32_t dim, 
     return to <= from ? from - to : t->wraps[dim] ? from + t->size[dim] - to : EMU_TORUS_NONE;
 }
 
-/* The short way between two coordinates: steps, and whether they rise. Ties rise [OUR]. */
+/*
+ * The short way between two coordinates: steps, and whether they rise. Of equal ways the one that rises [OUR] (machines.md
+ * 3.2), or, where the kind splits ties, that only from even coordinates.
+ */
 static inline uint32_t emu_torus_way(const struct emu_torus *t, uint32_t dim, uint32_t from, uint32_t to,
                                      bool *is_plus_out)
 {
     uint32_t up = emu_torus_steps(t, dim, true, from, to);
     uint32_t down = emu_torus_steps(t, dim, false, from, to);
 
-    *is_plus_out = up <= down;
+    *is_plus_out = up < down || (up == down && (from % 2 == 0 || !t->kind->splits_ties));
     return up <= down ? up : down;
 }
 

@@ -31,7 +31,7 @@ uint32_t emu_torus_steps_max(const struct emu_torus_relation *r, uint32_t direct
 
     if (r->has_detours || !r->torus->wraps[direction / 2])
         return size - 1;
-    return (direction & 1) ? size / 2 : (size - 1) / 2;
+    return (direction & 1) || r->torus->kind->splits_ties ? size / 2 : (size - 1) / 2;
 }
 
 bool emu_torus_is_used(const struct emu_torus_relation *r, uint32_t router, uint32_t direction, bool is_behind)

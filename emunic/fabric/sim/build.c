@@ -371,6 +371,12 @@ static int build_times(struct emu_sim *sim)
     return sim->loads == NULL ? -ENOMEM : 0;
 }
 
+/* Does it matter what else an input port has just done? */
+static bool has_ports(const struct emu_sim *sim)
+{
+    return sim->p.paths != 0 || sim->p.requests != 0 || sim->p.arb_gap_clocks != 0;
+}
+
 static bool is_plain(const struct emu_sim *sim)
 {
     bool has_others = false;
@@ -435,14 +441,14 @@ int emu_sim_create(const struct emu_machine *m, const struct emu_fault_map *faul
     sim->free_ps = sim_array(NULL, 0, m->n_links * sizeof(*sim->free_ps));
     sim->stalls = sim_array(NULL, 0, m->n_links * sizeof(*sim->stalls));
     sim->ins = sim_array(NULL, 0, m->n_links * sizeof(*sim->ins));
-    if (sim->p.paths != 0 || sim->p.requests != 0)
+    if (has_ports(sim))
         sim->ports = sim_array(NULL, 0, m->n_links * sizeof(*sim->ports));
     sim->routers = sim_array(NULL, 0, m->n_routers * sizeof(*sim->routers));
     sim->nics = sim_array(NULL, 0, m->n_nodes * sizeof(*sim->nics));
     sim->nic_router = sim_array(NULL, 0, m->n_nodes * sizeof(*sim->nic_router));
     sim->is_large = m->n_links * sizeof(*sim->outs) > LARGE_LINK_BYTES;
     r = -ENOMEM;
-    if (((sim->p.paths != 0 || sim->p.requests != 0) && sim->ports == NULL) || sim->outs == NULL || sim->ins == NULL ||
+    if ((has_ports(sim) && sim->ports == NULL) || sim->outs == NULL || sim->ins == NULL ||
         sim->free_ps == NULL || sim->stalls == NULL ||
         sim->routers == NULL || sim->nics == NULL || sim->nic_router == NULL)
         goto err;

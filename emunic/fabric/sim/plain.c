@@ -33,7 +33,6 @@ struct slot {
     const struct emu_sim *sim;
     uint64_t start_ps;
     uint64_t end_ps;         /* not in it any more */
-    uint64_t gap_ps;         /* router.arb_gap_clocks */
     uint32_t least_tokens;   /* room for so many is needed, however small the packet */
     uint64_t dice;           /* start of its random numbers */
 };
@@ -296,7 +295,7 @@ SIM_INLINE void wait_for_way(const struct slot *s, struct in_vc *v, uint64_t sta
 SIM_INLINE void next_head(const struct slot *s, struct in_vc *v, uint32_t units, uint32_t next, uint64_t tail_ps)
 {
     v->units = (uint16_t)(v->units - units);
-    v->ready_ps = tail_ps + s->gap_ps * !v->at.is_entering;
+    v->ready_ps = tail_ps;
     v->first = next;
     v->options = SIM_NONE;
     sim_credit(s->part, v, v->tokens, tail_ps);
@@ -480,7 +479,6 @@ void sim_plain_decide(struct part *part)
         .sim = sim,
         .start_ps = part->slot_ps,
         .end_ps = part->slot_ps + part->clock_ps,
-        .gap_ps = (uint64_t)sim->p.arb_gap_clocks * part->clock_ps,
         .least_tokens = sim->p.room == EMU_CHARGE_FULL ? sim->full_tokens : 0,
         .dice = emu_random_mix(sim->options.seed + part->slot * GOLDEN),
     };

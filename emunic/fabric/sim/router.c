@@ -42,10 +42,11 @@ struct decision {
     uint32_t n_requests;
 };
 
-static inline void occupied(struct emu_sim *sim, uint32_t channel, uint64_t units, uint64_t at_ps)
+/* What a buffer holds changes while a packet comes in or goes out: by its units, at the middle of that time. */
+static inline void occupied(struct emu_sim *sim, uint32_t channel, uint64_t units, uint64_t middle_ps)
 {
     if (sim->occupancy != NULL)
-        sim->occupancy[channel] += units * at_ps; /* modulo 2^64: arrivals are subtracted, departures added */
+        sim->occupancy[channel] += units * middle_ps; /* modulo 2^64: arrivals are subtracted, departures added */
 }
 
 /* --- The options of a head ---------------------------------------------------------------------------------------- */
@@ -168,7 +169,7 @@ static inline void arrive(struct part *part, const struct emu_event *event)
     r = &sim->routers[v->at.router];
     v->tail_ps = at_ps + event->length_ps;
     v->units = (uint16_t)(v->units + cell->packet.units);
-    occupied(sim, channel, cell->packet.units, -at_ps);
+    occupied(sim, channel, cell->packet.units, -(at_ps + event->length_ps / 2));
     cell->next = SIM_NONE;
     if (!v->at.is_entering) {
         if (sim->loads != NULL) {
@@ -233,17 +234,36 @@ void sim_routers_arrive(struct part *part, const struct emu_wheel_list *list)
 
 /* --- Looking at one head ------------------------------------------------------------------------------------------ */
 
-/* The front packet of a channel is gone, the one behind it comes to the front when the tail is out; in a port from
- * another router arb_gap_clocks later, so that an injection can take the link that just became free (BG/L). */
+/*
+ * router.arb_gap_clocks: an input port from another router that has begun or ended a transfer asks for nothing for so
+ * long, and an injection can take the link that just became free (BG/L). 0: it may ask in this slot; else when it may.
+ */
+static uint64_t gap_ends_ps(const struct decision *d, const struct in_vc *v)
+{
+    const struct emu_sim *sim = d->part->sim;
+    const struct in_link *in = &sim->ins[v->at.in_link];
+    uint64_t ends_ps = sim->ports[v->at.in_link].gap_ends_ps;
+
+    for (uint32_t i = 0; i < sim->kinds[in->kind].n_vcs; i++) {
+        uint32_t index = sim_vc_index(sim, in->first_vc + i);
+        uint64_t ready_ps = index == SIM_NONE ? 0 : d->part->vcs[index].ready_ps;
+
+        if (ready_ps > ends_ps && ready_ps - d->gap_ps < d->end_ps)
+            ends_ps = ready_ps;
+    }
+    return ends_ps < d->end_ps ? 0 : ends_ps;
+}
+
+/* The front packet of a channel is gone, from `at_ps` to `tail_ps`, and the one behind it comes to the front. */
 SIM_INLINE void next_head(struct decision *d, struct in_vc *v, uint32_t units, uint32_t tokens, uint32_t next,
-                          uint64_t tail_ps)
+                          uint64_t at_ps, uint64_t tail_ps)
 {
     struct part *part = d->part;
     struct emu_sim *sim = part->sim;
 
     v->units = (uint16_t)(v->units - units);
     v->ready_ps = tail_ps + (v->at.is_entering ? 0 : d->gap_ps);
-    occupied(sim, d->router->first_vc + v->local, units, tail_ps);
+    occupied(sim, d->router->first_vc + v->local, units, (at_ps + tail_ps) / 2);
     if (!v->at.is_entering && sim->loads != NULL) {
         d->router->units -= units;
         sim_load_changed(part, d->id);
@@ -281,7 +301,7 @@ static __attribute__((noinline)) void drop_head(struct decision *d, struct in_vc
     else
         part->totals.lost++;
     sim_forget_options(part, v);
-    next_head(d, v, units, sim_tokens(part->sim, units), part->cells[cell].next, tail_ps);
+    next_head(d, v, units, sim_tokens(part->sim, units), part->cells[cell].next, tail_ps, tail_ps);
     sim_lose(part, cell);
 }
 
@@ -459,6 +479,14 @@ SIM_INLINE bool look_at(struct decision *d, uint32_t index, struct request *q_ou
 
     if (v->ready_ps >= d->end_ps)
         return false; /* an event will come */
+    if (d->gap_ps > 0 && !v->at.is_entering) {
+        uint64_t ends_ps = gap_ends_ps(d, v);
+
+        if (ends_ps > 0) {
+            sim_look_at(part, d->router->first_vc + v->local, ends_ps);
+            return false;
+        }
+    }
     if (v->options == SIM_NONE)
         sim_ask_routing(part, v);
     assert(v->options != SIM_NONE);
@@ -584,7 +612,9 @@ SIM_INLINE void go(struct decision *d, const struct request *q)
         tail_ps = out_ps;
     else if (tail_ps < at_ps)
         tail_ps = at_ps; /* the output holds it from here on */
-    next_head(d, v, units, q->tokens, next, tail_ps);
+    next_head(d, v, units, q->tokens, next, at_ps, tail_ps);
+    if (d->gap_ps > 0 && !v->at.is_entering)
+        sim->ports[v->at.in_link].gap_ends_ps = d->end_ps + d->gap_ps;
 }
 
 /* Could one of the ways be taken in the next slot, as things stand? */

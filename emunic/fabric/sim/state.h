@@ -95,6 +95,7 @@ static_assert(sizeof(struct in_link) == 12, "there are many");
 
 /* The part of an input port that arbitrates between its channels, where machines limit it. */
 struct in_port {
+    uint64_t gap_ends_ps;              /* of the gap behind the last transfer's start (router.arb_gap_clocks) */
     uint32_t turn;                     /* round robin: the channel that was served last */
     uint32_t busy_slot;                /* low 32 bits: in it the last transfer out of this port ends */
 };

@@ -180,19 +180,36 @@ static void test_minimal_routes_are_shortest_and_in_dimension_order(void **state
     for_each_machine(check_routes);
 }
 
-static void test_opposite_side_of_a_ring_is_reached_by_rising_coordinates(void **state)
+/* The neighbour that the way from `x` to the opposite side of a ring of four goes by. */
+static uint32_t first_step_across(const struct emu_machine *m, uint32_t x)
 {
-    struct emu_machine *m = load("seastar:x=4,y=1,z=1");
     const struct emu_torus *t = emu_torus_of(m);
+    uint32_t per_router = t->kind->nodes_per_router;
     struct emu_route route;
 
+    assert_int_equal(emu_route_minimal(m, per_router * emu_torus_router(t, x, 0, 0),
+                                       per_router * emu_torus_router(t, (x + 2) % 4, 0, 0), 0, &route), 0);
+    assert_int_equal(route.n_hops, 2);
+    return emu_torus_coord(t, link_of(m, route.links[1]).to.index)[0];
+}
+
+static void test_opposite_side_of_a_ring_is_reached_by_rising_coordinates(void **state)
+{
+    struct emu_machine *m = load("gemini:x=4,y=2,z=2");
+
     (void)state;
-    for (uint32_t x = 0; x < 4; x++) {
-        assert_int_equal(emu_route_minimal(m, emu_torus_router(t, x, 0, 0), emu_torus_router(t, (x + 2) % 4, 0, 0), 0,
-                                           &route), 0);
-        assert_int_equal(route.n_hops, 2);
-        assert_int_equal(link_of(m, route.links[1]).to.index, emu_torus_router(t, (x + 1) % 4, 0, 0));
-    }
+    for (uint32_t x = 0; x < 4; x++)
+        assert_int_equal(first_step_across(m, x), (x + 1) % 4);
+    emu_machine_destroy(m);
+}
+
+static void test_seastar_reaches_it_by_falling_ones_from_odd_coordinates(void **state)
+{
+    struct emu_machine *m = load("seastar:x=4,y=1,z=1");
+
+    (void)state;
+    for (uint32_t x = 0; x < 4; x++)
+        assert_int_equal(first_step_across(m, x), x % 2 == 0 ? x + 1 : x - 1);
     emu_machine_destroy(m);
 }
 
@@ -306,6 +323,7 @@ int main(void)
         cmocka_unit_test(test_a_mesh_has_no_cable_at_its_end),
         cmocka_unit_test(test_minimal_routes_are_shortest_and_in_dimension_order),
         cmocka_unit_test(test_opposite_side_of_a_ring_is_reached_by_rising_coordinates),
+        cmocka_unit_test(test_seastar_reaches_it_by_falling_ones_from_odd_coordinates),
         cmocka_unit_test(test_a_spread_flow_loads_all_tiles_of_each_hop_evenly),
         cmocka_unit_test(test_tile_numbers_of_a_hash_step_through_all_tiles),
         cmocka_unit_test(test_impossible_sizes_are_refused_with_a_reason),
