@@ -94,18 +94,6 @@ void emu_wheel_add_slab(struct emu_wheel *w)
     }
 }
 
-struct emu_event *emu_wheel_add_chunk(struct emu_wheel *w, struct emu_wheel_list *list)
-{
-    struct emu_wheel_chunk *chunk = w->free_chunks;
-
-    w->free_chunks = chunk->next;
-    if (w->free_chunks == NULL)
-        emu_wheel_add_slab(w);
-    chunk->next = emu_wheel_newest(list);
-    list->cursor = chunk->events + 1;
-    return chunk->events;
-}
-
 static bool far_before(const struct emu_far_event *a, const struct emu_far_event *b)
 {
     return a->slot < b->slot;
