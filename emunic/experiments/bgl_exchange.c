@@ -339,7 +339,7 @@ int bgl_run_gap(struct emu_exp *x)
         char name[40];
 
         for (uint32_t gap = 0; gap < 2; gap++) {
-            struct exchange e = { .rounds = emu_exp_context(x)->is_full ? 100 : 10 };
+            struct exchange e = { .rounds = emu_exp_context(x)->is_full ? 100 : 50 };
             char spec[80];
             int r;
 
