@@ -592,7 +592,7 @@ static void test_an_overlapping_neighbour_stays_watched(void **state)
     close_cache(&d);
 }
 
-/* A thread that maps, registers, drops and unmaps at its own place must never be given what it has unmapped. */
+/* A thread that maps, registers, drops and maps over it at its own place must never be given what was there before. */
 struct worker {
     struct device *device;
     unsigned char *at;
@@ -612,7 +612,7 @@ static void *map_and_unmap(void *arg)
             w->n_stale++;
         e->device_data = w;
         UDREG_DecrRefcount(w->device->cache, e);
-        munmap(w->at, PAGE);
+        /* In one step: into a hole another thread's memory might be mapped. */
         mmap(w->at, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     }
     return NULL;
