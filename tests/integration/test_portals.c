@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -216,6 +217,8 @@ static void test_switching_loses_and_reorders_nothing(void **state)
 
 /* ---- killed ---- */
 
+enum { EVENTS_MAX = 1 << 16, PUTS_MAX = EVENTS_MAX / 2 - 1000 };
+
 static int endless_sender(ptl_process_id_t target, unsigned round)
 {
     static uint8_t out[300 << 10];
@@ -225,12 +228,15 @@ static int endless_sender(ptl_process_id_t target, unsigned round)
 
     if (ni == PTL_INVALID_HANDLE || PtlMDBind(ni, md, PTL_RETAIN, &mdh) != PTL_OK)
         return 1;
-    for (uint64_t i = 0;; i++) {
+    /* Not more than the target's queue holds events of, if it does not get to look for a while. */
+    for (uint64_t i = 0; i < PUTS_MAX; i++) {
         uint64_t length = i % 3 == 0 ? sizeof(out) : i % 3 == 1 ? 5000 : 8;
 
         if (PtlPutRegion(mdh, 0, length, PTL_NOACK_REQ, target, PT, 0, 0, 0, round) != PTL_OK)
             return 2;
     }
+    for (;;)
+        pause();
 }
 
 /* Takes events until there is none. STARTs that have no END yet. */
@@ -263,7 +269,7 @@ static void test_killed_senders_leave_nothing_undone(void **state)
     (void)state;
     assert_int_not_equal(ni, PTL_INVALID_HANDLE);
     assert_int_equal(PtlGetId(ni, &id), PTL_OK);
-    assert_int_equal(PtlEQAlloc(ni, 1u << 16, NULL, &md.eq_handle), PTL_OK);
+    assert_int_equal(PtlEQAlloc(ni, EVENTS_MAX, NULL, &md.eq_handle), PTL_OK);
     assert_int_equal(PtlMEAttach(ni, PT, anybody(), 0, 0, PTL_RETAIN, PTL_INS_AFTER, &me), PTL_OK);
     assert_int_equal(PtlMDAttach(me, md, PTL_RETAIN, &mdh), PTL_OK);
     for (unsigned round = 0; round < 20; round++) {
@@ -275,6 +281,7 @@ static void test_killed_senders_leave_nothing_undone(void **state)
         int status;
 
         if (child == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
             fx_forget(&fx);
             _exit(endless_sender(id, round));
         }
