@@ -325,9 +325,9 @@ int bgl_run_hot_spot(struct emu_exp *x)
 /*
  * The source does not say where the gap sat, only what it did: fuller channels, the same utilisation. Here a receiver
  * rests for a cycle behind each transfer that it begins or ends (bluegene-l.yaml). Between a packet's tail and the
- * request of the one behind it in the same channel, it fills 4 x 4 x 4 by 8 % and 8 x 8 x 1 by 21 %; before each request of
- * the network for a link that became free, three to four times, but injection always wins then and 30 to 48 points of
- * utilisation are lost, with ports taking turns at it 16 to 22.
+ * request of the one behind it in the same channel, it fills 4 x 4 x 4 by 8 % and 8 x 8 x 1 by 21 %; before each
+ * request of the network for a link that became free, three to four times, but injection always wins then and 30 to 48
+ * points of utilisation are lost, with ports taking turns at it 16 to 22.
  */
 int bgl_run_gap(struct emu_exp *x)
 {
