@@ -184,9 +184,8 @@ static void forgive(struct emu_transport *t, uint64_t pause_ns)
 /* Time does its work: hellos, heartbeats, silence. */
 static void tick(struct emu_transport *t)
 {
-    uint64_t step_ns = t->timeout_ns / 20;
-
     struct emu_packet *packet = t->unposted.first;
+    uint64_t step_ns = t->timeout_ns / 20;
 
     /* Each once: what is still refused goes back to the list. */
     t->unposted = (struct emu_packet_list){ .first = NULL };
