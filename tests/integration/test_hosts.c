@@ -732,6 +732,43 @@ static void test_host_that_pauses_delays_its_own_commands_only(void **state)
     assert_int_equal(GNI_EpDestroy(self), GNI_RC_SUCCESS);
 }
 
+/* Rounds of the emunic of `side`: it looks at what it waits for. */
+static void make_rounds(const struct gx_side *side, gni_ep_handle_t self)
+{
+    gni_post_descriptor_t near = gx_put(side, side, 64, 8, GNI_CQMODE_GLOBAL_EVENT);
+    gni_post_descriptor_t *done;
+
+    for (unsigned i = 0; i < 200; i++) {
+        assert_int_equal(GNI_PostFma(self, &near), GNI_RC_SUCCESS);
+        assert_int_equal(gx_complete(side->src_cq, &done), GNI_RC_SUCCESS);
+        assert_ptr_equal(done, &near);
+    }
+}
+
+/* As when a whole machine is suspended: time in which nobody could answer is nobody's silence. */
+static void test_machine_that_stands_still_for_longer_than_the_timeout_loses_nothing(void **state)
+{
+    gni_post_descriptor_t far = gx_put(&a, &b, 0, 8, GNI_CQMODE_GLOBAL_EVENT);
+    gni_ep_handle_t self;
+    uint64_t until_ns;
+
+    (void)state;
+    assert_int_equal(GNI_EpCreate(a.nic, a.src_cq, &self), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpBind(self, a.nic_addr, a.inst_id), GNI_RC_SUCCESS);
+    kill(fx.hosts[1].daemon, SIGSTOP);
+    assert_int_equal(post(&a, &far, false), GNI_RC_SUCCESS);
+    make_rounds(&a, self);
+    kill(fx.hosts[0].daemon, SIGSTOP);
+    until_ns = emu_clock_ns() + 2 * TIMEOUT_MS * 1000000ull;
+    while (emu_clock_ns() < until_ns)
+        sched_yield();
+    kill(fx.hosts[0].daemon, SIGCONT);
+    make_rounds(&a, self);
+    kill(fx.hosts[1].daemon, SIGCONT);
+    assert_int_equal(complete(&a, &far), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpDestroy(self), GNI_RC_SUCCESS);
+}
+
 static struct gx_side c; /* node 2, on a third host */
 
 static int start_three(void **state)
@@ -824,6 +861,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_death_of_the_initiator_leaves_nothing, start, stop),
         cmocka_unit_test_setup_teardown(test_death_of_the_target_in_the_middle_of_long_transfers, start, stop),
         cmocka_unit_test_setup_teardown(test_host_that_pauses_delays_its_own_commands_only, start, stop),
+        cmocka_unit_test_setup_teardown(test_machine_that_stands_still_for_longer_than_the_timeout_loses_nothing, start,
+                                        stop),
         cmocka_unit_test_setup_teardown(test_long_transfers_to_a_host_that_pauses_delay_those_to_no_other, start_three,
                                         stop_three),
         cmocka_unit_test_setup_teardown(test_host_that_was_cut_off_goes_on_with_what_it_had, start, stop),

@@ -251,7 +251,7 @@ static struct order *make_order(struct emu_server *server, struct emu_admin_requ
     order->number = ++admin->last_number | (is_own ? OWN_ORDER : 0);
     order->request = request;
     order->origin = emu_hosts_own(server);
-    order->deadline_ns = emu_clock_ns() + emu_hosts_timeout_ns(server);
+    order->deadline_ns = emu_hosts_now_ns(server) + emu_hosts_timeout_ns(server);
     if (request->type == EMU_MSG_JOB_SUSPEND)
         order->deadline_ns += request->job.timeout_ms * 1000000ull;
     for (uint32_t i = 0; i < n_hosts; i++)
@@ -379,7 +379,7 @@ static int ask_head(struct emu_server *server, struct emu_admin_request *request
         question->connection = connection;
         if (msg)
             question->reply = *msg;
-        question->deadline_ns = emu_clock_ns() + 2 * emu_hosts_timeout_ns(server);
+        question->deadline_ns = emu_hosts_now_ns(server) + 2 * emu_hosts_timeout_ns(server);
         if (request->type == EMU_MSG_JOB_SUSPEND)
             question->deadline_ns += request->job.timeout_ms * 1000000ull;
         LIST_INSERT_HEAD(&admin->questions, question, link);
@@ -755,7 +755,7 @@ uint64_t emu_admin_next_ns(const struct emu_server *server)
         if (question->deadline_ns < next_ns)
             next_ns = question->deadline_ns;
     }
-    return next_ns;
+    return next_ns == UINT64_MAX ? next_ns : next_ns + (emu_clock_ns() - emu_hosts_now_ns(server));
 }
 
 static void drop_silent(struct emu_server *server, struct order *order)
@@ -775,7 +775,7 @@ void emu_admin_round(struct emu_server *server)
     if (!emu_hosts_are_several(server) ||
         (LIST_EMPTY(&admin->orders) && LIST_EMPTY(&admin->questions) && !emu_gather_is_busy(server)))
         return;
-    now_ns = emu_clock_ns();
+    now_ns = emu_hosts_now_ns(server);
     LIST_FOREACH(order, &admin->orders, link) {
         if (order->n_left == 0 || now_ns < order->deadline_ns)
             continue;

@@ -38,7 +38,7 @@ void emu_admin_release_ntt(struct emu_server *server, uint32_t entry);
 void emu_admin_tell_domain(struct emu_server *server, uint32_t host, const struct emu_domain *domain);
 /* Ends what has waited too long. */
 void emu_admin_round(struct emu_server *server);
-/* When to look again; UINT64_MAX: nothing waits. */
+/* When to look again, by emu_clock_ns(); UINT64_MAX: nothing waits. */
 uint64_t emu_admin_next_ns(const struct emu_server *server);
 
 /* For hosts.c. False: the message makes no sense. */

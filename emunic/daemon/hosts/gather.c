@@ -15,7 +15,6 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
-#include "emunic/base/clock.h"
 #include "emunic/daemon/connection.h"
 #include "emunic/daemon/hosts/admin_lists.h"
 #include "emunic/daemon/hosts/error_hosts.h"
@@ -115,7 +114,7 @@ static struct gathering *begin(struct emu_connection *c, const struct emu_msg *m
 static void start(const struct emu_server *server, struct gathering *g)
 {
     g->is_asked = true;
-    g->deadline_ns = emu_clock_ns() + emu_hosts_timeout_ns(server);
+    g->deadline_ns = emu_hosts_now_ns(server) + emu_hosts_timeout_ns(server);
     for (uint32_t i = 0; i < emu_hosts_count(server); i++) {
         bool is_other = i != emu_hosts_own(server);
 
@@ -302,7 +301,7 @@ bool emu_gather_rows(struct emu_server *server, uint32_t host, const struct emu_
         hear(server, g, host, rows->has_failed);
         return true;
     }
-    g->deadline_ns = emu_clock_ns() + emu_hosts_timeout_ns(server);
+    g->deadline_ns = emu_hosts_now_ns(server) + emu_hosts_timeout_ns(server);
     emu_admin_send_part(server, host, EMU_HOST_ADMIN_REPORT, g->reply.type, g->token, NULL, rows->n, rows->n);
     return true;
 }

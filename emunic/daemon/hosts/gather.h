@@ -38,6 +38,7 @@ int emu_gather_listening(struct emu_connection *connection, const struct emu_msg
 void emu_gather_forget(struct emu_server *server, const struct emu_connection *connection);
 bool emu_gather_is_busy(const struct emu_server *server);
 void emu_gather_round(struct emu_server *server, uint64_t now_ns);
+/* When to look again, by emu_hosts_now_ns(); UINT64_MAX: nothing waits. */
 uint64_t emu_gather_next_ns(const struct emu_server *server);
 
 /* For admin.c. False: the message makes no sense. */

@@ -26,7 +26,6 @@
 
 #include "emunic/abi/control.h"
 #include "emunic/abi/host.h"
-#include "emunic/base/clock.h"
 #include "emunic/daemon/connection.h"
 #include "emunic/daemon/domain.h"
 #include "emunic/daemon/hosts/admin.h"
@@ -222,7 +221,7 @@ int emu_host_domains_await(struct emu_connection *connection, const struct emu_d
     w->connection = connection;
     w->reply = *reply;
     w->number = domain->common_number;
-    w->deadline_ns = emu_clock_ns() + emu_hosts_timeout_ns(server);
+    w->deadline_ns = emu_hosts_now_ns(server) + emu_hosts_timeout_ns(server);
     for (uint32_t i = 0; i < n; i++) {
         w->hosts[i].is_awaited = i != emu_hosts_own(server) && emu_hosts_is_up(server, i);
         n_awaited += w->hosts[i].is_awaited;
@@ -318,7 +317,7 @@ void emu_host_domains_round(struct emu_server *server)
     while (w) {
         struct waiting *next = LIST_NEXT(w, link);
 
-        if (emu_clock_ns() >= w->deadline_ns)
+        if (emu_hosts_now_ns(server) >= w->deadline_ns)
             expire(server, w);
         w = next;
     }

@@ -116,6 +116,8 @@ struct emu_hosts {
     uint32_t n_owed;            /* answers of all */
     unsigned looks;
     uint64_t timeout_ns;
+    uint64_t round_ns;          /* when the last round was */
+    uint64_t paused_ns;         /* time in which this process did not run, of all long pauses */
     struct peer peers[];
 };
 
@@ -415,6 +417,16 @@ static void ping(struct emu_server *server, uint32_t host, uint64_t now_ns)
     emu_admin_send(server, host, EMU_HOST_ADMIN_PING, 0, 0, NULL, 0);
 }
 
+/* Longer between two rounds than any sleep of ours: the transport wakes us every twentieth of the timeout. */
+static void notice_pause(struct emu_hosts *hosts)
+{
+    uint64_t now_ns = emu_clock_ns();
+
+    if (hosts->round_ns != 0 && now_ns - hosts->round_ns > hosts->timeout_ns / 5)
+        hosts->paused_ns += now_ns - hosts->round_ns;
+    hosts->round_ns = now_ns;
+}
+
 static bool is_late(const struct emu_hosts *hosts, uint64_t since_ns, uint64_t now_ns)
 {
     return since_ns != 0 && now_ns - since_ns > hosts->timeout_ns;
@@ -423,7 +435,7 @@ static bool is_late(const struct emu_hosts *hosts, uint64_t since_ns, uint64_t n
 static void look_at_peers(struct emu_server *server)
 {
     struct emu_hosts *hosts = server->hosts;
-    uint64_t now_ns = emu_clock_ns();
+    uint64_t now_ns = emu_hosts_now_ns(server);
 
     for (uint32_t i = 0; i < hosts->n; i++) {
         struct peer *peer = &hosts->peers[i];
@@ -447,6 +459,11 @@ static void look_at_peers(struct emu_server *server)
 uint64_t emu_hosts_timeout_ns(const struct emu_server *server)
 {
     return server->hosts ? server->hosts->timeout_ns : 0;
+}
+
+uint64_t emu_hosts_now_ns(const struct emu_server *server)
+{
+    return emu_clock_ns() - (server->hosts ? server->hosts->paused_ns : 0);
 }
 
 /* ---- messages ---- */
@@ -685,17 +702,20 @@ static void do_chores(struct emu_hosts *hosts)
 unsigned emu_hosts_round(struct emu_server *server)
 {
     struct emu_hosts *hosts = server->hosts;
+    bool is_time_to_look;
 
     if (!hosts)
         return 0;
-    if (hosts->looks++ % LOOK_EVERY == 0)
-        look_at_peers(server);
-    if (hosts->quiet >= QUIET_ROUNDS && hosts->quiet++ % QUIET_EVERY != 0)
+    is_time_to_look = hosts->looks++ % LOOK_EVERY == 0;
+    if (!is_time_to_look && hosts->quiet >= QUIET_ROUNDS && hosts->quiet++ % QUIET_EVERY != 0)
         return 0;
+    notice_pause(hosts);
     hosts->n_things = 0;
     if (hosts->n_holding > 0)
         push_held(hosts);
     hosts->ops->progress(hosts->transport);
+    if (is_time_to_look)
+        look_at_peers(server);
     if (hosts->has_chores)
         do_chores(hosts);
     if (hosts->n_things > 0 || hosts->n_holding > 0 || emu_bulk_is_busy(server))
@@ -711,6 +731,7 @@ bool emu_hosts_may_sleep(struct emu_server *server)
 
     if (!hosts || !hosts->can_sleep)
         return true;
+    notice_pause(hosts);
     look_at_peers(server);
     if (hosts->n_holding == 0 && hosts->ops->may_sleep(hosts->transport))
         return true;

@@ -113,6 +113,8 @@ void emu_hosts_hear_pong(struct emu_server *server, uint32_t host);
 void emu_hosts_drop(struct emu_server *server, uint32_t host, const char *why);
 /* Silence after which a host is lost. */
 uint64_t emu_hosts_timeout_ns(const struct emu_server *server);
+/* Now, of a clock that stood still while this process did not run: no other host is to blame for that time. */
+uint64_t emu_hosts_now_ns(const struct emu_server *server);
 /* A message of a host makes no sense: it is counted, and one line is logged per host and second. */
 void emu_hosts_refuse(struct emu_server *server, uint32_t host, const char *what);
 
