@@ -17,6 +17,11 @@
  * Writes ask for FI_DELIVERY_COMPLETE. Where the target's provider is driven by hand, it answers when its emunic looks.
  * Removing a peer takes its address out; ofi_rxm keeps the connection.
  *
+ * ofi_rxm can receive over tcp straight into our packets. A connection that breaks in the middle of one costs it a place
+ * for receives then, for ever (1.17), so a peer whose connections break often enough makes the endpoint deaf to all.
+ * Through its own buffers it loses none; we have it do so, unless FI_OFI_RXM_ENABLE_DYN_RBUF is set. That is a copy of
+ * at most EMU_WIRE_PACKET_MAX; block transfers by remote memory access have none.
+ *
  * That nobody listens at a peer's address any more is what ofi_rxm does not tell: it tries again. So with tcp we ask by
  * a connection of our own, which is closed at once.
  */
@@ -635,6 +640,8 @@ int emu_ofi_open(const struct emu_transport_config *config, struct emu_carrier *
         free(o);
         return r;
     }
+    /* libfabric reads it when it is asked for providers first, and has no call for it. */
+    setenv("FI_OFI_RXM_ENABLE_DYN_RBUF", "0", 0);
     *text_out = "fi_getinfo";
     r = find_provider(config, FI_MSG | FI_RMA, &o->info);
     o->has_rma = r == 0;
