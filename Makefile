@@ -60,7 +60,7 @@ $(THREADS)/build.ninja: | deps
 
 check-threads: deps $(THREADS)/build.ninja
 	@$(MESON) compile -C $(THREADS) conformance-threads conformance-portals-cray-threads \
-		conformance-portals-ref-threads unit-emunic_biased_lock unit-emunic_cq unit-fabric_sim
+		conformance-portals-ref-threads unit-emunic_biased_lock unit-emunic_cq unit-fabric_sim unit-fabric_sim_faults
 	@$(PYTHON) tools/run_tests.py $(THREADS) --suite threads --save
 
 # Everything at random against a model, on both data paths, with injected faults, and on four hosts of which one is
