@@ -154,7 +154,7 @@ static int run_asymmetric(struct emu_exp *x, bool is_full)
     emu_exp_why(x, "with FIFOs that are never full, packets that still need x fill the channels of y and z (half full, "
                 "a fifth of the packets goes by the escape channel), and x links wait for them. That grows with the "
                 "machine: x links are busy 73 %% of the time on 16 x 8 x 8, 65 %% on 32 x 16 x 16 (source: 74 %%), and "
-                "94 %% on the smaller one if nodes send 5 %% more slowly than x could carry");
+                "95 %% there if nodes send 5 %% more slowly than x could carry");
     emu_exp_points(x, 'S', "payload", "%", 44, 100 * flood.figures.payload, 3);
     emu_exp_why(x, "follows from utilisation");
     emu_exp_detail(x, "of peak: %.1f %% (source 74 %%)", 100 * flood.of_peak);
