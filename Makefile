@@ -58,7 +58,9 @@ check-sanitize: deps $(SANITIZE)/build.ninja
 $(THREADS)/build.ninja: | deps
 	$(MESON) setup $(SETUP_ARGS) -Db_sanitize=thread -Dthirdparty=disabled $(THREADS)
 
+# A folder of before learns the targets' names first: meson compile looks them up before it configures anew.
 check-threads: deps $(THREADS)/build.ninja
+	@ninja --quiet -C $(THREADS) build.ninja
 	@$(MESON) compile -C $(THREADS) conformance-threads conformance-portals-cray-threads \
 		conformance-portals-ref-threads unit-emunic_biased_lock unit-emunic_cq unit-fabric_sim unit-fabric_sim_faults
 	@$(PYTHON) tools/run_tests.py $(THREADS) --suite threads --save
