@@ -58,6 +58,15 @@ static int stop(void **state)
     return fx_stop(&fx);
 }
 
+static gni_ep_handle_t ep_from_to(const struct gx_side *from, const struct gx_side *to)
+{
+    gni_ep_handle_t ep;
+
+    assert_int_equal(GNI_EpCreate(from->nic, from->src_cq, &ep), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpBind(ep, to->nic_addr, to->inst_id), GNI_RC_SUCCESS);
+    return ep;
+}
+
 static gni_return_t post(const struct gx_side *from, gni_post_descriptor_t *d, bool is_block)
 {
     return is_block ? GNI_PostRdma(from->ep, d) : GNI_PostFma(from->ep, d);
@@ -626,8 +635,7 @@ static void test_lost_host_fails_what_is_under_way_and_what_comes(void **state)
     assert_int_equal(post(&a, &small[0], false), GNI_RC_SUCCESS);
     assert_int_equal(complete(&a, &small[0]), GNI_RC_TRANSACTION_ERROR);
     /* The rest goes on. */
-    assert_int_equal(GNI_EpCreate(a.nic, a.src_cq, &self), GNI_RC_SUCCESS);
-    assert_int_equal(GNI_EpBind(self, a.nic_addr, a.inst_id), GNI_RC_SUCCESS);
+    self = ep_from_to(&a, &a);
     assert_int_equal(GNI_PostFma(self, &near), GNI_RC_SUCCESS);
     assert_int_equal(complete(&a, &near), GNI_RC_SUCCESS);
     assert_int_equal(GNI_EpDestroy(self), GNI_RC_SUCCESS);
@@ -663,8 +671,7 @@ static void test_chains_that_fail_with_their_host_leave_nothing_to_the_next(void
     }
     for (unsigned i = 0; i < 2 * N; i++)
         assert_int_equal(gx_complete(a.src_cq, &done), GNI_RC_SUCCESS);
-    assert_int_equal(GNI_EpCreate(a.nic, a.src_cq, &self), GNI_RC_SUCCESS);
-    assert_int_equal(GNI_EpBind(self, a.nic_addr, a.inst_id), GNI_RC_SUCCESS);
+    self = ep_from_to(&a, &a);
     kill(fx.hosts[1].daemon, SIGSTOP);
     for (unsigned i = 0; i < N; i++)
         chain_to(a.ep, &b, &heads[i], &more[i]);
@@ -732,8 +739,7 @@ static void test_host_that_pauses_delays_its_own_commands_only(void **state)
     gni_ep_handle_t self;
 
     (void)state;
-    assert_int_equal(GNI_EpCreate(a.nic, a.src_cq, &self), GNI_RC_SUCCESS);
-    assert_int_equal(GNI_EpBind(self, a.nic_addr, a.inst_id), GNI_RC_SUCCESS);
+    self = ep_from_to(&a, &a);
     kill(fx.hosts[1].daemon, SIGSTOP);
     assert_int_equal(post(&a, &far, false), GNI_RC_SUCCESS);
     assert_int_equal(GNI_PostFma(self, &near), GNI_RC_SUCCESS);
@@ -771,8 +777,7 @@ static void test_machine_that_stands_still_for_longer_than_the_timeout_loses_not
 
     (void)state;
     fx_set_routed(&fx, true);
-    assert_int_equal(GNI_EpCreate(a.nic, a.src_cq, &self), GNI_RC_SUCCESS);
-    assert_int_equal(GNI_EpBind(self, a.nic_addr, a.inst_id), GNI_RC_SUCCESS);
+    self = ep_from_to(&a, &a);
     kill(fx.hosts[1].daemon, SIGSTOP);
     assert_int_equal(post(&a, &far, false), GNI_RC_SUCCESS);
     is_quiet = make_rounds(&a, self);
@@ -824,8 +829,7 @@ static void test_long_transfers_to_a_host_that_pauses_delay_those_to_no_other(vo
     open_kinds(&m, PRIVATE_FILE, PRIVATE_FILE);
     assert_int_equal(GNI_MemRegister(c.nic, ADDR(memory), LONG_BYTES, NULL, GNI_MEM_READWRITE, (uint32_t)-1, &hndl),
                      GNI_RC_SUCCESS);
-    assert_int_equal(GNI_EpCreate(a.nic, a.src_cq, &ep), GNI_RC_SUCCESS);
-    assert_int_equal(GNI_EpBind(ep, c.nic_addr, c.inst_id), GNI_RC_SUCCESS);
+    ep = ep_from_to(&a, &c);
     kill(fx.hosts[2].daemon, SIGSTOP);
     for (unsigned i = 0; i < N; i++) {
         stuck[i] = long_post(&m, GNI_POST_RDMA_PUT);
