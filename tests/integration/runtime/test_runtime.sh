@@ -4,9 +4,10 @@
 # The runtime libraries together: cray-environment.sh gives the flags, the program compiles and links with nothing else,
 # and every rank of a job on three nodes finds itself.
 #
-#   test_runtime.sh BUILD_DIR EMUNIC CC SOURCE_DIR
+#   test_runtime.sh BUILD_DIR EMUNIC SOURCE_DIR CC...
 set -u -o pipefail
-build=$1 emunic=$2 cc=$3 root=$4
+build=$1 emunic=$2 root=$3
+shift 3
 
 fail() { echo "test_runtime: $*" >&2; exit 1; }
 
@@ -15,19 +16,21 @@ trap 'rm -rf "$dir"' EXIT
 export PKG_CONFIG_PATH=$build/meson-uninstalled
 # shellcheck source=/dev/null
 . "$root/mpi-shim/environment/cray-environment.sh"
-for name in CRAY_PMI CRAY_UGNI CRAY_GNI_HEADERS CRAY_UDREG CRAY_RCA CRAY_ALPSLLI CRAY_ALPSUTIL; do
+for name in CRAY_PMI CRAY_UGNI CRAY_GNI_HEADERS CRAY_DMAPP CRAY_UDREG CRAY_RCA CRAY_ALPSLLI \
+    CRAY_ALPSUTIL CRAY_PORTALS; do
     include=${name}_INCLUDE_OPTS
     link=${name}_POST_LINK_OPTS
     [ -n "${!include-}" ] || fail "$include is not set"
     [ "$name" = CRAY_GNI_HEADERS ] || [ -n "${!link-}" ] || fail "$link is not set"
 done
-[[ :$PE_PKGCONFIG_LIBS: == *:cray-pmi:* && :$PE_PKGCONFIG_LIBS: == *:cray-ugni:* ]] ||
-    fail "PE_PKGCONFIG_LIBS: $PE_PKGCONFIG_LIBS"
+for module in cray-pmi cray-ugni cray-dmapp cray-portals; do
+    [[ :$PE_PKGCONFIG_LIBS: == *:$module:* ]] || fail "$module is not in PE_PKGCONFIG_LIBS: $PE_PKGCONFIG_LIBS"
+done
 [ "$CRAYPE_NETWORK_TARGET" = aries ] || fail "CRAYPE_NETWORK_TARGET"
 
 # Flags are lists.
 # shellcheck disable=SC2086
-$cc -std=c17 -Wall -Wextra -Werror -o "$dir/runtime_rank" "$root/tests/integration/runtime/runtime_rank.c" \
+"$@" -std=c17 -Wall -Wextra -Werror -o "$dir/runtime_rank" "$root/tests/integration/runtime/runtime_rank.c" \
     $CRAY_GNI_HEADERS_INCLUDE_OPTS $CRAY_PMI_INCLUDE_OPTS $CRAY_UDREG_INCLUDE_OPTS $CRAY_RCA_INCLUDE_OPTS \
     $CRAY_ALPSLLI_INCLUDE_OPTS $CRAY_ALPSUTIL_INCLUDE_OPTS \
     $CRAY_UGNI_POST_LINK_OPTS $CRAY_ALPSUTIL_POST_LINK_OPTS $CRAY_ALPSLLI_POST_LINK_OPTS $CRAY_RCA_POST_LINK_OPTS \
