@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# README's recipe with each pkg-config module of the build folder: the flags name public include folders alone, a
+# program compiles with them and finds its own headers, runs in a job, and is loaded without `emunic run` too, so that
+# it can say itself what it lacks then.
+#
+#   test_modules.sh BUILD_DIR EMUNIC SOURCE_DIR CC...
+set -u -o pipefail
+build=$1 emunic=$2 root=$3
+shift 3
+cc=("$@")
+
+dir=$(mktemp -d "$build/modules.XXXXXX") || exit 1
+trap 'rm -rf "$dir"' EXIT
+export PKG_CONFIG_PATH=$build/meson-uninstalled
+unset LD_LIBRARY_PATH
+
+# Headers of the program, named as some of ours.
+mkdir -p "$dir/own/emunic/base" "$dir/own/src"
+echo '#define OWN_LOG' >"$dir/own/emunic/base/log.h"
+echo '#define OWN_OBJECT' >"$dir/own/src/object.h"
+
+bad() { echo "# $*"; return 1; }
+
+check_module() {
+    local module=$1 flag prog=$dir/prog.$1
+    for flag in $(pkg-config --cflags "$module"); do
+        [[ $flag = -I$root/*/include || $flag = -I$root/*/include/ref ]] ||
+            bad "not a public include folder: $flag" || return
+    done
+    # Flags are lists.
+    # shellcheck disable=SC2046
+    "${cc[@]}" -Wall -Werror "-DMODULE_${module//-/_}" -o "$prog" "$root/tests/integration/runtime/module.c" \
+        $(pkg-config --cflags --libs "$module") -I"$dir/own" || bad "does not compile" || return
+    timeout 60 "$emunic" run -q -n 2 -- "$prog" >"$dir/out" 2>&1 || { bad "$(<"$dir/out")"; return; }
+    [ "$(grep -cx ok "$dir/out")" -eq 2 ] || bad "two ranks say: $(<"$dir/out")" || return
+    # Without a job it may fail; the loader has to find everything.
+    timeout 60 "$prog" >"$dir/out" 2>&1
+    [ $? -lt 126 ] || bad "without emunic run: $(<"$dir/out")"
+}
+
+modules=$(cd "$PKG_CONFIG_PATH" && printf '%s\n' *-uninstalled.pc | sed 's/-uninstalled.pc$//')
+printf '1..%d\n' "$(wc -l <<<"$modules")"
+n=0
+n_bad=0
+for module in $modules; do
+    n=$((n + 1))
+    if check_module "$module"; then
+        echo "ok $n - $module"
+    else
+        echo "not ok $n - $module"
+        n_bad=$((n_bad + 1))
+    fi
+done
+[ "$n_bad" -eq 0 ]
