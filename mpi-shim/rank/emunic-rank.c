@@ -42,7 +42,8 @@
 
 /* Folders of a build folder that hold libraries. */
 static const char *const built_folders[] = { "/libugni",       "/mpi-shim/pmi", "/mpi-shim/udreg",
-                                             "/mpi-shim/alps", "/mpi-shim/rca", "/libdmapp" };
+                                             "/mpi-shim/alps", "/mpi-shim/rca", "/libdmapp",
+                                             "/libportals" };
 
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void say(const char *format, ...)

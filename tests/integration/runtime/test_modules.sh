@@ -21,6 +21,9 @@ mkdir -p "$dir/own/emunic/base" "$dir/own/src"
 echo '#define OWN_LOG' >"$dir/own/emunic/base/log.h"
 echo '#define OWN_OBJECT' >"$dir/own/src/object.h"
 
+# Where the ranks of a job look for libraries, whether their program has a run path or not.
+searched=$("$emunic" run -q -- printenv LD_LIBRARY_PATH) || exit 1
+
 bad() { echo "# $*"; return 1; }
 
 check_module() {
@@ -28,6 +31,9 @@ check_module() {
     for flag in $(pkg-config --cflags "$module"); do
         [[ $flag = -I$root/*/include || $flag = -I$root/*/include/ref ]] ||
             bad "not a public include folder: $flag" || return
+    done
+    for flag in $(pkg-config --libs-only-L "$module"); do
+        [[ :$searched: = *:${flag#-L}:* ]] || bad "ranks do not look into ${flag#-L}" || return
     done
     # Flags are lists.
     # shellcheck disable=SC2046
