@@ -6,9 +6,15 @@
  * include nothing else.
  *
  * For every call here: thread-safe; the caller keeps ownership of what it passes; texts are NUL-terminated.
- * PMI_ERR_INIT comes back from every call but PMI_Init, PMI_Initialized, PMI_Finalize and PMI_Abort when PMI is
- * not initialised; PMI_ERR_INVALID_ARG for a NULL or negative argument; PMI_ERR_NOMEM when memory ran out;
+ * PMI_ERR_INVALID_ARG for a NULL or negative argument; PMI_ERR_NOMEM when memory ran out;
  * PMI_FAIL when the launcher's server could not be reached or refused.
+ *
+ * Initialised. On the original MPI_Init brings PMI up. So it does here, when MPI uses the same libpmix as this library (a
+ * distribution's Open MPI): between MPI_Init and MPI_Finalize all calls work without PMI_Init. Questions about the
+ * job, its ranks, applications and nodes, and about names and limits, are answered at any time, before PMI_Init and
+ * after PMI_Finalize too, as far as the environment tells (always under `emunic run` and on one host). Else they,
+ * and all other calls but PMI_Init, PMI_Initialized, PMI_Finalize and PMI_Abort, return PMI_ERR_INIT when PMI is
+ * not initialised.
  *
  * Collective calls must be made by all ranks in the same order. Two threads of one rank are served one after
  * the other, so concurrent collectives need an order of the program's own.
@@ -64,7 +70,7 @@ typedef int PMI_BOOL;
  */
 int PMI_Init(int *spawned);
 
-/** Whether PMI is initialised, by PMI-1 or PMI-2. No side effect. */
+/** Whether PMI is initialised: by PMI-1, PMI-2 or MPI_Init (see above). No side effect. */
 int PMI_Initialized(PMI_BOOL *initialized);
 
 /**

@@ -7,10 +7,10 @@
  *
  * For every call here: thread-safe; the caller keeps ownership of what it passes; texts are NUL-terminated and
  * may hold any byte but NUL. "Local" means: no message leaves the process. Lengths of buffers are bytes
- * including the NUL. PMI2_ERR_INIT comes back from every call but PMI2_Init, PMI2_Initialized, PMI2_Finalize,
- * PMI2_Abort and PMI2_Set_threaded when PMI is not initialised; PMI2_ERR_INVALID_ARG for a NULL or negative
- * argument; PMI2_ERR_NOMEM when memory ran out; PMI2_FAIL when the launcher's server could not be reached or
- * refused.
+ * including the NUL. PMI2_ERR_INVALID_ARG comes back for a NULL or negative argument; PMI2_ERR_NOMEM when memory ran
+ * out; PMI2_FAIL when the launcher's server could not be reached or refused; PMI2_ERR_INIT when PMI is not
+ * initialised, by the rules in pmi.h: MPI_Init initialises it too, and who only asks (PMI2_Job_GetId,
+ * PMI2_Job_GetRank, PMI2_Info_GetSize, PMI2_Info_GetJobAttr...) need not.
  *
  * Source: the public PMI-2 interface as its clients use it (cray-runtime.md, 2.2 and 2.3).
  */
@@ -74,7 +74,7 @@ typedef struct PMI2_Connect_comm {
  */
 int PMI2_Init(int *spawned, int *size, int *rank, int *appnum);
 
-/** Non-zero while PMI is initialised (by PMI-1 or PMI-2). No side effect. */
+/** Non-zero while PMI is initialised (by PMI-1, PMI-2 or MPI_Init). No side effect. */
 int PMI2_Initialized(void);
 
 /**

@@ -3,10 +3,9 @@
  * Cray's extensions of PMI: collectives on binary data, the job's shape, node numbers.
  *
  * For every call here: thread-safe; PMI_ERR_INVALID_ARG for a NULL or out-of-range argument, PMI_FAIL when the
- * launcher's server could not be reached. Collectives need an initialised PMI (else PMI_ERR_INIT). Questions
- * about the job and its nodes are also answered before PMI_Init, as far as the environment tells (always under
- * our launcher and on one host), because the vendor's library is initialised by its constructor and clients
- * (topology helpers in MPI programs) rely on that; else PMI_ERR_INIT.
+ * launcher's server could not be reached. Collectives need an initialised PMI (else PMI_ERR_INIT), as pmi.h
+ * says. Questions about the job and its nodes do not, because the vendor's library is initialised by its
+ * constructor and clients (topology helpers in MPI programs) rely on that.
  *
  * A node is an emulated node: ranks with equal nid. Under our launcher the nids come from EMUNIC_NIDS; else
  * from host names of the form nidNNNNN; else from the launcher's node index.

@@ -54,7 +54,7 @@ int PMI_Get_size(int *size)
 
     if (size == NULL)
         return PMI_ERR_INVALID_ARG;
-    r = pmii_enter(PMII_INITIALISED);
+    r = pmii_enter(PMII_ANY_TIME);
     if (r < 0)
         return pmii_rc(r);
     return pmii_leave(pmii_facts_size(size));
@@ -66,7 +66,7 @@ int PMI_Get_rank(int *rank)
 
     if (rank == NULL)
         return PMI_ERR_INVALID_ARG;
-    r = pmii_enter(PMII_INITIALISED);
+    r = pmii_enter(PMII_ANY_TIME);
     if (r < 0)
         return pmii_rc(r);
     *rank = pmii_facts_rank();
@@ -79,7 +79,7 @@ int PMI_Get_universe_size(int *size)
 
     if (size == NULL)
         return PMI_ERR_INVALID_ARG;
-    r = pmii_enter(PMII_INITIALISED);
+    r = pmii_enter(PMII_ANY_TIME);
     if (r < 0)
         return pmii_rc(r);
     return pmii_leave(pmii_facts_universe(size));
@@ -92,7 +92,7 @@ int PMI_Get_appnum(int *appnum)
 
     if (appnum == NULL)
         return PMI_ERR_INVALID_ARG;
-    r = pmii_enter(PMII_INITIALISED);
+    r = pmii_enter(PMII_ANY_TIME);
     if (r < 0)
         return pmii_rc(r);
     r = pmii_facts_apps(&app_of, &n_apps);
@@ -107,7 +107,7 @@ int PMI_Get_clique_size(int *size)
 
     if (size == NULL)
         return PMI_ERR_INVALID_ARG;
-    r = pmii_enter(PMII_INITIALISED);
+    r = pmii_enter(PMII_ANY_TIME);
     if (r < 0)
         return pmii_rc(r);
     return pmii_leave(pmii_facts_group(PMII_NODE, NULL, 0, size));
@@ -119,7 +119,7 @@ int PMI_Get_clique_ranks(int ranks[], int length)
 
     if (ranks == NULL || length < 0)
         return PMI_ERR_INVALID_ARG;
-    r = pmii_enter(PMII_INITIALISED);
+    r = pmii_enter(PMII_ANY_TIME);
     if (r < 0)
         return pmii_rc(r);
     return pmii_leave(pmii_facts_group(PMII_NODE, ranks, length, &n));
@@ -131,7 +131,7 @@ static int copy_job_name(char *out, int length)
 
     if (out == NULL || length < 0)
         return PMI_ERR_INVALID_ARG;
-    r = pmii_enter(PMII_INITIALISED);
+    r = pmii_enter(PMII_ANY_TIME);
     if (r < 0)
         return pmii_rc(r);
     rc = pmii_copy_text(pmii_facts_job_name(), out, length);
@@ -155,7 +155,7 @@ static int tell_limit(int limit, int *out)
 
     if (out == NULL)
         return PMI_ERR_INVALID_ARG;
-    r = pmii_enter(PMII_INITIALISED);
+    r = pmii_enter(PMII_ANY_TIME);
     if (r < 0)
         return pmii_rc(r);
     *out = limit;

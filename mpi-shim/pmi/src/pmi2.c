@@ -289,7 +289,7 @@ static int read_job_attr(const char *name, char **text_out)
 {
     int r;
 
-    r = pmii_enter(PMII_INITIALISED);
+    r = pmii_enter(PMII_ANY_TIME);
     if (r < 0)
         return pmii_rc(r);
     return pmii_leave(job_attr(name, text_out));
@@ -338,7 +338,7 @@ int PMI2_Nameserv_publish(const char service_name[], const PMI_keyval_t *info_pt
     (void)info_ptr;
     if (service_name == NULL || port == NULL)
         return PMI2_ERR_INVALID_ARG;
-    r = pmii_enter(PMII_INITIALISED);
+    r = pmii_enter(PMII_ANY_TIME);
     if (r < 0)
         return pmii_rc(r);
     return pmii_leave(pmii_name_publish(service_name, port));
@@ -351,7 +351,7 @@ int PMI2_Nameserv_lookup(const char service_name[], const PMI_keyval_t *info_ptr
     (void)info_ptr;
     if (service_name == NULL || port == NULL || port_len < 0)
         return PMI2_ERR_INVALID_ARG;
-    r = pmii_enter(PMII_INITIALISED);
+    r = pmii_enter(PMII_ANY_TIME);
     if (r < 0)
         return pmii_rc(r);
     return pmii_leave(pmii_name_lookup(service_name, port, (size_t)port_len));
@@ -364,7 +364,7 @@ int PMI2_Nameserv_unpublish(const char service_name[], const PMI_keyval_t *info_
     (void)info_ptr;
     if (service_name == NULL)
         return PMI2_ERR_INVALID_ARG;
-    r = pmii_enter(PMII_INITIALISED);
+    r = pmii_enter(PMII_ANY_TIME);
     if (r < 0)
         return pmii_rc(r);
     return pmii_leave(pmii_name_unpublish(service_name));

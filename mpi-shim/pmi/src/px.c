@@ -4,7 +4,8 @@
  *
  * One connection per process, made late: an MPI library in the same process may have its own, and programs that
  * only ask for rank and size must not open another. Where both link the same libpmix, PMIx counts
- * initialisations and the connection is shared.
+ * initialisations and the connection is shared. Who uses PMI after MPI_Init without PMI_Init, as the original lets
+ * him, borrows MPI's connection: nobody would end one of ours. It lasts until MPI_Finalize.
  *
  * Look-ups ask for what is there now (PMIX_IMMEDIATE). Without that, PMIx 4.2 waits two seconds for a key that
  * nobody put; with PMIX_OPTIONAL it does not find other ranks' data when the client keeps its data in a hash
@@ -43,6 +44,8 @@ static struct {
     int *host_peers;          /* owned; ranks on this host but me; NULL until the first connection ends */
     int n_host_peers;
     atomic_bool is_connected; /* changed under the library lock; PMI_Abort reads it without */
+    bool is_borrowed;         /* another library's, which may end it */
+    unsigned fence_life;      /* n_lives when the split fence was started */
     pmix_proc_t self;         /* set before is_connected, constant while it holds */
     sem_t fence_done;         /* posted by the callback, taken by pmii_px_fence_finish() */
     pmix_status_t fence_status; /* written before the post, read after the wait */
@@ -93,13 +96,23 @@ bool pmii_px_keys_are_reused(void)
            (chosen == NULL || strncmp(chosen, "ds", 2) == 0);
 }
 
-int pmii_px_connect(void)
+/* What remains of a borrowed connection when its holder has ended it. */
+static void forget_ended(void)
+{
+    if (!px.is_borrowed || PMIx_Initialized())
+        return;
+    px.is_borrowed = false;
+    atomic_store_explicit(&px.is_connected, false, memory_order_release);
+    px.n_lives += px.has_fenced;
+    sem_destroy(&px.fence_done);
+}
+
+/* One initialisation of PMIx more, with this process as a rank of its job. */
+static int hold_pmix(void)
 {
     const char *nspace = getenv("PMIX_NAMESPACE");
     pmix_status_t status;
 
-    if (atomic_load_explicit(&px.is_connected, memory_order_acquire))
-        return 0;
     if (nspace == NULL)
         return -ENOTCONN;
     status = init_pmix();
@@ -111,14 +124,61 @@ int pmii_px_connect(void)
         PMIx_Finalize(NULL, 0);
         return -ENOTCONN;
     }
+    return 0;
+}
+
+static int start_life(void)
+{
     if (sem_init(&px.fence_done, 0, 0) < 0) {
+        int r = -errno;
+
         PMIx_Finalize(NULL, 0);
-        return -errno;
+        return r;
     }
     px.has_fenced = false;
     atomic_store_explicit(&px.is_connected, true, memory_order_release);
     pmii_log(PMII_INFO, "connected, namespace %s rank %u", px.self.nspace, (unsigned)px.self.rank);
     return 0;
+}
+
+int pmii_px_connect(void)
+{
+    bool was_borrowed;
+    int r;
+
+    forget_ended();
+    was_borrowed = px.is_borrowed;
+    if (atomic_load_explicit(&px.is_connected, memory_order_acquire) && !was_borrowed)
+        return 0;
+    r = hold_pmix();
+    if (r < 0)
+        return r;
+    px.is_borrowed = false;
+    return was_borrowed ? 0 : start_life();
+}
+
+int pmii_px_borrow(void)
+{
+    int r;
+
+    forget_ended();
+    if (atomic_load_explicit(&px.is_connected, memory_order_acquire))
+        return 0;
+    if (!PMIx_Initialized())
+        return -ENXIO;
+    r = hold_pmix();
+    if (r == 0)
+        r = start_life();
+    if (r < 0)
+        return r;
+    px.is_borrowed = true;
+    from_pmix(PMIx_Finalize(NULL, 0), "PMIx_Finalize"); /* the holder's initialisation alone counts again */
+    return 0;
+}
+
+bool pmii_px_is_held(void)
+{
+    return PMIx_Initialized();
 }
 
 /* On failure nobody is known, and a later connection does not wait. */
@@ -127,7 +187,7 @@ static void learn_host_peers(void)
     char mine[256], theirs[256];
     int self = (int)px.self.rank, size;
 
-    if (pmii_px_fact_int(-1, PMIX_JOB_SIZE, &size) != 0 ||
+    if (px.host_peers != NULL || pmii_px_fact_int(-1, PMIX_JOB_SIZE, &size) != 0 ||
         pmii_px_fact_text(self, PMIX_HOSTNAME, mine, sizeof(mine)) != 0)
         return;
     px.host_peers = malloc((size_t)size * sizeof(*px.host_peers));
@@ -140,7 +200,8 @@ static void learn_host_peers(void)
 
 void pmii_px_disconnect(void)
 {
-    if (!atomic_load_explicit(&px.is_connected, memory_order_acquire))
+    forget_ended();
+    if (!atomic_load_explicit(&px.is_connected, memory_order_acquire) || px.is_borrowed)
         return;
     if (px.has_fenced && px.n_lives == 0)
         learn_host_peers();
@@ -219,6 +280,8 @@ int pmii_px_begin_collective(void)
 
     if (!px.has_fenced && px.n_lives > 0)
         r = meet_again();
+    else if (!px.has_fenced && px.is_borrowed)
+        learn_host_peers(); /* its end will not be ours to see */
     px.has_fenced = true;
     return r;
 }
@@ -248,6 +311,7 @@ int pmii_px_fence_start(void)
     static pmix_info_t collect;
     pmix_status_t status;
 
+    px.fence_life = px.n_lives;
     name_rank(&all, PMIX_RANK_WILDCARD);
     set_flag(&collect, PMIX_COLLECT_DATA);
     status = PMIx_Fence_nb(&all, 1, &collect, 1, fence_completed, NULL);
@@ -260,6 +324,8 @@ int pmii_px_fence_start(void)
 
 int pmii_px_fence_finish(void)
 {
+    if (!pmii_px_is_connected() || px.fence_life != px.n_lives)
+        return -ENOTCONN;
     while (sem_wait(&px.fence_done) < 0) {
         if (errno != EINTR)
             return -errno;

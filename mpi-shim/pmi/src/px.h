@@ -23,6 +23,17 @@ enum pmii_px_scope {
  */
 int pmii_px_connect(void);
 
+/**
+ * Use the connection that another library of this process (MPI) holds, as long as it holds it; nothing when there is
+ * one already. Under the library lock.
+ * @retval -ENXIO     There is none.
+ * @retval -ENOTCONN  It is not of this job.
+ */
+int pmii_px_borrow(void);
+
+/** Whether another library of this process holds a connection, or we do. Any thread. */
+bool pmii_px_is_held(void);
+
 /** Leave the server; nothing when not connected. Under the library lock, with no collective under way. */
 void pmii_px_disconnect(void);
 
@@ -47,6 +58,7 @@ int pmii_px_fence(bool is_collecting);
 
 /** The same barrier in two halves; at most one at a time, finish exactly once. */
 int pmii_px_fence_start(void);
+/** @retval -ENOTCONN the connection in which it was started has ended. */
 int pmii_px_fence_finish(void);
 
 /** Data that a rank put. @param[out] data_out malloc-ed, caller frees. @retval PMII_PX_MISSING no such key. */

@@ -11,8 +11,12 @@
  *        ^                      |
  *        +------- last unref: take the turn, complete a split barrier, leave the server
  *
- * The count is shared by PMI-1 and PMI-2. What this process has learnt and put stays when it reaches zero; a
- * later initialisation goes on where this one stopped.
+ * The count is shared by PMI-1 and PMI-2. On the original MPI_Init brings PMI up. Here an MPI that uses the same
+ * libpmix as this library does so too: while the count is zero and MPI is up, all calls work over MPI's connection
+ * (px.c), and MPI_Finalize ends that. Questions about the job need neither.
+ *
+ * What this process has learnt and put stays when the count reaches zero; a later initialisation goes on where
+ * this one stopped.
  */
 #include "mpi-shim/pmi/src/session.h"
 
@@ -74,10 +78,15 @@ void pmii_unlock(void)
     pthread_mutex_unlock(&session.lock);
 }
 
+int pmii_session_is_initialised(void)
+{
+    return session.refs > 0 || pmii_px_is_held();
+}
+
 int pmii_enter(enum pmii_need need)
 {
     pmii_lock();
-    if (need == PMII_INITIALISED && session.refs == 0) {
+    if (need == PMII_INITIALISED && !pmii_session_is_initialised()) {
         pmii_unlock();
         return -ENXIO;
     }
@@ -93,7 +102,7 @@ int pmii_leave(int result)
 
 int pmii_connect(void)
 {
-    return session.refs > 0 ? pmii_px_connect() : -ENXIO;
+    return session.refs > 0 ? pmii_px_connect() : pmii_px_borrow();
 }
 
 /* ---- The turn ---- */
@@ -201,11 +210,6 @@ int pmii_session_unref(void)
     }
     pmii_unlock();
     return PMI_SUCCESS;
-}
-
-int pmii_session_is_initialised(void)
-{
-    return session.refs > 0;
 }
 
 _Noreturn void pmii_session_abort(int whole_job, int status, const char *message)

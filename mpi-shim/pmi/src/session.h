@@ -8,8 +8,8 @@
  */
 
 enum pmii_need {
-    PMII_INITIALISED, /* only between init and finalize */
-    PMII_ANY_TIME,    /* also before init */
+    PMII_INITIALISED, /* only between init and finalize, of PMI or of an MPI that shares our PMIx */
+    PMII_ANY_TIME,    /* also before init: a rank of a job is one from its start */
 };
 
 /** Take the library lock. @retval -ENXIO not initialised; the lock is not held. */

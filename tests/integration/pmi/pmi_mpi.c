@@ -8,6 +8,8 @@
  *   pmi-then-mpi     PMI connects, MPI comes, PMI leaves, MPI goes on
  *   mpi-then-pmi     MPI is up, PMI connects, MPI leaves, PMI goes on
  *   facts-only       PMI never connects
+ *   mpi-only         nobody calls PMI_Init: MPI brings PMI up, as on the original
+ *   mpi-then-inits   the same; then two libraries initialise PMI, MPI leaves, and one library after the other
  *
  * Each rank prints what was wrong and leaves with 1 then.
  */
@@ -78,6 +80,75 @@ static void end_pmi(void)
     CHECK(PMI_Finalize() == PMI_SUCCESS);
 }
 
+static void learn_numbers(void)
+{
+    CHECK(PMI_Get_rank(&rank) == PMI_SUCCESS);
+    CHECK(PMI_Get_size(&size) == PMI_SUCCESS);
+}
+
+/* What the environment cannot tell, over MPI's connection. */
+static void use_node_attributes(void)
+{
+    char value[64];
+    int found = 0;
+
+    CHECK(PMI2_Info_PutNodeAttr("who", "somebody") == PMI2_SUCCESS);
+    CHECK(PMI2_Info_GetNodeAttr("who", value, sizeof(value), &found, 1) == PMI2_SUCCESS);
+    CHECK(found && strcmp(value, "somebody") == 0);
+}
+
+static int is_initialised(void)
+{
+    PMI_BOOL flag = -1;
+
+    CHECK(PMI_Initialized(&flag) == PMI_SUCCESS);
+    CHECK((flag == PMI_TRUE) == (PMI2_Initialized() != 0));
+    return flag;
+}
+
+static void be_mpi_only(int *argc, char ***argv)
+{
+    learn_numbers(); /* a rank is one from its start */
+    CHECK(PMI_Barrier() == PMI_ERR_INIT && !is_initialised());
+    MPI_Init(argc, argv);
+    CHECK(is_initialised());
+    learn_numbers();
+    use_mpi();
+    use_pmi("first");
+    use_mpi();
+    use_node_attributes();
+    use_pmi("second");
+    CHECK(PMI_Finalize() == PMI_SUCCESS); /* of nothing: MPI is still up */
+    use_pmi("third");
+    use_mpi();
+    CHECK(PMI_Ibarrier() == PMI_SUCCESS && PMI_Wait() == PMI_SUCCESS);
+    CHECK(PMI_Ibarrier() == PMI_SUCCESS); /* left open */
+    MPI_Finalize();
+    CHECK(!is_initialised());
+    learn_numbers();
+    CHECK(PMI_Barrier() == PMI_ERR_INIT && PMI_Wait() == PMI_ERR_INIT);
+    CHECK(PMI2_KVS_Put("late", "value") == PMI2_ERR_INIT);
+}
+
+static void be_two_libraries_with_mpi(int *argc, char ***argv)
+{
+    MPI_Init(argc, argv);
+    learn_numbers();
+    use_pmi("borrowed");
+    start_pmi();
+    CHECK(PMI2_Init(NULL, NULL, NULL, NULL) == PMI2_SUCCESS);
+    use_pmi("with");
+    MPI_Finalize();
+    use_pmi("after");
+    end_pmi();
+    CHECK(is_initialised());
+    use_pmi("one left");
+    CHECK(PMI2_Finalize() == PMI2_SUCCESS);
+    CHECK(!is_initialised());
+    CHECK(PMI_Barrier() == PMI_ERR_INIT);
+    learn_numbers();
+}
+
 int main(int argc, char **argv)
 {
     const char *order = argc > 1 ? argv[1] : "";
@@ -130,6 +201,10 @@ int main(int argc, char **argv)
         CHECK(PMI_Get_nid(rank, &nid) == PMI_SUCCESS);
         end_pmi();
         MPI_Finalize();
+    } else if (strcmp(order, "mpi-only") == 0) {
+        be_mpi_only(&argc, &argv);
+    } else if (strcmp(order, "mpi-then-inits") == 0) {
+        be_two_libraries_with_mpi(&argc, &argv);
     } else {
         fprintf(stderr, "pmi_mpi: order '%s' is not known\n", order);
         return 2;
