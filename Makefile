@@ -86,7 +86,6 @@ soak: build $(SANITIZE)/build.ninja
 # Ours beside the alternatives, as ratios; results and plots in bench-out/. Never part of a test. BENCH_ARGS=--quick: a
 # minute.
 bench: build
-	@tools/install_deps.sh bench
 	@tests/bench/run_bench.sh $(BUILD) $(BENCH_ARGS)
 
 # All experiments at full size with three seeds; docs/fidelity.md. Hours. FIDELITY_ARGS=--quick: reduced sizes, minutes.

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Installs what the project needs and the machine lacks, with apt. Without apt it prints the names.
 #
-#   install_deps.sh [bench|multihost]   bench: also the alternatives that benchmarks run beside ours, and the plotter;
-#                                       multihost: also Slurm, whose daemons run in namespaces of the tests
+#   install_deps.sh [multihost]   multihost: also Slurm, whose daemons run in namespaces of the tests
 set -eu
 
 packages="
@@ -20,6 +19,7 @@ libpmix-dev
 libfabric-dev
 libhwloc-dev
 libibverbs-dev
+libopenmpi-dev
 libsodium-dev
 openmpi-bin
 procps
@@ -38,11 +38,6 @@ libevent-dev
 libtool
 perl
 "
-if [ "${1-}" = bench ]; then
-    packages="$packages
-libopenmpi-dev
-"
-fi
 if [ "${1-}" = multihost ]; then
     packages="$packages
 munge
