@@ -25,7 +25,7 @@
 #include "emunic/abi/event.h"
 #include "emunic/abi/wire.h"
 
-#define EMU_HOST_VERSION     4u
+#define EMU_HOST_VERSION     5u
 #define EMU_HOST_HEAD_BYTES  8u
 #define EMU_HOST_MESSAGE_MAX EMU_WIRE_MESSAGE_MAX
 #define EMU_HOST_NAME_MAX    63u

@@ -23,7 +23,7 @@
 #include "emunic/abi/host.h"
 
 #define EMU_HOST_CE_BYTES    88u
-#define EMU_HOST_CE_LIST_MAX 1024u
+#define EMU_HOST_CE_LIST_MAX (EMU_CE_CHILDREN_MAX + 1) /* STATE: children and parent */
 #define EMU_HOST_CE_MAX      (EMU_HOST_CE_BYTES + 8u * EMU_HOST_CE_LIST_MAX)
 static_assert(EMU_HOST_CE_MAX <= EMU_HOST_MESSAGE_MAX, "a list fits a message");
 
@@ -36,7 +36,7 @@ enum emu_host_ce_op {
     EMU_HOST_CE_WANT,           /* from, the parent, waits for to */
     EMU_HOST_CE_UP,             /* partial result of from, for its parent */
     EMU_HOST_CE_DOWN,           /* result of from, for its child */
-    EMU_HOST_CE_POST,           /* contribution of a leaf; list: instances of its process on from_nid, its own first */
+    EMU_HOST_CE_POST,           /* contribution of a leaf; list: its instance and process */
     EMU_HOST_CE_TAKEN,          /* number: of a POST. status: it was taken, or why not */
     EMU_HOST_CE_RESULT,         /* number: of a POST that was taken; its last message */
     EMU_HOST_CE_LEFT,           /* a port has gone. list: its instance */
@@ -106,6 +106,12 @@ static inline uint8_t *emu_host_ce_put_instance(uint8_t *at, uint32_t instance_i
     return emu_wire_put32(emu_wire_put32(at, instance_id), 0);
 }
 
+/* Of a POST. pid is never 0. */
+static inline uint8_t *emu_host_ce_put_leaf(uint8_t *at, uint32_t instance_id, uint32_t pid)
+{
+    return emu_wire_put32(emu_wire_put32(at, instance_id), pid);
+}
+
 /* Of a STATE. *is_parent_out: to the parent, else to a child. */
 static inline struct emu_ce_link emu_host_ce_link(const struct emu_host_ce *m, uint32_t i, bool *is_parent_out)
 {
@@ -116,9 +122,16 @@ static inline struct emu_ce_link emu_host_ce_link(const struct emu_host_ce *m, u
                                  .child_id = at[6], .type = EMU_CE_LINK_ENGINE };
 }
 
-static inline uint32_t emu_host_ce_instance(const struct emu_host_ce *m, uint32_t i)
+/* Of a POST or LEFT. */
+static inline uint32_t emu_host_ce_instance(const struct emu_host_ce *m)
 {
-    return emu_wire_get32(m->list + 8 * i);
+    return emu_wire_get32(m->list);
+}
+
+/* Of a POST. */
+static inline uint32_t emu_host_ce_pid(const struct emu_host_ce *m)
+{
+    return emu_wire_get32(m->list + 4);
 }
 
 /* What an operation has: of those that must be there, and those that may be. */
@@ -164,7 +177,7 @@ static inline bool emu_host_ce_list_is_sound(const struct emu_host_ce *m)
     for (uint32_t i = 0; i < m->n; i++) {
         const uint8_t *at = m->list + 8 * i;
 
-        if (m->op != EMU_HOST_CE_STATE && emu_wire_get32(at + 4) != 0)
+        if (m->op != EMU_HOST_CE_STATE && (m->op == EMU_HOST_CE_POST) != (emu_wire_get32(at + 4) != 0))
             return false;
         if (m->op == EMU_HOST_CE_STATE && (at[6] >= EMU_CE_CHILDREN_MAX || at[7] > 1 || (at[7] && has_parent)))
             return false;
@@ -174,7 +187,6 @@ static inline bool emu_host_ce_list_is_sound(const struct emu_host_ce *m)
     case EMU_HOST_CE_STATE:
         return m->n <= EMU_CE_CHILDREN_MAX + has_parent && (m->n == 0 || (m->flags & EMU_HOST_CE_CONFIGURED));
     case EMU_HOST_CE_POST:
-        return m->n >= 1;
     case EMU_HOST_CE_LEFT:
         return m->n == 1;
     default:

@@ -39,7 +39,10 @@
  */
 #include "emunic/daemon/ce.h"
 
+#include <stdio.h>
+
 #include "emunic/abi/event.h"
+#include "emunic/base/log.h"
 #include "emunic/daemon/ce_inner.h"
 #include "emunic/daemon/hosts/hosts.h"
 #include "emunic/engine/ce.h"
@@ -147,6 +150,59 @@ void emu_ce_queue_broken(const struct emu_domain *domain)
         if (e->broken)
             emu_ce_queue(e);
     }
+}
+
+/* ---- what people are told ---- */
+
+void emu_ce_describe_child(const struct emu_ce_child *c, char text[EMU_CE_CHILD_TEXT])
+{
+    if (!c)
+        snprintf(text, EMU_CE_CHILD_TEXT, "nobody");
+    else if (c->link.type == EMU_CE_LINK_ENGINE)
+        snprintf(text, EMU_CE_CHILD_TEXT, "engine %u of nid %u", c->link.ce_id, c->link.nid);
+    else if (c->leaf.pid != 0)
+        snprintf(text, EMU_CE_CHILD_TEXT, "nid %u inst 0x%x pid %u", c->leaf.nid, c->leaf.instance_id, c->leaf.pid);
+    else
+        snprintf(text, EMU_CE_CHILD_TEXT, "a leaf on nid %u", c->link.nid);
+}
+
+static void describe_value(const struct emu_ce_value *v, char text[EMU_CE_CHILD_TEXT])
+{
+    static const char *const names[EMU_CE_OP_END] = {
+        "none", "and", "or", "xor", "iadd", "fpadd", "imin", "imax", "fpmin", "fpmax",
+    };
+
+    snprintf(text, EMU_CE_CHILD_TEXT, "%s%s%s, id %llu", names[v->op], (v->flags & EMU_CE_32BIT) ? "_s" : "",
+             (v->flags & EMU_CE_TWO_OP)     ? " of two operands"
+             : (v->flags & EMU_CE_GREATEST) ? " with the greatest index"
+                                            : "",
+             (unsigned long long)v->red_id);
+}
+
+/* Two children of an engine that want different things. */
+static void tell_difference(const struct emu_ce_end *e, const struct emu_ce_child *a, const struct emu_ce_value *of_a,
+                            const struct emu_ce_child *b, const struct emu_ce_value *of_b)
+{
+    char texts[4][EMU_CE_CHILD_TEXT];
+
+    emu_ce_describe_child(a, texts[0]);
+    describe_value(of_a, texts[1]);
+    emu_ce_describe_child(b, texts[2]);
+    describe_value(of_b, texts[3]);
+    emu_log_limited(&e->server->rate, EMU_LOG_WARN,
+                    "reduction at engine %u of nid %u: child %u, %s, posts %s; child %u, %s, posts %s",
+                    e->ce_id, e->nid, a->link.child_id, texts[0], texts[1], b->link.child_id, texts[2], texts[3]);
+}
+
+static void tell_wrong_link(const struct emu_ce_end *e, const struct emu_ce_link *link)
+{
+    const char *format = link == &e->parent
+        ? "reduction at engine %u of nid %u: it is configured as child %u of engine %u of nid %u, which does not say so"
+        : "reduction at engine %u of nid %u: its child %u is engine %u of nid %u, which is configured otherwise";
+    char line[192];
+
+    snprintf(line, sizeof(line), format, e->ce_id, e->nid, link->child_id, link->ce_id, link->nid);
+    emu_log_limited(&e->server->rate, EMU_LOG_WARN, "%s", line);
 }
 
 /* ---- walks over a tree ---- */
@@ -362,6 +418,8 @@ static bool link_is_good(struct emu_ce_end *e, const struct emu_ce_link *link)
         other_end(e, link, &status);
     if (status == EMU_STATUS_OK)
         return true;
+    if (status == EMU_STATUS_MISMATCH)
+        tell_wrong_link(e, link);
     emu_ce_break_tree(e, status);
     other = at_link(e, link);
     if (other && emu_ce_has_link_to(other, e)) {
@@ -413,6 +471,16 @@ static void want_the_rest(struct emu_ce_end *e)
     }
 }
 
+static void add_offer(const struct emu_ce_end *e, const struct emu_ce_child *c, struct emu_ce_value *sum)
+{
+    const struct emu_ce_value *offer = offer_of(e, c);
+    bool was_good = sum->status == EMU_STATUS_OK;
+
+    emu_ce_combine(sum, offer, e->rounding);
+    if (was_good && sum->status == EMU_STATUS_MISMATCH && offer->status == EMU_STATUS_OK)
+        tell_difference(e, &e->children[0], sum, c, offer);
+}
+
 static bool collect(const struct emu_ce_end *e, struct emu_ce_value *sum_out)
 {
     for (uint32_t i = 0; i < e->n_children; i++) {
@@ -421,7 +489,7 @@ static bool collect(const struct emu_ce_end *e, struct emu_ce_value *sum_out)
     }
     *sum_out = *offer_of(e, &e->children[0]);
     for (uint32_t i = 1; i < e->n_children; i++)
-        emu_ce_combine(sum_out, offer_of(e, &e->children[i]), e->rounding);
+        add_offer(e, &e->children[i], sum_out);
     return true;
 }
 

@@ -36,8 +36,18 @@ struct emu_ce_contribution {
     uint64_t poster;                    /* port, there */
 };
 
+/* Who posts as a leaf. */
+struct emu_ce_leaf {
+    uint32_t host;
+    uint32_t nid;
+    uint32_t instance_id;
+    uint32_t pid;                       /* there; 0: nobody has posted yet */
+    uint64_t poster;                    /* its port, there */
+};
+
 struct emu_ce_child {
     struct emu_ce_link link;
+    struct emu_ce_leaf leaf;            /* that has posted last since the configuration */
     uint32_t first;                     /* of the ring of waiting ones */
     uint32_t n_waiting;
     struct emu_ce_contribution *waiting; /* owned, EMU_CE_WAITING_MAX; leaves of an engine of ours only */
@@ -102,6 +112,9 @@ uint32_t emu_ce_per_node(const struct emu_server *server);
 struct emu_ce_end *emu_ce_find(struct emu_server *server, const struct emu_domain *domain, uint32_t nid,
                                uint32_t ce_id);
 struct emu_ce_child *emu_ce_child_of(const struct emu_ce_end *e, uint8_t child_id);
+/* Who it is, for a log line; NULL: nobody. */
+#define EMU_CE_CHILD_TEXT 64
+void emu_ce_describe_child(const struct emu_ce_child *c, char text[EMU_CE_CHILD_TEXT]);
 /* Do both name each other so? */
 bool emu_ce_is_child_of(const struct emu_ce_end *e, const struct emu_ce_end *parent);
 /* Does `e` name the other one? */

@@ -2,8 +2,11 @@
 /*
  * Leaves of reduction trees: contributions and results.
  *
- * A contribution is a command; it is taken or refused by its engine's emunic, and then waits there for its round. A
- * leaf's result goes into memory that it has registered; the registration is looked at again at the write, so after
+ * A contribution is a command; it is taken or refused by its engine's emunic, and then waits there for its round. The
+ * leaf is the process that posts first under a child id, if it is on the node of the configuration; what instance the
+ * end points are bound to means nothing. Another one that comes under the same id is a mistake.
+ *
+ * A leaf's result goes into memory that it has registered; the registration is looked at again at the write, so after
  * GNI_MemDeregister nothing is written.
  *
  *   engine here         taken at once -> waits in the engine's child -> result written
@@ -14,10 +17,12 @@
  */
 #include "emunic/daemon/ce.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "emunic/abi/command.h"
 #include "emunic/abi/event.h"
+#include "emunic/base/log.h"
 #include "emunic/daemon/ce_inner.h"
 #include "emunic/daemon/hosts/ce_hosts.h"
 #include "emunic/daemon/hosts/hosts.h"
@@ -117,32 +122,6 @@ bool emu_ce_answer_oldest(struct emu_ce_end *e, struct emu_ce_child *child, cons
 
 /* ---- contributions ---- */
 
-/* The leaf that a link means; any port of the same process on that node may post for it. */
-static bool is_leaf(const struct emu_port_end *port, const struct emu_ce_link *link)
-{
-    const struct emu_port_end *other;
-
-    if (link->type != EMU_CE_LINK_LEAF || port->nid != link->nid)
-        return false;
-    LIST_FOREACH(other, &port->member->ports, member_link) {
-        if (other->nid == link->nid && other->instance_id == link->instance_id)
-            return true;
-    }
-    return false;
-}
-
-/* The same for one of another host, which has told of all ports of the process. */
-static bool is_far_leaf(const struct emu_host_ce *m, const struct emu_ce_link *link)
-{
-    if (link->type != EMU_CE_LINK_LEAF || m->from_nid != link->nid)
-        return false;
-    for (uint32_t i = 0; i < m->n; i++) {
-        if (emu_host_ce_instance(m, i) == link->instance_id)
-            return true;
-    }
-    return false;
-}
-
 static struct emu_ce_value value_of(const struct emu_cmd *cmd)
 {
     return (struct emu_ce_value){ .red_id = cmd->ce_red_id, .operand1 = cmd->operand1, .operand2 = cmd->operand2,
@@ -167,16 +146,37 @@ static unsigned find_open(struct emu_server *server, const struct emu_domain *do
     return e->broken;
 }
 
-/* is_right: it comes from the leaf that the engine knows by that child id. */
-static unsigned enqueue(struct emu_ce_end *e, struct emu_ce_child *c, bool is_right, struct emu_ce_contribution *new)
+/* A process on the node of the configuration is the leaf; which one, is decided by the first contribution. */
+static bool may_be(const struct emu_ce_child *c, const struct emu_ce_leaf *who)
 {
-    if (!is_right) {
+    return c && c->link.type == EMU_CE_LINK_LEAF && c->link.nid == who->nid &&
+           (c->leaf.pid == 0 || c->leaf.pid == who->pid);
+}
+
+static void tell_wrong_leaf(const struct emu_ce_end *e, uint8_t child_id, const struct emu_ce_leaf *who)
+{
+    char configured[EMU_CE_CHILD_TEXT];
+
+    emu_ce_describe_child(emu_ce_child_of(e, child_id), configured);
+    emu_log_limited(&e->server->rate, EMU_LOG_WARN,
+                    "reduction at engine %u of nid %u: its child %u is %s, but nid %u inst 0x%x pid %u posts as that",
+                    e->ce_id, e->nid, child_id, configured, who->nid, who->instance_id, who->pid);
+}
+
+static unsigned enqueue(struct emu_ce_end *e, uint8_t child_id, const struct emu_ce_leaf *who,
+                        struct emu_ce_contribution *new)
+{
+    struct emu_ce_child *c = emu_ce_child_of(e, child_id);
+
+    if (!may_be(c, who)) {
         /* Somebody else's contribution will now be missing: better all know than all wait. */
+        tell_wrong_leaf(e, child_id, who);
         emu_ce_break_tree(e, EMU_STATUS_MISMATCH);
         return EMU_STATUS_MISMATCH;
     }
     if (c->n_waiting == EMU_CE_WAITING_MAX)
         return EMU_STATUS_RETRANSMIT_LIMIT;
+    c->leaf = *who;
     emu_ce_start(&new->value);
     c->waiting[(c->first + c->n_waiting++) % EMU_CE_WAITING_MAX] = *new;
     emu_ce_queue(e);
@@ -186,31 +186,27 @@ static unsigned enqueue(struct emu_ce_end *e, struct emu_ce_child *c, bool is_ri
 static unsigned accept_contribution(struct emu_port_end *port, uint32_t nid, const struct emu_cmd *cmd,
                                     struct emu_ce_contribution *new)
 {
+    const struct emu_ce_leaf who = { .host = new->host, .nid = port->nid, .instance_id = port->instance_id,
+                                     .pid = (uint32_t)port->member->pid, .poster = poster_number(port) };
     struct emu_ce_end *e;
-    struct emu_ce_child *c;
     unsigned status = find_open(port->server, port->domain, nid, cmd->ce_id, &e);
 
-    if (status != EMU_STATUS_OK)
-        return status;
-    c = emu_ce_child_of(e, cmd->ce_child);
-    return enqueue(e, c, c && is_leaf(port, &c->link), new);
+    return status == EMU_STATUS_OK ? enqueue(e, cmd->ce_child, &who, new) : status;
 }
 
 unsigned emu_ce_take_post(struct emu_server *server, struct emu_domain *domain, uint32_t host,
                           const struct emu_host_ce *m)
 {
     struct emu_ce_contribution new = { .value = m->value, .host = host, .number = m->number, .poster = m->poster };
+    const struct emu_ce_leaf who = { .host = host, .nid = m->from_nid, .instance_id = emu_host_ce_instance(m),
+                                     .pid = emu_host_ce_pid(m), .poster = m->poster };
     struct emu_ce_end *e;
-    struct emu_ce_child *c;
     unsigned status;
 
     if (!emu_ce_is_valid(&m->value))
         return EMU_STATUS_BAD_COMMAND;
     status = find_open(server, domain, m->to_nid, m->to_ce, &e);
-    if (status != EMU_STATUS_OK)
-        return status;
-    c = emu_ce_child_of(e, m->child);
-    return enqueue(e, c, c && is_far_leaf(m, &c->link), &new);
+    return status == EMU_STATUS_OK ? enqueue(e, m->child, &who, &new) : status;
 }
 
 struct emu_port_end *emu_ce_owner(const struct emu_port_end *port, const struct emu_cmd *cmd)
@@ -261,21 +257,15 @@ static void forget_post(struct emu_ce_post *post)
 
 static void ask(const struct emu_ce_post *post, uint32_t nid)
 {
-    struct emu_host_ce m = { .op = EMU_HOST_CE_POST, .child = post->cmd.ce_child, .from_nid = post->port->nid,
-                             .to_nid = nid, .to_ce = post->cmd.ce_id, .number = post->number,
-                             .poster = poster_number(post->port), .value = post->contribution.value, .n = 1 };
-    uint8_t list[8 * EMU_HOST_CE_LIST_MAX];
-    uint8_t *at = emu_host_ce_put_instance(list, post->port->instance_id);
-    const struct emu_port_end *other;
+    const struct emu_port_end *port = post->port;
+    uint8_t list[8];
+    const struct emu_host_ce m = { .op = EMU_HOST_CE_POST, .child = post->cmd.ce_child, .from_nid = port->nid,
+                                   .to_nid = nid, .to_ce = post->cmd.ce_id, .number = post->number,
+                                   .poster = poster_number(port), .value = post->contribution.value, .n = 1,
+                                   .list = list };
 
-    LIST_FOREACH(other, &post->port->member->ports, member_link) {
-        if (other == post->port || other->nid != m.from_nid || m.n == EMU_HOST_CE_LIST_MAX)
-            continue;
-        at = emu_host_ce_put_instance(at, other->instance_id);
-        m.n++;
-    }
-    m.list = list;
-    emu_ce_tell(post->port->server, post->port->domain, post->host, &m);
+    emu_host_ce_put_leaf(list, port->instance_id, (uint32_t)port->member->pid);
+    emu_ce_tell(port->server, port->domain, post->host, &m);
 }
 
 /* EMU_STATUS_OK: it is under way; else nothing has happened. */
@@ -464,6 +454,15 @@ static bool is_from(const struct emu_ce_end *e, const struct emu_ce_contribution
     return c->host == leaver->host && c->poster == leaver->poster;
 }
 
+/* Of a leaf that has not posted yet nothing is known but what instance its end point is bound to, if that is one. */
+static bool is_leaf(const struct emu_ce_end *e, const struct emu_ce_child *c, const struct leaver *leaver)
+{
+    if (c->leaf.pid != 0)
+        return c->leaf.host == leaver->host && c->leaf.poster == leaver->poster;
+    return c->link.instance_id == leaver->instance_id && !leaver->has_twin &&
+           (leaver->port || emu_ce_is_known_at(e, leaver->host));
+}
+
 /* Does the engine count on the port, which is going? */
 static bool loses(const struct emu_ce_end *e, const struct leaver *leaver)
 {
@@ -472,8 +471,7 @@ static bool loses(const struct emu_ce_end *e, const struct leaver *leaver)
 
         if (c->link.type != EMU_CE_LINK_LEAF || c->link.nid != leaver->nid)
             continue;
-        if (c->link.instance_id == leaver->instance_id && !leaver->has_twin &&
-            (leaver->port || emu_ce_is_known_at(e, leaver->host)))
+        if (is_leaf(e, c, leaver))
             return true;
         for (uint32_t k = 0; k < c->n_waiting; k++) {
             if (is_from(e, &c->waiting[(c->first + k) % EMU_CE_WAITING_MAX], leaver))
@@ -496,7 +494,7 @@ static void drop_leaver(struct emu_domain *domain, const struct leaver *leaver)
 void emu_ce_drop_leaf(struct emu_port_end *port)
 {
     struct leaver leaver = { .nid = port->nid, .instance_id = port->instance_id, .host = emu_hosts_own(port->server),
-                             .port = port };
+                             .port = port, .poster = poster_number(port) };
     bool spreads = emu_ce_spreads(port->server, port->domain);
 
     if (LIST_EMPTY(&port->domain->ces) && !spreads)
@@ -504,12 +502,12 @@ void emu_ce_drop_leaf(struct emu_port_end *port)
     leaver.has_twin = has_twin(port);
     drop_leaver(port->domain, &leaver);
     if (spreads)
-        emu_ce_tell_left(port, poster_number(port), leaver.has_twin);
+        emu_ce_tell_left(port, leaver.poster, leaver.has_twin);
 }
 
 void emu_ce_port_left(struct emu_domain *domain, uint32_t host, const struct emu_host_ce *m)
 {
-    const struct leaver leaver = { .nid = m->from_nid, .instance_id = emu_host_ce_instance(m, 0),
+    const struct leaver leaver = { .nid = m->from_nid, .instance_id = emu_host_ce_instance(m),
                                    .has_twin = (m->flags & EMU_HOST_CE_HAS_TWIN) != 0, .host = host,
                                    .poster = m->poster };
 

@@ -2174,6 +2174,10 @@ gni_return_t GNI_SetErrorPtag(gni_err_handle_t err_handle, uint8_t ptag);
  *      parent_ep                         the parent's       by which the parent knows this    GNI_CE_CHILD_VCE
  *      on which a leaf posts             its engine's       by which that engine knows it     GNI_CE_CHILD_PE
  *
+ *      Of what these endpoints are bound to the node counts: that of the child, of the parent, of the engine. The
+ *      instance may be any number. A leaf is the process that first posts with the engine's ce_id and its child_id, on
+ *      the node that the engine's endpoint names; any of its NIC handles there will do.
+ *
  *   3. GNI_CeConfigure() on all engines, in any order; then a barrier, because posts to an engine that is not
  *      configured fail.
  *   4. Each leaf: zero a gni_ce_result_t, post, wait for the entry, poll GNI_CeCheckResult().
@@ -2195,10 +2199,14 @@ gni_return_t GNI_SetErrorPtag(gni_err_handle_t err_handle, uint8_t ptag);
  * for ever (numbers of gni_cq_get_status()):
  *
  *   11  different ce_cmd, ce_red_id or GNI_CEMODE_TWO_OP: this reduction only
- *   11  a leaf names a child_id that is not its own; engines that do not name each other: the tree is broken
- *    2  a leaf's or an engine's NIC handle has gone, or its process has died: the tree is broken
+ *   11  a leaf names a child_id that is not its own: none of the configuration, an engine's, one of another node, or
+ *       one that another process has posted with; engines that do not name each other: the tree is broken
+ *    2  a leaf's or an engine's NIC handle has gone, or its process has died: the tree is broken. Of a leaf that has
+ *       not posted yet this is noticed if the engine's endpoint is bound to its instance
  *    9  an engine was destroyed or configured anew: the tree is broken
  *    1  the NIC has gone; or a host of the machine is lost that has an engine or a leaf: the tree is broken
+ *
+ * emunic logs both sides of what does not agree (11): who is configured and who came.
  *
  * In a broken tree posts fail at once, in the entry and in the result, until every engine is configured anew. Other
  * refusals, of one post alone: 3 no such engine in this communication domain, or not configured; 8 sixteen
@@ -2210,9 +2218,9 @@ gni_return_t GNI_SetErrorPtag(gni_err_handle_t err_handle, uint8_t ptag);
  * An engine's own entries go to the CQ of GNI_CeConfigure(): source 6, GNI_CQ_GET_CE_ID(), GNI_CQ_GET_REDUCTN_ID()
  * (low 32 bits), status as above. GNI_GetCompleted() has nothing for them.
  *
- * The original is documented thinly here. Our reading: index width and sign, NaN and zero, running ahead, what breaks a
- * tree, entries for failures alone not telling of exceptions. Routing modes are taken and have no effect. Source: uGNI
- * spec 2.16, 3.6, 4.12; machines.md 2.3.
+ * The original is documented thinly here. Our reading: who a leaf is, index width and sign, NaN and zero, running
+ * ahead, what breaks a tree, entries for failures alone not telling of exceptions. Routing modes are taken and have no
+ * effect. Source: uGNI spec 2.16, 3.6, 4.12; machines.md 2.3.
  */
 
 /**

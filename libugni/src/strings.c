@@ -88,7 +88,7 @@ static const struct status_row status_rows[GNII_CQE_STATUS_COUNT] = {
     [GNII_CQE_RETRANSMIT_LIMIT] = { "retransmission limit reached", 1 },
     [GNII_CQE_CANCELLED] = { "cancelled before completion", 0 },
     [GNII_CQE_BAD_COMMAND] = { "malformed command refused by the device", 0 },
-    [GNII_CQE_MISMATCH] = { "mismatch: the members of a reduction do not agree", 0 },
+    [GNII_CQE_MISMATCH] = { "mismatch: the members of a reduction do not agree; emunic logs who", 0 },
 };
 
 static const char overrun_text[] = "completion queue overrun: entries were lost";

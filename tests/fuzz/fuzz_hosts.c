@@ -244,7 +244,7 @@ static uint32_t make_ce(uint8_t *message)
         m.status = one_in(2) ? 0 : m.status;
         m.n = m.flags ? 1 + (uint32_t)below(2) : 0;
     } else if (op == EMU_HOST_CE_POST || op == EMU_HOST_CE_LEFT) {
-        m.n = op == EMU_HOST_CE_LEFT ? 1 : 1 + (uint32_t)below(8);
+        m.n = 1;
     }
     at = emu_host_ce_put(message, atomic_load(&common->domain), &m);
     for (uint32_t i = 0; i < m.n; i++) {
@@ -254,8 +254,10 @@ static uint32_t make_ce(uint8_t *message)
 
         if (op == EMU_HOST_CE_STATE)
             at = emu_host_ce_put_link(at, &link, i == 0 && one_in(2));
+        else if (op == EMU_HOST_CE_POST)
+            at = emu_host_ce_put_leaf(at, 12, one_in(8) ? 2 : 1);
         else
-            at = emu_host_ce_put_instance(at, i == 0 ? 12 : (uint32_t)below(16));
+            at = emu_host_ce_put_instance(at, 12);
     }
     return (uint32_t)(at - message);
 }

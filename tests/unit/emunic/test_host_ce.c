@@ -53,7 +53,7 @@ static struct emu_host_ce full(unsigned op)
         m.flags = EMU_HOST_CE_CONFIGURED;
     if (op == EMU_HOST_CE_LEFT)
         m.flags = EMU_HOST_CE_HAS_TWIN;
-    m.n = op == EMU_HOST_CE_STATE ? 3 : op == EMU_HOST_CE_POST ? 2 : op == EMU_HOST_CE_LEFT;
+    m.n = op == EMU_HOST_CE_STATE ? 3 : op == EMU_HOST_CE_POST || op == EMU_HOST_CE_LEFT;
     return m;
 }
 
@@ -67,6 +67,8 @@ static uint32_t write_message(uint8_t message[ROOM], const struct emu_host_ce *m
 
         if (m->op == EMU_HOST_CE_STATE)
             at = emu_host_ce_put_link(at, &link, i == 0);
+        else if (m->op == EMU_HOST_CE_POST)
+            at = emu_host_ce_put_leaf(at, 200 + i, 300 + i);
         else
             at = emu_host_ce_put_instance(at, 200 + i);
     }
@@ -121,8 +123,11 @@ static void test_lists_are_read_back(void **state)
     assert_int_equal(link.type, EMU_CE_LINK_ENGINE);
     m = full(EMU_HOST_CE_POST);
     assert_true(emu_host_ce_parse(message, write_message(message, &m), &m));
-    assert_int_equal(emu_host_ce_instance(&m, 0), 200);
-    assert_int_equal(emu_host_ce_instance(&m, 1), 201);
+    assert_int_equal(emu_host_ce_instance(&m), 200);
+    assert_int_equal(emu_host_ce_pid(&m), 300);
+    m = full(EMU_HOST_CE_LEFT);
+    assert_true(emu_host_ce_parse(message, write_message(message, &m), &m));
+    assert_int_equal(emu_host_ce_instance(&m), 200);
 }
 
 /* Byte by byte: whatever an operation does not use must be 0, and what it needs must be there. */
@@ -246,6 +251,11 @@ static void test_wrong_lists_are_refused(void **state)
     m = full(EMU_HOST_CE_LEFT);
     length = write_message(message, &m);
     message[EMU_HOST_CE_BYTES + 7] = 1;
+    assert_false(is_good(message, length, &read));
+    /* A leaf of no process. */
+    m = full(EMU_HOST_CE_POST);
+    length = write_message(message, &m);
+    memset(message + EMU_HOST_CE_BYTES + 4, 0, 4);
     assert_false(is_good(message, length, &read));
 }
 
