@@ -889,6 +889,8 @@ dmapp_return_t dmapp_acswap_qw_nbi(void *target_addr, void *source_addr, dmapp_s
  *   MIN MAX                        signed integers and floating point
  *   ADD                            floating point
  *
+ * On a Gemini (hw_version 0): ADD AND OR XOR SWAP AX CSWAP, 64 bits.
+ *
  * @param[in]  target_addr  dmapp_amo_put(): remote triple. dmapp_amo_get(): local, any alignment.
  * @param[in]  source_addr, source_seg, source_pe, target_seg, target_pe  Remote triple, aligned to the word.
  * @param[in]  amo          Read before the call returns.

@@ -334,6 +334,8 @@ static dmapp_return_t translate(const dmapp_amo_t *amo, struct atomic_op *a_out)
         a_out->op = float_of[amo->op];
     if (a_out->op == 0 || (qualifier == DMAPP_AMO_UNSIGNED && amo->op >= DMAPP_AMO_MIN))
         return DMAPP_RC_NOT_SUPPORTED;
+    if (dmappi_is_up() && !dmappi_has_amo(a_out->op, a_out->is_32bit))
+        return DMAPP_RC_NOT_SUPPORTED;
     if (a_out->is_32bit) {
         a_out->operand1 = amo->operand1.u32;
         a_out->operand2 = amo->operand2.u32;

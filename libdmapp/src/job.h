@@ -106,6 +106,12 @@ struct dmappi_job {
 
 extern struct dmappi_job dmappi_job __attribute__((visibility("hidden")));
 
+/* A NIC of the first generation: 64-bit atomics without minimum, maximum and floating point, gets to whole words. */
+static inline bool dmappi_is_gemini(void)
+{
+    return dmappi_job.hw_version == GNI_DEVICE_GEMINI;
+}
+
 static inline bool dmappi_is_up(void)
 {
     return atomic_load_explicit(&dmappi_job.is_up, memory_order_acquire);

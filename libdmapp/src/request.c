@@ -319,8 +319,18 @@ dmapp_return_t dmappi_call_end(struct dmappi_call *call, dmapp_return_t rc, dmap
 
 /* ---- posting ---- */
 
+/* A Gemini has one deterministic way and one adaptive one. */
 static uint16_t delivery_mode(uint8_t routing)
 {
+    static const uint16_t mode_on_gemini[] = {
+        [DMAPP_ROUTING_IN_ORDER] = GNI_DLVMODE_IN_ORDER,
+        [DMAPP_ROUTING_DETERMINISTIC] = GNI_DLVMODE_NO_ADAPT,
+        [DMAPP_ROUTING_ADAPTIVE] = GNI_DLVMODE_PERFORMANCE,
+        [DMAPP_ROUTING_DETERMINISTIC_1] = GNI_DLVMODE_NO_ADAPT,
+        [DMAPP_ROUTING_ADAPTIVE_1] = GNI_DLVMODE_PERFORMANCE,
+        [DMAPP_ROUTING_ADAPTIVE_2] = GNI_DLVMODE_PERFORMANCE,
+        [DMAPP_ROUTING_ADAPTIVE_3] = GNI_DLVMODE_PERFORMANCE,
+    };
     static const uint16_t mode_of[] = {
         [DMAPP_ROUTING_IN_ORDER] = GNI_DLVMODE_IN_ORDER,
         [DMAPP_ROUTING_DETERMINISTIC] = GNI_DLVMODE_NMIN_HASH,
@@ -331,7 +341,7 @@ static uint16_t delivery_mode(uint8_t routing)
         [DMAPP_ROUTING_ADAPTIVE_3] = GNI_DLVMODE_ADAPTIVE3,
     };
 
-    return mode_of[routing];
+    return dmappi_is_gemini() ? mode_on_gemini[routing] : mode_of[routing];
 }
 
 static gni_ep_handle_t make_ep(struct dmappi_peer *peer)
@@ -538,11 +548,50 @@ dmapp_return_t dmappi_post_get(struct dmappi_call *call, void *to, const struct 
     gni_mem_handle_t handle;
 
     if (from->addr % 4 == 0 && len_bytes % 4 == 0 && len_bytes > DMAPPI_SMALL_BYTES &&
+        (!dmappi_is_gemini() || (uintptr_t)to % 4 == 0) &&
         dmappi_local_handle((uint64_t)(uintptr_t)to, len_bytes, &handle))
         return get_plainly(call, to, from, len_bytes, &handle);
     for (uint64_t done = 0; rc == DMAPP_RC_SUCCESS && done < len_bytes; done += piece_max)
         rc = get_by_bounce(call, to, from, done, len_bytes - done < piece_max ? len_bytes - done : piece_max);
     return rc;
+}
+
+/* Fetching, 64 bits, and the operands for it. What has no command here never comes: dmappi_has_amo(). */
+static gni_fma_cmd_type_t command_on_gemini(unsigned op, uint64_t *operand1, uint64_t *operand2)
+{
+    switch (op) {
+    case EMU_AMO_ADD:
+        return GNI_FMA_ATOMIC_FADD;
+    case EMU_AMO_AND:
+        return GNI_FMA_ATOMIC_FAND;
+    case EMU_AMO_OR:
+        return GNI_FMA_ATOMIC_FOR;
+    case EMU_AMO_XOR:
+        return GNI_FMA_ATOMIC_FXOR;
+    case EMU_AMO_CSWAP:
+        return GNI_FMA_ATOMIC_CSWAP;
+    case EMU_AMO_SWAP:
+        *operand2 = *operand1;      /* (m & 0) ^ value */
+        *operand1 = 0;
+        return GNI_FMA_ATOMIC_FAX;
+    default:
+        return GNI_FMA_ATOMIC_FAX;
+    }
+}
+
+/* A command that fetches needs a place for the old value, wanted or not. */
+static void fetch_to(struct dmappi_request *r, void *old, uint32_t width_bytes)
+{
+    r->d.local_addr = (uint64_t)(uintptr_t)r->small;
+    r->d.local_mem_hndl = pool.handle;
+    r->copy_to = old;
+    r->copy_from = r->small;
+    r->copy_bytes = old ? width_bytes : 0;
+}
+
+bool dmappi_has_amo(unsigned op, bool is_32bit)
+{
+    return !dmappi_is_gemini() || (!is_32bit && op != EMU_AMO_IMIN && op != EMU_AMO_IMAX && op < EMU_AMO_FPMIN);
 }
 
 dmapp_return_t dmappi_post_amo(struct dmappi_call *call, const struct dmappi_place *at, unsigned op, bool is_32bit,
@@ -565,16 +614,13 @@ dmapp_return_t dmappi_post_amo(struct dmappi_call *call, const struct dmappi_pla
     /* 32 bits: bit 0 off, bit 9 on; not fetching: bit 8. */
     r->d.amo_cmd = (gni_fma_cmd_type_t)((is_32bit ? (command_of[op] & ~1u) | 0x200u : command_of[op]) |
                                         (old ? 0 : 0x100u));
+    if (dmappi_is_gemini())
+        r->d.amo_cmd = command_on_gemini(op, &operand1, &operand2) | (old || op == EMU_AMO_CSWAP ? 0 : 0x100u);
     r->d.first_operand = operand1;
     r->d.second_operand = operand2;
     r->d.remote_addr = at->addr;
     r->d.length = is_32bit ? 4 : 8;
-    if (old) {
-        r->d.local_addr = (uint64_t)(uintptr_t)r->small;
-        r->d.local_mem_hndl = pool.handle;
-        r->copy_to = old;
-        r->copy_from = r->small;
-        r->copy_bytes = is_32bit ? 4 : 8;
-    }
+    if ((r->d.amo_cmd & 0x100u) == 0)
+        fetch_to(r, old, is_32bit ? 4 : 8);
     return submit(call, r, at, call->thread->put_relaxed_ordering);
 }

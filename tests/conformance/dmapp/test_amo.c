@@ -198,6 +198,14 @@ static uint64_t bits_of_float(float f)
     return bits;
 }
 
+/* A Gemini has 64 bits, and no minimum, maximum or floating point. */
+static bool has_device(const struct described *c)
+{
+    bool is_integer = (c->type & ~0xffu) != DMAPP_AMO_FLOAT;
+
+    return dx_job.hw_version != 0 || (is_integer && (c->type & 0xff) == DMAPP_QW && c->op <= DMAPP_AMO_CSWAP);
+}
+
 /* covers: dmapp_amo_put*, dmapp_amo_get*: DMAPP_RC_SUCCESS */
 static void test_described_operations_of_both_widths(void **state)
 {
@@ -250,7 +258,9 @@ static void test_described_operations_of_both_widths(void **state)
                 rc = flavour == NB    ? dmapp_amo_get_nb(&result, word, &to.seg, next_pe(), &amo, &syncid)
                      : flavour == NBI ? dmapp_amo_get_nbi(&result, word, &to.seg, next_pe(), &amo)
                                       : dmapp_amo_get(&result, word, &to.seg, next_pe(), &amo);
-            assert_int_equal(rc, DMAPP_RC_SUCCESS);
+            assert_int_equal(rc, has_device(c) ? DMAPP_RC_SUCCESS : DMAPP_RC_NOT_SUPPORTED);
+            if (rc != DMAPP_RC_SUCCESS)
+                continue;
             assert_int_equal(complete(flavour, &syncid), DMAPP_RC_SUCCESS);
             if (i % 6 >= 3)
                 assert_true(result == c->old);
@@ -340,6 +350,8 @@ static void test_descriptions_that_cannot_be_are_refused(void **state)
         assert_int_equal(dmapp_amo_get_nbi(&result, words, heap, next_pe(), &amo), cases[i].rc);
     }
     amo = (dmapp_amo_t){ .op = DMAPP_AMO_ADD, .type = DMAPP_DW, .operand1.u32 = 1 };
+    if (dx_job.hw_version == 0)
+        amo.type = DMAPP_QW;
     for (unsigned shift = 1; shift < 4; shift++) {
         uint8_t *at = (uint8_t *)words + shift;
 
