@@ -11,12 +11,18 @@
 
 #include <stdint.h>
 
-#define EMU_ABI_VERSION 9u
+#define EMU_ABI_VERSION 10u
 
 #define EMU_TABLE_MAGIC   0x4c424154554d45ull /* "EMUTABL" read as little-endian bytes */
 #define EMU_SEGMENT_MAGIC 0x4745535f554d45ull /* "EMU_SEG" */
 
 #define EMU_CACHE_LINE 64u
+
+/* What the NICs of a machine are to programs. The numbers are those of gni_nic_device_t. */
+enum emu_device {
+    EMU_DEVICE_GEMINI = 0,
+    EMU_DEVICE_ARIES = 1,
+};
 
 /* Memory domain handles per node: 12 bits in a memory handle (spec ugni.md, Appendix B). Index 0 is never used. */
 #define EMU_MDH_COUNT 4096u

@@ -48,7 +48,7 @@ struct emu_table {
     uint32_t n_nids;             /* [I] length of the address -> node index array */
     uint32_t n_nodes;            /* [I] nodes of the domain, on all hosts */
     uint32_t n_ports;            /* [I] length of the port array */
-    uint32_t reserved;
+    uint32_t device;             /* [I] enum emu_device */
     uint64_t nid_off;            /* [I] uint32_t[n_nids]: node index or EMU_NID_NONE */
     uint64_t node_off;           /* [I] struct emu_table_node[n_nodes] */
     uint64_t port_off;           /* [I] struct emu_table_port[n_ports] */

@@ -41,6 +41,7 @@
     X("EMUNIC_SERVER", "name of the emunic to talk to")                                                             \
     X("EMUNIC_SERVER_UID", "user whose emunic is trusted, besides root and oneself")                                \
     X("EMUNIC_MACHINES", "folder with machine files")                                                                \
+    X("EMUNIC_DEVICE", "aries or gemini: what uGNI programs take the NIC for, instead of what the machine has")      \
     X("EMUNIC_MEMORY", "how registered memory is reached: auto, adopt (always), cma (never moved nor shared)")       \
     X("EMUNIC_NID", "node of this rank (set by emunic run)")                                                         \
     X("EMUNIC_NIDS", "nodes of all ranks (set by emunic run)")                                                       \

@@ -127,6 +127,13 @@ static int where_is(struct emu_connection *c, struct emu_msg_rank *rank)
     return 0;
 }
 
+static int tell_machine(struct emu_connection *c, struct emu_msg_machine *machine)
+{
+    *machine = (struct emu_msg_machine){ .device = emu_machine_nic(c->server->machine)->device,
+                                         .n_nids = c->server->n_nids };
+    return 0;
+}
+
 static int answer_attach(struct emu_connection *c, struct emu_reply *reply)
 {
     int r;
@@ -414,6 +421,8 @@ static int answer_control(struct emu_connection *c, struct emu_reply *reply, str
         return emu_resources_answer(c, &msg->resources);
     case EMU_MSG_PTAG:
         return emu_resources_ptag(c, &msg->ptag);
+    case EMU_MSG_MACHINE:
+        return tell_machine(c, &msg->machine);
     case EMU_MSG_INJECTION:
         return emu_injection_get(c, &msg->injection);
     case EMU_MSG_ATTACH:

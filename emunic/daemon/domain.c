@@ -128,6 +128,7 @@ static void fill_table(const struct emu_server *server, const struct emu_domain_
     t->table_bytes = domain->table_bytes;
     t->ptag = domain->ptag;
     t->cookie = domain->cookie;
+    t->device = emu_machine_nic(server->machine)->device;
     t->format = emu_machine_nic(server->machine)->format;
     atomic_store(&t->flags, spec->flags | (server->starts_routed ? EMU_TABLE_ROUTED : 0) |
                                 (emu_quiesce_has_barrier() ? 0 : EMU_TABLE_FENCED));

@@ -33,7 +33,7 @@ struct emu_nic_params {
     uint32_t ce_children_max;
     uint32_t amo_cache_entries;
     uint32_t amo_cycles;             /* NIC clocks for one cached atomic operation */
-    uint32_t reserved;
+    uint32_t device;                 /* enum emu_device: what programs take it for */
     uint64_t bte_bytes_max;          /* one block transfer */
 };
 

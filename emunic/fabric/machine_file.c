@@ -41,6 +41,9 @@ static const char *const charge_choices[] = { "true", "full", NULL };
 static const char *const choice_choices[] = { "first", "random", "credits", "tokens", NULL };
 static const char *const arbitration_choices[] = { "round-robin", "random", "age", "fullest", "longest-waiting", NULL };
 
+/* In the order of enum emu_device. */
+static const char *const device_choices[] = { "gemini", "aries", NULL };
+
 static const struct emu_param common_params[] = {
     { "schema", EMU_PARAM_COUNT, FIELD(schema), SCHEMA, SCHEMA },
     { "name", EMU_PARAM_NAME, FIELD(name), 0, 0 },
@@ -75,6 +78,7 @@ static const struct emu_param common_params[] = {
     { "packet.flit_bits", EMU_PARAM_COUNT, FIELD(nic.format.flit_bits), 1, 4096 },
     { "packet.request_header_flits", EMU_PARAM_COUNT, FIELD(nic.format.request_header_flits), 1, 1000 },
     { "packet.response_header_flits", EMU_PARAM_COUNT, FIELD(nic.format.response_header_flits), 0, 1000 },
+    { "nic.device", EMU_PARAM_CHOICE, FIELD(nic.device), 0, 0, device_choices },
     { "nic.clock_mhz", EMU_PARAM_COUNT, FIELD(nic.clock_mhz), 1, 1000000 },
     { "nic.access_cycles", EMU_PARAM_COUNT, FIELD(nic.access_cycles), 1, 1000 },
     { "nic.outstanding_packets", EMU_PARAM_COUNT, FIELD(nic.outstanding_packets), 1, 1u << 20 },

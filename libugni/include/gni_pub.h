@@ -383,7 +383,7 @@ typedef enum gni_post_type {
 #define GNI_DLVMODE_NO_RADAPT    0x0004 /* responses not routed adaptively */
 #define GNI_DLVMODE_IN_ORDER     (GNI_DLVMODE_NO_ADAPT | GNI_DLVMODE_NO_HASH) /* a pair of nodes stays ordered */
 #define GNI_DLVMODE_MNON_HASH    GNI_DLVMODE_IN_ORDER
-#define GNI_DLVMODE_NMIN_HASH    0x0008
+#define GNI_DLVMODE_NMIN_HASH    0x0008 /* Aries, as the next one and ADAPTIVE1 to 3 */
 #define GNI_DLVMODE_MIN_HASH     0x0010
 #define GNI_DLVMODE_ADAPTIVE0    GNI_DLVMODE_PERFORMANCE
 #define GNI_DLVMODE_ADAPTIVE1    0x0020
@@ -394,7 +394,7 @@ typedef enum gni_post_type {
 /* rdma_mode */
 #define GNI_RDMAMODE_PHYS_ADDR 0x0001 /* kernel only: refused */
 #define GNI_RDMAMODE_FENCE     0x0002 /* finish this and all earlier posts before the next descriptor starts */
-#define GNI_RDMAMODE_GETWC_DIS 0x0004 /* no write combining of incoming GET data */
+#define GNI_RDMAMODE_GETWC_DIS 0x0004 /* Aries: no write combining of incoming GET data */
 
 /*
  * AMO commands
@@ -1149,7 +1149,15 @@ gni_return_t GNI_GetVersion(uint32_t *version);
 gni_return_t GNI_GetVersionInformation(gni_version_info_t *version_info);
 
 /**
- * Kind of NIC: GNI_DEVICE_ARIES.
+ * Kind of NIC, as the machine has it (`device` in the nic section of its file): GNI_DEVICE_GEMINI on gemini,
+ * GNI_DEVICE_ARIES on aries and, because programs of uGNI have to find one of the two, on machines that never had
+ * uGNI. EMUNIC_DEVICE (aries or gemini; else the machine decides) overrides it, for this call and for NIC handles
+ * attached under it. May be called before any attach and outside a job: emunic is asked, on a connection of its own;
+ * without an emunic it is an Aries.
+ *
+ * A Gemini refuses what came with Aries. INVALID_PARAM from posts: FMA_ATOMIC2 commands, GNI_POST_FMA_GET_W_FLAG,
+ * GNI_POST_AMO_W_FLAG, GNI_POST_CE; GNI_DLVMODE_NMIN_HASH, MIN_HASH, ADAPTIVE1 to 3; GNI_RDMAMODE_GETWC_DIS.
+ * ALIGNMENT_ERROR: a GET to a local address that is no multiple of 4. ILLEGAL_OP: collective engines.
  *
  * @retval GNI_RC_SUCCESS         *dev_type set.
  * @retval GNI_RC_INVALID_PARAM   dev_type is NULL.
@@ -1633,9 +1641,10 @@ gni_return_t GNI_CqDestroy(gni_cq_handle_t cq_hndl);
  * @retval GNI_RC_INVALID_PARAM     EP not live or not bound; type not for this call; NULL descriptor; LOCAL and
  *                                  GLOBAL without GNI_CDM_MODE_DUAL_EVENTS; malformed handle; length 0 of a GET
  *                                  or an AMO (reading 7.11); GNI_RDMAMODE_PHYS_ADDR; CE on an EP without leaf
- *                                  attributes, unknown ce_cmd or ce_mode bits.
- * @retval GNI_RC_ALIGNMENT_ERROR   GNI_PostRdma() and GNI_PostFma() only: GET with remote address or length not a
- *                                  multiple of 4, AMO not of its operand size, sync_flag_addr not of 8 (reading), CE
+ *                                  attributes, unknown ce_cmd or ce_mode bits; on a Gemini what came with Aries
+ *                                  (GNI_GetDeviceType()).
+ * @retval GNI_RC_ALIGNMENT_ERROR   GNI_PostRdma() and GNI_PostFma() only: GET with remote address or length (on a
+ *                                  Gemini also local address) not a multiple of 4, AMO not of its operand size, sync_flag_addr not of 8 (reading), CE
  *                                  result not of 32.
  * @retval GNI_RC_ERROR_RESOURCE    No transfer slot, queue full: poll the source CQ and retry.
  * @retval GNI_RC_PERMISSION_ERROR  GNI_PostRdma() and GNI_PostFma() only: the local region does not allow it: GET,
@@ -1821,7 +1830,7 @@ gni_return_t GNI_SmsgInit(gni_ep_handle_t ep_hndl, gni_smsg_attr_t *local_smsg_a
  * Delivery mode of all messages of a NIC handle. Default GNI_DLVMODE_PERFORMANCE.
  *
  * @retval GNI_RC_SUCCESS        Set.
- * @retval GNI_RC_INVALID_PARAM  Not a live NIC handle, or not a GNI_DLVMODE_* value.
+ * @retval GNI_RC_INVALID_PARAM  Not a live NIC handle, or not a GNI_DLVMODE_* value, or not one of this device.
  * @note Threads: NIC.
  */
 gni_return_t GNI_SmsgSetDeliveryMode(gni_nic_handle_t nic_handle, uint16_t dlvr_mode);
@@ -2231,7 +2240,7 @@ gni_return_t GNI_SetErrorPtag(gni_err_handle_t err_handle, uint8_t ptag);
  * @retval GNI_RC_INVALID_PARAM   Not a live NIC handle, or ce_hndl is NULL.
  * @retval GNI_RC_ERROR_RESOURCE  All engines of the node are in use, by whomever; or the NIC has gone.
  * @retval GNI_RC_ERROR_NOMEM     Out of memory.
- * @retval GNI_RC_ILLEGAL_OP      The machine's NICs have no engines (ce_engines: 0 in the machine file).
+ * @retval GNI_RC_ILLEGAL_OP      The NIC is a Gemini, or the machine's NICs have no engines (ce_engines: 0 in its file).
  * @note Threads: NIC. Source: uGNI spec 4.12.
  */
 gni_return_t GNI_CeCreate(gni_nic_handle_t nic_hndl, gni_ce_handle_t *ce_hndl);
@@ -2255,7 +2264,7 @@ gni_return_t GNI_CeGetId(gni_ce_handle_t ce_hndl, uint32_t *ce_id);
  * @param[in] child_type  GNI_CE_CHILD_PE or GNI_CE_CHILD_VCE.
  * @retval GNI_RC_SUCCESS        Set.
  * @retval GNI_RC_INVALID_PARAM  Not a live endpoint, or child_id or child_type is out of range.
- * @note Never GNI_RC_ILLEGAL_OP: a NIC without engines is told of by GNI_CeCreate().
+ * @retval GNI_RC_ILLEGAL_OP     The NIC is a Gemini.
  * @note Threads: NIC.
  */
 gni_return_t GNI_EpSetCeAttr(gni_ep_handle_t ep_hndl, uint32_t ce_id, uint32_t child_id,
@@ -2293,7 +2302,7 @@ gni_return_t GNI_CeConfigure(gni_ce_handle_t ce_hndl, gni_ep_handle_t *child_eps
  * @retval GNI_RC_TRANSACTION_ERROR  Finished with an error: GNI_CE_RES_STATUS_OK false: not delivered; true:
  *                                   delivered with the exceptions of GNI_CE_RES_GET_FPE.
  * @retval GNI_RC_INVALID_PARAM      result is NULL.
- * @note Never GNI_RC_ILLEGAL_OP: a result is read without asking the NIC.
+ * @retval GNI_RC_ILLEGAL_OP         No post has named this place, and the NIC is a Gemini.
  * @note SUCCESS makes the result words visible to the caller. Threads: any.
  */
 gni_return_t GNI_CeCheckResult(gni_ce_result_t *result, uint32_t length);

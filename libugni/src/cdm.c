@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "emunic/base/log.h"
+#include "libugni/src/device.h"
 #include "libugni/src/short.h"
 #include "libugni/src/ugni.h"
 
@@ -187,6 +188,7 @@ static gni_return_t attach_nic(struct gnii_cdm *cdm, uint32_t *local_addr, gni_n
     r = emu_port_attach(&nic->port, cdm->ptag, cdm->cookie, cdm->inst_id, cdm->modes);
     if (r < 0)
         goto err_nic;
+    nic->is_gemini = gnii_device_of(nic->port.table->device) == GNI_DEVICE_GEMINI;
     r = gnii_job_join(nic, cdm->cookie);
     if (r < 0)
         goto err_port;

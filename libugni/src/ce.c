@@ -19,6 +19,7 @@
 #include <stdlib.h>
 
 #include "emunic/abi/ce.h"
+#include "libugni/src/device.h"
 #include "libugni/src/post.h"
 
 static_assert((int)GNI_CE_CHILD_UNUSED == (int)EMU_CE_LINK_NONE, "ce: child type");
@@ -152,8 +153,9 @@ static gni_return_t look_at_nic(gni_ce_result_t *result)
     gni_return_t rc = GNI_RC_NOT_DONE;
 
     sched_yield();
+    /* No post has named this place. On a Gemini none can. */
     if (!nic)
-        return rc;
+        return gnii_device() == GNI_DEVICE_GEMINI ? GNI_RC_ILLEGAL_OP : rc;
     emu_port_relax(&nic->port);
     /* It may have come just before the NIC went. */
     if (gnii_nic_is_lost(nic) && (control_of(result) & EMU_CE_CONTROL_DONE) == 0) {
@@ -212,6 +214,8 @@ gni_return_t GNI_CeCreate(gni_nic_handle_t nic_hndl, gni_ce_handle_t *ce_hndl)
 
     if (!nic || !ce_hndl)
         return GNI_RC_INVALID_PARAM;
+    if (nic->is_gemini)
+        return GNI_RC_ILLEGAL_OP;
     ce = calloc(1, sizeof(*ce));
     if (!ce)
         return GNI_RC_ERROR_NOMEM;
@@ -299,6 +303,8 @@ gni_return_t GNI_EpSetCeAttr(gni_ep_handle_t ep_hndl, uint32_t ce_id, uint32_t c
     if (!ep || child_id >= GNI_CE_MAX_CHILDREN ||
         (child_type != GNI_CE_CHILD_VCE && child_type != GNI_CE_CHILD_PE))
         return GNI_RC_INVALID_PARAM;
+    if (ep->nic->is_gemini)
+        return GNI_RC_ILLEGAL_OP;
     emu_biased_lock(&ep->nic->lock);
     /* A number that no engine has must not become one that some engine has. */
     ep->ce = (struct emu_ce_link){ .ce_id = (uint16_t)(ce_id < UINT16_MAX ? ce_id : UINT16_MAX),

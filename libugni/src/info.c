@@ -3,7 +3,7 @@
  * Device, job and library information. These calls work before any communication domain exists, and outside a job
  * they answer without a word on stderr: programs ask them while they look around.
  *
- * There is one device, an Aries. Where this process is, what its job calls that node, which tag belongs to a cookie and
+ * There is one device, of the machine's kind (device.c). Where this process is, what its job calls that node, which tag belongs to a cookie and
  * what is used of the node's resources comes from emunic's accounts (daemon/resources.c), across all processes. Without
  * an emunic the launcher's environment and the limits of an idle device are told, and no cookie is known.
  */
@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "libugni/src/ask.h"
+#include "libugni/src/device.h"
 #include "libugni/src/ugni.h"
 
 #define IDLE_NTT_GRANULARITY 1u
@@ -57,7 +58,7 @@ gni_return_t GNI_GetDeviceType(gni_nic_device_t *dev_type)
 {
     if (!dev_type)
         return GNI_RC_INVALID_PARAM;
-    *dev_type = GNI_DEVICE_ARIES;
+    *dev_type = gnii_device();
     return GNI_RC_SUCCESS;
 }
 

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "emunic/client/direct.h"
+#include "libugni/src/device.h"
 #include "libugni/src/post.h"
 #include "libugni/src/short.h"
 #include "libugni/src/stats.h"
@@ -300,6 +301,25 @@ gni_return_t gnii_post_start(const struct gnii_post *posts, uint32_t n_posts)
 
 /* ---- checks ---- */
 
+bool gnii_post_came_with_aries(const gni_post_descriptor_t *d)
+{
+    if (d->dlvr_mode & GNII_ARIES_DLVMODES)
+        return true;
+    switch (d->type) {
+    case GNI_POST_RDMA_PUT:
+    case GNI_POST_RDMA_GET:
+        return (d->rdma_mode & GNII_ARIES_RDMAMODES) != 0;
+    case GNI_POST_AMO:
+        return (d->amo_cmd & GNII_SECOND_GENERATION) != 0;
+    case GNI_POST_FMA_GET_W_FLAG:
+    case GNI_POST_AMO_W_FLAG:
+    case GNI_POST_CE:
+        return true;
+    default:
+        return false;
+    }
+}
+
 gni_return_t gnii_post_set_common(struct gnii_post *p, struct gnii_ep *ep, gni_post_descriptor_t *descr,
                                   struct gnii_cq *cq)
 {
@@ -309,6 +329,8 @@ gni_return_t gnii_post_set_common(struct gnii_post *p, struct gnii_ep *ep, gni_p
         return GNI_RC_INVALID_PARAM;
     if ((descr->cq_mode & GNI_CQMODE_DUAL_EVENTS) == GNI_CQMODE_DUAL_EVENTS &&
         (ep->nic->modes & GNI_CDM_MODE_DUAL_EVENTS) == 0)
+        return GNI_RC_INVALID_PARAM;
+    if (!gnii_post_is_of_device(ep->nic, descr))
         return GNI_RC_INVALID_PARAM;
     if ((descr->dlvr_mode & (GNI_DLVMODE_IN_ORDER | GNI_DLVMODE_ORDERED_TAIL)) != 0 &&
         (descr->dlvr_mode & GNI_DLVMODE_IN_ORDER) == GNI_DLVMODE_IN_ORDER)
@@ -382,7 +404,7 @@ static uint8_t amo_of_second_generation(uint32_t command)
 
 bool gnii_post_amo_of(uint32_t command, uint8_t *op_out, uint8_t *flags_out)
 {
-    uint8_t op = (command & 0x040u) ? amo_of_second_generation(command) : amo_of_first_generation(command);
+    uint8_t op = (command & GNII_SECOND_GENERATION) ? amo_of_second_generation(command) : amo_of_first_generation(command);
     uint8_t flags = 0;
 
     if (command & 0x200u)
@@ -420,7 +442,7 @@ static gni_return_t check_get(struct gnii_post *p, const gni_mem_handle_t *local
     if (p->length_bytes == 0)
         return GNI_RC_INVALID_PARAM;
     /* The local address may be any on Aries. */
-    if (p->remote_addr % 4 != 0 || p->length_bytes % 4 != 0)
+    if (p->remote_addr % 4 != 0 || p->length_bytes % 4 != 0 || (p->ep->nic->is_gemini && p->local_addr % 4 != 0))
         return GNI_RC_ALIGNMENT_ERROR;
     return check_local(p, local_handle, with_flag, true);
 }

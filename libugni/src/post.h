@@ -33,6 +33,17 @@ struct gnii_post {
     enum gnii_cqe_engine engine;
 };
 
+#define GNII_SECOND_GENERATION 0x040u   /* bit of an amo_cmd */
+
+/* Type, command and modes that a Gemini does not have. */
+bool gnii_post_came_with_aries(const gni_post_descriptor_t *d);
+
+/* Has the NIC's device what the descriptor asks for? */
+static inline bool gnii_post_is_of_device(const struct gnii_nic *nic, const gni_post_descriptor_t *d)
+{
+    return !nic->is_gemini || !gnii_post_came_with_aries(d);
+}
+
 /* End point, queue, events and delivery mode of a descriptor. */
 gni_return_t gnii_post_set_common(struct gnii_post *p, struct gnii_ep *ep, gni_post_descriptor_t *descr,
                                   struct gnii_cq *cq);

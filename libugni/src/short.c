@@ -291,6 +291,12 @@ static inline void push_source(struct gnii_cq *cq, uint32_t tid, const struct gn
         gnii_cq_push_own(cq, event);
 }
 
+/* A get to where a Gemini cannot put it. */
+static bool is_get_off_words(const gni_post_descriptor_t *d)
+{
+    return (d->type == GNI_POST_FMA_GET || d->type == GNI_POST_RDMA_GET) && d->local_addr % 4 != 0;
+}
+
 /* May this descriptor be served here, as far as it tells itself? */
 static inline bool is_ordinary(const struct gnii_ep *ep, const struct gnii_cq *cq, const gni_post_descriptor_t *d,
                                bool is_block)
@@ -299,6 +305,8 @@ static inline bool is_ordinary(const struct gnii_ep *ep, const struct gnii_cq *c
     uint16_t dual = d->cq_mode & GNI_CQMODE_DUAL_EVENTS;
 
     if (!ep->is_bound || !cq || cq->nic != nic || dual == 0 || d->length - 1 >= nic->port.settings.direct_limit_bytes)
+        return false;
+    if (nic->is_gemini && (gnii_post_came_with_aries(d) || is_get_off_words(d)))
         return false;
     if (dual == GNI_CQMODE_DUAL_EVENTS && (nic->modes & GNI_CDM_MODE_DUAL_EVENTS) == 0)
         return false;

@@ -42,6 +42,7 @@
 
 #include "emunic/base/clock.h"
 #include "emunic/client/direct.h"
+#include "libugni/src/device.h"
 #include "libugni/src/short.h"
 #include "libugni/src/stats.h"
 #include "libugni/src/ugni.h"
@@ -468,7 +469,7 @@ gni_return_t GNI_SmsgSetDeliveryMode(gni_nic_handle_t nic_handle, uint16_t dlvr_
 {
     struct gnii_nic *nic = gnii_nic_find(nic_handle);
 
-    if (!nic || (dlvr_mode & ~0x01ffu) != 0)
+    if (!nic || (dlvr_mode & ~0x01ffu) != 0 || (nic->is_gemini && (dlvr_mode & GNII_ARIES_DLVMODES) != 0))
         return GNI_RC_INVALID_PARAM;
     emu_biased_lock(&nic->lock);
     nic->smsg_dlvr_mode = dlvr_mode;

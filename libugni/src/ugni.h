@@ -220,6 +220,7 @@ struct gnii_nic {
     _Atomic bool is_closing;        /* its CDM is being or was destroyed */
     void *handle;
     uint32_t modes;                 /* of its CDM */
+    bool is_gemini;                 /* refuses what came with Aries */
     struct gnii_job *job;           /* owned by all NICs in it */
     LIST_ENTRY(gnii_nic) job_link;
     struct emu_biased_lock lock;

@@ -432,6 +432,8 @@ static struct emu_msg some_request(struct hostile *h)
     case EMU_MSG_INJECTION:
         msg.injection.nid_wanted = (uint32_t)odd_number();
         break;
+    case EMU_MSG_MACHINE:
+        break;
     case EMU_MSG_PTAG:
         msg.ptag.cookie = one_in(2) ? h->target->cookie : (uint32_t)odd_number();
         break;

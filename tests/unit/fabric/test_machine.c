@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "emunic/abi/abi.h"
 #include "emunic/fabric/dragonfly.h"
 #include "tests/unit/fabric/fixture.h"
 
@@ -249,6 +250,25 @@ static void test_nic_has_the_published_figures(void **state)
     emu_machine_destroy(m);
 }
 
+/* What GNI_GetDeviceType() says there. */
+static void test_gemini_is_a_gemini_and_every_other_machine_an_aries(void **state)
+{
+    static const char *const names[] = { "aries", "seastar", "xt3", "bluegene-l", "x1", "xd1", "xd1-fat-tree" };
+    struct emu_machine *m = load("gemini");
+
+    (void)state;
+    assert_int_equal(emu_machine_nic(m)->device, EMU_DEVICE_GEMINI);
+    emu_machine_destroy(m);
+    m = load("gemini:device=aries");
+    assert_int_equal(emu_machine_nic(m)->device, EMU_DEVICE_ARIES);
+    emu_machine_destroy(m);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        m = load(names[i]);
+        assert_int_equal(emu_machine_nic(m)->device, EMU_DEVICE_ARIES);
+        emu_machine_destroy(m);
+    }
+}
+
 static void note_rule(void *ctx, uint32_t rule, const char *text)
 {
     uint32_t *rules = ctx;
@@ -298,6 +318,7 @@ int main(void)
         cmocka_unit_test(test_short_buffer_is_left_alone),
         cmocka_unit_test(test_packet_format_gives_the_published_flits),
         cmocka_unit_test(test_nic_has_the_published_figures),
+        cmocka_unit_test(test_gemini_is_a_gemini_and_every_other_machine_an_aries),
         cmocka_unit_test(test_machine_that_could_be_bought_breaks_no_rule),
         cmocka_unit_test(test_machine_that_breaks_a_rule_is_built_and_told),
         cmocka_unit_test(test_destroy_accepts_null),
