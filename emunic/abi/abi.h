@@ -24,6 +24,16 @@ enum emu_device {
     EMU_DEVICE_ARIES = 1,
 };
 
+/*
+ * Translation entries of a Gemini: of the memory relocation table, a block each (the huge page that programs there ask
+ * for), and of the GART, a page each. How many there are is our choice: the source has no number, and more than a
+ * program of the time could fill.
+ */
+#define EMU_MRT_ENTRIES     65536u
+#define EMU_MRT_BLOCK_BYTES (2ull << 20)
+#define EMU_GART_ENTRIES    524288u
+#define EMU_GART_PAGE_BYTES 4096ull
+
 /* Memory domain handles per node: 12 bits in a memory handle (spec ugni.md, Appendix B). Index 0 is never used. */
 #define EMU_MDH_COUNT 4096u
 /*

@@ -230,6 +230,8 @@ enum emu_resource {
     EMU_RESOURCE_CE,
     EMU_RESOURCE_IOMMU,    /* registered address space in MiB */
     EMU_RESOURCE_SFMA,     /* NIC handles that share FMA descriptors */
+    EMU_RESOURCE_MRT,      /* translation entries of a Gemini: blocks */
+    EMU_RESOURCE_GART,     /* and pages */
     EMU_RESOURCE_END,
     EMU_RESOURCE_NTT = 64, /* entries of the translation table; reserved: its granularity */
 };
@@ -280,6 +282,8 @@ struct emu_msg_job {
     int32_t bte_limit;
     int32_t ce_limit;
     int32_t iommu_limit;          /* log2 of MiB */
+    int32_t mrt_limit;
+    int32_t gart_limit;
     int32_t ntt_base;             /* entries to bind; -1 none. Reply: first entry of a table that came along */
     int32_t ntt_size;
     uint32_t group_size;          /* entries in the table; clear: how many, UINT32_MAX all unused */

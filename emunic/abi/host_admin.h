@@ -217,7 +217,7 @@ static inline void emu_host_network_take(struct emu_words *w, struct emu_msg_net
     network_out->after_ns = emu_words_take(w, INT64_MAX);
 }
 
-#define EMU_HOST_JOB_WORDS 16u
+#define EMU_HOST_JOB_WORDS 18u
 
 static inline void emu_host_job_put(uint64_t words[EMU_HOST_JOB_WORDS], const struct emu_msg_job *j)
 {
@@ -238,6 +238,8 @@ static inline void emu_host_job_put(uint64_t words[EMU_HOST_JOB_WORDS], const st
         j->group_size,
         j->granularity,
         j->nid_wanted,
+        (uint32_t)j->mrt_limit,
+        (uint32_t)j->gart_limit,
     };
 
     memcpy(words, all, sizeof(all));
@@ -263,6 +265,8 @@ static inline void emu_host_job_take(struct emu_words *w, struct emu_msg_job *jo
     j.group_size = (uint32_t)emu_words_take(w, UINT32_MAX);
     j.granularity = (uint32_t)emu_words_take(w, UINT32_MAX);
     j.nid_wanted = (uint32_t)emu_words_take(w, UINT32_MAX);
+    j.mrt_limit = emu_words_take_int(w);
+    j.gart_limit = emu_words_take_int(w);
     *job_out = j;
 }
 

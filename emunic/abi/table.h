@@ -99,6 +99,7 @@ struct emu_table_port {
 #define EMU_MD_FILE      (1u << 3) /* all its pages are those of one file that the process has mapped shared */
 #define EMU_MD_DEDICATED (1u << 4) /* request only: shares its MDH with nobody */
 #define EMU_MD_RESERVED  (1u << 5) /* request only: not live before its first update */
+#define EMU_MD_GART      (1u << 7) /* request only: on a Gemini, translated by the GART */
 #define EMU_MD_SEGMENTED (1u << 6) /* addresses are offsets in a list of segments that emunic alone has: base is 0 */
 
 enum emu_memory_method {

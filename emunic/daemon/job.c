@@ -336,7 +336,7 @@ static int check_limits(const struct emu_msg_job *job)
         return 0;
     if (!limit_is_sound(job->mdd_limit) || !limit_is_sound(job->cq_limit) || !limit_is_sound(job->fma_limit) ||
         !limit_is_sound(job->bte_limit) || !limit_is_sound(job->ce_limit) || !limit_is_sound(job->iommu_limit) ||
-        job->iommu_limit > 255 || job->ntt_base < -1)
+        !limit_is_sound(job->mrt_limit) || !limit_is_sound(job->gart_limit) || job->iommu_limit > 255 || job->ntt_base < -1)
         return -EINVAL;
     return job->ntt_size < 0 || (job->ntt_size > 0 && job->ntt_base < 0) ? -EINVAL : 0;
 }
@@ -365,6 +365,8 @@ static void set_limits(struct emu_domain *domain, const struct emu_msg_job *job)
     set_limit(&limits->fma, job->fma_limit);
     set_limit(&limits->bte, job->bte_limit);
     set_limit(&limits->ce, job->ce_limit);
+    set_limit(&limits->mrt, job->mrt_limit);
+    set_limit(&limits->gart, job->gart_limit);
     if (job->iommu_limit != EMU_JOB_LIMIT_NONE)
         limits->iommu_bytes = 1ull << (20 + (job->iommu_limit < IOMMU_LOG2_MAX ? job->iommu_limit : IOMMU_LOG2_MAX));
     if (limits->bte == 0)
@@ -566,7 +568,7 @@ bool emu_job_take_ntt(struct emu_server *server, struct emu_words *words)
     return true;
 }
 
-#define STATE_WORDS 14u
+#define STATE_WORDS 16u
 
 void emu_job_put_state(const struct emu_domain *domain, struct emu_word_list *list)
 {
@@ -574,7 +576,7 @@ void emu_job_put_state(const struct emu_domain *domain, struct emu_word_list *li
     const uint64_t words[STATE_WORDS] = {
         domain->has_job_id, domain->job_id, domain->is_declared, domain->is_routed_on_demand,
         domain->suspension != EMU_RUNS, l->mdd, l->cq, l->fma, l->bte, l->ce, l->iommu_bytes,
-        domain->ntt_base, domain->ntt_size, domain->cleans_ntt,
+        domain->ntt_base, domain->ntt_size, domain->cleans_ntt, l->mrt, l->gart,
     };
     uint64_t *at = emu_word_list_extend(list, STATE_WORDS);
 
@@ -617,6 +619,8 @@ bool emu_job_take_state(struct emu_server *server, struct emu_domain *domain, st
     base = (uint32_t)emu_words_take(words, EMU_NTT_ENTRIES);
     size = (uint32_t)emu_words_take(words, EMU_NTT_ENTRIES);
     cleans = emu_words_take(words, 1) != 0;
+    limits.mrt = (uint32_t)emu_words_take(words, UINT32_MAX);
+    limits.gart = (uint32_t)emu_words_take(words, UINT32_MAX);
     if (words->is_bad || words->left != 0 || limits.bte == 0)
         return false;
     if (size > 0 && (!range_is_known(server->ntt, base, size) ||

@@ -316,7 +316,7 @@ static int choose_virtual(const struct emu_port_end *port, uint32_t wanted, uint
 static int check_request(const struct emu_port_end *port, const struct emu_msg_memory *memory)
 {
     const uint32_t known = EMU_MD_READ_ONLY | EMU_MD_VMDH | EMU_MD_MAPPED | EMU_MD_FILE | EMU_MD_RESERVED |
-                           EMU_MD_SEGMENTED | EMU_MD_DEDICATED;
+                           EMU_MD_SEGMENTED | EMU_MD_DEDICATED | EMU_MD_GART;
 
     if ((memory->flags & ~known) != 0 || (memory->flags & (EMU_MD_RESERVED | EMU_MD_SEGMENTED)) ==
                                              (EMU_MD_RESERVED | EMU_MD_SEGMENTED))
@@ -344,6 +344,31 @@ static int choose_number(struct emu_port_end *port, struct emu_node *node, const
     return is_dedicated ? -ENOSPC : take_shared(port, node, page, number_out);
 }
 
+/* Units that [addr, addr + len) touches. */
+static uint64_t units_of(uint64_t addr, uint64_t len_bytes, uint64_t unit_bytes)
+{
+    return (addr + len_bytes - 1) / unit_bytes - addr / unit_bytes + 1;
+}
+
+static struct emu_translation translation_of(const struct emu_msg_memory *memory, const struct emu_segment_list *list)
+{
+    bool is_gart = (memory->flags & EMU_MD_GART) != 0;
+    uint64_t unit_bytes = is_gart ? EMU_GART_PAGE_BYTES : EMU_MRT_BLOCK_BYTES;
+    struct emu_translation t = { 0 };
+    uint64_t n = 0;
+
+    if (list) {
+        t.iommu_bytes = list->total_bytes;
+        for (uint32_t i = 0; i < list->n; i++)
+            n += units_of(list->parts[i].addr, list->parts[i].len_bytes, unit_bytes);
+    } else {
+        t.iommu_bytes = round_out(memory->addr + memory->length_bytes) - (memory->addr & ~PAGE_MASK);
+        n = units_of(memory->addr, memory->length_bytes, unit_bytes);
+    }
+    *(is_gart ? &t.gart : &t.mrt) = n;
+    return t;
+}
+
 /* Number, virtual number and list of a new memory domain. On failure nothing was taken. */
 static int take_what_it_needs(struct emu_port_end *port, const struct emu_msg_memory *memory, struct emu_md_end *md)
 {
@@ -363,9 +388,8 @@ static int take_what_it_needs(struct emu_port_end *port, const struct emu_msg_me
         if (r < 0)
             return r;
     }
-    md->account_bytes = md->segments ? md->segments->total_bytes
-                                     : round_out(memory->addr + memory->length_bytes) - (memory->addr & ~PAGE_MASK);
-    r = emu_account_may_add_bytes(port, md->account_bytes);
+    md->translation = translation_of(memory, md->segments);
+    r = emu_account_may_add_translation(port, &md->translation);
     if (r == 0)
         r = choose_number(port, node, memory, &md->mdh);
     if (r == 0 && md->segments) {
@@ -407,10 +431,10 @@ int emu_md_register(struct emu_port_end *port, struct emu_msg_memory *memory, st
     port->server->nodes[port->nid]->file[md->mdh] = file;
     md->is_virtual = (memory->flags & EMU_MD_VMDH) != 0;
     md->is_updatable = md->is_reserved = (memory->flags & EMU_MD_RESERVED) != 0;
-    account->iommu_bytes += md->account_bytes;
+    emu_account_add_translation(port, &md->translation);
     entry = &emu_table_mds(port->domain->table, port->node_index)[md->mdh];
     entry->generation = port->server->nodes[port->nid]->generation[md->mdh];
-    entry->flags = (uint8_t)(memory->flags & ~(EMU_MD_RESERVED | EMU_MD_DEDICATED));
+    entry->flags = (uint8_t)(memory->flags & ~(EMU_MD_RESERVED | EMU_MD_DEDICATED | EMU_MD_GART));
     set_method(entry, port, memory, file);
     entry->port = port->index;
     set_queue(entry, port, memory->cq);
@@ -453,7 +477,7 @@ static void drop(struct emu_port_end *port, struct emu_md_end *md)
         account->vmdh_used--;
         port->server->nodes[port->nid]->n_promised++;
     }
-    account->iommu_bytes -= md->account_bytes;
+    emu_account_drop_translation(port, &md->translation);
     /* Only emunic follows the list, in this thread, and looks at the state before each slice (datapath.c). */
     if (md->segments) {
         port->domain->segments[port->node_index][md->mdh] = NULL;

@@ -12,6 +12,7 @@
 #include "emunic/abi/control.h"
 #include "emunic/abi/table.h"
 #include "emunic/base/socket.h"
+#include "emunic/daemon/resources.h"
 #include "emunic/engine/memory.h"
 
 struct emu_domain;
@@ -30,7 +31,7 @@ struct emu_md_end {
     bool is_reserved;                   /* still is: waits for its first update */
     bool is_virtual;
     uint16_t vmdh;                      /* if it is */
-    uint64_t account_bytes;             /* of address space */
+    struct emu_translation translation; /* that it takes */
     struct emu_segment_list *segments;  /* owned by the domain's table of them; NULL: one plain region */
 };
 

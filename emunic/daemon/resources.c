@@ -11,6 +11,8 @@
  *   BTE     block transfers outstanding; a job's limit is also looked at by the poster (client/port.c)
  *   CE      collective engines (ce.c)
  *   IOMMU   registered address space, in MiB
+ *   MRT     of a Gemini: 2 MiB blocks of registered memory, if it is not translated by the
+ *   GART    4 KiB pages
  *   SFMA    NIC handles that share FMA descriptors
  *
  * A job's limit is per node (its ptag on that device) and never more than the device has. Lowering a limit below what
@@ -37,7 +39,8 @@
 
 void emu_limits_init(struct emu_limits *limits)
 {
-    *limits = (struct emu_limits){ UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT64_MAX };
+    *limits = (struct emu_limits){ UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT64_MAX, UINT32_MAX,
+                                   UINT32_MAX };
 }
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -98,7 +101,17 @@ static uint64_t blocks_of_domain(const struct emu_domain *domain, uint32_t node)
 
 static uint64_t mib_of_domain(const struct emu_domain *domain, uint32_t node)
 {
-    return (domain->accounts[node].iommu_bytes + MIB - 1) / MIB;
+    return (domain->accounts[node].translation.iommu_bytes + MIB - 1) / MIB;
+}
+
+static uint64_t mrt_of_domain(const struct emu_domain *domain, uint32_t node)
+{
+    return domain->accounts[node].translation.mrt;
+}
+
+static uint64_t gart_of_domain(const struct emu_domain *domain, uint32_t node)
+{
+    return domain->accounts[node].translation.gart;
 }
 
 static uint64_t engines_of_domain(const struct emu_domain *domain, uint32_t node)
@@ -166,11 +179,45 @@ bool emu_account_may_add_mdd(const struct emu_port_end *port)
     return held < port->domain->limits.mdd;
 }
 
-int emu_account_may_add_bytes(const struct emu_port_end *port, uint64_t bytes)
+/* Is there room for `more` beside what is used? */
+static bool has_room(uint64_t used, uint64_t more, uint64_t limit)
 {
-    uint64_t limit_bytes = port->domain->limits.iommu_bytes;
+    return more <= limit && used <= limit - more;
+}
 
-    return bytes > limit_bytes || account_of(port)->iommu_bytes > limit_bytes - bytes ? -ENOSPC : 0;
+/* What the device has counts where the machine is a Gemini; elsewhere nobody translates by entries. */
+int emu_account_may_add_translation(const struct emu_port_end *port, const struct emu_translation *more)
+{
+    const struct emu_translation *used = &account_of(port)->translation;
+    const struct emu_limits *limits = &port->domain->limits;
+
+    if (!has_room(used->iommu_bytes, more->iommu_bytes, limits->iommu_bytes) ||
+        !has_room(used->mrt, more->mrt, limits->mrt) || !has_room(used->gart, more->gart, limits->gart))
+        return -ENOSPC;
+    if (emu_machine_nic(port->server->machine)->device != EMU_DEVICE_GEMINI)
+        return 0;
+    return has_room(sum_of(port->server, port->nid, mrt_of_domain), more->mrt, EMU_MRT_ENTRIES) &&
+                   has_room(sum_of(port->server, port->nid, gart_of_domain), more->gart, EMU_GART_ENTRIES)
+               ? 0
+               : -ENOSPC;
+}
+
+void emu_account_add_translation(struct emu_port_end *port, const struct emu_translation *more)
+{
+    struct emu_translation *used = &account_of(port)->translation;
+
+    used->iommu_bytes += more->iommu_bytes;
+    used->mrt += more->mrt;
+    used->gart += more->gart;
+}
+
+void emu_account_drop_translation(struct emu_port_end *port, const struct emu_translation *less)
+{
+    struct emu_translation *used = &account_of(port)->translation;
+
+    used->iommu_bytes -= less->iommu_bytes;
+    used->mrt -= less->mrt;
+    used->gart -= less->gart;
 }
 
 bool emu_account_may_start_block(const struct emu_port_end *port)
@@ -240,6 +287,12 @@ static int describe(const struct emu_server *server, const struct emu_limits *li
         return 0;
     case EMU_RESOURCE_IOMMU:
         *out = (struct resource){ mib_of_domain, DEVICE_BYTES / MIB, limits->iommu_bytes / MIB };
+        return 0;
+    case EMU_RESOURCE_MRT:
+        *out = (struct resource){ mrt_of_domain, EMU_MRT_ENTRIES, limits->mrt };
+        return 0;
+    case EMU_RESOURCE_GART:
+        *out = (struct resource){ gart_of_domain, EMU_GART_ENTRIES, limits->gart };
         return 0;
     case EMU_RESOURCE_SFMA:
         *out = (struct resource){ shared_of_domain, EMU_PORTS_MAX, UINT32_MAX };

@@ -21,6 +21,15 @@ struct emu_limits {
     uint32_t bte;                       /* outstanding block transfers; UINT32_MAX: no limit */
     uint32_t ce;
     uint64_t iommu_bytes;               /* registered address space */
+    uint32_t mrt;                       /* translation entries of a Gemini */
+    uint32_t gart;
+};
+
+/* What a registration takes of a NIC's translation. */
+struct emu_translation {
+    uint64_t iommu_bytes;               /* address space */
+    uint64_t mrt;                       /* of a Gemini: blocks, or */
+    uint64_t gart;                      /* pages */
 };
 
 /* What a domain uses on one of its nodes. Memory domain handles are in n_handles. */
@@ -31,7 +40,7 @@ struct emu_account {
     uint32_t n_blocks;                  /* block transfers that emunic is moving */
     uint32_t vmdh_size;                 /* handles promised to the block of virtual ones */
     uint32_t vmdh_used;
-    uint64_t iommu_bytes;
+    struct emu_translation translation;
 };
 
 void emu_limits_init(struct emu_limits *limits);
@@ -41,8 +50,10 @@ void emu_account_drop_port(struct emu_port_end *port);
 int emu_account_may_add_cq(const struct emu_port_end *port);
 /* One more memory domain handle, not of the block of virtual ones. */
 bool emu_account_may_add_mdd(const struct emu_port_end *port);
-/* Of address space. 0 or -ENOSPC. */
-int emu_account_may_add_bytes(const struct emu_port_end *port, uint64_t bytes);
+/* 0 or -ENOSPC. */
+int emu_account_may_add_translation(const struct emu_port_end *port, const struct emu_translation *more);
+void emu_account_add_translation(struct emu_port_end *port, const struct emu_translation *more);
+void emu_account_drop_translation(struct emu_port_end *port, const struct emu_translation *less);
 bool emu_account_may_start_block(const struct emu_port_end *port);
 /* A block transfer of the port begins (+1) or ends (-1) to be moved in slices. */
 void emu_account_add_block(struct emu_port_end *port, int change);

@@ -1040,8 +1040,9 @@ gni_return_t GNI_ResumeJob(uint32_t device_id, uint64_t job_id, uint8_t ptag, ui
  * of them to rplc_addr, rplc_addr + 1 ... instead, which maps around failed nodes. A job bound to n entries calls its
  * nodes 0 .. n * granularity - 1.
  *
- * @param[in]     ntt_desc  u.table_v2 counts, the device being an Aries. granularity: a power of two up to 128, the
- *                          same for all entries of the table; 0 is that of the device (1 while it is empty).
+ * @param[in]     ntt_desc  u.table_v2 counts on an Aries; on a Gemini u.table, a list of blck_addr alone. granularity:
+ *                          a power of two up to 128, the same for all entries of the table; 0 is that of the device
+ *                          (1 while it is empty).
  * @param[in,out] ntt_base  First of the entries: output with a table, input without.
  * @retval GNI_RC_SUCCESS           Filled; cleared.
  * @retval GNI_RC_INVALID_PARAM     NULL, no entries, a granularity or a node that cannot be, or entries to clear that
@@ -1065,7 +1066,7 @@ gni_return_t GNI_ConfigureNTT(int device_id, gni_ntt_descriptor_t *ntt_desc, uin
  *                    be taken. Enforced: mdd_limit and a.m.iommu_limit by registrations, cq_limit by GNI_CqCreate(),
  *                    fma_limit by GNI_CdmAttach(), bte_limit by GNI_PostRdma(), a.m.ce_limit by GNI_CeCreate(), each
  *                    with GNI_RC_ERROR_RESOURCE. b.dla_limit limits nothing: the device has
- *                    no DLA. ntt_size > 0 binds entries ntt_base ...;
+ *                    no DLA. On a Gemini a.mrt_limit and b.gart_limit count, by registrations. ntt_size > 0 binds entries ntt_base ...;
  *                    GNI_JOB_CTRL_NTT_CLEANUP in ntt_ctrl clears them when the job ends.
  * @retval GNI_RC_SUCCESS           Done.
  * @retval GNI_RC_INVALID_PARAM     ptag 0, or a limit below -1.
@@ -1171,7 +1172,9 @@ gni_return_t GNI_GetDeviceType(gni_nic_device_t *dev_type);
  * use of it counts.
  *
  * Device: MDD, CQ, FMA, CE. Job: MDD, IOMMU (registered address space, MiB), CQ, FMA, RMDA (block transfers that the
- * NIC is moving), CE, SFMA (NIC handles that share FMA descriptors). Blocks of GNI_SetMddResources() are `reserved`
+ * NIC is moving), CE, SFMA (NIC handles that share FMA descriptors). On a Gemini neither CE nor IOMMU, but MRT (2 MiB
+ * blocks that registrations touch, of 65536) and, of a job, GART (4 KiB pages of those with GNI_MEM_USE_GART, of
+ * 524288): size and number are our choice. Blocks of GNI_SetMddResources() are `reserved`
  * of a device and `used` of a job. An FMA descriptor is held by each NIC handle that does not share, and one by all
  * handles of a job that do.
  *
@@ -1180,7 +1183,8 @@ gni_return_t GNI_GetDeviceType(gni_nic_device_t *dev_type);
  * @param[out] res_desc  Counts in entries of that resource.
  * @retval GNI_RC_SUCCESS         *res_desc filled.
  * @retval GNI_RC_INVALID_PARAM   Bad device, ptag, type or pointer.
- * @retval GNI_RC_ERROR_RESOURCE  The device does not have this resource: MRT, GART, DLA.
+ * @retval GNI_RC_ERROR_RESOURCE  The device does not have this resource: MRT and GART (Aries), CE and IOMMU (Gemini),
+ *                                DLA.
  * @note Without a daemon to ask: the limits of an idle device. Source: uGNI spec 2.18, 3.10, 4.3.
  */
 gni_return_t GNI_GetDevResInfo(uint32_t device_id, gni_dev_res_t res_type, gni_dev_res_desc_t *res_desc);
@@ -1471,7 +1475,9 @@ gni_return_t GNI_EpPostDataCancelById(gni_ep_handle_t ep_hndl, uint64_t datagram
  * transaction), further ones are for new pages. One GNI_MemDeregister() ends it.
  *
  * GNI_MEM_READ_ONLY: peers may only get, and here the region is no target of a get. GNI_MEM_MDD_CLONE shows in the
- * handle. Ordering flags, GNI_MEM_USE_GART and GNI_MEM_PHYS_CONT are hints without effect: ordering is always strict.
+ * handle. Ordering flags and GNI_MEM_PHYS_CONT are hints without effect: ordering is always strict. On a Gemini memory
+ * takes entries of the MRT or, with GNI_MEM_USE_GART, of the GART, which GNI_MemHndlQueryAttr() shows and
+ * GNI_GetJobResInfo() counts; on an Aries that flag is such a hint.
  * GNI_MEM_PHYS_SEGMENTS and GNI_MEM_CUDA are refused.
  *
  * A registration takes one of the node's 4095 MDDs. When the job may have no more of them, it shares one that the job

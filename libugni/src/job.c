@@ -3,8 +3,9 @@
  * Job control, for launchers.
  *
  * The privilege is the right to talk to emunic's admin socket: root, or the user that emunic runs as. Everybody else
- * gets PERMISSION_ERROR. The work is emunic's (daemon/job.c); here arguments become one request. The one device is an
- * Aries, so a translation table has the newer form (u.table_v2). Any thread. Source: uGNI spec 2.18, 3.7, 3.9, 4.2.
+ * gets PERMISSION_ERROR. The work is emunic's (daemon/job.c); here arguments become one request. The device says which
+ * form unions have: a Gemini's translation table is a list of addresses (u.table), its limits are MRT and GART entries.
+ * Any thread. Source: uGNI spec 2.18, 3.7, 3.9, 4.2.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include <gni_pub.h>
 
 #include "libugni/src/ask.h"
+#include "libugni/src/device.h"
 
 #define CLEAR_ALL UINT32_MAX
 
@@ -77,10 +79,19 @@ gni_return_t GNI_ResumeJob(uint32_t device_id, uint64_t job_id, uint8_t ptag, ui
 
 /* ---- configuring ---- */
 
+static struct emu_ntt_entry entry_of(const gni_ntt_descriptor_t *desc, uint32_t i, bool is_gemini)
+{
+    if (is_gemini)      /* no replacements there */
+        return (struct emu_ntt_entry){ .blck_addr = desc->u.table[i] };
+    return (struct emu_ntt_entry){ desc->u.table_v2[i].blck_addr, desc->u.table_v2[i].rplc_addr,
+                                   desc->u.table_v2[i].rplc_size };
+}
+
 /* A memfd with the table, or a negative errno. */
 static int make_table(const gni_ntt_descriptor_t *desc)
 {
     size_t bytes = (size_t)desc->group_size * sizeof(struct emu_ntt_entry);
+    bool is_gemini = gnii_device() == GNI_DEVICE_GEMINI;
     struct emu_ntt_entry *entries;
     int fd;
 
@@ -92,8 +103,7 @@ static int make_table(const gni_ntt_descriptor_t *desc)
     if (!entries)
         return -ENOMEM;
     for (uint32_t i = 0; i < desc->group_size; i++)
-        entries[i] = (struct emu_ntt_entry){ desc->u.table_v2[i].blck_addr, desc->u.table_v2[i].rplc_addr,
-                                             desc->u.table_v2[i].rplc_size };
+        entries[i] = entry_of(desc, i, is_gemini);
     fd = memfd_create("emunic-ntt", MFD_CLOEXEC);
     if (fd >= 0 && write(fd, entries, bytes) != (ssize_t)bytes) {
         close(fd);
@@ -153,11 +163,24 @@ static int32_t limit_of_byte(uint8_t byte)
     return byte == (uint8_t)GNI_JOB_INVALID_LIMIT ? EMU_JOB_LIMIT_NONE : byte;
 }
 
+/* The unions: MRT and GART entries of a Gemini, engines and address space of an Aries. */
+static void set_limits_of_device(struct emu_msg_job *job, const gni_job_limits_t *limits)
+{
+    job->ce_limit = job->iommu_limit = job->mrt_limit = job->gart_limit = EMU_JOB_LIMIT_NONE;
+    if (gnii_device() == GNI_DEVICE_GEMINI) {
+        job->mrt_limit = limits->a.mrt_limit;
+        job->gart_limit = limits->b.gart_limit;
+        return;
+    }
+    job->ce_limit = limit_of_byte(limits->a.m.ce_limit);
+    job->iommu_limit = limit_of_byte(limits->a.m.iommu_limit);
+}
+
 static gni_return_t set_limits(struct emu_msg_job *job, const gni_job_limits_t *limits)
 {
     if (!limits)
         return GNI_RC_SUCCESS;
-    /* There is no DLA here, so its limit limits nothing; but it has to be one. */
+    /* There is no DLA here, so its limit limits nothing; but it has to be one, as that of a Gemini's GART. */
     if (limits->b.dla_limit < GNI_JOB_INVALID_LIMIT || limits->ntt_size < GNI_JOB_INVALID_LIMIT)
         return GNI_RC_INVALID_PARAM;
     job->flags |= EMU_JOB_LIMITS;
@@ -165,8 +188,7 @@ static gni_return_t set_limits(struct emu_msg_job *job, const gni_job_limits_t *
     job->cq_limit = limits->cq_limit;
     job->fma_limit = limits->fma_limit;
     job->bte_limit = limits->bte_limit;
-    job->ce_limit = limit_of_byte(limits->a.m.ce_limit);
-    job->iommu_limit = limit_of_byte(limits->a.m.iommu_limit);
+    set_limits_of_device(job, limits);
     job->ntt_base = limits->ntt_size > 0 ? limits->ntt_base : -1;
     job->ntt_size = limits->ntt_size > 0 ? limits->ntt_size : 0;
     if (limits->ntt_ctrl != GNI_JOB_INVALID_LIMIT && (limits->ntt_ctrl & GNI_JOB_CTRL_NTT_CLEANUP))

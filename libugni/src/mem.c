@@ -282,7 +282,11 @@ static bool make_mappable(struct gnii_nic *nic, uint64_t addr, uint64_t length_b
 
 static uint8_t handle_flags_of(const struct gnii_md *md, uint32_t flags)
 {
-    return (uint8_t)((md->is_read_only ? GNII_HNDL_READONLY : 0) | (md->is_virtual ? GNII_HNDL_VMDH : 0) |
+    uint32_t translation = 0;
+
+    if (md->nic->is_gemini)
+        translation = md->is_gart ? GNII_HNDL_GART : GNII_HNDL_MRT;
+    return (uint8_t)(translation | (md->is_read_only ? GNII_HNDL_READONLY : 0) | (md->is_virtual ? GNII_HNDL_VMDH : 0) |
                      ((flags & GNI_MEM_MDD_CLONE) ? GNII_HNDL_CLONE : 0) |
                      ((md->nic->modes & GNI_CDM_MODE_USE_PCI_IOMMU) ? GNII_HNDL_PCI_IOMMU : 0));
 }
@@ -307,7 +311,8 @@ static uint32_t request_flags_of(const struct gnii_md *md)
 {
     return (md->is_read_only ? EMU_MD_READ_ONLY : 0) | (md->is_mapped ? EMU_MD_MAPPED : 0) |
            (md->is_virtual ? EMU_MD_VMDH : 0) | (md->is_reserved ? EMU_MD_RESERVED : 0) |
-           (md->segments ? EMU_MD_SEGMENTED : 0) | (md->is_dedicated ? EMU_MD_DEDICATED : 0);
+           (md->segments ? EMU_MD_SEGMENTED : 0) | (md->is_dedicated ? EMU_MD_DEDICATED : 0) |
+           (md->is_gart ? EMU_MD_GART : 0);
 }
 
 static void show(struct gnii_job *job, struct gnii_md *md)
@@ -398,6 +403,7 @@ static gni_return_t finish_registration(struct gnii_nic *nic, struct gnii_md *md
     md->is_virtual = (flags & GNI_MEM_USE_VMDH) != 0;
     md->is_updatable = md->is_reserved = (flags & GNI_MEM_RESERVE_REGION) != 0;
     md->is_dedicated = wants_dedicated(nic, flags);
+    md->is_gart = nic->is_gemini && (flags & GNI_MEM_USE_GART) != 0;
     emu_biased_lock(&nic->lock);
     r = register_md(nic, md, cq_index, flags, md->is_virtual ? vmdh_index : EMU_VMDH_ANY);
     emu_biased_unlock(&nic->lock);

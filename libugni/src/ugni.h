@@ -56,6 +56,7 @@ struct gnii_md {
     bool is_updatable;              /* reserved before its pages were there */
     bool is_reserved;               /* still: nobody can reach it */
     bool is_dedicated;              /* shares its MDD with nobody */
+    bool is_gart;                   /* on a Gemini: translated by the GART, else the MRT */
     uint16_t vmdh;
     uint32_t n_segments;
     uint64_t (*segments)[2];        /* owned: address, length. Then addr is 0, addresses offsets; NULL: one region */

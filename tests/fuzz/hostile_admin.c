@@ -34,6 +34,7 @@ static struct emu_msg some_job_request(const struct hostile_target *target)
     msg.job = (struct emu_msg_job){ .job_id = below(2), .timeout_ms = (uint32_t)below(5),
                                     .mdd_limit = 100, .cq_limit = 100, .fma_limit = 100, .bte_limit = (int32_t)below(9),
                                     .ce_limit = (int32_t)odd_number(), .iommu_limit = 20 + (int32_t)below(300),
+                                    .mrt_limit = 1000000, .gart_limit = (int32_t)odd_number(),
                                     .ntt_base = (int32_t)odd_number(), .group_size = (uint32_t)odd_number(),
                                     .granularity = (uint32_t)below(20) };
     if (one_in(3))

@@ -224,6 +224,151 @@ static void test_get_to_an_odd_local_address_is_refused(void **state)
     }
 }
 
+/* ---- translation ---- */
+
+#define BLOCK (2ull << 20)
+
+/* answers: GNI_GetJobResInfo */
+static gni_return_t job_resource(gni_job_res_t type, gni_job_res_desc_t *desc_out)
+{
+    fx_set_node(0);     /* where a is */
+    return GNI_GetJobResInfo(0, (uint8_t)fx.ptag, type, desc_out);
+}
+
+static uint64_t job_use(gni_job_res_t type)
+{
+    gni_job_res_desc_t desc = { 0, 0 };
+
+    assert_int_equal(job_resource(type, &desc), GNI_RC_SUCCESS);
+    return desc.used;
+}
+
+static void test_resources_of_a_gemini_have_limits_and_others_are_missing(void **state)
+{
+    gni_dev_res_desc_t device;
+    gni_job_res_desc_t job;
+
+    (void)state;
+    fx_set_node(0);
+    for (gni_dev_res_t type = GNI_DEV_RES_FIRST + 1; type < GNI_DEV_RES_LAST; type++) {
+        bool is_there = type != GNI_DEV_RES_CE && type != GNI_DEV_RES_DLA;
+
+        device = (gni_dev_res_desc_t){ 0 };
+        assert_int_equal(GNI_GetDevResInfo(0, type, &device), is_there ? GNI_RC_SUCCESS : GNI_RC_ERROR_RESOURCE);
+        assert_true(!is_there || (device.total > 0 && device.held + device.available <= device.total));
+    }
+    for (gni_job_res_t type = GNI_JOB_RES_FIRST + 1; type < GNI_JOB_RES_LAST; type++) {
+        bool is_there = type != GNI_JOB_RES_CE && type != GNI_JOB_RES_DLA && type != GNI_JOB_RES_IOMMU;
+
+        job = (gni_job_res_desc_t){ 0 };
+        assert_int_equal(job_resource(type, &job), is_there ? GNI_RC_SUCCESS : GNI_RC_ERROR_RESOURCE);
+        assert_true(!is_there || (job.limit > 0 && job.used <= job.limit));
+    }
+}
+
+/* `blocks` blocks from the middle of one on: one more than that. */
+static uint8_t *off_blocks(size_t blocks, uint8_t **mem_out)
+{
+    uint8_t *mem = pages((blocks + 2) * BLOCK);
+
+    *mem_out = mem;
+    return (uint8_t *)((ADDR(mem) + BLOCK - 1) / BLOCK * BLOCK + BLOCK / 2);
+}
+
+static bool has_attr(gni_mem_handle_t handle, gni_mem_handle_attr_t attr)
+{
+    int yesno = -1;
+
+    assert_int_equal(GNI_MemHndlQueryAttr(&handle, attr, &yesno), GNI_RC_SUCCESS);
+    return yesno != 0;
+}
+
+static void test_registrations_take_blocks_of_the_mrt_or_pages_of_the_gart(void **state)
+{
+    uint64_t mrt = job_use(GNI_JOB_RES_MRT);
+    uint64_t gart = job_use(GNI_JOB_RES_GART);
+    gni_mem_handle_t handle;
+    uint8_t *mem;
+    uint8_t *from = off_blocks(2, &mem);
+
+    (void)state;
+    handle = register_on(&a, from, 2 * BLOCK, GNI_MEM_READWRITE);
+    assert_int_equal(job_use(GNI_JOB_RES_MRT), mrt + 3);
+    assert_int_equal(job_use(GNI_JOB_RES_GART), gart);
+    assert_true(has_attr(handle, GNI_MEMHNDL_ATTR_MRT));
+    assert_false(has_attr(handle, GNI_MEMHNDL_ATTR_GART));
+    assert_int_equal(GNI_MemDeregister(a.nic, &handle), GNI_RC_SUCCESS);
+    handle = register_on(&a, from + 4095, 2, GNI_MEM_USE_GART);
+    assert_int_equal(job_use(GNI_JOB_RES_MRT), mrt);
+    assert_int_equal(job_use(GNI_JOB_RES_GART), gart + 2);
+    assert_true(has_attr(handle, GNI_MEMHNDL_ATTR_GART));
+    assert_false(has_attr(handle, GNI_MEMHNDL_ATTR_MRT));
+    assert_int_equal(GNI_MemDeregister(a.nic, &handle), GNI_RC_SUCCESS);
+    assert_int_equal(job_use(GNI_JOB_RES_GART), gart);
+    munmap(mem, 4 * BLOCK);
+}
+
+/* answers: GNI_MemRegister */
+static gni_return_t try_register(uint8_t *mem, uint64_t length, uint32_t flags)
+{
+    gni_mem_handle_t handle;
+    gni_return_t rc = GNI_MemRegister(a.nic, ADDR(mem), length, NULL, flags, (uint32_t)-1, &handle);
+
+    if (rc == GNI_RC_SUCCESS)
+        assert_int_equal(GNI_MemDeregister(a.nic, &handle), GNI_RC_SUCCESS);
+    return rc;
+}
+
+/* answers: GNI_ConfigureJob */
+static gni_return_t set_limits(int32_t mrt, int32_t gart)
+{
+    gni_job_limits_t limits;
+
+    memset(&limits, 0xff, sizeof(limits));
+    limits.a.mrt_limit = mrt;
+    limits.b.gart_limit = gart;
+    return GNI_ConfigureJob(0, 4711, (uint8_t)fx.ptag, fx.cookie, &limits);
+}
+
+static void test_limits_of_translation_entries_hold(void **state)
+{
+    gni_job_res_desc_t desc;
+    uint8_t *mem;
+    uint8_t *from = off_blocks(2, &mem);
+
+    (void)state;
+    assert_int_equal(set_limits((int32_t)job_use(GNI_JOB_RES_MRT) + 2, 1), GNI_RC_SUCCESS);
+    assert_int_equal(job_resource(GNI_JOB_RES_GART, &desc), GNI_RC_SUCCESS);
+    assert_int_equal(desc.limit, 1);
+    assert_int_equal(try_register(from, 2 * BLOCK, 0), GNI_RC_ERROR_RESOURCE);
+    assert_int_equal(try_register(from, BLOCK, 0), GNI_RC_SUCCESS);
+    assert_int_equal(try_register(from + 4095, 2, GNI_MEM_USE_GART), GNI_RC_ERROR_RESOURCE);
+    assert_int_equal(try_register(from, 2, GNI_MEM_USE_GART), GNI_RC_SUCCESS);
+    assert_int_equal(set_limits(-2, -1), GNI_RC_INVALID_PARAM);
+    assert_int_equal(set_limits(-1, -2), GNI_RC_INVALID_PARAM);
+    assert_int_equal(set_limits(INT32_MAX, INT32_MAX), GNI_RC_SUCCESS);
+    assert_int_equal(job_resource(GNI_JOB_RES_GART, &desc), GNI_RC_SUCCESS);
+    assert_true(desc.limit > 1 && desc.limit < INT32_MAX);      /* what the device has */
+    munmap(mem, 4 * BLOCK);
+}
+
+static void test_translation_table_is_a_list_of_addresses(void **state)
+{
+    uint32_t addresses[] = { 8, 4 };
+    gni_ntt_descriptor_t table = { .group_size = COUNT_OF(addresses), .granularity = 4, .u.table = addresses };
+    gni_ntt_descriptor_t nothing = { .group_size = COUNT_OF(addresses) };
+    uint32_t granularity = 0;
+    uint32_t base = 77;
+
+    (void)state;
+    assert_int_equal(GNI_ConfigureNTT(0, &table, &base), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_GetNttGran(0, &granularity), GNI_RC_SUCCESS);
+    assert_int_equal(granularity, 4);
+    assert_int_equal(GNI_ConfigureNTT(0, &nothing, &base), GNI_RC_SUCCESS);
+    addresses[1] = 96;      /* a node that the machine does not have */
+    assert_int_equal(GNI_ConfigureNTT(0, &table, &base), GNI_RC_INVALID_PARAM);
+}
+
 /* ---- collective engines ---- */
 
 static void test_collective_engines_are_illegal(void **state)
@@ -256,6 +401,10 @@ int main(void)
         pair_test(test_routing_modes_of_aries_are_refused_and_those_of_gemini_work),
         pair_test(test_get_without_write_combining_is_refused),
         pair_test(test_get_to_an_odd_local_address_is_refused),
+        cmocka_unit_test(test_resources_of_a_gemini_have_limits_and_others_are_missing),
+        pair_test(test_registrations_take_blocks_of_the_mrt_or_pages_of_the_gart),
+        pair_test(test_limits_of_translation_entries_hold),
+        cmocka_unit_test(test_translation_table_is_a_list_of_addresses),
         pair_test(test_collective_engines_are_illegal),
     };
 

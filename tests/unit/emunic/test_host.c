@@ -400,7 +400,7 @@ static void test_job_is_the_same_as_words(void **state)
     const struct emu_msg_job job = { .job_id = 1ull << 63, .ptag = 2, .cookie = UINT32_MAX, .flags = 4, .timeout_ms = 5,
                                      .mdd_limit = -1, .cq_limit = 7, .fma_limit = -1, .bte_limit = 9, .ce_limit = -1,
                                      .iommu_limit = 11, .ntt_base = -1, .ntt_size = 13, .group_size = UINT32_MAX,
-                                     .granularity = 15, .nid_wanted = 16 };
+                                     .granularity = 15, .nid_wanted = 16, .mrt_limit = -1, .gart_limit = 18 };
     uint64_t words[EMU_HOST_JOB_WORDS];
     struct emu_words taken = { words, EMU_HOST_JOB_WORDS, false };
     struct emu_msg_job read;
