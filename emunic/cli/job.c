@@ -58,8 +58,10 @@
 #include "emunic/cli/faults.h"
 #include "emunic/cli/keeper.h"
 #include "emunic/cli/mpirun.h"
+#include "emunic/cli/mpirun_output.h"
 #include "emunic/cli/report.h"
 #include "emunic/cli/sweep.h"
+#include "emunic/fabric/machine.h"
 
 #define KILL_AFTER_NS  3000000000ull
 #define REPEAT_NS       300000000ull
@@ -95,6 +97,7 @@ struct job {
     uint64_t hosts_limit_ns;    /* they are ready before that */
     bool hosts_ended;
     pid_t mpirun;               /* 0: not started */
+    struct emu_mpirun_output output; /* of mpirun */
     bool mpirun_ended;
     int mpirun_status;
     bool mpirun_killed;         /* by us */
@@ -320,7 +323,7 @@ static _Noreturn void become_mpirun(const struct job *job, pid_t run, bool is_in
                                     char **(*words)(const struct emu_mpirun_job *))
 {
     const struct emu_mpirun_job names = { .plan = job->plan, .server = job->server, .folder = job->folder,
-                                          .cookie = job->cookie };
+                                          .cookie = job->cookie, .output_fd = job->output.mpirun_fd };
     char **args;
 
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != run)
@@ -341,7 +344,7 @@ static _Noreturn void become_mpirun(const struct job *job, pid_t run, bool is_in
 
 static _Noreturn void become_ranks(const struct job *job, pid_t run)
 {
-    if (!set_rank_environment(job)) {
+    if (!set_rank_environment(job) || fcntl(job->output.mpirun_fd, F_SETFD, 0) < 0) {
         emu_cli_fail("run", "out of memory");
         _exit(EMU_EXIT_FAILED);
     }
@@ -352,8 +355,12 @@ static int launch(struct job *job)
 {
     pid_t run = getpid();
     pid_t pid;
+    int r;
 
     job->shares_terminal = isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp();
+    r = emu_mpirun_output_open(&job->output);
+    if (r < 0)
+        return emu_cli_fail("run", "cannot start mpirun: %s", strerror(-r));
     fflush(NULL);
     pid = fork();
     if (pid < 0)
@@ -633,15 +640,18 @@ static int create_domain(struct job *job)
 /* Until mpirun has ended. */
 static void watch(struct job *job)
 {
-    struct pollfd events[2] = { { .fd = job->signal_fd, .events = POLLIN },
-                                { .fd = job->session.fd, .events = POLLRDHUP } };
+    struct pollfd events[3] = { { .fd = job->signal_fd, .events = POLLIN },
+                                { .fd = job->session.fd, .events = POLLRDHUP },
+                                { .fd = job->output.fd, .events = POLLIN } };
 
     while (!job->mpirun_ended) {
         events[1].fd = job->server_lost ? -1 : job->session.fd;
-        if (poll(events, 2, time_left_ms(job)) < 0)
+        if (poll(events, 3, time_left_ms(job)) < 0)
             continue;       /* EINTR: a stop and its end; all else comes by descriptor */
         if (events[0].revents)
             read_signals(job);
+        if (events[2].revents)
+            emu_mpirun_output_read(&job->output);
         if (events[1].revents || job->keeper_ended || job->hosts_ended)
             lose_server(job);
         if (time_left_ms(job) == 0) {
@@ -649,9 +659,57 @@ static void watch(struct job *job)
             job->kill_at_ns = 0;
         }
     }
+    emu_mpirun_output_read(&job->output);
+    emu_mpirun_output_finish(&job->output, stderr);
     if (WIFSIGNALED(job->mpirun_status) && !job->mpirun_killed && !job->told_to_end)
         emu_cli_fail("run", "mpirun (pid %d) was killed by signal %d: ending the job", (int)job->mpirun,
                      WTERMSIG(job->mpirun_status));
+}
+
+/* "c0-0c0s1n2 (nid 6)", with several hosts also which. */
+static void describe_node(const struct emu_job_plan *plan, uint32_t rank, char *text, size_t len)
+{
+    uint32_t nid = plan->rank_nids[rank];
+    const char *host = plan->hosts ? plan->hosts->names[plan->rank_hosts[rank]] : NULL;
+    struct emu_machine *machine = NULL;
+    char name[64] = "";
+
+    if (emu_machine_load(plan->machine, plan->machine_dir, &machine, NULL, 0) == 0)
+        emu_machine_cname(machine, nid, name, sizeof(name));
+    emu_machine_destroy(machine);
+    snprintf(text, len, "%s%s(nid %u%s%s)", name, name[0] ? " " : "", nid, host ? ", host " : "", host ? host : "");
+}
+
+/* One line for the first rank that failed; nothing if something else ended the job, which has been told. */
+static void tell_failure(const struct job *job)
+{
+    const struct emu_mpirun_output *output = &job->output;
+    int status = WEXITSTATUS(job->mpirun_status);
+    uint32_t rank = output->rank;
+    char node[512];
+
+    if (!WIFEXITED(job->mpirun_status) || status == 0 || job->told_to_end || job->server_lost)
+        return;
+    if (output->end == EMU_RANK_END_UNKNOWN || rank >= job->plan->n_ranks) {
+        if (!output->has_said)
+            emu_cli_fail("run", "the job failed with status %d; mpirun does not say which rank and why, try --verbose", status);
+        return;
+    }
+    describe_node(job->plan, rank, node, sizeof(node));
+    switch (output->end) {
+    case EMU_RANK_END_SIGNAL:
+        emu_cli_fail("run", "rank %u on node %s was ended by signal %d (%s)", rank, node, status - 128,
+                     strsignal(status - 128));
+        return;
+    case EMU_RANK_END_ABORT:
+        emu_cli_fail("run", "rank %u on node %s aborted the job with status %d", rank, node, status);
+        return;
+    case EMU_RANK_END_NO_FINALIZE:
+        emu_cli_fail("run", "rank %u on node %s ended without finalizing MPI or PMI", rank, node);
+        return;
+    default:
+        emu_cli_fail("run", "rank %u on node %s ended with status %d", rank, node, status);
+    }
 }
 
 /* ---- end ---- */
@@ -724,6 +782,7 @@ static void clean_up(struct job *job)
         close(job->hosts_fd);
     if (job->signal_fd >= 0)
         close(job->signal_fd);
+    emu_mpirun_output_close(&job->output);
 }
 
 /* mpirun answers with the first failing rank's status, but 1 when it was told to end. */
@@ -750,7 +809,7 @@ static bool has_children(void)
 int emu_job_run(const struct emu_job_plan *plan, json_t **links_out)
 {
     struct job job = { .plan = plan, .signal_fd = -1, .keeper.link = -1, .session.fd = -1,
-                       .hosts_fd = -1, .has_foreign_children = has_children() };
+                       .hosts_fd = -1, .output = { .fd = -1, .mpirun_fd = -1 }, .has_foreign_children = has_children() };
     int status = EMU_EXIT_DONE;
     int r;
 
@@ -776,6 +835,7 @@ int emu_job_run(const struct emu_job_plan *plan, json_t **links_out)
         status = launch(&job);
     if (status == EMU_EXIT_DONE) {
         watch(&job);
+        tell_failure(&job);
         if (plan->wants_links && !job.server_lost)
             ask_for_links(&job, links_out);
         if (plan->n_faults > 0 && !plan->is_quiet && !job.server_lost)

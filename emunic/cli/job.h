@@ -20,13 +20,14 @@ struct emu_job_plan {
     uint32_t n_ranks;
     const uint32_t *rank_nids;  /* n_ranks */
     const char *server;         /* name of a running one; NULL: one of its own */
-    const char *machine;        /* of its own server. Not a pointer into argv */
+    const char *machine;        /* of its server. Not a pointer into argv */
     const char *machine_dir;    /* the same */
     const char *bind;           /* processors of its emunics; NULL: auto. The same */
     uint32_t cabinet_columns;   /* of the machine; 0 not known */
     uint32_t member_limit;      /* 0 none */
     bool is_routed;
-    bool is_quiet;
+    bool is_quiet;              /* no progress */
+    bool is_verbose;            /* mpirun explains */
     bool keeps_aslr;            /* the ranks' addresses stay random */
     bool wants_links;
     const struct emu_fault_rule *faults; /* of the job's domain */

@@ -16,6 +16,9 @@
 
 #include "emunic/cli/hosts.h"
 
+#define MCA_PREFIX       "OMPI_MCA_"
+#define DIRECT_HOSTS_MAX 64 /* mpirun itself starts so many daemons, and they the others */
+
 struct words {
     char **items;
     size_t n;
@@ -133,6 +136,77 @@ static void add_environment(struct words *words, const struct emu_job_plan *plan
     }
 }
 
+/* ---- what mpirun says itself ---- */
+
+/* mpirun hands words of its command line on through the shell of another host, and drops those with a space. */
+static bool is_plain(const char *value)
+{
+    return value[0] && value[strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+.,:/@%^=")] == '\0';
+}
+
+/* Read by daemons that start further daemons, of which a tree of so many hosts has none. */
+static bool is_for_starters(const struct emu_job_plan *plan, const char *name)
+{
+    return plan->hosts->n <= DIRECT_HOSTS_MAX && strncmp(name, "plm_", 4) == 0;
+}
+
+static bool has_setting(const struct words *words, const char *name, size_t len)
+{
+    for (size_t i = 0; i + 1 < words->n; i++) {
+        const char *setting = words->items[i + 1];
+
+        if (strcmp(words->items[i], "--mca") == 0 && strlen(setting) == len && memcmp(setting, name, len) == 0)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * The user's settings of Open MPI as words instead of variables, because mpirun hands all variables on to its daemons or
+ * none, and one of them shall be mpirun's own. False, with nothing added: some value is not fit for that.
+ */
+static bool add_user_settings(struct words *words, const struct emu_job_plan *plan)
+{
+    size_t prefix_len = strlen(MCA_PREFIX);
+
+    for (int does_add = 0; does_add < 2; does_add++) {
+        for (char **variable = environ; *variable; variable++) {
+            const char *name = *variable + prefix_len;
+            size_t len;
+
+            if (strncmp(*variable, MCA_PREFIX, prefix_len) != 0 || is_for_starters(plan, name))
+                continue;
+            len = strcspn(name, "=");
+            if (name[len] != '=' || !is_plain(name + len + 1))
+                return false;
+            if (!does_add || has_setting(words, name, len))
+                continue;
+            add(words, "--mca");
+            add_text(words, "%.*s", (int)len, name);
+            add(words, name + len + 1);
+        }
+    }
+    return true;
+}
+
+/* Not for its daemons on other hosts, whose words would end up among those of the ranks. */
+static void tell_states(struct words *words, const struct emu_mpirun_job *job)
+{
+    char fd[16];
+
+    if (job->output_fd < 0)
+        return;
+    if (job->plan->hosts) {
+        if (!add_user_settings(words, job->plan))
+            return;
+        add_setting(words, "plm_rsh_pass_environ_mca_params", "0");
+    }
+    snprintf(fd, sizeof(fd), "%d", job->output_fd);
+    /* emunic-rank takes both out of the ranks' environment. */
+    if (setenv("OPAL_OUTPUT_STDERR_FD", fd, 1) < 0 || setenv(MCA_PREFIX "state_base_verbose", "1", 1) < 0)
+        words->has_failed = true;
+}
+
 /* ---- command lines ---- */
 
 static void begin(struct words *words, const struct emu_mpirun_job *job, uint32_t n_processes)
@@ -155,7 +229,7 @@ static void begin(struct words *words, const struct emu_mpirun_job *job, uint32_
         add_setting(words, folder_settings[i], job->folder);
     /* From 32 ranks on mpirun forks on helper threads, whose end would count as the parent's death. */
     add_setting(words, "odls_base_num_threads", "0");
-    if (job->plan->is_quiet)
+    if (!job->plan->is_verbose)
         add(words, "-q");
 }
 
@@ -178,6 +252,7 @@ char **emu_mpirun_ranks(const struct emu_mpirun_job *job)
     } else {
         stay_here(&words);
     }
+    tell_states(&words, job);
     for (unsigned i = 0; i < plan->n_exports; i++) {
         add(&words, "-x");
         add(&words, plan->exports[i]);

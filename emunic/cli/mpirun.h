@@ -15,11 +15,13 @@ struct emu_mpirun_job {
     const char *server;
     const char *folder;         /* there; made on the other hosts by mpirun */
     uint32_t cookie;
+    int output_fd;              /* where mpirun of the ranks writes what it says itself, see mpirun_output.h */
 };
 
 /*
  * Each gives words that end with NULL and live as long as the process, or NULL: out of memory, or a file in the folder
- * cannot be written. The environment must be that of mpirun: with several hosts its variables are named.
+ * cannot be written. For the process that becomes mpirun: with several hosts the variables of its environment are
+ * named, and settings that mpirun alone shall have are added to it.
  */
 char **emu_mpirun_ranks(const struct emu_mpirun_job *job);
 char **emu_mpirun_hosts(const struct emu_mpirun_job *job);

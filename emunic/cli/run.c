@@ -50,7 +50,8 @@ static const char help[] =
     "      --paths           afterwards print each flow with the path of its messages\n"
     "      --links           afterwards print what each link carried\n"
     "      --json FILE       afterwards write both, and the plan, to this file as one JSON object\n"
-    "  -q, --quiet           no progress, and none of mpirun's explanations\n"
+    "  -q, --quiet           no progress\n"
+    "      --verbose         with mpirun's explanations of what went wrong\n"
     "  -h, --help            this text\n"
     "\n"
     "Example:\n"
@@ -70,6 +71,7 @@ enum {
     OPTION_PATHS,
     OPTION_LINKS,
     OPTION_JSON,
+    OPTION_VERBOSE,
 };
 
 static const struct option options[] = {
@@ -91,6 +93,7 @@ static const struct option options[] = {
     { "links", no_argument, NULL, OPTION_LINKS },
     { "json", required_argument, NULL, OPTION_JSON },
     { "quiet", no_argument, NULL, 'q' },
+    { "verbose", no_argument, NULL, OPTION_VERBOSE },
     { "help", no_argument, NULL, 'h' },
     { 0 },
 };
@@ -214,6 +217,9 @@ static int take_option(struct run *run, int option, char **argv)
         return EMU_EXIT_DONE;
     case 'q':
         run->plan.is_quiet = true;
+        return EMU_EXIT_DONE;
+    case OPTION_VERBOSE:
+        run->plan.is_verbose = true;
         return EMU_EXIT_DONE;
     case 'h':
         fputs(help, stdout);

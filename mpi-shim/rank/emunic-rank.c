@@ -198,6 +198,9 @@ static int set_environment(const char *server, const struct emu_msg_rank *rank)
         r = set_number(numbers[i].name, numbers[i].value);
     if (r == 0)
         r = set_text("ALPS_APP_DEPTH", depth && depth[0] ? depth : "1");
+    /* What mpirun alone was to have, see emunic/cli/mpirun.c; the descriptor is not open here. */
+    unsetenv("OPAL_OUTPUT_STDERR_FD");
+    unsetenv("OMPI_MCA_state_base_verbose");
     return r < 0 ? r : set_library_path();
 }
 

@@ -57,6 +57,21 @@ def test_pmi_knows_ranks_and_nodes_of_all_hosts(cluster):
                   env=cluster.environment | told)
 
 
+def test_one_line_names_the_rank_that_failed_its_node_and_its_host(cluster):
+    def fail(command, environment):
+        done = launch.run(cluster, ["--hosts", "h0,h1,h2", "--", "sh", "-c", f"[ $EMUNIC_RANK = 2 ] && {command}; read x"],
+                          env=cluster.environment | environment)
+        assert done.returncode == 139 and done.stdout == "", (done.returncode, done.stdout)
+        return [line for line in done.stderr.splitlines() if "setpgid" not in line]
+
+    line = "emunic run: rank 2 on node c0-0c0s0n2 (nid 2, host h2) was ended by signal 11 (Segmentation fault)"
+    told = fail("kill -11 $$", {"OMPI_MCA_odls_base_sigkill_timeout": "1"})
+    assert told == [line], told
+    # mpirun would not hand such a setting on to its daemons.
+    told = fail("kill -11 $$", {"OMPI_MCA_some_setting": "two words"})
+    assert told == ["emunic run: the job failed with status 139; mpirun does not say which rank and why, try --verbose"], told
+
+
 def test_standard_input_is_that_of_rank_0_and_status_that_of_the_program(cluster):
     program = ["sh", "-c", "[ $EMUNIC_RANK = 1 ] || cat"]
     done = cluster.run(0, [launch.emunic, "run", "-q", "--hosts", "h0,h1", "--", *program],

@@ -105,6 +105,50 @@ test_a_signal_gives_128_and_its_number() {
     done
 }
 
+# fails_at LINE COMMAND OPTION...: rank 2 of 4 does that, the others never end by themselves; nothing but the line.
+fails_at() {
+    local line=$1 command=$2
+    shift 2
+    [ -p "$dir/never" ] || mkfifo "$dir/never"
+    call run -n 4 --ppn 2 --machine aries:groups=3 --place scatter "$@" -- \
+        sh -c "[ \$EMUNIC_RANK = 2 ] && { $command; }; read -r x <$dir/never"
+    [ "$err" = "emunic run: rank 2 on node c2-0c0s0n0 (nid 384) $line" ] || bad "stderr: $err"
+    expect_nothing_left
+}
+
+test_one_line_names_the_first_failing_rank_with_its_node_and_its_end() {
+    fails_at 'ended with status 9' 'exit 9'
+    fails_at 'was ended by signal 11 (Segmentation fault)' 'kill -11 $$'
+    fails_at 'was ended by signal 9 (Killed)' 'kill -9 $$' --quiet
+    fails_at 'ended with status 200' 'exit 200'
+    expect_status 200
+    call run -n 2 -- true
+    [ -z "$err" ] || bad "stderr: $err"
+}
+
+test_what_ranks_say_themselves_is_left_as_it_is() {
+    call run -n 1 -- sh -c 'printf "[h:1] [[1,0],0] ACTIVATE PROC [[1,1],0] STATE CALLED ABORT AT a\n--\nno end" >&2; exit 2'
+    [ "$err" = $'[h:1] [[1,0],0] ACTIVATE PROC [[1,1],0] STATE CALLED ABORT AT a\n--\nno endemunic run: rank 0 on node '"\
+c0-0c0s0n0 (nid 0) ended with status 2" ] || bad "stderr: $err"
+}
+
+test_mpirun_explains_if_asked() {
+    call run --verbose -n 2 -- sh -c 'exit 4'
+    expect_status 4
+    expect_err '^-----'
+    expect_err 'Primary job'
+    expect_err '^emunic run: rank [01] on node c0-0c0s0n[01] \(nid [01]\) ended with status 4$'
+    grep -q ACTIVATE <<<"$err" && bad "stderr: $err"
+}
+
+test_what_mpirun_has_to_say_is_not_lost() {
+    export OMPI_MCA_odls_base_verbose=5
+    call run -n 2 -- true
+    unset OMPI_MCA_odls_base_verbose
+    expect_status 0
+    expect_err 'odls:launch spawning child'
+}
+
 test_output_of_ranks_comes_through_and_stdin_goes_to_rank_0() {
     local words
     mapfile -d '' -t words < <(command_line run -n 2 -- sh -c '[ $EMUNIC_RANK = 0 ] && cat; echo to-stderr >&2')
@@ -160,6 +204,7 @@ test_ranks_see_what_a_cray_launcher_sets() {
         see $rank EMUNIC_CABINET_COLUMNS 12
         see $rank LD_LIBRARY_PATH "/.*"
         see $rank OMPI_COMM_WORLD_SIZE 6
+        [ -z "$(get $rank OPAL_OUTPUT_STDERR_FD)$(get $rank OMPI_MCA_state_base_verbose)" ] || bad "mpirun's own variables"
     done
 }
 
@@ -272,7 +317,8 @@ run_tests a_wrong_machine_is_refused a_machine_that_is_too_small_is_refused_with
     emunic_runs_where_it_is_told \
     a_wrong_program_is_refused a_missing_mpirun_is_refused a_file_that_cannot_be_written_is_refused \
     a_server_that_does_not_run_is_refused statuses_pass_through the_first_failing_rank_decides \
-    a_signal_gives_128_and_its_number output_of_ranks_comes_through_and_stdin_goes_to_rank_0 \
+    a_signal_gives_128_and_its_number one_line_names_the_first_failing_rank_with_its_node_and_its_end \
+    what_ranks_say_themselves_is_left_as_it_is mpirun_explains_if_asked what_mpirun_has_to_say_is_not_lost output_of_ranks_comes_through_and_stdin_goes_to_rank_0 \
     ranks_see_what_a_cray_launcher_sets ranks_see_the_environment_of_run addresses_are_the_same_in_every_rank \
     an_option_keeps_addresses_random the_daemon_and_mpirun_keep_their_addresses_random \
     a_refusal_is_told_once_and_the_job_goes_on our_libraries_come_first_and_others_stay \
