@@ -5,16 +5,17 @@
 # program compiles with them and finds its own headers, runs in a job, and is loaded without `emunic run` too, so that
 # it can say itself what it lacks then.
 #
-#   test_modules.sh BUILD_DIR EMUNIC SOURCE_DIR CC...
+#   test_modules.sh BUILD_DIR EMUNIC SOURCE_DIR
 set -u -o pipefail
 build=$1 emunic=$2 root=$3
-shift 3
-cc=("$@")
 
 dir=$(mktemp -d "$build/modules.XXXXXX") || exit 1
 trap 'rm -rf "$dir"' EXIT
 export PKG_CONFIG_PATH=$build/meson-uninstalled
 unset LD_LIBRARY_PATH
+
+recipe=$(sed -n 's/^    \(cc -o prog .*\)/\1/p' "$root/README.md")
+[[ $recipe = *'cray-ugni cray-pmi'* ]] || { echo "Bail out! README has no recipe"; exit 1; }
 
 # Headers of the program, named as some of ours.
 mkdir -p "$dir/own/emunic/base" "$dir/own/src"
@@ -27,7 +28,7 @@ searched=$("$emunic" run -q -- printenv LD_LIBRARY_PATH) || exit 1
 bad() { echo "# $*"; return 1; }
 
 check_module() {
-    local module=$1 flag prog=$dir/prog.$1
+    local module=$1 flag prog=$dir/prog
     for flag in $(pkg-config --cflags "$module"); do
         [[ $flag = -I$root/*/include || $flag = -I$root/*/include/ref ]] ||
             bad "not a public include folder: $flag" || return
@@ -35,10 +36,10 @@ check_module() {
     for flag in $(pkg-config --libs-only-L "$module"); do
         [[ :$searched: = *:${flag#-L}:* ]] || bad "ranks do not look into ${flag#-L}" || return
     done
-    # Flags are lists.
-    # shellcheck disable=SC2046
-    "${cc[@]}" -Wall -Werror "-DMODULE_${module//-/_}" -o "$prog" "$root/tests/integration/runtime/module.c" \
-        $(pkg-config --cflags --libs "$module") -I"$dir/own" || bad "does not compile" || return
+    printf '#define MODULE_%s\n#include "%s/tests/integration/runtime/module.c"\n' "${module//-/_}" "$root" \
+        >"$dir/prog.c"
+    # CPATH is behind the folders of the command line.
+    (cd "$dir" && CPATH=$dir/own eval "${recipe/cray-ugni cray-pmi/$module}") || bad "does not compile" || return
     timeout 60 "$emunic" run -q -n 2 -- "$prog" >"$dir/out" 2>&1 || { bad "$(<"$dir/out")"; return; }
     [ "$(grep -cx ok "$dir/out")" -eq 2 ] || bad "two ranks say: $(<"$dir/out")" || return
     # Without a job it may fail; the loader has to find everything.
