@@ -255,7 +255,8 @@ uint64_t gni_cq_get_source(gni_cq_entry_t entry);
  * Outcome: 0 ok, 1 network failure, 2 peer gone, 3 bad remote handle, 4 outside the remote region, 5 remote
  * permission, 6 remote CQ full, 7 local access, 8 retransmission limit, 9 cancelled, 10 malformed command,
  * 11 members of a reduction that do not agree.
- * (Own numbers; reading 7.3.) GNI_CqErrorStr() puts it in words.
+ * (Own numbers; reading 7.3.) GNI_CqErrorStr() puts it in words, aries/misc/exceptions.h gives them names:
+ * A_STATUS_AT_PROTECTION_ERR is 5.
  */
 uint64_t gni_cq_get_status(gni_cq_entry_t entry);
 
