@@ -1655,7 +1655,10 @@ gni_return_t GNI_CqDestroy(gni_cq_handle_t cq_hndl);
  *                                  result not of 32.
  * @retval GNI_RC_ERROR_RESOURCE    No transfer slot, queue full: poll the source CQ and retry.
  * @retval GNI_RC_PERMISSION_ERROR  GNI_PostRdma() and GNI_PostFma() only: the local region does not allow it: GET,
- *                                  fetched value or CE result into READ_ONLY.
+ *                                  fetched value or CE result into READ_ONLY. Nothing was started and no entry
+ *                                  comes. The original documents it for GNI_PostRdma(); of GNI_PostFma() no source
+ *                                  tells, and here it says the same. What the remote region does not allow is an
+ *                                  entry with status 5 (A_STATUS_AT_PROTECTION_ERR).
  * @note Never GNI_RC_ERROR_NOMEM of GNI_PostRdma(): no memory for a transfer slot is ERROR_RESOURCE; programs retry
  *       both.
  * @note What only the target can decide arrives as an event with a status (reading 7.6), and so does a local handle
