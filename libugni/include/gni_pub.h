@@ -269,7 +269,7 @@ uint64_t gni_cq_overrun(gni_cq_entry_t entry);
 /** Non-zero if the peer's destination CQ overran. */
 uint64_t gni_cq_rem_overrun(gni_cq_entry_t entry);
 
-/** Event data, low 24 bits as on Aries. Works on source and destination entries. */
+/** Event data, low 24 bits as on Aries; on a Gemini all 32. Works on source and destination entries. */
 uint64_t gni_cq_get_inst_id(gni_cq_entry_t entry);
 
 /** Event data of a destination entry, all 32 bits; the low 32 bits of a CQ write's value. */

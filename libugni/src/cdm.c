@@ -189,6 +189,7 @@ static gni_return_t attach_nic(struct gnii_cdm *cdm, uint32_t *local_addr, gni_n
     if (r < 0)
         goto err_nic;
     nic->is_gemini = gnii_device_of(nic->port.table->device) == GNI_DEVICE_GEMINI;
+    gnii_cqe_set_wide(nic->is_gemini);
     r = gnii_job_join(nic, cdm->cookie);
     if (r < 0)
         goto err_port;

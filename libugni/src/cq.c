@@ -268,11 +268,29 @@ static bool fail_next(struct gnii_cq *cq, uint64_t *event_out)
     return false;
 }
 
+/* A post's entry on a Gemini has room for all of the event data. Its slot is there until GNI_GetCompleted(). */
+static gni_cq_entry_t for_program(const struct gnii_cq *cq, uint64_t event)
+{
+    uint32_t tid = gnii_cqe_tid(event);
+
+    switch (gnii_cqe_engine(event)) {
+    case GNII_CQE_ENGINE_SMSG:
+        return gnii_cqe_unnumbered(event);
+    case GNII_CQE_ENGINE_FMA:
+    case GNII_CQE_ENGINE_BTE:
+        return cq->nic->is_gemini ? gnii_cqe_widened(event, cq->nic->tx[tid].local_event) : event;
+    default:
+        return event;
+    }
+}
+
 static gni_return_t report_loss(struct gnii_cq *cq, gni_cq_entry_t *event_data)
 {
     gnii_nic_tell_loss(cq->nic);
     /* Behind the last of ours comes a word with a tid that no post has. */
-    if (!fail_next(cq, event_data))
+    if (fail_next(cq, event_data))
+        *event_data = for_program(cq, *event_data);
+    else
         *event_data = gnii_cqe_make(GNI_CQ_EVENT_TYPE_POST, GNII_CQE_ENGINE_LIBRARY, GNII_CQE_NETWORK,
                                     GNII_CQE_TID_MASK << GNII_CQE_TID_SHIFT);
     return GNI_RC_TRANSACTION_ERROR;
@@ -280,7 +298,7 @@ static gni_return_t report_loss(struct gnii_cq *cq, gni_cq_entry_t *event_data)
 
 static gni_return_t deliver(struct gnii_cq *cq, uint64_t event, gni_cq_entry_t *event_data)
 {
-    *event_data = gnii_cqe_engine(event) == GNII_CQE_ENGINE_SMSG ? gnii_cqe_unnumbered(event) : event;
+    *event_data = for_program(cq, event);
     if (gnii_cqe_status(event) == GNII_CQE_OK)
         return GNI_RC_SUCCESS;
     gnii_nic_note_error(cq->nic, gnii_cqe_status(event));
@@ -679,7 +697,7 @@ gni_return_t GNI_CqInterruptUnmask(gni_cq_handle_t cq_hndl)
 gni_return_t GNI_GetCompleted(gni_cq_handle_t cq_hndl, gni_cq_entry_t event_data, gni_post_descriptor_t **post_descr)
 {
     struct gnii_cq *cq = gnii_cq_find(cq_hndl);
-    uint32_t tid = gnii_cqe_tid(event_data);
+    uint32_t tid = gnii_cqe_tid_of_program(event_data);
     gni_return_t rc = GNI_RC_DESCRIPTOR_ERROR;
     struct gnii_nic *nic;
     struct gnii_tx *tx;

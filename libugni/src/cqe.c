@@ -3,16 +3,18 @@
  * Accessors of completion queue entries.
  *
  * Programs see an entry as an opaque word and call these; the layout is drawn in cqe.h. A getter returns one
- * field, whatever the kind of entry: INST_ID, REM_INST_ID and MSG_ID are the low 24, 32 and 32 bits, so the first
- * two both work on every entry that a peer causes, and REM_INST_ID gives the low half of a CQ write. A setter
+ * field, whatever the kind of entry: INST_ID, REM_INST_ID and MSG_ID are the low 24 (on a Gemini 32), 32 and 32 bits,
+ * so the first two both work on every entry that a peer causes, and REM_INST_ID gives the low half of a CQ write. A setter
  * replaces one field of the caller's copy and cuts the value to it. Fields of the original without a meaning here
  * (info, transaction type, everything about the DLA and the BTE queue) read as 0.
  *
- * Pure functions: no state, no lock, any thread. Source: uGNI spec 2.10, 7.2, 7.3.
+ * Entries do not tell on which device a peer caused them: there INST_ID goes by the process's latest attach. Else pure
+ * functions: no lock, any thread. Source: uGNI spec 2.10, 7.2, 7.3.
  */
 #include "libugni/src/cqe.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 
 #include "emunic/abi/event.h"
 
@@ -46,6 +48,23 @@ static_assert((int)GNII_CQE_CANCELLED == (int)EMU_STATUS_CANCELLED, "cqe: status
 static_assert((int)GNII_CQE_BAD_COMMAND == (int)EMU_STATUS_BAD_COMMAND, "cqe: status number");
 static_assert((int)GNII_CQE_MISMATCH == (int)EMU_STATUS_MISMATCH, "cqe: status number");
 
+static _Atomic bool is_wide_here;
+
+void gnii_cqe_set_wide(bool is_wide)
+{
+    atomic_store_explicit(&is_wide_here, is_wide, memory_order_relaxed);
+}
+
+/* Bits of INST_ID: of a post's own entry what it has room for. */
+static uint64_t inst_mask(gni_cq_entry_t entry)
+{
+    unsigned engine = gnii_cqe_engine(entry);
+    bool is_narrow = engine == GNII_CQE_ENGINE_FMA || engine == GNII_CQE_ENGINE_BTE ||
+                     (!gnii_cqe_is_wide(entry) && !atomic_load_explicit(&is_wide_here, memory_order_relaxed));
+
+    return is_narrow ? GNII_CQE_INST_MASK : GNII_CQE_EVENT_MASK;
+}
+
 static void replace_bits(gni_cq_entry_t *entry, uint64_t mask, unsigned shift, uint64_t val)
 {
     *entry = (*entry & ~(mask << shift)) | (val & mask) << shift;
@@ -60,7 +79,14 @@ uint64_t gni_cq_get_data(gni_cq_entry_t entry)
 
 uint64_t gni_cq_get_source(gni_cq_entry_t entry)
 {
-    return gnii_cqe_engine(entry);
+    switch (gnii_cqe_engine(entry)) {
+    case GNII_CQE_ENGINE_FMA_WIDE:
+        return GNII_CQE_ENGINE_FMA;
+    case GNII_CQE_ENGINE_BTE_WIDE:
+        return GNII_CQE_ENGINE_BTE;
+    default:
+        return gnii_cqe_engine(entry);
+    }
 }
 
 uint64_t gni_cq_get_status(gni_cq_entry_t entry)
@@ -86,7 +112,7 @@ uint64_t gni_cq_rem_overrun(gni_cq_entry_t entry)
 
 uint64_t gni_cq_get_inst_id(gni_cq_entry_t entry)
 {
-    return entry & GNII_CQE_INST_MASK;
+    return entry & inst_mask(entry);
 }
 
 uint64_t gni_cq_get_rem_inst_id(gni_cq_entry_t entry)
@@ -96,7 +122,7 @@ uint64_t gni_cq_get_rem_inst_id(gni_cq_entry_t entry)
 
 uint64_t gni_cq_get_tid(gni_cq_entry_t entry)
 {
-    return gnii_cqe_tid(entry);
+    return gnii_cqe_tid_of_program(entry);
 }
 
 uint64_t gni_cq_get_msg_id(gni_cq_entry_t entry)
@@ -165,7 +191,7 @@ unsigned gni_cq_bte_enq_status(gni_cq_entry_t entry)
 
 void gni_cq_set_inst_id(gni_cq_entry_t *entry, uint64_t val)
 {
-    replace_bits(entry, GNII_CQE_INST_MASK, 0, val);
+    replace_bits(entry, inst_mask(*entry), 0, val);
 }
 
 void gni_cq_set_rem_inst_id(gni_cq_entry_t *entry, uint64_t val)
@@ -175,7 +201,10 @@ void gni_cq_set_rem_inst_id(gni_cq_entry_t *entry, uint64_t val)
 
 void gni_cq_set_tid(gni_cq_entry_t *entry, uint64_t val)
 {
-    replace_bits(entry, GNII_CQE_TID_MASK, GNII_CQE_TID_SHIFT, val);
+    if (gnii_cqe_is_wide(*entry))
+        replace_bits(entry, GNII_CQE_WIDE_TIDS - 1, GNII_CQE_WIDE_TID_SHIFT, val);
+    else
+        replace_bits(entry, GNII_CQE_TID_MASK, GNII_CQE_TID_SHIFT, val);
 }
 
 void gni_cq_set_msg_id(gni_cq_entry_t *entry, uint64_t val)

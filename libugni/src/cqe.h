@@ -7,6 +7,7 @@
  *
  *   data by kind of entry          47..32     31..24        23..0
  *     POST on a source CQ          tid (47..24)             local event
+ *       the same on a Gemini       tid        local event (31..0)
  *     SMSG, MSGQ on a source CQ    number     msg_id (31..0)
  *     caused by a peer             0          sender's event (31..0)
  *     CQ write                     value (47..0)
@@ -14,9 +15,12 @@
  *
  * The number tells which send it is, because those to different hosts end in any order; programs get 0.
  *
+ * The form of a Gemini is for a program's hands alone, with engine numbers of its own; programs get FMA and BTE. The
+ * NIC's entries have the other form, and 65536 posts of a NIC handle can be on their way there.
+ *
  * In a program's hands an entry is never 0 and its engine never 0. In a shared queue bit 63 is the lap bit
- * instead (emunic/abi/event.h); whoever takes an entry off puts the overrun bit there. Everything here is a pure
- * function. Source: uGNI spec 2.10 (recommended layout) and 7.3 (status numbers); the CE channel entry is our
+ * instead (emunic/abi/event.h); whoever takes an entry off puts the overrun bit there. Everything here but what the
+ * latest attach says (gnii_cqe_set_wide()) is a pure function. Source: uGNI spec 2.10 (recommended layout) and 7.3 (status numbers); the CE channel entry is our
  * own.
  */
 #ifndef LIBUGNI_CQE_H
@@ -38,6 +42,8 @@
 #define GNII_CQE_DATA_MASK    ((1ULL << 48) - 1)
 #define GNII_CQE_TID_SHIFT    24
 #define GNII_CQE_TID_MASK     0xffffffULL
+#define GNII_CQE_WIDE_TID_SHIFT 32
+#define GNII_CQE_WIDE_TIDS    0x10000u
 #define GNII_CQE_INST_MASK    0xffffffULL   /* event data as Aries shows it */
 #define GNII_CQE_EVENT_MASK   0xffffffffULL /* event data of destination entries, msg_id, reduction id */
 #define GNII_CQE_SEND_SHIFT   32
@@ -53,6 +59,8 @@ enum gnii_cqe_engine {
     GNII_CQE_ENGINE_REMOTE = 4,   /* event caused by a peer */
     GNII_CQE_ENGINE_CQ_WRITE = 5,
     GNII_CQE_ENGINE_CE = 6,
+    GNII_CQE_ENGINE_FMA_WIDE = 9,  /* for a program of a Gemini */
+    GNII_CQE_ENGINE_BTE_WIDE = 10,
     GNII_CQE_ENGINE_LIBRARY = 15,
 };
 
@@ -170,6 +178,35 @@ static inline uint64_t gnii_cqe_data(gni_cq_entry_t entry)
 static inline uint32_t gnii_cqe_tid(gni_cq_entry_t entry)
 {
     return (uint32_t)(entry >> GNII_CQE_TID_SHIFT & GNII_CQE_TID_MASK);
+}
+
+/* Does a program see all 32 bits of event data in INST_ID of what peers cause? As on a Gemini; any thread. */
+void gnii_cqe_set_wide(bool is_wide);
+
+static inline bool gnii_cqe_is_wide(gni_cq_entry_t entry)
+{
+    unsigned engine = gnii_cqe_engine(entry);
+
+    return engine == GNII_CQE_ENGINE_FMA_WIDE || engine == GNII_CQE_ENGINE_BTE_WIDE;
+}
+
+/* Entry of a post, of FMA or BTE, with a tid below GNII_CQE_WIDE_TIDS, as a program on a Gemini gets it. */
+static inline gni_cq_entry_t gnii_cqe_widened(gni_cq_entry_t entry, uint32_t local_event)
+{
+    uint64_t keep = entry & ~(GNII_CQE_DATA_MASK | GNII_CQE_ENGINE_MASK << GNII_CQE_ENGINE_SHIFT);
+    uint64_t engine = gnii_cqe_engine(entry) == GNII_CQE_ENGINE_BTE ? GNII_CQE_ENGINE_BTE_WIDE
+                                                                    : GNII_CQE_ENGINE_FMA_WIDE;
+
+    return keep | engine << GNII_CQE_ENGINE_SHIFT | (uint64_t)gnii_cqe_tid(entry) << GNII_CQE_WIDE_TID_SHIFT |
+           local_event;
+}
+
+/* Of an entry that a program hands in. */
+static inline uint32_t gnii_cqe_tid_of_program(gni_cq_entry_t entry)
+{
+    if (gnii_cqe_is_wide(entry))
+        return (uint32_t)(entry >> GNII_CQE_WIDE_TID_SHIFT) & (GNII_CQE_WIDE_TIDS - 1);
+    return gnii_cqe_tid(entry);
 }
 
 /* The 32 bits that serve as a destination entry's event and as msg_id. */

@@ -34,7 +34,7 @@ int gnii_tx_grow(struct gnii_nic *nic)
     uint32_t more = nic->n_tx ? 2 * nic->n_tx : TX_FIRST;
     struct gnii_tx *tx;
 
-    if (more > TX_MAX)
+    if (more > (nic->is_gemini ? GNII_CQE_WIDE_TIDS : TX_MAX))
         return -ENOSPC;
     tx = realloc(nic->tx, more * sizeof(*tx));
     if (!tx)

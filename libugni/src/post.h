@@ -79,6 +79,7 @@ static inline uint32_t gnii_post_take_tx(struct gnii_ep *ep, struct gnii_cq *cq,
 
     nic->free_tx = tx->next;
     *tx = (struct gnii_tx){ .descr = descr, .ep = ep, .cq = cq, .events_left = n_events, .events_due = n_events,
+                            .local_event = ep->local_event,
                             .cq_mode = cq_mode, .is_silent = (cq_mode & GNI_CQMODE_DUAL_EVENTS) == 0 };
     cq->in_use++;
     ep->outstanding++;

@@ -102,6 +102,7 @@ struct gnii_tx {
     struct gnii_ep *ep;             /* NULL once the end point was destroyed */
     struct gnii_cq *cq;             /* source queue */
     uint32_t next;
+    uint32_t local_event;           /* as posted */
     uint8_t events_left;            /* entries not yet resolved by GNI_GetCompleted */
     uint8_t events_due;             /* entries not yet taken off the queue */
     uint16_t cq_mode;               /* as posted: the program may rewrite the descriptor's */

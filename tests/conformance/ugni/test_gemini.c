@@ -224,6 +224,72 @@ static void test_get_to_an_odd_local_address_is_refused(void **state)
     }
 }
 
+/* ---- event data ---- */
+
+static void test_entries_show_all_bits_of_event_data(void **state)
+{
+    static const gni_post_type_t types[] = { GNI_POST_FMA_PUT, GNI_POST_RDMA_PUT, GNI_POST_AMO };
+    gni_post_descriptor_t *done;
+    gni_cq_entry_t entry;
+
+    (void)state;
+    for (size_t t = 0; t < COUNT_OF(types); t++) {
+        gni_post_descriptor_t d = word_post(types[t], 0);
+
+        d.cq_mode |= GNI_CQMODE_REMOTE_EVENT;
+        d.amo_cmd = GNI_FMA_ATOMIC_ADD;
+        assert_int_equal(GNI_EpSetEventData(a.ep, 0xfedcba98u + (uint32_t)t, 0x89abcdefu), GNI_RC_SUCCESS);
+        assert_int_equal(post(&d), GNI_RC_SUCCESS);
+        /* What was posted keeps what it was posted with. */
+        assert_int_equal(GNI_EpSetEventData(a.ep, 1, 2), GNI_RC_SUCCESS);
+        assert_int_equal(gx_next(a.src_cq, &entry), GNI_RC_SUCCESS);
+        assert_int_equal(GNI_CQ_GET_INST_ID(entry), 0xfedcba98u + t);
+        assert_int_equal(GNI_CQ_GET_SOURCE(entry), types[t] == GNI_POST_RDMA_PUT ? 2 : 1);
+        assert_int_equal(GNI_GetCompleted(a.src_cq, entry, &done), GNI_RC_SUCCESS);
+        assert_ptr_equal(done, &d);
+        assert_int_equal(gx_next(b.dst_cq, &entry), GNI_RC_SUCCESS);
+        assert_int_equal(GNI_CQ_GET_INST_ID(entry), 0x89abcdefu);
+        assert_int_equal(GNI_CQ_GET_REM_INST_ID(entry), 0x89abcdefu);
+    }
+}
+
+static void test_fields_of_an_entry_can_be_set(void **state)
+{
+    gni_post_descriptor_t d = word_post(GNI_POST_FMA_PUT, 0);
+    gni_post_descriptor_t *done;
+    gni_cq_entry_t entry;
+    gni_cq_entry_t changed;
+
+    (void)state;
+    assert_int_equal(post(&d), GNI_RC_SUCCESS);
+    assert_int_equal(gx_next(a.src_cq, &entry), GNI_RC_SUCCESS);
+    changed = entry;
+    GNI_CQ_SET_INST_ID(changed, 0xffffffffu);
+    assert_int_equal(GNI_CQ_GET_INST_ID(changed), 0xffffffffu);
+    assert_int_equal(GNI_CQ_GET_TID(changed), GNI_CQ_GET_TID(entry));
+    GNI_CQ_SET_TID(changed, 7);
+    assert_int_equal(GNI_CQ_GET_TID(changed), 7);
+    assert_int_equal(GNI_CQ_GET_INST_ID(changed), 0xffffffffu);
+    assert_int_equal(GNI_GetCompleted(a.src_cq, entry, &done), GNI_RC_SUCCESS);
+}
+
+static void test_failed_post_shows_its_event_data(void **state)
+{
+    gni_post_descriptor_t d = word_post(GNI_POST_FMA_PUT, 0);
+    gni_post_descriptor_t *done = NULL;
+    gni_cq_entry_t entry;
+
+    (void)state;
+    assert_int_equal(GNI_EpSetEventData(a.ep, 0xfedcba98u, 2), GNI_RC_SUCCESS);
+    d.remote_addr = ADDR(b.mem) + 2 * GX_BYTES;
+    assert_int_equal(post(&d), GNI_RC_SUCCESS);
+    assert_int_equal(gx_next(a.src_cq, &entry), GNI_RC_TRANSACTION_ERROR);
+    assert_int_equal(GNI_CQ_GET_STATUS(entry), STATUS_REMOTE_RANGE);
+    assert_int_equal(GNI_CQ_GET_INST_ID(entry), 0xfedcba98u);
+    assert_int_equal(GNI_GetCompleted(a.src_cq, entry, &done), GNI_RC_TRANSACTION_ERROR);
+    assert_ptr_equal(done, &d);
+}
+
 /* ---- translation ---- */
 
 #define BLOCK (2ull << 20)
@@ -401,6 +467,9 @@ int main(void)
         pair_test(test_routing_modes_of_aries_are_refused_and_those_of_gemini_work),
         pair_test(test_get_without_write_combining_is_refused),
         pair_test(test_get_to_an_odd_local_address_is_refused),
+        pair_test(test_entries_show_all_bits_of_event_data),
+        pair_test(test_fields_of_an_entry_can_be_set),
+        pair_test(test_failed_post_shows_its_event_data),
         cmocka_unit_test(test_resources_of_a_gemini_have_limits_and_others_are_missing),
         pair_test(test_registrations_take_blocks_of_the_mrt_or_pages_of_the_gart),
         pair_test(test_limits_of_translation_entries_hold),
