@@ -55,7 +55,7 @@ enum emu_msg_type {
     EMU_MSG_ERRORS_PTAG,   /* whose events; root and emunic's own user only */
     EMU_MSG_ERRORS_FETCH,  /* takes events */
     EMU_MSG_PTAG,          /* protection tag of a cookie */
-    EMU_MSG_MACHINE,       /* what machine this is */
+    EMU_MSG_MACHINE,       /* what machine this is; if wanted + descriptor: where its nodes are (places.h) */
     EMU_MSG_INJECTION,     /* a node's injection limits */
     EMU_MSG_VMDH_RESERVE,  /* block of virtual handles on the port's node */
     EMU_MSG_MEM_UPDATE,    /* pages of a reserved region are there; the first one makes it live */
@@ -253,7 +253,7 @@ struct emu_msg_ptag {
 
 struct emu_msg_machine {
     uint32_t device;              /* reply: enum emu_device */
-    uint32_t n_nids;              /* reply: nids are 0 .. n_nids - 1 */
+    uint32_t wants_places;        /* 0 or 1 */
 };
 
 /* A block of the translation table: `granularity` addresses from blck_addr, the last rplc_size ones from rplc_addr. */

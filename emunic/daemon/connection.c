@@ -127,10 +127,15 @@ static int where_is(struct emu_connection *c, struct emu_msg_rank *rank)
     return 0;
 }
 
-static int tell_machine(struct emu_connection *c, struct emu_msg_machine *machine)
+static int answer_machine(struct emu_connection *c, struct emu_reply *reply)
 {
-    *machine = (struct emu_msg_machine){ .device = emu_machine_nic(c->server->machine)->device,
-                                         .n_nids = c->server->n_nids };
+    struct emu_msg_machine *machine = &reply->msg->machine;
+
+    machine->device = emu_machine_nic(c->server->machine)->device;
+    if (machine->wants_places == 0)
+        return 0;
+    reply->fds[0] = c->server->places_fd;
+    reply->n_fds = 1;
     return 0;
 }
 
@@ -422,7 +427,7 @@ static int answer_control(struct emu_connection *c, struct emu_reply *reply, str
     case EMU_MSG_PTAG:
         return emu_resources_ptag(c, &msg->ptag);
     case EMU_MSG_MACHINE:
-        return tell_machine(c, &msg->machine);
+        return answer_machine(c, reply);
     case EMU_MSG_INJECTION:
         return emu_injection_get(c, &msg->injection);
     case EMU_MSG_ATTACH:

@@ -47,6 +47,7 @@
 #include "emunic/daemon/hosts/hosts.h"
 #include "emunic/daemon/memory_domain.h"
 #include "emunic/daemon/network.h"
+#include "emunic/daemon/places.h"
 #include "emunic/daemon/portals.h"
 #include "emunic/daemon/quiesce.h"
 #include "emunic/engine/burst.h"
@@ -206,6 +207,7 @@ int emu_server_create(const struct emu_server_options *options, struct emu_serve
         return -ENOMEM;
     snprintf(server->name, sizeof(server->name), "%s", options->name);
     server->epoll_fd = server->control_fd = server->admin_fd = server->signal_fd = server->spare_fd = -1;
+    server->places_fd = -1;
     server->stops_with_last_job = options->stops_with_last_job;
     server->starts_routed = options->starts_routed;
     server->started_ns = emu_clock_ns();
@@ -232,6 +234,9 @@ int emu_server_create(const struct emu_server_options *options, struct emu_serve
     server->burst = calloc(1, sizeof(*server->burst));
     r = -ENOMEM;
     if (!server->machine_spec || !server->nodes || !server->bounce || !server->burst)
+        goto err_server;
+    r = server->places_fd = emu_places_make(server->machine);
+    if (r < 0)
         goto err_server;
     r = open_descriptors(server, err, err_len);
     if (r == 0 && options->hosts)
@@ -287,6 +292,7 @@ void emu_server_destroy(struct emu_server *server)
     close_fd(server->admin_fd);
     close_fd(server->signal_fd);
     close_fd(server->spare_fd);
+    close_fd(server->places_fd);
     close_fd(server->epoll_fd);
     for (uint32_t nid = 0; server->nodes && nid < server->n_nids; nid++) {
         if (server->nodes[nid])

@@ -66,6 +66,7 @@ struct emu_server {
     struct emu_settings settings;
     struct emu_machine *machine;        /* owned */
     char *machine_spec;                 /* owned; what the machine was made from */
+    int places_fd;                      /* of its nodes */
     int epoll_fd;
     struct emu_watch control_watch;
     struct emu_watch admin_watch;

@@ -173,6 +173,7 @@ static void place_of_nid(const struct emu_machine *m, uint32_t nid, struct emu_p
         .blade = at[2] % SLOTS,
         .node = at[1] % GEMINIS * NODES_PER_ROUTER + nid % NODES_PER_ROUTER,
         .cage = cage,
+        .chip = at[1] % GEMINIS,
         .router = router,
         .mesh_x = at[0],
         .mesh_y = at[1],

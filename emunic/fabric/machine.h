@@ -100,6 +100,7 @@ struct emu_place {
     uint32_t cabinet_row;
     uint32_t cage;                   /* chassis within the cabinet */
     uint32_t router;
+    uint32_t chip;                   /* its network chip on the blade */
     uint32_t mesh_x;                 /* as rca_get_meshcoord() answers */
     uint32_t mesh_y;
     uint32_t mesh_z;

@@ -98,6 +98,7 @@ static void place_of_nid(const struct emu_machine *m, uint32_t nid, struct emu_p
         .cabinet_column = at[0],
         .cabinet_row = row,
         .cage = at[2] / SLOTS,
+        .chip = at[1] % t->layout[NODES_USED],
         .router = nid,
         .mesh_x = at[0],
         .mesh_y = at[1],

@@ -6,7 +6,8 @@
  *
  * Four ranks on three nodes, so that along the ring of ranks each step is of another kind: 0 -> 1 to the other host, 1
  * -> 2 on one node, 2 -> 3 back, 3 -> 0 to another node of the same host. mpirun starts this program once more for each
- * rank, which goes to the emunic of its node and becomes EMUNIC_RANK. Exit status: mpirun's.
+ * rank, which goes to the emunic of its node and becomes EMUNIC_RANK. HOSTS_RUN_MACHINE names the machine. Exit status:
+ * mpirun's.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -80,7 +81,8 @@ static int launch(const struct fx *fx, char **argv)
 
 int main(int argc, char **argv)
 {
-    struct fx_options options = { .n_ranks = N_RANKS, .nids = nids, .n_hosts = 2 };
+    struct fx_options options = { .machine = getenv("HOSTS_RUN_MACHINE"), .n_ranks = N_RANKS, .nids = nids,
+                                  .n_hosts = 2 };
     const char *rank = getenv("OMPI_COMM_WORLD_RANK");
     struct fx fx;
     int status;

@@ -433,6 +433,7 @@ static struct emu_msg some_request(struct hostile *h)
         msg.injection.nid_wanted = (uint32_t)odd_number();
         break;
     case EMU_MSG_MACHINE:
+        msg.machine.wants_places = (uint32_t)odd_number();
         break;
     case EMU_MSG_PTAG:
         msg.ptag.cookie = one_in(2) ? h->target->cookie : (uint32_t)odd_number();

@@ -25,7 +25,10 @@ extern "C" {
 
 typedef uint16_t pmi_nid_t;
 
-/** Place of a node's network chip. On XC: group, chassis in the group, slot. */
+/**
+ * Place of a node's network chip, by machine: XC (Aries): group, chassis in the group, slot. XE (Gemini), XT (SeaStar),
+ * Blue Gene/L: x, y, z of the torus or mesh. X1: vertex of the hypercube, node in it, 0. XD1: chassis, node in it, 0.
+ */
 typedef struct pmi_mesh_coord {
     unsigned int mesh_x;
     unsigned int mesh_y;
@@ -95,14 +98,19 @@ int PMI_Get_pes_on_smp(int *ranks, int num);
 int PMI_Get_nid(int rank, int *nid);
 
 /**
- * Network coordinate of a node, by the XC numbering rule; four nodes share one.
+ * Network coordinate of a node of the emulated machine. Four nodes of an Aries share one, two of a Gemini.
  *
- * @note A rule, not a look-up: any nid has a coordinate. Cabinets per row come from EMUNIC_CABINET_COLUMNS (2).
- *       nids above 65535 do not fit the type.
+ * @retval PMI_ERR_INVALID_ARG  The machine has no such node, or xyz is NULL.
+ * @note The first call asks emunic (EMUNIC_SERVER); later ones and other processes of the host read what it has given.
+ *       Without an emunic: the XC numbering rule, by which any nid has a coordinate, with EMUNIC_CABINET_COLUMNS (2)
+ *       cabinets per row. nids above 65535 do not fit the type.
  */
 int PMI_Get_meshcoord(pmi_nid_t nid, pmi_mesh_coord_t *xyz);
 
-/** Largest coordinate per axis: of a full XC group in Y and Z, of the job's highest nid in X. */
+/**
+ * Largest coordinate per axis of the machine. Without an emunic: of a full XC group in Y and Z, of the job's highest nid
+ * in X.
+ */
 int PMI_Get_max_dimension(pmi_mesh_coord_t *xyz);
 
 /* ---- Aliases that the 5.0 library exports. Flux takes PMI_CRAY_Get_app_size as the sign of Cray's library ---- */

@@ -7,6 +7,7 @@
  * vendor's library is initialised by its constructor, and topology helpers inside MPI programs never call
  * PMI_Init.
  */
+#include "emunic/client/places.h"
 #include "mpi-shim/pmi/include/pmi_version.h"
 #include "mpi-shim/pmi/src/api.h"
 #include "mpi-shim/pmi/src/facts.h"
@@ -281,32 +282,33 @@ int PMI_Get_nidlist_ptr(void **nidlist)
     return pmii_leave(r);
 }
 
-static void to_mesh(const unsigned xyz[3], pmi_mesh_coord_t *mesh)
-{
-    mesh->mesh_x = xyz[0];
-    mesh->mesh_y = xyz[1];
-    mesh->mesh_z = xyz[2];
-}
+/* ---- coordinates: emunic's machine; without an emunic the XC numbering rule ---- */
 
 int PMI_Get_meshcoord(pmi_nid_t nid, pmi_mesh_coord_t *xyz)
 {
+    const struct emu_places *places = emu_places_map();
     unsigned coordinate[3];
+    const uint16_t *mesh;
 
-    if (xyz == NULL)
+    if (xyz == NULL || (places != NULL && nid >= places->n_nids))
         return PMI_ERR_INVALID_ARG;
+    if (places != NULL) {
+        mesh = emu_places_nodes(places)[nid].mesh;
+        *xyz = (pmi_mesh_coord_t){ mesh[0], mesh[1], mesh[2] };
+        return PMI_SUCCESS;
+    }
     pmii_xc_coordinate(nid, pmii_facts_cabinet_columns(), coordinate);
-    to_mesh(coordinate, xyz);
+    *xyz = (pmi_mesh_coord_t){ coordinate[0], coordinate[1], coordinate[2] };
     return PMI_SUCCESS;
 }
 
-int PMI_Get_max_dimension(pmi_mesh_coord_t *xyz)
+/* Of a full group in Y and Z, of the job's highest nid in X. */
+static int largest_of_xc(pmi_mesh_coord_t *xyz)
 {
-    unsigned largest[3] = { 0, pmii_facts_cabinet_columns() > 1 ? 5 : 2, 15 };
+    pmi_mesh_coord_t largest = { 0, pmii_facts_cabinet_columns() > 1 ? 5 : 2, 15 };
     const int *nids;
     int size, r;
 
-    if (xyz == NULL)
-        return PMI_ERR_INVALID_ARG;
     r = pmii_enter(PMII_ANY_TIME);
     if (r < 0)
         return pmii_rc(r);
@@ -317,12 +319,24 @@ int PMI_Get_max_dimension(pmi_mesh_coord_t *xyz)
         unsigned coordinate[3];
 
         pmii_xc_coordinate(nids[i], pmii_facts_cabinet_columns(), coordinate);
-        if (coordinate[0] > largest[0])
-            largest[0] = coordinate[0];
+        if (coordinate[0] > largest.mesh_x)
+            largest.mesh_x = coordinate[0];
     }
     if (r == 0)
-        to_mesh(largest, xyz);
+        *xyz = largest;
     return pmii_leave(r);
+}
+
+int PMI_Get_max_dimension(pmi_mesh_coord_t *xyz)
+{
+    const struct emu_places *places = emu_places_map();
+
+    if (xyz == NULL)
+        return PMI_ERR_INVALID_ARG;
+    if (places == NULL)
+        return largest_of_xc(xyz);
+    *xyz = (pmi_mesh_coord_t){ places->mesh_max[0], places->mesh_max[1], places->mesh_max[2] };
+    return PMI_SUCCESS;
 }
 
 /* ---- Portals maps ---- */

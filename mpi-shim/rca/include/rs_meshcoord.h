@@ -7,7 +7,11 @@
 
 #include <stdint.h>
 
-/** On XC: group, chassis in the group, slot. Four nodes share one. */
+/**
+ * XC (Aries): group, chassis in the group, slot; four nodes share one. XE (Gemini): x, y, z of the torus; two nodes share
+ * one. XT (SeaStar), Blue Gene/L: x, y, z of the torus or mesh. X1: vertex of the hypercube, node in it, 0. XD1:
+ * chassis, node in it, 0.
+ */
 typedef struct rca_mesh_coord {
     uint16_t mesh_x;
     uint16_t mesh_y;

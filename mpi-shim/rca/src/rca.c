@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Nodes and their places. Everything is computed at each call: the XC rule for places, libpmi for who is there.
+ * Nodes and their places. Places are emunic's (emunic/client/places.h); which node this is comes from libpmi.
+ *
+ * Without an emunic the XC rule gives places, and the job's nodes are all that is known:
  *
  *   cabinet = nid / 192, cage = nid % 192 / 64, slot = nid % 64 / 4, node on the blade = nid % 4
  *   column = cabinet % columns, row = cabinet / columns
@@ -12,6 +14,8 @@
 #include <pmi_cray.h>
 #include <stdbool.h>
 #include <stdlib.h>
+
+#include "emunic/client/places.h"
 
 #pragma GCC visibility push(default)
 #include "mpi-shim/rca/include/rca_lib.h"
@@ -31,33 +35,50 @@ static unsigned cabinet_columns(void)
     return n > 0 && n <= 1000 ? (unsigned)n : 2;
 }
 
-static rs_node_t describe(uint32_t nid)
-{
-    unsigned cabinet = nid / NODES_PER_CABINET;
-    rs_node_t node = { .rs_node_flat = 0 };
-
-    node.rs_node_s._node_id = nid;
-    node.rs_node_s._node_type = RT_NODE;
-    node.rs_node_s._node_state = RS_CS_READY;
-    node.rs_node_s._node_x = cabinet % cabinet_columns();
-    node.rs_node_s._node_row = cabinet / cabinet_columns();
-    node.rs_node_s._node_cage = nid % NODES_PER_CABINET / NODES_PER_CAGE;
-    node.rs_node_s._node_slot = nid % NODES_PER_CAGE / NODES_PER_BLADE;
-    node.rs_node_s._node_modcomp = nid % NODES_PER_BLADE;
-    return node;
-}
-
-static rca_mesh_coord_t place(uint32_t nid)
+/* By the XC rule. */
+static struct emu_node_place place_on_xc(uint32_t nid)
 {
     unsigned columns = cabinet_columns();
     unsigned cabinet = nid / NODES_PER_CABINET;
     unsigned groups_per_row = columns > 1 ? columns / 2 : 1;
+    unsigned cage = nid % NODES_PER_CABINET / NODES_PER_CAGE;
+    unsigned slot = nid % NODES_PER_CAGE / NODES_PER_BLADE;
 
-    return (rca_mesh_coord_t){
-        .mesh_x = (uint16_t)(cabinet / columns * groups_per_row + cabinet % columns / 2),
-        .mesh_y = (uint16_t)(cabinet % columns % 2 * CAGES + nid % NODES_PER_CABINET / NODES_PER_CAGE),
-        .mesh_z = (uint16_t)(nid % NODES_PER_CAGE / NODES_PER_BLADE),
+    return (struct emu_node_place){
+        .mesh = { (uint16_t)(cabinet / columns * groups_per_row + cabinet % columns / 2),
+                  (uint16_t)(cabinet % columns % 2 * CAGES + cage), (uint16_t)slot },
+        .column = (uint16_t)(cabinet % columns), .row = (uint16_t)(cabinet / columns), .cage = (uint16_t)cage,
+        .slot = (uint16_t)slot, .node = (uint16_t)(nid % NODES_PER_BLADE),
     };
+}
+
+/* False: there is no such node. */
+static bool find_place(uint32_t nid, struct emu_node_place *place_out)
+{
+    const struct emu_places *places = emu_places_map();
+
+    if (nid >= (places ? places->n_nids : NIDS_MAX))
+        return false;
+    *place_out = places ? emu_places_nodes(places)[nid] : place_on_xc(nid);
+    return true;
+}
+
+static rs_node_t describe(uint32_t nid)
+{
+    rs_node_t node = { .rs_node_flat = 0 };
+    struct emu_node_place at = { .node = 0 };
+
+    (void)find_place(nid, &at);     /* else the job's nids are not the machine's: no place */
+    node.rs_node_s._node_id = nid;
+    node.rs_node_s._node_type = RT_NODE;
+    node.rs_node_s._node_state = RS_CS_READY;
+    node.rs_node_s._node_x = at.column;
+    node.rs_node_s._node_row = at.row;
+    node.rs_node_s._node_cage = at.cage;
+    node.rs_node_s._node_slot = at.slot;
+    node.rs_node_s._node_modcomp = at.node;
+    node.rs_node_s._node_link = at.chip;
+    return node;
 }
 
 static bool own_nid(uint32_t *nid_out)
@@ -116,24 +137,32 @@ int rca_get_nodeid(rs_node_t *node)
     return 0;
 }
 
+static rca_mesh_coord_t as_coordinate(const uint16_t mesh[3])
+{
+    return (rca_mesh_coord_t){ .mesh_x = mesh[0], .mesh_y = mesh[1], .mesh_z = mesh[2] };
+}
+
 int rca_get_meshcoord(uint32_t nid, rca_mesh_coord_t *xyz)
 {
-    if (!xyz || nid >= NIDS_MAX)
+    struct emu_node_place at;
+
+    if (!xyz || !find_place(nid, &at))
         return -1;
-    *xyz = place(nid);
+    *xyz = as_coordinate(at.mesh);
     return 0;
 }
 
-int rca_get_max_dimension(rca_mesh_coord_t *xyz)
+/* Of a full group in Y and Z, of the job's highest nid in X. */
+static int largest_of_xc(rca_mesh_coord_t *xyz)
 {
     const int *nids;
     uint16_t x = 0;
     int n;
 
-    if (!xyz || !all_nids(&nids, &n))
+    if (!all_nids(&nids, &n))
         return -1;
     for (int i = 0; i < n; i++) {
-        uint16_t here = place((uint32_t)nids[i]).mesh_x;
+        uint16_t here = place_on_xc((uint32_t)nids[i]).mesh[0];
 
         x = here > x ? here : x;
     }
@@ -142,7 +171,20 @@ int rca_get_max_dimension(rca_mesh_coord_t *xyz)
     return 0;
 }
 
-int rca_get_sysnodes(rs_node_array_t *nodes)
+int rca_get_max_dimension(rca_mesh_coord_t *xyz)
+{
+    const struct emu_places *places = emu_places_map();
+
+    if (!xyz)
+        return -1;
+    if (!places)
+        return largest_of_xc(xyz);
+    *xyz = as_coordinate(places->mesh_max);
+    return 0;
+}
+
+/* The job's, ascending and each once. */
+static int list_job(rs_node_array_t *nodes)
 {
     const int *nids;
     rs_node_t *ids;
@@ -150,7 +192,7 @@ int rca_get_sysnodes(rs_node_array_t *nodes)
     int n_nodes = 0;
     int n;
 
-    if (!nodes || !all_nids(&nids, &n))
+    if (!all_nids(&nids, &n))
         return -1;
     sorted = calloc((size_t)n, sizeof(*sorted));
     ids = calloc((size_t)n, sizeof(*ids));
@@ -168,5 +210,23 @@ int rca_get_sysnodes(rs_node_array_t *nodes)
     }
     free(sorted);
     *nodes = (rs_node_array_t){ .na_len = n_nodes, .na_ids = ids };
+    return 0;
+}
+
+int rca_get_sysnodes(rs_node_array_t *nodes)
+{
+    const struct emu_places *places = emu_places_map();
+    rs_node_t *ids;
+
+    if (!nodes)
+        return -1;
+    if (!places)
+        return list_job(nodes);
+    ids = calloc(places->n_nids, sizeof(*ids));
+    if (!ids)
+        return -1;
+    for (uint32_t nid = 0; nid < places->n_nids; nid++)
+        ids[nid] = describe(nid);
+    *nodes = (rs_node_array_t){ .na_len = (int32_t)places->n_nids, .na_ids = ids };
     return 0;
 }
