@@ -374,7 +374,8 @@ static inline int emu_ptl_is_command(unsigned op)
     return op >= EMU_OP_PTL_PUT && op <= EMU_OP_PTL_GETPUT;
 }
 
-#define EMU_PTL_CMD_ACK (1u << 0)       /* an ACK is wanted */
+#define EMU_PTL_CMD_ACK  (1u << 0)      /* an ACK is wanted */
+#define EMU_PTL_CMD_SENT (1u << 1)      /* SEND_END is posted */
 #define EMU_PTL_STAGED_MAX 4096u        /* longer puts are read from where they are */
 
 #endif

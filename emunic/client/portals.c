@@ -2,10 +2,10 @@
 /*
  * Portals interface: its life and its lock.
  *
- * Never are two interfaces locked at a time. While we hold or wait for one our mark is up (emu_segment.inside): emunic
- * takes no memory away under us, and a lock whose named holder is outside, or waits for one itself, is nobody's. A lock
- * that does not come free is reported to emunic, which breaks it if it is nobody's; a holder that is merely stopped
- * stalls us.
+ * Who holds an interface never waits for another: the own one is tried while a target is held, and that is all
+ * (portals_send.c). While we hold or wait for one our mark is up (emu_segment.inside): emunic takes no memory away under
+ * us, and a lock whose named holder is outside, or waits for one itself, is nobody's. A lock that does not come free is
+ * reported to emunic, which breaks it if it is nobody's; a holder that is merely stopped stalls us.
  */
 #include "emunic/client/portals.h"
 

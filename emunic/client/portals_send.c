@@ -4,17 +4,23 @@
  *
  * A data movement call begins on the own interface (SEND_START), and is then carried out by us or by emunic:
  *
- *   direct   lock the target, match, commit and START, move the data, END, unlock; then SEND_END and ACK or REPLY at
- *            home. The order of requests to one target is the order of calls, because each is over before the next
+ *   direct   lock the target, match, commit and START, move the data; SEND_END and ACK at home; END, unlock; then REPLY
+ *            at home. The order of requests to one target is the order of calls, because each is over before the next
  *            begins. Data above SHORT_BYTES are moved without the target's lock; a flight in the target's interface
  *            tells emunic how far we were if we die (engine/portals.h).
  *   routed   a command in the port's ring; emunic does the same (daemon/portals.c). The gate (client/lane.h) lets
  *            nothing go direct while commands of ours wait there, so switching loses and reorders nothing.
  *
+ * SEND_END stands in our queue before the target can see END, and so before whatever the message causes. A direct get's,
+ * which has no data to give away, goes with SEND_START. No thread of our own sees it before the call is over: the caller's
+ * lock (portals.h) is held. The own lock is only tried while the target's is held, so two that send to each other never
+ * wait for each other; where it is not free the target's is let go of first, and taken again for END.
+ *
  * Cache lines of a small put from a descriptor without a queue. It writes six of the target's interface: the lock's,
  * its flight's, the queue's, two of the event and, if its words change, the descriptor's; one or more of data; and
- * three of its own (the mark, flow counters, registers). All others (domain table, list, places) are only read and stay
- * in the cache. Where one process sends, those that come from another core are the event's two and the data's, and both
+ * three of its own (the mark, flow counters, registers). SEND events cost our own lock's line more, the queue's and two
+ * for each event, all our own but for what others last wrote there. All others (domain table, list, places) are only
+ * read and stay in the cache. Where one process sends, those that come from another core are the event's two and the data's, and both
  * are asked for while the words of the request are still worked on; where several send, lock, queue and descriptor come
  * from the last one. One locked instruction, the target's lock. What is known of a target is kept (portals_target.c).
  *
@@ -23,6 +29,7 @@
  */
 #include "emunic/client/portals.h"
 
+#include <emmintrin.h>
 #include <errno.h>
 #include <string.h>
 
@@ -32,6 +39,7 @@
 #include "emunic/engine/word.h"
 
 #define SHORT_BYTES       8192u      /* moved under the target's lock */
+#define HOME_TRIES        32u        /* for the own lock while the target's is held */
 
 static struct emu_ptl_peer peer_id(const struct emu_portals *p, const struct emu_portals_target *t,
                                    const struct emu_ptl_send *send)
@@ -60,13 +68,14 @@ static void count(struct emu_portals *p, const struct emu_portals_target *t, con
         emu_flow_add_get(flow, &p->port.table->format, mlength, send->kind == EMU_PTL_GETPUT ? mlength : 0);
 }
 
-/* What a carried out request leaves to be done at home. */
+/* How far a call has come at home, and what is left to be done there. */
 struct outcome {
-    bool is_taken;
-    bool acks;
+    bool is_begun;                      /* SEND_START is posted */
+    bool is_sent;                       /* SEND_END too */
+    bool is_cut_off;                    /* it is to be lost (PtlFailNid) */
+    bool acks;                          /* an ACK is to come */
     uint64_t mlength;
     unsigned fail;
-    struct emu_ptl_peer peer;
 };
 
 /* An operation at the target between begin and end. */
@@ -117,8 +126,9 @@ static enum begun begin_at(struct emu_portals *p, const struct emu_portals_targe
     keep_span(stay, t);
     expect(t, stay);
     stay->flight = t->peer ? &t->ni->flights[p->port.index] : &stay->own;
-    /* A get lets go of the lock in between, a long put too. */
-    stay->is_brief = send->kind != EMU_PTL_GET && stay->taker.mlength <= SHORT_BYTES;
+    /* A get lets go of the lock in between, a long put too; what is sent to itself must not go with its SEND_END. */
+    stay->is_brief = send->kind != EMU_PTL_GET && stay->taker.mlength <= SHORT_BYTES &&
+                     (t->peer || stay->taker.index != send->put_md);
     if (stay->is_brief)
         emu_ptl_begin_brief(t->ni, &stay->taker, p->generation, stay->flight);
     else
@@ -142,6 +152,83 @@ static bool lock_again(struct emu_portals *p, const struct emu_portals_target *t
     return emu_portals_lock(p, t->ni, t->port, t->generation);
 }
 
+/* ---- at home ---- */
+
+/* Has it neither SEND events nor a threshold? Then nothing at home changes but counters of our own. */
+static bool is_silent(const struct emu_portals *p, const struct emu_ptl_send *send)
+{
+    const struct emu_ptl_md *md = &p->ni->mds[send->md];
+
+    return md->threshold < 0 && (md->eq == EMU_PTL_NONE ||
+                                 (~md->options & (EMU_PTL_MD_START_DISABLE | EMU_PTL_MD_END_DISABLE)) == 0);
+}
+
+/* SEND_START if it is not there yet, SEND_END, and the ACK if the target is known. The own interface is locked. */
+static void post_sent(struct emu_portals *p, const struct emu_portals_target *t, struct emu_ptl_send *send,
+                      struct outcome *out)
+{
+    struct emu_ptl_peer peer;
+
+    if (!out->is_sent && (out->is_begun || emu_ptl_send_begin(p->ni, send) == 0))
+        emu_ptl_send_end(p->ni, send, send->kind == EMU_PTL_PUT ? out->fail : 0);
+    out->is_begun = out->is_sent = true;
+    if (!out->acks || !t)
+        return;
+    peer = peer_id(p, t, send);
+    emu_ptl_ack(p->ni, send, &peer, out->mlength, 0);
+    out->acks = false;
+}
+
+static void tell_home(struct emu_portals *p, const struct emu_portals_target *t, struct emu_ptl_send *send,
+                      struct outcome *out)
+{
+    emu_portals_lock_own(p);
+    post_sent(p, t, send, out);
+    emu_ptl_unlock(p->ni);
+}
+
+/* Runs when our own lock is not free while we hold the target's. False: the target has gone meanwhile. */
+static bool tell_home_unlocked(struct emu_portals *p, const struct emu_portals_target *t, struct emu_ptl_send *send,
+                               struct stay *stay, struct outcome *out)
+{
+    if (stay->is_brief)
+        emu_ptl_prolong(t->ni, &stay->request, &stay->taker, p->generation, stay->flight);
+    stay->is_brief = false;
+    emu_ptl_unlock(t->ni);
+    tell_home(p, NULL, send, out);
+    return lock_again(p, t);
+}
+
+/*
+ * The data are out of the source memory, and the target is locked: what is to stand at home before the target sees that
+ * it has them. False: the target has gone.
+ */
+static bool tell_home_first(struct emu_portals *p, const struct emu_portals_target *t, struct emu_ptl_send *send,
+                            struct stay *stay, struct outcome *out)
+{
+    if (!out->is_begun && is_silent(p, send)) {
+        p->ni->registers[EMU_PTL_SR_SEND_COUNT]++;
+        p->ni->registers[EMU_PTL_SR_SEND_LENGTH] += send->length_bytes;
+        out->is_begun = out->is_sent = true;
+        return true;
+    }
+    if (!t->peer) {
+        post_sent(p, NULL, send, out);  /* the target's lock is ours */
+        return true;
+    }
+    for (unsigned tries = 0; tries < HOME_TRIES; tries++) {
+        if (emu_ptl_try_lock(p->ni, p->holder)) {
+            post_sent(p, t, send, out);
+            emu_ptl_unlock(p->ni);
+            return true;
+        }
+        _mm_pause();
+    }
+    return tell_home_unlocked(p, t, send, stay, out);
+}
+
+/* ---- requests ---- */
+
 static int move_put(struct emu_portals *p, const struct emu_ptl_send *send, struct stay *stay)
 {
     struct emu_memory self = emu_memory_self();
@@ -162,27 +249,30 @@ static int move_put(struct emu_portals *p, const struct emu_ptl_send *send, stru
                         stay->taker.mlength, p, 1, &fault);
 }
 
-static enum begun run_put(struct emu_portals *p, const struct emu_portals_target *t, const struct emu_ptl_send *send,
+static enum begun run_put(struct emu_portals *p, const struct emu_portals_target *t, struct emu_ptl_send *send,
                           struct stay *stay, struct outcome *out)
 {
     enum begun begun = begin_at(p, t, send, stay);
-    bool is_held = true;
+    bool is_long = begun == HAS_BEGUN && stay->taker.mlength > SHORT_BYTES;
+    bool is_held;
 
     if (begun != HAS_BEGUN)
         return begun;
-    if (stay->taker.mlength > SHORT_BYTES) {
+    out->mlength = stay->taker.mlength;
+    if (is_long)
         emu_ptl_unlock(t->ni);
-        out->fail = fail_of(move_put(p, send, stay));
+    out->fail = fail_of(move_put(p, send, stay));
+    out->acks = stay->taker.acks && out->fail == 0;
+    if (is_long) {
+        tell_home(p, NULL, send, out);
         is_held = lock_again(p, t);
     } else {
-        out->fail = fail_of(move_put(p, send, stay));
+        is_held = tell_home_first(p, t, send, stay, out);
     }
     if (is_held)
         end_at(t, stay, out->fail);
     else
-        out->fail = EMU_STATUS_PEER_GONE;
-    out->acks = stay->taker.acks && out->fail == 0;
-    out->mlength = stay->taker.mlength;
+        out->acks = false;      /* there is nobody any more who would send it */
     return HAS_BEGUN;
 }
 
@@ -202,14 +292,13 @@ static int move_reply(struct emu_portals *p, const struct emu_ptl_send *send, co
                         p, 1, &fault);
 }
 
-/* SEND_END and REPLY at home. True: the data shall be stored, then finish_reply(). */
+/* REPLY_START at home. True: the data shall be stored, then finish_reply(). */
 static bool begin_reply(struct emu_portals *p, const struct emu_ptl_send *send, const struct emu_ptl_peer *peer,
                         uint64_t mlength, struct emu_ptl_reply *reply)
 {
     bool is_taken;
 
     emu_portals_lock_own(p);
-    emu_ptl_send_end(p->ni, send, 0);
     is_taken = emu_ptl_reply_begin(p->ni, send, peer, mlength, reply);
     emu_ptl_unlock(p->ni);
     return is_taken;
@@ -263,7 +352,7 @@ static unsigned swap(struct emu_portals *p, const struct emu_ptl_send *send, str
     return fail_of(r);
 }
 
-static enum begun run_getput(struct emu_portals *p, const struct emu_portals_target *t, const struct emu_ptl_send *send,
+static enum begun run_getput(struct emu_portals *p, const struct emu_portals_target *t, struct emu_ptl_send *send,
                              struct stay *stay, struct outcome *out)
 {
     uint8_t old[EMU_PTL_GETPUT_MAX] = { 0 };
@@ -276,7 +365,8 @@ static enum begun run_getput(struct emu_portals *p, const struct emu_portals_tar
     peer = peer_id(p, t, send);
     out->mlength = stay->taker.mlength;
     out->fail = out->mlength <= sizeof(old) ? swap(p, send, stay, old) : EMU_STATUS_BAD_COMMAND;
-    end_at(t, stay, out->fail);
+    if (tell_home_first(p, t, send, stay, out))
+        end_at(t, stay, out->fail);
     if (begin_reply(p, send, &peer, out->mlength, &reply)) {
         if (out->fail == 0)
             out->fail = fail_of(move_reply(p, send, &reply, stay, old));
@@ -285,57 +375,35 @@ static enum begun run_getput(struct emu_portals *p, const struct emu_portals_tar
     return HAS_BEGUN;
 }
 
-/* SEND_END, and ACK if there is one. */
-static void finish_at_home(struct emu_portals *p, const struct emu_ptl_send *send, const struct outcome *out)
-{
-    emu_portals_lock_own(p);
-    emu_ptl_send_end(p->ni, send, out->fail);
-    if (out->acks)
-        emu_ptl_ack(p->ni, send, &out->peer, out->mlength, 0);
-    emu_ptl_unlock(p->ni);
-}
-
 /* True: it is over. False: emunic has to do it. We are inside, nothing is locked. */
-static bool run_direct(struct emu_portals *p, const struct emu_ptl_send *send)
+static bool run_direct(struct emu_portals *p, const struct emu_portals_target *t, struct emu_ptl_send *send,
+                       struct outcome *out)
 {
-    struct outcome out = { .is_taken = false };
+    struct emu_segment *segment = emu_portals_segment_of(p, t);
     enum begun begun = IS_DROPPED;
-    struct emu_segment *segment;
-    struct emu_portals_target t;
     struct stay stay;
 
-    switch (emu_portals_find_target(p, send, &t)) {
-    case EMU_PORTALS_NOT_REACHED:
-        return false;
-    case EMU_PORTALS_NOWHERE:
-        break;
-    case EMU_PORTALS_HERE:
-        segment = emu_portals_segment_of(p, &t);
-        if (!emu_portals_lock(p, t.ni, t.port, t.generation))
-            break;
+    if (emu_portals_lock(p, t->ni, t->port, t->generation)) {
         if (send->kind == EMU_PTL_PUT)
-            begun = run_put(p, &t, send, &stay, &out);
+            begun = run_put(p, t, send, &stay, out);
         else if (send->kind == EMU_PTL_GET)
-            begun = run_get(p, &t, send, &stay, &out);
+            begun = run_get(p, t, send, &stay, out);
         else
-            begun = run_getput(p, &t, send, &stay, &out);
+            begun = run_getput(p, t, send, &stay, out);
         if (begun == IS_LEFT)
             return false;
-        count(p, &t, send, out.mlength);
+        count(p, t, send, out->mlength);
         if (segment)
             emu_rest_disturb(segment);
     }
-    if (begun == HAS_BEGUN && send->kind != EMU_PTL_PUT)
-        return true;            /* done with the reply */
-    if (begun == HAS_BEGUN)
-        out.peer = peer_id(p, &t, send);
-    finish_at_home(p, send, &out);
+    if (!out->is_sent || out->acks)
+        tell_home(p, t, send, out);
     return true;
 }
 
 /* ---- routed ---- */
 
-static void fill_command(struct emu_ptl_cmd *cmd, const struct emu_ptl_send *send)
+static void fill_command(struct emu_ptl_cmd *cmd, const struct emu_ptl_send *send, const struct outcome *out)
 {
     static const uint8_t ops[] = { EMU_OP_PTL_PUT, EMU_OP_PTL_GET, EMU_OP_PTL_GETPUT };
 
@@ -349,7 +417,7 @@ static void fill_command(struct emu_ptl_cmd *cmd, const struct emu_ptl_send *sen
         .pid = send->pid,
         .pt = send->pt,
         .ac = send->ac,
-        .ptl_flags = send->wants_ack ? EMU_PTL_CMD_ACK : 0,
+        .ptl_flags = (send->wants_ack ? EMU_PTL_CMD_ACK : 0) | (out->is_sent ? EMU_PTL_CMD_SENT : 0),
         .md = send->md,
         .md_generation = send->md_generation,
         .local_offset = send->local_offset,
@@ -377,22 +445,22 @@ static bool stage(struct emu_portals *p, const struct emu_ptl_send *send, uint64
                         send->length_bytes, p, 1, &fault) == 0;
 }
 
-static void run_routed(struct emu_portals *p, const struct emu_ptl_send *send)
+static void run_routed(struct emu_portals *p, struct emu_ptl_send *send, struct outcome *out)
 {
     bool may_stage = send->kind != EMU_PTL_GET && send->length_bytes > 0 && send->length_bytes <= EMU_PTL_STAGED_MAX;
-    struct outcome out = { .fail = EMU_STATUS_NETWORK };
     uint64_t staging_off = 0;
     struct emu_ptl_cmd cmd;
     struct emu_cmd *slot = emu_port_command(&p->port, may_stage ? send->length_bytes : 0, &staging_off);
 
     if (!slot) {                /* emunic has gone */
         p->is_broken = true;
+        out->fail = EMU_STATUS_NETWORK;
         emu_portals_enter(p);
-        finish_at_home(p, send, &out);
+        tell_home(p, NULL, send, out);
         emu_portals_leave(p);
         return;
     }
-    fill_command(&cmd, send);
+    fill_command(&cmd, send, out);
     if (may_stage && stage(p, send, staging_off)) {
         cmd.flags = EMU_CMD_STAGED;
         cmd.staging_off = staging_off;
@@ -405,8 +473,8 @@ static void run_routed(struct emu_portals *p, const struct emu_ptl_send *send)
 
 /*
  * A small put from a descriptor that requests cannot hit: nobody else changes its words, so everything at home,
- * SEND_START included, waits until the data are delivered, and one lock does for all of it; or none, where nobody is to
- * be told.
+ * SEND_START included, waits until the data are moved, and one lock does for all of it; or none, where nobody is to be
+ * told.
  */
 static bool may_be_short(const struct emu_portals *p, const struct emu_ptl_send *send)
 {
@@ -418,36 +486,20 @@ static bool may_be_short(const struct emu_portals *p, const struct emu_ptl_send 
            md->generation == send->md_generation && send->length_bytes <= p->port.settings.direct_limit_bytes;
 }
 
-/* Nothing at home changes but counters of our own. */
-static bool is_silent(const struct emu_portals *p, const struct emu_ptl_send *send, const struct outcome *out)
+/* What will be written at home, of which others have written some last. */
+static void expect_at_home(const struct emu_portals *p, const struct emu_ptl_send *send)
 {
     const struct emu_ptl_md *md = &p->ni->mds[send->md];
 
-    return !out->acks && md->threshold < 0 &&
-           (md->eq == EMU_PTL_NONE ||
-            (~md->options & (EMU_PTL_MD_START_DISABLE | EMU_PTL_MD_END_DISABLE)) == 0);
-}
-
-static void account_short(struct emu_portals *p, struct emu_ptl_send *send, const struct outcome *out)
-{
-    if (is_silent(p, send, out)) {
-        p->ni->registers[EMU_PTL_SR_SEND_COUNT]++;
-        p->ni->registers[EMU_PTL_SR_SEND_LENGTH] += send->length_bytes;
+    if (md->eq >= EMU_PTL_EQS)
         return;
-    }
-    emu_portals_lock_own(p);
-    if (emu_ptl_send_begin(p->ni, send) == 0) {
-        emu_ptl_send_end(p->ni, send, out->fail);
-        if (out->acks)
-            emu_ptl_ack(p->ni, send, &out->peer, out->mlength, 0);
-    }
-    emu_ptl_unlock(p->ni);
+    emu_prefetch_for_write(&p->ni->lock);
+    emu_prefetch_for_write(&p->ni->eqs[md->eq]);
 }
 
 /* True: it is over. False: nothing has happened. We are inside. */
-static bool run_short(struct emu_portals *p, struct emu_ptl_send *send)
+static bool run_short(struct emu_portals *p, struct emu_ptl_send *send, struct outcome *out)
 {
-    struct outcome out = { .is_taken = false };
     struct emu_segment *segment;
     struct emu_portals_target t;
     struct stay stay;
@@ -455,51 +507,71 @@ static bool run_short(struct emu_portals *p, struct emu_ptl_send *send)
     if (emu_portals_find_target(p, send, &t) != EMU_PORTALS_HERE || !t.peer)
         return false;
     emu_prefetch_for_write(&t.ni->lock);
+    expect_at_home(p, send);
     segment = emu_portals_segment_of(p, &t);
-    if (!emu_portals_lock(p, t.ni, t.port, t.generation) || run_put(p, &t, send, &stay, &out) == IS_LEFT)
+    if (!emu_portals_lock(p, t.ni, t.port, t.generation) || run_put(p, &t, send, &stay, out) == IS_LEFT)
         return false;
-    count(p, &t, send, out.mlength);
+    count(p, &t, send, out->mlength);
     if (segment)
         emu_rest_disturb(segment);
-    if (out.acks)
-        out.peer = peer_id(p, &t, send);
-    account_short(p, send, &out);
+    if (!out->is_sent || out->acks)
+        tell_home(p, &t, send, out);
     return true;
 }
 
 /* ---- the call ---- */
 
+static bool may_be_direct(const struct emu_portals *p, const struct emu_ptl_send *send)
+{
+    return p->gate && send->length_bytes <= p->port.settings.direct_limit_bytes && emu_gate_is_open(p->gate) &&
+           !atomic_load_explicit(&p->port.session.is_lost, memory_order_relaxed);
+}
+
+/* SEND_START, and of a get that goes direct SEND_END. -ENOENT: a descriptor is gone or inactive. */
+static int begin_at_home(struct emu_portals *p, struct emu_ptl_send *send, bool is_direct, struct outcome *out)
+{
+    int r;
+
+    emu_portals_lock_own(p);
+    r = emu_ptl_send_begin(p->ni, send);
+    out->is_begun = r == 0;
+    out->is_cut_off = r == 0 && p->ni->n_fails > 0 && emu_ptl_is_cut_off(p->ni, send->nid);
+    if (r == 0 && send->kind == EMU_PTL_GET && is_direct)
+        post_sent(p, NULL, send, out);
+    emu_ptl_unlock(p->ni);
+    return r;
+}
+
 int emu_portals_send(struct emu_portals *p, struct emu_ptl_send *send)
 {
-    struct outcome lost = { .fail = 0 };
-    bool is_cut_off;
+    enum emu_portals_found found = EMU_PORTALS_NOT_REACHED;
+    struct outcome out = { .is_begun = false };
+    struct emu_portals_target t;
     bool is_done = false;
     int r;
 
     if (p->port.direct)
         emu_direct_trim(p->port.direct);
     emu_portals_enter(p);
-    if (may_be_short(p, send) && run_short(p, send)) {
+    if (may_be_short(p, send) && run_short(p, send, &out)) {
         emu_portals_leave(p);
         return 0;
     }
-    emu_portals_lock_own(p);
-    r = emu_ptl_send_begin(p->ni, send);
-    is_cut_off = r == 0 && p->ni->n_fails > 0 && emu_ptl_is_cut_off(p->ni, send->nid);
-    emu_ptl_unlock(p->ni);
+    if (may_be_direct(p, send))
+        found = emu_portals_find_target(p, send, &t);
+    r = begin_at_home(p, send, found == EMU_PORTALS_HERE, &out);
     if (r < 0) {
         emu_portals_leave(p);
         return r;
     }
-    if (is_cut_off) {
-        finish_at_home(p, send, &lost);
+    if (!out.is_cut_off && found == EMU_PORTALS_HERE) {
+        is_done = run_direct(p, &t, send, &out);
+    } else if (out.is_cut_off || found == EMU_PORTALS_NOWHERE) {
+        tell_home(p, NULL, send, &out);
         is_done = true;
-    } else if (p->gate && send->length_bytes <= p->port.settings.direct_limit_bytes && emu_gate_is_open(p->gate) &&
-               !atomic_load_explicit(&p->port.session.is_lost, memory_order_relaxed)) {
-        is_done = run_direct(p, send);
     }
     emu_portals_leave(p);
     if (!is_done)
-        run_routed(p, send);
+        run_routed(p, send, &out);
     return 0;
 }

@@ -8,10 +8,14 @@
  *
  * Routed commands. The command at the head of a ring is worked off in steps, each of which wants one lock at most:
  *
- *   put      begin (target: match, START) -> move -> end (target: END) -> home (initiator: SEND_END, ACK)
- *   get      begin -> reply (initiator: SEND_END, REPLY_START) -> move -> end -> home (REPLY_END)
- *   getput   begin (with the swap and END) -> reply -> move -> home
- *   none     begin (nobody takes it) -> home
+ *   put      begin (target: match, START) -> move -> sent (initiator: SEND_END) -> end (target: END) -> home (ACK)
+ *   get      begin (initiator: SEND_END; target) -> reply (initiator: REPLY_START) -> move -> end -> home (REPLY_END)
+ *   getput   begin (with the swap) -> sent -> end -> reply -> move -> home
+ *   none     begin (nobody takes it) -> home (SEND_END)
+ *
+ * SEND_END stands in the initiator's queue before END does in the target's, whatever it may cause there. Data of one
+ * slice are moved in the first step, and where the initiator's lock is free then, "sent" and "end" are part of it.
+ * A get's is posted first of all, if the initiator has not done it (EMU_PTL_CMD_SENT).
  *
  * A lock that is not free, or data longer than a slice, end the step; the next round goes on. The command stays at the
  * ring's head meanwhile, so the port's later requests wait for it: each is delivered before the next is matched. A
@@ -51,7 +55,7 @@
 #define FIRST_FREE   1024u       /* of process ids that nobody has asked for */
 #define KNOWN        16u
 
-enum phase { IDLE, BEGIN, REPLY, MOVE, END, HOME };
+enum phase { IDLE, BEGIN, REPLY, MOVE, SENT, END, HOME };
 
 struct known {
     uint32_t nid;
@@ -520,6 +524,25 @@ static void count(struct emu_port_end *port, const struct work *work, const stru
         emu_flow_add_get(flow, format, work->mlength, work->send.kind == EMU_PTL_GETPUT ? work->mlength : 0);
 }
 
+/* SEND_END; a getput's says nothing of what comes after. The initiator is locked. */
+static void post_sent(struct emu_ptl_ni *ni, struct work *work)
+{
+    if (!work->is_sent)
+        emu_ptl_send_end(ni, &work->send, work->send.kind == EMU_PTL_PUT || !work->is_taken ? work->fail : 0);
+    work->is_sent = true;
+}
+
+/* The data have been moved and the target is locked. True: SEND_END is posted, its END may be. */
+static bool try_sent(struct emu_port_end *port, struct work *work, const struct emu_port_end *target)
+{
+    if (port != target && !emu_portals_end_lock(port, &work->waits_since_ns))
+        return false;
+    post_sent(port->portals->ni, work);
+    if (port != target)
+        emu_portals_end_unlock(port);
+    return true;
+}
+
 /* The target is locked. */
 static enum phase begin_at(struct emu_port_end *port, struct work *work, struct emu_port_end *target)
 {
@@ -551,8 +574,20 @@ static enum phase begin_at(struct emu_port_end *port, struct work *work, struct 
         return MOVE;
     if (work->send.kind == EMU_PTL_GET)
         return REPLY;
+    if (!try_sent(port, work, target))
+        return SENT;
     emu_ptl_end(ni, flight, work->fail);
     return work->send.kind == EMU_PTL_GETPUT ? REPLY : HOME;
+}
+
+/* With nothing locked. False: the initiator's lock is not free. */
+static bool tell_sent(struct emu_port_end *port, struct work *work)
+{
+    if (!emu_portals_end_lock(port, &work->waits_since_ns))
+        return false;
+    post_sent(port->portals->ni, work);
+    emu_portals_end_unlock(port);
+    return true;
 }
 
 static bool step_begin(struct emu_port_end *port, struct work *work)
@@ -566,6 +601,8 @@ static bool step_begin(struct emu_port_end *port, struct work *work)
             target = NULL;
         emu_portals_end_unlock(port);
     }
+    if (work->send.kind == EMU_PTL_GET && !work->is_sent && !tell_sent(port, work))
+        return false;
     if (!target) {
         work->phase = HOME;
         return true;
@@ -577,15 +614,14 @@ static bool step_begin(struct emu_port_end *port, struct work *work)
     return true;
 }
 
-/* The reply comes home: SEND_END, REPLY_START. */
+/* The reply comes home: REPLY_START. */
 static bool step_reply(struct emu_port_end *port, struct work *work)
 {
     struct emu_ptl_ni *ni = port->portals->ni;
 
     if (!emu_portals_end_lock(port, &work->waits_since_ns))
         return false;
-    emu_ptl_send_end(ni, &work->send, work->is_taken ? 0 : work->fail);
-    work->is_sent = true;
+    post_sent(ni, work);
     work->has_reply = emu_ptl_reply_begin(ni, &work->send, &work->peer, work->mlength, &work->reply);
     if (work->has_reply) {
         work->near = emu_portals_end_reach(port, &work->reply.md);
@@ -606,7 +642,15 @@ static bool step_move(struct emu_port_end *port, struct work *work)
     }
     if (move(port, work))
         return false;           /* the others first */
-    work->phase = work->send.kind == EMU_PTL_GETPUT ? HOME : END;
+    work->phase = work->send.kind == EMU_PTL_GETPUT ? HOME : work->send.kind == EMU_PTL_PUT ? SENT : END;
+    return true;
+}
+
+static bool step_sent(struct emu_port_end *port, struct work *work)
+{
+    if (!tell_sent(port, work))
+        return false;
+    work->phase = END;
     return true;
 }
 
@@ -622,7 +666,7 @@ static bool step_end(struct emu_port_end *port, struct work *work)
         emu_ptl_end(target->portals->ni, &target->portals->ni->flights[port->index], work->fail);
         emu_portals_end_unlock(target);
     }
-    work->phase = HOME;
+    work->phase = work->send.kind == EMU_PTL_GETPUT ? REPLY : HOME;
     return true;
 }
 
@@ -632,10 +676,9 @@ static bool needs_failed_ack(const struct emu_ptl_ni *ni, const struct emu_ptl_s
     return send->wants_ack && send->md < EMU_PTL_MDS && (ni->mds[send->md].options & EMU_PTL_MD_END_DISABLE) != 0;
 }
 
-void emu_portals_end_home(struct emu_ptl_ni *ni, const struct emu_ptl_send *send, const struct emu_ptl_peer *peer,
-                          bool acks, uint64_t mlength, unsigned fail)
+void emu_portals_end_ack(struct emu_ptl_ni *ni, const struct emu_ptl_send *send, const struct emu_ptl_peer *peer,
+                         bool acks, uint64_t mlength, unsigned fail)
 {
-    emu_ptl_send_end(ni, send, fail);
     if (acks && fail == 0)
         emu_ptl_ack(ni, send, peer, mlength, 0);
     else if (fail != 0 && needs_failed_ack(ni, send))
@@ -650,8 +693,9 @@ static bool step_home(struct emu_port_end *port, struct work *work)
         return false;
     if (work->has_reply) {
         emu_ptl_reply_end(ni, &work->send, &work->reply, work->fail);
-    } else if (!work->is_sent) {
-        emu_portals_end_home(ni, &work->send, &work->peer, work->acks, work->mlength, work->fail);
+    } else {
+        post_sent(ni, work);
+        emu_portals_end_ack(ni, &work->send, &work->peer, work->acks, work->mlength, work->fail);
     }
     emu_portals_end_unlock(port);
     work->phase = IDLE;
@@ -662,7 +706,8 @@ static bool step_home(struct emu_port_end *port, struct work *work)
 static bool go_on(struct emu_port_end *port, struct work *work)
 {
     static bool (*const steps[])(struct emu_port_end *, struct work *) = {
-        [BEGIN] = step_begin, [REPLY] = step_reply, [MOVE] = step_move, [END] = step_end, [HOME] = step_home,
+        [BEGIN] = step_begin, [REPLY] = step_reply, [MOVE] = step_move,
+        [SENT] = step_sent,   [END] = step_end,     [HOME] = step_home,
     };
 
     while (work->phase != IDLE) {
@@ -675,10 +720,11 @@ static bool go_on(struct emu_port_end *port, struct work *work)
 static void start(struct work *work, const struct emu_cmd *cmd, enum phase phase)
 {
     work->phase = phase;
-    work->is_detached = work->is_taken = work->is_sent = work->has_reply = work->acks = false;
+    work->is_detached = work->is_taken = work->has_reply = work->acks = false;
     work->fail = 0;
     work->mlength = work->done_bytes = work->waits_since_ns = 0;
     note_send(work, cmd);
+    work->is_sent = (work->cmd.ptl_flags & EMU_PTL_CMD_SENT) != 0;
     work->peer = (struct emu_ptl_peer){ work->send.nid, work->send.pid, 0, 0 };
 }
 

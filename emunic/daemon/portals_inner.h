@@ -36,9 +36,9 @@ struct emu_memory emu_portals_end_reach(struct emu_port_end *owner, const struct
 struct emu_ptl_send emu_portals_send_of(const struct emu_ptl_cmd *cmd);
 /* 0, or the enum emu_status for what emu_ptl_move() returned. */
 unsigned emu_portals_fail_of(int result);
-/* What is to be done at home when a message is over: SEND_END, ACK. Locked. */
-void emu_portals_end_home(struct emu_ptl_ni *ni, const struct emu_ptl_send *send, const struct emu_ptl_peer *peer,
-                          bool acks, uint64_t mlength, unsigned fail);
+/* What is to be done at home when a message is over and SEND_END posted: ACK. Locked. */
+void emu_portals_end_ack(struct emu_ptl_ni *ni, const struct emu_ptl_send *send, const struct emu_ptl_peer *peer,
+                         bool acks, uint64_t mlength, unsigned fail);
 
 /* ---- portals_parts.c ---- */
 

@@ -12,7 +12,8 @@
  * visible yet is put back, what is visible becomes a failed operation. Each stage is stored before its first change.
  *
  * A brief operation (a small put) is done under one hold of the lock. Its flight keeps no event, unless UNLINK is to
- * come: if none of its events is in the queue, it never was; if START is there, END is made of it.
+ * come: if none of its events is in the queue, it never was; if START is there, END is made of it. One that has to let
+ * go of the lock after all is begun once more, as one that is not brief.
  *
  * Where the two dialects differ, the interface's `behaviour` decides: that of the library whose descriptor it is.
  * Source: spec portals3.md 1.4 to 1.9.
@@ -254,6 +255,23 @@ void emu_ptl_begin_brief(struct emu_ptl_ni *ni, const struct emu_ptl_taker *take
         ni->n_open_max = ni->n_open + 1;
 }
 
+static void put_words_back(struct emu_ptl_md *md, const struct emu_ptl_flight *flight)
+{
+    md->local_offset = flight->old_offset;
+    md->threshold = flight->old_threshold;
+    md->flags = flight->old_flags;
+}
+
+void emu_ptl_prolong(struct emu_ptl_ni *ni, const struct emu_ptl_request *rq, const struct emu_ptl_taker *taker,
+                     uint32_t port_generation, struct emu_ptl_flight *flight)
+{
+    put_words_back(&ni->mds[taker->index], flight);
+    ni->received--;
+    ni->received_bytes -= taker->mlength;
+    /* The flight's old values are written once more as they are: who dies until PREPARED has done nothing. */
+    emu_ptl_begin(ni, rq, taker, port_generation, flight);
+}
+
 static uint64_t pair(uint32_t low, uint32_t high)
 {
     return low | (uint64_t)high << 32;
@@ -400,13 +418,6 @@ void emu_ptl_end(struct emu_ptl_ni *ni, struct emu_ptl_flight *flight, unsigned 
 static bool is_unposted(struct emu_ptl_ni *ni, const struct emu_ptl_flight *flight)
 {
     return tail_of(ni, flight->eq, flight->eq_generation) == flight->eq_tail;
-}
-
-static void put_words_back(struct emu_ptl_md *md, const struct emu_ptl_flight *flight)
-{
-    md->local_offset = flight->old_offset;
-    md->threshold = flight->old_threshold;
-    md->flags = flight->old_flags;
 }
 
 static void put_back(struct emu_ptl_ni *ni, const struct emu_ptl_flight *flight)

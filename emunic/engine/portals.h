@@ -102,6 +102,9 @@ void emu_ptl_end(struct emu_ptl_ni *ni, struct emu_ptl_flight *flight, unsigned 
  */
 void emu_ptl_begin_brief(struct emu_ptl_ni *ni, const struct emu_ptl_taker *taker, uint32_t port_generation,
                          struct emu_ptl_flight *flight);
+/* Between the two: the lock is to be let go of, and emu_ptl_end() comes later. START is posted. */
+void emu_ptl_prolong(struct emu_ptl_ni *ni, const struct emu_ptl_request *request, const struct emu_ptl_taker *taker,
+                     uint32_t port_generation, struct emu_ptl_flight *flight);
 void emu_ptl_end_brief(struct emu_ptl_ni *ni, const struct emu_ptl_request *request, const struct emu_ptl_taker *taker,
                        struct emu_ptl_flight *flight, unsigned fail);
 

@@ -9,17 +9,12 @@
  * entry that it used up its UNLINK event; queues are not promised events that never come (PtlMDUpdate goes on),
  * descriptors are not held by who is dead (PtlMDUnlink goes on). EMU_DEATH_ALL=1 kills at every instruction.
  */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 
-#include <cmocka.h>
-
+#include "tests/common/portals_part.h"
 #include "tests/common/proc.h"
 #include "tests/common/seed.h"
 #include "tests/common/trace.h"
@@ -210,11 +205,12 @@ enum victim_call {
     PUT_8, PUT_600, PUT_LARGE, GET_64, GETPUT_8, PUT_OF_PIECES, INITIATOR_CALLS,
     ME_ATTACH = INITIATOR_CALLS, ME_UNLINK, MD_ATTACH, MD_UNLINK, MD_UPDATE, EQ_GET, VICTIM_CALLS,
     PUT_LAST = VICTIM_CALLS,    /* to an entry that it uses up */
+    PUT_BUSY,                   /* its own interface is locked by somebody else until the target has seen START */
 };
 
 static bool is_initiator(enum victim_call call)
 {
-    return call < INITIATOR_CALLS || call == PUT_LAST;
+    return call < INITIATOR_CALLS || call == PUT_LAST || call == PUT_BUSY;
 }
 
 static enum victim_call plan;
@@ -352,7 +348,85 @@ static pid_t lead(enum victim_call call, unsigned steps)
     return pid;
 }
 
+/* ---- an initiator whose own interface is busy ---- */
+
+static struct emu_port locker;
+static struct emu_ptl_ni *victim_part;
+static struct emu_ptl_ni *target_part;
+
+static pid_t start_busy(void)
+{
+    pid_t pid = start_victim(PUT_BUSY);
+
+    victim_part = part_map(&locker, part_slot_of(&locker, *victim_id));
+    part_hold(&locker, victim_part);
+    return pid;
+}
+
+static void make_idle(void)
+{
+    if (victim_part) {
+        part_release(&locker, victim_part);
+        part_unmap(victim_part);
+    }
+    victim_part = NULL;
+}
+
+/* Up to so many instructions, of which *held with the interface locked; 0: until the target sees something. */
+static unsigned lead_busy(pid_t pid, unsigned steps, unsigned *held)
+{
+    uint64_t before = part_events(target_part, target_eq);
+    unsigned n = 0;
+
+    while (n < steps && trace_step(pid)) {
+        n++;
+        if (victim_part && (*held ? n == *held : part_events(target_part, target_eq) != before)) {
+            *held = n;
+            make_idle();
+        }
+    }
+    make_idle();
+    return n;
+}
+
+static bool is_routed(void)
+{
+    const char *path = getenv("FX_DATAPATH");
+
+    return path && strcmp(path, "routed") == 0;
+}
+
 /* ---- tests ---- */
+
+static void test_initiator_that_dies_while_its_own_interface_is_busy_harms_nobody_else(void **state)
+{
+    unsigned held = 0;
+    unsigned n_steps;
+    pid_t pid;
+
+    (void)state;
+    if (is_routed())
+        return;                 /* its own interface is of no interest then */
+    fx_set_node(fx.nids[3]);
+    assert_int_equal(emu_port_attach(&locker, fx.ptag, fx.cookie, 77, 0), 0);
+    target_part = part_map(&locker, part_slot_of(&locker, peers.lines[TARGET].id));
+    pid = start_busy();
+    n_steps = lead_busy(pid, STEPS_MAX, &held);
+    kill_victim(pid);
+    assert_in_range(n_steps, 1, STEPS_MAX - 1);
+    printf("# call %d: %u instructions, %u of them busy\n", (int)PUT_BUSY, n_steps, held);
+    expect_live_arrives();
+    for (unsigned k = 0; k < (kills_everywhere() ? n_steps : 2 * KILLS); k++) {
+        unsigned steps = place_of_kill(k, n_steps);
+
+        pid = start_busy();
+        lead_busy(pid, steps, &held);
+        kill_victim(pid);
+        expect_live_arrives();
+    }
+    part_unmap(target_part);
+    emu_port_detach(&locker);
+}
 
 static void test_initiator_that_dies_anywhere_harms_nobody_else(void **state)
 {
@@ -539,6 +613,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_initiator_that_dies_anywhere_harms_nobody_else),
+        TEST(test_initiator_that_dies_while_its_own_interface_is_busy_harms_nobody_else),
         TEST(test_entry_that_a_dying_initiator_uses_up_goes_with_all_its_events),
         TEST(test_owner_that_dies_anywhere_stops_nobody),
         TEST(test_target_that_dies_in_a_stream_stops_nobody),

@@ -4,14 +4,7 @@
  * `sender`, and goes its way. Whoever needs the lock reports it after a while, emunic looks whether the one that is
  * named can hold it, and breaks it if not. What has to hold: each call returns, each message arrives, with its events.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <sys/mman.h>
-
-#include <cmocka.h>
-
-#include "emunic/abi/portals.h"
+#include "tests/common/portals_part.h"
 #include "tests/property/peers.h"
 
 #define TARGET 0u
@@ -63,33 +56,6 @@ static void put(void)
 
 /* ---- surroundings ---- */
 
-static uint32_t slot_of(ptl_process_id_t id)
-{
-    const struct emu_table_port *ports = emu_table_ports(hostile.table);
-
-    for (uint32_t i = 0; i < hostile.table->n_ports; i++) {
-        if (atomic_load(&ports[i].state) == EMU_PORT_LIVE && ports[i].nid == id.nid &&
-            atomic_load(&ports[i].ptl_id) == (uint32_t)id.pid + 1)
-            return i;
-    }
-    fail_msg("no port of %u:%u", (unsigned)id.nid, (unsigned)id.pid);
-    return 0;
-}
-
-/* What a sender on the direct path is given, too. */
-static void map_part(unsigned who)
-{
-    struct emu_msg msg = { .type = EMU_MSG_PORTALS_PEER, .portals = { .port = slots[who] } };
-    struct emu_fds fds;
-
-    assert_int_equal(emu_session_request(&hostile.session, &msg, NULL, 0, &fds), 0);
-    assert_int_equal(msg.result, 0);
-    assert_int_equal(fds.n_fds, 1);
-    parts[who] = mmap(NULL, sizeof(*parts[who]), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fds.fd[0], 0);
-    assert_true(parts[who] != MAP_FAILED);
-    emu_fds_close(&fds);
-}
-
 static ptl_md_t md_of(unsigned who, ptl_handle_eq_t eq)
 {
     return (ptl_md_t){ .start = (void *)(uintptr_t)peers.lines[who].arena_addr,
@@ -118,8 +84,8 @@ static int start(void **state)
     if (emu_port_attach(&hostile, fx.ptag, fx.cookie, 77, 0) < 0)
         return -1;
     for (unsigned who = 0; who < 2; who++) {
-        slots[who] = slot_of(peers.lines[who].id);
-        map_part(who);
+        slots[who] = part_slot_of(&hostile, peers.lines[who].id);
+        parts[who] = part_map(&hostile, slots[who]);
     }
     put();
     return 0;
@@ -128,18 +94,13 @@ static int start(void **state)
 static int stop(void **state)
 {
     (void)state;
-    munmap(parts[TARGET], sizeof(*parts[TARGET]));
-    munmap(parts[SENDER], sizeof(*parts[SENDER]));
+    part_unmap(parts[TARGET]);
+    part_unmap(parts[SENDER]);
     emu_port_detach(&hostile);
     return peers_stop(&peers) == 0 && fx_stop(&fx) == 0 ? 0 : -1;
 }
 
 /* ---- tests ---- */
-
-static uint64_t name_of(uint32_t slot, uint32_t later)
-{
-    return emu_ptl_holder(slot, emu_table_ports(hostile.table)[slot].generation + later);
-}
 
 enum { NAMES = 7 };
 
@@ -154,28 +115,19 @@ static uint64_t bogus(unsigned i)
     case 2:
         return EMU_PTL_HOLDER_EMUNIC;
     case 3:
-        return name_of(hostile.index, 1);               /* a port's next owner, or an earlier one */
+        return part_name_of(&hostile, hostile.index, 1);               /* a port's next owner, or an earlier one */
     case 4:
-        return name_of(hostile.index, 0);               /* alive, and outside */
+        return part_name_of(&hostile, hostile.index, 0);               /* alive, and outside */
     case 5:
-        return name_of(slots[SENDER], 0);
+        return part_name_of(&hostile, slots[SENDER], 0);
     default:
-        return name_of(slots[TARGET], 0);
+        return part_name_of(&hostile, slots[TARGET], 0);
     }
-}
-
-static void take_away_as(unsigned who, uint64_t name)
-{
-    uint64_t nobody = 0;
-
-    /* It may be in use for a moment. */
-    while (!atomic_compare_exchange_strong(&parts[who]->lock, &nobody, name))
-        nobody = 0;
 }
 
 static void take_away(unsigned who, unsigned i)
 {
-    take_away_as(who, bogus(i));
+    part_lock_as(parts[who], bogus(i));
 }
 
 static void test_sender_gets_past_a_lock_that_nobody_holds(void **state)
@@ -214,8 +166,8 @@ static void test_two_that_wait_for_each_other_get_past(void **state)
     struct peers_call attach = { .verb = DO_ME_ATTACH, .pt = PT + 1, .id = pj_anybody(), .position = PTL_INS_AFTER };
 
     (void)state;
-    take_away_as(TARGET, name_of(slots[SENDER], 0));
-    take_away_as(SENDER, name_of(slots[TARGET], 0));
+    part_lock_as(parts[TARGET], part_name_of(&hostile, slots[SENDER], 0));
+    part_lock_as(parts[SENDER], part_name_of(&hostile, slots[TARGET], 0));
     peers_ask(&peers, TARGET, &attach);
     must(SENDER,
          (struct peers_call){ .verb = DO_ME_ATTACH, .pt = PT + 1, .id = pj_anybody(), .position = PTL_INS_AFTER });

@@ -11,8 +11,9 @@
  *
  * An errand:  SENT --answer, or the host is lost--> [REPLY -> PULL ->] HOME -> over
  *
- * REPLY (a get's: SEND_END, REPLY_START) and HOME want the port's own lock. Errands that do not get it wait in the
- * order of their answers. A get whose data are longer than a message asks for the others (PULL) and then tells the
+ * REPLY (a get's: REPLY_START) and HOME want the port's own lock. Errands that do not get it wait in the order of their
+ * answers, and requests of other hosts for this port wait behind them (portals_visit.c): an answer comes before whatever
+ * its request has caused, so SEND_END does, too. A get whose data are longer than a message asks for the others (PULL) and then tells the
  * target that it has ended.
  *
  * Ends. When the host is lost, what is under way to it fails with status "network", as do later commands to it. When
@@ -126,13 +127,20 @@ static void tell_done(struct emu_server *server, struct emu_portals_errand *erra
 
 /* ---- steps at home ---- */
 
+/* SEND_END; of what has a reply it says nothing of what came after. The port is locked. */
+static void post_sent(struct emu_ptl_ni *ni, struct emu_portals_errand *errand)
+{
+    if (!errand->is_sent)
+        emu_ptl_send_end(ni, &errand->send, errand->send.kind == EMU_PTL_PUT || !errand->is_taken ? errand->fail : 0);
+    errand->is_sent = true;
+}
+
 /* The port is locked. */
 static void begin_reply(struct emu_portals_errand *errand)
 {
     struct emu_ptl_ni *ni = emu_portals_end_ni(errand->port);
 
-    emu_ptl_send_end(ni, &errand->send, errand->is_taken ? 0 : errand->fail);
-    errand->is_sent = true;
+    post_sent(ni, errand);
     errand->has_reply = emu_ptl_reply_begin(ni, &errand->send, &errand->peer, errand->mlength, &errand->reply);
     if (errand->has_reply && emu_portals_place_open(&errand->place, ni, &errand->reply.md) < 0)
         errand->fail = EMU_STATUS_LOCAL_ACCESS;
@@ -186,10 +194,12 @@ static bool step_home(struct emu_portals_errand *errand)
 
     if (!emu_portals_end_lock(port, &errand->waits_since_ns))
         return false;
-    if (errand->has_reply)
+    if (errand->has_reply) {
         emu_ptl_reply_end(ni, &errand->send, &errand->reply, errand->fail);
-    else if (!errand->is_sent)
-        emu_portals_end_home(ni, &errand->send, &errand->peer, errand->acks, errand->mlength, errand->fail);
+    } else {
+        post_sent(ni, errand);
+        emu_portals_end_ack(ni, &errand->send, &errand->peer, errand->acks, errand->mlength, errand->fail);
+    }
     emu_portals_end_unlock(port);
     errand->phase = OVER;
     return true;
@@ -373,6 +383,7 @@ void emu_portals_remote_start(struct emu_port_end *port, const struct emu_cmd *c
     errand->host = host_of_command(port, cmd);
     errand->domain = port->domain->common_number;
     errand->send = emu_portals_send_of(&ptl);
+    errand->is_sent = (ptl.ptl_flags & EMU_PTL_CMD_SENT) != 0;
     errand->peer = (struct emu_ptl_peer){ errand->send.nid, errand->send.pid, 0, 0 };
     TAILQ_INSERT_TAIL(&port->portals_remote.errands, errand, link);
     port->portals_remote.n++;

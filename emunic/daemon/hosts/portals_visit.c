@@ -9,7 +9,8 @@
  *
  * Order. Requests between the same two processes are done as they come, each to its end before the next is matched:
  * what cannot be done at once stays in the list of its pair, and those behind it in the same pair wait, no others. A
- * lock that is not free is tried again each round.
+ * lock that is not free is tried again each round. A target that has not been told yet how its own requests ended hears
+ * of that first.
  *
  * Ends. When the initiator's host is lost, requests that have not begun are forgotten and the others end with an error.
  * When the target goes, they are answered: not taken, or failed. A host that has more going on than ours would ever let
@@ -259,7 +260,8 @@ static bool step_match(struct emu_portals_visit *v)
         answer_not_taken(v, 0);
         return true;
     }
-    if (!emu_portals_end_lock(target, &v->waits_since_ns))
+    /* Its own requests whose answers have come first: this one may be what they have caused. */
+    if (!TAILQ_EMPTY(&target->portals_remote.ready) || !emu_portals_end_lock(target, &v->waits_since_ns))
         return false;
     if (emu_ptl_match(emu_portals_end_ni(target), &request, &taker) != EMU_PTL_TAKEN) {
         emu_portals_end_unlock(target);

@@ -550,7 +550,8 @@ int PtlACEntry(ptl_handle_ni_t ni, ptl_ac_index_t ac, ptl_process_id_t match_id,
  * @retval PTL_MD_INVALID       No descriptor, or inactive (Q3).
  * @retval PTL_PROCESS_INVALID  target has a wildcard.
  * @note Never PTL_NO_SPACE: operations are queued.
- * @note Threads: any. Never waits for the target. The memory must not change before SEND_END.
+ * @note Threads: any. Never waits for the target. The memory must not change before SEND_END, which is in the queue
+ *       before the target has PUT_END, and so before any answer.
  * @note Source: portals3 spec 1.10, 4.9.
  */
 int PtlPut(ptl_handle_md_t mdh, ptl_ack_req_t ack, ptl_process_id_t target, ptl_pt_index_t pt, ptl_ac_index_t ac,

@@ -50,8 +50,8 @@ typedef enum {
 
 /*
  * Kinds of events, and where they are posted. All need a queue in the descriptor when the operation begins on it. In
- * one operation: START, END, UNLINK; SEND_END before ACK and before REPLY_END (Q20). A get has SEND events with CRAY
- * only (Q17). UNLINK is the last event of a descriptor:
+ * one operation: START, END, UNLINK; SEND_END before ACK and before REPLY_END (Q20), and before the target can see its
+ * END event. A get has SEND events with CRAY only (Q17). UNLINK is the last event of a descriptor:
  *
  *   REF   it was unlinked automatically, and START and END are not both disabled
  *   CRAY  it was unlinked automatically and has PTL_MD_EVENT_AUTO_UNLINK_ENABLE; or by a call and has
