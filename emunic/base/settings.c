@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads the environment by the rows of settings.h and notices misspelt names by edit distance.
+ * Reads the environment by the rows of settings.h and notices misspelt names.
  */
 #include "emunic/base/settings.h"
 
@@ -10,8 +10,10 @@
 #include <unistd.h>
 
 #include "emunic/base/log.h"
+#include "emunic/base/nearest.h"
 
 #define NAME_MAX_LEN 40
+#define FAR           4 /* letters; more are another word */
 
 static const char *const known_names[] = {
 #define NUMBER_NAME(field, variable, fallback, min, max, unit, meaning) variable,
@@ -22,48 +24,17 @@ static const char *const known_names[] = {
 #undef TEXT_NAME
 };
 
-static unsigned edit_distance(const char *a, const char *b)
-{
-    unsigned row[NAME_MAX_LEN + 1];
-    size_t n = strlen(b);
-
-    for (unsigned j = 0; j <= n; j++)
-        row[j] = j;
-    for (unsigned i = 1; a[i - 1]; i++) {
-        unsigned diagonal = row[0];
-
-        row[0] = i;
-        for (unsigned j = 1; j <= n; j++) {
-            unsigned best = diagonal + (a[i - 1] != b[j - 1]);
-
-            diagonal = row[j];
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            row[j] = best;
-        }
-    }
-    return row[n];
-}
-
 static void check_name(const char *name)
 {
-    const char *nearest = NULL;
-    unsigned nearest_distance = 5;
+    struct emu_nearest nearest = emu_nearest_to(name, FAR);
 
     for (size_t i = 0; i < sizeof(known_names) / sizeof(known_names[0]); i++) {
-        unsigned distance = edit_distance(name, known_names[i]);
-
-        if (distance == 0)
+        if (strcmp(name, known_names[i]) == 0)
             return;
-        if (distance < nearest_distance) {
-            nearest_distance = distance;
-            nearest = known_names[i];
-        }
+        emu_nearest_offer(&nearest, known_names[i], known_names[i]);
     }
-    if (nearest)
-        emu_log(EMU_LOG_WARN, "unknown variable %s; did you mean %s?", name, nearest);
+    if (nearest.answer)
+        emu_log(EMU_LOG_WARN, "unknown variable %s; did you mean %s?", name, nearest.answer);
     else
         emu_log(EMU_LOG_WARN, "unknown variable %s", name);
 }

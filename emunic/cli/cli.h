@@ -12,6 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct emu_nearest;
+struct option;
+
 /* Exit statuses. `emunic run` returns its program's. */
 enum emu_exit {
     EMU_EXIT_DONE = 0,
@@ -39,8 +42,16 @@ int emu_cli_fail(const char *verb, const char *format, ...) __attribute__((forma
 /* The same with "; try --help". Answers EMU_EXIT_USAGE. */
 int emu_cli_usage(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Says what is wrong when getopt_long() answered '?' or ':' (opterr is 0, the short options start with "+:"). */
-int emu_cli_bad_option(const char *verb, int answer, char **argv);
+/*
+ * Says what is wrong when getopt_long() answered '?' or ':' (opterr is 0, the short options start with "+:"), and what
+ * was meant perhaps. options: those that getopt_long() was given.
+ */
+int emu_cli_bad_option(const char *verb, int answer, char **argv, const struct option *options);
+
+#define EMU_CLI_HINT_MAX 160
+
+/* " (did you mean WORD?)" with `before` in front of the word, or nothing. Answers text. */
+const char *emu_cli_hint(const struct emu_nearest *nearest, const char *before, char text[EMU_CLI_HINT_MAX]);
 
 /* A decimal number, with base 0 also 0x..., in min .. max and nothing behind it. */
 bool emu_cli_parse_number(const char *text, int base, uint64_t min, uint64_t max, uint64_t *value_out);

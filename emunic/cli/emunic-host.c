@@ -248,7 +248,7 @@ static int take_option(struct host *host, int option, char **argv)
         host->server.starts_routed = true;
         return EMU_EXIT_DONE;
     default:
-        return emu_cli_bad_option("host", option, argv);
+        return emu_cli_bad_option("host", option, argv, options);
     }
 }
 

@@ -503,7 +503,7 @@ static int parse(struct request *request, int argc, char **argv)
             request->wants_help = true;
             return EMU_EXIT_DONE;
         default:
-            return emu_cli_bad_option("fault", option, argv);
+            return emu_cli_bad_option("fault", option, argv, options);
         }
     }
     return optind < argc ? EMU_EXIT_DONE

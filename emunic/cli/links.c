@@ -84,7 +84,7 @@ int emu_verb_links(int argc, char **argv)
             fputs(help, stdout);
             return EMU_EXIT_DONE;
         default:
-            return emu_cli_bad_option("links", option, argv);
+            return emu_cli_bad_option("links", option, argv, options);
         }
     }
     if (optind < argc)

@@ -8,6 +8,7 @@
 #include "emunic-config.h"
 #include "emunic/abi/abi.h"
 #include "emunic/base/log.h"
+#include "emunic/base/nearest.h"
 #include "emunic/cli/cli.h"
 
 struct verb {
@@ -47,6 +48,8 @@ static void print_help(void)
 int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : NULL;
+    struct emu_nearest nearest;
+    char hint[EMU_CLI_HINT_MAX];
 
     emu_log_init("emunic", EMU_LOG_WARN);
     if (!word)
@@ -59,9 +62,11 @@ int main(int argc, char **argv)
         printf("emunic %s\nABI %u\n", EMU_VERSION, EMU_ABI_VERSION);
         return EMU_EXIT_DONE;
     }
+    nearest = emu_nearest_to(word, 2);
     for (size_t i = 0; i < N_VERBS; i++) {
         if (strcmp(word, verbs[i].name) == 0)
             return verbs[i].run(argc - 1, argv + 1);
+        emu_nearest_offer(&nearest, verbs[i].name, verbs[i].name);
     }
-    return emu_cli_usage(NULL, "'%s' is not a verb", word);
+    return emu_cli_usage(NULL, "'%s' is not a verb%s", word, emu_cli_hint(&nearest, "", hint));
 }

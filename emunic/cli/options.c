@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "emunic/base/nearest.h"
+
 /* One write, so that lines of several processes do not mix. */
 static void say(const char *verb, const char *format, va_list args, const char *tail)
 {
@@ -40,9 +42,42 @@ int emu_cli_usage(const char *verb, const char *format, ...)
     return EMU_EXIT_USAGE;
 }
 
-int emu_cli_bad_option(const char *verb, int answer, char **argv)
+const char *emu_cli_hint(const struct emu_nearest *nearest, const char *before, char text[EMU_CLI_HINT_MAX])
 {
-    const char *word = argv[optind - 1];
+    text[0] = '\0';
+    if (nearest->answer)
+        snprintf(text, EMU_CLI_HINT_MAX, " (did you mean %s%s?)", before, nearest->answer);
+    return text;
+}
+
+/* A long option that getopt_long() does not know, or knows several that begin so. */
+static int unknown_option(const char *verb, char *word, const struct option *options)
+{
+    char *name = word + strlen("--");
+    struct emu_nearest nearest;
+    char hint[EMU_CLI_HINT_MAX];
+    char several[512] = "";
+    size_t used = 0;
+    unsigned n = 0;
+
+    word[strcspn(word, "=")] = '\0';
+    nearest = emu_nearest_to(name, 2);
+    for (const struct option *option = options; option->name; option++) {
+        emu_nearest_offer(&nearest, option->name, option->name);
+        if (strncmp(option->name, name, strlen(name)) != 0)
+            continue;
+        n++;
+        if (used < sizeof(several))
+            used += (size_t)snprintf(several + used, sizeof(several) - used, "%s--%s", n > 1 ? ", " : "", option->name);
+    }
+    if (n > 1)
+        return emu_cli_usage(verb, "%s: may be %s", word, several);
+    return emu_cli_usage(verb, "%s: no such option%s", word, emu_cli_hint(&nearest, "--", hint));
+}
+
+int emu_cli_bad_option(const char *verb, int answer, char **argv, const struct option *options)
+{
+    char *word = argv[optind - 1];
     char letter[3] = { '-', (char)optopt, '\0' };
     bool is_long = strncmp(word, "--", 2) == 0;
 
@@ -53,6 +88,8 @@ int emu_cli_bad_option(const char *verb, int answer, char **argv)
         return emu_cli_usage(verb, "%s: needs a value", word);
     if (is_long && optopt != 0)
         return emu_cli_usage(verb, "%s: takes no value", word);
+    if (is_long)
+        return unknown_option(verb, word, options);
     return emu_cli_usage(verb, "%s: no such option", word);
 }
 

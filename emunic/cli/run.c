@@ -226,7 +226,7 @@ static int take_option(struct run *run, int option, char **argv)
         run->wants_help = true;
         return EMU_EXIT_DONE;
     default:
-        return emu_cli_bad_option("run", option, argv);
+        return emu_cli_bad_option("run", option, argv, options);
     }
 }
 

@@ -196,7 +196,7 @@ static int parse(int argc, char **argv, struct serve_plan *plan)
             plan->wants_help = true;
             return EMU_EXIT_DONE;
         default:
-            return emu_cli_bad_option("serve", option, argv);
+            return emu_cli_bad_option("serve", option, argv, options);
         }
     }
     if (status == EMU_EXIT_DONE && optind < argc)

@@ -116,7 +116,7 @@ int emu_cli_sim_list(int argc, char **argv)
             fputs(list_help, stdout);
             return EMU_EXIT_DONE;
         default:
-            return emu_cli_bad_option("sim", option, argv);
+            return emu_cli_bad_option("sim", option, argv, options);
         }
     }
     if (optind < argc)

@@ -603,7 +603,7 @@ int emu_cli_sim_explain(int argc, char **argv)
             fputs(help, stdout);
             return EMU_EXIT_DONE;
         default:
-            return emu_cli_bad_option("sim", option, argv);
+            return emu_cli_bad_option("sim", option, argv, options);
         }
     }
     if (optind == argc)

@@ -515,7 +515,7 @@ static int parse(struct batch *batch, int argc, char **argv)
             batch->wants_help = true;
             return EMU_EXIT_DONE;
         default:
-            return emu_cli_bad_option("sim", option, argv);
+            return emu_cli_bad_option("sim", option, argv, options);
         }
     }
     return optind < argc ? EMU_EXIT_DONE : emu_cli_usage("sim", "run: an experiment or 'all' is missing");

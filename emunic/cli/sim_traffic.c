@@ -535,7 +535,7 @@ static int parse(struct request *q, int argc, char **argv)
             return EMU_EXIT_DONE;
         case '?':
         case ':':
-            return emu_cli_bad_option("sim", option, argv);
+            return emu_cli_bad_option("sim", option, argv, options);
         default:
             status = take_option(q, option);
         }

@@ -52,7 +52,7 @@ int emu_verb_status(int argc, char **argv)
             fputs(help, stdout);
             return EMU_EXIT_DONE;
         default:
-            return emu_cli_bad_option("status", option, argv);
+            return emu_cli_bad_option("status", option, argv, options);
         }
     }
     if (optind < argc)

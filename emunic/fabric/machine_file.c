@@ -19,6 +19,7 @@
  */
 #include "emunic/fabric/machine_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -28,10 +29,12 @@
 
 #include <yaml.h>
 
+#include "emunic/base/nearest.h"
 #include "emunic/base/text.h"
 
 #define SCHEMA      1
 #define PARAMS_MAX  192  /* rows of all tables together */
+#define SUFFIX      ".yaml"
 #define KEY_MAX     64   /* longest path of a key, with the final zero */
 #define SPEC_MAX    4096
 
@@ -112,6 +115,7 @@ struct reader {
 
 /* A machine spec, taken apart. */
 struct spec {
+    char name[81];                       /* of a machine, perhaps cut short; "" if a path was given */
     char path[SPEC_MAX];
     char overrides[SPEC_MAX];            /* "" if there are none */
     bool has_overrides;
@@ -153,53 +157,22 @@ static int fail_row(const struct reader *r, size_t row, const char *text)
     return fail(r->err, r->err_len, "%s:%u:%u: %s: %s", r->path, o->line, o->column, r->rows[row]->key, text);
 }
 
-/* Letters to change, add or drop to get from one word to the other; words longer than KEY_MAX count as far apart. */
-static size_t edit_distance(const char *a, const char *b)
-{
-    size_t len = strlen(b);
-    size_t row[KEY_MAX];
-
-    if (len >= KEY_MAX)
-        return SIZE_MAX;
-    for (size_t j = 0; j <= len; j++)
-        row[j] = j;
-    for (size_t i = 0; a[i] != '\0'; i++) {
-        size_t diagonal = row[0];
-
-        row[0] = i + 1;
-        for (size_t j = 0; j < len; j++) {
-            size_t above = row[j + 1];
-            size_t best = diagonal + (a[i] != b[j]);
-
-            if (above + 1 < best)
-                best = above + 1;
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            diagonal = above;
-            row[j + 1] = best;
-        }
-    }
-    return row[len];
-}
-
 /* Writes "; did you mean 'x'?" for the key that looks most like this one, or nothing. */
 static void suggest(const struct reader *r, const char *key, char *text, size_t len)
 {
-    size_t best = 3;
+    struct emu_nearest nearest = emu_nearest_to(key, 2);
 
-    text[0] = '\0';
     for (size_t i = 0; i < r->n_rows; i++) {
         const char *row_key = r->rows[i]->key;
-        const char *tail = strrchr(row_key, '.') == NULL ? row_key : strrchr(row_key, '.') + 1;
-        size_t whole_distance = edit_distance(key, row_key);
-        size_t tail_distance = strchr(key, '.') == NULL ? edit_distance(key, tail) : SIZE_MAX;
-        size_t distance = whole_distance < tail_distance ? whole_distance : tail_distance;
+        const char *dot = strrchr(row_key, '.');
 
-        if (distance < best) {
-            best = distance;
-            snprintf(text, len, "; did you mean '%s'?", row_key);
-        }
+        emu_nearest_offer(&nearest, row_key, row_key);
+        if (dot != NULL && strchr(key, '.') == NULL)
+            emu_nearest_offer(&nearest, dot + 1, row_key);
     }
+    text[0] = '\0';
+    if (nearest.answer != NULL)
+        snprintf(text, len, "; did you mean '%s'?", nearest.answer);
 }
 
 /* --- Values ----------------------------------------------------------------------------------------------------- */
@@ -674,6 +647,7 @@ static int split_spec(const char *text, const char *machine_dir, struct spec *s,
     memcpy(base, text, len);
     base[len] = '\0';
 
+    s->name[0] = '\0';
     is_path = strchr(base, '/') != NULL || (len > 5 && strcmp(base + len - 5, ".yaml") == 0);
     if (is_path) {
         memcpy(s->path, base, len + 1);
@@ -685,7 +659,44 @@ static int split_spec(const char *text, const char *machine_dir, struct spec *s,
         return fail(err, err_len, "machine '%.80s': no directory of machine files is set", base);
     if (snprintf(s->path, sizeof(s->path), "%s/%s.yaml", machine_dir, base) >= (int)sizeof(s->path))
         return fail(err, err_len, "machine '%.80s': the path of its file is too long", base);
+    snprintf(s->name, sizeof(s->name), "%.80s", base);
     return 0;
+}
+
+static int is_machine_file(const struct dirent *entry)
+{
+    size_t len = strlen(entry->d_name);
+
+    return len > strlen(SUFFIX) && strcmp(entry->d_name + len - strlen(SUFFIX), SUFFIX) == 0;
+}
+
+/* Names the machines that there are. False, with nothing written: none can be found. */
+static bool fail_unknown(const char *name, const char *machine_dir, char *err, size_t err_len)
+{
+    struct emu_nearest nearest = emu_nearest_to(name, 2);
+    struct dirent **entries;
+    char known[SPEC_MAX] = "";
+    size_t used = 0;
+    int n = scandir(machine_dir, &entries, is_machine_file, alphasort);
+
+    if (n < 0)
+        return false;
+    for (int i = 0; i < n; i++) {
+        char *machine = entries[i]->d_name;
+
+        machine[strlen(machine) - strlen(SUFFIX)] = '\0';
+        emu_nearest_offer(&nearest, machine, machine);
+        if (used < sizeof(known))
+            used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i > 0 ? ", " : "", machine);
+    }
+    if (n > 0 && nearest.answer != NULL)
+        (void)fail(err, err_len, "no machine '%.80s'; did you mean '%s'? There are %s", name, nearest.answer, known);
+    else if (n > 0)
+        (void)fail(err, err_len, "no machine '%.80s'; there are %s", name, known);
+    for (int i = 0; i < n; i++)
+        free(entries[i]);
+    free(entries);
+    return n > 0;
 }
 
 /* The parser reads ahead and knows only the offset of a byte that is no text: look up its line. */
@@ -790,7 +801,8 @@ int emu_machine_file_read(const char *spec, const char *machine_dir, struct emu_
     file = fopen(s->path, "re");
     if (file == NULL) {
         result = -errno;
-        (void)fail(err, err_len, "%s: %s", s->path, strerror(-result));
+        if (result != -ENOENT || s->name[0] == '\0' || !fail_unknown(s->name, machine_dir, err, err_len))
+            (void)fail(err, err_len, "%s: %s", s->path, strerror(-result));
         goto out_free;
     }
     r->path = s->path;

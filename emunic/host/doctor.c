@@ -252,7 +252,7 @@ int main(int argc, char **argv)
             fputs(help, stdout);
             return EMU_EXIT_DONE;
         default:
-            return emu_cli_bad_option("doctor", option, argv);
+            return emu_cli_bad_option("doctor", option, argv, options);
         }
     }
     if (optind < argc)

@@ -15,7 +15,10 @@ refused() {
 }
 
 test_a_wrong_machine_is_refused() {
-    refused 'emunic run: --machine: .*nosuch' run -n 2 --machine nosuch -- true
+    refused "emunic run: --machine: no machine 'nosuch'; there are aries, bluegene-l, gemini, " \
+        run -n 2 --machine nosuch -- true
+    refused "no machine 'gemnii'; did you mean 'gemini'\?" run -n 2 --machine gemnii -- true
+    refused "/nosuch.yaml: No such file" run -n 2 --machine ./nosuch.yaml -- true
     refused "emunic run: --machine: .*'groups=0'" run -n 2 --machine aries:groups=0 -- true
     refused "emunic run: --machine: .*'colour=3'" run -n 2 --machine aries:colour=3 -- true
 }

@@ -82,6 +82,25 @@ test_wrong_usage_gets_one_precise_line() {
     wrong "emunic links: --server: 'a b' is not a server name" links --server 'a b'
 }
 
+test_a_typo_is_told_what_was_meant_perhaps() {
+    wrong "emunic run: --mahcine: no such option \\(did you mean --machine\\?\\)" run --mahcine aries true
+    wrong "emunic run: --mahcine: no such option \\(did you mean --machine\\?\\)" run --mahcine=aries true
+    wrong "emunic serve: --noeds: no such option \\(did you mean --nodes\\?\\)" serve --noeds 2
+    wrong "emunic status: --jason: no such option \\(did you mean --json\\?\\)" status --jason
+    wrong "emunic links: --sever: no such option \\(did you mean --server\\?\\)" links --sever x
+    wrong "emunic fault: --domian: no such option \\(did you mean --domain\\?\\)" fault --domian 1 list
+    wrong "emunic doctor: --provdier: no such option \\(did you mean --provider\\?\\)" doctor --provdier tcp
+    wrong "emunic sim: --jsno: no such option \\(did you mean --json\\?\\)" sim list --jsno
+    wrong "emunic run: --p: may be --ppn, --place, --provider, --peer-timeout, --paths" run --p 3 true
+    wrong "emunic run: --colour: no such option" run --colour 3 true
+    grep -q mean <<<"$err" && bad "stderr: $err"
+    wrong "'stats' is not a verb \\(did you mean status\\?\\)" stats
+    wrong "'ru' is not a verb \\(did you mean run\\?\\)" ru
+    wrong "'colour' is not a verb" colour
+    grep -q mean <<<"$err" && bad "stderr: $err"
+    true
+}
+
 test_options_take_values_with_and_without_equals_sign() {
     call run --ranks=2 --ppn 2 --place=linear -- true
     expect_status 0
@@ -96,5 +115,5 @@ test_what_follows_the_program_belongs_to_it() {
 }
 
 run_tests help_has_an_example_and_goes_to_stdout help_names_no_verb_that_does_not_exist version_tells_tool_and_abi \
-    wrong_usage_gets_one_precise_line options_take_values_with_and_without_equals_sign \
+    wrong_usage_gets_one_precise_line a_typo_is_told_what_was_meant_perhaps options_take_values_with_and_without_equals_sign \
     what_follows_the_program_belongs_to_it

@@ -261,6 +261,34 @@ static void test_file_that_cannot_be_opened_is_named(void **state)
     assert_int_equal(emu_machine_load("bries", "/nonexistent", &m, NULL, 0), -ENOENT);
 }
 
+static void test_unknown_machine_names_those_that_there_are(void **state)
+{
+    struct emu_machine *m = NULL;
+    char folder[] = "/tmp/emunic-machines-XXXXXX";
+    char path[80];
+    char err[300] = "";
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(emu_machine_load("aries", folder, &m, err, sizeof(err)), -ENOENT);
+    assert_non_null(strstr(err, "/aries.yaml: No such file or directory"));
+    for (const char *const *name = (const char *const[]){ "xt3.yaml", "aries.yaml", "notes.txt", ".yaml", NULL }; *name;
+         name++) {
+        snprintf(path, sizeof(path), "%s/%s", folder, *name);
+        fclose(fopen(path, "w"));
+    }
+    assert_int_equal(emu_machine_load("titan:groups=2", folder, &m, err, sizeof(err)), -ENOENT);
+    assert_string_equal(err, "no machine 'titan'; there are aries, xt3");
+    assert_int_equal(emu_machine_load("areis", folder, &m, err, sizeof(err)), -ENOENT);
+    assert_string_equal(err, "no machine 'areis'; did you mean 'aries'? There are aries, xt3");
+    for (const char *const *name = (const char *const[]){ "xt3.yaml", "aries.yaml", "notes.txt", ".yaml", NULL }; *name;
+         name++) {
+        snprintf(path, sizeof(path), "%s/%s", folder, *name);
+        unlink(path);
+    }
+    rmdir(folder);
+}
+
 static void test_spec_that_names_nothing_is_refused(void **state)
 {
     struct emu_machine *m = NULL;
@@ -335,6 +363,7 @@ int main(void)
         cmocka_unit_test(test_second_document_is_refused),
         cmocka_unit_test(test_alias_that_contains_itself_is_refused),
         cmocka_unit_test(test_file_that_cannot_be_opened_is_named),
+        cmocka_unit_test(test_unknown_machine_names_those_that_there_are),
         cmocka_unit_test(test_spec_that_names_nothing_is_refused),
         cmocka_unit_test(test_bad_override_is_reported_with_its_key),
         cmocka_unit_test(test_overrides_change_the_machine),
