@@ -221,8 +221,6 @@ static int print_tables(const char *verb, const json_t *answers, int (*print)(co
     size_t i;
     int r = 0;
 
-    if (json_array_size(servers) == 0)
-        fprintf(stderr, "emunic %s: no server of this user runs here\n", verb);
     json_array_foreach(servers, i, report) {
         if (r == 0)
             r = print(report, what);
@@ -241,6 +239,8 @@ int emu_cli_show(const char *verb, const char *server, uint16_t type, bool is_js
     if (status != EMU_EXIT_DONE)
         return status;
     status = is_json ? emu_cli_print_json(verb, answers, stdout) : print_tables(verb, answers, print, what);
+    if (status == EMU_EXIT_DONE && json_array_size(json_object_get(answers, "servers")) == 0)
+        status = emu_cli_fail(verb, "no server of this user runs here");
     json_decref(answers);
     return status;
 }

@@ -88,5 +88,36 @@ test_run_writes_its_plan_as_json() {
     json 'o["program"] == "sh" and o["place"] == "random:7" and o["flows"] == [] and o["links"] == []'
 }
 
-run_tests status_while_a_job_runs links_while_a_job_runs status_of_nobody two_servers_are_listed_by_name \
+# In a network of its own there is none.
+test_verbs_without_a_server_fail_alike() {
+    local words emunic_really=$emunic
+    unshare -rn true 2>/dev/null || return 0
+    printf '#!/bin/sh\nexec unshare -rn "%s" "$@"\n' "$emunic_really" >"$dir/emunic"
+    chmod +x "$dir/emunic"
+    emunic=$dir/emunic
+    for words in status links 'links --paths' 'fault list' 'fault clear' 'fault fail router 3'; do
+        # shellcheck disable=SC2086
+        call $words
+        expect_status 1
+        expect_error_line "^emunic ${words%% *}: no server of this user runs here\$"
+    done
+    for words in 'status --json' 'links --json' 'fault --json list'; do
+        # shellcheck disable=SC2086
+        call $words
+        expect_status 1
+        expect_err "^emunic ${words%% *}: no server of this user runs here\$"
+        [ "$out" = '{"schema": 1, "servers": []}' ] || bad "$words: $out"
+    done
+    for words in 'status --server nobody' 'links -s nobody' 'fault -s nobody list' 'fault -s nobody clear' \
+        'fault -s nobody fail router 3' 'run -s nobody true'; do
+        # shellcheck disable=SC2086
+        call $words
+        expect_status 1
+        expect_error_line "^emunic ${words%% *}: no server named 'nobody' runs here"
+    done
+    emunic=$emunic_really
+}
+
+run_tests status_while_a_job_runs links_while_a_job_runs status_of_nobody \
+    verbs_without_a_server_fail_alike two_servers_are_listed_by_name \
     run_without_traffic_prints_no_tables run_writes_its_plan_as_json
