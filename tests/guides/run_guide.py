@@ -10,6 +10,7 @@ path in a guide is changed. A block fails if a command of it does, or the last o
 Comments before a block, which readers do not see, tell what else it is:
 
     <!-- not run: REASON -->    skipped, and counted
+    <!-- needs: COMMAND -->     skipped unless the command succeeds
     <!-- file: NAME -->         a file of the reader's, written under that name
     <!-- before: COMMANDS -->   what the guide expects to be there (a program, a file); run first
     <!-- prints: TEXT -->       its output has this text
@@ -27,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 
-KINDS = ["not run", "file", "before", "prints", "fails"]
+KINDS = ["not run", "needs", "file", "before", "prints", "fails"]
 COMMENT = re.compile(r"<!-- ([a-z ]+): (.+?) -->$")
 CLUSTER = pathlib.Path(__file__).resolve().parent.parent / "multihost" / "cluster.py"
 LIMIT_S = 400
@@ -51,8 +52,10 @@ class Block:
     def note(self, kind):
         return self.notes[kind][0] if kind in self.notes else None
 
-    def is_run(self):
-        return "not run" not in self.notes and "file" not in self.notes
+    def why_not_run(self, log):
+        if ["skip", str(self.n)] in log:
+            return f"without: {self.note('needs')}"
+        return self.note("not run")
 
     def title(self, guide):
         # Behind a # TAP has its own words.
@@ -118,6 +121,8 @@ def write_script(blocks, folder):
     for block in blocks:
         if "not run" in block.notes:
             continue
+        if "needs" in block.notes:
+            script += f"if ({block.note('needs')}) >/dev/null 2>&1; then\n"
         for n, text in enumerate(block.notes.get("before", [])):
             path = folder / f"{block.n}.before{n}"
             path.write_text(text + "\n")
@@ -128,6 +133,8 @@ def write_script(blocks, folder):
             script += f"cp {path} '{block.note('file')}'\n"
         else:
             script += (FAILING if "fails" in block.notes else NORMAL).format(n=block.n, path=path)
+        if "needs" in block.notes:
+            script += f"else echo skip {block.n} >>$guide_log; fi\n"
     path = folder / "guide.sh"
     path.write_text(script)
     return path
@@ -207,10 +214,13 @@ def run_guide(text, guide, build, source, n_hosts):
         shown = [block for block in blocks if "file" not in block.notes]
         print(f"1..{len(shown)}")
         is_well = True
+        n_skipped = 0
         for n, block in enumerate(shown):
             title = block.title(guide)
-            if not block.is_run():
-                print(f"ok {n + 1} - {title} # SKIP not run: {block.note('not run')}")
+            reason = block.why_not_run(log)
+            if reason:
+                print(f"ok {n + 1} - {title} # SKIP not run: {reason}")
+                n_skipped += 1
                 continue
             wrong = judge(block, log, folder)
             for line in (wrong or "").splitlines():
@@ -219,8 +229,7 @@ def run_guide(text, guide, build, source, n_hosts):
             is_well = is_well and not wrong
         if not is_well:
             print("".join(f"# shell: {line}\n" for line in said.splitlines()), end="")
-        print(f"# {sum(block.is_run() for block in shown)} blocks run, "
-              f"{sum(not block.is_run() for block in shown)} not run")
+        print(f"# {len(shown) - n_skipped} blocks run, {n_skipped} not run")
         return is_well
 
 

@@ -32,6 +32,14 @@ cat own.out
 
     false
 
+<!-- needs: test -d no-such-folder -->
+
+    false
+
+<!-- needs: test -d docs -->
+
+    export NEEDED=1
+
 <!-- before: mkdir made -->
 <!-- fails: cannot -->
 
@@ -39,7 +47,7 @@ cat own.out
 
 Text
 
-    test -d made && test -L docs && test -e build/here
+    test "$NEEDED" && test -d made && test -L docs && test -e build/here
 """
 
 # By what is wrong: a guide, and what has to be said about it.
@@ -52,6 +60,7 @@ BAD = {
     "another error": ("<!-- fails: y -->\n\n    echo x; false\n", "does not print 'y' but"),
     "another output": ("<!-- prints: y -->\n\n    echo x\n", "does not print 'y' but"),
     "a preparation that fails": ("<!-- before: false -->\n\n    true\n", "not reached"),
+    "a block with what it needs": ("<!-- needs: true -->\n\n    false\n", "a command failed"),
     "an unknown comment": ("<!-- skip: x -->\n\n    true\n", "not one of the comments"),
     "no reason": ("<!-- not run: -->\n\n    true\n", "not one of the comments"),
     "a comment without a block": ("<!-- not run: x -->\n\nText\n", "without a block"),
@@ -80,7 +89,7 @@ def main():
         (folder / "build").mkdir()
         (folder / "build" / "here").touch()
         is_well, output = run(GOOD, folder)
-        good = is_well and "# 4 blocks run, 1 not run" in output and not (folder / "source" / "made").exists()
+        good = is_well and "# 5 blocks run, 2 not run" in output and not (folder / "source" / "made").exists()
         print("".join(f"# {line}\n" for line in output.splitlines()), end="")
         print(f"{'ok' if good else 'not ok'} 1 - a guide that is well")
         all_well = good
