@@ -109,6 +109,9 @@ struct emu_msg_hello {
     uint32_t answer_ms;           /* reply: an answer may take that long, because other hosts are asked; 0: no others */
 };
 
+/* Longest name of a node, with the final zero. */
+#define EMU_MSG_CNAME_MAX 40u
+
 /* WHERE: cookie != 0 names the domain that is meant; nid: what the environment says, or EMU_NID_NONE. */
 struct emu_msg_rank {
     uint32_t cookie;
@@ -116,6 +119,7 @@ struct emu_msg_rank {
     uint32_t rank;
     uint32_t nid;                 /* reply */
     uint32_t local_rank;          /* reply: number among the ranks of the same node */
+    char cname[EMU_MSG_CNAME_MAX]; /* reply of JOIN_RANK: physical name of the node */
 };
 
 struct emu_msg_attach {

@@ -8,6 +8,7 @@
  */
 #include "emunic/daemon/connection.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -38,6 +39,7 @@
 #include "emunic/daemon/report.h"
 #include "emunic/daemon/resources.h"
 #include "emunic/daemon/server.h"
+#include "emunic/fabric/machine.h"
 
 #define REQUESTS_PER_TURN 16
 #define RANKS_MAX (1u << 20)
@@ -92,6 +94,10 @@ static int join_rank(struct emu_connection *c, struct emu_msg_rank *rank)
     }
     member->rank = rank->rank;
     rank->nid = domain->rank_nids[rank->rank];
+    static_assert(sizeof(rank->cname) >= EMU_CNAME_MAX, "the name of any node has room in a message");
+    r = emu_machine_cname(c->server->machine, rank->nid, rank->cname, sizeof(rank->cname));
+    if (r < 0)
+        return r;
     member->node_index = emu_domain_node_of(domain, rank->nid);
     rank->local_rank = 0;
     for (uint32_t i = 0; i < rank->rank; i++)

@@ -149,6 +149,7 @@ static struct emu_msg join(uint32_t cookie, uint32_t rank)
 static int body_join_every_rank(struct fx_rank *rank)
 {
     static const uint32_t local_ranks[N_RANKS] = { 0, 1, 0, 2, 1 };
+    char cname[EMU_MSG_CNAME_MAX];
     struct raw raw;
 
     (void)rank;
@@ -159,12 +160,14 @@ static int body_join_every_rank(struct fx_rank *rank)
         FX_CHECK(raw_request(&raw, &msg) == 0);
         FX_CHECK(msg.rank.nid == rank_nids[i]);
         FX_CHECK(msg.rank.local_rank == local_ranks[i]);
+        snprintf(cname, sizeof(cname), "c0-0c0s%un%u", rank_nids[i] / 4, rank_nids[i] % 4); /* 4 nodes on a blade */
+        FX_CHECK(strcmp(msg.rank.cname, cname) == 0);
     }
     raw_close(&raw);
     return 0;
 }
 
-static void test_joining_tells_node_and_local_rank(void **state)
+static void test_joining_tells_node_its_name_and_local_rank(void **state)
 {
     (void)state;
     assert_int_equal(fx_run(&fx, 1, body_join_every_rank, NULL), 0);
@@ -554,7 +557,7 @@ int main(void)
         UNIT(test_connection_has_one_port),
         UNIT(test_requests_about_a_port_need_one),
         UNIT(test_member_limit_counts_processes_that_are_attached),
-        UNIT(test_joining_tells_node_and_local_rank),
+        UNIT(test_joining_tells_node_its_name_and_local_rank),
         UNIT(test_joining_needs_credentials_and_a_rank_of_the_job),
         UNIT(test_rank_attaches_on_its_own_node_whatever_it_wants),
         UNIT(test_each_process_is_where_its_rank_is),
