@@ -50,6 +50,11 @@
     X("EMUNIC_RANK", "rank in the job (set by emunic run)")                                                          \
     X("EMUNIC_CABINET_COLUMNS", "cabinets in one row of the machine (set by emunic run)")                            \
     X("EMUNIC_ASLR", "1: addresses of the ranks stay random (emunic run --aslr sets it)")                            \
+    X("EMUNIC_NODE_VIEW", "what ranks find of their node: auto, library, files (emunic run --real-hostname), none")  \
+    X("EMUNIC_CNAME", "physical name of this rank's node (set by emunic run)")                                       \
+    X("EMUNIC_HOST", "name of the host that this rank runs on (set by emunic run)")                                  \
+    X("EMUNIC_NODE_NAME", "host name of this rank's node, where the kernel does not know it (set by emunic run)")    \
+    X("EMUNIC_RANK_HOSTS", "hosts of all ranks, if several (set by emunic run)")                                     \
     X("EMUNIC_PMI_PERMUTE", "seed for a permuted order of PMI_Allgather")
 
 struct emu_settings {

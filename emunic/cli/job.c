@@ -254,8 +254,8 @@ static int set_faults(struct job *job)
 
 /* ---- mpirun ---- */
 
-/* "0*2,5*2,7": the node of each rank. Caller frees; NULL without memory. */
-static char *describe_nids(const struct emu_job_plan *plan)
+/* "0*2,5*2,7": what there is of each rank, equal neighbours together. Caller frees; NULL without memory. */
+static char *describe_ranks(const struct emu_job_plan *plan, const uint32_t *numbers, char *const *names)
 {
     char *text = NULL;
     size_t len;
@@ -264,9 +264,13 @@ static char *describe_nids(const struct emu_job_plan *plan)
     if (!out)
         return NULL;
     for (uint32_t first = 0, next; first < plan->n_ranks; first = next) {
-        for (next = first + 1; next < plan->n_ranks && plan->rank_nids[next] == plan->rank_nids[first];)
+        for (next = first + 1; next < plan->n_ranks && numbers[next] == numbers[first];)
             next++;
-        fprintf(out, "%s%u", first ? "," : "", plan->rank_nids[first]);
+        fprintf(out, "%s", first ? "," : "");
+        if (names)
+            fprintf(out, "%s", names[numbers[first]]);
+        else
+            fprintf(out, "%u", numbers[first]);
         if (next - first > 1)
             fprintf(out, "*%u", next - first);
     }
@@ -275,6 +279,15 @@ static char *describe_nids(const struct emu_job_plan *plan)
         return NULL;
     }
     return text;
+}
+
+static bool set_list(const char *name, const struct emu_job_plan *plan, const uint32_t *numbers, char *const *names)
+{
+    char *text = describe_ranks(plan, numbers, names);
+    bool is_set = text && setenv(name, text, 1) == 0;
+
+    free(text);
+    return is_set;
 }
 
 static bool set_number(const char *name, uint32_t number)
@@ -288,18 +301,25 @@ static bool set_number(const char *name, uint32_t number)
 /* Local ranks inherit mpirun's environment. What differs between ranks is the wrapper's part. */
 static bool set_rank_environment(const struct job *job)
 {
-    char *nids = describe_nids(job->plan);
-    bool is_set = nids && setenv("EMUNIC_NIDS", nids, 1) == 0 && setenv("EMUNIC_SERVER", job->server, 1) == 0 &&
-                  set_number("EMUNIC_COOKIE", job->cookie) && set_number("EMUNIC_PTAG", job->ptag);
+    static const char *const of_another_job[] = { "EMUNIC_NID", "EMUNIC_RANK", "EMUNIC_CABINET_COLUMNS",
+                                                  "EMUNIC_CNAME", "EMUNIC_NODE_NAME", "EMUNIC_RANK_HOSTS" };
+    const struct emu_job_plan *plan = job->plan;
+    bool is_set = set_list("EMUNIC_NIDS", plan, plan->rank_nids, NULL) &&
+                  setenv("EMUNIC_SERVER", job->server, 1) == 0 && set_number("EMUNIC_COOKIE", job->cookie) &&
+                  set_number("EMUNIC_PTAG", job->ptag);
 
-    free(nids);
-    unsetenv("EMUNIC_NID");
-    unsetenv("EMUNIC_RANK");
-    unsetenv("EMUNIC_CABINET_COLUMNS");
-    if (is_set && job->plan->keeps_aslr)
+    for (size_t i = 0; i < sizeof(of_another_job) / sizeof(of_another_job[0]); i++)
+        unsetenv(of_another_job[i]);
+    if (plan->hosts)
+        unsetenv("EMUNIC_HOST");
+    if (is_set && plan->hosts)
+        is_set = set_list("EMUNIC_RANK_HOSTS", plan, plan->rank_hosts, plan->hosts->names);
+    if (is_set && plan->keeps_aslr)
         is_set = setenv("EMUNIC_ASLR", "1", 1) == 0;
-    if (is_set && job->plan->cabinet_columns)
-        is_set = set_number("EMUNIC_CABINET_COLUMNS", job->plan->cabinet_columns);
+    if (is_set && plan->keeps_hostname)
+        is_set = setenv("EMUNIC_NODE_VIEW", "files", 1) == 0;
+    if (is_set && plan->cabinet_columns)
+        is_set = set_number("EMUNIC_CABINET_COLUMNS", plan->cabinet_columns);
     return is_set;
 }
 

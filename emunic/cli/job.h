@@ -29,6 +29,7 @@ struct emu_job_plan {
     bool is_quiet;              /* no progress */
     bool is_verbose;            /* mpirun explains */
     bool keeps_aslr;            /* the ranks' addresses stay random */
+    bool keeps_hostname;        /* nodes have no names of their own */
     bool wants_links;
     const struct emu_fault_rule *faults; /* of the job's domain */
     uint32_t n_faults;

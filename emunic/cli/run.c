@@ -45,6 +45,7 @@ static const char help[] =
     "      --bind WHERE      processors that emunic runs on: auto (default), none, or a list as 0-3,8; not the ranks'\n"
     "      --datapath PATH   routed: all traffic goes through the daemon; auto (default)\n"
     "      --aslr            addresses of the ranks stay random; else they are the same in every rank\n"
+    "      --real-hostname   ranks see the host's name; else each node has one of its own, nid00012 and the like\n"
     "      --faults FILE     inject the faults of this schedule, see emunic-fault(1)\n"
     "  -x VAR[=VALUE]        environment variable for mpirun to pass on; all of yours reach the ranks anyway\n"
     "      --paths           afterwards print each flow with the path of its messages\n"
@@ -67,6 +68,7 @@ enum {
     OPTION_BIND,
     OPTION_DATAPATH,
     OPTION_ASLR,
+    OPTION_REAL_HOSTNAME,
     OPTION_FAULTS,
     OPTION_PATHS,
     OPTION_LINKS,
@@ -88,6 +90,7 @@ static const struct option options[] = {
     { "bind", required_argument, NULL, OPTION_BIND },
     { "datapath", required_argument, NULL, OPTION_DATAPATH },
     { "aslr", no_argument, NULL, OPTION_ASLR },
+    { "real-hostname", no_argument, NULL, OPTION_REAL_HOSTNAME },
     { "faults", required_argument, NULL, OPTION_FAULTS },
     { "paths", no_argument, NULL, OPTION_PATHS },
     { "links", no_argument, NULL, OPTION_LINKS },
@@ -200,6 +203,9 @@ static int take_option(struct run *run, int option, char **argv)
         return EMU_EXIT_DONE;
     case OPTION_ASLR:
         run->plan.keeps_aslr = true;
+        return EMU_EXIT_DONE;
+    case OPTION_REAL_HOSTNAME:
+        run->plan.keeps_hostname = true;
         return EMU_EXIT_DONE;
     case OPTION_FAULTS:
         run->faults_path = optarg;

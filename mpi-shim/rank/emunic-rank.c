@@ -16,6 +16,16 @@
  * exec and reaches its children); EMUNIC_ASLR=1 leaves it as it is. Where that is refused (seccomp of a container),
  * rank 0 warns and all go on.
  *
+ * Node: the program finds a host name and /proc/cray_xt as its node would have them (mpi-shim/node). EMUNIC_NODE_VIEW:
+ *
+ *   auto     a host name in the kernel, in a UTS namespace of the process; where that is refused, as `library`
+ *   library  only the preloaded library says the name
+ *   files    the library serves /proc/cray_xt alone: names are those of the host
+ *   none     nothing is preloaded
+ *
+ * There is no user namespace in it: emunic could not read the memory of a process in one. Nor a mount namespace:
+ * nothing can be mounted below /proc where no directory is.
+ *
  * Lifetime: dies with its parent by PR_SET_PDEATHSIG, which survives exec. A parent that died before that leaves a
  * process that cannot join any more or that emunic ends with the domain.
  *
@@ -23,6 +33,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -38,7 +49,10 @@
 #include "emunic/base/log.h"
 #include "emunic/client/session.h"
 
-#define OWN_PLACE "/mpi-shim/rank/emunic-rank"
+#define OWN_PLACE   "/mpi-shim/rank/emunic-rank"
+#define BUILT_NODE  "/mpi-shim/node/libemunic-node.so" /* in a build folder */
+#define NODE_MODULE "/libemunic-node.so"               /* beside this program */
+#define NAME_FORMAT "nid%05u"                          /* cray-runtime.md 4.2 */
 
 /* Folders of a build folder that hold libraries. */
 static const char *const built_folders[] = { "/libugni",       "/mpi-shim/pmi", "/mpi-shim/udreg",
@@ -204,6 +218,128 @@ static int set_environment(const char *server, const struct emu_msg_rank *rank)
     return r < 0 ? r : set_library_path();
 }
 
+/* ---- node ---- */
+
+enum node_view {
+    VIEW_AUTO,
+    VIEW_LIBRARY,
+    VIEW_FILES,
+    VIEW_NONE,
+};
+
+static enum node_view view_wanted(uint32_t rank)
+{
+    static const char *const names[] = { "auto", "library", "files", "none" };
+    const char *text = getenv("EMUNIC_NODE_VIEW");
+
+    if (!text || !text[0])
+        return VIEW_AUTO;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(text, names[i]) == 0)
+            return (enum node_view)i;
+    }
+    if (rank == 0)
+        say("EMUNIC_NODE_VIEW: '%s' is none of auto, library, files, none; taking auto", text);
+    return VIEW_AUTO;
+}
+
+/* The library that is preloaded: of the build folder this program runs from, or beside it. */
+static int find_node_module(char path_out[PATH_MAX])
+{
+    ssize_t len = readlink("/proc/self/exe", path_out, PATH_MAX - 1);
+    ssize_t own_len = (ssize_t)strlen(OWN_PLACE);
+    const char *place = BUILT_NODE;
+
+    if (len < 0)
+        return -errno;
+    path_out[len] = '\0';
+    if (len > own_len && strcmp(path_out + len - own_len, OWN_PLACE) == 0) {
+        len -= own_len;
+    } else {
+        len = strrchr(path_out, '/') - path_out;
+        place = NODE_MODULE;
+    }
+    if ((size_t)len + strlen(place) >= PATH_MAX)
+        return -ENAMETOOLONG;
+    strcpy(path_out + len, place);
+    if (path_out[strcspn(path_out, " :")] != '\0')
+        return -EINVAL;         /* they separate the names in LD_PRELOAD */
+    return access(path_out, R_OK) == 0 ? 0 : -errno;
+}
+
+/* `word` at the end of a list, unless it is in it. */
+static int append_word(const char *name, const char *word, char separator)
+{
+    const char *list = getenv(name);
+    char *text;
+    int r;
+
+    if (!list || !list[0])
+        return set_text(name, word);
+    if (strstr(list, word))
+        return 0;
+    if (asprintf(&text, "%s%c%s", list, separator, word) < 0)
+        return -ENOMEM;
+    r = set_text(name, text);
+    free(text);
+    return r;
+}
+
+/*
+ * What others preload stays in front. A program with AddressSanitizer demands to find that library first; ours may
+ * stand before it, because whatever it replaces it calls in the library behind.
+ */
+static int preload(const char *module)
+{
+    int r = append_word("LD_PRELOAD", module, ':');
+
+    return r < 0 ? r : append_word("ASAN_OPTIONS", "verify_asan_link_order=0", ':');
+}
+
+static bool name_in_kernel(const char *name)
+{
+    return unshare(CLONE_NEWUTS) == 0 && sethostname(name, strlen(name)) == 0;
+}
+
+/* The host's name stays known; that of a job around this one too. */
+static int set_names(const char *name, bool is_in_kernel)
+{
+    char host[HOST_NAME_MAX + 1];
+    int r = 0;
+
+    if (!getenv("EMUNIC_HOST")) {
+        if (gethostname(host, sizeof(host)) < 0)
+            return -errno;
+        r = set_text("EMUNIC_HOST", host);
+    }
+    if (r == 0 && !(is_in_kernel && name_in_kernel(name)))
+        r = set_text("EMUNIC_NODE_NAME", name);
+    return r;
+}
+
+static int give_view(const struct emu_msg_rank *rank)
+{
+    enum node_view view = view_wanted(rank->rank);
+    char module[PATH_MAX] = "";
+    char name[32];
+    int r = set_text("EMUNIC_CNAME", rank->cname);
+
+    unsetenv("EMUNIC_NODE_NAME");
+    if (view == VIEW_FILES || view == VIEW_NONE)
+        unsetenv("EMUNIC_HOST");
+    if (r < 0 || view == VIEW_NONE)
+        return r;
+    r = find_node_module(module);
+    if (r == 0)
+        r = preload(module);
+    if (r < 0 && rank->rank == 0)
+        say("%s cannot be preloaded (%s): no /proc/cray_xt", module, strerror(-r));
+    if (view == VIEW_FILES)
+        return 0;
+    snprintf(name, sizeof(name), NAME_FORMAT, rank->nid);
+    return set_names(name, view == VIEW_AUTO);
+}
+
 /* ---- life ---- */
 
 static void fix_addresses(uint32_t rank)
@@ -259,7 +395,10 @@ int main(int argc, char **argv)
         say("rank %u cannot join its job on server '%s': %s", rank.rank, server, explain(r));
         return 1;
     }
+    rank.cname[sizeof(rank.cname) - 1] = '\0';
     r = set_environment(server, &rank);
+    if (r == 0)
+        r = give_view(&rank);
     if (r < 0) {
         say("rank %u: environment: %s", rank.rank, strerror(-r));
         return 1;

@@ -3,6 +3,7 @@
 """`emunic run --hosts`: who runs where, what ranks are told, and every way to end. `test_launch.py EMUNIC PMI_CHECK`"""
 
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -11,7 +12,8 @@ import sys
 from cluster import address
 from testing import HeldJob, Launch, choose, enter, run_tests, wait_until
 
-TELL = "echo rank $EMUNIC_RANK nid $EMUNIC_NID host $(hostname)"
+TELL = "echo rank $EMUNIC_RANK nid $EMUNIC_NID host $EMUNIC_HOST"
+MPI_RANK = str(pathlib.Path(__file__).resolve().parent.parent / "integration/cli/mpi_rank.py")
 launch = None
 pmi_check = None
 
@@ -42,10 +44,35 @@ def test_one_host_of_the_list_is_a_job_without_others(cluster):
 
 def test_environment_and_working_directory_reach_all_hosts(cluster):
     done = launch.expect(cluster, ["-q", "--hosts", "h0,h1", "-x", "NEW=1 2", "--", "sh", "-c",
-                                   "echo $(hostname) $GIVEN $NEW $PWD ${XDG_SESSION_ID-none}"],
+                                   "echo $EMUNIC_HOST $GIVEN $NEW $PWD ${XDG_SESSION_ID-none}"],
                          env=cluster.environment | {"GIVEN": "a b", "XDG_SESSION_ID": "x"})
     expected = [f"h0 a b 1 2 {os.getcwd()} x", f"h1 a b 1 2 {os.getcwd()} none"]
     assert sorted(done.stdout.splitlines()) == expected, done.stdout
+
+
+def test_each_node_has_its_own_name_and_the_address_of_its_host(cluster):
+    script = "echo $(hostname) $(uname -n) $(cat /proc/cray_xt/nid /proc/cray_xt/cname) on $EMUNIC_HOST sees " \
+             "$(for nid in nid00000 nid00001 nid00003; do getent ahostsv4 $nid | head -n 1 | cut -d ' ' -f 1; done)"
+    for view in ["auto", "library"]:
+        done = launch.expect(cluster, ["-q", "--hosts", "h0:2,h1:6", "--ppn", "2", "--", "sh", "-c", script],
+                             env=cluster.environment | {"EMUNIC_NODE_VIEW": view})
+        seen = f"{address(0)} {address(1)} {address(1)}"
+        expected = [f"nid0000{nid} nid0000{nid} {nid} c0-0c0s0n{nid} on h{int(nid > 0)} sees {seen}"
+                    for nid in [0, 0, 1, 1, 2, 2, 3, 3]]
+        assert sorted(done.stdout.splitlines()) == expected, done.stdout
+        assert "emunic" not in done.stderr, done.stderr
+    done = launch.expect(cluster, ["-q", "--hosts", "h0,h1", "--real-hostname", "--", "hostname"])
+    assert sorted(done.stdout.split()) == ["h0", "h1"], done.stdout
+
+
+def test_mpi_shares_memory_on_a_host_and_not_between_hosts(cluster):
+    done = launch.run(cluster, ["-q", "--hosts", "h0,h1", "-n", "6", "--ppn", "2", "--", sys.executable, MPI_RANK])
+    if done.returncode == 77:
+        return                          # no MPI for programs here
+    # Two nodes, nid 0 and 1, are on h0.
+    expected = [f"rank {rank} on nid0000{rank // 2} shares {[4, 2][rank // 4]} sum 15 shared {[6, 1][rank // 4]}"
+                for rank in range(6)]
+    assert done.returncode == 0 and sorted(done.stdout.splitlines()) == expected, done
 
 
 def test_pmi_knows_ranks_and_nodes_of_all_hosts(cluster):

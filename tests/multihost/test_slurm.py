@@ -14,7 +14,7 @@ from cluster import FOLDER, enter
 from slurm import Slurm, why_not
 from testing import choose, run_tests, wait_until
 
-TELL = "echo rank $EMUNIC_RANK nid $EMUNIC_NID host $(hostname)"
+TELL = "echo rank $EMUNIC_RANK nid $EMUNIC_NID host $EMUNIC_HOST"
 HOLD = 'echo $EMUNIC_RANK >> "$0"; read -r line < "$0.hold"'
 emunic = None
 slurm = None

@@ -7,6 +7,8 @@
  * a job when the launcher named a PMIx namespace and rank; else it is a job of one rank, whatever a batch
  * script left in the environment. A set of variables is believed only if the rank in it is the PMIx rank.
  *
+ * The host's name is EMUNIC_HOST where our launcher has given nodes names of their own, else what gethostname() says.
+ *
  * Nodes: EMUNIC_NIDS gives the emulated nid of each rank, and two ranks share a node when their nids are equal.
  * It is ignored (with a warning) when it does not have one entry per rank, as in a program that a rank starts
  * on its own. Without it: the number in host names of the form nidNNNNN if all ranks have one, else the
@@ -289,13 +291,14 @@ static int *nids_from_launcher(void)
 
 static void nids_of_one_host(int *nids)
 {
+    const char *real = getenv("EMUNIC_HOST"); /* gethostname() says the node's name, each rank's another */
     char host[HOST_ROOM];
     int nid = 0;
 
     if (gethostname(host, sizeof(host)) < 0)
         host[0] = '\0';
     host[sizeof(host) - 1] = '\0';
-    pmii_host_nid(host, &nid); /* stays 0 for other names */
+    pmii_host_nid(real ? real : host, &nid); /* stays 0 for other names */
     for (int rank = 0; rank < facts.size; rank++)
         nids[rank] = nid;
 }

@@ -262,7 +262,8 @@ test_the_daemon_and_mpirun_keep_their_addresses_random() {
 # In a container that refuses personality().
 test_a_refusal_is_told_once_and_the_job_goes_on() {
     local emunic_really=$emunic
-    printf '#!/bin/sh\nexec python3 "%s" "%s" "$@"\n' "$here/no_personality.py" "$emunic_really" >"$dir/emunic"
+    printf '#!/bin/sh\nexec python3 "%s" personality "%s" "$@"\n' "$here/without_call.py" "$emunic_really" \
+        >"$dir/emunic"
     chmod +x "$dir/emunic"
     emunic=$dir/emunic
     call run -n 3 -- sh -c 'cat /proc/self/personality'

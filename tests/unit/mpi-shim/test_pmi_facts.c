@@ -27,6 +27,7 @@ static void clear_environment(void)
         "PMIX_NAMESPACE", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_UNIVERSE_SIZE",
         "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_APP_CTX_NUM_PROCS", "SLURM_PROCID", "SLURM_NTASKS",
         "SLURM_STEP_NUM_TASKS", "EMUNIC_NID", "EMUNIC_NIDS", "EMUNIC_PMI_SPAWNED", "EMUNIC_CABINET_COLUMNS",
+        "EMUNIC_HOST",
     };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -226,6 +227,21 @@ static void test_nodes_follow_the_emulated_nids(void **state)
     expect_in_child(look_nids);
 }
 
+static int look_host_of_nodes(void)
+{
+    be_open_mpi_rank("0", "2", "2");
+    setenv("EMUNIC_HOST", "nid00042", 1); /* whatever gethostname() says */
+    pmii_facts_load();
+    WANT(nid_of(0) == 42 && nid_of(1) == 42);
+    return 0;
+}
+
+static void test_nodes_without_a_list_follow_the_host_and_not_the_own_name(void **state)
+{
+    (void)state;
+    expect_in_child(look_host_of_nodes);
+}
+
 static int look_wrong_nids(void)
 {
     be_open_mpi_rank("0", "2", "2");
@@ -341,6 +357,7 @@ int main(void)
         cmocka_unit_test(test_variables_of_another_rank_are_not_believed),
         cmocka_unit_test(test_slurm_step_tells_the_size),
         cmocka_unit_test(test_nodes_follow_the_emulated_nids),
+        cmocka_unit_test(test_nodes_without_a_list_follow_the_host_and_not_the_own_name),
         cmocka_unit_test(test_nid_list_of_another_job_is_ignored),
         cmocka_unit_test(test_nid_list_tells_the_size_if_nothing_else_does),
         cmocka_unit_test(test_ranks_belong_to_applications_in_order),
