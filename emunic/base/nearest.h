@@ -19,8 +19,8 @@ struct emu_nearest {
 unsigned emu_word_distance(const char *a, const char *b);
 
 /*
- * distance_max: a word that is farther away was not meant. Neither was one of which less than half stays, and so one
- * letter is always too short.
+ * distance_max: a word that is farther away was not meant. Neither was one of which less than half stays; so one letter
+ * is always too short.
  */
 struct emu_nearest emu_nearest_to(const char *word, unsigned distance_max);
 

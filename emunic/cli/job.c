@@ -712,7 +712,8 @@ static void tell_failure(const struct job *job)
         return;
     if (output->end == EMU_RANK_END_UNKNOWN || rank >= job->plan->n_ranks) {
         if (!output->has_said)
-            emu_cli_fail("run", "the job failed with status %d; mpirun does not say which rank and why, try --verbose", status);
+            emu_cli_fail("run", "the job failed with status %d; mpirun does not say which rank and why, try --verbose",
+                         status);
         return;
     }
     describe_node(job->plan, rank, node, sizeof(node));
@@ -829,7 +830,8 @@ static bool has_children(void)
 int emu_job_run(const struct emu_job_plan *plan, json_t **links_out)
 {
     struct job job = { .plan = plan, .signal_fd = -1, .keeper.link = -1, .session.fd = -1,
-                       .hosts_fd = -1, .output = { .fd = -1, .mpirun_fd = -1 }, .has_foreign_children = has_children() };
+                       .hosts_fd = -1, .output = { .fd = -1, .mpirun_fd = -1 },
+                       .has_foreign_children = has_children() };
     int status = EMU_EXIT_DONE;
     int r;
 

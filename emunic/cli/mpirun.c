@@ -17,6 +17,7 @@
 #include "emunic/cli/hosts.h"
 
 #define MCA_PREFIX       "OMPI_MCA_"
+#define PLAIN            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+.,:/@%^="
 #define DIRECT_HOSTS_MAX 64 /* mpirun itself starts so many daemons, and they the others */
 
 struct words {
@@ -141,7 +142,7 @@ static void add_environment(struct words *words, const struct emu_job_plan *plan
 /* mpirun hands words of its command line on through the shell of another host, and drops those with a space. */
 static bool is_plain(const char *value)
 {
-    return value[0] && value[strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+.,:/@%^=")] == '\0';
+    return value[0] && value[strspn(value, PLAIN)] == '\0';
 }
 
 /* Read by daemons that start further daemons, of which a tree of so many hosts has none. */
@@ -162,8 +163,8 @@ static bool has_setting(const struct words *words, const char *name, size_t len)
 }
 
 /*
- * The user's settings of Open MPI as words instead of variables, because mpirun hands all variables on to its daemons or
- * none, and one of them shall be mpirun's own. False, with nothing added: some value is not fit for that.
+ * The user's settings of Open MPI as words instead of variables, because mpirun hands all variables on to its daemons
+ * or none, and one of them shall be mpirun's own. False, with nothing added: some value is not fit for that.
  */
 static bool add_user_settings(struct words *words, const struct emu_job_plan *plan)
 {

@@ -9,8 +9,8 @@
  *   [host:pid] [[7508,0],0] ACTIVATE PROC [[7508,1],3] STATE ABORTED BY SIGNAL AT file:line
  *
  * [7508,1] is the job of the ranks, 3 the rank; [7508,0] are mpirun's own daemons. The first rank in a state that is a
- * failure is the one whose status becomes mpirun's, which therefore needs no second source. mpirun's own report of it, a
- * box of text, comes too late now and then and is missing then. Lines about states go no further; all others do.
+ * failure is the one whose status becomes mpirun's, which therefore needs no second source. mpirun's own report of it,
+ * a box of text, comes too late now and then and is missing then. Lines about states go no further; all others do.
  *
  * Checked with Open MPI 4.1.4. With one that says it in other words the rank stays unknown and nothing else changes.
  */

@@ -86,8 +86,8 @@ def test_pmi_knows_ranks_and_nodes_of_all_hosts(cluster):
 
 def test_one_line_names_the_rank_that_failed_its_node_and_its_host(cluster):
     def fail(command, environment):
-        done = launch.run(cluster, ["--hosts", "h0,h1,h2", "--", "sh", "-c", f"[ $EMUNIC_RANK = 2 ] && {command}; read x"],
-                          env=cluster.environment | environment)
+        words = ["--hosts", "h0,h1,h2", "--", "sh", "-c", f"[ $EMUNIC_RANK = 2 ] && {command}; exit 0"]
+        done = launch.run(cluster, words, env=cluster.environment | environment)
         assert done.returncode == 139 and done.stdout == "", (done.returncode, done.stdout)
         return [line for line in done.stderr.splitlines() if "setpgid" not in line]
 
@@ -96,7 +96,8 @@ def test_one_line_names_the_rank_that_failed_its_node_and_its_host(cluster):
     assert told == [line], told
     # mpirun would not hand such a setting on to its daemons.
     told = fail("kill -11 $$", {"OMPI_MCA_some_setting": "two words"})
-    assert told == ["emunic run: the job failed with status 139; mpirun does not say which rank and why, try --verbose"], told
+    line = "emunic run: the job failed with status 139; mpirun does not say which rank and why, try --verbose"
+    assert told == [line], told
 
 
 def test_standard_input_is_that_of_rank_0_and_status_that_of_the_program(cluster):

@@ -130,9 +130,10 @@ test_one_line_names_the_first_failing_rank_with_its_node_and_its_end() {
 }
 
 test_what_ranks_say_themselves_is_left_as_it_is() {
-    call run -n 1 -- sh -c 'printf "[h:1] [[1,0],0] ACTIVATE PROC [[1,1],0] STATE CALLED ABORT AT a\n--\nno end" >&2; exit 2'
-    [ "$err" = $'[h:1] [[1,0],0] ACTIVATE PROC [[1,1],0] STATE CALLED ABORT AT a\n--\nno endemunic run: rank 0 on node '"\
-c0-0c0s0n0 (nid 0) ended with status 2" ] || bad "stderr: $err"
+    local text='[h:1] [[1,0],0] ACTIVATE PROC [[1,1],0] STATE CALLED ABORT AT a'
+    call run -n 1 -- sh -c 'printf "%s\n--\nno end" "$0" >&2; exit 2' "$text"
+    [ "$err" = "$text"$'\n--\nno endemunic run: rank 0 on node c0-0c0s0n0 (nid 0) ended with status 2' ] ||
+        bad "stderr: $err"
 }
 
 test_mpirun_explains_if_asked() {
@@ -207,7 +208,8 @@ test_ranks_see_what_a_cray_launcher_sets() {
         see $rank EMUNIC_CABINET_COLUMNS 12
         see $rank LD_LIBRARY_PATH "/.*"
         see $rank OMPI_COMM_WORLD_SIZE 6
-        [ -z "$(get $rank OPAL_OUTPUT_STDERR_FD)$(get $rank OMPI_MCA_state_base_verbose)" ] || bad "mpirun's own variables"
+        [ -z "$(get $rank OPAL_OUTPUT_STDERR_FD)$(get $rank OMPI_MCA_state_base_verbose)" ] ||
+            bad "variables of mpirun alone"
     done
 }
 

@@ -115,5 +115,5 @@ test_what_follows_the_program_belongs_to_it() {
 }
 
 run_tests help_has_an_example_and_goes_to_stdout help_names_no_verb_that_does_not_exist version_tells_tool_and_abi \
-    wrong_usage_gets_one_precise_line a_typo_is_told_what_was_meant_perhaps options_take_values_with_and_without_equals_sign \
-    what_follows_the_program_belongs_to_it
+    wrong_usage_gets_one_precise_line a_typo_is_told_what_was_meant_perhaps \
+    options_take_values_with_and_without_equals_sign what_follows_the_program_belongs_to_it
