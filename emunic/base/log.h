@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages to people: one lowercase line on stderr. Any thread. Libraries are silent unless EMUNIC_LOG asks.
+ * Messages to people: one lowercase line on stderr. Any thread. Libraries say errors alone, unless EMUNIC_LOG asks.
  */
 #ifndef EMUNIC_BASE_LOG_H
 #define EMUNIC_BASE_LOG_H

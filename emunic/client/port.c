@@ -154,8 +154,10 @@ int emu_port_attach(struct emu_port *port, uint32_t ptag, uint32_t cookie, uint3
     emu_settings_read(&port->settings);
     snprintf(port->server, sizeof(port->server), "%s", emu_session_default_server(name, sizeof(name)));
     r = emu_session_open(&port->session, port->server, EMU_SOCKET_CONTROL);
-    if (r < 0)
+    if (r < 0) {
+        emu_session_tell_absence(port->server, r);
         return r;
+    }
     /* Without Yama this answers EINVAL and is not needed. */
     prctl(PR_SET_PTRACER, port->session.server_pid, 0, 0, 0);
     msg.attach = (struct emu_msg_attach){

@@ -84,6 +84,30 @@ int emu_session_open(struct emu_session *session, const char *server, enum emu_s
     return r;
 }
 
+/* A program may try for a long time, or in several ways. */
+static bool is_first_time(void)
+{
+    static atomic_flag is_told = ATOMIC_FLAG_INIT;
+
+    return !atomic_flag_test_and_set(&is_told);
+}
+
+void emu_session_tell_absence(const char *server, int error)
+{
+    if (error == -ECONNREFUSED && is_first_time())
+        emu_log(EMU_LOG_ERROR, "no emunic of name %s answers: start the program with `emunic run`, or that emunic with "
+                "`emunic serve --name %s`", server, server);
+    if (error == -ENETDOWN && is_first_time())
+        emu_log(EMU_LOG_ERROR, "the emunic of name %s ends, or takes no more connections", server);
+}
+
+void emu_session_tell_no_job(const char *variable)
+{
+    if (is_first_time())
+        emu_log(EMU_LOG_ERROR, "%s is not set, so no job of an emunic is known: start the program with `emunic run`",
+                variable);
+}
+
 void emu_session_close(struct emu_session *session)
 {
     if (session->fd < 0)

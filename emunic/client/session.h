@@ -55,6 +55,13 @@ const char *emu_session_default_server(char *buf, size_t len);
  * -EPERM the admin socket is not for this user; -ENETDOWN the server can take no more connections, or has gone.
  */
 int emu_session_open(struct emu_session *session, const char *server, enum emu_socket_kind kind);
+
+/* Says once per process that emu_session_open() found no emunic, and what to do. Other errors: nothing. */
+void emu_session_tell_absence(const char *server, int error);
+
+/* The same where the launcher's variable is not set that tells the job. */
+void emu_session_tell_no_job(const char *variable);
+
 void emu_session_close(struct emu_session *session);
 
 /*

@@ -364,7 +364,8 @@ extern const char *dmapp_err_str[];
  * @param[out] actual     What is in force, or NULL. May be `requested`.
  * @retval DMAPP_RC_SUCCESS         Up.
  * @retval DMAPP_RC_RESOURCE_ERROR  Not started by a launcher, emunic has gone, or the heap of XT_SYMMETRIC_HEAP_SIZE or
- *                                  SHMEM_SYMMETRIC_SIZE cannot be had (or the value is not a size).
+ *                                  SHMEM_SYMMETRIC_SIZE cannot be had (or the value is not a size). Of the first two
+ *                                  one line on stderr tells which.
  * @note Threads: one. Any time. Blocks until every PE has called it.
  * @note Never DMAPP_RC_INVALID_PARAM: NULL and values out of range are replaced.
  * @note Source: dmapp spec 4.1, 9.2 no. 11.

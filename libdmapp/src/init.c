@@ -323,8 +323,11 @@ static void tear_down(void)
 static int start(const dmapp_rma_attrs_ext_t *requested)
 {
     uint32_t nic_addr = 0;
-    int r = start_pmi();
+    int r;
 
+    if (!getenv("PMI_GNI_COOKIE"))
+        gnii_tell_no_job("PMI_GNI_COOKIE");
+    r = start_pmi();
     if (r < 0)
         return r;
     dmappi_job.epoch++;

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "emunic/base/log.h"
+#include "emunic/client/session.h"
 #include "libportals/src/dialect.h"
 
 static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;    /* opening and closing; before any interface's */
@@ -245,8 +246,10 @@ static enum p3_code open_place(struct p3_ni *ni, uint32_t number, uint32_t net, 
     };
     int r;
 
-    if (!number_of("EMUNIC_COOKIE", &options.cookie))
+    if (!number_of("EMUNIC_COOKIE", &options.cookie)) {
+        emu_session_tell_no_job("EMUNIC_COOKIE");
         return P3_FAIL;
+    }
     number_of("EMUNIC_PTAG", &options.ptag);
     ni->handlers = calloc(EMU_PTL_EQS, sizeof(*ni->handlers));
     if (!ni->handlers)

@@ -965,7 +965,8 @@ gni_return_t GNI_CdmGetNicAddress(uint32_t device_id, uint32_t *address, uint32_
  * @param[out] nic_hndl    Belongs to the domain; ends with GNI_CdmDestroy().
  * @retval GNI_RC_SUCCESS           Attached.
  * @retval GNI_RC_INVALID_PARAM     Not a live domain, or an output is NULL.
- * @retval GNI_RC_NO_MATCH          No such device.
+ * @retval GNI_RC_NO_MATCH          No such device, which is also said of an emunic that does not run: then one
+ *                                  line on stderr, once per process, tells the name that was looked for.
  * @retval GNI_RC_ERROR_RESOURCE    Out of device resources: FMA descriptors (127 per node, or the job's limit). With
  *                                  neither mode, a handle shares one when none is left for it alone. Or the daemon
  *                                  ended the connection.

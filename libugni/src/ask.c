@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "emunic/client/session.h"
+#include "libugni/src/launch.h"
 
 int gnii_ask(enum emu_socket_kind kind, struct emu_msg *msg, int fd)
 {
@@ -36,4 +37,9 @@ uint32_t gnii_nid_of_environment(void)
         return EMU_NID_NONE;
     nid = strtoul(text, &end, 10);
     return *end || nid > EMU_NID_MAX ? EMU_NID_NONE : (uint32_t)nid;
+}
+
+void gnii_tell_no_job(const char *variable)
+{
+    emu_session_tell_no_job(variable);
 }

@@ -45,6 +45,9 @@ void gnii_launch_close(struct gnii_launch_target *target);
 enum gnii_launch_result gnii_launch(struct gnii_launch_target *target, unsigned op, uint64_t remote_addr, uint64_t arg1,
                                     uint64_t arg2, uint64_t *old_out);
 
+/* Says once per process, where EMUNIC_LOG lets errors through, that the launcher's variable is not set. */
+void gnii_tell_no_job(const char *variable);
+
 /* Longest put or get that is served at once; what is longer is to be cut or posted. */
 #define GNII_LAUNCH_BYTES_MAX (256u << 10)
 

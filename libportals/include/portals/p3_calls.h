@@ -78,8 +78,8 @@ void PtlFini(void);
  * @retval PTL_IFACE_INVALID  No such interface.
  * @retval PTL_PID_INVALID    The pid is taken on this node. REF: it is not the one of the pid map.
  * @retval PTL_NO_SPACE       No memory, no file descriptors, or no interface left.
- * @retval PTL_FAIL           Not started by a launcher, or emunic has gone. REF: the node is not the one of the nid
- *                            map.
+ * @retval PTL_FAIL           Not started by a launcher, or emunic has gone: one line on stderr tells which. REF: the node
+ *                            is not the one of the nid map.
  * @retval PTL_SEGV           ni is NULL.
  * @note Never PTL_PID_IN_USE: PTL_PID_INVALID says it, which is what programs test.
  * @note Threads: any. May wait for emunic.

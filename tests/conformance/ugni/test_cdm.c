@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include "tests/conformance/pair.h"
+#include "tests/unit/emunic/capture.h"
 
 #define MODES GNI_CDM_MODE_ERR_NO_KILL
 
@@ -213,6 +214,46 @@ static void test_attach_without_emunic_gives_no_match(void **state)
     assert_int_equal(GNI_CdmAttach(cdm, 0, &addr, &nic), GNI_RC_NO_MATCH);
     fx_use(&fx);
     GNI_CdmDestroy(cdm);
+}
+
+/* In a child: it is told once per process, and another test may have made it happen. */
+static void attach_to_nobody_twice(void)
+{
+    gni_cdm_handle_t cdm = make_cdm(1);
+    struct capture stderr_of_it;
+    gni_nic_handle_t nic;
+    char text[512];
+    uint32_t addr;
+    gni_return_t rc[2];
+
+    setenv("EMUNIC_SERVER", "test-nobody-is-here", 1);
+    if (capture_start(&stderr_of_it) < 0)
+        _exit(2);
+    for (int i = 0; i < 2; i++)
+        rc[i] = GNI_CdmAttach(cdm, 0, &addr, &nic);
+    capture_end(&stderr_of_it, text, sizeof(text));
+    if (rc[0] != GNI_RC_NO_MATCH || rc[1] != GNI_RC_NO_MATCH)
+        _exit(3);
+    if (count_lines(text) != 1 || !strstr(text, "no emunic of name test-nobody-is-here answers") ||
+        !strstr(text, "`emunic run`"))
+        _exit(4);
+    _exit(0);
+}
+
+static void test_attach_without_emunic_says_once_what_is_missing(void **state)
+{
+    const char *log = getenv("EMUNIC_LOG");
+    int status = -1;
+    pid_t child;
+
+    (void)state;
+    if (log && strcmp(log, "none") == 0)
+        return;
+    child = fork();
+    if (child == 0)
+        attach_to_nobody_twice();
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
 }
 
 static void test_failed_attach_can_be_repeated(void **state)
@@ -431,6 +472,7 @@ int main(void)
         cmocka_unit_test(test_attach_refuses_null_arguments),
         cmocka_unit_test(test_attach_to_a_missing_device_gives_no_match),
         cmocka_unit_test(test_attach_outside_the_nodes_of_the_job_gives_no_match),
+        cmocka_unit_test(test_attach_without_emunic_says_once_what_is_missing),
         cmocka_unit_test(test_attach_without_emunic_gives_no_match),
         cmocka_unit_test(test_failed_attach_can_be_repeated),
         cmocka_unit_test(test_second_attach_gives_invalid_state),
