@@ -7,6 +7,9 @@ the headers of Portals.
 
 The header is divided by comments that begin with an object's title; what stands between one and the next goes into its
 page. A title that has no page here, or a page without calls, is an error: the list and the header belong together.
+
+What a header says under "Reading the comments" stands on each of its pages, as CONVENTIONS. A row of it that has rows of
+its own is a section of its name, on the pages that refer to it.
 """
 
 import pathlib
@@ -82,6 +85,8 @@ CALL = re.compile(rf"/\*\*\n(?P<text>(?: \*.*\n)*?) \*/\n(?P<code>(?:{RETURNS}[^
 NAME = re.compile(rf"^{RETURNS}(\w+)\(", re.M)
 TAG = re.compile(r"^@(param|retval|return|note)(\[[a-z,]+\])?\s*(.*)$")
 FONT = {"retval": "B", "param": "I"}
+READING = re.compile(r"^ \* Reading the comments.*\n \*\n((?: \* .*\n)+)", re.M)
+ROW = re.compile(r"^ \*( {3}| {7})(\S.*?)  +(\S.*)$")
 
 
 def escape(text):
@@ -115,7 +120,35 @@ def documentation(text):
     return lines
 
 
-def page(header, name, about, calls):
+def conventions(header):
+    """[[term, text, [[term, text]]]] of what the headers say about their comments."""
+    rows = []
+    for line in "".join(READING.findall(header)).splitlines():
+        row = ROW.match(line)
+        if row and len(row[1]) == 3:
+            rows.append([row[2], row[3], []])
+        elif row:
+            rows[-1][2].append([row[2], row[3]])
+        else:
+            last = rows[-1][2][-1] if rows[-1][2] else rows[-1]
+            last[1] += " " + line[2:].strip()
+    return rows
+
+
+def explanations(rows, text):
+    """Sections for the rows that concern a page with this text."""
+    lines = [".SH CONVENTIONS"]
+    for term, words, inner in rows:
+        if not inner:
+            lines += [".TP", f".B {escape(term)}", escape(words)]
+    for term, words, inner in rows:
+        if inner and re.search(rf"\b{term}\b", text):
+            lines += [f".SH {term.upper()}", escape(words[:1].upper() + words[1:])]
+            lines += [line for name, meaning in inner for line in (".TP", f".B {escape(name)}", escape(meaning))]
+    return lines
+
+
+def page(header, name, about, calls, rows):
     library, module, _ = LIBRARIES[header]
     included = INCLUDED.get(name, INCLUDED.get(header, [header]))
     module = MODULES.get(name, module)
@@ -129,6 +162,7 @@ def page(header, name, about, calls):
         lines += [".SS " + ", ".join(NAME.findall(code)), ".nf"]
         lines += [escape(line) for line in code.rstrip("\n").splitlines()]
         lines += [".fi"] + documentation(text)
+    lines += explanations(rows, "".join(text for text, _ in calls))
     return "\n".join(lines + [".SH SEE ALSO", ".BR emunic (1)"]) + "\n"
 
 
@@ -142,6 +176,7 @@ def main():
     folder = pathlib.Path(sys.argv[-1])
     name_of_header = pathlib.Path(sys.argv[1]).name
     pages = LIBRARIES[name_of_header][2]
+    rows = conventions(header)
     sections = list(SECTION.finditer(header))
     done = set()
     for here, after in zip(sections, sections[1:] + [None]):
@@ -153,7 +188,8 @@ def main():
         if not calls:
             continue
         name, about = pages[title]
-        (folder / f"{name}.3").write_text(page(name_of_header, name, about, calls), encoding="utf-8")
+        (folder / f"{name}.3").write_text(page(name_of_header, name, about, calls, rows),
+                                            encoding="utf-8")
         done.add(title)
     if done != set(pages):
         sys.exit(f"man_pages: no calls for {sorted(set(pages) - done)}")

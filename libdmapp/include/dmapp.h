@@ -487,7 +487,7 @@ dmapp_return_t dmapp_get_version(int *major, int *minor);
  * @param[in]  nelems       Elements.
  * @param[in]  type         Their size.
  * @param[out] syncid       _nb only.
- * @retval DMAPP_RC_SUCCESS            As under "Common" above; so are the others.
+ * @retval DMAPP_RC_SUCCESS            As under COMMON; so are the others.
  * @retval DMAPP_RC_INVALID_PARAM      Common; the local range wraps around.
  * @retval DMAPP_RC_RESOURCE_ERROR     Common.
  * @retval DMAPP_RC_NO_SPACE           dmapp_put_nb() only.
@@ -513,7 +513,7 @@ dmapp_return_t dmapp_put_nbi(void *target_addr, dmapp_seg_desc_t *target_seg, dm
  * @param[in]  nelems       Elements.
  * @param[in]  type         Their size.
  * @param[out] syncid       _nb only.
- * @retval DMAPP_RC_SUCCESS            As under "Common" above; so are the others.
+ * @retval DMAPP_RC_SUCCESS            As under COMMON; so are the others.
  * @retval DMAPP_RC_INVALID_PARAM      Common; the local range wraps around.
  * @retval DMAPP_RC_RESOURCE_ERROR     Common.
  * @retval DMAPP_RC_NO_SPACE           dmapp_get_nb() only.

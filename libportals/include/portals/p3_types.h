@@ -7,7 +7,8 @@
  *
  *   portals3 spec 4.5  the section of this project's Portals 3.3 specification that the text follows; Q5 is one of the
  *                      open questions of its section 9: no source settles it, and this library does what is
- *   recommended. CRAY, REF          the two dialects. What is said without naming one holds for both.
+ *                      recommended.
+ *   CRAY, REF          the two dialects. What is said without naming one holds for both.
  *   Units              lengths, offsets and sizes are in bytes, except ptl_md_t.length with PTL_MD_IOVEC.
  */
 #ifndef PORTALS_P3_TYPES_H
