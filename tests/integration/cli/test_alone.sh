@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Programs that no emunic holds: started without `emunic run`, or with a server that does not run.
+# Programs that nobody has started for an emunic: without a job or a server; and by hand, on a server that runs.
 # `FILE EMUNIC EXAMPLES`
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -41,4 +41,48 @@ test_a_program_without_a_job_says_so() {
     says 'error: EMUNIC_COOKIE is not set, so no job of an emunic is known: start the program with `emunic run`'
 }
 
-run_tests a_program_whose_server_does_not_run_says_so a_program_without_a_job_says_so
+# by_hand PTAG COOKIE N PROGRAM...: N ranks on the server s-$id, as emunic-serve(8) has it.
+by_hand() {
+    local ptag=$1 cookie=$2 n=$3 rank
+    shift 3
+    rank=$(dirname "$(dirname "$emunic")")/mpi-shim/rank/emunic-rank
+    env -u XDG_RUNTIME_DIR OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 EMUNIC_SERVER="s-$id" \
+        EMUNIC_PTAG="$ptag" EMUNIC_COOKIE="$cookie" timeout -k 5 60 mpirun -q --oversubscribe -np "$n" "$rank" "$@" \
+        </dev/null
+}
+
+# Rank r of both is on the same node, with the same instance id.
+test_programs_with_a_cookie_each_do_not_meet() {
+    start_server "s-$id" --domain 100:77 --domain 101:78
+    by_hand 100 77 2 "$examples/gni_amo_counter" -n 200 >"$dir/out.one" 2>"$dir/err.one" &
+    local one=$!
+    by_hand 101 78 2 "$examples/gni_amo_counter" -n 300 >"$dir/out.other" 2>"$dir/err.other"
+    status=$?
+    expect_status 0
+    wait "$one" || bad "status of the first: $?"
+    kill "$serve_pid"
+    wait "$serve_pid"
+}
+
+test_what_several_programs_of_one_domain_have_is_counted_together() {
+    start_server "s-$id" --domain "100:77:$(id -u):2"
+    by_hand 100 77 2 "$examples/gni_amo_counter" -n 20 >"$dir/out" 2>"$dir/err"
+    status=$?
+    expect_status 0
+    by_hand 100 77 3 "$examples/gni_amo_counter" -n 20 >"$dir/out" 2>"$dir/err" && bad 'three processes of two'
+    grep -q GNI_RC_PERMISSION_ERROR "$dir/err" || bad "stderr: $(<"$dir/err")"
+    kill "$serve_pid"
+    wait "$serve_pid"
+}
+
+test_a_tag_that_is_not_the_cookies_is_refused() {
+    start_server "s-$id" --domain 100:77
+    by_hand 101 77 1 true >"$dir/out" 2>"$dir/err" && bad 'it is let in'
+    grep -q 'cannot join its job' "$dir/err" || bad "stderr: $(<"$dir/err")"
+    kill "$serve_pid"
+    wait "$serve_pid"
+}
+
+run_tests a_program_whose_server_does_not_run_says_so a_program_without_a_job_says_so \
+    programs_with_a_cookie_each_do_not_meet what_several_programs_of_one_domain_have_is_counted_together \
+    a_tag_that_is_not_the_cookies_is_refused
