@@ -130,7 +130,7 @@ def write_script(blocks, folder):
         path = folder / str(block.n)
         path.write_text("\n".join(block.lines) + "\n")
         if "file" in block.notes:
-            script += f"cp {path} '{block.note('file')}'\n"
+            script += f"cp --remove-destination {path} '{block.note('file')}'\n"
         else:
             script += (FAILING if "fails" in block.notes else NORMAL).format(n=block.n, path=path)
         if "needs" in block.notes:
