@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs the commands of a guide as they stand: `run_guide.py BUILD_DIR SOURCE_DIR GUIDE.md`. TAP, a line for each block.
 
-The blocks of a Markdown file that are indented by four blanks, or fenced, are read by one shell, one after the other, as
-by a reader who types them. The current folder is a scratch folder in which each entry of the source folder is a link,
+The blocks of a Markdown file that are indented by four blanks, or fenced, are read by one shell, one after the other,
+as by a reader who types them. The current folder is a scratch folder in which each entry of the source folder is a link,
 `build` is one to the build folder, and PATH begins with build/emunic: so what a guide makes stays out of both, and no
 path in a guide is changed. A block fails if a command of it does, or the last one of a pipe.
 

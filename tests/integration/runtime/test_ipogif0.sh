@@ -35,7 +35,8 @@ test_nodes_far_apart_follow_the_rule() {
 }
 
 test_peers_are_known_but_are_not_here() {
-    in_namespace --nids 2 --peers 0-1,3 -- sh -c 'cat /proc/net/arp; ip -o -4 address show ipogif0; getent hosts nid00003'
+    in_namespace --nids 2 --peers 0-1,3 -- \
+        sh -c 'cat /proc/net/arp; ip -o -4 address show ipogif0; getent hosts nid00003'
     expect_status 0
     expect_out '10\.128\.0\.4 .*00:01:01:00:00:03 .*ipogif0'
     expect_out 'inet 10\.128\.0\.3/'
@@ -83,4 +84,5 @@ test_wrong_usage_is_one_line() {
 }
 
 run_tests ranks_find_each_other_as_libfabric_does nodes_far_apart_follow_the_rule peers_are_known_but_are_not_here \
-    the_status_is_that_of_the_command nothing_is_left_outside an_interface_that_is_there_is_left_alone wrong_usage_is_one_line
+    the_status_is_that_of_the_command nothing_is_left_outside an_interface_that_is_there_is_left_alone \
+    wrong_usage_is_one_line
