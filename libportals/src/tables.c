@@ -6,11 +6,16 @@
  * Memory that requests can hit is looked for in the regions that peers have windows to (emunic/client/regions.h). New
  * regions are only made while no operation is going on, because pages must not be written by others while they are
  * moved.
+ *
+ * An operation may be over at its target a moment before emunic has told us so. A program that has heard of it there,
+ * and then removes its descriptor, is not to be told that it is in use: unlinking looks again for a while.
  * Source: spec portals3.md 1.4, 1.5, 4.4, 4.5, 4.11.
  */
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 
+#include "emunic/base/clock.h"
 #include "libportals/src/dialect.h"
 #include "libportals/src/interface.h"
 
@@ -201,26 +206,67 @@ static void tell_manual(struct p3_ni *ni, uint32_t md)
         emu_ptl_md_tell_unlink(&ni->p.owner, md);
 }
 
+/* How long it may take until what is over at its target is over here, too; and how often that is looked at. */
+#define HOME_NS    1000000u
+#define HOME_LOOKS 32u
+
+struct patience {
+    uint64_t end_ns;
+    unsigned looks;
+};
+
+/* Nothing is locked. False: what is still pending is so for other reasons. */
+static bool has_patience(struct patience *p)
+{
+    uint64_t now_ns = emu_clock_ns();
+
+    if (p->looks++ == 0)
+        p->end_ns = now_ns + HOME_NS;
+    else if (now_ns >= p->end_ns && p->looks > HOME_LOOKS)
+        return false;
+    sched_yield();
+    return true;
+}
+
+/* none, busy: codes for a handle of no interface, and for an object with pending operations. */
+static enum p3_code unlink_patiently(uint32_t handle, enum p3_code none, enum p3_code busy,
+                                     enum p3_code (*unlink)(struct p3_ni *, uint32_t))
+{
+    struct patience patience = { .looks = 0 };
+    struct p3_ni *ni;
+    enum p3_code code;
+
+    do {
+        ni = p3_lock_ni_of(handle);
+        if (!ni)
+            return none;
+        emu_portals_hold(&ni->p);
+        code = unlink(ni, handle);
+        emu_portals_release(&ni->p);
+        p3_unlock_ni(ni);
+    } while (code == busy && has_patience(&patience));
+    return code;
+}
+
+static enum p3_code unlink_me(struct p3_ni *ni, uint32_t handle)
+{
+    uint32_t me = emu_ptl_find_me(&ni->p.owner, handle);
+    uint32_t md;
+
+    if (me == EMU_PTL_NONE)
+        return P3_ME_INVALID;
+    md = ni->p.ni->mes[me].md;
+    if (md < EMU_PTL_MDS && ni->p.ni->mds[md].pending == 0)
+        tell_manual(ni, md);
+    if (emu_ptl_me_unlink(&ni->p.owner, me) < 0)
+        return P3_ME_IN_USE;
+    p3_trace(ni, P3_DEBUG_ME, "me 0x%08x unlinked", handle);
+    return P3_OK;
+}
+
 enum p3_code p3_me_unlink(uint32_t handle)
 {
-    struct p3_ni *ni = p3_lock_ni_of(handle);
-    enum p3_code code = P3_ME_INVALID;
-    uint32_t me, md;
-
-    if (!ni)
-        return P3_ME_INVALID;
-    emu_portals_hold(&ni->p);
-    me = emu_ptl_find_me(&ni->p.owner, handle);
-    if (me != EMU_PTL_NONE) {
-        md = ni->p.ni->mes[me].md;
-        if (md < EMU_PTL_MDS && ni->p.ni->mds[md].pending == 0)
-            tell_manual(ni, md);
-        code = code_of_create(emu_ptl_me_unlink(&ni->p.owner, me));
-        p3_trace(ni, P3_DEBUG_ME, "me 0x%08x unlinked: %d", handle, (int)code);
-    }
-    emu_portals_release(&ni->p);
-    p3_unlock_ni(ni);
-    return code;
+    return unlink_patiently(handle, P3_ME_INVALID, P3_ME_IN_USE, unlink_me);
 }
 
 /* ---- descriptors ---- */
@@ -280,33 +326,29 @@ enum p3_code p3_md_bind(uint32_t handle, const struct p3_md *md, bool unlinks, u
     return code;
 }
 
+static enum p3_code unlink_md(struct p3_ni *ni, uint32_t handle)
+{
+    uint32_t index = emu_ptl_find_md(&ni->p.owner, handle);
+    struct emu_ptl_md *md;
+
+    if (index == EMU_PTL_NONE)
+        return P3_MD_INVALID;
+    md = &ni->p.ni->mds[index];
+    if (md->pending == 0) {
+        tell_manual(ni, index);
+        emu_ptl_md_unlink(&ni->p.owner, index);
+        p3_trace(ni, P3_DEBUG_MD, "md 0x%08x unlinked", handle);
+        return P3_OK;
+    }
+    if ((p3_dialect.options & md->options & EMU_PTL_MD_LUSTRE) == 0)
+        return P3_MD_IN_USE;
+    md->flags |= EMU_PTL_MD_WAS_ENDED;
+    return P3_OK;
+}
+
 enum p3_code p3_md_unlink(uint32_t handle)
 {
-    struct p3_ni *ni = p3_lock_ni_of(handle);
-    enum p3_code code = P3_MD_INVALID;
-    struct emu_ptl_md *md;
-    uint32_t index;
-
-    if (!ni)
-        return P3_MD_INVALID;
-    emu_portals_hold(&ni->p);
-    index = emu_ptl_find_md(&ni->p.owner, handle);
-    if (index != EMU_PTL_NONE) {
-        md = &ni->p.ni->mds[index];
-        code = P3_OK;
-        if (md->pending == 0) {
-            tell_manual(ni, index);
-            emu_ptl_md_unlink(&ni->p.owner, index);
-        } else if (p3_dialect.options & md->options & EMU_PTL_MD_LUSTRE) {
-            md->flags |= EMU_PTL_MD_WAS_ENDED;
-        } else {
-            code = P3_MD_IN_USE;
-        }
-        p3_trace(ni, P3_DEBUG_MD, "md 0x%08x unlinked: %d", handle, (int)code);
-    }
-    emu_portals_release(&ni->p);
-    p3_unlock_ni(ni);
-    return code;
+    return unlink_patiently(handle, P3_MD_INVALID, P3_MD_IN_USE, unlink_md);
 }
 
 /* What the descriptor is now, for the program; segments as far as it has made room for them. */

@@ -281,7 +281,7 @@ int PtlMEInsert(ptl_handle_me_t base, ptl_process_id_t match_id, ptl_match_bits_
  * @retval PTL_ME_INVALID  No entry, or no longer one: it may have gone with its descriptor.
  * @retval PTL_ME_IN_USE   Its descriptor has pending operations; nothing was done. They end without any call of the
  *                         program.
- * @note Threads: any.
+ * @note Threads: any. Waits for pending operations for about a millisecond, as PtlMDUnlink() does.
  * @note Source: portals3 spec 4.4.
  */
 int PtlMEUnlink(ptl_handle_me_t me);
@@ -344,7 +344,8 @@ int PtlMDBind(ptl_handle_ni_t ni, ptl_md_t md, ptl_unlink_t unlink_op, ptl_handl
  * @retval PTL_NO_INIT     The library is not initialised.
  * @retval PTL_MD_INVALID  No descriptor, or no longer one: it may have been unlinked automatically.
  * @retval PTL_MD_IN_USE   Pending operations: data being sent or received. They end without any call of the program.
- * @note Threads: any. Never waits (Q22).
+ * @note Threads: any. Waits for pending operations for about a millisecond: one that is over at its target, as the
+ *       program may have heard from there, is over here, too. For others, which may take longer, it does not (Q22).
  * @note Source: portals3 spec 4.5, 5.4.
  */
 int PtlMDUnlink(ptl_handle_md_t mdh);
