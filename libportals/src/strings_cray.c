@@ -43,7 +43,9 @@ const char *ptl_err_str[] = {
     NAME(PTL_MAX_ERRNO),
 };
 
-const char *ptl_event_str[] = {
+/* No header has it: programs declare it themselves, in their own ways. */
+extern const char *ptl_event_str[];
+__attribute__((visibility("default"))) const char *ptl_event_str[] = {
     NAME(PTL_EVENT_GET_START),
     NAME(PTL_EVENT_GET_END),
     NAME(PTL_EVENT_PUT_START),

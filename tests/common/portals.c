@@ -137,6 +137,10 @@ struct px_entry px_entry(ptl_pt_index_t pt, ptl_match_bits_t bits, ptl_match_bit
 
 /* ---- events ---- */
 
+#if PX_CRAY
+extern const char *ptl_event_str[];     /* as most programs declare it; test_debug.c does as the others */
+#endif
+
 static const char *kind_name(ptl_event_kind_t kind)
 {
 #if PX_CRAY

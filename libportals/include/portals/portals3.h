@@ -363,11 +363,12 @@ int PtlHandleIsEqual(ptl_handle_any_t a, ptl_handle_any_t b);
 /*
  * Tables of names
  *
- * By code, and by kind of event: the C identifiers. Static, never changed. Entry PTL_MAX_ERRNO of the first spells its
- * own name. (portals3 spec 4.10)
+ * By code: the C identifiers. Static, never changed. Entry PTL_MAX_ERRNO spells its own name. (portals3 spec 4.10)
+ *
+ * The library also exports ptl_event_str, by kind of event. It is declared nowhere, because programs declare it
+ * themselves, some as an array of `const char *` and some of `char *`.
  */
 extern const char *ptl_err_str[];
-extern const char *ptl_event_str[];
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop
