@@ -118,6 +118,8 @@ static inline bool emu_cq_is_empty(const struct emu_cq_consumer *c);
  */
 static inline uint32_t emu_cq_take_overrun(struct emu_cq_consumer *c);
 static inline bool emu_cq_has_overrun(const struct emu_cq_consumer *c);
+/* The same whatever waits before. */
+static inline bool emu_cq_has_lost(const struct emu_cq_consumer *c);
 
 /* ---- the short functions that every operation runs ---- */
 
@@ -214,9 +216,14 @@ static inline bool emu_cq_push_own(struct emu_cq_consumer *c, uint64_t event)
     return true;
 }
 
+static inline bool emu_cq_has_lost(const struct emu_cq_consumer *c)
+{
+    return atomic_load_explicit(&c->shm->overrun, memory_order_relaxed) != 0;
+}
+
 static inline bool emu_cq_has_overrun(const struct emu_cq_consumer *c)
 {
-    return atomic_load_explicit(&c->shm->overrun, memory_order_relaxed) != 0 &&
+    return emu_cq_has_lost(c) &&
            atomic_load_explicit(&c->shm->tail, memory_order_acquire) ==
                atomic_load_explicit(&c->head, memory_order_relaxed);
 }

@@ -1826,6 +1826,10 @@ gni_return_t GNI_SmsgBufferSizeNeeded(gni_smsg_attr_t *smsg_attr, unsigned int *
  * that are already there are not lost. Leftovers of an earlier connection in the mailbox are never taken for
  * messages.
  *
+ * One message has one entry. That of a message which is already there waits in the queue, or is on its way; only if it
+ * was taken before this call, when nobody could fetch the message, the call puts it back. The same if the queue had no
+ * room for it.
+ *
  * @param[in] local_smsg_attr   Own mailbox. Copied; the memory stays in use until unbind.
  * @param[in] remote_smsg_attr  The peer's; its credits and size bind the sender.
  * @retval GNI_RC_SUCCESS        Ready.

@@ -275,6 +275,7 @@ static gni_cq_entry_t for_program(const struct gnii_cq *cq, uint64_t event)
 
     switch (gnii_cqe_engine(event)) {
     case GNII_CQE_ENGINE_SMSG:
+    case GNII_CQE_ENGINE_REMOTE:
         return gnii_cqe_unnumbered(event);
     case GNII_CQE_ENGINE_FMA:
     case GNII_CQE_ENGINE_BTE:
@@ -296,8 +297,22 @@ static gni_return_t report_loss(struct gnii_cq *cq, gni_cq_entry_t *event_data)
     return GNI_RC_TRANSACTION_ERROR;
 }
 
+/* Runs for the entry of a message whose sender did not know yet whether we were there. */
+static __attribute__((noinline)) void note_early(struct gnii_cq *cq, uint64_t event)
+{
+    struct gnii_job *job = cq->nic->job;
+
+    if (gnii_cqe_type(event) != GNI_CQ_EVENT_TYPE_SMSG)
+        return;
+    pthread_mutex_lock(&job->lock);
+    gnii_early_taken(&job->early, gnii_cqe_event(event), (uint16_t)gnii_cqe_number(event));
+    pthread_mutex_unlock(&job->lock);
+}
+
 static gni_return_t deliver(struct gnii_cq *cq, uint64_t event, gni_cq_entry_t *event_data)
 {
+    if (gnii_cqe_engine(event) == GNII_CQE_ENGINE_REMOTE && gnii_cqe_number(event) != 0)
+        note_early(cq, event);
     *event_data = for_program(cq, event);
     if (gnii_cqe_status(event) == GNII_CQE_OK)
         return GNI_RC_SUCCESS;
@@ -314,6 +329,7 @@ static gni_return_t take_event(struct gnii_cq *cq, gni_cq_entry_t *event_data)
             return deliver(cq, event, event_data);
     }
     if (emu_cq_take_overrun(&cq->consumer) > 0) {
+        cq->has_lost = true;
         *event_data = gnii_cqe_overrun_word();
         return GNI_RC_ERROR_RESOURCE;
     }

@@ -9,11 +9,12 @@
  *     POST on a source CQ          tid (47..24)             local event
  *       the same on a Gemini       tid        local event (31..0)
  *     SMSG, MSGQ on a source CQ    number     msg_id (31..0)
- *     caused by a peer             0          sender's event (31..0)
+ *     caused by a peer             tag        sender's event (31..0)
  *     CQ write                     value (47..0)
  *     CE channel                   ce_id      reduction id (31..0)
  *
- * The number tells which send it is, because those to different hosts end in any order; programs get 0.
+ * The number tells which send it is, because those to different hosts end in any order; the tag which connection an
+ * early message is of (early.c), else it is 0. Programs get 0 for both.
  *
  * The form of a Gemini is for a program's hands alone, with engine numbers of its own; programs get FMA and BTE. The
  * NIC's entries have the other form, and 65536 posts of a NIC handle can be on their way there.

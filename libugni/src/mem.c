@@ -84,6 +84,7 @@ void gnii_job_leave(struct gnii_nic *nic)
     nic->job = NULL;
     if (LIST_EMPTY(&job->nics)) {
         LIST_REMOVE(job, link);
+        gnii_early_fini(&job->early);
         pthread_mutex_destroy(&job->lock);
         emu_pages_give(job, sizeof(*job));
     }
@@ -399,6 +400,7 @@ static gni_return_t finish_registration(struct gnii_nic *nic, struct gnii_md *md
     int r;
 
     md->nic = nic;
+    md->dst_cq = cq_index;
     md->is_read_only = (flags & GNI_MEM_READ_ONLY) != 0;
     md->is_virtual = (flags & GNI_MEM_USE_VMDH) != 0;
     md->is_updatable = md->is_reserved = (flags & GNI_MEM_RESERVE_REGION) != 0;

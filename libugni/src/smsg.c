@@ -6,7 +6,7 @@
  *
  *   aligned to 64                                           64                 64 + stride
  *   | returned | ~returned | hello | ~hello | answers | past | slot 0           | slot 1 ...
- *                                                           | stamp | length, tag, starved, event | header, data |
+ *                                                           | stamp | length, tag, flags, event | header, data |
  *
  * A send is one flagged put: length, tag, header and data, then the stamp. The stamp is (mark, message number) in one
  * word; a receiver takes a slot only when it shows exactly the stamp it waits for, so a message that comes before
@@ -24,6 +24,10 @@
  * the sender's own mailbox, silently when half of them are free; with an event, at once, when it releases a message
  * that took the sender's last credit. What the peer writes here comes with a complement or a hash: a reader takes it
  * only when it is whole.
+ *
+ * Early messages. Until a credit has come back a sender does not know whether its receiver has called GNI_SmsgInit:
+ * such a message and its entry are marked as early, the entry with a tag of the connection. GNI_SmsgInit puts those
+ * entries back that were taken too early, and no others: those are in the queue, or will be (early.c).
  *
  * Lost messages. With GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT the NIC tries a message again (emu_cmd.attempts) before it
  * goes on to the next. When a send fails for good its slot stays empty and would stop the receiver, so the call that
@@ -61,10 +65,13 @@ enum {
     WORD_PAST = 5,           /* owner writes: the hello of the connection that ended last */
 };
 
+#define SLOT_STARVES 1u      /* the sender has no credit left after this one */
+#define SLOT_EARLY   2u      /* it does not know yet whether we are there; the entry has a tag */
+
 struct slot_header {
     uint16_t length_bytes;
     uint8_t tag;
-    uint8_t peer_starves;    /* the sender has no credit left after this one */
+    uint8_t flags;           /* SLOT_* */
     uint32_t event;          /* what the sender's end point puts into our queue */
 };
 _Static_assert(sizeof(struct slot_header) == HEADER_BYTES - sizeof(uint64_t), "slot layout");
@@ -222,12 +229,25 @@ static inline bool message_waits(struct gnii_smsg *s)
            atomic_load_explicit(stamp, memory_order_acquire) == stamp_of(s->in_mark, s->taken);
 }
 
+static void forget_early(struct gnii_ep *ep)
+{
+    struct gnii_smsg *s = ep->smsg;
+    struct gnii_job *job = ep->nic->job;
+
+    if (!s->has_early || !job)
+        return;
+    pthread_mutex_lock(&job->lock);
+    gnii_early_forget(&job->early, s->early_event, gnii_early_tag(s->in_mark));
+    pthread_mutex_unlock(&job->lock);
+}
+
 void gnii_smsg_free(struct gnii_ep *ep)
 {
     struct gnii_smsg *s = ep->smsg;
 
     if (!s)
         return;
+    forget_early(ep);
     /*
      * A mailbox that is no longer registered may have been freed or handed to somebody else. With the NIC its handle
      * goes, and what comes later is told from this by another one.
@@ -386,26 +406,108 @@ static void take_credits(struct gnii_smsg *s)
         s->acknowledged += more;
 }
 
-/* A message that came before us raised its event when nobody could fetch it: raise it once more. */
-static void repeat_early_event(struct gnii_ep *ep, const gni_smsg_attr_t *local)
+/* ---- messages that came before us ---- */
+
+/* Puts the entry of a message into our queue again. */
+static void raise_entry(struct gnii_ep *ep, const gni_smsg_attr_t *local, uint32_t event, uint16_t tag)
 {
     struct emu_port *port = &ep->nic->port;
-    struct slot_header header;
-    struct emu_cmd *cmd;
+    struct emu_cmd *cmd = emu_port_command(port, 0, NULL);
 
-    if (!message_waits(ep->smsg))
-        return;
-    memcpy(&header, in_slot(ep->smsg) + sizeof(uint64_t), sizeof(header));
-    cmd = emu_port_command(port, 0, NULL);
     if (!cmd)
         return;
     cmd->op = EMU_OP_PUT;
     cmd->flags = EMU_CMD_INLINE;
     cmd->events = EMU_EV_REMOTE;
     cmd->source_cq = EMU_CQ_NONE;
-    cmd->remote_event = gnii_cqe_remote(GNI_CQ_EVENT_TYPE_SMSG, header.event);
+    cmd->remote_event = gnii_cqe_numbered(gnii_cqe_remote(GNI_CQ_EVENT_TYPE_SMSG, event), tag);
     gnii_cmd_set_target(cmd, port->nid, &local->mem_hndl, ep->smsg->in_addr);
     emu_port_submit(port);
+}
+
+/* The queue of our mailbox if it has lost entries; NULL: it has not, or is another NIC handle's. */
+static struct gnii_cq *queue_with_losses(struct gnii_ep *ep, const struct gnii_md *md)
+{
+    struct gnii_cq *cq;
+
+    LIST_FOREACH(cq, &ep->nic->cqs, link) {
+        if (md->nic == ep->nic && cq->index == md->dst_cq)
+            return cq->has_lost || emu_cq_has_lost(&cq->consumer) ? cq : NULL;
+    }
+    return NULL;
+}
+
+/* Entries of our early messages that are in the queue. */
+static uint32_t count_entries(const struct gnii_cq *cq, uint16_t tag)
+{
+    uint32_t n = 0;
+    uint64_t event;
+
+    for (uint64_t i = 0; emu_cq_peek(&cq->consumer, i, &event) == EMU_CQ_OK; i++) {
+        n += gnii_cqe_engine(event) == GNII_CQE_ENGINE_REMOTE && gnii_cqe_type(event) == GNI_CQ_EVENT_TYPE_SMSG &&
+             gnii_cqe_number(event) == tag;
+    }
+    return n;
+}
+
+/* Was its entry taken? Then it is about to be put back. */
+static bool take_back(struct gnii_ep *ep, uint32_t event, uint16_t tag)
+{
+    struct gnii_job *job = ep->nic->job;
+    bool is_taken;
+
+    pthread_mutex_lock(&job->lock);
+    is_taken = gnii_early_is_taken(&job->early, event, tag);
+    if (is_taken)
+        gnii_early_put_back(&job->early, event, tag);
+    pthread_mutex_unlock(&job->lock);
+    return is_taken;
+}
+
+/*
+ * Messages that wait already: those whose entries were taken when nobody could fetch them get them back. Where the
+ * queue has lost entries, so do those that have none in it.
+ */
+static void repeat_entries(struct gnii_ep *ep, const gni_smsg_attr_t *local, const struct gnii_md *md)
+{
+    const struct gnii_smsg *s = ep->smsg;
+    struct gnii_cq *cq = queue_with_losses(ep, md);
+    uint16_t tag = gnii_early_tag(s->in_mark);
+    uint32_t n_there = cq ? count_entries(cq, tag) : 0;
+
+    for (uint32_t i = 0; i < s->in_credits; i++) {
+        const uint8_t *slot = in_slot(s) + i * s->in_stride_bytes;
+        struct slot_header header;
+
+        /* Pairs with the NIC's store of the flag. */
+        if (atomic_load_explicit((const _Atomic uint64_t *)(const void *)slot, memory_order_acquire) !=
+            stamp_of(s->in_mark, i))
+            break;
+        memcpy(&header, slot + sizeof(uint64_t), sizeof(header));
+        if ((header.flags & SLOT_EARLY) == 0)
+            continue;
+        if (take_back(ep, header.event, tag))
+            raise_entry(ep, local, header.event, tag);
+        else if (cq && n_there > 0)
+            n_there--;
+        else if (cq)
+            raise_entry(ep, local, header.event, tag);
+    }
+}
+
+/* Runs when an early message is released. */
+static __attribute__((noinline)) void note_early_release(struct gnii_ep *ep)
+{
+    struct gnii_smsg *s = ep->smsg;
+    struct gnii_job *job = ep->nic->job;
+    struct slot_header header;
+
+    memcpy(&header, in_slot(s) + sizeof(uint64_t), sizeof(header));
+    s->early_event = header.event;
+    s->has_early = true;
+    pthread_mutex_lock(&job->lock);
+    gnii_early_released(&job->early, header.event, gnii_early_tag(s->in_mark));
+    pthread_mutex_unlock(&job->lock);
 }
 
 static gni_return_t connect_smsg(struct gnii_ep *ep, const gni_smsg_attr_t *local, const gni_smsg_attr_t *remote)
@@ -447,7 +549,8 @@ static gni_return_t connect_smsg(struct gnii_ep *ep, const gni_smsg_attr_t *loca
     s->past_number = past >> 32 == s->in_direction ? (uint32_t)past : 0;
     ep->smsg = s;
     say_hello(ep);
-    repeat_early_event(ep, local);
+    if (message_waits(s))
+        repeat_entries(ep, local, md);
     return GNI_RC_SUCCESS;
 }
 
@@ -556,7 +659,7 @@ static gni_return_t send_message(struct gnii_ep *ep, const void *header, uint32_
     struct gnii_smsg *s = ep->smsg;
     uint64_t length_bytes = (uint64_t)header_length + data_length;
     struct slot_header slot;
-    uint64_t remote_event = gnii_cqe_remote(GNI_CQ_EVENT_TYPE_SMSG, ep->remote_event);
+    uint64_t remote_event;
     uint64_t source_event = gnii_cqe_numbered(gnii_cqe_send(GNI_CQ_EVENT_TYPE_SMSG, msg_id, GNII_CQE_OK),
                                               ep->cq->sends_tail);
     const struct piece pieces[PIECES] = { { &slot, sizeof(slot) }, { header, header_length }, { data, data_length } };
@@ -573,7 +676,12 @@ static gni_return_t send_message(struct gnii_ep *ep, const void *header, uint32_
     if (rc != GNI_RC_SUCCESS)
         return rc;
     slot = (struct slot_header){ .length_bytes = (uint16_t)length_bytes, .tag = tag, .event = ep->remote_event,
-                                 .peer_starves = s->sent + 1 - s->acknowledged >= s->out_credits };
+                                 .flags = s->sent + 1 - s->acknowledged >= s->out_credits ? SLOT_STARVES : 0 };
+    remote_event = gnii_cqe_remote(GNI_CQ_EVENT_TYPE_SMSG, ep->remote_event);
+    if (s->acknowledged == 0) {
+        slot.flags |= SLOT_EARLY;
+        remote_event = gnii_cqe_numbered(remote_event, gnii_early_tag(s->out_mark));
+    }
     if (s->sent == 0)
         say_hello(ep);
     if (put_short(ep, slot_addr, stamp_of(s->out_mark, s->sent), pieces, &remote_event))
@@ -608,7 +716,7 @@ void gnii_smsg_fill_hole(struct gnii_ep *ep, uint64_t stamp)
     if (number < s->acknowledged || number >= s->sent)
         return;
     slot.event = ep->remote_event;
-    slot.peer_starves = s->sent - s->acknowledged >= s->out_credits;
+    slot.flags = s->sent - s->acknowledged >= s->out_credits ? SLOT_STARVES : 0;
     slot_addr = s->out_addr + CONTROL_BYTES + number % s->out_credits * s->out_stride_bytes;
     out = begin_put(ep, slot_addr + sizeof(uint64_t), sizeof(slot), slot_addr, stamp, &cmd);
     if (!out)
@@ -648,14 +756,17 @@ gni_return_t GNI_SmsgSend(gni_ep_handle_t ep_hndl, void *header, uint32_t header
 static inline void release_slot(struct gnii_ep *ep)
 {
     struct gnii_smsg *s = ep->smsg;
+    bool peer_starves = (s->current_flags & SLOT_STARVES) != 0;
 
+    if (s->current_flags & SLOT_EARLY)
+        note_early_release(ep);
     s->has_current = false;
     s->taken++;
     if (++s->in_slot == s->in_credits)
         s->in_slot = 0;
     atomic_store_explicit(&ep->nic->next_slot, in_slot(s), memory_order_relaxed);
-    if (s->peer_starves || 2 * (s->taken - s->returned) >= s->in_credits)
-        return_credits(ep, s->peer_starves);
+    if (peer_starves || 2 * (s->taken - s->returned) >= s->in_credits)
+        return_credits(ep, peer_starves);
 }
 
 /* Runs at the slot of a message that got lost. True: *slot is that of a message behind it. */
@@ -664,7 +775,7 @@ static bool pass_over(struct gnii_ep *ep, struct slot_header *slot)
     struct gnii_smsg *s = ep->smsg;
 
     do {
-        s->peer_starves = slot->peer_starves != 0;
+        s->current_flags = slot->flags & SLOT_STARVES;
         release_slot(ep);
         if (!message_waits(s))
             return false;
@@ -698,7 +809,7 @@ static inline gni_return_t get_next(struct gnii_ep *ep, void **header, uint8_t *
         return GNI_RC_NO_MATCH;
     expect_send(s);
     s->has_current = true;
-    s->peer_starves = slot.peer_starves != 0;
+    s->current_flags = slot.flags;
     *tag = slot.tag;
     *header = at + HEADER_BYTES;
     return GNI_RC_SUCCESS;

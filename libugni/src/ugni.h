@@ -31,6 +31,7 @@
 #include "emunic/client/lane.h"
 #include "emunic/client/port.h"
 #include "libugni/src/cqe.h"
+#include "libugni/src/early.h"
 #include "libugni/src/handle_bits.h"
 #include "libugni/src/object.h"
 
@@ -50,6 +51,7 @@ struct gnii_md {
     uint64_t length_bytes;
     uint16_t mdh;
     uint16_t generation;
+    uint32_t dst_cq;                /* index in the port, or EMU_CQ_NONE */
     bool is_read_only;
     bool is_mapped;                 /* peers map it; else they reach it by system calls */
     bool is_virtual;                /* handle names `vmdh` of the job's block on the node */
@@ -71,6 +73,7 @@ struct gnii_job {
     _Atomic uint64_t changes;       /* to mds, ever */
     pthread_mutex_t lock;
     LIST_HEAD(, gnii_md) live;      /* all registrations */
+    struct gnii_early early;        /* entries of messages that came before their receiver was there */
     struct gnii_md *mds[EMU_MD_COUNT]; /* by number */
     uint16_t virtual_mdhs[EMU_MDH_COUNT]; /* number of each virtual index that is ours; 0 none */
 };
@@ -133,6 +136,7 @@ struct gnii_cq {
     uint32_t mode;                  /* GNI_CQ_* */
     uint32_t n_eps;                 /* end points that use it as source queue */
     uint32_t in_use;                /* posts not resolved and sends not taken: never more than capacity */
+    bool has_lost;                  /* an overrun was told, ever */
     _Atomic uint32_t interrupt_mask;
     struct gnii_chan *chan;         /* borrowed: attached to, or NULL. NIC lock */
     bool is_armed;                  /* since then GNI_CompChanGetEvent has not returned it. The channel's lock */
@@ -159,8 +163,10 @@ struct gnii_smsg {
     uint32_t in_slot;               /* of the next one: taken modulo in_credits, without the division */
     uint64_t returned;              /* of those, told to the peer */
     uint32_t empty_looks;           /* since the last message */
+    uint32_t early_event;           /* data of the entries of its early messages; valid with has_early */
+    bool has_early;
     bool has_current;
-    bool peer_starves;              /* the current message took the peer's last credit */
+    uint8_t current_flags;          /* of its slot */
     uint16_t in_mdh;
     uint16_t in_generation;
 

@@ -5,6 +5,8 @@
  */
 #include "tests/conformance/smsg.h"
 
+static struct gx_side third;
+
 /* ---- messages before GNI_SmsgInit ---- */
 
 static void test_messages_before_our_init_are_delivered(void **state)
@@ -39,6 +41,185 @@ static void test_early_message_has_an_entry_after_our_init(void **state)
     assert_int_equal(GNI_CQ_GET_TYPE(entry), GNI_CQ_EVENT_TYPE_SMSG);
     assert_int_equal(GNI_CQ_GET_INST_ID(entry), 0x777);
     expect_number(b.ep, 1);
+}
+
+/* Takes all entries of messages that b has, up to that of a put to itself: all that was raised before. */
+static unsigned count_entries(uint32_t event)
+{
+    gni_post_descriptor_t d = gx_put(&b, &b, 0, 8, GNI_CQMODE_GLOBAL_EVENT | GNI_CQMODE_REMOTE_EVENT);
+    gni_post_descriptor_t *done;
+    gni_ep_handle_t self;
+    gni_cq_entry_t entry;
+    unsigned n = 0;
+
+    assert_int_equal(GNI_EpCreate(b.nic, b.src_cq, &self), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpBind(self, b.nic_addr, b.inst_id), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_PostFma(self, &d), GNI_RC_SUCCESS);
+    assert_int_equal(gx_complete(b.src_cq, &done), GNI_RC_SUCCESS);
+    for (;;) {
+        assert_int_equal(gx_next(b.dst_cq, &entry), GNI_RC_SUCCESS);
+        if (GNI_CQ_GET_TYPE(entry) == GNI_CQ_EVENT_TYPE_POST)
+            break;
+        assert_int_equal(GNI_CQ_GET_TYPE(entry), GNI_CQ_EVENT_TYPE_SMSG);
+        assert_int_equal(GNI_CQ_GET_DATA(entry), event);    /* nothing of ours above it */
+        assert_int_equal(GNI_CQ_GET_REM_INST_ID(entry), event);
+        n++;
+    }
+    assert_int_equal(GNI_EpDestroy(self), GNI_RC_SUCCESS);
+    return n;
+}
+
+static void send_early(unsigned first, unsigned n)
+{
+    assert_int_equal(GNI_EpSetEventData(a.ep, 0, 0x777), GNI_RC_SUCCESS);
+    for (unsigned i = 0; i < n; i++)
+        assert_int_equal(send_number(a.ep, first + i), GNI_RC_SUCCESS);
+    expect_sent(&a, n);
+}
+
+static void take_entries(unsigned n)
+{
+    gni_cq_entry_t entry;
+
+    for (unsigned i = 0; i < n; i++) {
+        assert_int_equal(gx_next(b.dst_cq, &entry), GNI_RC_SUCCESS);
+        assert_int_equal(GNI_CQ_GET_DATA(entry), 0x777);
+    }
+}
+
+/* Whoever counts entries finds as many as messages. */
+static void test_early_message_whose_entry_waits_gets_no_other(void **state)
+{
+    (void)state;
+    for (unsigned n = 1; n <= CREDITS; n++) {
+        open_boxes(GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT, 2 * CREDITS, 64);
+        init_a();
+        send_early(100, n);
+        init_b();
+        send_early(100 + n, CREDITS - n);
+        assert_int_equal(count_entries(0x777), CREDITS);
+        for (unsigned i = 0; i < CREDITS; i++)
+            expect_number(b.ep, 100 + i);
+        expect_nothing(b.ep);
+        assert_int_equal(count_entries(0x777), 0);
+        renew_ep(&a, &b);
+        renew_ep(&b, &a);
+        mb_close(&box_a);
+        mb_close(&box_b);
+    }
+    open_boxes(GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT, CREDITS, 64);
+}
+
+/* Some entries were taken too early, others wait: afterwards each message has one again. */
+static void test_early_messages_get_back_the_entries_that_were_taken(void **state)
+{
+    (void)state;
+    for (unsigned n_taken = 0; n_taken <= CREDITS; n_taken++) {
+        open_boxes(GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT, CREDITS, 64);
+        init_a();
+        send_early(100, CREDITS);
+        take_entries(n_taken);
+        init_b();
+        assert_int_equal(count_entries(0x777), CREDITS);
+        for (unsigned i = 0; i < CREDITS; i++)
+            expect_number(b.ep, 100 + i);
+        renew_ep(&a, &b);
+        renew_ep(&b, &a);
+        mb_close(&box_a);
+        mb_close(&box_b);
+    }
+    open_boxes(GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT, CREDITS, 64);
+}
+
+/* Messages of which one is fetched already, an entry of none: the next connection knows nothing of that. */
+static void test_early_entries_of_an_earlier_connection_do_not_count(void **state)
+{
+    (void)state;
+    open_boxes(GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT, CREDITS, 64);
+    init_a();
+    send_early(100, CREDITS);
+    take_entries(CREDITS);
+    /* b never makes this connection. */
+    renew_ep(&a, &b);
+    init_a();
+    send_early(200, 2);
+    init_b();
+    assert_int_equal(count_entries(0x777), 2);
+    expect_number(b.ep, 200);
+    expect_number(b.ep, 201);
+    expect_nothing(b.ep);
+}
+
+/* Two connections with the same event data: the entry of one was taken, that of the other one waits. */
+static void test_early_entry_of_one_connection_is_not_taken_for_another_ones(void **state)
+{
+    struct mailbox other_a;
+    struct mailbox other_b;
+    gni_ep_handle_t from;
+    gni_ep_handle_t to;
+
+    (void)state;
+    open_boxes(GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT, CREDITS, 64);
+    mb_open(&other_a, a.nic, a.dst_cq, GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT, CREDITS, 64, 0);
+    mb_open(&other_b, b.nic, b.dst_cq, GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT, CREDITS, 64, 0);
+    assert_int_equal(GNI_EpCreate(a.nic, a.src_cq, &from), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpBind(from, b.nic_addr, b.inst_id), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpCreate(b.nic, b.src_cq, &to), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpBind(to, a.nic_addr, a.inst_id), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpSetEventData(from, 0, 0x777), GNI_RC_SUCCESS);
+    init_a();
+    send_early(100, 1);
+    take_entries(1);
+    assert_int_equal(GNI_SmsgInit(from, &other_a.attr, &other_b.attr), GNI_RC_SUCCESS);
+    assert_int_equal(send_number(from, 200), GNI_RC_SUCCESS);
+    expect_sent(&a, 1);
+    assert_int_equal(GNI_SmsgInit(to, &other_b.attr, &other_a.attr), GNI_RC_SUCCESS);
+    assert_int_equal(count_entries(0x777), 1);
+    init_b();
+    assert_int_equal(count_entries(0x777), 1);
+    expect_number(b.ep, 100);
+    expect_number(to, 200);
+    assert_int_equal(GNI_EpDestroy(from), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpDestroy(to), GNI_RC_SUCCESS);
+    mb_close(&other_a);
+    mb_close(&other_b);
+}
+
+/* Entries that the queue has lost come with GNI_SmsgInit, as nobody has had them. */
+static void test_early_messages_whose_entries_were_lost_get_them(void **state)
+{
+    gni_cq_handle_t usual = b.dst_cq;
+    gni_cq_entry_t entry;
+    gni_return_t rc;
+
+    (void)state;
+    setenv("EMUNIC_CQ_FLOOR", "0", 1);
+    gx_open(&third, &fx, 1, 12, 0);
+    unsetenv("EMUNIC_CQ_FLOOR");
+    assert_int_equal(GNI_CqCreate(third.nic, 2, 0, GNI_CQ_NOBLOCK, NULL, NULL, &b.dst_cq), GNI_RC_SUCCESS);
+    mb_open(&box_a, a.nic, a.dst_cq, GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT, CREDITS, 64, 0);
+    mb_open(&box_b, third.nic, b.dst_cq, GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT, CREDITS, 64, 0);
+    assert_int_equal(GNI_EpUnbind(a.ep), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpBind(a.ep, third.nic_addr, third.inst_id), GNI_RC_SUCCESS);
+    init_a();
+    send_early(100, CREDITS);
+    take_entries(2);
+    while ((rc = GNI_CqGetEvent(b.dst_cq, &entry)) != GNI_RC_NOT_DONE)
+        assert_int_equal(rc, GNI_RC_ERROR_RESOURCE);
+    assert_int_equal(GNI_EpCreate(third.nic, third.src_cq, &third.ep), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpBind(third.ep, a.nic_addr, a.inst_id), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_SmsgInit(third.ep, &box_b.attr, &box_a.attr), GNI_RC_SUCCESS);
+    /* Four, of which the queue holds two; it tells that it has lost what came before there was room. */
+    take_entries(2);
+    rc = gx_next(b.dst_cq, &entry);
+    assert_true(rc == GNI_RC_SUCCESS || rc == GNI_RC_ERROR_RESOURCE);
+    for (unsigned i = 0; i < CREDITS; i++)
+        expect_number(third.ep, 100 + i);
+    mb_close(&box_b);
+    box_b = (struct mailbox){ .nic = a.nic };
+    assert_int_equal(GNI_CqDestroy(b.dst_cq), GNI_RC_SUCCESS);
+    gx_close(&third);
+    b.dst_cq = usual;
 }
 
 /* ---- mailboxes used again ---- */
@@ -646,6 +827,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_BOXES(test_messages_before_our_init_are_delivered),
         WITH_BOXES(test_early_message_has_an_entry_after_our_init),
+        WITH_BOXES(test_early_message_whose_entry_waits_gets_no_other),
+        WITH_BOXES(test_early_messages_get_back_the_entries_that_were_taken),
+        WITH_BOXES(test_early_entries_of_an_earlier_connection_do_not_count),
+        WITH_BOXES(test_early_entry_of_one_connection_is_not_taken_for_another_ones),
+        WITH_BOXES(test_early_messages_whose_entries_were_lost_get_them),
         CONNECTED(test_reregistered_memory_shows_nothing_old),
         CONNECTED(test_same_registration_shows_nothing_old),
         CONNECTED(test_unbound_and_bound_again_shows_nothing_old),
