@@ -117,6 +117,8 @@ static inline bool emu_cq_is_empty(const struct emu_cq_consumer *c);
  * some wait, or are on their way from a producer that is slow or dead.
  */
 static inline uint32_t emu_cq_take_overrun(struct emu_cq_consumer *c);
+/* One of them. False: there is none. */
+static inline bool emu_cq_take_loss(struct emu_cq_consumer *c);
 static inline bool emu_cq_has_overrun(const struct emu_cq_consumer *c);
 /* The same whatever waits before. */
 static inline bool emu_cq_has_lost(const struct emu_cq_consumer *c);
@@ -233,6 +235,14 @@ static inline uint32_t emu_cq_take_overrun(struct emu_cq_consumer *c)
     if (!emu_cq_has_overrun(c))
         return 0;
     return atomic_exchange_explicit(&c->shm->overrun, 0, memory_order_acquire);
+}
+
+static inline bool emu_cq_take_loss(struct emu_cq_consumer *c)
+{
+    if (!emu_cq_has_overrun(c))
+        return false;
+    atomic_fetch_sub_explicit(&c->shm->overrun, 1, memory_order_acquire);
+    return true;
 }
 
 static inline int emu_cq_pop(struct emu_cq_consumer *c, uint64_t *event_out)

@@ -1697,13 +1697,16 @@ gni_return_t GNI_GetCompleted(gni_cq_handle_t cq_hndl, gni_cq_entry_t event_data
  * @param[out] event_data  The event with SUCCESS and TRANSACTION_ERROR; a non-zero word with GNI_CQ_OVERRUN set
  *                         with ERROR_RESOURCE; 0 with NOT_DONE (reading 7.16).
  * @retval GNI_RC_SUCCESS            Event taken.
- * @retval GNI_RC_NOT_DONE           Queue empty.
+ * @retval GNI_RC_NOT_DONE           Queue empty; or the end of what came before a loss that is still to be told.
  * @retval GNI_RC_INVALID_PARAM      Not a live CQ, or event_data is NULL.
  * @retval GNI_RC_TRANSACTION_ERROR  Event taken; its transaction failed. POST entries still go to
  *                                   GNI_GetCompleted().
- * @retval GNI_RC_ERROR_RESOURCE     The queue overran, events were lost. Said once per overrun; what was queued
- *                                   before is still delivered and the drained queue works again.
- * @note Threads: NIC. Source: uGNI spec 4.9.
+ * @retval GNI_RC_ERROR_RESOURCE     The queue overran, an event was lost. Said once for each lost event, after those
+ *                                   that are queued; between two of these answers there is a NOT_DONE, also while
+ *                                   the queue is empty. It works as before meanwhile.
+ * @note How long the overrun state lasts is a reading. Some programs wait for an answer for each event that was sent,
+ *       others drain the queue to NOT_DONE after the first error and then look at all mailboxes: both find what they
+ *       want. Threads: NIC. Source: uGNI spec 4.9, 5.
  */
 gni_return_t GNI_CqGetEvent(gni_cq_handle_t cq_hndl, gni_cq_entry_t *event_data);
 

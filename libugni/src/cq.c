@@ -7,8 +7,10 @@
  * capacity), so it cannot overrun. A post's room is free again at its last GNI_GetCompleted, a send's when its entry
  * is taken. Entries of destroyed end points and of silent posts are swallowed here.
  *
- * Overrun of a destination queue: entries that were in it come first, then one ERROR_RESOURCE with the overrun bit,
- * then the queue works as before.
+ * Overrun of a destination queue: entries that were in it come first, then an ERROR_RESOURCE with the overrun bit for
+ * each entry that was lost, so that whoever waits for a number of entries gets as many answers. Between two of them a
+ * call says NOT_DONE: programs drain the queue after the first and take its end for the end of the overrun. New entries
+ * are kept and come before what is left to be told.
  *
  * Loss of the NIC: entries already published come first, then every post and send still on its way fails with
  * status "network", then each call says TRANSACTION_ERROR, because nothing will ever come again.
@@ -328,13 +330,15 @@ static gni_return_t take_event(struct gnii_cq *cq, gni_cq_entry_t *event_data)
         if (shall_be_seen(cq, event))
             return deliver(cq, event, event_data);
     }
-    if (emu_cq_take_overrun(&cq->consumer) > 0) {
+    if (!atomic_load_explicit(&cq->loss_was_told, memory_order_relaxed) && emu_cq_take_loss(&cq->consumer)) {
         cq->has_lost = true;
+        atomic_store_explicit(&cq->loss_was_told, true, memory_order_relaxed);
         *event_data = gnii_cqe_overrun_word();
         return GNI_RC_ERROR_RESOURCE;
     }
     if (gnii_nic_is_lost(cq->nic))
         return report_loss(cq, event_data);
+    atomic_store_explicit(&cq->loss_was_told, false, memory_order_relaxed);
     *event_data = 0;
     return GNI_RC_NOT_DONE;
 }
@@ -394,7 +398,8 @@ void gnii_cq_reclaim_all(struct gnii_nic *nic)
 /* Nothing to take, to report or to tell: what a poll finds most of the time. Without the lock; may be out of date. */
 static inline bool has_no_news(const struct gnii_cq *cq)
 {
-    return emu_cq_is_empty(&cq->consumer) && !emu_cq_has_overrun(&cq->consumer) && !gnii_nic_is_lost(cq->nic);
+    return emu_cq_is_empty(&cq->consumer) && !emu_cq_has_overrun(&cq->consumer) && !gnii_nic_is_lost(cq->nic) &&
+           !atomic_load_explicit(&cq->loss_was_told, memory_order_relaxed);
 }
 
 gni_return_t GNI_CqGetEvent(gni_cq_handle_t cq_hndl, gni_cq_entry_t *event_data)

@@ -137,6 +137,7 @@ struct gnii_cq {
     uint32_t n_eps;                 /* end points that use it as source queue */
     uint32_t in_use;                /* posts not resolved and sends not taken: never more than capacity */
     bool has_lost;                  /* an overrun was told, ever */
+    _Atomic bool loss_was_told;     /* since then GNI_CqGetEvent() has not said NOT_DONE. NIC lock to write */
     _Atomic uint32_t interrupt_mask;
     struct gnii_chan *chan;         /* borrowed: attached to, or NULL. NIC lock */
     bool is_armed;                  /* since then GNI_CompChanGetEvent has not returned it. The channel's lock */

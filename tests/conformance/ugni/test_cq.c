@@ -626,6 +626,17 @@ static void expect_overrun(gni_cq_handle_t cq)
     assert_true(GNI_CQ_OVERRUN(entry));
 }
 
+/* One for each entry that was lost, and the end of the queue after each. */
+static void expect_overruns(gni_cq_handle_t cq, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        expect_overrun(cq);
+        assert_int_equal(poll_once(cq), GNI_RC_NOT_DONE);
+    }
+    assert_int_equal(GNI_CqTestEvent(cq), GNI_RC_NOT_DONE);
+    assert_int_equal(poll_once(cq), GNI_RC_NOT_DONE);
+}
+
 static void test_exactly_full_queue_is_no_overrun(void **state)
 {
     struct listener l = open_listener(8, GNI_CQ_NOBLOCK);
@@ -639,7 +650,7 @@ static void test_exactly_full_queue_is_no_overrun(void **state)
     close_listener(&l);
 }
 
-static void test_overrun_is_told_once_after_the_entries_before_it(void **state)
+static void test_each_loss_is_told_once_after_the_entries_before_it(void **state)
 {
     struct listener l = open_listener(8, GNI_CQ_NOBLOCK);
     gni_cq_entry_t entry;
@@ -651,9 +662,7 @@ static void test_overrun_is_told_once_after_the_entries_before_it(void **state)
         assert_int_equal(GNI_CQ_GET_REM_INST_ID(entry), i);
         assert_false(GNI_CQ_OVERRUN(entry));
     }
-    expect_overrun(l.cq);
-    assert_int_equal(poll_once(l.cq), GNI_RC_NOT_DONE);
-    assert_int_equal(poll_once(l.cq), GNI_RC_NOT_DONE);
+    expect_overruns(l.cq, 3);
     close_listener(&l);
 }
 
@@ -676,12 +685,27 @@ static void test_queue_works_again_after_an_overrun_and_can_overrun_again(void *
     for (unsigned round = 0; round < 5; round++) {
         send_remote_events(l.target, 5 + round);
         expect_entries(l.cq, 4);
-        expect_overrun(l.cq);
-        assert_int_equal(poll_once(l.cq), GNI_RC_NOT_DONE);
+        expect_overruns(l.cq, 1 + round);
         send_remote_events(l.target, 4);
         expect_entries(l.cq, 4);
         assert_int_equal(poll_once(l.cq), GNI_RC_NOT_DONE);
     }
+    close_listener(&l);
+}
+
+/* What comes while losses are still to be told is kept, and comes first. */
+static void test_entries_come_between_losses(void **state)
+{
+    struct listener l = open_listener(4, GNI_CQ_NOBLOCK);
+
+    (void)state;
+    send_remote_events(l.target, 6);
+    expect_entries(l.cq, 4);
+    expect_overrun(l.cq);
+    send_remote_events(l.target, 4);
+    expect_entries(l.cq, 4);
+    assert_int_equal(poll_once(l.cq), GNI_RC_NOT_DONE);     /* a drain ends, although there is more to be told */
+    expect_overruns(l.cq, 1);
     close_listener(&l);
 }
 
@@ -756,9 +780,10 @@ int main(void)
         pair_test(test_get_completed_refuses_bad_arguments),
         pair_test(test_lost_source_queue_lets_its_end_point_go),
         exact_pair_test(test_exactly_full_queue_is_no_overrun),
-        exact_pair_test(test_overrun_is_told_once_after_the_entries_before_it),
+        exact_pair_test(test_each_loss_is_told_once_after_the_entries_before_it),
         exact_pair_test(test_data_of_a_lost_event_are_delivered),
         exact_pair_test(test_queue_works_again_after_an_overrun_and_can_overrun_again),
+        exact_pair_test(test_entries_come_between_losses),
         exact_pair_test(test_unmanaged_queue_swallows_everything),
         exact_pair_test(test_unmanaged_queue_may_block_and_stays_empty),
         pair_test(test_tiny_request_gets_room_for_hundreds_by_default),

@@ -462,6 +462,17 @@ static void test_open_mpi_queues_what_finds_no_credit(void **state)
     close_channel(&c);
 }
 
+/* The next entry; what else comes tells of losses, after which they look everywhere again. */
+static void expect_entry_after_losses(gni_cq_handle_t cq)
+{
+    gni_cq_entry_t entry;
+    gni_return_t rc;
+
+    while ((rc = gx_next(cq, &entry)) == GNI_RC_ERROR_RESOURCE)
+        assert_true(GNI_CQ_OVERRUN(entry));
+    assert_int_equal(rc, GNI_RC_SUCCESS);
+}
+
 /* shows: ompi-overrun, ucx-overrun */
 static void test_open_mpi_and_ucx_look_everywhere_after_an_overrun(void **state)
 {
@@ -491,7 +502,7 @@ static void test_open_mpi_and_ucx_look_everywhere_after_an_overrun(void **state)
             expect_number(channels[i].ep[1], n);
     }
     assert_int_equal(send_number(channels[1].ep[0], 99), GNI_RC_SUCCESS); /* and goes on */
-    assert_int_equal(gx_next(tiny, &entry), GNI_RC_SUCCESS);
+    expect_entry_after_losses(tiny);
     expect_number(channels[1].ep[1], 99);
     mb_drain(a.src_cq);
     for (size_t i = 0; i < COUNT_OF(channels); i++)
