@@ -137,9 +137,9 @@ static int choose_pid(const struct emu_port_end *port, const struct emu_msg_port
         *pid_out = pid;
         return 0;
     }
-    pid = port->member->rank;
-    if (pid >= FIRST_FREE || is_taken(port, pid))
-        pid = FIRST_FREE;
+    pid = port->member->rank;   /* libpmi's map counts on that */
+    if (pid > EMU_PTL_PID_LAST || is_taken(port, pid))
+        pid = port->domain->n_ranks > FIRST_FREE ? port->domain->n_ranks : FIRST_FREE;
     while (pid <= EMU_PTL_PID_LAST && is_taken(port, pid))
         pid++;
     *pid_out = pid;

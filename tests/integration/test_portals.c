@@ -6,6 +6,7 @@
  *           header data and carries a pattern of i; the receiver must see 0, 1, 2 ... with their patterns, the sender
  *           as many ACKs, while the test switches the path whenever they have got a little further. They never get more
  *           than two switches ahead of it.
+ * addressed a rank that asks for any process id gets its rank, also in a large job; who is no rank gets none of theirs.
  * killed    senders are killed at any moment of their puts. At the target every START has its END, the descriptor has
  *           no operation pending afterwards, and the next sender finds everything in order.
  */
@@ -38,6 +39,10 @@
 #define SLOT_BYTES  (200u << 10)
 #define PT          4
 #define PATIENCE_NS 60000000000ull
+
+#define LARGE_RANKS  1500u
+#define LARGE_PTAG   79u
+#define LARGE_COOKIE 0x7979u
 
 #define PER_SWITCH (N_MESSAGES / N_SWITCHES)
 
@@ -309,6 +314,75 @@ static void test_killed_senders_leave_nothing_undone(void **state)
     PtlFini();
 }
 
+/* ---- addressed ---- */
+
+/* A job of more ranks than the fixture knows, all on its first node. */
+static void add_large_job(struct emu_session *admin_out)
+{
+    struct emu_msg msg = { .type = EMU_MSG_DOMAIN_CREATE,
+                           .domain = { .ptag = LARGE_PTAG, .cookie = LARGE_COOKIE, .owner_uid = geteuid(),
+                                       .n_ranks = LARGE_RANKS } };
+    uint32_t nids[LARGE_RANKS];
+    int fd = memfd_create("ranks", MFD_CLOEXEC);
+
+    for (uint32_t i = 0; i < LARGE_RANKS; i++)
+        nids[i] = fx.nids[0];
+    assert_true(fd >= 0 && write(fd, nids, sizeof(nids)) == (ssize_t)sizeof(nids));
+    assert_int_equal(emu_session_open(admin_out, fx.server, EMU_SOCKET_ADMIN), 0);
+    assert_int_equal(emu_session_request(admin_out, &msg, &fd, 1, NULL), 0);
+    assert_int_equal(msg.result, 0);
+    close(fd);
+}
+
+static int become_rank(uint32_t rank)
+{
+    struct emu_msg msg = { .type = EMU_MSG_JOIN_RANK,
+                           .rank = { .ptag = LARGE_PTAG, .cookie = LARGE_COOKIE, .rank = rank } };
+    struct emu_session session;
+
+    if (emu_session_open(&session, fx.server, EMU_SOCKET_CONTROL) < 0 ||
+        emu_session_request(&session, &msg, NULL, 0, NULL) < 0)
+        return -1;
+    emu_session_close(&session);
+    return msg.result;
+}
+
+/* The process id that a process gets, rank or not (LARGE_RANKS): its exit status is 0 if it is that. */
+static bool gets_pid(uint32_t rank, uint32_t expected)
+{
+    pid_t child;
+    int status;
+
+    fflush(NULL);
+    child = fork();
+    if (child == 0) {
+        ptl_process_id_t id;
+        ptl_handle_ni_t ni;
+
+        if (rank < LARGE_RANKS && become_rank(rank) != 0)
+            _exit(2);
+        fx.cookie = LARGE_COOKIE;
+        ni = open_interface(fx.nids[0]);
+        _exit(ni != PTL_INVALID_HANDLE && PtlGetId(ni, &id) == PTL_OK && id.pid == expected ? 0 : 1);
+    }
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void test_any_process_id_of_a_rank_is_its_rank(void **state)
+{
+    struct emu_session admin;
+
+    (void)state;
+    add_large_job(&admin);
+    assert_true(gets_pid(0, 0));
+    assert_true(gets_pid(7, 7));
+    assert_true(gets_pid(1023, 1023));
+    assert_true(gets_pid(1024, 1024));
+    assert_true(gets_pid(LARGE_RANKS - 1, LARGE_RANKS - 1));
+    assert_true(gets_pid(LARGE_RANKS, LARGE_RANKS));
+    fx_end_domain(&admin);
+}
+
 static int setup(void **state)
 {
     static const struct fx_options options = { .n_ranks = N_RANKS };
@@ -333,6 +407,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_switching_loses_and_reorders_nothing),
         cmocka_unit_test(test_killed_senders_leave_nothing_undone),
+        cmocka_unit_test(test_any_process_id_of_a_rank_is_its_rank),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -67,8 +67,8 @@ void PtlFini(void);
  *
  * @param[in]  iface    CRAY: any of the SeaStar names, which mean one interface; REF: PTL_IFACE_UTCP0 to 3 or
  *                      PTL_IFACE_DEFAULT, which is the first of these four.
- * @param[in]  pid      Wanted process id, or PTL_PID_ANY: a free one; with REF the one of the pid map if there is a
- *                      map.
+ * @param[in]  pid      Wanted process id, or PTL_PID_ANY: in a job the number of the rank if it is free, else a free
+ *                      one; with REF the one of the pid map if there is a map.
  * @param[in]  desired  Wanted limits, or NULL for the most.
  * @param[out] actual   Granted limits, or NULL.
  * @param[out] ni       Handle. After an error PTL_INVALID_HANDLE, except PTL_IFACE_DUP.
