@@ -48,8 +48,10 @@ NOT_FOR = {
 
 # Made by Meson: the command and the wrapper that it starts ranks through know where things are installed.
 GENERATED = {"emunic-config.h": {"emunic/cli", "mpi-shim"}}
-# Public headers in angle brackets. libdmapp starts through PMI, as the original does.
-PUBLIC_FOR = {"examples": {"libugni", "libdmapp", "libportals", "mpi-shim"}, "libdmapp": {"mpi-shim"}}
+# Public headers in angle brackets. libdmapp starts through PMI, as the original does; the map of Portals addresses that
+# PMI gives is of Portals' types.
+PUBLIC_FOR = {"examples": {"libugni", "libdmapp", "libportals", "mpi-shim"}, "libdmapp": {"mpi-shim"},
+              "mpi-shim": {"libportals"}}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 COMMENT_START = {".c": "/* {} */", ".h": "/* {} */", ".map": "/* {} */", ".py": "# {}", ".sh": "# {}", ".yaml": "# {}",

@@ -22,11 +22,16 @@ extern "C" {
 int PMI_Get_nidlist_ptr(void **nidlist);
 
 /**
- * Not implemented: this library does not know Portals process ids. ARMCI builds the map by a reduction then.
- * @retval PMI_FAIL  Always; nothing is written.
+ * The Portals address of every rank; two names of one call.
+ *
+ * @param[out] map  Library-owned array, one entry per rank, to be used as ptl_process_id_t or cnos_nidpid_map_t (two
+ *                  32-bit numbers, nid and pid). Do not free; valid as long as the process, brought up to date by
+ *                  each call. What is in it tells cnos_mpi_os.h: rank r has process id r, unless it registered
+ *                  another one.
  */
 int PMI_CNOS_Get_nidpid_map(void **map);
 int PMI_Portals_get_nidpid_map(void **map);
+/** Node id in that map. */
 int PMI_Portals_get_nid(int rank, int *nid);
 
 #ifdef __cplusplus

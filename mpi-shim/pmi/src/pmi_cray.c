@@ -339,27 +339,6 @@ int PMI_Get_max_dimension(pmi_mesh_coord_t *xyz)
     return PMI_SUCCESS;
 }
 
-/* ---- Portals maps ---- */
-
-int PMI_CNOS_Get_nidpid_map(void **map)
-{
-    (void)map;
-    return PMI_FAIL;
-}
-
-int PMI_Portals_get_nidpid_map(void **map)
-{
-    (void)map;
-    return PMI_FAIL;
-}
-
-int PMI_Portals_get_nid(int rank, int *nid)
-{
-    (void)rank;
-    (void)nid;
-    return PMI_FAIL;
-}
-
 /* ---- Aliases ---- */
 
 int PMI_CRAY_Get_base_rank_in_app(int *rank)

@@ -343,9 +343,15 @@ static void check_nodes(void)
     CHECK(memcmp(&xyz, &other, sizeof(xyz)) == 0);
     CHECK_INT(PMI_Get_meshcoord(0, NULL), PMI_ERR_INVALID_ARG);
 
-    CHECK_INT(PMI_CNOS_Get_nidpid_map(&list), PMI_FAIL);
-    CHECK_INT(PMI_Portals_get_nidpid_map(&list), PMI_FAIL);
-    CHECK_INT(PMI_Portals_get_nid(0, &n), PMI_FAIL);
+    CHECK_OK(PMI_CNOS_Get_nidpid_map(&list));
+    CHECK_OK(PMI_Portals_get_nidpid_map(&again));
+    CHECK(list != NULL && list == again);
+    for (int r = 0; r < size; r++) {
+        CHECK_INT(((int *)list)[2 * r], expected_nids[r]);
+        CHECK_INT(((int *)list)[2 * r + 1], r);
+        CHECK_OK(PMI_Portals_get_nid(r, &n));
+        CHECK_INT(n, expected_nids[r]);
+    }
 }
 
 static void check_job_attributes(void)

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # The runtime libraries together: cray-environment.sh gives the flags, the program compiles and links with nothing else,
-# and every rank of a job on three nodes finds itself.
+# and every rank of a job on three nodes finds itself. And what a configure script of a Portals program finds by linking
+# works when it runs, with the flags of pkg-config.
 #
 #   test_runtime.sh BUILD_DIR EMUNIC SOURCE_DIR CC...
 set -u -o pipefail
@@ -40,4 +41,27 @@ for ppn in 1 2; do
     timeout 60 "$emunic" run -n $((3 * ppn)) --ppn $ppn --place scatter -q -- "$dir/runtime_rank" >"$dir/out" ||
         fail "job with $ppn on a node failed"
     [ "$(sort "$dir/out" | uniq | wc -l)" -eq $((3 * ppn)) ] || { cat "$dir/out" >&2; fail "not every rank is well"; }
+done
+
+# links FUNCTION MODULE...: as autoconf's check for a function in libraries does it.
+links() {
+    echo "char $1(); int main(void) { return $1() != 0; }" >"$dir/conftest.c"
+    # shellcheck disable=SC2046
+    $cc -w -o "$dir/conftest" "$dir/conftest.c" $(pkg-config --libs "${@:2}") || fail "$1 does not link"
+}
+
+for module in cray-portals portals-ref; do
+    for name in PMI_CNOS_Get_nidpid_map cnos_get_nidpid_map cnos_get_rank cnos_get_size cnos_get_nnodes cnos_barrier \
+        cnos_barrier_init cnos_register_ptlid cnos_launcher cnos_shmem_size; do
+        links $name cray-pmi $module
+    done
+    define=
+    [ $module = cray-portals ] || define=-DCNOS_RANK_REF
+    # shellcheck disable=SC2046
+    $cc -std=c17 -D_GNU_SOURCE -Wall -Wextra -Werror $define -o "$dir/cnos_rank" \
+        "$root/tests/integration/runtime/cnos_rank.c" $(pkg-config --cflags --libs cray-pmi $module) ||
+        fail "$module: does not compile"
+    LD_LIBRARY_PATH=$build/libportals timeout 60 "$emunic" run -n 3 -q -- "$dir/cnos_rank" any >"$dir/out" ||
+        fail "$module: job failed"
+    [ "$(grep -c ok "$dir/out")" -eq 3 ] || { cat "$dir/out" >&2; fail "$module: not every rank is well"; }
 done
