@@ -292,7 +292,8 @@ int emu_port_end_create(struct emu_connection *connection, struct emu_msg_attach
     if (r < 0)
         return r;
     if (limit_is_reached(domain, member)) {
-        emu_log_limited(&connection->server->rate, EMU_LOG_WARN, "pid %d: domain %u has its %u members",
+        emu_log_limited(&connection->server->rate, EMU_LOG_WARN,
+                        "pid %d refused: domain %u has its %u members, and --members of emunic run admits more",
                         (int)connection->peer.pid, domain->id, domain->member_limit);
         return -EACCES;
     }

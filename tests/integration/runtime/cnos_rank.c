@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One rank of a Portals job that finds its peers as programs of the XT systems do: by the map of cnos or of PMI, without
- * a call of PMI_Init. Every rank puts a word to the next one. Each dialect compiles it.
+ * One rank of a Portals job that finds its peers as programs of the XT systems do: by the map of cnos or of PMI,
+ * without a call of PMI_Init. Every rank puts a word to the next one. Each dialect compiles it.
  *
  *   cnos_rank any     PTL_PID_ANY: the map is right before any interface is open, and nobody registers
  *   cnos_rank own     process ids of the program's choice, which the map has after cnos_register_ptlid() and a barrier
+ *
+ *   cnos_rank child   as any; then a child of each rank opens an interface too, and says whether it could
  *
  * Prints "rank R ok".
  */
@@ -22,6 +24,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define PT       7
 #define OWN_PID  200
@@ -135,8 +139,22 @@ static void put_around(const cnos_nidpid_map_t *map)
     CHECK(cnos_barrier() == 0); /* my word is on its way until its taker has passed this */
 }
 
+/* One process more that attaches to the job's domain. */
+static void try_child(void)
+{
+    pid_t child = fork();
+    int status, n;
+
+    if (child == 0)
+        _exit(PtlInit(&n) == PTL_OK && PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni) == PTL_OK ? 0 : 1);
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
+    printf("child %s\n", WEXITSTATUS(status) == 0 ? "admitted" : "refused");
+    CHECK(cnos_barrier() == 0); /* no rank makes place for the child of another */
+}
+
 int main(int argc, char **argv)
 {
+    int has_child = argc > 1 && strcmp(argv[1], "child") == 0;
     int is_own = argc > 1 && strcmp(argv[1], "own") == 0;
 
     rank = cnos_get_rank();
@@ -149,6 +167,8 @@ int main(int argc, char **argv)
     for (int r = 0; r < size; r++)
         CHECK(ask_map()[r].pid == (unsigned)(is_own ? OWN_PID + r : r));
     put_around(ask_map());
+    if (has_child)
+        try_child();
     PtlNIFini(ni);
     PtlFini();
     printf("rank %d ok\n", rank);

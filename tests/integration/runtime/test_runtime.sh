@@ -50,6 +50,7 @@ links() {
     $cc -w -o "$dir/conftest" "$dir/conftest.c" $(pkg-config --libs "${@:2}") || fail "$1 does not link"
 }
 
+export LD_LIBRARY_PATH=$build/libportals
 for module in cray-portals portals-ref; do
     for name in PMI_CNOS_Get_nidpid_map cnos_get_nidpid_map cnos_get_rank cnos_get_size cnos_get_nnodes cnos_barrier \
         cnos_barrier_init cnos_register_ptlid cnos_launcher cnos_shmem_size; do
@@ -61,7 +62,15 @@ for module in cray-portals portals-ref; do
     $cc -std=c17 -D_GNU_SOURCE -Wall -Wextra -Werror $define -o "$dir/cnos_rank" \
         "$root/tests/integration/runtime/cnos_rank.c" $(pkg-config --cflags --libs cray-pmi $module) ||
         fail "$module: does not compile"
-    LD_LIBRARY_PATH=$build/libportals timeout 60 "$emunic" run -n 3 -q -- "$dir/cnos_rank" any >"$dir/out" ||
+    timeout 60 "$emunic" run -n 3 -q -- "$dir/cnos_rank" any >"$dir/out" ||
         fail "$module: job failed"
     [ "$(grep -c ok "$dir/out")" -eq 3 ] || { cat "$dir/out" >&2; fail "$module: not every rank is well"; }
 done
+
+# A process too many is told which option admits it.
+timeout 60 "$emunic" run -n 2 -q -- "$dir/cnos_rank" child >"$dir/out" 2>"$dir/err" || fail "job with children failed"
+[ "$(grep -c 'child refused' "$dir/out")" -eq 2 ] || { cat "$dir/out" >&2; fail "children are not refused"; }
+grep -q 'refused: domain .* has its 2 members, and --members of emunic run admits more' "$dir/err" ||
+    { cat "$dir/err" >&2; fail "the refusal does not name --members"; }
+timeout 60 "$emunic" run -n 2 -q --members 4 -- "$dir/cnos_rank" child >"$dir/out" || fail "job with --members failed"
+[ "$(grep -c 'child admitted' "$dir/out")" -eq 2 ] || { cat "$dir/out" >&2; fail "children are refused"; }
