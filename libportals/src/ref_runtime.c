@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Runtime calls of the reference dialect: rank, group, maps. What is set before an interface is opened is kept as
- * `coming` and becomes the next interface's, which is refused if it disagrees. Source: spec portals3.md 4.2, 4.11.
+ * `coming` and becomes the next interface's, which is refused if it disagrees.
+ *
+ * The environment's maps are a program's own or those that `emunic run` sets. The latter say what holds without them:
+ * the rank's number is the process id that the emulated NIC gives. They bind nobody: who asks for another process id,
+ * opens a second interface or sets a rank himself gets it, and what of the maps is wrong then is forgotten.
+ * Source: spec portals3.md 4.2, 4.11.
  */
 #include <portals/portals3.h>
 
@@ -19,6 +24,7 @@ struct map {
 
 struct runtime {
     bool has_rank;
+    bool is_launchers;          /* from the environment that `emunic run` sets */
     uint32_t rank;
     uint32_t size;
     struct map nids;
@@ -95,6 +101,20 @@ static enum p3_code parse_map(const char *name, struct map *map)
     return code;
 }
 
+/* Is that what emunic-rank sets (mpi-shim/rank/portals_maps.c)? */
+static bool is_of_launcher(const struct runtime *r)
+{
+    const char *rank = getenv("EMUNIC_RANK");
+
+    if (!rank || (uint32_t)strtoul(rank, NULL, 10) != r->rank || r->rank >= r->pids.n)
+        return false;
+    for (uint32_t i = 0; i < r->pids.n; i++) {
+        if (r->pids.entries[i] != i)
+            return false;
+    }
+    return true;
+}
+
 static enum p3_code read_environment(struct runtime *r)
 {
     const char *rank = getenv("PTL_MY_RID");
@@ -107,11 +127,28 @@ static enum p3_code read_environment(struct runtime *r)
     r->has_rank = true;
     r->rank = rank && rank[0] ? (uint32_t)strtoul(rank, NULL, 0) : UINT32_MAX;
     r->size = !rank || !rank[0] ? 0 : r->nids.n > r->pids.n ? r->nids.n : r->pids.n;
+    r->is_launchers = is_of_launcher(r);
     if (!has_jid && jid && jid[0]) {        /* else it is the first interface's pid */
         has_jid = true;
         set_jid = (uint32_t)strtoul(jid, NULL, 0);
     }
     return code;
+}
+
+/* Does what was set agree with an interface? */
+static enum p3_code fit(struct runtime *r, struct p3_id id)
+{
+    if (!agrees(&r->nids, r, id.nid)) {
+        if (!r->is_launchers)
+            return P3_FAIL;
+        drop_map(&r->nids);
+    }
+    if (!agrees(&r->pids, r, id.pid)) {
+        if (!r->is_launchers)
+            return P3_PID_INVALID;
+        drop_map(&r->pids);
+    }
+    return P3_OK;
 }
 
 /* ---- opening ---- */
@@ -124,7 +161,7 @@ enum p3_code p3_dialect_before_open(uint32_t net, uint32_t *pid, uint32_t *jid)
     pthread_mutex_lock(&lock);
     if (!coming.has_rank && getenv("PTL_MY_RID"))
         code = read_environment(&coming);
-    if (coming.has_rank && coming.rank < coming.pids.n) {
+    if (coming.has_rank && !coming.is_launchers && coming.rank < coming.pids.n) {
         if (*pid == EMU_PTL_PID_ANY)
             *pid = coming.pids.entries[coming.rank];
         else if (*pid != coming.pids.entries[coming.rank])
@@ -139,13 +176,10 @@ enum p3_code p3_dialect_before_open(uint32_t net, uint32_t *pid, uint32_t *jid)
 enum p3_code p3_dialect_after_open(uint32_t ni, struct p3_id id, uint32_t *jid)
 {
     uint32_t number = emu_ptl_handle_ni(ni);
-    enum p3_code code = P3_OK;
+    enum p3_code code;
 
     pthread_mutex_lock(&lock);
-    if (!agrees(&coming.nids, &coming, id.nid))
-        code = P3_FAIL;
-    else if (!agrees(&coming.pids, &coming, id.pid))
-        code = P3_PID_INVALID;
+    code = fit(&coming, id);
     if (code == P3_OK) {
         drop_runtime(&runtimes[number]);
         runtimes[number] = coming;
@@ -211,18 +245,15 @@ static enum p3_code set_rank(struct runtime *r, const struct p3_id *id, unsigned
     struct runtime wanted = { .has_rank = true, .rank = rank, .size = size };
     enum p3_code code = P3_OK;
 
-    if (r->has_rank || r->nids.n > 0 || r->pids.n > 0)
+    if (!r->is_launchers && (r->has_rank || r->nids.n > 0 || r->pids.n > 0))
         return P3_FAIL;
     if (rank == UINT32_MAX && size == UINT32_MAX)
         code = read_environment(&wanted);
-    if (code == P3_OK && id && !agrees(&wanted.nids, &wanted, id->nid))
-        code = P3_FAIL;
-    if (code == P3_OK && id && !agrees(&wanted.pids, &wanted, id->pid))
-        code = P3_PID_INVALID;
+    if (code == P3_OK && id)
+        code = fit(&wanted, *id);
+    drop_runtime(code == P3_OK ? r : &wanted);
     if (code == P3_OK)
         *r = wanted;
-    else
-        drop_runtime(&wanted);
     return code;
 }
 

@@ -9,6 +9,10 @@ static int n_interfaces;
 static int begin(void **state)
 {
     (void)state;
+    unsetenv("PTL_MY_RID");     /* the launcher's, or of the test before */
+    unsetenv("PTL_NIDMAP");
+    unsetenv("PTL_PIDMAP");
+    unsetenv("PTL_MY_JID");
     return PtlInit(&n_interfaces) == PTL_OK ? 0 : -1;
 }
 
@@ -16,10 +20,6 @@ static int end(void **state)
 {
     (void)state;
     PtlFini();
-    unsetenv("PTL_MY_RID");
-    unsetenv("PTL_NIDMAP");
-    unsetenv("PTL_PIDMAP");
-    unsetenv("PTL_MY_JID");
     px_barrier();
     return 0;
 }
@@ -221,6 +221,47 @@ static void test_the_environment_after_the_interface(void **state)
     assert_int_equal(size, 2);
 }
 
+/* As emunic run sets it: told, but it binds nobody. */
+static void test_the_launchers_environment_yields(void **state)
+{
+    const char *outer = getenv("EMUNIC_RANK");
+    char *kept = outer ? strdup(outer) : NULL;
+    ptl_handle_ni_t ni, second;
+    ptl_process_id_t id;
+    ptl_pid_t pids[2];
+    ptl_nid_t nids[2];
+    unsigned rank, size;
+    char text[64];
+
+    (void)state;
+    setenv("EMUNIC_RANK", "1", 1);
+    setenv("PTL_MY_RID", "1", 1);
+    snprintf(text, sizeof(text), "700:%u", own_nid());
+    setenv("PTL_NIDMAP", text, 1);
+    setenv("PTL_PIDMAP", "0:1", 1);
+    ni = open_pid((ptl_pid_t)(350 + px_rank));
+    assert_int_equal(pid_of(ni), 350 + px_rank);
+    assert_int_equal(PtlGetRank(ni, &rank, &size), PTL_OK);
+    assert_int_equal(rank, 1);
+    assert_int_equal(size, 2);
+    assert_int_equal(PtlGetNIDMap(ni, nids, 2), PTL_OK);
+    assert_int_equal(nids[0], 700);
+    assert_int_equal(PtlGetPIDMap(ni, pids, 2), PTL_NO_INIT);   /* wrong for the own rank: not told */
+    assert_int_equal(PtlGetRankId(ni, 0, &id), PTL_NO_INIT);
+    assert_int_equal(PtlNIInit(PTL_IFACE_UTCP1, PTL_PID_ANY, NULL, NULL, &second), PTL_OK);
+    assert_int_equal(PtlSetRank(ni, 0, 1), PTL_OK);
+    assert_int_equal(PtlGetRank(ni, &rank, &size), PTL_OK);
+    assert_int_equal(rank, 0);
+    assert_int_equal(size, 1);
+    assert_int_equal(PtlSetRank(ni, 0, 1), PTL_FAIL);
+    assert_int_equal(PtlSetRank(PTL_INVALID_HANDLE, (unsigned)-1, (unsigned)-1), PTL_OK);
+    if (kept)
+        setenv("EMUNIC_RANK", kept, 1);
+    else
+        unsetenv("EMUNIC_RANK");
+    free(kept);
+}
+
 /* Nothing there: rank -1 of 0. */
 static void test_an_empty_environment(void **state)
 {
@@ -249,6 +290,7 @@ int main(void)
         runtime_test(test_maps_that_disagree_prevent_the_interface),
         runtime_test(test_the_environment),
         runtime_test(test_the_environment_after_the_interface),
+        runtime_test(test_the_launchers_environment_yields),
         runtime_test(test_an_empty_environment),
     };
 

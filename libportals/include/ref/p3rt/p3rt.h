@@ -5,7 +5,12 @@
  *
  * Values set with PTL_INVALID_HANDLE, before PtlNIInit(), are for the next interface that is opened; where they
  * disagree with it, PtlNIInit() gives PTL_FAIL (nid) or PTL_PID_INVALID (pid). PTL_MY_RID, PTL_NIDMAP, PTL_PIDMAP and
- * PTL_MY_JID of the environment are what PtlSetRank(ni, -1, -1) reads. (portals3 spec 4.11)
+ * PTL_MY_JID of the environment are what PtlSetRank(ni, -1, -1) reads, and PtlNIInit() where PTL_MY_RID is set and
+ * nothing else was. (portals3 spec 4.11)
+ *
+ * `emunic run` sets the first three, unless one of them is there already or a map has more than 32 KiB (some thousand
+ * ranks): node and process id that PTL_PID_ANY gives each rank. Those bind nobody: another process id and further
+ * interfaces are given, and PtlSetRank() replaces them; a map that is wrong for the own rank then is not told.
  */
 #ifndef P3RT_H
 #define P3RT_H
@@ -46,7 +51,8 @@ int PtlSetJID(ptl_jid_t jid);
  * @retval PTL_OK           Set.
  * @retval PTL_NO_INIT      The library is not initialised.
  * @retval PTL_NI_INVALID   ni is neither an interface nor PTL_INVALID_HANDLE.
- * @retval PTL_FAIL         The map's nid of that rank is not the interface's; or map or rank are set already.
+ * @retval PTL_FAIL         The map's nid of that rank is not the interface's; or map or rank are set already (not by
+ *                          `emunic run`).
  * @retval PTL_PID_INVALID  The map's pid of that rank is not the interface's.
  * @note Threads: any. REF only.
  * @note Source: portals3 spec 4.11.
