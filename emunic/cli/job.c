@@ -298,18 +298,30 @@ static bool set_number(const char *name, uint32_t number)
     return setenv(name, text, 1) == 0;
 }
 
+/* Of the job that we are ourselves a process of, if we are. The map of Portals is else the user's. */
+static void forget_outer_job(void)
+{
+    static const char *const ours[] = { "EMUNIC_NID", "EMUNIC_RANK", "EMUNIC_CABINET_COLUMNS", "EMUNIC_CNAME",
+                                        "EMUNIC_NODE_NAME", "EMUNIC_RANK_HOSTS" };
+
+    if (getenv("EMUNIC_RANK")) {
+        unsetenv("PTL_MY_RID");
+        unsetenv("PTL_NIDMAP");
+        unsetenv("PTL_PIDMAP");
+    }
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+        unsetenv(ours[i]);
+}
+
 /* Local ranks inherit mpirun's environment. What differs between ranks is the wrapper's part. */
 static bool set_rank_environment(const struct job *job)
 {
-    static const char *const of_another_job[] = { "EMUNIC_NID", "EMUNIC_RANK", "EMUNIC_CABINET_COLUMNS",
-                                                  "EMUNIC_CNAME", "EMUNIC_NODE_NAME", "EMUNIC_RANK_HOSTS" };
     const struct emu_job_plan *plan = job->plan;
     bool is_set = set_list("EMUNIC_NIDS", plan, plan->rank_nids, NULL) &&
                   setenv("EMUNIC_SERVER", job->server, 1) == 0 && set_number("EMUNIC_COOKIE", job->cookie) &&
                   set_number("EMUNIC_PTAG", job->ptag);
 
-    for (size_t i = 0; i < sizeof(of_another_job) / sizeof(of_another_job[0]); i++)
-        unsetenv(of_another_job[i]);
+    forget_outer_job();
     if (plan->hosts)
         unsetenv("EMUNIC_HOST");
     if (is_set && plan->hosts)

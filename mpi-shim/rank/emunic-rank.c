@@ -48,6 +48,7 @@
 #include "emunic/abi/credentials.h"
 #include "emunic/base/log.h"
 #include "emunic/client/session.h"
+#include "mpi-shim/rank/portals_maps.h"
 
 #define OWN_PLACE   "/mpi-shim/rank/emunic-rank"
 #define BUILT_NODE  "/mpi-shim/node/libemunic-node.so" /* in a build folder */
@@ -212,6 +213,8 @@ static int set_environment(const char *server, const struct emu_msg_rank *rank)
         r = set_number(numbers[i].name, numbers[i].value);
     if (r == 0)
         r = set_text("ALPS_APP_DEPTH", depth && depth[0] ? depth : "1");
+    if (r == 0)
+        r = emu_rank_set_portals_maps(rank->rank);
     /* What mpirun alone was to have, see emunic/cli/mpirun.c; the descriptor is not open here. */
     unsetenv("OPAL_OUTPUT_STDERR_FD");
     unsetenv("OMPI_MCA_state_base_verbose");

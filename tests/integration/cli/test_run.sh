@@ -205,6 +205,9 @@ test_ranks_see_what_a_cray_launcher_sets() {
         see $rank EMUNIC_COOKIE "$cookie"
         see $rank EMUNIC_PTAG "$ptag"
         see $rank EMUNIC_RANK $rank
+        see $rank PTL_MY_RID $rank
+        see $rank PTL_NIDMAP 0:0:384:384:768:768
+        see $rank PTL_PIDMAP 0:1:2:3:4:5
         see $rank EMUNIC_CABINET_COLUMNS 12
         see $rank LD_LIBRARY_PATH "/.*"
         see $rank OMPI_COMM_WORLD_SIZE 6
@@ -221,6 +224,17 @@ test_ranks_see_the_environment_of_run() {
     see 1 CLI_TEST_PLAIN 'a b'
     see 1 CLI_TEST_X 1
     see 1 CLI_TEST_SET five
+}
+
+test_a_portals_map_of_the_user_stays_and_that_of_an_outer_job_goes() {
+    export PTL_PIDMAP=7:8
+    ranks_see -n 2
+    see 1 PTL_PIDMAP 7:8
+    [ -z "$(get 1 PTL_MY_RID)$(get 1 PTL_NIDMAP)" ] || bad "rank 1: $(grep PTL_ "$dir/env.1")"
+    EMUNIC_RANK=3 ranks_see -n 3
+    unset PTL_PIDMAP
+    see 1 PTL_PIDMAP 0:1:2
+    see 1 PTL_MY_RID 1
 }
 
 # see_addresses OPTION...: in $dir/places where a program's data, heap and stack begin in each rank, one line each.
@@ -324,8 +338,10 @@ run_tests a_wrong_machine_is_refused a_machine_that_is_too_small_is_refused_with
     a_wrong_program_is_refused a_missing_mpirun_is_refused a_file_that_cannot_be_written_is_refused \
     a_server_that_does_not_run_is_refused statuses_pass_through the_first_failing_rank_decides \
     a_signal_gives_128_and_its_number one_line_names_the_first_failing_rank_with_its_node_and_its_end \
-    what_ranks_say_themselves_is_left_as_it_is mpirun_explains_if_asked what_mpirun_has_to_say_is_not_lost output_of_ranks_comes_through_and_stdin_goes_to_rank_0 \
-    ranks_see_what_a_cray_launcher_sets ranks_see_the_environment_of_run addresses_are_the_same_in_every_rank \
+    what_ranks_say_themselves_is_left_as_it_is mpirun_explains_if_asked what_mpirun_has_to_say_is_not_lost \
+    output_of_ranks_comes_through_and_stdin_goes_to_rank_0 \
+    ranks_see_what_a_cray_launcher_sets ranks_see_the_environment_of_run \
+    a_portals_map_of_the_user_stays_and_that_of_an_outer_job_goes addresses_are_the_same_in_every_rank \
     an_option_keeps_addresses_random the_daemon_and_mpirun_keep_their_addresses_random \
     a_refusal_is_told_once_and_the_job_goes_on our_libraries_come_first_and_others_stay \
     two_jobs_at_once_have_different_credentials forty_ranks_on_three_nodes a_rank_without_a_job_says_so

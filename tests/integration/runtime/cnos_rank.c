@@ -13,6 +13,7 @@
 #ifdef CNOS_RANK_REF
 #include <portals3.h>
 #include <p3nal_utcp.h>
+#include <p3rt/p3rt.h>
 #define NO_ACK PTL_NO_ACK_REQ
 #else
 #define NO_ACK PTL_NOACK_REQ
@@ -113,6 +114,23 @@ static void check_own_address(int is_registering)
     CHECK(map[rank].nid == id.nid && map[rank].pid == id.pid);
 }
 
+#ifdef CNOS_RANK_REF
+/* The reference dialect's own view of it, from what the launcher has set; nobody has called PtlSetRank(). */
+static void check_runtime(int is_own)
+{
+    const cnos_nidpid_map_t *map = ask_map();
+    ptl_handle_ni_t second;
+    ptl_process_id_t id;
+    unsigned my_rank, n;
+
+    CHECK(PtlGetRank(ni, &my_rank, &n) == PTL_OK && my_rank == (unsigned)rank && n == (unsigned)size);
+    for (int r = 0; r < size && !is_own; r++)
+        CHECK(PtlGetRankId(ni, (unsigned)r, &id) == PTL_OK && id.nid == map[r].nid && id.pid == map[r].pid);
+    CHECK(PtlNIInit(PTL_IFACE_UTCP1, PTL_PID_ANY, NULL, NULL, &second) == PTL_OK);
+    CHECK(PtlNIFini(second) == PTL_OK);
+}
+#endif
+
 static void await(ptl_event_kind_t kind)
 {
     ptl_event_t event;
@@ -163,6 +181,9 @@ int main(int argc, char **argv)
     check_questions();
     open_interface(is_own ? (ptl_pid_t)(OWN_PID + rank) : PTL_PID_ANY);
     check_own_address(is_own);
+#ifdef CNOS_RANK_REF
+    check_runtime(is_own);
+#endif
     CHECK(cnos_barrier_init(ni) == 0 && cnos_barrier() == 0);
     for (int r = 0; r < size; r++)
         CHECK(ask_map()[r].pid == (unsigned)(is_own ? OWN_PID + r : r));
