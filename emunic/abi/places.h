@@ -4,8 +4,8 @@
  *
  *   | header | struct emu_node_place by nid |
  *
- * One memfd per emunic, sealed against any change, handed to whoever asks (EMU_MSG_MACHINE): one copy per host, whatever
- * the number of processes, and no request per node.
+ * One memfd per emunic, sealed against any change, handed to whoever asks (EMU_MSG_MACHINE): one copy per host,
+ * whatever the number of processes, and no request per node.
  *
  * All of it is set before it is handed out.
  */

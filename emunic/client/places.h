@@ -8,8 +8,8 @@
 #include "emunic/abi/places.h"
 
 /*
- * The map of the emunic that the environment names (EMUNIC_SERVER, as emunic-rank sets it), mapped once per process; the
- * first call opens a connection for it. NULL: no such emunic, or the process belongs to none. Any thread.
+ * The map of the emunic that the environment names (EMUNIC_SERVER, as emunic-rank sets it), mapped once per process;
+ * the first call opens a connection for it. NULL: no such emunic, or the process belongs to none. Any thread.
  */
 const struct emu_places *emu_places_map(void);
 

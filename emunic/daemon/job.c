@@ -336,7 +336,8 @@ static int check_limits(const struct emu_msg_job *job)
         return 0;
     if (!limit_is_sound(job->mdd_limit) || !limit_is_sound(job->cq_limit) || !limit_is_sound(job->fma_limit) ||
         !limit_is_sound(job->bte_limit) || !limit_is_sound(job->ce_limit) || !limit_is_sound(job->iommu_limit) ||
-        !limit_is_sound(job->mrt_limit) || !limit_is_sound(job->gart_limit) || job->iommu_limit > 255 || job->ntt_base < -1)
+        !limit_is_sound(job->mrt_limit) || !limit_is_sound(job->gart_limit) || job->iommu_limit > 255 ||
+        job->ntt_base < -1)
         return -EINVAL;
     return job->ntt_size < 0 || (job->ntt_size > 0 && job->ntt_base < 0) ? -EINVAL : 0;
 }

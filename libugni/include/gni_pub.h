@@ -1068,8 +1068,8 @@ gni_return_t GNI_ConfigureNTT(int device_id, gni_ntt_descriptor_t *ntt_desc, uin
  *                    be taken. Enforced: mdd_limit and a.m.iommu_limit by registrations, cq_limit by GNI_CqCreate(),
  *                    fma_limit by GNI_CdmAttach(), bte_limit by GNI_PostRdma(), a.m.ce_limit by GNI_CeCreate(), each
  *                    with GNI_RC_ERROR_RESOURCE. b.dla_limit limits nothing: the device has
- *                    no DLA. On a Gemini a.mrt_limit and b.gart_limit count, by registrations. ntt_size > 0 binds entries ntt_base ...;
- *                    GNI_JOB_CTRL_NTT_CLEANUP in ntt_ctrl clears them when the job ends.
+ *                    no DLA. On a Gemini a.mrt_limit and b.gart_limit count, by registrations. ntt_size > 0 binds
+ *                    entries ntt_base ...; GNI_JOB_CTRL_NTT_CLEANUP in ntt_ctrl clears them when the job ends.
  * @retval GNI_RC_SUCCESS           Done.
  * @retval GNI_RC_INVALID_PARAM     ptag 0, or a limit below -1.
  * @retval GNI_RC_PERMISSION_ERROR  Not privileged.
@@ -1652,8 +1652,8 @@ gni_return_t GNI_CqDestroy(gni_cq_handle_t cq_hndl);
  *                                  attributes, unknown ce_cmd or ce_mode bits; on a Gemini what came with Aries
  *                                  (GNI_GetDeviceType()).
  * @retval GNI_RC_ALIGNMENT_ERROR   GNI_PostRdma() and GNI_PostFma() only: GET with remote address or length (on a
- *                                  Gemini also local address) not a multiple of 4, AMO not of its operand size, sync_flag_addr not of 8 (reading), CE
- *                                  result not of 32.
+ *                                  Gemini also local address) not a multiple of 4, AMO not of its operand size,
+ *                                  sync_flag_addr not of 8 (reading), CE result not of 32.
  * @retval GNI_RC_ERROR_RESOURCE    No transfer slot, queue full: poll the source CQ and retry.
  * @retval GNI_RC_PERMISSION_ERROR  GNI_PostRdma() and GNI_PostFma() only: the local region does not allow it: GET,
  *                                  fetched value or CE result into READ_ONLY. Nothing was started and no entry
@@ -2258,7 +2258,7 @@ gni_return_t GNI_SetErrorPtag(gni_err_handle_t err_handle, uint8_t ptag);
  * @retval GNI_RC_INVALID_PARAM   Not a live NIC handle, or ce_hndl is NULL.
  * @retval GNI_RC_ERROR_RESOURCE  All engines of the node are in use, by whomever; or the NIC has gone.
  * @retval GNI_RC_ERROR_NOMEM     Out of memory.
- * @retval GNI_RC_ILLEGAL_OP      The NIC is a Gemini, or the machine's NICs have no engines (ce_engines: 0 in its file).
+ * @retval GNI_RC_ILLEGAL_OP      A Gemini, or the machine's NICs have no engines (ce_engines: 0 in its file).
  * @note Threads: NIC. Source: uGNI spec 4.12.
  */
 gni_return_t GNI_CeCreate(gni_nic_handle_t nic_hndl, gni_ce_handle_t *ce_hndl);

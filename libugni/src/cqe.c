@@ -4,9 +4,9 @@
  *
  * Programs see an entry as an opaque word and call these; the layout is drawn in cqe.h. A getter returns one
  * field, whatever the kind of entry: INST_ID, REM_INST_ID and MSG_ID are the low 24 (on a Gemini 32), 32 and 32 bits,
- * so the first two both work on every entry that a peer causes, and REM_INST_ID gives the low half of a CQ write. A setter
- * replaces one field of the caller's copy and cuts the value to it. Fields of the original without a meaning here
- * (info, transaction type, everything about the DLA and the BTE queue) read as 0.
+ * so the first two both work on every entry that a peer causes, and REM_INST_ID gives the low half of a CQ write. A
+ * setter replaces one field of the caller's copy and cuts the value to it. Fields of the original without a meaning
+ * here (info, transaction type, everything about the DLA and the BTE queue) read as 0.
  *
  * Entries do not tell on which device a peer caused them: there INST_ID goes by the process's latest attach. Else pure
  * functions: no lock, any thread. Source: uGNI spec 2.10, 7.2, 7.3.

@@ -21,8 +21,8 @@
  *
  * In a program's hands an entry is never 0 and its engine never 0. In a shared queue bit 63 is the lap bit
  * instead (emunic/abi/event.h); whoever takes an entry off puts the overrun bit there. Everything here but what the
- * latest attach says (gnii_cqe_set_wide()) is a pure function. Source: uGNI spec 2.10 (recommended layout) and 7.3 (status numbers); the CE channel entry is our
- * own.
+ * latest attach says (gnii_cqe_set_wide()) is a pure function. Source: uGNI spec 2.10 (recommended layout) and 7.3
+ * (status numbers); the CE channel entry and the form of a Gemini are our own.
  */
 #ifndef LIBUGNI_CQE_H
 #define LIBUGNI_CQE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which device programs see. A Gemini lacks what came with Aries: second-generation atomics, collective engines, flagged
- * responses, some routing modes; and has what Aries dropped: MRT and GART entries.
+ * Which device programs see. A Gemini lacks what came with Aries: second-generation atomics, collective engines,
+ * flagged responses, some routing modes; and has what Aries dropped: MRT and GART entries.
  */
 #ifndef LIBUGNI_DEVICE_H
 #define LIBUGNI_DEVICE_H

@@ -3,9 +3,10 @@
  * Device, job and library information. These calls work before any communication domain exists, and outside a job
  * they answer without a word on stderr: programs ask them while they look around.
  *
- * There is one device, of the machine's kind (device.c). Where this process is, what its job calls that node, which tag belongs to a cookie and
- * what is used of the node's resources comes from emunic's accounts (daemon/resources.c), across all processes. Without
- * an emunic the launcher's environment and the limits of an idle device are told, and no cookie is known.
+ * There is one device, of the machine's kind (device.c). Where this process is, what its job calls that node, which tag
+ * belongs to a cookie and what is used of the node's resources comes from emunic's accounts (daemon/resources.c),
+ * across all processes. Without an emunic the launcher's environment and the limits of an idle device are told, and no
+ * cookie is known.
  */
 #include <stdio.h>
 #include <stdlib.h>

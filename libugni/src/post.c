@@ -404,7 +404,8 @@ static uint8_t amo_of_second_generation(uint32_t command)
 
 bool gnii_post_amo_of(uint32_t command, uint8_t *op_out, uint8_t *flags_out)
 {
-    uint8_t op = (command & GNII_SECOND_GENERATION) ? amo_of_second_generation(command) : amo_of_first_generation(command);
+    uint8_t op = (command & GNII_SECOND_GENERATION) ? amo_of_second_generation(command)
+                                                     : amo_of_first_generation(command);
     uint8_t flags = 0;
 
     if (command & 0x200u)

@@ -108,8 +108,8 @@ int PMI_Get_nid(int rank, int *nid);
 int PMI_Get_meshcoord(pmi_nid_t nid, pmi_mesh_coord_t *xyz);
 
 /**
- * Largest coordinate per axis of the machine. Without an emunic: of a full XC group in Y and Z, of the job's highest nid
- * in X.
+ * Largest coordinate per axis of the machine. Without an emunic: of a full XC group in Y and Z, of the job's highest
+ * nid in X.
  */
 int PMI_Get_max_dimension(pmi_mesh_coord_t *xyz);
 

@@ -35,8 +35,8 @@ int rca_get_nodeid(rs_node_t *node);
 int rca_get_meshcoord(uint32_t nid, rca_mesh_coord_t *xyz);
 
 /**
- * Largest coordinate per axis of the machine. Without an emunic: of a full group in Y and Z, of the job's highest nid in
- * X. @retval -1 xyz is NULL; without an emunic also as rca_get_nodeid().
+ * Largest coordinate per axis of the machine. Without an emunic: of a full group in Y and Z, of the job's highest nid
+ * in X. @retval -1 xyz is NULL; without an emunic also as rca_get_nodeid().
  */
 int rca_get_max_dimension(rca_mesh_coord_t *xyz);
 

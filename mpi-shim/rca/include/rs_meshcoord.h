@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 /**
- * XC (Aries): group, chassis in the group, slot; four nodes share one. XE (Gemini): x, y, z of the torus; two nodes share
- * one. XT (SeaStar), Blue Gene/L: x, y, z of the torus or mesh. X1: vertex of the hypercube, node in it, 0. XD1:
+ * XC (Aries): group, chassis in the group, slot; four nodes share one. XE (Gemini): x, y, z of the torus; two nodes
+ * share one. XT (SeaStar), Blue Gene/L: x, y, z of the torus or mesh. X1: vertex of the hypercube, node in it, 0. XD1:
  * chassis, node in it, 0.
  */
 typedef struct rca_mesh_coord {
