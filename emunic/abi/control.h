@@ -144,10 +144,10 @@ struct emu_msg_peer {
 };
 
 struct emu_msg_cq {
-    uint32_t capacity;            /* wanted */
+    uint32_t capacity;            /* wanted: for events of peers */
     uint32_t index;               /* reply; argument of destroy */
     uint64_t offset;              /* reply: struct emu_cq_shm in the segment */
-    uint64_t ring_entries;        /* reply */
+    uint64_t ring_entries;        /* wanted: more places for the owner's own; 0: no more. Reply: places */
     uint32_t flags;               /* EMU_CQ_* */
 };
 

@@ -127,7 +127,7 @@ static_assert(EMU_HOST_COMMAND_BYTES + EMU_HOST_PART_BYTES <= EMU_HOST_MESSAGE_M
 /* Flags, events and handle flags that mean something at the target. */
 #define EMU_HOST_CMD_FLAGS    EMU_CMD_FLAG
 #define EMU_HOST_BULK         (1u << 0) /* of the part */
-#define EMU_HOST_EVENTS       (EMU_EV_REMOTE | EMU_EV_LOSE)
+#define EMU_HOST_EVENTS       (EMU_EV_REMOTE | EMU_EV_LOSE | EMU_EV_HINT)
 #define EMU_HOST_HANDLE_FLAGS (EMU_HANDLE_OFFSET | EMU_HANDLE_VIRTUAL)
 
 struct emu_host_command {

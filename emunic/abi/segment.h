@@ -87,7 +87,7 @@ static_assert(sizeof(struct emu_segment) == 1088, "ABI: segment header");
  */
 struct emu_cq_shm {
     uint64_t ring_entries;               /* [I] a power of two */
-    uint64_t capacity;                   /* [I] entries that may wait at one time */
+    uint64_t capacity;                   /* [I] entries that may wait when a peer adds one */
     uint64_t reserved[6];
     alignas(64) _Atomic uint64_t head;   /* [P] events ever taken */
     alignas(64) _Atomic uint64_t tail;   /* [N] places ever reserved */

@@ -11,6 +11,9 @@
 #define EMU_SETTINGS(X)                                                                                              \
     X(cq_floor_entries, "EMUNIC_CQ_FLOOR", 512, 0, 65536, "entries",                                                 \
       "smallest capacity of a completion queue; 0 gives programs exactly what they ask for")                        \
+    X(cq_literal_entries, "EMUNIC_CQ_LITERAL", 1, 0, 65536, "entries",                                               \
+      "a program that asks for a queue of no more entries means it: peers' events beyond them are lost, whatever "    \
+      "EMUNIC_CQ_FLOOR says")                                                                                        \
     X(idle_yields, "EMUNIC_IDLE_YIELDS", 50, 0, 1000000, "yields",                                                   \
       "empty rounds before emunic goes to sleep")                                                                    \
     X(linger_ns, "EMUNIC_LINGER", 1000, 0, 1000000, "ns",                                                            \

@@ -339,8 +339,14 @@ int emu_port_request(struct emu_port *port, struct emu_msg *msg)
 int emu_port_cq_create(struct emu_port *port, uint32_t capacity, bool wakes, uint32_t *index_out,
                        struct emu_cq_consumer *cq_out)
 {
+    return emu_port_cq_create_roomy(port, capacity, capacity, wakes, index_out, cq_out);
+}
+
+int emu_port_cq_create_roomy(struct emu_port *port, uint32_t capacity, uint32_t room, bool wakes, uint32_t *index_out,
+                             struct emu_cq_consumer *cq_out)
+{
     struct emu_msg msg = { .type = EMU_MSG_CQ_CREATE,
-                           .cq = { .capacity = capacity, .flags = wakes ? EMU_CQ_WAKES : 0 } };
+                           .cq = { .capacity = capacity, .ring_entries = room, .flags = wakes ? EMU_CQ_WAKES : 0 } };
     uint64_t entries;
     int r;
 
@@ -348,7 +354,7 @@ int emu_port_cq_create(struct emu_port *port, uint32_t capacity, bool wakes, uin
     if (r != 0)
         return r < 0 ? r : -EPROTO;
     entries = msg.cq.ring_entries;
-    if (entries == 0 || (entries & (entries - 1)) || msg.cq.offset % EMU_CACHE_LINE ||
+    if (entries < room || (entries & (entries - 1)) || msg.cq.offset % EMU_CACHE_LINE ||
         entries > port->segment_bytes / 8 ||
         msg.cq.offset + sizeof(struct emu_cq_shm) + entries * 8 > port->segment_bytes)
         return -EPROTO;

@@ -111,6 +111,9 @@ int emu_port_request(struct emu_port *port, struct emu_msg *msg);
 /* wakes: somebody may sleep on the queue, so producers look for sleepers. */
 int emu_port_cq_create(struct emu_port *port, uint32_t capacity, bool wakes, uint32_t *index_out,
                        struct emu_cq_consumer *cq_out);
+/* The same with more places than peers are given: at least `room`, for the owner's own events and hints. */
+int emu_port_cq_create_roomy(struct emu_port *port, uint32_t capacity, uint32_t room, bool wakes, uint32_t *index_out,
+                             struct emu_cq_consumer *cq_out);
 int emu_port_cq_destroy(struct emu_port *port, uint32_t index);
 
 int emu_port_mem_register(struct emu_port *port, uint64_t addr, uint64_t length_bytes, uint32_t flags, uint32_t cq,

@@ -334,7 +334,7 @@ static void tell_owner(const struct emu_ce_end *e, uint64_t red_id, unsigned sta
     uint64_t event = emu_event_make(0, EMU_SOURCE_CE, emu_ce_event_data(e->ce_id, red_id));
 
     if (cq && cq->in_use && (e->tells_always || status != EMU_STATUS_OK))
-        emu_cq_push(&cq->producer, emu_event_with_status(event, status));
+        emu_cq_push_all(&cq->producer, emu_event_with_status(event, status));
 }
 
 static void end_round(struct emu_ce_end *e)

@@ -432,7 +432,7 @@ int emu_port_end_cq_create(struct emu_port_end *port, struct emu_msg_cq *cq)
     uint64_t bytes;
     int r;
 
-    if (cq->capacity == 0 || cq->capacity > CQ_CAPACITY_MAX)
+    if (cq->capacity == 0 || cq->capacity > CQ_CAPACITY_MAX || cq->ring_entries > CQ_CAPACITY_MAX)
         return -EINVAL;
     r = emu_account_may_add_cq(port);
     if (r < 0)
@@ -445,7 +445,7 @@ int emu_port_end_cq_create(struct emu_port_end *port, struct emu_msg_cq *cq)
     }
     if (!end)
         return -ENOSPC;
-    while (entries < cq->capacity)
+    while (entries < cq->capacity || entries < cq->ring_entries)
         entries *= 2;
     bytes = sizeof(struct emu_cq_shm) + entries * sizeof(uint64_t);
     end->n_pages = (uint32_t)((bytes + ARENA_PAGE_BYTES - 1) / ARENA_PAGE_BYTES);

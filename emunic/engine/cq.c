@@ -13,6 +13,9 @@
  * The other side may be hostile. Nothing here follows a value from shared memory further than an index that is
  * masked with a private size: a wrong head makes the queue look full, a wrong tail or entry confuses its owner only.
  *
+ * A queue can have more places than peers are given (capacity < ring): completions of the owner, and what the library
+ * tells by itself, are not lost because of what peers do.
+ *
  * Own events: what the owner's own transactions on the direct path leave in its queue need not go through shared
  * memory. They lie in a second ring, private to the process, which takes some only while the shared one is empty: so
  * whatever is in it is older than what is in the shared one, and the order of events is one.

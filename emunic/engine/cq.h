@@ -24,7 +24,7 @@ struct emu_cq_alarm {
 struct emu_cq_producer {
     struct emu_cq_shm *shm;   /* borrowed from a mapped segment */
     uint64_t ring_entries;    /* private copies: what the segment says is never read again */
-    uint64_t capacity;
+    uint64_t capacity;        /* for events of peers */
     uint64_t seen_head;       /* last look at the consumer's line */
     struct emu_cq_alarm *alarm; /* borrowed; NULL: the queue stays armed */
     bool wakes;               /* the queue may have sleepers, or be armed */
@@ -48,22 +48,26 @@ void emu_cq_producer_init(struct emu_cq_producer *p, struct emu_cq_shm *shm, uin
 void emu_cq_consumer_init(struct emu_cq_consumer *c, struct emu_cq_shm *shm, uint64_t ring_entries);
 
 /*
- * Appends an event (its top bit is ignored) in two halves: reserve a place, publish it. Between them nothing may fail
- * or take long: events of others behind that place wait for it. emu_cq_reserve() gives EMU_CQ_OK, or EMU_CQ_FULL when
- * the event is lost. Any thread or process, lock-free.
+ * Appends an event of a peer (its top bit is ignored) in two halves: reserve a place, publish it. Between them nothing
+ * may fail or take long: events of others behind that place wait for it. emu_cq_reserve() gives EMU_CQ_OK, or
+ * EMU_CQ_FULL when the event is lost. Any thread or process, lock-free.
  */
 static inline int emu_cq_reserve(struct emu_cq_producer *p, uint64_t *place_out);
 static inline void emu_cq_publish(struct emu_cq_producer *p, uint64_t place, uint64_t event);
 
 /* Both halves in one. */
-static inline int emu_cq_push(struct emu_cq_producer *p, uint64_t event)
-{
-    uint64_t place;
-    int r = emu_cq_reserve(p, &place);
+static inline int emu_cq_push(struct emu_cq_producer *p, uint64_t event);
 
-    if (r == EMU_CQ_OK)
-        emu_cq_publish(p, place, event);
-    return r;
+/*
+ * The same for what is not a peer's to lose, completions of the owner and hints of the library: it may use all of the
+ * ring, which can have more places than peers are given. And with so many places (emu_cq_places()).
+ */
+static inline int emu_cq_push_all(struct emu_cq_producer *p, uint64_t event);
+static inline int emu_cq_push_of(struct emu_cq_producer *p, uint64_t places, uint64_t event);
+
+static inline uint64_t emu_cq_places(const struct emu_cq_producer *p, bool is_a_peers)
+{
+    return is_a_peers ? p->capacity : p->ring_entries;
 }
 
 /* The overflow of a full queue without an event or a full queue: the overrun counter moves, sleepers wake. */
@@ -158,15 +162,15 @@ static inline bool emu_cq_is_armed(const struct emu_cq_consumer *c)
     return atomic_load_explicit(&c->shm->armed, memory_order_acquire) != 0;
 }
 
-static inline int emu_cq_reserve(struct emu_cq_producer *p, uint64_t *place_out)
+static inline int emu_cq_reserve_of(struct emu_cq_producer *p, uint64_t places, uint64_t *place_out)
 {
     struct emu_cq_shm *shm = p->shm;
     uint64_t tail = atomic_load_explicit(&shm->tail, memory_order_relaxed);
 
     do {
-        if (tail - p->seen_head >= p->capacity) {      /* looks full: only now touch the consumer's line */
+        if (tail - p->seen_head >= places) {           /* looks full: only now touch the consumer's line */
             p->seen_head = atomic_load_explicit(&shm->head, memory_order_acquire);
-            if (tail - p->seen_head >= p->capacity) {
+            if (tail - p->seen_head >= places) {
                 atomic_fetch_add_explicit(&shm->overrun, 1, memory_order_release);
                 emu_cq_look_for_sleepers(p);
                 return EMU_CQ_FULL;
@@ -178,12 +182,37 @@ static inline int emu_cq_reserve(struct emu_cq_producer *p, uint64_t *place_out)
     return EMU_CQ_OK;
 }
 
+static inline int emu_cq_reserve(struct emu_cq_producer *p, uint64_t *place_out)
+{
+    return emu_cq_reserve_of(p, p->capacity, place_out);
+}
+
 static inline void emu_cq_publish(struct emu_cq_producer *p, uint64_t place, uint64_t event)
 {
     event = (event & ~EMU_EVENT_LAP) | emu_cq_lap_bit(place, p->ring_entries);
     /* Pairs with the acquire in emu_cq_pop(): whoever sees the event sees the data it announces. */
     atomic_store_explicit(&p->shm->entries[place & (p->ring_entries - 1)], event, memory_order_release);
     emu_cq_look_for_sleepers(p);
+}
+
+static inline int emu_cq_push_of(struct emu_cq_producer *p, uint64_t places, uint64_t event)
+{
+    uint64_t place;
+    int r = emu_cq_reserve_of(p, places, &place);
+
+    if (r == EMU_CQ_OK)
+        emu_cq_publish(p, place, event);
+    return r;
+}
+
+static inline int emu_cq_push(struct emu_cq_producer *p, uint64_t event)
+{
+    return emu_cq_push_of(p, p->capacity, event);
+}
+
+static inline int emu_cq_push_all(struct emu_cq_producer *p, uint64_t event)
+{
+    return emu_cq_push_of(p, p->ring_entries, event);
 }
 
 /* Events in the second ring are older than any in the shared one: none is added there while that one holds any. */

@@ -368,7 +368,7 @@ static void push_source(const struct emu_view *view, const struct emu_cmd *cmd, 
     struct emu_cq_producer *cq = view->ops->source(view->ctx, cmd->source_cq);
 
     if (cq)
-        emu_cq_push(cq, event);
+        emu_cq_push_all(cq, event);
 }
 
 /*
@@ -384,7 +384,7 @@ static int push_remote(const struct emu_view *view, const struct emu_transaction
     if (!cq)
         return EMU_CQ_OK;
     if ((t->cmd.events & EMU_EV_LOSE) == 0)
-        return emu_cq_push(cq, event);
+        return emu_cq_push_of(cq, emu_cq_places(cq, (t->cmd.events & EMU_EV_HINT) == 0), event);
     emu_cq_lose(cq);
     return EMU_CQ_FULL;
 }

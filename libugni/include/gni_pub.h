@@ -1603,7 +1603,9 @@ gni_return_t GNI_MemQueryHndls(gni_nic_handle_t nic_hndl, int fd, gni_mem_handle
  * Create a completion queue, to be used either as source CQ (completions of own work) or as destination CQ
  * (events caused by peers).
  *
- * @param[in]  entry_count  Least number of entries; the queue may hold more (reading 7.9).
+ * @param[in]  entry_count  Least number of entries; the queue holds at least EMUNIC_CQ_FLOOR (512; reading 7.9). Who
+ *                          asks for EMUNIC_CQ_LITERAL (1) or fewer means it: of what peers cause such a queue holds no
+ *                          more, and overruns. As a source CQ it has room, and transfer slots, for as many as others.
  * @param[in]  delay_count  Events that must wait before a sleeper is woken, BLOCKING only; 0 and 1 are every event. A
  *                          sleeper looks by itself every quarter second and when its time is over, so fewer are found
  *                          too, but late. Completion channels tell of every event.

@@ -7,6 +7,11 @@
  * capacity), so it cannot overrun. A post's room is free again at its last GNI_GetCompleted, a send's when its entry
  * is taken. Entries of destroyed end points and of silent posts are swallowed here.
  *
+ * Room: as many entries as were asked for, and not less than EMUNIC_CQ_FLOOR: that is as the original was seen to do,
+ * and lets programs live that have no flow control. As transfer slots nobody misses the difference. But whoever asks
+ * for a single entry (EMUNIC_CQ_LITERAL) and lets peers cause more events wants the overrun, so these get no more. The
+ * owner's completions and this library's own events, of credits that come back, use the room all the same.
+ *
  * Overrun of a destination queue: entries that were in it come first, then an ERROR_RESOURCE with the overrun bit for
  * each entry that was lost, so that whoever waits for a number of entries gets as many answers. Between two of them a
  * call says NOT_DONE: programs drain the queue after the first and take its end for the end of the overrun. New entries
@@ -39,6 +44,7 @@ gni_return_t GNI_CqCreate(gni_nic_handle_t nic_hndl, uint32_t entry_count, uint3
 {
     struct gnii_nic *nic = gnii_nic_find(nic_hndl);
     struct gnii_cq *cq;
+    uint32_t for_peers;
     void *handle;
     int r;
 
@@ -54,7 +60,9 @@ gni_return_t GNI_CqCreate(gni_nic_handle_t nic_hndl, uint32_t entry_count, uint3
     cq->context = context;
     cq->capacity = entry_count > nic->port.settings.cq_floor_entries ? entry_count
                                                                      : (uint32_t)nic->port.settings.cq_floor_entries;
-    r = emu_port_cq_create(&nic->port, cq->capacity, GNI_CQ_IS_BLOCKING(mode), &cq->index, &cq->consumer);
+    for_peers = entry_count > nic->port.settings.cq_literal_entries ? cq->capacity : entry_count;
+    r = emu_port_cq_create_roomy(&nic->port, for_peers, cq->capacity, GNI_CQ_IS_BLOCKING(mode), &cq->index,
+                                 &cq->consumer);
     if (r < 0)
         goto err_cq;
     r = gnii_object_add(GNII_KIND_CQ, cq, &handle);
@@ -62,7 +70,7 @@ gni_return_t GNI_CqCreate(gni_nic_handle_t nic_hndl, uint32_t entry_count, uint3
         goto err_port;
     cq->handle = handle;
     if (GNI_CQ_IS_BLOCKING(mode))
-        atomic_store(&cq->consumer.shm->wake_after, delay_count < cq->capacity ? delay_count : cq->capacity);
+        atomic_store(&cq->consumer.shm->wake_after, delay_count < for_peers ? delay_count : for_peers);
     else
         emu_cq_add_own(&cq->consumer);      /* without it there is the shared ring */
     atomic_fetch_add(&nic->refs, 1);

@@ -21,7 +21,7 @@ bool gnii_post_short_rdma(struct gnii_ep *ep, struct gnii_cq *cq, gni_post_descr
 static inline void gnii_cq_push_own(struct gnii_cq *cq, uint64_t event)
 {
     if (!emu_cq_push_own(&cq->consumer, event))
-        emu_cq_push(emu_direct_own_queue(cq->nic->port.direct, cq->index), event);
+        emu_cq_push_all(emu_direct_own_queue(cq->nic->port.direct, cq->index), event);
 }
 
 void gnii_lanes_free(struct gnii_nic *nic);

@@ -303,11 +303,11 @@ static inline uint8_t *append(uint8_t *to, const struct piece *piece)
 }
 
 /*
- * The short way of a flagged put: three pieces, then the flag word in front of them, then perhaps an event. False:
- * nothing has happened.
+ * The short way of a flagged put: three pieces, then the flag word in front of them, then perhaps an event, which is
+ * the message's or a hint. False: nothing has happened.
  */
 static inline bool put_short(struct gnii_ep *ep, uint64_t flag_addr, uint64_t flag_value, const struct piece *pieces,
-                             const uint64_t *remote_event)
+                             const uint64_t *remote_event, bool is_hint)
 {
     uint64_t length_bytes = sizeof(flag_value) + pieces[0].len_bytes + pieces[1].len_bytes + pieces[2].len_bytes;
     struct emu_lane *lane = &ep->smsg->out_lane;
@@ -328,7 +328,7 @@ static inline bool put_short(struct gnii_ep *ep, uint64_t flag_addr, uint64_t fl
     if (remote_event && lane->has_destination)
         events = &lane->destination;
     if (events && is_early)
-        has_place = emu_cq_reserve(events, &place) == EMU_CQ_OK;
+        has_place = emu_cq_reserve_of(events, emu_cq_places(events, !is_hint), &place) == EMU_CQ_OK;
     append(append(append(to + sizeof(flag_value), &pieces[0]), &pieces[1]), &pieces[2]);
     /* Pairs with the acquire of whoever looks at the flag: the message is there when its stamp is. */
     atomic_store_explicit((_Atomic uint64_t *)(void *)to, flag_value, memory_order_release);
@@ -340,7 +340,7 @@ static inline bool put_short(struct gnii_ep *ep, uint64_t flag_addr, uint64_t fl
         return false;
     }
     if (events && !is_early)
-        emu_cq_push(events, *remote_event);
+        emu_cq_push_of(events, emu_cq_places(events, !is_hint), *remote_event);
     emu_lane_count_put(lane, length_bytes);
     emu_lane_leave(lane);
     return true;
@@ -381,12 +381,12 @@ static void return_credits(struct gnii_ep *ep, bool wakes)
     const struct piece pieces[PIECES] = { { &complement, sizeof(complement) } };
     struct emu_cmd *cmd;
 
-    if (!put_short(ep, s->out_addr + WORD_RETURNED * sizeof(word), word, pieces, wakes ? &event : NULL)) {
+    if (!put_short(ep, s->out_addr + WORD_RETURNED * sizeof(word), word, pieces, wakes ? &event : NULL, true)) {
         cmd = begin_words(ep, WORD_RETURNED, word, NULL);
         if (!cmd)
             return;
         if (wakes) {
-            cmd->events = EMU_EV_REMOTE;
+            cmd->events = EMU_EV_REMOTE | EMU_EV_HINT;
             cmd->remote_event = event;
         }
         emu_port_submit(&ep->nic->port);
@@ -418,7 +418,7 @@ static void raise_entry(struct gnii_ep *ep, const gni_smsg_attr_t *local, uint32
         return;
     cmd->op = EMU_OP_PUT;
     cmd->flags = EMU_CMD_INLINE;
-    cmd->events = EMU_EV_REMOTE;
+    cmd->events = EMU_EV_REMOTE | EMU_EV_HINT;
     cmd->source_cq = EMU_CQ_NONE;
     cmd->remote_event = gnii_cqe_numbered(gnii_cqe_remote(GNI_CQ_EVENT_TYPE_SMSG, event), tag);
     gnii_cmd_set_target(cmd, port->nid, &local->mem_hndl, ep->smsg->in_addr);
@@ -684,7 +684,7 @@ static gni_return_t send_message(struct gnii_ep *ep, const void *header, uint32_
     }
     if (s->sent == 0)
         say_hello(ep);
-    if (put_short(ep, slot_addr, stamp_of(s->out_mark, s->sent), pieces, &remote_event))
+    if (put_short(ep, slot_addr, stamp_of(s->out_mark, s->sent), pieces, &remote_event, false))
         gnii_cq_push_own(ep->cq, source_event);
     else if (!put_message(ep, slot_addr, pieces, source_event, remote_event)) {
         gnii_stat_count(ep->nic, GNII_STAT_SMSG_BUFF_CREDITS_STALL);
@@ -723,7 +723,7 @@ void gnii_smsg_fill_hole(struct gnii_ep *ep, uint64_t stamp)
         return;
     memcpy(out, &slot, sizeof(slot));
     /* The messages behind the hole may have been announced already. */
-    cmd->events = EMU_EV_REMOTE;
+    cmd->events = EMU_EV_REMOTE | EMU_EV_HINT;
     cmd->remote_event = gnii_cqe_remote(GNI_CQ_EVENT_TYPE_SMSG, ep->remote_event);
     emu_port_submit(&ep->nic->port);
 }

@@ -709,6 +709,99 @@ static void test_entries_come_between_losses(void **state)
     close_listener(&l);
 }
 
+/* The default depth: whoever asks for one entry, and for no queue of others, means it. */
+static void test_queue_of_one_entry_is_overrun_by_the_second_event(void **state)
+{
+    struct listener l = open_listener(1, GNI_CQ_NOBLOCK);
+
+    (void)state;
+    for (unsigned round = 0; round < 3; round++) {
+        send_remote_events(l.target, 20);
+        expect_entries(l.cq, 1);
+        expect_overruns(l.cq, 19);
+    }
+    send_remote_events(l.target, 1);
+    expect_entries(l.cq, 1);
+    assert_int_equal(poll_once(l.cq), GNI_RC_NOT_DONE);
+    close_listener(&l);
+}
+
+/* An overrun on purpose: whoever has sent 20 events waits for 20 answers, and takes nothing else. shows: ex-overrun */
+static void test_each_event_of_an_overrun_queue_has_its_answer(void **state)
+{
+    struct listener l = open_listener(1, GNI_CQ_BLOCKING);
+    gni_cq_entry_t entry = 0;
+    unsigned n_errors = 0;
+
+    (void)state;
+    for (unsigned wait = 0; wait < 2; wait++) {
+        send_remote_events(l.target, 20);
+        for (unsigned i = 0; i < 20; i++) {
+            gni_return_t rc = wait ? GNI_CqWaitEvent(l.cq, 10000, &entry) : gx_next(l.cq, &entry);
+
+            assert_true(rc == GNI_RC_SUCCESS || rc == GNI_RC_ERROR_RESOURCE);
+            assert_int_equal(GNI_CQ_OVERRUN(entry) != 0, rc == GNI_RC_ERROR_RESOURCE);
+            n_errors += rc == GNI_RC_ERROR_RESOURCE;
+        }
+        poll_once(l.cq);        /* the end of the last loss */
+        assert_int_equal(poll_once(l.cq), GNI_RC_NOT_DONE);
+    }
+    assert_int_equal(n_errors, 38);
+    close_listener(&l);
+}
+
+static void test_queue_of_few_entries_holds_as_many_as_the_floor(void **state)
+{
+    struct listener l = open_listener(2, GNI_CQ_NOBLOCK);
+
+    (void)state;
+    send_remote_events(l.target, 512);
+    expect_entries(l.cq, 512);
+    assert_int_equal(poll_once(l.cq), GNI_RC_NOT_DONE);
+    close_listener(&l);
+}
+
+/* Its own completions do not overrun a queue of one entry: as a source queue it has the floor's transfer slots. */
+static void test_source_queue_of_one_entry_has_the_floors_slots(void **state)
+{
+    gni_cq_handle_t cq = make_cq(&a, 1, GNI_CQ_NOBLOCK);
+    gni_ep_handle_t ep = make_ep(cq);
+    static gni_post_descriptor_t d[512];
+
+    (void)state;
+    for (unsigned i = 0; i < COUNT_OF(d); i++) {
+        d[i] = word_post(GNI_POST_FMA_PUT, 0);
+        assert_int_equal(post_on(ep, &d[i]), GNI_RC_SUCCESS);
+    }
+    for (unsigned i = 0; i < COUNT_OF(d); i++) {
+        gni_post_descriptor_t *done;
+
+        assert_int_equal(gx_complete(cq, &done), GNI_RC_SUCCESS);
+    }
+    assert_int_equal(poll_once(cq), GNI_RC_NOT_DONE);
+    assert_int_equal(GNI_EpDestroy(ep), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_CqDestroy(cq), GNI_RC_SUCCESS);
+}
+
+static int open_lenient_pair(void **state)
+{
+    setenv("EMUNIC_CQ_LITERAL", "0", 1);
+    open_pair(state);
+    unsetenv("EMUNIC_CQ_LITERAL");
+    return 0;
+}
+
+static void test_setting_gives_a_queue_of_one_entry_the_floor(void **state)
+{
+    struct listener l = open_listener(1, GNI_CQ_NOBLOCK);
+
+    (void)state;
+    send_remote_events(l.target, 512);
+    expect_entries(l.cq, 512);
+    assert_int_equal(poll_once(l.cq), GNI_RC_NOT_DONE);
+    close_listener(&l);
+}
+
 static void test_unmanaged_queue_swallows_everything(void **state)
 {
     struct listener l = open_listener(2, GNI_CQ_UNMANAGED);
@@ -734,17 +827,6 @@ static void test_unmanaged_queue_may_block_and_stays_empty(void **state)
     assert_int_equal(GNI_CqTestEvent(l.cq), GNI_RC_NOT_DONE);
     assert_int_equal(GNI_CqWaitEvent(l.cq, 5, &entry), GNI_RC_TIMEOUT);
     assert_int_equal(GNI_CqVectorMonitor(&l.cq, 1, 5, &which), GNI_RC_TIMEOUT);
-    close_listener(&l);
-}
-
-static void test_tiny_request_gets_room_for_hundreds_by_default(void **state)
-{
-    struct listener l = open_listener(1, GNI_CQ_NOBLOCK);
-
-    (void)state;
-    send_remote_events(l.target, 500);
-    expect_entries(l.cq, 500);
-    assert_int_equal(poll_once(l.cq), GNI_RC_NOT_DONE);
     close_listener(&l);
 }
 
@@ -784,9 +866,14 @@ int main(void)
         exact_pair_test(test_data_of_a_lost_event_are_delivered),
         exact_pair_test(test_queue_works_again_after_an_overrun_and_can_overrun_again),
         exact_pair_test(test_entries_come_between_losses),
+        pair_test(test_queue_of_one_entry_is_overrun_by_the_second_event),
+        pair_test(test_each_event_of_an_overrun_queue_has_its_answer),
+        pair_test(test_queue_of_few_entries_holds_as_many_as_the_floor),
+        pair_test(test_source_queue_of_one_entry_has_the_floors_slots),
+        cmocka_unit_test_setup_teardown(test_setting_gives_a_queue_of_one_entry_the_floor, open_lenient_pair,
+                                        close_pair),
         exact_pair_test(test_unmanaged_queue_swallows_everything),
         exact_pair_test(test_unmanaged_queue_may_block_and_stays_empty),
-        pair_test(test_tiny_request_gets_room_for_hundreds_by_default),
     };
 
     return cmocka_run_group_tests(tests, start_emunic, stop_emunic);

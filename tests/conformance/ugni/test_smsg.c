@@ -573,6 +573,61 @@ static void test_full_source_queue_refuses_a_send(void **state)
 
 /* ---- */
 
+/* A sender without credits, whose own queue has one entry: credits that come back are no events of peers. */
+static void test_credits_that_come_back_do_not_overrun_a_queue_of_one_entry(void **state)
+{
+    gni_cq_handle_t tiny;
+    gni_cq_entry_t entry;
+    gni_return_t rc;
+    unsigned n = 0;
+
+    (void)state;
+    assert_int_equal(GNI_CqCreate(a.nic, 1, 0, GNI_CQ_NOBLOCK, NULL, NULL, &tiny), GNI_RC_SUCCESS);
+    mb_open(&box_a, a.nic, tiny, GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT, 1, 64, 0);
+    mb_open(&box_b, b.nic, b.dst_cq, GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT, 1, 64, 0);
+    init_a();
+    init_b();
+    for (uint32_t i = 0; i < 50; i++) {
+        assert_int_equal(send_number_soon(a.ep, i), GNI_RC_SUCCESS);
+        expect_sent(&a, 1);
+        expect_number(b.ep, i);
+    }
+    settle(&b, &a);
+    while ((rc = GNI_CqGetEvent(tiny, &entry)) == GNI_RC_SUCCESS)
+        n++;
+    assert_int_equal(rc, GNI_RC_NOT_DONE);
+    assert_int_equal(n, 50);
+    mb_close(&box_a);
+    box_a = (struct mailbox){ .nic = a.nic };
+    assert_int_equal(GNI_CqDestroy(tiny), GNI_RC_SUCCESS);
+}
+
+/* Its messages do, and none of them is lost. */
+static void test_messages_overrun_a_queue_of_one_entry(void **state)
+{
+    gni_cq_handle_t tiny;
+    gni_cq_entry_t entry;
+
+    (void)state;
+    assert_int_equal(GNI_CqCreate(b.nic, 1, 0, GNI_CQ_NOBLOCK, NULL, NULL, &tiny), GNI_RC_SUCCESS);
+    mb_open(&box_a, a.nic, a.dst_cq, GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT, 20, 64, 0);
+    mb_open(&box_b, b.nic, tiny, GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT, 20, 64, 0);
+    init_a();
+    init_b();
+    for (uint32_t i = 0; i < 20; i++)
+        assert_int_equal(send_number(a.ep, i), GNI_RC_SUCCESS);
+    expect_sent(&a, 20);
+    assert_int_equal(gx_next(tiny, &entry), GNI_RC_SUCCESS);
+    for (uint32_t i = 1; i < 20; i++)
+        assert_int_equal(gx_next(tiny, &entry), GNI_RC_ERROR_RESOURCE);
+    for (uint32_t i = 0; i < 20; i++)
+        expect_number(b.ep, i);
+    expect_nothing(b.ep);
+    mb_close(&box_b);
+    box_b = (struct mailbox){ .nic = b.nic };
+    assert_int_equal(GNI_CqDestroy(tiny), GNI_RC_SUCCESS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -593,6 +648,8 @@ int main(void)
         CONNECTED(test_empty_mailbox_is_not_done_and_touches_no_output),
         BOUND(test_send_completes_once_with_its_msg_id_for_both_types),
         CONNECTED(test_send_completes_before_the_receiver_looks),
+        WITH_BOXES(test_credits_that_come_back_do_not_overrun_a_queue_of_one_entry),
+        WITH_BOXES(test_messages_overrun_a_queue_of_one_entry),
         CONNECTED(test_arrival_entry_carries_the_senders_remote_event),
         CONNECTED(test_each_arrival_has_an_entry),
         WITH_BOXES(test_mailbox_without_queue_delivers_without_entries),

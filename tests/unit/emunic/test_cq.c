@@ -209,6 +209,44 @@ static void test_lost_events_are_counted_until_taken(void **state)
     assert_int_equal(emu_cq_take_overrun(&consumer), 0);
 }
 
+static void test_lost_events_can_be_taken_one_by_one(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < RING + 3; i++)
+        emu_cq_push(&producer, i);
+    assert_false(emu_cq_take_loss(&consumer));
+    assert_true(emu_cq_has_lost(&consumer));
+    for (uint64_t i = 0; i < RING; i++)
+        expect_pop(i);
+    assert_true(emu_cq_take_loss(&consumer));
+    emu_cq_push(&producer, 50);
+    assert_false(emu_cq_take_loss(&consumer));      /* what came since comes before the rest */
+    expect_pop(50);
+    assert_true(emu_cq_take_loss(&consumer));
+    assert_true(emu_cq_take_loss(&consumer));
+    assert_false(emu_cq_take_loss(&consumer));
+    assert_false(emu_cq_has_lost(&consumer));
+}
+
+static void test_places_that_peers_have_not_are_for_others(void **state)
+{
+    (void)state;
+    make(RING, 1, false);
+    assert_int_equal(emu_cq_places(&producer, true), 1);
+    assert_int_equal(emu_cq_places(&producer, false), RING);
+    assert_int_equal(emu_cq_push(&producer, 0), EMU_CQ_OK);
+    assert_int_equal(emu_cq_push(&producer, 1), EMU_CQ_FULL);
+    for (uint64_t i = 1; i < RING; i++)
+        assert_int_equal(emu_cq_push_all(&producer, i), EMU_CQ_OK);
+    assert_int_equal(emu_cq_push_all(&producer, RING), EMU_CQ_FULL);
+    for (uint64_t i = 0; i < RING; i++)
+        expect_pop(i);
+    assert_int_equal(emu_cq_take_overrun(&consumer), 2);
+    assert_int_equal(emu_cq_push(&producer, 5), EMU_CQ_OK);
+    expect_pop(5);
+    assert_guards_untouched(RING);
+}
+
 /* A producer that is slow, or has died: what was reserved before the loss is reported before it. */
 static void test_overrun_comes_after_events_that_are_on_their_way(void **state)
 {
@@ -833,6 +871,8 @@ int main(void)
         UNIT(test_capacity_below_the_ring_is_the_limit),
         UNIT(test_push_into_a_full_queue_keeps_what_waits),
         UNIT(test_lost_events_are_counted_until_taken),
+        UNIT(test_lost_events_can_be_taken_one_by_one),
+        UNIT(test_places_that_peers_have_not_are_for_others),
         UNIT(test_overrun_comes_after_events_that_are_on_their_way),
         UNIT(test_queue_goes_on_after_an_overrun),
         UNIT(test_wrong_counters_never_lead_outside_the_queue),
