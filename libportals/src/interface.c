@@ -8,7 +8,7 @@
  * handlers.
  *
  * The job's credentials come from the environment that `emunic run` sets. A forked child has no interface: it gives its
- * copies of the parent's back without touching what is shared.
+ * copies of the parent's back without touching what is shared. Where there was none to inherit it stays initialised.
  * Source: spec portals3.md 4.1 to 4.3, 4.8, 4.10.
  */
 #include "libportals/src/interface.h"
@@ -61,14 +61,18 @@ static void after_fork_in_parent(void)
 
 static void after_fork_in_child(void)
 {
+    bool has_interfaces = false;
+
     for (uint32_t i = 0; i < P3_NIS_MAX; i++) {
+        has_interfaces = has_interfaces || nis[i].is_open;
         /* Given back by the next PtlInit(): other handlers of this fork have still to run. */
         nis[i].is_inherited = nis[i].is_inherited || nis[i].is_open;
         nis[i].is_open = false;
         emu_biased_lock_init(&nis[i].lock);
     }
     pthread_mutex_init(&library_lock, NULL);
-    atomic_store(&is_init, false);
+    if (has_interfaces)
+        atomic_store(&is_init, false);
 }
 
 static void start_once(void)

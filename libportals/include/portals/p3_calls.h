@@ -16,7 +16,8 @@
  *   Order            requests of one process to another are matched in the order of the calls; each is delivered
  *                    completely before the next one of the same source is matched. Nothing is promised between
  *                    different sources.
- *   fork()           a child has no interface: it starts with PtlInit(). What its parent opened stays its parent's.
+ *   fork()           a child has no interface: it starts with PtlInit(). What its parent opened stays its parent's. A
+ *                    child of a process without an open interface is initialised if its parent is.
  */
 #ifndef PORTALS_P3_CALLS_H
 #define PORTALS_P3_CALLS_H

@@ -665,6 +665,45 @@ static void test_without_a_launcher_there_is_no_interface(void **state)
     assert_int_equal(status, 0);
 }
 
+static int exit_code_of(int (*body)(void))
+{
+    int status = -1;
+    pid_t pid = fork();
+
+    if (pid == 0)
+        _exit(body());
+    assert_true(pid > 0);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int open_and_close(void)
+{
+    ptl_handle_ni_t ni = PTL_INVALID_HANDLE;
+    int rc = PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni);
+
+    return rc == PTL_OK ? PtlNIFini(ni) : rc;
+}
+
+/* A program that starts the library, forks, and opens its interface in the child. */
+static void test_start_outlives_a_fork_before_the_interface(void **state)
+{
+    int n;
+
+    (void)state;
+    assert_int_equal(exit_code_of(open_and_close), PTL_NO_INIT);
+    assert_int_equal(PtlInit(&n), PTL_OK);
+    assert_int_equal(exit_code_of(open_and_close), PTL_OK);
+    /* With an interface it is the parent's alone, which the child has to know. */
+    assert_int_equal(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &px_ni), PTL_OK);
+    assert_int_equal(exit_code_of(open_and_close), PTL_NO_INIT);
+    assert_int_equal(PtlNIFini(px_ni), PTL_OK);
+    assert_int_equal(exit_code_of(open_and_close), PTL_OK);
+    PtlFini();
+    px_barrier();
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -687,6 +726,7 @@ int main(int argc, char **argv)
 #endif
         cmocka_unit_test(test_without_resources_there_is_no_interface),
         cmocka_unit_test(test_without_a_launcher_there_is_no_interface),
+        cmocka_unit_test(test_start_outlives_a_fork_before_the_interface),
     };
 
     if (argc > 1 && strcmp(argv[1], "alone") == 0)
