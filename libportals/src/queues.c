@@ -4,7 +4,8 @@
  *
  * Taking an event needs no lock but the interface's own of this process: whoever posts never looks at the consumer. A
  * call that waits polls EMUNIC_SPIN times, then announces its sleep with the interface held, so that everybody who
- * posts after that sees it, and sleeps without any lock.
+ * posts after that sees it, and sleeps without any lock. No call says that there is nothing before it has looked again
+ * after it gave the core away.
  * Source: spec portals3.md 4.6, 5.6.
  */
 #include <errno.h>
@@ -108,6 +109,7 @@ enum p3_code p3_eq_poll(const uint32_t *eqs, int n, uint32_t timeout_ms, struct 
 {
     uint64_t deadline_ns = timeout_ms == P3_FOREVER || timeout_ms == 0 ? UINT64_MAX
                                                                        : emu_clock_ns() + timeout_ms * 1000000ull;
+    bool is_late = false;
     uint32_t polls = 0;
 
     taken->which = -1;
@@ -116,7 +118,7 @@ enum p3_code p3_eq_poll(const uint32_t *eqs, int n, uint32_t timeout_ms, struct 
     for (bool is_first = true;; is_first = false) {
         struct p3_ni *ni = p3_lock_ni_of(eqs[0]);
         enum p3_code code = P3_OK;
-        bool sleeps = polls >= 1 && polls >= (ni ? ni->p.port.settings.spin_polls : 0);
+        bool sleeps = !is_late && polls >= 1 && polls >= (ni ? ni->p.port.settings.spin_polls : 0);
         int r = 0;
 
         taken->which = 0;
@@ -126,10 +128,12 @@ enum p3_code p3_eq_poll(const uint32_t *eqs, int n, uint32_t timeout_ms, struct 
             code = check_all(ni, eqs, n, &taken->which);
         if (code == P3_OK)
             code = sleeps ? take_or_announce(ni, eqs, n, taken) : take_any(ni, eqs, n, taken);
-        if (code == P3_EQ_EMPTY && timeout_ms == 0)
+        if (code == P3_EQ_EMPTY && timeout_ms == 0) {
             emu_port_relax_among(&ni->p.port, (uint32_t)n);
+            code = take_any(ni, eqs, n, taken);     /* others may have had the core since */
+        }
         p3_unlock_ni(ni);
-        if (code != P3_EQ_EMPTY || timeout_ms == 0)
+        if (code != P3_EQ_EMPTY || timeout_ms == 0 || is_late)
             return code;
         if (sleeps)
             r = emu_portals_wait(&ni->p, deadline_ns);
@@ -141,8 +145,7 @@ enum p3_code p3_eq_poll(const uint32_t *eqs, int n, uint32_t timeout_ms, struct 
             ni->told_of_end = true;
             return P3_EQ_INVALID;
         }
-        if (r == -ETIMEDOUT || (!sleeps && deadline_ns != UINT64_MAX && emu_clock_ns() >= deadline_ns))
-            return P3_EQ_EMPTY;
+        is_late = r == -ETIMEDOUT || (!sleeps && deadline_ns != UINT64_MAX && emu_clock_ns() >= deadline_ns);
     }
 }
 
