@@ -12,6 +12,12 @@ static bool fits(const struct emu_ptl_md *md, uint64_t offset, uint64_t length)
     return offset <= md->length_bytes && length <= md->length_bytes - offset;
 }
 
+/* Before its range is looked at (Q3). A request may use it up meanwhile, which emu_portals_send() finds. */
+static bool is_active(const struct emu_ptl_md *md)
+{
+    return md->threshold != 0 && (md->flags & EMU_PTL_MD_INACTIVE) == 0;
+}
+
 /* Descriptors and ranges; what a descriptor's length decides is filled in. The interface is locked. */
 static enum p3_code check(struct p3_ni *ni, const struct p3_operation *op, struct emu_ptl_send *send)
 {
@@ -30,6 +36,8 @@ static enum p3_code check(struct p3_ni *ni, const struct p3_operation *op, struc
             return p3_is_elsewhere(ni, op->put_md) ? P3_MD_ILLEGAL : P3_MD_INVALID;
         send->put_md_generation = mds[send->put_md].generation;
     }
+    if (!is_active(&mds[send->md]) || !is_active(&mds[send->put_md]))
+        return P3_MD_INVALID;
     if (op->is_whole)
         send->length_bytes = mds[send->put_md].length_bytes;
     if (is_getput && (send->length_bytes > (uint64_t)ni->limits.max_getput_md ||

@@ -311,6 +311,8 @@ static void test_bad_arguments(void **state)
     assert_int_equal(PtlGetRegion(PTL_INVALID_HANDLE, 0, 0, px_next, PT, 0, 0, 0), PTL_MD_INVALID);
     assert_int_equal(PtlGet(inactive, px_next, PT, 0, 0, 0), PTL_MD_INVALID);
     assert_int_equal(PtlGetRegion(inactive, 0, 1, px_next, PT, 0, 0, 0), PTL_MD_INVALID);
+    assert_int_equal(PtlGetRegion(inactive, 65, 1, px_next, PT, 0, 0, 0), PTL_MD_INVALID);  /* whatever its range */
+    assert_int_equal(PtlGetRegion(inactive, 0, 1, px_anybody, PT, 0, 0, 0), PTL_MD_INVALID);
     assert_int_equal(PtlGetPut(PTL_INVALID_HANDLE, mdh, px_next, PT, 0, 0, 0, 0), PTL_MD_INVALID);
     assert_int_equal(PtlGetPut(mdh, PTL_INVALID_HANDLE, px_next, PT, 0, 0, 0, 0), PTL_MD_INVALID);
     assert_int_equal(PtlGetPut(inactive, mdh, px_next, PT, 0, 0, 0, 0), PTL_MD_INVALID);
@@ -323,6 +325,7 @@ static void test_bad_arguments(void **state)
 #if PX_CRAY
     assert_int_equal(PtlGetPutRegion(PTL_INVALID_HANDLE, 0, mdh, 0, 1, px_next, PT, 0, 0, 0, 0), PTL_MD_INVALID);
     assert_int_equal(PtlGetPutRegion(mdh, 0, inactive, 0, 1, px_next, PT, 0, 0, 0, 0), PTL_MD_INVALID);
+    assert_int_equal(PtlGetPutRegion(mdh, 60, inactive, 60, 8, px_next, PT, 0, 0, 0, 0), PTL_MD_INVALID);
     assert_int_equal(PtlGetPutRegion(mdh, 60, mdh, 0, 8, px_next, PT, 0, 0, 0, 0), PTL_MD_ILLEGAL);
     assert_int_equal(PtlGetPutRegion(mdh, 0, mdh, 60, 8, px_next, PT, 0, 0, 0, 0), PTL_MD_ILLEGAL);
     assert_int_equal(PtlMDMDCopy(PTL_INVALID_HANDLE, px_self, PT, 0, 0, 0), PTL_MD_INVALID);

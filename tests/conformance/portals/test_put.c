@@ -486,6 +486,7 @@ static void test_bad_arguments(void **state)
     assert_int_equal(PtlPutRegion(PTL_INVALID_HANDLE, 0, 0, PTL_ACK_REQ, px_next, PT, 0, 0, 0, 0), PTL_MD_INVALID);
     assert_int_equal(PtlPut(inactive, PTL_ACK_REQ, px_next, PT, 0, 0, 0, 0), PTL_MD_INVALID);
     assert_int_equal(PtlPutRegion(inactive, 0, 1, PTL_ACK_REQ, px_next, PT, 0, 0, 0, 0), PTL_MD_INVALID);
+    assert_int_equal(PtlPutRegion(inactive, 65, 1, PTL_ACK_REQ, px_next, PT, 0, 0, 0, 0), PTL_MD_INVALID);
     assert_int_equal(PtlPutRegion(mdh, 65, 0, PTL_ACK_REQ, px_next, PT, 0, 0, 0, 0), PTL_MD_ILLEGAL);
     assert_int_equal(PtlPutRegion(mdh, 1, 64, PTL_ACK_REQ, px_next, PT, 0, 0, 0, 0), PTL_MD_ILLEGAL);
     assert_int_equal(PtlPutRegion(mdh, ~0ull, 2, PTL_ACK_REQ, px_next, PT, 0, 0, 0, 0), PTL_MD_ILLEGAL);
