@@ -22,6 +22,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define HIGH_FD 700     /* of the 1024 that processes usually may have; not reached by daemons of mpirun */
+
 static const struct {
     const char *text;
     enum emu_rank_end end;
@@ -31,6 +33,20 @@ static const struct {
     { "CALLED ABORT", EMU_RANK_END_ABORT },
     { "TERMINATED WITHOUT SYNC", EMU_RANK_END_NO_FINALIZE },
 };
+
+/*
+ * mpirun's daemons on other hosts may inherit the variable: Slurm hands the environment on, and so do some agents. The
+ * number then must be none of theirs, or they would write their words into a connection.
+ */
+static int raise_number(int fd)
+{
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD);
+
+    if (high < 0)
+        return fd;
+    close(fd);
+    return high;
+}
 
 int emu_mpirun_output_open(struct emu_mpirun_output *output_out)
 {
@@ -45,7 +61,7 @@ int emu_mpirun_output_open(struct emu_mpirun_output *output_out)
         close(ends[1]);
         return r;
     }
-    *output_out = (struct emu_mpirun_output){ .fd = ends[0], .mpirun_fd = ends[1] };
+    *output_out = (struct emu_mpirun_output){ .fd = ends[0], .mpirun_fd = raise_number(ends[1]) };
     return 0;
 }
 

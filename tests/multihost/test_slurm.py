@@ -76,6 +76,13 @@ def test_status_of_the_program_is_that_of_the_allocation(cluster):
     run(cluster, ["salloc", "-N", "2", *in_slurm(), "sh", "-c", "exit $((EMUNIC_RANK * 7))"], status=7)
 
 
+def test_one_line_names_the_rank_that_failed_its_node_and_its_host(cluster):
+    command = ["sh", "-c", "[ $EMUNIC_RANK = 2 ] && exit 7; exit 0"]
+    done = run(cluster, ["salloc", "-N", "3", *in_slurm(), *command], status=7)
+    told = [line for line in done.stderr.splitlines() if "salloc" not in line]
+    assert told == ["emunic run: rank 2 on node c0-0c0s0n2 (nid 2, host h2) ended with status 7"], told
+
+
 def test_other_hosts_of_a_step_are_told_why_not(cluster):
     done = run(cluster, ["srun", "-N", "2", *in_slurm(), "true"], status=1)
     assert "the first host, h0, is not the one that this runs on" in done.stderr, done

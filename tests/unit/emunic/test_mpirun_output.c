@@ -8,6 +8,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -90,6 +92,24 @@ static void test_a_very_long_line_is_passed_on_whole(void **state)
     free(people);
 }
 
+/* Daemons of mpirun may inherit the number, not the descriptor: it must not be one that they use themselves. */
+static void test_the_descriptor_for_mpirun_has_a_number_of_its_own(void **state)
+{
+    struct rlimit limit;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_int_equal(emu_mpirun_output_open(&output), 0);
+    assert_true(output.mpirun_fd >= 700 || limit.rlim_cur <= 700);
+    assert_int_equal(write(output.mpirun_fd, STATE("1],5", "CALLED ABORT"), sizeof(STATE("1],5", "CALLED ABORT")) - 1),
+                     sizeof(STATE("1],5", "CALLED ABORT")) - 1);
+    emu_mpirun_output_read(&output);
+    assert_int_equal(output.end, EMU_RANK_END_ABORT);
+    assert_int_equal(output.rank, 5);
+    emu_mpirun_output_close(&output);
+    emu_mpirun_output_close(&output);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -98,6 +118,7 @@ int main(void)
         cmocka_unit_test(test_the_first_failure_counts),
         cmocka_unit_test(test_all_else_is_for_people_in_order),
         cmocka_unit_test(test_a_very_long_line_is_passed_on_whole),
+        cmocka_unit_test(test_the_descriptor_for_mpirun_has_a_number_of_its_own),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
