@@ -17,6 +17,7 @@
 #include "emunic/cli/fault_file.h"
 #include "emunic/cli/job.h"
 #include "emunic/cli/network_words.h"
+#include "emunic/cli/program.h"
 #include "emunic/cli/report.h"
 #include "emunic/daemon/bind.h"
 #include "emunic/fabric/dragonfly.h"
@@ -36,6 +37,7 @@ static const char help[] =
     "      --ppn N           processes per node (default: 1)\n"
     "  -m, --machine SPEC    machine file or its name, overrides behind a colon (default: aries)\n"
     "      --place POLICY    nodes to take: linear (default), scatter, random:SEED\n"
+    "      --first-nid N     lowest node to take (default: 0; 1 for a program that is linked with Portals)\n"
     "      --hosts LIST      hosts to run on, this one first: a,b:8,c with ranks per host; @FILE; slurm, for the\n"
     "                        allocation that this is; or mpirun, for the one that this is a process of\n"
     "      --provider NAME   of libfabric, between hosts (default: the best that is there, see `emunic doctor`)\n"
@@ -64,6 +66,7 @@ enum {
     OPTION_PROVIDER,
     OPTION_PEER_TIMEOUT,
     OPTION_PLACE,
+    OPTION_FIRST_NID,
     OPTION_MEMBERS,
     OPTION_BIND,
     OPTION_DATAPATH,
@@ -82,6 +85,7 @@ static const struct option options[] = {
     { "ppn", required_argument, NULL, OPTION_PPN },
     { "machine", required_argument, NULL, 'm' },
     { "place", required_argument, NULL, OPTION_PLACE },
+    { "first-nid", required_argument, NULL, OPTION_FIRST_NID },
     { "hosts", required_argument, NULL, OPTION_HOSTS },
     { "provider", required_argument, NULL, OPTION_PROVIDER },
     { "peer-timeout", required_argument, NULL, OPTION_PEER_TIMEOUT },
@@ -109,6 +113,9 @@ struct run {
     const char *machine;        /* as given, or NULL */
     char *machine_spec;         /* owned: given, the server's, or the default */
     const char *place;
+    bool has_first_nid;
+    uint32_t first_nid;
+    bool is_portals;            /* the program */
     const char *server;
     const char *hosts_text;     /* as given, or NULL */
     struct emu_cli_hosts hosts; /* owned */
@@ -179,6 +186,9 @@ static int take_option(struct run *run, int option, char **argv)
     case OPTION_PLACE:
         run->place = optarg;
         return EMU_EXIT_DONE;
+    case OPTION_FIRST_NID:
+        run->has_first_nid = true;
+        return set_count(&run->first_nid, optarg, 0, INT32_MAX, "--first-nid", "a node");
     case OPTION_HOSTS:
         run->hosts_text = optarg;
         return EMU_EXIT_DONE;
@@ -336,6 +346,7 @@ static int find_programs(struct run *run)
     if (r < 0)
         return emu_cli_fail("run", "%s: %s", run->plan.program[0],
                             r == -ENOENT ? "no such program" : strerror(-r));
+    run->is_portals = emu_program_needs_portals(path);
     run->plan.mpirun = run->mpirun;
     run->plan.wrapper = run->wrapper;
     return EMU_EXIT_DONE;
@@ -362,21 +373,59 @@ static int choose_machine(struct run *run)
     return run->machine_spec ? EMU_EXIT_DONE : emu_cli_fail("run", "out of memory");
 }
 
-static int place_ranks(struct run *run, const struct emu_machine *machine)
+/* Old Portals programs take node 0 for themselves. Where the machine has no node to spare they get it all the same. */
+static void choose_first_nid(struct run *run, const struct emu_machine *machine)
 {
-    uint32_t n_nodes = run->n_nodes;
-    uint32_t *nids = malloc(n_nodes * sizeof(*nids));
+    if (!run->has_first_nid)
+        run->first_nid = run->is_portals && run->n_nodes < emu_machine_n_nodes(machine) ? 1 : 0;
+}
+
+/* The placement without the nodes below the first one: of as many nodes more, the first that remain. Caller frees. */
+static int choose_nodes(const struct run *run, const struct emu_machine *machine, uint32_t **nids_out)
+{
+    uint64_t n = (uint64_t)run->n_nodes + run->first_nid;
+    uint32_t n_left = 0;
+    uint32_t *nids;
     int r;
 
+    if (n > emu_machine_n_nodes(machine))
+        return -ERANGE;
+    nids = malloc(n * sizeof(*nids));
+    if (!nids)
+        return -ENOMEM;
+    r = emu_machine_placement(machine, run->place, (uint32_t)n, nids);
+    for (uint64_t i = 0; r == 0 && i < n; i++) {
+        if (nids[i] >= run->first_nid)
+            nids[n_left++] = nids[i];
+    }
+    *nids_out = nids;
+    return r;
+}
+
+static int too_small(const struct run *run, const struct emu_machine *machine)
+{
+    char from[32] = "";
+
+    if (run->first_nid > 0)
+        snprintf(from, sizeof(from), " from node %u on", run->first_nid);
+    return emu_cli_fail("run", "%u ranks with %u per node need %u nodes%s, machine %s has %u: more ranks per node "
+                        "(--ppn) or a larger machine (--machine aries:groups=4) help", run->n_ranks, run->ppn,
+                        run->n_nodes, from, run->machine_spec, emu_machine_n_nodes(machine));
+}
+
+static int place_ranks(struct run *run, const struct emu_machine *machine)
+{
+    uint32_t *nids = NULL;
+    int r;
+
+    choose_first_nid(run, machine);
     run->rank_nids = malloc(run->n_ranks * sizeof(*run->rank_nids));
-    r = nids && run->rank_nids ? emu_machine_placement(machine, run->place, n_nodes, nids) : -ENOMEM;
+    r = run->rank_nids ? choose_nodes(run, machine, &nids) : -ENOMEM;
     for (uint32_t rank = 0; r == 0 && rank < run->n_ranks; rank++)
         run->rank_nids[rank] = nids[rank / run->ppn];
     free(nids);
     if (r == -ERANGE)
-        return emu_cli_fail("run", "%u ranks with %u per node need %u nodes, machine %s has %u: more ranks per node "
-                            "(--ppn) or a larger machine (--machine aries:groups=4) help", run->n_ranks, run->ppn,
-                            n_nodes, run->machine_spec, emu_machine_n_nodes(machine));
+        return too_small(run, machine);
     if (r == -EINVAL)
         return emu_cli_usage("run", "--place: '%s' is none of linear, scatter, random:SEED", run->place);
     if (r < 0)

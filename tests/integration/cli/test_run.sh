@@ -40,6 +40,29 @@ test_a_wrong_placement_is_refused() {
     expect_nothing_left
 }
 
+# places NIDS OPTION...: on which nodes the ranks are, in their order.
+places() {
+    local wanted=$1
+    shift
+    call run -q "$@" -- sh -c 'echo $EMUNIC_RANK $EMUNIC_NID'
+    expect_status 0
+    [ "$(sort -n <<<"$out" | cut -d' ' -f2 | tr '\n' ' ')" = "$wanted " ] || bad "$*: $(sort -n <<<"$out" | tr '\n' ',')"
+}
+
+test_nodes_below_the_first_one_are_not_taken() {
+    local small=aries:groups=1,chassis=1,blades=1
+    places '0 1 2' -n 3
+    places '1 2 3' -n 3 --first-nid 1
+    places '7 7 8' -n 3 --ppn 2 --first-nid 7
+    places '4 1 5' -n 3 --place scatter --machine aries:groups=2,chassis=1,blades=1 --first-nid 1
+    places '0 1 2 3' -n 4 --machine $small
+    refused '4 ranks with 1 per node need 4 nodes from node 1 on, machine .* has 4' \
+        run -n 4 --machine $small --first-nid 1 -- true
+    call run --first-nid x -- true
+    expect_status 2
+    expect_error_line "--first-nid: 'x' is not a number"
+}
+
 test_emunic_runs_where_it_is_told() {
     local first
     first=$(/usr/bin/python3 -c 'import os; print(min(os.sched_getaffinity(0)))')
@@ -334,6 +357,7 @@ test_a_rank_without_a_job_says_so() {
 }
 
 run_tests a_wrong_machine_is_refused a_machine_that_is_too_small_is_refused_with_advice a_wrong_placement_is_refused \
+    nodes_below_the_first_one_are_not_taken \
     emunic_runs_where_it_is_told \
     a_wrong_program_is_refused a_missing_mpirun_is_refused a_file_that_cannot_be_written_is_refused \
     a_server_that_does_not_run_is_refused statuses_pass_through the_first_failing_rank_decides \

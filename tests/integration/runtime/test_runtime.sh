@@ -74,3 +74,23 @@ grep -q 'refused: domain .* has its 2 members, and --members of emunic run admit
     { cat "$dir/err" >&2; fail "the refusal does not name --members"; }
 timeout 60 "$emunic" run -n 2 -q --members 4 -- "$dir/cnos_rank" child >"$dir/out" || fail "job with --members failed"
 [ "$(grep -c 'child admitted' "$dir/out")" -eq 2 ] || { cat "$dir/out" >&2; fail "children are refused"; }
+
+# nodes_of NIDS OPTION...: where the ranks of that program are.
+nodes_of() {
+    local wanted=$1
+    shift
+    timeout 60 "$emunic" run -q --json "$dir/json" "$@" >/dev/null || fail "job fails: $*"
+    grep -q "\"rank_nids\":\[$wanted\]" <(tr -d ' \n' <"$dir/json") || { cat "$dir/json" >&2; fail "not on $wanted: $*"; }
+}
+
+# Node 0 is "myself" to old Portals programs; other programs have no such habit, and a script is not looked into.
+small=aries:groups=1,chassis=1,blades=1
+printf '#!/bin/sh\nexec "%s" any\n' "$dir/cnos_rank" >"$dir/script"
+chmod +x "$dir/script"
+nodes_of 1,2,3 -n 3 -- "$dir/cnos_rank" any
+nodes_of 1,2,3 -n 3 --machine $small -- "$dir/cnos_rank" any
+nodes_of 0,1,2,3 -n 4 --machine $small -- "$dir/cnos_rank" any
+nodes_of 0,1,2 -n 3 --first-nid 0 -- "$dir/cnos_rank" any
+nodes_of 0,1,2 -n 3 -- "$dir/script"
+nodes_of 1,2,3 -n 3 --first-nid 1 -- "$dir/script"
+nodes_of 0,1,2 -n 3 -- "$dir/runtime_rank"
