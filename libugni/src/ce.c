@@ -155,7 +155,7 @@ static gni_return_t look_at_nic(gni_ce_result_t *result)
     sched_yield();
     /* No post has named this place. On a Gemini none can. */
     if (!nic)
-        return gnii_device() == GNI_DEVICE_GEMINI ? GNI_RC_ILLEGAL_OP : rc;
+        return gnii_device_known() == GNI_DEVICE_GEMINI ? GNI_RC_ILLEGAL_OP : rc;
     emu_port_relax(&nic->port);
     /* It may have come just before the NIC went. */
     if (gnii_nic_is_lost(nic) && (control_of(result) & EMU_CE_CONTROL_DONE) == 0) {

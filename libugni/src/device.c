@@ -10,6 +10,7 @@
 #include "libugni/src/device.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,10 @@
 
 static_assert((int)EMU_DEVICE_GEMINI == (int)GNI_DEVICE_GEMINI && (int)EMU_DEVICE_ARIES == (int)GNI_DEVICE_ARIES,
               "device numbers");
+
+#define UNKNOWN UINT32_MAX
+
+static _Atomic uint32_t known = UNKNOWN;
 
 static bool device_of_setting(gni_nic_device_t *device_out)
 {
@@ -40,11 +45,11 @@ static bool device_of_setting(gni_nic_device_t *device_out)
 
 gni_nic_device_t gnii_device_of(uint32_t device)
 {
-    gni_nic_device_t wanted;
+    gni_nic_device_t shown = device == EMU_DEVICE_GEMINI ? GNI_DEVICE_GEMINI : GNI_DEVICE_ARIES;
 
-    if (device_of_setting(&wanted))
-        return wanted;
-    return device == EMU_DEVICE_GEMINI ? GNI_DEVICE_GEMINI : GNI_DEVICE_ARIES;
+    device_of_setting(&shown);
+    atomic_store_explicit(&known, (uint32_t)shown, memory_order_relaxed);
+    return shown;
 }
 
 gni_nic_device_t gnii_device(void)
@@ -57,4 +62,11 @@ gni_nic_device_t gnii_device(void)
     if (gnii_ask(EMU_SOCKET_CONTROL, &msg, -1) != 0)
         return GNI_DEVICE_ARIES;
     return gnii_device_of(msg.machine.device);
+}
+
+gni_nic_device_t gnii_device_known(void)
+{
+    uint32_t device = atomic_load_explicit(&known, memory_order_relaxed);
+
+    return device == UNKNOWN ? gnii_device() : (gni_nic_device_t)device;
 }

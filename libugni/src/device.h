@@ -17,6 +17,9 @@ gni_nic_device_t gnii_device(void);
 /* EMUNIC_DEVICE, else `device` (enum emu_device, from a domain table). No system call. */
 gni_nic_device_t gnii_device_of(uint32_t device);
 
+/* What this process was last told; it asks only if that never was. For polls. Any thread. */
+gni_nic_device_t gnii_device_known(void);
+
 /* Bits of dlvr_mode and rdma_mode that came with Aries. */
 #define GNII_ARIES_DLVMODES                                                                                         \
     (GNI_DLVMODE_NMIN_HASH | GNI_DLVMODE_MIN_HASH | GNI_DLVMODE_ADAPTIVE1 | GNI_DLVMODE_ADAPTIVE2 |                 \
