@@ -7,6 +7,7 @@
 #include <alps/alps.h>
 #include <alps/libalpslli.h>
 #include <alps/libalpsutil.h>
+#include <aries/misc/exceptions.h>
 #include <gni_pub.h>
 #include <pmi.h>
 #include <pmi_cray.h>
