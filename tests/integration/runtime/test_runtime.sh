@@ -9,6 +9,7 @@
 set -u -o pipefail
 build=$1 emunic=$2 root=$3
 shift 3
+cc=("$@")
 
 fail() { echo "test_runtime: $*" >&2; exit 1; }
 
@@ -31,7 +32,7 @@ done
 
 # Flags are lists.
 # shellcheck disable=SC2086
-"$@" -std=c17 -Wall -Wextra -Werror -o "$dir/runtime_rank" "$root/tests/integration/runtime/runtime_rank.c" \
+"${cc[@]}" -std=c17 -Wall -Wextra -Werror -o "$dir/runtime_rank" "$root/tests/integration/runtime/runtime_rank.c" \
     $CRAY_GNI_HEADERS_INCLUDE_OPTS $CRAY_PMI_INCLUDE_OPTS $CRAY_UDREG_INCLUDE_OPTS $CRAY_RCA_INCLUDE_OPTS \
     $CRAY_ALPSLLI_INCLUDE_OPTS $CRAY_ALPSUTIL_INCLUDE_OPTS \
     $CRAY_UGNI_POST_LINK_OPTS $CRAY_ALPSUTIL_POST_LINK_OPTS $CRAY_ALPSLLI_POST_LINK_OPTS $CRAY_RCA_POST_LINK_OPTS \
@@ -47,10 +48,9 @@ done
 links() {
     echo "char $1(); int main(void) { return $1() != 0; }" >"$dir/conftest.c"
     # shellcheck disable=SC2046
-    $cc -w -o "$dir/conftest" "$dir/conftest.c" $(pkg-config --libs "${@:2}") || fail "$1 does not link"
+    "${cc[@]}" -w -o "$dir/conftest" "$dir/conftest.c" $(pkg-config --libs "${@:2}") || fail "$1 does not link"
 }
 
-export LD_LIBRARY_PATH=$build/libportals
 for module in cray-portals portals-ref; do
     for name in PMI_CNOS_Get_nidpid_map cnos_get_nidpid_map cnos_get_rank cnos_get_size cnos_get_nnodes cnos_barrier \
         cnos_barrier_init cnos_register_ptlid cnos_launcher cnos_shmem_size; do
@@ -59,7 +59,7 @@ for module in cray-portals portals-ref; do
     define=
     [ $module = cray-portals ] || define=-DCNOS_RANK_REF
     # shellcheck disable=SC2046
-    $cc -std=c17 -D_GNU_SOURCE -Wall -Wextra -Werror $define -o "$dir/cnos_rank" \
+    "${cc[@]}" -std=c17 -D_GNU_SOURCE -Wall -Wextra -Werror $define -o "$dir/cnos_rank" \
         "$root/tests/integration/runtime/cnos_rank.c" $(pkg-config --cflags --libs cray-pmi $module) ||
         fail "$module: does not compile"
     timeout 60 "$emunic" run -n 3 -q -- "$dir/cnos_rank" any >"$dir/out" ||
