@@ -18,7 +18,8 @@
 #include <string.h>
 
 #define QUARANTINE   128u
-#define EQ_MIN       64u        /* events; small ones get a little more than they asked for */
+#define EQ_FEW       64u        /* events: who asks for fewer has not counted what may come at once, */
+#define EQ_FOR_FEW   512u       /* and gets room for a burst of 256 messages: 64 KiB, half of the arena for all queues */
 #define HOLES_SPARED 64u
 #define ARENA_UNIT   4096u
 #define MIDDLE       (EMU_PTL_PLACES / 2)
@@ -647,7 +648,7 @@ int emu_ptl_eq_create(struct emu_ptl_owner *o, uint64_t capacity, uint32_t *eq_o
 
     if (capacity > most)
         return -ENOSPC;
-    entries = 1u << order_of(capacity < EQ_MIN ? EQ_MIN : capacity);
+    entries = capacity < EQ_FEW ? EQ_FOR_FEW : 1u << order_of(capacity);
     index = pool_take(&o->eqs);
     if (index == EMU_PTL_NONE)
         return -ENOSPC;

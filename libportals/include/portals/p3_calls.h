@@ -423,8 +423,8 @@ int PtlMEMDPost(ptl_handle_ni_t ni, ptl_handle_me_t base, ptl_process_id_t match
  * affected.
  *
  * @param[in]  ni       Interface.
- * @param[in]  count    Events that must fit; rounded up to a power of two, at least 64. 0: nothing is made, *eq is
- *                      PTL_EQ_NONE (Q9).
+ * @param[in]  count    Events that must fit; rounded up to a power of two. For fewer than 64 there is room for 512: who
+ *                      asks for a few has no flow control that counts them. 0: nothing is made, *eq is PTL_EQ_NONE (Q9).
  * @param[in]  handler  NULL, or called with each event when it is taken out, before the call that takes it returns
  *                      (Q8). It may make calls that do not block.
  * @param[out] eq       Handle.

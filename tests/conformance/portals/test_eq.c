@@ -317,6 +317,28 @@ static void test_what_was_asked_for_fits(void **state)
     }
 }
 
+/* Who asks for few events has room for a burst. */
+static void test_a_small_queue_takes_a_burst(void **state)
+{
+    static const ptl_size_t counts[] = { 1, 8, 63 };
+
+    (void)state;
+    for (size_t c = 0; c < COUNT_OF(counts); c++) {
+        ptl_handle_eq_t eq = px_eq(counts[c]);
+        struct px_entry e = listen_at(PT, eq);
+
+        px_barrier();
+        for (ptl_size_t i = 0; i < 500; i++)
+            tell(px_next, PT, i);
+        px_settle();
+        for (ptl_size_t i = 0; i < 500; i++)
+            assert_true(px_take(eq).hdr_data == i);
+        px_nothing(eq);
+        assert_int_equal(PtlMEUnlink(e.me), PTL_OK);
+        assert_int_equal(PtlEQFree(eq), PTL_OK);
+    }
+}
+
 /* Its events vanish; the descriptor goes on. */
 static void test_descriptors_outlive_their_queue(void **state)
 {
@@ -529,6 +551,7 @@ int main(void)
         eq_test(test_blocking_calls_end_with_an_event),
         eq_test(test_a_full_queue_loses_its_oldest_events),
         eq_test(test_what_was_asked_for_fits),
+        eq_test(test_a_small_queue_takes_a_burst),
         eq_test(test_descriptors_outlive_their_queue),
         eq_test(test_handlers_see_each_event_before_its_taker),
         eq_test(test_handlers_may_make_calls),
