@@ -16,20 +16,12 @@
 #include "emunic/abi/segment.h"
 #include "emunic/abi/table.h"
 #include "emunic/base/settings.h"
+#include "emunic/client/idle.h"
 #include "emunic/client/session.h"
 #include "emunic/engine/cq.h"
 
 struct emu_channel;
 struct emu_direct;
-
-/* How long polling has been in vain. Several threads may write at once and lose some: it does not matter. */
-struct emu_port_idle {
-    _Atomic uint64_t since_ns;
-    _Atomic uint64_t activity;        /* of the port when that began */
-    _Atomic uint32_t polls;           /* since then, or since the last rest */
-    _Atomic uint32_t cycle;           /* things that the program polls in turn */
-    _Atomic uint32_t shared;          /* 0: the core is ours; else so many quick yields in turn until it counts so */
-};
 
 struct emu_port {
     struct emu_session session;
@@ -48,9 +40,7 @@ struct emu_port {
     uint32_t node_index;              /* of its node in the domain table */
     uint64_t blocks_sent;             /* block transfers given to emunic */
     pid_t owner;                      /* a forked child must leave the port alone */
-    uint32_t n_cpus;                  /* that this process may run on */
-    _Atomic uint32_t empty_polls;     /* of all threads since the last check for loss, roughly */
-    struct emu_port_idle idle;
+    struct emu_idle idle;             /* polling in vain */
 
     struct emu_cmd *slots;            /* in the segment */
     uint8_t *staging;                 /* in the segment */
@@ -64,7 +54,6 @@ struct emu_port {
     struct emu_cq_alarm alarm;        /* of our own queues */
     struct emu_channel *channels[EMU_CQS_MAX]; /* borrowed, by queue: who hears of it; NULL nobody */
     struct emu_direct *direct;        /* owned: what the direct path has mapped; NULL if there is none */
-    bool is_counted;                  /* among the ports of this process */
     bool has_space;                   /* counted by space.c */
 };
 
