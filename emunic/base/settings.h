@@ -30,7 +30,7 @@
       "larger registrations stay private memory, unless EMUNIC_MEMORY=adopt")                                        \
     X(rest_after_ns, "EMUNIC_REST_AFTER", 20000, 0, 1000000000, "ns",                                                 \
       "a process whose polls stay empty so long, where processes outnumber cores, makes room for others; "           \
-      "0: it does not")                                                                                              \
+      "0: it does not, and no empty poll waits")                                                                                              \
     X(quiesce_ns, "EMUNIC_QUIESCE", 10000000, 0, 60000000000, "ns",                                                  \
       "traffic pauses so long when a part of the network breaks or is mended")                                       \
     X(watcher_ns, "EMUNIC_WATCHER", 60000000000, 0, 3600000000000, "ns",                                             \

@@ -2,14 +2,28 @@
 /*
  * Polling in vain.
  *
- * The library is told of each empty poll and decides how to be polite: to return at once, to yield, or to rest until
- * there may be news. docs/architecture.md, "Waiting" and "Resting", has the rules and why; engine/rest.c how a port is
- * woken.
+ * Each empty poll comes here, where it returns at once, yields, waits, or rests until there may be news. Programs give
+ * up after a number of empty polls in a row (and sleep for a second), so these have to last longer than an idle fabric
+ * takes to answer, wherever that takes long:
+ *
+ *   core is ours, no other host   returns; every 1024th yields. News come from another core within some looks
+ *   core is shared, or crowded    yields; after FREE_POLLS in a row, or where yields come back slowly, waits or rests
+ *   other hosts                   returns; after FREE_POLLS in a row waits
+ *   program has slept lately      the same, because what it waits for may sleep in turn
+ *
+ * A wait is a third of the time for which polling has been in vain, so k polls last 1.33^k yields, up to WAIT_MAX_NS,
+ * and from then on a 64th of that time. It is so late at most for what cannot end it (a word that a neighbour writes into
+ * memory of its own, say). A program that computed since the last poll, which its processor time tells from one whose
+ * core others had, waits for an eighth of that at most. Short waits stay awake and yield; longer ones sleep.
+ *
+ * Every wait ends with news for the port, and the caller looks again. docs/architecture.md, "Waiting" and "Resting",
+ * has the numbers; engine/rest.c tells how a port is woken.
  */
 #include "emunic/client/idle.h"
 
 #include <sched.h>
 #include <stdbool.h>
+#include <time.h>
 
 #include "emunic/base/clock.h"
 #include "emunic/client/direct.h"
@@ -21,8 +35,17 @@
 #define SPINS_PER_SLOW_YIELD 64u
 #define SLOW_YIELD_NS        700u        /* alone on a core it takes 200 to 400, and 1000 and more for each process that ran */
 #define YIELDS_AFTER_SLOW    64u         /* quick ones in turn until a core counts as ours alone again */
+#define FREE_POLLS           16u         /* in a row: what another core of this host sends comes within so many */
 #define REST_MIN_NS          200000u
-#define REST_MAX_NS          1000000u    /* what cannot wake us is seen so late at most */
+#define WAIT_MAX_NS          1000000u    /* of the first 64 ms in vain */
+#define LONG_WAIT_MAX_NS     20000000u
+#define WAITS_PER_VAIN       3u
+#define LONG_WAITS_PER_VAIN  64u
+#define LOOK_POLLS           32u         /* in a row: then it is looked whether the program sleeps */
+#define NAP_MIN_NS           1000000u
+#define NAPS_KEPT            4u          /* for so many times as long a sleep is remembered */
+#define WAITS_PER_WORK       8u
+#define YIELDS_PER_POLL      3u          /* who is away for no longer only polls, perhaps with a yield of its own */
 #define REST_PER_IDLE        8u          /* a rest lasts so many times as long as nothing has come */
 #define REST_POLLS           4u          /* between two rests */
 #define REST_QUEUES_MAX      64u
@@ -40,9 +63,29 @@ static uint32_t count_cpus(void)
     return (uint32_t)CPU_COUNT(&set);
 }
 
+static uint64_t cpu_time_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
+}
+
+static bool has_other_hosts(const struct emu_table *table)
+{
+    for (uint32_t i = 0; i < table->n_nodes; i++) {
+        if (emu_table_nodes(table)[i].host != EMU_NODE_HERE)
+            return true;
+    }
+    return false;
+}
+
 void emu_idle_open(struct emu_port *port)
 {
-    port->idle.n_cpus = count_cpus();
+    struct emu_idle *idle = &port->idle;
+
+    idle->n_cpus = count_cpus();
+    idle->is_far = has_other_hosts(port->table);
     atomic_fetch_add(&n_ports, 1);
     port->idle.is_counted = true;
 }
@@ -76,9 +119,15 @@ static bool is_crowded(const struct emu_port *port)
 static bool yield_is_slow(struct emu_port *port, uint64_t now_ns)
 {
     uint32_t shared = atomic_load_explicit(&port->idle.shared, memory_order_relaxed);
+    uint32_t shortest_ns = atomic_load_explicit(&port->idle.yield_ns, memory_order_relaxed);
+    uint64_t took_ns;
 
     sched_yield();
-    if (emu_clock_ns() - now_ns > SLOW_YIELD_NS) {
+    took_ns = emu_clock_ns() - now_ns;
+    if (shortest_ns == 0 || took_ns < shortest_ns)
+        atomic_store_explicit(&port->idle.yield_ns, took_ns < UINT32_MAX ? (uint32_t)took_ns : UINT32_MAX,
+                              memory_order_relaxed);
+    if (took_ns > SLOW_YIELD_NS) {
         atomic_store_explicit(&port->idle.shared, YIELDS_AFTER_SLOW, memory_order_relaxed);
         return true;
     }
@@ -129,88 +178,202 @@ static bool may_rest(const struct emu_port *port)
            atomic_load_explicit(&port->n_queues, memory_order_relaxed) <= REST_QUEUES_MAX;
 }
 
-/* Has the program polled everything in vain for long? Announces that it will rest. */
-static bool is_time_to_rest(struct emu_port *port, uint64_t now_ns)
+/* Has anything come, or has the program done anything, since the last call? Announces that polls may wait. */
+static bool has_news(struct emu_port *port, uint64_t now_ns, bool *has_unread_out)
 {
     struct emu_idle *idle = &port->idle;
-    uint32_t cycle = atomic_load_explicit(&idle->cycle, memory_order_relaxed);
-    bool has_news = emu_rest_announce(port->segment);
-    uint64_t idle_ns;
-    bool has_unread;
-    uint64_t activity = sum_activity(port, &has_unread);
+    bool was_disturbed = emu_rest_announce(port->segment);
+    uint64_t activity = sum_activity(port, has_unread_out);
 
-    if (has_news || activity != atomic_load_explicit(&idle->activity, memory_order_relaxed)) {
-        atomic_store_explicit(&idle->activity, activity, memory_order_relaxed);
-        atomic_store_explicit(&idle->since_ns, now_ns, memory_order_relaxed);
-        atomic_store_explicit(&idle->polls, 0, memory_order_relaxed);
+    if (!was_disturbed && activity == atomic_load_explicit(&idle->activity, memory_order_relaxed))
         return false;
-    }
-    idle_ns = now_ns - atomic_load_explicit(&idle->since_ns, memory_order_relaxed);
-    return idle_ns >= (has_unread ? UNREAD_NS : 0) + port->settings.rest_after_ns &&
-           atomic_load_explicit(&idle->polls, memory_order_relaxed) >= (cycle > REST_POLLS ? cycle : REST_POLLS);
+    atomic_store_explicit(&idle->activity, activity, memory_order_relaxed);
+    atomic_store_explicit(&idle->since_ns, now_ns, memory_order_relaxed);
+    atomic_store_explicit(&idle->polls, 0, memory_order_relaxed);
+    return true;
+}
+
+/* ---- what the program does ---- */
+
+static void note_leave(struct emu_idle *idle)
+{
+    atomic_store_explicit(&idle->left_cpu_ns, cpu_time_ns(), memory_order_relaxed);
+    atomic_store_explicit(&idle->left_ns, emu_clock_ns(), memory_order_relaxed);
 }
 
 /*
- * The longer nothing has come, the longer the rest: what cannot wake us (a word that a neighbour writes into memory of
- * its own, say) is late by some part of what it has been late already.
+ * For how long the program has computed since it left the last poll; 0: it only polls, or others had the core, or it
+ * slept, which is remembered for a while.
  */
-static void rest(struct emu_port *port, uint64_t now_ns)
+static uint64_t computed_ns(struct emu_idle *idle, uint64_t now_ns)
 {
-    uint64_t limit_ns = (now_ns - atomic_load_explicit(&port->idle.since_ns, memory_order_relaxed)) * REST_PER_IDLE;
+    uint64_t left_ns = atomic_load_explicit(&idle->left_ns, memory_order_relaxed);
+    uint64_t absent_ns = now_ns - left_ns;
+    uint64_t used_ns;
 
-    atomic_store_explicit(&port->idle.polls, 0, memory_order_relaxed);
-    if (limit_ns < REST_MIN_NS)
-        limit_ns = REST_MIN_NS;
-    if (limit_ns > REST_MAX_NS)
-        limit_ns = REST_MAX_NS;
-    if (!emu_rest_sleep(port->segment, limit_ns) ||
+    if (left_ns == 0 || absent_ns <= SLOW_YIELD_NS ||
+        absent_ns <= YIELDS_PER_POLL * (uint64_t)atomic_load_explicit(&idle->yield_ns, memory_order_relaxed))
+        return 0;
+    used_ns = cpu_time_ns() - atomic_load_explicit(&idle->left_cpu_ns, memory_order_relaxed);
+    if (used_ns > absent_ns / 2)
+        return used_ns < absent_ns ? used_ns : absent_ns;   /* more: of several threads */
+    if (absent_ns >= NAP_MIN_NS)
+        atomic_store_explicit(&idle->nap_until_ns, now_ns + NAPS_KEPT * absent_ns, memory_order_relaxed);
+    return 0;
+}
+
+/* Runs now and then on a core that is ours. */
+static void look_for_nap(struct emu_idle *idle)
+{
+    uint64_t now_ns = emu_clock_ns();
+
+    if (now_ns - atomic_load_explicit(&idle->left_ns, memory_order_relaxed) < NAP_MIN_NS)
+        return;
+    computed_ns(idle, now_ns);
+    note_leave(idle);
+}
+
+/* ---- waits and rests ---- */
+
+/* For how long this poll may wait, whatever it waits for. */
+static uint64_t longest_wait_ns(struct emu_idle *idle, uint64_t now_ns)
+{
+    uint64_t vain_ns = now_ns - atomic_load_explicit(&idle->since_ns, memory_order_relaxed);
+    uint64_t work_ns = computed_ns(idle, now_ns);
+    uint64_t limit_ns = vain_ns / LONG_WAITS_PER_VAIN;
+
+    if (work_ns > 0)
+        return work_ns / WAITS_PER_WORK;
+    if (limit_ns < WAIT_MAX_NS)
+        return WAIT_MAX_NS;
+    return limit_ns < LONG_WAIT_MAX_NS ? limit_ns : LONG_WAIT_MAX_NS;
+}
+
+/* Has the program polled everything in vain for long, while others want the core? */
+static bool is_time_to_rest(const struct emu_port *port, uint64_t now_ns, bool has_unread)
+{
+    const struct emu_idle *idle = &port->idle;
+    uint32_t cycle = atomic_load_explicit(&idle->cycle, memory_order_relaxed);
+    uint64_t idle_ns = now_ns - atomic_load_explicit(&idle->since_ns, memory_order_relaxed);
+
+    /* While yields are quick nobody is in want of room. */
+    return atomic_load_explicit(&idle->shared, memory_order_relaxed) == YIELDS_AFTER_SLOW &&
+           idle_ns >= (has_unread ? UNREAD_NS : 0) + port->settings.rest_after_ns &&
+           atomic_load_explicit(&idle->polls, memory_order_relaxed) >= (cycle > REST_POLLS ? cycle : REST_POLLS);
+}
+
+/* Yields at least once, also where there is nothing to wait for. */
+static void wait_awake(struct emu_port *port, uint64_t now_ns, uint64_t wait_ns)
+{
+    uint64_t until_ns = now_ns + wait_ns;
+
+    do {
+        yield_is_slow(port, now_ns);
+        now_ns = emu_clock_ns();
+    } while (now_ns < until_ns &&
+             atomic_load_explicit(&port->segment->rests, memory_order_relaxed) != EMU_REST_NONE);
+}
+
+/* Short waits stay awake, because a core that sleeps takes its time to wake up. */
+static void wait_for(struct emu_port *port, uint64_t now_ns, uint64_t wait_ns)
+{
+    if (wait_ns < REST_MIN_NS) {
+        wait_awake(port, now_ns, wait_ns);
+        return;
+    }
+    if (!emu_rest_sleep(port->segment, wait_ns) ||
         (atomic_load_explicit(&port->table->flags, memory_order_relaxed) & EMU_TABLE_CLOSED))
         emu_port_is_lost(port);
 }
 
-static void make_room(struct emu_port *port)
+/* Makes room for others. The longer nothing has come, the longer. */
+static uint64_t rest_ns(struct emu_idle *idle, uint64_t vain_ns)
 {
-    uint64_t now_ns = emu_clock_ns();
+    uint64_t wait_ns = vain_ns * REST_PER_IDLE;
 
-    /* While yields are quick nobody is in want of room. */
-    if (atomic_load_explicit(&port->idle.shared, memory_order_relaxed) == YIELDS_AFTER_SLOW && may_rest(port) &&
-        is_time_to_rest(port, now_ns)) {
-        rest(port, now_ns);
-        return;
-    }
-    yield_is_slow(port, now_ns);
-    atomic_fetch_add_explicit(&port->idle.polls, 1, memory_order_relaxed);
+    atomic_store_explicit(&idle->polls, 0, memory_order_relaxed);
+    return wait_ns > REST_MIN_NS ? wait_ns : REST_MIN_NS;
 }
+
+/* Nothing has come since the last call. in_a_row: empty polls since something was found. */
+static void wait_for_news(struct emu_port *port, uint64_t now_ns, uint32_t in_a_row, bool has_unread)
+{
+    struct emu_idle *idle = &port->idle;
+    uint64_t vain_ns = now_ns - atomic_load_explicit(&idle->since_ns, memory_order_relaxed);
+    uint64_t longest_ns = longest_wait_ns(idle, now_ns);
+    uint64_t wait_ns = in_a_row > FREE_POLLS ? vain_ns / WAITS_PER_VAIN : 0;
+
+    if (is_time_to_rest(port, now_ns, has_unread))
+        wait_ns = rest_ns(idle, vain_ns);
+    wait_for(port, now_ns, wait_ns < longest_ns ? wait_ns : longest_ns);
+    /* Before that its waits are too short to keep a program from anything. */
+    if (vain_ns >= port->settings.rest_after_ns)
+        note_leave(idle);
+}
+
+static void make_room(struct emu_port *port, uint32_t in_a_row)
+{
+    struct emu_idle *idle = &port->idle;
+    uint64_t now_ns = emu_clock_ns();
+    bool is_early = in_a_row <= FREE_POLLS &&
+                    atomic_load_explicit(&idle->shared, memory_order_relaxed) != YIELDS_AFTER_SLOW;
+    bool has_unread;
+
+    if (is_early || !may_rest(port)) {
+        yield_is_slow(port, now_ns);
+    } else if (has_news(port, now_ns, &has_unread)) {
+        atomic_store_explicit(&idle->left_ns, 0, memory_order_relaxed);
+        yield_is_slow(port, now_ns);
+    } else {
+        wait_for_news(port, now_ns, in_a_row, has_unread);
+    }
+    atomic_fetch_add_explicit(&idle->polls, 1, memory_order_relaxed);
+    if (now_ns > atomic_load_explicit(&idle->nap_until_ns, memory_order_relaxed))
+        atomic_store_explicit(&idle->nap_until_ns, 0, memory_order_relaxed);
+}
+
+/* ---- calls ---- */
 
 /* Several threads may count at once and lose some: it does not matter. */
 static uint32_t count_poll(struct emu_port *port)
 {
     uint32_t polls = atomic_load_explicit(&port->idle.empty_polls, memory_order_relaxed) + 1;
 
-    if (polls >= POLLS_PER_LOSS_CHECK) {
-        polls = 0;
+    if (polls % POLLS_PER_LOSS_CHECK == 0)
         emu_port_is_lost(port);
-    }
     atomic_store_explicit(&port->idle.empty_polls, polls, memory_order_relaxed);
     return polls;
 }
 
-void emu_port_relax(struct emu_port *port)
+static bool is_patient(const struct emu_idle *idle)
 {
-    uint32_t polls = count_poll(port);
-
-    /* Others than our job may want the core as well: never spin for long without asking. */
-    if (is_core_shared(port))
-        make_room(port);
-    else if (polls % POLLS_PER_YIELD == 0)
-        yield_is_slow(port, emu_clock_ns());
-    /* No pause instruction: on some processors it takes as long as the news that it would wait for. */
+    return idle->is_far || atomic_load_explicit(&idle->nap_until_ns, memory_order_relaxed) != 0;
 }
 
-void emu_port_relax_among(struct emu_port *port, uint32_t n_things)
+bool emu_port_relax(struct emu_port *port)
+{
+    struct emu_idle *idle = &port->idle;
+    uint32_t polls = count_poll(port);
+    uint32_t in_a_row = polls - atomic_load_explicit(&idle->found_at, memory_order_relaxed);
+
+    /* Others than our job may want the core as well: never spin for long without asking. */
+    if (is_core_shared(port) || (in_a_row > FREE_POLLS && is_patient(idle))) {
+        make_room(port, in_a_row);
+        return true;
+    }
+    if (in_a_row % LOOK_POLLS == 0)
+        look_for_nap(idle);
+    /* No pause instruction: on some processors it takes as long as the news that it would wait for. */
+    if (polls % POLLS_PER_YIELD != 0)
+        return false;
+    yield_is_slow(port, emu_clock_ns());
+    return true;
+}
+
+bool emu_port_relax_among(struct emu_port *port, uint32_t n_things)
 {
     atomic_store_explicit(&port->idle.cycle, n_things, memory_order_relaxed);
-    emu_port_relax(port);
+    return emu_port_relax(port);
 }
 
 uint32_t emu_port_spin(struct emu_port *port)

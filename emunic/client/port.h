@@ -134,14 +134,23 @@ static inline bool emu_port_blocks_are_used_up(const struct emu_port *port)
 
 /*
  * After an empty poll: yields now and then; where processes outnumber cores, or a yield has shown that others want this
- * core, it yields each time, and after EMUNIC_REST_AFTER of empty polls sleeps, for less than REST_MAX_NS, until there
- * may be news for the port (an event, a short message, a datagram, data from a peer, the end of the domain). Now and
- * then looks whether emunic lives.
+ * core, it yields each time, and waits until there may be news for the port (an event, a short message, a datagram,
+ * data from a peer, the end of the domain): the longer the more polls there were in vain, but hardly where the program
+ * does something else between polls. So it does after some polls in a row where the domain has other hosts, and for a
+ * program that has slept by itself lately. Now and then it looks whether emunic lives. True: time has passed, so look
+ * again before saying that there is nothing.
  */
-void emu_port_relax(struct emu_port *port);
+bool emu_port_relax(struct emu_port *port);
 
-/* The same for a caller that polls so many things in turn: it does not sleep before each may have had its turn. */
-void emu_port_relax_among(struct emu_port *port, uint32_t n_things);
+/* The same for a caller that polls so many things in turn: it does not rest before each may have had its turn. */
+bool emu_port_relax_among(struct emu_port *port, uint32_t n_things);
+
+/* A poll has found something: the next empty ones are the first in a row. */
+static inline void emu_port_found(struct emu_port *port)
+{
+    atomic_store_explicit(&port->idle.found_at, atomic_load_explicit(&port->idle.empty_polls, memory_order_relaxed),
+                          memory_order_relaxed);
+}
 
 /*
  * The same for blocking calls, which sleep by themselves: yields only. Returns how many polls the caller shall

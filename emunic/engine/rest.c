@@ -14,7 +14,8 @@
  * "announced". Who brings news looks at the word with a plain load behind its stores; no fence. The processor may do
  * that load before the stores are visible, so a look that misses the announcement may belong to news that the next poll
  * misses too. But stores leave a store buffer within a fraction of a microsecond, and between announcing and sleeping
- * lie EMUNIC_REST_AFTER and a yield that came back slowly: no wake is lost that way. If one were, the sleep is bounded.
+ * lie EMUNIC_REST_AFTER and a yield that came back slowly, or many yields: no wake is lost that way. If one were, the
+ * sleep is bounded.
  *
  * The word is written by the owner and, once per rest, by who disturbs it; so its line stays shared and the load costs
  * next to nothing. A member that scribbles over it makes its victim poll, or rest for the bound.

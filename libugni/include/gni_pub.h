@@ -1693,8 +1693,10 @@ gni_return_t GNI_GetCompleted(gni_cq_handle_t cq_hndl, gni_cq_entry_t event_data
  */
 
 /**
- * Take the oldest event off a completion queue. Never blocks. Also does internal work: returning SMSG credits,
- * sending again; a program that only sends must call it too.
+ * Take the oldest event off a completion queue. Never blocks, but where a fabric takes long to answer each further
+ * empty look in a row takes longer, at most a millisecond, or 20 where nothing has come for long, and ends with the first
+ * news for the NIC. Also does internal work: returning SMSG credits, sending again; a program that only sends
+ * must call it too.
  *
  * @param[out] event_data  The event with SUCCESS and TRANSACTION_ERROR; a non-zero word with GNI_CQ_OVERRUN set
  *                         with ERROR_RESOURCE; 0 with NOT_DONE (reading 7.16).

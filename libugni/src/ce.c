@@ -178,9 +178,14 @@ gni_return_t GNI_CeCheckResult(gni_ce_result_t *result, uint32_t length)
     (void)length;
     if (!result)
         return GNI_RC_INVALID_PARAM;
+    if ((control_of(result) & EMU_CE_CONTROL_DONE) == 0) {
+        gni_return_t rc = look_at_nic(result);
+
+        /* It may have come meanwhile. */
+        if (rc != GNI_RC_NOT_DONE || (control_of(result) & EMU_CE_CONTROL_DONE) == 0)
+            return rc;
+    }
     control = control_of(result);
-    if ((control & EMU_CE_CONTROL_DONE) == 0)
-        return look_at_nic(result);
     forget(result);
     return status_of(control) != 0 || fpe_of(control) != 0 ? GNI_RC_TRANSACTION_ERROR : GNI_RC_SUCCESS;
 }

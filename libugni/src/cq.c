@@ -410,6 +410,21 @@ static inline bool has_no_news(const struct gnii_cq *cq)
            !atomic_load_explicit(&cq->loss_was_told, memory_order_relaxed);
 }
 
+static inline gni_return_t poll_once(struct gnii_cq *cq, gni_cq_entry_t *event_data)
+{
+    gni_return_t rc;
+
+    if (has_no_news(cq)) {
+        __builtin_prefetch(atomic_load_explicit(&cq->nic->next_slot, memory_order_relaxed));
+        *event_data = 0;
+        return GNI_RC_NOT_DONE;
+    }
+    emu_biased_lock(&cq->nic->lock);
+    rc = take_event(cq, event_data);
+    emu_biased_unlock(&cq->nic->lock);
+    return rc;
+}
+
 gni_return_t GNI_CqGetEvent(gni_cq_handle_t cq_hndl, gni_cq_entry_t *event_data)
 {
     struct gnii_cq *cq = gnii_cq_find(cq_hndl);
@@ -417,18 +432,13 @@ gni_return_t GNI_CqGetEvent(gni_cq_handle_t cq_hndl, gni_cq_entry_t *event_data)
 
     if (!cq || !event_data)
         return GNI_RC_INVALID_PARAM;
-    if (has_no_news(cq)) {
-        __builtin_prefetch(atomic_load_explicit(&cq->nic->next_slot, memory_order_relaxed));
-        *event_data = 0;
-        emu_port_relax(&cq->nic->port);
-        return GNI_RC_NOT_DONE;
-    }
-    emu_biased_lock(&cq->nic->lock);
-    rc = take_event(cq, event_data);
-    emu_biased_unlock(&cq->nic->lock);
-    call_handler(cq, rc, event_data);
+    rc = poll_once(cq, event_data);
+    if (rc == GNI_RC_NOT_DONE && emu_port_relax(&cq->nic->port))
+        rc = poll_once(cq, event_data);
     if (rc == GNI_RC_NOT_DONE)
-        emu_port_relax(&cq->nic->port);
+        return rc;
+    emu_port_found(&cq->nic->port);
+    call_handler(cq, rc, event_data);
     return rc;
 }
 
@@ -472,8 +482,8 @@ gni_return_t GNI_CqTestEvent(gni_cq_handle_t cq_hndl)
     if (!cq)
         return GNI_RC_INVALID_PARAM;
     rc = look(cq);
-    if (rc == GNI_RC_NOT_DONE)
-        emu_port_relax(&cq->nic->port);
+    if (rc == GNI_RC_NOT_DONE && emu_port_relax(&cq->nic->port))
+        rc = look(cq);
     return rc;
 }
 

@@ -492,8 +492,8 @@ static bool wait_for_news(struct gnii_msgq *m, const struct gnii_wait *wait, uin
 {
     int r;
 
-    if ((*polls)++ < m->nic->port.settings.spin_polls) {
-        emu_port_relax(&m->nic->port);
+    if (*polls < m->nic->port.settings.spin_polls) {
+        *polls += emu_port_spin(&m->nic->port);
         return *polls % 64 != 0 || emu_clock_ns() < deadline_ns;
     }
     r = sleep_on(m, wait, deadline_ns);
@@ -512,6 +512,7 @@ static gni_return_t progress(struct gnii_msgq *m, const struct gnii_wait *wait, 
     struct gnii_msgq_message message;
     uint32_t n_messages = 0;
     uint64_t polls = 0;
+    bool is_again = false;
 
     for (;;) {
         enum found found;
@@ -536,11 +537,13 @@ static gni_return_t progress(struct gnii_msgq *m, const struct gnii_wait *wait, 
             break;
         }
         if (!waits) {
-            emu_port_relax(&m->nic->port);
+            is_again = !is_again && emu_port_relax(&m->nic->port);
+            if (is_again)
+                continue;
             return found == NOTHING ? GNI_RC_SUCCESS : GNI_RC_NOT_DONE;
         }
         if (found == TRY_AGAIN) {
-            emu_port_relax(&m->nic->port);
+            emu_port_spin(&m->nic->port);
             if (emu_clock_ns() >= deadline_ns)
                 return GNI_RC_NOT_DONE;
         } else if (!wait_for_news(m, wait, deadline_ns, &polls)) {

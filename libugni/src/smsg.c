@@ -733,15 +733,19 @@ gni_return_t GNI_SmsgSendWTag(gni_ep_handle_t ep_hndl, void *header, uint32_t he
 {
     struct gnii_ep *ep = gnii_ep_find(ep_hndl);
     gni_return_t rc = GNI_RC_INVALID_PARAM;
+    bool is_again = false;
 
     if (!ep || tag == GNI_SMSG_ANY_TAG || (!header && header_length > 0) || (!data && data_length > 0))
         return GNI_RC_INVALID_PARAM;
-    emu_biased_lock(&ep->nic->lock);
-    if (ep->smsg && ep->cq)
-        rc = send_message(ep, header, header_length, data, data_length, msg_id, tag);
-    emu_biased_unlock(&ep->nic->lock);
-    if (rc == GNI_RC_NOT_DONE)
-        emu_port_relax(&ep->nic->port);
+    do {
+        emu_biased_lock(&ep->nic->lock);
+        if (ep->smsg && ep->cq)
+            rc = send_message(ep, header, header_length, data, data_length, msg_id, tag);
+        emu_biased_unlock(&ep->nic->lock);
+        if (rc != GNI_RC_NOT_DONE || is_again)
+            return rc;
+        is_again = emu_port_relax(&ep->nic->port);
+    } while (is_again);
     return rc;
 }
 
@@ -815,25 +819,35 @@ static inline gni_return_t get_next(struct gnii_ep *ep, void **header, uint8_t *
     return GNI_RC_SUCCESS;
 }
 
-gni_return_t GNI_SmsgGetNextWTag(gni_ep_handle_t ep_hndl, void **header, uint8_t *tag)
+/* polled_out: so many mailboxes are polled in vain, 0: this is no poll. */
+static inline gni_return_t poll_mailbox(struct gnii_ep *ep, void **header, uint8_t *tag, uint32_t *polled_out)
 {
-    struct gnii_ep *ep = gnii_ep_find(ep_hndl);
     gni_return_t rc = GNI_RC_INVALID_PARAM;
-    uint32_t n_mailboxes = 0;
-    bool polls_mailbox = false;
 
-    if (!ep || !header || !tag)
-        return GNI_RC_INVALID_PARAM;
     emu_biased_lock(&ep->nic->lock);
     if (ep->smsg) {
         rc = get_next(ep, header, tag);
         /* The one empty look that ends a fetch loop is no reason to yield. */
-        polls_mailbox = ep->smsg->empty_looks > 1;
-        n_mailboxes = ep->nic->n_mailboxes;
+        if (rc == GNI_RC_NOT_DONE && ep->smsg->empty_looks > 1)
+            *polled_out = ep->nic->n_mailboxes;
     }
     emu_biased_unlock(&ep->nic->lock);
-    if (rc == GNI_RC_NOT_DONE && polls_mailbox)
-        emu_port_relax_among(&ep->nic->port, n_mailboxes);
+    return rc;
+}
+
+gni_return_t GNI_SmsgGetNextWTag(gni_ep_handle_t ep_hndl, void **header, uint8_t *tag)
+{
+    struct gnii_ep *ep = gnii_ep_find(ep_hndl);
+    uint32_t polled = 0;
+    gni_return_t rc;
+
+    if (!ep || !header || !tag)
+        return GNI_RC_INVALID_PARAM;
+    rc = poll_mailbox(ep, header, tag, &polled);
+    if (polled > 0 && emu_port_relax_among(&ep->nic->port, polled))
+        rc = poll_mailbox(ep, header, tag, &polled);
+    if (rc == GNI_RC_SUCCESS)
+        emu_port_found(&ep->nic->port);
     return rc;
 }
 
