@@ -188,7 +188,7 @@ static void tell_home(struct emu_portals *p, const struct emu_portals_target *t,
 }
 
 /* Runs when our own lock is not free while we hold the target's. False: the target has gone meanwhile. */
-static bool tell_home_unlocked(struct emu_portals *p, const struct emu_portals_target *t, struct emu_ptl_send *send,
+__attribute__((noinline)) static bool tell_home_unlocked(struct emu_portals *p, const struct emu_portals_target *t, struct emu_ptl_send *send,
                                struct stay *stay, struct outcome *out)
 {
     if (stay->is_brief)
