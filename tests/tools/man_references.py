@@ -13,7 +13,8 @@ import tempfile
 
 from page import show
 
-OTHERS = {"mpirun(1)", "aprun(1)", "srun(1)", "ssh(1)", "dmesg(1)", "jq(1)"}
+OTHERS = {"mpirun(1)", "aprun(1)", "srun(1)", "ssh(1)", "dmesg(1)", "jq(1)", "uname(2)", "gethostname(3)", "gethostid(3)",
+          "gethostbyname(3)"}
 PAGE = re.compile(r"^\.(?:BR|IR) +([\w\\-]+) +\((\d)\)", re.M)
 SECTION = re.compile(r'^\.S[HS] +"?([^"\n]*)', re.M)
 NAMED = re.compile(r'\b(?:[Ss]ee|under)\s+(?:\.BR?\s+)?(?:"([A-Z][\w ]*)"|([A-Z]{4,}(?: [A-Z]{2,})*)\b(?![_(]))')
