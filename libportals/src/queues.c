@@ -130,6 +130,8 @@ enum p3_code p3_eq_poll(const uint32_t *eqs, int n, uint32_t timeout_ms, struct 
             code = sleeps ? take_or_announce(ni, eqs, n, taken) : take_any(ni, eqs, n, taken);
         if (code == P3_EQ_EMPTY && timeout_ms == 0 && emu_port_relax_among(&ni->p.port, (uint32_t)n))
             code = take_any(ni, eqs, n, taken);
+        if (code == P3_OK)
+            emu_port_found(&ni->p.port);
         p3_unlock_ni(ni);
         if (code != P3_EQ_EMPTY || timeout_ms == 0 || is_late)
             return code;
