@@ -11,18 +11,20 @@
  *   routed   a command in the port's ring; emunic does the same (daemon/portals.c). The gate (client/lane.h) lets
  *            nothing go direct while commands of ours wait there, so switching loses and reorders nothing.
  *
- * SEND_END stands in our queue before the target can see END, and so before whatever the message causes. A direct get's,
- * which has no data to give away, goes with SEND_START. No thread of our own sees it before the call is over: the caller's
- * lock (portals.h) is held. The own lock is only tried while the target's is held, so two that send to each other never
- * wait for each other; where it is not free the target's is let go of first, and taken again for END.
+ * SEND_END stands in our queue before the target can see END, and so before whatever the message causes. That of a
+ * direct get, which has no data to give away, goes with SEND_START. No thread of our own sees it before the call is
+ * over: the caller's lock (portals.h) is held. The own lock is only tried while the target's is held, so two that send
+ * to each other never wait for each other; where it is not free the target's is let go of first, and taken again for
+ * END.
  *
  * Cache lines of a small put from a descriptor without a queue. It writes six of the target's interface: the lock's,
  * its flight's, the queue's, two of the event and, if its words change, the descriptor's; one or more of data; and
  * three of its own (the mark, flow counters, registers). SEND events cost our own lock's line more, the queue's and two
  * for each event, all our own but for what others last wrote there. All others (domain table, list, places) are only
- * read and stay in the cache. Where one process sends, those that come from another core are the event's two and the data's, and both
- * are asked for while the words of the request are still worked on; where several send, lock, queue and descriptor come
- * from the last one. One locked instruction, the target's lock. What is known of a target is kept (portals_target.c).
+ * read and stay in the cache. Where one process sends, those that come from another core are the event's two and the
+ * data's, and both are asked for while the words of the request are still worked on; where several send, lock, queue
+ * and descriptor come from the last one. One locked instruction, the target's lock. What is known of a target is kept
+ * (portals_target.c).
  *
  * Left to emunic: whatever the domain's flags say, transfers above EMUNIC_DIRECT_LIMIT, targets whose memory we cannot
  * reach.
@@ -188,8 +190,9 @@ static void tell_home(struct emu_portals *p, const struct emu_portals_target *t,
 }
 
 /* Runs when our own lock is not free while we hold the target's. False: the target has gone meanwhile. */
-__attribute__((noinline)) static bool tell_home_unlocked(struct emu_portals *p, const struct emu_portals_target *t, struct emu_ptl_send *send,
-                               struct stay *stay, struct outcome *out)
+static __attribute__((noinline)) bool tell_home_unlocked(struct emu_portals *p, const struct emu_portals_target *t,
+                                                         struct emu_ptl_send *send, struct stay *stay,
+                                                         struct outcome *out)
 {
     if (stay->is_brief)
         emu_ptl_prolong(t->ni, &stay->request, &stay->taker, p->generation, stay->flight);
