@@ -265,7 +265,7 @@ static void test_unknown_machine_names_those_that_there_are(void **state)
 {
     struct emu_machine *m = NULL;
     char folder[] = "/tmp/emunic-machines-XXXXXX";
-    char path[80];
+    char file[80];
     char err[300] = "";
 
     (void)state;
@@ -274,8 +274,8 @@ static void test_unknown_machine_names_those_that_there_are(void **state)
     assert_non_null(strstr(err, "/aries.yaml: No such file or directory"));
     for (const char *const *name = (const char *const[]){ "xt3.yaml", "aries.yaml", "notes.txt", ".yaml", NULL }; *name;
          name++) {
-        snprintf(path, sizeof(path), "%s/%s", folder, *name);
-        fclose(fopen(path, "w"));
+        snprintf(file, sizeof(file), "%s/%s", folder, *name);
+        fclose(fopen(file, "w"));
     }
     assert_int_equal(emu_machine_load("titan:groups=2", folder, &m, err, sizeof(err)), -ENOENT);
     assert_string_equal(err, "no machine 'titan'; there are aries, xt3");
@@ -283,8 +283,8 @@ static void test_unknown_machine_names_those_that_there_are(void **state)
     assert_string_equal(err, "no machine 'areis'; did you mean 'aries'? There are aries, xt3");
     for (const char *const *name = (const char *const[]){ "xt3.yaml", "aries.yaml", "notes.txt", ".yaml", NULL }; *name;
          name++) {
-        snprintf(path, sizeof(path), "%s/%s", folder, *name);
-        unlink(path);
+        snprintf(file, sizeof(file), "%s/%s", folder, *name);
+        unlink(file);
     }
     rmdir(folder);
 }
