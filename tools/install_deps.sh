@@ -18,6 +18,7 @@ libyaml-dev
 libpmix-dev
 libfabric-dev
 libhwloc-dev
+libhugetlbfs-dev
 libibverbs-dev
 libopenmpi-dev
 libsodium-dev
@@ -34,6 +35,7 @@ automake
 ca-certificates
 dpkg-dev
 g++
+gfortran
 libevent-dev
 libtool
 perl
