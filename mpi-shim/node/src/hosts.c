@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Addresses of nodes. On the original a node's name has an address, and programs that exchange names connect to each
- * other by them. Here the name of a node of the job stands for the host that the node is on.
+ * other by them. Here the name of a node of the job stands for the host that the node is on, unless /etc/hosts has it.
  *
  * EMUNIC_HOST is the own host's name. Of several hosts EMUNIC_RANK_HOSTS has that of each rank, and EMUNIC_NIDS the
  * node of each rank, both as "what*count,what": the host of a node is that of its first rank.
@@ -88,7 +88,34 @@ static bool host_of_rank(const char *hosts, unsigned long rank, char host_out[NO
     return false;
 }
 
-/* The host that a name stands for. False: it is not the name of a node of this job. */
+/*
+ * Has somebody given the name an address in /etc/hosts (emunic-ipogif0 does)? Then that counts. The file and not the
+ * resolver is asked, because a name server that does not answer would hold the program up.
+ */
+static bool is_in_hosts_file(const char *name)
+{
+    FILE *file = fopen("/etc/hosts", "re");
+    size_t room = 0;
+    char *line = NULL;
+    bool is_there = false;
+
+    if (!file)
+        return false;
+    while (!is_there && getline(&line, &room, file) >= 0) {
+        char *rest = NULL;
+        char *word;
+
+        line[strcspn(line, "#")] = '\0';
+        strtok_r(line, " \t\n", &rest);         /* the address */
+        while (!is_there && (word = strtok_r(NULL, " \t\n", &rest)))
+            is_there = strcmp(word, name) == 0;
+    }
+    free(line);
+    fclose(file);
+    return is_there;
+}
+
+/* The host that a name stands for. False: it is not the name of a node of this job, or has an address of its own. */
 static bool find_host(const char *name, char host_out[NODE_HOST_MAX])
 {
     const struct node_view *view = node_view();
@@ -98,7 +125,7 @@ static bool find_host(const char *name, char host_out[NODE_HOST_MAX])
     unsigned long rank;
     uint32_t nid;
 
-    if (!view->is_named || !parse_name(name, &nid))
+    if (!view->is_named || !parse_name(name, &nid) || is_in_hosts_file(name))
         return false;
     nids = getenv("EMUNIC_NIDS");
     hosts = getenv("EMUNIC_RANK_HOSTS");
