@@ -165,7 +165,7 @@ test_explain_refuses_what_the_loader_refuses() {
     expect_error_line "emunic sim: explain: override 'groups=0'"
     call sim explain nothing
     expect_status 1
-    expect_error_line 'emunic sim: explain: .*nothing.yaml: No such file'
+    expect_error_line "emunic sim: explain: no machine 'nothing'; there are "
 }
 
 test_the_same_seed_gives_the_same_trace_on_any_threads() {
