@@ -24,9 +24,9 @@
 
 #include <pmi.h>
 
-#define IDLE_LIMIT_US  60e6
+#define IDLE_LIMIT_US 60e6
 /* Polls between two looks at the clock. */
-#define IDLE_CHECK     1024
+#define IDLE_CHECK    1024
 
 static int my_rank = -1;
 static uint64_t idle_polls;

@@ -15,8 +15,8 @@
 
 /* Where a rank can be reached. Filled for every rank by ex_start(). */
 struct ex_peer {
-    uint32_t nic_addr;      /* NIC address of its node */
-    uint32_t inst_id;       /* its instance in the communication domain */
+    uint32_t nic_addr; /* NIC address of its node */
+    uint32_t inst_id;  /* its instance in the communication domain */
 };
 
 struct ex_job {
@@ -25,7 +25,7 @@ struct ex_job {
     gni_nic_device_t device_type;
     gni_cdm_handle_t cdm;
     gni_nic_handle_t nic;
-    struct ex_peer *peers;  /* n_ranks entries, owned */
+    struct ex_peer *peers; /* n_ranks entries, owned */
 };
 
 /* Print "file:line: rank R: text" to stderr and end the job with status 1. */
@@ -38,10 +38,10 @@ _Noreturn void ex_fail(const char *file, int line, const char *format, ...) __at
 void ex_gni_check(gni_return_t rc, const char *call, const char *file, int line);
 
 /* A fact that has to hold; the remaining arguments say what was found instead. */
-#define EX_EXPECT(condition, ...) \
-    do {                          \
-        if (!(condition))         \
-            EX_FAIL(__VA_ARGS__); \
+#define EX_EXPECT(condition, ...)                                                                                      \
+    do {                                                                                                               \
+        if (!(condition))                                                                                              \
+            EX_FAIL(__VA_ARGS__);                                                                                      \
     } while (0)
 
 /*

@@ -13,18 +13,18 @@
 #include <pmi.h>
 
 /* A call that has to succeed: else say where, which and why, and end the job. */
-#define EX_DMAPP(call)                                                                                       \
-    do {                                                                                                     \
-        dmapp_return_t ex_rc_ = (call);                                                                      \
-        if (ex_rc_ != DMAPP_RC_SUCCESS)                                                                      \
-            ex_end(__FILE__, __LINE__, #call, dmapp_err_str[ex_rc_]);                                        \
+#define EX_DMAPP(call)                                                                                                 \
+    do {                                                                                                               \
+        dmapp_return_t ex_rc_ = (call);                                                                                \
+        if (ex_rc_ != DMAPP_RC_SUCCESS)                                                                                \
+            ex_end(__FILE__, __LINE__, #call, dmapp_err_str[ex_rc_]);                                                  \
     } while (0)
 
 /* A fact that has to hold. */
-#define EX_EXPECT(condition)                                                                                 \
-    do {                                                                                                     \
-        if (!(condition))                                                                                    \
-            ex_end(__FILE__, __LINE__, #condition, "not so");                                                \
+#define EX_EXPECT(condition)                                                                                           \
+    do {                                                                                                               \
+        if (!(condition))                                                                                              \
+            ex_end(__FILE__, __LINE__, #condition, "not so");                                                          \
     } while (0)
 
 static inline _Noreturn void ex_end(const char *file, int line, const char *what, const char *why)

@@ -26,8 +26,8 @@ enum { NORTH, SOUTH, WEST, EAST, SIDES };
 
 struct field {
     unsigned side;
-    unsigned stride;            /* cells in a row, borders included */
-    unsigned rows;              /* of PEs */
+    unsigned stride; /* cells in a row, borders included */
+    unsigned rows;   /* of PEs */
     unsigned columns;
     double *cells[2];           /* symmetric */
     volatile uint64_t *arrived; /* symmetric: the step whose cells have come from each side */
@@ -74,8 +74,8 @@ static void send_edges(const struct field *f, dmapp_jobinfo_t *job, double *cell
                             (ptrdiff_t)f->stride, (ptrdiff_t)f->stride, f->side, DMAPP_QW));
     EX_DMAPP(dmapp_put_flag_nbi(cell(f, cells, last + 1, 1), heap, pe_at(f, row - 1, column), cell(f, cells, 1, 1),
                                 f->side, DMAPP_QW, (void *)(uintptr_t)&f->arrived[SOUTH], step));
-    EX_DMAPP(dmapp_put_flag_nbi(cell(f, cells, 0, 1), heap, pe_at(f, row + 1, column), cell(f, cells, last, 1),
-                                f->side, DMAPP_QW, (void *)(uintptr_t)&f->arrived[NORTH], step));
+    EX_DMAPP(dmapp_put_flag_nbi(cell(f, cells, 0, 1), heap, pe_at(f, row + 1, column), cell(f, cells, last, 1), f->side,
+                                DMAPP_QW, (void *)(uintptr_t)&f->arrived[NORTH], step));
     EX_DMAPP(dmapp_gsync_wait());
     EX_DMAPP(dmapp_put_nbi((void *)(uintptr_t)&f->arrived[EAST], heap, pe_at(f, row, column - 1), &step, 1, DMAPP_QW));
     EX_DMAPP(dmapp_put_nbi((void *)(uintptr_t)&f->arrived[WEST], heap, pe_at(f, row, column + 1), &step, 1, DMAPP_QW));
@@ -94,9 +94,10 @@ static void compute(const struct field *f, double *from, double *to)
 {
     for (unsigned row = 1; row <= f->side; row++) {
         for (unsigned column = 1; column <= f->side; column++)
-            *cell(f, to, row, column) = (*cell(f, from, row, column) + *cell(f, from, row - 1, column) +
-                                         *cell(f, from, row + 1, column) + *cell(f, from, row, column - 1) +
-                                         *cell(f, from, row, column + 1)) / 5.0;
+            *cell(f, to, row, column) =
+                (*cell(f, from, row, column) + *cell(f, from, row - 1, column) + *cell(f, from, row + 1, column) +
+                 *cell(f, from, row, column - 1) + *cell(f, from, row, column + 1)) /
+                5.0;
     }
 }
 
@@ -123,7 +124,8 @@ static double *compute_alone(const struct field *f, unsigned steps)
                 size_t row = (size_t)r * width;
 
                 next[row + c] = (now[row + c] + now[north] + now[south] + now[row + (c + width - 1) % width] +
-                                 now[row + (c + 1) % width]) / 5.0;
+                                 now[row + (c + 1) % width]) /
+                                5.0;
             }
         }
         now = next;
@@ -142,8 +144,8 @@ static unsigned count_wrong(const struct field *f, const dmapp_jobinfo_t *job, d
 
     for (unsigned r = 0; r < f->side; r++) {
         for (unsigned c = 0; c < f->side; c++)
-            n += *cell(f, cells, r + 1, c + 1) !=
-                 all[(size_t)(first_row + r) * f->columns * f->side + first_column + c];
+            n +=
+                *cell(f, cells, r + 1, c + 1) != all[(size_t)(first_row + r) * f->columns * f->side + first_column + c];
     }
     free(all);
     return n;
@@ -183,8 +185,8 @@ int main(int argc, char **argv)
     *n_wrong = 0;
     for (unsigned r = 0; r < f.side; r++) {
         for (unsigned c = 0; c < f.side; c++)
-            *cell(&f, f.cells[0], r + 1, c + 1) = start_value((unsigned)job.pe / f.columns * f.side + r,
-                                                              (unsigned)job.pe % f.columns * f.side + c);
+            *cell(&f, f.cells[0], r + 1, c + 1) =
+                start_value((unsigned)job.pe / f.columns * f.side + r, (unsigned)job.pe % f.columns * f.side + c);
     }
     ex_barrier();
     for (unsigned step = 0; step < steps; step++) {

@@ -21,14 +21,14 @@
 #define SLOTS 64u
 
 struct queue {
-    dmapp_lock_desc_t lock;     /* zero: free */
-    uint64_t head;              /* items ever taken */
-    uint64_t tail;              /* items ever put */
-    uint64_t items[SLOTS];      /* PE << 32 | number */
+    dmapp_lock_desc_t lock; /* zero: free */
+    uint64_t head;          /* items ever taken */
+    uint64_t tail;          /* items ever put */
+    uint64_t items[SLOTS];  /* PE << 32 | number */
 };
 
 static dmapp_jobinfo_t job;
-static struct queue *queue;     /* the same address in each PE; PE 0's counts */
+static struct queue *queue; /* the same address in each PE; PE 0's counts */
 
 static uint64_t get_word(uint64_t *at)
 {
@@ -70,8 +70,8 @@ int main(int argc, char **argv)
     uint64_t n_items = 200;
     uint64_t n_put = 0;
     uint64_t n_taken = 0;
-    uint64_t *seen;             /* how often this PE has taken each PE's items: the last number, plus one */
-    uint64_t *totals;           /* in PE 0: items taken, by sender */
+    uint64_t *seen;   /* how often this PE has taken each PE's items: the last number, plus one */
+    uint64_t *totals; /* in PE 0: items taken, by sender */
     int option;
     int status = 0;
 

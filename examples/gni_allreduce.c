@@ -25,15 +25,15 @@
 
 struct tree {
     const struct ex_job *job;
-    int n_children;                 /* of an engine, at most */
+    int n_children; /* of an engine, at most */
     int n_engines;
-    gni_cq_handle_t cq;             /* of posts */
-    gni_cq_handle_t engine_cq;      /* of the engine */
-    gni_ce_handle_t ce;             /* ours, if we host one */
+    gni_cq_handle_t cq;        /* of posts */
+    gni_cq_handle_t engine_cq; /* of the engine */
+    gni_ce_handle_t ce;        /* ours, if we host one */
     gni_ep_handle_t child_eps[GNI_CE_MAX_CHILDREN];
     gni_ep_handle_t parent_ep;
     uint32_t n_child_eps;
-    gni_ep_handle_t ep;             /* on which we post */
+    gni_ep_handle_t ep; /* on which we post */
     gni_ce_result_t *result;
     gni_mem_handle_t memory;
 };
@@ -107,8 +107,8 @@ static void configure_engine(struct tree *tree, const uint32_t *ids)
     if (me > 0) {
         int parent = (me - 1) / tree->n_children;
 
-        tree->parent_ep = connect_as(tree, NULL, parent, ids[parent], (uint32_t)((me - 1) % tree->n_children),
-                                     GNI_CE_CHILD_VCE);
+        tree->parent_ep =
+            connect_as(tree, NULL, parent, ids[parent], (uint32_t)((me - 1) % tree->n_children), GNI_CE_CHILD_VCE);
     }
     EX_GNI(GNI_CeConfigure(tree->ce, tree->child_eps, tree->n_child_eps, tree->parent_ep, tree->engine_cq,
                            GNI_CE_MODE_ROUND_NEAR | GNI_CE_MODE_CQE_ONERR));
@@ -124,7 +124,7 @@ static void tree_open(struct tree *tree)
 
     EX_GNI(GNI_CqCreate(job->nic, CQ_ENTRIES, 0, GNI_CQ_NOBLOCK, NULL, NULL, &tree->cq));
     EX_GNI(GNI_CqCreate(job->nic, CQ_ENTRIES, 0, GNI_CQ_NOBLOCK, NULL, NULL, &tree->engine_cq));
-    tree->result = ex_alloc(sizeof(*tree->result));     /* page-aligned: 32 bytes are asked for */
+    tree->result = ex_alloc(sizeof(*tree->result)); /* page-aligned: 32 bytes are asked for */
     EX_GNI(GNI_MemRegister(job->nic, (uint64_t)tree->result, sizeof(*tree->result), NULL, GNI_MEM_READWRITE,
                            (uint32_t)-1, &tree->memory));
     if (job->rank < tree->n_engines) {
@@ -136,13 +136,13 @@ static void tree_open(struct tree *tree)
         configure_engine(tree, ids);
     place_of_rank(tree, job->rank, &engine, &child);
     tree->ep = connect_as(tree, tree->cq, engine, ids[engine], child, GNI_CE_CHILD_PE);
-    ex_barrier();       /* a post to an engine that is not configured would fail */
+    ex_barrier(); /* a post to an engine that is not configured would fail */
     free(ids);
 }
 
 static void tree_close(struct tree *tree)
 {
-    ex_barrier();       /* the tree ends with its first engine */
+    ex_barrier(); /* the tree ends with its first engine */
     ex_disconnect(tree->ep, tree->cq);
     if (tree->ce)
         EX_GNI(GNI_CeDestroy(tree->ce));
@@ -254,7 +254,8 @@ int main(int argc, char **argv)
             tree.n_children = atoi(optarg);
         } else {
             fputs("usage: gni_allreduce [-n ROUNDS] [-c CHILDREN]\n"
-                  "example: emunic run -n 16 --ppn 1 -- gni_allreduce -c 3\n", option == 'h' ? stdout : stderr);
+                  "example: emunic run -n 16 --ppn 1 -- gni_allreduce -c 3\n",
+                  option == 'h' ? stdout : stderr);
             return option == 'h' ? 0 : 2;
         }
     }

@@ -38,11 +38,11 @@ struct result {
 struct counter {
     const struct ex_job *job;
     gni_cq_handle_t cq;
-    gni_ep_handle_t ep;             /* to rank 0, also on rank 0 */
+    gni_ep_handle_t ep; /* to rank 0, also on rank 0 */
     struct shared *shared;
     struct result *result;
     gni_mem_handle_t shared_memory, result_memory;
-    struct shared *remote;          /* address of rank 0's struct, not to be followed here */
+    struct shared *remote; /* address of rank 0's struct, not to be followed here */
     gni_mem_handle_t remote_memory;
 };
 
@@ -185,7 +185,7 @@ static void counter_open(struct counter *counter)
 
 static void counter_close(struct counter *counter)
 {
-    ex_barrier();       /* rank 0's memory is in use until everybody is through */
+    ex_barrier(); /* rank 0's memory is in use until everybody is through */
     ex_disconnect(counter->ep, counter->cq);
     EX_GNI(GNI_MemDeregister(counter->job->nic, &counter->shared_memory));
     EX_GNI(GNI_MemDeregister(counter->job->nic, &counter->result_memory));
@@ -206,7 +206,8 @@ int main(int argc, char **argv)
             n_draws = atoi(optarg);
         } else {
             fputs("usage: gni_amo_counter [-n COUNT]\n"
-                  "example: emunic run -n 4 --ppn 1 -- gni_amo_counter -n 10000\n", option == 'h' ? stdout : stderr);
+                  "example: emunic run -n 4 --ppn 1 -- gni_amo_counter -n 10000\n",
+                  option == 'h' ? stdout : stderr);
             return option == 'h' ? 0 : 2;
         }
     }

@@ -22,17 +22,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAGIC           0x64617461u
+#define MAGIC        0x64617461u
 /* Ids are free to choose; they come back from the probe. */
-#define ID_WILDCARD     1000u
-#define ID_DIRECTED     2000u
-#define ID_PAIR         3000u
-#define ID_CANCELLED    4000u
+#define ID_WILDCARD  1000u
+#define ID_DIRECTED  2000u
+#define ID_PAIR      3000u
+#define ID_CANCELLED 4000u
 
 struct payload {
     uint32_t magic;
-    uint32_t sender;        /* rank */
-    uint32_t purpose;       /* the id it was posted under */
+    uint32_t sender;  /* rank */
+    uint32_t purpose; /* the id it was posted under */
     char text[GNI_DATAGRAM_MAXSIZE - 12];
 };
 
@@ -61,8 +61,7 @@ static void check(const struct ex_job *job, const struct datagram *datagram, uin
     const struct payload *in = &datagram->in;
 
     EX_EXPECT(remote_addr == job->peers[peer].nic_addr && remote_id == job->peers[peer].inst_id,
-              "datagram %u came from nic %u instance %u, not from rank %d", datagram->id, remote_addr, remote_id,
-              peer);
+              "datagram %u came from nic %u instance %u, not from rank %d", datagram->id, remote_addr, remote_id, peer);
     EX_EXPECT(in->magic == MAGIC && in->sender == (uint32_t)peer && in->purpose == peer_id,
               "datagram %u carries the payload of rank %u, posted as %u", datagram->id, in->sender, in->purpose);
     EX_EXPECT(ex_pattern_check(in->text, sizeof(in->text), in->sender + in->purpose) == sizeof(in->text),
@@ -104,7 +103,7 @@ static void ring(const struct ex_job *job)
     struct datagram directed = { .id = ID_DIRECTED };
     int n_wildcard = 0, n_directed = 0;
 
-    EX_GNI(GNI_EpCreate(job->nic, NULL, &wildcard.ep));     /* not bound: a wildcard */
+    EX_GNI(GNI_EpCreate(job->nic, NULL, &wildcard.ep)); /* not bound: a wildcard */
     directed.ep = ex_connect(job, NULL, next);
     post(job, &wildcard);
 
@@ -180,16 +179,17 @@ int main(int argc, char **argv)
         int is_help = strcmp(argv[1], "-h") == 0;
 
         fputs("usage: gni_datagram_exchange\n"
-              "example: emunic run -n 4 --ppn 1 -- gni_datagram_exchange\n", is_help ? stdout : stderr);
+              "example: emunic run -n 4 --ppn 1 -- gni_datagram_exchange\n",
+              is_help ? stdout : stderr);
         return is_help ? 0 : 2;
     }
     ex_start(&job, GNI_CDM_MODE_FAST_DATAGRAM_POLL);
     EX_EXPECT(job.n_ranks >= 2, "needs at least 2 ranks");
 
     ring(&job);
-    ex_barrier();       /* no datagram of the pairs may meet a wildcard of the ring */
+    ex_barrier(); /* no datagram of the pairs may meet a wildcard of the ring */
     pairs(&job);
-    ex_barrier();       /* ... nor a wildcard of the last part */
+    ex_barrier(); /* ... nor a wildcard of the last part */
     cancel(&job);
 
     if (job.rank == 0)

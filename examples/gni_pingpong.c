@@ -24,24 +24,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FMA_MAX     4096u
-#define BTE_MIN     4096u
-#define BTE_MAX     (4u << 20)
-#define WINDOW      16
-#define CQ_ENTRIES  1024
+#define FMA_MAX    4096u
+#define BTE_MIN    4096u
+#define BTE_MAX    (4u << 20)
+#define WINDOW     16
+#define CQ_ENTRIES 1024
 
 /* Both sides have the same: [0, BTE_MAX) is written by the peer, [BTE_MAX, 2 BTE_MAX) is the source. */
 struct pair {
     int peer;
     int is_ping;
     gni_ep_handle_t ep;
-    gni_cq_handle_t src_cq;     /* completions of own posts */
-    gni_cq_handle_t dst_cq;     /* events of the peer's puts into our memory */
+    gni_cq_handle_t src_cq; /* completions of own posts */
+    gni_cq_handle_t dst_cq; /* events of the peer's puts into our memory */
     char *in;
     char *out;
     gni_mem_handle_t memory;
     gni_mem_handle_t peer_memory;
-    char *peer_in;              /* addresses in the peer's address space */
+    char *peer_in; /* addresses in the peer's address space */
     char *peer_out;
 };
 
@@ -201,7 +201,8 @@ static void usage(FILE *to)
     fputs("usage: gni_pingpong [-i ITERATIONS] [-m MAX_SIZE]\n"
           "  -i ITERATIONS  round trips of each small size (default 10000); large sizes use fewer\n"
           "  -m MAX_SIZE    largest transfer in bytes (default 4194304)\n"
-          "example: emunic run -n 2 --ppn 1 -- gni_pingpong -i 1000\n", to);
+          "example: emunic run -n 2 --ppn 1 -- gni_pingpong -i 1000\n",
+          to);
 }
 
 /* An idle last rank has to meet the others in their barriers: two for each size of part 1, four of part 2. */

@@ -23,15 +23,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CREDITS     8
-#define DATA_MAX    512
-#define CQ_ENTRIES  1024
+#define CREDITS    8
+#define DATA_MAX   512
+#define CQ_ENTRIES 1024
 
 struct header {
-    uint32_t origin;        /* rank that started the message */
-    uint32_t seq;           /* its number there, from 0 */
-    uint32_t n_hops;        /* hops done when it arrives */
-    uint32_t len_bytes;     /* of the data behind the header: SMSG does not tell the length */
+    uint32_t origin;    /* rank that started the message */
+    uint32_t seq;       /* its number there, from 0 */
+    uint32_t n_hops;    /* hops done when it arrives */
+    uint32_t len_bytes; /* of the data behind the header: SMSG does not tell the length */
 };
 
 struct message {
@@ -50,19 +50,19 @@ struct channel {
 struct ring {
     const struct ex_job *job;
     uint32_t n_laps;
-    uint32_t n_own;             /* messages that each rank starts */
-    gni_cq_handle_t src_cq;     /* our sends are complete */
-    gni_cq_handle_t dst_cq;     /* something arrived in a mailbox: a message, or credits */
+    uint32_t n_own;         /* messages that each rank starts */
+    gni_cq_handle_t src_cq; /* our sends are complete */
+    gni_cq_handle_t dst_cq; /* something arrived in a mailbox: a message, or credits */
     struct channel next, previous;
 
-    struct message *queue;      /* to be sent, oldest first; one slot for every message of the job */
+    struct message *queue; /* to be sent, oldest first; one slot for every message of the job */
     uint64_t n_slots;
-    uint64_t queued, sent;      /* counts since the start; queued - sent are waiting */
-    uint64_t completed;         /* sends reported by src_cq */
-    unsigned char *reported;    /* by msg_id: completion seen */
+    uint64_t queued, sent;   /* counts since the start; queued - sent are waiting */
+    uint64_t completed;      /* sends reported by src_cq */
+    unsigned char *reported; /* by msg_id: completion seen */
 
     uint64_t received;
-    uint32_t *expected_seq;     /* for each origin, times n_laps: order within a lap */
+    uint32_t *expected_seq; /* for each origin, times n_laps: order within a lap */
 };
 
 static uint8_t tag_of(uint32_t origin)
@@ -97,7 +97,7 @@ static void channel_open(struct ring *ring, struct channel *channel)
     channel->attr.msg_maxsize = sizeof(struct message);
     EX_GNI(GNI_SmsgBufferSizeNeeded(&channel->attr, &size));
 
-    channel->mailbox = ex_alloc(size);      /* zeroed, as SMSG wants its mailboxes before the first use */
+    channel->mailbox = ex_alloc(size); /* zeroed, as SMSG wants its mailboxes before the first use */
     EX_GNI(GNI_MemRegister(ring->job->nic, (uint64_t)channel->mailbox, size, ring->dst_cq, GNI_MEM_READWRITE,
                            (uint32_t)-1, &channel->memory));
     channel->attr.msg_buffer = channel->mailbox;
@@ -200,8 +200,7 @@ static void check_message(struct ring *ring, const struct header *header, const 
     uint32_t lap, *expected;
 
     EX_EXPECT(header->origin < n_ranks, "message from rank %u", header->origin);
-    EX_EXPECT(header->n_hops >= 1 && header->n_hops <= n_ranks * ring->n_laps, "message after %u hops",
-              header->n_hops);
+    EX_EXPECT(header->n_hops >= 1 && header->n_hops <= n_ranks * ring->n_laps, "message after %u hops", header->n_hops);
     EX_EXPECT((header->origin + header->n_hops) % n_ranks == rank,
               "message of rank %u is at the wrong rank after %u hops", header->origin, header->n_hops);
     EX_EXPECT(tag == tag_of(header->origin), "tag %u on a message of rank %u", tag, header->origin);
@@ -320,7 +319,8 @@ int main(int argc, char **argv)
             ring.n_own = (uint32_t)atoi(optarg);
         } else {
             fputs("usage: gni_smsg_ring [-l LAPS] [-n MESSAGES]\n"
-                  "example: emunic run -n 4 --ppn 1 -- gni_smsg_ring -l 10\n", option == 'h' ? stdout : stderr);
+                  "example: emunic run -n 4 --ppn 1 -- gni_smsg_ring -l 10\n",
+                  option == 'h' ? stdout : stderr);
             return option == 'h' ? 0 : 2;
         }
     }
@@ -345,8 +345,8 @@ int main(int argc, char **argv)
 
     ring_close(&ring);
     if (job.rank == 0)
-        printf("%d ranks, %u laps: %llu messages received by each, in order, %.3f us each\n", job.n_ranks,
-               ring.n_laps, (unsigned long long)total_hops(&ring), taken_us / (double)total_hops(&ring));
+        printf("%d ranks, %u laps: %llu messages received by each, in order, %.3f us each\n", job.n_ranks, ring.n_laps,
+               (unsigned long long)total_hops(&ring), taken_us / (double)total_hops(&ring));
     free(ring.expected_seq);
     free(ring.reported);
     free(ring.queue);

@@ -18,7 +18,7 @@ struct ex_job {
     int rank;
     int n_ranks;
     ptl_handle_ni_t ni;
-    ptl_process_id_t *ids;      /* of all ranks, owned */
+    ptl_process_id_t *ids; /* of all ranks, owned */
 };
 
 static inline _Noreturn void ex_end(const char *file, int line, const char *what, const char *why)
@@ -29,18 +29,18 @@ static inline _Noreturn void ex_end(const char *file, int line, const char *what
 }
 
 /* A call that has to succeed: else say where, which and why, and end the job. */
-#define EX_PTL(call)                                                                                         \
-    do {                                                                                                     \
-        int ex_rc_ = (call);                                                                                 \
-        if (ex_rc_ != PTL_OK)                                                                                \
-            ex_end(__FILE__, __LINE__, #call, ptl_err_str[ex_rc_]);                                          \
+#define EX_PTL(call)                                                                                                   \
+    do {                                                                                                               \
+        int ex_rc_ = (call);                                                                                           \
+        if (ex_rc_ != PTL_OK)                                                                                          \
+            ex_end(__FILE__, __LINE__, #call, ptl_err_str[ex_rc_]);                                                    \
     } while (0)
 
 /* A fact that has to hold. */
-#define EX_EXPECT(condition)                                                                                 \
-    do {                                                                                                     \
-        if (!(condition))                                                                                    \
-            ex_end(__FILE__, __LINE__, #condition, "not so");                                                \
+#define EX_EXPECT(condition)                                                                                           \
+    do {                                                                                                               \
+        if (!(condition))                                                                                              \
+            ex_end(__FILE__, __LINE__, #condition, "not so");                                                          \
     } while (0)
 
 static inline void ex_barrier(void)
@@ -60,7 +60,7 @@ static inline void ex_start(struct ex_job *job)
     EX_EXPECT(PMI_Get_rank(&job->rank) == PMI_SUCCESS);
     EX_PTL(PtlInit(&n_interfaces));
     rc = PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &job->ni);
-    EX_EXPECT(rc == PTL_OK || rc == PTL_IFACE_DUP);     /* on a Cray the launcher's library may have opened it */
+    EX_EXPECT(rc == PTL_OK || rc == PTL_IFACE_DUP); /* on a Cray the launcher's library may have opened it */
     memset(&mine, 0, sizeof(mine));
     mine.rank = job->rank;
     EX_PTL(PtlGetId(job->ni, &mine.id));

@@ -33,13 +33,16 @@ struct pair {
     size_t max_bytes;
     char *in;
     char *out;
-    ptl_handle_eq_t target_eq;      /* the peer has put here */
-    ptl_handle_eq_t own_eq;         /* our calls */
+    ptl_handle_eq_t target_eq; /* the peer has put here */
+    ptl_handle_eq_t own_eq;    /* our calls */
 };
 
 static ptl_handle_md_t bind_buffer(struct pair *p, char *memory, size_t len_bytes)
 {
-    ptl_md_t md = { .start = memory, .length = len_bytes, .threshold = PTL_MD_THRESH_INF, .eq_handle = p->own_eq,
+    ptl_md_t md = { .start = memory,
+                    .length = len_bytes,
+                    .threshold = PTL_MD_THRESH_INF,
+                    .eq_handle = p->own_eq,
                     .options = PTL_MD_EVENT_START_DISABLE };
     ptl_handle_md_t handle;
 
@@ -148,14 +151,15 @@ static void forget_events(struct pair *p)
 static void pair_open(struct pair *p)
 {
     ptl_process_id_t anybody = { PTL_NID_ANY, PTL_PID_ANY };
-    ptl_md_t md = { .length = 2 * p->max_bytes, .threshold = PTL_MD_THRESH_INF,
+    ptl_md_t md = { .length = 2 * p->max_bytes,
+                    .threshold = PTL_MD_THRESH_INF,
                     .options = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE };
     ptl_handle_me_t me;
     ptl_handle_md_t handle;
 
     p->is_ping = p->job.rank % 2 == 0;
     p->peer = p->job.rank ^ 1;
-    p->in = aligned_alloc(4096, 2 * p->max_bytes);      /* the peer puts into the first half and gets from the second */
+    p->in = aligned_alloc(4096, 2 * p->max_bytes); /* the peer puts into the first half and gets from the second */
     EX_EXPECT(p->in);
     memset(p->in, 0, 2 * p->max_bytes);
     p->out = p->in + p->max_bytes;

@@ -31,12 +31,12 @@
 #define READ_PT     33u
 #define LONG_BIT    (1ull << 63)
 #define ANY_RANK    (-1)
-#define SHORT_BYTES 4096u           /* and below: short */
+#define SHORT_BYTES 4096u /* and below: short */
 #define MOST_BYTES  60000u
 #define BLOCK_BYTES 262144u
 #define BLOCKS      3u
 #define TAGS        3u
-#define BATCH       4u              /* of each pair and tag under way: the blocks have room for that */
+#define BATCH       4u /* of each pair and tag under way: the blocks have room for that */
 #define EQ_ENTRIES  8192
 
 /* A message that nobody has asked for yet, in the order of arrival. */
@@ -45,17 +45,17 @@ struct unexpected {
     ptl_match_bits_t bits;
     ptl_process_id_t from;
     ptl_seq_t link;
-    ptl_hdr_data_t read_bits;       /* of a long one */
+    ptl_hdr_data_t read_bits; /* of a long one */
     uint64_t len_bytes;
-    int is_whole;                   /* its END event has come */
-    char *data;                     /* of a short one; owned */
+    int is_whole; /* its END event has come */
+    char *data;   /* of a short one; owned */
 };
 
 struct request {
     int is_done;
-    int n_to_come;                  /* a long send: SEND_END, and ACK or GET_END */
+    int n_to_come; /* a long send: SEND_END, and ACK or GET_END */
     char *buffer;
-    uint64_t len_bytes;             /* of a receive, when it is done */
+    uint64_t len_bytes; /* of a receive, when it is done */
     ptl_match_bits_t bits;
 };
 
@@ -81,9 +81,13 @@ static ptl_match_bits_t bits_of(int rank, uint32_t tag, int is_long)
 
 static void attach_block(unsigned n)
 {
-    ptl_md_t md = { .start = blocks[n], .length = BLOCK_BYTES, .threshold = PTL_MD_THRESH_INF, .max_size = SHORT_BYTES,
+    ptl_md_t md = { .start = blocks[n],
+                    .length = BLOCK_BYTES,
+                    .threshold = PTL_MD_THRESH_INF,
+                    .max_size = SHORT_BYTES,
                     .options = PTL_MD_OP_PUT | PTL_MD_MAX_SIZE | PTL_MD_ACK_DISABLE | PTL_MD_EVENT_AUTO_UNLINK_ENABLE,
-                    .user_ptr = (void *)(uintptr_t)n, .eq_handle = unexpected_eq };
+                    .user_ptr = (void *)(uintptr_t)n,
+                    .eq_handle = unexpected_eq };
     ptl_handle_me_t me;
     ptl_handle_md_t handle;
 
@@ -93,7 +97,8 @@ static void attach_block(unsigned n)
 
 static void attach_catcher(void)
 {
-    ptl_md_t md = { .threshold = PTL_MD_THRESH_INF, .options = PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_ACK_DISABLE,
+    ptl_md_t md = { .threshold = PTL_MD_THRESH_INF,
+                    .options = PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_ACK_DISABLE,
                     .eq_handle = unexpected_eq };
     ptl_handle_md_t handle;
 
@@ -168,7 +173,7 @@ static void progress(void)
             if (event.type == PTL_EVENT_PUT_END)
                 r->bits = event.match_bits;
             r->is_done = 1;
-        } else if (r->n_to_come > 0) {      /* else it is the SEND_END of a get */
+        } else if (r->n_to_come > 0) { /* else it is the SEND_END of a get */
             r->is_done = --r->n_to_come == 0;
         }
     }
@@ -186,8 +191,12 @@ static void wait_for(struct request *r)
 
 static void send_short(struct request *r, const void *data, uint64_t len_bytes, int to, uint32_t tag)
 {
-    ptl_md_t md = { .start = (void *)(uintptr_t)data, .length = len_bytes, .threshold = 1,
-                    .options = PTL_MD_EVENT_START_DISABLE, .user_ptr = r, .eq_handle = own_eq };
+    ptl_md_t md = { .start = (void *)(uintptr_t)data,
+                    .length = len_bytes,
+                    .threshold = 1,
+                    .options = PTL_MD_EVENT_START_DISABLE,
+                    .user_ptr = r,
+                    .eq_handle = own_eq };
     ptl_handle_md_t handle;
 
     r->n_to_come = 1;
@@ -197,8 +206,12 @@ static void send_short(struct request *r, const void *data, uint64_t len_bytes, 
 
 static void send_long(struct request *r, const void *data, uint64_t len_bytes, int to, uint32_t tag)
 {
-    ptl_md_t md = { .start = (void *)(uintptr_t)data, .length = len_bytes, .threshold = 2,
-                    .options = PTL_MD_OP_GET | PTL_MD_EVENT_START_DISABLE, .user_ptr = r, .eq_handle = own_eq };
+    ptl_md_t md = { .start = (void *)(uintptr_t)data,
+                    .length = len_bytes,
+                    .threshold = 2,
+                    .options = PTL_MD_OP_GET | PTL_MD_EVENT_START_DISABLE,
+                    .user_ptr = r,
+                    .eq_handle = own_eq };
     ptl_match_bits_t read_bits = ++n_long_sends;
     ptl_handle_me_t me;
     ptl_handle_md_t handle;
@@ -239,8 +252,12 @@ static struct unexpected *find_unexpected(int from, uint32_t tag)
 
 static void take_found(struct request *r, struct unexpected *u, uint64_t room)
 {
-    ptl_md_t md = { .start = r->buffer, .length = u->len_bytes, .threshold = 2, .options = PTL_MD_EVENT_START_DISABLE,
-                    .user_ptr = r, .eq_handle = own_eq };
+    ptl_md_t md = { .start = r->buffer,
+                    .length = u->len_bytes,
+                    .threshold = 2,
+                    .options = PTL_MD_EVENT_START_DISABLE,
+                    .user_ptr = r,
+                    .eq_handle = own_eq };
     ptl_handle_md_t handle;
 
     n_found++;
@@ -262,8 +279,11 @@ static void take_found(struct request *r, struct unexpected *u, uint64_t room)
 static void start_receive(struct request *r, char *buffer, uint64_t room, int from, uint32_t tag)
 {
     ptl_process_id_t id = from == ANY_RANK ? anybody : job.ids[from];
-    ptl_md_t md = { .start = buffer, .length = room, .threshold = 0,
-                    .options = PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE, .user_ptr = r,
+    ptl_md_t md = { .start = buffer,
+                    .length = room,
+                    .threshold = 0,
+                    .options = PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE,
+                    .user_ptr = r,
                     .eq_handle = own_eq };
     ptl_match_bits_t ignore = LONG_BIT | (from == ANY_RANK ? 0xffffull << 32 : 0);
     struct unexpected *found;
@@ -272,8 +292,8 @@ static void start_receive(struct request *r, char *buffer, uint64_t room, int fr
     int rc;
 
     *r = (struct request){ .buffer = buffer };
-    EX_PTL(PtlMEInsert(mark, id, bits_of(from == ANY_RANK ? 0 : from, tag, 0), ignore, PTL_UNLINK, PTL_INS_BEFORE,
-                       &me));
+    EX_PTL(
+        PtlMEInsert(mark, id, bits_of(from == ANY_RANK ? 0 : from, tag, 0), ignore, PTL_UNLINK, PTL_INS_BEFORE, &me));
     EX_PTL(PtlMDAttach(me, md, PTL_UNLINK, &handle));
     md.threshold = 1;
     do {
@@ -293,7 +313,7 @@ static void start_receive(struct request *r, char *buffer, uint64_t room, int fr
 
 struct envelope {
     uint32_t from;
-    uint32_t number;                /* of this sender and tag */
+    uint32_t number; /* of this sender and tag */
 };
 
 static uint64_t length_of(int from, int to, uint32_t tag, uint32_t number)
@@ -406,8 +426,8 @@ static void report(uint64_t n_messages)
     EX_EXPECT(drops == 0 && first == NULL);
     if (job.rank == 0)
         printf("%d ranks, %llu messages received by each; on rank 0 %llu came before their receive, %llu of them were "
-               "fetched\n", job.n_ranks, (unsigned long long)n_messages, (unsigned long long)n_found,
-               (unsigned long long)n_fetched);
+               "fetched\n",
+               job.n_ranks, (unsigned long long)n_messages, (unsigned long long)n_found, (unsigned long long)n_fetched);
 }
 
 int main(int argc, char **argv)

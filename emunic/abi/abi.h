@@ -35,7 +35,7 @@ enum emu_device {
 #define EMU_GART_PAGE_BYTES 4096ull
 
 /* Memory domain handles per node: 12 bits in a memory handle (spec ugni.md, Appendix B). Index 0 is never used. */
-#define EMU_MDH_COUNT 4096u
+#define EMU_MDH_COUNT         4096u
 /*
  * Memory domains of one job may share a handle number; address tells them apart. The number of a memory domain is its
  * MDH plus EMU_MDH_COUNT times its turn among the sharers. Turn (3 bits) and generation (11) fill 14 spare bits of the

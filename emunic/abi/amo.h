@@ -16,7 +16,7 @@ enum emu_amo_op {
     EMU_AMO_CSWAP,   /* m == a ? b : m */
     EMU_AMO_IMIN,    /* signed */
     EMU_AMO_IMAX,
-    EMU_AMO_FPMIN,   /* IEEE minNum */
+    EMU_AMO_FPMIN, /* IEEE minNum */
     EMU_AMO_FPMAX,
     EMU_AMO_FPADD,
     EMU_AMO_OP_END,

@@ -25,9 +25,9 @@ enum emu_ce_op {
     EMU_CE_AND = 1,
     EMU_CE_OR,
     EMU_CE_XOR,
-    EMU_CE_IADD,  /* wraps */
+    EMU_CE_IADD, /* wraps */
     EMU_CE_FPADD,
-    EMU_CE_IMIN,  /* signed; carries an index, as the next three do */
+    EMU_CE_IMIN, /* signed; carries an index, as the next three do */
     EMU_CE_IMAX,
     EMU_CE_FPMIN,
     EMU_CE_FPMAX,
@@ -39,7 +39,7 @@ enum emu_ce_op {
 #define EMU_CE_TWO_OP    (1u << 1) /* AND, OR, XOR, ADD: both operands, each by itself */
 #define EMU_CE_GREATEST  (1u << 2) /* minimum and maximum: on ties the greatest index wins, else the lowest */
 #define EMU_CE_FLAG_MASK 7u
-#define EMU_CE_FPE_SHIFT 4         /* exceptions that the operands have met already */
+#define EMU_CE_FPE_SHIFT 4 /* exceptions that the operands have met already */
 
 #define EMU_CE_FPE_INVALID   (1u << 0)
 #define EMU_CE_FPE_OVERFLOW  (1u << 1)
@@ -68,10 +68,10 @@ enum emu_ce_link_type {
 /* One edge of a tree, as the engine at its end sees the other end. */
 struct emu_ce_link {
     uint32_t nid;
-    uint32_t instance_id;   /* of a leaf */
-    uint16_t ce_id;         /* of an engine on nid */
-    uint8_t child_id;       /* by which the parent knows the child */
-    uint8_t type;           /* enum emu_ce_link_type */
+    uint32_t instance_id; /* of a leaf */
+    uint16_t ce_id;       /* of an engine on nid */
+    uint8_t child_id;     /* by which the parent knows the child */
+    uint8_t type;         /* enum emu_ce_link_type */
 };
 static_assert(sizeof(struct emu_ce_link) == 12, "ABI: link of a reduction tree");
 

@@ -17,12 +17,12 @@ enum emu_op {
     EMU_OP_GET,
     EMU_OP_AMO,
     EMU_OP_CQ_WRITE,
-    EMU_OP_CE,                /* a leaf's contribution to a reduction; emunic alone runs it */
-    EMU_OP_PTL_PUT,           /* Portals: struct emu_ptl_cmd */
+    EMU_OP_CE,      /* a leaf's contribution to a reduction; emunic alone runs it */
+    EMU_OP_PTL_PUT, /* Portals: struct emu_ptl_cmd */
     EMU_OP_PTL_GET,
     EMU_OP_PTL_GETPUT,
     EMU_OP_END,
-    EMU_OP_REPORT = 0x40,     /* from the direct path: a command has failed. operand1: status, operand2: its op */
+    EMU_OP_REPORT = 0x40, /* from the direct path: a command has failed. operand1: status, operand2: its op */
 };
 
 /* A chain is a run of commands with one completion: that of its last one, which also tells if another failed. */
@@ -33,13 +33,13 @@ enum emu_chain {
 };
 
 /* flags */
-#define EMU_CMD_INLINE    (1u << 0) /* put data are in `data`; local_addr unused */
-#define EMU_CMD_STAGED    (1u << 1) /* put data are in the staging area; local_addr is an offset from its start */
-#define EMU_CMD_FLAG      (1u << 2) /* after the data, store `flag_value` at `flag_addr` (same memory domain) */
-#define EMU_CMD_FENCE     (1u << 3) /* start after all earlier commands are complete; later block transfers wait */
-#define EMU_CMD_IN_ORDER  (1u << 4) /* do not overtake earlier commands of the port */
-#define EMU_CMD_GET_FLAG  (1u << 5) /* set the four bytes behind the result after it has arrived */
-#define EMU_CMD_BLOCK     (1u << 6) /* block transfer: counted as such, may be moved in slices */
+#define EMU_CMD_INLINE   (1u << 0) /* put data are in `data`; local_addr unused */
+#define EMU_CMD_STAGED   (1u << 1) /* put data are in the staging area; local_addr is an offset from its start */
+#define EMU_CMD_FLAG     (1u << 2) /* after the data, store `flag_value` at `flag_addr` (same memory domain) */
+#define EMU_CMD_FENCE    (1u << 3) /* start after all earlier commands are complete; later block transfers wait */
+#define EMU_CMD_IN_ORDER (1u << 4) /* do not overtake earlier commands of the port */
+#define EMU_CMD_GET_FLAG (1u << 5) /* set the four bytes behind the result after it has arrived */
+#define EMU_CMD_BLOCK    (1u << 6) /* block transfer: counted as such, may be moved in slices */
 
 /* events */
 #define EMU_EV_LOCAL  (1u << 0)
@@ -47,35 +47,35 @@ enum emu_chain {
 #define EMU_EV_REMOTE (1u << 2)
 #define EMU_EV_RETIRE (1u << 3) /* silent command: one source event of source "library" that frees the client's slot */
 #define EMU_EV_LOSE   (1u << 4) /* emunic only: the remote event is lost, as if its queue had been full */
-#define EMU_EV_HINT   (1u << 5) /* the remote event is the library's, not a program's: it may use all places of a queue */
+#define EMU_EV_HINT   (1u << 5) /* the remote event is the library's: it may use all places of a queue */
 
 /* handle_flags */
-#define EMU_HANDLE_OFFSET (1u << 0) /* remote_addr counts from remote_base, which need not be the owner's address */
-#define EMU_HANDLE_VIRTUAL (1u << 1) /* mdh is an index of the node's block of virtual handles */
+#define EMU_HANDLE_OFFSET         (1u << 0) /* remote_addr counts from remote_base, not the owner's address */
+#define EMU_HANDLE_VIRTUAL        (1u << 1) /* mdh is an index of the node's block of virtual handles */
 #define EMU_HANDLE_LOCAL_SEGMENTS (1u << 2) /* local_addr is an offset in the initiator's segmented domain local_mdh */
 
-#define EMU_CMD_DATA_BYTES        64u
-#define EMU_CMD_INLINE_MAX        64u /* without EMU_CMD_FLAG */
-#define EMU_CMD_INLINE_FLAGGED    48u /* with it */
+#define EMU_CMD_DATA_BYTES     64u
+#define EMU_CMD_INLINE_MAX     64u /* without EMU_CMD_FLAG */
+#define EMU_CMD_INLINE_FLAGGED 48u /* with it */
 
 struct emu_cmd {
-    uint8_t op;               /* enum emu_op */
-    uint8_t flags;            /* EMU_CMD_* */
-    uint16_t events;          /* EMU_EV_* */
+    uint8_t op;      /* enum emu_op */
+    uint8_t flags;   /* EMU_CMD_* */
+    uint16_t events; /* EMU_EV_* */
     uint32_t remote_nid;
     uint64_t remote_addr;
     uint64_t length_bytes;
-    uint64_t remote_base;     /* base address in the presented handle */
-    uint16_t mdh;             /* memory domain on remote_nid */
-    uint16_t generation;      /* of the handle; 0 = not told */
-    uint8_t handle_flags;     /* EMU_HANDLE_* */
-    uint8_t amo_op;           /* enum emu_amo_op */
-    uint8_t amo_flags;        /* EMU_AMO_* */
-    uint8_t chain;            /* enum emu_chain */
-    uint64_t source_event;    /* word for the source queue; the engine adds the status */
-    uint64_t remote_event;    /* word for the destination queue; also the value of a CQ write */
-    uint32_t source_cq;       /* index of one of the port's queues, or EMU_CQ_NONE */
-    uint32_t attempts;        /* short message: how often to try before "retransmit limit"; 0: failure is the outcome */
+    uint64_t remote_base;  /* base address in the presented handle */
+    uint16_t mdh;          /* memory domain on remote_nid */
+    uint16_t generation;   /* of the handle; 0 = not told */
+    uint8_t handle_flags;  /* EMU_HANDLE_* */
+    uint8_t amo_op;        /* enum emu_amo_op */
+    uint8_t amo_flags;     /* EMU_AMO_* */
+    uint8_t chain;         /* enum emu_chain */
+    uint64_t source_event; /* word for the source queue; the engine adds the status */
+    uint64_t remote_event; /* word for the destination queue; also the value of a CQ write */
+    uint32_t source_cq;    /* index of one of the port's queues, or EMU_CQ_NONE */
+    uint32_t attempts;     /* short message: how often to try before "retransmit limit"; 0: failure is the outcome */
 
     union {
         uint8_t data[EMU_CMD_DATA_BYTES];
@@ -85,20 +85,20 @@ struct emu_cmd {
             uint8_t flagged_data[EMU_CMD_INLINE_FLAGGED];
         };
         struct {
-            uint64_t pad[2];         /* flag_addr and flag_value keep their place */
-            uint64_t local_addr;     /* initiator's address, or staging offset */
+            uint64_t pad[2];     /* flag_addr and flag_value keep their place */
+            uint64_t local_addr; /* initiator's address, or staging offset */
             uint64_t operand1;
             uint64_t operand2;
             /*
              * EMU_OP_CE: local_addr is the result's, mdh and generation name its registration on the initiator's node
              */
             uint64_t ce_red_id;
-            uint32_t ce_id;          /* engine on remote_nid */
-            uint8_t ce_child;        /* by which that engine knows the initiator */
-            uint8_t ce_op;           /* enum emu_ce_op */
-            uint8_t ce_flags;        /* EMU_CE_*, and the exceptions met already above EMU_CE_FPE_SHIFT */
+            uint32_t ce_id;   /* engine on remote_nid */
+            uint8_t ce_child; /* by which that engine knows the initiator */
+            uint8_t ce_op;    /* enum emu_ce_op */
+            uint8_t ce_flags; /* EMU_CE_*, and the exceptions met already above EMU_CE_FPE_SHIFT */
             uint8_t reserved3;
-            uint16_t local_mdh;      /* with EMU_HANDLE_LOCAL_SEGMENTS: on the initiator's node */
+            uint16_t local_mdh; /* with EMU_HANDLE_LOCAL_SEGMENTS: on the initiator's node */
             uint16_t local_generation;
             uint32_t spare;
         };

@@ -39,11 +39,11 @@ enum emu_error_code {
 };
 
 struct emu_error_record {
-    uint16_t code;                /* enum emu_error_code, or enum emu_status */
-    uint8_t category;             /* one EMU_ERROR_* bit */
+    uint16_t code;    /* enum emu_error_code, or enum emu_status */
+    uint8_t category; /* one EMU_ERROR_* bit */
     uint8_t ptag;
-    uint32_t serial;              /* counts the events of one subscription, lost ones included */
-    uint64_t timestamp_ns;        /* since 1970 */
+    uint32_t serial;       /* counts the events of one subscription, lost ones included */
+    uint64_t timestamp_ns; /* since 1970 */
     /*
      * [0] initiator's nid << 32 | its instance   [1] target's nid << 32 | memory domain or instance
      * [2] remote address, count                  [3] fault rule << 32 | operation << 8 | status
@@ -52,8 +52,8 @@ struct emu_error_record {
 };
 static_assert(sizeof(struct emu_error_record) == 48, "ABI: error record");
 
-#define EMU_ERRORS_PER_REPLY  4u
-#define EMU_ERRORS_DEFAULT   64u    /* events that a subscription keeps */
-#define EMU_ERRORS_MAX    65536u
+#define EMU_ERRORS_PER_REPLY 4u
+#define EMU_ERRORS_DEFAULT   64u /* events that a subscription keeps */
+#define EMU_ERRORS_MAX       65536u
 
 #endif

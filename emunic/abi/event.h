@@ -48,17 +48,17 @@ enum emu_status {
     EMU_STATUS_REMOTE_RANGE = 4,      /* outside the registration, or its pages are not there */
     EMU_STATUS_REMOTE_PERMISSION = 5, /* registration or page does not allow it */
     EMU_STATUS_REMOTE_CQ_FULL = 6,
-    EMU_STATUS_LOCAL_ACCESS = 7,      /* the initiator's own memory is not there, or not writable */
+    EMU_STATUS_LOCAL_ACCESS = 7, /* the initiator's own memory is not there, or not writable */
     EMU_STATUS_RETRANSMIT_LIMIT = 8,
     EMU_STATUS_CANCELLED = 9,
-    EMU_STATUS_BAD_COMMAND = 10,      /* the command itself makes no sense; only a broken client sees it */
-    EMU_STATUS_MISMATCH = 11,         /* members of a reduction named different operations, ids or places in the tree */
+    EMU_STATUS_BAD_COMMAND = 10, /* the command itself makes no sense; only a broken client sees it */
+    EMU_STATUS_MISMATCH = 11,    /* members of a reduction named different operations, ids or places in the tree */
 };
 
 static inline uint64_t emu_event_make(unsigned type, unsigned source, uint64_t data)
 {
-    return (uint64_t)(type & 3u) << EMU_EVENT_TYPE_SHIFT |
-           (uint64_t)(source & 15u) << EMU_EVENT_SOURCE_SHIFT | (data & EMU_EVENT_DATA_MASK);
+    return (uint64_t)(type & 3u) << EMU_EVENT_TYPE_SHIFT | (uint64_t)(source & 15u) << EMU_EVENT_SOURCE_SHIFT |
+           (data & EMU_EVENT_DATA_MASK);
 }
 
 static inline unsigned emu_event_status(uint64_t event)

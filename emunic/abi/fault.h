@@ -28,29 +28,29 @@ enum emu_fault_class {
     EMU_FAULT_SMSG,
     EMU_FAULT_MSGQ,
     EMU_FAULT_CQ_WRITE,
-    EMU_FAULT_CE,         /* contributions to reductions */
-    EMU_FAULT_PTL_PUT,    /* Portals */
+    EMU_FAULT_CE,      /* contributions to reductions */
+    EMU_FAULT_PTL_PUT, /* Portals */
     EMU_FAULT_PTL_GET,
     EMU_FAULT_PTL_GETPUT,
     EMU_FAULT_DATAGRAM,
     EMU_FAULT_REGISTRATION,
     EMU_FAULT_CLASSES,
 };
-#define EMU_FAULT_BIT(c)          (1u << (c))
-#define EMU_FAULT_FMA_BITS        (7u << EMU_FAULT_FMA_PUT)
-#define EMU_FAULT_BTE_BITS        (3u << EMU_FAULT_BTE_PUT)
+#define EMU_FAULT_BIT(c)           (1u << (c))
+#define EMU_FAULT_FMA_BITS         (7u << EMU_FAULT_FMA_PUT)
+#define EMU_FAULT_BTE_BITS         (3u << EMU_FAULT_BTE_PUT)
 #define EMU_FAULT_PTL_BITS         (7u << EMU_FAULT_PTL_PUT)
 #define EMU_FAULT_TRANSACTION_BITS ((1u << EMU_FAULT_DATAGRAM) - 1)
 
 enum emu_fault_action {
-    EMU_FAULT_DROP = 1,   /* never arrives: status "network"; a datagram waits for ever */
-    EMU_FAULT_CORRUPT,    /* arrives broken and is found out: status "network"; a datagram ends with an error */
-    EMU_FAULT_FAIL,       /* ends with `status` and does nothing */
-    EMU_FAULT_DELAY,      /* goes on `delay_ns` later; what its port does after it waits as well */
-    EMU_FAULT_OVERRUN,    /* works, but its event is lost at the target, as if the queue had been full */
-    EMU_FAULT_KILL,       /* ends a process with SIGKILL, then the transaction: status "peer gone" */
-    EMU_FAULT_REPORT,     /* works; an error event of `category` is told to subscribers */
-    EMU_FAULT_THROTTLE,   /* works; the initiator's node injects at its second limit from now on */
+    EMU_FAULT_DROP = 1, /* never arrives: status "network"; a datagram waits for ever */
+    EMU_FAULT_CORRUPT,  /* arrives broken and is found out: status "network"; a datagram ends with an error */
+    EMU_FAULT_FAIL,     /* ends with `status` and does nothing */
+    EMU_FAULT_DELAY,    /* goes on `delay_ns` later; what its port does after it waits as well */
+    EMU_FAULT_OVERRUN,  /* works, but its event is lost at the target, as if the queue had been full */
+    EMU_FAULT_KILL,     /* ends a process with SIGKILL, then the transaction: status "peer gone" */
+    EMU_FAULT_REPORT,   /* works; an error event of `category` is told to subscribers */
+    EMU_FAULT_THROTTLE, /* works; the initiator's node injects at its second limit from now on */
     EMU_FAULT_ACTIONS,
 };
 
@@ -75,28 +75,28 @@ enum emu_fault_datagram_status {
 #define EMU_FAULT_FLAGS            7u
 
 struct emu_fault_rule {
-    uint32_t id;              /* given by emunic: 1, 2, ... within a domain */
-    uint32_t classes;         /* EMU_FAULT_BIT() */
-    uint8_t action;           /* enum emu_fault_action */
-    uint8_t status;           /* fail */
-    uint8_t category;         /* report: one EMU_ERROR_* bit */
+    uint32_t id;      /* given by emunic: 1, 2, ... within a domain */
+    uint32_t classes; /* EMU_FAULT_BIT() */
+    uint8_t action;   /* enum emu_fault_action */
+    uint8_t status;   /* fail */
+    uint8_t category; /* report: one EMU_ERROR_* bit */
     uint8_t reserved;
-    uint32_t flags;           /* EMU_FAULT_* */
+    uint32_t flags; /* EMU_FAULT_* */
     uint64_t seed;
-    uint32_t from_nid;        /* initiator's node, or EMU_NID_NONE: any */
-    uint32_t to_nid;          /* target's */
+    uint32_t from_nid; /* initiator's node, or EMU_NID_NONE: any */
+    uint32_t to_nid;   /* target's */
     uint32_t from_instance;
     uint32_t to_instance;
     /* Which of the operations: at most one of the next four; none: all of them. */
-    uint32_t rate_ppb;        /* parts of EMU_FAULT_RATE_ONE */
-    uint32_t live_min;        /* registration: when the port holds so many already */
-    uint64_t nth;             /* only this one; the first is 1 */
-    uint64_t every;           /* each so-manieth */
-    uint64_t after;           /* operations that are let pass before counting starts */
-    uint64_t count;           /* hits per port at most; 0 no limit */
-    uint64_t start_ns;        /* since the rule was set */
-    uint64_t end_ns;          /* likewise; 0 never */
-    uint64_t delay_ns;        /* delay */
+    uint32_t rate_ppb; /* parts of EMU_FAULT_RATE_ONE */
+    uint32_t live_min; /* registration: when the port holds so many already */
+    uint64_t nth;      /* only this one; the first is 1 */
+    uint64_t every;    /* each so-manieth */
+    uint64_t after;    /* operations that are let pass before counting starts */
+    uint64_t count;    /* hits per port at most; 0 no limit */
+    uint64_t start_ns; /* since the rule was set */
+    uint64_t end_ns;   /* likewise; 0 never */
+    uint64_t delay_ns; /* delay */
     uint64_t reserved2;
 };
 static_assert(sizeof(struct emu_fault_rule) == 112, "ABI: fault rule");

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 struct emu_packet_format {
-    uint32_t payload_bytes_max;     /* of one packet */
+    uint32_t payload_bytes_max; /* of one packet */
     uint32_t flit_bits;
     uint32_t request_header_flits;  /* of a put or get request */
     uint32_t response_header_flits; /* of a put or get response */
@@ -27,7 +27,7 @@ struct emu_flow_counts {
     uint64_t request_flits;
     uint64_t response_packets;
     uint64_t response_flits;
-    uint64_t errors;            /* transactions that ended with an error */
+    uint64_t errors; /* transactions that ended with an error */
     uint64_t reserved;
 };
 static_assert(sizeof(struct emu_flow_counts) == 64, "ABI: one line per flow");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages between the emunics of a machine (emunic/daemon/hosts/hosts.c); transport (abi/wire.h) carries them, each once, in
- * order, from a peer that has the job's key.
+ * Messages between the emunics of a machine (emunic/daemon/hosts/hosts.c); transport (abi/wire.h) carries them,
+ * each once, in order, from a peer that has the job's key.
  *
  *   byte 0      2         4        8
  *        | kind | version | domain | what the kind says |
@@ -30,23 +30,23 @@
 #define EMU_HOST_MESSAGE_MAX EMU_WIRE_MESSAGE_MAX
 #define EMU_HOST_NAME_MAX    63u
 
-#define EMU_HOST_HEAD 0u        /* number of the host that takes the administrator's requests */
+#define EMU_HOST_HEAD 0u /* number of the host that takes the administrator's requests */
 
 enum emu_host_kind {
-    EMU_HOST_HELLO = 1,         /* first of a session: is it the same machine? */
-    EMU_HOST_DOMAIN,            /* the head makes or ends a domain, and the others' answer */
-    EMU_HOST_COMMAND,           /* a command, or a part of it, for a node there */
-    EMU_HOST_ANSWER,            /* its outcome */
+    EMU_HOST_HELLO = 1, /* first of a session: is it the same machine? */
+    EMU_HOST_DOMAIN,    /* the head makes or ends a domain, and the others' answer */
+    EMU_HOST_COMMAND,   /* a command, or a part of it, for a node there */
+    EMU_HOST_ANSWER,    /* its outcome */
     EMU_HOST_DATAGRAM,
-    EMU_HOST_CE,                /* host_ce.h */
+    EMU_HOST_CE, /* host_ce.h */
     EMU_HOST_MSGQ,
     EMU_HOST_PORTALS,
-    EMU_HOST_ADMIN,             /* host_admin.h */
+    EMU_HOST_ADMIN, /* host_admin.h */
     EMU_HOST_KINDS
 };
 
 struct emu_host_head {
-    uint16_t kind;              /* enum emu_host_kind */
+    uint16_t kind; /* enum emu_host_kind */
     uint32_t domain;
 };
 
@@ -79,7 +79,7 @@ static inline bool emu_host_head_parse(const uint8_t *message, uint32_t length_b
 
 struct emu_host_hello {
     uint32_t n_hosts;
-    uint32_t n_nids;            /* of the machine */
+    uint32_t n_nids; /* of the machine */
     char name[EMU_HOST_NAME_MAX + 1];
 };
 
@@ -119,9 +119,9 @@ static inline bool emu_host_hello_parse(const uint8_t *message, uint32_t length_
 #define EMU_HOST_COMMAND_BYTES 112u
 #define EMU_HOST_PLACE_BYTES   16u
 #define EMU_HOST_BULK_BYTES    (1u << 20) /* the most that a part in bulk moves */
-#define EMU_HOST_BULK_PARTS    8u       /* in bulk, that a host has under way to another */
-#define EMU_HOST_PART_BYTES    15360u   /* the most that a put or a get moves */
-#define EMU_HOST_AMO_BYTES     2048u    /* the most that a part of a vector of atomics covers */
+#define EMU_HOST_BULK_PARTS    8u         /* in bulk, that a host has under way to another */
+#define EMU_HOST_PART_BYTES    15360u     /* the most that a put or a get moves */
+#define EMU_HOST_AMO_BYTES     2048u      /* the most that a part of a vector of atomics covers */
 static_assert(EMU_HOST_COMMAND_BYTES + EMU_HOST_PART_BYTES <= EMU_HOST_MESSAGE_MAX, "a part fits a message");
 
 /* Flags, events and handle flags that mean something at the target. */
@@ -132,14 +132,14 @@ static_assert(EMU_HOST_COMMAND_BYTES + EMU_HOST_PART_BYTES <= EMU_HOST_MESSAGE_M
 
 struct emu_host_command {
     uint32_t domain;
-    uint64_t id;                /* the initiator's, comes back in the answer */
-    uint32_t from_nid;          /* physical */
-    struct emu_cmd cmd;         /* the whole of it; remote_nid: physical */
+    uint64_t id;        /* the initiator's, comes back in the answer */
+    uint32_t from_nid;  /* physical */
+    struct emu_cmd cmd; /* the whole of it; remote_nid: physical */
     uint64_t offset;
     uint32_t part_bytes;
-    const uint8_t *data;        /* of a put that is not in bulk: part_bytes */
+    const uint8_t *data; /* of a put that is not in bulk: part_bytes */
     bool is_bulk;
-    uint64_t key;               /* of the initiator's region, in bulk */
+    uint64_t key; /* of the initiator's region, in bulk */
     uint64_t base;
 };
 
@@ -234,8 +234,8 @@ static inline bool emu_host_command_parse(const uint8_t *message, uint32_t lengt
         cmd->flag_value = emu_wire_get64(message + 80);
     }
     c.is_bulk = message[25] == EMU_HOST_BULK;
-    if ((message[25] & ~EMU_HOST_BULK) || (cmd->flags & ~EMU_HOST_CMD_FLAGS) ||
-        (cmd->events & ~EMU_HOST_EVENTS) || (cmd->handle_flags & ~EMU_HOST_HANDLE_FLAGS))
+    if ((message[25] & ~EMU_HOST_BULK) || (cmd->flags & ~EMU_HOST_CMD_FLAGS) || (cmd->events & ~EMU_HOST_EVENTS) ||
+        (cmd->handle_flags & ~EMU_HOST_HANDLE_FLAGS))
         return false;
     if (cmd->op != EMU_OP_PUT && cmd->op != EMU_OP_GET && cmd->op != EMU_OP_AMO && cmd->op != EMU_OP_CQ_WRITE)
         return false;
@@ -271,9 +271,9 @@ static inline bool emu_host_command_parse(const uint8_t *message, uint32_t lengt
 struct emu_host_answer {
     uint32_t domain;
     uint64_t id;
-    uint8_t status;             /* enum emu_status */
-    uint8_t flags;              /* EMU_HOST_EVENT_LOST */
-    uint32_t length_bytes;      /* 0 unless the status is EMU_STATUS_OK */
+    uint8_t status;        /* enum emu_status */
+    uint8_t flags;         /* EMU_HOST_EVENT_LOST */
+    uint32_t length_bytes; /* 0 unless the status is EMU_STATUS_OK */
     const uint8_t *data;
 };
 
@@ -320,31 +320,31 @@ static inline bool emu_host_answer_parse(const uint8_t *message, uint32_t length
 enum emu_host_domain_op {
     EMU_HOST_DOMAIN_BEGIN = 1,
     EMU_HOST_DOMAIN_COMPLETE,
-    EMU_HOST_DOMAIN_CREATE,     /* ranks from `first` on; the domain is made with the last of them */
-    EMU_HOST_DOMAIN_END,        /* value: signal for its processes, or 0 */
-    EMU_HOST_DOMAIN_RESULT,     /* value: 0 or a positive errno */
-    EMU_HOST_DOMAIN_REACHES,    /* value: 1 and the first host with nodes of it that it has no session with, or 0 */
+    EMU_HOST_DOMAIN_CREATE,  /* ranks from `first` on; the domain is made with the last of them */
+    EMU_HOST_DOMAIN_END,     /* value: signal for its processes, or 0 */
+    EMU_HOST_DOMAIN_RESULT,  /* value: 0 or a positive errno */
+    EMU_HOST_DOMAIN_REACHES, /* value: 1 and the first host with nodes of it that it has no session with, or 0 */
     EMU_HOST_DOMAIN_OPS
 };
 
-#define EMU_HOST_DOMAIN_BYTES 48u
-#define EMU_HOST_RANKS_MAX    1024u /* of one message */
+#define EMU_HOST_DOMAIN_BYTES  48u
+#define EMU_HOST_RANKS_MAX     1024u /* of one message */
 #define EMU_HOST_JOB_RANKS_MAX (1u << 20)
 static_assert(EMU_HOST_DOMAIN_BYTES + 8 * EMU_HOST_RANKS_MAX <= EMU_HOST_MESSAGE_MAX, "ranks fit a message");
 
 struct emu_host_domain {
     uint32_t domain;
-    uint32_t op;                /* enum emu_host_domain_op */
+    uint32_t op; /* enum emu_host_domain_op */
     uint32_t first;
-    uint32_t n;                 /* ranks of this message */
-    uint32_t n_ranks;           /* of the domain */
+    uint32_t n;       /* ranks of this message */
+    uint32_t n_ranks; /* of the domain */
     uint32_t ptag;
     uint32_t cookie;
     uint32_t owner_uid;
     uint32_t member_limit;
     uint32_t flags;
     uint32_t value;
-    const uint8_t *ranks;       /* of the parser: n x (nid, host) */
+    const uint8_t *ranks; /* of the parser: n x (nid, host) */
 };
 
 /* Without the ranks. */
@@ -375,8 +375,8 @@ static inline bool emu_host_domain_parse(const uint8_t *message, uint32_t length
     if (d.op == 0 || d.op >= EMU_HOST_DOMAIN_OPS || d.n > EMU_HOST_RANKS_MAX ||
         length_bytes != EMU_HOST_DOMAIN_BYTES + 8 * d.n)
         return false;
-    if (d.op != EMU_HOST_DOMAIN_CREATE ? d.n != 0
-                                       : d.n == 0 || d.n_ranks > EMU_HOST_JOB_RANKS_MAX || d.first > d.n_ranks ||
+    if (d.op != EMU_HOST_DOMAIN_CREATE ? d.n != 0 :
+                                         d.n == 0 || d.n_ranks > EMU_HOST_JOB_RANKS_MAX || d.first > d.n_ranks ||
                                              d.n > d.n_ranks - d.first || d.domain == 0)
         return false;
     *domain_out = d;
@@ -389,8 +389,8 @@ static inline bool emu_host_domain_parse(const uint8_t *message, uint32_t length
 
 struct emu_host_msgq {
     uint32_t domain;
-    uint32_t nid;               /* physical */
-    uint16_t mdh;               /* number of the memory domain, below EMU_MD_COUNT */
+    uint32_t nid; /* physical */
+    uint16_t mdh; /* number of the memory domain, below EMU_MD_COUNT */
     uint16_t generation;
 };
 

@@ -62,19 +62,19 @@ enum emu_host_admin_op {
 };
 
 #define EMU_HOST_ADMIN_HEAD_BYTES 32u
-#define EMU_HOST_ADMIN_WORDS      1536u     /* of one message */
+#define EMU_HOST_ADMIN_WORDS      1536u      /* of one message */
 #define EMU_HOST_ADMIN_WORDS_MAX  (1u << 24) /* of one list */
 #define EMU_HOST_ADMIN_BYTES_MAX  (EMU_HOST_ADMIN_HEAD_BYTES + 8u * EMU_HOST_ADMIN_WORDS)
 static_assert(EMU_HOST_ADMIN_BYTES_MAX <= EMU_HOST_MESSAGE_MAX, "words fit a message");
 
 struct emu_host_admin {
-    uint16_t op;                /* enum emu_host_admin_op */
+    uint16_t op; /* enum emu_host_admin_op */
     uint16_t type;
     uint64_t token;
     uint32_t first;
     uint32_t total;
-    uint32_t n;                 /* words of this message */
-    const uint8_t *words;       /* of a parsed one: in the message */
+    uint32_t n;           /* words of this message */
+    const uint8_t *words; /* of a parsed one: in the message */
 };
 
 /* Of words [m->first, m->first + m->n) of a list. Bytes of the message. */
@@ -161,9 +161,9 @@ static inline void emu_host_rule_put(uint64_t words[EMU_HOST_RULE_WORDS], const 
                                      uint64_t age_ns)
 {
     const uint64_t all[EMU_HOST_RULE_WORDS] = {
-        r->id,       r->classes,  r->action, r->status, r->category, r->flags, r->seed,   r->from_nid,
-        r->to_nid,   r->from_instance, r->to_instance, r->rate_ppb, r->live_min, r->nth,  r->every, r->after,
-        r->count,    r->start_ns, r->end_ns, r->delay_ns, age_ns,
+        r->id,       r->classes, r->action,        r->status,      r->category, r->flags,    r->seed,
+        r->from_nid, r->to_nid,  r->from_instance, r->to_instance, r->rate_ppb, r->live_min, r->nth,
+        r->every,    r->after,   r->count,         r->start_ns,    r->end_ns,   r->delay_ns, age_ns,
     };
 
     memcpy(words, all, sizeof(all));
@@ -293,7 +293,7 @@ static inline void emu_host_ntt_take(struct emu_words *w, struct emu_ntt_entry *
 struct emu_host_error {
     uint32_t domain;
     uint32_t n_lost;
-    struct emu_error_record record;     /* its ptag and serial are the receiver's to give */
+    struct emu_error_record record; /* its ptag and serial are the receiver's to give */
 };
 
 static inline void emu_host_error_put(uint64_t words[EMU_HOST_ERROR_WORDS], const struct emu_host_error *e)
@@ -332,14 +332,14 @@ static inline bool emu_host_error_take(struct emu_words *w, struct emu_host_erro
 
 struct emu_host_target {
     uint32_t domain;
-    uint32_t rule;              /* KILL: id of the rule */
-    uint32_t from_nid;          /* the initiator's node */
-    uint32_t nid;               /* physical, of the receiver's host */
-    uint32_t pid;               /* of a Portals interface; UINT32_MAX: it is memory */
-    uint64_t base;              /* memory: as in a command */
+    uint32_t rule;     /* KILL: id of the rule */
+    uint32_t from_nid; /* the initiator's node */
+    uint32_t nid;      /* physical, of the receiver's host */
+    uint32_t pid;      /* of a Portals interface; UINT32_MAX: it is memory */
+    uint64_t base;     /* memory: as in a command */
     uint16_t mdh;
     uint16_t generation;
-    uint8_t handle_flags;       /* EMU_HOST_HANDLE_FLAGS */
+    uint8_t handle_flags; /* EMU_HOST_HANDLE_FLAGS */
 };
 
 static inline void emu_host_target_put(uint64_t words[EMU_HOST_TARGET_WORDS], const struct emu_host_target *t)
@@ -379,27 +379,27 @@ static inline bool emu_host_target_take(struct emu_words *w, struct emu_host_tar
 
 #define EMU_HOST_STATUS_WORDS_MAX (1u << 20) /* of a status; other lists hold EMU_HOST_ADMIN_WORDS_MAX */
 #define EMU_HOST_TEXT_MAX         255u
-#define EMU_HOST_PORT_COUNTS      17u   /* their names: emunic/daemon/status.c */
+#define EMU_HOST_PORT_COUNTS      17u /* their names: emunic/daemon/status.c */
 
 enum emu_host_text {
-    EMU_HOST_TEXT_PROCESSORS,   /* that it runs on */
+    EMU_HOST_TEXT_PROCESSORS, /* that it runs on */
     EMU_HOST_TEXT_WHY,
     EMU_HOST_TEXTS
 };
 
 enum emu_host_row {
-    EMU_HOST_ROW_FLOW = 1,      /* domain, source nid, target nid, then struct emu_flow_counts in its order */
-    EMU_HOST_ROW_LINK,          /* link, packets, flits */
-    EMU_HOST_ROW_RULE,          /* domain, rule, seen, hits */
-    EMU_HOST_ROW_TOO_MANY,      /* alone: the host has more to tell than a list holds */
+    EMU_HOST_ROW_FLOW = 1, /* domain, source nid, target nid, then struct emu_flow_counts in its order */
+    EMU_HOST_ROW_LINK,     /* link, packets, flits */
+    EMU_HOST_ROW_RULE,     /* domain, rule, seen, hits */
+    EMU_HOST_ROW_TOO_MANY, /* alone: the host has more to tell than a list holds */
     /* Status: HOST comes first, nodes and ports behind their domain. */
-    EMU_HOST_ROW_HOST,          /* pid, uptime in ms, rounds, sleeps */
-    EMU_HOST_ROW_TEXT,          /* enum emu_host_text, length, then its bytes: 8 to a word, the first in the lowest */
-    EMU_HOST_ROW_UNREACHED,     /* a host that it has no session with; in their order */
-    EMU_HOST_ROW_DOMAIN,        /* number (0: it is of that host alone), id, ptag, cookie, uid, ranks, members,
+    EMU_HOST_ROW_HOST,      /* pid, uptime in ms, rounds, sleeps */
+    EMU_HOST_ROW_TEXT,      /* enum emu_host_text, length, then its bytes: 8 to a word, the first in the lowest */
+    EMU_HOST_ROW_UNREACHED, /* a host that it has no session with; in their order */
+    EMU_HOST_ROW_DOMAIN,    /* number (0: it is of that host alone), id, ptag, cookie, uid, ranks, members,
                                    attached, member limit, is ending, fault rules */
-    EMU_HOST_ROW_NODE,          /* nid, memory domains there; of that host alone, in their order */
-    EMU_HOST_ROW_PORT,          /* index, nid, instance id, pid, then EMU_HOST_PORT_COUNTS; in their order */
+    EMU_HOST_ROW_NODE,      /* nid, memory domains there; of that host alone, in their order */
+    EMU_HOST_ROW_PORT,      /* index, nid, instance id, pid, then EMU_HOST_PORT_COUNTS; in their order */
 };
 
 #endif

@@ -28,18 +28,18 @@
 static_assert(EMU_HOST_CE_MAX <= EMU_HOST_MESSAGE_MAX, "a list fits a message");
 
 enum emu_host_ce_op {
-    EMU_HOST_CE_BEGIN = 1,      /* the sender knows nothing of the domain's trees */
-    EMU_HOST_CE_STATE,          /* from: how it is now. list: its links to engines; number: to be acknowledged, or 0 */
-    EMU_HOST_CE_GONE,           /* from: is no more. number: as above */
-    EMU_HOST_CE_KNOWN,          /* number: of a STATE or GONE that was taken */
-    EMU_HOST_CE_BROKEN,         /* from is broken (status), and so is to, if that is its version; 0: has no UP of it */
-    EMU_HOST_CE_WANT,           /* from, the parent, waits for to */
-    EMU_HOST_CE_UP,             /* partial result of from, for its parent */
-    EMU_HOST_CE_DOWN,           /* result of from, for its child */
-    EMU_HOST_CE_POST,           /* contribution of a leaf; list: its instance and process */
-    EMU_HOST_CE_TAKEN,          /* number: of a POST. status: it was taken, or why not */
-    EMU_HOST_CE_RESULT,         /* number: of a POST that was taken; its last message */
-    EMU_HOST_CE_LEFT,           /* a port has gone. list: its instance */
+    EMU_HOST_CE_BEGIN = 1, /* the sender knows nothing of the domain's trees */
+    EMU_HOST_CE_STATE,     /* from: how it is now. list: its links to engines; number: to be acknowledged, or 0 */
+    EMU_HOST_CE_GONE,      /* from: is no more. number: as above */
+    EMU_HOST_CE_KNOWN,     /* number: of a STATE or GONE that was taken */
+    EMU_HOST_CE_BROKEN,    /* from is broken (status), and so is to, if that is its version; 0: has no UP of it */
+    EMU_HOST_CE_WANT,      /* from, the parent, waits for to */
+    EMU_HOST_CE_UP,        /* partial result of from, for its parent */
+    EMU_HOST_CE_DOWN,      /* result of from, for its child */
+    EMU_HOST_CE_POST,      /* contribution of a leaf; list: its instance and process */
+    EMU_HOST_CE_TAKEN,     /* number: of a POST. status: it was taken, or why not */
+    EMU_HOST_CE_RESULT,    /* number: of a POST that was taken; its last message */
+    EMU_HOST_CE_LEFT,      /* a port has gone. list: its instance */
     EMU_HOST_CE_OPS
 };
 
@@ -48,21 +48,21 @@ enum emu_host_ce_op {
 #define EMU_HOST_CE_HAS_TWIN   (1u << 1) /* LEFT: another port there has the same node and instance */
 
 struct emu_host_ce {
-    uint8_t op;                 /* enum emu_host_ce_op */
+    uint8_t op; /* enum emu_host_ce_op */
     uint8_t flags;
-    uint8_t status;             /* enum emu_status */
-    uint8_t child;              /* POST: by which the engine knows the leaf */
-    uint32_t from_nid;          /* physical, as all of them */
+    uint8_t status;    /* enum emu_status */
+    uint8_t child;     /* POST: by which the engine knows the leaf */
+    uint32_t from_nid; /* physical, as all of them */
     uint32_t to_nid;
     uint16_t from_ce;
     uint16_t to_ce;
     uint64_t from_version;
     uint64_t to_version;
     uint64_t number;
-    uint64_t poster;            /* POST, LEFT: tells ports of a host from each other, never 0 */
+    uint64_t poster; /* POST, LEFT: tells ports of a host from each other, never 0 */
     struct emu_ce_value value;
     uint32_t n;
-    const uint8_t *list;        /* of the parser: in the message */
+    const uint8_t *list; /* of the parser: in the message */
 };
 
 /* Without the list. */
@@ -118,8 +118,10 @@ static inline struct emu_ce_link emu_host_ce_link(const struct emu_host_ce *m, u
     const uint8_t *at = m->list + 8 * i;
 
     *is_parent_out = at[7] != 0;
-    return (struct emu_ce_link){ .nid = emu_wire_get32(at), .ce_id = (uint16_t)(at[4] << 8 | at[5]),
-                                 .child_id = at[6], .type = EMU_CE_LINK_ENGINE };
+    return (struct emu_ce_link){ .nid = emu_wire_get32(at),
+                                 .ce_id = (uint16_t)(at[4] << 8 | at[5]),
+                                 .child_id = at[6],
+                                 .type = EMU_CE_LINK_ENGINE };
 }
 
 /* Of a POST or LEFT. */
@@ -136,17 +138,17 @@ static inline uint32_t emu_host_ce_pid(const struct emu_host_ce *m)
 
 /* What an operation has: of those that must be there, and those that may be. */
 enum emu_host_ce_field {
-    EMU_CE_HAS_FROM = 1 << 0,           /* an engine */
+    EMU_CE_HAS_FROM = 1 << 0, /* an engine */
     EMU_CE_HAS_FROM_NODE = 1 << 1,
-    EMU_CE_HAS_TO = 1 << 2,             /* an engine, and the version that is meant */
-    EMU_CE_HAS_TO_ANY = 1 << 3,         /* an engine, of whatever version */
+    EMU_CE_HAS_TO = 1 << 2,     /* an engine, and the version that is meant */
+    EMU_CE_HAS_TO_ANY = 1 << 3, /* an engine, of whatever version */
     EMU_CE_HAS_STATUS = 1 << 4,
-    EMU_CE_HAS_FAILURE = 1 << 5,        /* a status that is not OK */
+    EMU_CE_HAS_FAILURE = 1 << 5, /* a status that is not OK */
     EMU_CE_HAS_NUMBER = 1 << 6,
     EMU_CE_MAY_HAVE_NUMBER = 1 << 7,
     EMU_CE_HAS_POSTER = 1 << 8,
     EMU_CE_HAS_VALUE = 1 << 9,
-    EMU_CE_HAS_RESULT = 1 << 10,        /* of the value: operands and exceptions */
+    EMU_CE_HAS_RESULT = 1 << 10, /* of the value: operands and exceptions */
     EMU_CE_HAS_CHILD = 1 << 11,
 };
 
@@ -242,7 +244,9 @@ static inline bool emu_host_ce_parse(const uint8_t *message, uint32_t length_byt
     m.value = (struct emu_ce_value){ .red_id = emu_wire_get64(message + 56),
                                      .operand1 = emu_wire_get64(message + 64),
                                      .operand2 = emu_wire_get64(message + 72),
-                                     .op = message[80], .flags = message[81], .fpe = message[82],
+                                     .op = message[80],
+                                     .flags = message[81],
+                                     .fpe = message[82],
                                      .status = message[83] };
     m.n = emu_wire_get32(message + 84);
     m.list = message + EMU_HOST_CE_BYTES;

@@ -23,7 +23,7 @@
 #define EMU_HOST_DATAGRAM_MAX   (EMU_HOST_DATAGRAM_BYTES + EMU_DATAGRAM_MAX)
 
 enum emu_host_datagram_word {
-    EMU_DATAGRAM_BEGIN = 1,     /* the sender knows nothing of datagrams of the domain; all numbers are 0 */
+    EMU_DATAGRAM_BEGIN = 1, /* the sender knows nothing of datagrams of the domain; all numbers are 0 */
     EMU_DATAGRAM_OFFER,
     EMU_DATAGRAM_WITHDRAW,
     EMU_DATAGRAM_CLAIM,
@@ -33,15 +33,15 @@ enum emu_host_datagram_word {
 };
 
 struct emu_host_datagram {
-    uint32_t word;              /* enum emu_host_datagram_word */
-    uint32_t bytes;             /* at most EMU_DATAGRAM_MAX */
+    uint32_t word;  /* enum emu_host_datagram_word */
+    uint32_t bytes; /* at most EMU_DATAGRAM_MAX */
     uint64_t number;
     uint64_t claimer;
     uint32_t nid;
     uint32_t instance_id;
     uint32_t to_nid;
     uint32_t to_instance;
-    const uint8_t *data;        /* of a parsed one: in the message */
+    const uint8_t *data; /* of a parsed one: in the message */
 };
 
 /* Bytes of the message. */

@@ -41,11 +41,11 @@ enum emu_host_portals_op {
 #define EMU_HOST_PTL_WANT_BYTES    40u
 #define EMU_HOST_PTL_DATA_BYTES    32u
 #define EMU_HOST_PTL_DONE_BYTES    24u
-#define EMU_HOST_PTL_PART_BYTES    15360u   /* data of one message */
+#define EMU_HOST_PTL_PART_BYTES    15360u /* data of one message */
 static_assert(EMU_HOST_PTL_REQUEST_BYTES + EMU_HOST_PTL_PART_BYTES <= EMU_HOST_MESSAGE_MAX, "a part fits a message");
 static_assert(EMU_HOST_PTL_PART_BYTES >= EMU_PTL_GETPUT_MAX, "so do the operands of a swap");
 
-#define EMU_HOST_PTL_FAIL_MAX EMU_STATUS_BAD_COMMAND    /* of `fail` */
+#define EMU_HOST_PTL_FAIL_MAX EMU_STATUS_BAD_COMMAND /* of `fail` */
 
 static inline uint8_t *emu_host_portals_head_put(uint8_t *message, uint32_t domain, enum emu_host_portals_op op,
                                                  uint8_t a, uint8_t b, uint32_t bytes)
@@ -74,18 +74,18 @@ static inline uint32_t emu_host_portals_bytes(const uint8_t *message)
 
 /* ---- REQUEST: a: kind, b: flags ---- */
 
-#define EMU_HOST_PTL_WANTS_ACK  (1u << 0)
-#define EMU_HOST_PTL_LOSES_END  (1u << 1)   /* its END event is to be lost: an injected fault */
-#define EMU_HOST_PTL_FLAGS      3u
+#define EMU_HOST_PTL_WANTS_ACK (1u << 0)
+#define EMU_HOST_PTL_LOSES_END (1u << 1) /* its END event is to be lost: an injected fault */
+#define EMU_HOST_PTL_FLAGS     3u
 
 enum emu_host_portals_kind { EMU_HOST_PTL_PUT, EMU_HOST_PTL_GET, EMU_HOST_PTL_GETPUT, EMU_HOST_PTL_KINDS };
 
 struct emu_host_portals_request {
     uint32_t domain;
-    uint8_t kind;               /* enum emu_host_portals_kind */
-    uint8_t flags;              /* EMU_HOST_PTL_* */
-    uint64_t id;                /* the initiator's */
-    uint32_t from_nid;          /* physical, as to_nid */
+    uint8_t kind;      /* enum emu_host_portals_kind */
+    uint8_t flags;     /* EMU_HOST_PTL_* */
+    uint64_t id;       /* the initiator's */
+    uint32_t from_nid; /* physical, as to_nid */
     uint32_t from_pid;
     uint32_t from_uid;
     uint32_t from_jid;
@@ -97,8 +97,8 @@ struct emu_host_portals_request {
     uint64_t offset;
     uint64_t length_bytes;
     uint64_t hdr_data;
-    uint32_t data_bytes;        /* the first of a put's, all of a getput's */
-    const uint8_t *data;        /* of the parser */
+    uint32_t data_bytes; /* the first of a put's, all of a getput's */
+    const uint8_t *data; /* of the parser */
 };
 
 /* How much of its data goes with a request. */
@@ -130,8 +130,9 @@ static inline bool emu_host_portals_request_parse(const uint8_t *message, uint32
                                                   struct emu_host_portals_request *request_out)
 {
     struct emu_host_portals_request r = { 0 };
-    uint32_t *const words[] = { &r.from_nid, &r.from_pid, &r.from_uid, &r.from_jid, &r.to_nid, &r.to_pid, &r.pt,
-                                &r.ac };
+    uint32_t *const words[] = {
+        &r.from_nid, &r.from_pid, &r.from_uid, &r.from_jid, &r.to_nid, &r.to_pid, &r.pt, &r.ac
+    };
     uint64_t *const longs[] = { &r.bits, &r.offset, &r.length_bytes, &r.hdr_data };
 
     if (emu_host_portals_op(message, length_bytes) != EMU_HOST_PTL_REQUEST || length_bytes < EMU_HOST_PTL_REQUEST_BYTES)
@@ -157,22 +158,22 @@ static inline bool emu_host_portals_request_parse(const uint8_t *message, uint32
 
 /* ---- ANSWER: a: flags, b: fail ---- */
 
-#define EMU_HOST_PTL_TAKEN      (1u << 0)
-#define EMU_HOST_PTL_ACKS       (1u << 1)   /* there is to be an ACK event */
-#define EMU_HOST_PTL_GOES_ON    (1u << 2)   /* a get: more is to be asked for at `number`, until DONE */
-#define EMU_HOST_PTL_RESULTS    7u
+#define EMU_HOST_PTL_TAKEN   (1u << 0)
+#define EMU_HOST_PTL_ACKS    (1u << 1) /* there is to be an ACK event */
+#define EMU_HOST_PTL_GOES_ON (1u << 2) /* a get: more is to be asked for at `number`, until DONE */
+#define EMU_HOST_PTL_RESULTS 7u
 
 struct emu_host_portals_answer {
     uint32_t domain;
-    uint8_t flags;              /* EMU_HOST_PTL_* */
-    uint8_t fail;               /* enum emu_status */
-    uint64_t id;                /* the initiator's */
-    uint64_t number;            /* the target's */
-    uint32_t uid;               /* who has answered */
+    uint8_t flags;   /* EMU_HOST_PTL_* */
+    uint8_t fail;    /* enum emu_status */
+    uint64_t id;     /* the initiator's */
+    uint64_t number; /* the target's */
+    uint32_t uid;    /* who has answered */
     uint32_t jid;
     uint64_t mlength;
     uint32_t data_bytes;
-    const uint8_t *data;        /* of the parser */
+    const uint8_t *data; /* of the parser */
 };
 
 /* Without the data. */
@@ -216,17 +217,17 @@ static inline bool emu_host_portals_answer_parse(const uint8_t *message, uint32_
 
 /* ---- WANT: a: EMU_HOST_PTL_AT_TARGET or 0; `bytes` without data. DATA: likewise; b: fail, with data if it is 0 --- */
 
-#define EMU_HOST_PTL_AT_TARGET 1u           /* the number is one of the target's emunic, not of the initiator's */
+#define EMU_HOST_PTL_AT_TARGET 1u /* the number is one of the target's emunic, not of the initiator's */
 
 struct emu_host_portals_part {
     uint32_t domain;
     bool is_at_target;
-    uint8_t fail;               /* DATA */
-    uint64_t to;                /* the receiver's number */
-    uint64_t from;              /* WANT: the sender's, for DATA */
-    uint64_t offset;            /* from the first byte of the operation on */
+    uint8_t fail;    /* DATA */
+    uint64_t to;     /* the receiver's number */
+    uint64_t from;   /* WANT: the sender's, for DATA */
+    uint64_t offset; /* from the first byte of the operation on */
     uint32_t part_bytes;
-    const uint8_t *data;        /* DATA, of the parser */
+    const uint8_t *data; /* DATA, of the parser */
 };
 
 static inline void emu_host_portals_want_put(uint8_t message[EMU_HOST_PTL_WANT_BYTES],
@@ -243,8 +244,8 @@ static inline void emu_host_portals_want_put(uint8_t message[EMU_HOST_PTL_WANT_B
 static inline void emu_host_portals_data_put(uint8_t message[EMU_HOST_PTL_DATA_BYTES],
                                              const struct emu_host_portals_part *p)
 {
-    uint8_t *at = emu_host_portals_head_put(message, p->domain, EMU_HOST_PTL_DATA, p->is_at_target, p->fail,
-                                            p->part_bytes);
+    uint8_t *at =
+        emu_host_portals_head_put(message, p->domain, EMU_HOST_PTL_DATA, p->is_at_target, p->fail, p->part_bytes);
 
     at = emu_wire_put64(at, p->to);
     emu_wire_put64(at, p->offset);
@@ -298,8 +299,8 @@ static inline bool emu_host_portals_done_parse(const uint8_t *message, uint32_t 
     if (emu_host_portals_op(message, length_bytes) != EMU_HOST_PTL_DONE || length_bytes != EMU_HOST_PTL_DONE_BYTES ||
         message[9] != 0 || message[10] > EMU_HOST_PTL_FAIL_MAX || emu_host_portals_bytes(message) != 0)
         return false;
-    *done_out = (struct emu_host_portals_done){ emu_wire_get32(message + 4), message[10],
-                                                emu_wire_get64(message + 16) };
+    *done_out =
+        (struct emu_host_portals_done){ emu_wire_get32(message + 4), message[10], emu_wire_get64(message + 16) };
     return true;
 }
 

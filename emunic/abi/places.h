@@ -23,20 +23,20 @@ struct emu_places {
     uint64_t magic;
     uint32_t abi_version;
     uint32_t n_nids;
-    uint16_t mesh_max[3];      /* largest coordinate of any node */
+    uint16_t mesh_max[3]; /* largest coordinate of any node */
     uint16_t reserved;
     uint64_t reserved1;
 };
 static_assert(sizeof(struct emu_places) == 32, "ABI: places begin behind the header");
 
 struct emu_node_place {
-    uint16_t mesh[3];          /* of its network chip: as rca_get_meshcoord() answers */
-    uint16_t column;           /* of the cabinet, on the floor */
+    uint16_t mesh[3]; /* of its network chip: as rca_get_meshcoord() answers */
+    uint16_t column;  /* of the cabinet, on the floor */
     uint16_t row;
-    uint16_t cage;             /* in the cabinet */
-    uint16_t slot;             /* in the cage */
-    uint16_t node;             /* on the blade */
-    uint16_t chip;             /* the network chip on the blade */
+    uint16_t cage; /* in the cabinet */
+    uint16_t slot; /* in the cage */
+    uint16_t node; /* on the blade */
+    uint16_t chip; /* the network chip on the blade */
 };
 static_assert(sizeof(struct emu_node_place) == 18, "ABI: one node");
 

@@ -35,25 +35,25 @@
 
 #define EMU_PTL_MAGIC 0x4c54505f554d45ull /* "EMU_PTL" */
 
-#define EMU_PTL_PTS        64u
-#define EMU_PTL_ACES       8u
-#define EMU_PTL_MES        65536u
-#define EMU_PTL_MDS        65536u
-#define EMU_PTL_EQS        4096u
-#define EMU_PTL_IOVECS     (1u << 20)   /* segments of all descriptors */
-#define EMU_PTL_IOVEC_MAX  256u         /* of one */
-#define EMU_PTL_GETPUT_MAX 64u          /* bytes */
-#define EMU_PTL_PLACES     (2 * EMU_PTL_MES) /* of one match list: it grows from the middle to both ends */
-#define EMU_PTL_ARENA_BYTES (512u << 20) /* of event queues: 4 Mi events */
-#define EMU_PTL_FAILS      8u           /* nodes that the interface is told to be cut off from */
+#define EMU_PTL_PTS         64u
+#define EMU_PTL_ACES        8u
+#define EMU_PTL_MES         65536u
+#define EMU_PTL_MDS         65536u
+#define EMU_PTL_EQS         4096u
+#define EMU_PTL_IOVECS      (1u << 20)        /* segments of all descriptors */
+#define EMU_PTL_IOVEC_MAX   256u              /* of one */
+#define EMU_PTL_GETPUT_MAX  64u               /* bytes */
+#define EMU_PTL_PLACES      (2 * EMU_PTL_MES) /* of one match list: it grows from the middle to both ends */
+#define EMU_PTL_ARENA_BYTES (512u << 20)      /* of event queues: 4 Mi events */
+#define EMU_PTL_FAILS       8u                /* nodes that the interface is told to be cut off from */
 
-#define EMU_PTL_NONE      UINT32_MAX    /* no index */
-#define EMU_PTL_NID_ANY   UINT32_MAX
-#define EMU_PTL_PID_ANY   UINT32_MAX
-#define EMU_PTL_UID_ANY   UINT32_MAX
-#define EMU_PTL_JID_ANY   UINT32_MAX
-#define EMU_PTL_PT_ANY    UINT32_MAX
-#define EMU_PTL_PID_LAST  0xfffeu       /* 16 bits, and the highest is a wildcard */
+#define EMU_PTL_NONE     UINT32_MAX /* no index */
+#define EMU_PTL_NID_ANY  UINT32_MAX
+#define EMU_PTL_PID_ANY  UINT32_MAX
+#define EMU_PTL_UID_ANY  UINT32_MAX
+#define EMU_PTL_JID_ANY  UINT32_MAX
+#define EMU_PTL_PT_ANY   UINT32_MAX
+#define EMU_PTL_PID_LAST 0xfffeu /* 16 bits, and the highest is a wildcard */
 
 /* Options of a descriptor: values of both public headers (spec portals3.md 2.5). */
 #define EMU_PTL_MD_OP_PUT              0x001u
@@ -94,7 +94,7 @@ enum emu_ptl_event_kind {
     EMU_PTL_EVENT_SEND_END,
     EMU_PTL_EVENT_ACK,
     EMU_PTL_EVENT_UNLINK,
-    EMU_PTL_EVENT_LOST = 0xff,  /* no event: in the place of one that was made to be lost (EMU_FAULT_OVERRUN) */
+    EMU_PTL_EVENT_LOST = 0xff, /* no event: in the place of one that was made to be lost (EMU_FAULT_OVERRUN) */
 };
 
 /*
@@ -102,14 +102,14 @@ enum emu_ptl_event_kind {
  * being written, 0 where there never was an event. `check` is the lower half of that number, stored before the rest of
  * the second line.
  */
-#define EMU_PTL_SEQ_WRITTEN 1u  /* queues begin at 2^32 and above */
+#define EMU_PTL_SEQ_WRITTEN 1u /* queues begin at 2^32 and above */
 struct emu_ptl_event {
     _Atomic uint64_t seq;
-    uint8_t kind;                       /* enum emu_ptl_event_kind */
-    uint8_t fail;                       /* ni_fail_type: 0 done, else enum emu_status */
+    uint8_t kind; /* enum emu_ptl_event_kind */
+    uint8_t fail; /* ni_fail_type: 0 done, else enum emu_status */
     uint16_t unlinked;
     uint32_t link;
-    uint32_t nid;                       /* initiator, or the peer */
+    uint32_t nid; /* initiator, or the peer */
     uint32_t pid;
     uint32_t uid;
     uint32_t jid;
@@ -122,8 +122,8 @@ struct emu_ptl_event {
     uint64_t mlength;
     uint64_t offset;
     uint64_t hdr_data;
-    uint64_t start;                     /* of the descriptor, as the program gave it */
-    uint64_t length;                    /* likewise */
+    uint64_t start;  /* of the descriptor, as the program gave it */
+    uint64_t length; /* likewise */
     uint64_t max_size;
     uint64_t user_ptr;
     uint32_t eq_handle;
@@ -136,46 +136,46 @@ static_assert(offsetof(struct emu_ptl_event, check) == 124, "ABI: the last word"
 enum emu_ptl_state { EMU_PTL_FREE = 0, EMU_PTL_LIVE, EMU_PTL_DEAD };
 
 /* flags of a descriptor */
-#define EMU_PTL_MD_UNLINKS    (1u << 0) /* [P] goes when it is used up */
-#define EMU_PTL_MD_INACTIVE   (1u << 1) /* [L] used up, or set so */
-#define EMU_PTL_MD_WAS_ENDED  (1u << 2) /* [P] unlinked by the program while busy: goes when it is idle */
+#define EMU_PTL_MD_UNLINKS   (1u << 0) /* [P] goes when it is used up */
+#define EMU_PTL_MD_INACTIVE  (1u << 1) /* [L] used up, or set so */
+#define EMU_PTL_MD_WAS_ENDED (1u << 2) /* [P] unlinked by the program while busy: goes when it is idle */
 
 struct emu_ptl_md {
-    uint32_t state;                     /* [L] enum emu_ptl_state */
-    uint32_t generation;                /* [P] of this place */
-    int32_t threshold;                  /* [L] -1: no end */
-    uint32_t pending;                   /* [L] operations that are going on */
-    uint64_t local_offset;              /* [L] */
-    uint32_t flags;                     /* [L] EMU_PTL_MD_* above */
-    uint32_t awaits;                    /* [L] replies to come that hold the descriptor */
-    uint32_t me;                        /* [P] that it is attached to, or EMU_PTL_NONE */
-    uint32_t options;                   /* [P] EMU_PTL_MD_*, as the program gave them */
-    uint32_t eq;                        /* [P] index or EMU_PTL_NONE */
-    uint32_t eq_generation;             /* [P] */
-    uint64_t length_bytes;              /* [P] of all segments together */
-    uint64_t max_size;                  /* [P] as given */
-    alignas(64) uint64_t start;         /* [P] as given: memory, or the program's array of segments */
-    uint64_t length;                    /* [P] as given: bytes or segments */
-    uint64_t user_ptr;                  /* [P] */
-    uint32_t iov_first;                 /* [P] in `iovs` */
-    uint32_t iov_count;                 /* [P] 0: the memory at `start` */
-    uint32_t handle;                    /* [P] the owner's */
-    uint32_t eq_handle;                 /* [P] likewise */
-    uint32_t mdh;                       /* [P] memory domain of the owner that covers all of it; 0: none */
-    uint32_t mdh_generation;            /* [P] */
+    uint32_t state;             /* [L] enum emu_ptl_state */
+    uint32_t generation;        /* [P] of this place */
+    int32_t threshold;          /* [L] -1: no end */
+    uint32_t pending;           /* [L] operations that are going on */
+    uint64_t local_offset;      /* [L] */
+    uint32_t flags;             /* [L] EMU_PTL_MD_* above */
+    uint32_t awaits;            /* [L] replies to come that hold the descriptor */
+    uint32_t me;                /* [P] that it is attached to, or EMU_PTL_NONE */
+    uint32_t options;           /* [P] EMU_PTL_MD_*, as the program gave them */
+    uint32_t eq;                /* [P] index or EMU_PTL_NONE */
+    uint32_t eq_generation;     /* [P] */
+    uint64_t length_bytes;      /* [P] of all segments together */
+    uint64_t max_size;          /* [P] as given */
+    alignas(64) uint64_t start; /* [P] as given: memory, or the program's array of segments */
+    uint64_t length;            /* [P] as given: bytes or segments */
+    uint64_t user_ptr;          /* [P] */
+    uint32_t iov_first;         /* [P] in `iovs` */
+    uint32_t iov_count;         /* [P] 0: the memory at `start` */
+    uint32_t handle;            /* [P] the owner's */
+    uint32_t eq_handle;         /* [P] likewise */
+    uint32_t mdh;               /* [P] memory domain of the owner that covers all of it; 0: none */
+    uint32_t mdh_generation;    /* [P] */
     uint32_t reserved[4];
 };
 static_assert(sizeof(struct emu_ptl_md) == 128, "ABI: a descriptor is two cache lines");
 
 struct emu_ptl_me {
-    uint32_t state;                     /* [P] free or live */
-    uint32_t generation;                /* [P] */
-    uint32_t pt;                        /* [P] */
-    uint32_t place;                     /* [P] in the list */
-    uint32_t md;                        /* [P] index or EMU_PTL_NONE */
-    uint32_t unlinks;                   /* [P] goes with its descriptor */
-    uint32_t handle;                    /* [P] */
-    uint32_t next_free;                 /* [P] */
+    uint32_t state;      /* [P] free or live */
+    uint32_t generation; /* [P] */
+    uint32_t pt;         /* [P] */
+    uint32_t place;      /* [P] in the list */
+    uint32_t md;         /* [P] index or EMU_PTL_NONE */
+    uint32_t unlinks;    /* [P] goes with its descriptor */
+    uint32_t handle;     /* [P] */
+    uint32_t next_free;  /* [P] */
 };
 static_assert(sizeof(struct emu_ptl_me) == 32, "ABI: match entry");
 
@@ -185,16 +185,16 @@ struct emu_ptl_place {
     uint64_t ignore;
     uint32_t nid;
     uint32_t pid;
-    uint32_t me;                        /* EMU_PTL_NONE: nothing here */
-    uint32_t md;                        /* or EMU_PTL_NONE */
+    uint32_t me; /* EMU_PTL_NONE: nothing here */
+    uint32_t md; /* or EMU_PTL_NONE */
 };
 static_assert(sizeof(struct emu_ptl_place) == 32, "ABI: two places in a cache line");
 
 struct emu_ptl_list {
-    uint32_t first;                     /* [P] */
-    uint32_t end;                       /* [P] */
-    uint32_t n_live;                    /* [P] entries */
-    uint32_t n_max;                     /* [P] most there ever were; 0: never used */
+    uint32_t first;  /* [P] */
+    uint32_t end;    /* [P] */
+    uint32_t n_live; /* [P] entries */
+    uint32_t n_max;  /* [P] most there ever were; 0: never used */
 };
 
 struct emu_ptl_ace {
@@ -207,18 +207,18 @@ struct emu_ptl_ace {
 };
 
 struct emu_ptl_fail {
-    uint32_t nid;                       /* or EMU_PTL_NID_ANY */
-    int32_t count;                      /* messages yet to be lost; -1 no end; 0: place is free */
+    uint32_t nid;  /* or EMU_PTL_NID_ANY */
+    int32_t count; /* messages yet to be lost; -1 no end; 0: place is free */
 };
 
 struct emu_ptl_eq {
-    uint32_t state;                     /* [P] */
-    uint32_t generation;                /* [P] */
-    _Atomic uint64_t tail;              /* [L] events ever put in, from an arbitrary start */
-    uint64_t ring_off;                  /* [P] in the arena */
-    uint32_t capacity;                  /* [P] a power of two */
-    uint32_t promised;                  /* [L] events to come of operations that have begun */
-    uint32_t handle;                    /* [P] */
+    uint32_t state;        /* [P] */
+    uint32_t generation;   /* [P] */
+    _Atomic uint64_t tail; /* [L] events ever put in, from an arbitrary start */
+    uint64_t ring_off;     /* [P] in the arena */
+    uint32_t capacity;     /* [P] a power of two */
+    uint32_t promised;     /* [L] events to come of operations that have begun */
+    uint32_t handle;       /* [P] */
     uint32_t reserved[7];
 };
 static_assert(sizeof(struct emu_ptl_eq) == 64, "ABI: one line per event queue");
@@ -229,12 +229,12 @@ static_assert(sizeof(struct emu_ptl_eq) == 64, "ABI: one line per event queue");
  */
 enum emu_ptl_stage {
     EMU_PTL_IDLE = 0,
-    EMU_PTL_PREPARED,   /* words are being changed: put them back */
-    EMU_PTL_BEGUN,      /* they are changed; START may be posted: END says that it failed */
-    EMU_PTL_ENDING,     /* END may be posted; the descriptor's words are still to be changed */
-    EMU_PTL_UNLINKING,  /* they are changed; UNLINK may be posted */
-    EMU_PTL_BRIEF,      /* of a brief operation: words are being changed, then data, then START and END are posted */
-    EMU_PTL_RETIRING,   /* likewise: all that is done; the descriptor goes, with an UNLINK */
+    EMU_PTL_PREPARED,  /* words are being changed: put them back */
+    EMU_PTL_BEGUN,     /* they are changed; START may be posted: END says that it failed */
+    EMU_PTL_ENDING,    /* END may be posted; the descriptor's words are still to be changed */
+    EMU_PTL_UNLINKING, /* they are changed; UNLINK may be posted */
+    EMU_PTL_BRIEF,     /* of a brief operation: words are being changed, then data, then START and END are posted */
+    EMU_PTL_RETIRING,  /* likewise: all that is done; the descriptor goes, with an UNLINK */
 };
 
 /* flags of a flight */
@@ -244,19 +244,19 @@ enum emu_ptl_stage {
 #define EMU_PTL_FLIGHT_ACKS     (1u << 3) /* the sender gets an ACK */
 
 struct emu_ptl_flight {
-    _Atomic uint32_t stage;             /* [F] enum emu_ptl_stage */
-    uint32_t generation;                /* [F] of the port */
-    uint32_t md;                        /* [F] */
-    uint32_t md_generation;             /* [F] */
-    uint32_t eq;                        /* [F] or EMU_PTL_NONE */
-    uint32_t eq_generation;             /* [F] */
-    uint64_t eq_tail;                   /* [F] before the event of this stage */
-    uint64_t old_offset;                /* [F] */
-    int32_t old_threshold;              /* [F] */
-    uint32_t old_pending;               /* [F] */
-    uint32_t old_flags;                 /* [F] */
-    uint32_t old_promised;              /* [F] */
-    uint32_t flags;                     /* [F] EMU_PTL_FLIGHT_* */
+    _Atomic uint32_t stage; /* [F] enum emu_ptl_stage */
+    uint32_t generation;    /* [F] of the port */
+    uint32_t md;            /* [F] */
+    uint32_t md_generation; /* [F] */
+    uint32_t eq;            /* [F] or EMU_PTL_NONE */
+    uint32_t eq_generation; /* [F] */
+    uint64_t eq_tail;       /* [F] before the event of this stage */
+    uint64_t old_offset;    /* [F] */
+    int32_t old_threshold;  /* [F] */
+    uint32_t old_pending;   /* [F] */
+    uint32_t old_flags;     /* [F] */
+    uint32_t old_promised;  /* [F] */
+    uint32_t flags;         /* [F] EMU_PTL_FLIGHT_* */
     uint32_t reserved;
     alignas(64) struct emu_ptl_event event; /* [F] what END will say */
 };
@@ -271,11 +271,11 @@ enum emu_ptl_register {
     EMU_PTL_SR_SEND_LENGTH,
     EMU_PTL_SR_PTLS_MAX,
     EMU_PTL_SR_PTLS_CUR,
-    EMU_PTL_SR_MSGS,                    /* of each of the following: allocated, freed, most, current */
+    EMU_PTL_SR_MSGS, /* of each of the following: allocated, freed, most, current */
     EMU_PTL_SR_MES = 12,
     EMU_PTL_SR_MDS = 16,
     EMU_PTL_SR_EQS = 20,
-    EMU_PTL_SR_MD_ALIGN_128 = 24,       /* down to _8 */
+    EMU_PTL_SR_MD_ALIGN_128 = 24, /* down to _8 */
     EMU_PTL_SR_END = 29,
 };
 
@@ -285,40 +285,40 @@ struct emu_ptl_iov {
 };
 
 struct emu_ptl_ni {
-    uint64_t magic;                     /* [I] EMU_PTL_MAGIC */
-    uint32_t abi_version;               /* [I] */
-    uint32_t port;                      /* [I] slot in the domain table */
-    uint64_t bytes;                     /* [I] */
-    uint32_t behaviour;                 /* [P] EMU_PTL_* */
-    uint32_t max_pt;                    /* [P] largest portal index */
-    uint32_t max_ac;                    /* [P] largest access index */
-    uint32_t max_getput;                /* [P] bytes */
-    uint32_t nid;                       /* [P] own address */
-    uint32_t pid;                       /* [P] own process id */
-    uint32_t uid;                       /* [P] */
-    uint32_t jid;                       /* [P] */
-    uint32_t is_up;                     /* [P] requests are taken */
-    uint32_t n_fails;                   /* [P] places of `fails` in use */
-    alignas(64) _Atomic uint64_t lock;  /* holder, or 0 */
-    _Atomic uint32_t waiting;           /* [L] 1: the owner sleeps on this word until a queue has news. futex */
-    uint32_t next_link;                 /* [L] */
-    uint64_t drops;                     /* [L] registers that change with each message, beside the lock */
-    uint64_t dropped_bytes;             /* [L] */
-    uint64_t received;                  /* [L] */
-    uint64_t received_bytes;            /* [L] */
-    uint32_t n_open;                    /* [L] operations that are going on, and at most so far */
-    uint32_t n_open_max;                /* [L] */
-    alignas(64) uint32_t n_dead;        /* [L] descriptors ever put on the dead list: a line the owner looks at often */
-    alignas(64) uint64_t registers[EMU_PTL_SR_END]; /* [P] */
+    uint64_t magic;                    /* [I] EMU_PTL_MAGIC */
+    uint32_t abi_version;              /* [I] */
+    uint32_t port;                     /* [I] slot in the domain table */
+    uint64_t bytes;                    /* [I] */
+    uint32_t behaviour;                /* [P] EMU_PTL_* */
+    uint32_t max_pt;                   /* [P] largest portal index */
+    uint32_t max_ac;                   /* [P] largest access index */
+    uint32_t max_getput;               /* [P] bytes */
+    uint32_t nid;                      /* [P] own address */
+    uint32_t pid;                      /* [P] own process id */
+    uint32_t uid;                      /* [P] */
+    uint32_t jid;                      /* [P] */
+    uint32_t is_up;                    /* [P] requests are taken */
+    uint32_t n_fails;                  /* [P] places of `fails` in use */
+    alignas(64) _Atomic uint64_t lock; /* holder, or 0 */
+    _Atomic uint32_t waiting;          /* [L] 1: the owner sleeps on this word until a queue has news. futex */
+    uint32_t next_link;                /* [L] */
+    uint64_t drops;                    /* [L] registers that change with each message, beside the lock */
+    uint64_t dropped_bytes;            /* [L] */
+    uint64_t received;                 /* [L] */
+    uint64_t received_bytes;           /* [L] */
+    uint32_t n_open;                   /* [L] operations that are going on, and at most so far */
+    uint32_t n_open_max;               /* [L] */
+    alignas(64) uint32_t n_dead;       /* [L] descriptors ever put on the dead list: a line the owner looks at often */
+    alignas(64) uint64_t registers[EMU_PTL_SR_END];       /* [P] */
     alignas(64) struct emu_ptl_fail fails[EMU_PTL_FAILS]; /* [L] */
     alignas(64) struct emu_ptl_list lists[EMU_PTL_PTS];
     alignas(64) struct emu_ptl_ace aces[EMU_PTL_ACES]; /* [P] */
     alignas(64) struct emu_ptl_eq eqs[EMU_PTL_EQS];
-    alignas(64) uint32_t dead[EMU_PTL_MDS]; /* [L] ring of indices */
+    alignas(64) uint32_t dead[EMU_PTL_MDS];                   /* [L] ring of indices */
     alignas(64) struct emu_ptl_flight flights[EMU_PORTS_MAX]; /* by port of the initiator */
     alignas(64) struct emu_ptl_me mes[EMU_PTL_MES];
     alignas(64) struct emu_ptl_md mds[EMU_PTL_MDS];
-    alignas(64) struct emu_ptl_iov iovs[EMU_PTL_IOVECS]; /* [P] */
+    alignas(64) struct emu_ptl_iov iovs[EMU_PTL_IOVECS];                  /* [P] */
     alignas(64) struct emu_ptl_place places[EMU_PTL_PTS][EMU_PTL_PLACES]; /* [P] */
     alignas(4096) uint8_t arena[EMU_PTL_ARENA_BYTES];
 };
@@ -337,10 +337,10 @@ static inline uint64_t emu_ptl_holder(uint32_t port, uint32_t generation)
 
 /* A command with op EMU_OP_PTL_*: the same slot as struct emu_cmd, of which it shares the first 24 bytes. */
 struct emu_ptl_cmd {
-    uint8_t op;                         /* enum emu_op */
-    uint8_t flags;                      /* EMU_CMD_STAGED */
-    uint16_t events;                    /* 0; emunic: EMU_EV_LOSE */
-    uint32_t nid;                       /* target */
+    uint8_t op;      /* enum emu_op */
+    uint8_t flags;   /* EMU_CMD_STAGED */
+    uint16_t events; /* 0; emunic: EMU_EV_LOSE */
+    uint32_t nid;    /* target */
     uint64_t remote_offset;
     uint64_t length_bytes;
     uint64_t bits;
@@ -348,34 +348,35 @@ struct emu_ptl_cmd {
     uint32_t pid;
     uint32_t pt;
     uint32_t ac;
-    uint32_t ptl_flags;                 /* EMU_PTL_CMD_* */
+    uint32_t ptl_flags; /* EMU_PTL_CMD_* */
     uint32_t reserved;
-    uint32_t attempts;                  /* 0 */
-    uint32_t md;                        /* put: source. get, getput: where the reply goes */
+    uint32_t attempts; /* 0 */
+    uint32_t md;       /* put: source. get, getput: where the reply goes */
     uint32_t md_generation;
     uint64_t local_offset;
-    uint32_t put_md;                    /* getput: source */
+    uint32_t put_md; /* getput: source */
     uint32_t put_md_generation;
     uint64_t put_offset;
     uint64_t staging_off;
-    uint32_t link;                      /* of the SEND events */
-    int32_t threshold;                  /* that they show */
-    uint32_t eq;                        /* that SEND_END is promised to, or EMU_PTL_NONE */
+    uint32_t link;     /* of the SEND events */
+    int32_t threshold; /* that they show */
+    uint32_t eq;       /* that SEND_END is promised to, or EMU_PTL_NONE */
     uint32_t eq_generation;
     uint64_t spare;
 };
 static_assert(sizeof(struct emu_ptl_cmd) == sizeof(struct emu_cmd), "ABI: one slot");
 static_assert(offsetof(struct emu_ptl_cmd, nid) == offsetof(struct emu_cmd, remote_nid) &&
-              offsetof(struct emu_ptl_cmd, length_bytes) == offsetof(struct emu_cmd, length_bytes) &&
-              offsetof(struct emu_ptl_cmd, attempts) == offsetof(struct emu_cmd, attempts), "ABI: common part");
+                  offsetof(struct emu_ptl_cmd, length_bytes) == offsetof(struct emu_cmd, length_bytes) &&
+                  offsetof(struct emu_ptl_cmd, attempts) == offsetof(struct emu_cmd, attempts),
+              "ABI: common part");
 
 static inline int emu_ptl_is_command(unsigned op)
 {
     return op >= EMU_OP_PTL_PUT && op <= EMU_OP_PTL_GETPUT;
 }
 
-#define EMU_PTL_CMD_ACK  (1u << 0)      /* an ACK is wanted */
-#define EMU_PTL_CMD_SENT (1u << 1)      /* SEND_END is posted */
-#define EMU_PTL_STAGED_MAX 4096u        /* longer puts are read from where they are */
+#define EMU_PTL_CMD_ACK    (1u << 0) /* an ACK is wanted */
+#define EMU_PTL_CMD_SENT   (1u << 1) /* SEND_END is posted */
+#define EMU_PTL_STAGED_MAX 4096u     /* longer puts are read from where they are */
 
 #endif

@@ -29,45 +29,45 @@
 #include "emunic/abi/abi.h"
 #include "emunic/abi/command.h"
 
-#define EMU_RING_SLOTS      1024u        /* commands; a power of two */
-#define EMU_STAGING_BYTES   (512u << 10) /* data of short messages and middle-sized puts on their way */
-#define EMU_STAGED_MAX      (68u << 10)  /* one command's share: the largest short message with its header */
-#define EMU_CQ_ARENA_BYTES  (32u << 20)  /* sparse: 4 Mi entries */
+#define EMU_RING_SLOTS     1024u        /* commands; a power of two */
+#define EMU_STAGING_BYTES  (512u << 10) /* data of short messages and middle-sized puts on their way */
+#define EMU_STAGED_MAX     (68u << 10)  /* one command's share: the largest short message with its header */
+#define EMU_CQ_ARENA_BYTES (32u << 20)  /* sparse: 4 Mi entries */
 
 enum emu_rest {
     EMU_REST_NONE = 0,
-    EMU_REST_ANNOUNCED = 1,     /* the owner polls and will go to sleep if nothing comes */
-    EMU_REST_ASLEEP = 2,        /* the owner sleeps on the word, or did when it was last changed */
+    EMU_REST_ANNOUNCED = 1, /* the owner polls and will go to sleep if nothing comes */
+    EMU_REST_ASLEEP = 2,    /* the owner sleeps on the word, or did when it was last changed */
 };
 
 struct emu_segment {
-    uint64_t magic;                     /* [I] EMU_SEGMENT_MAGIC */
-    uint32_t abi_version;               /* [I] */
-    uint32_t port;                      /* [I] slot in the domain table */
-    uint64_t segment_bytes;             /* [I] */
-    uint32_t ring_slots;                /* [I] */
-    uint32_t n_flows;                   /* [I] one per node of the domain, in node index order */
-    uint64_t slot_off;                  /* [I] struct emu_cmd[ring_slots] */
-    uint64_t staging_off;               /* [I] */
-    uint64_t staging_bytes;             /* [I] */
-    uint64_t flow_off;                  /* [I] struct emu_flow_counts[2][n_flows]: [E] first, then [P] */
-    alignas(64) _Atomic uint64_t tail;  /* [P] commands ever published */
-    alignas(64) _Atomic uint64_t head;  /* [E] commands ever taken */
-    _Atomic uint32_t unfinished;        /* [E] of those, still being moved */
-    _Atomic uint32_t retransmits;       /* [E] short messages sent again */
-    _Atomic uint64_t blocks_ended;      /* [E] block transfers (EMU_CMD_BLOCK) among the commands that are over */
+    uint64_t magic;                    /* [I] EMU_SEGMENT_MAGIC */
+    uint32_t abi_version;              /* [I] */
+    uint32_t port;                     /* [I] slot in the domain table */
+    uint64_t segment_bytes;            /* [I] */
+    uint32_t ring_slots;               /* [I] */
+    uint32_t n_flows;                  /* [I] one per node of the domain, in node index order */
+    uint64_t slot_off;                 /* [I] struct emu_cmd[ring_slots] */
+    uint64_t staging_off;              /* [I] */
+    uint64_t staging_bytes;            /* [I] */
+    uint64_t flow_off;                 /* [I] struct emu_flow_counts[2][n_flows]: [E] first, then [P] */
+    alignas(64) _Atomic uint64_t tail; /* [P] commands ever published */
+    alignas(64) _Atomic uint64_t head; /* [E] commands ever taken */
+    _Atomic uint32_t unfinished;       /* [E] of those, still being moved */
+    _Atomic uint32_t retransmits;      /* [E] short messages sent again */
+    _Atomic uint64_t blocks_ended;     /* [E] block transfers (EMU_CMD_BLOCK) among the commands that are over */
     alignas(64) _Atomic uint32_t datagram_ready; /* [E] finished datagrams that nobody has collected */
-    _Atomic uint32_t datagram_news;     /* [E] futex; changes whenever a datagram of the port changes state */
-    _Atomic uint32_t datagram_waits;    /* [P] 1: a thread sleeps on datagram_news */
-    alignas(64) _Atomic uint64_t inside; /* [P] odd while the owner runs the engine itself */
+    _Atomic uint32_t datagram_news;              /* [E] futex; changes whenever a datagram of the port changes state */
+    _Atomic uint32_t datagram_waits;             /* [P] 1: a thread sleeps on datagram_news */
+    alignas(64) _Atomic uint64_t inside;         /* [P] odd while the owner runs the engine itself */
     alignas(64) _Atomic uint32_t rests; /* [P][N] enum emu_rest; futex. News for the owner clear it (engine/rest.c) */
     /*
      * A producer that has disarmed a queue of another port sets the queue's bit in that port's `fired` and the port's
      * bit in its own `calls`, and rings its doorbell; emunic passes it on to the owner's completion channel
      * (daemon/channel.c).
      */
-    alignas(64) _Atomic uint64_t fired[EMU_CQS_MAX / 64]; /* [N] */
-    alignas(64) _Atomic uint32_t has_calls; /* [P] */
+    alignas(64) _Atomic uint64_t fired[EMU_CQS_MAX / 64];   /* [N] */
+    alignas(64) _Atomic uint32_t has_calls;                 /* [P] */
     alignas(64) _Atomic uint64_t calls[EMU_PORTS_MAX / 64]; /* [P] */
     alignas(64) uint64_t end[0];
 };
@@ -86,15 +86,15 @@ static_assert(sizeof(struct emu_segment) == 1088, "ABI: segment header");
  * `tail`, then stores the entry: the store publishes it. `capacity` may be smaller than the ring (exact sizes).
  */
 struct emu_cq_shm {
-    uint64_t ring_entries;               /* [I] a power of two */
-    uint64_t capacity;                   /* [I] entries that may wait when a peer adds one */
+    uint64_t ring_entries; /* [I] a power of two */
+    uint64_t capacity;     /* [I] entries that may wait when a peer adds one */
     uint64_t reserved[6];
-    alignas(64) _Atomic uint64_t head;   /* [P] events ever taken */
-    alignas(64) _Atomic uint64_t tail;   /* [N] places ever reserved */
+    alignas(64) _Atomic uint64_t head;    /* [P] events ever taken */
+    alignas(64) _Atomic uint64_t tail;    /* [N] places ever reserved */
     alignas(64) _Atomic uint32_t overrun; /* [N] events lost since the owner last cleared it */
-    _Atomic uint32_t sleepers;           /* [P] 1: somebody sleeps on this word. futex; the producer clears it */
-    _Atomic uint32_t armed;              /* [P] number of the queue plus one: a channel waits; the producer clears it */
-    _Atomic uint32_t wake_after;         /* [P] events that are worth waking a sleeper; 0 and 1: each is */
+    _Atomic uint32_t sleepers;            /* [P] 1: somebody sleeps on this word. futex; the producer clears it */
+    _Atomic uint32_t armed;      /* [P] number of the queue plus one: a channel waits; the producer clears it */
+    _Atomic uint32_t wake_after; /* [P] events that are worth waking a sleeper; 0 and 1: each is */
     alignas(64) _Atomic uint64_t entries[];
 };
 static_assert(offsetof(struct emu_cq_shm, entries) == 256, "ABI: completion queue header");

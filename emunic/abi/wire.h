@@ -39,10 +39,10 @@
 #define EMU_WIRE_HELLO_BYTES  (32u + 2 * EMU_WIRE_NONCE_BYTES + EMU_WIRE_PROOF_BYTES)
 
 /* A little less than the 16 KiB that layers of libfabric send without a rendezvous. */
-#define EMU_WIRE_PACKET_MAX 16000u
-#define EMU_WIRE_BODY_MAX   (EMU_WIRE_PACKET_MAX - EMU_WIRE_HEADER_BYTES - EMU_WIRE_TAG_BYTES)
+#define EMU_WIRE_PACKET_MAX  16000u
+#define EMU_WIRE_BODY_MAX    (EMU_WIRE_PACKET_MAX - EMU_WIRE_HEADER_BYTES - EMU_WIRE_TAG_BYTES)
 #define EMU_WIRE_MESSAGE_MAX (EMU_WIRE_BODY_MAX - EMU_WIRE_RECORD_BYTES)
-#define EMU_WIRE_PIECE_MAX  (EMU_WIRE_MESSAGE_MAX - EMU_WIRE_PIECE_BYTES) /* data of one piece */
+#define EMU_WIRE_PIECE_MAX   (EMU_WIRE_MESSAGE_MAX - EMU_WIRE_PIECE_BYTES) /* data of one piece */
 
 #define EMU_WIRE_HOSTS_MAX   65536u
 #define EMU_WIRE_CREDITS_MAX 1024u
@@ -57,10 +57,10 @@ enum emu_wire_type {
 
 enum emu_wire_kind {
     EMU_WIRE_MESSAGE = 1,
-    EMU_WIRE_PUT,       /* a piece, and its data */
-    EMU_WIRE_GET,       /* a piece that is wanted */
-    EMU_WIRE_GOT,       /* a piece that was wanted, and its data */
-    EMU_WIRE_DONE,      /* end of a put, or of a get that failed; `length` is 0 or an errno */
+    EMU_WIRE_PUT,  /* a piece, and its data */
+    EMU_WIRE_GET,  /* a piece that is wanted */
+    EMU_WIRE_GOT,  /* a piece that was wanted, and its data */
+    EMU_WIRE_DONE, /* end of a put, or of a get that failed; `length` is 0 or an errno */
     EMU_WIRE_KINDS,
 };
 
@@ -72,47 +72,47 @@ struct emu_wire_header {
     uint16_t version;
     uint8_t type;
     uint8_t reserved;
-    uint32_t length;            /* bytes of the packet */
-    uint32_t from;              /* host numbers */
+    uint32_t length; /* bytes of the packet */
+    uint32_t from;   /* host numbers */
     uint32_t to;
-    uint32_t n_records;         /* of EMU_WIRE_DATA */
-    uint64_t session;           /* follows from both nonces and the key; 0 in hello and proof */
-    uint64_t sequence;          /* of all packets of the session, from 1; 0 in hello and proof */
-    uint64_t granted;           /* packets with records that the receiver of this one may have sent by now */
-    uint64_t position;          /* which packet with records of the stream this is, from 1; 0 if it has none */
-    uint64_t received;          /* packets with records that the sender of this one has of the receiver's stream */
+    uint32_t n_records; /* of EMU_WIRE_DATA */
+    uint64_t session;   /* follows from both nonces and the key; 0 in hello and proof */
+    uint64_t sequence;  /* of all packets of the session, from 1; 0 in hello and proof */
+    uint64_t granted;   /* packets with records that the receiver of this one may have sent by now */
+    uint64_t position;  /* which packet with records of the stream this is, from 1; 0 if it has none */
+    uint64_t received;  /* packets with records that the sender of this one has of the receiver's stream */
 };
 
 struct emu_wire_hello {
-    uint64_t incarnation;       /* of the sender */
+    uint64_t incarnation; /* of the sender */
     uint32_t features;
-    uint32_t credits;           /* packets with records that it takes before it has granted any */
-    uint64_t stream;            /* in a proof: session whose streams it can go on with; 0: none, or a hello */
-    uint64_t received;          /* of that stream */
+    uint32_t credits;  /* packets with records that it takes before it has granted any */
+    uint64_t stream;   /* in a proof: session whose streams it can go on with; 0: none, or a hello */
+    uint64_t received; /* of that stream */
     uint8_t nonce[EMU_WIRE_NONCE_BYTES];
-    uint8_t echo[EMU_WIRE_NONCE_BYTES];   /* the receiver's nonce; zero in a hello */
-    uint8_t proof[EMU_WIRE_PROOF_BYTES];  /* zero in a hello */
+    uint8_t echo[EMU_WIRE_NONCE_BYTES];  /* the receiver's nonce; zero in a hello */
+    uint8_t proof[EMU_WIRE_PROOF_BYTES]; /* zero in a hello */
 };
 
 struct emu_wire_piece {
-    uint64_t id;                /* chosen by the initiator, unique among its pieces under way */
-    uint64_t key;               /* of the target's region */
-    uint64_t offset;            /* in it */
-    uint64_t length;            /* bytes of data: of those that follow, or that are wanted */
+    uint64_t id;     /* chosen by the initiator, unique among its pieces under way */
+    uint64_t key;    /* of the target's region */
+    uint64_t offset; /* in it */
+    uint64_t length; /* bytes of data: of those that follow, or that are wanted */
 };
 
 struct emu_wire_record {
     uint8_t kind;
-    uint32_t length;            /* of what follows the record's head, without padding */
-    const uint8_t *data;        /* a message's bytes, or a piece's */
+    uint32_t length;     /* of what follows the record's head, without padding */
+    const uint8_t *data; /* a message's bytes, or a piece's */
     struct emu_wire_piece piece;
 };
 
 /* Why a packet was refused. */
 enum emu_wire_result {
     EMU_WIRE_OK = 0,
-    EMU_WIRE_SHORT,             /* no room for a header */
-    EMU_WIRE_FOREIGN,           /* not our magic */
+    EMU_WIRE_SHORT,   /* no room for a header */
+    EMU_WIRE_FOREIGN, /* not our magic */
     EMU_WIRE_OTHER_VERSION,
     EMU_WIRE_BAD_LENGTH,
     EMU_WIRE_BAD_FIELD,

@@ -20,10 +20,10 @@
 #include <stddef.h>
 
 struct emu_biased_lock {
-    const void *_Atomic owner;      /* thread pointer of who has the short way; NULL: nobody ever had it. Written
+    const void *_Atomic owner; /* thread pointer of who has the short way; NULL: nobody ever had it. Written
                                        once */
-    _Atomic bool is_held;           /* by the owner, the short way */
-    _Atomic bool is_shared;         /* the mutex is the lock now */
+    _Atomic bool is_held;      /* by the owner, the short way */
+    _Atomic bool is_shared;    /* the mutex is the lock now */
     pthread_mutex_t mutex;
 };
 

@@ -28,10 +28,10 @@
 #include <unistd.h>
 
 #define RANGES_MAX 8192u
-#define TAKEN      1u       /* as base: not free, not yet there */
+#define TAKEN      1u /* as base: not free, not yet there */
 
 struct emu_fault_range {
-    _Atomic uint64_t base;          /* 0: free */
+    _Atomic uint64_t base; /* 0: free */
     _Atomic uint64_t len_bytes;
     _Atomic uint32_t page_bytes_log2;
     _Atomic uint32_t turn;
@@ -41,7 +41,7 @@ struct emu_fault_range {
 #define INSTALLS_MAX 4
 
 static struct emu_fault_range ranges[RANGES_MAX];
-static _Atomic uint32_t n_ranges;   /* that were ever in use */
+static _Atomic uint32_t n_ranges; /* that were ever in use */
 static _Atomic int is_installing;
 static int n_installed;
 static struct sigaction before[INSTALLS_MAX];
@@ -85,7 +85,7 @@ static bool mend(const siginfo_t *info)
     uint64_t base;
     uint64_t end;
 
-    if (info->si_code <= 0)     /* sent by somebody: there is no address */
+    if (info->si_code <= 0) /* sent by somebody: there is no address */
         return false;
     range = find(addr, &base, &end);
     if (!range)
@@ -127,17 +127,20 @@ static void handle(int install, int number, siginfo_t *info, void *context)
     errno = saved;
 }
 
-#define HANDLER(install)                                                            \
-    static void on_bus_error_##install(int number, siginfo_t *info, void *context)  \
-    {                                                                               \
-        handle(install, number, info, context);                                     \
+#define HANDLER(install)                                                                                               \
+    static void on_bus_error_##install(int number, siginfo_t *info, void *context)                                     \
+    {                                                                                                                  \
+        handle(install, number, info, context);                                                                        \
     }
 HANDLER(0)
 HANDLER(1)
 HANDLER(2)
 HANDLER(3)
 static void (*const handlers[INSTALLS_MAX])(int, siginfo_t *, void *) = {
-    on_bus_error_0, on_bus_error_1, on_bus_error_2, on_bus_error_3,
+    on_bus_error_0,
+    on_bus_error_1,
+    on_bus_error_2,
+    on_bus_error_3,
 };
 
 /* ---- installing ---- */

@@ -58,7 +58,7 @@ static void write_line(enum emu_log_level level, uint32_t held_back, const char 
         used = (int)sizeof(line) - 2;
     line[used++] = '\n';
     if (write(STDERR_FILENO, line, (size_t)used) < 0)
-        return;     /* nobody to tell */
+        return; /* nobody to tell */
 }
 
 void emu_log_write(enum emu_log_level level, const char *format, ...)

@@ -24,10 +24,10 @@ bool emu_log_is_on(enum emu_log_level level);
 
 void emu_log_write(enum emu_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-#define emu_log(level, ...)                        \
-    do {                                           \
-        if (emu_log_is_on(level))                  \
-            emu_log_write((level), __VA_ARGS__);   \
+#define emu_log(level, ...)                                                                                            \
+    do {                                                                                                               \
+        if (emu_log_is_on(level))                                                                                      \
+            emu_log_write((level), __VA_ARGS__);                                                                       \
     } while (0)
 
 /* For what a client can provoke: true at most ten times a second; tells how many were held back since. */

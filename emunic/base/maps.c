@@ -64,8 +64,11 @@ void emu_maps_close(struct emu_maps *m)
 /* 0, -ENOENT: nothing there; -ENOTTY: the kernel cannot. */
 static int ask(struct emu_maps *m, uint64_t at, struct emu_piece *p)
 {
-    struct map_query q = { .size = sizeof(q), .flags = MAP_QUERY_OR_NEXT, .addr = at,
-                           .name_addr = (uint64_t)(uintptr_t)m->bytes, .name_bytes = 4096 };
+    struct map_query q = { .size = sizeof(q),
+                           .flags = MAP_QUERY_OR_NEXT,
+                           .addr = at,
+                           .name_addr = (uint64_t)(uintptr_t)m->bytes,
+                           .name_bytes = 4096 };
 
     m->bytes[0] = '\0';
     if (ioctl(m->fd, MAP_QUERY, &q) < 0) {
@@ -76,8 +79,12 @@ static int ask(struct emu_maps *m, uint64_t at, struct emu_piece *p)
             return -ENOTTY;
     }
     m->name = q.name_bytes > 0 ? m->bytes : "";
-    *p = (struct emu_piece){ .first = q.first, .end = q.end, .offset = q.offset, .ino = (ino_t)q.ino,
-                             .dev = makedev(q.dev_major, q.dev_minor), .is_readable = (q.access & MAP_READABLE) != 0,
+    *p = (struct emu_piece){ .first = q.first,
+                             .end = q.end,
+                             .offset = q.offset,
+                             .ino = (ino_t)q.ino,
+                             .dev = makedev(q.dev_major, q.dev_minor),
+                             .is_readable = (q.access & MAP_READABLE) != 0,
                              .is_writable = (~q.access & (MAP_READABLE | MAP_WRITABLE)) == 0,
                              .is_shared = (q.access & MAP_IS_SHARED) != 0 };
     return 0;
@@ -89,8 +96,12 @@ int emu_maps_look(struct emu_maps *m, uint64_t at, struct emu_piece *p)
 
     if (ioctl(m->fd, MAP_QUERY, &q) < 0)
         return errno == ENOENT || errno == ESRCH ? -ENOENT : -ENOTTY;
-    *p = (struct emu_piece){ .first = q.first, .end = q.end, .offset = q.offset, .ino = (ino_t)q.ino,
-                             .dev = makedev(q.dev_major, q.dev_minor), .is_readable = (q.access & MAP_READABLE) != 0,
+    *p = (struct emu_piece){ .first = q.first,
+                             .end = q.end,
+                             .offset = q.offset,
+                             .ino = (ino_t)q.ino,
+                             .dev = makedev(q.dev_major, q.dev_minor),
+                             .is_readable = (q.access & MAP_READABLE) != 0,
                              .is_writable = (~q.access & (MAP_READABLE | MAP_WRITABLE)) == 0,
                              .is_shared = (q.access & MAP_IS_SHARED) != 0 };
     return 0;
@@ -140,9 +151,14 @@ static bool parse(struct emu_maps *m, const char *line, struct emu_piece *p)
                &name_at) != 7)
         return false;
     m->name = line + name_at;
-    *p = (struct emu_piece){ .first = first, .end = end, .offset = offset, .ino = (ino_t)ino,
-                             .dev = makedev(dev_major, dev_minor), .is_readable = access[0] == 'r',
-                             .is_writable = access[0] == 'r' && access[1] == 'w', .is_shared = access[3] == 's' };
+    *p = (struct emu_piece){ .first = first,
+                             .end = end,
+                             .offset = offset,
+                             .ino = (ino_t)ino,
+                             .dev = makedev(dev_major, dev_minor),
+                             .is_readable = access[0] == 'r',
+                             .is_writable = access[0] == 'r' && access[1] == 'w',
+                             .is_shared = access[3] == 's' };
     return true;
 }
 

@@ -10,28 +10,28 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define EMU_MAPS_LINE_MAX 4400u     /* numbers and a path; what is longer is cut */
+#define EMU_MAPS_LINE_MAX 4400u /* numbers and a path; what is longer is cut */
 
 /* One mapping. */
 struct emu_piece {
     uint64_t first;
     uint64_t end;
-    uint64_t offset;       /* in the file, of `first` */
+    uint64_t offset; /* in the file, of `first` */
     dev_t dev;
-    ino_t ino;             /* 0: anonymous */
+    ino_t ino; /* 0: anonymous */
     bool is_readable;
-    bool is_writable;      /* and readable */
+    bool is_writable; /* and readable */
     bool is_shared;
     bool is_stack;
 };
 
 struct emu_maps {
     int fd;
-    bool asks;             /* the kernel finds single mappings itself */
-    uint32_t lines_left;   /* that may be read where it does not */
+    bool asks;           /* the kernel finds single mappings itself */
+    uint32_t lines_left; /* that may be read where it does not */
     size_t used;
     size_t at;
-    const char *name;      /* of the piece found last: a path, a name in brackets, or "". Valid until the next look */
+    const char *name; /* of the piece found last: a path, a name in brackets, or "". Valid until the next look */
     char bytes[EMU_MAPS_LINE_MAX];
 };
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define LENGTH_MAX    127
-#define BEGINNING_MIN 3     /* letters that say something about the rest */
+#define BEGINNING_MIN 3 /* letters that say something about the rest */
 
 unsigned emu_word_distance(const char *a, const char *b)
 {

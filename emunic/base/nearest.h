@@ -10,12 +10,14 @@
 #define EMUNIC_BASE_NEAREST_H
 
 struct emu_nearest {
-    const char *word;           /* borrowed */
-    const char *answer;         /* borrowed from who offered it; NULL: no word is near enough */
-    unsigned distance;          /* of the answer's word, or one more than may be */
+    const char *word;   /* borrowed */
+    const char *answer; /* borrowed from who offered it; NULL: no word is near enough */
+    unsigned distance;  /* of the answer's word, or one more than may be */
 };
 
-/* Letters to change, add or drop to get from one word to the other; far more than any limit for words of 128 or more. */
+/*
+ * Letters to change, add or drop to get from one word to the other; far more than any limit for words of 128 or more.
+ */
 unsigned emu_word_distance(const char *a, const char *b);
 
 /*

@@ -13,14 +13,14 @@
 #include "emunic/base/nearest.h"
 
 #define NAME_MAX_LEN 40
-#define FAR           4 /* letters; more are another word */
+#define FAR          4 /* letters; more are another word */
 
 static const char *const known_names[] = {
 #define NUMBER_NAME(field, variable, fallback, min, max, unit, meaning) variable,
     EMU_SETTINGS(NUMBER_NAME)
 #undef NUMBER_NAME
 #define TEXT_NAME(variable, meaning) variable,
-    EMU_TEXT_SETTINGS(TEXT_NAME)
+        EMU_TEXT_SETTINGS(TEXT_NAME)
 #undef TEXT_NAME
 };
 
@@ -59,7 +59,7 @@ static uint64_t read_number(const char *variable, uint64_t fallback, uint64_t mi
 
 void emu_settings_read(struct emu_settings *settings_out)
 {
-#define READ_NUMBER(field, variable, fallback, min, max, unit, meaning) \
+#define READ_NUMBER(field, variable, fallback, min, max, unit, meaning)                                                \
     settings_out->field = read_number(variable, fallback, min, max, unit);
     EMU_SETTINGS(READ_NUMBER)
 #undef READ_NUMBER
@@ -70,7 +70,7 @@ void emu_settings_read(struct emu_settings *settings_out)
 
         if (strncmp(*entry, "EMUNIC_", 7) != 0)
             continue;
-        if (len > NAME_MAX_LEN) {      /* longer than any that we know */
+        if (len > NAME_MAX_LEN) { /* longer than any that we know */
             emu_log(EMU_LOG_WARN, "unknown variable %.*s...", NAME_MAX_LEN, *entry);
             continue;
         }

@@ -138,8 +138,9 @@ int emu_msg_receive(int fd, struct emu_msg *msg_out, struct emu_fds *fds_out)
         char bytes[CMSG_SPACE(sizeof(int) * EMU_MSG_FDS_MAX)];
     } ancillary = { 0 };
     struct iovec part = { msg_out, sizeof(*msg_out) };
-    struct msghdr header = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = ancillary.bytes,
-                             .msg_controllen = sizeof(ancillary.bytes) };
+    struct msghdr header = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = ancillary.bytes, .msg_controllen = sizeof(ancillary.bytes)
+    };
     struct emu_fds fds = { .n_fds = 0 };
     ssize_t got;
 

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 
 #define CHUNK_BYTES  (64ull << 20)
-#define CHARGE_BYTES (256ull << 20)     /* least that a window takes of a budget: a process has some 65000 mappings */
+#define CHARGE_BYTES (256ull << 20) /* least that a window takes of a budget: a process has some 65000 mappings */
 #define WINDOWS_MAX  512u
 #define ADDRESS_END  (1ull << 47)
 

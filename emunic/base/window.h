@@ -14,8 +14,8 @@
 #include "emunic/base/fault.h"
 
 struct emu_window {
-    uint8_t *base;              /* stays for as long as the window, also when it is mapped again */
-    uint64_t owner_addr;        /* its place in the file; in a space file the owner's address */
+    uint8_t *base;       /* stays for as long as the window, also when it is mapped again */
+    uint64_t owner_addr; /* its place in the file; in a space file the owner's address */
     uint64_t len_bytes;
     struct emu_fault_range *fault; /* owned; NULL: its pages cannot go */
 };
@@ -27,12 +27,12 @@ struct emu_window_budget {
 
 struct emu_windows {
     struct emu_window_budget *budget; /* borrowed, outlives the cache; NULL: no limit */
-    bool is_read_only;          /* map for reading */
-    bool can_break;             /* the file can be shortened: watch for missing pages */
-    uint64_t page_bytes;        /* of huge pages, which are mapped no further than asked for; 0: ordinary ones */
-    struct emu_window *list;    /* owned */
+    bool is_read_only;                /* map for reading */
+    bool can_break;                   /* the file can be shortened: watch for missing pages */
+    uint64_t page_bytes;              /* of huge pages, which are mapped no further than asked for; 0: ordinary ones */
+    struct emu_window *list;          /* owned */
     unsigned n;
-    unsigned latest;            /* where the last look-up ended */
+    unsigned latest; /* where the last look-up ended */
 };
 
 /*

@@ -93,13 +93,21 @@ void emu_allocation_leave(struct emu_allocation *allocation, int status)
 /* What the outer mpirun has set, not what its user did: parameters of MPI, how daemons are started. */
 static bool is_left(const char *variable)
 {
-    static const char *const names[] = { "OMPI_APP_CTX_NUM_PROCS", "OMPI_ARGV", "OMPI_COMMAND", "OMPI_FILE_LOCATION",
-                                         "OMPI_FIRST_RANKS", "OMPI_MCA_ess", "OMPI_MCA_initial_wdir",
-                                         "OMPI_MCA_mpi_oversubscribe", "OMPI_MCA_pmix",
-                                         "OMPI_MCA_rmaps_base_oversubscribe", "OMPI_MCA_shmem_RUNTIME_QUERY_hint",
-                                         "OMPI_NUM_APP_CTX", "OMPI_UNIVERSE_SIZE" };
+    static const char *const names[] = { "OMPI_APP_CTX_NUM_PROCS",
+                                         "OMPI_ARGV",
+                                         "OMPI_COMMAND",
+                                         "OMPI_FILE_LOCATION",
+                                         "OMPI_FIRST_RANKS",
+                                         "OMPI_MCA_ess",
+                                         "OMPI_MCA_initial_wdir",
+                                         "OMPI_MCA_mpi_oversubscribe",
+                                         "OMPI_MCA_pmix",
+                                         "OMPI_MCA_rmaps_base_oversubscribe",
+                                         "OMPI_MCA_shmem_RUNTIME_QUERY_hint",
+                                         "OMPI_NUM_APP_CTX",
+                                         "OMPI_UNIVERSE_SIZE" };
     static const char *const families[] = { "OMPI_COMM_WORLD_", "OMPI_MCA_ess_base_", "OMPI_MCA_orte_", "PMIX_",
-                                            "PRTE_MCA_ess", "PRTE_MCA_prte_" };
+                                            "PRTE_MCA_ess",     "PRTE_MCA_prte_" };
     size_t len = strcspn(variable, "=");
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

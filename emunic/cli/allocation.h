@@ -12,8 +12,8 @@
 
 /* The leader's. */
 struct emu_allocation {
-    FILE *hosts;                /* owned: lines of emu_cli_hosts_read_lines(); NULL: there is none */
-    int status_fd;              /* owned */
+    FILE *hosts;   /* owned: lines of emu_cli_hosts_read_lines(); NULL: there is none */
+    int status_fd; /* owned */
 };
 
 /* Has an mpirun, or what else speaks PMIx, started this process? */

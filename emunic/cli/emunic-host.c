@@ -47,9 +47,9 @@ struct host {
     const char *names[HOSTS_MAX];
     uint8_t key[KEY_BYTES];
     char folder[PATH_MAX];
-    char marker[32];            /* "EMUNIC_COOKIE=..." */
+    char marker[32]; /* "EMUNIC_COOKIE=..." */
     pmix_proc_t self;
-    struct emu_keeper keeper;   /* pid 0: none */
+    struct emu_keeper keeper; /* pid 0: none */
 };
 
 /* ---- PMIx ---- */

@@ -25,7 +25,8 @@ static const char help[] =
     "       emunic fault [OPTION]... fail|repair PART\n"
     "\n"
     "Inject faults into the transactions of running jobs: show the rules and what they did, add one, replace all by\n"
-    "those of a schedule file, clear one or all. Break and mend parts of the network: link FROM TO, lanes FROM TO MASK,\n"
+    "those of a schedule file, clear one or all. Break and mend parts of the network: link FROM TO, lanes FROM TO "
+    "MASK,\n"
     "router NAME, node NAME, all. Of a machine of several hosts any may be asked: all do the same. emunic-fault(1)\n"
     "tells the keys, the names and the file.\n"
     "\n"
@@ -53,7 +54,7 @@ static const struct option options[] = {
 struct request {
     const char *server;
     char found[EMU_SERVER_NAME_MAX + 1];
-    uint32_t domain;            /* or EMU_FAULT_ALL_DOMAINS */
+    uint32_t domain; /* or EMU_FAULT_ALL_DOMAINS */
     bool is_json;
     bool wants_help;
 };
@@ -94,7 +95,7 @@ static void describe_classes(const json_t *rule, char *text, size_t len)
     size_t i;
 
     text[0] = '\0';
-    json_array_foreach(json_object_get(rule, "classes"), i, name) {
+    json_array_foreach (json_object_get(rule, "classes"), i, name) {
         int more = snprintf(text + used, len - used, "%s%s", i ? "," : "", json_string_value(name));
 
         used += more > 0 && (size_t)more < len - used ? (size_t)more : 0;
@@ -161,10 +162,10 @@ int emu_cli_print_faults(const json_t *report, uint32_t only_domain, unsigned in
     int r = 0;
 
     emu_cli_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-    json_array_foreach(json_object_get(report, "domains"), i, domain) {
+    json_array_foreach (json_object_get(report, "domains"), i, domain) {
         if (only_domain != EMU_FAULT_ALL_DOMAINS && number_of(domain, "domain") != only_domain)
             continue;
-        json_array_foreach(json_object_get(domain, "rules"), k, rule)
+        json_array_foreach (json_object_get(domain, "rules"), k, rule)
             add_rule(&table, number_of(domain, "domain"), rule);
     }
     if (table.n_cells > 0)
@@ -176,7 +177,10 @@ int emu_cli_print_faults(const json_t *report, uint32_t only_domain, unsigned in
 }
 
 static const struct emu_cli_column broken_columns[] = {
-    { "BROKEN", false }, { "NUMBER", true }, { "NAME", false }, { "STATE", false },
+    { "BROKEN", false },
+    { "NUMBER", true },
+    { "NAME", false },
+    { "STATE", false },
 };
 
 static int print_broken(const json_t *report, FILE *out)
@@ -190,7 +194,7 @@ static int print_broken(const json_t *report, FILE *out)
     if (json_array_size(broken) == 0)
         return 0;
     emu_cli_table_init(&table, broken_columns, sizeof(broken_columns) / sizeof(broken_columns[0]));
-    json_array_foreach(broken, i, thing) {
+    json_array_foreach (broken, i, thing) {
         emu_cli_table_text(&table, text_of(thing, "thing"));
         emu_cli_table_number(&table, number_of(thing, "index"));
         emu_cli_table_text(&table, text_of(thing, "name"));
@@ -209,7 +213,7 @@ static void print_watcher_log(const json_t *report, FILE *out)
 
     if (json_array_size(lines) > 0)
         fprintf(out, "  watcher log\n");
-    json_array_foreach(lines, i, line)
+    json_array_foreach (lines, i, line)
         fprintf(out, "  %s\n", json_string_value(line));
 }
 
@@ -263,8 +267,8 @@ int emu_cli_set_faults(struct emu_session *session, uint32_t domain, const struc
                        uint32_t n_rules, bool appends)
 {
     struct emu_msg msg = { .type = EMU_MSG_FAULT_SET,
-                           .fault = { .domain_id = domain, .n_rules = n_rules,
-                                      .flags = appends ? EMU_FAULT_APPEND : 0 } };
+                           .fault = {
+                               .domain_id = domain, .n_rules = n_rules, .flags = appends ? EMU_FAULT_APPEND : 0 } };
     size_t bytes = n_rules * sizeof(*rules);
     int fd = memfd_create("emunic-faults", MFD_CLOEXEC);
     int r;
@@ -328,8 +332,10 @@ static int complain(const struct request *request, int error)
     case -ENETDOWN:
         return emu_cli_fail("fault", "server '%s' does not answer", request->server);
     case -EHOSTUNREACH:
-        return emu_cli_fail("fault", "server '%s': the first host of the machine does not answer, which orders its "
-                            "changes", request->server);
+        return emu_cli_fail("fault",
+                            "server '%s': the first host of the machine does not answer, which orders its "
+                            "changes",
+                            request->server);
     case -ENODEV:
         return emu_cli_fail("fault", "server '%s' has no such domain", request->server);
     case -ENOENT:
@@ -353,8 +359,8 @@ static int change(struct request *request, const struct emu_fault_rule *rules, u
     r = emu_session_open(&session, request->server, EMU_SOCKET_ADMIN);
     if (r < 0)
         return complain(request, r);
-    r = n_rules > 0 ? emu_cli_set_faults(&session, request->domain, rules, n_rules, appends)
-                    : emu_cli_clear_faults(&session, request->domain, id);
+    r = n_rules > 0 ? emu_cli_set_faults(&session, request->domain, rules, n_rules, appends) :
+                      emu_cli_clear_faults(&session, request->domain, id);
     emu_session_close(&session);
     return r < 0 ? complain(request, r) : EMU_EXIT_DONE;
 }
@@ -506,8 +512,8 @@ static int parse(struct request *request, int argc, char **argv)
             return emu_cli_bad_option("fault", option, argv, options);
         }
     }
-    return optind < argc ? EMU_EXIT_DONE
-                         : emu_cli_usage("fault", "one of list, add, load, clear, fail, repair is missing");
+    return optind < argc ? EMU_EXIT_DONE :
+                           emu_cli_usage("fault", "one of list, add, load, clear, fail, repair is missing");
 }
 
 int emu_verb_fault(int argc, char **argv)
@@ -526,15 +532,15 @@ int emu_verb_fault(int argc, char **argv)
     if (strcmp(word, "list") == 0)
         return n_words == 0 ? list(&request) : emu_cli_usage("fault", "list: takes nothing behind it");
     if (strcmp(word, "add") == 0)
-        return n_words > 0 ? add(&request, argv + optind + 1, n_words)
-                           : emu_cli_usage("fault", "add: the keys are missing");
+        return n_words > 0 ? add(&request, argv + optind + 1, n_words) :
+                             emu_cli_usage("fault", "add: the keys are missing");
     if (strcmp(word, "load") == 0)
         return n_words == 1 ? load(&request, argv[optind + 1]) : emu_cli_usage("fault", "load: takes one file");
     if (strcmp(word, "clear") == 0)
-        return n_words <= 1 ? clear(&request, n_words ? argv[optind + 1] : NULL)
-                            : emu_cli_usage("fault", "clear: takes one rule at a time");
+        return n_words <= 1 ? clear(&request, n_words ? argv[optind + 1] : NULL) :
+                              emu_cli_usage("fault", "clear: takes one rule at a time");
     if (strcmp(word, "fail") == 0 || strcmp(word, "repair") == 0)
-        return n_words > 0 ? change_network(&request, word[0] == 'r', argv + optind + 1, n_words)
-                           : emu_cli_usage("fault", "%s: what is missing: a link, lanes, a router or a node", word);
+        return n_words > 0 ? change_network(&request, word[0] == 'r', argv + optind + 1, n_words) :
+                             emu_cli_usage("fault", "%s: what is missing: a link, lanes, a router or a node", word);
     return emu_cli_usage("fault", "'%s' is none of list, add, load, clear, fail, repair", word);
 }

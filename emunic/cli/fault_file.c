@@ -22,15 +22,15 @@
 #include "emunic/base/text.h"
 #include "emunic/engine/fault.h"
 
-#define SCHEMA     "1"
-#define FILE_MAX   (1u << 20)
+#define SCHEMA          "1"
+#define FILE_MAX        (1u << 20)
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 /* A rule under construction. */
 struct draft {
     struct emu_fault_rule rule;
-    char status[32];            /* its meaning depends on the classes, which may come later */
-    uint32_t keys;              /* rows that were given */
+    char status[32]; /* its meaning depends on the classes, which may come later */
+    uint32_t keys;   /* rows that were given */
 };
 
 enum kind {
@@ -40,7 +40,7 @@ enum kind {
     KIND_CATEGORY,
     KIND_VICTIM,
     KIND_RATE,
-    KIND_U32,                   /* a number; with `flag`, which is set too */
+    KIND_U32, /* a number; with `flag`, which is set too */
     KIND_U64,
 };
 
@@ -49,7 +49,7 @@ struct key {
     enum kind kind;
     size_t offset;
     uint64_t max;
-    uint64_t factor;            /* of the unit in the name */
+    uint64_t factor; /* of the unit in the name */
     uint32_t flag;
 };
 
@@ -139,7 +139,8 @@ static int add_classes(struct draft *draft, const char *text, char *err, size_t 
 
         name += strspn(name, " ");
         if (!emu_fault_parse_classes(name, &bits))
-            return fail(err, err_len, "class: '%.40s' is none of fma-put, fma-get, fma-amo, bte-put, bte-get, smsg, "
+            return fail(err, err_len,
+                        "class: '%.40s' is none of fma-put, fma-get, fma-amo, bte-put, bte-get, smsg, "
                         "msgq, cq-write, ce, ptl-put, ptl-get, ptl-getput, datagram, registration; fma, bte, ptl, any",
                         name);
         draft->rule.classes |= bits;
@@ -186,8 +187,10 @@ static int set_value(struct draft *draft, const struct key *key, const char *tex
     case KIND_CATEGORY:
         if (emu_error_parse_category(text, &rule->category))
             return 0;
-        return fail(err, err_len, "category: '%.40s' is none of correctable-memory, critical, transaction, "
-                    "address-translation, transient, informational, diag-only, unknown-transaction", text);
+        return fail(err, err_len,
+                    "category: '%.40s' is none of correctable-memory, critical, transaction, "
+                    "address-translation, transient, informational, diag-only, unknown-transaction",
+                    text);
     case KIND_VICTIM:
         if (strcmp(text, "initiator") == 0)
             rule->flags |= EMU_FAULT_VICTIM_INITIATOR;
@@ -245,7 +248,7 @@ static int complete(struct draft *draft, struct emu_fault_rule *rule_out, char *
         if (!emu_fault_parse_status(draft->status, rule->classes, &rule->status))
             return fail(err, err_len, "status: '%s' is not one of this class", draft->status);
     } else if (rule->action == EMU_FAULT_FAIL) {
-        rule->status = 1;       /* network, resource, error */
+        rule->status = 1; /* network, resource, error */
     }
     what = emu_fault_rule_check(rule);
     if (what)
@@ -278,11 +281,11 @@ int emu_fault_words_read(char *const *words, unsigned n_words, struct emu_fault_
 /* ---- files ---- */
 
 struct reader {
-    const char *path;               /* borrowed */
+    const char *path; /* borrowed */
     yaml_document_t document;
     struct emu_fault_schedule schedule;
     uint64_t seed;
-    char *err;                      /* borrowed */
+    char *err; /* borrowed */
     size_t err_len;
 };
 

@@ -14,17 +14,17 @@
 
 /* A change of the network at some time of a schedule. */
 struct emu_network_event {
-    uint64_t at_ns;             /* since the schedule was set */
+    uint64_t at_ns; /* since the schedule was set */
     bool is_repair;
-    char what[160];             /* for emu_network_words_read() */
+    char what[160]; /* for emu_network_words_read() */
 };
 
 #define EMU_NETWORK_EVENTS_MAX 256u
 
 struct emu_fault_schedule {
-    struct emu_fault_rule *rules;        /* owned; NULL: none */
+    struct emu_fault_rule *rules; /* owned; NULL: none */
     uint32_t n_rules;
-    struct emu_network_event *events;    /* owned; NULL: none */
+    struct emu_network_event *events; /* owned; NULL: none */
     uint32_t n_events;
 };
 

@@ -79,8 +79,8 @@ int emu_heat_draw(const char *verb, const char *folder)
         return emu_cli_fail(verb, "no pictures: %s cannot be run", argv[0]);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? EMU_EXIT_DONE
-                                                         : emu_cli_fail(verb, "the pictures were not made");
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? EMU_EXIT_DONE :
+                                                           emu_cli_fail(verb, "the pictures were not made");
 }
 
 /* ---- of a live server ---- */
@@ -100,7 +100,7 @@ static double longest_time(const json_t *links)
     const json_t *link;
     size_t i;
 
-    json_array_foreach(links, i, link) {
+    json_array_foreach (links, i, link) {
         if (time_of(link) > longest)
             longest = time_of(link);
     }
@@ -124,8 +124,9 @@ static void print_rows(FILE *out, const struct emu_machine *m, const json_t *lin
                     (long long)json_integer_value(json_object_get(link, "packets")),
                     (long long)json_integer_value(json_object_get(link, "flits")), time_of(link) / longest,
                     (long long)json_integer_value(json_object_get(link, "errors")),
-                    json_is_true(json_object_get(link, "up"))
-                        ? (long long)json_integer_value(json_object_get(link, "lanes_up")) : 0);
+                    json_is_true(json_object_get(link, "up")) ?
+                        (long long)json_integer_value(json_object_get(link, "lanes_up")) :
+                        0);
         else
             fprintf(out, "\t0\t0\t0\t0\t\n");
     }

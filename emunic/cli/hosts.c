@@ -354,7 +354,7 @@ static void deal_evenly(uint32_t n_hosts, uint32_t n_ranks, uint32_t ppn, uint32
 {
     uint32_t n_nodes = (n_ranks + ppn - 1) / ppn;
     uint32_t share = n_nodes / n_hosts;
-    uint32_t n_larger = n_nodes % n_hosts;  /* hosts with a node more than the others */
+    uint32_t n_larger = n_nodes % n_hosts; /* hosts with a node more than the others */
     uint32_t n_first = n_larger * (share + 1);
 
     for (uint32_t rank = 0; rank < n_ranks; rank++) {

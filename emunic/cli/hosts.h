@@ -9,14 +9,14 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define EMU_CLI_HOSTS_MAX 4096u
+#define EMU_CLI_HOSTS_MAX     4096u
 #define EMU_CLI_HOST_NAME_MAX 63u
 
 /* Filled by emu_cli_hosts_read(); emu_cli_hosts_free() takes what a failed call left as well. */
 struct emu_cli_hosts {
     uint32_t n;
-    char **names;               /* owned; none twice; the first is this host */
-    uint32_t *slots;            /* owned; ranks that the host may have, 0: not told */
+    char **names;    /* owned; none twice; the first is this host */
+    uint32_t *slots; /* owned; ranks that the host may have, 0: not told */
 };
 
 /**

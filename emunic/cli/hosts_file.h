@@ -11,16 +11,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define EMU_HOSTS_FILE_PORT     "7117"  /* of a line without one */
+#define EMU_HOSTS_FILE_PORT     "7117" /* of a line without one */
 #define EMU_HOSTS_FILE_MAX      1024u
 #define EMU_HOSTS_FILE_WORD_MAX 64u
 
 struct emu_hosts_file {
     uint32_t n;
-    char (*names)[EMU_HOSTS_FILE_WORD_MAX];     /* owned, as all that follow */
+    char (*names)[EMU_HOSTS_FILE_WORD_MAX]; /* owned, as all that follow */
     char (*addresses)[EMU_HOSTS_FILE_WORD_MAX];
     char (*ports)[EMU_HOSTS_FILE_WORD_MAX];
-    uint32_t *n_nodes;                          /* 0: the line does not say */
+    uint32_t *n_nodes; /* 0: the line does not say */
 };
 
 /* 0, or negative errno and a text for people. Free it either way. */

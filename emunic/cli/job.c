@@ -63,15 +63,15 @@
 #include "emunic/cli/sweep.h"
 #include "emunic/fabric/machine.h"
 
-#define KILL_AFTER_NS  3000000000ull
+#define KILL_AFTER_NS   3000000000ull
 #define REPEAT_NS       300000000ull
-#define SWEEP_MS       1000
-#define SWEEPS_MAX     3
-#define WHY_MS         2000
-#define HOSTS_START_NS 60000000000ull /* mpirun reaches all hosts, and they each other */
+#define SWEEP_MS        1000
+#define SWEEPS_MAX      3
+#define WHY_MS          2000
+#define HOSTS_START_NS  60000000000ull /* mpirun reaches all hosts, and they each other */
 #define HOSTS_END_NS    5000000000ull
-#define LOOK_AGAIN_MS  20
-#define BASE_LEN_MAX   80
+#define LOOK_AGAIN_MS   20
+#define BASE_LEN_MAX    80
 #define BASE_ROOM_BYTES (16u << 20)
 
 struct job {
@@ -84,26 +84,26 @@ struct job {
     sigset_t old_mask;
     int signal_fd;
     bool has_foreign_children;
-    bool shares_terminal;       /* mpirun is in our process group */
+    bool shares_terminal; /* mpirun is in our process group */
     struct emu_keeper keeper;
-    bool keeper_ended;          /* and has been waited for */
+    bool keeper_ended; /* and has been waited for */
     int keeper_status;
     struct emu_session session; /* with the admin socket; fd -1: none */
     bool has_domain;
     uint32_t domain_id;
     bool server_lost;
-    pid_t hosts;                /* mpirun of the emunics; 0: none */
-    int hosts_fd;               /* what they say */
-    uint64_t hosts_limit_ns;    /* they are ready before that */
+    pid_t hosts;             /* mpirun of the emunics; 0: none */
+    int hosts_fd;            /* what they say */
+    uint64_t hosts_limit_ns; /* they are ready before that */
     bool hosts_ended;
-    pid_t mpirun;               /* 0: not started */
+    pid_t mpirun;                    /* 0: not started */
     struct emu_mpirun_output output; /* of mpirun */
     bool mpirun_ended;
     int mpirun_status;
-    bool mpirun_killed;         /* by us */
-    int told_to_end;            /* signal, or 0 */
+    bool mpirun_killed; /* by us */
+    int told_to_end;    /* signal, or 0 */
     uint64_t told_ns;
-    uint64_t kill_at_ns;        /* 0: no deadline */
+    uint64_t kill_at_ns; /* 0: no deadline */
 };
 
 /* ---- start ---- */
@@ -157,7 +157,7 @@ static int choose_names(struct job *job)
     snprintf(job->marker, sizeof(job->marker), "EMUNIC_COOKIE=%u", job->cookie);
     if (job->plan->server)
         snprintf(job->server, sizeof(job->server), "%s", job->plan->server);
-    else if (job->plan->hosts)  /* the same name on all of them */
+    else if (job->plan->hosts) /* the same name on all of them */
         snprintf(job->server, sizeof(job->server), "run-%u-%08x-%d", (unsigned)geteuid(), random[1], (int)getpid());
     else
         snprintf(job->server, sizeof(job->server), "run-%u-%d", (unsigned)geteuid(), (int)getpid());
@@ -198,12 +198,16 @@ static int wait_until_ready(struct job *job)
 
 static int start_keeper(struct job *job)
 {
-    const struct emu_server_options server = { .name = job->server, .machine = job->plan->machine,
-                                               .machine_dir = job->plan->machine_dir, .bind = job->plan->bind,
+    const struct emu_server_options server = { .name = job->server,
+                                               .machine = job->plan->machine,
+                                               .machine_dir = job->plan->machine_dir,
+                                               .bind = job->plan->bind,
                                                .stops_with_last_job = true,
-                                               .stops_with_starter = true, .starts_routed = job->plan->is_routed };
+                                               .stops_with_starter = true,
+                                               .starts_routed = job->plan->is_routed };
     const struct emu_keeper_plan plan = { .server = job->plan->server || job->plan->hosts ? NULL : &server,
-                                          .folder = job->folder, .marker = job->marker };
+                                          .folder = job->folder,
+                                          .marker = job->marker };
     int r;
 
     r = emu_keeper_start(&plan, &job->keeper);
@@ -301,8 +305,8 @@ static bool set_number(const char *name, uint32_t number)
 /* Of the job that we are ourselves a process of, if we are. The map of Portals is else the user's. */
 static void forget_outer_job(void)
 {
-    static const char *const ours[] = { "EMUNIC_NID", "EMUNIC_RANK", "EMUNIC_CABINET_COLUMNS", "EMUNIC_CNAME",
-                                        "EMUNIC_NODE_NAME", "EMUNIC_RANK_HOSTS" };
+    static const char *const ours[] = { "EMUNIC_NID",   "EMUNIC_RANK",      "EMUNIC_CABINET_COLUMNS",
+                                        "EMUNIC_CNAME", "EMUNIC_NODE_NAME", "EMUNIC_RANK_HOSTS" };
 
     if (getenv("EMUNIC_RANK")) {
         unsetenv("PTL_MY_RID");
@@ -354,8 +358,11 @@ static bool share_steps(const struct emu_job_plan *plan)
 static _Noreturn void become_mpirun(const struct job *job, pid_t run, bool is_in_front,
                                     char **(*words)(const struct emu_mpirun_job *))
 {
-    const struct emu_mpirun_job names = { .plan = job->plan, .server = job->server, .folder = job->folder,
-                                          .cookie = job->cookie, .output_fd = job->output.mpirun_fd };
+    const struct emu_mpirun_job names = { .plan = job->plan,
+                                          .server = job->server,
+                                          .folder = job->folder,
+                                          .cookie = job->cookie,
+                                          .output_fd = job->output.mpirun_fd };
     char **args;
 
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != run)
@@ -627,8 +634,11 @@ static int ask_for_domain(struct job *job)
 {
     const struct emu_job_plan *plan = job->plan;
     struct emu_msg msg = { .type = EMU_MSG_DOMAIN_CREATE,
-                           .domain = { .ptag = job->ptag, .cookie = job->cookie, .owner_uid = geteuid(),
-                                       .member_limit = plan->member_limit, .n_ranks = plan->n_ranks,
+                           .domain = { .ptag = job->ptag,
+                                       .cookie = job->cookie,
+                                       .owner_uid = geteuid(),
+                                       .member_limit = plan->member_limit,
+                                       .n_ranks = plan->n_ranks,
                                        .flags = (plan->is_routed ? EMU_TABLE_ROUTED : 0) |
                                                 (plan->hosts ? EMU_DOMAIN_HAS_HOSTS : 0) } };
     ssize_t bytes = (ssize_t)(plan->n_ranks * sizeof(*plan->rank_nids));
@@ -679,7 +689,7 @@ static void watch(struct job *job)
     while (!job->mpirun_ended) {
         events[1].fd = job->server_lost ? -1 : job->session.fd;
         if (poll(events, 3, time_left_ms(job)) < 0)
-            continue;       /* EINTR: a stop and its end; all else comes by descriptor */
+            continue; /* EINTR: a stop and its end; all else comes by descriptor */
         if (events[0].revents)
             read_signals(job);
         if (events[2].revents)
@@ -780,7 +790,8 @@ static void tell_faults(struct job *job)
 /* Whatever is still there of the job. */
 static void sweep(struct job *job)
 {
-    const struct emu_sweep strays = { .parent = job->has_foreign_children ? 0 : getpid(), .except = job->keeper.pid,
+    const struct emu_sweep strays = { .parent = job->has_foreign_children ? 0 : getpid(),
+                                      .except = job->keeper.pid,
                                       .marker = job->marker };
 
     for (int i = 0; i < SWEEPS_MAX; i++) {
@@ -841,8 +852,12 @@ static bool has_children(void)
 
 int emu_job_run(const struct emu_job_plan *plan, json_t **links_out)
 {
-    struct job job = { .plan = plan, .signal_fd = -1, .keeper.link = -1, .session.fd = -1,
-                       .hosts_fd = -1, .output = { .fd = -1, .mpirun_fd = -1 },
+    struct job job = { .plan = plan,
+                       .signal_fd = -1,
+                       .keeper.link = -1,
+                       .session.fd = -1,
+                       .hosts_fd = -1,
+                       .output = { .fd = -1, .mpirun_fd = -1 },
                        .has_foreign_children = has_children() };
     int status = EMU_EXIT_DONE;
     int r;

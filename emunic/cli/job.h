@@ -14,35 +14,35 @@
 #include "emunic/cli/hosts.h"
 
 struct emu_job_plan {
-    char **program;             /* ends with NULL */
-    const char *mpirun;         /* path */
-    const char *wrapper;        /* path */
+    char **program;      /* ends with NULL */
+    const char *mpirun;  /* path */
+    const char *wrapper; /* path */
     uint32_t n_ranks;
-    const uint32_t *rank_nids;  /* n_ranks */
-    const char *server;         /* name of a running one; NULL: one of its own */
-    const char *machine;        /* of its server. Not a pointer into argv */
-    const char *machine_dir;    /* the same */
-    const char *bind;           /* processors of its emunics; NULL: auto. The same */
-    uint32_t cabinet_columns;   /* of the machine; 0 not known */
-    uint32_t member_limit;      /* 0 none */
+    const uint32_t *rank_nids; /* n_ranks */
+    const char *server;        /* name of a running one; NULL: one of its own */
+    const char *machine;       /* of its server. Not a pointer into argv */
+    const char *machine_dir;   /* the same */
+    const char *bind;          /* processors of its emunics; NULL: auto. The same */
+    uint32_t cabinet_columns;  /* of the machine; 0 not known */
+    uint32_t member_limit;     /* 0 none */
     bool is_routed;
-    bool is_quiet;              /* no progress */
-    bool is_verbose;            /* mpirun explains */
-    bool keeps_aslr;            /* the ranks' addresses stay random */
-    bool keeps_hostname;        /* nodes have no names of their own */
+    bool is_quiet;       /* no progress */
+    bool is_verbose;     /* mpirun explains */
+    bool keeps_aslr;     /* the ranks' addresses stay random */
+    bool keeps_hostname; /* nodes have no names of their own */
     bool wants_links;
     const struct emu_fault_rule *faults; /* of the job's domain */
     uint32_t n_faults;
     const struct emu_msg_network *changes; /* of the server's network, after_ns from the job's start */
     uint32_t n_changes;
-    char *const *exports;       /* for mpirun -x */
+    char *const *exports; /* for mpirun -x */
     unsigned n_exports;
     const struct emu_cli_hosts *hosts; /* two or more, the first is this one; NULL: this one alone */
-    const uint32_t *rank_hosts; /* n_ranks of them, with hosts */
-    const char *host_program;   /* path of emunic-host */
-    const char *module;         /* path of the transport */
-    const char *provider;       /* of libfabric; NULL: the best that is there */
-    uint32_t peer_timeout_s;    /* 0: the default */
+    const uint32_t *rank_hosts;        /* n_ranks of them, with hosts */
+    const char *host_program;          /* path of emunic-host */
+    const char *module;                /* path of the transport */
+    const char *provider;              /* of libfabric; NULL: the best that is there */
+    uint32_t peer_timeout_s;           /* 0: the default */
 };
 
 /**

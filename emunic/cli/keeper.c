@@ -36,10 +36,10 @@
 #include "emunic/cli/cli.h"
 #include "emunic/cli/sweep.h"
 
-#define CLEAN_MS    500
-#define KILL_MS     1000
-#define KILLS_MAX   3
-#define DISMISS_MS  3000
+#define CLEAN_MS   500
+#define KILL_MS    1000
+#define KILLS_MAX  3
+#define DISMISS_MS 3000
 
 /* Overwrites the command line that /proc shows. Nothing that points into argv may be used afterwards. */
 static void set_title(const char *title)
@@ -75,7 +75,7 @@ static int close_the_rest(int link)
 static void tell(int link, char byte)
 {
     if (send(link, &byte, 1, MSG_NOSIGNAL) < 0)
-        return;     /* run is dead; the next read from the link tells the same */
+        return; /* run is dead; the next read from the link tells the same */
 }
 
 /* Until the server stops. Its messages say what went wrong. */

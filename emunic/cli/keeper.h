@@ -18,14 +18,14 @@ struct emu_keeper_plan {
 };
 
 struct emu_keeper {
-    pid_t pid;                  /* 0: none */
-    int link;                   /* socket: what follows comes and goes there */
+    pid_t pid; /* 0: none */
+    int link;  /* socket: what follows comes and goes there */
 };
 
 /* One byte each. */
-#define EMU_KEEPER_READY   'r'  /* from the keeper: the folder is there and the server listens */
-#define EMU_KEEPER_ENDED   'e'  /* from the keeper: its server has stopped, for whatever reason */
-#define EMU_KEEPER_DISMISS 'd'  /* to the keeper: all is clean, go */
+#define EMU_KEEPER_READY   'r' /* from the keeper: the folder is there and the server listens */
+#define EMU_KEEPER_ENDED   'e' /* from the keeper: its server has stopped, for whatever reason */
+#define EMU_KEEPER_DISMISS 'd' /* to the keeper: all is clean, go */
 
 /* Forks. Call it with the signals blocked that `run` waits for. The end of the link before READY: it has said why. */
 int emu_keeper_start(const struct emu_keeper_plan *plan, struct emu_keeper *keeper_out);

@@ -38,7 +38,7 @@ static const struct option options[] = {
 /* What is wanted beside the table. */
 struct view {
     bool with_paths;
-    const char *heat;           /* folder; NULL: none */
+    const char *heat; /* folder; NULL: none */
 };
 
 static int print_report(const json_t *report, const void *what)

@@ -95,8 +95,8 @@ static void add_map(struct words *words, const struct emu_mpirun_job *job, const
 /* "NAME=value" is about this host, this session or a launcher; or no program could use the name. */
 static bool stays_here(const char *variable)
 {
-    static const char *const names[] = { "DISPLAY", "HOSTNAME", "OLDPWD", "PMI_FD", "PMI_ID", "PMI_RANK", "PMI_SIZE",
-                                         "PWD", "SHLVL", "TMPDIR", "_" };
+    static const char *const names[] = { "DISPLAY",  "HOSTNAME", "OLDPWD", "PMI_FD", "PMI_ID", "PMI_RANK",
+                                         "PMI_SIZE", "PWD",      "SHLVL",  "TMPDIR", "_" };
     static const char *const families[] = { "DBUS_", "OMPI_", "PMIX_", "PRTE_", "SLURM_", "SSH_", "XDG_" };
     size_t len = strcspn(variable, "=");
 

@@ -13,9 +13,9 @@
 struct emu_mpirun_job {
     const struct emu_job_plan *plan;
     const char *server;
-    const char *folder;         /* there; made on the other hosts by mpirun */
+    const char *folder; /* there; made on the other hosts by mpirun */
     uint32_t cookie;
-    int output_fd;              /* where mpirun of the ranks writes what it says itself, see mpirun_output.h */
+    int output_fd; /* where mpirun of the ranks writes what it says itself, see mpirun_output.h */
 };
 
 /*

@@ -22,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define HIGH_FD 700     /* of the 1024 that processes usually may have; not reached by daemons of mpirun */
+#define HIGH_FD 700 /* of the 1024 that processes usually may have; not reached by daemons of mpirun */
 
 static const struct {
     const char *text;

@@ -12,21 +12,21 @@
 
 /* How the first rank that failed did so. */
 enum emu_rank_end {
-    EMU_RANK_END_UNKNOWN = 0,   /* none has failed, or mpirun does not say which */
+    EMU_RANK_END_UNKNOWN = 0, /* none has failed, or mpirun does not say which */
     EMU_RANK_END_SIGNAL,
     EMU_RANK_END_STATUS,
-    EMU_RANK_END_ABORT,         /* PMI_Abort, MPI_Abort */
-    EMU_RANK_END_NO_FINALIZE,   /* status 0, after an initialisation of PMI or MPI without its end */
+    EMU_RANK_END_ABORT,       /* PMI_Abort, MPI_Abort */
+    EMU_RANK_END_NO_FINALIZE, /* status 0, after an initialisation of PMI or MPI without its end */
 };
 
 struct emu_mpirun_output {
-    int fd;                     /* what mpirun writes comes here; does not block; -1: closed */
-    int mpirun_fd;              /* mpirun's end of it, open here as well: no end of file; -1: closed */
+    int fd;        /* what mpirun writes comes here; does not block; -1: closed */
+    int mpirun_fd; /* mpirun's end of it, open here as well: no end of file; -1: closed */
     enum emu_rank_end end;
-    uint32_t rank;              /* unless the end is unknown */
-    bool has_said;              /* something for people */
-    bool is_inside_line;        /* a line longer than `line` is passed on in parts */
-    size_t n_bytes;             /* of a line whose end has not come */
+    uint32_t rank;       /* unless the end is unknown */
+    bool has_said;       /* something for people */
+    bool is_inside_line; /* a line longer than `line` is passed on in parts */
+    size_t n_bytes;      /* of a line whose end has not come */
     char line[1024];
 };
 

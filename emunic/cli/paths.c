@@ -17,14 +17,14 @@
 
 #include "emunic-config.h"
 
-#define OWN_PLACE     "/emunic/emunic"
-#define BUILD_SIGN    "/emunic-config.h"
-#define WRAPPER_PLACE "/mpi-shim/rank/emunic-rank"
-#define DOCTOR_PLACE  "/emunic/host/emunic-doctor"
-#define TRANSPORT_PLACE "/emunic/transport/emunic-transport.so"
-#define HOST_PLACE    "/emunic/emunic-host"
+#define OWN_PLACE        "/emunic/emunic"
+#define BUILD_SIGN       "/emunic-config.h"
+#define WRAPPER_PLACE    "/mpi-shim/rank/emunic-rank"
+#define DOCTOR_PLACE     "/emunic/host/emunic-doctor"
+#define TRANSPORT_PLACE  "/emunic/transport/emunic-transport.so"
+#define HOST_PLACE       "/emunic/emunic-host"
 #define ALLOCATION_PLACE "/emunic/emunic-allocation"
-#define FOLDER_ROOM   64 /* for each of them */
+#define FOLDER_ROOM      64 /* for each of them */
 
 /* The build folder that this command runs from. */
 static bool find_build_folder(char path_out[PATH_MAX])

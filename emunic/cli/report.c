@@ -28,11 +28,9 @@ static const char *text_of(const json_t *object, const char *key)
 
 /* The first column is left out when there is one host. */
 static const struct emu_cli_column port_columns[] = {
-    { "HOST", false },
-    { "PORT", true },       { "NID", true },        { "NODE", false },  { "INSTANCE", true },
-    { "PID", true },        { "QUEUES", true },     { "MDS", true },    { "REGISTERED", true },
-    { "OPERATIONS", true }, { "BYTES", true },      { "PACKETS", true }, { "OVERRUNS", true },
-    { "ERRORS", true },
+    { "HOST", false }, { "PORT", true },    { "NID", true },      { "NODE", false },      { "INSTANCE", true },
+    { "PID", true },   { "QUEUES", true },  { "MDS", true },      { "REGISTERED", true }, { "OPERATIONS", true },
+    { "BYTES", true }, { "PACKETS", true }, { "OVERRUNS", true }, { "ERRORS", true },
 };
 
 static const char *cname_of(const json_t *domain, uint64_t nid)
@@ -40,15 +38,14 @@ static const char *cname_of(const json_t *domain, uint64_t nid)
     const json_t *node;
     size_t i;
 
-    json_array_foreach(json_object_get(domain, "nodes"), i, node) {
+    json_array_foreach (json_object_get(domain, "nodes"), i, node) {
         if (number_of(node, "nid") == nid)
             return text_of(node, "cname");
     }
     return "";
 }
 
-static void init_table(struct emu_cli_table *table, const struct emu_cli_column *columns, size_t n,
-                       const json_t *hosts)
+static void init_table(struct emu_cli_table *table, const struct emu_cli_column *columns, size_t n, const json_t *hosts)
 {
     bool has_hosts = json_array_size(hosts) > 0;
 
@@ -68,8 +65,9 @@ static void add_host(struct emu_cli_table *table, const json_t *hosts, const jso
 
 static int print_ports(const json_t *domain, const json_t *hosts, FILE *out)
 {
-    static const char *const keys[] = { "instance_id", "pid", "queues", "memory_domains", "registered_bytes",
-                                        "tx_operations", "tx_bytes", "tx_packets", "queues_in_overrun", "errors" };
+    static const char *const keys[] = { "instance_id",       "pid",           "queues",   "memory_domains",
+                                        "registered_bytes",  "tx_operations", "tx_bytes", "tx_packets",
+                                        "queues_in_overrun", "errors" };
     struct emu_cli_table table;
     const json_t *port;
     size_t i;
@@ -78,7 +76,7 @@ static int print_ports(const json_t *domain, const json_t *hosts, FILE *out)
     if (json_array_size(json_object_get(domain, "ports")) == 0)
         return 0;
     init_table(&table, port_columns, N_COLUMNS(port_columns), hosts);
-    json_array_foreach(json_object_get(domain, "ports"), i, port) {
+    json_array_foreach (json_object_get(domain, "ports"), i, port) {
         add_host(&table, hosts, port);
         emu_cli_table_number(&table, number_of(port, "port"));
         emu_cli_table_number(&table, number_of(port, "nid"));
@@ -92,9 +90,8 @@ static int print_ports(const json_t *domain, const json_t *hosts, FILE *out)
 }
 
 static const struct emu_cli_column memory_columns[] = {
-    { "HOST", false },
-    { "PORT", true },        { "NID", true },           { "CMA", true },    { "CMA_BYTES", true },
-    { "ADOPTED", true },     { "ADOPTED_BYTES", true }, { "SHARED", true }, { "SHARED_BYTES", true },
+    { "HOST", false },   { "PORT", true },          { "NID", true },    { "CMA", true },          { "CMA_BYTES", true },
+    { "ADOPTED", true }, { "ADOPTED_BYTES", true }, { "SHARED", true }, { "SHARED_BYTES", true },
 };
 
 /* How registered memory is reached: a row per port that has some. */
@@ -108,7 +105,7 @@ static int print_memory(const json_t *domain, const json_t *hosts, FILE *out)
     int r = 0;
 
     init_table(&table, memory_columns, N_COLUMNS(memory_columns), hosts);
-    json_array_foreach(json_object_get(domain, "ports"), i, port) {
+    json_array_foreach (json_object_get(domain, "ports"), i, port) {
         const json_t *memory = json_object_get(port, "memory");
 
         if (number_of(port, "memory_domains") == 0 || !memory)
@@ -152,9 +149,9 @@ static int print_domain(const json_t *domain, const json_t *hosts, FILE *out)
 }
 
 static const struct emu_cli_column host_columns[] = {
-    { "HOST", true },     { "NAME", false },     { "STATE", false },   { "ANSWER", false },  { "PID", true },
-    { "UP_S", true },     { "NODES", true },     { "PORTS", true },    { "SESSIONS", true }, { "MSGS_OUT", true },
-    { "MSGS_IN", true },  { "BYTES_OUT", true }, { "BYTES_IN", true }, { "QUEUED", true },   { "REFUSED", true },
+    { "HOST", true },    { "NAME", false },     { "STATE", false },   { "ANSWER", false },  { "PID", true },
+    { "UP_S", true },    { "NODES", true },     { "PORTS", true },    { "SESSIONS", true }, { "MSGS_OUT", true },
+    { "MSGS_IN", true }, { "BYTES_OUT", true }, { "BYTES_IN", true }, { "QUEUED", true },   { "REFUSED", true },
 };
 
 /* Nodes, or ports, of all domains that are on that host. */
@@ -166,8 +163,8 @@ static uint64_t count_on(const json_t *report, const char *key, uint64_t host)
     size_t i;
     size_t k;
 
-    json_array_foreach(json_object_get(report, "domains"), i, domain) {
-        json_array_foreach(json_object_get(domain, key), k, thing)
+    json_array_foreach (json_object_get(report, "domains"), i, domain) {
+        json_array_foreach (json_object_get(domain, key), k, thing)
             n += number_of(thing, "host") == host;
     }
     return n;
@@ -182,7 +179,7 @@ static void print_host_lines(const json_t *host, FILE *out)
     if (*text_of(host, "processors"))
         fprintf(out, "  host %s on processors %s: %s\n", text_of(host, "name"), text_of(host, "processors"),
                 text_of(host, "why"));
-    json_array_foreach(json_object_get(host, "unreached"), i, name)
+    json_array_foreach (json_object_get(host, "unreached"), i, name)
         fprintf(out, "  host %s has no session with %s\n", text_of(host, "name"),
                 json_is_string(name) ? json_string_value(name) : "");
 }
@@ -201,7 +198,7 @@ static int print_hosts(const json_t *report, FILE *out)
     if (json_array_size(json_object_get(report, "hosts")) == 0)
         return 0;
     emu_cli_table_init(&table, host_columns, N_COLUMNS(host_columns));
-    json_array_foreach(json_object_get(report, "hosts"), i, host) {
+    json_array_foreach (json_object_get(report, "hosts"), i, host) {
         emu_cli_table_number(&table, number_of(host, "host"));
         emu_cli_table_text(&table, text_of(host, "name"));
         emu_cli_table_text(&table, text_of(host, "state"));
@@ -215,7 +212,7 @@ static int print_hosts(const json_t *report, FILE *out)
     }
     r = emu_cli_table_print(&table, 2, out);
     emu_cli_table_fini(&table);
-    json_array_foreach(json_object_get(report, "hosts"), i, host)
+    json_array_foreach (json_object_get(report, "hosts"), i, host)
         print_host_lines(host, out);
     return r;
 }
@@ -235,7 +232,7 @@ int emu_cli_print_status(const json_t *report, FILE *out)
     if (json_array_size(hosts) == 0)
         fprintf(out, "  on processors %s: %s\n", text_of(placement, "processors"), text_of(placement, "why"));
     r = print_hosts(report, out);
-    json_array_foreach(json_object_get(report, "domains"), i, domain) {
+    json_array_foreach (json_object_get(report, "domains"), i, domain) {
         if (r == 0)
             r = print_domain(domain, hosts, out);
     }
@@ -261,7 +258,7 @@ static bool take_apart(const char *name, struct link_name *parts_out)
         return false;
     strcpy(parts_out->text, name);
     parts_out->from = strsep(&rest, " ");
-    if (strsep(&rest, " ") == NULL)     /* the arrow */
+    if (strsep(&rest, " ") == NULL) /* the arrow */
         return false;
     parts_out->to = strsep(&rest, " ");
     parts_out->link_class = strsep(&rest, " ");
@@ -279,7 +276,7 @@ static int describe_path(const json_t *path, char **text_out)
 
     if (!out)
         return -errno;
-    json_array_foreach(path, i, name) {
+    json_array_foreach (path, i, name) {
         const char *text = json_string_value(name);
         bool has_parallels;
 
@@ -295,16 +292,16 @@ static int describe_path(const json_t *path, char **text_out)
 }
 
 static const struct emu_cli_column path_columns[] = {
-    { "FROM", true },    { "TO", true },    { "HOPS", true },         { "MESSAGES", true },    { "BYTES", true },
-    { "PACKETS", true }, { "FLITS", true }, { "BACK_PACKETS", true }, { "BACK_FLITS", true },  { "ERRORS", true },
-    { "PATH", false },
+    { "FROM", true },       { "TO", true },      { "HOPS", true },  { "MESSAGES", true },
+    { "BYTES", true },      { "PACKETS", true }, { "FLITS", true }, { "BACK_PACKETS", true },
+    { "BACK_FLITS", true }, { "ERRORS", true },  { "PATH", false },
 };
 
 int emu_cli_print_paths(const json_t *report, FILE *out)
 {
-    static const char *const keys[] = { "src_nid", "dst_nid", "router_hops", "operations", "payload_bytes",
-                                        "request_packets", "request_flits", "response_packets", "response_flits",
-                                        "errors" };
+    static const char *const keys[] = { "src_nid",        "dst_nid",         "router_hops",   "operations",
+                                        "payload_bytes",  "request_packets", "request_flits", "response_packets",
+                                        "response_flits", "errors" };
     const json_t *flows = json_object_get(report, "flows");
     struct emu_cli_table table;
     const json_t *flow;
@@ -314,7 +311,7 @@ int emu_cli_print_paths(const json_t *report, FILE *out)
     if (json_array_size(flows) == 0)
         return 0;
     emu_cli_table_init(&table, path_columns, N_COLUMNS(path_columns));
-    json_array_foreach(flows, i, flow) {
+    json_array_foreach (flows, i, flow) {
         char *path = NULL;
 
         for (size_t k = 0; k < N_COLUMNS(keys); k++)

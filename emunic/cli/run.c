@@ -106,32 +106,32 @@ static const struct option options[] = {
 };
 
 struct run {
-    bool wants_help;            /* has been given */
-    uint32_t n_ranks;           /* 0: not given */
+    bool wants_help;  /* has been given */
+    uint32_t n_ranks; /* 0: not given */
     uint32_t ppn;
     uint32_t n_nodes;
-    const char *machine;        /* as given, or NULL */
-    char *machine_spec;         /* owned: given, the server's, or the default */
+    const char *machine; /* as given, or NULL */
+    char *machine_spec;  /* owned: given, the server's, or the default */
     const char *place;
     bool has_first_nid;
     uint32_t first_nid;
-    bool is_portals;            /* the program */
+    bool is_portals; /* the program */
     const char *server;
-    const char *hosts_text;     /* as given, or NULL */
-    struct emu_cli_hosts hosts; /* owned */
+    const char *hosts_text;           /* as given, or NULL */
+    struct emu_cli_hosts hosts;       /* owned */
     struct emu_allocation allocation; /* owned */
-    uint32_t *rank_hosts;       /* owned */
+    uint32_t *rank_hosts;             /* owned */
     const char *json_path;
     const char *faults_path;
     struct emu_fault_schedule schedule;
     struct emu_msg_network *changes; /* owned */
-    FILE *json_file;            /* owned */
+    FILE *json_file;                 /* owned */
     bool has_members;
     bool prints_paths;
     bool prints_links;
-    uint32_t *rank_nids;        /* owned */
+    uint32_t *rank_nids; /* owned */
     char *exports[64];
-    char *bind;                 /* owned: the words of argv are overwritten */
+    char *bind; /* owned: the words of argv are overwritten */
     char mpirun[PATH_MAX];
     char wrapper[PATH_MAX];
     char host_program[PATH_MAX];
@@ -344,8 +344,7 @@ static int find_programs(struct run *run)
         return emu_cli_fail("run", "%s: %s", run->wrapper, strerror(-r));
     r = emu_cli_find_program(run->plan.program[0], path);
     if (r < 0)
-        return emu_cli_fail("run", "%s: %s", run->plan.program[0],
-                            r == -ENOENT ? "no such program" : strerror(-r));
+        return emu_cli_fail("run", "%s: %s", run->plan.program[0], r == -ENOENT ? "no such program" : strerror(-r));
     run->is_portals = emu_program_needs_portals(path);
     run->plan.mpirun = run->mpirun;
     run->plan.wrapper = run->wrapper;
@@ -408,9 +407,10 @@ static int too_small(const struct run *run, const struct emu_machine *machine)
 
     if (run->first_nid > 0)
         snprintf(from, sizeof(from), " from node %u on", run->first_nid);
-    return emu_cli_fail("run", "%u ranks with %u per node need %u nodes%s, machine %s has %u: more ranks per node "
-                        "(--ppn) or a larger machine (--machine aries:groups=4) help", run->n_ranks, run->ppn,
-                        run->n_nodes, from, run->machine_spec, emu_machine_n_nodes(machine));
+    return emu_cli_fail("run",
+                        "%u ranks with %u per node need %u nodes%s, machine %s has %u: more ranks per node "
+                        "(--ppn) or a larger machine (--machine aries:groups=4) help",
+                        run->n_ranks, run->ppn, run->n_nodes, from, run->machine_spec, emu_machine_n_nodes(machine));
 }
 
 static int place_ranks(struct run *run, const struct emu_machine *machine)
@@ -511,12 +511,12 @@ static json_t *describe_nids(const struct run *run)
 
 static int write_json(const struct run *run, int job_status, const json_t *links)
 {
-    json_t *object = json_pack("{si ss ss ss sI sI sI si so sO? sO? sO?}", "schema", SCHEMA, "program",
-                               run->plan.program[0], "machine", run->machine_spec, "place", run->place, "ranks",
-                               (json_int_t)run->n_ranks, "ranks_per_node", (json_int_t)run->ppn, "nodes",
-                               (json_int_t)run->n_nodes, "exit_status", job_status, "rank_nids", describe_nids(run),
-                               "routing", json_object_get(links, "routing"), "flows", json_object_get(links, "flows"),
-                               "links", json_object_get(links, "links"));
+    json_t *object =
+        json_pack("{si ss ss ss sI sI sI si so sO? sO? sO?}", "schema", SCHEMA, "program", run->plan.program[0],
+                  "machine", run->machine_spec, "place", run->place, "ranks", (json_int_t)run->n_ranks,
+                  "ranks_per_node", (json_int_t)run->ppn, "nodes", (json_int_t)run->n_nodes, "exit_status", job_status,
+                  "rank_nids", describe_nids(run), "routing", json_object_get(links, "routing"), "flows",
+                  json_object_get(links, "flows"), "links", json_object_get(links, "links"));
     int status = object ? emu_cli_print_json("run", object, run->json_file) : emu_cli_fail("run", "out of memory");
 
     json_decref(object);

@@ -85,7 +85,7 @@ static const struct option options[] = {
 };
 
 struct serve_plan {
-    bool wants_help;            /* has been given */
+    bool wants_help; /* has been given */
     const char *name;
     const char *machine;
     const char *bind;
@@ -125,8 +125,10 @@ static bool parse_domain(const char *text, struct emu_domain_spec *spec_out)
             return false;
         n++;
     }
-    *spec_out = (struct emu_domain_spec){ .ptag = (uint32_t)values[0], .cookie = (uint32_t)values[1],
-                                          .owner_uid = (uid_t)values[2], .member_limit = (uint32_t)values[3] };
+    *spec_out = (struct emu_domain_spec){ .ptag = (uint32_t)values[0],
+                                          .cookie = (uint32_t)values[1],
+                                          .owner_uid = (uid_t)values[2],
+                                          .member_limit = (uint32_t)values[3] };
     return n >= 2;
 }
 
@@ -244,9 +246,13 @@ static int read_key(struct serve_plan *plan, uint32_t *length_out)
 /* Pointers go into the plan. */
 static int read_hosts(struct serve_plan *plan, struct emu_hosts_options *hosts_out)
 {
-    struct emu_hosts_options hosts = { .names = plan->names, .module = plan->module, .provider = plan->provider,
-                                       .key = plan->key, .timeout_ns = plan->timeout_s * 1000000000ull,
-                                       .peer_nodes = plan->addresses, .peer_services = plan->ports };
+    struct emu_hosts_options hosts = { .names = plan->names,
+                                       .module = plan->module,
+                                       .provider = plan->provider,
+                                       .key = plan->key,
+                                       .timeout_ns = plan->timeout_s * 1000000000ull,
+                                       .peer_nodes = plan->addresses,
+                                       .peer_services = plan->ports };
     char err[512];
     int status;
 
@@ -404,9 +410,12 @@ int emu_verb_serve(int argc, char **argv)
         free_plan(&plan);
         return status;
     }
-    server_options = (struct emu_server_options){ .name = plan.name, .machine = plan.machine,
-                                                  .machine_dir = emu_cli_machine_dir(), .bind = plan.bind,
-                                                  .starts_routed = plan.is_routed, .ready_fd = -1,
+    server_options = (struct emu_server_options){ .name = plan.name,
+                                                  .machine = plan.machine,
+                                                  .machine_dir = emu_cli_machine_dir(),
+                                                  .bind = plan.bind,
+                                                  .starts_routed = plan.is_routed,
+                                                  .ready_fd = -1,
                                                   .faults = plan.schedule.rules,
                                                   .n_faults = plan.schedule.n_rules,
                                                   .hosts = plan.hosts_path ? &hosts : NULL };

@@ -27,11 +27,11 @@
 #include "emunic/cli/table.h"
 #include "emunic/fabric/machine.h"
 
-#define KEY_MAX       128
-#define TEXT_MAX      2048
-#define FILE_MAX      (1u << 20)
-#define DEPTH_MAX     8
-#define TEXT_COLUMN   64   /* width of the last column */
+#define KEY_MAX     128
+#define TEXT_MAX    2048
+#define FILE_MAX    (1u << 20)
+#define DEPTH_MAX   8
+#define TEXT_COLUMN 64 /* width of the last column */
 
 static const char help[] =
     "usage: emunic sim explain MACHINE [--json]\n"
@@ -51,20 +51,20 @@ static const char help[] =
     "  emunic sim explain aries:groups=8\n";
 
 struct parameter {
-    char key[KEY_MAX];          /* whole path */
-    char value[KEY_MAX];        /* as the file has it */
-    char override[KEY_MAX];     /* "": none */
-    char text[TEXT_MAX];        /* its comments in one line */
+    char key[KEY_MAX];      /* whole path */
+    char value[KEY_MAX];    /* as the file has it */
+    char override[KEY_MAX]; /* "": none */
+    char text[TEXT_MAX];    /* its comments in one line */
     char source[KEY_MAX];
-    char marks[KEY_MAX];        /* "[OUR] [D]" */
+    char marks[KEY_MAX]; /* "[OUR] [D]" */
 };
 
 struct explanation {
     char path[PATH_MAX];
     char name[EMU_MACHINE_NAME_MAX];
-    char *content;              /* owned; of the file, lines ended by zeros */
+    char *content; /* owned; of the file, lines ended by zeros */
     size_t len;
-    char **lines;               /* owned; into content */
+    char **lines; /* owned; into content */
     size_t n_lines;
     struct parameter *parameters; /* owned */
     size_t n;

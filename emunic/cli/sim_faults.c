@@ -20,7 +20,7 @@
 #define FIELDS_MAX   3
 
 struct faults {
-    const char *path;           /* borrowed */
+    const char *path; /* borrowed */
     unsigned line;
     const struct emu_machine *m;
     struct emu_fault_map *map;

@@ -30,11 +30,11 @@
 #include "emunic/cli/report.h"
 #include "emunic/experiments/runner.h"
 
-#define SEEDS_MAX    100
-#define THREADS_MAX  1024
-#define JOBS_MAX     256
-#define POLL_MS      100
-#define DONE         (UINT32_C(1) << 20) /* shared progress of a run that is complete */
+#define SEEDS_MAX   100
+#define THREADS_MAX 1024
+#define JOBS_MAX    256
+#define POLL_MS     100
+#define DONE        (UINT32_C(1) << 20) /* shared progress of a run that is complete */
 
 static const char help[] =
     "usage: emunic sim run ID...|all [OPTION]...\n"
@@ -78,12 +78,12 @@ static const struct option options[] = {
 struct run {
     const struct emu_experiment *experiment;
     uint64_t seed;
-    pid_t pid;                  /* 0: none */
-    int fd;                     /* of the report; -1: none */
-    char *text;                 /* owned; what has been read of it */
+    pid_t pid;  /* 0: none */
+    int fd;     /* of the report; -1: none */
+    char *text; /* owned; what has been read of it */
     size_t len;
     size_t max;
-    json_t *report;             /* owned; set when the run is over */
+    json_t *report; /* owned; set when the run is over */
 };
 
 struct batch {
@@ -96,15 +96,15 @@ struct batch {
     uint64_t n_threads;
     uint64_t n_jobs;
     const char *data_dir;
-    struct run *runs;           /* owned */
+    struct run *runs; /* owned */
     size_t n_runs;
     size_t n_started;
     size_t n_running;
     size_t n_done;
     size_t n_printed;
-    uint64_t n_passed;          /* metrics */
+    uint64_t n_passed; /* metrics */
     uint64_t n_failed;
-    _Atomic uint32_t *shared;   /* progress of each run, 0 .. DONE */
+    _Atomic uint32_t *shared; /* progress of each run, 0 .. DONE */
     struct emu_cli_progress progress;
 };
 
@@ -371,8 +371,8 @@ static int print_json(struct batch *batch)
         json_array_append(experiments, batch->runs[i].report);
     for (size_t i = 0; (e = emu_experiment_at(i)); i++) {
         if (e->needs == EMU_EXP_LIVE)
-            json_array_append_new(live, json_pack("{s:s, s:s, s:s}", "id", e->id, "machine", e->machine, "summary",
-                                                  e->summary));
+            json_array_append_new(
+                live, json_pack("{s:s, s:s, s:s}", "id", e->id, "machine", e->machine, "summary", e->summary));
     }
     answer = json_pack("{s:i, s:s, s:I, s:I, s:I, s:I, s:o, s:o}", "schema", 1, "mode",
                        batch->is_full ? "full" : "quick", "seed", (json_int_t)batch->seed, "seeds",

@@ -21,10 +21,11 @@
 #include "emunic/fabric/link.h"
 
 static const char *const mode_names[EMU_MODES] = {
-    [EMU_MODE_ADAPTIVE_0] = "adaptive-0", [EMU_MODE_ADAPTIVE_1] = "adaptive-1", [EMU_MODE_ADAPTIVE_2] = "adaptive-2",
-    [EMU_MODE_ADAPTIVE_3] = "adaptive-3", [EMU_MODE_MIN_HASH] = "min-hash",     [EMU_MODE_NMIN_HASH] = "nmin-hash",
-    [EMU_MODE_IN_ORDER] = "in-order",     [EMU_MODE_MINIMAL] = "minimal",       [EMU_MODE_VALIANT] = "valiant",
-    [EMU_MODE_DETERMINISTIC] = "deterministic",
+    [EMU_MODE_ADAPTIVE_0] = "adaptive-0", [EMU_MODE_ADAPTIVE_1] = "adaptive-1",
+    [EMU_MODE_ADAPTIVE_2] = "adaptive-2", [EMU_MODE_ADAPTIVE_3] = "adaptive-3",
+    [EMU_MODE_MIN_HASH] = "min-hash",     [EMU_MODE_NMIN_HASH] = "nmin-hash",
+    [EMU_MODE_IN_ORDER] = "in-order",     [EMU_MODE_MINIMAL] = "minimal",
+    [EMU_MODE_VALIANT] = "valiant",       [EMU_MODE_DETERMINISTIC] = "deterministic",
 };
 
 const char *emu_cli_mode_name(enum emu_route_mode mode)
@@ -92,9 +93,10 @@ static double unit_hops(const struct emu_cli_traffic_run *run)
 /* ---- Table ----------------------------------------------------------------------------------------------- */
 
 static const struct emu_cli_column columns[] = {
-    { "MODE", false },   { "LOAD", true },   { "OFFERED_GB/S", true }, { "ACCEPTED_GB/S", true }, { "DELIVERED", true },
-    { "MEAN_NS", true }, { "P50_NS", true }, { "P99_NS", true },       { "MAX_NS", true },        { "HOPS", true },
-    { "NONMIN_%", true }, { "LOST", true },  { "RUN", false },
+    { "MODE", false },     { "LOAD", true },    { "OFFERED_GB/S", true }, { "ACCEPTED_GB/S", true },
+    { "DELIVERED", true }, { "MEAN_NS", true }, { "P50_NS", true },       { "P99_NS", true },
+    { "MAX_NS", true },    { "HOPS", true },    { "NONMIN_%", true },     { "LOST", true },
+    { "RUN", false },
 };
 
 static void add(struct emu_cli_table *table, const char *format, double value)
@@ -130,9 +132,9 @@ static void add_row(struct emu_cli_table *table, const struct emu_cli_traffic *t
 
 /* Wall-clock speed of the host; unit-hops are what simulators of flits count. */
 static const struct emu_cli_column speed_columns[] = {
-    { "MODE", false },          { "LOAD", true },        { "SECONDS", true },     { "CPU_SECONDS", true },
-    { "PACKETS/S", true },      { "PACKET_HOPS/S", true }, { "UNIT_HOPS/S", true }, { "NS/PACKET_HOP", true },
-    { "NS/PACKET", true },      { "BYTES/NODE", true },  { "THREADS", true },
+    { "MODE", false },     { "LOAD", true },          { "SECONDS", true },     { "CPU_SECONDS", true },
+    { "PACKETS/S", true }, { "PACKET_HOPS/S", true }, { "UNIT_HOPS/S", true }, { "NS/PACKET_HOP", true },
+    { "NS/PACKET", true }, { "BYTES/NODE", true },    { "THREADS", true },
 };
 
 static double ns_per(const struct emu_cli_traffic_run *run, uint64_t count)
@@ -225,16 +227,14 @@ static json_t *run_json(const struct emu_cli_traffic *t, const struct emu_cli_tr
                        "measured_ns", (double)run->measured_ps / 1e3);
     if (!object)
         return NULL;
-    json_object_update_new(object,
-                           json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:s}", "delivered",
-                                     (json_int_t)run->totals.delivered, "delivered_units",
-                                     (json_int_t)run->totals.delivered_units, "lost", (json_int_t)run->totals.lost,
-                                     "unroutable", (json_int_t)run->totals.unroutable, "in_network",
-                                     (json_int_t)run->totals.in_network, "packet_hops",
-                                     (json_int_t)run->totals.packet_hops, "mean_hops",
-                                     ratio(run->received_hops, run->received), "nonminimal_share",
-                                     ratio(run->totals.nonminimal, run->totals.delivered), "latency_max_ns",
-                                     (double)run->totals.latency_max_ps / 1e3, "trace_hash", hash));
+    json_object_update_new(
+        object, json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:s}", "delivered",
+                          (json_int_t)run->totals.delivered, "delivered_units", (json_int_t)run->totals.delivered_units,
+                          "lost", (json_int_t)run->totals.lost, "unroutable", (json_int_t)run->totals.unroutable,
+                          "in_network", (json_int_t)run->totals.in_network, "packet_hops",
+                          (json_int_t)run->totals.packet_hops, "mean_hops", ratio(run->received_hops, run->received),
+                          "nonminimal_share", ratio(run->totals.nonminimal, run->totals.delivered), "latency_max_ns",
+                          (double)run->totals.latency_max_ps / 1e3, "trace_hash", hash));
     json_object_set_new(object, "latency", latency_json(&run->latency));
     json_object_set_new(object, "network_latency", latency_json(&run->network));
     if (t->options.response_units != 0)

@@ -24,8 +24,8 @@
 #include "emunic/cli/sim.h"
 #include "emunic/cli/sim_faults.h"
 
-#define THREADS_MAX  1024
-#define SLICES       200    /* of a run with a time, for bar and interrupt */
+#define THREADS_MAX 1024
+#define SLICES      200 /* of a run with a time, for bar and interrupt */
 
 static const char help[] =
     "usage: emunic sim traffic MACHINE [OPTION]...\n"
@@ -93,21 +93,21 @@ static const struct option options[] = {
 
 struct request {
     struct emu_cli_traffic traffic;
-    struct emu_machine *machine;         /* owned */
-    struct emu_fault_map *faults;        /* owned; NULL: none */
-    struct emu_message *messages;        /* owned */
+    struct emu_machine *machine;  /* owned */
+    struct emu_fault_map *faults; /* owned; NULL: none */
+    struct emu_message *messages; /* owned */
     double loads[EMU_CLI_LOADS_MAX];
     size_t n_loads;
     enum emu_route_mode modes[EMU_CLI_MODES_MAX];
     size_t n_modes;
-    double capacity_gap_ps;              /* between packets of a node at load 1 */
+    double capacity_gap_ps; /* between packets of a node at load 1 */
     uint64_t time_ps;
     const char *faults_path;
     bool is_json;
     bool is_quiet;
     bool wants_help;
-    struct emu_cli_traffic_run *runs;        /* owned */
-    size_t n_runs;                       /* done */
+    struct emu_cli_traffic_run *runs; /* owned */
+    size_t n_runs;                    /* done */
     size_t n_wanted;
     struct emu_cli_progress progress;
 };
@@ -175,10 +175,10 @@ static void run_steady(struct request *q, struct emu_sim *sim, struct emu_genera
     run->cpu_seconds = result.cpu_seconds;
     run->measured_ps = result.measured_ps;
     run->totals = result.totals;
-    run->kind = result.is_deadlock ? "deadlock"
-                : result.is_empty  ? "complete"
-                : result.is_steady ? "steady"
-                                   : "unsteady";
+    run->kind = result.is_deadlock ? "deadlock" :
+                result.is_empty    ? "complete" :
+                result.is_steady   ? "steady" :
+                                     "unsteady";
 }
 
 static bool ends_by_itself(const struct request *q)
@@ -490,8 +490,8 @@ static int take_option(struct request *q, int option)
     case OPTION_HOT:
         return parse_hot(optarg, o) ? EMU_EXIT_DONE : emu_cli_usage("sim", "--hot: '%s' is not SHARE:X,Y,Z", optarg);
     case OPTION_SHIFT:
-        return parse_shift(optarg, o) ? EMU_EXIT_DONE
-                                      : emu_cli_usage("sim", "--shift: '%s' is not DIMENSION:NUMBER", optarg);
+        return parse_shift(optarg, o) ? EMU_EXIT_DONE :
+                                        emu_cli_usage("sim", "--shift: '%s' is not DIMENSION:NUMBER", optarg);
     case OPTION_ROUNDS:
         status = parse_count("--rounds", optarg, 1000000, &number);
         o->rounds = (uint32_t)number;

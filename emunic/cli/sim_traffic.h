@@ -23,29 +23,29 @@ enum emu_cli_record {
 /* One load with one mode. */
 struct emu_cli_traffic_run {
     enum emu_route_mode mode;
-    double load;                /* share of the capacity for uniform traffic; 0: as fast as it goes */
-    double gap_ps;              /* between packets of a node; 0 with load 0 */
-    const char *kind;           /* "steady", "unsteady", "time", "complete", "deadlock" */
+    double load;      /* share of the capacity for uniform traffic; 0: as fast as it goes */
+    double gap_ps;    /* between packets of a node; 0 with load 0 */
+    const char *kind; /* "steady", "unsteady", "time", "complete", "deadlock" */
     uint64_t measured_ps;
     struct emu_sim_totals totals; /* of the measured time */
     struct emu_histogram latency; /* created to delivered */
     struct emu_histogram network; /* entered to delivered */
     struct emu_histogram round_trip;
-    uint64_t received;          /* packets, responses left out ... */
-    uint64_t received_hops;     /* ... and the links between routers that they crossed */
-    uint64_t trace_hash;        /* of all deliveries, warm-up included */
+    uint64_t received;      /* packets, responses left out ... */
+    uint64_t received_hops; /* ... and the links between routers that they crossed */
+    uint64_t trace_hash;    /* of all deliveries, warm-up included */
     uint64_t memory_bytes;
-    double seconds;             /* of the host, for the measured time */
-    double cpu_seconds;         /* of all threads together: what counts on a busy host */
+    double seconds;     /* of the host, for the measured time */
+    double cpu_seconds; /* of all threads together: what counts on a busy host */
 };
 
 struct emu_cli_traffic {
     const char *spec;
     const struct emu_machine *machine;
     struct emu_generator_options options; /* all but mode and gap */
-    const char *trace_path;     /* NULL: a pattern */
+    const char *trace_path;               /* NULL: a pattern */
     unsigned record;
-    const char *output;         /* folder; NULL: none */
+    const char *output; /* folder; NULL: none */
     uint64_t n_threads;
 };
 

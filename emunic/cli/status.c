@@ -7,18 +7,17 @@
 #include "emunic/cli/cli.h"
 #include "emunic/cli/report.h"
 
-static const char help[] =
-    "usage: emunic status [--server NAME] [--json]\n"
-    "\n"
-    "Show the nodes, domains, ports and counters of running daemons. One that is a host of\n"
-    "several tells of all of them.\n"
-    "\n"
-    "  -s, --server NAME  this one (default: all of this user on this host)\n"
-    "  -j, --json         one JSON object: {\"schema\": 1, \"servers\": [...]}\n"
-    "  -h, --help         this text\n"
-    "\n"
-    "Example:\n"
-    "  emunic status --json | jq '.servers[].domains[].ports'\n";
+static const char help[] = "usage: emunic status [--server NAME] [--json]\n"
+                           "\n"
+                           "Show the nodes, domains, ports and counters of running daemons. One that is a host of\n"
+                           "several tells of all of them.\n"
+                           "\n"
+                           "  -s, --server NAME  this one (default: all of this user on this host)\n"
+                           "  -j, --json         one JSON object: {\"schema\": 1, \"servers\": [...]}\n"
+                           "  -h, --help         this text\n"
+                           "\n"
+                           "Example:\n"
+                           "  emunic status --json | jq '.servers[].domains[].ports'\n";
 
 static const struct option options[] = {
     { "server", required_argument, NULL, 's' },

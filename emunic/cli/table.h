@@ -14,16 +14,16 @@
 
 struct emu_cli_column {
     const char *title;
-    bool is_number;             /* on the right side of its column */
+    bool is_number; /* on the right side of its column */
 };
 
 struct emu_cli_table {
     const struct emu_cli_column *columns; /* borrowed */
     size_t n_columns;
-    char **cells;               /* owned, row by row */
+    char **cells; /* owned, row by row */
     size_t n_cells;
     size_t cells_max;
-    bool is_short_of_memory;    /* a cell is missing: nothing will be printed */
+    bool is_short_of_memory; /* a cell is missing: nothing will be printed */
 };
 
 /* Columns stay the caller's; at most EMU_CLI_COLUMNS_MAX. */

@@ -231,8 +231,7 @@ bool emu_channel_is_nonblocking(const struct emu_channel *channel)
 }
 
 /* Not instrumented: AddressSanitizer would keep the marks around its locals when a thread is cancelled in here. */
-__attribute__((no_sanitize_address))
-int emu_channel_wait(struct emu_channel *channel)
+__attribute__((no_sanitize_address)) int emu_channel_wait(struct emu_channel *channel)
 {
     struct pollfd p = { .fd = channel->fd, .events = POLLIN };
     struct emu_cancel cancel;

@@ -16,13 +16,13 @@
 #include "emunic/client/port.h"
 
 struct emu_channel {
-    struct emu_port *port;            /* borrowed: outlives us */
-    uint32_t index;                   /* emunic's number */
-    int fd;                           /* for the program: an epoll of the next two */
-    int calls_fd;                     /* a pipe from emunic: numbers of queues; its end is the port's */
-    int own_fd;                       /* an eventfd: not 0 while `own` is not empty, or for good when closed */
-    pthread_mutex_t lock;             /* of the rest; the innermost lock there is */
-    uint64_t own[EMU_CQS_MAX / 64];   /* queues that this process itself has disarmed */
+    struct emu_port *port;          /* borrowed: outlives us */
+    uint32_t index;                 /* emunic's number */
+    int fd;                         /* for the program: an epoll of the next two */
+    int calls_fd;                   /* a pipe from emunic: numbers of queues; its end is the port's */
+    int own_fd;                     /* an eventfd: not 0 while `own` is not empty, or for good when closed */
+    pthread_mutex_t lock;           /* of the rest; the innermost lock there is */
+    uint64_t own[EMU_CQS_MAX / 64]; /* queues that this process itself has disarmed */
     bool is_closed;
 };
 

@@ -40,17 +40,17 @@
 
 /* What we know of a port slot of the domain. */
 struct peer {
-    struct emu_cq_alarm alarm;      /* first: of its queues */
-    struct emu_direct *direct;      /* borrowed: the one it belongs to */
-    uint32_t generation;            /* of the port that this is about; 0: nothing yet */
-    bool has_no_segment;            /* emunic said no */
-    bool has_no_space;              /* likewise */
-    bool has_closed_memory;         /* the kernel said no */
-    bool was_tried;                 /* so that is known */
+    struct emu_cq_alarm alarm; /* first: of its queues */
+    struct emu_direct *direct; /* borrowed: the one it belongs to */
+    uint32_t generation;       /* of the port that this is about; 0: nothing yet */
+    bool has_no_segment;       /* emunic said no */
+    bool has_no_space;         /* likewise */
+    bool has_closed_memory;    /* the kernel said no */
+    bool was_tried;            /* so that is known */
     uint8_t *segment;
     uint64_t segment_bytes;
-    int space_fd;                   /* of its process; -1: not yet asked for */
-    struct emu_windows windows;     /* into it */
+    int space_fd;                    /* of its process; -1: not yet asked for */
+    struct emu_windows windows;      /* into it */
     struct emu_windows read_windows; /* into it, for read-only registrations */
 };
 
@@ -58,22 +58,22 @@ struct known_queue {
     uint32_t port;
     uint32_t generation;
     uint32_t cq_line;
-    uint32_t cq_flags;              /* with the serial */
+    uint32_t cq_flags; /* with the serial */
     struct emu_cq_producer producer;
 };
 
 struct emu_direct {
     struct emu_gate gate;
-    struct emu_port *port;          /* borrowed: owns us */
+    struct emu_port *port; /* borrowed: owns us */
     struct emu_view view;
-    struct emu_cq_producer *own;    /* owned, EMU_CQS_MAX */
+    struct emu_cq_producer *own; /* owned, EMU_CQS_MAX */
     struct known_queue queues[KNOWN_QUEUES];
-    struct peer *target;            /* whose memory the command at hand goes to */
-    struct peer *reached;           /* the same, if it is private */
-    struct peer *peers;             /* owned, one per port slot */
-    struct emu_peer_files files;    /* that peers have mapped themselves */
+    struct peer *target;         /* whose memory the command at hand goes to */
+    struct peer *reached;        /* the same, if it is private */
+    struct peer *peers;          /* owned, one per port slot */
+    struct emu_peer_files files; /* that peers have mapped themselves */
     unsigned chain_status;
-    unsigned failure;               /* enum emu_status of the command at hand */
+    unsigned failure; /* enum emu_status of the command at hand */
 };
 
 /* ---- peers; what is met first takes slow ways, where a thread must not be cancelled: it is inside ---- */
@@ -125,7 +125,10 @@ static struct peer *peer_of(struct emu_direct *d, uint32_t port)
     peer = &d->peers[port];
     if (peer->generation != entry->generation) {
         forget(d, peer);
-        *peer = (struct peer){ .alarm.ring = ring_peer, .direct = d, .generation = entry->generation, .space_fd = -1,
+        *peer = (struct peer){ .alarm.ring = ring_peer,
+                               .direct = d,
+                               .generation = entry->generation,
+                               .space_fd = -1,
                                .read_windows.is_read_only = true };
     }
     return peer;
@@ -215,7 +218,7 @@ static int view_reach(void *ctx, const struct emu_table_md *md, uint8_t op, stru
 
     if (!peer)
         return EMU_STATUS_PEER_GONE;
-    if (md->flags & EMU_MD_SEGMENTED)      /* emunic alone has the list of segments */
+    if (md->flags & EMU_MD_SEGMENTED) /* emunic alone has the list of segments */
         return EMU_REACH_NOT_HERE;
     d->target = peer;
     /*
@@ -247,8 +250,9 @@ static struct known_queue *known_queue_of(struct emu_direct *d, const struct emu
 
     /* The serial, too: a queue made anew in the same place is another one. */
     if (q->port != md->port || q->generation != generation || q->cq_line != md->cq_line || q->cq_flags != md->cq_flags)
-        *q = (struct known_queue){ .port = md->port, .generation = generation, .cq_line = md->cq_line,
-                                   .cq_flags = md->cq_flags };
+        *q = (struct known_queue){
+            .port = md->port, .generation = generation, .cq_line = md->cq_line, .cq_flags = md->cq_flags
+        };
     return q;
 }
 
@@ -338,7 +342,7 @@ struct emu_direct *emu_direct_create(struct emu_port *port)
         .flows = (struct emu_flow_counts *)((char *)port->segment + s->flow_off) + s->n_flows,
         .n_flows = s->n_flows,
         .chain_status = &d->chain_status,
-        .bounce = d,            /* never used: our own memory is its own window */
+        .bounce = d, /* never used: our own memory is its own window */
         .bounce_bytes = 1,
         .declines = true,
     };
@@ -585,7 +589,7 @@ static void trim(struct emu_direct *d)
 /* Subscribers to errors hear of our failures from emunic. The ring is empty, so there is room for a command. */
 static void report_failure(struct emu_direct *d, const struct emu_cmd *failed)
 {
-    const struct emu_cmd about = *failed;       /* it lies in the slot that comes next */
+    const struct emu_cmd about = *failed; /* it lies in the slot that comes next */
     struct emu_cmd *cmd;
 
     /* Whatever it had staged has been moved. */
@@ -607,8 +611,7 @@ bool emu_direct_run(struct emu_direct *d, const struct emu_cmd *cmd)
     bool is_done;
 
     if (cmd->length_bytes > d->port->settings.direct_limit_bytes || cmd->chain != EMU_CHAIN_NONE ||
-        cmd->op == EMU_OP_CE ||
-        atomic_load_explicit(&d->port->session.is_lost, memory_order_relaxed))
+        cmd->op == EMU_OP_CE || atomic_load_explicit(&d->port->session.is_lost, memory_order_relaxed))
         return false;
     trim(d);
     /* Behind transfers that emunic is still moving it does the waiting. */

@@ -12,9 +12,10 @@
  *   program has slept lately      the same, because what it waits for may sleep in turn
  *
  * A wait is a third of the time for which polling has been in vain, so k polls last 1.33^k yields, up to WAIT_MAX_NS,
- * and from then on a 64th of that time. It is so late at most for what cannot end it (a word that a neighbour writes into
- * memory of its own, say). A program that computed since the last poll, which its processor time tells from one whose
- * core others had, waits for an eighth of that at most. Short waits stay awake and yield; longer ones sleep.
+ * and from then on a 64th of that time. It is so late at most for what cannot end it (a word that a neighbour
+ * writes into memory of its own, say). A program that computed since the last poll, which its processor time tells
+ * from one whose core others had, waits for an eighth of that at most. Short waits stay awake and yield; longer
+ * ones sleep.
  *
  * Every wait ends with news for the port, and the caller looks again. docs/architecture.md, "Waiting" and "Resting",
  * has the numbers; engine/rest.c tells how a port is woken.
@@ -30,26 +31,26 @@
 #include "emunic/client/port.h"
 #include "emunic/engine/rest.h"
 
-#define POLLS_PER_LOSS_CHECK 4096u       /* one system call each: under 0.1 ns per poll */
-#define POLLS_PER_YIELD      1024u       /* 0.2 us each when nobody waits, about every 20 us */
+#define POLLS_PER_LOSS_CHECK 4096u /* one system call each: under 0.1 ns per poll */
+#define POLLS_PER_YIELD      1024u /* 0.2 us each when nobody waits, about every 20 us */
 #define SPINS_PER_SLOW_YIELD 64u
-#define SLOW_YIELD_NS        700u        /* alone on a core it takes 200 to 400, and 1000 and more for each process that ran */
-#define YIELDS_AFTER_SLOW    64u         /* quick ones in turn until a core counts as ours alone again */
-#define FREE_POLLS           16u         /* in a row: what another core of this host sends comes within so many */
+#define SLOW_YIELD_NS        700u /* alone on a core it takes 200 to 400, and 1000 and more for each process that ran */
+#define YIELDS_AFTER_SLOW    64u  /* quick ones in turn until a core counts as ours alone again */
+#define FREE_POLLS           16u  /* in a row: what another core of this host sends comes within so many */
 #define REST_MIN_NS          200000u
-#define WAIT_MAX_NS          1000000u    /* of the first 64 ms in vain */
+#define WAIT_MAX_NS          1000000u /* of the first 64 ms in vain */
 #define LONG_WAIT_MAX_NS     20000000u
 #define WAITS_PER_VAIN       3u
 #define LONG_WAITS_PER_VAIN  64u
-#define LOOK_POLLS           32u         /* in a row: then it is looked whether the program sleeps */
+#define LOOK_POLLS           32u /* in a row: then it is looked whether the program sleeps */
 #define NAP_MIN_NS           1000000u
-#define NAPS_KEPT            4u          /* for so many times as long a sleep is remembered */
+#define NAPS_KEPT            4u /* for so many times as long a sleep is remembered */
 #define WAITS_PER_WORK       8u
-#define YIELDS_PER_POLL      3u          /* who is away for no longer only polls, perhaps with a yield of its own */
-#define REST_PER_IDLE        8u          /* a rest lasts so many times as long as nothing has come */
-#define REST_POLLS           4u          /* between two rests */
+#define YIELDS_PER_POLL      3u /* who is away for no longer only polls, perhaps with a yield of its own */
+#define REST_PER_IDLE        8u /* a rest lasts so many times as long as nothing has come */
+#define REST_POLLS           4u /* between two rests */
 #define REST_QUEUES_MAX      64u
-#define UNREAD_NS            100000u     /* events that nobody has fetched for so long nobody wants */
+#define UNREAD_NS            100000u /* events that nobody has fetched for so long nobody wants */
 
 /* Ports of this process. With several of them a program polls one while another gets news. */
 static _Atomic uint32_t n_ports;
@@ -216,7 +217,7 @@ static uint64_t computed_ns(struct emu_idle *idle, uint64_t now_ns)
         return 0;
     used_ns = cpu_time_ns() - atomic_load_explicit(&idle->left_cpu_ns, memory_order_relaxed);
     if (used_ns > absent_ns / 2)
-        return used_ns < absent_ns ? used_ns : absent_ns;   /* more: of several threads */
+        return used_ns < absent_ns ? used_ns : absent_ns; /* more: of several threads */
     if (absent_ns >= NAP_MIN_NS)
         atomic_store_explicit(&idle->nap_until_ns, now_ns + NAPS_KEPT * absent_ns, memory_order_relaxed);
     return 0;
@@ -270,8 +271,7 @@ static void wait_awake(struct emu_port *port, uint64_t now_ns, uint64_t wait_ns)
     do {
         yield_is_slow(port, now_ns);
         now_ns = emu_clock_ns();
-    } while (now_ns < until_ns &&
-             atomic_load_explicit(&port->segment->rests, memory_order_relaxed) != EMU_REST_NONE);
+    } while (now_ns < until_ns && atomic_load_explicit(&port->segment->rests, memory_order_relaxed) != EMU_REST_NONE);
 }
 
 /* Short waits stay awake, because a core that sleeps takes its time to wake up. */
@@ -315,8 +315,8 @@ static void make_room(struct emu_port *port, uint32_t in_a_row)
 {
     struct emu_idle *idle = &port->idle;
     uint64_t now_ns = emu_clock_ns();
-    bool is_early = in_a_row <= FREE_POLLS &&
-                    atomic_load_explicit(&idle->shared, memory_order_relaxed) != YIELDS_AFTER_SLOW;
+    bool is_early =
+        in_a_row <= FREE_POLLS && atomic_load_explicit(&idle->shared, memory_order_relaxed) != YIELDS_AFTER_SLOW;
     bool has_unread;
 
     if (is_early || !may_rest(port)) {

@@ -44,19 +44,19 @@
  */
 #define EMU_LANE_EARLY_MAX 256u
 
-#define EMU_GATE_FLITS_MAX 64u  /* bytes whose flits are computed once */
+#define EMU_GATE_FLITS_MAX 64u /* bytes whose flits are computed once */
 
 /* A port's way in and out of the shared state. One per port, in emu_direct. */
 struct emu_gate {
-    const struct emu_table *table;          /* borrowed */
-    struct emu_segment *segment;            /* borrowed: our own */
-    const uint64_t *tail;                   /* borrowed: commands that we published */
-    const _Atomic bool *is_lost;            /* borrowed */
-    uint64_t inside;                        /* our mark as last written */
-    uint64_t epoch;                         /* grows when a mapping of a peer goes away: lanes before it are void */
-    uint32_t files_gone;                    /* of the table, as last seen: files that went later are to be unmapped */
+    const struct emu_table *table; /* borrowed */
+    struct emu_segment *segment;   /* borrowed: our own */
+    const uint64_t *tail;          /* borrowed: commands that we published */
+    const _Atomic bool *is_lost;   /* borrowed */
+    uint64_t inside;               /* our mark as last written */
+    uint64_t epoch;                /* grows when a mapping of a peer goes away: lanes before it are void */
+    uint32_t files_gone;           /* of the table, as last seen: files that went later are to be unmapped */
     bool fences;
-    bool is_for_ordered;                    /* around operations that must not overtake transfers which emunic moves */
+    bool is_for_ordered; /* around operations that must not overtake transfers which emunic moves */
     uint16_t data_flits[EMU_GATE_FLITS_MAX + 1];
 };
 
@@ -64,23 +64,23 @@ struct emu_gate {
 static_assert(EMU_LANE_SEEN_BYTES == 48, "three vectors");
 
 struct emu_lane {
-    struct emu_gate *gate;                  /* borrowed */
-    uint64_t epoch;                         /* 0: never found */
-    const struct emu_table_md *md;          /* borrowed, in the table */
-    const struct emu_table_port *port;      /* borrowed, in the table */
-    struct emu_flow_counts *flow;           /* borrowed: our counters towards that node */
-    uint8_t *window;                        /* where `first` is mapped here; NULL: nowhere, */
-    pid_t pid;                              /* then it is this process's private memory */
-    uint64_t first;                         /* the owner's addresses that may be reached */
+    struct emu_gate *gate;             /* borrowed */
+    uint64_t epoch;                    /* 0: never found */
+    const struct emu_table_md *md;     /* borrowed, in the table */
+    const struct emu_table_port *port; /* borrowed, in the table */
+    struct emu_flow_counts *flow;      /* borrowed: our counters towards that node */
+    uint8_t *window;                   /* where `first` is mapped here; NULL: nowhere, */
+    pid_t pid;                         /* then it is this process's private memory */
+    uint64_t first;                    /* the owner's addresses that may be reached */
     uint64_t end;
-    uint64_t shift;                         /* of the caller's addresses: not 0 for a virtual handle */
+    uint64_t shift; /* of the caller's addresses: not 0 for a virtual handle */
     uint32_t port_generation;
     bool is_read_only;
     bool has_destination;
-    const _Atomic uint32_t *broken;         /* the window's mark; NULL: its pages cannot go */
-    uint32_t file;                          /* that the window shows, or 0 */
+    const _Atomic uint32_t *broken; /* the window's mark; NULL: its pages cannot go */
+    uint32_t file;                  /* that the window shows, or 0 */
     struct emu_cq_producer destination;
-    struct emu_segment *owner;              /* the peer's segment, or NULL: whom to wake */
+    struct emu_segment *owner;                      /* the peer's segment, or NULL: whom to wake */
     _Alignas(16) uint8_t seen[EMU_LANE_SEEN_BYTES]; /* the table's line when it was found: live, and all that matters */
 };
 
@@ -172,8 +172,8 @@ static inline void emu_lane_expect(const struct emu_lane *lane, uint64_t addr, b
         return;
     emu_prefetch_for_write(lane->window + (addr + lane->shift - lane->first));
     if (has_event && lane->has_destination)
-        emu_prefetch_for_write(&cq->shm->entries[atomic_load_explicit(&cq->shm->tail, memory_order_relaxed) &
-                                                 (cq->ring_entries - 1)]);
+        emu_prefetch_for_write(
+            &cq->shm->entries[atomic_load_explicit(&cq->shm->tail, memory_order_relaxed) & (cq->ring_entries - 1)]);
 }
 
 /* Were pages missing when the caller worked on them? */

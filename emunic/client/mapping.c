@@ -41,9 +41,9 @@
 #endif
 
 struct found {
-    struct emu_piece first;     /* the mapping that the range begins in */
+    struct emu_piece first; /* the mapping that the range begins in */
     uint64_t file_offset;
-    bool is_writable;           /* wanted so */
+    bool is_writable; /* wanted so */
     char path[PATH_LENGTH];
 };
 

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 struct emu_mapping {
-    int fd;                 /* owned by the caller; a file description of its own, that nobody else has */
-    uint64_t file_offset;   /* of the page that the range begins in */
+    int fd;               /* owned by the caller; a file description of its own, that nobody else has */
+    uint64_t file_offset; /* of the page that the range begins in */
 };
 
 /*

@@ -16,14 +16,15 @@
 #define PAGE_MASK 4095ull
 
 struct peer_file {
-    uint32_t number;                    /* 0: nothing here */
-    bool is_refused;                    /* emunic said no */
+    uint32_t number; /* 0: nothing here */
+    bool is_refused; /* emunic said no */
     struct emu_windows windows;
 };
 
 void emu_peer_files_init(struct emu_peer_files *files, struct emu_session *session, const struct emu_table *table)
 {
-    *files = (struct emu_peer_files){ .session = session, .table = table,
+    *files = (struct emu_peer_files){ .session = session,
+                                      .table = table,
                                       .seen_gone = atomic_load_explicit(&table->files_gone, memory_order_relaxed) };
 }
 

@@ -19,10 +19,10 @@
 struct peer_file;
 
 struct emu_peer_files {
-    struct emu_session *session;        /* borrowed */
-    const struct emu_table *table;      /* borrowed */
-    struct peer_file *files;            /* owned, EMU_FILES_MAX, made when first needed */
-    uint32_t seen_gone;                 /* of the table's files_gone */
+    struct emu_session *session;   /* borrowed */
+    const struct emu_table *table; /* borrowed */
+    struct peer_file *files;       /* owned, EMU_FILES_MAX, made when first needed */
+    uint32_t seen_gone;            /* of the table's files_gone */
 };
 
 void emu_peer_files_init(struct emu_peer_files *files, struct emu_session *session, const struct emu_table *table);

@@ -36,8 +36,8 @@
 #include "emunic/client/mapping.h"
 #include "emunic/client/space.h"
 
-#define WAIT_SLICE_NS        250000000ull /* a sleeper looks this often whether emunic lives */
-#define WAIT_WORDS_MAX       128u
+#define WAIT_SLICE_NS  250000000ull /* a sleeper looks this often whether emunic lives */
+#define WAIT_WORDS_MAX 128u
 
 /* ---- attach ---- */
 
@@ -283,7 +283,7 @@ void emu_port_ring(struct emu_port *port)
         return;
     /* Not write(), which is a cancellation point: the caller holds a lock. */
     if (syscall(SYS_write, port->doorbell, &one, sizeof(one)) < 0)
-        emu_log(EMU_LOG_DEBUG, "doorbell refused: %d", errno);   /* already rung very often */
+        emu_log(EMU_LOG_DEBUG, "doorbell refused: %d", errno); /* already rung very often */
 }
 
 void emu_port_publish(struct emu_port *port)
@@ -370,8 +370,9 @@ static int request_memory(struct emu_port *port, uint16_t type, struct emu_msg_m
 int emu_port_mem_register(struct emu_port *port, uint64_t addr, uint64_t length_bytes, uint32_t flags, uint32_t cq,
                           uint16_t *mdh_out, uint16_t *generation_out)
 {
-    struct emu_msg_memory memory = { .addr = addr, .length_bytes = length_bytes, .flags = flags, .cq = cq,
-                                     .vmdh = EMU_VMDH_ANY };
+    struct emu_msg_memory memory = {
+        .addr = addr, .length_bytes = length_bytes, .flags = flags, .cq = cq, .vmdh = EMU_VMDH_ANY
+    };
     int r = emu_port_mem_request(port, EMU_MSG_MEM_REGISTER, &memory);
 
     if (r < 0)
@@ -462,8 +463,7 @@ static int wait_for_any(_Atomic uint32_t *const *words, const uint32_t *seen, un
     int error;
 
     for (unsigned i = 0; i < n_words; i++)
-        waiters[i] = (struct futex_waitv){ .val = seen[i], .uaddr = (uint64_t)(uintptr_t)words[i],
-                                           .flags = FUTEX_32 };
+        waiters[i] = (struct futex_waitv){ .val = seen[i], .uaddr = (uint64_t)(uintptr_t)words[i], .flags = FUTEX_32 };
     emu_cancel_release(&open);
     woken = syscall(SYS_futex_waitv, waiters, n_words, 0, &until, CLOCK_MONOTONIC);
     error = errno;

@@ -27,34 +27,34 @@ struct emu_port {
     struct emu_session session;
     char server[EMU_SERVER_NAME_MAX + 1]; /* that it is attached at */
     struct emu_settings settings;
-    const struct emu_table *table;    /* mapped, read-only */
-    struct emu_segment *segment;      /* mapped */
+    const struct emu_table *table; /* mapped, read-only */
+    struct emu_segment *segment;   /* mapped */
     uint64_t table_bytes;
     uint64_t segment_bytes;
-    int doorbell;                     /* eventfd: wakes emunic */
+    int doorbell; /* eventfd: wakes emunic */
     uint32_t index;
     uint32_t nid;
     uint32_t ptag;
     uint32_t cookie;
     uint32_t instance_id;
-    uint32_t node_index;              /* of its node in the domain table */
-    uint64_t blocks_sent;             /* block transfers given to emunic */
-    pid_t owner;                      /* a forked child must leave the port alone */
-    struct emu_idle idle;             /* polling in vain */
+    uint32_t node_index;  /* of its node in the domain table */
+    uint64_t blocks_sent; /* block transfers given to emunic */
+    pid_t owner;          /* a forked child must leave the port alone */
+    struct emu_idle idle; /* polling in vain */
 
-    struct emu_cmd *slots;            /* in the segment */
-    uint8_t *staging;                 /* in the segment */
-    uint64_t tail;                    /* commands published */
-    uint64_t seen_head;               /* emunic's progress as last seen */
-    uint64_t staging_tail;            /* bytes ever handed out, gaps at the wrap included */
-    uint64_t staging_head;            /* bytes known to be free again */
-    uint64_t staging_end[EMU_RING_SLOTS]; /* staging_tail after the command in each slot */
+    struct emu_cmd *slots;                            /* in the segment */
+    uint8_t *staging;                                 /* in the segment */
+    uint64_t tail;                                    /* commands published */
+    uint64_t seen_head;                               /* emunic's progress as last seen */
+    uint64_t staging_tail;                            /* bytes ever handed out, gaps at the wrap included */
+    uint64_t staging_head;                            /* bytes known to be free again */
+    uint64_t staging_end[EMU_RING_SLOTS];             /* staging_tail after the command in each slot */
     _Atomic(struct emu_cq_shm *) queues[EMU_CQS_MAX]; /* in the segment, by index; NULL: none, or never any */
-    _Atomic uint32_t n_queues;        /* highest index ever used, plus one */
-    struct emu_cq_alarm alarm;        /* of our own queues */
-    struct emu_channel *channels[EMU_CQS_MAX]; /* borrowed, by queue: who hears of it; NULL nobody */
-    struct emu_direct *direct;        /* owned: what the direct path has mapped; NULL if there is none */
-    bool has_space;                   /* counted by space.c */
+    _Atomic uint32_t n_queues;                        /* highest index ever used, plus one */
+    struct emu_cq_alarm alarm;                        /* of our own queues */
+    struct emu_channel *channels[EMU_CQS_MAX];        /* borrowed, by queue: who hears of it; NULL nobody */
+    struct emu_direct *direct; /* owned: what the direct path has mapped; NULL if there is none */
+    bool has_space;            /* counted by space.c */
 };
 
 /*

@@ -3,9 +3,9 @@
  * Portals interface: its life and its lock.
  *
  * Who holds an interface never waits for another: the own one is tried while a target is held, and that is all
- * (portals_send.c). While we hold or wait for one our mark is up (emu_segment.inside): emunic takes no memory away under
- * us, and a lock whose named holder is outside, or waits for one itself, is nobody's. A lock that does not come free is
- * reported to emunic, which breaks it if it is nobody's; a holder that is merely stopped stalls us.
+ * (portals_send.c). While we hold or wait for one our mark is up (emu_segment.inside): emunic takes no memory away
+ * under us, and a lock whose named holder is outside, or waits for one itself, is nobody's. A lock that does not
+ * come free is reported to emunic, which breaks it if it is nobody's; a holder that is merely stopped stalls us.
  */
 #include "emunic/client/portals.h"
 
@@ -23,9 +23,9 @@
 #include "emunic/client/portals_inner.h"
 #include "emunic/engine/pages.h"
 
-#define SPINS_PER_YIELD   100u
-#define YIELDS_PER_LOOK   64u
-#define STUCK_NS          20000000u  /* a lock that is held so long is looked into */
+#define SPINS_PER_YIELD 100u
+#define YIELDS_PER_LOOK 64u
+#define STUCK_NS        20000000u /* a lock that is held so long is looked into */
 
 int emu_portals_map_part(const struct emu_fds *fds, uint64_t bytes, struct emu_ptl_ni **ni_out)
 {
@@ -65,8 +65,8 @@ static int ask_for_part(struct emu_portals *p, const struct emu_portals_options 
 static void fill_access(struct emu_ptl_ni *ni)
 {
     for (uint32_t i = 0; i < EMU_PTL_ACES; i++)
-        ni->aces[i] = (struct emu_ptl_ace){ EMU_PTL_NID_ANY, EMU_PTL_PID_ANY, ni->uid, EMU_PTL_JID_ANY, EMU_PTL_PT_ANY,
-                                            { 0 } };
+        ni->aces[i] =
+            (struct emu_ptl_ace){ EMU_PTL_NID_ANY, EMU_PTL_PID_ANY, ni->uid, EMU_PTL_JID_ANY, EMU_PTL_PT_ANY, { 0 } };
 }
 
 int emu_portals_open(struct emu_portals *p, const struct emu_portals_options *options)

@@ -25,19 +25,19 @@ struct emu_portals_known {
     uint32_t nid;
     uint32_t pid;
     uint32_t port;
-    uint32_t generation;        /* of the port; 0: nothing here */
+    uint32_t generation; /* of the port; 0: nothing here */
 };
 
 struct emu_portals {
     struct emu_port port;
-    struct emu_ptl_ni *ni;      /* mapped */
+    struct emu_ptl_ni *ni; /* mapped */
     struct emu_ptl_owner owner;
     struct emu_regions regions;
-    uint64_t holder;            /* how our lock is called */
+    uint64_t holder; /* how our lock is called */
     uint32_t pid;
-    uint32_t generation;        /* of the port */
-    bool is_broken;             /* the interface holds what it cannot hold, or emunic has gone */
-    struct emu_gate *gate;      /* borrowed: of the direct path; NULL: there is none */
+    uint32_t generation;            /* of the port */
+    bool is_broken;                 /* the interface holds what it cannot hold, or emunic has gone */
+    struct emu_gate *gate;          /* borrowed: of the direct path; NULL: there is none */
     struct emu_portals_peer *peers; /* owned, one per port slot */
     struct emu_portals_known known[EMU_PORTALS_KNOWN];
 };
@@ -45,14 +45,14 @@ struct emu_portals {
 struct emu_portals_options {
     uint32_t ptag;
     uint32_t cookie;
-    uint32_t pid;               /* wanted, or EMU_PTL_PID_ANY */
+    uint32_t pid; /* wanted, or EMU_PTL_PID_ANY */
     uint32_t jid;
-    uint32_t behaviour;         /* EMU_PTL_* */
+    uint32_t behaviour; /* EMU_PTL_* */
     uint32_t max_pt;
     uint32_t max_ac;
     uint32_t max_getput;
-    uint32_t number;            /* for handles */
-    uint32_t salt;              /* likewise */
+    uint32_t number; /* for handles */
+    uint32_t salt;   /* likewise */
     struct emu_ptl_limits limits;
 };
 

@@ -16,13 +16,13 @@
 
 /* A process that we send to: half a KiB in pages that are taken when it is met. */
 struct emu_portals_peer {
-    uint32_t generation;        /* of the port that this is about; 0: nothing yet */
-    bool has_none;              /* emunic said no */
-    struct emu_ptl_ni *ni;      /* mapped */
+    uint32_t generation;         /* of the port that this is about; 0: nothing yet */
+    bool has_none;               /* emunic said no */
+    struct emu_ptl_ni *ni;       /* mapped */
     struct emu_segment *segment; /* borrowed from the direct path: for waking its owner; NULL: not yet known */
-    uint32_t mdh;               /* memory domain that `lane` leads to; 0: there is none */
+    uint32_t mdh;                /* memory domain that `lane` leads to; 0: there is none */
     uint32_t mdh_generation;
-    struct emu_lane lane;       /* to the memory of the descriptor that was hit last */
+    struct emu_lane lane; /* to the memory of the descriptor that was hit last */
 };
 
 /* A target that is reached from here. */
@@ -31,13 +31,13 @@ struct emu_portals_target {
     uint32_t generation;
     uint32_t node_index;
     struct emu_ptl_ni *ni;
-    struct emu_portals_peer *peer;  /* NULL: ourselves */
+    struct emu_portals_peer *peer; /* NULL: ourselves */
 };
 
 enum emu_portals_found {
     EMU_PORTALS_HERE,
-    EMU_PORTALS_NOWHERE,        /* there is no such process */
-    EMU_PORTALS_NOT_REACHED,    /* not from here: emunic has to do it */
+    EMU_PORTALS_NOWHERE,     /* there is no such process */
+    EMU_PORTALS_NOT_REACHED, /* not from here: emunic has to do it */
 };
 
 /* Is it still the same port that has the slot? */

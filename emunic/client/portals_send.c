@@ -40,8 +40,8 @@
 #include "emunic/engine/rest.h"
 #include "emunic/engine/word.h"
 
-#define SHORT_BYTES       8192u      /* moved under the target's lock */
-#define HOME_TRIES        32u        /* for the own lock while the target's is held */
+#define SHORT_BYTES 8192u /* moved under the target's lock */
+#define HOME_TRIES  32u   /* for the own lock while the target's is held */
 
 static struct emu_ptl_peer peer_id(const struct emu_portals *p, const struct emu_portals_target *t,
                                    const struct emu_ptl_send *send)
@@ -72,10 +72,10 @@ static void count(struct emu_portals *p, const struct emu_portals_target *t, con
 
 /* How far a call has come at home, and what is left to be done there. */
 struct outcome {
-    bool is_begun;                      /* SEND_START is posted */
-    bool is_sent;                       /* SEND_END too */
-    bool is_cut_off;                    /* it is to be lost (PtlFailNid) */
-    bool acks;                          /* an ACK is to come */
+    bool is_begun;   /* SEND_START is posted */
+    bool is_sent;    /* SEND_END too */
+    bool is_cut_off; /* it is to be lost (PtlFailNid) */
+    bool acks;       /* an ACK is to come */
     uint64_t mlength;
     unsigned fail;
 };
@@ -86,7 +86,7 @@ struct stay {
     struct emu_ptl_taker taker;
     bool is_brief;
     struct emu_ptl_flight *flight;
-    struct emu_ptl_flight own;          /* at ourselves nobody has to be told */
+    struct emu_ptl_flight own; /* at ourselves nobody has to be told */
     struct emu_ptl_span span;
     struct emu_memory memory;
     struct emu_ptl_iov iovs[EMU_PTL_IOVEC_MAX];
@@ -161,8 +161,8 @@ static bool is_silent(const struct emu_portals *p, const struct emu_ptl_send *se
 {
     const struct emu_ptl_md *md = &p->ni->mds[send->md];
 
-    return md->threshold < 0 && (md->eq == EMU_PTL_NONE ||
-                                 (~md->options & (EMU_PTL_MD_START_DISABLE | EMU_PTL_MD_END_DISABLE)) == 0);
+    return md->threshold < 0 &&
+           (md->eq == EMU_PTL_NONE || (~md->options & (EMU_PTL_MD_START_DISABLE | EMU_PTL_MD_END_DISABLE)) == 0);
 }
 
 /* SEND_START if it is not there yet, SEND_END, and the ACK if the target is known. The own interface is locked. */
@@ -216,7 +216,7 @@ static bool tell_home_first(struct emu_portals *p, const struct emu_portals_targ
         return true;
     }
     if (!t->peer) {
-        post_sent(p, NULL, send, out);  /* the target's lock is ours */
+        post_sent(p, NULL, send, out); /* the target's lock is ours */
         return true;
     }
     for (unsigned tries = 0; tries < HOME_TRIES; tries++) {
@@ -275,7 +275,7 @@ static enum begun run_put(struct emu_portals *p, const struct emu_portals_target
     if (is_held)
         end_at(t, stay, out->fail);
     else
-        out->acks = false;      /* there is nobody any more who would send it */
+        out->acks = false; /* there is nobody any more who would send it */
     return HAS_BEGUN;
 }
 
@@ -455,7 +455,7 @@ static void run_routed(struct emu_portals *p, struct emu_ptl_send *send, struct 
     struct emu_ptl_cmd cmd;
     struct emu_cmd *slot = emu_port_command(&p->port, may_stage ? send->length_bytes : 0, &staging_off);
 
-    if (!slot) {                /* emunic has gone */
+    if (!slot) { /* emunic has gone */
         p->is_broken = true;
         out->fail = EMU_STATUS_NETWORK;
         emu_portals_enter(p);

@@ -17,18 +17,18 @@ struct emu_port;
 struct emu_region {
     uint64_t first;
     uint64_t end;
-    uint16_t mdh;               /* memory domain of the port */
+    uint16_t mdh; /* memory domain of the port */
     uint16_t generation;
 };
 
 struct emu_regions {
-    struct emu_port *port;      /* borrowed */
+    struct emu_port *port; /* borrowed */
     struct emu_region list[EMU_REGIONS_MAX];
     uint32_t n;
-    uint32_t n_refused;         /* ranges that could not be adopted, lately */
+    uint32_t n_refused; /* ranges that could not be adopted, lately */
     uint64_t refused[8][2];
-    uint64_t ino;               /* of the space file; 0 not known yet */
-    struct emu_maps *maps;      /* owned: kept open; NULL: the kernel cannot tell single mappings */
+    uint64_t ino;          /* of the space file; 0 not known yet */
+    struct emu_maps *maps; /* owned: kept open; NULL: the kernel cannot tell single mappings */
     bool is_off;
 };
 

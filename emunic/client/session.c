@@ -95,8 +95,10 @@ static bool is_first_time(void)
 void emu_session_tell_absence(const char *server, int error)
 {
     if (error == -ECONNREFUSED && is_first_time())
-        emu_log(EMU_LOG_ERROR, "no emunic of name %s answers: start the program with `emunic run`, or that emunic with "
-                "`emunic serve --name %s`", server, server);
+        emu_log(EMU_LOG_ERROR,
+                "no emunic of name %s answers: start the program with `emunic run`, or that emunic with "
+                "`emunic serve --name %s`",
+                server, server);
     if (error == -ENETDOWN && is_first_time())
         emu_log(EMU_LOG_ERROR, "the emunic of name %s ends, or takes no more connections", server);
 }
@@ -112,7 +114,7 @@ void emu_session_close(struct emu_session *session)
 {
     if (session->fd < 0)
         return;
-    if (!atomic_load(&session->is_stale))       /* else the number may be somebody else's */
+    if (!atomic_load(&session->is_stale)) /* else the number may be somebody else's */
         close(session->fd);
     session->fd = -1;
     pthread_mutex_destroy(&session->lock);

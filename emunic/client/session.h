@@ -19,7 +19,7 @@
  * type, a blocking call must not use them in between (socket.c, emu_session_check_lost).
  */
 struct emu_cancel {
-    int state;                 /* as the program has set them */
+    int state; /* as the program has set them */
     int type;
 };
 
@@ -39,11 +39,11 @@ static inline void emu_cancel_release(const struct emu_cancel *c)
 struct emu_session {
     int fd;
     uint32_t sequence;
-    pthread_mutex_t lock;      /* one request and its reply */
-    _Atomic bool is_lost;      /* emunic has gone; never becomes false again */
-    _Atomic bool is_stale;     /* the process may have been restarted elsewhere: the socket is not to be touched */
+    pthread_mutex_t lock;  /* one request and its reply */
+    _Atomic bool is_lost;  /* emunic has gone; never becomes false again */
+    _Atomic bool is_stale; /* the process may have been restarted elsewhere: the socket is not to be touched */
     uint32_t server_pid;
-    uint32_t answer_ms;        /* an answer of the admin socket may take that long, because other hosts are asked */
+    uint32_t answer_ms; /* an answer of the admin socket may take that long, because other hosts are asked */
 };
 
 /* Server to talk to: EMUNIC_SERVER, else the user's default server. */

@@ -231,7 +231,7 @@ static void make_private(const struct space *s, const struct emu_piece *p)
     char *copy = bare_mmap(NULL, len_bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (copy == MAP_FAILED)
-        _exit(127);     /* a child that shares memory with its parent would be worse */
+        _exit(127); /* a child that shares memory with its parent would be worse */
     while (done < len_bytes) {
         long n = syscall(SYS_pread64, s->fd, copy + done, len_bytes - done, (off_t)(p->offset + done));
 
@@ -315,8 +315,12 @@ static struct space *space_of(struct emu_port *port)
             free(s);
             return NULL;
         }
-        *s = (struct space){ .next = spaces, .server_pid = port->session.server_pid,
-                             .domain_id = port->table->domain_id, .fd = fds.fd[0], .dev = st.st_dev, .ino = st.st_ino };
+        *s = (struct space){ .next = spaces,
+                             .server_pid = port->session.server_pid,
+                             .domain_id = port->table->domain_id,
+                             .fd = fds.fd[0],
+                             .dev = st.st_dev,
+                             .ino = st.st_ino };
         spaces = s;
         pthread_once(&fork_once, watch_forks);
     }

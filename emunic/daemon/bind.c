@@ -28,20 +28,20 @@
 
 struct emu_bind_group {
     LIST_ENTRY(emu_bind_group) link;
-    hwloc_bitmap_t set;         /* owned */
-    unsigned n;                 /* members */
+    hwloc_bitmap_t set; /* owned */
+    unsigned n;         /* members */
 };
 
 struct emu_bind {
-    char *text;                 /* owned: what was asked for */
+    char *text; /* owned: what was asked for */
     bool is_auto;
-    bool is_old;                /* the choice is */
-    bool has_failed;            /* hwloc does not understand this host, or emunic may not move */
-    hwloc_bitmap_t allowed;     /* owned: at the start */
-    hwloc_bitmap_t near;        /* owned; empty: not known */
-    hwloc_bitmap_t now;         /* owned */
-    hwloc_bitmap_t scratch;     /* owned */
-    hwloc_topology_t topology;  /* owned; NULL until it matters */
+    bool is_old;               /* the choice is */
+    bool has_failed;           /* hwloc does not understand this host, or emunic may not move */
+    hwloc_bitmap_t allowed;    /* owned: at the start */
+    hwloc_bitmap_t near;       /* owned; empty: not known */
+    hwloc_bitmap_t now;        /* owned */
+    hwloc_bitmap_t scratch;    /* owned */
+    hwloc_topology_t topology; /* owned; NULL until it matters */
     LIST_HEAD(, emu_bind_group) groups;
     char device[EMU_TRANSPORT_NAME_MAX]; /* "": none */
     char why[EMU_PLACE_WHY_MAX];
@@ -83,7 +83,7 @@ static unsigned list_ranks(const struct emu_bind *bind, struct emu_place_ranks *
     const struct emu_bind_group *group;
     unsigned n = 0;
 
-    LIST_FOREACH(group, &bind->groups, link) {
+    LIST_FOREACH (group, &bind->groups, link) {
         if (ranks_out)
             ranks_out[n] = (struct emu_place_ranks){ .set = group->set, .n = group->n };
         n++;
@@ -94,8 +94,9 @@ static unsigned list_ranks(const struct emu_bind *bind, struct emu_place_ranks *
 /* Into `scratch`. */
 static int choose(struct emu_bind *bind, const struct emu_place_ranks *ranks, unsigned n_ranks)
 {
-    struct emu_place_view view = { .allowed = bind->allowed, .device = bind->device, .near = bind->near, .ranks = ranks,
-                                   .n_ranks = n_ranks };
+    struct emu_place_view view = {
+        .allowed = bind->allowed, .device = bind->device, .near = bind->near, .ranks = ranks, .n_ranks = n_ranks
+    };
     int r;
 
     if (!bind->topology && emu_place_needs_topology(&view)) {
@@ -152,7 +153,7 @@ static struct emu_bind_group *find_group(struct emu_bind *bind)
 {
     struct emu_bind_group *group;
 
-    LIST_FOREACH(group, &bind->groups, link) {
+    LIST_FOREACH (group, &bind->groups, link) {
         if (hwloc_bitmap_isequal(group->set, bind->scratch))
             return group;
     }

@@ -12,8 +12,8 @@
 #include "emunic/daemon/server.h"
 
 struct emu_member;
-struct emu_bind;        /* owned by its server */
-struct emu_bind_group;  /* members that may use the same processors; owned by the bind */
+struct emu_bind;       /* owned by its server */
+struct emu_bind_group; /* members that may use the same processors; owned by the bind */
 
 /* "auto", "none", or a list of processors as "0-3,8"? */
 bool emu_bind_is_valid(const char *text);

@@ -57,8 +57,7 @@ uint32_t emu_ce_per_node(const struct emu_server *server)
     return emu_machine_nic(server->machine)->ce_engines;
 }
 
-struct emu_ce_end *emu_ce_find(struct emu_server *server, const struct emu_domain *domain, uint32_t nid,
-                               uint32_t ce_id)
+struct emu_ce_end *emu_ce_find(struct emu_server *server, const struct emu_domain *domain, uint32_t nid, uint32_t ce_id)
 {
     uint32_t per_node = emu_ce_per_node(server);
     struct emu_ce_end *e = NULL;
@@ -136,7 +135,7 @@ void emu_ce_queue_those_who_name(const struct emu_ce_end *e)
 {
     struct emu_ce_end *other;
 
-    LIST_FOREACH(other, &e->domain->ces, link) {
+    LIST_FOREACH (other, &e->domain->ces, link) {
         if (emu_ce_has_link_to(other, e))
             emu_ce_queue(other);
     }
@@ -146,7 +145,7 @@ void emu_ce_queue_broken(const struct emu_domain *domain)
 {
     struct emu_ce_end *e;
 
-    LIST_FOREACH(e, &domain->ces, link) {
+    LIST_FOREACH (e, &domain->ces, link) {
         if (e->broken)
             emu_ce_queue(e);
     }
@@ -173,9 +172,9 @@ static void describe_value(const struct emu_ce_value *v, char text[EMU_CE_CHILD_
     };
 
     snprintf(text, EMU_CE_CHILD_TEXT, "%s%s%s, id %llu", names[v->op], (v->flags & EMU_CE_32BIT) ? "_s" : "",
-             (v->flags & EMU_CE_TWO_OP)     ? " of two operands"
-             : (v->flags & EMU_CE_GREATEST) ? " with the greatest index"
-                                            : "",
+             (v->flags & EMU_CE_TWO_OP)   ? " of two operands" :
+             (v->flags & EMU_CE_GREATEST) ? " with the greatest index" :
+                                            "",
              (unsigned long long)v->red_id);
 }
 
@@ -190,15 +189,17 @@ static void tell_difference(const struct emu_ce_end *e, const struct emu_ce_chil
     emu_ce_describe_child(b, texts[2]);
     describe_value(of_b, texts[3]);
     emu_log_limited(&e->server->rate, EMU_LOG_WARN,
-                    "reduction at engine %u of nid %u: child %u, %s, posts %s; child %u, %s, posts %s",
-                    e->ce_id, e->nid, a->link.child_id, texts[0], texts[1], b->link.child_id, texts[2], texts[3]);
+                    "reduction at engine %u of nid %u: child %u, %s, posts %s; child %u, %s, posts %s", e->ce_id,
+                    e->nid, a->link.child_id, texts[0], texts[1], b->link.child_id, texts[2], texts[3]);
 }
 
 static void tell_wrong_link(const struct emu_ce_end *e, const struct emu_ce_link *link)
 {
-    const char *format = link == &e->parent
-        ? "reduction at engine %u of nid %u: it is configured as child %u of engine %u of nid %u, which does not say so"
-        : "reduction at engine %u of nid %u: its child %u is engine %u of nid %u, which is configured otherwise";
+    const char *format =
+        link == &e->parent ?
+            "reduction at engine %u of nid %u: it is configured as child %u of engine %u of nid %u, which does not "
+            "say so" :
+            "reduction at engine %u of nid %u: its child %u is engine %u of nid %u, which is configured otherwise";
     char line[192];
 
     snprintf(line, sizeof(line), format, e->ce_id, e->nid, link->child_id, link->ce_id, link->nid);
@@ -544,7 +545,7 @@ static struct emu_ce_end *first_that_runs(const struct emu_server *server)
 {
     struct emu_ce_end *e;
 
-    TAILQ_FOREACH(e, &server->ce_work, work_link) {
+    TAILQ_FOREACH (e, &server->ce_work, work_link) {
         if (e->domain->suspension == EMU_RUNS)
             return e;
     }
@@ -575,7 +576,7 @@ uint32_t emu_ce_in_use(const struct emu_domain *domain, uint32_t nid)
     const struct emu_ce_end *e;
     uint32_t n = 0;
 
-    LIST_FOREACH(e, &domain->ces, link)
+    LIST_FOREACH (e, &domain->ces, link)
         n += e->nid == nid;
     return n;
 }

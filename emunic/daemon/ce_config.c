@@ -20,8 +20,8 @@
 #include "emunic/daemon/hosts/hosts.h"
 
 /* Outcomes of a part of a configuration. */
-#define MORE  1     /* it is not the last one */
-#define LATER 2     /* something else has to be known before */
+#define MORE  1 /* it is not the last one */
+#define LATER 2 /* something else has to be known before */
 
 /* ---- configuration ---- */
 
@@ -262,7 +262,7 @@ void emu_ce_end_doubt(struct emu_ce_end *e)
 static void destroy(struct emu_ce_end *e, unsigned status, struct emu_ce_wait *wait)
 {
     e->is_leaving = true;
-    emu_ce_wait_check(e->wait);     /* its port goes, and nobody waits for the plan any more */
+    emu_ce_wait_check(e->wait); /* its port goes, and nobody waits for the plan any more */
     e->wait = NULL;
     break_off(e, status);
     if (emu_ce_is_in_doubt(e)) {
@@ -339,7 +339,7 @@ void emu_ce_drop_port(struct emu_port_end *port)
         e = next;
     }
     /* Of those that are still in doubt. */
-    LIST_FOREACH(e, &port->domain->ces, link) {
+    LIST_FOREACH (e, &port->domain->ces, link) {
         if (e->port == port)
             e->port = NULL;
     }
@@ -350,7 +350,7 @@ void emu_ce_drop_cq(struct emu_port_end *port, uint32_t cq)
 {
     struct emu_ce_end *e;
 
-    LIST_FOREACH(e, &port->domain->ces, link) {
+    LIST_FOREACH (e, &port->domain->ces, link) {
         if (e->port == port && e->cq == cq)
             e->cq = EMU_CQ_NONE;
     }

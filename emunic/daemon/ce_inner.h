@@ -24,7 +24,7 @@ struct emu_connection;
 /* What a leaf has posted. */
 struct emu_ce_contribution {
     struct emu_ce_value value;
-    uint32_t host;                      /* the leaf's */
+    uint32_t host; /* the leaf's */
     /* of a leaf of this host */
     uint32_t port;
     uint32_t port_generation;
@@ -32,8 +32,8 @@ struct emu_ce_contribution {
     uint16_t mdh;
     uint16_t md_generation;
     /* of one of another host */
-    uint64_t number;                    /* there; 0: the host is lost */
-    uint64_t poster;                    /* port, there */
+    uint64_t number; /* there; 0: the host is lost */
+    uint64_t poster; /* port, there */
 };
 
 /* Who posts as a leaf. */
@@ -41,23 +41,23 @@ struct emu_ce_leaf {
     uint32_t host;
     uint32_t nid;
     uint32_t instance_id;
-    uint32_t pid;                       /* there; 0: nobody has posted yet */
-    uint64_t poster;                    /* its port, there */
+    uint32_t pid;    /* there; 0: nobody has posted yet */
+    uint64_t poster; /* its port, there */
 };
 
 struct emu_ce_child {
     struct emu_ce_link link;
-    struct emu_ce_leaf leaf;            /* that has posted last since the configuration */
-    uint32_t first;                     /* of the ring of waiting ones */
+    struct emu_ce_leaf leaf; /* that has posted last since the configuration */
+    uint32_t first;          /* of the ring of waiting ones */
     uint32_t n_waiting;
     struct emu_ce_contribution *waiting; /* owned, EMU_CE_WAITING_MAX; leaves of an engine of ours only */
-    uint64_t told_version;              /* an engine of another host that is to hear that we are broken; 0 none */
+    uint64_t told_version;               /* an engine of another host that is to hear that we are broken; 0 none */
 };
 
 /* What a program wants an engine to be. */
 struct emu_ce_plan {
     struct emu_ce_link parent;
-    struct emu_ce_child *children;      /* owned, by child id */
+    struct emu_ce_child *children; /* owned, by child id */
     uint32_t n_children;
     uint32_t cq;
     enum emu_ce_rounding rounding;
@@ -66,38 +66,38 @@ struct emu_ce_plan {
 
 /* An engine of this host, or what is known of one of another host. */
 struct emu_ce_end {
-    TAILQ_ENTRY(emu_ce_end) work_link;  /* while is_queued */
-    LIST_ENTRY(emu_ce_end) link;        /* in its domain's list; ours only */
-    struct emu_ce_end *next_walked;     /* while a walk goes on */
-    struct emu_server *server;          /* borrowed */
-    struct emu_domain *domain;          /* borrowed */
-    struct emu_port_end *port;          /* borrowed; NULL: of another host, or its port has gone before it */
+    TAILQ_ENTRY(emu_ce_end) work_link; /* while is_queued */
+    LIST_ENTRY(emu_ce_end) link;       /* in its domain's list; ours only */
+    struct emu_ce_end *next_walked;    /* while a walk goes on */
+    struct emu_server *server;         /* borrowed */
+    struct emu_domain *domain;         /* borrowed */
+    struct emu_port_end *port;         /* borrowed; NULL: of another host, or its port has gone before it */
     uint32_t nid;
     uint32_t ce_id;
     uint32_t host;
-    bool is_far;                        /* of another host */
+    bool is_far; /* of another host */
     bool is_queued;
     bool is_configured;
     bool has_up;
     bool has_down;
-    bool is_wanted;                     /* somebody above waits for this round; of a far one: it was told */
-    bool tells_always;                  /* an entry for each round */
-    bool is_leaving;                    /* destroyed, but what becomes of its round is decided elsewhere */
-    unsigned broken;                    /* enum emu_status: why; 0 whole */
-    uint64_t version;                   /* of its configuration; 0 none */
-    uint64_t announced;                 /* number of the announcement that is to be acknowledged; 0 none */
-    uint64_t up_told;                   /* version of the parent, on another host, that may hold `up`; 0 none does */
+    bool is_wanted;     /* somebody above waits for this round; of a far one: it was told */
+    bool tells_always;  /* an entry for each round */
+    bool is_leaving;    /* destroyed, but what becomes of its round is decided elsewhere */
+    unsigned broken;    /* enum emu_status: why; 0 whole */
+    uint64_t version;   /* of its configuration; 0 none */
+    uint64_t announced; /* number of the announcement that is to be acknowledged; 0 none */
+    uint64_t up_told;   /* version of the parent, on another host, that may hold `up`; 0 none does */
     uint32_t cq;
     enum emu_ce_rounding rounding;
     struct emu_ce_link parent;
-    struct emu_ce_child *children;      /* owned, by child id; of a far one engines only */
+    struct emu_ce_child *children; /* owned, by child id; of a far one engines only */
     uint32_t n_children;
-    struct emu_ce_value up;             /* what the parent may take */
-    struct emu_ce_value down;           /* the result, not yet written to the leaves */
+    struct emu_ce_value up;                         /* what the parent may take */
+    struct emu_ce_value down;                       /* the result, not yet written to the leaves */
     struct emu_ce_link staged[EMU_CE_CHILDREN_MAX]; /* of a configuration that is being sent */
     uint32_t n_staged;
-    struct emu_ce_plan *plan;           /* owned: comes when it is known what becomes of the round; or NULL */
-    struct emu_ce_wait *wait;           /* borrowed: waits for its end, or for the plan; or NULL */
+    struct emu_ce_plan *plan; /* owned: comes when it is known what becomes of the round; or NULL */
+    struct emu_ce_wait *wait; /* borrowed: waits for its end, or for the plan; or NULL */
 };
 
 static inline bool emu_ce_names(const struct emu_ce_link *link, const struct emu_ce_end *e)

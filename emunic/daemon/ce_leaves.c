@@ -35,8 +35,8 @@
 
 /* A contribution to an engine of another host. */
 struct emu_ce_post {
-    LIST_ENTRY(emu_ce_post) link;       /* of its port */
-    struct emu_port_end *port;          /* borrowed: goes with it */
+    LIST_ENTRY(emu_ce_post) link; /* of its port */
+    struct emu_port_end *port;    /* borrowed: goes with it */
     struct emu_cmd cmd;
     struct emu_ce_contribution contribution;
     uint32_t host;
@@ -77,15 +77,15 @@ static void write_result(struct emu_port_end *port, const struct emu_ce_contribu
 {
     const uint64_t words[2] = { result->operand1, result->operand2 };
     bool is_good = result->status == EMU_STATUS_OK;
-    struct emu_flag control = { c->result_addr, emu_ce_control(result->status, is_good ? result->fpe : 0,
-                                                               c->value.red_id) };
+    struct emu_flag control = { c->result_addr,
+                                emu_ce_control(result->status, is_good ? result->fpe : 0, c->value.red_id) };
     struct emu_memory mem;
 
     /* A leaf that takes its memory away gets nothing; that is its own affair. */
     if (!reach_result(port, c->result_addr, c->mdh, c->md_generation, &mem))
         return;
-    mem.ops->write(&mem, c->result_addr + offsetof(struct emu_ce_result, result1), words,
-                   is_good ? sizeof(words) : 0, &control);
+    mem.ops->write(&mem, c->result_addr + offsetof(struct emu_ce_result, result1), words, is_good ? sizeof(words) : 0,
+                   &control);
     emu_rest_disturb(port->segment);
 }
 
@@ -101,8 +101,8 @@ static void send_result(struct emu_ce_end *e, const struct emu_ce_contribution *
     struct emu_host_ce m = { .op = EMU_HOST_CE_RESULT, .number = c->number, .status = result->status };
 
     if (result->status == EMU_STATUS_OK)
-        m.value = (struct emu_ce_value){ .operand1 = result->operand1, .operand2 = result->operand2,
-                                         .fpe = result->fpe };
+        m.value =
+            (struct emu_ce_value){ .operand1 = result->operand1, .operand2 = result->operand2, .fpe = result->fpe };
     emu_ce_tell(e->server, e->domain, c->host, &m);
 }
 
@@ -124,8 +124,11 @@ bool emu_ce_answer_oldest(struct emu_ce_end *e, struct emu_ce_child *child, cons
 
 static struct emu_ce_value value_of(const struct emu_cmd *cmd)
 {
-    return (struct emu_ce_value){ .red_id = cmd->ce_red_id, .operand1 = cmd->operand1, .operand2 = cmd->operand2,
-                                  .op = cmd->ce_op, .flags = cmd->ce_flags & ((1u << EMU_CE_FPE_SHIFT) - 1),
+    return (struct emu_ce_value){ .red_id = cmd->ce_red_id,
+                                  .operand1 = cmd->operand1,
+                                  .operand2 = cmd->operand2,
+                                  .op = cmd->ce_op,
+                                  .flags = cmd->ce_flags & ((1u << EMU_CE_FPE_SHIFT) - 1),
                                   .fpe = cmd->ce_flags >> EMU_CE_FPE_SHIFT };
 }
 
@@ -186,8 +189,11 @@ static unsigned enqueue(struct emu_ce_end *e, uint8_t child_id, const struct emu
 static unsigned accept_contribution(struct emu_port_end *port, uint32_t nid, const struct emu_cmd *cmd,
                                     struct emu_ce_contribution *new)
 {
-    const struct emu_ce_leaf who = { .host = new->host, .nid = port->nid, .instance_id = port->instance_id,
-                                     .pid = (uint32_t)port->member->pid, .poster = poster_number(port) };
+    const struct emu_ce_leaf who = { .host = new->host,
+                                     .nid = port->nid,
+                                     .instance_id = port->instance_id,
+                                     .pid = (uint32_t)port->member->pid,
+                                     .poster = poster_number(port) };
     struct emu_ce_end *e;
     unsigned status = find_open(port->server, port->domain, nid, cmd->ce_id, &e);
 
@@ -198,8 +204,11 @@ unsigned emu_ce_take_post(struct emu_server *server, struct emu_domain *domain, 
                           const struct emu_host_ce *m)
 {
     struct emu_ce_contribution new = { .value = m->value, .host = host, .number = m->number, .poster = m->poster };
-    const struct emu_ce_leaf who = { .host = host, .nid = m->from_nid, .instance_id = emu_host_ce_instance(m),
-                                     .pid = emu_host_ce_pid(m), .poster = m->poster };
+    const struct emu_ce_leaf who = { .host = host,
+                                     .nid = m->from_nid,
+                                     .instance_id = emu_host_ce_instance(m),
+                                     .pid = emu_host_ce_pid(m),
+                                     .poster = m->poster };
     struct emu_ce_end *e;
     unsigned status;
 
@@ -259,9 +268,15 @@ static void ask(const struct emu_ce_post *post, uint32_t nid)
 {
     const struct emu_port_end *port = post->port;
     uint8_t list[8];
-    const struct emu_host_ce m = { .op = EMU_HOST_CE_POST, .child = post->cmd.ce_child, .from_nid = port->nid,
-                                   .to_nid = nid, .to_ce = post->cmd.ce_id, .number = post->number,
-                                   .poster = poster_number(port), .value = post->contribution.value, .n = 1,
+    const struct emu_host_ce m = { .op = EMU_HOST_CE_POST,
+                                   .child = post->cmd.ce_child,
+                                   .from_nid = port->nid,
+                                   .to_nid = nid,
+                                   .to_ce = post->cmd.ce_id,
+                                   .number = post->number,
+                                   .poster = poster_number(port),
+                                   .value = post->contribution.value,
+                                   .n = 1,
                                    .list = list };
 
     emu_host_ce_put_leaf(list, port->instance_id, (uint32_t)port->member->pid);
@@ -311,15 +326,18 @@ bool emu_ce_may_post(const struct emu_port_end *port, const struct emu_cmd *cmd)
 
 void emu_ce_post(struct emu_port_end *port, const struct emu_cmd *cmd, unsigned fault)
 {
-    struct emu_ce_contribution new = { .value = value_of(cmd), .result_addr = cmd->local_addr, .port = port->index,
+    struct emu_ce_contribution new = { .value = value_of(cmd),
+                                       .result_addr = cmd->local_addr,
+                                       .port = port->index,
                                        .port_generation = emu_table_ports(port->domain->table)[port->index].generation,
-                                       .host = emu_hosts_own(port->server), .mdh = cmd->mdh,
+                                       .host = emu_hosts_own(port->server),
+                                       .mdh = cmd->mdh,
                                        .md_generation = cmd->generation };
     uint32_t nid = emu_domain_nid_at(port->domain, cmd->remote_nid);
     uint32_t host = host_of_command(port, nid);
     unsigned status;
 
-    new.value.status = (uint8_t)fault;  /* the others hear of it where the reduction is decided */
+    new.value.status = (uint8_t)fault; /* the others hear of it where the reduction is decided */
     status = check_post(port, nid, &new);
     if (status == EMU_STATUS_OK && host != new.host) {
         status = post_elsewhere(port, nid, host, cmd, &new, fault);
@@ -343,7 +361,7 @@ bool emu_ce_post_taken(struct emu_server *server, uint32_t host, const struct em
     struct emu_ce_post *post = find_post(server, host, m->number);
 
     if (!post)
-        return true;    /* its port has gone */
+        return true; /* its port has gone */
     if (post->is_taken)
         return false;
     finish_post(post->port, &post->cmd, &post->contribution, m->status, post->fault);
@@ -411,7 +429,7 @@ void emu_ce_posts_lose_host(struct emu_server *server, const struct emu_domain *
         if (post && post->host == host && post->port->domain == domain)
             fail_post(post, EMU_STATUS_NETWORK);
     }
-    LIST_FOREACH(e, &domain->ces, link)
+    LIST_FOREACH (e, &domain->ces, link)
         forget_posters(e, host);
 }
 
@@ -428,8 +446,8 @@ static bool has_twin(const struct emu_port_end *port)
     const struct emu_member *member;
     const struct emu_port_end *other;
 
-    LIST_FOREACH(member, &port->domain->members, link) {
-        LIST_FOREACH(other, &member->ports, member_link) {
+    LIST_FOREACH (member, &port->domain->members, link) {
+        LIST_FOREACH (other, &member->ports, member_link) {
             if (other != port && other->nid == port->nid && other->instance_id == port->instance_id)
                 return true;
         }
@@ -443,7 +461,7 @@ struct leaver {
     uint32_t instance_id;
     bool has_twin;
     uint32_t host;
-    const struct emu_port_end *port;    /* NULL: of another host */
+    const struct emu_port_end *port; /* NULL: of another host */
     uint64_t poster;
 };
 
@@ -485,7 +503,7 @@ static void drop_leaver(struct emu_domain *domain, const struct leaver *leaver)
 {
     struct emu_ce_end *e;
 
-    LIST_FOREACH(e, &domain->ces, link) {
+    LIST_FOREACH (e, &domain->ces, link) {
         if (e->is_configured && !e->broken && loses(e, leaver))
             emu_ce_break_tree(e, EMU_STATUS_PEER_GONE);
     }
@@ -493,8 +511,11 @@ static void drop_leaver(struct emu_domain *domain, const struct leaver *leaver)
 
 void emu_ce_drop_leaf(struct emu_port_end *port)
 {
-    struct leaver leaver = { .nid = port->nid, .instance_id = port->instance_id, .host = emu_hosts_own(port->server),
-                             .port = port, .poster = poster_number(port) };
+    struct leaver leaver = { .nid = port->nid,
+                             .instance_id = port->instance_id,
+                             .host = emu_hosts_own(port->server),
+                             .port = port,
+                             .poster = poster_number(port) };
     bool spreads = emu_ce_spreads(port->server, port->domain);
 
     if (LIST_EMPTY(&port->domain->ces) && !spreads)
@@ -507,8 +528,10 @@ void emu_ce_drop_leaf(struct emu_port_end *port)
 
 void emu_ce_port_left(struct emu_domain *domain, uint32_t host, const struct emu_host_ce *m)
 {
-    const struct leaver leaver = { .nid = m->from_nid, .instance_id = emu_host_ce_instance(m),
-                                   .has_twin = (m->flags & EMU_HOST_CE_HAS_TWIN) != 0, .host = host,
+    const struct leaver leaver = { .nid = m->from_nid,
+                                   .instance_id = emu_host_ce_instance(m),
+                                   .has_twin = (m->flags & EMU_HOST_CE_HAS_TWIN) != 0,
+                                   .host = host,
                                    .poster = m->poster };
 
     drop_leaver(domain, &leaver);

@@ -19,14 +19,14 @@
 /* A request, until all hosts know what it has changed. */
 struct emu_ce_wait {
     LIST_ENTRY(emu_ce_wait) link;
-    struct emu_server *server;          /* borrowed */
-    struct emu_connection *connection;  /* borrowed; NULL: it has gone */
+    struct emu_server *server;         /* borrowed */
+    struct emu_connection *connection; /* borrowed; NULL: it has gone */
     struct emu_msg reply;
-    uint64_t number;                    /* 0: not announced yet */
+    uint64_t number; /* 0: not announced yet */
     uint32_t n_left;
-    bool is_held;                       /* there is nothing to announce yet */
-    bool is_deferred;                   /* the connection was told to wait */
-    bool awaits[];                      /* by host */
+    bool is_held;     /* there is nothing to announce yet */
+    bool is_deferred; /* the connection was told to wait */
+    bool awaits[];    /* by host */
 };
 
 struct emu_ce_owed {
@@ -65,7 +65,7 @@ void emu_ce_wait_hold(struct emu_ce_wait *wait)
 uint64_t emu_ce_wait_announce(struct emu_ce_wait *wait)
 {
     if (wait && emu_numbers_take(&wait->server->ce_hosts->waits_by_number, wait, &wait->number) < 0)
-        wait->number = 0;       /* nobody will be waited for */
+        wait->number = 0; /* nobody will be waited for */
     return wait ? wait->number : 0;
 }
 
@@ -124,7 +124,7 @@ void emu_ce_forget(struct emu_server *server, const struct emu_connection *conne
 
     if (!server->ce_hosts)
         return;
-    LIST_FOREACH(wait, &server->ce_hosts->waits, link) {
+    LIST_FOREACH (wait, &server->ce_hosts->waits, link) {
         if (wait->connection == connection)
             wait->connection = NULL;
     }

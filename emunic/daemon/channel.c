@@ -38,7 +38,6 @@
 #include "emunic/daemon/port.h"
 #include "emunic/engine/cq.h"
 
-
 static int make_list(struct emu_port_end *port)
 {
     if (port->channels)
@@ -97,8 +96,7 @@ int emu_channel_end_destroy(struct emu_port_end *port, uint32_t channel)
 
 int emu_channel_end_attach(struct emu_port_end *port, const struct emu_msg_channel *channel)
 {
-    if (channel->cq >= EMU_CQS_MAX || !port->cqs[channel->cq].in_use ||
-        !is_live(port, channel->channel))
+    if (channel->cq >= EMU_CQS_MAX || !port->cqs[channel->cq].in_use || !is_live(port, channel->channel))
         return -EINVAL;
     port->cqs[channel->cq].channel = channel->channel;
     return 0;

@@ -42,13 +42,13 @@
 #include "emunic/fabric/machine.h"
 
 #define REQUESTS_PER_TURN 16
-#define RANKS_MAX (1u << 20)
+#define RANKS_MAX         (1u << 20)
 
 struct emu_reply {
     struct emu_msg *msg;      /* request in, reply out */
     int fds[EMU_MSG_FDS_MAX]; /* passed with the reply */
     unsigned n_fds;
-    bool closes_fds;          /* made for this reply only */
+    bool closes_fds; /* made for this reply only */
 };
 
 /* ---- control requests ---- */
@@ -63,7 +63,8 @@ static int answer_hello(struct emu_connection *c, struct emu_msg *msg)
 {
     uint32_t theirs = msg->hello.abi_version;
 
-    msg->hello = (struct emu_msg_hello){ .abi_version = EMU_ABI_VERSION, .server_pid = (uint32_t)getpid(),
+    msg->hello = (struct emu_msg_hello){ .abi_version = EMU_ABI_VERSION,
+                                         .server_pid = (uint32_t)getpid(),
                                          .server_uid = (uint32_t)geteuid(),
                                          .answer_ms = answer_ms(c->server) };
     if (theirs != EMU_ABI_VERSION) {
@@ -113,7 +114,7 @@ static const struct emu_domain *domain_meant(struct emu_connection *c, const str
 
     if (rank->cookie != 0)
         return emu_domain_find(c->server, 255, rank->cookie);
-    LIST_FOREACH(domain, &c->server->domains, link) {
+    LIST_FOREACH (domain, &c->server->domains, link) {
         if (emu_member_find(domain, c->peer.pid))
             return domain;
         if (!first && emu_domain_may_use(domain, &c->peer))
@@ -200,8 +201,8 @@ static int answer_portals(struct emu_port_end *port, struct emu_reply *reply)
     switch (reply->msg->type) {
     case EMU_MSG_PORTALS_OPEN:
     case EMU_MSG_PORTALS_PEER:
-        r = reply->msg->type == EMU_MSG_PORTALS_OPEN ? emu_portals_end_open(port, asked)
-                                                     : emu_portals_end_peer(port, asked);
+        r = reply->msg->type == EMU_MSG_PORTALS_OPEN ? emu_portals_end_open(port, asked) :
+                                                       emu_portals_end_peer(port, asked);
         if (r < 0)
             return r;
         reply->fds[0] = r;
@@ -324,8 +325,11 @@ static int answer_domain_create(struct emu_connection *c, struct emu_msg *msg, c
 {
     struct emu_msg_domain *d = &msg->domain;
     bool has_hosts = (d->flags & EMU_DOMAIN_HAS_HOSTS) != 0;
-    struct emu_domain_spec spec = { .ptag = d->ptag, .cookie = d->cookie, .owner_uid = d->owner_uid,
-                                    .member_limit = d->member_limit, .n_ranks = d->n_ranks,
+    struct emu_domain_spec spec = { .ptag = d->ptag,
+                                    .cookie = d->cookie,
+                                    .owner_uid = d->owner_uid,
+                                    .member_limit = d->member_limit,
+                                    .n_ranks = d->n_ranks,
                                     .flags = d->flags & ~EMU_DOMAIN_HAS_HOSTS };
     struct emu_domain *domain;
     uint32_t *nids;
@@ -465,7 +469,7 @@ static int serve_request(struct emu_connection *c, struct emu_msg *msg, struct e
     int r;
 
     if (c->awaits_answer)
-        return -EPROTO;         /* one request at a time */
+        return -EPROTO; /* one request at a time */
     c->awaits_answer = true;
     if (msg->type == EMU_MSG_HELLO)
         r = answer_hello(c, msg);
@@ -476,7 +480,7 @@ static int serve_request(struct emu_connection *c, struct emu_msg *msg, struct e
     else
         r = answer_control(c, &reply, fds);
     if (r == EMU_DEFERRED)
-        return 0;               /* the answer comes, or has been given */
+        return 0; /* the answer comes, or has been given */
     c->awaits_answer = false;
     if (r == -EPROTO)
         return r;
@@ -529,7 +533,7 @@ void emu_connection_answer_with(struct emu_connection *c, struct emu_msg *reply,
     c->awaits_answer = false;
     reply->result = result;
     if (emu_msg_send(c->fd, reply, &fd, fd >= 0) < 0)
-        shutdown(c->fd, SHUT_RDWR);     /* epoll tells us to clean up */
+        shutdown(c->fd, SHUT_RDWR); /* epoll tells us to clean up */
 }
 
 /* Out of descriptors: whoever waits is told by the end of the connection, and epoll does not wake us for it again. */
@@ -563,8 +567,8 @@ void emu_connection_accept(struct emu_server *server, int listener, bool is_admi
     if (emu_socket_peer(fd, &c->peer) < 0)
         goto err_free;
     if (is_admin && c->peer.uid != 0 && c->peer.uid != geteuid()) {
-        emu_log_limited(&server->rate, EMU_LOG_WARN, "pid %d uid %u: not allowed on the admin socket",
-                        (int)c->peer.pid, (unsigned)c->peer.uid);
+        emu_log_limited(&server->rate, EMU_LOG_WARN, "pid %d uid %u: not allowed on the admin socket", (int)c->peer.pid,
+                        (unsigned)c->peer.uid);
         goto err_free;
     }
     if (emu_server_watch(server, fd, EPOLLIN | EPOLLRDHUP, &c->watch) < 0)

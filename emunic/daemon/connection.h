@@ -16,21 +16,21 @@ struct emu_domain;
 struct emu_error_sub;
 struct emu_port_end;
 
-#define EMU_DEFERRED 1000      /* outcome of a request whose reply comes later */
+#define EMU_DEFERRED 1000 /* outcome of a request whose reply comes later */
 
 struct emu_connection {
-    struct emu_watch watch;             /* first: the object is freed by this address */
+    struct emu_watch watch; /* first: the object is freed by this address */
     LIST_ENTRY(emu_connection) link;
     struct emu_server *server;
     int fd;
     bool is_admin;
     bool said_hello;
-    bool awaits_answer;                 /* a request of it is deferred */
+    bool awaits_answer; /* a request of it is deferred */
     struct ucred peer;
-    struct emu_port_end *port;          /* owned, or NULL */
-    struct emu_domain *job;             /* admin: ends with this connection; or NULL */
-    struct emu_error_sub *errors;       /* owned: it is a subscription; or NULL */
-    bool hung_up;                       /* ends without the farewell of an orderly end */
+    struct emu_port_end *port;    /* owned, or NULL */
+    struct emu_domain *job;       /* admin: ends with this connection; or NULL */
+    struct emu_error_sub *errors; /* owned: it is a subscription; or NULL */
+    bool hung_up;                 /* ends without the farewell of an orderly end */
 };
 
 void emu_connection_accept(struct emu_server *server, int listener, bool is_admin);

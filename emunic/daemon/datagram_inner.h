@@ -21,25 +21,25 @@ struct emu_server;
 
 /* One that a port of ours has posted. */
 struct emu_datagram {
-    TAILQ_ENTRY(emu_datagram) link;      /* in its port's list, oldest first */
+    TAILQ_ENTRY(emu_datagram) link; /* in its port's list, oldest first */
     uint32_t ep;
     uint32_t flags;
     uint64_t id;
     uint64_t posted_ns;
-    uint64_t not_before_ns;              /* an injected fault: cannot pair before; UINT64_MAX never; 0 at once */
-    uint32_t remote_nid;                 /* target, or peer when completed */
+    uint64_t not_before_ns; /* an injected fault: cannot pair before; UINT64_MAX never; 0 at once */
+    uint32_t remote_nid;    /* target, or peer when completed */
     uint32_t remote_instance;
     uint32_t state;
-    bool has_no_ep;                      /* its end point was destroyed */
-    bool is_offered;                     /* to the host of its target */
-    uint32_t host;                       /* of its target; our own for a wildcard */
-    uint64_t number;                     /* what other hosts call it; 0: there are none */
-    struct emu_far_datagram *claimed;    /* owned: waits for the answer; or NULL */
-    struct emu_far_datagram *claimer;    /* owned: has claimed it meanwhile, and waits; or NULL */
-    struct emu_msg *cancel;              /* owned: a request that waits for the answer as well; or NULL */
-    uint16_t in_bytes;                   /* ours */
+    bool has_no_ep;                   /* its end point was destroyed */
+    bool is_offered;                  /* to the host of its target */
+    uint32_t host;                    /* of its target; our own for a wildcard */
+    uint64_t number;                  /* what other hosts call it; 0: there are none */
+    struct emu_far_datagram *claimed; /* owned: waits for the answer; or NULL */
+    struct emu_far_datagram *claimer; /* owned: has claimed it meanwhile, and waits; or NULL */
+    struct emu_msg *cancel;           /* owned: a request that waits for the answer as well; or NULL */
+    uint16_t in_bytes;                /* ours */
     uint16_t room_bytes;
-    uint16_t out_bytes;                  /* the peer's, once completed */
+    uint16_t out_bytes; /* the peer's, once completed */
     uint8_t in[EMU_DATAGRAM_MAX];
     uint8_t out[EMU_DATAGRAM_MAX];
 };

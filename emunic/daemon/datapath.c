@@ -48,9 +48,9 @@
 #include "emunic/engine/burst.h"
 #include "emunic/engine/rest.h"
 
-#define COMMANDS_PER_ROUND  64u
+#define COMMANDS_PER_ROUND 64u
 #define TRANSFERS_PER_PORT 256u
-#define AMO_AT_ONCE_BYTES 2048u    /* longer vectors of atomics are transfers */
+#define AMO_AT_ONCE_BYTES  2048u /* longer vectors of atomics are transfers */
 
 static bool needs_order(const struct emu_cmd *cmd)
 {
@@ -153,9 +153,9 @@ void emu_datapath_run(struct emu_port_end *port, const struct emu_cmd *cmd)
 /* Its node is on another host. */
 static void serve_elsewhere(struct emu_port_end *port, const struct emu_cmd *cmd)
 {
-    run_burst(port);        /* what came before ends before */
+    run_burst(port); /* what came before ends before */
     if (cmd->length_bytes <= EMU_HOST_PART_BYTES)
-        charge(port, cmd->length_bytes);        /* else part by part */
+        charge(port, cmd->length_bytes); /* else part by part */
     if (cmd->op == EMU_OP_CE)
         emu_ce_post(port, cmd, EMU_STATUS_OK);
     else if (emu_ptl_is_command(cmd->op))
@@ -174,7 +174,7 @@ static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
     if (emu_ptl_is_command(cmd->op)) {
         if (port->portals && emu_portals_end_is_busy(port))
             return emu_portals_end_serve(port, cmd);
-        cmd->attempts = 0;      /* means something for short messages only */
+        cmd->attempts = 0; /* means something for short messages only */
         cmd->flags &= EMU_CMD_STAGED;
     }
     if ((needs_order(cmd) && port->n_transfers > 0) || is_fenced_off(port, cmd) || !may_inject(port) ||
@@ -189,16 +189,16 @@ static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
         emu_error_take_report(port, cmd);
         return true;
     }
-    cmd->events &= (uint16_t)~EMU_EV_LOSE;      /* not for clients to say */
+    cmd->events &= (uint16_t)~EMU_EV_LOSE; /* not for clients to say */
     if (port->domain->is_routed_around) {
-        run_burst(port);        /* what came before ends before */
+        run_burst(port); /* what came before ends before */
         if (!emu_network_takes(port, cmd))
             return true;
     }
     if (port->domain->faults) {
         enum emu_fault_answer answer;
 
-        run_burst(port);        /* what came before ends before */
+        run_burst(port); /* what came before ends before */
         if (port->remote.n > 0 || port->portals_remote.n > 0)
             return false;
         answer = emu_fault_command(port, cmd);
@@ -214,7 +214,7 @@ static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
         return true;
     }
     if (emu_ptl_is_command(cmd->op)) {
-        run_burst(port);        /* what came before ends before */
+        run_burst(port); /* what came before ends before */
         charge(port, cmd->length_bytes < slice_bytes ? cmd->length_bytes : slice_bytes);
         return emu_portals_end_serve(port, cmd);
     }
@@ -235,7 +235,7 @@ static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
         return true;
     }
     transfer = malloc(sizeof(*transfer));
-    if (!transfer) {        /* no memory to remember it: finish it now */
+    if (!transfer) { /* no memory to remember it: finish it now */
         while (emu_transaction_step(&port->view, &t, slice_bytes))
             ;
         finish(port, &t);
@@ -355,7 +355,7 @@ unsigned emu_datapath_round(struct emu_server *server)
     unsigned done = emu_remote_round(server);
 
     while (port) {
-        struct emu_port_end *next = LIST_NEXT(port, link);   /* serving may end the port */
+        struct emu_port_end *next = LIST_NEXT(port, link); /* serving may end the port */
 
         if (port->domain->suspension == EMU_RUNS) {
             if (port->n_transfers > 0)
@@ -373,11 +373,10 @@ bool emu_datapath_has_work(struct emu_server *server)
 
     if (emu_ce_has_work(server) || emu_remote_has_work(server))
         return true;
-    LIST_FOREACH(port, &server->ports, link) {
+    LIST_FOREACH (port, &server->ports, link) {
         if (port->domain->suspension == EMU_RUNS &&
-            (port->n_transfers > 0 ||
-             (port->fault.held_until_ns == 0 && !emu_network_is_quiesced(server) &&
-              atomic_load_explicit(&port->segment->tail, memory_order_acquire) != port->head)))
+            (port->n_transfers > 0 || (port->fault.held_until_ns == 0 && !emu_network_is_quiesced(server) &&
+                                       atomic_load_explicit(&port->segment->tail, memory_order_acquire) != port->head)))
             return true;
     }
     return false;

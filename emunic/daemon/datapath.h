@@ -18,7 +18,7 @@ struct emu_server;
 struct emu_transfer {
     TAILQ_ENTRY(emu_transfer) link;
     struct emu_transaction transaction;
-    uint16_t md_generation;             /* of the remote memory domain when it began */
+    uint16_t md_generation; /* of the remote memory domain when it began */
 };
 
 /* Serves every port once. Number of commands and slices done. */

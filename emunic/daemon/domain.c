@@ -48,11 +48,11 @@
 #include "emunic/daemon/server.h"
 #include "emunic/engine/rest.h"
 
-#define KILL_AFTER_NS 2000000000ull
-#define WINDOW_BYTES_PER_DOMAIN (4ull << 40)   /* of 128 TiB that emunic can address */
+#define KILL_AFTER_NS           2000000000ull
+#define WINDOW_BYTES_PER_DOMAIN (4ull << 40) /* of 128 TiB that emunic can address */
 
 #ifndef SO_PEERPIDFD
-#define SO_PEERPIDFD 77     /* Linux 6.5 */
+#define SO_PEERPIDFD 77 /* Linux 6.5 */
 #endif
 
 /* ---- table ---- */
@@ -161,8 +161,8 @@ static int make_table(const struct emu_server *server, const struct emu_domain_s
         return -errno;
     if (ftruncate(domain->table_fd, (off_t)domain->table_bytes) < 0)
         return -errno;
-    domain->table = mmap(NULL, domain->table_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-                         domain->table_fd, 0);
+    domain->table =
+        mmap(NULL, domain->table_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, domain->table_fd, 0);
     if (domain->table == MAP_FAILED) {
         r = -errno;
         domain->table = NULL;
@@ -243,7 +243,7 @@ struct emu_domain *emu_domain_find(struct emu_server *server, uint32_t ptag, uin
 {
     struct emu_domain *domain;
 
-    LIST_FOREACH(domain, &server->domains, link) {
+    LIST_FOREACH (domain, &server->domains, link) {
         if (!domain->is_ending && domain->cookie == cookie && (ptag == 255 || domain->ptag == ptag))
             return domain;
     }
@@ -263,10 +263,14 @@ int emu_domain_create(struct emu_server *server, const struct emu_domain_spec *s
         return -ENOMEM;
     *domain = (struct emu_domain){ .is_routed_for_good = server->starts_routed || (spec->flags & EMU_TABLE_ROUTED) != 0,
                                    .id = server->next_domain_id++,
-                                   .common_number = spec->common_number, .own_host = emu_hosts_own(server),
-                                   .ptag = spec->ptag, .cookie = spec->cookie,
-                                   .owner_uid = spec->owner_uid, .member_limit = spec->member_limit,
-                                   .n_ranks = spec->n_ranks, .table_fd = -1,
+                                   .common_number = spec->common_number,
+                                   .own_host = emu_hosts_own(server),
+                                   .ptag = spec->ptag,
+                                   .cookie = spec->cookie,
+                                   .owner_uid = spec->owner_uid,
+                                   .member_limit = spec->member_limit,
+                                   .n_ranks = spec->n_ranks,
+                                   .table_fd = -1,
                                    .windows.left_bytes = WINDOW_BYTES_PER_DOMAIN };
     LIST_INIT(&domain->members);
     LIST_INSERT_HEAD(&server->domains, domain, link);
@@ -318,8 +322,8 @@ void emu_domain_disturb(struct emu_domain *domain)
     struct emu_member *member;
     struct emu_port_end *port;
 
-    LIST_FOREACH(member, &domain->members, link) {
-        LIST_FOREACH(port, &member->ports, member_link)
+    LIST_FOREACH (member, &domain->members, link) {
+        LIST_FOREACH (port, &member->ports, member_link)
             emu_rest_disturb(port->segment);
     }
 }
@@ -329,7 +333,7 @@ void emu_domain_destroy(struct emu_server *server, struct emu_domain *domain)
     struct emu_connection *c;
     struct emu_member *member;
 
-    LIST_FOREACH(c, &server->connections, link) {
+    LIST_FOREACH (c, &server->connections, link) {
         if (c->job == domain)
             c->job = NULL;
     }
@@ -354,7 +358,7 @@ void emu_domain_destroy(struct emu_server *server, struct emu_domain *domain)
     free(domain->past_flows);
     free(domain->marked_flows);
     for (uint32_t i = 0; domain->segments && i < domain->n_nodes; i++)
-        free(domain->segments[i]);      /* the lists themselves went with their memory domains */
+        free(domain->segments[i]); /* the lists themselves went with their memory domains */
     free(domain->segments);
     free(domain->presence);
     free(domain->accounts);
@@ -371,7 +375,7 @@ static void signal_members(struct emu_domain *domain, int signal)
 {
     struct emu_member *member;
 
-    LIST_FOREACH(member, &domain->members, link)
+    LIST_FOREACH (member, &domain->members, link)
         syscall(SYS_pidfd_send_signal, member->pidfd, signal, NULL, 0);
 }
 
@@ -381,8 +385,8 @@ static void drop_channels(struct emu_domain *domain)
     struct emu_member *member;
     struct emu_port_end *port;
 
-    LIST_FOREACH(member, &domain->members, link) {
-        LIST_FOREACH(port, &member->ports, member_link)
+    LIST_FOREACH (member, &domain->members, link) {
+        LIST_FOREACH (port, &member->ports, member_link)
             emu_channel_end_drop_all(port);
     }
 }
@@ -405,7 +409,7 @@ static bool has_launched_job(const struct emu_server *server)
 {
     const struct emu_domain *domain;
 
-    LIST_FOREACH(domain, &server->domains, link) {
+    LIST_FOREACH (domain, &server->domains, link) {
         if (!domain->is_declared)
             return true;
     }
@@ -446,7 +450,7 @@ struct emu_member *emu_member_find(struct emu_domain *domain, pid_t pid)
 {
     struct emu_member *member;
 
-    LIST_FOREACH(member, &domain->members, link) {
+    LIST_FOREACH (member, &domain->members, link) {
         if (member->pid == pid)
             return member;
     }
@@ -459,7 +463,7 @@ static void member_ready(struct emu_server *server, struct emu_watch *watch, uin
     struct emu_port_end *port;
 
     (void)events;
-    LIST_FOREACH(port, &member->ports, member_link)
+    LIST_FOREACH (port, &member->ports, member_link)
         port->connection->hung_up = true;
     emu_log(EMU_LOG_DEBUG, "pid %d has ended with %u ports", (int)member->pid, member->n_ports);
     emu_member_destroy(server, member);
@@ -491,8 +495,13 @@ int emu_member_get(struct emu_domain *domain, const struct emu_connection *conne
     member = calloc(1, sizeof(*member));
     if (!member)
         return -ENOMEM;
-    *member = (struct emu_member){ .watch.ready = member_ready, .domain = domain, .pid = peer->pid, .uid = peer->uid,
-                                   .rank = EMU_NID_NONE, .node_index = EMU_NID_NONE, .space_fd = -1,
+    *member = (struct emu_member){ .watch.ready = member_ready,
+                                   .domain = domain,
+                                   .pid = peer->pid,
+                                   .uid = peer->uid,
+                                   .rank = EMU_NID_NONE,
+                                   .node_index = EMU_NID_NONE,
+                                   .space_fd = -1,
                                    .windows.budget = &domain->windows };
     LIST_INIT(&member->ports);
     LIST_INIT(&member->files);

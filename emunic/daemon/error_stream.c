@@ -36,20 +36,20 @@
 #include "emunic/daemon/hosts/hosts.h"
 #include "emunic/daemon/port.h"
 
-#define SUBSCRIPTIONS_MAX 256u      /* of one user */
+#define SUBSCRIPTIONS_MAX 256u /* of one user */
 #define RING_FIRST        16u
 
 struct emu_error_sub {
     LIST_ENTRY(emu_error_sub) link;
     uid_t uid;
     uint32_t mask;
-    bool sees_all;                  /* every domain with that ptag, or with any */
-    uint32_t ptag;                  /* 0 any */
-    uint32_t domain_id;             /* else this one */
+    bool sees_all;      /* every domain with that ptag, or with any */
+    uint32_t ptag;      /* 0 any */
+    uint32_t domain_id; /* else this one */
     int event_fd;
-    uint32_t room;                  /* events to keep at most */
-    uint32_t ring_size;             /* grows up to room */
-    struct emu_error_record *ring;  /* owned */
+    uint32_t room;                 /* events to keep at most */
+    uint32_t ring_size;            /* grows up to room */
+    struct emu_error_record *ring; /* owned */
     uint32_t head;
     uint32_t n;
     uint32_t serial;
@@ -112,11 +112,11 @@ static void put(struct emu_error_sub *sub, const struct emu_error_record *record
 
     sub->serial++;
     if (sub->n == sub->room || (sub->n == sub->ring_size && !grow(sub)))
-        return;     /* lost; the next serial number tells */
+        return; /* lost; the next serial number tells */
     sub->ring[(sub->head + sub->n) % sub->ring_size] = *record;
     sub->ring[(sub->head + sub->n) % sub->ring_size].serial = sub->serial;
     if (sub->n++ == 0 && write(sub->event_fd, &one, sizeof(one)) < 0)
-        return;     /* its owner has filled it: readable */
+        return; /* its owner has filled it: readable */
 }
 
 static bool wants(const struct emu_error_sub *sub, const struct emu_domain *domain, uint8_t category)
@@ -141,7 +141,7 @@ void emu_error_lose(struct emu_server *server, uint32_t n_lost)
 {
     struct emu_error_sub *sub;
 
-    LIST_FOREACH(sub, &server->error_subs, link)
+    LIST_FOREACH (sub, &server->error_subs, link)
         sub->serial += n_lost;
 }
 
@@ -154,7 +154,7 @@ void emu_error_tell_here(struct emu_server *server, const struct emu_domain *dom
     record.ptag = (uint8_t)domain->ptag;
     if (record.timestamp_ns == 0)
         record.timestamp_ns = now_since_1970_ns();
-    LIST_FOREACH(sub, &server->error_subs, link) {
+    LIST_FOREACH (sub, &server->error_subs, link) {
         if (wants(sub, domain, record.category))
             put(sub, &record);
     }
@@ -208,7 +208,7 @@ void emu_error_watch_all(struct emu_server *server)
 {
     struct emu_domain *domain;
 
-    LIST_FOREACH(domain, &server->domains, link)
+    LIST_FOREACH (domain, &server->domains, link)
         emu_error_watch_domain(server, domain);
 }
 
@@ -232,7 +232,7 @@ static uint32_t count_of(const struct emu_server *server, uid_t uid)
     const struct emu_error_sub *sub;
     uint32_t n = 0;
 
-    LIST_FOREACH(sub, &server->error_subs, link)
+    LIST_FOREACH (sub, &server->error_subs, link)
         n += sub->uid == uid;
     return n;
 }
@@ -255,7 +255,9 @@ int emu_error_open(struct emu_connection *c, const struct emu_msg_errors *asked)
     sub = calloc(1, sizeof(*sub));
     if (!sub)
         return -ENOMEM;
-    *sub = (struct emu_error_sub){ .uid = c->peer.uid, .mask = asked->mask, .sees_all = wants_all,
+    *sub = (struct emu_error_sub){ .uid = c->peer.uid,
+                                   .mask = asked->mask,
+                                   .sees_all = wants_all,
                                    .domain_id = domain ? domain->id : 0,
                                    .room = asked->room ? asked->room : EMU_ERRORS_DEFAULT };
     sub->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -300,7 +302,7 @@ static void fetch(struct emu_error_sub *sub, struct emu_msg_errors *asked)
         sub->n--;
     }
     if (had_some && sub->n == 0 && read(sub->event_fd, &counter, sizeof(counter)) < 0)
-        return;     /* its owner has read it already */
+        return; /* its owner has read it already */
 }
 
 int emu_error_request(struct emu_connection *c, uint16_t type, struct emu_msg_errors *asked)

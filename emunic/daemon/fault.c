@@ -46,14 +46,14 @@
 
 struct rule_end {
     struct emu_fault_rule rule;
-    struct emu_fault_count *counts;     /* owned, EMU_PORTS_MAX */
+    struct emu_fault_count *counts; /* owned, EMU_PORTS_MAX */
     uint64_t set_at_ns;
-    uint64_t seen;                      /* of all ports, those that have gone included */
+    uint64_t seen; /* of all ports, those that have gone included */
     uint64_t hits;
 };
 
 struct emu_fault_set {
-    struct rule_end *rules;             /* owned */
+    struct rule_end *rules; /* owned */
     uint32_t n_rules;
     uint32_t next_id;
 };
@@ -149,7 +149,7 @@ int emu_fault_set_rules(struct emu_server *server, struct emu_domain *domain, co
     if (r < 0)
         return r;
     if (appends && old)
-        old->n_rules = 0;       /* its counts have moved */
+        old->n_rules = 0; /* its counts have moved */
     free_set(old);
     domain->faults = set;
     emu_domain_set_path(domain);
@@ -280,8 +280,8 @@ static struct emu_fault_set *take_set(struct emu_words *words)
         emu_host_rule_take(words, &end->rule, &age_ns);
         end->set_at_ns = emu_clock_ns() - age_ns;
         end->counts = calloc(EMU_PORTS_MAX, sizeof(*end->counts));
-        words->is_bad = words->is_bad || !end->counts || emu_fault_rule_check(&end->rule) ||
-                        end->rule.id >= set->next_id;
+        words->is_bad =
+            words->is_bad || !end->counts || emu_fault_rule_check(&end->rule) || end->rule.id >= set->next_id;
         set->n_rules++;
     }
     if (!set->rules || words->is_bad || words->left != 0) {
@@ -320,8 +320,8 @@ void emu_fault_start_port(struct emu_port_end *port)
     const struct emu_member *member = port->member;
     bool is_rank = member->rank != EMU_NID_NONE;
 
-    port->fault.key = is_rank ? emu_fault_key(true, member->rank, member->n_ports_ever)
-                              : emu_fault_key(false, port->nid, port->instance_id);
+    port->fault.key = is_rank ? emu_fault_key(true, member->rank, member->n_ports_ever) :
+                                emu_fault_key(false, port->nid, port->instance_id);
     for (uint32_t i = 0; i < emu_fault_count_rules(port->domain); i++)
         port->domain->faults->rules[i].counts[port->index] = (struct emu_fault_count){ 0 };
 }
@@ -557,7 +557,7 @@ enum emu_fault_answer emu_fault_command(struct emu_port_end *port, struct emu_cm
         port->fault.held_until_ns = 0;
         a = EMU_FAULT_PASSES;
     } else if (port->fault.passed == port->head + 1) {
-        a = EMU_FAULT_PASSES;           /* it waits for something else */
+        a = EMU_FAULT_PASSES; /* it waits for something else */
         if (port->fault.loses)
             cmd->events |= EMU_EV_LOSE;
     } else {
@@ -577,7 +577,7 @@ uint64_t emu_fault_next_ns(const struct emu_server *server)
     uint64_t next_ns = UINT64_MAX;
     const struct emu_port_end *port;
 
-    LIST_FOREACH(port, &server->ports, link) {
+    LIST_FOREACH (port, &server->ports, link) {
         if (port->fault.held_until_ns != 0 && port->fault.held_until_ns < next_ns)
             next_ns = port->fault.held_until_ns;
         if (port->fault.datagram_at_ns != 0 && port->fault.datagram_at_ns < next_ns)
@@ -596,7 +596,7 @@ static void tell_injected(const struct emu_port_end *port, const struct emu_faul
 int emu_fault_registration(struct emu_port_end *port)
 {
     static const int results[EMU_FAULT_REGISTRATION_STATUSES] = {
-        [0] = -ENOSPC,      /* corrupt */
+        [0] = -ENOSPC, /* corrupt */
         [EMU_FAULT_NO_RESOURCE] = -ENOSPC,
         [EMU_FAULT_NO_MEMORY] = -ENOMEM,
         [EMU_FAULT_NO_PERMISSION] = -EPERM,
@@ -619,7 +619,8 @@ struct emu_fault_datagram emu_fault_datagram(struct emu_port_end *port, const st
     bool is_wildcard = (wanted->flags & EMU_DATAGRAM_WILDCARD) != 0;
     struct emu_fault_operation op = { .op_class = EMU_FAULT_DATAGRAM,
                                       .to_nid = is_wildcard ? EMU_NID_NONE : wanted->remote_nid,
-                                      .to_instance = wanted->remote_instance, .has_to_instance = !is_wildcard };
+                                      .to_instance = wanted->remote_instance,
+                                      .has_to_instance = !is_wildcard };
     const struct emu_fault_rule *rule = decide(port, &op);
     struct emu_fault_datagram d = { .state = EMU_DATAGRAM_PENDING };
 

@@ -33,9 +33,9 @@ struct emu_fault_state {
 };
 
 enum emu_fault_answer {
-    EMU_FAULT_PASSES,       /* run it, perhaps changed */
-    EMU_FAULT_IS_DONE,      /* it has ended with an error */
-    EMU_FAULT_WAITS,        /* ask again in the next round */
+    EMU_FAULT_PASSES,  /* run it, perhaps changed */
+    EMU_FAULT_IS_DONE, /* it has ended with an error */
+    EMU_FAULT_WAITS,   /* ask again in the next round */
 };
 
 struct emu_fault_datagram {

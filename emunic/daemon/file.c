@@ -38,8 +38,8 @@
 #include "emunic/engine/memory.h"
 
 #define FILES_PER_MEMBER 64u
-#define MAP_LINES_MAX    20000u             /* some 4 ms of emunic's time, where the kernel finds no mappings itself */
-#define OFFSET_END       (1ull << 47)       /* windows reach no further */
+#define MAP_LINES_MAX    20000u       /* some 4 ms of emunic's time, where the kernel finds no mappings itself */
+#define OFFSET_END       (1ull << 47) /* windows reach no further */
 #define PAGE_MASK        4095ull
 
 #ifndef HUGETLBFS_MAGIC
@@ -47,25 +47,25 @@
 #endif
 
 struct emu_file {
-    LIST_ENTRY(emu_file) link;          /* in its member's list */
-    struct emu_member *member;          /* borrowed; NULL when the process has ended */
-    struct emu_domain *domain;          /* borrowed: outlives the file */
+    LIST_ENTRY(emu_file) link; /* in its member's list */
+    struct emu_member *member; /* borrowed; NULL when the process has ended */
+    struct emu_domain *domain; /* borrowed: outlives the file */
     uint32_t number;
-    uint32_t n_users;                   /* memory domains */
+    uint32_t n_users; /* memory domains */
     int fd;
     dev_t dev;
     ino_t ino;
     bool is_writable;
-    uint64_t page_bytes;                /* 0: ordinary pages */
-    struct emu_windows windows;         /* into it */
+    uint64_t page_bytes;        /* 0: ordinary pages */
+    struct emu_windows windows; /* into it */
 };
 
 /* ---- checks ---- */
 
 struct span {
-    uint64_t first;                     /* addresses, rounded out to pages */
+    uint64_t first; /* addresses, rounded out to pages */
     uint64_t end;
-    uint64_t offset;                    /* in the file, of `first` */
+    uint64_t offset; /* in the file, of `first` */
     bool is_writable;
 };
 
@@ -73,7 +73,8 @@ static int check_range(const struct emu_msg_memory *memory, struct span *span_ou
 {
     *span_out = (struct span){ .first = memory->addr & ~PAGE_MASK,
                                .end = (memory->addr + memory->length_bytes + PAGE_MASK) & ~PAGE_MASK,
-                               .offset = memory->file_offset, .is_writable = !(memory->flags & EMU_MD_READ_ONLY) };
+                               .offset = memory->file_offset,
+                               .is_writable = !(memory->flags & EMU_MD_READ_ONLY) };
     if ((memory->flags & EMU_MD_MAPPED) || memory->file_offset % 4096 != 0 || memory->file_offset >= OFFSET_END ||
         span_out->end - span_out->first > OFFSET_END - memory->file_offset)
         return -EINVAL;
@@ -136,7 +137,7 @@ static struct emu_file *find(const struct emu_member *member, const struct stat 
 {
     struct emu_file *file;
 
-    LIST_FOREACH(file, &member->files, link) {
+    LIST_FOREACH (file, &member->files, link) {
         if (file->dev == st->st_dev && file->ino == st->st_ino && file->is_writable == is_writable)
             return file;
     }
@@ -170,10 +171,17 @@ static int create(struct emu_member *member, int fd, const struct stat *st, bool
     file = calloc(1, sizeof(*file));
     if (!file)
         return -ENOMEM;
-    *file = (struct emu_file){ .member = member, .domain = member->domain, .fd = fd, .dev = st->st_dev,
-                               .ino = st->st_ino, .is_writable = is_writable, .page_bytes = page_bytes,
-                               .windows = { .budget = &member->domain->windows, .is_read_only = !is_writable,
-                                            .can_break = true, .page_bytes = page_bytes } };
+    *file = (struct emu_file){ .member = member,
+                               .domain = member->domain,
+                               .fd = fd,
+                               .dev = st->st_dev,
+                               .ino = st->st_ino,
+                               .is_writable = is_writable,
+                               .page_bytes = page_bytes,
+                               .windows = { .budget = &member->domain->windows,
+                                            .is_read_only = !is_writable,
+                                            .can_break = true,
+                                            .page_bytes = page_bytes } };
     if (take_place(member->domain, file) < 0) {
         free(file);
         return -EMFILE;

@@ -20,8 +20,8 @@ struct emu_table_md;
 
 /* A place for a file in the domain table. */
 struct emu_file_place {
-    struct emu_file *file;              /* owned by the registrations that lie in it; or NULL */
-    uint32_t turn;                      /* of its number: grows each time the place is used */
+    struct emu_file *file; /* owned by the registrations that lie in it; or NULL */
+    uint32_t turn;         /* of its number: grows each time the place is used */
 };
 
 /*

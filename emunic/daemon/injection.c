@@ -28,21 +28,21 @@
 #include "emunic/daemon/quiesce.h"
 #include "emunic/daemon/resources.h"
 
-#define PERCENT_MAX   100u
-#define ORB_ENTRIES   992u
-#define BURST_BYTES   (64 << 10)
-#define FLAG_NOW      0x1u              /* GNI_BI_FLAG_*, spec ugni.md 2.18 */
-#define FLAG_AFTER    0x2u
-#define FLAG_DEFAULT  0x4u
-#define FLAG_ORB      0x8u
+#define PERCENT_MAX  100u
+#define ORB_ENTRIES  992u
+#define BURST_BYTES  (64 << 10)
+#define FLAG_NOW     0x1u /* GNI_BI_FLAG_*, spec ugni.md 2.18 */
+#define FLAG_AFTER   0x2u
+#define FLAG_DEFAULT 0x4u
+#define FLAG_ORB     0x8u
 
 struct emu_injection {
-    uint16_t flags;                     /* of the last update */
-    uint16_t norbs;                     /* current share, of ORB_ENTRIES */
+    uint16_t flags; /* of the last update */
+    uint16_t norbs; /* current share, of ORB_ENTRIES */
     uint16_t aot_norbs;
     uint16_t asked;
     uint16_t done;
-    uint32_t n_waits;                   /* domains whose members may still be unpaced */
+    uint32_t n_waits; /* domains whose members may still be unpaced */
     uint64_t bytes_per_s;
     int64_t bucket_bytes;
     uint64_t filled_ns;
@@ -147,8 +147,8 @@ static void commit(struct emu_server *server, uint32_t nid, struct emu_injection
     struct emu_domain *domain;
 
     i->asked++;
-    i->n_waits++;               /* ours: nothing is done before the last domain was told */
-    LIST_FOREACH(domain, &server->domains, link) {
+    i->n_waits++; /* ours: nothing is done before the last domain was told */
+    LIST_FOREACH (domain, &server->domains, link) {
         if (emu_domain_node_of(domain, nid) == EMU_NID_NONE)
             continue;
         emu_injection_mark(server, domain);
@@ -203,7 +203,7 @@ bool emu_injection_is_open(struct emu_server *server, uint32_t nid)
     if (!i)
         return true;
     now_ns = emu_clock_ns();
-    if (now_ns - i->filled_ns > 1000000000)     /* more than a second fills any bucket */
+    if (now_ns - i->filled_ns > 1000000000) /* more than a second fills any bucket */
         i->filled_ns = now_ns - 1000000000;
     gained = (now_ns - i->filled_ns) * (i->bytes_per_s / 1000) / 1000000;
     if (gained > 0) {

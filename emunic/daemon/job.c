@@ -41,7 +41,7 @@
 #include "emunic/daemon/resources.h"
 #include "emunic/daemon/word_list.h"
 
-#define IOMMU_LOG2_MAX 27       /* 2^27 MiB: all that a process can address */
+#define IOMMU_LOG2_MAX 27 /* 2^27 MiB: all that a process can address */
 
 struct emu_ntt {
     uint32_t granularity;
@@ -73,7 +73,7 @@ static bool is_bound(const struct emu_server *server, uint32_t entry)
 {
     const struct emu_domain *domain;
 
-    LIST_FOREACH(domain, &server->domains, link) {
+    LIST_FOREACH (domain, &server->domains, link) {
         if (domain->ntt_size > 0 && entry >= domain->ntt_base && entry - domain->ntt_base < domain->ntt_size)
             return true;
     }
@@ -164,7 +164,7 @@ static int allocate_entries(struct emu_server *server, struct emu_admin_request 
     if (!granularity_is_sound(job->granularity))
         return -EINVAL;
     if (ntt->n_taken > 0 && job->granularity != ntt->granularity)
-        return -ENOSPC;         /* one granularity at a time */
+        return -ENOSPC; /* one granularity at a time */
     if (!entries_are_sound(server, request, job->granularity))
         return -EINVAL;
     r = find_entries(ntt, job->group_size, base_out);
@@ -212,8 +212,8 @@ static void bind_addresses(struct emu_server *server, struct emu_domain *domain,
     for (uint32_t i = 0; i < domain->n_nodes; i++)
         domain->addresses[i] = EMU_NID_NONE;
     for (uint32_t address = 0; address < domain->table->n_nids; address++) {
-        uint32_t node = address < n_addresses ? emu_domain_node_of(domain, translate(server->ntt, base, address))
-                                              : EMU_NID_NONE;
+        uint32_t node =
+            address < n_addresses ? emu_domain_node_of(domain, translate(server->ntt, base, address)) : EMU_NID_NONE;
 
         index_of[address] = node;
         if (node != EMU_NID_NONE && domain->addresses[node] == EMU_NID_NONE)
@@ -242,7 +242,7 @@ static int collect_nids(struct emu_server *server, const struct emu_msg_job *job
     uint32_t n = 0;
     uint32_t *nids;
 
-    LIST_FOREACH(domain, &server->domains, link)
+    LIST_FOREACH (domain, &server->domains, link)
         n_max += domain->n_nodes;
     nids = malloc(n_max * sizeof(*nids));
     if (!nids)
@@ -252,7 +252,7 @@ static int collect_nids(struct emu_server *server, const struct emu_msg_job *job
             nids[n++] = translate(server->ntt, base, address);
     } else {
         nids[n++] = job->nid_wanted;
-        LIST_FOREACH(domain, &server->domains, link) {
+        LIST_FOREACH (domain, &server->domains, link) {
             for (uint32_t i = 0; i < domain->n_nodes; i++)
                 nids[n++] = emu_table_nodes(domain->table)[i].nid;
         }
@@ -268,7 +268,7 @@ static uint32_t host_of_nid(const struct emu_server *server, uint32_t nid, uint3
 {
     const struct emu_domain *domain;
 
-    LIST_FOREACH(domain, &server->domains, link) {
+    LIST_FOREACH (domain, &server->domains, link) {
         uint32_t node = domain->common_number ? emu_domain_node_of(domain, nid) : EMU_NID_NONE;
 
         if (node != EMU_NID_NONE)
@@ -312,7 +312,7 @@ static int find_job(struct emu_server *server, uint64_t job_id, uint32_t ptag, u
     struct emu_domain *domain;
 
     *domain_out = NULL;
-    LIST_FOREACH(domain, &server->domains, link) {
+    LIST_FOREACH (domain, &server->domains, link) {
         if (domain->is_ending)
             continue;
         if ((domain->ptag == ptag) != (domain->cookie == cookie))
@@ -371,7 +371,7 @@ static void set_limits(struct emu_domain *domain, const struct emu_msg_job *job)
     if (job->iommu_limit != EMU_JOB_LIMIT_NONE)
         limits->iommu_bytes = 1ull << (20 + (job->iommu_limit < IOMMU_LOG2_MAX ? job->iommu_limit : IOMMU_LOG2_MAX));
     if (limits->bte == 0)
-        limits->bte = 1;        /* a block transfer has to begin some time */
+        limits->bte = 1; /* a block transfer has to begin some time */
     publish_limits(domain);
 }
 
@@ -516,7 +516,7 @@ void emu_job_forget(struct emu_server *server, struct emu_domain *domain)
 static void run_again(struct emu_server *server, struct emu_domain *domain)
 {
     if (domain->suspension == EMU_SUSPENDS)
-        emu_quiesce_give_up(server, domain);    /* its end makes it run */
+        emu_quiesce_give_up(server, domain); /* its end makes it run */
     if (domain->suspension != EMU_SUSPENDED)
         return;
     domain->suspension = EMU_RUNS;
@@ -575,9 +575,22 @@ void emu_job_put_state(const struct emu_domain *domain, struct emu_word_list *li
 {
     const struct emu_limits *l = &domain->limits;
     const uint64_t words[STATE_WORDS] = {
-        domain->has_job_id, domain->job_id, domain->is_declared, domain->is_routed_on_demand,
-        domain->suspension != EMU_RUNS, l->mdd, l->cq, l->fma, l->bte, l->ce, l->iommu_bytes,
-        domain->ntt_base, domain->ntt_size, domain->cleans_ntt, l->mrt, l->gart,
+        domain->has_job_id,
+        domain->job_id,
+        domain->is_declared,
+        domain->is_routed_on_demand,
+        domain->suspension != EMU_RUNS,
+        l->mdd,
+        l->cq,
+        l->fma,
+        l->bte,
+        l->ce,
+        l->iommu_bytes,
+        domain->ntt_base,
+        domain->ntt_size,
+        domain->cleans_ntt,
+        l->mrt,
+        l->gart,
     };
     uint64_t *at = emu_word_list_extend(list, STATE_WORDS);
 
@@ -624,8 +637,8 @@ bool emu_job_take_state(struct emu_server *server, struct emu_domain *domain, st
     limits.gart = (uint32_t)emu_words_take(words, UINT32_MAX);
     if (words->is_bad || words->left != 0 || limits.bte == 0)
         return false;
-    if (size > 0 && (!range_is_known(server->ntt, base, size) ||
-                     (uint64_t)size * server->ntt->granularity > server->n_nids))
+    if (size > 0 &&
+        (!range_is_known(server->ntt, base, size) || (uint64_t)size * server->ntt->granularity > server->n_nids))
         return false;
     domain->has_job_id = has_job_id;
     domain->job_id = job_id;
@@ -647,7 +660,7 @@ struct emu_domain *emu_job_find(struct emu_server *server, const struct emu_msg_
 {
     struct emu_domain *domain;
 
-    LIST_FOREACH(domain, &server->domains, link) {
+    LIST_FOREACH (domain, &server->domains, link) {
         if (domain->cookie == job->cookie && (job->ptag == 255 || domain->ptag == job->ptag) &&
             (!domain->has_job_id || domain->job_id == job->job_id))
             return domain;
@@ -657,8 +670,8 @@ struct emu_domain *emu_job_find(struct emu_server *server, const struct emu_msg_
 
 static struct emu_domain *domain_of(struct emu_server *server, struct emu_admin_request *request, bool is_ordered)
 {
-    struct emu_domain *domain = is_ordered && request->domain != 0 ? emu_hosts_find_domain(server, request->domain)
-                                                                   : emu_job_find(server, &request->job);
+    struct emu_domain *domain = is_ordered && request->domain != 0 ? emu_hosts_find_domain(server, request->domain) :
+                                                                     emu_job_find(server, &request->job);
 
     if (domain)
         request->domain = domain->common_number;

@@ -46,9 +46,9 @@
 #include "emunic/daemon/resources.h"
 #include "emunic/engine/segments.h"
 
-#define ADDRESS_END (1ull << 47)          /* user addresses; 49 bits fit a handle */
-#define PAGE_MASK   4095ull
-#define MAP_LINES_MAX 512u                /* read for a part of a transfer where the kernel does not look itself */
+#define ADDRESS_END   (1ull << 47) /* user addresses; 49 bits fit a handle */
+#define PAGE_MASK     4095ull
+#define MAP_LINES_MAX 512u /* read for a part of a transfer where the kernel does not look itself */
 
 static uint64_t round_out(uint64_t end)
 {
@@ -126,7 +126,7 @@ static void give_number(struct emu_node *node, struct emu_domain *domain, uint32
 {
     struct emu_mdh *one = &node->mdhs[number % EMU_MDH_COUNT];
 
-    one->turns &= (uint8_t)~(1u << number / EMU_MDH_COUNT);
+    one->turns &= (uint8_t) ~(1u << number / EMU_MDH_COUNT);
     if (one->turns != 0)
         return;
     node->n_used--;
@@ -137,7 +137,7 @@ static bool is_shared(const struct emu_server *server, const struct emu_domain *
 {
     const struct emu_domain *other;
 
-    LIST_FOREACH(other, &server->domains, link) {
+    LIST_FOREACH (other, &server->domains, link) {
         if (other != domain && other->table && emu_domain_node_of(other, nid) != EMU_NID_NONE)
             return true;
     }
@@ -171,11 +171,11 @@ static void set_method(struct emu_table_md *entry, const struct emu_port_end *po
     entry->file_offset = file ? memory->file_offset : 0;
     if (file)
         entry->method = EMU_MEMORY_FILE;
-    else    /* A client that says so wrongly only makes its own memory unreachable. */
-        entry->method = (memory->flags & EMU_MD_MAPPED) && (memory->flags & EMU_MD_SEGMENTED) == 0 &&
-                                port->member->space_fd >= 0
-                            ? EMU_MEMORY_MAP
-                            : EMU_MEMORY_CMA;
+    else /* A client that says so wrongly only makes its own memory unreachable. */
+        entry->method =
+            (memory->flags & EMU_MD_MAPPED) && (memory->flags & EMU_MD_SEGMENTED) == 0 && port->member->space_fd >= 0 ?
+                EMU_MEMORY_MAP :
+                EMU_MEMORY_CMA;
 }
 
 /* ---- segments ---- */
@@ -238,8 +238,8 @@ static int make_list(struct emu_port_end *port, bool is_mapped, struct emu_segme
             return -EINVAL;
         }
         len_bytes = round_out(addr + len_bytes) - first;
-        list->parts[i] = (struct emu_segment_part){ .offset = list->total_bytes, .addr = first,
-                                                    .len_bytes = len_bytes };
+        list->parts[i] =
+            (struct emu_segment_part){ .offset = list->total_bytes, .addr = first, .len_bytes = len_bytes };
         list->total_bytes += len_bytes;
         if (list->total_bytes >= ADDRESS_END) {
             free(list);
@@ -318,8 +318,8 @@ static int check_request(const struct emu_port_end *port, const struct emu_msg_m
     const uint32_t known = EMU_MD_READ_ONLY | EMU_MD_VMDH | EMU_MD_MAPPED | EMU_MD_FILE | EMU_MD_RESERVED |
                            EMU_MD_SEGMENTED | EMU_MD_DEDICATED | EMU_MD_GART;
 
-    if ((memory->flags & ~known) != 0 || (memory->flags & (EMU_MD_RESERVED | EMU_MD_SEGMENTED)) ==
-                                             (EMU_MD_RESERVED | EMU_MD_SEGMENTED))
+    if ((memory->flags & ~known) != 0 ||
+        (memory->flags & (EMU_MD_RESERVED | EMU_MD_SEGMENTED)) == (EMU_MD_RESERVED | EMU_MD_SEGMENTED))
         return -EINVAL;
     if ((memory->flags & EMU_MD_FILE) && (memory->flags & (EMU_MD_RESERVED | EMU_MD_SEGMENTED)))
         return -EINVAL;
@@ -494,7 +494,7 @@ int emu_md_deregister(struct emu_port_end *port, uint16_t mdh, uint16_t generati
 {
     struct emu_md_end *md;
 
-    LIST_FOREACH(md, &port->mds, link) {
+    LIST_FOREACH (md, &port->mds, link) {
         if (md->mdh != mdh)
             continue;
         if (emu_table_mds(port->domain->table, port->node_index)[mdh].generation != generation)
@@ -512,7 +512,7 @@ int emu_md_update(struct emu_port_end *port, const struct emu_msg_memory *memory
 
     if (memory->mdh >= EMU_MD_COUNT || (memory->flags & ~EMU_MD_MAPPED) != 0)
         return -EINVAL;
-    LIST_FOREACH(md, &port->mds, link) {
+    LIST_FOREACH (md, &port->mds, link) {
         if (md->mdh == memory->mdh)
             break;
     }
@@ -522,7 +522,7 @@ int emu_md_update(struct emu_port_end *port, const struct emu_msg_memory *memory
         memory->addr - entry->base > entry->length_bytes - memory->length_bytes)
         return -EINVAL;
     if (!md->is_reserved)
-        return 0;       /* live already: its pages are reached where they are */
+        return 0; /* live already: its pages are reached where they are */
     if ((memory->flags & EMU_MD_MAPPED) && port->member->space_fd >= 0 && memory->length_bytes == entry->length_bytes)
         entry->method = EMU_MEMORY_MAP;
     md->is_reserved = false;
@@ -535,7 +535,7 @@ void emu_md_drop_cq(struct emu_port_end *port, uint32_t cq)
     struct emu_table_md *entries = emu_table_mds(port->domain->table, port->node_index);
     struct emu_md_end *md;
 
-    LIST_FOREACH(md, &port->mds, link) {
+    LIST_FOREACH (md, &port->mds, link) {
         if (entries[md->mdh].cq == cq)
             entries[md->mdh].cq = EMU_CQ_NONE;
     }
@@ -548,7 +548,7 @@ uint16_t *emu_md_drop_all(struct emu_port_end *port, uint32_t *n_out)
     uint32_t n = 0;
 
     while ((md = LIST_FIRST(&port->mds))) {
-        if (mdhs)       /* out of memory: the numbers stay in use */
+        if (mdhs) /* out of memory: the numbers stay in use */
             mdhs[n++] = md->mdh;
         drop(port, md);
     }
@@ -560,7 +560,7 @@ int emu_md_reach(void *ctx, const struct emu_table_md *md, uint8_t op, struct em
 {
     const struct emu_port_end *self = ctx;
 
-    (void)op;       /* emunic can do everything */
+    (void)op; /* emunic can do everything */
     return emu_md_reach_in(self->domain, md, mem_out);
 }
 

@@ -27,8 +27,8 @@ struct emu_server;
 struct emu_md_end {
     LIST_ENTRY(emu_md_end) link;
     uint16_t mdh;
-    bool is_updatable;                  /* was reserved before its pages were there */
-    bool is_reserved;                   /* still is: waits for its first update */
+    bool is_updatable; /* was reserved before its pages were there */
+    bool is_reserved;  /* still is: waits for its first update */
     bool is_virtual;
     uint16_t vmdh;                      /* if it is */
     struct emu_translation translation; /* that it takes */
@@ -37,9 +37,9 @@ struct emu_md_end {
 
 /* A handle number of a node. */
 struct emu_mdh {
-    uint8_t turns;                      /* a bit for each memory domain that has it; 0: free */
-    bool is_dedicated;                  /* nobody else may have it */
-    uint32_t domain_id;                 /* whose it is */
+    uint8_t turns;      /* a bit for each memory domain that has it; 0: free */
+    bool is_dedicated;  /* nobody else may have it */
+    uint32_t domain_id; /* whose it is */
 };
 
 /* Memory domains of one node, of any domain. */
@@ -47,11 +47,11 @@ struct emu_node {
     struct emu_mdh mdhs[EMU_MDH_COUNT];
     uint16_t generation[EMU_MD_COUNT];
     struct emu_file *file[EMU_MD_COUNT]; /* that the memory lies in, until its number is released; or NULL */
-    uint16_t next;                      /* MDH: where to look; delays reuse */
-    uint16_t next_shared;               /* likewise for one that can be shared */
-    uint32_t n_used;                    /* MDHs */
-    uint32_t n_promised;                /* not used yet, but kept for blocks of virtual handles */
-    struct emu_injection *injection;    /* owned; NULL: nobody has asked */
+    uint16_t next;                       /* MDH: where to look; delays reuse */
+    uint16_t next_shared;                /* likewise for one that can be shared */
+    uint32_t n_used;                     /* MDHs */
+    uint32_t n_promised;                 /* not used yet, but kept for blocks of virtual handles */
+    struct emu_injection *injection;     /* owned; NULL: nobody has asked */
 };
 
 /* fds: of the request; what is wanted of them is taken. */

@@ -42,7 +42,7 @@ static struct emu_msgq_end *find(const struct emu_port_end *port)
 {
     struct emu_msgq_end *q;
 
-    LIST_FOREACH(q, &port->domain->msgqs, link) {
+    LIST_FOREACH (q, &port->domain->msgqs, link) {
         if (q->node_index == port->node_index)
             return q;
     }
@@ -166,8 +166,9 @@ static bool is_member(const struct emu_msgq_end *q, const struct emu_port_end *p
 
 void emu_msgq_md_ends(struct emu_port_end *port, uint16_t mdh, const struct emu_table_md *md)
 {
-    const struct emu_host_msgq ended = { .domain = port->domain->common_number, .nid = port->nid, .mdh = mdh,
-                                         .generation = md->generation };
+    const struct emu_host_msgq ended = {
+        .domain = port->domain->common_number, .nid = port->nid, .mdh = mdh, .generation = md->generation
+    };
     const struct emu_msgq_end *q = ended.domain == 0 || LIST_EMPTY(&port->domain->msgqs) ? NULL : find(port);
     uint8_t message[EMU_HOST_MSGQ_BYTES];
 
@@ -190,7 +191,7 @@ bool emu_msgq_host_message(struct emu_server *server, uint32_t host, const uint8
         return false;
     domain = emu_hosts_find_domain(server, ended.domain);
     if (!domain)
-        return true;            /* it has ended */
+        return true; /* it has ended */
     node = emu_domain_node_of(domain, ended.nid);
     if (node == EMU_NID_NONE || emu_hosts_of_node(domain, node) != host)
         return false;

@@ -47,14 +47,14 @@
 #include "emunic/fabric/detour.h"
 #include "emunic/fabric/link.h"
 
-#define PAIRS     4096u               /* verdicts kept; others are found again */
-#define DRAIN_NS  5000000000ull
-#define KEPT_MAX  4096u               /* writes of a port: more mailboxes than that lose some */
+#define PAIRS    4096u /* verdicts kept; others are found again */
+#define DRAIN_NS 5000000000ull
+#define KEPT_MAX 4096u /* writes of a port: more mailboxes than that lose some */
 
 struct verdict {
     uint32_t src_nid;
     uint32_t dst_nid;
-    uint64_t changes;                 /* when it was found; 0 never */
+    uint64_t changes; /* when it was found; 0 never */
     bool reaches;
 };
 
@@ -64,14 +64,14 @@ struct pending {
 };
 
 struct emu_network {
-    struct emu_fault_map *faults;     /* owned */
-    uint64_t changes;                 /* counts from 1 */
+    struct emu_fault_map *faults; /* owned */
+    uint64_t changes;             /* counts from 1 */
     uint64_t quiesces;
-    uint64_t quiesced_at_ns;          /* 0: released */
+    uint64_t quiesced_at_ns; /* 0: released */
     struct pending pending[EMU_NETWORK_PENDING_MAX];
     uint32_t n_pending;
-    struct emu_link_load *past;       /* owned, by link: carried before the last change */
-    uint32_t *errors;                 /* owned, by link */
+    struct emu_link_load *past; /* owned, by link: carried before the last change */
+    uint32_t *errors;           /* owned, by link */
     struct verdict verdicts[PAIRS];
 };
 
@@ -124,7 +124,9 @@ bool emu_network_reaches(struct emu_server *server, uint32_t src_nid, uint32_t d
         return true;
     v = &n->verdicts[emu_route_hash(src_nid, dst_nid, 0) % PAIRS];
     if (v->changes != n->changes || v->src_nid != src_nid || v->dst_nid != dst_nid)
-        *v = (struct verdict){ .src_nid = src_nid, .dst_nid = dst_nid, .changes = n->changes,
+        *v = (struct verdict){ .src_nid = src_nid,
+                               .dst_nid = dst_nid,
+                               .changes = n->changes,
                                .reaches = has_way(server, src_nid, dst_nid) && has_way(server, dst_nid, src_nid) };
     return v->reaches;
 }
@@ -168,7 +170,7 @@ static void make_kept_writes(struct emu_port_end *port)
     port->kept = NULL;
     port->n_kept = 0;
     for (uint32_t i = 0; i < n; i++) {
-        if (emu_network_takes(port, &kept[i]))      /* else it is kept once more */
+        if (emu_network_takes(port, &kept[i])) /* else it is kept once more */
             emu_datapath_run(port, &kept[i]);
     }
     free(kept);
@@ -321,7 +323,7 @@ static void tell_domains(struct emu_server *server, uint16_t code, const struct 
         record.info[1] = change->lane_mask;
         record.info[2] = (change->flags & EMU_NETWORK_REPAIR) != 0;
     }
-    LIST_FOREACH(domain, &server->domains, link)
+    LIST_FOREACH (domain, &server->domains, link)
         emu_error_tell_here(server, domain, record);
 }
 
@@ -329,7 +331,7 @@ static void set_paths(struct emu_server *server)
 {
     struct emu_domain *domain;
 
-    LIST_FOREACH(domain, &server->domains, link) {
+    LIST_FOREACH (domain, &server->domains, link) {
         domain->is_routed_around = emu_network_is_disturbed(server);
         emu_domain_set_path(domain);
     }
@@ -375,8 +377,9 @@ static int check(const struct emu_server *server, const struct emu_msg_network *
     case EMU_NETWORK_LANES:
         if (emu_link_get(m, change->index, &link) < 0)
             return -ERANGE;
-        return is_repair || (change->lane_mask != 0 && (link.lanes >= 32 || change->lane_mask >> link.lanes == 0))
-                   ? 0 : -EINVAL;
+        return is_repair || (change->lane_mask != 0 && (link.lanes >= 32 || change->lane_mask >> link.lanes == 0)) ?
+                   0 :
+                   -EINVAL;
     case EMU_NETWORK_ROUTER:
         return change->index < emu_machine_n_routers(m) ? 0 : -ERANGE;
     case EMU_NETWORK_NODE:
@@ -409,7 +412,7 @@ int emu_network_change(struct emu_server *server, const struct emu_msg_network *
 /* ---- state ---- */
 
 #define STATE_WORDS 3u
-enum { LINK_ERRORS = EMU_NETWORK_ALL };     /* a row of the state beside those of enum emu_network_thing */
+enum { LINK_ERRORS = EMU_NETWORK_ALL }; /* a row of the state beside those of enum emu_network_thing */
 
 static void put_row(struct emu_word_list *list, uint32_t thing, uint32_t index, uint32_t value)
 {
@@ -529,7 +532,7 @@ bool emu_network_take_state(struct emu_server *server, struct emu_words *words)
     if (words->left == 0 && !server->network)
         return true;
     if (make(server) < 0)
-        return true;        /* no memory: nothing that the sender could help */
+        return true; /* no memory: nothing that the sender could help */
     errors = calloc(n_links, sizeof(*errors));
     if (!errors || emu_fault_map_create(server->machine, &faults) < 0) {
         free(errors);
@@ -586,7 +589,7 @@ static bool is_anything_on_the_way(const struct emu_server *server)
 {
     const struct emu_port_end *port;
 
-    LIST_FOREACH(port, &server->ports, link) {
+    LIST_FOREACH (port, &server->ports, link) {
         if (port->n_transfers > 0)
             return true;
     }
@@ -609,7 +612,7 @@ void emu_network_round(struct emu_server *server)
         return;
     n->quiesced_at_ns = 0;
     tell_domains(server, EMU_ERROR_ROUTES, NULL);
-    LIST_FOREACH(port, &server->ports, link) {
+    LIST_FOREACH (port, &server->ports, link) {
         if (port->n_kept > 0)
             make_kept_writes(port);
     }

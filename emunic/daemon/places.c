@@ -20,11 +20,15 @@ static void fill(const struct emu_machine *m, struct emu_places *places, uint32_
     for (uint32_t nid = 0; nid < n_nids; nid++) {
         struct emu_place at;
 
-        emu_machine_place(m, nid, &at);     /* there are no gaps among nids */
+        emu_machine_place(m, nid, &at); /* there are no gaps among nids */
         nodes[nid] = (struct emu_node_place){
             .mesh = { (uint16_t)at.mesh_x, (uint16_t)at.mesh_y, (uint16_t)at.mesh_z },
-            .column = (uint16_t)at.cabinet_column, .row = (uint16_t)at.cabinet_row, .cage = (uint16_t)at.cage,
-            .slot = (uint16_t)at.blade, .node = (uint16_t)at.node, .chip = (uint16_t)at.chip,
+            .column = (uint16_t)at.cabinet_column,
+            .row = (uint16_t)at.cabinet_row,
+            .cage = (uint16_t)at.cage,
+            .slot = (uint16_t)at.blade,
+            .node = (uint16_t)at.node,
+            .chip = (uint16_t)at.chip,
         };
         for (unsigned axis = 0; axis < 3; axis++) {
             if (nodes[nid].mesh[axis] > places->mesh_max[axis])

@@ -222,9 +222,15 @@ static int create_port(struct emu_connection *connection, struct emu_domain *dom
 
     if (!port)
         return r;
-    *port = (struct emu_port_end){ .watch.ready = doorbell_ready, .server = connection->server, .domain = domain,
-                                   .member = member, .connection = connection, .instance_id = attach->instance_id,
-                                   .modes = attach->modes, .doorbell = -1, .alarm.ring = emu_channel_end_ring };
+    *port = (struct emu_port_end){ .watch.ready = doorbell_ready,
+                                   .server = connection->server,
+                                   .domain = domain,
+                                   .member = member,
+                                   .connection = connection,
+                                   .instance_id = attach->instance_id,
+                                   .modes = attach->modes,
+                                   .doorbell = -1,
+                                   .alarm.ring = emu_channel_end_ring };
     LIST_INIT(&port->mds);
     TAILQ_INIT(&port->transfers);
     LIST_INIT(&port->remote.errands);

@@ -50,10 +50,10 @@
 #include "emunic/engine/rest.h"
 #include "emunic/fabric/detour.h"
 
-#define LOCK_TRIES   64u
-#define STUCK_NS     20000000u
-#define FIRST_FREE   1024u       /* of process ids that nobody has asked for */
-#define KNOWN        16u
+#define LOCK_TRIES 64u
+#define STUCK_NS   20000000u
+#define FIRST_FREE 1024u /* of process ids that nobody has asked for */
+#define KNOWN      16u
 
 enum phase { IDLE, BEGIN, REPLY, MOVE, SENT, END, HOME };
 
@@ -67,14 +67,14 @@ struct known {
 /* A command that is being worked off. */
 struct work {
     enum phase phase;
-    bool is_detached;                   /* it has left the ring */
+    bool is_detached; /* it has left the ring */
     struct emu_ptl_send send;
     struct emu_ptl_cmd cmd;
-    uint64_t waits_since_ns;            /* for a lock; 0: not */
-    uint32_t target;                    /* slot of the target's port */
+    uint64_t waits_since_ns; /* for a lock; 0: not */
+    uint32_t target;         /* slot of the target's port */
     uint32_t target_generation;
     bool is_taken;
-    bool is_sent;                       /* SEND_END is posted */
+    bool is_sent; /* SEND_END is posted */
     bool has_reply;
     bool acks;
     unsigned fail;
@@ -83,8 +83,8 @@ struct work {
     struct emu_ptl_peer peer;
     struct emu_ptl_taker taker;
     struct emu_ptl_reply reply;
-    struct emu_memory near;             /* the initiator's memory */
-    struct emu_memory far;              /* the target's */
+    struct emu_memory near; /* the initiator's memory */
+    struct emu_memory far;  /* the target's */
     struct emu_ptl_span near_span;
     struct emu_ptl_span far_span;
     struct emu_ptl_iov near_iovs[EMU_PTL_IOVEC_MAX];
@@ -93,7 +93,7 @@ struct work {
 };
 
 struct emu_portals_end {
-    struct emu_ptl_ni *ni;              /* mapped */
+    struct emu_ptl_ni *ni; /* mapped */
     int fd;
     uint32_t pid;
     struct known known[KNOWN];
@@ -103,7 +103,7 @@ struct emu_portals_end {
 /* A flight of a dead process, in an interface that is locked. */
 struct emu_portals_repair {
     LIST_ENTRY(emu_portals_repair) link;
-    struct emu_domain *domain;          /* borrowed: outlives it */
+    struct emu_domain *domain; /* borrowed: outlives it */
     uint32_t port;
     uint32_t generation;
     struct emu_ptl_flight flight;
@@ -120,7 +120,7 @@ static bool is_taken(const struct emu_port_end *port, uint32_t pid)
 {
     const struct emu_port_end *other;
 
-    LIST_FOREACH(other, &port->server->ports, link) {
+    LIST_FOREACH (other, &port->server->ports, link) {
         if (other->domain == port->domain && other->portals && other->nid == port->nid && other->portals->pid == pid)
             return true;
     }
@@ -137,7 +137,7 @@ static int choose_pid(const struct emu_port_end *port, const struct emu_msg_port
         *pid_out = pid;
         return 0;
     }
-    pid = port->member->rank;   /* libpmi's map counts on that */
+    pid = port->member->rank; /* libpmi's map counts on that */
     if (pid > EMU_PTL_PID_LAST || is_taken(port, pid))
         pid = port->domain->n_ranks > FIRST_FREE ? port->domain->n_ranks : FIRST_FREE;
     while (pid <= EMU_PTL_PID_LAST && is_taken(port, pid))
@@ -308,7 +308,7 @@ void emu_portals_end_stuck(struct emu_port_end *port, uint32_t locked)
     struct emu_port_end *owner;
 
     /* Who waits for a lock holds none, whatever name stands where, and is inside while he waits. */
-    LIST_FOREACH(owner, &port->server->ports, link) {
+    LIST_FOREACH (owner, &port->server->ports, link) {
         if (owner->domain == port->domain && owner->portals &&
             atomic_load_explicit(&owner->portals->ni->lock, memory_order_relaxed) == own)
             break_lock(owner, own);
@@ -371,8 +371,8 @@ static struct emu_port_end *target_of(const struct emu_port_end *port, const str
 {
     struct emu_port_end *target = port->domain->ports[work->target];
 
-    return target && target->portals && generation_of(port->domain, work->target) == work->target_generation ? target
-                                                                                                            : NULL;
+    return target && target->portals && generation_of(port->domain, work->target) == work->target_generation ? target :
+                                                                                                               NULL;
 }
 
 struct emu_memory emu_portals_end_reach(struct emu_port_end *owner, const struct emu_ptl_md *md)
@@ -594,7 +594,7 @@ static bool step_begin(struct emu_port_end *port, struct work *work)
 {
     struct emu_port_end *target = find_target(port, work->send.nid, work->send.pid);
 
-    if (port->portals->ni->n_fails > 0) {       /* a look without the lock: what it says matters to this domain only */
+    if (port->portals->ni->n_fails > 0) { /* a look without the lock: what it says matters to this domain only */
         if (!emu_portals_end_lock(port, &work->waits_since_ns))
             return false;
         if (emu_ptl_is_cut_off(port->portals->ni, work->send.nid))
@@ -628,8 +628,9 @@ static bool step_reply(struct emu_port_end *port, struct work *work)
         keep_span(ni, &work->reply.md, &work->near_span, work->near_iovs);
     }
     emu_portals_end_unlock(port);
-    work->phase = work->has_reply && work->fail == 0 ? MOVE
-                  : work->send.kind == EMU_PTL_GET && work->is_taken ? END : HOME;
+    work->phase = work->has_reply && work->fail == 0               ? MOVE :
+                  work->send.kind == EMU_PTL_GET && work->is_taken ? END :
+                                                                     HOME;
     return true;
 }
 
@@ -641,7 +642,7 @@ static bool step_move(struct emu_port_end *port, struct work *work)
         return true;
     }
     if (move(port, work))
-        return false;           /* the others first */
+        return false; /* the others first */
     work->phase = work->send.kind == EMU_PTL_GETPUT ? HOME : work->send.kind == EMU_PTL_PUT ? SENT : END;
     return true;
 }
@@ -753,7 +754,7 @@ bool emu_portals_end_serve(struct emu_port_end *port, const struct emu_cmd *cmd)
     struct work *work;
 
     if (!port->portals)
-        return true;            /* a client that has no interface */
+        return true; /* a client that has no interface */
     work = &port->portals->work;
     if (work->phase != IDLE && work->is_detached)
         return false;
@@ -771,7 +772,7 @@ void emu_portals_end_fail(struct emu_port_end *port, const struct emu_cmd *cmd, 
         return;
     work = &port->portals->work;
     if (work->phase != IDLE)
-        return;                 /* cannot be: it is asked about before it begins */
+        return; /* cannot be: it is asked about before it begins */
     start(work, cmd, HOME);
     work->phase = work->send.kind == EMU_PTL_PUT ? HOME : REPLY;
     work->fail = status;
@@ -835,7 +836,7 @@ void emu_portals_drop_port(struct emu_port_end *port)
     emu_portals_remote_drop_port(port);
     if (port->portals->work.phase != IDLE && port->portals->work.is_detached)
         port->server->n_portals_waits--;
-    LIST_FOREACH(other, &port->server->ports, link) {
+    LIST_FOREACH (other, &port->server->ports, link) {
         if (other != port && other->domain == port->domain && other->portals)
             repair(other, dead, port->index);
     }
@@ -880,7 +881,7 @@ void emu_portals_round(struct emu_server *server)
             drop_repair(server, repair);
         repair = next;
     }
-    LIST_FOREACH(port, &server->ports, link) {
+    LIST_FOREACH (port, &server->ports, link) {
         if (port->portals && port->portals->work.phase != IDLE && port->portals->work.is_detached)
             finish_detached(port, &port->portals->work);
     }

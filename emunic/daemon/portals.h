@@ -20,8 +20,8 @@ struct emu_server;
 
 /* Messages of a port to interfaces on other hosts that are not over. */
 struct emu_portals_remote_port {
-    TAILQ_HEAD(, emu_portals_errand) errands;   /* owned */
-    TAILQ_HEAD(, emu_portals_errand) ready;     /* of them, as answered: those that wait for the port's own lock */
+    TAILQ_HEAD(, emu_portals_errand) errands; /* owned */
+    TAILQ_HEAD(, emu_portals_errand) ready;   /* of them, as answered: those that wait for the port's own lock */
     uint32_t n;
 };
 

@@ -46,7 +46,7 @@ void emu_portals_end_ack(struct emu_ptl_ni *ni, const struct emu_ptl_send *send,
 struct emu_portals_place {
     struct emu_ptl_md md;
     struct emu_ptl_span span;
-    struct emu_ptl_iov *iovs;   /* owned: the span's */
+    struct emu_ptl_iov *iovs; /* owned: the span's */
 };
 
 /* -ENOMEM */
@@ -63,13 +63,13 @@ struct emu_portals_pull {
     TAILQ_ENTRY(emu_portals_pull) link; /* of those that wait until less is asked of their host */
     bool waits;
     uint32_t host;
-    uint32_t domain;            /* number that all hosts know */
-    bool is_at_target;          /* the data are */
-    uint64_t to;                /* number there */
-    uint64_t from;              /* number here */
+    uint32_t domain;   /* number that all hosts know */
+    bool is_at_target; /* the data are */
+    uint64_t to;       /* number there */
+    uint64_t from;     /* number here */
     uint64_t total_bytes;
-    uint64_t asked_bytes;       /* from the first byte of the operation on */
-    uint64_t came_bytes;        /* likewise */
+    uint64_t asked_bytes; /* from the first byte of the operation on */
+    uint64_t came_bytes;  /* likewise */
     unsigned fail;
 };
 
@@ -84,7 +84,7 @@ void emu_portals_pull_stop(struct emu_server *server, struct emu_portals_pull *p
 
 /* ---- between hosts ---- */
 
-#define EMU_PORTALS_WINDOW 1024u    /* requests of one host to another that are not over there */
+#define EMU_PORTALS_WINDOW 1024u /* requests of one host to another that are not over there */
 #define EMU_PORTALS_HINTS  256u
 #define EMU_PORTALS_PAIRS  256u
 
@@ -93,18 +93,18 @@ struct emu_portals_visit;
 TAILQ_HEAD(emu_portals_visits, emu_portals_visit);
 
 struct emu_portals_host {
-    uint32_t n_errands;         /* of ours, that are going on there */
-    uint32_t n_visits;          /* of theirs, that are going on */
-    uint64_t asked_bytes;       /* of them, that have not come */
+    uint32_t n_errands;                   /* of ours, that are going on there */
+    uint32_t n_visits;                    /* of theirs, that are going on */
+    uint64_t asked_bytes;                 /* of them, that have not come */
     TAILQ_HEAD(, emu_portals_pull) pulls; /* that wait for those */
 };
 
 struct emu_portals_hosts {
     struct emu_numbers errands;
-    struct emu_numbers visits;  /* those that have been asked for data, or may be */
-    struct emu_portals_visits waiting;  /* for a lock */
+    struct emu_numbers visits;                          /* those that have been asked for data, or may be */
+    struct emu_portals_visits waiting;                  /* for a lock */
     struct emu_portals_visits pairs[EMU_PORTALS_PAIRS]; /* all going on, by their processes' hash, as they came */
-    uint32_t hints[EMU_PORTALS_HINTS]; /* slot where a process was found last */
+    uint32_t hints[EMU_PORTALS_HINTS];                  /* slot where a process was found last */
     struct emu_portals_host hosts[];
 };
 

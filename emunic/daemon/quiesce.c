@@ -65,22 +65,22 @@ struct gap {
 
 struct emu_quiesce {
     LIST_ENTRY(emu_quiesce) link;
-    struct emu_domain *domain;           /* borrowed: outlives it */
-    struct emu_connection *connection;   /* to answer, or NULL */
-    struct emu_port_end *port;           /* of a queue; NULL once it has gone */
+    struct emu_domain *domain;         /* borrowed: outlives it */
+    struct emu_connection *connection; /* to answer, or NULL */
+    struct emu_port_end *port;         /* of a queue; NULL once it has gone */
     struct emu_msg reply;
     enum kind kind;
-    uint32_t number;                     /* queue index, or slot of a dead port */
+    uint32_t number; /* queue index, or slot of a dead port */
     uint32_t nid;
-    uint16_t *mdhs;                      /* owned */
+    uint16_t *mdhs; /* owned */
     uint32_t n_mdhs;
-    struct gap *gaps;                    /* owned */
+    struct gap *gaps; /* owned */
     uint32_t n_gaps;
-    struct inside *waits;                /* owned */
+    struct inside *waits; /* owned */
     uint32_t n_waits;
-    uint64_t deadline_ns;                /* of a suspension */
+    uint64_t deadline_ns; /* of a suspension */
     uint64_t order;
-    bool is_awaited;                     /* the suspension's end, by who has ordered it */
+    bool is_awaited; /* the suspension's end, by who has ordered it */
     bool gave_up;
 };
 
@@ -105,8 +105,8 @@ static int collect_waits(struct emu_quiesce *q)
     atomic_thread_fence(memory_order_seq_cst);
     if ((atomic_load(&domain->table->flags) & EMU_TABLE_FENCED) == 0)
         syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
-    LIST_FOREACH(member, &domain->members, link) {
-        LIST_FOREACH(port, &member->ports, member_link) {
+    LIST_FOREACH (member, &domain->members, link) {
+        LIST_FOREACH (port, &member->ports, member_link) {
             uint64_t mark = atomic_load_explicit(&port->segment->inside, memory_order_acquire);
             struct inside *more;
 
@@ -136,8 +136,8 @@ static bool is_anything_under_way(const struct emu_domain *domain)
     const struct emu_member *member;
     const struct emu_port_end *port;
 
-    LIST_FOREACH(member, &domain->members, link) {
-        LIST_FOREACH(port, &member->ports, member_link) {
+    LIST_FOREACH (member, &domain->members, link) {
+        LIST_FOREACH (port, &member->ports, member_link) {
             if (emu_remote_awaits_answers(port) || port->portals_remote.n > 0)
                 return true;
         }
@@ -173,8 +173,8 @@ static int collect_gaps(struct emu_quiesce *q)
     struct emu_member *member;
     struct emu_port_end *port;
 
-    LIST_FOREACH(member, &domain->members, link) {
-        LIST_FOREACH(port, &member->ports, member_link) {
+    LIST_FOREACH (member, &domain->members, link) {
+        LIST_FOREACH (port, &member->ports, member_link) {
             for (uint32_t cq = 0; cq < EMU_CQS_MAX; cq++) {
                 struct gap *more;
 
@@ -183,9 +183,9 @@ static int collect_gaps(struct emu_quiesce *q)
                 more = realloc(q->gaps, (q->n_gaps + 1) * sizeof(*more));
                 if (!more)
                     return -ENOMEM;
-                more[q->n_gaps++] = (struct gap){ port->index, generation_of(domain, port->index), cq,
-                                                  port->cqs[cq].serial,
-                                                  atomic_load(&port->cqs[cq].producer.shm->tail) };
+                more[q->n_gaps++] =
+                    (struct gap){ port->index, generation_of(domain, port->index), cq, port->cqs[cq].serial,
+                                  atomic_load(&port->cqs[cq].producer.shm->tail) };
                 q->gaps = more;
             }
         }
@@ -211,7 +211,7 @@ static void fill_gaps(struct emu_quiesce *q)
             continue;
         emu_rest_disturb(port->segment);
         emu_log(EMU_LOG_INFO, "nid %u inst 0x%x: filled a gap that a dead process left in queue %u", port->nid,
-                    port->instance_id, gap->cq);
+                port->instance_id, gap->cq);
     }
 }
 
@@ -325,7 +325,7 @@ void emu_quiesce_give_up(struct emu_server *server, const struct emu_domain *dom
 {
     struct emu_quiesce *q;
 
-    LIST_FOREACH(q, &server->quiesces, link) {
+    LIST_FOREACH (q, &server->quiesces, link) {
         if (q->kind == FOR_SUSPEND && q->domain == domain)
             q->gave_up = true;
     }
@@ -386,7 +386,7 @@ void emu_quiesce_forget(struct emu_server *server, const struct emu_connection *
 {
     struct emu_quiesce *q;
 
-    LIST_FOREACH(q, &server->quiesces, link) {
+    LIST_FOREACH (q, &server->quiesces, link) {
         if (connection && q->connection == connection)
             q->connection = NULL;
         if (port && q->port == port)

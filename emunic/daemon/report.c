@@ -31,10 +31,10 @@
 #include "emunic/fabric/load.h"
 #include "emunic/fabric/route.h"
 
-#define SCHEMA 1
-#define FLOW_WORDS  11u     /* of a row with its kind, as these */
-#define LINK_WORDS   4u
-#define COUNT_WORDS  5u
+#define SCHEMA      1
+#define FLOW_WORDS  11u /* of a row with its kind, as these */
+#define LINK_WORDS  4u
+#define COUNT_WORDS 5u
 
 static int write_whole(const char *data, size_t len, void *ctx)
 {
@@ -75,9 +75,9 @@ static json_t *path_of(const struct emu_server *server, uint32_t src, uint32_t d
     struct emu_route route;
 
     *hops_out = 0;
-    if (emu_detour_route(server->machine, emu_network_faults(server), src, dst, emu_route_hash(src, dst, 0),
-                         &route) < 0)
-        return path;        /* empty: there is no way now */
+    if (emu_detour_route(server->machine, emu_network_faults(server), src, dst, emu_route_hash(src, dst, 0), &route) <
+        0)
+        return path; /* empty: there is no way now */
     *hops_out = route.n_hops;
     for (uint32_t i = 0; i < route.n_links; i++) {
         char name[EMU_LINK_NAME_MAX];
@@ -94,13 +94,12 @@ static json_t *describe_flow(const struct emu_server *server, const struct emu_d
     json_int_t hops;
     json_t *path = path_of(server, src, dst, &hops);
 
-    return json_pack("{sI sI sI sI sI sI sI sI sI sI sI so}", "domain", (json_int_t)domain->id, "src_nid",
-                     (json_int_t)src, "dst_nid", (json_int_t)dst, "operations", (json_int_t)flow->operations,
-                     "payload_bytes", (json_int_t)flow->payload_bytes, "request_packets",
-                     (json_int_t)flow->request_packets, "request_flits", (json_int_t)flow->request_flits,
-                     "response_packets", (json_int_t)flow->response_packets, "response_flits",
-                     (json_int_t)flow->response_flits, "errors", (json_int_t)flow->errors, "router_hops", hops, "path",
-                     path);
+    return json_pack(
+        "{sI sI sI sI sI sI sI sI sI sI sI so}", "domain", (json_int_t)domain->id, "src_nid", (json_int_t)src,
+        "dst_nid", (json_int_t)dst, "operations", (json_int_t)flow->operations, "payload_bytes",
+        (json_int_t)flow->payload_bytes, "request_packets", (json_int_t)flow->request_packets, "request_flits",
+        (json_int_t)flow->request_flits, "response_packets", (json_int_t)flow->response_packets, "response_flits",
+        (json_int_t)flow->response_flits, "errors", (json_int_t)flow->errors, "router_hops", hops, "path", path);
 }
 
 /* One flow that has something to tell. */
@@ -128,11 +127,17 @@ static void put_flows(const struct emu_domain *domain, struct emu_word_list *row
     for (uint32_t s = 0; s < domain->n_nodes; s++) {
         for (uint32_t d = 0; d < domain->n_nodes; d++) {
             struct emu_flow_counts flow = emu_flow_between(domain, s, d);
-            const uint64_t row[FLOW_WORDS] = { EMU_HOST_ROW_FLOW, domain->common_number,
+            const uint64_t row[FLOW_WORDS] = { EMU_HOST_ROW_FLOW,
+                                               domain->common_number,
                                                emu_table_nodes(domain->table)[s].nid,
-                                               emu_table_nodes(domain->table)[d].nid, flow.operations,
-                                               flow.payload_bytes, flow.request_packets, flow.request_flits,
-                                               flow.response_packets, flow.response_flits, flow.errors };
+                                               emu_table_nodes(domain->table)[d].nid,
+                                               flow.operations,
+                                               flow.payload_bytes,
+                                               flow.request_packets,
+                                               flow.request_flits,
+                                               flow.response_packets,
+                                               flow.response_flits,
+                                               flow.errors };
 
             if (is_worth_telling(&flow))
                 emu_word_list_add_row(rows, row, FLOW_WORDS);
@@ -160,7 +165,7 @@ static bool take_flow(struct emu_server *server, uint32_t host, struct emu_words
     if (words->is_bad)
         return false;
     if (!domain)
-        return true;    /* it has ended meanwhile */
+        return true; /* it has ended meanwhile */
     node = emu_domain_node_of(domain, src);
     if (node == EMU_NID_NONE || emu_hosts_of_node(domain, node) != host || !is_worth_telling(&flow) ||
         emu_domain_node_of(domain, dst) == EMU_NID_NONE)
@@ -274,7 +279,7 @@ static int report_links(struct emu_server *server, const struct emu_gathered *ga
         json_decref(flows);
         return -ENOMEM;
     }
-    LIST_FOREACH(domain, &server->domains, link)
+    LIST_FOREACH (domain, &server->domains, link)
         collect_domain(server, domain, flows);
     for (uint32_t i = 0; gathered && i < gathered->n_hosts; i++) {
         if (gathered->rows[i].n > 1)
@@ -297,7 +302,7 @@ static void put_links(struct emu_server *server, struct emu_word_list *rows)
         rows->has_failed = true;
         return;
     }
-    LIST_FOREACH(domain, &server->domains, link) {
+    LIST_FOREACH (domain, &server->domains, link) {
         if (domain->common_number != 0)
             put_flows(domain, rows);
     }
@@ -337,8 +342,9 @@ static json_t *describe_rule(const struct emu_fault_rule *rule, uint64_t seen, u
     return json_pack("{sI so ss ss* ss* ss* so so so so so so so so sI sI so so so sI sI sI}", "id",
                      (json_int_t)rule->id, "classes", classes_of(rule), "action", emu_fault_action_name(rule->action),
                      "status", status[0] ? status : NULL, "category", category, "victim",
-                     rule->action != EMU_FAULT_KILL ? NULL
-                     : (rule->flags & EMU_FAULT_VICTIM_INITIATOR) ? "initiator" : "target",
+                     rule->action != EMU_FAULT_KILL             ? NULL :
+                     (rule->flags & EMU_FAULT_VICTIM_INITIATOR) ? "initiator" :
+                                                                  "target",
                      "from_nid", number_or_null(rule->from_nid != EMU_NID_NONE, rule->from_nid), "to_nid",
                      number_or_null(rule->to_nid != EMU_NID_NONE, rule->to_nid), "from_instance",
                      number_or_null(rule->flags & EMU_FAULT_FROM_INSTANCE, rule->from_instance), "to_instance",
@@ -408,8 +414,8 @@ static json_t *faults_of(struct emu_server *server, const struct emu_domain *dom
 
 static void add_broken(json_t *list, const char *thing, uint32_t index, const char *name, const char *state)
 {
-    json_array_append_new(list, json_pack("{ss sI ss ss}", "thing", thing, "index", (json_int_t)index, "name", name,
-                                          "state", state));
+    json_array_append_new(
+        list, json_pack("{ss sI ss ss}", "thing", thing, "index", (json_int_t)index, "name", name, "state", state));
 }
 
 static void add_broken_links(const struct emu_server *server, json_t *list)
@@ -469,13 +475,12 @@ static int report_faults(struct emu_server *server, const struct emu_gathered *g
     json_t *domains = json_array();
     const struct emu_domain *domain;
 
-    LIST_FOREACH(domain, &server->domains, link)
+    LIST_FOREACH (domain, &server->domains, link)
         json_array_append_new(domains, faults_of(server, domain, gathered));
     return to_memfd(json_pack("{sI ss ss ss so* so so}", "schema", (json_int_t)SCHEMA, "server", server->name,
-                              "machine",
-                              emu_machine_name(server->machine), "machine_spec", server->machine_spec,
-                              "missing_hosts", describe_missing(server, gathered), "domains", domains,
-                              "network", describe_network(server)));
+                              "machine", emu_machine_name(server->machine), "machine_spec", server->machine_spec,
+                              "missing_hosts", describe_missing(server, gathered), "domains", domains, "network",
+                              describe_network(server)));
 }
 
 /* ---- whoever asks ---- */
@@ -500,7 +505,7 @@ void emu_report_rows(struct emu_server *server, uint16_t type, struct emu_word_l
         emu_status_rows(server, rows);
     if (type == EMU_MSG_LINKS)
         put_links(server, rows);
-    LIST_FOREACH(domain, &server->domains, link) {
+    LIST_FOREACH (domain, &server->domains, link) {
         if (type == EMU_MSG_FAULTS && domain->common_number != 0)
             put_counts(domain, rows);
     }

@@ -31,16 +31,16 @@
 #include "emunic/daemon/memory_domain.h"
 #include "emunic/daemon/port.h"
 
-#define DEVICE_CQS      (EMU_CQS_MAX * 4)
-#define MIB             (1ull << 20)
-#define DEVICE_BYTES    (1ull << 47)
-#define MODE_FMA_DEDICATED 0x00010000u      /* GNI_CDM_MODE_*, spec ugni.md 2.5 */
+#define DEVICE_CQS         (EMU_CQS_MAX * 4)
+#define MIB                (1ull << 20)
+#define DEVICE_BYTES       (1ull << 47)
+#define MODE_FMA_DEDICATED 0x00010000u /* GNI_CDM_MODE_*, spec ugni.md 2.5 */
 #define MODE_FMA_SHARED    0x00020000u
 
 void emu_limits_init(struct emu_limits *limits)
 {
-    *limits = (struct emu_limits){ UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT64_MAX, UINT32_MAX,
-                                   UINT32_MAX };
+    *limits = (struct emu_limits){ UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX,
+                                   UINT32_MAX, UINT64_MAX, UINT32_MAX, UINT32_MAX };
 }
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -65,7 +65,7 @@ static uint64_t sum_of(struct emu_server *server, uint32_t nid, uint64_t (*figur
     const struct emu_domain *domain;
     uint64_t sum = 0;
 
-    LIST_FOREACH(domain, &server->domains, link) {
+    LIST_FOREACH (domain, &server->domains, link) {
         uint32_t node = domain->table ? emu_domain_node_of(domain, nid) : EMU_NID_NONE;
 
         if (node != EMU_NID_NONE)
@@ -131,8 +131,8 @@ int emu_account_add_port(struct emu_port_end *port)
     struct emu_account *account = account_of(port);
     uint64_t device = emu_machine_nic(port->server->machine)->fma_descriptors;
     uint32_t mode = port->modes & (MODE_FMA_SHARED | MODE_FMA_DEDICATED);
-    bool is_one_left = fma_of(account) < port->domain->limits.fma &&
-                       sum_of(port->server, port->nid, fma_of_domain) < device;
+    bool is_one_left =
+        fma_of(account) < port->domain->limits.fma && sum_of(port->server, port->nid, fma_of_domain) < device;
 
     /* Of both the stricter counts. */
     if (mode & MODE_FMA_DEDICATED)
@@ -142,7 +142,7 @@ int emu_account_add_port(struct emu_port_end *port)
     if (!is_one_left && (!port->shares_fma || (account->n_shared_fma == 0 && mode == MODE_FMA_SHARED)))
         return -ENOSPC;
     if (!is_one_left && account->n_shared_fma == 0 && account->n_ports == 0)
-        return -ENOSPC;         /* nothing of the job's that it could share */
+        return -ENOSPC; /* nothing of the job's that it could share */
     /* One that joins dedicated ones when nothing is left counts as the job's shared descriptor: one too many. */
     account->n_ports++;
     account->n_shared_fma += port->shares_fma;
@@ -167,9 +167,9 @@ void emu_account_drop_port(struct emu_port_end *port)
 int emu_account_may_add_cq(const struct emu_port_end *port)
 {
     return account_of(port)->n_cqs >= port->domain->limits.cq ||
-                   sum_of(port->server, port->nid, cqs_of_domain) >= DEVICE_CQS
-               ? -ENOSPC
-               : 0;
+                   sum_of(port->server, port->nid, cqs_of_domain) >= DEVICE_CQS ?
+               -ENOSPC :
+               0;
 }
 
 bool emu_account_may_add_mdd(const struct emu_port_end *port)
@@ -197,9 +197,9 @@ int emu_account_may_add_translation(const struct emu_port_end *port, const struc
     if (emu_machine_nic(port->server->machine)->device != EMU_DEVICE_GEMINI)
         return 0;
     return has_room(sum_of(port->server, port->nid, mrt_of_domain), more->mrt, EMU_MRT_ENTRIES) &&
-                   has_room(sum_of(port->server, port->nid, gart_of_domain), more->gart, EMU_GART_ENTRIES)
-               ? 0
-               : -ENOSPC;
+                   has_room(sum_of(port->server, port->nid, gart_of_domain), more->gart, EMU_GART_ENTRIES) ?
+               0 :
+               -ENOSPC;
 }
 
 void emu_account_add_translation(struct emu_port_end *port, const struct emu_translation *more)
@@ -241,7 +241,7 @@ uint32_t emu_place_of(struct emu_connection *c, uint32_t nid_wanted)
 {
     struct emu_domain *domain;
 
-    LIST_FOREACH(domain, &c->server->domains, link) {
+    LIST_FOREACH (domain, &c->server->domains, link) {
         struct emu_member *member = domain->table ? emu_member_find(domain, c->peer.pid) : NULL;
 
         if (member && member->node_index != EMU_NID_NONE)
@@ -249,7 +249,7 @@ uint32_t emu_place_of(struct emu_connection *c, uint32_t nid_wanted)
     }
     if (nid_wanted < c->server->n_nids)
         return nid_wanted;
-    LIST_FOREACH(domain, &c->server->domains, link) {
+    LIST_FOREACH (domain, &c->server->domains, link) {
         uint32_t node = domain->table ? emu_domain_first_here(domain) : EMU_NID_NONE;
 
         if (node != EMU_NID_NONE && emu_domain_may_use(domain, &c->peer))
@@ -308,7 +308,7 @@ static struct emu_domain *domain_of_tag(struct emu_connection *c, uint32_t ptag,
     struct emu_domain *domain;
 
     /* A tag may belong to several jobs: the one that the caller is in, else the first on the node. */
-    LIST_FOREACH(domain, &c->server->domains, link) {
+    LIST_FOREACH (domain, &c->server->domains, link) {
         if (domain->is_ending || domain->ptag != ptag || emu_domain_node_of(domain, nid) == EMU_NID_NONE)
             continue;
         if (emu_member_find(domain, c->peer.pid))

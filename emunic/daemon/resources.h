@@ -18,27 +18,27 @@ struct emu_limits {
     uint32_t mdd;
     uint32_t cq;
     uint32_t fma;
-    uint32_t bte;                       /* outstanding block transfers; UINT32_MAX: no limit */
+    uint32_t bte; /* outstanding block transfers; UINT32_MAX: no limit */
     uint32_t ce;
-    uint64_t iommu_bytes;               /* registered address space */
-    uint32_t mrt;                       /* translation entries of a Gemini */
+    uint64_t iommu_bytes; /* registered address space */
+    uint32_t mrt;         /* translation entries of a Gemini */
     uint32_t gart;
 };
 
 /* What a registration takes of a NIC's translation. */
 struct emu_translation {
-    uint64_t iommu_bytes;               /* address space */
-    uint64_t mrt;                       /* of a Gemini: blocks, or */
-    uint64_t gart;                      /* pages */
+    uint64_t iommu_bytes; /* address space */
+    uint64_t mrt;         /* of a Gemini: blocks, or */
+    uint64_t gart;        /* pages */
 };
 
 /* What a domain uses on one of its nodes. Memory domain handles are in n_handles. */
 struct emu_account {
     uint32_t n_ports;
-    uint32_t n_shared_fma;              /* of those; together they hold one descriptor */
+    uint32_t n_shared_fma; /* of those; together they hold one descriptor */
     uint32_t n_cqs;
-    uint32_t n_blocks;                  /* block transfers that emunic is moving */
-    uint32_t vmdh_size;                 /* handles promised to the block of virtual ones */
+    uint32_t n_blocks;  /* block transfers that emunic is moving */
+    uint32_t vmdh_size; /* handles promised to the block of virtual ones */
     uint32_t vmdh_used;
     struct emu_translation translation;
 };

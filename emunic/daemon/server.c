@@ -52,11 +52,11 @@
 #include "emunic/daemon/quiesce.h"
 #include "emunic/engine/burst.h"
 
-#define CONTROL_EVERY 64u
+#define CONTROL_EVERY   64u
 #define EVENTS_PER_LOOK 64
-#define PATIENCE_MAX     3u
-#define PATIENCE_PAYS    2u     /* half of it */
-#define PATIENCE_TRIES  64u     /* commands between two tries where it does not seem to pay */
+#define PATIENCE_MAX    3u
+#define PATIENCE_PAYS   2u  /* half of it */
+#define PATIENCE_TRIES  64u /* commands between two tries where it does not seem to pay */
 
 /* ---- watches ---- */
 
@@ -77,7 +77,7 @@ void emu_server_bury(struct emu_server *server, int fd, struct emu_watch *watch)
         void **graves = realloc(server->graveyard, more * sizeof(*graves));
 
         if (!graves)
-            return;     /* out of memory: leak one object rather than free it under epoll's feet */
+            return; /* out of memory: leak one object rather than free it under epoll's feet */
         server->graveyard = graves;
         server->graves_max = more;
     }
@@ -353,7 +353,7 @@ static void announce_sleep(struct emu_server *server, uint32_t sleeps)
 {
     struct emu_domain *domain;
 
-    LIST_FOREACH(domain, &server->domains, link)
+    LIST_FOREACH (domain, &server->domains, link)
         atomic_store_explicit(&domain->table->emunic_sleeps, sleeps, memory_order_relaxed);
 }
 
@@ -377,9 +377,9 @@ static int sleep_until_called(struct emu_server *server, uint64_t wake_at_ns)
     if (!emu_datapath_has_work(server) && emu_hosts_may_sleep(server)) {
         server->sleeps++;
         /* Nobody rings when he leaves the engine. */
-        r = look_at_control(server, LIST_EMPTY(&server->quiesces) && !emu_portals_has_work(server)
-                                        ? shorter_ms(timeout_ms(wake_at_ns, emu_clock_ns()), emu_hosts_sleep_ms(server))
-                                        : 1);
+        r = look_at_control(server, LIST_EMPTY(&server->quiesces) && !emu_portals_has_work(server) ?
+                                        shorter_ms(timeout_ms(wake_at_ns, emu_clock_ns()), emu_hosts_sleep_ms(server)) :
+                                        1);
     }
     announce_sleep(server, 0);
     return r;

@@ -31,22 +31,24 @@
 /* Of a row with its kind. */
 #define HOST_WORDS      5u
 #define UNREACHED_WORDS 2u
-#define DOMAIN_WORDS   12u
+#define DOMAIN_WORDS    12u
 #define NODE_WORDS      3u
-#define PORT_WORDS     (5u + EMU_HOST_PORT_COUNTS)
-#define COUNT_MAX      (INT64_MAX / EMU_MEMORY_METHODS)    /* their sum is a number, too */
+#define PORT_WORDS      (5u + EMU_HOST_PORT_COUNTS)
+#define COUNT_MAX       (INT64_MAX / EMU_MEMORY_METHODS) /* their sum is a number, too */
 
 /* EMU_HOST_PORT_COUNTS: these, then number and bytes of the memory domains of each method. */
-static const char *const count_keys[] = { "commands", "commands_waiting", "transfers", "queues", "queues_in_overrun",
-                                          "memory_domains", "datagrams", "tx_operations", "tx_bytes", "tx_packets",
-                                          "errors" };
-static const char *const method_keys[EMU_MEMORY_METHODS] = { [EMU_MEMORY_CMA] = "cma", [EMU_MEMORY_MAP] = "adopted",
-                                                             [EMU_MEMORY_FILE] = "shared_file" };
+static const char *const count_keys[] = { "commands",          "commands_waiting", "transfers", "queues",
+                                          "queues_in_overrun", "memory_domains",   "datagrams", "tx_operations",
+                                          "tx_bytes",          "tx_packets",       "errors" };
+static const char *const method_keys[EMU_MEMORY_METHODS] = {
+    [EMU_MEMORY_CMA] = "cma", [EMU_MEMORY_MAP] = "adopted", [EMU_MEMORY_FILE] = "shared_file"
+};
 #define N_COUNT_KEYS (sizeof(count_keys) / sizeof(count_keys[0]))
 static_assert(N_COUNT_KEYS + 2 * EMU_MEMORY_METHODS == EMU_HOST_PORT_COUNTS, "what a port's row has");
 
-static const char *const text_keys[EMU_HOST_TEXTS] = { [EMU_HOST_TEXT_PROCESSORS] = "processors",
-                                                       [EMU_HOST_TEXT_WHY] = "why" };
+static const char *const text_keys[EMU_HOST_TEXTS] = {
+    [EMU_HOST_TEXT_PROCESSORS] = "processors", [EMU_HOST_TEXT_WHY] = "why"
+};
 
 /* ---- what is here ---- */
 
@@ -116,12 +118,14 @@ static void put_port(const struct emu_port_end *port, struct emu_word_list *rows
             overruns += atomic_load_explicit(&port->cqs[i].producer.shm->overrun, memory_order_relaxed) != 0;
     }
     uint64_t waiting = atomic_load_explicit(&port->segment->tail, memory_order_relaxed) - port->head;
-    uint64_t row[PORT_WORDS] = { EMU_HOST_ROW_PORT, port->index, port->nid, port->instance_id,
-                                 (uint64_t)port->member->pid, port->commands, waiting, port->n_transfers, port->n_cqs,
-                                 overruns, port->n_mds, port->n_datagrams, sum.operations, sum.payload_bytes,
-                                 sum.request_packets, sum.errors };
+    uint64_t row[PORT_WORDS] = {
+        EMU_HOST_ROW_PORT, port->index,       port->nid,         port->instance_id, (uint64_t)port->member->pid,
+        port->commands,    waiting,           port->n_transfers, port->n_cqs,       overruns,
+        port->n_mds,       port->n_datagrams, sum.operations,    sum.payload_bytes, sum.request_packets,
+        sum.errors
+    };
 
-    LIST_FOREACH(md, &port->mds, link) {
+    LIST_FOREACH (md, &port->mds, link) {
         uint64_t *method = &row[PORT_WORDS - 2 * EMU_MEMORY_METHODS + 2 * entries[md->mdh].method];
 
         method[0]++;
@@ -138,12 +142,13 @@ static void put_domain(const struct emu_server *server, const struct emu_domain 
     const struct emu_member *member;
     uint64_t n_members = 0;
 
-    LIST_FOREACH(member, &domain->members, link)
+    LIST_FOREACH (member, &domain->members, link)
         n_members++;
-    const uint64_t row[DOMAIN_WORDS] = { EMU_HOST_ROW_DOMAIN, domain->common_number, domain->id, domain->ptag,
-                                         domain->cookie, domain->owner_uid, domain->n_ranks, n_members,
-                                         domain->n_attached, domain->member_limit, domain->is_ending,
-                                         emu_fault_count_rules(domain) };
+    const uint64_t row[DOMAIN_WORDS] = {
+        EMU_HOST_ROW_DOMAIN, domain->common_number, domain->id,        domain->ptag,
+        domain->cookie,      domain->owner_uid,     domain->n_ranks,   n_members,
+        domain->n_attached,  domain->member_limit,  domain->is_ending, emu_fault_count_rules(domain)
+    };
     emu_word_list_add_row(rows, row, DOMAIN_WORDS);
     put_nodes(server, domain, rows);
     for (uint32_t i = 0; i < EMU_PORTS_MAX; i++) {
@@ -157,7 +162,7 @@ void emu_status_rows(struct emu_server *server, struct emu_word_list *rows)
     const struct emu_domain *domain;
 
     put_host(server, rows);
-    LIST_FOREACH(domain, &server->domains, link)
+    LIST_FOREACH (domain, &server->domains, link)
         put_domain(server, domain, rows);
 }
 
@@ -166,10 +171,10 @@ void emu_status_rows(struct emu_server *server, struct emu_word_list *rows)
 /* A domain of all hosts, while they are listened to. */
 struct common {
     const struct emu_domain *domain;
-    json_t *object;             /* owned until it is in the report */
+    json_t *object; /* owned until it is in the report */
     int64_t n_members;
     int64_t n_attached;
-    uint32_t n_told;            /* the last host that told of it, and 1 */
+    uint32_t n_told; /* the last host that told of it, and 1 */
 };
 
 /* One host's rows. */
@@ -177,15 +182,15 @@ struct teller {
     struct emu_server *server;
     uint32_t host;
     struct emu_words words;
-    json_t *report;             /* borrowed: object of the host; NULL when there is only one */
+    json_t *report; /* borrowed: object of the host; NULL when there is only one */
     struct common *commons;
     uint32_t n_commons;
-    json_t *domains;            /* of hosts alone */
-    bool is_known;              /* HOST has come */
+    json_t *domains; /* of hosts alone */
+    bool is_known;   /* HOST has come */
     uint32_t next_unreached;
-    bool is_in_domain;          /* nodes and ports are of this one: */
+    bool is_in_domain;               /* nodes and ports are of this one: */
     const struct emu_domain *domain; /* NULL: it is of that host alone, or has ended here */
-    json_t *object;             /* NULL: it has ended here */
+    json_t *object;                  /* NULL: it has ended here */
     uint32_t next_nid;
     uint32_t next_port;
 };
@@ -351,8 +356,8 @@ static bool take_port(struct teller *t)
     if (t->words.is_bad || index < t->next_port || !is_theirs(t, nid))
         return false;
     t->next_port = index + 1;
-    port = json_pack("{sI sI sI sI sI}", "host", (json_int_t)t->host, "port", (json_int_t)index, "nid",
-                     (json_int_t)nid, "instance_id", (json_int_t)instance_id, "pid", (json_int_t)pid);
+    port = json_pack("{sI sI sI sI sI}", "host", (json_int_t)t->host, "port", (json_int_t)index, "nid", (json_int_t)nid,
+                     "instance_id", (json_int_t)instance_id, "pid", (json_int_t)pid);
     take_numbers(t, port, count_keys, N_COUNT_KEYS);
     take_methods(t, port);
     if (!t->words.is_bad && t->object)
@@ -415,11 +420,10 @@ static json_t *describe_host(const struct emu_server *server, uint32_t host)
                      emu_hosts_name(server, host), "state", state, "sessions", (json_int_t)stats.sessions,
                      "messages_sent", (json_int_t)stats.messages_sent, "messages_received",
                      (json_int_t)stats.messages_received, "packets_sent", (json_int_t)stats.packets_sent,
-                     "packets_received", (json_int_t)stats.packets_received, "bytes_sent",
-                     (json_int_t)stats.bytes_sent, "bytes_received", (json_int_t)stats.bytes_received, "put_bytes",
-                     (json_int_t)stats.put_bytes, "get_bytes", (json_int_t)stats.get_bytes, "queued",
-                     (json_int_t)emu_hosts_queued(server, host), "refused", (json_int_t)(refused + stats.refused),
-                     "unreached");
+                     "packets_received", (json_int_t)stats.packets_received, "bytes_sent", (json_int_t)stats.bytes_sent,
+                     "bytes_received", (json_int_t)stats.bytes_received, "put_bytes", (json_int_t)stats.put_bytes,
+                     "get_bytes", (json_int_t)stats.get_bytes, "queued", (json_int_t)emu_hosts_queued(server, host),
+                     "refused", (json_int_t)(refused + stats.refused), "unreached");
 }
 
 static int compare_commons(const void *a, const void *b)
@@ -438,19 +442,21 @@ static struct common *find_commons(const struct emu_server *server, uint32_t *n_
     struct common *commons;
     uint32_t n = 0;
 
-    LIST_FOREACH(domain, &server->domains, link)
+    LIST_FOREACH (domain, &server->domains, link)
         n += domain->common_number != 0;
     commons = calloc(n + 1, sizeof(*commons));
     *n_out = commons ? n : 0;
     n = 0;
-    LIST_FOREACH(domain, &server->domains, link) {
+    LIST_FOREACH (domain, &server->domains, link) {
         if (commons && domain->common_number != 0)
             commons[n++].domain = domain;
     }
     for (uint32_t i = 0; i < *n_out; i++) {
         const struct emu_domain *d = commons[i].domain;
-        const uint64_t words[DOMAIN_WORDS - 2] = { d->id, d->ptag, d->cookie, d->owner_uid, d->n_ranks, 0, 0,
-                                                   d->member_limit, d->is_ending, emu_fault_count_rules(d) };
+        const uint64_t words[DOMAIN_WORDS - 2] = {
+            d->id, d->ptag, d->cookie,       d->owner_uid, d->n_ranks,
+            0,     0,       d->member_limit, d->is_ending, emu_fault_count_rules(d)
+        };
 
         commons[i].object = describe_domain(d->common_number, words);
         for (uint32_t k = 0; k < d->n_nodes; k++)
@@ -485,8 +491,12 @@ static json_t *hear_all(struct emu_server *server, const struct emu_gathered *ga
     struct common *commons = find_commons(server, &n_commons);
 
     for (uint32_t i = 0; i < emu_hosts_count(server); i++) {
-        struct teller teller = { .server = server, .host = i, .report = json_array_get(hosts, i), .commons = commons,
-                                 .n_commons = n_commons, .domains = alone };
+        struct teller teller = { .server = server,
+                                 .host = i,
+                                 .report = json_array_get(hosts, i),
+                                 .commons = commons,
+                                 .n_commons = n_commons,
+                                 .domains = alone };
         const char *answer = hear_host(&teller, gathered);
 
         json_object_set_new(teller.report, "answer", json_string(answer));
@@ -518,8 +528,8 @@ json_t *emu_status_describe(struct emu_server *server, const struct emu_gathered
         missing = NULL;
     }
     return json_pack("{sI ss sI sI sI ss ss ss sI sI sI so so* so* so}", "schema", (json_int_t)SCHEMA, "server",
-                     server->name, "pid", (json_int_t)getpid(), "abi_version", (json_int_t)EMU_ABI_VERSION,
-                     "uptime_ms", (json_int_t)((emu_clock_ns() - server->started_ns) / 1000000), "machine",
+                     server->name, "pid", (json_int_t)getpid(), "abi_version", (json_int_t)EMU_ABI_VERSION, "uptime_ms",
+                     (json_int_t)((emu_clock_ns() - server->started_ns) / 1000000), "machine",
                      emu_machine_name(server->machine), "machine_spec", server->machine_spec, "topology",
                      emu_machine_topology(server->machine), "machine_nodes", (json_int_t)server->n_nids, "rounds",
                      (json_int_t)server->rounds, "sleeps", (json_int_t)server->sleeps, "placement",

@@ -18,7 +18,7 @@
 
 #define LINES_MAX   256u
 #define PENDING_MAX 64u
-#define Y2000_S     946684800ull        /* 1 January 2000, since 1970 */
+#define Y2000_S     946684800ull /* 1 January 2000, since 1970 */
 
 struct pending {
     struct emu_watcher_line line;
@@ -27,8 +27,8 @@ struct pending {
 
 struct emu_watcher {
     char lines[LINES_MAX][EMU_WATCHER_LINE_MAX];
-    uint64_t n_lines;                   /* ever written */
-    struct pending pending[PENDING_MAX];/* in the order of their times */
+    uint64_t n_lines;                    /* ever written */
+    struct pending pending[PENDING_MAX]; /* in the order of their times */
     uint32_t n_pending;
 };
 
@@ -64,9 +64,9 @@ void emu_watcher_lose_lanes(struct emu_server *server, uint32_t link, uint32_t l
     for (unsigned i = 0; i < 3; i++)
         write_line(w, &lines[i]);
     if (w->n_pending == PENDING_MAX)
-        return;     /* a storm: the peers stay silent */
-    w->pending[w->n_pending++] = (struct pending){ .line = lines[3],
-                                                   .at_ns = emu_clock_ns() + server->settings.watcher_ns };
+        return; /* a storm: the peers stay silent */
+    w->pending[w->n_pending++] =
+        (struct pending){ .line = lines[3], .at_ns = emu_clock_ns() + server->settings.watcher_ns };
 }
 
 void emu_watcher_round(struct emu_server *server)

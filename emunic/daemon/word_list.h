@@ -13,10 +13,10 @@
 #include "emunic/abi/host_admin.h"
 
 struct emu_word_list {
-    uint64_t *words;            /* owned */
+    uint64_t *words; /* owned */
     uint32_t n;
     uint32_t room;
-    bool has_failed;            /* no memory, or more than a list holds: what is in it is not all */
+    bool has_failed; /* no memory, or more than a list holds: what is in it is not all */
 };
 
 /* Room for n more, or NULL. */

@@ -70,8 +70,8 @@ uint64_t emu_amo_apply(const struct emu_amo *amo, uint64_t old)
     bool is_32bit = (amo->flags & EMU_AMO_32BIT) != 0;
 
     if (amo->op >= EMU_AMO_FPMIN)
-        return is_32bit ? apply_float(amo->op, emu_as_float(old), emu_as_float(amo->operand1))
-                        : apply_double(amo->op, emu_as_double(old), emu_as_double(amo->operand1));
+        return is_32bit ? apply_float(amo->op, emu_as_float(old), emu_as_float(amo->operand1)) :
+                          apply_double(amo->op, emu_as_double(old), emu_as_double(amo->operand1));
     if (!is_32bit)
         return apply_integer(amo->op, (int64_t)old, (int64_t)amo->operand1, (int64_t)amo->operand2);
     return (uint32_t)apply_integer(amo->op, (int32_t)old, (int32_t)amo->operand1, (int32_t)amo->operand2);

@@ -65,7 +65,7 @@ static void run_alone(struct emu_transaction *put, const struct emu_view *view)
 void emu_burst_run(struct emu_burst *burst, const struct emu_view *view)
 {
     unsigned segment = 0;
-    uint64_t done_bytes = 0;        /* with those that failed */
+    uint64_t done_bytes = 0; /* with those that failed */
     unsigned i = 0;
 
     while (i < burst->n) {

@@ -10,21 +10,21 @@
 
 #include "emunic/engine/transaction.h"
 
-#define EMU_BURST_SEGMENTS 64u      /* a put takes one, with a flag two */
+#define EMU_BURST_SEGMENTS 64u /* a put takes one, with a flag two */
 
 struct emu_burst {
     unsigned n;
     unsigned n_segments;
     struct emu_transaction puts[EMU_BURST_SEGMENTS];
-    uint64_t end_bytes[EMU_BURST_SEGMENTS];     /* of the burst's data, up to and with each put */
+    uint64_t end_bytes[EMU_BURST_SEGMENTS]; /* of the burst's data, up to and with each put */
     struct iovec local[EMU_BURST_SEGMENTS];
     struct iovec remote[EMU_BURST_SEGMENTS];
 };
 
 enum emu_burst_result {
     EMU_BURST_TAKEN = 0,
-    EMU_BURST_FULL,         /* no room, or the burst goes to another process: run it and offer the put again */
-    EMU_BURST_NEVER,        /* not such a put: it is to be done in the usual way */
+    EMU_BURST_FULL,  /* no room, or the burst goes to another process: run it and offer the put again */
+    EMU_BURST_NEVER, /* not such a put: it is to be done in the usual way */
 };
 
 /*

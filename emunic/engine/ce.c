@@ -23,10 +23,10 @@
 #include "emunic/abi/event.h"
 #include "emunic/engine/bits.h"
 
-#define QUIET_NAN_64   0x7ff8000000000000ull
-#define QUIET_NAN_32   0x7fc00000ull
-#define QUIET_BIT_64   (1ull << 51)
-#define QUIET_BIT_32   (1ull << 22)
+#define QUIET_NAN_64 0x7ff8000000000000ull
+#define QUIET_NAN_32 0x7fc00000ull
+#define QUIET_BIT_64 (1ull << 51)
+#define QUIET_BIT_32 (1ull << 22)
 
 static bool is_32bit(const struct emu_ce_value *v)
 {
@@ -62,7 +62,7 @@ bool emu_ce_is_valid(const struct emu_ce_value *v)
 void emu_ce_start(struct emu_ce_value *v)
 {
     if (has_index(v))
-        v->flags &= (uint8_t)~EMU_CE_TWO_OP;    /* they take two operands anyway */
+        v->flags &= (uint8_t)~EMU_CE_TWO_OP; /* they take two operands anyway */
     else if ((v->flags & EMU_CE_TWO_OP) == 0)
         v->operand2 = 0;
     if (is_32bit(v)) {

@@ -51,8 +51,8 @@ void emu_cq_wake_sleepers(struct emu_cq_shm *shm)
 /* Enough for the sleepers? Without regard to places that are not filled yet: whoever fills one looks again. */
 static bool is_worth_waking(struct emu_cq_shm *shm)
 {
-    uint64_t waiting = atomic_load_explicit(&shm->tail, memory_order_relaxed) -
-                       atomic_load_explicit(&shm->head, memory_order_relaxed);
+    uint64_t waiting =
+        atomic_load_explicit(&shm->tail, memory_order_relaxed) - atomic_load_explicit(&shm->head, memory_order_relaxed);
 
     return waiting >= atomic_load_explicit(&shm->wake_after, memory_order_relaxed) ||
            atomic_load_explicit(&shm->overrun, memory_order_relaxed) != 0;
@@ -81,8 +81,9 @@ void emu_cq_format(struct emu_cq_shm *shm, uint64_t ring_entries, uint64_t capac
 void emu_cq_producer_init(struct emu_cq_producer *p, struct emu_cq_shm *shm, uint64_t ring_entries, uint64_t capacity,
                           bool wakes, struct emu_cq_alarm *alarm)
 {
-    *p = (struct emu_cq_producer){ .shm = shm, .ring_entries = ring_entries, .capacity = capacity, .alarm = alarm,
-                                   .wakes = wakes };
+    *p = (struct emu_cq_producer){
+        .shm = shm, .ring_entries = ring_entries, .capacity = capacity, .alarm = alarm, .wakes = wakes
+    };
 }
 
 void emu_cq_consumer_init(struct emu_cq_consumer *c, struct emu_cq_shm *shm, uint64_t ring_entries)
@@ -102,7 +103,7 @@ unsigned emu_cq_fill_gaps(struct emu_cq_producer *p, uint64_t tail, uint64_t eve
     uint64_t place = atomic_load_explicit(&shm->head, memory_order_acquire);
     unsigned filled = 0;
 
-    if (tail - place > p->ring_entries)     /* the owner's head makes no sense: nothing to save */
+    if (tail - place > p->ring_entries) /* the owner's head makes no sense: nothing to save */
         return 0;
     for (; place != tail; place++) {
         _Atomic uint64_t *entry = &shm->entries[place & (p->ring_entries - 1)];

@@ -22,20 +22,20 @@ struct emu_cq_alarm {
 
 /* One producer's private view. Not to be shared between threads; any number of producers may feed one queue. */
 struct emu_cq_producer {
-    struct emu_cq_shm *shm;   /* borrowed from a mapped segment */
-    uint64_t ring_entries;    /* private copies: what the segment says is never read again */
-    uint64_t capacity;        /* for events of peers */
-    uint64_t seen_head;       /* last look at the consumer's line */
+    struct emu_cq_shm *shm;     /* borrowed from a mapped segment */
+    uint64_t ring_entries;      /* private copies: what the segment says is never read again */
+    uint64_t capacity;          /* for events of peers */
+    uint64_t seen_head;         /* last look at the consumer's line */
     struct emu_cq_alarm *alarm; /* borrowed; NULL: the queue stays armed */
-    bool wakes;               /* the queue may have sleepers, or be armed */
+    bool wakes;                 /* the queue may have sleepers, or be armed */
 };
 
 /* The owner's private view. One thread at a time takes events; others may look whether there are any. */
 struct emu_cq_consumer {
-    struct emu_cq_shm *shm;   /* borrowed */
+    struct emu_cq_shm *shm; /* borrowed */
     uint64_t ring_entries;
-    _Atomic uint64_t head;    /* events taken so far from the shared ring */
-    uint64_t *own;            /* owned: a second ring as large, for the owner's own events; NULL until it is wanted */
+    _Atomic uint64_t head; /* events taken so far from the shared ring */
+    uint64_t *own;         /* owned: a second ring as large, for the owner's own events; NULL until it is wanted */
     _Atomic uint64_t own_head;
     _Atomic uint64_t own_tail;
 };
@@ -168,7 +168,7 @@ static inline int emu_cq_reserve_of(struct emu_cq_producer *p, uint64_t places, 
     uint64_t tail = atomic_load_explicit(&shm->tail, memory_order_relaxed);
 
     do {
-        if (tail - p->seen_head >= places) {           /* looks full: only now touch the consumer's line */
+        if (tail - p->seen_head >= places) { /* looks full: only now touch the consumer's line */
             p->seen_head = atomic_load_explicit(&shm->head, memory_order_acquire);
             if (tail - p->seen_head >= places) {
                 atomic_fetch_add_explicit(&shm->overrun, 1, memory_order_release);
@@ -254,9 +254,8 @@ static inline bool emu_cq_has_lost(const struct emu_cq_consumer *c)
 
 static inline bool emu_cq_has_overrun(const struct emu_cq_consumer *c)
 {
-    return emu_cq_has_lost(c) &&
-           atomic_load_explicit(&c->shm->tail, memory_order_acquire) ==
-               atomic_load_explicit(&c->head, memory_order_relaxed);
+    return emu_cq_has_lost(c) && atomic_load_explicit(&c->shm->tail, memory_order_acquire) ==
+                                     atomic_load_explicit(&c->head, memory_order_relaxed);
 }
 
 static inline uint32_t emu_cq_take_overrun(struct emu_cq_consumer *c)

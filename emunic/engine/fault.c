@@ -25,14 +25,11 @@
 /* ---- names ---- */
 
 static const char *const class_names[EMU_FAULT_CLASSES] = {
-    [EMU_FAULT_FMA_PUT] = "fma-put",   [EMU_FAULT_FMA_GET] = "fma-get",
-    [EMU_FAULT_FMA_AMO] = "fma-amo",   [EMU_FAULT_BTE_PUT] = "bte-put",
-    [EMU_FAULT_BTE_GET] = "bte-get",   [EMU_FAULT_SMSG] = "smsg",
-    [EMU_FAULT_MSGQ] = "msgq",         [EMU_FAULT_CQ_WRITE] = "cq-write",
-    [EMU_FAULT_CE] = "ce",             [EMU_FAULT_PTL_PUT] = "ptl-put",
-    [EMU_FAULT_PTL_GET] = "ptl-get",   [EMU_FAULT_PTL_GETPUT] = "ptl-getput",
-    [EMU_FAULT_DATAGRAM] = "datagram",
-    [EMU_FAULT_REGISTRATION] = "registration",
+    [EMU_FAULT_FMA_PUT] = "fma-put",   [EMU_FAULT_FMA_GET] = "fma-get",           [EMU_FAULT_FMA_AMO] = "fma-amo",
+    [EMU_FAULT_BTE_PUT] = "bte-put",   [EMU_FAULT_BTE_GET] = "bte-get",           [EMU_FAULT_SMSG] = "smsg",
+    [EMU_FAULT_MSGQ] = "msgq",         [EMU_FAULT_CQ_WRITE] = "cq-write",         [EMU_FAULT_CE] = "ce",
+    [EMU_FAULT_PTL_PUT] = "ptl-put",   [EMU_FAULT_PTL_GET] = "ptl-get",           [EMU_FAULT_PTL_GETPUT] = "ptl-getput",
+    [EMU_FAULT_DATAGRAM] = "datagram", [EMU_FAULT_REGISTRATION] = "registration",
 };
 
 static const struct {
@@ -46,8 +43,8 @@ static const struct {
 };
 
 static const char *const action_names[EMU_FAULT_ACTIONS] = {
-    [EMU_FAULT_DROP] = "drop",   [EMU_FAULT_CORRUPT] = "corrupt", [EMU_FAULT_FAIL] = "fail",
-    [EMU_FAULT_DELAY] = "delay", [EMU_FAULT_OVERRUN] = "overrun", [EMU_FAULT_KILL] = "kill",
+    [EMU_FAULT_DROP] = "drop",     [EMU_FAULT_CORRUPT] = "corrupt",   [EMU_FAULT_FAIL] = "fail",
+    [EMU_FAULT_DELAY] = "delay",   [EMU_FAULT_OVERRUN] = "overrun",   [EMU_FAULT_KILL] = "kill",
     [EMU_FAULT_REPORT] = "report", [EMU_FAULT_THROTTLE] = "throttle",
 };
 
@@ -66,11 +63,15 @@ static const char *const transaction_names[] = {
 };
 
 static const char *const registration_names[EMU_FAULT_REGISTRATION_STATUSES] = {
-    [EMU_FAULT_NO_RESOURCE] = "resource", [EMU_FAULT_NO_MEMORY] = "memory", [EMU_FAULT_NO_PERMISSION] = "permission",
+    [EMU_FAULT_NO_RESOURCE] = "resource",
+    [EMU_FAULT_NO_MEMORY] = "memory",
+    [EMU_FAULT_NO_PERMISSION] = "permission",
 };
 
 static const char *const datagram_names[EMU_FAULT_DATAGRAM_STATUSES] = {
-    [EMU_FAULT_DATAGRAM_ERROR] = "error", [EMU_FAULT_DATAGRAM_TIMEOUT] = "timeout", [EMU_FAULT_DATAGRAM_BUSY] = "busy",
+    [EMU_FAULT_DATAGRAM_ERROR] = "error",
+    [EMU_FAULT_DATAGRAM_TIMEOUT] = "timeout",
+    [EMU_FAULT_DATAGRAM_BUSY] = "busy",
 };
 
 static const char *const category_names[8] = {
@@ -274,8 +275,9 @@ bool emu_fault_class_of(const struct emu_cmd *cmd, enum emu_fault_class *class_o
     }
     switch (source) {
     case EMU_SOURCE_FMA:
-        *class_out = cmd->op == EMU_OP_GET ? EMU_FAULT_FMA_GET : cmd->op == EMU_OP_AMO ? EMU_FAULT_FMA_AMO
-                                                                                       : EMU_FAULT_FMA_PUT;
+        *class_out = cmd->op == EMU_OP_GET ? EMU_FAULT_FMA_GET :
+                     cmd->op == EMU_OP_AMO ? EMU_FAULT_FMA_AMO :
+                                             EMU_FAULT_FMA_PUT;
         return true;
     case EMU_SOURCE_BTE:
         *class_out = cmd->op == EMU_OP_GET ? EMU_FAULT_BTE_GET : EMU_FAULT_BTE_PUT;

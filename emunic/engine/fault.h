@@ -15,7 +15,7 @@
 
 /* What one rule has seen of one port. */
 struct emu_fault_count {
-    uint64_t seen;              /* operations that the rule looked at */
+    uint64_t seen; /* operations that the rule looked at */
     uint64_t hits;
 };
 
@@ -24,12 +24,12 @@ struct emu_fault_operation {
     enum emu_fault_class op_class;
     uint32_t from_nid;
     uint32_t from_instance;
-    uint32_t to_nid;            /* EMU_NID_NONE: has no target (registration, wildcard datagram) */
+    uint32_t to_nid; /* EMU_NID_NONE: has no target (registration, wildcard datagram) */
     uint32_t to_instance;
-    bool has_to_instance;       /* the target is known to that degree */
-    uint64_t port_key;          /* of the initiating port: the same in each run (emu_fault_key) */
-    uint64_t age_ns;            /* of the rule */
-    uint32_t live;              /* registrations that the port holds */
+    bool has_to_instance; /* the target is known to that degree */
+    uint64_t port_key;    /* of the initiating port: the same in each run (emu_fault_key) */
+    uint64_t age_ns;      /* of the rule */
+    uint32_t live;        /* registrations that the port holds */
 };
 
 /* Names. NULL: no such number. */

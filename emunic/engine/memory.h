@@ -18,7 +18,7 @@ struct emu_segment_list;
 
 /* A value that is stored after the data of a write are in place. */
 struct emu_flag {
-    uint64_t addr;  /* owner's address, aligned to 8 */
+    uint64_t addr; /* owner's address, aligned to 8 */
     uint64_t value;
 };
 
@@ -48,8 +48,8 @@ struct emu_memory_ops {
 
 struct emu_memory {
     const struct emu_memory_ops *ops;
-    pid_t pid;          /* cma */
-    uint8_t *base;      /* map: where owner_addr is mapped here. borrowed */
+    pid_t pid;     /* cma */
+    uint8_t *base; /* map: where owner_addr is mapped here. borrowed */
     uint64_t owner_addr;
     uint64_t len_bytes; /* map: length of the window; checked again at each access */
     /* map: not zero when pages of the window were missing and what was moved is lost. borrowed; NULL: cannot happen */

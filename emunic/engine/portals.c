@@ -158,7 +158,7 @@ static void post_start(struct emu_ptl_ni *ni, const struct emu_ptl_flight *fligh
 {
     struct emu_ptl_event start = flight->event;
 
-    start.kind--;       /* each START stands before its END */
+    start.kind--; /* each START stands before its END */
     emu_ptl_post(ni, flight->eq, flight->eq_generation, &start);
 }
 
@@ -211,7 +211,7 @@ void emu_ptl_begin(struct emu_ptl_ni *ni, const struct emu_ptl_request *rq, cons
     shown = take(ni, md, taker->mlength);
     if (e && (flight->flags & EMU_PTL_FLIGHT_PROMISED) == 0 && !is_active(md) &&
         (md->flags & EMU_PTL_MD_UNLINKS) != 0 && has_unlink_event(ni, md))
-        flight->flags |= EMU_PTL_FLIGHT_PROMISED;       /* UNLINK will come */
+        flight->flags |= EMU_PTL_FLIGHT_PROMISED; /* UNLINK will come */
     if (flight->flags & EMU_PTL_FLIGHT_PROMISED)
         e->promised++;
     flight->event = (struct emu_ptl_event){
@@ -301,12 +301,13 @@ static void make_words(uint64_t *words, const struct emu_ptl_ni *ni, const struc
     words[15] = md->eq_handle;
 }
 static_assert(offsetof(struct emu_ptl_event, kind) == 8 && offsetof(struct emu_ptl_event, fail) == 9 &&
-              offsetof(struct emu_ptl_event, link) == 12 && offsetof(struct emu_ptl_event, nid) == 16 &&
-              offsetof(struct emu_ptl_event, uid) == 24 && offsetof(struct emu_ptl_event, pt) == 32 &&
-              offsetof(struct emu_ptl_event, md_handle) == 36 && offsetof(struct emu_ptl_event, threshold) == 40 &&
-              offsetof(struct emu_ptl_event, bits) == 48 && offsetof(struct emu_ptl_event, hdr_data) == 80 &&
-              offsetof(struct emu_ptl_event, start) == 88 && offsetof(struct emu_ptl_event, user_ptr) == 112 &&
-              offsetof(struct emu_ptl_event, eq_handle) == 120, "the words that make_words() makes");
+                  offsetof(struct emu_ptl_event, link) == 12 && offsetof(struct emu_ptl_event, nid) == 16 &&
+                  offsetof(struct emu_ptl_event, uid) == 24 && offsetof(struct emu_ptl_event, pt) == 32 &&
+                  offsetof(struct emu_ptl_event, md_handle) == 36 && offsetof(struct emu_ptl_event, threshold) == 40 &&
+                  offsetof(struct emu_ptl_event, bits) == 48 && offsetof(struct emu_ptl_event, hdr_data) == 80 &&
+                  offsetof(struct emu_ptl_event, start) == 88 && offsetof(struct emu_ptl_event, user_ptr) == 112 &&
+                  offsetof(struct emu_ptl_event, eq_handle) == 120,
+              "the words that make_words() makes");
 
 /* The words of END, which says that the descriptor goes where there is no UNLINK event to say it. */
 static void finish_words(uint64_t *words, const struct emu_ptl_md *md, bool goes, unsigned fail)
@@ -324,7 +325,7 @@ static void retire(struct emu_ptl_ni *ni, const struct emu_ptl_taker *taker, str
 
     if (tells) {
         memcpy(&flight->event, words, sizeof(flight->event));
-        set_stage(flight, EMU_PTL_RETIRING);    /* eq_tail may change now */
+        set_stage(flight, EMU_PTL_RETIRING); /* eq_tail may change now */
         flight->eq_tail = tail_of(ni, taker->md.eq, taker->md.eq_generation);
         set_stage(flight, EMU_PTL_UNLINKING);
     }
@@ -347,7 +348,7 @@ void emu_ptl_end_brief(struct emu_ptl_ni *ni, const struct emu_ptl_request *rq, 
     if (e && (has_start || has_end || goes) && open_ring(ni, e, &ring)) {
         make_words(words, ni, rq, taker, link);
         if (has_start) {
-            words[1]--;         /* each START stands before its END */
+            words[1]--; /* each START stands before its END */
             append(e, &ring, words);
             words[1]++;
         }
@@ -444,11 +445,10 @@ static void repair_brief(struct emu_ptl_ni *ni, const struct emu_ptl_flight *fli
     if (e && open_ring(ni, e, &ring)) {
         if (atomic_load_explicit(&ring.slots[ring.tail & ring.mask].seq, memory_order_acquire) == ring.tail + 1)
             atomic_store_explicit(&e->tail, ++ring.tail, memory_order_release);
-        if (ring.tail != flight->eq_tail &&
-            load_event(&ring.slots[(ring.tail - 1) & ring.mask], ring.tail, &last)) {
+        if (ring.tail != flight->eq_tail && load_event(&ring.slots[(ring.tail - 1) & ring.mask], ring.tail, &last)) {
             note_news(ni);
             if (last.kind % 2 == EMU_PTL_EVENT_GET_START % 2 && (last.options & EMU_PTL_MD_END_DISABLE) == 0) {
-                last.kind++;    /* START without END */
+                last.kind++; /* START without END */
                 last.fail = EMU_STATUS_PEER_GONE;
                 emu_ptl_post(ni, flight->eq, flight->eq_generation, &last);
             }

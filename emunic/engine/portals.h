@@ -30,8 +30,8 @@ static inline bool emu_ptl_try_lock(struct emu_ptl_ni *ni, uint64_t holder)
 
 void emu_ptl_wake(struct emu_ptl_ni *ni);
 
-#define EMU_PTL_SLEEPS 1u   /* `waiting`: the owner sleeps, or is about to */
-#define EMU_PTL_NEWS   2u   /* and there has been an event since */
+#define EMU_PTL_SLEEPS 1u /* `waiting`: the owner sleeps, or is about to */
+#define EMU_PTL_NEWS   2u /* and there has been an event since */
 
 static inline void emu_ptl_unlock(struct emu_ptl_ni *ni)
 {
@@ -75,8 +75,8 @@ struct emu_ptl_taker {
 
 enum emu_ptl_result {
     EMU_PTL_TAKEN = 0,
-    EMU_PTL_DROPPED,    /* counted by the interface */
-    EMU_PTL_LOST,       /* the interface is told to be cut off from that node */
+    EMU_PTL_DROPPED, /* counted by the interface */
+    EMU_PTL_LOST,    /* the interface is told to be cut off from that node */
 };
 
 /* Translates a request (spec portals3.md 1.7). Changes nothing but counters. */
@@ -120,12 +120,12 @@ bool emu_ptl_is_cut_off(struct emu_ptl_ni *ni, uint32_t nid);
 struct emu_ptl_send {
     enum emu_ptl_request_kind kind;
     bool wants_ack;
-    uint32_t md;                /* put: source. get, getput: where the reply goes */
+    uint32_t md; /* put: source. get, getput: where the reply goes */
     uint32_t md_generation;
-    uint32_t put_md;            /* whose SEND events there are: `md` but for a getput */
+    uint32_t put_md; /* whose SEND events there are: `md` but for a getput */
     uint32_t put_md_generation;
-    uint64_t local_offset;      /* in md */
-    uint64_t put_offset;        /* getput: in put_md */
+    uint64_t local_offset; /* in md */
+    uint64_t put_offset;   /* getput: in put_md */
     uint32_t nid;
     uint32_t pid;
     uint32_t pt;
@@ -136,8 +136,8 @@ struct emu_ptl_send {
     uint64_t hdr_data;
     /* Made by emu_ptl_send_begin(): */
     uint32_t link;
-    int32_t threshold;          /* that SEND events show */
-    uint32_t eq;                /* that SEND_END is promised to, or EMU_PTL_NONE */
+    int32_t threshold; /* that SEND events show */
+    uint32_t eq;       /* that SEND_END is promised to, or EMU_PTL_NONE */
     uint32_t eq_generation;
 };
 
@@ -203,8 +203,8 @@ enum emu_ptl_take { EMU_PTL_EVENT, EMU_PTL_EVENT_AFTER_LOSS, EMU_PTL_NO_EVENT };
 
 /* Where the consumer of a queue is. */
 struct emu_ptl_head {
-    uint64_t at;                /* events taken or lost, from where the queue began */
-    bool has_lost;              /* some were lost, which the next event tells */
+    uint64_t at;   /* events taken or lost, from where the queue began */
+    bool has_lost; /* some were lost, which the next event tells */
 };
 
 /*
@@ -220,7 +220,7 @@ void emu_ptl_expect(struct emu_ptl_ni *ni, const struct emu_ptl_taker *taker);
 /* ---- memory of a descriptor ---- */
 
 struct emu_ptl_span {
-    const struct emu_ptl_iov *iovs;     /* borrowed from the interface; NULL: `one` */
+    const struct emu_ptl_iov *iovs; /* borrowed from the interface; NULL: `one` */
     uint32_t n;
     struct emu_ptl_iov one;
 };

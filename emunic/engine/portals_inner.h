@@ -21,7 +21,7 @@ static inline struct emu_ptl_eq *eq_of(struct emu_ptl_ni *ni, uint32_t eq, uint3
 }
 
 #define EVENT_WORDS (sizeof(struct emu_ptl_event) / 8)
-#define FIRST_LINE  (EMU_CACHE_LINE / 8)    /* words in it */
+#define FIRST_LINE  (EMU_CACHE_LINE / 8) /* words in it */
 
 /*
  * Event number `seq` into its place, word by word, because the consumer may be reading what is overwritten. words[0]
@@ -115,7 +115,7 @@ static inline bool is_active(const struct emu_ptl_md *md)
 
 static inline bool has_unlink_event(const struct emu_ptl_ni *ni, const struct emu_ptl_md *md)
 {
-    if (md->flags & EMU_PTL_MD_WAS_ENDED)       /* the last END says it */
+    if (md->flags & EMU_PTL_MD_WAS_ENDED) /* the last END says it */
         return (md->options & EMU_PTL_MD_END_DISABLE) != 0;
     if (ni->behaviour & EMU_PTL_UNLINK_ON_DEMAND)
         return (md->options & EMU_PTL_MD_AUTO_UNLINK_EVENT) != 0;

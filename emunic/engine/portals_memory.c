@@ -21,7 +21,7 @@ void emu_ptl_span_of(struct emu_ptl_ni *ni, const struct emu_ptl_md *md, struct 
 struct cursor {
     const struct emu_ptl_span *span;
     uint32_t at;
-    struct emu_ptl_iov here;            /* what is left of the segment at `at` */
+    struct emu_ptl_iov here; /* what is left of the segment at `at` */
 };
 
 /* To the first byte that is not passed yet. False: there is none. */

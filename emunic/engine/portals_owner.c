@@ -18,8 +18,8 @@
 #include <string.h>
 
 #define QUARANTINE   128u
-#define EQ_FEW       64u        /* events: who asks for fewer has not counted what may come at once, */
-#define EQ_FOR_FEW   512u       /* and gets room for a burst of 256 messages: 64 KiB, half of the arena for all queues */
+#define EQ_FEW       64u  /* events: who asks for fewer has not counted what may come at once, */
+#define EQ_FOR_FEW   512u /* and gets room for a burst of 256 messages: 64 KiB, half of the arena for all queues */
 #define HOLES_SPARED 64u
 #define ARENA_UNIT   4096u
 #define MIDDLE       (EMU_PTL_PLACES / 2)
@@ -75,7 +75,7 @@ static bool pieces_push(struct emu_ptl_pieces *p, unsigned order, uint32_t start
         uint32_t *more = realloc(p->free[order], room * sizeof(*more));
 
         if (!more)
-            return false;       /* the piece is lost until the interface ends */
+            return false; /* the piece is lost until the interface ends */
         p->free[order] = more;
         p->n_room[order] = room;
     }
@@ -197,8 +197,9 @@ uint32_t emu_ptl_find_me(const struct emu_ptl_owner *o, uint32_t handle)
     uint32_t index = emu_ptl_handle_index(handle);
     const struct emu_ptl_me *me = &o->ni->mes[index];
 
-    return emu_ptl_handle_kind(handle) == EMU_PTL_IS_ME && me->state == EMU_PTL_LIVE && me->handle == handle
-               ? index : EMU_PTL_NONE;
+    return emu_ptl_handle_kind(handle) == EMU_PTL_IS_ME && me->state == EMU_PTL_LIVE && me->handle == handle ?
+               index :
+               EMU_PTL_NONE;
 }
 
 uint32_t emu_ptl_find_md(const struct emu_ptl_owner *o, uint32_t handle)
@@ -207,19 +208,18 @@ uint32_t emu_ptl_find_md(const struct emu_ptl_owner *o, uint32_t handle)
     const struct emu_ptl_md *md = &o->ni->mds[index];
 
     return emu_ptl_handle_kind(handle) == EMU_PTL_IS_MD && md->state == EMU_PTL_LIVE && md->handle == handle &&
-                   (md->flags & EMU_PTL_MD_WAS_ENDED) == 0
-               ? index
-               : EMU_PTL_NONE;
+                   (md->flags & EMU_PTL_MD_WAS_ENDED) == 0 ?
+               index :
+               EMU_PTL_NONE;
 }
 
 uint32_t emu_ptl_find_eq(const struct emu_ptl_owner *o, uint32_t handle)
 {
     uint32_t index = emu_ptl_handle_index(handle);
 
-    return emu_ptl_handle_kind(handle) == EMU_PTL_IS_EQ && index < EMU_PTL_EQS &&
-                   o->eq_own[index].handle == handle
-               ? index
-               : EMU_PTL_NONE;
+    return emu_ptl_handle_kind(handle) == EMU_PTL_IS_EQ && index < EMU_PTL_EQS && o->eq_own[index].handle == handle ?
+               index :
+               EMU_PTL_NONE;
 }
 
 /* ---- lists ---- */
@@ -283,7 +283,7 @@ static uint32_t shift(struct emu_ptl_ni *ni, uint32_t pt, uint32_t at)
     uint32_t to;
 
     if (forward ? list->end == EMU_PTL_PLACES : list->first == 0)
-        forward = !forward;     /* a list has fewer entries than half its array: the other end has room */
+        forward = !forward; /* a list has fewer entries than half its array: the other end has room */
     if (forward) {
         for (to = at; to < list->end && !is_hole(&places[to]); to++)
             ;
@@ -363,15 +363,16 @@ int emu_ptl_me_create(struct emu_ptl_owner *o, const struct emu_ptl_me_spec *spe
     uint32_t index;
 
     if (pt >= EMU_PTL_PTS)
-        return -EIO;            /* somebody has written over it */
+        return -EIO; /* somebody has written over it */
     if (list->n_live >= o->limits.max_list)
         return -E2BIG;
     index = pool_take(&o->mes);
     if (index == EMU_PTL_NONE)
         return -ENOSPC;
     me = &ni->mes[index];
-    *me = (struct emu_ptl_me){ .state = EMU_PTL_LIVE, .generation = me->generation + 1, .pt = pt, .md = EMU_PTL_NONE,
-                               .unlinks = spec->unlinks };
+    *me = (struct emu_ptl_me){
+        .state = EMU_PTL_LIVE, .generation = me->generation + 1, .pt = pt, .md = EMU_PTL_NONE, .unlinks = spec->unlinks
+    };
     me->handle = handle_of(o, EMU_PTL_IS_ME, index, me->generation);
     place.me = index;
     put(ni, pt, make_place(o, pt, spec), &place);
@@ -574,7 +575,7 @@ void emu_ptl_reap(struct emu_ptl_owner *o)
     struct emu_ptl_ni *ni = o->ni;
 
     if (ni->n_dead - o->reaped > EMU_PTL_MDS)
-        o->reaped = ni->n_dead;     /* somebody has written over it */
+        o->reaped = ni->n_dead; /* somebody has written over it */
     while (o->reaped != ni->n_dead) {
         uint32_t index = ni->dead[o->reaped++ % EMU_PTL_MDS];
 
@@ -658,9 +659,9 @@ int emu_ptl_eq_create(struct emu_ptl_owner *o, uint64_t capacity, uint32_t *eq_o
         return -ENOSPC;
     }
     eq = &o->ni->eqs[index];
-    o->eq_own[index] = (struct emu_ptl_eq_own){ .head.at = ++o->eqs_made << 32,
-                                                .ring_off = (uint64_t)piece * ARENA_UNIT, .capacity = entries,
-                                                .piece = piece };
+    o->eq_own[index] = (struct emu_ptl_eq_own){
+        .head.at = ++o->eqs_made << 32, .ring_off = (uint64_t)piece * ARENA_UNIT, .capacity = entries, .piece = piece
+    };
     eq->generation++;
     eq->ring_off = o->eq_own[index].ring_off;
     eq->capacity = entries;

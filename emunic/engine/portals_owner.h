@@ -16,7 +16,7 @@
 
 /* Handles: kind (2 bits), interface (2), place (16), generation (12). */
 enum emu_ptl_handle_kind { EMU_PTL_IS_NI = 0, EMU_PTL_IS_ME, EMU_PTL_IS_EQ, EMU_PTL_IS_MD };
-#define EMU_PTL_HANDLE_GENERATIONS 4095u    /* one less than there is room for: no handle looks like a constant */
+#define EMU_PTL_HANDLE_GENERATIONS 4095u /* one less than there is room for: no handle looks like a constant */
 #define EMU_PTL_HANDLE_NIS         4u
 
 static inline uint32_t emu_ptl_handle(enum emu_ptl_handle_kind kind, uint32_t ni, uint32_t index, uint32_t generation)
@@ -41,10 +41,10 @@ static inline uint32_t emu_ptl_handle_index(uint32_t handle)
 
 /* Free places: those that have been used, oldest first, then those that never were. */
 struct emu_ptl_pool {
-    uint32_t *freed;            /* owned: ring of `room` */
-    uint32_t room;              /* places there are; a power of two */
-    uint32_t limit;             /* that may be in use */
-    uint32_t n_fresh;           /* places ever used */
+    uint32_t *freed;  /* owned: ring of `room` */
+    uint32_t room;    /* places there are; a power of two */
+    uint32_t limit;   /* that may be in use */
+    uint32_t n_fresh; /* places ever used */
     uint32_t n_in_use;
     uint32_t first;
     uint32_t n_freed;
@@ -53,14 +53,14 @@ struct emu_ptl_pool {
 /* Pieces of powers of two, in units. */
 #define EMU_PTL_PIECE_ORDERS 24u
 struct emu_ptl_pieces {
-    uint32_t *free[EMU_PTL_PIECE_ORDERS];  /* owned: stacks of starts */
+    uint32_t *free[EMU_PTL_PIECE_ORDERS]; /* owned: stacks of starts */
     uint32_t n_free[EMU_PTL_PIECE_ORDERS];
     uint32_t n_room[EMU_PTL_PIECE_ORDERS];
-    uint32_t fresh;             /* never handed out from here on */
+    uint32_t fresh; /* never handed out from here on */
     uint32_t end;
 };
 
-struct emu_ptl_old_iov {        /* of a descriptor that got others while operations on the old ones were going on */
+struct emu_ptl_old_iov { /* of a descriptor that got others while operations on the old ones were going on */
     uint32_t md;
     uint32_t first;
     uint32_t count;
@@ -71,7 +71,7 @@ struct emu_ptl_eq_own {
     uint64_t ring_off;
     uint32_t capacity;
     uint32_t piece;
-    uint32_t handle;            /* here, because polling must not read lines that producers write; 0 free */
+    uint32_t handle; /* here, because polling must not read lines that producers write; 0 free */
 };
 
 struct emu_ptl_limits {
@@ -83,43 +83,43 @@ struct emu_ptl_limits {
 };
 
 struct emu_ptl_owner {
-    struct emu_ptl_ni *ni;      /* borrowed: mapped */
-    uint32_t number;            /* for handles */
-    uint32_t salt;              /* of the generations of handles */
+    struct emu_ptl_ni *ni; /* borrowed: mapped */
+    uint32_t number;       /* for handles */
+    uint32_t salt;         /* of the generations of handles */
     struct emu_ptl_limits limits;
     struct emu_ptl_pool mes;
     struct emu_ptl_pool mds;
     struct emu_ptl_pool eqs;
     struct emu_ptl_pieces iovs;
-    struct emu_ptl_pieces arena;            /* units of a page */
-    struct emu_ptl_eq_own *eq_own;          /* owned, EMU_PTL_EQS */
+    struct emu_ptl_pieces arena;   /* units of a page */
+    struct emu_ptl_eq_own *eq_own; /* owned, EMU_PTL_EQS */
     uint64_t eqs_made;
-    uint32_t reaped;            /* of the dead list */
-    struct emu_ptl_old_iov *old_iovs;       /* owned */
+    uint32_t reaped;                  /* of the dead list */
+    struct emu_ptl_old_iov *old_iovs; /* owned */
     uint32_t n_old_iovs;
 };
 
 /* A descriptor as the program describes it. */
 struct emu_ptl_md_spec {
     uint64_t start;
-    uint64_t length;            /* bytes, or segments with EMU_PTL_MD_IOVEC */
-    int32_t threshold;          /* -1: no end; else not negative */
+    uint64_t length;   /* bytes, or segments with EMU_PTL_MD_IOVEC */
+    int32_t threshold; /* -1: no end; else not negative */
     uint32_t options;
     uint64_t max_size;
     uint64_t user_ptr;
     uint32_t eq_handle;
-    uint32_t eq;                /* index, or EMU_PTL_NONE */
+    uint32_t eq; /* index, or EMU_PTL_NONE */
     bool unlinks;
     const struct emu_ptl_iov *iovs; /* with EMU_PTL_MD_IOVEC: `length` of them */
-    uint32_t mdh;               /* memory domain that covers it, or 0 */
+    uint32_t mdh;                   /* memory domain that covers it, or 0 */
     uint32_t mdh_generation;
 };
 
 enum emu_ptl_where { EMU_PTL_HEAD, EMU_PTL_TAIL, EMU_PTL_BEFORE, EMU_PTL_AFTER };
 
 struct emu_ptl_me_spec {
-    uint32_t pt;                /* head, tail */
-    uint32_t base;              /* before, after: another entry */
+    uint32_t pt;   /* head, tail */
+    uint32_t base; /* before, after: another entry */
     enum emu_ptl_where where;
     uint32_t nid;
     uint32_t pid;

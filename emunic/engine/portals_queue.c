@@ -96,10 +96,10 @@ enum emu_ptl_take emu_ptl_take(const struct emu_ptl_eq *eq, const struct emu_ptl
                 return taken;
             }
         } else if (seq != EMU_PTL_SEQ_WRITTEN && seq < head->at + 1) {
-            break;              /* of an earlier lap, or of an earlier queue, or never used */
+            break; /* of an earlier lap, or of an earlier queue, or never used */
         }
         if (!skip_lost(eq, capacity, head))
-            break;              /* being written */
+            break; /* being written */
     }
     return EMU_PTL_NO_EVENT;
 }

@@ -10,10 +10,10 @@
 #include "emunic/engine/memory.h"
 
 struct emu_segment_part {
-    uint64_t offset;            /* of its first byte in the region */
-    uint64_t addr;              /* owner's */
+    uint64_t offset; /* of its first byte in the region */
+    uint64_t addr;   /* owner's */
     uint64_t len_bytes;
-    struct emu_memory memory;   /* how that part is reached */
+    struct emu_memory memory; /* how that part is reached */
 };
 
 /* Parts follow each other without a hole, from offset 0. Lives as long as the memory domain. */

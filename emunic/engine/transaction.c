@@ -29,7 +29,7 @@
 
 #include "emunic/abi/ce.h"
 
-#define PAGE_MASK      4095ull
+#define PAGE_MASK 4095ull
 
 static unsigned status_of(const struct emu_view *view, int result, bool is_local)
 {
@@ -70,8 +70,9 @@ static uint64_t amo_stride_bytes(const struct emu_cmd *cmd, const struct emu_amo
 
 static struct emu_amo amo_of(const struct emu_cmd *cmd)
 {
-    return (struct emu_amo){ .op = cmd->amo_op, .flags = cmd->amo_flags, .operand1 = cmd->operand1,
-                             .operand2 = cmd->operand2 };
+    return (struct emu_amo){
+        .op = cmd->amo_op, .flags = cmd->amo_flags, .operand1 = cmd->operand1, .operand2 = cmd->operand2
+    };
 }
 
 static unsigned check_shape(const struct emu_cmd *cmd)
@@ -90,8 +91,8 @@ static unsigned check_shape(const struct emu_cmd *cmd)
         return EMU_STATUS_OK;
     case EMU_OP_AMO:
         amo = amo_of(cmd);
-        if (!emu_amo_is_valid(&amo) || cmd->length_bytes == 0 ||
-            cmd->length_bytes % emu_amo_word_bytes(&amo) != 0 || cmd->remote_addr % emu_amo_word_bytes(&amo) != 0)
+        if (!emu_amo_is_valid(&amo) || cmd->length_bytes == 0 || cmd->length_bytes % emu_amo_word_bytes(&amo) != 0 ||
+            cmd->remote_addr % emu_amo_word_bytes(&amo) != 0)
             return EMU_STATUS_BAD_COMMAND;
         return EMU_STATUS_OK;
     default:
@@ -116,7 +117,7 @@ static unsigned check_access(const struct emu_view *view, struct emu_transaction
 {
     const struct emu_cmd *cmd = &t->cmd;
 
-    if (cmd->op == EMU_OP_CQ_WRITE)     /* touches no memory, but its queue has to be within reach */
+    if (cmd->op == EMU_OP_CQ_WRITE) /* touches no memory, but its queue has to be within reach */
         return (unsigned)view->ops->reach(view->ctx, md, cmd->op, &t->remote);
     if (cmd->op != EMU_OP_GET && (md->flags & EMU_MD_READ_ONLY))
         return EMU_STATUS_REMOTE_PERMISSION;
@@ -259,8 +260,8 @@ static void step_get(const struct emu_view *view, struct emu_transaction *t, uin
     int fault = 0;
     int r;
 
-    r = emu_memory_copy(local, cmd->local_addr + t->done_bytes, &t->remote, t->target_addr + t->done_bytes,
-                        len_bytes, NULL, view->bounce, view->bounce_bytes, &fault);
+    r = emu_memory_copy(local, cmd->local_addr + t->done_bytes, &t->remote, t->target_addr + t->done_bytes, len_bytes,
+                        NULL, view->bounce, view->bounce_bytes, &fault);
     if (r == 0 && is_last && (cmd->flags & EMU_CMD_GET_FLAG)) {
         fault = 1;
         r = local->ops->write(local, cmd->local_addr + cmd->length_bytes, &arrived, sizeof(arrived), NULL);

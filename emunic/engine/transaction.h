@@ -40,17 +40,17 @@ struct emu_view_ops {
 };
 
 struct emu_view {
-    const struct emu_table *table;      /* borrowed */
+    const struct emu_table *table; /* borrowed */
     const struct emu_view_ops *ops;
-    void *ctx;                          /* for ops */
-    struct emu_memory local;            /* the initiator's memory */
-    struct emu_memory staging;          /* the initiator's staging area, addresses from 0 */
-    struct emu_flow_counts *flows;      /* borrowed: the initiator's counters; NULL: somebody else counts */
+    void *ctx;                     /* for ops */
+    struct emu_memory local;       /* the initiator's memory */
+    struct emu_memory staging;     /* the initiator's staging area, addresses from 0 */
+    struct emu_flow_counts *flows; /* borrowed: the initiator's counters; NULL: somebody else counts */
     uint32_t n_flows;
-    unsigned *chain_status;             /* borrowed: first failure of the initiator's open chain */
-    void *bounce;                       /* borrowed: for copies between two memories without a window */
+    unsigned *chain_status; /* borrowed: first failure of the initiator's open chain */
+    void *bounce;           /* borrowed: for copies between two memories without a window */
     size_t bounce_bytes;
-    bool declines;                      /* what it may not reach it leaves to somebody else (EMU_REACH_NOT_HERE) */
+    bool declines; /* what it may not reach it leaves to somebody else (EMU_REACH_NOT_HERE) */
 };
 
 /* A command on its way. Owned by the caller; holds no resources. */
@@ -58,22 +58,22 @@ struct emu_transaction {
     struct emu_cmd cmd;
     struct emu_memory remote;
     struct emu_memory segments; /* the initiator's side, if it is segmented */
-    uint64_t target_addr;      /* in the owner's address space */
-    uint64_t flag_addr;        /* likewise */
+    uint64_t target_addr;       /* in the owner's address space */
+    uint64_t flag_addr;         /* likewise */
     uint64_t done_bytes;
     uint32_t node_index;
     uint32_t owner_port;
     uint16_t mdh;
-    unsigned status;           /* enum emu_status */
-    bool is_elsewhere;         /* another host has done what there was to do there, remote events too */
+    unsigned status;   /* enum emu_status */
+    bool is_elsewhere; /* another host has done what there was to do there, remote events too */
 };
 
 /* What a memory handle says of a memory domain. */
 struct emu_md_name {
     uint64_t remote_base;
-    uint16_t mdh;               /* number, or index of a virtual handle */
-    uint16_t generation;        /* 0: a rebuilt handle, which tells its MDH and its page only */
-    uint8_t handle_flags;       /* EMU_HANDLE_* */
+    uint16_t mdh;         /* number, or index of a virtual handle */
+    uint16_t generation;  /* 0: a rebuilt handle, which tells its MDH and its page only */
+    uint8_t handle_flags; /* EMU_HANDLE_* */
 };
 
 /* The number of the memory domain that a handle means on a node, live or not; EMU_MD_COUNT: none. Any thread. */

@@ -146,14 +146,14 @@ static void report_around(struct emu_exp *x, const char *metric, const char *siz
 
         if (!collinear)
             emu_exp_exact(x, 'A', metric, "%", 100, 100.0 * (double)t->delivered / (double)t->pairs);
-        emu_exp_detail(x, "%s, %s: %llu triples, %llu pairs; whole box alive %llu, escape's way alive %llu, first hop "
-                       "dynamic %llu, two hops without escape %llu, none %llu", size,
-                       collinear ? "two on a line" : "no two on a line", (unsigned long long)t->triples,
-                       (unsigned long long)t->pairs, (unsigned long long)t->by_way[EMU_BGL_WAY_ANY],
-                       (unsigned long long)t->by_way[EMU_BGL_WAY_ORDERED],
-                       (unsigned long long)t->by_way[EMU_BGL_WAY_DYNAMIC],
-                       (unsigned long long)t->by_way[EMU_BGL_WAY_LOOSE],
-                       (unsigned long long)t->by_way[EMU_BGL_WAY_NONE]);
+        emu_exp_detail(
+            x,
+            "%s, %s: %llu triples, %llu pairs; whole box alive %llu, escape's way alive %llu, first hop "
+            "dynamic %llu, two hops without escape %llu, none %llu",
+            size, collinear ? "two on a line" : "no two on a line", (unsigned long long)t->triples,
+            (unsigned long long)t->pairs, (unsigned long long)t->by_way[EMU_BGL_WAY_ANY],
+            (unsigned long long)t->by_way[EMU_BGL_WAY_ORDERED], (unsigned long long)t->by_way[EMU_BGL_WAY_DYNAMIC],
+            (unsigned long long)t->by_way[EMU_BGL_WAY_LOOSE], (unsigned long long)t->by_way[EMU_BGL_WAY_NONE]);
     }
 }
 
@@ -161,7 +161,8 @@ static void report_around(struct emu_exp *x, const char *metric, const char *siz
 static int deliver_around(struct emu_exp *x)
 {
     const uint32_t dead[3] = { 0, 1 + 8 + 64, 2 + 3 * 8 };
-    const struct emu_generator_options options = { .pattern = EMU_PATTERN_ALL_TO_ALL, .units = 32,
+    const struct emu_generator_options options = { .pattern = EMU_PATTERN_ALL_TO_ALL,
+                                                   .units = 32,
                                                    .seed = emu_exp_context(x)->seed };
     struct emu_fault_map *faults = NULL;
     struct emu_sim_totals totals;
@@ -183,10 +184,11 @@ static int deliver_around(struct emu_exp *x)
         emu_sim_totals(run.sim, &totals);
         emu_exp_holds(x, 'A', "simulated_8_ends", stop == EMU_SIM_EMPTY);
         emu_exp_exact(x, 'A', "simulated_8_delivered", "packets", 509 * 508, (double)totals.delivered);
-        emu_exp_detail(x, "8 x 8 x 8, nodes 0, 73 and 26 dead, all-to-all of one chunk: %llu delivered, %llu "
-                       "unroutable (to the dead), %llu lost, %.2f hops each", (unsigned long long)totals.delivered,
-                       (unsigned long long)totals.unroutable, (unsigned long long)totals.lost,
-                       (double)totals.packet_hops / (double)totals.delivered);
+        emu_exp_detail(x,
+                       "8 x 8 x 8, nodes 0, 73 and 26 dead, all-to-all of one chunk: %llu delivered, %llu "
+                       "unroutable (to the dead), %llu lost, %.2f hops each",
+                       (unsigned long long)totals.delivered, (unsigned long long)totals.unroutable,
+                       (unsigned long long)totals.lost, (double)totals.packet_hops / (double)totals.delivered);
     }
     emu_fault_map_destroy(faults);
     bgl_end(&run);
@@ -267,9 +269,9 @@ static int run_asymmetry(struct emu_exp *x)
 /* --- AUD-BGL ------------------------------------------------------------------------------------------------------ */
 
 struct audit_case {
-    const char *name;       /* of the metrics */
+    const char *name; /* of the metrics */
     const char *spec;
-    uint64_t n_pairs;       /* for the walks; 0: all */
+    uint64_t n_pairs; /* for the walks; 0: all */
     bool is_full_only;
 };
 
@@ -286,10 +288,12 @@ static void report_audit(struct emu_exp *x, const struct audit_case *c, const st
                   is_dateline ? (double)r->n_rings - bubble_rings : r->n_rings);
     snprintf(name, sizeof(name), "%s_walks", c->name);
     emu_exp_holds(x, 'A', name, walks->is_clean);
-    emu_exp_detail(x, "%s: channels=%llu dependencies=%llu escape=%llu rings=%u other_cycles=%u; walks %llu, without "
-                   "escape %llu, unguarded entries %llu, longest %u hops", c->spec, (unsigned long long)r->n_channels,
-                   (unsigned long long)r->n_dependencies, (unsigned long long)r->n_escape_channels, r->n_rings,
-                   r->n_other_cycles, (unsigned long long)walks->n_walks, (unsigned long long)walks->n_no_escape,
+    emu_exp_detail(x,
+                   "%s: channels=%llu dependencies=%llu escape=%llu rings=%u other_cycles=%u; walks %llu, without "
+                   "escape %llu, unguarded entries %llu, longest %u hops",
+                   c->spec, (unsigned long long)r->n_channels, (unsigned long long)r->n_dependencies,
+                   (unsigned long long)r->n_escape_channels, r->n_rings, r->n_other_cycles,
+                   (unsigned long long)walks->n_walks, (unsigned long long)walks->n_no_escape,
                    (unsigned long long)walks->n_unguarded, walks->longest_hops);
 }
 
@@ -341,17 +345,17 @@ static int audit_one(struct emu_exp *x, const struct audit_case *c)
 
 #define AUDITS(name, size, pairs, full)                                                                                \
     { name "_bubble_dim", "bluegene-l:" size, pairs, full },                                                           \
-    { name "_bubble_dir", "bluegene-l:" size ",order=direction", pairs, full },                                        \
-    { name "_dateline_dim", "bluegene-l:" size ",escape=dateline", pairs, full },                                      \
-    { name "_dateline_dir", "bluegene-l:" size ",escape=dateline,order=direction", pairs, full }
+        { name "_bubble_dir", "bluegene-l:" size ",order=direction", pairs, full },                                    \
+        { name "_dateline_dim", "bluegene-l:" size ",escape=dateline", pairs, full },                                  \
+    {                                                                                                                  \
+        name "_dateline_dir", "bluegene-l:" size ",escape=dateline,order=direction", pairs, full                       \
+    }
 
 static int run_audits(struct emu_exp *x)
 {
     static const struct audit_case cases[] = {
-        AUDITS("4x4x2", "x=4,y=4,z=2", 0, false),
-        AUDITS("8x8x1", "x=8,y=8,z=1", 0, false),
-        AUDITS("8x8x8", "x=8,y=8,z=8", 20000, false),
-        AUDITS("32x16x16", "x=32,y=16,z=16", 20000, true),
+        AUDITS("4x4x2", "x=4,y=4,z=2", 0, false),          AUDITS("8x8x1", "x=8,y=8,z=1", 0, false),
+        AUDITS("8x8x8", "x=8,y=8,z=8", 20000, false),      AUDITS("32x16x16", "x=32,y=16,z=16", 20000, true),
         AUDITS("64x32x32", "x=64,y=32,z=32", 20000, true),
     };
     size_t n = sizeof(cases) / sizeof(cases[0]);

@@ -28,17 +28,17 @@
 #include "emunic/fabric/topology.h"
 #include "emunic/fabric/torus.h"
 
-#define CHUNK 32
+#define CHUNK             32
 #define CONSTRUCTED_SEEDS 200
 
 struct deadlock_case {
     const char *name;
     const char *size;
     enum emu_route_mode mode;
-    bool is_upward;         /* by hint bits, random hops up in x; random row, or row 0 */
+    bool is_upward; /* by hint bits, random hops up in x; random row, or row 0 */
     bool is_to_row;
-    bool is_extreme;        /* one chunk or eight, else anything between */
-    uint32_t packets;       /* of a node in one batch */
+    bool is_extreme;  /* one chunk or eight, else anything between */
+    uint32_t packets; /* of a node in one batch */
 };
 
 struct batch {
@@ -47,7 +47,7 @@ struct batch {
     struct batch_node {
         struct emu_random random;
         uint32_t sent;
-    } *nodes;               /* owned; by nid */
+    } * nodes; /* owned; by nid */
 };
 
 static void choose_destination(const struct batch *b, struct batch_node *n, struct emu_packet *p)
@@ -145,7 +145,7 @@ static int load_case(struct emu_exp *x, const struct deadlock_case *c, const cha
 struct tally {
     uint64_t batches;
     uint64_t deadlocks;
-    uint64_t unfinished;    /* neither deadlocked nor empty */
+    uint64_t unfinished; /* neither deadlocked nor empty */
     uint64_t packets;
 };
 
@@ -180,8 +180,9 @@ static int run_batches(struct emu_exp *x, const struct deadlock_case *c, const c
 
 static int run_constructed(struct emu_exp *x)
 {
-    static const struct deadlock_case c = { "constructed", "x=4,y=8,z=1", EMU_MODE_DETERMINISTIC, true, false, true,
-                                            60 };
+    static const struct deadlock_case c = {
+        "constructed", "x=4,y=8,z=1", EMU_MODE_DETERMINISTIC, true, false, true, 60
+    };
     struct batch_outcome first = { 0 };
     struct batch_outcome again = { 0 };
     struct batch_outcome fixed = { 0 };
@@ -202,11 +203,13 @@ static int run_constructed(struct emu_exp *x)
     emu_machine_destroy(repaired);
     if (r < 0)
         return r;
-    emu_exp_detail(x, "constructed: batch %llu on a plane of 4 x 8, 60 packets of one or eight chunks per node, "
-                   "deadlocks after %llu packets", (unsigned long long)seed, (unsigned long long)first.delivered);
+    emu_exp_detail(x,
+                   "constructed: batch %llu on a plane of 4 x 8, 60 packets of one or eight chunks per node, "
+                   "deadlocks after %llu packets",
+                   (unsigned long long)seed, (unsigned long long)first.delivered);
     emu_exp_holds(x, 'S', "published_rule_constructed_deadlock", first.is_deadlock);
-    emu_exp_holds(x, 'S', "constructed_deadlock_repeats", again.is_deadlock && again.end_ps == first.end_ps &&
-                                                           again.delivered == first.delivered);
+    emu_exp_holds(x, 'S', "constructed_deadlock_repeats",
+                  again.is_deadlock && again.end_ps == first.end_ps && again.delivered == first.delivered);
     emu_exp_holds(x, 'S', "fixed_rule_constructed_runs_empty", fixed.is_empty);
     return 0;
 }

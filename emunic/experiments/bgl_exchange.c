@@ -29,12 +29,12 @@ struct exchange {
     const char *spec;
     enum emu_route_mode mode;
     uint32_t rounds;
-    uint32_t units;             /* 0: full packets */
-    double gap_cycles;          /* between two packets of a node; 0: as fast as the network takes them */
+    uint32_t units;    /* 0: full packets */
+    double gap_cycles; /* between two packets of a node; 0: as fast as the network takes them */
 };
 
 struct outcome {
-    double of_peak;             /* shortest time to time, 0 .. 1 */
+    double of_peak; /* shortest time to time, 0 .. 1 */
     struct bgl_figures figures;
     enum emu_sim_stop stop;
 };
@@ -67,9 +67,9 @@ static int run_one(struct emu_exp *x, const struct exchange *e, double from, dou
     if (out->figures.delivered != packets)
         emu_exp_detail(x, "%s: only %llu of %llu packets arrived", e->spec, (unsigned long long)out->figures.delivered,
                        (unsigned long long)packets);
-    out->of_peak = e->rounds / cycles *
-                   bgl_exchange_cycles(run.size,
-                                       (e->units != 0 ? e->units : run.full_units) + run.wire_units - run.full_units);
+    out->of_peak =
+        e->rounds / cycles *
+        bgl_exchange_cycles(run.size, (e->units != 0 ? e->units : run.full_units) + run.wire_units - run.full_units);
     bgl_end(&run);
     return 0;
 }
@@ -78,9 +78,10 @@ static void tell_outcome(struct emu_exp *x, const char *name, const struct outco
 {
     const struct bgl_figures *f = &o->figures;
 
-    emu_exp_detail(x, "%s: %.0f cycles, %.1f %% of peak, links %.1f %% (x %.1f, y %.1f, z %.1f), payload %.1f %%, "
-                   "escape share %.2f %%, fill of dynamic channels %.1f %%, of escape channels %.1f %%%s", name,
-                   f->cycles, 100 * o->of_peak, 100 * f->utilisation, 100 * f->utilisation_of[0],
+    emu_exp_detail(x,
+                   "%s: %.0f cycles, %.1f %% of peak, links %.1f %% (x %.1f, y %.1f, z %.1f), payload %.1f %%, "
+                   "escape share %.2f %%, fill of dynamic channels %.1f %%, of escape channels %.1f %%%s",
+                   name, f->cycles, 100 * o->of_peak, 100 * f->utilisation, 100 * f->utilisation_of[0],
                    100 * f->utilisation_of[1], 100 * f->utilisation_of[2], 100 * f->payload, 100 * f->escape_share,
                    100 * f->occupancy, 100 * f->escape_occupancy, o->stop == EMU_SIM_DEADLOCK ? ", DEADLOCK" : "");
 }
@@ -151,7 +152,8 @@ static int run_asymmetric(struct emu_exp *x, bool is_full)
     tell_outcome(x, "infinite FIFOs", &flood);
     tell_outcome(x, "injection paced just below the bound", &paced);
     emu_exp_points(x, 'S', "utilisation", "%", 49, 100 * flood.figures.utilisation, 3);
-    emu_exp_why(x, "with FIFOs that are never full, packets that still need x fill the channels of y and z (half full, "
+    emu_exp_why(x,
+                "with FIFOs that are never full, packets that still need x fill the channels of y and z (half full, "
                 "a fifth of the packets goes by the escape channel), and x links wait for them. That grows with the "
                 "machine: x links are busy 73 %% of the time on 16 x 8 x 8, 65 %% on 32 x 16 x 16 (source: 74 %%), and "
                 "95 %% there if nodes send 5 %% more slowly than x could carry");
@@ -181,13 +183,10 @@ int bgl_run_hardware_exchange(struct emu_exp *x)
     static const struct {
         const char *name;
         uint32_t units;
-        uint32_t rounds;        /* packets per pair */
+        uint32_t rounds; /* packets per pair */
     } sizes[] = {
-        { "a 32-byte packet", 32, 1 },
-        { "a 128-byte packet", 128, 1 },
-        { "a full packet", 0, 1 },
-        { "a full packet", 0, 10 },
-        { "a full packet", 0, 40 },
+        { "a 32-byte packet", 32, 1 }, { "a 128-byte packet", 128, 1 }, { "a full packet", 0, 1 },
+        { "a full packet", 0, 10 },    { "a full packet", 0, 40 },
     };
     enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
     static const char *const machines[] = { "bluegene-l", "bluegene-l:x=4,y=4,z=2" };
@@ -231,7 +230,8 @@ int bgl_run_hardware_exchange(struct emu_exp *x)
         return r;
     emu_exp_fitted(x, "one_packet_of_32_bytes", "%", 71, peak[0][0], "packet_start_ns", PACKET_START_NS);
     emu_exp_range(x, 'P', "ten_full_packets", "%", 92, 98, peak[0][3]); /* 94 - 96, 2 points either way */
-    emu_exp_why(x, "the source does not give the order of a node's packets. Here each goes to another node than the "
+    emu_exp_why(x,
+                "the source does not give the order of a node's packets. Here each goes to another node than the "
                 "one before, in an order drawn anew for each round, and a node begins its next round while others "
                 "still send the last one, so that ten packets lose no more than long messages; one order for all "
                 "rounds gives 98.1 %%. With several packets for the same node in a row it is less: 97.5 %% with two, "
@@ -310,12 +310,13 @@ int bgl_run_hot_spot(struct emu_exp *x)
     if (r < 0)
         return r;
     emu_exp_points(x, 'P', "one_node", "%", 92, percent[0], 2);
-    emu_exp_why(x, "the source's figure is from hardware, where one node's processors must empty six FIFOs, a packet "
+    emu_exp_why(x,
+                "the source's figure is from hardware, where one node's processors must empty six FIFOs, a packet "
                 "every 257 ns. The ledger has no parameter for the receiving side, so the model takes packets as fast "
                 "as links bring them");
     emu_exp_points(x, 'P', "cube_of_2", "%", 95, percent[1], 2);
     emu_exp_why(x, "as with one node: receivers take packets as fast as links bring them, and the more packets each "
-                "sender has, the less its first and last ones weigh");
+                   "sender has, the less its first and last ones weigh");
     emu_exp_points(x, 'P', "cube_of_4", "%", 95, percent[2], 2);
     return 0;
 }
@@ -382,7 +383,8 @@ static struct emu_message *subset_messages(const struct emu_machine *m, uint32_t
 
                     if (dst == nid || (dims == 1 && y > 0))
                         continue;
-                    messages[n++] = (struct emu_message){ .src_nid = nid, .dst_nid = dst,
+                    messages[n++] = (struct emu_message){ .src_nid = nid,
+                                                          .dst_nid = dst,
                                                           .bytes = emu_machine_nic(m)->format.payload_bytes_max };
                 }
             }

@@ -34,8 +34,8 @@
 /* How long, and how often throughput is taken. */
 struct sampling {
     uint32_t n;
-    double interval;                        /* cycles of a sample */
-    uint32_t window;                        /* samples that a mean is of */
+    double interval; /* cycles of a sample */
+    uint32_t window; /* samples that a mean is of */
     enum bgl_counts counts;
 };
 
@@ -43,14 +43,14 @@ struct series {
     uint32_t n;
     double interval;
     uint32_t window;
-    double throughput[SAMPLES_MAX];         /* packets per cycle */
-    double unblocking[SAMPLES_MAX];         /* escape channels: share of the credits that free a blocked packet */
-    double unblocking_all[SAMPLES_MAX];     /* all channels of normal packets */
-    double escape_share;                    /* of packets on links, last quarter */
-    double entering;                        /* utilisation of the links into the region, last quarter */
+    double throughput[SAMPLES_MAX];     /* packets per cycle */
+    double unblocking[SAMPLES_MAX];     /* escape channels: share of the credits that free a blocked packet */
+    double unblocking_all[SAMPLES_MAX]; /* all channels of normal packets */
+    double escape_share;                /* of packets on links, last quarter */
+    double entering;                    /* utilisation of the links into the region, last quarter */
     double peak;
     double plateau;
-    double onset;                           /* cycles; not a number: it never falls */
+    double onset; /* cycles; not a number: it never falls */
     double half_way;
     bool is_deadlock;
 };
@@ -195,9 +195,11 @@ static void plot_series(FILE *data, const char *name, const struct series *s)
 
 static void tell_series(struct emu_exp *x, const char *name, const struct series *s)
 {
-    emu_exp_detail(x, "%s: highest %.3f packets/cycle, plateau %.3f, onset of the fall %.0f, half-way %.0f cycles, "
-                   "links into the region %.1f %%, on escape channels %.1f %%%s", name, s->peak, s->plateau, s->onset,
-                   s->half_way, 100 * s->entering, 100 * s->escape_share, s->is_deadlock ? ", DEADLOCK" : "");
+    emu_exp_detail(x,
+                   "%s: highest %.3f packets/cycle, plateau %.3f, onset of the fall %.0f, half-way %.0f cycles, "
+                   "links into the region %.1f %%, on escape channels %.1f %%%s",
+                   name, s->peak, s->plateau, s->onset, s->half_way, 100 * s->entering, 100 * s->escape_share,
+                   s->is_deadlock ? ", DEADLOCK" : "");
 }
 
 /* Throughput if the links into the region have this utilisation: packets for it come from 7/8 of the nodes, and are a
@@ -264,8 +266,8 @@ int bgl_run_hot_buffers(struct emu_exp *x)
         else
             emu_exp_at_least(x, 'S', name, "%", 93, 100 * s[i].entering);
         emu_exp_why(x, "the source has one figure for all buffers. Here a link into the region runs out of packets the "
-                    "more often the smaller the buffers in front of it are: busy 90, 95, 97 %% with 512, 1024, 2048 "
-                    "bytes, while 18, 15, 13 %% of the packets go by the escape channels");
+                       "more often the smaller the buffers in front of it are: busy 90, 95, 97 %% with 512, 1024, 2048 "
+                       "bytes, while 18, 15, 13 %% of the packets go by the escape channels");
     }
     if (r == 0)
         r = bgl_machine(x, &run, spec);
@@ -320,16 +322,17 @@ int bgl_run_hot_policies(struct emu_exp *x)
 
         emu_exp_at_most(x, 'S', "plateau_spread", "ratio", 0.03, spread_of(s, 4));
         emu_exp_why(x, "with SLQ the links into the region are busy 99 %% of the time, with random arbitration 95 %% "
-                    "(the source's figure for BGL-3, which is with that), and the plateaus follow. It is SLQ in the "
-                    "senders: there alone it gives 99.0 %%, in the receivers alone 95.1 %% and a plateau within 0.5 "
-                    "%% of the base; but so it does not slow the fall either (1 %%). machines.md has it in both. "
-                    "Tokens that wait for the end of the packet on the link that takes them back change nothing");
+                       "(the source's figure for BGL-3, which is with that), and the plateaus follow. It is SLQ in the "
+                       "senders: there alone it gives 99.0 %%, in the receivers alone 95.1 %% and a plateau within 0.5 "
+                       "%% of the base; but so it does not slow the fall either (1 %%). machines.md has it in both. "
+                       "Tokens that wait for the end of the packet on the link that takes them back change nothing");
         emu_exp_at_least(x, 'Q', "fall_with_slq_to_without", "ratio", 1.1, with / without);
-        emu_exp_detail(x, "below %.3f packets/cycle, half-way of the base, after %.0f (base), %.0f (SLQ), %.0f (JSQ), "
-                       "%.0f (both) cycles; half-way of their own, with SLQ to without: %.3f", level,
-                       time_of_fall(&s[0], level), time_of_fall(&s[1], level), time_of_fall(&s[2], level),
-                       time_of_fall(&s[3], level), fmax(s[1].half_way, s[3].half_way) /
-                       fmax(s[0].half_way, s[2].half_way));
+        emu_exp_detail(x,
+                       "below %.3f packets/cycle, half-way of the base, after %.0f (base), %.0f (SLQ), %.0f (JSQ), "
+                       "%.0f (both) cycles; half-way of their own, with SLQ to without: %.3f",
+                       level, time_of_fall(&s[0], level), time_of_fall(&s[1], level), time_of_fall(&s[2], level),
+                       time_of_fall(&s[3], level),
+                       fmax(s[1].half_way, s[3].half_way) / fmax(s[0].half_way, s[2].half_way));
     }
     if (data != NULL)
         fclose(data);
@@ -396,7 +399,8 @@ static void judge_waves(struct emu_exp *x, const struct series s[SCHEMES], const
     emu_exp_at_most(x, 'S', "lowest_dateline_to_plateau", "ratio", 0.7,
                     lowest_from(d->throughput, calm, d->n) / s[BUBBLE_DIM].plateau);
     emu_exp_at_least(x, 'S', "dateline_correlation", "r", 0.7, pearson(d->throughput, d->unblocking, calm, d->n));
-    emu_exp_why(x, "not found: on escape channels the probability is constant for bubbles (variation 2 to 3 %%), as "
+    emu_exp_why(x,
+                "not found: on escape channels the probability is constant for bubbles (variation 2 to 3 %%), as "
                 "in the source, and for this pair it is lower while throughput is low; but it follows the fall of "
                 "the first 500 000 cycles better than the waves after it, so the correlation depends on the seed: "
                 "with three, 0.65, 0.80 and 0.06. On all channels it is the other way round (-0.25, 0.05 and -0.72): "
@@ -437,12 +441,13 @@ int bgl_run_escapes(struct emu_exp *x)
         unblocking = mean_from(s[i].unblocking, calm, n, &unblocking_cv[i]);
         unblocking_all = mean_from(s[i].unblocking_all, calm, n, &all_cv);
         tell_series(x, schemes[i].name, &s[i]);
-        emu_exp_detail(x, "%s after %.0f cycles: throughput %.3f, variation %.4f, lowest %.3f; unblocking probability "
+        emu_exp_detail(x,
+                       "%s after %.0f cycles: throughput %.3f, variation %.4f, lowest %.3f; unblocking probability "
                        "on escape channels %.4f, variation %.4f, correlation %.3f, on all channels %.4f, variation "
-                       "%.4f, correlation %.3f", schemes[i].name, calm * s[i].interval, mean[i], cv[i],
-                       lowest_from(s[i].throughput, calm, n), unblocking, unblocking_cv[i],
-                       pearson(s[i].throughput, s[i].unblocking, calm, n), unblocking_all, all_cv,
-                       pearson(s[i].throughput, s[i].unblocking_all, calm, n));
+                       "%.4f, correlation %.3f",
+                       schemes[i].name, calm * s[i].interval, mean[i], cv[i], lowest_from(s[i].throughput, calm, n),
+                       unblocking, unblocking_cv[i], pearson(s[i].throughput, s[i].unblocking, calm, n), unblocking_all,
+                       all_cv, pearson(s[i].throughput, s[i].unblocking_all, calm, n));
         plot_series(data, schemes[i].name, &s[i]);
     }
     if (r == 0) {

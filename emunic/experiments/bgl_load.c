@@ -115,10 +115,11 @@ static int run_response_at(struct emu_exp *x, const char *size, const double *lo
         emu_exp_below(x, 'Q', "dynamic_to_deterministic_at_90", "ratio", 1, response[DYN_2_2] / response[DET]);
         emu_exp_below(x, 'Q', "4_4_against_2_2_at_90", "ratio", 0.1, fabs(response[DYN_4_4] / response[DYN_2_2] - 1));
         emu_exp_why(x, "the order is the source's, the distance is not: at 90 %% load most of the time is spent behind "
-                    "other heads, and four channels still halve what waits there. The plot that the bound was read "
-                    "from is lost");
+                       "other heads, and four channels still halve what waits there. The plot that the bound was read "
+                       "from is lost");
         emu_exp_below(x, 'Q', "2_1_against_1_1_at_90", "ratio", 0.1, fabs(response[DYN_2_1] / response[DYN_1_1] - 1));
-        emu_exp_why(x, "with one channel and one path the machine saturates at about 86 %% utilisation, so at 90 %% "
+        emu_exp_why(x,
+                    "with one channel and one path the machine saturates at about 86 %% utilisation, so at 90 %% "
                     "its queues grow with time, and the two cannot be compared there. The plot that the bound was read "
                     "from is lost");
     }
@@ -129,9 +130,9 @@ static int run_response_at(struct emu_exp *x, const char *size, const double *lo
     emu_exp_at_most(x, 'Q', "spread_below_30_dynamic", "ratio", 0.05, widest_dynamic);
     emu_exp_at_most(x, 'Q', "spread_below_30", "ratio", 0.05, widest);
     emu_exp_why(x, "the deterministic curve lies above the others at any load: its packets wait for one link, and a "
-                "busy one costs half a packet (135 cycles) in the mean, while a dynamic packet takes another "
-                "direction. At 25 %% load and six hops that is some 150 cycles of 450. The plot that the bound was "
-                "read from is lost");
+                   "busy one costs half a packet (135 cycles) in the mean, while a dynamic packet takes another "
+                   "direction. At 25 %% load and six hops that is some 150 cycles of 450. The plot that the bound was "
+                   "read from is lost");
     return 0;
 }
 
@@ -185,9 +186,9 @@ int bgl_run_policies(struct emu_exp *x)
     emu_exp_points(x, 'S', "jsq_gain_at_95", "%", 20, 100 * (1 - response[2] / response[0]), 7);
     emu_exp_below(x, 'S', "slq_gain_at_95", "%", 5, 100 * (1 - response[1] / response[0]));
     emu_exp_why(x, "it is the fullest channel first in the senders: there alone it gains 9 %% on 8 x 8 x 8, in the "
-                "receivers alone 1 to 2 %%, and in both 10 %%, on 32 x 32 x 32 as well. machines.md has it in both. "
-                "In the receivers alone it would also leave the plateaus of BGL-5 alike, but not slow its fall, so "
-                "that no reading gives all three");
+                   "receivers alone 1 to 2 %%, and in both 10 %%, on 32 x 32 x 32 as well. machines.md has it in both. "
+                   "In the receivers alone it would also leave the plateaus of BGL-5 alike, but not slow its fall, so "
+                   "that no reading gives all three");
     return 0;
 }
 
@@ -271,13 +272,13 @@ int bgl_run_threads(struct emu_exp *x)
 struct two_classes {
     const struct emu_machine *m;
     bool has_normal;
-    double gap_ps;              /* of high-priority packets of a node */
+    double gap_ps; /* of high-priority packets of a node */
     struct two_classes_node {
         struct emu_random random;
         uint64_t next_ps;
         uint64_t received;
         uint64_t latency_ps;
-    } *nodes;                   /* owned; by nid */
+    } * nodes; /* owned; by nid */
 };
 
 static uint32_t random_other(struct emu_random *random, uint32_t n_nodes, uint32_t nid)
@@ -385,15 +386,19 @@ int bgl_run_priority(struct emu_exp *x)
             return r;
         utilisation[i] = f.utilisation;
         is_monotone = is_monotone && (i == 0 || utilisation[i] >= utilisation[i - 1]);
-        emu_exp_detail(x, "network first in %u %% of the cycles: high priority %.0f cycles, packets %.0f cycles in the "
-                       "network, utilisation %.3f", percents[i], loaded, f.network, f.utilisation);
+        emu_exp_detail(x,
+                       "network first in %u %% of the cycles: high priority %.0f cycles, packets %.0f cycles in the "
+                       "network, utilisation %.3f",
+                       percents[i], loaded, f.network, f.utilisation);
         emu_exp_progress(x, (i + 2) / 6.0);
     }
     emu_exp_at_most(x, 'S', "high_priority_to_idle", "ratio", 2, loaded / idle);
-    emu_exp_why(x, "a packet on a link is not broken off: at each of 6 hops in the mean a high-priority packet meets a "
+    emu_exp_why(x,
+                "a packet on a link is not broken off: at each of 6 hops in the mean a high-priority packet meets a "
                 "busy link and waits half a packet for it, 135 cycles, so about %.0f + 6 x 135 = %.0f cycles are the "
                 "least; twice the idle time can only hold up to 2 hops. The bound of the specification is its own, not "
-                "the source's", round(idle / 10) * 10, round(idle / 10) * 10 + 810);
+                "the source's",
+                round(idle / 10) * 10, round(idle / 10) * 10 + 810);
     emu_exp_holds(x, 'S', "utilisation_rises_with_percent", is_monotone);
     emu_exp_detail(x, "high priority on an idle machine: %.0f cycles, under saturation %.0f", idle, loaded);
     return 0;

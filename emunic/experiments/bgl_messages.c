@@ -15,7 +15,7 @@
 #include "emunic/fabric/torus.h"
 
 #define PROCESSOR_MHZ 700.0
-#define CYCLES_OF(ps) ((double)(ps) * PROCESSOR_MHZ / 1e6)
+#define CYCLES_OF(ps) ((double)(ps)*PROCESSOR_MHZ / 1e6)
 
 /* Processor time of a thin packet layer to send or take a packet: that of BGL-10. */
 #define PACKET_START_NS 365.0
@@ -27,7 +27,10 @@ static int measure_message(struct emu_exp *x, uint32_t hops, uint64_t bytes, dou
 {
     struct emu_message message = { .src_nid = 0, .dst_nid = hops, .bytes = bytes };
     const struct emu_generator_options options = {
-        .pattern = EMU_PATTERN_MESSAGES, .messages = &message, .n_messages = 1, .mode = EMU_MODE_DETERMINISTIC,
+        .pattern = EMU_PATTERN_MESSAGES,
+        .messages = &message,
+        .n_messages = 1,
+        .mode = EMU_MODE_DETERMINISTIC,
     };
     struct bgl_run run;
     int r = bgl_start(x, &run, "bluegene-l", &options, BGL_COUNT_NOTHING);
@@ -97,14 +100,14 @@ int bgl_run_ping_pong(struct emu_exp *x)
  */
 struct streams {
     const struct emu_machine *m;
-    uint32_t packets;       /* of each node */
+    uint32_t packets; /* of each node */
     struct stream {
         uint32_t sent;
         uint32_t received;
         uint32_t sent_crc;
         uint32_t received_crc;
-        uint32_t wrong;     /* arrived with a wrong payload */
-    } *nodes;               /* owned; by nid: its stream; what was received belongs to the sender's neighbour */
+        uint32_t wrong; /* arrived with a wrong payload */
+    } * nodes;          /* owned; by nid: its stream; what was received belongs to the sender's neighbour */
 };
 
 static uint32_t crc32_of(uint32_t crc, uint64_t value)
@@ -235,10 +238,11 @@ int bgl_run_errors(struct emu_exp *x)
         differing += o.differing_crcs;
         expected += broken;
         /* A packet is dropped at once if one of the 8 bytes that the header's CRC covers is hit: 8 of 270. */
-        emu_exp_detail(x, "bit error rate %g: %llu delivered, %llu broken (%.1f expected), of these about %.1f dropped "
-                       "early by the header's CRC, %llu resent, %u of 64 pairs of link CRCs differ", rates[i],
-                       (unsigned long long)o.received, (unsigned long long)o.errors, broken, (double)o.errors * 8 / 270,
-                       (unsigned long long)o.resent, o.differing_crcs);
+        emu_exp_detail(x,
+                       "bit error rate %g: %llu delivered, %llu broken (%.1f expected), of these about %.1f dropped "
+                       "early by the header's CRC, %llu resent, %u of 64 pairs of link CRCs differ",
+                       rates[i], (unsigned long long)o.received, (unsigned long long)o.errors, broken,
+                       (double)o.errors * 8 / 270, (unsigned long long)o.resent, o.differing_crcs);
         emu_exp_progress(x, (i + 1) / 6.0);
     }
     emu_exp_exact(x, 'S', "wrong_payloads", "packets", 0, (double)wrong);
@@ -271,22 +275,22 @@ enum { COLOURS = 4, EDGE = 8 };
 struct fill {
     const struct emu_machine *m;
     bool is_plane;
-    uint32_t packets;           /* of each colour */
+    uint32_t packets; /* of each colour */
     struct fill_node {
-        uint32_t sent[COLOURS];     /* root */
+        uint32_t sent[COLOURS]; /* root */
         uint64_t received[COLOURS];
         uint64_t last_ps;
-        uint64_t busy_until_ps;     /* processors */
-        uint32_t head;              /* of the queue of packets to send on */
+        uint64_t busy_until_ps; /* processors */
+        uint32_t head;          /* of the queue of packets to send on */
         uint32_t tail;
         struct fill_task {
             uint64_t ready_ps;
             uint8_t colour;
-            bool is_turn;           /* the corner turn: one hop to the root's line */
-        } *queue;               /* owned */
+            bool is_turn; /* the corner turn: one hop to the root's line */
+        } * queue;        /* owned */
         uint32_t capacity;
         uint8_t next_colour;
-    } *nodes;
+    } * nodes;
 };
 
 /* Direction of a colour's first leg, and of its second. */
@@ -379,12 +383,14 @@ static void delivered_of_fill(void *ctx, struct emu_sim *sim, uint32_t nid, cons
         return;
     work(n, now_ps);
     /* The last node before the root's line hands it on there. */
-    turns = is_second_leg &&
-            emu_torus_coord(emu_torus_of(f->m), walk(f->m, nid, first_leg(colour), 1))[colour / 2] == 0;
+    turns =
+        is_second_leg && emu_torus_coord(emu_torus_of(f->m), walk(f->m, nid, first_leg(colour), 1))[colour / 2] == 0;
     if (!is_first_leg && !turns)
         return;
     n->queue[n->tail++ % n->capacity] = (struct fill_task){
-        .ready_ps = work(n, now_ps), .colour = (uint8_t)colour, .is_turn = turns,
+        .ready_ps = work(n, now_ps),
+        .colour = (uint8_t)colour,
+        .is_turn = turns,
     };
     emu_sim_wake(sim, nid, EMU_TRAFFIC_REQUEST);
 }
@@ -444,7 +450,8 @@ int bgl_run_broadcast(struct emu_exp *x)
         return r;
     emu_exp_points(x, 'S', "line_broadcast", "%", 99, 100 * line, 1);
     emu_exp_points(x, 'S', "plane_fill", "%", 96, 100 * plane, 2);
-    emu_exp_why(x, "injection FIFOs: software gives each direction its own, the simulator's NIC fills the emptiest, so "
+    emu_exp_why(x,
+                "injection FIFOs: software gives each direction its own, the simulator's NIC fills the emptiest, so "
                 "that now and then four FIFO heads in a row want the same link. It is not the routing: with FIFOs of "
                 "512 bytes, which cannot queue as far, the same exchange reaches 99 %%. The source says more than 96 "
                 "%%");

@@ -243,8 +243,8 @@ void bgl_figures(const struct bgl_run *run, double cycles, struct bgl_figures *f
             figures_out->utilisation_of[dim] = bytes[dim] / links[dim] / cycles;
     }
     figures_out->utilisation = (bytes[0] + bytes[1] + bytes[2]) / (links[0] + links[1] + links[2]) / cycles;
-    figures_out->payload = figures_out->utilisation * emu_machine_nic(run->m)->format.payload_bytes_max /
-                           run->wire_units;
+    figures_out->payload =
+        figures_out->utilisation * emu_machine_nic(run->m)->format.payload_bytes_max / run->wire_units;
     figures_out->escape_share = packets > 0 ? escape / packets : 0;
     links[0] += links[1] + links[2];
     if (run->dynamic_vcs > 0)

@@ -13,37 +13,37 @@
 #define BGL_DIMS 3
 
 struct bgl_run {
-    struct emu_machine *m;          /* owned */
-    struct emu_generator *gen;      /* owned; NULL: traffic of the experiment's own */
-    struct emu_sim *sim;            /* owned */
-    struct emu_traffic traffic;     /* the generator's, with a look at each delivery */
-    uint64_t *last_ps;              /* owned; by nid: its last delivery */
+    struct emu_machine *m;      /* owned */
+    struct emu_generator *gen;  /* owned; NULL: traffic of the experiment's own */
+    struct emu_sim *sim;        /* owned */
+    struct emu_traffic traffic; /* the generator's, with a look at each delivery */
+    uint64_t *last_ps;          /* owned; by nid: its last delivery */
     double cycle_ps;
     uint32_t size[BGL_DIMS];
-    uint32_t full_units;            /* of a full packet in a buffer: 256 */
-    uint32_t wire_units;            /* on the wire: 270 */
-    uint32_t vcs;                   /* of a link */
+    uint32_t full_units; /* of a full packet in a buffer: 256 */
+    uint32_t wire_units; /* on the wire: 270 */
+    uint32_t vcs;        /* of a link */
     uint32_t dynamic_vcs;
 };
 
 /* What a simulation counts besides packets and bytes; each costs time. */
 enum bgl_counts {
     BGL_COUNT_NOTHING = 0,
-    BGL_COUNT_OCCUPANCY,            /* for the figures' occupancy */
-    BGL_COUNT_UNBLOCKING,           /* credits that free a blocked packet, in emu_sim_totals() */
+    BGL_COUNT_OCCUPANCY,  /* for the figures' occupancy */
+    BGL_COUNT_UNBLOCKING, /* credits that free a blocked packet, in emu_sim_totals() */
 };
 
 /* What happened in a stretch of time. */
 struct bgl_figures {
     double cycles;
-    double utilisation;             /* of all links, 0 .. 1 */
+    double utilisation;              /* of all links, 0 .. 1 */
     double utilisation_of[BGL_DIMS]; /* of the links along x, y, z */
-    double packets_per_cycle;       /* delivered */
-    double payload;                 /* utilisation x 240 / 270 for full packets */
-    double response;                /* cycles, created to delivered, mean */
-    double network;                 /* cycles, entered to delivered, mean */
-    double escape_share;            /* of the packets on links, those on escape channels; high priority left out */
-    double occupancy;               /* mean fill of the normal channels, 0 .. 1 (needs BGL_COUNT_OCCUPANCY) */
+    double packets_per_cycle;        /* delivered */
+    double payload;                  /* utilisation x 240 / 270 for full packets */
+    double response;                 /* cycles, created to delivered, mean */
+    double network;                  /* cycles, entered to delivered, mean */
+    double escape_share;             /* of the packets on links, those on escape channels; high priority left out */
+    double occupancy;                /* mean fill of the normal channels, 0 .. 1 (needs BGL_COUNT_OCCUPANCY) */
     double escape_occupancy;
     uint64_t delivered;
 };

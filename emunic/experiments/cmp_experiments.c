@@ -22,8 +22,8 @@ static const struct {
     const char *name;
     const char *spec;
     uint32_t ppn;
-    struct emu_nic_proc a, b;      /* a pair of neighbours on two nodes */
-    double spec_us;                /* of the specification table */
+    struct emu_nic_proc a, b; /* a pair of neighbours on two nodes */
+    double spec_us;           /* of the specification table */
     double spec_gbs;
     uint32_t duplex_bytes_min;
 } machines[MACHINES] = {
@@ -193,7 +193,7 @@ static int run_cmp_5(struct emu_exp *x)
     emu_exp_exact(x, 'Q', "latency_rank_correlation", "1", 1, rank_correlation(spec_us, us));
     emu_exp_exact(x, 'Q', "bandwidth_rank_correlation", "1", 1, rank_correlation(spec_gbs, rate));
     emu_exp_detail(x, "specified: 5, 1.6 and 29 us; 51 GB/s per X1 node, 8 per XD1 node with both fabrics, 7.6 per XT3 "
-                   "link");
+                      "link");
     return finish(&all);
 }
 
@@ -260,7 +260,7 @@ static int run_cmp_4(struct emu_exp *x)
 enum { POP_X = 320, POP_Y = 384, POP_LEVELS = 40, POP_SOLVER_STEPS = 200, POP_FIELDS = 3, WORD = 8 };
 static const double pop_2d_us[MACHINES] = { [X1] = 0.0015, [XD1] = 0.011, [XT3] = 0.010 };
 static const double pop_3d_us[MACHINES] = { [X1] = 0.25, [XD1] = 1.64, [XT3] = 1.5 };
-static const double caf_gap_us = 0.05;   /* between words of one processor to different others */
+static const double caf_gap_us = 0.05; /* between words of one processor to different others */
 
 struct pop {
     double barotropic_us;
@@ -311,8 +311,9 @@ static int run_cmp_6(struct emu_exp *x)
         caf = pop_step(&all, X1, shapes[s][0], shapes[s][1], true);
         xd1 = pop_step(&all, XD1, shapes[s][0], shapes[s][1], false);
         xt3 = pop_step(&all, XT3, shapes[s][0], shapes[s][1], false);
-        emu_exp_detail(x, "%u processes, ms per step, barotropic/baroclinic: x1 %.4g/%.4g, x1 caf %.4g, xd1 %.4g/%.4g, "
-                          "xt3 %.4g/%.4g",
+        emu_exp_detail(x,
+                       "%u processes, ms per step, barotropic/baroclinic: x1 %.4g/%.4g, x1 caf %.4g, xd1 %.4g/%.4g, "
+                       "xt3 %.4g/%.4g",
                        p, mpi.barotropic_us * 1e-3, mpi.baroclinic_us * 1e-3, caf.barotropic_us * 1e-3,
                        xd1.barotropic_us * 1e-3, xd1.baroclinic_us * 1e-3, xt3.barotropic_us * 1e-3,
                        xt3.baroclinic_us * 1e-3);
@@ -366,8 +367,10 @@ static int run_cmp_7(struct emu_exp *x)
                 total[i] = transpose + gyro[g].compute_us[i] / p;
                 share[i] = transpose / total[i];
             }
-            emu_exp_detail(x, "%s, %u processes, messages of %u bytes: share of communication x1 %.3f xd1 %.3f xt3 "
-                           "%.3f", gyro[g].name, p, bytes, share[X1], share[XD1], share[XT3]);
+            emu_exp_detail(x,
+                           "%s, %u processes, messages of %u bytes: share of communication x1 %.3f xd1 %.3f xt3 "
+                           "%.3f",
+                           gyro[g].name, p, bytes, share[X1], share[XD1], share[XT3]);
             snprintf(name, sizeof(name), "%s_xd1_over_xt3_share_%u", gyro[g].name, p);
             emu_exp_points(x, 'Q', name, "1", 1.0, share[XD1] / share[XT3], 0.25);
             snprintf(name, sizeof(name), "%s_x1_best_%u", gyro[g].name, p);

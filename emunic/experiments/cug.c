@@ -23,10 +23,10 @@
 #include "emunic/fabric/random.h"
 
 enum {
-    SWAPS_MIN = 4,           /* that are measured, of each pair */
-    WARMUP_SWAPS = 3,        /* in times of a swap alone */
-    STEP_SWAPS = 4,          /* the same */
-    STEPS_MAX = 1000,        /* until a pair that does not get through is given up */
+    SWAPS_MIN = 4,    /* that are measured, of each pair */
+    WARMUP_SWAPS = 3, /* in times of a swap alone */
+    STEP_SWAPS = 4,   /* the same */
+    STEPS_MAX = 1000, /* until a pair that does not get through is given up */
 };
 
 int cug_open(struct emu_exp *x, const char *spec, struct cug *c_out)
@@ -85,7 +85,9 @@ static struct emu_nic_pingpong pingpong_of(enum cug_api api, struct emu_nic_proc
 {
     return (struct emu_nic_pingpong){
         .kind = api == CUG_MPI ? EMU_NIC_MESSAGE : EMU_NIC_PUT,
-        .api = api == CUG_SHMEM ? EMU_NIC_API_SHMEM : api == CUG_CAF ? EMU_NIC_API_CAF : EMU_NIC_API_NONE,
+        .api = api == CUG_SHMEM ? EMU_NIC_API_SHMEM :
+               api == CUG_CAF   ? EMU_NIC_API_CAF :
+                                  EMU_NIC_API_NONE,
         .a = a,
         .b = b,
         .bytes = bytes,
@@ -124,15 +126,15 @@ double cug_bi(struct cug *c, struct emu_nic_proc a, struct emu_nic_proc b, uint3
 /* One process in its swaps. */
 struct swapper {
     struct emu_nic_proc partner;
-    uint32_t sends_open;          /* 1: its message is not sent yet */
-    uint32_t waiting;             /* messages that came, less those waited for */
-    uint64_t n_done;              /* swaps behind the warm-up, the first not counted */
-    uint64_t first_ps;            /* end of the first swap behind the warm-up; 0: none yet */
+    uint32_t sends_open; /* 1: its message is not sent yet */
+    uint32_t waiting;    /* messages that came, less those waited for */
+    uint64_t n_done;     /* swaps behind the warm-up, the first not counted */
+    uint64_t first_ps;   /* end of the first swap behind the warm-up; 0: none yet */
     uint64_t last_ps;
 };
 
 struct swap_run {
-    struct swapper *swappers;     /* owned; [nid][proc] */
+    struct swapper *swappers; /* owned; [nid][proc] */
     uint32_t bytes;
     uint64_t warmup_ps;
     _Atomic int error;

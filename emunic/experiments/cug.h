@@ -22,20 +22,20 @@ enum cug_api {
 };
 
 #define CUG_KIB 1024u
-#define CUG_MB  1000000u   /* machines.md 0.4 */
+#define CUG_MB  1000000u /* machines.md 0.4 */
 
 /* One machine and its host, for as many runs as wanted. */
 struct cug {
-    struct emu_exp *x;               /* borrowed */
-    struct emu_machine *m;           /* owned */
+    struct emu_exp *x;     /* borrowed */
+    struct emu_machine *m; /* owned */
     struct emu_nic_setup setup;
-    uint32_t duplex_bytes_min;       /* shorter messages do not pay host.duplex_percent (XD1) */
-    int error;                       /* of the first run that failed; all later ones do nothing */
+    uint32_t duplex_bytes_min; /* shorter messages do not pay host.duplex_percent (XD1) */
+    int error;                 /* of the first run that failed; all later ones do nothing */
 };
 
 /* The machine must have a host section: -EINVAL. */
 int cug_open(struct emu_exp *x, const char *spec, struct cug *c_out);
-void cug_close(struct cug *c);       /* of one that was opened, or all zero */
+void cug_close(struct cug *c); /* of one that was opened, or all zero */
 
 /* Half a ping-pong, us. NAN after a failure. */
 double cug_one_way_us(struct cug *c, enum cug_api api, struct emu_nic_proc a, struct emu_nic_proc b, uint32_t bytes);
@@ -45,7 +45,7 @@ double cug_uni(struct cug *c, struct emu_nic_proc a, struct emu_nic_proc b, uint
 double cug_bi(struct cug *c, struct emu_nic_proc a, struct emu_nic_proc b, uint32_t bytes);
 
 struct cug_rates {
-    double min;                      /* of one pair, both directions, 10^6 bytes/s */
+    double min; /* of one pair, both directions, 10^6 bytes/s */
     double max;
     double sum;
 };

@@ -20,18 +20,18 @@
 #include "emunic/experiments/traffic.h"
 
 #define TEXT_MAX 1024
-#define WORD_MAX  128   /* of a value that is a text */
-#define EXACT     1e-9
-#define FITTED    0.02  /* machines.md 0.2: K */
+#define WORD_MAX 128 /* of a value that is a text */
+#define EXACT    1e-9
+#define FITTED   0.02 /* machines.md 0.2: K */
 
 struct emu_exp {
     const struct emu_experiment *experiment; /* borrowed */
     struct emu_exp_context context;
     void (*progress)(void *ctx, double fraction);
     void *progress_ctx;
-    json_t *lines;          /* owned */
-    json_t *metric;         /* borrowed from lines: the last one; NULL: none yet */
-    char id[32];            /* with the part */
+    json_t *lines;  /* owned */
+    json_t *metric; /* borrowed from lines: the last one; NULL: none yet */
+    char id[32];    /* with the part */
     uint32_t n_passed;
     uint32_t n_failed;
     bool is_short_of_memory;
@@ -42,7 +42,7 @@ struct emu_exp {
 void emu_exp_number(double value, char text_out[EMU_EXP_NUMBER_MAX])
 {
     if (value == 0)
-        value = 0;  /* not "-0" */
+        value = 0; /* not "-0" */
     if (value == floor(value) && fabs(value) < 1e15)
         snprintf(text_out, EMU_EXP_NUMBER_MAX, "%.0f", value);
     else
@@ -256,13 +256,9 @@ void emu_exp_part(struct emu_exp *x, const char *part)
 static bool report(struct emu_exp *x, char kind, const char *name, const char *unit, enum emu_tolerance tolerance,
                    double src, double got, double tol)
 {
-    return emu_exp_report(x, &(struct emu_metric){ .kind = kind,
-                                                   .name = name,
-                                                   .unit = unit,
-                                                   .tolerance = tolerance,
-                                                   .src = src,
-                                                   .got = got,
-                                                   .tol = tol });
+    return emu_exp_report(
+        x, &(struct emu_metric){
+               .kind = kind, .name = name, .unit = unit, .tolerance = tolerance, .src = src, .got = got, .tol = tol });
 }
 
 bool emu_exp_exact(struct emu_exp *x, char kind, const char *name, const char *unit, double src, double got)
@@ -328,11 +324,9 @@ bool emu_exp_range(struct emu_exp *x, char kind, const char *name, const char *u
 
 bool emu_exp_text(struct emu_exp *x, char kind, const char *name, const char *src, const char *got)
 {
-    return emu_exp_report(x, &(struct emu_metric){ .kind = kind,
-                                                   .name = name,
-                                                   .tolerance = EMU_TOL_TEXT,
-                                                   .src_text = src,
-                                                   .got_text = got });
+    return emu_exp_report(
+        x, &(struct emu_metric){
+               .kind = kind, .name = name, .tolerance = EMU_TOL_TEXT, .src_text = src, .got_text = got });
 }
 
 bool emu_exp_holds(struct emu_exp *x, char kind, const char *name, bool is_so)
@@ -423,11 +417,13 @@ static bool begin(struct emu_exp *x, const struct emu_experiment *experiment, co
 static void add_aborted(struct emu_exp *x, const char *reason)
 {
     emu_exp_part(x, NULL);
-    add_metric(x, &(struct emu_metric){ .kind = x->experiment->kinds[0],
-                                        .name = "completed",
-                                        .tolerance = EMU_TOL_TEXT,
-                                        .src_text = "yes",
-                                        .got_text = "no" }, false);
+    add_metric(x,
+               &(struct emu_metric){ .kind = x->experiment->kinds[0],
+                                     .name = "completed",
+                                     .tolerance = EMU_TOL_TEXT,
+                                     .src_text = "yes",
+                                     .got_text = "no" },
+               false);
     emu_exp_detail(x, "not completed: %s", reason);
 }
 
@@ -517,7 +513,7 @@ int emu_exp_print(const json_t *report, FILE *out)
     const json_t *line;
     size_t i;
 
-    json_array_foreach(json_object_get(report, "lines"), i, line) {
+    json_array_foreach (json_object_get(report, "lines"), i, line) {
         if (json_object_get(line, "detail"))
             fprintf(out, "# %s\n", text_of(line, "detail"));
         else

@@ -44,17 +44,17 @@
 struct emu_exp;
 
 enum emu_exp_needs {
-    EMU_EXP_ANALYTIC = 0,   /* counts or computes on the machine: the seed does not matter, so it runs once */
-    EMU_EXP_PACKETS,        /* the packet simulator: once per seed */
-    EMU_EXP_LIVE,           /* real processes: listed, never run here; `run` is NULL */
+    EMU_EXP_ANALYTIC = 0, /* counts or computes on the machine: the seed does not matter, so it runs once */
+    EMU_EXP_PACKETS,      /* the packet simulator: once per seed */
+    EMU_EXP_LIVE,         /* real processes: listed, never run here; `run` is NULL */
 };
 
 struct emu_experiment {
-    const char *id;         /* "XC-24"; the parts of a row ("TITAN-2a") are one experiment "TITAN-2" */
-    const char *machine;    /* as the command takes it: "aries"; "all" for those that compare machines */
-    const char *kinds;      /* letters of machines.md 0.2, each once: "AS" */
+    const char *id;      /* "XC-24"; the parts of a row ("TITAN-2a") are one experiment "TITAN-2" */
+    const char *machine; /* as the command takes it: "aries"; "all" for those that compare machines */
+    const char *kinds;   /* letters of machines.md 0.2, each once: "AS" */
     enum emu_exp_needs needs;
-    const char *summary;    /* one line, no full stop, up to 80 characters */
+    const char *summary; /* one line, no full stop, up to 80 characters */
     /* Reports the metrics. 0, or negative errno: then the experiment has failed, and a line says so. */
     int (*run)(struct emu_exp *x);
 };
@@ -63,10 +63,10 @@ struct emu_experiment {
 
 struct emu_exp_context {
     uint64_t seed;
-    bool is_full;               /* false: reduced size, all quick experiments of one machine within 45 s of one core */
-    uint32_t n_threads;         /* for emu_sim_options; the results must not depend on it */
-    const char *machine_dir;    /* for emu_machine_load() */
-    const char *data_dir;       /* for emu_exp_data(); NULL: nobody wants plots */
+    bool is_full;            /* false: reduced size, all quick experiments of one machine within 45 s of one core */
+    uint32_t n_threads;      /* for emu_sim_options; the results must not depend on it */
+    const char *machine_dir; /* for emu_machine_load() */
+    const char *data_dir;    /* for emu_exp_data(); NULL: nobody wants plots */
 };
 
 const struct emu_exp_context *emu_exp_context(const struct emu_exp *x);
@@ -89,32 +89,32 @@ void emu_exp_part(struct emu_exp *x, const char *part);
 
 /* How a metric is judged. `tol` and the others are fields of struct emu_metric. */
 enum emu_tolerance {
-    EMU_TOL_EXACT = 0,      /* equal, but for the last digits of floating-point arithmetic (1e-9 of src) */
-    EMU_TOL_ROUNDED,        /* equal once `got` is rounded to the `decimals` digits that the source prints */
-    EMU_TOL_RELATIVE,       /* |got - src| <= tol * |src|; 0.02 prints as 2% */
-    EMU_TOL_ABSOLUTE,       /* |got - src| <= tol, in the metric's unit; prints as +-0.05 */
-    EMU_TOL_AT_LEAST,       /* got >= src */
-    EMU_TOL_AT_MOST,        /* got <= src */
-    EMU_TOL_ABOVE,          /* got > src */
-    EMU_TOL_BELOW,          /* got < src */
-    EMU_TOL_RANGE,          /* src <= got <= src_high */
-    EMU_TOL_TEXT,           /* src_text and got_text are the same words */
+    EMU_TOL_EXACT = 0, /* equal, but for the last digits of floating-point arithmetic (1e-9 of src) */
+    EMU_TOL_ROUNDED,   /* equal once `got` is rounded to the `decimals` digits that the source prints */
+    EMU_TOL_RELATIVE,  /* |got - src| <= tol * |src|; 0.02 prints as 2% */
+    EMU_TOL_ABSOLUTE,  /* |got - src| <= tol, in the metric's unit; prints as +-0.05 */
+    EMU_TOL_AT_LEAST,  /* got >= src */
+    EMU_TOL_AT_MOST,   /* got <= src */
+    EMU_TOL_ABOVE,     /* got > src */
+    EMU_TOL_BELOW,     /* got < src */
+    EMU_TOL_RANGE,     /* src <= got <= src_high */
+    EMU_TOL_TEXT,      /* src_text and got_text are the same words */
 };
 
 struct emu_metric {
-    char kind;                  /* A S K P F Q */
-    const char *name;           /* lower case letters, digits, '_': "put8_latency" */
-    const char *unit;           /* no blanks: "us", "GB/s"; NULL: "1" */
+    char kind;        /* A S K P F Q */
+    const char *name; /* lower case letters, digits, '_': "put8_latency" */
+    const char *unit; /* no blanks: "us", "GB/s"; NULL: "1" */
     enum emu_tolerance tolerance;
     double src;
-    double src_high;            /* EMU_TOL_RANGE */
-    double got;                 /* not a number, or infinite: FAIL */
+    double src_high; /* EMU_TOL_RANGE */
+    double got;      /* not a number, or infinite: FAIL */
     double tol;
-    int decimals;               /* EMU_TOL_ROUNDED */
-    const char *src_text;       /* EMU_TOL_TEXT; blanks are printed as '_' */
+    int decimals;         /* EMU_TOL_ROUNDED */
+    const char *src_text; /* EMU_TOL_TEXT; blanks are printed as '_' */
     const char *got_text;
-    const char *param_name;     /* K only, and required there: the fitted parameter ... */
-    double param_value;         /* ... and its value */
+    const char *param_name; /* K only, and required there: the fitted parameter ... */
+    double param_value;     /* ... and its value */
 };
 
 /* Returns the verdict. Texts are copied. A kind that the experiment's row does not name is a FAIL. */

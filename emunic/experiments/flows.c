@@ -22,15 +22,15 @@ struct sender {
     uint32_t flows[EMU_FLOWS_PER_NODE];
     uint32_t n_flows;
     uint32_t turn;
-    uint32_t under_way;           /* without response */
+    uint32_t under_way; /* without response */
     uint64_t gap_ps;
-    uint64_t next_ps;             /* when the NIC is ready for the next */
+    uint64_t next_ps; /* when the NIC is ready for the next */
     uint64_t answered;
     uint64_t lost;
 };
 
 struct receiver {
-    struct response *queue;       /* owned; a ring */
+    struct response *queue; /* owned; a ring */
     uint32_t first;
     uint32_t n;
     uint32_t room;
@@ -38,8 +38,8 @@ struct receiver {
 
 struct flow {
     struct emu_flow_spec spec;
-    uint32_t sent;                /* written at the source */
-    uint32_t next_number;         /* written at the destination */
+    uint32_t sent;        /* written at the source */
+    uint32_t next_number; /* written at the destination */
     uint64_t arrived;
     uint64_t reordered;
     uint64_t bytes;
@@ -54,11 +54,11 @@ struct emu_flows {
     uint64_t since_ps;
     bool is_paused;
     bool is_short_of_memory;
-    struct flow *flows;           /* owned */
+    struct flow *flows; /* owned */
     size_t n_flows;
-    struct sender *senders;       /* owned; by nid */
-    struct receiver *receivers;   /* owned; by nid */
-    struct emu_sim *sim;          /* owned */
+    struct sender *senders;     /* owned; by nid */
+    struct receiver *receivers; /* owned; by nid */
+    struct emu_sim *sim;        /* owned */
 };
 
 /* --- The traffic ------------------------------------------------------------------------------------------------ */

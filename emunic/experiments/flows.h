@@ -14,7 +14,7 @@
 #include "emunic/fabric/machine.h"
 #include "emunic/fabric/sim/sim.h"
 
-#define EMU_FLOWS_PER_NODE 8   /* that one node sends */
+#define EMU_FLOWS_PER_NODE 8 /* that one node sends */
 
 struct emu_flow_spec {
     uint32_t src_nid;
@@ -22,8 +22,8 @@ struct emu_flow_spec {
 };
 
 struct emu_flows_options {
-    uint64_t gap_ps;              /* a NIC sends a packet so often */
-    uint32_t window;              /* packets of a node without response; 0: the machine's nic.outstanding_packets */
+    uint64_t gap_ps; /* a NIC sends a packet so often */
+    uint32_t window; /* packets of a node without response; 0: the machine's nic.outstanding_packets */
     enum emu_route_mode mode;
     uint64_t seed;
     uint32_t n_threads;
@@ -35,7 +35,7 @@ struct emu_flows;
  * returns. */
 int emu_flows_create(const struct emu_machine *m, const struct emu_fault_map *faults, const struct emu_flow_spec *flows,
                      size_t n_flows, const struct emu_flows_options *options, struct emu_flows **f_out);
-void emu_flows_destroy(struct emu_flows *f);  /* NULL is fine */
+void emu_flows_destroy(struct emu_flows *f); /* NULL is fine */
 
 struct emu_sim *emu_flows_sim(struct emu_flows *f);
 
@@ -56,11 +56,11 @@ void emu_flows_set_gap(struct emu_flows *f, uint32_t nid, uint64_t gap_ps);
 void emu_flows_pause(struct emu_flows *f, bool is_paused);
 
 struct emu_flows_counts {
-    uint64_t sent;                /* since the start, responses left out */
+    uint64_t sent; /* since the start, responses left out */
     uint64_t arrived;
     uint64_t answered;
     uint64_t lost;
-    uint64_t reordered;           /* arrived behind a later one of the same flow */
+    uint64_t reordered; /* arrived behind a later one of the same flow */
 };
 
 void emu_flows_counts(const struct emu_flows *f, struct emu_flows_counts *counts_out);

@@ -4,7 +4,7 @@
  */
 #include "emunic/experiments/traffic.h"
 
-#define BITS 4   /* of the mantissa */
+#define BITS 4 /* of the mantissa */
 
 uint32_t emu_histogram_bucket(uint64_t value_ps)
 {
@@ -24,7 +24,7 @@ uint64_t emu_histogram_low_ps(uint32_t bucket)
     if (exponent == 0)
         return mantissa;
     if (exponent > 64 - BITS)
-        return UINT64_MAX;  /* the end of the last bucket */
+        return UINT64_MAX; /* the end of the last bucket */
     return (mantissa | (1u << BITS)) << (exponent - 1);
 }
 

@@ -10,12 +10,12 @@
 
 #include "emunic/experiments/nic_model.h"
 
-#define NEVER       UINT64_MAX
-#define PS_PER_S    UINT64_C(1000000000000)
+#define NEVER    UINT64_MAX
+#define PS_PER_S UINT64_C(1000000000000)
 
 /* What a packet means to its receiver. */
 enum packet_type {
-    TYPE_PUT = 0,        /* the first eight: requests of the operation of that kind */
+    TYPE_PUT = 0, /* the first eight: requests of the operation of that kind */
     TYPE_GET,
     TYPE_AMO,
     TYPE_AMO_FETCH,
@@ -23,46 +23,46 @@ enum packet_type {
     TYPE_BTE_PUT,
     TYPE_BTE_GET,
     TYPE_EAGER,
-    TYPE_READY_TO_SEND,  /* rendezvous */
+    TYPE_READY_TO_SEND, /* rendezvous */
     TYPE_READY_TO_RECV,
-    TYPE_BULK_PUT,       /* the data of a rendezvous */
+    TYPE_BULK_PUT, /* the data of a rendezvous */
     TYPE_BULK_GET,
-    TYPE_END,            /* the receiver has it all */
-    TYPE_ACK,            /* answers */
+    TYPE_END, /* the receiver has it all */
+    TYPE_ACK, /* answers */
     TYPE_REPLY,
-    TYPE_REPLY_STREAM,   /* a generic host's answer to a get, sent as a transfer */
+    TYPE_REPLY_STREAM, /* a generic host's answer to a get, sent as a transfer */
 };
 
 /* A packet's tag: 32 bits of size, 16 of sequence number, 5 + 5 of processes, 4 of type, told, last. */
 struct tag {
-    uint32_t bytes;          /* of the operation */
-    uint16_t seq;            /* of the initiator's operation */
+    uint32_t bytes; /* of the operation */
+    uint16_t seq;   /* of the initiator's operation */
     uint8_t src_proc;
     uint8_t dst_proc;
     enum packet_type type;
     bool is_told;
-    bool is_last;            /* has the remainder of the payload */
+    bool is_last; /* has the remainder of the payload */
 };
 
 /* An operation at the node that sends its packets. */
 struct op {
-    struct op *next;         /* in its queue, or free */
+    struct op *next; /* in its queue, or free */
     struct emu_nic_op spec;
     enum packet_type type;
     uint16_t seq;
-    uint16_t tag_seq;        /* what its packets name; another one in answers */
+    uint16_t tag_seq; /* what its packets name; another one in answers */
     uint8_t proc;
-    bool is_queued;          /* still has packets to send */
-    bool is_told_done;       /* completed() was called, or nobody will */
-    bool is_channel;         /* holds a block transfer channel */
-    bool is_counted;         /* its packets are answered one by one: they count in the window */
-    uint32_t n_packets;      /* to send */
+    bool is_queued;     /* still has packets to send */
+    bool is_told_done;  /* completed() was called, or nobody will */
+    bool is_channel;    /* holds a block transfer channel */
+    bool is_counted;    /* its packets are answered one by one: they count in the window */
+    uint32_t n_packets; /* to send */
     uint32_t n_sent;
-    uint32_t n_answers;      /* to come */
+    uint32_t n_answers; /* to come */
     uint32_t n_answered;
-    uint64_t ready_ps;       /* first packet at the NIC's door */
-    uint64_t step_ps;        /* between packets there */
-    uint64_t last_ps;        /* latest end of an answer's stages */
+    uint64_t ready_ps; /* first packet at the NIC's door */
+    uint64_t step_ps;  /* between packets there */
+    uint64_t last_ps;  /* latest end of an answer's stages */
     uint64_t order_key;
 };
 
@@ -72,7 +72,7 @@ struct queue {
 };
 
 struct proc {
-    uint64_t core_ps;        /* busy until */
+    uint64_t core_ps; /* busy until */
     struct queue queue;
 };
 
@@ -87,10 +87,10 @@ struct answer {
 
 /* A transfer that has not arrived completely. */
 struct assembly {
-    uint64_t key;            /* sender, its sequence number, whether it answers; plus 1. 0: free */
+    uint64_t key; /* sender, its sequence number, whether it answers; plus 1. 0: free */
     uint32_t n_left;
-    uint64_t match_ps;       /* generic: when the host had matched it */
-    uint64_t last_ps;        /* latest visible packet */
+    uint64_t match_ps; /* generic: when the host had matched it */
+    uint64_t last_ps;  /* latest visible packet */
 };
 
 /* What happens to a core, later. */
@@ -98,39 +98,39 @@ enum pending_kind {
     PENDING_FREE = 0,
     PENDING_COMPLETED,
     PENDING_ARRIVED,
-    PENDING_DATA,            /* a transfer is in memory; a generic host is interrupted */
-    PENDING_RECEIVED,        /* a message is in memory */
-    PENDING_ASKED,           /* a request to send is in memory */
-    PENDING_INVITED,         /* its answer is */
-    PENDING_ENDED,           /* the sender of a rendezvous learns that it is over */
+    PENDING_DATA,     /* a transfer is in memory; a generic host is interrupted */
+    PENDING_RECEIVED, /* a message is in memory */
+    PENDING_ASKED,    /* a request to send is in memory */
+    PENDING_INVITED,  /* its answer is */
+    PENDING_ENDED,    /* the sender of a rendezvous learns that it is over */
 };
 
 struct pending {
     enum pending_kind kind;
     uint32_t next_free;
     struct emu_nic_event event;
-    uint16_t seq;            /* of the peer's operation */
-    bool is_fetched;         /* RECEIVED: the peer waits to hear of it */
-    uint64_t tag;            /* DATA */
+    uint16_t seq;    /* of the peer's operation */
+    bool is_fetched; /* RECEIVED: the peer waits to hear of it */
+    uint64_t tag;    /* DATA */
 };
 
 struct node {
     uint32_t nid;
     struct proc procs[EMU_NIC_PROCS_MAX];
-    uint32_t n_procs;        /* highest used + 1 */
-    uint32_t turn;           /* source that was served last */
+    uint32_t n_procs; /* highest used + 1 */
+    uint32_t turn;    /* source that was served last */
     struct queue bte_waiting;
-    struct op **bte;         /* owned; [bte_channels]; NULL: free */
+    struct op **bte;                                              /* owned; [bte_channels]; NULL: free */
     uint64_t out_ps[EMU_NIC_PROCS_MAX], in_ps[EMU_NIC_PROCS_MAX]; /* interface: busy until; [0] if it is shared */
     uint64_t packet_out_ps, packet_in_ps;
     uint64_t launch_ps, amo_ps;
     uint64_t copy_ps[2];
-    uint64_t *window;        /* owned; ring of the times at which places in the window became free */
+    uint64_t *window; /* owned; ring of the times at which places in the window became free */
     uint32_t n_free, first_free;
     uint64_t wake_ps[EMU_TRAFFIC_CLASSES]; /* a timer is set for; NEVER */
-    struct answer *answers;  /* owned; ring */
+    struct answer *answers;                /* owned; ring */
     uint32_t n_answers, answers_room, first_answer;
-    struct op **ops;         /* owned; by seq modulo size */
+    struct op **ops; /* owned; by seq modulo size */
     uint32_t ops_size;
     uint16_t next_seq;
     struct op *free_ops;
@@ -139,7 +139,7 @@ struct node {
     struct pending *pending; /* owned */
     uint32_t n_pending, free_pending;
     uint64_t last_event_ps[EMU_NIC_PROCS_MAX];
-    uint64_t now_ps;         /* of the last call from the simulator */
+    uint64_t now_ps; /* of the last call from the simulator */
     struct emu_nic_counters counters;
     bool is_out_of_memory;
 };
@@ -150,7 +150,7 @@ struct tiles {
 };
 
 struct emu_nic_model {
-    const struct emu_machine *machine;  /* borrowed */
+    const struct emu_machine *machine; /* borrowed */
     struct emu_host_params host;
     struct emu_packet_format format;
     struct emu_nic_params nic;
@@ -160,9 +160,9 @@ struct emu_nic_model {
     uint64_t packet_gap_ps;
     uint64_t amo_ps;
     uint64_t clock_ps;
-    struct node **nodes;                /* owned; by nid; NULL: never used */
-    struct tiles *tiles;                /* owned; by nid / tile_nics; NULL: no limit */
-    struct emu_sim *sim;                /* owned */
+    struct node **nodes; /* owned; by nid; NULL: never used */
+    struct tiles *tiles; /* owned; by nid / tile_nics; NULL: no limit */
+    struct emu_sim *sim; /* owned */
     atomic_bool is_started;
 };
 
@@ -300,8 +300,9 @@ static inline uint32_t packets_of(const struct emu_nic_model *nm, uint64_t bytes
 /* A generic host's transfer has a header packet, which carries short data. */
 static inline uint32_t packets_with_header(const struct emu_nic_model *nm, uint64_t bytes)
 {
-    return !nm->host.is_generic ? packets_of(nm, bytes) :
-           bytes <= nm->host.inline_bytes ? 1 : 1 + packets_of(nm, bytes);
+    return !nm->host.is_generic           ? packets_of(nm, bytes) :
+           bytes <= nm->host.inline_bytes ? 1 :
+                                            1 + packets_of(nm, bytes);
 }
 
 static inline bool has_data_in_requests(enum packet_type type)

@@ -56,8 +56,8 @@ static void plan(const struct emu_nic_model *nm, struct op *op)
     } else if (op->type == TYPE_AMO_FETCH) {
         op->is_counted = true;
     } else if (has_data_in_requests(op->type)) {
-        op->n_packets = is_assembled(nm, op->type, op->spec.is_told) ? packets_with_header(nm, bytes)
-                                                                     : packets_of(nm, bytes);
+        op->n_packets =
+            is_assembled(nm, op->type, op->spec.is_told) ? packets_with_header(nm, bytes) : packets_of(nm, bytes);
     }
     if (op->is_counted)
         op->n_answers = op->n_packets;
@@ -163,7 +163,10 @@ void emu_nic_complete(struct emu_nic_model *nm, struct node *n, struct op *op, u
 {
     const struct pending done = {
         .kind = PENDING_COMPLETED,
-        .event = { .at = { n->nid, op->proc }, .peer = op->spec.to, .kind = op->spec.kind, .bytes = op->spec.bytes,
+        .event = { .at = { n->nid, op->proc },
+                   .peer = op->spec.to,
+                   .kind = op->spec.kind,
+                   .bytes = op->spec.bytes,
                    .user = op->spec.user },
     };
 
@@ -185,7 +188,10 @@ static int post_local(struct emu_nic_model *nm, struct node *n, uint32_t from, c
     uint64_t start = later(at_ps, proc->core_ps) + api_time(nm, spec->api) + (is_message ? host->send_ps : 0);
     struct pending p = {
         .kind = PENDING_COMPLETED,
-        .event = { .at = { n->nid, from }, .peer = spec->to, .kind = spec->kind, .bytes = spec->bytes,
+        .event = { .at = { n->nid, from },
+                   .peer = spec->to,
+                   .kind = spec->kind,
+                   .bytes = spec->bytes,
                    .user = spec->user },
     };
     uint64_t end;
@@ -279,8 +285,8 @@ static void answer_request(struct emu_nic_model *nm, struct node *n, const struc
     const struct emu_nic_event *e = &what->event;
     uint64_t t = serve(&n->procs[e->at.proc].core_ps, now_ps, nm->host.rendezvous_ps) + nm->host.issue_ps;
     bool fetches = nm->host.rendezvous == EMU_RENDEZVOUS_GET;
-    struct op *op = emu_nic_send_own(nm, n, fetches ? TYPE_BULK_GET : TYPE_READY_TO_RECV, e->at.proc, e->peer, e->bytes,
-                                     t);
+    struct op *op =
+        emu_nic_send_own(nm, n, fetches ? TYPE_BULK_GET : TYPE_READY_TO_RECV, e->at.proc, e->peer, e->bytes, t);
 
     if (op == NULL)
         return;
@@ -331,8 +337,11 @@ static void sender_ended(struct emu_nic_model *nm, struct node *n, uint16_t seq,
 
     if (op == NULL)
         return;
-    e = (struct emu_nic_event){ .at = { n->nid, op->proc }, .peer = op->spec.to, .kind = EMU_NIC_MESSAGE,
-                                .bytes = op->spec.bytes, .user = op->spec.user };
+    e = (struct emu_nic_event){ .at = { n->nid, op->proc },
+                                .peer = op->spec.to,
+                                .kind = EMU_NIC_MESSAGE,
+                                .bytes = op->spec.bytes,
+                                .user = op->spec.user };
     free_op(n, op);
     tell_completed(nm, n, &e, now_ps);
 }

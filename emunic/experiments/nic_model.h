@@ -32,23 +32,23 @@
 #include "emunic/fabric/machine.h"
 #include "emunic/fabric/sim/sim.h"
 
-#define EMU_NIC_PROCS_MAX 32      /* of one node */
+#define EMU_NIC_PROCS_MAX 32 /* of one node */
 
 /* Where a process is. */
 struct emu_nic_proc {
     uint32_t nid;
-    uint32_t proc;                /* 0 .. EMU_NIC_PROCS_MAX - 1, each with a core of its own */
+    uint32_t proc; /* 0 .. EMU_NIC_PROCS_MAX - 1, each with a core of its own */
 };
 
 enum emu_nic_kind {
-    EMU_NIC_PUT = 0,              /* FMA: the core stores the data into the NIC */
-    EMU_NIC_GET,                  /* FMA: the core asks, data come back */
-    EMU_NIC_AMO,                  /* one word (bytes), answered without data */
-    EMU_NIC_AMO_FETCH,            /* one word, answered with one */
-    EMU_NIC_LAUNCH,               /* FMA launch of one word */
-    EMU_NIC_BTE_PUT,              /* block transfers: the NIC moves the data, nic.bte_channels at a time */
+    EMU_NIC_PUT = 0,   /* FMA: the core stores the data into the NIC */
+    EMU_NIC_GET,       /* FMA: the core asks, data come back */
+    EMU_NIC_AMO,       /* one word (bytes), answered without data */
+    EMU_NIC_AMO_FETCH, /* one word, answered with one */
+    EMU_NIC_LAUNCH,    /* FMA launch of one word */
+    EMU_NIC_BTE_PUT,   /* block transfers: the NIC moves the data, nic.bte_channels at a time */
     EMU_NIC_BTE_GET,
-    EMU_NIC_MESSAGE,              /* two-sided: eager or rendezvous by size, with the overheads of both ends */
+    EMU_NIC_MESSAGE, /* two-sided: eager or rendezvous by size, with the overheads of both ends */
     EMU_NIC_KINDS,
 };
 
@@ -62,20 +62,20 @@ enum emu_nic_api {
 struct emu_nic_op {
     enum emu_nic_kind kind;
     enum emu_nic_api api;
-    struct emu_nic_proc to;       /* on the same node: a copy in memory, of whatever kind */
+    struct emu_nic_proc to; /* on the same node: a copy in memory, of whatever kind */
     uint32_t bytes;
-    bool is_told;                 /* the target's process gets an arrived(): it polls; messages always are */
-    bool changes_mdh;             /* LAUNCH: another memory handle than before */
-    uint64_t user;                /* back in completed() */
+    bool is_told;     /* the target's process gets an arrived(): it polls; messages always are */
+    bool changes_mdh; /* LAUNCH: another memory handle than before */
+    uint64_t user;    /* back in completed() */
 };
 
 struct emu_nic_event {
-    struct emu_nic_proc at;       /* the process that it happens to */
+    struct emu_nic_proc at; /* the process that it happens to */
     struct emu_nic_proc peer;
     enum emu_nic_kind kind;
     uint32_t bytes;
-    uint64_t at_ps;               /* when its core can see it: what it posts then waits until the core is free */
-    uint64_t user;                /* completed() only */
+    uint64_t at_ps; /* when its core can see it: what it posts then waits until the core is free */
+    uint64_t user;  /* completed() only */
 };
 
 struct emu_nic_model;
@@ -93,11 +93,11 @@ struct emu_nic_program {
 struct emu_nic_setup {
     const struct emu_machine *machine;
     struct emu_host_params host;
-    const struct emu_fault_map *faults;   /* NULL: none */
-    enum emu_route_mode mode;             /* of all packets */
-    bool interface_per_core;              /* each process has a host interface of its own (X1); else they share one */
+    const struct emu_fault_map *faults; /* NULL: none */
+    enum emu_route_mode mode;           /* of all packets */
+    bool interface_per_core;            /* each process has a host interface of its own (X1); else they share one */
     uint64_t seed;
-    uint32_t n_threads;                   /* 0: one */
+    uint32_t n_threads; /* 0: one */
 };
 
 /**
@@ -126,16 +126,16 @@ struct emu_sim *emu_nic_model_sim(struct emu_nic_model *nm);
 int emu_nic_post(struct emu_nic_model *nm, struct emu_nic_proc from, const struct emu_nic_op *op, uint64_t at_ps);
 
 struct emu_nic_counters {
-    uint64_t request_packets;     /* sent by this node */
+    uint64_t request_packets; /* sent by this node */
     uint64_t response_packets;
     uint64_t request_units;
     uint64_t response_units;
-    uint64_t payload_sent;        /* bytes, in requests and responses */
-    uint64_t payload_received;    /* in host memory or on its way there */
-    uint64_t interrupts;          /* of the host */
-    uint64_t eager_messages;      /* sent */
+    uint64_t payload_sent;     /* bytes, in requests and responses */
+    uint64_t payload_received; /* in host memory or on its way there */
+    uint64_t interrupts;       /* of the host */
+    uint64_t eager_messages;   /* sent */
     uint64_t rendezvous_messages;
-    uint64_t lost_packets;        /* by faults; their operations never complete */
+    uint64_t lost_packets; /* by faults; their operations never complete */
 };
 
 /* Between runs. Zeros for a node that never did anything. */
@@ -147,16 +147,16 @@ void emu_nic_counters(const struct emu_nic_model *nm, uint32_t nid, struct emu_n
  */
 
 struct emu_nic_pingpong {
-    enum emu_nic_kind kind;       /* PUT, LAUNCH, AMO: told, and put back; GET, AMO_FETCH: a alone; MESSAGE */
+    enum emu_nic_kind kind; /* PUT, LAUNCH, AMO: told, and put back; GET, AMO_FETCH: a alone; MESSAGE */
     enum emu_nic_api api;
     struct emu_nic_proc a, b;
     uint32_t bytes;
-    uint32_t rounds;              /* 0: 8 */
+    uint32_t rounds; /* 0: 8 */
 };
 
 struct emu_nic_pingpong_result {
-    uint64_t latency_ps;          /* half of a round trip (gets: post to data), mean of all rounds but the first */
-    double mbytes_per_s;          /* bytes / latency, 10^6 */
+    uint64_t latency_ps; /* half of a round trip (gets: post to data), mean of all rounds but the first */
+    double mbytes_per_s; /* bytes / latency, 10^6 */
 };
 
 int emu_nic_pingpong(const struct emu_nic_setup *setup, const struct emu_nic_pingpong *p,
@@ -164,8 +164,8 @@ int emu_nic_pingpong(const struct emu_nic_setup *setup, const struct emu_nic_pin
 
 /* Both send at once, and go on when both their own is sent and the other's is here. */
 struct emu_nic_exchange_result {
-    uint64_t round_ps;            /* one exchange */
-    double mbytes_per_s;          /* both directions together */
+    uint64_t round_ps;   /* one exchange */
+    double mbytes_per_s; /* both directions together */
 };
 
 int emu_nic_exchange(const struct emu_nic_setup *setup, const struct emu_nic_pingpong *p,
@@ -180,22 +180,22 @@ struct emu_nic_stream {
     enum emu_nic_api api;
     const struct emu_nic_pair *pairs;
     size_t n_pairs;
-    bool is_bidirectional;        /* each pair sends both ways */
-    bool changes_mdh;             /* LAUNCH */
-    uint32_t bytes;               /* of one operation */
-    uint32_t window;              /* operations of one sender under way; 0: 64 */
-    uint64_t warmup_ps;           /* 0: 20 us */
-    uint64_t measure_ps;          /* 0: 100 us; what arrives in this time counts */
-    uint64_t operations;          /* not 0: no times, each sender does so many and its rate is over its own run */
+    bool is_bidirectional; /* each pair sends both ways */
+    bool changes_mdh;      /* LAUNCH */
+    uint32_t bytes;        /* of one operation */
+    uint32_t window;       /* operations of one sender under way; 0: 64 */
+    uint64_t warmup_ps;    /* 0: 20 us */
+    uint64_t measure_ps;   /* 0: 100 us; what arrives in this time counts */
+    uint64_t operations;   /* not 0: no times, each sender does so many and its rate is over its own run */
 };
 
 struct emu_nic_stream_result {
     double mbytes_per_s;          /* payload of all pairs and directions together, 10^6 */
     double pair_min_mbytes_per_s; /* of one pair, both directions if it has both */
     double pair_max_mbytes_per_s;
-    double operations_per_s;      /* all together */
-    uint64_t elapsed_ps;          /* measure_ps, or to the end of the last sender */
-    uint64_t interrupts;          /* of all hosts, in the whole run */
+    double operations_per_s; /* all together */
+    uint64_t elapsed_ps;     /* measure_ps, or to the end of the last sender */
+    uint64_t interrupts;     /* of all hosts, in the whole run */
 };
 
 /* pair_mbytes_per_s: n_pairs entries, or NULL. */

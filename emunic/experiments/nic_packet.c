@@ -108,8 +108,9 @@ static void finish_sending(struct emu_nic_model *nm, struct node *n, struct op *
 
 static uint64_t launch_time(const struct emu_nic_model *nm, const struct op *op)
 {
-    return op->type != TYPE_LAUNCH ? 0 : (uint64_t)nm->host.launch_node_gap_ps *
-                                             (op->spec.changes_mdh ? nm->host.launch_mdh_percent : 100) / 100;
+    return op->type != TYPE_LAUNCH ?
+               0 :
+               (uint64_t)nm->host.launch_node_gap_ps * (op->spec.changes_mdh ? nm->host.launch_mdh_percent : 100) / 100;
 }
 
 /*
@@ -232,8 +233,8 @@ bool emu_nic_next_packet(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_
     if (n == NULL)
         return false;
     n->now_ps = now_ps;
-    return traffic_class == EMU_TRAFFIC_REQUEST ? next_request(nm, n, now_ps, packet_out)
-                                                : next_answer(nm, n, now_ps, packet_out);
+    return traffic_class == EMU_TRAFFIC_REQUEST ? next_request(nm, n, now_ps, packet_out) :
+                                                  next_answer(nm, n, now_ps, packet_out);
 }
 
 /* --- Packets in ------------------------------------------------------------------------------------------------- */
@@ -363,7 +364,9 @@ static void answers_complete(struct emu_nic_model *nm, struct node *n, struct op
     if (op->type == TYPE_BULK_GET) {
         const struct pending what = {
             .kind = PENDING_RECEIVED,
-            .event = { .at = { n->nid, op->proc }, .peer = op->spec.to, .kind = EMU_NIC_MESSAGE,
+            .event = { .at = { n->nid, op->proc },
+                       .peer = op->spec.to,
+                       .kind = EMU_NIC_MESSAGE,
                        .bytes = op->spec.bytes },
             .seq = (uint16_t)op->spec.user,
             .is_fetched = true,
@@ -382,7 +385,9 @@ static void transfer_arrived(struct emu_nic_model *nm, struct node *n, struct em
     bool is_message = tag->type == TYPE_EAGER || tag->type == TYPE_BULK_PUT;
     const struct pending what = {
         .kind = is_message ? PENDING_RECEIVED : PENDING_ARRIVED,
-        .event = { .at = { n->nid, tag->dst_proc }, .peer = from, .bytes = tag->bytes,
+        .event = { .at = { n->nid, tag->dst_proc },
+                   .peer = from,
+                   .bytes = tag->bytes,
                    .kind = is_message ? EMU_NIC_MESSAGE : (enum emu_nic_kind)tag->type },
     };
     struct op *op;
@@ -481,7 +486,9 @@ static void take_control(struct emu_nic_model *nm, struct node *n, const struct 
 {
     const struct pending what = {
         .kind = kind,
-        .event = { .at = { n->nid, tag->dst_proc }, .peer = { p->src_nid, tag->src_proc }, .kind = EMU_NIC_MESSAGE,
+        .event = { .at = { n->nid, tag->dst_proc },
+                   .peer = { p->src_nid, tag->src_proc },
+                   .kind = EMU_NIC_MESSAGE,
                    .bytes = tag->bytes },
         .seq = tag->seq,
     };

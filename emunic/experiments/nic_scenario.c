@@ -19,13 +19,13 @@
 
 #include "emunic/fabric/random.h"
 
-#define ROUNDS_DEFAULT   8
-#define WINDOW_DEFAULT   64
-#define WARMUP_PS        UINT64_C(20000000)     /* 20 us */
-#define MEASURE_PS       UINT64_C(100000000)    /* 100 us */
-#define EVENTS_MIN       16                     /* of a sender, in a measurement */
-#define EXTENSIONS_MAX   1000                   /* times the measured time, until a run without those is given up */
-#define FOR_EVER         UINT64_MAX
+#define ROUNDS_DEFAULT 8
+#define WINDOW_DEFAULT 64
+#define WARMUP_PS      UINT64_C(20000000)  /* 20 us */
+#define MEASURE_PS     UINT64_C(100000000) /* 100 us */
+#define EVENTS_MIN     16                  /* of a sender, in a measurement */
+#define EXTENSIONS_MAX 1000                /* times the measured time, until a run without those is given up */
+#define FOR_EVER       UINT64_MAX
 
 static double mbytes_per_s(double bytes, double ps)
 {
@@ -44,7 +44,7 @@ struct pingpong {
     const struct emu_nic_pingpong *spec;
     uint32_t rounds;
     uint32_t round;
-    uint64_t start_ps;       /* of the first round that counts */
+    uint64_t start_ps; /* of the first round that counts */
     uint64_t end_ps;
     int error;
 };
@@ -181,7 +181,9 @@ int emu_nic_exchange(const struct emu_nic_setup *setup, const struct emu_nic_pin
 {
     struct exchange x = {
         .spec = p,
-        .rounds = p->rounds == 0 ? ROUNDS_DEFAULT : p->rounds < 2 ? 2 : p->rounds,
+        .rounds = p->rounds == 0 ? ROUNDS_DEFAULT :
+                  p->rounds < 2  ? 2 :
+                                   p->rounds,
         .sides = { { .self = p->a, .peer = p->b }, { .self = p->b, .peer = p->a } },
     };
     const struct emu_nic_program program = { &x, exchange_completed, exchange_arrived };
@@ -210,9 +212,9 @@ int emu_nic_exchange(const struct emu_nic_setup *setup, const struct emu_nic_pin
 /* One direction of one pair. */
 struct sender {
     struct emu_nic_proc from, to;
-    uint64_t n_posted;       /* written at `from` */
+    uint64_t n_posted; /* written at `from` */
     int error;
-    uint64_t n_counted;      /* events that count; written where they are seen: at `to` for messages, else at `from` */
+    uint64_t n_counted; /* events that count; written where they are seen: at `to` for messages, else at `from` */
     uint64_t n_events;
     uint64_t last_ps;
     double sum_t, sum_i, sum_tt, sum_ti; /* of those that count: time since from_ps, and number */
@@ -226,11 +228,11 @@ struct route_key {
 
 struct stream {
     const struct emu_nic_stream *spec;
-    struct sender *senders;      /* owned */
-    struct route_key *keys;      /* owned; sorted */
+    struct sender *senders; /* owned */
+    struct route_key *keys; /* owned; sorted */
     uint32_t n_senders;
     uint32_t window;
-    uint64_t from_ps;            /* events before do not count */
+    uint64_t from_ps; /* events before do not count */
     bool counts_arrivals;
 };
 
@@ -446,7 +448,9 @@ int emu_nic_stream(const struct emu_nic_setup *setup, const struct emu_nic_strea
     struct stream st = {
         .spec = s,
         .window = s->window == 0 ? WINDOW_DEFAULT : s->window,
-        .from_ps = s->operations > 0 ? 0 : s->warmup_ps == 0 ? WARMUP_PS : s->warmup_ps,
+        .from_ps = s->operations > 0 ? 0 :
+                   s->warmup_ps == 0 ? WARMUP_PS :
+                                       s->warmup_ps,
         .counts_arrivals = s->kind == EMU_NIC_MESSAGE,
     };
     const struct emu_nic_program program = { &st, stream_completed, stream_arrived };
@@ -489,18 +493,18 @@ double emu_nic_interface_mbytes_per_s(const struct emu_nic_setup *setup, uint32_
 double emu_nic_packet_mbytes_per_s(const struct emu_nic_setup *setup)
 {
     const struct emu_nic_params *nic = emu_machine_nic(setup->machine);
-    double gap_ps = setup->host.packet_gap_ps > 0 ? setup->host.packet_gap_ps
-                                                  : nic->access_cycles * 1e6 / nic->clock_mhz;
+    double gap_ps =
+        setup->host.packet_gap_ps > 0 ? setup->host.packet_gap_ps : nic->access_cycles * 1e6 / nic->clock_mhz;
 
     return nic->format.payload_bytes_max / gap_ps * 1e6;
 }
 
 /* Keys that were used last; the one used longest ago makes room. */
 struct lru {
-    uint64_t *keys;          /* owned; + 1, 0: free; by hash, open addressing */
-    uint64_t *used;          /* owned; when, beside each key */
-    uint64_t *order;         /* owned; ring of (key, when) in the order of use, with old entries among them */
-    uint64_t *order_used;    /* owned */
+    uint64_t *keys;       /* owned; + 1, 0: free; by hash, open addressing */
+    uint64_t *used;       /* owned; when, beside each key */
+    uint64_t *order;      /* owned; ring of (key, when) in the order of use, with old entries among them */
+    uint64_t *order_used; /* owned */
     uint64_t room, first, n_order, order_room, mask, n, clock;
 };
 

@@ -16,16 +16,11 @@
 #include <string.h>
 
 static const char *const names[EMU_PATTERNS] = {
-    [EMU_PATTERN_UNIFORM] = "uniform",
-    [EMU_PATTERN_HOT] = "hot",
-    [EMU_PATTERN_SHIFT] = "shift",
-    [EMU_PATTERN_TRANSPOSE] = "transpose",
-    [EMU_PATTERN_TORNADO] = "tornado",
-    [EMU_PATTERN_NEIGHBOUR] = "neighbour",
-    [EMU_PATTERN_COMPLEMENT] = "complement",
-    [EMU_PATTERN_ALL_TO_ALL] = "all-to-all",
-    [EMU_PATTERN_MESSAGES] = "messages",
-    [EMU_PATTERN_CUSTOM] = "custom",
+    [EMU_PATTERN_UNIFORM] = "uniform",       [EMU_PATTERN_HOT] = "hot",
+    [EMU_PATTERN_SHIFT] = "shift",           [EMU_PATTERN_TRANSPOSE] = "transpose",
+    [EMU_PATTERN_TORNADO] = "tornado",       [EMU_PATTERN_NEIGHBOUR] = "neighbour",
+    [EMU_PATTERN_COMPLEMENT] = "complement", [EMU_PATTERN_ALL_TO_ALL] = "all-to-all",
+    [EMU_PATTERN_MESSAGES] = "messages",     [EMU_PATTERN_CUSTOM] = "custom",
 };
 
 const char *emu_pattern_name(enum emu_pattern pattern)
@@ -95,9 +90,9 @@ static int make_fixed(struct emu_destinations *d)
     if (!d->fixed)
         return -ENOMEM;
     for (uint32_t nid = 0; nid < d->n_nodes; nid++) {
-        uint32_t to = d->pattern == EMU_PATTERN_TRANSPOSE ? transposed(d->n_nodes, rows, nid)
-                      : d->pattern == EMU_PATTERN_TORNADO ? tornado(&d->grid, nid)
-                                                          : d->n_nodes - 1 - nid;
+        uint32_t to = d->pattern == EMU_PATTERN_TRANSPOSE ? transposed(d->n_nodes, rows, nid) :
+                      d->pattern == EMU_PATTERN_TORNADO   ? tornado(&d->grid, nid) :
+                                                            d->n_nodes - 1 - nid;
 
         d->fixed[nid] = to == nid ? EMU_NOBODY : to;
     }
@@ -288,7 +283,7 @@ static uint32_t pick_neighbour(const struct emu_destinations *d, struct emu_rand
         uint32_t here = at[i];
         uint32_t size = d->grid.size[i];
 
-        for (uint32_t step = 1; step < size; step += size > 2 ? size - 2 : 1) {
+        for (uint32_t step = 1; step<size; step += size> 2 ? size - 2 : 1) {
             at[i] = (here + step) % size;
             choices[n] = emu_grid_nid(&d->grid, at);
             n += choices[n] != EMU_NOBODY;

@@ -11,15 +11,15 @@ struct emu_destinations {
     enum emu_pattern pattern;
     uint32_t n_nodes;
     struct emu_grid grid;
-    uint32_t *fixed;            /* owned; by nid: the one destination, or EMU_NOBODY */
-    uint32_t *listed;           /* owned; HOT: the hot nodes; SHIFT: all nodes, slice by slice */
+    uint32_t *fixed;  /* owned; by nid: the one destination, or EMU_NOBODY */
+    uint32_t *listed; /* owned; HOT: the hot nodes; SHIFT: all nodes, slice by slice */
     uint32_t n_listed;
-    uint32_t *slice_ends;       /* owned; SHIFT: by slice, where it ends in `listed` */
+    uint32_t *slice_ends; /* owned; SHIFT: by slice, where it ends in `listed` */
     uint32_t dimension;
     uint32_t shift;
     double hot_share;
     uint64_t seed;
-    uint64_t n_packets;         /* ALL_TO_ALL: of one node */
+    uint64_t n_packets; /* ALL_TO_ALL: of one node */
     uint32_t (*pick)(void *ctx, struct emu_random *random, uint32_t src_nid);
     void *pick_ctx;
 };

@@ -12,7 +12,7 @@
 #include "emunic/fabric/link.h"
 #include "emunic/fabric/route.h"
 
-#define PAIRS 20000     /* of nodes; an estimate within 1 % */
+#define PAIRS 20000 /* of nodes; an estimate within 1 % */
 #define SEED  UINT64_C(0x6361706163697479)
 
 uint16_t emu_packet_units(const struct emu_machine *m, uint64_t payload_bytes)
@@ -48,7 +48,7 @@ double emu_uniform_gap_ps(const struct emu_machine *m, uint16_t units, uint16_t 
     struct emu_random random = { .state = SEED };
     uint32_t n_nodes = emu_machine_n_nodes(m);
     uint64_t n_links[EMU_LINK_CLASSES] = { 0 };
-    double crossing_ps[EMU_LINK_CLASSES] = { 0 };  /* of all pairs together */
+    double crossing_ps[EMU_LINK_CLASSES] = { 0 }; /* of all pairs together */
     double gap = 0;
     struct emu_route route;
     struct emu_link link;

@@ -16,13 +16,7 @@ extern const struct emu_experiment emu_xd1_experiments[];
 extern const struct emu_experiment emu_xt3_experiments[];
 
 const struct emu_experiment *const emu_experiment_tables[] = {
-    emu_bgl_experiments,
-    emu_xc_experiments,
-    emu_titan_experiments,
-    emu_seastar_experiments,
-    emu_xt3_experiments,
-    emu_x1_experiments,
-    emu_xd1_experiments,
-    emu_cmp_experiments,
-    NULL,
+    emu_bgl_experiments,     emu_xc_experiments,  emu_titan_experiments,
+    emu_seastar_experiments, emu_xt3_experiments, emu_x1_experiments,
+    emu_xd1_experiments,     emu_cmp_experiments, NULL,
 };

@@ -19,7 +19,7 @@
 enum program { PORTAL_PERF, NETPIPE };
 
 struct bench {
-    struct emu_machine *m;          /* owned */
+    struct emu_machine *m; /* owned */
     struct emu_nic_setup setup;
     struct emu_nic_proc a;
     struct emu_nic_proc b;
@@ -229,8 +229,8 @@ int emu_seastar_step(struct emu_exp *x)
         both[i] = both_ways_us(&b, both_sizes[i]);
         emu_exp_detail(x, "%u bytes in all, both ways: %.3f us", 2 * both_sizes[i], both[i]);
     }
-    emu_exp_holds(x, 'S', "step_is_at_12_to_13_bytes", one[2] - one[0] < 0.1 * t_int && one[4] - one[3] < 0.1 * t_int &&
-                  one[3] - one[2] > 0.9 * t_int);
+    emu_exp_holds(x, 'S', "step_is_at_12_to_13_bytes",
+                  one[2] - one[0] < 0.1 * t_int && one[4] - one[3] < 0.1 * t_int && one[3] - one[2] > 0.9 * t_int);
     emu_exp_within(x, 'S', "step_height", "us", t_int, one[3] - one[2], 0.05);
     emu_exp_holds(x, 'S', "step_both_ways_is_at_24_to_26_bytes",
                   both[1] - both[0] < 0.1 * t_int && both[2] - both[1] > 0.9 * t_int);
@@ -254,12 +254,17 @@ int emu_seastar_stream(struct emu_exp *x)
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         const struct emu_nic_pair pair = { b.a, b.b };
         const struct emu_nic_stream s = {
-            .kind = EMU_NIC_PUT, .pairs = &pair, .n_pairs = 1, .bytes = sizes[i], .window = 4,
-            .warmup_ps = UINT64_C(200000000), .measure_ps = UINT64_C(2000000000),
+            .kind = EMU_NIC_PUT,
+            .pairs = &pair,
+            .n_pairs = 1,
+            .bytes = sizes[i],
+            .window = 4,
+            .warmup_ps = UINT64_C(200000000),
+            .measure_ps = UINT64_C(2000000000),
         };
         struct emu_nic_stream_result result;
-        double occupancy = b.setup.host.interrupt_ps + (sizes[i] > b.setup.host.inline_bytes) *
-                           (double)b.setup.host.end_interrupt_ps;
+        double occupancy =
+            b.setup.host.interrupt_ps + (sizes[i] > b.setup.host.inline_bytes) * (double)b.setup.host.end_interrupt_ps;
         char name[64];
 
         r = emu_nic_stream(&b.setup, &s, NULL, &result);
@@ -282,7 +287,7 @@ static void accelerate(struct bench *b)
     b->setup.host.interrupt_ps = 0;
     b->setup.host.end_interrupt_ps = 0;
     b->setup.host.reply_ps = 0;
-    b->setup.host.send_ps = 500000;  /* [OUR]: MPI over offloaded Portals, each side */
+    b->setup.host.send_ps = 500000; /* [OUR]: MPI over offloaded Portals, each side */
     b->setup.host.recv_ps = 500000;
     b->setup.host.packet_gap_ps = 22857; /* 64 B at the 2.8 GB/s of HyperTransport */
 }

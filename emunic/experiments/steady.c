@@ -9,10 +9,10 @@
 
 #include "emunic/base/clock.h"
 
-#define WINDOW_CYCLES  10000
-#define AGREEMENT      0.02
-#define WARMUP_MAX     40
-#define WINDOWS        5
+#define WINDOW_CYCLES 10000
+#define AGREEMENT     0.02
+#define WARMUP_MAX    40
+#define WINDOWS       5
 
 double emu_cpu_seconds(void)
 {
@@ -26,7 +26,7 @@ struct run {
     struct emu_sim *sim;
     struct emu_steady_options options;
     struct emu_steady_result *result;
-    uint32_t n_run;             /* windows, warm-up included */
+    uint32_t n_run; /* windows, warm-up included */
     bool is_ended;
 };
 

@@ -43,7 +43,7 @@ int emu_titan_links(struct emu_exp *x)
         const char *name;
         uint32_t lanes;
         double raw;
-        double quoted;      /* GB/s after about 35 % of protocol, as printed */
+        double quoted; /* GB/s after about 35 % of protocol, as printed */
         int decimals;
     } classes[] = {
         { EMU_LINK_MEZZANINE, "y_mezzanine", 12, 9.375, 6, 0 },

@@ -105,7 +105,7 @@ static void list_unroutable(void *ctx, uint32_t src_nid, uint32_t dst_nid)
 struct audit_case {
     const char *name;
     const char *spec;
-    uint64_t n_pairs;       /* that are walked; 0: all */
+    uint64_t n_pairs; /* that are walked; 0: all */
 };
 
 static int audit_one(struct emu_exp *x, const struct audit_case *c, const struct emu_machine *m, uint32_t n_dead,
@@ -206,8 +206,9 @@ static uint32_t next_present(const struct emu_machine *m, const struct emu_fault
 /* Flows over each direction of each router; n_lost: flows without a way. */
 static void load_map(const struct emu_machine *m, const struct emu_fault_map *faults, uint32_t *loads, uint64_t *n_lost)
 {
-    const struct emu_route_view view = { .machine = m, .faults = faults, .near_load = emu_route_no_near_load,
-                                         .far_load = emu_route_no_far_load };
+    const struct emu_route_view view = {
+        .machine = m, .faults = faults, .near_load = emu_route_no_near_load, .far_load = emu_route_no_far_load
+    };
 
     *n_lost = 0;
     for (uint32_t nid = 0; nid < emu_machine_n_nodes(m); nid++) {
@@ -364,8 +365,9 @@ int emu_titan_turns(struct emu_exp *x)
 
 static uint64_t count_unroutable(const struct emu_machine *m, const struct emu_fault_map *faults)
 {
-    const struct emu_route_view view = { .machine = m, .faults = faults, .near_load = emu_route_no_near_load,
-                                         .far_load = emu_route_no_far_load };
+    const struct emu_route_view view = {
+        .machine = m, .faults = faults, .near_load = emu_route_no_near_load, .far_load = emu_route_no_far_load
+    };
     uint32_t n = emu_machine_n_routers(m);
     uint64_t count = 0;
 
@@ -422,8 +424,8 @@ static int judge_set(struct emu_machine *const m[2], uint32_t set, uint64_t seed
 
         if (r < 0)
             return r;
-        r = set == 0 ? construct_faults(m[retry], faults)
-                     : random_faults(m[retry], faults, 16 + 8 * (set % 8), set % 3, &random);
+        r = set == 0 ? construct_faults(m[retry], faults) :
+                       random_faults(m[retry], faults, 16 + 8 * (set % 8), set % 3, &random);
         if (r == 0)
             r = emu_audit_create(m[retry], m[retry]->topology->routing, faults, &audit);
         if (r == 0) {

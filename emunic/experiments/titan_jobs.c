@@ -11,8 +11,8 @@
 #include "emunic/fabric/gemini.h"
 #include "emunic/fabric/torus.h"
 
-#define US         1000000u     /* in ps */
-#define FLOWS_MAX  2048
+#define US        1000000u /* in ps */
+#define FLOWS_MAX 2048
 
 /* Flows of an experiment under construction. */
 struct flow_list {

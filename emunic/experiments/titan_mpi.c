@@ -20,7 +20,11 @@ static uint32_t nid_at(const struct emu_machine *m, uint32_t x, uint32_t y, uint
 static double latency_us(const struct emu_nic_setup *setup, uint32_t from, uint32_t to)
 {
     const struct emu_nic_pingpong p = {
-        .kind = EMU_NIC_MESSAGE, .a = { .nid = from }, .b = { .nid = to }, .bytes = 8, .rounds = 4,
+        .kind = EMU_NIC_MESSAGE,
+        .a = { .nid = from },
+        .b = { .nid = to },
+        .bytes = 8,
+        .rounds = 4,
     };
     struct emu_nic_pingpong_result result;
 
@@ -31,8 +35,13 @@ static double bandwidth_gbs(const struct emu_nic_setup *setup, uint32_t from, ui
 {
     const struct emu_nic_pair pair = { { .nid = from }, { .nid = to } };
     const struct emu_nic_stream s = {
-        .kind = EMU_NIC_MESSAGE, .pairs = &pair, .n_pairs = 1, .bytes = 65536, .window = 8,
-        .warmup_ps = UINT64_C(50000000), .measure_ps = UINT64_C(200000000),
+        .kind = EMU_NIC_MESSAGE,
+        .pairs = &pair,
+        .n_pairs = 1,
+        .bytes = 65536,
+        .window = 8,
+        .warmup_ps = UINT64_C(50000000),
+        .measure_ps = UINT64_C(200000000),
     };
     struct emu_nic_stream_result result;
 

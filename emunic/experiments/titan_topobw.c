@@ -14,15 +14,15 @@
 #include "emunic/fabric/host.h"
 #include "emunic/fabric/torus.h"
 
-#define MIB     1048576.0
-#define US      1000000u     /* in ps */
+#define MIB 1048576.0
+#define US  1000000u /* in ps */
 
 /* One pair of a phase, and what it got. */
 struct pair {
     struct emu_flow_spec spec;
     uint32_t direction;
-    char type;               /* C cable, B backplane, M mezzanine, G inside a Gemini */
-    char share;              /* S: the other node of the Gemini sends that way too; E */
+    char type;  /* C cable, B backplane, M mezzanine, G inside a Gemini */
+    char share; /* S: the other node of the Gemini sends that way too; E */
     double mib_per_s;
 };
 
@@ -204,10 +204,12 @@ static void report_row(struct emu_exp *x, const struct emu_machine *m, const str
     metric.name = name;
     emu_exp_part(x, row->part);
     if (row->kind == 'K') {
-        metric.param_name = row->part[0] == 'a' ? "bytes_per_MB" : row->part[0] == 'e' ? "host.packet_gap_ns" :
-                                                                                         "links.backplane.lost_percent";
-        metric.param_value = row->part[0] == 'a' ? MIB : row->part[0] == 'e' ? (double)emu_titan_gap_ps(m) * 1e-3 :
-                             m->params.link[EMU_LINK_BACKPLANE].lost_share * 1e-3;
+        metric.param_name = row->part[0] == 'a' ? "bytes_per_MB" :
+                            row->part[0] == 'e' ? "host.packet_gap_ns" :
+                                                  "links.backplane.lost_percent";
+        metric.param_value = row->part[0] == 'a' ? MIB :
+                             row->part[0] == 'e' ? (double)emu_titan_gap_ps(m) * 1e-3 :
+                                                   m->params.link[EMU_LINK_BACKPLANE].lost_share * 1e-3;
     }
     (void)emu_exp_report(x, &metric);
     if (strcmp(code, row->code) != 0)

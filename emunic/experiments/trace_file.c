@@ -12,23 +12,23 @@
 
 #include "emunic/base/text.h"
 
-#define MAGIC         "emunic-trace"
-#define VERSION       "1"
-#define LINE_MAX_LEN  256
-#define MESSAGES_MAX  ((size_t)1 << 24)
-#define BYTES_MAX     (UINT64_C(1) << 40)
-#define START_NS_MAX  UINT64_C(1000000000000000)
-#define FIELDS        4
+#define MAGIC        "emunic-trace"
+#define VERSION      "1"
+#define LINE_MAX_LEN 256
+#define MESSAGES_MAX ((size_t)1 << 24)
+#define BYTES_MAX    (UINT64_C(1) << 40)
+#define START_NS_MAX UINT64_C(1000000000000000)
+#define FIELDS       4
 
 struct trace {
-    const char *path;           /* borrowed */
+    const char *path; /* borrowed */
     uint32_t n_nodes;
     uint64_t line;
     bool has_magic;
     struct emu_message *messages;
     size_t n;
     size_t max;
-    char *err;                  /* borrowed; may be NULL */
+    char *err; /* borrowed; may be NULL */
     size_t err_len;
 };
 

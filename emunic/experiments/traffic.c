@@ -34,17 +34,17 @@ struct answer {
 /* 128 bytes per node, and the queue of answers. */
 struct node {
     struct emu_random random;
-    uint64_t next_ps;           /* when the next packet is created */
+    uint64_t next_ps; /* when the next packet is created */
     uint64_t n_created;
-    uint32_t outstanding;       /* packets without a response */
+    uint32_t outstanding; /* packets without a response */
     bool is_sender;
-    bool is_blocked;            /* by its window */
-    struct answer *answers;     /* owned; a ring */
-    uint32_t answers_mask;      /* its size - 1; 0 with NULL */
+    bool is_blocked;        /* by its window */
+    struct answer *answers; /* owned; a ring */
+    uint32_t answers_mask;  /* its size - 1; 0 with NULL */
     uint32_t answers_head;
     uint32_t answers_count;
-    uint32_t first_message;     /* in the order of messages */
-    uint32_t n_messages;        /* left, the one in progress included */
+    uint32_t first_message;      /* in the order of messages */
+    uint32_t n_messages;         /* left, the one in progress included */
     uint64_t message_bytes_sent; /* of the one in progress */
     struct emu_node_figures figures;
 };
@@ -55,7 +55,7 @@ struct shard {
 };
 
 struct message_state {
-    uint64_t packets_left;      /* changed where the message arrives */
+    uint64_t packets_left; /* changed where the message arrives */
     uint64_t done_ps;
 };
 
@@ -66,12 +66,12 @@ struct emu_generator {
     struct emu_traffic traffic;
     uint32_t n_nodes;
     uint32_t payload_max;
-    uint16_t full_units;        /* of a packet with payload_max bytes */
-    struct node *nodes;         /* owned */
-    struct shard *shards;       /* owned; [latency][shard] */
+    uint16_t full_units;          /* of a packet with payload_max bytes */
+    struct node *nodes;           /* owned */
+    struct shard *shards;         /* owned; [latency][shard] */
     struct emu_message *messages; /* owned copy */
     struct message_state *states; /* owned; by message */
-    uint32_t *order;            /* owned; messages by source, then start */
+    uint32_t *order;              /* owned; messages by source, then start */
     atomic_bool is_short_of_memory;
 };
 

@@ -25,8 +25,8 @@
 #include "emunic/fabric/random.h"
 #include "emunic/fabric/sim/sim.h"
 
-#define EMU_NOBODY     UINT32_MAX
-#define EMU_GRID_DIMS  4
+#define EMU_NOBODY    UINT32_MAX
+#define EMU_GRID_DIMS 4
 
 /* ---- Where nodes are ------------------------------------------------------------------------------------- */
 
@@ -37,8 +37,8 @@
 struct emu_grid {
     uint32_t size[EMU_GRID_DIMS];
     uint32_t n_nodes;
-    uint32_t *nids;                 /* owned; by place, last dimension fastest; EMU_NOBODY: a hole */
-    uint32_t *places;               /* owned; by nid */
+    uint32_t *nids;   /* owned; by place, last dimension fastest; EMU_NOBODY: a hole */
+    uint32_t *places; /* owned; by nid */
 };
 
 /* 0, -ENOMEM; -EINVAL: coordinates that span more than 2^26 places. */
@@ -52,16 +52,16 @@ uint32_t emu_grid_nid(const struct emu_grid *grid, const uint32_t coordinates[EM
 
 enum emu_pattern {
     /* A node that a permutation sends to itself stays silent. */
-    EMU_PATTERN_UNIFORM = 0,    /* every other node equally likely */
-    EMU_PATTERN_HOT,            /* hot_share of the packets to a node of the hot box, the others uniform over all */
-    EMU_PATTERN_SHIFT,          /* a random node `shift` slices on in `dimension`: groups of a Dragonfly, planes */
-    EMU_PATTERN_TRANSPOSE,      /* nodes as the most nearly square matrix, nid (row, column) to (column, row) */
-    EMU_PATTERN_TORNADO,        /* ceil(k / 2) - 1 on in each dimension of size k but the last (Dally & Towles 3.2) */
-    EMU_PATTERN_NEIGHBOUR,      /* a random one of the neighbours one step up or down in x, y or z, with wrap */
-    EMU_PATTERN_COMPLEMENT,     /* n - 1 - nid: for 2^k nodes all bits of the number turned round */
-    EMU_PATTERN_ALL_TO_ALL,     /* rounds x one packet to each other node, each round in an order of its own; ends */
-    EMU_PATTERN_MESSAGES,       /* the list in the options, or a trace file; ends */
-    EMU_PATTERN_CUSTOM,         /* pick() in the options */
+    EMU_PATTERN_UNIFORM = 0, /* every other node equally likely */
+    EMU_PATTERN_HOT,         /* hot_share of the packets to a node of the hot box, the others uniform over all */
+    EMU_PATTERN_SHIFT,       /* a random node `shift` slices on in `dimension`: groups of a Dragonfly, planes */
+    EMU_PATTERN_TRANSPOSE,   /* nodes as the most nearly square matrix, nid (row, column) to (column, row) */
+    EMU_PATTERN_TORNADO,     /* ceil(k / 2) - 1 on in each dimension of size k but the last (Dally & Towles 3.2) */
+    EMU_PATTERN_NEIGHBOUR,   /* a random one of the neighbours one step up or down in x, y or z, with wrap */
+    EMU_PATTERN_COMPLEMENT,  /* n - 1 - nid: for 2^k nodes all bits of the number turned round */
+    EMU_PATTERN_ALL_TO_ALL,  /* rounds x one packet to each other node, each round in an order of its own; ends */
+    EMU_PATTERN_MESSAGES,    /* the list in the options, or a trace file; ends */
+    EMU_PATTERN_CUSTOM,      /* pick() in the options */
     EMU_PATTERNS,
 };
 
@@ -76,7 +76,7 @@ struct emu_message {
     uint64_t start_ps;
     uint32_t src_nid;
     uint32_t dst_nid;
-    uint64_t bytes;             /* of payload; 0 is a packet without payload */
+    uint64_t bytes; /* of payload; 0 is a packet without payload */
 };
 
 /* Zero means what each line says first. */
@@ -85,26 +85,26 @@ struct emu_generator_options {
     uint64_t seed;
 
     /* How often. A node's packets come with exponential gaps. */
-    double gap_ps;              /* 0: always one more, as fast as the network takes them; else the mean gap */
-    bool is_regular;            /* gaps all alike, with a random phase */
-    uint64_t packets_per_node;  /* 0: without end; not for the patterns that end by themselves */
-    uint64_t stop_ps;           /* 0: never; nothing is created at or after this time */
+    double gap_ps;             /* 0: always one more, as fast as the network takes them; else the mean gap */
+    bool is_regular;           /* gaps all alike, with a random phase */
+    uint64_t packets_per_node; /* 0: without end; not for the patterns that end by themselves */
+    uint64_t stop_ps;          /* 0: never; nothing is created at or after this time */
 
     /* What. */
-    uint16_t units;             /* 0: a full packet of the machine (not for messages: those are cut by payload) */
-    uint16_t response_units;    /* 0: no responses; else each delivered packet is answered by one of this size */
-    uint32_t window;            /* 0: no limit; else packets of a node without response so far. Needs response_units. */
-    uint8_t mode;               /* enum emu_route_mode; the hashed modes get a random order_key per packet */
-    uint8_t traffic_class;      /* of the packets; responses are EMU_TRAFFIC_RESPONSE */
+    uint16_t units;          /* 0: a full packet of the machine (not for messages: those are cut by payload) */
+    uint16_t response_units; /* 0: no responses; else each delivered packet is answered by one of this size */
+    uint32_t window;         /* 0: no limit; else packets of a node without response so far. Needs response_units. */
+    uint8_t mode;            /* enum emu_route_mode; the hashed modes get a random order_key per packet */
+    uint8_t traffic_class;   /* of the packets; responses are EMU_TRAFFIC_RESPONSE */
 
     /* To whom. */
-    double hot_share;           /* HOT: 0 .. 1 */
-    uint32_t hot_low[EMU_GRID_DIMS];   /* HOT: lowest corner of the box */
-    uint32_t hot_size[EMU_GRID_DIMS];  /* HOT: its size; 0: the whole dimension */
-    uint32_t dimension;         /* SHIFT */
-    uint32_t shift;             /* SHIFT: 0: 1 */
-    uint32_t rounds;            /* ALL_TO_ALL: 0: 1 */
-    const bool *senders;        /* NULL: all nodes send; else one per nid. Read at creation. */
+    double hot_share;                   /* HOT: 0 .. 1 */
+    uint32_t hot_low[EMU_GRID_DIMS];    /* HOT: lowest corner of the box */
+    uint32_t hot_size[EMU_GRID_DIMS];   /* HOT: its size; 0: the whole dimension */
+    uint32_t dimension;                 /* SHIFT */
+    uint32_t shift;                     /* SHIFT: 0: 1 */
+    uint32_t rounds;                    /* ALL_TO_ALL: 0: 1 */
+    const bool *senders;                /* NULL: all nodes send; else one per nid. Read at creation. */
     const struct emu_message *messages; /* MESSAGES: copied */
     size_t n_messages;
     /* CUSTOM: the destination of the next packet, or EMU_NOBODY: this node sends no more. Pure but for `random`. */
@@ -149,15 +149,15 @@ struct emu_histogram {
 };
 
 uint32_t emu_histogram_bucket(uint64_t value_ps);
-uint64_t emu_histogram_low_ps(uint32_t bucket);    /* smallest value in it; the next one's is its end */
-double emu_histogram_mean_ps(const struct emu_histogram *h);   /* 0 if it is empty */
+uint64_t emu_histogram_low_ps(uint32_t bucket);              /* smallest value in it; the next one's is its end */
+double emu_histogram_mean_ps(const struct emu_histogram *h); /* 0 if it is empty */
 /* Inside the bucket by straight line. 0 if it is empty. */
 double emu_histogram_quantile_ps(const struct emu_histogram *h, double quantile);
 
 enum emu_latency {
-    EMU_LATENCY_CREATED = 0,    /* created to delivered */
-    EMU_LATENCY_NETWORK,        /* head entered to delivered */
-    EMU_LATENCY_ROUND_TRIP,     /* created to response delivered */
+    EMU_LATENCY_CREATED = 0, /* created to delivered */
+    EMU_LATENCY_NETWORK,     /* head entered to delivered */
+    EMU_LATENCY_ROUND_TRIP,  /* created to response delivered */
     EMU_LATENCIES,
 };
 
@@ -166,11 +166,11 @@ void emu_generator_latency(const struct emu_generator *gen, enum emu_latency whi
                            struct emu_histogram *histogram_out);
 
 struct emu_node_figures {
-    uint64_t sent;              /* packets given to the network, responses left out */
-    uint64_t received;          /* packets delivered here, responses left out */
+    uint64_t sent;     /* packets given to the network, responses left out */
+    uint64_t received; /* packets delivered here, responses left out */
     uint64_t received_units;
-    uint64_t received_hops;     /* links between routers that the received ones crossed */
-    uint64_t lost;              /* of those sent */
+    uint64_t received_hops; /* links between routers that the received ones crossed */
+    uint64_t lost;          /* of those sent */
 };
 
 /* Since the start or the last emu_generator_reset(). */
@@ -193,27 +193,27 @@ uint64_t emu_link_cycle_ps(const struct emu_machine *m);
 uint64_t emu_generator_cycle_ps(const struct emu_generator *gen);
 
 struct emu_steady_options {
-    uint64_t window_ps;         /* 0: 10 000 link cycles */
-    double agreement;           /* 0: 0.02 */
-    uint32_t warmup_max;        /* windows; 0: 40 */
-    uint32_t windows;           /* that are measured; 0: 5 */
+    uint64_t window_ps;                           /* 0: 10 000 link cycles */
+    double agreement;                             /* 0: 0.02 */
+    uint32_t warmup_max;                          /* windows; 0: 40 */
+    uint32_t windows;                             /* that are measured; 0: 5 */
     void (*progress)(void *ctx, double fraction); /* NULL: nobody asks */
     void *progress_ctx;
-    bool (*stop)(void *ctx);    /* NULL: nobody; true ends the run early, as if time was up */
+    bool (*stop)(void *ctx); /* NULL: nobody; true ends the run early, as if time was up */
 };
 
 struct emu_steady_result {
-    bool is_steady;             /* two windows in a row agreed, and nothing below ended the run */
+    bool is_steady; /* two windows in a row agreed, and nothing below ended the run */
     bool is_deadlock;
-    bool is_empty;              /* nothing more to come */
+    bool is_empty; /* nothing more to come */
     uint32_t warmup_windows;
     uint32_t windows;
     uint64_t measured_ps;
-    struct emu_sim_totals totals;     /* of the measured windows */
-    double units_per_ns;        /* delivered, all nodes together, responses included */
-    double spread;              /* (largest - smallest) / mean of the windows' throughput */
-    double seconds;             /* of the host, for the measured windows: speed, never part of a figure */
-    double cpu_seconds;         /* of all threads of the process in that time */
+    struct emu_sim_totals totals; /* of the measured windows */
+    double units_per_ns;          /* delivered, all nodes together, responses included */
+    double spread;                /* (largest - smallest) / mean of the windows' throughput */
+    double seconds;               /* of the host, for the measured windows: speed, never part of a figure */
+    double cpu_seconds;           /* of all threads of the process in that time */
 };
 
 /**

@@ -112,15 +112,13 @@ static int run_x1_4(struct emu_exp *x)
     static const struct {
         const char *band;
         uint32_t bytes;
-        double low, high;             /* with the 5 points of tolerance */
+        double low, high; /* with the 5 points of tolerance */
     } points[] = {
-        { "small", 8, 0.45, 0.65 },        { "small", 64, 0.45, 0.65 },
-        { "small", 256, 0.45, 0.65 },      { "middle", 512, 0.70, 0.80 },
-        { "middle", 1024, 0.70, 0.80 },    { "middle", 2048, 0.70, 0.80 },
-        { "large", 32768, 0.45, 0.55 },    { "large", 131072, 0.45, 0.55 },
-        { "large", 524288, 0.45, 0.55 },
+        { "small", 8, 0.45, 0.65 },     { "small", 64, 0.45, 0.65 },     { "small", 256, 0.45, 0.65 },
+        { "middle", 512, 0.70, 0.80 },  { "middle", 1024, 0.70, 0.80 },  { "middle", 2048, 0.70, 0.80 },
+        { "large", 32768, 0.45, 0.55 }, { "large", 131072, 0.45, 0.55 }, { "large", 524288, 0.45, 0.55 },
     };
-    double least = INFINITY;          /* intra over inter, bandwidth of the large sizes */
+    double least = INFINITY; /* intra over inter, bandwidth of the large sizes */
     struct cug c;
     int r = open_x1(x, "x1", &c);
 
@@ -138,13 +136,13 @@ static int run_x1_4(struct emu_exp *x)
             least = fmin(least, cug_uni(&c, here, same_node, points[i].bytes) /
                                     cug_uni(&c, here, next_vertex, points[i].bytes));
         if (points[i].bytes == 1024)
-            continue;                 /* fitted */
+            continue; /* fitted */
         snprintf(name, sizeof(name), "uni_over_bi_%s_%uB", points[i].band, points[i].bytes);
         emu_exp_range(x, 'P', name, "1", points[i].low, points[i].high, inter);
     }
     emu_exp_above(x, 'P', "intra_over_inter_bandwidth", "1", 1, least);
     emu_exp_detail(x, "\"intra-node higher than inter\" is read as bandwidth; of the ratios above intra is the lower "
-                   "one");
+                      "one");
     emu_exp_detail(x, "at 1 MB the source's own table gives 9364 / 16936 = 0.553, more than its 50 %% + 5 points");
     cug_close(&c);
     return c.error;

@@ -21,8 +21,8 @@ enum { NODES_MAX = 750, PROCESSES = 16, NOISE_NS_PER_STEP = 100 };
 
 /* One node of the tree. */
 struct vertex {
-    uint32_t n_missing;     /* children not heard of */
-    uint64_t ready_ps;      /* latest of them */
+    uint32_t n_missing; /* children not heard of */
+    uint64_t ready_ps;  /* latest of them */
 };
 
 struct tree {
@@ -30,7 +30,7 @@ struct tree {
     uint32_t radix;
     enum emu_nic_kind kind;
     struct vertex vertices[NODES_MAX];
-    _Atomic uint64_t done_ps;    /* latest end at any node */
+    _Atomic uint64_t done_ps; /* latest end at any node */
     _Atomic uint32_t n_done;
 };
 
@@ -151,12 +151,15 @@ int emu_xc_allreduce(struct emu_exp *x)
         return r;
     radix = emu_machine_nic(m)->ce_children_max;
     software = (struct emu_nic_setup){
-        .machine = m, .host = *emu_machine_host(m), .mode = EMU_MODE_ADAPTIVE_0, .seed = emu_exp_context(x)->seed,
+        .machine = m,
+        .host = *emu_machine_host(m),
+        .mode = EMU_MODE_ADAPTIVE_0,
+        .seed = emu_exp_context(x)->seed,
         .n_threads = emu_exp_context(x)->n_threads,
     };
     engine = software;
     ends_us = ((double)software.host.issue_ps + software.host.write_ps) / 1e6;
-    engine.host.issue_ps = 0;   /* no host between the two ends */
+    engine.host.issue_ps = 0; /* no host between the two ends */
     engine.host.write_ps = 0;
     engine.host.put_gap_ps = 0;
     local_us = 2 * 4 * (double)software.host.local_ps / 1e6; /* 2 x log2(16) steps */

@@ -29,8 +29,8 @@ static void place_of_router(const struct emu_machine *m, uint32_t router, struct
 /* Blue links from group to group, and their bytes per second. */
 struct crossings {
     uint32_t groups;
-    uint32_t *links;          /* owned; [from][to] */
-    uint64_t bytes_per_s;     /* of one link */
+    uint32_t *links;      /* owned; [from][to] */
+    uint64_t bytes_per_s; /* of one link */
 };
 
 static int count_crossings(const struct emu_machine *m, struct crossings *c)
@@ -82,7 +82,7 @@ static uint32_t worst_cut(const struct crossings *c)
 struct bisection {
     const char *name;
     const char *spec;
-    uint32_t cut_cables;      /* Table 3 of the source; 0: not in it */
+    uint32_t cut_cables; /* Table 3 of the source; 0: not in it */
     uint32_t all_cables;
     double gb_per_s;
 };

@@ -73,8 +73,8 @@ static int set_stage(struct emu_exp *x, struct stage *s, enum emu_route_mode mod
     for (uint32_t nid = 0; nid < n; nid++) {
         uint32_t partner = n_nodes != NULL ? pick_partner(n_nodes, NULL, nid) : nid;
 
-        s->senders[nid] = !spare_dead_router ||
-                          (nid / NODES_PER_ROUTER != DEAD_ROUTER && partner / NODES_PER_ROUTER != DEAD_ROUTER);
+        s->senders[nid] =
+            !spare_dead_router || (nid / NODES_PER_ROUTER != DEAD_ROUTER && partner / NODES_PER_ROUTER != DEAD_ROUTER);
     }
     options.senders = s->senders;
     r = emu_fault_map_create(s->m, &s->faults);

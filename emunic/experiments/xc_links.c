@@ -52,14 +52,16 @@ int emu_xc_undetected(struct emu_exp *x)
         return r;
     router = emu_machine_router(m);
     frame_bits = (double)router->frame_flits * emu_machine_nic(m)->format.flit_bits;
-    frames = frames_per_router(m, 0, frame_bits / 8, &n_links) * nodes * emu_machine_n_routers(m) /
-             emu_machine_n_nodes(m);
+    frames =
+        frames_per_router(m, 0, frame_bits / 8, &n_links) * nodes * emu_machine_n_routers(m) / emu_machine_n_nodes(m);
     missed = binomial(frame_bits, 4) * pow(ber, 4) * pow(2, -(double)router->crc_bits);
     emu_exp_exact(x, 'A', "links_per_router", "links", 40, n_links);
     emu_exp_within(x, 'A', "years_to_an_undetected_error", "years", 7250, 1 / (missed * frames) / seconds_per_year,
                    0.1);
-    emu_exp_detail(x, "ours: all errors of up to 3 bits in a frame of %.0f are caught, of those of 4 one in 2^%u is "
-                   "not", frame_bits, router->crc_bits);
+    emu_exp_detail(x,
+                   "ours: all errors of up to 3 bits in a frame of %.0f are caught, of those of 4 one in 2^%u is "
+                   "not",
+                   frame_bits, router->crc_bits);
     emu_machine_destroy(m);
     return 0;
 }

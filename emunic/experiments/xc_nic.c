@@ -58,10 +58,12 @@ static int report_latency(struct emu_exp *x, enum emu_nic_kind kind, const char 
     value = emu_host_value(emu_machine_host(m), key);
     if (strcmp(key, "write_ns") == 0) /* t_issue + t_hostwrite, half each */
         value += emu_host_value(emu_machine_host(m), "issue_ns");
-    if (strcmp(key, "send_ns") == 0)  /* o_mpi, half each */
+    if (strcmp(key, "send_ns") == 0) /* o_mpi, half each */
         value += emu_host_value(emu_machine_host(m), "recv_ns");
     snprintf(param, sizeof(param), "host.%s%s", key,
-             strcmp(key, "write_ns") == 0 ? "+issue_ns" : strcmp(key, "send_ns") == 0 ? "+recv_ns" : "");
+             strcmp(key, "write_ns") == 0 ? "+issue_ns" :
+             strcmp(key, "send_ns") == 0  ? "+recv_ns" :
+                                            "");
     if (r == 0)
         emu_exp_fitted(x, name, "us", src, us, param, value);
     emu_machine_destroy(m);
@@ -210,8 +212,14 @@ static int stream_gb_per_s(const struct emu_nic_setup *setup, enum emu_nic_kind 
     struct emu_nic_pair pairs[EMU_NIC_PROCS_MAX];
     bool is_long = kind == EMU_NIC_MESSAGE && bytes > LONG_BYTES; /* each takes longer than the time that is measured */
     const struct emu_nic_stream s = {
-        .kind = kind, .pairs = pairs, .n_pairs = n_procs, .bytes = bytes, .is_bidirectional = is_bidirectional,
-        .warmup_ps = 20000000, .measure_ps = 40000000, .window = is_long ? 4 : 0,
+        .kind = kind,
+        .pairs = pairs,
+        .n_pairs = n_procs,
+        .bytes = bytes,
+        .is_bidirectional = is_bidirectional,
+        .warmup_ps = 20000000,
+        .measure_ps = 40000000,
+        .window = is_long ? 4 : 0,
         .operations = is_long ? larger(2, (4u << 20) / bytes / n_procs) : 0, /* 4 MiB in all, or two of each */
     };
     struct emu_nic_stream_result result;
@@ -221,8 +229,8 @@ static int stream_gb_per_s(const struct emu_nic_setup *setup, enum emu_nic_kind 
     r = emu_nic_stream(setup, &s, NULL, &result);
     *gb_out = r == 0 ? result.mbytes_per_s / 1000 : NAN;
     if (r == 0 && s.operations > 0) /* all of it, over the time of the slowest */
-        *gb_out = (double)(s.operations * n_procs * (is_bidirectional ? 2u : 1u)) * bytes * 1000 /
-                  (double)result.elapsed_ps;
+        *gb_out =
+            (double)(s.operations * n_procs * (is_bidirectional ? 2u : 1u)) * bytes * 1000 / (double)result.elapsed_ps;
     return r;
 }
 
@@ -253,8 +261,13 @@ int emu_xc_put_bandwidth(struct emu_exp *x)
 {
     struct emu_nic_pair pairs[NODES_PER_ROUTER];
     const struct emu_nic_stream all_nics = {
-        .kind = EMU_NIC_PUT, .pairs = pairs, .n_pairs = NODES_PER_ROUTER, .bytes = 65536, .is_bidirectional = true,
-        .warmup_ps = 30000000, .measure_ps = 60000000,
+        .kind = EMU_NIC_PUT,
+        .pairs = pairs,
+        .n_pairs = NODES_PER_ROUTER,
+        .bytes = 65536,
+        .is_bidirectional = true,
+        .warmup_ps = 30000000,
+        .measure_ps = 60000000,
     };
     struct emu_nic_stream_result result;
     struct emu_nic_setup setup;
@@ -314,8 +327,13 @@ int emu_xc_half_peak(struct emu_exp *x)
     if (r == 0)
         r = stream_gb_per_s(&setup, EMU_NIC_PUT, 0, 17 * NODES_PER_ROUTER, 16, 192, false, &above);
     if (r == 0) {
-        emu_exp_report(x, &(struct emu_metric){ .kind = 'K', .name = "half_peak_size_16_processes", .unit = "B",
-                                                .tolerance = EMU_TOL_RANGE, .src = 64, .src_high = 160, .got = high,
+        emu_exp_report(x, &(struct emu_metric){ .kind = 'K',
+                                                .name = "half_peak_size_16_processes",
+                                                .unit = "B",
+                                                .tolerance = EMU_TOL_RANGE,
+                                                .src = 64,
+                                                .src_high = 160,
+                                                .got = high,
                                                 .param_name = "host.put_gap_ns",
                                                 .param_value = emu_host_value(emu_machine_host(m), "put_gap_ns") });
         emu_exp_detail(x, "half of the peak is %.2f GB/s; 64 B %.2f, 192 B %.2f GB/s", half, below, above);
@@ -330,8 +348,13 @@ static int launches_per_s(const struct emu_nic_setup *setup, uint32_t n_procs, b
 {
     struct emu_nic_pair pairs[EMU_NIC_PROCS_MAX];
     const struct emu_nic_stream s = {
-        .kind = EMU_NIC_LAUNCH, .pairs = pairs, .n_pairs = n_procs, .bytes = 8, .changes_mdh = changes_mdh,
-        .warmup_ps = 10000000, .measure_ps = 20000000,
+        .kind = EMU_NIC_LAUNCH,
+        .pairs = pairs,
+        .n_pairs = n_procs,
+        .bytes = 8,
+        .changes_mdh = changes_mdh,
+        .warmup_ps = 10000000,
+        .measure_ps = 20000000,
     };
     struct emu_nic_stream_result result;
     int r;
@@ -390,7 +413,11 @@ int emu_xc_launch_rate(struct emu_exp *x)
 int emu_xc_mpi_bandwidth(struct emu_exp *x)
 {
     struct emu_nic_pingpong p = {
-        .kind = EMU_NIC_MESSAGE, .a = { 0, 0 }, .b = { 17 * NODES_PER_ROUTER, 0 }, .bytes = 1u << 20, .rounds = 4,
+        .kind = EMU_NIC_MESSAGE,
+        .a = { 0, 0 },
+        .b = { 17 * NODES_PER_ROUTER, 0 },
+        .bytes = 1u << 20,
+        .rounds = 4,
     };
     uint32_t step = emu_exp_context(x)->is_full ? 2 : 8;
     struct emu_nic_pingpong_result pingpong;
@@ -423,9 +450,14 @@ int emu_xc_mpi_bandwidth(struct emu_exp *x)
     if (data != NULL)
         fclose(data);
     if (r == 0) {
-        emu_exp_report(x, &(struct emu_metric){ .kind = 'K', .name = "pingpong_1_MiB", .unit = "GB/s",
-                                                .tolerance = EMU_TOL_RELATIVE, .src = 8.5, .tol = 0.02,
-                                                .got = pingpong.mbytes_per_s / 1000, .param_name = "host.rendezvous_ns",
+        emu_exp_report(x, &(struct emu_metric){ .kind = 'K',
+                                                .name = "pingpong_1_MiB",
+                                                .unit = "GB/s",
+                                                .tolerance = EMU_TOL_RELATIVE,
+                                                .src = 8.5,
+                                                .tol = 0.02,
+                                                .got = pingpong.mbytes_per_s / 1000,
+                                                .param_name = "host.rendezvous_ns",
                                                 .param_value = emu_host_value(emu_machine_host(m), "rendezvous_ns") });
         emu_exp_within(x, 'P', "streaming_1_MiB", "GB/s", 9.7, streaming, 0.05);
         emu_exp_within(x, 'P', "8_processes_1_MiB", "GB/s", 9.7, many, 0.05);
@@ -452,7 +484,11 @@ int emu_xc_thresholds(struct emu_exp *x)
     data = emu_exp_data(x, "thresholds", "Exchanges with two thresholds of eager messages", "bytes", "GB/s both ways");
     for (uint32_t bytes = 1024; bytes <= 262144 && r == 0; bytes *= 2) {
         const struct emu_nic_pingpong p = {
-            .kind = EMU_NIC_MESSAGE, .a = { 0, 0 }, .b = { 17 * NODES_PER_ROUTER, 0 }, .bytes = bytes, .rounds = 4,
+            .kind = EMU_NIC_MESSAGE,
+            .a = { 0, 0 },
+            .b = { 17 * NODES_PER_ROUTER, 0 },
+            .bytes = bytes,
+            .rounds = 4,
         };
         struct emu_nic_exchange_result before, after;
 
@@ -487,8 +523,13 @@ static int window_gb_per_s(const struct emu_nic_setup *setup, double *gb_out)
     const struct emu_nic_pair pair = { { 0, 0 }, { emu_machine_n_nodes(setup->machine) - 1, 0 } };
     bool is_single = emu_machine_nic(setup->machine)->outstanding_packets == 1;
     const struct emu_nic_stream s = {
-        .kind = EMU_NIC_BTE_PUT, .pairs = &pair, .n_pairs = 1, .bytes = is_single ? 1024 : 32768, .window = 8,
-        .warmup_ps = 40000000, .measure_ps = is_single ? 500000000 : 100000000,
+        .kind = EMU_NIC_BTE_PUT,
+        .pairs = &pair,
+        .n_pairs = 1,
+        .bytes = is_single ? 1024 : 32768,
+        .window = 8,
+        .warmup_ps = 40000000,
+        .measure_ps = is_single ? 500000000 : 100000000,
     };
     struct emu_nic_stream_result result;
     int r = emu_nic_stream(setup, &s, NULL, &result);
@@ -627,7 +668,12 @@ int emu_xc_netlink(struct emu_exp *x)
 {
     struct emu_nic_pair pairs[NODES_PER_ROUTER];
     struct emu_nic_stream s = {
-        .kind = EMU_NIC_BTE_PUT, .pairs = pairs, .n_pairs = 1, .bytes = 16384, .window = 8, .warmup_ps = 20000000,
+        .kind = EMU_NIC_BTE_PUT,
+        .pairs = pairs,
+        .n_pairs = 1,
+        .bytes = 16384,
+        .window = 8,
+        .warmup_ps = 20000000,
         .measure_ps = 40000000,
     };
     const struct emu_packet_format *f;
@@ -651,8 +697,7 @@ int emu_xc_netlink(struct emu_exp *x)
     if (r == 0) {
         (void)emu_link_get(m, 0, &in);
         /* A set of tiles for tile_nics NICs; 15 flits for 64 B as in XC-8. */
-        share = setup.host.tile_kbs / 1e6 / setup.host.tile_nics * f->payload_bytes_max /
-                (15.0 * f->flit_bits / 8);
+        share = setup.host.tile_kbs / 1e6 / setup.host.tile_nics * f->payload_bytes_max / (15.0 * f->flit_bits / 8);
         emu_exp_at_least(x, 'S', "alone_over_its_share", "1", 1.3, alone.mbytes_per_s / 1000 / share);
         emu_exp_detail(x, "alone %.2f GB/s, each of four %.2f GB/s, share %.2f GB/s", alone.mbytes_per_s / 1000,
                        all.mbytes_per_s / 1000 / NODES_PER_ROUTER, share);

@@ -19,8 +19,9 @@
 struct emu_xc_trip emu_xc_walk(const struct emu_machine *m, uint32_t src_nid, uint32_t dst_nid,
                                enum emu_route_mode mode, struct emu_random *random)
 {
-    const struct emu_route_view view = { .machine = m, .random = random, .near_load = emu_route_no_near_load,
-                                         .far_load = emu_route_no_far_load };
+    const struct emu_route_view view = {
+        .machine = m, .random = random, .near_load = emu_route_no_near_load, .far_load = emu_route_no_far_load
+    };
     struct emu_packet p = { .src_nid = src_nid, .dst_nid = dst_nid, .mode = (uint8_t)mode };
     struct emu_route_at at = { .router = src_nid / 4, .in_link = src_nid, .is_entering = true };
     struct emu_xc_trip trip = { 0 };
@@ -124,11 +125,11 @@ static void plot_histogram(FILE *data, const char *name, const struct histogram 
 struct hop_case {
     const char *name;
     const char *spec;
-    double minimal_mean;      /* machines.md, XC-23: expected, two digits behind the point, rounded or cut off */
-    double nonminimal_mean;   /* one digit */
-    uint32_t minimal_exactly; /* longest; 0: at most five */
+    double minimal_mean;         /* machines.md, XC-23: expected, two digits behind the point, rounded or cut off */
+    double nonminimal_mean;      /* one digit */
+    uint32_t minimal_exactly;    /* longest; 0: at most five */
     uint32_t nonminimal_exactly; /* longest; 0: at most ten */
-    bool has_median;          /* 8 to 30 groups: six or seven */
+    bool has_median;             /* 8 to 30 groups: six or seven */
 };
 
 static int report_hops(struct emu_exp *x, const struct hop_case *c, uint64_t n, FILE *data)
@@ -190,7 +191,7 @@ int emu_xc_hops(struct emu_exp *x)
         emu_exp_progress(x, (double)(i + 1) / (sizeof(cases) / sizeof(cases[0])));
     }
     emu_exp_detail(x, "expected means have no tolerance of their own: one unit of their last digit, which may be cut "
-                   "off");
+                      "off");
     if (data != NULL)
         fclose(data);
     return r;
@@ -202,7 +203,10 @@ int emu_xc_hops(struct emu_exp *x)
 static int simulate_optical_hops(struct emu_exp *x)
 {
     struct emu_xc_run run = {
-        .pattern = EMU_PATTERN_SHIFT, .mode = EMU_MODE_MINIMAL, .gap_ps = 1e6, .window_ps = 20000000,
+        .pattern = EMU_PATTERN_SHIFT,
+        .mode = EMU_MODE_MINIMAL,
+        .gap_ps = 1e6,
+        .window_ps = 20000000,
     };
     struct emu_xc_result result;
     struct emu_machine *m;
@@ -251,10 +255,10 @@ int emu_xc_optical_hops(struct emu_exp *x)
 
 /* Longest chain of channels that packets could hold one after another, in hops. Channels are link x VCs + vc. */
 struct chain {
-    uint8_t *hops;            /* owned; that end with this channel */
-    uint32_t first_hop_link;  /* NIC links come before: not a hop */
+    uint8_t *hops;           /* owned; that end with this channel */
+    uint32_t first_hop_link; /* NIC links come before: not a hop */
     uint32_t longest;
-    uint64_t mixed_classes;   /* dependencies from one class of traffic to the other */
+    uint64_t mixed_classes; /* dependencies from one class of traffic to the other */
     bool has_changed;
 };
 
@@ -296,7 +300,7 @@ static int longest_chain(const struct emu_machine *m, struct chain *c)
 struct audit_case {
     const char *name;
     const char *spec;
-    uint32_t longest;         /* hops */
+    uint32_t longest; /* hops */
 };
 
 static int walk_audit(struct emu_exp *x, const struct audit_case *c, struct emu_audit *audit)
@@ -307,10 +311,10 @@ static int walk_audit(struct emu_exp *x, const struct audit_case *c, struct emu_
     char name[64];
 
     for (uint32_t mode = 0; mode < EMU_MODES; mode++) {
-        for (uint32_t class = 0; class < EMU_TRAFFIC_CLASSES; class++) {
+        for (uint32_t class = 0; class < EMU_TRAFFIC_CLASSES; class ++) {
             const struct emu_audit_walk_options options = {
                 .mode = (enum emu_route_mode)mode,
-                .traffic_class = (enum emu_traffic_class)class,
+                .traffic_class = (enum emu_traffic_class) class,
                 .n_pairs = emu_exp_context(x)->is_full ? 20000 : 1000,
                 .walks_per_pair = 2,
                 .seed = emu_exp_context(x)->seed,

@@ -20,8 +20,8 @@
 
 const char *emu_xc_eight_groups(const struct emu_exp *x)
 {
-    return emu_exp_context(x)->is_full ? "aries:groups=8,cables_per_bundle=12"
-                                       : "aries:groups=8,chassis=1,blades=16,cables_per_bundle=2";
+    return emu_exp_context(x)->is_full ? "aries:groups=8,cables_per_bundle=12" :
+                                         "aries:groups=8,chassis=1,blades=16,cables_per_bundle=2";
 }
 
 /* --- Watching ----------------------------------------------------------------------------------------------------- */
@@ -80,12 +80,15 @@ static void watch_timer(void *ctx, struct emu_sim *sim, uint32_t nid, uint64_t c
 struct emu_traffic emu_xc_watched(struct emu_xc_watch *watch)
 {
     return (struct emu_traffic){
-        .ctx = watch, .next = watch_next, .delivered = watch_delivered, .lost = watch_lost, .timer = watch_timer,
+        .ctx = watch,
+        .next = watch_next,
+        .delivered = watch_delivered,
+        .lost = watch_lost,
+        .timer = watch_timer,
     };
 }
 
 /* --- One run ------------------------------------------------------------------------------------------------------ */
-
 
 static void add_link_stats(const struct emu_machine *m, const struct emu_sim *sim, struct emu_xc_result *result)
 {
@@ -118,8 +121,8 @@ int emu_xc_saturate(struct emu_exp *x, const struct emu_machine *m, const struct
         .seed = context->seed,
         .gap_ps = run->gap_ps,
         .units = run->units > 0 ? run->units : emu_packet_units(m, emu_machine_nic(m)->format.payload_bytes_max),
-        .response_units = run->response_units > 0 ? run->response_units :
-                                                    (uint16_t)emu_machine_nic(m)->format.response_header_flits,
+        .response_units =
+            run->response_units > 0 ? run->response_units : (uint16_t)emu_machine_nic(m)->format.response_header_flits,
         .window = emu_machine_nic(m)->outstanding_packets,
         .mode = (uint8_t)run->mode,
         .senders = run->senders,
@@ -323,7 +326,8 @@ int emu_xc_three_policies(struct emu_exp *x)
 
     if (r < 0)
         return r;
-    data = emu_exp_data(x, "saturation", "Saturation of 8 groups", "pattern (0 uniform, 2 group shift)", "GB/s per "
+    data = emu_exp_data(x, "saturation", "Saturation of 8 groups", "pattern (0 uniform, 2 group shift)",
+                        "GB/s per "
                         "node");
     (void)emu_dragonfly_shape(m, &shape);
     shift_bound = cable_share(m, shape.cables_per_bundle);
@@ -423,7 +427,10 @@ static int saturate_one_link(struct emu_exp *x, const struct emu_machine *m, uin
                              struct emu_xc_result *result_out)
 {
     struct emu_xc_run run = {
-        .pattern = EMU_PATTERN_CUSTOM, .pick = pick_first_node, .mode = EMU_MODE_MINIMAL, .ber = ber,
+        .pattern = EMU_PATTERN_CUSTOM,
+        .pick = pick_first_node,
+        .mode = EMU_MODE_MINIMAL,
+        .ber = ber,
         .window_ps = emu_exp_context(x)->is_full ? 200000000 : 40000000,
     };
     struct emu_fault_map *faults;
@@ -510,7 +517,8 @@ int emu_xc_bit_errors(struct emu_exp *x)
     if (r < 0)
         return r;
     (void)emu_link_get(m, green_between(m, 0, 1), &l);
-    data = emu_exp_data(x, "goodput", "Goodput of one link over its bit error rate", "bit error rate", "of the clean "
+    data = emu_exp_data(x, "goodput", "Goodput of one link over its bit error rate", "bit error rate",
+                        "of the clean "
                         "link's");
     r = saturate_one_link(x, m, l.lanes, 0, &clean);
     for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]) && r == 0; i++) {

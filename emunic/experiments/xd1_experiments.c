@@ -24,7 +24,7 @@
 
 enum {
     PAIRS_MAX = 30,
-    DMA_BYTES_MIN = 32 * 1024,   /* machines.md XD1-4: where the ratio steps */
+    DMA_BYTES_MIN = 32 * 1024, /* machines.md XD1-4: where the ratio steps */
 };
 
 #define MAIN_ONLY "xd1"
@@ -246,15 +246,21 @@ static int run_xd1_6(struct emu_exp *x)
 {
     static const struct {
         const char *name;
-        uint32_t n, ppn, bytes;       /* 0: large */
+        uint32_t n, ppn, bytes; /* 0: large */
     } others[] = {
         { "gain_1_pair", 1, 1, 0 },
         { "gain_8_pairs_1_ppn_256B", 8, 1, 256 },
         { "gain_16_pairs_2_ppn", 16, 2, 0 },
     };
     uint32_t large = emu_exp_context(x)->is_full ? CUG_MB : 128 * CUG_KIB;
-    struct emu_metric fitted = { .kind = 'K', .name = "gain_8_pairs_1_ppn", .unit = "1", .tolerance = EMU_TOL_ABSOLUTE,
-                                 .src = 2.0, .tol = 0.2, .param_name = "ppn_max_on_expansion", .param_value = 1 };
+    struct emu_metric fitted = { .kind = 'K',
+                                 .name = "gain_8_pairs_1_ppn",
+                                 .unit = "1",
+                                 .tolerance = EMU_TOL_ABSOLUTE,
+                                 .src = 2.0,
+                                 .tol = 0.2,
+                                 .param_name = "ppn_max_on_expansion",
+                                 .param_value = 1 };
     struct cug_rates rates;
     int r = gain(x, 8, 1, large, &fitted.got);
 
@@ -358,8 +364,8 @@ static int run_xd1_8(struct emu_exp *x)
 
 static int run_aud_xd1(struct emu_exp *x)
 {
-    static const char *const specs[] = { "xd1:chassis=2", "xd1:chassis=3", "xd1:chassis=4", "xd1:chassis=5", "xd1",
-                                         EXPANDED, "xd1-fat-tree", "xd1-fat-tree:fabrics=2" };
+    static const char *const specs[] = { "xd1:chassis=2", "xd1:chassis=3", "xd1:chassis=4", "xd1:chassis=5",
+                                         "xd1",           EXPANDED,        "xd1-fat-tree",  "xd1-fat-tree:fabrics=2" };
     int r = 0;
 
     for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]) && r == 0; i++)

@@ -139,7 +139,8 @@ static int run_xt3_3(struct emu_exp *x)
 
             snprintf(name, sizeof(name), "spread_%s_%uB", line.name, sizes[s]);
             emu_exp_at_most(x, 'P', name, "1", 0.02, spread(&c, &line, sizes[s], is_full && sizes[s] < CUG_MB));
-            emu_exp_why(x, "15 hops instead of one, of 55 ns, are 0.77 us more than 29 us. The hop time is not "
+            emu_exp_why(x,
+                        "15 hops instead of one, of 55 ns, are 0.77 us more than 29 us. The hop time is not "
                         "measured but derived from a requirement on Red Storm (machines.md 4.6); with 42 ns it would "
                         "be 2 %%");
         }

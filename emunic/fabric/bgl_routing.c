@@ -39,8 +39,8 @@
 #include "emunic/fabric/topology.h"
 #include "emunic/fabric/torus.h"
 
-enum { INJECTION_HIGH = 2, INJECTION_FIFOS = 8 };                      /* of them for high priority; 5.3 */
-enum { RECEPTION_HIGH = EMU_TORUS_DIRECTIONS, RECEPTION_FIFOS = 7 };   /* one per direction, one for high priority */
+enum { INJECTION_HIGH = 2, INJECTION_FIFOS = 8 };                    /* of them for high priority; 5.3 */
+enum { RECEPTION_HIGH = EMU_TORUS_DIRECTIONS, RECEPTION_FIFOS = 7 }; /* one per direction, one for high priority */
 
 /*
  * A packet's route_state:  bits 0-11 | 12-23 | 24-35: hops to go in x, y, z
@@ -52,9 +52,9 @@ enum { RECEPTION_HIGH = EMU_TORUS_DIRECTIONS, RECEPTION_FIFOS = 7 };   /* one pe
 #define LEFT_ALL      ((UINT64_C(1) << (LEFT_BITS * EMU_TORUS_DIMS)) - 1)
 #define PLUS_SHIFT    36
 #define CROSSED_SHIFT 39
-#define STATE_AROUND  (UINT64_C(1) << 42)  /* dead nodes are near: look before each hop */
+#define STATE_AROUND  (UINT64_C(1) << 42) /* dead nodes are near: look before each hop */
 #define STATE_LOOSE   (UINT64_C(1) << 43)
-#define STATE_GIVEN   (UINT64_C(1) << 44)  /* by software: start() keeps it */
+#define STATE_GIVEN   (UINT64_C(1) << 44) /* by software: start() keeps it */
 
 /* A router, and the hops that are to go from it. */
 struct spot {
@@ -429,8 +429,8 @@ static bool start_packet(const struct emu_route_view *view, struct emu_packet *p
 
     if ((p->route_state & STATE_GIVEN) != 0) {
         if (!is_whole)
-            way = emu_fault_map_router_up(view->faults, dst) ? way_of(m, view->faults, router, p->route_state)
-                                                             : EMU_BGL_WAY_NONE;
+            way = emu_fault_map_router_up(view->faults, dst) ? way_of(m, view->faults, router, p->route_state) :
+                                                               EMU_BGL_WAY_NONE;
     } else if (is_whole) {
         p->route_state = minimal_state(m, router, dst);
     } else {
@@ -529,9 +529,9 @@ struct relation {
 struct holder {
     uint32_t link;
     uint32_t vc;
-    uint32_t router;        /* behind the link */
-    uint32_t direction;     /* EMU_TORUS_DIRECTIONS: it is entering */
-    bool has_crossed;       /* the link closes a ring */
+    uint32_t router;    /* behind the link */
+    uint32_t direction; /* EMU_TORUS_DIRECTIONS: it is entering */
+    bool has_crossed;   /* the link closes a ring */
 };
 
 /* The dateline channels of the next link that a packet may ask for: it has crossed before, or not, or either. */

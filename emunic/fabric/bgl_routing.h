@@ -26,11 +26,11 @@ extern const struct emu_routing emu_bgl_routing;
 uint32_t emu_bgl_hints(const struct emu_machine *m, uint32_t src_nid, uint32_t dst_nid);
 
 enum emu_bgl_way {
-    EMU_BGL_WAY_NONE = 0,     /* no hint bits lead there */
-    EMU_BGL_WAY_ANY,          /* every way within the hint bits' box is alive, deterministic ones too */
-    EMU_BGL_WAY_ORDERED,      /* the way in the order of the escape channel is alive, others may not be */
-    EMU_BGL_WAY_DYNAMIC,      /* the first hop has to be on a dynamic channel; from there on as above */
-    EMU_BGL_WAY_LOOSE,        /* more than one hop without an escape channel to fall back on */
+    EMU_BGL_WAY_NONE = 0, /* no hint bits lead there */
+    EMU_BGL_WAY_ANY,      /* every way within the hint bits' box is alive, deterministic ones too */
+    EMU_BGL_WAY_ORDERED,  /* the way in the order of the escape channel is alive, others may not be */
+    EMU_BGL_WAY_DYNAMIC,  /* the first hop has to be on a dynamic channel; from there on as above */
+    EMU_BGL_WAY_LOOSE,    /* more than one hop without an escape channel to fall back on */
 };
 
 /*

@@ -19,10 +19,10 @@
 #include "emunic/fabric/torus.h"
 
 enum {
-    MIDPLANE = 8,       /* nodes along each dimension */
-    CARD_XY = 4,        /* nodes of a node card along x and y */
+    MIDPLANE = 8, /* nodes along each dimension */
+    CARD_XY = 4,  /* nodes of a node card along x and y */
     CARD_Z = 2,
-    CARDS = 16,         /* per midplane */
+    CARDS = 16, /* per midplane */
     CARD_NODES = 32,
 };
 
@@ -107,8 +107,8 @@ static void place_of_nid(const struct emu_machine *m, uint32_t nid, struct emu_p
         .mesh_y = at[1],
         .mesh_z = at[2],
     };
-    place_out->group = (place_out->cage * midplanes(t, 1) + place_out->cabinet_row) * midplanes(t, 0) +
-                       place_out->cabinet_column;
+    place_out->group =
+        (place_out->cage * midplanes(t, 1) + place_out->cabinet_row) * midplanes(t, 0) + place_out->cabinet_column;
 }
 
 static int nid_of_cabinet_place(const struct emu_machine *m, const struct emu_place *at, uint32_t *nid_out)

@@ -177,9 +177,8 @@ void emu_chassis_link(const struct emu_machine *m, uint32_t id, struct emu_link 
     link_out->link_class = EMU_LINK_NODE;
     link_out->number = index % (c->fabrics * c->links_per_node);
     link_out->from = (struct emu_link_end){ EMU_END_ROUTER, nid };
-    link_out->to = (struct emu_link_end){
-        EMU_END_ROUTER, emu_chassis_switch(c, nid / c->nodes, link_out->number / c->links_per_node)
-    };
+    link_out->to = (struct emu_link_end){ EMU_END_ROUTER,
+                                          emu_chassis_switch(c, nid / c->nodes, link_out->number / c->links_per_node) };
     if ((id - c->first_node_link) % 2 == 1) {
         const struct emu_link_end up = link_out->from;
 

@@ -11,27 +11,27 @@
 
 #include "emunic/fabric/topology.h"
 
-#define EMU_CHASSIS_SPINES_MAX 12
-#define EMU_CHASSIS_FABRICS_MAX 2
+#define EMU_CHASSIS_SPINES_MAX     12
+#define EMU_CHASSIS_FABRICS_MAX    2
 #define EMU_CHASSIS_NODE_LINKS_MAX 4 /* of a fabric */
 
 /* The state of a machine of either shape. */
 struct emu_chassis {
     uint32_t chassis;
-    uint32_t nodes;            /* of a chassis */
+    uint32_t nodes; /* of a chassis */
     uint32_t fabrics;
-    uint32_t links_per_node;   /* of a fabric */
+    uint32_t links_per_node; /* of a fabric */
     uint32_t n_nodes;
     uint32_t n_switches;       /* in the chassis */
     uint32_t first_node_link;  /* id */
     uint32_t first_outer_link; /* id of the first one that leaves a chassis */
 
-    uint32_t pair_links;       /* direct: between each two switches of a fabric */
-    uint32_t ring_links;       /* direct: more of them to the next and to the previous chassis */
-    uint32_t flow_links;       /* direct: those that one flow spreads over */
+    uint32_t pair_links; /* direct: between each two switches of a fabric */
+    uint32_t ring_links; /* direct: more of them to the next and to the previous chassis */
+    uint32_t flow_links; /* direct: those that one flow spreads over */
 
-    uint32_t spines;           /* fat tree: of a fabric */
-    uint32_t spine_links;      /* fat tree: between a chassis switch and a spine switch */
+    uint32_t spines;      /* fat tree: of a fabric */
+    uint32_t spine_links; /* fat tree: between a chassis switch and a spine switch */
 };
 
 static inline const struct emu_chassis *emu_chassis_of(const struct emu_machine *m)
@@ -136,12 +136,9 @@ static inline uint32_t emu_chassis_digit(uint64_t *hash, uint32_t base)
 
 #define EMU_CHASSIS_KEY(name) "topology." #name, EMU_PARAM_COUNT, offsetof(struct emu_machine_params, chassis.name)
 #define EMU_CHASSIS_COMMON_KEYS                                                                                        \
-    { EMU_CHASSIS_KEY(chassis), 1, 64 },                                                                               \
-    { EMU_CHASSIS_KEY(nodes), 1, 64 },                                                                                 \
-    { EMU_CHASSIS_KEY(fabrics), 1, EMU_CHASSIS_FABRICS_MAX },                                                          \
-    { EMU_CHASSIS_KEY(links_per_node), 1, EMU_CHASSIS_NODE_LINKS_MAX },                                                \
-    { EMU_CHASSIS_KEY(switch_ports), 1, 256 },                                                                         \
-    { EMU_CHASSIS_KEY(external_ports), 0, 256 },                                                                       \
-    EMU_LINK_KEYS("node", EMU_LINK_NODE, 31)
+    { EMU_CHASSIS_KEY(chassis), 1, 64 }, { EMU_CHASSIS_KEY(nodes), 1, 64 },                                            \
+        { EMU_CHASSIS_KEY(fabrics), 1, EMU_CHASSIS_FABRICS_MAX },                                                      \
+        { EMU_CHASSIS_KEY(links_per_node), 1, EMU_CHASSIS_NODE_LINKS_MAX }, { EMU_CHASSIS_KEY(switch_ports), 1, 256 }, \
+        { EMU_CHASSIS_KEY(external_ports), 0, 256 }, EMU_LINK_KEYS("node", EMU_LINK_NODE, 31)
 
 #endif

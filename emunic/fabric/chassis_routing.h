@@ -15,8 +15,8 @@
 #include "emunic/fabric/chassis.h"
 #include "emunic/fabric/sim/routing.h"
 
-#define EMU_CHASSIS_LINKS_MAX EMU_ROUTE_OPTIONS_MAX /* parallel links that are offered */
-#define EMU_CHASSIS_VCS (EMU_VCS_MAX / EMU_TRAFFIC_CLASSES) /* of a class */
+#define EMU_CHASSIS_LINKS_MAX EMU_ROUTE_OPTIONS_MAX               /* parallel links that are offered */
+#define EMU_CHASSIS_VCS       (EMU_VCS_MAX / EMU_TRAFFIC_CLASSES) /* of a class */
 
 /* Channels of a link, one as good as the other. */
 struct emu_chassis_vcs {

@@ -21,8 +21,8 @@
 #include "emunic/fabric/topology.h"
 
 #define MINIMAL_TRIES 64u
-#define WALKS         8u      /* of each mode */
-#define LOAD_PARTS    16u     /* routes that a flow is divided over */
+#define WALKS         8u  /* of each mode */
+#define LOAD_PARTS    16u /* routes that a flow is divided over */
 
 static bool is_whole(const struct emu_fault_map *faults, const struct emu_route *route)
 {
@@ -61,11 +61,14 @@ static bool walk(const struct emu_machine *m, const struct emu_fault_map *faults
                  enum emu_route_mode mode, uint64_t seed, struct emu_route *route)
 {
     struct emu_random random = { .state = seed };
-    const struct emu_route_view view = { .machine = m, .faults = faults, .random = &random,
+    const struct emu_route_view view = { .machine = m,
+                                         .faults = faults,
+                                         .random = &random,
                                          .near_load = emu_route_no_near_load,
                                          .far_load = emu_route_no_far_load };
-    struct emu_packet p = { .src_nid = src_nid, .dst_nid = dst_nid, .units = 1, .mode = (uint8_t)mode,
-                            .order_key = seed };
+    struct emu_packet p = {
+        .src_nid = src_nid, .dst_nid = dst_nid, .units = 1, .mode = (uint8_t)mode, .order_key = seed
+    };
     struct emu_route_at at = { .in_link = route->links[0], .is_entering = true };
     struct emu_link first;
     bool has_arrived = false;

@@ -62,8 +62,8 @@ uint32_t emu_direct_external_link(const struct emu_chassis *c, uint32_t chassis,
     if (number < c->pair_links)
         port = peer_number(chassis, peer) * c->pair_links + number;
     else
-        port = c->pair_links * (c->chassis - 1) + (is_next(c, chassis, peer) ? 0 : c->ring_links) + number -
-               c->pair_links;
+        port =
+            c->pair_links * (c->chassis - 1) + (is_next(c, chassis, peer) ? 0 : c->ring_links) + number - c->pair_links;
     return c->first_outer_link + (chassis * c->fabrics + fabric) * used_ports(c) + port;
 }
 

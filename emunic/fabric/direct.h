@@ -9,7 +9,7 @@
 
 #include "emunic/fabric/machine.h"
 
-#define EMU_XD1_PROCESSORS_PER_NODE 2   /* the machine counts nodes */
+#define EMU_XD1_PROCESSORS_PER_NODE 2 /* the machine counts nodes */
 
 /* Links between two chassis of one fabric, 0 for a chassis and itself. -EINVAL: not direct connect; -ERANGE. */
 int emu_direct_pair_links(const struct emu_machine *m, uint32_t chassis, uint32_t peer, uint32_t *n_links_out);

@@ -22,9 +22,8 @@ enum { VIA_SHIFT = 8, FABRIC_MASK = 0xff };
 /* Of an external link, before and behind a third chassis. */
 static struct emu_chassis_vcs external_vcs(uint32_t traffic_class, bool is_behind)
 {
-    return (struct emu_chassis_vcs){
-        (uint8_t)(traffic_class * EMU_CHASSIS_VCS + is_behind * EMU_CHASSIS_VCS / 2), EMU_CHASSIS_VCS / 2
-    };
+    return (struct emu_chassis_vcs){ (uint8_t)(traffic_class * EMU_CHASSIS_VCS + is_behind * EMU_CHASSIS_VCS / 2),
+                                     EMU_CHASSIS_VCS / 2 };
 }
 
 /* All links of a pair of chassis that are up. */

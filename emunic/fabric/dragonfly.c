@@ -151,8 +151,7 @@ static int check_params(const struct emu_machine_params *params, const char **ke
         (void)emu_text(text, text_len,
                        "%u cables between each two of %u groups do not fit: a group of %u chassis x %u blades takes "
                        "%u, so at most %u",
-                       p->cables_per_bundle, p->groups, smallest, p->blades, connectors,
-                       connectors / (p->groups - 1));
+                       p->cables_per_bundle, p->groups, smallest, p->blades, connectors, connectors / (p->groups - 1));
         return -EINVAL;
     }
     return 0;
@@ -206,8 +205,8 @@ static int sort_blue_links(struct dragonfly *d)
 {
     if (d->bundle < BLUE_SETS_FROM)
         return 0;
-    d->sets = calloc((size_t)d->groups * (d->groups - 1) * (d->chassis + d->blades) * blue_set_words(d),
-                     sizeof(*d->sets));
+    d->sets =
+        calloc((size_t)d->groups * (d->groups - 1) * (d->chassis + d->blades) * blue_set_words(d), sizeof(*d->sets));
     if (d->sets == NULL)
         return -ENOMEM;
     for (uint32_t group = 0; group < d->groups; group++) {
@@ -557,7 +556,7 @@ static void append_local(const struct dragonfly *d, const struct spot *from, con
 }
 
 static void route_minimally(const struct emu_machine *m, uint32_t src_nid, uint32_t dst_nid, uint64_t path_hash,
-                          struct emu_route *route_out)
+                            struct emu_route *route_out)
 {
     const struct dragonfly *d = emu_dragonfly_of(m);
     const struct spot src = spot_of_router(d, src_nid / NODES_PER_BLADE);
@@ -619,8 +618,8 @@ static void spread_local(const struct dragonfly *d, const struct spot *from, con
 }
 
 static void spread_minimally(const struct emu_machine *m, uint32_t src_nid, uint32_t dst_nid, uint64_t path_hash,
-                           struct emu_share share, void (*call)(void *ctx, uint32_t link, struct emu_share share),
-                           void *ctx)
+                             struct emu_share share, void (*call)(void *ctx, uint32_t link, struct emu_share share),
+                             void *ctx)
 {
     const struct dragonfly *d = emu_dragonfly_of(m);
     const struct spot src = spot_of_router(d, src_nid / NODES_PER_BLADE);
@@ -701,8 +700,10 @@ int emu_dragonfly_cable(const struct emu_machine *m, uint32_t group, uint32_t pe
 
 #define KEY(name) "topology." #name, EMU_PARAM_COUNT, offsetof(struct emu_machine_params, dragonfly.name)
 #define BIAS_KEY(mode, field, max)                                                                                     \
-    { "routing.adaptive_" #mode "." #field, EMU_PARAM_COUNT,                                                           \
-      offsetof(struct emu_machine_params, dragonfly.bias[mode].field), 0, max }
+    {                                                                                                                  \
+        "routing.adaptive_" #mode "." #field, EMU_PARAM_COUNT,                                                         \
+            offsetof(struct emu_machine_params, dragonfly.bias[mode].field), 0, max                                    \
+    }
 #define BIAS_KEYS(mode)                                                                                                \
     BIAS_KEY(mode, shift, 16), BIAS_KEY(mode, add_flits, 65535), BIAS_KEY(mode, add_flits_per_hop, 65535)
 

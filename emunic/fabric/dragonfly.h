@@ -13,9 +13,9 @@
 
 struct emu_dragonfly_shape {
     uint32_t groups;
-    uint32_t chassis;              /* per group, but the last */
-    uint32_t last_chassis;         /* in the last group */
-    uint32_t blades;               /* per chassis */
+    uint32_t chassis;      /* per group, but the last */
+    uint32_t last_chassis; /* in the last group */
+    uint32_t blades;       /* per chassis */
     uint32_t nodes_per_blade;
     uint32_t cables_per_bundle;    /* between each two groups; 0 with one group */
     uint32_t connectors_per_group; /* places for global cables; in the last group perhaps fewer */
@@ -27,8 +27,8 @@ struct emu_dragonfly_shape {
 struct emu_cable_end {
     uint32_t group;
     uint32_t chassis;
-    uint32_t pair;                 /* blades 2 x pair and 2 x pair + 1 */
-    uint32_t connector;            /* of the pair */
+    uint32_t pair;      /* blades 2 x pair and 2 x pair + 1 */
+    uint32_t connector; /* of the pair */
 };
 
 /* -EINVAL: not a dragonfly. */

@@ -16,7 +16,7 @@
 enum {
     NODES_PER_BLADE = 4,
     BLACK_LINKS = 3,
-    BLUE_SETS_FROM = 4,     /* cables of a bundle: fewer are looked at faster one by one */
+    BLUE_SETS_FROM = 4, /* cables of a bundle: fewer are looked at faster one by one */
 };
 
 struct cable_place {
@@ -34,12 +34,12 @@ struct spot {
 
 struct dragonfly {
     uint32_t groups;
-    uint32_t chassis;                       /* of every group but the last */
+    uint32_t chassis; /* of every group but the last */
     uint32_t last_chassis;
     uint32_t blades;
-    uint32_t bundle;                        /* cables between each two groups */
-    uint32_t columns;                       /* cabinet columns of a row */
-    uint32_t routers_per_group;             /* of every group but the last */
+    uint32_t bundle;            /* cables between each two groups */
+    uint32_t columns;           /* cabinet columns of a row */
+    uint32_t routers_per_group; /* of every group but the last */
     uint32_t n_routers;
     uint32_t first_link[EMU_LINK_BLUE + 1]; /* id of the first link of each class */
     uint32_t last_first_router;             /* first router of the last group ... */
@@ -54,8 +54,8 @@ struct dragonfly {
 struct bundle {
     uint32_t group;
     uint32_t peer;
-    uint32_t first_cable_end;               /* number of cable 0 in `places`, seen from group */
-    const struct cable_place *near;         /* borrowed; by cable */
+    uint32_t first_cable_end;       /* number of cable 0 in `places`, seen from group */
+    const struct cable_place *near; /* borrowed; by cable */
     const struct cable_place *far;
 };
 
@@ -120,8 +120,8 @@ static inline uint32_t black_link(const struct dragonfly *d, const struct spot *
     uint32_t peer = peer_number(from->chassis, to_chassis);
 
     if (from->group + 1u == d->groups)
-        return d->last_first_black +
-               ((router - d->last_first_router) * (d->last_chassis - 1) + peer) * BLACK_LINKS + number;
+        return d->last_first_black + ((router - d->last_first_router) * (d->last_chassis - 1) + peer) * BLACK_LINKS +
+               number;
     return d->first_link[EMU_LINK_BLACK] + (router * (d->chassis - 1) + peer) * BLACK_LINKS + number;
 }
 

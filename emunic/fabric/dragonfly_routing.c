@@ -45,21 +45,21 @@
 #include "emunic/fabric/xc_rules.h"
 
 enum {
-    PROPOSALS = 2,          /* of each kind */
-    TILES_PER_NIC = 4,      /* that a NIC can inject by; it shares them with its neighbour */
-    DRAWS = 8,              /* of a proposal, before all ways are tried */
+    PROPOSALS = 2,                            /* of each kind */
+    TILES_PER_NIC = 4,                        /* that a NIC can inject by; it shares them with its neighbour */
+    DRAWS = 8,                                /* of a proposal, before all ways are tried */
     BLUE_SET_WORDS_MAX = (2 * 240 + 63) / 64, /* 240 cables are all that a group has */
 };
 
 /* A packet's way, as route_state keeps it. */
 struct way {
     uint32_t root;
-    uint16_t up;            /* blue link of the up leg: 4 x cable + link in its bundle */
-    uint16_t down;          /* of the down leg, or of the only one */
-    uint8_t vc;             /* for the next hop, without the class */
-    uint8_t black;          /* four times two bits: black link for each channel, if the way is fixed */
+    uint16_t up;   /* blue link of the up leg: 4 x cable + link in its bundle */
+    uint16_t down; /* of the down leg, or of the only one */
+    uint8_t vc;    /* for the next hop, without the class */
+    uint8_t black; /* four times two bits: black link for each channel, if the way is fixed */
     bool is_up;
-    bool is_fixed;          /* no choice among parallel links */
+    bool is_fixed; /* no choice among parallel links */
 };
 
 enum { ROOT_BITS = 16, BLUE_BITS = 10, VC_BITS = 2, BLACK_BITS = 8 };
@@ -70,7 +70,7 @@ struct step {
     uint32_t links[BLACK_LINKS];
     uint32_t n_links;
     struct spot to;
-    struct way way;                 /* of the packet behind it */
+    struct way way; /* of the packet behind it */
     uint8_t vc;
 };
 

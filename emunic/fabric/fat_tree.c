@@ -132,7 +132,8 @@ static void route_minimally(const struct emu_machine *m, uint32_t src_nid, uint3
             emu_chassis_append(route_out, emu_fat_tree_up_link(c, src_nid / c->nodes, fabric, spine,
                                                                emu_chassis_digit(&path_hash, c->spine_links)));
             emu_chassis_append(route_out, emu_fat_tree_up_link(c, dst_nid / c->nodes, fabric, spine,
-                                                               emu_chassis_digit(&path_hash, c->spine_links)) + 1);
+                                                               emu_chassis_digit(&path_hash, c->spine_links)) +
+                                              1);
         }
         emu_chassis_append(route_out,
                            emu_chassis_down_link(c, dst_nid, fabric, emu_chassis_digit(&path_hash, c->links_per_node)));

@@ -12,8 +12,8 @@
 struct emu_fat_tree_shape {
     uint32_t chassis;
     uint32_t fabrics;
-    uint32_t spines;           /* of a fabric */
-    uint32_t spine_links;      /* between a chassis switch and a spine switch */
+    uint32_t spines;      /* of a fabric */
+    uint32_t spine_links; /* between a chassis switch and a spine switch */
 };
 
 /* -EINVAL: not a fat tree. */
@@ -21,9 +21,9 @@ int emu_fat_tree_shape(const struct emu_machine *m, struct emu_fat_tree_shape *s
 
 /* Inside the component. */
 struct emu_chassis;
-uint32_t emu_fat_tree_spine(const struct emu_chassis *c, uint32_t dst_nid);   /* that a packet for a node goes by */
+uint32_t emu_fat_tree_spine(const struct emu_chassis *c, uint32_t dst_nid); /* that a packet for a node goes by */
 uint32_t emu_fat_tree_spine_switch(const struct emu_chassis *c, uint32_t spine, uint32_t fabric); /* a router */
 uint32_t emu_fat_tree_up_link(const struct emu_chassis *c, uint32_t chassis, uint32_t fabric, uint32_t spine,
-                              uint32_t number);       /* + 1: the way down */
+                              uint32_t number); /* + 1: the way down */
 
 #endif

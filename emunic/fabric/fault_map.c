@@ -24,8 +24,8 @@
 
 /* Things that are down. */
 struct down_set {
-    uint64_t *bits;             /* owned; NULL until something was down */
-    uint32_t n;                 /* things there are */
+    uint64_t *bits; /* owned; NULL until something was down */
+    uint32_t n;     /* things there are */
     uint32_t n_down;
 };
 
@@ -40,7 +40,7 @@ struct emu_fault_map {
     struct down_set links;
     struct down_set routers;
     struct down_set nodes;
-    struct degraded *degraded;         /* owned; by link */
+    struct degraded *degraded; /* owned; by link */
     uint32_t n_degraded;
     uint32_t degraded_room;
 };

@@ -32,12 +32,12 @@
 
 enum {
     NODES_PER_ROUTER = 2,
-    GEMINIS = 2,        /* per module */
-    CAGES = 3,          /* per cabinet */
-    SLOTS = 8,          /* per cage */
+    GEMINIS = 2, /* per module */
+    CAGES = 3,   /* per cabinet */
+    SLOTS = 8,   /* per cage */
     TILES_XZ = 8,
     TILES_Y = 4,
-    LANES = 24,         /* 3 per tile; more for a machine whose tiles are taken together as one link */
+    LANES = 24, /* 3 per tile; more for a machine whose tiles are taken together as one link */
 };
 
 /* Meaning of emu_torus.layout. */
@@ -45,12 +45,7 @@ enum { COLUMNS = EMU_TORUS_COLUMNS, ROWS = EMU_TORUS_ROWS, IS_FLOOR = EMU_TORUS_
 
 /* Directions in the order of emu_torus_direction(): small letter minus, capital plus. */
 static const char tile_map[EMU_GEMINI_TILE_ROWS][EMU_GEMINI_TILE_COLUMNS + 1] = {
-    "ZZxxXXzz",
-    "ZZxxXXzz",
-    "zzzPPZZZ",
-    "xxzPPZXX",
-    "xxyPPYXX",
-    "yyyPPYYY",
+    "ZZxxXXzz", "ZZxxXXzz", "zzzPPZZZ", "xxzPPZXX", "xxyPPYXX", "yyyPPYYY",
 };
 
 static uint32_t direction_of_tile(uint32_t row, uint32_t column)
@@ -352,7 +347,7 @@ int emu_gemini_cabinets(const struct emu_machine *m, uint32_t *columns_out, uint
 }
 
 static const struct emu_param gemini_params[] = {
-    EMU_TORUS_SIZE_KEYS(64, 64, CAGES * SLOTS),
+    EMU_TORUS_SIZE_KEYS(64, 64, CAGES *SLOTS),
     { "topology.layout", EMU_PARAM_NAME, EMU_TORUS_FIELD(layout), 0, 0 },
     { "topology.tiles_x", EMU_PARAM_COUNT, EMU_TORUS_FIELD(parallel[0]), 1, TILES_XZ },
     { "topology.tiles_y", EMU_PARAM_COUNT, EMU_TORUS_FIELD(parallel[1]), 1, TILES_Y },

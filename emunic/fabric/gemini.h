@@ -10,9 +10,9 @@
 
 #include "emunic/fabric/machine.h"
 
-#define EMU_GEMINI_TILE_ROWS     6
-#define EMU_GEMINI_TILE_COLUMNS  8
-#define EMU_GEMINI_TILE_PROCESSOR 6    /* in place of a direction */
+#define EMU_GEMINI_TILE_ROWS      6
+#define EMU_GEMINI_TILE_COLUMNS   8
+#define EMU_GEMINI_TILE_PROCESSOR 6 /* in place of a direction */
 
 /* What a tile of the router serves: direction 0 .. 5 (X-, X+, Y-, Y+, Z-, Z+) or the processors. -ERANGE. */
 int emu_gemini_tile(uint32_t row, uint32_t column, uint32_t *direction_out);

@@ -32,7 +32,7 @@
 
 enum {
     VCS = 8,
-    VC_CLASS = 4,       /* vc = class * 4 + pass * 2 + behind the dateline */
+    VC_CLASS = 4, /* vc = class * 4 + pass * 2 + behind the dateline */
     VC_PASS = 2,
     X_BIT = 1,
     Y_BIT = 2,
@@ -42,10 +42,10 @@ enum {
 
 /* Where a packet goes, as its route state holds it. */
 struct plan {
-    uint32_t middle;            /* end of the first pass; EMU_TORUS_NONE: there is one pass only */
-    uint32_t rising[2];         /* per pass: bit per dimension, set: rising coordinates */
+    uint32_t middle;    /* end of the first pass; EMU_TORUS_NONE: there is one pass only */
+    uint32_t rising[2]; /* per pass: bit per dimension, set: rising coordinates */
     uint32_t pass;
-    uint32_t dim;               /* of the link that the packet is on; NO_DIM: of the NIC */
+    uint32_t dim; /* of the link that the packet is on; NO_DIM: of the NIC */
 };
 
 static uint64_t pack(const struct plan *plan)
@@ -111,8 +111,9 @@ static bool pass_is_open(const struct emu_torus *t, const struct emu_fault_map *
 }
 
 /* Sets of long ways, fewest first: bit per dimension. */
-static const uint8_t long_ways[8] = { 0, X_BIT, Y_BIT, Z_BIT, X_BIT | Y_BIT, X_BIT | Z_BIT, Y_BIT | Z_BIT,
-                                      X_BIT | Y_BIT | Z_BIT };
+static const uint8_t long_ways[8] = {
+    0, X_BIT, Y_BIT, Z_BIT, X_BIT | Y_BIT, X_BIT | Z_BIT, Y_BIT | Z_BIT, X_BIT | Y_BIT | Z_BIT
+};
 
 /* One pass with short ways but for `turned`, a set of dimensions. */
 static bool try_direct(const struct emu_torus *t, const struct emu_fault_map *faults, uint32_t src, uint32_t dst,

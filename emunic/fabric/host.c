@@ -17,8 +17,8 @@ static const char *const rendezvous_choices[] = { "get", "put", NULL };
 #define COUNT  EMU_PARAM_COUNT
 #define CHOICE EMU_PARAM_CHOICE
 #define ROW(field, key, type, min, max, meaning)                                                                       \
-    { "host." key, type, offsetof(struct emu_machine_params, host.field), min, max,                                    \
-      type == EMU_PARAM_CHOICE ? rendezvous_choices : NULL },
+    { "host." key, type, offsetof(struct emu_machine_params, host.field),                                              \
+      min,         max,  type == EMU_PARAM_CHOICE ? rendezvous_choices : NULL },
 
 const struct emu_param emu_host_rows[] = { EMU_HOST_PARAMS(ROW) };
 const size_t emu_host_n_rows = sizeof(emu_host_rows) / sizeof(emu_host_rows[0]);

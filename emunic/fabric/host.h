@@ -17,8 +17,8 @@
 #include "emunic/fabric/machine.h"
 
 enum emu_rendezvous {
-    EMU_RENDEZVOUS_GET = 0,  /* the receiver fetches by block transfer and tells the sender when it has all */
-    EMU_RENDEZVOUS_PUT,      /* the receiver answers that it is ready, the sender puts by block transfer */
+    EMU_RENDEZVOUS_GET = 0, /* the receiver fetches by block transfer and tells the sender when it has all */
+    EMU_RENDEZVOUS_PUT,     /* the receiver answers that it is ready, the sender puts by block transfer */
 };
 
 #define EMU_HOST_TIME_MAX 1000000000 /* 1 ms */

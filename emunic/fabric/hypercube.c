@@ -33,9 +33,9 @@
 
 enum {
     DIMENSIONS_MAX = 10,
-    NODES_MAX = 64,               /* of a vertex */
+    NODES_MAX = 64, /* of a vertex */
     VERTICES_PER_CABINET = 2,
-    X1_DIMENSIONS_MAX = 4,        /* larger machines are a torus */
+    X1_DIMENSIONS_MAX = 4, /* larger machines are a torus */
 };
 
 /* --- Building --------------------------------------------------------------------------------------------------- */

@@ -9,13 +9,13 @@
 
 #include "emunic/fabric/machine.h"
 
-#define EMU_X1_MSPS_PER_NODE 4   /* processors of a node; the machine counts nodes */
+#define EMU_X1_MSPS_PER_NODE 4 /* processors of a node; the machine counts nodes */
 
 struct emu_hypercube_shape {
     uint32_t dimensions;
-    uint32_t n_vertices;         /* 2^dimensions; a vertex is one router, with its own number */
+    uint32_t n_vertices; /* 2^dimensions; a vertex is one router, with its own number */
     uint32_t nodes_per_vertex;
-    uint32_t n_edges;            /* each both ways: two links */
+    uint32_t n_edges; /* each both ways: two links */
 };
 
 /* -EINVAL: not a hypercube. */

@@ -12,8 +12,8 @@
 struct hypercube {
     uint32_t dimensions;
     uint32_t vertices;
-    uint32_t nodes;               /* of a vertex */
-    uint32_t first_edge;          /* link id */
+    uint32_t nodes;      /* of a vertex */
+    uint32_t first_edge; /* link id */
 };
 
 extern const struct emu_routing emu_routing_hypercube;

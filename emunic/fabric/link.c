@@ -34,9 +34,9 @@ int emu_link_get(const struct emu_machine *m, uint32_t link, struct emu_link *li
     link_out->bytes_per_s = (uint64_t)params->lanes * params->mbps_per_lane * (1000000 / 8);
     link_out->data_bytes_per_s = link_out->bytes_per_s;
     if (link_out->from.kind == EMU_END_ROUTER && link_out->to.kind == EMU_END_ROUTER)
-        link_out->data_bytes_per_s =
-            link_out->bytes_per_s * (router->frame_flits - router->frame_overhead_flits) / router->frame_flits *
-            (EMU_LOST_SHARE_ONE - params->lost_share) / EMU_LOST_SHARE_ONE;
+        link_out->data_bytes_per_s = link_out->bytes_per_s * (router->frame_flits - router->frame_overhead_flits) /
+                                     router->frame_flits * (EMU_LOST_SHARE_ONE - params->lost_share) /
+                                     EMU_LOST_SHARE_ONE;
     return 0;
 }
 

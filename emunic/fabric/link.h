@@ -12,20 +12,20 @@
 #include "emunic/fabric/machine.h"
 
 enum emu_link_class {
-    EMU_LINK_PROCESSOR_IN = 0,   /* NIC to router: into the network */
-    EMU_LINK_PROCESSOR_OUT,      /* router to NIC: out of the network */
-    EMU_LINK_GREEN,              /* rank 1: within a chassis */
-    EMU_LINK_BLACK,              /* rank 2: same slot, other chassis of the group */
-    EMU_LINK_BLUE,               /* rank 3: between groups */
-    EMU_LINK_X,                  /* of a torus or mesh: along one dimension */
+    EMU_LINK_PROCESSOR_IN = 0, /* NIC to router: into the network */
+    EMU_LINK_PROCESSOR_OUT,    /* router to NIC: out of the network */
+    EMU_LINK_GREEN,            /* rank 1: within a chassis */
+    EMU_LINK_BLACK,            /* rank 2: same slot, other chassis of the group */
+    EMU_LINK_BLUE,             /* rank 3: between groups */
+    EMU_LINK_X,                /* of a torus or mesh: along one dimension */
     EMU_LINK_Y,
     EMU_LINK_Z,
-    EMU_LINK_MEZZANINE,          /* Gemini: Y within a module */
-    EMU_LINK_BACKPLANE,          /* Gemini: Z within a cage */
-    EMU_LINK_EDGE,               /* hypercube: between two vertices */
-    EMU_LINK_NODE,               /* XD1: between a node's own router and a switch of its chassis */
-    EMU_LINK_EXTERNAL,           /* XD1: between two chassis switches */
-    EMU_LINK_SPINE,              /* XD1 fat tree: between a chassis switch and a spine switch */
+    EMU_LINK_MEZZANINE, /* Gemini: Y within a module */
+    EMU_LINK_BACKPLANE, /* Gemini: Z within a cage */
+    EMU_LINK_EDGE,      /* hypercube: between two vertices */
+    EMU_LINK_NODE,      /* XD1: between a node's own router and a switch of its chassis */
+    EMU_LINK_EXTERNAL,  /* XD1: between two chassis switches */
+    EMU_LINK_SPINE,     /* XD1 fat tree: between a chassis switch and a spine switch */
     EMU_LINK_CLASSES,
 };
 
@@ -36,7 +36,7 @@ enum emu_link_end_kind {
 
 struct emu_link_end {
     enum emu_link_end_kind kind;
-    uint32_t index;              /* nid or router */
+    uint32_t index; /* nid or router */
 };
 
 struct emu_link {
@@ -44,13 +44,13 @@ struct emu_link {
     enum emu_link_class link_class;
     struct emu_link_end from;
     struct emu_link_end to;
-    uint32_t number;             /* tells parallel links apart: black 0-2; blue 4 x cable + link within the bundle of
+    uint32_t number; /* tells parallel links apart: black 0-2; blue 4 x cable + link within the bundle of
                                     its two groups; 0 elsewhere. A link and its reverse have the same number. */
     uint32_t lanes;
     uint32_t mbps_per_lane;
     uint32_t wire_ps;
-    uint64_t bytes_per_s;        /* raw: lanes x rate */
-    uint64_t data_bytes_per_s;   /* left for flits of packets, the link layer's frames taken off */
+    uint64_t bytes_per_s;      /* raw: lanes x rate */
+    uint64_t data_bytes_per_s; /* left for flits of packets, the link layer's frames taken off */
 };
 
 /* -ERANGE: no such link. */

@@ -15,7 +15,7 @@
 
 enum emu_flow_class {
     EMU_FLOW_REQUEST = 0,
-    EMU_FLOW_RESPONSE,       /* src_nid is the node that sends the responses */
+    EMU_FLOW_RESPONSE, /* src_nid is the node that sends the responses */
 };
 
 struct emu_flow {
@@ -33,8 +33,8 @@ struct emu_link_load {
 };
 
 enum emu_load_mode {
-    EMU_LOAD_SPREAD = 0,     /* adaptive routing on a quiet machine: evenly over the minimal routes */
-    EMU_LOAD_HASHED,         /* in-order routing: the whole flow on the route that its hash chooses */
+    EMU_LOAD_SPREAD = 0, /* adaptive routing on a quiet machine: evenly over the minimal routes */
+    EMU_LOAD_HASHED,     /* in-order routing: the whole flow on the route that its hash chooses */
 };
 
 /**

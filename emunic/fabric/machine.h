@@ -16,8 +16,8 @@
 
 #include "emunic/abi/flow.h"
 
-#define EMU_MACHINE_NAME_MAX 32  /* with the final zero */
-#define EMU_CNAME_MAX        40  /* longest name of a node or router, with the final zero */
+#define EMU_MACHINE_NAME_MAX 32 /* with the final zero */
+#define EMU_CNAME_MAX        40 /* longest name of a node or router, with the final zero */
 
 struct emu_machine;
 
@@ -25,24 +25,24 @@ struct emu_machine;
 struct emu_nic_params {
     struct emu_packet_format format; /* flits of a packet: emunic/abi/flow.h counts with it */
     uint32_t clock_mhz;
-    uint32_t access_cycles;          /* NIC clocks for one read or write of payload_bytes_max */
-    uint32_t outstanding_packets;    /* requests on the way that one NIC keeps track of */
+    uint32_t access_cycles;       /* NIC clocks for one read or write of payload_bytes_max */
+    uint32_t outstanding_packets; /* requests on the way that one NIC keeps track of */
     uint32_t fma_descriptors;
-    uint32_t bte_channels;           /* block transfers in progress at once */
-    uint32_t ce_engines;             /* virtual collective engines */
+    uint32_t bte_channels; /* block transfers in progress at once */
+    uint32_t ce_engines;   /* virtual collective engines */
     uint32_t ce_children_max;
     uint32_t amo_cache_entries;
-    uint32_t amo_cycles;             /* NIC clocks for one cached atomic operation */
-    uint32_t device;                 /* enum emu_device: what programs take it for */
-    uint64_t bte_bytes_max;          /* one block transfer */
+    uint32_t amo_cycles;    /* NIC clocks for one cached atomic operation */
+    uint32_t device;        /* enum emu_device: what programs take it for */
+    uint64_t bte_bytes_max; /* one block transfer */
 };
 
 /* How a packet chooses among ways on that its routing calls equal. */
 enum emu_choice {
-    EMU_CHOICE_FIRST = 0,            /* the first that routing offers */
+    EMU_CHOICE_FIRST = 0, /* the first that routing offers */
     EMU_CHOICE_RANDOM,
-    EMU_CHOICE_CREDITS,              /* most room downstream, in units; ties random */
-    EMU_CHOICE_TOKENS,               /* most room downstream, as two bits: full quarters of the channel; ties random
+    EMU_CHOICE_CREDITS, /* most room downstream, in units; ties random */
+    EMU_CHOICE_TOKENS,  /* most room downstream, as two bits: full quarters of the channel; ties random
                                         (BG/L "JSQ") */
 };
 
@@ -50,58 +50,58 @@ enum emu_choice {
 enum emu_arbitration {
     EMU_ARBITRATE_ROUND_ROBIN = 0,
     EMU_ARBITRATE_RANDOM,
-    EMU_ARBITRATE_AGE,               /* the oldest first, by its creation (SeaStar) */
-    EMU_ARBITRATE_FULLEST,           /* fullest channel, as two bits, in fullest_percent of the decisions, else random
+    EMU_ARBITRATE_AGE,     /* the oldest first, by its creation (SeaStar) */
+    EMU_ARBITRATE_FULLEST, /* fullest channel, as two bits, in fullest_percent of the decisions, else random
                                         (BG/L "SLQ") */
-    EMU_ARBITRATE_LONGEST,           /* whose head has waited longest here; of equals the next one in turn */
+    EMU_ARBITRATE_LONGEST, /* whose head has waited longest here; of equals the next one in turn */
 };
 
 /* What a packet is charged for, in the buffer that it enters, or needs to find free there. */
 enum emu_charge {
-    EMU_CHARGE_TRUE = 0,             /* its own size */
-    EMU_CHARGE_FULL,                 /* that of the largest packet */
+    EMU_CHARGE_TRUE = 0, /* its own size */
+    EMU_CHARGE_FULL,     /* that of the largest packet */
 };
 
 struct emu_router_params {
-    uint32_t hop_ps;                 /* delay of a head from the start on one link to the decision behind it */
-    uint32_t hop_wire_ps;            /* of that, the wire; a longer wire adds to hop_ps what it is longer */
-    uint32_t frame_flits;            /* a frame of the link layer ... */
-    uint32_t frame_overhead_flits;   /* ... of which this many carry no packet */
-    uint32_t packet_overhead_flits;  /* on the wire behind each packet, between routers; takes no buffer */
-    uint32_t crc_bits;               /* of the link's check: of 2^crc_bits broken packets one is not noticed */
-    uint32_t retry_timeout_clocks;   /* from the end of a broken packet to its repetition; 0: when the NAK is back */
-    uint32_t clock_ps;               /* one decision per clock */
-    uint32_t vc_units;               /* buffer of a virtual channel; the routing may give its own */
-    uint32_t shared_units;           /* more of it that all channels of an input port share */
-    uint32_t token_units;            /* credits are counted in these: BG/L 32 bytes; 1 elsewhere */
-    uint32_t packet_units_max;       /* a full-size packet */
-    uint32_t room;                   /* enum emu_charge: what must be free on a plain channel */
-    uint32_t bubble_charge;          /* enum emu_charge: what a packet takes on a bubble channel */
-    uint32_t choice;                 /* enum emu_choice */
-    uint32_t arbitration;            /* enum emu_arbitration */
+    uint32_t hop_ps;                /* delay of a head from the start on one link to the decision behind it */
+    uint32_t hop_wire_ps;           /* of that, the wire; a longer wire adds to hop_ps what it is longer */
+    uint32_t frame_flits;           /* a frame of the link layer ... */
+    uint32_t frame_overhead_flits;  /* ... of which this many carry no packet */
+    uint32_t packet_overhead_flits; /* on the wire behind each packet, between routers; takes no buffer */
+    uint32_t crc_bits;              /* of the link's check: of 2^crc_bits broken packets one is not noticed */
+    uint32_t retry_timeout_clocks;  /* from the end of a broken packet to its repetition; 0: when the NAK is back */
+    uint32_t clock_ps;              /* one decision per clock */
+    uint32_t vc_units;              /* buffer of a virtual channel; the routing may give its own */
+    uint32_t shared_units;          /* more of it that all channels of an input port share */
+    uint32_t token_units;           /* credits are counted in these: BG/L 32 bytes; 1 elsewhere */
+    uint32_t packet_units_max;      /* a full-size packet */
+    uint32_t room;                  /* enum emu_charge: what must be free on a plain channel */
+    uint32_t bubble_charge;         /* enum emu_charge: what a packet takes on a bubble channel */
+    uint32_t choice;                /* enum emu_choice */
+    uint32_t arbitration;           /* enum emu_arbitration */
     uint32_t fullest_percent;
-    uint32_t network_first_percent;  /* decisions of an output in which injected packets wait for all others */
-    uint32_t response_first;         /* 1: the response class goes before all others */
-    uint32_t paths;                  /* transfers at once from a router's port to other routers; 0: one per channel */
-    uint32_t requests;               /* outputs that such a port may ask for in one clock; 0: one per channel */
-    uint32_t arb_gap_clocks;         /* a port from another router that began or ended a transfer asks for nothing */
-    uint32_t column_buffers;         /* 1: outputs hold the packet that they send, so it leaves its input buffer as soon
+    uint32_t network_first_percent; /* decisions of an output in which injected packets wait for all others */
+    uint32_t response_first;        /* 1: the response class goes before all others */
+    uint32_t paths;                 /* transfers at once from a router's port to other routers; 0: one per channel */
+    uint32_t requests;              /* outputs that such a port may ask for in one clock; 0: one per channel */
+    uint32_t arb_gap_clocks;        /* a port from another router that began or ended a transfer asks for nothing */
+    uint32_t column_buffers;        /* 1: outputs hold the packet that they send, so it leaves its input buffer as soon
                                         as its tail has arrived; most machines have no key for it */
-    uint32_t load_period_clocks;     /* a router tells its neighbours its load so often; 0: never */
+    uint32_t load_period_clocks;    /* a router tells its neighbours its load so often; 0: never */
 };
 
 /* Where a node is. What the topology does not have is 0. */
 struct emu_place {
     uint32_t group;
-    uint32_t chassis;                /* within the group */
-    uint32_t blade;                  /* slot within the chassis */
-    uint32_t node;                   /* on the blade */
+    uint32_t chassis; /* within the group */
+    uint32_t blade;   /* slot within the chassis */
+    uint32_t node;    /* on the blade */
     uint32_t cabinet_column;
     uint32_t cabinet_row;
-    uint32_t cage;                   /* chassis within the cabinet */
+    uint32_t cage; /* chassis within the cabinet */
     uint32_t router;
-    uint32_t chip;                   /* its network chip on the blade */
-    uint32_t mesh_x;                 /* as rca_get_meshcoord() answers */
+    uint32_t chip;   /* its network chip on the blade */
+    uint32_t mesh_x; /* as rca_get_meshcoord() answers */
     uint32_t mesh_y;
     uint32_t mesh_z;
 };
@@ -122,8 +122,7 @@ struct emu_place {
  * @retval -ENOMEM  Out of memory.
  * @retval other    The file could not be opened; the errno of open(2).
  */
-int emu_machine_load(const char *spec, const char *machine_dir, struct emu_machine **m_out, char *err,
-                     size_t err_len);
+int emu_machine_load(const char *spec, const char *machine_dir, struct emu_machine **m_out, char *err, size_t err_len);
 
 /* NULL is fine. */
 void emu_machine_destroy(struct emu_machine *m);
@@ -132,7 +131,7 @@ const char *emu_machine_name(const struct emu_machine *m);     /* lives as long 
 const char *emu_machine_topology(const struct emu_machine *m); /* "dragonfly"; static */
 uint32_t emu_machine_n_nodes(const struct emu_machine *m);     /* nids are 0 .. n_nodes - 1, without gaps */
 uint32_t emu_machine_n_routers(const struct emu_machine *m);
-uint32_t emu_machine_n_links(const struct emu_machine *m);     /* directed, NIC links included */
+uint32_t emu_machine_n_links(const struct emu_machine *m); /* directed, NIC links included */
 const struct emu_nic_params *emu_machine_nic(const struct emu_machine *m);
 const struct emu_router_params *emu_machine_router(const struct emu_machine *m);
 

@@ -32,11 +32,11 @@
 #include "emunic/base/nearest.h"
 #include "emunic/base/text.h"
 
-#define SCHEMA      1
-#define PARAMS_MAX  192  /* rows of all tables together */
-#define SUFFIX      ".yaml"
-#define KEY_MAX     64   /* longest path of a key, with the final zero */
-#define SPEC_MAX    4096
+#define SCHEMA     1
+#define PARAMS_MAX 192 /* rows of all tables together */
+#define SUFFIX     ".yaml"
+#define KEY_MAX    64 /* longest path of a key, with the final zero */
+#define SPEC_MAX   4096
 
 #define FIELD(field) offsetof(struct emu_machine_params, field)
 
@@ -97,27 +97,27 @@ static const struct emu_param common_params[] = {
 /* Where a row's value came from. */
 struct origin {
     bool is_set;
-    uint32_t line;              /* 0: an override */
+    uint32_t line; /* 0: an override */
     uint32_t column;
-    char override[KEY_MAX];     /* "groups=2", perhaps cut short */
+    char override[KEY_MAX]; /* "groups=2", perhaps cut short */
 };
 
 struct reader {
-    const char *path;                    /* borrowed */
+    const char *path; /* borrowed */
     yaml_document_t document;
     const struct emu_param *rows[PARAMS_MAX];
     struct origin origins[PARAMS_MAX];
     size_t n_rows;
     struct emu_machine_params params;
-    char *err;                           /* borrowed; may be NULL */
+    char *err; /* borrowed; may be NULL */
     size_t err_len;
 };
 
 /* A machine spec, taken apart. */
 struct spec {
-    char name[81];                       /* of a machine, perhaps cut short; "" if a path was given */
+    char name[81]; /* of a machine, perhaps cut short; "" if a path was given */
     char path[SPEC_MAX];
-    char overrides[SPEC_MAX];            /* "" if there are none */
+    char overrides[SPEC_MAX]; /* "" if there are none */
     bool has_overrides;
 };
 

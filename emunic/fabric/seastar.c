@@ -16,9 +16,9 @@
 #include "emunic/fabric/torus.h"
 
 enum {
-    BLADE_NODES = 4,    /* per module */
-    CAGES = 3,          /* per cabinet */
-    SLOTS = 8,          /* per cage */
+    BLADE_NODES = 4, /* per module */
+    CAGES = 3,       /* per cabinet */
+    SLOTS = 8,       /* per cage */
 };
 
 /* Meaning of emu_torus.layout. */
@@ -138,10 +138,8 @@ static uint32_t nid_levels(const struct emu_machine *m, uint32_t sizes_out[EMU_T
 }
 
 static const struct emu_param seastar_params[] = {
-    EMU_TORUS_SIZE_KEYS(64, 64, CAGES * SLOTS),
-    EMU_TORUS_WRAP_KEYS,
-    EMU_LINK_KEYS("x", EMU_LINK_X, 64),
-    EMU_LINK_KEYS("y", EMU_LINK_Y, 64),
+    EMU_TORUS_SIZE_KEYS(64, 64, CAGES *SLOTS), EMU_TORUS_WRAP_KEYS,
+    EMU_LINK_KEYS("x", EMU_LINK_X, 64),        EMU_LINK_KEYS("y", EMU_LINK_Y, 64),
     EMU_LINK_KEYS("z", EMU_LINK_Z, 64),
 };
 

@@ -19,7 +19,7 @@
 
 enum {
     VCS = 4,
-    VC_CLASS = 2,       /* vc = class * 2 + behind the dateline */
+    VC_CLASS = 2, /* vc = class * 2 + behind the dateline */
     NO_DIM = 3,
 };
 

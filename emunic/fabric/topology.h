@@ -17,7 +17,7 @@
 #include "emunic/fabric/route.h"
 
 #define EMU_TOPOLOGY_LEVELS_MAX 4
-#define EMU_PARAM_AUTO 0 /* value of a COUNT_OR_AUTO parameter that says "auto" */
+#define EMU_PARAM_AUTO          0 /* value of a COUNT_OR_AUTO parameter that says "auto" */
 
 enum emu_param_type {
     EMU_PARAM_COUNT,         /* uint32_t, whole number */
@@ -30,9 +30,9 @@ enum emu_param_type {
 
 /* One key of a machine file. */
 struct emu_param {
-    const char *key;         /* whole path: "topology.groups" */
+    const char *key; /* whole path: "topology.groups" */
     enum emu_param_type type;
-    size_t offset;           /* in struct emu_machine_params */
+    size_t offset; /* in struct emu_machine_params */
     uint64_t min;
     uint64_t max;
     const char *const *choices; /* of a CHOICE, ends with NULL */
@@ -44,43 +44,43 @@ struct emu_link_params {
     uint32_t lanes;
     uint32_t mbps_per_lane;
     uint32_t wire_ps;
-    uint32_t lost_share;         /* of the rate, in hundred-thousandths: what a class never reaches; most have no key */
+    uint32_t lost_share; /* of the rate, in hundred-thousandths: what a class never reaches; most have no key */
 };
 
 /* An adaptive mode's: the minimal way wins if its weight <= (the other's << shift) + add. */
 struct emu_dragonfly_bias {
     uint32_t shift;
     uint32_t add_flits;
-    uint32_t add_flits_per_hop;  /* for each hop that the packet has made */
+    uint32_t add_flits_per_hop; /* for each hop that the packet has made */
 };
 
 struct emu_dragonfly_params {
     uint32_t groups;
-    uint32_t chassis;            /* per group */
-    uint32_t last_chassis;       /* in the last group, or EMU_PARAM_AUTO: as in the others */
-    uint32_t blades;             /* per chassis */
+    uint32_t chassis;      /* per group */
+    uint32_t last_chassis; /* in the last group, or EMU_PARAM_AUTO: as in the others */
+    uint32_t blades;       /* per chassis */
     uint32_t nodes_per_blade;
-    uint32_t cables_per_bundle;  /* between each two groups, or EMU_PARAM_AUTO */
-    uint32_t cabinet_columns;    /* in one row of the floor */
-    uint32_t far_percent;        /* of a neighbour's advertised load, that counts in the choice */
+    uint32_t cables_per_bundle;        /* between each two groups, or EMU_PARAM_AUTO */
+    uint32_t cabinet_columns;          /* in one row of the floor */
+    uint32_t far_percent;              /* of a neighbour's advertised load, that counts in the choice */
     struct emu_dragonfly_bias bias[4]; /* of EMU_MODE_ADAPTIVE_0 .. 3 */
 };
 
 struct emu_hypercube_params {
-    uint32_t dimensions;         /* 2^dimensions vertices */
+    uint32_t dimensions; /* 2^dimensions vertices */
     uint32_t nodes_per_vertex;
 };
 
 /* Both shapes of the XD1; spines: fat tree only. */
 struct emu_chassis_params {
     uint32_t chassis;
-    uint32_t nodes;              /* per chassis */
-    uint32_t fabrics;            /* 1: main; 2: main and expansion */
-    uint32_t links_per_node;     /* per fabric */
+    uint32_t nodes;          /* per chassis */
+    uint32_t fabrics;        /* 1: main; 2: main and expansion */
+    uint32_t links_per_node; /* per fabric */
     uint32_t switch_ports;
-    uint32_t external_ports;     /* of a chassis switch: those that leave the chassis */
-    uint32_t flow_links;         /* external links that one flow spreads over */
-    uint32_t spines;             /* per fabric */
+    uint32_t external_ports; /* of a chassis switch: those that leave the chassis */
+    uint32_t flow_links;     /* external links that one flow spreads over */
+    uint32_t spines;         /* per fabric */
 };
 
 #define EMU_TORUS_DIMS 3
@@ -96,18 +96,18 @@ enum emu_bgl_order {
 };
 struct emu_bgl_params {
     uint32_t dynamic_vcs;
-    uint32_t escape;                    /* enum emu_bgl_escape */
-    uint32_t order;                     /* enum emu_bgl_order: of the escape channel */
-    uint32_t midplane_ps;               /* wire between midplanes, beyond that of its class */
-    uint32_t fifo_bytes;                /* of an injection or reception FIFO */
+    uint32_t escape;      /* enum emu_bgl_escape */
+    uint32_t order;       /* enum emu_bgl_order: of the escape channel */
+    uint32_t midplane_ps; /* wire between midplanes, beyond that of its class */
+    uint32_t fifo_bytes;  /* of an injection or reception FIFO */
 };
 
 struct emu_torus_params {
-    uint32_t size[EMU_TORUS_DIMS];      /* routers along x, y, z */
-    uint32_t wraps[EMU_TORUS_DIMS];     /* 1: a ring; 0: a mesh */
-    uint32_t parallel[EMU_TORUS_DIMS];  /* links between neighbours, each way */
-    char layout[EMU_MACHINE_NAME_MAX];  /* Gemini: cabinet, floor or auto */
-    uint32_t order_retry;               /* Gemini: 1: other dimension orders if X, Y, Z has no way */
+    uint32_t size[EMU_TORUS_DIMS];     /* routers along x, y, z */
+    uint32_t wraps[EMU_TORUS_DIMS];    /* 1: a ring; 0: a mesh */
+    uint32_t parallel[EMU_TORUS_DIMS]; /* links between neighbours, each way */
+    char layout[EMU_MACHINE_NAME_MAX]; /* Gemini: cabinet, floor or auto */
+    uint32_t order_retry;              /* Gemini: 1: other dimension orders if X, Y, Z has no way */
     struct emu_bgl_params bgl;
 };
 
@@ -117,7 +117,7 @@ struct emu_machine_params {
     char kind[EMU_MACHINE_NAME_MAX];
     struct emu_nic_params nic;
     struct emu_router_params router;
-    bool has_host;               /* the file has a host section */
+    bool has_host; /* the file has a host section */
     struct emu_host_params host;
     struct emu_link_params link[EMU_LINK_CLASSES];
     union {
@@ -187,7 +187,7 @@ struct emu_machine {
     uint32_t n_nodes;
     uint32_t n_routers;
     uint32_t n_links;
-    void *state;                         /* owned by the topology */
+    void *state; /* owned by the topology */
 };
 
 /* The rows of the host section (host.c). */
@@ -217,10 +217,12 @@ struct emu_share emu_share_part(struct emu_share share, uint32_t index, uint32_t
 #define EMU_LINK_KEYS(name, link_class, lanes_max)                                                                     \
     { "links." name ".lanes", EMU_PARAM_COUNT, offsetof(struct emu_machine_params, link[link_class].lanes), 1,         \
       lanes_max },                                                                                                     \
-    { "links." name ".gbps_per_lane", EMU_PARAM_MILLI,                                                                 \
-      offsetof(struct emu_machine_params, link[link_class].mbps_per_lane), 1, 1000000 },                               \
-    { "links." name ".wire_ns", EMU_PARAM_MILLI, offsetof(struct emu_machine_params, link[link_class].wire_ps), 0,     \
-      1000000000 }
+        { "links." name ".gbps_per_lane", EMU_PARAM_MILLI,                                                             \
+          offsetof(struct emu_machine_params, link[link_class].mbps_per_lane), 1, 1000000 },                           \
+    {                                                                                                                  \
+        "links." name ".wire_ns", EMU_PARAM_MILLI, offsetof(struct emu_machine_params, link[link_class].wire_ps), 0,   \
+            1000000000                                                                                                 \
+    }
 
 /* printf into a buffer, all or nothing: 0 or -ENOSPC with the buffer untouched. */
 int emu_text(char *buf, size_t len, const char *format, ...) __attribute__((format(printf, 3, 4)));

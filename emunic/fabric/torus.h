@@ -14,8 +14,8 @@
 #include "emunic/fabric/fault_map.h"
 #include "emunic/fabric/topology.h"
 
-#define EMU_TORUS_SIZE_MAX  255          /* routers along one dimension */
-#define EMU_TORUS_NONE      UINT32_MAX   /* no router, no link */
+#define EMU_TORUS_SIZE_MAX 255        /* routers along one dimension */
+#define EMU_TORUS_NONE     UINT32_MAX /* no router, no link */
 
 /* Directions: twice the dimension, plus one for rising coordinates. X-, X+, Y-, Y+, Z-, Z+. */
 #define EMU_TORUS_DIRECTIONS 6
@@ -32,15 +32,15 @@ static inline uint32_t emu_torus_opposite(uint32_t direction)
 
 struct emu_torus_coord {
     uint8_t at[EMU_TORUS_DIMS];
-    uint8_t links;                       /* bit per direction: there is a neighbour */
+    uint8_t links; /* bit per direction: there is a neighbour */
 };
 
 struct emu_torus;
 
 /* What the machines do differently. */
 struct emu_torus_kind {
-    uint32_t nodes_per_router;           /* nids of router r are r * nodes_per_router and those after it */
-    bool splits_ties;                    /* emu_torus_way() */
+    uint32_t nodes_per_router; /* nids of router r are r * nodes_per_router and those after it */
+    bool splits_ties;          /* emu_torus_way() */
     /* Where router number `router` stands; a one to one map, called while the torus is built. */
     void (*coord_of)(const struct emu_torus *t, uint32_t router, uint32_t coord_out[EMU_TORUS_DIMS]);
     /* Class of the cable between `low` and the next coordinate of a dimension (of the last one: across the wrap). */
@@ -48,19 +48,19 @@ struct emu_torus_kind {
 };
 
 struct emu_torus {
-    const struct emu_torus_kind *kind;   /* static */
+    const struct emu_torus_kind *kind; /* static */
     uint32_t size[EMU_TORUS_DIMS];
     bool wraps[EMU_TORUS_DIMS];
-    uint32_t parallel[EMU_TORUS_DIMS];   /* links in each direction of a dimension */
+    uint32_t parallel[EMU_TORUS_DIMS]; /* links in each direction of a dimension */
     uint32_t n_routers;
-    uint32_t first_link;                 /* of the network: smaller ids are the NICs' */
+    uint32_t first_link; /* of the network: smaller ids are the NICs' */
     uint32_t n_links;
-    uint32_t links_per_router;           /* 0: routers at the edge of a mesh have fewer */
+    uint32_t links_per_router;                                       /* 0: routers at the edge of a mesh have fewer */
     uint8_t offset[1 << EMU_TORUS_DIRECTIONS][EMU_TORUS_DIRECTIONS]; /* of a direction among a router's links */
-    struct emu_torus_coord *coord;       /* owned; by router */
-    uint32_t *router_at;                 /* owned; by (z * size y + y) * size x + x */
-    uint32_t *first_link_of;             /* owned; by router, and one more */
-    uint32_t layout[8];                  /* cabinets and the like; the rest belongs to the kind */
+    struct emu_torus_coord *coord;                                   /* owned; by router */
+    uint32_t *router_at;                                             /* owned; by (z * size y + y) * size x + x */
+    uint32_t *first_link_of;                                         /* owned; by router, and one more */
+    uint32_t layout[8]; /* cabinets and the like; the rest belongs to the kind */
 };
 
 /* Meaning of emu_torus.layout, for machines whose groups are cabinets. */
@@ -221,11 +221,15 @@ int emu_torus_check_rules(const struct emu_machine *m, void (*note)(void *ctx, u
 #define EMU_TORUS_FIELD(field) offsetof(struct emu_machine_params, torus.field)
 #define EMU_TORUS_SIZE_KEYS(x_max, y_max, z_max)                                                                       \
     { "topology.x", EMU_PARAM_COUNT, EMU_TORUS_FIELD(size[0]), 1, x_max },                                             \
-    { "topology.y", EMU_PARAM_COUNT, EMU_TORUS_FIELD(size[1]), 1, y_max },                                             \
-    { "topology.z", EMU_PARAM_COUNT, EMU_TORUS_FIELD(size[2]), 1, z_max }
+        { "topology.y", EMU_PARAM_COUNT, EMU_TORUS_FIELD(size[1]), 1, y_max },                                         \
+    {                                                                                                                  \
+        "topology.z", EMU_PARAM_COUNT, EMU_TORUS_FIELD(size[2]), 1, z_max                                              \
+    }
 #define EMU_TORUS_WRAP_KEYS                                                                                            \
     { "topology.wrap_x", EMU_PARAM_COUNT, EMU_TORUS_FIELD(wraps[0]), 0, 1 },                                           \
-    { "topology.wrap_y", EMU_PARAM_COUNT, EMU_TORUS_FIELD(wraps[1]), 0, 1 },                                           \
-    { "topology.wrap_z", EMU_PARAM_COUNT, EMU_TORUS_FIELD(wraps[2]), 0, 1 }
+        { "topology.wrap_y", EMU_PARAM_COUNT, EMU_TORUS_FIELD(wraps[1]), 0, 1 },                                       \
+    {                                                                                                                  \
+        "topology.wrap_z", EMU_PARAM_COUNT, EMU_TORUS_FIELD(wraps[2]), 0, 1                                            \
+    }
 
 #endif

@@ -40,8 +40,8 @@ bool emu_torus_is_used(const struct emu_torus_relation *r, uint32_t router, uint
 
     if (limit == 0)
         return false;
-    return is_behind ? emu_torus_is_behind_dateline(r->torus, router, direction, limit)
-                     : !emu_torus_crosses(r->torus, router, direction);
+    return is_behind ? emu_torus_is_behind_dateline(r->torus, router, direction, limit) :
+                       !emu_torus_crosses(r->torus, router, direction);
 }
 
 bool emu_torus_goes_on(const struct emu_torus_relation *r, uint32_t router, uint32_t direction, bool is_behind,

@@ -24,7 +24,7 @@ struct emu_torus_relation {
     const struct emu_torus *torus;
     const struct emu_fault_map *faults;
     uint32_t n_nodes;
-    bool has_detours;                   /* packets may go the long way round */
+    bool has_detours; /* packets may go the long way round */
     void (*visit)(void *ctx, uint32_t link, uint32_t vc, uint32_t next_link, uint32_t next_vc);
     void *ctx;
 };

@@ -18,8 +18,12 @@
 #include "emunic/fabric/link.h"
 #include "emunic/fabric/topology.h"
 
-enum { DAY_S = 86400, DAYS = 36525 /* 2000 to 2099 */, FOUR_YEARS = 1461,
-       DAY_ZERO = 1401 /* of day_of_date(): 1 January 2000, counted from March 1996 */ };
+enum {
+    DAY_S = 86400,
+    DAYS = 36525 /* 2000 to 2099 */,
+    FOUR_YEARS = 1461,
+    DAY_ZERO = 1401 /* of day_of_date(): 1 January 2000, counted from March 1996 */
+};
 
 static const char error_mark[] = "***ERROR*** ";
 static const char reinit_failed[] = "Gemini LCB lane(s) reinit failed";
@@ -27,9 +31,9 @@ static const char reinit_failed[] = "Gemini LCB lane(s) reinit failed";
 /* --- Time ------------------------------------------------------------------------------------------------------- */
 
 struct date {
-    uint32_t year;      /* 0 .. 99 */
-    uint32_t month;     /* 1 .. 12 */
-    uint32_t day;       /* 1 .. 31 */
+    uint32_t year;  /* 0 .. 99 */
+    uint32_t month; /* 1 .. 12 */
+    uint32_t day;   /* 1 .. 31 */
 };
 
 /* Days from 1 March of the year before to the first of a month, March being month 0. */
@@ -41,7 +45,7 @@ static uint32_t days_before_month(uint32_t month)
 /* Days since 1 January 2000. */
 static uint32_t day_of_date(const struct date *d)
 {
-    uint32_t year = d->year + 4 - (d->month <= 2);  /* begins in March; from 1996 on */
+    uint32_t year = d->year + 4 - (d->month <= 2); /* begins in March; from 1996 on */
     uint32_t month = (d->month + 9) % 12;
 
     return year * FOUR_YEARS / 4 + days_before_month(month) + d->day - 1 - DAY_ZERO;
@@ -95,8 +99,8 @@ int emu_watcher_format(const struct emu_watcher_line *line, char *buf, size_t le
         return r;
     switch (line->event) {
     case EMU_WATCHER_ERROR:
-        return is_error_text(line->text) ? emu_text(buf, len, "%s %s %s%s", head, line->link, error_mark, line->text)
-                                         : -EINVAL;
+        return is_error_text(line->text) ? emu_text(buf, len, "%s %s %s%s", head, line->link, error_mark, line->text) :
+                                           -EINVAL;
     case EMU_WATCHER_MODE_EXCHANGES:
         r = emu_text(event, sizeof(event), "Mode Exchanges");
         break;
@@ -110,8 +114,9 @@ int emu_watcher_format(const struct emu_watcher_line *line, char *buf, size_t le
     }
     if (r < 0)
         return r;
-    return is_name(line->peer) ? emu_text(buf, len, "%s %s %s %u %s", head, line->link, line->peer, line->count, event)
-                               : -EINVAL;
+    return is_name(line->peer) ?
+               emu_text(buf, len, "%s %s %s %u %s", head, line->link, line->peer, line->count, event) :
+               -EINVAL;
 }
 
 /* Exactly `digits` digits. */

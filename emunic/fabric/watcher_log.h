@@ -15,26 +15,26 @@
 
 #include "emunic/fabric/machine.h"
 
-#define EMU_WATCHER_LINE_MAX   192     /* of a line, with the final zero */
-#define EMU_WATCHER_TEXT_MAX   64      /* of an error's text */
-#define EMU_WATCHER_LANES_ALL  7       /* lane mask of a whole link: bit i set, lane i works */
-#define EMU_WATCHER_POLL_S     60      /* the peer's line comes with the next poll */
+#define EMU_WATCHER_LINE_MAX  192 /* of a line, with the final zero */
+#define EMU_WATCHER_TEXT_MAX  64  /* of an error's text */
+#define EMU_WATCHER_LANES_ALL 7   /* lane mask of a whole link: bit i set, lane i works */
+#define EMU_WATCHER_POLL_S    60  /* the peer's line comes with the next poll */
 
 enum emu_watcher_event {
-    EMU_WATCHER_MODE_EXCHANGES = 0,    /* "Mode Exchanges": the ends agreed on lanes anew */
-    EMU_WATCHER_RX_LANEMASK,           /* "RX lanemask=3": lanes on which this end receives */
-    EMU_WATCHER_TX_LANEMASK,           /* "TX lanemask=3" */
-    EMU_WATCHER_ERROR,                 /* "***ERROR*** text" */
+    EMU_WATCHER_MODE_EXCHANGES = 0, /* "Mode Exchanges": the ends agreed on lanes anew */
+    EMU_WATCHER_RX_LANEMASK,        /* "RX lanemask=3": lanes on which this end receives */
+    EMU_WATCHER_TX_LANEMASK,        /* "TX lanemask=3" */
+    EMU_WATCHER_ERROR,              /* "***ERROR*** text" */
 };
 
 struct emu_watcher_line {
-    uint64_t time_s;                   /* since 1 January 2000, 0 h; up to the end of 2099 */
+    uint64_t time_s; /* since 1 January 2000, 0 h; up to the end of 2099 */
     enum emu_watcher_event event;
-    uint32_t count;                    /* not with errors */
-    uint32_t lane_mask;                /* of the lane masks: 0 .. 7 */
-    char link[EMU_CNAME_MAX];          /* "c0-0c1s0g0l27" */
-    char peer[EMU_CNAME_MAX];          /* not with errors */
-    char text[EMU_WATCHER_TEXT_MAX];   /* of an error */
+    uint32_t count;                  /* not with errors */
+    uint32_t lane_mask;              /* of the lane masks: 0 .. 7 */
+    char link[EMU_CNAME_MAX];        /* "c0-0c1s0g0l27" */
+    char peer[EMU_CNAME_MAX];        /* not with errors */
+    char text[EMU_WATCHER_TEXT_MAX]; /* of an error */
 };
 
 /* One line without newline. -ENOSPC; -EINVAL: a time, mask or text that no line can have. */

@@ -8,18 +8,18 @@
 
 #include <stdint.h>
 
-#define EMU_XC_CHASSIS_MAX      6   /* per group */
-#define EMU_XC_BLADES_MAX       16  /* per chassis */
-#define EMU_XC_CAGES            3   /* chassis per cabinet */
-#define EMU_XC_CONNECTORS       5   /* optical connectors of a pair of blades */
-#define EMU_XC_CONNECTORS_LONE  2   /* of a blade without a partner: its 10 links fill two connectors of 4 */
+#define EMU_XC_CHASSIS_MAX     6  /* per group */
+#define EMU_XC_BLADES_MAX      16 /* per chassis */
+#define EMU_XC_CAGES           3  /* chassis per cabinet */
+#define EMU_XC_CONNECTORS      5  /* optical connectors of a pair of blades */
+#define EMU_XC_CONNECTORS_LONE 2  /* of a blade without a partner: its 10 links fill two connectors of 4 */
 
 struct emu_xc_config {
     uint32_t groups;
-    uint32_t chassis;            /* in every group but the last */
-    uint32_t last_chassis;       /* in the last group */
-    uint32_t blades;             /* per chassis */
-    uint32_t cables_per_bundle;  /* between each two groups */
+    uint32_t chassis;           /* in every group but the last */
+    uint32_t last_chassis;      /* in the last group */
+    uint32_t blades;            /* per chassis */
+    uint32_t cables_per_bundle; /* between each two groups */
 };
 
 /* Global cables that a chassis or a group can take. */

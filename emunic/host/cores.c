@@ -9,8 +9,8 @@
 
 #include "emunic/host/host.h"
 
-static const hwloc_obj_type_t data_caches[] = { HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE, HWLOC_OBJ_L4CACHE,
-                                                HWLOC_OBJ_L5CACHE };
+static const hwloc_obj_type_t data_caches[] = { HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE,
+                                                HWLOC_OBJ_L4CACHE, HWLOC_OBJ_L5CACHE };
 
 static unsigned count(hwloc_topology_t topology, hwloc_obj_type_t type)
 {
@@ -45,7 +45,8 @@ int emu_host_cores(struct emu_host_cores *cores_out)
     *cores_out = (struct emu_host_cores){ 0 };
     if (hwloc_topology_init(&topology) < 0)
         return -ENOMEM;
-    if (hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) < 0 || hwloc_topology_load(topology) < 0) {
+    if (hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) < 0 ||
+        hwloc_topology_load(topology) < 0) {
         hwloc_topology_destroy(topology);
         return errno ? -errno : -EIO;
     }

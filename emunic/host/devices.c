@@ -95,7 +95,8 @@ static void look_at_port(struct ibv_context *context, unsigned number, struct em
     if (ibv_query_port(context, (uint8_t)number, &attr) != 0)
         return;
     snprintf(port->state, sizeof(port->state), "%s", state_name(attr.state));
-    snprintf(port->link, sizeof(port->link), "%s", attr.link_layer == IBV_LINK_LAYER_ETHERNET ? "ethernet" : "infiniband");
+    snprintf(port->link, sizeof(port->link), "%s",
+             attr.link_layer == IBV_LINK_LAYER_ETHERNET ? "ethernet" : "infiniband");
     port->gbit_per_s = gbit_per_s(attr.active_width, attr.active_speed);
     port->mtu_bytes = 128u << attr.active_mtu;
     port->lid = attr.lid;

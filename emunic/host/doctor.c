@@ -21,7 +21,8 @@ static const char help[] =
     "usage: emunic doctor [--provider NAME] [--json]\n"
     "\n"
     "Show what this host has for emulated machines: cores and caches, RDMA devices, libfabric's providers, what the\n"
-    "kernel permits; what would be chosen to reach other hosts, where emunic would run, and what would make it faster.\n"
+    "kernel permits; what would be chosen to reach other hosts, where emunic would run, and what would make it "
+    "faster.\n"
     "Returns 1 when something is missing without which nothing works.\n"
     "\n"
     "  -p, --provider NAME  the provider of libfabric to take, or a part of its name (default: EMUNIC_PROVIDER, else\n"
@@ -94,12 +95,12 @@ static void print_cores(const json_t *cores)
     size_t i;
 
     printf("cores\n  %lld processors (%lld allowed: %s) of %lld cores in %lld packages, %lld NUMA nodes, ",
-           (long long)number_of(cores, "processors"), (long long)number_of(cores, "allowed"), text_of(cores, "allowed_set"),
-           (long long)number_of(cores, "cores"), (long long)number_of(cores, "packages"),
+           (long long)number_of(cores, "processors"), (long long)number_of(cores, "allowed"),
+           text_of(cores, "allowed_set"), (long long)number_of(cores, "cores"), (long long)number_of(cores, "packages"),
            (long long)number_of(cores, "numa_nodes"));
     print_bytes(number_of(cores, "memory_bytes"));
     printf("\n");
-    json_array_foreach(json_object_get(cores, "caches"), i, cache) {
+    json_array_foreach (json_object_get(cores, "caches"), i, cache) {
         printf("  L%lld: %lld of ", (long long)number_of(cache, "level"), (long long)number_of(cache, "count"));
         print_bytes(number_of(cache, "bytes"));
         printf(", each for %lld\n", (long long)number_of(cache, "processors"));
@@ -122,7 +123,7 @@ static int print_devices(const json_t *devices)
         return 0;
     }
     emu_cli_table_init(&table, columns, N_COLUMNS(columns));
-    json_array_foreach(devices, i, device) {
+    json_array_foreach (devices, i, device) {
         const json_t *ports = json_object_get(device, "ports");
         size_t n_rows = json_array_size(ports) > 0 ? json_array_size(ports) : 1;
 
@@ -149,7 +150,10 @@ static int print_devices(const json_t *devices)
 static int print_providers(const json_t *providers)
 {
     static const struct emu_cli_column columns[] = {
-        { "PROVIDER", false }, { "DOMAIN", false }, { "FABRIC", false }, { "GBIT/S", true },
+        { "PROVIDER", false },
+        { "DOMAIN", false },
+        { "FABRIC", false },
+        { "GBIT/S", true },
     };
     struct emu_cli_table table;
     const json_t *provider;
@@ -161,7 +165,7 @@ static int print_providers(const json_t *providers)
         return 0;
     }
     emu_cli_table_init(&table, columns, N_COLUMNS(columns));
-    json_array_foreach(providers, i, provider) {
+    json_array_foreach (providers, i, provider) {
         put_text(&table, provider, "provider");
         put_text(&table, provider, "domain");
         put_text(&table, provider, "fabric");
@@ -173,7 +177,10 @@ static int print_providers(const json_t *providers)
 static int print_permissions(const json_t *permissions)
 {
     static const struct emu_cli_column columns[] = {
-        { "NAME", false }, { "STATE", false }, { "FOUND", false }, { "FOR", false },
+        { "NAME", false },
+        { "STATE", false },
+        { "FOUND", false },
+        { "FOR", false },
     };
     struct emu_cli_table table;
     const json_t *check;
@@ -181,7 +188,7 @@ static int print_permissions(const json_t *permissions)
 
     printf("permissions\n");
     emu_cli_table_init(&table, columns, N_COLUMNS(columns));
-    json_array_foreach(permissions, i, check) {
+    json_array_foreach (permissions, i, check) {
         put_text(&table, check, "name");
         put_text(&table, check, "state");
         put_text(&table, check, "found");
@@ -199,12 +206,14 @@ static void print_choice(const json_t *report)
     size_t i;
 
     if (json_is_object(chosen))
-        printf("between hosts\n  %s on %s: %s\n", text_of(chosen, "provider"), text_of(chosen, "domain"), text_of(chosen, "why"));
+        printf("between hosts\n  %s on %s: %s\n", text_of(chosen, "provider"), text_of(chosen, "domain"),
+               text_of(chosen, "why"));
     if (json_is_object(placement))
-        printf("where emunic runs\n  on processors %s: %s\n", text_of(placement, "processors"), text_of(placement, "why"));
+        printf("where emunic runs\n  on processors %s: %s\n", text_of(placement, "processors"),
+               text_of(placement, "why"));
     if (json_array_size(advice) > 0)
         printf("what would help\n");
-    json_array_foreach(advice, i, line)
+    json_array_foreach (advice, i, line)
         printf("  %s\n", json_string_value(line));
 }
 

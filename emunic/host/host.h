@@ -16,15 +16,15 @@
 #include <stdint.h>
 
 #define EMU_HOST_NAME_MAX 64
-#define EMU_HOST_SET_MAX  256          /* text of a set of processors, "0-15,32" */
+#define EMU_HOST_SET_MAX  256 /* text of a set of processors, "0-15,32" */
 
 /* ---- cores.c: hwloc ---- */
 
 struct emu_host_cache {
     unsigned level;
     unsigned n;
-    uint64_t bytes;                     /* of one */
-    unsigned processors;                /* that share one */
+    uint64_t bytes;      /* of one */
+    unsigned processors; /* that share one */
 };
 
 #define EMU_HOST_CACHES_MAX 8
@@ -33,8 +33,8 @@ struct emu_host_cores {
     unsigned packages;
     unsigned numa_nodes;
     unsigned cores;
-    unsigned processors;                /* hardware threads of the host */
-    unsigned allowed;                   /* of them, this process may use */
+    unsigned processors; /* hardware threads of the host */
+    unsigned allowed;    /* of them, this process may use */
     uint64_t memory_bytes;
     char allowed_set[EMU_HOST_SET_MAX];
     unsigned n_caches;
@@ -48,12 +48,12 @@ int emu_host_cores(struct emu_host_cores *cores_out);
 
 struct emu_host_rdma_port {
     unsigned number;
-    char state[16];                     /* "active", "init", "armed", "down", ... */
-    char link[16];                      /* "infiniband" or "ethernet" */
-    double gbit_per_s;                  /* width times speed, before encoding; 0: unknown */
+    char state[16];    /* "active", "init", "armed", "down", ... */
+    char link[16];     /* "infiniband" or "ethernet" */
+    double gbit_per_s; /* width times speed, before encoding; 0: unknown */
     unsigned mtu_bytes;
     unsigned lid;
-    char gid[40];                       /* the first, as an IPv6 address */
+    char gid[40]; /* the first, as an IPv6 address */
 };
 
 #define EMU_HOST_RDMA_PORTS_MAX 4
@@ -62,10 +62,10 @@ struct emu_host_rdma_port {
 struct emu_host_device {
     char name[EMU_HOST_NAME_MAX];
     char firmware[EMU_HOST_NAME_MAX];
-    bool is_open;                       /* it could be asked; else `error` says why not */
-    int error;                          /* errno */
-    int numa_node;                      /* -1: unknown */
-    char near_set[EMU_HOST_SET_MAX];    /* processors near it; empty: unknown */
+    bool is_open;                    /* it could be asked; else `error` says why not */
+    int error;                       /* errno */
+    int numa_node;                   /* -1: unknown */
+    char near_set[EMU_HOST_SET_MAX]; /* processors near it; empty: unknown */
     unsigned n_ports;
     struct emu_host_rdma_port ports[EMU_HOST_RDMA_PORTS_MAX];
 };
@@ -76,12 +76,12 @@ int emu_host_devices(struct emu_host_device devices_out[EMU_HOST_DEVICES_MAX]);
 /* ---- providers.c: libfabric ---- */
 
 struct emu_host_provider {
-    char name[EMU_HOST_NAME_MAX];       /* "verbs;ofi_rxm" */
-    char domain[EMU_HOST_NAME_MAX];     /* device or interface */
+    char name[EMU_HOST_NAME_MAX];   /* "verbs;ofi_rxm" */
+    char domain[EMU_HOST_NAME_MAX]; /* device or interface */
     char fabric[EMU_HOST_NAME_MAX];
-    double gbit_per_s;                  /* 0: it does not say */
+    double gbit_per_s; /* 0: it does not say */
     uint64_t max_message_bytes;
-    unsigned rank;                      /* in our order of preference, 0 is best */
+    unsigned rank; /* in our order of preference, 0 is best */
 };
 
 #define EMU_HOST_PROVIDERS_MAX 64
@@ -95,10 +95,10 @@ int emu_host_providers(struct emu_host_provider providers_out[EMU_HOST_PROVIDERS
 /* ---- placement.c ---- */
 
 struct emu_host_placement {
-    char processors[EMU_HOST_SET_MAX];  /* that emunic would run on */
+    char processors[EMU_HOST_SET_MAX]; /* that emunic would run on */
     char why[EMU_HOST_SET_MAX];
-    char near_set[EMU_HOST_SET_MAX];    /* near the device; empty: not known */
-    bool is_near_elsewhere;             /* we may use none of those */
+    char near_set[EMU_HOST_SET_MAX]; /* near the device; empty: not known */
+    bool is_near_elsewhere;          /* we may use none of those */
 };
 
 /* device: as libfabric calls it, "" for none. 0 or negative errno. */
@@ -108,14 +108,14 @@ int emu_host_placement(const char *device, struct emu_host_placement *placement_
 
 enum emu_host_state {
     EMU_HOST_GOOD = 0,
-    EMU_HOST_SLOW,                      /* works without it, slower or with less */
-    EMU_HOST_MISSING,                   /* nothing works without it */
+    EMU_HOST_SLOW,    /* works without it, slower or with less */
+    EMU_HOST_MISSING, /* nothing works without it */
 };
 
 struct emu_host_check {
     const char *name;
     const char *purpose;
-    const char *remedy;                 /* what to install or set if it is not good */
+    const char *remedy; /* what to install or set if it is not good */
     enum emu_host_state state;
     char found[128];
 };

@@ -22,9 +22,9 @@
 
 #include "emunic/host/host.h"
 
-#define SHM_ENOUGH_BYTES   (64ull << 20)     /* Open MPI's own segments of a job */
-#define NOFILE_ENOUGH      1024u
-#define MEMLOCK_ENOUGH     (256ull << 20)
+#define SHM_ENOUGH_BYTES (64ull << 20) /* Open MPI's own segments of a job */
+#define NOFILE_ENOUGH    1024u
+#define MEMLOCK_ENOUGH   (256ull << 20)
 
 static void say(struct emu_host_check *check, enum emu_host_state state, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -159,8 +159,8 @@ static void try_shm(struct emu_host_check *check)
     if (statvfs("/dev/shm", &fs) < 0)
         say(check, EMU_HOST_SLOW, "/dev/shm: %s", strerror(errno));
     else
-        say(check, (uint64_t)fs.f_bavail * fs.f_frsize >= SHM_ENOUGH_BYTES ? EMU_HOST_GOOD : EMU_HOST_SLOW, "%llu MiB free",
-            (unsigned long long)((uint64_t)fs.f_bavail * fs.f_frsize >> 20));
+        say(check, (uint64_t)fs.f_bavail * fs.f_frsize >= SHM_ENOUGH_BYTES ? EMU_HOST_GOOD : EMU_HOST_SLOW,
+            "%llu MiB free", (unsigned long long)((uint64_t)fs.f_bavail * fs.f_frsize >> 20));
 }
 
 /* As the shell would look for it. */
@@ -186,7 +186,8 @@ static const struct {
     struct emu_host_check check;
     void (*look)(struct emu_host_check *check);
 } all[] = {
-    { { "memfd", "segments between emunic and ranks", "a kernel of 3.17 or newer whose sandbox permits memfd_create", 0, "" },
+    { { "memfd", "segments between emunic and ranks", "a kernel of 3.17 or newer whose sandbox permits memfd_create", 0,
+        "" },
       try_memfd },
     { { "mpirun", "launching ranks", "install Open MPI (Debian: openmpi-bin) or add it to PATH", 0, "" }, try_mpirun },
     { { "ptrace", "transfers of private memory that could not be adopted",
@@ -200,9 +201,11 @@ static const struct {
     { { "personality", "static data of a DMAPP program at the same address in all ranks",
         "in a container --security-opt seccomp=unconfined", 0, "" },
       try_personality },
-    { { "shm", "Open MPI's own shared memory", "mount a larger /dev/shm; in a container --shm-size=1g", 0, "" }, try_shm },
+    { { "shm", "Open MPI's own shared memory", "mount a larger /dev/shm; in a container --shm-size=1g", 0, "" },
+      try_shm },
     { { "files", "connections and mappings of many ranks", "ulimit -n 4096", 0, "" }, try_files },
-    { { "memlock", "registration of memory with an RDMA device", "ulimit -l unlimited (/etc/security/limits.conf)", 0, "" },
+    { { "memlock", "registration of memory with an RDMA device", "ulimit -l unlimited (/etc/security/limits.conf)", 0,
+        "" },
       try_memlock },
 };
 

@@ -15,9 +15,9 @@ struct findings {
     struct emu_host_device devices[EMU_HOST_DEVICES_MAX];
     struct emu_host_provider providers[EMU_HOST_PROVIDERS_MAX];
     struct emu_host_check checks[EMU_HOST_CHECKS_MAX];
-    int cores_error;                /* negative errno, or 0 */
-    int n_devices;                  /* or negative errno */
-    int n_providers;                /* likewise */
+    int cores_error; /* negative errno, or 0 */
+    int n_devices;   /* or negative errno */
+    int n_providers; /* likewise */
     unsigned n_checks;
 };
 
@@ -40,13 +40,13 @@ static json_t *cores_json(const struct emu_host_cores *cores)
     for (unsigned i = 0; i < cores->n_caches; i++) {
         const struct emu_host_cache *c = &cores->caches[i];
 
-        json_array_append_new(caches, json_pack("{s:i, s:i, s:I, s:i}", "level", (int)c->level, "count", (int)c->n, "bytes",
-                                                (json_int_t)c->bytes, "processors", (int)c->processors));
+        json_array_append_new(caches, json_pack("{s:i, s:i, s:I, s:i}", "level", (int)c->level, "count", (int)c->n,
+                                                "bytes", (json_int_t)c->bytes, "processors", (int)c->processors));
     }
     return json_pack("{s:i, s:i, s:i, s:i, s:i, s:s, s:I, s:o}", "packages", (int)cores->packages, "numa_nodes",
-                     (int)cores->numa_nodes, "cores", (int)cores->cores, "processors", (int)cores->processors, "allowed",
-                     (int)cores->allowed, "allowed_set", cores->allowed_set, "memory_bytes", (json_int_t)cores->memory_bytes,
-                     "caches", caches);
+                     (int)cores->numa_nodes, "cores", (int)cores->cores, "processors", (int)cores->processors,
+                     "allowed", (int)cores->allowed, "allowed_set", cores->allowed_set, "memory_bytes",
+                     (json_int_t)cores->memory_bytes, "caches", caches);
 }
 
 static json_t *device_json(const struct emu_host_device *device)
@@ -57,9 +57,9 @@ static json_t *device_json(const struct emu_host_device *device)
     for (unsigned i = 0; i < device->n_ports; i++) {
         const struct emu_host_rdma_port *p = &device->ports[i];
 
-        json_array_append_new(ports, json_pack("{s:i, s:s, s:s, s:f, s:i, s:i, s:s}", "port", (int)p->number, "state", p->state,
-                                               "link", p->link, "gbit_per_s", p->gbit_per_s, "mtu_bytes", (int)p->mtu_bytes,
-                                               "lid", (int)p->lid, "gid", p->gid));
+        json_array_append_new(ports, json_pack("{s:i, s:s, s:s, s:f, s:i, s:i, s:s}", "port", (int)p->number, "state",
+                                               p->state, "link", p->link, "gbit_per_s", p->gbit_per_s, "mtu_bytes",
+                                               (int)p->mtu_bytes, "lid", (int)p->lid, "gid", p->gid));
     }
     object = json_pack("{s:s, s:s, s:i, s:s, s:o}", "name", device->name, "firmware", device->firmware, "numa_node",
                        device->numa_node, "near", device->near_set, "ports", ports);
@@ -70,8 +70,8 @@ static json_t *device_json(const struct emu_host_device *device)
 
 static json_t *provider_json(const struct emu_host_provider *p)
 {
-    return json_pack("{s:s, s:s, s:s, s:f, s:I}", "provider", p->name, "domain", p->domain, "fabric", p->fabric, "gbit_per_s",
-                     p->gbit_per_s, "max_message_bytes",
+    return json_pack("{s:s, s:s, s:s, s:f, s:I}", "provider", p->name, "domain", p->domain, "fabric", p->fabric,
+                     "gbit_per_s", p->gbit_per_s, "max_message_bytes",
                      (json_int_t)(p->max_message_bytes > INT64_MAX ? INT64_MAX : p->max_message_bytes));
 }
 
@@ -79,8 +79,9 @@ static json_t *check_json(const struct emu_host_check *check)
 {
     static const char *const states[] = { "good", "slow", "missing" };
 
-    return json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", check->name, "state", states[check->state], "found", check->found,
-                     "purpose", check->purpose, "remedy", check->state == EMU_HOST_GOOD ? "" : check->remedy);
+    return json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", check->name, "state", states[check->state], "found",
+                     check->found, "purpose", check->purpose, "remedy",
+                     check->state == EMU_HOST_GOOD ? "" : check->remedy);
 }
 
 /* The best, or the best whose name contains what the user wants. */
@@ -116,7 +117,8 @@ static json_t *chosen_json(const struct findings *f, const char *wanted, json_t 
         if (wanted)
             advise(advice, "no provider of libfabric here is named '%s'", wanted);
         else
-            advise(advice, "install libfabric with its tcp provider (Debian: libfabric1): nothing can go between hosts");
+            advise(advice,
+                   "install libfabric with its tcp provider (Debian: libfabric1): nothing can go between hosts");
         return NULL;
     }
     device = device_of(f, provider);
@@ -169,7 +171,8 @@ static unsigned advise_on_checks(const struct findings *f, json_t *advice)
 static void advise_on_cores(const struct findings *f, json_t *advice)
 {
     if (f->cores_error == 0 && f->cores.allowed > 0 && f->cores.allowed < 3)
-        advise(advice, "%u processor%s: emunic and two ranks share them; transfers that go through emunic cost a switch",
+        advise(advice,
+               "%u processor%s: emunic and two ranks share them; transfers that go through emunic cost a switch",
                f->cores.allowed, f->cores.allowed == 1 ? "" : "s");
 }
 
@@ -211,9 +214,9 @@ static json_t *make_report(const struct findings *f, const char *wanted)
         json_array_append_new(providers, provider_json(&f->providers[i]));
     for (unsigned i = 0; i < f->n_checks; i++)
         json_array_append_new(permissions, check_json(&f->checks[i]));
-    return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i}", "schema", 1, "cores", cores_json(&f->cores), "devices", devices,
-                     "providers", providers, "permissions", permissions, "chosen", chosen ? chosen : json_null(),
-                     "placement", placement, "advice", advice, "missing", (int)missing);
+    return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i}", "schema", 1, "cores", cores_json(&f->cores),
+                     "devices", devices, "providers", providers, "permissions", permissions, "chosen",
+                     chosen ? chosen : json_null(), "placement", placement, "advice", advice, "missing", (int)missing);
 }
 
 json_t *emu_host_report(const char *provider)

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PROCESSORS_MAX 8192u            /* of a kernel */
+#define PROCESSORS_MAX 8192u /* of a kernel */
 #define NEAR_CORES_MIN 2u
 
 /* ---- choice ---- */
@@ -19,18 +19,22 @@
 /* What follows from a view. All are parts of `usable`. */
 struct sets {
     hwloc_bitmap_t usable;
-    hwloc_bitmap_t near;        /* empty: all is alike */
-    hwloc_bitmap_t bound;       /* of ranks that may not run everywhere */
-    hwloc_bitmap_t cores;       /* the cores of those, whole */
-    hwloc_bitmap_t filled;      /* of them those that have as many ranks as cores */
-    hwloc_bitmap_t pool;        /* scratch */
-    unsigned n_unbound;         /* ranks that may run everywhere */
+    hwloc_bitmap_t near;   /* empty: all is alike */
+    hwloc_bitmap_t bound;  /* of ranks that may not run everywhere */
+    hwloc_bitmap_t cores;  /* the cores of those, whole */
+    hwloc_bitmap_t filled; /* of them those that have as many ranks as cores */
+    hwloc_bitmap_t pool;   /* scratch */
+    unsigned n_unbound;    /* ranks that may run everywhere */
 };
 
 static bool sets_init(struct sets *s)
 {
-    *s = (struct sets){ .usable = hwloc_bitmap_alloc(), .near = hwloc_bitmap_alloc(), .bound = hwloc_bitmap_alloc(),
-                        .cores = hwloc_bitmap_alloc(), .filled = hwloc_bitmap_alloc(), .pool = hwloc_bitmap_alloc() };
+    *s = (struct sets){ .usable = hwloc_bitmap_alloc(),
+                        .near = hwloc_bitmap_alloc(),
+                        .bound = hwloc_bitmap_alloc(),
+                        .cores = hwloc_bitmap_alloc(),
+                        .filled = hwloc_bitmap_alloc(),
+                        .pool = hwloc_bitmap_alloc() };
     return s->usable && s->near && s->bound && s->cores && s->filled && s->pool;
 }
 
@@ -325,8 +329,7 @@ int emu_place_bind(hwloc_const_bitmap_t set)
     unsigned i;
 
     CPU_ZERO_S(sizeof(mask), mask);
-    hwloc_bitmap_foreach_begin(i, set)
-        CPU_SET_S(i, sizeof(mask), mask);
+    hwloc_bitmap_foreach_begin(i, set) CPU_SET_S(i, sizeof(mask), mask);
     hwloc_bitmap_foreach_end();
     return sched_setaffinity(0, sizeof(mask), mask) < 0 ? -errno : 0;
 }

@@ -34,12 +34,12 @@ struct emu_place_ranks {
 };
 
 struct emu_place_view {
-    hwloc_topology_t topology;          /* may be NULL while nobody is bound and nothing is near */
-    hwloc_const_bitmap_t allowed;       /* what emunic was given when it started */
-    const char *device;                 /* for the reason; NULL: none */
-    hwloc_const_bitmap_t near;          /* processors near the device; NULL or empty: not known */
+    hwloc_topology_t topology;           /* may be NULL while nobody is bound and nothing is near */
+    hwloc_const_bitmap_t allowed;        /* what emunic was given when it started */
+    const char *device;                  /* for the reason; NULL: none */
+    hwloc_const_bitmap_t near;           /* processors near the device; NULL or empty: not known */
     const struct emu_place_ranks *ranks; /* their sets are not empty and differ from each other */
-    unsigned n_ranks;                   /* entries */
+    unsigned n_ranks;                    /* entries */
 };
 
 /**
@@ -62,7 +62,8 @@ int emu_place_topology(hwloc_topology_t *topology_out);
 /**
  * Processors near a network device, as the kernel tells.
  *
- * @param[in]  name     As libfabric's domains are called: an RDMA device or an interface, with or without "-dgram" or the
+ * @param[in]  name     As libfabric's domains are called: an RDMA device or an interface, with or without "-dgram"
+ * or the
  *                      like behind it.
  * @param[in]  folder   "/sys/class", or another one in tests.
  * @param[out] near_out Set when 0 is returned.

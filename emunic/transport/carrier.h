@@ -15,14 +15,14 @@
 #define EMU_CARRIER_ADDRESS_MAX 256u
 
 struct emu_carrier_op {
-    void *space[8];             /* the carrier's; first member of whatever the caller makes of it */
-    uint32_t kind;              /* the caller's */
+    void *space[8]; /* the carrier's; first member of whatever the caller makes of it */
+    uint32_t kind;  /* the caller's */
 };
 
 struct emu_carrier_event {
     struct emu_carrier_op *op;
-    uint64_t length_bytes;      /* of a packet that arrived */
-    int result;                 /* 0 or negative errno */
+    uint64_t length_bytes; /* of a packet that arrived */
+    int result;            /* 0 or negative errno */
 };
 
 /* Local memory that the carrier may use, and what peers need to reach it. */
@@ -37,8 +37,8 @@ struct emu_carrier_limits {
     const char *provider;
     const char *domain;
     bool has_rma;
-    int fd;                     /* -1: none */
-    uint64_t piece_bytes;       /* of remote memory access: the most that one operation may move */
+    int fd;               /* -1: none */
+    uint64_t piece_bytes; /* of remote memory access: the most that one operation may move */
 };
 
 struct emu_carrier;
@@ -73,13 +73,13 @@ struct emu_carrier_ops {
                struct emu_carrier_memory *memory_out);
     void (*unmap)(struct emu_carrier *c, struct emu_carrier_memory *memory);
     int (*receive)(struct emu_carrier *c, struct emu_carrier_op *op, void *packet, uint32_t room_bytes, void *desc);
-    int (*send)(struct emu_carrier *c, uint64_t peer, struct emu_carrier_op *op, const void *packet, uint32_t length_bytes,
-                void *desc);
+    int (*send)(struct emu_carrier *c, uint64_t peer, struct emu_carrier_op *op, const void *packet,
+                uint32_t length_bytes, void *desc);
     /* Ends when the data are in the target's memory. */
-    int (*write)(struct emu_carrier *c, uint64_t peer, struct emu_carrier_op *op, const void *data, uint64_t length_bytes,
-                 void *desc, uint64_t to, uint64_t key);
-    int (*read)(struct emu_carrier *c, uint64_t peer, struct emu_carrier_op *op, void *data, uint64_t length_bytes, void *desc,
-                uint64_t from, uint64_t key);
+    int (*write)(struct emu_carrier *c, uint64_t peer, struct emu_carrier_op *op, const void *data,
+                 uint64_t length_bytes, void *desc, uint64_t to, uint64_t key);
+    int (*read)(struct emu_carrier *c, uint64_t peer, struct emu_carrier_op *op, void *data, uint64_t length_bytes,
+                void *desc, uint64_t from, uint64_t key);
     /* Number of events, at most max; 0: none now. */
     int (*poll)(struct emu_carrier *c, struct emu_carrier_event *events_out, int max);
     bool (*may_sleep)(struct emu_carrier *c);

@@ -13,7 +13,8 @@
 #include <sodium.h>
 
 static_assert(crypto_auth_BYTES == EMU_WIRE_PROOF_BYTES, "a proof is one MAC");
-static_assert(crypto_auth_KEYBYTES == EMU_CRYPT_KEY_BYTES && crypto_auth_BYTES == EMU_CRYPT_KEY_BYTES, "a key is one MAC");
+static_assert(crypto_auth_KEYBYTES == EMU_CRYPT_KEY_BYTES && crypto_auth_BYTES == EMU_CRYPT_KEY_BYTES,
+              "a key is one MAC");
 static_assert(crypto_aead_chacha20poly1305_IETF_KEYBYTES == EMU_CRYPT_KEY_BYTES, "one kind of key");
 static_assert(crypto_aead_chacha20poly1305_IETF_ABYTES == EMU_WIRE_TAG_BYTES, "a tag is one MAC");
 
@@ -52,7 +53,8 @@ static uint8_t *write_side(uint8_t *at, const struct emu_crypt_side *side)
 }
 
 void emu_crypt_prove(const uint8_t key[EMU_CRYPT_KEY_BYTES], const struct emu_crypt_side *from,
-                     const uint8_t to_nonce[EMU_WIRE_NONCE_BYTES], uint32_t to_host, uint8_t proof_out[EMU_WIRE_PROOF_BYTES])
+                     const uint8_t to_nonce[EMU_WIRE_NONCE_BYTES], uint32_t to_host,
+                     uint8_t proof_out[EMU_WIRE_PROOF_BYTES])
 {
     uint8_t text[2 + SIDE_BYTES + 16 + 4 + EMU_WIRE_NONCE_BYTES] = { LABEL_PROOF, EMU_WIRE_VERSION };
     uint8_t *at = write_side(text + 2, from);
@@ -114,6 +116,6 @@ bool emu_crypt_is_sealed(const uint8_t key[EMU_CRYPT_KEY_BYTES], uint64_t sequen
     uint32_t covered = length_bytes - EMU_WIRE_TAG_BYTES;
 
     nonce_of(sequence, nonce);
-    return crypto_aead_chacha20poly1305_ietf_decrypt(NULL, NULL, NULL, packet + covered, EMU_WIRE_TAG_BYTES, packet, covered,
-                                                     nonce, key) == 0;
+    return crypto_aead_chacha20poly1305_ietf_decrypt(NULL, NULL, NULL, packet + covered, EMU_WIRE_TAG_BYTES, packet,
+                                                     covered, nonce, key) == 0;
 }

@@ -24,7 +24,7 @@ struct emu_crypt_side {
 };
 
 struct emu_crypt_session {
-    uint64_t id;                /* never 0 */
+    uint64_t id; /* never 0 */
     uint8_t tx[EMU_CRYPT_KEY_BYTES];
     uint8_t rx[EMU_CRYPT_KEY_BYTES];
 };
@@ -39,7 +39,8 @@ void emu_crypt_key(const void *key, uint32_t length_bytes, uint8_t key_out[EMU_C
 
 /* What `from` shows to `to`; and is this it? */
 void emu_crypt_prove(const uint8_t key[EMU_CRYPT_KEY_BYTES], const struct emu_crypt_side *from,
-                     const uint8_t to_nonce[EMU_WIRE_NONCE_BYTES], uint32_t to_host, uint8_t proof_out[EMU_WIRE_PROOF_BYTES]);
+                     const uint8_t to_nonce[EMU_WIRE_NONCE_BYTES], uint32_t to_host,
+                     uint8_t proof_out[EMU_WIRE_PROOF_BYTES]);
 bool emu_crypt_is_proof(const uint8_t key[EMU_CRYPT_KEY_BYTES], const struct emu_crypt_side *from,
                         const uint8_t to_nonce[EMU_WIRE_NONCE_BYTES], uint32_t to_host,
                         const uint8_t proof[EMU_WIRE_PROOF_BYTES]);

@@ -9,16 +9,16 @@
 #include "emunic/transport/crypt.h"
 #include "emunic/transport/transport.h"
 
-#define EMU_TX_PACKETS     16u  /* with records, per peer, being filled or waiting */
-#define EMU_KEPT_PACKETS   32u  /* more of them, that were sent and not acknowledged */
-#define EMU_ACK_EVERY      16u  /* packets with records that arrive without a word */
+#define EMU_TX_PACKETS      16u /* with records, per peer, being filled or waiting */
+#define EMU_KEPT_PACKETS    32u /* more of them, that were sent and not acknowledged */
+#define EMU_ACK_EVERY       16u /* packets with records that arrive without a word */
 #define EMU_CONTROL_PACKETS 4u  /* without */
 #define EMU_SPARE_PACKETS   8u  /* received, per peer, for those without records */
 #define EMU_EARLY_PACKETS   4u  /* of those */
-#define EMU_SLICES         16u  /* of transfers, under way per peer; also what a peer may have asked of us */
+#define EMU_SLICES          16u /* of transfers, under way per peer; also what a peer may have asked of us */
 #define EMU_RMA_SLICES      2u
 #define EMU_RMA_SLICE_BYTES 524288u
-#define EMU_REGION_BUCKETS 256u
+#define EMU_REGION_BUCKETS  256u
 
 enum emu_op_kind { EMU_OP_PACKET = 1, EMU_OP_CONTROL, EMU_OP_RECEIVE, EMU_OP_SLICE };
 
@@ -27,15 +27,15 @@ struct emu_peer;
 struct emu_packet {
     struct emu_carrier_op op;
     struct emu_packet *next;
-    struct emu_peer *peer;      /* borrowed; of packets that are sent */
-    uint32_t path;              /* of the peer when it was sent */
-    uint64_t position;          /* of the stream; once it was sent */
+    struct emu_peer *peer; /* borrowed; of packets that are sent */
+    uint32_t path;         /* of the peer when it was sent */
+    uint64_t position;     /* of the stream; once it was sent */
     bool is_with_carrier;
-    bool is_done;               /* nobody needs it but the carrier */
-    uint32_t length_bytes;      /* without the tag */
+    bool is_done;          /* nobody needs it but the carrier */
+    uint32_t length_bytes; /* without the tag */
     uint32_t n_records;
-    uint32_t at_bytes;          /* of the body; received: as far as it was delivered */
-    uint8_t *bytes;             /* of the peer's block */
+    uint32_t at_bytes; /* of the body; received: as far as it was delivered */
+    uint8_t *bytes;    /* of the peer's block */
     void *desc;
 };
 
@@ -48,33 +48,33 @@ struct emu_transfer {
     struct emu_transfer *next;
     struct emu_transport_region *region; /* counted */
     uint8_t *local;
-    uint64_t remote;            /* offset in the peer's region */
+    uint64_t remote; /* offset in the peer's region */
     uint64_t remote_base;
     uint64_t key;
     uint64_t length_bytes;
     uint64_t issued_bytes;
     uint64_t done_bytes;
     uint64_t cookie;
-    uint8_t *notice;            /* owned, or NULL */
+    uint8_t *notice; /* owned, or NULL */
     uint32_t notice_bytes;
-    uint32_t n_slices;          /* under way */
-    uint32_t n_losses;          /* slices that came back because their connection broke */
+    uint32_t n_slices; /* under way */
+    uint32_t n_losses; /* slices that came back because their connection broke */
     int result;
     bool is_put;
 };
 
 struct emu_slice {
     struct emu_carrier_op op;
-    struct emu_peer *peer;      /* borrowed */
+    struct emu_peer *peer;         /* borrowed */
     struct emu_transfer *transfer; /* borrowed; NULL: it has ended without this */
     uint8_t *local;
-    uint64_t remote;            /* as the carrier calls it */
+    uint64_t remote; /* as the carrier calls it */
     uint64_t length_bytes;
-    uint32_t path;              /* of the peer when the carrier got it */
-    uint64_t id;                /* place in the table, and a number that does not come again */
+    uint32_t path; /* of the peer when the carrier got it */
+    uint64_t id;   /* place in the table, and a number that does not come again */
     bool is_busy;
-    bool is_rma;                /* the carrier has it; else the peer */
-    bool is_lost;               /* the carrier had it, on a connection that broke: is to begin again */
+    bool is_rma;  /* the carrier has it; else the peer */
+    bool is_lost; /* the carrier had it, on a connection that broke: is to begin again */
 };
 
 /* What a peer has asked for and is to be answered. */
@@ -89,9 +89,9 @@ struct emu_answer {
  * closed.
  */
 struct emu_peer {
-    struct emu_transport *t;    /* borrowed */
+    struct emu_transport *t; /* borrowed */
     uint32_t host;
-    uint32_t epoch;             /* counts sessions; what belongs to an older one is only put away */
+    uint32_t epoch; /* counts sessions; what belongs to an older one is only put away */
     enum emu_transport_state state;
     int cause;                  /* of the end; while joining, what came instead of a proof */
     uint64_t addr;              /* the carrier's */
@@ -102,39 +102,39 @@ struct emu_peer {
     struct emu_crypt_side theirs;
     struct emu_crypt_side next; /* of the handshake that would make the next one */
     struct emu_crypt_session session;
-    uint64_t previous;          /* number of the session that this one goes on with, 0: none */
-    uint64_t stream;            /* number of the first session of these streams */
-    bool is_mending;            /* up, but its connection is broken or silent: a handshake over another is under way */
-    bool has_path;              /* that handshake's hello went out */
-    bool is_listed;             /* something may be done for it */
-    bool is_paused;             /* the owner takes no messages */
+    uint64_t previous; /* number of the session that this one goes on with, 0: none */
+    uint64_t stream;   /* number of the first session of these streams */
+    bool is_mending;   /* up, but its connection is broken or silent: a handshake over another is under way */
+    bool has_path;     /* that handshake's hello went out */
+    bool is_listed;    /* something may be done for it */
+    bool is_paused;    /* the owner takes no messages */
     bool is_delivering;
     bool wants_room;
-    bool holds_open;            /* `open` may wait for company */
-    bool must_retry;            /* the carrier had no room */
+    bool holds_open; /* `open` may wait for company */
+    bool must_retry; /* the carrier had no room */
     bool owes_heartbeat;
     struct emu_peer *next_listed;
 
     uint64_t tx_sequence;
     uint64_t rx_sequence;
-    uint64_t tx_packets;        /* with records, of this stream */
-    uint64_t tx_granted;        /* as many may be sent */
-    uint64_t tx_received;       /* as many are known to have arrived */
-    uint64_t rx_packets;        /* arrived */
-    uint64_t rx_received;       /* arrived, as the peer was told */
-    uint64_t rx_consumed;       /* delivered */
-    uint64_t rx_told;           /* granted, as the peer knows */
+    uint64_t tx_packets;  /* with records, of this stream */
+    uint64_t tx_granted;  /* as many may be sent */
+    uint64_t tx_received; /* as many are known to have arrived */
+    uint64_t rx_packets;  /* arrived */
+    uint64_t rx_received; /* arrived, as the peer was told */
+    uint64_t rx_consumed; /* delivered */
+    uint64_t rx_told;     /* granted, as the peer knows */
     uint64_t last_heard_ns;
     uint64_t last_sent_ns;
     uint64_t joined_ns;
     uint64_t next_hello_ns;
-    uint64_t next_path_ns;      /* when to try another connection */
-    uint64_t next_ask_ns;       /* when to ask whether it is still there */
-    uint32_t n_refusals;        /* answers in a row that nobody is */
+    uint64_t next_path_ns; /* when to try another connection */
+    uint64_t next_ask_ns;  /* when to ask whether it is still there */
+    uint32_t n_refusals;   /* answers in a row that nobody is */
     bool is_asked;
     uint64_t ending_ns;
     uint64_t refused_log_ns;
-    uint64_t refused_told;      /* of them, when the last line was written */
+    uint64_t refused_told; /* of them, when the last line was written */
 
     struct emu_packet *packets; /* owned: all of its block */
     uint8_t *block;             /* owned */
@@ -142,18 +142,18 @@ struct emu_peer {
     struct emu_packet_list free;
     uint32_t n_free;
     struct emu_packet_list waiting; /* full, for credits */
-    struct emu_packet *open;    /* being filled, or NULL */
-    struct emu_packet_list kept; /* sent, not acknowledged, by position */
-    struct emu_packet *again;   /* of those: from here on they are sent again; or NULL */
-    uint32_t in_flight;         /* with the carrier, on this path */
+    struct emu_packet *open;        /* being filled, or NULL */
+    struct emu_packet_list kept;    /* sent, not acknowledged, by position */
+    struct emu_packet *again;       /* of those: from here on they are sent again; or NULL */
+    uint32_t in_flight;             /* with the carrier, on this path */
     struct emu_packet_list control;
-    struct emu_packet_list held; /* received, not delivered */
+    struct emu_packet_list held;  /* received, not delivered */
     struct emu_packet_list early; /* received while joining, before the proof that it belongs to */
     uint32_t n_early;
 
     struct emu_slice slices[EMU_SLICES];
-    uint32_t n_slices;          /* busy */
-    uint32_t n_rma;             /* of them with the carrier */
+    uint32_t n_slices; /* busy */
+    uint32_t n_rma;    /* of them with the carrier */
     uint64_t slice_turn;
     struct emu_transfer *transfers; /* round: the one that had its turn last */
     uint32_t n_transfers;
@@ -165,12 +165,12 @@ struct emu_peer {
 };
 
 struct emu_transport_region {
-    struct emu_transport *t;    /* borrowed */
+    struct emu_transport *t;           /* borrowed */
     struct emu_transport_region *next; /* of the bucket */
     uint8_t *addr;
     uint64_t length_bytes;
     uint32_t access;
-    uint32_t n_users;           /* transfers */
+    uint32_t n_users; /* transfers */
     struct emu_carrier_memory memory;
 };
 
@@ -188,17 +188,17 @@ struct emu_transport {
     bool uses_rma;
     uint8_t key[EMU_CRYPT_KEY_BYTES];
 
-    struct emu_peer **peers;    /* owned; by host, NULL if never joined */
+    struct emu_peer **peers; /* owned; by host, NULL if never joined */
     struct emu_peer *listed;
     struct emu_packet_list unposted; /* receive buffers that the carrier had no room for */
-    struct emu_transfer *transfers; /* owned */
+    struct emu_transfer *transfers;  /* owned */
     struct emu_transfer *free_transfers;
     struct emu_transport_region *regions[EMU_REGION_BUCKETS];
     uint32_t n_transfers;
 
-    uint64_t now_ns;            /* of this round */
+    uint64_t now_ns; /* of this round */
     uint64_t next_tick_ns;
-    uint64_t refused;           /* of nobody we know */
+    uint64_t refused; /* of nobody we know */
     uint64_t refused_log_ns;
     uint64_t refused_told;
     int epoll_fd;
@@ -299,10 +299,11 @@ void emu_transfer_slice_done(struct emu_slice *slice, int result);
 void emu_transfer_end_all(struct emu_peer *p, int cause);
 
 int emu_transfer_put(struct emu_transport *t, uint32_t host, struct emu_transport_region *from, uint64_t from_offset,
-                     const struct emu_transport_remote *to, uint64_t to_offset, uint64_t length_bytes, const void *notice,
-                     uint32_t notice_bytes, uint64_t cookie);
+                     const struct emu_transport_remote *to, uint64_t to_offset, uint64_t length_bytes,
+                     const void *notice, uint32_t notice_bytes, uint64_t cookie);
 int emu_transfer_get(struct emu_transport *t, uint32_t host, struct emu_transport_region *to, uint64_t to_offset,
-                     const struct emu_transport_remote *from, uint64_t from_offset, uint64_t length_bytes, uint64_t cookie);
+                     const struct emu_transport_remote *from, uint64_t from_offset, uint64_t length_bytes,
+                     uint64_t cookie);
 int emu_region_create(struct emu_transport *t, void *addr, uint64_t length_bytes, uint32_t access,
                       struct emu_transport_region **region_out);
 int emu_region_destroy(struct emu_transport_region *region);

@@ -17,10 +17,10 @@
  * Writes ask for FI_DELIVERY_COMPLETE. Where the target's provider is driven by hand, it answers when its emunic looks.
  * Removing a peer takes its address out; ofi_rxm keeps the connection.
  *
- * ofi_rxm can receive over tcp straight into our packets. A connection that breaks in the middle of one costs it a place
- * for receives then, for ever (1.17), so a peer whose connections break often enough makes the endpoint deaf to all.
- * Through its own buffers it loses none; we have it do so, unless FI_OFI_RXM_ENABLE_DYN_RBUF is set. That is a copy of
- * at most EMU_WIRE_PACKET_MAX; block transfers by remote memory access have none.
+ * ofi_rxm can receive over tcp straight into our packets. A connection that breaks in the middle of one costs it a
+ * place for receives then, for ever (1.17), so a peer whose connections break often enough makes the endpoint deaf
+ * to all. Through its own buffers it loses none; we have it do so, unless FI_OFI_RXM_ENABLE_DYN_RBUF is set. That
+ * is a copy of at most EMU_WIRE_PACKET_MAX; block transfers by remote memory access have none.
  *
  * That nobody listens at a peer's address any more is what ofi_rxm does not tell: it tries again. So with tcp we ask by
  * a connection of our own, which is closed at once.
@@ -46,27 +46,28 @@
 #include "emunic/transport/transport.h"
 
 #define POLL_MAX    32
-#define RETIRED_MAX 8u          /* as many as are made within a timeout */
+#define RETIRED_MAX 8u /* as many as are made within a timeout */
 
 static_assert(sizeof(struct sockaddr_storage) <= EMU_CARRIER_ADDRESS_MAX, "an address may be one of a socket");
-static_assert(sizeof(struct fi_context2) <= sizeof(((struct emu_carrier_op *)NULL)->space), "room for the provider's words");
+static_assert(sizeof(struct fi_context2) <= sizeof(((struct emu_carrier_op *)NULL)->space),
+              "room for the provider's words");
 
 struct ofi_path {
     struct ofi_path *next;
-    struct fid_ep *ep;          /* NULL: closed, and the queue is to be emptied */
+    struct fid_ep *ep; /* NULL: closed, and the queue is to be emptied */
     struct fid_cq *cq;
-    int fd;                     /* -1: none */
-    uint64_t number;            /* 0: the one that receives */
-    uint32_t n_users;           /* peers that are sent to over it */
+    int fd;           /* -1: none */
+    uint64_t number;  /* 0: the one that receives */
+    uint32_t n_users; /* peers that are sent to over it */
 };
 
 /* What the carrier calls a peer. */
 struct ofi_peer {
     LIST_ENTRY(ofi_peer) link;
     fi_addr_t addr;
-    struct ofi_path *path;      /* counted; a later one has no connection to it yet */
+    struct ofi_path *path;           /* counted; a later one has no connection to it yet */
     struct sockaddr_storage address; /* with tcp */
-    int question_fd;            /* of a connection that is being made only to see whether it can be; -1: none */
+    int question_fd;                 /* of a connection that is being made only to see whether it can be; -1: none */
     int answer;
 };
 
@@ -76,10 +77,10 @@ struct ofi {
     struct fid_fabric *fabric;
     struct fid_domain *domain;
     struct fid_av *av;
-    struct ofi_path main;       /* receives; first of all paths, the others from the latest to the earliest */
-    uint64_t n_paths;           /* ever made */
+    struct ofi_path main; /* receives; first of all paths, the others from the latest to the earliest */
+    uint64_t n_paths;     /* ever made */
     LIST_HEAD(, ofi_peer) peers;
-    int epoll_fd;               /* of all queues, or -1 */
+    int epoll_fd; /* of all queues, or -1 */
     bool has_rma;
 };
 
@@ -120,13 +121,14 @@ static int find_provider(const struct emu_transport_config *config, uint64_t cap
             return -ENOMEM;
         }
     }
-    r = fi_getinfo(EMU_PROVIDER_API, config->node, config->service, config->node || config->service ? FI_SOURCE : 0, hints,
-                   &list);
+    r = fi_getinfo(EMU_PROVIDER_API, config->node, config->service, config->node || config->service ? FI_SOURCE : 0,
+                   hints, &list);
     fi_freeinfo(hints);
     if (r < 0)
         return r == -FI_ENODATA ? -ENODATA : r;
     for (struct fi_info *info = list; info; info = info->next) {
-        if (!info->fabric_attr->prov_name || !info->domain_attr || info->tx_attr->inject_size > info->ep_attr->max_msg_size ||
+        if (!info->fabric_attr->prov_name || !info->domain_attr ||
+            info->tx_attr->inject_size > info->ep_attr->max_msg_size ||
             info->ep_attr->max_msg_size < EMU_WIRE_PACKET_MAX)
             continue;
         if (!best || is_better(info, best))
@@ -427,8 +429,8 @@ static void ofi_ask(struct emu_carrier *carrier, uint64_t peer_number, bool is_w
     if (!is_wanted || length == 0)
         return;
     peer->question_fd = socket(peer->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (peer->question_fd < 0 ||
-        connect(peer->question_fd, (const struct sockaddr *)&peer->address, length) == 0 || errno == EINPROGRESS)
+    if (peer->question_fd < 0 || connect(peer->question_fd, (const struct sockaddr *)&peer->address, length) == 0 ||
+        errno == EINPROGRESS)
         return;
     peer->answer = errno == ECONNREFUSED ? -ECONNREFUSED : 0;
     close(peer->question_fd);
@@ -506,7 +508,8 @@ static void ofi_unmap(struct emu_carrier *carrier, struct emu_carrier_memory *me
     memory->handle = NULL;
 }
 
-static int ofi_receive(struct emu_carrier *carrier, struct emu_carrier_op *op, void *packet, uint32_t room_bytes, void *desc)
+static int ofi_receive(struct emu_carrier *carrier, struct emu_carrier_op *op, void *packet, uint32_t room_bytes,
+                       void *desc)
 {
     struct ofi *o = (struct ofi *)carrier;
 
@@ -525,15 +528,20 @@ static int ofi_write(struct emu_carrier *carrier, uint64_t peer, struct emu_carr
 {
     struct iovec local = { .iov_base = (void *)(uintptr_t)data, .iov_len = length_bytes };
     struct fi_rma_iov remote = { .addr = to, .len = length_bytes, .key = key };
-    struct fi_msg_rma msg = { .msg_iov = &local, .desc = &desc, .iov_count = 1, .addr = peer_of(peer)->addr, .rma_iov = &remote,
-                              .rma_iov_count = 1, .context = op };
+    struct fi_msg_rma msg = { .msg_iov = &local,
+                              .desc = &desc,
+                              .iov_count = 1,
+                              .addr = peer_of(peer)->addr,
+                              .rma_iov = &remote,
+                              .rma_iov_count = 1,
+                              .context = op };
 
     (void)carrier;
     return (int)fi_writemsg(peer_of(peer)->path->ep, &msg, FI_DELIVERY_COMPLETE | FI_COMPLETION);
 }
 
-static int ofi_read(struct emu_carrier *carrier, uint64_t peer, struct emu_carrier_op *op, void *data, uint64_t length_bytes,
-                    void *desc, uint64_t from, uint64_t key)
+static int ofi_read(struct emu_carrier *carrier, uint64_t peer, struct emu_carrier_op *op, void *data,
+                    uint64_t length_bytes, void *desc, uint64_t from, uint64_t key)
 {
     (void)carrier;
     return (int)fi_read(peer_of(peer)->path->ep, data, length_bytes, desc, peer_of(peer)->addr, from, key, op);
@@ -558,8 +566,8 @@ static int poll_path(struct ofi_path *path, struct emu_carrier_event *events_out
     if (n > 0) {
         for (ssize_t i = 0; i < n; i++) {
             if (entries[i].op_context)
-                events_out[n_events++] = (struct emu_carrier_event){ .op = entries[i].op_context,
-                                                                     .length_bytes = entries[i].len };
+                events_out[n_events++] =
+                    (struct emu_carrier_event){ .op = entries[i].op_context, .length_bytes = entries[i].len };
         }
         return n_events;
     }

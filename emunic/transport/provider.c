@@ -10,8 +10,8 @@
 #include <rdma/fi_endpoint.h>
 #include <string.h>
 
-static const char *const preferred[] = { "verbs;ofi_rxm", "efa", "cxi", "psm2", "psm3", "opx", "gni", "tcp;ofi_rxm", "tcp",
-                                         "net", "udp;ofi_rxd", "sockets", "shm" };
+static const char *const preferred[] = { "verbs;ofi_rxm", "efa", "cxi", "psm2",        "psm3",    "opx", "gni",
+                                         "tcp;ofi_rxm",   "tcp", "net", "udp;ofi_rxd", "sockets", "shm" };
 
 #define N_PREFERRED (sizeof(preferred) / sizeof(preferred[0]))
 

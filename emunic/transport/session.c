@@ -11,7 +11,8 @@
  *
  * A peer that was killed does not answer, nor does one behind a cut, but its host does: it refuses connections to an
  * address at which nobody listens. While it mends, a side asks for that every twentieth of the timeout. REFUSALS in a
- * row, without another answer or none between them, mean that the peer is gone. A single one might be somebody's on the way.
+ * row, without another answer or none between them, mean that the peer is gone. A single one might be somebody's on
+ * the way.
  *
  * An end (emu_peer_end) only marks and lists; callbacks about it come in the round, so that nothing disappears under a
  * caller's feet.
@@ -23,14 +24,14 @@
 #include "emunic/base/clock.h"
 #include "emunic/transport/inner.h"
 
-#define HELLO_SOON_NS    10000000ull
-#define HELLO_LATER_NS   100000000ull
-#define HELLO_AGAIN_NS   1000000ull  /* the carrier is about to connect */
+#define HELLO_SOON_NS       10000000ull
+#define HELLO_LATER_NS      100000000ull
+#define HELLO_AGAIN_NS      1000000ull /* the carrier is about to connect */
 #define HELLO_SOON_UNTIL_NS 1000000000ull
-#define MEND_AFTER(t)    ((t)->timeout_ns / 5 * 2)  /* of silence; each side says something every tenth of it */
-#define MEND_EVERY(t)    ((t)->timeout_ns / 10)
-#define ASK_EVERY(t)     ((t)->timeout_ns / 20)
-#define REFUSALS         3u
+#define MEND_AFTER(t)       ((t)->timeout_ns / 5 * 2) /* of silence; each side says something every tenth of it */
+#define MEND_EVERY(t)       ((t)->timeout_ns / 10)
+#define ASK_EVERY(t)        ((t)->timeout_ns / 20)
+#define REFUSALS            3u
 
 /* ---- ends ---- */
 
@@ -81,8 +82,10 @@ void emu_session_finish(struct emu_peer *p)
 
 static void draw_side(const struct emu_transport *t, struct emu_crypt_side *side_out)
 {
-    *side_out = (struct emu_crypt_side){ .host = t->host, .features = t->uses_rma ? EMU_WIRE_HAS_RMA : 0,
-                                         .credits = t->credits, .incarnation = t->incarnation };
+    *side_out = (struct emu_crypt_side){ .host = t->host,
+                                         .features = t->uses_rma ? EMU_WIRE_HAS_RMA : 0,
+                                         .credits = t->credits,
+                                         .incarnation = t->incarnation };
     emu_crypt_random(side_out->nonce, sizeof(side_out->nonce));
 }
 
@@ -104,7 +107,8 @@ void emu_session_offer(struct emu_peer *p)
 
 static bool send_hello(struct emu_peer *p, const struct emu_crypt_side *mine)
 {
-    struct emu_wire_hello hello = { .incarnation = mine->incarnation, .features = mine->features,
+    struct emu_wire_hello hello = { .incarnation = mine->incarnation,
+                                    .features = mine->features,
                                     .credits = mine->credits };
 
     memcpy(hello.nonce, mine->nonce, sizeof(hello.nonce));
@@ -114,7 +118,8 @@ static bool send_hello(struct emu_peer *p, const struct emu_crypt_side *mine)
 /* `mine` is the handshake's, with the streams that it goes on with. */
 static bool send_proof(struct emu_peer *p, struct emu_crypt_side *mine, const uint8_t nonce[EMU_WIRE_NONCE_BYTES])
 {
-    struct emu_wire_hello hello = { .incarnation = mine->incarnation, .features = mine->features,
+    struct emu_wire_hello hello = { .incarnation = mine->incarnation,
+                                    .features = mine->features,
                                     .credits = mine->credits };
 
     mine->received = mine->stream ? p->rx_packets : 0;
@@ -190,8 +195,11 @@ static void go_on(struct emu_peer *p, const struct emu_crypt_side *theirs)
 static void take_proof(struct emu_peer *p, const struct emu_wire_hello *hello)
 {
     struct emu_transport *t = p->t;
-    struct emu_crypt_side theirs = { .host = p->host, .features = hello->features, .credits = hello->credits,
-                                     .incarnation = hello->incarnation, .stream = hello->stream,
+    struct emu_crypt_side theirs = { .host = p->host,
+                                     .features = hello->features,
+                                     .credits = hello->credits,
+                                     .incarnation = hello->incarnation,
+                                     .stream = hello->stream,
                                      .received = hello->received };
     bool is_mine = memcmp(hello->echo, p->mine.nonce, sizeof(hello->echo)) == 0;
     bool is_next = p->state == EMU_PEER_UP && memcmp(hello->echo, p->next.nonce, sizeof(hello->echo)) == 0;
@@ -322,10 +330,9 @@ void emu_session_mend(struct emu_peer *p, const char *why)
 
     if (p->state != EMU_PEER_UP || p->is_mending)
         return;
-    emu_transport_say(t, EMU_LOG_DEBUG,
-                      "host %u: %s: another connection; %llu packets of %llu granted sent, %u and %u under way",
-                      p->host, why, (unsigned long long)p->tx_packets, (unsigned long long)p->tx_granted, p->in_flight,
-                      p->n_slices);
+    emu_transport_say(
+        t, EMU_LOG_DEBUG, "host %u: %s: another connection; %llu packets of %llu granted sent, %u and %u under way",
+        p->host, why, (unsigned long long)p->tx_packets, (unsigned long long)p->tx_granted, p->in_flight, p->n_slices);
     p->is_mending = true;
     p->has_path = false;
     p->path++;
@@ -422,7 +429,7 @@ static void tick_up(struct emu_peer *p)
         bool is_sent = send_hello(p, &p->next);
 
         p->next_hello_ns = t->now_ns + (is_sent ? HELLO_SOON_NS : HELLO_AGAIN_NS);
-        if (is_sent && !p->has_path)    /* it is connected: the answer may take longer */
+        if (is_sent && !p->has_path) /* it is connected: the answer may take longer */
             p->next_path_ns += MEND_EVERY(t);
         p->has_path = p->has_path || is_sent;
     }

@@ -21,7 +21,7 @@
 
 #include "emunic/transport/inner.h"
 
-#define GATHER_FROM 2u          /* packets under way from which on records are gathered */
+#define GATHER_FROM 2u /* packets under way from which on records are gathered */
 
 /* ---- sending ---- */
 
@@ -84,7 +84,7 @@ void emu_stream_go_on(struct emu_peer *p, uint64_t received)
     for (struct emu_packet *packet; (packet = emu_packet_pop(&kept));)
         emu_packet_push(&p->kept, packet->is_with_carrier ? copy_of(p, packet) : packet);
     p->again = p->kept.first;
-    p->owes_heartbeat = true;   /* it tells what the peer may send, which may have got lost */
+    p->owes_heartbeat = true; /* it tells what the peer may send, which may have got lost */
     emu_peer_list(p);
 }
 
@@ -379,7 +379,7 @@ bool emu_stream_take(struct emu_peer *p, struct emu_packet *packet, const struct
     struct emu_transport *t = p->t;
 
     if (p->state == EMU_PEER_UP && h->session == p->previous)
-        return false;           /* it has gone on, and its sender did not know yet: comes again */
+        return false; /* it has gone on, and its sender did not know yet: comes again */
     if (p->state != EMU_PEER_UP || h->session != p->session.id) {
         emu_transport_refuse(t, p, "not of this session");
         return false;
@@ -398,8 +398,7 @@ bool emu_stream_take(struct emu_peer *p, struct emu_packet *packet, const struct
     }
     if (violates(p, h)) {
         break_off(p, "position %llu after %llu, granted %llu after %llu", (unsigned long long)h->position,
-                  (unsigned long long)p->rx_packets, (unsigned long long)h->granted,
-                  (unsigned long long)p->tx_granted);
+                  (unsigned long long)p->rx_packets, (unsigned long long)h->granted, (unsigned long long)p->tx_granted);
         return false;
     }
     p->rx_sequence = h->sequence;
@@ -420,7 +419,7 @@ bool emu_stream_take(struct emu_peer *p, struct emu_packet *packet, const struct
         return false;
     }
     if (h->position <= p->rx_packets)
-        return false;           /* the acknowledgement got lost */
+        return false; /* the acknowledgement got lost */
     p->rx_packets++;
     p->stats.packets_received++;
     packet->n_records = h->n_records;

@@ -33,7 +33,7 @@
 #include "emunic/transport/inner.h"
 
 #define BACKGROUND_ROOM (EMU_TX_PACKETS / 2)
-#define LOSSES_MAX      16u     /* of a transfer: then it is what breaks its connections */
+#define LOSSES_MAX      16u /* of a transfer: then it is what breaks its connections */
 
 /* ---- regions ---- */
 
@@ -116,7 +116,8 @@ void emu_regions_free(struct emu_transport *t)
 
 void emu_region_remote(const struct emu_transport_region *region, struct emu_transport_remote *remote_out)
 {
-    *remote_out = (struct emu_transport_remote){ .key = region->memory.key, .base = region->memory.base,
+    *remote_out = (struct emu_transport_remote){ .key = region->memory.key,
+                                                 .base = region->memory.base,
                                                  .length_bytes = region->length_bytes };
 }
 
@@ -180,19 +181,26 @@ static int begin(struct emu_transport *t, uint32_t host, struct emu_transfer wan
 }
 
 int emu_transfer_put(struct emu_transport *t, uint32_t host, struct emu_transport_region *from, uint64_t from_offset,
-                     const struct emu_transport_remote *to, uint64_t to_offset, uint64_t length_bytes, const void *notice,
-                     uint32_t notice_bytes, uint64_t cookie)
+                     const struct emu_transport_remote *to, uint64_t to_offset, uint64_t length_bytes,
+                     const void *notice, uint32_t notice_bytes, uint64_t cookie)
 {
-    struct emu_transfer wanted = { .region = from, .remote = to_offset, .length_bytes = length_bytes, .cookie = cookie,
-                                   .notice_bytes = notice ? notice_bytes : 0, .is_put = true };
+    struct emu_transfer wanted = { .region = from,
+                                   .remote = to_offset,
+                                   .length_bytes = length_bytes,
+                                   .cookie = cookie,
+                                   .notice_bytes = notice ? notice_bytes : 0,
+                                   .is_put = true };
 
     return begin(t, host, wanted, from_offset, to, notice);
 }
 
 int emu_transfer_get(struct emu_transport *t, uint32_t host, struct emu_transport_region *to, uint64_t to_offset,
-                     const struct emu_transport_remote *from, uint64_t from_offset, uint64_t length_bytes, uint64_t cookie)
+                     const struct emu_transport_remote *from, uint64_t from_offset, uint64_t length_bytes,
+                     uint64_t cookie)
 {
-    struct emu_transfer wanted = { .region = to, .remote = from_offset, .length_bytes = length_bytes, .cookie = cookie };
+    struct emu_transfer wanted = {
+        .region = to, .remote = from_offset, .length_bytes = length_bytes, .cookie = cookie
+    };
 
     return begin(t, host, wanted, to_offset, from, NULL);
 }
@@ -267,8 +275,9 @@ static bool issue_record(struct emu_peer *p, struct emu_transfer *transfer, stru
     uint64_t left = transfer->length_bytes - transfer->issued_bytes;
     uint32_t length = left < EMU_WIRE_PIECE_MAX ? (uint32_t)left : EMU_WIRE_PIECE_MAX;
     uint32_t body = EMU_WIRE_PIECE_BYTES + (transfer->is_put ? length : 0);
-    struct emu_wire_piece piece = { .id = slice->id, .key = transfer->key,
-                                    .offset = transfer->remote + transfer->issued_bytes, .length = length };
+    struct emu_wire_piece piece = {
+        .id = slice->id, .key = transfer->key, .offset = transfer->remote + transfer->issued_bytes, .length = length
+    };
     uint8_t *at;
 
     if (p->n_free <= BACKGROUND_ROOM)

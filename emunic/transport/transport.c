@@ -21,12 +21,12 @@
 #include "emunic/base/clock.h"
 #include "emunic/transport/inner.h"
 
-#define BLOB_MAGIC       0x454d5442u /* "EMTB" */
-#define BLOB_HEAD_BYTES  (20u + EMU_TRANSPORT_NAME_MAX)
-#define POLL_BATCH       32
-#define POLL_ROUNDS      4
-#define RETRY_NS         2000000ull
-#define SECOND_NS        1000000000ull
+#define BLOB_MAGIC      0x454d5442u /* "EMTB" */
+#define BLOB_HEAD_BYTES (20u + EMU_TRANSPORT_NAME_MAX)
+#define POLL_BATCH      32
+#define POLL_ROUNDS     4
+#define RETRY_NS        2000000ull
+#define SECOND_NS       1000000000ull
 
 static_assert(BLOB_HEAD_BYTES + EMU_CARRIER_ADDRESS_MAX <= EMU_TRANSPORT_BLOB_MAX, "an address fits its blob");
 
@@ -317,9 +317,9 @@ static int read_blob(struct emu_transport *t, uint32_t host, const uint8_t *blob
 {
     char provider[EMU_TRANSPORT_NAME_MAX];
 
-    if (length_bytes <= BLOB_HEAD_BYTES || length_bytes > EMU_TRANSPORT_BLOB_MAX || emu_wire_get32(blob) != BLOB_MAGIC ||
-        (blob[4] << 8 | blob[5]) != (int)EMU_WIRE_VERSION || BLOB_HEAD_BYTES + (blob[6] << 8 | blob[7]) != length_bytes ||
-        emu_wire_get32(blob + 8) != host) {
+    if (length_bytes <= BLOB_HEAD_BYTES || length_bytes > EMU_TRANSPORT_BLOB_MAX ||
+        emu_wire_get32(blob) != BLOB_MAGIC || (blob[4] << 8 | blob[5]) != (int)EMU_WIRE_VERSION ||
+        BLOB_HEAD_BYTES + (blob[6] << 8 | blob[7]) != length_bytes || emu_wire_get32(blob + 8) != host) {
         emu_transport_say(t, EMU_LOG_ERROR, "host %u: its address is none, or of another version", host);
         return -EINVAL;
     }
@@ -426,7 +426,8 @@ static int transport_join(struct emu_transport *t, uint32_t host, const void *bl
     if (!p)
         r = make_peer(t, host, &p);
     if (r == 0)
-        r = t->carrier->ops->add(t->carrier, (const uint8_t *)blob + BLOB_HEAD_BYTES, length_bytes - BLOB_HEAD_BYTES, &p->addr);
+        r = t->carrier->ops->add(t->carrier, (const uint8_t *)blob + BLOB_HEAD_BYTES, length_bytes - BLOB_HEAD_BYTES,
+                                 &p->addr);
     if (r < 0)
         return r;
     p->incarnation = incarnation;
@@ -453,8 +454,8 @@ static int transport_leave(struct emu_transport *t, uint32_t host)
 
 static int check_config(const struct emu_transport_config *config)
 {
-    if (config->n_hosts == 0 || config->n_hosts > EMU_WIRE_HOSTS_MAX || config->host >= config->n_hosts || !config->key ||
-        config->key_bytes < EMU_TRANSPORT_KEY_MIN || !config->events || !config->events->message ||
+    if (config->n_hosts == 0 || config->n_hosts > EMU_WIRE_HOSTS_MAX || config->host >= config->n_hosts ||
+        !config->key || config->key_bytes < EMU_TRANSPORT_KEY_MIN || !config->events || !config->events->message ||
         config->credits > EMU_WIRE_CREDITS_MAX || config->credits == 1)
         return -EINVAL;
     return 0;
@@ -586,7 +587,8 @@ static int transport_stats(struct emu_transport *t, uint32_t host, struct emu_tr
 
 static void transport_info(struct emu_transport *t, struct emu_transport_info *info_out)
 {
-    *info_out = (struct emu_transport_info){ .has_rma = t->uses_rma, .can_sleep = t->limits.fd >= 0, .refused = t->refused };
+    *info_out =
+        (struct emu_transport_info){ .has_rma = t->uses_rma, .can_sleep = t->limits.fd >= 0, .refused = t->refused };
     snprintf(info_out->provider, sizeof(info_out->provider), "%s", t->limits.provider);
     snprintf(info_out->domain, sizeof(info_out->domain), "%s", t->limits.domain);
 }

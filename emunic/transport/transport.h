@@ -54,8 +54,8 @@
  * handshake over another connection of the provider, then what the peer does not have of the messages is sent again, so
  * that they still arrive in order and each once. For the owner the peer stays up meanwhile. TCP would do the same, but
  * it may be silent for as long again as a cut has lasted. Slices that are moved by remote memory access begin again
- * when the provider says that their connection broke; those of one that is only slow end when it has recovered. What the
- * ones that begin again have written before may still arrive over the old connection, see peer_moved().
+ * when the provider says that their connection broke; those of one that is only slow end when it has recovered.
+ * What the ones that begin again have written before may still arrive over the old connection, see peer_moved().
  *
  * Failure. A peer is lost when nothing valid came for `timeout_ns`, when it has lost the session, when it says goodbye,
  * when an authenticated packet breaks the protocol, or, with tcp, when its session is to be mended and its host refuses
@@ -116,21 +116,21 @@ struct emu_transport_events {
 };
 
 struct emu_transport_config {
-    uint32_t host;              /* our number */
-    uint32_t n_hosts;           /* numbers of all are below it; at most EMU_WIRE_HOSTS_MAX */
-    uint64_t incarnation;       /* greater than that of an earlier emunic with our number */
-    const void *key;            /* of the job; borrowed during open() */
+    uint32_t host;        /* our number */
+    uint32_t n_hosts;     /* numbers of all are below it; at most EMU_WIRE_HOSTS_MAX */
+    uint64_t incarnation; /* greater than that of an earlier emunic with our number */
+    const void *key;      /* of the job; borrowed during open() */
     uint32_t key_bytes;
-    const char *provider;       /* NULL: the best that is there */
-    const char *node;           /* local address or name to use; NULL: the provider's choice */
-    const char *service;        /* port to listen at; NULL: any */
-    bool is_rma_off;            /* data go through messages, with tags */
-    uint32_t credits;           /* packets held per peer; 0: 32 */
-    uint32_t n_transfers;       /* that can be under way; 0: 1024 */
-    uint64_t timeout_ns;        /* 0: 5 s */
-    uint64_t join_timeout_ns;   /* 0: 30 s */
+    const char *provider;                      /* NULL: the best that is there */
+    const char *node;                          /* local address or name to use; NULL: the provider's choice */
+    const char *service;                       /* port to listen at; NULL: any */
+    bool is_rma_off;                           /* data go through messages, with tags */
+    uint32_t credits;                          /* packets held per peer; 0: 32 */
+    uint32_t n_transfers;                      /* that can be under way; 0: 1024 */
+    uint64_t timeout_ns;                       /* 0: 5 s */
+    uint64_t join_timeout_ns;                  /* 0: 30 s */
     const struct emu_transport_events *events; /* outlives the transport */
-    void *owner;                /* handed to events */
+    void *owner;                               /* handed to events */
 };
 
 /*
@@ -139,12 +139,12 @@ struct emu_transport_config {
  */
 struct emu_transport_remote {
     uint64_t key;
-    uint64_t base;              /* how the provider calls its first byte */
+    uint64_t base; /* how the provider calls its first byte */
     uint64_t length_bytes;
 };
 
-#define EMU_TRANSPORT_READ  1u  /* peers may get from it */
-#define EMU_TRANSPORT_WRITE 2u  /* peers may put to it */
+#define EMU_TRANSPORT_READ  1u /* peers may get from it */
+#define EMU_TRANSPORT_WRITE 2u /* peers may put to it */
 
 enum emu_transport_state { EMU_PEER_ABSENT, EMU_PEER_JOINING, EMU_PEER_UP, EMU_PEER_ENDING };
 
@@ -153,16 +153,16 @@ struct emu_transport_stats {
     enum emu_transport_state state;
     uint64_t messages_sent;
     uint64_t messages_received;
-    uint64_t packets_sent;      /* with records */
+    uint64_t packets_sent; /* with records */
     uint64_t packets_received;
-    uint64_t control_sent;      /* heartbeats, credits, handshakes */
+    uint64_t control_sent; /* heartbeats, credits, handshakes */
     uint64_t control_received;
-    uint64_t bytes_sent;        /* of packets */
+    uint64_t bytes_sent; /* of packets */
     uint64_t bytes_received;
-    uint64_t put_bytes;         /* of transfers that we began, as far as they are done */
+    uint64_t put_bytes; /* of transfers that we began, as far as they are done */
     uint64_t get_bytes;
-    uint64_t full;              /* times that send() said so */
-    uint64_t refused;           /* packets that claimed to be of this host and were not taken */
+    uint64_t full;    /* times that send() said so */
+    uint64_t refused; /* packets that claimed to be of this host and were not taken */
     uint64_t sessions;
 };
 
@@ -170,12 +170,12 @@ struct emu_transport_info {
     char provider[EMU_TRANSPORT_NAME_MAX];
     char domain[EMU_TRANSPORT_NAME_MAX];
     bool has_rma;
-    bool can_sleep;             /* fd() tells of traffic */
-    uint64_t refused;           /* packets of nobody whom we have joined */
+    bool can_sleep;   /* fd() tells of traffic */
+    uint64_t refused; /* packets of nobody whom we have joined */
 };
 
 struct emu_transport_ops {
-    uint32_t version;           /* EMU_TRANSPORT_OPS_VERSION */
+    uint32_t version; /* EMU_TRANSPORT_OPS_VERSION */
 
     /* -ENODATA: no such provider here; -EINVAL: a field of the configuration. */
     int (*open)(const struct emu_transport_config *config, struct emu_transport **transport_out);

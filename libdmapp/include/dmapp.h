@@ -62,24 +62,24 @@ extern "C" {
 /*
  * Constants
  */
-#define DMAPP_OFFLOAD_THRESHOLD     4096    /* bytes */
+#define DMAPP_OFFLOAD_THRESHOLD     4096 /* bytes */
 #define DMAPP_MIN_OUTSTANDING_NB    5
-#define DMAPP_DEF_OUTSTANDING_NB    1024    /* Reading 9.2 no. 1 */
-#define DMAPP_MAX_OUTSTANDING_NB    4096    /* Reading 9.2 no. 1 */
-#define DMAPP_MAX_THREADS_UNLIMITED 255     /* of max_concurrency. Reading 9.2 no. 3, as the next four */
-#define DMAPP_QUEUE_DEFAULT_DEPTH   64      /* slots */
-#define DMAPP_QUEUE_DEFAULT_NELEMS  512     /* 8-byte words in a slot */
+#define DMAPP_DEF_OUTSTANDING_NB    1024 /* Reading 9.2 no. 1 */
+#define DMAPP_MAX_OUTSTANDING_NB    4096 /* Reading 9.2 no. 1 */
+#define DMAPP_MAX_THREADS_UNLIMITED 255  /* of max_concurrency. Reading 9.2 no. 3, as the next four */
+#define DMAPP_QUEUE_DEFAULT_DEPTH   64   /* slots */
+#define DMAPP_QUEUE_DEFAULT_NELEMS  512  /* 8-byte words in a slot */
 #define DMAPP_QUEUE_MAX_NELEMS      8192
-#define DMAPP_QUEUE_ASYNC_PROGRESS  0x1     /* queue_flags: a helper thread delivers messages */
+#define DMAPP_QUEUE_ASYNC_PROGRESS  0x1 /* queue_flags: a helper thread delivers messages */
 
-#define DMAPP_C_PSET_MODE_CONCAT         0x1    /* stored, without effect */
-#define DMAPP_C_PSET_MODE_FAULT_TOLERANT 0x2    /* a hint */
-#define DMAPP_C_PSET_MODE_HW_OFFLOAD     0x4    /* a hint */
+#define DMAPP_C_PSET_MODE_CONCAT         0x1 /* stored, without effect */
+#define DMAPP_C_PSET_MODE_FAULT_TOLERANT 0x2 /* a hint */
+#define DMAPP_C_PSET_MODE_HW_OFFLOAD     0x4 /* a hint */
 
 /* Parts of this header that no source describes can be left out by defining DMAPP_NO_UNCONFIRMED. */
 #ifndef DMAPP_NO_UNCONFIRMED
-#define DMAPP_HAS_AMO_LAYOUT  1     /* contents of dmapp_amo_t */
-#define DMAPP_HAS_GET_VERSION 1     /* prototype of dmapp_get_version() */
+#define DMAPP_HAS_AMO_LAYOUT  1 /* contents of dmapp_amo_t */
+#define DMAPP_HAS_GET_VERSION 1 /* prototype of dmapp_get_version() */
 #endif
 
 /*
@@ -104,10 +104,10 @@ typedef enum dmapp_return {
 
 /* Scales counts, strides and indices. Says nothing about alignment. */
 typedef enum dmapp_type {
-    DMAPP_DQW = 0,  /* 16 bytes */
-    DMAPP_QW = 1,   /* 8 */
-    DMAPP_DW = 2,   /* 4 */
-    DMAPP_BYTE = 3  /* 1 */
+    DMAPP_DQW = 0, /* 16 bytes */
+    DMAPP_QW = 1,  /* 8 */
+    DMAPP_DW = 2,  /* 4 */
+    DMAPP_BYTE = 3 /* 1 */
 } dmapp_type_t;
 
 /* Values 3 to 6: reading 9.2 no. 2. */
@@ -135,15 +135,15 @@ typedef int dmapp_pe_t;
  */
 typedef struct dmapp_seg_desc {
     void *addr;
-    size_t len;                 /* bytes */
+    size_t len; /* bytes */
     gni_mem_handle_t memhndl;
-    uint16_t flags;             /* the library's */
-    void *reserved;             /* the library's; never followed */
+    uint16_t flags; /* the library's */
+    void *reserved; /* the library's; never followed */
 } dmapp_seg_desc_t;
 
 typedef struct dmapp_jobinfo {
-    int version;                /* of this library; positive */
-    int hw_version;             /* gni_nic_device_t: 0 Gemini, 1 Aries */
+    int version;    /* of this library; positive */
+    int hw_version; /* gni_nic_device_t: 0 Gemini, 1 Aries */
     int npes;
     dmapp_pe_t pe;              /* the PMI rank and the rank in MPI_COMM_WORLD */
     dmapp_seg_desc_t data_seg;  /* the executable's static data, shared libraries' not included */
@@ -151,11 +151,11 @@ typedef struct dmapp_jobinfo {
 } dmapp_jobinfo_t;
 
 typedef struct dmapp_rma_attrs {
-    uint32_t max_outstanding_nb;    /* static: DMAPP_MIN_OUTSTANDING_NB to DMAPP_MAX_OUTSTANDING_NB; 0 is the default */
-    uint32_t offload_threshold;     /* dynamic, bytes: from here on the block transfer engine */
-    uint8_t put_relaxed_ordering;   /* dynamic, dmapp_routing_type_t: puts and all atomics */
-    uint8_t get_relaxed_ordering;   /* dynamic, dmapp_routing_type_t: gets */
-    uint8_t max_concurrency;        /* static: threads, or DMAPP_MAX_THREADS_UNLIMITED; 0 counts as 1 */
+    uint32_t max_outstanding_nb;  /* static: DMAPP_MIN_OUTSTANDING_NB to DMAPP_MAX_OUTSTANDING_NB; 0 is the default */
+    uint32_t offload_threshold;   /* dynamic, bytes: from here on the block transfer engine */
+    uint8_t put_relaxed_ordering; /* dynamic, dmapp_routing_type_t: puts and all atomics */
+    uint8_t get_relaxed_ordering; /* dynamic, dmapp_routing_type_t: gets */
+    uint8_t max_concurrency;      /* static: threads, or DMAPP_MAX_THREADS_UNLIMITED; 0 counts as 1 */
 } dmapp_rma_attrs_t;
 
 /* The order behind PI_ordering is a reading (9.2 no. 4). Programs leave those fields uninitialised: never refused. */
@@ -165,11 +165,11 @@ typedef struct dmapp_rma_attrs_ext {
     uint8_t put_relaxed_ordering;
     uint8_t get_relaxed_ordering;
     uint8_t max_concurrency;
-    uint8_t PI_ordering;            /* static, dmapp_pi_reg_type_t */
-    uint32_t queue_depth;           /* static: slots of a PE's message queue; the most that any PE asked for, as the
+    uint8_t PI_ordering;   /* static, dmapp_pi_reg_type_t */
+    uint32_t queue_depth;  /* static: slots of a PE's message queue; the most that any PE asked for, as the
                                        next */
-    uint32_t queue_nelems;          /* static: 8-byte words in a slot, one of them the library's */
-    uint64_t queue_flags;           /* static: DMAPP_QUEUE_ASYNC_PROGRESS */
+    uint32_t queue_nelems; /* static: 8-byte words in a slot, one of them the library's */
+    uint64_t queue_flags;  /* static: DMAPP_QUEUE_ASYNC_PROGRESS */
     uint8_t unused[32];
 } dmapp_rma_attrs_ext_t;
 
@@ -185,13 +185,13 @@ typedef struct dmapp_lock_desc {
 
 /* Bytes. Contents: reading 9.2 no. 5. */
 typedef struct dmapp_sheap_stats {
-    uint64_t size;          /* mapped */
-    uint64_t max_size;      /* reserved */
-    uint64_t in_use;        /* in blocks, rounded to 64 */
+    uint64_t size;     /* mapped */
+    uint64_t max_size; /* reserved */
+    uint64_t in_use;   /* in blocks, rounded to 64 */
     uint64_t free;
-    uint64_t largest_free;  /* the largest block that dmapp_sheap_malloc() would give now */
-    uint64_t nallocs;       /* blocks */
-    uint64_t spare[8];      /* 0 */
+    uint64_t largest_free; /* the largest block that dmapp_sheap_malloc() would give now */
+    uint64_t nallocs;      /* blocks */
+    uint64_t spare[8];     /* 0 */
 } dmapp_sheap_stats_t;
 
 #ifdef DMAPP_HAS_AMO_LAYOUT
@@ -201,17 +201,17 @@ typedef enum dmapp_amo_op {
     DMAPP_AMO_AND = 2,
     DMAPP_AMO_OR = 3,
     DMAPP_AMO_XOR = 4,
-    DMAPP_AMO_SWAP = 5,     /* new value: operand1 */
-    DMAPP_AMO_AX = 6,       /* (old AND operand1) XOR operand2 */
-    DMAPP_AMO_CSWAP = 7,    /* operand2 if old equals operand1 */
+    DMAPP_AMO_SWAP = 5,  /* new value: operand1 */
+    DMAPP_AMO_AX = 6,    /* (old AND operand1) XOR operand2 */
+    DMAPP_AMO_CSWAP = 7, /* operand2 if old equals operand1 */
     DMAPP_AMO_MIN = 8,
     DMAPP_AMO_MAX = 9
 } dmapp_amo_op_t;
 
 /* dmapp_amo_t.type: DMAPP_DW or DMAPP_QW, with at most one of: */
-#define DMAPP_AMO_SIGNED   0x000    /* integers are two's complement; MIN and MAX compare signed */
-#define DMAPP_AMO_UNSIGNED 0x100    /* MIN and MAX of unsigned integers: the NIC has none (DMAPP_RC_NOT_SUPPORTED) */
-#define DMAPP_AMO_FLOAT    0x200    /* float or double: ADD, MIN, MAX */
+#define DMAPP_AMO_SIGNED   0x000 /* integers are two's complement; MIN and MAX compare signed */
+#define DMAPP_AMO_UNSIGNED 0x100 /* MIN and MAX of unsigned integers: the NIC has none (DMAPP_RC_NOT_SUPPORTED) */
+#define DMAPP_AMO_FLOAT    0x200 /* float or double: ADD, MIN, MAX */
 
 typedef union dmapp_amo_operand {
     int64_t i64;
@@ -223,9 +223,9 @@ typedef union dmapp_amo_operand {
 } dmapp_amo_operand_t;
 
 typedef struct dmapp_amo {
-    uint32_t op;            /* dmapp_amo_op_t */
+    uint32_t op; /* dmapp_amo_op_t */
     uint32_t type;
-    uint64_t flags;         /* 0 */
+    uint64_t flags; /* 0 */
     dmapp_amo_operand_t operand1;
     dmapp_amo_operand_t operand2;
     uint64_t spare[4];
@@ -332,7 +332,7 @@ typedef struct {
 } dmapp_c_pset_desc_t;
 
 typedef struct {
-    uint32_t radix;     /* fan-out of the tree in software */
+    uint32_t radix; /* fan-out of the tree in software */
 } dmapp_c_pset_attrs_ver1_t;
 
 typedef struct {
@@ -663,8 +663,8 @@ dmapp_return_t dmapp_ixput(void *target_addr, dmapp_seg_desc_t *target_seg, dmap
                            ptrdiff_t *tidx, uint64_t nelems, dmapp_type_t type);
 dmapp_return_t dmapp_ixput_nb(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, void *source_addr,
                               ptrdiff_t *tidx, uint64_t nelems, dmapp_type_t type, dmapp_syncid_handle_t *syncid);
-dmapp_return_t dmapp_ixput_nbi(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe,
-                               void *source_addr, ptrdiff_t *tidx, uint64_t nelems, dmapp_type_t type);
+dmapp_return_t dmapp_ixput_nbi(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, void *source_addr,
+                               ptrdiff_t *tidx, uint64_t nelems, dmapp_type_t type);
 
 /**
  * Indexed get: element sidx[i] of the remote source goes to element i of the dense target.
@@ -689,11 +689,10 @@ dmapp_return_t dmapp_ixput_nbi(void *target_addr, dmapp_seg_desc_t *target_seg, 
  */
 dmapp_return_t dmapp_ixget(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg, dmapp_pe_t source_pe,
                            ptrdiff_t *sidx, uint64_t nelems, dmapp_type_t type);
-dmapp_return_t dmapp_ixget_nb(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg,
-                              dmapp_pe_t source_pe, ptrdiff_t *sidx, uint64_t nelems, dmapp_type_t type,
-                              dmapp_syncid_handle_t *syncid);
-dmapp_return_t dmapp_ixget_nbi(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg,
-                               dmapp_pe_t source_pe, ptrdiff_t *sidx, uint64_t nelems, dmapp_type_t type);
+dmapp_return_t dmapp_ixget_nb(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg, dmapp_pe_t source_pe,
+                              ptrdiff_t *sidx, uint64_t nelems, dmapp_type_t type, dmapp_syncid_handle_t *syncid);
+dmapp_return_t dmapp_ixget_nbi(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg, dmapp_pe_t source_pe,
+                               ptrdiff_t *sidx, uint64_t nelems, dmapp_type_t type);
 
 /**
  * PE lists. dmapp_put_ixpe(): the same nelems elements go to every PE of the list. dmapp_scatter_ixpe(): the source

@@ -14,7 +14,7 @@
 
 /* One atomic as the NIC knows it. */
 struct atomic_op {
-    unsigned op;            /* enum emu_amo_op */
+    unsigned op; /* enum emu_amo_op */
     bool is_32bit;
     uint64_t operand1;
     uint64_t operand2;
@@ -311,12 +311,14 @@ dmapp_return_t dmapp_acswap_qw_nbi(void *target_addr, void *source_addr, dmapp_s
 static dmapp_return_t translate(const dmapp_amo_t *amo, struct atomic_op *a_out)
 {
     static const uint8_t integer_of[] = {
-        [DMAPP_AMO_ADD] = EMU_AMO_ADD,     [DMAPP_AMO_AND] = EMU_AMO_AND, [DMAPP_AMO_OR] = EMU_AMO_OR,
+        [DMAPP_AMO_ADD] = EMU_AMO_ADD,     [DMAPP_AMO_AND] = EMU_AMO_AND,   [DMAPP_AMO_OR] = EMU_AMO_OR,
         [DMAPP_AMO_XOR] = EMU_AMO_XOR,     [DMAPP_AMO_SWAP] = EMU_AMO_SWAP, [DMAPP_AMO_AX] = EMU_AMO_AX,
-        [DMAPP_AMO_CSWAP] = EMU_AMO_CSWAP, [DMAPP_AMO_MIN] = EMU_AMO_IMIN, [DMAPP_AMO_MAX] = EMU_AMO_IMAX,
+        [DMAPP_AMO_CSWAP] = EMU_AMO_CSWAP, [DMAPP_AMO_MIN] = EMU_AMO_IMIN,  [DMAPP_AMO_MAX] = EMU_AMO_IMAX,
     };
     static const uint8_t float_of[] = {
-        [DMAPP_AMO_ADD] = EMU_AMO_FPADD, [DMAPP_AMO_MIN] = EMU_AMO_FPMIN, [DMAPP_AMO_MAX] = EMU_AMO_FPMAX,
+        [DMAPP_AMO_ADD] = EMU_AMO_FPADD,
+        [DMAPP_AMO_MIN] = EMU_AMO_FPMIN,
+        [DMAPP_AMO_MAX] = EMU_AMO_FPMAX,
     };
     uint32_t qualifier;
     uint32_t width;
@@ -328,8 +330,10 @@ static dmapp_return_t translate(const dmapp_amo_t *amo, struct atomic_op *a_out)
     if ((width != DMAPP_DW && width != DMAPP_QW) ||
         (qualifier != DMAPP_AMO_SIGNED && qualifier != DMAPP_AMO_UNSIGNED && qualifier != DMAPP_AMO_FLOAT))
         return DMAPP_RC_INVALID_PARAM;
-    *a_out = (struct atomic_op){ .op = integer_of[amo->op], .is_32bit = width == DMAPP_DW,
-                                 .operand1 = amo->operand1.u64, .operand2 = amo->operand2.u64 };
+    *a_out = (struct atomic_op){ .op = integer_of[amo->op],
+                                 .is_32bit = width == DMAPP_DW,
+                                 .operand1 = amo->operand1.u64,
+                                 .operand2 = amo->operand2.u64 };
     if (qualifier == DMAPP_AMO_FLOAT)
         a_out->op = float_of[amo->op];
     if (a_out->op == 0 || (qualifier == DMAPP_AMO_UNSIGNED && amo->op >= DMAPP_AMO_MIN))
@@ -343,9 +347,8 @@ static dmapp_return_t translate(const dmapp_amo_t *amo, struct atomic_op *a_out)
     return DMAPP_RC_SUCCESS;
 }
 
-static dmapp_return_t run_described(enum dmappi_flavour flavour, void *addr, const dmapp_seg_desc_t *seg,
-                                    dmapp_pe_t pe, const dmapp_amo_t *amo, void *old, bool fetches,
-                                    dmapp_syncid_handle_t *syncid)
+static dmapp_return_t run_described(enum dmappi_flavour flavour, void *addr, const dmapp_seg_desc_t *seg, dmapp_pe_t pe,
+                                    const dmapp_amo_t *amo, void *old, bool fetches, dmapp_syncid_handle_t *syncid)
 {
     struct atomic_op a;
     dmapp_return_t rc = translate(amo, &a);

@@ -9,10 +9,12 @@ static bool place_of(dmapp_pe_t pe, const void *at, struct dmappi_place *place_o
     struct dmappi_peer *peer = &dmappi_job.peers[pe];
     uint64_t offset = (uint64_t)((const uint8_t *)at - dmappi_job.heap_map);
 
-    *place_out = (struct dmappi_place){ .addr = peer->area_addr + offset, .first = peer->area_addr,
+    *place_out = (struct dmappi_place){ .addr = peer->area_addr + offset,
+                                        .first = peer->area_addr,
                                         .end = peer->area_addr + dmappi_job.heap_map_bytes,
                                         .target = peer->seg[DMAPPI_SHEAP].target,
-                                        .handle = &peer->seg[DMAPPI_SHEAP].handle, .peer = peer };
+                                        .handle = &peer->seg[DMAPPI_SHEAP].handle,
+                                        .peer = peer };
     return offset < dmappi_job.heap_map_bytes;
 }
 

@@ -19,7 +19,7 @@ static const dmapp_rma_attrs_ext_t defaults = {
 };
 
 #define QUEUE_DEPTH_MAX  4096u
-#define QUEUE_NELEMS_MIN 2u     /* one word of them is the library's */
+#define QUEUE_NELEMS_MIN 2u /* one word of them is the library's */
 
 static uint32_t clamp(uint32_t value, uint32_t least, uint32_t most)
 {
@@ -39,9 +39,9 @@ dmapp_rma_attrs_ext_t dmappi_attrs_of(const dmapp_rma_attrs_ext_t *requested)
         return defaults;
     a = *requested;
     memset(a.unused, 0, sizeof(a.unused));
-    a.max_outstanding_nb = a.max_outstanding_nb == 0 ? DMAPP_DEF_OUTSTANDING_NB
-                                                     : clamp(a.max_outstanding_nb, DMAPP_MIN_OUTSTANDING_NB,
-                                                             DMAPP_MAX_OUTSTANDING_NB);
+    a.max_outstanding_nb = a.max_outstanding_nb == 0 ?
+                               DMAPP_DEF_OUTSTANDING_NB :
+                               clamp(a.max_outstanding_nb, DMAPP_MIN_OUTSTANDING_NB, DMAPP_MAX_OUTSTANDING_NB);
     a.put_relaxed_ordering = routing(a.put_relaxed_ordering);
     a.get_relaxed_ordering = routing(a.get_relaxed_ordering);
     if (a.max_concurrency == 0)
@@ -49,8 +49,8 @@ dmapp_rma_attrs_ext_t dmappi_attrs_of(const dmapp_rma_attrs_ext_t *requested)
     if (a.PI_ordering > DMAPP_PI_ORDERING_RELAXED)
         a.PI_ordering = defaults.PI_ordering;
     a.queue_depth = a.queue_depth == 0 ? DMAPP_QUEUE_DEFAULT_DEPTH : clamp(a.queue_depth, 1, QUEUE_DEPTH_MAX);
-    a.queue_nelems = a.queue_nelems == 0 ? DMAPP_QUEUE_DEFAULT_NELEMS
-                                         : clamp(a.queue_nelems, QUEUE_NELEMS_MIN, DMAPP_QUEUE_MAX_NELEMS);
+    a.queue_nelems = a.queue_nelems == 0 ? DMAPP_QUEUE_DEFAULT_NELEMS :
+                                           clamp(a.queue_nelems, QUEUE_NELEMS_MIN, DMAPP_QUEUE_MAX_NELEMS);
     a.queue_flags &= DMAPP_QUEUE_ASYNC_PROGRESS;
     return a;
 }

@@ -283,8 +283,9 @@ static __attribute__((noinline)) dmapp_return_t take_failures(struct dmappi_thre
 
 static inline dmapp_return_t outcome(struct dmappi_thread *self, bool is_own)
 {
-    return DMAPPI_UNLIKELY(atomic_load_explicit(&dmappi_job.has_failed, memory_order_relaxed))
-               ? take_failures(self, is_own) : DMAPP_RC_SUCCESS;
+    return DMAPPI_UNLIKELY(atomic_load_explicit(&dmappi_job.has_failed, memory_order_relaxed)) ?
+               take_failures(self, is_own) :
+               DMAPP_RC_SUCCESS;
 }
 
 static inline dmapp_return_t gsync_wait(bool is_own)

@@ -27,18 +27,18 @@
 #include "libdmapp/src/attributes.h"
 #include "libdmapp/src/request.h"
 
-#define LIBRARY_VERSION  70101      /* of jobinfo: 7.1.1 */
-#define INSTANCE_BASE    0x44000000u
-#define PAGE_ROUND(n)    (((n) + 4095) & ~4095ull)
-#define AREA_ROUND(n)    (((n) + 63) & ~63ull)
+#define LIBRARY_VERSION 70101 /* of jobinfo: 7.1.1 */
+#define INSTANCE_BASE   0x44000000u
+#define PAGE_ROUND(n)   (((n) + 4095) & ~4095ull)
+#define AREA_ROUND(n)   (((n) + 63) & ~63ull)
 
 struct dmappi_job dmappi_job = { .lock = PTHREAD_MUTEX_INITIALIZER, .heap_fd = -1 };
 static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* What PEs tell each other: before and after they have made their segments. */
 struct wish {
-    int32_t result;                 /* 0, or -errno */
-    uint32_t candidates;            /* places where the heap could go */
+    int32_t result;      /* 0, or -errno */
+    uint32_t candidates; /* places where the heap could go */
     uint64_t map_bytes;
 };
 
@@ -161,9 +161,9 @@ static int attach(uint32_t *nic_addr_out)
     dmappi_job.hw_version = (int)type;
     /* An entry for each request, and one to spare. */
     return GNI_CqCreate(dmappi_job.nic, dmappi_job.attrs.max_outstanding_nb + 1, 0, GNI_CQ_NOBLOCK, NULL, NULL,
-                        &dmappi_job.cq) == GNI_RC_SUCCESS
-               ? 0
-               : -ENOMEM;
+                        &dmappi_job.cq) == GNI_RC_SUCCESS ?
+               0 :
+               -ENOMEM;
 }
 
 static uint64_t areas_bytes(void)
@@ -244,7 +244,8 @@ static void learn_peer(struct dmappi_peer *peer, const struct self *s)
 static int meet_peers(int result, uint32_t nic_addr)
 {
     const dmapp_seg_desc_t *own[DMAPPI_SYMMETRIC] = { &dmappi_job.data_seg, &dmappi_job.sheap_seg };
-    struct self mine = { .result = result, .nic_addr = nic_addr,
+    struct self mine = { .result = result,
+                         .nic_addr = nic_addr,
                          .instance_id = INSTANCE_BASE + (uint32_t)dmappi_job.pe,
                          .area_addr = (uint64_t)(uintptr_t)dmappi_job.heap_map };
     struct self *all = calloc((size_t)dmappi_job.npes, sizeof(*all));
@@ -409,8 +410,11 @@ dmapp_return_t dmapp_get_jobinfo(dmapp_jobinfo_t *info)
 {
     if (!dmappi_is_up() || !info)
         return DMAPP_RC_INVALID_PARAM;
-    *info = (dmapp_jobinfo_t){ .version = LIBRARY_VERSION, .hw_version = dmappi_job.hw_version,
-                               .npes = dmappi_job.npes, .pe = dmappi_job.pe, .data_seg = dmappi_job.data_seg,
+    *info = (dmapp_jobinfo_t){ .version = LIBRARY_VERSION,
+                               .hw_version = dmappi_job.hw_version,
+                               .npes = dmappi_job.npes,
+                               .pe = dmappi_job.pe,
+                               .data_seg = dmappi_job.data_seg,
                                .sheap_seg = dmappi_job.sheap_seg };
     return DMAPP_RC_SUCCESS;
 }

@@ -48,60 +48,60 @@ enum dmappi_symmetric { DMAPPI_DATA, DMAPPI_SHEAP, DMAPPI_SYMMETRIC };
 
 /* A symmetric segment of one PE. */
 struct dmappi_segment {
-    uint64_t addr;                      /* of what programs reach */
+    uint64_t addr; /* of what programs reach */
     uint64_t len_bytes;
     gni_mem_handle_t handle;
-    struct gnii_launch_target *target;  /* owned */
+    struct gnii_launch_target *target; /* owned */
 };
 
 struct dmappi_peer {
     uint32_t nic_addr;
     uint32_t instance_id;
-    _Atomic(gni_ep_handle_t) ep;        /* owned; NULL until the first post. Made under the job lock */
+    _Atomic(gni_ep_handle_t) ep; /* owned; NULL until the first post. Made under the job lock */
     struct dmappi_segment seg[DMAPPI_SYMMETRIC];
-    uint64_t area_addr;                 /* where its areas begin */
+    uint64_t area_addr; /* where its areas begin */
 };
 
 /* The account of a thread, kept until dmapp_finalize(). */
 struct dmappi_thread {
-    struct dmappi_thread *next;         /* in the job's list. Job lock */
-    uint32_t offload_threshold;         /* the dynamic attributes */
+    struct dmappi_thread *next; /* in the job's list. Job lock */
+    uint32_t offload_threshold; /* the dynamic attributes */
     uint8_t put_relaxed_ordering;
     uint8_t get_relaxed_ordering;
-    bool is_registered;                 /* job lock */
-    bool has_left;                      /* the thread has ended, another one may take the account. Job lock */
-    _Atomic uint64_t n_implicit;        /* requests outstanding */
-    _Atomic bool has_failed;            /* one of them, not yet told */
+    bool is_registered;          /* job lock */
+    bool has_left;               /* the thread has ended, another one may take the account. Job lock */
+    _Atomic uint64_t n_implicit; /* requests outstanding */
+    _Atomic bool has_failed;     /* one of them, not yet told */
 };
 
 struct dmappi_job {
     _Atomic bool is_up;
     uint32_t n_inits;
-    uint64_t epoch;                     /* counts jobs of this process: accounts of an earlier one are void */
+    uint64_t epoch; /* counts jobs of this process: accounts of an earlier one are void */
     int npes;
     dmapp_pe_t pe;
     int hw_version;
-    dmapp_rma_attrs_ext_t attrs;        /* in force at init; static ones for good */
-    dmapp_seg_desc_t data_seg;          /* our own */
+    dmapp_rma_attrs_ext_t attrs; /* in force at init; static ones for good */
+    dmapp_seg_desc_t data_seg;   /* our own */
     dmapp_seg_desc_t sheap_seg;
-    struct dmappi_peer *peers;          /* owned, npes */
+    struct dmappi_peer *peers; /* owned, npes */
 
     gni_cdm_handle_t cdm;
     gni_nic_handle_t nic;
     gni_cq_handle_t cq;
     pthread_mutex_t lock;
-    struct dmappi_thread *threads;      /* owned. Job lock */
-    uint32_t n_registered;              /* threads. Job lock */
-    _Atomic uint64_t n_implicit;        /* requests of all threads */
-    _Atomic uint64_t n_posts;           /* of any kind, outstanding */
-    _Atomic bool has_failed;            /* some account's has_failed may be set */
-    _Atomic uint32_t n_helpers;         /* helper threads and registered threads: then gsync is per thread */
-    _Atomic bool is_lost;               /* emunic has gone */
+    struct dmappi_thread *threads; /* owned. Job lock */
+    uint32_t n_registered;         /* threads. Job lock */
+    _Atomic uint64_t n_implicit;   /* requests of all threads */
+    _Atomic uint64_t n_posts;      /* of any kind, outstanding */
+    _Atomic bool has_failed;       /* some account's has_failed may be set */
+    _Atomic uint32_t n_helpers;    /* helper threads and registered threads: then gsync is per thread */
+    _Atomic bool is_lost;          /* emunic has gone */
 
-    uint8_t *heap_map;                  /* owned mapping: areas, then heap */
+    uint8_t *heap_map; /* owned mapping: areas, then heap */
     uint64_t heap_map_bytes;
     int heap_fd;
-    const _Atomic uint64_t *freed;      /* area of sheap.c: a bit per 64 bytes of the heap */
+    const _Atomic uint64_t *freed; /* area of sheap.c: a bit per 64 bytes of the heap */
 };
 
 extern struct dmappi_job dmappi_job __attribute__((visibility("hidden")));
@@ -130,12 +130,12 @@ dmapp_return_t dmappi_rc(gni_return_t rc);
 
 struct dmappi_part {
     const char *name;
-    uint64_t (*area_bytes)(void);       /* of symmetric memory wanted; attributes are in force, npes is known. Zeroed */
-    int (*start)(void *area);           /* areas are registered and exchanged; before any PE leaves
+    uint64_t (*area_bytes)(void); /* of symmetric memory wanted; attributes are in force, npes is known. Zeroed */
+    int (*start)(void *area);     /* areas are registered and exchanged; before any PE leaves
                                            dmapp_init(). 0 or negative errno */
-    void (*progress)(void);             /* now and then from whoever waits; no lock held */
-    void (*drain)(void);                /* dmapp_finalize(), before the barrier: complete what is under way */
-    void (*stop)(void);                 /* after it: forget everything. Also after a start that failed */
+    void (*progress)(void);       /* now and then from whoever waits; no lock held */
+    void (*drain)(void);          /* dmapp_finalize(), before the barrier: complete what is under way */
+    void (*stop)(void);           /* after it: forget everything. Also after a start that failed */
 };
 
 extern const struct dmappi_part *const dmappi_parts[];

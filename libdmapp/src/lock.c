@@ -30,19 +30,19 @@
 #include "emunic/abi/amo.h"
 #include "libdmapp/src/parts.h"
 
-#define NODES_MAX   1023u       /* DMAPP_MAX_LOCKS; in all PEs, so that the area is the same everywhere */
+#define NODES_MAX     1023u /* DMAPP_MAX_LOCKS; in all PEs, so that the area is the same everywhere */
 #define NODES_DEFAULT 128u
 
 /* A line of its own: its owner waits on it. */
 struct node {
-    _Alignas(64) _Atomic uint64_t next;     /* name of who comes behind, 0: nobody yet */
+    _Alignas(64) _Atomic uint64_t next; /* name of who comes behind, 0: nobody yet */
     _Atomic uint64_t is_granted;
 };
 
 enum state { FREE, WAITING, HELD, ENDING };
 
 struct dmapp_lock {
-    enum state state;           /* under the mutex */
+    enum state state; /* under the mutex */
     dmapp_lock_desc_t *addr;
     dmapp_seg_desc_t seg;
     dmapp_pe_t host;
@@ -50,7 +50,7 @@ struct dmapp_lock {
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct dmapp_lock locks[NODES_MAX];
-static struct node *nodes;      /* in our area */
+static struct node *nodes; /* in our area */
 static unsigned n_locks_max;
 
 static uint64_t name_of(dmapp_pe_t pe, unsigned index)
@@ -156,7 +156,7 @@ static dmapp_return_t enqueue(struct dmapp_lock *lock)
         return rc;
     before_node = node_of(before, &pe);
     if (!before_node)
-        return DMAPP_RC_INVALID_PARAM;      /* the program has written over the word */
+        return DMAPP_RC_INVALID_PARAM; /* the program has written over the word */
     rc = dmappi_area_put(pe, &before_node->next, &name, sizeof(name));
     while (rc == DMAPP_RC_SUCCESS && !atomic_load_explicit(&node->is_granted, memory_order_acquire)) {
         if (dmappi_is_lost())

@@ -28,20 +28,20 @@
 
 #include "emunic/abi/amo.h"
 
-#define BYTES_MAX   (64ull << 20)
-#define RETRIES     16u             /* of a void stamp */
+#define BYTES_MAX (64ull << 20)
+#define RETRIES   16u /* of a void stamp */
 
-#define LEN_BITS    20
-#define PE_BITS     24
-#define LEN_VOID    ((1u << LEN_BITS) - 1)
+#define LEN_BITS 20
+#define PE_BITS  24
+#define LEN_VOID ((1u << LEN_BITS) - 1)
 
 struct mq_ring *dmappi_mq_ring;
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;   /* attach and detach */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* attach and detach */
 static struct dmapp_queue queue;
 static uint64_t depth;
 static uint64_t slot_bytes;
-static _Atomic bool is_open;        /* attached: may deliver */
+static _Atomic bool is_open; /* attached: may deliver */
 static _Atomic bool is_delivering;
 static _Thread_local bool is_in_callback;
 static _Thread_local bool holds_number; /* and has not stamped it: what is behind it waits for this thread */
@@ -53,7 +53,7 @@ struct kept {
     uint32_t len;
     _Alignas(16) uint8_t data[];
 };
-static STAILQ_HEAD(, kept) backlog = STAILQ_HEAD_INITIALIZER(backlog);   /* of the delivering thread */
+static STAILQ_HEAD(, kept) backlog = STAILQ_HEAD_INITIALIZER(backlog); /* of the delivering thread */
 
 static uint64_t mq_stamp(uint64_t number, dmapp_pe_t pe, uint32_t len)
 {
@@ -144,7 +144,7 @@ static bool deliver_kept(void)
 
 static unsigned deliver(void)
 {
-    void *data = malloc(payload_max());     /* the callback may use it as it likes */
+    void *data = malloc(payload_max()); /* the callback may use it as it likes */
     unsigned n = 0;
     dmapp_pe_t pe;
     uint32_t len;

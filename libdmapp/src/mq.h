@@ -14,34 +14,34 @@
  *        | tail   | head  is_asleep  wake handle      | slot 0 | slot 1 ...
  */
 struct mq_ring {
-    _Alignas(64) _Atomic uint64_t tail;     /* [S] numbers ever taken */
-    _Alignas(64) _Atomic uint64_t head;     /* [O] messages ever taken out */
-    _Atomic uint64_t is_asleep;             /* [O] 1, [S] 0 by who wakes: the helper thread waits for a queue write */
-    gni_mem_handle_t wake_hndl;             /* [O] what to write to; valid while is_asleep is or has been 1 */
+    _Alignas(64) _Atomic uint64_t tail; /* [S] numbers ever taken */
+    _Alignas(64) _Atomic uint64_t head; /* [O] messages ever taken out */
+    _Atomic uint64_t is_asleep;         /* [O] 1, [S] 0 by who wakes: the helper thread waits for a queue write */
+    gni_mem_handle_t wake_hndl;         /* [O] what to write to; valid while is_asleep is or has been 1 */
 };
 
 struct mq_slot {
-    _Atomic uint64_t stamp;                 /* [S] last; see mq_stamp() */
+    _Atomic uint64_t stamp; /* [S] last; see mq_stamp() */
     uint8_t data[];
 };
 
 struct mq_helper {
     pthread_t thread;
     _Atomic bool has_to_end;
-    gni_cq_handle_t cq;                     /* of queue writes; blocking */
+    gni_cq_handle_t cq; /* of queue writes; blocking */
     gni_mem_handle_t hndl;
-    void *page;                             /* owned: what the handle registers */
+    void *page; /* owned: what the handle registers */
 };
 
 struct dmapp_queue {
     bool is_attached;
-    _Atomic bool has_helper;                /* it delivers, nobody else */
+    _Atomic bool has_helper; /* it delivers, nobody else */
     int (*callback)(void *context, void *data, uint32_t len, dmapp_pe_t rank);
     void *context;
     struct mq_helper helper;
 };
 
-extern struct mq_ring *dmappi_mq_ring;      /* ours */
+extern struct mq_ring *dmappi_mq_ring; /* ours */
 
 /* Delivers what is there, unless another thread does, or this one is inside a callback. How many messages. */
 unsigned dmappi_mq_deliver(void);

@@ -19,13 +19,13 @@
 #include "emunic/abi/amo.h"
 #include "libdmapp/src/mq.h"
 
-#define QUEUE_ENTRIES   64u
-#define WAIT_MS         250u    /* so long a write that got lost delays messages */
+#define QUEUE_ENTRIES 64u
+#define WAIT_MS       250u /* so long a write that got lost delays messages */
 
 /* ---- waking ---- */
 
 static pthread_mutex_t wake_mutex = PTHREAD_MUTEX_INITIALIZER;
-static gni_ep_handle_t *wake_eps;   /* owned, one per PE, NULL until used. Wake mutex */
+static gni_ep_handle_t *wake_eps; /* owned, one per PE, NULL until used. Wake mutex */
 static gni_cq_handle_t wake_cq;
 
 static gni_ep_handle_t wake_ep(dmapp_pe_t pe)
@@ -35,8 +35,8 @@ static gni_ep_handle_t wake_ep(dmapp_pe_t pe)
 
     if (!wake_eps) {
         wake_eps = calloc((size_t)dmappi_job.npes, sizeof(*wake_eps));
-        if (wake_eps && GNI_CqCreate(dmappi_job.nic, QUEUE_ENTRIES, 0, GNI_CQ_NOBLOCK, NULL, NULL, &wake_cq) !=
-                            GNI_RC_SUCCESS) {
+        if (wake_eps &&
+            GNI_CqCreate(dmappi_job.nic, QUEUE_ENTRIES, 0, GNI_CQ_NOBLOCK, NULL, NULL, &wake_cq) != GNI_RC_SUCCESS) {
             free(wake_eps);
             wake_eps = NULL;
         }

@@ -4,10 +4,6 @@
 #include "libdmapp/src/sheap.h"
 
 const struct dmappi_part *const dmappi_parts[] = {
-    &dmappi_sheap_part,
-    &dmappi_lock_part,
-    &dmappi_mq_part,
-    &dmappi_pset_part,
-    &dmappi_completion_part,
+    &dmappi_sheap_part, &dmappi_lock_part, &dmappi_mq_part, &dmappi_pset_part, &dmappi_completion_part,
 };
 const unsigned dmappi_n_parts = sizeof(dmappi_parts) / sizeof(dmappi_parts[0]);

@@ -6,7 +6,7 @@
 #include "libdmapp/src/transfer.h"
 
 enum direction {
-    MULTICAST,      /* the same data to all */
+    MULTICAST, /* the same data to all */
     SCATTER,
     GATHER,
 };
@@ -36,8 +36,8 @@ static dmapp_return_t move_all(struct dmappi_call *call, enum direction directio
 
         rc = dmappi_resolve(remote, seg, pes[i], len_bytes, &place);
         if (rc == DMAPP_RC_SUCCESS)
-            rc = direction == GATHER ? dmappi_get_bytes(call, here, &place, len_bytes)
-                                     : dmappi_put_bytes(call, &place, here, len_bytes);
+            rc = direction == GATHER ? dmappi_get_bytes(call, here, &place, len_bytes) :
+                                       dmappi_put_bytes(call, &place, here, len_bytes);
     }
     return rc;
 }
@@ -69,16 +69,16 @@ static dmapp_return_t run(enum dmappi_flavour flavour, enum direction direction,
 dmapp_return_t dmapp_put_ixpe(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t *target_pe_list,
                               uint32_t num_target_pes, void *source_addr, uint64_t nelems, dmapp_type_t type)
 {
-    return run(DMAPPI_BLOCKING, MULTICAST, target_addr, target_seg, target_pe_list, num_target_pes, source_addr,
-               nelems, type, NULL);
+    return run(DMAPPI_BLOCKING, MULTICAST, target_addr, target_seg, target_pe_list, num_target_pes, source_addr, nelems,
+               type, NULL);
 }
 
 dmapp_return_t dmapp_put_ixpe_nb(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t *target_pe_list,
                                  uint32_t num_target_pes, void *source_addr, uint64_t nelems, dmapp_type_t type,
                                  dmapp_syncid_handle_t *syncid)
 {
-    return run(DMAPPI_NB, MULTICAST, target_addr, target_seg, target_pe_list, num_target_pes, source_addr, nelems,
-               type, syncid);
+    return run(DMAPPI_NB, MULTICAST, target_addr, target_seg, target_pe_list, num_target_pes, source_addr, nelems, type,
+               syncid);
 }
 
 dmapp_return_t dmapp_put_ixpe_nbi(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t *target_pe_list,

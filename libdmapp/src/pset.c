@@ -11,7 +11,8 @@
  *   arrive   write the entry, count up. Not the last one: wait for the release
  *            the last one: read all entries, combine them in the children's order, go up; at the root the result is
  *            there
- *   release  who was last at a node puts the result, and behind it the flag, into the release of its other children; who gets
+ *   release  who was last at a node puts the result, and behind it the flag, into the release of its other
+ *   children; who gets
  *            a release does the same for the nodes below, at which it was last
  *
  * Nobody waits on the way up, and the host of a node takes no part, so in the usual case (one node for up to 64
@@ -42,20 +43,20 @@
 #include "libdmapp/src/parts.h"
 #include "libdmapp/src/reduce.h"
 
-#define SETS_MAX        64u
-#define LEVELS_MAX      32u
-#define ENTRIES_MAX     192u    /* levels * radix */
-#define RADIX_MAX       64u
-#define PAYLOAD_BYTES   128u    /* of one reduction */
-#define RETRIES         8u
+#define SETS_MAX      64u
+#define LEVELS_MAX    32u
+#define ENTRIES_MAX   192u /* levels * radix */
+#define RADIX_MAX     64u
+#define PAYLOAD_BYTES 128u /* of one reduction */
+#define RETRIES       8u
 
 #define MODES (DMAPP_C_PSET_MODE_CONCAT | DMAPP_C_PSET_MODE_FAULT_TOLERANT | DMAPP_C_PSET_MODE_HW_OFFLOAD)
 
 /* ---- the area ---- */
 
 struct entry {
-    uint64_t what;              /* the operation, see describe() */
-    uint64_t from;              /* who came up: its place among the members */
+    uint64_t what; /* the operation, see describe() */
+    uint64_t from; /* who came up: its place among the members */
     _Alignas(16) uint8_t payload[PAYLOAD_BYTES];
 };
 
@@ -64,15 +65,15 @@ struct counter {
 };
 
 struct slot {
-    _Alignas(64) _Atomic uint64_t flag;     /* number << 32 | what << 8 | outcome */
+    _Alignas(64) _Atomic uint64_t flag; /* number << 32 | what << 8 | outcome */
     uint64_t payload[PAYLOAD_BYTES / 8];
     struct counter counters[LEVELS_MAX];
-    struct entry entries[ENTRIES_MAX];      /* level * radix + child */
+    struct entry entries[ENTRIES_MAX]; /* level * radix + child */
 };
 
 struct listing {
-    _Atomic uint64_t identifier;            /* 0: none */
-    uint64_t members;                       /* hash_of() */
+    _Atomic uint64_t identifier; /* 0: none */
+    uint64_t members;            /* hash_of() */
 };
 
 struct area {
@@ -91,24 +92,24 @@ struct dmapp_c_pset {
     uint64_t identifier;
     uint64_t modes;
     uint32_t n;
-    uint32_t self;              /* our place among the members */
+    uint32_t self; /* our place among the members */
     uint32_t radix;
-    uint32_t *pes;              /* owned, n */
-    uint32_t *slots;            /* owned, n: of each member; valid when ready */
-    struct entry *scratch;      /* owned, radix: a node's entries */
+    uint32_t *pes;                /* owned, n */
+    uint32_t *slots;              /* owned, n: of each member; valid when ready */
+    struct entry *scratch;        /* owned, radix: a node's entries */
     uint32_t (*below)[RADIX_MAX]; /* owned, per level where we were last: who came up */
 
     bool is_running;
-    dmapp_return_t ending;      /* what completion will return */
-    uint32_t number;            /* of the operation */
+    dmapp_return_t ending; /* what completion will return */
+    uint32_t number;       /* of the operation */
     uint32_t what;
-    uint32_t n_won;             /* levels at which we were last */
+    uint32_t n_won; /* levels at which we were last */
     bool has_result;
     dmapp_c_type_t type;
     dmapp_c_op_t op;
-    uint32_t nelems;            /* 0: a barrier */
+    uint32_t nelems; /* 0: a barrier */
     uint32_t len_bytes;
-    void *out;                  /* the program's */
+    void *out; /* the program's */
     _Alignas(16) uint8_t value[PAYLOAD_BYTES];
 };
 
@@ -118,7 +119,8 @@ static struct area *own;
 
 /* ---- operations that are tried again ---- */
 
-static dmapp_return_t put(dmapp_pe_t pe, const void *at, const void *data, uint64_t len, const void *flag, uint64_t value)
+static dmapp_return_t put(dmapp_pe_t pe, const void *at, const void *data, uint64_t len, const void *flag,
+                          uint64_t value)
 {
     dmapp_return_t rc;
 
@@ -160,9 +162,9 @@ static dmapp_return_t count_up(dmapp_pe_t pe, const void *at, uint64_t *before_o
  * A node that we have to do with: of the group of `span` members that contains us, one for each `span / radix` of them.
  */
 struct place {
-    uint32_t host;              /* its first member */
+    uint32_t host; /* its first member */
     uint32_t n_children;
-    uint32_t child;             /* which of them we come from */
+    uint32_t child; /* which of them we come from */
     bool is_root;
 };
 
@@ -217,8 +219,8 @@ static void release(struct dmapp_c_pset *set)
             uint32_t member = set->below[level][child];
             struct slot *slot = slot_of(set, member);
 
-            if (member != set->self && put(pe_of(set, member), slot->payload, set->value, set->len_bytes, &slot->flag, flag) !=
-                                           DMAPP_RC_SUCCESS)
+            if (member != set->self && put(pe_of(set, member), slot->payload, set->value, set->len_bytes, &slot->flag,
+                                           flag) != DMAPP_RC_SUCCESS)
                 fail(set);
         }
     }
@@ -431,7 +433,8 @@ static uint32_t levels_of(const struct dmapp_c_pset *set)
 }
 
 /* A free set that is not in the table yet as far as others see. */
-static dmapp_return_t build(struct dmapp_c_pset *set, const dmapp_c_pset_desc_t *pdesc, const dmapp_c_pset_attrs_t *attrs)
+static dmapp_return_t build(struct dmapp_c_pset *set, const dmapp_c_pset_desc_t *pdesc,
+                            const dmapp_c_pset_attrs_t *attrs)
 {
     dmapp_return_t rc;
 
@@ -482,8 +485,9 @@ dmapp_return_t dmapp_c_pset_create(dmapp_c_pset_desc_t *pdesc, uint64_t identifi
 {
     dmapp_return_t rc;
 
-    if (!dmappi_is_up() || !pdesc || !pset_hndl || identifier == 0 || (modes & ~(uint64_t)MODES) || count_of(pdesc) == 0 ||
-        count_of(pdesc) > (uint32_t)dmappi_job.npes || (attrs && attrs->type != DMAPP_C_PSET_ATTRS_VER1))
+    if (!dmappi_is_up() || !pdesc || !pset_hndl || identifier == 0 || (modes & ~(uint64_t)MODES) ||
+        count_of(pdesc) == 0 || count_of(pdesc) > (uint32_t)dmappi_job.npes ||
+        (attrs && attrs->type != DMAPP_C_PSET_ATTRS_VER1))
         return DMAPP_RC_INVALID_PARAM;
     if (dmappi_is_lost())
         return DMAPP_RC_RESOURCE_ERROR;

@@ -114,9 +114,9 @@ static bool launch_all(const struct dmappi_place *to, const uint8_t *from, uint6
 }
 
 static inline dmapp_return_t put_flag(enum dmappi_flavour flavour, void *target_addr,
-                                      const dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe,
-                                      const void *source_addr, uint64_t nelems, dmapp_type_t type, void *target_flag,
-                                      uint64_t flag_value, dmapp_syncid_handle_t *syncid)
+                                      const dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, const void *source_addr,
+                                      uint64_t nelems, dmapp_type_t type, void *target_flag, uint64_t flag_value,
+                                      dmapp_syncid_handle_t *syncid)
 {
     struct dmappi_place to;
     struct dmappi_place flag;

@@ -67,62 +67,62 @@ bool dmappi_reduce_is_legal(dmapp_c_type_t type, dmapp_c_op_t op)
 }
 
 /* unsigned_type: the one of the same width, for arithmetic that wraps. */
-#define INTEGER(name, type, unsigned_type)                                                   \
-    static type reduce_##name(type a, type b, dmapp_c_op_t op)                               \
-    {                                                                                        \
-        switch (op) {                                                                        \
-        case DMAPP_C_SUM:                                                                    \
-            return (type)((unsigned_type)a + (unsigned_type)b);                              \
-        case DMAPP_C_PROD:                                                                   \
-            return (type)((unsigned_type)a * (unsigned_type)b);                              \
-        case DMAPP_C_MAX:                                                                    \
-            return a > b ? a : b;                                                            \
-        case DMAPP_C_MIN:                                                                    \
-            return a < b ? a : b;                                                            \
-        case DMAPP_C_LAND:                                                                   \
-            return a && b;                                                                   \
-        case DMAPP_C_BAND:                                                                   \
-            return a & b;                                                                    \
-        case DMAPP_C_LOR:                                                                    \
-            return a || b;                                                                   \
-        case DMAPP_C_BOR:                                                                    \
-            return a | b;                                                                    \
-        case DMAPP_C_LXOR:                                                                   \
-            return !a != !b;                                                                 \
-        default:                                                                             \
-            return a ^ b;                                                                    \
-        }                                                                                    \
+#define INTEGER(name, type, unsigned_type)                                                                             \
+    static type reduce_##name(type a, type b, dmapp_c_op_t op)                                                         \
+    {                                                                                                                  \
+        switch (op) {                                                                                                  \
+        case DMAPP_C_SUM:                                                                                              \
+            return (type)((unsigned_type)a + (unsigned_type)b);                                                        \
+        case DMAPP_C_PROD:                                                                                             \
+            return (type)((unsigned_type)a * (unsigned_type)b);                                                        \
+        case DMAPP_C_MAX:                                                                                              \
+            return a > b ? a : b;                                                                                      \
+        case DMAPP_C_MIN:                                                                                              \
+            return a < b ? a : b;                                                                                      \
+        case DMAPP_C_LAND:                                                                                             \
+            return a && b;                                                                                             \
+        case DMAPP_C_BAND:                                                                                             \
+            return a & b;                                                                                              \
+        case DMAPP_C_LOR:                                                                                              \
+            return a || b;                                                                                             \
+        case DMAPP_C_BOR:                                                                                              \
+            return a | b;                                                                                              \
+        case DMAPP_C_LXOR:                                                                                             \
+            return !a != !b;                                                                                           \
+        default:                                                                                                       \
+            return a ^ b;                                                                                              \
+        }                                                                                                              \
     }
 
-#define REAL(name, type, minimum, maximum)                                                   \
-    static type reduce_##name(type a, type b, dmapp_c_op_t op)                               \
-    {                                                                                        \
-        switch (op) {                                                                        \
-        case DMAPP_C_SUM:                                                                    \
-            return a + b;                                                                    \
-        case DMAPP_C_PROD:                                                                   \
-            return a * b;                                                                    \
-        case DMAPP_C_MAX:                                                                    \
-            return maximum(a, b);                                                            \
-        default:                                                                             \
-            return minimum(a, b);                                                            \
-        }                                                                                    \
+#define REAL(name, type, minimum, maximum)                                                                             \
+    static type reduce_##name(type a, type b, dmapp_c_op_t op)                                                         \
+    {                                                                                                                  \
+        switch (op) {                                                                                                  \
+        case DMAPP_C_SUM:                                                                                              \
+            return a + b;                                                                                              \
+        case DMAPP_C_PROD:                                                                                             \
+            return a * b;                                                                                              \
+        case DMAPP_C_MAX:                                                                                              \
+            return maximum(a, b);                                                                                      \
+        default:                                                                                                       \
+            return minimum(a, b);                                                                                      \
+        }                                                                                                              \
     }
 
-#define COMPLEX(name, type)                                                                  \
-    static type reduce_##name(type a, type b, dmapp_c_op_t op)                               \
-    {                                                                                        \
-        if (op == DMAPP_C_SUM)                                                               \
-            return (type){ a.re + b.re, a.im + b.im };                                       \
-        return (type){ a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re };               \
+#define COMPLEX(name, type)                                                                                            \
+    static type reduce_##name(type a, type b, dmapp_c_op_t op)                                                         \
+    {                                                                                                                  \
+        if (op == DMAPP_C_SUM)                                                                                         \
+            return (type){ a.re + b.re, a.im + b.im };                                                                 \
+        return (type){ a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re };                                         \
     }
 
-#define PAIR(name, type)                                                                     \
-    static type reduce_##name(type a, type b, dmapp_c_op_t op)                               \
-    {                                                                                        \
-        if (a.value == b.value)                                                              \
-            return a.loc <= b.loc ? a : b;                                                   \
-        return (a.value < b.value) == (op == DMAPP_C_MINLOC) ? a : b;                        \
+#define PAIR(name, type)                                                                                               \
+    static type reduce_##name(type a, type b, dmapp_c_op_t op)                                                         \
+    {                                                                                                                  \
+        if (a.value == b.value)                                                                                        \
+            return a.loc <= b.loc ? a : b;                                                                             \
+        return (a.value < b.value) == (op == DMAPP_C_MINLOC) ? a : b;                                                  \
     }
 
 INTEGER(int32, int32_t, uint32_t)
@@ -138,9 +138,9 @@ PAIR(double_uint64, dmapp_c_double_uint64_t)
 PAIR(int_uint64, dmapp_c_int_uint64_t)
 PAIR(int64_uint64, dmapp_c_int64_uint64_t)
 
-#define ALL_OF(name, type)                                                                   \
-    for (uint32_t i = 0; i < nelems; i++)                                                    \
-        ((type *)into)[i] = reduce_##name(((type *)into)[i], ((const type *)from)[i], op)
+#define ALL_OF(name, type)                                                                                             \
+    for (uint32_t i = 0; i < nelems; i++)                                                                              \
+    ((type *)into)[i] = reduce_##name(((type *)into)[i], ((const type *)from)[i], op)
 
 void dmappi_reduce(void *into, const void *from, uint32_t nelems, dmapp_c_type_t type, dmapp_c_op_t op)
 {

@@ -27,19 +27,19 @@
 
 #include "emunic/abi/amo.h"
 
-#define POST_BYTES_MAX  (1ull << 30)
-#define SLOT_BYTES      (32u << 10)
-#define SLOTS           32u
-#define NO_SLOT         UINT32_MAX
-#define NONE            UINT32_MAX
-#define FLAG_BYTES_MAX  (64u << 10)     /* of a put with flag in one post */
-#define COLLECT_MAX     64u
+#define POST_BYTES_MAX (1ull << 30)
+#define SLOT_BYTES     (32u << 10)
+#define SLOTS          32u
+#define NO_SLOT        UINT32_MAX
+#define NONE           UINT32_MAX
+#define FLAG_BYTES_MAX (64u << 10) /* of a put with flag in one post */
+#define COLLECT_MAX    64u
 
 struct dmappi_request {
-    gni_post_descriptor_t d;            /* first: what GNI_GetCompleted() gives back */
-    struct dmappi_sync *sync;           /* counted; NULL: implicit */
-    struct dmappi_thread *thread;       /* counted if implicit */
-    void *copy_to;                      /* the program's; NULL: nothing to copy */
+    gni_post_descriptor_t d;      /* first: what GNI_GetCompleted() gives back */
+    struct dmappi_sync *sync;     /* counted; NULL: implicit */
+    struct dmappi_thread *thread; /* counted if implicit */
+    void *copy_to;                /* the program's; NULL: nothing to copy */
     const uint8_t *copy_from;
     uint32_t copy_bytes;
     uint32_t slot;
@@ -48,16 +48,16 @@ struct dmappi_request {
 };
 
 static struct {
-    struct dmappi_request *requests;    /* owned mapping, registered; slots behind it */
+    struct dmappi_request *requests; /* owned mapping, registered; slots behind it */
     uint8_t *slots;
     uint64_t bytes;
     gni_mem_handle_t handle;
     uint32_t n_requests;
-    uint32_t free_request;              /* job lock, as the next */
-    uint32_t free_slots;                /* a bit for each */
-    struct dmappi_sync *syncs;          /* owned */
+    uint32_t free_request;     /* job lock, as the next */
+    uint32_t free_slots;       /* a bit for each */
+    struct dmappi_sync *syncs; /* owned */
     uint32_t n_syncs;
-    uint32_t free_sync;                 /* job lock */
+    uint32_t free_sync; /* job lock */
 } pool;
 _Static_assert(SLOTS == 32, "bits of free_slots");
 
@@ -303,9 +303,9 @@ dmapp_return_t dmappi_call_end(struct dmappi_call *call, dmapp_return_t rc, dmap
     if (call->flavour == DMAPPI_BLOCKING || rc != DMAPP_RC_SUCCESS)
         wait_for_posts(sync);
     if (call->flavour == DMAPPI_BLOCKING)
-        return rc == DMAPP_RC_SUCCESS && atomic_load_explicit(&sync->has_failed, memory_order_relaxed)
-                   ? DMAPP_RC_TRANSACTION_ERROR
-                   : rc;
+        return rc == DMAPP_RC_SUCCESS && atomic_load_explicit(&sync->has_failed, memory_order_relaxed) ?
+                   DMAPP_RC_TRANSACTION_ERROR :
+                   rc;
     pthread_mutex_lock(&dmappi_job.lock);
     is_done = atomic_fetch_sub_explicit(&sync->pending, 1, memory_order_acq_rel) == 1 &&
               !atomic_load_explicit(&sync->has_failed, memory_order_relaxed);
@@ -323,21 +323,15 @@ dmapp_return_t dmappi_call_end(struct dmappi_call *call, dmapp_return_t rc, dmap
 static uint16_t delivery_mode(uint8_t routing)
 {
     static const uint16_t mode_on_gemini[] = {
-        [DMAPP_ROUTING_IN_ORDER] = GNI_DLVMODE_IN_ORDER,
-        [DMAPP_ROUTING_DETERMINISTIC] = GNI_DLVMODE_NO_ADAPT,
-        [DMAPP_ROUTING_ADAPTIVE] = GNI_DLVMODE_PERFORMANCE,
-        [DMAPP_ROUTING_DETERMINISTIC_1] = GNI_DLVMODE_NO_ADAPT,
-        [DMAPP_ROUTING_ADAPTIVE_1] = GNI_DLVMODE_PERFORMANCE,
-        [DMAPP_ROUTING_ADAPTIVE_2] = GNI_DLVMODE_PERFORMANCE,
+        [DMAPP_ROUTING_IN_ORDER] = GNI_DLVMODE_IN_ORDER,      [DMAPP_ROUTING_DETERMINISTIC] = GNI_DLVMODE_NO_ADAPT,
+        [DMAPP_ROUTING_ADAPTIVE] = GNI_DLVMODE_PERFORMANCE,   [DMAPP_ROUTING_DETERMINISTIC_1] = GNI_DLVMODE_NO_ADAPT,
+        [DMAPP_ROUTING_ADAPTIVE_1] = GNI_DLVMODE_PERFORMANCE, [DMAPP_ROUTING_ADAPTIVE_2] = GNI_DLVMODE_PERFORMANCE,
         [DMAPP_ROUTING_ADAPTIVE_3] = GNI_DLVMODE_PERFORMANCE,
     };
     static const uint16_t mode_of[] = {
-        [DMAPP_ROUTING_IN_ORDER] = GNI_DLVMODE_IN_ORDER,
-        [DMAPP_ROUTING_DETERMINISTIC] = GNI_DLVMODE_NMIN_HASH,
-        [DMAPP_ROUTING_ADAPTIVE] = GNI_DLVMODE_ADAPTIVE0,
-        [DMAPP_ROUTING_DETERMINISTIC_1] = GNI_DLVMODE_MIN_HASH,
-        [DMAPP_ROUTING_ADAPTIVE_1] = GNI_DLVMODE_ADAPTIVE1,
-        [DMAPP_ROUTING_ADAPTIVE_2] = GNI_DLVMODE_ADAPTIVE2,
+        [DMAPP_ROUTING_IN_ORDER] = GNI_DLVMODE_IN_ORDER,    [DMAPP_ROUTING_DETERMINISTIC] = GNI_DLVMODE_NMIN_HASH,
+        [DMAPP_ROUTING_ADAPTIVE] = GNI_DLVMODE_ADAPTIVE0,   [DMAPP_ROUTING_DETERMINISTIC_1] = GNI_DLVMODE_MIN_HASH,
+        [DMAPP_ROUTING_ADAPTIVE_1] = GNI_DLVMODE_ADAPTIVE1, [DMAPP_ROUTING_ADAPTIVE_2] = GNI_DLVMODE_ADAPTIVE2,
         [DMAPP_ROUTING_ADAPTIVE_3] = GNI_DLVMODE_ADAPTIVE3,
     };
 
@@ -571,7 +565,7 @@ static gni_fma_cmd_type_t command_on_gemini(unsigned op, uint64_t *operand1, uin
     case EMU_AMO_CSWAP:
         return GNI_FMA_ATOMIC_CSWAP;
     case EMU_AMO_SWAP:
-        *operand2 = *operand1;      /* (m & 0) ^ value */
+        *operand2 = *operand1; /* (m & 0) ^ value */
         *operand1 = 0;
         return GNI_FMA_ATOMIC_FAX;
     default:
@@ -612,8 +606,8 @@ dmapp_return_t dmappi_post_amo(struct dmappi_call *call, const struct dmappi_pla
         return DMAPP_RC_RESOURCE_ERROR;
     r->d.type = GNI_POST_AMO;
     /* 32 bits: bit 0 off, bit 9 on; not fetching: bit 8. */
-    r->d.amo_cmd = (gni_fma_cmd_type_t)((is_32bit ? (command_of[op] & ~1u) | 0x200u : command_of[op]) |
-                                        (old ? 0 : 0x100u));
+    r->d.amo_cmd =
+        (gni_fma_cmd_type_t)((is_32bit ? (command_of[op] & ~1u) | 0x200u : command_of[op]) | (old ? 0 : 0x100u));
     if (dmappi_is_gemini())
         r->d.amo_cmd = command_on_gemini(op, &operand1, &operand2) | (old || op == EMU_AMO_CSWAP ? 0 : 0x100u);
     r->d.first_operand = operand1;

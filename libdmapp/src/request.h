@@ -13,18 +13,18 @@ enum dmappi_flavour { DMAPPI_BLOCKING, DMAPPI_NB, DMAPPI_NBI };
 
 /* What one explicit request waits for. */
 struct dmappi_sync {
-    _Atomic uint32_t pending;           /* posts, and 1 while its call runs */
+    _Atomic uint32_t pending; /* posts, and 1 while its call runs */
     _Atomic bool has_failed;
-    bool is_live;                       /* job lock, as the next two */
+    bool is_live; /* job lock, as the next two */
     uint32_t generation;
-    uint32_t next;                      /* of the free ones */
+    uint32_t next; /* of the free ones */
 };
 
 struct dmappi_call {
     enum dmappi_flavour flavour;
     struct dmappi_thread *thread;
-    struct dmappi_sync *sync;           /* NULL: implicit */
-    struct dmappi_sync own;             /* of a blocking call */
+    struct dmappi_sync *sync; /* NULL: implicit */
+    struct dmappi_sync own;   /* of a blocking call */
 };
 
 /* The syncid of what was complete at once. */

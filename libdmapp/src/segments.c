@@ -32,18 +32,18 @@
 
 #include "libdmapp/src/request.h"
 
-#define BUCKETS      1024u
-#define ENTRIES_MAX  16384u
+#define BUCKETS     1024u
+#define ENTRIES_MAX 16384u
 
 /* Where the heap may lie: places that neither the loader nor the usual sanitizers use. */
 static const uint64_t heap_places[] = { 0x030000000000, 0x200000000000, 0x300000000000, 0x568000000000 };
 #define HEAP_PLACES (sizeof(heap_places) / sizeof(heap_places[0]))
 
 struct entry {
-    struct entry *next;                 /* in its bucket; never changes */
+    struct entry *next; /* in its bucket; never changes */
     dmapp_pe_t pe;
     gni_mem_handle_t handle;
-    struct gnii_launch_target *target;  /* owned */
+    struct gnii_launch_target *target; /* owned */
 };
 
 /* Own registrations, for local buffers and for unregistering. */
@@ -54,7 +54,7 @@ struct registration {
 };
 
 static _Atomic(struct entry *) buckets[BUCKETS];
-static uint32_t n_entries;              /* job lock */
+static uint32_t n_entries;                 /* job lock */
 static struct registration *registrations; /* job lock */
 
 /* ---- heap ---- */
@@ -62,8 +62,8 @@ static struct registration *registrations; /* job lock */
 static bool is_free(uint64_t place, uint64_t bytes)
 {
     void *wanted = (void *)(uintptr_t)place;
-    void *got = mmap(wanted, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
-                     0);
+    void *got =
+        mmap(wanted, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 
     if (got == MAP_FAILED)
         return false;
@@ -249,8 +249,8 @@ static _Atomic(struct entry *) *bucket_of(dmapp_pe_t pe, const gni_mem_handle_t 
 
 static struct entry *find_entry(struct entry *entry, dmapp_pe_t pe, const gni_mem_handle_t *handle)
 {
-    while (entry && (entry->pe != pe || entry->handle.qword1 != handle->qword1 ||
-                     entry->handle.qword2 != handle->qword2))
+    while (entry &&
+           (entry->pe != pe || entry->handle.qword1 != handle->qword1 || entry->handle.qword2 != handle->qword2))
         entry = entry->next;
     return entry;
 }
@@ -299,8 +299,8 @@ static dmapp_return_t check_freed_there(dmapp_pe_t pe, uint64_t offset, uint64_t
         uint64_t first_unit = word == (offset >> DMAPPI_UNIT_SHIFT) / 64 ? (offset >> DMAPPI_UNIT_SHIFT) % 64 : 0;
         uint64_t last_unit = word == last ? ((offset + len_bytes - 1) >> DMAPPI_UNIT_SHIFT) % 64 : 63;
         uint64_t marks = 0;
-        dmapp_return_t rc = dmappi_area_get(pe, (const void *)(uintptr_t)&dmappi_job.freed[word], &marks,
-                                            sizeof(marks));
+        dmapp_return_t rc =
+            dmappi_area_get(pe, (const void *)(uintptr_t)&dmappi_job.freed[word], &marks, sizeof(marks));
 
         if (rc != DMAPP_RC_SUCCESS)
             return DMAPP_RC_RESOURCE_ERROR;
@@ -325,8 +325,12 @@ static dmapp_return_t resolve_symmetric(uint64_t addr, const dmapp_seg_desc_t *s
         if (rc != DMAPP_RC_SUCCESS)
             return rc;
     }
-    *place_out = (struct dmappi_place){ .addr = s->addr + offset, .first = s->addr, .end = s->addr + s->len_bytes,
-                                        .target = s->target, .handle = &s->handle, .peer = &dmappi_job.peers[pe] };
+    *place_out = (struct dmappi_place){ .addr = s->addr + offset,
+                                        .first = s->addr,
+                                        .end = s->addr + s->len_bytes,
+                                        .target = s->target,
+                                        .handle = &s->handle,
+                                        .peer = &dmappi_job.peers[pe] };
     return DMAPP_RC_SUCCESS;
 }
 
@@ -342,8 +346,11 @@ dmapp_return_t dmappi_resolve_slowly(uint64_t addr, const dmapp_seg_desc_t *seg,
     if (seg->flags != DMAPPI_MARK_REGISTERED || addr < first || addr - first > seg->len ||
         len_bytes > seg->len - (addr - first))
         return DMAPP_RC_INVALID_PARAM;
-    *place_out = (struct dmappi_place){ .addr = addr, .first = first, .end = first + seg->len,
-                                        .target = target_of(pe, &seg->memhndl), .handle = &seg->memhndl,
+    *place_out = (struct dmappi_place){ .addr = addr,
+                                        .first = first,
+                                        .end = first + seg->len,
+                                        .target = target_of(pe, &seg->memhndl),
+                                        .handle = &seg->memhndl,
                                         .peer = &dmappi_job.peers[pe] };
     return DMAPP_RC_SUCCESS;
 }
@@ -464,6 +471,7 @@ dmapp_return_t dmapp_mem_update(void *addr, uint64_t length, uint64_t flags, dma
     if (!r)
         return DMAPP_RC_INVALID_PARAM;
     rc = register_range(addr, length, GNI_MEM_UPDATE_REGION, &handle);
-    return rc == GNI_RC_SUCCESS || rc == GNI_RC_INVALID_PARAM || rc == GNI_RC_PERMISSION_ERROR ? dmappi_rc(rc)
-                                                                                              : DMAPP_RC_RESOURCE_ERROR;
+    return rc == GNI_RC_SUCCESS || rc == GNI_RC_INVALID_PARAM || rc == GNI_RC_PERMISSION_ERROR ?
+               dmappi_rc(rc) :
+               DMAPP_RC_RESOURCE_ERROR;
 }

@@ -10,12 +10,12 @@
 
 /* A checked remote place. */
 struct dmappi_place {
-    uint64_t addr;                      /* the owner's */
-    uint64_t first;                     /* of the segment, the owner's addresses */
+    uint64_t addr;  /* the owner's */
+    uint64_t first; /* of the segment, the owner's addresses */
     uint64_t end;
-    struct gnii_launch_target *target;  /* borrowed, lives as long as the job; NULL: post only */
-    const gni_mem_handle_t *handle;     /* borrowed likewise, or from the caller's descriptor */
-    struct dmappi_peer *peer;           /* borrowed */
+    struct gnii_launch_target *target; /* borrowed, lives as long as the job; NULL: post only */
+    const gni_mem_handle_t *handle;    /* borrowed likewise, or from the caller's descriptor */
+    struct dmappi_peer *peer;          /* borrowed */
 };
 
 /* static_data.c: where the executable has its static data. 0, -ENOENT. */
@@ -52,8 +52,7 @@ static inline bool dmappi_is_freed(uint64_t offset, uint64_t len_bytes)
 }
 
 /* Checks a remote triple. DMAPP_RC_SUCCESS, _INVALID_PARAM, _RESOURCE_ERROR. len_bytes > 0. */
-static inline __attribute__((always_inline)) dmapp_return_t dmappi_resolve(const void *at,
-                                                                           const dmapp_seg_desc_t *seg,
+static inline __attribute__((always_inline)) dmapp_return_t dmappi_resolve(const void *at, const dmapp_seg_desc_t *seg,
                                                                            dmapp_pe_t pe, uint64_t len_bytes,
                                                                            struct dmappi_place *place_out)
 {
@@ -71,8 +70,12 @@ static inline __attribute__((always_inline)) dmapp_return_t dmappi_resolve(const
                         seg->memhndl.qword2 != heap->memhndl.qword2 || offset >= s->len_bytes ||
                         len_bytes > s->len_bytes - offset || dmappi_is_freed(offset, len_bytes)))
         return dmappi_resolve_slowly(addr, seg, pe, len_bytes, place_out);
-    *place_out = (struct dmappi_place){ .addr = s->addr + offset, .first = s->addr, .end = s->addr + s->len_bytes,
-                                        .target = s->target, .handle = &s->handle, .peer = peer };
+    *place_out = (struct dmappi_place){ .addr = s->addr + offset,
+                                        .first = s->addr,
+                                        .end = s->addr + s->len_bytes,
+                                        .target = s->target,
+                                        .handle = &s->handle,
+                                        .peer = peer };
     return DMAPP_RC_SUCCESS;
 }
 

@@ -29,24 +29,24 @@
 #define MIN_BYTES     (64ull << 10)
 #define BINS          32u
 #define NOWHERE       UINT32_MAX
-#define LOOK_MAX      64u           /* blocks of the request's own list that are looked at */
+#define LOOK_MAX      64u /* blocks of the request's own list that are looked at */
 
 struct tag {
-    uint32_t length;                /* units */
-    uint32_t next;                  /* of a free block, unit number */
-    uint32_t prev;                  /* the same; IN_USE of a used one */
+    uint32_t length; /* units */
+    uint32_t next;   /* of a free block, unit number */
+    uint32_t prev;   /* the same; IN_USE of a used one */
 };
 #define IN_USE   (UINT32_MAX - 1)
-#define LAST_TAG (UINT32_MAX - 1)   /* next of the last tag of a used block */
+#define LAST_TAG (UINT32_MAX - 1) /* next of the last tag of a used block */
 
 static struct {
     pthread_mutex_t lock;
     uint8_t *base;
     uint32_t n_units;
-    struct tag *tags;               /* owned mapping */
-    _Atomic uint64_t *freed;        /* in the area */
+    struct tag *tags;        /* owned mapping */
+    _Atomic uint64_t *freed; /* in the area */
     uint32_t bins[BINS];
-    uint32_t bins_used;             /* a bit for each that is not empty */
+    uint32_t bins_used; /* a bit for each that is not empty */
     uint64_t units_in_use;
     uint64_t n_blocks;
 } heap = { .lock = PTHREAD_MUTEX_INITIALIZER };

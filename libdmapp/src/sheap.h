@@ -4,7 +4,7 @@
 
 #include "libdmapp/src/job.h"
 
-#define DMAPPI_UNIT_SHIFT 6     /* the heap is given out in units of 64 bytes */
+#define DMAPPI_UNIT_SHIFT 6 /* the heap is given out in units of 64 bytes */
 #define DMAPPI_UNIT_BYTES (1ull << DMAPPI_UNIT_SHIFT)
 
 /* First area: a bit for each unit of the heap whose block has been freed. Peers read it. */

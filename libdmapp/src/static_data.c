@@ -25,12 +25,12 @@
 
 #include "libdmapp/src/segments.h"
 
-#define PAGE_MASK  4095ull
-#define MOVED_MAX  (64ull << 20)    /* EMUNIC_ADOPT_LIMIT's default */
+#define PAGE_MASK 4095ull
+#define MOVED_MAX (64ull << 20) /* EMUNIC_ADOPT_LIMIT's default */
 
 struct data_range {
     uint64_t first;
-    uint64_t file_end;      /* of the part that comes from the file */
+    uint64_t file_end; /* of the part that comes from the file */
     uint64_t end;
     bool is_found;
 };

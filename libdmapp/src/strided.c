@@ -9,7 +9,7 @@
 
 /* Where element i lies, in bytes from the first. */
 struct steps {
-    const ptrdiff_t *indices;   /* of the remote side, in elements; NULL: strides */
+    const ptrdiff_t *indices; /* of the remote side, in elements; NULL: strides */
     uint64_t remote_bytes;
     uint64_t local_bytes;
     uint64_t element_bytes;
@@ -34,8 +34,8 @@ static dmapp_return_t move(struct dmappi_call *call, bool is_put, const struct d
         if (dmappi_launch(&at, is_put ? GNII_LAUNCH_PUT : GNII_LAUNCH_GET, at.addr, (uint64_t)(uintptr_t)here,
                           s->element_bytes, NULL))
             continue;
-        rc = is_put ? dmappi_post_put(call, &at, here, s->element_bytes)
-                    : dmappi_post_get(call, here, &at, s->element_bytes);
+        rc = is_put ? dmappi_post_put(call, &at, here, s->element_bytes) :
+                      dmappi_post_get(call, here, &at, s->element_bytes);
     }
     return rc;
 }
@@ -49,8 +49,8 @@ static dmapp_return_t start(enum dmappi_flavour flavour, bool is_put, const stru
     if (rc != DMAPP_RC_SUCCESS)
         return rc;
     if (!s->indices && s->remote_bytes == s->element_bytes && s->local_bytes == s->element_bytes)
-        rc = is_put ? dmappi_put_bytes(&call, base, local, s->n * s->element_bytes)
-                    : dmappi_get_bytes(&call, local, base, s->n * s->element_bytes);
+        rc = is_put ? dmappi_put_bytes(&call, base, local, s->n * s->element_bytes) :
+                      dmappi_get_bytes(&call, local, base, s->n * s->element_bytes);
     else
         rc = move(&call, is_put, base, local, s);
     return dmappi_call_end(&call, rc, syncid);
@@ -90,8 +90,8 @@ static dmapp_return_t strided(enum dmappi_flavour flavour, bool is_put, void *re
 }
 
 static dmapp_return_t indexed(enum dmappi_flavour flavour, bool is_put, void *remote, const dmapp_seg_desc_t *seg,
-                              dmapp_pe_t pe, void *local, const ptrdiff_t *indices, uint64_t nelems,
-                              dmapp_type_t type, dmapp_syncid_handle_t *syncid)
+                              dmapp_pe_t pe, void *local, const ptrdiff_t *indices, uint64_t nelems, dmapp_type_t type,
+                              dmapp_syncid_handle_t *syncid)
 {
     ptrdiff_t least = PTRDIFF_MAX;
     ptrdiff_t most = 0;
@@ -176,8 +176,8 @@ dmapp_return_t dmapp_ixput_nb(void *target_addr, dmapp_seg_desc_t *target_seg, d
     return indexed(DMAPPI_NB, true, target_addr, target_seg, target_pe, source_addr, tidx, nelems, type, syncid);
 }
 
-dmapp_return_t dmapp_ixput_nbi(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe,
-                               void *source_addr, ptrdiff_t *tidx, uint64_t nelems, dmapp_type_t type)
+dmapp_return_t dmapp_ixput_nbi(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, void *source_addr,
+                               ptrdiff_t *tidx, uint64_t nelems, dmapp_type_t type)
 {
     return indexed(DMAPPI_NBI, true, target_addr, target_seg, target_pe, source_addr, tidx, nelems, type, NULL);
 }
@@ -188,15 +188,14 @@ dmapp_return_t dmapp_ixget(void *target_addr, void *source_addr, dmapp_seg_desc_
     return indexed(DMAPPI_BLOCKING, false, source_addr, source_seg, source_pe, target_addr, sidx, nelems, type, NULL);
 }
 
-dmapp_return_t dmapp_ixget_nb(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg,
-                              dmapp_pe_t source_pe, ptrdiff_t *sidx, uint64_t nelems, dmapp_type_t type,
-                              dmapp_syncid_handle_t *syncid)
+dmapp_return_t dmapp_ixget_nb(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg, dmapp_pe_t source_pe,
+                              ptrdiff_t *sidx, uint64_t nelems, dmapp_type_t type, dmapp_syncid_handle_t *syncid)
 {
     return indexed(DMAPPI_NB, false, source_addr, source_seg, source_pe, target_addr, sidx, nelems, type, syncid);
 }
 
-dmapp_return_t dmapp_ixget_nbi(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg,
-                               dmapp_pe_t source_pe, ptrdiff_t *sidx, uint64_t nelems, dmapp_type_t type)
+dmapp_return_t dmapp_ixget_nbi(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg, dmapp_pe_t source_pe,
+                               ptrdiff_t *sidx, uint64_t nelems, dmapp_type_t type)
 {
     return indexed(DMAPPI_NBI, false, source_addr, source_seg, source_pe, target_addr, sidx, nelems, type, NULL);
 }

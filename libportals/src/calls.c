@@ -41,8 +41,13 @@ struct p3_md p3_md_in(const ptl_md_t *md)
 
 static ptl_md_t md_out(const struct p3_md *md)
 {
-    return (ptl_md_t){ .start = md->start, .length = md->length, .threshold = md->threshold, .max_size = md->max_size,
-                       .options = md->options, .user_ptr = md->user_ptr, .eq_handle = md->eq };
+    return (ptl_md_t){ .start = md->start,
+                       .length = md->length,
+                       .threshold = md->threshold,
+                       .max_size = md->max_size,
+                       .options = md->options,
+                       .user_ptr = md->user_ptr,
+                       .eq_handle = md->eq };
 }
 
 struct p3_match p3_match_in(ptl_process_id_t id, ptl_match_bits_t bits, ptl_match_bits_t ignore, ptl_unlink_t unlink)
@@ -93,8 +98,8 @@ void PtlFini(void)
 
 static struct p3_limits limits_in(const ptl_ni_limits_t *l)
 {
-    return (struct p3_limits){ l->max_mes, l->max_mds, l->max_eqs, l->max_ac_index, l->max_pt_index, l->max_md_iovecs,
-                               l->max_me_list, l->max_getput_md };
+    return (struct p3_limits){ l->max_mes,      l->max_mds,       l->max_eqs,     l->max_ac_index,
+                               l->max_pt_index, l->max_md_iovecs, l->max_me_list, l->max_getput_md };
 }
 
 int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t *desired, ptl_ni_limits_t *actual,
@@ -366,9 +371,16 @@ int PtlEQPoll(ptl_handle_eq_t *eqs, int size, uint32_t timeout, ptl_event_t *eve
 int PtlPut(ptl_handle_md_t mdh, ptl_ack_req_t ack, ptl_process_id_t target, ptl_pt_index_t pt, ptl_ac_index_t ac,
            ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
 {
-    struct p3_operation op = { .kind = EMU_PTL_PUT, .is_whole = true, .md = mdh, .wants_ack = ack == PTL_ACK_REQ,
-                               .target = p3_id_in(target), .pt = pt, .ac = ac, .bits = match_bits,
-                               .offset = remote_offset, .hdr_data = hdr_data };
+    struct p3_operation op = { .kind = EMU_PTL_PUT,
+                               .is_whole = true,
+                               .md = mdh,
+                               .wants_ack = ack == PTL_ACK_REQ,
+                               .target = p3_id_in(target),
+                               .pt = pt,
+                               .ac = ac,
+                               .bits = match_bits,
+                               .offset = remote_offset,
+                               .hdr_data = hdr_data };
 
     return p3_rc(p3_is_init() ? p3_move(&op) : P3_NO_INIT);
 }
@@ -377,9 +389,17 @@ int PtlPutRegion(ptl_handle_md_t mdh, ptl_size_t local_offset, ptl_size_t length
                  ptl_process_id_t target, ptl_pt_index_t pt, ptl_ac_index_t ac, ptl_match_bits_t match_bits,
                  ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
 {
-    struct p3_operation op = { .kind = EMU_PTL_PUT, .md = mdh, .local_offset = local_offset, .length = length,
-                               .wants_ack = ack == PTL_ACK_REQ, .target = p3_id_in(target), .pt = pt, .ac = ac,
-                               .bits = match_bits, .offset = remote_offset, .hdr_data = hdr_data };
+    struct p3_operation op = { .kind = EMU_PTL_PUT,
+                               .md = mdh,
+                               .local_offset = local_offset,
+                               .length = length,
+                               .wants_ack = ack == PTL_ACK_REQ,
+                               .target = p3_id_in(target),
+                               .pt = pt,
+                               .ac = ac,
+                               .bits = match_bits,
+                               .offset = remote_offset,
+                               .hdr_data = hdr_data };
 
     return p3_rc(p3_is_init() ? p3_move(&op) : P3_NO_INIT);
 }
@@ -387,8 +407,14 @@ int PtlPutRegion(ptl_handle_md_t mdh, ptl_size_t local_offset, ptl_size_t length
 int PtlGet(ptl_handle_md_t mdh, ptl_process_id_t target, ptl_pt_index_t pt, ptl_ac_index_t ac,
            ptl_match_bits_t match_bits, ptl_size_t remote_offset)
 {
-    struct p3_operation op = { .kind = EMU_PTL_GET, .is_whole = true, .md = mdh, .target = p3_id_in(target), .pt = pt,
-                               .ac = ac, .bits = match_bits, .offset = remote_offset };
+    struct p3_operation op = { .kind = EMU_PTL_GET,
+                               .is_whole = true,
+                               .md = mdh,
+                               .target = p3_id_in(target),
+                               .pt = pt,
+                               .ac = ac,
+                               .bits = match_bits,
+                               .offset = remote_offset };
 
     return p3_rc(p3_is_init() ? p3_move(&op) : P3_NO_INIT);
 }
@@ -396,8 +422,14 @@ int PtlGet(ptl_handle_md_t mdh, ptl_process_id_t target, ptl_pt_index_t pt, ptl_
 int PtlGetRegion(ptl_handle_md_t mdh, ptl_size_t local_offset, ptl_size_t length, ptl_process_id_t target,
                  ptl_pt_index_t pt, ptl_ac_index_t ac, ptl_match_bits_t match_bits, ptl_size_t remote_offset)
 {
-    struct p3_operation op = { .kind = EMU_PTL_GET, .md = mdh, .local_offset = local_offset, .length = length,
-                               .target = p3_id_in(target), .pt = pt, .ac = ac, .bits = match_bits,
+    struct p3_operation op = { .kind = EMU_PTL_GET,
+                               .md = mdh,
+                               .local_offset = local_offset,
+                               .length = length,
+                               .target = p3_id_in(target),
+                               .pt = pt,
+                               .ac = ac,
+                               .bits = match_bits,
                                .offset = remote_offset };
 
     return p3_rc(p3_is_init() ? p3_move(&op) : P3_NO_INIT);
@@ -406,9 +438,16 @@ int PtlGetRegion(ptl_handle_md_t mdh, ptl_size_t local_offset, ptl_size_t length
 int PtlGetPut(ptl_handle_md_t get_md, ptl_handle_md_t put_md, ptl_process_id_t target, ptl_pt_index_t pt,
               ptl_ac_index_t ac, ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
 {
-    struct p3_operation op = { .kind = EMU_PTL_GETPUT, .is_whole = true, .md = get_md, .put_md = put_md,
-                               .target = p3_id_in(target), .pt = pt, .ac = ac, .bits = match_bits,
-                               .offset = remote_offset, .hdr_data = hdr_data };
+    struct p3_operation op = { .kind = EMU_PTL_GETPUT,
+                               .is_whole = true,
+                               .md = get_md,
+                               .put_md = put_md,
+                               .target = p3_id_in(target),
+                               .pt = pt,
+                               .ac = ac,
+                               .bits = match_bits,
+                               .offset = remote_offset,
+                               .hdr_data = hdr_data };
 
     return p3_rc(p3_is_init() ? p3_move(&op) : P3_NO_INIT);
 }

@@ -61,7 +61,7 @@ struct p3_limits {
 
 struct p3_id {
     uint32_t nid;
-    uint32_t pid;               /* EMU_PTL_PID_ANY, whatever its width is outside */
+    uint32_t pid; /* EMU_PTL_PID_ANY, whatever its width is outside */
 };
 
 /* A descriptor as the program gives it; also as old_md of an update, where start and length are room for segments. */
@@ -72,7 +72,7 @@ struct p3_md {
     uint64_t max_size;
     uint32_t options;
     void *user_ptr;
-    uint32_t eq;                /* handle */
+    uint32_t eq; /* handle */
 };
 
 /* The public type has the same layout in both dialects. */
@@ -149,7 +149,7 @@ enum p3_code p3_eq_free(uint32_t eq);
 struct p3_taken {
     struct emu_ptl_event event;
     int which;
-    void (*handler)(void);      /* to be called with the event, or NULL */
+    void (*handler)(void); /* to be called with the event, or NULL */
 };
 /* P3_OK, P3_EQ_DROPPED: taken. P3_EQ_INVALID: taken->which is the position of the bad handle, or -1. */
 enum p3_code p3_eq_poll(const uint32_t *eqs, int n, uint32_t timeout_ms, struct p3_taken *taken);
@@ -160,10 +160,10 @@ enum p3_code p3_eq_peek(uint32_t eq, struct p3_taken *taken);
 struct p3_operation {
     enum emu_ptl_request_kind kind;
     bool wants_ack;
-    bool is_whole;              /* all of the descriptor (getput: of put_md), not offset and length */
-    bool on_own_node;           /* the target has to be there */
-    uint32_t md;                /* handle: put: source; get, getput: where the reply goes */
-    uint32_t put_md;            /* getput */
+    bool is_whole;    /* all of the descriptor (getput: of put_md), not offset and length */
+    bool on_own_node; /* the target has to be there */
+    uint32_t md;      /* handle: put: source; get, getput: where the reply goes */
+    uint32_t put_md;  /* getput */
     uint64_t local_offset;
     uint64_t put_offset;
     uint64_t length;

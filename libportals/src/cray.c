@@ -127,9 +127,18 @@ int PtlGetPutRegion(ptl_handle_md_t get_md, ptl_size_t get_offset, ptl_handle_md
                     ptl_size_t length, ptl_process_id_t target, ptl_pt_index_t pt, ptl_ac_index_t ac,
                     ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
 {
-    struct p3_operation op = { .kind = EMU_PTL_GETPUT, .md = get_md, .local_offset = get_offset, .put_md = put_md,
-                               .put_offset = put_offset, .length = length, .target = p3_id_in(target), .pt = pt,
-                               .ac = ac, .bits = match_bits, .offset = remote_offset, .hdr_data = hdr_data };
+    struct p3_operation op = { .kind = EMU_PTL_GETPUT,
+                               .md = get_md,
+                               .local_offset = get_offset,
+                               .put_md = put_md,
+                               .put_offset = put_offset,
+                               .length = length,
+                               .target = p3_id_in(target),
+                               .pt = pt,
+                               .ac = ac,
+                               .bits = match_bits,
+                               .offset = remote_offset,
+                               .hdr_data = hdr_data };
 
     return p3_rc(p3_is_init() ? p3_move(&op) : P3_NO_INIT);
 }
@@ -137,8 +146,14 @@ int PtlGetPutRegion(ptl_handle_md_t get_md, ptl_size_t get_offset, ptl_handle_md
 int PtlMDMDCopy(ptl_handle_md_t md, ptl_process_id_t target, ptl_pt_index_t pt, ptl_ac_index_t ac,
                 ptl_match_bits_t match_bits, ptl_size_t remote_offset)
 {
-    struct p3_operation op = { .kind = EMU_PTL_GET, .is_whole = true, .on_own_node = true, .md = md,
-                               .target = p3_id_in(target), .pt = pt, .ac = ac, .bits = match_bits,
+    struct p3_operation op = { .kind = EMU_PTL_GET,
+                               .is_whole = true,
+                               .on_own_node = true,
+                               .md = md,
+                               .target = p3_id_in(target),
+                               .pt = pt,
+                               .ac = ac,
+                               .bits = match_bits,
                                .offset = remote_offset };
 
     return p3_rc(p3_is_init() ? p3_move(&op) : P3_NO_INIT);

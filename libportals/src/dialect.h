@@ -11,11 +11,11 @@
 #include "libportals/src/core.h"
 
 struct p3_dialect {
-    const char *name;           /* for the log */
-    uint32_t behaviour;         /* EMU_PTL_* */
+    const char *name;   /* for the log */
+    uint32_t behaviour; /* EMU_PTL_* */
     uint32_t n_interfaces;
-    uint32_t options;           /* of descriptors, that there are */
-    int codes[P3_CODES];        /* public codes */
+    uint32_t options;    /* of descriptors, that there are */
+    int codes[P3_CODES]; /* public codes */
 };
 extern const struct p3_dialect p3_dialect;
 

@@ -25,10 +25,10 @@
 #include "emunic/client/session.h"
 #include "libportals/src/dialect.h"
 
-static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;    /* opening and closing; before any interface's */
+static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER; /* opening and closing; before any interface's */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static _Atomic bool is_init;
-static uint32_t n_opened;           /* interfaces ever: so that no handle of one means anything in the next */
+static uint32_t n_opened; /* interfaces ever: so that no handle of one means anything in the next */
 static unsigned default_debug;
 static struct p3_ni nis[P3_NIS_MAX];
 
@@ -236,7 +236,7 @@ static enum p3_code open_place(struct p3_ni *ni, uint32_t number, uint32_t net, 
 {
     struct p3_limits limits = grant(desired);
     struct emu_portals_options options = {
-        .ptag = 255,            /* look it up by the cookie */
+        .ptag = 255, /* look it up by the cookie */
         .pid = pid,
         .jid = jid,
         .behaviour = p3_dialect.behaviour,

@@ -13,13 +13,13 @@
 struct p3_ni {
     struct emu_biased_lock lock; /* of everything below and of `p` */
     bool is_open;
-    bool told_of_end;           /* emunic has gone, and the log has it */
-    bool is_inherited;          /* a forked child's copy of what is its parent's */
+    bool told_of_end;  /* emunic has gone, and the log has it */
+    bool is_inherited; /* a forked child's copy of what is its parent's */
     uint32_t handle;
     uint32_t net;
     struct p3_limits limits;
     struct emu_portals p;
-    void (**handlers)(void);    /* owned, by queue index */
+    void (**handlers)(void); /* owned, by queue index */
     int loopback;
     unsigned debug;
 };
@@ -50,10 +50,10 @@ enum p3_debug_bit {
     P3_DEBUG_SHUTDOWN = 1 << 13,
 };
 void p3_trace_line(const struct p3_ni *ni, const char *format, ...) __attribute__((format(printf, 2, 3)));
-#define p3_trace(ni, bit, ...)                       \
-    do {                                             \
-        if (__builtin_expect((ni)->debug & (bit), 0)) \
-            p3_trace_line((ni), __VA_ARGS__);        \
+#define p3_trace(ni, bit, ...)                                                                                         \
+    do {                                                                                                               \
+        if (__builtin_expect((ni)->debug & (bit), 0))                                                                  \
+            p3_trace_line((ni), __VA_ARGS__);                                                                          \
     } while (0)
 
 #endif

@@ -107,8 +107,8 @@ static enum p3_code check_all(const struct p3_ni *ni, const uint32_t *eqs, int n
 
 enum p3_code p3_eq_poll(const uint32_t *eqs, int n, uint32_t timeout_ms, struct p3_taken *taken)
 {
-    uint64_t deadline_ns = timeout_ms == P3_FOREVER || timeout_ms == 0 ? UINT64_MAX
-                                                                       : emu_clock_ns() + timeout_ms * 1000000ull;
+    uint64_t deadline_ns =
+        timeout_ms == P3_FOREVER || timeout_ms == 0 ? UINT64_MAX : emu_clock_ns() + timeout_ms * 1000000ull;
     bool is_late = false;
     uint32_t polls = 0;
 

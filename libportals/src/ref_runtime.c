@@ -18,13 +18,13 @@
 #include "libportals/src/calls.h"
 
 struct map {
-    uint32_t *entries;          /* owned */
+    uint32_t *entries; /* owned */
     uint32_t n;
 };
 
 struct runtime {
     bool has_rank;
-    bool is_launchers;          /* from the environment that `emunic run` sets */
+    bool is_launchers; /* from the environment that `emunic run` sets */
     uint32_t rank;
     uint32_t size;
     struct map nids;
@@ -32,8 +32,8 @@ struct runtime {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct runtime coming;                   /* for the next interface */
-static struct runtime runtimes[P3_NIS_MAX];     /* of open ones */
+static struct runtime coming;               /* for the next interface */
+static struct runtime runtimes[P3_NIS_MAX]; /* of open ones */
 static struct p3_id ids[P3_NIS_MAX];
 static bool has_jid;
 static uint32_t set_jid;
@@ -128,7 +128,7 @@ static enum p3_code read_environment(struct runtime *r)
     r->rank = rank && rank[0] ? (uint32_t)strtoul(rank, NULL, 0) : UINT32_MAX;
     r->size = !rank || !rank[0] ? 0 : r->nids.n > r->pids.n ? r->nids.n : r->pids.n;
     r->is_launchers = is_of_launcher(r);
-    if (!has_jid && jid && jid[0]) {        /* else it is the first interface's pid */
+    if (!has_jid && jid && jid[0]) { /* else it is the first interface's pid */
         has_jid = true;
         set_jid = (uint32_t)strtoul(jid, NULL, 0);
     }

@@ -46,16 +46,7 @@ const char *ptl_err_str[] = {
 /* No header has it: programs declare it themselves, in their own ways. */
 extern const char *ptl_event_str[];
 __attribute__((visibility("default"))) const char *ptl_event_str[] = {
-    NAME(PTL_EVENT_GET_START),
-    NAME(PTL_EVENT_GET_END),
-    NAME(PTL_EVENT_PUT_START),
-    NAME(PTL_EVENT_PUT_END),
-    NAME(PTL_EVENT_GETPUT_START),
-    NAME(PTL_EVENT_GETPUT_END),
-    NAME(PTL_EVENT_REPLY_START),
-    NAME(PTL_EVENT_REPLY_END),
-    NAME(PTL_EVENT_SEND_START),
-    NAME(PTL_EVENT_SEND_END),
-    NAME(PTL_EVENT_ACK),
-    NAME(PTL_EVENT_UNLINK),
+    NAME(PTL_EVENT_GET_START),    NAME(PTL_EVENT_GET_END),    NAME(PTL_EVENT_PUT_START),   NAME(PTL_EVENT_PUT_END),
+    NAME(PTL_EVENT_GETPUT_START), NAME(PTL_EVENT_GETPUT_END), NAME(PTL_EVENT_REPLY_START), NAME(PTL_EVENT_REPLY_END),
+    NAME(PTL_EVENT_SEND_START),   NAME(PTL_EVENT_SEND_END),   NAME(PTL_EVENT_ACK),         NAME(PTL_EVENT_UNLINK),
 };

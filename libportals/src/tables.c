@@ -94,8 +94,9 @@ static void find_region(struct p3_ni *ni, struct emu_ptl_md_spec *spec)
             if (spec->iovs[i].length_bytes == 0)
                 continue;
             first = spec->iovs[i].addr < first ? spec->iovs[i].addr : first;
-            end = spec->iovs[i].addr + spec->iovs[i].length_bytes > end
-                      ? spec->iovs[i].addr + spec->iovs[i].length_bytes : end;
+            end = spec->iovs[i].addr + spec->iovs[i].length_bytes > end ?
+                      spec->iovs[i].addr + spec->iovs[i].length_bytes :
+                      end;
         }
         if (end <= first)
             return;
@@ -123,8 +124,11 @@ static enum p3_code code_of_create(int result)
 
 static struct emu_ptl_me_spec me_spec_of(const struct p3_match *match)
 {
-    return (struct emu_ptl_me_spec){ .nid = match->id.nid, .pid = match->id.pid, .bits = match->bits,
-                                     .ignore = match->ignore, .unlinks = match->unlinks };
+    return (struct emu_ptl_me_spec){ .nid = match->id.nid,
+                                     .pid = match->id.pid,
+                                     .bits = match->bits,
+                                     .ignore = match->ignore,
+                                     .unlinks = match->unlinks };
 }
 
 /* ---- match entries ---- */
@@ -403,7 +407,7 @@ enum p3_code p3_md_update(uint32_t handle, struct p3_md *old_md, const struct p3
     if (index != EMU_PTL_NONE) {
         code = find_queue(ni, test_eq, &eq);
         if (code == P3_OK && new_md) {
-            struct p3_md given = *new_md;       /* both may be one structure */
+            struct p3_md given = *new_md; /* both may be one structure */
 
             if (old_md)
                 tell_md(ni, &ni->p.ni->mds[index], old_md);

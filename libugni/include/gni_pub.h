@@ -47,9 +47,9 @@ extern "C" {
 #define GNI_MINOR_REV 0x5d
 #define GNI_CODE_REV  0x0000
 
-#define GNI_GET_MAJOR(value) (((value) & 0xFF000000) >> 24)
-#define GNI_GET_MINOR(value) (((value) & 0x00FF0000) >> 16)
-#define GNI_GET_REV(value)   ((value) & 0x0000FFFF)
+#define GNI_GET_MAJOR(value) (((value)&0xFF000000) >> 24)
+#define GNI_GET_MINOR(value) (((value)&0x00FF0000) >> 16)
+#define GNI_GET_REV(value)   ((value)&0x0000FFFF)
 
 /* Major in bits 31..24, minor in 23..16, code in 15..0. All of these work in #if. */
 #define GNI_VERSION                        ((GNI_MAJOR_REV << 24) | (GNI_MINOR_REV << 16) | GNI_CODE_REV)
@@ -72,11 +72,11 @@ extern "C" {
  * Protection tags, keys and cookies
  */
 enum {
-    GNI_PTAG_LND = 1,          /* kernel file system driver */
-    GNI_PTAG_OFED = 2,         /* kernel */
-    GNI_PTAG_USER_START = 3,   /* first user value */
+    GNI_PTAG_LND = 1,        /* kernel file system driver */
+    GNI_PTAG_OFED = 2,       /* kernel */
+    GNI_PTAG_USER_START = 3, /* first user value */
     GNI_PTAG_LND_KNC = 128,
-    GNI_PTAG_USER_END = 253,   /* last user value */
+    GNI_PTAG_USER_END = 253, /* last user value */
     GNI_PTAG_HSNBOOT = 254,
     GNI_PTAG_MAX = 254,
     GNI_PTAG_LB = 255
@@ -99,28 +99,28 @@ enum {
 #define GNI_COOKIE_CBPS_MDD_MASK  0x7
 #define GNI_COOKIE_CBPS_MDD_SHIFT 3
 /* Callers pass 0 for cbps_mdd. */
-#define GNI_JOB_CREATE_COOKIE(pkey, cbps_mdd)           \
-    ((((uint32_t)(pkey)) << GNI_COOKIE_PKEY_SHIFT) |    \
-     (((uint32_t)(cbps_mdd) & GNI_COOKIE_CBPS_MDD_MASK) << GNI_COOKIE_CBPS_MDD_SHIFT))
+#define GNI_JOB_CREATE_COOKIE(pkey, cbps_mdd)                                                                          \
+    ((((uint32_t)(pkey)) << GNI_COOKIE_PKEY_SHIFT) |                                                                   \
+     (((uint32_t)(cbps_mdd)&GNI_COOKIE_CBPS_MDD_MASK) << GNI_COOKIE_CBPS_MDD_SHIFT))
 
 /*
  * Return codes. Programs index tables of 14 with them: no call returns any other value.
  */
 typedef enum gni_return {
-    GNI_RC_SUCCESS = 0,           /* done */
-    GNI_RC_NOT_DONE = 1,          /* nothing there yet, or try again */
-    GNI_RC_INVALID_PARAM = 2,     /* bad handle or argument */
-    GNI_RC_ERROR_RESOURCE = 3,    /* a limited resource is exhausted, busy, in use or overrun */
-    GNI_RC_TIMEOUT = 4,           /* time limit reached */
-    GNI_RC_PERMISSION_ERROR = 5,  /* not privileged, or access conflict */
-    GNI_RC_DESCRIPTOR_ERROR = 6,  /* no descriptor, or a bad one */
-    GNI_RC_ALIGNMENT_ERROR = 7,   /* alignment of an address or a length */
-    GNI_RC_INVALID_STATE = 8,     /* object not in the state that the call needs */
-    GNI_RC_NO_MATCH = 9,          /* no such thing */
-    GNI_RC_SIZE_ERROR = 10,       /* too large, or buffer too small */
-    GNI_RC_TRANSACTION_ERROR = 11,/* a network transaction failed */
-    GNI_RC_ILLEGAL_OP = 12,       /* operation not supported here */
-    GNI_RC_ERROR_NOMEM = 13       /* out of host memory */
+    GNI_RC_SUCCESS = 0,            /* done */
+    GNI_RC_NOT_DONE = 1,           /* nothing there yet, or try again */
+    GNI_RC_INVALID_PARAM = 2,      /* bad handle or argument */
+    GNI_RC_ERROR_RESOURCE = 3,     /* a limited resource is exhausted, busy, in use or overrun */
+    GNI_RC_TIMEOUT = 4,            /* time limit reached */
+    GNI_RC_PERMISSION_ERROR = 5,   /* not privileged, or access conflict */
+    GNI_RC_DESCRIPTOR_ERROR = 6,   /* no descriptor, or a bad one */
+    GNI_RC_ALIGNMENT_ERROR = 7,    /* alignment of an address or a length */
+    GNI_RC_INVALID_STATE = 8,      /* object not in the state that the call needs */
+    GNI_RC_NO_MATCH = 9,           /* no such thing */
+    GNI_RC_SIZE_ERROR = 10,        /* too large, or buffer too small */
+    GNI_RC_TRANSACTION_ERROR = 11, /* a network transaction failed */
+    GNI_RC_ILLEGAL_OP = 12,        /* operation not supported here */
+    GNI_RC_ERROR_NOMEM = 13        /* out of host memory */
 } gni_return_t;
 
 /**
@@ -165,8 +165,8 @@ typedef enum gni_post_state {
     GNI_POST_COMPLETED = 1,
     GNI_POST_ERROR = 2,
     GNI_POST_TIMEOUT = 3,
-    GNI_POST_TERMINATED = 4,  /* cancelled, or the endpoint went away */
-    GNI_POST_REMOTE_DATA = 5  /* peer's data here, exchange unfinished (unconfirmed): pending */
+    GNI_POST_TERMINATED = 4, /* cancelled, or the endpoint went away */
+    GNI_POST_REMOTE_DATA = 5 /* peer's data here, exchange unfinished (unconfirmed): pending */
 } gni_post_state_t;
 
 /*
@@ -213,12 +213,12 @@ typedef uint32_t gni_cq_mode_t;
 #define GNI_CQ_PHYS_PAGES       0x00000004 /* CQ memory from physical pages */
 #define GNI_CQ_UNMANAGED        0x00000008 /* never polled; swallows remote events without errors */
 
-#define GNI_CQ_IS_NON_BLOCKING(modes)     (((modes) & GNI_CQ_BLOCKING) == 0)
-#define GNI_CQ_IS_BLOCKING(modes)         (((modes) & GNI_CQ_BLOCKING) != 0)
-#define GNI_CQ_IS_EMULATED(modes)         (((modes) & GNI_CQ_EMULATED) != 0)
-#define GNI_CQ_IS_NOT_EMULATED(modes)     (((modes) & GNI_CQ_EMULATED) == 0)
-#define GNI_CQ_IS_INVALID_EMULATED(modes) (((modes) & GNI_CQ_EMULATED_INVALID) == GNI_CQ_EMULATED_INVALID)
-#define GNI_CQ_USE_PHYS_PAGES(modes)      (((modes) & GNI_CQ_PHYS_PAGES) != 0)
+#define GNI_CQ_IS_NON_BLOCKING(modes)     (((modes)&GNI_CQ_BLOCKING) == 0)
+#define GNI_CQ_IS_BLOCKING(modes)         (((modes)&GNI_CQ_BLOCKING) != 0)
+#define GNI_CQ_IS_EMULATED(modes)         (((modes)&GNI_CQ_EMULATED) != 0)
+#define GNI_CQ_IS_NOT_EMULATED(modes)     (((modes)&GNI_CQ_EMULATED) == 0)
+#define GNI_CQ_IS_INVALID_EMULATED(modes) (((modes)&GNI_CQ_EMULATED_INVALID) == GNI_CQ_EMULATED_INVALID)
+#define GNI_CQ_USE_PHYS_PAGES(modes)      (((modes)&GNI_CQ_PHYS_PAGES) != 0)
 
 /*
  * Completion queue entries
@@ -323,24 +323,24 @@ unsigned gni_cq_status_dla_overflow(gni_cq_entry_t entry);
 unsigned gni_cq_bte_enq_status(gni_cq_entry_t entry);
 #endif /* GNI_INLINE_CQ_FUNCTIONS */
 
-#define GNI_CQ_GET_DATA                gni_cq_get_data
-#define GNI_CQ_GET_SOURCE              gni_cq_get_source
-#define GNI_CQ_GET_STATUS              gni_cq_get_status
-#define GNI_CQ_GET_INFO                gni_cq_get_info
-#define GNI_CQ_OVERRUN                 gni_cq_overrun
-#define GNI_CQ_REM_OVERRUN             gni_cq_rem_overrun
-#define GNI_CQ_GET_INST_ID             gni_cq_get_inst_id
-#define GNI_CQ_GET_REM_INST_ID         gni_cq_get_rem_inst_id
-#define GNI_CQ_GET_TID                 gni_cq_get_tid
-#define GNI_CQ_GET_MSG_ID              gni_cq_get_msg_id
-#define GNI_CQ_GET_TYPE                gni_cq_get_type
-#define GNI_CQ_GET_BLOCK_ID            gni_cq_get_block_id
-#define GNI_CQ_GET_UNSUCCESSFUL_CNT    gni_cq_get_unsuccessful_cnt
-#define GNI_CQ_GET_MARKER_ID           gni_cq_get_marker_id
-#define GNI_CQ_GET_FAILED_ENQUEUE_CNT  gni_cq_get_failed_enqueue_cnt
-#define GNI_CQ_GET_CE_ID               gni_cq_get_ce_id
-#define GNI_CQ_GET_REDUCTN_ID          gni_cq_get_reductn_id
-#define GNI_CQ_GET_TRANS_TYPE          gni_cq_get_trans_type
+#define GNI_CQ_GET_DATA                    gni_cq_get_data
+#define GNI_CQ_GET_SOURCE                  gni_cq_get_source
+#define GNI_CQ_GET_STATUS                  gni_cq_get_status
+#define GNI_CQ_GET_INFO                    gni_cq_get_info
+#define GNI_CQ_OVERRUN                     gni_cq_overrun
+#define GNI_CQ_REM_OVERRUN                 gni_cq_rem_overrun
+#define GNI_CQ_GET_INST_ID                 gni_cq_get_inst_id
+#define GNI_CQ_GET_REM_INST_ID             gni_cq_get_rem_inst_id
+#define GNI_CQ_GET_TID                     gni_cq_get_tid
+#define GNI_CQ_GET_MSG_ID                  gni_cq_get_msg_id
+#define GNI_CQ_GET_TYPE                    gni_cq_get_type
+#define GNI_CQ_GET_BLOCK_ID                gni_cq_get_block_id
+#define GNI_CQ_GET_UNSUCCESSFUL_CNT        gni_cq_get_unsuccessful_cnt
+#define GNI_CQ_GET_MARKER_ID               gni_cq_get_marker_id
+#define GNI_CQ_GET_FAILED_ENQUEUE_CNT      gni_cq_get_failed_enqueue_cnt
+#define GNI_CQ_GET_CE_ID                   gni_cq_get_ce_id
+#define GNI_CQ_GET_REDUCTN_ID              gni_cq_get_reductn_id
+#define GNI_CQ_GET_TRANS_TYPE              gni_cq_get_trans_type
 #define GNI_CQ_SET_INST_ID(entry, val)     gni_cq_set_inst_id(&(entry), val)
 #define GNI_CQ_SET_REM_INST_ID(entry, val) gni_cq_set_rem_inst_id(&(entry), val)
 #define GNI_CQ_SET_TID(entry, val)         gni_cq_set_tid(&(entry), val)
@@ -355,16 +355,16 @@ unsigned gni_cq_bte_enq_status(gni_cq_entry_t entry);
  * Posts: types and modes
  */
 typedef enum gni_post_type {
-    GNI_POST_RDMA_PUT = 1,            /* GNI_PostRdma */
-    GNI_POST_RDMA_GET = 2,            /* GNI_PostRdma */
-    GNI_POST_FMA_PUT = 3,             /* GNI_PostFma, GNI_CtPostFma */
-    GNI_POST_FMA_PUT_W_SYNCFLAG = 4,  /* GNI_PostFma */
-    GNI_POST_FMA_GET = 5,             /* GNI_PostFma, GNI_CtPostFma */
-    GNI_POST_AMO = 6,                 /* GNI_PostFma, GNI_CtPostFma */
-    GNI_POST_CQWRITE = 7,             /* GNI_PostCqWrite, GNI_CtPostCqWrite */
-    GNI_POST_CE = 8,                  /* GNI_PostFma */
-    GNI_POST_FMA_GET_W_FLAG = 9,      /* GNI_PostFma */
-    GNI_POST_AMO_W_FLAG = 10          /* GNI_PostFma */
+    GNI_POST_RDMA_PUT = 1,           /* GNI_PostRdma */
+    GNI_POST_RDMA_GET = 2,           /* GNI_PostRdma */
+    GNI_POST_FMA_PUT = 3,            /* GNI_PostFma, GNI_CtPostFma */
+    GNI_POST_FMA_PUT_W_SYNCFLAG = 4, /* GNI_PostFma */
+    GNI_POST_FMA_GET = 5,            /* GNI_PostFma, GNI_CtPostFma */
+    GNI_POST_AMO = 6,                /* GNI_PostFma, GNI_CtPostFma */
+    GNI_POST_CQWRITE = 7,            /* GNI_PostCqWrite, GNI_CtPostCqWrite */
+    GNI_POST_CE = 8,                 /* GNI_PostFma */
+    GNI_POST_FMA_GET_W_FLAG = 9,     /* GNI_PostFma */
+    GNI_POST_AMO_W_FLAG = 10         /* GNI_PostFma */
 } gni_post_type_t;
 
 /* Bytes of the flag that the two _W_FLAG types append to the response. */
@@ -378,10 +378,10 @@ typedef enum gni_post_type {
 #define GNI_CQMODE_DUAL_EVENTS  (GNI_CQMODE_LOCAL_EVENT | GNI_CQMODE_GLOBAL_EVENT)
 
 /* dlvr_mode: routing and order. */
-#define GNI_DLVMODE_PERFORMANCE  0x0000 /* adaptive, no order */
-#define GNI_DLVMODE_NO_ADAPT     0x0001 /* requests not routed adaptively */
-#define GNI_DLVMODE_NO_HASH      0x0002 /* no address hashing */
-#define GNI_DLVMODE_NO_RADAPT    0x0004 /* responses not routed adaptively */
+#define GNI_DLVMODE_PERFORMANCE  0x0000                                       /* adaptive, no order */
+#define GNI_DLVMODE_NO_ADAPT     0x0001                                       /* requests not routed adaptively */
+#define GNI_DLVMODE_NO_HASH      0x0002                                       /* no address hashing */
+#define GNI_DLVMODE_NO_RADAPT    0x0004                                       /* responses not routed adaptively */
 #define GNI_DLVMODE_IN_ORDER     (GNI_DLVMODE_NO_ADAPT | GNI_DLVMODE_NO_HASH) /* a pair of nodes stays ordered */
 #define GNI_DLVMODE_MNON_HASH    GNI_DLVMODE_IN_ORDER
 #define GNI_DLVMODE_NMIN_HASH    0x0008 /* Aries, as the next one and ADAPTIVE1 to 3 */
@@ -410,83 +410,155 @@ typedef enum gni_post_type {
  */
 typedef enum gni_fma_cmd_type {
     /* First generation (Gemini and Aries), 64-bit operands: GET, GET cached, PUT, PUT cached. */
-    GNI_FMA_ATOMIC_FADD = 0x008,         GNI_FMA_ATOMIC_FADD_C = 0x018,
-    GNI_FMA_ATOMIC_ADD = 0x108,          GNI_FMA_ATOMIC_ADD_C = 0x118,
-    GNI_FMA_ATOMIC_FAND = 0x009,         GNI_FMA_ATOMIC_FAND_C = 0x019,
-    GNI_FMA_ATOMIC_AND = 0x109,          GNI_FMA_ATOMIC_AND_C = 0x119,
-    GNI_FMA_ATOMIC_FOR = 0x00A,          GNI_FMA_ATOMIC_FOR_C = 0x01A,
-    GNI_FMA_ATOMIC_OR = 0x10A,           GNI_FMA_ATOMIC_OR_C = 0x11A,
-    GNI_FMA_ATOMIC_FXOR = 0x00B,         GNI_FMA_ATOMIC_FXOR_C = 0x01B,
-    GNI_FMA_ATOMIC_XOR = 0x10B,          GNI_FMA_ATOMIC_XOR_C = 0x11B,
-    GNI_FMA_ATOMIC_FAX = 0x00C,          GNI_FMA_ATOMIC_FAX_C = 0x01C,
-    GNI_FMA_ATOMIC_AX = 0x10C,           GNI_FMA_ATOMIC_AX_C = 0x11C,
-    GNI_FMA_ATOMIC_CSWAP = 0x00D,        GNI_FMA_ATOMIC_CSWAP_C = 0x01D,
+    GNI_FMA_ATOMIC_FADD = 0x008,
+    GNI_FMA_ATOMIC_FADD_C = 0x018,
+    GNI_FMA_ATOMIC_ADD = 0x108,
+    GNI_FMA_ATOMIC_ADD_C = 0x118,
+    GNI_FMA_ATOMIC_FAND = 0x009,
+    GNI_FMA_ATOMIC_FAND_C = 0x019,
+    GNI_FMA_ATOMIC_AND = 0x109,
+    GNI_FMA_ATOMIC_AND_C = 0x119,
+    GNI_FMA_ATOMIC_FOR = 0x00A,
+    GNI_FMA_ATOMIC_FOR_C = 0x01A,
+    GNI_FMA_ATOMIC_OR = 0x10A,
+    GNI_FMA_ATOMIC_OR_C = 0x11A,
+    GNI_FMA_ATOMIC_FXOR = 0x00B,
+    GNI_FMA_ATOMIC_FXOR_C = 0x01B,
+    GNI_FMA_ATOMIC_XOR = 0x10B,
+    GNI_FMA_ATOMIC_XOR_C = 0x11B,
+    GNI_FMA_ATOMIC_FAX = 0x00C,
+    GNI_FMA_ATOMIC_FAX_C = 0x01C,
+    GNI_FMA_ATOMIC_AX = 0x10C,
+    GNI_FMA_ATOMIC_AX_C = 0x11C,
+    GNI_FMA_ATOMIC_CSWAP = 0x00D,
+    GNI_FMA_ATOMIC_CSWAP_C = 0x01D,
 
     /* Second generation (Aries): GET 32 and 64 bits, the same cached, PUT 32 and 64 bits, the same cached. */
-    GNI_FMA_ATOMIC2_FAND_S = 0x240,            GNI_FMA_ATOMIC2_FAND = 0x041,
-    GNI_FMA_ATOMIC2_FAND_SC = 0x260,           GNI_FMA_ATOMIC2_FAND_C = 0x061,
-    GNI_FMA_ATOMIC2_AND_S = 0x340,             GNI_FMA_ATOMIC2_AND = 0x141,
-    GNI_FMA_ATOMIC2_AND_SC = 0x360,            GNI_FMA_ATOMIC2_AND_C = 0x161,
-    GNI_FMA_ATOMIC2_FOR_S = 0x242,             GNI_FMA_ATOMIC2_FOR = 0x043,
-    GNI_FMA_ATOMIC2_FOR_SC = 0x262,            GNI_FMA_ATOMIC2_FOR_C = 0x063,
-    GNI_FMA_ATOMIC2_OR_S = 0x342,              GNI_FMA_ATOMIC2_OR = 0x143,
-    GNI_FMA_ATOMIC2_OR_SC = 0x362,             GNI_FMA_ATOMIC2_OR_C = 0x163,
-    GNI_FMA_ATOMIC2_FXOR_S = 0x244,            GNI_FMA_ATOMIC2_FXOR = 0x045,
-    GNI_FMA_ATOMIC2_FXOR_SC = 0x264,           GNI_FMA_ATOMIC2_FXOR_C = 0x065,
-    GNI_FMA_ATOMIC2_XOR_S = 0x344,             GNI_FMA_ATOMIC2_XOR = 0x145,
-    GNI_FMA_ATOMIC2_XOR_SC = 0x364,            GNI_FMA_ATOMIC2_XOR_C = 0x165,
-    GNI_FMA_ATOMIC2_FSWAP_S = 0x246,           GNI_FMA_ATOMIC2_FSWAP = 0x047,
-    GNI_FMA_ATOMIC2_FSWAP_SC = 0x266,          GNI_FMA_ATOMIC2_FSWAP_C = 0x067,
-    GNI_FMA_ATOMIC2_SWAP_S = 0x346,            GNI_FMA_ATOMIC2_SWAP = 0x147,
-    GNI_FMA_ATOMIC2_SWAP_SC = 0x366,           GNI_FMA_ATOMIC2_SWAP_C = 0x167,
-    GNI_FMA_ATOMIC2_FAX_S = 0x248,             GNI_FMA_ATOMIC2_FAX = 0x049,
-    GNI_FMA_ATOMIC2_FAX_SC = 0x268,            GNI_FMA_ATOMIC2_FAX_C = 0x069,
-    GNI_FMA_ATOMIC2_AX_S = 0x348,              GNI_FMA_ATOMIC2_AX = 0x149,
-    GNI_FMA_ATOMIC2_AX_SC = 0x368,             GNI_FMA_ATOMIC2_AX_C = 0x169,
-    GNI_FMA_ATOMIC2_FCSWAP_S = 0x24A,          GNI_FMA_ATOMIC2_FCSWAP = 0x04B,
-    GNI_FMA_ATOMIC2_FCSWAP_SC = 0x26A,         GNI_FMA_ATOMIC2_FCSWAP_C = 0x06B,
-    GNI_FMA_ATOMIC2_CSWAP_S = 0x34A,           GNI_FMA_ATOMIC2_CSWAP = 0x14B,
-    GNI_FMA_ATOMIC2_CSWAP_SC = 0x36A,          GNI_FMA_ATOMIC2_CSWAP_C = 0x16B,
-    GNI_FMA_ATOMIC2_FIMIN_S = 0x250,           GNI_FMA_ATOMIC2_FIMIN = 0x051,
-    GNI_FMA_ATOMIC2_FIMIN_SC = 0x270,          GNI_FMA_ATOMIC2_FIMIN_C = 0x071,
-    GNI_FMA_ATOMIC2_IMIN_S = 0x350,            GNI_FMA_ATOMIC2_IMIN = 0x151,
-    GNI_FMA_ATOMIC2_IMIN_SC = 0x370,           GNI_FMA_ATOMIC2_IMIN_C = 0x171,
-    GNI_FMA_ATOMIC2_FIMAX_S = 0x252,           GNI_FMA_ATOMIC2_FIMAX = 0x053,
-    GNI_FMA_ATOMIC2_FIMAX_SC = 0x272,          GNI_FMA_ATOMIC2_FIMAX_C = 0x073,
-    GNI_FMA_ATOMIC2_IMAX_S = 0x352,            GNI_FMA_ATOMIC2_IMAX = 0x153,
-    GNI_FMA_ATOMIC2_IMAX_SC = 0x372,           GNI_FMA_ATOMIC2_IMAX_C = 0x173,
-    GNI_FMA_ATOMIC2_FIADD_S = 0x254,           GNI_FMA_ATOMIC2_FIADD = 0x055,
-    GNI_FMA_ATOMIC2_FIADD_SC = 0x274,          GNI_FMA_ATOMIC2_FIADD_C = 0x075,
-    GNI_FMA_ATOMIC2_IADD_S = 0x354,            GNI_FMA_ATOMIC2_IADD = 0x155,
-    GNI_FMA_ATOMIC2_IADD_SC = 0x374,           GNI_FMA_ATOMIC2_IADD_C = 0x175,
-    GNI_FMA_ATOMIC2_FFPMIN_S = 0x258,          GNI_FMA_ATOMIC2_FFPMIN = 0x059,
-    GNI_FMA_ATOMIC2_FFPMIN_SC = 0x278,         GNI_FMA_ATOMIC2_FFPMIN_C = 0x079,
-    GNI_FMA_ATOMIC2_FPMIN_S = 0x358,           GNI_FMA_ATOMIC2_FPMIN = 0x159,
-    GNI_FMA_ATOMIC2_FPMIN_SC = 0x378,          GNI_FMA_ATOMIC2_FPMIN_C = 0x179,
-    GNI_FMA_ATOMIC2_FFPMAX_S = 0x25A,          GNI_FMA_ATOMIC2_FFPMAX = 0x05B,
-    GNI_FMA_ATOMIC2_FFPMAX_SC = 0x27A,         GNI_FMA_ATOMIC2_FFPMAX_C = 0x07B,
-    GNI_FMA_ATOMIC2_FPMAX_S = 0x35A,           GNI_FMA_ATOMIC2_FPMAX = 0x15B,
-    GNI_FMA_ATOMIC2_FPMAX_SC = 0x37A,          GNI_FMA_ATOMIC2_FPMAX_C = 0x17B,
-    GNI_FMA_ATOMIC2_FFPADD_S = 0x25C,          GNI_FMA_ATOMIC2_FFPADD = 0x05D,
-    GNI_FMA_ATOMIC2_FFPADD_SC = 0x27C,         GNI_FMA_ATOMIC2_FFPADD_C = 0x07D,
-    GNI_FMA_ATOMIC2_FPADD_S = 0x35C,           GNI_FMA_ATOMIC2_FPADD = 0x15D,
-    GNI_FMA_ATOMIC2_FPADD_SC = 0x37C,          GNI_FMA_ATOMIC2_FPADD_C = 0x17D
+    GNI_FMA_ATOMIC2_FAND_S = 0x240,
+    GNI_FMA_ATOMIC2_FAND = 0x041,
+    GNI_FMA_ATOMIC2_FAND_SC = 0x260,
+    GNI_FMA_ATOMIC2_FAND_C = 0x061,
+    GNI_FMA_ATOMIC2_AND_S = 0x340,
+    GNI_FMA_ATOMIC2_AND = 0x141,
+    GNI_FMA_ATOMIC2_AND_SC = 0x360,
+    GNI_FMA_ATOMIC2_AND_C = 0x161,
+    GNI_FMA_ATOMIC2_FOR_S = 0x242,
+    GNI_FMA_ATOMIC2_FOR = 0x043,
+    GNI_FMA_ATOMIC2_FOR_SC = 0x262,
+    GNI_FMA_ATOMIC2_FOR_C = 0x063,
+    GNI_FMA_ATOMIC2_OR_S = 0x342,
+    GNI_FMA_ATOMIC2_OR = 0x143,
+    GNI_FMA_ATOMIC2_OR_SC = 0x362,
+    GNI_FMA_ATOMIC2_OR_C = 0x163,
+    GNI_FMA_ATOMIC2_FXOR_S = 0x244,
+    GNI_FMA_ATOMIC2_FXOR = 0x045,
+    GNI_FMA_ATOMIC2_FXOR_SC = 0x264,
+    GNI_FMA_ATOMIC2_FXOR_C = 0x065,
+    GNI_FMA_ATOMIC2_XOR_S = 0x344,
+    GNI_FMA_ATOMIC2_XOR = 0x145,
+    GNI_FMA_ATOMIC2_XOR_SC = 0x364,
+    GNI_FMA_ATOMIC2_XOR_C = 0x165,
+    GNI_FMA_ATOMIC2_FSWAP_S = 0x246,
+    GNI_FMA_ATOMIC2_FSWAP = 0x047,
+    GNI_FMA_ATOMIC2_FSWAP_SC = 0x266,
+    GNI_FMA_ATOMIC2_FSWAP_C = 0x067,
+    GNI_FMA_ATOMIC2_SWAP_S = 0x346,
+    GNI_FMA_ATOMIC2_SWAP = 0x147,
+    GNI_FMA_ATOMIC2_SWAP_SC = 0x366,
+    GNI_FMA_ATOMIC2_SWAP_C = 0x167,
+    GNI_FMA_ATOMIC2_FAX_S = 0x248,
+    GNI_FMA_ATOMIC2_FAX = 0x049,
+    GNI_FMA_ATOMIC2_FAX_SC = 0x268,
+    GNI_FMA_ATOMIC2_FAX_C = 0x069,
+    GNI_FMA_ATOMIC2_AX_S = 0x348,
+    GNI_FMA_ATOMIC2_AX = 0x149,
+    GNI_FMA_ATOMIC2_AX_SC = 0x368,
+    GNI_FMA_ATOMIC2_AX_C = 0x169,
+    GNI_FMA_ATOMIC2_FCSWAP_S = 0x24A,
+    GNI_FMA_ATOMIC2_FCSWAP = 0x04B,
+    GNI_FMA_ATOMIC2_FCSWAP_SC = 0x26A,
+    GNI_FMA_ATOMIC2_FCSWAP_C = 0x06B,
+    GNI_FMA_ATOMIC2_CSWAP_S = 0x34A,
+    GNI_FMA_ATOMIC2_CSWAP = 0x14B,
+    GNI_FMA_ATOMIC2_CSWAP_SC = 0x36A,
+    GNI_FMA_ATOMIC2_CSWAP_C = 0x16B,
+    GNI_FMA_ATOMIC2_FIMIN_S = 0x250,
+    GNI_FMA_ATOMIC2_FIMIN = 0x051,
+    GNI_FMA_ATOMIC2_FIMIN_SC = 0x270,
+    GNI_FMA_ATOMIC2_FIMIN_C = 0x071,
+    GNI_FMA_ATOMIC2_IMIN_S = 0x350,
+    GNI_FMA_ATOMIC2_IMIN = 0x151,
+    GNI_FMA_ATOMIC2_IMIN_SC = 0x370,
+    GNI_FMA_ATOMIC2_IMIN_C = 0x171,
+    GNI_FMA_ATOMIC2_FIMAX_S = 0x252,
+    GNI_FMA_ATOMIC2_FIMAX = 0x053,
+    GNI_FMA_ATOMIC2_FIMAX_SC = 0x272,
+    GNI_FMA_ATOMIC2_FIMAX_C = 0x073,
+    GNI_FMA_ATOMIC2_IMAX_S = 0x352,
+    GNI_FMA_ATOMIC2_IMAX = 0x153,
+    GNI_FMA_ATOMIC2_IMAX_SC = 0x372,
+    GNI_FMA_ATOMIC2_IMAX_C = 0x173,
+    GNI_FMA_ATOMIC2_FIADD_S = 0x254,
+    GNI_FMA_ATOMIC2_FIADD = 0x055,
+    GNI_FMA_ATOMIC2_FIADD_SC = 0x274,
+    GNI_FMA_ATOMIC2_FIADD_C = 0x075,
+    GNI_FMA_ATOMIC2_IADD_S = 0x354,
+    GNI_FMA_ATOMIC2_IADD = 0x155,
+    GNI_FMA_ATOMIC2_IADD_SC = 0x374,
+    GNI_FMA_ATOMIC2_IADD_C = 0x175,
+    GNI_FMA_ATOMIC2_FFPMIN_S = 0x258,
+    GNI_FMA_ATOMIC2_FFPMIN = 0x059,
+    GNI_FMA_ATOMIC2_FFPMIN_SC = 0x278,
+    GNI_FMA_ATOMIC2_FFPMIN_C = 0x079,
+    GNI_FMA_ATOMIC2_FPMIN_S = 0x358,
+    GNI_FMA_ATOMIC2_FPMIN = 0x159,
+    GNI_FMA_ATOMIC2_FPMIN_SC = 0x378,
+    GNI_FMA_ATOMIC2_FPMIN_C = 0x179,
+    GNI_FMA_ATOMIC2_FFPMAX_S = 0x25A,
+    GNI_FMA_ATOMIC2_FFPMAX = 0x05B,
+    GNI_FMA_ATOMIC2_FFPMAX_SC = 0x27A,
+    GNI_FMA_ATOMIC2_FFPMAX_C = 0x07B,
+    GNI_FMA_ATOMIC2_FPMAX_S = 0x35A,
+    GNI_FMA_ATOMIC2_FPMAX = 0x15B,
+    GNI_FMA_ATOMIC2_FPMAX_SC = 0x37A,
+    GNI_FMA_ATOMIC2_FPMAX_C = 0x17B,
+    GNI_FMA_ATOMIC2_FFPADD_S = 0x25C,
+    GNI_FMA_ATOMIC2_FFPADD = 0x05D,
+    GNI_FMA_ATOMIC2_FFPADD_SC = 0x27C,
+    GNI_FMA_ATOMIC2_FFPADD_C = 0x07D,
+    GNI_FMA_ATOMIC2_FPADD_S = 0x35C,
+    GNI_FMA_ATOMIC2_FPADD = 0x15D,
+    GNI_FMA_ATOMIC2_FPADD_SC = 0x37C,
+    GNI_FMA_ATOMIC2_FPADD_C = 0x17D
 } gni_fma_cmd_type_t;
 
 typedef enum gni_ce_cmd_type {
-    GNI_FMA_CE_AND_S = 0x00,             GNI_FMA_CE_AND = 0x01,
-    GNI_FMA_CE_OR_S = 0x02,              GNI_FMA_CE_OR = 0x03,
-    GNI_FMA_CE_XOR_S = 0x04,             GNI_FMA_CE_XOR = 0x05,
-    GNI_FMA_CE_IMIN_LIDX_S = 0x10,       GNI_FMA_CE_IMIN_LIDX = 0x11,
-    GNI_FMA_CE_IMAX_LIDX_S = 0x12,       GNI_FMA_CE_IMAX_LIDX = 0x13,
-    GNI_FMA_CE_IADD_S = 0x14,            GNI_FMA_CE_IADD = 0x15,
-    GNI_FMA_CE_FPMIN_LIDX_S = 0x18,      GNI_FMA_CE_FPMIN_LIDX = 0x19,
-    GNI_FMA_CE_FPMAX_LIDX_S = 0x1a,      GNI_FMA_CE_FPMAX_LIDX = 0x1b,
-    GNI_FMA_CE_FPADD_S = 0x1c,           GNI_FMA_CE_FPADD = 0x1d,
-    GNI_FMA_CE_IMIN_GIDX_S = 0x30,       GNI_FMA_CE_IMIN_GIDX = 0x31,
-    GNI_FMA_CE_IMAX_GIDX_S = 0x32,       GNI_FMA_CE_IMAX_GIDX = 0x33,
-    GNI_FMA_CE_FPMIN_GIDX_S = 0x38,      GNI_FMA_CE_FPMIN_GIDX = 0x39,
-    GNI_FMA_CE_FPMAX_GIDX_S = 0x3a,      GNI_FMA_CE_FPMAX_GIDX = 0x3b
+    GNI_FMA_CE_AND_S = 0x00,
+    GNI_FMA_CE_AND = 0x01,
+    GNI_FMA_CE_OR_S = 0x02,
+    GNI_FMA_CE_OR = 0x03,
+    GNI_FMA_CE_XOR_S = 0x04,
+    GNI_FMA_CE_XOR = 0x05,
+    GNI_FMA_CE_IMIN_LIDX_S = 0x10,
+    GNI_FMA_CE_IMIN_LIDX = 0x11,
+    GNI_FMA_CE_IMAX_LIDX_S = 0x12,
+    GNI_FMA_CE_IMAX_LIDX = 0x13,
+    GNI_FMA_CE_IADD_S = 0x14,
+    GNI_FMA_CE_IADD = 0x15,
+    GNI_FMA_CE_FPMIN_LIDX_S = 0x18,
+    GNI_FMA_CE_FPMIN_LIDX = 0x19,
+    GNI_FMA_CE_FPMAX_LIDX_S = 0x1a,
+    GNI_FMA_CE_FPMAX_LIDX = 0x1b,
+    GNI_FMA_CE_FPADD_S = 0x1c,
+    GNI_FMA_CE_FPADD = 0x1d,
+    GNI_FMA_CE_IMIN_GIDX_S = 0x30,
+    GNI_FMA_CE_IMIN_GIDX = 0x31,
+    GNI_FMA_CE_IMAX_GIDX_S = 0x32,
+    GNI_FMA_CE_IMAX_GIDX = 0x33,
+    GNI_FMA_CE_FPMIN_GIDX_S = 0x38,
+    GNI_FMA_CE_FPMIN_GIDX = 0x39,
+    GNI_FMA_CE_FPMAX_GIDX_S = 0x3a,
+    GNI_FMA_CE_FPMAX_GIDX = 0x3b
 } gni_ce_cmd_type_t;
 
 /*
@@ -498,11 +570,7 @@ typedef enum gni_ce_cmd_type {
 #define GNI_CE_FPE_UFLOW     0x4
 #define GNI_CE_FPE_PRECISION 0x8
 
-typedef enum {
-    GNI_CE_CHILD_UNUSED = 0,
-    GNI_CE_CHILD_VCE = 1,
-    GNI_CE_CHILD_PE = 2
-} gni_ce_child_t;
+typedef enum { GNI_CE_CHILD_UNUSED = 0, GNI_CE_CHILD_VCE = 1, GNI_CE_CHILD_PE = 2 } gni_ce_child_t;
 
 #define GNI_CE_MAX_CHILDREN 32
 
@@ -534,13 +602,13 @@ typedef enum gni_smsg_type {
     GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT = 2
 } gni_smsg_type_t;
 
-#define GNI_SMSG_ANY_TAG            0xFF
+#define GNI_SMSG_ANY_TAG             0xFF
 #define FMA_SMSG_MAX_RETRANS_DEFAULT 10
-#define GNI_SMSG_MAX_SIZE           65535 /* header and data, bytes */
-#define GNI_DATAGRAM_MAXSIZE        128   /* bytes */
-#define GNI_MSGQ_MSG_SZ_MAX         128   /* bytes */
-#define GNI_MSGQ_NODE_INSTS_MAX     48
-#define GNI_MSGQ_MODE_BLOCKING      0x01
+#define GNI_SMSG_MAX_SIZE            65535 /* header and data, bytes */
+#define GNI_DATAGRAM_MAXSIZE         128   /* bytes */
+#define GNI_MSGQ_MSG_SZ_MAX          128   /* bytes */
+#define GNI_MSGQ_NODE_INSTS_MAX      48
+#define GNI_MSGQ_MODE_BLOCKING       0x01
 
 /*
  * Errors, jobs, devices, resources
@@ -562,7 +630,7 @@ typedef uint8_t gni_error_mask_t;
 #define GNI_JOB_CTRL_CE1_MASK    (1 << 1)
 #define GNI_JOB_CTRL_CE2_MASK    (1 << 2)
 #define GNI_JOB_CTRL_CE3_MASK    (1 << 3)
-#define GNI_JOB_CTRL_ALL_CE_MASK \
+#define GNI_JOB_CTRL_ALL_CE_MASK                                                                                       \
     (GNI_JOB_CTRL_CE0_MASK | GNI_JOB_CTRL_CE1_MASK | GNI_JOB_CTRL_CE2_MASK | GNI_JOB_CTRL_CE3_MASK)
 
 typedef enum gni_nic_device {
@@ -676,12 +744,12 @@ typedef struct gni_mem_handle {
 /* A mailbox: starts at msg_buffer + mbox_offset. All P. */
 typedef struct gni_smsg_attr {
     gni_smsg_type_t msg_type;
-    void *msg_buffer;           /* base address in the owner's address space */
-    uint32_t buff_size;         /* bytes of this mailbox */
-    gni_mem_handle_t mem_hndl;  /* registration over the mailbox; its destination CQ gets the arrival events */
-    uint32_t mbox_offset;       /* bytes from msg_buffer */
-    uint16_t mbox_maxcredit;    /* messages that may be outstanding */
-    uint32_t msg_maxsize;       /* largest header plus data, bytes */
+    void *msg_buffer;          /* base address in the owner's address space */
+    uint32_t buff_size;        /* bytes of this mailbox */
+    gni_mem_handle_t mem_hndl; /* registration over the mailbox; its destination CQ gets the arrival events */
+    uint32_t mbox_offset;      /* bytes from msg_buffer */
+    uint16_t mbox_maxcredit;   /* messages that may be outstanding */
+    uint32_t msg_maxsize;      /* largest header plus data, bytes */
 } gni_smsg_attr_t;
 
 typedef struct gni_mem_segment {
@@ -898,7 +966,7 @@ typedef struct gni_ct_amo_post_descriptor {
     gni_fma_cmd_type_t amo_cmd;
     uint64_t first_operand;
     uint64_t second_operand;
-    uint64_t local_addr;             /* this and the next: fetching commands only, else not read */
+    uint64_t local_addr; /* this and the next: fetching commands only, else not read */
     gni_mem_handle_t local_mem_hndl;
 } gni_ct_amo_post_descriptor_t;
 
@@ -930,8 +998,7 @@ typedef struct gni_comp_chan *gni_comp_chan_handle_t; /* newer than 0x5c */
  * @retval GNI_RC_ERROR_NOMEM    Out of memory.
  * @note Threads: any. Source: uGNI spec 4.1; ptag reading 7.29.
  */
-gni_return_t GNI_CdmCreate(uint32_t inst_id, uint8_t ptag, uint32_t cookie, uint32_t modes,
-                           gni_cdm_handle_t *cdm_hndl);
+gni_return_t GNI_CdmCreate(uint32_t inst_id, uint8_t ptag, uint32_t cookie, uint32_t modes, gni_cdm_handle_t *cdm_hndl);
 
 /**
  * Detach a domain from its devices and free it. Live children (NIC, EP, CQ handles) become invalid; threads that
@@ -1020,8 +1087,7 @@ gni_return_t GNI_CdmResume(gni_cdm_handle_t cdm_handle);
  * @note A post blocks when a NIC handle has 1024 of them waiting. Datagrams, registrations and queues are served as
  *       ever. If the caller ends before the job is suspended, the job goes on.
  */
-gni_return_t GNI_SuspendJob(uint32_t device_id, uint64_t job_id, uint8_t ptag, uint32_t cookie,
-                            uint32_t timeout);
+gni_return_t GNI_SuspendJob(uint32_t device_id, uint64_t job_id, uint8_t ptag, uint32_t cookie, uint32_t timeout);
 
 /**
  * End a suspension: what has waited goes on, in its order.
@@ -1104,8 +1170,7 @@ gni_return_t GNI_ConfigureJob(uint32_t device_id, uint64_t job_id, uint8_t ptag,
  * @retval GNI_RC_ERROR_NOMEM       Out of memory.
  */
 gni_return_t GNI_ConfigureNTTandJob(int device_id, uint64_t job_id, uint8_t ptag, uint32_t cookie,
-                                    gni_job_limits_t *limits, gni_ntt_descriptor_t *ntt_desc,
-                                    uint32_t *ntt_base);
+                                    gni_job_limits_t *limits, gni_ntt_descriptor_t *ntt_desc, uint32_t *ntt_base);
 
 /*
  * Device and library information. Threads: any.
@@ -1190,8 +1255,7 @@ gni_return_t GNI_GetDeviceType(gni_nic_device_t *dev_type);
  * @note Without a daemon to ask: the limits of an idle device. Source: uGNI spec 2.18, 3.10, 4.3.
  */
 gni_return_t GNI_GetDevResInfo(uint32_t device_id, gni_dev_res_t res_type, gni_dev_res_desc_t *res_desc);
-gni_return_t GNI_GetJobResInfo(uint32_t device_id, uint8_t ptag, gni_job_res_t res_type,
-                               gni_job_res_desc_t *res_desc);
+gni_return_t GNI_GetJobResInfo(uint32_t device_id, uint8_t ptag, gni_job_res_t res_type, gni_job_res_desc_t *res_desc);
 
 /**
  * Granularity of the network translation table: addresses per entry, 1 while it is empty.
@@ -1395,8 +1459,8 @@ gni_return_t GNI_EpPostDataWId(gni_ep_handle_t ep_hndl, void *in_data, uint16_t 
  */
 gni_return_t GNI_EpPostDataTest(gni_ep_handle_t ep_hndl, gni_post_state_t *post_state, uint32_t *remote_addr,
                                 uint32_t *remote_id);
-gni_return_t GNI_EpPostDataTestById(gni_ep_handle_t ep_hndl, uint64_t datagram_id,
-                                    gni_post_state_t *post_state, uint32_t *remote_addr, uint32_t *remote_id);
+gni_return_t GNI_EpPostDataTestById(gni_ep_handle_t ep_hndl, uint64_t datagram_id, gni_post_state_t *post_state,
+                                    uint32_t *remote_addr, uint32_t *remote_id);
 
 /**
  * The same, waiting for a final state. Blocks.
@@ -1506,9 +1570,8 @@ gni_return_t GNI_EpPostDataCancelById(gni_ep_handle_t ep_hndl, uint64_t datagram
  * @note Threads: NIC. Source: uGNI spec 2.7, 4.6, Appendix B. GNI_MEM_RESERVE_REGION works without GNI_MEM_USE_VMDH
  *       too.
  */
-gni_return_t GNI_MemRegister(gni_nic_handle_t nic_hndl, uint64_t address, uint64_t length,
-                             gni_cq_handle_t dst_cq_hndl, uint32_t flags, uint32_t vmdh_index,
-                             gni_mem_handle_t *mem_hndl);
+gni_return_t GNI_MemRegister(gni_nic_handle_t nic_hndl, uint64_t address, uint64_t length, gni_cq_handle_t dst_cq_hndl,
+                             uint32_t flags, uint32_t vmdh_index, gni_mem_handle_t *mem_hndl);
 
 /**
  * Register several segments under one handle. Transactions then use offsets from 0 in the concatenation, in which
@@ -1526,9 +1589,9 @@ gni_return_t GNI_MemRegister(gni_nic_handle_t nic_hndl, uint64_t address, uint64
  *       0 and the length of the concatenation. One segment is taken by offsets as well. Threads: NIC. Source: uGNI
  *       spec 4.6, 4.7.
  */
-gni_return_t GNI_MemRegisterSegments(gni_nic_handle_t nic_hndl, gni_mem_segment_t *mem_segments,
-                                     uint32_t segments_cnt, gni_cq_handle_t dst_cq_hndl, uint32_t flags,
-                                     uint32_t vmdh_index, gni_mem_handle_t *mem_hndl);
+gni_return_t GNI_MemRegisterSegments(gni_nic_handle_t nic_hndl, gni_mem_segment_t *mem_segments, uint32_t segments_cnt,
+                                     gni_cq_handle_t dst_cq_hndl, uint32_t flags, uint32_t vmdh_index,
+                                     gni_mem_handle_t *mem_hndl);
 
 /**
  * Reserve num_entries consecutive indices, 0 .. num_entries - 1, for GNI_MEM_USE_VMDH. Once per NIC handle, before
@@ -1574,8 +1637,7 @@ gni_return_t GNI_MemHndlQueryAttr(gni_mem_handle_t *mem_hndl, gni_mem_handle_att
  *                               GNI_MEM_UPDATE_REGION, or gone.
  * @note Threads: any. Source: uGNI spec 4.6.
  */
-gni_return_t GNI_RebuildMemHndl(gni_mem_handle_t *src_mem_hndl, uint32_t vmdh_index,
-                                gni_mem_handle_t *dst_mem_hndl);
+gni_return_t GNI_RebuildMemHndl(gni_mem_handle_t *src_mem_hndl, uint32_t vmdh_index, gni_mem_handle_t *dst_mem_hndl);
 
 /**
  * Walk the registrations of a NIC.
@@ -1592,8 +1654,8 @@ gni_return_t GNI_RebuildMemHndl(gni_mem_handle_t *src_mem_hndl, uint32_t vmdh_in
  * @retval GNI_RC_INVALID_STATE  The given handle is not registered.
  * @note Threads: NIC. Source: uGNI spec 4.6.
  */
-gni_return_t GNI_MemQueryHndls(gni_nic_handle_t nic_hndl, int fd, gni_mem_handle_t *mem_hndl,
-                               uint64_t *address, uint64_t *length);
+gni_return_t GNI_MemQueryHndls(gni_nic_handle_t nic_hndl, int fd, gni_mem_handle_t *mem_hndl, uint64_t *address,
+                               uint64_t *length);
 
 /*
  * Completion queues
@@ -1622,9 +1684,8 @@ gni_return_t GNI_MemQueryHndls(gni_nic_handle_t nic_hndl, int fd, gni_mem_handle
  * @retval GNI_RC_ERROR_NOMEM     Out of memory.
  * @note Threads: NIC. Source: uGNI spec 4.9.
  */
-gni_return_t GNI_CqCreate(gni_nic_handle_t nic_hndl, uint32_t entry_count, uint32_t delay_count,
-                          gni_cq_mode_t mode, void (*handler)(gni_cq_entry_t *, void *), void *context,
-                          gni_cq_handle_t *cq_hndl);
+gni_return_t GNI_CqCreate(gni_nic_handle_t nic_hndl, uint32_t entry_count, uint32_t delay_count, gni_cq_mode_t mode,
+                          void (*handler)(gni_cq_entry_t *, void *), void *context, gni_cq_handle_t *cq_hndl);
 
 /**
  * Destroy a completion queue. Registrations that name it as destination do not hinder; their later events are
@@ -1685,8 +1746,7 @@ gni_return_t GNI_PostCqWrite(gni_ep_handle_t ep_hndl, gni_post_descriptor_t *pos
  * @retval GNI_RC_INVALID_PARAM      Not a live CQ, or post_descr is NULL.
  * @note Never blocks. Threads: NIC. Source: uGNI spec 4.9.
  */
-gni_return_t GNI_GetCompleted(gni_cq_handle_t cq_hndl, gni_cq_entry_t event_data,
-                              gni_post_descriptor_t **post_descr);
+gni_return_t GNI_GetCompleted(gni_cq_handle_t cq_hndl, gni_cq_entry_t event_data, gni_post_descriptor_t **post_descr);
 
 /*
  * Events
@@ -1694,8 +1754,8 @@ gni_return_t GNI_GetCompleted(gni_cq_handle_t cq_hndl, gni_cq_entry_t event_data
 
 /**
  * Take the oldest event off a completion queue. Never blocks, but where a fabric takes long to answer each further
- * empty look in a row takes longer, at most a millisecond, or 20 where nothing has come for long, and ends with the first
- * news for the NIC. Also does internal work: returning SMSG credits, sending again; a program that only sends
+ * empty look in a row takes longer, at most a millisecond, or 20 where nothing has come for long, and ends with the
+ * first news for the NIC. Also does internal work: returning SMSG credits, sending again; a program that only sends
  * must call it too.
  *
  * @param[out] event_data  The event with SUCCESS and TRANSACTION_ERROR; a non-zero word with GNI_CQ_OVERRUN set
@@ -1754,8 +1814,7 @@ gni_return_t GNI_CqWaitEvent(gni_cq_handle_t cq_hndl, uint64_t timeout, gni_cq_e
  */
 gni_return_t GNI_CqVectorWaitEvent(gni_cq_handle_t *cq_hndls, uint32_t num_cqs, uint64_t timeout,
                                    gni_cq_entry_t *event_data, uint32_t *which);
-gni_return_t GNI_CqVectorMonitor(gni_cq_handle_t *cq_hndls, uint32_t num_cqs, uint64_t timeout,
-                                 uint32_t *which);
+gni_return_t GNI_CqVectorMonitor(gni_cq_handle_t *cq_hndls, uint32_t num_cqs, uint64_t timeout, uint32_t *which);
 
 /**
  * Raise or lower the count of interrupt masks on a BLOCKING queue. While it is not 0, waiting calls answer
@@ -1845,8 +1904,7 @@ gni_return_t GNI_SmsgBufferSizeNeeded(gni_smsg_attr_t *smsg_attr, unsigned int *
  * @retval GNI_RC_ERROR_NOMEM    Out of memory.
  * @note Threads: NIC.
  */
-gni_return_t GNI_SmsgInit(gni_ep_handle_t ep_hndl, gni_smsg_attr_t *local_smsg_attr,
-                          gni_smsg_attr_t *remote_smsg_attr);
+gni_return_t GNI_SmsgInit(gni_ep_handle_t ep_hndl, gni_smsg_attr_t *local_smsg_attr, gni_smsg_attr_t *remote_smsg_attr);
 
 /**
  * Delivery mode of all messages of a NIC handle. Default GNI_DLVMODE_PERFORMANCE.
@@ -2031,8 +2089,8 @@ gni_return_t GNI_MsgqConnRelease(gni_msgq_handle_t msgq_hndl, uint32_t pe_addr);
  * @retval GNI_RC_INVALID_STATE  Mailbox assigned but not connected, released by the other node, the receiving
  *                               instance has ended, or the NIC has gone.
  */
-gni_return_t GNI_MsgqSend(gni_msgq_handle_t msgq_hndl, gni_ep_handle_t ep_hndl, void *hdr, uint32_t hdr_len,
-                          void *msg, uint32_t msg_len, uint32_t msg_id, uint8_t msg_tag);
+gni_return_t GNI_MsgqSend(gni_msgq_handle_t msgq_hndl, gni_ep_handle_t ep_hndl, void *hdr, uint32_t hdr_len, void *msg,
+                          uint32_t msg_len, uint32_t msg_id, uint8_t msg_tag);
 
 /**
  * Hand received messages to rcv_cb until it returns 0 or none is left. Also does the node's work: takes messages for
@@ -2147,8 +2205,7 @@ gni_return_t GNI_ReleaseErrors(gni_err_handle_t err_handle);
  * @retval GNI_RC_INVALID_PARAM  Not a live subscription, or a NULL pointer.
  */
 gni_return_t GNI_GetErrorMask(gni_err_handle_t err_handle, gni_error_mask_t *mask);
-gni_return_t GNI_SetErrorMask(gni_err_handle_t err_handle, gni_error_mask_t mask_in,
-                              gni_error_mask_t *mask_out);
+gni_return_t GNI_SetErrorMask(gni_err_handle_t err_handle, gni_error_mask_t mask_in, gni_error_mask_t *mask_out);
 
 /**
  * Take one event. Never blocks.
@@ -2289,8 +2346,7 @@ gni_return_t GNI_CeGetId(gni_ce_handle_t ce_hndl, uint32_t *ce_id);
  * @retval GNI_RC_ILLEGAL_OP     The NIC is a Gemini.
  * @note Threads: NIC.
  */
-gni_return_t GNI_EpSetCeAttr(gni_ep_handle_t ep_hndl, uint32_t ce_id, uint32_t child_id,
-                             gni_ce_child_t child_type);
+gni_return_t GNI_EpSetCeAttr(gni_ep_handle_t ep_hndl, uint32_t ce_id, uint32_t child_id, gni_ce_child_t child_type);
 
 /**
  * Connect an engine to its children and its parent. An engine that is configured already gives up what it is doing: its

@@ -16,8 +16,8 @@
 #include "emunic/base/clock.h"
 #include "libugni/src/ask.h"
 
-#define KNOWN_FLAGS                                                                                \
-    (GNI_BI_FLAG_APPLY_NOW | GNI_BI_FLAG_APPLY_AFTER_THROTTLE | GNI_BI_FLAG_USE_DEFAULT_SETTINGS | \
+#define KNOWN_FLAGS                                                                                                    \
+    (GNI_BI_FLAG_APPLY_NOW | GNI_BI_FLAG_APPLY_AFTER_THROTTLE | GNI_BI_FLAG_USE_DEFAULT_SETTINGS |                     \
      GNI_BI_FLAG_VALUE_IS_NUM_ORB_ENTRIES)
 #define LOOK_AGAIN_NS 200000
 
@@ -38,8 +38,9 @@ gni_return_t GNI_SetBIConfig(uint32_t device_id, uint16_t bw, uint16_t aot_bw, u
         max = GNI_BI_INJECT_BW_ORB_MAX;
     if ((modes & GNI_BI_FLAG_USE_DEFAULT_SETTINGS) == 0 && (bw > max || aot_bw > max))
         return GNI_RC_INVALID_PARAM;
-    msg.injection = (struct emu_msg_injection){ .nid_wanted = gnii_nid_of_environment(), .flags = modes, .bw = bw,
-                                                .aot_bw = aot_bw };
+    msg.injection = (struct emu_msg_injection){
+        .nid_wanted = gnii_nid_of_environment(), .flags = modes, .bw = bw, .aot_bw = aot_bw
+    };
     r = gnii_ask(EMU_SOCKET_ADMIN, &msg, -1);
     if (r == -EACCES)
         return GNI_RC_PERMISSION_ERROR;

@@ -43,7 +43,7 @@ gni_return_t gnii_rc(int result)
     case -ENOENT:
     case EMU_OUTCOME_NO_MATCH:
         return GNI_RC_NO_MATCH;
-    case -ECONNREFUSED:     /* no emunic: no device */
+    case -ECONNREFUSED: /* no emunic: no device */
         return GNI_RC_NO_MATCH;
     case EMU_OUTCOME_BUSY:
     case -ENOSPC:
@@ -86,16 +86,16 @@ void gnii_nic_tell_loss(struct gnii_nic *nic)
         return;
     nic->loss_was_told = true;
     emu_log(EMU_LOG_ERROR, "nid %u inst 0x%x: the emulated NIC has gone; %s", nic->port.nid, nic->port.instance_id,
-            lives ? "transactions fail from now on"
-                  : "this process is killed, because it did not set GNI_CDM_MODE_ERR_NO_KILL");
+            lives ? "transactions fail from now on" :
+                    "this process is killed, because it did not set GNI_CDM_MODE_ERR_NO_KILL");
     if (!lives)
         kill(getpid(), SIGKILL);
 }
 
 void gnii_nic_note_error(struct gnii_nic *nic, unsigned status)
 {
-    if (status == 0 || (nic->modes & (GNI_CDM_MODE_ERR_ALL_KILL | GNI_CDM_MODE_ERR_NO_KILL)) !=
-                           GNI_CDM_MODE_ERR_ALL_KILL)
+    if (status == 0 ||
+        (nic->modes & (GNI_CDM_MODE_ERR_ALL_KILL | GNI_CDM_MODE_ERR_NO_KILL)) != GNI_CDM_MODE_ERR_ALL_KILL)
         return;
     emu_log(EMU_LOG_ERROR, "transaction failed with status %u: ending this process (GNI_CDM_MODE_ERR_ALL_KILL)",
             status);
@@ -118,9 +118,9 @@ void gnii_wait_end(struct gnii_wait *wait)
 }
 
 /* Not instrumented: AddressSanitizer takes the unwinding of a cancelled thread through here for an error. */
-__attribute__((no_sanitize_address))
-int gnii_wait_sleep(const struct gnii_wait *wait, struct gnii_nic *nic, _Atomic uint32_t *const *words,
-                    const uint32_t *seen, unsigned n_words, uint64_t deadline_ns)
+__attribute__((no_sanitize_address)) int gnii_wait_sleep(const struct gnii_wait *wait, struct gnii_nic *nic,
+                                                         _Atomic uint32_t *const *words, const uint32_t *seen,
+                                                         unsigned n_words, uint64_t deadline_ns)
 {
     struct emu_cancel open = wait->cancel;
     int r;
@@ -247,7 +247,7 @@ static void wake_waiters(struct gnii_nic *nic)
 {
     struct gnii_cq *cq;
 
-    LIST_FOREACH(cq, &nic->cqs, link)
+    LIST_FOREACH (cq, &nic->cqs, link)
         gnii_cq_wake(cq);
     if (nic->msgq)
         gnii_msgq_wake(nic->msgq);
@@ -273,7 +273,7 @@ static void destroy_nic(struct gnii_nic *nic)
     if (nic->msgq)
         gnii_msgq_free(nic->msgq, false);
     /* The program may free its memory when we return: no transfer may touch it then. */
-    LIST_FOREACH(md, &nic->mds, link) {
+    LIST_FOREACH (md, &nic->mds, link) {
         if (!is_child)
             emu_port_mem_deregister(&nic->port, md->mdh, md->generation);
     }

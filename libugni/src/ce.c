@@ -28,19 +28,21 @@ static_assert((int)GNI_CE_CHILD_PE == (int)EMU_CE_LINK_LEAF, "ce: child type");
 static_assert(GNI_CE_MAX_CHILDREN == EMU_CE_CHILDREN_MAX, "ce: children");
 static_assert(GNI_CE_MAX_CHILDREN <= 2 * EMU_CE_CHILDREN_PER_MSG, "ce: a configuration has two parts");
 static_assert(GNI_CE_FPE_OP_INVAL == EMU_CE_FPE_INVALID && GNI_CE_FPE_OFLOW == EMU_CE_FPE_OVERFLOW &&
-              GNI_CE_FPE_UFLOW == EMU_CE_FPE_UNDERFLOW && GNI_CE_FPE_PRECISION == EMU_CE_FPE_INEXACT,
+                  GNI_CE_FPE_UFLOW == EMU_CE_FPE_UNDERFLOW && GNI_CE_FPE_PRECISION == EMU_CE_FPE_INEXACT,
               "ce: exceptions");
 static_assert(GNI_CEMODE_FPE_OP_INVAL == GNI_CE_FPE_OP_INVAL << 1 && GNI_CEMODE_FPE_OFLOW == GNI_CE_FPE_OFLOW << 1 &&
-              GNI_CEMODE_FPE_UFLOW == GNI_CE_FPE_UFLOW << 1 && GNI_CEMODE_FPE_PRECISION == GNI_CE_FPE_PRECISION << 1,
+                  GNI_CEMODE_FPE_UFLOW == GNI_CE_FPE_UFLOW << 1 &&
+                  GNI_CEMODE_FPE_PRECISION == GNI_CE_FPE_PRECISION << 1,
               "ce: exceptions in a post");
 static_assert(sizeof(gni_ce_result_t) == sizeof(struct emu_ce_result) &&
-              offsetof(gni_ce_result_t, result1) == offsetof(struct emu_ce_result, result1), "ce: result");
+                  offsetof(gni_ce_result_t, result1) == offsetof(struct emu_ce_result, result1),
+              "ce: result");
 
 #define ROUNDING_MODES (GNI_CE_MODE_ROUND_UP | GNI_CE_MODE_ROUND_DOWN | GNI_CE_MODE_ROUND_NEAR | GNI_CE_MODE_ROUND_ZERO)
 #define ENTRY_MODES    (GNI_CE_MODE_CQE_ONCOMP | GNI_CE_MODE_CQE_ONERR)
-#define ROUTING_MODES                                                                                   \
+#define ROUTING_MODES                                                                                                  \
     (GNI_CE_MODE_RC_NMIN_HASH | GNI_CE_MODE_RC_MIN_HASH | GNI_CE_MODE_RC_MNON_HASH | GNI_CE_MODE_RC_ADAPT)
-#define POST_FPE_MODES                                                                                  \
+#define POST_FPE_MODES                                                                                                 \
     (GNI_CEMODE_FPE_OP_INVAL | GNI_CEMODE_FPE_OFLOW | GNI_CEMODE_FPE_UFLOW | GNI_CEMODE_FPE_PRECISION)
 
 /* ---- results that are due ---- */
@@ -48,7 +50,7 @@ static_assert(sizeof(gni_ce_result_t) == sizeof(struct emu_ce_result) &&
 struct due {
     LIST_ENTRY(due) link;
     const gni_ce_result_t *result;
-    struct gnii_nic *nic;           /* borrowed: it takes its own out of the list before it goes */
+    struct gnii_nic *nic; /* borrowed: it takes its own out of the list before it goes */
 };
 
 static pthread_mutex_t due_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -58,7 +60,7 @@ static struct due *find_due(const gni_ce_result_t *result)
 {
     struct due *d;
 
-    LIST_FOREACH(d, &dues, link) {
+    LIST_FOREACH (d, &dues, link) {
         if (d->result == result)
             return d;
     }
@@ -265,7 +267,7 @@ gni_return_t GNI_CeDestroy(gni_ce_handle_t ce_hndl)
     nic = ce->nic;
     msg.ce.ce_id = ce->ce_id;
     emu_biased_lock(&nic->lock);
-    emu_port_request(&nic->port, &msg);     /* fails only when the NIC has gone, and the engine with it */
+    emu_port_request(&nic->port, &msg); /* fails only when the NIC has gone, and the engine with it */
     free_ce(ce);
     emu_biased_unlock(&nic->lock);
     return GNI_RC_SUCCESS;
@@ -305,15 +307,15 @@ gni_return_t GNI_EpSetCeAttr(gni_ep_handle_t ep_hndl, uint32_t ce_id, uint32_t c
 {
     struct gnii_ep *ep = gnii_ep_find(ep_hndl);
 
-    if (!ep || child_id >= GNI_CE_MAX_CHILDREN ||
-        (child_type != GNI_CE_CHILD_VCE && child_type != GNI_CE_CHILD_PE))
+    if (!ep || child_id >= GNI_CE_MAX_CHILDREN || (child_type != GNI_CE_CHILD_VCE && child_type != GNI_CE_CHILD_PE))
         return GNI_RC_INVALID_PARAM;
     if (ep->nic->is_gemini)
         return GNI_RC_ILLEGAL_OP;
     emu_biased_lock(&ep->nic->lock);
     /* A number that no engine has must not become one that some engine has. */
     ep->ce = (struct emu_ce_link){ .ce_id = (uint16_t)(ce_id < UINT16_MAX ? ce_id : UINT16_MAX),
-                                   .child_id = (uint8_t)child_id, .type = (uint8_t)child_type };
+                                   .child_id = (uint8_t)child_id,
+                                   .type = (uint8_t)child_type };
     emu_biased_unlock(&ep->nic->lock);
     return GNI_RC_SUCCESS;
 }
@@ -382,7 +384,9 @@ static int send_configuration(struct gnii_ce *ce, const struct emu_msg_ce *setti
 static gni_return_t configure(struct gnii_ce *ce, const gni_ep_handle_t *child_eps, uint32_t n_children,
                               gni_ep_handle_t parent_ep, const struct gnii_cq *cq, uint32_t modes)
 {
-    struct emu_msg_ce settings = { .ce_id = ce->ce_id, .cq = cq->index, .rounding = rounding_of(modes),
+    struct emu_msg_ce settings = { .ce_id = ce->ce_id,
+                                   .cq = cq->index,
+                                   .rounding = rounding_of(modes),
                                    .flags = (modes & GNI_CE_MODE_CQE_ONCOMP) ? EMU_CE_ALWAYS : 0 };
     struct emu_ce_link children[GNI_CE_MAX_CHILDREN];
     uint32_t used = 0;
@@ -419,9 +423,9 @@ gni_return_t GNI_CeConfigure(gni_ce_handle_t ce_hndl, gni_ep_handle_t *child_eps
 static bool set_operation(struct emu_cmd *cmd, uint32_t ce_cmd)
 {
     static const uint8_t op_of[16] = {
-        [0x00 / 2] = EMU_CE_AND,  [0x02 / 2] = EMU_CE_OR,    [0x04 / 2] = EMU_CE_XOR,   [0x10 / 2] = EMU_CE_IMIN,
-        [0x12 / 2] = EMU_CE_IMAX, [0x14 / 2] = EMU_CE_IADD,  [0x18 / 2] = EMU_CE_FPMIN, [0x1a / 2] = EMU_CE_FPMAX,
-        [0x1c / 2] = EMU_CE_FPADD,
+        [0x00 / 2] = EMU_CE_AND,   [0x02 / 2] = EMU_CE_OR,    [0x04 / 2] = EMU_CE_XOR,
+        [0x10 / 2] = EMU_CE_IMIN,  [0x12 / 2] = EMU_CE_IMAX,  [0x14 / 2] = EMU_CE_IADD,
+        [0x18 / 2] = EMU_CE_FPMIN, [0x1a / 2] = EMU_CE_FPMAX, [0x1c / 2] = EMU_CE_FPADD,
     };
     bool is_greatest = (ce_cmd & 0x20u) != 0;
 
@@ -492,7 +496,7 @@ static gni_return_t post(struct gnii_ep *ep, gni_post_descriptor_t *descr, struc
         return rc;
     tid = gnii_post_take_tx(ep, ep->cq, descr, descr->cq_mode);
     slot = emu_port_command(&ep->nic->port, 0, NULL);
-    if (!slot) {        /* the NIC has gone */
+    if (!slot) { /* the NIC has gone */
         gnii_tx_give(ep->nic, tid);
         return GNI_RC_ERROR_RESOURCE;
     }
@@ -518,6 +522,6 @@ gni_return_t gnii_ce_post(struct gnii_ep *ep, gni_post_descriptor_t *descr)
     if (rc != GNI_RC_SUCCESS)
         free(due);
     else
-        sched_yield();      /* emunic is the one that has to run now */
+        sched_yield(); /* emunic is the one that has to run now */
     return rc;
 }

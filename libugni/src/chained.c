@@ -16,7 +16,7 @@
 #define CHAIN_MAX 1024u
 
 struct chain {
-    struct gnii_post *posts;      /* owned */
+    struct gnii_post *posts; /* owned */
     uint32_t n_posts;
 };
 

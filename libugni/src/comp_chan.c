@@ -31,13 +31,13 @@
 #include "libugni/src/ugni.h"
 
 struct gnii_chan {
-    _Atomic uint32_t refs;              /* first: object.h */
+    _Atomic uint32_t refs; /* first: object.h */
     void *handle;
-    LIST_ENTRY(gnii_chan) link;         /* in the NIC's list */
-    struct gnii_nic *nic;               /* counted */
-    struct emu_channel *channel;        /* owned */
+    LIST_ENTRY(gnii_chan) link;  /* in the NIC's list */
+    struct gnii_nic *nic;        /* counted */
+    struct emu_channel *channel; /* owned */
     pthread_mutex_t lock;
-    struct gnii_cq *cqs[EMU_CQS_MAX];   /* borrowed: what is attached, by the queue's index in the port */
+    struct gnii_cq *cqs[EMU_CQS_MAX]; /* borrowed: what is attached, by the queue's index in the port */
 };
 
 static struct gnii_chan *find_chan(gni_comp_chan_handle_t handle)
@@ -256,7 +256,7 @@ gni_return_t GNI_CqArmCompChan(gni_cq_handle_t *cq_hndls, uint32_t num_cqs)
 /* One GNI_CompChanGetEvent(). */
 struct taking {
     struct gnii_wait wait;
-    struct gnii_chan *chan;     /* counted */
+    struct gnii_chan *chan; /* counted */
     gni_cq_handle_t *cq_out;
 };
 
@@ -319,8 +319,7 @@ static void leave(void *arg)
  * Not instrumented, as gnii_wait_sleep(); nor are those below it: a cancelled thread does not come back to clear their
  * marks.
  */
-__attribute__((no_sanitize_address))
-static int sleep_on(struct taking *t)
+__attribute__((no_sanitize_address)) static int sleep_on(struct taking *t)
 {
     struct emu_cancel open = t->wait.cancel;
     int r;
@@ -333,8 +332,7 @@ static int sleep_on(struct taking *t)
     return r;
 }
 
-__attribute__((no_sanitize_address))
-static gni_return_t wait_and_take(struct taking *t)
+__attribute__((no_sanitize_address)) static gni_return_t wait_and_take(struct taking *t)
 {
     for (;;) {
         bool was_readable = false;
@@ -353,8 +351,8 @@ static gni_return_t wait_and_take(struct taking *t)
     }
 }
 
-__attribute__((no_sanitize_address))
-gni_return_t GNI_CompChanGetEvent(gni_comp_chan_handle_t chan_hndl, gni_cq_handle_t *cq_hndl)
+__attribute__((no_sanitize_address)) gni_return_t GNI_CompChanGetEvent(gni_comp_chan_handle_t chan_hndl,
+                                                                       gni_cq_handle_t *cq_hndl)
 {
     struct taking t = { .cq_out = cq_hndl };
     gni_return_t rc = GNI_RC_INVALID_PARAM;

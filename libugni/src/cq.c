@@ -32,10 +32,10 @@
 #include "emunic/base/clock.h"
 #include "libugni/src/ugni.h"
 
-#define ENTRIES_MAX     (1u << 20)
-#define NEVER           UINT64_MAX
-#define WORDS_MAX       128u            /* that a thread can sleep on */
-#define MANY_SLICE_NS   1000000u        /* with more queues it looks so often */
+#define ENTRIES_MAX   (1u << 20)
+#define NEVER         UINT64_MAX
+#define WORDS_MAX     128u     /* that a thread can sleep on */
+#define MANY_SLICE_NS 1000000u /* with more queues it looks so often */
 
 /* ---- objects ---- */
 
@@ -58,8 +58,8 @@ gni_return_t GNI_CqCreate(gni_nic_handle_t nic_hndl, uint32_t entry_count, uint3
     cq->mode = mode;
     cq->handler = handler;
     cq->context = context;
-    cq->capacity = entry_count > nic->port.settings.cq_floor_entries ? entry_count
-                                                                     : (uint32_t)nic->port.settings.cq_floor_entries;
+    cq->capacity =
+        entry_count > nic->port.settings.cq_floor_entries ? entry_count : (uint32_t)nic->port.settings.cq_floor_entries;
     for_peers = entry_count > nic->port.settings.cq_literal_entries ? cq->capacity : entry_count;
     r = emu_port_cq_create_roomy(&nic->port, for_peers, cq->capacity, GNI_CQ_IS_BLOCKING(mode), &cq->index,
                                  &cq->consumer);
@@ -72,7 +72,7 @@ gni_return_t GNI_CqCreate(gni_nic_handle_t nic_hndl, uint32_t entry_count, uint3
     if (GNI_CQ_IS_BLOCKING(mode))
         atomic_store(&cq->consumer.shm->wake_after, delay_count < for_peers ? delay_count : for_peers);
     else
-        emu_cq_add_own(&cq->consumer);      /* without it there is the shared ring */
+        emu_cq_add_own(&cq->consumer); /* without it there is the shared ring */
     atomic_fetch_add(&nic->refs, 1);
     emu_biased_lock(&nic->lock);
     LIST_INSERT_HEAD(&nic->cqs, cq, link);
@@ -134,7 +134,7 @@ gni_return_t GNI_CqDestroy(gni_cq_handle_t cq_hndl)
         emu_port_cq_destroy(&nic->port, cq->index);
         for (uint32_t tid = 0; tid < nic->n_tx; tid++) {
             if (nic->tx[tid].cq == cq)
-                gnii_tx_give(nic, tid);     /* nobody can ask for them */
+                gnii_tx_give(nic, tid); /* nobody can ask for them */
         }
         for (; cq->sends_head != cq->sends_tail; cq->sends_head++) {
             const struct gnii_send *send = &cq->sends[cq->sends_head & cq->sends_mask];
@@ -151,7 +151,7 @@ gni_return_t GNI_CqDestroy(gni_cq_handle_t cq_hndl)
 
 bool gnii_cq_make_sends(struct gnii_cq *cq)
 {
-    uint64_t n = cq->consumer.ring_entries;      /* a power of two, at least the capacity */
+    uint64_t n = cq->consumer.ring_entries; /* a power of two, at least the capacity */
 
     if (cq->sends)
         return false;
@@ -397,7 +397,7 @@ void gnii_cq_reclaim_all(struct gnii_nic *nic)
 {
     struct gnii_cq *cq;
 
-    LIST_FOREACH(cq, &nic->cqs, link)
+    LIST_FOREACH (cq, &nic->cqs, link)
         gnii_cq_reclaim(cq);
 }
 
@@ -449,7 +449,7 @@ static gni_return_t look_past_entries(struct gnii_cq *cq)
     if (emu_cq_has_overrun(&cq->consumer))
         return GNI_RC_ERROR_RESOURCE;
     if (gnii_nic_is_lost(cq->nic))
-        return GNI_RC_SUCCESS;      /* GNI_CqGetEvent has something to say */
+        return GNI_RC_SUCCESS; /* GNI_CqGetEvent has something to say */
     return GNI_RC_NOT_DONE;
 }
 
@@ -468,7 +468,7 @@ static gni_return_t look(struct gnii_cq *cq)
 
     if (!emu_cq_is_empty(&cq->consumer)) {
         emu_biased_lock(&cq->nic->lock);
-        if (!atomic_load(&cq->is_dead))     /* else the place may be another queue's by now */
+        if (!atomic_load(&cq->is_dead)) /* else the place may be another queue's by now */
             has_entry = gnii_cq_reclaim(cq);
         emu_biased_unlock(&cq->nic->lock);
     }
@@ -493,11 +493,11 @@ gni_return_t GNI_CqTestEvent(gni_cq_handle_t cq_hndl)
 /* One blocking call. The queues may belong to several NIC handles. */
 struct vector {
     struct gnii_wait wait;
-    struct gnii_cq **cqs;               /* counted */
-    struct gnii_cq *few[WORDS_MAX];     /* where they are, but for larger vectors */
+    struct gnii_cq **cqs;           /* counted */
+    struct gnii_cq *few[WORDS_MAX]; /* where they are, but for larger vectors */
     uint32_t n_cqs;
     uint64_t deadline_ns;
-    gni_cq_entry_t *event_data;         /* NULL: only look */
+    gni_cq_entry_t *event_data; /* NULL: only look */
     uint32_t *which;
 };
 

@@ -32,35 +32,35 @@
 
 #include <gni_pub.h>
 
-#define GNII_CQE_OVERRUN      (1ULL << 63) /* this CQ lost entries */
-#define GNII_CQE_REM_OVERRUN  (1ULL << 62) /* the peer's destination CQ lost entries */
-#define GNII_CQE_TYPE_SHIFT   60
-#define GNII_CQE_TYPE_MASK    0x3ULL
-#define GNII_CQE_ENGINE_SHIFT 56
-#define GNII_CQE_ENGINE_MASK  0xfULL
-#define GNII_CQE_STATUS_SHIFT 48
-#define GNII_CQE_STATUS_MASK  0xffULL
-#define GNII_CQE_DATA_MASK    ((1ULL << 48) - 1)
-#define GNII_CQE_TID_SHIFT    24
-#define GNII_CQE_TID_MASK     0xffffffULL
+#define GNII_CQE_OVERRUN        (1ULL << 63) /* this CQ lost entries */
+#define GNII_CQE_REM_OVERRUN    (1ULL << 62) /* the peer's destination CQ lost entries */
+#define GNII_CQE_TYPE_SHIFT     60
+#define GNII_CQE_TYPE_MASK      0x3ULL
+#define GNII_CQE_ENGINE_SHIFT   56
+#define GNII_CQE_ENGINE_MASK    0xfULL
+#define GNII_CQE_STATUS_SHIFT   48
+#define GNII_CQE_STATUS_MASK    0xffULL
+#define GNII_CQE_DATA_MASK      ((1ULL << 48) - 1)
+#define GNII_CQE_TID_SHIFT      24
+#define GNII_CQE_TID_MASK       0xffffffULL
 #define GNII_CQE_WIDE_TID_SHIFT 32
-#define GNII_CQE_WIDE_TIDS    0x10000u
-#define GNII_CQE_INST_MASK    0xffffffULL   /* event data as Aries shows it */
-#define GNII_CQE_EVENT_MASK   0xffffffffULL /* event data of destination entries, msg_id, reduction id */
-#define GNII_CQE_SEND_SHIFT   32
-#define GNII_CQE_SENDS        0x10000ULL    /* numbers of sends: no more have no entry yet */
-#define GNII_CQE_CE_ID_SHIFT  32
-#define GNII_CQE_CE_ID_MASK   0xffffULL
+#define GNII_CQE_WIDE_TIDS      0x10000u
+#define GNII_CQE_INST_MASK      0xffffffULL   /* event data as Aries shows it */
+#define GNII_CQE_EVENT_MASK     0xffffffffULL /* event data of destination entries, msg_id, reduction id */
+#define GNII_CQE_SEND_SHIFT     32
+#define GNII_CQE_SENDS          0x10000ULL /* numbers of sends: no more have no entry yet */
+#define GNII_CQE_CE_ID_SHIFT    32
+#define GNII_CQE_CE_ID_MASK     0xffffULL
 
 /* Who made an entry; never 0, which keeps every entry different from 0. */
 enum gnii_cqe_engine {
     GNII_CQE_ENGINE_FMA = 1,
     GNII_CQE_ENGINE_BTE = 2,
-    GNII_CQE_ENGINE_SMSG = 3,     /* SMSG or MSGQ send */
-    GNII_CQE_ENGINE_REMOTE = 4,   /* event caused by a peer */
+    GNII_CQE_ENGINE_SMSG = 3,   /* SMSG or MSGQ send */
+    GNII_CQE_ENGINE_REMOTE = 4, /* event caused by a peer */
     GNII_CQE_ENGINE_CQ_WRITE = 5,
     GNII_CQE_ENGINE_CE = 6,
-    GNII_CQE_ENGINE_FMA_WIDE = 9,  /* for a program of a Gemini */
+    GNII_CQE_ENGINE_FMA_WIDE = 9, /* for a program of a Gemini */
     GNII_CQE_ENGINE_BTE_WIDE = 10,
     GNII_CQE_ENGINE_LIBRARY = 15,
 };
@@ -77,8 +77,8 @@ enum gnii_cqe_status {
     GNII_CQE_LOCAL_ACCESS = 7,
     GNII_CQE_RETRANSMIT_LIMIT = 8,
     GNII_CQE_CANCELLED = 9,
-    GNII_CQE_BAD_COMMAND = 10,    /* not of spec 7.3: the device refused the command as malformed */
-    GNII_CQE_MISMATCH = 11,       /* not of spec 7.3: the members of a reduction did not agree */
+    GNII_CQE_BAD_COMMAND = 10, /* not of spec 7.3: the device refused the command as malformed */
+    GNII_CQE_MISMATCH = 11,    /* not of spec 7.3: the members of a reduction did not agree */
     GNII_CQE_STATUS_COUNT
 };
 
@@ -147,8 +147,8 @@ static inline gni_cq_entry_t gnii_cqe_overrun_word(void)
 
 static inline gni_cq_entry_t gnii_cqe_with_status(gni_cq_entry_t entry, unsigned status)
 {
-    return (entry & ~(GNII_CQE_STATUS_MASK << GNII_CQE_STATUS_SHIFT)) |
-           (status & GNII_CQE_STATUS_MASK) << GNII_CQE_STATUS_SHIFT;
+    return (entry & ~(GNII_CQE_STATUS_MASK << GNII_CQE_STATUS_SHIFT)) | (status & GNII_CQE_STATUS_MASK)
+                                                                            << GNII_CQE_STATUS_SHIFT;
 }
 
 static inline bool gnii_cqe_is_overrun(gni_cq_entry_t entry)
@@ -195,8 +195,8 @@ static inline bool gnii_cqe_is_wide(gni_cq_entry_t entry)
 static inline gni_cq_entry_t gnii_cqe_widened(gni_cq_entry_t entry, uint32_t local_event)
 {
     uint64_t keep = entry & ~(GNII_CQE_DATA_MASK | GNII_CQE_ENGINE_MASK << GNII_CQE_ENGINE_SHIFT);
-    uint64_t engine = gnii_cqe_engine(entry) == GNII_CQE_ENGINE_BTE ? GNII_CQE_ENGINE_BTE_WIDE
-                                                                    : GNII_CQE_ENGINE_FMA_WIDE;
+    uint64_t engine =
+        gnii_cqe_engine(entry) == GNII_CQE_ENGINE_BTE ? GNII_CQE_ENGINE_BTE_WIDE : GNII_CQE_ENGINE_FMA_WIDE;
 
     return keep | engine << GNII_CQE_ENGINE_SHIFT | (uint64_t)gnii_cqe_tid(entry) << GNII_CQE_WIDE_TID_SHIFT |
            local_event;

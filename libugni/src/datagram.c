@@ -20,7 +20,7 @@
 
 #define FOR_EVER   ((uint32_t)-1)
 #define NO_ID      (~0ull)
-#define COLLECT_NS 50000000ull      /* time for an owner to collect what it has cancelled */
+#define COLLECT_NS 50000000ull /* time for an owner to collect what it has cancelled */
 
 /* ---- post ---- */
 
@@ -111,8 +111,7 @@ static gni_return_t ask(const struct question *q, struct answer *answer)
 {
     struct gnii_ep *ep = q->ep;
     struct emu_msg msg = { .type = EMU_MSG_DATAGRAM_TEST,
-                           .datagram = { .ep = ep->key, .id = q->id,
-                                         .flags = q->asks_id ? EMU_DATAGRAM_HAS_ID : 0 } };
+                           .datagram = { .ep = ep->key, .id = q->id, .flags = q->asks_id ? EMU_DATAGRAM_HAS_ID : 0 } };
     uint32_t news;
     int r;
 
@@ -131,7 +130,7 @@ static gni_return_t ask(const struct question *q, struct answer *answer)
         return GNI_RC_SUCCESS;
     }
     if (r != 0) {
-        ep->has_datagram = false;       /* collected before, or too large for the buffer */
+        ep->has_datagram = false; /* collected before, or too large for the buffer */
         return gnii_rc(r);
     }
     answer->state = (gni_post_state_t)msg.datagram.state;
@@ -209,8 +208,8 @@ static uint64_t deadline_of(uint32_t timeout_ms)
 /* What a blocking call holds on to. */
 struct waiter {
     struct gnii_wait wait;
-    struct gnii_nic *nic;       /* counted, or NULL */
-    struct gnii_ep *ep;         /* counted, or NULL */
+    struct gnii_nic *nic; /* counted, or NULL */
+    struct gnii_ep *ep;   /* counted, or NULL */
 };
 
 static void give_back(void *arg)
@@ -305,10 +304,12 @@ static int probe_lost(struct gnii_nic *nic, bool asks_id, struct emu_msg_datagra
     const struct gnii_ep *ep;
 
     gnii_nic_tell_loss(nic);
-    LIST_FOREACH(ep, &nic->eps, link) {
+    LIST_FOREACH (ep, &nic->eps, link) {
         if (!ep->has_datagram || (asks_id && !ep->datagram_has_id))
             continue;
-        *found = (struct emu_msg_datagram){ .id = ep->datagram_id, .ep = ep->key, .state = EMU_DATAGRAM_ERROR,
+        *found = (struct emu_msg_datagram){ .id = ep->datagram_id,
+                                            .ep = ep->key,
+                                            .state = EMU_DATAGRAM_ERROR,
                                             .remote_nid = ep->is_bound ? ep->remote_addr : EMU_NID_NONE,
                                             .remote_instance = ep->remote_id };
         return 0;
@@ -386,7 +387,7 @@ static bool may_be_collected_soon(const struct gnii_nic *nic, const struct emu_m
 
     if (found->state != EMU_DATAGRAM_TERMINATED)
         return false;
-    LIST_FOREACH(ep, &nic->eps, link) {
+    LIST_FOREACH (ep, &nic->eps, link) {
         if (ep->key == found->ep)
             return ep->has_datagram;
     }

@@ -21,8 +21,8 @@ gni_nic_device_t gnii_device_of(uint32_t device);
 gni_nic_device_t gnii_device_known(void);
 
 /* Bits of dlvr_mode and rdma_mode that came with Aries. */
-#define GNII_ARIES_DLVMODES                                                                                         \
-    (GNI_DLVMODE_NMIN_HASH | GNI_DLVMODE_MIN_HASH | GNI_DLVMODE_ADAPTIVE1 | GNI_DLVMODE_ADAPTIVE2 |                 \
+#define GNII_ARIES_DLVMODES                                                                                            \
+    (GNI_DLVMODE_NMIN_HASH | GNI_DLVMODE_MIN_HASH | GNI_DLVMODE_ADAPTIVE1 | GNI_DLVMODE_ADAPTIVE2 |                    \
      GNI_DLVMODE_ADAPTIVE3)
 #define GNII_ARIES_RDMAMODES GNI_RDMAMODE_GETWC_DIS
 

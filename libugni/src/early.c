@@ -23,8 +23,8 @@
 #define ROOM_MAX (1u << 17)
 
 struct gnii_early_row {
-    uint64_t key;                   /* 0: free */
-    int64_t balance;                /* never 0 */
+    uint64_t key;    /* 0: free */
+    int64_t balance; /* never 0 */
 };
 
 static uint64_t key_of(uint32_t event, uint16_t tag)

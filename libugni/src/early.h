@@ -12,9 +12,9 @@ struct gnii_early_row;
 
 /* Of a process in a communication domain. Zeroed: empty. Its owner locks. */
 struct gnii_early {
-    struct gnii_early_row *rows;    /* owned; NULL until wanted */
+    struct gnii_early_row *rows; /* owned; NULL until wanted */
     uint32_t n_rows;
-    uint32_t room;                  /* a power of two, or 0 */
+    uint32_t room; /* a power of two, or 0 */
 };
 
 /* The tag of a connection's early messages, from the mark of its sender. Never 0. */

@@ -50,9 +50,9 @@ struct gni_err {
     int event_fd;               /* owned: readable while events wait */
     gni_error_mask_t mask;
     uint8_t ptag;
-    uint32_t serial;            /* of the last event taken */
-    _Atomic bool told_loss;     /* the last event has been made */
-    unsigned n_waiters;         /* threads inside GNI_WaitErrorEvents() */
+    uint32_t serial;        /* of the last event taken */
+    _Atomic bool told_loss; /* the last event has been made */
+    unsigned n_waiters;     /* threads inside GNI_WaitErrorEvents() */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -254,8 +254,11 @@ gni_return_t GNI_SetErrorPtag(gni_err_handle_t err_handle, uint8_t ptag)
 
 static gni_error_event_t event_of(struct gni_err *err, const struct emu_error_record *record)
 {
-    gni_error_event_t event = { .error_code = record->code, .error_category = record->category, .ptag = record->ptag,
-                                .serial_number = record->serial, .timestamp = record->timestamp_ns };
+    gni_error_event_t event = { .error_code = record->code,
+                                .error_category = record->category,
+                                .ptag = record->ptag,
+                                .serial_number = record->serial,
+                                .timestamp = record->timestamp_ns };
 
     _Static_assert(sizeof(event.info_mmrs) == sizeof(record->info), "four words");
     memcpy(event.info_mmrs, record->info, sizeof(event.info_mmrs));
@@ -273,8 +276,10 @@ static bool make_last_event(struct gni_err *err, gni_error_event_t *event_out)
     if ((err->mask & GNI_ERRMASK_CRITICAL) == 0)
         return false;
     clock_gettime(CLOCK_REALTIME, &now);
-    *event_out = (gni_error_event_t){ .error_code = EMU_ERROR_NIC_GONE, .error_category = GNI_ERRMASK_CRITICAL,
-                                      .ptag = err->ptag, .serial_number = ++err->serial,
+    *event_out = (gni_error_event_t){ .error_code = EMU_ERROR_NIC_GONE,
+                                      .error_category = GNI_ERRMASK_CRITICAL,
+                                      .ptag = err->ptag,
+                                      .serial_number = ++err->serial,
                                       .timestamp = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec };
     return true;
 }

@@ -108,8 +108,8 @@ gni_return_t GNI_GetPtag(uint32_t device_id, uint32_t cookie, uint8_t *ptag)
 static bool ask_resource(enum emu_resource resource, uint8_t ptag, struct emu_msg_resources *answer_out)
 {
     struct emu_msg msg = { .type = EMU_MSG_RESOURCES,
-                           .resources = { .resource = resource, .ptag = ptag,
-                                          .nid_wanted = gnii_nid_of_environment() } };
+                           .resources = {
+                               .resource = resource, .ptag = ptag, .nid_wanted = gnii_nid_of_environment() } };
 
     if (gnii_ask(EMU_SOCKET_CONTROL, &msg, -1) != 0)
         return false;
@@ -121,9 +121,14 @@ static bool ask_resource(enum emu_resource resource, uint8_t ptag, struct emu_ms
 static bool figures_of(enum emu_resource resource, uint8_t ptag, struct emu_msg_resources *figures_out)
 {
     static const uint64_t idle_limits[EMU_RESOURCE_END] = {
-        [EMU_RESOURCE_MDD] = EMU_MDH_COUNT - 1, [EMU_RESOURCE_CQ] = EMU_CQS_MAX * 4, [EMU_RESOURCE_FMA] = 127,
-        [EMU_RESOURCE_BTE] = EMU_RING_SLOTS,    [EMU_RESOURCE_CE] = 4,               [EMU_RESOURCE_IOMMU] = 1u << 27,
-        [EMU_RESOURCE_SFMA] = EMU_PORTS_MAX,    [EMU_RESOURCE_MRT] = EMU_MRT_ENTRIES,
+        [EMU_RESOURCE_MDD] = EMU_MDH_COUNT - 1,
+        [EMU_RESOURCE_CQ] = EMU_CQS_MAX * 4,
+        [EMU_RESOURCE_FMA] = 127,
+        [EMU_RESOURCE_BTE] = EMU_RING_SLOTS,
+        [EMU_RESOURCE_CE] = 4,
+        [EMU_RESOURCE_IOMMU] = 1u << 27,
+        [EMU_RESOURCE_SFMA] = EMU_PORTS_MAX,
+        [EMU_RESOURCE_MRT] = EMU_MRT_ENTRIES,
         [EMU_RESOURCE_GART] = EMU_GART_ENTRIES,
     };
 
@@ -147,10 +152,14 @@ gni_return_t GNI_GetNttGran(uint32_t device_id, uint32_t *ntt_gran)
 gni_return_t GNI_GetDevResInfo(uint32_t device_id, gni_dev_res_t res_type, gni_dev_res_desc_t *res_desc)
 {
     static const enum emu_resource resource_of[GNI_DEVICE_PISCES][GNI_DEV_RES_LAST] = {
-        [GNI_DEVICE_GEMINI] = { [GNI_DEV_RES_MDD] = EMU_RESOURCE_MDD, [GNI_DEV_RES_CQ] = EMU_RESOURCE_CQ,
-                                [GNI_DEV_RES_FMA] = EMU_RESOURCE_FMA, [GNI_DEV_RES_MRT] = EMU_RESOURCE_MRT },
-        [GNI_DEVICE_ARIES] = { [GNI_DEV_RES_MDD] = EMU_RESOURCE_MDD, [GNI_DEV_RES_CQ] = EMU_RESOURCE_CQ,
-                               [GNI_DEV_RES_FMA] = EMU_RESOURCE_FMA, [GNI_DEV_RES_CE] = EMU_RESOURCE_CE },
+        [GNI_DEVICE_GEMINI] = { [GNI_DEV_RES_MDD] = EMU_RESOURCE_MDD,
+                                [GNI_DEV_RES_CQ] = EMU_RESOURCE_CQ,
+                                [GNI_DEV_RES_FMA] = EMU_RESOURCE_FMA,
+                                [GNI_DEV_RES_MRT] = EMU_RESOURCE_MRT },
+        [GNI_DEVICE_ARIES] = { [GNI_DEV_RES_MDD] = EMU_RESOURCE_MDD,
+                               [GNI_DEV_RES_CQ] = EMU_RESOURCE_CQ,
+                               [GNI_DEV_RES_FMA] = EMU_RESOURCE_FMA,
+                               [GNI_DEV_RES_CE] = EMU_RESOURCE_CE },
     };
     struct emu_msg_resources f;
     uint64_t taken;
@@ -160,21 +169,28 @@ gni_return_t GNI_GetDevResInfo(uint32_t device_id, gni_dev_res_t res_type, gni_d
     if (!figures_of(resource_of[gnii_device()][res_type], 0, &f))
         return GNI_RC_ERROR_RESOURCE;
     taken = f.used + f.reserved;
-    *res_desc = (gni_dev_res_desc_t){ .available = f.limit > taken ? f.limit - taken : 0, .reserved = f.reserved,
-                                      .held = f.used, .total = f.limit };
+    *res_desc = (gni_dev_res_desc_t){
+        .available = f.limit > taken ? f.limit - taken : 0, .reserved = f.reserved, .held = f.used, .total = f.limit
+    };
     return GNI_RC_SUCCESS;
 }
 
 gni_return_t GNI_GetJobResInfo(uint32_t device_id, uint8_t ptag, gni_job_res_t res_type, gni_job_res_desc_t *res_desc)
 {
     static const enum emu_resource resource_of[GNI_DEVICE_PISCES][GNI_JOB_RES_LAST] = {
-        [GNI_DEVICE_GEMINI] = { [GNI_JOB_RES_MDD] = EMU_RESOURCE_MDD, [GNI_JOB_RES_CQ] = EMU_RESOURCE_CQ,
-                                [GNI_JOB_RES_FMA] = EMU_RESOURCE_FMA, [GNI_JOB_RES_RMDA] = EMU_RESOURCE_BTE,
-                                [GNI_JOB_RES_SFMA] = EMU_RESOURCE_SFMA, [GNI_JOB_RES_MRT] = EMU_RESOURCE_MRT,
+        [GNI_DEVICE_GEMINI] = { [GNI_JOB_RES_MDD] = EMU_RESOURCE_MDD,
+                                [GNI_JOB_RES_CQ] = EMU_RESOURCE_CQ,
+                                [GNI_JOB_RES_FMA] = EMU_RESOURCE_FMA,
+                                [GNI_JOB_RES_RMDA] = EMU_RESOURCE_BTE,
+                                [GNI_JOB_RES_SFMA] = EMU_RESOURCE_SFMA,
+                                [GNI_JOB_RES_MRT] = EMU_RESOURCE_MRT,
                                 [GNI_JOB_RES_GART] = EMU_RESOURCE_GART },
-        [GNI_DEVICE_ARIES] = { [GNI_JOB_RES_MDD] = EMU_RESOURCE_MDD, [GNI_JOB_RES_CQ] = EMU_RESOURCE_CQ,
-                               [GNI_JOB_RES_FMA] = EMU_RESOURCE_FMA, [GNI_JOB_RES_RMDA] = EMU_RESOURCE_BTE,
-                               [GNI_JOB_RES_SFMA] = EMU_RESOURCE_SFMA, [GNI_JOB_RES_CE] = EMU_RESOURCE_CE,
+        [GNI_DEVICE_ARIES] = { [GNI_JOB_RES_MDD] = EMU_RESOURCE_MDD,
+                               [GNI_JOB_RES_CQ] = EMU_RESOURCE_CQ,
+                               [GNI_JOB_RES_FMA] = EMU_RESOURCE_FMA,
+                               [GNI_JOB_RES_RMDA] = EMU_RESOURCE_BTE,
+                               [GNI_JOB_RES_SFMA] = EMU_RESOURCE_SFMA,
+                               [GNI_JOB_RES_CE] = EMU_RESOURCE_CE,
                                [GNI_JOB_RES_IOMMU] = EMU_RESOURCE_IOMMU },
     };
     struct emu_msg_resources f;

@@ -28,7 +28,7 @@ static gni_return_t job_rc(int result)
     case -EPERM:
         return GNI_RC_PERMISSION_ERROR;
     case -ENOENT:
-    case -ECONNREFUSED:     /* no emunic: no device */
+    case -ECONNREFUSED: /* no emunic: no device */
         return GNI_RC_NO_MATCH;
     case -ENOSPC:
     case -ENETDOWN:
@@ -81,7 +81,7 @@ gni_return_t GNI_ResumeJob(uint32_t device_id, uint64_t job_id, uint8_t ptag, ui
 
 static struct emu_ntt_entry entry_of(const gni_ntt_descriptor_t *desc, uint32_t i, bool is_gemini)
 {
-    if (is_gemini)      /* no replacements there */
+    if (is_gemini) /* no replacements there */
         return (struct emu_ntt_entry){ .blck_addr = desc->u.table[i] };
     return (struct emu_ntt_entry){ desc->u.table_v2[i].blck_addr, desc->u.table_v2[i].rplc_addr,
                                    desc->u.table_v2[i].rplc_size };
@@ -209,7 +209,7 @@ static gni_return_t declare(int device_id, const struct emu_msg_job *triple, con
     rc = set_limits(&msg.job, limits);
     if (rc != GNI_RC_SUCCESS)
         return rc;
-    if (ntt_desc) {         /* brings its own range */
+    if (ntt_desc) { /* brings its own range */
         msg.job.ntt_base = -1;
         msg.job.ntt_size = 0;
     }

@@ -23,11 +23,11 @@
 #include "emunic/engine/word.h"
 #include "libugni/src/ugni.h"
 
-#define RETRY_AFTER 64u     /* operations, until a target without a lane is looked at again */
+#define RETRY_AFTER 64u /* operations, until a target without a lane is looked at again */
 
 struct gnii_launch_target {
-    struct emu_lane lane;           /* epoch 0: none */
-    struct gnii_nic *nic;           /* counted */
+    struct emu_lane lane; /* epoch 0: none */
+    struct gnii_nic *nic; /* counted */
     struct emu_lane_target name;
     uint32_t retry;
 };
@@ -145,7 +145,7 @@ static inline bool flag(struct emu_lane *lane, uint64_t addr, uint64_t value)
     uint8_t *to = emu_lane_enter(lane, addr, 8, true);
 
     if (!to)
-        return false;       /* a system call's store has no order that we know of */
+        return false; /* a system call's store has no order that we know of */
     /* Pairs with the load of who waits for the flag: then it sees the data. */
     atomic_store_explicit((_Atomic uint64_t *)(void *)to, value, memory_order_release);
     if (!has_moved(lane))
@@ -185,7 +185,9 @@ static inline void change(const struct emu_amo *a, void *word)
 static inline bool amo(struct emu_lane *lane, unsigned op, uint64_t addr, uint64_t operand1, uint64_t operand2,
                        uint64_t *old_out)
 {
-    struct emu_amo a = { .op = (uint8_t)(op - GNII_LAUNCH_AMO), .operand1 = operand1, .operand2 = operand2,
+    struct emu_amo a = { .op = (uint8_t)(op - GNII_LAUNCH_AMO),
+                         .operand1 = operand1,
+                         .operand2 = operand2,
                          .flags = (op & GNII_LAUNCH_32BIT) ? EMU_AMO_32BIT : 0 };
     uint64_t width_bytes = emu_amo_word_bytes(&a);
     uint64_t old = 0;

@@ -34,7 +34,7 @@ enum gnii_launch_op {
 
 enum gnii_launch_result {
     GNII_LAUNCH_DONE,
-    GNII_LAUNCH_POST,       /* nothing has happened */
+    GNII_LAUNCH_POST, /* nothing has happened */
 };
 
 /* A target of a live NIC handle; NULL: out of memory. Freed with gnii_launch_close(), before the NIC is destroyed. */

@@ -30,11 +30,11 @@
 #include "libugni/src/ugni.h"
 
 #define PAGE_MASK 4095ull
-#define ORDERING_FLAGS                                                                                     \
-    (GNI_MEM_STRICT_PI_ORDERING | GNI_MEM_PI_FLUSH | GNI_MEM_RELAXED_PI_ORDERING | GNI_MEM_USE_GART |      \
+#define ORDERING_FLAGS                                                                                                 \
+    (GNI_MEM_STRICT_PI_ORDERING | GNI_MEM_PI_FLUSH | GNI_MEM_RELAXED_PI_ORDERING | GNI_MEM_USE_GART |                  \
      GNI_MEM_PHYS_CONT | GNI_MEM_MDD_CLONE)
-#define KNOWN_FLAGS                                                                                        \
-    (ORDERING_FLAGS | GNI_MEM_READ_ONLY | GNI_MEM_USE_VMDH | GNI_MEM_RESERVE_REGION | GNI_MEM_MDD_SHARED | \
+#define KNOWN_FLAGS                                                                                                    \
+    (ORDERING_FLAGS | GNI_MEM_READ_ONLY | GNI_MEM_USE_VMDH | GNI_MEM_RESERVE_REGION | GNI_MEM_MDD_SHARED |             \
      GNI_MEM_MDD_DEDICATED)
 
 static pthread_mutex_t jobs_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -62,7 +62,7 @@ int gnii_job_join(struct gnii_nic *nic, uint32_t cookie)
     struct gnii_job *job;
 
     pthread_mutex_lock(&jobs_lock);
-    LIST_FOREACH(job, &jobs, link) {
+    LIST_FOREACH (job, &jobs, link) {
         if (job->cookie == cookie && job->nid == nic->port.nid)
             break;
     }
@@ -200,7 +200,7 @@ static int check_pages(uint64_t addr, uint64_t length_bytes, bool needs_write)
     int r = -EINVAL;
 
     if (!maps)
-        return 0;       /* cannot tell; the NIC finds out at the first access */
+        return 0; /* cannot tell; the NIC finds out at the first access */
     while (fgets(line, sizeof(line), maps)) {
         unsigned long long first;
         unsigned long long last;
@@ -247,9 +247,9 @@ static bool touches_private(uint64_t addr, uint64_t length_bytes)
     bool touches = false;
 
     pthread_mutex_lock(&jobs_lock);
-    LIST_FOREACH(job, &jobs, link) {
+    LIST_FOREACH (job, &jobs, link) {
         pthread_mutex_lock(&job->lock);
-        LIST_FOREACH(md, &job->live, job_link) {
+        LIST_FOREACH (md, &job->live, job_link) {
             touches = is_written_privately(md, first, end);
             if (touches)
                 break;
@@ -333,7 +333,7 @@ static bool make_all_mappable(struct gnii_nic *nic, const struct gnii_md *md)
     bool is_mapped = true;
 
     if (md->is_reserved || is_memory_setting("cma"))
-        return false;       /* a reserved region's pages come later */
+        return false; /* a reserved region's pages come later */
     if (!md->segments)
         return make_mappable(nic, md->addr, md->length_bytes);
     for (uint32_t i = 0; i < md->n_segments; i++)
@@ -355,12 +355,13 @@ static int register_at_emunic(struct gnii_nic *nic, struct gnii_md *md, struct e
 /* NIC lock held: the segments and their registration are several requests. */
 static int register_md(struct gnii_nic *nic, struct gnii_md *md, uint32_t cq, uint32_t flags, uint32_t vmdh_index)
 {
-    struct emu_msg_memory memory = { .addr = md->addr, .length_bytes = md->segments ? 0 : md->length_bytes, .cq = cq,
-                                     .vmdh = vmdh_index };
+    struct emu_msg_memory memory = {
+        .addr = md->addr, .length_bytes = md->segments ? 0 : md->length_bytes, .cq = cq, .vmdh = vmdh_index
+    };
     int r = 0;
 
     if (md->segments)
-        r = emu_port_mem_segments(&nic->port, (const uint64_t (*)[2])md->segments, md->n_segments);
+        r = emu_port_mem_segments(&nic->port, (const uint64_t(*)[2])md->segments, md->n_segments);
     if (r == 0)
         r = register_at_emunic(nic, md, &memory);
     if (r < 0)
@@ -449,7 +450,7 @@ static struct gnii_md *find_own(struct gnii_nic *nic, const gni_mem_handle_t *ha
 
     if (gnii_handle_decode(handle, &fields) < 0)
         return NULL;
-    LIST_FOREACH(md, &nic->mds, link) {
+    LIST_FOREACH (md, &nic->mds, link) {
         if (is_named(md, &fields))
             return md;
     }
@@ -465,7 +466,7 @@ static struct gnii_md *find_reserved(struct gnii_nic *nic, uint32_t vmdh_index, 
         md = find_own(nic, handle);
         return md && md->is_updatable ? md : NULL;
     }
-    LIST_FOREACH(md, &nic->mds, link) {
+    LIST_FOREACH (md, &nic->mds, link) {
         if (md->is_updatable && md->is_virtual && md->vmdh == vmdh_index)
             return md;
     }
@@ -675,7 +676,7 @@ static bool is_live_virtual(const struct gnii_handle_fields *fields)
     bool is_live = false;
 
     pthread_mutex_lock(&jobs_lock);
-    LIST_FOREACH(job, &jobs, link) {
+    LIST_FOREACH (job, &jobs, link) {
         const struct gnii_md *md;
 
         pthread_mutex_lock(&job->lock);
@@ -708,8 +709,8 @@ static struct gnii_nic *nic_of_descriptor(int fd)
     struct gnii_job *job;
 
     pthread_mutex_lock(&jobs_lock);
-    LIST_FOREACH(job, &jobs, link) {
-        LIST_FOREACH(nic, &job->nics, job_link) {
+    LIST_FOREACH (job, &jobs, link) {
+        LIST_FOREACH (nic, &job->nics, job_link) {
             if (nic->port.session.fd == fd && !atomic_load(&nic->port.session.is_stale))
                 break;
         }
@@ -750,7 +751,7 @@ gni_return_t GNI_MemQueryHndls(gni_nic_handle_t nic_hndl, int fd, gni_mem_handle
         return GNI_RC_INVALID_PARAM;
     *address = 0;
     *length = 0;
-    if (nic_hndl && fd > 0)     /* one of the two; programs that pass a handle leave 0 or -1 there */
+    if (nic_hndl && fd > 0) /* one of the two; programs that pass a handle leave 0 or -1 there */
         return GNI_RC_INVALID_PARAM;
     nic = nic_hndl ? gnii_object_get(GNII_KIND_NIC, nic_hndl) : nic_of_descriptor(fd);
     if (!nic)

@@ -37,8 +37,8 @@
 #include "emunic/base/clock.h"
 
 #define QUEUE_ENTRIES_MAX (1u << 20)
-#define LOOKS_MAX         64u           /* directory entries per call that are looked at without cause */
-#define MESSAGES_MAX      4096u         /* per call: "more may be available" then */
+#define LOOKS_MAX         64u   /* directory entries per call that are looked at without cause */
+#define MESSAGES_MAX      4096u /* per call: "more may be available" then */
 #define MS_NS             1000000ull
 #define LOOK_ALL_NS       250000000ull
 #define PATIENCE_NS       5000000000ull /* with a live holder of a lock; it is stopped, or the lock is garbage */
@@ -72,10 +72,14 @@ static struct emu_msgq_shape shape_of(const struct gnii_msgq *m)
 {
     const struct gnii_msgq_geometry *g = &m->geometry;
 
-    return (struct emu_msgq_shape){ .max_bytes = g->max_bytes, .credits = g->credits, .pooled = g->pooled,
-                                    .n_connections = g->n_connections, .n_insts = g->n_insts,
+    return (struct emu_msgq_shape){ .max_bytes = g->max_bytes,
+                                    .credits = g->credits,
+                                    .pooled = g->pooled,
+                                    .n_connections = g->n_connections,
+                                    .n_insts = g->n_insts,
                                     .modes = m->is_blocking ? GNI_MSGQ_MODE_BLOCKING : 0,
-                                    .queue_entries = m->queue_entries, .region_bytes = g->region_bytes };
+                                    .queue_entries = m->queue_entries,
+                                    .region_bytes = g->region_bytes };
 }
 
 static int map_region(struct gnii_msgq *m, int fd)
@@ -118,7 +122,8 @@ static void leave(struct gnii_msgq *m)
 static int register_region(struct gnii_msgq *m, gni_mem_handle_t *handle_out)
 {
     struct gnii_handle_fields fields = { .base_va = (uint64_t)(uintptr_t)m->region,
-                                         .n_pages = (uint32_t)(m->geometry.region_bytes / 4096), .page_shift = 12 };
+                                         .n_pages = (uint32_t)(m->geometry.region_bytes / 4096),
+                                         .page_shift = 12 };
     struct emu_port *port = &m->nic->port;
     int r;
 
@@ -202,7 +207,7 @@ static gni_return_t rc_of_init(int result)
     case -EDEADLK:
     case -ENETDOWN:
         return GNI_RC_INVALID_STATE;
-    default:                /* out of memory, queues, memory domains */
+    default: /* out of memory, queues, memory domains */
         return GNI_RC_ERROR_NOMEM;
     }
 }
@@ -283,7 +288,7 @@ static void orphan_sends(struct gnii_msgq *m)
 {
     struct gnii_cq *cq;
 
-    LIST_FOREACH(cq, &m->nic->cqs, link) {
+    LIST_FOREACH (cq, &m->nic->cqs, link) {
         for (uint64_t i = cq->sends_head; i != cq->sends_tail; i++) {
             if (cq->sends[i & cq->sends_mask].msgq == m)
                 cq->sends[i & cq->sends_mask].msgq = NULL;
@@ -403,7 +408,7 @@ static bool look_at_news(struct gnii_msgq *m)
             uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(left);
 
             if (m->batch_end == GNII_MSGQ_BATCH)
-                return true;        /* more than enough; the marks stay */
+                return true; /* more than enough; the marks stay */
             if (index < m->geometry.n_connections && !gnii_msgq_look(m, index))
                 is_done = false;
             else if (m->batch_end < GNII_MSGQ_BATCH)

@@ -22,28 +22,28 @@ struct gnii_msgq_message {
 
 /* All but refs and is_dead: NIC lock held. */
 struct gnii_msgq {
-    _Atomic uint32_t refs;              /* first: object.h */
-    _Atomic bool is_dead;               /* its handle has gone; only a thread in GNI_MsgqProgress() still knows it */
+    _Atomic uint32_t refs; /* first: object.h */
+    _Atomic bool is_dead;  /* its handle has gone; only a thread in GNI_MsgqProgress() still knows it */
     void *handle;
-    struct gnii_nic *nic;               /* counted */
+    struct gnii_nic *nic; /* counted */
     gni_msgq_rcv_cb_func *rcv_cb;
     void *cb_data;
     bool is_blocking;
     struct gnii_msgq_geometry geometry;
-    uint8_t *region;                    /* mapped */
-    uint64_t me;                        /* identity of our port */
-    uint32_t slot;                      /* among the instances of the node */
-    uint32_t in_flight;                 /* sends whose completion entries were not taken */
-    uint16_t mdh;                       /* our registration of the region */
+    uint8_t *region;    /* mapped */
+    uint64_t me;        /* identity of our port */
+    uint32_t slot;      /* among the instances of the node */
+    uint32_t in_flight; /* sends whose completion entries were not taken */
+    uint16_t mdh;       /* our registration of the region */
     uint16_t generation;
     uint32_t queue_index;
     uint32_t queue_entries;
-    struct emu_cq_consumer queue;       /* arrival events: where to look */
-    bool got_foreign_event;             /* in that queue: not caused by a message */
-    uint64_t *news;                     /* owned: one bit per connection that must be looked at */
-    uint64_t *seen;                     /* owned: stamp of the last message taken from each slot of each mailbox */
-    uint32_t next_look;                 /* connection that is looked at next without cause */
-    uint32_t known[GNII_MSGQ_KNOWN];    /* by node number: connection that it had last */
+    struct emu_cq_consumer queue;    /* arrival events: where to look */
+    bool got_foreign_event;          /* in that queue: not caused by a message */
+    uint64_t *news;                  /* owned: one bit per connection that must be looked at */
+    uint64_t *seen;                  /* owned: stamp of the last message taken from each slot of each mailbox */
+    uint32_t next_look;              /* connection that is looked at next without cause */
+    uint32_t known[GNII_MSGQ_KNOWN]; /* by node number: connection that it had last */
     struct gnii_msgq_message batch[GNII_MSGQ_BATCH];
     uint32_t batch_first;
     uint32_t batch_end;

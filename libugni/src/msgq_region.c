@@ -46,17 +46,18 @@ bool gnii_msgq_geometry_init(struct gnii_msgq_geometry *g, const gni_msgq_attr_t
 
     if (!attrs_are_sound(attrs))
         return false;
-    *g = (struct gnii_msgq_geometry){ .max_bytes = attrs->max_msg_sz, .credits = attrs->smsg_q_sz,
-                                      .pooled = attrs->rcv_pool_sz, .n_connections = attrs->num_msgq_eps,
+    *g = (struct gnii_msgq_geometry){ .max_bytes = attrs->max_msg_sz,
+                                      .credits = attrs->smsg_q_sz,
+                                      .pooled = attrs->rcv_pool_sz,
+                                      .n_connections = attrs->num_msgq_eps,
                                       .n_insts = attrs->nloc_insts,
                                       .slot_bytes = gnii_msgq_slot_bytes(attrs->max_msg_sz) };
     g->directory_off = align_line(sizeof(struct gnii_msgq_head));
     g->pool_off = align_line(g->directory_off + (uint64_t)g->n_connections * sizeof(uint64_t)); /* below 2^36 */
     g->pool_stride = sizeof(struct gnii_msgq_pool) + g->pooled * g->slot_bytes;                 /* below 2^41 */
     g->connection_off = g->pool_off + g->n_insts * g->pool_stride;                              /* below 2^47 */
-    g->connection_stride =
-        align_line(sizeof(struct gnii_msgq_connection) +
-                   g->credits * (g->slot_bytes + sizeof(uint64_t) + sizeof(struct gnii_msgq_sent)));
+    g->connection_stride = align_line(sizeof(struct gnii_msgq_connection) +
+                                      g->credits * (g->slot_bytes + sizeof(uint64_t) + sizeof(struct gnii_msgq_sent)));
     if (__builtin_mul_overflow(g->connection_stride, (uint64_t)g->n_connections, &bytes) ||
         __builtin_add_overflow(bytes, g->connection_off + HUGE_PAGE_BYTES - 1, &bytes))
         return false;

@@ -32,9 +32,9 @@
 
 /* Sizes and places, computed from the instance's own attributes and kept outside the region. */
 struct gnii_msgq_geometry {
-    uint32_t max_bytes;             /* of a message */
-    uint32_t credits;               /* slots of a mailbox */
-    uint32_t pooled;                /* messages of a pool */
+    uint32_t max_bytes; /* of a message */
+    uint32_t credits;   /* slots of a mailbox */
+    uint32_t pooled;    /* messages of a pool */
     uint32_t n_connections;
     uint32_t n_insts;
     uint64_t slot_bytes;
@@ -43,35 +43,35 @@ struct gnii_msgq_geometry {
     uint64_t pool_stride;
     uint64_t connection_off;
     uint64_t connection_stride;
-    uint64_t region_bytes;          /* whole huge pages, below 4 GiB */
+    uint64_t region_bytes; /* whole huge pages, below 4 GiB */
 };
 
 /* One instance of the node. */
 struct gnii_msgq_inst {
-    _Atomic uint64_t owner;         /* [I] gnii_msgq_identity() of its port, stored last; 0 nobody */
-    _Atomic uint64_t handle[2];     /* [I] memory handle of its view of the region */
+    _Atomic uint64_t owner;     /* [I] gnii_msgq_identity() of its port, stored last; 0 nobody */
+    _Atomic uint64_t handle[2]; /* [I] memory handle of its view of the region */
     uint64_t reserved[5];
 };
 static_assert(sizeof(struct gnii_msgq_inst) == GNII_MSGQ_LINE, "one line per instance");
 
 struct gnii_msgq_head {
     alignas(64) _Atomic uint64_t lock; /* of the directory */
-    _Atomic uint32_t next;          /* [L] connection to look at first for a free one: delays reuse */
-    _Atomic uint32_t is_closing;    /* an instance has left in peace: no more connections */
-    _Atomic uint64_t ready;         /* bit per instance slot that was ever filled */
+    _Atomic uint32_t next;             /* [L] connection to look at first for a free one: delays reuse */
+    _Atomic uint32_t is_closing;       /* an instance has left in peace: no more connections */
+    _Atomic uint64_t ready;            /* bit per instance slot that was ever filled */
     struct gnii_msgq_inst insts[GNI_MSGQ_NODE_INSTS_MAX];
 };
 
 /* Directory entry: state << 32 | node. */
 enum gnii_msgq_state {
     GNII_MSGQ_FREE = 0,
-    GNII_MSGQ_ASSIGNED,             /* may receive */
-    GNII_MSGQ_CONNECTED,            /* may send as well */
+    GNII_MSGQ_ASSIGNED,  /* may receive */
+    GNII_MSGQ_CONNECTED, /* may send as well */
 };
 
 struct gnii_msgq_pool {
     alignas(64) _Atomic uint64_t lock;
-    _Atomic uint64_t tail;          /* [L] messages ever put in */
+    _Atomic uint64_t tail;             /* [L] messages ever put in */
     alignas(64) _Atomic uint64_t head; /* [I] messages ever taken out */
 };
 
@@ -90,47 +90,47 @@ struct gnii_msgq_pooled {
 
 /* A message in a mailbox: one put, whose flag is the stamp. */
 struct gnii_msgq_slot {
-    _Atomic uint64_t stamp;         /* [R] gnii_msgq_stamp() of the message, stored last */
-    _Atomic uint64_t void_stamp;    /* [R] the same instead: there is and will be no such message */
-    uint32_t src_id;                /* [R] */
-    uint32_t dst_id;                /* [R] */
-    uint16_t length_bytes;          /* [R] */
-    uint8_t tag;                    /* [R] */
+    _Atomic uint64_t stamp;      /* [R] gnii_msgq_stamp() of the message, stored last */
+    _Atomic uint64_t void_stamp; /* [R] the same instead: there is and will be no such message */
+    uint32_t src_id;             /* [R] */
+    uint32_t dst_id;             /* [R] */
+    uint16_t length_bytes;       /* [R] */
+    uint8_t tag;                 /* [R] */
     uint8_t reserved[5];
-    uint8_t bytes[];                /* [R] */
+    uint8_t bytes[]; /* [R] */
 };
 static_assert(offsetof(struct gnii_msgq_slot, bytes) == 32 && offsetof(struct gnii_msgq_pooled, bytes) == 32,
               "header of a message");
 
 /* An instance of the remote node, as its node described it. */
 struct gnii_msgq_peer {
-    _Atomic uint32_t id;            /* [L] */
+    _Atomic uint32_t id;             /* [L] */
     _Atomic uint32_t connection_off; /* [L] of the mailbox in its region */
-    _Atomic uint64_t handle[2];     /* [L] */
+    _Atomic uint64_t handle[2];      /* [L] */
     uint64_t reserved;
 };
 static_assert(sizeof(struct gnii_msgq_peer) == 32, "two per line");
 
 /* A word that the remote node writes, with its complement: taken only when it is whole. */
 struct gnii_msgq_pair {
-    _Atomic uint64_t value;         /* [R] our nonce << 32 | something */
-    _Atomic uint64_t complement;    /* [R] stored first */
+    _Atomic uint64_t value;      /* [R] our nonce << 32 | something */
+    _Atomic uint64_t complement; /* [R] stored first */
 };
 
 struct gnii_msgq_connection {
     alignas(64) _Atomic uint64_t lock;
-    _Atomic uint32_t nonce;         /* [L] of this use of the mailbox: in what the remote node writes here */
-    _Atomic uint32_t peer_nonce;    /* [L] likewise, in what we write there */
-    _Atomic uint32_t peer_max_bytes; /* [L] */
-    _Atomic uint32_t peer_credits;  /* [L] */
-    _Atomic uint32_t n_peers;       /* [L] */
-    _Atomic uint32_t returned_via;  /* [L] index of the peer through which credits were returned last */
-    _Atomic uint64_t returned_by;   /* [L] identity of the instance that did it */
-    _Atomic uint64_t head;          /* [L] incoming: all messages before this number were taken */
-    _Atomic uint64_t returned;      /* [L] incoming: of those, told to the sender */
+    _Atomic uint32_t nonce;            /* [L] of this use of the mailbox: in what the remote node writes here */
+    _Atomic uint32_t peer_nonce;       /* [L] likewise, in what we write there */
+    _Atomic uint32_t peer_max_bytes;   /* [L] */
+    _Atomic uint32_t peer_credits;     /* [L] */
+    _Atomic uint32_t n_peers;          /* [L] */
+    _Atomic uint32_t returned_via;     /* [L] index of the peer through which credits were returned last */
+    _Atomic uint64_t returned_by;      /* [L] identity of the instance that did it */
+    _Atomic uint64_t head;             /* [L] incoming: all messages before this number were taken */
+    _Atomic uint64_t returned;         /* [L] incoming: of those, told to the sender */
     alignas(64) _Atomic uint64_t sent; /* [L] outgoing: messages ever sent */
-    _Atomic uint64_t acknowledged;  /* [L] outgoing: of those, taken there as far as we know */
-    struct gnii_msgq_pair closed;   /* [R] the remote node has released the connection */
+    _Atomic uint64_t acknowledged;     /* [L] outgoing: of those, taken there as far as we know */
+    struct gnii_msgq_pair closed;      /* [R] the remote node has released the connection */
     uint64_t reserved[4];
     struct gnii_msgq_pair credits[GNI_MSGQ_NODE_INSTS_MAX]; /* [R] one per instance there: messages taken */
     struct gnii_msgq_peer peers[GNI_MSGQ_NODE_INSTS_MAX];
@@ -140,10 +140,10 @@ static_assert(sizeof(struct gnii_msgq_connection) % GNII_MSGQ_LINE == 0, "the ma
 
 /* Who sent the message, to whom: so that the others can tell the receiver when nothing will come any more. */
 struct gnii_msgq_sent {
-    _Atomic uint64_t by;            /* [L] identity of the sender, who alone may clear it: the message is lost */
-    _Atomic uint64_t voided_by;     /* [L] identity of who has told the receiver; 0 nobody */
-    _Atomic uint32_t peer;          /* [L] index of the receiver */
-    _Atomic uint32_t voided_via;    /* [L] index of the instance through whose handle it was told */
+    _Atomic uint64_t by;         /* [L] identity of the sender, who alone may clear it: the message is lost */
+    _Atomic uint64_t voided_by;  /* [L] identity of who has told the receiver; 0 nobody */
+    _Atomic uint32_t peer;       /* [L] index of the receiver */
+    _Atomic uint32_t voided_via; /* [L] index of the instance through whose handle it was told */
 };
 
 /* The attributes that shape the region are within their limits, and it stays below 4 GiB. */

@@ -79,7 +79,7 @@ static uint64_t directory_entry(struct gnii_msgq *m, uint32_t index)
 /* Where puts to one instance of the remote node go. */
 struct target {
     uint32_t pe;
-    uint32_t connection_off;        /* in its region */
+    uint32_t connection_off; /* in its region */
     struct gnii_handle_fields handle;
 };
 
@@ -116,8 +116,7 @@ static bool find_target(struct gnii_msgq *m, const struct gnii_msgq_connection *
     if (is_elsewhere(table, node))
         return atomic_load_explicit(&md->ended, memory_order_relaxed) != target_out->handle.generation;
     return atomic_load_explicit(&md->state, memory_order_acquire) != 0 &&
-           md->generation == target_out->handle.generation &&
-           md->base == target_out->handle.base_va;
+           md->generation == target_out->handle.generation && md->base == target_out->handle.base_va;
 }
 
 static bool find_any_target(struct gnii_msgq *m, const struct gnii_msgq_connection *c, uint32_t pe,
@@ -155,8 +154,8 @@ static void put_pair(struct gnii_msgq *m, const struct target *t, uint64_t off, 
 {
     uint64_t complement = ~value;
     struct emu_cmd *cmd;
-    uint8_t *data = begin_put(m, t, off + offsetof(struct gnii_msgq_pair, complement), sizeof(complement), off, value,
-                              &cmd);
+    uint8_t *data =
+        begin_put(m, t, off + offsetof(struct gnii_msgq_pair, complement), sizeof(complement), off, value, &cmd);
 
     if (!data)
         return;
@@ -198,7 +197,7 @@ static uint32_t window_of(const struct gnii_msgq *m, const struct gnii_msgq_conn
     uint32_t theirs = load32(&c->peer_credits);
 
     if (theirs == 0)
-        return 1;       /* not connected, or nonsense */
+        return 1; /* not connected, or nonsense */
     return theirs < m->geometry.credits ? theirs : m->geometry.credits;
 }
 
@@ -222,7 +221,7 @@ static void take_credits(struct gnii_msgq_connection *c)
         if (!read_pair(&c->credits[i], nonce, &value))
             continue;
         value -= (uint32_t)acknowledged;
-        if (value <= on_the_way && value > most)    /* more than was sent cannot have been taken */
+        if (value <= on_the_way && value > most) /* more than was sent cannot have been taken */
             most = value;
     }
     store64(&c->acknowledged, acknowledged + most);
@@ -341,7 +340,9 @@ static gni_return_t put_message(struct send *s, struct gnii_ep *ep, const struct
     uint64_t number = load64(&s->c->sent);
     struct gnii_msgq_sent *sent = gnii_msgq_sent(s->c, &m->geometry, number);
     uint64_t off = slot_off(s->peer_max_bytes, s->peer_credits, number);
-    struct gnii_msgq_slot slot = { .src_id = m->nic->port.instance_id, .dst_id = ep->remote_id, .tag = p->tag,
+    struct gnii_msgq_slot slot = { .src_id = m->nic->port.instance_id,
+                                   .dst_id = ep->remote_id,
+                                   .tag = p->tag,
                                    .length_bytes = (uint16_t)(p->hdr_len + p->msg_len) };
     const size_t behind_stamps = offsetof(struct gnii_msgq_slot, src_id);
     struct emu_cmd *cmd;
@@ -359,8 +360,8 @@ static gni_return_t put_message(struct send *s, struct gnii_ep *ep, const struct
         memcpy(out + p->hdr_len, p->msg, p->msg_len);
     cmd->events = EMU_EV_LOCAL | EMU_EV_REMOTE;
     cmd->source_cq = ep->cq->index;
-    cmd->source_event = gnii_cqe_numbered(gnii_cqe_send(GNI_CQ_EVENT_TYPE_MSGQ, p->msg_id, GNII_CQE_OK),
-                                          ep->cq->sends_tail);
+    cmd->source_event =
+        gnii_cqe_numbered(gnii_cqe_send(GNI_CQ_EVENT_TYPE_MSGQ, p->msg_id, GNII_CQE_OK), ep->cq->sends_tail);
     cmd->remote_event = gnii_cqe_remote(GNI_CQ_EVENT_TYPE_MSGQ, s->target.connection_off / GNII_MSGQ_LINE);
     store64(&sent->by, m->me);
     store64(&sent->voided_by, 0);
@@ -371,9 +372,9 @@ static gni_return_t put_message(struct send *s, struct gnii_ep *ep, const struct
     ep->outstanding++;
     ep->cq->in_use++;
     m->in_flight++;
-    ep->cq->sends[ep->cq->sends_tail++ & ep->cq->sends_mask] =
-        (struct gnii_send){ .ep = ep, .msg_id = p->msg_id, .is_msgq = true, .msgq = m,
-                            .stamp = (uint64_t)s->index << 32 | (uint32_t)number };
+    ep->cq->sends[ep->cq->sends_tail++ & ep->cq->sends_mask] = (struct gnii_send){
+        .ep = ep, .msg_id = p->msg_id, .is_msgq = true, .msgq = m, .stamp = (uint64_t)s->index << 32 | (uint32_t)number
+    };
     return GNI_RC_SUCCESS;
 }
 
@@ -395,7 +396,7 @@ static gni_return_t send_message(struct gnii_msgq *m, struct gnii_ep *ep, const 
     s.index = index;
     if (!gnii_msgq_lock(&s.c->lock, gnii_msgq_table(m), m->me))
         return GNI_RC_NOT_DONE;
-    rc = GNI_RC_NO_MATCH;   /* released since */
+    rc = GNI_RC_NO_MATCH; /* released since */
     if (directory_entry(m, index) == ((uint64_t)GNII_MSGQ_CONNECTED << 32 | ep->remote_addr))
         rc = find_receiver(&s, ep);
     if (rc == GNI_RC_SUCCESS && (uint64_t)p->hdr_len + p->msg_len > s.peer_max_bytes)
@@ -415,8 +416,9 @@ gni_return_t GNI_MsgqSend(gni_msgq_handle_t msgq_hndl, gni_ep_handle_t ep_hndl, 
 {
     struct gnii_msgq *m = gnii_object_find(GNII_KIND_MSGQ, msgq_hndl);
     struct gnii_ep *ep = gnii_ep_find(ep_hndl);
-    struct parts parts = { .hdr = hdr, .msg = msg, .hdr_len = hdr_len, .msg_len = msg_len, .msg_id = msg_id,
-                           .tag = msg_tag };
+    struct parts parts = {
+        .hdr = hdr, .msg = msg, .hdr_len = hdr_len, .msg_len = msg_len, .msg_id = msg_id, .tag = msg_tag
+    };
     gni_return_t rc = GNI_RC_INVALID_PARAM;
 
     if (!m || !ep || ep->nic != m->nic || (!hdr && hdr_len > 0) || (!msg && msg_len > 0))
@@ -506,7 +508,7 @@ static uint64_t count_pooled(struct gnii_msgq *m)
     /* Pairs with the release in put_into_pool(): the entries before their count. */
     uint64_t n = atomic_load_explicit(&pool->tail, memory_order_acquire) - load64(&pool->head);
 
-    return n <= m->geometry.pooled ? n : 0;     /* nonsense holds no messages */
+    return n <= m->geometry.pooled ? n : 0; /* nonsense holds no messages */
 }
 
 void gnii_msgq_look_into_pool(struct gnii_msgq *m)
@@ -542,8 +544,8 @@ struct walk {
     uint32_t pe;
     uint32_t nonce;
     uint64_t head;
-    bool has_gap;           /* a number since head that has not come */
-    uint64_t blocked;       /* bit per instance whose pool is full: its messages stay */
+    bool has_gap;     /* a number since head that has not come */
+    uint64_t blocked; /* bit per instance whose pool is full: its messages stay */
 };
 
 /* A live instance of this node by its id, or n_insts. */
@@ -651,7 +653,7 @@ static bool receive(struct walk *w, uint64_t number)
 
     memcpy(&header.src_id, &slot->src_id, sizeof(header) - offsetof(struct gnii_msgq_slot, src_id));
     if (header.length_bytes > m->geometry.max_bytes) {
-        take(w, number);            /* nonsense */
+        take(w, number); /* nonsense */
         return true;
     }
     if (header.dst_id == m->nic->port.instance_id) {
@@ -664,7 +666,7 @@ static bool receive(struct walk *w, uint64_t number)
     }
     inst = find_inst(m, header.dst_id, &owner);
     if (inst == m->geometry.n_insts) {
-        take(w, number);            /* for one that has gone */
+        take(w, number); /* for one that has gone */
     } else if ((w->blocked >> inst & 1) == 0) {
         if (put_into_pool(w, inst, owner, number, &header, slot->bytes))
             take(w, number);
@@ -708,9 +710,8 @@ static void return_credits(struct gnii_msgq *m, struct walk *w)
 
     is_lost = returned != 0 && (!gnii_msgq_lives(gnii_msgq_table(m), load64(&c->returned_by)) ||
                                 !find_target(m, c, w->pe, load32(&c->returned_via), &t));
-    is_due = w->head != returned &&
-             (2 * (w->head - returned) >= window || is_taken(w, returned + window - 1) ||
-              has_come(w, returned + window - 1));  /* the sender has used its last one */
+    is_due = w->head != returned && (2 * (w->head - returned) >= window || is_taken(w, returned + window - 1) ||
+                                     has_come(w, returned + window - 1)); /* the sender has used its last one */
     if ((!is_due && !is_lost) || !find_any_target(m, c, w->pe, &t, &peer))
         return;
     put_pair(m, &t, offsetof(struct gnii_msgq_connection, credits) + m->slot * sizeof(struct gnii_msgq_pair),
@@ -724,8 +725,8 @@ static struct walk begin_walk(struct gnii_msgq *m, uint32_t index, uint32_t pe)
 {
     struct gnii_msgq_connection *c = connection_of(m, index);
 
-    return (struct walk){ .m = m, .c = c, .index = index, .pe = pe, .nonce = load32(&c->nonce),
-                          .head = load64(&c->head) };
+    return (
+        struct walk){ .m = m, .c = c, .index = index, .pe = pe, .nonce = load32(&c->nonce), .head = load64(&c->head) };
 }
 
 static void look(struct gnii_msgq *m, uint32_t index, uint32_t pe, bool is_connected)

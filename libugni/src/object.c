@@ -23,7 +23,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 struct gnii_object_entry *_Atomic gnii_objects;
-static uint32_t *free_ring;             /* indices that were used before */
+static uint32_t *free_ring; /* indices that were used before */
 static uint32_t free_head;
 static uint32_t free_tail;
 static uint32_t next_fresh = FIRST_INDEX;

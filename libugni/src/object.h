@@ -25,7 +25,7 @@ enum gnii_kind {
 
 struct gnii_object_entry {
     _Atomic(void *) object;
-    _Atomic uint64_t handle;    /* of the live object; 0 when free */
+    _Atomic uint64_t handle; /* of the live object; 0 when free */
 };
 
 /* Hidden: one load, not two. */

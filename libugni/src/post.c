@@ -24,8 +24,8 @@
 #include "libugni/src/short.h"
 #include "libugni/src/stats.h"
 
-#define TX_FIRST   256u
-#define TX_MAX     (1u << 24)
+#define TX_FIRST 256u
+#define TX_MAX   (1u << 24)
 
 /* ---- transfer slots; NIC lock held ---- */
 
@@ -64,7 +64,7 @@ void gnii_tx_orphan(struct gnii_nic *nic, struct gnii_ep *ep)
         if (tx->events_due == 0)
             gnii_tx_give(nic, tid);
     }
-    LIST_FOREACH(cq, &nic->cqs, link) {
+    LIST_FOREACH (cq, &nic->cqs, link) {
         for (uint64_t i = cq->sends_head; i != cq->sends_tail; i++) {
             if (cq->sends[i & cq->sends_mask].ep == ep)
                 cq->sends[i & cq->sends_mask].ep = NULL;
@@ -107,7 +107,7 @@ static bool all_owed_are_here(struct gnii_nic *nic, const struct gnii_ep *ep, co
         if (is_waited_for(&nic->tx[tid], ep, only_cq))
             owed += nic->tx[tid].events_due;
     }
-    LIST_FOREACH(cq, &nic->cqs, link) {
+    LIST_FOREACH (cq, &nic->cqs, link) {
         if (only_cq && cq != only_cq)
             continue;
         for (uint64_t ahead = 0; owed > 0 && emu_cq_peek(&cq->consumer, ahead, &event) == EMU_CQ_OK; ahead++)
@@ -204,7 +204,7 @@ static uint8_t put_way(const struct gnii_post *p)
 {
     uint64_t inline_max = (p->flags & EMU_CMD_FLAG) ? EMU_CMD_INLINE_FLAGGED : EMU_CMD_INLINE_MAX;
 
-    if (p->op != EMU_OP_PUT || p->is_local_special)    /* emunic alone knows where the segments are */
+    if (p->op != EMU_OP_PUT || p->is_local_special) /* emunic alone knows where the segments are */
         return 0;
     if (p->length_bytes <= inline_max)
         return EMU_CMD_INLINE;
@@ -222,8 +222,8 @@ static void fill_command(struct emu_cmd *cmd, const struct gnii_post *p, uint32_
     gnii_cmd_set_handle(cmd, p->ep->remote_addr, &p->remote, p->remote_addr);
     cmd->source_cq = p->cq->index;
     cmd->source_event = gnii_cqe_post(p->engine, tid, p->ep->local_event, GNII_CQE_OK);
-    cmd->remote_event = p->op == EMU_OP_CQ_WRITE ? p->value & GNII_CQE_DATA_MASK
-                                                 : gnii_cqe_remote(GNI_CQ_EVENT_TYPE_POST, p->ep->remote_event);
+    cmd->remote_event = p->op == EMU_OP_CQ_WRITE ? p->value & GNII_CQE_DATA_MASK :
+                                                   gnii_cqe_remote(GNI_CQ_EVENT_TYPE_POST, p->ep->remote_event);
     if (p->op == EMU_OP_CQ_WRITE)
         return;
     cmd->local_addr = p->local_addr;
@@ -323,8 +323,9 @@ bool gnii_post_came_with_aries(const gni_post_descriptor_t *d)
 gni_return_t gnii_post_set_common(struct gnii_post *p, struct gnii_ep *ep, gni_post_descriptor_t *descr,
                                   struct gnii_cq *cq)
 {
-    *p = (struct gnii_post){ .ep = ep, .cq = cq, .descr = descr, .cq_mode = descr->cq_mode,
-                        .engine = GNII_CQE_ENGINE_FMA };
+    *p = (struct gnii_post){
+        .ep = ep, .cq = cq, .descr = descr, .cq_mode = descr->cq_mode, .engine = GNII_CQE_ENGINE_FMA
+    };
     if (!ep->is_bound || !cq || cq->nic != ep->nic)
         return GNI_RC_INVALID_PARAM;
     if ((descr->cq_mode & GNI_CQMODE_DUAL_EVENTS) == GNI_CQMODE_DUAL_EVENTS &&
@@ -390,10 +391,9 @@ static uint8_t amo_of_first_generation(uint32_t command)
 static uint8_t amo_of_second_generation(uint32_t command)
 {
     static const uint8_t op_of[16] = {
-        [0x00 / 2] = EMU_AMO_AND,   [0x02 / 2] = EMU_AMO_OR,    [0x04 / 2] = EMU_AMO_XOR,  [0x06 / 2] = EMU_AMO_SWAP,
-        [0x08 / 2] = EMU_AMO_AX,    [0x0a / 2] = EMU_AMO_CSWAP, [0x10 / 2] = EMU_AMO_IMIN, [0x12 / 2] = EMU_AMO_IMAX,
-        [0x14 / 2] = EMU_AMO_ADD,   [0x18 / 2] = EMU_AMO_FPMIN, [0x1a / 2] = EMU_AMO_FPMAX,
-        [0x1c / 2] = EMU_AMO_FPADD,
+        [0x00 / 2] = EMU_AMO_AND, [0x02 / 2] = EMU_AMO_OR,    [0x04 / 2] = EMU_AMO_XOR,   [0x06 / 2] = EMU_AMO_SWAP,
+        [0x08 / 2] = EMU_AMO_AX,  [0x0a / 2] = EMU_AMO_CSWAP, [0x10 / 2] = EMU_AMO_IMIN,  [0x12 / 2] = EMU_AMO_IMAX,
+        [0x14 / 2] = EMU_AMO_ADD, [0x18 / 2] = EMU_AMO_FPMIN, [0x1a / 2] = EMU_AMO_FPMAX, [0x1c / 2] = EMU_AMO_FPADD,
     };
     bool is_32bit = (command & 0x200u) != 0;
 
@@ -404,8 +404,8 @@ static uint8_t amo_of_second_generation(uint32_t command)
 
 bool gnii_post_amo_of(uint32_t command, uint8_t *op_out, uint8_t *flags_out)
 {
-    uint8_t op = (command & GNII_SECOND_GENERATION) ? amo_of_second_generation(command)
-                                                     : amo_of_first_generation(command);
+    uint8_t op =
+        (command & GNII_SECOND_GENERATION) ? amo_of_second_generation(command) : amo_of_first_generation(command);
     uint8_t flags = 0;
 
     if (command & 0x200u)
@@ -509,8 +509,7 @@ static gni_return_t prepare_rdma(struct gnii_post *p, const gni_post_descriptor_
     if (d->type != GNI_POST_RDMA_PUT)
         return GNI_RC_INVALID_PARAM;
     p->op = EMU_OP_PUT;
-    return p->length_bytes == 0 ? GNI_RC_SUCCESS
-                                : check_local(p, &d->local_mem_hndl, p->length_bytes, false);
+    return p->length_bytes == 0 ? GNI_RC_SUCCESS : check_local(p, &d->local_mem_hndl, p->length_bytes, false);
 }
 
 gni_return_t gnii_post_prepare_cqwrite(struct gnii_post *p, const gni_post_descriptor_t *d)
@@ -583,8 +582,8 @@ gni_return_t GNI_PostRdma(gni_ep_handle_t ep_hndl, gni_post_descriptor_t *post_d
         return GNI_RC_INVALID_PARAM;
     emu_biased_lock(&ep->nic->lock);
     cq = post_descr->src_cq_hndl ? gnii_cq_find(post_descr->src_cq_hndl) : ep->cq;
-    rc = is_rdma(post_descr) && gnii_post_short_rdma(ep, cq, post_descr) ? GNI_RC_SUCCESS
-                                                                         : post_rdma(ep, cq, post_descr);
+    rc = is_rdma(post_descr) && gnii_post_short_rdma(ep, cq, post_descr) ? GNI_RC_SUCCESS :
+                                                                           post_rdma(ep, cq, post_descr);
     emu_biased_unlock(&ep->nic->lock);
     return rc;
 }

@@ -11,29 +11,29 @@
 /* What a post wants, taken from its descriptor once: the program may rewrite it before the completion. */
 struct gnii_post {
     struct gnii_ep *ep;
-    struct gnii_cq *cq;                 /* source queue */
-    gni_post_descriptor_t *descr;       /* what GNI_GetCompleted returns */
+    struct gnii_cq *cq;           /* source queue */
+    gni_post_descriptor_t *descr; /* what GNI_GetCompleted returns */
     struct gnii_handle_fields remote;
     uint64_t local_addr;
     uint64_t remote_addr;
     uint64_t length_bytes;
     uint64_t operand1;
     uint64_t operand2;
-    uint64_t value;                     /* of the flag, or of the queue write */
+    uint64_t value; /* of the flag, or of the queue write */
     uint64_t flag_addr;
     uint16_t cq_mode;
-    uint8_t op;                         /* enum emu_op */
-    uint8_t flags;                      /* EMU_CMD_* */
+    uint8_t op;    /* enum emu_op */
+    uint8_t flags; /* EMU_CMD_* */
     uint8_t amo_op;
     uint8_t amo_flags;
-    uint8_t chain;                      /* enum emu_chain */
-    bool is_local_special;              /* local_addr is not simply an address of ours, but: */
-    uint16_t local_mdh;                 /* an offset in this segmented registration; 0: in nothing that is registered */
+    uint8_t chain;         /* enum emu_chain */
+    bool is_local_special; /* local_addr is not simply an address of ours, but: */
+    uint16_t local_mdh;    /* an offset in this segmented registration; 0: in nothing that is registered */
     uint16_t local_generation;
     enum gnii_cqe_engine engine;
 };
 
-#define GNII_SECOND_GENERATION 0x040u   /* bit of an amo_cmd */
+#define GNII_SECOND_GENERATION 0x040u /* bit of an amo_cmd */
 
 /* Type, command and modes that a Gemini does not have. */
 bool gnii_post_came_with_aries(const gni_post_descriptor_t *d);
@@ -78,9 +78,14 @@ static inline uint32_t gnii_post_take_tx(struct gnii_ep *ep, struct gnii_cq *cq,
     struct gnii_tx *tx = &nic->tx[tid];
 
     nic->free_tx = tx->next;
-    *tx = (struct gnii_tx){ .descr = descr, .ep = ep, .cq = cq, .events_left = n_events, .events_due = n_events,
+    *tx = (struct gnii_tx){ .descr = descr,
+                            .ep = ep,
+                            .cq = cq,
+                            .events_left = n_events,
+                            .events_due = n_events,
                             .local_event = ep->local_event,
-                            .cq_mode = cq_mode, .is_silent = (cq_mode & GNI_CQMODE_DUAL_EVENTS) == 0 };
+                            .cq_mode = cq_mode,
+                            .is_silent = (cq_mode & GNI_CQMODE_DUAL_EVENTS) == 0 };
     cq->in_use++;
     ep->outstanding++;
     ep->unresolved++;

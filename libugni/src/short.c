@@ -24,14 +24,14 @@
 #include "emunic/engine/word.h"
 #include "libugni/src/post.h"
 
-#define LANES          256u     /* 80 KiB per NIC handle that posts */
-#define RETRY_AFTER    64u      /* posts, until a handle without a lane is looked at again */
+#define LANES       256u /* 80 KiB per NIC handle that posts */
+#define RETRY_AFTER 64u  /* posts, until a handle without a lane is looked at again */
 
 struct gnii_short {
     uint64_t qword1;
     uint64_t qword2;
     uint32_t nid;
-    uint32_t retry;             /* > 0: no lane, and not to be looked for before so many more posts */
+    uint32_t retry; /* > 0: no lane, and not to be looked for before so many more posts */
     bool crc_is_good;
     struct emu_lane lane;
 };
@@ -282,8 +282,8 @@ static inline bool operate(struct gnii_ep *ep, struct emu_lane *lane, const gni_
 static inline void push_source(struct gnii_cq *cq, uint32_t tid, const struct gnii_ep *ep,
                                const gni_post_descriptor_t *d, bool is_block)
 {
-    uint64_t event = gnii_cqe_post(is_block ? GNII_CQE_ENGINE_BTE : GNII_CQE_ENGINE_FMA, tid, ep->local_event,
-                                   GNII_CQE_OK);
+    uint64_t event =
+        gnii_cqe_post(is_block ? GNII_CQE_ENGINE_BTE : GNII_CQE_ENGINE_FMA, tid, ep->local_event, GNII_CQE_OK);
 
     if (d->cq_mode & GNI_CQMODE_LOCAL_EVENT)
         gnii_cq_push_own(cq, event);

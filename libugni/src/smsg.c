@@ -51,28 +51,28 @@
 #include "libugni/src/stats.h"
 #include "libugni/src/ugni.h"
 
-#define LINE         64u
-#define CONTROL_BYTES 64u
-#define HEADER_BYTES 16u     /* of a slot, stamp included */
+#define LINE             64u
+#define CONTROL_BYTES    64u
+#define HEADER_BYTES     16u /* of a slot, stamp included */
 #define LANE_RETRY_AFTER 64u
-#define PIECES       3u
+#define PIECES           3u
 
 /* Words of the control block */
 enum {
-    WORD_RETURNED = 0,       /* peer writes: (mark of our messages, how many of them it has released), complement */
-    WORD_HELLO = 2,          /* peer writes: (hash of the attributes, its number), complement */
-    WORD_ANSWERS = 4,        /* peer writes: (the number of ours that it regards as past, hash over that and hello) */
-    WORD_PAST = 5,           /* owner writes: the hello of the connection that ended last */
+    WORD_RETURNED = 0, /* peer writes: (mark of our messages, how many of them it has released), complement */
+    WORD_HELLO = 2,    /* peer writes: (hash of the attributes, its number), complement */
+    WORD_ANSWERS = 4,  /* peer writes: (the number of ours that it regards as past, hash over that and hello) */
+    WORD_PAST = 5,     /* owner writes: the hello of the connection that ended last */
 };
 
-#define SLOT_STARVES 1u      /* the sender has no credit left after this one */
-#define SLOT_EARLY   2u      /* it does not know yet whether we are there; the entry has a tag */
+#define SLOT_STARVES 1u /* the sender has no credit left after this one */
+#define SLOT_EARLY   2u /* it does not know yet whether we are there; the entry has a tag */
 
 struct slot_header {
     uint16_t length_bytes;
     uint8_t tag;
-    uint8_t flags;           /* SLOT_* */
-    uint32_t event;          /* what the sender's end point puts into our queue */
+    uint8_t flags;  /* SLOT_* */
+    uint32_t event; /* what the sender's end point puts into our queue */
 };
 _Static_assert(sizeof(struct slot_header) == HEADER_BYTES - sizeof(uint64_t), "slot layout");
 
@@ -225,8 +225,7 @@ static inline bool message_waits(struct gnii_smsg *s)
     const _Atomic uint64_t *stamp = (const _Atomic uint64_t *)in_slot(s);
 
     /* Pairs with the NIC's store of the flag: the message is there when its stamp is. */
-    return knows_peer(s) &&
-           atomic_load_explicit(stamp, memory_order_acquire) == stamp_of(s->in_mark, s->taken);
+    return knows_peer(s) && atomic_load_explicit(stamp, memory_order_acquire) == stamp_of(s->in_mark, s->taken);
 }
 
 static void forget_early(struct gnii_ep *ep)
@@ -322,7 +321,7 @@ static inline bool put_short(struct gnii_ep *ep, uint64_t flag_addr, uint64_t fl
     is_early = length_bytes <= EMU_LANE_EARLY_MAX && !lane->broken;
     to = emu_lane_enter(lane, flag_addr, length_bytes, true);
     if (!to) {
-        lane->epoch = 0;    /* look anew next time */
+        lane->epoch = 0; /* look anew next time */
         return false;
     }
     if (remote_event && lane->has_destination)
@@ -334,7 +333,7 @@ static inline bool put_short(struct gnii_ep *ep, uint64_t flag_addr, uint64_t fl
     atomic_store_explicit((_Atomic uint64_t *)(void *)to, flag_value, memory_order_release);
     if (has_place)
         emu_cq_publish(events, place, *remote_event);
-    if (emu_lane_is_broken(lane)) {     /* its file has got shorter: the message is nowhere */
+    if (emu_lane_is_broken(lane)) { /* its file has got shorter: the message is nowhere */
         emu_lane_leave(lane);
         lane->epoch = 0;
         return false;
@@ -402,7 +401,7 @@ static void take_credits(struct gnii_smsg *s)
     if (!read_pair(s, WORD_RETURNED, &value) || value >> 32 != s->out_mark)
         return;
     more = (uint32_t)value - (uint32_t)s->acknowledged;
-    if (more <= s->sent - s->acknowledged)      /* more than was sent cannot have been released */
+    if (more <= s->sent - s->acknowledged) /* more than was sent cannot have been released */
         s->acknowledged += more;
 }
 
@@ -430,7 +429,7 @@ static struct gnii_cq *queue_with_losses(struct gnii_ep *ep, const struct gnii_m
 {
     struct gnii_cq *cq;
 
-    LIST_FOREACH(cq, &ep->nic->cqs, link) {
+    LIST_FOREACH (cq, &ep->nic->cqs, link) {
         if (md->nic == ep->nic && cq->index == md->dst_cq)
             return cq->has_lost || emu_cq_has_lost(&cq->consumer) ? cq : NULL;
     }
@@ -529,7 +528,7 @@ static gni_return_t connect_smsg(struct gnii_ep *ep, const gni_smsg_attr_t *loca
     if (!s)
         return GNI_RC_ERROR_NOMEM;
     ep->nic->n_mailboxes += ep->smsg == NULL;
-    free(ep->smsg);         /* initialised twice: still the same connection of the end point */
+    free(ep->smsg); /* initialised twice: still the same connection of the end point */
     *s = (struct gnii_smsg){
         .in_addr = mailbox_addr(local),
         .in_stride_bytes = stride,
@@ -601,7 +600,7 @@ static inline gni_return_t check_room(struct gnii_ep *ep, uint64_t length_bytes)
 
     if (length_bytes > s->out_stride_bytes - HEADER_BYTES || length_bytes > GNI_SMSG_MAX_SIZE)
         return GNI_RC_ERROR_RESOURCE;
-    if (s->sent + 1 - s->acknowledged >= s->out_credits)    /* this one would take the last credit, or has none */
+    if (s->sent + 1 - s->acknowledged >= s->out_credits) /* this one would take the last credit, or has none */
         take_credits(s);
     if (s->sent - s->acknowledged >= s->out_credits) {
         gnii_stat_count(ep->nic, GNII_STAT_SMSG_MBOX_CREDITS_STALL);
@@ -627,8 +626,8 @@ static bool put_message(struct gnii_ep *ep, uint64_t slot_addr, const struct pie
     struct gnii_smsg *s = ep->smsg;
     uint64_t length_bytes = pieces[0].len_bytes + pieces[1].len_bytes + pieces[2].len_bytes;
     struct emu_cmd *cmd;
-    uint8_t *out = begin_put(ep, slot_addr + sizeof(uint64_t), length_bytes, slot_addr, stamp_of(s->out_mark, s->sent),
-                             &cmd);
+    uint8_t *out =
+        begin_put(ep, slot_addr + sizeof(uint64_t), length_bytes, slot_addr, stamp_of(s->out_mark, s->sent), &cmd);
 
     if (!out)
         return false;
@@ -660,8 +659,8 @@ static gni_return_t send_message(struct gnii_ep *ep, const void *header, uint32_
     uint64_t length_bytes = (uint64_t)header_length + data_length;
     struct slot_header slot;
     uint64_t remote_event;
-    uint64_t source_event = gnii_cqe_numbered(gnii_cqe_send(GNI_CQ_EVENT_TYPE_SMSG, msg_id, GNII_CQE_OK),
-                                              ep->cq->sends_tail);
+    uint64_t source_event =
+        gnii_cqe_numbered(gnii_cqe_send(GNI_CQ_EVENT_TYPE_SMSG, msg_id, GNII_CQE_OK), ep->cq->sends_tail);
     const struct piece pieces[PIECES] = { { &slot, sizeof(slot) }, { header, header_length }, { data, data_length } };
     uint64_t slot_addr;
     gni_return_t rc;
@@ -670,12 +669,14 @@ static gni_return_t send_message(struct gnii_ep *ep, const void *header, uint32_
     expect_send(s);
     if (gnii_nic_is_lost(ep->nic)) {
         gnii_nic_tell_loss(ep->nic);
-        return GNI_RC_ERROR_RESOURCE;       /* NOT_DONE would have the program try for ever */
+        return GNI_RC_ERROR_RESOURCE; /* NOT_DONE would have the program try for ever */
     }
     rc = check_room(ep, length_bytes);
     if (rc != GNI_RC_SUCCESS)
         return rc;
-    slot = (struct slot_header){ .length_bytes = (uint16_t)length_bytes, .tag = tag, .event = ep->remote_event,
+    slot = (struct slot_header){ .length_bytes = (uint16_t)length_bytes,
+                                 .tag = tag,
+                                 .event = ep->remote_event,
                                  .flags = s->sent + 1 - s->acknowledged >= s->out_credits ? SLOT_STARVES : 0 };
     remote_event = gnii_cqe_remote(GNI_CQ_EVENT_TYPE_SMSG, ep->remote_event);
     if (s->acknowledged == 0) {
@@ -711,7 +712,7 @@ void gnii_smsg_fill_hole(struct gnii_ep *ep, uint64_t stamp)
     uint8_t *out;
 
     if (!s || stamp >> 32 != s->out_mark || gnii_nic_is_lost(ep->nic))
-        return;     /* of an earlier connection */
+        return; /* of an earlier connection */
     number = s->sent - (uint32_t)(s->sent + 1 - (uint32_t)stamp);
     if (number < s->acknowledged || number >= s->sent)
         return;

@@ -66,9 +66,9 @@ static const char *const dev_res_names[GNI_DEV_RES_LAST] = {
 };
 
 static const char *const job_res_names[GNI_JOB_RES_LAST] = {
-    [GNI_JOB_RES_MDD] = "MDD",   [GNI_JOB_RES_MRT] = "MRT", [GNI_JOB_RES_IOMMU] = "IOMMU", [GNI_JOB_RES_GART] = "GART",
-    [GNI_JOB_RES_CQ] = "CQ",     [GNI_JOB_RES_FMA] = "FMA", [GNI_JOB_RES_RMDA] = "RMDA",   [GNI_JOB_RES_CE] = "CE",
-    [GNI_JOB_RES_DLA] = "DLA",   [GNI_JOB_RES_SFMA] = "SFMA",
+    [GNI_JOB_RES_MDD] = "MDD", [GNI_JOB_RES_MRT] = "MRT",   [GNI_JOB_RES_IOMMU] = "IOMMU", [GNI_JOB_RES_GART] = "GART",
+    [GNI_JOB_RES_CQ] = "CQ",   [GNI_JOB_RES_FMA] = "FMA",   [GNI_JOB_RES_RMDA] = "RMDA",   [GNI_JOB_RES_CE] = "CE",
+    [GNI_JOB_RES_DLA] = "DLA", [GNI_JOB_RES_SFMA] = "SFMA",
 };
 
 struct status_row {

@@ -35,7 +35,7 @@
 #include "libugni/src/handle_bits.h"
 #include "libugni/src/object.h"
 
-#define GNII_STATS 19    /* the long form of gni_statistic_t */
+#define GNII_STATS 19 /* the long form of gni_statistic_t */
 
 struct gnii_chan;
 struct gnii_nic;
@@ -43,25 +43,25 @@ struct gnii_msgq;
 
 /* One registration of this process. */
 struct gnii_md {
-    LIST_ENTRY(gnii_md) link;       /* in its NIC's list */
+    LIST_ENTRY(gnii_md) link; /* in its NIC's list */
     LIST_ENTRY(gnii_md) job_link;
-    struct gnii_nic *nic;           /* borrowed */
+    struct gnii_nic *nic; /* borrowed */
     gni_mem_handle_t handle;
     uint64_t addr;
     uint64_t length_bytes;
     uint16_t mdh;
     uint16_t generation;
-    uint32_t dst_cq;                /* index in the port, or EMU_CQ_NONE */
+    uint32_t dst_cq; /* index in the port, or EMU_CQ_NONE */
     bool is_read_only;
-    bool is_mapped;                 /* peers map it; else they reach it by system calls */
-    bool is_virtual;                /* handle names `vmdh` of the job's block on the node */
-    bool is_updatable;              /* reserved before its pages were there */
-    bool is_reserved;               /* still: nobody can reach it */
-    bool is_dedicated;              /* shares its MDD with nobody */
-    bool is_gart;                   /* on a Gemini: translated by the GART, else the MRT */
+    bool is_mapped;    /* peers map it; else they reach it by system calls */
+    bool is_virtual;   /* handle names `vmdh` of the job's block on the node */
+    bool is_updatable; /* reserved before its pages were there */
+    bool is_reserved;  /* still: nobody can reach it */
+    bool is_dedicated; /* shares its MDD with nobody */
+    bool is_gart;      /* on a Gemini: translated by the GART, else the MRT */
     uint16_t vmdh;
     uint32_t n_segments;
-    uint64_t (*segments)[2];        /* owned: address, length. Then addr is 0, addresses offsets; NULL: one region */
+    uint64_t (*segments)[2]; /* owned: address, length. Then addr is 0, addresses offsets; NULL: one region */
 };
 
 /* What the NIC handles of a process with equal (ptag, cookie, nid) share: a handle made on one works on all. */
@@ -70,11 +70,11 @@ struct gnii_job {
     uint32_t cookie;
     uint32_t nid;
     LIST_HEAD(, gnii_nic) nics;
-    _Atomic uint64_t changes;       /* to mds, ever */
+    _Atomic uint64_t changes; /* to mds, ever */
     pthread_mutex_t lock;
-    LIST_HEAD(, gnii_md) live;      /* all registrations */
-    struct gnii_early early;        /* entries of messages that came before their receiver was there */
-    struct gnii_md *mds[EMU_MD_COUNT]; /* by number */
+    LIST_HEAD(, gnii_md) live;            /* all registrations */
+    struct gnii_early early;              /* entries of messages that came before their receiver was there */
+    struct gnii_md *mds[EMU_MD_COUNT];    /* by number */
     uint16_t virtual_mdhs[EMU_MDH_COUNT]; /* number of each virtual index that is ours; 0 none */
 };
 
@@ -96,141 +96,141 @@ struct gnii_cdm {
     uint32_t modes;
     uint8_t ptag;
     bool is_checkpointed;
-    struct gnii_nic *nic;           /* owned: the one device's, or NULL */
+    struct gnii_nic *nic; /* owned: the one device's, or NULL */
 };
 
 /* A post on its way, found by the tid in its completion entry. Idle ones form a list by `next`. */
 struct gnii_tx {
-    gni_post_descriptor_t *descr;   /* the program's; NULL when idle */
-    struct gnii_ep *ep;             /* NULL once the end point was destroyed */
-    struct gnii_cq *cq;             /* source queue */
+    gni_post_descriptor_t *descr; /* the program's; NULL when idle */
+    struct gnii_ep *ep;           /* NULL once the end point was destroyed */
+    struct gnii_cq *cq;           /* source queue */
     uint32_t next;
-    uint32_t local_event;           /* as posted */
-    uint8_t events_left;            /* entries not yet resolved by GNI_GetCompleted */
-    uint8_t events_due;             /* entries not yet taken off the queue */
-    uint16_t cq_mode;               /* as posted: the program may rewrite the descriptor's */
+    uint32_t local_event; /* as posted */
+    uint8_t events_left;  /* entries not yet resolved by GNI_GetCompleted */
+    uint8_t events_due;   /* entries not yet taken off the queue */
+    uint16_t cq_mode;     /* as posted: the program may rewrite the descriptor's */
     bool is_silent;
-    bool is_chain;                  /* other end points may take part */
+    bool is_chain; /* other end points may take part */
     uint8_t status;
 };
 
 /* A message, from its send until its completion entry and those of all earlier ones were taken. */
 struct gnii_send {
-    struct gnii_ep *ep;             /* NULL once the end point was destroyed */
+    struct gnii_ep *ep; /* NULL once the end point was destroyed */
     uint32_t msg_id;
-    bool is_msgq;                   /* else a short message */
-    bool is_settled;                /* its entry was taken, before those of earlier ones */
-    struct gnii_msgq *msgq;         /* NULL once the shared message queue was released */
-    uint64_t stamp;                 /* of its slot in the peer's mailbox; msgq: connection, lower half of its number */
+    bool is_msgq;           /* else a short message */
+    bool is_settled;        /* its entry was taken, before those of earlier ones */
+    struct gnii_msgq *msgq; /* NULL once the shared message queue was released */
+    uint64_t stamp;         /* of its slot in the peer's mailbox; msgq: connection, lower half of its number */
 };
 
 struct gnii_cq {
-    _Atomic uint32_t refs;          /* first: object.h */
-    _Atomic bool is_dead;           /* its handle has gone; only threads that wait on it still know it */
+    _Atomic uint32_t refs; /* first: object.h */
+    _Atomic bool is_dead;  /* its handle has gone; only threads that wait on it still know it */
     void *handle;
     LIST_ENTRY(gnii_cq) link;
-    struct gnii_nic *nic;           /* counted */
+    struct gnii_nic *nic; /* counted */
     struct emu_cq_consumer consumer;
-    uint32_t index;                 /* in the port */
+    uint32_t index; /* in the port */
     uint32_t capacity;
-    uint32_t mode;                  /* GNI_CQ_* */
-    uint32_t n_eps;                 /* end points that use it as source queue */
-    uint32_t in_use;                /* posts not resolved and sends not taken: never more than capacity */
-    bool has_lost;                  /* an overrun was told, ever */
-    _Atomic bool loss_was_told;     /* since then GNI_CqGetEvent() has not said NOT_DONE. NIC lock to write */
+    uint32_t mode;              /* GNI_CQ_* */
+    uint32_t n_eps;             /* end points that use it as source queue */
+    uint32_t in_use;            /* posts not resolved and sends not taken: never more than capacity */
+    bool has_lost;              /* an overrun was told, ever */
+    _Atomic bool loss_was_told; /* since then GNI_CqGetEvent() has not said NOT_DONE. NIC lock to write */
     _Atomic uint32_t interrupt_mask;
-    struct gnii_chan *chan;         /* borrowed: attached to, or NULL. NIC lock */
-    bool is_armed;                  /* since then GNI_CompChanGetEvent has not returned it. The channel's lock */
+    struct gnii_chan *chan; /* borrowed: attached to, or NULL. NIC lock */
+    bool is_armed;          /* since then GNI_CompChanGetEvent has not returned it. The channel's lock */
     void (*handler)(gni_cq_entry_t *, void *);
     void *context;
-    struct gnii_send *sends;        /* owned ring of sends_mask + 1, made at the first send */
+    struct gnii_send *sends; /* owned ring of sends_mask + 1, made at the first send */
     uint64_t sends_mask;
-    uint64_t sends_head;            /* number of the oldest one that is not settled; equal to the tail: there is none */
+    uint64_t sends_head; /* number of the oldest one that is not settled; equal to the tail: there is none */
     uint64_t sends_tail;
-    uint64_t sends_settled;         /* in between */
-    uint64_t sends_max;             /* in the ring */
+    uint64_t sends_settled; /* in between */
+    uint64_t sends_max;     /* in the ring */
 };
 
 /* One direction pair of short messages; layout in smsg.c. */
 struct gnii_smsg {
-    uint64_t in_addr;               /* own mailbox, aligned */
+    uint64_t in_addr; /* own mailbox, aligned */
     uint64_t in_stride_bytes;
     uint32_t in_credits;
-    uint32_t in_direction;          /* hash of the attributes */
-    uint32_t in_mark;               /* of messages to us; 0 until the peer's hello was seen */
-    uint64_t in_hello;              /* that hello */
-    uint32_t past_number;           /* of the peer's connection before this one */
-    uint64_t taken;                 /* messages released */
-    uint32_t in_slot;               /* of the next one: taken modulo in_credits, without the division */
-    uint64_t returned;              /* of those, told to the peer */
-    uint32_t empty_looks;           /* since the last message */
-    uint32_t early_event;           /* data of the entries of its early messages; valid with has_early */
+    uint32_t in_direction; /* hash of the attributes */
+    uint32_t in_mark;      /* of messages to us; 0 until the peer's hello was seen */
+    uint64_t in_hello;     /* that hello */
+    uint32_t past_number;  /* of the peer's connection before this one */
+    uint64_t taken;        /* messages released */
+    uint32_t in_slot;      /* of the next one: taken modulo in_credits, without the division */
+    uint64_t returned;     /* of those, told to the peer */
+    uint32_t empty_looks;  /* since the last message */
+    uint32_t early_event;  /* data of the entries of its early messages; valid with has_early */
     bool has_early;
     bool has_current;
-    uint8_t current_flags;          /* of its slot */
+    uint8_t current_flags; /* of its slot */
     uint16_t in_mdh;
     uint16_t in_generation;
 
-    uint64_t out_addr;              /* the peer's mailbox, aligned */
+    uint64_t out_addr; /* the peer's mailbox, aligned */
     uint64_t out_stride_bytes;
     uint32_t out_credits;
-    uint32_t out_mark;              /* of our messages */
-    uint64_t out_hello;             /* what we say of this connection */
+    uint32_t out_mark;  /* of our messages */
+    uint64_t out_hello; /* what we say of this connection */
     uint64_t sent;
-    uint32_t out_slot;              /* of the next one, likewise */
-    uint64_t acknowledged;          /* messages that the peer has told us it released */
+    uint32_t out_slot;     /* of the next one, likewise */
+    uint64_t acknowledged; /* messages that the peer has told us it released */
     struct gnii_handle_fields out_handle;
-    struct emu_lane out_lane;       /* to the peer's mailbox */
-    uint32_t out_lane_retry;        /* > 0: it has none, and is not asked for again before so many more puts */
-    bool retransmits;               /* the NIC tries again what is lost on the way */
+    struct emu_lane out_lane; /* to the peer's mailbox */
+    uint32_t out_lane_retry;  /* > 0: it has none, and is not asked for again before so many more puts */
+    bool retransmits;         /* the NIC tries again what is lost on the way */
 };
 
 struct gnii_short;
 struct gnii_lanes;
 
 struct gnii_ep {
-    _Atomic uint32_t refs;          /* first: object.h */
+    _Atomic uint32_t refs; /* first: object.h */
     void *handle;
     LIST_ENTRY(gnii_ep) link;
-    struct gnii_nic *nic;           /* counted */
-    struct gnii_cq *cq;             /* counted: source queue, or NULL */
-    struct gnii_short *latest;      /* borrowed from the NIC: lane of the latest post, or NULL */
-    uint32_t key;                   /* 24 bits, unique in the process */
+    struct gnii_nic *nic;      /* counted */
+    struct gnii_cq *cq;        /* counted: source queue, or NULL */
+    struct gnii_short *latest; /* borrowed from the NIC: lane of the latest post, or NULL */
+    uint32_t key;              /* 24 bits, unique in the process */
     bool is_bound;
     bool has_event_data;
     uint32_t remote_addr;
     uint32_t remote_id;
     uint32_t local_event;
     uint32_t remote_event;
-    uint32_t outstanding;           /* posts and sends whose entries were not taken */
-    uint32_t unresolved;            /* posts that still have a descriptor to give back */
-    struct gnii_smsg *smsg;         /* owned, or NULL */
-    struct emu_ce_link ce;          /* role in a reduction tree; EMU_CE_LINK_NONE: not told */
+    uint32_t outstanding;   /* posts and sends whose entries were not taken */
+    uint32_t unresolved;    /* posts that still have a descriptor to give back */
+    struct gnii_smsg *smsg; /* owned, or NULL */
+    struct emu_ce_link ce;  /* role in a reduction tree; EMU_CE_LINK_NONE: not told */
 
     bool has_datagram;
     uint64_t datagram_id;
     bool datagram_has_id;
-    void *datagram_out;             /* the program's */
+    void *datagram_out; /* the program's */
     uint16_t datagram_room_bytes;
-    bool datagram_was_pending;      /* at ... */
-    uint32_t datagram_news;         /* ... this state of the port's news */
+    bool datagram_was_pending; /* at ... */
+    uint32_t datagram_news;    /* ... this state of the port's news */
 };
 
 /* A collective engine of the NIC. */
 struct gnii_ce {
     void *handle;
     LIST_ENTRY(gnii_ce) link;
-    struct gnii_nic *nic;           /* borrowed: its list holds us */
+    struct gnii_nic *nic; /* borrowed: its list holds us */
     uint32_t ce_id;
 };
 
 struct gnii_nic {
-    _Atomic uint32_t refs;          /* first: object.h */
-    _Atomic bool is_closing;        /* its CDM is being or was destroyed */
+    _Atomic uint32_t refs;   /* first: object.h */
+    _Atomic bool is_closing; /* its CDM is being or was destroyed */
     void *handle;
-    uint32_t modes;                 /* of its CDM */
-    bool is_gemini;                 /* refuses what came with Aries */
-    struct gnii_job *job;           /* owned by all NICs in it */
+    uint32_t modes;       /* of its CDM */
+    bool is_gemini;       /* refuses what came with Aries */
+    struct gnii_job *job; /* owned by all NICs in it */
     LIST_ENTRY(gnii_nic) job_link;
     struct emu_biased_lock lock;
     struct emu_port port;
@@ -238,15 +238,15 @@ struct gnii_nic {
     LIST_HEAD(, gnii_cq) cqs;
     LIST_HEAD(, gnii_chan) chans;
     LIST_HEAD(, gnii_md) mds;
-    struct gnii_msgq *msgq;         /* owned, or NULL */
+    struct gnii_msgq *msgq; /* owned, or NULL */
     LIST_HEAD(, gnii_ce) ces;
-    struct gnii_lanes *lanes;       /* owned, short.c */
+    struct gnii_lanes *lanes; /* owned, short.c */
     struct gnii_local local;
     _Atomic(const void *) next_slot; /* where the latest mailbox in use expects its next message; only prefetched */
-    struct gnii_tx *tx;             /* owned */
+    struct gnii_tx *tx;              /* owned */
     uint32_t n_tx;
-    uint32_t free_tx;               /* first idle one, or UINT32_MAX */
-    uint32_t n_mailboxes;           /* end points with a short-message connection */
+    uint32_t free_tx;     /* first idle one, or UINT32_MAX */
+    uint32_t n_mailboxes; /* end points with a short-message connection */
     uint32_t stats[GNII_STATS];
     uint16_t smsg_dlvr_mode;
     uint16_t smsg_max_retrans;
@@ -260,7 +260,7 @@ struct gnii_nic {
  */
 struct gnii_wait {
     struct emu_cancel cancel;
-    void (*leave)(void *);          /* gives back what was counted */
+    void (*leave)(void *); /* gives back what was counted */
     void *arg;
 };
 

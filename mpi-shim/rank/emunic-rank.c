@@ -56,9 +56,8 @@
 #define NAME_FORMAT "nid%05u"                          /* cray-runtime.md 4.2 */
 
 /* Folders of a build folder that hold libraries. */
-static const char *const built_folders[] = { "/libugni",       "/mpi-shim/pmi", "/mpi-shim/udreg",
-                                             "/mpi-shim/alps", "/mpi-shim/rca", "/libdmapp",
-                                             "/libportals" };
+static const char *const built_folders[] = { "/libugni",      "/mpi-shim/pmi", "/mpi-shim/udreg", "/mpi-shim/alps",
+                                             "/mpi-shim/rca", "/libdmapp",     "/libportals" };
 
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void say(const char *format, ...)
@@ -190,21 +189,11 @@ static int set_environment(const char *server, const struct emu_msg_rank *rank)
         const char *name;
         uint32_t value;
     } numbers[] = {
-        { "PMI_GNI_PTAG", rank->ptag },
-        { "PMI_GNI_COOKIE", rank->cookie },
-        { "PMI_GNI_DEV_ID", 0 },
-        { "PMI_GNI_LOC_ADDR", rank->nid },
-        { "CRAY_COOKIES", rank->cookie },
-        { "CRAY_NUM_COOKIES", 1 },
-        { "ALPS_APP_PE", rank->rank },
-        { "ALPS_APP_ID", rank->cookie },
-        { "PMI_NO_FORK", 1 },
-        { "PMI_NO_PREINITIALIZE", 1 },
-        { "OMPI_NO_USE_CRAY_PMI", 1 },
-        { "EMUNIC_NID", rank->nid },
-        { "EMUNIC_COOKIE", rank->cookie },
-        { "EMUNIC_PTAG", rank->ptag },
-        { "EMUNIC_RANK", rank->rank },
+        { "PMI_GNI_PTAG", rank->ptag },    { "PMI_GNI_COOKIE", rank->cookie }, { "PMI_GNI_DEV_ID", 0 },
+        { "PMI_GNI_LOC_ADDR", rank->nid }, { "CRAY_COOKIES", rank->cookie },   { "CRAY_NUM_COOKIES", 1 },
+        { "ALPS_APP_PE", rank->rank },     { "ALPS_APP_ID", rank->cookie },    { "PMI_NO_FORK", 1 },
+        { "PMI_NO_PREINITIALIZE", 1 },     { "OMPI_NO_USE_CRAY_PMI", 1 },      { "EMUNIC_NID", rank->nid },
+        { "EMUNIC_COOKIE", rank->cookie }, { "EMUNIC_PTAG", rank->ptag },      { "EMUNIC_RANK", rank->rank },
     };
     const char *depth = getenv("SLURM_CPUS_PER_TASK");
     int r = set_text("EMUNIC_SERVER", server);
@@ -266,7 +255,7 @@ static int find_node_module(char path_out[PATH_MAX])
         return -ENAMETOOLONG;
     strcpy(path_out + len, place);
     if (path_out[strcspn(path_out, " :")] != '\0')
-        return -EINVAL;         /* they separate the names in LD_PRELOAD */
+        return -EINVAL; /* they separate the names in LD_PRELOAD */
     return access(path_out, R_OK) == 0 ? 0 : -errno;
 }
 

@@ -95,9 +95,9 @@ static void move(struct bare *b, bool is_put, unsigned slot, uint64_t from, uint
     int r;
 
     for (;;) {
-        r = is_put
-                ? b->c->ops->write(b->c, b->peer, &b->move_op[slot], local, bytes, b->own.desc, remote, b->theirs.key)
-                : b->c->ops->read(b->c, b->peer, &b->move_op[slot], local, bytes, b->own.desc, remote, b->theirs.key);
+        r = is_put ?
+                b->c->ops->write(b->c, b->peer, &b->move_op[slot], local, bytes, b->own.desc, remote, b->theirs.key) :
+                b->c->ops->read(b->c, b->peer, &b->move_op[slot], local, bytes, b->own.desc, remote, b->theirs.key);
         if (r != -EAGAIN)
             break;
         bare_poll(b);

@@ -26,12 +26,12 @@ struct bare {
     uint64_t peer;
     struct bare_name theirs;
     struct emu_carrier_memory own;
-    volatile uint8_t *memory;   /* borrowed */
+    volatile uint8_t *memory; /* borrowed */
     struct emu_carrier_op send_op;
     struct emu_carrier_op receive_op;
     struct emu_carrier_op move_op[BARE_WINDOW];
     uint8_t packet[2][64];
-    uint64_t turn;              /* number of the put last, back and forth */
+    uint64_t turn; /* number of the put last, back and forth */
     long n_sent;
     long n_received;
     long n_moved;

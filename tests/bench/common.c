@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BYTES_PER_OPERATION 8192u   /* 20 000 operations: 160 MiB at each size */
-#define ROUNDS_MIN 4
+#define BYTES_PER_OPERATION 8192u /* 20 000 operations: 160 MiB at each size */
+#define ROUNDS_MIN          4
 
 struct bench_options bench_options(int argc, char **argv)
 {
@@ -73,7 +73,7 @@ long bench_rounds(const struct bench_options *options, size_t len_bytes)
 void bench_print(const char *name, double value, const char *unit)
 {
     printf("%s %.5f %s\n", name, value, unit);
-    fflush(stdout);         /* a child made by fork() must not print it once more */
+    fflush(stdout); /* a child made by fork() must not print it once more */
 }
 
 void bench_print_sized(const char *name, size_t len_bytes, double value, const char *unit)

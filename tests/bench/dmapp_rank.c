@@ -10,13 +10,13 @@
 static dmapp_jobinfo_t job;
 static dmapp_c_pset_handle_t pset;
 
-#define MUST(call)                                                                                      \
-    do {                                                                                                \
-        dmapp_return_t rc_ = (call);                                                                    \
-        if (rc_ != DMAPP_RC_SUCCESS) {                                                                  \
-            fprintf(stderr, "%s: %s\n", #call, dmapp_err_str[rc_]);                                     \
-            exit(1);                                                                                    \
-        }                                                                                               \
+#define MUST(call)                                                                                                     \
+    do {                                                                                                               \
+        dmapp_return_t rc_ = (call);                                                                                   \
+        if (rc_ != DMAPP_RC_SUCCESS) {                                                                                 \
+            fprintf(stderr, "%s: %s\n", #call, dmapp_err_str[rc_]);                                                    \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
     } while (0)
 
 static inline void op_put_flag(struct pgas *p, uint64_t value, int pe)

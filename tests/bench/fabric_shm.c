@@ -33,15 +33,15 @@
 
 #include "tests/bench/common.h"
 
-#define VERSION  FI_VERSION(1, 17)
-#define WINDOW   64
+#define VERSION        FI_VERSION(1, 17)
+#define WINDOW         64
 #define NAME_MAX_BYTES 256
 #define REMOTE_OFFSET  64u
 
 /* What the processes tell each other. */
 struct meeting {
     _Atomic int arrived;
-    _Atomic int is_done;        /* by rank 0; rank 1 drives its provider until then */
+    _Atomic int is_done; /* by rank 0; rank 1 drives its provider until then */
     struct {
         char name[NAME_MAX_BYTES];
         uint64_t addr;
@@ -58,10 +58,10 @@ struct side {
     struct fid_cq *cq;
     struct fid_ep *ep;
     struct fid_mr *mr;
-    char *mem;                  /* owned */
+    char *mem; /* owned */
     void *desc;
     fi_addr_t peer;
-    long n_complete;            /* completions read and not yet waited for */
+    long n_complete; /* completions read and not yet waited for */
 };
 
 #define CHECK(call) check((call), #call)
@@ -93,12 +93,12 @@ static void wait_one(struct side *side)
 }
 
 /* Repeat a call while the provider has no room. */
-#define POST(side, call)                                    \
-    do {                                                    \
-        long posted_;                                       \
-        while ((posted_ = (call)) == -FI_EAGAIN)            \
-            poll_cq(side);                                  \
-        check(posted_, #call);                              \
+#define POST(side, call)                                                                                               \
+    do {                                                                                                               \
+        long posted_;                                                                                                  \
+        while ((posted_ = (call)) == -FI_EAGAIN)                                                                       \
+            poll_cq(side);                                                                                             \
+        check(posted_, #call);                                                                                         \
     } while (0)
 
 static void meet(struct side *side, int n_times)
@@ -211,7 +211,7 @@ static void message_turn(struct side *side, uint64_t value)
     POST(side, fi_recv(side->ep, buffer, 8, side->desc, FI_ADDR_UNSPEC, NULL));
     if (side->rank == 0)
         POST(side, fi_inject(side->ep, &value, sizeof(value), side->peer));
-    wait_one(side);         /* inject gives no completion: this is the receive */
+    wait_one(side); /* inject gives no completion: this is the receive */
     if (side->rank == 1)
         POST(side, fi_inject(side->ep, &value, sizeof(value), side->peer));
 }
@@ -235,8 +235,12 @@ static void write_once(struct side *side, size_t len_bytes)
 {
     struct iovec local = { side->mem, len_bytes };
     struct fi_rma_iov remote = { peer_addr(side), len_bytes, peer_key(side) };
-    struct fi_msg_rma msg = { .msg_iov = &local, .desc = &side->desc, .iov_count = 1, .addr = side->peer,
-                              .rma_iov = &remote, .rma_iov_count = 1 };
+    struct fi_msg_rma msg = { .msg_iov = &local,
+                              .desc = &side->desc,
+                              .iov_count = 1,
+                              .addr = side->peer,
+                              .rma_iov = &remote,
+                              .rma_iov_count = 1 };
 
     POST(side, fi_writemsg(side->ep, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE));
     wait_one(side);

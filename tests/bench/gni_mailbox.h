@@ -8,13 +8,13 @@
 #include "examples/common.h"
 
 #define MAILBOX_CREDITS 64u
-#define MAILBOX_BYTES   64u     /* longest message */
+#define MAILBOX_BYTES   64u /* longest message */
 
 struct mailbox {
     gni_ep_handle_t ep;
-    gni_cq_handle_t src_cq;     /* borrowed */
-    gni_cq_handle_t dst_cq;     /* borrowed; NULL: arrivals are seen in the mailbox only */
-    char *buffer;               /* owned */
+    gni_cq_handle_t src_cq; /* borrowed */
+    gni_cq_handle_t dst_cq; /* borrowed; NULL: arrivals are seen in the mailbox only */
+    char *buffer;           /* owned */
     gni_mem_handle_t mem_hndl;
     gni_smsg_attr_t attr;
 };

@@ -54,8 +54,7 @@ void pair_close(struct pair *pair)
     free(pair->mem);
 }
 
-gni_post_descriptor_t pair_descriptor(const struct pair *pair, gni_post_type_t type, uint16_t cq_mode,
-                                      size_t len_bytes)
+gni_post_descriptor_t pair_descriptor(const struct pair *pair, gni_post_type_t type, uint16_t cq_mode, size_t len_bytes)
 {
     return (gni_post_descriptor_t){ .type = type,
                                     .cq_mode = cq_mode,

@@ -10,16 +10,16 @@
 #include "tests/bench/common.h"
 
 #define PAIR_CQ_ENTRIES 4096
-#define PAIR_WINDOW     512     /* operations under way in a rate measurement */
+#define PAIR_WINDOW     512 /* operations under way in a rate measurement */
 #define PAIR_WARM_UP    1000
 
 struct pair {
     struct ex_job job;
     struct bench_options options;
-    gni_cq_handle_t src_cq;     /* our operations are complete */
-    gni_cq_handle_t dst_cq;     /* something arrived */
+    gni_cq_handle_t src_cq; /* our operations are complete */
+    gni_cq_handle_t dst_cq; /* something arrived */
     gni_ep_handle_t ep;
-    uint64_t *mem;              /* owned, malloc'd, registered with dst_cq */
+    uint64_t *mem; /* owned, malloc'd, registered with dst_cq */
     gni_mem_handle_t mem_hndl;
     uint64_t peer_addr;
     gni_mem_handle_t peer_hndl;

@@ -172,8 +172,8 @@ static void measure_yield_ring(struct cell *cells, const struct bench_options *o
             _exit(0);
         }
     }
-    bench_print("yield_ring32",
-                round_trip_us(&cells[0], &cells[RING_PROCESSES - 1], n_laps, true) / RING_PROCESSES, "us");
+    bench_print("yield_ring32", round_trip_us(&cells[0], &cells[RING_PROCESSES - 1], n_laps, true) / RING_PROCESSES,
+                "us");
 }
 
 static void measure_sched_yield(struct cell *cells, const struct bench_options *options)

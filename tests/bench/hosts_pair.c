@@ -24,11 +24,11 @@
 #include "tests/bench/bare.h"
 #include "tests/bench/common.h"
 
-#define LONG_BYTES (4u << 20)
-#define WINDOW     64u
+#define LONG_BYTES  (4u << 20)
+#define WINDOW      64u
 #define LONG_WINDOW 2u
-#define TIMES      5
-#define WARM_UP    100
+#define TIMES       5
+#define WARM_UP     100
 
 enum figure { PUT8, BARE_PUT8, BARE_MESSAGE8, RATE8, PUT, BARE_PUT, GET, BARE_GET, FIGURES };
 
@@ -36,9 +36,9 @@ struct side {
     struct ex_job job;
     gni_cq_handle_t cq;
     gni_ep_handle_t ep;
-    volatile uint64_t *mem;     /* LONG_BYTES to write to, LONG_BYTES to read from */
+    volatile uint64_t *mem; /* LONG_BYTES to write to, LONG_BYTES to read from */
     gni_mem_handle_t hndl;
-    uint64_t turn;              /* number of the 8 bytes put last, back and forth; what else moves is older */
+    uint64_t turn; /* number of the 8 bytes put last, back and forth; what else moves is older */
     uint64_t peer_addr;
     gni_mem_handle_t peer_hndl;
     struct bare bare;
@@ -69,8 +69,8 @@ static void open_side(struct side *s, const struct bench_options *options)
     s->mem = map_bytes(2 * LONG_BYTES);
     s->bare_mem = map_bytes(LONG_BYTES);
     EX_GNI(GNI_CqCreate(s->job.nic, 1024, 0, GNI_CQ_NOBLOCK, NULL, NULL, &s->cq));
-    EX_GNI(GNI_MemRegister(s->job.nic, (uint64_t)(uintptr_t)s->mem, 2 * LONG_BYTES, NULL, GNI_MEM_READWRITE, (uint32_t)-1,
-                           &s->hndl));
+    EX_GNI(GNI_MemRegister(s->job.nic, (uint64_t)(uintptr_t)s->mem, 2 * LONG_BYTES, NULL, GNI_MEM_READWRITE,
+                           (uint32_t)-1, &s->hndl));
     mine.addr = (uint64_t)(uintptr_t)s->mem;
     mine.hndl = s->hndl;
     bare_open(&s->bare, getenv("EMU_BENCH_PROVIDER"), NULL, s->bare_mem, LONG_BYTES, &mine.bare);
@@ -84,9 +84,14 @@ static void open_side(struct side *s, const struct bench_options *options)
 
 static gni_post_descriptor_t post_of(const struct side *s, gni_post_type_t type, uint64_t bytes)
 {
-    return (gni_post_descriptor_t){ .type = type, .cq_mode = GNI_CQMODE_GLOBAL_EVENT, .length = bytes,
-                                    .local_addr = (uint64_t)(uintptr_t)s->mem + LONG_BYTES, .local_mem_hndl = s->hndl,
-                                    .remote_addr = s->peer_addr, .remote_mem_hndl = s->peer_hndl, .src_cq_hndl = s->cq };
+    return (gni_post_descriptor_t){ .type = type,
+                                    .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+                                    .length = bytes,
+                                    .local_addr = (uint64_t)(uintptr_t)s->mem + LONG_BYTES,
+                                    .local_mem_hndl = s->hndl,
+                                    .remote_addr = s->peer_addr,
+                                    .remote_mem_hndl = s->peer_hndl,
+                                    .src_cq_hndl = s->cq };
 }
 
 static void wait_one(const struct side *s)

@@ -20,9 +20,9 @@
 
 #include "tests/bench/common.h"
 
-#define LARGE_BYTES (1u << 20)
-#define STREAM      64
-#define SETTLE_BARRIERS 50000   /* some tens of ms, until the scheduler has given each PE its core */
+#define LARGE_BYTES     (1u << 20)
+#define STREAM          64
+#define SETTLE_BARRIERS 50000 /* some tens of ms, until the scheduler has given each PE its core */
 
 /* Symmetric. */
 struct pgas {

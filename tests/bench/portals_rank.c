@@ -23,7 +23,7 @@
 #include "tests/bench/common.h"
 
 #define PT         5u
-#define LIST_PT    6u               /* and behind it: lists of all lengths */
+#define LIST_PT    6u /* and behind it: lists of all lengths */
 #define BITS       0x77u
 #define WARM_UP    1000
 #define MOST_BYTES BENCH_SIZE_MAX
@@ -39,7 +39,10 @@ static char *source_memory;
 
 static ptl_handle_md_t new_md(size_t len_bytes, ptl_handle_eq_t eq)
 {
-    ptl_md_t md = { .start = source_memory, .length = len_bytes, .threshold = PTL_MD_THRESH_INF, .eq_handle = eq,
+    ptl_md_t md = { .start = source_memory,
+                    .length = len_bytes,
+                    .threshold = PTL_MD_THRESH_INF,
+                    .eq_handle = eq,
                     .options = PTL_MD_EVENT_START_DISABLE };
     ptl_handle_md_t mdh;
 
@@ -60,7 +63,10 @@ static void end_md(ptl_handle_md_t md)
 static void new_entry(ptl_pt_index_t pt, ptl_match_bits_t bits, size_t len_bytes, ptl_handle_eq_t eq)
 {
     ptl_process_id_t anybody = { PTL_NID_ANY, PTL_PID_ANY };
-    ptl_md_t md = { .start = target_memory, .length = len_bytes, .threshold = PTL_MD_THRESH_INF, .eq_handle = eq,
+    ptl_md_t md = { .start = target_memory,
+                    .length = len_bytes,
+                    .threshold = PTL_MD_THRESH_INF,
+                    .eq_handle = eq,
                     .options = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE };
     ptl_handle_me_t me;
     ptl_handle_md_t mdh;
@@ -174,8 +180,10 @@ static double walk_time_us(long length, long n)
 
     EX_EXPECT(nodes);
     for (long i = 0; i < length; i++)
-        nodes[i] = (struct node){ .next = i + 1 < length ? &nodes[i + 1] : NULL, .id = { PTL_NID_ANY, PTL_PID_ANY },
-                                  .bits = (ptl_match_bits_t)i + 1, .md = nodes };
+        nodes[i] = (struct node){ .next = i + 1 < length ? &nodes[i + 1] : NULL,
+                                  .id = { PTL_NID_ANY, PTL_PID_ANY },
+                                  .bits = (ptl_match_bits_t)i + 1,
+                                  .md = nodes };
     for (long i = -n / 10 - 1; i < n; i++) {
         if (i == 0)
             start_us = bench_now_us();

@@ -26,14 +26,14 @@
 struct source {
     struct emu_random random;
     uint64_t next_ps;
-    uint64_t pad[6];         /* nodes of different threads */
+    uint64_t pad[6]; /* nodes of different threads */
 };
 
 struct load {
     struct source *sources;
     uint32_t n_nodes;
     uint32_t units;
-    double mean_ps;          /* between two packets of a node */
+    double mean_ps; /* between two packets of a node */
     enum emu_route_mode mode;
     double gaps_ps[QUANTILES]; /* quantiles of that */
 };
@@ -102,8 +102,7 @@ int main(int argc, char **argv)
         { "size", required_argument, NULL, 's' },    { "load", required_argument, NULL, 'l' },
         { "threads", required_argument, NULL, 't' }, { "us", required_argument, NULL, 'u' },
         { "machine", required_argument, NULL, 'm' }, { "machines", required_argument, NULL, 'd' },
-        { "rules", required_argument, NULL, 'r' },
-        { NULL, 0, NULL, 0 },
+        { "rules", required_argument, NULL, 'r' },   { NULL, 0, NULL, 0 },
     };
     struct sim_torus torus = sim_torus_default();
     struct emu_sim_options options = { .seed = 1, .n_threads = 1 };
@@ -164,9 +163,9 @@ int main(int argc, char **argv)
             return 1;
         }
         load.units = m->params.router.packet_units_max;
-        unit_ps = m->params.nic.format.flit_bits * 1e6 /
-                  ((double)m->params.link[EMU_LINK_PROCESSOR_IN].lanes *
-                   m->params.link[EMU_LINK_PROCESSOR_IN].mbps_per_lane);
+        unit_ps =
+            m->params.nic.format.flit_bits * 1e6 /
+            ((double)m->params.link[EMU_LINK_PROCESSOR_IN].lanes * m->params.link[EMU_LINK_PROCESSOR_IN].mbps_per_lane);
         load.mean_ps = load.units * unit_ps / (percent / 100);
     }
     for (uint32_t i = 0; i < QUANTILES; i++)
@@ -196,9 +195,10 @@ int main(int argc, char **argv)
            cpu_s, (unsigned long long)t.packet_hops, (unsigned long long)t.events, (unsigned long long)t.delivered,
            (unsigned long long)t.in_network, (unsigned long long)t.trace_hash);
     printf("hops_per_s %.2fM events_per_s %.2fM ns_per_hop %.1f ns_per_packet %.1f mean_latency_us %.3f bytes_per_node "
-           "%.0f\n", (double)t.packet_hops / run_s * 1e-6, (double)t.events / run_s * 1e-6,
-           run_s * 1e9 / (double)t.packet_hops, run_s * 1e9 / (double)t.delivered,
-           (double)t.latency_sum_ps / (double)t.delivered * 1e-6, (double)emu_sim_memory(sim) / m->n_nodes);
+           "%.0f\n",
+           (double)t.packet_hops / run_s * 1e-6, (double)t.events / run_s * 1e-6, run_s * 1e9 / (double)t.packet_hops,
+           run_s * 1e9 / (double)t.delivered, (double)t.latency_sum_ps / (double)t.delivered * 1e-6,
+           (double)emu_sim_memory(sim) / m->n_nodes);
     emu_sim_destroy(sim);
     if (spec == NULL)
         sim_torus_destroy(m);

@@ -98,8 +98,9 @@ static void done(void *owner, uint64_t cookie, int result)
     ((struct side *)owner)->n_done++;
 }
 
-static const struct emu_transport_events events = { .peer_up = up, .peer_down = down, .message = message,
-                                                    .transfer_done = done };
+static const struct emu_transport_events events = {
+    .peer_up = up, .peer_down = down, .message = message, .transfer_done = done
+};
 
 /* Both drive what they have while they wait for each other: a provider may need that. */
 static void meet(struct side *s)
@@ -121,12 +122,18 @@ static void open_side(struct side *s)
     int peer = 1 - s->rank;
 
     s->config = (struct emu_transport_config){
-        .host = (uint32_t)s->rank, .n_hosts = 2, .incarnation = 1, .key = KEY, .key_bytes = sizeof(KEY),
+        .host = (uint32_t)s->rank,
+        .n_hosts = 2,
+        .incarnation = 1,
+        .key = KEY,
+        .key_bytes = sizeof(KEY),
         .provider = getenv("EMU_BENCH_PROVIDER") ? getenv("EMU_BENCH_PROVIDER") : "tcp;ofi_rxm",
-        .node = getenv("EMU_BENCH_NODE") ? getenv("EMU_BENCH_NODE") : "127.0.0.1", .events = &events, .owner = s,
+        .node = getenv("EMU_BENCH_NODE") ? getenv("EMU_BENCH_NODE") : "127.0.0.1",
+        .events = &events,
+        .owner = s,
     };
-    s->memory = mmap(NULL, PUT_BYTES * WINDOW, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1,
-                     0);
+    s->memory =
+        mmap(NULL, PUT_BYTES * WINDOW, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     check(s->memory == MAP_FAILED ? -ENOMEM : 0, "memory");
     check(ops->open(&s->config, &s->t), "open");
     check(ops->address(s->t, m->blob[s->rank], &m->blob_bytes[s->rank]), "address");

@@ -12,7 +12,7 @@
 #include "emunic/base/clock.h"
 #include "emunic/daemon/hosts/hosts.h"
 
-#define N_NIDS 768u     /* of the fixture's machine */
+#define N_NIDS 768u /* of the fixture's machine */
 
 static const struct fake_host_test *test;
 static struct emu_host_blob blobs[FX_HOSTS_MAX];
@@ -134,25 +134,30 @@ static void look_at(struct fake_host *fake, uint32_t host, uint32_t n_hosts)
 
 static _Noreturn void be_it(struct fx *fx, struct fake_host *fake)
 {
-    static const struct emu_transport_events events = { .peer_up = peer_up, .peer_down = peer_down,
-                                                        .message = take_message, .log = transport_says };
+    static const struct emu_transport_events events = {
+        .peer_up = peer_up, .peer_down = peer_down, .message = take_message, .log = transport_says
+    };
     struct emu_transport_config config;
     struct emu_hosts_options o;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     fx_forget(fx);
     fx_describe_host(fx, fake->number, &o);
-    config = (struct emu_transport_config){ .host = fake->number, .n_hosts = o.n, .incarnation = emu_clock_ns(),
+    config = (struct emu_transport_config){ .host = fake->number,
+                                            .n_hosts = o.n,
+                                            .incarnation = emu_clock_ns(),
                                             .key = test->key ? test->key : o.key,
                                             .key_bytes = test->key ? (uint32_t)strlen(test->key) : o.key_bytes,
                                             .provider = o.provider,
-                                            .node = o.node, .service = o.service, .events = &events, .owner = fake };
+                                            .node = o.node,
+                                            .service = o.service,
+                                            .events = &events,
+                                            .owner = fake };
     if (emu_transport_ops.open(&config, &fake->transport) < 0)
         _exit(1);
     for (uint32_t i = 0; i < o.n; i++) {
-        if (i != fake->number &&
-            emu_transport_ops.address_of(fake->transport, i, o.peer_nodes[i], o.peer_services[i], blobs[i].bytes,
-                                         &blobs[i].length_bytes) < 0)
+        if (i != fake->number && emu_transport_ops.address_of(fake->transport, i, o.peer_nodes[i], o.peer_services[i],
+                                                              blobs[i].bytes, &blobs[i].length_bytes) < 0)
             _exit(1);
     }
     while (!atomic_load(&fake->is_over)) {

@@ -19,20 +19,20 @@ struct fake_host {
     pid_t pid;
     _Atomic bool is_over;
     _Atomic bool holds_hello[FX_HOSTS_MAX]; /* of that host: it does not say it before this is cleared */
-    _Atomic bool hides_status;          /* the question is not answered */
-    _Atomic unsigned mode;              /* what the test's functions make of it */
-    _Atomic unsigned n_ends;            /* of its sessions */
-    _Atomic unsigned n_rounds;          /* of test.act, for a test that waits for some */
+    _Atomic bool hides_status;              /* the question is not answered */
+    _Atomic unsigned mode;                  /* what the test's functions make of it */
+    _Atomic unsigned n_ends;                /* of its sessions */
+    _Atomic unsigned n_rounds;              /* of test.act, for a test that waits for some */
     /* In that process only. */
     struct emu_transport *transport;
-    bool is_up[FX_HOSTS_MAX];           /* there is a session */
+    bool is_up[FX_HOSTS_MAX]; /* there is a session */
     bool owes_hello[FX_HOSTS_MAX];
 };
 
 /* Both functions may be NULL. */
 struct fake_host_test {
-    unsigned held_hellos;       /* a bit for each host that holds_hello is set of in the beginning */
-    const char *key;            /* NULL: the machine's */
+    unsigned held_hellos; /* a bit for each host that holds_hello is set of in the beginning */
+    const char *key;      /* NULL: the machine's */
     /* A message of a host. True: dealt with. */
     bool (*take)(struct fake_host *fake, uint32_t host, const uint8_t *bytes, uint32_t length);
     /* Again and again. */

@@ -35,12 +35,12 @@
 #include "tests/common/proc.h"
 
 static unsigned started;
-static const struct fx *current;   /* that attaching finds */
+static const struct fx *current; /* that attaching finds */
 static struct network {
-    int fd;                        /* 0: all hosts are in ours */
+    int fd; /* 0: all hosts are in ours */
     char address[32];
 } networks[FX_HOSTS_MAX];
-static int home = -1;              /* the network that this program was started in */
+static int home = -1; /* the network that this program was started in */
 
 /* FX_SKIP: a pattern of CMocka's, for tests that mean something else on a machine of several hosts. */
 __attribute__((constructor)) static void choose_tests(void)
@@ -170,8 +170,9 @@ void fx_describe_host(const struct fx *fx, unsigned host, struct emu_hosts_optio
 
 static _Noreturn void serve(const struct fx *fx, unsigned host, int ready_fd)
 {
-    const char *machine_dir = getenv("FX_MACHINE_DIR");     /* installed programs */
-    struct emu_server_options options = { .name = fx->hosts[host].server, .machine = fx->machine,
+    const char *machine_dir = getenv("FX_MACHINE_DIR"); /* installed programs */
+    struct emu_server_options options = { .name = fx->hosts[host].server,
+                                          .machine = fx->machine,
                                           .machine_dir = machine_dir ? machine_dir : FX_MACHINE_DIR,
                                           .ready_fd = ready_fd };
     struct emu_hosts_options hosts;
@@ -203,9 +204,10 @@ static int create_domain(const struct fx *fx, struct emu_session *admin, uint32_
                          unsigned limit, uint32_t *id_out)
 {
     const unsigned n_ranks = fx->n_ranks;
-    struct emu_msg msg = { .type = EMU_MSG_DOMAIN_CREATE,
-                           .domain = { .ptag = ptag, .cookie = cookie, .owner_uid = uid, .member_limit = limit,
-                                       .n_ranks = n_ranks } };
+    struct emu_msg msg = {
+        .type = EMU_MSG_DOMAIN_CREATE,
+        .domain = { .ptag = ptag, .cookie = cookie, .owner_uid = uid, .member_limit = limit, .n_ranks = n_ranks }
+    };
     const char *datapath = getenv("FX_DATAPATH");
     uint32_t words[2 * FX_RANKS_MAX];
     size_t bytes = n_ranks * sizeof(words[0]);
@@ -443,7 +445,7 @@ int fx_add_domain(const struct fx *fx, uint32_t ptag, uint32_t cookie, uint32_t 
 
 int fx_end_domain(struct emu_session *admin)
 {
-    struct emu_msg end = { .type = EMU_MSG_DOMAIN_END };    /* without a signal: the caller may be a member */
+    struct emu_msg end = { .type = EMU_MSG_DOMAIN_END }; /* without a signal: the caller may be a member */
     int r = emu_session_request(admin, &end, NULL, 0, NULL);
 
     emu_session_close(admin);
@@ -540,8 +542,8 @@ unsigned fx_fault_hits(struct fx *fx)
     size_t k;
 
     free(text);
-    json_array_foreach(json_object_get(report, "domains"), i, domain) {
-        json_array_foreach(json_object_get(domain, "rules"), k, rule)
+    json_array_foreach (json_object_get(report, "domains"), i, domain) {
+        json_array_foreach (json_object_get(domain, "rules"), k, rule)
             hits += (unsigned)json_integer_value(json_object_get(rule, "hits"));
     }
     json_decref(report);

@@ -27,30 +27,30 @@
 #include "emunic/client/session.h"
 
 #define FX_RANKS_MAX 64
-#define FX_HOSTS_MAX  4
+#define FX_HOSTS_MAX 4
 
 struct fx_options {
-    const char *machine;        /* NULL: "aries:groups=2" */
-    unsigned n_ranks;           /* 0: 4 */
-    const uint32_t *nids;       /* one per rank; NULL: 0, 1, 2 ... */
-    unsigned member_limit;      /* processes; 0 none */
-    uint32_t owner_uid;         /* 0: the caller */
-    unsigned n_hosts;           /* 0: as FX_HOSTS says, else 1 */
-    unsigned n_absent; /* the last of them have no emunic; then fx_start_domain() makes the domain, not fx_start() */
-    unsigned timeout_ms;        /* after which a host is lost; 0: as FX_TIMEOUT_S says, else emunic's default */
+    const char *machine;   /* NULL: "aries:groups=2" */
+    unsigned n_ranks;      /* 0: 4 */
+    const uint32_t *nids;  /* one per rank; NULL: 0, 1, 2 ... */
+    unsigned member_limit; /* processes; 0 none */
+    uint32_t owner_uid;    /* 0: the caller */
+    unsigned n_hosts;      /* 0: as FX_HOSTS says, else 1 */
+    unsigned n_absent;   /* the last of them have no emunic; then fx_start_domain() makes the domain, not fx_start() */
+    unsigned timeout_ms; /* after which a host is lost; 0: as FX_TIMEOUT_S says, else emunic's default */
 };
 
 /* One of the emunics of a machine of several hosts. */
 struct fx_host {
     char server[EMU_SERVER_NAME_MAX + 1];
-    pid_t daemon;               /* 0: has been killed */
+    pid_t daemon; /* 0: has been killed */
     struct emu_session admin;
 };
 
 struct fx {
     char server[EMU_SERVER_NAME_MAX + 1];
     pid_t daemon;
-    struct emu_session admin;   /* owns the domain */
+    struct emu_session admin; /* owns the domain */
     uint32_t domain_id;
     uint32_t ptag;
     uint32_t cookie;
@@ -62,8 +62,8 @@ struct fx {
     unsigned timeout_ms;
     uint32_t owner_uid;
     unsigned member_limit;
-    pid_t owner;                /* the test program */
-    unsigned number;            /* of those that it has started */
+    pid_t owner;     /* the test program */
+    unsigned number; /* of those that it has started */
     bool is_started;
 };
 
@@ -182,8 +182,8 @@ unsigned fx_run(struct fx *fx, unsigned n_ranks, int (*body)(struct fx_rank *ran
 struct fx_ranks {
     unsigned n_ranks;
     unsigned n_failed;
-    pid_t pids[FX_RANKS_MAX];   /* 0: has ended and was counted */
-    void *shared;               /* what the bodies get */
+    pid_t pids[FX_RANKS_MAX]; /* 0: has ended and was counted */
+    void *shared;             /* what the bodies get */
     void *owned;
 };
 void fx_spawn(struct fx *fx, unsigned n_ranks, int (*body)(struct fx_rank *rank), void *arg,
@@ -194,12 +194,12 @@ bool fx_is_over(struct fx_ranks *ranks);
 unsigned fx_join(struct fx_ranks *ranks);
 
 /* For bodies: says what went wrong and ends the process. */
-#define FX_CHECK(condition)                                                                             \
-    do {                                                                                                \
-        if (!(condition)) {                                                                             \
-            fprintf(stderr, "%s:%d: pid %d: not true: %s\n", __FILE__, __LINE__, (int)getpid(), #condition); \
-            _exit(1);                                                                                   \
-        }                                                                                               \
+#define FX_CHECK(condition)                                                                                            \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "%s:%d: pid %d: not true: %s\n", __FILE__, __LINE__, (int)getpid(), #condition);           \
+            _exit(1);                                                                                                  \
+        }                                                                                                              \
     } while (0)
 
 #endif

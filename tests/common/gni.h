@@ -17,10 +17,10 @@ struct gx_side {
     gni_nic_handle_t nic;
     gni_cq_handle_t src_cq;
     gni_cq_handle_t dst_cq;
-    gni_ep_handle_t ep;          /* bound to the other side */
+    gni_ep_handle_t ep; /* bound to the other side */
     uint32_t nic_addr;
     uint32_t inst_id;
-    uint8_t *mem;                /* GX_BYTES, registered read-write with dst_cq */
+    uint8_t *mem; /* GX_BYTES, registered read-write with dst_cq */
     gni_mem_handle_t mem_hndl;
 };
 

@@ -16,9 +16,9 @@
 #include "emunic/base/clock.h"
 #include "emunic/transport/inner.h"
 
-#define HOSTS_MAX     4u
+#define HOSTS_MAX        4u
 #define HOST_PATIENCE_NS 20000000000ull
-#define HOST_KEY      "a key of a job for tests"
+#define HOST_KEY         "a key of a job for tests"
 
 struct host {
     struct emu_transport *t;
@@ -28,12 +28,12 @@ struct host {
     uint32_t n_up;
     uint32_t n_down;
     uint32_t n_moved;
-    int cause[HOSTS_MAX];       /* of the last peer_down */
+    int cause[HOSTS_MAX]; /* of the last peer_down */
     uint64_t n_messages[HOSTS_MAX];
-    uint64_t n_wrong;           /* messages that were not the next one of their sender */
-    bool is_deaf;               /* takes no messages */
-    bool is_any;                /* takes all messages as they are */
-    uint8_t last[64];           /* first bytes of the last message */
+    uint64_t n_wrong; /* messages that were not the next one of their sender */
+    bool is_deaf;     /* takes no messages */
+    bool is_any;      /* takes all messages as they are */
+    uint8_t last[64]; /* first bytes of the last message */
     uint32_t last_bytes;
     uint32_t n_room;
     uint32_t n_done;
@@ -42,7 +42,7 @@ struct host {
     bool (*look)(struct host *host); /* at each message, is it right now? */
     uint8_t *memory;
     uint32_t n_warnings;
-    char line[256];             /* of the log, the last that was no information */
+    char line[256]; /* of the log, the last that was no information */
 };
 
 static inline void host_up(void *owner, uint32_t peer)

@@ -18,7 +18,7 @@
 
 #include "tests/common/fixture.h"
 
-#define N_RANKS      4
+#define N_RANKS       4
 #define ARGUMENTS_MAX 32
 
 static const uint32_t nids[N_RANKS] = { 0, 1, 1, 2 };
@@ -81,8 +81,9 @@ static int launch(const struct fx *fx, char **argv)
 
 int main(int argc, char **argv)
 {
-    struct fx_options options = { .machine = getenv("HOSTS_RUN_MACHINE"), .n_ranks = N_RANKS, .nids = nids,
-                                  .n_hosts = 2 };
+    struct fx_options options = {
+        .machine = getenv("HOSTS_RUN_MACHINE"), .n_ranks = N_RANKS, .nids = nids, .n_hosts = 2
+    };
     const char *rank = getenv("OMPI_COMM_WORLD_RANK");
     struct fx fx;
     int status;

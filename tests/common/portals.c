@@ -113,8 +113,13 @@ ptl_md_t px_md(void *start, ptl_size_t length, unsigned options, int threshold, 
     static uintptr_t running = 0x1000;
 
     running += 16;
-    return (ptl_md_t){ .start = start, .length = length, .threshold = threshold, .max_size = 0x5a5a, .options = options,
-                       .user_ptr = (void *)running, .eq_handle = eq };
+    return (ptl_md_t){ .start = start,
+                       .length = length,
+                       .threshold = threshold,
+                       .max_size = 0x5a5a,
+                       .options = options,
+                       .user_ptr = (void *)running,
+                       .eq_handle = eq };
 }
 
 ptl_handle_md_t px_bind(ptl_md_t md, ptl_unlink_t unlink)
@@ -138,7 +143,7 @@ struct px_entry px_entry(ptl_pt_index_t pt, ptl_match_bits_t bits, ptl_match_bit
 /* ---- events ---- */
 
 #if PX_CRAY
-extern const char *ptl_event_str[];     /* as most programs declare it; test_debug.c does as the others */
+extern const char *ptl_event_str[]; /* as most programs declare it; test_debug.c does as the others */
 #endif
 
 static const char *kind_name(ptl_event_kind_t kind)
@@ -193,7 +198,7 @@ void px_expect(const ptl_event_t *event, const struct px_want *want)
     assert_int_equal(event->initiator.nid, want->initiator.nid);
     assert_int_equal(event->initiator.pid, want->initiator.pid);
     assert_int_equal(PtlGetUid(px_ni, &uid), PTL_OK);
-    assert_int_equal(event->uid, uid);      /* one user's job */
+    assert_int_equal(event->uid, uid); /* one user's job */
     assert_int_equal(event->pt_index, want->pt);
     assert_true(event->match_bits == want->bits);
     assert_true(event->rlength == want->rlength);

@@ -26,16 +26,16 @@
 
 #if PX_CRAY
 #include <portals/portals3.h>
-#define PX_NO_ACK      PTL_NOACK_REQ
-#define PX_AGAIN       PTL_IFACE_DUP                    /* PtlNIInit() of what is open */
-#define PX_UNLINK      PTL_MD_EVENT_AUTO_UNLINK_ENABLE  /* the option to have UNLINK events */
+#define PX_NO_ACK PTL_NOACK_REQ
+#define PX_AGAIN  PTL_IFACE_DUP                   /* PtlNIInit() of what is open */
+#define PX_UNLINK PTL_MD_EVENT_AUTO_UNLINK_ENABLE /* the option to have UNLINK events */
 #else
 #include <p3nal_utcp.h>
 #include <p3rt/p3rt.h>
 #include <portals3.h>
-#define PX_NO_ACK      PTL_NO_ACK_REQ
-#define PX_AGAIN       PTL_OK
-#define PX_UNLINK      0
+#define PX_NO_ACK PTL_NO_ACK_REQ
+#define PX_AGAIN  PTL_OK
+#define PX_UNLINK 0
 #endif
 
 #include "tests/common/seed.h"

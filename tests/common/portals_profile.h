@@ -10,17 +10,17 @@
 #include <portals3.h>
 #include <p3nal_utcp.h>
 
-#define PROFILE_NAME "ref"
-#define IS_CRAY      0
-#define NO_ACK       PTL_NO_ACK_REQ
+#define PROFILE_NAME        "ref"
+#define IS_CRAY             0
+#define NO_ACK              PTL_NO_ACK_REQ
 #define AUTO_UNLINK_EVENT   0u
 #define MANUAL_UNLINK_EVENT 0u
 #else
 #include <portals/portals3.h>
 
-#define PROFILE_NAME "cray"
-#define IS_CRAY      1
-#define NO_ACK       PTL_NOACK_REQ
+#define PROFILE_NAME        "cray"
+#define IS_CRAY             1
+#define NO_ACK              PTL_NOACK_REQ
 #define AUTO_UNLINK_EVENT   PTL_MD_EVENT_AUTO_UNLINK_ENABLE
 #define MANUAL_UNLINK_EVENT PTL_MD_EVENT_MANUAL_UNLINK_ENABLE
 #endif

@@ -28,7 +28,7 @@ void fx_spawn(struct fx *fx, unsigned n_ranks, int (*body)(struct fx_rank *rank)
     struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pthread_barrierattr_t attr;
 
-    fx_needs_emunic();      /* a launcher admits the processes that it launched, not their children */
+    fx_needs_emunic(); /* a launcher admits the processes that it launched, not their children */
     if (shared == MAP_FAILED)
         give_up("mmap", errno);
     pthread_barrierattr_init(&attr);
@@ -41,8 +41,12 @@ void fx_spawn(struct fx *fx, unsigned n_ranks, int (*body)(struct fx_rank *rank)
         if (ranks_out->pids[r] < 0)
             give_up("fork", errno);
         if (ranks_out->pids[r] == 0) {
-            struct fx_rank rank = { .fx = fx, .rank = r, .n_ranks = n_ranks, .shared = shared->bytes,
-                                    .barrier = &shared->barrier, .arg = arg };
+            struct fx_rank rank = { .fx = fx,
+                                    .rank = r,
+                                    .n_ranks = n_ranks,
+                                    .shared = shared->bytes,
+                                    .barrier = &shared->barrier,
+                                    .arg = arg };
 
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             fx_forget(fx);

@@ -27,8 +27,12 @@ int raw_attach(struct raw *raw, uint32_t ptag, uint32_t cookie, uint32_t instanc
 {
     volatile uint64_t probe = 0x1122334455667788;
     struct emu_msg msg = { .type = EMU_MSG_ATTACH,
-                           .attach = { .ptag = ptag, .cookie = cookie, .instance_id = instance_id, .nid_wanted = nid,
-                                       .probe_addr = (uint64_t)(uintptr_t)&probe, .probe_value = probe } };
+                           .attach = { .ptag = ptag,
+                                       .cookie = cookie,
+                                       .instance_id = instance_id,
+                                       .nid_wanted = nid,
+                                       .probe_addr = (uint64_t)(uintptr_t)&probe,
+                                       .probe_value = probe } };
     struct emu_fds fds;
     void *table;
     void *segment;
@@ -101,5 +105,5 @@ void raw_post(struct raw *raw, const struct emu_cmd *cmd)
     slots[tail & (EMU_RING_SLOTS - 1)] = *cmd;
     atomic_store_explicit(&raw->segment->tail, tail + 1, memory_order_release);
     if (write(raw->doorbell, &one, sizeof(one)) < 0)
-        return;     /* rung so often that the counter is full: it is awake */
+        return; /* rung so often that the counter is full: it is awake */
 }

@@ -15,12 +15,12 @@
 
 struct raw {
     struct emu_session session;
-    struct emu_msg_attach attach;       /* emunic's answer */
+    struct emu_msg_attach attach; /* emunic's answer */
     int table_fd;
     int segment_fd;
     int doorbell;
-    const struct emu_table *table;      /* mapped, read-only */
-    struct emu_segment *segment;        /* mapped */
+    const struct emu_table *table; /* mapped, read-only */
+    struct emu_segment *segment;   /* mapped */
 };
 
 /* Connects and says hello. 0 or negative errno. */

@@ -14,15 +14,15 @@
 
 /* The short way from one coordinate to another. */
 enum turn {
-    TURN_NONE = 0,            /* they are the same */
-    TURN_PLUS,                /* with the ring's seam ahead */
-    TURN_PLUS_PAST,           /* no seam ahead */
+    TURN_NONE = 0,  /* they are the same */
+    TURN_PLUS,      /* with the ring's seam ahead */
+    TURN_PLUS_PAST, /* no seam ahead */
     TURN_MINUS,
     TURN_MINUS_PAST,
     TURNS,
 };
 
-static const uint32_t weights[3] = { 1, TURNS, TURNS * TURNS };
+static const uint32_t weights[3] = { 1, TURNS, TURNS *TURNS };
 
 /* What a packet may do that needs these turns, with the links counted from the router's first. */
 struct answer {
@@ -35,8 +35,8 @@ struct torus_state {
     struct sim_torus torus;
     uint32_t n;
     uint8_t (*at)[4];
-    uint16_t (*rows)[4];      /* of the turns: from a router's coordinates */
-    uint8_t *turns[3];        /* from coordinate times size plus to coordinate: the turn, times its weight */
+    uint16_t (*rows)[4]; /* of the turns: from a router's coordinates */
+    uint8_t *turns[3];   /* from coordinate times size plus to coordinate: the turn, times its weight */
     struct answer answers[2][TURNS * TURNS * TURNS]; /* in order, adaptive; by the sum of the turns */
 };
 
@@ -137,8 +137,8 @@ static __attribute__((noinline)) uint32_t adjust(const struct emu_route_view *vi
         out[i].link += first_link;
     }
     if (s->torus.rules != SIM_TORUS_DATELINE)
-        out[answer->n - 1].is_entry = at->is_entering || at->in_vc != 0 ||
-                                      (at->in_link - 2 * s->n) % 6 / 2 != answer->escape_dim;
+        out[answer->n - 1].is_entry =
+            at->is_entering || at->in_vc != 0 || (at->in_link - 2 * s->n) % 6 / 2 != answer->escape_dim;
     return answer->n;
 }
 
@@ -229,8 +229,8 @@ static uint8_t *list_turns(const struct sim_torus *torus, uint32_t dim)
     for (uint32_t here = 0; turns != NULL && here < size; here++) {
         for (uint32_t there = 0; there < size; there++) {
             bool is_plus = 2 * ((there + size - here) % size) <= size;
-            enum turn turn = is_plus ? (there > here ? TURN_PLUS_PAST : TURN_PLUS) :
-                                       (there < here ? TURN_MINUS_PAST : TURN_MINUS);
+            enum turn turn =
+                is_plus ? (there > here ? TURN_PLUS_PAST : TURN_PLUS) : (there < here ? TURN_MINUS_PAST : TURN_MINUS);
 
             if (there != here)
                 turns[here * size + there] = (uint8_t)(turn * weights[dim]);
@@ -252,9 +252,9 @@ static struct answer answer_of(const struct sim_torus *torus, bool is_adaptive, 
         if (turn == TURN_NONE)
             continue;
         if (is_adaptive)
-            answer.options[answer.n++] = (struct emu_route_option){
-                .link = link, .vc = (uint8_t)first_adaptive, .more_vcs = (uint8_t)(2u << first_adaptive)
-            };
+            answer.options[answer.n++] = (struct emu_route_option){ .link = link,
+                                                                    .vc = (uint8_t)first_adaptive,
+                                                                    .more_vcs = (uint8_t)(2u << first_adaptive) };
         if (answer.escape_dim == 3) {
             answer.escape_dim = dim;
             escape.link = link;

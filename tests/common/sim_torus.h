@@ -11,19 +11,19 @@
 #include "emunic/fabric/topology.h"
 
 enum sim_torus_rules {
-    SIM_TORUS_DATELINE = 0,  /* channels 0 and 1: dimension order with a dateline; 2 and 3: minimal adaptive */
-    SIM_TORUS_BUBBLE,        /* channel 0: dimension order in bubble rings; 1 and 2: minimal adaptive */
-    SIM_TORUS_RING,          /* channel 0 only, nothing against deadlock */
+    SIM_TORUS_DATELINE = 0, /* channels 0 and 1: dimension order with a dateline; 2 and 3: minimal adaptive */
+    SIM_TORUS_BUBBLE,       /* channel 0: dimension order in bubble rings; 1 and 2: minimal adaptive */
+    SIM_TORUS_RING,         /* channel 0 only, nothing against deadlock */
 };
 
 struct sim_torus {
-    uint32_t size[3];        /* 1: no links in that dimension; 2 is not possible */
+    uint32_t size[3]; /* 1: no links in that dimension; 2 is not possible */
     enum sim_torus_rules rules;
     struct emu_router_params router;
-    uint32_t link_mbps;      /* one lane of this; the class EMU_LINK_X is all there is */
+    uint32_t link_mbps; /* one lane of this; the class EMU_LINK_X is all there is */
     uint32_t lanes;
     uint32_t wire_ps;
-    uint32_t nic_mbps;       /* of the links between NIC and router */
+    uint32_t nic_mbps; /* of the links between NIC and router */
 };
 
 /* A Blue Gene/L-like 8 x 8 x 8: bytes, 175 MB/s, packets of up to 256 + 14 bytes, 1 KB channels. */

@@ -9,7 +9,7 @@
 #include "tests/conformance/pair.h"
 
 #define FOR_EVER ((uint64_t)-1)
-#define PATIENCE 10000u         /* ms */
+#define PATIENCE 10000u /* ms */
 
 /* ---- fixture ---- */
 
@@ -27,8 +27,11 @@ static inline int open_sleepers(void **state)
 /* An entry with that value on a queue of `to` that has registered memory: a write to its queue. */
 static inline void write_queue(const struct gx_side *from, const struct gx_side *to, uint64_t value)
 {
-    gni_post_descriptor_t d = { .type = GNI_POST_CQWRITE, .cq_mode = GNI_CQMODE_GLOBAL_EVENT, .cqwrite_value = value,
-                                .dlvr_mode = GNI_DLVMODE_IN_ORDER, .remote_mem_hndl = to->mem_hndl };
+    gni_post_descriptor_t d = { .type = GNI_POST_CQWRITE,
+                                .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+                                .cqwrite_value = value,
+                                .dlvr_mode = GNI_DLVMODE_IN_ORDER,
+                                .remote_mem_hndl = to->mem_hndl };
     gni_post_descriptor_t *done;
 
     assert_int_equal(GNI_PostCqWrite(from->ep, &d), GNI_RC_SUCCESS);
@@ -43,19 +46,26 @@ static inline void post_failure(gni_post_descriptor_t *d)
     assert_int_equal(GNI_PostFma(a.ep, d), GNI_RC_SUCCESS);
 }
 
-enum call { WAIT_EVENT, VECTOR_WAIT, VECTOR_MONITOR, POST_DATA_WAIT, PROBE_WAIT, N_CALLS,
-            POST_DATA_WAIT_PLAIN /* needs a datagram of its own kind */ };
+enum call {
+    WAIT_EVENT,
+    VECTOR_WAIT,
+    VECTOR_MONITOR,
+    POST_DATA_WAIT,
+    PROBE_WAIT,
+    N_CALLS,
+    POST_DATA_WAIT_PLAIN /* needs a datagram of its own kind */
+};
 
 /* A thread inside a blocking call. */
 struct sleeper {
     pthread_t thread;
-    pid_t tid;                  /* once it is there */
+    pid_t tid; /* once it is there */
     enum call call;
     gni_nic_handle_t nic;
     gni_ep_handle_t ep;
     gni_cq_handle_t cqs[2];
     int cancel_type;
-    _Atomic bool is_there;      /* about to call */
+    _Atomic bool is_there; /* about to call */
     _Atomic bool has_returned;
     gni_return_t rc;
     gni_cq_entry_t entry;
@@ -97,8 +107,12 @@ static inline void *sleep_in_thread(void *arg)
 
 static inline void start_sleeper(struct sleeper *s, const struct gx_side *side, enum call call)
 {
-    *s = (struct sleeper){ .call = call, .nic = side->nic, .ep = side->ep, .cqs = { side->dst_cq, side->src_cq },
-                           .cancel_type = PTHREAD_CANCEL_DEFERRED, .rc = GNI_RC_ERROR_NOMEM };
+    *s = (struct sleeper){ .call = call,
+                           .nic = side->nic,
+                           .ep = side->ep,
+                           .cqs = { side->dst_cq, side->src_cq },
+                           .cancel_type = PTHREAD_CANCEL_DEFERRED,
+                           .rc = GNI_RC_ERROR_NOMEM };
     assert_int_equal(pthread_create(&s->thread, NULL, sleep_in_thread, s), 0);
     while (!atomic_load(&s->is_there))
         sched_yield();
@@ -110,7 +124,7 @@ static inline void join_sleeper(struct sleeper *s)
     assert_true(atomic_load(&s->has_returned));
 }
 
-#define POLLING(test) cmocka_unit_test_setup_teardown(test, open_pair, close_pair)
+#define POLLING(test)  cmocka_unit_test_setup_teardown(test, open_pair, close_pair)
 #define SLEEPING(test) cmocka_unit_test_setup_teardown(test, open_sleepers, close_pair)
 
 #endif

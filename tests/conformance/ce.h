@@ -15,7 +15,7 @@
 #include "tests/common/proc.h"
 #include "tests/common/seed.h"
 
-#define SIDES 24u
+#define SIDES           24u
 #define ENGINES_PER_NIC 4u
 
 /* gni_cq_get_status() as gni_pub.h documents it */

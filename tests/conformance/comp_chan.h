@@ -16,9 +16,9 @@
 #include "tests/common/seed.h"
 #include "tests/conformance/pair.h"
 
-#define PATIENCE_MS    20000
+#define PATIENCE_MS 20000
 
-static gni_comp_chan_handle_t chan;     /* of b */
+static gni_comp_chan_handle_t chan; /* of b */
 static int chan_fd;
 
 /* ---- fixture ---- */

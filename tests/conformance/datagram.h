@@ -16,8 +16,8 @@
 #include "emunic/base/clock.h"
 #include "tests/common/gni.h"
 
-#define FOR_EVER  ((uint32_t)-1)
-#define PATIENCE  10000u         /* ms */
+#define FOR_EVER ((uint32_t)-1)
+#define PATIENCE 10000u /* ms */
 
 static struct fx fx;
 static struct gx_side a;
@@ -110,8 +110,8 @@ static inline void expect_terminated(gni_ep_handle_t ep, uint64_t id)
 struct waiter {
     pthread_t thread;
     gni_nic_handle_t nic;
-    gni_ep_handle_t ep;         /* NULL: probes */
-    uint64_t id;                /* in: of the end point; out: what the probe found */
+    gni_ep_handle_t ep; /* NULL: probes */
+    uint64_t id;        /* in: of the end point; out: what the probe found */
     uint32_t timeout;
     gni_post_state_t post_state;
     gni_return_t rc;

@@ -15,9 +15,9 @@
 #include "tests/common/raw.h"
 #include "tests/conformance/pair.h"
 
-#define JOB_ID   4711ull
-#define COOKIE   0x00c0ffee
-#define PTAG     90
+#define JOB_ID 4711ull
+#define COOKIE 0x00c0ffee
+#define PTAG   90
 
 /* What leaves everything as it is. */
 static inline gni_job_limits_t no_limits(void)

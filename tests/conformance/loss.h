@@ -53,7 +53,7 @@ static inline int stop(void **state)
     mb_close(&box_b);
     gx_close(&a);
     gx_close(&b);
-    fx_stop(&fx);       /* whatever is left of it */
+    fx_stop(&fx); /* whatever is left of it */
     return 0;
 }
 

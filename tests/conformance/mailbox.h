@@ -14,10 +14,10 @@
 #define MB_PATIENCE_NS 10000000000ull
 
 struct mailbox {
-    uint8_t *mem;               /* owned */
+    uint8_t *mem; /* owned */
     size_t bytes;
     gni_nic_handle_t nic;
-    gni_smsg_attr_t attr;       /* what the peer gets */
+    gni_smsg_attr_t attr; /* what the peer gets */
 };
 
 static inline void mb_register(struct mailbox *mb, gni_cq_handle_t cq)

@@ -20,11 +20,11 @@
 #include "tests/common/proc.h"
 #include "tests/common/seed.h"
 
-#define PATIENCE_NS 20000000000ull
+#define PATIENCE_NS  20000000000ull
 #define DO_NOT_BLOCK ((uint32_t)-1)
-#define CREDITS 8u
-#define POOLED  4u
-#define INBOX   256u
+#define CREDITS      8u
+#define POOLED       4u
+#define INBOX        256u
 
 static struct fx fx;
 
@@ -39,10 +39,10 @@ struct got {
 struct inst {
     struct gx_side side;
     gni_msgq_handle_t msgq;
-    gni_ep_handle_t ep[4];      /* by number of the peer in all[] */
+    gni_ep_handle_t ep[4]; /* by number of the peer in all[] */
     struct got got[INBOX];
     unsigned n_got;
-    int answer;                 /* of the callback */
+    int answer; /* of the callback */
 };
 
 static struct inst a0, a1, b0, b1;
@@ -70,8 +70,13 @@ static inline int receive(uint32_t snd_id, uint32_t snd_pe, void *msg, uint8_t m
 
 static inline gni_msgq_attr_t usual_attrs(void)
 {
-    return (gni_msgq_attr_t){ .max_msg_sz = GNI_MSGQ_MSG_SZ_MAX, .smsg_q_sz = CREDITS, .rcv_pool_sz = POOLED,
-                              .num_msgq_eps = 2, .nloc_insts = 2, .modes = 0, .rcv_cq_sz = 64 };
+    return (gni_msgq_attr_t){ .max_msg_sz = GNI_MSGQ_MSG_SZ_MAX,
+                              .smsg_q_sz = CREDITS,
+                              .rcv_pool_sz = POOLED,
+                              .num_msgq_eps = 2,
+                              .nloc_insts = 2,
+                              .modes = 0,
+                              .rcv_cq_sz = 64 };
 }
 
 /* answers: GNI_MsgqInit */
@@ -236,7 +241,7 @@ static inline void send_until_refused(struct inst *from)
 
 /* ---- traffic between processes ---- */
 
-#define RANKS     6u
+#define RANKS 6u
 
 /* ---- groups ---- */
 

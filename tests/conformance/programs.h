@@ -31,7 +31,7 @@ struct amo_row {
     uint64_t first;
     uint64_t second;
     uint64_t after;
-    bool has_result;                /* the word as it was */
+    bool has_result; /* the word as it was */
 };
 
 static inline void check_amos(const struct amo_row *rows, size_t n)
@@ -60,7 +60,7 @@ static inline void check_amos(const struct amo_row *rows, size_t n)
 
 /* Both sides' mailboxes of a connection, and where messages come from. */
 struct channel {
-    gni_ep_handle_t ep[2];          /* of a, of b */
+    gni_ep_handle_t ep[2]; /* of a, of b */
     struct mailbox mb[2];
 };
 

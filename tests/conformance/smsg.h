@@ -13,7 +13,7 @@
 #include "tests/conformance/pair.h"
 
 #define CREDITS 4
-#define MAXSIZE 1008     /* fills its slot exactly: nothing longer fits */
+#define MAXSIZE 1008 /* fills its slot exactly: nothing longer fits */
 
 static struct mailbox box_a;
 static struct mailbox box_b;
@@ -125,8 +125,8 @@ static inline void renew_ep(struct gx_side *side, const struct gx_side *peer)
 
 /* ---- flood ---- */
 
-#define CONNECTED(test) cmocka_unit_test_setup_teardown(test, open_connection, close_connection)
+#define CONNECTED(test)  cmocka_unit_test_setup_teardown(test, open_connection, close_connection)
 #define WITH_BOXES(test) cmocka_unit_test_setup_teardown(test, open_pair, close_connection)
-#define BOUND(test) cmocka_unit_test_setup_teardown(test, open_pair, close_pair)
+#define BOUND(test)      cmocka_unit_test_setup_teardown(test, open_pair, close_pair)
 
 #endif

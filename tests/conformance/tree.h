@@ -24,15 +24,15 @@
 
 struct tree_engine {
     struct gx_side *side;
-    int parent;                     /* another engine, or NO_PARENT */
+    int parent; /* another engine, or NO_PARENT */
     uint32_t modes;
     gni_ce_handle_t ce;
     uint32_t id;
-    uint32_t child_id;              /* at the parent */
+    uint32_t child_id; /* at the parent */
     uint32_t n_children;
     gni_ep_handle_t child_eps[GNI_CE_MAX_CHILDREN];
     gni_ep_handle_t parent_ep;
-    gni_cq_handle_t cq;             /* for its own entries */
+    gni_cq_handle_t cq; /* for its own entries */
 };
 
 struct tree_leaf {
@@ -40,7 +40,7 @@ struct tree_leaf {
     unsigned engine;
     uint32_t child_id;
     gni_ep_handle_t ep;
-    gni_ce_result_t *result;        /* in the side's memory, a place of its own */
+    gni_ce_result_t *result; /* in the side's memory, a place of its own */
     gni_post_descriptor_t d;
 };
 
@@ -49,7 +49,7 @@ struct tree {
     struct tree_leaf leaves[TREE_LEAVES_MAX];
     unsigned n_engines;
     unsigned n_leaves;
-    unsigned first_place;           /* of results in the sides' memories; trees that live together need their own */
+    unsigned first_place; /* of results in the sides' memories; trees that live together need their own */
 };
 
 /* ---- building ---- */
@@ -160,10 +160,14 @@ static inline void tree_drop(struct tree *t)
 static inline gni_post_descriptor_t tree_post(const struct tree_leaf *l, gni_ce_cmd_type_t cmd, uint64_t first,
                                               uint64_t second)
 {
-    return (gni_post_descriptor_t){ .type = GNI_POST_CE, .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+    return (gni_post_descriptor_t){ .type = GNI_POST_CE,
+                                    .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
                                     .dlvr_mode = GNI_DLVMODE_PERFORMANCE,
-                                    .local_addr = (uint64_t)(uintptr_t)l->result, .local_mem_hndl = l->side->mem_hndl,
-                                    .ce_cmd = cmd, .first_operand = first, .second_operand = second };
+                                    .local_addr = (uint64_t)(uintptr_t)l->result,
+                                    .local_mem_hndl = l->side->mem_hndl,
+                                    .ce_cmd = cmd,
+                                    .first_operand = first,
+                                    .second_operand = second };
 }
 
 /* Posts what the leaf's descriptor says and waits for the entry. Its status. */

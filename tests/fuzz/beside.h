@@ -21,18 +21,18 @@ struct beside {
     struct fx fx;
     struct emu_session hostile_domain;
     struct emu_random seed;
-    uint64_t n_jobs;            /* that have ended */
-    int fds;                    /* of emunic, before there was anybody */
+    uint64_t n_jobs; /* that have ended */
+    int fds;         /* of emunic, before there was anybody */
     int memfd_maps;
 };
 
 /* Who comes again and again, each time with another seed: one process at a time for each number from 0 to n - 1. */
 struct hostiles {
-    unsigned n;                 /* HOSTILES_MAX at most */
-    unsigned n_ending;          /* the first of them end by themselves; the run fails when one does not */
-    uint64_t life_ms;           /* the others are killed, between 100 ms and so much later */
-    void (*body)(unsigned number, uint64_t seed);       /* does not return */
-    void (*ended)(unsigned number, int status);         /* in the keeper; may end the run with _exit() */
+    unsigned n;        /* HOSTILES_MAX at most */
+    unsigned n_ending; /* the first of them end by themselves; the run fails when one does not */
+    uint64_t life_ms;  /* the others are killed, between 100 ms and so much later */
+    void (*body)(unsigned number, uint64_t seed); /* does not return */
+    void (*ended)(unsigned number, int status);   /* in the keeper; may end the run with _exit() */
 };
 
 /*

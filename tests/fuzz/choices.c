@@ -44,9 +44,13 @@ void fill_random(void *place, uint64_t len_bytes)
 
 uint64_t odd_number(void)
 {
-    static const uint64_t numbers[] = { 0, 1, 2, 7, 8, 63, 64, 65, 4095, 4096, 4097, 65535, 65536, 1u << 20, INT32_MAX,
-                                        1ull << 31, UINT32_MAX, 1ull << 32, 1ull << 40, (1ull << 47) - 4096, 1ull << 47,
-                                        INT64_MAX, 1ull << 63, UINT64_MAX - 4095, UINT64_MAX };
+    static const uint64_t numbers[] = { 0,          1,          2,          7,
+                                        8,          63,         64,         65,
+                                        4095,       4096,       4097,       65535,
+                                        65536,      1u << 20,   INT32_MAX,  1ull << 31,
+                                        UINT32_MAX, 1ull << 32, 1ull << 40, (1ull << 47) - 4096,
+                                        1ull << 47, INT64_MAX,  1ull << 63, UINT64_MAX - 4095,
+                                        UINT64_MAX };
     uint64_t n = numbers[below(sizeof(numbers) / sizeof(numbers[0]))];
 
     switch (below(4)) {

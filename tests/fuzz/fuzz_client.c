@@ -36,7 +36,7 @@ static struct hostile_counts *counts;
 
 /* ---- the job ---- */
 
-struct card {                   /* what a rank tells the others */
+struct card { /* what a rank tells the others */
     uint32_t nic_addr;
     gni_mem_handle_t mem_hndl;
     uint64_t mem;
@@ -48,7 +48,7 @@ struct job_rank {
     const struct fx_rank *rank;
     struct emu_random random;
     struct gx_side side;
-    struct card *cards;         /* of all ranks, shared */
+    struct card *cards; /* of all ranks, shared */
     unsigned next;
     unsigned previous;
     gni_ep_handle_t next_ep;
@@ -64,7 +64,8 @@ static void wait_for_all(const struct job_rank *j)
 
 static gni_smsg_attr_t open_box(struct job_rank *j, unsigned which)
 {
-    gni_smsg_attr_t attr = { .msg_type = GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT, .mbox_maxcredit = CREDITS,
+    gni_smsg_attr_t attr = { .msg_type = GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT,
+                             .mbox_maxcredit = CREDITS,
                              .msg_maxsize = MESSAGE_MAX };
     unsigned bytes;
 
@@ -93,8 +94,10 @@ static void open_job(struct job_rank *j, const struct fx_rank *rank)
 {
     struct card *own;
 
-    *j = (struct job_rank){ .rank = rank, .random = { *(const uint64_t *)rank->arg + rank->rank },
-                            .cards = rank->shared, .next = (rank->rank + 1) % rank->n_ranks,
+    *j = (struct job_rank){ .rank = rank,
+                            .random = { *(const uint64_t *)rank->arg + rank->rank },
+                            .cards = rank->shared,
+                            .next = (rank->rank + 1) % rank->n_ranks,
                             .previous = (rank->rank + rank->n_ranks - 1) % rank->n_ranks };
     gx_open(&j->side, rank->fx, rank->fx->nids[rank->rank], rank->rank, 0);
     own = &j->cards[rank->rank];
@@ -230,7 +233,8 @@ static void send_messages(struct job_rank *j, unsigned round)
         for (uint32_t i = 0; i < length; i++)
             data[i] = beside_pattern(j->rank->rank, round, i + n);
         while ((rc = GNI_SmsgSendWTag(j->next_ep, &length, sizeof(length), data, length, n, (uint8_t)n)) ==
-                   GNI_RC_NOT_DONE && emu_clock_ns() < end_ns)
+                   GNI_RC_NOT_DONE &&
+               emu_clock_ns() < end_ns)
             sched_yield();
         FX_CHECK(rc == GNI_RC_SUCCESS);
         FX_CHECK(gx_next(j->side.src_cq, &entry) == GNI_RC_SUCCESS);
@@ -244,7 +248,7 @@ static int body_of_a_job(struct fx_rank *rank)
 {
     struct job_rank j;
 
-    alarm(40);      /* one that fails would leave the others at the barrier */
+    alarm(40); /* one that fails would leave the others at the barrier */
     open_job(&j, rank);
     for (unsigned round = 0; round < ROUNDS; round++) {
         exchange_data(&j, round);
@@ -259,9 +263,13 @@ static int body_of_a_job(struct fx_rank *rank)
 
 static void be_hostile(unsigned number, uint64_t own_seed)
 {
-    const struct hostile_target target = { .server = beside.fx.server, .ptag = HOSTILE_PTAG, .cookie = HOSTILE_COOKIE,
-                                           .nids = beside.fx.nids, .n_nids = beside.fx.n_ranks,
-                                           .domain_id = beside.fx.domain_id + 1, .counts = counts };
+    const struct hostile_target target = { .server = beside.fx.server,
+                                           .ptag = HOSTILE_PTAG,
+                                           .cookie = HOSTILE_COOKIE,
+                                           .nids = beside.fx.nids,
+                                           .n_nids = beside.fx.n_ranks,
+                                           .domain_id = beside.fx.domain_id + 1,
+                                           .counts = counts };
 
     if (number < MEMBERS)
         hostile_member(&target, own_seed);

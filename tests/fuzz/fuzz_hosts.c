@@ -50,25 +50,25 @@ static struct emu_random seed;
 
 /* Of all processes. */
 static struct common {
-    _Atomic uint32_t domain;        /* number of the hostile host's domain; 0: not told yet */
+    _Atomic uint32_t domain; /* number of the hostile host's domain; 0: not told yet */
     _Atomic uint64_t sent;
     _Atomic uint64_t received;
-    _Atomic uint64_t good_answers;  /* commands of the hostile host that were done */
-    _Atomic uint64_t good_posts;    /* contributions of its that were taken */
-    _Atomic uint64_t ups;           /* partial results for its engine */
+    _Atomic uint64_t good_answers; /* commands of the hostile host that were done */
+    _Atomic uint64_t good_posts;   /* contributions of its that were taken */
+    _Atomic uint64_t ups;          /* partial results for its engine */
     _Atomic uint64_t sessions;
     _Atomic bool is_over;
-    uint64_t open_addr;             /* the registration that it is told of, on node 0 */
-    _Atomic uint64_t checked;       /* transfers of the good processes */
+    uint64_t open_addr;       /* the registration that it is told of, on node 0 */
+    _Atomic uint64_t checked; /* transfers of the good processes */
     _Atomic uint64_t bad;
-} *common;
+} * common;
 
 /* ---- the hostile host ---- */
 
 static struct emu_transport *transport;
 static struct emu_host_blob blobs[2];
 static bool is_up[2];
-static bool owes_answer[2];     /* it goes first */
+static bool owes_answer[2]; /* it goes first */
 static uint8_t corpus[CORPUS][512];
 static uint32_t corpus_bytes[CORPUS];
 static uint32_t n_corpus;
@@ -140,7 +140,7 @@ static bool answer_command(uint32_t host, const uint8_t *bytes, uint32_t length)
     if (one_in(5))
         room = 1 + (uint32_t)below(sizeof(message));
     emu_transport_ops.send(transport, host, message, room);
-    if (one_in(4))      /* twice */
+    if (one_in(4)) /* twice */
         emu_transport_ops.send(transport, host, message, room);
     /* At last the right one, if it is still wanted. */
     emu_host_answer_put(message, &a);
@@ -149,7 +149,7 @@ static bool answer_command(uint32_t host, const uint8_t *bytes, uint32_t length)
 
 /* ---- reduction trees ---- */
 
-static struct emu_host_ce heard_of;     /* the last engine that it was told of */
+static struct emu_host_ce heard_of; /* the last engine that it was told of */
 
 /* False: there was no room. */
 static bool send_ce(uint32_t host, const struct emu_host_ce *m)
@@ -157,7 +157,7 @@ static bool send_ce(uint32_t host, const struct emu_host_ce *m)
     uint8_t message[EMU_HOST_CE_BYTES];
 
     emu_host_ce_put(message, atomic_load(&common->domain), m);
-    if (one_in(4)) {    /* a bad one before */
+    if (one_in(4)) { /* a bad one before */
         uint8_t bad[EMU_HOST_CE_BYTES];
 
         memcpy(bad, message, sizeof(bad));
@@ -196,9 +196,14 @@ static bool answer_ce(uint32_t host, const uint8_t *bytes, uint32_t length)
         return true;
     case EMU_HOST_CE_UP:
         atomic_fetch_add(&common->ups, 1);
-        back = (struct emu_host_ce){ .op = EMU_HOST_CE_DOWN, .from_nid = m.to_nid, .to_nid = m.from_nid,
-                                     .from_ce = m.to_ce, .to_ce = m.from_ce, .from_version = m.to_version,
-                                     .to_version = m.from_version, .value = m.value };
+        back = (struct emu_host_ce){ .op = EMU_HOST_CE_DOWN,
+                                     .from_nid = m.to_nid,
+                                     .to_nid = m.from_nid,
+                                     .from_ce = m.to_ce,
+                                     .to_ce = m.from_ce,
+                                     .from_version = m.to_version,
+                                     .to_version = m.from_version,
+                                     .value = m.value };
         if (!one_in(4))
             send_ce(host, &back);
         return true;
@@ -235,7 +240,9 @@ static uint32_t make_ce(uint8_t *message)
     if (fields & EMU_CE_HAS_CHILD)
         m.child = (uint8_t)(one_in(4) ? below(32) : 2);
     if (fields & EMU_CE_HAS_VALUE)
-        m.value = (struct emu_ce_value){ .red_id = below(2), .operand1 = next_random(), .operand2 = odd_number(),
+        m.value = (struct emu_ce_value){ .red_id = below(2),
+                                         .operand1 = next_random(),
+                                         .operand2 = odd_number(),
                                          .op = (uint8_t)(one_in(2) ? EMU_CE_IADD : below(EMU_CE_OP_END)),
                                          .flags = (uint8_t)(one_in(2) ? 0 : below(EMU_CE_FLAG_MASK + 1)),
                                          .status = (uint8_t)(one_in(8) ? below(12) : 0) };
@@ -268,10 +275,37 @@ static uint32_t make_ce(uint8_t *message)
 /* A status that would be good, but for a few words. */
 static uint32_t make_status(uint64_t *words)
 {
-    const uint64_t rows[] = { EMU_HOST_ROW_HOST, 1, 2, 3, 4, EMU_HOST_ROW_TEXT, EMU_HOST_TEXT_WHY, 3, 0x797877,
-                              EMU_HOST_ROW_UNREACHED, 1, EMU_HOST_ROW_DOMAIN, atomic_load(&common->domain), 1, 99, 6,
-                              0, 3, 1, 1, 0, 0, 0, EMU_HOST_ROW_NODE, HOSTILE_NID, 1, EMU_HOST_ROW_PORT, 0,
-                              HOSTILE_NID, 12, 7 };
+    const uint64_t rows[] = { EMU_HOST_ROW_HOST,
+                              1,
+                              2,
+                              3,
+                              4,
+                              EMU_HOST_ROW_TEXT,
+                              EMU_HOST_TEXT_WHY,
+                              3,
+                              0x797877,
+                              EMU_HOST_ROW_UNREACHED,
+                              1,
+                              EMU_HOST_ROW_DOMAIN,
+                              atomic_load(&common->domain),
+                              1,
+                              99,
+                              6,
+                              0,
+                              3,
+                              1,
+                              1,
+                              0,
+                              0,
+                              0,
+                              EMU_HOST_ROW_NODE,
+                              HOSTILE_NID,
+                              1,
+                              EMU_HOST_ROW_PORT,
+                              0,
+                              HOSTILE_NID,
+                              12,
+                              7 };
     uint32_t n = sizeof(rows) / sizeof(rows[0]) + EMU_HOST_PORT_COUNTS;
 
     memset(words, 0, n * sizeof(*words));
@@ -281,7 +315,7 @@ static uint32_t make_status(uint64_t *words)
     return one_in(4) ? (uint32_t)below(n) : n;
 }
 
-static uint64_t last_token;     /* of what it was asked */
+static uint64_t last_token; /* of what it was asked */
 
 static void answer_admin(uint32_t host, const uint8_t *bytes, uint32_t length)
 {
@@ -368,7 +402,7 @@ static uint32_t make_command(uint8_t *message)
         c.cmd.operand1 = odd_number();
         c.cmd.operand2 = odd_number();
     }
-    if (one_in(4)) {    /* a region that there is, or not */
+    if (one_in(4)) { /* a region that there is, or not */
         c.is_bulk = true;
         c.key = one_in(8) ? next_random() : place.key;
         c.base = one_in(8) ? odd_number() : place.base;
@@ -413,10 +447,18 @@ static uint32_t make_admin(uint8_t *message)
 {
     static uint64_t words[2 * EMU_HOST_ADMIN_WORDS];
     static const uint8_t lengths[EMU_HOST_ADMIN_OPS] = {
-        [EMU_HOST_ADMIN_ASK] = 25, [EMU_HOST_ADMIN_RESULT] = 4, [EMU_HOST_ADMIN_APPLY] = 8, [EMU_HOST_ADMIN_DONE] = 1,
-        [EMU_HOST_ADMIN_STATE] = 15, [EMU_HOST_ADMIN_LISTEN] = 1, [EMU_HOST_ADMIN_ERROR] = EMU_HOST_ERROR_WORDS,
-        [EMU_HOST_ADMIN_WHO] = EMU_HOST_TARGET_WORDS, [EMU_HOST_ADMIN_OWNER] = 2, [EMU_HOST_ADMIN_ROWS] = 11,
-        [EMU_HOST_ADMIN_KILL] = EMU_HOST_TARGET_WORDS, [EMU_HOST_ADMIN_PRESENCE] = 2,
+        [EMU_HOST_ADMIN_ASK] = 25,
+        [EMU_HOST_ADMIN_RESULT] = 4,
+        [EMU_HOST_ADMIN_APPLY] = 8,
+        [EMU_HOST_ADMIN_DONE] = 1,
+        [EMU_HOST_ADMIN_STATE] = 15,
+        [EMU_HOST_ADMIN_LISTEN] = 1,
+        [EMU_HOST_ADMIN_ERROR] = EMU_HOST_ERROR_WORDS,
+        [EMU_HOST_ADMIN_WHO] = EMU_HOST_TARGET_WORDS,
+        [EMU_HOST_ADMIN_OWNER] = 2,
+        [EMU_HOST_ADMIN_ROWS] = 11,
+        [EMU_HOST_ADMIN_KILL] = EMU_HOST_TARGET_WORDS,
+        [EMU_HOST_ADMIN_PRESENCE] = 2,
     };
     struct emu_host_admin m = { .op = (uint16_t)(1 + below(EMU_HOST_ADMIN_OPS - 1)),
                                 .token = one_in(2) ? last_token : below(8) };
@@ -454,7 +496,7 @@ static uint32_t make_message(uint8_t *message)
         length = 1 + (uint32_t)below(EMU_HOST_MESSAGE_MAX);
         emu_host_head_put(message, (enum emu_host_kind)below(EMU_HOST_KINDS + 1), (uint32_t)next_random());
         break;
-    case 1:     /* what it has heard itself */
+    case 1: /* what it has heard itself */
         if (n_corpus > 0) {
             uint32_t which = (uint32_t)below(n_corpus);
 
@@ -599,8 +641,8 @@ static void check_reduction(struct tree *tree, unsigned round)
 /* A tree with the hostile host's engine above and below, and a leaf there: whatever comes of it, each call returns. */
 struct bad_tree {
     gni_ce_handle_t ce;
-    gni_cq_handle_t cq;         /* of its entries; nobody looks */
-    gni_ep_handle_t eps[3];     /* a leaf of ours, its engine, a leaf of its */
+    gni_cq_handle_t cq;     /* of its entries; nobody looks */
+    gni_ep_handle_t eps[3]; /* a leaf of ours, its engine, a leaf of its */
     gni_ep_handle_t parent_ep;
     gni_ep_handle_t to_ours;
     gni_ep_handle_t to_its;
@@ -764,7 +806,10 @@ static int start(void **state)
 
     (void)state;
     seed = seeded(17);
-    /* ofi_rxm has few places to receive more than are in use: one that is lost with a broken connection is missed soon. */
+    /*
+     * ofi_rxm has few places to receive more than are in use: one that is lost with a broken connection is missed
+     * soon.
+     */
     setenv("FI_OFI_RXM_RX_SIZE", "96", 1);
     common = mmap(NULL, sizeof(*common), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     fx_start(&fx, &options);

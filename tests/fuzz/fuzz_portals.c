@@ -37,11 +37,11 @@ static struct beside beside;
 static struct counts {
     _Atomic uint64_t hostiles;
     _Atomic uint64_t strokes;
-    _Atomic uint64_t mappings;          /* most that one had */
-    _Atomic uint64_t calls;             /* of victims, returned */
-    _Atomic uint64_t victims_ended;     /* by themselves */
-    _Atomic uint64_t victims_died;      /* by a signal, or emunic ended them */
-} *counts;
+    _Atomic uint64_t mappings;      /* most that one had */
+    _Atomic uint64_t calls;         /* of victims, returned */
+    _Atomic uint64_t victims_ended; /* by themselves */
+    _Atomic uint64_t victims_died;  /* by a signal, or emunic ended them */
+} * counts;
 
 /* ---- the job that is to be left alone ---- */
 
@@ -64,8 +64,11 @@ struct job {
 
 static ptl_handle_md_t job_bind(struct job *j, void *start, uint64_t length)
 {
-    ptl_md_t md = { .start = start, .length = length, .threshold = PTL_MD_THRESH_INF,
-                    .options = PTL_MD_EVENT_START_DISABLE, .eq_handle = j->own_eq };
+    ptl_md_t md = { .start = start,
+                    .length = length,
+                    .threshold = PTL_MD_THRESH_INF,
+                    .options = PTL_MD_EVENT_START_DISABLE,
+                    .eq_handle = j->own_eq };
     ptl_handle_md_t mdh;
 
     PJ(PtlMDBind(j->ni, md, PTL_RETAIN, &mdh));
@@ -116,7 +119,7 @@ static void job_round(struct job *j, unsigned round)
         pj_expect(j->own_eq, PTL_EVENT_SEND_END);
     pj_expect(j->own_eq, PTL_EVENT_REPLY_END);
     for (uint64_t i = 0; i < BYTES; i++)
-        FX_CHECK(j->out[i] == beside_pattern(j->rank->rank, round, i));     /* what we put there */
+        FX_CHECK(j->out[i] == beside_pattern(j->rank->rank, round, i)); /* what we put there */
     pj_expect(j->eq, PTL_EVENT_GET_END);
     pj_expect(j->eq, PTL_EVENT_UNLINK);
     PJ(PtlGetPut(old_md, swap_md, j->next, PT + 1, 0, 0, 0, 0));
@@ -135,13 +138,15 @@ static int body_of_a_job(struct fx_rank *rank)
 {
     struct card *cards = rank->shared;
     struct job j = { .rank = rank, .cards = cards, .previous = (rank->rank + rank->n_ranks - 1) % rank->n_ranks };
-    ptl_md_t word = { .start = &j.word, .length = 8, .threshold = PTL_MD_THRESH_INF,
+    ptl_md_t word = { .start = &j.word,
+                      .length = 8,
+                      .threshold = PTL_MD_THRESH_INF,
                       .options = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE };
     ptl_sr_value_t drops = -1;
     ptl_handle_md_t mdh;
     ptl_handle_me_t me;
 
-    alarm(60);      /* one that fails would leave the others at the barrier */
+    alarm(60); /* one that fails would leave the others at the barrier */
     j.ni = pj_open(rank->fx, (ptl_pid_t)(JOB_PID + rank->rank), &cards[rank->rank].id);
     PJ(PtlEQAlloc(j.ni, 64, NULL, &j.eq));
     PJ(PtlEQAlloc(j.ni, 64, NULL, &j.own_eq));
@@ -183,7 +188,9 @@ static ptl_process_id_t id_of_member(unsigned number)
 /* Opening may fail: the peers are at work. */
 static bool open_member(struct member *m, unsigned number)
 {
-    ptl_md_t md = { .start = member_memory, .length = BYTES, .threshold = PTL_MD_THRESH_INF,
+    ptl_md_t md = { .start = member_memory,
+                    .length = BYTES,
+                    .threshold = PTL_MD_THRESH_INF,
                     .options = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE };
     int n_interfaces;
 
@@ -203,7 +210,10 @@ static bool open_member(struct member *m, unsigned number)
 static void call_something(struct member *m)
 {
     ptl_process_id_t peer = id_of_member((unsigned)below(MEMBERS));
-    ptl_md_t md = { .start = member_memory, .length = below(BYTES), .threshold = (int)below(4) - 1, .eq_handle = m->eq,
+    ptl_md_t md = { .start = member_memory,
+                    .length = below(BYTES),
+                    .threshold = (int)below(4) - 1,
+                    .eq_handle = m->eq,
                     .options = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_TRUNCATE | AUTO_UNLINK_EVENT };
     ptl_handle_md_t mdh;
     ptl_handle_me_t me;
@@ -356,14 +366,16 @@ static void note_end(unsigned number, int status)
 
 static void test_jobs_beside_a_hostile_initiator_end_correctly(void **state)
 {
-    static const struct hostiles members = { .n = MEMBERS, .n_ending = VICTIMS, .life_ms = LIFE_MS, .body = be_a_member,
-                                             .ended = note_end };
+    static const struct hostiles members = {
+        .n = MEMBERS, .n_ending = VICTIMS, .life_ms = LIFE_MS, .body = be_a_member, .ended = note_end
+    };
 
     (void)state;
     beside_run_jobs(&beside, &members, body_of_a_job);
     printf("# %llu jobs; %llu hostile processes, %llu strokes over at most %llu mappings; their peers: %llu calls, "
-           "%llu ended, %llu died\n", (unsigned long long)beside.n_jobs, (unsigned long long)counts->hostiles,
-           (unsigned long long)counts->strokes, (unsigned long long)counts->mappings, (unsigned long long)counts->calls,
+           "%llu ended, %llu died\n",
+           (unsigned long long)beside.n_jobs, (unsigned long long)counts->hostiles, (unsigned long long)counts->strokes,
+           (unsigned long long)counts->mappings, (unsigned long long)counts->calls,
            (unsigned long long)counts->victims_ended, (unsigned long long)counts->victims_died);
 }
 

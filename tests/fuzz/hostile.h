@@ -13,15 +13,15 @@
 
 /* What happened, counted by all workers in memory that they share with the test. */
 struct hostile_counts {
-    _Atomic uint64_t workers;           /* processes that were started */
+    _Atomic uint64_t workers; /* processes that were started */
     _Atomic uint64_t attaches;
-    _Atomic uint64_t thrown_out;        /* connections that emunic ended */
-    _Atomic uint64_t scribbles;         /* strokes of random bytes over shared memory */
-    _Atomic uint64_t commands;          /* commands published through a sound ring */
-    _Atomic uint64_t commands_taken;    /* of those, seen taken */
+    _Atomic uint64_t thrown_out;     /* connections that emunic ended */
+    _Atomic uint64_t scribbles;      /* strokes of random bytes over shared memory */
+    _Atomic uint64_t commands;       /* commands published through a sound ring */
+    _Atomic uint64_t commands_taken; /* of those, seen taken */
     _Atomic uint64_t messages;
     _Atomic uint64_t replies;
-    _Atomic uint64_t replies_good;      /* requests that emunic granted */
+    _Atomic uint64_t replies_good; /* requests that emunic granted */
     _Atomic uint64_t admin_messages;
     _Atomic uint64_t admin_good;
 };
@@ -33,7 +33,7 @@ struct hostile_target {
     uint32_t cookie;
     const uint32_t *nids;
     uint32_t n_nids;
-    uint32_t domain_id;                 /* fault rules go there: other jobs must end correctly */
+    uint32_t domain_id; /* fault rules go there: other jobs must end correctly */
     struct hostile_counts *counts;
 };
 

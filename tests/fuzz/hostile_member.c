@@ -25,14 +25,14 @@
 #include "tests/common/raw.h"
 #include "tests/fuzz/choices.h"
 
-#define ARENA_AT     ((uint8_t *)0x200000000000)     /* also free under AddressSanitizer */
-#define ARENA_BYTES  (16ull << 20)
-#define PAGE         4096u
-#define MDS_MAX      64u
-#define QUEUES_MAX   16u
-#define PEERS_MAX    4u
-#define ENGINES_MAX  4u
-#define EXTRAS_MAX   8u
+#define ARENA_AT    ((uint8_t *)0x200000000000) /* also free under AddressSanitizer */
+#define ARENA_BYTES (16ull << 20)
+#define PAGE        4096u
+#define MDS_MAX     64u
+#define QUEUES_MAX  16u
+#define PEERS_MAX   4u
+#define ENGINES_MAX 4u
+#define EXTRAS_MAX  8u
 
 struct handle {
     uint16_t mdh;
@@ -53,22 +53,22 @@ struct hostile {
     const struct hostile_target *target;
     struct raw raw;
     uint32_t sequence;
-    uint32_t answered;              /* sequence number of the latest reply */
-    bool is_patient;                /* waits for replies: gets further; else it does more */
-    bool is_out;                    /* emunic has closed the connection */
+    uint32_t answered; /* sequence number of the latest reply */
+    bool is_patient;   /* waits for replies: gets further; else it does more */
+    bool is_out;       /* emunic has closed the connection */
     struct handle mds[MDS_MAX];
     uint32_t n_mds;
     struct queue queues[QUEUES_MAX];
     uint32_t n_queues;
-    uint32_t engines[ENGINES_MAX];  /* collective engines that are ours */
+    uint32_t engines[ENGINES_MAX]; /* collective engines that are ours */
     uint32_t n_engines;
-    uint8_t *peers[PEERS_MAX];      /* segments of other ports, mapped */
+    uint8_t *peers[PEERS_MAX]; /* segments of other ports, mapped */
     uint64_t peer_bytes;
     uint32_t n_peers;
     int space_fd;
-    int file_fd;                    /* what some of the arena is mapped from, each page at its place; may get shorter */
-    int extras[EXTRAS_MAX];         /* further connections; -1 */
-    struct emu_msg asked[64];       /* requests by sequence number, to understand their replies */
+    int file_fd;              /* what some of the arena is mapped from, each page at its place; may get shorter */
+    int extras[EXTRAS_MAX];   /* further connections; -1 */
+    struct emu_msg asked[64]; /* requests by sequence number, to understand their replies */
 };
 
 /* ---- choices ---- */
@@ -122,7 +122,7 @@ static void shake_arena(struct hostile *h)
         if (h->space_fd >= 0)
             mmap(at, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, h->space_fd, (off_t)(uintptr_t)at);
         break;
-    case 3:     /* a file that is shorter than its mapping */
+    case 3: /* a file that is shorter than its mapping */
         fd = memfd_create("short", MFD_CLOEXEC);
         mmap(at, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
         close(fd);
@@ -173,11 +173,11 @@ static void scribble_over(struct hostile *h, uint8_t *map, uint64_t map_bytes)
 
     atomic_fetch_add(&h->target->counts->scribbles, 1);
     switch (below(16)) {
-    case 0:     /* everything */
+    case 0: /* everything */
         fill_random(map, map_bytes);
         break;
     case 1:
-    case 2:     /* the counters at the start */
+    case 2: /* the counters at the start */
         fill_random(map + 64, sizeof(struct emu_segment) - 64);
         break;
     case 3:
@@ -231,7 +231,7 @@ static void bend_queue(struct hostile *h)
     case 5:
         atomic_store(&shm->entries[below(q->ring_entries)], next_random());
         break;
-    default:    /* as if all had been taken */
+    default: /* as if all had been taken */
         atomic_store(&shm->head, atomic_load(&shm->tail));
         break;
     }
@@ -330,7 +330,7 @@ static void ring_doorbell(struct hostile *h)
     uint64_t n = one_in(10) ? UINT64_MAX - 1 : 1;
 
     if (write(h->raw.doorbell, &n, sizeof(n)) < 0)
-        return;     /* full: emunic never reads it, and need not */
+        return; /* full: emunic never reads it, and need not */
 }
 
 /* Commands through a sound ring, as far as the last scribble left one. */
@@ -343,7 +343,7 @@ static void post_commands(struct hostile *h)
     uint64_t n = 1 + below(one_in(10) ? EMU_RING_SLOTS : 32);
 
     if (tail - head > EMU_RING_SLOTS)
-        return;     /* broken, and nobody has noticed yet */
+        return; /* broken, and nobody has noticed yet */
     if (n > EMU_RING_SLOTS - (tail - head))
         n = EMU_RING_SLOTS - (tail - head);
     for (uint64_t i = 0; i < n; i++)
@@ -369,13 +369,15 @@ static struct emu_ce_link some_link(struct hostile *h, uint8_t type, uint8_t chi
 {
     return (struct emu_ce_link){ .nid = one_in(4) ? h->target->nids[below(h->target->n_nids)] : h->raw.attach.nid,
                                  .instance_id = one_in(3) ? (uint32_t)below(8) : h->raw.attach.instance_id,
-                                 .ce_id = (uint16_t)some_engine(h), .type = type,
+                                 .ce_id = (uint16_t)some_engine(h),
+                                 .type = type,
                                  .child_id = one_in(20) ? (uint8_t)below(40) : child_id };
 }
 
 static void fill_tree(struct hostile *h, struct emu_msg_ce *ce)
 {
-    *ce = (struct emu_msg_ce){ .ce_id = some_engine(h), .rounding = (uint32_t)below(5),
+    *ce = (struct emu_msg_ce){ .ce_id = some_engine(h),
+                               .rounding = (uint32_t)below(5),
                                .cq = one_in(2) ? EMU_CQ_NONE : (uint32_t)below(QUEUES_MAX),
                                .flags = one_in(8) ? (uint16_t)below(8) : EMU_CE_FIRST | EMU_CE_LAST,
                                .n_children = (uint16_t)(one_in(8) ? below(20) : 1 + below(3)) };
@@ -396,7 +398,8 @@ static struct emu_msg some_request(struct hostile *h)
         msg.hello.abi_version = EMU_ABI_VERSION;
         break;
     case EMU_MSG_JOIN_RANK:
-        msg.rank = (struct emu_msg_rank){ .cookie = h->target->cookie, .ptag = h->target->ptag,
+        msg.rank = (struct emu_msg_rank){ .cookie = h->target->cookie,
+                                          .ptag = h->target->ptag,
                                           .rank = (uint32_t)below(h->target->n_nids + 1) };
         break;
     case EMU_MSG_CQ_CREATE:
@@ -412,7 +415,8 @@ static struct emu_msg some_request(struct hostile *h)
         msg.channel.cq = (uint32_t)below(QUEUES_MAX);
         break;
     case EMU_MSG_MEM_REGISTER:
-        msg.memory = (struct emu_msg_memory){ .addr = some_address(), .length_bytes = 1 + some_length(),
+        msg.memory = (struct emu_msg_memory){ .addr = some_address(),
+                                              .length_bytes = 1 + some_length(),
                                               .flags = one_in(2) ? (uint32_t)below(8) : (uint32_t)below(128),
                                               .vmdh = one_in(4) ? EMU_VMDH_ANY : (uint32_t)below(20),
                                               .cq = one_in(2) ? EMU_CQ_NONE : (uint32_t)below(QUEUES_MAX) };
@@ -456,20 +460,24 @@ static struct emu_msg some_request(struct hostile *h)
         msg.peer.port = (uint32_t)below(40);
         break;
     case EMU_MSG_MSGQ_JOIN:
-        msg.msgq.shape = (struct emu_msgq_shape){
-            .max_bytes = 128, .credits = 4, .n_connections = 4, .n_insts = (uint32_t)below(50), .queue_entries = 16,
-            .region_bytes = one_in(3) ? odd_number() : (1 + below(8)) << 20 };
+        msg.msgq.shape = (struct emu_msgq_shape){ .max_bytes = 128,
+                                                  .credits = 4,
+                                                  .n_connections = 4,
+                                                  .n_insts = (uint32_t)below(50),
+                                                  .queue_entries = 16,
+                                                  .region_bytes = one_in(3) ? odd_number() : (1 + below(8)) << 20 };
         break;
     case EMU_MSG_PEER_FILE:
         msg.file.file = EMU_FILES_MAX * (uint32_t)below(100) + (uint32_t)below(4);
         break;
     case EMU_MSG_RESOURCES:
-        msg.resources = (struct emu_msg_resources){ .resource = (uint32_t)below(70), .ptag = (uint32_t)below(100),
+        msg.resources = (struct emu_msg_resources){ .resource = (uint32_t)below(70),
+                                                    .ptag = (uint32_t)below(100),
                                                     .nid_wanted = (uint32_t)odd_number() };
         break;
     case EMU_MSG_CE_CREATE:
         break;
-    case EMU_MSG_CE_DESTROY:    /* seldom: there is more to do with those that are there */
+    case EMU_MSG_CE_DESTROY: /* seldom: there is more to do with those that are there */
         if (!one_in(3))
             msg.type = EMU_MSG_CE_CONFIGURE;
         fill_tree(h, &msg.ce);
@@ -478,20 +486,27 @@ static struct emu_msg some_request(struct hostile *h)
         fill_tree(h, &msg.ce);
         break;
     case EMU_MSG_ERRORS_OPEN:
-        msg.errors = (struct emu_msg_errors){ .ptag = h->target->ptag, .cookie = h->target->cookie, .mask = 0xff,
-                                              .flags = (uint32_t)below(2), .room = (uint32_t)below(100) };
+        msg.errors = (struct emu_msg_errors){ .ptag = h->target->ptag,
+                                              .cookie = h->target->cookie,
+                                              .mask = 0xff,
+                                              .flags = (uint32_t)below(2),
+                                              .room = (uint32_t)below(100) };
         break;
     case EMU_MSG_ERRORS_MASK:
     case EMU_MSG_ERRORS_PTAG:
     case EMU_MSG_ERRORS_FETCH:
-        msg.errors = (struct emu_msg_errors){ .ptag = (uint32_t)below(300), .mask = (uint32_t)below(300),
+        msg.errors = (struct emu_msg_errors){ .ptag = (uint32_t)below(300),
+                                              .mask = (uint32_t)below(300),
                                               .room = (uint32_t)below(10) };
         break;
-    default:    /* datagrams, and an attach that comes too late */
-        msg.datagram = (struct emu_msg_datagram){
-            .ep = (uint32_t)below(20), .flags = (uint32_t)below(8), .id = below(20),
-            .remote_nid = h->target->nids[below(h->target->n_nids)], .remote_instance = (uint32_t)below(8),
-            .length_bytes = (uint16_t)below(140), .room_bytes = (uint16_t)below(140) };
+    default: /* datagrams, and an attach that comes too late */
+        msg.datagram = (struct emu_msg_datagram){ .ep = (uint32_t)below(20),
+                                                  .flags = (uint32_t)below(8),
+                                                  .id = below(20),
+                                                  .remote_nid = h->target->nids[below(h->target->n_nids)],
+                                                  .remote_instance = (uint32_t)below(8),
+                                                  .length_bytes = (uint16_t)below(140),
+                                                  .room_bytes = (uint16_t)below(140) };
         break;
     }
     if (one_in(4))
@@ -502,8 +517,8 @@ static struct emu_msg some_request(struct hostile *h)
 /* Descriptors that nobody asked for, the connection itself among them. */
 static unsigned some_descriptors(struct hostile *h, int fds[EMU_MSG_FDS_MAX])
 {
-    const int own[] = { h->raw.doorbell, h->raw.segment_fd, h->raw.table_fd, h->raw.session.fd, STDOUT_FILENO,
-                        h->space_fd };
+    const int own[] = { h->raw.doorbell,   h->raw.segment_fd, h->raw.table_fd,
+                        h->raw.session.fd, STDOUT_FILENO,     h->space_fd };
     unsigned n = 0;
 
     if (!one_in(8))
@@ -575,9 +590,9 @@ static void learn(struct hostile *h, const struct emu_msg *reply, struct emu_fds
         break;
     case EMU_MSG_MEM_REGISTER:
         h->mds[h->n_mds < MDS_MAX ? h->n_mds++ : below(MDS_MAX)] =
-            (struct handle){ reply->memory.mdh, reply->memory.generation, asked->memory.addr,
-                             asked->memory.length_bytes ? asked->memory.length_bytes : 1, h->raw.attach.nid,
-                             (asked->memory.flags & EMU_MD_READ_ONLY) == 0 };
+            (struct handle){ reply->memory.mdh,  reply->memory.generation,
+                             asked->memory.addr, asked->memory.length_bytes ? asked->memory.length_bytes : 1,
+                             h->raw.attach.nid,  (asked->memory.flags & EMU_MD_READ_ONLY) == 0 };
         break;
     case EMU_MSG_CE_CREATE:
         if (h->n_engines < ENGINES_MAX)
@@ -589,7 +604,7 @@ static void learn(struct hostile *h, const struct emu_msg *reply, struct emu_fds
             fds->fd[0] = -1;
         }
         break;
-    case EMU_MSG_ERRORS_OPEN:   /* an eventfd: fill it or empty it */
+    case EMU_MSG_ERRORS_OPEN: /* an eventfd: fill it or empty it */
         if (fds->n_fds == 1) {
             uint64_t counter = one_in(2) ? UINT64_MAX - 1 : 1;
 
@@ -678,7 +693,7 @@ static void enter(struct hostile *h)
     do {
         r = raw_open(&h->raw, t->server, t->ptag, t->cookie, (uint32_t)below(8), t->nids[below(t->n_nids)]);
         if (r == -ECONNREFUSED)
-            _exit(0);       /* emunic has gone; the test knows why */
+            _exit(0); /* emunic has gone; the test knows why */
     } while (r != 0);
     fcntl(h->raw.session.fd, F_SETFL, O_NONBLOCK);
     h->is_out = false;
@@ -711,7 +726,7 @@ static void act(struct hostile *h)
     case 4:
         bend_queue(h);
         break;
-    case 5:     /* while it seems to be inside, emunic releases nothing in the domain */
+    case 5: /* while it seems to be inside, emunic releases nothing in the domain */
         atomic_store(&h->raw.segment->inside, one_in(3) ? odd_number() : below(1000) * 2);
         break;
     case 6:
@@ -722,7 +737,7 @@ static void act(struct hostile *h)
         break;
     case 10:
         if (one_in(100))
-            h->is_out = true;       /* leaves by itself, without giving anything back */
+            h->is_out = true; /* leaves by itself, without giving anything back */
         break;
     default:
         r = send_request(h);
@@ -741,8 +756,7 @@ _Noreturn void hostile_member(const struct hostile_target *target, uint64_t seed
     static struct hostile h;
 
     choices_begin(seed);
-    h = (struct hostile){ .target = target, .space_fd = -1,
-                          .file_fd = memfd_create("hostile", MFD_CLOEXEC) };
+    h = (struct hostile){ .target = target, .space_fd = -1, .file_fd = memfd_create("hostile", MFD_CLOEXEC) };
     for (unsigned i = 0; i < EXTRAS_MAX; i++)
         h.extras[i] = -1;
     if (mmap(ARENA_AT, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) !=

@@ -63,10 +63,10 @@ static inline void end_domain(struct emu_session *admin)
 #define OTHER_PTAG   78u
 #define OTHER_COOKIE 0x5678u
 
-static struct fx other;             /* the same server, another domain */
+static struct fx other; /* the same server, another domain */
 static struct emu_session other_admin;
-static struct gx_side a[2];         /* instances 10 and 11 on nodes 2 and 5 of the first domain */
-static struct gx_side b[2];         /* instances 10 and 11 on nodes 2 and 5 of the second one */
+static struct gx_side a[2]; /* instances 10 and 11 on nodes 2 and 5 of the first domain */
+static struct gx_side b[2]; /* instances 10 and 11 on nodes 2 and 5 of the second one */
 
 static inline int open_two_domains(void **state)
 {

@@ -11,7 +11,7 @@
 #include "tests/integration/children.h"
 
 #define N_HOSTS    3u
-#define SIDES      6u           /* side i on node i, which is on host i % 3 */
+#define SIDES      6u /* side i on node i, which is on host i % 3 */
 #define TIMEOUT_MS 1500u
 
 #define NETWORK   1u
@@ -304,7 +304,7 @@ static void test_sums_are_the_same_bits_in_any_order_of_arrival(void **state)
     build_tree();
     for (unsigned host = 0; host < N_HOSTS; host++)
         sums[host] = values[host] + values[host + N_HOSTS];
-    sum = sums[0] + sums[1] + sums[2];      /* the root's own leaves are its first children */
+    sum = sums[0] + sums[1] + sums[2]; /* the root's own leaves are its first children */
     for (unsigned round = 0; round < 30; round++) {
         for (unsigned i = 0; i < SIDES; i++) {
             unsigned who = (i * (1 + 4 * (round % 2)) + round) % SIDES;

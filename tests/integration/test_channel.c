@@ -82,7 +82,9 @@ static gni_return_t next_queue(void)
 /* One event wakes, and is there. */
 static void expect_channel_works(void)
 {
-    gni_post_descriptor_t d = { .type = GNI_POST_CQWRITE, .cq_mode = GNI_CQMODE_GLOBAL_EVENT, .cqwrite_value = 5,
+    gni_post_descriptor_t d = { .type = GNI_POST_CQWRITE,
+                                .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+                                .cqwrite_value = 5,
                                 .remote_mem_hndl = victim.mem_hndl };
     struct pollfd p = { .fd = chan_fd, .events = POLLIN };
     gni_post_descriptor_t *done;
@@ -141,7 +143,7 @@ static void test_pipe_cannot_hold_emunic_up(void **state)
     for (int pipe_fd = 3; pipe_fd < 256; pipe_fd++) {
         if (fcntl(pipe_fd, F_GETPIPE_SZ) < 0)
             continue;
-        fcntl(pipe_fd, F_SETFL, 0);                 /* blocking */
+        fcntl(pipe_fd, F_SETFL, 0); /* blocking */
         fcntl(pipe_fd, F_SETPIPE_SZ, 4096);
     }
     for (unsigned i = 0; i < 10 * RINGS; i++)

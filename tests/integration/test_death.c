@@ -30,10 +30,10 @@
 #include "tests/common/trace.h"
 #include "tests/integration/children.h"
 
-#define STATUS_PEER_GONE 2u            /* gni_cq_get_status() as gni_pub.h documents it */
-#define DEAD_EVENT       0x0dead000u   /* remote event of the post that is cut off */
+#define STATUS_PEER_GONE 2u          /* gni_cq_get_status() as gni_pub.h documents it */
+#define DEAD_EVENT       0x0dead000u /* remote event of the post that is cut off */
 #define WARM_EVENT       0x0a000001u
-#define COPY_BYTES       40000u        /* child's and live's parts of a side's memory */
+#define COPY_BYTES       40000u /* child's and live's parts of a side's memory */
 #define AMO_OFFSET       40960u
 #define WARM_OFFSET      45056u
 #define LIVE_OFFSET      49152u
@@ -43,10 +43,10 @@
 #define RANDOM_KILLS     200u
 #define PATIENCE_MS      20000
 
-static struct gx_side target;          /* node 1: its queue is the one under test */
-static struct gx_side live;            /* node 2 */
-static uint32_t live_event;            /* remote event of live's last put */
-static pid_t led[2];                   /* children that are led, for the end of a test that failed */
+static struct gx_side target; /* node 1: its queue is the one under test */
+static struct gx_side live;   /* node 2 */
+static uint32_t live_event;   /* remote event of live's last put */
+static pid_t led[2];          /* children that are led, for the end of a test that failed */
 
 /* What the next child posts. */
 static struct {
@@ -178,8 +178,8 @@ static void expect_nothing(void)
 static void put_from_live(void)
 {
     gni_post_descriptor_t *done;
-    gni_post_descriptor_t d = gx_put(&live, &target, LIVE_OFFSET, 64,
-                                     GNI_CQMODE_GLOBAL_EVENT | GNI_CQMODE_REMOTE_EVENT);
+    gni_post_descriptor_t d =
+        gx_put(&live, &target, LIVE_OFFSET, 64, GNI_CQMODE_GLOBAL_EVENT | GNI_CQMODE_REMOTE_EVENT);
 
     memset(live.mem + LIVE_OFFSET, (int)(++live_event & 0xff), 64);
     assert_int_equal(GNI_EpSetEventData(live.ep, 3, live_event), GNI_RC_SUCCESS);
@@ -307,7 +307,7 @@ static bool kill_in_gap(unsigned n_steps)
     for (unsigned i = 0; i < 3; i++)
         put_from_live();
     if (is_gap)
-        expect_nothing();       /* theirs are behind a place that is still empty */
+        expect_nothing(); /* theirs are behind a place that is still empty */
     kill_producer(pid);
     for (unsigned i = 0; i < 2; i++)
         put_from_live();
@@ -328,7 +328,7 @@ static void test_gap_of_a_dead_producer_becomes_an_error_event(void **state)
     (void)state;
     while (kill_in_gap(n_steps)) {
         expect_memory_works();
-        roll_queue(171);        /* thrice that is one lap */
+        roll_queue(171); /* thrice that is one lap */
         n_steps++;
         assert_true(n_steps < 200);
     }
@@ -378,7 +378,7 @@ static bool kill_beside_armed_queue(unsigned n_steps, gni_comp_chan_handle_t cha
     for (unsigned i = 0; i < n_steps && !is_over; i++)
         is_over = !trace_step(pid);
     kill_producer(pid);
-    do {    /* who looks twice to be sure may tell twice */
+    do { /* who looks twice to be sure may tell twice */
         assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
         rc = GNI_CompChanGetEvent(chan, &cq);
     } while (rc == GNI_RC_NOT_DONE);
@@ -405,7 +405,7 @@ static void test_producer_that_dies_anywhere_wakes_whoever_sleeps_in_poll(void *
         n_steps++;
         assert_true(n_steps < STEPS_MAX);
     }
-    assert_true(n_steps > 50);      /* to the doorbell and beyond */
+    assert_true(n_steps > 50); /* to the doorbell and beyond */
     assert_int_equal(GNI_CompChanDestroy(chan), GNI_RC_SUCCESS);
 }
 
@@ -423,7 +423,7 @@ static void test_gaps_of_two_dead_producers_are_both_filled(void **state)
         }
         kill_producer(pids[first_dead]);
         put_from_live();
-        expect_nothing();       /* the other one may still fill its place; nobody can tell which is whose */
+        expect_nothing(); /* the other one may still fill its place; nobody can tell which is whose */
         kill_producer(pids[!first_dead]);
         expect_gap();
         expect_event(live_event - 2);
@@ -540,7 +540,7 @@ static unsigned count_steps(gni_post_type_t type, uint64_t length)
 
     while (trace_step(pid))
         assert_true(++steps < STEPS_MAX);
-    expect_event(DEAD_EVENT);       /* on the routed path emunic does it a little later than the post returns */
+    expect_event(DEAD_EVENT); /* on the routed path emunic does it a little later than the post returns */
     kill_producer(pid);
     put_from_live();
     expect_event(live_event);
@@ -569,9 +569,14 @@ static void test_death_anywhere_in_a_post_harms_nobody_else(void **state)
         gni_post_type_t type;
         uint64_t length;
     } posts[] = {
-        { GNI_POST_FMA_PUT, 8 },      { GNI_POST_FMA_PUT, 600 },          { GNI_POST_FMA_GET, 64 },
-        { GNI_POST_AMO, 8 },          { GNI_POST_FMA_PUT_W_SYNCFLAG, 48 }, { GNI_POST_RDMA_PUT, 1024 },
-        { GNI_POST_RDMA_GET, 1200 }, { GNI_POST_CQWRITE, 0 },
+        { GNI_POST_FMA_PUT, 8 },
+        { GNI_POST_FMA_PUT, 600 },
+        { GNI_POST_FMA_GET, 64 },
+        { GNI_POST_AMO, 8 },
+        { GNI_POST_FMA_PUT_W_SYNCFLAG, 48 },
+        { GNI_POST_RDMA_PUT, 1024 },
+        { GNI_POST_RDMA_GET, 1200 },
+        { GNI_POST_CQWRITE, 0 },
     };
     enum { N_POSTS = sizeof(posts) / sizeof(posts[0]) };
     struct emu_random random = seeded(71);
@@ -603,7 +608,7 @@ static void test_death_anywhere_in_a_post_harms_nobody_else(void **state)
 
 static _Atomic bool has_returned;
 static bool returned_early;
-static bool is_queue_taken;     /* or memory */
+static bool is_queue_taken; /* or memory */
 
 /*
  * Kills the child once the target's request has reached emunic, which shows in the domain table, and emunic had many
@@ -641,7 +646,7 @@ static void take_away_under_a_stopped_producer(bool is_queue, void (*step)(pid_t
     atomic_store(&has_returned, true);
     pthread_join(killer, NULL);
     kill_producer(pid);
-    assert_false(returned_early);       /* while somebody was inside */
+    assert_false(returned_early); /* while somebody was inside */
     if (is_queue) {
         assert_int_equal(GNI_MemDeregister(target.nic, &target.mem_hndl), GNI_RC_SUCCESS);
         assert_int_equal(GNI_CqCreate(target.nic, 128, 0, GNI_CQ_BLOCKING, NULL, NULL, &target.dst_cq), GNI_RC_SUCCESS);

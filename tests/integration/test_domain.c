@@ -64,10 +64,10 @@ static void test_memory_that_emunic_cannot_read_is_no_member(void **state)
     assert_int_equal(raw_connect(&raw, fx.server), 0);
     assert_int_equal(raw_request(&raw, &msg), -EFAULT);
     msg.type = EMU_MSG_ATTACH;
-    msg.attach.probe_addr = (uint64_t)(uintptr_t)&word;     /* readable, but not what it says */
+    msg.attach.probe_addr = (uint64_t)(uintptr_t)&word; /* readable, but not what it says */
     msg.attach.probe_value = 6;
     assert_int_equal(raw_request(&raw, &msg), -EFAULT);
-    assert_int_equal(raw_attach(&raw, fx.ptag, fx.cookie, 9, 2), 0);    /* the connection is still good */
+    assert_int_equal(raw_attach(&raw, fx.ptag, fx.cookie, 9, 2), 0); /* the connection is still good */
     raw_close(&raw);
 }
 
@@ -125,9 +125,9 @@ static void test_member_limit_counts_processes_that_are_attached(void **state)
 
     (void)state;
     assert_int_equal(fx_add_domain(&fx, 90, 900, geteuid(), 1, &admin), 0);
-    assert_int_equal(attach_elsewhere(90, 900), 0);                     /* came and went */
+    assert_int_equal(attach_elsewhere(90, 900), 0); /* came and went */
     assert_int_equal(raw_open(&first, fx.server, 90, 900, 9, 2), 0);
-    assert_int_equal(raw_open(&second, fx.server, 90, 900, 10, 5), 0);  /* the same process */
+    assert_int_equal(raw_open(&second, fx.server, 90, 900, 10, 5), 0); /* the same process */
     assert_int_equal(attach_elsewhere(90, 900), -EACCES);
     raw_close(&first);
     assert_int_equal(attach_elsewhere(90, 900), -EACCES);
@@ -223,7 +223,7 @@ static int body_each_process_is_its_rank(struct fx_rank *rank)
 
     FX_CHECK(raw_connect(&raw, fx.server) == 0);
     FX_CHECK(raw_request(&raw, &msg) == 0);
-    pthread_barrier_wait(rank->barrier);        /* all have joined */
+    pthread_barrier_wait(rank->barrier); /* all have joined */
     FX_CHECK(raw_request(&raw, &where) == 0);
     FX_CHECK(where.rank.nid == rank_nids[rank->rank]);
     FX_CHECK(raw_attach(&raw, fx.ptag, fx.cookie, rank->rank, EMU_NID_NONE) == 0);
@@ -374,9 +374,10 @@ static int ask_for_peers(struct raw *raw, uint16_t type, uint32_t port, unsigned
 
 static void test_routed_domain_keeps_its_segments_apart(void **state)
 {
-    struct emu_msg msg = { .type = EMU_MSG_DOMAIN_CREATE,
-                           .domain = { .ptag = 92, .cookie = 920, .owner_uid = geteuid(), .n_ranks = 2,
-                                       .flags = EMU_TABLE_ROUTED } };
+    struct emu_msg msg = {
+        .type = EMU_MSG_DOMAIN_CREATE,
+        .domain = { .ptag = 92, .cookie = 920, .owner_uid = geteuid(), .n_ranks = 2, .flags = EMU_TABLE_ROUTED }
+    };
     static const uint32_t nids[2] = { 0, 1 };
     int fd = memfd_create("ranks", MFD_CLOEXEC);
     struct emu_session admin;
@@ -464,7 +465,7 @@ static void test_datagrams_stay_in_their_domain(void **state)
     gni_ep_handle_t any;
 
     (void)state;
-    assert_int_equal(GNI_EpPostData(a[0].ep, out, 8, in[0], 8), GNI_RC_SUCCESS);        /* to node 5, instance 11 */
+    assert_int_equal(GNI_EpPostData(a[0].ep, out, 8, in[0], 8), GNI_RC_SUCCESS); /* to node 5, instance 11 */
     assert_int_equal(GNI_EpCreate(b[1].nic, NULL, &any), GNI_RC_SUCCESS);
     assert_int_equal(GNI_EpPostDataWId(any, "domain b", 8, in[1], 8, 7), GNI_RC_SUCCESS);
     assert_int_equal(GNI_EpPostData(b[1].ep, "domain b", 8, in[2], 8), GNI_RC_SUCCESS); /* from there back to 2, 10 */
@@ -522,7 +523,7 @@ static void test_table_shows_only_the_own_domain(void **state)
     assert_int_equal(live_mds(two.table), 2);
     assert_int_equal(live_ports(two.table), 3);
     assert_int_not_equal(one.table->domain_id, two.table->domain_id);
-    gx_open(&a[0], &fx, 2, 10, 0);      /* for the teardown */
+    gx_open(&a[0], &fx, 2, 10, 0); /* for the teardown */
     raw_close(&one);
     raw_close(&two);
 }

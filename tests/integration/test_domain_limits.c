@@ -9,9 +9,9 @@
 
 static struct emu_msg registration(uint64_t addr, uint64_t length_bytes, uint32_t flags)
 {
-    return (struct emu_msg){ .type = EMU_MSG_MEM_REGISTER,
-                             .memory = { .addr = addr, .length_bytes = length_bytes, .flags = flags,
-                                         .cq = EMU_CQ_NONE } };
+    return (
+        struct emu_msg){ .type = EMU_MSG_MEM_REGISTER,
+                         .memory = { .addr = addr, .length_bytes = length_bytes, .flags = flags, .cq = EMU_CQ_NONE } };
 }
 
 static void test_lonely_domain_has_all_handles_of_a_node(void **state)
@@ -76,8 +76,12 @@ static void test_greedy_domain_leaves_handles_to_its_neighbours(void **state)
 static void register_and_touch(struct raw *raw, uint64_t addr, uint64_t length_bytes)
 {
     struct emu_msg msg = registration(addr, length_bytes, EMU_MD_MAPPED);
-    struct emu_cmd cmd = { .op = EMU_OP_GET, .remote_nid = raw->attach.nid, .remote_addr = addr, .length_bytes = 8,
-                           .remote_base = addr, .source_cq = EMU_CQ_NONE };
+    struct emu_cmd cmd = { .op = EMU_OP_GET,
+                           .remote_nid = raw->attach.nid,
+                           .remote_addr = addr,
+                           .length_bytes = 8,
+                           .remote_base = addr,
+                           .source_cq = EMU_CQ_NONE };
     uint64_t tail;
 
     if (raw_request(raw, &msg) != 0)
@@ -120,7 +124,8 @@ static void test_huge_registrations_leave_emunic_room_for_others(void **state)
 
 static void test_other_version_is_refused_with_both_numbers(void **state)
 {
-    struct emu_msg msg = { .type = EMU_MSG_HELLO, .magic = EMU_MSG_MAGIC,
+    struct emu_msg msg = { .type = EMU_MSG_HELLO,
+                           .magic = EMU_MSG_MAGIC,
                            .hello = { .abi_version = EMU_ABI_VERSION + 1 } };
     int fd = emu_socket_connect(fx.server, EMU_SOCKET_CONTROL);
 
@@ -153,8 +158,9 @@ static int set_rules(unsigned n_sent, uint32_t n_rules, const struct emu_fault_r
 {
     struct emu_msg msg = { .type = EMU_MSG_FAULT_SET,
                            .fault = { .domain_id = domain_id, .n_rules = n_rules, .flags = flags } };
-    struct emu_fault_rule rule = { .classes = 1, .action = EMU_FAULT_DROP, .from_nid = EMU_NID_NONE,
-                                   .to_nid = EMU_NID_NONE };
+    struct emu_fault_rule rule = {
+        .classes = 1, .action = EMU_FAULT_DROP, .from_nid = EMU_NID_NONE, .to_nid = EMU_NID_NONE
+    };
     int fd = memfd_create("rules", MFD_CLOEXEC);
 
     assert_true(fd >= 0);
@@ -176,10 +182,10 @@ static void test_bad_fault_rules_are_refused_and_change_nothing(void **state)
     assert_int_equal(count_rules(), 2);
     assert_int_equal(set_rules(3, 3, &bad, fx.domain_id, 0), -EINVAL);
     assert_int_equal(set_rules(3, 3, &bad, fx.domain_id, EMU_FAULT_APPEND), -EINVAL);
-    assert_int_equal(set_rules(1, 2, NULL, fx.domain_id, 0), -EINVAL);       /* not there */
+    assert_int_equal(set_rules(1, 2, NULL, fx.domain_id, 0), -EINVAL); /* not there */
     assert_int_equal(set_rules(1, 0, NULL, fx.domain_id, 0), -EINVAL);
     assert_int_equal(set_rules(1, UINT32_MAX, NULL, fx.domain_id, 0), -ENOSPC);
-    assert_int_equal(set_rules(1, 1, NULL, fx.domain_id, 2), -EINVAL);       /* no such flag */
+    assert_int_equal(set_rules(1, 1, NULL, fx.domain_id, 2), -EINVAL); /* no such flag */
     assert_int_equal(set_rules(1, 1, NULL, fx.domain_id + 100, 0), -ENODEV);
     assert_int_equal(emu_session_request(&fx.admin, &without, NULL, 0, NULL), 0);
     assert_int_equal(without.result, -EINVAL);
@@ -260,13 +266,15 @@ static void expect_thrown_out(enum emu_socket_kind kind, const struct emu_msg *f
 
 static void test_broken_protocol_ends_the_connection(void **state)
 {
-    struct emu_msg hello = { .type = EMU_MSG_HELLO, .magic = EMU_MSG_MAGIC, .abi_version = EMU_ABI_VERSION,
+    struct emu_msg hello = { .type = EMU_MSG_HELLO,
+                             .magic = EMU_MSG_MAGIC,
+                             .abi_version = EMU_ABI_VERSION,
                              .hello = { .abi_version = EMU_ABI_VERSION } };
     struct emu_msg where = { .type = EMU_MSG_WHERE, .magic = EMU_MSG_MAGIC, .abi_version = EMU_ABI_VERSION };
     struct emu_msg msg;
 
     (void)state;
-    expect_thrown_out(EMU_SOCKET_CONTROL, NULL, &where);        /* no hello */
+    expect_thrown_out(EMU_SOCKET_CONTROL, NULL, &where); /* no hello */
     msg = where;
     msg.magic++;
     expect_thrown_out(EMU_SOCKET_CONTROL, &hello, &msg);
@@ -276,18 +284,20 @@ static void test_broken_protocol_ends_the_connection(void **state)
     msg = where;
     msg.type = 0;
     expect_thrown_out(EMU_SOCKET_CONTROL, &hello, &msg);
-    msg.type = EMU_MSG_DOMAIN_CREATE - 1;                       /* nobody has this one */
+    msg.type = EMU_MSG_DOMAIN_CREATE - 1; /* nobody has this one */
     expect_thrown_out(EMU_SOCKET_CONTROL, &hello, &msg);
-    msg.type = EMU_MSG_DOMAIN_CREATE;                           /* belongs on the admin socket */
+    msg.type = EMU_MSG_DOMAIN_CREATE; /* belongs on the admin socket */
     expect_thrown_out(EMU_SOCKET_CONTROL, &hello, &msg);
     msg.type = EMU_MSG_SHUTDOWN;
     expect_thrown_out(EMU_SOCKET_CONTROL, &hello, &msg);
-    expect_thrown_out(EMU_SOCKET_ADMIN, &hello, &where);        /* and the other way round */
+    expect_thrown_out(EMU_SOCKET_ADMIN, &hello, &where); /* and the other way round */
 }
 
 static void test_who_reads_no_replies_is_thrown_out(void **state)
 {
-    struct emu_msg hello = { .type = EMU_MSG_HELLO, .magic = EMU_MSG_MAGIC, .abi_version = EMU_ABI_VERSION,
+    struct emu_msg hello = { .type = EMU_MSG_HELLO,
+                             .magic = EMU_MSG_MAGIC,
+                             .abi_version = EMU_ABI_VERSION,
                              .hello = { .abi_version = EMU_ABI_VERSION } };
     int fd = emu_socket_connect(fx.server, EMU_SOCKET_CONTROL);
     int r = 0;
@@ -295,7 +305,7 @@ static void test_who_reads_no_replies_is_thrown_out(void **state)
     (void)state;
     assert_true(fd >= 0);
     for (unsigned i = 0; i < 1000000 && r == 0; i++)
-        r = emu_msg_send(fd, &hello, NULL, 0);      /* blocks while emunic has not looked */
+        r = emu_msg_send(fd, &hello, NULL, 0); /* blocks while emunic has not looked */
     assert_true(r == -EPIPE || r == -ECONNRESET);
     close(fd);
 }

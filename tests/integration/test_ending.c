@@ -100,7 +100,7 @@ static void test_killed_emunic_is_noticed(void **state)
 #define JOB_PTAG   88u
 #define JOB_COOKIE 880u
 
-static struct emu_session job_admin;    /* its connection is the job's life */
+static struct emu_session job_admin; /* its connection is the job's life */
 
 static void join_and_wait(void)
 {
@@ -110,7 +110,7 @@ static void join_and_wait(void)
     close(job_admin.fd);
     FX_CHECK(raw_connect(&raw, fx.server) == 0);
     FX_CHECK(raw_request(&raw, &msg) == 0);
-    raw_close(&raw);        /* as a wrapper that then becomes the program */
+    raw_close(&raw); /* as a wrapper that then becomes the program */
     atomic_fetch_add(&shared[0], 1);
     for (;;)
         pause();
@@ -144,7 +144,7 @@ static void test_launcher_that_vanishes_takes_its_job_along(void **state)
     assert_true(WIFSIGNALED(status));
     assert_int_equal(WTERMSIG(status), SIGKILL);
     report = fx_report(&fx, EMU_MSG_STATUS);
-    assert_non_null(strstr(report, "\"cookie\":305441741"));       /* the fixture's own domain is still there */
+    assert_non_null(strstr(report, "\"cookie\":305441741")); /* the fixture's own domain is still there */
     free(report);
     assert_int_equal(fx_stop(&fx), 0);
 }
@@ -182,10 +182,10 @@ static int body_open_many_ports(struct fx_rank *rank)
 {
     static struct raw raws[PORTS_PER_PROCESS];
 
-    alarm(30);      /* one that fails would leave the others at the barrier */
+    alarm(30); /* one that fails would leave the others at the barrier */
     for (unsigned i = 0; i < PORTS_PER_PROCESS; i++)
         FX_CHECK(raw_open(&raws[i], rank->fx->server, rank->fx->ptag, rank->fx->cookie, i, EMU_NID_NONE) == 0);
-    pthread_barrier_wait(rank->barrier);        /* all are open at one time */
+    pthread_barrier_wait(rank->barrier); /* all are open at one time */
     for (unsigned i = 0; i < PORTS_PER_PROCESS; i++) {
         struct emu_msg msg = { .type = EMU_MSG_CQ_CREATE, .cq = { .capacity = 64 } };
 
@@ -199,12 +199,11 @@ static void test_many_ports_fit_where_the_shell_allows_1024_descriptors(void **s
 {
     struct rlimit old;
     struct rlimit usual;
-    
 
     (void)state;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
     if (old.rlim_max < 4096)
-        return;     /* nobody could */
+        return; /* nobody could */
     usual = (struct rlimit){ .rlim_cur = 1024, .rlim_max = old.rlim_max };
     setrlimit(RLIMIT_NOFILE, &usual);
     fx_start(&fx, NULL);
@@ -219,7 +218,7 @@ static void test_running_out_of_descriptors_hurts_only_newcomers(void **state)
     struct emu_port port;
     struct rlimit few;
     struct rlimit old;
-    
+
     unsigned n = 0;
 
     (void)state;
@@ -230,7 +229,7 @@ static void test_running_out_of_descriptors_hurts_only_newcomers(void **state)
     while (n < 64 && raw_open(&raws[n], fx.server, fx.ptag, fx.cookie, n, EMU_NID_NONE) == 0)
         n++;
     assert_in_range(n, 3, 20);
-    for (unsigned i = 0; i < 50; i++) {         /* answers, though with a refusal, and does not hang */
+    for (unsigned i = 0; i < 50; i++) { /* answers, though with a refusal, and does not hang */
         struct raw more;
 
         assert_true(raw_open(&more, fx.server, fx.ptag, fx.cookie, i, EMU_NID_NONE) < 0);

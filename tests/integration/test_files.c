@@ -28,7 +28,7 @@
 
 static struct fx fx;
 static struct raw raw;
-static int fd;                  /* PAGES pages, of which all but the first are mapped at mem */
+static int fd; /* PAGES pages, of which all but the first are mapped at mem */
 static uint8_t *mem;
 static uint64_t addr;
 static int fds_before;
@@ -177,14 +177,21 @@ static void test_file_that_ends_before_the_memory_is_refused(void **state)
     assert_int_equal(ask(honest(), fd), -ERANGE);
     assert_int_equal(ftruncate(fd, 0), 0);
     assert_int_equal(ask(honest(), fd), -ERANGE);
-    assert_int_equal(ftruncate(fd, 4 * PAGE + 1), 0);   /* its last page is there */
+    assert_int_equal(ftruncate(fd, 4 * PAGE + 1), 0); /* its last page is there */
     expect_no_loss();
 }
 
 static void test_numbers_that_cannot_be_are_refused(void **state)
 {
-    static const uint64_t offsets[] = { 1, 4095, 4097, 1ull << 47, 1ull << 63, UINT64_MAX & ~4095ull, UINT64_MAX,
-                                        (1ull << 47) - PAGE, INT64_MAX & ~4095ull };
+    static const uint64_t offsets[] = { 1,
+                                        4095,
+                                        4097,
+                                        1ull << 47,
+                                        1ull << 63,
+                                        UINT64_MAX & ~4095ull,
+                                        UINT64_MAX,
+                                        (1ull << 47) - PAGE,
+                                        INT64_MAX & ~4095ull };
     static const uint64_t lengths[] = { 0, 1ull << 47, UINT64_MAX, UINT64_MAX - 4095 };
     static const uint64_t addresses[] = { (1ull << 47) - PAGE, 1ull << 47, 1ull << 63, UINT64_MAX - 2 * PAGE,
                                           UINT64_MAX };
@@ -282,7 +289,7 @@ static void test_descriptor_must_be_open_for_what_the_memory_is_for(void **state
     assert_int_equal(ask(msg, writes), -EBADF);
     assert_int_equal(ask(msg, path), -EBADF);
     msg.memory.flags |= EMU_MD_READ_ONLY;
-    assert_int_equal(ask(msg, fd), -EBADF);     /* peers would get to write */
+    assert_int_equal(ask(msg, fd), -EBADF); /* peers would get to write */
     assert_int_equal(ask(msg, writes), -EBADF);
     assert_int_equal(ask(msg, path), -EBADF);
     expect_no_loss();
@@ -302,7 +309,7 @@ static void test_sealed_file_is_refused_for_writing(void **state)
 
 static void test_memory_of_another_process_is_refused(void **state)
 {
-    pid_t pid = fork();         /* has it mapped; we do not any more */
+    pid_t pid = fork(); /* has it mapped; we do not any more */
 
     (void)state;
     assert_true(pid >= 0);
@@ -399,7 +406,7 @@ static void test_peers_get_files_that_are_registered_and_no_others(void **state)
     assert_int_equal(n_fds, 0);
     raw_close(&peer);
     raw_close(&stranger);
-    msg = (struct emu_msg){ .type = EMU_MSG_DOMAIN_END };       /* without a signal: we are a member */
+    msg = (struct emu_msg){ .type = EMU_MSG_DOMAIN_END }; /* without a signal: we are a member */
     emu_session_request(&admin, &msg, NULL, 0, NULL);
     emu_session_close(&admin);
 }

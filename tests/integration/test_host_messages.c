@@ -86,7 +86,7 @@ static void test_cancel_waits_for_the_host_that_was_asked(void **state)
 struct line {
     struct mailbox here;
     struct mailbox there;
-    gni_ep_handle_t ep;         /* to there */
+    gni_ep_handle_t ep; /* to there */
     gni_ep_handle_t back;
 };
 

@@ -19,10 +19,10 @@
 #include "tests/common/gni.h"
 #include "tests/integration/children.h"
 
-#define ADDR(p)     ((uint64_t)(uintptr_t)(p))
-#define LONG_BYTES  (3ull * 1024 * 1024 + 12345 * 4) /* parts of unequal size */
-#define TIMEOUT_MS  1500u
-#define LONGER_MS   5000u   /* where hosts that work on a busy machine must not be lost */
+#define ADDR(p)    ((uint64_t)(uintptr_t)(p))
+#define LONG_BYTES (3ull * 1024 * 1024 + 12345 * 4) /* parts of unequal size */
+#define TIMEOUT_MS 1500u
+#define LONGER_MS  5000u /* where hosts that work on a busy machine must not be lost */
 
 static struct gx_side a; /* node 0, on the head */
 static struct gx_side b; /* node 1, on the other host */
@@ -124,10 +124,12 @@ static void open_kinds(struct long_memory *m, enum kind local, enum kind remote)
     m->remote = map_kind(remote);
     for (uint64_t i = 0; i < LONG_BYTES; i++)
         m->local[i] = (uint8_t)(i * 7 + (i >> 12));
-    assert_int_equal(GNI_MemRegister(a.nic, ADDR(m->local), LONG_BYTES, NULL, GNI_MEM_READWRITE, (uint32_t)-1,
-                                     &m->local_hndl), GNI_RC_SUCCESS);
-    assert_int_equal(GNI_MemRegister(b.nic, ADDR(m->remote), LONG_BYTES, b.dst_cq, GNI_MEM_READWRITE, (uint32_t)-1,
-                                     &m->remote_hndl), GNI_RC_SUCCESS);
+    assert_int_equal(
+        GNI_MemRegister(a.nic, ADDR(m->local), LONG_BYTES, NULL, GNI_MEM_READWRITE, (uint32_t)-1, &m->local_hndl),
+        GNI_RC_SUCCESS);
+    assert_int_equal(
+        GNI_MemRegister(b.nic, ADDR(m->remote), LONG_BYTES, b.dst_cq, GNI_MEM_READWRITE, (uint32_t)-1, &m->remote_hndl),
+        GNI_RC_SUCCESS);
 }
 
 static void open_long(struct long_memory *m)
@@ -256,7 +258,8 @@ static void test_nothing_is_written_after_a_deregistration(void **state)
                 fail_msg("byte %llu was written in round %u", (unsigned long long)i, round);
         }
         assert_int_equal(GNI_MemRegister(b.nic, ADDR(m.remote), LONG_BYTES, b.dst_cq, GNI_MEM_READWRITE, (uint32_t)-1,
-                                         &m.remote_hndl), GNI_RC_SUCCESS);
+                                         &m.remote_hndl),
+                         GNI_RC_SUCCESS);
     }
     move_both_ways(&m, 4, LONG_BYTES - 8);
     close_long(&m);
@@ -403,7 +406,7 @@ static void test_thousands_of_puts_in_flight_all_complete(void **state)
             posted++;
         }
         assert_int_equal(gx_complete(a.src_cq, &which), GNI_RC_SUCCESS);
-        assert_ptr_equal(which, &d[done % 64]);     /* small ones, in their order */
+        assert_ptr_equal(which, &d[done % 64]); /* small ones, in their order */
         done++;
     }
     for (unsigned i = 0; i < 64; i++)
@@ -444,7 +447,7 @@ static void test_attaching_to_a_node_of_another_host_is_refused(void **state)
 
     (void)state;
     fx_set_node(0);
-    setenv("EMUNIC_NID", "1", 1);       /* a node, but not of that emunic */
+    setenv("EMUNIC_NID", "1", 1); /* a node, but not of that emunic */
     assert_int_equal(GNI_CdmCreate(77, (uint8_t)fx.ptag, fx.cookie, GNI_CDM_MODE_ERR_NO_KILL, &cdm), GNI_RC_SUCCESS);
     assert_int_not_equal(GNI_CdmAttach(cdm, 0, &address, &nic), GNI_RC_SUCCESS);
     assert_int_equal(GNI_CdmDestroy(cdm), GNI_RC_SUCCESS);
@@ -647,7 +650,9 @@ static void chain_to(gni_ep_handle_t ep, const struct gx_side *to, gni_post_desc
                      gni_ct_put_post_descriptor_t *more)
 {
     *head = gx_put(&a, to, 0, 8, GNI_CQMODE_GLOBAL_EVENT);
-    *more = (gni_ct_put_post_descriptor_t){ .ep_hndl = ep, .length = 8, .local_addr = head->local_addr,
+    *more = (gni_ct_put_post_descriptor_t){ .ep_hndl = ep,
+                                            .length = 8,
+                                            .local_addr = head->local_addr,
                                             .remote_addr = head->remote_addr + 8,
                                             .remote_mem_hndl = head->remote_mem_hndl };
     head->next_descr = more;
@@ -797,7 +802,7 @@ static struct gx_side c; /* node 2, on a third host */
 
 static int start_three(void **state)
 {
-    struct fx_options options = { .n_hosts = 3, .timeout_ms = 30000 };  /* the third pauses for less */
+    struct fx_options options = { .n_hosts = 3, .timeout_ms = 30000 }; /* the third pauses for less */
 
     (void)state;
     fx_start(&fx, &options);

@@ -241,10 +241,10 @@ static int compare_flows(const void *a, const void *b)
 {
     const json_t *x = *(json_t *const *)a;
     const json_t *y = *(json_t *const *)b;
-    json_int_t x_key = json_integer_value(json_object_get(x, "src_nid")) * 1000 +
-                       json_integer_value(json_object_get(x, "dst_nid"));
-    json_int_t y_key = json_integer_value(json_object_get(y, "src_nid")) * 1000 +
-                       json_integer_value(json_object_get(y, "dst_nid"));
+    json_int_t x_key =
+        json_integer_value(json_object_get(x, "src_nid")) * 1000 + json_integer_value(json_object_get(x, "dst_nid"));
+    json_int_t y_key =
+        json_integer_value(json_object_get(y, "src_nid")) * 1000 + json_integer_value(json_object_get(y, "dst_nid"));
 
     return (x_key > y_key) - (x_key < y_key);
 }
@@ -304,7 +304,7 @@ static void test_report_names_hosts_that_are_not_in_it(void **state)
     (void)state;
     assert_true(put(0, 1));
     kill(fx.hosts[2].daemon, SIGSTOP);
-    report = ask(1, EMU_MSG_LINKS);     /* answered when the silent one counts as lost */
+    report = ask(1, EMU_MSG_LINKS); /* answered when the silent one counts as lost */
     assert_string_equal(json_string_value(json_array_get(json_object_get(report, "missing_hosts"), 0)), "host2");
     assert_int_equal(json_array_size(json_object_get(report, "missing_hosts")), 1);
     assert_int_equal(json_array_size(json_object_get(report, "flows")), 1);
@@ -336,7 +336,7 @@ static void test_subscription_hears_of_errors_on_all_hosts_once(void **state)
     fx_set_node(0);
     assert_int_equal(GNI_SubscribeErrors(sides[0].nic, 0, 0xff, 16, &err), GNI_RC_SUCCESS);
     for (unsigned i = 0; i < N_HOSTS; i++) {
-        assert_false(put_on(&sides[i], &sides[i], 1ull << 40));         /* direct path */
+        assert_false(put_on(&sides[i], &sides[i], 1ull << 40)); /* direct path */
         event = next_event(err);
         assert_int_equal(event.info_mmrs[0] >> 32, i);
         assert_false(put_on(&sides[i], &sides[(i + 1) % N_HOSTS], 1ull << 40));
@@ -392,9 +392,10 @@ static void change_at(unsigned host, struct emu_msg msg, int expected, char text
 
 static struct emu_msg fail_node(uint32_t nid, bool is_repair)
 {
-    return (struct emu_msg){ .type = EMU_MSG_NETWORK,
-                             .network = { .thing = EMU_NETWORK_NODE, .index = nid,
-                                          .flags = is_repair ? EMU_NETWORK_REPAIR : 0 } };
+    return (struct emu_msg){
+        .type = EMU_MSG_NETWORK,
+        .network = { .thing = EMU_NETWORK_NODE, .index = nid, .flags = is_repair ? EMU_NETWORK_REPAIR : 0 }
+    };
 }
 
 /* Rules and the network, as a host sees them; counts aside. */
@@ -406,7 +407,7 @@ static char *describe_faults(unsigned host)
     char *text;
     size_t i;
 
-    json_array_foreach(json_object_get(json_array_get(json_object_get(report, "domains"), 0), "rules"), i, rule) {
+    json_array_foreach (json_object_get(json_array_get(json_object_get(report, "domains"), 0), "rules"), i, rule) {
         json_object_del(rule, "seen");
         json_object_del(rule, "hits");
         json_array_append(list, rule);
@@ -468,11 +469,11 @@ static void test_host_that_was_cut_off_is_told_and_keeps_its_counts(void **state
     assert_true(put(1, 1));
     assert_true(put(1, 1));
     kill(fx.hosts[1].daemon, SIGSTOP);
-    change_at(2, fail_node(3, false), 0, text);         /* answered when the silent one counts as lost */
+    change_at(2, fail_node(3, false), 0, text); /* answered when the silent one counts as lost */
     assert_string_equal(text, "host1: No route to host\n");
     kill(fx.hosts[1].daemon, SIGCONT);
     fx_await_all_hosts(&fx);
-    assert_false(put(1, 1));            /* the third */
+    assert_false(put(1, 1)); /* the third */
     expect_same_faults(0, 1);
 }
 
@@ -570,7 +571,7 @@ static void test_suspended_job_stands_still_on_a_host_that_is_cut_off_and_back(v
     assert_int_equal(GNI_SuspendJob(0, JOB_ID, (uint8_t)fx.ptag, fx.cookie, 10000), GNI_RC_SUCCESS);
     kill(fx.hosts[1].daemon, SIGCONT);
     fx_await_host(&fx, 0, 1, true);
-    json_decref(ask(0, EMU_MSG_FAULTS));        /* behind what it was told */
+    json_decref(ask(0, EMU_MSG_FAULTS)); /* behind what it was told */
     assert_int_equal(GNI_EpCreate(sides[1].nic, sides[1].src_cq, &ep), GNI_RC_SUCCESS);
     assert_int_equal(GNI_EpBind(ep, 1, sides[1].inst_id), GNI_RC_SUCCESS);
     assert_int_equal(GNI_PostFma(ep, &d), GNI_RC_SUCCESS);

@@ -106,8 +106,13 @@ static bool is_up_at(unsigned host)
 /* Asks the head, and waits for nothing: a rank on each of `n_ranks` hosts. */
 static void ask_for_domain(struct emu_session *session, uint32_t n_ranks)
 {
-    struct emu_msg msg = { .magic = EMU_MSG_MAGIC, .abi_version = EMU_ABI_VERSION, .type = EMU_MSG_DOMAIN_CREATE,
-                           .domain = { .ptag = 77, .cookie = 0x77, .owner_uid = geteuid(), .n_ranks = n_ranks,
+    struct emu_msg msg = { .magic = EMU_MSG_MAGIC,
+                           .abi_version = EMU_ABI_VERSION,
+                           .type = EMU_MSG_DOMAIN_CREATE,
+                           .domain = { .ptag = 77,
+                                       .cookie = 0x77,
+                                       .owner_uid = geteuid(),
+                                       .n_ranks = n_ranks,
                                        .flags = EMU_DOMAIN_HAS_HOSTS } };
     const uint32_t both[] = { 0, 1, 0, 1 };
     const uint32_t all[] = { 0, 1, 2, 0, 1, 2 };
@@ -134,7 +139,7 @@ static bool is_answered(const struct emu_session *session)
     return poll(&p, 1, 0) == 1;
 }
 
-static char said[256];  /* the text that came with the last answer */
+static char said[256]; /* the text that came with the last answer */
 
 static int result_of(struct emu_session *session)
 {

@@ -114,7 +114,7 @@ static json_int_t refused(bool *is_up_out)
 
 /* ---- messages ---- */
 
-static uint32_t n_sent;         /* in its process */
+static uint32_t n_sent; /* in its process */
 
 /* The n-th way of making no sense. */
 static uint32_t make_nonsense(uint8_t message[EMU_HOST_HELLO_BYTES], unsigned n)
@@ -124,14 +124,14 @@ static uint32_t make_nonsense(uint8_t message[EMU_HOST_HELLO_BYTES], unsigned n)
     uint16_t kind = (uint16_t)(n % (EMU_HOST_KINDS + 1)); /* 0 and the last are none */
 
     emu_host_head_put(message, (enum emu_host_kind)kind, 0);
-    if (kind == EMU_HOST_HELLO)         /* it has said it */
+    if (kind == EMU_HOST_HELLO) /* it has said it */
         emu_host_hello_put(message, &hello);
-    if (kind == EMU_HOST_DOMAIN)        /* of what nobody has asked */
+    if (kind == EMU_HOST_DOMAIN) /* of what nobody has asked */
         emu_host_domain_put(message, &d);
     if (n / (EMU_HOST_KINDS + 1) % 3 == 1)
-        message[3]++;                   /* of another version */
+        message[3]++; /* of another version */
     if (n / (EMU_HOST_KINDS + 1) % 3 == 2)
-        return 8 - kind % 8;            /* hardly anything */
+        return 8 - kind % 8; /* hardly anything */
     return kind == EMU_HOST_HELLO ? EMU_HOST_HELLO_BYTES : kind == EMU_HOST_DOMAIN ? EMU_HOST_DOMAIN_BYTES : 8;
 }
 
@@ -160,7 +160,7 @@ static void test_flood_of_messages_that_make_no_sense_makes_a_line_a_second(void
     assert_int_equal(refused(&is_up), N_MESSAGES);
     assert_true(is_up);
     assert_int_equal(atomic_load(&bad->n_ends), 0);
-    stop(2);        /* the first answer about a domain is one that was asked for, and an error */
+    stop(2); /* the first answer about a domain is one that was asked for, and an error */
 }
 
 /* ---- sessions ---- */
@@ -188,7 +188,7 @@ static void test_hello_that_does_not_fit_makes_a_line_a_second(void **state)
     assert_false(is_up);
     assert_non_null(strstr(log_text(), "host host2: calls itself what is no name of 3 hosts, machine of 4711 nodes"));
     assert_null(strchr(log_text(), '\33'));
-    stop(2);        /* what it sends while it is not joined is of nobody */
+    stop(2); /* what it sends while it is not joined is of nobody */
 }
 
 static void test_host_with_another_key_makes_a_line_a_second(void **state)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A host that is there and answers nothing: its transport lives, it has said its hello, takes every domain and tells
- * its status, but no command, request or question of another host gets an answer. Two hosts are emunics, this third one is
- * a process of the test. Whatever waits for it ends with an error in the peer timeout; the others go on.
+ * its status, but no command, request or question of another host gets an answer. Two hosts are emunics, this third
+ * one is a process of the test. Whatever waits for it ends with an error in the peer timeout; the others go on.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -73,7 +73,7 @@ static void test_commands_to_it_end_with_an_error_in_time_and_others_go_on(void 
     for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(put(&a, &d, SILENT_NID, 1), GNI_RC_TRANSACTION_ERROR);
         assert_int_equal(put(&a, &d, 1, 11), GNI_RC_SUCCESS);
-        fx_await_host(&fx, 0, SILENT_HOST, true);       /* it is joined again */
+        fx_await_host(&fx, 0, SILENT_HOST, true); /* it is joined again */
     }
     gx_close(&a);
     gx_close(&b);

@@ -69,7 +69,7 @@ static unsigned ports_on(const json_t *report, unsigned host)
     unsigned n = 0;
     size_t i;
 
-    json_array_foreach(json_object_get(domain, "ports"), i, port)
+    json_array_foreach (json_object_get(domain, "ports"), i, port)
         n += number_of(port, "host") == host;
     return n;
 }
@@ -121,9 +121,9 @@ static json_t *picture_at(unsigned host)
     json_t *item;
     size_t i;
 
-    json_array_foreach(json_object_get(picture, "domains"), i, item)
+    json_array_foreach (json_object_get(picture, "domains"), i, item)
         json_object_del(item, "domain");
-    json_array_foreach(json_object_get(report, "hosts"), i, item) {
+    json_array_foreach (json_object_get(report, "hosts"), i, item) {
         json_t *kept = json_object();
 
         for (unsigned k = 0; k < sizeof(keys) / sizeof(keys[0]); k++)
@@ -159,15 +159,16 @@ static void test_ports_of_all_hosts_are_told_with_their_host(void **state)
 
     (void)state;
     assert_int_equal(GNI_MemRegister(sides[2].nic, (uint64_t)(uintptr_t)sides[2].mem, 4096, NULL, GNI_MEM_READWRITE,
-                                     (uint32_t)-1, &handle), GNI_RC_SUCCESS);
+                                     (uint32_t)-1, &handle),
+                     GNI_RC_SUCCESS);
     report = status_at(1);
     domain = json_array_get(json_object_get(report, "domains"), 0);
     assert_int_equal(json_array_size(json_object_get(report, "domains")), 1);
-    assert_int_equal(number_of(domain, "members"), N_HOSTS);    /* this process, on each host */
+    assert_int_equal(number_of(domain, "members"), N_HOSTS); /* this process, on each host */
     assert_int_equal(number_of(domain, "attached"), N_HOSTS);
     assert_int_equal(json_array_size(json_object_get(domain, "nodes")), 4);
     assert_int_equal(json_array_size(json_object_get(domain, "ports")), N_HOSTS);
-    json_array_foreach(json_object_get(domain, "ports"), i, port) {
+    json_array_foreach (json_object_get(domain, "ports"), i, port) {
         assert_int_equal(number_of(port, "host"), i);
         assert_int_equal(number_of(port, "nid"), i);
         assert_int_equal(number_of(port, "instance_id"), 10 + i);
@@ -241,12 +242,13 @@ static void test_reports_that_are_wanted_at_once_all_come(void **state)
         assert_int_equal(emu_session_open(&sessions[i], fx.server, EMU_SOCKET_ADMIN), 0);
     kill(fx.hosts[1].daemon, SIGSTOP);
     for (unsigned i = 0; i < N + 1; i++) {
-        struct emu_msg msg = { .magic = EMU_MSG_MAGIC, .abi_version = EMU_ABI_VERSION,
+        struct emu_msg msg = { .magic = EMU_MSG_MAGIC,
+                               .abi_version = EMU_ABI_VERSION,
                                .type = i < N ? types[i] : EMU_MSG_LINKS };
 
         assert_int_equal(emu_msg_send(sessions[i].fd, &msg, NULL, 0), 0);
     }
-    emu_session_close(&sessions[N]);        /* it waits no longer */
+    emu_session_close(&sessions[N]); /* it waits no longer */
     kill(fx.hosts[1].daemon, SIGCONT);
     for (unsigned i = 0; i < N; i++) {
         struct emu_msg msg;
@@ -267,21 +269,27 @@ static void test_reports_that_are_wanted_at_once_all_come(void **state)
 
 /* ---- a host that is none ---- */
 
-#define HOST_ROW EMU_HOST_ROW_HOST, 4711, 1000, 2, 1
-#define A_LETTER ((uint64_t)'a')
+#define HOST_ROW           EMU_HOST_ROW_HOST, 4711, 1000, 2, 1
+#define A_LETTER           ((uint64_t)'a')
 #define OWN_DOMAIN(number) EMU_HOST_ROW_DOMAIN, number, 5, 70, 0x70, 0, 3, 1, 1, 0, 0, 0
-#define COMMON     UINT64_MAX       /* in these lists: the number of the domain of all hosts */
-#define PORT_COUNTS 9, 0, 0, 3, 0, 2, 0, 8, 64, 8, 0, 1, 4096, 1, 8192, 0, 0
+#define COMMON             UINT64_MAX /* in these lists: the number of the domain of all hosts */
+#define PORT_COUNTS        9, 0, 0, 3, 0, 2, 0, 8, 64, 8, 0, 1, 4096, 1, 8192, 0, 0
 #define A_PORT(index, nid) EMU_HOST_ROW_PORT, index, nid, 17, 4712, PORT_COUNTS
-#define WORDS_MAX  64u
-#define N_LONG     400u             /* domains of its own, in a list of several messages */
+#define WORDS_MAX          64u
+#define N_LONG             400u /* domains of its own, in a list of several messages */
 
 struct rows {
     const char *what;
     uint32_t n;
     uint64_t words[WORDS_MAX];
 };
-#define LIST(what, ...) { what, sizeof((uint64_t[]){ __VA_ARGS__ }) / 8, { __VA_ARGS__ } }
+#define LIST(what, ...)                                                                                                \
+    {                                                                                                                  \
+        what, sizeof((uint64_t[]){ __VA_ARGS__ }) / 8,                                                                 \
+        {                                                                                                              \
+            __VA_ARGS__                                                                                                \
+        }                                                                                                              \
+    }
 
 static const struct rows nonsense[] = {
     { "nothing", 0, { 0 } },
@@ -311,8 +319,8 @@ static const struct rows nonsense[] = {
 };
 
 static const struct rows good[] = {
-    LIST("its own", HOST_ROW, EMU_HOST_ROW_TEXT, EMU_HOST_TEXT_WHY, 9, 0x6867666564636261, 0x69,
-         OWN_DOMAIN(COMMON), EMU_HOST_ROW_NODE, 2, 3, A_PORT(4, 2)),
+    LIST("its own", HOST_ROW, EMU_HOST_ROW_TEXT, EMU_HOST_TEXT_WHY, 9, 0x6867666564636261, 0x69, OWN_DOMAIN(COMMON),
+         EMU_HOST_ROW_NODE, 2, 3, A_PORT(4, 2)),
     LIST("of a domain that nobody else has", HOST_ROW, OWN_DOMAIN(COMMON - 1), EMU_HOST_ROW_NODE, 2, 0, A_PORT(0, 2)),
     LIST("nothing but that there is too much", EMU_HOST_ROW_TOO_MANY),
 };
@@ -330,9 +338,9 @@ static bool answer(struct fake_host *it, uint32_t host, const uint8_t *bytes, ui
     uint64_t words[WORDS_MAX];
 
     for (uint32_t i = 0; i < rows->n; i++)
-        words[i] = rows->words[i] == COMMON       ? common_number
-                   : rows->words[i] == COMMON - 1 ? common_number ^ 1
-                                                  : rows->words[i];
+        words[i] = rows->words[i] == COMMON     ? common_number :
+                   rows->words[i] == COMMON - 1 ? common_number ^ 1 :
+                                                  rows->words[i];
     return fake_host_answer_rows(it->transport, host, bytes, length, words, rows->n);
 }
 
@@ -483,7 +491,7 @@ static void test_long_status_comes_in_parts_and_has_an_end(void **state)
     assert_true(is_missing(report));
     expect_the_others(report);
     json_decref(report);
-    report = status_in(MODE_TOO_LONG, 1);       /* not taken */
+    report = status_in(MODE_TOO_LONG, 1); /* not taken */
     assert_string_equal(text_of(host_of(report, FAKE), "answer"), "none");
     expect_the_others(report);
     json_decref(report);
@@ -509,7 +517,7 @@ static void test_host_that_does_not_answer_is_named_and_keeps_its_session(void *
 }
 
 #define machine_test(test) cmocka_unit_test_setup_teardown(test, start, stop)
-#define fake_test(test) cmocka_unit_test_setup_teardown(test, start_fake, stop_fake)
+#define fake_test(test)    cmocka_unit_test_setup_teardown(test, start_fake, stop_fake)
 
 int main(void)
 {

@@ -111,10 +111,10 @@ static void test_a_lane_found_while_its_memory_goes_leads_nowhere(void **state)
 
     (void)state;
     if (!from.direct || !emu_direct_is_open(from.direct))
-        return;                         /* no lanes here, so none can be wrong */
+        return; /* no lanes here, so none can be wrong */
     assert_int_equal(kill(fx.daemon, SIGSTOP), 0);
-    call(&owner, deregister);           /* emunic will see it first */
-    call(&initiator, find);             /* the table still shows the memory */
+    call(&owner, deregister); /* emunic will see it first */
+    call(&initiator, find);   /* the table still shows the memory */
     assert_int_equal(kill(fx.daemon, SIGCONT), 0);
     assert_int_equal(pthread_join(owner.thread, NULL), 0);
     assert_int_equal(pthread_join(initiator.thread, NULL), 0);

@@ -28,7 +28,7 @@ struct holdings {
     int memfd_maps;
     json_int_t members;
     json_int_t ports;
-    json_int_t handles;         /* memory domain handles in use on all nodes of the domain */
+    json_int_t handles; /* memory domain handles in use on all nodes of the domain */
     json_int_t datagrams;
     json_int_t transfers;
     json_int_t queues;
@@ -40,7 +40,7 @@ static json_int_t sum_of(const json_t *array, const char *key)
     json_int_t sum = 0;
     size_t i;
 
-    json_array_foreach(array, i, item)
+    json_array_foreach (array, i, item)
         sum += json_integer_value(json_object_get(item, key));
     return sum;
 }
@@ -55,7 +55,7 @@ static struct holdings look(void)
     size_t i;
 
     free(text);
-    json_array_foreach(json_object_get(status, "domains"), i, domain) {
+    json_array_foreach (json_object_get(status, "domains"), i, domain) {
         const json_t *ports = json_object_get(domain, "ports");
 
         if (json_integer_value(json_object_get(domain, "domain")) != fx.domain_id)
@@ -115,9 +115,9 @@ static void test_killed_client_leaves_nothing(void **state)
     assert_int_equal(during.queues, 5);
     assert_int_equal(during.handles, 11);
     assert_int_equal(during.datagrams, 3);
-    assert_in_range(during.transfers, 19, 21);      /* one is short */
+    assert_in_range(during.transfers, 19, 21); /* one is short */
     assert_true(during.fds > before.fds);
-    assert_int_equal(during.memfd_maps, before.memfd_maps + 2);     /* segment, and a window into its space file */
+    assert_int_equal(during.memfd_maps, before.memfd_maps + 2); /* segment, and a window into its space file */
     expect_as_before(&before);
 }
 
@@ -254,8 +254,8 @@ static unsigned deregister_under_a_put(struct emu_port *port, struct emu_cq_cons
     uint16_t mdh;
     uint16_t generation;
 
-    assert_int_equal(emu_port_mem_register(port, (uint64_t)(uintptr_t)target, LONG_BYTES, 0, EMU_CQ_NONE, &mdh,
-                                           &generation), 0);
+    assert_int_equal(
+        emu_port_mem_register(port, (uint64_t)(uintptr_t)target, LONG_BYTES, 0, EMU_CQ_NONE, &mdh, &generation), 0);
     cmd = emu_port_command(port, 0, &unused);
     cmd->op = EMU_OP_PUT;
     cmd->flags = EMU_CMD_BLOCK;
@@ -268,7 +268,7 @@ static unsigned deregister_under_a_put(struct emu_port *port, struct emu_cq_cons
     cmd->generation = generation;
     cmd->source_cq = cq_index;
     emu_port_publish(port);
-    while (atomic_load(&port->segment->head) != port->tail)     /* until it is on its way */
+    while (atomic_load(&port->segment->head) != port->tail) /* until it is on its way */
         sched_yield();
     assert_int_equal(emu_port_mem_deregister(port, mdh, generation), 0);
     memset(target, 0, LONG_BYTES);
@@ -322,7 +322,7 @@ static void attach_and_go(unsigned n_times)
         FX_CHECK(emu_port_mem_register(&port, 0x1000, 0x1000, 0, index, &mdh, &generation) == 0);
         FX_CHECK(emu_space_alloc(&port, 8192, &addr) == 0);
         munmap(addr, 8192);
-        emu_port_detach(&port);     /* and nothing is given back */
+        emu_port_detach(&port); /* and nothing is given back */
     }
 }
 
@@ -338,7 +338,7 @@ static void test_200_clients_that_come_and_go_leave_nothing(void **state)
 
     (void)state;
     fx_set_node(1);
-    attach_and_go(1);       /* from now on emunic holds this process, until it ends */
+    attach_and_go(1); /* from now on emunic holds this process, until it ends */
     assert_true(eventually(has_no_ports, NULL, PATIENCE_NS));
     before = look();
     attach_and_go(200);
@@ -354,12 +354,12 @@ static void test_queues_that_come_and_go_leave_nothing(void **state)
     (void)state;
     fx_set_node(1);
     assert_int_equal(emu_port_attach(&port, fx.ptag, fx.cookie, 1, 0), 0);
-    for (unsigned i = 0; i < 2000; i++) {       /* more than the arena holds at one time */
+    for (unsigned i = 0; i < 2000; i++) { /* more than the arena holds at one time */
         uint64_t event;
 
         assert_int_equal(emu_port_cq_create(&port, 65536, true, &index, &cq), 0);
         assert_int_equal(emu_cq_pop(&cq, &event), EMU_CQ_EMPTY);
-        atomic_store(&cq.shm->entries[0], UINT64_MAX);      /* must not show in the next one */
+        atomic_store(&cq.shm->entries[0], UINT64_MAX); /* must not show in the next one */
         atomic_store(&cq.shm->tail, 77);
         assert_int_equal(emu_port_cq_destroy(&port, index), 0);
     }

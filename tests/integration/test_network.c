@@ -156,8 +156,9 @@ static void test_changes_of_a_schedule_come_in_their_time(void **state)
 
 static void test_a_short_message_that_has_no_way_ends_with_an_error_and_the_next_arrives(void **state)
 {
-    gni_smsg_attr_t attr[2] = { { .msg_type = GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT, .mbox_maxcredit = 8,
-                                  .msg_maxsize = 64 } };
+    gni_smsg_attr_t attr[2] = {
+        { .msg_type = GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT, .mbox_maxcredit = 8, .msg_maxsize = 64 }
+    };
     uint8_t tag = GNI_SMSG_ANY_TAG;
     gni_cq_entry_t entry;
     unsigned int bytes;

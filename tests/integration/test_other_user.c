@@ -51,7 +51,7 @@ static int as_user(uid_t uid, int (*body)(void))
         close(fx.admin.fd);
         if (setgroups(0, NULL) < 0 || setgid(uid) < 0 || setuid(uid) < 0)
             _exit(99);
-        prctl(PR_SET_DUMPABLE, 1);      /* setuid took it; an ordinary process of that user has it */
+        prctl(PR_SET_DUMPABLE, 1); /* setuid took it; an ordinary process of that user has it */
         _exit(body());
     }
     waitpid(child, &status, 0);
@@ -79,7 +79,7 @@ static void test_admin_socket_refuses_a_stranger(void **state)
 
     (void)state;
     assert_int_equal(as_user(STRANGER, body_uses_the_admin_socket), 0);
-    report = fx_report(&fx, EMU_MSG_STATUS);    /* and emunic is still there for its own user */
+    report = fx_report(&fx, EMU_MSG_STATUS); /* and emunic is still there for its own user */
     assert_non_null(report);
     free(report);
 }
@@ -88,7 +88,9 @@ static int body_attaches(void)
 {
     volatile uint64_t probe = 5;
     struct emu_msg msg = { .type = EMU_MSG_ATTACH,
-                           .attach = { .ptag = fx.ptag, .cookie = fx.cookie, .probe_value = probe,
+                           .attach = { .ptag = fx.ptag,
+                                       .cookie = fx.cookie,
+                                       .probe_value = probe,
                                        .probe_addr = (uint64_t)(uintptr_t)&probe } };
     struct emu_fds fds;
     struct raw raw;
@@ -199,7 +201,7 @@ static int body_reaches_for_descriptors(void)
     static const char *const names[] = { "fd", "maps", "mem", "map_files" };
     uint64_t word = 0;
     struct iovec here = { &word, sizeof(word) };
-    struct iovec there = { (void *)(uintptr_t)&fx, sizeof(word) };      /* the same address in emunic, a fork of us */
+    struct iovec there = { (void *)(uintptr_t)&fx, sizeof(word) }; /* the same address in emunic, a fork of us */
     int pidfd = (int)syscall(SYS_pidfd_open, fx.daemon, 0);
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -256,7 +258,7 @@ static void test_ordinary_member_cannot_write_its_table(void **state)
 /* ---- a stranger who plays emunic ---- */
 
 static char squat_name[64];
-static int squat_ends[2];       /* [0] ours, [1] the stranger's */
+static int squat_ends[2]; /* [0] ours, [1] the stranger's */
 
 static int body_listens_under_a_name_that_others_trust(void)
 {
@@ -265,7 +267,7 @@ static int body_listens_under_a_name_that_others_trust(void)
     close(squat_ends[0]);
     FX_CHECK(emu_socket_listen(squat_name, EMU_SOCKET_CONTROL) >= 0);
     FX_CHECK(write(squat_ends[1], "r", 1) == 1);
-    FX_CHECK(read(squat_ends[1], &byte, 1) == 0);       /* until the other end has closed */
+    FX_CHECK(read(squat_ends[1], &byte, 1) == 0); /* until the other end has closed */
     return 0;
 }
 

@@ -14,8 +14,8 @@
 #define N_LARGE     6u
 #define N_SMALL     100u
 
-static uint8_t *source;      /* of a, N_LARGE * LARGE_BYTES */
-static uint8_t *target;      /* of b */
+static uint8_t *source; /* of a, N_LARGE * LARGE_BYTES */
+static uint8_t *target; /* of b */
 static gni_mem_handle_t source_hndl;
 static gni_mem_handle_t target_hndl;
 
@@ -123,7 +123,7 @@ static void test_large_put_returns_at_once_and_arrives_by_itself(void **state)
     for (unsigned i = 0; i < 10000; i++)
         assert_int_equal(poll_once(a.src_cq), GNI_RC_NOT_DONE);
     assert_true(all_bytes_are(target, 0, LARGE_BYTES));
-    for (size_t i = 0; i < LARGE_BYTES; i++)    /* the program computes */
+    for (size_t i = 0; i < LARGE_BYTES; i++) /* the program computes */
         sum += source[i];
     assert_true(sum > 0);
     let_emunic_go();
@@ -155,7 +155,7 @@ static void test_transfer_at_the_limit_needs_no_emunic(void **state)
 
     (void)state;
     if (is_routed())
-        return;         /* there emunic does everything */
+        return; /* there emunic does everything */
     d.length = LIMIT_BYTES;
     hold_emunic();
     assert_int_equal(run(&d), STATUS_OK);
@@ -223,8 +223,8 @@ static void test_small_puts_pass_large_ones_under_way(void **state)
 /* Has emunic given the last one its second slice? Then all commands are out of the ring. */
 static bool are_all_under_way(void *arg)
 {
-    const volatile uint64_t *word = (const volatile uint64_t *)(target + (N_LARGE - 1) * (size_t)LARGE_BYTES +
-                                                                2 * 65536 - 8);
+    const volatile uint64_t *word =
+        (const volatile uint64_t *)(target + (N_LARGE - 1) * (size_t)LARGE_BYTES + 2 * 65536 - 8);
 
     (void)arg;
     return *word != 0;
@@ -253,7 +253,7 @@ static void test_small_puts_are_done_while_large_ones_stand_still(void **state)
 
     (void)state;
     if (is_routed())
-        return;         /* there nothing goes without emunic */
+        return; /* there nothing goes without emunic */
     while (!stop_in_the_middle(posts)) {
         assert_true(++tries < 20);
         let_emunic_go();
@@ -266,7 +266,7 @@ static void test_small_puts_are_done_while_large_ones_stand_still(void **state)
     memset(a.mem + 64, 0x6b, 16);
     for (unsigned i = 0; i < 2; i++)
         assert_int_equal(GNI_PostFma(a.ep, &posts[N_LARGE + i]), GNI_RC_SUCCESS);
-    while (next_of(posts, N_LARGE + 2) != N_LARGE)      /* a large one may be over already */
+    while (next_of(posts, N_LARGE + 2) != N_LARGE) /* a large one may be over already */
         ;
     assert_int_equal(poll_once(a.src_cq), GNI_RC_NOT_DONE);
     assert_true(all_bytes_are(b.mem + 64, 0x6b, 8));
@@ -293,7 +293,7 @@ static void test_fence_behind_a_large_transfer_waits_for_it(void **state)
         posts[1] = large_post(GNI_POST_RDMA_PUT, 1);
         posts[1].length = 4096;
         posts[1].rdma_mode = GNI_RDMAMODE_FENCE;
-        posts[2] = large_post(GNI_POST_RDMA_PUT, 1);    /* behind the fence */
+        posts[2] = large_post(GNI_POST_RDMA_PUT, 1); /* behind the fence */
         posts[2].local_addr += 4096;
         posts[2].remote_addr += 4096;
         posts[2].length = 4096;

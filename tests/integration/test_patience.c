@@ -33,9 +33,9 @@ static struct board {
         uint64_t addr;
         gni_mem_handle_t hndl;
     } of[N_RANKS];
-    _Atomic unsigned n_unseen;      /* polls that found nothing although something was there when they returned */
-    _Atomic unsigned n_missed;      /* times that POLLS polls were not enough */
-} *board;
+    _Atomic unsigned n_unseen; /* polls that found nothing although something was there when they returned */
+    _Atomic unsigned n_missed; /* times that POLLS polls were not enough */
+} * board;
 
 static int start(void **state)
 {
@@ -87,9 +87,13 @@ static void post(struct fx_rank *rank, struct gx_side *me, gni_post_type_t type,
 {
     unsigned next = (rank->rank + 1) % rank->n_ranks;
 
-    *d = (gni_post_descriptor_t){ .type = type, .cq_mode = cq_mode, .length = 8,
-                                  .local_addr = (uint64_t)(uintptr_t)me->mem + 64, .local_mem_hndl = me->mem_hndl,
-                                  .remote_addr = board->of[next].addr, .remote_mem_hndl = board->of[next].hndl };
+    *d = (gni_post_descriptor_t){ .type = type,
+                                  .cq_mode = cq_mode,
+                                  .length = 8,
+                                  .local_addr = (uint64_t)(uintptr_t)me->mem + 64,
+                                  .local_mem_hndl = me->mem_hndl,
+                                  .remote_addr = board->of[next].addr,
+                                  .remote_mem_hndl = board->of[next].hndl };
     FX_CHECK(GNI_PostFma(me->ep, d) == GNI_RC_SUCCESS);
 }
 

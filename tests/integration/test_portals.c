@@ -47,9 +47,9 @@
 #define PER_SWITCH (N_MESSAGES / N_SWITCHES)
 
 struct board {
-    _Alignas(64) _Atomic uint64_t allowed;      /* messages that may be sent */
+    _Alignas(64) _Atomic uint64_t allowed; /* messages that may be sent */
     struct {
-        _Alignas(64) _Atomic uint32_t pid;      /* plus one; 0: not ready */
+        _Alignas(64) _Atomic uint32_t pid; /* plus one; 0: not ready */
         _Atomic uint32_t nid;
         _Atomic uint64_t received;
     } ranks[N_RANKS];
@@ -133,7 +133,9 @@ static int ring_rank(unsigned rank)
     unsigned next = (rank + 1) % N_RANKS;
     ptl_handle_ni_t ni = open_interface(fx.nids[rank]);
     uint8_t *memory = calloc(WINDOW, SLOT_BYTES);
-    ptl_md_t md = { .start = memory, .length = (uint64_t)WINDOW * SLOT_BYTES, .threshold = PTL_MD_THRESH_INF,
+    ptl_md_t md = { .start = memory,
+                    .length = (uint64_t)WINDOW * SLOT_BYTES,
+                    .threshold = PTL_MD_THRESH_INF,
                     .options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE };
     uint64_t deadline_ns = emu_clock_ns() + PATIENCE_NS;
     uint64_t sent = 0, acks = 0;
@@ -262,7 +264,9 @@ static int count_open(ptl_handle_eq_t eq, int open, uint64_t *n_failed)
 static void test_killed_senders_leave_nothing_undone(void **state)
 {
     static uint8_t memory[300 << 10];
-    ptl_md_t md = { .start = memory, .length = sizeof(memory), .threshold = PTL_MD_THRESH_INF,
+    ptl_md_t md = { .start = memory,
+                    .length = sizeof(memory),
+                    .threshold = PTL_MD_THRESH_INF,
                     .options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE };
     ptl_handle_ni_t ni = open_interface(fx.nids[0]);
     uint64_t n_failed = 0;
@@ -319,9 +323,10 @@ static void test_killed_senders_leave_nothing_undone(void **state)
 /* A job of more ranks than the fixture knows, all on its first node. */
 static void add_large_job(struct emu_session *admin_out)
 {
-    struct emu_msg msg = { .type = EMU_MSG_DOMAIN_CREATE,
-                           .domain = { .ptag = LARGE_PTAG, .cookie = LARGE_COOKIE, .owner_uid = geteuid(),
-                                       .n_ranks = LARGE_RANKS } };
+    struct emu_msg msg = {
+        .type = EMU_MSG_DOMAIN_CREATE,
+        .domain = { .ptag = LARGE_PTAG, .cookie = LARGE_COOKIE, .owner_uid = geteuid(), .n_ranks = LARGE_RANKS }
+    };
     uint32_t nids[LARGE_RANKS];
     int fd = memfd_create("ranks", MFD_CLOEXEC);
 

@@ -20,19 +20,19 @@
 #include "tests/common/trace.h"
 #include "tests/property/peers.h"
 
-#define TARGET       0u
-#define LIVE         1u
-#define VICTIM_PID   250u
-#define PT           4u
-#define VICTIM_BITS  7u
-#define WARM_BITS    8u
-#define LIVE_BITS    9u
-#define LAST_PT      5u                 /* where one put uses an entry up */
-#define LAST_BITS    10u
-#define MD_BYTES     24576u             /* of an arena; the rest is live's source */
-#define LIVE_AT      16384u
-#define STEPS_MAX    400000u
-#define KILLS        40u                /* of each kind of call */
+#define TARGET      0u
+#define LIVE        1u
+#define VICTIM_PID  250u
+#define PT          4u
+#define VICTIM_BITS 7u
+#define WARM_BITS   8u
+#define LIVE_BITS   9u
+#define LAST_PT     5u /* where one put uses an entry up */
+#define LAST_BITS   10u
+#define MD_BYTES    24576u /* of an arena; the rest is live's source */
+#define LIVE_AT     16384u
+#define STEPS_MAX   400000u
+#define KILLS       40u /* of each kind of call */
 
 static struct fx fx;
 static struct peers peers;
@@ -43,7 +43,7 @@ static ptl_handle_md_t target_md;
 static ptl_handle_eq_t live_eq;
 static ptl_handle_md_t live_md;
 static uint64_t n_live_puts;
-static ptl_process_id_t *victim_id;     /* shared with the child */
+static ptl_process_id_t *victim_id; /* shared with the child */
 static pid_t led;
 
 /* ---- calls of those who live on ---- */
@@ -74,15 +74,18 @@ static void must_soon(unsigned who, struct peers_call call, int not_yet)
 
 static ptl_md_t md_of(unsigned who, uint64_t at, uint64_t length, ptl_handle_eq_t eq)
 {
-    return (ptl_md_t){ .start = (void *)(uintptr_t)(peers.lines[who].arena_addr + at), .length = length,
+    return (ptl_md_t){ .start = (void *)(uintptr_t)(peers.lines[who].arena_addr + at),
+                       .length = length,
                        .threshold = PTL_MD_THRESH_INF,
-                       .options = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE, .eq_handle = eq };
+                       .options = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE,
+                       .eq_handle = eq };
 }
 
 static void attach_target(void)
 {
-    struct peers_call call = { .verb = DO_ME_ATTACH, .pt = PT, .id = pj_anybody(), .ignore = ~0ull,
-                               .position = PTL_INS_AFTER };
+    struct peers_call call = {
+        .verb = DO_ME_ATTACH, .pt = PT, .id = pj_anybody(), .ignore = ~0ull, .position = PTL_INS_AFTER
+    };
 
     call = must(TARGET, call, PTL_OK);
     target_me = call.me;
@@ -125,8 +128,14 @@ static void expect_live_end(ptl_event_kind_t type)
 
 static void put_from_live(void)
 {
-    struct peers_call call = { .verb = DO_PUT, .md = live_md, .ack = PTL_ACK_REQ, .id = peers.lines[TARGET].id,
-                               .pt = PT, .bits = LIVE_BITS, .remote_offset = LIVE_AT, .hdr_data = ++n_live_puts };
+    struct peers_call call = { .verb = DO_PUT,
+                               .md = live_md,
+                               .ack = PTL_ACK_REQ,
+                               .id = peers.lines[TARGET].id,
+                               .pt = PT,
+                               .bits = LIVE_BITS,
+                               .remote_offset = LIVE_AT,
+                               .hdr_data = ++n_live_puts };
 
     must(LIVE, call, PTL_OK);
     expect_live_end(PTL_EVENT_SEND_START);
@@ -177,8 +186,9 @@ static bool take_until_live(void)
 /* Nothing of the dead one holds what is target's: the queue promises nothing, the descriptor and its entry can go. */
 static void expect_target_is_free(bool with_new_entry)
 {
-    struct peers_call update = { .verb = DO_MD_UPDATE, .md = target_md, .desc = md_of(TARGET, 0, MD_BYTES, target_eq),
-                                 .eq = target_eq };
+    struct peers_call update = {
+        .verb = DO_MD_UPDATE, .md = target_md, .desc = md_of(TARGET, 0, MD_BYTES, target_eq), .eq = target_eq
+    };
 
     must_soon(TARGET, update, PTL_MD_NO_UPDATE);
     if (!with_new_entry)
@@ -202,10 +212,22 @@ static void expect_live_arrives(void)
 /* ---- the one that dies ---- */
 
 enum victim_call {
-    PUT_8, PUT_600, PUT_LARGE, GET_64, GETPUT_8, PUT_OF_PIECES, INITIATOR_CALLS,
-    ME_ATTACH = INITIATOR_CALLS, ME_UNLINK, MD_ATTACH, MD_UNLINK, MD_UPDATE, EQ_GET, VICTIM_CALLS,
-    PUT_LAST = VICTIM_CALLS,    /* to an entry that it uses up */
-    PUT_BUSY,                   /* its own interface is locked by somebody else until the target has seen START */
+    PUT_8,
+    PUT_600,
+    PUT_LARGE,
+    GET_64,
+    GETPUT_8,
+    PUT_OF_PIECES,
+    INITIATOR_CALLS,
+    ME_ATTACH = INITIATOR_CALLS,
+    ME_UNLINK,
+    MD_ATTACH,
+    MD_UNLINK,
+    MD_UPDATE,
+    EQ_GET,
+    VICTIM_CALLS,
+    PUT_LAST = VICTIM_CALLS, /* to an entry that it uses up */
+    PUT_BUSY,                /* its own interface is locked by somebody else until the target has seen START */
 };
 
 static bool is_initiator(enum victim_call call)
@@ -251,8 +273,9 @@ static void be_an_initiator(ptl_handle_ni_t ni)
 static void be_an_owner(ptl_handle_ni_t ni)
 {
     static uint8_t data[64];
-    ptl_md_t md = { .start = data, .length = 64, .threshold = PTL_MD_THRESH_INF,
-                    .options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE };
+    ptl_md_t md = {
+        .start = data, .length = 64, .threshold = PTL_MD_THRESH_INF, .options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE
+    };
     ptl_handle_me_t me, empty, third;
     ptl_handle_md_t mdh, other;
     ptl_event_t event;
@@ -406,7 +429,7 @@ static void test_initiator_that_dies_while_its_own_interface_is_busy_harms_nobod
 
     (void)state;
     if (is_routed())
-        return;                 /* its own interface is of no interest then */
+        return; /* its own interface is of no interest then */
     fx_set_node(fx.nids[3]);
     assert_int_equal(emu_port_attach(&locker, fx.ptag, fx.cookie, 77, 0), 0);
     target_part = part_map(&locker, part_slot_of(&locker, peers.lines[TARGET].id));
@@ -446,8 +469,12 @@ static void test_initiator_that_dies_anywhere_harms_nobody_else(void **state)
 static ptl_handle_me_t attach_last(void)
 {
     ptl_md_t md = md_of(TARGET, 0, MD_BYTES, target_eq);
-    struct peers_call call = { .verb = DO_ME_ATTACH, .pt = LAST_PT, .id = pj_anybody(), .bits = LAST_BITS,
-                               .unlink = PTL_UNLINK, .position = PTL_INS_BEFORE };
+    struct peers_call call = { .verb = DO_ME_ATTACH,
+                               .pt = LAST_PT,
+                               .id = pj_anybody(),
+                               .bits = LAST_BITS,
+                               .unlink = PTL_UNLINK,
+                               .position = PTL_INS_BEFORE };
     ptl_handle_me_t me = must(TARGET, call, PTL_OK).me;
 
     md.threshold = 1;
@@ -500,7 +527,7 @@ static void test_entry_that_a_dying_initiator_uses_up_goes_with_all_its_events(v
     attach_last();
     n_steps = count_steps(PUT_LAST);
     printf("# call %d: %u instructions\n", (int)PUT_LAST, n_steps);
-    expect_last_events();       /* that initiator lives: the put arrives, but emunic may take its time */
+    expect_last_events(); /* that initiator lives: the put arrives, but emunic may take its time */
     for (unsigned k = 0; k < (kills_everywhere() ? n_steps : 2 * KILLS); k++) {
         me = attach_last();
         kill_victim(lead(PUT_LAST, place_of_kill(k, n_steps)));
@@ -557,7 +584,7 @@ static void test_owner_that_dies_anywhere_stops_nobody(void **state)
             kill_victim(pid);
             assert_int_equal(peers_answer(&peers, LIVE, &put), PTL_OK);
             take_live_ends(1);
-            must(LIVE, put_to_victim(), PTL_OK);        /* to nobody */
+            must(LIVE, put_to_victim(), PTL_OK); /* to nobody */
             take_live_ends(1);
             forget_live_events();
             put_from_live();
@@ -571,7 +598,7 @@ static void test_target_that_dies_in_a_stream_stops_nobody(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < KILLS; i++) {
-        pid_t pid = start_victim(EQ_GET);   /* stands still, open to puts */
+        pid_t pid = start_victim(EQ_GET); /* stands still, open to puts */
         struct peers_call stream = put_to_victim();
         uint64_t end_ns;
 

@@ -19,7 +19,7 @@
 #include "tests/common/portals_job.h"
 
 #if defined(__SANITIZE_ADDRESS__)
-#define MESSAGES 60000u             /* of each sender; the sanitizers take their time */
+#define MESSAGES 60000u /* of each sender; the sanitizers take their time */
 #else
 #define MESSAGES 333334u
 #endif
@@ -27,7 +27,7 @@
 #define BLOCKS      4u
 #define BLOCK_BYTES 262144u
 #define MAX_BYTES   64u
-#define WINDOW      2000u           /* messages of a sender that the receiver has not taken */
+#define WINDOW      2000u /* messages of a sender that the receiver has not taken */
 #define PT          6u
 #define TARGET_PID  400u
 
@@ -61,9 +61,13 @@ static struct {
 
 static void attach_block(unsigned n)
 {
-    ptl_md_t md = { .start = t.blocks[n], .length = BLOCK_BYTES, .threshold = PTL_MD_THRESH_INF, .max_size = MAX_BYTES,
+    ptl_md_t md = { .start = t.blocks[n],
+                    .length = BLOCK_BYTES,
+                    .threshold = PTL_MD_THRESH_INF,
+                    .max_size = MAX_BYTES,
                     .options = PTL_MD_OP_PUT | PTL_MD_MAX_SIZE | PTL_MD_ACK_DISABLE | AUTO_UNLINK_EVENT,
-                    .user_ptr = (void *)(uintptr_t)n, .eq_handle = t.eq };
+                    .user_ptr = (void *)(uintptr_t)n,
+                    .eq_handle = t.eq };
     ptl_handle_me_t me;
     ptl_handle_md_t mdh;
 
@@ -131,8 +135,11 @@ static int send_all(struct fx_rank *rank)
 {
     static uint8_t data[WINDOW][MAX_BYTES];
     struct board *board = rank->shared;
-    ptl_md_t md = { .start = data, .length = sizeof(data), .threshold = PTL_MD_THRESH_INF,
-                    .options = PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE, .eq_handle = PTL_EQ_NONE };
+    ptl_md_t md = { .start = data,
+                    .length = sizeof(data),
+                    .threshold = PTL_MD_THRESH_INF,
+                    .options = PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE,
+                    .eq_handle = PTL_EQ_NONE };
     ptl_process_id_t id;
     ptl_handle_ni_t ni = pj_open(rank->fx, (ptl_pid_t)(TARGET_PID + rank->rank), &id);
     ptl_handle_md_t mdh;
@@ -167,9 +174,9 @@ static void test_a_million_unexpected_messages_come_in_order(void **state)
 
 /* ---- queues that overflow ---- */
 
-#define COUNT     16u               /* asked for */
-#define TOO_MANY  5000u
-#define SLOTS     8u                /* of the memory */
+#define COUNT    16u /* asked for */
+#define TOO_MANY 5000u
+#define SLOTS    8u /* of the memory */
 
 static void put_number(struct fx_rank *rank, ptl_handle_md_t mdh, ptl_process_id_t target, uint64_t *number,
                        uint64_t value, ptl_pt_index_t pt)
@@ -185,8 +192,9 @@ static int overflow_sender(struct fx_rank *rank)
     static uint64_t number;
     ptl_process_id_t id;
     ptl_handle_ni_t ni = pj_open(rank->fx, TARGET_PID + 1, &id);
-    ptl_md_t md = { .start = &number, .length = 8, .threshold = PTL_MD_THRESH_INF,
-                    .options = PTL_MD_EVENT_START_DISABLE };
+    ptl_md_t md = {
+        .start = &number, .length = 8, .threshold = PTL_MD_THRESH_INF, .options = PTL_MD_EVENT_START_DISABLE
+    };
     ptl_handle_md_t mdh;
     uint64_t n_acks = 0;
 
@@ -236,7 +244,9 @@ static int overflow_target(struct fx_rank *rank)
     struct board *board = rank->shared;
     static uint64_t slots[SLOTS];
     ptl_handle_ni_t ni = pj_open(rank->fx, TARGET_PID, &board->target);
-    ptl_md_t md = { .start = slots, .length = sizeof(slots), .threshold = 2 * TOO_MANY,
+    ptl_md_t md = { .start = slots,
+                    .length = sizeof(slots),
+                    .threshold = 2 * TOO_MANY,
                     .options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE };
     ptl_handle_me_t me;
     ptl_handle_md_t mdh;
@@ -258,7 +268,7 @@ static int overflow_target(struct fx_rank *rank)
     FX_CHECK(drops == 0);
     take_what_is_left(md.eq_handle, &sequence);
     pthread_barrier_wait(rank->barrier);
-    FX_CHECK(pj_next(md.eq_handle, &event) == PTL_OK);      /* said once */
+    FX_CHECK(pj_next(md.eq_handle, &event) == PTL_OK); /* said once */
     FX_CHECK(event.hdr_data == TOO_MANY && event.sequence == (ptl_seq_t)(sequence + 1));
     pthread_barrier_wait(rank->barrier);
     PtlFini();

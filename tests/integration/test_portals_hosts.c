@@ -24,12 +24,12 @@
 #include "tests/common/portals_job.h"
 #include "tests/common/proc.h"
 
-#define TIMEOUT_MS   1500u
-#define LONG_BYTES   (3u * 1024 * 1024 + 12345) /* parts of unequal size */
-#define SHORT_BYTES  (1u << 20)
-#define TARGET_PID   40
+#define TIMEOUT_MS    1500u
+#define LONG_BYTES    (3u * 1024 * 1024 + 12345) /* parts of unequal size */
+#define SHORT_BYTES   (1u << 20)
+#define TARGET_PID    40
 #define INITIATOR_PID 41
-#define PATIENCE_NS  20000000000ull
+#define PATIENCE_NS   20000000000ull
 
 enum { PT_PUT = 4, PT_TRUNCATE, PT_SCATTERED, PT_GET, PT_SWAP, PT_NOTHING };
 
@@ -38,9 +38,9 @@ static struct fx fx;
 /* Between all processes. */
 static struct board {
     ptl_process_id_t target;
-    _Atomic uint64_t steps;     /* of a child */
+    _Atomic uint64_t steps; /* of a child */
     _Atomic bool is_over;
-} *board;
+} * board;
 
 static uint8_t byte_of(uint64_t i, uint8_t seed)
 {
@@ -78,8 +78,11 @@ static ptl_handle_eq_t queue(ptl_handle_ni_t ni)
 
 static ptl_handle_md_t bind_md(ptl_handle_ni_t ni, void *start, ptl_size_t length, ptl_handle_eq_t eq)
 {
-    ptl_md_t md = { .start = start, .length = length, .threshold = PTL_MD_THRESH_INF,
-                    .options = PTL_MD_EVENT_START_DISABLE, .eq_handle = eq };
+    ptl_md_t md = { .start = start,
+                    .length = length,
+                    .threshold = PTL_MD_THRESH_INF,
+                    .options = PTL_MD_EVENT_START_DISABLE,
+                    .eq_handle = eq };
     ptl_handle_md_t mdh;
 
     PJ(PtlMDBind(ni, md, PTL_RETAIN, &mdh));
@@ -89,8 +92,9 @@ static ptl_handle_md_t bind_md(ptl_handle_ni_t ni, void *start, ptl_size_t lengt
 static ptl_handle_md_t attach_md(ptl_handle_ni_t ni, ptl_pt_index_t pt, void *start, ptl_size_t length,
                                  unsigned options, ptl_handle_eq_t eq)
 {
-    ptl_md_t md = { .start = start, .length = length, .threshold = PTL_MD_THRESH_INF, .options = options,
-                    .eq_handle = eq };
+    ptl_md_t md = {
+        .start = start, .length = length, .threshold = PTL_MD_THRESH_INF, .options = options, .eq_handle = eq
+    };
     ptl_handle_me_t me;
     ptl_handle_md_t mdh;
 
@@ -169,7 +173,9 @@ static int long_initiator(struct fx_rank *rank)
     uint8_t *from = take_bytes(LONG_BYTES), *to = take_bytes(LONG_BYTES), *parts = take_bytes(LONG_BYTES);
     uint64_t mine = 17, old = 0;
     ptl_md_iovec_t pieces[2] = { { parts, 20000 }, { parts + 20100, LONG_BYTES - 20100 } };
-    ptl_md_t md = { .start = pieces, .length = 2, .threshold = PTL_MD_THRESH_INF,
+    ptl_md_t md = { .start = pieces,
+                    .length = 2,
+                    .threshold = PTL_MD_THRESH_INF,
                     .options = PTL_MD_EVENT_START_DISABLE | PTL_MD_IOVEC };
     ptl_process_id_t self;
     ptl_handle_ni_t ni = pj_open(rank->fx, INITIATOR_PID, &self);
@@ -370,7 +376,7 @@ static pid_t start_sender(ptl_process_id_t target)
     return pid;
 }
 
-static int n_begun;             /* STARTs that have no END */
+static int n_begun; /* STARTs that have no END */
 
 static bool is_idle(void *arg)
 {

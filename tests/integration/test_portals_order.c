@@ -36,7 +36,7 @@ static struct emu_port member;
 static struct emu_ptl_ni *parts[2];
 static ptl_handle_eq_t target_eq, sender_eq;
 static ptl_handle_md_t sender_md;
-static struct told *told;               /* by the one that is led; shared with it */
+static struct told *told; /* by the one that is led; shared with it */
 static pid_t led;
 
 /* ---- calls ---- */
@@ -70,8 +70,9 @@ static ptl_md_t md_of(unsigned who, uint64_t length, ptl_handle_eq_t eq)
 
 static ptl_handle_md_t attach(unsigned who, ptl_match_bits_t bits, ptl_md_t md, ptl_unlink_t unlink)
 {
-    struct peers_call call = { .verb = DO_ME_ATTACH, .pt = PT, .id = pj_anybody(), .bits = bits, .unlink = unlink,
-                               .position = PTL_INS_AFTER };
+    struct peers_call call = {
+        .verb = DO_ME_ATTACH, .pt = PT, .id = pj_anybody(), .bits = bits, .unlink = unlink, .position = PTL_INS_AFTER
+    };
 
     call = (struct peers_call){ .verb = DO_MD_ATTACH, .me = must(who, call).me, .desc = md, .md_unlink = unlink };
     return must(who, call).md;
@@ -207,7 +208,7 @@ static void lead_until_target_sees(enum call call)
     assert_true(trace_run(pid) && trace_kill(pid));
     assert_true(is_seen);
     printf("# call %d: %u events at home before\n", (int)call, (unsigned)n_own);
-    assert_true(n_own >= 2);    /* SEND_START, SEND_END */
+    assert_true(n_own >= 2); /* SEND_START, SEND_END */
     (void)peers_next_event(&peers, TARGET, target_eq);
     (void)peers_next_event(&peers, TARGET, target_eq);
 }
@@ -216,7 +217,7 @@ static void test_send_end_stands_before_the_target_sees_anything(void **state)
 {
     (void)state;
     for (enum call call = 0; call < CALLS; call++) {
-        if (call != GET_64 || IS_CRAY)  /* REF: a get has no SEND events */
+        if (call != GET_64 || IS_CRAY) /* REF: a get has no SEND events */
             lead_until_target_sees(call);
     }
 }
@@ -279,7 +280,7 @@ static void expect_routed_order(uint64_t length)
     assert_true(part_events(parts[SENDER], sender_eq) >= at_home + 2);
     expect(SENDER, sender_eq, PTL_EVENT_SEND_START);
     expect(SENDER, sender_eq, PTL_EVENT_SEND_END);
-    peers_settle(&peers, SENDER, TARGET);   /* an ACK finds no descriptor, or came before */
+    peers_settle(&peers, SENDER, TARGET); /* an ACK finds no descriptor, or came before */
     while (peers_do(&peers, SENDER, &get) == PTL_OK)
         assert_int_equal(get.event.type, PTL_EVENT_ACK);
 }

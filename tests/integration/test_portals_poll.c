@@ -22,12 +22,12 @@
 /* In the memory that both share. */
 struct board {
     ptl_process_id_t target;
-    _Atomic uint32_t asked;     /* messages */
-    _Atomic uint32_t sent;      /* of them, that are in the target's queue */
+    _Atomic uint32_t asked; /* messages */
+    _Atomic uint32_t sent;  /* of them, that are in the target's queue */
 };
 
 static struct fx fx;
-static struct board *armed;     /* the next yield is the moment */
+static struct board *armed; /* the next yield is the moment */
 
 __attribute__((visibility("default"))) int sched_yield(void)
 {
@@ -71,7 +71,9 @@ static void expect_in_the_same_poll(struct board *board, ptl_handle_eq_t eq, boo
 static void receive(struct board *board, ptl_handle_ni_t ni, ptl_process_id_t self)
 {
     static uint8_t memory[8];
-    ptl_md_t md = { .start = memory, .length = 8, .threshold = PTL_MD_THRESH_INF,
+    ptl_md_t md = { .start = memory,
+                    .length = 8,
+                    .threshold = PTL_MD_THRESH_INF,
                     .options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE };
     ptl_handle_md_t mdh;
     ptl_handle_me_t me;
@@ -87,7 +89,9 @@ static void receive(struct board *board, ptl_handle_ni_t ni, ptl_process_id_t se
 static void send_when_asked(struct board *board, ptl_handle_ni_t ni)
 {
     static uint8_t memory[8];
-    ptl_md_t md = { .start = memory, .length = 8, .threshold = PTL_MD_THRESH_INF,
+    ptl_md_t md = { .start = memory,
+                    .length = 8,
+                    .threshold = PTL_MD_THRESH_INF,
                     .options = PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE };
     ptl_handle_md_t mdh;
 

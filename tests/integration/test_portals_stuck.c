@@ -15,8 +15,8 @@
 static struct fx fx;
 static struct peers peers;
 static struct emu_port hostile;
-static struct emu_ptl_ni *parts[2];     /* of target and sender, mapped by the hostile member */
-static uint32_t slots[2];               /* of their ports */
+static struct emu_ptl_ni *parts[2]; /* of target and sender, mapped by the hostile member */
+static uint32_t slots[2];           /* of their ports */
 static ptl_handle_eq_t target_eq, sender_eq;
 static ptl_handle_md_t sender_md;
 static uint64_t n_puts;
@@ -43,8 +43,13 @@ static void expect(unsigned who, ptl_handle_eq_t eq, ptl_event_kind_t type)
 
 static void put(void)
 {
-    struct peers_call call = { .verb = DO_PUT, .md = sender_md, .ack = PTL_ACK_REQ, .id = peers.lines[TARGET].id,
-                               .pt = PT, .bits = BITS, .hdr_data = ++n_puts };
+    struct peers_call call = { .verb = DO_PUT,
+                               .md = sender_md,
+                               .ack = PTL_ACK_REQ,
+                               .id = peers.lines[TARGET].id,
+                               .pt = PT,
+                               .bits = BITS,
+                               .hdr_data = ++n_puts };
 
     must(SENDER, call);
     expect(SENDER, sender_eq, PTL_EVENT_SEND_START);
@@ -74,8 +79,9 @@ static int start(void **state)
     peers_start(&peers, &fx, 2);
     target_eq = must(TARGET, call).eq;
     sender_eq = must(SENDER, call).eq;
-    call = (struct peers_call){ .verb = DO_ME_ATTACH, .pt = PT, .id = pj_anybody(), .bits = BITS,
-                                .position = PTL_INS_AFTER };
+    call = (struct peers_call){
+        .verb = DO_ME_ATTACH, .pt = PT, .id = pj_anybody(), .bits = BITS, .position = PTL_INS_AFTER
+    };
     call = (struct peers_call){ .verb = DO_MD_ATTACH, .me = must(TARGET, call).me, .desc = md_of(TARGET, target_eq) };
     must(TARGET, call);
     call = (struct peers_call){ .verb = DO_MD_BIND, .desc = md_of(SENDER, sender_eq) };
@@ -109,15 +115,15 @@ static uint64_t bogus(unsigned i)
 {
     switch (i) {
     case 0:
-        return emu_ptl_holder(EMU_PORTS_MAX - 1, 1);    /* a port that never was */
+        return emu_ptl_holder(EMU_PORTS_MAX - 1, 1); /* a port that never was */
     case 1:
-        return emu_ptl_holder(EMU_PORTS_MAX + 7, 1);    /* that cannot be */
+        return emu_ptl_holder(EMU_PORTS_MAX + 7, 1); /* that cannot be */
     case 2:
         return EMU_PTL_HOLDER_EMUNIC;
     case 3:
-        return part_name_of(&hostile, hostile.index, 1);               /* a port's next owner, or an earlier one */
+        return part_name_of(&hostile, hostile.index, 1); /* a port's next owner, or an earlier one */
     case 4:
-        return part_name_of(&hostile, hostile.index, 0);               /* alive, and outside */
+        return part_name_of(&hostile, hostile.index, 0); /* alive, and outside */
     case 5:
         return part_name_of(&hostile, slots[SENDER], 0);
     default:

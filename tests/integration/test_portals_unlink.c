@@ -16,14 +16,14 @@
 #define PT     4u
 #define BYTES  40000u
 #define ROUNDS 400u
-#define BRIEF  15000u       /* between hosts: one message */
+#define BRIEF  15000u /* between hosts: one message */
 
 enum kind { PUT_8, PUT_LONG, GET_8, GET_LONG, KINDS };
 
 /* In the memory that both share. */
 struct board {
     ptl_process_id_t target;
-    _Atomic uint64_t turn;      /* what has been done so far, by either */
+    _Atomic uint64_t turn; /* what has been done so far, by either */
     _Atomic uint32_t refused;
 };
 
@@ -73,8 +73,11 @@ static void unlink_entry_at_once(struct board *board, ptl_handle_me_t me)
 
 static ptl_md_t md_of(uint8_t *memory, uint64_t length, unsigned options, ptl_handle_eq_t eq)
 {
-    return (ptl_md_t){ .start = memory, .length = length, .threshold = PTL_MD_THRESH_INF,
-                       .options = options | PTL_MD_EVENT_START_DISABLE, .eq_handle = eq };
+    return (ptl_md_t){ .start = memory,
+                       .length = length,
+                       .threshold = PTL_MD_THRESH_INF,
+                       .options = options | PTL_MD_EVENT_START_DISABLE,
+                       .eq_handle = eq };
 }
 
 static uint64_t length_of(unsigned round)

@@ -7,7 +7,7 @@
 
 #include "libugni/src/ugni.h"
 
-static struct gx_side c;        /* node 2, a second producer */
+static struct gx_side c; /* node 2, a second producer */
 
 static int open_three(void **state)
 {
@@ -47,8 +47,9 @@ static void replace_queue(gni_cq_mode_t mode)
     assert_int_equal(GNI_MemDeregister(b.nic, &b.mem_hndl), GNI_RC_SUCCESS);
     assert_int_equal(GNI_CqDestroy(b.dst_cq), GNI_RC_SUCCESS);
     assert_int_equal(GNI_CqCreate(b.nic, 128, 0, mode, NULL, NULL, &b.dst_cq), GNI_RC_SUCCESS);
-    assert_int_equal(GNI_MemRegister(b.nic, ADDR(b.mem), GX_BYTES, b.dst_cq, GNI_MEM_READWRITE, (uint32_t)-1,
-                                     &b.mem_hndl), GNI_RC_SUCCESS);
+    assert_int_equal(
+        GNI_MemRegister(b.nic, ADDR(b.mem), GX_BYTES, b.dst_cq, GNI_MEM_READWRITE, (uint32_t)-1, &b.mem_hndl),
+        GNI_RC_SUCCESS);
 }
 
 /* a has seen the old queue's reader far on; the new queue is full at that very place. */
@@ -96,11 +97,12 @@ static void test_new_queue_in_an_old_place_wakes_its_sleepers(void **state)
     expect_event(1);
     replace_queue(GNI_CQ_BLOCKING);
     assert_int_equal(pthread_create(&thread, NULL, put_when_somebody_sleeps,
-                                    (void *)&gnii_cq_find(b.dst_cq)->consumer.shm->sleepers), 0);
+                                    (void *)&gnii_cq_find(b.dst_cq)->consumer.shm->sleepers),
+                     0);
     assert_int_equal(GNI_CqWaitEvent(b.dst_cq, 10000, &entry), GNI_RC_SUCCESS);
     pthread_join(thread, &has_woken);
     assert_int_equal(gni_cq_get_rem_inst_id(entry), 0xc);
-    assert_non_null(has_woken);         /* and not only because a sleeper looks again by itself now and then */
+    assert_non_null(has_woken); /* and not only because a sleeper looks again by itself now and then */
 }
 
 #define three_test(name) cmocka_unit_test_setup_teardown(name, open_three, close_three)

@@ -34,7 +34,7 @@ struct side {
     struct emu_cq_consumer cq;
     uint32_t cq_index;
     uint8_t *mem;
-    uint16_t mdh[2];            /* without events, with */
+    uint16_t mdh[2]; /* without events, with */
     uint16_t generation[2];
 };
 
@@ -54,8 +54,8 @@ static void open_side(struct side *s, uint32_t nid, uint32_t instance)
     is_mapped = emu_space_cover(&s->port, (uint64_t)(uintptr_t)s->mem, BYTES, !getenv("EMUNIC_MEMORY"));
     for (unsigned i = 0; i < 2; i++)
         assert_int_equal(emu_port_mem_register(&s->port, (uint64_t)(uintptr_t)s->mem, BYTES,
-                                               is_mapped ? EMU_MD_MAPPED : 0, i ? s->cq_index : EMU_CQ_NONE,
-                                               &s->mdh[i], &s->generation[i]),
+                                               is_mapped ? EMU_MD_MAPPED : 0, i ? s->cq_index : EMU_CQ_NONE, &s->mdh[i],
+                                               &s->generation[i]),
                          0);
 }
 
@@ -87,7 +87,7 @@ static int stop(void **state)
 
 struct sleeper {
     struct emu_segment *segment;
-    atomic_bool is_told;        /* the news are out */
+    atomic_bool is_told; /* the news are out */
 };
 
 /*
@@ -181,7 +181,7 @@ static void put_many_slices(void)
     cmd->flags = EMU_CMD_BLOCK;
     cmd->local_addr = (uint64_t)(uintptr_t)from.mem;
     cmd->events = EMU_EV_LOCAL;
-    emu_port_publish(&from.port);       /* emunic moves it */
+    emu_port_publish(&from.port); /* emunic moves it */
 }
 
 static void add(void)
@@ -201,14 +201,16 @@ static void write_queue(void)
 
 static void go_through_a_lane(void)
 {
-    struct emu_lane_target target = { .nid = to.port.nid, .mdh = to.mdh[0], .generation = to.generation[0],
+    struct emu_lane_target target = { .nid = to.port.nid,
+                                      .mdh = to.mdh[0],
+                                      .generation = to.generation[0],
                                       .remote_base = (uint64_t)(uintptr_t)to.mem & ~4095ull };
     struct emu_lane lane;
     uint64_t value = 1;
 
     if (!from.port.direct || !emu_direct_is_open(from.port.direct) ||
         !emu_lane_find(from.port.direct, &target, &lane)) {
-        put_into_memory();              /* no lanes here */
+        put_into_memory(); /* no lanes here */
         return;
     }
     if (lane.window)
@@ -221,8 +223,8 @@ static void go_through_a_lane(void)
 static void post_datagram(struct side *s, const struct side *peer)
 {
     struct emu_msg msg = { .type = EMU_MSG_DATAGRAM_POST,
-                           .datagram = { .ep = 1, .remote_nid = peer->port.nid,
-                                         .remote_instance = peer->port.instance_id } };
+                           .datagram = {
+                               .ep = 1, .remote_nid = peer->port.nid, .remote_instance = peer->port.instance_id } };
 
     assert_int_equal(emu_port_request(&s->port, &msg), 0);
 }
@@ -262,7 +264,7 @@ static void test_a_completion_wakes_the_initiator(void **state)
 {
     (void)state;
     expect_woken(&from, put_many_slices);
-    expect_woken(&from, put_with_event);    /* of another thread, perhaps */
+    expect_woken(&from, put_with_event); /* of another thread, perhaps */
 }
 
 static void test_a_datagram_wakes(void **state)

@@ -16,11 +16,11 @@
 #define PAGE  4096u
 #define MIB   (1u << 20)
 #define RW    (PROT_READ | PROT_WRITE)
-#define OWNER 11u               /* instance */
+#define OWNER 11u /* instance */
 
-static bool is_cma;             /* EMUNIC_MEMORY=cma */
-static bool is_direct;          /* members map each other's memory */
-static bool is_privileged;      /* files are found by the mapping alone */
+static bool is_cma;        /* EMUNIC_MEMORY=cma */
+static bool is_direct;     /* members map each other's memory */
+static bool is_privileged; /* files are found by the mapping alone */
 
 /* ---- kinds of shared memory ---- */
 
@@ -86,8 +86,8 @@ static uint8_t *make_huge(size_t bytes)
 
 struct kind {
     const char *name;
-    uint8_t *(*make)(size_t bytes);     /* NULL: not to be had here */
-    bool needs_privilege;               /* to be passed on */
+    uint8_t *(*make)(size_t bytes); /* NULL: not to be had here */
+    bool needs_privilege;           /* to be passed on */
 };
 
 static const struct kind memfd = { "memfd", make_memfd, false };
@@ -115,11 +115,11 @@ static json_int_t count_by(struct fx *server, unsigned instance, const char *met
     size_t i, k;
 
     free(text);
-    json_array_foreach(json_object_get(status, "domains"), i, domain) {
-        json_array_foreach(json_object_get(domain, "ports"), k, port) {
+    json_array_foreach (json_object_get(status, "domains"), i, domain) {
+        json_array_foreach (json_object_get(domain, "ports"), k, port) {
             if (json_integer_value(json_object_get(port, "instance_id")) == instance)
-                n = json_integer_value(json_object_get(json_object_get(json_object_get(port, "memory"), method),
-                                                       "memory_domains"));
+                n = json_integer_value(
+                    json_object_get(json_object_get(json_object_get(port, "memory"), method), "memory_domains"));
         }
     }
     json_decref(status);
@@ -134,7 +134,7 @@ static unsigned count_mappings(pid_t pid, dev_t dev, ino_t ino, unsigned *writab
     unsigned n = 0;
 
     *writable_out = 0;
-    if (ino == 0)               /* private memory that stayed what it is */
+    if (ino == 0) /* private memory that stayed what it is */
         return 0;
     FX_CHECK(emu_maps_open(&maps, pid) == 0);
     for (uint64_t at = 0; emu_maps_find(&maps, at, &p); at = p.end) {
@@ -155,11 +155,11 @@ struct target {
     uint64_t dev;
     uint64_t ino;
     gni_mem_handle_t handle;
-    gni_mem_handle_t other;     /* one more registration */
+    gni_mem_handle_t other; /* one more registration */
     uint32_t nic_addr;
     _Atomic uint32_t is_missing;
     _Atomic uint32_t is_done;
-    _Atomic uint64_t n_moved;   /* transfers of rank 0 */
+    _Atomic uint64_t n_moved; /* transfers of rank 0 */
 };
 
 static struct target *target_of(struct fx_rank *rank)
@@ -201,7 +201,7 @@ static void open_reacher(struct fx_rank *rank, struct gx_side *side)
 {
     gx_open(side, rank->fx, rank->fx->nids[0], 10, 0);
     FX_CHECK(GNI_EpCreate(side->nic, side->src_cq, &side->ep) == GNI_RC_SUCCESS);
-    pthread_barrier_wait(rank->barrier);        /* the owner has registered */
+    pthread_barrier_wait(rank->barrier); /* the owner has registered */
     FX_CHECK(GNI_EpBind(side->ep, target_of(rank)->nic_addr, OWNER) == GNI_RC_SUCCESS);
 }
 
@@ -210,9 +210,14 @@ static enum status move(struct fx_rank *rank, const struct gx_side *side, gni_po
                         const void *local, gni_mem_handle_t local_handle, uint64_t bytes)
 {
     const struct target *t = target_of(rank);
-    gni_post_descriptor_t d = { .type = type, .cq_mode = GNI_CQMODE_GLOBAL_EVENT, .local_addr = ADDR(local),
-                                .local_mem_hndl = local_handle, .remote_addr = t->addr + offset,
-                                .remote_mem_hndl = t->handle, .length = bytes, .amo_cmd = GNI_FMA_ATOMIC_FADD,
+    gni_post_descriptor_t d = { .type = type,
+                                .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+                                .local_addr = ADDR(local),
+                                .local_mem_hndl = local_handle,
+                                .remote_addr = t->addr + offset,
+                                .remote_mem_hndl = t->handle,
+                                .length = bytes,
+                                .amo_cmd = GNI_FMA_ATOMIC_FADD,
                                 .first_operand = 1 };
     gni_post_descriptor_t *done = NULL;
     gni_cq_entry_t entry = 0;
@@ -243,7 +248,7 @@ static void own_for_transfers(struct fx_rank *rank, const struct kind *kind)
         FX_CHECK(count_by(rank->fx, OWNER, "shared_file") == (strcmp(method_of(kind), "shared_file") == 0));
     }
     pthread_barrier_wait(rank->barrier);
-    pthread_barrier_wait(rank->barrier);        /* rank 0 is done */
+    pthread_barrier_wait(rank->barrier); /* rank 0 is done */
     if (mem) {
         memcpy(&word, mem + 9 * PAGE, 8);
         FX_CHECK(word == 1000 + 5);
@@ -680,7 +685,7 @@ static void test_file_is_let_go_when_its_last_registration_ends(void **state)
     d.remote_mem_hndl = second;
     d.remote_addr = ADDR(mem) + 5 * PAGE;
     assert_int_equal(run(&d), STATUS_OK);
-    fx_set_routed(&fx, true);           /* emunic maps it, too */
+    fx_set_routed(&fx, true); /* emunic maps it, too */
     assert_int_equal(run(&d), STATUS_OK);
     fx_set_routed(&fx, false);
     assert_int_equal(count_mappings(fx.daemon, st.st_dev, st.st_ino, &writable), !is_cma);

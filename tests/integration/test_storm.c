@@ -38,27 +38,27 @@
 #define N_STORMING   3u
 #define REGION_BYTES (1536u << 10)
 #define LENGTH_MAX   (1u << 20)
-#define AMO_BYTES    4096u             /* the region's first bytes are for atomics */
+#define AMO_BYTES    4096u /* the region's first bytes are for atomics */
 #define PATTERN      0x33
 #define CANARY       0xc5
 #define IN_FLIGHT    4u
 #define ROUNDS       150u
-#define ROUND_NS     50000000ull      /* at most, before and after the deregistration */
+#define ROUND_NS     50000000ull /* at most, before and after the deregistration */
 #define PATIENCE_NS  10000000000ull
 
 enum { STATUS_OK = 0, STATUS_PEER_GONE = 2, STATUS_BAD_HANDLE = 3 };
 
 /* In fx_rank.shared. */
 struct board {
-    _Atomic uint64_t version;          /* odd while the rest is being changed */
+    _Atomic uint64_t version; /* odd while the rest is being changed */
     _Atomic uint64_t qword1;
     _Atomic uint64_t qword2;
     _Atomic uint64_t addr;
     _Atomic uint32_t nic_addr;
     _Atomic uint32_t is_over;
-    _Atomic uint32_t n_ready;          /* storming processes that have what they need */
+    _Atomic uint32_t n_ready; /* storming processes that have what they need */
     struct {
-        _Alignas(64) _Atomic uint64_t posts;    /* that have completed */
+        _Alignas(64) _Atomic uint64_t posts; /* that have completed */
         _Atomic uint64_t ok;
         _Atomic uint64_t refused;
     } storming[N_STORMING];
@@ -72,7 +72,7 @@ static uint64_t seed;
 struct slot {
     gni_post_descriptor_t d;
     bool is_busy;
-    uint8_t *local;                    /* LENGTH_MAX, for gets and results */
+    uint8_t *local; /* LENGTH_MAX, for gets and results */
 };
 
 struct stormer {
@@ -80,8 +80,8 @@ struct stormer {
     unsigned number;
     struct emu_random random;
     struct gx_side side;
-    uint8_t *source;                   /* what puts bring */
-    uint8_t *memory;                   /* all local memory */
+    uint8_t *source; /* what puts bring */
+    uint8_t *memory; /* all local memory */
     gni_mem_handle_t memory_hndl;
     struct slot slots[IN_FLIGHT];
     uint32_t bound_to;
@@ -162,9 +162,9 @@ static void choose(struct stormer *s, struct slot *slot)
         slot->d.length = 8;
         break;
     }
-    slot->d.local_addr = (uint64_t)(uintptr_t)(slot->d.type == GNI_POST_FMA_PUT || slot->d.type == GNI_POST_RDMA_PUT
-                                                   ? s->source
-                                                   : slot->local);
+    slot->d.local_addr =
+        (uint64_t)(uintptr_t)(slot->d.type == GNI_POST_FMA_PUT || slot->d.type == GNI_POST_RDMA_PUT ? s->source :
+                                                                                                      slot->local);
 }
 
 static bool is_get(const gni_post_descriptor_t *d)
@@ -192,10 +192,10 @@ static bool settle(struct stormer *s)
     slot = (struct slot *)((char *)d - offsetof(struct slot, d));
     FX_CHECK(slot >= s->slots && slot < s->slots + IN_FLIGHT && slot->is_busy);
     FX_CHECK(!is_get(d) || !memchr(slot->local, CANARY, d->length));
-    memset(slot->local, 0, d->length);      /* also after an atomic: sums may have any bytes */
+    memset(slot->local, 0, d->length); /* also after an atomic: sums may have any bytes */
     slot->is_busy = false;
-    atomic_fetch_add(status == STATUS_OK ? &s->board->storming[s->number].ok
-                                         : &s->board->storming[s->number].refused, 1);
+    atomic_fetch_add(status == STATUS_OK ? &s->board->storming[s->number].ok : &s->board->storming[s->number].refused,
+                     1);
     atomic_fetch_add(&s->board->storming[s->number].posts, 1);
     return true;
 }
@@ -209,7 +209,7 @@ static void settle_all(struct stormer *s)
         n_busy = 0;
         for (unsigned i = 0; i < IN_FLIGHT; i++)
             n_busy += s->slots[i].is_busy;
-        FX_CHECK(emu_clock_ns() < end_ns);      /* a completion that never came */
+        FX_CHECK(emu_clock_ns() < end_ns); /* a completion that never came */
     } while (n_busy > 0 && (settle(s) || true));
     FX_CHECK(!settle(s));
 }
@@ -251,9 +251,9 @@ static int storm(struct fx_rank *rank, unsigned number)
                 continue;
             choose(&s, slot);
             slot->is_busy = true;
-            rc = slot->d.type == GNI_POST_RDMA_PUT || slot->d.type == GNI_POST_RDMA_GET
-                     ? GNI_PostRdma(s.side.ep, &slot->d)
-                     : GNI_PostFma(s.side.ep, &slot->d);
+            rc = slot->d.type == GNI_POST_RDMA_PUT || slot->d.type == GNI_POST_RDMA_GET ?
+                     GNI_PostRdma(s.side.ep, &slot->d) :
+                     GNI_PostFma(s.side.ep, &slot->d);
             FX_CHECK(rc == GNI_RC_SUCCESS);
             settle(&s);
         }
@@ -311,8 +311,8 @@ static void let_them_storm(const struct board *board, uint64_t n_posts, void (*l
 
 static void map_region(struct region *r, void *where)
 {
-    r->mem = mmap(where, REGION_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | (where ? MAP_FIXED : 0),
-                  -1, 0);
+    r->mem =
+        mmap(where, REGION_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | (where ? MAP_FIXED : 0), -1, 0);
     FX_CHECK(r->mem != MAP_FAILED);
     r->is_heap = false;
 }
@@ -354,7 +354,7 @@ static void use_otherwise(const struct gx_side *side, struct region *r, unsigned
     gni_mem_handle_t part;
 
     switch (way) {
-    case 1:     /* gone, and other pages in its place */
+    case 1: /* gone, and other pages in its place */
         if (r->is_heap) {
             free(r->mem);
             take_from_heap(r);
@@ -364,19 +364,19 @@ static void use_otherwise(const struct gx_side *side, struct region *r, unsigned
         }
         memset(r->mem, CANARY, REGION_BYTES);
         break;
-    case 2:     /* other pages at once, without a hole in between */
+    case 2: /* other pages at once, without a hole in between */
         if (!r->is_heap)
             map_region(r, r->mem);
         memset(r->mem, CANARY, REGION_BYTES);
         break;
-    case 3:     /* another registration, of a part of it, which nobody has been told */
+    case 3: /* another registration, of a part of it, which nobody has been told */
         memset(r->mem, CANARY, REGION_BYTES);
         FX_CHECK(GNI_MemRegister(side->nic, (uint64_t)(uintptr_t)r->mem, REGION_BYTES / 2, NULL, GNI_MEM_READWRITE,
                                  (uint32_t)-1, &part) == GNI_RC_SUCCESS);
         look_at_canary(r);
         FX_CHECK(GNI_MemDeregister(side->nic, &part) == GNI_RC_SUCCESS);
         break;
-    default:    /* the same pages, at once */
+    default: /* the same pages, at once */
         memset(r->mem, CANARY, REGION_BYTES);
         break;
     }
@@ -495,8 +495,8 @@ static int be_stormed_at_one_number(struct fx_rank *rank)
         FX_CHECK(GNI_MemDeregister(side.nic, &r.hndl) == GNI_RC_SUCCESS);
         memset(r.mem, CANARY, REGION_BYTES);
         register_region(&side, &r);
-        FX_CHECK(r.hndl.qword1 == old.qword1);          /* number and address */
-        FX_CHECK(r.hndl.qword2 != old.qword2);          /* generation */
+        FX_CHECK(r.hndl.qword1 == old.qword1); /* number and address */
+        FX_CHECK(r.hndl.qword2 != old.qword2); /* generation */
         let_them_storm(board, 30, look_at_canary, &r);
         FX_CHECK(GNI_MemDeregister(side.nic, &r.hndl) == GNI_RC_SUCCESS);
         look_at_canary(&r);

@@ -35,9 +35,9 @@
 #define N_RANKS     3u
 #define SLOTS       16u
 #define SLOT_BYTES  (96u << 10)
-#define COUNTER_OFF 0u                 /* of the adds */
-#define LAST_OFF    64u                /* number of the latest message that wrote it */
-#define FLAGS_OFF   4096u              /* one word for each slot */
+#define COUNTER_OFF 0u    /* of the adds */
+#define LAST_OFF    64u   /* number of the latest message that wrote it */
+#define FLAGS_OFF   4096u /* one word for each slot */
 #define SLOTS_OFF   8192u
 #define REGION      (SLOTS_OFF + (uint64_t)SLOTS * SLOT_BYTES)
 #define N_MESSAGES  24000u
@@ -47,11 +47,11 @@ enum kind { PUT, FLAGGED_PUT, BLOCK_PUT, ADD, FETCHING_ADD, WORD_PUT, N_KINDS };
 
 struct board {
     struct {
-        _Alignas(64) _Atomic uint64_t addr;     /* of its region; 0: not ready */
+        _Alignas(64) _Atomic uint64_t addr; /* of its region; 0: not ready */
         _Atomic uint64_t qword1;
         _Atomic uint64_t qword2;
         _Atomic uint32_t nic_addr;
-        _Atomic uint64_t received;              /* messages that it is done with */
+        _Atomic uint64_t received; /* messages that it is done with */
     } ranks[N_RANKS];
 };
 
@@ -114,10 +114,10 @@ static bool holds_slot(const uint8_t *slot, uint64_t i)
 struct process {
     struct board *board;
     unsigned rank;
-    unsigned next;                      /* to whom it sends */
+    unsigned next; /* to whom it sends */
     struct gx_side side;
-    uint8_t *in;                        /* REGION: what comes */
-    uint8_t *out;                       /* REGION: what goes */
+    uint8_t *in;  /* REGION: what comes */
+    uint8_t *out; /* REGION: what goes */
     gni_mem_handle_t in_hndl;
     gni_mem_handle_t out_hndl;
     gni_mem_handle_t next_hndl;
@@ -126,8 +126,8 @@ struct process {
     uint64_t posted;
     uint64_t completed;
     uint64_t received;
-    uint64_t adds_sent;                 /* completed ones */
-    uint64_t adds_seen;                 /* in received messages */
+    uint64_t adds_sent; /* completed ones */
+    uint64_t adds_seen; /* in received messages */
     uint64_t last_seen;
 };
 
@@ -146,7 +146,7 @@ static void open_process(struct process *p, struct fx_rank *rank)
     struct board *board = rank->shared;
 
     *p = (struct process){ .board = board, .rank = rank->rank, .next = (rank->rank + 1) % N_RANKS };
-    setenv("EMUNIC_DIRECT_LIMIT", "32768", 1);          /* some of the block puts are always emunic's */
+    setenv("EMUNIC_DIRECT_LIMIT", "32768", 1); /* some of the block puts are always emunic's */
     gx_open(&p->side, rank->fx, rank->fx->nids[p->rank], 1 + p->rank, 0);
     p->in = map_registered(p, p->side.dst_cq, &p->in_hndl);
     p->out = map_registered(p, NULL, &p->out_hndl);
@@ -312,7 +312,7 @@ static int body_send_and_receive(struct fx_rank *rank)
     }
     FX_CHECK(word_at(&p, COUNTER_OFF) == p.adds_seen);
     pthread_barrier_wait(rank->barrier);
-    FX_CHECK(!settle(&p) && !receive(&p));      /* nothing twice */
+    FX_CHECK(!settle(&p) && !receive(&p)); /* nothing twice */
     return 0;
 }
 
@@ -334,7 +334,8 @@ static void switch_path(unsigned n_switches)
 
 static void change_network(unsigned n_changes)
 {
-    struct emu_msg_network change = { .thing = EMU_NETWORK_ROUTER, .index = 7,
+    struct emu_msg_network change = { .thing = EMU_NETWORK_ROUTER,
+                                      .index = 7,
                                       .flags = n_changes % 2 ? EMU_NETWORK_REPAIR : 0 };
 
     assert_int_equal(fx_change_network(&fx, change), 0);

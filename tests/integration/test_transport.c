@@ -16,7 +16,7 @@
 #include "tests/common/hosts.h"
 #include "tests/common/seed.h"
 
-#define SMALL 8u
+#define SMALL     8u
 #define BIG_BYTES (9u << 20)
 
 static struct host hosts[HOSTS_MAX];
@@ -81,8 +81,8 @@ static void test_messages_arrive_once_in_order_and_whole(void **state)
     sent = 0;
     open_pair((struct emu_transport_config){ 0 });
     while (sent < 20000) {
-        uint32_t length = emu_random_below(&random, 16) ? 1 + (uint32_t)emu_random_below(&random, 100)
-                                                        : 1 + (uint32_t)emu_random_below(&random, EMU_WIRE_MESSAGE_MAX);
+        uint32_t length = emu_random_below(&random, 16) ? 1 + (uint32_t)emu_random_below(&random, 100) :
+                                                          1 + (uint32_t)emu_random_below(&random, EMU_WIRE_MESSAGE_MAX);
         int r = send_next(length);
 
         assert_true(r >= 0);
@@ -200,7 +200,8 @@ static void open_transfers(struct emu_transport_config config)
         for (uint64_t k = 0; k < BIG_BYTES; k++)
             hosts[i].memory[k] = byte_at(k, i);
         assert_int_equal(ops->region_create(hosts[i].t, hosts[i].memory, BIG_BYTES,
-                                            EMU_TRANSPORT_READ | EMU_TRANSPORT_WRITE, &region[i]), 0);
+                                            EMU_TRANSPORT_READ | EMU_TRANSPORT_WRITE, &region[i]),
+                         0);
     }
     ops->region_remote(region[1], &remote);
 }
@@ -240,8 +241,8 @@ static void shut_connections(unsigned host)
 }
 
 static uint32_t wanted_done;
-static uint64_t break_at_bytes;     /* the connection breaks when so much was moved; 0: never */
-static uint64_t break_every_bytes;  /* and again after so much; 0: once */
+static uint64_t break_at_bytes;    /* the connection breaks when so much was moved; 0: never */
+static uint64_t break_every_bytes; /* and again after so much; 0: once */
 static void (*break_it)(unsigned host);
 
 static bool is_done(void *arg)
@@ -329,7 +330,7 @@ static void test_transfers_go_on_over_other_connections(void **state)
 static void test_transfers_begin_again_where_their_connection_broke(void **state)
 {
     (void)state;
-    check_transfers_go_on(shut_connections, 0, 1);   /* once: libfabric 1.17 leaks a connection that breaks early */
+    check_transfers_go_on(shut_connections, 0, 1); /* once: libfabric 1.17 leaks a connection that breaks early */
 }
 
 /* The last byte of the latest put is there when its notice comes. */
@@ -451,7 +452,8 @@ static void expect_few_lines(uint64_t begin_ns, unsigned n_peers)
 static void test_host_with_another_key_is_refused_and_told_once(void **state)
 {
     struct emu_transport_config config = { .join_timeout_ns = 3000000000ull };
-    struct emu_transport_config stranger = { .key = "another key, not of the job", .key_bytes = 27,
+    struct emu_transport_config stranger = { .key = "another key, not of the job",
+                                             .key_bytes = 27,
                                              .join_timeout_ns = 3000000000ull };
 
     (void)state;
@@ -547,7 +549,7 @@ static void test_injected_packets_are_refused_and_the_session_goes_on(void **sta
     }
     wanted_refused = before + 300;
     assert_true(drive(pair, 2, were_refused, NULL));
-    expect_few_lines(begin_ns, 2);      /* host 1, and nobody */
+    expect_few_lines(begin_ns, 2); /* host 1, and nobody */
     assert_true(drive(pair, 2, all_arrived, NULL));
     assert_int_equal(hosts[0].n_messages[1], 0);
     assert_int_equal(hosts[0].n_down + hosts[1].n_down, 0);
@@ -701,9 +703,9 @@ static void test_idle_hosts_sleep_and_wake_for_a_message(void **state)
 
 /* ---- a host that has the key and breaks the protocol ---- */
 
-#define EVIL_NS      1500000000ull
-#define EVIL_BYTES   4096u
-#define GUARD_BYTES  4096u
+#define EVIL_NS     1500000000ull
+#define EVIL_BYTES  4096u
+#define GUARD_BYTES 4096u
 
 static struct stranger evil;
 
@@ -713,9 +715,15 @@ static uint64_t evil_send(const uint8_t *body, uint32_t body_bytes, uint32_t n_r
     struct emu_transport *t = hosts[1].t;
     struct emu_peer *p = t->peers[0];
     uint32_t length = EMU_WIRE_HEADER_BYTES + body_bytes + EMU_WIRE_TAG_BYTES;
-    struct emu_wire_header h = { .type = EMU_WIRE_DATA, .length = length, .from = 1, .to = 0, .n_records = n_records,
-                                 .session = p->session.id, .sequence = p->tx_sequence + 1,
-                                 .granted = p->rx_consumed + t->credits, .received = p->rx_packets };
+    struct emu_wire_header h = { .type = EMU_WIRE_DATA,
+                                 .length = length,
+                                 .from = 1,
+                                 .to = 0,
+                                 .n_records = n_records,
+                                 .session = p->session.id,
+                                 .sequence = p->tx_sequence + 1,
+                                 .granted = p->rx_consumed + t->credits,
+                                 .received = p->rx_packets };
     int r;
 
     h.position = n_records > 0 ? p->tx_packets + 1 + skip_positions : 0;
@@ -784,8 +792,8 @@ static void test_host_that_breaks_the_protocol_again_and_again_makes_a_line_a_se
         unsigned way = i % N_WAYS;
 
         emu_wire_record_put(body, way == UNKNOWN_KIND ? EMU_WIRE_KINDS : EMU_WIRE_MESSAGE, 8);
-        evil_sequence = evil_send(body, EMU_WIRE_RECORD_BYTES + (way == BYTES_BEHIND ? 16 : 8), 1,
-                                  way == POSITION_LEFT_OUT);
+        evil_sequence =
+            evil_send(body, EMU_WIRE_RECORD_BYTES + (way == BYTES_BEHIND ? 16 : 8), 1, way == POSITION_LEFT_OUT);
         assert_true(drive(pair, 2, evil_was_seen, NULL));
         while (!hosts[0].n_down)
             ops->progress(hosts[0].t);
@@ -793,7 +801,7 @@ static void test_host_that_breaks_the_protocol_again_and_again_makes_a_line_a_se
         join_again();
     }
     assert_true(host_stats(&hosts[0], 1).refused >= 10 * N_WAYS);
-    expect_few_lines(begin_ns, 2);      /* of host 1 before it has joined again, too: nobody then */
+    expect_few_lines(begin_ns, 2); /* of host 1 before it has joined again, too: nobody then */
 }
 
 static void test_packets_that_get_lost_come_again(void **state)
@@ -801,7 +809,7 @@ static void test_packets_that_get_lost_come_again(void **state)
     (void)state;
     sent = 0;
     open_pair((struct emu_transport_config){ 0 });
-    hosts[0].t->peers[1]->tx_sequence++;    /* as if it had sent one more */
+    hosts[0].t->peers[1]->tx_sequence++; /* as if it had sent one more */
     for (unsigned i = 0; i < 10; i++)
         assert_int_equal(send_next(SMALL), 0);
     assert_true(drive(pair, 2, all_arrived, NULL));
@@ -856,7 +864,8 @@ static void test_mutated_records_of_a_peer_reach_nothing_but_its_region(void **s
     open_pair((struct emu_transport_config){ .is_rma_off = true });
     hosts[0].is_any = hosts[1].is_any = true;
     assert_int_equal(ops->region_create(hosts[0].t, memory + GUARD_BYTES, EVIL_BYTES,
-                                        EMU_TRANSPORT_READ | EMU_TRANSPORT_WRITE, &own), 0);
+                                        EMU_TRANSPORT_READ | EMU_TRANSPORT_WRITE, &own),
+                     0);
     ops->region_remote(own, &target);
     for (; emu_clock_ns() < end_ns; n++) {
         uint8_t body[1024] = { 0 };
@@ -867,8 +876,10 @@ static void test_mutated_records_of_a_peer_reach_nothing_but_its_region(void **s
             enum emu_wire_kind kind = (enum emu_wire_kind)(1 + emu_random_below(&random, EMU_WIRE_KINDS - 1));
             bool has_data = kind == EMU_WIRE_PUT || kind == EMU_WIRE_GOT;
             uint32_t data = 1 + (uint32_t)emu_random_below(&random, 100);
-            struct emu_wire_piece piece = { .id = emu_random_below(&random, 64), .key = target.key,
-                                            .offset = emu_random_below(&random, EVIL_BYTES + 200), .length = data };
+            struct emu_wire_piece piece = { .id = emu_random_below(&random, 64),
+                                            .key = target.key,
+                                            .offset = emu_random_below(&random, EVIL_BYTES + 200),
+                                            .length = data };
             uint8_t *to;
 
             if (kind > EMU_WIRE_GET && emu_random_below(&random, 8)) /* answers to nothing end the session at once */
@@ -877,8 +888,8 @@ static void test_mutated_records_of_a_peer_reach_nothing_but_its_region(void **s
                 emu_wire_record_put(body + at, kind, data);
                 at += emu_wire_record_space(data);
             } else {
-                to = emu_wire_piece_put(emu_wire_record_put(body + at, kind,
-                                                            EMU_WIRE_PIECE_BYTES + (has_data ? data : 0)), &piece);
+                to = emu_wire_piece_put(
+                    emu_wire_record_put(body + at, kind, EMU_WIRE_PIECE_BYTES + (has_data ? data : 0)), &piece);
                 if (has_data)
                     memset(to, 0xee, data);
                 at += emu_wire_record_space(EMU_WIRE_PIECE_BYTES + (has_data ? data : 0));

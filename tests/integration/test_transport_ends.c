@@ -19,7 +19,7 @@
 #include "tests/common/hosts.h"
 
 #define TIMEOUT_NS   2000000000ull
-#define LONG_NS      10000000000ull     /* so long that silence is not what ends a session first */
+#define LONG_NS      10000000000ull /* so long that silence is not what ends a session first */
 #define REGION_BYTES (64u << 20)
 
 static const struct emu_transport_ops *const ops = &emu_transport_ops;
@@ -187,7 +187,9 @@ static void check_goes_on(uint32_t number)
     assert_int_equal(atomic_load(&meeting->n_wrong[number]), 0);
 }
 
-/* Transfers to host 1 under way, then `harm`: it is lost for that cause, each ends with an error, and host 2 goes on. */
+/*
+ * Transfers to host 1 under way, then `harm`: it is lost for that cause, each ends with an error, and host 2 goes on.
+ */
 static void check_loss(struct emu_transport_config config, void (*harm)(void), int cause)
 {
     unsigned n = 20;
@@ -304,8 +306,10 @@ static void make_pair(void)
     assert_int_equal(run("ip link set lo up && ip link add emt0 type veth peer name emt1"), 0);
     while (!atomic_load(&meeting->has_blob[3]))
         sched_yield();
-    snprintf(command, sizeof(command), "ip link set emt1 netns %d && ip addr add 10.99.7.1/24 dev emt0 && ip link set "
-             "emt0 up", (int)pids[1]);
+    snprintf(command, sizeof(command),
+             "ip link set emt1 netns %d && ip addr add 10.99.7.1/24 dev emt0 && ip link set "
+             "emt0 up",
+             (int)pids[1]);
     assert_int_equal(run(command), 0);
 }
 

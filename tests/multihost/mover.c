@@ -27,7 +27,7 @@
 struct target {
     uint32_t nid;
     uint32_t rank;
-    uint64_t addr;              /* BYTES, and a counter behind them */
+    uint64_t addr; /* BYTES, and a counter behind them */
     gni_mem_handle_t memory;
 };
 
@@ -37,7 +37,7 @@ struct self {
     gni_cq_handle_t cq;
     uint32_t nid;
     uint32_t rank;
-    uint8_t *bytes;             /* three times BYTES: sent, got, results of atomics */
+    uint8_t *bytes; /* three times BYTES: sent, got, results of atomics */
     gni_mem_handle_t memory;
     struct target targets[RANKS_MAX];
     gni_ep_handle_t eps[RANKS_MAX];
@@ -75,15 +75,17 @@ static void attach(struct self *self)
     check(GNI_CdmAttach(self->cdm, 0, &self->nid, &self->nic), "GNI_CdmAttach");
     check(GNI_CqCreate(self->nic, 64, 0, GNI_CQ_NOBLOCK, NULL, NULL, &self->cq), "GNI_CqCreate");
     check(GNI_MemRegister(self->nic, (uint64_t)(uintptr_t)self->bytes, 3 * BYTES, NULL, GNI_MEM_READWRITE, UINT32_MAX,
-                          &self->memory), "GNI_MemRegister");
+                          &self->memory),
+          "GNI_MemRegister");
 }
 
 /* ---- target ---- */
 
 static int be_target(const struct self *self, const char *folder)
 {
-    struct target target = { .nid = self->nid, .rank = self->rank, .addr = (uint64_t)(uintptr_t)self->bytes,
-                             .memory = self->memory };
+    struct target target = {
+        .nid = self->nid, .rank = self->rank, .addr = (uint64_t)(uintptr_t)self->bytes, .memory = self->memory
+    };
     char path[512];
     char new_path[512];
     FILE *file;

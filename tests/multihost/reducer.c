@@ -38,10 +38,10 @@ struct self {
     gni_ce_handle_t ce;
     gni_ce_result_t *result;
     gni_mem_handle_t memory;
-    gni_ep_handle_t ep;         /* on which it posts */
+    gni_ep_handle_t ep; /* on which it posts */
     struct place place;
     uint32_t rank;
-    uint64_t n_ranks;           /* of the tree */
+    uint64_t n_ranks; /* of the tree */
     uint64_t sum_of_ranks;
     const char *folder;
 };
@@ -111,7 +111,8 @@ static void start(struct self *self)
     check(GNI_CqCreate(self->nic, 64, 0, GNI_CQ_NOBLOCK, NULL, NULL, &self->cq), "GNI_CqCreate");
     check(GNI_CqCreate(self->nic, 64, 0, GNI_CQ_NOBLOCK, NULL, NULL, &self->engine_cq), "GNI_CqCreate");
     check(GNI_MemRegister(self->nic, (uint64_t)(uintptr_t)self->result, 4096, NULL, GNI_MEM_READWRITE, UINT32_MAX,
-                          &self->memory), "GNI_MemRegister");
+                          &self->memory),
+          "GNI_MemRegister");
     check(GNI_CeCreate(self->nic, &self->ce), "GNI_CeCreate");
     check(GNI_CeGetId(self->ce, &self->place.ce_id), "GNI_CeGetId");
     tell_place(self);
@@ -149,7 +150,8 @@ static void join(struct self *self, const uint32_t *ranks, uint32_t n_ranks)
             parent = connect_to(self, NULL, ranks[0], i, GNI_CE_CHILD_VCE);
     }
     check(GNI_CeConfigure(self->ce, children, n_children, parent, self->engine_cq,
-                          GNI_CE_MODE_ROUND_NEAR | GNI_CE_MODE_CQE_ONERR), "GNI_CeConfigure");
+                          GNI_CE_MODE_ROUND_NEAR | GNI_CE_MODE_CQE_ONERR),
+          "GNI_CeConfigure");
     for (uint32_t i = 0; i < n_children; i++)
         check(GNI_EpDestroy(children[i]), "GNI_EpDestroy");
     if (parent)

@@ -17,7 +17,7 @@ struct story {
     uint64_t mlength;
     uint64_t offset;
     ptl_hdr_data_t hdr_data;
-    int threshold;              /* what the event shows */
+    int threshold; /* what the event shows */
     uint64_t stream;
     uint64_t operation;
     uint64_t call;
@@ -218,12 +218,12 @@ static void describe(struct model_ni *ni, struct model_md *d, const ptl_md_t *md
 
         d->n_segments = (unsigned)md->length;
         for (unsigned i = 0; i < d->n_segments; i++)
-            d->segments[i] = (struct model_segment){ (uint64_t)(uintptr_t)iov[i].iov_base - ni->arena_addr,
-                                                     iov[i].iov_len };
+            d->segments[i] =
+                (struct model_segment){ (uint64_t)(uintptr_t)iov[i].iov_base - ni->arena_addr, iov[i].iov_len };
     } else {
         d->n_segments = 1;
-        d->segments[0] = (struct model_segment){ md->length ? (uint64_t)(uintptr_t)md->start - ni->arena_addr : 0,
-                                                 md->length };
+        d->segments[0] =
+            (struct model_segment){ md->length ? (uint64_t)(uintptr_t)md->start - ni->arena_addr : 0, md->length };
     }
     for (unsigned i = 0; i < d->n_segments; i++)
         d->total += d->segments[i].bytes;
@@ -403,9 +403,9 @@ static bool is_managed_here(const struct model_md *d)
 
 static bool accepts(const struct model_md *d, const struct request *r, uint64_t *offset_out, uint64_t *length_out)
 {
-    unsigned needed = r->call->kind == MODEL_PUT   ? PTL_MD_OP_PUT
-                      : r->call->kind == MODEL_GET ? PTL_MD_OP_GET
-                                                   : PTL_MD_OP_PUT | PTL_MD_OP_GET;
+    unsigned needed = r->call->kind == MODEL_PUT ? PTL_MD_OP_PUT :
+                      r->call->kind == MODEL_GET ? PTL_MD_OP_GET :
+                                                   PTL_MD_OP_PUT | PTL_MD_OP_GET;
     uint64_t offset = is_managed_here(d) ? d->offset : r->call->remote_offset;
     bool shortens = d->md.options & PTL_MD_TRUNCATE;
 
@@ -448,7 +448,7 @@ struct result {
     bool is_accepted;
     bool is_acked;
     uint64_t mlength;
-    uint8_t data[MODEL_ARENA_BYTES];    /* of the reply */
+    uint8_t data[MODEL_ARENA_BYTES]; /* of the reply */
 };
 
 static void receive(struct model *m, struct model_ni *to, const struct request *r, struct result *out)
@@ -459,9 +459,16 @@ static void receive(struct model *m, struct model_ni *to, const struct request *
     uint64_t offset = 0;
     uint64_t length = 0;
     struct model_md *d = translate(to, r, &offset, &length);
-    struct story s = { .initiator = r->from->id, .uid = r->from->uid, .jid = r->from->jid, .pt = c->pt, .bits = c->bits,
-                       .rlength = c->length, .mlength = length, .offset = offset,
-                       .hdr_data = c->kind == MODEL_GET ? 0 : c->hdr_data, .call = m->n_calls };
+    struct story s = { .initiator = r->from->id,
+                       .uid = r->from->uid,
+                       .jid = r->from->jid,
+                       .pt = c->pt,
+                       .bits = c->bits,
+                       .rlength = c->length,
+                       .mlength = length,
+                       .offset = offset,
+                       .hdr_data = c->kind == MODEL_GET ? 0 : c->hdr_data,
+                       .call = m->n_calls };
 
     out->is_accepted = d != NULL;
     if (!d)
@@ -493,10 +500,19 @@ static void receive(struct model *m, struct model_ni *to, const struct request *
 static void send(struct model *m, struct model_ni *ni, struct model_md *d, const struct model_call *c, uint64_t offset,
                  uint64_t stream)
 {
-    struct story s = { .initiator = ni->id, .uid = ni->uid, .jid = ni->jid, .pt = c->pt, .bits = c->bits,
-                       .rlength = c->length, .mlength = c->length, .offset = offset,
-                       .hdr_data = c->kind == MODEL_GET ? 0 : c->hdr_data, .stream = stream,
-                       .operation = ++m->n_operations, .call = m->n_calls, .is_get_sent = c->kind == MODEL_GET };
+    struct story s = { .initiator = ni->id,
+                       .uid = ni->uid,
+                       .jid = ni->jid,
+                       .pt = c->pt,
+                       .bits = c->bits,
+                       .rlength = c->length,
+                       .mlength = c->length,
+                       .offset = offset,
+                       .hdr_data = c->kind == MODEL_GET ? 0 : c->hdr_data,
+                       .stream = stream,
+                       .operation = ++m->n_operations,
+                       .call = m->n_calls,
+                       .is_get_sent = c->kind == MODEL_GET };
 
     s.threshold = count_operation(d);
     post_start(ni, d, PTL_EVENT_SEND_START, &s);
@@ -508,10 +524,18 @@ static struct story story_of_answer(struct model *m, const struct model_call *c,
 {
     const struct model_ni *peer = &m->nis[c->target];
 
-    return (struct story){ .initiator = peer->id, .uid = peer->uid, .jid = peer->jid, .pt = c->pt, .bits = c->bits,
-                           .rlength = c->length, .mlength = mlength, .offset = c->remote_offset,
-                           .hdr_data = c->kind == MODEL_GET ? 0 : c->hdr_data, .stream = stream,
-                           .operation = ++m->n_operations, .call = m->n_calls };
+    return (struct story){ .initiator = peer->id,
+                           .uid = peer->uid,
+                           .jid = peer->jid,
+                           .pt = c->pt,
+                           .bits = c->bits,
+                           .rlength = c->length,
+                           .mlength = mlength,
+                           .offset = c->remote_offset,
+                           .hdr_data = c->kind == MODEL_GET ? 0 : c->hdr_data,
+                           .stream = stream,
+                           .operation = ++m->n_operations,
+                           .call = m->n_calls };
 }
 
 static void take_ack(struct model *m, struct model_ni *ni, struct model_md *d, const struct model_call *c,
@@ -576,7 +600,7 @@ int model_move(struct model *m, struct model_ni *from, const struct model_call *
         call->length > sent->total - sent_offset)
         return PTL_MD_ILLEGAL;
     if (call->kind == MODEL_GET && IS_CRAY)
-        d->replies_due++;       /* keeps an MD of threshold 1 until its reply is here (5.2) */
+        d->replies_due++; /* keeps an MD of threshold 1 until its reply is here (5.2) */
     if (call->kind != MODEL_GET || IS_CRAY)
         send(m, from, sent, call, sent_offset, stream);
     /*

@@ -32,12 +32,12 @@
 #define MODEL_NONE        (-1)
 
 struct model_event {
-    ptl_event_t event;          /* as expected; `link` and `sequence` are not filled */
-    uint64_t stream;            /* order is fixed among events of one stream */
-    uint64_t operation;         /* events of one operation share their link */
-    uint64_t call;              /* what calls bring about comes in the order of the calls */
-    bool is_manual_unlink;      /* only type, md_handle and md.user_ptr are said */
-    bool is_get_sent;           /* SEND of a get: mlength is not said */
+    ptl_event_t event;     /* as expected; `link` and `sequence` are not filled */
+    uint64_t stream;       /* order is fixed among events of one stream */
+    uint64_t operation;    /* events of one operation share their link */
+    uint64_t call;         /* what calls bring about comes in the order of the calls */
+    bool is_manual_unlink; /* only type, md_handle and md.user_ptr are said */
+    bool is_get_sent;      /* SEND of a get: mlength is not said */
 };
 
 struct model_eq {
@@ -55,28 +55,28 @@ struct model_me {
     ptl_match_bits_t bits;
     ptl_match_bits_t ignore;
     bool unlinks;
-    int md;                     /* or MODEL_NONE */
+    int md; /* or MODEL_NONE */
 };
 
 struct model_segment {
-    uint64_t at;                /* in the arena */
+    uint64_t at; /* in the arena */
     uint64_t bytes;
 };
 
 struct model_md {
     bool in_use;
     ptl_handle_md_t handle;
-    int me;                     /* or MODEL_NONE: bound */
-    int eq;                     /* or MODEL_NONE */
-    ptl_md_t md;                /* as given */
+    int me;      /* or MODEL_NONE: bound */
+    int eq;      /* or MODEL_NONE */
+    ptl_md_t md; /* as given */
     struct model_segment segments[MODEL_SEGMENTS];
     unsigned n_segments;
     uint64_t total;
     int threshold;
     bool is_active;
     bool unlinks;
-    uint64_t offset;            /* local */
-    unsigned replies_due;       /* of gets under way */
+    uint64_t offset;      /* local */
+    unsigned replies_due; /* of gets under way */
 };
 
 struct model_ac {
@@ -90,7 +90,7 @@ struct model_ni {
     ptl_process_id_t id;
     ptl_uid_t uid;
     ptl_jid_t jid;
-    uint64_t arena_addr;        /* in its own process */
+    uint64_t arena_addr; /* in its own process */
     uint8_t arena[MODEL_ARENA_BYTES];
     uint64_t drops;
     bool was_used[MODEL_PTS];
@@ -115,13 +115,13 @@ enum model_kind { MODEL_PUT, MODEL_GET, MODEL_GETPUT };
 /* A call of PtlPut() and its relatives. */
 struct model_call {
     enum model_kind kind;
-    int md;                     /* what is sent, or where a reply goes */
-    int put_md;                 /* getput: what is sent */
+    int md;     /* what is sent, or where a reply goes */
+    int put_md; /* getput: what is sent */
     uint64_t local_offset;
     uint64_t put_offset;
     uint64_t length;
     bool wants_ack;
-    unsigned target;            /* number of the interface; its id is in there */
+    unsigned target; /* number of the interface; its id is in there */
     ptl_pt_index_t pt;
     ptl_ac_index_t ac;
     ptl_match_bits_t bits;

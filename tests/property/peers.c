@@ -62,7 +62,7 @@ static int make_with_md(struct peer *p, struct peers_call *c)
 
 static int query(struct peers_call *c)
 {
-    c->desc.options = 0;        /* scalar members only */
+    c->desc.options = 0; /* scalar members only */
     return PtlMDUpdate(c->md, &c->desc, NULL, PTL_EQ_NONE);
 }
 
@@ -118,7 +118,7 @@ static int make_call(struct peer *p, struct peers_call *c)
         while (pj_expect(p->fence_eq, PTL_EVENT_PUT_END).hdr_data != c->hdr_data)
             ;
         return PTL_OK;
-    case DO_STREAM:             /* `count` puts of the same kind */
+    case DO_STREAM: /* `count` puts of the same kind */
         for (ptl_size_t i = 0; i < c->count; i++) {
             int rc = PtlPut(c->md, c->ack, c->id, c->pt, c->ac, c->bits, c->remote_offset, i);
 

@@ -15,9 +15,32 @@
 #define PEERS_FENCE_PT 50u
 
 enum peers_verb {
-    DO_ME_ATTACH, DO_ME_ATTACH_ANY, DO_ME_INSERT, DO_ME_UNLINK, DO_MD_ATTACH, DO_MD_BIND, DO_MD_UNLINK, DO_MD_UPDATE,
-    DO_MD_QUERY, DO_MEMD_ATTACH, DO_MEMD_INSERT, DO_MEMD_POST, DO_EQ_ALLOC, DO_EQ_FREE, DO_EQ_GET, DO_AC_ENTRY, DO_PUT,
-    DO_PUT_REGION, DO_GET, DO_GET_REGION, DO_GETPUT, DO_GETPUT_REGION, DO_STATUS, DO_SNAPSHOT, DO_FENCE, DO_FENCE_WAIT,
+    DO_ME_ATTACH,
+    DO_ME_ATTACH_ANY,
+    DO_ME_INSERT,
+    DO_ME_UNLINK,
+    DO_MD_ATTACH,
+    DO_MD_BIND,
+    DO_MD_UNLINK,
+    DO_MD_UPDATE,
+    DO_MD_QUERY,
+    DO_MEMD_ATTACH,
+    DO_MEMD_INSERT,
+    DO_MEMD_POST,
+    DO_EQ_ALLOC,
+    DO_EQ_FREE,
+    DO_EQ_GET,
+    DO_AC_ENTRY,
+    DO_PUT,
+    DO_PUT_REGION,
+    DO_GET,
+    DO_GET_REGION,
+    DO_GETPUT,
+    DO_GETPUT_REGION,
+    DO_STATUS,
+    DO_SNAPSHOT,
+    DO_FENCE,
+    DO_FENCE_WAIT,
     DO_STREAM,
     DO_END,
 };
@@ -38,7 +61,7 @@ struct peers_call {
     ptl_unlink_t md_unlink;
     ptl_ins_pos_t position;
     ptl_md_t desc;
-    ptl_md_iovec_t iov[MODEL_SEGMENTS];     /* with PTL_MD_IOVEC in desc.options the process fills in desc.start */
+    ptl_md_iovec_t iov[MODEL_SEGMENTS]; /* with PTL_MD_IOVEC in desc.options the process fills in desc.start */
     ptl_ack_req_t ack;
     ptl_size_t offset;
     ptl_size_t put_offset;

@@ -31,7 +31,9 @@ static struct emu_ptl_me_spec me_spec(const struct engine_peer *p, const struct 
     return (struct emu_ptl_me_spec){
         .pt = c->pt,
         .base = is_insert ? emu_ptl_find_me(&p->owner, c->me) : 0,
-        .where = is_insert ? (is_before ? EMU_PTL_BEFORE : EMU_PTL_AFTER) : is_before ? EMU_PTL_HEAD : EMU_PTL_TAIL,
+        .where = is_insert ? (is_before ? EMU_PTL_BEFORE : EMU_PTL_AFTER) :
+                 is_before ? EMU_PTL_HEAD :
+                             EMU_PTL_TAIL,
         .nid = c->id.nid,
         .pid = c->id.pid == PTL_PID_ANY ? EMU_PTL_PID_ANY : c->id.pid,
         .bits = c->bits,
@@ -211,7 +213,9 @@ static int change_access(struct engine_peer *p, const struct peers_call *c)
         return PTL_PT_INDEX_INVALID;
     p->ni->aces[c->ac] = (struct emu_ptl_ace){ .nid = c->id.nid,
                                                .pid = c->id.pid == PTL_PID_ANY ? EMU_PTL_PID_ANY : c->id.pid,
-                                               .uid = c->uid, .jid = c->jid, .pt = c->pt };
+                                               .uid = c->uid,
+                                               .jid = c->jid,
+                                               .pt = c->pt };
     return PTL_OK;
 }
 
@@ -285,9 +289,17 @@ static int carry_out(struct engine_peer *from, struct emu_ptl_send *send)
     static uint8_t data[MODEL_ARENA_BYTES];
     struct engine_peer *to = &own[send->pid - FIRST_PID];
     struct emu_ptl_peer peer = { to->ni->nid, to->ni->pid, to->ni->uid, to->ni->jid };
-    struct emu_ptl_request request = { .kind = send->kind, .wants_ack = send->wants_ack, .nid = from->ni->nid,
-                                       .pid = from->ni->pid, .uid = UID, .jid = JID, .pt = send->pt, .ac = send->ac,
-                                       .bits = send->bits, .offset = send->offset, .length_bytes = send->length_bytes,
+    struct emu_ptl_request request = { .kind = send->kind,
+                                       .wants_ack = send->wants_ack,
+                                       .nid = from->ni->nid,
+                                       .pid = from->ni->pid,
+                                       .uid = UID,
+                                       .jid = JID,
+                                       .pt = send->pt,
+                                       .ac = send->ac,
+                                       .bits = send->bits,
+                                       .offset = send->offset,
+                                       .length_bytes = send->length_bytes,
                                        .hdr_data = send->hdr_data };
     struct emu_ptl_flight flight = { .stage = 0 };
     struct emu_ptl_taker taker;
@@ -313,9 +325,17 @@ static int move(struct engine_peer *p, const struct peers_call *c, enum emu_ptl_
 {
     uint32_t md = emu_ptl_find_md(&p->owner, c->md);
     uint32_t put_md = kind == EMU_PTL_GETPUT ? emu_ptl_find_md(&p->owner, c->put_md) : md;
-    struct emu_ptl_send send = { .kind = kind, .wants_ack = c->ack == PTL_ACK_REQ, .md = md, .put_md = put_md,
-                                 .nid = c->id.nid, .pid = c->id.pid, .pt = c->pt, .ac = c->ac, .bits = c->bits,
-                                 .offset = c->remote_offset, .hdr_data = c->hdr_data };
+    struct emu_ptl_send send = { .kind = kind,
+                                 .wants_ack = c->ack == PTL_ACK_REQ,
+                                 .md = md,
+                                 .put_md = put_md,
+                                 .nid = c->id.nid,
+                                 .pid = c->id.pid,
+                                 .pt = c->pt,
+                                 .ac = c->ac,
+                                 .bits = c->bits,
+                                 .offset = c->remote_offset,
+                                 .hdr_data = c->hdr_data };
 
     if (md == EMU_PTL_NONE || put_md == EMU_PTL_NONE)
         return PTL_MD_INVALID;
@@ -405,16 +425,16 @@ static void open_peer(struct engine_peer *p, struct peers_line *line, unsigned w
     p->ni->max_pt = EMU_PTL_PTS - 1;
     p->ni->max_ac = EMU_PTL_ACES - 1;
     p->ni->max_getput = EMU_PTL_GETPUT_MAX;
-    p->ni->behaviour = IS_CRAY ? EMU_PTL_UNLINK_ON_DEMAND | EMU_PTL_GET_SENDS | EMU_PTL_THRESHOLD_BEFORE |
-                                     EMU_PTL_LENIENT_REPLY
-                               : EMU_PTL_ACCESS_CONTROL;
+    p->ni->behaviour =
+        IS_CRAY ? EMU_PTL_UNLINK_ON_DEMAND | EMU_PTL_GET_SENDS | EMU_PTL_THRESHOLD_BEFORE | EMU_PTL_LENIENT_REPLY :
+                  EMU_PTL_ACCESS_CONTROL;
     p->ni->nid = who;
     p->ni->pid = FIRST_PID + who;
     p->ni->uid = UID;
     p->ni->jid = JID;
     for (unsigned i = 0; i < EMU_PTL_ACES; i++)
-        p->ni->aces[i] = (struct emu_ptl_ace){ EMU_PTL_NID_ANY, EMU_PTL_PID_ANY, UID,
-                                               EMU_PTL_JID_ANY, EMU_PTL_PT_ANY,  { 0 } };
+        p->ni->aces[i] =
+            (struct emu_ptl_ace){ EMU_PTL_NID_ANY, EMU_PTL_PID_ANY, UID, EMU_PTL_JID_ANY, EMU_PTL_PT_ANY, { 0 } };
     p->ni->is_up = 1;
     for (uint64_t i = 0; i < MODEL_ARENA_BYTES; i++)
         p->arena[i] = peers_first_byte(who, i);

@@ -12,7 +12,7 @@
 
 #include "tests/property/model.h"
 
-#define BASE   0x100000u            /* of the arenas */
+#define BASE   0x100000u /* of the arenas */
 #define EVENTS (PTL_MD_OP_PUT | PTL_MD_OP_GET | AUTO_UNLINK_EVENT)
 
 static struct model m;
@@ -37,7 +37,10 @@ static int open_both(void **state)
 static int new_md(struct model_ni *ni, int me, int eq, unsigned options, int threshold, uint64_t length,
                   uint64_t max_size, bool unlinks)
 {
-    ptl_md_t md = { .start = (void *)(uintptr_t)BASE, .length = length, .threshold = threshold, .max_size = max_size,
+    ptl_md_t md = { .start = (void *)(uintptr_t)BASE,
+                    .length = length,
+                    .threshold = threshold,
+                    .max_size = max_size,
                     .options = options };
     int place = MODEL_NONE;
 
@@ -56,8 +59,13 @@ static int new_me(ptl_match_bits_t bits, ptl_match_bits_t ignore, bool unlinks)
 
 static int put(int md, uint64_t length, ptl_match_bits_t bits, uint64_t remote_offset)
 {
-    struct model_call c = { .kind = MODEL_PUT, .md = md, .length = length, .pt = 4, .bits = bits,
-                            .remote_offset = remote_offset, .wants_ack = true };
+    struct model_call c = { .kind = MODEL_PUT,
+                            .md = md,
+                            .length = length,
+                            .pt = 4,
+                            .bits = bits,
+                            .remote_offset = remote_offset,
+                            .wants_ack = true };
 
     return model_move(&m, source, &c);
 }
@@ -90,7 +98,7 @@ static void test_threshold_one_with_unlink_takes_one_put_and_goes(void **state)
     assert_false(target->mes[first].in_use || target->mds[md].in_use);
     assert_int_equal(put(from, 10, 7, 0), PTL_OK);
     expect_events(target, target_eq, 2, PTL_EVENT_PUT_START, PTL_EVENT_PUT_END);
-    assert_true(target->mes[second].in_use);    /* its descriptor was to be kept: used up, but there */
+    assert_true(target->mes[second].in_use); /* its descriptor was to be kept: used up, but there */
     assert_int_equal(put(from, 10, 7, 0), PTL_OK);
     assert_int_equal(target->drops, 1);
 }
@@ -119,13 +127,13 @@ static void test_block_ends_when_less_than_max_size_is_left(void **state)
 
     (void)state;
     new_md(target, catcher, target_eq, EVENTS | PTL_MD_TRUNCATE, PTL_MD_THRESH_INF, 0, 0, false);
-    assert_int_equal(put(from, 30, 1, 0), PTL_OK);      /* 70 left */
-    assert_int_equal(put(from, 50, 1, 0), PTL_OK);      /* over max_size: the catcher's, with nothing kept */
+    assert_int_equal(put(from, 30, 1, 0), PTL_OK); /* 70 left */
+    assert_int_equal(put(from, 50, 1, 0), PTL_OK); /* over max_size: the catcher's, with nothing kept */
     assert_int_equal(target->eqs[target_eq].events[2].event.mlength, 0);
     assert_int_equal(target->eqs[target_eq].events[2].event.rlength, 50);
     assert_true(target->mds[md].in_use);
     target->eqs[target_eq].n_events = 0;
-    assert_int_equal(put(from, 35, 1, 0), PTL_OK);      /* 35 left: that was the last */
+    assert_int_equal(put(from, 35, 1, 0), PTL_OK); /* 35 left: that was the last */
     assert_int_equal(target->eqs[target_eq].events[0].event.offset, 30);
     expect_events(target, target_eq, 3, PTL_EVENT_PUT_START, PTL_EVENT_PUT_END, PTL_EVENT_UNLINK);
     assert_int_equal(target->drops, 0);

@@ -25,18 +25,18 @@
 #define EQS          3u
 #define EQ_COUNT     1024u
 #define EQ_FULL      700u
-#define PTS          2u             /* portal indices that requests go to; AttachAny adds more */
+#define PTS          2u /* portal indices that requests go to; AttachAny adds more */
 #define LIVE_MES     40u
 #define LIVE_MDS     40u
-#define TARGET_BYTES 16384u         /* of the arena: memory of attached MDs; behind it two parts for bound ones */
+#define TARGET_BYTES 16384u /* of the arena: memory of attached MDs; behind it two parts for bound ones */
 #define BOUND_BYTES  8192u
 #define LINKS        4096u
 #ifdef OVER_ENGINE
-#define RUNS         30u
-#define STEPS        4000u
+#define RUNS  30u
+#define STEPS 4000u
 #else
-#define RUNS         6u
-#define STEPS        1500u
+#define RUNS  6u
+#define STEPS 1500u
 #endif
 
 static struct fx fx;
@@ -201,9 +201,10 @@ static bool thresholds_are_right(unsigned who)
 
 static const char *what_is_wrong(unsigned who)
 {
-    return !memory_is_right(who) ? "memory"
-           : !drops_are_right(who) ? "the drop counter"
-           : !thresholds_are_right(who) ? "a threshold" : NULL;
+    return !memory_is_right(who)      ? "memory" :
+           !drops_are_right(who)      ? "the drop counter" :
+           !thresholds_are_right(who) ? "a threshold" :
+                                        NULL;
 }
 
 static void check_everything(void)
@@ -461,10 +462,10 @@ static void create_both(unsigned who)
 
     if (count_mes(ni) > LIVE_MES || count_mds(ni) > LIVE_MDS)
         return;
-    call.verb = base == MODEL_NONE ? DO_MEMD_ATTACH
-                : one_in(2)        ? DO_MEMD_POST
-                : one_in(2)        ? DO_MEMD_INSERT
-                                   : DO_MEMD_ATTACH;
+    call.verb = base == MODEL_NONE ? DO_MEMD_ATTACH :
+                one_in(2)          ? DO_MEMD_POST :
+                one_in(2)          ? DO_MEMD_INSERT :
+                                     DO_MEMD_ATTACH;
     fill_criteria(&call);
     eq = fill_descriptor(ni, &call, 0, TARGET_BYTES);
     if (call.verb != DO_MEMD_ATTACH)
@@ -474,9 +475,9 @@ static void create_both(unsigned who)
         do_as(who, &call, PTL_MD_NO_UPDATE, "PtlMEMDPost");
         return;
     }
-    rc = call.verb == DO_MEMD_ATTACH
-             ? model_me_attach(ni, call.pt, call.id, call.bits, call.ignore, call.unlink, call.position, &me)
-             : model_me_insert(ni, base, call.id, call.bits, call.ignore, call.unlink, call.position, &me);
+    rc = call.verb == DO_MEMD_ATTACH ?
+             model_me_attach(ni, call.pt, call.id, call.bits, call.ignore, call.unlink, call.position, &me) :
+             model_me_insert(ni, base, call.id, call.bits, call.ignore, call.unlink, call.position, &me);
     as_modelled(&call);
     if (rc == PTL_OK)
         rc = model_md_create(ni, me, &call.desc, eq, call.md_unlink, &md);
@@ -525,8 +526,9 @@ static void update_md(unsigned who)
     if (d->me != MODEL_NONE)
         eq = fill_descriptor(ni, &call, 0, TARGET_BYTES);
     else
-        eq = fill_descriptor(ni, &call, d->segments[0].at >= TARGET_BYTES + BOUND_BYTES ? TARGET_BYTES + BOUND_BYTES
-                                                                                        : TARGET_BYTES, BOUND_BYTES);
+        eq = fill_descriptor(
+            ni, &call, d->segments[0].at >= TARGET_BYTES + BOUND_BYTES ? TARGET_BYTES + BOUND_BYTES : TARGET_BYTES,
+            BOUND_BYTES);
     call.md = d->handle;
     call.eq = eq_handle(ni, testq);
     as_modelled(&call);
@@ -538,10 +540,14 @@ static void update_md(unsigned who)
 
 static void change_access(unsigned who)
 {
-    struct peers_call call = { .verb = DO_AC_ENTRY, .ac = (ptl_ac_index_t)(1 + draw(MODEL_ACS)), .id = some_id(),
-                               .uid = one_in(4) ? peers.lines[who].uid + 1
-                                      : one_in(2) ? PTL_UID_ANY : peers.lines[who].uid,
-                               .jid = PTL_JID_ANY, .pt = one_in(2) ? PTL_PT_INDEX_ANY : (ptl_pt_index_t)draw(PTS) };
+    struct peers_call call = { .verb = DO_AC_ENTRY,
+                               .ac = (ptl_ac_index_t)(1 + draw(MODEL_ACS)),
+                               .id = some_id(),
+                               .uid = one_in(4) ? peers.lines[who].uid + 1 :
+                                      one_in(2) ? PTL_UID_ANY :
+                                                  peers.lines[who].uid,
+                               .jid = PTL_JID_ANY,
+                               .pt = one_in(2) ? PTL_PT_INDEX_ANY : (ptl_pt_index_t)draw(PTS) };
 
     do_as(who, &call, model_ac_entry(ni_of(who), call.ac, call.id, call.uid, call.jid, call.pt), "PtlACEntry");
 }
@@ -583,8 +589,8 @@ static bool make_getput(struct model_ni *ni, struct model_call *c)
     put = &ni->mds[c->put_md];
     get = &ni->mds[c->md];
     c->length = put->total;
-    return put == get ? get->threshold != 1
-                      : get->total >= put->total && is_of_lower_part(put) != is_of_lower_part(get);
+    return put == get ? get->threshold != 1 :
+                        get->total >= put->total && is_of_lower_part(put) != is_of_lower_part(get);
 }
 
 static bool make_region(struct model_ni *ni, struct model_call *c, bool *is_region_out)
@@ -607,10 +613,12 @@ static bool make_region(struct model_ni *ni, struct model_call *c, bool *is_regi
 static void move(unsigned who)
 {
     struct model_ni *ni = ni_of(who);
-    struct model_call c = { .target = (unsigned)draw(PEERS), .pt = one_in(40) ? 70 : (ptl_pt_index_t)draw(PTS),
+    struct model_call c = { .target = (unsigned)draw(PEERS),
+                            .pt = one_in(40) ? 70 : (ptl_pt_index_t)draw(PTS),
                             .bits = draw(4) | (one_in(8) ? 0xab00000000000000 : 0),
                             .remote_offset = one_in(2) ? 0 : draw(one_in(2) ? 64 : 600),
-                            .hdr_data = emu_random_next(&random_state), .wants_ack = one_in(2) };
+                            .hdr_data = emu_random_next(&random_state),
+                            .wants_ack = one_in(2) };
     struct peers_call call = { .verb = DO_PUT };
     bool is_region = false;
     unsigned what = (unsigned)draw(8);
@@ -620,7 +628,7 @@ static void move(unsigned who)
     if (c.kind == MODEL_GETPUT ? !make_getput(ni, &c) : !make_region(ni, &c, &is_region))
         return;
     if (c.target == who && ni->mds[c.md].me != MODEL_NONE)
-        return;             /* may match itself: order of the two sides' countings is not said */
+        return; /* may match itself: order of the two sides' countings is not said */
     if (!IS_CRAY && one_in(8))
         c.ac = (ptl_ac_index_t)draw(MODEL_ACS + 1);
     else if (one_in(60))

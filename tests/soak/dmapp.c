@@ -24,11 +24,11 @@
 
 #define PES_MAX    16
 #define LANE       8192u
-#define WORDS      8u           /* of a lane, behind its data */
+#define WORDS      8u /* of a lane, behind its data */
 #define LANE_BYTES (LANE + WORDS * 8)
 #define UNDER_WAY  8u
-#define ROUND      300u         /* operations */
-#define KINDS      2u           /* heap, static data */
+#define ROUND      300u /* operations */
+#define KINDS      2u   /* heap, static data */
 
 struct lanes {
     uint8_t bytes[PES_MAX][LANE_BYTES];
@@ -37,7 +37,7 @@ struct lanes {
 struct op {
     bool in_use;
     bool is_get;
-    dmapp_syncid_handle_t syncid;   /* NULL: implicit */
+    dmapp_syncid_handle_t syncid; /* NULL: implicit */
     unsigned kind;
     dmapp_pe_t pe;
     uint32_t offset;
@@ -53,9 +53,9 @@ static uint8_t shadow[KINDS][PES_MAX][LANE_BYTES];
 static struct op ops[UNDER_WAY];
 static struct {
     dmapp_lock_desc_t lock;
-    uint64_t locked;                /* changed under the lock */
-    uint64_t added;                 /* by adds */
-} *common;
+    uint64_t locked; /* changed under the lock */
+    uint64_t added;  /* by adds */
+} * common;
 static uint64_t done_locked[PES_MAX], done_added[PES_MAX], sent[PES_MAX];
 static uint64_t next_from[PES_MAX];
 static _Atomic uint64_t n_received;
@@ -125,8 +125,11 @@ static struct op *new_op(void)
     static const uint32_t most[] = { 8, 64, 512, LANE };
     uint32_t len = (uint32_t)draw(most[draw(4)]) + 1;
     struct op *op = NULL;
-    struct op wanted = { .in_use = true, .kind = (unsigned)draw(KINDS), .pe = (dmapp_pe_t)draw((unsigned)job.npes),
-                         .offset = (uint32_t)draw(LANE - len + 1), .len = len };
+    struct op wanted = { .in_use = true,
+                         .kind = (unsigned)draw(KINDS),
+                         .pe = (dmapp_pe_t)draw((unsigned)job.npes),
+                         .offset = (uint32_t)draw(LANE - len + 1),
+                         .len = len };
 
     for (unsigned i = 0; i < UNDER_WAY && !op; i++)
         op = ops[i].in_use ? NULL : &ops[i];
@@ -148,17 +151,17 @@ static void transfer(void)
     op->is_get = draw(2);
     if (op->is_get) {
         memset(op->buffer, 0xdd, op->len);
-        must(flavour == 0   ? dmapp_get(op->buffer, remote, seg, op->pe, op->len, DMAPP_BYTE)
-             : flavour == 1 ? dmapp_get_nb(op->buffer, remote, seg, op->pe, op->len, DMAPP_BYTE, &op->syncid)
-                            : dmapp_get_nbi(op->buffer, remote, seg, op->pe, op->len, DMAPP_BYTE),
+        must(flavour == 0 ? dmapp_get(op->buffer, remote, seg, op->pe, op->len, DMAPP_BYTE) :
+             flavour == 1 ? dmapp_get_nb(op->buffer, remote, seg, op->pe, op->len, DMAPP_BYTE, &op->syncid) :
+                            dmapp_get_nbi(op->buffer, remote, seg, op->pe, op->len, DMAPP_BYTE),
              "get");
     } else {
         for (uint32_t i = 0; i < op->len; i++)
             op->buffer[i] = (uint8_t)emu_random_next(&randoms);
         memcpy(&shadow[op->kind][op->pe][op->offset], op->buffer, op->len);
-        must(flavour == 0   ? dmapp_put(remote, seg, op->pe, op->buffer, op->len, DMAPP_BYTE)
-             : flavour == 1 ? dmapp_put_nb(remote, seg, op->pe, op->buffer, op->len, DMAPP_BYTE, &op->syncid)
-                            : dmapp_put_nbi(remote, seg, op->pe, op->buffer, op->len, DMAPP_BYTE),
+        must(flavour == 0 ? dmapp_put(remote, seg, op->pe, op->buffer, op->len, DMAPP_BYTE) :
+             flavour == 1 ? dmapp_put_nb(remote, seg, op->pe, op->buffer, op->len, DMAPP_BYTE, &op->syncid) :
+                            dmapp_put_nbi(remote, seg, op->pe, op->buffer, op->len, DMAPP_BYTE),
              "put");
     }
     n_bytes += op->len;

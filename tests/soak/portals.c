@@ -35,13 +35,13 @@
 #define WORD_PT       11u
 #define MESSAGE_PT    12u
 #define OPS_MAX       12u
-#define SPECIALS      3u            /* entries before a lane's last one */
+#define SPECIALS      3u /* entries before a lane's last one */
 #define DECOYS        24u
 #define BLOCKS        3u
 #define BLOCK_BYTES   131072u
 #define MESSAGE_BYTES 512u
-#define CREDITS       8u            /* messages under way to one process */
-#define AHEAD_MAX     512u          /* requests to one process whose events it has not taken */
+#define CREDITS       8u   /* messages under way to one process */
+#define AHEAD_MAX     512u /* requests to one process whose events it has not taken */
 #define EQ_ENTRIES    65536u
 #define FIRST_PID     300u
 #define HANG_NS       60000000000ull
@@ -49,15 +49,15 @@
 /* What one process tells the others; each line is written by its process. */
 struct told {
     _Alignas(64) ptl_process_id_t id;
-    _Atomic uint64_t requests_to[RANKS];        /* lanes and words: accepted, or to be */
+    _Atomic uint64_t requests_to[RANKS]; /* lanes and words: accepted, or to be */
     _Atomic uint64_t messages_to[RANKS];
-    _Atomic uint64_t events_from[RANKS];        /* of requests_to[us], taken */
+    _Atomic uint64_t events_from[RANKS]; /* of requests_to[us], taken */
     _Atomic uint64_t messages_from[RANKS];
     _Atomic uint64_t sum_put;
-    _Atomic uint64_t sum_got;                   /* at the end with the own word's value */
+    _Atomic uint64_t sum_got; /* at the end with the own word's value */
     _Atomic uint64_t n_ops;
     _Atomic uint64_t n_bytes;
-    _Atomic uint64_t n_churned;                 /* entries and descriptors made */
+    _Atomic uint64_t n_churned; /* entries and descriptors made */
     _Atomic uint64_t n_mismatches;
     _Atomic uint32_t is_drained;
 };
@@ -83,14 +83,14 @@ struct op {
     enum op_kind kind;
     unsigned target;
     ptl_handle_md_t md;
-    ptl_handle_md_t put_md;             /* swap */
+    ptl_handle_md_t put_md; /* swap */
     bool is_unlinked_by_itself;
-    unsigned n_to_come;                 /* events */
+    unsigned n_to_come; /* events */
     uint64_t offset;
     uint64_t length;
-    uint64_t word[2];                   /* swap: what goes, what comes */
-    uint8_t *buffer;                    /* LANE_BYTES */
-    uint8_t *expected;                  /* of a get, as it was when it was issued */
+    uint64_t word[2];  /* swap: what goes, what comes */
+    uint8_t *buffer;   /* LANE_BYTES */
+    uint8_t *expected; /* of a get, as it was when it was issued */
 };
 
 static struct {
@@ -99,15 +99,15 @@ static struct {
     struct told *told;
     struct emu_random random;
     ptl_handle_ni_t ni;
-    ptl_handle_eq_t eq;                 /* of the target side */
+    ptl_handle_eq_t eq; /* of the target side */
     ptl_handle_eq_t op_eq;
     ptl_handle_eq_t empty_eq;
     uint8_t *lanes;
     uint64_t word;
     uint8_t *blocks[BLOCKS];
     uint8_t *shadow[RANKS];
-    ptl_handle_me_t last[RANKS];        /* of each lane: takes everything */
-    ptl_handle_me_t mark;               /* behind the message blocks */
+    ptl_handle_me_t last[RANKS]; /* of each lane: takes everything */
+    ptl_handle_me_t mark;        /* behind the message blocks */
     struct entry specials[RANKS * SPECIALS];
     struct entry decoys[DECOYS];
     struct op ops[OPS_MAX];
@@ -145,10 +145,13 @@ static void made(void)
 
 static ptl_md_t lane_md(unsigned source, int threshold, uintptr_t user)
 {
-    return (ptl_md_t){ .start = r.lanes + (uint64_t)source * LANE_BYTES, .length = LANE_BYTES, .threshold = threshold,
+    return (ptl_md_t){ .start = r.lanes + (uint64_t)source * LANE_BYTES,
+                       .length = LANE_BYTES,
+                       .threshold = threshold,
                        .options = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE |
                                   (threshold > 0 ? AUTO_UNLINK_EVENT : 0),
-                       .user_ptr = (void *)user, .eq_handle = r.eq };
+                       .user_ptr = (void *)user,
+                       .eq_handle = r.eq };
 }
 
 /*
@@ -283,7 +286,8 @@ static void change_decoy(void)
     else if (what == 4)
         md.options &= ~(unsigned)(PTL_MD_OP_PUT | PTL_MD_OP_GET);
     else if (what == 5)
-        md = (ptl_md_t){ .threshold = PTL_MD_THRESH_INF, .options = PTL_MD_OP_PUT | PTL_MD_OP_GET,
+        md = (ptl_md_t){ .threshold = PTL_MD_THRESH_INF,
+                         .options = PTL_MD_OP_PUT | PTL_MD_OP_GET,
                          .eq_handle = PTL_EQ_NONE };
     PJ(PtlMEInsert(r.last[source], id, bits, 15, draw(2) ? PTL_UNLINK : PTL_RETAIN,
                    draw(2) ? PTL_INS_BEFORE : PTL_INS_AFTER, &e->me));
@@ -295,10 +299,13 @@ static void change_decoy(void)
 
 static void attach_block(unsigned n)
 {
-    ptl_md_t md = { .start = r.blocks[n], .length = BLOCK_BYTES, .threshold = PTL_MD_THRESH_INF,
+    ptl_md_t md = { .start = r.blocks[n],
+                    .length = BLOCK_BYTES,
+                    .threshold = PTL_MD_THRESH_INF,
                     .max_size = MESSAGE_BYTES,
                     .options = PTL_MD_OP_PUT | PTL_MD_MAX_SIZE | PTL_MD_ACK_DISABLE | AUTO_UNLINK_EVENT,
-                    .user_ptr = (void *)(uintptr_t)(USER_BLOCK + n), .eq_handle = r.eq };
+                    .user_ptr = (void *)(uintptr_t)(USER_BLOCK + n),
+                    .eq_handle = r.eq };
 
     insert_both(r.mark, pj_anybody(), ~0ull, PTL_UNLINK, md);
     made();
@@ -306,9 +313,12 @@ static void attach_block(unsigned n)
 
 static void open_target(void)
 {
-    ptl_md_t word = { .start = &r.word, .length = 8, .threshold = PTL_MD_THRESH_INF,
+    ptl_md_t word = { .start = &r.word,
+                      .length = 8,
+                      .threshold = PTL_MD_THRESH_INF,
                       .options = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
-                      .user_ptr = (void *)USER_WORD, .eq_handle = r.eq };
+                      .user_ptr = (void *)USER_WORD,
+                      .eq_handle = r.eq };
 
     r.lanes = aligned_alloc(4096, RANKS * LANE_BYTES);
     memset(r.lanes, 0, RANKS * LANE_BYTES);
@@ -408,8 +418,12 @@ static bool has_ops(void)
 
 static void bind_buffer(struct op *op, void *start, uint64_t length, unsigned n_counted, ptl_handle_md_t *md_out)
 {
-    ptl_md_t md = { .start = start, .length = length, .options = PTL_MD_EVENT_START_DISABLE, .user_ptr = op,
-                    .eq_handle = r.op_eq, .threshold = PTL_MD_THRESH_INF };
+    ptl_md_t md = { .start = start,
+                    .length = length,
+                    .options = PTL_MD_EVENT_START_DISABLE,
+                    .user_ptr = op,
+                    .eq_handle = r.op_eq,
+                    .threshold = PTL_MD_THRESH_INF };
     ptl_md_iovec_t iov[3];
 
     if (op->is_unlinked_by_itself) {
@@ -638,7 +652,11 @@ static void check_lanes(void)
     for (unsigned target = 0; target < RANKS; target++) {
         struct op *op = &r.ops[0];
 
-        *op = (struct op){ .in_use = true, .kind = OP_GET, .target = target, .length = LANE_BYTES, .buffer = op->buffer,
+        *op = (struct op){ .in_use = true,
+                           .kind = OP_GET,
+                           .target = target,
+                           .length = LANE_BYTES,
+                           .buffer = op->buffer,
                            .expected = op->expected };
         atomic_fetch_add(&r.told->requests_to[target], 1);
         start_get(op);
@@ -774,7 +792,8 @@ static bool print_totals(struct board *board)
             messages += atomic_load(&told->messages_from[k]);
     }
     printf("# %llu calls, %llu MiB, %llu messages, %llu entries and descriptors made, %llu mismatches, swapped numbers "
-           "%s\n", (unsigned long long)ops, (unsigned long long)(bytes >> 20), (unsigned long long)messages,
+           "%s\n",
+           (unsigned long long)ops, (unsigned long long)(bytes >> 20), (unsigned long long)messages,
            (unsigned long long)churned, (unsigned long long)mismatches, put == got ? "all there" : "lost");
     return put == got && ops > 0;
 }

@@ -222,7 +222,7 @@ void soak_post(struct soak_rank *r)
     if (rc == GNI_RC_SUCCESS)
         op->in_use = true;
     else if (rc == GNI_RC_ERROR_RESOURCE)
-        give_back(op);      /* no room in the source queue: the program tries again later */
+        give_back(op); /* no room in the source queue: the program tries again later */
     else if (soak_may_fail(r, op->target)) {
         soak_note_loss(r, op->target);
         give_back(op);
@@ -420,8 +420,8 @@ static void get_lane(struct soak_rank *r, unsigned target, struct soak_op *op)
 
 static bool wrote(const struct soak_op *op, uint32_t at, uint8_t byte)
 {
-    bool is_put = touches_data(op->kind) && op->kind != SOAK_GET && op->kind != SOAK_FLAGGED_GET &&
-                  op->kind != SOAK_BLOCK_GET;
+    bool is_put =
+        touches_data(op->kind) && op->kind != SOAK_GET && op->kind != SOAK_FLAGGED_GET && op->kind != SOAK_BLOCK_GET;
 
     if (!is_put)
         return false;

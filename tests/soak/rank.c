@@ -17,7 +17,7 @@
 #include "tests/soak/soak.h"
 
 #define CQ_ENTRIES         65536u
-#define SOURCE_QUEUE_WRITE 5u      /* gni_cq_get_source() */
+#define SOURCE_QUEUE_WRITE 5u /* gni_cq_get_source() */
 
 void soak_mismatch(struct soak_rank *r, const char *format, ...)
 {
@@ -53,8 +53,9 @@ static uint8_t *registered(struct soak_rank *r, uint64_t bytes, gni_cq_handle_t 
     if (!mem)
         soak_must(r, GNI_RC_ERROR_NOMEM, "memory");
     memset(mem, 0, bytes);
-    soak_must(r, GNI_MemRegister(r->nic, (uint64_t)(uintptr_t)mem, bytes, cq, GNI_MEM_READWRITE, (uint32_t)-1,
-                                 hndl_out), "GNI_MemRegister");
+    soak_must(r,
+              GNI_MemRegister(r->nic, (uint64_t)(uintptr_t)mem, bytes, cq, GNI_MEM_READWRITE, (uint32_t)-1, hndl_out),
+              "GNI_MemRegister");
     return mem;
 }
 
@@ -83,7 +84,8 @@ static gni_smsg_attr_t mailbox(const struct soak_told *owner, unsigned peer)
 static void open_memory(struct soak_rank *r)
 {
     struct soak_told *told = r->told;
-    gni_smsg_attr_t attr = { .msg_type = GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT, .mbox_maxcredit = CREDITS,
+    gni_smsg_attr_t attr = { .msg_type = GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT,
+                             .mbox_maxcredit = CREDITS,
                              .msg_maxsize = MESSAGE_BYTES + 8 };
     unsigned bytes;
 
@@ -166,7 +168,7 @@ static void take_event(struct soak_rank *r, gni_cq_entry_t entry)
     uint64_t from = is_write ? data >> 32 : data;
 
     if (GNI_CQ_GET_TYPE(entry) == GNI_CQ_EVENT_TYPE_SMSG)
-        return;     /* a hint */
+        return; /* a hint */
     if (from >= SOAK_RANKS) {
         soak_mismatch(r, "an event of nobody: %llx", (unsigned long long)entry);
     } else if (is_write) {
@@ -260,8 +262,8 @@ static void check_counts(struct soak_rank *r)
 
 static void check_common_words(struct soak_rank *r)
 {
-    const _Atomic uint64_t *words = (const _Atomic uint64_t *)(const void *)(r->region +
-                                                                             SOAK_RANKS * (uint64_t)LANE_BYTES);
+    const _Atomic uint64_t *words =
+        (const _Atomic uint64_t *)(const void *)(r->region + SOAK_RANKS * (uint64_t)LANE_BYTES);
 
     for (uint32_t w = 0; w < COMMON_WORDS; w++) {
         uint64_t expected = 0;

@@ -9,8 +9,8 @@
  * nothing else may be lost. Messages are sent again by the NIC until they arrive, so nobody sees theirs.
  *
  * On several hosts (FX_HOSTS) the last one can be lost when half of the time is over: with -k its emunic is killed,
- * with -b it is started again when all have noticed (loss.c). Its ranks and the others must go on as they can, for a quarter
- * of the time at least, and the emunics of the other hosts must keep nothing of what was lost.
+ * with -b it is started again when all have noticed (loss.c). Its ranks and the others must go on as they can, for
+ * a quarter of the time at least, and the emunics of the other hosts must keep nothing of what was lost.
  *
  * One test in TAP's form. Same seed, same draws of each rank; how the ranks' operations fall between each other is the
  * machine's. A run in which nobody gets any further for a minute is a hang and is ended.
@@ -27,7 +27,7 @@
 #include "tests/soak/soak.h"
 
 #define HANG_NS 60000000000ull
-#define KEEP_NS 20000000000ull  /* for which an emunic may keep what a process had */
+#define KEEP_NS 20000000000ull /* for which an emunic may keep what a process had */
 
 struct task {
     struct soak_board *board;
@@ -55,7 +55,7 @@ struct watched {
     struct fx *fx;
     struct soak_board *board;
     enum loss loss;
-    unsigned lost;              /* the host */
+    unsigned lost; /* the host */
     uint64_t killed_ns;
     uint64_t kept[FX_HOSTS_MAX]; /* of each emunic, before there were ranks */
 };
@@ -142,7 +142,8 @@ static void print_loss(const struct watched *w)
             last_ns = atomic_load(&told->last_lost_ns);
     }
     printf("# host %u was killed: %llu posts and messages failed, the last after %llu ms; %u pairs of ranks met "
-           "again\n", w->lost, (unsigned long long)failed, (unsigned long long)(last_ns - w->killed_ns) / 1000000, met);
+           "again\n",
+           w->lost, (unsigned long long)failed, (unsigned long long)(last_ns - w->killed_ns) / 1000000, met);
 }
 
 /* What an emunic keeps for processes: their memory and their descriptors, but not the sockets to other hosts. */
@@ -150,8 +151,9 @@ static uint64_t count_kept(const struct watched *w, unsigned host)
 {
     pid_t pid = w->fx->hosts[host].daemon;
 
-    return pid == 0 ? 0 : (uint64_t)(proc_count_fds_of(pid, "memfd:") + proc_count_fds_of(pid, "pidfd") +
-                                     proc_count_memfd_maps(pid));
+    return pid == 0 ? 0 :
+                      (uint64_t)(proc_count_fds_of(pid, "memfd:") + proc_count_fds_of(pid, "pidfd") +
+                                 proc_count_memfd_maps(pid));
 }
 
 static bool keep_nothing(void *arg)

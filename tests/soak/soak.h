@@ -20,16 +20,16 @@
 #include "emunic/fabric/random.h"
 #include "tests/common/fixture.h"
 
-#define SOAK_RANKS      16u
-#define SOAK_NODES      4u
-#define DATA_BYTES      (256u << 10)                /* of a lane */
-#define WORDS           16u                         /* of a lane, for atomics */
-#define LANE_BYTES      (DATA_BYTES + 4096u)        /* data, words, a word for flags */
-#define COMMON_WORDS    8u
-#define REGION_BYTES    (SOAK_RANKS * (uint64_t)LANE_BYTES + 4096u)
-#define OPS_MAX         12u                         /* under way at a time */
-#define MESSAGE_BYTES   1024u
-#define CREDITS         8u
+#define SOAK_RANKS    16u
+#define SOAK_NODES    4u
+#define DATA_BYTES    (256u << 10)         /* of a lane */
+#define WORDS         16u                  /* of a lane, for atomics */
+#define LANE_BYTES    (DATA_BYTES + 4096u) /* data, words, a word for flags */
+#define COMMON_WORDS  8u
+#define REGION_BYTES  (SOAK_RANKS * (uint64_t)LANE_BYTES + 4096u)
+#define OPS_MAX       12u /* under way at a time */
+#define MESSAGE_BYTES 1024u
+#define CREDITS       8u
 
 /* What one rank tells the others. In shared memory of the test; each line is written by its rank. */
 struct soak_told {
@@ -39,8 +39,8 @@ struct soak_told {
     gni_mem_handle_t mail_hndl;
     uint32_t nic_addr;
     uint32_t mailbox_bytes;
-    _Atomic uint64_t events_to[SOAK_RANKS];         /* remote events that its posts to that rank must have raised */
-    _Atomic uint64_t written_to[SOAK_RANKS];        /* queue writes to that rank, and the sum of their values */
+    _Atomic uint64_t events_to[SOAK_RANKS];  /* remote events that its posts to that rank must have raised */
+    _Atomic uint64_t written_to[SOAK_RANKS]; /* queue writes to that rank, and the sum of their values */
     _Atomic uint64_t written_sum_to[SOAK_RANKS];
     _Atomic uint64_t messages_to[SOAK_RANKS];
     _Atomic uint64_t added_to[SOAK_RANKS][COMMON_WORDS];
@@ -49,13 +49,13 @@ struct soak_told {
     _Atomic uint64_t maybe_written_to[SOAK_RANKS];
     _Atomic uint64_t maybe_written_sum_to[SOAK_RANKS];
     _Atomic uint64_t maybe_added_to[SOAK_RANKS][COMMON_WORDS];
-    _Atomic uint64_t errors;                        /* completions with an error */
-    _Atomic uint64_t lost;                          /* posts and messages that failed because of the lost host */
-    _Atomic uint64_t last_lost_ns;                  /* when the last of them did */
-    _Atomic uint32_t life;                          /* to which others are to connect; 1: after its host was lost */
-    _Atomic uint32_t is_down;                       /* its host was lost, and all that it had there is closed */
-    _Atomic uint32_t n_given_up;                    /* ranks of the lost host to which nothing is under way any more */
-    _Atomic uint32_t n_met;                         /* of those in their second life, that it is connected to */
+    _Atomic uint64_t errors;       /* completions with an error */
+    _Atomic uint64_t lost;         /* posts and messages that failed because of the lost host */
+    _Atomic uint64_t last_lost_ns; /* when the last of them did */
+    _Atomic uint32_t life;         /* to which others are to connect; 1: after its host was lost */
+    _Atomic uint32_t is_down;      /* its host was lost, and all that it had there is closed */
+    _Atomic uint32_t n_given_up;   /* ranks of the lost host to which nothing is under way any more */
+    _Atomic uint32_t n_met;        /* of those in their second life, that it is connected to */
     _Atomic uint64_t n_ops;
     _Atomic uint64_t n_bytes;
     _Atomic uint64_t n_messages;
@@ -63,17 +63,17 @@ struct soak_told {
     _Atomic uint32_t n_failed_sends;
     _Atomic uint32_t is_drained;
     _Atomic uint32_t is_checked;
-    uint32_t retransmitted;                         /* at the end */
+    uint32_t retransmitted; /* at the end */
 };
 
 struct soak_board {
-    _Atomic uint32_t is_over;                       /* time is up: no new operation */
-    _Atomic uint64_t beats;                         /* progress of all; whoever watches sees a hang */
+    _Atomic uint32_t is_over; /* time is up: no new operation */
+    _Atomic uint64_t beats;   /* progress of all; whoever watches sees a hang */
     unsigned host_of[SOAK_RANKS];
-    bool comes_back;                                /* the host that is lost */
-    _Atomic uint32_t lost_host;                     /* from just before its emunic is killed; 0, the head: none */
+    bool comes_back;            /* the host that is lost */
+    _Atomic uint32_t lost_host; /* from just before its emunic is killed; 0, the head: none */
     _Atomic uint32_t is_back;
-    _Atomic uint32_t n_open;                        /* ranks of it that have new memory */
+    _Atomic uint32_t n_open; /* ranks of it that have new memory */
     struct soak_told ranks[SOAK_RANKS];
 };
 
@@ -95,17 +95,17 @@ struct soak_rank;
 
 /* One post under way. */
 struct soak_op {
-    gni_post_descriptor_t descr;                    /* first: GNI_GetCompleted gives its address */
-    gni_ct_put_post_descriptor_t more;              /* of a chain: its second element */
+    gni_post_descriptor_t descr;       /* first: GNI_GetCompleted gives its address */
+    gni_ct_put_post_descriptor_t more; /* of a chain: its second element */
     bool in_use;
     enum soak_kind kind;
     unsigned target;
-    uint32_t offset;                                /* in the lane */
+    uint32_t offset; /* in the lane */
     uint32_t len_bytes;
     uint32_t more_offset;
     uint32_t word;
-    uint64_t number;                                /* what the data are made from */
-    uint8_t *buffer;                                /* DATA_BYTES of registered memory, for this op alone */
+    uint64_t number; /* what the data are made from */
+    uint8_t *buffer; /* DATA_BYTES of registered memory, for this op alone */
 };
 
 struct soak_shadow {
@@ -117,11 +117,11 @@ struct soak_shadow {
 struct soak_rank {
     const struct fx *fx;
     unsigned rank;
-    int n_fds;                                      /* without NIC and memory */
-    bool allows_errors;                             /* faults are injected */
-    bool is_cut_off;                                /* our own host has been lost */
+    int n_fds;          /* without NIC and memory */
+    bool allows_errors; /* faults are injected */
+    bool is_cut_off;    /* our own host has been lost */
     struct soak_board *board;
-    struct soak_told *told;                         /* our own line */
+    struct soak_told *told; /* our own line */
     struct emu_random random;
     gni_cdm_handle_t cdm;
     gni_nic_handle_t nic;
@@ -134,7 +134,7 @@ struct soak_rank {
     gni_mem_handle_t mail_hndl;
     uint8_t *buffers;
     gni_mem_handle_t buffers_hndl;
-    struct soak_shadow *shadows;                    /* one per target */
+    struct soak_shadow *shadows; /* one per target */
     struct soak_op ops[OPS_MAX];
     uint64_t events_from[SOAK_RANKS];
     uint64_t written_from[SOAK_RANKS];
@@ -142,11 +142,11 @@ struct soak_rank {
     uint64_t sent_to[SOAK_RANKS];
     uint64_t taken_from[SOAK_RANKS];
     uint32_t sends_under_way;
-    uint32_t lives[SOAK_RANKS];                     /* to which of a rank's we are connected */
-    bool is_gone[SOAK_RANKS];                       /* something to that life has failed: nothing new goes there */
-    bool has_given_up[SOAK_RANKS];                  /* and nothing is under way there any more */
-    uint32_t sends_to[SOAK_RANKS];                  /* under way */
-    struct soak_op unsure[OPS_MAX];                 /* failed when our host was lost: done or not */
+    uint32_t lives[SOAK_RANKS];     /* to which of a rank's we are connected */
+    bool is_gone[SOAK_RANKS];       /* something to that life has failed: nothing new goes there */
+    bool has_given_up[SOAK_RANKS];  /* and nothing is under way there any more */
+    uint32_t sends_to[SOAK_RANKS];  /* under way */
+    struct soak_op unsure[OPS_MAX]; /* failed when our host was lost: done or not */
     unsigned n_unsure;
     unsigned next_mailbox;
 };

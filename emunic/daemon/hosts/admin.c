@@ -43,31 +43,31 @@
 #include "emunic/daemon/network.h"
 #include "emunic/daemon/server.h"
 
-#define ORDERS_MAX   1024u              /* under way; more are refused */
-#define OWN_ORDER    (1ull << 63)       /* numbers of orders for this host alone */
-#define NOT_ASKED    INT32_MIN          /* of a host: the order was not for it */
-#define RESULT_WORDS 2u                 /* then two for each host that has not done it */
+#define ORDERS_MAX   1024u        /* under way; more are refused */
+#define OWN_ORDER    (1ull << 63) /* numbers of orders for this host alone */
+#define NOT_ASKED    INT32_MIN    /* of a host: the order was not for it */
+#define RESULT_WORDS 2u           /* then two for each host that has not done it */
 
 /* A request that is being done: on the head, or for this host alone. */
 struct order {
     LIST_ENTRY(order) link;
     uint64_t number;
-    struct emu_admin_request *request;  /* owned */
-    struct emu_connection *connection;  /* borrowed: who asked here; or NULL */
+    struct emu_admin_request *request; /* owned */
+    struct emu_connection *connection; /* borrowed: who asked here; or NULL */
     struct emu_msg reply;
-    uint32_t origin;                    /* host that was asked */
-    uint64_t token;                     /* its number of the question */
-    bool is_internal;                   /* nobody waits for it */
-    bool has_gone;                      /* who has asked */
-    bool is_begun;                      /* was not refused here */
+    uint32_t origin;  /* host that was asked */
+    uint64_t token;   /* its number of the question */
+    bool is_internal; /* nobody waits for it */
+    bool has_gone;    /* who has asked */
+    bool is_begun;    /* was not refused here */
     bool awaits_own;
-    uint32_t n_left;                    /* hosts that are awaited, ours not counted */
+    uint32_t n_left; /* hosts that are awaited, ours not counted */
     int result;
     uint32_t value;
     uint64_t deadline_ns;
     struct {
         bool is_awaited;
-        int result;                     /* 0 done; NOT_ASKED */
+        int result; /* 0 done; NOT_ASKED */
     } hosts[];
 };
 
@@ -75,7 +75,7 @@ struct order {
 struct question {
     LIST_ENTRY(question) link;
     uint64_t token;
-    struct emu_connection *connection;  /* borrowed; NULL: has gone */
+    struct emu_connection *connection; /* borrowed; NULL: has gone */
     struct emu_msg reply;
     uint64_t deadline_ns;
 };
@@ -243,8 +243,8 @@ static struct order *make_order(struct emu_server *server, struct emu_admin_requ
 {
     struct emu_admin *admin = server->admin;
     uint32_t n_hosts = emu_hosts_count(server);
-    struct order *order = admin->n_orders < ORDERS_MAX
-                              ? calloc(1, sizeof(*order) + n_hosts * sizeof(order->hosts[0])) : NULL;
+    struct order *order =
+        admin->n_orders < ORDERS_MAX ? calloc(1, sizeof(*order) + n_hosts * sizeof(order->hosts[0])) : NULL;
 
     if (!order)
         return NULL;
@@ -265,7 +265,7 @@ static struct order *find_order(struct emu_server *server, uint64_t number)
 {
     struct order *order;
 
-    LIST_FOREACH(order, &server->admin->orders, link) {
+    LIST_FOREACH (order, &server->admin->orders, link) {
         if (order->number == number)
             return order;
     }
@@ -412,7 +412,7 @@ int emu_admin_answer(struct emu_connection *c, const struct emu_msg *msg, const 
     }
     order->connection = c;
     order->reply = *msg;
-    c->awaits_answer = true;    /* also when it is answered at once */
+    c->awaits_answer = true; /* also when it is answered at once */
     carry_out(server, order);
     return EMU_DEFERRED;
 }
@@ -436,16 +436,16 @@ void emu_admin_forget(struct emu_server *server, const struct emu_connection *co
 
     if (!server->admin)
         return;
-    LIST_FOREACH(question, &server->admin->questions, link) {
+    LIST_FOREACH (question, &server->admin->questions, link) {
         if (question->connection != connection)
             continue;
         question->connection = NULL;
         emu_admin_send(server, EMU_HOST_HEAD, EMU_HOST_ADMIN_FORGET, 0, question->token, NULL, 0);
     }
-    LIST_FOREACH(order, &server->admin->orders, link) {
+    LIST_FOREACH (order, &server->admin->orders, link) {
         if (order->connection == connection) {
             lose_asker(server, order);
-            break;      /* it has one request under way */
+            break; /* it has one request under way */
         }
     }
 }
@@ -564,7 +564,7 @@ static bool take_result(struct emu_server *server, uint32_t host, uint64_t token
 
     if (host != EMU_HOST_HEAD || !result_is_sound(server, list->words, list->n))
         return false;
-    LIST_FOREACH(question, &server->admin->questions, link) {
+    LIST_FOREACH (question, &server->admin->questions, link) {
         if (question->token != token)
             continue;
         if (question->connection)
@@ -574,14 +574,14 @@ static bool take_result(struct emu_server *server, uint32_t host, uint64_t token
         forget_question(question);
         return true;
     }
-    return true;        /* it was given up */
+    return true; /* it was given up */
 }
 
 static bool take_forget(struct emu_server *server, uint32_t host, uint64_t token)
 {
     struct order *order;
 
-    LIST_FOREACH(order, &server->admin->orders, link) {
+    LIST_FOREACH (order, &server->admin->orders, link) {
         if (order->origin == host && order->token == token) {
             lose_asker(server, order);
             break;
@@ -605,9 +605,9 @@ static bool take_state(struct emu_server *server, uint32_t host, uint16_t type, 
         return false;
     domain = emu_hosts_find_domain(server, (uint32_t)emu_words_take(words, UINT32_MAX));
     if (!domain || domain->is_ending)
-        return true;        /* it could not be made here */
-    return type == EMU_MSG_FAULT_SET ? emu_fault_take_state(server, domain, words)
-                                     : emu_job_take_state(server, domain, words);
+        return true; /* it could not be made here */
+    return type == EMU_MSG_FAULT_SET ? emu_fault_take_state(server, domain, words) :
+                                       emu_job_take_state(server, domain, words);
 }
 
 static bool take_list(struct emu_server *server, uint32_t host, const struct emu_admin_incoming *incoming)
@@ -747,11 +747,11 @@ uint64_t emu_admin_next_ns(const struct emu_server *server)
     const struct order *order;
     uint64_t next_ns = emu_gather_next_ns(server);
 
-    LIST_FOREACH(order, &server->admin->orders, link) {
+    LIST_FOREACH (order, &server->admin->orders, link) {
         if (order->n_left > 0 && order->deadline_ns < next_ns)
             next_ns = order->deadline_ns;
     }
-    LIST_FOREACH(question, &server->admin->questions, link) {
+    LIST_FOREACH (question, &server->admin->questions, link) {
         if (question->deadline_ns < next_ns)
             next_ns = question->deadline_ns;
     }
@@ -776,16 +776,16 @@ void emu_admin_round(struct emu_server *server)
         (LIST_EMPTY(&admin->orders) && LIST_EMPTY(&admin->questions) && !emu_gather_is_busy(server)))
         return;
     now_ns = emu_hosts_now_ns(server);
-    LIST_FOREACH(order, &admin->orders, link) {
+    LIST_FOREACH (order, &admin->orders, link) {
         if (order->n_left == 0 || now_ns < order->deadline_ns)
             continue;
-        drop_silent(server, order);     /* its end is heard of as of any host that is lost */
+        drop_silent(server, order); /* its end is heard of as of any host that is lost */
         order->deadline_ns = now_ns + emu_hosts_timeout_ns(server);
     }
     if (!LIST_EMPTY(&admin->questions)) {
         const struct question *question;
 
-        LIST_FOREACH(question, &admin->questions, link) {
+        LIST_FOREACH (question, &admin->questions, link) {
             if (now_ns >= question->deadline_ns) {
                 emu_hosts_drop(server, EMU_HOST_HEAD, "has not answered a request");
                 lose_head(server);

@@ -19,18 +19,18 @@ struct emu_domain;
 struct emu_server;
 
 struct emu_admin_request {
-    uint16_t type;              /* enum emu_msg_type */
-    uint32_t domain;            /* number that all hosts know; 0: that of every domain, or the request finds its own */
-    uint32_t domain_id;         /* for a domain of this host alone; 0 */
-    uid_t uid;                  /* of who asks */
-    bool declares;              /* JOB_CONFIGURE has made its domain */
+    uint16_t type;      /* enum emu_msg_type */
+    uint32_t domain;    /* number that all hosts know; 0: that of every domain, or the request finds its own */
+    uint32_t domain_id; /* for a domain of this host alone; 0 */
+    uid_t uid;          /* of who asks */
+    bool declares;      /* JOB_CONFIGURE has made its domain */
     union {
         struct emu_msg_fault fault;
         struct emu_msg_network network;
         struct emu_msg_job job;
-        uint32_t flags;         /* DATAPATH */
+        uint32_t flags; /* DATAPATH */
     };
-    struct emu_fault_rule *rules; /* owned: fault.n_rules */
+    struct emu_fault_rule *rules;  /* owned: fault.n_rules */
     struct emu_ntt_entry *entries; /* owned: job.group_size */
 };
 

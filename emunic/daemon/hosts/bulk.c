@@ -47,9 +47,9 @@ struct emu_bulk_mappings {
 };
 
 struct emu_bulk_staging {
-    uint8_t *bytes;             /* owned, SLOTS x EMU_HOST_BULK_BYTES */
-    uint32_t used;              /* a bit for each slot */
-    bool is_spent;              /* no longer in the table: goes with its last piece */
+    uint8_t *bytes; /* owned, SLOTS x EMU_HOST_BULK_BYTES */
+    uint32_t used;  /* a bit for each slot */
+    bool is_spent;  /* no longer in the table: goes with its last piece */
 };
 
 struct emu_bulk {

@@ -21,29 +21,29 @@ struct emu_server;
 enum emu_bulk_pool { EMU_BULK_OWN, EMU_BULK_VISITORS, EMU_BULK_POOLS };
 
 struct emu_bulk_piece {
-    LIST_ENTRY(emu_bulk_piece) link;    /* of all */
+    LIST_ENTRY(emu_bulk_piece) link; /* of all */
     LIST_ENTRY(emu_bulk_piece) member_link;
-    struct emu_member *member;          /* borrowed: whose mappings; NULL: staged, or the process has gone... */
-    struct emu_bulk_mappings *mappings; /* ...and left these */
+    struct emu_member *member;           /* borrowed: whose mappings; NULL: staged, or the process has gone... */
+    struct emu_bulk_mappings *mappings;  /* ...and left these */
     struct emu_transport_region *region; /* owned */
-    uint8_t *bytes;                     /* here; of the process, or staging */
+    uint8_t *bytes;                      /* here; of the process, or staging */
     uint32_t length_bytes;
     uint32_t host;
     enum emu_bulk_pool pool;
-    struct emu_bulk_staging *staging;   /* counted by its slots in use */
+    struct emu_bulk_staging *staging; /* counted by its slots in use */
     uint32_t slot;
-    bool is_staged;                     /* the caller copies */
+    bool is_staged; /* the caller copies */
 };
 
 struct emu_bulk_wish {
-    uint32_t host;                      /* that the data come from or go to */
+    uint32_t host; /* that the data come from or go to */
     enum emu_bulk_pool pool;
-    struct emu_member *member;          /* the process whose memory it is */
-    const struct emu_memory *memory;    /* how it is reached */
+    struct emu_member *member;       /* the process whose memory it is */
+    const struct emu_memory *memory; /* how it is reached */
     uint64_t addr;
-    uint32_t length_bytes;              /* at most EMU_HOST_BULK_BYTES */
-    uint32_t access;                    /* EMU_TRANSPORT_READ, EMU_TRANSPORT_WRITE: of the other host; 0 none */
-    bool is_filled;                     /* by the network; else it is read */
+    uint32_t length_bytes; /* at most EMU_HOST_BULK_BYTES */
+    uint32_t access;       /* EMU_TRANSPORT_READ, EMU_TRANSPORT_WRITE: of the other host; 0 none */
+    bool is_filled;        /* by the network; else it is read */
 };
 
 /*

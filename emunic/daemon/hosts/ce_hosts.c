@@ -112,17 +112,21 @@ static int tell(struct emu_server *server, const struct emu_domain *domain, uint
     return emu_ce_send(server, host, domain->common_number, m);
 }
 
-void emu_ce_tell(struct emu_server *server, const struct emu_domain *domain, uint32_t host,
-                 const struct emu_host_ce *m)
+void emu_ce_tell(struct emu_server *server, const struct emu_domain *domain, uint32_t host, const struct emu_host_ce *m)
 {
     tell(server, domain, host, m);
 }
 
 void emu_ce_tell_broken(const struct emu_ce_end *e, const struct emu_ce_link *to, uint64_t version)
 {
-    const struct emu_host_ce m = { .op = EMU_HOST_CE_BROKEN, .status = (uint8_t)e->broken, .from_nid = e->nid,
-                                   .from_ce = (uint16_t)e->ce_id, .from_version = e->version, .to_nid = to->nid,
-                                   .to_ce = to->ce_id, .to_version = version };
+    const struct emu_host_ce m = { .op = EMU_HOST_CE_BROKEN,
+                                   .status = (uint8_t)e->broken,
+                                   .from_nid = e->nid,
+                                   .from_ce = (uint16_t)e->ce_id,
+                                   .from_version = e->version,
+                                   .to_nid = to->nid,
+                                   .to_ce = to->ce_id,
+                                   .to_version = version };
 
     tell(e->server, e->domain, emu_ce_host_of(e->server, e->domain, to->nid), &m);
 }
@@ -130,8 +134,12 @@ void emu_ce_tell_broken(const struct emu_ce_end *e, const struct emu_ce_link *to
 void emu_ce_tell_neighbour(const struct emu_ce_end *e, const struct emu_ce_end *to, enum emu_host_ce_op op,
                            const struct emu_ce_value *value)
 {
-    struct emu_host_ce m = { .op = (uint8_t)op, .from_nid = e->nid, .from_ce = (uint16_t)e->ce_id,
-                             .from_version = e->version, .to_nid = to->nid, .to_ce = (uint16_t)to->ce_id,
+    struct emu_host_ce m = { .op = (uint8_t)op,
+                             .from_nid = e->nid,
+                             .from_ce = (uint16_t)e->ce_id,
+                             .from_version = e->version,
+                             .to_nid = to->nid,
+                             .to_ce = (uint16_t)to->ce_id,
                              .to_version = to->version };
 
     if (value)
@@ -142,8 +150,11 @@ void emu_ce_tell_neighbour(const struct emu_ce_end *e, const struct emu_ce_end *
 static int announce_to(const struct emu_ce_end *e, uint32_t host, enum emu_host_ce_op op, uint64_t number)
 {
     uint8_t list[8 * (EMU_CE_CHILDREN_MAX + 1)];
-    struct emu_host_ce m = { .op = (uint8_t)op, .from_nid = e->nid, .from_ce = (uint16_t)e->ce_id,
-                             .from_version = e->version, .number = number };
+    struct emu_host_ce m = { .op = (uint8_t)op,
+                             .from_nid = e->nid,
+                             .from_ce = (uint16_t)e->ce_id,
+                             .from_version = e->version,
+                             .number = number };
 
     if (op == EMU_HOST_CE_STATE && e->is_configured) {
         m.flags = EMU_HOST_CE_CONFIGURED;
@@ -171,12 +182,15 @@ void emu_ce_announce(struct emu_ce_end *e, enum emu_host_ce_op op, struct emu_ce
 void emu_ce_tell_left(const struct emu_port_end *port, uint64_t poster, bool port_has_twin)
 {
     uint8_t list[8];
-    const struct emu_host_ce m = { .op = EMU_HOST_CE_LEFT, .flags = port_has_twin ? EMU_HOST_CE_HAS_TWIN : 0,
-                                   .from_nid = port->nid, .poster = poster, .n = 1, .list = list };
-
+    const struct emu_host_ce m = { .op = EMU_HOST_CE_LEFT,
+                                   .flags = port_has_twin ? EMU_HOST_CE_HAS_TWIN : 0,
+                                   .from_nid = port->nid,
+                                   .poster = poster,
+                                   .n = 1,
+                                   .list = list };
 
     if (port->domain->is_ending)
-        return;         /* on all hosts */
+        return; /* on all hosts */
     emu_host_ce_put_instance(list, port->instance_id);
     for (uint32_t i = 0; i < port->domain->n_ce_hosts; i++)
         tell(port->server, port->domain, port->domain->ce_hosts[i], &m);
@@ -306,7 +320,7 @@ static void take_up(struct emu_server *server, const struct emu_domain *domain, 
     if (!from || !to || !emu_ce_is_child_of(from, to) || from->has_up)
         return;
     if (to->broken) {
-        emu_ce_tell_broken(to, &back, 0);       /* it did not know: it waits until we are configured anew */
+        emu_ce_tell_broken(to, &back, 0); /* it did not know: it waits until we are configured anew */
         return;
     }
     from->up = m->value;
@@ -361,7 +375,7 @@ static void lose_engine(struct emu_domain *domain, struct emu_ce_end *image)
 {
     struct emu_ce_end *e;
 
-    LIST_FOREACH(e, &domain->ces, link) {
+    LIST_FOREACH (e, &domain->ces, link) {
         if (emu_ce_has_link_to(e, image))
             emu_ce_break_tree(e, EMU_STATUS_NETWORK);
     }
@@ -378,7 +392,7 @@ static void lose_host(struct emu_server *server, struct emu_domain *domain, uint
         if (domain->far_ces[i] && domain->far_ces[i]->host == host)
             lose_engine(domain, domain->far_ces[i]);
     }
-    LIST_FOREACH(e, &domain->ces, link) {
+    LIST_FOREACH (e, &domain->ces, link) {
         if (e->is_configured && has_leaf_on(e, host))
             emu_ce_break_tree(e, EMU_STATUS_NETWORK);
     }
@@ -389,7 +403,7 @@ static void tell_all_engines(const struct emu_domain *domain, uint32_t host)
 {
     const struct emu_ce_end *e;
 
-    LIST_FOREACH(e, &domain->ces, link)
+    LIST_FOREACH (e, &domain->ces, link)
         announce_to(e, host, EMU_HOST_CE_STATE, 0);
 }
 
@@ -407,7 +421,7 @@ void emu_ce_host_up(struct emu_server *server, uint32_t host)
 {
     const struct emu_domain *domain;
 
-    LIST_FOREACH(domain, &server->domains, link) {
+    LIST_FOREACH (domain, &server->domains, link) {
         if (is_with(domain, host))
             tell_all_engines(domain, host);
     }
@@ -417,7 +431,7 @@ void emu_ce_host_down(struct emu_server *server, uint32_t host)
 {
     struct emu_domain *domain;
 
-    LIST_FOREACH(domain, &server->domains, link) {
+    LIST_FOREACH (domain, &server->domains, link) {
         if (is_with(domain, host))
             lose_host(server, domain, host);
     }
@@ -544,7 +558,7 @@ bool emu_ce_host_message(struct emu_server *server, uint32_t host, const uint8_t
 
     if (!emu_host_ce_parse(bytes, length_bytes, &m))
         return false;
-    switch (m.op) {     /* what needs no domain */
+    switch (m.op) { /* what needs no domain */
     case EMU_HOST_CE_KNOWN:
         return emu_ce_wait_known(server, host, m.number);
     case EMU_HOST_CE_TAKEN:

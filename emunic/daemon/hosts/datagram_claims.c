@@ -18,9 +18,15 @@
 static int tell_host(const struct emu_port_end *port, uint32_t host, enum emu_host_datagram_word word, uint64_t number,
                      uint64_t claimer, uint32_t nid, uint32_t instance_id, const struct emu_datagram *d)
 {
-    const struct emu_host_datagram message = { .word = word, .bytes = d ? d->in_bytes : 0, .number = number,
-                                               .claimer = claimer, .nid = port->nid, .instance_id = port->instance_id,
-                                               .to_nid = nid, .to_instance = instance_id, .data = d ? d->in : NULL };
+    const struct emu_host_datagram message = { .word = word,
+                                               .bytes = d ? d->in_bytes : 0,
+                                               .number = number,
+                                               .claimer = claimer,
+                                               .nid = port->nid,
+                                               .instance_id = port->instance_id,
+                                               .to_nid = nid,
+                                               .to_instance = instance_id,
+                                               .data = d ? d->in : NULL };
 
     return emu_datagram_tell_host(port->server, port->domain, host, &message);
 }
@@ -50,8 +56,8 @@ void emu_datagram_introduce(struct emu_port_end *port, struct emu_datagram *d)
     if (!emu_hosts_are_several(port->server))
         return;
     d->number = emu_offers_number(port->domain);
-    d->host = emu_datagram_is_wildcard(d) ? emu_hosts_own(port->server)
-                                          : emu_datagram_host_of(port->server, port->domain, d->remote_nid);
+    d->host = emu_datagram_is_wildcard(d) ? emu_hosts_own(port->server) :
+                                            emu_datagram_host_of(port->server, port->domain, d->remote_nid);
     if (d->state == EMU_DATAGRAM_PENDING && emu_datagram_host_is_lost(port->domain, d->host))
         emu_datagram_end(port, d, EMU_DATAGRAM_ERROR);
 }
@@ -77,8 +83,8 @@ void emu_datagram_offer_again(struct emu_server *server)
     struct emu_datagram *d;
 
     server->has_unoffered_datagrams = false;
-    LIST_FOREACH(port, &server->ports, link) {
-        TAILQ_FOREACH(d, &port->datagrams, link) {
+    LIST_FOREACH (port, &server->ports, link) {
+        TAILQ_FOREACH (d, &port->datagrams, link) {
             if (emu_datagram_is_free(d) && !emu_datagram_is_wildcard(d) && d->host != emu_hosts_own(server))
                 emu_datagram_offer(port, d);
         }
@@ -88,9 +94,9 @@ void emu_datagram_offer_again(struct emu_server *server)
 void emu_datagram_claim(struct emu_port_end *port, struct emu_datagram *d, struct emu_far_datagram *offer)
 {
     emu_offer_take(port->domain, offer);
-    if (tell_host(port, offer->host, EMU_DATAGRAM_CLAIM, offer->number, d->number, offer->nid, offer->instance_id,
-                  d) < 0) {
-        free(offer);            /* its host is going down */
+    if (tell_host(port, offer->host, EMU_DATAGRAM_CLAIM, offer->number, d->number, offer->nid, offer->instance_id, d) <
+        0) {
+        free(offer); /* its host is going down */
         return;
     }
     d->claimed = offer;
@@ -151,10 +157,10 @@ static bool is_claimed(const struct emu_server *server, const struct emu_domain 
     const struct emu_port_end *port;
     const struct emu_datagram *d;
 
-    LIST_FOREACH(port, &server->ports, link) {
+    LIST_FOREACH (port, &server->ports, link) {
         if (port->domain != domain || port->nid != said->to_nid || port->instance_id != said->to_instance)
             continue;
-        TAILQ_FOREACH(d, &port->datagrams, link) {
+        TAILQ_FOREACH (d, &port->datagrams, link) {
             if (d->claimed && d->claimed->host == host && d->claimed->number == said->number)
                 return true;
         }
@@ -189,10 +195,10 @@ static struct emu_datagram *find_by_number(struct emu_server *server, const stru
     struct emu_port_end *port;
     struct emu_datagram *d;
 
-    LIST_FOREACH(port, &server->ports, link) {
+    LIST_FOREACH (port, &server->ports, link) {
         if (port->domain != domain || port->nid != nid || port->instance_id != instance_id)
             continue;
-        TAILQ_FOREACH(d, &port->datagrams, link) {
+        TAILQ_FOREACH (d, &port->datagrams, link) {
             if (d->number == number) {
                 *port_out = port;
                 return d;
@@ -229,9 +235,12 @@ static void hear_claim(struct emu_server *server, struct emu_domain *domain, uin
         }
         accept_claim(port, d, claimer);
     } else {
-        const struct emu_host_datagram answer = { .word = EMU_DATAGRAM_REFUSE, .number = said->number,
-                                                  .claimer = said->claimer, .nid = said->to_nid,
-                                                  .instance_id = said->to_instance, .to_nid = said->nid,
+        const struct emu_host_datagram answer = { .word = EMU_DATAGRAM_REFUSE,
+                                                  .number = said->number,
+                                                  .claimer = said->claimer,
+                                                  .nid = said->to_nid,
+                                                  .instance_id = said->to_instance,
+                                                  .to_nid = said->nid,
                                                   .to_instance = said->instance_id };
 
         emu_datagram_tell_host(server, domain, host, &answer);
@@ -286,10 +295,10 @@ static void start_anew(struct emu_server *server, struct emu_domain *domain, uin
     struct emu_datagram *d;
 
     emu_offers_forget(domain, host);
-    LIST_FOREACH(port, &server->ports, link) {
+    LIST_FOREACH (port, &server->ports, link) {
         if (port->domain != domain)
             continue;
-        TAILQ_FOREACH(d, &port->datagrams, link) {
+        TAILQ_FOREACH (d, &port->datagrams, link) {
             if (d->state != EMU_DATAGRAM_PENDING)
                 continue;
             if (d->is_offered && d->host == host) {
@@ -349,12 +358,12 @@ void emu_datagram_host_up(struct emu_server *server, uint32_t host)
     struct emu_port_end *port;
     struct emu_datagram *d;
 
-    LIST_FOREACH(domain, &server->domains, link) {
+    LIST_FOREACH (domain, &server->domains, link) {
         if (domain->offers)
             emu_offers_set_lost(domain, host, false);
     }
-    LIST_FOREACH(port, &server->ports, link) {
-        TAILQ_FOREACH(d, &port->datagrams, link) {
+    LIST_FOREACH (port, &server->ports, link) {
+        TAILQ_FOREACH (d, &port->datagrams, link) {
             if (emu_datagram_is_free(d) && !emu_datagram_is_wildcard(d) && d->number != 0 && d->host == host)
                 emu_datagram_offer(port, d);
         }
@@ -367,14 +376,14 @@ void emu_datagram_host_down(struct emu_server *server, uint32_t host)
     struct emu_port_end *port;
     struct emu_datagram *d;
 
-    LIST_FOREACH(domain, &server->domains, link) {
+    LIST_FOREACH (domain, &server->domains, link) {
         if (emu_offers_begin(server, domain) < 0)
             continue;
         emu_offers_forget(domain, host);
         emu_offers_set_lost(domain, host, true);
     }
-    LIST_FOREACH(port, &server->ports, link) {
-        TAILQ_FOREACH(d, &port->datagrams, link) {
+    LIST_FOREACH (port, &server->ports, link) {
+        TAILQ_FOREACH (d, &port->datagrams, link) {
             if (d->state != EMU_DATAGRAM_PENDING || d->number == 0)
                 continue;
             if (!emu_datagram_is_wildcard(d) && d->host == host) {

@@ -21,15 +21,15 @@ TAILQ_HEAD(offer_list, emu_far_datagram);
 
 /* What a domain and another host have on offer. */
 struct offer_host {
-    uint32_t n_there;                   /* ours, there */
-    uint32_t n_here;                    /* theirs, here */
+    uint32_t n_there; /* ours, there */
+    uint32_t n_here;  /* theirs, here */
     bool is_lost;
 };
 
 struct emu_offers {
-    struct offer_list places[PLACES];   /* owned contents */
+    struct offer_list places[PLACES]; /* owned contents */
     uint64_t last_number;
-    struct offer_host hosts[];          /* of all hosts of the machine */
+    struct offer_host hosts[]; /* of all hosts of the machine */
 };
 
 static struct offer_list *place_of(struct emu_offers *offers, uint32_t nid, uint32_t instance_id)
@@ -116,8 +116,8 @@ int emu_datagram_tell_host(struct emu_server *server, const struct emu_domain *d
     uint32_t length = emu_host_datagram_put(bytes, domain->common_number, message);
 
     /* How many of the others there are follows from what that host has offered and claimed. */
-    return message->word == EMU_DATAGRAM_OFFER ? emu_hosts_send(server, host, bytes, length)
-                                               : emu_hosts_answer(server, host, bytes, length);
+    return message->word == EMU_DATAGRAM_OFFER ? emu_hosts_send(server, host, bytes, length) :
+                                                 emu_hosts_answer(server, host, bytes, length);
 }
 
 bool emu_offers_has_room(const struct emu_domain *domain, uint32_t host)
@@ -168,8 +168,8 @@ void emu_offer_take(struct emu_domain *domain, struct emu_far_datagram *offer)
 struct emu_far_datagram *emu_offer_next(const struct emu_domain *domain, const struct emu_far_datagram *offer,
                                         uint32_t nid, uint32_t instance_id)
 {
-    struct emu_far_datagram *next = offer ? TAILQ_NEXT(offer, link)
-                                          : TAILQ_FIRST(place_of(domain->offers, nid, instance_id));
+    struct emu_far_datagram *next =
+        offer ? TAILQ_NEXT(offer, link) : TAILQ_FIRST(place_of(domain->offers, nid, instance_id));
 
     while (next && (next->to_nid != nid || next->to_instance != instance_id))
         next = TAILQ_NEXT(next, link);
@@ -188,7 +188,7 @@ bool emu_datagram_host_message(struct emu_server *server, uint32_t host, const u
         return false;
     domain = emu_hosts_find_domain(server, head.domain);
     if (!domain)
-        return true;    /* it has ended, or has not come yet */
+        return true; /* it has ended, or has not come yet */
     /* Each speaks for ports of its own nodes, about those of ours. */
     if (d.word != EMU_DATAGRAM_BEGIN &&
         (emu_domain_node_of(domain, d.nid) == EMU_NID_NONE || emu_datagram_host_of(server, domain, d.nid) != host ||

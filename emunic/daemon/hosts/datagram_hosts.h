@@ -60,10 +60,10 @@ struct emu_server;
 struct emu_far_datagram {
     TAILQ_ENTRY(emu_far_datagram) link; /* of offers: in the order in which they came */
     uint32_t host;
-    uint64_t number;                    /* there */
-    uint32_t nid;                       /* of its port */
+    uint64_t number; /* there */
+    uint32_t nid;    /* of its port */
     uint32_t instance_id;
-    uint32_t to_nid;                    /* whom it is for */
+    uint32_t to_nid; /* whom it is for */
     uint32_t to_instance;
     uint64_t arrived_ns;
     uint16_t bytes;

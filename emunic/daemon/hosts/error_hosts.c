@@ -20,7 +20,7 @@
 
 struct listener {
     bool listens;
-    uint32_t n_lost;            /* since the last event that it was told of */
+    uint32_t n_lost; /* since the last event that it was told of */
 };
 
 struct emu_error_hosts {
@@ -30,8 +30,8 @@ struct emu_error_hosts {
 
 int emu_error_hosts_create(struct emu_server *server)
 {
-    server->error_hosts = calloc(1, sizeof(*server->error_hosts) +
-                                        emu_hosts_count(server) * sizeof(server->error_hosts->hosts[0]));
+    server->error_hosts =
+        calloc(1, sizeof(*server->error_hosts) + emu_hosts_count(server) * sizeof(server->error_hosts->hosts[0]));
     return server->error_hosts ? 0 : -ENOMEM;
 }
 

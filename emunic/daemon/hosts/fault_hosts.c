@@ -31,9 +31,14 @@ static uint32_t node_of(const struct emu_port_end *port, const struct emu_cmd *c
 
 static struct emu_host_target target_of(const struct emu_port_end *port, const struct emu_cmd *cmd, uint32_t rule)
 {
-    struct emu_host_target t = { .domain = port->domain->common_number, .rule = rule, .from_nid = port->nid,
-                                 .nid = emu_domain_nid_at(port->domain, cmd->remote_nid), .pid = NOT_PORTALS,
-                                 .base = cmd->remote_base, .mdh = cmd->mdh, .generation = cmd->generation,
+    struct emu_host_target t = { .domain = port->domain->common_number,
+                                 .rule = rule,
+                                 .from_nid = port->nid,
+                                 .nid = emu_domain_nid_at(port->domain, cmd->remote_nid),
+                                 .pid = NOT_PORTALS,
+                                 .base = cmd->remote_base,
+                                 .mdh = cmd->mdh,
+                                 .generation = cmd->generation,
                                  .handle_flags = cmd->handle_flags & EMU_HOST_HANDLE_FLAGS };
     struct emu_ptl_cmd ptl;
 
@@ -64,7 +69,7 @@ bool emu_fault_ask_owner(struct emu_port_end *port, const struct emu_cmd *cmd, b
     if (!q->is_asked || q->place != port->head) {
         target = target_of(port, cmd, 0);
         *q = (struct emu_fault_question){ .place = port->head,
-                                           .host = emu_hosts_of_node(port->domain, node_of(port, cmd)) };
+                                          .host = emu_hosts_of_node(port->domain, node_of(port, cmd)) };
         if (!emu_hosts_is_up(port->server, q->host)) {
             *has_owner_out = false;
             return true;
@@ -109,7 +114,7 @@ bool emu_fault_owner(struct emu_server *server, uint32_t host, uint64_t token, s
     if (words->is_bad || words->left != 0)
         return false;
     emu_hosts_pay(server, host);
-    LIST_FOREACH(port, &server->ports, link) {
+    LIST_FOREACH (port, &server->ports, link) {
         const struct emu_fault_question *q = &port->fault.question;
 
         if (q->is_asked && !q->is_answered && q->token == token && q->host == host)
@@ -122,7 +127,7 @@ void emu_fault_host_down(struct emu_server *server, uint32_t host)
 {
     struct emu_port_end *port;
 
-    LIST_FOREACH(port, &server->ports, link) {
+    LIST_FOREACH (port, &server->ports, link) {
         const struct emu_fault_question *q = &port->fault.question;
 
         if (q->is_asked && !q->is_answered && q->host == host)

@@ -16,7 +16,7 @@ struct emu_words;
 /* What a port wants to know of the command at the head of its ring. */
 struct emu_fault_question {
     uint64_t token;
-    uint64_t place;             /* of the command in the ring */
+    uint64_t place; /* of the command in the ring */
     uint32_t host;
     bool is_asked;
     bool is_answered;

@@ -26,15 +26,15 @@
 struct gathering {
     LIST_ENTRY(gathering) link;
     uint64_t token;
-    struct emu_connection *connection;  /* borrowed: the gathering ends with it */
+    struct emu_connection *connection; /* borrowed: the gathering ends with it */
     struct emu_msg reply;
-    int fd;                             /* borrowed: passed with the reply; -1: a report is made */
-    bool is_asked;                      /* else it waits for the report before it */
+    int fd;        /* borrowed: passed with the reply; -1: a report is made */
+    bool is_asked; /* else it waits for the report before it */
     uint32_t n_left;
-    uint64_t deadline_ns;               /* moves with each part */
-    bool *is_awaited;                   /* owned, by host */
-    bool *is_missing;                   /* owned, by host */
-    struct emu_word_list *rows;         /* owned, by host */
+    uint64_t deadline_ns;       /* moves with each part */
+    bool *is_awaited;           /* owned, by host */
+    bool *is_missing;           /* owned, by host */
+    struct emu_word_list *rows; /* owned, by host */
 };
 
 /* What a host is asking us for. */
@@ -146,7 +146,7 @@ static struct gathering *next_report(const struct emu_server *server)
     struct gathering *oldest = NULL;
     struct gathering *g;
 
-    LIST_FOREACH(g, &server->gather->gatherings, link) {
+    LIST_FOREACH (g, &server->gather->gatherings, link) {
         if (g->fd >= 0)
             continue;
         if (g->is_asked)
@@ -250,7 +250,7 @@ static struct gathering *find(const struct emu_server *server, uint32_t host, ui
 {
     struct gathering *g;
 
-    LIST_FOREACH(g, &server->gather->gatherings, link) {
+    LIST_FOREACH (g, &server->gather->gatherings, link) {
         if (g->token == token && g->is_awaited[host])
             return g;
     }
@@ -290,7 +290,7 @@ bool emu_gather_rows(struct emu_server *server, uint32_t host, const struct emu_
     uint64_t *at;
 
     if (!g)
-        return true;        /* nobody waits for it any more */
+        return true; /* nobody waits for it any more */
     rows = &g->rows[host];
     if (g->fd >= 0 || m->type != g->reply.type || m->first != rows->n || m->total > words_max(m->type))
         return false;
@@ -395,7 +395,7 @@ uint64_t emu_gather_next_ns(const struct emu_server *server)
 
     if (!server->gather)
         return next_ns;
-    LIST_FOREACH(g, &server->gather->gatherings, link) {
+    LIST_FOREACH (g, &server->gather->gatherings, link) {
         if (g->deadline_ns < next_ns)
             next_ns = g->deadline_ns;
     }

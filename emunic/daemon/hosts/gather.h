@@ -22,8 +22,8 @@ void emu_gather_destroy(struct emu_server *server);
 /* What the others have said: rows of abi/host_admin.h. Not of hosts that are not up. */
 struct emu_gathered {
     uint32_t n_hosts;
-    const struct emu_word_list *rows;   /* of each host; ours is empty */
-    const bool *is_missing;             /* of each host: it has not answered */
+    const struct emu_word_list *rows; /* of each host; ours is empty */
+    const bool *is_missing;           /* of each host: it has not answered */
 };
 
 /*

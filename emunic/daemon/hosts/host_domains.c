@@ -35,20 +35,20 @@
 #include "emunic/daemon/hosts/presence.h"
 #include "emunic/daemon/server.h"
 
-#define LACK_UNKNOWN UINT32_MAX         /* the host has not told yet */
+#define LACK_UNKNOWN UINT32_MAX /* the host has not told yet */
 
 /* A launcher that waits for its domain. */
 struct waiting {
     LIST_ENTRY(waiting) link;
-    struct emu_connection *connection;  /* borrowed: forgotten when it goes */
+    struct emu_connection *connection; /* borrowed: forgotten when it goes */
     struct emu_msg reply;
-    uint32_t number;                    /* of the domain */
+    uint32_t number; /* of the domain */
     uint64_t deadline_ns;
     int result;
     struct {
-        bool is_awaited;                /* its result */
-        bool must_reach;                /* the others: it has nodes of the domain */
-        uint32_t lack;                  /* as EMU_HOST_DOMAIN_REACHES tells */
+        bool is_awaited; /* its result */
+        bool must_reach; /* the others: it has nodes of the domain */
+        uint32_t lack;   /* as EMU_HOST_DOMAIN_REACHES tells */
     } hosts[];
 };
 
@@ -57,9 +57,9 @@ struct emu_host_domains {
     LIST_HEAD(, waiting) waiting;
     /* What the head is telling us. */
     struct emu_host_domain coming;
-    uint32_t n_come;                    /* ranks */
-    uint32_t *nids;                     /* owned */
-    uint32_t *hosts;                    /* owned */
+    uint32_t n_come; /* ranks */
+    uint32_t *nids;  /* owned */
+    uint32_t *hosts; /* owned */
 };
 
 /* ---- life ---- */
@@ -122,8 +122,12 @@ static uint32_t host_of_rank(const struct emu_domain *domain, uint32_t rank)
 
 static struct emu_host_domain message_of(const struct emu_domain *domain, enum emu_host_domain_op op)
 {
-    return (struct emu_host_domain){ .domain = domain->common_number, .op = op, .n_ranks = domain->n_ranks,
-                                     .ptag = domain->ptag, .cookie = domain->cookie, .owner_uid = domain->owner_uid,
+    return (struct emu_host_domain){ .domain = domain->common_number,
+                                     .op = op,
+                                     .n_ranks = domain->n_ranks,
+                                     .ptag = domain->ptag,
+                                     .cookie = domain->cookie,
+                                     .owner_uid = domain->owner_uid,
                                      .member_limit = domain->member_limit,
                                      .flags = domain->is_routed_for_good ? EMU_TABLE_ROUTED : 0 };
 }
@@ -377,7 +381,7 @@ static void tell_reach_again(struct emu_server *server)
 {
     struct emu_domain *domain;
 
-    LIST_FOREACH(domain, &server->domains, link) {
+    LIST_FOREACH (domain, &server->domains, link) {
         if (emu_hosts_own(server) != EMU_HOST_HEAD && domain->common_number != 0 && !domain->is_ending &&
             lack_of(server, domain) != domain->told_lack)
             tell_reach(server, domain);
@@ -393,7 +397,7 @@ void emu_host_domains_up(struct emu_server *server, uint32_t host)
     if (emu_hosts_own(server) != EMU_HOST_HEAD)
         return;
     send_plain(server, host, &d);
-    LIST_FOREACH(domain, &server->domains, link) {
+    LIST_FOREACH (domain, &server->domains, link) {
         if (domain->common_number != 0 && !domain->is_ending)
             send_domain(server, host, domain);
     }
@@ -437,9 +441,15 @@ static int make_what_came(struct emu_server *server)
 {
     struct emu_host_domains *d = server->host_domains;
     const struct emu_host_domain *c = &d->coming;
-    struct emu_domain_spec spec = { .ptag = c->ptag, .cookie = c->cookie, .owner_uid = c->owner_uid,
-                                    .member_limit = c->member_limit, .n_ranks = c->n_ranks, .flags = c->flags,
-                                    .rank_nids = d->nids, .rank_hosts = d->hosts, .common_number = c->domain };
+    struct emu_domain_spec spec = { .ptag = c->ptag,
+                                    .cookie = c->cookie,
+                                    .owner_uid = c->owner_uid,
+                                    .member_limit = c->member_limit,
+                                    .n_ranks = c->n_ranks,
+                                    .flags = c->flags,
+                                    .rank_nids = d->nids,
+                                    .rank_hosts = d->hosts,
+                                    .common_number = c->domain };
     struct emu_domain *domain = emu_domain_find(server, 255, c->cookie);
     int r;
 
@@ -502,7 +512,7 @@ static void doubt_all(struct emu_server *server)
 {
     struct emu_domain *domain;
 
-    LIST_FOREACH(domain, &server->domains, link)
+    LIST_FOREACH (domain, &server->domains, link)
         domain->is_in_doubt = domain->common_number != 0;
 }
 
@@ -510,7 +520,7 @@ static void end_doubtful(struct emu_server *server)
 {
     struct emu_domain *domain;
 
-    LIST_FOREACH(domain, &server->domains, link) {
+    LIST_FOREACH (domain, &server->domains, link) {
         if (domain->is_in_doubt && !domain->is_ending)
             emu_domain_end(server, domain, 0);
     }
@@ -523,7 +533,7 @@ static bool take_result(struct emu_server *server, uint32_t host, const struct e
 
     if (m->value > 4095 || !emu_hosts_pay(server, host))
         return false;
-    LIST_FOREACH(w, &server->host_domains->waiting, link) {
+    LIST_FOREACH (w, &server->host_domains->waiting, link) {
         if (w->number == m->domain && w->hosts[host].is_awaited) {
             hear(server, w, host, -(int)m->value);
             return true;
@@ -541,14 +551,14 @@ static bool take_reaches(struct emu_server *server, uint32_t host, const struct 
 
     if (m->value > emu_hosts_count(server))
         return false;
-    LIST_FOREACH(w, &server->host_domains->waiting, link) {
+    LIST_FOREACH (w, &server->host_domains->waiting, link) {
         if (w->number == m->domain && w->hosts[host].must_reach) {
             w->hosts[host].lack = m->value;
             finish_if_over(server, w);
             return true;
         }
     }
-    return true;        /* nobody waits */
+    return true; /* nobody waits */
 }
 
 bool emu_host_domains_message(struct emu_server *server, uint32_t host, const uint8_t *bytes, uint32_t length_bytes)

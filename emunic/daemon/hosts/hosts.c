@@ -63,9 +63,9 @@
 #define REFUSE_LOG_NS   1000000000ull
 #define HOLD_NS         2000ull
 #define HOLD_MAX        3u
-#define HOLD_PAYS       2u     /* half of it */
-#define HOLD_TRIES      64u    /* answers between two tries where it does not seem to pay */
-#define LOOK_EVERY      64u     /* rounds, at who owes answers */
+#define HOLD_PAYS       2u  /* half of it */
+#define HOLD_TRIES      64u /* answers between two tries where it does not seem to pay */
+#define LOOK_EVERY      64u /* rounds, at who owes answers */
 #define QUIET_ROUNDS    256u
 #define QUIET_EVERY     16u
 
@@ -79,29 +79,29 @@ struct peer {
     char name[EMU_HOST_NAME_MAX + 1];
     struct emu_host_blob blob;
     uint32_t n_nodes;
-    bool is_up;                 /* its hello has come */
+    bool is_up; /* its hello has come */
     bool must_join;
-    bool must_leave;            /* after the round */
+    bool must_leave; /* after the round */
     uint64_t join_at_ns;
     STAILQ_HEAD(, queued) queue;
     uint32_t n_queued;
     uint64_t queued_bytes;
-    uint64_t held_until_ns;     /* answers wait for company; 0: none does */
-    uint8_t hold_pays;          /* 0 to HOLD_MAX */
+    uint64_t held_until_ns; /* answers wait for company; 0: none does */
+    uint8_t hold_pays;      /* 0 to HOLD_MAX */
     unsigned n_answers;
     uint64_t refused;
-    uint64_t refused_told;      /* of them, when the last line was written */
+    uint64_t refused_told; /* of them, when the last line was written */
     uint64_t refuse_log_ns;
-    uint64_t up_ns;             /* when it came up last */
-    uint32_t n_owed;            /* answers, to us */
-    uint64_t owed_since_ns;     /* without any of them coming; 0: not looked yet */
-    uint64_t pinged_ns;         /* when it was asked whether it answers; 0: not yet */
+    uint64_t up_ns;         /* when it came up last */
+    uint32_t n_owed;        /* answers, to us */
+    uint64_t owed_since_ns; /* without any of them coming; 0: not looked yet */
+    uint64_t pinged_ns;     /* when it was asked whether it answers; 0: not yet */
     bool awaits_pong;
-    bool has_spoken;            /* since we looked last: what is before the answer may take its time */
+    bool has_spoken; /* since we looked last: what is before the answer may take its time */
 };
 
 struct emu_hosts {
-    struct emu_watch watch;     /* first; the transport's descriptor */
+    struct emu_watch watch; /* first; the transport's descriptor */
     const struct emu_transport_ops *ops;
     struct emu_transport *transport; /* owned */
     int fd;
@@ -109,15 +109,15 @@ struct emu_hosts {
     uint32_t own;
     bool can_sleep;
     char device[EMU_TRANSPORT_NAME_MAX];
-    unsigned quiet;             /* rounds without anything */
-    unsigned n_things;          /* of this round */
-    bool has_chores;            /* somebody must join or leave */
-    uint32_t n_holding;         /* peers whose answers wait */
-    uint32_t n_owed;            /* answers of all */
+    unsigned quiet;     /* rounds without anything */
+    unsigned n_things;  /* of this round */
+    bool has_chores;    /* somebody must join or leave */
+    uint32_t n_holding; /* peers whose answers wait */
+    uint32_t n_owed;    /* answers of all */
     unsigned looks;
     uint64_t timeout_ns;
-    uint64_t round_ns;          /* when the last round was */
-    uint64_t paused_ns;         /* time in which this process did not run, of all long pauses */
+    uint64_t round_ns;  /* when the last round was */
+    uint64_t paused_ns; /* time in which this process did not run, of all long pauses */
     struct peer peers[];
 };
 
@@ -168,7 +168,7 @@ struct emu_domain *emu_hosts_find_domain(struct emu_server *server, uint32_t num
 {
     struct emu_domain *domain;
 
-    LIST_FOREACH(domain, &server->domains, link) {
+    LIST_FOREACH (domain, &server->domains, link) {
         if (number != 0 && domain->common_number == number)
             return domain;
     }
@@ -376,7 +376,7 @@ bool emu_hosts_pay(struct emu_server *server, uint32_t host)
     struct peer *peer = &server->hosts->peers[host];
 
     if (peer->n_owed == 0)
-        return false;   /* of a session before this one */
+        return false; /* of a session before this one */
     peer->n_owed--;
     peer->owed_since_ns = 0;
     server->hosts->n_owed--;
@@ -520,7 +520,7 @@ static void dispatch(struct emu_server *server, uint32_t host, const uint8_t *by
         return;
     }
     if (!server->hosts->peers[host].is_up)
-        return;     /* it is being left */
+        return; /* it is being left */
     switch (head.kind) {
     case EMU_HOST_DOMAIN:
         is_good = emu_host_domains_message(server, host, bytes, length_bytes);
@@ -673,7 +673,7 @@ static void transport_ready(struct emu_server *server, struct emu_watch *watch, 
 {
     (void)watch;
     (void)what;
-    server->hosts->quiet = 0;   /* the next round looks */
+    server->hosts->quiet = 0; /* the next round looks */
 }
 
 /* Runs after a change only. */

@@ -27,17 +27,17 @@ struct emu_host_blob {
 
 /* All is borrowed during emu_server_create(). */
 struct emu_hosts_options {
-    uint32_t n;                 /* hosts; at least 2 */
-    uint32_t own;               /* our number; 0 is the head */
-    const char *const *names;   /* n of them, at most EMU_HOST_NAME_MAX characters */
-    const uint32_t *n_nodes;    /* n of them: how many nodes of a `serve` domain each has; NULL: evenly */
-    const char *module;         /* path of emunic-transport.so */
-    const char *provider;       /* NULL: the best that is there */
-    const char *node;           /* own address; NULL: the provider's choice */
-    const char *service;        /* port to listen at; NULL: any */
-    const void *key;            /* of the job */
-    uint32_t key_bytes;         /* at least EMU_TRANSPORT_KEY_MIN */
-    uint64_t timeout_ns;        /* silence after which a host is lost; 0: 5 s */
+    uint32_t n;               /* hosts; at least 2 */
+    uint32_t own;             /* our number; 0 is the head */
+    const char *const *names; /* n of them, at most EMU_HOST_NAME_MAX characters */
+    const uint32_t *n_nodes;  /* n of them: how many nodes of a `serve` domain each has; NULL: evenly */
+    const char *module;       /* path of emunic-transport.so */
+    const char *provider;     /* NULL: the best that is there */
+    const char *node;         /* own address; NULL: the provider's choice */
+    const char *service;      /* port to listen at; NULL: any */
+    const void *key;          /* of the job */
+    uint32_t key_bytes;       /* at least EMU_TRANSPORT_KEY_MIN */
+    uint64_t timeout_ns;      /* silence after which a host is lost; 0: 5 s */
     bool is_rma_off;
     /*
      * How addresses get from host to host: called once, when the transport is open, with our own; fills those of all

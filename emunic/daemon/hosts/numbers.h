@@ -9,16 +9,16 @@
 #include <stdint.h>
 
 struct emu_number {
-    void *what;                 /* borrowed; NULL: free */
+    void *what; /* borrowed; NULL: free */
     uint32_t serial;
     uint32_t next_free;
 };
 
 struct emu_numbers {
-    struct emu_number *places;  /* owned */
-    uint32_t n;                 /* places there are */
-    uint32_t n_used;            /* places that ever were in use */
-    uint32_t freed;             /* the last one that was given back, plus one; 0: none */
+    struct emu_number *places; /* owned */
+    uint32_t n;                /* places there are */
+    uint32_t n_used;           /* places that ever were in use */
+    uint32_t freed;            /* the last one that was given back, plus one; 0: none */
 };
 
 void emu_numbers_fini(struct emu_numbers *numbers);

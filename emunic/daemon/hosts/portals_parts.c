@@ -227,8 +227,8 @@ static bool take_part(struct emu_server *server, uint32_t host, unsigned op, con
     if (part.part_bytes > h->asked_bytes)
         return false;
     h->asked_bytes -= part.part_bytes;
-    is_good = part.is_at_target ? emu_portals_visit_data(server, host, &part)
-                                : emu_portals_remote_data(server, host, &part);
+    is_good =
+        part.is_at_target ? emu_portals_visit_data(server, host, &part) : emu_portals_remote_data(server, host, &part);
     serve_pulls(server, host);
     return is_good;
 }

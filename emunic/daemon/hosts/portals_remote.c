@@ -12,9 +12,9 @@
  * An errand:  SENT --answer, or the host is lost--> [REPLY -> PULL ->] HOME -> over
  *
  * REPLY (a get's: REPLY_START) and HOME want the port's own lock. Errands that do not get it wait in the order of their
- * answers, and requests of other hosts for this port wait behind them (portals_visit.c): an answer comes before whatever
- * its request has caused, so SEND_END does, too. A get whose data are longer than a message asks for the others (PULL) and then tells the
- * target that it has ended.
+ * answers, and requests of other hosts for this port wait behind them (portals_visit.c): an answer comes before
+ * whatever its request has caused, so SEND_END does, too. A get whose data are longer than a message asks for the
+ * others (PULL) and then tells the target that it has ended.
  *
  * Ends. When the host is lost, what is under way to it fails with status "network", as do later commands to it. When
  * the port goes, its gets end at the target with an error; errands that are not answered stay without it, for the sake
@@ -34,7 +34,8 @@
 #define ERRANDS_PER_PORT 256u
 
 static_assert((int)EMU_HOST_PTL_PUT == (int)EMU_PTL_PUT && (int)EMU_HOST_PTL_GET == (int)EMU_PTL_GET &&
-              (int)EMU_HOST_PTL_GETPUT == (int)EMU_PTL_GETPUT, "kinds of requests are the same on the wire");
+                  (int)EMU_HOST_PTL_GETPUT == (int)EMU_PTL_GETPUT,
+              "kinds of requests are the same on the wire");
 
 enum phase { SENT, REPLY, PULL, HOME, OVER };
 
@@ -43,16 +44,16 @@ struct emu_portals_errand {
     TAILQ_ENTRY(emu_portals_errand) ready_link; /* of those that wait for the port's lock */
     struct emu_port_end *port;                  /* borrowed; NULL: it has gone */
     enum phase phase;
-    bool is_ready;                              /* is in the port's list */
-    bool is_counted;                            /* among the host's: not over there */
+    bool is_ready;   /* is in the port's list */
+    bool is_counted; /* among the host's: not over there */
     bool is_taken;
-    bool is_sent;                               /* SEND_END is posted */
+    bool is_sent; /* SEND_END is posted */
     bool has_reply;
     bool acks;
-    bool goes_on;                               /* the target waits for the end of the get */
+    bool goes_on; /* the target waits for the end of the get */
     unsigned fail;
     uint32_t host;
-    uint32_t domain;                            /* number that all hosts know */
+    uint32_t domain; /* number that all hosts know */
     uint64_t number;
     uint64_t target_number;
     uint64_t mlength;
@@ -60,9 +61,9 @@ struct emu_portals_errand {
     struct emu_ptl_send send;
     struct emu_ptl_peer peer;
     struct emu_ptl_reply reply;
-    struct emu_portals_place place;             /* a put's source, a reply's destination */
+    struct emu_portals_place place; /* a put's source, a reply's destination */
     struct emu_portals_pull pull;
-    uint8_t *data;                              /* owned: the first of a reply, that waits for the lock */
+    uint8_t *data; /* owned: the first of a reply, that waits for the lock */
     uint32_t data_bytes;
 };
 
@@ -152,8 +153,8 @@ static bool store_first(struct emu_portals_errand *errand)
     struct emu_server *server = errand->port->server;
     uint64_t bytes = errand->data_bytes < errand->reply.mlength ? errand->data_bytes : errand->reply.mlength;
 
-    errand->fail = emu_portals_place_write(errand->port, &errand->place, errand->send.local_offset, errand->data,
-                                         bytes);
+    errand->fail =
+        emu_portals_place_write(errand->port, &errand->place, errand->send.local_offset, errand->data, bytes);
     if (errand->fail != 0 || !errand->goes_on || errand->reply.mlength <= errand->data_bytes)
         return false;
     errand->pull = (struct emu_portals_pull){
@@ -235,7 +236,7 @@ void emu_portals_remote_round(struct emu_server *server)
     struct emu_port_end *port;
     struct emu_portals_errand *errand;
 
-    LIST_FOREACH(port, &server->ports, link) {
+    LIST_FOREACH (port, &server->ports, link) {
         while ((errand = TAILQ_FIRST(&port->portals_remote.ready)) && run(errand))
             ;
     }
@@ -317,8 +318,8 @@ static struct emu_host_portals_request request_of(const struct emu_portals_erran
     return (struct emu_host_portals_request){
         .domain = errand->domain,
         .kind = (uint8_t)send->kind,
-        .flags = (send->wants_ack ? EMU_HOST_PTL_WANTS_ACK : 0) |
-                 ((cmd->events & EMU_EV_LOSE) ? EMU_HOST_PTL_LOSES_END : 0),
+        .flags =
+            (send->wants_ack ? EMU_HOST_PTL_WANTS_ACK : 0) | ((cmd->events & EMU_EV_LOSE) ? EMU_HOST_PTL_LOSES_END : 0),
         .id = errand->number,
         .from_nid = port->nid,
         .from_pid = emu_portals_end_pid(port),
@@ -372,7 +373,7 @@ void emu_portals_remote_start(struct emu_port_end *port, const struct emu_cmd *c
     unsigned status;
 
     if (!port->portals)
-        return;                 /* a client that has no interface */
+        return; /* a client that has no interface */
     errand = calloc(1, sizeof(*errand));
     if (!errand) {
         emu_portals_end_fail(port, cmd, EMU_STATUS_NETWORK);

@@ -30,29 +30,29 @@
 enum phase { MATCH, PULL, SERVE, END, OVER };
 
 struct emu_portals_visit {
-    TAILQ_ENTRY(emu_portals_visit) link;        /* of its hash */
-    TAILQ_ENTRY(emu_portals_visit) wait_link;   /* of those that wait for a lock */
+    TAILQ_ENTRY(emu_portals_visit) link;      /* of its hash */
+    TAILQ_ENTRY(emu_portals_visit) wait_link; /* of those that wait for a lock */
     struct emu_server *server;
-    struct emu_domain *domain;                  /* borrowed: outlives it */
+    struct emu_domain *domain; /* borrowed: outlives it */
     uint32_t host;
     enum phase phase;
-    bool waits;                                 /* is in the list */
-    bool is_lost;                               /* nobody wants an answer */
+    bool waits;   /* is in the list */
+    bool is_lost; /* nobody wants an answer */
     bool acks;
     unsigned fail;
-    uint64_t number;                            /* 0: none yet */
+    uint64_t number; /* 0: none yet */
     uint64_t waits_since_ns;
     struct emu_host_portals_request request;
-    uint32_t target;                            /* slot of the target's port */
+    uint32_t target; /* slot of the target's port */
     uint32_t target_generation;
-    uint32_t uid;                               /* of the target */
+    uint32_t uid; /* of the target */
     uint32_t jid;
     uint64_t mlength;
-    uint64_t offset;                            /* in the target's descriptor */
+    uint64_t offset; /* in the target's descriptor */
     struct emu_ptl_flight flight;
-    struct emu_portals_place place;             /* of the target's descriptor */
+    struct emu_portals_place place; /* of the target's descriptor */
     struct emu_portals_pull pull;
-    uint8_t bytes[];                            /* the request's data, once it has to wait */
+    uint8_t bytes[]; /* the request's data, once it has to wait */
 };
 
 /* ---- answers ---- */
@@ -498,8 +498,8 @@ bool emu_portals_visit_data(struct emu_server *server, uint32_t host, const stru
         return false;
     target = target_of(v);
     if (pull->fail == 0)
-        pull->fail = !target ? EMU_STATUS_PEER_GONE
-                             : emu_portals_place_write(target, &v->place, v->offset + part->offset, part->data,
+        pull->fail = !target ? EMU_STATUS_PEER_GONE :
+                               emu_portals_place_write(target, &v->place, v->offset + part->offset, part->data,
                                                        part->part_bytes);
     if (!emu_portals_pull_go_on(server, pull))
         return true;
@@ -539,7 +539,7 @@ bool emu_portals_visit_done(struct emu_server *server, uint32_t host, const uint
         return false;
     v = find(server, host, done.to, SERVE);
     if (!v)
-        return true;            /* it has gone with its domain */
+        return true; /* it has gone with its domain */
     v->fail = done.fail;
     v->phase = END;
     go_on(v);
@@ -584,7 +584,7 @@ static void fail_answer(struct emu_portals_visit *v)
 {
     v->fail = EMU_STATUS_PEER_GONE;
     if (v->request.kind == EMU_HOST_PTL_PUT)
-        answer_taken(v);        /* a get has been answered; who asks for its data hears of it */
+        answer_taken(v); /* a get has been answered; who asks for its data hears of it */
 }
 
 void emu_portals_visit_drop_domain(struct emu_server *server, const struct emu_domain *domain)

@@ -13,8 +13,8 @@
 #include "emunic/daemon/hosts/admin_lists.h"
 #include "emunic/daemon/hosts/hosts.h"
 
-#define HAS_MEMBERS 1u
-#define HAS_PORTS   2u
+#define HAS_MEMBERS    1u
+#define HAS_PORTS      2u
 #define PRESENCE_WORDS 2u
 
 static bool is_common(const struct emu_server *server, const struct emu_domain *domain)
@@ -96,7 +96,7 @@ void emu_presence_host_down(struct emu_server *server, uint32_t host)
 {
     struct emu_domain *domain;
 
-    LIST_FOREACH(domain, &server->domains, link) {
+    LIST_FOREACH (domain, &server->domains, link) {
         domain->told_presence = 0;
         if (!domain->presence || domain->presence[host] == 0)
             continue;

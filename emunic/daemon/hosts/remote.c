@@ -51,32 +51,32 @@
 #include "emunic/engine/rest.h"
 #include "emunic/engine/transaction.h"
 
-#define WINDOW            1024u
-#define RESULT_MAX_BYTES  (4u << 20)
-#define PARTS_PER_ERRAND  64u
-#define PARTS_PER_ROUND   16u
-#define ERRANDS_PER_PORT  4096u
-#define NO_PART           UINT32_MAX
+#define WINDOW           1024u
+#define RESULT_MAX_BYTES (4u << 20)
+#define PARTS_PER_ERRAND 64u
+#define PARTS_PER_ROUND  16u
+#define ERRANDS_PER_PORT 4096u
+#define NO_PART          UINT32_MAX
 
 struct emu_errand {
-    LIST_ENTRY(emu_errand) link;        /* of its port */
-    TAILQ_ENTRY(emu_errand) turn;       /* among the long ones of its host */
-    struct emu_port_end *port;          /* borrowed: goes with it */
+    LIST_ENTRY(emu_errand) link;  /* of its port */
+    TAILQ_ENTRY(emu_errand) turn; /* among the long ones of its host */
+    struct emu_port_end *port;    /* borrowed: goes with it */
     struct emu_transaction t;
     uint32_t host;
-    uint32_t n_parts;                   /* under way */
+    uint32_t n_parts; /* under way */
     uint64_t sent_bytes;
-    bool is_sent;                       /* all of it, or as much as will be */
+    bool is_sent; /* all of it, or as much as will be */
     bool is_bulk;
-    bool is_long;                       /* in several parts, or not sent when it began */
-    bool is_block;                      /* counted among the job's block transfers */
-    bool takes_turns;                   /* is in the host's list */
-    uint8_t *staged;                    /* owned: a copy of its staged data, or NULL */
+    bool is_long;     /* in several parts, or not sent when it began */
+    bool is_block;    /* counted among the job's block transfers */
+    bool takes_turns; /* is in the host's list */
+    uint8_t *staged;  /* owned: a copy of its staged data, or NULL */
 };
 
 struct part {
-    struct emu_errand *errand;          /* NULL: its port has gone */
-    struct emu_bulk_piece *piece;       /* owned; NULL: not in bulk */
+    struct emu_errand *errand;    /* NULL: its port has gone */
+    struct emu_bulk_piece *piece; /* owned; NULL: not in bulk */
     uint64_t offset;
     uint32_t length_bytes;
     uint32_t result_bytes;
@@ -87,17 +87,17 @@ struct part {
 };
 
 struct target_host {
-    uint32_t n_parts;                   /* under way */
-    uint32_t n_bulk;                    /* of them in bulk */
-    uint64_t result_bytes;              /* that they will bring */
+    uint32_t n_parts;      /* under way */
+    uint32_t n_bulk;       /* of them in bulk */
+    uint64_t result_bytes; /* that they will bring */
     TAILQ_HEAD(turns, emu_errand) turns;
 };
 
 struct emu_remote {
-    struct part *parts;                 /* owned */
+    struct part *parts; /* owned */
     uint32_t n_parts;
     uint32_t free;
-    uint32_t n_turns;                   /* long errands, of all hosts */
+    uint32_t n_turns; /* long errands, of all hosts */
     struct target_host hosts[];
 };
 
@@ -314,8 +314,11 @@ static uint32_t next_bytes(const struct emu_errand *errand)
 
 static struct emu_host_command command_of(const struct emu_errand *errand, uint32_t part_bytes)
 {
-    struct emu_host_command c = { .domain = errand->port->domain->common_number, .from_nid = errand->port->nid,
-                                  .cmd = errand->t.cmd, .offset = errand->sent_bytes, .part_bytes = part_bytes };
+    struct emu_host_command c = { .domain = errand->port->domain->common_number,
+                                  .from_nid = errand->port->nid,
+                                  .cmd = errand->t.cmd,
+                                  .offset = errand->sent_bytes,
+                                  .part_bytes = part_bytes };
 
     c.cmd.remote_nid = emu_table_nodes(errand->port->domain->table)[errand->t.node_index].nid;
     c.cmd.length_bytes = total_bytes(errand);
@@ -337,8 +340,12 @@ static enum sent prepare_bulk(struct emu_errand *errand, struct part *part, stru
     uint64_t addr = errand->t.cmd.local_addr + command->offset;
     const struct emu_memory *local = local_memory(errand);
     struct emu_memory mapped;
-    struct emu_bulk_wish wish = { .host = errand->host, .pool = EMU_BULK_OWN, .member = port->member, .memory = local,
-                                  .addr = addr, .length_bytes = command->part_bytes,
+    struct emu_bulk_wish wish = { .host = errand->host,
+                                  .pool = EMU_BULK_OWN,
+                                  .member = port->member,
+                                  .memory = local,
+                                  .addr = addr,
+                                  .length_bytes = command->part_bytes,
                                   .access = is_put ? EMU_TRANSPORT_READ : EMU_TRANSPORT_WRITE,
                                   .is_filled = !is_put };
     struct emu_transport_remote place;
@@ -422,7 +429,7 @@ static enum sent send_part(struct emu_errand *errand)
     part->host = errand->host;
     part->is_busy = true;
     if (!part->piece)
-        emu_hosts_owe(server, part->host);      /* the answer to a piece takes as long as the network needs for it */
+        emu_hosts_owe(server, part->host); /* the answer to a piece takes as long as the network needs for it */
     remote->hosts[part->host].n_parts++;
     remote->hosts[part->host].n_bulk += part->piece != NULL;
     remote->hosts[part->host].result_bytes += part->result_bytes;
@@ -456,7 +463,7 @@ static struct emu_errand *next_turn(struct target_host *target)
 {
     struct emu_errand *errand;
 
-    TAILQ_FOREACH(errand, &target->turns, turn) {
+    TAILQ_FOREACH (errand, &target->turns, turn) {
         if (errand->n_parts < PARTS_PER_ERRAND && !last_part_waits(errand) && may_inject(errand->port) &&
             errand->port->domain->suspension == EMU_RUNS &&
             (target->n_bulk < EMU_HOST_BULK_PARTS || !goes_in_bulk(errand)))
@@ -630,7 +637,7 @@ bool emu_remote_awaits_answers(const struct emu_port_end *port)
 {
     const struct emu_errand *errand;
 
-    LIST_FOREACH(errand, &port->remote.errands, link) {
+    LIST_FOREACH (errand, &port->remote.errands, link) {
         if (errand->n_parts > 0)
             return true;
     }

@@ -19,11 +19,11 @@ struct emu_server;
 struct emu_remote_port {
     LIST_HEAD(, emu_errand) errands; /* owned */
     uint32_t n;
-    uint32_t n_long;            /* of them in several parts */
+    uint32_t n_long; /* of them in several parts */
     uint32_t n_fenced_blocks;
     uint32_t n_chained;
-    uint32_t host;              /* of the last one; all are to it unless... */
-    bool is_mixed;              /* ...they are to several */
+    uint32_t host; /* of the last one; all are to it unless... */
+    bool is_mixed; /* ...they are to several */
 };
 
 int emu_remote_create(struct emu_server *server);

@@ -49,21 +49,21 @@ struct visitor {
 
 /* A part in bulk. */
 struct visit {
-    TAILQ_ENTRY(visit) link;            /* among those that wait, or that move */
+    TAILQ_ENTRY(visit) link; /* among those that wait, or that move */
     struct emu_host_command command;
     uint32_t host;
-    uint16_t mdh;                       /* moving: what was checked */
-    struct emu_bulk_piece *piece;       /* owned; NULL: waiting */
-    int result;                         /* of moving, once... */
+    uint16_t mdh;                 /* moving: what was checked */
+    struct emu_bulk_piece *piece; /* owned; NULL: waiting */
+    int result;                   /* of moving, once... */
     bool has_moved;
 };
 
 TAILQ_HEAD(visit_list, visit);
 
 struct emu_visits {
-    struct visit_list waiting;          /* owned */
-    struct visit_list moving;           /* owned */
-    uint32_t n[];                       /* of each host */
+    struct visit_list waiting; /* owned */
+    struct visit_list moving;  /* owned */
+    uint32_t n[];              /* of each host */
 };
 
 static int visitor_reach(void *ctx, const struct emu_table_md *md, uint8_t op, struct emu_memory *mem_out)
@@ -186,7 +186,9 @@ static bool refuse(struct emu_server *server, uint32_t host, const uint8_t *byte
 static void answer(struct emu_server *server, uint32_t host, const struct emu_host_command *command, unsigned status,
                    bool lost_its_event, uint8_t message[EMU_HOST_ANSWER_BYTES])
 {
-    struct emu_host_answer answer = { .domain = command->domain, .id = command->id, .status = (uint8_t)status,
+    struct emu_host_answer answer = { .domain = command->domain,
+                                      .id = command->id,
+                                      .status = (uint8_t)status,
                                       .flags = lost_its_event ? EMU_HOST_EVENT_LOST : 0 };
 
     if (status == EMU_STATUS_OK)
@@ -251,8 +253,12 @@ static int take_piece(struct emu_server *server, struct visit *visit, const stru
 {
     const struct emu_host_command *command = &visit->command;
     uint64_t addr = t->target_addr + command->offset;
-    struct emu_bulk_wish wish = { .host = visit->host, .pool = EMU_BULK_VISITORS, .memory = &t->remote, .addr = addr,
-                                  .member = domain->ports[t->owner_port]->member, .length_bytes = command->part_bytes,
+    struct emu_bulk_wish wish = { .host = visit->host,
+                                  .pool = EMU_BULK_VISITORS,
+                                  .memory = &t->remote,
+                                  .addr = addr,
+                                  .member = domain->ports[t->owner_port]->member,
+                                  .length_bytes = command->part_bytes,
                                   .is_filled = command->cmd.op != EMU_OP_GET };
     int r = emu_bulk_take(server, &wish, &visit->piece);
 
@@ -271,7 +277,8 @@ static int move(struct emu_server *server, struct visit *visit)
     const struct emu_host_command *command = &visit->command;
     const struct emu_transport_ops *ops;
     struct emu_transport *transport = emu_hosts_transport(server, &ops);
-    struct emu_transport_remote place = { .key = command->key, .base = command->base,
+    struct emu_transport_remote place = { .key = command->key,
+                                          .base = command->base,
                                           .length_bytes = command->part_bytes };
     uint64_t cookie = (uint64_t)(uintptr_t)visit;
 
@@ -404,7 +411,7 @@ bool emu_visit_holds(const struct emu_server *server, const struct emu_domain *d
 
     if (!server->visits || domain->common_number == 0)
         return false;
-    TAILQ_FOREACH(visit, &server->visits->moving, link) {
+    TAILQ_FOREACH (visit, &server->visits->moving, link) {
         if (!visit->piece->is_staged && visit->command.domain == domain->common_number &&
             visit->command.cmd.remote_nid == nid && visit->mdh == mdh)
             return true;

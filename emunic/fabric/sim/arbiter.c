@@ -33,8 +33,7 @@ static uint32_t longest_waiting(const struct request *requests, const uint32_t *
         const struct in_vc *v = requests[candidates[i]].v;
         const struct in_vc *best = requests[winner].v;
 
-        if (v->ready_ps < best->ready_ps ||
-            (v->ready_ps == best->ready_ps && best->local <= turn && v->local > turn))
+        if (v->ready_ps < best->ready_ps || (v->ready_ps == best->ready_ps && best->local <= turn && v->local > turn))
             winner = candidates[i];
     }
     return winner;

@@ -58,7 +58,7 @@ static bool is_alive(const struct emu_audit *a, uint32_t channel)
 /* Kahn: marks as removed what nothing waits in front of. Leaves the number of escape channels that remain. */
 static int remove_sources(struct emu_audit *a, uint64_t *n_left_out)
 {
-    uint32_t *holders = calloc((size_t)a->n_lists + 1, sizeof(*holders));  /* escape channels left, by list */
+    uint32_t *holders = calloc((size_t)a->n_lists + 1, sizeof(*holders));    /* escape channels left, by list */
     uint32_t *waiting = calloc((size_t)a->n_channels + 1, sizeof(*waiting)); /* places in lists left, by channel */
     uint32_t *queue = malloc(((size_t)a->n_channels + 1) * sizeof(*queue));
     uint64_t n_left = a->result.n_escape_channels;
@@ -116,10 +116,10 @@ struct tarjan {
     struct emu_audit *audit;
     uint32_t *index;
     uint32_t *low;
-    uint32_t *stack;            /* channels of parts that are not complete */
+    uint32_t *stack; /* channels of parts that are not complete */
     size_t n_stack;
-    uint32_t *path;             /* channels whose targets are being looked at */
-    struct emu_audit_cursor *cursors;     /* of those */
+    uint32_t *path;                   /* channels whose targets are being looked at */
+    struct emu_audit_cursor *cursors; /* of those */
     size_t n_path;
     uint32_t n_seen;
     uint32_t n_parts;
@@ -407,7 +407,9 @@ void emu_audit_print(const struct emu_audit *audit, size_t max_links, void (*lin
              r->escape_vcs[EMU_TRAFFIC_REQUEST], r->class_is_acyclic[EMU_TRAFFIC_REQUEST],
              r->escape_vcs[EMU_TRAFFIC_RESPONSE], r->class_is_acyclic[EMU_TRAFFIC_RESPONSE], r->n_rings,
              r->n_other_cycles, r->n_stranded, r->n_impossible,
-             !r->is_free ? "may deadlock" : r->is_acyclic ? "free of deadlock" : "free of deadlock by the ring rule");
+             !r->is_free   ? "may deadlock" :
+             r->is_acyclic ? "free of deadlock" :
+                             "free of deadlock by the ring rule");
     line(ctx, text);
     if (audit->cycle_len == 0 || max_links == 0)
         return;

@@ -32,19 +32,19 @@ struct emu_audit_channel {
 };
 
 struct emu_audit_result {
-    uint64_t n_channels;             /* of links that are up, those of the NICs included */
-    uint64_t n_escape_channels;      /* of these */
-    uint64_t n_dependencies;         /* between two different channels, each counted once */
-    uint64_t n_escape_dependencies;  /* from an escape channel to an escape channel */
-    uint64_t n_cyclic_channels;      /* escape channels that lie on some cycle */
-    uint32_t n_rings;                /* cycles that are plain rings of bubble channels */
-    uint32_t n_other_cycles;         /* strongly connected parts that are not */
-    uint64_t n_stranded;             /* channels that packets leave again, but never for an escape channel or a NIC */
-    uint64_t n_impossible;           /* dependencies on channels that do not exist, are down, or are not adjacent */
-    uint32_t escape_vcs[EMU_TRAFFIC_CLASSES]; /* most escape channels of one link that a class of traffic uses */
-    bool is_acyclic;                 /* the escape channels have no cycle at all */
+    uint64_t n_channels;            /* of links that are up, those of the NICs included */
+    uint64_t n_escape_channels;     /* of these */
+    uint64_t n_dependencies;        /* between two different channels, each counted once */
+    uint64_t n_escape_dependencies; /* from an escape channel to an escape channel */
+    uint64_t n_cyclic_channels;     /* escape channels that lie on some cycle */
+    uint32_t n_rings;               /* cycles that are plain rings of bubble channels */
+    uint32_t n_other_cycles;        /* strongly connected parts that are not */
+    uint64_t n_stranded;            /* channels that packets leave again, but never for an escape channel or a NIC */
+    uint64_t n_impossible;          /* dependencies on channels that do not exist, are down, or are not adjacent */
+    uint32_t escape_vcs[EMU_TRAFFIC_CLASSES];   /* most escape channels of one link that a class of traffic uses */
+    bool is_acyclic;                            /* the escape channels have no cycle at all */
     bool class_is_acyclic[EMU_TRAFFIC_CLASSES]; /* those that the class of traffic uses have none */
-    bool is_free;                    /* of deadlock: no cycle but bubble rings, nothing stranded or impossible.
+    bool is_free; /* of deadlock: no cycle but bubble rings, nothing stranded or impossible.
                                         With rings this rests on what emu_audit_walk() finds of the ring rule. */
 };
 
@@ -69,29 +69,29 @@ size_t emu_audit_cycle(const struct emu_audit *audit, const struct emu_audit_cha
 struct emu_audit_walk_options {
     enum emu_route_mode mode;
     enum emu_traffic_class traffic_class;
-    uint64_t n_pairs;                /* random pairs of nodes; 0: every pair */
-    uint32_t walks_per_pair;         /* with other loads and other choices each; 0: one */
-    uint32_t max_hops;               /* a packet that is not there by then is lost; 0: 1024 */
-    uint32_t packet_units_max;       /* largest packet, for the two that a ring's buffer must hold; 0: not checked */
+    uint64_t n_pairs;          /* random pairs of nodes; 0: every pair */
+    uint32_t walks_per_pair;   /* with other loads and other choices each; 0: one */
+    uint32_t max_hops;         /* a packet that is not there by then is lost; 0: 1024 */
+    uint32_t packet_units_max; /* largest packet, for the two that a ring's buffer must hold; 0: not checked */
     uint64_t seed;
 };
 
 struct emu_audit_walks {
     uint64_t n_walks;
     uint64_t n_arrived;
-    uint64_t n_unroutable;           /* refused by start() */
-    uint64_t n_dead_ends;            /* accepted, and then no way on */
-    uint64_t n_lost;                 /* did not arrive within max_hops, or at a wrong node */
-    uint64_t n_undeclared;           /* steps offered that dependencies() does not name */
-    uint64_t n_no_escape;            /* places where no escape channel and no NIC was among the ways on */
-    uint64_t n_unguarded;            /* ways into a bubble ring that do not ask for room for two packets */
-    uint64_t n_ring_too_small;       /* ring channels whose buffer does not hold two packets */
-    uint64_t sum_hops;               /* router to router */
+    uint64_t n_unroutable;     /* refused by start() */
+    uint64_t n_dead_ends;      /* accepted, and then no way on */
+    uint64_t n_lost;           /* did not arrive within max_hops, or at a wrong node */
+    uint64_t n_undeclared;     /* steps offered that dependencies() does not name */
+    uint64_t n_no_escape;      /* places where no escape channel and no NIC was among the ways on */
+    uint64_t n_unguarded;      /* ways into a bubble ring that do not ask for room for two packets */
+    uint64_t n_ring_too_small; /* ring channels whose buffer does not hold two packets */
+    uint64_t sum_hops;         /* router to router */
     uint32_t longest_hops;
-    uint32_t vcs_used;               /* bit i: some way on used channel i of a link between routers */
-    uint32_t bad_src_nid;            /* of the first walk that met trouble; both 0 if none did */
+    uint32_t vcs_used;    /* bit i: some way on used channel i of a link between routers */
+    uint32_t bad_src_nid; /* of the first walk that met trouble; both 0 if none did */
     uint32_t bad_dst_nid;
-    bool is_clean;                   /* none of the above but arrivals and unroutable pairs */
+    bool is_clean; /* none of the above but arrivals and unroutable pairs */
 };
 
 /**

@@ -71,7 +71,8 @@ static int number_channels(struct emu_audit *a)
         return -ENOMEM;
     for (uint32_t link = 0; link < a->n_links; link++) {
         for (uint32_t c = a->first_channel[link]; c < a->first_channel[link + 1]; c++)
-            a->flags[c] = flags_of(&a->vcs[a->class_of[link]][c - a->first_channel[link]], a->to_router[link] == EMU_AUDIT_NONE);
+            a->flags[c] =
+                flags_of(&a->vcs[a->class_of[link]][c - a->first_channel[link]], a->to_router[link] == EMU_AUDIT_NONE);
     }
     return 0;
 }
@@ -81,12 +82,12 @@ static int number_channels(struct emu_audit *a)
 /* The channel whose dependencies are being told, and where its list goes. */
 struct collector {
     struct emu_audit *audit;
-    uint32_t channel;           /* EMU_AUDIT_NONE: none yet */
-    uint32_t *scratch;          /* owned */
+    uint32_t channel;  /* EMU_AUDIT_NONE: none yet */
+    uint32_t *scratch; /* owned */
     uint32_t n_scratch, scratch_room;
     uint64_t hash;
-    uint32_t *table;            /* owned; list + 1 by hash, 0 is free */
-    uint64_t *hash_of;          /* owned; by list */
+    uint32_t *table;   /* owned; list + 1 by hash, 0 is free */
+    uint64_t *hash_of; /* owned; by list */
     uint32_t table_mask;
     int error;
 };

@@ -26,37 +26,37 @@ struct emu_audit_holding {
 /* Counts of a set of targets. */
 struct emu_audit_tally {
     uint32_t n_distinct;
-    uint32_t n_escape;      /* of those */
-    bool is_settling;       /* an escape channel or a way to a NIC is among them */
+    uint32_t n_escape; /* of those */
+    bool is_settling;  /* an escape channel or a way to a NIC is among them */
 };
 
 struct emu_audit {
-    const struct emu_machine *machine;      /* the three borrowed; they outlive the audit */
+    const struct emu_machine *machine; /* the three borrowed; they outlive the audit */
     const struct emu_routing *routing;
     const struct emu_fault_map *faults;
     struct emu_vc_info vcs[EMU_LINK_CLASSES][EMU_VCS_MAX];
     uint32_t n_vcs[EMU_LINK_CLASSES];
     uint32_t n_links;
     uint32_t n_channels;
-    uint8_t *class_of;                      /* by link; owned, as all that follows */
-    uint32_t *first_channel;                /* by link; one more entry */
-    uint32_t *from_router;                  /* by link; EMU_AUDIT_NONE: a NIC */
+    uint8_t *class_of;       /* by link; owned, as all that follows */
+    uint32_t *first_channel; /* by link; one more entry */
+    uint32_t *from_router;   /* by link; EMU_AUDIT_NONE: a NIC */
     uint32_t *to_router;
-    uint32_t *nic_link;                     /* into the network, by nid */
-    uint8_t *flags;                         /* enum emu_audit_flag, by channel */
+    uint32_t *nic_link; /* into the network, by nid */
+    uint8_t *flags;     /* enum emu_audit_flag, by channel */
 
-    uint32_t *targets;                      /* of all lists, one after another */
+    uint32_t *targets; /* of all lists, one after another */
     uint64_t n_targets, targets_room;
-    uint64_t *list_start;                   /* in targets, by list; one more entry */
-    struct emu_audit_tally *tallies;        /* by list */
+    uint64_t *list_start;            /* in targets, by list; one more entry */
+    struct emu_audit_tally *tallies; /* by list */
     uint32_t n_lists, lists_room;
-    struct emu_audit_holding *holdings;     /* in the order of visits; freed once sorted */
+    struct emu_audit_holding *holdings; /* in the order of visits; freed once sorted */
     uint64_t n_holdings, holdings_room;
-    uint64_t *holding_start;                /* in held, by channel; one more entry */
-    uint32_t *held;                         /* lists */
+    uint64_t *holding_start; /* in held, by channel; one more entry */
+    uint32_t *held;          /* lists */
 
-    uint32_t *part_of;                      /* by channel; 0: on no cycle. NULL: there are none */
-    uint8_t *part_is_ring;                  /* by part */
+    uint32_t *part_of;     /* by channel; 0: on no cycle. NULL: there are none */
+    uint8_t *part_is_ring; /* by part */
     struct emu_audit_channel *cycle;
     size_t cycle_len;
     struct emu_audit_result result;
@@ -83,7 +83,7 @@ static inline uint32_t emu_audit_channel_at(const struct emu_audit *a, uint32_t 
  */
 struct emu_audit_cursor {
     uint64_t holding;
-    uint64_t target;            /* within the list */
+    uint64_t target; /* within the list */
 };
 
 static inline struct emu_audit_cursor emu_audit_cursor_at(const struct emu_audit *a, uint32_t channel)

@@ -47,8 +47,9 @@ static struct link_kind describe_kind(const struct emu_sim *sim, const struct em
         kind.head_ps = p->hop_ps + (link->wire_ps > p->hop_wire_ps ? link->wire_ps - p->hop_wire_ps : 0);
     }
     /* bits / (Mb/s) = microseconds = 10^6 ps */
-    kind.unit_ps = (uint64_t)(((unsigned __int128)sim->m->params.nic.format.flit_bits * 1000000 * frame
-                               << SIM_RATE_SHIFT) / ((unsigned __int128)mbps * payload));
+    kind.unit_ps =
+        (uint64_t)(((unsigned __int128)sim->m->params.nic.format.flit_bits * 1000000 * frame << SIM_RATE_SHIFT) /
+                   ((unsigned __int128)mbps * payload));
     for (uint32_t vc = 0; vc < kind.n_vcs; vc++) {
         struct emu_vc_info info = { 0 };
 
@@ -180,7 +181,8 @@ static int build_channels(struct emu_sim *sim)
     sim->heads = sim_array(NULL, 0, sim->n_words * sizeof(*sim->heads));
     if (sim->options.count_occupancy)
         sim->occupancy = sim_array(NULL, 0, sim->n_vcs * sizeof(*sim->occupancy));
-    if (sim->sent == NULL || sim->wanted == NULL || sim->heads == NULL || (sim->options.count_occupancy && sim->occupancy == NULL))
+    if (sim->sent == NULL || sim->wanted == NULL || sim->heads == NULL ||
+        (sim->options.count_occupancy && sim->occupancy == NULL))
         return -ENOMEM;
     for (uint32_t id = 0; id < m->n_links; id++) {
         struct in_link *in = &sim->ins[id];
@@ -385,9 +387,9 @@ static bool is_plain(const struct emu_sim *sim)
         has_others |= sim->kinds[i].bubble_vcs != 0 || sim->kinds[i].is_optical;
     return !has_others && sim->ports == NULL && sim->loads == NULL && sim->occupancy == NULL && sim->vcs != NULL &&
            !sim->routing->reads_router && sim->vcs_of_router_max <= 64 && sim->p.column_buffers == 0 &&
-           sim->p.shared_units == 0 &&
-           sim->p.choice == EMU_CHOICE_CREDITS && sim->p.arbitration == EMU_ARBITRATE_ROUND_ROBIN &&
-           sim->p.network_first_percent == 0 && sim->p.response_first == 0;
+           sim->p.shared_units == 0 && sim->p.choice == EMU_CHOICE_CREDITS &&
+           sim->p.arbitration == EMU_ARBITRATE_ROUND_ROBIN && sim->p.network_first_percent == 0 &&
+           sim->p.response_first == 0;
 }
 
 static void wake_all(struct emu_sim *sim)
@@ -432,8 +434,8 @@ int emu_sim_create(const struct emu_machine *m, const struct emu_fault_map *faul
     sim->options = *options;
     sim->p = m->params.router;
     sim->clock_ps = sim->p.clock_ps;
-    sim->token_shift = (sim->p.token_units & (sim->p.token_units - 1)) == 0 ?
-                           (uint32_t)__builtin_ctz(sim->p.token_units) : 32;
+    sim->token_shift =
+        (sim->p.token_units & (sim->p.token_units - 1)) == 0 ? (uint32_t)__builtin_ctz(sim->p.token_units) : 32;
     sim->full_tokens = sim_tokens(sim, sim->p.packet_units_max);
     sim->options_stride = options_stride(sim->routing);
     sim->n_parts = n_threads;
@@ -448,9 +450,8 @@ int emu_sim_create(const struct emu_machine *m, const struct emu_fault_map *faul
     sim->nic_router = sim_array(NULL, 0, m->n_nodes * sizeof(*sim->nic_router));
     sim->is_large = m->n_links * sizeof(*sim->outs) > LARGE_LINK_BYTES;
     r = -ENOMEM;
-    if ((has_ports(sim) && sim->ports == NULL) || sim->outs == NULL || sim->ins == NULL ||
-        sim->free_ps == NULL || sim->stalls == NULL ||
-        sim->routers == NULL || sim->nics == NULL || sim->nic_router == NULL)
+    if ((has_ports(sim) && sim->ports == NULL) || sim->outs == NULL || sim->ins == NULL || sim->free_ps == NULL ||
+        sim->stalls == NULL || sim->routers == NULL || sim->nics == NULL || sim->nic_router == NULL)
         goto err;
     r = build_links(sim);
     if (r == 0)

@@ -15,7 +15,7 @@
 struct cleaning {
     struct emu_sim *sim;
     struct part *part;
-    uint32_t *cells;       /* to lose */
+    uint32_t *cells; /* to lose */
     size_t n_cells;
     size_t capacity;
 };

@@ -39,7 +39,7 @@ static inline void sim_end_stall(struct emu_sim *sim, uint32_t link, uint64_t st
 /* Puts a packet on its way: not before at_ps, and its tail not before it is here at tail_ps. All else allows it.
  * Returns when its tail leaves. The cell is the far end's from here on. */
 SIM_INLINE uint64_t sim_transmit(struct part *part, uint32_t link, uint32_t vc, uint32_t cell, uint64_t at_ps,
-                                    uint64_t tail_ps, uint32_t charge)
+                                 uint64_t tail_ps, uint32_t charge)
 {
     struct emu_sim *sim = part->sim;
     struct out_link *out = &sim->outs[link];
@@ -76,8 +76,11 @@ SIM_INLINE uint64_t sim_transmit(struct part *part, uint32_t link, uint32_t vc, 
         event->vc = (uint8_t)vc;
     } else {
         sim_post_arrival(part, out->part, start_ps + kind->head_ps,
-                         (struct emu_event){ .kind = EMU_EVENT_ARRIVE, .index = link, .payload = cell,
-                                             .length_ps = (uint32_t)length_ps, .vc = (uint8_t)vc });
+                         (struct emu_event){ .kind = EMU_EVENT_ARRIVE,
+                                             .index = link,
+                                             .payload = cell,
+                                             .length_ps = (uint32_t)length_ps,
+                                             .vc = (uint8_t)vc });
     }
     return start_ps + length_ps;
 }
@@ -93,8 +96,9 @@ static inline void sim_credit(struct part *part, const struct in_vc *v, uint32_t
         event->payload = tokens;
         event->vc = v->at.in_vc;
     } else {
-        sim_post_credit(part, v->part, at_ps, (struct emu_event){ .kind = EMU_EVENT_CREDIT, .index = v->at.in_link,
-                                                                  .payload = tokens, .vc = v->at.in_vc });
+        sim_post_credit(part, v->part, at_ps,
+                        (struct emu_event){
+                            .kind = EMU_EVENT_CREDIT, .index = v->at.in_link, .payload = tokens, .vc = v->at.in_vc });
     }
 }
 

@@ -18,7 +18,7 @@
 
 #include <stdlib.h>
 
-#define SHORT_SORT 32u  /* reports that are sorted by insertion */
+#define SHORT_SORT 32u /* reports that are sorted by insertion */
 
 /* --- Entering ----------------------------------------------------------------------------------------------------- */
 
@@ -64,7 +64,7 @@ static bool ask_traffic(struct part *part, uint32_t nid, uint32_t traffic_class)
     struct emu_packet packet = { .src_nid = nid, .traffic_class = (uint8_t)traffic_class };
     uint32_t cell;
 
-    n->awake &= (uint8_t)~(1u << traffic_class); /* before the call, which may wake it again */
+    n->awake &= (uint8_t) ~(1u << traffic_class); /* before the call, which may wake it again */
     if (!sim->traffic.next(sim->traffic.ctx, sim, nid, (enum emu_traffic_class)traffic_class, part->slot_ps, &packet))
         return false;
     n->awake |= (uint8_t)(1u << traffic_class);
@@ -139,8 +139,8 @@ static void decide(struct part *part, uint32_t nid)
     if (n->is_up == 0)
         return;
     do {
-        uint32_t first = part->sim->p.response_first != 0 ? EMU_TRAFFIC_RESPONSE :
-                                                            (n->last_class + 1u) % EMU_TRAFFIC_CLASSES;
+        uint32_t first =
+            part->sim->p.response_first != 0 ? EMU_TRAFFIC_RESPONSE : (n->last_class + 1u) % EMU_TRAFFIC_CLASSES;
 
         went = false;
         for (uint32_t i = 0; i < EMU_TRAFFIC_CLASSES && !went; i++)
@@ -249,7 +249,8 @@ void sim_lose_now(struct part *part, uint32_t cell)
         home->cells[there].packet = part->cells[cell].packet;
         sim_cell_free(part, cell);
     }
-    emu_wheel_put(&home->wheel, home->slot, (struct emu_event){ .kind = EMU_EVENT_LOST, .index = nid, .payload = there });
+    emu_wheel_put(&home->wheel, home->slot,
+                  (struct emu_event){ .kind = EMU_EVENT_LOST, .index = nid, .payload = there });
 }
 
 static void tell_lost(struct part *part, const struct emu_event *event)

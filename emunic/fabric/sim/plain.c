@@ -19,7 +19,7 @@
  */
 #include "emunic/fabric/sim/head.h"
 
-#define GOLDEN UINT64_C(0x9e3779b97f4a7c15)   /* steps of a counter behind emu_random_mix() */
+#define GOLDEN UINT64_C(0x9e3779b97f4a7c15) /* steps of a counter behind emu_random_mix() */
 
 /* Places of bits in the merit of a channel, which is the lowest of them. */
 #define MERIT_TOKENS 16
@@ -32,9 +32,9 @@ struct slot {
     struct part *part;
     const struct emu_sim *sim;
     uint64_t start_ps;
-    uint64_t end_ps;         /* not in it any more */
-    uint32_t least_tokens;   /* room for so many is needed, however small the packet */
-    uint64_t dice;           /* start of its random numbers */
+    uint64_t end_ps;       /* not in it any more */
+    uint32_t least_tokens; /* room for so many is needed, however small the packet */
+    uint64_t dice;         /* start of its random numbers */
 };
 
 /* --- Heads that are looked at ------------------------------------------------------------------------------------- */
@@ -171,8 +171,8 @@ void sim_plain_wake(struct part *part, struct out_link *out)
  * head needs is liked less than least_merit(). */
 static inline uint32_t merit(const struct out_link *out, uint32_t vc, uint64_t chance, uint32_t way)
 {
-    return (uint32_t)out->tokens[vc] << MERIT_TOKENS | ((uint32_t)chance & 0xff << MERIT_CHANCE) |
-           way << MERIT_WAY | vc;
+    return (uint32_t)out->tokens[vc] << MERIT_TOKENS | ((uint32_t)chance & 0xff << MERIT_CHANCE) | way << MERIT_WAY |
+           vc;
 }
 
 static inline uint32_t least_merit(const struct slot *s, const struct in_vc *v)
@@ -386,8 +386,9 @@ SIM_INLINE void ask(const struct slot *s, struct in_vc *v, uint32_t best)
 {
     struct part *part = s->part;
     uint32_t way = best >> MERIT_WAY & (EMU_ROUTE_OPTIONS_MAX - 1);
-    struct request q = { .v = v, .way = (uint8_t)way, .vc = best % (1u << MERIT_WAY),
-                         .link = part->options[v->options + way].link };
+    struct request q = {
+        .v = v, .way = (uint8_t)way, .vc = best % (1u << MERIT_WAY), .link = part->options[v->options + way].link
+    };
     struct out_link *out = &s->sim->outs[q.link];
     struct request *other = &part->requests[out->asker - 1];
 
@@ -423,7 +424,7 @@ static __attribute__((noinline)) void look_at(const struct slot *s, const uint32
     const struct emu_route_option *options = part->options;
     struct look {
         uint32_t channel;
-        uint32_t idle;   /* mask of its ways */
+        uint32_t idle; /* mask of its ways */
     } can[SIM_LOOK_BATCH], cannot[SIM_LOOK_BATCH];
     uint32_t n_can = 0;
     uint32_t n_cannot = 0;
@@ -431,8 +432,8 @@ static __attribute__((noinline)) void look_at(const struct slot *s, const uint32
     /* Nobody foresees whose links are idle, so that this is told from what memory has, without a branch. */
     for (uint32_t i = 0; i < n; i++) {
         struct in_vc *v = &part->vcs[looks[i]];
-        uint32_t idle = sim_idle_ways(s->sim->free_ps, &options[v->options], v->n_ways, s->end_ps) &
-                        ((1u << v->n_ways) - 1);
+        uint32_t idle =
+            sim_idle_ways(s->sim->free_ps, &options[v->options], v->n_ways, s->end_ps) & ((1u << v->n_ways) - 1);
         uint32_t has_idle = (idle & v->first_ways) != 0;
 
         v->is_listed = false;
@@ -442,8 +443,8 @@ static __attribute__((noinline)) void look_at(const struct slot *s, const uint32
     }
     for (uint32_t i = 0; i < n_can; i++) {
         struct in_vc *v = &part->vcs[can[i].channel];
-        uint32_t best = best_of(s->sim->outs, &options[v->options], can[i].idle & v->first_ways,
-                                chance_of(s, can[i].channel));
+        uint32_t best =
+            best_of(s->sim->outs, &options[v->options], can[i].idle & v->first_ways, chance_of(s, can[i].channel));
 
         if (__builtin_expect(best >= least_merit(s, v), 1))
             ask(s, v, best);

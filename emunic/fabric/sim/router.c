@@ -13,7 +13,8 @@
  *   receive  Each input port may ask for router.requests outputs and have router.paths transfers to other routers at
  *            once. A NIC's channels have a way of their own each, and packets for the NIC take none (BG/L: a receiver
  *            feeds the reception FIFOs and two senders).
- *   send     Each output takes one of those who ask. Losers look again in the next slot if they have another way then; else
+ *   send     Each output takes one of those who ask. Losers look again in the next slot if they have another way
+ *   then; else
  *            they leave word like a head without a way.
  *   go       The packet starts (link.c), the head behind it comes to the front when its tail is out.
  *
@@ -31,13 +32,13 @@
 /* What the functions of one decision share. */
 struct decision {
     struct part *part;
-    uint64_t start_ps;       /* of the slot */
-    uint64_t end_ps;         /* not in it any more */
-    uint64_t gap_ps;         /* router.arb_gap_clocks */
-    uint32_t full_tokens;    /* sim->full_tokens */
-    uint32_t least_tokens;   /* room for so many is needed, however small the packet */
-    uint32_t choice;         /* router.choice */
-    struct router *router;   /* and what is below: one after another */
+    uint64_t start_ps;     /* of the slot */
+    uint64_t end_ps;       /* not in it any more */
+    uint64_t gap_ps;       /* router.arb_gap_clocks */
+    uint32_t full_tokens;  /* sim->full_tokens */
+    uint32_t least_tokens; /* room for so many is needed, however small the packet */
+    uint32_t choice;       /* router.choice */
+    struct router *router; /* and what is below: one after another */
     uint32_t id;
     uint32_t n_requests;
 };
@@ -307,14 +308,15 @@ static __attribute__((noinline)) void drop_head(struct decision *d, struct in_vc
 
 /* Tokens that a packet needs to find free in a channel. */
 SIM_INLINE uint32_t room_needed(const struct decision *d, const struct out_link *out, uint32_t vc, bool is_entry,
-                                   uint32_t tokens)
+                                uint32_t tokens)
 {
     if ((out->bubble_vcs >> vc & 1) != 0)
         return d->full_tokens << is_entry;
     return tokens > d->least_tokens ? tokens : d->least_tokens;
 }
 
-SIM_INLINE bool has_room(const struct decision *d, const struct out_link *out, uint32_t vc, bool is_entry, uint32_t tokens)
+SIM_INLINE bool has_room(const struct decision *d, const struct out_link *out, uint32_t vc, bool is_entry,
+                         uint32_t tokens)
 {
     return sim_free_tokens(out, vc) >= room_needed(d, out, vc, is_entry, tokens) || (out->flags & OUT_TO_NIC) != 0;
 }
@@ -339,7 +341,7 @@ SIM_INLINE uint32_t merit(const struct decision *d, const struct out_link *out, 
 
 /* The best available way and its channel; NULL: none. */
 SIM_INLINE const struct emu_route_option *best_way(struct decision *d, const struct emu_route_option *ways, uint32_t n,
-                                                      uint32_t tokens, uint32_t *vc_out)
+                                                   uint32_t tokens, uint32_t *vc_out)
 {
     const struct out_link *outs = d->part->sim->outs;
     const struct emu_route_option *best = NULL;

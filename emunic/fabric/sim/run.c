@@ -47,7 +47,7 @@ static void apply(struct part *part, const struct emu_event *event)
     case EMU_EVENT_ARRIVE:
     case EMU_EVENT_CREDIT:
     case EMU_EVENT_LOOK:
-        break;                          /* have lists of their own */
+        break; /* have lists of their own */
     }
     assert(!"an event has a kind");
 }
@@ -130,7 +130,7 @@ struct crew {
     uint64_t until_slot;
     unsigned n_spins;
     atomic_uint n_waiting;
-    atomic_uint meeting;         /* number of the meeting that is held next */
+    atomic_uint meeting; /* number of the meeting that is held next */
     atomic_uint n_asleep;
 };
 

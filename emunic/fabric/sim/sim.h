@@ -45,13 +45,14 @@ struct emu_traffic {
 
 struct emu_sim_options {
     uint64_t seed;
-    uint32_t n_threads;              /* 0: one */
-    bool count_occupancy;            /* integrals of buffer use per channel: costs some time per hop */
-    bool count_unblocking;           /* credits that free a blocked packet: costs more, in a full network */
+    uint32_t n_threads;    /* 0: one */
+    bool count_occupancy;  /* integrals of buffer use per channel: costs some time per hop */
+    bool count_unblocking; /* credits that free a blocked packet: costs more, in a full network */
 };
 
 /**
- * @param[in]  m        Must outlive the simulation. Its routing and router parameters decide everything but the traffic.
+ * @param[in]  m        Must outlive the simulation. Its routing and router parameters decide everything but the
+ * traffic.
  * @param[in]  faults   Links, lanes and routers that are down at the start; NULL: none. Copied.
  * @retval 0        Built.
  * @retval -ENOTSUP The machine's topology has no routing for packets.
@@ -66,9 +67,9 @@ int emu_sim_create(const struct emu_machine *m, const struct emu_fault_map *faul
 void emu_sim_destroy(struct emu_sim *sim);
 
 enum emu_sim_stop {
-    EMU_SIM_REACHED = 0,   /* the time that was asked for */
-    EMU_SIM_EMPTY,         /* no packet in the network, none to come, no timer */
-    EMU_SIM_DEADLOCK,      /* packets in the network, and none of them can ever move */
+    EMU_SIM_REACHED = 0, /* the time that was asked for */
+    EMU_SIM_EMPTY,       /* no packet in the network, none to come, no timer */
+    EMU_SIM_DEADLOCK,    /* packets in the network, and none of them can ever move */
 };
 
 /* Let time pass, to until_ps or to an end before. May be called again and again. */
@@ -100,8 +101,8 @@ void emu_sim_corrupt_next(struct emu_sim *sim, uint32_t link, bool is_seen);
 struct emu_sim_link_stats {
     uint64_t packets;
     uint64_t units;
-    uint64_t busy_ps;            /* units on the wire */
-    uint64_t stall_ps;           /* something wanted the link and could not have it for lack of credits */
+    uint64_t busy_ps;  /* units on the wire */
+    uint64_t stall_ps; /* something wanted the link and could not have it for lack of credits */
     uint64_t crc_errors;
     uint64_t retransmissions;
     uint32_t lanes_up;
@@ -110,17 +111,17 @@ struct emu_sim_link_stats {
 };
 
 struct emu_sim_totals {
-    uint64_t entered;            /* packets */
+    uint64_t entered; /* packets */
     uint64_t delivered;
-    uint64_t deposited;          /* copies that broadcasts left on their way, not in `delivered` */
-    uint64_t delivered_units;    /* copies included */
+    uint64_t deposited;       /* copies that broadcasts left on their way, not in `delivered` */
+    uint64_t delivered_units; /* copies included */
     uint64_t lost;
     uint64_t unroutable;
     uint64_t in_network;
-    uint64_t packet_hops;        /* links crossed by packet heads, NIC links not counted */
+    uint64_t packet_hops; /* links crossed by packet heads, NIC links not counted */
     uint64_t events;
-    uint64_t nonminimal;         /* of those delivered */
-    uint64_t latency_sum_ps;     /* created to delivered */
+    uint64_t nonminimal;             /* of those delivered */
+    uint64_t latency_sum_ps;         /* created to delivered */
     uint64_t network_latency_sum_ps; /* entered to delivered */
     uint64_t latency_max_ps;
     /*
@@ -129,7 +130,7 @@ struct emu_sim_totals {
      */
     uint64_t credits_returned[EMU_VCS_MAX];
     uint64_t credits_unblocking[EMU_VCS_MAX];
-    uint64_t trace_hash;         /* of every delivery: who, when, which way */
+    uint64_t trace_hash; /* of every delivery: who, when, which way */
 };
 
 void emu_sim_link_stats(const struct emu_sim *sim, uint32_t link, struct emu_sim_link_stats *stats_out);

@@ -29,79 +29,79 @@
 #define SIM_RATE_SHIFT   20
 #define SIM_LOAD_ENTRIES 32
 #define SIM_WAYS_MOSTLY  4   /* or less, of a head: one line */
-#define SIM_ROUTER_BATCH 16 /* that decide one after another when what they need has been fetched */
+#define SIM_ROUTER_BATCH 16  /* that decide one after another when what they need has been fetched */
 #define SIM_LOOK_BATCH   256 /* heads of them, or more if one router has more channels */
 
 /* What links of one class, and one number of lanes, have in common. */
 struct link_kind {
-    uint64_t unit_ps;                  /* << SIM_RATE_SHIFT: time of a unit on the wire, frames included */
-    double bits_per_ps;                /* of the wire, all lanes that are up */
-    uint32_t head_ps;                  /* start of a transmission to the decision at the far end */
-    uint32_t wire_ps;                  /* credits and tails take so long */
+    uint64_t unit_ps;   /* << SIM_RATE_SHIFT: time of a unit on the wire, frames included */
+    double bits_per_ps; /* of the wire, all lanes that are up */
+    uint32_t head_ps;   /* start of a transmission to the decision at the far end */
+    uint32_t wire_ps;   /* credits and tails take so long */
     uint32_t overhead_units;
     uint32_t link_class;
     uint32_t lanes_up;
-    uint8_t is_optical;                /* counts in n_optical */
+    uint8_t is_optical; /* counts in n_optical */
     uint8_t n_vcs;
     uint16_t capacity_tokens[EMU_VCS_MAX];
     uint16_t quarter_tokens[EMU_VCS_MAX]; /* a quarter of it, rounded up */
-    uint8_t bubble_vcs;                /* mask */
-    uint8_t class_of_vc[EMU_VCS_MAX];  /* traffic class or EMU_VC_ANY */
+    uint8_t bubble_vcs;                   /* mask */
+    uint8_t class_of_vc[EMU_VCS_MAX];     /* traffic class or EMU_VC_ANY */
 };
 
 struct out_link {
-    uint64_t waiters;                  /* heads that wait for its tokens, by sim_mark() of their channel */
-    uint64_t units;                    /* sent */
-    int16_t tokens[EMU_VCS_MAX];       /* free in the channels' own buffers at the far end; below 0: taken of the shared one */
-    uint32_t to;                       /* first channel at the far end, or nid of a link to a NIC */
-    uint32_t from;                     /* router, or nid with OUT_FROM_NIC */
+    uint64_t waiters; /* heads that wait for its tokens, by sim_mark() of their channel */
+    uint64_t units;   /* sent */
+    int16_t
+        tokens[EMU_VCS_MAX]; /* free in the channels' own buffers at the far end; below 0: taken of the shared one */
+    uint32_t to;             /* first channel at the far end, or nid of a link to a NIC */
+    uint32_t from;           /* router, or nid with OUT_FROM_NIC */
     uint16_t kind;
-    uint16_t turn;                     /* round robin: the channel that was served last, within its router */
-    uint16_t waiting_units;            /* of heads that would like this link first */
-    uint8_t part;                      /* of the far end */
+    uint16_t turn;          /* round robin: the channel that was served last, within its router */
+    uint16_t waiting_units; /* of heads that would like this link first */
+    uint8_t part;           /* of the far end */
     uint8_t flags;
-    uint8_t bubble_vcs;                /* mask, as of its kind */
-    uint8_t wanted_vcs;                /* mask: a packet waits for tokens */
-    uint16_t shared_tokens;            /* free in the buffer that all channels share */
-    uint32_t asker;                    /* on plain machines: the request for it in this slot, 1 added; 0: none */
+    uint8_t bubble_vcs;     /* mask, as of its kind */
+    uint8_t wanted_vcs;     /* mask: a packet waits for tokens */
+    uint16_t shared_tokens; /* free in the buffer that all channels share */
+    uint32_t asker;         /* on plain machines: the request for it in this slot, 1 added; 0: none */
     uint64_t reserved;
 };
 static_assert(sizeof(struct out_link) == 64, "one line: all that a decision looks at of an idle link");
 
 /* Where a packet waits for tokens and the link is idle. */
 struct link_stall {
-    uint64_t since_ps;                 /* 0: nobody */
+    uint64_t since_ps; /* 0: nobody */
     uint64_t sum_ps;
 };
-
 
 enum {
     OUT_IS_UP = 1 << 0,
     OUT_TO_NIC = 1 << 1,
-    OUT_FREE_EVENT = 1 << 2,           /* of a NIC: EMU_EVENT_NIC_FREE is under way */
+    OUT_FREE_EVENT = 1 << 2, /* of a NIC: EMU_EVENT_NIC_FREE is under way */
     OUT_FROM_NIC = 1 << 4,
-    OUT_UNRELIABLE = 1 << 5,           /* has an entry in sim->errors */
-    OUT_STALLED = 1 << 6,              /* link_stall.since_ps counts */
+    OUT_UNRELIABLE = 1 << 5, /* has an entry in sim->errors */
+    OUT_STALLED = 1 << 6,    /* link_stall.since_ps counts */
 };
 
 struct in_link {
-    uint32_t first_vc;                 /* number of its first channel: of the struct in_vc and sim->occupancy */
+    uint32_t first_vc; /* number of its first channel: of the struct in_vc and sim->occupancy */
     uint32_t router;
     uint16_t kind;
-    uint8_t part;                      /* of the sender */
+    uint8_t part; /* of the sender */
     uint8_t flags;
 };
 static_assert(sizeof(struct in_link) == 12, "there are many");
 
 /* The part of an input port that arbitrates between its channels, where machines limit it. */
 struct in_port {
-    uint64_t gap_ends_ps;              /* of the gap behind the last transfer's start (router.arb_gap_clocks) */
-    uint32_t turn;                     /* round robin: the channel that was served last */
-    uint32_t busy_slot;                /* low 32 bits: in it the last transfer out of this port ends */
+    uint64_t gap_ends_ps; /* of the gap behind the last transfer's start (router.arb_gap_clocks) */
+    uint32_t turn;        /* round robin: the channel that was served last */
+    uint32_t busy_slot;   /* low 32 bits: in it the last transfer out of this port ends */
 };
 
 enum {
-    IN_IS_ENTERING = 1 << 0,           /* from a NIC */
+    IN_IS_ENTERING = 1 << 0, /* from a NIC */
     IN_PATH_EVENT = 1 << 1,
 };
 
@@ -109,52 +109,52 @@ enum {
  * and a departure need to know of the link. On machines with few channels per node they all are made at once, in the
  * order of their numbers; else one is made when its first packet comes, because most are hardly ever used. */
 struct in_vc {
-    uint64_t ready_ps;                 /* the head cannot go before: it was not here, or the last tail was not out */
-    uint64_t tail_ps;                  /* when the tail of the last packet that came is here */
-    uint32_t first;                    /* packets, SIM_NONE: empty */
+    uint64_t ready_ps; /* the head cannot go before: it was not here, or the last tail was not out */
+    uint64_t tail_ps;  /* when the tail of the last packet that came is here */
+    uint32_t first;    /* packets, SIM_NONE: empty */
     uint32_t last;
-    uint32_t options;                  /* of the head: the first of its ways on; SIM_NONE: not asked yet */
-    struct emu_route_at at;            /* where that is */
-    uint16_t units;                    /* in the buffer */
-    uint16_t local;                    /* number within the router */
-    uint16_t kind;                     /* of the link */
-    uint8_t part;                      /* of the sender */
-    bool is_held;                      /* the head waits for a path out of its input port */
-    bool to_nic;                       /* where the last packet went; takes no path */
-    bool is_charged_full;              /* each packet takes the room of a full one */
-    bool is_counted;                   /* the head is in waiting_units of the link that it would like first */
-    uint8_t n_ways;                    /* of the options; 0: there is no way */
-    uint32_t look_slot;                /* low 32 bits: the head waits for a link until then; 0: no event is under way */
-    uint16_t tokens;                   /* of the head, once it has options */
-    uint16_t first_ways;               /* mask: that have the lowest rank */
-    bool is_listed;                    /* on plain machines: in part->looks */
+    uint32_t options;       /* of the head: the first of its ways on; SIM_NONE: not asked yet */
+    struct emu_route_at at; /* where that is */
+    uint16_t units;         /* in the buffer */
+    uint16_t local;         /* number within the router */
+    uint16_t kind;          /* of the link */
+    uint8_t part;           /* of the sender */
+    bool is_held;           /* the head waits for a path out of its input port */
+    bool to_nic;            /* where the last packet went; takes no path */
+    bool is_charged_full;   /* each packet takes the room of a full one */
+    bool is_counted;        /* the head is in waiting_units of the link that it would like first */
+    uint8_t n_ways;         /* of the options; 0: there is no way */
+    uint32_t look_slot;     /* low 32 bits: the head waits for a link until then; 0: no event is under way */
+    uint16_t tokens;        /* of the head, once it has options */
+    uint16_t first_ways;    /* mask: that have the lowest rank */
+    bool is_listed;         /* on plain machines: in part->looks */
 };
 static_assert(sizeof(struct in_vc) == 64, "one line");
 
 struct router {
     struct emu_random random;
-    uint64_t look;                     /* heads to be looked at, by sim_mark() of their channel */
-    uint64_t heads;                    /* one bit per channel that has a head, of a router with 64 or less */
-    uint64_t load;                     /* last advertised: period << 24 | units */
+    uint64_t look;  /* heads to be looked at, by sim_mark() of their channel */
+    uint64_t heads; /* one bit per channel that has a head, of a router with 64 or less */
+    uint64_t load;  /* last advertised: period << 24 | units */
     uint32_t first_vc;
-    uint32_t first_word;               /* of sim->heads, where those of a larger one are */
-    uint32_t units;                    /* in its buffers, those of injection left out */
+    uint32_t first_word; /* of sim->heads, where those of a larger one are */
+    uint32_t units;      /* in its buffers, those of injection left out */
     uint32_t first_nid;
     uint32_t first_out;
     uint16_t n_vcs;
-    uint16_t n_outputs;                /* to other routers */
-    uint16_t n_near_outs;              /* links out of it that follow each other from first_out on, if not too many */
+    uint16_t n_outputs;   /* to other routers */
+    uint16_t n_near_outs; /* links out of it that follow each other from first_out on, if not too many */
     uint8_t part;
     bool is_up;
-    bool is_listed;                    /* to decide in this slot */
+    bool is_listed; /* to decide in this slot */
     uint8_t reserved[3];
 };
 static_assert(sizeof(struct router) == 64, "one line");
 
 struct nic {
-    uint32_t link;                     /* into the network */
+    uint32_t link;                         /* into the network */
     uint32_t waiting[EMU_TRAFFIC_CLASSES]; /* packet that wants to enter, SIM_NONE */
-    uint8_t awake;                     /* mask of classes to ask */
+    uint8_t awake;                         /* mask of classes to ask */
     uint8_t is_listed;
     uint8_t last_class;
     uint8_t is_up;
@@ -163,9 +163,9 @@ struct nic {
 /* A packet in the network. */
 struct cell {
     struct emu_packet packet;
-    uint32_t next;                     /* in its queue, the link that it is on, or the next free cell */
-    bool is_started;                   /* routing has chosen its way */
-    bool is_copy;                      /* left behind by a broadcast */
+    uint32_t next;   /* in its queue, the link that it is on, or the next free cell */
+    bool is_started; /* routing has chosen its way */
+    bool is_copy;    /* left behind by a broadcast */
     uint16_t reserved;
 };
 static_assert(sizeof(struct cell) == 64, "one line");
@@ -202,10 +202,10 @@ struct outbox {
 struct request {
     struct in_vc *v;
     uint32_t link;
-    uint16_t tokens;                   /* of its units */
-    uint8_t way;                       /* that it asks for, and ... */
-    uint8_t vc;                        /* ... its channel */
-    bool is_out;                       /* of the choice */
+    uint16_t tokens; /* of its units */
+    uint8_t way;     /* that it asks for, and ... */
+    uint8_t vc;      /* ... its channel */
+    bool is_out;     /* of the choice */
     bool is_loser;
 };
 
@@ -213,51 +213,52 @@ struct part {
     struct emu_sim *sim;
     uint32_t number;
     struct emu_wheel wheel;
-    uint64_t slot;                     /* present */
-    uint64_t slot_ps;                  /* its start */
+    uint64_t slot;    /* present */
+    uint64_t slot_ps; /* its start */
     uint64_t clock_ps;
-    uint64_t slots_per_ps;             /* << 64, rounded up */
-    uint64_t ring_ps;                  /* what the wheel's ring covers, beyond the present slot */
+    uint64_t slots_per_ps; /* << 64, rounded up */
+    uint64_t ring_ps;      /* what the wheel's ring covers, beyond the present slot */
     struct cell *cells;
     uint32_t n_cells;
     uint32_t cell_capacity;
     uint32_t free_cell;
-    struct in_vc *vcs;                 /* sim->vcs, if that is there */
+    struct in_vc *vcs; /* sim->vcs, if that is there */
     uint32_t n_vcs;
     uint32_t vc_capacity;
-    struct emu_route_option *options;  /* of heads, sim->options_stride each. What is beyond the last of a head's is not valid,
+    struct emu_route_option
+        *options; /* of heads, sim->options_stride each. What is beyond the last of a head's is not valid,
                                         * but a way of another or over own_link, so that its link can be looked at. */
     uint32_t option_capacity;
-    uint32_t own_link;                 /* some link out of one of its routers */
-    uint32_t free_options;             /* the first way's link: the next free ones */
-    uint32_t *routers;                 /* to decide in this slot */
+    uint32_t own_link;     /* some link out of one of its routers */
+    uint32_t free_options; /* the first way's link: the next free ones */
+    uint32_t *routers;     /* to decide in this slot */
     uint32_t n_routers;
     uint32_t *nics;
     uint32_t n_nics;
-    bool is_running;                   /* else between two runs: slot is the next one */
-    bool is_applying;                  /* else deciding: lists are closed */
-    struct emu_event *reports;         /* of this slot */
+    bool is_running;           /* else between two runs: slot is the next one */
+    bool is_applying;          /* else deciding: lists are closed */
+    struct emu_event *reports; /* of this slot */
     uint32_t n_reports;
     uint32_t report_capacity;
-    struct timer *timers;              /* heap */
+    struct timer *timers; /* heap */
     size_t n_timers;
     size_t timer_capacity;
     uint64_t timer_number;
-    struct request *requests;          /* scratch, looks_max */
-    uint32_t n_requests;               /* on plain machines: one per link */
+    struct request *requests; /* scratch, looks_max */
+    uint32_t n_requests;      /* on plain machines: one per link */
     uint32_t n_losers;
-    struct in_vc **losers;             /* on plain machines: heads whose link another takes, looks_max */
-    uint32_t *candidates;              /* the same */
-    uint32_t *winners;                 /* the same */
-    uint32_t *looks;                   /* indexes of struct in_vc; on plain machines of all heads to look at in this slot */
-    uint32_t n_looks;                  /* on plain machines */
-    uint32_t looks_max;                /* at least SIM_LOOK_BATCH and vcs_of_router_max; on plain machines it grows */
-    struct outbox *out;                /* to each partition */
+    struct in_vc **losers; /* on plain machines: heads whose link another takes, looks_max */
+    uint32_t *candidates;  /* the same */
+    uint32_t *winners;     /* the same */
+    uint32_t *looks;       /* indexes of struct in_vc; on plain machines of all heads to look at in this slot */
+    uint32_t n_looks;      /* on plain machines */
+    uint32_t looks_max;    /* at least SIM_LOOK_BATCH and vcs_of_router_max; on plain machines it grows */
+    struct outbox *out;    /* to each partition */
     struct emu_route_view view;
     struct emu_sim_totals totals;
     uint32_t first_router;
     uint32_t end_router;
-    uint64_t next_slot;                /* published between the barriers of a window */
+    uint64_t next_slot; /* published between the barriers of a window */
 };
 
 /* Bit errors of one link. */
@@ -266,12 +267,12 @@ struct link_errors {
     struct emu_random random;
     uint64_t crc_errors;
     uint64_t retransmissions;
-    uint8_t corrupt_next;              /* 0, 1: seen by the check, 2: not */
+    uint8_t corrupt_next; /* 0, 1: seen by the check, 2: not */
 };
 
 /* Counts of a link when its lanes changed last. */
 struct link_epoch {
-    uint64_t busy_ps;                  /* up to then */
+    uint64_t busy_ps; /* up to then */
     uint64_t units;
     uint64_t packets;
 };
@@ -281,44 +282,44 @@ struct emu_sim {
     const struct emu_routing *routing;
     struct emu_traffic traffic;
     struct emu_sim_options options;
-    struct emu_router_params p;        /* copy */
-    struct emu_fault_map *faults;      /* owned; NULL: none */
+    struct emu_router_params p;   /* copy */
+    struct emu_fault_map *faults; /* owned; NULL: none */
     uint32_t clock_ps;
     uint32_t full_tokens;
     uint32_t options_stride;
-    uint32_t token_shift;              /* log2 of token_units; 32: it is no power of two */
-    uint64_t unit_ps;                  /* that a packet takes to leave a buffer, at least */
-    uint32_t lost_ps;                  /* until the sender knows of a lost packet */
-    uint32_t far_ps;                   /* age of the loads that neighbours know, beyond the period */
+    uint32_t token_shift; /* log2 of token_units; 32: it is no power of two */
+    uint64_t unit_ps;     /* that a packet takes to leave a buffer, at least */
+    uint32_t lost_ps;     /* until the sender knows of a lost packet */
+    uint32_t far_ps;      /* age of the loads that neighbours know, beyond the period */
     uint64_t now_ps;
     uint64_t window_slots;
-    bool is_large;                     /* fits in no cache, so that what an event will touch is fetched ahead */
-    bool is_plain;                     /* decides in plain.c */
+    bool is_large; /* fits in no cache, so that what an event will touch is fetched ahead */
+    bool is_plain; /* decides in plain.c */
     struct link_kind *kinds;
     uint32_t n_kinds;
-    struct out_link *outs;             /* by link */
-    uint64_t *free_ps;                 /* by link: end of its last transmission; those of a router on one line or two */
-    struct in_link *ins;               /* by link */
-    struct in_port *ports;             /* by link; NULL: all channels may ask, and send, at once */
-    struct link_stall *stalls;         /* by link */
-    uint32_t *sent;                    /* packets, by link and virtual channel: sim_out_vc() */
-    uint16_t *wanted;                  /* likewise: fewest tokens that let a waiting packet go */
+    struct out_link *outs;     /* by link */
+    uint64_t *free_ps;         /* by link: end of its last transmission; those of a router on one line or two */
+    struct in_link *ins;       /* by link */
+    struct in_port *ports;     /* by link; NULL: all channels may ask, and send, at once */
+    struct link_stall *stalls; /* by link */
+    uint32_t *sent;            /* packets, by link and virtual channel: sim_out_vc() */
+    uint16_t *wanted;          /* likewise: fewest tokens that let a waiting packet go */
     uint32_t vcs_of_link_max;
-    struct in_vc *vcs;                 /* by channel, on machines that have few; else NULL, and ... */
-    uint32_t *vc_index;                /* ... the index in the partition's store, by channel; SIM_NONE: not used yet */
+    struct in_vc *vcs;  /* by channel, on machines that have few; else NULL, and ... */
+    uint32_t *vc_index; /* ... the index in the partition's store, by channel; SIM_NONE: not used yet */
     uint32_t n_vcs;
     uint64_t *heads;
     uint32_t n_words;
-    uint64_t *mark_members;            /* of large routers: channels that share each mark, mark_words words of bits */
+    uint64_t *mark_members; /* of large routers: channels that share each mark, mark_words words of bits */
     uint32_t mark_words;
     struct router *routers;
-    uint64_t *loads;                   /* SIM_LOAD_ENTRIES + 1 per router, NULL: not advertised */
+    uint64_t *loads; /* SIM_LOAD_ENTRIES + 1 per router, NULL: not advertised */
     uint64_t load_period_ps;
     struct nic *nics;
-    uint32_t *nic_router;              /* router of each nid */
-    uint64_t *occupancy;               /* units x ps per channel, NULL: not counted */
-    struct link_errors *errors;        /* by link, NULL: none ever */
-    struct link_epoch *epochs;         /* by link, NULL: lanes have never changed */
+    uint32_t *nic_router;       /* router of each nid */
+    uint64_t *occupancy;        /* units x ps per channel, NULL: not counted */
+    struct link_errors *errors; /* by link, NULL: none ever */
+    struct link_epoch *epochs;  /* by link, NULL: lanes have never changed */
     struct part *parts;
     uint32_t n_parts;
     uint32_t vcs_of_router_max;

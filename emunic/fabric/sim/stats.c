@@ -30,7 +30,8 @@ uint64_t sim_busy_ps(const struct emu_sim *sim, uint32_t link)
 {
     struct link_epoch epoch = sim->epochs == NULL ? (struct link_epoch){ 0 } : sim->epochs[link];
     const struct link_kind *kind = &sim->kinds[sim->outs[link].kind];
-    uint64_t units = sim->outs[link].units - epoch.units + (sim_packets(sim, link) - epoch.packets) * kind->overhead_units;
+    uint64_t units =
+        sim->outs[link].units - epoch.units + (sim_packets(sim, link) - epoch.packets) * kind->overhead_units;
 
     return epoch.busy_ps + (uint64_t)((unsigned __int128)units * kind->unit_ps >> SIM_RATE_SHIFT);
 }
@@ -123,11 +124,13 @@ void emu_sim_reset_stats(struct emu_sim *sim)
 size_t emu_sim_memory(const struct emu_sim *sim)
 {
     const struct emu_machine *m = sim->m;
-    size_t bytes = sizeof(*sim) + sim->n_kinds * sizeof(*sim->kinds) +
-                   m->n_links * (sizeof(*sim->outs) + sizeof(*sim->free_ps) + sizeof(*sim->ins) + sizeof(*sim->stalls)) +
-                   sim->n_vcs * (sim->vcs != NULL ? sizeof(*sim->vcs) : sizeof(*sim->vc_index)) +
-                   sim_out_vc(sim, m->n_links, 0) * (sizeof(*sim->sent) + sizeof(*sim->wanted)) + (sim->n_words + 64 * (size_t)sim->mark_words) * sizeof(*sim->heads) +
-                   m->n_routers * sizeof(*sim->routers) + m->n_nodes * (sizeof(*sim->nics) + sizeof(*sim->nic_router));
+    size_t bytes =
+        sizeof(*sim) + sim->n_kinds * sizeof(*sim->kinds) +
+        m->n_links * (sizeof(*sim->outs) + sizeof(*sim->free_ps) + sizeof(*sim->ins) + sizeof(*sim->stalls)) +
+        sim->n_vcs * (sim->vcs != NULL ? sizeof(*sim->vcs) : sizeof(*sim->vc_index)) +
+        sim_out_vc(sim, m->n_links, 0) * (sizeof(*sim->sent) + sizeof(*sim->wanted)) +
+        (sim->n_words + 64 * (size_t)sim->mark_words) * sizeof(*sim->heads) + m->n_routers * sizeof(*sim->routers) +
+        m->n_nodes * (sizeof(*sim->nics) + sizeof(*sim->nic_router));
 
     if (sim->loads != NULL)
         bytes += (size_t)m->n_routers * (SIM_LOAD_ENTRIES + 1) * sizeof(*sim->loads);
@@ -143,7 +146,8 @@ size_t emu_sim_memory(const struct emu_sim *sim)
         const struct part *part = &sim->parts[i];
 
         bytes += sizeof(*part) + emu_wheel_memory(&part->wheel) + part->cell_capacity * sizeof(*part->cells) +
-                 part->option_capacity * sizeof(*part->options) + part->vc_capacity * sizeof(*part->vcs) + part->timer_capacity * sizeof(*part->timers) +
+                 part->option_capacity * sizeof(*part->options) + part->vc_capacity * sizeof(*part->vcs) +
+                 part->timer_capacity * sizeof(*part->timers) +
                  (part->end_router - part->first_router) * sizeof(*part->routers) +
                  sim->vcs_of_router_max * (sizeof(*part->candidates) + sizeof(*part->winners)) +
                  part->looks_max * (sizeof(*part->looks) + sizeof(*part->requests) + sizeof(struct in_vc *)) +

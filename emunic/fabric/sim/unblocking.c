@@ -13,7 +13,7 @@
 struct gain {
     uint32_t link;
     uint32_t vc;
-    uint32_t tokens;     /* free in the channel, with it */
+    uint32_t tokens; /* free in the channel, with it */
 };
 
 static uint32_t room_needed(const struct emu_sim *sim, const struct out_link *out, uint32_t vc,

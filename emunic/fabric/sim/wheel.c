@@ -20,7 +20,7 @@
 
 #define SLAB_CHUNKS      256
 #define LARGE_SLAB_BYTES ((size_t)2 << 20) /* a large page */
-#define LARGE_SLABS_FROM 16                /* slabs, of a wheel that would else take more time for addresses than for events */
+#define LARGE_SLABS_FROM 16 /* slabs, of a wheel that would else take more time for addresses than for events */
 
 static const struct emu_wheel_bucket no_events;
 
@@ -71,8 +71,7 @@ void emu_wheel_fini(struct emu_wheel *w)
 
 size_t emu_wheel_memory(const struct emu_wheel *w)
 {
-    return w->n_slots * (sizeof(*w->buckets) + sizeof(*w->busy)) + w->slab_bytes +
-           w->far_capacity * sizeof(*w->far);
+    return w->n_slots * (sizeof(*w->buckets) + sizeof(*w->busy)) + w->slab_bytes + w->far_capacity * sizeof(*w->far);
 }
 
 void emu_wheel_add_slab(struct emu_wheel *w)

@@ -16,21 +16,21 @@
 #include <stdint.h>
 
 enum emu_event_kind {
-    EMU_EVENT_ARRIVE = 0,   /* index: channel; a packet's head is in it and can be decided on */
-    EMU_EVENT_CREDIT,       /* index: link; payload: tokens that came back for vc */
-    EMU_EVENT_LOOK,         /* index: channel; its head can be decided on, or one of its links is free */
-    EMU_EVENT_NIC_FREE,     /* index: link of a NIC; it ends its transmission */
-    EMU_EVENT_PATH,         /* index: link; its input port has a path to spare again */
-    EMU_EVENT_INJECT,       /* index: nid; its NIC has something to do */
-    EMU_EVENT_DELIVER,      /* index: nid; payload: packet, whose tail has reached the NIC */
-    EMU_EVENT_LOST,         /* index: nid; payload: packet that this node sent and that will not arrive */
+    EMU_EVENT_ARRIVE = 0, /* index: channel; a packet's head is in it and can be decided on */
+    EMU_EVENT_CREDIT,     /* index: link; payload: tokens that came back for vc */
+    EMU_EVENT_LOOK,       /* index: channel; its head can be decided on, or one of its links is free */
+    EMU_EVENT_NIC_FREE,   /* index: link of a NIC; it ends its transmission */
+    EMU_EVENT_PATH,       /* index: link; its input port has a path to spare again */
+    EMU_EVENT_INJECT,     /* index: nid; its NIC has something to do */
+    EMU_EVENT_DELIVER,    /* index: nid; payload: packet, whose tail has reached the NIC */
+    EMU_EVENT_LOST,       /* index: nid; payload: packet that this node sent and that will not arrive */
 };
 
 struct emu_event {
     uint32_t index;
-    uint32_t payload;       /* a packet or a count */
-    uint32_t length_ps;     /* of an arriving packet, on the link */
-    uint16_t offset_ps;     /* in its slot */
+    uint32_t payload;   /* a packet or a count */
+    uint32_t length_ps; /* of an arriving packet, on the link */
+    uint16_t offset_ps; /* in its slot */
     uint8_t kind;
     uint8_t vc;
 };
@@ -39,14 +39,14 @@ static_assert(sizeof(struct emu_event) == 16, "four to a cache line");
 #define EMU_WHEEL_CHUNK_EVENTS 14
 
 struct emu_wheel_chunk {
-    struct emu_wheel_chunk *next;        /* the next older one of its list, or free one; NULL: the last */
+    struct emu_wheel_chunk *next; /* the next older one of its list, or free one; NULL: the last */
     uint64_t reserved[3];
     struct emu_event events[EMU_WHEEL_CHUNK_EVENTS];
 };
 static_assert(sizeof(struct emu_wheel_chunk) == 256, "aligned to it, so that a cursor tells when a chunk is full");
 
 struct emu_wheel_list {
-    struct emu_event *cursor;            /* in its newest chunk, behind the last event; NULL: empty */
+    struct emu_event *cursor; /* in its newest chunk, behind the last event; NULL: empty */
 };
 
 enum emu_wheel_list_number {
@@ -69,14 +69,14 @@ struct emu_far_event {
 
 struct emu_wheel {
     struct emu_wheel_bucket *buckets;
-    uint8_t *busy;                       /* 1 per bucket that is not empty */
-    uint64_t now;                        /* slot; everything before it is done */
-    uint32_t n_slots;                    /* a power of two, at least 64 */
+    uint8_t *busy;    /* 1 per bucket that is not empty */
+    uint64_t now;     /* slot; everything before it is done */
+    uint32_t n_slots; /* a power of two, at least 64 */
     struct emu_wheel_chunk *free_chunks;
-    struct emu_wheel_chunk **slabs;      /* owned */
+    struct emu_wheel_chunk **slabs; /* owned */
     size_t n_slabs;
     size_t slab_bytes;
-    struct emu_far_event *far;           /* heap */
+    struct emu_far_event *far; /* heap */
     size_t n_far;
     size_t far_capacity;
 };
@@ -144,7 +144,8 @@ static inline struct emu_event *emu_wheel_add_chunk(struct emu_wheel *w, struct 
 
 /* Room for one more event at the end of a list, to be filled in before the wheel is used again. The slot lies in the
  * ring. */
-static inline struct emu_event *emu_wheel_place_near(struct emu_wheel *w, uint64_t slot, enum emu_wheel_list_number number)
+static inline struct emu_event *emu_wheel_place_near(struct emu_wheel *w, uint64_t slot,
+                                                     enum emu_wheel_list_number number)
 {
     uint32_t index = (uint32_t)slot & (w->n_slots - 1);
     struct emu_wheel_list *list = &w->buckets[index].lists[number];

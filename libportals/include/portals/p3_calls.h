@@ -79,7 +79,8 @@ void PtlFini(void);
  * @retval PTL_IFACE_INVALID  No such interface.
  * @retval PTL_PID_INVALID    The pid is taken on this node. REF: it is not the one of the pid map.
  * @retval PTL_NO_SPACE       No memory, no file descriptors, or no interface left.
- * @retval PTL_FAIL           Not started by a launcher, or emunic has gone: one line on stderr tells which. REF: the node
+ * @retval PTL_FAIL           Not started by a launcher, or emunic has gone: one line on stderr tells which. REF:
+ * the node
  *                            is not the one of the nid map.
  * @retval PTL_SEGV           ni is NULL.
  * @note Never PTL_PID_IN_USE: PTL_PID_INVALID says it, which is what programs test.
@@ -424,7 +425,8 @@ int PtlMEMDPost(ptl_handle_ni_t ni, ptl_handle_me_t base, ptl_process_id_t match
  *
  * @param[in]  ni       Interface.
  * @param[in]  count    Events that must fit; rounded up to a power of two. For fewer than 64 there is room for 512: who
- *                      asks for a few has no flow control that counts them. 0: nothing is made, *eq is PTL_EQ_NONE (Q9).
+ *                      asks for a few has no flow control that counts them. 0: nothing is made, *eq is PTL_EQ_NONE
+ *                      (Q9).
  * @param[in]  handler  NULL, or called with each event when it is taken out, before the call that takes it returns
  *                      (Q8). It may make calls that do not block.
  * @param[out] eq       Handle.

@@ -7,12 +7,12 @@
 #define PORTALS_P3_DEBUG_H
 
 #define PTL_DBG_NONE     0x00000000u
-#define PTL_DBG_API      0x00000001u    /* calls */
-#define PTL_DBG_PARSE    0x00000002u    /* requests taken apart */
-#define PTL_DBG_MOVE     0x00000004u    /* data moved */
-#define PTL_DBG_DROP     0x00000008u    /* requests dropped, with the reason */
-#define PTL_DBG_REQUEST  0x00000010u    /* requests made */
-#define PTL_DBG_DELIVERY 0x00000020u    /* requests delivered */
+#define PTL_DBG_API      0x00000001u /* calls */
+#define PTL_DBG_PARSE    0x00000002u /* requests taken apart */
+#define PTL_DBG_MOVE     0x00000004u /* data moved */
+#define PTL_DBG_DROP     0x00000008u /* requests dropped, with the reason */
+#define PTL_DBG_REQUEST  0x00000010u /* requests made */
+#define PTL_DBG_DELIVERY 0x00000020u /* requests delivered */
 #define PTL_DBG_MD       0x00000040u
 #define PTL_DBG_ME       0x00000080u
 #define PTL_DBG_UNLINK   0x00000100u

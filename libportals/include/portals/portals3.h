@@ -29,25 +29,25 @@
  *
  * All are integers that can be compared, cast and printed. (portals3 spec 2.1)
  */
-typedef uint64_t ptl_size_t;        /* bytes */
-typedef uint32_t ptl_handle_any_t;  /* names one object of this process; never names another later */
+typedef uint64_t ptl_size_t;       /* bytes */
+typedef uint32_t ptl_handle_any_t; /* names one object of this process; never names another later */
 typedef ptl_handle_any_t ptl_handle_ni_t;
 typedef ptl_handle_any_t ptl_handle_me_t;
 typedef ptl_handle_any_t ptl_handle_md_t;
 typedef ptl_handle_any_t ptl_handle_eq_t;
-typedef uint32_t ptl_pt_index_t;    /* width unconfirmed */
-typedef uint32_t ptl_ac_index_t;    /* width unconfirmed */
+typedef uint32_t ptl_pt_index_t; /* width unconfirmed */
+typedef uint32_t ptl_ac_index_t; /* width unconfirmed */
 typedef uint64_t ptl_match_bits_t;
 typedef uint64_t ptl_hdr_data_t;
 typedef uint32_t ptl_interface_t;
-typedef uint32_t ptl_nid_t;         /* node: its number in the emulated machine */
-typedef uint16_t ptl_pid_t;         /* 16 bits: programs print and scan it with %hu */
+typedef uint32_t ptl_nid_t; /* node: its number in the emulated machine */
+typedef uint16_t ptl_pid_t; /* 16 bits: programs print and scan it with %hu */
 typedef uint32_t ptl_uid_t;
 typedef uint32_t ptl_jid_t;
 typedef uint32_t ptl_sr_index_t;
-typedef int64_t ptl_sr_value_t;     /* signed here, unsigned in REF */
+typedef int64_t ptl_sr_value_t; /* signed here, unsigned in REF */
 typedef uint32_t ptl_ni_fail_t;
-typedef uint32_t ptl_seq_t;         /* width unconfirmed */
+typedef uint32_t ptl_seq_t; /* width unconfirmed */
 
 /*
  * Return codes
@@ -56,84 +56,81 @@ typedef uint32_t ptl_seq_t;         /* width unconfirmed */
  * why. Values unconfirmed. They index ptl_err_str[].
  */
 typedef enum {
-    PTL_OK = 0,                 /* done */
-    PTL_SEGV = 1,               /* a pointer that is needed is NULL */
-    PTL_NO_SPACE = 2,           /* out of memory, or of objects that were granted */
-    PTL_ME_IN_USE = 3,          /* the match entry has a descriptor; or its descriptor has pending operations */
-    PTL_NAL_FAILED = 4,         /* never given: the network's failures come as ni_fail_type */
-    PTL_NO_INIT = 5,            /* PtlInit() is missing */
-    PTL_IFACE_DUP = 6,          /* the interface is open already; its handle was stored */
-    PTL_IFACE_INVALID = 7,      /* no such interface */
-    PTL_HANDLE_INVALID = 8,     /* not a handle of any kind */
-    PTL_MD_INVALID = 9,         /* not a descriptor, or no longer one */
-    PTL_ME_INVALID = 10,        /* not a match entry, or no longer one */
-    PTL_PROCESS_INVALID = 11,   /* a process id that nobody can have */
-    PTL_PT_INDEX_INVALID = 12,  /* beyond the portal table */
-    PTL_SR_INDEX_INVALID = 13,  /* no such status register */
-    PTL_EQ_INVALID = 14,        /* not an event queue, or no longer one */
-    PTL_EQ_DROPPED = 15,        /* an event was returned, and earlier ones were lost */
-    PTL_EQ_EMPTY = 16,          /* no event */
-    PTL_MD_NO_UPDATE = 17,      /* the queue to test has events, or will have */
-    PTL_FAIL = 18,              /* the interface cannot be started */
-    PTL_AC_INDEX_INVALID = 19,  /* beyond the access control table */
-    PTL_MD_ILLEGAL = 20,        /* contents of a descriptor are not acceptable */
-    PTL_ME_LIST_TOO_LONG = 21,  /* the match list is as long as it may be */
-    PTL_MD_IN_USE = 22,         /* the descriptor has pending operations */
-    PTL_NI_INVALID = 23,        /* not an interface, or no longer one */
-    PTL_PID_INVALID = 24,       /* the process id cannot be had */
-    PTL_PT_FULL = 25,           /* no unused portal index */
-    PTL_VAL_FAILED = 26,        /* never given: no memory is pinned */
-    PTL_NOT_IMPLEMENTED = 27,   /* never given */
-    PTL_NO_ACK = 28,            /* never given */
-    PTL_EQ_IN_USE = 29,         /* never given: a queue can be freed at any time */
-    PTL_PID_IN_USE = 30,        /* never given: PTL_PID_INVALID says it */
-    PTL_INV_EQ_SIZE = 31,       /* never given: see PtlEQAlloc() */
-    PTL_AGAIN = 32,             /* never given: operations are queued */
-    PTL_MAX_ERRNO = 33          /* one past the last */
+    PTL_OK = 0,                /* done */
+    PTL_SEGV = 1,              /* a pointer that is needed is NULL */
+    PTL_NO_SPACE = 2,          /* out of memory, or of objects that were granted */
+    PTL_ME_IN_USE = 3,         /* the match entry has a descriptor; or its descriptor has pending operations */
+    PTL_NAL_FAILED = 4,        /* never given: the network's failures come as ni_fail_type */
+    PTL_NO_INIT = 5,           /* PtlInit() is missing */
+    PTL_IFACE_DUP = 6,         /* the interface is open already; its handle was stored */
+    PTL_IFACE_INVALID = 7,     /* no such interface */
+    PTL_HANDLE_INVALID = 8,    /* not a handle of any kind */
+    PTL_MD_INVALID = 9,        /* not a descriptor, or no longer one */
+    PTL_ME_INVALID = 10,       /* not a match entry, or no longer one */
+    PTL_PROCESS_INVALID = 11,  /* a process id that nobody can have */
+    PTL_PT_INDEX_INVALID = 12, /* beyond the portal table */
+    PTL_SR_INDEX_INVALID = 13, /* no such status register */
+    PTL_EQ_INVALID = 14,       /* not an event queue, or no longer one */
+    PTL_EQ_DROPPED = 15,       /* an event was returned, and earlier ones were lost */
+    PTL_EQ_EMPTY = 16,         /* no event */
+    PTL_MD_NO_UPDATE = 17,     /* the queue to test has events, or will have */
+    PTL_FAIL = 18,             /* the interface cannot be started */
+    PTL_AC_INDEX_INVALID = 19, /* beyond the access control table */
+    PTL_MD_ILLEGAL = 20,       /* contents of a descriptor are not acceptable */
+    PTL_ME_LIST_TOO_LONG = 21, /* the match list is as long as it may be */
+    PTL_MD_IN_USE = 22,        /* the descriptor has pending operations */
+    PTL_NI_INVALID = 23,       /* not an interface, or no longer one */
+    PTL_PID_INVALID = 24,      /* the process id cannot be had */
+    PTL_PT_FULL = 25,          /* no unused portal index */
+    PTL_VAL_FAILED = 26,       /* never given: no memory is pinned */
+    PTL_NOT_IMPLEMENTED = 27,  /* never given */
+    PTL_NO_ACK = 28,           /* never given */
+    PTL_EQ_IN_USE = 29,        /* never given: a queue can be freed at any time */
+    PTL_PID_IN_USE = 30,       /* never given: PTL_PID_INVALID says it */
+    PTL_INV_EQ_SIZE = 31,      /* never given: see PtlEQAlloc() */
+    PTL_AGAIN = 32,            /* never given: operations are queued */
+    PTL_MAX_ERRNO = 33         /* one past the last */
 } ptl_err_t;
 
-#define PTL_OK PTL_OK
-#define PTL_SEGV PTL_SEGV
-#define PTL_NO_SPACE PTL_NO_SPACE
-#define PTL_ME_IN_USE PTL_ME_IN_USE
-#define PTL_NAL_FAILED PTL_NAL_FAILED
-#define PTL_NO_INIT PTL_NO_INIT
-#define PTL_IFACE_DUP PTL_IFACE_DUP
-#define PTL_IFACE_INVALID PTL_IFACE_INVALID
-#define PTL_HANDLE_INVALID PTL_HANDLE_INVALID
-#define PTL_MD_INVALID PTL_MD_INVALID
-#define PTL_ME_INVALID PTL_ME_INVALID
-#define PTL_PROCESS_INVALID PTL_PROCESS_INVALID
+#define PTL_OK               PTL_OK
+#define PTL_SEGV             PTL_SEGV
+#define PTL_NO_SPACE         PTL_NO_SPACE
+#define PTL_ME_IN_USE        PTL_ME_IN_USE
+#define PTL_NAL_FAILED       PTL_NAL_FAILED
+#define PTL_NO_INIT          PTL_NO_INIT
+#define PTL_IFACE_DUP        PTL_IFACE_DUP
+#define PTL_IFACE_INVALID    PTL_IFACE_INVALID
+#define PTL_HANDLE_INVALID   PTL_HANDLE_INVALID
+#define PTL_MD_INVALID       PTL_MD_INVALID
+#define PTL_ME_INVALID       PTL_ME_INVALID
+#define PTL_PROCESS_INVALID  PTL_PROCESS_INVALID
 #define PTL_PT_INDEX_INVALID PTL_PT_INDEX_INVALID
 #define PTL_SR_INDEX_INVALID PTL_SR_INDEX_INVALID
-#define PTL_EQ_INVALID PTL_EQ_INVALID
-#define PTL_EQ_DROPPED PTL_EQ_DROPPED
-#define PTL_EQ_EMPTY PTL_EQ_EMPTY
-#define PTL_MD_NO_UPDATE PTL_MD_NO_UPDATE
-#define PTL_FAIL PTL_FAIL
+#define PTL_EQ_INVALID       PTL_EQ_INVALID
+#define PTL_EQ_DROPPED       PTL_EQ_DROPPED
+#define PTL_EQ_EMPTY         PTL_EQ_EMPTY
+#define PTL_MD_NO_UPDATE     PTL_MD_NO_UPDATE
+#define PTL_FAIL             PTL_FAIL
 #define PTL_AC_INDEX_INVALID PTL_AC_INDEX_INVALID
-#define PTL_MD_ILLEGAL PTL_MD_ILLEGAL
+#define PTL_MD_ILLEGAL       PTL_MD_ILLEGAL
 #define PTL_ME_LIST_TOO_LONG PTL_ME_LIST_TOO_LONG
-#define PTL_MD_IN_USE PTL_MD_IN_USE
-#define PTL_NI_INVALID PTL_NI_INVALID
-#define PTL_PID_INVALID PTL_PID_INVALID
-#define PTL_PT_FULL PTL_PT_FULL
-#define PTL_VAL_FAILED PTL_VAL_FAILED
-#define PTL_NOT_IMPLEMENTED PTL_NOT_IMPLEMENTED
-#define PTL_NO_ACK PTL_NO_ACK
-#define PTL_EQ_IN_USE PTL_EQ_IN_USE
-#define PTL_PID_IN_USE PTL_PID_IN_USE
-#define PTL_INV_EQ_SIZE PTL_INV_EQ_SIZE
-#define PTL_AGAIN PTL_AGAIN
-#define PTL_MAX_ERRNO PTL_MAX_ERRNO
+#define PTL_MD_IN_USE        PTL_MD_IN_USE
+#define PTL_NI_INVALID       PTL_NI_INVALID
+#define PTL_PID_INVALID      PTL_PID_INVALID
+#define PTL_PT_FULL          PTL_PT_FULL
+#define PTL_VAL_FAILED       PTL_VAL_FAILED
+#define PTL_NOT_IMPLEMENTED  PTL_NOT_IMPLEMENTED
+#define PTL_NO_ACK           PTL_NO_ACK
+#define PTL_EQ_IN_USE        PTL_EQ_IN_USE
+#define PTL_PID_IN_USE       PTL_PID_IN_USE
+#define PTL_INV_EQ_SIZE      PTL_INV_EQ_SIZE
+#define PTL_AGAIN            PTL_AGAIN
+#define PTL_MAX_ERRNO        PTL_MAX_ERRNO
 
 /* Wanted acknowledgement of a put. Values: portals3 spec 2.4. */
-typedef enum {
-    PTL_ACK_REQ = 0,
-    PTL_NOACK_REQ = 1
-} ptl_ack_req_t;
+typedef enum { PTL_ACK_REQ = 0, PTL_NOACK_REQ = 1 } ptl_ack_req_t;
 
-#define PTL_ACK_REQ PTL_ACK_REQ
+#define PTL_ACK_REQ   PTL_ACK_REQ
 #define PTL_NOACK_REQ PTL_NOACK_REQ
 
 /*
@@ -146,9 +143,9 @@ typedef enum {
 #define PTL_IFACE_ER  2
 #define PTL_IFACE_SS  3
 
-#define PTL_BRIDGE_UK   1   /* Linux process */
-#define PTL_BRIDGE_QK   2   /* Catamount process */
-#define PTL_BRIDGE_KERN 3   /* the kernel; our own name */
+#define PTL_BRIDGE_UK   1 /* Linux process */
+#define PTL_BRIDGE_QK   2 /* Catamount process */
+#define PTL_BRIDGE_KERN 3 /* the kernel; our own name */
 
 #define IFACE_FROM_BRIDGE_AND_NALID(bridge, nal) (((bridge) << 16) | (nal))
 
@@ -156,7 +153,7 @@ typedef enum {
 #define CRAY_USER_NAL IFACE_FROM_BRIDGE_AND_NALID(PTL_BRIDGE_UK, PTL_IFACE_SS)
 #define CRAY_QK_NAL   IFACE_FROM_BRIDGE_AND_NALID(PTL_BRIDGE_QK, PTL_IFACE_SS)
 #define CRAY_KERN_NAL IFACE_FROM_BRIDGE_AND_NALID(PTL_BRIDGE_KERN, PTL_IFACE_SS)
-#define CRAY_KB_ERNAL IFACE_FROM_BRIDGE_AND_NALID(PTL_BRIDGE_KERN, PTL_IFACE_ER)   /* PTL_IFACE_INVALID */
+#define CRAY_KB_ERNAL IFACE_FROM_BRIDGE_AND_NALID(PTL_BRIDGE_KERN, PTL_IFACE_ER) /* PTL_IFACE_INVALID */
 
 /* Some programs define it, as PTL_IFACE_SS, before they include this. */
 #ifndef PTL_IFACE_DEFAULT
@@ -168,13 +165,13 @@ typedef enum {
 /*
  * Descriptor options that this dialect has in addition. Values unconfirmed. (portals3 spec 2.5)
  */
-#define PTL_MD_EVENT_AUTO_UNLINK_ENABLE    0x0200   /* PTL_EVENT_UNLINK by automatic unlinking; not without it */
-#define PTL_MD_EVENT_MANUAL_UNLINK_ENABLE  0x0400   /* PTL_EVENT_UNLINK by PtlMDUnlink() and PtlMEUnlink() too */
-#define PTL_MD_FLAG_AUTO_UNLINK            0x0800   /* as if PTL_UNLINK had been given for the descriptor */
-#define PTL_MD_LUSTRE_COMPLETION_SEMANTICS 0x1000   /* PtlMDUnlink() of a busy one succeeds; ptl_event_t.unlinked */
-#define PTL_MD_PHYS                        0x2000   /* kernel only: PTL_MD_ILLEGAL */
-#define PTL_MD_KIOV                        0x4000   /* kernel only: PTL_MD_ILLEGAL */
-#define PTL_MD_LOCAL_ALIGN8                0x8000   /* the local offset is rounded up to a multiple of 8 */
+#define PTL_MD_EVENT_AUTO_UNLINK_ENABLE    0x0200 /* PTL_EVENT_UNLINK by automatic unlinking; not without it */
+#define PTL_MD_EVENT_MANUAL_UNLINK_ENABLE  0x0400 /* PTL_EVENT_UNLINK by PtlMDUnlink() and PtlMEUnlink() too */
+#define PTL_MD_FLAG_AUTO_UNLINK            0x0800 /* as if PTL_UNLINK had been given for the descriptor */
+#define PTL_MD_LUSTRE_COMPLETION_SEMANTICS 0x1000 /* PtlMDUnlink() of a busy one succeeds; ptl_event_t.unlinked */
+#define PTL_MD_PHYS                        0x2000 /* kernel only: PTL_MD_ILLEGAL */
+#define PTL_MD_KIOV                        0x4000 /* kernel only: PTL_MD_ILLEGAL */
+#define PTL_MD_LOCAL_ALIGN8                0x8000 /* the local offset is rounded up to a multiple of 8 */
 
 /*
  * Event. Fields by kind: p3_types.h. Field order is the specification's (3.5); `unlinked` is the position that kernel
@@ -182,25 +179,25 @@ typedef enum {
  */
 typedef struct {
     ptl_event_kind_t type;
-    ptl_process_id_t initiator;     /* SEND: self; ACK and REPLY: the peer; else who made the request */
-    ptl_uid_t uid;                  /* of that process */
-    ptl_jid_t jid;                  /* of that process */
-    ptl_pt_index_t pt_index;        /* of the request */
-    ptl_match_bits_t match_bits;    /* of the request */
-    ptl_size_t rlength;             /* bytes asked for */
-    ptl_size_t mlength;             /* bytes moved */
-    ptl_size_t offset;              /* bytes from the start of the descriptor; ACK: remote_offset, echoed */
-    ptl_handle_md_t md_handle;      /* local descriptor; no longer valid in and after UNLINK */
-    ptl_md_t md;                    /* as it was made, but for the threshold: as it was *before* the operation (Q5) */
-    ptl_hdr_data_t hdr_data;        /* of a put or getput */
-    ptl_seq_t link;                 /* the same in START, END and UNLINK of one operation */
-    ptl_ni_fail_t ni_fail_type;     /* PTL_NI_OK, or the transfer failed and its memory is undefined */
-    int unlinked;                   /* 1: unlinked with this event (PTL_MD_LUSTRE_COMPLETION_SEMANTICS); else 0 */
-    volatile ptl_seq_t sequence;    /* one more for each event of a queue */
+    ptl_process_id_t initiator;  /* SEND: self; ACK and REPLY: the peer; else who made the request */
+    ptl_uid_t uid;               /* of that process */
+    ptl_jid_t jid;               /* of that process */
+    ptl_pt_index_t pt_index;     /* of the request */
+    ptl_match_bits_t match_bits; /* of the request */
+    ptl_size_t rlength;          /* bytes asked for */
+    ptl_size_t mlength;          /* bytes moved */
+    ptl_size_t offset;           /* bytes from the start of the descriptor; ACK: remote_offset, echoed */
+    ptl_handle_md_t md_handle;   /* local descriptor; no longer valid in and after UNLINK */
+    ptl_md_t md;                 /* as it was made, but for the threshold: as it was *before* the operation (Q5) */
+    ptl_hdr_data_t hdr_data;     /* of a put or getput */
+    ptl_seq_t link;              /* the same in START, END and UNLINK of one operation */
+    ptl_ni_fail_t ni_fail_type;  /* PTL_NI_OK, or the transfer failed and its memory is undefined */
+    int unlinked;                /* 1: unlinked with this event (PTL_MD_LUSTRE_COMPLETION_SEMANTICS); else 0 */
+    volatile ptl_seq_t sequence; /* one more for each event of a queue */
 } ptl_event_t;
 
 #ifndef PTL_CRAY_OLD_TYPES
-typedef uint32_t ptl_time_t;        /* ms */
+typedef uint32_t ptl_time_t; /* ms */
 typedef void (*ptl_eq_handler_t)(ptl_event_t *event);
 #define PTL_EQ_HANDLER_NONE ((ptl_eq_handler_t)NULL)
 #endif

@@ -23,8 +23,8 @@
  *
  * All are integers that can be compared, cast and printed. (portals3 spec 2.1)
  */
-typedef uint64_t ptl_size_t;        /* bytes */
-typedef uint32_t ptl_handle_any_t;  /* names one object of this process; never names another later */
+typedef uint64_t ptl_size_t;       /* bytes */
+typedef uint32_t ptl_handle_any_t; /* names one object of this process; never names another later */
 typedef ptl_handle_any_t ptl_handle_ni_t;
 typedef ptl_handle_any_t ptl_handle_me_t;
 typedef ptl_handle_any_t ptl_handle_md_t;
@@ -34,16 +34,16 @@ typedef uint32_t ptl_ac_index_t;
 typedef uint64_t ptl_match_bits_t;
 typedef uint64_t ptl_hdr_data_t;
 typedef uint32_t ptl_interface_t;
-typedef uint32_t ptl_nid_t;         /* node: its number in the emulated machine, no IPv4 address */
-typedef uint32_t ptl_pid_t;         /* 32 bits; the emulated NIC has 65535 of them */
+typedef uint32_t ptl_nid_t; /* node: its number in the emulated machine, no IPv4 address */
+typedef uint32_t ptl_pid_t; /* 32 bits; the emulated NIC has 65535 of them */
 typedef uint32_t ptl_uid_t;
 typedef uint32_t ptl_jid_t;
 typedef uint32_t ptl_sr_index_t;
 typedef uint64_t ptl_sr_value_t;
 typedef uint32_t ptl_ni_fail_t;
 typedef uint32_t ptl_seq_t;
-typedef uint32_t ptl_time_t;        /* ms */
-typedef uint32_t ptl_rid_t;         /* rank; prototypes take unsigned */
+typedef uint32_t ptl_time_t; /* ms */
+typedef uint32_t ptl_rid_t;  /* rank; prototypes take unsigned */
 
 /*
  * Return codes
@@ -52,68 +52,65 @@ typedef uint32_t ptl_rid_t;         /* rank; prototypes take unsigned */
  * why. They index ptl_err_str[]. (portals3 spec 2.8)
  */
 typedef enum {
-    PTL_OK = 0,                 /* done */
-    PTL_AC_INDEX_INVALID = 1,   /* beyond the access control table */
-    PTL_EQ_DROPPED = 2,         /* an event was returned, and earlier ones were lost */
-    PTL_EQ_EMPTY = 3,           /* no event */
-    PTL_EQ_INVALID = 4,         /* not an event queue, or no longer one */
-    PTL_FAIL = 5,               /* the interface cannot be started */
-    PTL_HANDLE_INVALID = 6,     /* not a handle of any kind */
-    PTL_IFACE_INVALID = 7,      /* no such interface */
-    PTL_MD_ILLEGAL = 8,         /* contents of a descriptor are not acceptable */
-    PTL_MD_INVALID = 9,         /* not a descriptor, or no longer one */
-    PTL_MD_IN_USE = 10,         /* the descriptor has pending operations */
-    PTL_MD_NO_UPDATE = 11,      /* the queue to test has events, or will have */
-    PTL_ME_INVALID = 12,        /* not a match entry, or no longer one */
-    PTL_ME_IN_USE = 13,         /* the match entry has a descriptor; or its descriptor has pending operations */
-    PTL_ME_LIST_TOO_LONG = 14,  /* the match list is as long as it may be */
-    PTL_NI_INVALID = 15,        /* not an interface, or no longer one */
-    PTL_NO_INIT = 16,           /* PtlInit() is missing */
-    PTL_NO_SPACE = 17,          /* out of memory, or of objects that were granted */
-    PTL_PID_INVALID = 18,       /* the process id cannot be had, or disagrees with the pid map */
-    PTL_PROCESS_INVALID = 19,   /* a process id that nobody can have */
-    PTL_PT_FULL = 20,           /* no unused portal index */
-    PTL_PT_INDEX_INVALID = 21,  /* beyond the portal table */
-    PTL_SEGV = 22,              /* a pointer that is needed is NULL */
-    PTL_SR_INDEX_INVALID = 23,  /* no such status register */
-    PTL_UNKNOWN_ERROR = 24,     /* never given */
-    PTL_MAX_ERRNO = 25          /* one past the last */
+    PTL_OK = 0,                /* done */
+    PTL_AC_INDEX_INVALID = 1,  /* beyond the access control table */
+    PTL_EQ_DROPPED = 2,        /* an event was returned, and earlier ones were lost */
+    PTL_EQ_EMPTY = 3,          /* no event */
+    PTL_EQ_INVALID = 4,        /* not an event queue, or no longer one */
+    PTL_FAIL = 5,              /* the interface cannot be started */
+    PTL_HANDLE_INVALID = 6,    /* not a handle of any kind */
+    PTL_IFACE_INVALID = 7,     /* no such interface */
+    PTL_MD_ILLEGAL = 8,        /* contents of a descriptor are not acceptable */
+    PTL_MD_INVALID = 9,        /* not a descriptor, or no longer one */
+    PTL_MD_IN_USE = 10,        /* the descriptor has pending operations */
+    PTL_MD_NO_UPDATE = 11,     /* the queue to test has events, or will have */
+    PTL_ME_INVALID = 12,       /* not a match entry, or no longer one */
+    PTL_ME_IN_USE = 13,        /* the match entry has a descriptor; or its descriptor has pending operations */
+    PTL_ME_LIST_TOO_LONG = 14, /* the match list is as long as it may be */
+    PTL_NI_INVALID = 15,       /* not an interface, or no longer one */
+    PTL_NO_INIT = 16,          /* PtlInit() is missing */
+    PTL_NO_SPACE = 17,         /* out of memory, or of objects that were granted */
+    PTL_PID_INVALID = 18,      /* the process id cannot be had, or disagrees with the pid map */
+    PTL_PROCESS_INVALID = 19,  /* a process id that nobody can have */
+    PTL_PT_FULL = 20,          /* no unused portal index */
+    PTL_PT_INDEX_INVALID = 21, /* beyond the portal table */
+    PTL_SEGV = 22,             /* a pointer that is needed is NULL */
+    PTL_SR_INDEX_INVALID = 23, /* no such status register */
+    PTL_UNKNOWN_ERROR = 24,    /* never given */
+    PTL_MAX_ERRNO = 25         /* one past the last */
 } ptl_err_t;
 
-#define PTL_OK PTL_OK
+#define PTL_OK               PTL_OK
 #define PTL_AC_INDEX_INVALID PTL_AC_INDEX_INVALID
-#define PTL_EQ_DROPPED PTL_EQ_DROPPED
-#define PTL_EQ_EMPTY PTL_EQ_EMPTY
-#define PTL_EQ_INVALID PTL_EQ_INVALID
-#define PTL_FAIL PTL_FAIL
-#define PTL_HANDLE_INVALID PTL_HANDLE_INVALID
-#define PTL_IFACE_INVALID PTL_IFACE_INVALID
-#define PTL_MD_ILLEGAL PTL_MD_ILLEGAL
-#define PTL_MD_INVALID PTL_MD_INVALID
-#define PTL_MD_IN_USE PTL_MD_IN_USE
-#define PTL_MD_NO_UPDATE PTL_MD_NO_UPDATE
-#define PTL_ME_INVALID PTL_ME_INVALID
-#define PTL_ME_IN_USE PTL_ME_IN_USE
+#define PTL_EQ_DROPPED       PTL_EQ_DROPPED
+#define PTL_EQ_EMPTY         PTL_EQ_EMPTY
+#define PTL_EQ_INVALID       PTL_EQ_INVALID
+#define PTL_FAIL             PTL_FAIL
+#define PTL_HANDLE_INVALID   PTL_HANDLE_INVALID
+#define PTL_IFACE_INVALID    PTL_IFACE_INVALID
+#define PTL_MD_ILLEGAL       PTL_MD_ILLEGAL
+#define PTL_MD_INVALID       PTL_MD_INVALID
+#define PTL_MD_IN_USE        PTL_MD_IN_USE
+#define PTL_MD_NO_UPDATE     PTL_MD_NO_UPDATE
+#define PTL_ME_INVALID       PTL_ME_INVALID
+#define PTL_ME_IN_USE        PTL_ME_IN_USE
 #define PTL_ME_LIST_TOO_LONG PTL_ME_LIST_TOO_LONG
-#define PTL_NI_INVALID PTL_NI_INVALID
-#define PTL_NO_INIT PTL_NO_INIT
-#define PTL_NO_SPACE PTL_NO_SPACE
-#define PTL_PID_INVALID PTL_PID_INVALID
-#define PTL_PROCESS_INVALID PTL_PROCESS_INVALID
-#define PTL_PT_FULL PTL_PT_FULL
+#define PTL_NI_INVALID       PTL_NI_INVALID
+#define PTL_NO_INIT          PTL_NO_INIT
+#define PTL_NO_SPACE         PTL_NO_SPACE
+#define PTL_PID_INVALID      PTL_PID_INVALID
+#define PTL_PROCESS_INVALID  PTL_PROCESS_INVALID
+#define PTL_PT_FULL          PTL_PT_FULL
 #define PTL_PT_INDEX_INVALID PTL_PT_INDEX_INVALID
-#define PTL_SEGV PTL_SEGV
+#define PTL_SEGV             PTL_SEGV
 #define PTL_SR_INDEX_INVALID PTL_SR_INDEX_INVALID
-#define PTL_UNKNOWN_ERROR PTL_UNKNOWN_ERROR
-#define PTL_MAX_ERRNO PTL_MAX_ERRNO
+#define PTL_UNKNOWN_ERROR    PTL_UNKNOWN_ERROR
+#define PTL_MAX_ERRNO        PTL_MAX_ERRNO
 
 /* Wanted acknowledgement of a put. Values: portals3 spec 2.4. */
-typedef enum {
-    PTL_ACK_REQ = 0,
-    PTL_NO_ACK_REQ = 1
-} ptl_ack_req_t;
+typedef enum { PTL_ACK_REQ = 0, PTL_NO_ACK_REQ = 1 } ptl_ack_req_t;
 
-#define PTL_ACK_REQ PTL_ACK_REQ
+#define PTL_ACK_REQ    PTL_ACK_REQ
 #define PTL_NO_ACK_REQ PTL_NO_ACK_REQ
 
 #include <portals/p3_types.h>
@@ -123,20 +120,20 @@ typedef enum {
  */
 typedef struct {
     ptl_event_kind_t type;
-    ptl_process_id_t initiator;     /* SEND: self; ACK and REPLY: the peer; else who made the request */
-    ptl_uid_t uid;                  /* of that process */
-    ptl_jid_t jid;                  /* of that process */
-    ptl_pt_index_t pt_index;        /* of the request */
-    ptl_match_bits_t match_bits;    /* of the request */
-    ptl_size_t rlength;             /* bytes asked for */
-    ptl_size_t mlength;             /* bytes moved */
-    ptl_size_t offset;              /* bytes from the start of the descriptor; ACK: remote_offset, echoed */
-    ptl_handle_md_t md_handle;      /* local descriptor; no longer valid in and after UNLINK */
-    ptl_md_t md;                    /* as it was made, but for the threshold: as it is *after* the operation (Q5) */
-    ptl_hdr_data_t hdr_data;        /* of a put or getput */
-    ptl_seq_t link;                 /* the same in START, END and UNLINK of one operation */
-    ptl_ni_fail_t ni_fail_type;     /* PTL_NI_OK, or the transfer failed and its memory is undefined */
-    volatile ptl_seq_t sequence;    /* one more for each event of a queue */
+    ptl_process_id_t initiator;  /* SEND: self; ACK and REPLY: the peer; else who made the request */
+    ptl_uid_t uid;               /* of that process */
+    ptl_jid_t jid;               /* of that process */
+    ptl_pt_index_t pt_index;     /* of the request */
+    ptl_match_bits_t match_bits; /* of the request */
+    ptl_size_t rlength;          /* bytes asked for */
+    ptl_size_t mlength;          /* bytes moved */
+    ptl_size_t offset;           /* bytes from the start of the descriptor; ACK: remote_offset, echoed */
+    ptl_handle_md_t md_handle;   /* local descriptor; no longer valid in and after UNLINK */
+    ptl_md_t md;                 /* as it was made, but for the threshold: as it is *after* the operation (Q5) */
+    ptl_hdr_data_t hdr_data;     /* of a put or getput */
+    ptl_seq_t link;              /* the same in START, END and UNLINK of one operation */
+    ptl_ni_fail_t ni_fail_type;  /* PTL_NI_OK, or the transfer failed and its memory is undefined */
+    volatile ptl_seq_t sequence; /* one more for each event of a queue */
 } ptl_event_t;
 
 typedef void (*ptl_eq_handler_t)(ptl_event_t *event);

@@ -20,7 +20,7 @@
 #include "mpi-shim/alps/include/alps/libalpslli.h"
 #pragma GCC visibility pop
 
-#define CREDENTIALS_MAX 16  /* the answer must stay below 1024 bytes */
+#define CREDENTIALS_MAX 16 /* the answer must stay below 1024 bytes */
 #define HEADER_BYTES    offsetof(alpsAppLLIGni_t, u)
 
 static pthread_mutex_t dialogue = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
@@ -160,7 +160,7 @@ int alps_app_lli_lock(void)
 
 int alps_app_lli_unlock(void)
 {
-    pthread_mutex_unlock(&dialogue);    /* refuses, harmlessly, when it is not ours */
+    pthread_mutex_unlock(&dialogue); /* refuses, harmlessly, when it is not ours */
     return 0;
 }
 

@@ -16,7 +16,7 @@ struct placement {
     int n_pes;
     int n_apps;
     int n_here;
-    int *here;          /* owned, as the others: PEs of this node, ascending */
+    int *here; /* owned, as the others: PEs of this node, ascending */
     int *nids;
     int *first_pes;
     int *app_sizes;
@@ -134,8 +134,12 @@ int alps_get_placement_info(uint64_t apid, alpsAppLayout_t *layout, int **placem
 
     if (is_known) {
         if (layout)
-            *layout = (alpsAppLayout_t){ .apid = apid, .numPes = p.n_pes, .numCmds = p.n_apps, .numPesHere = p.n_here,
-                                         .firstPe = p.here[0], .controlNid = p.nids[0] };
+            *layout = (alpsAppLayout_t){ .apid = apid,
+                                         .numPes = p.n_pes,
+                                         .numCmds = p.n_apps,
+                                         .numPesHere = p.n_here,
+                                         .firstPe = p.here[0],
+                                         .controlNid = p.nids[0] };
         give(placementList, &p.nids);
         give(startPe, &p.first_pes);
         give(totalPes, &p.app_sizes);

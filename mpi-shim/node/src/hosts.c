@@ -106,7 +106,7 @@ static bool is_in_hosts_file(const char *name)
         char *word;
 
         line[strcspn(line, "#")] = '\0';
-        strtok_r(line, " \t\n", &rest);         /* the address */
+        strtok_r(line, " \t\n", &rest); /* the address */
         while (!is_there && (word = strtok_r(NULL, " \t\n", &rest)))
             is_there = strcmp(word, name) == 0;
     }

@@ -3,7 +3,8 @@
  * cnos: what the XT systems told an application about its job, and how its ranks found each other for Portals.
  *
  * Link with libpmi (cray-pmi), which has the map calls of PMI too (pmi_cray_ext.h). No call needs PMI_Init. Works with
- * both dialects of Portals: that of the header included before this one, else of the <portals/portals3.h> that is found.
+ * both dialects of Portals: that of the header included before this one, else of the <portals/portals3.h> that is
+ * found.
  *
  * The map. Entry r is the Portals address of rank r: the node of its rank, and the process id that PtlNIInit() gives
  * rank r for PTL_PID_ANY, which is r in every job of `emunic run`. So it is there before the first PtlNIInit() and
@@ -64,8 +65,8 @@ int cnos_barrier_init(ptl_handle_ni_t ni);
 int cnos_barrier(void);
 
 /* Who started the job. */
-#define CNOS_LAUNCHER_YOD  1    /* Catamount's */
-#define CNOS_LAUNCHER_ALPS 2    /* that of compute node Linux, which stands for ours */
+#define CNOS_LAUNCHER_YOD  1 /* Catamount's */
+#define CNOS_LAUNCHER_ALPS 2 /* that of compute node Linux, which stands for ours */
 
 /** @return CNOS_LAUNCHER_ALPS: programs then take the interface PTL_IFACE_SS behind the bridge PTL_BRIDGE_UK. */
 int cnos_launcher(void);

@@ -9,12 +9,12 @@
  * PMI_ERR_INVALID_ARG for a NULL or negative argument; PMI_ERR_NOMEM when memory ran out;
  * PMI_FAIL when the launcher's server could not be reached or refused.
  *
- * Initialised. On the original MPI_Init brings PMI up. So it does here, when MPI uses the same libpmix as this library (a
- * distribution's Open MPI): between MPI_Init and MPI_Finalize all calls work without PMI_Init. Questions about the
- * job, its ranks, applications and nodes, and about names and limits, are answered at any time, before PMI_Init and
- * after PMI_Finalize too, as far as the environment tells (always under `emunic run` and on one host). Else they,
- * and all other calls but PMI_Init, PMI_Initialized, PMI_Finalize and PMI_Abort, return PMI_ERR_INIT when PMI is
- * not initialised.
+ * Initialised. On the original MPI_Init brings PMI up. So it does here, when MPI uses the same libpmix as this
+ * library (a distribution's Open MPI): between MPI_Init and MPI_Finalize all calls work without PMI_Init. Questions
+ * about the job, its ranks, applications and nodes, and about names and limits, are answered at any time, before
+ * PMI_Init and after PMI_Finalize too, as far as the environment tells (always under `emunic run` and on one host).
+ * Else they, and all other calls but PMI_Init, PMI_Initialized, PMI_Finalize and PMI_Abort, return PMI_ERR_INIT
+ * when PMI is not initialised.
  *
  * Collective calls must be made by all ranks in the same order. Two threads of one rank are served one after
  * the other, so concurrent collectives need an order of the program's own.
@@ -37,21 +37,21 @@ extern "C" {
 /* Result of every PMI call. Numbers are the classic ones; clients compare with PMI_SUCCESS only. */
 #define PMI_SUCCESS                0
 #define PMI_FAIL                   (-1)
-#define PMI_ERR_INIT               1    /* PMI is not initialised */
+#define PMI_ERR_INIT               1 /* PMI is not initialised */
 #define PMI_ERR_NOMEM              2
 #define PMI_ERR_INVALID_ARG        3
-#define PMI_ERR_INVALID_KEY        4    /* unknown key, or an empty one */
+#define PMI_ERR_INVALID_KEY        4 /* unknown key, or an empty one */
 #define PMI_ERR_INVALID_KEY_LENGTH 5
 #define PMI_ERR_INVALID_VAL        6
 #define PMI_ERR_INVALID_VAL_LENGTH 7
-#define PMI_ERR_INVALID_LENGTH     8    /* the caller's buffer is too short */
+#define PMI_ERR_INVALID_LENGTH     8 /* the caller's buffer is too short */
 #define PMI_ERR_INVALID_NUM_ARGS   9
 #define PMI_ERR_INVALID_ARGS       10
 #define PMI_ERR_INVALID_NUM_PARSED 11
 #define PMI_ERR_INVALID_KEYVALP    12
 #define PMI_ERR_INVALID_SIZE       13
-#define PMI_ERR_INVALID_KVS        14   /* not a key-value space of this job */
-#define PMI_ERR_RANK_FAIL_STOP     15   /* never returned here; original number unknown */
+#define PMI_ERR_INVALID_KVS        14 /* not a key-value space of this job */
+#define PMI_ERR_RANK_FAIL_STOP     15 /* never returned here; original number unknown */
 
 /* An int: clients pass PMI_BOOL* and int* for each other. */
 typedef int PMI_BOOL;
@@ -173,8 +173,8 @@ int PMI_Lookup_name(const char service_name[], char port[]);
 
 /** As PMI2_Job_Spawn(); each argvs[i] ends with NULL. @retval PMI_FAIL no launcher, refused, preput pairs given. */
 int PMI_Spawn_multiple(int count, const char *cmds[], const char **argvs[], const int maxprocs[],
-                       const int info_keyval_sizes[], const PMI_keyval_t *info_keyval_vectors[],
-                       int preput_keyval_size, const PMI_keyval_t preput_keyval_vector[], int errors[]);
+                       const int info_keyval_sizes[], const PMI_keyval_t *info_keyval_vectors[], int preput_keyval_size,
+                       const PMI_keyval_t preput_keyval_vector[], int errors[]);
 
 /** Not implemented, PMIx has no launcher options of this kind. @retval PMI_FAIL nothing is written. */
 int PMI_Parse_option(int num_args, char *args[], int *num_parsed, PMI_keyval_t **keyvalp, int *size);

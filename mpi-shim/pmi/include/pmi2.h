@@ -27,14 +27,14 @@ extern "C" {
 /* Result of every PMI2 call. Numbers are the classic ones; clients compare with PMI2_SUCCESS only. */
 #define PMI2_SUCCESS                0
 #define PMI2_FAIL                   (-1)
-#define PMI2_ERR_INIT               1   /* PMI is not initialised */
+#define PMI2_ERR_INIT               1 /* PMI is not initialised */
 #define PMI2_ERR_NOMEM              2
 #define PMI2_ERR_INVALID_ARG        3
-#define PMI2_ERR_INVALID_KEY        4   /* unknown key, or an empty one */
+#define PMI2_ERR_INVALID_KEY        4 /* unknown key, or an empty one */
 #define PMI2_ERR_INVALID_KEY_LENGTH 5
 #define PMI2_ERR_INVALID_VAL        6
 #define PMI2_ERR_INVALID_VAL_LENGTH 7
-#define PMI2_ERR_INVALID_LENGTH     8   /* the caller's buffer is too short */
+#define PMI2_ERR_INVALID_LENGTH     8 /* the caller's buffer is too short */
 #define PMI2_ERR_INVALID_NUM_ARGS   9
 #define PMI2_ERR_INVALID_ARGS       10
 #define PMI2_ERR_INVALID_NUM_PARSED 11
@@ -46,7 +46,7 @@ extern "C" {
 #define PMI2_MAX_KEYLEN    64
 #define PMI2_MAX_VALLEN    1024
 #define PMI2_MAX_ATTRVALUE 1024
-#define PMI2_ID_NULL       (-1)   /* source rank "anybody" for PMI2_KVS_Get */
+#define PMI2_ID_NULL       (-1) /* source rank "anybody" for PMI2_KVS_Get */
 
 /** One setting, as spawn and name service calls take them. Shared with PMI-1. */
 typedef struct PMI_keyval_t {
@@ -200,9 +200,8 @@ int PMI2_Nameserv_unpublish(const char service_name[], const PMI_keyval_t *info_
  * @note The vendor's prototype before 2023 has PMI_keyval_t, as here; MPICH had struct MPID_Info.
  */
 int PMI2_Job_Spawn(int count, const char *cmds[], int argcs[], const char **argvs[], const int maxprocs[],
-                   const int info_keyval_sizes[], const PMI_keyval_t *info_keyval_vectors[],
-                   int preput_keyval_size, const PMI_keyval_t *preput_keyval_vector[], char jobid[], int jobid_size,
-                   int errors[]);
+                   const int info_keyval_sizes[], const PMI_keyval_t *info_keyval_vectors[], int preput_keyval_size,
+                   const PMI_keyval_t *preput_keyval_vector[], char jobid[], int jobid_size, int errors[]);
 
 /** Not implemented: a job name cannot be turned back into a PMIx job. @retval PMI2_FAIL */
 int PMI2_Job_Connect(const char jobid[], PMI2_Connect_comm_t *conn);

@@ -36,8 +36,8 @@ static_assert(sizeof(cnos_nidpid_map_t) == sizeof(ptl_process_id_t), "clients us
 static_assert(offsetof(ptl_process_id_t, pid) == offsetof(cnos_nidpid_map_t, pid), "clients use one as the other");
 
 /* Both under the library lock. */
-static cnos_nidpid_map_t *map;  /* owned; one array for the life of the process: clients keep the pointer */
-static pid_t holder;            /* the process that has initialised PMI for its barriers; 0: none yet */
+static cnos_nidpid_map_t *map; /* owned; one array for the life of the process: clients keep the pointer */
+static pid_t holder;           /* the process that has initialised PMI for its barriers; 0: none yet */
 
 /* ---- the map ---- */
 
@@ -63,7 +63,7 @@ static int fill_map(const int *nids, int size)
         if (pmii_space_get(SPACE, key, rank, &text) == 0)
             sscanf(text, "%u:%u", &entry.nid, &entry.pid);
         if (map[rank].nid != entry.nid || map[rank].pid != entry.pid)
-            map[rank] = entry;      /* else untouched: another thread may be reading */
+            map[rank] = entry; /* else untouched: another thread may be reading */
     }
     return 0;
 }

@@ -38,18 +38,18 @@ enum { HOST_ROOM = 256 };
 
 static struct {
     bool is_loaded;
-    bool is_launched;    /* part of a job with a server; else alone */
-    bool is_ompi;        /* Open MPI's variables are about this rank */
-    bool is_slurm;       /* Slurm's are */
+    bool is_launched; /* part of a job with a server; else alone */
+    bool is_ompi;     /* Open MPI's variables are about this rank */
+    bool is_slurm;    /* Slurm's are */
     bool is_spawned;
     int rank;
-    int size;            /* 0: not known yet */
-    int universe;        /* 0: environment does not tell */
-    int n_local;         /* ranks of the job on this host; 0: environment does not tell */
+    int size;     /* 0: not known yet */
+    int universe; /* 0: environment does not tell */
+    int n_local;  /* ranks of the job on this host; 0: environment does not tell */
     char job_name[16];
-    int *app_of;         /* owned; NULL: not known yet */
+    int *app_of; /* owned; NULL: not known yet */
     int n_apps;
-    int *nids;           /* owned; NULL: not known yet */
+    int *nids; /* owned; NULL: not known yet */
 } facts;
 
 static bool env_int(const char *name, int *value_out)
@@ -325,7 +325,7 @@ static bool nids_from_node_index(int *nids)
 
 static bool nids_from_host_order(int *nids)
 {
-    char (*hosts)[HOST_ROOM] = calloc((size_t)facts.size, sizeof(*hosts));
+    char(*hosts)[HOST_ROOM] = calloc((size_t)facts.size, sizeof(*hosts));
     int n_hosts = 0, rank;
 
     if (hosts == NULL)

@@ -123,8 +123,7 @@ const struct pmii_pair *pmii_table_find(const struct pmii_table *table, const ch
 
     if (table->n_buckets == 0)
         return NULL;
-    for (const struct pmii_pair *pair = table->buckets[bucket_of(table, space, key)]; pair != NULL;
-         pair = pair->next) {
+    for (const struct pmii_pair *pair = table->buckets[bucket_of(table, space, key)]; pair != NULL; pair = pair->next) {
         if (strcmp(pair->key, key) != 0 || strcmp(pair->space, space) != 0)
             continue;
         if (pair->rank == preferred_rank)

@@ -106,9 +106,8 @@ static int count_args(const char *const *args)
     return n;
 }
 
-int pmii_job_spawn(int count, const char *const *cmds, const int *argcs, const char **const *argvs,
-                   const int *maxprocs, const int *info_sizes, const PMI_keyval_t *const *infos,
-                   char *job_name_out)
+int pmii_job_spawn(int count, const char *const *cmds, const int *argcs, const char **const *argvs, const int *maxprocs,
+                   const int *info_sizes, const PMI_keyval_t *const *infos, char *job_name_out)
 {
     char nspace[256];
     struct pmii_px_app *apps;

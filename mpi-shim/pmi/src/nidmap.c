@@ -195,9 +195,9 @@ int pmii_node_numbers(const int *nids, int n_ranks, int *nodes_out)
 }
 
 struct block {
-    int node;     /* b */
-    int n_nodes;  /* n */
-    int n_ranks;  /* c */
+    int node;    /* b */
+    int n_nodes; /* n */
+    int n_ranks; /* c */
 };
 
 /* Fill the blocks of a map that has been numbered; at most one block per rank. */

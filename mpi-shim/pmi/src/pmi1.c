@@ -391,8 +391,8 @@ int PMI_Lookup_name(const char service_name[], char port[])
 }
 
 int PMI_Spawn_multiple(int count, const char *cmds[], const char **argvs[], const int maxprocs[],
-                       const int info_keyval_sizes[], const PMI_keyval_t *info_keyval_vectors[],
-                       int preput_keyval_size, const PMI_keyval_t preput_keyval_vector[], int errors[])
+                       const int info_keyval_sizes[], const PMI_keyval_t *info_keyval_vectors[], int preput_keyval_size,
+                       const PMI_keyval_t preput_keyval_vector[], int errors[])
 {
     char job_name[16];
     int r, rc;
@@ -403,9 +403,9 @@ int PMI_Spawn_multiple(int count, const char *cmds[], const char **argvs[], cons
     r = pmii_enter(PMII_INITIALISED);
     if (r < 0)
         return pmii_rc(r);
-    r = preput_keyval_size > 0 ? -ENOTSUP
-                               : pmii_job_spawn(count, cmds, NULL, argvs, maxprocs, info_keyval_sizes,
-                                                info_keyval_vectors, job_name);
+    r = preput_keyval_size > 0 ?
+            -ENOTSUP :
+            pmii_job_spawn(count, cmds, NULL, argvs, maxprocs, info_keyval_sizes, info_keyval_vectors, job_name);
     rc = pmii_leave(r);
     for (int i = 0; errors != NULL && i < count; i++)
         errors[i] = rc;

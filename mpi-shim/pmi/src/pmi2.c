@@ -94,9 +94,8 @@ int PMI2_Info_GetSize(int *size)
 }
 
 int PMI2_Job_Spawn(int count, const char *cmds[], int argcs[], const char **argvs[], const int maxprocs[],
-                   const int info_keyval_sizes[], const PMI_keyval_t *info_keyval_vectors[],
-                   int preput_keyval_size, const PMI_keyval_t *preput_keyval_vector[], char jobid[], int jobid_size,
-                   int errors[])
+                   const int info_keyval_sizes[], const PMI_keyval_t *info_keyval_vectors[], int preput_keyval_size,
+                   const PMI_keyval_t *preput_keyval_vector[], char jobid[], int jobid_size, int errors[])
 {
     char job_name[16];
     int r, rc;
@@ -109,9 +108,9 @@ int PMI2_Job_Spawn(int count, const char *cmds[], int argcs[], const char **argv
     r = pmii_enter(PMII_INITIALISED);
     if (r < 0)
         return pmii_rc(r);
-    r = preput_keyval_size > 0 ? -ENOTSUP
-                               : pmii_job_spawn(count, cmds, argcs, argvs, maxprocs, info_keyval_sizes,
-                                                info_keyval_vectors, job_name);
+    r = preput_keyval_size > 0 ?
+            -ENOTSUP :
+            pmii_job_spawn(count, cmds, argcs, argvs, maxprocs, info_keyval_sizes, info_keyval_vectors, job_name);
     rc = pmii_leave(r);
     if (rc == PMI2_SUCCESS && jobid != NULL)
         strcpy(jobid, job_name);

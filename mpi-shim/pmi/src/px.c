@@ -39,15 +39,15 @@
 #include <time.h>
 
 static struct {
-    unsigned n_lives;         /* connections so far in which there was a fence; the same on all ranks */
-    bool has_fenced;          /* in this connection */
-    int *host_peers;          /* owned; ranks on this host but me; NULL until the first connection ends */
+    unsigned n_lives; /* connections so far in which there was a fence; the same on all ranks */
+    bool has_fenced;  /* in this connection */
+    int *host_peers;  /* owned; ranks on this host but me; NULL until the first connection ends */
     int n_host_peers;
-    atomic_bool is_connected; /* changed under the library lock; PMI_Abort reads it without */
-    bool is_borrowed;         /* another library's, which may end it */
-    unsigned fence_life;      /* n_lives when the split fence was started */
-    pmix_proc_t self;         /* set before is_connected, constant while it holds */
-    sem_t fence_done;         /* posted by the callback, taken by pmii_px_fence_finish() */
+    atomic_bool is_connected;   /* changed under the library lock; PMI_Abort reads it without */
+    bool is_borrowed;           /* another library's, which may end it */
+    unsigned fence_life;        /* n_lives when the split fence was started */
+    pmix_proc_t self;           /* set before is_connected, constant while it holds */
+    sem_t fence_done;           /* posted by the callback, taken by pmii_px_fence_finish() */
     pmix_status_t fence_status; /* written before the post, read after the wait */
 } px;
 
@@ -335,8 +335,8 @@ int pmii_px_fence_finish(void)
 
 static bool is_absence(pmix_status_t status)
 {
-    return status == PMIX_ERR_NOT_FOUND || status == PMIX_ERR_TIMEOUT ||
-           status == PMIX_ERR_PROC_ENTRY_NOT_FOUND || status == PMIX_ERR_DATA_VALUE_NOT_FOUND;
+    return status == PMIX_ERR_NOT_FOUND || status == PMIX_ERR_TIMEOUT || status == PMIX_ERR_PROC_ENTRY_NOT_FOUND ||
+           status == PMIX_ERR_DATA_VALUE_NOT_FOUND;
 }
 
 static int get_value(int rank, const char *key, pmix_value_t **value_out)

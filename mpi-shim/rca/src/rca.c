@@ -47,8 +47,11 @@ static struct emu_node_place place_on_xc(uint32_t nid)
     return (struct emu_node_place){
         .mesh = { (uint16_t)(cabinet / columns * groups_per_row + cabinet % columns / 2),
                   (uint16_t)(cabinet % columns % 2 * CAGES + cage), (uint16_t)slot },
-        .column = (uint16_t)(cabinet % columns), .row = (uint16_t)(cabinet / columns), .cage = (uint16_t)cage,
-        .slot = (uint16_t)slot, .node = (uint16_t)(nid % NODES_PER_BLADE),
+        .column = (uint16_t)(cabinet % columns),
+        .row = (uint16_t)(cabinet / columns),
+        .cage = (uint16_t)cage,
+        .slot = (uint16_t)slot,
+        .node = (uint16_t)(nid % NODES_PER_BLADE),
     };
 }
 
@@ -68,7 +71,7 @@ static rs_node_t describe(uint32_t nid)
     rs_node_t node = { .rs_node_flat = 0 };
     struct emu_node_place at = { .node = 0 };
 
-    (void)find_place(nid, &at);     /* else the job's nids are not the machine's: no place */
+    (void)find_place(nid, &at); /* else the job's nids are not the machine's: no place */
     node.rs_node_s._node_id = nid;
     node.rs_node_s._node_type = RT_NODE;
     node.rs_node_s._node_state = RS_CS_READY;
@@ -166,7 +169,8 @@ static int largest_of_xc(rca_mesh_coord_t *xyz)
 
         x = here > x ? here : x;
     }
-    *xyz = (rca_mesh_coord_t){ .mesh_x = x, .mesh_y = cabinet_columns() > 1 ? 2 * CAGES - 1 : CAGES - 1,
+    *xyz = (rca_mesh_coord_t){ .mesh_x = x,
+                               .mesh_y = cabinet_columns() > 1 ? 2 * CAGES - 1 : CAGES - 1,
                                .mesh_z = NODES_PER_CAGE / NODES_PER_BLADE - 1 };
     return 0;
 }

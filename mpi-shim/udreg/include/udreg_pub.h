@@ -42,13 +42,13 @@ typedef enum udreg_return {
  * nobody. Where userfaultfd cannot watch the memory (kernel before 5.19 for shared pages, a filter that
  * forbids the call, memory that somebody else watches), the entry goes as soon as nobody references it.
  */
-#define UDREG_CC_MODE_USE_KERNEL_CACHE 0x1u
+#define UDREG_CC_MODE_USE_KERNEL_CACHE  0x1u
 /** UDREG_Unregister() keeps the entry, as UDREG_DecrRefcount() does. */
-#define UDREG_CC_MODE_USE_LAZY_DEREG   0x2u
+#define UDREG_CC_MODE_USE_LAZY_DEREG    0x2u
 /** UDREG_Unregister() also evicts an entry when the cache is full, so that the next miss need not. */
 #define UDREG_CC_MODE_USE_EVICT_W_UNREG 0x4u
 /** The original aligns entries to large pages. Here without effect: entries cover whole pages of 4 KiB. */
-#define UDREG_CC_MODE_USE_LARGE_PAGES  0x8u
+#define UDREG_CC_MODE_USE_LARGE_PAGES   0x8u
 
 /** What a registration callback returns when it failed; NULL means that the device has no room. */
 #define UDREG_DEVICE_REG_FAILED ((void *)(intptr_t)-1)

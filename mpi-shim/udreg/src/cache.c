@@ -31,28 +31,28 @@
 #pragma GCC visibility pop
 #include "mpi-shim/udreg/src/watch.h"
 
-#define PAGE_MASK   4095ull
-#define KNOWN_MODES                                                                                       \
-    (UDREG_CC_MODE_USE_KERNEL_CACHE | UDREG_CC_MODE_USE_LAZY_DEREG | UDREG_CC_MODE_USE_EVICT_W_UNREG |    \
+#define PAGE_MASK 4095ull
+#define KNOWN_MODES                                                                                                    \
+    (UDREG_CC_MODE_USE_KERNEL_CACHE | UDREG_CC_MODE_USE_LAZY_DEREG | UDREG_CC_MODE_USE_EVICT_W_UNREG |                 \
      UDREG_CC_MODE_USE_LARGE_PAGES)
 
 struct udreg_cache;
 
 struct entry {
-    udreg_entry_t public;       /* first: what clients point to */
-    struct udreg_cache *cache;  /* borrowed */
-    uint64_t first;             /* whole pages */
+    udreg_entry_t public;      /* first: what clients point to */
+    struct udreg_cache *cache; /* borrowed */
+    uint64_t first;            /* whole pages */
     uint64_t end;
     uint32_t refs;
     bool is_indexed;
     bool is_watched;
-    TAILQ_ENTRY(entry) idle;    /* while refs is 0 */
+    TAILQ_ENTRY(entry) idle; /* while refs is 0 */
     LIST_ENTRY(entry) link;
 };
 
 struct place {
-    struct entry *entry;        /* borrowed from the list */
-    uint64_t reach;             /* largest end of this and all earlier entries */
+    struct entry *entry; /* borrowed from the list */
+    uint64_t reach;      /* largest end of this and all earlier entries */
 };
 
 struct udreg_cache {
@@ -64,7 +64,7 @@ struct udreg_cache {
     LIST_HEAD(, entry) entries; /* owned */
     uint32_t n_entries;         /* at most attr.max_entries, with those being made */
     TAILQ_HEAD(, entry) idle;
-    struct place *index;        /* owned; attr.max_entries places */
+    struct place *index; /* owned; attr.max_entries places */
     uint32_t n_indexed;
     uint64_t n_hits;
     uint64_t n_misses;
@@ -136,7 +136,7 @@ static void unindex_entry(struct udreg_cache *c, struct entry *e)
 {
     uint32_t at = count_up_to(c, e->first) - 1;
 
-    while (c->index[at].entry != e)     /* others may begin there too */
+    while (c->index[at].entry != e) /* others may begin there too */
         at--;
     c->n_indexed--;
     memmove(&c->index[at], &c->index[at + 1], (c->n_indexed - at) * sizeof(*c->index));
@@ -250,7 +250,7 @@ static struct udreg_cache *lock_cache(udreg_cache_handle_t handle)
     struct udreg_cache *c;
 
     pthread_mutex_lock(&registry_lock);
-    LIST_FOREACH(c, &registry, link) {
+    LIST_FOREACH (c, &registry, link) {
         if (c == handle)
             break;
     }
@@ -264,7 +264,7 @@ static struct udreg_cache *find_cache(const char *name)
 {
     struct udreg_cache *c;
 
-    LIST_FOREACH(c, &registry, link) {
+    LIST_FOREACH (c, &registry, link) {
         if (strcmp(c->attr.cache_name, name) == 0)
             return c;
     }
@@ -354,7 +354,7 @@ udreg_return_t UDREG_CacheRelease(udreg_cache_handle_t handle)
     struct udreg_cache *c;
 
     pthread_mutex_lock(&registry_lock);
-    LIST_FOREACH(c, &registry, link) {
+    LIST_FOREACH (c, &registry, link) {
         if (c == handle && c->n_users > 0) {
             c->n_users--;
             rc = UDREG_RC_SUCCESS;

@@ -29,10 +29,10 @@
 #include <unistd.h>
 
 struct udregi_watch {
-    int fd;                                 /* owned */
-    int stop_fd;                            /* owned; readable: the thread ends */
+    int fd;      /* owned */
+    int stop_fd; /* owned; readable: the thread ends */
     pthread_t thread;
-    pthread_mutex_t lock;                   /* of the following */
+    pthread_mutex_t lock; /* of the following */
     uint32_t n_lost;
     bool all_lost;
     struct udregi_range lost[UDREGI_LOST_MAX];
@@ -91,8 +91,7 @@ static int start_thread(struct udregi_watch *w)
 
 static int open_userfaultfd(void)
 {
-    struct uffdio_api api = { .api = UFFD_API,
-                              .features = UFFD_FEATURE_EVENT_UNMAP | UFFD_FEATURE_EVENT_REMAP };
+    struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_EVENT_UNMAP | UFFD_FEATURE_EVENT_REMAP };
     long fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
 
     if (fd < 0)
@@ -150,8 +149,7 @@ void udregi_watch_destroy(struct udregi_watch *w)
 
 int udregi_watch_add(struct udregi_watch *w, uint64_t first, uint64_t end)
 {
-    struct uffdio_register range = { .range = { .start = first, .len = end - first },
-                                     .mode = UFFDIO_REGISTER_MODE_WP };
+    struct uffdio_register range = { .range = { .start = first, .len = end - first }, .mode = UFFDIO_REGISTER_MODE_WP };
 
     return ioctl(w->fd, UFFDIO_REGISTER, &range) < 0 ? -errno : 0;
 }

@@ -102,7 +102,8 @@ static inline void open_areas(void)
                      DMAPP_RC_SUCCESS);
     for (dmapp_pe_t pe = 0; pe < dx_job.npes; pe++)
         assert_int_equal(dmapp_put(&notices[dx_job.pe].desc, &dx_job.sheap_seg, pe, &registered_desc,
-                                   sizeof(registered_desc) / 8, DMAPP_QW), DMAPP_RC_SUCCESS);
+                                   sizeof(registered_desc) / 8, DMAPP_QW),
+                         DMAPP_RC_SUCCESS);
     dx_barrier();
 }
 

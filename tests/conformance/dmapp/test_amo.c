@@ -66,8 +66,8 @@ static dmapp_return_t run(enum op op, enum flavour flavour, void *result, void *
     else if (op < AX)
         rc = flavour == NB ? fetch_nb[op](result, at, seg, pe, x, &syncid) : fetch[op][way](result, at, seg, pe, x);
     else
-        rc = flavour == NB ? fetch2_nb[op - AX](result, at, seg, pe, x, y, &syncid)
-                           : fetch2[op - AX][way](result, at, seg, pe, x, y);
+        rc = flavour == NB ? fetch2_nb[op - AX](result, at, seg, pe, x, y, &syncid) :
+                             fetch2[op - AX][way](result, at, seg, pe, x, y);
     return rc == DMAPP_RC_SUCCESS ? complete(flavour, &syncid) : rc;
 }
 
@@ -251,13 +251,13 @@ static void test_described_operations_of_both_widths(void **state)
             /* The other half of the word must stay as it is. */
             dx_put_word(word, &to.seg, next_pe(), is_32bit ? c->old | 0xabcdull << 32 : c->old);
             if (i % 6 < 3)
-                rc = flavour == NB    ? dmapp_amo_put_nb(word, &to.seg, next_pe(), &amo, &syncid)
-                     : flavour == NBI ? dmapp_amo_put_nbi(word, &to.seg, next_pe(), &amo)
-                                      : dmapp_amo_put(word, &to.seg, next_pe(), &amo);
+                rc = flavour == NB  ? dmapp_amo_put_nb(word, &to.seg, next_pe(), &amo, &syncid) :
+                     flavour == NBI ? dmapp_amo_put_nbi(word, &to.seg, next_pe(), &amo) :
+                                      dmapp_amo_put(word, &to.seg, next_pe(), &amo);
             else
-                rc = flavour == NB    ? dmapp_amo_get_nb(&result, word, &to.seg, next_pe(), &amo, &syncid)
-                     : flavour == NBI ? dmapp_amo_get_nbi(&result, word, &to.seg, next_pe(), &amo)
-                                      : dmapp_amo_get(&result, word, &to.seg, next_pe(), &amo);
+                rc = flavour == NB  ? dmapp_amo_get_nb(&result, word, &to.seg, next_pe(), &amo, &syncid) :
+                     flavour == NBI ? dmapp_amo_get_nbi(&result, word, &to.seg, next_pe(), &amo) :
+                                      dmapp_amo_get(&result, word, &to.seg, next_pe(), &amo);
             assert_int_equal(rc, has_device(c) ? DMAPP_RC_SUCCESS : DMAPP_RC_NOT_SUPPORTED);
             if (rc != DMAPP_RC_SUCCESS)
                 continue;

@@ -194,9 +194,30 @@ static int count_call(void *data)
     return 0;
 }
 
-#define CALLBACK(n) static int callback##n(void *data) { return count_call(data); }
-CALLBACK(0) CALLBACK(1) CALLBACK(2) CALLBACK(3) CALLBACK(4) CALLBACK(5) CALLBACK(6) CALLBACK(7) CALLBACK(8)
-CALLBACK(9) CALLBACK(10) CALLBACK(11) CALLBACK(12) CALLBACK(13) CALLBACK(14) CALLBACK(15) CALLBACK(16)
+#define CALLBACK(n)                                                                                                    \
+    static int callback##n(void *data)                                                                                 \
+    {                                                                                                                  \
+        return count_call(data);                                                                                       \
+    }
+/* clang-format off */
+CALLBACK(0)
+CALLBACK(1)
+CALLBACK(2)
+CALLBACK(3)
+CALLBACK(4)
+CALLBACK(5)
+CALLBACK(6)
+CALLBACK(7)
+CALLBACK(8)
+CALLBACK(9)
+CALLBACK(10)
+CALLBACK(11)
+CALLBACK(12)
+CALLBACK(13)
+CALLBACK(14)
+CALLBACK(15)
+CALLBACK(16)
+/* clang-format on */
 
 /* covers: dmapp_register_progress_cb, dmapp_deregister_progress_cb: DMAPP_RC_SUCCESS, DMAPP_RC_INVALID_PARAM */
 /* covers: dmapp_register_progress_cb: DMAPP_RC_NO_SPACE */
@@ -204,9 +225,9 @@ CALLBACK(9) CALLBACK(10) CALLBACK(11) CALLBACK(12) CALLBACK(13) CALLBACK(14) CAL
 /* covers: dmapp_progress: DMAPP_RC_SUCCESS */
 static void test_callbacks_fill_their_table(void **state)
 {
-    static int (*const all[])(void *) = { callback0, callback1, callback2, callback3, callback4, callback5, callback6,
-                                          callback7, callback8, callback9, callback10, callback11, callback12,
-                                          callback13, callback14, callback15, callback16 };
+    static int (*const all[])(void *) = { callback0,  callback1,  callback2,  callback3,  callback4,  callback5,
+                                          callback6,  callback7,  callback8,  callback9,  callback10, callback11,
+                                          callback12, callback13, callback14, callback15, callback16 };
     unsigned calls = 0;
 
     (void)state;
@@ -235,7 +256,8 @@ int main(void)
 {
     dmapp_rma_attrs_ext_t attrs = { .max_outstanding_nb = DMAPP_DEF_OUTSTANDING_NB,
                                     .put_relaxed_ordering = DMAPP_ROUTING_ADAPTIVE,
-                                    .get_relaxed_ordering = DMAPP_ROUTING_ADAPTIVE, .max_concurrency = 3 };
+                                    .get_relaxed_ordering = DMAPP_ROUTING_ADAPTIVE,
+                                    .max_concurrency = 3 };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_syncids_complete_in_any_order_and_may_be_asked_again),
         cmocka_unit_test(test_what_is_no_syncid_is_refused),

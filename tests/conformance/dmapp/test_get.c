@@ -9,9 +9,9 @@ static dmapp_return_t get(enum flavour flavour, void *target, void *source, dmap
                           uint64_t nelems, dmapp_type_t type)
 {
     dmapp_syncid_handle_t syncid = NULL;
-    dmapp_return_t rc = flavour == BLOCKING ? dmapp_get(target, source, seg, pe, nelems, type)
-                        : flavour == NB     ? dmapp_get_nb(target, source, seg, pe, nelems, type, &syncid)
-                                            : dmapp_get_nbi(target, source, seg, pe, nelems, type);
+    dmapp_return_t rc = flavour == BLOCKING ? dmapp_get(target, source, seg, pe, nelems, type) :
+                        flavour == NB       ? dmapp_get_nb(target, source, seg, pe, nelems, type, &syncid) :
+                                              dmapp_get_nbi(target, source, seg, pe, nelems, type);
 
     return rc == DMAPP_RC_SUCCESS ? complete(flavour, &syncid) : rc;
 }
@@ -35,11 +35,12 @@ static void test_every_type_and_flavour_fetches_from_every_kind_of_memory(void *
             for (unsigned c = 0; c < COUNT_OF(counts) * FLAVOURS; c++) {
                 uint64_t nelems = counts[c / FLAVOURS];
                 size_t bytes = nelems * bytes_of[t];
-                size_t offset = 7 * c + t;      /* odd ones among them */
+                size_t offset = 7 * c + t; /* odd ones among them */
 
                 memset(target, 0xee, bytes + 2);
                 assert_int_equal(get((enum flavour)(c % FLAVOURS), target + 1, from.addr + offset, &from.seg, next_pe(),
-                                     nelems, types[t]), DMAPP_RC_SUCCESS);
+                                     nelems, types[t]),
+                                 DMAPP_RC_SUCCESS);
                 for (size_t i = 0; i < bytes; i++)
                     assert_int_equal(target[1 + i], pattern(offset + i, seed));
                 assert_int_equal(target[0], 0xee);

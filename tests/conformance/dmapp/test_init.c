@@ -10,9 +10,12 @@
 
 static dmapp_rma_attrs_ext_t classic(uint32_t outstanding, uint32_t threshold, uint8_t routing, uint8_t ordering)
 {
-    return (dmapp_rma_attrs_ext_t){ .max_outstanding_nb = outstanding, .offload_threshold = threshold,
-                                    .put_relaxed_ordering = routing, .get_relaxed_ordering = routing,
-                                    .max_concurrency = 1, .PI_ordering = ordering };
+    return (dmapp_rma_attrs_ext_t){ .max_outstanding_nb = outstanding,
+                                    .offload_threshold = threshold,
+                                    .put_relaxed_ordering = routing,
+                                    .get_relaxed_ordering = routing,
+                                    .max_concurrency = 1,
+                                    .PI_ordering = ordering };
 }
 
 static void start(void)
@@ -193,7 +196,9 @@ static void test_rubbish_in_attributes_is_brought_into_range(void **state)
 static void test_dynamic_attributes_change_and_static_ones_stay(void **state)
 {
     dmapp_rma_attrs_ext_t ext = classic(2000, 100, DMAPP_ROUTING_DETERMINISTIC, DMAPP_PI_ORDERING_STRICT);
-    dmapp_rma_attrs_t attrs = { .max_outstanding_nb = 7, .offload_threshold = 200, .put_relaxed_ordering = 99,
+    dmapp_rma_attrs_t attrs = { .max_outstanding_nb = 7,
+                                .offload_threshold = 200,
+                                .put_relaxed_ordering = 99,
                                 .get_relaxed_ordering = DMAPP_ROUTING_IN_ORDER };
     dmapp_rma_attrs_t actual;
 
@@ -342,8 +347,8 @@ static void test_heap_that_cannot_be_had_stops_every_pe(void **state)
 static void test_every_code_has_a_name_and_a_sentence(void **state)
 {
     static const char *const names[] = {
-        "SUCCESS", "INVALID_PARAM", "ALIGNMENT_ERROR", "TRANSACTION_ERROR", "RESOURCE_ERROR", "PERMISSION_ERROR",
-        "NO_SPACE", "NOT_DONE", "NOT_SUPPORTED", "NOT_FOUND", "BUSY", "NOT_USED",
+        "SUCCESS",  "INVALID_PARAM", "ALIGNMENT_ERROR", "TRANSACTION_ERROR", "RESOURCE_ERROR", "PERMISSION_ERROR",
+        "NO_SPACE", "NOT_DONE",      "NOT_SUPPORTED",   "NOT_FOUND",         "BUSY",           "NOT_USED",
     };
     const char *text = NULL;
     int major = 0;

@@ -97,7 +97,7 @@ static void test_a_held_lock_is_busy_for_those_who_try(void **state)
 /* Those who wait get it in the order in which they came: PE 0 calls one after the other while it holds the lock. */
 static void test_nobody_is_passed_over(void **state)
 {
-    uint64_t *words = dx_alloc(3 * sizeof(*words));     /* lock, places given, "queue up" */
+    uint64_t *words = dx_alloc(3 * sizeof(*words)); /* lock, places given, "queue up" */
     dmapp_lock_desc_t *lock = (dmapp_lock_desc_t *)&words[0];
     dmapp_seg_desc_t *seg = &dx_job.sheap_seg;
     dmapp_lock_handle_t handle;

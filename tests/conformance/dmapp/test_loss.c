@@ -11,7 +11,7 @@
 #define OUTSTANDING DMAPP_MIN_OUTSTANDING_NB
 
 static struct fx fx;
-static uint64_t *words;         /* on the heap, 64 */
+static uint64_t *words; /* on the heap, 64 */
 static uint64_t local[64];
 static dmapp_syncid_handle_t syncid;
 static dmapp_pe_t pes[1];
@@ -22,10 +22,10 @@ static dmapp_amo_t amo = { .op = DMAPP_AMO_ADD, .type = DMAPP_QW };
 
 typedef dmapp_return_t (*call_t)(void);
 
-#define CALL(name, ...)                                                                                              \
-    static dmapp_return_t name(void)                                                                                 \
-    {                                                                                                                \
-        return dmapp_##name(__VA_ARGS__);                                                                            \
+#define CALL(name, ...)                                                                                                \
+    static dmapp_return_t name(void)                                                                                   \
+    {                                                                                                                  \
+        return dmapp_##name(__VA_ARGS__);                                                                              \
     }
 
 #define REMOTE words, &dx_job.sheap_seg, 0
@@ -250,7 +250,7 @@ static void test_failed_transactions_are_told_and_change_nothing(void **state)
             /* covers: dmapp_thread_gsync_test: DMAPP_RC_TRANSACTION_ERROR */
             assert_int_equal(rc, DMAPP_RC_TRANSACTION_ERROR);
         }
-        assert_int_equal(dmapp_gsync_wait(), DMAPP_RC_SUCCESS);     /* told once */
+        assert_int_equal(dmapp_gsync_wait(), DMAPP_RC_SUCCESS); /* told once */
     }
     assert_int_equal(dmapp_lock_acquire(&locks[2], &dx_job.sheap_seg, 0, 0, &none), DMAPP_RC_TRANSACTION_ERROR);
     assert_int_equal(dmapp_lock_try(&locks[2], &dx_job.sheap_seg, 0, 0, &none), DMAPP_RC_TRANSACTION_ERROR);

@@ -155,18 +155,10 @@ static const struct {
     enum class class;
     uint32_t size;
 } types[] = {
-    { DMAPP_C_INT32, SIGNED, 4 },
-    { DMAPP_C_UINT32, UNSIGNED, 4 },
-    { DMAPP_C_INT64, SIGNED, 8 },
-    { DMAPP_C_UINT64, UNSIGNED, 8 },
-    { DMAPP_C_FLOAT, REAL, 4 },
-    { DMAPP_C_DOUBLE, REAL, 8 },
-    { DMAPP_C_COMPLEX8, COMPLEX, 8 },
-    { DMAPP_C_COMPLEX16, COMPLEX, 16 },
-    { DMAPP_C_FLOAT_UINT64, PAIR, 16 },
-    { DMAPP_C_DOUBLE_UINT64, PAIR, 16 },
-    { DMAPP_C_INT32_UINT64, PAIR, 16 },
-    { DMAPP_C_INT64_UINT64, PAIR, 16 },
+    { DMAPP_C_INT32, SIGNED, 4 },        { DMAPP_C_UINT32, UNSIGNED, 4 },    { DMAPP_C_INT64, SIGNED, 8 },
+    { DMAPP_C_UINT64, UNSIGNED, 8 },     { DMAPP_C_FLOAT, REAL, 4 },         { DMAPP_C_DOUBLE, REAL, 8 },
+    { DMAPP_C_COMPLEX8, COMPLEX, 8 },    { DMAPP_C_COMPLEX16, COMPLEX, 16 }, { DMAPP_C_FLOAT_UINT64, PAIR, 16 },
+    { DMAPP_C_DOUBLE_UINT64, PAIR, 16 }, { DMAPP_C_INT32_UINT64, PAIR, 16 }, { DMAPP_C_INT64_UINT64, PAIR, 16 },
 };
 #define N_TYPES (sizeof(types) / sizeof(types[0]))
 
@@ -194,8 +186,8 @@ static int64_t part(dmapp_pe_t pe, uint32_t i, unsigned seed)
 }
 
 struct element {
-    int64_t a;      /* the number, or its real part, or the value */
-    int64_t b;      /* imaginary part, or location */
+    int64_t a; /* the number, or its real part, or the value */
+    int64_t b; /* imaginary part, or location */
 };
 
 static struct element element_of(enum class class, dmapp_pe_t pe, uint32_t i, unsigned seed)
@@ -324,7 +316,7 @@ static void check_reduction(dmapp_c_pset_handle_t set, size_t t, dmapp_c_op_t op
         store(in, i, types[t].type, element_of(types[t].class, dx_job.pe, i, seed));
     assert_int_equal(dmapp_c_greduce_start(set, in, result, nelems, types[t].type, op), DMAPP_RC_SUCCESS);
     if (!in_place)
-        memset(in, 0x55, sizeof(in));   /* was read before start returned */
+        memset(in, 0x55, sizeof(in)); /* was read before start returned */
     assert_int_equal(dmapp_c_pset_wait(set), DMAPP_RC_SUCCESS);
     for (uint32_t i = 0; i < nelems; i++) {
         struct element expected = element_of(types[t].class, 0, i, seed);
@@ -471,7 +463,7 @@ static void test_a_cancelled_set_can_only_be_destroyed(void **state)
     dmapp_c_pset_handle_t set = make(everybody(), 1, 0, 0, true);
 
     (void)state;
-    assert_int_equal(dmapp_c_pset_cancel_op(set), DMAPP_RC_SUCCESS);    /* nothing runs: nothing happens */
+    assert_int_equal(dmapp_c_pset_cancel_op(set), DMAPP_RC_SUCCESS); /* nothing runs: nothing happens */
     assert_int_equal(dmapp_c_barrier_join(set), DMAPP_RC_SUCCESS);
     assert_int_equal(dmapp_c_pset_wait(set), DMAPP_RC_SUCCESS);
     dx_barrier();
@@ -535,14 +527,14 @@ static void test_sets_that_cannot_be_are_refused(void **state)
     desc.u.stride_type.n_pes = UINT32_MAX;
     assert_int_equal(dmapp_c_pset_create(&desc, 1, 0, NULL, &set), DMAPP_RC_INVALID_PARAM);
     desc = good;
-    desc.u.stride_type.base_pe = 1;     /* one beyond the last */
+    desc.u.stride_type.base_pe = 1; /* one beyond the last */
     assert_int_equal(dmapp_c_pset_create(&desc, 1, 0, NULL, &set), DMAPP_RC_INVALID_PARAM);
     desc = (dmapp_c_pset_desc_t){ .type = DMAPP_C_PSET_DELIMITER_VEC, .u.vec_type = { .n_pes = 3, .vec_pes = twice } };
     assert_int_equal(dmapp_c_pset_create(&desc, 1, 0, NULL, &set), DMAPP_RC_INVALID_PARAM);
     desc.u.vec_type.vec_pes = NULL;
     assert_int_equal(dmapp_c_pset_create(&desc, 1, 0, NULL, &set), DMAPP_RC_INVALID_PARAM);
     twice[0] = (uint32_t)(dx_job.pe + 1) % (uint32_t)dx_job.npes;
-    desc.u.vec_type = (dmapp_c_pset_delimiter_vec_t){ .n_pes = 1, .vec_pes = twice };  /* without us */
+    desc.u.vec_type = (dmapp_c_pset_delimiter_vec_t){ .n_pes = 1, .vec_pes = twice }; /* without us */
     assert_int_equal(dmapp_c_pset_create(&desc, 1, 0, NULL, &set), DMAPP_RC_INVALID_PARAM);
     assert_null(set);
 

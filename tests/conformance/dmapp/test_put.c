@@ -11,9 +11,9 @@ static dmapp_return_t put(enum flavour flavour, void *target, dmapp_seg_desc_t *
                           uint64_t nelems, dmapp_type_t type)
 {
     dmapp_syncid_handle_t syncid = NULL;
-    dmapp_return_t rc = flavour == BLOCKING ? dmapp_put(target, seg, pe, source, nelems, type)
-                        : flavour == NB     ? dmapp_put_nb(target, seg, pe, source, nelems, type, &syncid)
-                                            : dmapp_put_nbi(target, seg, pe, source, nelems, type);
+    dmapp_return_t rc = flavour == BLOCKING ? dmapp_put(target, seg, pe, source, nelems, type) :
+                        flavour == NB       ? dmapp_put_nb(target, seg, pe, source, nelems, type, &syncid) :
+                                              dmapp_put_nbi(target, seg, pe, source, nelems, type);
 
     return rc == DMAPP_RC_SUCCESS ? complete(flavour, &syncid) : rc;
 }
@@ -69,12 +69,13 @@ static void test_any_alignment_of_either_side_will_do(void **state)
                 for (unsigned i = 0; i < 48; i++)
                     source[shift + i] = pattern(at + i, 5);
                 assert_int_equal(put((enum flavour)(shift % FLAVOURS), to.addr + at, &to.seg, next_pe(), source + shift,
-                                     48 / bytes_of[t], types[t]), DMAPP_RC_SUCCESS);
+                                     48 / bytes_of[t], types[t]),
+                                 DMAPP_RC_SUCCESS);
                 at += 48;
                 source[0] = pattern(at, 5);
                 assert_int_equal(put(BLOCKING, to.addr + at, &to.seg, next_pe(), source, 1, DMAPP_BYTE),
                                  DMAPP_RC_SUCCESS);
-                at++;       /* the next one begins at an odd address */
+                at++; /* the next one begins at an odd address */
             }
         }
         dx_barrier();

@@ -11,10 +11,10 @@
 
 #include "tests/common/dmapp.h"
 
-#define DEPTH  8
-#define NELEMS 33           /* 32 of them are payload */
-#define MESSAGES 300        /* from each PE to each */
-#define SENDERS 64
+#define DEPTH    8
+#define NELEMS   33  /* 32 of them are payload */
+#define MESSAGES 300 /* from each PE to each */
+#define SENDERS  64
 
 static bool is_async;
 
@@ -169,7 +169,7 @@ static void test_callbacks_send(void **state)
 }
 
 static struct {
-    uint64_t *words;            /* on the heap: a lock, a counter, a copy */
+    uint64_t *words; /* on the heap: a lock, a counter, a copy */
 } work;
 
 static int use_everything(void *context, void *data, uint32_t len, dmapp_pe_t from)

@@ -22,10 +22,10 @@ static ptrdiff_t zeros[4];
 
 typedef dmapp_return_t (*call_t)(struct wrong *w);
 
-#define PUT_LIKE(name, ...)                                                                                          \
-    static dmapp_return_t name(struct wrong *w)                                                                      \
-    {                                                                                                                \
-        return dmapp_##name(__VA_ARGS__);                                                                            \
+#define PUT_LIKE(name, ...)                                                                                            \
+    static dmapp_return_t name(struct wrong *w)                                                                        \
+    {                                                                                                                  \
+        return dmapp_##name(__VA_ARGS__);                                                                              \
     }
 
 #define REMOTE w->addr, w->seg, w->pe
@@ -64,9 +64,37 @@ PUT_LIKE(put_flag_nb, REMOTE, w->local, w->nelems, w->type, flag_word, 1, &synci
 PUT_LIKE(put_flag_nbi, REMOTE, w->local, w->nelems, w->type, flag_word, 1)
 
 static const call_t calls[] = {
-    put, put_nb, put_nbi, get, get_nb, get_nbi, get_flag_nbi, iput, iput_nb, iput_nbi, iget, iget_nb, iget_nbi, ixput,
-    ixput_nb, ixput_nbi, ixget, ixget_nb, ixget_nbi, put_ixpe, put_ixpe_nb, put_ixpe_nbi, scatter_ixpe, scatter_ixpe_nb,
-    scatter_ixpe_nbi, gather_ixpe, gather_ixpe_nb, gather_ixpe_nbi, put_flag, put_flag_nb, put_flag_nbi,
+    put,
+    put_nb,
+    put_nbi,
+    get,
+    get_nb,
+    get_nbi,
+    get_flag_nbi,
+    iput,
+    iput_nb,
+    iput_nbi,
+    iget,
+    iget_nb,
+    iget_nbi,
+    ixput,
+    ixput_nb,
+    ixput_nbi,
+    ixget,
+    ixget_nb,
+    ixget_nbi,
+    put_ixpe,
+    put_ixpe_nb,
+    put_ixpe_nbi,
+    scatter_ixpe,
+    scatter_ixpe_nb,
+    scatter_ixpe_nbi,
+    gather_ixpe,
+    gather_ixpe_nb,
+    gather_ixpe_nbi,
+    put_flag,
+    put_flag_nb,
+    put_flag_nbi,
 };
 
 static void refuse(struct wrong w)
@@ -103,7 +131,7 @@ static void test_bad_arguments_touch_nothing(void **state)
     wild[2].addr = (uint8_t *)wild[2].addr - 4096;
     wild[3].flags ^= 1;
     wild[4].memhndl.qword2 ^= 1ull << 20;
-    wild[5] = dx_job.data_seg;      /* the address is not in there */
+    wild[5] = dx_job.data_seg; /* the address is not in there */
 
     w = good, w.pe = -1, refuse(w);
     w = good, w.pe = dx_job.npes, refuse(w);

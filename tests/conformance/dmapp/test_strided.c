@@ -14,9 +14,9 @@ static dmapp_return_t iput(enum flavour flavour, void *target, dmapp_seg_desc_t 
                            ptrdiff_t tst, ptrdiff_t sst, uint64_t n, dmapp_type_t type)
 {
     dmapp_syncid_handle_t syncid = NULL;
-    dmapp_return_t rc = flavour == BLOCKING ? dmapp_iput(target, seg, pe, source, tst, sst, n, type)
-                        : flavour == NB     ? dmapp_iput_nb(target, seg, pe, source, tst, sst, n, type, &syncid)
-                                            : dmapp_iput_nbi(target, seg, pe, source, tst, sst, n, type);
+    dmapp_return_t rc = flavour == BLOCKING ? dmapp_iput(target, seg, pe, source, tst, sst, n, type) :
+                        flavour == NB       ? dmapp_iput_nb(target, seg, pe, source, tst, sst, n, type, &syncid) :
+                                              dmapp_iput_nbi(target, seg, pe, source, tst, sst, n, type);
 
     return rc == DMAPP_RC_SUCCESS ? complete(flavour, &syncid) : rc;
 }
@@ -25,9 +25,9 @@ static dmapp_return_t iget(enum flavour flavour, void *target, void *source, dma
                            ptrdiff_t tst, ptrdiff_t sst, uint64_t n, dmapp_type_t type)
 {
     dmapp_syncid_handle_t syncid = NULL;
-    dmapp_return_t rc = flavour == BLOCKING ? dmapp_iget(target, source, seg, pe, tst, sst, n, type)
-                        : flavour == NB     ? dmapp_iget_nb(target, source, seg, pe, tst, sst, n, type, &syncid)
-                                            : dmapp_iget_nbi(target, source, seg, pe, tst, sst, n, type);
+    dmapp_return_t rc = flavour == BLOCKING ? dmapp_iget(target, source, seg, pe, tst, sst, n, type) :
+                        flavour == NB       ? dmapp_iget_nb(target, source, seg, pe, tst, sst, n, type, &syncid) :
+                                              dmapp_iget_nbi(target, source, seg, pe, tst, sst, n, type);
 
     return rc == DMAPP_RC_SUCCESS ? complete(flavour, &syncid) : rc;
 }
@@ -36,9 +36,9 @@ static dmapp_return_t ixput(enum flavour flavour, void *target, dmapp_seg_desc_t
                             ptrdiff_t *idx, uint64_t n, dmapp_type_t type)
 {
     dmapp_syncid_handle_t syncid = NULL;
-    dmapp_return_t rc = flavour == BLOCKING ? dmapp_ixput(target, seg, pe, source, idx, n, type)
-                        : flavour == NB     ? dmapp_ixput_nb(target, seg, pe, source, idx, n, type, &syncid)
-                                            : dmapp_ixput_nbi(target, seg, pe, source, idx, n, type);
+    dmapp_return_t rc = flavour == BLOCKING ? dmapp_ixput(target, seg, pe, source, idx, n, type) :
+                        flavour == NB       ? dmapp_ixput_nb(target, seg, pe, source, idx, n, type, &syncid) :
+                                              dmapp_ixput_nbi(target, seg, pe, source, idx, n, type);
 
     return rc == DMAPP_RC_SUCCESS ? complete(flavour, &syncid) : rc;
 }
@@ -47,9 +47,9 @@ static dmapp_return_t ixget(enum flavour flavour, void *target, void *source, dm
                             ptrdiff_t *idx, uint64_t n, dmapp_type_t type)
 {
     dmapp_syncid_handle_t syncid = NULL;
-    dmapp_return_t rc = flavour == BLOCKING ? dmapp_ixget(target, source, seg, pe, idx, n, type)
-                        : flavour == NB     ? dmapp_ixget_nb(target, source, seg, pe, idx, n, type, &syncid)
-                                            : dmapp_ixget_nbi(target, source, seg, pe, idx, n, type);
+    dmapp_return_t rc = flavour == BLOCKING ? dmapp_ixget(target, source, seg, pe, idx, n, type) :
+                        flavour == NB       ? dmapp_ixget_nb(target, source, seg, pe, idx, n, type, &syncid) :
+                                              dmapp_ixget_nbi(target, source, seg, pe, idx, n, type);
 
     return rc == DMAPP_RC_SUCCESS ? complete(flavour, &syncid) : rc;
 }
@@ -78,8 +78,9 @@ static void test_strided_puts_touch_their_elements_alone(void **state)
         for (uint64_t k = 0; k < n; k++)
             memcpy(model + k * (size_t)stride[0] * size, source + k * (size_t)stride[1] * size, size);
         dx_barrier();
-        assert_int_equal(iput(flavour, to.addr, &to.seg, next_pe(), source, stride[0], stride[1], n,
-                              types[i % COUNT_OF(types)]), DMAPP_RC_SUCCESS);
+        assert_int_equal(
+            iput(flavour, to.addr, &to.seg, next_pe(), source, stride[0], stride[1], n, types[i % COUNT_OF(types)]),
+            DMAPP_RC_SUCCESS);
         dx_barrier();
         assert_memory_equal(own_area(kind), model, ELEMENTS * 16);
         dx_barrier();
@@ -199,7 +200,7 @@ static void test_lists_of_pes_reach_each_of_them(void **state)
 
     (void)state;
     for (size_t i = 0; i < npes; i++)
-        list[i] = (dmapp_pe_t)(npes - 1 - i);       /* backwards, the caller among them */
+        list[i] = (dmapp_pe_t)(npes - 1 - i); /* backwards, the caller among them */
     for (size_t i = 0; i < npes * N; i++)
         source[i] = (uint64_t)dx_job.pe * 1000 + i;
     for (enum flavour flavour = BLOCKING; flavour < FLAVOURS; flavour++) {
@@ -263,9 +264,9 @@ static dmapp_return_t put_flag(enum flavour flavour, void *target, dmapp_seg_des
                                uint64_t n, dmapp_type_t type, void *flag, uint64_t value)
 {
     dmapp_syncid_handle_t syncid = NULL;
-    dmapp_return_t rc = flavour == BLOCKING ? dmapp_put_flag(target, seg, pe, source, n, type, flag, value)
-                        : flavour == NB ? dmapp_put_flag_nb(target, seg, pe, source, n, type, flag, value, &syncid)
-                                        : dmapp_put_flag_nbi(target, seg, pe, source, n, type, flag, value);
+    dmapp_return_t rc = flavour == BLOCKING ? dmapp_put_flag(target, seg, pe, source, n, type, flag, value) :
+                        flavour == NB ? dmapp_put_flag_nb(target, seg, pe, source, n, type, flag, value, &syncid) :
+                                        dmapp_put_flag_nbi(target, seg, pe, source, n, type, flag, value);
 
     return rc == DMAPP_RC_SUCCESS ? complete(flavour, &syncid) : rc;
 }
@@ -288,14 +289,16 @@ static void test_who_sees_the_flag_sees_the_data(void **state)
         round++;
         fill(source, bytes, round);
         if (dx_job.pe == 0)
-            assert_int_equal(put_flag(flavour, area + 64, &dx_job.sheap_seg, next_pe(), source, bytes, DMAPP_BYTE,
-                                      area, round), DMAPP_RC_SUCCESS);
+            assert_int_equal(
+                put_flag(flavour, area + 64, &dx_job.sheap_seg, next_pe(), source, bytes, DMAPP_BYTE, area, round),
+                DMAPP_RC_SUCCESS);
         while (*flag != round)
             sched_yield();
         expect(area + 64, bytes, round);
         if (dx_job.pe != 0)
-            assert_int_equal(put_flag(flavour, area + 64, &dx_job.sheap_seg, next_pe(), source, bytes, DMAPP_BYTE,
-                                      area, round), DMAPP_RC_SUCCESS);
+            assert_int_equal(
+                put_flag(flavour, area + 64, &dx_job.sheap_seg, next_pe(), source, bytes, DMAPP_BYTE, area, round),
+                DMAPP_RC_SUCCESS);
         dx_barrier();
     }
     dx_free(area);

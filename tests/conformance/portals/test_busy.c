@@ -123,18 +123,18 @@ static void test_a_promised_event_prevents_an_update(void **state)
 
             px_take_kind(eq, PTL_EVENT_PUT_START);
             rc = is_post ? PtlMEMDPost(px_ni, e.me, px_anybody, 9, 0, PTL_UNLINK, PTL_INS_BEFORE, active, PTL_UNLINK,
-                                       &me, &mdh, eq)
-                         : PtlMDUpdate(receive, NULL, &active, eq);
+                                       &me, &mdh, eq) :
+                           PtlMDUpdate(receive, NULL, &active, eq);
             if (rc == PTL_MD_NO_UPDATE) {
-                if (PtlEQGet(eq, &event) == PTL_EQ_EMPTY) {     /* by a promise alone */
+                if (PtlEQGet(eq, &event) == PTL_EQ_EMPTY) { /* by a promise alone */
                     is_post_seen = is_post_seen || is_post;
                     is_update_seen = is_update_seen || !is_post;
                     event = px_take(eq);
                 }
                 assert_int_equal(event.type, PTL_EVENT_PUT_END);
                 rc = is_post ? PtlMEMDPost(px_ni, e.me, px_anybody, 9, 0, PTL_UNLINK, PTL_INS_BEFORE, active,
-                                           PTL_UNLINK, &me, &mdh, eq)
-                             : PtlMDUpdate(receive, NULL, &active, eq);
+                                           PTL_UNLINK, &me, &mdh, eq) :
+                               PtlMDUpdate(receive, NULL, &active, eq);
                 assert_int_equal(rc, PTL_OK);
                 if (is_post)
                     assert_int_equal(PtlMEUnlink(me), PTL_OK);
@@ -164,9 +164,10 @@ static void test_long_messages_do_not_mix(void **state)
     px_fill(memory, PIECE, (uint64_t)px_rank + 5);
     mdh = px_bind(px_md(memory, PIECE, PTL_MD_EVENT_START_DISABLE, PTL_MD_THRESH_INF, local_eq), PTL_RETAIN);
     if (px_rank == 0)
-        e = px_entry(PT, 0, 0, PTL_RETAIN, px_md(memory + PIECE, BYTES - PIECE,
-                                                 PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, PTL_MD_THRESH_INF, eq),
-                     PTL_RETAIN);
+        e = px_entry(
+            PT, 0, 0, PTL_RETAIN,
+            px_md(memory + PIECE, BYTES - PIECE, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, PTL_MD_THRESH_INF, eq),
+            PTL_RETAIN);
     px_barrier();
     for (unsigned i = 0; i < 2; i++)
         assert_int_equal(PtlPut(mdh, PTL_ACK_REQ, px_id_of(0), PT, 0, 0, 0, (ptl_hdr_data_t)px_rank), PTL_OK);

@@ -75,7 +75,7 @@ static void test_posting_beside_an_entry(void **state)
     assert_int_equal(post(base, PTL_INS_BEFORE, 1, PTL_EQ_NONE), PTL_OK);
     assert_int_equal(post(base, PTL_INS_AFTER, 3, eq), PTL_OK);
     assert_int_equal(post(base, PTL_INS_BEFORE, 2, eq), PTL_OK);
-    assert_int_equal(post(base, PTL_INS_AFTER, 4, eq), PTL_OK);    /* 1 2 (mark) 4 3 */
+    assert_int_equal(post(base, PTL_INS_AFTER, 4, eq), PTL_OK); /* 1 2 (mark) 4 3 */
     px_barrier();
     for (int i = 0; i < 4; i++)
         request();
@@ -104,7 +104,7 @@ static void test_posting_is_refused_by_an_unread_event(void **state)
     assert_int_equal(post(base, PTL_INS_BEFORE, 1, eq), PTL_MD_NO_UPDATE);
     assert_int_equal(px_register(PTL_SR_MLIST_LEN(PT)), 2);
     assert_true(px_register(PTL_SR_MDS_CUR) == mds);
-    assert_int_equal(post(base, PTL_INS_BEFORE, 2, always_empty), PTL_OK);     /* true whatever comes */
+    assert_int_equal(post(base, PTL_INS_BEFORE, 2, always_empty), PTL_OK); /* true whatever comes */
     assert_int_equal(px_register(PTL_SR_MLIST_LEN(PT)), 3);
     px_take_kind(eq, PTL_EVENT_PUT_END);
     assert_int_equal(post(base, PTL_INS_BEFORE, 3, eq), PTL_OK);
@@ -125,7 +125,7 @@ static void test_posting_bad_arguments(void **state)
     ptl_handle_md_t mdh = 2;
 
     (void)state;
-#define POST(ni, base, me, mdh, testq) \
+#define POST(ni, base, me, mdh, testq)                                                                                 \
     PtlMEMDPost(ni, base, px_anybody, 1, 0, PTL_UNLINK, PTL_INS_BEFORE, numbered(1), PTL_UNLINK, me, mdh, testq)
     /* covers: PtlMEMDPost: PTL_NI_INVALID, PTL_ME_INVALID, PTL_EQ_INVALID, PTL_SEGV */
     assert_int_equal(POST(PTL_INVALID_HANDLE, base, &me, &mdh, PTL_EQ_NONE), PTL_NI_INVALID);
@@ -145,14 +145,18 @@ static void test_entry_and_descriptor_in_one(void **state)
     ptl_handle_md_t mdh[4];
 
     (void)state;
-    assert_int_equal(PtlMEMDAttach(px_ni, PT, px_anybody, 1, 0, PTL_UNLINK, PTL_INS_AFTER, numbered(2), PTL_UNLINK,
-                                   &me[2], &mdh[2]), PTL_OK);
+    assert_int_equal(
+        PtlMEMDAttach(px_ni, PT, px_anybody, 1, 0, PTL_UNLINK, PTL_INS_AFTER, numbered(2), PTL_UNLINK, &me[2], &mdh[2]),
+        PTL_OK);
     assert_int_equal(PtlMEMDAttach(px_ni, PT, px_anybody, 1, 0, PTL_UNLINK, PTL_INS_BEFORE, numbered(0), PTL_UNLINK,
-                                   &me[0], &mdh[0]), PTL_OK);
-    assert_int_equal(PtlMEMDInsert(me[2], px_anybody, 1, 0, PTL_UNLINK, PTL_INS_BEFORE, numbered(1), PTL_UNLINK, &me[1],
-                                   &mdh[1]), PTL_OK);
-    assert_int_equal(PtlMEMDInsert(me[2], px_anybody, 1, 0, PTL_UNLINK, PTL_INS_AFTER, numbered(3), PTL_UNLINK, &me[3],
-                                   &mdh[3]), PTL_OK);
+                                   &me[0], &mdh[0]),
+                     PTL_OK);
+    assert_int_equal(
+        PtlMEMDInsert(me[2], px_anybody, 1, 0, PTL_UNLINK, PTL_INS_BEFORE, numbered(1), PTL_UNLINK, &me[1], &mdh[1]),
+        PTL_OK);
+    assert_int_equal(
+        PtlMEMDInsert(me[2], px_anybody, 1, 0, PTL_UNLINK, PTL_INS_AFTER, numbered(3), PTL_UNLINK, &me[3], &mdh[3]),
+        PTL_OK);
     px_barrier();
     for (int i = 0; i < 4; i++)
         request();
@@ -172,9 +176,9 @@ static void test_one_step_bad_arguments(void **state)
     ptl_handle_md_t mdh = 2;
 
     (void)state;
-#define ATTACH(ni, pt, me, mdh) \
+#define ATTACH(ni, pt, me, mdh)                                                                                        \
     PtlMEMDAttach(ni, pt, px_anybody, 1, 0, PTL_UNLINK, PTL_INS_BEFORE, numbered(1), PTL_UNLINK, me, mdh)
-#define INSERT(base, me, mdh) \
+#define INSERT(base, me, mdh)                                                                                          \
     PtlMEMDInsert(base, px_anybody, 1, 0, PTL_UNLINK, PTL_INS_BEFORE, numbered(1), PTL_UNLINK, me, mdh)
     /* covers: PtlMEMDAttach: PTL_NI_INVALID, PTL_PT_INDEX_INVALID, PTL_SEGV */
     /* covers: PtlMEMDInsert: PTL_ME_INVALID, PTL_SEGV */

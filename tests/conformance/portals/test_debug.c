@@ -37,7 +37,7 @@
 #if defined(PTL_NO_ACK_REQ) || defined(CRAY_ACCEL)
 #error "a name of the other dialect, or one that chooses what there is not"
 #endif
-#define PTL_NO_ACK_REQ PTL_NOACK_REQ    /* as programs do */
+#define PTL_NO_ACK_REQ PTL_NOACK_REQ /* as programs do */
 _Static_assert(sizeof(ptl_pid_t) == 2, "scanned with %hu");
 _Static_assert((ptl_sr_value_t)-1 < 0, "signed");
 #else
@@ -63,7 +63,7 @@ static void test_ids_have_positional_initialisers(void **state)
     (void)state;
     assert_int_equal(id.nid, 5);
     assert_int_equal(id.pid, 6);
-    assert_true((ptl_pid_t)PTL_PID_ANY == (ptl_pid_t)~(ptl_pid_t)0);
+    assert_true((ptl_pid_t)PTL_PID_ANY == (ptl_pid_t) ~(ptl_pid_t)0);
     assert_true(PTL_EQ_NONE != PTL_INVALID_HANDLE);
 }
 
@@ -71,8 +71,8 @@ static void test_ids_have_positional_initialisers(void **state)
 static void test_symbols_that_programs_look_for(void **state)
 {
     static const char *const always[] = { "PtlGetJid", "PtlACEntry", "PtlPut", "ptl_err_str", "PtlNIDebug" };
-    static const char *const of_cray[] = { "ptl_event_str", "PtlMEMDAttach", "PtlGetPutRegion", "PtlEQPeek",
-                                           "PtlMDMDCopy", "PtlHandleIsEqual", "PtlMEMDInsert" };
+    static const char *const of_cray[] = { "ptl_event_str", "PtlMEMDAttach",    "PtlGetPutRegion", "PtlEQPeek",
+                                           "PtlMDMDCopy",   "PtlHandleIsEqual", "PtlMEMDInsert" };
     static const char *const of_ref[] = { "PtlErrorStr",  "PtlEventKindStr", "PtlNIFailStr", "PtlSetRank",
                                           "PtlGetRankId", "p3tcp_my_nid",    "utcp_api_out", "utcp_lib_out",
                                           "PtlProgress",  "PtlTblDump" };
@@ -91,7 +91,7 @@ static void test_symbols_that_programs_look_for(void **state)
 /* ---- names ---- */
 
 #if PX_CRAY
-extern char *ptl_event_str[];       /* no header may say otherwise: programs have this, too */
+extern char *ptl_event_str[]; /* no header may say otherwise: programs have this, too */
 #endif
 
 static void test_codes_and_kinds_have_their_names(void **state)
@@ -173,8 +173,8 @@ static void test_handles_can_be_printed(void **state)
 /* Dumps go to standard error, and tell an entry by its bits. */
 static void test_dumps(void **state)
 {
-    struct px_entry e = px_entry(PT, 0xabcdef12345ull, 0, PTL_RETAIN, px_md(NULL, 0, PTL_MD_OP_PUT, 1, PTL_EQ_NONE),
-                                 PTL_RETAIN);
+    struct px_entry e =
+        px_entry(PT, 0xabcdef12345ull, 0, PTL_RETAIN, px_md(NULL, 0, PTL_MD_OP_PUT, 1, PTL_EQ_NONE), PTL_RETAIN);
     ptl_handle_eq_t eq = px_eq(4);
     char text[16384] = "";
     int kept = dup(2), file = open("/tmp", O_TMPFILE | O_RDWR, 0600);

@@ -49,28 +49,28 @@ static void all_are_dropped(ptl_pt_index_t pt, ptl_ac_index_t ac, ptl_match_bits
 }
 
 /* events: put, get, getput dropped: SEND_END, no ACK, no REPLY_END */
-static void test_no_match(void **state)    /* D6 */
+static void test_no_match(void **state) /* D6 */
 {
-    struct px_entry e = px_entry(PT, 1, 0, PTL_RETAIN, px_md(memory, 64, PTL_MD_OP_PUT | PTL_MD_OP_GET, -1, eq),
-                                 PTL_RETAIN);
+    struct px_entry e =
+        px_entry(PT, 1, 0, PTL_RETAIN, px_md(memory, 64, PTL_MD_OP_PUT | PTL_MD_OP_GET, -1, eq), PTL_RETAIN);
 
     (void)state;
-    all_are_dropped(PT, 0, 2);      /* other bits */
-    all_are_dropped(PT + 1, 0, 1);  /* empty list */
+    all_are_dropped(PT, 0, 2);     /* other bits */
+    all_are_dropped(PT + 1, 0, 1); /* empty list */
     assert_int_equal(PtlMEUnlink(e.me), PTL_OK);
 }
 
-static void test_portal_index_out_of_range(void **state)    /* D2 */
+static void test_portal_index_out_of_range(void **state) /* D2 */
 {
     (void)state;
     all_are_dropped((ptl_pt_index_t)px_limits.max_pt_index + 1, 0, 0);
     all_are_dropped(PTL_PT_INDEX_ANY, 0, 0);
 }
 
-static void test_access_index_out_of_range(void **state)    /* D3 */
+static void test_access_index_out_of_range(void **state) /* D3 */
 {
-    struct px_entry e = px_entry(PT, 1, 0, PTL_RETAIN, px_md(memory, 64, PTL_MD_OP_PUT | PTL_MD_OP_GET, -1, eq),
-                                 PTL_RETAIN);
+    struct px_entry e =
+        px_entry(PT, 1, 0, PTL_RETAIN, px_md(memory, 64, PTL_MD_OP_PUT | PTL_MD_OP_GET, -1, eq), PTL_RETAIN);
 
     (void)state;
     all_are_dropped(PT, (ptl_ac_index_t)px_limits.max_ac_index + 1, 1);
@@ -79,7 +79,7 @@ static void test_access_index_out_of_range(void **state)    /* D3 */
 }
 
 /* Each of the five components, alone. CRAY stores the entry and lets everybody in. */
-static void test_access_entries_must_admit(void **state)    /* D4, D5 */
+static void test_access_entries_must_admit(void **state) /* D4, D5 */
 {
     const ptl_process_id_t other_nid = { px_previous.nid + 1000, PTL_PID_ANY };
     const ptl_process_id_t other_pid = { PTL_NID_ANY, (ptl_pid_t)(px_previous.pid ^ 1) };
@@ -98,9 +98,9 @@ static void test_access_entries_must_admit(void **state)    /* D4, D5 */
         { px_anybody, PTL_UID_ANY, 0x7eadbeef, PTL_PT_INDEX_ANY, false },
         { px_anybody, PTL_UID_ANY, PTL_JID_ANY, PT + 1, false },
     };
-    struct px_entry e = px_entry(PT, 1, 0, PTL_RETAIN, px_md(memory, 64,
-                                                             PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE, -1,
-                                                             PTL_EQ_NONE), PTL_RETAIN);
+    struct px_entry e =
+        px_entry(PT, 1, 0, PTL_RETAIN,
+                 px_md(memory, 64, PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE, -1, PTL_EQ_NONE), PTL_RETAIN);
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(entries); i++) {
@@ -151,7 +151,7 @@ static void test_every_entry_admits_the_own_user_at_first(void **state)
 }
 
 /* Addresses that nobody has: local completion, nothing more; either code at SEND_END. */
-static void test_nobody_there(void **state)    /* D1 */
+static void test_nobody_there(void **state) /* D1 */
 {
     const ptl_process_id_t nobody[] = {
         { px_next.nid, (ptl_pid_t)(px_next.pid ^ 0x4000) },
@@ -188,15 +188,15 @@ static void test_failing_nodes(void **state)
         assert_int_equal(i ? PtlNIFailNid(px_ni, px_self.nid, 2) : PtlFailNid(px_ni, PTL_NID_ANY, 2), PTL_OK);
         for (int k = 0; k < 2; k++) {
             assert_int_equal(PtlPut(source, PTL_ACK_REQ, px_self, PT, 0, 1, 0, 0), PTL_OK);
-            px_take_kind(eq, PTL_EVENT_SEND_END);   /* local sends complete */
+            px_take_kind(eq, PTL_EVENT_SEND_END); /* local sends complete */
         }
         assert_int_equal(PtlPut(source, PTL_ACK_REQ, px_self, PT, 0, 1, 0, 0), PTL_OK);
         px_take_kind(eq, PTL_EVENT_SEND_END);
         px_take_kind(eq, PTL_EVENT_ACK);
         px_nothing(eq);
         /* Until it is healed. */
-        assert_int_equal(i ? PtlNIFailNid(px_ni, px_self.nid, (unsigned)-1)
-                           : PtlFailNid(px_ni, px_self.nid, (unsigned)-1), PTL_OK);
+        assert_int_equal(
+            i ? PtlNIFailNid(px_ni, px_self.nid, (unsigned)-1) : PtlFailNid(px_ni, px_self.nid, (unsigned)-1), PTL_OK);
         for (int k = 0; k < 5; k++) {
             assert_int_equal(PtlPut(source, PTL_ACK_REQ, px_self, PT, 0, 1, 0, 0), PTL_OK);
             px_take_kind(eq, PTL_EVENT_SEND_END);
@@ -206,7 +206,7 @@ static void test_failing_nodes(void **state)
         px_take_kind(eq, PTL_EVENT_SEND_END);
         px_take_kind(eq, PTL_EVENT_ACK);
     }
-    px_barrier();   /* what others send next must not be among the lost */
+    px_barrier(); /* what others send next must not be among the lost */
     /* covers: PtlFailNid, PtlNIFailNid: PTL_OK */
     assert_int_equal(PtlFailNid(PTL_INVALID_HANDLE, 0, 0), PTL_NI_INVALID);
     assert_int_equal(PtlNIFailNid(PTL_INVALID_HANDLE, 0, 0), PTL_NI_INVALID);
@@ -220,7 +220,7 @@ static void test_eight_nodes_can_fail(void **state)
         assert_int_equal(PtlFailNid(px_ni, 0x10000 + nid, 5), PTL_OK);
     assert_int_equal(PtlFailNid(px_ni, 0x20000, 5), PTL_NO_SPACE);
     assert_int_equal(PtlNIFailNid(px_ni, 0x20000, 5), PTL_NO_SPACE);
-    assert_int_equal(PtlFailNid(px_ni, 0x10003, 1), PTL_OK);    /* changes its number */
+    assert_int_equal(PtlFailNid(px_ni, 0x10003, 1), PTL_OK); /* changes its number */
     for (ptl_nid_t nid = 0; nid < 8; nid++)
         assert_int_equal(PtlFailNid(px_ni, 0x10000 + nid, 0), PTL_OK);
     assert_int_equal(PtlFailNid(px_ni, 0x20000, 5), PTL_OK);

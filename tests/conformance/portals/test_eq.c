@@ -75,7 +75,7 @@ static void test_taking_events(void **state)
     (void)state;
     memset(&event, 0x77, sizeof(event));
     assert_int_equal(PtlEQGet(eq, &event), PTL_EQ_EMPTY);
-    assert_int_equal(event.link, 0x77777777);       /* untouched */
+    assert_int_equal(event.link, 0x77777777); /* untouched */
     for (ptl_hdr_data_t i = 0; i < 10; i++)
         tell(px_self, PT, i);
     for (ptl_hdr_data_t i = 0; i < 10; i++) {
@@ -165,7 +165,7 @@ static void test_polling_looks_in_the_order_of_the_array(void **state)
         assert_true(event.hdr_data == (ptl_hdr_data_t)(i / 2));
     }
     assert_int_equal(PtlEQPoll(eqs, 3, 0, &event, &which), PTL_EQ_EMPTY);
-    assert_memory_equal(eqs, copy, sizeof(eqs));    /* never written */
+    assert_memory_equal(eqs, copy, sizeof(eqs)); /* never written */
     for (int i = 0; i < 3; i++) {
         assert_int_equal(PtlMEUnlink(e[i].me), PTL_OK);
         assert_int_equal(PtlEQFree(eqs[i]), PTL_OK);
@@ -240,11 +240,11 @@ static void test_a_full_queue_loses_its_oldest_events(void **state)
     enum { N = 1000 };
     static uint8_t kept[N];
     ptl_handle_eq_t eq = px_eq(64), acks = px_eq(2 * N);
-    struct px_entry e = px_entry(PT, 0, 0, PTL_RETAIN,
-                                 px_md(kept, N, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, N, eq), PTL_RETAIN);
+    struct px_entry e =
+        px_entry(PT, 0, 0, PTL_RETAIN, px_md(kept, N, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, N, eq), PTL_RETAIN);
     uint8_t byte = 0x5a;
-    ptl_handle_md_t mdh = px_bind(px_md(&byte, 1, PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE, -1, acks),
-                                  PTL_RETAIN);
+    ptl_handle_md_t mdh =
+        px_bind(px_md(&byte, 1, PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE, -1, acks), PTL_RETAIN);
     ptl_event_t event;
     ptl_seq_t sequence;
     unsigned n = 1;
@@ -261,12 +261,12 @@ static void test_a_full_queue_loses_its_oldest_events(void **state)
     assert_int_equal(PtlEQGet(eq, &event), PTL_EQ_DROPPED);
     assert_true(event.hdr_data > 0);
     sequence = event.sequence;
-    while (PtlEQGet(eq, &event) == PTL_OK) {        /* the loss is told once */
+    while (PtlEQGet(eq, &event) == PTL_OK) { /* the loss is told once */
         assert_int_equal(event.sequence, ++sequence);
         n++;
     }
     assert_true(n >= 64 && n < N);
-    assert_true(event.hdr_data == N - 1);           /* the newest is there */
+    assert_true(event.hdr_data == N - 1); /* the newest is there */
     assert_int_equal(event.md.threshold, PX_CRAY ? 1 : 0);
     assert_int_equal(PtlEQGet(eq, &event), PTL_EQ_EMPTY);
 
@@ -348,7 +348,7 @@ static void test_descriptors_outlive_their_queue(void **state)
 
     (void)state;
     assert_int_equal(PtlEQFree(eq), PTL_OK);
-    other = px_eq(8);       /* the slot may be used again: not for its events */
+    other = px_eq(8); /* the slot may be used again: not for its events */
     px_barrier();
     tell(px_next, PT, 0);
     px_settle();
@@ -363,8 +363,8 @@ static void test_descriptors_outlive_their_queue(void **state)
 static struct {
     ptl_event_t seen[8];
     unsigned n;
-    ptl_handle_md_t mdh;        /* what the handler sends on */
-    ptl_handle_me_t me;         /* what it has made */
+    ptl_handle_md_t mdh; /* what the handler sends on */
+    ptl_handle_me_t me;  /* what it has made */
 } handled;
 
 static void handle(ptl_event_t *event)
@@ -494,8 +494,9 @@ static void *churn(void *arg)
         ptl_handle_me_t me;
         ptl_handle_md_t mdh, from;
         ptl_event_t event;
-        ptl_md_t md = { .start = mine, .length = 8, .threshold = 1,
-                        .options = PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE };
+        ptl_md_t md = {
+            .start = mine, .length = 8, .threshold = 1, .options = PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE
+        };
 
         if (PtlEQAlloc(px_ni, 4, NULL, &eq) != PTL_OK)
             shared.n_wrong++;

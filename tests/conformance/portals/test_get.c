@@ -141,9 +141,9 @@ static void test_start_and_end_can_be_disabled(void **state)
 /* events: get + target TRUNCATE: GET_START, GET_END, REPLY_START, REPLY_END */
 static void test_a_short_target_gives_what_it_has(void **state)
 {
-    struct px_entry e = px_entry(PT, PX_BITS, 0, PTL_RETAIN,
-                                 px_md(target, 60, PTL_MD_OP_GET | PTL_MD_TRUNCATE, PTL_MD_THRESH_INF, target_eq),
-                                 PTL_RETAIN);
+    struct px_entry e =
+        px_entry(PT, PX_BITS, 0, PTL_RETAIN,
+                 px_md(target, 60, PTL_MD_OP_GET | PTL_MD_TRUNCATE, PTL_MD_THRESH_INF, target_eq), PTL_RETAIN);
     ptl_md_t md = px_md(local, 100, 0, PTL_MD_THRESH_INF, local_eq);
     ptl_handle_md_t mdh = px_bind(md, PTL_RETAIN);
 
@@ -203,8 +203,8 @@ static void test_the_usual_thresholds_are_enough(void **state)
     for (int i = 0; i < 2; i++) {
         struct px_entry e = serve(PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE, 1);
         ptl_md_t now = { 0 };
-        ptl_handle_md_t mdh = px_bind(px_md(local, 100, PTL_MD_EVENT_START_DISABLE, thresholds[i], local_eq),
-                                      PTL_RETAIN);
+        ptl_handle_md_t mdh =
+            px_bind(px_md(local, 100, PTL_MD_EVENT_START_DISABLE, thresholds[i], local_eq), PTL_RETAIN);
 
         memset(local, 0, 100);
         px_barrier();
@@ -225,13 +225,15 @@ static void test_the_usual_thresholds_are_enough(void **state)
 static void test_a_reply_needs_no_options(void **state)
 {
     struct px_entry e = serve(PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE, PTL_MD_THRESH_INF);
-    ptl_md_t md = px_md(local, 64, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_MAX_SIZE | PTL_MD_ACK_DISABLE |
-                        PTL_MD_EVENT_START_DISABLE, PTL_MD_THRESH_INF, local_eq);
+    ptl_md_t md =
+        px_md(local, 64,
+              PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_MAX_SIZE | PTL_MD_ACK_DISABLE | PTL_MD_EVENT_START_DISABLE,
+              PTL_MD_THRESH_INF, local_eq);
     struct px_entry into;
 
     (void)state;
     md.max_size = 1;
-    into = px_entry(PT + 1, 0, 0, PTL_RETAIN, md, PTL_RETAIN);     /* attached as well */
+    into = px_entry(PT + 1, 0, 0, PTL_RETAIN, md, PTL_RETAIN); /* attached as well */
     px_barrier();
     assert_int_equal(PtlGet(into.mdh, px_next, PT, 0, PX_BITS, 0), PTL_OK);
     if (PX_CRAY)
@@ -255,9 +257,9 @@ static void test_every_size_arrives(void **state)
     px_fill(from + 3, most, (uint64_t)px_rank + 7);
     for (size_t i = 0; i < COUNT_OF(sizes); i++) {
         ptl_handle_md_t mdh = px_bind(px_md(to + 5, sizes[i], PTL_MD_EVENT_START_DISABLE, 2, local_eq), PTL_RETAIN);
-        struct px_entry e = px_entry(PT, 0, 0, PTL_UNLINK, px_md(from + 3, sizes[i],
-                                                                 PTL_MD_OP_GET | PTL_MD_EVENT_START_DISABLE, 1,
-                                                                 target_eq), PTL_RETAIN);
+        struct px_entry e =
+            px_entry(PT, 0, 0, PTL_UNLINK,
+                     px_md(from + 3, sizes[i], PTL_MD_OP_GET | PTL_MD_EVENT_START_DISABLE, 1, target_eq), PTL_RETAIN);
 
         memset(to, 0xdd, sizes[i] + 5 + 64);
         px_barrier();
@@ -311,7 +313,7 @@ static void test_bad_arguments(void **state)
     assert_int_equal(PtlGetRegion(PTL_INVALID_HANDLE, 0, 0, px_next, PT, 0, 0, 0), PTL_MD_INVALID);
     assert_int_equal(PtlGet(inactive, px_next, PT, 0, 0, 0), PTL_MD_INVALID);
     assert_int_equal(PtlGetRegion(inactive, 0, 1, px_next, PT, 0, 0, 0), PTL_MD_INVALID);
-    assert_int_equal(PtlGetRegion(inactive, 65, 1, px_next, PT, 0, 0, 0), PTL_MD_INVALID);  /* whatever its range */
+    assert_int_equal(PtlGetRegion(inactive, 65, 1, px_next, PT, 0, 0, 0), PTL_MD_INVALID); /* whatever its range */
     assert_int_equal(PtlGetRegion(inactive, 0, 1, px_anybody, PT, 0, 0, 0), PTL_MD_INVALID);
     assert_int_equal(PtlGetPut(PTL_INVALID_HANDLE, mdh, px_next, PT, 0, 0, 0, 0), PTL_MD_INVALID);
     assert_int_equal(PtlGetPut(mdh, PTL_INVALID_HANDLE, px_next, PT, 0, 0, 0, 0), PTL_MD_INVALID);
@@ -367,10 +369,10 @@ static void test_a_getput_has_six_events(void **state)
     px_fill(out, 64, (uint64_t)px_rank + 50);
     px_barrier();
     assert_int_equal(PtlGetPut(get, put, px_next, PT, 0, PX_BITS, 128, PX_HDR), PTL_OK);
-    px_expect_both(local_eq, (struct px_want){ PTL_EVENT_SEND_START, px_self, PT, PX_BITS, 64, 64, 0, PX_HDR, put,
-                                               md_put, 7 });
-    px_expect_both(local_eq, (struct px_want){ PTL_EVENT_REPLY_START, px_next, PT, PX_BITS, 64, 64, 0, PX_HDR, get,
-                                               md_get, 5 });
+    px_expect_both(local_eq,
+                   (struct px_want){ PTL_EVENT_SEND_START, px_self, PT, PX_BITS, 64, 64, 0, PX_HDR, put, md_put, 7 });
+    px_expect_both(local_eq,
+                   (struct px_want){ PTL_EVENT_REPLY_START, px_next, PT, PX_BITS, 64, 64, 0, PX_HDR, get, md_get, 5 });
     px_expect_both(target_eq, (struct px_want){ PTL_EVENT_GETPUT_START, px_previous, PT, PX_BITS, 64, 64, 128, PX_HDR,
                                                 e.mdh, e.md, 3 });
     px_settle();
@@ -430,13 +432,13 @@ static void test_a_swap_in_place(void **state)
 /* A descriptor with only one of the two does not take it. */
 static void test_a_swap_needs_both_operations(void **state)
 {
-    struct px_entry only_put = px_entry(PT, PX_BITS, 0, PTL_RETAIN, px_md(target, 8, PTL_MD_OP_PUT, -1, target_eq),
-                                        PTL_RETAIN);
-    struct px_entry only_get = px_entry(PT, PX_BITS, 0, PTL_RETAIN, px_md(target, 8, PTL_MD_OP_GET, -1, target_eq),
-                                        PTL_RETAIN);
+    struct px_entry only_put =
+        px_entry(PT, PX_BITS, 0, PTL_RETAIN, px_md(target, 8, PTL_MD_OP_PUT, -1, target_eq), PTL_RETAIN);
+    struct px_entry only_get =
+        px_entry(PT, PX_BITS, 0, PTL_RETAIN, px_md(target, 8, PTL_MD_OP_GET, -1, target_eq), PTL_RETAIN);
     struct px_entry both = exchange(PTL_MD_EVENT_START_DISABLE, 8, -1);
-    ptl_handle_md_t mdh = px_bind(px_md(local, 8, PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE, -1, local_eq),
-                                  PTL_RETAIN);
+    ptl_handle_md_t mdh =
+        px_bind(px_md(local, 8, PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE, -1, local_eq), PTL_RETAIN);
 
     (void)state;
     px_barrier();
@@ -454,20 +456,26 @@ static void test_swaps_make_a_lock(void **state)
 {
     enum { TURNS = 25, FREE = 0, TAKEN = 1 };
     static uint64_t word, counter, mine, seen;
-    ptl_handle_md_t swap = px_bind(px_md(&mine, 8, PTL_MD_EVENT_START_DISABLE, PTL_MD_THRESH_INF, local_eq),
-                                   PTL_RETAIN);
-    ptl_handle_md_t copy = px_bind(px_md(&seen, 8, PTL_MD_EVENT_START_DISABLE, PTL_MD_THRESH_INF, local_eq),
-                                   PTL_RETAIN);
+    ptl_handle_md_t swap =
+        px_bind(px_md(&mine, 8, PTL_MD_EVENT_START_DISABLE, PTL_MD_THRESH_INF, local_eq), PTL_RETAIN);
+    ptl_handle_md_t copy =
+        px_bind(px_md(&seen, 8, PTL_MD_EVENT_START_DISABLE, PTL_MD_THRESH_INF, local_eq), PTL_RETAIN);
     const ptl_process_id_t home = px_id_of(0);
     ptl_handle_me_t me[2] = { 0, 0 };
 
     (void)state;
     word = counter = 0;
     if (px_rank == 0) {
-        me[0] = px_entry(PT, 1, 0, PTL_RETAIN, px_md(&word, 8, PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE,
-                                                     PTL_MD_THRESH_INF, PTL_EQ_NONE), PTL_RETAIN).me;
-        me[1] = px_entry(PT, 2, 0, PTL_RETAIN, px_md(&counter, 8, PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE,
-                                                     PTL_MD_THRESH_INF, PTL_EQ_NONE), PTL_RETAIN).me;
+        me[0] = px_entry(PT, 1, 0, PTL_RETAIN,
+                         px_md(&word, 8, PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE, PTL_MD_THRESH_INF,
+                               PTL_EQ_NONE),
+                         PTL_RETAIN)
+                    .me;
+        me[1] = px_entry(PT, 2, 0, PTL_RETAIN,
+                         px_md(&counter, 8, PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE, PTL_MD_THRESH_INF,
+                               PTL_EQ_NONE),
+                         PTL_RETAIN)
+                    .me;
     }
     px_barrier();
     for (int turn = 0; turn < TURNS; turn++) {
@@ -515,10 +523,10 @@ static void test_parts_can_be_swapped(void **state)
     px_fill(out, 100, (uint64_t)px_rank + 50);
     px_barrier();
     assert_int_equal(PtlGetPutRegion(get, 80, put, 10, 16, px_next, PT, 0, PX_BITS, 64, 5), PTL_OK);
-    px_expect_both(local_eq, (struct px_want){ PTL_EVENT_SEND_START, px_self, PT, PX_BITS, 16, 16, 10, 5, put, md_put,
-                                               -1 });
-    px_expect_both(local_eq, (struct px_want){ PTL_EVENT_REPLY_START, px_next, PT, PX_BITS, 16, 16, 80, 5, get, md_get,
-                                               -1 });
+    px_expect_both(local_eq,
+                   (struct px_want){ PTL_EVENT_SEND_START, px_self, PT, PX_BITS, 16, 16, 10, 5, put, md_put, -1 });
+    px_expect_both(local_eq,
+                   (struct px_want){ PTL_EVENT_REPLY_START, px_next, PT, PX_BITS, 16, 16, 80, 5, get, md_get, -1 });
     px_expect_both(target_eq, (struct px_want){ PTL_EVENT_GETPUT_START, px_previous, PT, PX_BITS, 16, 16, 64, 5, e.mdh,
                                                 e.md, -1 });
     px_settle();
@@ -543,10 +551,10 @@ static void test_copies_on_a_node_are_gets(void **state)
 
     (void)state;
     assert_int_equal(PtlMDMDCopy(mdh, px_self, PT, 0, PX_BITS, 200), PTL_OK);
-    px_expect_both(local_eq, (struct px_want){ PTL_EVENT_SEND_START, px_self, PT, PX_BITS, 100, 100, 0, 0, mdh, md,
-                                               -1 });
-    px_expect_both(local_eq, (struct px_want){ PTL_EVENT_REPLY_START, px_self, PT, PX_BITS, 100, 100, 0, 0, mdh, md,
-                                               -1 });
+    px_expect_both(local_eq,
+                   (struct px_want){ PTL_EVENT_SEND_START, px_self, PT, PX_BITS, 100, 100, 0, 0, mdh, md, -1 });
+    px_expect_both(local_eq,
+                   (struct px_want){ PTL_EVENT_REPLY_START, px_self, PT, PX_BITS, 100, 100, 0, 0, mdh, md, -1 });
     px_expect_both(target_eq,
                    (struct px_want){ PTL_EVENT_GET_START, px_self, PT, PX_BITS, 100, 100, 200, 0, e.mdh, e.md, -1 });
     assert_memory_equal(local, target + 200, 100);

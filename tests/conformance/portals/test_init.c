@@ -104,7 +104,7 @@ static void every_call_says_no_init(void)
 static void test_before_the_start_nothing_works(void **state)
 {
     (void)state;
-    PtlFini();      /* harmless */
+    PtlFini(); /* harmless */
     every_call_says_no_init();
     assert_int_equal(PtlInit(NULL), PTL_SEGV);
     every_call_says_no_init();
@@ -150,9 +150,13 @@ static void test_one_end_ends_all_starts(void **state)
 static void test_unknown_interfaces_are_refused(void **state)
 {
     static const ptl_interface_t bad[] = {
-        0, 99,
+        0,
+        99,
 #if PX_CRAY
-        PTL_IFACE_TCP, PTL_IFACE_ER, CRAY_KB_ERNAL, IFACE_FROM_BRIDGE_AND_NALID(9, PTL_IFACE_SS),
+        PTL_IFACE_TCP,
+        PTL_IFACE_ER,
+        CRAY_KB_ERNAL,
+        IFACE_FROM_BRIDGE_AND_NALID(9, PTL_IFACE_SS),
 #else
         PTL_NALTYPE_UTCP3 + 1,
 #endif
@@ -175,14 +179,26 @@ static void test_an_open_interface_is_found_again(void **state)
     static const ptl_interface_t names[] = {
         PTL_IFACE_DEFAULT,
 #if PX_CRAY
-        PTL_IFACE_SS, CRAY_UK_SSNAL, CRAY_USER_NAL, CRAY_QK_NAL, CRAY_KERN_NAL,
+        PTL_IFACE_SS,
+        CRAY_UK_SSNAL,
+        CRAY_USER_NAL,
+        CRAY_QK_NAL,
+        CRAY_KERN_NAL,
         IFACE_FROM_BRIDGE_AND_NALID(PTL_BRIDGE_QK, PTL_IFACE_SS),
 #else
-        PTL_IFACE_UTCP, PTL_IFACE_UTCP0, PTL_NALTYPE_UTCP,
+        PTL_IFACE_UTCP,
+        PTL_IFACE_UTCP0,
+        PTL_NALTYPE_UTCP,
 #endif
     };
-    ptl_ni_limits_t small = { .max_mes = 5, .max_mds = 6, .max_eqs = 3, .max_ac_index = 1, .max_pt_index = 9,
-                              .max_md_iovecs = 2, .max_me_list = 4, .max_getput_md = 8 };
+    ptl_ni_limits_t small = { .max_mes = 5,
+                              .max_mds = 6,
+                              .max_eqs = 3,
+                              .max_ac_index = 1,
+                              .max_pt_index = 9,
+                              .max_md_iovecs = 2,
+                              .max_me_list = 4,
+                              .max_getput_md = 8 };
     ptl_ni_limits_t first, actual;
     ptl_process_id_t id, same;
     ptl_handle_ni_t ni;
@@ -208,8 +224,14 @@ static void test_an_open_interface_is_found_again(void **state)
 
 static void test_limits_are_granted_up_to_what_there_is(void **state)
 {
-    ptl_ni_limits_t small = { .max_mes = 5, .max_mds = 6, .max_eqs = 3, .max_ac_index = 1, .max_pt_index = 9,
-                              .max_md_iovecs = 2, .max_me_list = 4, .max_getput_md = 8 };
+    ptl_ni_limits_t small = { .max_mes = 5,
+                              .max_mds = 6,
+                              .max_eqs = 3,
+                              .max_ac_index = 1,
+                              .max_pt_index = 9,
+                              .max_md_iovecs = 2,
+                              .max_me_list = 4,
+                              .max_getput_md = 8 };
     ptl_ni_limits_t huge = { INT_MAX, INT_MAX, INT_MAX, INT_MAX, INT_MAX, INT_MAX, INT_MAX, INT_MAX };
     ptl_ni_limits_t most, actual;
     ptl_handle_ni_t ni;
@@ -306,8 +328,8 @@ static void test_a_closed_interface_is_no_interface(void **state)
     assert_int_equal(PtlMEAttach(ni, 1, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &me), PTL_OK);
     assert_int_equal(PtlMDAttach(me, contents, PTL_RETAIN, &md), PTL_OK);
     assert_int_equal(PtlMDBind(ni, contents, PTL_RETAIN, &bound), PTL_OK);
-    assert_int_equal(PtlNIFini(ni), PTL_OK);    /* with all of these */
-    other = open_any(NULL, NULL);               /* handles of the old one do not mean this one's objects */
+    assert_int_equal(PtlNIFini(ni), PTL_OK); /* with all of these */
+    other = open_any(NULL, NULL);            /* handles of the old one do not mean this one's objects */
     assert_int_not_equal(other, ni);
 
     assert_int_equal(PtlNIFini(ni), PTL_NI_INVALID);
@@ -324,8 +346,9 @@ static void test_a_closed_interface_is_no_interface(void **state)
     assert_int_equal(PtlFailNid(ni, 0, 0), PTL_NI_INVALID);
     assert_int_equal(PtlNIFailNid(ni, 0, 0), PTL_NI_INVALID);
     assert_int_equal(PtlLoopback(ni, 0, &enabled), PTL_NI_INVALID);
-    assert_int_equal(PtlMEMDPost(ni, me, id, 0, 0, PTL_RETAIN, PTL_INS_AFTER, contents, PTL_RETAIN, &h, &h,
-                                 PTL_EQ_NONE), PTL_NI_INVALID);
+    assert_int_equal(
+        PtlMEMDPost(ni, me, id, 0, 0, PTL_RETAIN, PTL_INS_AFTER, contents, PTL_RETAIN, &h, &h, PTL_EQ_NONE),
+        PTL_NI_INVALID);
     assert_int_equal(PtlNIHandle(ni, &out), PTL_HANDLE_INVALID);
     assert_int_equal(PtlNIHandle(md, &out), PTL_HANDLE_INVALID);
     assert_int_equal(PtlMEUnlink(me), PTL_ME_INVALID);
@@ -416,7 +439,7 @@ static void test_identification(void **state)
     if (sizeof(ptl_process_id_t) > sizeof(ptl_nid_t) + sizeof(ptl_pid_t)) {
         memcpy(bytes, &id, sizeof(bytes));
         for (size_t i = sizeof(ptl_nid_t) + sizeof(ptl_pid_t); i < sizeof(bytes); i++)
-            assert_int_equal(bytes[i], 0);      /* padding */
+            assert_int_equal(bytes[i], 0); /* padding */
     }
     /* Nobody has the address of another. */
     px_exchange((uint64_t)id.nid << 32 | id.pid, all);
@@ -530,8 +553,9 @@ static void test_alignment_is_counted(void **state)
     contents.start = memory + 3;
     assert_int_equal(PtlMDBind(px_ni, contents, PTL_RETAIN, &md), PTL_OK);
     assert_int_equal(px_register(PTL_SR_MD_ALIGN_8) + px_register(PTL_SR_MD_ALIGN_16) +
-                     px_register(PTL_SR_MD_ALIGN_32) + px_register(PTL_SR_MD_ALIGN_64) +
-                     px_register(PTL_SR_MD_ALIGN_128), 3);
+                         px_register(PTL_SR_MD_ALIGN_32) + px_register(PTL_SR_MD_ALIGN_64) +
+                         px_register(PTL_SR_MD_ALIGN_128),
+                     3);
     PtlFini();
     px_ni = PTL_INVALID_HANDLE;
 }
@@ -561,8 +585,9 @@ static void test_interfaces_do_not_mix(void **state)
     assert_int_equal(PtlMEAttach(ni[0], 0, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &me), PTL_OK);
     assert_int_equal(PtlMDAttach(me, md, PTL_RETAIN, &h), PTL_MD_ILLEGAL);
     assert_int_equal(PtlMDUpdate(mdh[0], NULL, &md, PTL_EQ_NONE), PTL_MD_ILLEGAL);
-    assert_int_equal(PtlMEMDPost(ni[1], me, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, md, PTL_RETAIN, &h, &h,
-                                 PTL_EQ_NONE), PTL_ME_INVALID);
+    assert_int_equal(
+        PtlMEMDPost(ni[1], me, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, md, PTL_RETAIN, &h, &h, PTL_EQ_NONE),
+        PTL_ME_INVALID);
     assert_int_equal(PtlGetPut(mdh[0], mdh[1], id[0], 0, 0, 0, 0, 0), PTL_MD_ILLEGAL);
     assert_int_equal(PtlEQPoll(eq, 2, 0, &event, &which), PTL_EQ_INVALID);
     PtlFini();
@@ -574,8 +599,9 @@ static void test_interfaces_of_one_process_reach_each_other(void **state)
     ptl_handle_any_t ni[2], eq, me, mdh;
     ptl_process_id_t id[2];
     char from[32] = "between interfaces", to[32] = "";
-    ptl_md_t md = { .start = to, .length = sizeof(to), .threshold = 1, .options = PTL_MD_OP_PUT |
-                    PTL_MD_EVENT_START_DISABLE };
+    ptl_md_t md = {
+        .start = to, .length = sizeof(to), .threshold = 1, .options = PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE
+    };
 
     (void)state;
     up();

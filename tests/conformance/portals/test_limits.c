@@ -4,8 +4,14 @@
  */
 #include "tests/common/portals.h"
 
-static ptl_ni_limits_t few = { .max_mes = 6, .max_mds = 8, .max_eqs = 3, .max_ac_index = 1, .max_pt_index = 4,
-                               .max_md_iovecs = 3, .max_me_list = 3, .max_getput_md = 16 };
+static ptl_ni_limits_t few = { .max_mes = 6,
+                               .max_mds = 8,
+                               .max_eqs = 3,
+                               .max_ac_index = 1,
+                               .max_pt_index = 4,
+                               .max_md_iovecs = 3,
+                               .max_me_list = 3,
+                               .max_getput_md = 16 };
 
 static ptl_md_t nothing(void)
 {
@@ -23,12 +29,15 @@ static void test_lists_are_no_longer_than_granted(void **state)
     assert_int_equal(PtlMEAttach(px_ni, 0, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_BEFORE, &out), PTL_ME_LIST_TOO_LONG);
     assert_int_equal(PtlMEInsert(me[1], px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &out), PTL_ME_LIST_TOO_LONG);
     assert_int_equal(PtlMEMDPost(px_ni, me[1], px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, nothing(), PTL_RETAIN, &out,
-                                 &mdh, PTL_EQ_NONE), PTL_ME_LIST_TOO_LONG);
+                                 &mdh, PTL_EQ_NONE),
+                     PTL_ME_LIST_TOO_LONG);
 #if PX_CRAY
-    assert_int_equal(PtlMEMDAttach(px_ni, 0, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, nothing(), PTL_RETAIN, &out,
-                                   &mdh), PTL_ME_LIST_TOO_LONG);
-    assert_int_equal(PtlMEMDInsert(me[1], px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, nothing(), PTL_RETAIN, &out,
-                                   &mdh), PTL_ME_LIST_TOO_LONG);
+    assert_int_equal(
+        PtlMEMDAttach(px_ni, 0, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, nothing(), PTL_RETAIN, &out, &mdh),
+        PTL_ME_LIST_TOO_LONG);
+    assert_int_equal(
+        PtlMEMDInsert(me[1], px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, nothing(), PTL_RETAIN, &out, &mdh),
+        PTL_ME_LIST_TOO_LONG);
 #endif
     assert_int_equal(out, 1);
     for (int i = 0; i < 3; i++)
@@ -37,7 +46,7 @@ static void test_lists_are_no_longer_than_granted(void **state)
 
 static void test_entries_are_no_more_than_granted(void **state)
 {
-    ptl_handle_me_t me[5], out = 1;     /* one is the fixture's */
+    ptl_handle_me_t me[5], out = 1; /* one is the fixture's */
     ptl_handle_md_t mdh = 2;
     ptl_pt_index_t pt;
 
@@ -49,12 +58,15 @@ static void test_entries_are_no_more_than_granted(void **state)
     assert_int_equal(PtlMEAttachAny(px_ni, &pt, px_anybody, 0, 0, PTL_RETAIN, &out), PTL_NO_SPACE);
     assert_int_equal(PtlMEInsert(me[4], px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &out), PTL_NO_SPACE);
     assert_int_equal(PtlMEMDPost(px_ni, me[4], px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, nothing(), PTL_RETAIN, &out,
-                                 &mdh, PTL_EQ_NONE), PTL_NO_SPACE);
+                                 &mdh, PTL_EQ_NONE),
+                     PTL_NO_SPACE);
 #if PX_CRAY
-    assert_int_equal(PtlMEMDAttach(px_ni, 2, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, nothing(), PTL_RETAIN, &out,
-                                   &mdh), PTL_NO_SPACE);
-    assert_int_equal(PtlMEMDInsert(me[4], px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, nothing(), PTL_RETAIN, &out,
-                                   &mdh), PTL_NO_SPACE);
+    assert_int_equal(
+        PtlMEMDAttach(px_ni, 2, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, nothing(), PTL_RETAIN, &out, &mdh),
+        PTL_NO_SPACE);
+    assert_int_equal(
+        PtlMEMDInsert(me[4], px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, nothing(), PTL_RETAIN, &out, &mdh),
+        PTL_NO_SPACE);
 #endif
     assert_int_equal(out, 1);
     assert_int_equal(PtlMEUnlink(me[2]), PTL_OK);
@@ -65,7 +77,7 @@ static void test_entries_are_no_more_than_granted(void **state)
 
 static void test_descriptors_are_no_more_than_granted(void **state)
 {
-    ptl_handle_md_t md[6], out = 1;     /* two are the fixture's */
+    ptl_handle_md_t md[6], out = 1; /* two are the fixture's */
     ptl_handle_me_t me, new_me = 2;
 
     (void)state;
@@ -75,9 +87,10 @@ static void test_descriptors_are_no_more_than_granted(void **state)
     assert_int_equal(PtlMDBind(px_ni, nothing(), PTL_RETAIN, &out), PTL_NO_SPACE);
     assert_int_equal(PtlMDAttach(me, nothing(), PTL_RETAIN, &out), PTL_NO_SPACE);
     assert_int_equal(PtlMEMDPost(px_ni, me, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, nothing(), PTL_RETAIN, &new_me,
-                                 &out, PTL_EQ_NONE), PTL_NO_SPACE);
+                                 &out, PTL_EQ_NONE),
+                     PTL_NO_SPACE);
     assert_int_equal(out, 1);
-    assert_int_equal(px_register(PTL_SR_MES_CUR), 2);   /* no half of a combined call stays */
+    assert_int_equal(px_register(PTL_SR_MES_CUR), 2); /* no half of a combined call stays */
     for (int i = 0; i < 6; i++)
         assert_int_equal(PtlMDUnlink(md[i]), PTL_OK);
     assert_int_equal(PtlMDAttach(me, nothing(), PTL_RETAIN, &out), PTL_OK);
@@ -86,7 +99,7 @@ static void test_descriptors_are_no_more_than_granted(void **state)
 
 static void test_queues_are_no_more_than_granted(void **state)
 {
-    ptl_handle_eq_t eq[2], out = 1;     /* one is the fixture's */
+    ptl_handle_eq_t eq[2], out = 1; /* one is the fixture's */
 
     (void)state;
     for (int i = 0; i < 2; i++)
@@ -94,7 +107,7 @@ static void test_queues_are_no_more_than_granted(void **state)
     assert_int_equal(PtlEQAlloc(px_ni, 4, NULL, &out), PTL_NO_SPACE);
     assert_int_equal(out, 1);
     assert_int_equal(PtlEQFree(eq[0]), PTL_OK);
-    assert_int_equal(PtlEQAlloc(px_ni, 1ull << 60, NULL, &out), PTL_NO_SPACE);      /* absurd */
+    assert_int_equal(PtlEQAlloc(px_ni, 1ull << 60, NULL, &out), PTL_NO_SPACE); /* absurd */
     assert_int_equal(PtlEQAlloc(px_ni, ~0ull, NULL, &out), PTL_NO_SPACE);
     eq[0] = px_eq(4);
     for (int i = 0; i < 2; i++)

@@ -44,8 +44,11 @@ static int set_up(void **state)
     open_interface();
     eq = px_eq(64);
     target_eq = px_eq(64);
-    entry = px_entry(PT, 0, 0, PTL_RETAIN, px_md(target, BYTES, PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE |
-                                                 PTL_MD_EVENT_START_DISABLE, PTL_MD_THRESH_INF, target_eq), PTL_RETAIN);
+    entry =
+        px_entry(PT, 0, 0, PTL_RETAIN,
+                 px_md(target, BYTES, PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
+                       PTL_MD_THRESH_INF, target_eq),
+                 PTL_RETAIN);
     return memory && target ? 0 : -1;
 }
 
@@ -86,7 +89,7 @@ static void test_what_has_not_left_is_pending(void **state)
 
     (void)state;
     freeze();
-    assert_int_equal(PtlPut(mdh, PX_NO_ACK, px_self, PT, 0, 0, 0, 7), PTL_OK);      /* does not wait */
+    assert_int_equal(PtlPut(mdh, PX_NO_ACK, px_self, PT, 0, 0, 0, 7), PTL_OK); /* does not wait */
     assert_int_equal(PtlMDUnlink(mdh), PTL_MD_IN_USE);
     assert_int_equal(PtlMDUpdate(other, NULL, &active, eq), PTL_MD_NO_UPDATE);
     assert_int_equal(PtlMDUpdate(mdh, NULL, &active, target_eq), PTL_MD_NO_UPDATE);
@@ -116,7 +119,7 @@ static void test_late_answers_are_discarded(void **state)
     assert_int_equal(PtlGet(get_md, px_self, PT, 0, 0, 0), PTL_OK);
     assert_int_equal(PtlPut(put_md, PTL_ACK_REQ, px_self, PT, 0, 0, 0, 8), PTL_OK);
     rc = PtlMDUnlink(get_md);
-    assert_true(rc == PTL_OK || (PX_CRAY && rc == PTL_MD_IN_USE));      /* CRAY: the request itself has not left */
+    assert_true(rc == PTL_OK || (PX_CRAY && rc == PTL_MD_IN_USE)); /* CRAY: the request itself has not left */
     thaw();
     while (rc == PTL_MD_IN_USE)
         rc = PtlMDUnlink(get_md);
@@ -198,7 +201,10 @@ static void test_a_dead_peer_ends_what_is_sent_to_it(void **state)
     pid = fork();
     if (pid == 0) {
         static uint8_t own[BYTES];
-        ptl_md_t md = { .start = own, .length = BYTES, .threshold = PTL_MD_THRESH_INF, .eq_handle = PTL_EQ_NONE,
+        ptl_md_t md = { .start = own,
+                        .length = BYTES,
+                        .threshold = PTL_MD_THRESH_INF,
+                        .eq_handle = PTL_EQ_NONE,
                         .options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE };
         ptl_handle_any_t ni, me, h;
         int n;

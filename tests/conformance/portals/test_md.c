@@ -10,7 +10,7 @@
 #define PT 8
 
 static ptl_handle_eq_t eq, local_eq;
-static ptl_handle_md_t source;      /* 1000 bytes, silent */
+static ptl_handle_md_t source; /* 1000 bytes, silent */
 static uint8_t memory[4096], bytes[1000];
 
 static int open_queues(void **state)
@@ -83,10 +83,12 @@ static void test_contents_that_cannot_be(void **state)
         assert_int_equal(PtlMDBind(px_ni, md, PTL_RETAIN, &out), PTL_MD_ILLEGAL);
         assert_int_equal(PtlMDUpdate(bound, NULL, &md, PTL_EQ_NONE), PTL_MD_ILLEGAL);
         assert_int_equal(PtlMEMDPost(px_ni, me, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, md, PTL_RETAIN, &new_me,
-                                     &out, PTL_EQ_NONE), PTL_MD_ILLEGAL);
+                                     &out, PTL_EQ_NONE),
+                         PTL_MD_ILLEGAL);
 #if PX_CRAY
-        assert_int_equal(PtlMEMDAttach(px_ni, PT, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, md, PTL_RETAIN, &new_me,
-                                       &out), PTL_MD_ILLEGAL);
+        assert_int_equal(
+            PtlMEMDAttach(px_ni, PT, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, md, PTL_RETAIN, &new_me, &out),
+            PTL_MD_ILLEGAL);
         assert_int_equal(PtlMEMDInsert(me, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, md, PTL_RETAIN, &new_me, &out),
                          PTL_MD_ILLEGAL);
 #endif
@@ -99,10 +101,12 @@ static void test_contents_that_cannot_be(void **state)
         assert_int_equal(PtlMDBind(px_ni, md, PTL_RETAIN, &out), PTL_EQ_INVALID);
         assert_int_equal(PtlMDUpdate(bound, NULL, &md, PTL_EQ_NONE), PTL_EQ_INVALID);
         assert_int_equal(PtlMEMDPost(px_ni, me, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, md, PTL_RETAIN, &new_me,
-                                     &out, PTL_EQ_NONE), PTL_EQ_INVALID);
+                                     &out, PTL_EQ_NONE),
+                         PTL_EQ_INVALID);
 #if PX_CRAY
-        assert_int_equal(PtlMEMDAttach(px_ni, PT, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, md, PTL_RETAIN, &new_me,
-                                       &out), PTL_EQ_INVALID);
+        assert_int_equal(
+            PtlMEMDAttach(px_ni, PT, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, md, PTL_RETAIN, &new_me, &out),
+            PTL_EQ_INVALID);
         assert_int_equal(PtlMEMDInsert(me, px_anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, md, PTL_RETAIN, &new_me, &out),
                          PTL_EQ_INVALID);
 #endif
@@ -145,8 +149,8 @@ static void test_used_up_descriptors_are_skipped_and_can_be_revived(void **state
 {
     unsigned options = PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE;
     struct px_entry first = px_entry(PT, 0, 0, PTL_RETAIN, px_md(memory, 100, options, 2, eq), PTL_RETAIN);
-    struct px_entry second = px_entry(PT, 0, 0, PTL_RETAIN, px_md(memory + 100, 100, options, PTL_MD_THRESH_INF, eq),
-                                      PTL_RETAIN);
+    struct px_entry second =
+        px_entry(PT, 0, 0, PTL_RETAIN, px_md(memory + 100, 100, options, PTL_MD_THRESH_INF, eq), PTL_RETAIN);
 
     (void)state;
     px_barrier();
@@ -171,15 +175,16 @@ static void test_used_up_descriptors_are_skipped_and_can_be_revived(void **state
 static void test_all_operations_count_on_one_descriptor(void **state)
 {
     ptl_handle_md_t mdh = px_bind(px_md(memory, 16, PTL_MD_EVENT_START_DISABLE, 20, local_eq), PTL_RETAIN);
-    struct px_entry e = px_entry(PT, 5, 0, PTL_RETAIN, px_md(memory + 64, 16, PTL_MD_OP_PUT | PTL_MD_OP_GET |
-                                                             PTL_MD_MANAGE_REMOTE, 10, PTL_EQ_NONE), PTL_RETAIN);
+    struct px_entry e = px_entry(
+        PT, 5, 0, PTL_RETAIN,
+        px_md(memory + 64, 16, PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE, 10, PTL_EQ_NONE), PTL_RETAIN);
 
     (void)state;
     px_barrier();
-    assert_int_equal(PtlPut(mdh, PTL_ACK_REQ, px_next, PT, 0, 5, 0, 0), PTL_OK);       /* 2 */
-    assert_int_equal(PtlPut(mdh, PX_NO_ACK, px_next, PT, 0, 5, 0, 0), PTL_OK);         /* 1 */
-    assert_int_equal(PtlGet(mdh, px_next, PT, 0, 5, 0), PTL_OK);                       /* CRAY 2, REF 1 */
-    assert_int_equal(PtlGetPut(mdh, mdh, px_next, PT, 0, 5, 0, 0), PTL_OK);            /* 2 */
+    assert_int_equal(PtlPut(mdh, PTL_ACK_REQ, px_next, PT, 0, 5, 0, 0), PTL_OK); /* 2 */
+    assert_int_equal(PtlPut(mdh, PX_NO_ACK, px_next, PT, 0, 5, 0, 0), PTL_OK);   /* 1 */
+    assert_int_equal(PtlGet(mdh, px_next, PT, 0, 5, 0), PTL_OK);                 /* CRAY 2, REF 1 */
+    assert_int_equal(PtlGetPut(mdh, mdh, px_next, PT, 0, 5, 0, 0), PTL_OK);      /* 2 */
     for (int i = 0; i < 6 + PX_CRAY; i++)
         px_take(local_eq);
     px_settle();
@@ -195,11 +200,10 @@ static void test_all_operations_count_on_one_descriptor(void **state)
 /* events: auto-unlink by puts: PUT_START, PUT_END, UNLINK */
 static void test_the_last_operation_unlinks(void **state)
 {
-    struct px_entry e = px_entry(PT, 0, 0, PTL_UNLINK, px_md(memory, 100, PTL_MD_OP_PUT | PX_UNLINK, 2, eq),
-                                 PTL_UNLINK);
-    struct px_entry behind = px_entry(PT, 0, 0, PTL_RETAIN, px_md(memory, 100,
-                                                                  PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, -1, eq),
-                                      PTL_RETAIN);
+    struct px_entry e =
+        px_entry(PT, 0, 0, PTL_UNLINK, px_md(memory, 100, PTL_MD_OP_PUT | PX_UNLINK, 2, eq), PTL_UNLINK);
+    struct px_entry behind = px_entry(
+        PT, 0, 0, PTL_RETAIN, px_md(memory, 100, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, -1, eq), PTL_RETAIN);
     ptl_event_t end, event;
 
     (void)state;
@@ -207,8 +211,8 @@ static void test_the_last_operation_unlinks(void **state)
     put(10, 1);
     px_expect_both(eq, (struct px_want){ PTL_EVENT_PUT_START, px_previous, PT, 0, 10, 10, 0, 1, e.mdh, e.md, 2 });
     put(20, 2);
-    end = px_expect_both(eq, (struct px_want){ PTL_EVENT_PUT_START, px_previous, PT, 0, 20, 20, 10, 2, e.mdh, e.md,
-                                               1 });
+    end =
+        px_expect_both(eq, (struct px_want){ PTL_EVENT_PUT_START, px_previous, PT, 0, 20, 20, 10, 2, e.mdh, e.md, 1 });
     event = px_take(eq);
     px_expect(&event, &(struct px_want){ PTL_EVENT_UNLINK, px_previous, PT, 0, 20, 20, 10, 2, e.mdh, e.md, 1 });
     assert_int_equal(event.link, end.link);
@@ -224,9 +228,9 @@ static void test_the_last_operation_unlinks(void **state)
 /* An entry that is retained stays in its place, empty. */
 static void test_a_retained_entry_outlives_its_descriptor(void **state)
 {
-    struct px_entry e = px_entry(PT, 0, 0, PTL_RETAIN, px_md(memory, 100,
-                                                             PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE | PX_UNLINK, 1,
-                                                             eq), PTL_UNLINK);
+    struct px_entry e =
+        px_entry(PT, 0, 0, PTL_RETAIN,
+                 px_md(memory, 100, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE | PX_UNLINK, 1, eq), PTL_UNLINK);
     ptl_handle_md_t again;
 
     (void)state;
@@ -288,8 +292,8 @@ static void test_local_descriptors_unlink_too(void **state)
 /* events: auto-unlink of a getput's descriptors: SEND_START, SEND_END, REPLY_START, REPLY_END, UNLINK */
 static void test_swaps_unlink_on_both_sides(void **state)
 {
-    struct px_entry e = px_entry(PT, 1, 0, PTL_UNLINK, px_md(memory, 8, PTL_MD_OP_PUT | PTL_MD_OP_GET | PX_UNLINK, 1,
-                                                             eq), PTL_UNLINK);
+    struct px_entry e =
+        px_entry(PT, 1, 0, PTL_UNLINK, px_md(memory, 8, PTL_MD_OP_PUT | PTL_MD_OP_GET | PX_UNLINK, 1, eq), PTL_UNLINK);
     ptl_handle_md_t put_md = px_bind(px_md(bytes, 8, PX_UNLINK, 1, local_eq), PTL_UNLINK);
     ptl_handle_md_t get_md = px_bind(px_md(bytes + 8, 8, PX_UNLINK, 1, local_eq), PTL_UNLINK);
 
@@ -316,12 +320,12 @@ static void test_a_source_waits_for_its_acknowledgement(void **state)
     ptl_handle_md_t mdh = px_bind(px_md(bytes, 100, PTL_MD_EVENT_START_DISABLE | PX_UNLINK, 2, local_eq), PTL_UNLINK);
 
     (void)state;
-    assert_int_equal(PtlPut(mdh, PTL_ACK_REQ, px_next, PT, 0, 99, 0, 0), PTL_OK);      /* dropped there */
+    assert_int_equal(PtlPut(mdh, PTL_ACK_REQ, px_next, PT, 0, 99, 0, 0), PTL_OK); /* dropped there */
     px_take_kind(local_eq, PTL_EVENT_SEND_END);
     px_settle();
     px_nothing(local_eq);
     assert_int_equal(threshold_of(mdh), 1);
-    assert_int_equal(PtlMDUnlink(mdh), PTL_OK);     /* waiting is not pending */
+    assert_int_equal(PtlMDUnlink(mdh), PTL_OK); /* waiting is not pending */
 }
 
 /* Who has the UNLINK event, dialect by dialect. */
@@ -346,8 +350,8 @@ static void test_who_gets_an_unlink_event(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct px_entry e = px_entry(PT, 0, 0, PTL_UNLINK, px_md(memory, 100, PTL_MD_OP_PUT | cases[i].options, 1, eq),
-                                     PTL_UNLINK);
+        struct px_entry e =
+            px_entry(PT, 0, 0, PTL_UNLINK, px_md(memory, 100, PTL_MD_OP_PUT | cases[i].options, 1, eq), PTL_UNLINK);
 
         px_barrier();
         put(10, 0);
@@ -397,8 +401,10 @@ static void test_unlinking_by_hand_can_be_told(void **state)
 /* PTL_MD_FLAG_AUTO_UNLINK is PTL_UNLINK in another place. */
 static void test_the_flag_among_the_options_unlinks(void **state)
 {
-    struct px_entry e = px_entry(PT, 0, 0, PTL_UNLINK, px_md(memory, 100, PTL_MD_OP_PUT | PTL_MD_FLAG_AUTO_UNLINK |
-                                                             PTL_MD_EVENT_AUTO_UNLINK_ENABLE, 1, eq), PTL_RETAIN);
+    struct px_entry e =
+        px_entry(PT, 0, 0, PTL_UNLINK,
+                 px_md(memory, 100, PTL_MD_OP_PUT | PTL_MD_FLAG_AUTO_UNLINK | PTL_MD_EVENT_AUTO_UNLINK_ENABLE, 1, eq),
+                 PTL_RETAIN);
 
     (void)state;
     px_barrier();
@@ -412,8 +418,9 @@ static void test_the_flag_among_the_options_unlinks(void **state)
 /* The offset of the next message is a multiple of 8. */
 static void test_offsets_can_be_kept_aligned(void **state)
 {
-    struct px_entry e = px_entry(PT, 0, 0, PTL_RETAIN, px_md(memory, 1000, PTL_MD_OP_PUT | PTL_MD_LOCAL_ALIGN8 |
-                                                             PTL_MD_EVENT_START_DISABLE, -1, eq), PTL_RETAIN);
+    struct px_entry e = px_entry(
+        PT, 0, 0, PTL_RETAIN,
+        px_md(memory, 1000, PTL_MD_OP_PUT | PTL_MD_LOCAL_ALIGN8 | PTL_MD_EVENT_START_DISABLE, -1, eq), PTL_RETAIN);
     static const ptl_size_t lengths[] = { 1, 8, 13, 0, 16 }, offsets[] = { 0, 8, 16, 32, 32 };
 
     (void)state;
@@ -431,8 +438,8 @@ static void test_offsets_can_be_kept_aligned(void **state)
 /* events: unlink by a call: no UNLINK */
 static void test_unlinking_by_hand_is_silent(void **state)
 {
-    struct px_entry e = px_entry(PT, 0, 0, PTL_UNLINK, px_md(memory, 100, PTL_MD_OP_PUT | PX_UNLINK, 1, eq),
-                                 PTL_UNLINK);
+    struct px_entry e =
+        px_entry(PT, 0, 0, PTL_UNLINK, px_md(memory, 100, PTL_MD_OP_PUT | PX_UNLINK, 1, eq), PTL_UNLINK);
     ptl_handle_md_t bound = px_bind(px_md(memory, 100, PX_UNLINK, 1, eq), PTL_UNLINK);
 
     (void)state;
@@ -445,14 +452,14 @@ static void test_unlinking_by_hand_is_silent(void **state)
 /* Zero by the program's own hand: inactive, not unlinked, even with PTL_UNLINK. */
 static void test_a_threshold_set_to_zero_does_not_unlink(void **state)
 {
-    struct px_entry e = px_entry(PT, 0, 0, PTL_UNLINK, px_md(memory, 100,
-                                                             PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE | PX_UNLINK, 0,
-                                                             eq), PTL_UNLINK);
+    struct px_entry e =
+        px_entry(PT, 0, 0, PTL_UNLINK,
+                 px_md(memory, 100, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE | PX_UNLINK, 0, eq), PTL_UNLINK);
 
     (void)state;
     px_barrier();
     put(10, 1);
-    px_settle();        /* dropped */
+    px_settle(); /* dropped */
     px_nothing(eq);
     e.md.threshold = 1;
     assert_int_equal(PtlMDUpdate(e.mdh, NULL, &e.md, PTL_EQ_NONE), PTL_OK);
@@ -485,7 +492,7 @@ static void test_too_little_room_ends_a_descriptor(void **state)
     px_expect_both(eq, (struct px_want){ PTL_EVENT_PUT_START, px_previous, PT, 0, 30, 30, 0, 0, e.mdh, e.md, -1 });
     put(10, 1);
     px_expect_both(eq, (struct px_want){ PTL_EVENT_PUT_START, px_previous, PT, 0, 10, 10, 30, 1, e.mdh, e.md, -1 });
-    put(30, 2);     /* 30 left: not less */
+    put(30, 2); /* 30 left: not less */
     px_expect_both(eq, (struct px_want){ PTL_EVENT_PUT_START, px_previous, PT, 0, 30, 30, 40, 2, e.mdh, e.md, -1 });
     put(1, 3);
     px_take_kind(eq, PTL_EVENT_PUT_START);
@@ -523,7 +530,7 @@ static void test_longer_requests_than_max_size(void **state)
     assert_int_equal(px_take_kind(eq, PTL_EVENT_PUT_END).md_handle, e[1].mdh);
     assert_int_equal(px_take_kind(eq, PTL_EVENT_PUT_END).md_handle, e[0].mdh);
     assert_int_equal(px_take_kind(eq, PTL_EVENT_PUT_END).md_handle, e[2].mdh);
-    assert_int_equal(px_take_kind(eq, PTL_EVENT_PUT_END).md_handle, e[1].mdh);     /* 5 left, still there */
+    assert_int_equal(px_take_kind(eq, PTL_EVENT_PUT_END).md_handle, e[1].mdh); /* 5 left, still there */
     px_settle();
     for (int i = 0; i < 3; i++)
         assert_int_equal(PtlMEUnlink(e[i].me), PTL_OK);
@@ -602,9 +609,9 @@ static void test_an_unread_event_prevents_the_update(void **state)
     px_settle();
     /* Another's events count, not the descriptor's own queue. */
     assert_int_equal(PtlMDUpdate(receive, &old, &active, eq), PTL_MD_NO_UPDATE);
-    assert_ptr_equal(old.start, memory + 200);      /* stored all the same */
+    assert_ptr_equal(old.start, memory + 200); /* stored all the same */
     assert_int_equal(threshold_of(receive), 0);
-    assert_int_equal(PtlMDUpdate(receive, &old, NULL, eq), PTL_OK);     /* only looking */
+    assert_int_equal(PtlMDUpdate(receive, &old, NULL, eq), PTL_OK); /* only looking */
     px_take_kind(eq, PTL_EVENT_PUT_END);
     assert_int_equal(PtlMDUpdate(receive, NULL, &active, eq), PTL_OK);
     assert_int_equal(threshold_of(receive), 1);
@@ -636,8 +643,8 @@ static void test_an_unread_event_prevents_the_update(void **state)
 static void test_no_message_slips_behind_a_granted_update(void **state)
 {
     enum { ROUNDS = 200 };
-    struct px_entry catcher = px_entry(PT, 0, ~0ull, PTL_RETAIN, px_md(memory, 0, PTL_MD_OP_PUT | PTL_MD_TRUNCATE, -1,
-                                                                       eq), PTL_RETAIN);
+    struct px_entry catcher =
+        px_entry(PT, 0, ~0ull, PTL_RETAIN, px_md(memory, 0, PTL_MD_OP_PUT | PTL_MD_TRUNCATE, -1, eq), PTL_RETAIN);
     unsigned n_posted = 0, n_caught = 0;
 
     (void)state;
@@ -657,7 +664,7 @@ static void test_no_message_slips_behind_a_granted_update(void **state)
             ptl_event_t event;
 
             rc = PtlMDUpdate(mdh, NULL, &md, eq);
-            if (rc == PTL_MD_NO_UPDATE) {       /* there is an event, or there will be one */
+            if (rc == PTL_MD_NO_UPDATE) { /* there is an event, or there will be one */
                 event = px_take(eq);
                 assert_true(event.hdr_data == i);
                 is_caught = is_caught || event.type == PTL_EVENT_PUT_END;

@@ -8,7 +8,7 @@
 #define PT 3
 
 static ptl_handle_eq_t eq;
-static ptl_handle_md_t empty;   /* source of requests without data */
+static ptl_handle_md_t empty; /* source of requests without data */
 
 static int open_queue(void **state)
 {
@@ -79,14 +79,14 @@ static void test_list_order_is_what_the_calls_say(void **state)
     ptl_handle_me_t me[6];
 
     (void)state;
-    me[2] = attach(7, PTL_INS_AFTER);                /* 2 */
-    me[1] = attach(7, PTL_INS_BEFORE);               /* 1 2 */
-    me[4] = attach(7, PTL_INS_AFTER);                /* 1 2 4 */
-    me[3] = insert(me[4], 7, PTL_INS_BEFORE);        /* 1 2 3 4 */
-    me[5] = insert(me[4], 7, PTL_INS_AFTER);         /* 1 2 3 4 5 */
-    me[0] = insert(me[1], 7, PTL_INS_BEFORE);        /* 0 1 2 3 4 5 */
+    me[2] = attach(7, PTL_INS_AFTER);         /* 2 */
+    me[1] = attach(7, PTL_INS_BEFORE);        /* 1 2 */
+    me[4] = attach(7, PTL_INS_AFTER);         /* 1 2 4 */
+    me[3] = insert(me[4], 7, PTL_INS_BEFORE); /* 1 2 3 4 */
+    me[5] = insert(me[4], 7, PTL_INS_AFTER);  /* 1 2 3 4 5 */
+    me[0] = insert(me[1], 7, PTL_INS_BEFORE); /* 0 1 2 3 4 5 */
     for (int i = 5; i >= 0; i--)
-        equip(me[i], (uintptr_t)i, 1);               /* each takes one */
+        equip(me[i], (uintptr_t)i, 1); /* each takes one */
     px_barrier();
     for (int i = 0; i < 6; i++)
         request(7);
@@ -116,7 +116,7 @@ static void test_an_entry_without_descriptor_keeps_its_place(void **state)
     request(0);
     assert_int_equal(taken_by(), 9);
     px_settle();
-    equip(mark, 5, 1);      /* now it has one */
+    equip(mark, 5, 1); /* now it has one */
     px_barrier();
     request(0);
     assert_int_equal(taken_by(), 5);
@@ -137,15 +137,21 @@ static void test_bits_match_but_for_the_ignored(void **state)
         ptl_match_bits_t bits;
         int by;
     } requests[] = {
-        { 0x1000000000000001ull, 0 }, { 0x1000000000000002ull, 1 }, { 0x100000000000000full, 1 },
-        { 0x1000000000000011ull, 3 }, { 0x8000000000000000ull, 2 }, { 0xffffffffffffffffull, 2 }, { 0, 3 },
+        { 0x1000000000000001ull, 0 },
+        { 0x1000000000000002ull, 1 },
+        { 0x100000000000000full, 1 },
+        { 0x1000000000000011ull, 3 },
+        { 0x8000000000000000ull, 2 },
+        { 0xffffffffffffffffull, 2 },
+        { 0, 3 },
     };
     ptl_handle_me_t me[4];
 
     (void)state;
     for (int i = 0; i < 4; i++) {
-        assert_int_equal(PtlMEAttach(px_ni, PT, px_anybody, criteria[i].bits, criteria[i].ignore, PTL_RETAIN,
-                                     PTL_INS_AFTER, &me[i]), PTL_OK);
+        assert_int_equal(
+            PtlMEAttach(px_ni, PT, px_anybody, criteria[i].bits, criteria[i].ignore, PTL_RETAIN, PTL_INS_AFTER, &me[i]),
+            PTL_OK);
         equip(me[i], (uintptr_t)i, PTL_MD_THRESH_INF);
     }
     px_barrier();
@@ -159,8 +165,8 @@ static void test_bits_match_but_for_the_ignored(void **state)
 static void test_node_and_process_match_each_or_any(void **state)
 {
     const ptl_process_id_t ids[] = {
-        { px_previous.nid + 1000, px_previous.pid },            /* nobody */
-        { px_previous.nid, (ptl_pid_t)(px_previous.pid ^ 1) },  /* nobody that sends here */
+        { px_previous.nid + 1000, px_previous.pid },           /* nobody */
+        { px_previous.nid, (ptl_pid_t)(px_previous.pid ^ 1) }, /* nobody that sends here */
         { PTL_NID_ANY, (ptl_pid_t)(px_previous.pid ^ 1) },
         { px_previous.nid + 1000, PTL_PID_ANY },
         { px_previous.nid, px_previous.pid },
@@ -206,11 +212,11 @@ static void test_refused_requests_fall_through(void **state)
 {
     static char memory[64];
     ptl_md_t contents[] = {
-        px_md(memory, 64, PTL_MD_OP_GET, PTL_MD_THRESH_INF, eq),                           /* no put */
-        px_md(memory, 64, PTL_MD_OP_PUT, 0, eq),                                           /* inactive */
-        px_md(memory, 15, PTL_MD_OP_PUT, PTL_MD_THRESH_INF, eq),                           /* too short */
-        px_md(memory, 64, PTL_MD_OP_PUT | PTL_MD_MAX_SIZE, PTL_MD_THRESH_INF, eq),         /* max_size 8 */
-        px_md(memory, 8, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, PTL_MD_THRESH_INF, eq),     /* beyond the end */
+        px_md(memory, 64, PTL_MD_OP_GET, PTL_MD_THRESH_INF, eq),                       /* no put */
+        px_md(memory, 64, PTL_MD_OP_PUT, 0, eq),                                       /* inactive */
+        px_md(memory, 15, PTL_MD_OP_PUT, PTL_MD_THRESH_INF, eq),                       /* too short */
+        px_md(memory, 64, PTL_MD_OP_PUT | PTL_MD_MAX_SIZE, PTL_MD_THRESH_INF, eq),     /* max_size 8 */
+        px_md(memory, 8, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, PTL_MD_THRESH_INF, eq), /* beyond the end */
         px_md(memory, 8, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_TRUNCATE, PTL_MD_THRESH_INF, eq),
         px_md(memory, 64, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, PTL_MD_THRESH_INF, eq),
     };
@@ -246,7 +252,7 @@ static void test_unlinking_an_entry_takes_its_descriptor(void **state)
         assert_int_equal(PtlMEUnlink(me), PTL_ME_INVALID);
         assert_int_equal(PtlMDUnlink(mdh), PTL_MD_INVALID);
     }
-    px_nothing(eq);     /* without a word */
+    px_nothing(eq); /* without a word */
     assert_int_equal(PtlMEUnlink(PTL_INVALID_HANDLE), PTL_ME_INVALID);
 }
 
@@ -258,13 +264,14 @@ static void test_unlinking_a_descriptor_takes_its_entry_if_asked(void **state)
 
     (void)state;
     for (int unlink = 0; unlink < 2; unlink++) {
-        assert_int_equal(PtlMEAttach(px_ni, PT, px_anybody, 0, 0, unlink ? PTL_UNLINK : PTL_RETAIN, PTL_INS_AFTER,
-                                     &me[unlink]), PTL_OK);
+        assert_int_equal(
+            PtlMEAttach(px_ni, PT, px_anybody, 0, 0, unlink ? PTL_UNLINK : PTL_RETAIN, PTL_INS_AFTER, &me[unlink]),
+            PTL_OK);
         mdh = equip(me[unlink], 1, 1);
         assert_int_equal(PtlMDUnlink(mdh), PTL_OK);
     }
     assert_int_equal(PtlMEUnlink(me[1]), PTL_ME_INVALID);
-    equip(me[0], 2, 1);     /* empty: takes another */
+    equip(me[0], 2, 1); /* empty: takes another */
     px_barrier();
     request(0);
     assert_int_equal(taken_by(), 2);
@@ -292,7 +299,7 @@ static void test_an_unused_index_is_found(void **state)
     assert_int_equal(PtlMEAttachAny(px_ni, &first, px_anybody, 5, 0, PTL_RETAIN, &me[0]), PTL_OK);
     assert_int_equal(PtlMEAttachAny(px_ni, &second, px_anybody, 5, 0, PTL_RETAIN, &me[1]), PTL_OK);
     assert_true(first < second && second <= (ptl_pt_index_t)px_limits.max_pt_index);
-    assert_int_not_equal(first, PT);        /* was used */
+    assert_int_not_equal(first, PT); /* was used */
     assert_int_equal(PtlMEUnlink(me[1]), PTL_OK);
     assert_int_equal(PtlMEAttachAny(px_ni, &second, px_anybody, 5, 0, PTL_RETAIN, &me[1]), PTL_OK);
     equip(me[0], 1, 1);

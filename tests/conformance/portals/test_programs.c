@@ -44,8 +44,8 @@ static void test_open_mpi_btl(void **state)
     static uint8_t blocks[2][BLOCK], message[MESSAGE];
     ptl_handle_eq_t recv_eq = px_eq(256), send_eq = px_eq(256), eqs[2] = { recv_eq, send_eq };
     ptl_handle_me_t reject = attach(30, 0, 0, PTL_RETAIN, PTL_INS_BEFORE);
-    ptl_handle_md_t send_md = px_bind(px_md(message, MESSAGE, START_OFF | END_OFF, PTL_MD_THRESH_INF, send_eq),
-                                      PTL_RETAIN);
+    ptl_handle_md_t send_md =
+        px_bind(px_md(message, MESSAGE, START_OFF | END_OFF, PTL_MD_THRESH_INF, send_eq), PTL_RETAIN);
     unsigned long distance;
     unsigned n_sent = 0, n_acked = 0, n_received = 0, n_posted = 0;
     ptl_handle_me_t block_me[2];
@@ -56,7 +56,7 @@ static void test_open_mpi_btl(void **state)
 
     (void)state;
     equip(reject, px_md(NULL, 0, PTL_MD_OP_PUT | PTL_MD_TRUNCATE, PTL_MD_THRESH_INF, PTL_EQ_NONE), PTL_RETAIN);
-    assert_int_equal(PtlNIDist(px_ni, px_next, &distance), PTL_OK);     /* reachable */
+    assert_int_equal(PtlNIDist(px_ni, px_next, &distance), PTL_OK); /* reachable */
     px_barrier();
     while (n_acked < MESSAGES || n_received < MESSAGES) {
         ptl_event_t event;
@@ -190,7 +190,7 @@ static void test_open_mpi_mtl(void **state)
             break;
         default:
             assert_int_equal(event.type, PTL_EVENT_UNLINK);
-            assert_ptr_equal(event.md.start, out);      /* intact */
+            assert_ptr_equal(event.md.start, out); /* intact */
             assert_true(event.md.length == LONG);
             assert_int_equal(PX_CRAY, 0);
         }
@@ -206,7 +206,7 @@ static void test_open_mpi_mtl(void **state)
     rc = PtlMEMDPost(px_ni, blocks, px_previous, long_bit | body, 15ull << 60, PTL_UNLINK, PTL_INS_BEFORE, md,
                      PTL_UNLINK, &posted, &posted_md, empty_eq);
     assert_int_equal(rc, PTL_OK);
-    assert_int_equal(PtlMEUnlink(posted), PTL_OK);      /* cancelled */
+    assert_int_equal(PtlMEUnlink(posted), PTL_OK); /* cancelled */
     rc = PtlMEMDPost(px_ni, blocks, px_previous, long_bit | body, 15ull << 60, PTL_UNLINK, PTL_INS_BEFORE, md,
                      PTL_UNLINK, &posted, &posted_md, unexpected_eq);
     assert_int_equal(rc, PTL_OK);
@@ -225,7 +225,7 @@ static void test_open_mpi_mtl(void **state)
     px_same(in, LONG, (uint64_t)((px_rank + px_size - 1) % px_size));
     px_settle();
     px_nothing(unexpected_eq);
-    assert_int_equal(PtlMEUnlink(posted), PTL_ME_INVALID);      /* too late to cancel */
+    assert_int_equal(PtlMEUnlink(posted), PTL_ME_INVALID); /* too late to cancel */
     assert_int_equal(PtlMEUnlink(read_me), PTL_ME_INVALID);
     assert_int_equal(PtlMDUnlink(short_md), PTL_OK);
     assert_int_equal(PtlMDUnlink(get_md), PTL_OK);
@@ -278,8 +278,8 @@ static void test_gasnet(void **state)
     px_fill(local, SEGMENT / 2, (uint64_t)px_rank);
     px_barrier();
     for (uint64_t i = 0; i < OPS; i++)
-        assert_int_equal(PtlPutRegion(local_md, i * 512, 512, PTL_ACK_REQ, px_next, 39, 0, (i + 1) << 4 | 3, i * 512,
-                                      0), PTL_OK);
+        assert_int_equal(
+            PtlPutRegion(local_md, i * 512, 512, PTL_ACK_REQ, px_next, 39, 0, (i + 1) << 4 | 3, i * 512, 0), PTL_OK);
     for (unsigned i = 0; i < 2 * OPS; i++) {
         ptl_event_t event = px_take(eq);
         uint64_t op = (event.match_bits >> 4) - 1;
@@ -375,7 +375,7 @@ static void test_armci(void **state)
         while (PtlMDUpdate(mdh, NULL, &fresh, armed_eq) == PTL_MD_NO_UPDATE)
             ;
         assert_int_equal(PtlGet(mdh, px_next, 37, 0, 1, 0), PTL_OK);
-        while (PtlMDUnlink(mdh) == PTL_MD_IN_USE)       /* without an event having been taken */
+        while (PtlMDUnlink(mdh) == PTL_MD_IN_USE) /* without an event having been taken */
             ;
         for (ptl_event_t event; PtlEQGet(eq, &event) == PTL_OK;)
             ;
@@ -434,8 +434,9 @@ static void test_cci(void **state)
         ptl_md_t md = px_md(in + i * 1024, 1024, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | START_OFF,
                             i < 2 ? 1 : PTL_MD_THRESH_INF, eq);
 #if PX_CRAY
-        assert_int_equal(PtlMEMDAttach(px_ni, 32 + i, px_anybody, i, 0, PTL_UNLINK, PTL_INS_AFTER, md, PTL_UNLINK,
-                                       &me[i], &mdh), PTL_OK);
+        assert_int_equal(
+            PtlMEMDAttach(px_ni, 32 + i, px_anybody, i, 0, PTL_UNLINK, PTL_INS_AFTER, md, PTL_UNLINK, &me[i], &mdh),
+            PTL_OK);
 #else
         me[i] = attach(32 + i, i, 0, PTL_UNLINK, PTL_INS_AFTER);
         equip(me[i], md, PTL_UNLINK);
@@ -514,7 +515,7 @@ static void test_bmi(void **state)
             if (event.type == PTL_EVENT_PUT_END && event.md_handle != recv_md) {
                 is_caught = true;
                 assert_true(event.hdr_data == tag && event.mlength == 0);
-                assert_int_equal(PtlMEUnlink(recv_me), PTL_OK);         /* never was active */
+                assert_int_equal(PtlMEUnlink(recv_me), PTL_OK); /* never was active */
                 get_md = px_bind(px_md(in, BYTES, START_OFF, PX_CRAY ? 2 : 1, eq), PTL_RETAIN);
                 assert_int_equal(PtlGet(get_md, event.initiator, 36, 0, tag, 0), PTL_OK);
                 n_pulled++;
@@ -533,7 +534,7 @@ static void test_bmi(void **state)
             }
         }
         px_same(in, BYTES, (uint64_t)((px_rank + px_size - 1) % px_size));
-        assert_int_equal(PtlMEUnlink(send_me), PTL_OK);     /* threshold 3: not used up */
+        assert_int_equal(PtlMEUnlink(send_me), PTL_OK); /* threshold 3: not used up */
         if (get_md != PTL_INVALID_HANDLE)
             assert_int_equal(PtlMDUnlink(get_md), PTL_OK);
         px_settle();
@@ -576,7 +577,7 @@ static void test_nnti(void **state)
         for (int i = 0; i < 12; i++)
             px_take(eq);
         px_settle();
-        assert_int_equal(PtlMEUnlink(me), PTL_OK);      /* full, and with it its descriptor */
+        assert_int_equal(PtlMEUnlink(me), PTL_OK); /* full, and with it its descriptor */
         assert_int_equal(PtlMDUnlink(mdh), PTL_MD_INVALID);
     }
     px_barrier();
@@ -607,8 +608,10 @@ static void test_lwfs(void **state)
     ptl_handle_me_t me = attach(5, 1, 0, PTL_RETAIN, PTL_INS_AFTER);
 
     (void)state;
-    equip(me, px_md(bulk, sizeof(bulk), PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE, PTL_MD_THRESH_INF,
-                    PTL_EQ_NONE), PTL_RETAIN);
+    equip(
+        me,
+        px_md(bulk, sizeof(bulk), PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE, PTL_MD_THRESH_INF, PTL_EQ_NONE),
+        PTL_RETAIN);
     px_fill(bulk, sizeof(bulk), (uint64_t)px_rank);
     px_barrier();
     for (int i = 0; i < 100; i++) {
@@ -745,8 +748,8 @@ static void test_kernel_ptllnd(void **state)
 {
     ptl_handle_eq_t eq;
     ptl_handle_me_t me;
-    ptl_handle_md_t source = px_bind(px_md(NULL, 0, START_OFF | END_OFF, PTL_MD_THRESH_INF, PTL_EQ_NONE),
-                                     PTL_RETAIN), mdh;
+    ptl_handle_md_t source = px_bind(px_md(NULL, 0, START_OFF | END_OFF, PTL_MD_THRESH_INF, PTL_EQ_NONE), PTL_RETAIN),
+                    mdh;
     ptl_event_t event;
 
     (void)state;

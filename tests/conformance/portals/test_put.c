@@ -167,7 +167,7 @@ static void test_disabled_events_count(void **state)
     assert_int_equal(PtlPut(mdh, PTL_ACK_REQ, px_next, PT, 0, PX_BITS, 0, 0), PTL_OK);
     px_settle();
     assert_int_equal(PtlMDUpdate(mdh, &now, NULL, PTL_EQ_NONE), PTL_OK);
-    assert_int_equal(now.threshold, 1);     /* sent, acknowledged: without a queue as well */
+    assert_int_equal(now.threshold, 1); /* sent, acknowledged: without a queue as well */
     assert_int_equal(PtlMDUpdate(e.mdh, &now, NULL, PTL_EQ_NONE), PTL_OK);
     assert_int_equal(now.threshold, 1);
     assert_int_equal(PtlMDUnlink(mdh), PTL_OK);
@@ -198,8 +198,8 @@ static void test_a_target_can_refuse_to_acknowledge(void **state)
 /* events: put + target EQ_NONE: ACK, no PUT_START, no PUT_END */
 static void test_acks_need_no_queue_at_the_target(void **state)
 {
-    struct px_entry e = px_entry(PT, PX_BITS, 0, PTL_RETAIN, px_md(target, 64, PTL_MD_OP_PUT, 1, PTL_EQ_NONE),
-                                 PTL_RETAIN);
+    struct px_entry e =
+        px_entry(PT, PX_BITS, 0, PTL_RETAIN, px_md(target, 64, PTL_MD_OP_PUT, 1, PTL_EQ_NONE), PTL_RETAIN);
     ptl_handle_md_t mdh = px_bind(px_md(source, 16, PTL_MD_EVENT_START_DISABLE, 2, source_eq), PTL_RETAIN);
 
     (void)state;
@@ -218,11 +218,11 @@ static void test_acks_need_no_queue_at_the_target(void **state)
 static void test_truncation_is_told_to_both(void **state)
 {
     static const ptl_size_t kept[] = { 40, 20, 0 }, offset[] = { 0, 40, 60 };
-    struct px_entry e = px_entry(PT, PX_BITS, 0, PTL_RETAIN,
-                                 px_md(target, 60, PTL_MD_OP_PUT | PTL_MD_TRUNCATE, PTL_MD_THRESH_INF, target_eq),
-                                 PTL_RETAIN);
-    ptl_md_t md = px_md(source, 40, PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE, PTL_MD_THRESH_INF,
-                        source_eq);
+    struct px_entry e =
+        px_entry(PT, PX_BITS, 0, PTL_RETAIN,
+                 px_md(target, 60, PTL_MD_OP_PUT | PTL_MD_TRUNCATE, PTL_MD_THRESH_INF, target_eq), PTL_RETAIN);
+    ptl_md_t md =
+        px_md(source, 40, PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE, PTL_MD_THRESH_INF, source_eq);
     ptl_handle_md_t mdh = px_bind(md, PTL_RETAIN);
 
     (void)state;
@@ -248,8 +248,8 @@ static void test_truncation_is_told_to_both(void **state)
 static void test_the_remote_offset_is_used_where_it_is_wanted(void **state)
 {
     struct px_entry e = accept(PTL_MD_MANAGE_REMOTE, PTL_MD_THRESH_INF);
-    ptl_md_t md = px_md(source, 16, PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE, PTL_MD_THRESH_INF,
-                        source_eq);
+    ptl_md_t md =
+        px_md(source, 16, PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE, PTL_MD_THRESH_INF, source_eq);
     ptl_handle_md_t mdh = px_bind(md, PTL_RETAIN);
     static const ptl_size_t offsets[] = { 100, 0, BYTES - 16, 100 };
 
@@ -304,8 +304,9 @@ static void test_local_offsets_follow_each_other(void **state)
 /* events: put + IOVEC: SEND_START, SEND_END, ACK, PUT_START, PUT_END */
 static void test_scattered_memory_on_both_sides(void **state)
 {
-    ptl_md_iovec_t out[5] = { { source, 100 }, { NULL, 0 }, { source + 300, 1 }, { source + 500, 999 },
-                              { source + 2000, 400 } };
+    ptl_md_iovec_t out[5] = {
+        { source, 100 }, { NULL, 0 }, { source + 300, 1 }, { source + 500, 999 }, { source + 2000, 400 }
+    };
     ptl_md_iovec_t in[4] = { { target + 7, 3 }, { target + 1000, 1200 }, { target + 50, 0 }, { target + 3000, 297 } };
     uint8_t flat_out[1500], flat_in[1500];
     ptl_md_t md = px_md(out, 5, PTL_MD_IOVEC, PTL_MD_THRESH_INF, source_eq);
@@ -344,7 +345,7 @@ static void test_scattered_memory_on_both_sides(void **state)
     px_take_kind(source_eq, PTL_EVENT_SEND_START);
     assert_true(px_take_kind(source_eq, PTL_EVENT_SEND_END).offset == 90);
     px_settle();
-    px_nothing(target_eq);      /* full: dropped */
+    px_nothing(target_eq); /* full: dropped */
     assert_int_equal(PtlMDUnlink(mdh), PTL_OK);
     assert_int_equal(PtlMEUnlink(e.me), PTL_OK);
 }
@@ -353,8 +354,8 @@ static void test_scattered_memory_on_both_sides(void **state)
 static void test_an_attached_descriptor_can_be_the_source(void **state)
 {
     struct px_entry e = accept(PTL_MD_EVENT_START_DISABLE, PTL_MD_THRESH_INF);
-    ptl_md_t md = px_md(source, 64, PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_TRUNCATE | PTL_MD_MAX_SIZE, 3,
-                        source_eq);
+    ptl_md_t md =
+        px_md(source, 64, PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_TRUNCATE | PTL_MD_MAX_SIZE, 3, source_eq);
     struct px_entry from;
 
     (void)state;

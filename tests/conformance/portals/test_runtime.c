@@ -9,7 +9,7 @@ static int n_interfaces;
 static int begin(void **state)
 {
     (void)state;
-    unsetenv("PTL_MY_RID");     /* the launcher's, or of the test before */
+    unsetenv("PTL_MY_RID"); /* the launcher's, or of the test before */
     unsetenv("PTL_NIDMAP");
     unsetenv("PTL_PIDMAP");
     unsetenv("PTL_MY_JID");
@@ -83,7 +83,7 @@ static void test_set_before_the_interface(void **state)
     assert_int_equal(PtlSetNIDMap(PTL_INVALID_HANDLE, nids, 3), PTL_OK);
     assert_int_equal(PtlSetPIDMap(PTL_INVALID_HANDLE, pids, 3), PTL_OK);
     ni = open_pid(PTL_PID_ANY);
-    assert_int_equal(pid_of(ni), 300 + px_rank);        /* from the map */
+    assert_int_equal(pid_of(ni), 300 + px_rank); /* from the map */
     assert_int_equal(PtlGetJid(ni, &jid), PTL_OK);
     assert_int_equal(jid, 4242);
     assert_int_equal(PtlGetRank(ni, &rank, &size), PTL_OK);
@@ -116,7 +116,7 @@ static void test_set_after_the_interface(void **state)
 
     (void)state;
     assert_int_equal(PtlSetRank(ni, 0, 2), PTL_OK);
-    assert_int_equal(PtlSetRank(ni, 0, 2), PTL_FAIL);       /* once */
+    assert_int_equal(PtlSetRank(ni, 0, 2), PTL_FAIL); /* once */
     assert_int_equal(PtlSetNIDMap(ni, bad_nids, 2), PTL_FAIL);
     assert_int_equal(PtlSetPIDMap(ni, bad_pids, 2), PTL_PID_INVALID);
     assert_int_equal(PtlSetNIDMap(ni, nids, 2), PTL_OK);
@@ -246,7 +246,7 @@ static void test_the_launchers_environment_yields(void **state)
     assert_int_equal(size, 2);
     assert_int_equal(PtlGetNIDMap(ni, nids, 2), PTL_OK);
     assert_int_equal(nids[0], 700);
-    assert_int_equal(PtlGetPIDMap(ni, pids, 2), PTL_NO_INIT);   /* wrong for the own rank: not told */
+    assert_int_equal(PtlGetPIDMap(ni, pids, 2), PTL_NO_INIT); /* wrong for the own rank: not told */
     assert_int_equal(PtlGetRankId(ni, 0, &id), PTL_NO_INIT);
     assert_int_equal(PtlNIInit(PTL_IFACE_UTCP1, PTL_PID_ANY, NULL, NULL, &second), PTL_OK);
     assert_int_equal(PtlSetRank(ni, 0, 1), PTL_OK);

@@ -24,24 +24,24 @@
 static struct fx fx;
 static ptl_process_id_t peer;
 static pid_t peer_pid;
-static int peer_ends[2];        /* the peer lives until we close it */
+static int peer_ends[2]; /* the peer lives until we close it */
 
 /* ---- threads ---- */
 
 struct worker {
     pthread_t thread;
     unsigned number;
-    int failed_line;            /* 0: none */
+    int failed_line; /* 0: none */
     const char *failed;
 };
 
-#define TRY(condition)                      \
-    do {                                    \
-        if (!(condition)) {                 \
-            w->failed_line = __LINE__;      \
-            w->failed = #condition;         \
-            return NULL;                    \
-        }                                   \
+#define TRY(condition)                                                                                                 \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            w->failed_line = __LINE__;                                                                                 \
+            w->failed = #condition;                                                                                    \
+            return NULL;                                                                                               \
+        }                                                                                                              \
     } while (0)
 
 static void start_workers(struct worker *workers, unsigned n, void *(*body)(void *))
@@ -77,7 +77,10 @@ static void run_workers(void *(*body)(void *))
 static void be_the_peer(int tell)
 {
     static uint8_t memory[BYTES * THREADS];
-    ptl_md_t md = { .start = memory, .length = sizeof(memory), .threshold = PTL_MD_THRESH_INF, .eq_handle = PTL_EQ_NONE,
+    ptl_md_t md = { .start = memory,
+                    .length = sizeof(memory),
+                    .threshold = PTL_MD_THRESH_INF,
+                    .eq_handle = PTL_EQ_NONE,
                     .options = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE };
     ptl_process_id_t id;
     ptl_handle_any_t ni, me, mdh;
@@ -163,8 +166,11 @@ static bool take(ptl_handle_eq_t eq, ptl_event_kind_t kind, bool blocks, ptl_eve
 /* A descriptor of `bytes` at `start`. */
 static bool bind_md(void *start, ptl_size_t bytes, ptl_handle_eq_t eq, ptl_handle_md_t *mdh)
 {
-    ptl_md_t md = { .start = start, .length = bytes, .threshold = PTL_MD_THRESH_INF,
-                    .options = PTL_MD_EVENT_START_DISABLE, .eq_handle = eq };
+    ptl_md_t md = { .start = start,
+                    .length = bytes,
+                    .threshold = PTL_MD_THRESH_INF,
+                    .options = PTL_MD_EVENT_START_DISABLE,
+                    .eq_handle = eq };
 
     return PtlMDBind(px_ni, md, PTL_RETAIN, mdh) == PTL_OK;
 }
@@ -187,7 +193,9 @@ static void *live_on_own_objects(void *arg)
         ptl_handle_eq_t eq, target_eq;
         ptl_handle_md_t out, back, target;
         ptl_handle_me_t me;
-        ptl_md_t md = { .start = memory, .length = BYTES, .threshold = PTL_MD_THRESH_INF,
+        ptl_md_t md = { .start = memory,
+                        .length = BYTES,
+                        .threshold = PTL_MD_THRESH_INF,
                         .options = PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE };
         ptl_event_t event;
 
@@ -268,9 +276,10 @@ static void test_an_event_wakes_one_of_those_who_wait(void **state)
 
     (void)state;
     shared_eq = px_eq(MESSAGES + THREADS);
-    entry = px_entry(QUEUE_PT, 0, 0, PTL_RETAIN, px_md(NULL, 0,
-                                                       PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE,
-                                                       PTL_MD_THRESH_INF, shared_eq), PTL_RETAIN);
+    entry = px_entry(
+        QUEUE_PT, 0, 0, PTL_RETAIN,
+        px_md(NULL, 0, PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE, PTL_MD_THRESH_INF, shared_eq),
+        PTL_RETAIN);
     assert_true(bind_md(&byte, 0, PTL_EQ_NONE, &out));
     start_workers(workers, THREADS, take_in_turn);
     for (unsigned i = 0; i < MESSAGES; i++) {

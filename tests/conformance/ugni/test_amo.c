@@ -17,16 +17,22 @@ struct command {
 };
 
 /* First generation: get, get cached, put, put cached; 64 bits. */
-#define FIRST(op, get, put)                                                                                   \
-    { GNI_FMA_ATOMIC_##get, op, 8, true }, { GNI_FMA_ATOMIC_##get##_C, op, 8, true },                         \
-    { GNI_FMA_ATOMIC_##put, op, 8, false }, { GNI_FMA_ATOMIC_##put##_C, op, 8, false }
+#define FIRST(op, get, put)                                                                                            \
+    { GNI_FMA_ATOMIC_##get, op, 8, true }, { GNI_FMA_ATOMIC_##get##_C, op, 8, true },                                  \
+        { GNI_FMA_ATOMIC_##put, op, 8, false },                                                                        \
+    {                                                                                                                  \
+        GNI_FMA_ATOMIC_##put##_C, op, 8, false                                                                         \
+    }
 
 /* Second generation: the same in 32 and 64 bits. */
-#define SECOND(op, name)                                                                                      \
-    { GNI_FMA_ATOMIC2_F##name##_S, op, 4, true }, { GNI_FMA_ATOMIC2_F##name, op, 8, true },                   \
-    { GNI_FMA_ATOMIC2_F##name##_SC, op, 4, true }, { GNI_FMA_ATOMIC2_F##name##_C, op, 8, true },              \
-    { GNI_FMA_ATOMIC2_##name##_S, op, 4, false }, { GNI_FMA_ATOMIC2_##name, op, 8, false },                   \
-    { GNI_FMA_ATOMIC2_##name##_SC, op, 4, false }, { GNI_FMA_ATOMIC2_##name##_C, op, 8, false }
+#define SECOND(op, name)                                                                                               \
+    { GNI_FMA_ATOMIC2_F##name##_S, op, 4, true }, { GNI_FMA_ATOMIC2_F##name, op, 8, true },                            \
+        { GNI_FMA_ATOMIC2_F##name##_SC, op, 4, true }, { GNI_FMA_ATOMIC2_F##name##_C, op, 8, true },                   \
+        { GNI_FMA_ATOMIC2_##name##_S, op, 4, false }, { GNI_FMA_ATOMIC2_##name, op, 8, false },                        \
+        { GNI_FMA_ATOMIC2_##name##_SC, op, 4, false },                                                                 \
+    {                                                                                                                  \
+        GNI_FMA_ATOMIC2_##name##_C, op, 8, false                                                                       \
+    }
 
 static const struct command commands[] = {
     FIRST(ADD, FADD, ADD),
@@ -142,9 +148,8 @@ static const uint64_t integers[][3] = {
 };
 
 static const double floats[][2] = {
-    { 1.5, 2.25 }, { -1.5, 2.25 },  { 3.0, -4.0 },      { -7.0, -8.0 },      { 0.1, 0.2 },
-    { 1e30, 1.0 }, { 1e-30, -1e-30 }, { 16777216.0, 1.0 }, { INFINITY, 1.0 }, { -INFINITY, 5.0 },
-    { NAN, 2.0 },  { 2.0, NAN },
+    { 1.5, 2.25 },     { -1.5, 2.25 },      { 3.0, -4.0 },     { -7.0, -8.0 },     { 0.1, 0.2 }, { 1e30, 1.0 },
+    { 1e-30, -1e-30 }, { 16777216.0, 1.0 }, { INFINITY, 1.0 }, { -INFINITY, 5.0 }, { NAN, 2.0 }, { 2.0, NAN },
 };
 
 static bool is_float(const struct command *c)
@@ -187,10 +192,15 @@ struct target {
 static gni_post_descriptor_t amo(const struct target *target, gni_fma_cmd_type_t cmd, uint64_t offset, uint64_t length,
                                  uint64_t first, uint64_t second)
 {
-    return (gni_post_descriptor_t){ .type = GNI_POST_AMO, .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
-                                    .local_addr = ADDR(a.mem) + 64, .local_mem_hndl = a.mem_hndl,
-                                    .remote_addr = ADDR(target->mem) + offset, .remote_mem_hndl = target->handle,
-                                    .length = length, .amo_cmd = cmd, .first_operand = first,
+    return (gni_post_descriptor_t){ .type = GNI_POST_AMO,
+                                    .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+                                    .local_addr = ADDR(a.mem) + 64,
+                                    .local_mem_hndl = a.mem_hndl,
+                                    .remote_addr = ADDR(target->mem) + offset,
+                                    .remote_mem_hndl = target->handle,
+                                    .length = length,
+                                    .amo_cmd = cmd,
+                                    .first_operand = first,
                                     .second_operand = second };
 }
 
@@ -587,10 +597,15 @@ static int add_to_rank_zero(struct fx_rank *rank)
     FX_CHECK(GNI_EpCreate(side.nic, side.src_cq, &side.ep) == GNI_RC_SUCCESS);
     FX_CHECK(GNI_EpBind(side.ep, counter->nic_addr, 0) == GNI_RC_SUCCESS);
     for (unsigned i = 0; i < ADDS; i++) {
-        gni_post_descriptor_t d = { .type = GNI_POST_AMO, .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
-                                    .local_addr = ADDR(side.mem) + 64, .local_mem_hndl = side.mem_hndl,
-                                    .remote_addr = counter->addr, .remote_mem_hndl = counter->handle, .length = 8,
-                                    .amo_cmd = GNI_FMA_ATOMIC_FADD, .first_operand = 1 };
+        gni_post_descriptor_t d = { .type = GNI_POST_AMO,
+                                    .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+                                    .local_addr = ADDR(side.mem) + 64,
+                                    .local_mem_hndl = side.mem_hndl,
+                                    .remote_addr = counter->addr,
+                                    .remote_mem_hndl = counter->handle,
+                                    .length = 8,
+                                    .amo_cmd = GNI_FMA_ATOMIC_FADD,
+                                    .first_operand = 1 };
         gni_post_descriptor_t *done;
         uint64_t old;
 

@@ -15,7 +15,7 @@ static void test_wait_returns_an_event_that_is_there(void **state)
     write_queue(&a, &b, 0x123456789abc);
     assert_int_equal(GNI_CqWaitEvent(b.dst_cq, FOR_EVER, &entry), GNI_RC_SUCCESS);
     assert_int_equal(GNI_CQ_GET_DATA(entry), 0x123456789abc);
-    assert_int_equal(GNI_CqGetEvent(b.dst_cq, &entry), GNI_RC_NOT_DONE);    /* it was taken */
+    assert_int_equal(GNI_CqGetEvent(b.dst_cq, &entry), GNI_RC_NOT_DONE); /* it was taken */
 }
 
 static void test_wait_times_out_when_its_time_is_over(void **state)
@@ -260,11 +260,14 @@ static void test_monitor_and_test_do_not_report_what_nobody_can_take(void **stat
 static void test_queue_write_to_oneself_wakes_the_monitor(void **state)
 {
     gni_ep_handle_t self;
-    gni_post_descriptor_t d = { .type = GNI_POST_CQWRITE, .cq_mode = GNI_CQMODE_GLOBAL_EVENT, .cqwrite_value = 0xdead,
-                                .dlvr_mode = GNI_DLVMODE_IN_ORDER, .remote_mem_hndl = b.mem_hndl };
+    gni_post_descriptor_t d = { .type = GNI_POST_CQWRITE,
+                                .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+                                .cqwrite_value = 0xdead,
+                                .dlvr_mode = GNI_DLVMODE_IN_ORDER,
+                                .remote_mem_hndl = b.mem_hndl };
 
     (void)state;
-    assert_int_equal(GNI_EpCreate(b.nic, a.src_cq, &self), GNI_RC_INVALID_PARAM);   /* another NIC's queue */
+    assert_int_equal(GNI_EpCreate(b.nic, a.src_cq, &self), GNI_RC_INVALID_PARAM); /* another NIC's queue */
     assert_int_equal(GNI_EpCreate(b.nic, b.src_cq, &self), GNI_RC_SUCCESS);
     assert_int_equal(GNI_EpBind(self, b.nic_addr, b.inst_id), GNI_RC_SUCCESS);
     for (unsigned i = 0; i < 200; i++) {
@@ -366,7 +369,7 @@ static void test_vector_may_hold_hundreds_of_queues(void **state)
     for (unsigned i = 0; i < 20; i++) {
         struct sleeper s;
 
-        start_sleeper(&s, &b, WAIT_EVENT);      /* somebody else may sleep on the same queue */
+        start_sleeper(&s, &b, WAIT_EVENT); /* somebody else may sleep on the same queue */
         write_queue(&a, &b, i);
         join_sleeper(&s);
         write_queue(&a, &b, 1000 + i);
@@ -448,7 +451,7 @@ static void test_wait_that_times_out_looks_once_more(void **state)
         pthread_t thread;
 
         assert_int_equal(pthread_create(&thread, NULL, write_one, NULL), 0);
-        if (GNI_CqWaitEvent(b.dst_cq, 100, &entry) != GNI_RC_SUCCESS) {     /* so slow is the machine */
+        if (GNI_CqWaitEvent(b.dst_cq, 100, &entry) != GNI_RC_SUCCESS) { /* so slow is the machine */
             assert_int_equal(pthread_join(thread, NULL), 0);
             assert_int_equal(gx_next(b.dst_cq, &entry), GNI_RC_SUCCESS);
             continue;
@@ -474,10 +477,10 @@ static void test_masked_queue_is_not_waited_for(void **state)
     assert_int_equal(GNI_CqVectorMonitor(&b.dst_cq, 1, FOR_EVER, &which), GNI_RC_NOT_DONE);
     assert_int_equal(GNI_CqVectorWaitEvent(&b.dst_cq, 1, FOR_EVER, &entry, &which), GNI_RC_NOT_DONE);
     write_queue(&a, &b, 3);
-    assert_int_equal(GNI_CqWaitEvent(b.dst_cq, FOR_EVER, &entry), GNI_RC_SUCCESS);     /* something to do is done */
+    assert_int_equal(GNI_CqWaitEvent(b.dst_cq, FOR_EVER, &entry), GNI_RC_SUCCESS); /* something to do is done */
     assert_int_equal(GNI_CQ_GET_DATA(entry), 3);
     assert_int_equal(GNI_CqInterruptUnmask(b.dst_cq), GNI_RC_SUCCESS);
-    assert_int_equal(GNI_CqWaitEvent(b.dst_cq, FOR_EVER, &entry), GNI_RC_NOT_DONE);    /* it counts */
+    assert_int_equal(GNI_CqWaitEvent(b.dst_cq, FOR_EVER, &entry), GNI_RC_NOT_DONE); /* it counts */
     assert_int_equal(GNI_CqInterruptUnmask(b.dst_cq), GNI_RC_SUCCESS);
     assert_int_equal(GNI_CqInterruptUnmask(b.dst_cq), GNI_RC_NOT_DONE);
     assert_int_equal(GNI_CqWaitEvent(b.dst_cq, 5, &entry), GNI_RC_TIMEOUT);

@@ -33,8 +33,9 @@ static void cancel_sleepers(enum call call, int cancel_type)
 {
     for (unsigned i = 0; i < 100; i++) {
         void *result = NULL;
-        struct sleeper s = { .call = call, .nic = b.nic, .ep = b.ep, .cqs = { b.dst_cq, b.src_cq },
-                             .cancel_type = cancel_type };
+        struct sleeper s = {
+            .call = call, .nic = b.nic, .ep = b.ep, .cqs = { b.dst_cq, b.src_cq }, .cancel_type = cancel_type
+        };
 
         if (call == POST_DATA_WAIT)
             assert_int_equal(GNI_EpPostDataWId(b.ep, NULL, 0, NULL, 0, 1), GNI_RC_SUCCESS);
@@ -52,7 +53,7 @@ static void cancel_sleepers(enum call call, int cancel_type)
             assert_int_equal(GNI_EpPostDataCancel(b.ep), GNI_RC_SUCCESS);
             assert_int_equal(GNI_EpPostDataWaitById(b.ep, 1, PATIENCE, &post_state, NULL, NULL), GNI_RC_SUCCESS);
         }
-        if (result != PTHREAD_CANCELED)     /* the event of a test put was faster */
+        if (result != PTHREAD_CANCELED) /* the event of a test put was faster */
             assert_int_equal(s.rc, GNI_RC_SUCCESS);
         while (call != PROBE_WAIT && GNI_CqTestEvent(b.dst_cq) == GNI_RC_SUCCESS) {
             gni_cq_entry_t entry;
@@ -120,8 +121,8 @@ static void *work(void *arg)
         gni_post_descriptor_t *done;
         gni_mem_handle_t handle;
 
-        w->rc = GNI_MemRegister(a.nic, (uint64_t)(uintptr_t)a.mem, 4096, NULL, GNI_MEM_READWRITE, (uint32_t)-1,
-                                &handle);
+        w->rc =
+            GNI_MemRegister(a.nic, (uint64_t)(uintptr_t)a.mem, 4096, NULL, GNI_MEM_READWRITE, (uint32_t)-1, &handle);
         if (w->rc == GNI_RC_SUCCESS)
             w->rc = GNI_MemDeregister(a.nic, &handle);
         if (w->rc == GNI_RC_SUCCESS)
@@ -148,7 +149,7 @@ static void test_no_other_call_ends_a_cancelled_thread(void **state)
         assert_int_equal(pthread_join(w.thread, &result), 0);
         assert_int_equal(w.rc, GNI_RC_SUCCESS);
         assert_ptr_equal(result, PTHREAD_CANCELED);
-        expect_sound_nic(&a, &b);       /* no lock has gone with it, nothing is outstanding */
+        expect_sound_nic(&a, &b); /* no lock has gone with it, nothing is outstanding */
     }
 }
 

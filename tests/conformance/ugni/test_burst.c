@@ -13,7 +13,7 @@
 #define PAGE       4096u
 #define BYTES      (16 * PAGE)
 #define PUTS       120u
-#define FLAG_EVERY 64u      /* bytes from one flag to the next */
+#define FLAG_EVERY 64u /* bytes from one flag to the next */
 
 static uint8_t *target;
 static gni_mem_handle_t target_hndl;
@@ -31,14 +31,14 @@ static int open_target(void **state)
     if (target == MAP_FAILED)
         return -1;
     return GNI_MemRegister(b.nic, ADDR(target), BYTES, b.dst_cq, GNI_MEM_READWRITE, (uint32_t)-1, &target_hndl) ==
-                   GNI_RC_SUCCESS
-               ? 0
-               : -1;
+                   GNI_RC_SUCCESS ?
+               0 :
+               -1;
 }
 
 static int close_target(void **state)
 {
-    thaw_emunic();      /* a test may have failed in between */
+    thaw_emunic(); /* a test may have failed in between */
     GNI_MemDeregister(b.nic, &target_hndl);
     munmap(target, BYTES);
     return close_pair(state);
@@ -79,7 +79,7 @@ static void puts_arrive_whole_and_in_order(bool together)
             uint64_t to = emu_random_below(&random, BYTES - length);
 
             posts[i] = put_to(from, to, length, GNI_CQMODE_GLOBAL_EVENT);
-            memcpy(expected + to, a.mem + from, length);    /* many overlap: the later one counts */
+            memcpy(expected + to, a.mem + from, length); /* many overlap: the later one counts */
         }
         post_all(PUTS, together);
         for (unsigned i = 0; i < PUTS; i++)

@@ -372,7 +372,7 @@ static void test_destroy_with_posts_under_way_works(void **state)
     gni_post_descriptor_t d[20];
 
     (void)state;
-    fx_needs_emunic();      /* freezes it */
+    fx_needs_emunic(); /* freezes it */
     open_pair(state);
     freeze_emunic();
     for (size_t i = 0; i < COUNT_OF(d); i++) {

@@ -208,7 +208,8 @@ static void test_posts_refuse_what_cannot_be_a_contribution(void **state)
     assert_int_equal(GNI_PostCqWrite(l->ep, &good), GNI_RC_INVALID_PARAM);
     assert_int_equal(GNI_CtPostFma(l->ep, &good), GNI_RC_INVALID_PARAM);
     assert_int_equal(GNI_MemRegister(l->side->nic, (uint64_t)(uintptr_t)l->side->mem, GX_BYTES, NULL, GNI_MEM_READ_ONLY,
-                                     (uint32_t)-1, &read_only), GNI_RC_SUCCESS);
+                                     (uint32_t)-1, &read_only),
+                     GNI_RC_SUCCESS);
     l->d = good;
     l->d.local_mem_hndl = read_only;
     assert_int_equal(GNI_PostFma(l->ep, &l->d), GNI_RC_PERMISSION_ERROR);
@@ -233,8 +234,8 @@ static void test_posts_refuse_what_cannot_be_a_contribution(void **state)
 
 static void test_unknown_commands_are_refused(void **state)
 {
-    static const uint8_t known[] = { 0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x18, 0x19,
-                                     0x1a, 0x1b, 0x1c, 0x1d, 0x30, 0x31, 0x32, 0x33, 0x38, 0x39, 0x3a, 0x3b };
+    static const uint8_t known[] = { 0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x18,
+                                     0x19, 0x1a, 0x1b, 0x1c, 0x1d, 0x30, 0x31, 0x32, 0x33, 0x38, 0x39, 0x3a, 0x3b };
     struct tree_leaf *l = &tree.leaves[0];
 
     (void)state;
@@ -378,7 +379,7 @@ struct operation {
     gni_ce_cmd_type_t cmd;
     bool is_narrow;
     uint64_t operands[3];
-    uint64_t indices[3];            /* or second operands with TWO_OP */
+    uint64_t indices[3]; /* or second operands with TWO_OP */
     uint64_t result1;
     uint64_t result2;
     uint32_t mode;
@@ -407,8 +408,7 @@ static void check_operation(const struct operation *op)
 static void test_every_operation_in_both_widths(void **state)
 {
     const uint64_t m1 = (uint64_t)-1, d1 = emu_double_bits(1.5), d2 = emu_double_bits(-2.25), d3 = emu_double_bits(8),
-        f1 = emu_float_bits(1.5f),
-                   f2 = emu_float_bits(-2.25f), f3 = emu_float_bits(8);
+                   f1 = emu_float_bits(1.5f), f2 = emu_float_bits(-2.25f), f3 = emu_float_bits(8);
     const struct operation operations[] = {
         { GNI_FMA_CE_AND, 0, { 0xff00ff00ff00ff0f, 0xf0f0f0f0f0f0f0ff, m1 }, { 7, 7, 7 }, 0xf000f000f000f00f, 0, 0 },
         { GNI_FMA_CE_OR, 0, { 1, 0x10, 1ull << 63 }, { 7, 7, 7 }, 1ull << 63 | 0x11, 0, 0 },
@@ -443,9 +443,19 @@ static void test_every_operation_in_both_widths(void **state)
         { GNI_FMA_CE_AND, 0, { 7, 3, 6 }, { 12, 14, 13 }, 2, 12, GNI_CEMODE_TWO_OP },
         { GNI_FMA_CE_OR, 0, { 1, 2, 4 }, { 8, 16, 32 }, 7, 56, GNI_CEMODE_TWO_OP },
         { GNI_FMA_CE_XOR_S, 1, { 1, 3, 4 }, { 8, 16, 8 }, 6, 16, GNI_CEMODE_TWO_OP },
-        { GNI_FMA_CE_FPADD, 0, { d1, d2, d3 }, { d3, d3, d3 }, emu_double_bits(7.25), emu_double_bits(24),
+        { GNI_FMA_CE_FPADD,
+          0,
+          { d1, d2, d3 },
+          { d3, d3, d3 },
+          emu_double_bits(7.25),
+          emu_double_bits(24),
           GNI_CEMODE_TWO_OP },
-        { GNI_FMA_CE_FPADD_S, 1, { f1, f2, f3 }, { f3, f3, f3 }, emu_float_bits(7.25f), emu_float_bits(24),
+        { GNI_FMA_CE_FPADD_S,
+          1,
+          { f1, f2, f3 },
+          { f3, f3, f3 },
+          emu_float_bits(7.25f),
+          emu_float_bits(24),
           GNI_CEMODE_TWO_OP },
         { GNI_FMA_CE_IMAX_LIDX, 0, { 5, m1, 5 }, { 12, 11, 10 }, 5, 10, GNI_CEMODE_TWO_OP },
     };
@@ -499,8 +509,7 @@ static void test_sums_round_as_configured_and_tell_exceptions(void **state)
     add_doubles(GNI_CE_MODE_ROUND_ZERO, DBL_MAX, DBL_MAX, DBL_MAX, over, 0);
     add_doubles(GNI_CE_MODE_ROUND_NEAR, 1, 2, 3, 0, 0);
     add_doubles(GNI_CE_MODE_ROUND_NEAR, 1, 2, 3, GNI_CE_FPE_UFLOW, GNI_CEMODE_FPE_UFLOW);
-    add_doubles(GNI_CE_MODE_ROUND_NEAR, 1, 2, 3,
-                GNI_CE_FPE_OP_INVAL | GNI_CE_FPE_OFLOW | GNI_CE_FPE_PRECISION,
+    add_doubles(GNI_CE_MODE_ROUND_NEAR, 1, 2, 3, GNI_CE_FPE_OP_INVAL | GNI_CE_FPE_OFLOW | GNI_CE_FPE_PRECISION,
                 GNI_CEMODE_FPE_OP_INVAL | GNI_CEMODE_FPE_OFLOW | GNI_CEMODE_FPE_PRECISION);
 }
 
@@ -698,8 +707,9 @@ static void test_result_memory_that_was_deregistered_stays_untouched(void **stat
     (void)state;
     assert_non_null(mem);
     tree_build_flat(&tree, sides, 2);
-    assert_int_equal(GNI_MemRegister(l->side->nic, (uint64_t)(uintptr_t)mem, 4096, NULL, GNI_MEM_READWRITE,
-                                     (uint32_t)-1, &handle), GNI_RC_SUCCESS);
+    assert_int_equal(
+        GNI_MemRegister(l->side->nic, (uint64_t)(uintptr_t)mem, 4096, NULL, GNI_MEM_READWRITE, (uint32_t)-1, &handle),
+        GNI_RC_SUCCESS);
     l->d = tree_post(l, GNI_FMA_CE_IADD, 1, 0);
     l->d.local_addr = (uint64_t)(uintptr_t)mem;
     l->d.local_mem_hndl = handle;

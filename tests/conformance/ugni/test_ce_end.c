@@ -92,8 +92,9 @@ static void test_engines_that_do_not_name_each_other_are_a_mismatch(void **state
     mend();
     tree_sum_up(&tree, 0);
     /* The child says that it is a root. */
-    assert_int_equal(GNI_CeConfigure(tree.engines[1].ce, tree.engines[1].child_eps, 1, NULL, tree.engines[1].cq,
-                                     TREE_MODES), GNI_RC_SUCCESS);
+    assert_int_equal(
+        GNI_CeConfigure(tree.engines[1].ce, tree.engines[1].child_eps, 1, NULL, tree.engines[1].cq, TREE_MODES),
+        GNI_RC_SUCCESS);
     tree.leaves[0].d = tree_post(&tree.leaves[0], GNI_FMA_CE_IADD, 1, 0);
     assert_true(tree_send(&tree.leaves[0]) != 0);
     mend();
@@ -119,7 +120,7 @@ static void test_destroying_an_engine_cancels_what_its_tree_is_doing(void **stat
 {
     (void)state;
     for (unsigned victim = 0; victim < 3; victim++) {
-        static const unsigned engines[] = { 0, 1, 3 };      /* the root, one in the middle, one at the bottom */
+        static const unsigned engines[] = { 0, 1, 3 }; /* the root, one in the middle, one at the bottom */
         struct tree_engine *e = &tree.engines[engines[victim]];
 
         build_deep_tree();
@@ -172,7 +173,7 @@ static void expect_one_outcome(unsigned seed, bool is_destroyed)
         build_deep_tree();
         do {
             victim = &tree.engines[emu_random_below(&random, tree.n_engines)];
-        } while (!is_destroyed && victim == &tree.engines[last->engine]);   /* else its new tree may get the last one */
+        } while (!is_destroyed && victim == &tree.engines[last->engine]); /* else its new tree may get the last one */
         for (unsigned i = 0; i < SIDES; i++) {
             if (&tree.leaves[i] != last)
                 tree_contribute(&tree.leaves[i], GNI_FMA_CE_IADD, 1, 0, round);
@@ -261,7 +262,7 @@ static void test_end_of_a_nic_handle_takes_its_leaf_and_engines_away(void **stat
 
 /* ---- processes ---- */
 
-struct board {                  /* what ranks tell each other */
+struct board { /* what ranks tell each other */
     _Atomic uint32_t posted;
     _Atomic int pids[8];
     uint32_t ce_id;
@@ -312,9 +313,12 @@ static uint64_t member_post(struct member *m, uint64_t value)
     gni_cq_entry_t entry = 0;
 
     memset(member_result(m), 0, sizeof(gni_ce_result_t));
-    m->d = (gni_post_descriptor_t){ .type = GNI_POST_CE, .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
-                                    .local_addr = (uint64_t)(uintptr_t)m->side.mem, .local_mem_hndl = m->side.mem_hndl,
-                                    .ce_cmd = GNI_FMA_CE_IMIN_LIDX, .first_operand = value,
+    m->d = (gni_post_descriptor_t){ .type = GNI_POST_CE,
+                                    .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+                                    .local_addr = (uint64_t)(uintptr_t)m->side.mem,
+                                    .local_mem_hndl = m->side.mem_hndl,
+                                    .ce_cmd = GNI_FMA_CE_IMIN_LIDX,
+                                    .first_operand = value,
                                     .second_operand = 1000 + value };
     FX_CHECK(GNI_PostFma(m->ep, &m->d) == GNI_RC_SUCCESS);
     gx_next(m->side.src_cq, &entry);

@@ -74,7 +74,7 @@ static void test_lost_contribution_fails_its_reduction_for_all_leaves(void **sta
     for (unsigned i = 0; i < SIDES; i++)
         assert_int_equal(statuses[i], i == 4 ? NETWORK : 0); /* only its own leaf could know at once */
     expect_failure_of_all(NETWORK);
-    tree_sum_up(&tree, 3);  /* the tree is whole */
+    tree_sum_up(&tree, 3); /* the tree is whole */
     assert_int_equal(fx_fault_hits(&fx), 1);
 }
 

@@ -175,9 +175,12 @@ static uint64_t member_post(struct member *m, uint64_t value)
     gni_cq_entry_t entry = 0;
 
     memset(member_result(m), 0, sizeof(gni_ce_result_t));
-    m->d = (gni_post_descriptor_t){ .type = GNI_POST_CE, .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
-                                    .local_addr = (uint64_t)(uintptr_t)m->side.mem, .local_mem_hndl = m->side.mem_hndl,
-                                    .ce_cmd = GNI_FMA_CE_IADD, .first_operand = value };
+    m->d = (gni_post_descriptor_t){ .type = GNI_POST_CE,
+                                    .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+                                    .local_addr = (uint64_t)(uintptr_t)m->side.mem,
+                                    .local_mem_hndl = m->side.mem_hndl,
+                                    .ce_cmd = GNI_FMA_CE_IADD,
+                                    .first_operand = value };
     FX_CHECK(GNI_PostFma(m->ep, &m->d) == GNI_RC_SUCCESS);
     gx_next(m->side.src_cq, &entry);
     FX_CHECK(entry != 0);
@@ -265,8 +268,8 @@ static void test_log_names_who_is_configured_and_who_came(void **state)
 
 static void test_log_names_both_of_different_operations(void **state)
 {
-    static const char *const words[] = { "child 0, nid 3 inst 0x67 ", "posts iadd, id 8;",
-                                         "child 1, nid 4 inst 0x68 ", "posts iadd_s, id 9" };
+    static const char *const words[] = { "child 0, nid 3 inst 0x67 ", "posts iadd, id 8;", "child 1, nid 4 inst 0x68 ",
+                                         "posts iadd_s, id 9" };
 
     (void)state;
     tree_add_engine(&tree, &sides[2], NO_PARENT);

@@ -70,7 +70,7 @@ static void test_results_that_are_due_fail_when_emunic_dies(void **state)
 
 static void test_results_that_are_due_fail_when_the_domain_ends(void **state)
 {
-    struct emu_msg end = { .type = EMU_MSG_DOMAIN_END };    /* without a signal: we are a member */
+    struct emu_msg end = { .type = EMU_MSG_DOMAIN_END }; /* without a signal: we are a member */
 
     (void)state;
     tree_build_flat(&tree, sides, 2);

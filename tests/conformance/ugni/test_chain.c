@@ -20,8 +20,10 @@ static void make_puts(gni_post_descriptor_t *first, gni_ct_put_post_descriptor_t
     void **link = &first->next_descr;
 
     for (unsigned i = 0; i < n; i++) {
-        e[i] = (gni_ct_put_post_descriptor_t){ .ep_hndl = a.ep, .remote_addr = ADDR(b.mem) + 8 * (i + 1),
-                                               .remote_mem_hndl = b.mem_hndl, .length = 8,
+        e[i] = (gni_ct_put_post_descriptor_t){ .ep_hndl = a.ep,
+                                               .remote_addr = ADDR(b.mem) + 8 * (i + 1),
+                                               .remote_mem_hndl = b.mem_hndl,
+                                               .length = 8,
                                                .local_addr = ADDR(a.mem) + 8 * (i + 1) };
         *link = &e[i];
         link = &e[i].next_descr;
@@ -33,8 +35,10 @@ static void make_gets(gni_post_descriptor_t *first, gni_ct_get_post_descriptor_t
     void **link = &first->next_descr;
 
     for (unsigned i = 0; i < n; i++) {
-        e[i] = (gni_ct_get_post_descriptor_t){ .ep_hndl = a.ep, .remote_addr = ADDR(b.mem) + 8 * (i + 1),
-                                               .remote_mem_hndl = b.mem_hndl, .length = 8,
+        e[i] = (gni_ct_get_post_descriptor_t){ .ep_hndl = a.ep,
+                                               .remote_addr = ADDR(b.mem) + 8 * (i + 1),
+                                               .remote_mem_hndl = b.mem_hndl,
+                                               .length = 8,
                                                .local_addr = ADDR(a.mem) + 8 * (i + 1),
                                                .local_mem_hndl = a.mem_hndl };
         *link = &e[i];
@@ -47,9 +51,12 @@ static void make_amos(gni_post_descriptor_t *first, gni_ct_amo_post_descriptor_t
     void **link = &first->next_descr;
 
     for (unsigned i = 0; i < n; i++) {
-        e[i] = (gni_ct_amo_post_descriptor_t){ .ep_hndl = a.ep, .remote_addr = ADDR(b.mem) + 8 * (i + 1),
-                                               .remote_mem_hndl = b.mem_hndl, .length = 8,
-                                               .amo_cmd = GNI_FMA_ATOMIC_FADD, .first_operand = i + 2,
+        e[i] = (gni_ct_amo_post_descriptor_t){ .ep_hndl = a.ep,
+                                               .remote_addr = ADDR(b.mem) + 8 * (i + 1),
+                                               .remote_mem_hndl = b.mem_hndl,
+                                               .length = 8,
+                                               .amo_cmd = GNI_FMA_ATOMIC_FADD,
+                                               .first_operand = i + 2,
                                                .local_addr = ADDR(a.mem) + 8 * (i + 1),
                                                .local_mem_hndl = a.mem_hndl };
         *link = &e[i];
@@ -62,8 +69,7 @@ static void make_writes(gni_post_descriptor_t *first, gni_ct_cqw_post_descriptor
     void **link = &first->next_descr;
 
     for (unsigned i = 0; i < n; i++) {
-        e[i] = (gni_ct_cqw_post_descriptor_t){ .ep_hndl = a.ep, .remote_mem_hndl = b.mem_hndl,
-                                               .cqwrite_value = i + 1 };
+        e[i] = (gni_ct_cqw_post_descriptor_t){ .ep_hndl = a.ep, .remote_mem_hndl = b.mem_hndl, .cqwrite_value = i + 1 };
         *link = &e[i];
         link = &e[i].next_descr;
     }
@@ -265,7 +271,7 @@ static void test_chain_of_queue_writes_takes_one_slot(void **state)
     assert_int_equal(GNI_CtPostCqWrite(a.ep, &d), GNI_RC_ERROR_RESOURCE);
     for (unsigned i = 0; i < 128; i++)
         assert_int_equal(finish(&puts[i]), STATUS_OK);
-    assert_int_equal(poll_once(b.dst_cq), GNI_RC_NOT_DONE);    /* nothing of it was started */
+    assert_int_equal(poll_once(b.dst_cq), GNI_RC_NOT_DONE); /* nothing of it was started */
     assert_int_equal(GNI_CtPostCqWrite(a.ep, &d), GNI_RC_SUCCESS);
     assert_int_equal(finish(&d), STATUS_OK);
 }
@@ -340,9 +346,12 @@ static void test_element_writes_nothing_after_its_end_point_is_destroyed(void **
     assert_int_equal(GNI_EpCreate(a.nic, a.src_cq, &ep), GNI_RC_SUCCESS);
     assert_int_equal(GNI_EpBind(ep, b.nic_addr, b.inst_id), GNI_RC_SUCCESS);
     make_gets(&d, e, 1);
-    e[0] = (gni_ct_get_post_descriptor_t){ .ep_hndl = ep, .remote_addr = ADDR(source),
-                                           .remote_mem_hndl = source_handle, .length = bytes,
-                                           .local_addr = ADDR(sink), .local_mem_hndl = sink_handle };
+    e[0] = (gni_ct_get_post_descriptor_t){ .ep_hndl = ep,
+                                           .remote_addr = ADDR(source),
+                                           .remote_mem_hndl = source_handle,
+                                           .length = bytes,
+                                           .local_addr = ADDR(sink),
+                                           .local_mem_hndl = sink_handle };
     assert_int_equal(post_chain(&d), GNI_RC_SUCCESS);
     assert_int_equal(GNI_EpDestroy(ep), GNI_RC_SUCCESS);
     memset(sink, 0xee, bytes);

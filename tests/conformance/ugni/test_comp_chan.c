@@ -6,7 +6,7 @@
  */
 #include "tests/conformance/comp_chan.h"
 
-#define CHANNELS_LIMIT 64u      /* per NIC handle, as gni_pub.h says */
+#define CHANNELS_LIMIT 64u /* per NIC handle, as gni_pub.h says */
 
 /* ---- fixture ---- */
 
@@ -80,7 +80,7 @@ static void test_attach_tells_why_it_refuses(void **state)
     (void)state;
     assert_int_equal(GNI_CqAttachCompChan(NULL, chan), GNI_RC_INVALID_PARAM);
     assert_int_equal(GNI_CqAttachCompChan((gni_cq_handle_t)chan, chan), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_CqAttachCompChan(a.dst_cq, chan), GNI_RC_INVALID_PARAM);   /* another NIC's */
+    assert_int_equal(GNI_CqAttachCompChan(a.dst_cq, chan), GNI_RC_INVALID_PARAM); /* another NIC's */
     assert_int_equal(GNI_CqAttachCompChan(polled, chan), GNI_RC_ERROR_RESOURCE);
     assert_int_equal(GNI_CqAttachCompChan(b.dst_cq, chan), GNI_RC_INVALID_STATE);
     assert_int_equal(GNI_CompChanCreate(b.nic, &second), GNI_RC_SUCCESS);
@@ -98,7 +98,7 @@ static void test_arm_tells_why_it_refuses_and_then_arms_nothing(void **state)
     assert_int_equal(GNI_CqArmCompChan(NULL, 1), GNI_RC_INVALID_PARAM);
     assert_int_equal(GNI_CqArmCompChan(cqs, 0), GNI_RC_INVALID_PARAM);
     assert_int_equal(GNI_CqArmCompChan(cqs, 2), GNI_RC_ERROR_RESOURCE);
-    cqs[1] = b.src_cq;      /* attached to nothing */
+    cqs[1] = b.src_cq; /* attached to nothing */
     assert_int_equal(GNI_CqArmCompChan(cqs, 2), GNI_RC_INVALID_STATE);
     cqs[1] = NULL;
     assert_int_equal(GNI_CqArmCompChan(cqs, 2), GNI_RC_INVALID_PARAM);
@@ -115,7 +115,7 @@ static void test_limit_of_channels_gives_error_resource_until_one_goes(void **st
     (void)state;
     while (n < CHANNELS_LIMIT && GNI_CompChanCreate(b.nic, &more[n]) == GNI_RC_SUCCESS)
         n++;
-    assert_int_equal(n, CHANNELS_LIMIT - 1);    /* and `chan` */
+    assert_int_equal(n, CHANNELS_LIMIT - 1); /* and `chan` */
     assert_int_equal(GNI_CompChanCreate(b.nic, &more[n]), GNI_RC_ERROR_RESOURCE);
     assert_int_equal(GNI_CompChanDestroy(more[7]), GNI_RC_SUCCESS);
     assert_int_equal(GNI_CompChanCreate(b.nic, &more[7]), GNI_RC_SUCCESS);
@@ -166,7 +166,7 @@ static void test_event_of_an_armed_queue_is_told_once(void **state)
     send_event();
     expect_queue(b.dst_cq);
     expect_nothing();
-    send_event();           /* disarmed by then */
+    send_event(); /* disarmed by then */
     expect_nothing();
     expect_drained(b.dst_cq, 3);
     arm(b.dst_cq);
@@ -184,7 +184,7 @@ static void test_arming_a_queue_with_events_tells_at_once(void **state)
     assert_true(is_readable(chan_fd));
     expect_queue(b.dst_cq);
     expect_nothing();
-    arm(b.dst_cq);          /* still something in it */
+    arm(b.dst_cq); /* still something in it */
     assert_true(is_readable(chan_fd));
     expect_queue(b.dst_cq);
     expect_drained(b.dst_cq, 1);
@@ -196,7 +196,7 @@ static void test_arming_twice_is_arming_once(void **state)
     arm(b.dst_cq);
     arm(b.dst_cq);
     send_event();
-    arm(b.dst_cq);          /* in line already */
+    arm(b.dst_cq); /* in line already */
     expect_queue(b.dst_cq);
     expect_nothing();
     expect_drained(b.dst_cq, 1);
@@ -247,8 +247,9 @@ static void test_silent_completion_is_not_told_by_arming(void **state)
 
 static void test_event_to_oneself_is_told(void **state)
 {
-    gni_post_descriptor_t d = { .type = GNI_POST_CQWRITE, .cq_mode = GNI_CQMODE_GLOBAL_EVENT, .cqwrite_value = 5,
-                                .remote_mem_hndl = b.mem_hndl };
+    gni_post_descriptor_t d = {
+        .type = GNI_POST_CQWRITE, .cq_mode = GNI_CQMODE_GLOBAL_EVENT, .cqwrite_value = 5, .remote_mem_hndl = b.mem_hndl
+    };
     gni_ep_handle_t self;
 
     (void)state;
@@ -290,7 +291,7 @@ static void test_overrun_is_told(void **state)
         gni_post_descriptor_t d = gx_put(&a, &b, 0, 8, GNI_CQMODE_GLOBAL_EVENT | GNI_CQMODE_REMOTE_EVENT);
 
         if (i == 0)
-            assert_int_equal(run(&d), STATUS_OK);       /* its event is lost */
+            assert_int_equal(run(&d), STATUS_OK); /* its event is lost */
         assert_int_equal(poll_once(b.dst_cq), GNI_RC_SUCCESS);
     }
     arm(b.dst_cq);
@@ -314,8 +315,10 @@ static void test_message_is_told_to_a_sleeping_receiver(void **state)
 
     (void)state;
     for (unsigned i = 0; i < 2; i++) {
-        attr[i] = (gni_smsg_attr_t){ .msg_type = GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT, .mbox_maxcredit = 4,
-                                     .msg_maxsize = 64, .msg_buffer = boxes + i * 4096 };
+        attr[i] = (gni_smsg_attr_t){ .msg_type = GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT,
+                                     .mbox_maxcredit = 4,
+                                     .msg_maxsize = 64,
+                                     .msg_buffer = boxes + i * 4096 };
         assert_int_equal(GNI_SmsgBufferSizeNeeded(&attr[i], &bytes), GNI_RC_SUCCESS);
         assert_true(bytes <= 4096);
         assert_int_equal(GNI_MemRegister(sides[i]->nic, ADDR(boxes + i * 4096), 4096, sides[i]->dst_cq,
@@ -338,7 +341,7 @@ static void test_message_is_told_to_a_sleeping_receiver(void **state)
         assert_string_equal(message, "hello");
         assert_int_equal(GNI_SmsgRelease(b.ep), GNI_RC_SUCCESS);
         assert_int_equal(gx_next(a.src_cq, &entry), GNI_RC_SUCCESS);
-        while (poll_once(a.dst_cq) == GNI_RC_SUCCESS)   /* credits */
+        while (poll_once(a.dst_cq) == GNI_RC_SUCCESS) /* credits */
             ;
         while (poll_once(b.dst_cq) == GNI_RC_SUCCESS)
             ;
@@ -349,7 +352,7 @@ static void test_message_is_told_to_a_sleeping_receiver(void **state)
     GNI_MemDeregister(a.nic, &handles[0]);
     GNI_MemDeregister(b.nic, &handles[1]);
     munmap(boxes, 2 * 4096);
-    gx_connect(&a, &b);     /* for the tear-down */
+    gx_connect(&a, &b); /* for the tear-down */
 }
 
 /* ---- several queues and channels ---- */
@@ -391,9 +394,9 @@ static void test_hundreds_of_queues_are_told_each_once(void **state)
     for (unsigned i = 0; i < MANY; i++) {
         cqs[i] = queue_of(&b, GNI_CQ_BLOCKING);
         assert_int_equal(GNI_CqAttachCompChan(cqs[i], chan), GNI_RC_SUCCESS);
-        assert_int_equal(GNI_MemRegister(b.nic, ADDR(mem + i * 4096), 4096, cqs[i], GNI_MEM_READWRITE, (uint32_t)-1,
-                                         &handles[i]),
-                         GNI_RC_SUCCESS);
+        assert_int_equal(
+            GNI_MemRegister(b.nic, ADDR(mem + i * 4096), 4096, cqs[i], GNI_MEM_READWRITE, (uint32_t)-1, &handles[i]),
+            GNI_RC_SUCCESS);
     }
     assert_int_equal(GNI_CqArmCompChan(cqs, MANY), GNI_RC_SUCCESS);
     for (unsigned i = 0; i < MANY; i++) {
@@ -461,7 +464,7 @@ static void test_descriptor_works_with_select_and_epoll(void **state)
         arm(b.dst_cq);
         assert_int_equal(epoll_wait(epoll_fd, &event, 1, 0), 0);
         send_event();
-        assert_int_equal(epoll_wait(epoll_fd, &event, 1, PATIENCE_MS), 1);     /* an edge each time */
+        assert_int_equal(epoll_wait(epoll_fd, &event, 1, PATIENCE_MS), 1); /* an edge each time */
         FD_ZERO(&set);
         FD_SET(chan_fd, &set);
         assert_int_equal(select(chan_fd + 1, &set, NULL, NULL, &patience), 1);
@@ -527,7 +530,7 @@ static void test_waiting_get_event_may_be_cancelled(void **state)
         while (!atomic_load(&g.is_there))
             sched_yield();
         if (i % 3 == 0)
-            wait_for_all_before(&a, &b);        /* some time for it to fall asleep */
+            wait_for_all_before(&a, &b); /* some time for it to fall asleep */
         assert_int_equal(pthread_cancel(g.thread), 0);
         assert_int_equal(pthread_join(g.thread, &result), 0);
         assert_ptr_equal(result, PTHREAD_CANCELED);

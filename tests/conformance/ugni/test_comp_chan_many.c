@@ -100,8 +100,9 @@ static void close_sleeper(struct fx_rank *r, struct sleeper *s)
 static void write_peer(struct fx_rank *r, struct sleeper *s, uint32_t peer, uint64_t value)
 {
     const gni_mem_handle_t *handles = r->shared;
-    gni_post_descriptor_t d = { .type = GNI_POST_CQWRITE, .cq_mode = GNI_CQMODE_SILENT, .cqwrite_value = value,
-                                .remote_mem_hndl = handles[peer] };
+    gni_post_descriptor_t d = {
+        .type = GNI_POST_CQWRITE, .cq_mode = GNI_CQMODE_SILENT, .cqwrite_value = value, .remote_mem_hndl = handles[peer]
+    };
     gni_return_t rc;
 
     while ((rc = GNI_PostCqWrite(s->side.ep, &d)) == GNI_RC_ERROR_RESOURCE) {
@@ -274,7 +275,7 @@ static void receive_words(struct fx_rank *r, struct sleeper *s)
 
         FX_CHECK(epoll_wait(s->epoll_fd, &event, 1, PATIENCE_MS) == 1);
         rc = GNI_CompChanGetEvent(s->channel, &cq);
-        FX_CHECK(rc == GNI_RC_SUCCESS || rc == GNI_RC_NOT_DONE);    /* a death may be told for nothing */
+        FX_CHECK(rc == GNI_RC_SUCCESS || rc == GNI_RC_NOT_DONE); /* a death may be told for nothing */
         if (rc == GNI_RC_NOT_DONE)
             continue;
         FX_CHECK(GNI_CqArmCompChan(&cq, 1) == GNI_RC_SUCCESS);
@@ -295,7 +296,7 @@ static int send_words(struct fx_rank *r)
     if (r->rank == 0)
         receive_words(r, &s);
     while (r->rank > 1)
-        write_peer(r, &s, 0, 1);        /* until it is killed */
+        write_peer(r, &s, 0, 1); /* until it is killed */
     for (unsigned n = 0; r->rank == 1 && n < WORDS; n++) {
         while (atomic_load(&words->received) == n) {
             write_peer(r, &s, 0, 1000 + n);
@@ -332,7 +333,7 @@ static void test_death_of_producers_does_not_silence_the_channel(void **state)
             kill(ranks.pids[victim], SIGKILL);
             assert_true(goes_on);
         }
-        assert_int_equal(fx_join(&ranks), 2);       /* those that were killed */
+        assert_int_equal(fx_join(&ranks), 2); /* those that were killed */
     }
 }
 
@@ -347,7 +348,7 @@ static void expect_loss(void)
     assert_true(is_readable(chan_fd));
     assert_int_equal(next_queue(&cq), GNI_RC_INVALID_STATE);
     arm(b.dst_cq);
-    expect_queue(b.dst_cq);     /* it still has something to say */
+    expect_queue(b.dst_cq); /* it still has something to say */
     assert_int_equal(next_queue(&cq), GNI_RC_INVALID_STATE);
 }
 
@@ -394,12 +395,12 @@ static void test_death_of_emunic_ends_a_waiting_get_event(void **state)
     start_getter(&g);
     assert_int_equal(kill(fx.daemon, SIGKILL), 0);
     assert_int_equal(pthread_join(g.thread, NULL), 0);
-    assert_int_equal(g.rc, GNI_RC_INVALID_STATE);       /* nothing was armed */
+    assert_int_equal(g.rc, GNI_RC_INVALID_STATE); /* nothing was armed */
 }
 
 static void test_end_of_the_domain_is_told(void **state)
 {
-    struct emu_msg end = { .type = EMU_MSG_DOMAIN_END };    /* without a signal: we are a member */
+    struct emu_msg end = { .type = EMU_MSG_DOMAIN_END }; /* without a signal: we are a member */
 
     (void)state;
     arm(b.dst_cq);

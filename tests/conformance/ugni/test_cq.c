@@ -83,7 +83,7 @@ static void test_limit_of_queues_gives_error_resource_until_one_goes(void **stat
             break;
         n++;
     }
-    assert_int_equal(rc, GNI_RC_ERROR_RESOURCE);        /* covers: GNI_CqCreate: GNI_RC_ERROR_RESOURCE */
+    assert_int_equal(rc, GNI_RC_ERROR_RESOURCE); /* covers: GNI_CqCreate: GNI_RC_ERROR_RESOURCE */
     assert_int_equal(GNI_CqDestroy(cqs[n / 2]), GNI_RC_SUCCESS);
     cqs[n / 2] = make_cq(&a, 1, GNI_CQ_NOBLOCK);
     while (n > 0)
@@ -141,9 +141,12 @@ static void test_new_queue_gets_no_events_of_an_old_one(void **state)
 static gni_post_descriptor_t long_put(const uint8_t *source, gni_mem_handle_t source_handle, const uint8_t *target,
                                       gni_mem_handle_t target_handle, uint64_t length)
 {
-    return (gni_post_descriptor_t){ .type = GNI_POST_RDMA_PUT, .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
-                                    .local_addr = ADDR(source), .local_mem_hndl = source_handle,
-                                    .remote_addr = ADDR(target), .remote_mem_hndl = target_handle,
+    return (gni_post_descriptor_t){ .type = GNI_POST_RDMA_PUT,
+                                    .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+                                    .local_addr = ADDR(source),
+                                    .local_mem_hndl = source_handle,
+                                    .remote_addr = ADDR(target),
+                                    .remote_mem_hndl = target_handle,
                                     .length = length };
 }
 
@@ -293,9 +296,9 @@ static void test_handler_may_use_the_nic(void **state)
 
     (void)state;
     for (unsigned i = 0; i < 2; i++) {
-        assert_int_equal(GNI_CqCreate(a.nic, 10, 0, i ? GNI_CQ_BLOCKING : GNI_CQ_NOBLOCK, resolve, &resolver,
-                                      &resolver.cq),
-                         GNI_RC_SUCCESS);
+        assert_int_equal(
+            GNI_CqCreate(a.nic, 10, 0, i ? GNI_CQ_BLOCKING : GNI_CQ_NOBLOCK, resolve, &resolver, &resolver.cq),
+            GNI_RC_SUCCESS);
         ep = make_ep(resolver.cq);
         assert_int_equal(post_on(ep, &d), GNI_RC_SUCCESS);
         if (i == 0)
@@ -704,7 +707,7 @@ static void test_entries_come_between_losses(void **state)
     expect_overrun(l.cq);
     send_remote_events(l.target, 4);
     expect_entries(l.cq, 4);
-    assert_int_equal(poll_once(l.cq), GNI_RC_NOT_DONE);     /* a drain ends, although there is more to be told */
+    assert_int_equal(poll_once(l.cq), GNI_RC_NOT_DONE); /* a drain ends, although there is more to be told */
     expect_overruns(l.cq, 1);
     close_listener(&l);
 }
@@ -743,7 +746,7 @@ static void test_each_event_of_an_overrun_queue_has_its_answer(void **state)
             assert_int_equal(GNI_CQ_OVERRUN(entry) != 0, rc == GNI_RC_ERROR_RESOURCE);
             n_errors += rc == GNI_RC_ERROR_RESOURCE;
         }
-        poll_once(l.cq);        /* the end of the last loss */
+        poll_once(l.cq); /* the end of the last loss */
         assert_int_equal(poll_once(l.cq), GNI_RC_NOT_DONE);
     }
     assert_int_equal(n_errors, 38);

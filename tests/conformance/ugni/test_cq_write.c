@@ -4,8 +4,10 @@
 
 static gni_post_descriptor_t cq_write(uint64_t value)
 {
-    return (gni_post_descriptor_t){ .type = GNI_POST_CQWRITE, .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
-                                    .dlvr_mode = GNI_DLVMODE_IN_ORDER, .remote_mem_hndl = b.mem_hndl,
+    return (gni_post_descriptor_t){ .type = GNI_POST_CQWRITE,
+                                    .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+                                    .dlvr_mode = GNI_DLVMODE_IN_ORDER,
+                                    .remote_mem_hndl = b.mem_hndl,
                                     .cqwrite_value = value };
 }
 
@@ -129,9 +131,9 @@ static void test_write_to_read_only_memory_is_delivered(void **state)
     uint8_t *mem = pages(4096);
 
     (void)state;
-    assert_int_equal(GNI_MemRegister(b.nic, ADDR(mem), 4096, b.dst_cq, GNI_MEM_READ_ONLY, (uint32_t)-1,
-                                     &d.remote_mem_hndl),
-                     GNI_RC_SUCCESS);
+    assert_int_equal(
+        GNI_MemRegister(b.nic, ADDR(mem), 4096, b.dst_cq, GNI_MEM_READ_ONLY, (uint32_t)-1, &d.remote_mem_hndl),
+        GNI_RC_SUCCESS);
     assert_int_equal(run(&d), STATUS_OK);
     assert_int_equal(GNI_CQ_GET_DATA(next_entry(b.dst_cq)), 12);
     GNI_MemDeregister(b.nic, &d.remote_mem_hndl);
@@ -230,9 +232,9 @@ static void test_write_with_a_bad_handle_is_refused_or_fails(void **state)
     (void)state;
     d.remote_mem_hndl = (gni_mem_handle_t){ 0, 0 };
     assert_int_equal(post(&d), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_MemRegister(b.nic, ADDR(mem), 4096, b.dst_cq, GNI_MEM_READWRITE, (uint32_t)-1,
-                                     &d.remote_mem_hndl),
-                     GNI_RC_SUCCESS);
+    assert_int_equal(
+        GNI_MemRegister(b.nic, ADDR(mem), 4096, b.dst_cq, GNI_MEM_READWRITE, (uint32_t)-1, &d.remote_mem_hndl),
+        GNI_RC_SUCCESS);
     assert_int_equal(GNI_MemDeregister(b.nic, &d.remote_mem_hndl), GNI_RC_SUCCESS);
     assert_int_equal(run(&d), STATUS_BAD_HANDLE);
     assert_int_equal(poll_once(b.dst_cq), GNI_RC_NOT_DONE);

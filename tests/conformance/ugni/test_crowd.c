@@ -60,10 +60,10 @@ struct card {
     pid_t pid;
     uint64_t mem;
     gni_mem_handle_t mem_hndl;
-    gni_smsg_attr_t to_next;        /* mailbox for messages between this rank and its next */
+    gni_smsg_attr_t to_next; /* mailbox for messages between this rank and its next */
     gni_smsg_attr_t to_previous;
     _Atomic bool polls;
-    bool has_slept;                 /* since then */
+    bool has_slept; /* since then */
 };
 
 static uint32_t next_of(const struct fx_rank *rank)
@@ -195,10 +195,12 @@ static int pass_words(struct fx_rank *rank)
         for (unsigned turn = 0; turn < 2; turn++) {
             if (turn == (rank->rank == 0 ? 0u : 1u)) {
                 *value = lap;
-                put = (gni_post_descriptor_t){ .type = GNI_POST_FMA_PUT, .cq_mode = GNI_CQMODE_LOCAL_EVENT,
+                put = (gni_post_descriptor_t){ .type = GNI_POST_FMA_PUT,
+                                               .cq_mode = GNI_CQMODE_LOCAL_EVENT,
                                                .dlvr_mode = GNI_DLVMODE_PERFORMANCE,
                                                .local_addr = (uint64_t)(uintptr_t)value,
-                                               .local_mem_hndl = side.mem_hndl, .length = sizeof(*value),
+                                               .local_mem_hndl = side.mem_hndl,
+                                               .length = sizeof(*value),
                                                .remote_addr = cards[next_of(rank)].mem,
                                                .remote_mem_hndl = cards[next_of(rank)].mem_hndl };
                 FX_CHECK(GNI_PostFma(next, &put) == GNI_RC_SUCCESS);

@@ -5,7 +5,7 @@
  */
 #include "tests/conformance/datagram.h"
 
-#define NOBODY    0x7777u        /* an instance that never attaches */
+#define NOBODY 0x7777u /* an instance that never attaches */
 
 /* ---- matching ---- */
 
@@ -184,7 +184,7 @@ static void test_datagram_stays_in_its_domain(void **state)
     other_fx.ptag = 78;
     other_fx.cookie = 0x1111;
     assert_int_equal(fx_add_domain(&fx, other_fx.ptag, other_fx.cookie, geteuid(), 0, &other), 0);
-    gx_open(&d, &other_fx, 0, 10, 0);       /* node and instance of a */
+    gx_open(&d, &other_fx, 0, 10, 0); /* node and instance of a */
     ep = make_ep(&d, &b);
     assert_int_equal(post_text(any, "whoever", in[0], 0), GNI_RC_SUCCESS);
     assert_int_equal(post_text(ep, "from outside", in[1], 1), GNI_RC_SUCCESS);
@@ -204,7 +204,7 @@ static void test_datagram_to_oneself_meets_the_own_wildcard(void **state)
 
     (void)state;
     assert_int_equal(post_text(self, "to me", in[0], 1), GNI_RC_SUCCESS);
-    expect_pending(self, 1);                /* not with itself */
+    expect_pending(self, 1); /* not with itself */
     assert_int_equal(post_text(any, "whoever", in[1], 0), GNI_RC_SUCCESS);
     expect_text(self, 1, &a, in[0], "whoever");
     expect_text(any, 0, &a, in[1], "to me");
@@ -245,7 +245,7 @@ static void test_payload_of_every_size_arrives_whole(void **state)
             out[i] = (uint8_t)(i + length);
         memset(in, 0xee, sizeof(in));
         assert_int_equal(GNI_EpPostData(a.ep, length ? out : NULL, length, NULL, 0), GNI_RC_SUCCESS);
-        memset(out, 0, sizeof(out));        /* it was copied */
+        memset(out, 0, sizeof(out)); /* it was copied */
         assert_int_equal(GNI_EpPostData(b.ep, NULL, 0, length ? in : NULL, length), GNI_RC_SUCCESS);
         assert_int_equal(GNI_EpPostDataWait(b.ep, PATIENCE, &post_state, NULL, NULL), GNI_RC_SUCCESS);
         assert_int_equal(post_state, GNI_POST_COMPLETED);
@@ -284,7 +284,7 @@ static void test_too_small_a_buffer_is_a_size_error_and_ends_the_exchange(void *
     assert_int_equal(GNI_EpPostDataWaitById(a.ep, 1, PATIENCE, &post_state, NULL, NULL), GNI_RC_SIZE_ERROR);
     assert_string_equal(in_a, "1234567");
     assert_int_equal(test_id(a.ep, 1, &post_state), GNI_RC_NO_MATCH);
-    expect_text(b.ep, 2, &a, in_b, "x");    /* the other side is well */
+    expect_text(b.ep, 2, &a, in_b, "x"); /* the other side is well */
     assert_int_equal(GNI_EpPostDataWId(a.ep, "x", 2, in_a, 8, 1), GNI_RC_SUCCESS);
     assert_int_equal(post_text(b.ep, "1234567", in_b, 2), GNI_RC_SUCCESS);
     expect_text(a.ep, 1, &b, in_a, "1234567");
@@ -312,12 +312,12 @@ static void test_forms_without_an_id_report_the_same(void **state)
     char in[2] = "";
 
     (void)state;
-    assert_int_equal(GNI_EpPostDataWait(a.ep, 1, &post_state, &addr, &inst), GNI_RC_NO_MATCH);     /* never posted */
+    assert_int_equal(GNI_EpPostDataWait(a.ep, 1, &post_state, &addr, &inst), GNI_RC_NO_MATCH); /* never posted */
     assert_int_equal(GNI_EpPostData(a.ep, NULL, 0, NULL, 0), GNI_RC_SUCCESS);
     assert_int_equal(GNI_EpPostDataWait(a.ep, 1, &post_state, &addr, &inst), GNI_RC_TIMEOUT);
     assert_int_equal(GNI_EpPostData(b.ep, "x", 2, NULL, 0), GNI_RC_SUCCESS);
     assert_int_equal(GNI_EpPostDataWait(a.ep, PATIENCE, &post_state, &addr, &inst), GNI_RC_SIZE_ERROR);
-    assert_int_equal(GNI_EpPostDataWait(a.ep, 1, &post_state, &addr, &inst), GNI_RC_NO_MATCH);     /* collected */
+    assert_int_equal(GNI_EpPostDataWait(a.ep, 1, &post_state, &addr, &inst), GNI_RC_NO_MATCH); /* collected */
     assert_int_equal(GNI_EpPostDataWait(b.ep, PATIENCE, &post_state, &addr, &inst), GNI_RC_SUCCESS);
 
     assert_int_equal(GNI_EpPostData(a.ep, NULL, 0, NULL, 0), GNI_RC_SUCCESS);
@@ -360,7 +360,7 @@ static void test_end_point_has_one_datagram_at_a_time(void **state)
     assert_int_equal(post_text(any, "one", in[1], 1), GNI_RC_SUCCESS);
     assert_int_equal(post_text(any, "two", in[1], 2), GNI_RC_ERROR_RESOURCE);
     assert_int_equal(post_text(b.ep, "from b", in[1], 3), GNI_RC_SUCCESS);
-    assert_int_equal(post_text(a.ep, "two", in[0], 2), GNI_RC_ERROR_RESOURCE);  /* complete, not collected */
+    assert_int_equal(post_text(a.ep, "two", in[0], 2), GNI_RC_ERROR_RESOURCE); /* complete, not collected */
     expect_text(a.ep, 1, &b, in[0], "from b");
     assert_int_equal(post_text(a.ep, "two", in[0], 2), GNI_RC_SUCCESS);
     assert_int_equal(GNI_EpDestroy(any), GNI_RC_SUCCESS);
@@ -376,7 +376,7 @@ static void test_second_datagram_to_a_peer_must_wait_for_the_first(void **state)
     assert_int_equal(post_text(second, "second", in[1], 2), GNI_RC_ERROR_RESOURCE);
     assert_int_equal(post_text(b.ep, "from b", in[2], 3), GNI_RC_SUCCESS);
     expect_text(a.ep, 1, &b, in[0], "from b");
-    assert_int_equal(post_text(second, "second", in[1], 2), GNI_RC_SUCCESS);    /* transient */
+    assert_int_equal(post_text(second, "second", in[1], 2), GNI_RC_SUCCESS); /* transient */
     assert_int_equal(GNI_EpDestroy(second), GNI_RC_SUCCESS);
 }
 
@@ -391,11 +391,11 @@ static void test_answer_to_an_uncollected_wildcard_exchange_is_busy(void **state
     (void)state;
     assert_int_equal(post_text(any, "whoever", in_any, 0), GNI_RC_SUCCESS);
     assert_int_equal(post_text(a.ep, "from a", in_a, 1), GNI_RC_SUCCESS);
-    assert_int_equal(GNI_PostdataProbeWaitById(b.nic, PATIENCE, &id), GNI_RC_SUCCESS);  /* on two hosts not at once */
+    assert_int_equal(GNI_PostdataProbeWaitById(b.nic, PATIENCE, &id), GNI_RC_SUCCESS); /* on two hosts not at once */
     assert_int_equal(id, 0);
     assert_int_equal(post_text(b.ep, "from b", in_b, 2), GNI_RC_ERROR_RESOURCE);
     expect_text(any, 0, &a, in_any, "from a");
-    assert_int_equal(post_text(b.ep, "from b", in_b, 2), GNI_RC_SUCCESS);       /* a new exchange */
+    assert_int_equal(post_text(b.ep, "from b", in_b, 2), GNI_RC_SUCCESS); /* a new exchange */
     expect_pending(b.ep, 2);
     expect_text(a.ep, 1, &b, in_a, "whoever");
     assert_int_equal(post_text(a.ep, "again", in_a, 1), GNI_RC_SUCCESS);
@@ -414,7 +414,7 @@ static void test_end_point_is_free_again_after_collecting(void **state)
         assert_int_equal(post_text(b.ep, "from b", in[1], 8), GNI_RC_SUCCESS);
         expect_text(a.ep, 7, &b, in[0], "from b");
         expect_text(b.ep, 8, &a, in[1], "from a");
-        assert_int_equal(GNI_EpUnbind(a.ep), GNI_RC_SUCCESS);       /* as libfabric does at once */
+        assert_int_equal(GNI_EpUnbind(a.ep), GNI_RC_SUCCESS); /* as libfabric does at once */
         assert_int_equal(GNI_EpBind(a.ep, b.nic_addr, b.inst_id), GNI_RC_SUCCESS);
     }
 }
@@ -445,7 +445,7 @@ static void test_collected_datagram_is_no_match(void **state)
     gni_post_state_t post_state;
 
     (void)state;
-    assert_int_equal(test_id(a.ep, 1, &post_state), GNI_RC_NO_MATCH);       /* never posted */
+    assert_int_equal(test_id(a.ep, 1, &post_state), GNI_RC_NO_MATCH); /* never posted */
     assert_int_equal(GNI_EpPostDataTest(a.ep, &post_state, NULL, NULL), GNI_RC_NO_MATCH);
     assert_int_equal(post_text(a.ep, "x", in[0], 1), GNI_RC_SUCCESS);
     assert_int_equal(post_text(b.ep, "y", in[1], 2), GNI_RC_SUCCESS);
@@ -474,9 +474,9 @@ static void test_test_sees_only_its_end_points_datagram_with_that_id(void **stat
     assert_int_equal(post_text(a.ep, "x", in, 1), GNI_RC_SUCCESS);
     assert_int_equal(test_id(a.ep, 2, &post_state), GNI_RC_NO_MATCH);
     assert_int_equal(test_id(other, 1, &post_state), GNI_RC_NO_MATCH);
-    assert_int_equal(GNI_EpPostDataTest(a.ep, &post_state, NULL, NULL), GNI_RC_NO_MATCH);  /* posted with an id */
+    assert_int_equal(GNI_EpPostDataTest(a.ep, &post_state, NULL, NULL), GNI_RC_NO_MATCH); /* posted with an id */
     assert_int_equal(GNI_EpPostData(other, NULL, 0, in, sizeof(in)), GNI_RC_SUCCESS);
-    assert_int_equal(test_id(other, 0, &post_state), GNI_RC_NO_MATCH);                     /* posted without */
+    assert_int_equal(test_id(other, 0, &post_state), GNI_RC_NO_MATCH); /* posted without */
     assert_int_equal(GNI_EpPostDataTest(other, &post_state, NULL, NULL), GNI_RC_SUCCESS);
     assert_int_equal(post_state, GNI_POST_PENDING);
     assert_int_equal(GNI_EpDestroy(other), GNI_RC_SUCCESS);
@@ -508,7 +508,7 @@ static void test_wait_times_out_and_leaves_the_datagram(void **state)
     assert_int_equal(post_text(a.ep, "x", in[0], 1), GNI_RC_SUCCESS);
     assert_int_equal(GNI_EpPostDataWaitById(a.ep, 1, 20, &post_state, NULL, NULL), GNI_RC_TIMEOUT);
     assert_true(emu_clock_ns() - before_ns >= 20000000);
-    assert_int_equal(post_state, GNI_POST_ERROR);       /* untouched */
+    assert_int_equal(post_state, GNI_POST_ERROR); /* untouched */
     assert_int_equal(post_text(b.ep, "y", in[1], 2), GNI_RC_SUCCESS);
     expect_text(a.ep, 1, &b, in[0], "y");
 }
@@ -712,7 +712,7 @@ static void test_probe_wait_times_out(void **state)
     uint64_t id = 77;
 
     (void)state;
-    assert_int_equal(GNI_PostdataProbeWaitById(a.nic, 0, &id), GNI_RC_TIMEOUT);     /* looks once */
+    assert_int_equal(GNI_PostdataProbeWaitById(a.nic, 0, &id), GNI_RC_TIMEOUT); /* looks once */
     assert_int_equal(GNI_PostdataProbeWaitById(a.nic, 20, &id), GNI_RC_TIMEOUT);
     assert_true(emu_clock_ns() - before_ns >= 20000000);
     assert_int_equal(id, 77);

@@ -18,7 +18,7 @@ static void test_cancelled_datagram_stays_visible_until_collected(void **state)
     assert_int_equal(GNI_PostDataProbeById(a.nic, &id), GNI_RC_SUCCESS);
     assert_int_equal(id, 6);
     assert_int_equal(post_text(b.ep, "y", in[1], 2), GNI_RC_SUCCESS);
-    expect_pending(b.ep, 2);            /* does not meet it any more */
+    expect_pending(b.ep, 2); /* does not meet it any more */
     expect_terminated(a.ep, 6);
     assert_int_equal(post_text(a.ep, "again", in[0], 6), GNI_RC_SUCCESS);
     expect_text(b.ep, 2, &a, in[1], "again");
@@ -36,12 +36,12 @@ static void test_cancel_finds_nothing_when_nothing_is_active(void **state)
     assert_int_equal(GNI_EpPostDataCancelById(a.ep, 2), GNI_RC_NO_MATCH);
     expect_pending(a.ep, 1);
     assert_int_equal(GNI_EpPostDataCancelById(a.ep, 1), GNI_RC_SUCCESS);
-    assert_int_equal(GNI_EpPostDataCancelById(a.ep, 1), GNI_RC_NO_MATCH);   /* final already */
+    assert_int_equal(GNI_EpPostDataCancelById(a.ep, 1), GNI_RC_NO_MATCH); /* final already */
     expect_terminated(a.ep, 1);
     assert_int_equal(post_text(a.ep, "x", in[0], 1), GNI_RC_SUCCESS);
     assert_int_equal(post_text(b.ep, "y", in[1], 2), GNI_RC_SUCCESS);
     assert_int_equal(GNI_PostdataProbeWaitById(a.nic, PATIENCE, &id), GNI_RC_SUCCESS);
-    assert_int_equal(GNI_EpPostDataCancelById(a.ep, 1), GNI_RC_NO_MATCH);   /* complete */
+    assert_int_equal(GNI_EpPostDataCancelById(a.ep, 1), GNI_RC_NO_MATCH); /* complete */
     expect_text(a.ep, 1, &b, in[0], "y");
 }
 
@@ -156,7 +156,7 @@ static void test_destroyed_cdm_withdraws_its_datagrams(void **state)
     gx_open(&d, &fx, 0, 13, 0);
     ep = make_ep(&d, &b);
     assert_int_equal(post_text(ep, "x", in[0], 1), GNI_RC_SUCCESS);
-    gx_close(&d);                       /* the end point is still there and goes with it */
+    gx_close(&d); /* the end point is still there and goes with it */
     assert_int_equal(post_text(any, "whoever", in[1], 0), GNI_RC_SUCCESS);
     expect_pending(any, 0);
     assert_int_equal(GNI_EpDestroy(any), GNI_RC_SUCCESS);
@@ -178,7 +178,7 @@ static void test_records_that_nobody_probes_do_not_pile_up(void **state)
     while (GNI_PostDataProbeById(a.nic, &id) == GNI_RC_SUCCESS)
         found++;
     assert_true(found < 1000);
-    assert_int_equal(id, 1999);         /* the newest were kept */
+    assert_int_equal(id, 1999); /* the newest were kept */
 }
 
 /* ---- sequences of known programs ---- */
@@ -214,7 +214,7 @@ static void test_blocked_thread_learns_of_the_shut_down_and_of_nothing_else(void
 
         assert_int_equal(post_text(any, "whoever", in, 0), GNI_RC_SUCCESS);
         start_waiter(&w);
-        if (i % 2)      /* perhaps it sleeps by now */
+        if (i % 2) /* perhaps it sleeps by now */
             assert_int_equal(GNI_EpPostDataWaitById(any, 0, 1, &post_state, NULL, NULL), GNI_RC_TIMEOUT);
         assert_int_equal(GNI_EpPostDataCancelById(any, 0), GNI_RC_SUCCESS);
         rc = test_id(any, 0, &post_state);
@@ -287,16 +287,16 @@ static void test_exchange_by_wildcard_is_followed_by_a_directed_one(void **state
 #define CROSSINGS 1500
 
 enum outcome {
-    MET_DIRECTED = 1,       /* the peer's directed datagram */
-    MET_WILDCARD,           /* the peer's wildcard */
-    WAS_BUSY,               /* refused, because the peer's datagram has met our wildcard */
+    MET_DIRECTED = 1, /* the peer's directed datagram */
+    MET_WILDCARD,     /* the peer's wildcard */
+    WAS_BUSY,         /* refused, because the peer's datagram has met our wildcard */
 };
 
 struct crossing {
     struct gx_side side;
     uint32_t peer;
     gni_ep_handle_t ep;
-    gni_ep_handle_t any;    /* wildcard, or NULL */
+    gni_ep_handle_t any; /* wildcard, or NULL */
     uint32_t in_any[2];
 };
 
@@ -360,7 +360,7 @@ static int cross(struct fx_rank *r)
         pthread_barrier_wait(r->barrier);
         FX_CHECK(outcomes[0] + outcomes[1] == MET_DIRECTED + MET_DIRECTED ||
                  (outcomes[0] + outcomes[1] == MET_WILDCARD + WAS_BUSY && *has_wildcards));
-        FX_CHECK(GNI_PostDataProbeById(x.side.nic, &id) == GNI_RC_NO_MATCH);   /* nothing else was used up */
+        FX_CHECK(GNI_PostDataProbeById(x.side.nic, &id) == GNI_RC_NO_MATCH); /* nothing else was used up */
     }
     FX_CHECK(GNI_EpDestroy(x.ep) == GNI_RC_SUCCESS);
     FX_CHECK(!x.any || GNI_EpDestroy(x.any) == GNI_RC_SUCCESS);

@@ -123,7 +123,7 @@ static void test_bind_needs_no_peer_and_posts_then_fail(void **state)
 
 static void test_posts_on_an_unbound_end_point_are_refused(void **state)
 {
-    static const gni_post_type_t types[] = { GNI_POST_FMA_PUT,  GNI_POST_FMA_GET, GNI_POST_AMO,
+    static const gni_post_type_t types[] = { GNI_POST_FMA_PUT,  GNI_POST_FMA_GET,  GNI_POST_AMO,
                                              GNI_POST_RDMA_PUT, GNI_POST_RDMA_GET, GNI_POST_CQWRITE };
 
     (void)state;
@@ -329,9 +329,13 @@ static void test_get_writes_nothing_after_destroy(void **state)
     uint8_t *sink = pages(BIG_BYTES);
     gni_mem_handle_t source_handle = register_on(&b, source, BIG_BYTES, GNI_MEM_READWRITE);
     gni_mem_handle_t sink_handle = register_on(&a, sink, BIG_BYTES, GNI_MEM_READWRITE);
-    gni_post_descriptor_t d = { .type = GNI_POST_RDMA_GET, .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
-                                .local_addr = ADDR(sink), .local_mem_hndl = sink_handle,
-                                .remote_addr = ADDR(source), .remote_mem_hndl = source_handle, .length = BIG_BYTES };
+    gni_post_descriptor_t d = { .type = GNI_POST_RDMA_GET,
+                                .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+                                .local_addr = ADDR(sink),
+                                .local_mem_hndl = sink_handle,
+                                .remote_addr = ADDR(source),
+                                .remote_mem_hndl = source_handle,
+                                .length = BIG_BYTES };
 
     (void)state;
     assert_int_equal(post(&d), GNI_RC_SUCCESS);

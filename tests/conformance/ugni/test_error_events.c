@@ -140,7 +140,7 @@ static void test_number_of_subscriptions_is_limited_and_comes_back(void **state)
     assert_int_equal(n, 256);
     assert_int_equal(GNI_ReleaseErrors(errs[--n]), GNI_RC_SUCCESS);
     while (GNI_SubscribeErrors(a.nic, 0, 1, 0, &errs[n]) != GNI_RC_SUCCESS)
-        ;       /* emunic has not looked at the end of the other one yet */
+        ; /* emunic has not looked at the end of the other one yet */
     for (unsigned i = 0; i <= n; i++)
         assert_int_equal(GNI_ReleaseErrors(errs[i]), GNI_RC_SUCCESS);
 }
@@ -156,7 +156,7 @@ static void test_subscription_outlives_its_nic_handle(void **state)
     gx_close(&gone);
     fail_a_put();
     assert_int_equal(next_event(err).error_code, STATUS_REMOTE_RANGE);
-    expect_no_event(err);       /* the orderly end of a NIC handle is none */
+    expect_no_event(err); /* the orderly end of a NIC handle is none */
     assert_int_equal(GNI_ReleaseErrors(err), GNI_RC_SUCCESS);
 }
 
@@ -267,7 +267,7 @@ static void test_refused_registrations_and_datagrams_are_told(void **state)
     event = next_event(err);
     assert_int_equal(event.error_code, CODE_REGISTRATION);
     assert_int_equal(event.error_category, GNI_ERRMASK_ADDRESS_TRANSLATION);
-    assert_int_equal(event.info_mmrs[2], 1);    /* it had that many */
+    assert_int_equal(event.info_mmrs[2], 1); /* it had that many */
     assert_int_equal(GNI_EpPostData(a.ep, NULL, 0, NULL, 0), GNI_RC_SUCCESS);
     assert_int_equal(next_event(err).error_code, CODE_DATAGRAM);
     assert_int_equal(GNI_ReleaseErrors(err), GNI_RC_SUCCESS);
@@ -290,7 +290,7 @@ static void test_mask_lets_its_categories_through(void **state)
     assert_int_equal(run(&d), STATUS_NETWORK);
     event = next_event(err);
     assert_int_equal(event.error_code, STATUS_NETWORK);
-    assert_int_equal(event.serial_number, 1);   /* what the mask kept away does not count */
+    assert_int_equal(event.serial_number, 1); /* what the mask kept away does not count */
     fx_clear_faults(&fx);
     assert_int_equal(GNI_SetErrorMask(err, GNI_ERRMASK_ADDRESS_TRANSLATION, &mask), GNI_RC_SUCCESS);
     fail_a_put();
@@ -303,7 +303,7 @@ static void test_events_of_other_domains_need_the_privileged_form(void **state)
     gni_err_handle_t own = subscribe(ALL, 0);
     gni_err_handle_t all = NULL;
     gni_err_handle_t other_ptag = NULL;
-    struct emu_msg end = { .type = EMU_MSG_DOMAIN_END };    /* without a signal: we are a member of it */
+    struct emu_msg end = { .type = EMU_MSG_DOMAIN_END }; /* without a signal: we are a member of it */
     struct emu_session admin;
     struct gx_side foreign;
     struct fx other = fx;
@@ -496,7 +496,7 @@ static void test_waiting_collects_until_full_or_out_of_time(void **state)
     w.size = 8;
     w.timeout = 0;
     w.n = 0;
-    while (w.n < 2) {           /* no time to collect: what is there, and no TIMEOUT */
+    while (w.n < 2) { /* no time to collect: what is there, and no TIMEOUT */
         uint32_t before = w.n;
 
         assert_int_equal(GNI_WaitErrorEvents(w.err, w.events + before, 8 - before, 0, &w.n), GNI_RC_SUCCESS);

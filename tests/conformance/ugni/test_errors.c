@@ -177,7 +177,7 @@ static void expect_dead_nic(gni_nic_handle_t nic)
     assert_int_equal(GNI_MemQueryHndls(nic, -1, &handle, &wide[0], &wide[1]), GNI_RC_INVALID_PARAM);
     assert_int_equal(GNI_GetNicStat(nic, GNI_STAT_SMSG_DLA_STALL, &word), GNI_RC_INVALID_PARAM);
     assert_int_equal(GNI_ResetNicStat(nic, GNI_STAT_SMSG_DLA_STALL), GNI_RC_INVALID_PARAM);
-    if (nic)    /* NULL is the privileged form */
+    if (nic) /* NULL is the privileged form */
         assert_int_equal(GNI_SubscribeErrors(nic, 0, 0xff, 0, &err), GNI_RC_INVALID_PARAM);
     assert_int_equal(GNI_PostDataProbe(nic, &word, &word), GNI_RC_INVALID_PARAM);
     assert_int_equal(GNI_PostDataProbeById(nic, &wide[0]), GNI_RC_INVALID_PARAM);
@@ -233,8 +233,7 @@ static void expect_dead_cq(gni_cq_handle_t cq)
 
     if (cq) { /* NULL is allowed there */
         assert_int_equal(GNI_EpCreate(a.nic, cq, &ep), GNI_RC_INVALID_PARAM);
-        assert_int_equal(GNI_MemRegister(a.nic, ADDR(a.mem), 4096, cq, 0, (uint32_t)-1, &handle),
-                         GNI_RC_INVALID_PARAM);
+        assert_int_equal(GNI_MemRegister(a.nic, ADDR(a.mem), 4096, cq, 0, (uint32_t)-1, &handle), GNI_RC_INVALID_PARAM);
     }
     assert_int_equal(GNI_CqGetEvent(cq, &entry), GNI_RC_INVALID_PARAM);
     assert_int_equal(GNI_CqTestEvent(cq), GNI_RC_INVALID_PARAM);
@@ -334,8 +333,10 @@ static void fail_a_put(uint32_t modes)
     FX_CHECK(GNI_CqCreate(nic, 8, 0, GNI_CQ_NOBLOCK, NULL, NULL, &cq) == GNI_RC_SUCCESS);
     FX_CHECK(GNI_EpCreate(nic, cq, &ep) == GNI_RC_SUCCESS);
     FX_CHECK(GNI_EpBind(ep, addr, 1) == GNI_RC_SUCCESS);
-    d = (gni_post_descriptor_t){ .type = GNI_POST_FMA_PUT, .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
-                                 .remote_mem_hndl = { 99ull << 52 | 1, 1 }, .remote_addr = 4096 };
+    d = (gni_post_descriptor_t){ .type = GNI_POST_FMA_PUT,
+                                 .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+                                 .remote_mem_hndl = { 99ull << 52 | 1, 1 },
+                                 .remote_addr = 4096 };
     FX_CHECK(GNI_PostFma(ep, &d) == GNI_RC_SUCCESS);
     do {
         rc = GNI_CqGetEvent(cq, &entry);
@@ -456,8 +457,7 @@ static void test_new_objects_need_a_living_nic(void **state)
     (void)state;
     end_emunic_of(&doomed);
     assert_int_equal(GNI_CqCreate(a.nic, 8, 0, GNI_CQ_NOBLOCK, NULL, NULL, &cq), GNI_RC_ERROR_RESOURCE);
-    assert_int_equal(GNI_MemRegister(a.nic, ADDR(a.mem), 4096, NULL, 0, (uint32_t)-1, &handle),
-                     GNI_RC_ERROR_RESOURCE);
+    assert_int_equal(GNI_MemRegister(a.nic, ADDR(a.mem), 4096, NULL, 0, (uint32_t)-1, &handle), GNI_RC_ERROR_RESOURCE);
     assert_int_equal(GNI_MemDeregister(a.nic, &a.mem_hndl), GNI_RC_SUCCESS);
 }
 

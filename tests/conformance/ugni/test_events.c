@@ -6,9 +6,8 @@
 #define GLOBAL GNI_CQMODE_GLOBAL_EVENT
 #define REMOTE GNI_CQMODE_REMOTE_EVENT
 
-static const gni_post_type_t data_types[] = { GNI_POST_FMA_PUT,  GNI_POST_FMA_PUT_W_SYNCFLAG,
-                                              GNI_POST_FMA_GET,  GNI_POST_AMO,
-                                              GNI_POST_RDMA_PUT, GNI_POST_RDMA_GET };
+static const gni_post_type_t data_types[] = { GNI_POST_FMA_PUT, GNI_POST_FMA_PUT_W_SYNCFLAG, GNI_POST_FMA_GET,
+                                              GNI_POST_AMO,     GNI_POST_RDMA_PUT,           GNI_POST_RDMA_GET };
 
 /* One of each kind, on a word of its own. */
 static gni_post_descriptor_t make(gni_post_type_t type, uint16_t cq_mode)
@@ -285,8 +284,8 @@ static void test_failed_post_makes_no_remote_event(void **state)
 
 static void test_long_transfers_make_one_entry_each(void **state)
 {
-    static const gni_post_type_t types[] = { GNI_POST_FMA_PUT, GNI_POST_FMA_GET, GNI_POST_RDMA_PUT,
-                                             GNI_POST_RDMA_GET, GNI_POST_FMA_PUT_W_SYNCFLAG };
+    static const gni_post_type_t types[] = { GNI_POST_FMA_PUT, GNI_POST_FMA_GET, GNI_POST_RDMA_PUT, GNI_POST_RDMA_GET,
+                                             GNI_POST_FMA_PUT_W_SYNCFLAG };
     const size_t bytes = 3u << 20;
     uint8_t *source = pages(bytes);
     uint8_t *target = pages(bytes);
@@ -294,14 +293,19 @@ static void test_long_transfers_make_one_entry_each(void **state)
     gni_mem_handle_t target_handle;
 
     (void)state;
-    assert_int_equal(GNI_MemRegister(b.nic, ADDR(target), bytes, b.dst_cq, GNI_MEM_READWRITE, (uint32_t)-1,
-                                     &target_handle),
-                     GNI_RC_SUCCESS);
+    assert_int_equal(
+        GNI_MemRegister(b.nic, ADDR(target), bytes, b.dst_cq, GNI_MEM_READWRITE, (uint32_t)-1, &target_handle),
+        GNI_RC_SUCCESS);
     for (size_t i = 0; i < COUNT_OF(types); i++) {
-        gni_post_descriptor_t d = { .type = types[i], .cq_mode = GLOBAL | REMOTE, .local_addr = ADDR(source),
-                                    .local_mem_hndl = source_handle, .remote_addr = ADDR(target),
-                                    .remote_mem_hndl = target_handle, .length = bytes - 8,
-                                    .sync_flag_addr = ADDR(target) + bytes - 8, .sync_flag_value = 1 };
+        gni_post_descriptor_t d = { .type = types[i],
+                                    .cq_mode = GLOBAL | REMOTE,
+                                    .local_addr = ADDR(source),
+                                    .local_mem_hndl = source_handle,
+                                    .remote_addr = ADDR(target),
+                                    .remote_mem_hndl = target_handle,
+                                    .length = bytes - 8,
+                                    .sync_flag_addr = ADDR(target) + bytes - 8,
+                                    .sync_flag_value = 1 };
 
         assert_int_equal(run(&d), STATUS_OK);
         next_entry(b.dst_cq);

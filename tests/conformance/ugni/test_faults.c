@@ -18,10 +18,10 @@ static int close_faulty_pair(void **state)
 /* ---- every status on every kind of transaction ---- */
 
 struct outcome {
-    const char *fault;          /* "action=..." */
+    const char *fault; /* "action=..." */
     enum status status;
     uint32_t recoverable;
-    const char *text;           /* in what GNI_CqErrorStr() says */
+    const char *text; /* in what GNI_CqErrorStr() says */
 };
 
 static const struct outcome outcomes[] = {
@@ -43,7 +43,7 @@ static const struct {
     const char *op_class;
     gni_post_type_t type;
 } kinds[] = {
-    { "fma-put", GNI_POST_FMA_PUT },  { "fma-get", GNI_POST_FMA_GET }, { "fma-amo", GNI_POST_AMO },
+    { "fma-put", GNI_POST_FMA_PUT },  { "fma-get", GNI_POST_FMA_GET },  { "fma-amo", GNI_POST_AMO },
     { "bte-put", GNI_POST_RDMA_PUT }, { "bte-get", GNI_POST_RDMA_GET }, { "cq-write", GNI_POST_CQWRITE },
     { "any", GNI_POST_FMA_PUT },
 };
@@ -362,9 +362,11 @@ static void test_chain_carries_the_fault_of_any_element(void **state)
         memset(a.mem, 1, 64);
         memset(b.mem, 0, 64);
         for (unsigned i = 0; i < 2; i++)
-            more[i] = (gni_ct_put_post_descriptor_t){ .ep_hndl = a.ep, .remote_addr = ADDR(b.mem) + 8 * (i + 1),
+            more[i] = (gni_ct_put_post_descriptor_t){ .ep_hndl = a.ep,
+                                                      .remote_addr = ADDR(b.mem) + 8 * (i + 1),
                                                       .remote_mem_hndl = b.mem_hndl,
-                                                      .local_addr = ADDR(a.mem) + 8 * (i + 1), .length = 8,
+                                                      .local_addr = ADDR(a.mem) + 8 * (i + 1),
+                                                      .length = 8,
                                                       .next_descr = i == 0 ? &more[1] : NULL };
         d.next_descr = &more[0];
         snprintf(words, sizeof(words), "class=fma-put action=fail status=remote-permission nth=%u", hit + 1);
@@ -556,7 +558,7 @@ static void test_plain_mailbox_shows_the_loss_and_the_program_sends_again(void *
         send_number(i, 50);
     expect_sent(0, STATUS_OK);
     receive_number(0, 50);
-    expect_nothing();           /* the others wait behind the hole */
+    expect_nothing(); /* the others wait behind the hole */
     assert_int_equal(gx_next(a.src_cq, &entry), GNI_RC_TRANSACTION_ERROR);
     assert_int_equal(GNI_CQ_GET_MSG_ID(entry), 101);
     expect_entry(entry, &lost);
@@ -815,14 +817,18 @@ static int body_with_a_victim(struct fx_rank *rank)
     pthread_barrier_wait(rank->barrier);
     if (rank->rank == 1) {
         for (;;)
-            pause();            /* until it is killed */
+            pause(); /* until it is killed */
     }
     FX_CHECK(GNI_EpCreate(side.nic, side.src_cq, &side.ep) == GNI_RC_SUCCESS);
     FX_CHECK(GNI_EpBind(side.ep, card->addr, 1) == GNI_RC_SUCCESS);
     for (unsigned i = 1; i <= 5; i++) {
-        gni_post_descriptor_t d = { .type = GNI_POST_FMA_PUT, .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
-                                    .local_addr = ADDR(side.mem), .local_mem_hndl = side.mem_hndl,
-                                    .remote_addr = card->mem, .remote_mem_hndl = card->handle, .length = 8 };
+        gni_post_descriptor_t d = { .type = GNI_POST_FMA_PUT,
+                                    .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+                                    .local_addr = ADDR(side.mem),
+                                    .local_mem_hndl = side.mem_hndl,
+                                    .remote_addr = card->mem,
+                                    .remote_mem_hndl = card->handle,
+                                    .length = 8 };
         gni_post_descriptor_t *done = NULL;
 
         FX_CHECK(GNI_PostFma(side.ep, &d) == GNI_RC_SUCCESS);

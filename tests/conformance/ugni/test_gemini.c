@@ -45,7 +45,7 @@ static void test_setting_says_another_device(void **state)
     assert_int_equal(device_type(), GNI_DEVICE_ARIES);
     setenv("EMUNIC_DEVICE", "gemini", 1);
     assert_int_equal(device_type(), GNI_DEVICE_GEMINI);
-    setenv("EMUNIC_DEVICE", "pisces", 1);   /* nothing of the kind: the machine decides */
+    setenv("EMUNIC_DEVICE", "pisces", 1); /* nothing of the kind: the machine decides */
     assert_int_equal(device_type(), GNI_DEVICE_GEMINI);
     unsetenv("EMUNIC_DEVICE");
 }
@@ -85,14 +85,14 @@ static void test_first_generation_of_atomics_works(void **state)
         gni_fma_cmd_type_t command;
         uint64_t operand1;
         uint64_t operand2;
-        uint64_t after;         /* before: 0xf0 */
+        uint64_t after; /* before: 0xf0 */
     } rows[] = {
-        { GNI_FMA_ATOMIC_FADD, 1, 0, 0xf1 },          { GNI_FMA_ATOMIC_FADD_C, 1, 0, 0xf1 },
-        { GNI_FMA_ATOMIC_FAND, 0x3c, 0, 0x30 },       { GNI_FMA_ATOMIC_FOR, 0x0f, 0, 0xff },
-        { GNI_FMA_ATOMIC_FXOR, 0xff, 0, 0x0f },       { GNI_FMA_ATOMIC_FAX, 0x30, 0x11, 0x21 },
-        { GNI_FMA_ATOMIC_CSWAP, 0xf0, 7, 7 },         { GNI_FMA_ATOMIC_CSWAP_C, 1, 7, 0xf0 },
-        { GNI_FMA_ATOMIC_ADD, 1, 0, 0xf1 },           { GNI_FMA_ATOMIC_AND, 0x3c, 0, 0x30 },
-        { GNI_FMA_ATOMIC_OR_C, 0x0f, 0, 0xff },       { GNI_FMA_ATOMIC_XOR, 0xff, 0, 0x0f },
+        { GNI_FMA_ATOMIC_FADD, 1, 0, 0xf1 },     { GNI_FMA_ATOMIC_FADD_C, 1, 0, 0xf1 },
+        { GNI_FMA_ATOMIC_FAND, 0x3c, 0, 0x30 },  { GNI_FMA_ATOMIC_FOR, 0x0f, 0, 0xff },
+        { GNI_FMA_ATOMIC_FXOR, 0xff, 0, 0x0f },  { GNI_FMA_ATOMIC_FAX, 0x30, 0x11, 0x21 },
+        { GNI_FMA_ATOMIC_CSWAP, 0xf0, 7, 7 },    { GNI_FMA_ATOMIC_CSWAP_C, 1, 7, 0xf0 },
+        { GNI_FMA_ATOMIC_ADD, 1, 0, 0xf1 },      { GNI_FMA_ATOMIC_AND, 0x3c, 0, 0x30 },
+        { GNI_FMA_ATOMIC_OR_C, 0x0f, 0, 0xff },  { GNI_FMA_ATOMIC_XOR, 0xff, 0, 0x0f },
         { GNI_FMA_ATOMIC_AX, 0x30, 0x11, 0x21 },
     };
     uint64_t *target = (uint64_t *)(void *)(b.mem + 64);
@@ -113,10 +113,10 @@ static void test_first_generation_of_atomics_works(void **state)
 static void test_second_generation_of_atomics_is_refused(void **state)
 {
     static const gni_fma_cmd_type_t commands[] = {
-        GNI_FMA_ATOMIC2_FAND,    GNI_FMA_ATOMIC2_FIADD,    GNI_FMA_ATOMIC2_IADD,     GNI_FMA_ATOMIC2_FIADD_S,
-        GNI_FMA_ATOMIC2_IADD_SC, GNI_FMA_ATOMIC2_FSWAP,    GNI_FMA_ATOMIC2_SWAP_S,   GNI_FMA_ATOMIC2_FCSWAP,
-        GNI_FMA_ATOMIC2_CSWAP_S, GNI_FMA_ATOMIC2_FIMIN,    GNI_FMA_ATOMIC2_IMAX_S,   GNI_FMA_ATOMIC2_FFPADD,
-        GNI_FMA_ATOMIC2_FPMIN_S, GNI_FMA_ATOMIC2_FFPMAX_C, GNI_FMA_ATOMIC2_FAX,      GNI_FMA_ATOMIC2_XOR_C,
+        GNI_FMA_ATOMIC2_FAND,    GNI_FMA_ATOMIC2_FIADD,    GNI_FMA_ATOMIC2_IADD,   GNI_FMA_ATOMIC2_FIADD_S,
+        GNI_FMA_ATOMIC2_IADD_SC, GNI_FMA_ATOMIC2_FSWAP,    GNI_FMA_ATOMIC2_SWAP_S, GNI_FMA_ATOMIC2_FCSWAP,
+        GNI_FMA_ATOMIC2_CSWAP_S, GNI_FMA_ATOMIC2_FIMIN,    GNI_FMA_ATOMIC2_IMAX_S, GNI_FMA_ATOMIC2_FFPADD,
+        GNI_FMA_ATOMIC2_FPMIN_S, GNI_FMA_ATOMIC2_FFPMAX_C, GNI_FMA_ATOMIC2_FAX,    GNI_FMA_ATOMIC2_XOR_C,
     };
     gni_post_descriptor_t d;
 
@@ -130,9 +130,12 @@ static void test_second_generation_of_atomics_is_refused(void **state)
 
 static void test_chain_with_a_second_generation_command_is_refused(void **state)
 {
-    gni_ct_amo_post_descriptor_t second = { .ep_hndl = a.ep, .remote_addr = ADDR(b.mem + 72),
-                                            .remote_mem_hndl = b.mem_hndl, .length = 8,
-                                            .amo_cmd = GNI_FMA_ATOMIC2_IADD, .first_operand = 1 };
+    gni_ct_amo_post_descriptor_t second = { .ep_hndl = a.ep,
+                                            .remote_addr = ADDR(b.mem + 72),
+                                            .remote_mem_hndl = b.mem_hndl,
+                                            .length = 8,
+                                            .amo_cmd = GNI_FMA_ATOMIC2_IADD,
+                                            .first_operand = 1 };
     gni_post_descriptor_t d = word_post(GNI_POST_AMO, 64);
 
     (void)state;
@@ -141,7 +144,7 @@ static void test_chain_with_a_second_generation_command_is_refused(void **state)
     d.first_operand = 1;
     d.next_descr = &second;
     assert_int_equal(GNI_CtPostFma(a.ep, &d), GNI_RC_INVALID_PARAM);
-    assert_int_equal(*(uint64_t *)(void *)(b.mem + 64), 0);     /* all or nothing */
+    assert_int_equal(*(uint64_t *)(void *)(b.mem + 64), 0); /* all or nothing */
     second.amo_cmd = GNI_FMA_ATOMIC_ADD;
     assert_int_equal(GNI_CtPostFma(a.ep, &d), GNI_RC_SUCCESS);
     assert_int_equal(finish(&d), STATUS_OK);
@@ -297,7 +300,7 @@ static void test_failed_post_shows_its_event_data(void **state)
 /* answers: GNI_GetJobResInfo */
 static gni_return_t job_resource(gni_job_res_t type, gni_job_res_desc_t *desc_out)
 {
-    fx_set_node(0);     /* where a is */
+    fx_set_node(0); /* where a is */
     return GNI_GetJobResInfo(0, (uint8_t)fx.ptag, type, desc_out);
 }
 
@@ -414,7 +417,7 @@ static void test_limits_of_translation_entries_hold(void **state)
     assert_int_equal(set_limits(-1, -2), GNI_RC_INVALID_PARAM);
     assert_int_equal(set_limits(INT32_MAX, INT32_MAX), GNI_RC_SUCCESS);
     assert_int_equal(job_resource(GNI_JOB_RES_GART, &desc), GNI_RC_SUCCESS);
-    assert_true(desc.limit > 1 && desc.limit < INT32_MAX);      /* what the device has */
+    assert_true(desc.limit > 1 && desc.limit < INT32_MAX); /* what the device has */
     munmap(mem, 4 * BLOCK);
 }
 
@@ -431,7 +434,7 @@ static void test_translation_table_is_a_list_of_addresses(void **state)
     assert_int_equal(GNI_GetNttGran(0, &granularity), GNI_RC_SUCCESS);
     assert_int_equal(granularity, 4);
     assert_int_equal(GNI_ConfigureNTT(0, &nothing, &base), GNI_RC_SUCCESS);
-    addresses[1] = 96;      /* a node that the machine does not have */
+    addresses[1] = 96; /* a node that the machine does not have */
     assert_int_equal(GNI_ConfigureNTT(0, &table, &base), GNI_RC_INVALID_PARAM);
 }
 

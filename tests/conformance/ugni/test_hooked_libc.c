@@ -18,7 +18,7 @@
 
 #define HOOK __attribute__((visibility("default"))) /* libugni shall find these */
 
-static uint8_t *volatile target;        /* NULL: the hooks do nothing */
+static uint8_t *volatile target; /* NULL: the hooks do nothing */
 
 static void hook(void)
 {
@@ -85,7 +85,7 @@ static void register_hooked(uint8_t *mem)
     target = mem;
     handle = register_on(&b, mem, 4 * PAGE, GNI_MEM_READWRITE);
     target = NULL;
-    assert_in_range(mem[0], first, 255);        /* no write undone */
+    assert_in_range(mem[0], first, 255); /* no write undone */
     memcpy(a.mem, "through", 8);
     d.remote_addr = ADDR(mem) + PAGE;
     d.remote_mem_hndl = handle;
@@ -118,7 +118,7 @@ static void fork_hooked(uint8_t *mem)
     assert_true(child > 0);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    assert_int_equal(mem[0], before);           /* the child's hooks have not written to our memory */
+    assert_int_equal(mem[0], before); /* the child's hooks have not written to our memory */
     assert_int_not_equal(mem[PAGE], 0x5a);
     assert_int_equal(GNI_MemDeregister(b.nic, &handle), GNI_RC_SUCCESS);
 }

@@ -116,8 +116,8 @@ static void test_resources_of_an_aries_have_limits_and_others_are_missing(void *
 {
     (void)state;
     for (gni_dev_res_t type = GNI_DEV_RES_FIRST + 1; type < GNI_DEV_RES_LAST; type++) {
-        bool is_there = type == GNI_DEV_RES_MDD || type == GNI_DEV_RES_CQ || type == GNI_DEV_RES_FMA ||
-                        type == GNI_DEV_RES_CE;
+        bool is_there =
+            type == GNI_DEV_RES_MDD || type == GNI_DEV_RES_CQ || type == GNI_DEV_RES_FMA || type == GNI_DEV_RES_CE;
         gni_dev_res_desc_t desc = { 1, 2, 3, 4 };
 
         assert_int_equal(GNI_GetDevResInfo(0, type, &desc), is_there ? GNI_RC_SUCCESS : GNI_RC_ERROR_RESOURCE);
@@ -263,8 +263,12 @@ static uint32_t stat_of(const struct gx_side *side, gni_statistic_t stat)
 /* A mailbox of two credits at the start of each side's memory. */
 static void connect_mailboxes(void)
 {
-    gni_smsg_attr_t of_a = { .msg_type = GNI_SMSG_TYPE_MBOX, .msg_buffer = a.mem, .buff_size = 4096,
-                             .mem_hndl = a.mem_hndl, .mbox_maxcredit = 2, .msg_maxsize = 64 };
+    gni_smsg_attr_t of_a = { .msg_type = GNI_SMSG_TYPE_MBOX,
+                             .msg_buffer = a.mem,
+                             .buff_size = 4096,
+                             .mem_hndl = a.mem_hndl,
+                             .mbox_maxcredit = 2,
+                             .msg_maxsize = 64 };
     gni_smsg_attr_t of_b = of_a;
 
     of_b.msg_buffer = b.mem;
@@ -294,8 +298,12 @@ static void test_sends_without_room_for_their_completion_are_counted(void **stat
 {
     gni_cq_handle_t tiny;
     gni_ep_handle_t ep;
-    gni_smsg_attr_t of_a = { .msg_type = GNI_SMSG_TYPE_MBOX, .msg_buffer = a.mem, .buff_size = 4096,
-                             .mem_hndl = a.mem_hndl, .mbox_maxcredit = 2, .msg_maxsize = 64 };
+    gni_smsg_attr_t of_a = { .msg_type = GNI_SMSG_TYPE_MBOX,
+                             .msg_buffer = a.mem,
+                             .buff_size = 4096,
+                             .mem_hndl = a.mem_hndl,
+                             .mbox_maxcredit = 2,
+                             .msg_maxsize = 64 };
     gni_smsg_attr_t of_b = of_a;
     gni_cq_entry_t entry;
 

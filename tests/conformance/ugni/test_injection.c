@@ -150,8 +150,9 @@ static void test_throttle_event_brings_the_second_limit_into_force(void **state)
 
     (void)state;
     fx_set_node(0);
-    assert_int_equal(GNI_SetBIConfig(0, 992, 1, GNI_BI_FLAG_APPLY_NOW | GNI_BI_FLAG_APPLY_AFTER_THROTTLE |
-                                                    GNI_BI_FLAG_VALUE_IS_NUM_ORB_ENTRIES),
+    assert_int_equal(GNI_SetBIConfig(0, 992, 1,
+                                     GNI_BI_FLAG_APPLY_NOW | GNI_BI_FLAG_APPLY_AFTER_THROTTLE |
+                                         GNI_BI_FLAG_VALUE_IS_NUM_ORB_ENTRIES),
                      GNI_RC_SUCCESS);
     before = limits_of(0);
     assert_int_equal(before.current_bw, 100);

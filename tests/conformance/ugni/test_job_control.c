@@ -195,7 +195,7 @@ static void test_job_has_no_more_addresses_than_the_machine_has_nodes(void **sta
     limits.ntt_base = (int32_t)base;
     limits.ntt_size = 16;
     assert_int_equal(GNI_ConfigureJob(0, JOB_ID, PTAG, COOKIE, &limits), GNI_RC_ERROR_RESOURCE);
-    ntt.group_size = COUNT_OF(many);    /* and no more entries than the device has */
+    ntt.group_size = COUNT_OF(many); /* and no more entries than the device has */
     assert_int_equal(GNI_ConfigureNTTandJob(0, JOB_ID, PTAG, COOKIE, NULL, &ntt, &base), GNI_RC_ERROR_RESOURCE);
     assert_true(job_is_gone(NULL));
 }
@@ -435,7 +435,11 @@ static int suspend_and_resume_often(void)
 /* Counts up a word of the peer, by atomics, and its own copy of it by puts that have to come in order. */
 static int work_while_suspended(struct fx_rank *rank)
 {
-    struct { uint32_t address; uint64_t mem; gni_mem_handle_t handle; } *infos = rank->shared;
+    struct {
+        uint32_t address;
+        uint64_t mem;
+        gni_mem_handle_t handle;
+    } *infos = rank->shared;
     _Atomic uint32_t *stop = (_Atomic uint32_t *)(void *)((char *)rank->shared + 4096);
     uint32_t peer = 1 - rank->rank;
     struct gx_side side;
@@ -458,8 +462,12 @@ static int work_while_suspended(struct fx_rank *rank)
     FX_CHECK(GNI_EpCreate(side.nic, side.src_cq, &ep) == GNI_RC_SUCCESS);
     FX_CHECK(GNI_EpBind(ep, infos[peer].address, peer) == GNI_RC_SUCCESS);
     while (!atomic_load(stop)) {
-        gni_post_descriptor_t add = { .type = GNI_POST_AMO, .cq_mode = GNI_CQMODE_GLOBAL_EVENT, .length = 8,
-                                      .amo_cmd = GNI_FMA_ATOMIC_ADD, .first_operand = 1, .remote_addr = infos[peer].mem,
+        gni_post_descriptor_t add = { .type = GNI_POST_AMO,
+                                      .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+                                      .length = 8,
+                                      .amo_cmd = GNI_FMA_ATOMIC_ADD,
+                                      .first_operand = 1,
+                                      .remote_addr = infos[peer].mem,
                                       .remote_mem_hndl = infos[peer].handle };
         gni_post_descriptor_t put = add;
         gni_post_descriptor_t *done = NULL;

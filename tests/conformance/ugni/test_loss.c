@@ -14,7 +14,7 @@ enum way { KILLED, ENDED };
 
 static void lose(enum way way)
 {
-    struct emu_msg end = { .type = EMU_MSG_DOMAIN_END };    /* without a signal: we are a member */
+    struct emu_msg end = { .type = EMU_MSG_DOMAIN_END }; /* without a signal: we are a member */
 
     if (way == KILLED) {
         assert_int_equal(kill(fx.daemon, SIGKILL), 0);
@@ -92,15 +92,21 @@ static void test_large_transfers_end_when_the_domain_does(void **state)
 
     (void)state;
     assert_true(from != MAP_FAILED && to != MAP_FAILED);
-    assert_int_equal(GNI_MemRegister(a.nic, (uint64_t)(uintptr_t)from, bytes, NULL, GNI_MEM_READWRITE, (uint32_t)-1,
-                                     &from_hndl), GNI_RC_SUCCESS);
-    assert_int_equal(GNI_MemRegister(b.nic, (uint64_t)(uintptr_t)to, bytes, NULL, GNI_MEM_READWRITE, (uint32_t)-1,
-                                     &to_hndl), GNI_RC_SUCCESS);
+    assert_int_equal(
+        GNI_MemRegister(a.nic, (uint64_t)(uintptr_t)from, bytes, NULL, GNI_MEM_READWRITE, (uint32_t)-1, &from_hndl),
+        GNI_RC_SUCCESS);
+    assert_int_equal(
+        GNI_MemRegister(b.nic, (uint64_t)(uintptr_t)to, bytes, NULL, GNI_MEM_READWRITE, (uint32_t)-1, &to_hndl),
+        GNI_RC_SUCCESS);
     for (unsigned i = 0; i < 4; i++) {
         posts[i] = (gni_post_descriptor_t){
-            .type = GNI_POST_RDMA_PUT, .cq_mode = GNI_CQMODE_GLOBAL_EVENT, .length = bytes,
-            .local_addr = (uint64_t)(uintptr_t)from, .local_mem_hndl = from_hndl,
-            .remote_addr = (uint64_t)(uintptr_t)to, .remote_mem_hndl = to_hndl,
+            .type = GNI_POST_RDMA_PUT,
+            .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+            .length = bytes,
+            .local_addr = (uint64_t)(uintptr_t)from,
+            .local_mem_hndl = from_hndl,
+            .remote_addr = (uint64_t)(uintptr_t)to,
+            .remote_mem_hndl = to_hndl,
         };
         assert_int_equal(GNI_PostRdma(a.ep, &posts[i]), GNI_RC_SUCCESS);
     }
@@ -110,7 +116,7 @@ static void test_large_transfers_end_when_the_domain_does(void **state)
         gni_cq_entry_t entry = 0;
         gni_return_t rc = next_within_limit(a.src_cq, &entry);
 
-        assert_true(rc == GNI_RC_SUCCESS || rc == GNI_RC_TRANSACTION_ERROR);    /* some may have been done */
+        assert_true(rc == GNI_RC_SUCCESS || rc == GNI_RC_TRANSACTION_ERROR); /* some may have been done */
         assert_int_equal(GNI_GetCompleted(a.src_cq, entry, &done), rc);
         assert_true(done >= posts && done < posts + 4);
     }
@@ -222,7 +228,7 @@ static void waits_end(enum way way)
 
     for (enum call call = WAIT_EVENT; call <= VECTOR_MONITOR; call++)
         start_waiter(&w[call], &a, call);
-    start_waiter(&w[3], &b, PROBE_WAIT);        /* nothing of b is outstanding */
+    start_waiter(&w[3], &b, PROBE_WAIT); /* nothing of b is outstanding */
     lost_ns = emu_clock_ns();
     lose(way);
     for (unsigned i = 0; i < 4; i++) {
@@ -233,7 +239,7 @@ static void waits_end(enum way way)
     assert_false(GNI_CQ_STATUS_OK(w[WAIT_EVENT].entry));
     assert_int_equal(w[VECTOR_WAIT].rc, GNI_RC_TRANSACTION_ERROR);
     assert_false(GNI_CQ_STATUS_OK(w[VECTOR_WAIT].entry));
-    assert_int_equal(w[VECTOR_MONITOR].rc, GNI_RC_SUCCESS);         /* look at the queue: it says the same */
+    assert_int_equal(w[VECTOR_MONITOR].rc, GNI_RC_SUCCESS); /* look at the queue: it says the same */
     assert_int_equal(GNI_CqGetEvent(a.dst_cq, &w[2].entry), GNI_RC_TRANSACTION_ERROR);
     /* covers: GNI_PostdataProbeWaitById: GNI_RC_INVALID_STATE */
     assert_int_equal(w[3].rc, GNI_RC_INVALID_STATE);
@@ -268,7 +274,7 @@ static void test_handler_hears_of_lost_posts(void **state)
 /* The queue of another domain stands behind one of a domain that goes on. */
 static void test_wait_for_queues_of_two_domains_ends_when_the_second_does(void **state)
 {
-    struct emu_msg end = { .type = EMU_MSG_DOMAIN_END };    /* without a signal: we are a member */
+    struct emu_msg end = { .type = EMU_MSG_DOMAIN_END }; /* without a signal: we are a member */
     struct emu_session other_admin;
     struct fx other = fx;
     struct gx_side side;
@@ -387,7 +393,7 @@ static void polling_a_queue_shows_the_loss(enum way way)
     assert_int_equal(next_within_limit(a.dst_cq, &entry), GNI_RC_TRANSACTION_ERROR);
     assert_true(entry != 0);
     assert_false(GNI_CQ_STATUS_OK(entry));
-    assert_int_equal(GNI_GetCompleted(a.src_cq, entry, &done), GNI_RC_DESCRIPTOR_ERROR);    /* nobody's */
+    assert_int_equal(GNI_GetCompleted(a.src_cq, entry, &done), GNI_RC_DESCRIPTOR_ERROR); /* nobody's */
     assert_null(done);
     assert_int_equal(GNI_CqTestEvent(a.src_cq), GNI_RC_SUCCESS);
 }
@@ -415,7 +421,7 @@ static void test_events_from_before_the_loss_come_first(void **state)
     assert_int_equal(gx_complete(a.src_cq, &done), GNI_RC_SUCCESS);
     lose(KILLED);
     while (GNI_CqTestEvent(a.src_cq) != GNI_RC_SUCCESS)
-        ;       /* until it is known */
+        ; /* until it is known */
     assert_int_equal(next_within_limit(b.dst_cq, &entry), GNI_RC_SUCCESS);
     assert_int_equal(next_within_limit(b.dst_cq, &entry), GNI_RC_TRANSACTION_ERROR);
 }
@@ -487,9 +493,9 @@ static void calls_afterwards(enum way way)
         assert_ptr_equal(done, &d);
     }
     assert_int_equal(GNI_CqCreate(a.nic, 8, 0, GNI_CQ_NOBLOCK, NULL, NULL, &cq), GNI_RC_ERROR_RESOURCE);
-    assert_int_equal(GNI_MemRegister(a.nic, (uint64_t)(uintptr_t)a.mem, 4096, NULL, GNI_MEM_READWRITE, (uint32_t)-1,
-                                     &handle),
-                     GNI_RC_ERROR_RESOURCE);
+    assert_int_equal(
+        GNI_MemRegister(a.nic, (uint64_t)(uintptr_t)a.mem, 4096, NULL, GNI_MEM_READWRITE, (uint32_t)-1, &handle),
+        GNI_RC_ERROR_RESOURCE);
     assert_int_equal(GNI_EpPostData(a.ep, NULL, 0, NULL, 0), GNI_RC_ERROR_RESOURCE);
     assert_int_equal(GNI_EpPostDataCancel(a.ep), GNI_RC_NO_MATCH);
     assert_int_equal(GNI_CdmCreate(20, (uint8_t)fx.ptag, fx.cookie, GNI_CDM_MODE_ERR_NO_KILL, &cdm), GNI_RC_SUCCESS);
@@ -636,11 +642,11 @@ static void expect_life(enum call call, enum way way)
     assert_non_null(strstr(said, "the emulated NIC has gone"));
 }
 
-#define FATE(name, expect, call, way)      \
-    static void name(void **state)         \
-    {                                      \
-        (void)state;                       \
-        expect(call, way);                 \
+#define FATE(name, expect, call, way)                                                                                  \
+    static void name(void **state)                                                                                     \
+    {                                                                                                                  \
+        (void)state;                                                                                                   \
+        expect(call, way);                                                                                             \
     }
 FATE(test_polling_process_is_killed_with_one_line, expect_kill, N_CALLS, KILLED)
 FATE(test_polling_process_of_an_ended_domain_is_killed_with_one_line, expect_kill, N_CALLS, ENDED)

@@ -81,9 +81,13 @@ static gni_ep_handle_t bind_to_peer(void)
 
 static gni_post_descriptor_t put_to_peer(uint64_t length)
 {
-    return (gni_post_descriptor_t){ .type = GNI_POST_FMA_PUT, .cq_mode = GNI_CQMODE_GLOBAL_EVENT, .length = length,
-                                    .local_addr = (uint64_t)(uintptr_t)a.mem, .local_mem_hndl = a.mem_hndl,
-                                    .remote_addr = facts->addr, .remote_mem_hndl = facts->mem_hndl };
+    return (gni_post_descriptor_t){ .type = GNI_POST_FMA_PUT,
+                                    .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+                                    .length = length,
+                                    .local_addr = (uint64_t)(uintptr_t)a.mem,
+                                    .local_mem_hndl = a.mem_hndl,
+                                    .remote_addr = facts->addr,
+                                    .remote_mem_hndl = facts->mem_hndl };
 }
 
 static void test_posts_to_a_killed_peer_fail_and_others_go_on(void **state)

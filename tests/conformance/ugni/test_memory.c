@@ -108,9 +108,17 @@ static void test_stack_heap_static_and_shared_memory_can_be_registered(void **st
 static void test_every_ordering_and_sharing_flag_is_accepted(void **state)
 {
     static const uint32_t flags[] = {
-        GNI_MEM_READWRITE,           GNI_MEM_READ_ONLY,           GNI_MEM_USE_GART,      GNI_MEM_PHYS_CONT,
-        GNI_MEM_STRICT_PI_ORDERING,  GNI_MEM_PI_FLUSH,            GNI_MEM_MDD_CLONE,     GNI_MEM_MDD_SHARED,
-        GNI_MEM_MDD_DEDICATED,       GNI_MEM_RELAXED_PI_ORDERING, GNI_MEM_READ_ONLY | GNI_MEM_RELAXED_PI_ORDERING,
+        GNI_MEM_READWRITE,
+        GNI_MEM_READ_ONLY,
+        GNI_MEM_USE_GART,
+        GNI_MEM_PHYS_CONT,
+        GNI_MEM_STRICT_PI_ORDERING,
+        GNI_MEM_PI_FLUSH,
+        GNI_MEM_MDD_CLONE,
+        GNI_MEM_MDD_SHARED,
+        GNI_MEM_MDD_DEDICATED,
+        GNI_MEM_RELAXED_PI_ORDERING,
+        GNI_MEM_READ_ONLY | GNI_MEM_RELAXED_PI_ORDERING,
         GNI_MEM_STRICT_PI_ORDERING | GNI_MEM_PI_FLUSH,
     };
 
@@ -122,7 +130,11 @@ static void test_every_ordering_and_sharing_flag_is_accepted(void **state)
 static void test_bad_flags_are_refused(void **state)
 {
     static const uint32_t flags[] = {
-        GNI_MEM_PHYS_SEGMENTS, GNI_MEM_CUDA, 0x2000, 0x80000000, GNI_MEM_USE_VMDH, /* no GNI_SetMddResources() */
+        GNI_MEM_PHYS_SEGMENTS,
+        GNI_MEM_CUDA,
+        0x2000,
+        0x80000000,
+        GNI_MEM_USE_VMDH, /* no GNI_SetMddResources() */
         GNI_MEM_USE_VMDH | GNI_MEM_RESERVE_REGION,
     };
 
@@ -142,14 +154,12 @@ static void test_registration_refuses_bad_arguments(void **state)
     assert_int_equal(try_register(&b, statics, UINT64_MAX - ADDR(statics) + 1, GNI_MEM_READWRITE),
                      GNI_RC_INVALID_PARAM);
     assert_int_equal(GNI_MemRegister(b.nic, ADDR(statics), PAGE, NULL, 0, (uint32_t)-1, NULL), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_MemRegister(NULL, ADDR(statics), PAGE, NULL, 0, (uint32_t)-1, &handle),
-                     GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_MemRegister(NULL, ADDR(statics), PAGE, NULL, 0, (uint32_t)-1, &handle), GNI_RC_INVALID_PARAM);
     assert_int_equal(GNI_MemRegister(b.nic, ADDR(statics), PAGE, a.dst_cq, 0, (uint32_t)-1, &handle),
                      GNI_RC_INVALID_PARAM);
     assert_int_equal(GNI_CqCreate(b.nic, 1, 0, GNI_CQ_NOBLOCK, NULL, NULL, &dead), GNI_RC_SUCCESS);
     GNI_CqDestroy(dead);
-    assert_int_equal(GNI_MemRegister(b.nic, ADDR(statics), PAGE, dead, 0, (uint32_t)-1, &handle),
-                     GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_MemRegister(b.nic, ADDR(statics), PAGE, dead, 0, (uint32_t)-1, &handle), GNI_RC_INVALID_PARAM);
 }
 
 static void test_addresses_without_pages_are_refused(void **state)
@@ -228,8 +238,7 @@ static void test_limit_of_registrations_gives_error_resource_until_some_go(void 
     assert_true(mdds.used >= n);
     assert_int_equal(put_to(statics, handles[n / 2], "still on"), STATUS_OK);
     assert_int_equal(GNI_MemDeregister(b.nic, &handles[n - 1]), GNI_RC_SUCCESS);
-    assert_int_equal(GNI_MemRegister(b.nic, ADDR(statics), 8, NULL, 0, (uint32_t)-1, &handles[n - 1]),
-                     GNI_RC_SUCCESS);
+    assert_int_equal(GNI_MemRegister(b.nic, ADDR(statics), 8, NULL, 0, (uint32_t)-1, &handles[n - 1]), GNI_RC_SUCCESS);
     while (n > 0)
         assert_int_equal(GNI_MemDeregister(b.nic, &handles[--n]), GNI_RC_SUCCESS);
 }
@@ -342,8 +351,8 @@ static void test_memory_may_go_before_its_registration(void **state)
 /* Whether such an access fails is not documented; other memory and later posts must be unharmed. */
 static void test_access_to_pages_that_have_gone_harms_nothing(void **state)
 {
-    static const gni_post_type_t types[] = { GNI_POST_FMA_PUT, GNI_POST_RDMA_PUT, GNI_POST_FMA_GET,
-                                             GNI_POST_RDMA_GET, GNI_POST_AMO };
+    static const gni_post_type_t types[] = { GNI_POST_FMA_PUT, GNI_POST_RDMA_PUT, GNI_POST_FMA_GET, GNI_POST_RDMA_GET,
+                                             GNI_POST_AMO };
     uint8_t *mem = pages(PAGE);
     gni_mem_handle_t handle = register_on(&b, mem, PAGE, GNI_MEM_READWRITE);
 
@@ -676,13 +685,10 @@ static void test_segments_check_their_arguments(void **state)
     gni_mem_handle_t handle;
 
     (void)state;
-    assert_int_equal(GNI_MemRegisterSegments(NULL, segments, 1, NULL, 0, (uint32_t)-1, &handle),
-                     GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_MemRegisterSegments(NULL, segments, 1, NULL, 0, (uint32_t)-1, &handle), GNI_RC_INVALID_PARAM);
     assert_int_equal(GNI_MemRegisterSegments(b.nic, NULL, 1, NULL, 0, (uint32_t)-1, &handle), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_MemRegisterSegments(b.nic, segments, 0, NULL, 0, (uint32_t)-1, &handle),
-                     GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_MemRegisterSegments(b.nic, segments, 2, NULL, 0, (uint32_t)-1, &handle),
-                     GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_MemRegisterSegments(b.nic, segments, 0, NULL, 0, (uint32_t)-1, &handle), GNI_RC_INVALID_PARAM);
+    assert_int_equal(GNI_MemRegisterSegments(b.nic, segments, 2, NULL, 0, (uint32_t)-1, &handle), GNI_RC_INVALID_PARAM);
     assert_int_equal(GNI_MemRegisterSegments(b.nic, segments, 1, NULL, 0, (uint32_t)-1, NULL), GNI_RC_INVALID_PARAM);
 }
 

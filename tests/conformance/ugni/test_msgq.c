@@ -15,11 +15,15 @@ static void test_init_refuses_bad_arguments(void **state)
     } bad[] = {
         { offsetof(gni_msgq_attr_t, max_msg_sz), 0 },
         { offsetof(gni_msgq_attr_t, max_msg_sz), GNI_MSGQ_MSG_SZ_MAX + 1 },
-        { offsetof(gni_msgq_attr_t, smsg_q_sz), 0 }, { offsetof(gni_msgq_attr_t, smsg_q_sz), 3 },
-        { offsetof(gni_msgq_attr_t, num_msgq_eps), 0 }, { offsetof(gni_msgq_attr_t, nloc_insts), 0 },
+        { offsetof(gni_msgq_attr_t, smsg_q_sz), 0 },
+        { offsetof(gni_msgq_attr_t, smsg_q_sz), 3 },
+        { offsetof(gni_msgq_attr_t, num_msgq_eps), 0 },
+        { offsetof(gni_msgq_attr_t, nloc_insts), 0 },
         { offsetof(gni_msgq_attr_t, nloc_insts), GNI_MSGQ_NODE_INSTS_MAX + 1 },
-        { offsetof(gni_msgq_attr_t, rcv_cq_sz), 0 }, { offsetof(gni_msgq_attr_t, rcv_cq_sz), UINT32_MAX },
-        { offsetof(gni_msgq_attr_t, smsg_q_sz), UINT32_MAX - 1 }, { offsetof(gni_msgq_attr_t, modes), 2 },
+        { offsetof(gni_msgq_attr_t, rcv_cq_sz), 0 },
+        { offsetof(gni_msgq_attr_t, rcv_cq_sz), UINT32_MAX },
+        { offsetof(gni_msgq_attr_t, smsg_q_sz), UINT32_MAX - 1 },
+        { offsetof(gni_msgq_attr_t, modes), 2 },
     };
     gni_msgq_attr_t attrs = usual_attrs();
     gni_msgq_handle_t msgq = (gni_msgq_handle_t)0x77;
@@ -51,7 +55,7 @@ static void test_instances_must_agree_and_be_few_enough(void **state)
 
     (void)state;
     assert_int_equal(init(&a0, usual_attrs()), GNI_RC_SUCCESS);
-    assert_int_equal(init(&a0, usual_attrs()), GNI_RC_INVALID_STATE);   /* one queue per NIC handle */
+    assert_int_equal(init(&a0, usual_attrs()), GNI_RC_INVALID_STATE); /* one queue per NIC handle */
     attrs.smsg_q_sz *= 2;
     assert_int_equal(init(&a1, attrs), GNI_RC_INVALID_STATE);
     attrs = usual_attrs();
@@ -60,8 +64,8 @@ static void test_instances_must_agree_and_be_few_enough(void **state)
     attrs = usual_attrs();
     attrs.modes = GNI_MSGQ_MODE_BLOCKING;
     assert_int_equal(init(&a1, attrs), GNI_RC_INVALID_STATE);
-    assert_int_equal(init(&b0, attrs), GNI_RC_SUCCESS);                 /* another node, another queue */
-    gx_open(&same, &fx, 0, a0.side.inst_id, 0);                         /* sends could not tell them apart */
+    assert_int_equal(init(&b0, attrs), GNI_RC_SUCCESS); /* another node, another queue */
+    gx_open(&same, &fx, 0, a0.side.inst_id, 0);         /* sends could not tell them apart */
     attrs = usual_attrs();
     assert_int_equal(GNI_MsgqInit(same.nic, receive, NULL, same.src_cq, &attrs, &msgq), GNI_RC_INVALID_STATE);
     gx_close(&same);
@@ -84,7 +88,7 @@ static void test_init_without_room_for_its_queue_says_so(void **state)
     assert_int_equal(init(&a0, attrs), GNI_RC_ERROR_NOMEM);
     while (n > 0)
         assert_int_equal(GNI_CqDestroy(cq[--n]), GNI_RC_SUCCESS);
-    assert_int_equal(init(&a0, attrs), GNI_RC_SUCCESS);     /* the failure has left nothing behind */
+    assert_int_equal(init(&a0, attrs), GNI_RC_SUCCESS); /* the failure has left nothing behind */
 }
 
 static void test_all_must_have_left_before_a_new_queue_is_made(void **state)
@@ -135,7 +139,7 @@ static void test_release_and_idle_wait_for_entries_and_messages(void **state)
     assert_int_equal(GNI_MsgqIdle(a0.msgq), GNI_RC_SUCCESS);
     assert_int_equal(GNI_MsgqIdle(b0.msgq), GNI_RC_NOT_DONE);
     assert_int_equal(GNI_MsgqRelease(b0.msgq), GNI_RC_NOT_DONE);
-    assert_int_equal(GNI_MsgqIdle(b1.msgq), GNI_RC_SUCCESS);            /* not its message */
+    assert_int_equal(GNI_MsgqIdle(b1.msgq), GNI_RC_SUCCESS); /* not its message */
     progress_until(&b0, 1);
     assert_int_equal(number_in(&b0.got[0]), 1);
     assert_int_equal(GNI_MsgqIdle(b0.msgq), GNI_RC_SUCCESS);
@@ -204,7 +208,7 @@ static void test_connecting_has_its_codes(void **state)
     (void)state;
     init_all(usual_attrs());
     assert_int_equal(GNI_MsgqGetConnAttrs(b0.msgq, 0, &of_b, NULL), GNI_RC_SUCCESS);
-    assert_int_equal(GNI_MsgqConnect(a0.msgq, 1, &of_b), GNI_RC_NO_MATCH);      /* nothing assigned here */
+    assert_int_equal(GNI_MsgqConnect(a0.msgq, 1, &of_b), GNI_RC_NO_MATCH); /* nothing assigned here */
     assert_int_equal(GNI_MsgqGetConnAttrs(a0.msgq, 1, &of_a, NULL), GNI_RC_SUCCESS);
     assert_int_equal(GNI_MsgqConnect(NULL, 1, &of_b), GNI_RC_INVALID_PARAM);
     assert_int_equal(GNI_MsgqConnect(a0.msgq, 1, NULL), GNI_RC_INVALID_PARAM);
@@ -281,7 +285,7 @@ static void test_messages_may_come_before_the_receiver_connects(void **state)
     for (uint32_t i = 0; i < CREDITS; i++)
         assert_int_equal(send_number(&a0, &b1, i), GNI_RC_SUCCESS);
     complete(&a0, CREDITS);
-    progress_until(&b1, CREDITS);                   /* taken, but credits cannot be returned yet */
+    progress_until(&b1, CREDITS); /* taken, but credits cannot be returned yet */
     assert_int_equal(send_number(&a0, &b1, 99), GNI_RC_NOT_DONE);
     assert_int_equal(GNI_MsgqConnect(b0.msgq, 0, &of_a), GNI_RC_SUCCESS);
     send_surely(&a0, &b1, 99, &b0);
@@ -341,7 +345,7 @@ static void test_every_send_has_an_entry_with_its_msg_id(void **state)
     }
     assert_int_equal(GNI_CqGetEvent(a1.side.src_cq, &entry), GNI_RC_NOT_DONE);
     assert_int_equal(GNI_EpUnbind(ep_to(&a1, &b0)), GNI_RC_SUCCESS);
-    assert_int_equal(GNI_CqGetEvent(b0.side.dst_cq, &entry), GNI_RC_NOT_DONE);  /* the program's queues see nothing */
+    assert_int_equal(GNI_CqGetEvent(b0.side.dst_cq, &entry), GNI_RC_NOT_DONE); /* the program's queues see nothing */
     progress_until(&b0, CREDITS);
 }
 
@@ -518,7 +522,7 @@ static int answer_at_once(uint32_t snd_id, uint32_t snd_pe, void *msg, uint8_t m
     memcpy(&number, msg, sizeof(number));
     if (send_number(&b0, &a0, number + 1) != GNI_RC_SUCCESS)
         return 0;
-    GNI_MsgqProgress(b0.msgq, DO_NOT_BLOCK);        /* allowed as well */
+    GNI_MsgqProgress(b0.msgq, DO_NOT_BLOCK); /* allowed as well */
     return receive(snd_id, snd_pe, msg, msg_tag, cb_data);
 }
 
@@ -544,7 +548,8 @@ static void test_callback_may_send(void **state)
 static void test_foreign_event_in_the_receive_queue_is_told_once(void **state)
 {
     gni_msgq_ep_attr_t of_b;
-    gni_post_descriptor_t write = { .type = GNI_POST_CQWRITE, .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+    gni_post_descriptor_t write = { .type = GNI_POST_CQWRITE,
+                                    .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
                                     .cqwrite_value = 0xabcdef };
     gni_post_descriptor_t *done;
 
@@ -561,7 +566,7 @@ static void test_foreign_event_in_the_receive_queue_is_told_once(void **state)
     assert_int_equal(GNI_PostCqWrite(ep_to(&a0, &b0), &write), GNI_RC_SUCCESS);
     assert_int_equal(gx_complete(a0.side.src_cq, &done), GNI_RC_SUCCESS);
     assert_int_equal(progress(&b0), GNI_RC_INVALID_STATE);
-    assert_int_equal(b0.n_got, 1);                  /* no message is lost over it */
+    assert_int_equal(b0.n_got, 1); /* no message is lost over it */
     assert_int_equal(progress(&b0), GNI_RC_SUCCESS);
 }
 
@@ -604,7 +609,7 @@ static void test_instance_that_does_not_look_holds_up_the_others_late(void **sta
     assert_true(for_b0 >= 1);
     progress_until(&b1, for_b1);
     for (uint32_t i = 0; i < for_b1; i++)
-        assert_int_equal(number_in(&b1.got[i]), i);     /* in order through pool and mailbox */
+        assert_int_equal(number_in(&b1.got[i]), i); /* in order through pool and mailbox */
     while (for_b0 < 3 * CREDITS)
         send_surely(&a0, &b0, for_b0++, &b0);
     progress_until(&b0, for_b0);
@@ -629,7 +634,7 @@ static void test_blocking_progress_waits_its_time(void **state)
     assert_int_equal(GNI_MsgqProgress(b0.msgq, 30), GNI_RC_SUCCESS);
     assert_true(emu_clock_ns() - start_ns >= 30000000);
     assert_int_equal(GNI_MsgqProgress(b0.msgq, 0), GNI_RC_SUCCESS);
-    assert_int_equal(progress(&b0), GNI_RC_SUCCESS);        /* -1: does not block here either */
+    assert_int_equal(progress(&b0), GNI_RC_SUCCESS); /* -1: does not block here either */
     send_surely(&a0, &b0, 3, &b1);
     b0.answer = 0;
     assert_int_equal(GNI_MsgqProgress(b0.msgq, 1000000), GNI_RC_NOT_DONE);
@@ -676,7 +681,7 @@ static void test_destroyed_domain_ends_a_sleeper(void **state)
 
 /* ---- groups ---- */
 
-#define plain_test(name)     cmocka_unit_test_setup_teardown(name, open_nodes, close_nodes)
+#define plain_test(name) cmocka_unit_test_setup_teardown(name, open_nodes, close_nodes)
 
 int main(void)
 {

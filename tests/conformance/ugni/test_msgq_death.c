@@ -30,11 +30,11 @@
 #define STEPS_MAX    1000000u
 #define POINTS_MIN   4u
 #define POINTS_MAX   60u
-#define STEPS_IN_ALL 120000u        /* per test, roughly: some microseconds each */
+#define STEPS_IN_ALL 120000u /* per test, roughly: some microseconds each */
 #define INBOX        256u
-#define OF_VICTIM    4711u          /* number of the message that a victim sends */
+#define OF_VICTIM    4711u /* number of the message that a victim sends */
 
-#define NEAR_ID   1u                /* survivor on the victim's node */
+#define NEAR_ID   1u /* survivor on the victim's node */
 #define FAR_ID    2u
 #define VICTIM_ID 3u
 
@@ -44,9 +44,9 @@ static struct fx fx;
 struct inst {
     struct gx_side side;
     gni_msgq_handle_t msgq;
-    gni_ep_handle_t ep;             /* to the other survivor */
+    gni_ep_handle_t ep; /* to the other survivor */
     gni_ep_handle_t to_victim;
-    uint32_t got[INBOX];            /* numbers, from the other survivor */
+    uint32_t got[INBOX]; /* numbers, from the other survivor */
     unsigned n_got;
     unsigned n_of_victim;
 };
@@ -56,8 +56,12 @@ static struct inst far_one;
 
 static gni_msgq_attr_t attrs_of(uint32_t n_insts)
 {
-    return (gni_msgq_attr_t){ .max_msg_sz = GNI_MSGQ_MSG_SZ_MAX, .smsg_q_sz = CREDITS, .rcv_pool_sz = POOLED,
-                              .num_msgq_eps = 2, .nloc_insts = n_insts, .rcv_cq_sz = 64 };
+    return (gni_msgq_attr_t){ .max_msg_sz = GNI_MSGQ_MSG_SZ_MAX,
+                              .smsg_q_sz = CREDITS,
+                              .rcv_pool_sz = POOLED,
+                              .num_msgq_eps = 2,
+                              .nloc_insts = n_insts,
+                              .rcv_cq_sz = 64 };
 }
 
 /* A number, and 100 bytes that follow from it. */
@@ -362,7 +366,7 @@ static void connect_and_exchange(void)
 static void test_instance_that_dies_while_it_joins(void **state)
 {
     (void)state;
-    assert_true(eventually(place_is_free, NULL, PATIENCE_NS));      /* somebody was there: the queue is complete */
+    assert_true(eventually(place_is_free, NULL, PATIENCE_NS)); /* somebody was there: the queue is complete */
     die_everywhere(INIT, nothing, connect_and_exchange);
 }
 

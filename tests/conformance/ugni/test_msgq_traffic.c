@@ -13,8 +13,8 @@ static void test_instance_that_goes_leaves_the_others_their_queue(void **state)
 
     (void)state;
     for (; sent < POOLED + 2; sent++)
-        send_surely(&a0, &b1, sent, &b0);           /* some in its pool, some in the mailbox */
-    close_inst(&b1);                                /* without a release, as if it had died */
+        send_surely(&a0, &b1, sent, &b0); /* some in its pool, some in the mailbox */
+    close_inst(&b1);                      /* without a release, as if it had died */
     send_until_refused(&a0);
     for (uint32_t i = 0; i < 5 * CREDITS; i++)
         send_surely(i % 2 ? &a0 : &a1, &b0, i, &b0);
@@ -39,7 +39,7 @@ static void test_instance_that_goes_leaves_the_others_their_queue(void **state)
 static void test_leader_may_go(void **state)
 {
     (void)state;
-    close_inst(&a0);                                /* it had made the connection */
+    close_inst(&a0); /* it had made the connection */
     close_inst(&b0);
     for (uint32_t i = 0; i < 3 * CREDITS; i++)
         send_surely(&a1, &b1, i, &b1);
@@ -155,11 +155,11 @@ static void test_garbage_in_the_region_breaks_messages_only(void **state)
 
 /* ---- traffic between processes ---- */
 
-#define NODES     3u
-#define PER_NODE  (RANKS / NODES)
-#define NOBODY    UINT32_MAX
+#define NODES    3u
+#define PER_NODE (RANKS / NODES)
+#define NOBODY   UINT32_MAX
 
-struct board {                          /* what the ranks share */
+struct board { /* what the ranks share */
     gni_msgq_ep_attr_t attrs[NODES][NODES];
     _Atomic uint32_t pid[RANKS];
     _Atomic uint32_t n_done;
@@ -167,10 +167,10 @@ struct board {                          /* what the ranks share */
 _Static_assert(sizeof(struct board) <= FX_SHARED_BYTES, "the fixture's memory");
 
 struct traffic {
-    uint32_t messages;                  /* to each instance of another node */
-    uint32_t victim;                    /* rank that dies, or NOBODY */
-    uint32_t victim_steps;              /* after so many of its own steps; 0: killed by the last rank ... */
-    uint32_t victim_messages;           /* ... when that has so many messages of it */
+    uint32_t messages;        /* to each instance of another node */
+    uint32_t victim;          /* rank that dies, or NOBODY */
+    uint32_t victim_steps;    /* after so many of its own steps; 0: killed by the last rank ... */
+    uint32_t victim_messages; /* ... when that has so many messages of it */
     bool blocks;
     gni_msgq_attr_t attrs;
     uint64_t seed;
@@ -219,7 +219,7 @@ static int check_message(uint32_t snd_id, uint32_t snd_pe, void *msg, uint8_t ms
     memcpy(&h, msg, sizeof(h));
     FX_CHECK(h.from < RANKS && h.to == r->fr->rank);
     FX_CHECK(snd_id == 100 + h.from && snd_pe == r->fr->fx->nids[h.from] && msg_tag == (uint8_t)h.number);
-    FX_CHECK(h.number == r->received[h.from]);          /* in order, none lost, none twice */
+    FX_CHECK(h.number == r->received[h.from]); /* in order, none lost, none twice */
     FX_CHECK(h.size == size_of(r->t, h.from, h.to, h.number));
     for (uint32_t i = 0; i < h.size - sizeof(h); i++)
         FX_CHECK(bytes[i] == byte_at(&h, i));

@@ -19,9 +19,9 @@
 /* ---- allocations that fail ---- */
 
 static struct {
-    _Atomic pid_t victim;       /* process whose allocations are counted; 0 nobody's */
-    _Atomic int left;           /* the one that makes it 0 fails */
-} *fault;                       /* shared with emunic */
+    _Atomic pid_t victim; /* process whose allocations are counted; 0 nobody's */
+    _Atomic int left;     /* the one that makes it 0 fails */
+} * fault;                /* shared with emunic */
 
 static bool fails_now(void)
 {
@@ -336,8 +336,13 @@ static gni_msgq_handle_t msgq;
 
 static gni_return_t init_msgq(void)
 {
-    gni_msgq_attr_t attrs = { .max_msg_sz = 64, .smsg_q_sz = 4, .rcv_pool_sz = 4, .num_msgq_eps = 1, .nloc_insts = 1,
-                              .modes = 0, .rcv_cq_sz = 16 };
+    gni_msgq_attr_t attrs = { .max_msg_sz = 64,
+                              .smsg_q_sz = 4,
+                              .rcv_pool_sz = 4,
+                              .num_msgq_eps = 1,
+                              .nloc_insts = 1,
+                              .modes = 0,
+                              .rcv_cq_sz = 16 };
 
     return GNI_MsgqInit(a.nic, receive, NULL, a.src_cq, &attrs, &msgq);
 }
@@ -377,7 +382,7 @@ static void test_registering_segments(void **state)
 static gni_ntt_entry_t ntt_entry;
 static gni_ntt_descriptor_t ntt = { .group_size = 1, .u.table_v2 = &ntt_entry };
 static uint32_t ntt_base;
-static unsigned job_number = 1;     /* a job that nobody attaches to stays: each attempt makes another */
+static unsigned job_number = 1; /* a job that nobody attaches to stays: each attempt makes another */
 
 static gni_return_t configure_ntt(void)
 {
@@ -499,8 +504,11 @@ static gni_ct_cqw_post_descriptor_t write_element;
 static gni_return_t post_puts(void)
 {
     head = gx_put(&a, &b, 0, 8, GNI_CQMODE_GLOBAL_EVENT);
-    put = (gni_ct_put_post_descriptor_t){ .ep_hndl = a.ep, .remote_addr = ADDR(b.mem) + 8,
-                                          .remote_mem_hndl = b.mem_hndl, .length = 8, .local_addr = ADDR(a.mem) + 8 };
+    put = (gni_ct_put_post_descriptor_t){ .ep_hndl = a.ep,
+                                          .remote_addr = ADDR(b.mem) + 8,
+                                          .remote_mem_hndl = b.mem_hndl,
+                                          .length = 8,
+                                          .local_addr = ADDR(a.mem) + 8 };
     head.next_descr = &put;
     return GNI_CtPostFma(a.ep, &head);
 }
@@ -525,7 +533,7 @@ static void test_posting_chains(void **state)
     gni_cq_entry_t entry;
 
     (void)state;
-    assert_int_equal(run(&first), STATUS_OK);   /* memory for slots is another matter: below */
+    assert_int_equal(run(&first), STATUS_OK); /* memory for slots is another matter: below */
     memset(a.mem, 1, 16);
     expect_failures(&(struct subject){ post_puts, finish_chain }, getpid());
     assert_true(all_bytes_are(b.mem, 1, 16));

@@ -8,8 +8,8 @@
 
 #include "tests/conformance/programs.h"
 
-#define OFI_MODES                                                                                     \
-    (GNI_CDM_MODE_FAST_DATAGRAM_POLL | GNI_CDM_MODE_FMA_SHARED | GNI_CDM_MODE_FMA_SMALL_WINDOW |      \
+#define OFI_MODES                                                                                                      \
+    (GNI_CDM_MODE_FAST_DATAGRAM_POLL | GNI_CDM_MODE_FMA_SHARED | GNI_CDM_MODE_FMA_SMALL_WINDOW |                       \
      GNI_CDM_MODE_FORK_PARTCOPY | GNI_CDM_MODE_ERR_NO_KILL)
 
 static int open_ofi_pair(void **state)
@@ -191,8 +191,7 @@ static gni_mem_handle_t unpack(uint64_t key)
 {
     uint64_t page = (uint64_t)((int64_t)(key << 27) >> 27) & 0xfffffffffffff;
 
-    return (gni_mem_handle_t){ (key >> 37 & 0xfff) << 52 | page,
-                               0xfffffff | 12ull << 28 | (key >> 50 & 1) << 34 };
+    return (gni_mem_handle_t){ (key >> 37 & 0xfff) << 52 | page, 0xfffffff | 12ull << 28 | (key >> 50 & 1) << 34 };
 }
 
 /*
@@ -390,14 +389,22 @@ static void test_libfabric_gets_medium_ranges_as_a_chain(void **state)
 {
     const uint64_t offset = 3;
     const uint64_t length = 1001;
-    uint64_t first = 4;                                 /* of the body */
+    uint64_t first = 4; /* of the body */
     uint64_t body = (offset + length - first) & ~3ull;
     uint8_t *side = a.mem + 8192;
-    gni_ct_get_post_descriptor_t tail = { .next_descr = NULL, .ep_hndl = a.ep,
-                                          .remote_addr = ADDR(b.mem) + first + body, .remote_mem_hndl = b.mem_hndl,
-                                          .length = 4, .local_addr = ADDR(side) + 4, .local_mem_hndl = a.mem_hndl };
-    gni_ct_get_post_descriptor_t head = { .next_descr = &tail, .ep_hndl = a.ep, .remote_addr = ADDR(b.mem),
-                                          .remote_mem_hndl = b.mem_hndl, .length = 4, .local_addr = ADDR(side),
+    gni_ct_get_post_descriptor_t tail = { .next_descr = NULL,
+                                          .ep_hndl = a.ep,
+                                          .remote_addr = ADDR(b.mem) + first + body,
+                                          .remote_mem_hndl = b.mem_hndl,
+                                          .length = 4,
+                                          .local_addr = ADDR(side) + 4,
+                                          .local_mem_hndl = a.mem_hndl };
+    gni_ct_get_post_descriptor_t head = { .next_descr = &tail,
+                                          .ep_hndl = a.ep,
+                                          .remote_addr = ADDR(b.mem),
+                                          .remote_mem_hndl = b.mem_hndl,
+                                          .length = 4,
+                                          .local_addr = ADDR(side),
                                           .local_mem_hndl = a.mem_hndl };
     gni_post_descriptor_t d = gx_put(&a, &b, 0, body, GNI_CQMODE_GLOBAL_EVENT);
     uint8_t *to = a.mem + 4096;
@@ -406,7 +413,7 @@ static void test_libfabric_gets_medium_ranges_as_a_chain(void **state)
     fill(b.mem, 2048, 5);
     d.type = GNI_POST_FMA_GET;
     d.remote_addr = ADDR(b.mem) + first;
-    d.local_addr = ADDR(to) + (first - offset);         /* any address on Aries */
+    d.local_addr = ADDR(to) + (first - offset); /* any address on Aries */
     d.next_descr = &head;
     assert_int_equal(GNI_CtPostFma(a.ep, &d), GNI_RC_SUCCESS);
     assert_int_equal(finish(&d), STATUS_OK);

@@ -5,8 +5,8 @@
  */
 #include "tests/conformance/programs.h"
 
-#define OMPI_MODES                                                                                     \
-    (GNI_CDM_MODE_FORK_PARTCOPY | GNI_CDM_MODE_ERR_NO_KILL | GNI_CDM_MODE_FAST_DATAGRAM_POLL |         \
+#define OMPI_MODES                                                                                                     \
+    (GNI_CDM_MODE_FORK_PARTCOPY | GNI_CDM_MODE_ERR_NO_KILL | GNI_CDM_MODE_FAST_DATAGRAM_POLL |                         \
      GNI_CDM_MODE_MDD_SHARED | GNI_CDM_MODE_FMA_SHARED | GNI_CDM_MODE_FMA_SMALL_WINDOW)
 
 /* shows: ompi-start-up, ompi-queues */
@@ -33,9 +33,9 @@ static void test_open_mpi_starts_up_with_four_virtual_devices(void **state)
         assert_int_equal(GNI_CdmAttach(cdms[i], 0, &local, &nic), GNI_RC_SUCCESS);
         assert_int_equal(local, address);
         for (size_t q = 0; q < COUNT_OF(entries); q++)
-            assert_int_equal(GNI_CqCreate(nic, entries[q], 0, q < 3 ? GNI_CQ_NOBLOCK : GNI_CQ_BLOCKING, NULL, NULL,
-                                          &cqs[q]),
-                             GNI_RC_SUCCESS);
+            assert_int_equal(
+                GNI_CqCreate(nic, entries[q], 0, q < 3 ? GNI_CQ_NOBLOCK : GNI_CQ_BLOCKING, NULL, NULL, &cqs[q]),
+                GNI_RC_SUCCESS);
         for (size_t q = 0; q < COUNT_OF(entries); q++)
             assert_int_equal(GNI_CqDestroy(cqs[q]), GNI_RC_SUCCESS);
     }
@@ -47,10 +47,10 @@ static void test_open_mpi_starts_up_with_four_virtual_devices(void **state)
 static void test_open_mpi_may_be_told_any_mode(void **state)
 {
     static const uint32_t modes[] = {
-        GNI_CDM_MODE_FORK_NOCOPY,       GNI_CDM_MODE_FORK_FULLCOPY,         GNI_CDM_MODE_FORK_PARTCOPY,
-        GNI_CDM_MODE_ERR_NO_KILL,       GNI_CDM_MODE_ERR_ALL_KILL,          GNI_CDM_MODE_FAST_DATAGRAM_POLL,
-        GNI_CDM_MODE_BTE_SINGLE_CHANNEL, GNI_CDM_MODE_USE_PCI_IOMMU,        GNI_CDM_MODE_MDD_DEDICATED,
-        GNI_CDM_MODE_MDD_SHARED,        GNI_CDM_MODE_FMA_DEDICATED,         GNI_CDM_MODE_FMA_SHARED,
+        GNI_CDM_MODE_FORK_NOCOPY,        GNI_CDM_MODE_FORK_FULLCOPY,          GNI_CDM_MODE_FORK_PARTCOPY,
+        GNI_CDM_MODE_ERR_NO_KILL,        GNI_CDM_MODE_ERR_ALL_KILL,           GNI_CDM_MODE_FAST_DATAGRAM_POLL,
+        GNI_CDM_MODE_BTE_SINGLE_CHANNEL, GNI_CDM_MODE_USE_PCI_IOMMU,          GNI_CDM_MODE_MDD_DEDICATED,
+        GNI_CDM_MODE_MDD_SHARED,         GNI_CDM_MODE_FMA_DEDICATED,          GNI_CDM_MODE_FMA_SHARED,
         GNI_CDM_MODE_CACHED_AMO_ENABLED, GNI_CDM_MODE_CQ_NIC_LOCAL_PLACEMENT, GNI_CDM_MODE_FMA_SMALL_WINDOW,
     };
     gni_cdm_handle_t cdm;
@@ -188,7 +188,7 @@ static void test_open_mpi_atomics(void **state)
         { GNI_FMA_ATOMIC_FAND, 8, 0xff0f, 0x0ff0, 0, 0x0f00, true },
         { GNI_FMA_ATOMIC_FOR, 8, 0xf0, 0x0f, 0, 0xff, true },
         { GNI_FMA_ATOMIC_FXOR, 8, 0xff, 0x0f, 0, 0xf0, true },
-        { GNI_FMA_ATOMIC_CSWAP, 8, 5, 5, 9, 9, true },      /* first compares, second is new */
+        { GNI_FMA_ATOMIC_CSWAP, 8, 5, 5, 9, 9, true }, /* first compares, second is new */
         { GNI_FMA_ATOMIC_CSWAP, 8, 5, 6, 9, 5, true },
         { GNI_FMA_ATOMIC2_FSWAP, 8, 5, 7, 0, 7, true },
         { GNI_FMA_ATOMIC2_FIMIN, 8, 5, (uint64_t)-7, 0, (uint64_t)-7, true },
@@ -234,9 +234,9 @@ struct ompi_peer {
     gni_ep_handle_t wildcard;
     gni_ep_handle_t ep;
     struct mailbox mb;
-    struct ompi_card out;           /* of the directed datagram */
+    struct ompi_card out; /* of the directed datagram */
     struct ompi_card in;
-    struct ompi_card wildcard_out;  /* zeroes: type INVALID */
+    struct ompi_card wildcard_out; /* zeroes: type INVALID */
     struct ompi_card wildcard_in;
     uint64_t id;
     bool is_connected;
@@ -258,7 +258,7 @@ static void ompi_post_directed(struct ompi_peer *p)
 
     assert_true(rc == GNI_RC_SUCCESS || rc == GNI_RC_ERROR_RESOURCE);
     p->is_posted = rc == GNI_RC_SUCCESS;
-    p->owes_answer = rc != GNI_RC_SUCCESS;      /* busy: in the next turn */
+    p->owes_answer = rc != GNI_RC_SUCCESS; /* busy: in the next turn */
 }
 
 static void ompi_open_peer(struct ompi_peer *p, struct gx_side *side, const struct gx_side *other, uint32_t index)
@@ -297,9 +297,9 @@ static void ompi_progress_datagrams(struct ompi_peer *p)
         ompi_post_directed(p);
     if (GNI_PostDataProbeById(p->side->nic, &id) != GNI_RC_SUCCESS)
         return;
-    assert_int_equal(GNI_EpPostDataWaitById(id == 0 ? p->wildcard : p->ep, id, (uint32_t)-1, &post_state, &address,
-                                            &inst_id),
-                     GNI_RC_SUCCESS);
+    assert_int_equal(
+        GNI_EpPostDataWaitById(id == 0 ? p->wildcard : p->ep, id, (uint32_t)-1, &post_state, &address, &inst_id),
+        GNI_RC_SUCCESS);
     assert_int_equal(post_state, GNI_POST_COMPLETED);
     if (id == 0) {
         /* Reached by the peer's: answer it with one of ours; its card came with it. */
@@ -354,12 +354,12 @@ static void test_open_mpi_connects_and_disconnects(void **state)
     assert_int_equal(gx_next(a.src_cq, &entry), GNI_RC_SUCCESS);
     assert_int_equal(GNI_CQ_GET_MSG_ID(entry), 42);
     assert_int_equal(gx_next(b.dst_cq, &entry), GNI_RC_SUCCESS);
-    assert_int_equal(GNI_CQ_GET_INST_ID(entry), 9);         /* the receiver's own index */
+    assert_int_equal(GNI_CQ_GET_INST_ID(entry), 9); /* the receiver's own index */
     expect_number(y.ep, 42);
     gni_post_descriptor_t d = word_post(GNI_POST_FMA_PUT, 0);
     assert_int_equal(post_on(x.ep, &d), GNI_RC_SUCCESS);
     assert_int_equal(gx_next(a.src_cq, &entry), GNI_RC_SUCCESS);
-    assert_int_equal(GNI_CQ_GET_INST_ID(entry), 5);         /* and the sender's */
+    assert_int_equal(GNI_CQ_GET_INST_ID(entry), 5); /* and the sender's */
     assert_int_equal(GNI_SmsgSendWTag(x.ep, NULL, 0, NULL, 0, (uint32_t)-1, 3), GNI_RC_SUCCESS);
     assert_int_equal(mb_next(y.ep, &message, &tag), GNI_RC_SUCCESS);
     assert_int_equal(tag, 3);
@@ -373,7 +373,8 @@ static void test_open_mpi_connects_and_disconnects(void **state)
 /* Thousands of mailboxes in one registration, the size rounded up to 64. shows: ompi-mailboxes */
 static void test_open_mpi_lays_mailboxes_back_to_back(void **state)
 {
-    gni_smsg_attr_t attr = { .msg_type = GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT, .mbox_maxcredit = 32,
+    gni_smsg_attr_t attr = { .msg_type = GNI_SMSG_TYPE_MBOX_AUTO_RETRANSMIT,
+                             .mbox_maxcredit = 32,
                              .msg_maxsize = 1024 };
     gni_ep_handle_t eps[8][2];
     gni_mem_handle_t handles[2];
@@ -530,8 +531,10 @@ static void test_open_mpi_registers_within_the_jobs_limit(void **state)
 
 static void wake_by_queue_write(struct gx_side *from, struct gx_side *to)
 {
-    gni_post_descriptor_t d = { .type = GNI_POST_CQWRITE, .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
-                                .dlvr_mode = GNI_DLVMODE_IN_ORDER, .cqwrite_value = 0xdead,
+    gni_post_descriptor_t d = { .type = GNI_POST_CQWRITE,
+                                .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+                                .dlvr_mode = GNI_DLVMODE_IN_ORDER,
+                                .cqwrite_value = 0xdead,
                                 .remote_mem_hndl = to->mem_hndl };
     gni_cq_handle_t cqs[2] = { to == &a ? b.dst_cq : a.dst_cq, to->dst_cq };
     gni_cq_entry_t entry;

@@ -85,8 +85,11 @@ static void test_examples_may_release_what_they_have_not_got(void **state)
 static void test_charm_silent_write_of_a_pointer(void **state)
 {
     const uint64_t pointer = 0x7fffdeadbee0;
-    gni_post_descriptor_t d = { .type = GNI_POST_CQWRITE, .cq_mode = 0, .dlvr_mode = GNI_DLVMODE_IN_ORDER,
-                                .cqwrite_value = pointer, .remote_mem_hndl = b.mem_hndl };
+    gni_post_descriptor_t d = { .type = GNI_POST_CQWRITE,
+                                .cq_mode = 0,
+                                .dlvr_mode = GNI_DLVMODE_IN_ORDER,
+                                .cqwrite_value = pointer,
+                                .remote_mem_hndl = b.mem_hndl };
     gni_cq_entry_t entry;
 
     (void)state;
@@ -368,7 +371,8 @@ static void test_nnti_wakes_a_waiter_with_a_source_queue_of_one_entry(void **sta
         gni_post_descriptor_t put = word_post(GNI_POST_FMA_PUT, 8 * i);
         gni_post_descriptor_t wake = { .type = GNI_POST_CQWRITE,
                                        .cq_mode = GNI_CQMODE_GLOBAL_EVENT | GNI_CQMODE_REMOTE_EVENT,
-                                       .dlvr_mode = modes[i % COUNT_OF(modes)], .cqwrite_value = i,
+                                       .dlvr_mode = modes[i % COUNT_OF(modes)],
+                                       .cqwrite_value = i,
                                        .remote_mem_hndl = b.mem_hndl };
         gni_cq_entry_t entry;
 

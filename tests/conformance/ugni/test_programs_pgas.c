@@ -10,8 +10,8 @@
 #include "tests/conformance/programs.h"
 #include "tests/conformance/tree.h"
 
-#define CHAPEL_MODES                                                                                   \
-    (GNI_CDM_MODE_FORK_NOCOPY | GNI_CDM_MODE_ERR_NO_KILL | GNI_CDM_MODE_FMA_DEDICATED |                \
+#define CHAPEL_MODES                                                                                                   \
+    (GNI_CDM_MODE_FORK_NOCOPY | GNI_CDM_MODE_ERR_NO_KILL | GNI_CDM_MODE_FMA_DEDICATED |                                \
      GNI_CDM_MODE_CQ_NIC_LOCAL_PLACEMENT)
 
 /* ---- Chapel ---- */
@@ -28,7 +28,7 @@ struct domain {
     gni_cdm_handle_t cdm;
     gni_nic_handle_t nic;
     gni_cq_handle_t cq;
-    gni_ep_handle_t eps[2];         /* to node 0, to node 1 */
+    gni_ep_handle_t eps[2]; /* to node 0, to node 1 */
     uint32_t address;
 };
 
@@ -76,9 +76,13 @@ static void test_chapel_opens_many_domains_and_registers_on_the_first(void **sta
             bind_domain(&domains[n][i], firsts);
             for (unsigned to = 0; to < 2; to++) {
                 uint64_t *word = (uint64_t *)(void *)mem[n] + i;
-                gni_post_descriptor_t d = { .type = GNI_POST_FMA_GET, .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
-                                            .local_addr = ADDR(word), .local_mem_hndl = handles[n], .length = 8,
-                                            .remote_addr = ADDR(mem[to]) + 2048, .remote_mem_hndl = handles[to] };
+                gni_post_descriptor_t d = { .type = GNI_POST_FMA_GET,
+                                            .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+                                            .local_addr = ADDR(word),
+                                            .local_mem_hndl = handles[n],
+                                            .length = 8,
+                                            .remote_addr = ADDR(mem[to]) + 2048,
+                                            .remote_mem_hndl = handles[to] };
 
                 memset(mem[to] + 2048, (int)(i + 1 + to), 8);
                 assert_int_equal(GNI_PostFma(domains[n][i].eps[to], &d), GNI_RC_SUCCESS);
@@ -105,7 +109,7 @@ static void test_chapel_and_gasnet_fill_their_source_queue_to_the_last_entry(voi
     bool is_dual = *state != NULL;
     struct domain dom;
     struct domain peers[2] = { { .address = a.nic_addr }, { .address = b.nic_addr } };
-    unsigned n = is_dual ? 64 : 128;                /* GASNet asks for twice its descriptors */
+    unsigned n = is_dual ? 64 : 128; /* GASNet asks for twice its descriptors */
 
     open_domain(&dom, 0, 500, CHAPEL_MODES | (is_dual ? GNI_CDM_MODE_DUAL_EVENTS : 0));
     bind_domain(&dom, peers);
@@ -154,8 +158,8 @@ static void test_chapel_active_message(void **state)
     for (uint32_t i = 0; i < 50; i++) {
         const uint32_t id = 0x2abcd00 + i;
         uint64_t request[4] = { 1 + i, 2, 3, 4 };
-        gni_post_descriptor_t d = gx_put(&a, &b, 64, sizeof(request),
-                                         GNI_CQMODE_GLOBAL_EVENT | GNI_CQMODE_REMOTE_EVENT);
+        gni_post_descriptor_t d =
+            gx_put(&a, &b, 64, sizeof(request), GNI_CQMODE_GLOBAL_EVENT | GNI_CQMODE_REMOTE_EVENT);
         gni_cq_entry_t entry;
 
         d.local_addr = ADDR(request);

@@ -7,8 +7,8 @@
 
 /* ---- UCX ---- */
 
-#define UCX_MODES                                                                                        \
-    (GNI_CDM_MODE_FORK_FULLCOPY | GNI_CDM_MODE_CACHED_AMO_ENABLED | GNI_CDM_MODE_ERR_NO_KILL |           \
+#define UCX_MODES                                                                                                      \
+    (GNI_CDM_MODE_FORK_FULLCOPY | GNI_CDM_MODE_CACHED_AMO_ENABLED | GNI_CDM_MODE_ERR_NO_KILL |                         \
      GNI_CDM_MODE_FAST_DATAGRAM_POLL | GNI_CDM_MODE_FMA_SHARED)
 
 /* shows: ucx-two-domains, ucx-instances */
@@ -102,7 +102,7 @@ static void test_ucx_destroys_end_points_that_are_bound_and_busy(void **state)
     open_channel(&c, 8, 2048);
     for (uint32_t i = 0; i < 5; i++)
         assert_int_equal(send_number(c.ep[0], i), GNI_RC_SUCCESS);
-    close_channel(&c);              /* nothing was received, no completion taken */
+    close_channel(&c); /* nothing was received, no completion taken */
     assert_int_equal(poll_once(a.src_cq), GNI_RC_NOT_DONE);
 }
 
@@ -177,8 +177,8 @@ static void test_ucx_gets_any_range_through_a_bounce_buffer(void **state)
     for (uint64_t offset = 0; offset < 8; offset++) {
         for (uint64_t length = 1; length < 70; length += 7) {
             uint64_t first = offset & ~3ull;
-            gni_post_descriptor_t d = gx_put(&a, &b, 0, ((offset + length + 3) & ~3ull) - first,
-                                             GNI_CQMODE_GLOBAL_EVENT);
+            gni_post_descriptor_t d =
+                gx_put(&a, &b, 0, ((offset + length + 3) & ~3ull) - first, GNI_CQMODE_GLOBAL_EVENT);
 
             d.type = GNI_POST_FMA_GET;
             d.remote_addr = ADDR(b.mem) + first;
@@ -272,12 +272,12 @@ static void test_fompi_puts_with_notification(void **state)
     (void)state;
     open_channel(&c, 8, 64);
     for (uint32_t i = 0; i < 100; i++) {
-        gni_post_descriptor_t d = gx_put(&a, &b, 0, 64, GNI_CQMODE_LOCAL_EVENT | GNI_CQMODE_GLOBAL_EVENT |
-                                                            GNI_CQMODE_REMOTE_EVENT);
+        gni_post_descriptor_t d =
+            gx_put(&a, &b, 0, 64, GNI_CQMODE_LOCAL_EVENT | GNI_CQMODE_GLOBAL_EVENT | GNI_CQMODE_REMOTE_EVENT);
 
         assert_int_equal(GNI_EpSetEventData(a.ep, 0, 0xabc00000u + i), GNI_RC_SUCCESS);
         assert_int_equal(GNI_PostFma(a.ep, &d), GNI_RC_SUCCESS);
-        for (unsigned n = 0; n < 2; n++) {      /* a blocking queue, polled */
+        for (unsigned n = 0; n < 2; n++) { /* a blocking queue, polled */
             assert_int_equal(gx_next(a.src_cq, &entry), GNI_RC_SUCCESS);
             assert_int_equal(GNI_CQ_GET_TYPE(entry), GNI_CQ_EVENT_TYPE_POST);
             assert_int_equal(GNI_GetCompleted(a.src_cq, entry, &done), GNI_RC_SUCCESS);

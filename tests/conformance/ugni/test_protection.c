@@ -182,7 +182,7 @@ static void test_process_above_the_member_limit_is_refused_until_one_leaves(void
 /* ---- what a member cannot reach ---- */
 
 enum target_kind {
-    WRITABLE,       /* the check of the check */
+    WRITABLE, /* the check of the check */
     READ_ONLY,
     STALE,
     OUTSIDE,
@@ -205,11 +205,17 @@ static bool all_writes_end_with(const struct gx_side *side, uint64_t addr, gni_m
 {
     for (size_t t = 0; t < COUNT_OF(writes); t++) {
         for (size_t l = 0; l < COUNT_OF(lengths); l++) {
-            gni_post_descriptor_t d = { .type = writes[t], .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
-                                        .local_addr = ADDR(side->mem), .local_mem_hndl = side->mem_hndl,
-                                        .remote_addr = addr, .remote_mem_hndl = handle, .length = lengths[l],
-                                        .sync_flag_addr = addr, .sync_flag_value = 7,
-                                        .amo_cmd = GNI_FMA_ATOMIC_FADD, .first_operand = 1 };
+            gni_post_descriptor_t d = { .type = writes[t],
+                                        .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+                                        .local_addr = ADDR(side->mem),
+                                        .local_mem_hndl = side->mem_hndl,
+                                        .remote_addr = addr,
+                                        .remote_mem_hndl = handle,
+                                        .length = lengths[l],
+                                        .sync_flag_addr = addr,
+                                        .sync_flag_value = 7,
+                                        .amo_cmd = GNI_FMA_ATOMIC_FADD,
+                                        .first_operand = 1 };
             gni_post_descriptor_t *done = NULL;
             gni_cq_entry_t entry = 0;
             gni_return_t rc = post_on(side->ep, &d);
@@ -448,9 +454,12 @@ static void test_deregistered_memory_is_left_alone_by_transfers_under_way(void *
     memset(source, 0x33, BIG_BYTES);
     for (size_t i = 0; i < COUNT_OF(d); i++) {
         d[i] = (gni_post_descriptor_t){ .type = i % 2 ? GNI_POST_RDMA_PUT : GNI_POST_FMA_PUT,
-                                        .cq_mode = GNI_CQMODE_GLOBAL_EVENT, .dlvr_mode = GNI_DLVMODE_IN_ORDER,
-                                        .local_addr = ADDR(source), .local_mem_hndl = source_handle,
-                                        .remote_addr = ADDR(target), .remote_mem_hndl = target_handle,
+                                        .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+                                        .dlvr_mode = GNI_DLVMODE_IN_ORDER,
+                                        .local_addr = ADDR(source),
+                                        .local_mem_hndl = source_handle,
+                                        .remote_addr = ADDR(target),
+                                        .remote_mem_hndl = target_handle,
                                         .length = BIG_BYTES };
         assert_int_equal(post(&d[i]), GNI_RC_SUCCESS);
     }
@@ -484,9 +493,12 @@ static int write_to_the_dying(struct fx_rank *rank)
     pthread_barrier_wait(rank->barrier);
     open_towards(&side, rank->fx, rank, victim);
     while (status == STATUS_OK && emu_clock_ns() < end_ns) {
-        gni_post_descriptor_t d = { .type = GNI_POST_FMA_PUT, .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
-                                    .local_addr = ADDR(side.mem), .remote_addr = victim->addr[0],
-                                    .remote_mem_hndl = victim->handle[0], .length = 30000 };
+        gni_post_descriptor_t d = { .type = GNI_POST_FMA_PUT,
+                                    .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+                                    .local_addr = ADDR(side.mem),
+                                    .remote_addr = victim->addr[0],
+                                    .remote_mem_hndl = victim->handle[0],
+                                    .length = 30000 };
         gni_cq_entry_t entry;
         gni_post_descriptor_t *done;
 

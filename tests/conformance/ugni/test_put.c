@@ -7,8 +7,8 @@
 
 /* Registered memory of both sides, larger than a pair has. */
 struct big {
-    uint8_t *source;                /* owned, of a */
-    uint8_t *target;                /* owned, of b */
+    uint8_t *source; /* owned, of a */
+    uint8_t *target; /* owned, of b */
     size_t bytes;
     gni_mem_handle_t source_handle;
     gni_mem_handle_t target_handle;
@@ -33,10 +33,13 @@ static void close_big(struct big *big)
 
 static gni_post_descriptor_t big_put(const struct big *big, gni_post_type_t type, uint64_t offset, uint64_t length)
 {
-    return (gni_post_descriptor_t){ .type = type, .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
-                                    .local_addr = ADDR(big->source) + offset, .local_mem_hndl = big->source_handle,
+    return (gni_post_descriptor_t){ .type = type,
+                                    .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+                                    .local_addr = ADDR(big->source) + offset,
+                                    .local_mem_hndl = big->source_handle,
                                     .remote_addr = ADDR(big->target) + offset,
-                                    .remote_mem_hndl = big->target_handle, .length = length };
+                                    .remote_mem_hndl = big->target_handle,
+                                    .length = length };
 }
 
 static void test_fma_put_delivers_data_and_all_events(void **state)
@@ -83,9 +86,8 @@ static void test_large_puts_arrive_whole(void **state)
     static const struct {
         uint64_t offset;
         uint64_t length;
-    } parts[] = { { 0, 65536 },      { 5, 65536 },        { 1, 65537 },        { 3, 69632 },          { 7, 131073 },
-                  { 0, 1u << 20 },   { 1, (1u << 20) + 1 }, { 4093, 3000001 }, { 0, BIG_BYTES },
-                  { 1, BIG_BYTES - 2 } };
+    } parts[] = { { 0, 65536 },    { 5, 65536 },          { 1, 65537 },      { 3, 69632 },     { 7, 131073 },
+                  { 0, 1u << 20 }, { 1, (1u << 20) + 1 }, { 4093, 3000001 }, { 0, BIG_BYTES }, { 1, BIG_BYTES - 2 } };
     struct big big = open_big(BIG_BYTES);
 
     (void)state;
@@ -233,10 +235,14 @@ static void test_put_outside_the_region_fails_and_touches_nothing(void **state)
         const struct {
             uint64_t addr;
             uint64_t length;
-        } ranges[] = { { ADDR(b.mem) + GX_BYTES, 8 },        { ADDR(b.mem) + GX_BYTES - 4, 8 },
-                       { ADDR(b.mem) - 8, 8 },               { ADDR(b.mem) - 4, 8 },
-                       { ADDR(b.mem) + 4096, GX_BYTES },     { 0, 8 },
-                       { UINT64_MAX - 3, 8 },                { UINT64_MAX - 7, 8 } };
+        } ranges[] = { { ADDR(b.mem) + GX_BYTES, 8 },
+                       { ADDR(b.mem) + GX_BYTES - 4, 8 },
+                       { ADDR(b.mem) - 8, 8 },
+                       { ADDR(b.mem) - 4, 8 },
+                       { ADDR(b.mem) + 4096, GX_BYTES },
+                       { 0, 8 },
+                       { UINT64_MAX - 3, 8 },
+                       { UINT64_MAX - 7, 8 } };
 
         for (size_t i = 0; i < COUNT_OF(ranges); i++) {
             gni_post_descriptor_t d = gx_put(&a, &b, 0, ranges[i].length, GNI_CQMODE_GLOBAL_EVENT);
@@ -480,9 +486,9 @@ static void test_large_transfer_of_one_side_delays_no_put_of_another(void **stat
     (void)state;
     assert_int_equal(GNI_EpUnbind(b.ep), GNI_RC_SUCCESS);
     assert_int_equal(GNI_EpBind(b.ep, b.nic_addr, b.inst_id), GNI_RC_SUCCESS);
-    assert_int_equal(GNI_MemRegister(b.nic, ADDR(big.target), HUGE_BYTES, b.dst_cq, GNI_MEM_READWRITE, (uint32_t)-1,
-                                     &with_queue),
-                     GNI_RC_SUCCESS);
+    assert_int_equal(
+        GNI_MemRegister(b.nic, ADDR(big.target), HUGE_BYTES, b.dst_cq, GNI_MEM_READWRITE, (uint32_t)-1, &with_queue),
+        GNI_RC_SUCCESS);
     large.remote_mem_hndl = with_queue;
     large.cq_mode |= GNI_CQMODE_REMOTE_EVENT;
     freeze_emunic();
@@ -604,9 +610,11 @@ static int fill_rank_zero(struct fx_rank *rank)
     if (rank->rank != 0) {
         gni_post_descriptor_t d = { .type = rank->rank == 1 ? GNI_POST_FMA_PUT : GNI_POST_RDMA_PUT,
                                     .cq_mode = GNI_CQMODE_GLOBAL_EVENT | GNI_CQMODE_REMOTE_EVENT,
-                                    .local_addr = ADDR(side.mem), .local_mem_hndl = side.mem_hndl,
+                                    .local_addr = ADDR(side.mem),
+                                    .local_mem_hndl = side.mem_hndl,
                                     .remote_addr = meeting->addr + rank->rank * part,
-                                    .remote_mem_hndl = meeting->handle, .length = part };
+                                    .remote_mem_hndl = meeting->handle,
+                                    .length = part };
         gni_post_descriptor_t *done;
 
         memset(side.mem, (int)rank->rank, part);

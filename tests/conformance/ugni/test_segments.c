@@ -7,10 +7,10 @@
 
 /* Segments of 1, 2 ... N pages, not in the order of their addresses, each between pages that are not theirs. */
 struct region {
-    uint8_t *mem;                       /* all pages */
+    uint8_t *mem; /* all pages */
     size_t mem_bytes;
     gni_mem_segment_t segments[N];
-    size_t bytes;                       /* of the region */
+    size_t bytes; /* of the region */
     gni_mem_handle_t handle;
 };
 
@@ -86,8 +86,8 @@ static const struct {
     size_t offset;
     size_t length;
 } ranges[] = {
-    { 0, 8 }, { 0, PAGE }, { PAGE - 4, 8 }, { PAGE, PAGE }, { 100, 3 * PAGE }, { 0, 15 * PAGE }, { 3 * PAGE - 8, 16 },
-    { 15 * PAGE - 8, 8 }, { 4, 60 },
+    { 0, 8 },         { 0, PAGE },          { PAGE - 4, 8 },      { PAGE, PAGE }, { 100, 3 * PAGE },
+    { 0, 15 * PAGE }, { 3 * PAGE - 8, 16 }, { 15 * PAGE - 8, 8 }, { 4, 60 },
 };
 
 static void test_puts_by_offset_fill_the_segments_in_their_order(void **state)
@@ -283,7 +283,8 @@ static void test_large_transfer_between_two_segmented_regions(void **state)
     const size_t piece = 3 << 20;
     uint8_t *from = pages(4 * piece);
     uint8_t *to = pages(4 * piece);
-    gni_mem_segment_t of_from[3] = { { ADDR(from), piece }, { ADDR(from) + 3 * piece, piece },
+    gni_mem_segment_t of_from[3] = { { ADDR(from), piece },
+                                     { ADDR(from) + 3 * piece, piece },
                                      { ADDR(from) + 2 * piece, piece } };
     gni_mem_segment_t of_to[2] = { { ADDR(to) + 2 * piece, 2 * piece }, { ADDR(to), piece } };
     gni_mem_handle_t from_handle = { 0, 0 };
@@ -389,13 +390,17 @@ static void test_segmented_region_may_have_a_virtual_handle(void **state)
 
 static int scatter_to_the_next(struct fx_rank *rank)
 {
-    struct { uint32_t address; gni_mem_handle_t handle; } *infos = rank->shared;
+    struct {
+        uint32_t address;
+        gni_mem_handle_t handle;
+    } *infos = rank->shared;
     uint32_t next = (rank->rank + 1) % rank->n_ranks;
     uint32_t before = (rank->rank + rank->n_ranks - 1) % rank->n_ranks;
     uint8_t *mem = mmap(NULL, 16 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     gni_mem_segment_t segments[2] = { { ADDR(mem) + 8 * PAGE, PAGE }, { ADDR(mem) + (2 + rank->rank) * PAGE, PAGE } };
-    gni_post_descriptor_t d = { .type = GNI_POST_RDMA_PUT, .cq_mode = GNI_CQMODE_GLOBAL_EVENT, .length = 2 * PAGE - 64,
-                                .remote_addr = 64 };
+    gni_post_descriptor_t d = {
+        .type = GNI_POST_RDMA_PUT, .cq_mode = GNI_CQMODE_GLOBAL_EVENT, .length = 2 * PAGE - 64, .remote_addr = 64
+    };
     gni_post_descriptor_t *done = NULL;
     struct gx_side side;
     gni_ep_handle_t ep;

@@ -108,9 +108,9 @@ static void test_a_mailbox_may_start_at_any_address(void **state)
             expect_number(a.ep, ~n);
         }
         for (size_t at = 0; at < skews[i]; at++)
-            assert_int_equal(box_a.mem[at], 0xa5);      /* nothing is written before it ... */
+            assert_int_equal(box_a.mem[at], 0xa5); /* nothing is written before it ... */
         for (size_t at = skews[i] + box_a.attr.buff_size; at < box_a.bytes; at++)
-            assert_int_equal(box_a.mem[at], 0xa5);      /* ... or behind it */
+            assert_int_equal(box_a.mem[at], 0xa5); /* ... or behind it */
         mb_drain(a.src_cq);
         mb_drain(b.src_cq);
         renew_ep(&a, &b);
@@ -137,7 +137,7 @@ static void test_neighbouring_mailboxes_do_not_disturb_each_other(void **state)
         attr_b[i] = box_b.attr;
         attr_a[i].mbox_maxcredit = attr_b[i].mbox_maxcredit = 2;
         assert_int_equal(GNI_SmsgBufferSizeNeeded(&attr_a[i], &needed), GNI_RC_SUCCESS);
-        attr_a[i].mbox_offset = attr_b[i].mbox_offset = i * needed;     /* back to back */
+        attr_a[i].mbox_offset = attr_b[i].mbox_offset = i * needed; /* back to back */
         assert_int_equal(GNI_EpCreate(a.nic, a.src_cq, &ep_a[i]), GNI_RC_SUCCESS);
         assert_int_equal(GNI_EpCreate(b.nic, b.src_cq, &ep_b[i]), GNI_RC_SUCCESS);
         assert_int_equal(GNI_EpBind(ep_a[i], b.nic_addr, b.inst_id), GNI_RC_SUCCESS);
@@ -216,14 +216,14 @@ static void test_other_tag_is_no_match_and_changes_nothing(void **state)
     assert_int_equal(GNI_SmsgGetNextWTag(b.ep, &other, &tag), GNI_RC_NO_MATCH);
     assert_int_equal(tag, 6);
     assert_ptr_equal(other, &message);
-    assert_int_equal(GNI_SmsgRelease(b.ep), GNI_RC_NOT_DONE);       /* it did not become current */
+    assert_int_equal(GNI_SmsgRelease(b.ep), GNI_RC_NOT_DONE); /* it did not become current */
     tag = 7;
     assert_int_equal(GNI_SmsgGetNextWTag(b.ep, &message, &tag), GNI_RC_SUCCESS);
     assert_string_equal(message, "def");
     tag = 8;
     assert_int_equal(GNI_SmsgGetNextWTag(b.ep, &other, &tag), GNI_RC_NO_MATCH);
     assert_int_equal(tag, 8);
-    assert_int_equal(GNI_SmsgRelease(b.ep), GNI_RC_SUCCESS);        /* the current one still is */
+    assert_int_equal(GNI_SmsgRelease(b.ep), GNI_RC_SUCCESS); /* the current one still is */
 }
 
 static void test_send_without_tag_has_tag_0(void **state)
@@ -291,7 +291,7 @@ static void test_release_without_a_current_message_is_not_done(void **state)
     assert_int_equal(GNI_SmsgRelease(b.ep), GNI_RC_NOT_DONE);
     assert_int_equal(send_number(a.ep, 1), GNI_RC_SUCCESS);
     expect_sent(&a, 1);
-    assert_int_equal(GNI_SmsgRelease(b.ep), GNI_RC_NOT_DONE);       /* there, but not fetched */
+    assert_int_equal(GNI_SmsgRelease(b.ep), GNI_RC_NOT_DONE); /* there, but not fetched */
     expect_number(b.ep, 1);
     assert_int_equal(GNI_SmsgRelease(b.ep), GNI_RC_NOT_DONE);
 }
@@ -354,8 +354,8 @@ static void test_arrival_entry_carries_the_senders_remote_event(void **state)
     assert_int_equal(send_number(a.ep, 1), GNI_RC_SUCCESS);
     assert_int_equal(gx_next(b.dst_cq, &entry), GNI_RC_SUCCESS);
     assert_int_equal(GNI_CQ_GET_TYPE(entry), GNI_CQ_EVENT_TYPE_SMSG);
-    assert_int_equal(GNI_CQ_GET_REM_INST_ID(entry), a.inst_id);     /* as long as nothing was set */
-    expect_number(b.ep, 1);                                         /* the message is there when its entry is */
+    assert_int_equal(GNI_CQ_GET_REM_INST_ID(entry), a.inst_id); /* as long as nothing was set */
+    expect_number(b.ep, 1);                                     /* the message is there when its entry is */
     assert_int_equal(GNI_EpSetEventData(a.ep, 0x1234, 0x89abcdef), GNI_RC_SUCCESS);
     assert_int_equal(send_number(a.ep, 2), GNI_RC_SUCCESS);
     assert_int_equal(gx_next(b.dst_cq, &entry), GNI_RC_SUCCESS);
@@ -405,12 +405,12 @@ static void test_sender_without_credit_must_wait_for_releases(void **state)
         assert_int_equal(send_number(a.ep, n), GNI_RC_SUCCESS);
     assert_int_equal(send_number(a.ep, CREDITS), GNI_RC_NOT_DONE);
     expect_sent(&a, CREDITS);
-    assert_int_equal(send_number(a.ep, CREDITS), GNI_RC_NOT_DONE);  /* completion is not a credit */
+    assert_int_equal(send_number(a.ep, CREDITS), GNI_RC_NOT_DONE); /* completion is not a credit */
     for (uint32_t n = 0; n < CREDITS; n++)
         expect_number(b.ep, n);
     settle(&b, &a);
     for (uint32_t n = 0; n < CREDITS; n++)
-        assert_int_equal(send_number(a.ep, n), GNI_RC_SUCCESS);     /* all of them have come back */
+        assert_int_equal(send_number(a.ep, n), GNI_RC_SUCCESS); /* all of them have come back */
     assert_int_equal(send_number(a.ep, CREDITS), GNI_RC_NOT_DONE);
 }
 
@@ -479,7 +479,7 @@ static void test_sender_obeys_the_receivers_credits_and_size(void **state)
 struct releaser {
     pthread_t thread;
     gni_ep_handle_t ep;
-    uint32_t last;          /* stops behind the message with this number */
+    uint32_t last; /* stops behind the message with this number */
     gni_return_t rc;
 };
 
@@ -560,7 +560,7 @@ static void test_full_source_queue_refuses_a_send(void **state)
     assert_int_equal(send_number(a.ep, 2), GNI_RC_NOT_DONE);
     expect_number(b.ep, 0);
     expect_number(b.ep, 1);
-    assert_int_equal(send_number(a.ep, 2), GNI_RC_NOT_DONE);        /* a credit is not room */
+    assert_int_equal(send_number(a.ep, 2), GNI_RC_NOT_DONE); /* a credit is not room */
     assert_int_equal(gx_next(a.src_cq, &entry), GNI_RC_SUCCESS);
     assert_int_equal(GNI_CQ_GET_MSG_ID(entry), 0);
     assert_int_equal(send_number(a.ep, 2), GNI_RC_SUCCESS);

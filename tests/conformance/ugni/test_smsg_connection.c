@@ -35,7 +35,7 @@ static void test_early_message_has_an_entry_after_our_init(void **state)
     assert_int_equal(GNI_EpSetEventData(a.ep, 0, 0x777), GNI_RC_SUCCESS);
     assert_int_equal(send_number(a.ep, 1), GNI_RC_SUCCESS);
     expect_sent(&a, 1);
-    assert_int_equal(gx_next(b.dst_cq, &entry), GNI_RC_SUCCESS);    /* too early: nobody can fetch */
+    assert_int_equal(gx_next(b.dst_cq, &entry), GNI_RC_SUCCESS); /* too early: nobody can fetch */
     init_b();
     assert_int_equal(gx_next(b.dst_cq, &entry), GNI_RC_SUCCESS);
     assert_int_equal(GNI_CQ_GET_TYPE(entry), GNI_CQ_EVENT_TYPE_SMSG);
@@ -61,7 +61,7 @@ static unsigned count_entries(uint32_t event)
         if (GNI_CQ_GET_TYPE(entry) == GNI_CQ_EVENT_TYPE_POST)
             break;
         assert_int_equal(GNI_CQ_GET_TYPE(entry), GNI_CQ_EVENT_TYPE_SMSG);
-        assert_int_equal(GNI_CQ_GET_DATA(entry), event);    /* nothing of ours above it */
+        assert_int_equal(GNI_CQ_GET_DATA(entry), event); /* nothing of ours above it */
         assert_int_equal(GNI_CQ_GET_REM_INST_ID(entry), event);
         n++;
     }
@@ -249,12 +249,12 @@ static void expect_fresh_connection(void)
     settle(&b, &a);
     for (uint32_t n = 0; n < CREDITS; n++)
         assert_int_equal(mb_send(a.ep, a.src_cq, &(uint32_t){ 3000 + n }, 4, NULL, 0, n, 0), GNI_RC_SUCCESS);
-    assert_int_equal(send_number(a.ep, 9), GNI_RC_NOT_DONE);        /* no credit too many */
+    assert_int_equal(send_number(a.ep, 9), GNI_RC_NOT_DONE); /* no credit too many */
     for (uint32_t n = 0; n < CREDITS; n++)
         expect_number(b.ep, 3000 + n);
     expect_nothing(b.ep);
-    settle(&b, &a);     /* all credits are back */
-    settle(&a, &b);     /* no completion is left */
+    settle(&b, &a); /* all credits are back */
+    settle(&a, &b); /* no completion is left */
 }
 
 static void test_reregistered_memory_shows_nothing_old(void **state)
@@ -479,7 +479,7 @@ static void test_too_long_a_message_is_refused_without_side_effect(void **state)
     assert_int_equal(GNI_SmsgSend(a.ep, out, MAXSIZE + 1, NULL, 0, 0), GNI_RC_ERROR_RESOURCE);
     assert_int_equal(GNI_SmsgSend(a.ep, NULL, 0, out, MAXSIZE + 1, 0), GNI_RC_ERROR_RESOURCE);
     assert_int_equal(GNI_SmsgSendWTag(a.ep, out, 1, out, MAXSIZE, 0, 1), GNI_RC_ERROR_RESOURCE);
-    assert_int_equal(GNI_SmsgSend(a.ep, out, UINT32_MAX, out, 2, 0), GNI_RC_ERROR_RESOURCE);   /* no 32-bit sum */
+    assert_int_equal(GNI_SmsgSend(a.ep, out, UINT32_MAX, out, 2, 0), GNI_RC_ERROR_RESOURCE); /* no 32-bit sum */
     assert_int_equal(GNI_EpIdle(a.ep), GNI_RC_SUCCESS);
     assert_int_equal(GNI_CqGetEvent(a.src_cq, &entry), GNI_RC_NOT_DONE);
     for (uint32_t n = 0; n < CREDITS; n++)
@@ -502,7 +502,7 @@ static void test_deregistered_mailbox_fails_the_send_with_its_msg_id(void **stat
     assert_false(GNI_CQ_STATUS_OK(entry));
     assert_int_equal(GNI_CqErrorRecoverable(entry, &recoverable), GNI_RC_SUCCESS);
     assert_int_equal(recoverable, 0);
-    assert_int_equal(GNI_EpUnbind(a.ep), GNI_RC_SUCCESS);           /* the failed send is finished too */
+    assert_int_equal(GNI_EpUnbind(a.ep), GNI_RC_SUCCESS); /* the failed send is finished too */
     mb_register(&box_b, b.dst_cq);
 }
 
@@ -520,7 +520,7 @@ static void test_release_to_a_peer_that_has_gone_succeeds(void **state)
         assert_int_equal(GNI_SmsgRelease(b.ep), GNI_RC_SUCCESS);
     }
     settle(&b, &a);
-    assert_int_equal(GNI_CqGetEvent(b.src_cq, &entry), GNI_RC_NOT_DONE);    /* and says nothing to anybody */
+    assert_int_equal(GNI_CqGetEvent(b.src_cq, &entry), GNI_RC_NOT_DONE); /* and says nothing to anybody */
     mb_register(&box_a, a.dst_cq);
 }
 
@@ -583,10 +583,10 @@ static void test_init_refuses_attributes_that_cannot_work(void **state)
     memset(&bad.mem_hndl, 0, sizeof(bad.mem_hndl));
     assert_int_equal(GNI_SmsgInit(a.ep, &bad, &box_b.attr), GNI_RC_INVALID_PARAM);
     bad = box_a.attr;
-    bad.mbox_offset = (uint32_t)box_a.bytes;        /* behind the registered memory */
+    bad.mbox_offset = (uint32_t)box_a.bytes; /* behind the registered memory */
     assert_int_equal(GNI_SmsgInit(a.ep, &bad, &box_b.attr), GNI_RC_INVALID_PARAM);
     bad = box_a.attr;
-    bad.mbox_maxcredit = 1000;                      /* longer than it */
+    bad.mbox_maxcredit = 1000; /* longer than it */
     assert_int_equal(GNI_SmsgInit(a.ep, &bad, &box_b.attr), GNI_RC_INVALID_PARAM);
     assert_int_equal(send_number(a.ep, 1), GNI_RC_INVALID_PARAM);
     init_a();
@@ -622,7 +622,7 @@ static void test_buffer_size_depends_on_type_credits_and_size_only(void **state)
     assert_int_equal(GNI_SmsgBufferSizeNeeded(&attr, &again), GNI_RC_SUCCESS);
     assert_int_equal(size, again);
     assert_true(size >= 8 * 2048);
-    assert_true(size <= 8 * (2048 + 64) + 256);     /* programs allocate thousands */
+    assert_true(size <= 8 * (2048 + 64) + 256); /* programs allocate thousands */
     attr.mbox_maxcredit = 9;
     assert_int_equal(GNI_SmsgBufferSizeNeeded(&attr, &longer), GNI_RC_SUCCESS);
     assert_true(longer > size);
@@ -667,7 +667,7 @@ static void test_nic_wide_settings_are_checked(void **state)
 /* ---- flood ---- */
 
 #define FLOOD_RANKS    3
-#define FLOOD_MESSAGES 6000     /* to each other rank */
+#define FLOOD_MESSAGES 6000 /* to each other rank */
 #define FLOOD_CREDITS  6
 #define FLOOD_MAXSIZE  1500
 
@@ -764,7 +764,7 @@ static void flood_take_hints(gni_cq_handle_t cq)
 
 static int flood(struct fx_rank *r)
 {
-    gni_smsg_attr_t (*attrs)[FLOOD_RANKS] = r->shared;     /* [owner][peer] */
+    gni_smsg_attr_t(*attrs)[FLOOD_RANKS] = r->shared; /* [owner][peer] */
     uint64_t seed = *(uint64_t *)r->arg;
     struct flood_peer peers[FLOOD_RANKS] = { 0 };
     uint32_t completed[FLOOD_RANKS] = { 0 };

@@ -12,8 +12,8 @@
 #include "libugni/src/ugni.h"
 #include "tests/conformance/mailbox.h"
 
-#define CREDITS 4
-#define DISTANCE 8u     /* from the wrap after the jump; of both this and 2^32 CREDITS is a divisor */
+#define CREDITS  4
+#define DISTANCE 8u /* from the wrap after the jump; of both this and 2^32 CREDITS is a divisor */
 
 static struct fx fx;
 static struct gx_side a;

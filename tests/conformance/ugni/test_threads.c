@@ -9,25 +9,25 @@
 
 #define THREADS  4
 #define ROUNDS   300
-#define PATIENCE 10000u         /* ms */
+#define PATIENCE 10000u /* ms */
 
 /* ---- threads ---- */
 
 struct worker {
     pthread_t thread;
     unsigned number;
-    int failed_line;            /* 0: none */
+    int failed_line; /* 0: none */
     const char *failed;
     void *arg;
 };
 
-#define TRY(condition)                      \
-    do {                                    \
-        if (!(condition)) {                 \
-            w->failed_line = __LINE__;      \
-            w->failed = #condition;         \
-            return NULL;                    \
-        }                                   \
+#define TRY(condition)                                                                                                 \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            w->failed_line = __LINE__;                                                                                 \
+            w->failed = #condition;                                                                                    \
+            return NULL;                                                                                               \
+        }                                                                                                              \
     } while (0)
 
 static void run_workers(struct worker *workers, unsigned n, void *(*const *bodies)(void *), unsigned n_bodies,
@@ -80,8 +80,8 @@ static void *write_to_neighbour(void *arg)
     pthread_barrier_wait(&ring->barrier);
     TRY(GNI_EpBind(own->ep, right->nic_addr, right->inst_id) == GNI_RC_SUCCESS);
     for (uint32_t round = 0; round < ROUNDS; round++) {
-        gni_post_descriptor_t d = gx_put(own, right, 0, 8 + round % 4000, GNI_CQMODE_GLOBAL_EVENT |
-                                                                              GNI_CQMODE_REMOTE_EVENT);
+        gni_post_descriptor_t d =
+            gx_put(own, right, 0, 8 + round % 4000, GNI_CQMODE_GLOBAL_EVENT | GNI_CQMODE_REMOTE_EVENT);
         gni_post_descriptor_t *done;
         gni_cq_entry_t entry;
 
@@ -334,8 +334,8 @@ static void *make_and_destroy_objects(void *arg)
 
 static void test_everything_at_once_on_one_nic(void **state)
 {
-    static void *(*const bodies[])(void *) = { transfer_on_own_queue, register_memory, post_datagrams,
-                                               look_at_queues, make_and_destroy_objects };
+    static void *(*const bodies[])(void *) = { transfer_on_own_queue, register_memory, post_datagrams, look_at_queues,
+                                               make_and_destroy_objects };
     struct worker workers[6];
 
     (void)state;
@@ -370,7 +370,7 @@ static void *send_messages(void *arg)
             gni_cq_entry_t entry;
 
             TRY(emu_clock_ns() < end_ns);
-            GNI_CqGetEvent(a.src_cq, &entry);       /* shared by all senders */
+            GNI_CqGetEvent(a.src_cq, &entry); /* shared by all senders */
         }
         TRY(rc == GNI_RC_SUCCESS);
     }

@@ -119,7 +119,7 @@ static void test_block_is_reserved_and_given_back(void **state)
     assert_int_equal(device.reserved, 100);
     assert_int_equal(device.held, 1);
     assert_int_equal(device.available, device.total - 101);
-    assert_int_equal(GNI_SetMddResources(side.nic, 50), GNI_RC_SUCCESS);  /* shares the block */
+    assert_int_equal(GNI_SetMddResources(side.nic, 50), GNI_RC_SUCCESS); /* shares the block */
     assert_int_equal(mdds_of_job(2), 101);
     assert_int_equal(GNI_SetMddResources(side.nic, 120), GNI_RC_SUCCESS); /* makes it grow */
     assert_int_equal(mdds_of_job(2), 121);
@@ -194,8 +194,8 @@ static void test_handle_of_a_key_addresses_by_offset_from_the_start(void **state
 
 static void test_every_kind_of_post_reaches_a_virtual_region(void **state)
 {
-    static const gni_post_type_t types[] = { GNI_POST_FMA_PUT, GNI_POST_RDMA_PUT, GNI_POST_FMA_GET, GNI_POST_RDMA_GET,
-                                             GNI_POST_AMO, GNI_POST_CQWRITE };
+    static const gni_post_type_t types[] = { GNI_POST_FMA_PUT,  GNI_POST_RDMA_PUT, GNI_POST_FMA_GET,
+                                             GNI_POST_RDMA_GET, GNI_POST_AMO,      GNI_POST_CQWRITE };
     gni_mem_handle_t remote = { 0, 0 };
     gni_mem_handle_t local = register_virtual(&a, a.mem, GX_BYTES, 0, 3);
     gni_cq_entry_t entry;
@@ -322,8 +322,9 @@ static void test_range_may_be_reserved_before_its_memory_is_there(void **state)
                      GNI_RC_SUCCESS);
     assert_int_equal(put_word(ADDR(mem) + PAGE, reserved, 7), STATUS_OK);
     assert_int_equal(put_word(ADDR(mem) + 3 * PAGE, reserved, 7), STATUS_REMOTE_RANGE);
-    assert_ptr_equal(mmap(mem + 2 * PAGE, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
-                          -1, 0), mem + 2 * PAGE);
+    assert_ptr_equal(
+        mmap(mem + 2 * PAGE, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+        mem + 2 * PAGE);
     assert_int_equal(GNI_MemRegister(b.nic, ADDR(mem) + 2 * PAGE, 2 * PAGE, NULL, GNI_MEM_UPDATE_REGION, 6, &updated),
                      GNI_RC_SUCCESS);
     assert_int_equal(put_word(ADDR(mem) + 3 * PAGE, reserved, 8), STATUS_OK);
@@ -361,13 +362,13 @@ static void test_updates_are_checked(void **state)
         uint32_t flags;
         uint32_t index;
     } bad[] = {
-        { 0, PAGE, 0, 6 },                           /* before it */
-        { 2 * PAGE, 2 * PAGE, 0, 6 },                /* beyond it */
-        { PAGE, 0, 0, 6 },                           /* nothing */
-        { PAGE, UINT64_MAX, 0, 6 },                  /* round the end */
-        { PAGE, PAGE, GNI_MEM_RESERVE_REGION, 6 },   /* both at once */
-        { 0, PAGE, 0, 7 },                           /* never reserved */
-        { PAGE, PAGE, 0, 8 },                        /* nobody */
+        { 0, PAGE, 0, 6 },                         /* before it */
+        { 2 * PAGE, 2 * PAGE, 0, 6 },              /* beyond it */
+        { PAGE, 0, 0, 6 },                         /* nothing */
+        { PAGE, UINT64_MAX, 0, 6 },                /* round the end */
+        { PAGE, PAGE, GNI_MEM_RESERVE_REGION, 6 }, /* both at once */
+        { 0, PAGE, 0, 7 },                         /* never reserved */
+        { PAGE, PAGE, 0, 8 },                      /* nobody */
         { PAGE, PAGE, GNI_MEM_PHYS_SEGMENTS, 6 },
     };
 
@@ -468,8 +469,11 @@ static int write_by_keys(struct fx_rank *rank)
     }
     pthread_barrier_wait(rank->barrier);
     for (uint32_t to = 0; to < rank->n_ranks; to++) {
-        gni_post_descriptor_t d = { .type = GNI_POST_FMA_PUT, .cq_mode = GNI_CQMODE_GLOBAL_EVENT, .length = 8,
-                                    .local_addr = ADDR(side.mem), .remote_addr = 8 * rank->rank,
+        gni_post_descriptor_t d = { .type = GNI_POST_FMA_PUT,
+                                    .cq_mode = GNI_CQMODE_GLOBAL_EVENT,
+                                    .length = 8,
+                                    .local_addr = ADDR(side.mem),
+                                    .remote_addr = 8 * rank->rank,
                                     .remote_mem_hndl = handle_of_key(1) };
         gni_post_descriptor_t *done = NULL;
         uint64_t word = 100 + rank->rank;

@@ -41,7 +41,7 @@ static void check(bool is_true, const char *what)
     fprintf(stderr, "view_rank: wrong: %s (errno %d)\n", what, errno);
 }
 
-#define CHECK(cond) check((cond), #cond)
+#define CHECK(cond)              check((cond), #cond)
 /* A call that fails, and why. */
 #define CHECK_FAILS(call, error) check((errno = 0, (call) == -1 && errno == (error)), #call)
 

@@ -15,12 +15,12 @@
 
 #include "emunic/fabric/machine.h"
 
-#define CHECK(condition)                                                      \
-    do {                                                                      \
-        if (!(condition)) {                                                   \
-            fprintf(stderr, "line %d: not true: %s\n", __LINE__, #condition); \
-            exit(1);                                                          \
-        }                                                                     \
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "line %d: not true: %s\n", __LINE__, #condition);                                          \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
     } while (0)
 
 static void check_mesh(uint32_t nid, unsigned x, unsigned y, unsigned z)

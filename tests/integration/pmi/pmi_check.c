@@ -49,12 +49,12 @@ static void check(int is_true, int line, const char *format, ...)
 }
 
 #define CHECK(cond) check((cond), __LINE__, "%s", #cond)
-#define CHECK_INT(actual, expected)                                                                      \
-    do {                                                                                                 \
-        long a_ = (long)(actual), e_ = (long)(expected);                                                 \
-        check(a_ == e_, __LINE__, "%s is %ld, not %ld", #actual, a_, e_);                                \
+#define CHECK_INT(actual, expected)                                                                                    \
+    do {                                                                                                               \
+        long a_ = (long)(actual), e_ = (long)(expected);                                                               \
+        check(a_ == e_, __LINE__, "%s is %ld, not %ld", #actual, a_, e_);                                              \
     } while (0)
-#define CHECK_TEXT(actual, expected)                                                                     \
+#define CHECK_TEXT(actual, expected)                                                                                   \
     check(strcmp((actual), (expected)) == 0, __LINE__, "%s is '%s', not '%s'", #actual, (actual), (expected))
 #define CHECK_OK(call) CHECK_INT(call, PMI_SUCCESS)
 
@@ -86,13 +86,13 @@ static void read_expectations(void)
 /* ---- Before PMI_Init ---- */
 
 /* A question was answered with that number, or only the server knows. */
-#define CHECK_ANSWER(call, actual, expected)                                                             \
-    do {                                                                                                 \
-        int rc_ = (call);                                                                                \
-        if (rc_ != PMI_ERR_INIT || getenv("PMI_CHECK_ASKS_SERVER") == NULL) {                            \
-            CHECK_INT(rc_, PMI_SUCCESS);                                                                 \
-            CHECK_INT(actual, expected);                                                                 \
-        }                                                                                                \
+#define CHECK_ANSWER(call, actual, expected)                                                                           \
+    do {                                                                                                               \
+        int rc_ = (call);                                                                                              \
+        if (rc_ != PMI_ERR_INIT || getenv("PMI_CHECK_ASKS_SERVER") == NULL) {                                          \
+            CHECK_INT(rc_, PMI_SUCCESS);                                                                               \
+            CHECK_INT(actual, expected);                                                                               \
+        }                                                                                                              \
     } while (0)
 
 /* The vendor's library is up before main: questions about the job are answered if the environment knows. */
@@ -135,8 +135,8 @@ static void check_questions_before_init(void)
     CHECK_ANSWER(PMI_Get_nid(0, &n), n, expected_nids[0]);
     CHECK_ANSWER(PMI_Get_nidlist_ptr(&list), ((int *)list)[me], expected_nids[me]);
     CHECK_ANSWER(PMI_Get_max_dimension(&xyz), 0, 0);
-    CHECK_ANSWER(PMI2_Info_GetJobAttr("universeSize", text, sizeof(text), &found),
-                 found && atoi(text) >= expected_size, 1);
+    CHECK_ANSWER(PMI2_Info_GetJobAttr("universeSize", text, sizeof(text), &found), found && atoi(text) >= expected_size,
+                 1);
     CHECK_INT(PMI2_Initialized(), 0); /* asking is not initialising */
 }
 
@@ -617,8 +617,12 @@ static void check_kvs_pmi2(void)
         snprintf(key, sizeof(key), "long-%d", r);
         len = 0;
         /* All ways to name the source: no job, the job, a source, a wrong source. */
-        CHECK_INT(PMI2_KVS_Get(r % 2 ? NULL : job, r % 3 == 0 ? r : r % 3 == 1 ? PMI2_ID_NULL : (r + 1) % size, key,
-                               got, sizeof(got), &len), PMI2_SUCCESS);
+        CHECK_INT(PMI2_KVS_Get(r % 2 ? NULL : job,
+                               r % 3 == 0 ? r :
+                               r % 3 == 1 ? PMI2_ID_NULL :
+                                            (r + 1) % size,
+                               key, got, sizeof(got), &len),
+                  PMI2_SUCCESS);
         CHECK_INT(len, 4095);
         CHECK(got[0] == 'a' + r % 26 && got[4094] == 'a' + r % 26);
         snprintf(value, sizeof(value), "from %d", r);
@@ -816,7 +820,7 @@ static void check_unsupported(void)
     const char *cmds[] = { "/bin/true" };
     const int one[] = { 1 }, none[] = { 0 };
     const PMI_keyval_t *no_infos[] = { NULL };
-    PMI_keyval_t pair = { "k", (char *)(size_t)"v" };
+    PMI_keyval_t pair = { "k", (char *)(size_t) "v" };
     const PMI_keyval_t *pairs[] = { &pair };
     PMI_keyval_t *parsed;
     char *args[] = { NULL }, text[16];

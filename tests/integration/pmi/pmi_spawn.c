@@ -39,7 +39,7 @@ int main(int argc, char **argv)
     const char **argvs[] = { args };
     int argcs[] = { 2 }, errors[] = { -1 }, rank, spawned = -1;
     const int maxprocs[] = { 2 }, sizes[] = { 1 };
-    PMI_keyval_t wish = { "wdir", (char *)(size_t)"/" };
+    PMI_keyval_t wish = { "wdir", (char *)(size_t) "/" };
     const PMI_keyval_t *infos[] = { &wish };
     char job[64], child[64];
 
@@ -53,8 +53,8 @@ int main(int argc, char **argv)
     if (rank == 0) {
         CHECK(PMI2_Job_Spawn(1, cmds, argcs, argvs, maxprocs, sizes, infos, 0, NULL, child, 5, errors) ==
               PMI2_ERR_INVALID_LENGTH);
-        CHECK(PMI2_Job_Spawn(1, cmds, argcs, argvs, maxprocs, sizes, infos, 0, NULL, child, sizeof(child),
-                             errors) == PMI2_SUCCESS);
+        CHECK(PMI2_Job_Spawn(1, cmds, argcs, argvs, maxprocs, sizes, infos, 0, NULL, child, sizeof(child), errors) ==
+              PMI2_SUCCESS);
         CHECK(errors[0] == PMI2_SUCCESS);
         CHECK(strncmp(child, "kvs_", 4) == 0 && strcmp(child, job) != 0);
         CHECK(PMI_Spawn_multiple(1, cmds, argvs, maxprocs, NULL, NULL, 0, NULL, errors) == PMI_SUCCESS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libpmi2.so.0 and libpmi.so.0 in one process: two names, each with its own SONAME, and one state. The program is linked
- * with libpmi2 alone, as PMI-2 programs are, and loads both names later.
+ * libpmi2.so.0 and libpmi.so.0 in one process: two names, each with its own SONAME, and one state. The program is
+ * linked with libpmi2 alone, as PMI-2 programs are, and loads both names later.
  */
 #include <dlfcn.h>
 #include <elf.h>
@@ -12,12 +12,12 @@
 
 static int n_failures;
 
-#define CHECK(condition)                                                                        \
-    do {                                                                                        \
-        if (!(condition)) {                                                                     \
-            n_failures++;                                                                       \
-            fprintf(stderr, "pmi_two_names: line %d: not true: %s\n", __LINE__, #condition);    \
-        }                                                                                       \
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            n_failures++;                                                                                              \
+            fprintf(stderr, "pmi_two_names: line %d: not true: %s\n", __LINE__, #condition);                           \
+        }                                                                                                              \
     } while (0)
 
 /* DT_SONAME of a loaded library. */

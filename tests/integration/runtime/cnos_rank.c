@@ -28,16 +28,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PT       7
-#define OWN_PID  200
-#define BITS     0x636e6f73u
+#define PT      7
+#define OWN_PID 200
+#define BITS    0x636e6f73u
 
-#define CHECK(condition)                                                                        \
-    do {                                                                                        \
-        if (!(condition)) {                                                                     \
-            fprintf(stderr, "rank %d line %d: not true: %s\n", rank, __LINE__, #condition);     \
-            exit(1);                                                                            \
-        }                                                                                       \
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "rank %d line %d: not true: %s\n", rank, __LINE__, #condition);                            \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
     } while (0)
 
 static int rank, size;
@@ -86,7 +86,9 @@ static void check_questions(void)
 static void open_interface(ptl_pid_t pid)
 {
     const ptl_process_id_t anybody = { PTL_NID_ANY, PTL_PID_ANY };
-    ptl_md_t md = { .start = &inbox, .length = sizeof(inbox), .threshold = PTL_MD_THRESH_INF,
+    ptl_md_t md = { .start = &inbox,
+                    .length = sizeof(inbox),
+                    .threshold = PTL_MD_THRESH_INF,
                     .options = PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE };
     ptl_handle_me_t me;
     ptl_handle_md_t handle;

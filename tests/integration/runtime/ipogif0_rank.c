@@ -27,7 +27,8 @@ static uint64_t hardware_address(const char *wanted)
 
     while (file && fgets(line, sizeof(line), file)) {
         if (sscanf(line, "%63s %*s %*s %x:%x:%x:%x:%x:%x %*s %63s", ip, &h[0], &h[1], &h[2], &h[3], &h[4], &h[5],
-                   device) != 8 || strcmp(ip, wanted) != 0 || strcmp(device, "ipogif0") != 0)
+                   device) != 8 ||
+            strcmp(ip, wanted) != 0 || strcmp(device, "ipogif0") != 0)
             continue;
         for (int i = 0; i < 6; i++)
             address = address << 8 | h[i];

@@ -17,12 +17,12 @@
 #include <string.h>
 #include <udreg_pub.h>
 
-#define CHECK(condition)                                                          \
-    do {                                                                          \
-        if (!(condition)) {                                                       \
-            fprintf(stderr, "line %d: not true: %s\n", __LINE__, #condition);     \
-            return 1;                                                             \
-        }                                                                         \
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "line %d: not true: %s\n", __LINE__, #condition);                                          \
+            return 1;                                                                                                  \
+        }                                                                                                              \
     } while (0)
 
 /* Into room; the length, or 0. */
@@ -60,7 +60,9 @@ int main(void)
         alpsAppLLIGni_t reply;
         char bytes[1024];
     } gni;
-    udreg_cache_attr_t attr = { .cache_name = "check", .max_entries = 8, .device_reg_func = no_registration,
+    udreg_cache_attr_t attr = { .cache_name = "check",
+                                .max_entries = 8,
+                                .device_reg_func = no_registration,
                                 .device_dereg_func = no_deregistration };
     udreg_cache_handle_t cache;
     const alpsAppGni_t *credential = (const alpsAppGni_t *)(const void *)gni.reply.u.buf;

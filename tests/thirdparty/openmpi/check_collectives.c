@@ -80,7 +80,7 @@ static void gathers(const struct group *g, size_t count, int root)
     MPI_Alltoall(in_mem, n, MPI_UINT64_T, out_mem, n, MPI_UINT64_T, g->comm);
     for (size_t i = 0; i < each * (size_t)g->size; i++)
         expect(out_mem[i], element((int)(i / each), (size_t)g->rank * each + i % each, count), "alltoall", count, i);
-    crossed_bytes += 2 * 8 * each * ((size_t)g->size - 1);     /* received in the last two */
+    crossed_bytes += 2 * 8 * each * ((size_t)g->size - 1); /* received in the last two */
 }
 
 static void reductions(const struct group *g, size_t count)

@@ -7,12 +7,12 @@
  */
 #include "check.h"
 
-#define N_ROUNDS     12
-#define N_PER_PEER   8
-#define N_REQUESTS   256
-#define N_BURST      20000
-#define BURST_WORDS  4
-#define EAGER_MAX    4096 /* longer messages have lengths that can be fetched: see README.md, faults of Open MPI */
+#define N_ROUNDS    12
+#define N_PER_PEER  8
+#define N_REQUESTS  256
+#define N_BURST     20000
+#define BURST_WORDS 4
+#define EAGER_MAX   4096 /* longer messages have lengths that can be fetched: see README.md, faults of Open MPI */
 
 struct message {
     unsigned char *mem;
@@ -24,7 +24,7 @@ static size_t size_of(int source, int target, int round, int i)
 {
     uint64_t x = mix((uint64_t)source << 40 ^ (uint64_t)target << 32 ^ (uint64_t)round << 16 ^ (uint64_t)i);
 
-    size_t len = (size_t)(mix(x) % ((uint64_t)1 << x % 22));  /* as many small ones as large ones, up to 2 MiB */
+    size_t len = (size_t)(mix(x) % ((uint64_t)1 << x % 22)); /* as many small ones as large ones, up to 2 MiB */
 
     return len > EAGER_MAX ? len & ~(size_t)3 : len;
 }

@@ -23,7 +23,7 @@ static size_t next_size(size_t len)
 {
     if (len < 16)
         return len + 1;
-    return len % 2 ? 2 * (len - 1) : len + 1;   /* 16, 17, 32, 33, ... */
+    return len % 2 ? 2 * (len - 1) : len + 1; /* 16, 17, 32, 33, ... */
 }
 
 /* Everybody puts to the right neighbour's window. */
@@ -53,7 +53,7 @@ static void get_under_lock(unsigned char *mem)
     fill(window_mem, WINDOW_LEN, stream_of(my_rank, 0, 1));
     MPI_Barrier(MPI_COMM_WORLD);
     for (size_t len = 1; len <= WINDOW_LEN / 2; len = next_size(len)) {
-        size_t at = mix(len) % (WINDOW_LEN / 2) & ~(size_t)7;   /* patterns are made of words */
+        size_t at = mix(len) % (WINDOW_LEN / 2) & ~(size_t)7; /* patterns are made of words */
         size_t into = len % 8;
 
         guard(mem + GUARD + into, len);

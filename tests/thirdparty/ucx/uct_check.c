@@ -31,18 +31,18 @@
 
 #include <pmi.h>
 
-#define AM_ID           3
-#define N_PINGPONG      400u
-#define N_CROSSING      400u
+#define AM_ID        3
+#define N_PINGPONG   400u
+#define N_CROSSING   400u
 /* uct_iface_attr says 2048 for ugni_smsg, but 4 bytes of its mailbox slot are taken by UCX's own header. */
-#define AM_MAX          2044u
-#define RMA_AREA        (2u << 20)
-#define GUARD           64u
-#define WAIT_LIMIT_S    60
+#define AM_MAX       2044u
+#define RMA_AREA     (2u << 20)
+#define GUARD        64u
+#define WAIT_LIMIT_S 60
 
 struct message {
     uint32_t seq;
-    uint32_t len_bytes;       /* of the whole message */
+    uint32_t len_bytes; /* of the whole message */
 };
 
 static struct {
@@ -56,7 +56,7 @@ static struct {
     uct_iface_h iface;
     uct_iface_attr_t attr;
     uct_ep_h ep;
-    char done[256];         /* names of the operations that were checked */
+    char done[256]; /* names of the operations that were checked */
 } ctx;
 
 /* Arrivals, filled by the active message callback, which may run on a thread of UCX. */
@@ -72,7 +72,7 @@ static struct {
 static struct {
     unsigned char *local;
     uct_mem_h memh;
-    uint64_t peer;          /* address of the peer's memory */
+    uint64_t peer; /* address of the peer's memory */
     uct_rkey_bundle_t rkey;
 } rma;
 
@@ -306,8 +306,8 @@ static void check_am(void)
 
 /* Sizes around the limits of the ways a transfer can take (2048 bytes for FMA in UCX), all residues modulo 4. */
 static const size_t rma_sizes[] = {
-    1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 31, 64, 65, 255, 1000, 2039, 2040, 2041, 2047, 2048, 2049, 2051,
-    4095, 4096, 4097, 4099, 65535, 65536, 65539, 1048571, 1048576,
+    1,    2,    3,    4,    5,    7,    8,    9,    12,   15,   16,   31,    64,    65,    255,     1000,
+    2039, 2040, 2041, 2047, 2048, 2049, 2051, 4095, 4096, 4097, 4099, 65535, 65536, 65539, 1048571, 1048576,
 };
 #define N_RMA_SIZES (sizeof(rma_sizes) / sizeof(rma_sizes[0]))
 
@@ -341,21 +341,24 @@ static const struct {
     const char *name;
     uint64_t flag;
 } rma_ways[] = {
-    [PUT_SHORT] = { "put_short", UCT_IFACE_FLAG_PUT_SHORT },
-    [PUT_BCOPY] = { "put_bcopy", UCT_IFACE_FLAG_PUT_BCOPY },
-    [PUT_ZCOPY] = { "put_zcopy", UCT_IFACE_FLAG_PUT_ZCOPY },
-    [GET_BCOPY] = { "get_bcopy", UCT_IFACE_FLAG_GET_BCOPY },
+    [PUT_SHORT] = { "put_short", UCT_IFACE_FLAG_PUT_SHORT }, [PUT_BCOPY] = { "put_bcopy", UCT_IFACE_FLAG_PUT_BCOPY },
+    [PUT_ZCOPY] = { "put_zcopy", UCT_IFACE_FLAG_PUT_ZCOPY }, [GET_BCOPY] = { "get_bcopy", UCT_IFACE_FLAG_GET_BCOPY },
     [GET_ZCOPY] = { "get_zcopy", UCT_IFACE_FLAG_GET_ZCOPY },
 };
 
 static size_t rma_limit(enum rma_way way)
 {
     switch (way) {
-    case PUT_SHORT: return ctx.attr.cap.put.max_short;
-    case PUT_BCOPY: return ctx.attr.cap.put.max_bcopy;
-    case PUT_ZCOPY: return ctx.attr.cap.put.max_zcopy;
-    case GET_BCOPY: return ctx.attr.cap.get.max_bcopy;
-    case GET_ZCOPY: return ctx.attr.cap.get.max_zcopy;
+    case PUT_SHORT:
+        return ctx.attr.cap.put.max_short;
+    case PUT_BCOPY:
+        return ctx.attr.cap.put.max_bcopy;
+    case PUT_ZCOPY:
+        return ctx.attr.cap.put.max_zcopy;
+    case GET_BCOPY:
+        return ctx.attr.cap.get.max_bcopy;
+    case GET_ZCOPY:
+        return ctx.attr.cap.get.max_zcopy;
     }
     return 0;
 }
@@ -417,7 +420,7 @@ static void check_put(enum rma_way way)
     for (size_t i = 0; i < N_RMA_SIZES && rma_sizes[i] <= limit; i++) {
         size_t size = rma_sizes[i];
         /* 16 alignments of both ends for small sizes, some for large ones. */
-        for (size_t shift = 0; shift < 16; shift += size > 5000 ? 5 : 1) {
+        for (size_t shift = 0; shift<16; shift += size> 5000 ? 5 : 1) {
             size_t local_at = GUARD + shift / 4, remote_at = GUARD + shift % 4, area = size + 3 * GUARD;
             uint32_t seed = (uint32_t)(size * 16 + shift);
 
@@ -460,7 +463,7 @@ static void check_get(enum rma_way way)
     for (size_t i = 0; i < N_RMA_SIZES && rma_sizes[i] <= limit && ctx.rank == 0; i++) {
         size_t size = rma_sizes[i];
 
-        for (size_t shift = 0; shift < 16; shift += size > 5000 ? 5 : 1) {
+        for (size_t shift = 0; shift<16; shift += size> 5000 ? 5 : 1) {
             size_t local_at = GUARD + shift / 4, remote_at = GUARD + shift % 4, area = size + 3 * GUARD;
             uint32_t seed = (uint32_t)(size * 16 + shift);
 
@@ -470,8 +473,8 @@ static void check_get(enum rma_way way)
             rma_transfer(way, local_at, remote_at, size);
             expect(rma.local, local_at, 0, seed, rma_ways[way].name, size);
             expect(rma.local + local_at, size, remote_at, 99, rma_ways[way].name, size);
-            expect(rma.local + local_at + size, area - local_at - size, local_at + size, seed,
-                   rma_ways[way].name, size);
+            expect(rma.local + local_at + size, area - local_at - size, local_at + size, seed, rma_ways[way].name,
+                   size);
         }
     }
     barrier();
@@ -481,23 +484,25 @@ static void check_get(enum rma_way way)
 /* --- atomics ---------------------------------------------------------------------------------------------- */
 
 static const char *const amo_names[] = {
-    [UCT_ATOMIC_OP_ADD] = "add",
-    [UCT_ATOMIC_OP_AND] = "and",
-    [UCT_ATOMIC_OP_OR] = "or",
-    [UCT_ATOMIC_OP_XOR] = "xor",
-    [UCT_ATOMIC_OP_SWAP] = "swap",
-    [UCT_ATOMIC_OP_CSWAP] = "cswap",
+    [UCT_ATOMIC_OP_ADD] = "add", [UCT_ATOMIC_OP_AND] = "and",   [UCT_ATOMIC_OP_OR] = "or",
+    [UCT_ATOMIC_OP_XOR] = "xor", [UCT_ATOMIC_OP_SWAP] = "swap", [UCT_ATOMIC_OP_CSWAP] = "cswap",
 };
 
 static uint64_t amo_new_value(uct_atomic_op_t op, uint64_t old, uint64_t operand, uint64_t compare)
 {
     switch (op) {
-    case UCT_ATOMIC_OP_ADD: return old + operand;
-    case UCT_ATOMIC_OP_AND: return old & operand;
-    case UCT_ATOMIC_OP_OR: return old | operand;
-    case UCT_ATOMIC_OP_XOR: return old ^ operand;
-    case UCT_ATOMIC_OP_SWAP: return operand;
-    default: return old == compare ? operand : old;
+    case UCT_ATOMIC_OP_ADD:
+        return old + operand;
+    case UCT_ATOMIC_OP_AND:
+        return old & operand;
+    case UCT_ATOMIC_OP_OR:
+        return old | operand;
+    case UCT_ATOMIC_OP_XOR:
+        return old ^ operand;
+    case UCT_ATOMIC_OP_SWAP:
+        return operand;
+    default:
+        return old == compare ? operand : old;
     }
 }
 
@@ -566,7 +571,7 @@ static void check_amo(int is_64)
 
                 memcpy(&value, expected + at, width);
                 old = value;
-                compare = i % 3 == 0 ? old ^ 1 : old;       /* some comparisons must fail */
+                compare = i % 3 == 0 ? old ^ 1 : old; /* some comparisons must fail */
                 value = amo_new_value(op, old, operand, compare) & mask;
                 memcpy(expected + at, &value, width);
                 value = amo(op, is_fetching, is_64, at, operand, compare);

@@ -132,8 +132,10 @@ static void test_32_bit_operations_see_low_halves_only(void **state)
     for (unsigned i = 0; i < 20000; i++) {
         uint64_t old = emu_random_next(&random);
         uint64_t high = emu_random_next(&random) << 32;
-        struct emu_amo amo = { .op = (uint8_t)(EMU_AMO_ADD + i % (EMU_AMO_OP_END - 1)), .flags = EMU_AMO_32BIT,
-                               .operand1 = emu_random_next(&random), .operand2 = emu_random_next(&random) };
+        struct emu_amo amo = { .op = (uint8_t)(EMU_AMO_ADD + i % (EMU_AMO_OP_END - 1)),
+                               .flags = EMU_AMO_32BIT,
+                               .operand1 = emu_random_next(&random),
+                               .operand2 = emu_random_next(&random) };
         uint64_t expected = emu_amo_apply(&amo, old);
 
         assert_int_equal(expected >> 32, 0);
@@ -165,13 +167,14 @@ static void test_shared_word_gets_the_pure_value_and_gives_back_the_old(void **s
     (void)state;
     for (unsigned i = 0; i < 20000; i++) {
         struct emu_amo amo = { .op = (uint8_t)(EMU_AMO_ADD + i % (EMU_AMO_OP_END - 1)),
-                               .operand1 = emu_random_next(&random), .operand2 = emu_random_next(&random) };
+                               .operand1 = emu_random_next(&random),
+                               .operand2 = emu_random_next(&random) };
         uint64_t old = emu_random_next(&random);
 
         words[0] = words[2] = 0x5a5a5a5a5a5a5a5a;
         words[1] = old;
         if (i % 4 == 0)
-            amo.operand1 = old;     /* so that compare and swap sometimes swaps */
+            amo.operand1 = old; /* so that compare and swap sometimes swaps */
         assert_int_equal(emu_amo_apply_shared(&amo, &words[1]), old);
         assert_int_equal(words[1], emu_amo_apply(&amo, old));
         assert_int_equal(words[0], 0x5a5a5a5a5a5a5a5a);
@@ -186,8 +189,10 @@ static void test_shared_32_bit_word_leaves_its_neighbours_alone(void **state)
 
     (void)state;
     for (unsigned i = 0; i < 20000; i++) {
-        struct emu_amo amo = { .op = (uint8_t)(EMU_AMO_ADD + i % (EMU_AMO_OP_END - 1)), .flags = EMU_AMO_32BIT,
-                               .operand1 = emu_random_next(&random), .operand2 = emu_random_next(&random) };
+        struct emu_amo amo = { .op = (uint8_t)(EMU_AMO_ADD + i % (EMU_AMO_OP_END - 1)),
+                               .flags = EMU_AMO_32BIT,
+                               .operand1 = emu_random_next(&random),
+                               .operand2 = emu_random_next(&random) };
         uint32_t old = (uint32_t)emu_random_next(&random);
 
         words[0] = words[2] = 0x5a5a5a5a;
@@ -276,7 +281,7 @@ static void test_concurrent_loops_of_compare_and_swap_lose_nothing(void **state)
     assert_int_equal(word, emu_double_bits(1.5 * THREADS * ROUNDS));
     word = 0;
     hammer_on(&word, flip_own_bit);
-    assert_int_equal(word, 0);      /* an even number of flips each */
+    assert_int_equal(word, 0); /* an even number of flips each */
 }
 
 /* ---- checks ---- */

@@ -15,7 +15,7 @@
 #define ROUNDS 20000
 
 static struct emu_biased_lock lock;
-static unsigned long counter;               /* guarded by the lock and by nothing else */
+static unsigned long counter; /* guarded by the lock and by nothing else */
 static _Atomic unsigned n_ready;
 static _Atomic bool may_leave;
 static _Atomic bool was_inside;
@@ -142,7 +142,7 @@ static void test_another_thread_waits_until_the_owner_is_out(void **state)
     emu_biased_lock(&lock);
     assert_int_equal(pthread_create(&other, NULL, enter_once, NULL), 0);
     while (atomic_load(&n_ready) == 0 || (!atomic_load(&lock.is_shared)))
-        ;       /* it is asking now */
+        ; /* it is asking now */
     assert_false(atomic_load(&was_inside));
     atomic_store(&may_leave, true);
     emu_biased_unlock(&lock);

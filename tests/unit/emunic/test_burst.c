@@ -35,8 +35,9 @@ static int start(void **state)
     memset(staging, 0, sizeof(staging));
     memset(expected, 0, sizeof(expected));
     memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    view = (struct emu_view){ .staging = emu_memory_map(staging, 0, sizeof(staging)), .bounce = bounce,
-                               .bounce_bytes = sizeof(bounce) };
+    view = (struct emu_view){ .staging = emu_memory_map(staging, 0, sizeof(staging)),
+                              .bounce = bounce,
+                              .bounce_bytes = sizeof(bounce) };
     return memory == MAP_FAILED ? -1 : 0;
 }
 
@@ -55,7 +56,8 @@ static uint64_t address(uint64_t offset)
 static struct emu_transaction put_of(uint64_t offset, const void *data, uint64_t length_bytes)
 {
     struct emu_transaction t = { .cmd = { .op = EMU_OP_PUT, .flags = EMU_CMD_INLINE, .length_bytes = length_bytes },
-                                 .remote = emu_memory_cma(getpid()), .target_addr = address(offset) };
+                                 .remote = emu_memory_cma(getpid()),
+                                 .target_addr = address(offset) };
 
     memcpy(t.cmd.data, data, length_bytes);
     return t;
@@ -63,9 +65,11 @@ static struct emu_transaction put_of(uint64_t offset, const void *data, uint64_t
 
 static struct emu_transaction staged_put_of(uint64_t offset, uint64_t staging_off, uint64_t length_bytes)
 {
-    return (struct emu_transaction){ .cmd = { .op = EMU_OP_PUT, .flags = EMU_CMD_STAGED, .local_addr = staging_off,
-                                              .length_bytes = length_bytes },
-                                     .remote = emu_memory_cma(getpid()), .target_addr = address(offset) };
+    return (struct emu_transaction){
+        .cmd = { .op = EMU_OP_PUT, .flags = EMU_CMD_STAGED, .local_addr = staging_off, .length_bytes = length_bytes },
+        .remote = emu_memory_cma(getpid()),
+        .target_addr = address(offset)
+    };
 }
 
 static void add(const struct emu_transaction *t)
@@ -100,7 +104,7 @@ static void test_only_small_puts_at_hand_get_in(void **state)
     struct emu_transaction mapped = put_of(0, &value, 8);
 
     (void)state;
-    far_away.cmd.flags = 0;         /* data in the initiator's memory */
+    far_away.cmd.flags = 0; /* data in the initiator's memory */
     get.cmd.op = EMU_OP_GET;
     mapped.remote = emu_memory_self();
     assert_int_equal(emu_burst_add(&burst, &view, &far_away), EMU_BURST_NEVER);
@@ -231,7 +235,7 @@ static void test_a_process_that_is_gone_fails_all(void **state)
     for (unsigned i = 0; i < 4; i++) {
         struct emu_transaction t = put_of(8 * i, &value, sizeof(value));
 
-        t.remote.pid = 0x7ffffff0;      /* above any process number */
+        t.remote.pid = 0x7ffffff0; /* above any process number */
         add(&t);
     }
     emu_burst_run(&burst, &view);

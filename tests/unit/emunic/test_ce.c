@@ -23,10 +23,10 @@
 #include "tests/common/seed.h"
 
 #define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
-#define NAN64   0x7ff8000000000000ull
-#define NAN32   0x7fc00000ull
-#define SNAN64  0x7ff0000000000001ull
-#define SNAN32  0x7f800001ull
+#define NAN64       0x7ff8000000000000ull
+#define NAN32       0x7fc00000ull
+#define SNAN64      0x7ff0000000000001ull
+#define SNAN32      0x7f800001ull
 
 static struct emu_random random_numbers;
 
@@ -139,7 +139,7 @@ static void test_upper_halves_of_short_operands_do_not_count(void **state)
 
     (void)state;
     emu_ce_combine(&best, &v, EMU_CE_ROUND_NEAR);
-    assert_true(best.operand1 == 0xfffffff9 && best.operand2 == 7);     /* -7 */
+    assert_true(best.operand1 == 0xfffffff9 && best.operand2 == 7); /* -7 */
     v = leaf(EMU_CE_IMIN, EMU_CE_32BIT, 0xfffffff9, 0xbeef000000000003);
     emu_ce_combine(&best, &v, EMU_CE_ROUND_NEAR);
     assert_true(best.operand2 == 3);
@@ -196,8 +196,10 @@ static uint64_t some_value(uint8_t op, bool is_narrow)
     uint64_t n = emu_random_below(&random_numbers, 10);
 
     if (op == EMU_CE_IMIN || op == EMU_CE_IMAX)
-        return n == 0 ? (is_narrow ? 0x80000000u : 1ull << 63) : n == 1 ? (uint64_t)(is_narrow ? INT32_MAX : INT64_MAX)
-                      : n < 6 ? n - 4 : emu_random_next(&random_numbers);
+        return n == 0 ? (is_narrow ? 0x80000000u : 1ull << 63) :
+               n == 1 ? (uint64_t)(is_narrow ? INT32_MAX : INT64_MAX) :
+               n < 6  ? n - 4 :
+                        emu_random_next(&random_numbers);
     if (n >= COUNT_OF(numbers))
         return is_narrow ? NAN32 + (n == 8) : NAN64 + (n == 8);
     return is_narrow ? emu_float_bits((float)numbers[n]) : emu_double_bits(numbers[n]);
@@ -282,8 +284,11 @@ static struct rounded reference_double(double a, double b, enum emu_ce_rounding 
     double result = sum;
 
     if (error == 0)
-        return (struct rounded){ emu_double_bits(sum == 0 && a == -b && rounding == EMU_CE_ROUND_DOWN && emu_double_bits(a) != emu_double_bits(b)
-                                            ? -0.0 : sum), 0 };
+        return (struct rounded){ emu_double_bits(sum == 0 && a == -b && rounding == EMU_CE_ROUND_DOWN &&
+                                                         emu_double_bits(a) != emu_double_bits(b) ?
+                                                     -0.0 :
+                                                     sum),
+                                 0 };
     if (rounding == EMU_CE_ROUND_UP && error > 0)
         result = nextafter(sum, INFINITY);
     if (rounding == EMU_CE_ROUND_DOWN && error < 0)
@@ -302,8 +307,11 @@ static struct rounded reference_float(float a, float b, enum emu_ce_rounding rou
     float result = sum;
 
     if (error == 0)
-        return (struct rounded){ emu_float_bits(sum == 0 && a == -b && rounding == EMU_CE_ROUND_DOWN && emu_float_bits(a) != emu_float_bits(b)
-                                            ? -0.0f : sum), 0 };
+        return (struct rounded){ emu_float_bits(sum == 0 && a == -b && rounding == EMU_CE_ROUND_DOWN &&
+                                                        emu_float_bits(a) != emu_float_bits(b) ?
+                                                    -0.0f :
+                                                    sum),
+                                 0 };
     if (rounding == EMU_CE_ROUND_UP && error > 0)
         result = nextafterf(sum, INFINITY);
     if (rounding == EMU_CE_ROUND_DOWN && error < 0)
@@ -390,7 +398,7 @@ static void test_sums_of_special_values(void **state)
         { emu_double_bits(1), emu_double_bits(-1), EMU_CE_ROUND_NEAR, emu_double_bits(0), 0 },
         { emu_double_bits(1), emu_double_bits(-1), EMU_CE_ROUND_DOWN, emu_double_bits(-0.0), 0 },
         { emu_double_bits(-0.0), emu_double_bits(-0.0), EMU_CE_ROUND_NEAR, emu_double_bits(-0.0), 0 },
-        { 1, 1, EMU_CE_ROUND_NEAR, 2, 0 },                                  /* denormal and exact */
+        { 1, 1, EMU_CE_ROUND_NEAR, 2, 0 }, /* denormal and exact */
     };
 
     (void)state;

@@ -200,7 +200,7 @@ static void test_lost_events_are_counted_until_taken(void **state)
     (void)state;
     for (unsigned i = 0; i < RING + 3; i++)
         emu_cq_push(&producer, i);
-    assert_int_equal(emu_cq_take_overrun(&consumer), 0);        /* what came before comes first */
+    assert_int_equal(emu_cq_take_overrun(&consumer), 0); /* what came before comes first */
     for (uint64_t i = 0; i < RING; i++)
         expect_pop(i);
     assert_true(emu_cq_has_overrun(&consumer));
@@ -220,7 +220,7 @@ static void test_lost_events_can_be_taken_one_by_one(void **state)
         expect_pop(i);
     assert_true(emu_cq_take_loss(&consumer));
     emu_cq_push(&producer, 50);
-    assert_false(emu_cq_take_loss(&consumer));      /* what came since comes before the rest */
+    assert_false(emu_cq_take_loss(&consumer)); /* what came since comes before the rest */
     expect_pop(50);
     assert_true(emu_cq_take_loss(&consumer));
     assert_true(emu_cq_take_loss(&consumer));
@@ -291,10 +291,10 @@ static void test_wrong_counters_never_lead_outside_the_queue(void **state)
     for (unsigned i = 0; i < 20000; i++) {
         uint64_t event;
 
-        atomic_store(&shm->tail, emu_random_below(&random, 2) ? edges[emu_random_below(&random, 9)]
-                                                              : emu_random_next(&random));
-        atomic_store(&shm->head, emu_random_below(&random, 2) ? edges[emu_random_below(&random, 9)]
-                                                              : emu_random_next(&random));
+        atomic_store(&shm->tail,
+                     emu_random_below(&random, 2) ? edges[emu_random_below(&random, 9)] : emu_random_next(&random));
+        atomic_store(&shm->head,
+                     emu_random_below(&random, 2) ? edges[emu_random_below(&random, 9)] : emu_random_next(&random));
         emu_cq_push(&producer, emu_random_next(&random));
         emu_cq_pop(&consumer, &event);
     }
@@ -319,7 +319,7 @@ static void test_wrong_head_makes_the_queue_look_full(void **state)
     (void)state;
     for (unsigned i = 0; i < RING; i++)
         assert_int_equal(emu_cq_push(&producer, i), EMU_CQ_OK);
-    atomic_store(&shm->head, 100);      /* more taken than was ever published */
+    atomic_store(&shm->head, 100); /* more taken than was ever published */
     assert_int_equal(emu_cq_push(&producer, 99), EMU_CQ_FULL);
     for (uint64_t i = 0; i < RING; i++)
         expect_pop(i);
@@ -394,7 +394,7 @@ static void test_threads_lose_nothing_but_what_is_counted(void **state)
             continue;
         }
         assert_true(event >> 32 < THREADS);
-        assert_true((event & UINT32_MAX) >= next[event >> 32]);     /* order of each producer */
+        assert_true((event & UINT32_MAX) >= next[event >> 32]); /* order of each producer */
         next[event >> 32] = (event & UINT32_MAX) + 1;
         taken++;
     }
@@ -496,7 +496,7 @@ static void test_places_that_were_never_filled_get_the_event(void **state)
     (void)state;
     for (uint64_t lap = 0; lap < 5; lap++) {
         emu_cq_push(&producer, 1);
-        atomic_fetch_add(&shm->tail, 1);        /* a producer that died between reserve and publish */
+        atomic_fetch_add(&shm->tail, 1); /* a producer that died between reserve and publish */
         emu_cq_push(&producer, 3);
         atomic_fetch_add(&shm->tail, 1);
         expect_pop(1);
@@ -568,7 +568,7 @@ static void test_repair_of_a_busy_queue_harms_no_event(void **state)
     assert_int_equal(pthread_create(&threads[1], NULL, take_in_order, &bad), 0);
     do {
         tail = atomic_load(&shm->tail);
-        if (tail > 0)       /* the one producer is at most busy with the newest place */
+        if (tail > 0) /* the one producer is at most busy with the newest place */
             emu_cq_fill_gaps(&producer, tail - 1, 99);
     } while (tail < BUSY_EVENTS);
     pthread_join(threads[0], NULL);
@@ -635,7 +635,7 @@ static void test_no_wake_is_missed(void **state)
         pthread_t thread;
 
         assert_int_equal(pthread_create(&thread, NULL, sleep_for_event, &event), 0);
-        if (i % 3 == 0) {       /* sometimes only after the sleeper has announced itself */
+        if (i % 3 == 0) { /* sometimes only after the sleeper has announced itself */
             while (atomic_load(&shm->sleepers) == 0)
                 sched_yield();
         }
@@ -671,7 +671,7 @@ static void test_sleeper_may_ask_for_several_events_at_a_time(void **state)
     expect_pop(1);
     expect_pop(2);
     atomic_store(&shm->sleepers, 1);
-    assert_int_equal(emu_cq_push(&producer, 4), EMU_CQ_OK);     /* two wait */
+    assert_int_equal(emu_cq_push(&producer, 4), EMU_CQ_OK); /* two wait */
     assert_int_equal(atomic_load(&shm->sleepers), 1);
     assert_int_equal(emu_cq_push(&producer, 5), EMU_CQ_OK);
     assert_int_equal(atomic_load(&shm->sleepers), 0);
@@ -813,7 +813,7 @@ static void test_own_events_and_others_keep_one_order(void **state)
     uint64_t event;
 
     (void)state;
-    assert_false(emu_cq_push_own(&consumer, 1));     /* no room was made for any */
+    assert_false(emu_cq_push_own(&consumer, 1)); /* no room was made for any */
     assert_int_equal(emu_cq_add_own(&consumer), 0);
     for (int step = 0; step < 2000; step++) {
         seed = seed * 6364136223846793005ull + 1442695040888963407ull;
@@ -848,7 +848,7 @@ static void test_own_events_need_room_and_an_empty_shared_ring(void **state)
     (void)state;
     assert_int_equal(emu_cq_add_own(&consumer), 0);
     assert_int_equal(emu_cq_push(&producer, 1), EMU_CQ_OK);
-    assert_false(emu_cq_push_own(&consumer, 2));     /* it would overtake the other */
+    assert_false(emu_cq_push_own(&consumer, 2)); /* it would overtake the other */
     expect_pop(1);
     for (uint64_t i = 0; i < RING; i++)
         assert_true(emu_cq_push_own(&consumer, i));

@@ -37,23 +37,23 @@
 #define WILDCARD       UINT32_MAX
 
 /* A port is named by its node: its host times ten, and which one. */
-#define PORT(host, n) ((host) * 10u + (n))
+#define PORT(host, n) ((host)*10u + (n))
 
 enum deed { END, POST, CANCEL, DROP, CLOSE, CUT, JOIN, SPLIT, MEND, RENUMBER };
 
 struct step {
     enum deed deed;
-    uint32_t port;              /* cut, join: one host; renumber: the host */
-    uint32_t ep;                /* cut, join: the other one; renumber: 0 gone, else its number */
-    uint32_t to;                /* post: a port, or WILDCARD */
+    uint32_t port; /* cut, join: one host; renumber: the host */
+    uint32_t ep;   /* cut, join: the other one; renumber: 0 gone, else its number */
+    uint32_t to;   /* post: a port, or WILDCARD */
 };
 
 #define ACTORS_MAX 5u
 #define STEPS_MAX  5u
 struct scenario {
     struct step actors[ACTORS_MAX][STEPS_MAX];
-    bool is_crossing;           /* directed ones of two ports that were both taken have met each other */
-    bool loses;                 /* hosts are lost: one side may have paired alone */
+    bool is_crossing; /* directed ones of two ports that were both taken have met each other */
+    bool loses;       /* hosts are lost: one side may have paired alone */
 };
 
 struct message {
@@ -74,8 +74,8 @@ struct post {
     uint32_t ep;
     uint32_t to;
     enum fate fate;
-    uint32_t state;             /* at the end */
-    uint32_t partner;           /* number of the post whose data it has; UINT32_MAX none */
+    uint32_t state;   /* at the end */
+    uint32_t partner; /* number of the post whose data it has; UINT32_MAX none */
 };
 
 struct world_port {
@@ -83,7 +83,7 @@ struct world_port {
     struct emu_connection connection;
     struct emu_segment segment;
     bool awaits_cancel;
-    uint32_t cancelled;         /* post */
+    uint32_t cancelled; /* post */
 };
 
 struct world {
@@ -95,8 +95,8 @@ struct world {
     struct post posts[POSTS_MAX];
     unsigned n_posts;
     bool is_split;
-    bool is_full;               /* queues take no offers */
-    unsigned n_refused;         /* messages that made no sense */
+    bool is_full;       /* queues take no offers */
+    unsigned n_refused; /* messages that made no sense */
 };
 
 static struct world *world;
@@ -221,8 +221,11 @@ static void make_world(void)
         for (uint32_t p = 0; p < PORTS_PER_HOST; p++) {
             struct world_port *port = &world->ports[h][p];
 
-            port->end = (struct emu_port_end){ .server = server, .domain = &world->domains[h], .nid = PORT(h, p),
-                                               .instance_id = 7, .segment = &port->segment,
+            port->end = (struct emu_port_end){ .server = server,
+                                               .domain = &world->domains[h],
+                                               .nid = PORT(h, p),
+                                               .instance_id = 7,
+                                               .segment = &port->segment,
                                                .connection = &port->connection };
             TAILQ_INIT(&port->end.datagrams);
             LIST_INSERT_HEAD(&server->ports, &port->end, link);
@@ -254,8 +257,12 @@ static struct post *post_of(uint32_t port, uint32_t ep)
 static void do_post(const struct step *step)
 {
     struct post *post = &world->posts[world->n_posts];
-    struct emu_msg_datagram wanted = { .ep = step->ep, .remote_nid = step->to, .remote_instance = 7, .length_bytes = 1,
-                                       .room_bytes = EMU_DATAGRAM_MAX, .data = { (uint8_t)world->n_posts } };
+    struct emu_msg_datagram wanted = { .ep = step->ep,
+                                       .remote_nid = step->to,
+                                       .remote_instance = 7,
+                                       .length_bytes = 1,
+                                       .room_bytes = EMU_DATAGRAM_MAX,
+                                       .data = { (uint8_t)world->n_posts } };
     int r;
 
     assert_true(world->n_posts < POSTS_MAX);
@@ -345,7 +352,7 @@ static void do_step(const struct step *step)
     case JOIN:
         join(step->port, step->ep);
         break;
-    case RENUMBER:              /* as if it had no domain before, or knew it by another number */
+    case RENUMBER: /* as if it had no domain before, or knew it by another number */
         world->domains[step->port].common_number = step->ep;
         if (step->ep != 0)
             emu_datagram_domain_begins(&world->servers[step->port], &world->domains[step->port]);
@@ -564,7 +571,8 @@ static void run_at_random(struct emu_random *random, bool loses)
 
     make_world();
     for (unsigned i = 0; i < 400; i++) {
-        struct step step = { .deed = POST, .port = ports[emu_random_below(random, 6)],
+        struct step step = { .deed = POST,
+                             .port = ports[emu_random_below(random, 6)],
                              .ep = 1 + (uint32_t)emu_random_below(random, 4),
                              .to = emu_random_below(random, 3) == 0 ? WILDCARD : ports[emu_random_below(random, 6)] };
         struct post *post = post_of(step.port, step.ep);
@@ -591,16 +599,16 @@ static void run_at_random(struct emu_random *random, bool loses)
     end_world();
 }
 
-#define A PORT(0, 0)
+#define A  PORT(0, 0)
 #define A2 PORT(0, 1)
-#define B PORT(1, 0)
+#define B  PORT(1, 0)
 #define B2 PORT(1, 1)
-#define C PORT(2, 0)
+#define C  PORT(2, 0)
 
-#define RUN(...)                                      \
-    do {                                              \
-        const struct scenario scenario = __VA_ARGS__; \
-        run_all(__func__, &scenario);                 \
+#define RUN(...)                                                                                                       \
+    do {                                                                                                               \
+        const struct scenario scenario = __VA_ARGS__;                                                                  \
+        run_all(__func__, &scenario);                                                                                  \
     } while (0)
 
 /* ---- tests ---- */
@@ -625,10 +633,10 @@ static void test_directed_ones_that_cross_leave_wildcards_alone(void **state)
 static void test_each_wildcard_takes_one_of_two(void **state)
 {
     (void)state;
-    RUN({ .actors = { { { POST, A, 1, B } }, { { POST, C, 1, B } },
-                      { { POST, B, 1, WILDCARD }, { POST, B, 2, WILDCARD } } } });
-    RUN({ .actors = { { { POST, A, 1, B } }, { { POST, C, 1, B } }, { { POST, B2, 1, B } },
-                      { { POST, B, 1, WILDCARD } } } });
+    RUN({ .actors = {
+              { { POST, A, 1, B } }, { { POST, C, 1, B } }, { { POST, B, 1, WILDCARD }, { POST, B, 2, WILDCARD } } } });
+    RUN({ .actors = {
+              { { POST, A, 1, B } }, { { POST, C, 1, B } }, { { POST, B2, 1, B } }, { { POST, B, 1, WILDCARD } } } });
 }
 
 static void test_cancel_ends_it_or_comes_too_late(void **state)
@@ -637,19 +645,19 @@ static void test_cancel_ends_it_or_comes_too_late(void **state)
     RUN({ .actors = { { { POST, A, 1, B }, { CANCEL, A, 1, 0 } },
                       { { POST, B, 1, WILDCARD }, { CANCEL, B, 1, 0 } } } });
     RUN({ .actors = { { { POST, A, 1, B }, { CANCEL, A, 1, 0 } }, { { POST, B, 1, A }, { CANCEL, B, 1, 0 } } } });
-    RUN({ .actors = { { { POST, A, 1, B }, { CANCEL, A, 1, 0 } }, { { POST, C, 1, B } },
-                      { { POST, B, 1, WILDCARD } } } });
+    RUN({ .actors = {
+              { { POST, A, 1, B }, { CANCEL, A, 1, 0 } }, { { POST, C, 1, B } }, { { POST, B, 1, WILDCARD } } } });
 }
 
 /* A's waits for the answer of B's, and B's wildcard wants A's. */
 static void test_who_waits_can_be_claimed(void **state)
 {
     (void)state;
-    RUN({ .actors = { { { POST, A, 1, B } },
-                      { { POST, B, 1, A }, { CANCEL, B, 1, 0 }, { POST, B, 2, WILDCARD } } } });
+    RUN({ .actors = { { { POST, A, 1, B } }, { { POST, B, 1, A }, { CANCEL, B, 1, 0 }, { POST, B, 2, WILDCARD } } } });
     RUN({ .actors = { { { POST, A, 1, B }, { CANCEL, A, 1, 0 } },
                       { { POST, B, 1, A }, { DROP, B, 1, 0 }, { POST, B, 2, WILDCARD } } } });
-    RUN({ .actors = { { { POST, B, 2, WILDCARD }, { POST, B, 1, A }, { CANCEL, B, 1, 0 } }, { { POST, A, 1, B } },
+    RUN({ .actors = { { { POST, B, 2, WILDCARD }, { POST, B, 1, A }, { CANCEL, B, 1, 0 } },
+                      { { POST, A, 1, B } },
                       { { POST, A, 3, WILDCARD } } } });
 }
 
@@ -657,8 +665,8 @@ static void test_end_points_and_ports_that_go_leave_nothing(void **state)
 {
     (void)state;
     RUN({ .actors = { { { POST, A, 1, B }, { DROP, A, 1, 0 } }, { { POST, B, 1, WILDCARD }, { DROP, B, 1, 0 } } } });
-    RUN({ .actors = { { { POST, A, 1, B }, { CLOSE, A, 0, 0 } }, { { POST, C, 1, B } },
-                      { { POST, B, 1, WILDCARD } } } });
+    RUN({ .actors = {
+              { { POST, A, 1, B }, { CLOSE, A, 0, 0 } }, { { POST, C, 1, B } }, { { POST, B, 1, WILDCARD } } } });
     RUN({ .actors = { { { POST, A, 1, B } }, { { POST, B, 2, WILDCARD }, { POST, B, 1, A }, { CLOSE, B, 0, 0 } } } });
 }
 
@@ -672,13 +680,17 @@ static void test_new_datagrams_of_an_end_point_are_new_exchanges(void **state)
 static void test_a_lost_host_takes_its_offers_along(void **state)
 {
     (void)state;
-    RUN({ .actors = { { { POST, A, 1, B } }, { { POST, B, 1, WILDCARD } }, { { POST, C, 1, B } },
+    RUN({ .actors = { { { POST, A, 1, B } },
+                      { { POST, B, 1, WILDCARD } },
+                      { { POST, C, 1, B } },
                       { { CUT, 0, 1, 0 } } },
           .loses = true });
-    RUN({ .actors = { { { POST, A, 1, B }, { POST, A, 2, B } }, { { POST, B, 1, WILDCARD } },
+    RUN({ .actors = { { { POST, A, 1, B }, { POST, A, 2, B } },
+                      { { POST, B, 1, WILDCARD } },
                       { { CUT, 0, 1, 0 }, { JOIN, 0, 1, 0 } } },
           .loses = true });
-    RUN({ .actors = { { { POST, A, 1, B }, { CANCEL, A, 1, 0 } }, { { POST, B, 1, WILDCARD }, { CANCEL, B, 1, 0 } },
+    RUN({ .actors = { { { POST, A, 1, B }, { CANCEL, A, 1, 0 } },
+                      { { POST, B, 1, WILDCARD }, { CANCEL, B, 1, 0 } },
                       { { CUT, 0, 1, 0 } } },
           .loses = true });
 }
@@ -706,8 +718,8 @@ static void test_a_new_number_costs_nothing_that_waits(void **state)
 static void test_what_the_network_parts_meets_when_it_is_mended(void **state)
 {
     (void)state;
-    RUN({ .actors = { { { POST, A, 1, B } }, { { POST, B, 1, WILDCARD } },
-                      { { SPLIT, 0, 0, 0 }, { MEND, 0, 0, 0 } } } });
+    RUN({ .actors = {
+              { { POST, A, 1, B } }, { { POST, B, 1, WILDCARD } }, { { SPLIT, 0, 0, 0 }, { MEND, 0, 0, 0 } } } });
     RUN({ .actors = { { { POST, A, 1, B } }, { { POST, B, 1, A } }, { { SPLIT, 0, 0, 0 }, { MEND, 0, 0, 0 } } },
           .is_crossing = true });
 }
@@ -811,29 +823,35 @@ static void say(struct emu_host_datagram d, uint32_t from, uint32_t cut_bytes)
 static void test_what_makes_no_sense_is_refused(void **state)
 {
     const uint8_t data[EMU_DATAGRAM_MAX] = { 1 };
-    const struct emu_host_datagram fair = { .word = EMU_DATAGRAM_OFFER, .bytes = 4, .number = 1, .nid = B,
-                                            .instance_id = 7, .to_nid = A, .to_instance = 7, .data = data };
+    const struct emu_host_datagram fair = { .word = EMU_DATAGRAM_OFFER,
+                                            .bytes = 4,
+                                            .number = 1,
+                                            .nid = B,
+                                            .instance_id = 7,
+                                            .to_nid = A,
+                                            .to_instance = 7,
+                                            .data = data };
     struct emu_host_datagram d = fair;
 
     (void)state;
     make_world();
     say(d, 1, 0);
     assert_int_equal(world->n_refused, 0);
-    say(d, 1, 1);               /* shorter than it says */
-    say(d, 2, 0);               /* speaks for another host */
-    d.to_nid = C;               /* to another host */
+    say(d, 1, 1); /* shorter than it says */
+    say(d, 2, 0); /* speaks for another host */
+    d.to_nid = C; /* to another host */
     say(d, 1, 0);
-    d.to_nid = 99;              /* no such node */
+    d.to_nid = 99; /* no such node */
     say(d, 1, 0);
     d = fair;
     d.number = 0;
     say(d, 1, 0);
     d = fair;
-    d.claimer = 1;              /* an offer has none */
+    d.claimer = 1; /* an offer has none */
     say(d, 1, 0);
     d = fair;
     d.word = EMU_DATAGRAM_REFUSE;
-    d.claimer = 1;              /* a refusal has no data */
+    d.claimer = 1; /* a refusal has no data */
     say(d, 1, 0);
     d.word = EMU_DATAGRAM_WORDS;
     say(d, 1, 0);

@@ -46,7 +46,7 @@ static int status_of(void (*body)(void))
         struct rlimit none = { 0, 0 };
 
         setrlimit(RLIMIT_CORE, &none);
-        signal(SIGBUS, SIG_DFL);        /* whatever a sanitizer has there */
+        signal(SIGBUS, SIG_DFL); /* whatever a sanitizer has there */
         body();
         _exit(0);
     }
@@ -73,7 +73,7 @@ static void touch_missing_pages(void)
     mem[2 * PAGE + 5] = 1;
     FX_CHECK(errno == 1234);
     FX_CHECK(mark_of(range) == 1);
-    FX_CHECK(mem[0] == 0);      /* all of it is other memory now */
+    FX_CHECK(mem[0] == 0); /* all of it is other memory now */
     mem[3 * PAGE] = 1;
     mem[0] = 9;
     {
@@ -245,7 +245,7 @@ static void handle_own(void)
 
     FX_CHECK(sigaction(SIGBUS, &action, NULL) == 0);
     range = emu_fault_watch(mem, 4 * PAGE, PAGE);
-    for (int i = 0; i < 3; i++) {       /* it jumps out: the signal must not stay blocked */
+    for (int i = 0; i < 3; i++) { /* it jumps out: the signal must not stay blocked */
         if (sigsetjmp(back, 1) == 0)
             *(volatile uint8_t *)(own + PAGE + i) = 1;
         FX_CHECK(address_told == own + PAGE + i && n_calls == i + 1);

@@ -23,7 +23,7 @@
 static char path[] = "/tmp/emunic-fault-file-XXXXXX";
 static char err[256];
 static struct emu_fault_schedule schedule;
-static struct emu_fault_rule *rules;     /* its rules */
+static struct emu_fault_rule *rules; /* its rules */
 static uint32_t n_rules;
 
 static int make_file(void **state)

@@ -21,14 +21,22 @@
 
 static struct emu_fault_rule any_put(void)
 {
-    return (struct emu_fault_rule){ .id = 1, .classes = EMU_FAULT_BIT(EMU_FAULT_FMA_PUT), .action = EMU_FAULT_DROP,
-                                    .from_nid = EMU_NID_NONE, .to_nid = EMU_NID_NONE };
+    return (struct emu_fault_rule){ .id = 1,
+                                    .classes = EMU_FAULT_BIT(EMU_FAULT_FMA_PUT),
+                                    .action = EMU_FAULT_DROP,
+                                    .from_nid = EMU_NID_NONE,
+                                    .to_nid = EMU_NID_NONE };
 }
 
 static struct emu_fault_operation a_put(void)
 {
-    return (struct emu_fault_operation){ .op_class = EMU_FAULT_FMA_PUT, .from_nid = 3, .from_instance = 30, .to_nid = 4,
-                                         .to_instance = 40, .has_to_instance = true, .port_key = 99 };
+    return (struct emu_fault_operation){ .op_class = EMU_FAULT_FMA_PUT,
+                                         .from_nid = 3,
+                                         .from_instance = 30,
+                                         .to_nid = 4,
+                                         .to_instance = 40,
+                                         .has_to_instance = true,
+                                         .port_key = 99 };
 }
 
 /* Bit n: operation n + 1 of that port was hit. */
@@ -75,7 +83,7 @@ static void test_rate_hits_its_share_and_the_same_ones_each_time(void **state)
     rule.seed = emu_random_next(&random);
     for (unsigned i = 0; i < 100000; i++)
         emu_fault_hits(&rule, &count, &op);
-    assert_in_range(count.hits, 9500, 10500);   /* five standard deviations are 475 */
+    assert_in_range(count.hits, 9500, 10500); /* five standard deviations are 475 */
     assert_int_equal(hits_of(&rule, 7), hits_of(&rule, 7));
     rule.rate_ppb = EMU_FAULT_RATE_ONE;
     assert_int_equal(hits_of(&rule, 7), UINT64_MAX);
@@ -201,18 +209,23 @@ static void test_commands_have_the_class_of_their_engine(void **state)
     static const struct {
         uint8_t op;
         unsigned type, source;
-        int op_class;               /* -1: none */
+        int op_class; /* -1: none */
     } rows[] = {
-        { EMU_OP_PUT, 0, EMU_SOURCE_FMA, EMU_FAULT_FMA_PUT },     { EMU_OP_GET, 0, EMU_SOURCE_FMA, EMU_FAULT_FMA_GET },
-        { EMU_OP_AMO, 0, EMU_SOURCE_FMA, EMU_FAULT_FMA_AMO },     { EMU_OP_PUT, 0, EMU_SOURCE_BTE, EMU_FAULT_BTE_PUT },
-        { EMU_OP_GET, 0, EMU_SOURCE_BTE, EMU_FAULT_BTE_GET },     { EMU_OP_PUT, 1, EMU_SOURCE_SMSG, EMU_FAULT_SMSG },
+        { EMU_OP_PUT, 0, EMU_SOURCE_FMA, EMU_FAULT_FMA_PUT },
+        { EMU_OP_GET, 0, EMU_SOURCE_FMA, EMU_FAULT_FMA_GET },
+        { EMU_OP_AMO, 0, EMU_SOURCE_FMA, EMU_FAULT_FMA_AMO },
+        { EMU_OP_PUT, 0, EMU_SOURCE_BTE, EMU_FAULT_BTE_PUT },
+        { EMU_OP_GET, 0, EMU_SOURCE_BTE, EMU_FAULT_BTE_GET },
+        { EMU_OP_PUT, 1, EMU_SOURCE_SMSG, EMU_FAULT_SMSG },
         { EMU_OP_PUT, 3, EMU_SOURCE_SMSG, EMU_FAULT_MSGQ },
         { EMU_OP_CQ_WRITE, 0, EMU_SOURCE_FMA, EMU_FAULT_CQ_WRITE },
         { EMU_OP_CQ_WRITE, 0, EMU_SOURCE_CQ_WRITE, EMU_FAULT_CQ_WRITE },
         { EMU_OP_CE, 0, EMU_SOURCE_FMA, EMU_FAULT_CE },
-        { EMU_OP_PTL_PUT, 0, 0, EMU_FAULT_PTL_PUT },              { EMU_OP_PTL_GET, 1, 3, EMU_FAULT_PTL_GET },
+        { EMU_OP_PTL_PUT, 0, 0, EMU_FAULT_PTL_PUT },
+        { EMU_OP_PTL_GET, 1, 3, EMU_FAULT_PTL_GET },
         { EMU_OP_PTL_GETPUT, 0, 0, EMU_FAULT_PTL_GETPUT },
-        { EMU_OP_PUT, 0, 0, -1 },                                 { EMU_OP_PUT, 1, EMU_SOURCE_LIBRARY, -1 },
+        { EMU_OP_PUT, 0, 0, -1 },
+        { EMU_OP_PUT, 1, EMU_SOURCE_LIBRARY, -1 },
     };
 
     (void)state;
@@ -271,13 +284,25 @@ static void test_rules_that_make_no_sense_are_refused(void **state)
     } strokes[] = {
 #define STROKE(field, value)                                                                                           \
     { offsetof(struct emu_fault_rule, field), value, sizeof(((struct emu_fault_rule *)0)->field) }
-        STROKE(classes, 0), STROKE(classes, 1u << EMU_FAULT_CLASSES),
-        STROKE(action, 0), STROKE(action, EMU_FAULT_ACTIONS),
-        STROKE(status, 1), STROKE(category, 1), STROKE(flags, 8), STROKE(flags, EMU_FAULT_VICTIM_INITIATOR),
-        STROKE(rate_ppb, EMU_FAULT_RATE_ONE + 1), STROKE(live_min, 1), STROKE(delay_ns, 1),
-        STROKE(from_nid, EMU_NID_MAX + 1), STROKE(to_nid, EMU_NID_MAX + 1), STROKE(reserved, 1), STROKE(reserved2, 1),
-        STROKE(action, EMU_FAULT_FAIL), STROKE(action, EMU_FAULT_DELAY), STROKE(action, EMU_FAULT_REPORT),
-        STROKE(classes, EMU_FAULT_BIT(EMU_FAULT_REGISTRATION)),    /* a dropped registration */
+        STROKE(classes, 0),
+        STROKE(classes, 1u << EMU_FAULT_CLASSES),
+        STROKE(action, 0),
+        STROKE(action, EMU_FAULT_ACTIONS),
+        STROKE(status, 1),
+        STROKE(category, 1),
+        STROKE(flags, 8),
+        STROKE(flags, EMU_FAULT_VICTIM_INITIATOR),
+        STROKE(rate_ppb, EMU_FAULT_RATE_ONE + 1),
+        STROKE(live_min, 1),
+        STROKE(delay_ns, 1),
+        STROKE(from_nid, EMU_NID_MAX + 1),
+        STROKE(to_nid, EMU_NID_MAX + 1),
+        STROKE(reserved, 1),
+        STROKE(reserved2, 1),
+        STROKE(action, EMU_FAULT_FAIL),
+        STROKE(action, EMU_FAULT_DELAY),
+        STROKE(action, EMU_FAULT_REPORT),
+        STROKE(classes, EMU_FAULT_BIT(EMU_FAULT_REGISTRATION)), /* a dropped registration */
     };
     struct emu_fault_rule rule = any_put();
 

@@ -15,17 +15,26 @@
 #include "emunic/base/clock.h"
 #include "tests/common/seed.h"
 
-#define FUZZ_NS 1000000000ull
+#define FUZZ_NS    1000000000ull
 #define DATA_BYTES 32u
 
 static const struct emu_host_command put = {
     .domain = 0x11223344,
     .id = 0x0102030405060708ull,
     .from_nid = 7,
-    .cmd = { .op = EMU_OP_PUT, .flags = EMU_CMD_FLAG | EMU_CMD_BLOCK, .events = EMU_EV_REMOTE | EMU_EV_LOCAL,
-             .handle_flags = EMU_HANDLE_OFFSET | EMU_HANDLE_LOCAL_SEGMENTS, .remote_nid = 9, .remote_addr = 0x7000,
-             .length_bytes = 64 + DATA_BYTES, .remote_base = 0x6000, .mdh = 12, .generation = 3, .remote_event = 99,
-             .flag_addr = 0x7100, .flag_value = 5 },
+    .cmd = { .op = EMU_OP_PUT,
+             .flags = EMU_CMD_FLAG | EMU_CMD_BLOCK,
+             .events = EMU_EV_REMOTE | EMU_EV_LOCAL,
+             .handle_flags = EMU_HANDLE_OFFSET | EMU_HANDLE_LOCAL_SEGMENTS,
+             .remote_nid = 9,
+             .remote_addr = 0x7000,
+             .length_bytes = 64 + DATA_BYTES,
+             .remote_base = 0x6000,
+             .mdh = 12,
+             .generation = 3,
+             .remote_event = 99,
+             .flag_addr = 0x7100,
+             .flag_value = 5 },
     .offset = 64,
     .part_bytes = DATA_BYTES,
 };
@@ -154,22 +163,22 @@ static void test_each_wrong_field_of_a_command_is_refused(void **state)
         unsigned at;
         uint8_t value;
     } cases[] = {
-        { 20, 0 },              /* operation */
+        { 20, 0 }, /* operation */
         { 20, EMU_OP_CE },
         { 20, EMU_OP_PTL_PUT },
-        { 20, EMU_OP_GET },     /* with data */
+        { 20, EMU_OP_GET }, /* with data */
         { 20, EMU_OP_CQ_WRITE },
         { 21, EMU_CMD_INLINE },
         { 22, EMU_HANDLE_LOCAL_SEGMENTS },
-        { 25, EMU_HOST_BULK },  /* with data */
-        { 25, 2 },              /* reserved */
-        { 26, 1 },              /* events */
+        { 25, EMU_HOST_BULK }, /* with data */
+        { 25, 2 },             /* reserved */
+        { 26, 1 },             /* events */
         { 27, EMU_EV_LOCAL },
         { 47, 95 },             /* length of the whole */
         { 63, DATA_BYTES + 1 }, /* of the part */
         { 63, DATA_BYTES - 1 },
         { 62, 0x3c },
-        { 104, 0xff },          /* offset */
+        { 104, 0xff }, /* offset */
         { 111, 65 },
     };
     uint8_t message[EMU_HOST_COMMAND_BYTES + DATA_BYTES];
@@ -206,8 +215,11 @@ static void test_head_of_another_version_or_kind_is_refused(void **state)
 static void test_answer_is_read_back_and_checked(void **state)
 {
     uint8_t message[EMU_HOST_ANSWER_BYTES + 8];
-    struct emu_host_answer answer = { .domain = 3, .id = 77ull << 32 | 5, .status = EMU_STATUS_REMOTE_RANGE,
-                                      .flags = EMU_HOST_EVENT_LOST, .length_bytes = 8 };
+    struct emu_host_answer answer = { .domain = 3,
+                                      .id = 77ull << 32 | 5,
+                                      .status = EMU_STATUS_REMOTE_RANGE,
+                                      .flags = EMU_HOST_EVENT_LOST,
+                                      .length_bytes = 8 };
     struct emu_host_answer read = { 0 };
 
     (void)state;
@@ -314,8 +326,9 @@ static void test_parts_of_a_list_are_read_back_and_checked(void **state)
 {
     static uint8_t message[EMU_HOST_ADMIN_BYTES_MAX];
     static uint64_t list[LIST_WORDS];
-    struct emu_host_admin m = { .op = EMU_HOST_ADMIN_STATE, .type = EMU_MSG_NETWORK, .token = 7ull << 40,
-                                .total = LIST_WORDS };
+    struct emu_host_admin m = {
+        .op = EMU_HOST_ADMIN_STATE, .type = EMU_MSG_NETWORK, .token = 7ull << 40, .total = LIST_WORDS
+    };
     struct emu_host_admin read;
     uint32_t length;
 
@@ -343,13 +356,13 @@ static void test_each_wrong_field_of_a_list_is_refused(void **state)
         unsigned at;
         uint8_t value;
     } cases[] = {
-        { 7, 1 },                       /* domain */
-        { 9, 0 },                       /* op */
+        { 7, 1 }, /* domain */
+        { 9, 0 }, /* op */
         { 9, EMU_HOST_ADMIN_OPS },
-        { 15, 1 },                      /* reserved */
-        { 27, 2 },                      /* first: more words than the list has */
+        { 15, 1 }, /* reserved */
+        { 27, 2 }, /* first: more words than the list has */
         { 27, 4 },
-        { 31, 1 },                      /* total */
+        { 31, 1 }, /* total */
         { 28, 0xff },
     };
     uint8_t message[EMU_HOST_ADMIN_BYTES_MAX];
@@ -369,11 +382,26 @@ static void test_each_wrong_field_of_a_list_is_refused(void **state)
 
 static void test_rule_is_the_same_as_words_and_no_word_is_too_large(void **state)
 {
-    const struct emu_fault_rule rule = { .id = 9, .classes = 3, .action = 4, .status = 5, .category = 6, .flags = 7,
-                                         .seed = UINT64_MAX, .from_nid = EMU_NID_NONE, .to_nid = 10,
-                                         .from_instance = 11, .to_instance = 12, .rate_ppb = 13, .live_min = 14,
-                                         .nth = 15, .every = 16, .after = 17, .count = 18, .start_ns = 19,
-                                         .end_ns = 20, .delay_ns = 21 };
+    const struct emu_fault_rule rule = { .id = 9,
+                                         .classes = 3,
+                                         .action = 4,
+                                         .status = 5,
+                                         .category = 6,
+                                         .flags = 7,
+                                         .seed = UINT64_MAX,
+                                         .from_nid = EMU_NID_NONE,
+                                         .to_nid = 10,
+                                         .from_instance = 11,
+                                         .to_instance = 12,
+                                         .rate_ppb = 13,
+                                         .live_min = 14,
+                                         .nth = 15,
+                                         .every = 16,
+                                         .after = 17,
+                                         .count = 18,
+                                         .start_ns = 19,
+                                         .end_ns = 20,
+                                         .delay_ns = 21 };
     uint64_t words[EMU_HOST_RULE_WORDS];
     struct emu_words taken = { words, EMU_HOST_RULE_WORDS, false };
     struct emu_fault_rule read;
@@ -386,7 +414,7 @@ static void test_rule_is_the_same_as_words_and_no_word_is_too_large(void **state
     assert_int_equal(taken.left, 0);
     assert_int_equal(age_ns, 99);
     assert_memory_equal(&read, &rule, sizeof(rule));
-    words[2] = 256;             /* an action of one byte */
+    words[2] = 256; /* an action of one byte */
     taken = (struct emu_words){ words, EMU_HOST_RULE_WORDS, false };
     emu_host_rule_take(&taken, &read, &age_ns);
     assert_true(taken.is_bad);
@@ -397,10 +425,24 @@ static void test_rule_is_the_same_as_words_and_no_word_is_too_large(void **state
 
 static void test_job_is_the_same_as_words(void **state)
 {
-    const struct emu_msg_job job = { .job_id = 1ull << 63, .ptag = 2, .cookie = UINT32_MAX, .flags = 4, .timeout_ms = 5,
-                                     .mdd_limit = -1, .cq_limit = 7, .fma_limit = -1, .bte_limit = 9, .ce_limit = -1,
-                                     .iommu_limit = 11, .ntt_base = -1, .ntt_size = 13, .group_size = UINT32_MAX,
-                                     .granularity = 15, .nid_wanted = 16, .mrt_limit = -1, .gart_limit = 18 };
+    const struct emu_msg_job job = { .job_id = 1ull << 63,
+                                     .ptag = 2,
+                                     .cookie = UINT32_MAX,
+                                     .flags = 4,
+                                     .timeout_ms = 5,
+                                     .mdd_limit = -1,
+                                     .cq_limit = 7,
+                                     .fma_limit = -1,
+                                     .bte_limit = 9,
+                                     .ce_limit = -1,
+                                     .iommu_limit = 11,
+                                     .ntt_base = -1,
+                                     .ntt_size = 13,
+                                     .group_size = UINT32_MAX,
+                                     .granularity = 15,
+                                     .nid_wanted = 16,
+                                     .mrt_limit = -1,
+                                     .gart_limit = 18 };
     uint64_t words[EMU_HOST_JOB_WORDS];
     struct emu_words taken = { words, EMU_HOST_JOB_WORDS, false };
     struct emu_msg_job read;
@@ -415,9 +457,12 @@ static void test_job_is_the_same_as_words(void **state)
 
 static void test_event_has_one_category_and_a_known_code(void **state)
 {
-    const struct emu_host_error error = { .domain = 3, .n_lost = 4,
-                                          .record = { .code = EMU_ERROR_CORRUPT, .category = EMU_ERROR_TRANSIENT,
-                                                      .timestamp_ns = 5, .info = { 6, 7, 8, 9 } } };
+    const struct emu_host_error error = { .domain = 3,
+                                          .n_lost = 4,
+                                          .record = { .code = EMU_ERROR_CORRUPT,
+                                                      .category = EMU_ERROR_TRANSIENT,
+                                                      .timestamp_ns = 5,
+                                                      .info = { 6, 7, 8, 9 } } };
     static const struct {
         unsigned at;
         uint64_t value;

@@ -45,8 +45,8 @@ static struct emu_host_ce full(unsigned op)
     if (fields & EMU_CE_HAS_CHILD)
         m.child = 31;
     if (fields & EMU_CE_HAS_VALUE)
-        m.value = (struct emu_ce_value){ 0x123456789abcull, UINT64_MAX, 1ull << 63, EMU_CE_FPMAX, EMU_CE_GREATEST,
-                                         EMU_CE_FPE_INEXACT, EMU_STATUS_NETWORK };
+        m.value = (struct emu_ce_value){ 0x123456789abcull, UINT64_MAX,         1ull << 63,        EMU_CE_FPMAX,
+                                         EMU_CE_GREATEST,   EMU_CE_FPE_INEXACT, EMU_STATUS_NETWORK };
     if (fields & EMU_CE_HAS_RESULT)
         m.value = (struct emu_ce_value){ .operand1 = 4, .operand2 = 5, .fpe = EMU_CE_FPE_MASK };
     if (op == EMU_HOST_CE_STATE)
@@ -135,9 +135,9 @@ static void test_no_field_is_where_it_does_not_belong(void **state)
 {
     static const struct {
         unsigned at;
-        unsigned fields;        /* of operations that have it */
+        unsigned fields; /* of operations that have it */
     } places[] = {
-        { 9, 0 },   /* flags: one too many */
+        { 9, 0 }, /* flags: one too many */
         { 11, EMU_CE_HAS_CHILD },
         { 12, EMU_CE_HAS_FROM | EMU_CE_HAS_FROM_NODE },
         { 16, EMU_CE_HAS_TO | EMU_CE_HAS_TO_ANY },

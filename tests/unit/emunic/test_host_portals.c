@@ -128,8 +128,13 @@ static void test_each_wrong_field_of_a_request_is_refused(void **state)
 
 static void test_answer_is_read_back_and_checked(void **state)
 {
-    const struct emu_host_portals_answer good = { .domain = 3, .flags = EMU_HOST_PTL_TAKEN | EMU_HOST_PTL_GOES_ON,
-                                                  .id = 5, .number = 6, .uid = 7, .jid = 8, .mlength = 1u << 20,
+    const struct emu_host_portals_answer good = { .domain = 3,
+                                                  .flags = EMU_HOST_PTL_TAKEN | EMU_HOST_PTL_GOES_ON,
+                                                  .id = 5,
+                                                  .number = 6,
+                                                  .uid = 7,
+                                                  .jid = 8,
+                                                  .mlength = 1u << 20,
                                                   .data_bytes = DATA_BYTES };
     uint8_t message[EMU_HOST_PTL_ANSWER_BYTES + DATA_BYTES] = { 0 };
     struct emu_host_portals_answer read;
@@ -150,7 +155,7 @@ static void test_answer_is_read_back_and_checked(void **state)
         else if (i == 1)
             wrong.fail = EMU_HOST_PTL_FAIL_MAX + 1;
         else if (i == 2)
-            wrong.mlength = DATA_BYTES - 1;     /* less than there are data */
+            wrong.mlength = DATA_BYTES - 1; /* less than there are data */
         else
             wrong.flags = EMU_HOST_PTL_GOES_ON; /* of what was not taken */
         emu_host_portals_answer_put(message, &wrong);
@@ -160,8 +165,9 @@ static void test_answer_is_read_back_and_checked(void **state)
 
 static void test_parts_are_read_back_and_checked(void **state)
 {
-    const struct emu_host_portals_part want = { .domain = 3, .is_at_target = true, .to = 5, .from = 6,
-                                                .offset = 1u << 20, .part_bytes = EMU_HOST_PTL_PART_BYTES };
+    const struct emu_host_portals_part want = {
+        .domain = 3, .is_at_target = true, .to = 5, .from = 6, .offset = 1u << 20, .part_bytes = EMU_HOST_PTL_PART_BYTES
+    };
     struct emu_host_portals_part data = { .domain = 3, .to = 6, .offset = 1u << 20, .part_bytes = DATA_BYTES };
     uint8_t message[EMU_HOST_PTL_DATA_BYTES + DATA_BYTES] = { 0 };
     struct emu_host_portals_part read;
@@ -211,8 +217,8 @@ static void test_mutated_messages_are_read_within_their_bounds(void **state)
 
     (void)state;
     for (unsigned round = 0; round < ROUNDS; round++) {
-        uint32_t length = emu_random_below(&random, 2) ? (uint32_t)sizeof(message)
-                                                       : (uint32_t)emu_random_below(&random, sizeof(message) + 1);
+        uint32_t length = emu_random_below(&random, 2) ? (uint32_t)sizeof(message) :
+                                                         (uint32_t)emu_random_below(&random, sizeof(message) + 1);
         struct emu_host_portals_request request;
         struct emu_host_portals_answer answer;
         struct emu_host_portals_part part;

@@ -151,9 +151,11 @@ static void test_allocation_of_slurm(void **state)
     unsetenv("SLURM_JOB_NODELIST");
     assert_true(read_hosts("slurm") < 0);
     assert_non_null(strstr(err, "no allocation of Slurm"));
-    write_file("scontrol", "#!/bin/sh\n"
+    write_file("scontrol",
+               "#!/bin/sh\n"
                "[ \"$*\" = 'show hostnames' ] && [ \"$SLURM_JOB_NODELIST\" = 'n[1-3]' ] || exit 4\n"
-               "printf 'localhost\\nn2\\nn3\\n'\n", 0700);
+               "printf 'localhost\\nn2\\nn3\\n'\n",
+               0700);
     snprintf(search, sizeof(search), "%s:%s", folder, getenv("PATH"));
     setenv("PATH", search, 1);
     setenv("SLURM_JOB_NODELIST", "n[1-3]", 1);

@@ -145,7 +145,7 @@ static void test_ten_lines_a_second_pass_and_the_rest_is_counted(void **state)
 
     (void)state;
     for (unsigned i = 0; i < 25; i++) {
-        rate.window_start_ns = emu_clock_ns();      /* however slow this machine is: one second */
+        rate.window_start_ns = emu_clock_ns(); /* however slow this machine is: one second */
         n_passed += emu_log_rate_allows(&rate, &held_back);
     }
     assert_int_equal(n_passed, 10);

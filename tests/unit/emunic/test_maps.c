@@ -18,7 +18,7 @@
 
 #define PAGE 4096ull
 
-static uint64_t at;         /* three pages between two without access */
+static uint64_t at; /* three pages between two without access */
 static int fd;
 
 static int make_mappings(void **state)

@@ -29,7 +29,7 @@
 
 struct peer {
     pid_t pid;
-    int life;       /* the peer ends when this end of a pipe closes */
+    int life; /* the peer ends when this end of a pipe closes */
 };
 
 /* The peer's private memory, at the same place in both processes:  [ data | data | read-only | not there ] */
@@ -105,7 +105,7 @@ static _Alignas(64) uint8_t buffer[256];
 static struct emu_memory window(void)
 {
     memset(buffer, 0xee, sizeof(buffer));
-    return emu_memory_map(buffer + 64, 0x10000, 128);    /* 64 bytes of guard on both sides */
+    return emu_memory_map(buffer + 64, 0x10000, 128); /* 64 bytes of guard on both sides */
 }
 
 static void assert_guards_untouched(void)
@@ -135,9 +135,22 @@ static void test_map_reaches_first_and_last_byte(void **state)
 
 static void test_map_refuses_what_is_not_inside(void **state)
 {
-    static const struct { uint64_t addr; size_t len_bytes; } wrong[] = {
-        { 0xffff, 1 }, { 0xffff, 2 }, { 0x10080, 1 }, { 0x1007f, 2 }, { 0x10000, 129 }, { 0, 1 }, { 0, SIZE_MAX },
-        { UINT64_MAX, 1 }, { UINT64_MAX, 2 }, { 0x10000, SIZE_MAX }, { 0x10040, SIZE_MAX - 0x3f }, { 0x20000, 0 },
+    static const struct {
+        uint64_t addr;
+        size_t len_bytes;
+    } wrong[] = {
+        { 0xffff, 1 },
+        { 0xffff, 2 },
+        { 0x10080, 1 },
+        { 0x1007f, 2 },
+        { 0x10000, 129 },
+        { 0, 1 },
+        { 0, SIZE_MAX },
+        { UINT64_MAX, 1 },
+        { UINT64_MAX, 2 },
+        { 0x10000, SIZE_MAX },
+        { 0x10040, SIZE_MAX - 0x3f },
+        { 0x20000, 0 },
     };
     struct emu_memory m = window();
     uint8_t data[512] = { 0 };
@@ -198,7 +211,11 @@ static void test_self_is_the_callers_own_memory(void **state)
 {
     struct emu_memory m = emu_memory_self();
     struct emu_amo add = { .op = EMU_AMO_ADD, .operand1 = 5 };
-    struct { uint8_t bytes[24]; uint64_t word; uint64_t flag; } own = { .word = 37 };
+    struct {
+        uint8_t bytes[24];
+        uint64_t word;
+        uint64_t flag;
+    } own = { .word = 37 };
     struct emu_flag flag = { ADDR(&own.flag), 9 };
     uint64_t old = 0;
 
@@ -290,7 +307,7 @@ static void test_cma_faults_where_pages_are_missing_or_forbid_it(void **state)
     assert_int_equal(m.ops->write(&m, ADDR(area), data, 1, &flag), -EFAULT);
     assert_int_equal(m.ops->write(&m, 0, data, 1, NULL), -EFAULT);
     assert_int_equal(m.ops->write(&m, UINT64_MAX - 3, data, 8, NULL), -EFAULT);
-    assert_int_equal(m.ops->atomic(&m, ADDR(area + 2 * PAGE), &add, &old), -EFAULT);  /* also when nothing changes */
+    assert_int_equal(m.ops->atomic(&m, ADDR(area + 2 * PAGE), &add, &old), -EFAULT); /* also when nothing changes */
     assert_int_equal(old, 77);
     assert_int_equal(m.ops->read(&m, ADDR(area + 2 * PAGE), data, PAGE), 0);
 }
@@ -305,13 +322,13 @@ static void test_cma_tells_that_the_process_is_gone(void **state)
     (void)state;
     kill(peer.pid, SIGKILL);
     assert_int_equal(waitid(P_PID, (id_t)peer.pid, &info, WEXITED | WNOWAIT), 0);
-    assert_int_equal(m.ops->read(&m, ADDR(area), &word, 8), -ESRCH);    /* not reaped yet */
+    assert_int_equal(m.ops->read(&m, ADDR(area), &word, 8), -ESRCH); /* not reaped yet */
     assert_int_equal(m.ops->write(&m, ADDR(area), &word, 8, NULL), -ESRCH);
     end_peer(&peer);
     assert_int_equal(m.ops->read(&m, ADDR(area), &word, 8), -ESRCH);
     assert_int_equal(m.ops->write(&m, ADDR(area), &word, 8, NULL), -ESRCH);
     assert_int_equal(m.ops->atomic(&m, ADDR(area), &add, &word), -ESRCH);
-    start_peer(&peer, NULL);    /* for the teardown */
+    start_peer(&peer, NULL); /* for the teardown */
 }
 
 /* ---- flag after data ---- */
@@ -427,7 +444,8 @@ static void test_copy_moves_every_byte_between_any_two_methods(void **state)
             assert_int_equal(src.ops->write(&src, place(src_cma, 3), pattern, len, NULL), 0);
             assert_int_equal(dst.ops->write(&dst, place(dst_cma, PAGE), got, sizeof(got), NULL), 0);
             assert_int_equal(emu_memory_copy(&dst, place(dst_cma, PAGE + 1), &src, place(src_cma, 3), len, &flag,
-                                             bounce, sizeof(bounce), &fault), 0);
+                                             bounce, sizeof(bounce), &fault),
+                             0);
             assert_int_equal(dst.ops->read(&dst, place(dst_cma, PAGE), got, sizeof(got)), 0);
             assert_int_equal(got[0], 0xee);
             assert_memory_equal(got + 1, pattern, len);
@@ -452,11 +470,13 @@ static void test_copy_blames_the_side_that_failed(void **state)
         uint64_t no_dst = dst_cma ? ADDR(area) + 3 * PAGE : PAGES_AT + AREA_BYTES;
         int fault = 9;
 
-        assert_int_equal(emu_memory_copy(&dst, place(dst_cma, 0), &src, no_src - 100, 200, NULL, bounce, sizeof(bounce),
-                                         &fault), -EFAULT);
+        assert_int_equal(
+            emu_memory_copy(&dst, place(dst_cma, 0), &src, no_src - 100, 200, NULL, bounce, sizeof(bounce), &fault),
+            -EFAULT);
         assert_int_equal(fault, 0);
-        assert_int_equal(emu_memory_copy(&dst, no_dst - 100, &src, place(src_cma, 0), 200, NULL, bounce, sizeof(bounce),
-                                         &fault), -EFAULT);
+        assert_int_equal(
+            emu_memory_copy(&dst, no_dst - 100, &src, place(src_cma, 0), 200, NULL, bounce, sizeof(bounce), &fault),
+            -EFAULT);
         assert_int_equal(fault, 1);
     }
 }
@@ -475,7 +495,8 @@ static void test_copy_blames_the_destination_for_a_bad_flag(void **state)
         int fault = 9;
 
         assert_int_equal(emu_memory_copy(&dst, place(dst_cma, 0), &src, place(src_cma, 0), 200, &flag, bounce,
-                                         sizeof(bounce), &fault), -EFAULT);
+                                         sizeof(bounce), &fault),
+                         -EFAULT);
         assert_int_equal(fault, 1);
     }
 }
@@ -483,7 +504,7 @@ static void test_copy_blames_the_destination_for_a_bad_flag(void **state)
 static void test_copy_blames_a_window_without_pages(void **state)
 {
     struct emu_memory src = emu_memory_cma(peer.pid);
-    struct emu_memory dst = emu_memory_map(area + 2 * PAGE, PAGES_AT, PAGE);     /* read-only here */
+    struct emu_memory dst = emu_memory_map(area + 2 * PAGE, PAGES_AT, PAGE); /* read-only here */
     uint8_t bounce[64];
     int fault = 9;
 
@@ -491,8 +512,9 @@ static void test_copy_blames_a_window_without_pages(void **state)
     assert_int_equal(emu_memory_copy(&dst, PAGES_AT, &src, ADDR(area), 200, NULL, bounce, sizeof(bounce), &fault),
                      -EFAULT);
     assert_int_equal(fault, 1);
-    assert_int_equal(emu_memory_copy(&dst, PAGES_AT, &src, ADDR(area + 3 * PAGE - 100), 200, NULL, bounce,
-                                     sizeof(bounce), &fault), -EFAULT);
+    assert_int_equal(
+        emu_memory_copy(&dst, PAGES_AT, &src, ADDR(area + 3 * PAGE - 100), 200, NULL, bounce, sizeof(bounce), &fault),
+        -EFAULT);
     assert_int_equal(fault, 0);
 }
 

@@ -59,17 +59,17 @@ static void test_what_is_no_failure_of_a_rank_names_none(void **state)
 {
     (void)state;
     expect("[h0:10] [[487,0],0] ACTIVATE JOB [487,1] STATE RUNNING AT a.c:1\n" STATE("1],0", "RUNNING")
-           STATE("1],0", "NORMALLY TERMINATED") STATE("0],1", "COMMUNICATION FAILURE")
-           STATE("0],1", "ABORTED BY SIGNAL")
-           STATE("1],1", "KILLED BY INTERNAL COMMAND") STATE("1],1", "CALLED ABORTION") STATE("1],x", "CALLED ABORT"),
+               STATE("1],0", "NORMALLY TERMINATED") STATE("0],1", "COMMUNICATION FAILURE")
+                   STATE("0],1", "ABORTED BY SIGNAL") STATE("1],1", "KILLED BY INTERNAL COMMAND")
+                       STATE("1],1", "CALLED ABORTION") STATE("1],x", "CALLED ABORT"),
            "", EMU_RANK_END_UNKNOWN, 0);
 }
 
 static void test_the_first_failure_counts(void **state)
 {
     (void)state;
-    expect(STATE("1],1", "RUNNING") STATE("1],4", "EXITED WITH NON-ZERO STATUS") STATE("1],1", "ABORTED BY SIGNAL"),
-           "", EMU_RANK_END_STATUS, 4);
+    expect(STATE("1],1", "RUNNING") STATE("1],4", "EXITED WITH NON-ZERO STATUS") STATE("1],1", "ABORTED BY SIGNAL"), "",
+           EMU_RANK_END_STATUS, 4);
 }
 
 static void test_all_else_is_for_people_in_order(void **state)

@@ -41,7 +41,7 @@ static void test_number_that_was_given_back_finds_nothing(void **state)
     emu_numbers_give(&numbers, first);
     assert_null(emu_numbers_find(&numbers, first));
     assert_int_equal(emu_numbers_take(&numbers, &things[1], &second), 0);
-    assert_true((uint32_t)second == (uint32_t)first && second != first);    /* the same place */
+    assert_true((uint32_t)second == (uint32_t)first && second != first); /* the same place */
     assert_null(emu_numbers_find(&numbers, first));
     assert_ptr_equal(emu_numbers_find(&numbers, second), &things[1]);
 }

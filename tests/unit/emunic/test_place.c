@@ -26,14 +26,14 @@
 /* A question: sets as lists, ranks as pairs of set and number, and the answer. */
 struct question {
     const char *host;
-    const char *allowed;    /* NULL: all */
-    const char *near;       /* NULL: not known */
+    const char *allowed; /* NULL: all */
+    const char *near;    /* NULL: not known */
     struct {
         const char *set;
         unsigned n;
     } ranks[SETS_MAX];
-    const char *answer;     /* "": the scheduler */
-    const char *why;        /* a part of it */
+    const char *answer; /* "": the scheduler */
+    const char *why;    /* a part of it */
 };
 
 static hwloc_bitmap_t set_of(const char *list)
@@ -231,8 +231,8 @@ static void test_topology_is_asked_for_only_when_it_matters(void **state)
 
 static void test_lists(void **state)
 {
-    static const char *const bad[] = { "", "a", "1-", "-1", "3-1", "1,,2", "1,", ",1", "0-8192", "1 2", "0x3",
-                                       "99999999999999999999" };
+    static const char *const bad[] = { "",   "a",  "1-",     "-1",  "3-1", "1,,2",
+                                       "1,", ",1", "0-8192", "1 2", "0x3", "99999999999999999999" };
     hwloc_bitmap_t set = set_of("0-2,7,5");
     char text[32];
 

@@ -58,8 +58,9 @@ static int teardown(void **state)
 
 static uint32_t add_me(struct world *w, enum emu_ptl_where where, uint32_t base, uint64_t bits, uint64_t ignore)
 {
-    struct emu_ptl_me_spec spec = { .pt = 3, .base = base, .where = where, .nid = ANY, .pid = ANY, .bits = bits,
-                                    .ignore = ignore, .unlinks = true };
+    struct emu_ptl_me_spec spec = {
+        .pt = 3, .base = base, .where = where, .nid = ANY, .pid = ANY, .bits = bits, .ignore = ignore, .unlinks = true
+    };
     uint32_t me;
 
     assert_int_equal(emu_ptl_me_create(&w->owner, &spec, &me), 0);
@@ -68,8 +69,12 @@ static uint32_t add_me(struct world *w, enum emu_ptl_where where, uint32_t base,
 
 static struct emu_ptl_md_spec md_spec(const struct world *w)
 {
-    return (struct emu_ptl_md_spec){ .start = 0x1000, .length = 100, .threshold = -1,
-                                     .options = EMU_PTL_MD_OP_PUT | EMU_PTL_MD_OP_GET, .eq = w->eq, .unlinks = true };
+    return (struct emu_ptl_md_spec){ .start = 0x1000,
+                                     .length = 100,
+                                     .threshold = -1,
+                                     .options = EMU_PTL_MD_OP_PUT | EMU_PTL_MD_OP_GET,
+                                     .eq = w->eq,
+                                     .unlinks = true };
 }
 
 static uint32_t attach(struct world *w, uint32_t me, const struct emu_ptl_md_spec *spec)
@@ -82,8 +87,9 @@ static uint32_t attach(struct world *w, uint32_t me, const struct emu_ptl_md_spe
 
 static struct emu_ptl_request put_of(uint64_t bits, uint64_t length)
 {
-    return (struct emu_ptl_request){ .kind = EMU_PTL_PUT, .nid = 7, .pid = 8, .pt = 3, .bits = bits,
-                                     .length_bytes = length, .hdr_data = 99 };
+    return (struct emu_ptl_request){
+        .kind = EMU_PTL_PUT, .nid = 7, .pid = 8, .pt = 3, .bits = bits, .length_bytes = length, .hdr_data = 99
+    };
 }
 
 /* Runs a request to its end. The descriptor that took it, or EMU_PTL_NONE. */
@@ -118,7 +124,7 @@ static void test_list_keeps_the_order_of_any_insertions(void **state)
 {
     struct world *w = *state;
     enum { N = 3000 };
-    uint32_t *order = calloc(N, sizeof(*order));        /* of entries, as it should be */
+    uint32_t *order = calloc(N, sizeof(*order)); /* of entries, as it should be */
     uint32_t n = 0;
 
     assert_non_null(order);
@@ -173,7 +179,7 @@ static void test_first_entry_that_accepts_takes_the_request(void **state)
     uint32_t first = add_me(w, EMU_PTL_BEFORE, second, 5, 0);
     uint32_t small, large;
 
-    (void)marker;           /* without a descriptor it takes nothing */
+    (void)marker; /* without a descriptor it takes nothing */
     spec.length = 50;
     small = attach(w, first, &spec);
     spec.length = 100;
@@ -184,7 +190,7 @@ static void test_first_entry_that_accepts_takes_the_request(void **state)
     rq.bits = 6;
     rq.length_bytes = 20;
     assert_int_equal(deliver(w, &rq), large);
-    assert_int_equal(deliver(w, &rq), EMU_PTL_NONE);      /* 80 and 20 have filled it */
+    assert_int_equal(deliver(w, &rq), EMU_PTL_NONE); /* 80 and 20 have filled it */
     assert_int_equal(w->ni->drops, 1);
     assert_int_equal(w->ni->dropped_bytes, 20);
 }
@@ -419,8 +425,12 @@ static void begin_brief(struct world *w, const struct emu_ptl_request *rq, struc
 /* The same request to two equal descriptors. */
 static void test_brief_operation_leaves_what_a_long_one_does(void **state)
 {
-    static const uint32_t options[] = { 0, EMU_PTL_MD_MANAGE_REMOTE, EMU_PTL_MD_START_DISABLE, EMU_PTL_MD_END_DISABLE,
-                                        EMU_PTL_MD_LOCAL_ALIGN8 | EMU_PTL_MD_TRUNCATE, EMU_PTL_MD_AUTO_UNLINK_EVENT,
+    static const uint32_t options[] = { 0,
+                                        EMU_PTL_MD_MANAGE_REMOTE,
+                                        EMU_PTL_MD_START_DISABLE,
+                                        EMU_PTL_MD_END_DISABLE,
+                                        EMU_PTL_MD_LOCAL_ALIGN8 | EMU_PTL_MD_TRUNCATE,
+                                        EMU_PTL_MD_AUTO_UNLINK_EVENT,
                                         EMU_PTL_MD_START_DISABLE | EMU_PTL_MD_END_DISABLE |
                                             EMU_PTL_MD_AUTO_UNLINK_EVENT,
                                         EMU_PTL_MD_LUSTRE | EMU_PTL_MD_MAX_SIZE };
@@ -501,7 +511,7 @@ static void test_cut_off_brief_operation_never_was_or_has_its_end(void **state)
         uint32_t md;
 
         if (disabled && n_posted == 2)
-            continue;           /* there is END alone */
+            continue; /* there is END alone */
         assert_int_equal(teardown(state), 0);
         assert_int_equal(setup(state), 0);
         w = *state;
@@ -562,7 +572,7 @@ static void test_cut_off_brief_operation_takes_its_descriptor_along(void **state
         w->ni->eqs[w->eq].tail = tail + 2;
         if (step < 3)
             slots[(tail + 2) % 64].seq = EMU_PTL_SEQ_WRITTEN;
-        if (step < 2) {         /* nor is the descriptor dead */
+        if (step < 2) { /* nor is the descriptor dead */
             w->ni->mds[md].state = EMU_PTL_LIVE;
             w->ni->n_dead--;
         }
@@ -618,8 +628,10 @@ static void test_garbage_in_an_interface_ends_each_call(void **state)
     srand((unsigned)seeded(20).state);
     for (int round = 0; round < 200; round++) {
         struct emu_ptl_request rq = put_of((uint64_t)rand() & 3, (uint64_t)rand() & 127);
-        struct emu_ptl_flight flight = { .stage = (uint32_t)rand() % 8, .md = (uint32_t)rand(),
-                                         .eq = (uint32_t)rand() & 7, .eq_generation = (uint32_t)rand() & 1,
+        struct emu_ptl_flight flight = { .stage = (uint32_t)rand() % 8,
+                                         .md = (uint32_t)rand(),
+                                         .eq = (uint32_t)rand() & 7,
+                                         .eq_generation = (uint32_t)rand() & 1,
                                          .flags = (uint32_t)rand() };
 
         for (int i = 0; i < 2000; i++)

@@ -32,10 +32,14 @@ static struct image program_with(const char *library)
 {
     struct image image = {
         .header = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB },
-                    .e_phoff = offsetof(struct image, load), .e_phentsize = sizeof(Elf64_Phdr), .e_phnum = 2 },
+                    .e_phoff = offsetof(struct image, load),
+                    .e_phentsize = sizeof(Elf64_Phdr),
+                    .e_phnum = 2 },
         .load = { .p_type = PT_LOAD, .p_vaddr = BASE, .p_filesz = sizeof(image) },
-        .dynamic = { .p_type = PT_DYNAMIC, .p_offset = offsetof(struct image, entries),
-                     .p_vaddr = BASE + offsetof(struct image, entries), .p_filesz = sizeof(image.entries) },
+        .dynamic = { .p_type = PT_DYNAMIC,
+                     .p_offset = offsetof(struct image, entries),
+                     .p_vaddr = BASE + offsetof(struct image, entries),
+                     .p_filesz = sizeof(image.entries) },
         .entries = { { .d_tag = DT_NEEDED, .d_un.d_val = 1 },
                      { .d_tag = DT_NEEDED, .d_un.d_val = 11 },
                      { .d_tag = DT_STRTAB, .d_un.d_ptr = BASE + offsetof(struct image, names) } },
@@ -86,10 +90,10 @@ static void test_other_files_are_not(void **state)
     image.header.e_ident[EI_CLASS] = ELFCLASS32;
     assert_false(needs(&image, sizeof(image)));
     image = program_with("libportals.so.1");
-    image.load.p_type = PT_NULL;                /* the names are nowhere in the file */
+    image.load.p_type = PT_NULL; /* the names are nowhere in the file */
     assert_false(needs(&image, sizeof(image)));
     image = program_with("libportals.so.1");
-    image.entries[0].d_tag = DT_NULL;           /* nothing behind it counts */
+    image.entries[0].d_tag = DT_NULL; /* nothing behind it counts */
     assert_false(needs(&image, sizeof(image)));
 }
 
@@ -108,7 +112,7 @@ static void test_files_that_lie_or_end_early_are_survived(void **state)
         for (unsigned i = 0; i < 6; i++)
             bytes[sizeof(image.header.e_ident) + emu_random_below(&dice, sizeof(image) - 16)] =
                 emu_random_below(&dice, 2) ? 0xff : (uint8_t)emu_random_below(&dice, 256);
-        needs(&image, sizeof(image));           /* either answer */
+        needs(&image, sizeof(image)); /* either answer */
     }
 }
 

@@ -14,7 +14,7 @@
 #include "emunic/engine/segments.h"
 #include "tests/common/seed.h"
 
-#define PAGE  64u       /* any size does: the list says where a part ends */
+#define PAGE  64u /* any size does: the list says where a part ends */
 #define TOTAL (6 * PAGE)
 
 static _Alignas(64) uint8_t pages[10 * PAGE];
@@ -24,14 +24,18 @@ static struct emu_memory memory;
 /* Three parts of 1, 2 and 3 pages, backwards, of which the second has no window. */
 static int make_list(void **state)
 {
-    static const struct { unsigned page; unsigned n; } parts[] = { { 8, 1 }, { 5, 2 }, { 1, 3 } };
+    static const struct {
+        unsigned page;
+        unsigned n;
+    } parts[] = { { 8, 1 }, { 5, 2 }, { 1, 3 } };
     static struct emu_memory_ops no_window;
 
     (void)state;
     list = calloc(1, sizeof(*list) + 3 * sizeof(list->parts[0]));
     list->n = 3;
     for (unsigned i = 0; i < 3; i++) {
-        list->parts[i] = (struct emu_segment_part){ .offset = list->total_bytes, .addr = parts[i].page * PAGE,
+        list->parts[i] = (struct emu_segment_part){ .offset = list->total_bytes,
+                                                    .addr = parts[i].page * PAGE,
                                                     .len_bytes = parts[i].n * PAGE,
                                                     .memory = emu_memory_map(pages, 0, sizeof(pages)) };
         list->total_bytes += parts[i].n * PAGE;
@@ -82,7 +86,10 @@ static void test_any_range_is_read_and_written_where_it_is(void **state)
 
 static void test_ranges_beyond_the_end_are_faults(void **state)
 {
-    static const struct { uint64_t offset; uint64_t len; } wrong[] = {
+    static const struct {
+        uint64_t offset;
+        uint64_t len;
+    } wrong[] = {
         { TOTAL, 1 }, { TOTAL - 1, 2 }, { TOTAL + 1, 0 }, { 0, TOTAL + 1 }, { UINT64_MAX, 1 }, { UINT64_MAX - 3, 8 },
     };
     struct emu_amo add = { .op = EMU_AMO_ADD, .operand1 = 1 };
@@ -137,8 +144,8 @@ static void test_window_is_within_one_segment_that_has_one(void **state)
     (void)state;
     assert_ptr_equal(memory.ops->window(&memory, 8, PAGE - 8), place_of(8));
     assert_ptr_equal(memory.ops->window(&memory, 3 * PAGE, 3 * PAGE), place_of(3 * PAGE));
-    assert_null(memory.ops->window(&memory, 8, PAGE));        /* crosses a border */
-    assert_null(memory.ops->window(&memory, PAGE + 8, 8));    /* the second segment is out of reach */
+    assert_null(memory.ops->window(&memory, 8, PAGE));     /* crosses a border */
+    assert_null(memory.ops->window(&memory, PAGE + 8, 8)); /* the second segment is out of reach */
 }
 
 static void test_copies_between_two_segmented_memories(void **state)
@@ -154,7 +161,7 @@ static void test_copies_between_two_segmented_memories(void **state)
         uint8_t expected[TOTAL];
 
         make_list(state);
-        if (from + len > to)    /* no overlap */
+        if (from + len > to) /* no overlap */
             len = to - from;
         for (uint64_t i = 0; i < len; i++)
             expected[i] = *place_of(from + i);

@@ -35,7 +35,7 @@ static int clear_environment(void **state)
         }
         memcpy(name, *entry, len);
         name[len] = '\0';
-        unsetenv(name);     /* moves the next one here */
+        unsetenv(name); /* moves the next one here */
     }
     emu_log_init("settings", EMU_LOG_WARN);
     memset(&settings, 0xee, sizeof(settings));
@@ -66,15 +66,15 @@ static void test_every_setting_takes_its_smallest_and_largest_value(void **state
     char number[32];
 
     (void)state;
-#define TAKES(field, variable, fallback, min, max, unit, meaning)          \
-    snprintf(number, sizeof(number), "%llu", (unsigned long long)(min));   \
-    setenv(variable, number, 1);                                           \
-    read_settings();                                                       \
-    assert_int_equal(settings.field, min);                                 \
-    snprintf(number, sizeof(number), "%llu", (unsigned long long)(max));   \
-    setenv(variable, number, 1);                                           \
-    read_settings();                                                       \
-    assert_int_equal(settings.field, max);                                 \
+#define TAKES(field, variable, fallback, min, max, unit, meaning)                                                      \
+    snprintf(number, sizeof(number), "%llu", (unsigned long long)(min));                                               \
+    setenv(variable, number, 1);                                                                                       \
+    read_settings();                                                                                                   \
+    assert_int_equal(settings.field, min);                                                                             \
+    snprintf(number, sizeof(number), "%llu", (unsigned long long)(max));                                               \
+    setenv(variable, number, 1);                                                                                       \
+    read_settings();                                                                                                   \
+    assert_int_equal(settings.field, max);                                                                             \
     assert_string_equal(text, "");
     EMU_SETTINGS(TAKES)
 }
@@ -82,7 +82,7 @@ static void test_every_setting_takes_its_smallest_and_largest_value(void **state
 static void test_every_default_lies_within_its_bounds(void **state)
 {
     (void)state;
-#define IS_WITHIN(field, variable, fallback, min, max, unit, meaning) \
+#define IS_WITHIN(field, variable, fallback, min, max, unit, meaning)                                                  \
     assert_true((uint64_t)(fallback) >= (uint64_t)(min) && (uint64_t)(fallback) <= (uint64_t)(max));
     EMU_SETTINGS(IS_WITHIN)
 }
@@ -102,8 +102,9 @@ static void test_value_out_of_bounds_is_refused_with_the_bounds(void **state)
 
 static void test_what_is_no_number_is_refused(void **state)
 {
-    static const char *const wrong[] = { "", " ", "many", "12x", "0x", "-1", "-18446744073709551615", "1e3", "1.5",
-                                         "99999999999999999999999", "5 " };
+    static const char *const wrong[] = {
+        "", " ", "many", "12x", "0x", "-1", "-18446744073709551615", "1e3", "1.5", "99999999999999999999999", "5 "
+    };
 
     (void)state;
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -117,7 +118,7 @@ static void test_what_is_no_number_is_refused(void **state)
 static void test_minus_sign_behind_blanks_is_refused_too(void **state)
 {
     (void)state;
-    setenv("EMUNIC_SPIN", " -18446744073709551611", 1);      /* would read as 5 */
+    setenv("EMUNIC_SPIN", " -18446744073709551611", 1); /* would read as 5 */
     read_settings();
     assert_int_equal(settings.spin_polls, 2000);
     assert_int_equal(count_lines(text), 1);

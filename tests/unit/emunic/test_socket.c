@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-static int ends[2];         /* a connection: [0] sends, [1] receives and does not block */
+static int ends[2]; /* a connection: [0] sends, [1] receives and does not block */
 static int fds_before;
 
 static int count_fds(void)
@@ -53,8 +53,9 @@ static int close_ends(void **state)
 
 static struct emu_msg message(void)
 {
-    struct emu_msg msg = { .magic = EMU_MSG_MAGIC, .type = EMU_MSG_WHERE, .abi_version = EMU_ABI_VERSION,
-                           .sequence = 9 };
+    struct emu_msg msg = {
+        .magic = EMU_MSG_MAGIC, .type = EMU_MSG_WHERE, .abi_version = EMU_ABI_VERSION, .sequence = 9
+    };
 
     for (unsigned i = 0; i < sizeof(msg.bytes); i++)
         msg.bytes[i] = (uint8_t)i;
@@ -133,7 +134,7 @@ static void test_name_is_taken_until_its_listener_closes(void **state)
     fd = emu_socket_listen(name, EMU_SOCKET_CONTROL);
     assert_true(fd >= 0);
     assert_int_equal(emu_socket_listen(name, EMU_SOCKET_CONTROL), -EADDRINUSE);
-    again = emu_socket_listen(name, EMU_SOCKET_ADMIN);     /* the other socket has a name of its own */
+    again = emu_socket_listen(name, EMU_SOCKET_ADMIN); /* the other socket has a name of its own */
     assert_true(again >= 0);
     close(again);
     assert_int_equal(emu_socket_connect(name, EMU_SOCKET_ADMIN), -ECONNREFUSED);
@@ -292,7 +293,7 @@ static void test_wrong_size_is_not_our_protocol(void **state)
         send_raw(bytes, sizes[i], 2);
         assert_int_equal(emu_msg_receive(ends[1], &msg, &fds), -EPROTO);
         assert_int_equal(fds.n_fds, 0);
-        assert_int_equal(count_fds(), fds_before + 2);      /* what came with it is closed */
+        assert_int_equal(count_fds(), fds_before + 2); /* what came with it is closed */
     }
 }
 
@@ -316,7 +317,7 @@ static void test_end_of_the_connection_is_told_apart(void **state)
     assert_int_equal(emu_msg_receive(ends[1], &msg, NULL), -EAGAIN);
     emu_msg_send(ends[0], &msg, NULL, 0);
     shutdown(ends[0], SHUT_RDWR);
-    assert_int_equal(emu_msg_receive(ends[1], &msg, NULL), 0);      /* what was sent before still comes */
+    assert_int_equal(emu_msg_receive(ends[1], &msg, NULL), 0); /* what was sent before still comes */
     assert_int_equal(emu_msg_receive(ends[1], &msg, NULL), -ECONNRESET);
     assert_int_equal(emu_msg_send(ends[1], &msg, NULL, 0), -EPIPE); /* and no SIGPIPE */
 }
@@ -328,7 +329,7 @@ static void test_full_connection_does_not_block_its_sender(void **state)
 
     (void)state;
     for (unsigned i = 0; i < 1000000 && r == 0; i++)
-        r = emu_msg_send(ends[1], &msg, NULL, 0);       /* nobody reads */
+        r = emu_msg_send(ends[1], &msg, NULL, 0); /* nobody reads */
     assert_int_equal(r, -EAGAIN);
 }
 

@@ -20,7 +20,7 @@ static void test_nid_outside_the_domain_is_a_peer_that_is_gone(void **state)
         expect_refusal(&cmd, EMU_STATUS_PEER_GONE);
     }
     for (unsigned i = 0; i < 3; i++)
-        assert_int_equal(flows[i].errors, 0);   /* there is no flow to count it in */
+        assert_int_equal(flows[i].errors, 0); /* there is no flow to count it in */
 }
 
 static void test_node_without_a_counter_is_a_peer_that_is_gone(void **state)
@@ -28,17 +28,18 @@ static void test_node_without_a_counter_is_a_peer_that_is_gone(void **state)
     struct emu_cmd cmd = put_inline(8);
 
     (void)state;
-    view.n_flows = 1;       /* a broken segment; node 1 is the second */
+    view.n_flows = 1; /* a broken segment; node 1 is the second */
     expect_refusal(&cmd, EMU_STATUS_PEER_GONE);
 }
 
 static void test_handle_that_names_no_memory_domain_is_refused(void **state)
 {
-    static const uint16_t mdhs[] = { 0, MDH - 1, MDH + 1, EMU_MD_COUNT - 1, EMU_MD_COUNT, EMU_MD_COUNT + MDH,
-                                     UINT16_MAX };
+    static const uint16_t mdhs[] = {
+        0, MDH - 1, MDH + 1, EMU_MD_COUNT - 1, EMU_MD_COUNT, EMU_MD_COUNT + MDH, UINT16_MAX
+    };
 
     (void)state;
-    emu_table_mds(table, 2)[MDH] = *md;      /* what EMU_MD_COUNT + MDH would find */
+    emu_table_mds(table, 2)[MDH] = *md; /* what EMU_MD_COUNT + MDH would find */
     for (size_t i = 0; i < COUNT_OF(mdhs); i++) {
         struct emu_cmd cmd = put_inline(8);
 
@@ -94,8 +95,8 @@ static void test_handle_without_a_generation_finds_its_page_among_sharers(void *
     (void)state;
     *sharer = *md;
     sharer->generation = GENERATION + 1;
-    md->base += 4096;           /* now the first one begins elsewhere */
-    md = sharer;                /* whom reach() expects */
+    md->base += 4096; /* now the first one begins elsewhere */
+    md = sharer;      /* whom reach() expects */
     atomic_store(&sharer->state, 0);
     cmd.generation = 0;
     expect_refusal(&cmd, EMU_STATUS_BAD_HANDLE);
@@ -104,7 +105,7 @@ static void test_handle_without_a_generation_finds_its_page_among_sharers(void *
     expect_refusal(&cmd, EMU_STATUS_BAD_HANDLE); /* this one says that it means the first */
     cmd.generation = 0;
     assert_int_equal(run(&cmd), EMU_STATUS_OK);
-    cmd.mdh += EMU_MDH_COUNT;   /* a turn in such a handle says nothing */
+    cmd.mdh += EMU_MDH_COUNT; /* a turn in such a handle says nothing */
     assert_int_equal(run(&cmd), EMU_STATUS_OK);
     cmd.generation = GENERATION + 1;
     cmd.mdh = (EMU_MDH_SHARERS - 1) * EMU_MDH_COUNT + MDH;
@@ -118,7 +119,7 @@ static void test_handle_with_another_base_is_refused(void **state)
     (void)state;
     cmd.remote_base = REG_PAGES_AT + 4096;
     expect_refusal(&cmd, EMU_STATUS_BAD_HANDLE);
-    cmd.remote_base = REG_AT;       /* handles carry the page */
+    cmd.remote_base = REG_AT; /* handles carry the page */
     expect_refusal(&cmd, EMU_STATUS_BAD_HANDLE);
 }
 
@@ -152,13 +153,13 @@ static void test_virtual_handle_leads_to_the_domain_of_its_index(void **state)
 
     (void)state;
     memset((void *)emu_table_vmdhs(table, 0), 0, 3 * EMU_MDH_COUNT * sizeof(uint16_t));
-    expect_refusal(&cmd, EMU_STATUS_BAD_HANDLE);        /* the index is free */
+    expect_refusal(&cmd, EMU_STATUS_BAD_HANDLE); /* the index is free */
     atomic_store(&emu_table_vmdhs(table, 1)[3], MDH);
-    assert_int_equal(run(&cmd), EMU_STATUS_OK);         /* by its own base, from the first page on */
+    assert_int_equal(run(&cmd), EMU_STATUS_OK); /* by its own base, from the first page on */
     assert_memory_equal(peer_at(REG_PAGES_AT + 24), local_mem, 8);
     make_world(state);
     atomic_store(&emu_table_vmdhs(table, 1)[3], MDH + 1);
-    expect_refusal(&cmd, EMU_STATUS_BAD_HANDLE);        /* leads to a domain that is not live */
+    expect_refusal(&cmd, EMU_STATUS_BAD_HANDLE); /* leads to a domain that is not live */
     atomic_store(&emu_table_vmdhs(table, 1)[3], EMU_MD_COUNT);
     expect_refusal(&cmd, EMU_STATUS_BAD_HANDLE);
     atomic_store(&emu_table_vmdhs(table, 1)[3], MDH);
@@ -183,10 +184,14 @@ static void test_virtual_handle_without_address_counts_from_the_start(void **sta
 
 static void test_bounds_are_the_registrations_pages(void **state)
 {
-    static const struct { uint64_t addr; uint64_t len_bytes; unsigned status; } cases[] = {
+    static const struct {
+        uint64_t addr;
+        uint64_t len_bytes;
+        unsigned status;
+    } cases[] = {
         { REG_AT, REG_BYTES, EMU_STATUS_OK },
-        { REG_PAGES_AT, 8, EMU_STATUS_OK },                    /* same page, before the registration */
-        { REG_PAGES_END - 8, 8, EMU_STATUS_OK },               /* same page, behind it */
+        { REG_PAGES_AT, 8, EMU_STATUS_OK },      /* same page, before the registration */
+        { REG_PAGES_END - 8, 8, EMU_STATUS_OK }, /* same page, behind it */
         { REG_PAGES_AT, 2 * 4096, EMU_STATUS_OK },
         { REG_PAGES_END, 0, EMU_STATUS_OK },
         { REG_PAGES_AT - 1, 1, EMU_STATUS_REMOTE_RANGE },
@@ -362,7 +367,7 @@ static void test_atomic_must_be_aligned_where_the_owner_has_it(void **state)
     (void)state;
     cmd.handle_flags = EMU_HANDLE_OFFSET;
     cmd.remote_base = 0x9000;
-    cmd.remote_addr = 0x9000;       /* aligned here; REG_AT is not */
+    cmd.remote_addr = 0x9000; /* aligned here; REG_AT is not */
     expect_refusal(&cmd, EMU_STATUS_BAD_COMMAND);
 }
 
@@ -408,9 +413,12 @@ static void test_put_takes_local_inline_and_staged_data(void **state)
 
 static void test_staged_data_end_with_the_staging_area(void **state)
 {
-    static const struct { uint64_t off; uint64_t len_bytes; } wrong[] = {
-        { sizeof(staging_mem), 1 }, { sizeof(staging_mem) - 1, 2 }, { UINT64_MAX, 1 }, { UINT64_MAX, 2 },
-        { 0, sizeof(staging_mem) + 1 },
+    static const struct {
+        uint64_t off;
+        uint64_t len_bytes;
+    } wrong[] = {
+        { sizeof(staging_mem), 1 }, { sizeof(staging_mem) - 1, 2 }, { UINT64_MAX, 1 },
+        { UINT64_MAX, 2 },          { 0, sizeof(staging_mem) + 1 },
     };
 
     (void)state;
@@ -454,7 +462,7 @@ static void test_flag_of_an_offset_handle_is_translated_too(void **state)
     cmd.remote_base = 0x9000;
     cmd.remote_addr = 0x9000;
     cmd.flags = EMU_CMD_FLAG;
-    cmd.flag_addr = 0x9000 + 4;     /* REG_AT + 4 is aligned */
+    cmd.flag_addr = 0x9000 + 4; /* REG_AT + 4 is aligned */
     cmd.flag_value = 77;
     assert_int_equal(run(&cmd), EMU_STATUS_OK);
     memcpy(&stored, peer_at(REG_AT + 4), 8);
@@ -514,7 +522,7 @@ static void test_own_memory_that_is_not_there_is_a_local_fault(void **state)
     assert_int_equal(run(&cmd), EMU_STATUS_LOCAL_ACCESS);
     cmd = get(8);
     cmd.flags = EMU_CMD_GET_FLAG;
-    cmd.local_addr = ADDR(local_mem) + sizeof(local_mem) - 8;       /* no room for the flag */
+    cmd.local_addr = ADDR(local_mem) + sizeof(local_mem) - 8; /* no room for the flag */
     assert_int_equal(run(&cmd), EMU_STATUS_LOCAL_ACCESS);
     cmd = amo(EMU_AMO_ADD, EMU_AMO_FETCH, 1, 0);
     cmd.local_addr = 16;
@@ -526,7 +534,7 @@ static void test_pages_that_the_owner_lost_are_a_remote_fault(void **state)
     struct emu_cmd cmd = put_local(16);
 
     (void)state;
-    md->base = MEM_AT + MEM_BYTES - 8;      /* registered beyond what is there */
+    md->base = MEM_AT + MEM_BYTES - 8; /* registered beyond what is there */
     md->length_bytes = 64;
     cmd.remote_base = md->base & ~4095ull;
     cmd.remote_addr = md->base;
@@ -571,7 +579,7 @@ static void test_atomic_without_fetch_leaves_local_memory_alone(void **state)
 
     (void)state;
     set_peer_word(cmd.remote_addr, 40);
-    cmd.local_addr = 16;        /* not even looked at */
+    cmd.local_addr = 16; /* not even looked at */
     assert_int_equal(run(&cmd), EMU_STATUS_OK);
     assert_int_equal(peer_word(cmd.remote_addr), 42);
     assert_int_equal(local_word(0), before);

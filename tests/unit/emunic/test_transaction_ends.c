@@ -232,7 +232,7 @@ static void test_only_the_last_of_a_chain_has_a_source_event(void **state)
     assert_int_equal(next(&source), cmd.source_event);
     assert_no_more(&source);
     for (unsigned i = 0; i < 3; i++)
-        next(&destination);     /* remote events come one by one */
+        next(&destination); /* remote events come one by one */
     assert_no_more(&destination);
 }
 

@@ -77,7 +77,7 @@ static void test_range_beyond_a_window_gets_another(void **state)
     assert_non_null(second);
     assert_int_equal(windows.n, 2);
     assert_int_equal(second->len_bytes, 128 * MIB);
-    first[0] = 42;      /* windows stay where they are, and show the same pages */
+    first[0] = 42; /* windows stay where they are, and show the same pages */
     assert_int_equal(second->base[0], 42);
     assert_ptr_equal(get(0x7f0000000000, 4096)->base, second->base);
 }
@@ -101,7 +101,7 @@ static void test_number_of_windows_is_limited(void **state)
     while (n < 2000 && get(n * 128 * MIB, 1))
         n++;
     assert_in_range(n, 256, 1999);
-    assert_non_null(get(0, 1));     /* those that are there still serve */
+    assert_non_null(get(0, 1)); /* those that are there still serve */
     emu_windows_fini(&windows);
     assert_non_null(get(n * 128 * MIB, 1));
 }
@@ -186,7 +186,7 @@ static void test_window_is_mapped_again_after_its_file_was_short(void **state)
     assert_null(emu_windows_find(&windows, 0, 4096));
     w = get(0, 3 * 4096);
     assert_non_null(w);
-    assert_ptr_equal(w->base, base);    /* a transfer may hold it */
+    assert_ptr_equal(w->base, base); /* a transfer may hold it */
     assert_false(is_marked(w));
     assert_int_equal(base[0], 1);
     assert_int_equal(windows.n, 1);

@@ -17,8 +17,13 @@
 
 #define FUZZ_NS 2000000000ull
 
-static const struct emu_wire_header sample = { .type = EMU_WIRE_DATA, .length = 80, .from = 3, .to = 65535,
-                                               .session = 0x1122334455667788ull, .sequence = 1ull << 40, .granted = 99,
+static const struct emu_wire_header sample = { .type = EMU_WIRE_DATA,
+                                               .length = 80,
+                                               .from = 3,
+                                               .to = 65535,
+                                               .session = 0x1122334455667788ull,
+                                               .sequence = 1ull << 40,
+                                               .granted = 99,
                                                .received = 77 };
 
 static void test_header_is_read_back(void **state)
@@ -52,9 +57,9 @@ static void test_each_wrong_field_of_a_header_is_refused(void **state)
         { 7, 1, EMU_WIRE_BAD_FIELD },
         { 11, 63, EMU_WIRE_BAD_LENGTH },
         { 8, 1, EMU_WIRE_BAD_LENGTH },
-        { 13, 1, EMU_WIRE_BAD_FIELD },             /* host 65 539 */
+        { 13, 1, EMU_WIRE_BAD_FIELD }, /* host 65 539 */
         { 12, 0xff, EMU_WIRE_BAD_FIELD },
-        { 55, 1, EMU_WIRE_BAD_FIELD },             /* a position, and no records */
+        { 55, 1, EMU_WIRE_BAD_FIELD }, /* a position, and no records */
     };
     uint8_t packet[80] = { 0 };
     struct emu_wire_header h;
@@ -146,13 +151,22 @@ static void test_wrong_records_are_refused(void **state)
     uint32_t get = put + emu_wire_record_space(EMU_WIRE_PIECE_BYTES + 11);
     const struct {
         uint32_t record;
-        uint32_t at;            /* of the record */
+        uint32_t at; /* of the record */
         uint8_t value;
     } cases[] = {
-        { 0, 0, 0 }, { 0, 0, EMU_WIRE_KINDS }, { 0, 1, 1 }, { 0, 3, 1 }, { 0, 4, 1 }, { 0, 7, 0 },
-        { put, 7, EMU_WIRE_PIECE_BYTES - 1 }, { put, 7, EMU_WIRE_PIECE_BYTES }, { put, 39, 12 },
-        { put, 24, 0xff },                          /* offset + length still fits */
-        { get, 7, EMU_WIRE_PIECE_BYTES + 1 }, { get, 39, 0 }, { get, 37, 1 },
+        { 0, 0, 0 },
+        { 0, 0, EMU_WIRE_KINDS },
+        { 0, 1, 1 },
+        { 0, 3, 1 },
+        { 0, 4, 1 },
+        { 0, 7, 0 },
+        { put, 7, EMU_WIRE_PIECE_BYTES - 1 },
+        { put, 7, EMU_WIRE_PIECE_BYTES },
+        { put, 39, 12 },
+        { put, 24, 0xff }, /* offset + length still fits */
+        { get, 7, EMU_WIRE_PIECE_BYTES + 1 },
+        { get, 39, 0 },
+        { get, 37, 1 },
     };
 
     (void)state;

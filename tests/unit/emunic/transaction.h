@@ -23,23 +23,23 @@
 #define ADDR(p)     ((uint64_t)(uintptr_t)(p))
 
 /* Nids 0, 5 and 9 are nodes 0, 1 and 2 of the domain. The initiator is on node 0, the peer is port 7 on node 1. */
-#define N_NIDS      10u
-#define PEER        7u
-#define PEER_NID    5u
+#define N_NIDS   10u
+#define PEER     7u
+#define PEER_NID 5u
 
 /* The peer's registration: mdh 20 begins 100 bytes into its second page and is 8000 bytes long. */
-#define MDH         20u
-#define GENERATION  0x1234u
-#define MEM_AT      0x40000000ull       /* where the peer has its pages */
-#define MEM_BYTES   (5 * 4096u)
-#define REG_AT      (MEM_AT + 4096 + 100)
-#define REG_BYTES   8000u
+#define MDH           20u
+#define GENERATION    0x1234u
+#define MEM_AT        0x40000000ull /* where the peer has its pages */
+#define MEM_BYTES     (5 * 4096u)
+#define REG_AT        (MEM_AT + 4096 + 100)
+#define REG_BYTES     8000u
 #define REG_PAGES_AT  (MEM_AT + 4096)
 #define REG_PAGES_END (MEM_AT + 3 * 4096)
 
-#define SOURCE_CQ   4u
-#define DEST_CQ     6u
-#define CQ_ENTRIES  16u
+#define SOURCE_CQ  4u
+#define DEST_CQ    6u
+#define CQ_ENTRIES 16u
 
 struct queue {
     _Alignas(64) uint8_t bytes[sizeof(struct emu_cq_shm) + CQ_ENTRIES * 8];
@@ -59,8 +59,8 @@ static bool source_is_gone;
 static bool destination_is_gone;
 static int reach_answer;
 
-static uint8_t *peer_mem;                       /* MEM_BYTES; the peer's pages as mapped here */
-static _Alignas(64) uint8_t local_mem[16384];   /* the initiator's */
+static uint8_t *peer_mem;                     /* MEM_BYTES; the peer's pages as mapped here */
+static _Alignas(64) uint8_t local_mem[16384]; /* the initiator's */
 static _Alignas(64) uint8_t staging_mem[4096];
 
 static inline int reach(void *ctx, const struct emu_table_md *entry, uint8_t op, struct emu_memory *mem_out)
@@ -112,8 +112,9 @@ static inline void make_table(void)
     table->port_off = table->node_off + 64;
     table->md_off = table->port_off + 1024;
     table->vmdh_off = table->md_off + 3ull * EMU_MD_COUNT * sizeof(struct emu_table_md);
-    table->format = (struct emu_packet_format){ .payload_bytes_max = 64, .flit_bits = 48, .request_header_flits = 3,
-                                                .response_header_flits = 1 };
+    table->format = (struct emu_packet_format){
+        .payload_bytes_max = 64, .flit_bits = 48, .request_header_flits = 3, .response_header_flits = 1
+    };
     nids = (uint32_t *)((char *)table + table->nid_off);
     memset(nids, 0xff, N_NIDS * sizeof(*nids));
     nids[0] = 0;
@@ -126,8 +127,9 @@ static inline int make_world(void **state)
     (void)state;
     make_table();
     md = &emu_table_mds(table, 1)[MDH];
-    *md = (struct emu_table_md){ .state = 1, .generation = GENERATION, .port = PEER, .cq = DEST_CQ, .base = REG_AT,
-                                 .length_bytes = REG_BYTES };
+    *md = (struct emu_table_md){
+        .state = 1, .generation = GENERATION, .port = PEER, .cq = DEST_CQ, .base = REG_AT, .length_bytes = REG_BYTES
+    };
     make_queue(&source);
     make_queue(&destination);
     source_is_gone = destination_is_gone = false;

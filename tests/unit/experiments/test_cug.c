@@ -96,10 +96,10 @@ static void check_sharing(struct emu_exp *x)
     (void)cug_swaps(&c, apart, 2, bytes, rates);
     assert_float_equal(rates[0] / alone, 1.0, 0.01);
     assert_float_equal(rates[1] / alone, 1.0, 0.01);
-    (void)cug_swaps(&c, together, 2, bytes, rates);     /* the node's interface is shared */
+    (void)cug_swaps(&c, together, 2, bytes, rates); /* the node's interface is shared */
     assert_float_equal(rates[0] / alone, 0.5, 0.03);
     assert_float_equal(rates[1] / alone, 0.5, 0.03);
-    c.setup.interface_per_core = true;                  /* now the links are what is shared */
+    c.setup.interface_per_core = true; /* now the links are what is shared */
     (void)cug_swaps(&c, together, 2, bytes, rates);
     assert_true(rates[0] / alone > 0.6);
     assert_int_equal(c.error, 0);
@@ -178,8 +178,8 @@ static void test_same_seed_gives_same_rates_with_any_threads(void **state)
 
 static void test_experiments_that_must_pass_do(void **state)
 {
-    static const char *const ids[] = { "X1-1", "X1-2", "X1-6", "AUD-X1", "XD1-1", "XD1-2", "XD1-8", "AUD-XD1", "XT3-2",
-                                       "CMP-1" };
+    static const char *const ids[] = { "X1-1",  "X1-2",  "X1-6",    "AUD-X1", "XD1-1",
+                                       "XD1-2", "XD1-8", "AUD-XD1", "XT3-2",  "CMP-1" };
 
     (void)state;
     for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {

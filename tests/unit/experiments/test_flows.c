@@ -7,7 +7,7 @@
 #include "tests/unit/fabric/fixture.h"
 
 #define US  UINT64_C(1000000)
-#define GAP 9005                     /* ps: 7 107 MB/s */
+#define GAP 9005 /* ps: 7 107 MB/s */
 
 static uint32_t nid_of(const struct emu_machine *m, uint32_t x, uint32_t y, uint32_t z, uint32_t node)
 {
@@ -97,8 +97,8 @@ static void test_ordered_packets_stay_in_order_and_adaptive_ones_do_not(void **s
 
     (void)state;
     for (uint32_t i = 0; i < 16; i++) /* two hops along X, in turns along Z: packets of a flow meet others */
-        specs[i] = (struct emu_flow_spec){ nid_of(m, i % 4, 0, i / 4, 0),
-                                           nid_of(m, (i + 2) % 4, 1, (i / 4 + 1) % 8, 1) };
+        specs[i] =
+            (struct emu_flow_spec){ nid_of(m, i % 4, 0, i / 4, 0), nid_of(m, (i + 2) % 4, 1, (i / 4 + 1) % 8, 1) };
     for (int is_ordered = 0; is_ordered < 2; is_ordered++) {
         struct emu_flows *f = started(m, specs, 16, is_ordered ? EMU_MODE_IN_ORDER : EMU_MODE_ADAPTIVE_0, 1);
 

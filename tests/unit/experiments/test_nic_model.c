@@ -14,7 +14,7 @@
 
 #define NS 1000u
 
-static struct emu_machine *machine;      /* wide links at the NICs: 42 GB/s */
+static struct emu_machine *machine; /* wide links at the NICs: 42 GB/s */
 
 static int setup_group(void **state)
 {
@@ -138,7 +138,7 @@ static void test_each_hop_adds_the_routers_time(void **state)
     (void)state;
     p.b.nid = 1;
     assert_int_equal(emu_nic_pingpong(&setup, &p, &near), 0);
-    p.b.nid = 4;  /* one green hop */
+    p.b.nid = 4; /* one green hop */
     assert_int_equal(emu_nic_pingpong(&setup, &p, &far), 0);
     p.b.nid = 20; /* a green and a black one */
     assert_int_equal(emu_nic_pingpong(&setup, &p, &farther), 0);
@@ -196,8 +196,9 @@ static void test_one_nic_puts_at_its_packet_rate(void **state)
 {
     struct emu_nic_setup setup = setup_of(machine);
     const struct emu_nic_pair pair = { .from = { 0, 0 }, .to = { 1, 0 } };
-    const struct emu_nic_stream s = { .kind = EMU_NIC_BTE_PUT, .pairs = &pair, .n_pairs = 1, .bytes = 8192,
-                                      .window = 16 };
+    const struct emu_nic_stream s = {
+        .kind = EMU_NIC_BTE_PUT, .pairs = &pair, .n_pairs = 1, .bytes = 8192, .window = 16
+    };
 
     (void)state;
     assert_close(emu_nic_packet_mbytes_per_s(&setup), 10240, 1e-9);
@@ -230,7 +231,7 @@ static void test_interface_is_slower_when_both_ways_are_busy(void **state)
     struct emu_nic_stream s = { .kind = EMU_NIC_BTE_PUT, .pairs = &pair, .n_pairs = 1, .bytes = 8192, .window = 16 };
 
     (void)state;
-    setup.host.packet_gap_ps = 1;                 /* out of the way */
+    setup.host.packet_gap_ps = 1; /* out of the way */
     assert_close(emu_nic_interface_mbytes_per_s(&setup, 64, false), 16000.0 * 64 / 88, 1e-9);
     assert_close(stream(&setup, &s).mbytes_per_s, 16000.0 * 64 / 88, 0.005);
     s.is_bidirectional = true;
@@ -584,16 +585,17 @@ static void test_block_transfers_wait_for_a_channel(void **state)
         emu_nic_model_destroy(nm);
     }
     assert_int_equal(t.n_completed, 9);
-    assert_in_range(end[0], 10000 * NS, 13000 * NS);  /* four at once */
-    assert_in_range(end[1], 20000 * NS, 26000 * NS);  /* the fifth starts when one is over */
+    assert_in_range(end[0], 10000 * NS, 13000 * NS); /* four at once */
+    assert_in_range(end[1], 20000 * NS, 26000 * NS); /* the fifth starts when one is over */
 }
 
 static void test_sequence_numbers_come_round(void **state)
 {
     struct emu_nic_setup setup = setup_of(machine);
     struct emu_nic_pair pairs[16];
-    const struct emu_nic_stream s = { .kind = EMU_NIC_LAUNCH, .pairs = pairs, .n_pairs = 16, .bytes = 8,
-                                      .operations = 4200 };
+    const struct emu_nic_stream s = {
+        .kind = EMU_NIC_LAUNCH, .pairs = pairs, .n_pairs = 16, .bytes = 8, .operations = 4200
+    };
     struct emu_nic_stream_result r;
 
     (void)state;
@@ -608,8 +610,9 @@ static void test_scattered_packets_make_whole_messages(void **state)
 {
     struct emu_nic_setup setup = setup_of(machine);
     struct emu_nic_pair pairs[24];
-    struct emu_nic_stream s = { .kind = EMU_NIC_MESSAGE, .pairs = pairs, .n_pairs = 24, .is_bidirectional = true,
-                                .operations = 5 };
+    struct emu_nic_stream s = {
+        .kind = EMU_NIC_MESSAGE, .pairs = pairs, .n_pairs = 24, .is_bidirectional = true, .operations = 5
+    };
 
     (void)state;
     setup.mode = EMU_MODE_ADAPTIVE_0;
@@ -628,8 +631,12 @@ static void test_threads_change_nothing(void **state)
     struct emu_nic_setup setup = setup_of(machine);
     struct emu_nic_pair pairs[16];
     double rates[2][16];
-    const struct emu_nic_stream s = { .kind = EMU_NIC_MESSAGE, .pairs = pairs, .n_pairs = 16, .bytes = 9000,
-                                      .is_bidirectional = true, .operations = 10 };
+    const struct emu_nic_stream s = { .kind = EMU_NIC_MESSAGE,
+                                      .pairs = pairs,
+                                      .n_pairs = 16,
+                                      .bytes = 9000,
+                                      .is_bidirectional = true,
+                                      .operations = 10 };
     struct emu_nic_stream_result r;
 
     (void)state;
@@ -669,7 +676,7 @@ static void test_what_cannot_be_is_refused(void **state)
     struct emu_nic_stream_result r;
 
     (void)state;
-    assert_int_equal(emu_nic_post(nm, from, &op, 0), -EINVAL);                                 /* no such node */
+    assert_int_equal(emu_nic_post(nm, from, &op, 0), -EINVAL); /* no such node */
     op.to.nid = 4;
     assert_int_equal(emu_nic_post(nm, (struct emu_nic_proc){ 32, 0 }, &op, 0), -EINVAL);
     assert_int_equal(emu_nic_post(nm, (struct emu_nic_proc){ 0, EMU_NIC_PROCS_MAX }, &op, 0), -EINVAL);
@@ -680,7 +687,7 @@ static void test_what_cannot_be_is_refused(void **state)
     assert_int_equal(emu_nic_post(nm, from, &op, 0), -EINVAL);
     op.kind = EMU_NIC_AMO;
     op.bytes = 65;
-    assert_int_equal(emu_nic_post(nm, from, &op, 0), -EINVAL);                                 /* more than a packet */
+    assert_int_equal(emu_nic_post(nm, from, &op, 0), -EINVAL); /* more than a packet */
     emu_nic_model_destroy(nm);
     emu_nic_model_destroy(NULL);
     assert_int_equal(emu_nic_stream(&setup, &nothing, NULL, &r), -EINVAL);
@@ -702,12 +709,12 @@ static void test_amo_cache_has_its_knee(void **state)
     hot = emu_nic_amo_rate(&setup, 1, 4096, false, 20000);
     full = emu_nic_amo_rate(&setup, 64, 4096, false, 20000);
     over = emu_nic_amo_rate(&setup, 65, 4096, false, 20000);
-    assert_close(hot, 400e6, 1e-6);   /* 2 cycles of 800 MHz */
+    assert_close(hot, 400e6, 1e-6); /* 2 cycles of 800 MHz */
     assert_close(full, 400e6, 1e-6);
-    assert_close(over, 125e6, 1e-6);  /* 8 ns: one after another, each word has just left */
+    assert_close(over, 125e6, 1e-6); /* 8 ns: one after another, each word has just left */
     small_pages = emu_nic_amo_rate(&setup, UINT64_C(1) << 27, 4096, true, 20000);
     huge_pages = emu_nic_amo_rate(&setup, UINT64_C(1) << 27, 2 << 20, true, 20000);
-    assert_close(small_pages, 50e6, 0.01);  /* 1 GiB is far beyond 1 024 pages of 4 KiB: 8 + 12 ns */
+    assert_close(small_pages, 50e6, 0.01); /* 1 GiB is far beyond 1 024 pages of 4 KiB: 8 + 12 ns */
     assert_close(huge_pages, 125e6, 0.01);
     assert_true(isnan(emu_nic_amo_rate(&setup, 0, 4096, true, 10)));
 }

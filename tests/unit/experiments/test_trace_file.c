@@ -7,7 +7,7 @@
 #include "tests/unit/fabric/fixture.h"
 
 struct fixture {
-    struct emu_machine *m;      /* 16 nodes */
+    struct emu_machine *m; /* 16 nodes */
     char path[64];
     struct emu_message *messages;
     size_t n;

@@ -131,9 +131,8 @@ static void test_uniform_reaches_every_other_node_alike(void **state)
 static void test_hot_region_gets_its_share(void **state)
 {
     struct emu_machine *m = load("aries:groups=4,chassis=2,blades=4");
-    struct emu_generator *gen = make(m, (struct emu_generator_options){ .pattern = EMU_PATTERN_HOT,
-                                                                        .hot_share = 0.25,
-                                                                        .hot_size = { 1, 1 } });
+    struct emu_generator *gen =
+        make(m, (struct emu_generator_options){ .pattern = EMU_PATTERN_HOT, .hot_share = 0.25, .hot_size = { 1, 1 } });
     uint32_t n_hot = 0;
 
     (void)state;
@@ -285,9 +284,8 @@ static void test_a_pattern_of_ones_own(void **state)
 {
     struct emu_machine *m = load("aries:groups=1,chassis=1,blades=4");
     uint32_t step = 2;
-    struct emu_generator *gen =
-        make(m,
-             (struct emu_generator_options){ .pattern = EMU_PATTERN_CUSTOM, .pick = pick_two_on, .pick_ctx = &step });
+    struct emu_generator *gen = make(
+        m, (struct emu_generator_options){ .pattern = EMU_PATTERN_CUSTOM, .pick = pick_two_on, .pick_ctx = &step });
 
     (void)state;
     assert_int_equal(destination(gen, 3), 5);
@@ -322,10 +320,9 @@ static void test_bad_options_are_refused(void **state)
     assert_refused(m, (struct emu_generator_options){ .mode = EMU_MODES }, "mode");
     assert_refused(m, (struct emu_generator_options){ .gap_ps = -1 }, "gap");
     assert_refused(m, (struct emu_generator_options){ .gap_ps = NAN }, "gap");
-    assert_refused(m,
-                   (struct emu_generator_options){
-                       .pattern = EMU_PATTERN_MESSAGES, .messages = &message, .n_messages = 1 },
-                   "message 0");
+    assert_refused(
+        m, (struct emu_generator_options){ .pattern = EMU_PATTERN_MESSAGES, .messages = &message, .n_messages = 1 },
+        "message 0");
     emu_machine_destroy(m);
 }
 
@@ -583,8 +580,7 @@ static void test_warm_up_ends_when_two_windows_agree(void **state)
 {
     static const uint64_t windows[] = { 100, 500, 800, 900, 1000, 1019, 1010, 1000, 990, 1000, 1000, 9999 };
     struct emu_machine *m = load("aries:groups=1,chassis=1,blades=4");
-    struct emu_steady_result r =
-        run_script(m, windows, 12, (struct emu_steady_options){ .window_ps = 1000000 });
+    struct emu_steady_result r = run_script(m, windows, 12, (struct emu_steady_options){ .window_ps = 1000000 });
 
     (void)state;
     assert_true(r.is_steady);

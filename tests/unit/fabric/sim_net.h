@@ -20,13 +20,13 @@ struct node {
     struct emu_random random;
     uint32_t n_list;
     uint32_t n_taken;
-    uint32_t first;                     /* of the list, in struct net */
+    uint32_t first; /* of the list, in struct net */
     uint64_t n_sent;
     uint64_t n_received;
     uint64_t n_lost;
     uint64_t last_ps;
-    uint64_t next_tag[NODES_MAX];       /* per destination */
-    uint64_t expected_tag[NODES_MAX];   /* per source */
+    uint64_t next_tag[NODES_MAX];     /* per destination */
+    uint64_t expected_tag[NODES_MAX]; /* per source */
     uint32_t n_disorder;
     uint32_t n_corrupt;
 };
@@ -38,8 +38,8 @@ struct net {
     struct node nodes[NODES_MAX];
     struct emu_packet list[LIST_MAX];
     uint32_t n_list;
-    uint64_t n_random;                  /* packets that each node makes */
-    double mean_ps;                     /* between them; 0: as fast as the network takes them */
+    uint64_t n_random; /* packets that each node makes */
+    double mean_ps;    /* between them; 0: as fast as the network takes them */
     uint32_t units_min;
     uint32_t units_max;
     enum emu_route_mode mode;
@@ -48,7 +48,7 @@ struct net {
 };
 
 static inline bool next_packet(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class,
-                        uint64_t now_ps, struct emu_packet *p)
+                               uint64_t now_ps, struct emu_packet *p)
 {
     struct net *net = ctx;
     struct node *n = &net->nodes[nid];
@@ -193,7 +193,11 @@ static inline int decide_by_router(void **state)
 static inline void build(struct net *net, uint32_t n_threads)
 {
     const struct emu_traffic traffic = {
-        .ctx = net, .next = next_packet, .delivered = delivered, .lost = lost, .timer = timer,
+        .ctx = net,
+        .next = next_packet,
+        .delivered = delivered,
+        .lost = lost,
+        .timer = timer,
     };
     const struct emu_sim_options options = { .seed = 5, .n_threads = n_threads, .count_occupancy = counts_occupancy };
 
@@ -235,6 +239,6 @@ static inline uint64_t sum_of(const struct net *net, size_t field)
 
 #define SUM(net, field) sum_of(net, offsetof(struct node, field))
 #define EVER            (UINT64_C(1) << 60)
-#define PLAINLY(test) cmocka_unit_test_setup_teardown(test, decide_plainly, decide_by_router)
+#define PLAINLY(test)   cmocka_unit_test_setup_teardown(test, decide_plainly, decide_by_router)
 
 #endif

@@ -13,8 +13,8 @@
 #define ROUTERS 4
 
 static struct emu_machine *machine;
-static uint32_t ring_link[ROUTERS];     /* from router i to router (i + 1) % 4 */
-static uint32_t across_link;            /* from router 0 to router 2 */
+static uint32_t ring_link[ROUTERS]; /* from router i to router (i + 1) % 4 */
+static uint32_t across_link;        /* from router 0 to router 2 */
 static uint32_t nic_in[ROUTERS * 4];
 static uint32_t nic_out[ROUTERS * 4];
 
@@ -405,11 +405,11 @@ static void depend_badly(const struct emu_machine *m, const struct emu_fault_map
 {
     (void)m;
     (void)faults;
-    visit(ctx, ring_link[0], 0, ring_link[2], 0);       /* not adjacent */
-    visit(ctx, ring_link[0], 0, ring_link[1], 7);       /* no such VC */
-    visit(ctx, UINT32_MAX, 0, ring_link[1], 0);         /* no such link */
-    visit(ctx, nic_out[0], 0, ring_link[0], 0);         /* behind a NIC */
-    visit(ctx, across_link, 0, ring_link[2], 0);        /* this one is possible */
+    visit(ctx, ring_link[0], 0, ring_link[2], 0); /* not adjacent */
+    visit(ctx, ring_link[0], 0, ring_link[1], 7); /* no such VC */
+    visit(ctx, UINT32_MAX, 0, ring_link[1], 0);   /* no such link */
+    visit(ctx, nic_out[0], 0, ring_link[0], 0);   /* behind a NIC */
+    visit(ctx, across_link, 0, ring_link[2], 0);  /* this one is possible */
 }
 
 static void test_impossible_dependencies_are_counted_not_believed(void **state)

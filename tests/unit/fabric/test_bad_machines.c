@@ -11,16 +11,16 @@
 
 #include "tests/unit/fabric/fixture.h"
 
-#define AT_FAULT  0     /* the line of the replaced text */
-#define ANYWHERE  (-1)  /* a line that the test does not know: another key is to blame, or nothing is there */
+#define AT_FAULT 0    /* the line of the replaced text */
+#define ANYWHERE (-1) /* a line that the test does not know: another key is to blame, or nothing is there */
 
 struct fault {
     const char *machine;
-    const char *from;       /* first occurrence; "": the whole file is `to` */
+    const char *from; /* first occurrence; "": the whole file is `to` */
     const char *to;
-    int line;               /* of the message: lines below the fault, or ANYWHERE */
-    const char *reason;     /* a part of the message */
-    const char *from2;      /* another replacement; NULL: none */
+    int line;           /* of the message: lines below the fault, or ANYWHERE */
+    const char *reason; /* a part of the message */
+    const char *from2;  /* another replacement; NULL: none */
     const char *to2;
 };
 
@@ -53,7 +53,7 @@ static const struct fault faults[] = {
     /* Signs, zeros, sizes. */
     { "aries", "groups: 2", "groups: -2", AT_FAULT, "'-2' is not a whole number" },
     { "aries", "groups: 2", "groups: 0", AT_FAULT, "0 is out of range" },
-    { "aries", "groups: 2", "groups: 4294967298", AT_FAULT, "out of range" },          /* 2^32 + 2 */
+    { "aries", "groups: 2", "groups: 4294967298", AT_FAULT, "out of range" },                 /* 2^32 + 2 */
     { "aries", "groups: 2", "groups: 18446744073709551618", AT_FAULT, "not a whole number" }, /* 2^64 + 2 */
     { "aries", "bte_bytes_max: 4294967296", "bte_bytes_max: 281474976710657", AT_FAULT, "out of range" },
     { "gemini", "x: 3 ", "x: 65 ", AT_FAULT, "topology.x: 65 is out of range" },
@@ -139,10 +139,12 @@ static const struct fault faults[] = {
     { "aries", "topology:\n", "topology: &t\n  more: *t\n", 1, "unknown key 'topology.more'" }, /* refers to itself */
     { "aries", "groups: 2", "groups: &n [*n, *n]", AT_FAULT, "expected a single value" },
     /* Nine lists of nine references each: 9^9 nodes, if aliases were copies. */
-    { "aries", "", "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\n"
+    { "aries", "",
+      "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\n"
       "d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\n"
       "g: &g [*f,*f,*f,*f,*f,*f,*f,*f,*f]\nh: &h [*g,*g,*g,*g,*g,*g,*g,*g,*g]\ni: &i [*h,*h,*h,*h,*h,*h,*h,*h,*h]\n"
-      "schema: 1\ntopology:\n  kind: dragonfly\n", ANYWHERE, "unknown key 'a'" },
+      "schema: 1\ntopology:\n  kind: dragonfly\n",
+      ANYWHERE, "unknown key 'a'" },
     { "aries", "groups: 2", "groups: " DEEP_100("[") DEEP_100("]"), AT_FAULT, "expected a single value, found a list" },
     { "aries", "groups: 2", DEEP_100("a") ": 2", AT_FAULT, "unknown key" },
     { "aries", "groups: 2", "groups: " DEEP_100("9"), AT_FAULT, "is not a whole number" },

@@ -186,7 +186,7 @@ static void test_deterministic_and_high_priority_packets_have_one_way(void **sta
 
 static void test_escape_orders_are_by_dimension_or_by_direction(void **state)
 {
-    static const uint32_t by_dimension[] = { 0, 0, 3, 3, 5 };  /* x- x- y+ y+ z+ */
+    static const uint32_t by_dimension[] = { 0, 0, 3, 3, 5 }; /* x- x- y+ y+ z+ */
     static const uint32_t by_direction[] = { 3, 3, 5, 0, 0 };
     struct emu_machine *dimension = load("bluegene-l");
     struct emu_machine *direction = load("bluegene-l:order=direction");
@@ -206,8 +206,8 @@ static void test_escape_orders_are_by_dimension_or_by_direction(void **state)
 
 static void test_dateline_pair_changes_after_the_closing_link(void **state)
 {
-    static const uint32_t rising[] = { 2, 2, 3, 2 };  /* 6 -> 7 -> 0 -> 1 in x, then y without crossing */
-    static const uint32_t falling[] = { 2, 3 };       /* 0 -> 7 -> 6 in z */
+    static const uint32_t rising[] = { 2, 2, 3, 2 }; /* 6 -> 7 -> 0 -> 1 in x, then y without crossing */
+    static const uint32_t falling[] = { 2, 3 };      /* 0 -> 7 -> 6 in z */
     struct emu_machine *m = load("bluegene-l:escape=dateline");
     uint32_t directions[64], vcs[64];
     struct emu_vc_info info;
@@ -352,8 +352,9 @@ static void test_three_dead_nodes_without_a_common_line_leave_full_connectivity(
         view = view_of(m, faults);
         for (uint32_t pair = 0; pair < 64 * 64; pair++) {
             struct emu_packet p = packet(pair / 64, pair % 64, EMU_MODE_ADAPTIVE_0);
-            const struct emu_route_at at = { .router = p.src_nid, .in_link = p.src_nid, .in_vc = 2,
-                                             .is_entering = true };
+            const struct emu_route_at at = {
+                .router = p.src_nid, .in_link = p.src_nid, .in_vc = 2, .is_entering = true
+            };
             bool is_alive = emu_fault_map_router_up(faults, p.src_nid) && emu_fault_map_router_up(faults, p.dst_nid);
 
             assert_int_equal(emu_bgl_routing.start(&view, &p, p.src_nid), is_alive);

@@ -19,9 +19,9 @@
 struct script {
     struct emu_packet packets[PACKETS_MAX];
     uint32_t n;
-    bool sent[PACKETS_MAX];     /* all nodes look from the start each time: scripts are short */
+    bool sent[PACKETS_MAX]; /* all nodes look from the start each time: scripts are short */
     uint64_t delivered_ps[PACKETS_MAX];
-    uint32_t copies[512];       /* by nid: deliveries there */
+    uint32_t copies[512]; /* by nid: deliveries there */
 };
 
 static bool next_of_script(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class,
@@ -195,9 +195,9 @@ static void test_high_priority_passes_a_queue(void **state)
 
 /* --- Credits that free a packet ----------------------------------------------------------------------------------- */
 
-#define ESCAPE_VC   2       /* behind two dynamic channels */
-#define STREAM     16       /* packets */
-#define ENTERED     3       /* into an empty channel of four, whose ring keeps room for one */
+#define ESCAPE_VC 2  /* behind two dynamic channels */
+#define STREAM    16 /* packets */
+#define ENTERED   3  /* into an empty channel of four, whose ring keeps room for one */
 
 /* From node 0 through 1 to 2 on the escape channel; and so many packets from 1 to 2, out of six FIFOs. */
 static struct script streams(uint32_t n_second)
@@ -265,10 +265,10 @@ static void test_credits_are_counted_on_request_only(void **state)
 
 /* --- Traffic that answers ----------------------------------------------------------------------------------------- */
 
-#define RELAY_EDGE     8
-#define RELAY_NODES   (RELAY_EDGE * RELAY_EDGE)
+#define RELAY_EDGE  8
+#define RELAY_NODES (RELAY_EDGE * RELAY_EDGE)
 #define RELAY_QUEUE 1024
-#define RELAY_DEPTH   12
+#define RELAY_DEPTH 12
 
 /*
  * Broadcasts along lines of a plane. One in seven copies makes its node send the next broadcast; whether, and which
@@ -305,8 +305,9 @@ static bool next_of_relay(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu
     if (traffic_class != EMU_TRAFFIC_REQUEST || n->head == n->tail)
         return false;
     direction = n->queue[n->head].direction;
-    *packet_out = (struct emu_packet){ .src_nid = nid, .dst_nid = nid, .units = 256, .created_ps = now_ps,
-                                       .tag = n->queue[n->head++].n_left };
+    *packet_out = (struct emu_packet){
+        .src_nid = nid, .dst_nid = nid, .units = 256, .created_ps = now_ps, .tag = n->queue[n->head++].n_left
+    };
     for (uint32_t i = 0; i < RELAY_EDGE - 1; i++)
         packet_out->dst_nid = neighbour(relay->m, packet_out->dst_nid, direction);
     assert_int_equal(emu_bgl_give_broadcast(relay->m, packet_out, 1u << direction), 0);

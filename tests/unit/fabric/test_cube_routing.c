@@ -17,10 +17,11 @@ static const enum emu_route_mode modes[] = { EMU_MODE_ADAPTIVE_0, EMU_MODE_MIN_H
 static struct emu_route_view view_of(const struct emu_machine *m, const struct emu_fault_map *faults,
                                      struct emu_random *random)
 {
-    return (struct emu_route_view){
-        .machine = m, .faults = faults, .random = random, .near_load = emu_route_no_near_load,
-        .far_load = emu_route_no_far_load
-    };
+    return (struct emu_route_view){ .machine = m,
+                                    .faults = faults,
+                                    .random = random,
+                                    .near_load = emu_route_no_near_load,
+                                    .far_load = emu_route_no_far_load };
 }
 
 /* Audits the channels and walks between all pairs in every mode and class; says how many pairs have no route. */
@@ -58,10 +59,18 @@ static void test_whole_machines_are_free_of_deadlock_and_reach_everybody(void **
         const char *spec;
         uint32_t longest_hops;
     } machines[] = {
-        { "x1", 4 },         { "x1:dimensions=0", 0 },  { "x1:dimensions=3,nodes_per_vertex=2", 3 },
-        { "xd1", 3 },        { "xd1:fabrics=2", 3 },    { "xd1:flow_links=1", 3 },
-        { "xd1:chassis=2", 3 }, { "xd1:chassis=3", 3 }, { "xd1:chassis=4", 3 },
-        { "xd1:chassis=5", 3 }, { "xd1:chassis=1", 2 }, { "xd1-fat-tree", 4 },
+        { "x1", 4 },
+        { "x1:dimensions=0", 0 },
+        { "x1:dimensions=3,nodes_per_vertex=2", 3 },
+        { "xd1", 3 },
+        { "xd1:fabrics=2", 3 },
+        { "xd1:flow_links=1", 3 },
+        { "xd1:chassis=2", 3 },
+        { "xd1:chassis=3", 3 },
+        { "xd1:chassis=4", 3 },
+        { "xd1:chassis=5", 3 },
+        { "xd1:chassis=1", 2 },
+        { "xd1-fat-tree", 4 },
         { "xd1-fat-tree:fabrics=2", 4 },
     };
 
@@ -269,8 +278,8 @@ static void test_packet_on_its_way_gets_around_a_new_fault(void **state)
     assert_int_equal(emu_hypercube_edge(m, 1, 1, &ahead), 0);
     assert_int_equal(emu_fault_map_set_link(faults, ahead, false), 0);
     view.faults = faults;
-    assert_true(m->topology->routing->options(&view, &p, &(struct emu_route_at){ .router = 1, .in_link = first },
-                                              options) > 0);
+    assert_true(
+        m->topology->routing->options(&view, &p, &(struct emu_route_at){ .router = 1, .in_link = first }, options) > 0);
     assert_true(options[0].flags & EMU_PACKET_DETOUR);
     assert_true(link_of(m, options[0].link).to.index == (1 | 4) || link_of(m, options[0].link).to.index == (1 | 8));
     assert_int_equal(options[0].vc, 0);

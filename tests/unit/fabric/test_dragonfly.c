@@ -57,8 +57,8 @@ static void test_group_has_96_routers_240_copper_and_120_optical_cables(void **s
     assert_int_equal(n_black / 2 / 3, 241 * 240);
     assert_int_equal(shape.n_cables, 241 * 120);
     assert_int_equal(4 * emu_machine_n_routers(m), emu_machine_n_nodes(m));
-    assert_int_equal(n_black / 2 / 3 * 8, 5 * emu_machine_n_nodes(m));   /* 0.625 per node */
-    assert_int_equal(shape.n_cables * 16, 5 * emu_machine_n_nodes(m));   /* 0.3125 per node */
+    assert_int_equal(n_black / 2 / 3 * 8, 5 * emu_machine_n_nodes(m)); /* 0.625 per node */
+    assert_int_equal(shape.n_cables * 16, 5 * emu_machine_n_nodes(m)); /* 0.3125 per node */
     emu_machine_destroy(m);
 }
 
@@ -84,7 +84,7 @@ static void test_default_bundle_is_the_largest_that_the_rules_allow(void **state
         { "aries:groups=1", 0 },
         { "aries:groups=2", 240 },
         { "aries:groups=6", 48 },
-        { "aries:groups=8", 30 },  /* 34 fit, 16 cabinets need a multiple of 6 */
+        { "aries:groups=8", 30 }, /* 34 fit, 16 cabinets need a multiple of 6 */
         { "aries:groups=20", 12 },
         { "aries:groups=241", 1 },
         { "aries:groups=2,chassis=1,blades=2", 5 },
@@ -150,7 +150,10 @@ static void test_no_connector_holds_two_cables(void **state)
 static void test_no_router_has_more_than_ten_blue_links(void **state)
 {
     static const char *const specs[] = {
-        "aries", "aries:groups=241", "aries:groups=8,cables_per_bundle=34", "aries:groups=5,chassis=4,blades=7",
+        "aries",
+        "aries:groups=241",
+        "aries:groups=8,cables_per_bundle=34",
+        "aries:groups=5,chassis=4,blades=7",
     };
 
     (void)state;
@@ -249,8 +252,9 @@ static void test_last_group_must_not_be_the_largest(void **state)
     char err[300];
 
     (void)state;
-    assert_int_equal(emu_machine_load("aries:groups=3,chassis=2,last_chassis=3", EMU_TEST_MACHINE_DIR, &m, err,
-                                      sizeof(err)), -EINVAL);
+    assert_int_equal(
+        emu_machine_load("aries:groups=3,chassis=2,last_chassis=3", EMU_TEST_MACHINE_DIR, &m, err, sizeof(err)),
+        -EINVAL);
     assert_non_null(strstr(err, "topology.last_chassis: 3 chassis are more than the other groups have, 2"));
 }
 

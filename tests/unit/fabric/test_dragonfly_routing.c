@@ -14,9 +14,9 @@
 /* Loads that a test decides. */
 struct loads {
     uint32_t by_class[EMU_LINK_CLASSES];
-    uint32_t link;           /* this one has ... */
-    uint32_t link_load;      /* ... so much, if it is not 0 */
-    uint8_t traffic_class;   /* whose all of it is */
+    uint32_t link;         /* this one has ... */
+    uint32_t link_load;    /* ... so much, if it is not 0 */
+    uint8_t traffic_class; /* whose all of it is */
     const struct emu_machine *m;
 };
 
@@ -45,15 +45,23 @@ static struct emu_route_view view_of(const struct emu_machine *m, const struct e
 {
     loads->m = m;
     return (struct emu_route_view){
-        .machine = m, .faults = faults, .random = random, .near_load = load_of,
-        .far_load = emu_route_no_far_load, .ctx = loads,
+        .machine = m,
+        .faults = faults,
+        .random = random,
+        .near_load = load_of,
+        .far_load = emu_route_no_far_load,
+        .ctx = loads,
     };
 }
 
 static struct emu_packet packet(uint32_t src, uint32_t dst, enum emu_route_mode mode, uint8_t traffic_class)
 {
     return (struct emu_packet){
-        .src_nid = src, .dst_nid = dst, .units = 14, .traffic_class = traffic_class, .mode = (uint8_t)mode,
+        .src_nid = src,
+        .dst_nid = dst,
+        .units = 14,
+        .traffic_class = traffic_class,
+        .mode = (uint8_t)mode,
     };
 }
 
@@ -102,7 +110,10 @@ static bool take_hop(const struct emu_route_view *view, struct emu_packet *p, st
 static struct emu_route_at entry_of(const struct emu_packet *p)
 {
     return (struct emu_route_at){
-        .router = p->src_nid / 4, .in_link = p->src_nid, .in_vc = p->traffic_class, .is_entering = true,
+        .router = p->src_nid / 4,
+        .in_link = p->src_nid,
+        .in_vc = p->traffic_class,
+        .is_entering = true,
     };
 }
 
@@ -278,14 +289,14 @@ static void test_bias_is_the_documented_arithmetic(void **state)
 {
     (void)state;
     /* The packet's 14 flits count in both. */
-    assert_int_equal(nonminimal_of_200(40 - 14, 20 - 14, EMU_MODE_ADAPTIVE_0), 0);   /* 40 <= 20 << 1 */
+    assert_int_equal(nonminimal_of_200(40 - 14, 20 - 14, EMU_MODE_ADAPTIVE_0), 0); /* 40 <= 20 << 1 */
     /* Some roots need that output. */
     assert_in_range(nonminimal_of_200(41 - 14, 20 - 14, EMU_MODE_ADAPTIVE_0), 190, 200);
-    assert_int_equal(nonminimal_of_200(56 - 14, 20 - 14, EMU_MODE_ADAPTIVE_2), 0);   /* 56 <= (20 << 1) + 16 */
+    assert_int_equal(nonminimal_of_200(56 - 14, 20 - 14, EMU_MODE_ADAPTIVE_2), 0); /* 56 <= (20 << 1) + 16 */
     assert_in_range(nonminimal_of_200(57 - 14, 20 - 14, EMU_MODE_ADAPTIVE_2), 190, 200);
-    assert_int_equal(nonminimal_of_200(144 - 14, 20 - 14, EMU_MODE_ADAPTIVE_3), 0);  /* 144 <= (20 << 2) + 64 */
+    assert_int_equal(nonminimal_of_200(144 - 14, 20 - 14, EMU_MODE_ADAPTIVE_3), 0); /* 144 <= (20 << 2) + 64 */
     assert_in_range(nonminimal_of_200(145 - 14, 20 - 14, EMU_MODE_ADAPTIVE_3), 190, 200);
-    assert_int_equal(nonminimal_of_200(40 - 14, 20 - 14, EMU_MODE_ADAPTIVE_1), 0);   /* no hops taken: no bias */
+    assert_int_equal(nonminimal_of_200(40 - 14, 20 - 14, EMU_MODE_ADAPTIVE_1), 0); /* no hops taken: no bias */
     assert_in_range(nonminimal_of_200(41 - 14, 20 - 14, EMU_MODE_ADAPTIVE_1), 190, 200);
     assert_int_equal(nonminimal_of_200(28 - 14, 0, EMU_MODE_ADAPTIVE_0), 0);
     assert_in_range(nonminimal_of_200(29 - 14, 0, EMU_MODE_ADAPTIVE_0), 190, 200);

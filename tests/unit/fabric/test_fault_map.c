@@ -101,13 +101,13 @@ static void test_dead_router_takes_all_its_links_and_no_other(void **state)
     assert_true(emu_fault_map_router_up(map, 4));
     for (uint32_t id = 0; id < emu_machine_n_links(machine); id++) {
         struct emu_link l = link_of(machine, id);
-        bool touches = (l.from.kind == EMU_END_ROUTER && l.from.index == 5) ||
-                       (l.to.kind == EMU_END_ROUTER && l.to.index == 5);
+        bool touches =
+            (l.from.kind == EMU_END_ROUTER && l.from.index == 5) || (l.to.kind == EMU_END_ROUTER && l.to.index == 5);
 
         assert_int_equal(emu_fault_map_link_up(map, id), !touches);
         n_down += touches;
     }
-    assert_true(n_down > 8); /* its four NICs' links both ways, and more */
+    assert_true(n_down > 8);                     /* its four NICs' links both ways, and more */
     assert_true(emu_fault_map_node_up(map, 20)); /* the node itself is well; it can only not be reached */
 }
 

@@ -168,9 +168,18 @@ static void test_the_printed_pair_of_tiles_is_one_cable(void **state)
 
 static void test_wrong_tile_names_are_refused(void **state)
 {
-    static const char *const wrong[] = { "", "l27", "c0-0c1s0g0", "c0-0c1s0g0l2", "c0-0c1s0g0l277", "c0-0c1s0g2l27",
-                                         "c0-0c1s0g0l33", "c0-0c1s0g0l80", "c0-0c1s0g0l08", "c0-0c01s0g0l27",
-                                         "c0-0c1s0g0x27", "c0-0c1s0n0l27",
+    static const char *const wrong[] = { "",
+                                         "l27",
+                                         "c0-0c1s0g0",
+                                         "c0-0c1s0g0l2",
+                                         "c0-0c1s0g0l277",
+                                         "c0-0c1s0g2l27",
+                                         "c0-0c1s0g0l33",
+                                         "c0-0c1s0g0l80",
+                                         "c0-0c1s0g0l08",
+                                         "c0-0c01s0g0l27",
+                                         "c0-0c1s0g0x27",
+                                         "c0-0c1s0n0l27",
                                          "c0-0c0000000000000000000000000000000000000000000000000001s0g0l27" };
     struct emu_machine *m = load("gemini");
     struct emu_machine *aries = load("aries");

@@ -9,7 +9,7 @@
 
 /* Whatever the calibration has put into the file. */
 #define SPEC                                                                                                           \
-    "aries:host.issue_ns=250,launch_gap_ns=133.333,launch_node_gap_ns=8.333,interface_mbs=16000,overhead_bytes=24,"   \
+    "aries:host.issue_ns=250,launch_gap_ns=133.333,launch_node_gap_ns=8.333,interface_mbs=16000,overhead_bytes=24,"    \
     "duplex_percent=55,rendezvous=get,local_shared=0,host.in_ns=100"
 
 static void test_values_of_the_file_arrive_in_their_units(void **state)
@@ -19,8 +19,8 @@ static void test_values_of_the_file_arrive_in_their_units(void **state)
 
     (void)state;
     assert_non_null(host);
-    assert_int_equal(host->launch_gap_ps, 133333);    /* 133.333 ns */
-    assert_int_equal(host->interface_kbs, 16000000);  /* 16 GB/s */
+    assert_int_equal(host->launch_gap_ps, 133333);   /* 133.333 ns */
+    assert_int_equal(host->interface_kbs, 16000000); /* 16 GB/s */
     assert_int_equal(host->duplex_share, 55000);
     assert_int_equal(host->overhead_bytes, 24);
     assert_int_equal(host->rendezvous, EMU_RENDEZVOUS_GET);

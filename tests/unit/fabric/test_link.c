@@ -18,7 +18,7 @@ static const char *const specs[] = {
     "aries:groups=241",
 };
 
-static void for_each_machine(void (*check)(const struct emu_machine *m))
+static void for_each_machine (void (*check)(const struct emu_machine *m))
 {
     for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
         struct emu_machine *m = load(specs[i]);
@@ -64,7 +64,8 @@ static void check_ends(const struct emu_machine *m)
 static void test_ends_of_every_link_fit_its_class(void **state)
 {
     (void)state;
-    for_each_machine(check_ends);
+    for_each_machine (check_ends)
+        ;
 }
 
 static void check_reverse(const struct emu_machine *m)
@@ -88,7 +89,8 @@ static void check_reverse(const struct emu_machine *m)
 static void test_every_link_has_a_reverse_over_the_same_wires(void **state)
 {
     (void)state;
-    for_each_machine(check_reverse);
+    for_each_machine (check_reverse)
+        ;
 }
 
 static int compare_texts(const void *a, const void *b)
@@ -100,7 +102,7 @@ static int compare_texts(const void *a, const void *b)
 static void check_names(const struct emu_machine *m)
 {
     uint32_t n = emu_machine_n_links(m);
-    char (*names)[EMU_LINK_NAME_MAX];
+    char(*names)[EMU_LINK_NAME_MAX];
 
     if (n > 100000)
         return;
@@ -117,7 +119,8 @@ static void check_names(const struct emu_machine *m)
 static void test_every_link_has_a_name_of_its_own(void **state)
 {
     (void)state;
-    for_each_machine(check_names);
+    for_each_machine (check_names)
+        ;
 }
 
 static void test_names_read_from_to_class_number(void **state)

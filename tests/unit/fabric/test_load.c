@@ -240,7 +240,10 @@ static void test_hugest_counts_are_conserved(void **state)
     struct emu_machine *m = load("aries");
     struct emu_link_load *loads = new_loads(m);
     const struct emu_flow flow = {
-        .src_nid = 0, .dst_nid = 767, .packets = UINT64_MAX / 3, .flits = UINT64_MAX,
+        .src_nid = 0,
+        .dst_nid = 767,
+        .packets = UINT64_MAX / 3,
+        .flits = UINT64_MAX,
     };
     struct emu_link_load sum;
 

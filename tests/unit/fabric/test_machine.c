@@ -17,7 +17,7 @@ static const char *const specs[] = {
     "aries:groups=1,chassis=1,blades=1",
 };
 
-static void for_each_machine(void (*check)(const struct emu_machine *m))
+static void for_each_machine (void (*check)(const struct emu_machine *m))
 {
     for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
         struct emu_machine *m = load(specs[i]);
@@ -74,7 +74,8 @@ static void check_places(const struct emu_machine *m)
 static void test_every_nid_comes_back_from_its_place(void **state)
 {
     (void)state;
-    for_each_machine(check_places);
+    for_each_machine (check_places)
+        ;
 }
 
 static void check_cnames(const struct emu_machine *m)
@@ -92,7 +93,8 @@ static void check_cnames(const struct emu_machine *m)
 static void test_every_nid_comes_back_from_its_cname(void **state)
 {
     (void)state;
-    for_each_machine(check_cnames);
+    for_each_machine (check_cnames)
+        ;
 }
 
 /* cray-runtime.md 4.2: examples published for a machine with 12 cabinet columns. */
@@ -102,11 +104,8 @@ static void test_full_groups_follow_the_published_xc_numbers(void **state)
         const char *cname;
         uint32_t nid, x, y, z;
     } examples[] = {
-        { "c0-1c0s0n1", 2305, 6, 0, 0 },
-        { "c0-1c0s2n1", 2313, 6, 0, 2 },
-        { "c7-5c2s15n3", 13055, 33, 5, 15 },
-        { "c0-0c0s0n0", 0, 0, 0, 0 },
-        { "c1-0c0s0n0", 192, 0, 3, 0 },
+        { "c0-1c0s0n1", 2305, 6, 0, 0 }, { "c0-1c0s2n1", 2313, 6, 0, 2 }, { "c7-5c2s15n3", 13055, 33, 5, 15 },
+        { "c0-0c0s0n0", 0, 0, 0, 0 },    { "c1-0c0s0n0", 192, 0, 3, 0 },
     };
     struct emu_machine *m = load("aries:groups=34,cabinet_columns=12");
 
@@ -143,8 +142,20 @@ static void test_router_is_named_after_its_chip(void **state)
 static void test_malformed_cname_is_refused(void **state)
 {
     static const char *const names[] = {
-        "", "c0-0c0s0", "c0-0c0s0n", "c0-0c0s0n1 ", " c0-0c0s0n1", "c00-0c0s0n1", "c0-0c0s01n1", "c+0-0c0s0n1",
-        "C0-0c0s0n1", "c0-0c0s0a0", "c-1-0c0s0n1", "c0-0c0s0n1n1", "c0-0c0s0n12345678901234567890", "nid00001",
+        "",
+        "c0-0c0s0",
+        "c0-0c0s0n",
+        "c0-0c0s0n1 ",
+        " c0-0c0s0n1",
+        "c00-0c0s0n1",
+        "c0-0c0s01n1",
+        "c+0-0c0s0n1",
+        "C0-0c0s0n1",
+        "c0-0c0s0a0",
+        "c-1-0c0s0n1",
+        "c0-0c0s0n1n1",
+        "c0-0c0s0n12345678901234567890",
+        "nid00001",
     };
     struct emu_machine *m = load("aries");
     uint32_t nid = 77;
@@ -162,7 +173,7 @@ static void test_cname_of_another_machine_is_refused(void **state)
         "c4-0c0s0n0",  /* group 2 */
         "c12-0c0s0n0", /* beyond the row: not the first of the next one */
         "c0-1c0s0n0",  /* group 6 */
-        "c0-0c3s0n0", "c0-0c0s16n0", "c0-0c0s0n4", "c999999-999999c999999s999999n999999",
+        "c0-0c3s0n0",  "c0-0c0s16n0", "c0-0c0s0n4", "c999999-999999c999999s999999n999999",
     };
     struct emu_machine *m = load("aries");
     uint32_t nid = 77;
@@ -224,8 +235,8 @@ static void test_packet_format_gives_the_published_flits(void **state)
     emu_flow_add_get(&get, format, 64, 0);
     assert_int_equal(get.request_flits, 3);
     assert_int_equal(get.response_flits, 12);
-    wire_bytes = 15.0 * format->flit_bits / 8 * router->frame_flits /
-                 (router->frame_flits - router->frame_overhead_flits);
+    wire_bytes =
+        15.0 * format->flit_bits / 8 * router->frame_flits / (router->frame_flits - router->frame_overhead_flits);
     assert_true(64 / wire_bytes > 0.6399 && 64 / wire_bytes < 0.6401);
     emu_machine_destroy(m);
 }

@@ -131,8 +131,7 @@ static void test_value_in_the_place_of_a_section_is_reported(void **state)
 static void test_value_out_of_range_is_reported(void **state)
 {
     (void)state;
-    expect_error_at(write_patched("groups: 2", "groups: 242"), 11,
-                    "topology.groups: 242 is out of range (1 to 241)");
+    expect_error_at(write_patched("groups: 2", "groups: 242"), 11, "topology.groups: 242 is out of range (1 to 241)");
     expect_error_at(write_patched("nodes_per_blade: 4", "nodes_per_blade: 2"), 20,
                     "topology.nodes_per_blade: 2 is out of range (only 4)");
     expect_error_at(write_patched("gbps_per_lane: 12.5", "gbps_per_lane: 0"), 20,

@@ -60,9 +60,14 @@ static void check_route(const struct emu_machine *m, uint32_t src, uint32_t dst,
 static void test_routes_are_connected_and_obey_the_order_of_classes(void **state)
 {
     static const char *const specs[] = {
-        "aries", "aries:groups=6", "aries:groups=8,cables_per_bundle=34", "aries:groups=241",
-        "aries:groups=5,chassis=4,blades=7", "aries:groups=4,chassis=5,blades=6,last_chassis=2",
-        "aries:groups=1,chassis=1,blades=1", "aries:groups=3,chassis=1,blades=1",
+        "aries",
+        "aries:groups=6",
+        "aries:groups=8,cables_per_bundle=34",
+        "aries:groups=241",
+        "aries:groups=5,chassis=4,blades=7",
+        "aries:groups=4,chassis=5,blades=6,last_chassis=2",
+        "aries:groups=1,chassis=1,blades=1",
+        "aries:groups=3,chassis=1,blades=1",
     };
     struct emu_random random = seeded(1);
 

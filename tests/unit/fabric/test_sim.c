@@ -179,12 +179,12 @@ static void test_shared_buffer_leaves_each_channel_its_own(void **state)
     (void)state;
     sim_take_tokens(&out, 0, 40);
     assert_int_equal(sim_free_tokens(&out, 0), 24 + 100);
-    sim_take_tokens(&out, 0, 124);      /* all that it can have */
+    sim_take_tokens(&out, 0, 124); /* all that it can have */
     assert_int_equal(sim_free_tokens(&out, 0), 0);
     assert_int_equal(sim_free_tokens(&out, 1), 64);
     sim_take_tokens(&out, 1, 64);
     assert_int_equal(sim_free_tokens(&out, 1), 0);
-    sim_return_tokens(&out, 0, 60);     /* what was borrowed comes back first */
+    sim_return_tokens(&out, 0, 60); /* what was borrowed comes back first */
     assert_int_equal(sim_free_tokens(&out, 0), 60);
     assert_int_equal(sim_free_tokens(&out, 1), 60);
     sim_return_tokens(&out, 0, 104);
@@ -232,8 +232,8 @@ static void check_all_arrive(struct net *net)
         if (link >= net->m->n_nodes && link < 2 * net->m->n_nodes)
             units += s.units;
         for (uint32_t vc = 0; vc < EMU_VCS_MAX; vc++) /* never more in a buffer than there is room */
-            assert_true(s.vc_occupancy[vc] <= emu_sim_now(net->sim) * (net->m->params.router.vc_units +
-                                                                       net->m->params.router.shared_units));
+            assert_true(s.vc_occupancy[vc] <=
+                        emu_sim_now(net->sim) * (net->m->params.router.vc_units + net->m->params.router.shared_units));
     }
     assert_int_equal(units, t.delivered_units);
 }

@@ -22,7 +22,7 @@ static const char *const specs[] = {
     "seastar:x=6,y=8,z=1",
 };
 
-static void for_each_machine(void (*check)(const struct emu_machine *m))
+static void for_each_machine (void (*check)(const struct emu_machine *m))
 {
     for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
         struct emu_machine *m = load(specs[i]);
@@ -54,7 +54,8 @@ static void check_places(const struct emu_machine *m)
 static void test_each_node_has_one_place_and_one_name(void **state)
 {
     (void)state;
-    for_each_machine(check_places);
+    for_each_machine (check_places)
+        ;
 }
 
 static void check_links(const struct emu_machine *m)
@@ -99,7 +100,8 @@ static void check_links(const struct emu_machine *m)
 static void test_a_link_joins_neighbours_and_has_a_way_back(void **state)
 {
     (void)state;
-    for_each_machine(check_links);
+    for_each_machine (check_links)
+        ;
 }
 
 /* Sum over the dimensions of the cables, times two directions and the parallel links. */
@@ -120,7 +122,8 @@ static void check_link_count(const struct emu_machine *m)
 static void test_a_mesh_has_no_cable_at_its_end(void **state)
 {
     (void)state;
-    for_each_machine(check_link_count);
+    for_each_machine (check_link_count)
+        ;
 }
 
 static uint32_t distance(const struct emu_torus *t, uint32_t a, uint32_t b)
@@ -177,7 +180,8 @@ static void check_routes(const struct emu_machine *m)
 static void test_minimal_routes_are_shortest_and_in_dimension_order(void **state)
 {
     (void)state;
-    for_each_machine(check_routes);
+    for_each_machine (check_routes)
+        ;
 }
 
 /* The neighbour that the way from `x` to the opposite side of a ring of four goes by. */
@@ -188,7 +192,8 @@ static uint32_t first_step_across(const struct emu_machine *m, uint32_t x)
     struct emu_route route;
 
     assert_int_equal(emu_route_minimal(m, per_router * emu_torus_router(t, x, 0, 0),
-                                       per_router * emu_torus_router(t, (x + 2) % 4, 0, 0), 0, &route), 0);
+                                       per_router * emu_torus_router(t, (x + 2) % 4, 0, 0), 0, &route),
+                     0);
     assert_int_equal(route.n_hops, 2);
     return emu_torus_coord(t, link_of(m, route.links[1]).to.index)[0];
 }
@@ -231,8 +236,9 @@ static void test_a_spread_flow_loads_all_tiles_of_each_hop_evenly(void **state)
         sum += loads[id].packets;
         if (loads[id].packets == 0)
             continue;
-        assert_int_equal(loads[id].packets, id < 2 * emu_machine_n_nodes(m) ? 800
-                                            : l.link_class == EMU_LINK_MEZZANINE ? 200 : 100);
+        assert_int_equal(loads[id].packets, id < 2 * emu_machine_n_nodes(m)    ? 800 :
+                                            l.link_class == EMU_LINK_MEZZANINE ? 200 :
+                                                                                 100);
         assert_int_equal(loads[id].flits, 40 * loads[id].packets);
     }
     assert_int_equal(sum, 800 * (2 + 2 + 1 + 3));

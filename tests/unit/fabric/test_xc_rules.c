@@ -31,7 +31,11 @@ static uint32_t broken(struct emu_xc_config config)
 static struct emu_xc_config full(uint32_t groups, uint32_t last_chassis, uint32_t cables)
 {
     return (struct emu_xc_config){
-        .groups = groups, .chassis = 6, .last_chassis = last_chassis, .blades = 16, .cables_per_bundle = cables,
+        .groups = groups,
+        .chassis = 6,
+        .last_chassis = last_chassis,
+        .blades = 16,
+        .cables_per_bundle = cables,
     };
 }
 
@@ -59,7 +63,7 @@ static void test_up_to_26_cabinets_bundles_are_multiples_of_six(void **state)
     assert_int_equal(broken(full(8, 6, 30)), 0);
     assert_int_equal(broken(full(8, 6, 34)), RULE(3)); /* XCWP's own Table 3 */
     assert_int_equal(broken(full(13, 6, 14)), RULE(3));
-    assert_int_equal(broken(full(13, 5, 12)), 0);      /* one chassis is the step of an upgrade */
+    assert_int_equal(broken(full(13, 5, 12)), 0); /* one chassis is the step of an upgrade */
 }
 
 static void test_chassis_must_be_full(void **state)
@@ -103,12 +107,12 @@ static void test_air_cooled_systems_have_their_own_rule(void **state)
 
     (void)state;
     assert_int_equal(emu_xc_cabinets(&air), 8);
-    assert_int_equal(broken(air), 0);       /* fully populated */
+    assert_int_equal(broken(air), 0); /* fully populated */
     air.cables_per_bundle = 2;
-    assert_int_equal(broken(air), 0);       /* half */
+    assert_int_equal(broken(air), 0); /* half */
     air.cables_per_bundle = 3;
     assert_int_equal(broken(air), RULE(8));
-    air.groups = 9;                         /* no longer air-cooled: nine cabinets with one chassis each */
+    air.groups = 9; /* no longer air-cooled: nine cabinets with one chassis each */
     assert_int_equal(broken(air), RULE(3) | RULE(6));
     assert_int_equal(broken((struct emu_xc_config){ .groups = 1, .chassis = 1, .last_chassis = 1, .blades = 15 }),
                      RULE(8)); /* 60 nodes */

@@ -194,7 +194,7 @@ static void test_answers_come_in_pieces_and_end(void **state)
     uint64_t apid;
 
     (void)state;
-    setenv("ALPS_APP_ID", "72623859790382856", 1);      /* eight different bytes */
+    setenv("ALPS_APP_ID", "72623859790382856", 1); /* eight different bytes */
     assert_int_equal(alps_app_lli_put_request(ALPS_APP_LLI_ALPS_REQ_APID, NULL, 0), 0);
     for (int i = 0; i < 8; i++)
         assert_int_equal(alps_app_lli_get_response_bytes(pieces + i, 1), 0);
@@ -218,7 +218,7 @@ static void test_wrong_requests_are_refused(void **state)
     assert_int_equal(alps_app_lli_put_request(ALPS_APP_LLI_ALPS_REQ_START, NULL, 0), 0);
     assert_int_equal(alps_app_lli_get_response(NULL, &len), ALPS_APP_LLI_ALPS_STAT_ERROR);
     assert_int_equal(alps_app_lli_get_response_bytes(NULL, 1), ALPS_APP_LLI_ALPS_STAT_ERROR);
-    assert_int_equal(alps_app_lli_unlock(), 0);         /* without a lock */
+    assert_int_equal(alps_app_lli_unlock(), 0); /* without a lock */
 }
 
 static void *ask_in_a_dialogue(void *arg)
@@ -259,7 +259,7 @@ static void test_placement_tells_every_rank_and_program(void **state)
 {
     static const int nids[] = { 4, 4, 9, 200, 200, 200 }, here[] = { 2, 2, 1, 3, 3, 3 };
     static const int starts[] = { 0, 2 }, totals[] = { 2, 4 };
-    int old = 0;        /* clients initialise their pointers to something */
+    int old = 0; /* clients initialise their pointers to something */
     int *placement = &old, *start = &old, *total = &old, *node_pes = &old, *cpus = &old;
     int *target_nids = &old, *target_pes = &old, *target_len = &old;
     struct in_addr *ips = (struct in_addr *)(void *)&old;
@@ -268,7 +268,8 @@ static void test_placement_tells_every_rank_and_program(void **state)
     (void)state;
     setenv("ALPS_APP_DEPTH", "3", 1);
     assert_int_equal(alps_get_placement_info(5, &layout, &placement, &target_nids, &target_pes, &target_len, &ips,
-                                             &start, &total, &node_pes, &cpus), 1);
+                                             &start, &total, &node_pes, &cpus),
+                     1);
     assert_int_equal(layout.apid, 5);
     assert_int_equal(layout.numPes, 6);
     assert_int_equal(layout.numCmds, 2);

@@ -24,9 +24,20 @@
 static void clear_environment(void)
 {
     static const char *const names[] = {
-        "PMIX_NAMESPACE", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_UNIVERSE_SIZE",
-        "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_APP_CTX_NUM_PROCS", "SLURM_PROCID", "SLURM_NTASKS",
-        "SLURM_STEP_NUM_TASKS", "EMUNIC_NID", "EMUNIC_NIDS", "EMUNIC_PMI_SPAWNED", "EMUNIC_CABINET_COLUMNS",
+        "PMIX_NAMESPACE",
+        "PMIX_RANK",
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_COMM_WORLD_SIZE",
+        "OMPI_UNIVERSE_SIZE",
+        "OMPI_COMM_WORLD_LOCAL_SIZE",
+        "OMPI_APP_CTX_NUM_PROCS",
+        "SLURM_PROCID",
+        "SLURM_NTASKS",
+        "SLURM_STEP_NUM_TASKS",
+        "EMUNIC_NID",
+        "EMUNIC_NIDS",
+        "EMUNIC_PMI_SPAWNED",
+        "EMUNIC_CABINET_COLUMNS",
         "EMUNIC_HOST",
     };
 
@@ -74,10 +85,10 @@ static void expect_in_child(int (*look)(void))
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-#define WANT(cond)           \
-    do {                     \
-        if (!(cond))         \
-            return __LINE__; \
+#define WANT(cond)                                                                                                     \
+    do {                                                                                                               \
+        if (!(cond))                                                                                                   \
+            return __LINE__;                                                                                           \
     } while (0)
 
 static int nid_of(int rank)

@@ -50,8 +50,8 @@ static void test_nid_list_allows_blanks_between_items(void **state)
 static void test_nid_list_refuses_everything_else(void **state)
 {
     static const char *const wrong[] = {
-        "", ",", "1,", ",1", "1,,2", "a", "1x", "-1", "1*", "1*0", "1*-2", "*2", "1 2", "1*2*3", "0x10",
-        "2147483648", "1*16777217", "1*16777216,1",
+        "",    ",",    "1,", ",1",  "1,,2",  "a",    "1x",         "-1",         "1*",
+        "1*0", "1*-2", "*2", "1 2", "1*2*3", "0x10", "2147483648", "1*16777217", "1*16777216,1",
     };
     int *nids = NULL;
     int n = -1;

@@ -79,10 +79,8 @@ static void test_one_rank_stays_where_it_is(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order_holds_every_rank_once),
-        cmocka_unit_test(test_same_seed_gives_the_same_order),
-        cmocka_unit_test(test_other_seed_gives_another_order),
-        cmocka_unit_test(test_order_is_never_rank_order),
+        cmocka_unit_test(test_order_holds_every_rank_once),    cmocka_unit_test(test_same_seed_gives_the_same_order),
+        cmocka_unit_test(test_other_seed_gives_another_order), cmocka_unit_test(test_order_is_never_rank_order),
         cmocka_unit_test(test_one_rank_stays_where_it_is),
     };
 

@@ -53,7 +53,7 @@ static void test_published_nodes_are_where_they_were(void **state)
     (void)state;
     expect_place(2305, 6, 0, 0);
     expect_place(2313, 6, 0, 2);
-    expect_place(13055, 35 - 2, 5, 15);     /* c7-5c2s15n3: row 5, columns 6 and 7 are the fourth group of the row */
+    expect_place(13055, 35 - 2, 5, 15); /* c7-5c2s15n3: row 5, columns 6 and 7 are the fourth group of the row */
 }
 
 static void test_four_nodes_share_a_coordinate(void **state)
@@ -62,7 +62,7 @@ static void test_four_nodes_share_a_coordinate(void **state)
     for (uint32_t nid = 64; nid < 68; nid++)
         expect_place(nid, 0, 1, 0);
     expect_place(68, 0, 1, 1);
-    expect_place(192, 0, 3, 0);             /* the group's second cabinet */
+    expect_place(192, 0, 3, 0); /* the group's second cabinet */
     expect_place(384, 1, 0, 0);
 }
 
@@ -84,7 +84,7 @@ static void test_own_node_is_the_rank_s(void **state)
     (void)state;
     assert_int_equal(rca_get_nodeid(&node), 0);
     assert_int_equal(node.rs_node_s._node_id, 2305);
-    expect_name(&node, 0, 1, 0, 0, 1);      /* c0-1c0s0n1 */
+    expect_name(&node, 0, 1, 0, 0, 1); /* c0-1c0s0n1 */
     assert_int_equal(rca_get_nodeid(NULL), -1);
 }
 

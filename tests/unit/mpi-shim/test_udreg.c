@@ -17,7 +17,7 @@
 #include <cmocka.h>
 #include <udreg_pub.h>
 
-#define PAGE 4096ull
+#define PAGE    4096ull
 #define N_PAGES 64u
 
 /* What the callbacks saw, and what the registration callback shall answer. */
@@ -27,15 +27,15 @@ struct device {
     uint32_t n_deregistered;
     uint64_t first;
     uint64_t length;
-    void *answer;           /* NULL: `mark` */
+    void *answer; /* NULL: `mark` */
     bool has_no_room;
-    bool evicts;            /* call back into the cache */
+    bool evicts; /* call back into the cache */
     void *deregistered;
     uint32_t n_destroyed;
 };
 
 static int mark;
-static unsigned char *pages;    /* N_PAGES, mapped anew by each test */
+static unsigned char *pages; /* N_PAGES, mapped anew by each test */
 
 static void *register_pages(void *addr, uint64_t length, void *context)
 {
@@ -69,9 +69,14 @@ static void destroyed(void *context)
 
 static udreg_cache_attr_t attributes(struct device *d, const char *name, uint32_t modes, uint32_t max_entries)
 {
-    udreg_cache_attr_t attr = { .max_entries = max_entries, .modes = modes, .reg_context = d, .dreg_context = d,
-                                .destructor_context = d, .device_reg_func = register_pages,
-                                .device_dereg_func = deregister_pages, .destructor_callback = destroyed };
+    udreg_cache_attr_t attr = { .max_entries = max_entries,
+                                .modes = modes,
+                                .reg_context = d,
+                                .dreg_context = d,
+                                .destructor_context = d,
+                                .device_reg_func = register_pages,
+                                .device_dereg_func = deregister_pages,
+                                .destructor_callback = destroyed };
 
     snprintf(attr.cache_name, sizeof(attr.cache_name), "%s", name);
     return attr;
@@ -236,11 +241,11 @@ static void test_a_covered_range_hits(void **state)
     (void)state;
     open_cache(&d, 0, 8);
     e = take(&d, pages, 16 * PAGE);
-    take(&d, pages + 2 * PAGE, PAGE);           /* a hit itself */
+    take(&d, pages + 2 * PAGE, PAGE); /* a hit itself */
     assert_ptr_equal(take(&d, pages + 15 * PAGE + 7, PAGE - 7), e);
     assert_ptr_equal(take(&d, pages, 16 * PAGE), e);
     assert_int_equal(d.n_registered, 1);
-    take(&d, pages + 15 * PAGE, PAGE + 1);      /* reaches further */
+    take(&d, pages + 15 * PAGE, PAGE + 1); /* reaches further */
     assert_int_equal(d.n_registered, 2);
     assert_int_equal(stat_of(&d, UDREG_STAT_CACHE_HIT), 3);
     assert_int_equal(stat_of(&d, UDREG_STAT_CACHE_MISS), 2);
@@ -254,7 +259,7 @@ static void test_a_long_entry_is_found_behind_short_ones(void **state)
 
     (void)state;
     open_cache(&d, 0, N_PAGES);
-    for (uint32_t i = 1; i < 30; i++)           /* first, so that the long one does not cover them */
+    for (uint32_t i = 1; i < 30; i++) /* first, so that the long one does not cover them */
         take(&d, pages + i * PAGE, PAGE);
     e = take(&d, pages, 40 * PAGE);
     assert_ptr_equal(take(&d, pages + 10 * PAGE, 20 * PAGE), e);
@@ -276,7 +281,7 @@ static void test_callback_results_become_codes(void **state)
     assert_int_equal(UDREG_Register(d.cache, pages, 1, &e), UDREG_RC_ERROR_NO_DEVICE);
     assert_null(e);
     d.answer = NULL;
-    take(&d, pages, 1);                         /* the failures left no entry: there is room for one */
+    take(&d, pages, 1); /* the failures left no entry: there is room for one */
     d.n_registered -= 2;
     close_cache(&d);
 }
@@ -388,12 +393,12 @@ static void test_a_full_cache_evicts_what_was_unused_longest(void **state)
         e[i] = take(&d, pages + 2 * (unsigned)i * PAGE, PAGE);
     UDREG_DecrRefcount(d.cache, e[1]);
     UDREG_DecrRefcount(d.cache, e[0]);
-    UDREG_DecrRefcount(d.cache, take(&d, pages + 2 * PAGE, PAGE));     /* e[1] was used since */
-    e[1]->device_data = NULL;       /* would not be counted */
+    UDREG_DecrRefcount(d.cache, take(&d, pages + 2 * PAGE, PAGE)); /* e[1] was used since */
+    e[1]->device_data = NULL;                                      /* would not be counted */
     take(&d, pages + 20 * PAGE, PAGE);
     assert_int_equal(d.n_deregistered, 1);
     assert_int_equal(stat_of(&d, UDREG_STAT_CACHE_EVICTED), 1);
-    take(&d, pages, PAGE);          /* e[0] is gone; e[1] goes */
+    take(&d, pages, PAGE); /* e[0] is gone; e[1] goes */
     assert_int_equal(d.n_registered, 5);
     d.n_registered--;
     close_cache(&d);
@@ -411,7 +416,7 @@ static void test_a_cache_full_of_references_has_no_room(void **state)
     assert_int_equal(UDREG_Register(d.cache, pages + 2 * PAGE, PAGE, &e), UDREG_RC_NO_SPACE);
     assert_null(e);
     assert_int_equal(UDREG_Evict(d.cache), UDREG_RC_NO_MATCH);
-    take(&d, pages, PAGE);          /* hits need none */
+    take(&d, pages, PAGE); /* hits need none */
     close_cache(&d);
 }
 
@@ -544,7 +549,7 @@ static void test_an_entry_in_use_is_deregistered_at_its_last_drop(void **state)
     open_cache(&d, WATCHED, 8);
     e = take(&d, pages, 4 * PAGE);
     remap(pages, PAGE);
-    take(&d, pages, PAGE);          /* not by the old one */
+    take(&d, pages, PAGE); /* not by the old one */
     assert_int_equal(d.n_registered, 2);
     assert_int_equal(d.n_deregistered, 0);
     UDREG_DecrRefcount(d.cache, e);
@@ -608,7 +613,7 @@ static void *map_and_unmap(void *arg)
 
         if (UDREG_Register(w->device->cache, w->at, PAGE, &e) != UDREG_RC_SUCCESS)
             return NULL;
-        if (e->device_data == w)    /* what the last round left */
+        if (e->device_data == w) /* what the last round left */
             w->n_stale++;
         e->device_data = w;
         UDREG_DecrRefcount(w->device->cache, e);

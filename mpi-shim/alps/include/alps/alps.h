@@ -12,6 +12,6 @@
 #define ALPS_XT_NID          "/proc/cray_xt/nid"   /* decimal node id */
 #define ALPS_XT_CNAME        "/proc/cray_xt/cname" /* physical name */
 #define ALPS_XT_HOSTNAME_FMT "nid%05d"
-#define ALPS_XT_HOSTNAME_LEN 9                     /* with the NUL */
+#define ALPS_XT_HOSTNAME_LEN 9 /* with the NUL */
 
 #endif

@@ -13,11 +13,11 @@
 /** An application, seen from one of its nodes. A PE is a process. */
 typedef struct alpsAppLayout {
     uint64_t apid;
-    int numPes;         /* in the application */
-    int numCmds;        /* programs of an MPMD launch, else 1 */
-    int numPesHere;     /* on this node */
-    int firstPe;        /* lowest on this node */
-    int controlNid;     /* node of PE 0 */
+    int numPes;     /* in the application */
+    int numCmds;    /* programs of an MPMD launch, else 1 */
+    int numPesHere; /* on this node */
+    int firstPe;    /* lowest on this node */
+    int controlNid; /* node of PE 0 */
 } alpsAppLayout_t;
 
 #endif

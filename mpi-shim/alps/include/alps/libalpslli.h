@@ -22,7 +22,7 @@ extern "C" {
 
 /* Results and statuses */
 #define ALPS_APP_LLI_ALPS_STAT_OK    0
-#define ALPS_APP_LLI_ALPS_STAT_ERROR 1  /* no such request; nothing known; wrong order of calls; wrong argument */
+#define ALPS_APP_LLI_ALPS_STAT_ERROR 1 /* no such request; nothing known; wrong order of calls; wrong argument */
 
 /* Requests */
 #define ALPS_APP_LLI_ALPS_REQ_APID    1 /* answer: uint64_t, the application id */
@@ -33,7 +33,7 @@ extern "C" {
 /** One credential: what a process needs to join a communication domain. */
 typedef struct alpsAppGni {
     uint32_t device_id;
-    int32_t local_addr;     /* NIC address of this node */
+    int32_t local_addr; /* NIC address of this node */
     uint32_t cookie;
     uint32_t ptag;
 } alpsAppGni_t;
@@ -43,8 +43,8 @@ typedef struct alpsAppGni {
  * at most.
  */
 typedef struct alpsAppLLIGni {
-    int32_t type;           /* 0 */
-    int32_t len;            /* bytes of all credentials */
+    int32_t type; /* 0 */
+    int32_t len;  /* bytes of all credentials */
     int32_t count;
     union {
         uint64_t alignment;
