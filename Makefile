@@ -14,7 +14,7 @@ DEMO_JOB   = $(BUILD)/emunic/emunic run -n 4 --machine aries:groups=2 --place sc
 # In CI every warning is an error.
 SETUP_ARGS = $(if $(CI),--werror)
 
-.PHONY: all deps build demo check check-sanitize check-threads check-multihost soak bench fidelity install clean
+.PHONY: all deps build demo check check-sanitize check-threads check-multihost soak bench fidelity format install clean
 
 all: build
 
@@ -36,6 +36,10 @@ demo: build
 	@echo "    PKG_CONFIG_PATH=$(abspath $(BUILD))/meson-uninstalled pkg-config --cflags --libs cray-ugni cray-pmi"
 	@echo "and run it with"
 	@echo "    $(BUILD)/emunic/emunic run -n 4 -- ./your_program its arguments"
+
+# C as .clang-format says.
+format: deps
+	@$(PYTHON) tests/tools/check_format.py --apply .
 
 # All suites, then one line of totals. The sanitized build runs everything but fuzz, experiments and third-party tests
 # once more, a build with ThreadSanitizer the tests of several threads.

@@ -6,6 +6,7 @@
 set -eu
 
 packages="
+clang-format
 gcc
 libc6-dev
 meson
