@@ -95,7 +95,7 @@ static void describe_classes(const json_t *rule, char *text, size_t len)
     size_t i;
 
     text[0] = '\0';
-    json_array_foreach (json_object_get(rule, "classes"), i, name) {
+    json_array_foreach(json_object_get(rule, "classes"), i, name) {
         int more = snprintf(text + used, len - used, "%s%s", i ? "," : "", json_string_value(name));
 
         used += more > 0 && (size_t)more < len - used ? (size_t)more : 0;
@@ -162,10 +162,10 @@ int emu_cli_print_faults(const json_t *report, uint32_t only_domain, unsigned in
     int r = 0;
 
     emu_cli_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-    json_array_foreach (json_object_get(report, "domains"), i, domain) {
+    json_array_foreach(json_object_get(report, "domains"), i, domain) {
         if (only_domain != EMU_FAULT_ALL_DOMAINS && number_of(domain, "domain") != only_domain)
             continue;
-        json_array_foreach (json_object_get(domain, "rules"), k, rule)
+        json_array_foreach(json_object_get(domain, "rules"), k, rule)
             add_rule(&table, number_of(domain, "domain"), rule);
     }
     if (table.n_cells > 0)
@@ -194,7 +194,7 @@ static int print_broken(const json_t *report, FILE *out)
     if (json_array_size(broken) == 0)
         return 0;
     emu_cli_table_init(&table, broken_columns, sizeof(broken_columns) / sizeof(broken_columns[0]));
-    json_array_foreach (broken, i, thing) {
+    json_array_foreach(broken, i, thing) {
         emu_cli_table_text(&table, text_of(thing, "thing"));
         emu_cli_table_number(&table, number_of(thing, "index"));
         emu_cli_table_text(&table, text_of(thing, "name"));
@@ -213,7 +213,7 @@ static void print_watcher_log(const json_t *report, FILE *out)
 
     if (json_array_size(lines) > 0)
         fprintf(out, "  watcher log\n");
-    json_array_foreach (lines, i, line)
+    json_array_foreach(lines, i, line)
         fprintf(out, "  %s\n", json_string_value(line));
 }
 

@@ -100,7 +100,7 @@ static double longest_time(const json_t *links)
     const json_t *link;
     size_t i;
 
-    json_array_foreach (links, i, link) {
+    json_array_foreach(links, i, link) {
         if (time_of(link) > longest)
             longest = time_of(link);
     }

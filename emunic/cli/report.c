@@ -38,7 +38,7 @@ static const char *cname_of(const json_t *domain, uint64_t nid)
     const json_t *node;
     size_t i;
 
-    json_array_foreach (json_object_get(domain, "nodes"), i, node) {
+    json_array_foreach(json_object_get(domain, "nodes"), i, node) {
         if (number_of(node, "nid") == nid)
             return text_of(node, "cname");
     }
@@ -76,7 +76,7 @@ static int print_ports(const json_t *domain, const json_t *hosts, FILE *out)
     if (json_array_size(json_object_get(domain, "ports")) == 0)
         return 0;
     init_table(&table, port_columns, N_COLUMNS(port_columns), hosts);
-    json_array_foreach (json_object_get(domain, "ports"), i, port) {
+    json_array_foreach(json_object_get(domain, "ports"), i, port) {
         add_host(&table, hosts, port);
         emu_cli_table_number(&table, number_of(port, "port"));
         emu_cli_table_number(&table, number_of(port, "nid"));
@@ -105,7 +105,7 @@ static int print_memory(const json_t *domain, const json_t *hosts, FILE *out)
     int r = 0;
 
     init_table(&table, memory_columns, N_COLUMNS(memory_columns), hosts);
-    json_array_foreach (json_object_get(domain, "ports"), i, port) {
+    json_array_foreach(json_object_get(domain, "ports"), i, port) {
         const json_t *memory = json_object_get(port, "memory");
 
         if (number_of(port, "memory_domains") == 0 || !memory)
@@ -163,8 +163,8 @@ static uint64_t count_on(const json_t *report, const char *key, uint64_t host)
     size_t i;
     size_t k;
 
-    json_array_foreach (json_object_get(report, "domains"), i, domain) {
-        json_array_foreach (json_object_get(domain, key), k, thing)
+    json_array_foreach(json_object_get(report, "domains"), i, domain) {
+        json_array_foreach(json_object_get(domain, key), k, thing)
             n += number_of(thing, "host") == host;
     }
     return n;
@@ -179,7 +179,7 @@ static void print_host_lines(const json_t *host, FILE *out)
     if (*text_of(host, "processors"))
         fprintf(out, "  host %s on processors %s: %s\n", text_of(host, "name"), text_of(host, "processors"),
                 text_of(host, "why"));
-    json_array_foreach (json_object_get(host, "unreached"), i, name)
+    json_array_foreach(json_object_get(host, "unreached"), i, name)
         fprintf(out, "  host %s has no session with %s\n", text_of(host, "name"),
                 json_is_string(name) ? json_string_value(name) : "");
 }
@@ -198,7 +198,7 @@ static int print_hosts(const json_t *report, FILE *out)
     if (json_array_size(json_object_get(report, "hosts")) == 0)
         return 0;
     emu_cli_table_init(&table, host_columns, N_COLUMNS(host_columns));
-    json_array_foreach (json_object_get(report, "hosts"), i, host) {
+    json_array_foreach(json_object_get(report, "hosts"), i, host) {
         emu_cli_table_number(&table, number_of(host, "host"));
         emu_cli_table_text(&table, text_of(host, "name"));
         emu_cli_table_text(&table, text_of(host, "state"));
@@ -212,7 +212,7 @@ static int print_hosts(const json_t *report, FILE *out)
     }
     r = emu_cli_table_print(&table, 2, out);
     emu_cli_table_fini(&table);
-    json_array_foreach (json_object_get(report, "hosts"), i, host)
+    json_array_foreach(json_object_get(report, "hosts"), i, host)
         print_host_lines(host, out);
     return r;
 }
@@ -232,7 +232,7 @@ int emu_cli_print_status(const json_t *report, FILE *out)
     if (json_array_size(hosts) == 0)
         fprintf(out, "  on processors %s: %s\n", text_of(placement, "processors"), text_of(placement, "why"));
     r = print_hosts(report, out);
-    json_array_foreach (json_object_get(report, "domains"), i, domain) {
+    json_array_foreach(json_object_get(report, "domains"), i, domain) {
         if (r == 0)
             r = print_domain(domain, hosts, out);
     }
@@ -276,7 +276,7 @@ static int describe_path(const json_t *path, char **text_out)
 
     if (!out)
         return -errno;
-    json_array_foreach (path, i, name) {
+    json_array_foreach(path, i, name) {
         const char *text = json_string_value(name);
         bool has_parallels;
 
@@ -311,7 +311,7 @@ int emu_cli_print_paths(const json_t *report, FILE *out)
     if (json_array_size(flows) == 0)
         return 0;
     emu_cli_table_init(&table, path_columns, N_COLUMNS(path_columns));
-    json_array_foreach (flows, i, flow) {
+    json_array_foreach(flows, i, flow) {
         char *path = NULL;
 
         for (size_t k = 0; k < N_COLUMNS(keys); k++)

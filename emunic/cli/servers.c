@@ -140,7 +140,7 @@ void emu_cli_tell_missing(const char *verb, const json_t *report)
     const json_t *name;
     size_t i;
 
-    json_array_foreach (json_object_get(report, "missing_hosts"), i, name)
+    json_array_foreach(json_object_get(report, "missing_hosts"), i, name)
         fprintf(stderr, "emunic %s: host %s has not answered: what it knows is missing\n", verb,
                 json_is_string(name) ? json_string_value(name) : "");
 }
@@ -221,7 +221,7 @@ static int print_tables(const char *verb, const json_t *answers, int (*print)(co
     size_t i;
     int r = 0;
 
-    json_array_foreach (servers, i, report) {
+    json_array_foreach(servers, i, report) {
         if (r == 0)
             r = print(report, what);
     }

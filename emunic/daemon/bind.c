@@ -83,7 +83,7 @@ static unsigned list_ranks(const struct emu_bind *bind, struct emu_place_ranks *
     const struct emu_bind_group *group;
     unsigned n = 0;
 
-    LIST_FOREACH (group, &bind->groups, link) {
+    LIST_FOREACH(group, &bind->groups, link) {
         if (ranks_out)
             ranks_out[n] = (struct emu_place_ranks){ .set = group->set, .n = group->n };
         n++;
@@ -153,7 +153,7 @@ static struct emu_bind_group *find_group(struct emu_bind *bind)
 {
     struct emu_bind_group *group;
 
-    LIST_FOREACH (group, &bind->groups, link) {
+    LIST_FOREACH(group, &bind->groups, link) {
         if (hwloc_bitmap_isequal(group->set, bind->scratch))
             return group;
     }

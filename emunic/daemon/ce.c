@@ -135,7 +135,7 @@ void emu_ce_queue_those_who_name(const struct emu_ce_end *e)
 {
     struct emu_ce_end *other;
 
-    LIST_FOREACH (other, &e->domain->ces, link) {
+    LIST_FOREACH(other, &e->domain->ces, link) {
         if (emu_ce_has_link_to(other, e))
             emu_ce_queue(other);
     }
@@ -145,7 +145,7 @@ void emu_ce_queue_broken(const struct emu_domain *domain)
 {
     struct emu_ce_end *e;
 
-    LIST_FOREACH (e, &domain->ces, link) {
+    LIST_FOREACH(e, &domain->ces, link) {
         if (e->broken)
             emu_ce_queue(e);
     }
@@ -545,7 +545,7 @@ static struct emu_ce_end *first_that_runs(const struct emu_server *server)
 {
     struct emu_ce_end *e;
 
-    TAILQ_FOREACH (e, &server->ce_work, work_link) {
+    TAILQ_FOREACH(e, &server->ce_work, work_link) {
         if (e->domain->suspension == EMU_RUNS)
             return e;
     }
@@ -576,7 +576,7 @@ uint32_t emu_ce_in_use(const struct emu_domain *domain, uint32_t nid)
     const struct emu_ce_end *e;
     uint32_t n = 0;
 
-    LIST_FOREACH (e, &domain->ces, link)
+    LIST_FOREACH(e, &domain->ces, link)
         n += e->nid == nid;
     return n;
 }

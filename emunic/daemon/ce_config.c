@@ -339,7 +339,7 @@ void emu_ce_drop_port(struct emu_port_end *port)
         e = next;
     }
     /* Of those that are still in doubt. */
-    LIST_FOREACH (e, &port->domain->ces, link) {
+    LIST_FOREACH(e, &port->domain->ces, link) {
         if (e->port == port)
             e->port = NULL;
     }
@@ -350,7 +350,7 @@ void emu_ce_drop_cq(struct emu_port_end *port, uint32_t cq)
 {
     struct emu_ce_end *e;
 
-    LIST_FOREACH (e, &port->domain->ces, link) {
+    LIST_FOREACH(e, &port->domain->ces, link) {
         if (e->port == port && e->cq == cq)
             e->cq = EMU_CQ_NONE;
     }

@@ -429,7 +429,7 @@ void emu_ce_posts_lose_host(struct emu_server *server, const struct emu_domain *
         if (post && post->host == host && post->port->domain == domain)
             fail_post(post, EMU_STATUS_NETWORK);
     }
-    LIST_FOREACH (e, &domain->ces, link)
+    LIST_FOREACH(e, &domain->ces, link)
         forget_posters(e, host);
 }
 
@@ -446,8 +446,8 @@ static bool has_twin(const struct emu_port_end *port)
     const struct emu_member *member;
     const struct emu_port_end *other;
 
-    LIST_FOREACH (member, &port->domain->members, link) {
-        LIST_FOREACH (other, &member->ports, member_link) {
+    LIST_FOREACH(member, &port->domain->members, link) {
+        LIST_FOREACH(other, &member->ports, member_link) {
             if (other != port && other->nid == port->nid && other->instance_id == port->instance_id)
                 return true;
         }
@@ -503,7 +503,7 @@ static void drop_leaver(struct emu_domain *domain, const struct leaver *leaver)
 {
     struct emu_ce_end *e;
 
-    LIST_FOREACH (e, &domain->ces, link) {
+    LIST_FOREACH(e, &domain->ces, link) {
         if (e->is_configured && !e->broken && loses(e, leaver))
             emu_ce_break_tree(e, EMU_STATUS_PEER_GONE);
     }

@@ -124,7 +124,7 @@ void emu_ce_forget(struct emu_server *server, const struct emu_connection *conne
 
     if (!server->ce_hosts)
         return;
-    LIST_FOREACH (wait, &server->ce_hosts->waits, link) {
+    LIST_FOREACH(wait, &server->ce_hosts->waits, link) {
         if (wait->connection == connection)
             wait->connection = NULL;
     }

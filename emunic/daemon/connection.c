@@ -114,7 +114,7 @@ static const struct emu_domain *domain_meant(struct emu_connection *c, const str
 
     if (rank->cookie != 0)
         return emu_domain_find(c->server, 255, rank->cookie);
-    LIST_FOREACH (domain, &c->server->domains, link) {
+    LIST_FOREACH(domain, &c->server->domains, link) {
         if (emu_member_find(domain, c->peer.pid))
             return domain;
         if (!first && emu_domain_may_use(domain, &c->peer))

@@ -64,7 +64,7 @@ static struct emu_datagram *find_by_ep(struct emu_port_end *port, uint32_t ep)
 {
     struct emu_datagram *d;
 
-    TAILQ_FOREACH (d, &port->datagrams, link) {
+    TAILQ_FOREACH(d, &port->datagrams, link) {
         if (d->ep == ep && !d->has_no_ep)
             return d;
     }
@@ -95,7 +95,7 @@ static bool exchange_is_open(struct emu_port_end *port, const struct emu_msg_dat
     bool is_self = wanted->remote_nid == port->nid && wanted->remote_instance == port->instance_id;
     struct emu_datagram *d;
 
-    TAILQ_FOREACH (d, &port->datagrams, link) {
+    TAILQ_FOREACH(d, &port->datagrams, link) {
         /* A wildcard of ours that an offer of this peer waits to be claimed for. */
         if (emu_datagram_is_wildcard(d) && d->claimed && d->claimed->nid == wanted->remote_nid &&
             d->claimed->instance_id == wanted->remote_instance)
@@ -193,7 +193,7 @@ int emu_datagram_probe(struct emu_port_end *port, struct emu_msg_datagram *asked
     bool asks_id = (asked->flags & EMU_DATAGRAM_HAS_ID) != 0;
     struct emu_datagram *d;
 
-    TAILQ_FOREACH (d, &port->datagrams, link) {
+    TAILQ_FOREACH(d, &port->datagrams, link) {
         if (!emu_datagram_is_final(d) || (asks_id && (d->flags & EMU_DATAGRAM_HAS_ID) == 0))
             continue;
         asked->id = d->id;
@@ -244,7 +244,7 @@ static void limit_orphans(struct emu_port_end *port)
     struct emu_datagram *d;
     unsigned n = 0;
 
-    TAILQ_FOREACH (d, &port->datagrams, link) {
+    TAILQ_FOREACH(d, &port->datagrams, link) {
         if (!d->has_no_ep)
             continue;
         if (!oldest)

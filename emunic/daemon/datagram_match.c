@@ -42,7 +42,7 @@ static struct emu_datagram *find_partner(struct emu_port_end *peer, uint32_t nid
     struct emu_datagram *wildcard = NULL;
     struct emu_datagram *d;
 
-    TAILQ_FOREACH (d, &peer->datagrams, link) {
+    TAILQ_FOREACH(d, &peer->datagrams, link) {
         if (!emu_datagram_is_free(d) || d == mine)
             continue;
         if (emu_datagram_points_to(d, nid, instance_id))
@@ -65,7 +65,7 @@ static void match_near(struct emu_port_end *port, struct emu_datagram *d)
 {
     struct emu_port_end *peer;
 
-    LIST_FOREACH (peer, &port->server->ports, link) {
+    LIST_FOREACH(peer, &port->server->ports, link) {
         struct emu_datagram *other;
 
         if (peer->domain != port->domain || !points_at(d, peer) || !is_in_reach(port, peer->nid))
@@ -113,10 +113,10 @@ static bool is_faced(const struct emu_port_end *port, const struct emu_far_datag
     const struct emu_port_end *p;
     const struct emu_datagram *d;
 
-    LIST_FOREACH (p, &port->server->ports, link) {
+    LIST_FOREACH(p, &port->server->ports, link) {
         if (p->domain != port->domain || p->nid != port->nid || p->instance_id != port->instance_id)
             continue;
-        TAILQ_FOREACH (d, &p->datagrams, link) {
+        TAILQ_FOREACH(d, &p->datagrams, link) {
             if (d->state == EMU_DATAGRAM_PENDING && d->not_before_ns == 0 &&
                 emu_datagram_points_to(d, offered->nid, offered->instance_id))
                 return true;
@@ -146,12 +146,12 @@ static void match_wildcard(struct emu_port_end *port, struct emu_datagram *d)
     struct emu_datagram *first = NULL;
     struct emu_port_end *peer;
 
-    LIST_FOREACH (peer, &port->server->ports, link) {
+    LIST_FOREACH(peer, &port->server->ports, link) {
         struct emu_datagram *other;
 
         if (peer->domain != port->domain || !is_in_reach(port, peer->nid))
             continue;
-        TAILQ_FOREACH (other, &peer->datagrams, link) {
+        TAILQ_FOREACH(other, &peer->datagrams, link) {
             if (!emu_datagram_is_free(other) || !points_at(other, port))
                 continue;
             if (!first || other->posted_ns < first->posted_ns) {
@@ -182,7 +182,7 @@ void emu_datagram_match_offer(struct emu_server *server, struct emu_domain *doma
 {
     struct emu_port_end *port;
 
-    LIST_FOREACH (port, &server->ports, link) {
+    LIST_FOREACH(port, &server->ports, link) {
         struct emu_datagram *d;
 
         if (port->domain != domain || port->nid != offered->to_nid || port->instance_id != offered->to_instance ||
@@ -236,7 +236,7 @@ static void look_at_port(struct emu_port_end *port, uint64_t now_ns)
     struct emu_datagram *d;
 
     port->fault.datagram_at_ns = 0;
-    TAILQ_FOREACH (d, &port->datagrams, link) {
+    TAILQ_FOREACH(d, &port->datagrams, link) {
         if (d->not_before_ns == 0 || d->not_before_ns == UINT64_MAX)
             continue;
         if (d->not_before_ns <= now_ns) {
@@ -259,7 +259,7 @@ void emu_datagram_look_at_delayed(struct emu_server *server)
     if (server->n_delayed_datagrams == 0)
         return;
     now_ns = emu_clock_ns();
-    LIST_FOREACH (port, &server->ports, link) {
+    LIST_FOREACH(port, &server->ports, link) {
         if (port->fault.datagram_at_ns != 0 && port->fault.datagram_at_ns <= now_ns)
             look_at_port(port, now_ns);
     }
@@ -271,8 +271,8 @@ void emu_datagram_look_at_all(struct emu_server *server)
     struct emu_datagram *d;
 
     /* A wildcard pairs when the one that points at it is looked at, unless that is on another host. */
-    LIST_FOREACH (port, &server->ports, link) {
-        TAILQ_FOREACH (d, &port->datagrams, link) {
+    LIST_FOREACH(port, &server->ports, link) {
+        TAILQ_FOREACH(d, &port->datagrams, link) {
             if (emu_datagram_is_free(d) && (emu_hosts_are_several(server) || !emu_datagram_is_wildcard(d)))
                 emu_datagram_match(port, d);
         }

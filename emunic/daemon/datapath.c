@@ -373,7 +373,7 @@ bool emu_datapath_has_work(struct emu_server *server)
 
     if (emu_ce_has_work(server) || emu_remote_has_work(server))
         return true;
-    LIST_FOREACH (port, &server->ports, link) {
+    LIST_FOREACH(port, &server->ports, link) {
         if (port->domain->suspension == EMU_RUNS &&
             (port->n_transfers > 0 || (port->fault.held_until_ns == 0 && !emu_network_is_quiesced(server) &&
                                        atomic_load_explicit(&port->segment->tail, memory_order_acquire) != port->head)))

@@ -243,7 +243,7 @@ struct emu_domain *emu_domain_find(struct emu_server *server, uint32_t ptag, uin
 {
     struct emu_domain *domain;
 
-    LIST_FOREACH (domain, &server->domains, link) {
+    LIST_FOREACH(domain, &server->domains, link) {
         if (!domain->is_ending && domain->cookie == cookie && (ptag == 255 || domain->ptag == ptag))
             return domain;
     }
@@ -322,8 +322,8 @@ void emu_domain_disturb(struct emu_domain *domain)
     struct emu_member *member;
     struct emu_port_end *port;
 
-    LIST_FOREACH (member, &domain->members, link) {
-        LIST_FOREACH (port, &member->ports, member_link)
+    LIST_FOREACH(member, &domain->members, link) {
+        LIST_FOREACH(port, &member->ports, member_link)
             emu_rest_disturb(port->segment);
     }
 }
@@ -333,7 +333,7 @@ void emu_domain_destroy(struct emu_server *server, struct emu_domain *domain)
     struct emu_connection *c;
     struct emu_member *member;
 
-    LIST_FOREACH (c, &server->connections, link) {
+    LIST_FOREACH(c, &server->connections, link) {
         if (c->job == domain)
             c->job = NULL;
     }
@@ -375,7 +375,7 @@ static void signal_members(struct emu_domain *domain, int signal)
 {
     struct emu_member *member;
 
-    LIST_FOREACH (member, &domain->members, link)
+    LIST_FOREACH(member, &domain->members, link)
         syscall(SYS_pidfd_send_signal, member->pidfd, signal, NULL, 0);
 }
 
@@ -385,8 +385,8 @@ static void drop_channels(struct emu_domain *domain)
     struct emu_member *member;
     struct emu_port_end *port;
 
-    LIST_FOREACH (member, &domain->members, link) {
-        LIST_FOREACH (port, &member->ports, member_link)
+    LIST_FOREACH(member, &domain->members, link) {
+        LIST_FOREACH(port, &member->ports, member_link)
             emu_channel_end_drop_all(port);
     }
 }
@@ -409,7 +409,7 @@ static bool has_launched_job(const struct emu_server *server)
 {
     const struct emu_domain *domain;
 
-    LIST_FOREACH (domain, &server->domains, link) {
+    LIST_FOREACH(domain, &server->domains, link) {
         if (!domain->is_declared)
             return true;
     }
@@ -450,7 +450,7 @@ struct emu_member *emu_member_find(struct emu_domain *domain, pid_t pid)
 {
     struct emu_member *member;
 
-    LIST_FOREACH (member, &domain->members, link) {
+    LIST_FOREACH(member, &domain->members, link) {
         if (member->pid == pid)
             return member;
     }
@@ -463,7 +463,7 @@ static void member_ready(struct emu_server *server, struct emu_watch *watch, uin
     struct emu_port_end *port;
 
     (void)events;
-    LIST_FOREACH (port, &member->ports, member_link)
+    LIST_FOREACH(port, &member->ports, member_link)
         port->connection->hung_up = true;
     emu_log(EMU_LOG_DEBUG, "pid %d has ended with %u ports", (int)member->pid, member->n_ports);
     emu_member_destroy(server, member);

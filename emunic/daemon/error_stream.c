@@ -141,7 +141,7 @@ void emu_error_lose(struct emu_server *server, uint32_t n_lost)
 {
     struct emu_error_sub *sub;
 
-    LIST_FOREACH (sub, &server->error_subs, link)
+    LIST_FOREACH(sub, &server->error_subs, link)
         sub->serial += n_lost;
 }
 
@@ -154,7 +154,7 @@ void emu_error_tell_here(struct emu_server *server, const struct emu_domain *dom
     record.ptag = (uint8_t)domain->ptag;
     if (record.timestamp_ns == 0)
         record.timestamp_ns = now_since_1970_ns();
-    LIST_FOREACH (sub, &server->error_subs, link) {
+    LIST_FOREACH(sub, &server->error_subs, link) {
         if (wants(sub, domain, record.category))
             put(sub, &record);
     }
@@ -208,7 +208,7 @@ void emu_error_watch_all(struct emu_server *server)
 {
     struct emu_domain *domain;
 
-    LIST_FOREACH (domain, &server->domains, link)
+    LIST_FOREACH(domain, &server->domains, link)
         emu_error_watch_domain(server, domain);
 }
 
@@ -232,7 +232,7 @@ static uint32_t count_of(const struct emu_server *server, uid_t uid)
     const struct emu_error_sub *sub;
     uint32_t n = 0;
 
-    LIST_FOREACH (sub, &server->error_subs, link)
+    LIST_FOREACH(sub, &server->error_subs, link)
         n += sub->uid == uid;
     return n;
 }

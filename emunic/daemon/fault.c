@@ -577,7 +577,7 @@ uint64_t emu_fault_next_ns(const struct emu_server *server)
     uint64_t next_ns = UINT64_MAX;
     const struct emu_port_end *port;
 
-    LIST_FOREACH (port, &server->ports, link) {
+    LIST_FOREACH(port, &server->ports, link) {
         if (port->fault.held_until_ns != 0 && port->fault.held_until_ns < next_ns)
             next_ns = port->fault.held_until_ns;
         if (port->fault.datagram_at_ns != 0 && port->fault.datagram_at_ns < next_ns)

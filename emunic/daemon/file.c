@@ -137,7 +137,7 @@ static struct emu_file *find(const struct emu_member *member, const struct stat 
 {
     struct emu_file *file;
 
-    LIST_FOREACH (file, &member->files, link) {
+    LIST_FOREACH(file, &member->files, link) {
         if (file->dev == st->st_dev && file->ino == st->st_ino && file->is_writable == is_writable)
             return file;
     }

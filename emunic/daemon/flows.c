@@ -22,8 +22,8 @@ struct emu_flow_counts emu_flow_between(const struct emu_domain *domain, uint32_
     const struct emu_member *member;
     const struct emu_port_end *port;
 
-    LIST_FOREACH (member, &domain->members, link) {
-        LIST_FOREACH (port, &member->ports, member_link) {
+    LIST_FOREACH(member, &domain->members, link) {
+        LIST_FOREACH(port, &member->ports, member_link) {
             if (port->node_index == src)
                 emu_port_end_add_flow(port, dst, &sum);
         }
@@ -85,7 +85,7 @@ void emu_flows_add_loads(const struct emu_server *server, struct emu_link_load *
 {
     const struct emu_domain *domain;
 
-    LIST_FOREACH (domain, &server->domains, link)
+    LIST_FOREACH(domain, &server->domains, link)
         load_domain(server, domain, loads);
 }
 
@@ -93,14 +93,14 @@ int emu_flows_mark(struct emu_server *server, struct emu_link_load *loads)
 {
     struct emu_domain *domain;
 
-    LIST_FOREACH (domain, &server->domains, link) {
+    LIST_FOREACH(domain, &server->domains, link) {
         if (!domain->marked_flows)
             domain->marked_flows = calloc((size_t)domain->n_nodes * domain->n_nodes, sizeof(*domain->marked_flows));
         if (!domain->marked_flows)
             return -ENOMEM;
     }
     emu_flows_add_loads(server, loads);
-    LIST_FOREACH (domain, &server->domains, link) {
+    LIST_FOREACH(domain, &server->domains, link) {
         for (uint32_t s = 0; s < domain->n_nodes; s++) {
             for (uint32_t d = 0; d < domain->n_nodes; d++)
                 domain->marked_flows[(size_t)s * domain->n_nodes + d] = emu_flow_between(domain, s, d);

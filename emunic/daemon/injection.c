@@ -148,7 +148,7 @@ static void commit(struct emu_server *server, uint32_t nid, struct emu_injection
 
     i->asked++;
     i->n_waits++; /* ours: nothing is done before the last domain was told */
-    LIST_FOREACH (domain, &server->domains, link) {
+    LIST_FOREACH(domain, &server->domains, link) {
         if (emu_domain_node_of(domain, nid) == EMU_NID_NONE)
             continue;
         emu_injection_mark(server, domain);

@@ -73,7 +73,7 @@ static bool is_bound(const struct emu_server *server, uint32_t entry)
 {
     const struct emu_domain *domain;
 
-    LIST_FOREACH (domain, &server->domains, link) {
+    LIST_FOREACH(domain, &server->domains, link) {
         if (domain->ntt_size > 0 && entry >= domain->ntt_base && entry - domain->ntt_base < domain->ntt_size)
             return true;
     }
@@ -242,7 +242,7 @@ static int collect_nids(struct emu_server *server, const struct emu_msg_job *job
     uint32_t n = 0;
     uint32_t *nids;
 
-    LIST_FOREACH (domain, &server->domains, link)
+    LIST_FOREACH(domain, &server->domains, link)
         n_max += domain->n_nodes;
     nids = malloc(n_max * sizeof(*nids));
     if (!nids)
@@ -252,7 +252,7 @@ static int collect_nids(struct emu_server *server, const struct emu_msg_job *job
             nids[n++] = translate(server->ntt, base, address);
     } else {
         nids[n++] = job->nid_wanted;
-        LIST_FOREACH (domain, &server->domains, link) {
+        LIST_FOREACH(domain, &server->domains, link) {
             for (uint32_t i = 0; i < domain->n_nodes; i++)
                 nids[n++] = emu_table_nodes(domain->table)[i].nid;
         }
@@ -268,7 +268,7 @@ static uint32_t host_of_nid(const struct emu_server *server, uint32_t nid, uint3
 {
     const struct emu_domain *domain;
 
-    LIST_FOREACH (domain, &server->domains, link) {
+    LIST_FOREACH(domain, &server->domains, link) {
         uint32_t node = domain->common_number ? emu_domain_node_of(domain, nid) : EMU_NID_NONE;
 
         if (node != EMU_NID_NONE)
@@ -312,7 +312,7 @@ static int find_job(struct emu_server *server, uint64_t job_id, uint32_t ptag, u
     struct emu_domain *domain;
 
     *domain_out = NULL;
-    LIST_FOREACH (domain, &server->domains, link) {
+    LIST_FOREACH(domain, &server->domains, link) {
         if (domain->is_ending)
             continue;
         if ((domain->ptag == ptag) != (domain->cookie == cookie))
@@ -660,7 +660,7 @@ struct emu_domain *emu_job_find(struct emu_server *server, const struct emu_msg_
 {
     struct emu_domain *domain;
 
-    LIST_FOREACH (domain, &server->domains, link) {
+    LIST_FOREACH(domain, &server->domains, link) {
         if (domain->cookie == job->cookie && (job->ptag == 255 || domain->ptag == job->ptag) &&
             (!domain->has_job_id || domain->job_id == job->job_id))
             return domain;

@@ -137,7 +137,7 @@ static bool is_shared(const struct emu_server *server, const struct emu_domain *
 {
     const struct emu_domain *other;
 
-    LIST_FOREACH (other, &server->domains, link) {
+    LIST_FOREACH(other, &server->domains, link) {
         if (other != domain && other->table && emu_domain_node_of(other, nid) != EMU_NID_NONE)
             return true;
     }
@@ -494,7 +494,7 @@ int emu_md_deregister(struct emu_port_end *port, uint16_t mdh, uint16_t generati
 {
     struct emu_md_end *md;
 
-    LIST_FOREACH (md, &port->mds, link) {
+    LIST_FOREACH(md, &port->mds, link) {
         if (md->mdh != mdh)
             continue;
         if (emu_table_mds(port->domain->table, port->node_index)[mdh].generation != generation)
@@ -512,7 +512,7 @@ int emu_md_update(struct emu_port_end *port, const struct emu_msg_memory *memory
 
     if (memory->mdh >= EMU_MD_COUNT || (memory->flags & ~EMU_MD_MAPPED) != 0)
         return -EINVAL;
-    LIST_FOREACH (md, &port->mds, link) {
+    LIST_FOREACH(md, &port->mds, link) {
         if (md->mdh == memory->mdh)
             break;
     }
@@ -535,7 +535,7 @@ void emu_md_drop_cq(struct emu_port_end *port, uint32_t cq)
     struct emu_table_md *entries = emu_table_mds(port->domain->table, port->node_index);
     struct emu_md_end *md;
 
-    LIST_FOREACH (md, &port->mds, link) {
+    LIST_FOREACH(md, &port->mds, link) {
         if (entries[md->mdh].cq == cq)
             entries[md->mdh].cq = EMU_CQ_NONE;
     }

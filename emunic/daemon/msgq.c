@@ -42,7 +42,7 @@ static struct emu_msgq_end *find(const struct emu_port_end *port)
 {
     struct emu_msgq_end *q;
 
-    LIST_FOREACH (q, &port->domain->msgqs, link) {
+    LIST_FOREACH(q, &port->domain->msgqs, link) {
         if (q->node_index == port->node_index)
             return q;
     }

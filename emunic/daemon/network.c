@@ -323,7 +323,7 @@ static void tell_domains(struct emu_server *server, uint16_t code, const struct 
         record.info[1] = change->lane_mask;
         record.info[2] = (change->flags & EMU_NETWORK_REPAIR) != 0;
     }
-    LIST_FOREACH (domain, &server->domains, link)
+    LIST_FOREACH(domain, &server->domains, link)
         emu_error_tell_here(server, domain, record);
 }
 
@@ -331,7 +331,7 @@ static void set_paths(struct emu_server *server)
 {
     struct emu_domain *domain;
 
-    LIST_FOREACH (domain, &server->domains, link) {
+    LIST_FOREACH(domain, &server->domains, link) {
         domain->is_routed_around = emu_network_is_disturbed(server);
         emu_domain_set_path(domain);
     }
@@ -589,7 +589,7 @@ static bool is_anything_on_the_way(const struct emu_server *server)
 {
     const struct emu_port_end *port;
 
-    LIST_FOREACH (port, &server->ports, link) {
+    LIST_FOREACH(port, &server->ports, link) {
         if (port->n_transfers > 0)
             return true;
     }
@@ -612,7 +612,7 @@ void emu_network_round(struct emu_server *server)
         return;
     n->quiesced_at_ns = 0;
     tell_domains(server, EMU_ERROR_ROUTES, NULL);
-    LIST_FOREACH (port, &server->ports, link) {
+    LIST_FOREACH(port, &server->ports, link) {
         if (port->n_kept > 0)
             make_kept_writes(port);
     }

@@ -120,7 +120,7 @@ static bool is_taken(const struct emu_port_end *port, uint32_t pid)
 {
     const struct emu_port_end *other;
 
-    LIST_FOREACH (other, &port->server->ports, link) {
+    LIST_FOREACH(other, &port->server->ports, link) {
         if (other->domain == port->domain && other->portals && other->nid == port->nid && other->portals->pid == pid)
             return true;
     }
@@ -308,7 +308,7 @@ void emu_portals_end_stuck(struct emu_port_end *port, uint32_t locked)
     struct emu_port_end *owner;
 
     /* Who waits for a lock holds none, whatever name stands where, and is inside while he waits. */
-    LIST_FOREACH (owner, &port->server->ports, link) {
+    LIST_FOREACH(owner, &port->server->ports, link) {
         if (owner->domain == port->domain && owner->portals &&
             atomic_load_explicit(&owner->portals->ni->lock, memory_order_relaxed) == own)
             break_lock(owner, own);
@@ -836,7 +836,7 @@ void emu_portals_drop_port(struct emu_port_end *port)
     emu_portals_remote_drop_port(port);
     if (port->portals->work.phase != IDLE && port->portals->work.is_detached)
         port->server->n_portals_waits--;
-    LIST_FOREACH (other, &port->server->ports, link) {
+    LIST_FOREACH(other, &port->server->ports, link) {
         if (other != port && other->domain == port->domain && other->portals)
             repair(other, dead, port->index);
     }
@@ -881,7 +881,7 @@ void emu_portals_round(struct emu_server *server)
             drop_repair(server, repair);
         repair = next;
     }
-    LIST_FOREACH (port, &server->ports, link) {
+    LIST_FOREACH(port, &server->ports, link) {
         if (port->portals && port->portals->work.phase != IDLE && port->portals->work.is_detached)
             finish_detached(port, &port->portals->work);
     }

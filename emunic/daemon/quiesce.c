@@ -105,8 +105,8 @@ static int collect_waits(struct emu_quiesce *q)
     atomic_thread_fence(memory_order_seq_cst);
     if ((atomic_load(&domain->table->flags) & EMU_TABLE_FENCED) == 0)
         syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
-    LIST_FOREACH (member, &domain->members, link) {
-        LIST_FOREACH (port, &member->ports, member_link) {
+    LIST_FOREACH(member, &domain->members, link) {
+        LIST_FOREACH(port, &member->ports, member_link) {
             uint64_t mark = atomic_load_explicit(&port->segment->inside, memory_order_acquire);
             struct inside *more;
 
@@ -136,8 +136,8 @@ static bool is_anything_under_way(const struct emu_domain *domain)
     const struct emu_member *member;
     const struct emu_port_end *port;
 
-    LIST_FOREACH (member, &domain->members, link) {
-        LIST_FOREACH (port, &member->ports, member_link) {
+    LIST_FOREACH(member, &domain->members, link) {
+        LIST_FOREACH(port, &member->ports, member_link) {
             if (emu_remote_awaits_answers(port) || port->portals_remote.n > 0)
                 return true;
         }
@@ -173,8 +173,8 @@ static int collect_gaps(struct emu_quiesce *q)
     struct emu_member *member;
     struct emu_port_end *port;
 
-    LIST_FOREACH (member, &domain->members, link) {
-        LIST_FOREACH (port, &member->ports, member_link) {
+    LIST_FOREACH(member, &domain->members, link) {
+        LIST_FOREACH(port, &member->ports, member_link) {
             for (uint32_t cq = 0; cq < EMU_CQS_MAX; cq++) {
                 struct gap *more;
 
@@ -325,7 +325,7 @@ void emu_quiesce_give_up(struct emu_server *server, const struct emu_domain *dom
 {
     struct emu_quiesce *q;
 
-    LIST_FOREACH (q, &server->quiesces, link) {
+    LIST_FOREACH(q, &server->quiesces, link) {
         if (q->kind == FOR_SUSPEND && q->domain == domain)
             q->gave_up = true;
     }
@@ -386,7 +386,7 @@ void emu_quiesce_forget(struct emu_server *server, const struct emu_connection *
 {
     struct emu_quiesce *q;
 
-    LIST_FOREACH (q, &server->quiesces, link) {
+    LIST_FOREACH(q, &server->quiesces, link) {
         if (connection && q->connection == connection)
             q->connection = NULL;
         if (port && q->port == port)

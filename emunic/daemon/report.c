@@ -279,7 +279,7 @@ static int report_links(struct emu_server *server, const struct emu_gathered *ga
         json_decref(flows);
         return -ENOMEM;
     }
-    LIST_FOREACH (domain, &server->domains, link)
+    LIST_FOREACH(domain, &server->domains, link)
         collect_domain(server, domain, flows);
     for (uint32_t i = 0; gathered && i < gathered->n_hosts; i++) {
         if (gathered->rows[i].n > 1)
@@ -302,7 +302,7 @@ static void put_links(struct emu_server *server, struct emu_word_list *rows)
         rows->has_failed = true;
         return;
     }
-    LIST_FOREACH (domain, &server->domains, link) {
+    LIST_FOREACH(domain, &server->domains, link) {
         if (domain->common_number != 0)
             put_flows(domain, rows);
     }
@@ -475,7 +475,7 @@ static int report_faults(struct emu_server *server, const struct emu_gathered *g
     json_t *domains = json_array();
     const struct emu_domain *domain;
 
-    LIST_FOREACH (domain, &server->domains, link)
+    LIST_FOREACH(domain, &server->domains, link)
         json_array_append_new(domains, faults_of(server, domain, gathered));
     return to_memfd(json_pack("{sI ss ss ss so* so so}", "schema", (json_int_t)SCHEMA, "server", server->name,
                               "machine", emu_machine_name(server->machine), "machine_spec", server->machine_spec,
@@ -505,7 +505,7 @@ void emu_report_rows(struct emu_server *server, uint16_t type, struct emu_word_l
         emu_status_rows(server, rows);
     if (type == EMU_MSG_LINKS)
         put_links(server, rows);
-    LIST_FOREACH (domain, &server->domains, link) {
+    LIST_FOREACH(domain, &server->domains, link) {
         if (type == EMU_MSG_FAULTS && domain->common_number != 0)
             put_counts(domain, rows);
     }

@@ -65,7 +65,7 @@ static uint64_t sum_of(struct emu_server *server, uint32_t nid, uint64_t (*figur
     const struct emu_domain *domain;
     uint64_t sum = 0;
 
-    LIST_FOREACH (domain, &server->domains, link) {
+    LIST_FOREACH(domain, &server->domains, link) {
         uint32_t node = domain->table ? emu_domain_node_of(domain, nid) : EMU_NID_NONE;
 
         if (node != EMU_NID_NONE)
@@ -241,7 +241,7 @@ uint32_t emu_place_of(struct emu_connection *c, uint32_t nid_wanted)
 {
     struct emu_domain *domain;
 
-    LIST_FOREACH (domain, &c->server->domains, link) {
+    LIST_FOREACH(domain, &c->server->domains, link) {
         struct emu_member *member = domain->table ? emu_member_find(domain, c->peer.pid) : NULL;
 
         if (member && member->node_index != EMU_NID_NONE)
@@ -249,7 +249,7 @@ uint32_t emu_place_of(struct emu_connection *c, uint32_t nid_wanted)
     }
     if (nid_wanted < c->server->n_nids)
         return nid_wanted;
-    LIST_FOREACH (domain, &c->server->domains, link) {
+    LIST_FOREACH(domain, &c->server->domains, link) {
         uint32_t node = domain->table ? emu_domain_first_here(domain) : EMU_NID_NONE;
 
         if (node != EMU_NID_NONE && emu_domain_may_use(domain, &c->peer))
@@ -308,7 +308,7 @@ static struct emu_domain *domain_of_tag(struct emu_connection *c, uint32_t ptag,
     struct emu_domain *domain;
 
     /* A tag may belong to several jobs: the one that the caller is in, else the first on the node. */
-    LIST_FOREACH (domain, &c->server->domains, link) {
+    LIST_FOREACH(domain, &c->server->domains, link) {
         if (domain->is_ending || domain->ptag != ptag || emu_domain_node_of(domain, nid) == EMU_NID_NONE)
             continue;
         if (emu_member_find(domain, c->peer.pid))

@@ -353,7 +353,7 @@ static void announce_sleep(struct emu_server *server, uint32_t sleeps)
 {
     struct emu_domain *domain;
 
-    LIST_FOREACH (domain, &server->domains, link)
+    LIST_FOREACH(domain, &server->domains, link)
         atomic_store_explicit(&domain->table->emunic_sleeps, sleeps, memory_order_relaxed);
 }
 

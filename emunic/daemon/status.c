@@ -125,7 +125,7 @@ static void put_port(const struct emu_port_end *port, struct emu_word_list *rows
         sum.errors
     };
 
-    LIST_FOREACH (md, &port->mds, link) {
+    LIST_FOREACH(md, &port->mds, link) {
         uint64_t *method = &row[PORT_WORDS - 2 * EMU_MEMORY_METHODS + 2 * entries[md->mdh].method];
 
         method[0]++;
@@ -142,7 +142,7 @@ static void put_domain(const struct emu_server *server, const struct emu_domain 
     const struct emu_member *member;
     uint64_t n_members = 0;
 
-    LIST_FOREACH (member, &domain->members, link)
+    LIST_FOREACH(member, &domain->members, link)
         n_members++;
     const uint64_t row[DOMAIN_WORDS] = {
         EMU_HOST_ROW_DOMAIN, domain->common_number, domain->id,        domain->ptag,
@@ -162,7 +162,7 @@ void emu_status_rows(struct emu_server *server, struct emu_word_list *rows)
     const struct emu_domain *domain;
 
     put_host(server, rows);
-    LIST_FOREACH (domain, &server->domains, link)
+    LIST_FOREACH(domain, &server->domains, link)
         put_domain(server, domain, rows);
 }
 
@@ -442,12 +442,12 @@ static struct common *find_commons(const struct emu_server *server, uint32_t *n_
     struct common *commons;
     uint32_t n = 0;
 
-    LIST_FOREACH (domain, &server->domains, link)
+    LIST_FOREACH(domain, &server->domains, link)
         n += domain->common_number != 0;
     commons = calloc(n + 1, sizeof(*commons));
     *n_out = commons ? n : 0;
     n = 0;
-    LIST_FOREACH (domain, &server->domains, link) {
+    LIST_FOREACH(domain, &server->domains, link) {
         if (commons && domain->common_number != 0)
             commons[n++].domain = domain;
     }

@@ -513,7 +513,7 @@ int emu_exp_print(const json_t *report, FILE *out)
     const json_t *line;
     size_t i;
 
-    json_array_foreach (json_object_get(report, "lines"), i, line) {
+    json_array_foreach(json_object_get(report, "lines"), i, line) {
         if (json_object_get(line, "detail"))
             fprintf(out, "# %s\n", text_of(line, "detail"));
         else

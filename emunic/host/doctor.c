@@ -100,7 +100,7 @@ static void print_cores(const json_t *cores)
            (long long)number_of(cores, "numa_nodes"));
     print_bytes(number_of(cores, "memory_bytes"));
     printf("\n");
-    json_array_foreach (json_object_get(cores, "caches"), i, cache) {
+    json_array_foreach(json_object_get(cores, "caches"), i, cache) {
         printf("  L%lld: %lld of ", (long long)number_of(cache, "level"), (long long)number_of(cache, "count"));
         print_bytes(number_of(cache, "bytes"));
         printf(", each for %lld\n", (long long)number_of(cache, "processors"));
@@ -123,7 +123,7 @@ static int print_devices(const json_t *devices)
         return 0;
     }
     emu_cli_table_init(&table, columns, N_COLUMNS(columns));
-    json_array_foreach (devices, i, device) {
+    json_array_foreach(devices, i, device) {
         const json_t *ports = json_object_get(device, "ports");
         size_t n_rows = json_array_size(ports) > 0 ? json_array_size(ports) : 1;
 
@@ -165,7 +165,7 @@ static int print_providers(const json_t *providers)
         return 0;
     }
     emu_cli_table_init(&table, columns, N_COLUMNS(columns));
-    json_array_foreach (providers, i, provider) {
+    json_array_foreach(providers, i, provider) {
         put_text(&table, provider, "provider");
         put_text(&table, provider, "domain");
         put_text(&table, provider, "fabric");
@@ -188,7 +188,7 @@ static int print_permissions(const json_t *permissions)
 
     printf("permissions\n");
     emu_cli_table_init(&table, columns, N_COLUMNS(columns));
-    json_array_foreach (permissions, i, check) {
+    json_array_foreach(permissions, i, check) {
         put_text(&table, check, "name");
         put_text(&table, check, "state");
         put_text(&table, check, "found");
@@ -213,7 +213,7 @@ static void print_choice(const json_t *report)
                text_of(placement, "why"));
     if (json_array_size(advice) > 0)
         printf("what would help\n");
-    json_array_foreach (advice, i, line)
+    json_array_foreach(advice, i, line)
         printf("  %s\n", json_string_value(line));
 }
 

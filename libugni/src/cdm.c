@@ -247,7 +247,7 @@ static void wake_waiters(struct gnii_nic *nic)
 {
     struct gnii_cq *cq;
 
-    LIST_FOREACH (cq, &nic->cqs, link)
+    LIST_FOREACH(cq, &nic->cqs, link)
         gnii_cq_wake(cq);
     if (nic->msgq)
         gnii_msgq_wake(nic->msgq);
@@ -273,7 +273,7 @@ static void destroy_nic(struct gnii_nic *nic)
     if (nic->msgq)
         gnii_msgq_free(nic->msgq, false);
     /* The program may free its memory when we return: no transfer may touch it then. */
-    LIST_FOREACH (md, &nic->mds, link) {
+    LIST_FOREACH(md, &nic->mds, link) {
         if (!is_child)
             emu_port_mem_deregister(&nic->port, md->mdh, md->generation);
     }

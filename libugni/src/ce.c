@@ -60,7 +60,7 @@ static struct due *find_due(const gni_ce_result_t *result)
 {
     struct due *d;
 
-    LIST_FOREACH (d, &dues, link) {
+    LIST_FOREACH(d, &dues, link) {
         if (d->result == result)
             return d;
     }

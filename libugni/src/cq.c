@@ -397,7 +397,7 @@ void gnii_cq_reclaim_all(struct gnii_nic *nic)
 {
     struct gnii_cq *cq;
 
-    LIST_FOREACH (cq, &nic->cqs, link)
+    LIST_FOREACH(cq, &nic->cqs, link)
         gnii_cq_reclaim(cq);
 }
 

@@ -304,7 +304,7 @@ static int probe_lost(struct gnii_nic *nic, bool asks_id, struct emu_msg_datagra
     const struct gnii_ep *ep;
 
     gnii_nic_tell_loss(nic);
-    LIST_FOREACH (ep, &nic->eps, link) {
+    LIST_FOREACH(ep, &nic->eps, link) {
         if (!ep->has_datagram || (asks_id && !ep->datagram_has_id))
             continue;
         *found = (struct emu_msg_datagram){ .id = ep->datagram_id,
@@ -387,7 +387,7 @@ static bool may_be_collected_soon(const struct gnii_nic *nic, const struct emu_m
 
     if (found->state != EMU_DATAGRAM_TERMINATED)
         return false;
-    LIST_FOREACH (ep, &nic->eps, link) {
+    LIST_FOREACH(ep, &nic->eps, link) {
         if (ep->key == found->ep)
             return ep->has_datagram;
     }

@@ -62,7 +62,7 @@ int gnii_job_join(struct gnii_nic *nic, uint32_t cookie)
     struct gnii_job *job;
 
     pthread_mutex_lock(&jobs_lock);
-    LIST_FOREACH (job, &jobs, link) {
+    LIST_FOREACH(job, &jobs, link) {
         if (job->cookie == cookie && job->nid == nic->port.nid)
             break;
     }
@@ -247,9 +247,9 @@ static bool touches_private(uint64_t addr, uint64_t length_bytes)
     bool touches = false;
 
     pthread_mutex_lock(&jobs_lock);
-    LIST_FOREACH (job, &jobs, link) {
+    LIST_FOREACH(job, &jobs, link) {
         pthread_mutex_lock(&job->lock);
-        LIST_FOREACH (md, &job->live, job_link) {
+        LIST_FOREACH(md, &job->live, job_link) {
             touches = is_written_privately(md, first, end);
             if (touches)
                 break;
@@ -450,7 +450,7 @@ static struct gnii_md *find_own(struct gnii_nic *nic, const gni_mem_handle_t *ha
 
     if (gnii_handle_decode(handle, &fields) < 0)
         return NULL;
-    LIST_FOREACH (md, &nic->mds, link) {
+    LIST_FOREACH(md, &nic->mds, link) {
         if (is_named(md, &fields))
             return md;
     }
@@ -466,7 +466,7 @@ static struct gnii_md *find_reserved(struct gnii_nic *nic, uint32_t vmdh_index, 
         md = find_own(nic, handle);
         return md && md->is_updatable ? md : NULL;
     }
-    LIST_FOREACH (md, &nic->mds, link) {
+    LIST_FOREACH(md, &nic->mds, link) {
         if (md->is_updatable && md->is_virtual && md->vmdh == vmdh_index)
             return md;
     }
@@ -676,7 +676,7 @@ static bool is_live_virtual(const struct gnii_handle_fields *fields)
     bool is_live = false;
 
     pthread_mutex_lock(&jobs_lock);
-    LIST_FOREACH (job, &jobs, link) {
+    LIST_FOREACH(job, &jobs, link) {
         const struct gnii_md *md;
 
         pthread_mutex_lock(&job->lock);
@@ -709,8 +709,8 @@ static struct gnii_nic *nic_of_descriptor(int fd)
     struct gnii_job *job;
 
     pthread_mutex_lock(&jobs_lock);
-    LIST_FOREACH (job, &jobs, link) {
-        LIST_FOREACH (nic, &job->nics, job_link) {
+    LIST_FOREACH(job, &jobs, link) {
+        LIST_FOREACH(nic, &job->nics, job_link) {
             if (nic->port.session.fd == fd && !atomic_load(&nic->port.session.is_stale))
                 break;
         }

@@ -288,7 +288,7 @@ static void orphan_sends(struct gnii_msgq *m)
 {
     struct gnii_cq *cq;
 
-    LIST_FOREACH (cq, &m->nic->cqs, link) {
+    LIST_FOREACH(cq, &m->nic->cqs, link) {
         for (uint64_t i = cq->sends_head; i != cq->sends_tail; i++) {
             if (cq->sends[i & cq->sends_mask].msgq == m)
                 cq->sends[i & cq->sends_mask].msgq = NULL;

@@ -429,7 +429,7 @@ static struct gnii_cq *queue_with_losses(struct gnii_ep *ep, const struct gnii_m
 {
     struct gnii_cq *cq;
 
-    LIST_FOREACH (cq, &ep->nic->cqs, link) {
+    LIST_FOREACH(cq, &ep->nic->cqs, link) {
         if (md->nic == ep->nic && cq->index == md->dst_cq)
             return cq->has_lost || emu_cq_has_lost(&cq->consumer) ? cq : NULL;
     }

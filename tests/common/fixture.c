@@ -542,8 +542,8 @@ unsigned fx_fault_hits(struct fx *fx)
     size_t k;
 
     free(text);
-    json_array_foreach (json_object_get(report, "domains"), i, domain) {
-        json_array_foreach (json_object_get(domain, "rules"), k, rule)
+    json_array_foreach(json_object_get(report, "domains"), i, domain) {
+        json_array_foreach(json_object_get(domain, "rules"), k, rule)
             hits += (unsigned)json_integer_value(json_object_get(rule, "hits"));
     }
     json_decref(report);

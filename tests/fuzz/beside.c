@@ -175,9 +175,9 @@ static json_int_t count_members_and_handles(struct beside *b)
     size_t k;
 
     free(text);
-    json_array_foreach (json_object_get(status, "domains"), i, domain) {
+    json_array_foreach(json_object_get(status, "domains"), i, domain) {
         sum += json_integer_value(json_object_get(domain, "members"));
-        json_array_foreach (json_object_get(domain, "nodes"), k, node)
+        json_array_foreach(json_object_get(domain, "nodes"), k, node)
             sum += json_integer_value(json_object_get(node, "memory_domains_on_node"));
     }
     json_decref(status);

@@ -407,7 +407,7 @@ static char *describe_faults(unsigned host)
     char *text;
     size_t i;
 
-    json_array_foreach (json_object_get(json_array_get(json_object_get(report, "domains"), 0), "rules"), i, rule) {
+    json_array_foreach(json_object_get(json_array_get(json_object_get(report, "domains"), 0), "rules"), i, rule) {
         json_object_del(rule, "seen");
         json_object_del(rule, "hits");
         json_array_append(list, rule);

@@ -69,7 +69,7 @@ static unsigned ports_on(const json_t *report, unsigned host)
     unsigned n = 0;
     size_t i;
 
-    json_array_foreach (json_object_get(domain, "ports"), i, port)
+    json_array_foreach(json_object_get(domain, "ports"), i, port)
         n += number_of(port, "host") == host;
     return n;
 }
@@ -121,9 +121,9 @@ static json_t *picture_at(unsigned host)
     json_t *item;
     size_t i;
 
-    json_array_foreach (json_object_get(picture, "domains"), i, item)
+    json_array_foreach(json_object_get(picture, "domains"), i, item)
         json_object_del(item, "domain");
-    json_array_foreach (json_object_get(report, "hosts"), i, item) {
+    json_array_foreach(json_object_get(report, "hosts"), i, item) {
         json_t *kept = json_object();
 
         for (unsigned k = 0; k < sizeof(keys) / sizeof(keys[0]); k++)
@@ -168,7 +168,7 @@ static void test_ports_of_all_hosts_are_told_with_their_host(void **state)
     assert_int_equal(number_of(domain, "attached"), N_HOSTS);
     assert_int_equal(json_array_size(json_object_get(domain, "nodes")), 4);
     assert_int_equal(json_array_size(json_object_get(domain, "ports")), N_HOSTS);
-    json_array_foreach (json_object_get(domain, "ports"), i, port) {
+    json_array_foreach(json_object_get(domain, "ports"), i, port) {
         assert_int_equal(number_of(port, "host"), i);
         assert_int_equal(number_of(port, "nid"), i);
         assert_int_equal(number_of(port, "instance_id"), 10 + i);

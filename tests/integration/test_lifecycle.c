@@ -40,7 +40,7 @@ static json_int_t sum_of(const json_t *array, const char *key)
     json_int_t sum = 0;
     size_t i;
 
-    json_array_foreach (array, i, item)
+    json_array_foreach(array, i, item)
         sum += json_integer_value(json_object_get(item, key));
     return sum;
 }
@@ -55,7 +55,7 @@ static struct holdings look(void)
     size_t i;
 
     free(text);
-    json_array_foreach (json_object_get(status, "domains"), i, domain) {
+    json_array_foreach(json_object_get(status, "domains"), i, domain) {
         const json_t *ports = json_object_get(domain, "ports");
 
         if (json_integer_value(json_object_get(domain, "domain")) != fx.domain_id)

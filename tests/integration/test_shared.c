@@ -115,8 +115,8 @@ static json_int_t count_by(struct fx *server, unsigned instance, const char *met
     size_t i, k;
 
     free(text);
-    json_array_foreach (json_object_get(status, "domains"), i, domain) {
-        json_array_foreach (json_object_get(domain, "ports"), k, port) {
+    json_array_foreach(json_object_get(status, "domains"), i, domain) {
+        json_array_foreach(json_object_get(domain, "ports"), k, port) {
             if (json_integer_value(json_object_get(port, "instance_id")) == instance)
                 n = json_integer_value(
                     json_object_get(json_object_get(json_object_get(port, "memory"), method), "memory_domains"));

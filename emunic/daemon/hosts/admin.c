@@ -265,7 +265,7 @@ static struct order *find_order(struct emu_server *server, uint64_t number)
 {
     struct order *order;
 
-    LIST_FOREACH (order, &server->admin->orders, link) {
+    LIST_FOREACH(order, &server->admin->orders, link) {
         if (order->number == number)
             return order;
     }
@@ -436,13 +436,13 @@ void emu_admin_forget(struct emu_server *server, const struct emu_connection *co
 
     if (!server->admin)
         return;
-    LIST_FOREACH (question, &server->admin->questions, link) {
+    LIST_FOREACH(question, &server->admin->questions, link) {
         if (question->connection != connection)
             continue;
         question->connection = NULL;
         emu_admin_send(server, EMU_HOST_HEAD, EMU_HOST_ADMIN_FORGET, 0, question->token, NULL, 0);
     }
-    LIST_FOREACH (order, &server->admin->orders, link) {
+    LIST_FOREACH(order, &server->admin->orders, link) {
         if (order->connection == connection) {
             lose_asker(server, order);
             break; /* it has one request under way */
@@ -564,7 +564,7 @@ static bool take_result(struct emu_server *server, uint32_t host, uint64_t token
 
     if (host != EMU_HOST_HEAD || !result_is_sound(server, list->words, list->n))
         return false;
-    LIST_FOREACH (question, &server->admin->questions, link) {
+    LIST_FOREACH(question, &server->admin->questions, link) {
         if (question->token != token)
             continue;
         if (question->connection)
@@ -581,7 +581,7 @@ static bool take_forget(struct emu_server *server, uint32_t host, uint64_t token
 {
     struct order *order;
 
-    LIST_FOREACH (order, &server->admin->orders, link) {
+    LIST_FOREACH(order, &server->admin->orders, link) {
         if (order->origin == host && order->token == token) {
             lose_asker(server, order);
             break;
@@ -747,11 +747,11 @@ uint64_t emu_admin_next_ns(const struct emu_server *server)
     const struct order *order;
     uint64_t next_ns = emu_gather_next_ns(server);
 
-    LIST_FOREACH (order, &server->admin->orders, link) {
+    LIST_FOREACH(order, &server->admin->orders, link) {
         if (order->n_left > 0 && order->deadline_ns < next_ns)
             next_ns = order->deadline_ns;
     }
-    LIST_FOREACH (question, &server->admin->questions, link) {
+    LIST_FOREACH(question, &server->admin->questions, link) {
         if (question->deadline_ns < next_ns)
             next_ns = question->deadline_ns;
     }
@@ -776,7 +776,7 @@ void emu_admin_round(struct emu_server *server)
         (LIST_EMPTY(&admin->orders) && LIST_EMPTY(&admin->questions) && !emu_gather_is_busy(server)))
         return;
     now_ns = emu_hosts_now_ns(server);
-    LIST_FOREACH (order, &admin->orders, link) {
+    LIST_FOREACH(order, &admin->orders, link) {
         if (order->n_left == 0 || now_ns < order->deadline_ns)
             continue;
         drop_silent(server, order); /* its end is heard of as of any host that is lost */
@@ -785,7 +785,7 @@ void emu_admin_round(struct emu_server *server)
     if (!LIST_EMPTY(&admin->questions)) {
         const struct question *question;
 
-        LIST_FOREACH (question, &admin->questions, link) {
+        LIST_FOREACH(question, &admin->questions, link) {
             if (now_ns >= question->deadline_ns) {
                 emu_hosts_drop(server, EMU_HOST_HEAD, "has not answered a request");
                 lose_head(server);

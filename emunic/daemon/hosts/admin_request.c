@@ -84,7 +84,7 @@ static struct emu_domain *domain_by_id(struct emu_server *server, uint32_t id)
 {
     struct emu_domain *domain;
 
-    LIST_FOREACH (domain, &server->domains, link) {
+    LIST_FOREACH(domain, &server->domains, link) {
         if (domain->id == id)
             return domain;
     }
@@ -314,7 +314,7 @@ static int check_fault(struct emu_server *server, const struct emu_admin_request
     uint32_t n_domains = 0;
     int r = -ENODEV;
 
-    LIST_FOREACH (domain, &server->domains, link) {
+    LIST_FOREACH(domain, &server->domains, link) {
         if (domain->is_ending || !is_meant(request, domain))
             continue;
         n_domains++;
@@ -337,7 +337,7 @@ static int do_fault(struct emu_server *server, struct emu_admin_request *request
 
     if (r < 0)
         return r;
-    LIST_FOREACH (domain, &server->domains, link) {
+    LIST_FOREACH(domain, &server->domains, link) {
         int failed = 0;
 
         if (domain->is_ending || !is_meant(request, domain))
@@ -356,7 +356,7 @@ static int do_datapath(struct emu_server *server, const struct emu_admin_request
 {
     struct emu_domain *domain;
 
-    LIST_FOREACH (domain, &server->domains, link) {
+    LIST_FOREACH(domain, &server->domains, link) {
         if (!is_meant(request, domain))
             continue;
         if (domain->is_routed_for_good)
@@ -399,7 +399,7 @@ uint32_t emu_admin_request_value(struct emu_server *server, const struct emu_adm
         return (uint32_t)request->job.ntt_base;
     if (request->type != EMU_MSG_FAULT_SET && request->type != EMU_MSG_FAULT_CLEAR)
         return 0;
-    LIST_FOREACH (domain, &server->domains, link) {
+    LIST_FOREACH(domain, &server->domains, link) {
         if (!domain->is_ending && is_meant(request, domain))
             n = emu_fault_count_rules(domain);
     }

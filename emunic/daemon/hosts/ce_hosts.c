@@ -375,7 +375,7 @@ static void lose_engine(struct emu_domain *domain, struct emu_ce_end *image)
 {
     struct emu_ce_end *e;
 
-    LIST_FOREACH (e, &domain->ces, link) {
+    LIST_FOREACH(e, &domain->ces, link) {
         if (emu_ce_has_link_to(e, image))
             emu_ce_break_tree(e, EMU_STATUS_NETWORK);
     }
@@ -392,7 +392,7 @@ static void lose_host(struct emu_server *server, struct emu_domain *domain, uint
         if (domain->far_ces[i] && domain->far_ces[i]->host == host)
             lose_engine(domain, domain->far_ces[i]);
     }
-    LIST_FOREACH (e, &domain->ces, link) {
+    LIST_FOREACH(e, &domain->ces, link) {
         if (e->is_configured && has_leaf_on(e, host))
             emu_ce_break_tree(e, EMU_STATUS_NETWORK);
     }
@@ -403,7 +403,7 @@ static void tell_all_engines(const struct emu_domain *domain, uint32_t host)
 {
     const struct emu_ce_end *e;
 
-    LIST_FOREACH (e, &domain->ces, link)
+    LIST_FOREACH(e, &domain->ces, link)
         announce_to(e, host, EMU_HOST_CE_STATE, 0);
 }
 
@@ -421,7 +421,7 @@ void emu_ce_host_up(struct emu_server *server, uint32_t host)
 {
     const struct emu_domain *domain;
 
-    LIST_FOREACH (domain, &server->domains, link) {
+    LIST_FOREACH(domain, &server->domains, link) {
         if (is_with(domain, host))
             tell_all_engines(domain, host);
     }
@@ -431,7 +431,7 @@ void emu_ce_host_down(struct emu_server *server, uint32_t host)
 {
     struct emu_domain *domain;
 
-    LIST_FOREACH (domain, &server->domains, link) {
+    LIST_FOREACH(domain, &server->domains, link) {
         if (is_with(domain, host))
             lose_host(server, domain, host);
     }

@@ -83,8 +83,8 @@ void emu_datagram_offer_again(struct emu_server *server)
     struct emu_datagram *d;
 
     server->has_unoffered_datagrams = false;
-    LIST_FOREACH (port, &server->ports, link) {
-        TAILQ_FOREACH (d, &port->datagrams, link) {
+    LIST_FOREACH(port, &server->ports, link) {
+        TAILQ_FOREACH(d, &port->datagrams, link) {
             if (emu_datagram_is_free(d) && !emu_datagram_is_wildcard(d) && d->host != emu_hosts_own(server))
                 emu_datagram_offer(port, d);
         }
@@ -157,10 +157,10 @@ static bool is_claimed(const struct emu_server *server, const struct emu_domain 
     const struct emu_port_end *port;
     const struct emu_datagram *d;
 
-    LIST_FOREACH (port, &server->ports, link) {
+    LIST_FOREACH(port, &server->ports, link) {
         if (port->domain != domain || port->nid != said->to_nid || port->instance_id != said->to_instance)
             continue;
-        TAILQ_FOREACH (d, &port->datagrams, link) {
+        TAILQ_FOREACH(d, &port->datagrams, link) {
             if (d->claimed && d->claimed->host == host && d->claimed->number == said->number)
                 return true;
         }
@@ -195,10 +195,10 @@ static struct emu_datagram *find_by_number(struct emu_server *server, const stru
     struct emu_port_end *port;
     struct emu_datagram *d;
 
-    LIST_FOREACH (port, &server->ports, link) {
+    LIST_FOREACH(port, &server->ports, link) {
         if (port->domain != domain || port->nid != nid || port->instance_id != instance_id)
             continue;
-        TAILQ_FOREACH (d, &port->datagrams, link) {
+        TAILQ_FOREACH(d, &port->datagrams, link) {
             if (d->number == number) {
                 *port_out = port;
                 return d;
@@ -295,10 +295,10 @@ static void start_anew(struct emu_server *server, struct emu_domain *domain, uin
     struct emu_datagram *d;
 
     emu_offers_forget(domain, host);
-    LIST_FOREACH (port, &server->ports, link) {
+    LIST_FOREACH(port, &server->ports, link) {
         if (port->domain != domain)
             continue;
-        TAILQ_FOREACH (d, &port->datagrams, link) {
+        TAILQ_FOREACH(d, &port->datagrams, link) {
             if (d->state != EMU_DATAGRAM_PENDING)
                 continue;
             if (d->is_offered && d->host == host) {
@@ -358,12 +358,12 @@ void emu_datagram_host_up(struct emu_server *server, uint32_t host)
     struct emu_port_end *port;
     struct emu_datagram *d;
 
-    LIST_FOREACH (domain, &server->domains, link) {
+    LIST_FOREACH(domain, &server->domains, link) {
         if (domain->offers)
             emu_offers_set_lost(domain, host, false);
     }
-    LIST_FOREACH (port, &server->ports, link) {
-        TAILQ_FOREACH (d, &port->datagrams, link) {
+    LIST_FOREACH(port, &server->ports, link) {
+        TAILQ_FOREACH(d, &port->datagrams, link) {
             if (emu_datagram_is_free(d) && !emu_datagram_is_wildcard(d) && d->number != 0 && d->host == host)
                 emu_datagram_offer(port, d);
         }
@@ -376,14 +376,14 @@ void emu_datagram_host_down(struct emu_server *server, uint32_t host)
     struct emu_port_end *port;
     struct emu_datagram *d;
 
-    LIST_FOREACH (domain, &server->domains, link) {
+    LIST_FOREACH(domain, &server->domains, link) {
         if (emu_offers_begin(server, domain) < 0)
             continue;
         emu_offers_forget(domain, host);
         emu_offers_set_lost(domain, host, true);
     }
-    LIST_FOREACH (port, &server->ports, link) {
-        TAILQ_FOREACH (d, &port->datagrams, link) {
+    LIST_FOREACH(port, &server->ports, link) {
+        TAILQ_FOREACH(d, &port->datagrams, link) {
             if (d->state != EMU_DATAGRAM_PENDING || d->number == 0)
                 continue;
             if (!emu_datagram_is_wildcard(d) && d->host == host) {

@@ -114,7 +114,7 @@ bool emu_fault_owner(struct emu_server *server, uint32_t host, uint64_t token, s
     if (words->is_bad || words->left != 0)
         return false;
     emu_hosts_pay(server, host);
-    LIST_FOREACH (port, &server->ports, link) {
+    LIST_FOREACH(port, &server->ports, link) {
         const struct emu_fault_question *q = &port->fault.question;
 
         if (q->is_asked && !q->is_answered && q->token == token && q->host == host)
@@ -127,7 +127,7 @@ void emu_fault_host_down(struct emu_server *server, uint32_t host)
 {
     struct emu_port_end *port;
 
-    LIST_FOREACH (port, &server->ports, link) {
+    LIST_FOREACH(port, &server->ports, link) {
         const struct emu_fault_question *q = &port->fault.question;
 
         if (q->is_asked && !q->is_answered && q->host == host)

@@ -146,7 +146,7 @@ static struct gathering *next_report(const struct emu_server *server)
     struct gathering *oldest = NULL;
     struct gathering *g;
 
-    LIST_FOREACH (g, &server->gather->gatherings, link) {
+    LIST_FOREACH(g, &server->gather->gatherings, link) {
         if (g->fd >= 0)
             continue;
         if (g->is_asked)
@@ -250,7 +250,7 @@ static struct gathering *find(const struct emu_server *server, uint32_t host, ui
 {
     struct gathering *g;
 
-    LIST_FOREACH (g, &server->gather->gatherings, link) {
+    LIST_FOREACH(g, &server->gather->gatherings, link) {
         if (g->token == token && g->is_awaited[host])
             return g;
     }
@@ -395,7 +395,7 @@ uint64_t emu_gather_next_ns(const struct emu_server *server)
 
     if (!server->gather)
         return next_ns;
-    LIST_FOREACH (g, &server->gather->gatherings, link) {
+    LIST_FOREACH(g, &server->gather->gatherings, link) {
         if (g->deadline_ns < next_ns)
             next_ns = g->deadline_ns;
     }

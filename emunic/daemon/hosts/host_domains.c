@@ -381,7 +381,7 @@ static void tell_reach_again(struct emu_server *server)
 {
     struct emu_domain *domain;
 
-    LIST_FOREACH (domain, &server->domains, link) {
+    LIST_FOREACH(domain, &server->domains, link) {
         if (emu_hosts_own(server) != EMU_HOST_HEAD && domain->common_number != 0 && !domain->is_ending &&
             lack_of(server, domain) != domain->told_lack)
             tell_reach(server, domain);
@@ -397,7 +397,7 @@ void emu_host_domains_up(struct emu_server *server, uint32_t host)
     if (emu_hosts_own(server) != EMU_HOST_HEAD)
         return;
     send_plain(server, host, &d);
-    LIST_FOREACH (domain, &server->domains, link) {
+    LIST_FOREACH(domain, &server->domains, link) {
         if (domain->common_number != 0 && !domain->is_ending)
             send_domain(server, host, domain);
     }
@@ -512,7 +512,7 @@ static void doubt_all(struct emu_server *server)
 {
     struct emu_domain *domain;
 
-    LIST_FOREACH (domain, &server->domains, link)
+    LIST_FOREACH(domain, &server->domains, link)
         domain->is_in_doubt = domain->common_number != 0;
 }
 
@@ -520,7 +520,7 @@ static void end_doubtful(struct emu_server *server)
 {
     struct emu_domain *domain;
 
-    LIST_FOREACH (domain, &server->domains, link) {
+    LIST_FOREACH(domain, &server->domains, link) {
         if (domain->is_in_doubt && !domain->is_ending)
             emu_domain_end(server, domain, 0);
     }
@@ -533,7 +533,7 @@ static bool take_result(struct emu_server *server, uint32_t host, const struct e
 
     if (m->value > 4095 || !emu_hosts_pay(server, host))
         return false;
-    LIST_FOREACH (w, &server->host_domains->waiting, link) {
+    LIST_FOREACH(w, &server->host_domains->waiting, link) {
         if (w->number == m->domain && w->hosts[host].is_awaited) {
             hear(server, w, host, -(int)m->value);
             return true;
@@ -551,7 +551,7 @@ static bool take_reaches(struct emu_server *server, uint32_t host, const struct 
 
     if (m->value > emu_hosts_count(server))
         return false;
-    LIST_FOREACH (w, &server->host_domains->waiting, link) {
+    LIST_FOREACH(w, &server->host_domains->waiting, link) {
         if (w->number == m->domain && w->hosts[host].must_reach) {
             w->hosts[host].lack = m->value;
             finish_if_over(server, w);

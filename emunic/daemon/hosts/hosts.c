@@ -168,7 +168,7 @@ struct emu_domain *emu_hosts_find_domain(struct emu_server *server, uint32_t num
 {
     struct emu_domain *domain;
 
-    LIST_FOREACH (domain, &server->domains, link) {
+    LIST_FOREACH(domain, &server->domains, link) {
         if (number != 0 && domain->common_number == number)
             return domain;
     }

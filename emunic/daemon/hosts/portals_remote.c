@@ -236,7 +236,7 @@ void emu_portals_remote_round(struct emu_server *server)
     struct emu_port_end *port;
     struct emu_portals_errand *errand;
 
-    LIST_FOREACH (port, &server->ports, link) {
+    LIST_FOREACH(port, &server->ports, link) {
         while ((errand = TAILQ_FIRST(&port->portals_remote.ready)) && run(errand))
             ;
     }

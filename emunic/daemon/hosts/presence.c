@@ -96,7 +96,7 @@ void emu_presence_host_down(struct emu_server *server, uint32_t host)
 {
     struct emu_domain *domain;
 
-    LIST_FOREACH (domain, &server->domains, link) {
+    LIST_FOREACH(domain, &server->domains, link) {
         domain->told_presence = 0;
         if (!domain->presence || domain->presence[host] == 0)
             continue;

@@ -463,7 +463,7 @@ static struct emu_errand *next_turn(struct target_host *target)
 {
     struct emu_errand *errand;
 
-    TAILQ_FOREACH (errand, &target->turns, turn) {
+    TAILQ_FOREACH(errand, &target->turns, turn) {
         if (errand->n_parts < PARTS_PER_ERRAND && !last_part_waits(errand) && may_inject(errand->port) &&
             errand->port->domain->suspension == EMU_RUNS &&
             (target->n_bulk < EMU_HOST_BULK_PARTS || !goes_in_bulk(errand)))
@@ -637,7 +637,7 @@ bool emu_remote_awaits_answers(const struct emu_port_end *port)
 {
     const struct emu_errand *errand;
 
-    LIST_FOREACH (errand, &port->remote.errands, link) {
+    LIST_FOREACH(errand, &port->remote.errands, link) {
         if (errand->n_parts > 0)
             return true;
     }

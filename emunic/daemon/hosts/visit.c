@@ -411,7 +411,7 @@ bool emu_visit_holds(const struct emu_server *server, const struct emu_domain *d
 
     if (!server->visits || domain->common_number == 0)
         return false;
-    TAILQ_FOREACH (visit, &server->visits->moving, link) {
+    TAILQ_FOREACH(visit, &server->visits->moving, link) {
         if (!visit->piece->is_staged && visit->command.domain == domain->common_number &&
             visit->command.cmd.remote_nid == nid && visit->mdh == mdh)
             return true;

@@ -250,7 +250,7 @@ static struct udreg_cache *lock_cache(udreg_cache_handle_t handle)
     struct udreg_cache *c;
 
     pthread_mutex_lock(&registry_lock);
-    LIST_FOREACH (c, &registry, link) {
+    LIST_FOREACH(c, &registry, link) {
         if (c == handle)
             break;
     }
@@ -264,7 +264,7 @@ static struct udreg_cache *find_cache(const char *name)
 {
     struct udreg_cache *c;
 
-    LIST_FOREACH (c, &registry, link) {
+    LIST_FOREACH(c, &registry, link) {
         if (strcmp(c->attr.cache_name, name) == 0)
             return c;
     }
@@ -354,7 +354,7 @@ udreg_return_t UDREG_CacheRelease(udreg_cache_handle_t handle)
     struct udreg_cache *c;
 
     pthread_mutex_lock(&registry_lock);
-    LIST_FOREACH (c, &registry, link) {
+    LIST_FOREACH(c, &registry, link) {
         if (c == handle && c->n_users > 0) {
             c->n_users--;
             rc = UDREG_RC_SUCCESS;

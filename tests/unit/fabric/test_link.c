@@ -18,7 +18,7 @@ static const char *const specs[] = {
     "aries:groups=241",
 };
 
-static void for_each_machine (void (*check)(const struct emu_machine *m))
+static void for_each_machine(void (*check)(const struct emu_machine *m))
 {
     for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
         struct emu_machine *m = load(specs[i]);
@@ -64,7 +64,7 @@ static void check_ends(const struct emu_machine *m)
 static void test_ends_of_every_link_fit_its_class(void **state)
 {
     (void)state;
-    for_each_machine (check_ends)
+    for_each_machine(check_ends)
         ;
 }
 
@@ -89,7 +89,7 @@ static void check_reverse(const struct emu_machine *m)
 static void test_every_link_has_a_reverse_over_the_same_wires(void **state)
 {
     (void)state;
-    for_each_machine (check_reverse)
+    for_each_machine(check_reverse)
         ;
 }
 
@@ -119,7 +119,7 @@ static void check_names(const struct emu_machine *m)
 static void test_every_link_has_a_name_of_its_own(void **state)
 {
     (void)state;
-    for_each_machine (check_names)
+    for_each_machine(check_names)
         ;
 }
 

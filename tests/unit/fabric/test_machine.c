@@ -17,7 +17,7 @@ static const char *const specs[] = {
     "aries:groups=1,chassis=1,blades=1",
 };
 
-static void for_each_machine (void (*check)(const struct emu_machine *m))
+static void for_each_machine(void (*check)(const struct emu_machine *m))
 {
     for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
         struct emu_machine *m = load(specs[i]);
@@ -74,7 +74,7 @@ static void check_places(const struct emu_machine *m)
 static void test_every_nid_comes_back_from_its_place(void **state)
 {
     (void)state;
-    for_each_machine (check_places)
+    for_each_machine(check_places)
         ;
 }
 
@@ -93,7 +93,7 @@ static void check_cnames(const struct emu_machine *m)
 static void test_every_nid_comes_back_from_its_cname(void **state)
 {
     (void)state;
-    for_each_machine (check_cnames)
+    for_each_machine(check_cnames)
         ;
 }
 

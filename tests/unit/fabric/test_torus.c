@@ -22,7 +22,7 @@ static const char *const specs[] = {
     "seastar:x=6,y=8,z=1",
 };
 
-static void for_each_machine (void (*check)(const struct emu_machine *m))
+static void for_each_machine(void (*check)(const struct emu_machine *m))
 {
     for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
         struct emu_machine *m = load(specs[i]);
@@ -54,7 +54,7 @@ static void check_places(const struct emu_machine *m)
 static void test_each_node_has_one_place_and_one_name(void **state)
 {
     (void)state;
-    for_each_machine (check_places)
+    for_each_machine(check_places)
         ;
 }
 
@@ -100,7 +100,7 @@ static void check_links(const struct emu_machine *m)
 static void test_a_link_joins_neighbours_and_has_a_way_back(void **state)
 {
     (void)state;
-    for_each_machine (check_links)
+    for_each_machine(check_links)
         ;
 }
 
@@ -122,7 +122,7 @@ static void check_link_count(const struct emu_machine *m)
 static void test_a_mesh_has_no_cable_at_its_end(void **state)
 {
     (void)state;
-    for_each_machine (check_link_count)
+    for_each_machine(check_link_count)
         ;
 }
 
@@ -180,7 +180,7 @@ static void check_routes(const struct emu_machine *m)
 static void test_minimal_routes_are_shortest_and_in_dimension_order(void **state)
 {
     (void)state;
-    for_each_machine (check_routes)
+    for_each_machine(check_routes)
         ;
 }
 
