@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages between the emunics of a machine (emunic/daemon/hosts/hosts.c); transport (abi/wire.h) carries them,
+ * Messages between the emunics of a machine (emunic/daemon/peers/sessions.c); transport (abi/wire.h) carries them,
  * each once, in order, from a peer that has the job's key.
  *
  *   byte 0      2         4        8

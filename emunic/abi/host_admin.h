@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * EMU_HOST_ADMIN: how the emunics of several hosts are administered as one machine (emunic/daemon/hosts/admin.h).
+ * EMU_HOST_ADMIN: how the emunics of several hosts are administered as one machine (emunic/daemon/orders/orders.h).
  *
  *   asked host                     head                          every other host
  *        ASK    ------------------> does it, numbers it
@@ -379,7 +379,7 @@ static inline bool emu_host_target_take(struct emu_words *w, struct emu_host_tar
 
 #define EMU_HOST_STATUS_WORDS_MAX (1u << 20) /* of a status; other lists hold EMU_HOST_ADMIN_WORDS_MAX */
 #define EMU_HOST_TEXT_MAX         255u
-#define EMU_HOST_PORT_COUNTS      17u /* their names: emunic/daemon/status.c */
+#define EMU_HOST_PORT_COUNTS      17u /* their names: emunic/daemon/reports/status.c */
 
 enum emu_host_text {
     EMU_HOST_TEXT_PROCESSORS, /* that it runs on */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * EMU_HOST_CE: what emunics tell each other of reduction trees (emunic/daemon/hosts/ce_hosts.c).
+ * EMU_HOST_CE: what emunics tell each other of reduction trees (emunic/daemon/ce/ce_hosts.c).
  *
  *   byte 0      8    9       10       11      12         16       20        22      24             32
  *        | head | op | flags | status | child | from_nid | to_nid | from_ce | to_ce | from_version | to_version |

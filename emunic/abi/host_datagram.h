@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * EMU_HOST_DATAGRAM: what emunics tell each other of datagrams (emunic/daemon/hosts/datagram_hosts.h).
+ * EMU_HOST_DATAGRAM: what emunics tell each other of datagrams (emunic/daemon/datagrams/datagram_hosts.h).
  *
  *   byte 0      8      12      16       24        32    36         40       44            48
  *        | head | word | bytes | number | claimer | nid | instance | to_nid | to_instance | data, `bytes` of them |

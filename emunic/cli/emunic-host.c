@@ -31,8 +31,8 @@
 #include "emunic/cli/cli.h"
 #include "emunic/cli/keeper.h"
 #include "emunic/cli/sweep.h"
-#include "emunic/daemon/hosts/hosts.h"
-#include "emunic/daemon/server.h"
+#include "emunic/daemon/peers/sessions.h"
+#include "emunic/daemon/core/server.h"
 
 #define KEY_BYTES  32
 #define KEY_NAME   "emunic.key"

@@ -13,7 +13,7 @@
 
 #include "emunic/abi/table.h"
 #include "emunic/cli/cli.h"
-#include "emunic/daemon/hosts/hosts.h"
+#include "emunic/daemon/peers/sessions.h"
 
 static bool take_word(char *to, const char *word, size_t length)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Reports of running servers: finding the servers, asking them, and showing the answers to people.
- * Reports are the JSON objects of emunic/daemon/report.c.
+ * Reports are the JSON objects of emunic/daemon/reports/report.c.
  */
 #ifndef EMUNIC_CLI_REPORT_H
 #define EMUNIC_CLI_REPORT_H

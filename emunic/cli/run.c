@@ -19,7 +19,7 @@
 #include "emunic/cli/network_words.h"
 #include "emunic/cli/program.h"
 #include "emunic/cli/report.h"
-#include "emunic/daemon/bind.h"
+#include "emunic/daemon/bind/bind.h"
 #include "emunic/fabric/dragonfly.h"
 #include "emunic/fabric/machine.h"
 #include "emunic/fabric/placement.h"

@@ -20,12 +20,12 @@
 #include "emunic/cli/fault_file.h"
 #include "emunic/cli/hosts_file.h"
 #include "emunic/cli/network_words.h"
-#include "emunic/daemon/bind.h"
-#include "emunic/daemon/domain.h"
-#include "emunic/daemon/hosts/host_domains.h"
-#include "emunic/daemon/hosts/hosts.h"
-#include "emunic/daemon/network.h"
-#include "emunic/daemon/server.h"
+#include "emunic/daemon/bind/bind.h"
+#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/jobs/host_domains.h"
+#include "emunic/daemon/peers/sessions.h"
+#include "emunic/daemon/network/network.h"
+#include "emunic/daemon/core/server.h"
 
 #define DEFAULT_MACHINE "aries"
 #define DEFAULT_NODES   4

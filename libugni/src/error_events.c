@@ -2,7 +2,7 @@
 /*
  * Error subscriptions.
  *
- * A subscription is a connection to emunic of its own (emunic/daemon/error_stream.c), so it lives on when the NIC
+ * A subscription is a connection to emunic of its own (emunic/daemon/errors/error_stream.c), so it lives on when the NIC
  * handle that it was made with is gone. Events wait in emunic, which filters them; they are fetched by request. An
  * eventfd that emunic passes is readable while some wait, so a waiting thread sleeps in poll() on it and on the
  * connection.

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 
 #include "emunic/base/clock.h"
-#include "emunic/daemon/hosts/hosts.h"
+#include "emunic/daemon/peers/sessions.h"
 
 #define N_NIDS 768u /* of the fixture's machine */
 

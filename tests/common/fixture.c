@@ -30,8 +30,8 @@
 #include "emunic/base/clock.h"
 #include "emunic/cli/fault_file.h"
 #include "emunic/client/space.h"
-#include "emunic/daemon/hosts/hosts.h"
-#include "emunic/daemon/server.h"
+#include "emunic/daemon/peers/sessions.h"
+#include "emunic/daemon/core/server.h"
 #include "tests/common/proc.h"
 
 static unsigned started;

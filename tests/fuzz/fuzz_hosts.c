@@ -28,7 +28,7 @@
 #include "emunic/abi/host_admin.h"
 #include "emunic/abi/host_ce.h"
 #include "emunic/base/clock.h"
-#include "emunic/daemon/hosts/hosts.h"
+#include "emunic/daemon/peers/sessions.h"
 #include "emunic/transport/inner.h"
 #include "tests/common/gni.h"
 #include "tests/common/seed.h"

@@ -153,8 +153,8 @@ GOOD = {
     "emunic/engine/cq.h": C + '#include "emunic/abi/abi.h"\n',
     "emunic/client/port.h": C + '#include "emunic/engine/cq.h"\n#include "emunic/base/log.h"\n#include <pthread.h>\n',
     "emunic/fabric/link.h": C + '#include "emunic/base/log.h"\n',
-    "emunic/daemon/server.h": C + '#include "emunic/fabric/link.h"\n#include "emunic/engine/cq.h"\n',
-    "emunic/cli/main.c": C + '#include "emunic/daemon/server.h"\n#include "emunic/client/port.h"\n'
+    "emunic/daemon/core/server.h": C + '#include "emunic/fabric/link.h"\n#include "emunic/engine/cq.h"\n',
+    "emunic/cli/main.c": C + '#include "emunic/daemon/core/server.h"\n#include "emunic/client/port.h"\n'
                              '#include "emunic-config.h"\n',
     "libugni/include/gni_pub.h": C,
     "libugni/src/ep.c": C + '#include <gni_pub.h>\n#include "emunic/client/port.h"\n',
@@ -163,7 +163,7 @@ GOOD = {
     "mpi-shim/pmi/src/pmi.c": C + '#include <pmi.h>\n#include "emunic/base/log.h"\n',
     "examples/common.h": C + "#include <gni_pub.h>\n#include <pmi.h>\n",
     "examples/ring.c": C + '#include "examples/common.h"\n',
-    "tests/unit/emunic/test_cq.c": C + '#include "emunic/daemon/server.h"\n#include "no/such/file.h"\n',
+    "tests/unit/emunic/test_cq.c": C + '#include "emunic/daemon/core/server.h"\n#include "no/such/file.h"\n',
     "tools/run.py": f"#!/usr/bin/env python3\n# {LICENCE}\n",
     "tools/run.sh": f"#!/bin/sh\n# {LICENCE}\n",
     "meson.build": f"# {LICENCE}\nproject('x')\n",
@@ -176,7 +176,7 @@ BAD = {
     "emunic/engine/bad1.c": (C + '\n#include "emunic/base/log.h"\n', "3: emunic/engine may not include emunic/base"),
     "emunic/engine/bad2.c": (C + "  #  include <pthread.h>\n", "2: emunic/engine may not use <pthread.h>"),
     "emunic/engine/bad3.c": (C + "#include <gni_pub.h>\n", "2: emunic/engine may not include libugni"),
-    "emunic/client/bad.c": (C + '#include "emunic/daemon/server.h"\n',
+    "emunic/client/bad.c": (C + '#include "emunic/daemon/core/server.h"\n',
                             "2: emunic/client may not include emunic/daemon"),
     "emunic/fabric/bad.c": (C + '#include "emunic/engine/cq.h"\n', "2: emunic/fabric may not include emunic/engine"),
     "emunic/daemon/bad1.c": (C + '#include "emunic/client/port.h"\n', "2: emunic/daemon may not include emunic/client"),

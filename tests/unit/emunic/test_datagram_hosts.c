@@ -19,14 +19,14 @@
 #include <cmocka.h>
 
 #include "emunic/abi/segment.h"
-#include "emunic/daemon/connection.h"
-#include "emunic/daemon/datagram.h"
-#include "emunic/daemon/domain.h"
-#include "emunic/daemon/fault.h"
-#include "emunic/daemon/hosts/datagram_hosts.h"
-#include "emunic/daemon/hosts/hosts.h"
-#include "emunic/daemon/network.h"
-#include "emunic/daemon/port.h"
+#include "emunic/daemon/core/connection.h"
+#include "emunic/daemon/datagrams/datagram.h"
+#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/faults/fault_rules.h"
+#include "emunic/daemon/datagrams/datagram_hosts.h"
+#include "emunic/daemon/peers/sessions.h"
+#include "emunic/daemon/network/network.h"
+#include "emunic/daemon/core/port.h"
 #include "tests/common/seed.h"
 
 #define HOSTS          3u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "emunic/daemon/hosts/numbers.h"
+#include "emunic/daemon/world/numbers.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The routed data path: emunic takes commands out of the ports' rings and runs the engine on them.
+ *
+ * Fairness: a port gets COMMANDS_PER_ROUND commands a round. A command that moves more than one slice becomes a
+ * transfer; every transfer gets one slice a round, so that a 4 GB transfer delays no 8-byte put. Staged data are
+ * always moved before the ring's head passes them, because the client reuses the space then.
+ *
+ * Order: small commands of a port are done in ring order. One that asks for order or carries a fence waits at the
+ * head of the ring until the port's transfers are done. A transfer never overtakes an earlier command. While a fenced
+ * transfer runs, no block transfer starts: as it waited for the others, it is the first in the list.
+ *
+ * Small puts that follow each other into private memory of one process share system calls (engine/burst.c), elements of
+ * a chain as well: those that are in the ring when emunic comes by. None waits for a later one.
+ *
+ * A transfer looks at its memory domain again before each slice: after a deregistration or the owner's death it
+ * ends with an error, and no byte moves any more.
+ *
+ * While something in the network is broken, a command whose target has no way ends with an error (network.c); while the
+ * network is quiesced, none starts.
+ *
+ * While the domain has fault rules they are asked first, before a command does anything (fault.c).
+ *
+ * A suspended job's rings and transfers are left alone. Ports on a node whose injection is limited are served while its
+ * bucket lasts (injection.c). A block transfer beyond the job's limit waits at the head of the ring.
+ *
+ * Commands for nodes on other hosts go out from here in the same order (remote.c).
+ *
+ * The ring's tail is the client's: a value that is not at most one ring ahead ends the port.
+ */
+#include "emunic/daemon/commands/datapath.h"
+
+#include <stdlib.h>
+
+#include "emunic/abi/host.h"
+#include "emunic/daemon/ce/ce.h"
+#include "emunic/daemon/core/connection.h"
+#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/errors/error_stream.h"
+#include "emunic/daemon/faults/fault_rules.h"
+#include "emunic/daemon/commands/remote.h"
+#include "emunic/daemon/injection/injection.h"
+#include "emunic/daemon/memory/memory_domain.h"
+#include "emunic/daemon/network/network.h"
+#include "emunic/daemon/core/port.h"
+#include "emunic/daemon/portals/portals.h"
+#include "emunic/daemon/resources/resources.h"
+#include "emunic/engine/burst.h"
+#include "emunic/engine/rest.h"
+
+#define COMMANDS_PER_ROUND 64u
+#define TRANSFERS_PER_PORT 256u
+#define AMO_AT_ONCE_BYTES  2048u /* longer vectors of atomics are transfers */
+
+static bool needs_order(const struct emu_cmd *cmd)
+{
+    return (cmd->flags & (EMU_CMD_FENCE | EMU_CMD_IN_ORDER)) != 0;
+}
+
+static bool is_fenced_off(const struct emu_port_end *port, const struct emu_cmd *cmd)
+{
+    const struct emu_transfer *first = TAILQ_FIRST(&port->transfers);
+
+    return first && (cmd->flags & EMU_CMD_BLOCK) != 0 && (first->transaction.cmd.flags & EMU_CMD_FENCE) != 0;
+}
+
+/* Is it over in one go? The engine bounds inline and staged puts; on any other command these flags mean nothing. */
+static bool is_small(const struct emu_cmd *cmd, uint64_t slice_bytes)
+{
+    if (cmd->op == EMU_OP_PUT && (cmd->flags & (EMU_CMD_INLINE | EMU_CMD_STAGED)))
+        return true;
+    return cmd->length_bytes <= (cmd->op == EMU_OP_AMO ? AMO_AT_ONCE_BYTES : slice_bytes);
+}
+
+/* Nothing is limited anywhere: one comparison. */
+static bool may_inject(struct emu_port_end *port)
+{
+    return port->server->n_paced == 0 || emu_injection_is_open(port->server, port->nid);
+}
+
+static void charge(struct emu_port_end *port, uint64_t bytes)
+{
+    if (port->server->n_paced > 0)
+        emu_injection_charge(port->server, port->nid, bytes);
+}
+
+void emu_datapath_publish_unfinished(struct emu_port_end *port)
+{
+    atomic_store_explicit(&port->segment->unfinished, port->n_transfers + port->remote.n, memory_order_release);
+}
+
+void emu_datapath_end_block(struct emu_port_end *port, const struct emu_cmd *cmd)
+{
+    if (cmd->flags & EMU_CMD_BLOCK)
+        atomic_store_explicit(&port->segment->blocks_ended, ++port->blocks_ended, memory_order_release);
+}
+
+/* Events and wake: its owner may rest. */
+static void finish(struct emu_port_end *port, struct emu_transaction *t)
+{
+    struct emu_port_end *owner;
+
+    emu_transaction_finish(&port->view, t);
+    /* A transaction that failed early names port 0: whom it disturbs in vain. */
+    owner = port->domain->ports[t->owner_port];
+    if (owner)
+        emu_rest_disturb(owner->segment);
+}
+
+static void run_burst(struct emu_port_end *port)
+{
+    struct emu_burst *burst = port->server->burst;
+
+    emu_burst_run(burst, &port->view);
+    for (unsigned i = 0; i < burst->n; i++)
+        finish(port, &burst->puts[i]);
+    burst->n = burst->n_segments = 0;
+}
+
+static void run_small(struct emu_port_end *port, const struct emu_cmd *cmd)
+{
+    struct emu_burst *burst = port->server->burst;
+    struct emu_transaction t;
+    bool has_data = emu_transaction_begin(&port->view, cmd, &t);
+
+    if (has_data) {
+        enum emu_burst_result r = emu_burst_add(burst, &port->view, &t);
+
+        if (r == EMU_BURST_FULL) {
+            run_burst(port);
+            r = emu_burst_add(burst, &port->view, &t);
+        }
+        if (r == EMU_BURST_TAKEN)
+            return;
+    }
+    run_burst(port);
+    while (has_data && emu_transaction_step(&port->view, &t, UINT64_MAX))
+        ;
+    finish(port, &t);
+}
+
+void emu_datapath_run(struct emu_port_end *port, const struct emu_cmd *cmd)
+{
+    if (emu_remote_is_elsewhere(port, cmd)) {
+        emu_remote_start(port, cmd);
+        emu_datapath_publish_unfinished(port);
+        return;
+    }
+    run_small(port, cmd);
+    run_burst(port);
+}
+
+/* Its node is on another host. */
+static void serve_elsewhere(struct emu_port_end *port, const struct emu_cmd *cmd)
+{
+    run_burst(port); /* what came before ends before */
+    if (cmd->length_bytes <= EMU_HOST_PART_BYTES)
+        charge(port, cmd->length_bytes); /* else part by part */
+    if (cmd->op == EMU_OP_CE)
+        emu_ce_post(port, cmd, EMU_STATUS_OK);
+    else if (emu_ptl_is_command(cmd->op))
+        emu_portals_remote_start(port, cmd);
+    else
+        emu_remote_start(port, cmd);
+}
+
+/* True: the command is dealt with. False: it must wait where it is. */
+static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
+{
+    const uint64_t slice_bytes = port->server->settings.slice_bytes;
+    struct emu_transaction t;
+    struct emu_transfer *transfer;
+
+    if (emu_ptl_is_command(cmd->op)) {
+        if (port->portals && emu_portals_end_is_busy(port))
+            return emu_portals_end_serve(port, cmd);
+        cmd->attempts = 0; /* means something for short messages only */
+        cmd->flags &= EMU_CMD_STAGED;
+    }
+    if ((needs_order(cmd) && port->n_transfers > 0) || is_fenced_off(port, cmd) || !may_inject(port) ||
+        emu_network_is_quiesced(port->server))
+        return false;
+    if (!emu_remote_may_start(port, cmd) || !emu_portals_remote_may_start(port, cmd) ||
+        (cmd->op == EMU_OP_CE && !emu_ce_may_post(port, cmd))) {
+        run_burst(port);
+        return false;
+    }
+    if (cmd->op == EMU_OP_REPORT) {
+        emu_error_take_report(port, cmd);
+        return true;
+    }
+    cmd->events &= (uint16_t)~EMU_EV_LOSE; /* not for clients to say */
+    if (port->domain->is_routed_around) {
+        run_burst(port); /* what came before ends before */
+        if (!emu_network_takes(port, cmd))
+            return true;
+    }
+    if (port->domain->faults) {
+        enum emu_fault_answer answer;
+
+        run_burst(port); /* what came before ends before */
+        if (port->remote.n > 0 || port->portals_remote.n > 0)
+            return false;
+        answer = emu_fault_command(port, cmd);
+        if (answer != EMU_FAULT_PASSES)
+            return answer == EMU_FAULT_IS_DONE;
+    }
+    if (emu_remote_is_elsewhere(port, cmd)) {
+        serve_elsewhere(port, cmd);
+        return true;
+    }
+    if (cmd->op == EMU_OP_CE) {
+        emu_ce_post(port, cmd, EMU_STATUS_OK);
+        return true;
+    }
+    if (emu_ptl_is_command(cmd->op)) {
+        run_burst(port); /* what came before ends before */
+        charge(port, cmd->length_bytes < slice_bytes ? cmd->length_bytes : slice_bytes);
+        return emu_portals_end_serve(port, cmd);
+    }
+    if (is_small(cmd, slice_bytes)) {
+        charge(port, cmd->length_bytes);
+        run_small(port, cmd);
+        emu_datapath_end_block(port, cmd);
+        return true;
+    }
+    run_burst(port);
+    if (port->n_transfers >= TRANSFERS_PER_PORT ||
+        ((cmd->flags & EMU_CMD_BLOCK) != 0 && !emu_account_may_start_block(port)))
+        return false;
+    charge(port, slice_bytes);
+    if (!emu_transaction_begin(&port->view, cmd, &t) || !emu_transaction_step(&port->view, &t, slice_bytes)) {
+        finish(port, &t);
+        emu_datapath_end_block(port, cmd);
+        return true;
+    }
+    transfer = malloc(sizeof(*transfer));
+    if (!transfer) { /* no memory to remember it: finish it now */
+        while (emu_transaction_step(&port->view, &t, slice_bytes))
+            ;
+        finish(port, &t);
+        emu_datapath_end_block(port, cmd);
+        return true;
+    }
+    if (cmd->flags & EMU_CMD_BLOCK)
+        emu_account_add_block(port, 1);
+    transfer->transaction = t;
+    transfer->md_generation = emu_table_mds(port->domain->table, t.node_index)[t.mdh].generation;
+    TAILQ_INSERT_TAIL(&port->transfers, transfer, link);
+    port->n_transfers++;
+    return true;
+}
+
+static unsigned serve_ring(struct emu_port_end *port)
+{
+    /* Pairs with the release in emu_port_publish(): the commands before their count. */
+    uint64_t tail = atomic_load_explicit(&port->segment->tail, memory_order_acquire);
+    uint64_t waiting = tail - port->head;
+    unsigned done = 0;
+
+    if (waiting == 0)
+        return 0;
+    if (waiting > EMU_RING_SLOTS) {
+        emu_log_limited(&port->server->rate, EMU_LOG_WARN, "nid %u inst 0x%x pid %d: command ring broken, port closed",
+                        port->nid, port->instance_id, (int)port->member->pid);
+        port->connection->hung_up = true;
+        emu_connection_destroy(port->connection);
+        return 1;
+    }
+    while (done < waiting && done < COMMANDS_PER_ROUND) {
+        struct emu_cmd cmd = port->slots[port->head & (EMU_RING_SLOTS - 1)];
+
+        if (!serve_command(port, &cmd))
+            break;
+        port->head++;
+        done++;
+    }
+    run_burst(port);
+    port->commands += done;
+    /* Pairs with the acquire in the client: slots and staging are free again, and these are still being moved. */
+    emu_datapath_publish_unfinished(port);
+    if (done > 0) {
+        atomic_store_explicit(&port->segment->head, port->head, memory_order_release);
+        emu_rest_disturb(port->segment);
+        port->server->served_port = port->index;
+    }
+    return done;
+}
+
+static bool memory_is_still_there(const struct emu_port_end *port, const struct emu_transfer *transfer)
+{
+    const struct emu_transaction *t = &transfer->transaction;
+    const struct emu_table_md *md = &emu_table_mds(port->domain->table, t->node_index)[t->mdh];
+
+    if (t->segments.segments) {
+        struct emu_memory still;
+
+        if (emu_md_local((void *)(uintptr_t)port, t->cmd.local_mdh, t->cmd.local_generation, &still) != EMU_STATUS_OK ||
+            still.segments != t->segments.segments)
+            return false;
+    }
+    return atomic_load_explicit(&md->state, memory_order_relaxed) != 0 && md->generation == transfer->md_generation &&
+           md->port == t->owner_port;
+}
+
+/* Another transfer found pages of the window missing: what it left there must not count for this one. */
+static void mend_window(struct emu_port_end *port, struct emu_transaction *t)
+{
+    if (emu_memory_is_broken(&t->remote))
+        emu_md_reach(port, &emu_table_mds(port->domain->table, t->node_index)[t->mdh], t->cmd.op, &t->remote);
+}
+
+static unsigned serve_transfers(struct emu_port_end *port)
+{
+    struct emu_transfer *transfer = TAILQ_FIRST(&port->transfers);
+    unsigned done = 0;
+
+    while (transfer) {
+        struct emu_transfer *next = TAILQ_NEXT(transfer, link);
+        bool has_more = false;
+
+        if (!may_inject(port))
+            break;
+        charge(port, port->server->settings.slice_bytes);
+        if (port->domain->is_routed_around && !emu_network_is_quiesced(port->server) &&
+            !emu_network_reaches(port->server, port->nid,
+                                 emu_table_nodes(port->domain->table)[transfer->transaction.node_index].nid)) {
+            transfer->transaction.status = EMU_STATUS_NETWORK;
+        } else if (memory_is_still_there(port, transfer)) {
+            mend_window(port, &transfer->transaction);
+            has_more = emu_transaction_step(&port->view, &transfer->transaction, port->server->settings.slice_bytes);
+        } else {
+            transfer->transaction.status = EMU_STATUS_PEER_GONE;
+        }
+        if (!has_more) {
+            finish(port, &transfer->transaction);
+            TAILQ_REMOVE(&port->transfers, transfer, link);
+            port->n_transfers--;
+            if (transfer->transaction.cmd.flags & EMU_CMD_BLOCK)
+                emu_account_add_block(port, -1);
+            emu_datapath_end_block(port, &transfer->transaction.cmd);
+            emu_datapath_publish_unfinished(port);
+            free(transfer);
+            emu_rest_disturb(port->segment);
+        }
+        transfer = next;
+        done++;
+    }
+    return done;
+}
+
+unsigned emu_datapath_round(struct emu_server *server)
+{
+    struct emu_port_end *port = LIST_FIRST(&server->ports);
+    unsigned done = emu_remote_round(server);
+
+    while (port) {
+        struct emu_port_end *next = LIST_NEXT(port, link); /* serving may end the port */
+
+        if (port->domain->suspension == EMU_RUNS) {
+            if (port->n_transfers > 0)
+                done += serve_transfers(port);
+            done += serve_ring(port);
+        }
+        port = next;
+    }
+    return done + emu_ce_round(server);
+}
+
+bool emu_datapath_has_work(struct emu_server *server)
+{
+    struct emu_port_end *port;
+
+    if (emu_ce_has_work(server) || emu_remote_has_work(server))
+        return true;
+    LIST_FOREACH(port, &server->ports, link) {
+        if (port->domain->suspension == EMU_RUNS &&
+            (port->n_transfers > 0 || (port->fault.held_until_ns == 0 && !emu_network_is_quiesced(server) &&
+                                       atomic_load_explicit(&port->segment->tail, memory_order_acquire) != port->head)))
+            return true;
+    }
+    return false;
+}
+
+void emu_datapath_drop_port(struct emu_port_end *port)
+{
+    struct emu_transfer *transfer;
+
+    while ((transfer = TAILQ_FIRST(&port->transfers))) {
+        TAILQ_REMOVE(&port->transfers, transfer, link);
+        free(transfer);
+    }
+    port->n_transfers = 0;
+    emu_remote_drop_port(port);
+    emu_network_drop_port(port);
+}

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Datagrams of ours and other hosts: what we offer and claim there, what they say, and hosts that come and go. The
+ * protocol is told in datagram_hosts.h; who pairs with whom is decided in datagram_match.c.
+ */
+#include "emunic/daemon/datagrams/datagram_hosts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "emunic/abi/control.h"
+#include "emunic/daemon/datagrams/datagram_inner.h"
+#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/peers/sessions.h"
+#include "emunic/daemon/core/port.h"
+#include "emunic/daemon/core/server.h"
+
+static int tell_host(const struct emu_port_end *port, uint32_t host, enum emu_host_datagram_word word, uint64_t number,
+                     uint64_t claimer, uint32_t nid, uint32_t instance_id, const struct emu_datagram *d)
+{
+    const struct emu_host_datagram message = { .word = word,
+                                               .bytes = d ? d->in_bytes : 0,
+                                               .number = number,
+                                               .claimer = claimer,
+                                               .nid = port->nid,
+                                               .instance_id = port->instance_id,
+                                               .to_nid = nid,
+                                               .to_instance = instance_id,
+                                               .data = d ? d->in : NULL };
+
+    return emu_datagram_tell_host(port->server, port->domain, host, &message);
+}
+
+/* Who has claimed one of `port` hears that it has it, or that there is no such datagram any more. */
+static void answer_claim(const struct emu_port_end *port, uint64_t number, const struct emu_far_datagram *claimer,
+                         bool is_taken)
+{
+    tell_host(port, claimer->host, is_taken ? EMU_DATAGRAM_ACCEPT : EMU_DATAGRAM_REFUSE, number, claimer->number,
+              claimer->nid, claimer->instance_id, NULL);
+}
+
+bool emu_datagram_has_room(struct emu_port_end *port, const struct emu_msg_datagram *wanted)
+{
+    uint32_t host;
+
+    if (!emu_hosts_are_several(port->server))
+        return true;
+    if (emu_offers_begin(port->server, port->domain) < 0)
+        return false;
+    host = emu_datagram_host_of(port->server, port->domain, wanted->remote_nid);
+    return host == emu_hosts_own(port->server) || emu_offers_has_room(port->domain, host);
+}
+
+void emu_datagram_introduce(struct emu_port_end *port, struct emu_datagram *d)
+{
+    if (!emu_hosts_are_several(port->server))
+        return;
+    d->number = emu_offers_number(port->domain);
+    d->host = emu_datagram_is_wildcard(d) ? emu_hosts_own(port->server) :
+                                            emu_datagram_host_of(port->server, port->domain, d->remote_nid);
+    if (d->state == EMU_DATAGRAM_PENDING && emu_datagram_host_is_lost(port->domain, d->host))
+        emu_datagram_end(port, d, EMU_DATAGRAM_ERROR);
+}
+
+void emu_datagram_offer(struct emu_port_end *port, struct emu_datagram *d)
+{
+    int r;
+
+    if (d->is_offered || !emu_hosts_is_up(port->server, d->host))
+        return;
+    r = tell_host(port, d->host, EMU_DATAGRAM_OFFER, d->number, 0, d->remote_nid, d->remote_instance, d);
+    if (r == 0) {
+        d->is_offered = true;
+        emu_offers_count(port->domain, d->host, 1);
+    } else if (r != -ENOTCONN) {
+        port->server->has_unoffered_datagrams = true;
+    }
+}
+
+void emu_datagram_offer_again(struct emu_server *server)
+{
+    struct emu_port_end *port;
+    struct emu_datagram *d;
+
+    server->has_unoffered_datagrams = false;
+    LIST_FOREACH(port, &server->ports, link) {
+        TAILQ_FOREACH(d, &port->datagrams, link) {
+            if (emu_datagram_is_free(d) && !emu_datagram_is_wildcard(d) && d->host != emu_hosts_own(server))
+                emu_datagram_offer(port, d);
+        }
+    }
+}
+
+void emu_datagram_claim(struct emu_port_end *port, struct emu_datagram *d, struct emu_far_datagram *offer)
+{
+    emu_offer_take(port->domain, offer);
+    if (tell_host(port, offer->host, EMU_DATAGRAM_CLAIM, offer->number, d->number, offer->nid, offer->instance_id, d) <
+        0) {
+        free(offer); /* its host is going down */
+        return;
+    }
+    d->claimed = offer;
+}
+
+void emu_datagram_let_go(struct emu_port_end *port, struct emu_datagram *d, uint32_t nid, uint32_t instance_id,
+                         bool is_known_there)
+{
+    if (d->claimer)
+        answer_claim(port, d->number, d->claimer, false);
+    free(d->claimer);
+    free(d->claimed);
+    d->claimer = NULL;
+    d->claimed = NULL;
+    if (d->is_offered) {
+        if (!is_known_there)
+            tell_host(port, d->host, EMU_DATAGRAM_WITHDRAW, d->number, 0, nid, instance_id, NULL);
+        d->is_offered = false;
+        emu_offers_count(port->domain, d->host, -1);
+    }
+    if (d->number != 0 && !emu_datagram_is_wildcard(d))
+        emu_datagram_match_offers_of(port, nid, instance_id);
+}
+
+static void complete_far(struct emu_port_end *port, struct emu_datagram *d, const struct emu_far_datagram *far)
+{
+    emu_datagram_complete(port, d, far->nid, far->instance_id, far->data, far->bytes);
+}
+
+/* ---- what they say ---- */
+
+/* One that is kept here and not claimed, or NULL. */
+static struct emu_far_datagram *find_kept(const struct emu_domain *domain, uint32_t host, uint64_t number,
+                                          uint32_t to_nid, uint32_t to_instance)
+{
+    struct emu_far_datagram *offered = NULL;
+
+    while ((offered = emu_offer_next(domain, offered, to_nid, to_instance))) {
+        if (offered->host == host && offered->number == number)
+            return offered;
+    }
+    return NULL;
+}
+
+static void forget_offer(struct emu_domain *domain, uint32_t host, uint64_t number, uint32_t to_nid,
+                         uint32_t to_instance)
+{
+    struct emu_far_datagram *offered = find_kept(domain, host, number, to_nid, to_instance);
+
+    if (offered)
+        emu_offer_take(domain, offered);
+    free(offered);
+}
+
+static bool is_claimed(const struct emu_server *server, const struct emu_domain *domain, uint32_t host,
+                       const struct emu_host_datagram *said)
+{
+    const struct emu_port_end *port;
+    const struct emu_datagram *d;
+
+    LIST_FOREACH(port, &server->ports, link) {
+        if (port->domain != domain || port->nid != said->to_nid || port->instance_id != said->to_instance)
+            continue;
+        TAILQ_FOREACH(d, &port->datagrams, link) {
+            if (d->claimed && d->claimed->host == host && d->claimed->number == said->number)
+                return true;
+        }
+    }
+    return false;
+}
+
+static void hear_offer(struct emu_server *server, struct emu_domain *domain, uint32_t host,
+                       const struct emu_host_datagram *said)
+{
+    struct emu_far_datagram *offered;
+
+    /* Again, because a host began anew? */
+    if (find_kept(domain, host, said->number, said->to_nid, said->to_instance) ||
+        is_claimed(server, domain, host, said))
+        return;
+    offered = emu_far_datagram_create(host, said);
+    if (!offered)
+        return;
+    if (emu_offer_keep(domain, offered) < 0) {
+        emu_hosts_refuse(server, host, "an offer of a datagram, beyond all that it may have");
+        free(offered);
+        return;
+    }
+    emu_datagram_match_offer(server, domain, offered);
+}
+
+/* The datagram of a port (nid, instance_id) with this number, or NULL. */
+static struct emu_datagram *find_by_number(struct emu_server *server, const struct emu_domain *domain, uint32_t nid,
+                                           uint32_t instance_id, uint64_t number, struct emu_port_end **port_out)
+{
+    struct emu_port_end *port;
+    struct emu_datagram *d;
+
+    LIST_FOREACH(port, &server->ports, link) {
+        if (port->domain != domain || port->nid != nid || port->instance_id != instance_id)
+            continue;
+        TAILQ_FOREACH(d, &port->datagrams, link) {
+            if (d->number == number) {
+                *port_out = port;
+                return d;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* One of ours pairs with who has claimed it. */
+static void accept_claim(struct emu_port_end *port, struct emu_datagram *d, const struct emu_far_datagram *claimer)
+{
+    complete_far(port, d, claimer);
+    answer_claim(port, d->number, claimer, true);
+    forget_offer(port->domain, claimer->host, claimer->number, port->nid, port->instance_id);
+    emu_datagram_let_go(port, d, claimer->nid, claimer->instance_id, true);
+}
+
+static void hear_claim(struct emu_server *server, struct emu_domain *domain, uint32_t host,
+                       const struct emu_host_datagram *said)
+{
+    struct emu_far_datagram *claimer = emu_far_datagram_create(host, said);
+    struct emu_port_end *port;
+    struct emu_datagram *d;
+
+    if (!claimer)
+        return;
+    d = find_by_number(server, domain, said->to_nid, said->to_instance, said->number, &port);
+    if (d && d->state == EMU_DATAGRAM_PENDING && d->is_offered &&
+        emu_datagram_points_to(d, said->nid, said->instance_id) && !d->claimer) {
+        if (d->claimed) {
+            d->claimer = claimer;
+            return;
+        }
+        accept_claim(port, d, claimer);
+    } else {
+        const struct emu_host_datagram answer = { .word = EMU_DATAGRAM_REFUSE,
+                                                  .number = said->number,
+                                                  .claimer = said->claimer,
+                                                  .nid = said->to_nid,
+                                                  .instance_id = said->to_instance,
+                                                  .to_nid = said->nid,
+                                                  .to_instance = said->instance_id };
+
+        emu_datagram_tell_host(server, domain, host, &answer);
+    }
+    free(claimer);
+}
+
+/* Its claim has come to nothing. */
+static void go_on(struct emu_port_end *port, struct emu_datagram *d)
+{
+    struct emu_far_datagram *claimer = d->claimer;
+
+    free(d->claimed);
+    d->claimed = NULL;
+    if (d->cancel) {
+        emu_datagram_end(port, d, EMU_DATAGRAM_TERMINATED);
+        emu_datagram_answer_cancel(port, d, 0);
+    } else if (claimer) {
+        d->claimer = NULL;
+        accept_claim(port, d, claimer);
+        free(claimer);
+    } else {
+        emu_datagram_match(port, d);
+    }
+}
+
+static void hear_answer(struct emu_server *server, struct emu_domain *domain, uint32_t host,
+                        const struct emu_host_datagram *said)
+{
+    struct emu_port_end *port;
+    struct emu_datagram *d = find_by_number(server, domain, said->to_nid, said->to_instance, said->claimer, &port);
+
+    if (!d || !d->claimed || d->claimed->host != host || d->claimed->number != said->number) {
+        /* Who asked has gone. The offer is over, even if it was made again. */
+        forget_offer(domain, host, said->number, said->to_nid, said->to_instance);
+        return;
+    }
+    if (said->word == EMU_DATAGRAM_REFUSE) {
+        go_on(port, d);
+        return;
+    }
+    complete_far(port, d, d->claimed);
+    emu_datagram_let_go(port, d, d->remote_nid, d->remote_instance, true);
+    if (d->cancel)
+        emu_datagram_answer_cancel(port, d, EMU_OUTCOME_NO_MATCH);
+}
+
+/* What we and that host have told each other of the domain counts no more. */
+static void start_anew(struct emu_server *server, struct emu_domain *domain, uint32_t host)
+{
+    struct emu_port_end *port;
+    struct emu_datagram *d;
+
+    emu_offers_forget(domain, host);
+    LIST_FOREACH(port, &server->ports, link) {
+        if (port->domain != domain)
+            continue;
+        TAILQ_FOREACH(d, &port->datagrams, link) {
+            if (d->state != EMU_DATAGRAM_PENDING)
+                continue;
+            if (d->is_offered && d->host == host) {
+                d->is_offered = false;
+                emu_offers_count(domain, host, -1);
+                free(d->claimer);
+                d->claimer = NULL;
+            }
+            if (d->claimed && d->claimed->host == host)
+                go_on(port, d);
+            else if (emu_datagram_is_free(d) && !emu_datagram_is_wildcard(d) && d->host == host)
+                emu_datagram_offer(port, d);
+        }
+    }
+}
+
+void emu_datagram_hear(struct emu_server *server, struct emu_domain *domain, uint32_t host,
+                       const struct emu_host_datagram *said)
+{
+    switch (said->word) {
+    case EMU_DATAGRAM_BEGIN:
+        start_anew(server, domain, host);
+        break;
+    case EMU_DATAGRAM_OFFER:
+        hear_offer(server, domain, host, said);
+        break;
+    case EMU_DATAGRAM_WITHDRAW:
+        forget_offer(domain, host, said->number, said->to_nid, said->to_instance);
+        break;
+    case EMU_DATAGRAM_CLAIM:
+        hear_claim(server, domain, host, said);
+        break;
+    default:
+        hear_answer(server, domain, host, said);
+    }
+}
+
+/* ---- hosts and domains that come and go ---- */
+
+void emu_datagram_domain_begins(struct emu_server *server, struct emu_domain *domain)
+{
+    const struct emu_host_datagram begin = { .word = EMU_DATAGRAM_BEGIN };
+
+    if (!emu_hosts_are_several(server) || emu_offers_begin(server, domain) < 0)
+        return;
+    for (uint32_t i = 0; i < emu_hosts_count(server); i++) {
+        if (i == emu_hosts_own(server))
+            continue;
+        emu_datagram_tell_host(server, domain, i, &begin);
+        start_anew(server, domain, i);
+    }
+}
+
+void emu_datagram_host_up(struct emu_server *server, uint32_t host)
+{
+    struct emu_domain *domain;
+    struct emu_port_end *port;
+    struct emu_datagram *d;
+
+    LIST_FOREACH(domain, &server->domains, link) {
+        if (domain->offers)
+            emu_offers_set_lost(domain, host, false);
+    }
+    LIST_FOREACH(port, &server->ports, link) {
+        TAILQ_FOREACH(d, &port->datagrams, link) {
+            if (emu_datagram_is_free(d) && !emu_datagram_is_wildcard(d) && d->number != 0 && d->host == host)
+                emu_datagram_offer(port, d);
+        }
+    }
+}
+
+void emu_datagram_host_down(struct emu_server *server, uint32_t host)
+{
+    struct emu_domain *domain;
+    struct emu_port_end *port;
+    struct emu_datagram *d;
+
+    LIST_FOREACH(domain, &server->domains, link) {
+        if (emu_offers_begin(server, domain) < 0)
+            continue;
+        emu_offers_forget(domain, host);
+        emu_offers_set_lost(domain, host, true);
+    }
+    LIST_FOREACH(port, &server->ports, link) {
+        TAILQ_FOREACH(d, &port->datagrams, link) {
+            if (d->state != EMU_DATAGRAM_PENDING || d->number == 0)
+                continue;
+            if (!emu_datagram_is_wildcard(d) && d->host == host) {
+                emu_datagram_end(port, d, EMU_DATAGRAM_ERROR);
+                if (d->cancel)
+                    emu_datagram_answer_cancel(port, d, EMU_OUTCOME_NO_MATCH);
+            } else if (d->claimed && d->claimed->host == host) {
+                go_on(port, d);
+            }
+        }
+    }
+}

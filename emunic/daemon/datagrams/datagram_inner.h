@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Datagrams: what datagram.c (life, requests), datagram_match.c (who pairs with whom) and datagram_claims.c (other
+ * hosts) share.
+ */
+#ifndef EMUNIC_DAEMON_DATAGRAMS_DATAGRAM_INNER_H
+#define EMUNIC_DAEMON_DATAGRAMS_DATAGRAM_INNER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "emunic/abi/abi.h"
+#include "emunic/abi/control.h"
+
+struct emu_domain;
+struct emu_far_datagram;
+struct emu_host_datagram;
+struct emu_port_end;
+struct emu_server;
+
+/* One that a port of ours has posted. */
+struct emu_datagram {
+    TAILQ_ENTRY(emu_datagram) link; /* in its port's list, oldest first */
+    uint32_t ep;
+    uint32_t flags;
+    uint64_t id;
+    uint64_t posted_ns;
+    uint64_t not_before_ns; /* an injected fault: cannot pair before; UINT64_MAX never; 0 at once */
+    uint32_t remote_nid;    /* target, or peer when completed */
+    uint32_t remote_instance;
+    uint32_t state;
+    bool has_no_ep;                   /* its end point was destroyed */
+    bool is_offered;                  /* to the host of its target */
+    uint32_t host;                    /* of its target; our own for a wildcard */
+    uint64_t number;                  /* what other hosts call it; 0: there are none */
+    struct emu_far_datagram *claimed; /* owned: waits for the answer; or NULL */
+    struct emu_far_datagram *claimer; /* owned: has claimed it meanwhile, and waits; or NULL */
+    struct emu_msg *cancel;           /* owned: a request that waits for the answer as well; or NULL */
+    uint16_t in_bytes;                /* ours */
+    uint16_t room_bytes;
+    uint16_t out_bytes; /* the peer's, once completed */
+    uint8_t in[EMU_DATAGRAM_MAX];
+    uint8_t out[EMU_DATAGRAM_MAX];
+};
+
+/* Is it over, but for being collected? */
+static inline bool emu_datagram_is_final(const struct emu_datagram *d)
+{
+    return d->state != EMU_DATAGRAM_PENDING && d->state != EMU_DATAGRAM_REMOTE_DATA;
+}
+
+/* May it pair with whoever is directed at its port? */
+static inline bool emu_datagram_is_wildcard(const struct emu_datagram *d)
+{
+    return (d->flags & EMU_DATAGRAM_WILDCARD) != 0;
+}
+
+/* Is there nothing that keeps it from pairing at once? */
+static inline bool emu_datagram_is_free(const struct emu_datagram *d)
+{
+    return d->state == EMU_DATAGRAM_PENDING && d->not_before_ns == 0 && !d->claimed;
+}
+
+/* Is it directed at that port? Or was it, until it paired. */
+static inline bool emu_datagram_points_to(const struct emu_datagram *d, uint32_t nid, uint32_t instance_id)
+{
+    return !emu_datagram_is_wildcard(d) && d->remote_nid == nid && d->remote_instance == instance_id;
+}
+
+/* ---- datagram.c ---- */
+
+/* It has paired with one of that port, whose data these are. */
+void emu_datagram_complete(struct emu_port_end *port, struct emu_datagram *d, uint32_t nid, uint32_t instance_id,
+                           const uint8_t *data, uint16_t bytes);
+/* A pending one ends without having paired. `state`: enum emu_datagram_state. */
+void emu_datagram_end(struct emu_port_end *port, struct emu_datagram *d, uint32_t state);
+/* A datagram that was to be cancelled has its answer. */
+void emu_datagram_answer_cancel(struct emu_port_end *port, struct emu_datagram *d, int result);
+
+/* ---- datagram_match.c ---- */
+
+/* Finds a partner for a free one, among ours or the offers of other hosts; or offers it. */
+void emu_datagram_match(struct emu_port_end *port, struct emu_datagram *d);
+/* Finds one of ours for an offer. */
+void emu_datagram_match_offer(struct emu_server *server, struct emu_domain *domain, struct emu_far_datagram *offered);
+/* A directed one of `port` does not face offers of its target any more: they are free for wildcards. */
+void emu_datagram_match_offers_of(struct emu_port_end *port, uint32_t nid, uint32_t instance_id);
+/* A new one cannot pair before; UINT64_MAX never; 0 at once. */
+void emu_datagram_delay(struct emu_port_end *port, struct emu_datagram *d, uint64_t not_before_ns);
+/* A delayed datagram's time has come, or it goes. */
+void emu_datagram_end_delay(struct emu_port_end *port, struct emu_datagram *d);
+
+/* ---- hosts/datagram_claims.c; nothing on a machine of one host ---- */
+
+/* May there be a new one, which is offered if it is for another host? */
+bool emu_datagram_has_room(struct emu_port_end *port, const struct emu_msg_datagram *wanted);
+/* What other hosts need to know of a new datagram; one for a host that is lost ends. */
+void emu_datagram_introduce(struct emu_port_end *port, struct emu_datagram *d);
+/* Tells the host of its target, once it may pair. */
+void emu_datagram_offer(struct emu_port_end *port, struct emu_datagram *d);
+/* Offers those that the queue to their host had no room for. */
+void emu_datagram_offer_again(struct emu_server *server);
+/* Asks the home of `offer`, which is taken, for it; `d` waits for the answer. */
+void emu_datagram_claim(struct emu_port_end *port, struct emu_datagram *d, struct emu_far_datagram *offer);
+/* It will pair no more, and is not pending: others give it up. nid, instance_id: its target, or who it paired with. */
+void emu_datagram_let_go(struct emu_port_end *port, struct emu_datagram *d, uint32_t nid, uint32_t instance_id,
+                         bool is_known_there);
+/* Another host says something of datagrams. */
+void emu_datagram_hear(struct emu_server *server, struct emu_domain *domain, uint32_t host,
+                       const struct emu_host_datagram *said);
+
+#endif

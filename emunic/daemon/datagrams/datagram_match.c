@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which datagrams pair: the rendezvous of two end points, decided here alone.
+ *
+ * A posted datagram is pending until it pairs. A directed one pairs, in this order, with a directed one that the
+ * target has outstanding towards us, then with the target's oldest wildcard; a wildcard pairs with the directed one
+ * that has waited for its port longest. Both sides complete in one step, so crossing posts can only pair with each
+ * other. A port may be its own peer; a datagram never pairs with itself.
+ *
+ * Those of other hosts come as offers and pair in the same order (hosts/datagram_hosts.h): a pending datagram of ours
+ * that has claimed one waits for the answer and pairs with nobody meanwhile. One that an injected fault delays, or that
+ * the network has no way for, waits too: it is looked at again when its time has come, or the network has changed.
+ * Source: spec ugni.md 4.5 and 7.4.
+ */
+#include "emunic/daemon/datagrams/datagram.h"
+
+#include "emunic/base/clock.h"
+#include "emunic/daemon/datagrams/datagram_inner.h"
+#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/datagrams/datagram_hosts.h"
+#include "emunic/daemon/peers/sessions.h"
+#include "emunic/daemon/network/network.h"
+#include "emunic/daemon/core/port.h"
+#include "emunic/daemon/core/server.h"
+
+static bool points_at(const struct emu_datagram *d, const struct emu_port_end *port)
+{
+    return emu_datagram_points_to(d, port->nid, port->instance_id);
+}
+
+/* A datagram is a packet: it waits while the network has no way for it. */
+static bool is_in_reach(const struct emu_port_end *port, uint32_t nid)
+{
+    return !port->domain->is_routed_around ||
+           (!emu_network_is_quiesced(port->server) && emu_network_reaches(port->server, port->nid, nid));
+}
+
+/* The oldest datagram of `peer` that `mine`, a directed one from the port (nid, instance_id), may pair with. */
+static struct emu_datagram *find_partner(struct emu_port_end *peer, uint32_t nid, uint32_t instance_id,
+                                         const struct emu_datagram *mine)
+{
+    struct emu_datagram *wildcard = NULL;
+    struct emu_datagram *d;
+
+    TAILQ_FOREACH(d, &peer->datagrams, link) {
+        if (!emu_datagram_is_free(d) || d == mine)
+            continue;
+        if (emu_datagram_points_to(d, nid, instance_id))
+            return d;
+        if (!wildcard && emu_datagram_is_wildcard(d))
+            wildcard = d;
+    }
+    return wildcard;
+}
+
+static void pair(struct emu_port_end *port, struct emu_datagram *d, struct emu_port_end *peer,
+                 struct emu_datagram *other)
+{
+    emu_datagram_complete(port, d, peer->nid, peer->instance_id, other->in, other->in_bytes);
+    emu_datagram_complete(peer, other, port->nid, port->instance_id, d->in, d->in_bytes);
+}
+
+/* Newest port wins where several share node and instance id (spec 7.5). */
+static void match_near(struct emu_port_end *port, struct emu_datagram *d)
+{
+    struct emu_port_end *peer;
+
+    LIST_FOREACH(peer, &port->server->ports, link) {
+        struct emu_datagram *other;
+
+        if (peer->domain != port->domain || !points_at(d, peer) || !is_in_reach(port, peer->nid))
+            continue;
+        other = find_partner(peer, port->nid, port->instance_id, d);
+        if (other) {
+            pair(port, d, peer, other);
+            return;
+        }
+    }
+}
+
+/* Is there a way, and does whoever faces `offer` leave it to us? */
+static bool may_claim(const struct emu_port_end *port, const struct emu_datagram *d,
+                      const struct emu_far_datagram *offer)
+{
+    return is_in_reach(port, offer->nid) && (emu_datagram_is_wildcard(d) || emu_hosts_own(port->server) < offer->host);
+}
+
+/* Directed at a node of another host: only one that faces it can be here. */
+static void match_far(struct emu_port_end *port, struct emu_datagram *d)
+{
+    struct emu_far_datagram *offered = NULL;
+
+    while ((offered = emu_offer_next(port->domain, offered, port->nid, port->instance_id))) {
+        if (emu_datagram_points_to(d, offered->nid, offered->instance_id) && may_claim(port, d, offered)) {
+            emu_datagram_claim(port, d, offered);
+            return;
+        }
+    }
+    emu_datagram_offer(port, d);
+}
+
+static void match_directed(struct emu_port_end *port, struct emu_datagram *d)
+{
+    if (d->host == emu_hosts_own(port->server))
+        match_near(port, d);
+    else
+        match_far(port, d);
+}
+
+/* Does one of ours face an offer, perhaps without having been offered yet? Wildcards then keep away from it. */
+static bool is_faced(const struct emu_port_end *port, const struct emu_far_datagram *offered)
+{
+    const struct emu_port_end *p;
+    const struct emu_datagram *d;
+
+    LIST_FOREACH(p, &port->server->ports, link) {
+        if (p->domain != port->domain || p->nid != port->nid || p->instance_id != port->instance_id)
+            continue;
+        TAILQ_FOREACH(d, &p->datagrams, link) {
+            if (d->state == EMU_DATAGRAM_PENDING && d->not_before_ns == 0 &&
+                emu_datagram_points_to(d, offered->nid, offered->instance_id))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* The offer that has waited for the port longest, and longer than since `before_ns`. */
+static struct emu_far_datagram *find_offer(struct emu_port_end *port, uint64_t before_ns)
+{
+    struct emu_far_datagram *offered = NULL;
+
+    while ((offered = emu_offer_next(port->domain, offered, port->nid, port->instance_id))) {
+        if (offered->arrived_ns > before_ns)
+            return NULL;
+        if (is_in_reach(port, offered->nid) && !is_faced(port, offered))
+            return offered;
+    }
+    return NULL;
+}
+
+static void match_wildcard(struct emu_port_end *port, struct emu_datagram *d)
+{
+    struct emu_port_end *first_peer = NULL;
+    struct emu_far_datagram *offered = NULL;
+    struct emu_datagram *first = NULL;
+    struct emu_port_end *peer;
+
+    LIST_FOREACH(peer, &port->server->ports, link) {
+        struct emu_datagram *other;
+
+        if (peer->domain != port->domain || !is_in_reach(port, peer->nid))
+            continue;
+        TAILQ_FOREACH(other, &peer->datagrams, link) {
+            if (!emu_datagram_is_free(other) || !points_at(other, port))
+                continue;
+            if (!first || other->posted_ns < first->posted_ns) {
+                first = other;
+                first_peer = peer;
+            }
+            break; /* a port's list is in order of age */
+        }
+    }
+    if (emu_hosts_are_several(port->server))
+        offered = find_offer(port, first ? first->posted_ns : UINT64_MAX);
+    if (offered)
+        emu_datagram_claim(port, d, offered);
+    else if (first)
+        pair(port, d, first_peer, first);
+}
+
+void emu_datagram_match(struct emu_port_end *port, struct emu_datagram *d)
+{
+    if (emu_datagram_is_wildcard(d))
+        match_wildcard(port, d);
+    else
+        match_directed(port, d);
+}
+
+/* In the same order as match_directed(), which asks from the other side. */
+void emu_datagram_match_offer(struct emu_server *server, struct emu_domain *domain, struct emu_far_datagram *offered)
+{
+    struct emu_port_end *port;
+
+    LIST_FOREACH(port, &server->ports, link) {
+        struct emu_datagram *d;
+
+        if (port->domain != domain || port->nid != offered->to_nid || port->instance_id != offered->to_instance ||
+            !is_in_reach(port, offered->nid))
+            continue;
+        d = find_partner(port, offered->nid, offered->instance_id, NULL);
+        if (!d)
+            continue;
+        /* Else it waits to be claimed by that host. */
+        if (may_claim(port, d, offered))
+            emu_datagram_claim(port, d, offered);
+        return;
+    }
+}
+
+void emu_datagram_match_offers_of(struct emu_port_end *port, uint32_t nid, uint32_t instance_id)
+{
+    struct emu_far_datagram *offered = emu_offer_next(port->domain, NULL, port->nid, port->instance_id);
+
+    while (offered) {
+        struct emu_far_datagram *next = emu_offer_next(port->domain, offered, port->nid, port->instance_id);
+
+        if (offered->nid == nid && offered->instance_id == instance_id)
+            emu_datagram_match_offer(port->server, port->domain, offered);
+        offered = next;
+    }
+}
+
+/* ---- delays, and changes of the network ---- */
+
+void emu_datagram_delay(struct emu_port_end *port, struct emu_datagram *d, uint64_t not_before_ns)
+{
+    d->not_before_ns = not_before_ns;
+    if (not_before_ns == 0 || not_before_ns == UINT64_MAX)
+        return;
+    port->server->n_delayed_datagrams++;
+    if (port->fault.datagram_at_ns == 0 || not_before_ns < port->fault.datagram_at_ns)
+        port->fault.datagram_at_ns = not_before_ns;
+}
+
+void emu_datagram_end_delay(struct emu_port_end *port, struct emu_datagram *d)
+{
+    if (d->not_before_ns != 0 && d->not_before_ns != UINT64_MAX)
+        port->server->n_delayed_datagrams--;
+    d->not_before_ns = 0;
+}
+
+/* Runs only while some are delayed. */
+static void look_at_port(struct emu_port_end *port, uint64_t now_ns)
+{
+    struct emu_datagram *d;
+
+    port->fault.datagram_at_ns = 0;
+    TAILQ_FOREACH(d, &port->datagrams, link) {
+        if (d->not_before_ns == 0 || d->not_before_ns == UINT64_MAX)
+            continue;
+        if (d->not_before_ns <= now_ns) {
+            emu_datagram_end_delay(port, d);
+            if (emu_datagram_is_free(d))
+                emu_datagram_match(port, d);
+        } else if (port->fault.datagram_at_ns == 0 || d->not_before_ns < port->fault.datagram_at_ns) {
+            port->fault.datagram_at_ns = d->not_before_ns;
+        }
+    }
+}
+
+void emu_datagram_look_at_delayed(struct emu_server *server)
+{
+    struct emu_port_end *port;
+    uint64_t now_ns;
+
+    if (server->has_unoffered_datagrams)
+        emu_datagram_offer_again(server);
+    if (server->n_delayed_datagrams == 0)
+        return;
+    now_ns = emu_clock_ns();
+    LIST_FOREACH(port, &server->ports, link) {
+        if (port->fault.datagram_at_ns != 0 && port->fault.datagram_at_ns <= now_ns)
+            look_at_port(port, now_ns);
+    }
+}
+
+void emu_datagram_look_at_all(struct emu_server *server)
+{
+    struct emu_port_end *port;
+    struct emu_datagram *d;
+
+    /* A wildcard pairs when the one that points at it is looked at, unless that is on another host. */
+    LIST_FOREACH(port, &server->ports, link) {
+        TAILQ_FOREACH(d, &port->datagrams, link) {
+            if (emu_datagram_is_free(d) && (emu_hosts_are_several(server) || !emu_datagram_is_wildcard(d)))
+                emu_datagram_match(port, d);
+        }
+    }
+}

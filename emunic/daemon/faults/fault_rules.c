@@ -1,0 +1,648 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Injected faults.
+ *
+ * A domain with rules is routed: every command comes by here (emu_fault_command), before it does anything. All rules
+ * look at it, in their order, so that each keeps its own count; the first that hits decides. Nothing else depends on
+ * rules: a domain without them costs emunic one comparison per command and its members' direct path nothing.
+ *
+ * Counts belong to (rule, port). A port is known to the hash by its rank and its place among the NIC handles of that
+ * process, or, outside a launched job, by nid and instance: neither depends on who attached first.
+ *
+ *   command:  fresh -> passes
+ *                   -> held until a time, at the head of its port's ring -> passes
+ *                   -> failed
+ *                   -> short message with attempts left, after a recoverable fault: waits a round, then fresh again
+ *
+ * A held command holds what its port sends after it: order and staging stay as they are. The library's own writes
+ * (credits, greetings) are nobody's transaction and are never hit. A contribution to a reduction that is hit is passed
+ * on with its failure, which ends that reduction for all leaves; the tree stays whole.
+ *
+ * Whose a target on another host is, and killing it, is that host's to say and to do (fault_hosts.c).
+ *
+ * Registrations and datagrams are requests; they are decided when they arrive. A dropped datagram waits for ever, as
+ * one whose packet was lost would; a delayed one cannot pair before its time.
+ */
+#include "emunic/daemon/faults/fault_rules.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "emunic/abi/event.h"
+#include "emunic/base/clock.h"
+#include "emunic/daemon/ce/ce.h"
+#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/errors/error_stream.h"
+#include "emunic/daemon/injection/injection.h"
+#include "emunic/daemon/core/port.h"
+#include "emunic/daemon/portals/portals.h"
+#include "emunic/daemon/world/word_list.h"
+#include "emunic/engine/fault.h"
+#include "emunic/engine/transaction.h"
+
+struct rule_end {
+    struct emu_fault_rule rule;
+    struct emu_fault_count *counts; /* owned, EMU_PORTS_MAX */
+    uint64_t set_at_ns;
+    uint64_t seen; /* of all ports, those that have gone included */
+    uint64_t hits;
+};
+
+struct emu_fault_set {
+    struct rule_end *rules; /* owned */
+    uint32_t n_rules;
+    uint32_t next_id;
+};
+
+/* ---- rules ---- */
+
+static void free_set(struct emu_fault_set *set)
+{
+    for (uint32_t i = 0; set && i < set->n_rules; i++)
+        free(set->rules[i].counts);
+    if (set)
+        free(set->rules);
+    free(set);
+}
+
+static int add_rules(struct emu_fault_set *set, const struct emu_fault_rule *rules, uint32_t n_rules)
+{
+    uint64_t now_ns = emu_clock_ns();
+
+    for (uint32_t i = 0; i < n_rules; i++) {
+        struct rule_end *end = &set->rules[set->n_rules];
+
+        *end = (struct rule_end){ .rule = rules[i], .set_at_ns = now_ns };
+        end->rule.id = set->next_id++;
+        end->counts = calloc(EMU_PORTS_MAX, sizeof(*end->counts));
+        if (!end->counts)
+            return -ENOMEM;
+        set->n_rules++;
+    }
+    return 0;
+}
+
+/*
+ * A set with the old rules, if wanted, and the new ones; the counts of the old ones move with them only when nothing
+ * failed.
+ */
+static int make_set(const struct emu_fault_set *old, const struct emu_fault_rule *rules, uint32_t n_rules,
+                    struct emu_fault_set **set_out)
+{
+    uint32_t n_old = old ? old->n_rules : 0;
+    struct emu_fault_set *set = calloc(1, sizeof(*set));
+    int r = -ENOMEM;
+
+    if (!set)
+        return r;
+    set->next_id = old ? old->next_id : 1;
+    set->rules = calloc((size_t)n_old + n_rules, sizeof(*set->rules));
+    if (set->rules)
+        r = add_rules(set, rules, n_rules);
+    if (r < 0) {
+        free_set(set);
+        return r;
+    }
+    memmove(set->rules + n_old, set->rules, n_rules * sizeof(*set->rules));
+    if (n_old > 0)
+        memcpy(set->rules, old->rules, n_old * sizeof(*set->rules));
+    set->n_rules += n_old;
+    *set_out = set;
+    return 0;
+}
+
+static void tell_rules(struct emu_server *server, const struct emu_domain *domain)
+{
+    struct emu_error_record record = { .code = EMU_ERROR_RULES, .category = EMU_ERROR_INFORMATIONAL };
+
+    record.info[2] = domain->faults ? domain->faults->n_rules : 0;
+    emu_error_tell_here(server, domain, record);
+}
+
+int emu_fault_check_rules(const struct emu_domain *domain, const struct emu_fault_rule *rules, uint32_t n_rules,
+                          bool appends)
+{
+    const struct emu_fault_set *old = domain->faults;
+
+    if (n_rules == 0 || n_rules + (appends && old ? old->n_rules : 0) > EMU_FAULT_RULES_MAX)
+        return n_rules == 0 ? -EINVAL : -ENOSPC;
+    for (uint32_t i = 0; i < n_rules; i++) {
+        if (emu_fault_rule_check(&rules[i]))
+            return -EINVAL;
+    }
+    return 0;
+}
+
+int emu_fault_set_rules(struct emu_server *server, struct emu_domain *domain, const struct emu_fault_rule *rules,
+                        uint32_t n_rules, bool appends)
+{
+    struct emu_fault_set *old = domain->faults;
+    struct emu_fault_set *set = NULL;
+    int r = emu_fault_check_rules(domain, rules, n_rules, appends);
+
+    if (r == 0)
+        r = make_set(appends ? old : NULL, rules, n_rules, &set);
+    if (r < 0)
+        return r;
+    if (appends && old)
+        old->n_rules = 0; /* its counts have moved */
+    free_set(old);
+    domain->faults = set;
+    emu_domain_set_path(domain);
+    tell_rules(server, domain);
+    emu_log(EMU_LOG_INFO, "domain %u: %u fault rules", domain->id, set->n_rules);
+    return 0;
+}
+
+bool emu_fault_has_rule(const struct emu_domain *domain, uint32_t id)
+{
+    const struct emu_fault_set *set = domain->faults;
+
+    for (uint32_t i = 0; set && i < set->n_rules; i++) {
+        if (set->rules[i].rule.id == id)
+            return true;
+    }
+    return false;
+}
+
+int emu_fault_clear_rules(struct emu_server *server, struct emu_domain *domain, uint32_t id)
+{
+    struct emu_fault_set *set = domain->faults;
+    uint32_t i = 0;
+
+    if (id == 0) {
+        emu_fault_drop(domain);
+    } else {
+        while (set && i < set->n_rules && set->rules[i].rule.id != id)
+            i++;
+        if (!set || i == set->n_rules)
+            return -ENOENT;
+        free(set->rules[i].counts);
+        set->n_rules--;
+        memmove(&set->rules[i], &set->rules[i + 1], (set->n_rules - i) * sizeof(*set->rules));
+        if (set->n_rules == 0)
+            emu_fault_drop(domain);
+    }
+    emu_domain_set_path(domain);
+    tell_rules(server, domain);
+    return 0;
+}
+
+void emu_fault_drop(struct emu_domain *domain)
+{
+    free_set(domain->faults);
+    domain->faults = NULL;
+    /* What is held goes on: nobody asks about it any more. */
+    for (uint32_t i = 0; domain->ports && i < EMU_PORTS_MAX; i++) {
+        if (domain->ports[i])
+            domain->ports[i]->fault.held_until_ns = 0;
+    }
+}
+
+uint32_t emu_fault_count_rules(const struct emu_domain *domain)
+{
+    return domain->faults ? domain->faults->n_rules : 0;
+}
+
+bool emu_fault_rule_of(const struct emu_domain *domain, uint32_t place, struct emu_fault_rule *rule_out,
+                       uint64_t *seen_out, uint64_t *hits_out)
+{
+    if (place >= emu_fault_count_rules(domain))
+        return false;
+    *rule_out = domain->faults->rules[place].rule;
+    *seen_out = domain->faults->rules[place].seen;
+    *hits_out = domain->faults->rules[place].hits;
+    return true;
+}
+
+/* ---- state ---- */
+
+void emu_fault_put_state(const struct emu_domain *domain, struct emu_word_list *list)
+{
+    const struct emu_fault_set *set = domain->faults;
+    uint64_t now_ns = emu_clock_ns();
+
+    emu_word_list_add(list, set ? set->next_id : 1);
+    emu_word_list_add(list, set ? set->n_rules : 0);
+    for (uint32_t i = 0; set && i < set->n_rules; i++) {
+        uint64_t *at = emu_word_list_extend(list, EMU_HOST_RULE_WORDS);
+
+        if (at)
+            emu_host_rule_put(at, &set->rules[i].rule, now_ns - set->rules[i].set_at_ns);
+    }
+}
+
+/* A rule that is here already goes on with its counts. */
+static void keep_counts(struct emu_fault_set *set, struct emu_fault_set *old)
+{
+    for (uint32_t i = 0; old && i < set->n_rules; i++) {
+        for (uint32_t k = 0; k < old->n_rules; k++) {
+            struct emu_fault_count *counts = set->rules[i].counts;
+
+            if (memcmp(&set->rules[i].rule, &old->rules[k].rule, sizeof(old->rules[k].rule)) != 0)
+                continue;
+            set->rules[i] = old->rules[k];
+            old->rules[k].counts = counts;
+        }
+    }
+}
+
+/* Same rules in the same order? */
+static bool is_same(const struct emu_fault_set *a, const struct emu_fault_set *b)
+{
+    if (a->n_rules != b->n_rules)
+        return false;
+    for (uint32_t i = 0; i < a->n_rules; i++) {
+        if (memcmp(&a->rules[i].rule, &b->rules[i].rule, sizeof(a->rules[i].rule)) != 0)
+            return false;
+    }
+    return true;
+}
+
+static struct emu_fault_set *take_set(struct emu_words *words)
+{
+    struct emu_fault_set *set = calloc(1, sizeof(*set));
+    uint32_t n;
+
+    if (!set)
+        return NULL;
+    set->next_id = (uint32_t)emu_words_take(words, UINT32_MAX);
+    n = (uint32_t)emu_words_take(words, EMU_FAULT_RULES_MAX);
+    set->rules = calloc(n ? n : 1, sizeof(*set->rules));
+    for (uint32_t i = 0; set->rules && i < n && !words->is_bad; i++) {
+        struct rule_end *end = &set->rules[i];
+        uint64_t age_ns;
+
+        emu_host_rule_take(words, &end->rule, &age_ns);
+        end->set_at_ns = emu_clock_ns() - age_ns;
+        end->counts = calloc(EMU_PORTS_MAX, sizeof(*end->counts));
+        words->is_bad =
+            words->is_bad || !end->counts || emu_fault_rule_check(&end->rule) || end->rule.id >= set->next_id;
+        set->n_rules++;
+    }
+    if (!set->rules || words->is_bad || words->left != 0) {
+        free_set(set);
+        return NULL;
+    }
+    return set;
+}
+
+bool emu_fault_take_state(struct emu_server *server, struct emu_domain *domain, struct emu_words *words)
+{
+    struct emu_fault_set *old = domain->faults;
+    struct emu_fault_set *set = take_set(words);
+
+    if (!set)
+        return false;
+    if (old ? is_same(set, old) && set->next_id == old->next_id : set->n_rules == 0) {
+        free_set(set);
+        return true;
+    }
+    keep_counts(set, old);
+    if (set->n_rules == 0) {
+        free_set(set);
+        emu_fault_drop(domain);
+    } else {
+        free_set(old);
+        domain->faults = set;
+    }
+    emu_domain_set_path(domain);
+    tell_rules(server, domain);
+    return true;
+}
+
+void emu_fault_start_port(struct emu_port_end *port)
+{
+    const struct emu_member *member = port->member;
+    bool is_rank = member->rank != EMU_NID_NONE;
+
+    port->fault.key = is_rank ? emu_fault_key(true, member->rank, member->n_ports_ever) :
+                                emu_fault_key(false, port->nid, port->instance_id);
+    for (uint32_t i = 0; i < emu_fault_count_rules(port->domain); i++)
+        port->domain->faults->rules[i].counts[port->index] = (struct emu_fault_count){ 0 };
+}
+
+/* The rule that hits, or NULL. */
+static const struct emu_fault_rule *decide(struct emu_port_end *port, struct emu_fault_operation *op)
+{
+    struct emu_fault_set *set = port->domain->faults;
+    const struct emu_fault_rule *first = NULL;
+    uint64_t now_ns = emu_clock_ns();
+
+    op->from_nid = port->nid;
+    op->from_instance = port->instance_id;
+    op->port_key = port->fault.key;
+    for (uint32_t i = 0; i < set->n_rules; i++) {
+        struct rule_end *end = &set->rules[i];
+        struct emu_fault_count *count = &end->counts[port->index];
+        uint64_t seen = count->seen;
+        bool hits;
+
+        op->age_ns = now_ns - end->set_at_ns;
+        hits = emu_fault_hits(&end->rule, count, op);
+        end->seen += count->seen - seen;
+        end->hits += hits;
+        if (hits && !first)
+            first = &end->rule;
+    }
+    return first;
+}
+
+/* ---- commands ---- */
+
+void emu_fault_end_command(struct emu_port_end *port, const struct emu_cmd *cmd, unsigned status, uint16_t code)
+{
+    port->fault.code = code;
+    if (cmd->op == EMU_OP_CE)
+        emu_ce_post(port, cmd, status);
+    else if (emu_ptl_is_command(cmd->op))
+        emu_portals_end_fail(port, cmd, status);
+    else
+        emu_transaction_fail(&port->view, cmd, status);
+    port->fault.code = 0;
+}
+
+/* Whose memory, or engine, it goes to. */
+static struct emu_port_end *owner_of(const struct emu_port_end *port, const struct emu_cmd *cmd)
+{
+    uint32_t node = emu_table_node_index(port->domain->table, cmd->remote_nid);
+    struct emu_md_name name = { cmd->remote_base, cmd->mdh, cmd->generation, cmd->handle_flags };
+    const struct emu_table_md *md;
+    uint32_t number;
+
+    if (cmd->op == EMU_OP_CE)
+        return emu_ce_owner(port, cmd);
+    if (emu_ptl_is_command(cmd->op))
+        return emu_portals_end_target(port, cmd);
+    if (node >= port->domain->n_nodes)
+        return NULL;
+    number = emu_transaction_find_md(port->domain->table, node, &name);
+    if (number == EMU_MD_COUNT)
+        return NULL;
+    md = &emu_table_mds(port->domain->table, node)[number];
+    return atomic_load_explicit(&md->state, memory_order_relaxed) ? port->domain->ports[md->port] : NULL;
+}
+
+static void fail(struct emu_port_end *port, const struct emu_cmd *cmd, const struct emu_fault_rule *rule,
+                 unsigned status, uint16_t code)
+{
+    port->fault.rule = rule->id;
+    emu_fault_end_command(port, cmd, status, code);
+    port->fault.rule = 0;
+}
+
+void emu_fault_kill_port(const struct emu_port_end *victim, uint32_t rule)
+{
+    emu_log(EMU_LOG_INFO, "rule %u: killing pid %d, nid %u inst 0x%x", rule, (int)victim->member->pid, victim->nid,
+            victim->instance_id);
+    syscall(SYS_pidfd_send_signal, victim->member->pidfd, SIGKILL, NULL, 0);
+}
+
+bool emu_fault_kills_targets(const struct emu_domain *domain, uint32_t id)
+{
+    const struct emu_fault_set *set = domain->faults;
+
+    for (uint32_t i = 0; set && i < set->n_rules; i++) {
+        const struct emu_fault_rule *rule = &set->rules[i].rule;
+
+        if (rule->id == id)
+            return rule->action == EMU_FAULT_KILL && (rule->flags & EMU_FAULT_VICTIM_INITIATOR) == 0;
+    }
+    return false;
+}
+
+/* Contributions to reductions are not looked at beyond this host. */
+static bool is_elsewhere(const struct emu_port_end *port, const struct emu_cmd *cmd)
+{
+    return cmd->op != EMU_OP_CE && emu_remote_is_elsewhere(port, cmd);
+}
+
+static void kill_victim(struct emu_port_end *port, const struct emu_cmd *cmd, const struct emu_fault_rule *rule)
+{
+    bool is_initiator = (rule->flags & EMU_FAULT_VICTIM_INITIATOR) != 0;
+    const struct emu_port_end *victim = is_initiator ? port : owner_of(port, cmd);
+
+    if (!is_initiator && is_elsewhere(port, cmd))
+        emu_fault_kill_there(port, cmd, rule->id);
+    else if (victim)
+        emu_fault_kill_port(victim, rule->id);
+}
+
+/* A short message that may be sent again waits for the next round. */
+static bool is_tried_again(struct emu_port_end *port, const struct emu_cmd *cmd, const struct emu_fault_rule *rule,
+                           uint16_t code)
+{
+    /* Any more would be a client that wants to keep us busy. */
+    uint32_t attempts_max = cmd->attempts < UINT16_MAX + 1u ? cmd->attempts : UINT16_MAX + 1u;
+
+    port->fault.attempts++;
+    if (port->fault.attempts >= attempts_max)
+        return false;
+    atomic_fetch_add_explicit(&port->segment->retransmits, 1, memory_order_relaxed);
+    emu_error_tell_transaction(port, cmd, EMU_STATUS_NETWORK, code ? code : EMU_ERROR_RETRANSMITTED, rule->id);
+    return true;
+}
+
+/* Lost or broken on the way. */
+static enum emu_fault_answer lose(struct emu_port_end *port, const struct emu_cmd *cmd,
+                                  const struct emu_fault_rule *rule, uint16_t code)
+{
+    unsigned status = EMU_STATUS_NETWORK;
+
+    if (cmd->op != EMU_OP_CE && cmd->attempts > 0) {
+        if (is_tried_again(port, cmd, rule, code))
+            return EMU_FAULT_WAITS;
+        status = EMU_STATUS_RETRANSMIT_LIMIT;
+        code = 0;
+    }
+    fail(port, cmd, rule, status, code);
+    return EMU_FAULT_IS_DONE;
+}
+
+static enum emu_fault_answer hold(struct emu_port_end *port, const struct emu_cmd *cmd,
+                                  const struct emu_fault_rule *rule)
+{
+    struct emu_error_record record = { .code = EMU_ERROR_DELAYED, .category = EMU_ERROR_DIAG_ONLY };
+
+    port->fault.held_until_ns = emu_clock_ns() + rule->delay_ns;
+    record.info[0] = (uint64_t)port->nid << 32 | port->instance_id;
+    record.info[1] = (uint64_t)emu_domain_nid_at(port->domain, cmd->remote_nid) << 32 | cmd->mdh;
+    record.info[2] = rule->delay_ns;
+    record.info[3] = (uint64_t)rule->id << 32 | (uint32_t)cmd->op << 8;
+    emu_error_tell(port->server, port->domain, record);
+    return EMU_FAULT_WAITS;
+}
+
+static enum emu_fault_answer act(struct emu_port_end *port, struct emu_cmd *cmd, const struct emu_fault_rule *rule)
+{
+    struct emu_error_record record = { .code = EMU_ERROR_INJECTED, .category = rule->category };
+
+    switch (rule->action) {
+    case EMU_FAULT_DROP:
+        return lose(port, cmd, rule, 0);
+    case EMU_FAULT_CORRUPT:
+        return lose(port, cmd, rule, EMU_ERROR_CORRUPT);
+    case EMU_FAULT_FAIL:
+        if (rule->status == EMU_STATUS_NETWORK)
+            return lose(port, cmd, rule, 0);
+        fail(port, cmd, rule, rule->status, 0);
+        return EMU_FAULT_IS_DONE;
+    case EMU_FAULT_DELAY:
+        return hold(port, cmd, rule);
+    case EMU_FAULT_OVERRUN:
+        cmd->events |= EMU_EV_LOSE;
+        return EMU_FAULT_PASSES;
+    case EMU_FAULT_KILL:
+        kill_victim(port, cmd, rule);
+        fail(port, cmd, rule, EMU_STATUS_PEER_GONE, 0);
+        return EMU_FAULT_IS_DONE;
+    case EMU_FAULT_THROTTLE:
+        emu_injection_throttle(port->server, port->nid);
+        return EMU_FAULT_PASSES;
+    default:
+        record.info[0] = (uint64_t)port->nid << 32 | port->instance_id;
+        record.info[1] = (uint64_t)emu_domain_nid_at(port->domain, cmd->remote_nid) << 32 | cmd->mdh;
+        record.info[3] = (uint64_t)rule->id << 32 | (uint32_t)cmd->op << 8;
+        emu_error_tell(port->server, port->domain, record);
+        return EMU_FAULT_PASSES;
+    }
+}
+
+/* Is there a rule for such operations that looks at the target's instance? */
+static bool asks_for_instance(const struct emu_port_end *port, const struct emu_fault_operation *op)
+{
+    const struct emu_fault_set *set = port->domain->faults;
+
+    for (uint32_t i = 0; i < set->n_rules; i++) {
+        const struct emu_fault_rule *rule = &set->rules[i].rule;
+
+        if ((rule->flags & EMU_FAULT_TO_INSTANCE) && (rule->classes & EMU_FAULT_BIT(op->op_class)) &&
+            (rule->from_nid == EMU_NID_NONE || rule->from_nid == port->nid) &&
+            (rule->to_nid == EMU_NID_NONE || rule->to_nid == op->to_nid))
+            return true;
+    }
+    return false;
+}
+
+static enum emu_fault_answer answer(struct emu_port_end *port, struct emu_cmd *cmd)
+{
+    struct emu_fault_operation op = { .to_nid = emu_domain_nid_at(port->domain, cmd->remote_nid) };
+    const struct emu_fault_rule *rule;
+    const struct emu_port_end *owner;
+
+    if (!emu_fault_class_of(cmd, &op.op_class))
+        return EMU_FAULT_PASSES;
+    if (!is_elsewhere(port, cmd)) {
+        owner = owner_of(port, cmd);
+        op.has_to_instance = owner != NULL;
+        op.to_instance = owner ? owner->instance_id : 0;
+    } else if (asks_for_instance(port, &op) && !emu_fault_ask_owner(port, cmd, &op.has_to_instance, &op.to_instance)) {
+        return EMU_FAULT_WAITS;
+    }
+    rule = decide(port, &op);
+    return rule ? act(port, cmd, rule) : EMU_FAULT_PASSES;
+}
+
+enum emu_fault_answer emu_fault_command(struct emu_port_end *port, struct emu_cmd *cmd)
+{
+    enum emu_fault_answer a;
+
+    if (port->fault.held_until_ns != 0) {
+        if (emu_clock_ns() < port->fault.held_until_ns)
+            return EMU_FAULT_WAITS;
+        port->fault.held_until_ns = 0;
+        a = EMU_FAULT_PASSES;
+    } else if (port->fault.passed == port->head + 1) {
+        a = EMU_FAULT_PASSES; /* it waits for something else */
+        if (port->fault.loses)
+            cmd->events |= EMU_EV_LOSE;
+    } else {
+        a = answer(port, cmd);
+    }
+    if (a == EMU_FAULT_PASSES) {
+        port->fault.passed = port->head + 1;
+        port->fault.loses = (cmd->events & EMU_EV_LOSE) != 0;
+    }
+    if (a != EMU_FAULT_WAITS)
+        port->fault.attempts = 0;
+    return a;
+}
+
+uint64_t emu_fault_next_ns(const struct emu_server *server)
+{
+    uint64_t next_ns = UINT64_MAX;
+    const struct emu_port_end *port;
+
+    LIST_FOREACH(port, &server->ports, link) {
+        if (port->fault.held_until_ns != 0 && port->fault.held_until_ns < next_ns)
+            next_ns = port->fault.held_until_ns;
+        if (port->fault.datagram_at_ns != 0 && port->fault.datagram_at_ns < next_ns)
+            next_ns = port->fault.datagram_at_ns;
+    }
+    return next_ns;
+}
+
+/* ---- requests ---- */
+
+static void tell_injected(const struct emu_port_end *port, const struct emu_fault_rule *rule)
+{
+    emu_error_tell_port(port, EMU_ERROR_INJECTED, rule->category, 0, rule->id);
+}
+
+int emu_fault_registration(struct emu_port_end *port)
+{
+    static const int results[EMU_FAULT_REGISTRATION_STATUSES] = {
+        [0] = -ENOSPC, /* corrupt */
+        [EMU_FAULT_NO_RESOURCE] = -ENOSPC,
+        [EMU_FAULT_NO_MEMORY] = -ENOMEM,
+        [EMU_FAULT_NO_PERMISSION] = -EPERM,
+    };
+    struct emu_fault_operation op = { .op_class = EMU_FAULT_REGISTRATION, .to_nid = EMU_NID_NONE, .live = port->n_mds };
+    const struct emu_fault_rule *rule = decide(port, &op);
+
+    if (!rule)
+        return 0;
+    if (rule->action == EMU_FAULT_REPORT) {
+        tell_injected(port, rule);
+        return 0;
+    }
+    emu_error_tell_port(port, EMU_ERROR_REGISTRATION, EMU_ERROR_ADDRESS_TRANSLATION, port->n_mds, rule->id);
+    return results[rule->status];
+}
+
+struct emu_fault_datagram emu_fault_datagram(struct emu_port_end *port, const struct emu_msg_datagram *wanted)
+{
+    bool is_wildcard = (wanted->flags & EMU_DATAGRAM_WILDCARD) != 0;
+    struct emu_fault_operation op = { .op_class = EMU_FAULT_DATAGRAM,
+                                      .to_nid = is_wildcard ? EMU_NID_NONE : wanted->remote_nid,
+                                      .to_instance = wanted->remote_instance,
+                                      .has_to_instance = !is_wildcard };
+    const struct emu_fault_rule *rule = decide(port, &op);
+    struct emu_fault_datagram d = { .state = EMU_DATAGRAM_PENDING };
+
+    if (!rule)
+        return d;
+    if (rule->action == EMU_FAULT_REPORT) {
+        tell_injected(port, rule);
+        return d;
+    }
+    if (rule->action == EMU_FAULT_DELAY) {
+        d.not_before_ns = emu_clock_ns() + rule->delay_ns;
+        emu_error_tell_port(port, EMU_ERROR_DELAYED, EMU_ERROR_DIAG_ONLY, rule->delay_ns, rule->id);
+        return d;
+    }
+    if (rule->action == EMU_FAULT_DROP)
+        d.not_before_ns = UINT64_MAX;
+    else if (rule->action == EMU_FAULT_CORRUPT || rule->status == EMU_FAULT_DATAGRAM_ERROR)
+        d.state = EMU_DATAGRAM_ERROR;
+    else if (rule->status == EMU_FAULT_DATAGRAM_TIMEOUT)
+        d.state = EMU_DATAGRAM_TIMEOUT;
+    else
+        d.is_refused = true;
+    emu_error_tell_port(port, EMU_ERROR_DATAGRAM, EMU_ERROR_TRANSIENT, 0, rule->id);
+    return d;
+}

@@ -1,0 +1,671 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory domains: registrations of the ports, and the space files of processes.
+ *
+ * A handle number (MDH) belongs to a node and is never in use by two domains of it at one time. Numbers and generations
+ * are handed out in a circle, so that a stale handle keeps failing for as long as possible. While several domains share
+ * a node, the last quarter of its numbers is for domains that have few: nobody can take them all.
+ *
+ * When a domain may have no more numbers, registrations that do not ask for a dedicated one share those that it has, up
+ * to EMU_MDH_SHARERS each. They never share with one whose memory begins in the same page, because a rebuilt handle has
+ * only number and page to tell them apart. Limits and accounts are about numbers.
+ *
+ * Registration fills the table entry and then sets its state (release); deregistration clears the state first. emunic
+ * is the only one that moves data on the routed path, and it does one thing at a time: when the reply to a
+ * deregistration is sent, no transfer is touching the memory, and none will (datapath.c looks again before each slice).
+ *
+ * Virtual handles: a domain may reserve a block of handles on a node. A registration in the block has an ordinary
+ * handle, and the block's entry of its index leads there, so that all nodes can use the same index. What is promised to
+ * blocks is not handed out otherwise. A block goes with the domain's last port on the node.
+ *
+ * Reserved regions have their handle at once and become live with their first update. Segmented regions are
+ * reached through a list of their segments, which emunic alone has: such commands never take the direct path.
+ *
+ * A process's space file is a sparse memfd, sealed against any change of size, in which a page's offset is its address
+ * in the process. The client maps it over memory that it allocates or adopts; a registration that lies in such memory
+ * uses the map method, through windows that are mapped here when first needed. Memory that the program itself has
+ * mapped shared is reached alike, through files of its own (file.c).
+ */
+#include "emunic/daemon/memory/memory_domain.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "emunic/abi/event.h"
+#include "emunic/base/maps.h"
+#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/errors/error_stream.h"
+#include "emunic/daemon/faults/fault_rules.h"
+#include "emunic/daemon/world/file.h"
+#include "emunic/daemon/msgq/msgq.h"
+#include "emunic/daemon/core/port.h"
+#include "emunic/daemon/resources/resources.h"
+#include "emunic/engine/segments.h"
+
+#define ADDRESS_END   (1ull << 47) /* user addresses; 49 bits fit a handle */
+#define PAGE_MASK     4095ull
+#define MAP_LINES_MAX 512u /* read for a part of a transfer where the kernel does not look itself */
+
+static uint64_t round_out(uint64_t end)
+{
+    return (end + PAGE_MASK) & ~PAGE_MASK;
+}
+
+struct emu_node *emu_node_of(struct emu_server *server, uint32_t nid)
+{
+    if (!server->nodes[nid]) {
+        server->nodes[nid] = calloc(1, sizeof(struct emu_node));
+        if (server->nodes[nid]) {
+            server->nodes[nid]->mdhs[0] = (struct emu_mdh){ .turns = 1, .is_dedicated = true }; /* never handed out */
+            server->nodes[nid]->next = 1;
+        }
+    }
+    return server->nodes[nid];
+}
+
+static void take_number(struct emu_node *node, uint32_t mdh, uint32_t turn, uint16_t *number_out)
+{
+    uint32_t number = turn * EMU_MDH_COUNT + mdh;
+
+    node->mdhs[mdh].turns |= (uint8_t)(1u << turn);
+    node->generation[number] = (uint16_t)(node->generation[number] % EMU_MD_GENERATION_MAX + 1);
+    *number_out = (uint16_t)number;
+}
+
+static int take_free(struct emu_port_end *port, struct emu_node *node, bool is_dedicated, uint16_t *number_out)
+{
+    for (uint32_t i = 0; i < EMU_MDH_COUNT; i++) {
+        uint32_t mdh = (node->next + i) % EMU_MDH_COUNT;
+
+        if (node->mdhs[mdh].turns != 0)
+            continue;
+        node->mdhs[mdh] = (struct emu_mdh){ .is_dedicated = is_dedicated, .domain_id = port->domain->id };
+        take_number(node, mdh, 0, number_out);
+        node->next = (uint16_t)((mdh + 1) % EMU_MDH_COUNT);
+        node->n_used++;
+        port->domain->n_handles[port->node_index]++;
+        return 0;
+    }
+    return -ENOSPC;
+}
+
+/* Does memory that has the number begin in that page? */
+static bool begins_there(const struct emu_port_end *port, const struct emu_mdh *one, uint32_t mdh, uint64_t page)
+{
+    const struct emu_table_md *entries = emu_table_mds(port->domain->table, port->node_index);
+
+    for (uint32_t turn = 0; turn < EMU_MDH_SHARERS; turn++) {
+        if ((one->turns >> turn & 1) != 0 && (entries[turn * EMU_MDH_COUNT + mdh].base & ~PAGE_MASK) == page)
+            return true;
+    }
+    return false;
+}
+
+/* A number that the domain has already. page: where the memory begins. */
+static int take_shared(struct emu_port_end *port, struct emu_node *node, uint64_t page, uint16_t *number_out)
+{
+    for (uint32_t i = 0; i < EMU_MDH_COUNT; i++) {
+        uint32_t mdh = (node->next_shared + i) % EMU_MDH_COUNT;
+        const struct emu_mdh *one = &node->mdhs[mdh];
+
+        if (one->turns == 0 || one->turns == (1u << EMU_MDH_SHARERS) - 1 || one->is_dedicated ||
+            one->domain_id != port->domain->id || begins_there(port, one, mdh, page))
+            continue;
+        take_number(node, mdh, (uint32_t)__builtin_ctz(~(unsigned)one->turns), number_out);
+        node->next_shared = (uint16_t)((mdh + 1) % EMU_MDH_COUNT);
+        return 0;
+    }
+    return -ENOSPC;
+}
+
+static void give_number(struct emu_node *node, struct emu_domain *domain, uint32_t node_index, uint16_t number)
+{
+    struct emu_mdh *one = &node->mdhs[number % EMU_MDH_COUNT];
+
+    one->turns &= (uint8_t) ~(1u << number / EMU_MDH_COUNT);
+    if (one->turns != 0)
+        return;
+    node->n_used--;
+    domain->n_handles[node_index]--;
+}
+
+static bool is_shared(const struct emu_server *server, const struct emu_domain *domain, uint32_t nid)
+{
+    const struct emu_domain *other;
+
+    LIST_FOREACH(other, &server->domains, link) {
+        if (other != domain && other->table && emu_domain_node_of(other, nid) != EMU_NID_NONE)
+            return true;
+    }
+    return false;
+}
+
+/* For an ordinary handle; those of a block were promised. */
+static bool may_take_free(const struct emu_port_end *port, const struct emu_node *node)
+{
+    if (node->n_used + node->n_promised >= EMU_MDH_COUNT - 1)
+        return false;
+    return node->n_used < EMU_MDH_COUNT / 4 * 3 || port->domain->n_handles[port->node_index] < EMU_MDH_COUNT / 4 ||
+           !is_shared(port->server, port->domain, port->nid);
+}
+
+static void set_queue(struct emu_table_md *entry, const struct emu_port_end *port, uint32_t cq)
+{
+    entry->cq = cq;
+    if (cq == EMU_CQ_NONE)
+        return;
+    entry->cq_line = (uint32_t)(port->cqs[cq].offset / EMU_CACHE_LINE);
+    entry->cq_ring_entries = (uint32_t)port->cqs[cq].producer.ring_entries;
+    entry->cq_capacity = (uint32_t)port->cqs[cq].producer.capacity;
+    entry->cq_flags = port->cqs[cq].flags | (uint32_t)port->cqs[cq].serial << EMU_CQ_SERIAL_SHIFT;
+}
+
+static void set_method(struct emu_table_md *entry, const struct emu_port_end *port, const struct emu_msg_memory *memory,
+                       const struct emu_file *file)
+{
+    entry->file = file ? emu_file_number(file) : 0;
+    entry->file_offset = file ? memory->file_offset : 0;
+    if (file)
+        entry->method = EMU_MEMORY_FILE;
+    else /* A client that says so wrongly only makes its own memory unreachable. */
+        entry->method =
+            (memory->flags & EMU_MD_MAPPED) && (memory->flags & EMU_MD_SEGMENTED) == 0 && port->member->space_fd >= 0 ?
+                EMU_MEMORY_MAP :
+                EMU_MEMORY_CMA;
+}
+
+/* ---- segments ---- */
+
+int emu_md_add_segments(struct emu_port_end *port, const struct emu_msg_segments *segments)
+{
+    struct emu_msg_segments *more;
+    uint32_t number;
+
+    if (segments->first == 0)
+        port->n_pending = 0;
+    if (segments->first != port->n_pending || segments->n == 0 || segments->n > EMU_SEGMENTS_PER_MSG ||
+        segments->n > EMU_SEGMENTS_MAX - port->n_pending)
+        return -EINVAL;
+    /* Messages are kept as they come: all but the last are full. */
+    if (port->n_pending % EMU_SEGMENTS_PER_MSG != 0)
+        return -EINVAL;
+    number = port->n_pending / EMU_SEGMENTS_PER_MSG;
+    if (number >= port->pending_max) {
+        more = realloc(port->pending, (number + 1) * sizeof(*more));
+        if (!more)
+            return -ENOMEM;
+        port->pending = more;
+        port->pending_max = number + 1;
+    }
+    port->pending[number] = *segments;
+    port->n_pending += segments->n;
+    return 0;
+}
+
+static struct emu_memory memory_of_part(const struct emu_port_end *port, bool is_mapped, uint64_t first,
+                                        uint64_t len_bytes)
+{
+    struct emu_member *member = port->member;
+    const struct emu_window *window = NULL;
+
+    if (is_mapped && member->space_fd >= 0)
+        window = emu_windows_get(&member->windows, member->space_fd, first, len_bytes);
+    return window ? emu_memory_map(window->base, window->owner_addr, window->len_bytes) : emu_memory_cma(member->pid);
+}
+
+/* The list of the segments that were announced, each rounded out to pages. -EINVAL: one that cannot be. */
+static int make_list(struct emu_port_end *port, bool is_mapped, struct emu_segment_list **list_out)
+{
+    struct emu_segment_list *list;
+
+    if (port->n_pending == 0)
+        return -EINVAL;
+    list = calloc(1, sizeof(*list) + port->n_pending * sizeof(list->parts[0]));
+    if (!list)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < port->n_pending; i++) {
+        const struct emu_msg_segments *message = &port->pending[i / EMU_SEGMENTS_PER_MSG];
+        uint64_t addr = message->segments[i % EMU_SEGMENTS_PER_MSG].addr;
+        uint64_t len_bytes = message->segments[i % EMU_SEGMENTS_PER_MSG].length_bytes;
+        uint64_t first = addr & ~PAGE_MASK;
+
+        if (len_bytes == 0 || addr >= ADDRESS_END || len_bytes > ADDRESS_END - addr) {
+            free(list);
+            return -EINVAL;
+        }
+        len_bytes = round_out(addr + len_bytes) - first;
+        list->parts[i] =
+            (struct emu_segment_part){ .offset = list->total_bytes, .addr = first, .len_bytes = len_bytes };
+        list->total_bytes += len_bytes;
+        if (list->total_bytes >= ADDRESS_END) {
+            free(list);
+            return -EINVAL;
+        }
+    }
+    list->n = port->n_pending;
+    for (uint32_t i = 0; i < list->n; i++)
+        list->parts[i].memory = memory_of_part(port, is_mapped, list->parts[i].addr, list->parts[i].len_bytes);
+    port->n_pending = 0;
+    *list_out = list;
+    return 0;
+}
+
+static int keep_list(struct emu_port_end *port, uint16_t mdh, struct emu_segment_list *list)
+{
+    struct emu_segment_list ***row = &port->domain->segments[port->node_index];
+
+    if (!*row)
+        *row = calloc(EMU_MD_COUNT, sizeof(**row));
+    if (!*row)
+        return -ENOMEM;
+    (*row)[mdh] = list;
+    return 0;
+}
+
+static const struct emu_segment_list *list_of(const struct emu_domain *domain, uint32_t node, uint16_t mdh)
+{
+    return domain->segments[node] ? domain->segments[node][mdh] : NULL;
+}
+
+/* ---- virtual handles ---- */
+
+int emu_md_reserve_virtual(struct emu_port_end *port, uint32_t n)
+{
+    struct emu_account *account = &port->domain->accounts[port->node_index];
+    struct emu_node *node = emu_node_of(port->server, port->nid);
+    uint32_t held = port->domain->n_handles[port->node_index] + account->vmdh_size - account->vmdh_used;
+    uint32_t more;
+
+    if (n == 0 || n >= EMU_MDH_COUNT)
+        return -EINVAL;
+    if (!node)
+        return -ENOMEM;
+    /* The block is the job's on this node: whoever asks for less shares it, whoever asks for more makes it grow. */
+    more = n > account->vmdh_size ? n - account->vmdh_size : 0;
+    if (more > EMU_MDH_COUNT - 1 - node->n_used - node->n_promised || held + more > port->domain->limits.mdd)
+        return -ENOMEM;
+    node->n_promised += more;
+    account->vmdh_size += more;
+    port->may_use_vmdh = true;
+    return 0;
+}
+
+/* Index in the block: the one that is wanted, or the first free one. */
+static int choose_virtual(const struct emu_port_end *port, uint32_t wanted, uint16_t *index_out)
+{
+    const struct emu_account *account = &port->domain->accounts[port->node_index];
+    const _Atomic uint16_t *block = emu_table_vmdhs(port->domain->table, port->node_index);
+
+    if (!port->may_use_vmdh || (wanted != EMU_VMDH_ANY && wanted >= account->vmdh_size))
+        return -EINVAL;
+    for (uint32_t i = 0; i < account->vmdh_size; i++) {
+        if ((wanted == EMU_VMDH_ANY || wanted == i) && atomic_load_explicit(&block[i], memory_order_relaxed) == 0) {
+            *index_out = (uint16_t)i;
+            return 0;
+        }
+    }
+    return -ENOSPC;
+}
+
+/* ---- registration ---- */
+
+static int check_request(const struct emu_port_end *port, const struct emu_msg_memory *memory)
+{
+    const uint32_t known = EMU_MD_READ_ONLY | EMU_MD_VMDH | EMU_MD_MAPPED | EMU_MD_FILE | EMU_MD_RESERVED |
+                           EMU_MD_SEGMENTED | EMU_MD_DEDICATED | EMU_MD_GART;
+
+    if ((memory->flags & ~known) != 0 ||
+        (memory->flags & (EMU_MD_RESERVED | EMU_MD_SEGMENTED)) == (EMU_MD_RESERVED | EMU_MD_SEGMENTED))
+        return -EINVAL;
+    if ((memory->flags & EMU_MD_FILE) && (memory->flags & (EMU_MD_RESERVED | EMU_MD_SEGMENTED)))
+        return -EINVAL;
+    if ((memory->flags & EMU_MD_SEGMENTED) == 0 &&
+        (memory->length_bytes == 0 || memory->addr >= ADDRESS_END || memory->length_bytes > ADDRESS_END - memory->addr))
+        return -EINVAL;
+    if (memory->cq != EMU_CQ_NONE && (memory->cq >= EMU_CQS_MAX || !port->cqs[memory->cq].in_use))
+        return -EINVAL;
+    return 0;
+}
+
+/* One of its own while the domain may have more of them; else a shared one, if that will do. */
+static int choose_number(struct emu_port_end *port, struct emu_node *node, const struct emu_msg_memory *memory,
+                         uint16_t *number_out)
+{
+    bool is_virtual = (memory->flags & EMU_MD_VMDH) != 0;
+    bool is_dedicated = is_virtual || (memory->flags & EMU_MD_DEDICATED) != 0;
+    uint64_t page = (memory->flags & EMU_MD_SEGMENTED) ? 0 : memory->addr & ~PAGE_MASK;
+
+    if (is_virtual || (emu_account_may_add_mdd(port) && may_take_free(port, node)))
+        return take_free(port, node, is_dedicated, number_out);
+    return is_dedicated ? -ENOSPC : take_shared(port, node, page, number_out);
+}
+
+/* Units that [addr, addr + len) touches. */
+static uint64_t units_of(uint64_t addr, uint64_t len_bytes, uint64_t unit_bytes)
+{
+    return (addr + len_bytes - 1) / unit_bytes - addr / unit_bytes + 1;
+}
+
+static struct emu_translation translation_of(const struct emu_msg_memory *memory, const struct emu_segment_list *list)
+{
+    bool is_gart = (memory->flags & EMU_MD_GART) != 0;
+    uint64_t unit_bytes = is_gart ? EMU_GART_PAGE_BYTES : EMU_MRT_BLOCK_BYTES;
+    struct emu_translation t = { 0 };
+    uint64_t n = 0;
+
+    if (list) {
+        t.iommu_bytes = list->total_bytes;
+        for (uint32_t i = 0; i < list->n; i++)
+            n += units_of(list->parts[i].addr, list->parts[i].len_bytes, unit_bytes);
+    } else {
+        t.iommu_bytes = round_out(memory->addr + memory->length_bytes) - (memory->addr & ~PAGE_MASK);
+        n = units_of(memory->addr, memory->length_bytes, unit_bytes);
+    }
+    *(is_gart ? &t.gart : &t.mrt) = n;
+    return t;
+}
+
+/* Number, virtual number and list of a new memory domain. On failure nothing was taken. */
+static int take_what_it_needs(struct emu_port_end *port, const struct emu_msg_memory *memory, struct emu_md_end *md)
+{
+    bool is_virtual = (memory->flags & EMU_MD_VMDH) != 0;
+    struct emu_node *node = emu_node_of(port->server, port->nid);
+    int r;
+
+    if (!node)
+        return -ENOMEM;
+    if (is_virtual) {
+        r = choose_virtual(port, memory->vmdh, &md->vmdh);
+        if (r < 0)
+            return r;
+    }
+    if (memory->flags & EMU_MD_SEGMENTED) {
+        r = make_list(port, (memory->flags & EMU_MD_MAPPED) != 0, &md->segments);
+        if (r < 0)
+            return r;
+    }
+    md->translation = translation_of(memory, md->segments);
+    r = emu_account_may_add_translation(port, &md->translation);
+    if (r == 0)
+        r = choose_number(port, node, memory, &md->mdh);
+    if (r == 0 && md->segments) {
+        r = keep_list(port, md->mdh, md->segments);
+        if (r < 0)
+            give_number(node, port->domain, port->node_index, md->mdh);
+    }
+    if (r < 0)
+        free(md->segments);
+    return r;
+}
+
+int emu_md_register(struct emu_port_end *port, struct emu_msg_memory *memory, struct emu_fds *fds)
+{
+    struct emu_account *account = &port->domain->accounts[port->node_index];
+    struct emu_file *file = NULL;
+    struct emu_table_md *entry;
+    struct emu_md_end *md;
+    int r;
+
+    r = check_request(port, memory);
+    if (r < 0)
+        return r;
+    r = port->domain->faults ? emu_fault_registration(port) : 0;
+    if (r < 0)
+        return r;
+    md = calloc(1, sizeof(*md));
+    if (!md)
+        return -ENOMEM;
+    r = memory->flags & EMU_MD_FILE ? emu_file_get(port->member, memory, fds, &file) : 0;
+    if (r == 0)
+        r = take_what_it_needs(port, memory, md);
+    if (r < 0) {
+        emu_file_put(file);
+        free(md);
+        emu_error_tell_port(port, EMU_ERROR_REGISTRATION, EMU_ERROR_ADDRESS_TRANSLATION, port->n_mds, 0);
+        return r;
+    }
+    port->server->nodes[port->nid]->file[md->mdh] = file;
+    md->is_virtual = (memory->flags & EMU_MD_VMDH) != 0;
+    md->is_updatable = md->is_reserved = (memory->flags & EMU_MD_RESERVED) != 0;
+    emu_account_add_translation(port, &md->translation);
+    entry = &emu_table_mds(port->domain->table, port->node_index)[md->mdh];
+    entry->generation = port->server->nodes[port->nid]->generation[md->mdh];
+    entry->flags = (uint8_t)(memory->flags & ~(EMU_MD_RESERVED | EMU_MD_DEDICATED | EMU_MD_GART));
+    set_method(entry, port, memory, file);
+    entry->port = port->index;
+    set_queue(entry, port, memory->cq);
+    entry->base = md->segments ? 0 : memory->addr;
+    entry->length_bytes = md->segments ? md->segments->total_bytes : memory->length_bytes;
+    /* Pairs with the acquire in the engine: a live state means a whole entry. */
+    if (!md->is_reserved)
+        atomic_store_explicit(&entry->state, 1, memory_order_release);
+    if (md->is_virtual) {
+        account->vmdh_used++;
+        port->server->nodes[port->nid]->n_promised--;
+        atomic_store_explicit(&emu_table_vmdhs(port->domain->table, port->node_index)[md->vmdh], md->mdh,
+                              memory_order_release);
+    }
+    LIST_INSERT_HEAD(&port->mds, md, link);
+    port->n_mds++;
+    memory->mdh = md->mdh;
+    memory->generation = entry->generation;
+    memory->vmdh = md->is_virtual ? md->vmdh : EMU_VMDH_ANY;
+    return 0;
+}
+
+void emu_md_release(struct emu_server *server, struct emu_domain *domain, uint32_t nid, uint16_t mdh)
+{
+    struct emu_node *node = server->nodes[nid];
+
+    emu_file_put(node->file[mdh]);
+    node->file[mdh] = NULL;
+    give_number(node, domain, emu_domain_node_of(domain, nid), mdh);
+}
+
+static void drop(struct emu_port_end *port, struct emu_md_end *md)
+{
+    struct emu_account *account = &port->domain->accounts[port->node_index];
+
+    emu_msgq_md_ends(port, md->mdh, &emu_table_mds(port->domain->table, port->node_index)[md->mdh]);
+    if (md->is_virtual) {
+        atomic_store_explicit(&emu_table_vmdhs(port->domain->table, port->node_index)[md->vmdh], 0,
+                              memory_order_release);
+        account->vmdh_used--;
+        port->server->nodes[port->nid]->n_promised++;
+    }
+    emu_account_drop_translation(port, &md->translation);
+    /* Only emunic follows the list, in this thread, and looks at the state before each slice (datapath.c). */
+    if (md->segments) {
+        port->domain->segments[port->node_index][md->mdh] = NULL;
+        free(md->segments);
+    }
+    atomic_store_explicit(&emu_table_mds(port->domain->table, port->node_index)[md->mdh].state, 0,
+                          memory_order_release);
+    LIST_REMOVE(md, link);
+    port->n_mds--;
+    free(md);
+}
+
+int emu_md_deregister(struct emu_port_end *port, uint16_t mdh, uint16_t generation)
+{
+    struct emu_md_end *md;
+
+    LIST_FOREACH(md, &port->mds, link) {
+        if (md->mdh != mdh)
+            continue;
+        if (emu_table_mds(port->domain->table, port->node_index)[mdh].generation != generation)
+            return -EINVAL;
+        drop(port, md);
+        return 0;
+    }
+    return -EINVAL;
+}
+
+int emu_md_update(struct emu_port_end *port, const struct emu_msg_memory *memory)
+{
+    struct emu_table_md *entry;
+    struct emu_md_end *md;
+
+    if (memory->mdh >= EMU_MD_COUNT || (memory->flags & ~EMU_MD_MAPPED) != 0)
+        return -EINVAL;
+    LIST_FOREACH(md, &port->mds, link) {
+        if (md->mdh == memory->mdh)
+            break;
+    }
+    entry = &emu_table_mds(port->domain->table, port->node_index)[memory->mdh];
+    if (!md || !md->is_updatable || entry->generation != memory->generation || memory->addr < entry->base ||
+        memory->length_bytes == 0 || memory->length_bytes > entry->length_bytes ||
+        memory->addr - entry->base > entry->length_bytes - memory->length_bytes)
+        return -EINVAL;
+    if (!md->is_reserved)
+        return 0; /* live already: its pages are reached where they are */
+    if ((memory->flags & EMU_MD_MAPPED) && port->member->space_fd >= 0 && memory->length_bytes == entry->length_bytes)
+        entry->method = EMU_MEMORY_MAP;
+    md->is_reserved = false;
+    atomic_store_explicit(&entry->state, 1, memory_order_release);
+    return 0;
+}
+
+void emu_md_drop_cq(struct emu_port_end *port, uint32_t cq)
+{
+    struct emu_table_md *entries = emu_table_mds(port->domain->table, port->node_index);
+    struct emu_md_end *md;
+
+    LIST_FOREACH(md, &port->mds, link) {
+        if (entries[md->mdh].cq == cq)
+            entries[md->mdh].cq = EMU_CQ_NONE;
+    }
+}
+
+uint16_t *emu_md_drop_all(struct emu_port_end *port, uint32_t *n_out)
+{
+    uint16_t *mdhs = port->n_mds ? malloc(port->n_mds * sizeof(*mdhs)) : NULL;
+    struct emu_md_end *md;
+    uint32_t n = 0;
+
+    while ((md = LIST_FIRST(&port->mds))) {
+        if (mdhs) /* out of memory: the numbers stay in use */
+            mdhs[n++] = md->mdh;
+        drop(port, md);
+    }
+    *n_out = n;
+    return mdhs;
+}
+
+int emu_md_reach(void *ctx, const struct emu_table_md *md, uint8_t op, struct emu_memory *mem_out)
+{
+    const struct emu_port_end *self = ctx;
+
+    (void)op; /* emunic can do everything */
+    return emu_md_reach_in(self->domain, md, mem_out);
+}
+
+int emu_md_reach_in(const struct emu_domain *domain, const struct emu_table_md *md, struct emu_memory *mem_out)
+{
+    struct emu_port_end *owner = domain->ports[md->port];
+    const struct emu_window *window;
+
+    if (!owner)
+        return EMU_STATUS_PEER_GONE;
+    if (md->flags & EMU_MD_SEGMENTED) {
+        const struct emu_table_md *entries = emu_table_mds(owner->domain->table, owner->node_index);
+        const struct emu_segment_list *list = list_of(owner->domain, owner->node_index, (uint16_t)(md - entries));
+
+        if (!list)
+            return EMU_STATUS_BAD_HANDLE;
+        *mem_out = emu_memory_segments(list);
+        return EMU_STATUS_OK;
+    }
+    if (md->method == EMU_MEMORY_FILE) {
+        struct emu_file *file = owner->domain->files[md->file % EMU_FILES_MAX].file;
+
+        if (file && emu_file_reach(file, md, mem_out))
+            return EMU_STATUS_OK;
+    }
+    if (md->method == EMU_MEMORY_MAP) {
+        uint64_t first = md->base & ~4095ull;
+
+        window = emu_windows_get(&owner->member->windows, owner->member->space_fd, first,
+                                 md->base + md->length_bytes - first);
+        if (window) {
+            *mem_out = emu_memory_map(window->base, window->owner_addr, window->len_bytes);
+            return EMU_STATUS_OK;
+        }
+    }
+    *mem_out = emu_memory_cma(owner->member->pid);
+    return EMU_STATUS_OK;
+}
+
+/* The handle works on every port of the process: it is looked for by its owner's process, on the port's node. */
+int emu_md_local(void *ctx, uint16_t mdh, uint16_t generation, struct emu_memory *mem_out)
+{
+    struct emu_port_end *self = ctx;
+    const struct emu_segment_list *list = mdh < EMU_MD_COUNT ? list_of(self->domain, self->node_index, mdh) : NULL;
+    const struct emu_table_md *entry;
+
+    if (!list)
+        return EMU_STATUS_LOCAL_ACCESS;
+    entry = &emu_table_mds(self->domain->table, self->node_index)[mdh];
+    if (entry->generation != generation || !self->domain->ports[entry->port] ||
+        self->domain->ports[entry->port]->member != self->member)
+        return EMU_STATUS_LOCAL_ACCESS;
+    *mem_out = emu_memory_segments(list);
+    return EMU_STATUS_OK;
+}
+
+/* ---- space files ---- */
+
+int emu_space_get(struct emu_member *member)
+{
+    int fd;
+    int r;
+
+    if (member->space_fd >= 0)
+        return member->space_fd;
+    fd = memfd_create("emunic-space", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return -errno;
+    if (ftruncate(fd, (off_t)EMU_SPACE_BYTES) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
+        r = -errno;
+        close(fd);
+        return r;
+    }
+    member->space_fd = fd;
+    return fd;
+}
+
+/* In the space file a page's place is its address. */
+static bool is_in_space(const struct emu_piece *p, const struct stat *space, uint64_t at, bool for_writing)
+{
+    return p->first <= at && p->is_shared && p->dev == space->st_dev && p->ino == space->st_ino &&
+           p->offset == p->first && p->is_readable && (p->is_writable || !for_writing);
+}
+
+bool emu_space_find(struct emu_member *member, uint64_t addr, uint64_t length_bytes, bool for_writing,
+                    struct emu_memory *mem_out)
+{
+    const struct emu_window *window;
+    uint64_t end = addr + length_bytes;
+    uint64_t at = addr;
+    struct emu_maps maps;
+    struct emu_piece p;
+    struct stat space;
+
+    if (member->space_fd < 0 || addr >= ADDRESS_END || length_bytes > ADDRESS_END - addr ||
+        fstat(member->space_fd, &space) < 0 || emu_maps_open(&maps, member->pid) < 0)
+        return false;
+    maps.lines_left = MAP_LINES_MAX;
+    while (at < end && emu_maps_find(&maps, at, &p) && is_in_space(&p, &space, at, for_writing))
+        at = p.end;
+    emu_maps_close(&maps);
+    window = at < end ? NULL : emu_windows_get(&member->windows, member->space_fd, addr, length_bytes);
+    if (!window)
+        return false;
+    *mem_out = emu_memory_map(window->base, window->owner_addr, window->len_bytes);
+    return true;
+}

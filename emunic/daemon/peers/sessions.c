@@ -1,0 +1,921 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The other hosts of the machine.
+ *
+ * One session with each of them, over emunic/transport, whose module is loaded when there is more than one host.
+ *
+ *   down --transport joined--> greeted --its hello fits ours--> up --silence, error, farewell--> down (joined again)
+ *
+ * The hello tells what both must agree on: how many hosts and nodes the machine has. A host is up for the parts when
+ * its hello has come; the transport keeps order, so nothing of the parts comes before it. A host that goes down is
+ * joined again for ever, with the address that it had: a cut that heals, or an emunic that is started again there,
+ * needs nobody's hand.
+ *
+ * Sending. What the transport does not take waits in a queue per host, which holds MESSAGES_SOFT messages or BYTES_SOFT
+ * bytes for those who can try again (emu_hosts_send), and QUEUE_MAX_BYTES for answers. Messages are always taken, so
+ * two hosts cannot wait for each other; the answers that a peer can make us queue are bounded by what it may ask.
+ *
+ * Answers wait for company. A process here often answers what another host's command has brought at once, with a
+ * command to that host, and sending costs more than all else; so an answer is held for HOLD_NS, to share a packet with
+ * what comes next. Whether that pays shows in what followed earlier answers to the same host: a two-bit counter per
+ * host says, as for lingering (server.c).
+ *
+ * Answers that a host owes. Commands are answered as they come, so a host that owes answers and gives none for the peer
+ * timeout does not work, although its transport does: its session is ended. What may have to wait there (datagrams,
+ * Portals messages) is not counted; for its sake each host is asked once in a timeout whether it answers at all.
+ *
+ * Waiting. While somebody is talking to us each round looks at the transport. A round costs a system call or two then,
+ * so with nothing from there for QUIET_ROUNDS rounds only every QUIET_EVERY-th looks; the descriptor wakes us from
+ * sleep. While data are moved in bulk all rounds look: the transport moves them only then.
+ */
+#include "emunic/daemon/peers/sessions.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/queue.h>
+#include <time.h>
+
+#include "emunic/abi/table.h"
+#include "emunic/base/clock.h"
+#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/orders/orders.h"
+#include "emunic/daemon/peers/lists.h"
+#include "emunic/daemon/commands/bulk.h"
+#include "emunic/daemon/ce/ce_hosts.h"
+#include "emunic/daemon/datagrams/datagram_hosts.h"
+#include "emunic/daemon/errors/error_hosts.h"
+#include "emunic/daemon/reports/gather.h"
+#include "emunic/daemon/jobs/host_domains.h"
+#include "emunic/daemon/commands/remote.h"
+#include "emunic/daemon/commands/visit.h"
+#include "emunic/daemon/msgq/msgq.h"
+#include "emunic/daemon/portals/portals.h"
+#include "emunic/daemon/core/server.h"
+
+#define MESSAGES_SOFT   4096u
+#define BYTES_SOFT      (4u << 20)
+#define QUEUE_MAX_BYTES (64u << 20)
+#define REJOIN_NS       1000000000ull
+#define TIMEOUT_NS      5000000000ull
+#define REFUSE_LOG_NS   1000000000ull
+#define HOLD_NS         2000ull
+#define HOLD_MAX        3u
+#define HOLD_PAYS       2u  /* half of it */
+#define HOLD_TRIES      64u /* answers between two tries where it does not seem to pay */
+#define LOOK_EVERY      64u /* rounds, at who owes answers */
+#define QUIET_ROUNDS    256u
+#define QUIET_EVERY     16u
+
+struct queued {
+    STAILQ_ENTRY(queued) link;
+    uint32_t length_bytes;
+    uint8_t bytes[];
+};
+
+struct peer {
+    char name[EMU_HOST_NAME_MAX + 1];
+    struct emu_host_blob blob;
+    uint32_t n_nodes;
+    bool is_up; /* its hello has come */
+    bool must_join;
+    bool must_leave; /* after the round */
+    uint64_t join_at_ns;
+    STAILQ_HEAD(, queued) queue;
+    uint32_t n_queued;
+    uint64_t queued_bytes;
+    uint64_t held_until_ns; /* answers wait for company; 0: none does */
+    uint8_t hold_pays;      /* 0 to HOLD_MAX */
+    unsigned n_answers;
+    uint64_t refused;
+    uint64_t refused_told; /* of them, when the last line was written */
+    uint64_t refuse_log_ns;
+    uint64_t up_ns;         /* when it came up last */
+    uint32_t n_owed;        /* answers, to us */
+    uint64_t owed_since_ns; /* without any of them coming; 0: not looked yet */
+    uint64_t pinged_ns;     /* when it was asked whether it answers; 0: not yet */
+    bool awaits_pong;
+    bool has_spoken; /* since we looked last: what is before the answer may take its time */
+};
+
+struct emu_hosts {
+    struct emu_watch watch; /* first; the transport's descriptor */
+    const struct emu_transport_ops *ops;
+    struct emu_transport *transport; /* owned */
+    int fd;
+    uint32_t n;
+    uint32_t own;
+    bool can_sleep;
+    char device[EMU_TRANSPORT_NAME_MAX];
+    unsigned quiet;     /* rounds without anything */
+    unsigned n_things;  /* of this round */
+    bool has_chores;    /* somebody must join or leave */
+    uint32_t n_holding; /* peers whose answers wait */
+    uint32_t n_owed;    /* answers of all */
+    unsigned looks;
+    uint64_t timeout_ns;
+    uint64_t round_ns;  /* when the last round was */
+    uint64_t paused_ns; /* time in which this process did not run, of all long pauses */
+    struct peer peers[];
+};
+
+/* ---- looking ---- */
+
+uint32_t emu_hosts_own(const struct emu_server *server)
+{
+    return server->hosts ? server->hosts->own : 0;
+}
+
+uint32_t emu_hosts_count(const struct emu_server *server)
+{
+    return server->hosts ? server->hosts->n : 1;
+}
+
+const char *emu_hosts_name(const struct emu_server *server, uint32_t host)
+{
+    return server->hosts && host < server->hosts->n ? server->hosts->peers[host].name : "";
+}
+
+const char *emu_hosts_device(const struct emu_server *server)
+{
+    return server->hosts ? server->hosts->device : "";
+}
+
+uint32_t emu_hosts_n_nodes(const struct emu_server *server, uint32_t host)
+{
+    return server->hosts && host < server->hosts->n ? server->hosts->peers[host].n_nodes : 0;
+}
+
+bool emu_hosts_is_up(const struct emu_server *server, uint32_t host)
+{
+    const struct emu_hosts *hosts = server->hosts;
+
+    if (!hosts)
+        return host == 0;
+    return host < hosts->n && (host == hosts->own || hosts->peers[host].is_up);
+}
+
+uint32_t emu_hosts_of_node(const struct emu_domain *domain, uint32_t node_index)
+{
+    uint32_t host = emu_table_nodes(domain->table)[node_index].host;
+
+    return host == EMU_NODE_HERE ? domain->own_host : host - 1;
+}
+
+struct emu_domain *emu_hosts_find_domain(struct emu_server *server, uint32_t number)
+{
+    struct emu_domain *domain;
+
+    LIST_FOREACH(domain, &server->domains, link) {
+        if (number != 0 && domain->common_number == number)
+            return domain;
+    }
+    return NULL;
+}
+
+uint64_t emu_hosts_stats(const struct emu_server *server, uint32_t host, struct emu_transport_stats *stats_out)
+{
+    const struct emu_hosts *hosts = server->hosts;
+
+    *stats_out = (struct emu_transport_stats){ 0 };
+    if (host != hosts->own)
+        hosts->ops->stats(hosts->transport, host, stats_out);
+    return hosts->peers[host].refused;
+}
+
+uint32_t emu_hosts_queued(const struct emu_server *server, uint32_t host)
+{
+    return server->hosts->peers[host].n_queued;
+}
+
+struct emu_transport *emu_hosts_transport(const struct emu_server *server, const struct emu_transport_ops **ops_out)
+{
+    *ops_out = server->hosts->ops;
+    return server->hosts->transport;
+}
+
+/* ---- sending ---- */
+
+static void drop_queue(struct peer *peer)
+{
+    struct queued *message;
+
+    while ((message = STAILQ_FIRST(&peer->queue))) {
+        STAILQ_REMOVE_HEAD(&peer->queue, link);
+        free(message);
+    }
+    peer->n_queued = 0;
+    peer->queued_bytes = 0;
+}
+
+static int enqueue(struct peer *peer, const void *bytes, uint32_t length_bytes)
+{
+    struct queued *message = malloc(sizeof(*message) + length_bytes);
+
+    if (!message)
+        return -ENOMEM;
+    message->length_bytes = length_bytes;
+    memcpy(message->bytes, bytes, length_bytes);
+    STAILQ_INSERT_TAIL(&peer->queue, message, link);
+    peer->n_queued++;
+    peer->queued_bytes += length_bytes;
+    return 0;
+}
+
+/* Sends what waits, as far as there is room. */
+static void drain(struct emu_hosts *hosts, uint32_t host)
+{
+    struct peer *peer = &hosts->peers[host];
+    struct queued *message;
+
+    while ((message = STAILQ_FIRST(&peer->queue))) {
+        if (hosts->ops->send(hosts->transport, host, message->bytes, message->length_bytes) != EMU_TRANSPORT_OK)
+            return;
+        STAILQ_REMOVE_HEAD(&peer->queue, link);
+        peer->n_queued--;
+        peer->queued_bytes -= message->length_bytes;
+        free(message);
+        hosts->n_things++;
+    }
+}
+
+static int send_or_queue(struct emu_hosts *hosts, uint32_t host, const void *message, uint32_t length_bytes)
+{
+    struct peer *peer = &hosts->peers[host];
+    int r = EMU_TRANSPORT_FULL;
+
+    hosts->quiet = 0;
+    if (STAILQ_EMPTY(&peer->queue))
+        r = hosts->ops->send(hosts->transport, host, message, length_bytes);
+    return r == EMU_TRANSPORT_FULL ? enqueue(peer, message, length_bytes) : r;
+}
+
+static void end_hold(struct emu_hosts *hosts, uint32_t host, bool has_paid)
+{
+    struct peer *peer = &hosts->peers[host];
+
+    peer->held_until_ns = 0;
+    hosts->n_holding--;
+    if (has_paid && peer->hold_pays < HOLD_MAX)
+        peer->hold_pays++;
+    else if (!has_paid && peer->hold_pays > 0)
+        peer->hold_pays--;
+}
+
+/* Nobody came along. */
+static void push_held(struct emu_hosts *hosts)
+{
+    uint64_t now_ns = emu_clock_ns();
+
+    for (uint32_t i = 0; i < hosts->n && hosts->n_holding > 0; i++) {
+        if (hosts->peers[i].held_until_ns == 0 || now_ns < hosts->peers[i].held_until_ns)
+            continue;
+        end_hold(hosts, i, false);
+        hosts->ops->push(hosts->transport, i);
+    }
+}
+
+bool emu_hosts_has_room(const struct emu_server *server, uint32_t host)
+{
+    const struct peer *peer = &server->hosts->peers[host];
+
+    return peer->n_queued < MESSAGES_SOFT && peer->queued_bytes < BYTES_SOFT;
+}
+
+bool emu_hosts_is_idle(const struct emu_server *server, uint32_t host)
+{
+    return STAILQ_EMPTY(&server->hosts->peers[host].queue);
+}
+
+int emu_hosts_send(struct emu_server *server, uint32_t host, const void *message, uint32_t length_bytes)
+{
+    struct emu_hosts *hosts = server->hosts;
+
+    if (!hosts || host >= hosts->n || !hosts->peers[host].is_up)
+        return -ENOTCONN;
+    if (!emu_hosts_has_room(server, host))
+        return -ENOBUFS;
+    if (hosts->peers[host].held_until_ns != 0)
+        end_hold(hosts, host, true);
+    return send_or_queue(hosts, host, message, length_bytes);
+}
+
+static void leave_later(struct emu_hosts *hosts, uint32_t host)
+{
+    hosts->peers[host].must_leave = true;
+    hosts->has_chores = true;
+}
+
+static bool may_hold(struct peer *peer)
+{
+    return STAILQ_EMPTY(&peer->queue) &&
+           (peer->held_until_ns != 0 || peer->hold_pays >= HOLD_PAYS || ++peer->n_answers % HOLD_TRIES == 0);
+}
+
+static int hold(struct emu_hosts *hosts, uint32_t host, const void *message, uint32_t length_bytes)
+{
+    struct peer *peer = &hosts->peers[host];
+    int r = hosts->ops->send_later(hosts->transport, host, message, length_bytes);
+
+    hosts->quiet = 0;
+    if (r == EMU_TRANSPORT_FULL)
+        return enqueue(peer, message, length_bytes);
+    if (r == 0 && peer->held_until_ns == 0) {
+        peer->held_until_ns = emu_clock_ns() + HOLD_NS;
+        hosts->n_holding++;
+    }
+    return r;
+}
+
+int emu_hosts_answer(struct emu_server *server, uint32_t host, const void *message, uint32_t length_bytes)
+{
+    struct emu_hosts *hosts = server->hosts;
+    int r;
+
+    if (!hosts || host >= hosts->n || !hosts->peers[host].is_up)
+        return -ENOTCONN;
+    if (hosts->peers[host].queued_bytes >= QUEUE_MAX_BYTES)
+        r = -ENOMEM;
+    else if (may_hold(&hosts->peers[host]))
+        r = hold(hosts, host, message, length_bytes);
+    else
+        r = send_or_queue(hosts, host, message, length_bytes);
+    if (r == -ENOMEM) {
+        emu_hosts_refuse(server, host, "asks for more than it takes");
+        leave_later(hosts, host);
+    }
+    return r;
+}
+
+void emu_hosts_refuse(struct emu_server *server, uint32_t host, const char *what)
+{
+    struct peer *peer = &server->hosts->peers[host];
+    uint64_t now_ns = emu_clock_ns();
+
+    peer->refused++;
+    if (peer->refuse_log_ns != 0 && now_ns - peer->refuse_log_ns < REFUSE_LOG_NS)
+        return;
+    peer->refuse_log_ns = now_ns;
+    emu_log(EMU_LOG_WARN, "host %s: %s; %llu of its messages refused so far, %llu lines held back", peer->name, what,
+            (unsigned long long)peer->refused, (unsigned long long)(peer->refused - peer->refused_told - 1));
+    peer->refused_told = peer->refused;
+}
+
+/* ---- answers that are due ---- */
+
+void emu_hosts_owe(struct emu_server *server, uint32_t host)
+{
+    server->hosts->peers[host].n_owed++;
+    server->hosts->n_owed++;
+}
+
+bool emu_hosts_pay(struct emu_server *server, uint32_t host)
+{
+    struct peer *peer = &server->hosts->peers[host];
+
+    if (peer->n_owed == 0)
+        return false; /* of a session before this one */
+    peer->n_owed--;
+    peer->owed_since_ns = 0;
+    server->hosts->n_owed--;
+    return true;
+}
+
+static void cancel_debts(struct emu_hosts *hosts, struct peer *peer)
+{
+    hosts->n_owed -= peer->n_owed;
+    peer->n_owed = 0;
+    peer->owed_since_ns = 0;
+    peer->pinged_ns = 0;
+    peer->awaits_pong = false;
+}
+
+void emu_hosts_drop(struct emu_server *server, uint32_t host, const char *why)
+{
+    struct peer *peer = &server->hosts->peers[host];
+
+    if (!peer->is_up || peer->must_leave)
+        return;
+    emu_log(EMU_LOG_WARN, "host %s %s for %llu ms: it counts as lost", peer->name, why,
+            (unsigned long long)(server->hosts->timeout_ns / 1000000));
+    leave_later(server->hosts, host);
+}
+
+void emu_hosts_hear_pong(struct emu_server *server, uint32_t host)
+{
+    server->hosts->peers[host].awaits_pong = false;
+}
+
+static void ping(struct emu_server *server, uint32_t host, uint64_t now_ns)
+{
+    struct peer *peer = &server->hosts->peers[host];
+
+    peer->pinged_ns = now_ns;
+    peer->awaits_pong = true;
+    emu_admin_send(server, host, EMU_HOST_ADMIN_PING, 0, 0, NULL, 0);
+}
+
+/* Longer between two rounds than any sleep of ours: the transport wakes us every twentieth of the timeout. */
+static void notice_pause(struct emu_hosts *hosts)
+{
+    uint64_t now_ns = emu_clock_ns();
+
+    if (hosts->round_ns != 0 && now_ns - hosts->round_ns > hosts->timeout_ns / 5)
+        hosts->paused_ns += now_ns - hosts->round_ns;
+    hosts->round_ns = now_ns;
+}
+
+static bool is_late(const struct emu_hosts *hosts, uint64_t since_ns, uint64_t now_ns)
+{
+    return since_ns != 0 && now_ns - since_ns > hosts->timeout_ns;
+}
+
+static void look_at_peers(struct emu_server *server)
+{
+    struct emu_hosts *hosts = server->hosts;
+    uint64_t now_ns = emu_hosts_now_ns(server);
+
+    for (uint32_t i = 0; i < hosts->n; i++) {
+        struct peer *peer = &hosts->peers[i];
+
+        if (!peer->is_up)
+            continue;
+        if (peer->n_owed > 0 && is_late(hosts, peer->owed_since_ns, now_ns))
+            emu_hosts_drop(server, i, "has not answered a command");
+        else if (peer->n_owed > 0 && peer->owed_since_ns == 0)
+            peer->owed_since_ns = now_ns;
+        if (peer->awaits_pong && peer->has_spoken)
+            peer->pinged_ns = now_ns;
+        peer->has_spoken = false;
+        if (peer->awaits_pong && is_late(hosts, peer->pinged_ns, now_ns))
+            emu_hosts_drop(server, i, "has not answered");
+        else if (!peer->awaits_pong && (peer->pinged_ns == 0 || is_late(hosts, peer->pinged_ns, now_ns)))
+            ping(server, i, now_ns);
+    }
+}
+
+uint64_t emu_hosts_timeout_ns(const struct emu_server *server)
+{
+    return server->hosts ? server->hosts->timeout_ns : 0;
+}
+
+uint64_t emu_hosts_now_ns(const struct emu_server *server)
+{
+    return emu_clock_ns() - (server->hosts ? server->hosts->paused_ns : 0);
+}
+
+/* ---- messages ---- */
+
+static bool is_plain(const char *text)
+{
+    for (; *text; text++) {
+        if (*text <= ' ' || *text > '~')
+            return false;
+    }
+    return true;
+}
+
+static void take_hello(struct emu_server *server, uint32_t host, const uint8_t *bytes, uint32_t length_bytes)
+{
+    struct emu_hosts *hosts = server->hosts;
+    struct peer *peer = &hosts->peers[host];
+    struct emu_host_hello hello;
+
+    if (peer->must_leave)
+        return;
+    if (peer->is_up || !emu_host_hello_parse(bytes, length_bytes, &hello)) {
+        emu_hosts_refuse(server, host, "a hello that makes no sense");
+        return;
+    }
+    if (hello.n_hosts != hosts->n || hello.n_nids != server->n_nids || strcmp(hello.name, peer->name) != 0) {
+        char what[256];
+
+        snprintf(what, sizeof(what),
+                 "calls itself %s of %u hosts, machine of %u nodes; here there are %u hosts and %u nodes",
+                 is_plain(hello.name) ? hello.name : "what is no name", hello.n_hosts, hello.n_nids, hosts->n,
+                 server->n_nids);
+        emu_hosts_refuse(server, host, what);
+        leave_later(hosts, host);
+        return;
+    }
+    peer->is_up = true;
+    peer->up_ns = emu_clock_ns();
+    emu_log(EMU_LOG_INFO, "host %s is up", peer->name);
+}
+
+/* The parts: each takes the messages of its kinds, and hears of hosts that come and go. */
+static void dispatch(struct emu_server *server, uint32_t host, const uint8_t *bytes, uint32_t length_bytes)
+{
+    struct emu_host_head head;
+    bool is_good = false;
+
+    if (!emu_host_head_parse(bytes, length_bytes, &head)) {
+        emu_hosts_refuse(server, host, "a message of no known kind or of another version");
+        return;
+    }
+    if (head.kind == EMU_HOST_HELLO) {
+        take_hello(server, host, bytes, length_bytes);
+        return;
+    }
+    if (!server->hosts->peers[host].is_up)
+        return; /* it is being left */
+    switch (head.kind) {
+    case EMU_HOST_DOMAIN:
+        is_good = emu_host_domains_message(server, host, bytes, length_bytes);
+        break;
+    case EMU_HOST_COMMAND:
+        is_good = emu_visit_host_message(server, host, bytes, length_bytes);
+        break;
+    case EMU_HOST_ANSWER:
+        is_good = emu_remote_host_message(server, host, bytes, length_bytes);
+        break;
+    case EMU_HOST_DATAGRAM:
+        is_good = emu_datagram_host_message(server, host, bytes, length_bytes);
+        break;
+    case EMU_HOST_CE:
+        is_good = emu_ce_host_message(server, host, bytes, length_bytes);
+        break;
+    case EMU_HOST_MSGQ:
+        is_good = emu_msgq_host_message(server, host, bytes, length_bytes);
+        break;
+    case EMU_HOST_PORTALS:
+        is_good = emu_portals_host_message(server, host, bytes, length_bytes);
+        break;
+    case EMU_HOST_ADMIN:
+        is_good = emu_admin_host_message(server, host, bytes, length_bytes);
+        break;
+    default:
+        break;
+    }
+    if (!is_good)
+        emu_hosts_refuse(server, host, "a message that makes no sense");
+}
+
+static void tell_up(struct emu_server *server, uint32_t host)
+{
+    emu_admin_host_up(server, host);
+    emu_host_domains_up(server, host);
+    emu_datagram_host_up(server, host);
+    emu_ce_host_up(server, host);
+}
+
+static void tell_down(struct emu_server *server, uint32_t host)
+{
+    emu_remote_host_down(server, host);
+    emu_visit_host_down(server, host);
+    emu_bulk_host_moved(server, host);
+    emu_portals_host_down(server, host);
+    emu_host_domains_down(server, host);
+    emu_ce_host_down(server, host);
+    emu_datagram_host_down(server, host);
+    emu_admin_host_down(server, host);
+}
+
+/* ---- what the transport tells ---- */
+
+static void peer_up(void *owner, uint32_t host)
+{
+    struct emu_server *server = owner;
+    struct emu_hosts *hosts = server->hosts;
+    struct emu_host_hello hello = { .n_hosts = hosts->n, .n_nids = server->n_nids };
+    uint8_t message[EMU_HOST_HELLO_BYTES];
+
+    memcpy(hello.name, hosts->peers[hosts->own].name, sizeof(hello.name));
+    emu_host_hello_put(message, &hello);
+    /* A new session has room. */
+    if (hosts->ops->send(hosts->transport, host, message, sizeof(message)) != EMU_TRANSPORT_OK)
+        leave_later(hosts, host);
+    hosts->n_things++;
+}
+
+static void peer_down(void *owner, uint32_t host, int cause)
+{
+    struct emu_server *server = owner;
+    struct emu_hosts *hosts = server->hosts;
+    struct peer *peer = &hosts->peers[host];
+    uint64_t now_ns = emu_clock_ns();
+    bool was_up = peer->is_up;
+
+    peer->is_up = false;
+    peer->must_leave = false;
+    peer->must_join = true;
+    /* One that comes only to be refused is not joined more often. */
+    peer->join_at_ns = was_up && now_ns - peer->up_ns >= REJOIN_NS ? 0 : now_ns + REJOIN_NS;
+    hosts->has_chores = true;
+    hosts->n_things++;
+    drop_queue(peer);
+    cancel_debts(hosts, peer);
+    if (peer->held_until_ns != 0)
+        end_hold(hosts, host, false);
+    if (!was_up)
+        return;
+    if (cause == -ESHUTDOWN)
+        emu_log(EMU_LOG_INFO, "host %s has said goodbye", peer->name);
+    else
+        emu_log(EMU_LOG_WARN, "host %s is down: %s", peer->name, strerror(-cause));
+    tell_down(server, host);
+}
+
+static void peer_moved(void *owner, uint32_t host)
+{
+    emu_bulk_host_moved(owner, host);
+}
+
+static bool peer_message(void *owner, uint32_t host, const void *data, uint32_t length_bytes)
+{
+    struct emu_server *server = owner;
+    bool was_up = server->hosts->peers[host].is_up;
+
+    server->hosts->n_things++;
+    server->hosts->peers[host].has_spoken = true;
+    dispatch(server, host, data, length_bytes);
+    if (!was_up && server->hosts->peers[host].is_up)
+        tell_up(server, host);
+    return true;
+}
+
+static void peer_room(void *owner, uint32_t host)
+{
+    struct emu_server *server = owner;
+
+    drain(server->hosts, host);
+}
+
+static void transfer_done(void *owner, uint64_t cookie, int result)
+{
+    struct emu_server *server = owner;
+
+    server->hosts->n_things++;
+    emu_visit_transfer_done(server, cookie, result);
+}
+
+static void transport_log(void *owner, enum emu_log_level level, const char *line)
+{
+    (void)owner;
+    emu_log(level, "%s", line);
+}
+
+static const struct emu_transport_events events = {
+    .peer_up = peer_up,
+    .peer_down = peer_down,
+    .peer_moved = peer_moved,
+    .message = peer_message,
+    .room = peer_room,
+    .transfer_done = transfer_done,
+    .log = transport_log,
+};
+
+/* ---- rounds ---- */
+
+static void transport_ready(struct emu_server *server, struct emu_watch *watch, uint32_t what)
+{
+    (void)watch;
+    (void)what;
+    server->hosts->quiet = 0; /* the next round looks */
+}
+
+/* Runs after a change only. */
+static void do_chores(struct emu_hosts *hosts)
+{
+    uint64_t now_ns = emu_clock_ns();
+
+    hosts->has_chores = false;
+    for (uint32_t i = 0; i < hosts->n; i++) {
+        struct peer *peer = &hosts->peers[i];
+
+        if (peer->must_leave) {
+            peer->must_leave = false;
+            hosts->ops->leave(hosts->transport, i);
+        }
+        if (!peer->must_join)
+            continue;
+        if (now_ns >= peer->join_at_ns) {
+            peer->must_join = hosts->ops->join(hosts->transport, i, peer->blob.bytes, peer->blob.length_bytes) != 0;
+            peer->join_at_ns = now_ns + REJOIN_NS;
+        }
+        hosts->has_chores = hosts->has_chores || peer->must_join;
+    }
+}
+
+unsigned emu_hosts_round(struct emu_server *server)
+{
+    struct emu_hosts *hosts = server->hosts;
+    bool is_time_to_look;
+
+    if (!hosts)
+        return 0;
+    is_time_to_look = hosts->looks++ % LOOK_EVERY == 0;
+    if (!is_time_to_look && hosts->quiet >= QUIET_ROUNDS && hosts->quiet++ % QUIET_EVERY != 0)
+        return 0;
+    notice_pause(hosts);
+    hosts->n_things = 0;
+    if (hosts->n_holding > 0)
+        push_held(hosts);
+    hosts->ops->progress(hosts->transport);
+    if (is_time_to_look)
+        look_at_peers(server);
+    if (hosts->has_chores)
+        do_chores(hosts);
+    if (hosts->n_things > 0 || hosts->n_holding > 0 || emu_bulk_is_busy(server))
+        hosts->quiet = 0;
+    else if (hosts->quiet < QUIET_ROUNDS)
+        hosts->quiet++;
+    return hosts->n_things;
+}
+
+bool emu_hosts_may_sleep(struct emu_server *server)
+{
+    struct emu_hosts *hosts = server->hosts;
+
+    if (!hosts || !hosts->can_sleep)
+        return true;
+    notice_pause(hosts);
+    look_at_peers(server);
+    if (hosts->n_holding == 0 && hosts->ops->may_sleep(hosts->transport))
+        return true;
+    hosts->quiet = 0;
+    return false;
+}
+
+int emu_hosts_sleep_ms(const struct emu_server *server)
+{
+    const struct emu_hosts *hosts = server->hosts;
+
+    if (!hosts)
+        return -1;
+    if (!hosts->can_sleep)
+        return 1;
+    if (hosts->has_chores)
+        return (int)(REJOIN_NS / 1000000);
+    return (int)(hosts->timeout_ns / 4000000) + 1;
+}
+
+/* ---- life ---- */
+
+static int take_names(struct emu_hosts *hosts, const struct emu_hosts_options *options, char *err, size_t err_len)
+{
+    for (uint32_t i = 0; i < hosts->n; i++) {
+        if (strlen(options->names[i]) > EMU_HOST_NAME_MAX) {
+            snprintf(err, err_len, "host name '%s' has more than %u characters", options->names[i], EMU_HOST_NAME_MAX);
+            return -EINVAL;
+        }
+        strcpy(hosts->peers[i].name, options->names[i]);
+        hosts->peers[i].n_nodes = options->n_nodes ? options->n_nodes[i] : 0;
+    }
+    return 0;
+}
+
+static int open_transport(struct emu_server *server, const struct emu_hosts_options *options, char *err, size_t err_len)
+{
+    struct emu_hosts *hosts = server->hosts;
+    struct timespec now;
+    struct emu_transport_config config = {
+        .host = options->own,
+        .n_hosts = options->n,
+        .key = options->key,
+        .key_bytes = options->key_bytes,
+        .provider = options->provider,
+        .node = options->node,
+        .service = options->service,
+        .is_rma_off = options->is_rma_off,
+        .timeout_ns = hosts->timeout_ns,
+        .events = &events,
+        .owner = server,
+    };
+    struct emu_transport_info info;
+    const char *text;
+    int r;
+
+    /* Later starts have greater numbers, on the same host at least. */
+    clock_gettime(CLOCK_REALTIME, &now);
+    config.incarnation = (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+    r = emu_transport_load(options->module, &hosts->ops, &text);
+    if (r < 0) {
+        snprintf(err, err_len, "no transport: %s", r == -EPROTO ? "module of another version" : text);
+        return r;
+    }
+    r = hosts->ops->open(&config, &hosts->transport);
+    if (r < 0) {
+        snprintf(err, err_len, "no transport over %s at %s port %s: %s",
+                 options->provider ? options->provider : "any provider", options->node ? options->node : "any address",
+                 options->service ? options->service : "any", strerror(-r));
+        return r;
+    }
+    hosts->ops->info(hosts->transport, &info);
+    hosts->can_sleep = info.can_sleep;
+    memcpy(hosts->device, info.domain, sizeof(hosts->device));
+    hosts->fd = hosts->ops->fd(hosts->transport);
+    emu_log(EMU_LOG_INFO, "host %s, %u of %u: provider %s, domain %s", hosts->peers[hosts->own].name, hosts->own,
+            hosts->n, info.provider, info.domain);
+    return emu_server_watch(server, hosts->fd, EPOLLIN, &hosts->watch);
+}
+
+static int find_blobs(struct emu_hosts *hosts, const struct emu_hosts_options *options, char *err, size_t err_len)
+{
+    struct emu_host_blob own;
+    struct emu_host_blob *blobs;
+    int r = hosts->ops->address(hosts->transport, own.bytes, &own.length_bytes);
+
+    if (r < 0)
+        return r;
+    if (options->exchange) {
+        blobs = calloc(hosts->n, sizeof(*blobs));
+        if (!blobs)
+            return -ENOMEM;
+        r = options->exchange(options->ctx, &own, blobs);
+        for (uint32_t i = 0; r == 0 && i < hosts->n; i++)
+            hosts->peers[i].blob = blobs[i];
+        free(blobs);
+        if (r < 0)
+            snprintf(err, err_len, "hosts cannot exchange their addresses: %s", strerror(-r));
+        return r;
+    }
+    for (uint32_t i = 0; i < hosts->n; i++) {
+        struct emu_host_blob *blob = &hosts->peers[i].blob;
+
+        if (i == hosts->own)
+            continue;
+        r = hosts->ops->address_of(hosts->transport, i, options->peer_nodes[i], options->peer_services[i], blob->bytes,
+                                   &blob->length_bytes);
+        if (r < 0) {
+            snprintf(err, err_len, "host %s: no address for %s port %s: %s", hosts->peers[i].name,
+                     options->peer_nodes[i], options->peer_services[i], strerror(-r));
+            return r;
+        }
+    }
+    return 0;
+}
+
+int emu_hosts_create(struct emu_server *server, const struct emu_hosts_options *options, char *err, size_t err_len)
+{
+    struct emu_hosts *hosts;
+    int r;
+
+    if (options->n < 2 || options->n > EMU_WIRE_HOSTS_MAX || options->own >= options->n)
+        return -EINVAL;
+    hosts = calloc(1, sizeof(*hosts) + options->n * sizeof(hosts->peers[0]));
+    if (!hosts)
+        return -ENOMEM;
+    server->hosts = hosts;
+    hosts->watch.ready = transport_ready;
+    hosts->fd = -1;
+    hosts->n = options->n;
+    hosts->own = options->own;
+    hosts->timeout_ns = options->timeout_ns ? options->timeout_ns : TIMEOUT_NS;
+    for (uint32_t i = 0; i < hosts->n; i++)
+        STAILQ_INIT(&hosts->peers[i].queue);
+    r = take_names(hosts, options, err, err_len);
+    if (r == 0)
+        r = open_transport(server, options, err, err_len);
+    if (r == 0)
+        r = emu_bulk_create(server);
+    if (r == 0)
+        r = emu_remote_create(server);
+    if (r == 0)
+        r = emu_visit_create(server);
+    if (r == 0)
+        r = emu_portals_hosts_create(server);
+    if (r == 0)
+        r = emu_ce_hosts_create(server);
+    if (r == 0)
+        r = emu_host_domains_create(server);
+    if (r == 0)
+        r = emu_error_hosts_create(server);
+    if (r == 0)
+        r = emu_gather_create(server);
+    if (r == 0)
+        r = find_blobs(hosts, options, err, err_len);
+    for (uint32_t i = 0; r == 0 && i < hosts->n; i++) {
+        if (i != hosts->own)
+            r = hosts->ops->join(hosts->transport, i, hosts->peers[i].blob.bytes, hosts->peers[i].blob.length_bytes);
+    }
+    return r;
+}
+
+void emu_hosts_destroy(struct emu_server *server)
+{
+    struct emu_hosts *hosts = server->hosts;
+
+    if (!hosts)
+        return;
+    if (hosts->transport) {
+        if (hosts->fd >= 0)
+            epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, hosts->fd, NULL);
+        hosts->ops->close(hosts->transport);
+    }
+    for (uint32_t i = 0; i < hosts->n; i++)
+        drop_queue(&hosts->peers[i]);
+    emu_remote_destroy(server);
+    emu_visit_destroy(server);
+    emu_bulk_destroy(server);
+    emu_portals_hosts_destroy(server);
+    emu_ce_hosts_destroy(server);
+    emu_host_domains_destroy(server);
+    emu_error_hosts_destroy(server);
+    emu_gather_destroy(server);
+    emu_admin_destroy(server);
+    free(hosts);
+    server->hosts = NULL;
+}

@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The status of the machine.
+ *
+ * Each host tells of itself in rows (abi/host_admin.h), and whoever was asked puts them together, its own like the
+ * others', in the order of the hosts; so all give the same picture. What a domain of all hosts is, is known here
+ * already; from the others come only the members, nodes and ports there.
+ *
+ * Rows of other hosts are checked one by one: of each kind there are no more than can be (hosts, nodes and ports come
+ * in order, a domain once), and a node or a port is on a node of the host that tells. The first row that makes no sense
+ * ends what is taken of that host, with a line in the log, and the status says so.
+ */
+#include "emunic/daemon/reports/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "emunic/base/clock.h"
+#include "emunic/daemon/bind/bind.h"
+#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/faults/fault_rules.h"
+#include "emunic/daemon/reports/gather.h"
+#include "emunic/daemon/peers/sessions.h"
+#include "emunic/daemon/memory/memory_domain.h"
+#include "emunic/daemon/core/port.h"
+#include "emunic/daemon/world/word_list.h"
+
+#define SCHEMA 1
+
+/* Of a row with its kind. */
+#define HOST_WORDS      5u
+#define UNREACHED_WORDS 2u
+#define DOMAIN_WORDS    12u
+#define NODE_WORDS      3u
+#define PORT_WORDS      (5u + EMU_HOST_PORT_COUNTS)
+#define COUNT_MAX       (INT64_MAX / EMU_MEMORY_METHODS) /* their sum is a number, too */
+
+/* EMU_HOST_PORT_COUNTS: these, then number and bytes of the memory domains of each method. */
+static const char *const count_keys[] = { "commands",          "commands_waiting", "transfers", "queues",
+                                          "queues_in_overrun", "memory_domains",   "datagrams", "tx_operations",
+                                          "tx_bytes",          "tx_packets",       "errors" };
+static const char *const method_keys[EMU_MEMORY_METHODS] = {
+    [EMU_MEMORY_CMA] = "cma", [EMU_MEMORY_MAP] = "adopted", [EMU_MEMORY_FILE] = "shared_file"
+};
+#define N_COUNT_KEYS (sizeof(count_keys) / sizeof(count_keys[0]))
+static_assert(N_COUNT_KEYS + 2 * EMU_MEMORY_METHODS == EMU_HOST_PORT_COUNTS, "what a port's row has");
+
+static const char *const text_keys[EMU_HOST_TEXTS] = {
+    [EMU_HOST_TEXT_PROCESSORS] = "processors", [EMU_HOST_TEXT_WHY] = "why"
+};
+
+/* ---- what is here ---- */
+
+static void put_text(struct emu_word_list *rows, enum emu_host_text which, const char *text)
+{
+    uint32_t length = (uint32_t)strnlen(text, EMU_HOST_TEXT_MAX);
+    uint64_t *at = emu_word_list_extend(rows, 3 + (length + 7) / 8);
+
+    if (!at)
+        return;
+    at[0] = EMU_HOST_ROW_TEXT;
+    at[1] = which;
+    at[2] = length;
+    memset(at + 3, 0, (length + 7) / 8 * sizeof(*at));
+    for (uint32_t i = 0; i < length; i++) {
+        bool is_plain = text[i] >= ' ' && text[i] <= '~';
+
+        at[3 + i / 8] |= (uint64_t)(uint8_t)(is_plain ? text[i] : '?') << 8 * (i % 8);
+    }
+}
+
+static void put_host(const struct emu_server *server, struct emu_word_list *rows)
+{
+    const uint64_t row[HOST_WORDS] = { EMU_HOST_ROW_HOST, (uint64_t)getpid(),
+                                       (emu_clock_ns() - server->started_ns) / 1000000, server->rounds,
+                                       server->sleeps };
+    json_t *placement = emu_bind_describe(server);
+
+    emu_word_list_add_row(rows, row, HOST_WORDS);
+    for (unsigned i = 0; i < EMU_HOST_TEXTS; i++) {
+        const char *text = json_string_value(json_object_get(placement, text_keys[i]));
+
+        put_text(rows, i, text ? text : "");
+    }
+    json_decref(placement);
+    for (uint32_t i = 0; i < emu_hosts_count(server); i++) {
+        const uint64_t unreached[UNREACHED_WORDS] = { EMU_HOST_ROW_UNREACHED, i };
+
+        if (!emu_hosts_is_up(server, i))
+            emu_word_list_add_row(rows, unreached, UNREACHED_WORDS);
+    }
+}
+
+static void put_nodes(const struct emu_server *server, const struct emu_domain *domain, struct emu_word_list *rows)
+{
+    for (uint32_t i = 0; i < domain->n_nodes; i++) {
+        uint32_t nid = emu_table_nodes(domain->table)[i].nid;
+        const uint64_t row[NODE_WORDS] = { EMU_HOST_ROW_NODE, nid,
+                                           server->nodes[nid] ? server->nodes[nid]->n_used : 0 };
+
+        if (emu_hosts_of_node(domain, i) == emu_hosts_own(server))
+            emu_word_list_add_row(rows, row, NODE_WORDS);
+    }
+}
+
+static void put_port(const struct emu_port_end *port, struct emu_word_list *rows)
+{
+    const struct emu_table_md *entries = emu_table_mds(port->domain->table, port->node_index);
+    uint64_t overruns = 0;
+    struct emu_flow_counts sum = { 0 };
+    const struct emu_md_end *md;
+
+    for (uint32_t i = 0; i < port->domain->n_nodes; i++)
+        emu_port_end_add_flow(port, i, &sum);
+    for (uint32_t i = 0; i < EMU_CQS_MAX; i++) {
+        if (port->cqs[i].in_use)
+            overruns += atomic_load_explicit(&port->cqs[i].producer.shm->overrun, memory_order_relaxed) != 0;
+    }
+    uint64_t waiting = atomic_load_explicit(&port->segment->tail, memory_order_relaxed) - port->head;
+    uint64_t row[PORT_WORDS] = {
+        EMU_HOST_ROW_PORT, port->index,       port->nid,         port->instance_id, (uint64_t)port->member->pid,
+        port->commands,    waiting,           port->n_transfers, port->n_cqs,       overruns,
+        port->n_mds,       port->n_datagrams, sum.operations,    sum.payload_bytes, sum.request_packets,
+        sum.errors
+    };
+
+    LIST_FOREACH(md, &port->mds, link) {
+        uint64_t *method = &row[PORT_WORDS - 2 * EMU_MEMORY_METHODS + 2 * entries[md->mdh].method];
+
+        method[0]++;
+        method[1] += entries[md->mdh].length_bytes;
+    }
+    /* Some come from memory that the process may write. */
+    for (uint32_t i = PORT_WORDS - EMU_HOST_PORT_COUNTS; i < PORT_WORDS; i++)
+        row[i] = row[i] < COUNT_MAX ? row[i] : COUNT_MAX;
+    emu_word_list_add_row(rows, row, PORT_WORDS);
+}
+
+static void put_domain(const struct emu_server *server, const struct emu_domain *domain, struct emu_word_list *rows)
+{
+    const struct emu_member *member;
+    uint64_t n_members = 0;
+
+    LIST_FOREACH(member, &domain->members, link)
+        n_members++;
+    const uint64_t row[DOMAIN_WORDS] = {
+        EMU_HOST_ROW_DOMAIN, domain->common_number, domain->id,        domain->ptag,
+        domain->cookie,      domain->owner_uid,     domain->n_ranks,   n_members,
+        domain->n_attached,  domain->member_limit,  domain->is_ending, emu_fault_count_rules(domain)
+    };
+    emu_word_list_add_row(rows, row, DOMAIN_WORDS);
+    put_nodes(server, domain, rows);
+    for (uint32_t i = 0; i < EMU_PORTS_MAX; i++) {
+        if (domain->ports[i])
+            put_port(domain->ports[i], rows);
+    }
+}
+
+void emu_status_rows(struct emu_server *server, struct emu_word_list *rows)
+{
+    const struct emu_domain *domain;
+
+    put_host(server, rows);
+    LIST_FOREACH(domain, &server->domains, link)
+        put_domain(server, domain, rows);
+}
+
+/* ---- what the hosts have told ---- */
+
+/* A domain of all hosts, while they are listened to. */
+struct common {
+    const struct emu_domain *domain;
+    json_t *object; /* owned until it is in the report */
+    int64_t n_members;
+    int64_t n_attached;
+    uint32_t n_told; /* the last host that told of it, and 1 */
+};
+
+/* One host's rows. */
+struct teller {
+    struct emu_server *server;
+    uint32_t host;
+    struct emu_words words;
+    json_t *report; /* borrowed: object of the host; NULL when there is only one */
+    struct common *commons;
+    uint32_t n_commons;
+    json_t *domains; /* of hosts alone */
+    bool is_known;   /* HOST has come */
+    uint32_t next_unreached;
+    bool is_in_domain;               /* nodes and ports are of this one: */
+    const struct emu_domain *domain; /* NULL: it is of that host alone, or has ended here */
+    json_t *object;                  /* NULL: it has ended here */
+    uint32_t next_nid;
+    uint32_t next_port;
+};
+
+/* One word for each key, at most INT64_MAX. */
+static void take_numbers(struct teller *t, json_t *object, const char *const *keys, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        json_object_set_new(object, keys[i], json_integer((json_int_t)emu_words_take(&t->words, INT64_MAX)));
+}
+
+static bool take_host(struct teller *t)
+{
+    static const char *const keys[] = { "pid", "uptime_ms", "rounds", "sleeps" };
+
+    if (t->is_known)
+        return false;
+    t->is_known = true;
+    take_numbers(t, t->report, keys, 4);
+    return !t->words.is_bad;
+}
+
+static bool take_text(struct teller *t)
+{
+    uint32_t which = (uint32_t)emu_words_take(&t->words, EMU_HOST_TEXTS - 1);
+    uint32_t length = (uint32_t)emu_words_take(&t->words, EMU_HOST_TEXT_MAX);
+    char text[EMU_HOST_TEXT_MAX + 1] = "";
+    uint64_t word = 0;
+
+    for (uint32_t i = 0; i < length; i++) {
+        word = i % 8 == 0 ? emu_words_take(&t->words, UINT64_MAX) : word >> 8;
+        text[i] = (char)(word & 0xff);
+        if (t->words.is_bad || text[i] < ' ' || text[i] > '~')
+            return false;
+    }
+    if (t->words.is_bad)
+        return false;
+    json_object_set_new(t->report, text_keys[which], json_string(text));
+    return true;
+}
+
+static bool take_unreached(struct teller *t)
+{
+    uint32_t host = (uint32_t)emu_words_take(&t->words, UINT32_MAX);
+
+    if (t->words.is_bad || host >= emu_hosts_count(t->server) || host < t->next_unreached || host == t->host)
+        return false;
+    t->next_unreached = host + 1;
+    json_array_append_new(json_object_get(t->report, "unreached"), json_string(emu_hosts_name(t->server, host)));
+    return true;
+}
+
+/* The domain of that number that all hosts have; NULL: it has ended here, or is about to be made. */
+static struct common *find_common(const struct teller *t, uint32_t number)
+{
+    for (uint32_t i = 0; i < t->n_commons; i++) {
+        if (t->commons[i].domain->common_number == number)
+            return &t->commons[i];
+    }
+    return NULL;
+}
+
+static json_t *describe_domain(uint32_t number, const uint64_t words[DOMAIN_WORDS - 2])
+{
+    return json_pack("{sI sI sI sI sI sI sI sI sI sb ss sI s[] s[]}", "number", (json_int_t)number, "domain",
+                     (json_int_t)words[0], "ptag", (json_int_t)words[1], "cookie", (json_int_t)words[2], "uid",
+                     (json_int_t)words[3], "ranks", (json_int_t)words[4], "members", (json_int_t)words[5], "attached",
+                     (json_int_t)words[6], "member_limit", (json_int_t)words[7], "ending", (int)words[8], "datapath",
+                     "routed", "fault_rules", (json_int_t)words[9], "nodes", "ports");
+}
+
+static bool take_domain(struct teller *t)
+{
+    uint32_t number = (uint32_t)emu_words_take(&t->words, UINT32_MAX);
+    uint64_t words[DOMAIN_WORDS - 2];
+    struct common *common = number != 0 ? find_common(t, number) : NULL;
+
+    for (unsigned i = 0; i < DOMAIN_WORDS - 2; i++)
+        words[i] = emu_words_take(&t->words, i == 8 ? 1 : UINT32_MAX);
+    if (t->words.is_bad || (common && common->n_told == t->host + 1))
+        return false;
+    t->is_in_domain = true;
+    t->domain = common ? common->domain : NULL;
+    t->object = common ? common->object : NULL;
+    t->next_nid = t->next_port = 0;
+    if (common) {
+        common->n_told = t->host + 1;
+        common->n_members += (int64_t)words[5];
+        common->n_attached += (int64_t)words[6];
+    } else if (number == 0) {
+        t->object = describe_domain(0, words);
+        json_object_set_new(t->object, "host", json_integer(t->host));
+        json_array_append_new(t->domains, t->object);
+    }
+    return true;
+}
+
+static json_t *describe_node(const struct emu_server *server, uint32_t nid, uint32_t host, uint64_t n_used)
+{
+    char cname[EMU_CNAME_MAX] = "";
+
+    emu_machine_cname(server->machine, nid, cname, sizeof(cname));
+    return json_pack("{sI ss sI sI}", "nid", (json_int_t)nid, "cname", cname, "host", (json_int_t)host,
+                     "memory_domains_on_node", (json_int_t)n_used);
+}
+
+/* Is that a node of the domain, if it is known here, on the host that tells? */
+static bool is_theirs(const struct teller *t, uint32_t nid)
+{
+    uint32_t node;
+
+    if (!t->is_in_domain || nid >= t->server->n_nids)
+        return false;
+    node = t->domain ? emu_domain_node_of(t->domain, nid) : 0;
+    return !t->domain || (node != EMU_NID_NONE && emu_hosts_of_node(t->domain, node) == t->host);
+}
+
+static bool take_node(struct teller *t)
+{
+    uint32_t nid = (uint32_t)emu_words_take(&t->words, EMU_NID_MAX);
+    uint64_t n_used = emu_words_take(&t->words, EMU_MD_COUNT);
+
+    if (t->words.is_bad || nid < t->next_nid || !is_theirs(t, nid))
+        return false;
+    t->next_nid = nid + 1;
+    if (t->domain)
+        json_object_set_new(json_array_get(json_object_get(t->object, "nodes"), emu_domain_node_of(t->domain, nid)),
+                            "memory_domains_on_node", json_integer((json_int_t)n_used));
+    else if (t->object)
+        json_array_append_new(json_object_get(t->object, "nodes"), describe_node(t->server, nid, t->host, n_used));
+    return true;
+}
+
+/* The rest of a port's row: how its memory is reached. */
+static void take_methods(struct teller *t, json_t *port)
+{
+    json_t *memory = json_object();
+    uint64_t n_mapped = 0;
+    uint64_t sum_bytes = 0;
+
+    for (unsigned i = 0; i < EMU_MEMORY_METHODS; i++) {
+        uint64_t n = emu_words_take(&t->words, COUNT_MAX);
+        uint64_t bytes = emu_words_take(&t->words, COUNT_MAX);
+
+        n_mapped += i == EMU_MEMORY_CMA ? 0 : n;
+        sum_bytes += bytes;
+        json_object_set_new(memory, method_keys[i],
+                            json_pack("{sI sI}", "memory_domains", (json_int_t)n, "bytes", (json_int_t)bytes));
+    }
+    json_object_set_new(port, "memory_domains_mapped", json_integer((json_int_t)n_mapped));
+    json_object_set_new(port, "registered_bytes", json_integer((json_int_t)sum_bytes));
+    json_object_set_new(port, "memory", memory);
+}
+
+static bool take_port(struct teller *t)
+{
+    uint32_t index = (uint32_t)emu_words_take(&t->words, EMU_PORTS_MAX - 1);
+    uint32_t nid = (uint32_t)emu_words_take(&t->words, EMU_NID_MAX);
+    uint32_t instance_id = (uint32_t)emu_words_take(&t->words, UINT32_MAX);
+    uint32_t pid = (uint32_t)emu_words_take(&t->words, INT32_MAX);
+    json_t *port;
+
+    if (t->words.is_bad || index < t->next_port || !is_theirs(t, nid))
+        return false;
+    t->next_port = index + 1;
+    port = json_pack("{sI sI sI sI sI}", "host", (json_int_t)t->host, "port", (json_int_t)index, "nid", (json_int_t)nid,
+                     "instance_id", (json_int_t)instance_id, "pid", (json_int_t)pid);
+    take_numbers(t, port, count_keys, N_COUNT_KEYS);
+    take_methods(t, port);
+    if (!t->words.is_bad && t->object)
+        json_array_append(json_object_get(t->object, "ports"), port);
+    json_decref(port);
+    return !t->words.is_bad;
+}
+
+static bool take_row(struct teller *t)
+{
+    uint64_t kind = emu_words_take(&t->words, UINT64_MAX);
+
+    if (kind == EMU_HOST_ROW_HOST)
+        return take_host(t);
+    if (!t->is_known)
+        return false;
+    switch (kind) {
+    case EMU_HOST_ROW_TEXT:
+        return take_text(t);
+    case EMU_HOST_ROW_UNREACHED:
+        return take_unreached(t);
+    case EMU_HOST_ROW_DOMAIN:
+        return take_domain(t);
+    case EMU_HOST_ROW_NODE:
+        return take_node(t);
+    case EMU_HOST_ROW_PORT:
+        return take_port(t);
+    default:
+        return false;
+    }
+}
+
+/* What has come of the answer, in a word. */
+static const char *take_all(struct teller *t, const struct emu_word_list *rows)
+{
+    bool is_good = true;
+
+    if (rows->has_failed || (rows->n == 1 && rows->words[0] == EMU_HOST_ROW_TOO_MANY))
+        return "too long";
+    t->words = (struct emu_words){ .at = rows->words, .left = rows->n };
+    while (is_good && t->words.left > 0)
+        is_good = take_row(t);
+    if (is_good && t->is_known)
+        return "whole";
+    if (t->host != emu_hosts_own(t->server))
+        emu_hosts_refuse(t->server, t->host, "a status that makes no sense");
+    return "nonsense";
+}
+
+/* ---- the report ---- */
+
+/* A host, and what this emunic knows of it: what went between the two. */
+static json_t *describe_host(const struct emu_server *server, uint32_t host)
+{
+    struct emu_transport_stats stats;
+    uint64_t refused = emu_hosts_stats(server, host, &stats);
+    const char *state = host == emu_hosts_own(server) ? "here" : emu_hosts_is_up(server, host) ? "up" : "down";
+
+    return json_pack("{sI ss ss sI sI sI sI sI sI sI sI sI sI sI s[]}", "host", (json_int_t)host, "name",
+                     emu_hosts_name(server, host), "state", state, "sessions", (json_int_t)stats.sessions,
+                     "messages_sent", (json_int_t)stats.messages_sent, "messages_received",
+                     (json_int_t)stats.messages_received, "packets_sent", (json_int_t)stats.packets_sent,
+                     "packets_received", (json_int_t)stats.packets_received, "bytes_sent", (json_int_t)stats.bytes_sent,
+                     "bytes_received", (json_int_t)stats.bytes_received, "put_bytes", (json_int_t)stats.put_bytes,
+                     "get_bytes", (json_int_t)stats.get_bytes, "queued", (json_int_t)emu_hosts_queued(server, host),
+                     "refused", (json_int_t)(refused + stats.refused), "unreached");
+}
+
+static int compare_commons(const void *a, const void *b)
+{
+    const struct common *x = a;
+    const struct common *y = b;
+
+    return (x->domain->common_number > y->domain->common_number) -
+           (x->domain->common_number < y->domain->common_number);
+}
+
+/* In the order of their numbers, with what is the same on all hosts. */
+static struct common *find_commons(const struct emu_server *server, uint32_t *n_out)
+{
+    const struct emu_domain *domain;
+    struct common *commons;
+    uint32_t n = 0;
+
+    LIST_FOREACH(domain, &server->domains, link)
+        n += domain->common_number != 0;
+    commons = calloc(n + 1, sizeof(*commons));
+    *n_out = commons ? n : 0;
+    n = 0;
+    LIST_FOREACH(domain, &server->domains, link) {
+        if (commons && domain->common_number != 0)
+            commons[n++].domain = domain;
+    }
+    for (uint32_t i = 0; i < *n_out; i++) {
+        const struct emu_domain *d = commons[i].domain;
+        const uint64_t words[DOMAIN_WORDS - 2] = {
+            d->id, d->ptag, d->cookie,       d->owner_uid, d->n_ranks,
+            0,     0,       d->member_limit, d->is_ending, emu_fault_count_rules(d)
+        };
+
+        commons[i].object = describe_domain(d->common_number, words);
+        for (uint32_t k = 0; k < d->n_nodes; k++)
+            json_array_append_new(json_object_get(commons[i].object, "nodes"),
+                                  describe_node(server, emu_table_nodes(d->table)[k].nid, emu_hosts_of_node(d, k), 0));
+    }
+    if (commons)
+        qsort(commons, *n_out, sizeof(*commons), compare_commons);
+    return commons;
+}
+
+/* Ours, or of another. */
+static const char *hear_host(struct teller *t, const struct emu_gathered *gathered)
+{
+    struct emu_word_list own = { .words = NULL };
+    const char *answer;
+
+    if (t->host != emu_hosts_own(t->server))
+        return gathered->is_missing[t->host] ? "none" : take_all(t, &gathered->rows[t->host]);
+    emu_status_rows(t->server, &own);
+    answer = take_all(t, &own);
+    emu_word_list_fini(&own);
+    return answer;
+}
+
+/* Domains with their nodes and ports; fills the others, which are NULL when there is one host. */
+static json_t *hear_all(struct emu_server *server, const struct emu_gathered *gathered, json_t *hosts, json_t *missing)
+{
+    json_t *domains = json_array();
+    json_t *alone = json_array();
+    uint32_t n_commons;
+    struct common *commons = find_commons(server, &n_commons);
+
+    for (uint32_t i = 0; i < emu_hosts_count(server); i++) {
+        struct teller teller = { .server = server,
+                                 .host = i,
+                                 .report = json_array_get(hosts, i),
+                                 .commons = commons,
+                                 .n_commons = n_commons,
+                                 .domains = alone };
+        const char *answer = hear_host(&teller, gathered);
+
+        json_object_set_new(teller.report, "answer", json_string(answer));
+        if (strcmp(answer, "whole") != 0)
+            json_array_append_new(missing, json_string(emu_hosts_name(server, i)));
+    }
+    for (uint32_t i = 0; i < n_commons; i++) {
+        json_object_set_new(commons[i].object, "members", json_integer(commons[i].n_members));
+        json_object_set_new(commons[i].object, "attached", json_integer(commons[i].n_attached));
+        json_array_append_new(domains, commons[i].object);
+    }
+    json_array_extend(domains, alone);
+    json_decref(alone);
+    free(commons);
+    return domains;
+}
+
+json_t *emu_status_describe(struct emu_server *server, const struct emu_gathered *gathered)
+{
+    json_t *hosts = gathered ? json_array() : NULL;
+    json_t *missing = gathered ? json_array() : NULL;
+    json_t *domains;
+
+    for (uint32_t i = 0; gathered && i < gathered->n_hosts; i++)
+        json_array_append_new(hosts, describe_host(server, i));
+    domains = hear_all(server, gathered, hosts, missing);
+    if (json_array_size(missing) == 0) {
+        json_decref(missing);
+        missing = NULL;
+    }
+    return json_pack("{sI ss sI sI sI ss ss ss sI sI sI so so* so* so}", "schema", (json_int_t)SCHEMA, "server",
+                     server->name, "pid", (json_int_t)getpid(), "abi_version", (json_int_t)EMU_ABI_VERSION, "uptime_ms",
+                     (json_int_t)((emu_clock_ns() - server->started_ns) / 1000000), "machine",
+                     emu_machine_name(server->machine), "machine_spec", server->machine_spec, "topology",
+                     emu_machine_topology(server->machine), "machine_nodes", (json_int_t)server->n_nids, "rounds",
+                     (json_int_t)server->rounds, "sleeps", (json_int_t)server->sleeps, "placement",
+                     emu_bind_describe(server), "hosts", hosts, "missing_hosts", missing, "domains", domains);
+}
