@@ -81,6 +81,7 @@ enum emu_msg_type {
     EMU_MSG_JOB_RESUME,
     EMU_MSG_NTT_CLEAR,
     EMU_MSG_INJECTION_SET,
+    EMU_MSG_TYPES
 };
 
 /* enum gni_post_state of spec ugni.md 2.6, as emunic reports it */

@@ -32,7 +32,7 @@
 #include "emunic/cli/keeper.h"
 #include "emunic/cli/sweep.h"
 #include "emunic/daemon/peers/sessions.h"
-#include "emunic/daemon/core/server.h"
+#include "emunic/daemon/daemon.h"
 
 #define KEY_BYTES  32
 #define KEY_NAME   "emunic.key"
@@ -311,7 +311,7 @@ static int serve(struct host *host)
     char err[512];
     int r;
 
-    r = emu_server_create(&host->server, &server, err, sizeof(err));
+    r = emu_daemon_create(&host->server, &server, err, sizeof(err));
     sodium_memzero(host->key, sizeof(host->key));
     if (r < 0)
         return emu_cli_fail("host", "%s: %s", host->names[host->hosts.own], err);

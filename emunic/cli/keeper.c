@@ -35,6 +35,7 @@
 
 #include "emunic/cli/cli.h"
 #include "emunic/cli/sweep.h"
+#include "emunic/base/log.h"
 
 #define CLEAN_MS   500
 #define KILL_MS    1000
@@ -85,7 +86,7 @@ static int serve(const struct emu_server_options *options)
     char err[512];
     int r;
 
-    r = emu_server_create(options, &server, err, sizeof(err));
+    r = emu_daemon_create(options, &server, err, sizeof(err));
     if (r < 0) {
         emu_cli_fail("run", "%s", err);
         return r;

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "emunic/daemon/core/server.h"
+#include "emunic/daemon/daemon.h"
 
 struct emu_keeper_plan {
     const struct emu_server_options *server; /* run this server; NULL: the job uses one that runs already */

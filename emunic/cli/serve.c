@@ -21,11 +21,12 @@
 #include "emunic/cli/hosts_file.h"
 #include "emunic/cli/network_words.h"
 #include "emunic/daemon/bind/bind.h"
-#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/core/domain_life.h"
 #include "emunic/daemon/jobs/host_domains.h"
 #include "emunic/daemon/peers/sessions.h"
 #include "emunic/daemon/network/network.h"
-#include "emunic/daemon/core/server.h"
+#include "emunic/daemon/daemon.h"
 
 #define DEFAULT_MACHINE "aries"
 #define DEFAULT_NODES   4
@@ -419,7 +420,7 @@ int emu_verb_serve(int argc, char **argv)
                                                   .faults = plan.schedule.rules,
                                                   .n_faults = plan.schedule.n_rules,
                                                   .hosts = plan.hosts_path ? &hosts : NULL };
-    r = emu_server_create(&server_options, &server, err, sizeof(err));
+    r = emu_daemon_create(&server_options, &server, err, sizeof(err));
     if (r < 0) {
         free_plan(&plan);
         return emu_cli_fail("serve", "%s", err);

@@ -31,7 +31,7 @@
 #include "emunic/cli/fault_file.h"
 #include "emunic/client/space.h"
 #include "emunic/daemon/peers/sessions.h"
-#include "emunic/daemon/core/server.h"
+#include "emunic/daemon/daemon.h"
 #include "tests/common/proc.h"
 
 static unsigned started;
@@ -186,7 +186,7 @@ static _Noreturn void serve(const struct fx *fx, unsigned host, int ready_fd)
         fx_describe_host(fx, host, &hosts);
         options.hosts = &hosts;
     }
-    r = emu_server_create(&options, &server, err, sizeof(err));
+    r = emu_daemon_create(&options, &server, err, sizeof(err));
     if (r < 0) {
         fprintf(stderr, "fixture: %s\n", err);
         _exit(1);

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/peers/sessions.h"
 #include "emunic/place/place.h"
 
@@ -108,9 +108,9 @@ static int choose(struct emu_bind *bind, const struct emu_place_ranks *ranks, un
     return emu_place_choose(&view, bind->scratch, bind->why);
 }
 
-void emu_bind_round(struct emu_server *server)
+static void choose_anew(struct emu_server *server)
 {
-    struct emu_bind *bind = server->bind;
+    struct emu_bind *bind = server->slots[EMU_SERVER_BIND];
     struct emu_place_ranks *ranks;
     unsigned n;
     int r;
@@ -169,9 +169,9 @@ static struct emu_bind_group *find_group(struct emu_bind *bind)
     return group;
 }
 
-void emu_bind_look(struct emu_server *server, struct emu_member *member)
+static void look(struct emu_server *server, struct emu_member *member)
 {
-    struct emu_bind *bind = server->bind;
+    struct emu_bind *bind = server->slots[EMU_SERVER_BIND];
     struct emu_bind_group *group;
 
     if (!bind->is_auto || bind->has_failed || emu_place_affinity(member->pid, bind->scratch) < 0)
@@ -185,28 +185,29 @@ void emu_bind_look(struct emu_server *server, struct emu_member *member)
     bind->is_old = true;
 }
 
-void emu_bind_forget(struct emu_server *server, struct emu_member *member)
+static void forget(struct emu_server *server, struct emu_member *member)
 {
-    leave_group(server->bind, member);
+    leave_group(server->slots[EMU_SERVER_BIND], member);
 }
 
 /* ---- life ---- */
 
 /* A list: once and for all. */
-static int go_to_list(struct emu_bind *bind, char *err, size_t err_len)
+static int go_to_list(struct emu_bind *bind, const struct emu_complaint *why)
 {
     char allowed[256];
     int r;
 
     r = emu_place_parse(bind->text, bind->scratch);
     if (r < 0) {
-        snprintf(err, err_len, "--bind: '%s' is neither auto, none nor a list of processors", bind->text);
+        snprintf(why->text, why->bytes, "--bind: '%s' is neither auto, none nor a list of processors", bind->text);
         return r;
     }
     hwloc_bitmap_and(bind->scratch, bind->scratch, bind->allowed);
     if (hwloc_bitmap_iszero(bind->scratch)) {
         hwloc_bitmap_list_snprintf(allowed, sizeof(allowed), bind->allowed);
-        snprintf(err, err_len, "--bind: none of the processors %s may be used here, but %s", bind->text, allowed);
+        snprintf(why->text, why->bytes, "--bind: none of the processors %s may be used here, but %s", bind->text,
+                 allowed);
         return -EINVAL;
     }
     snprintf(bind->why, sizeof(bind->why), "told so");
@@ -214,16 +215,16 @@ static int go_to_list(struct emu_bind *bind, char *err, size_t err_len)
     return 0;
 }
 
-int emu_bind_create(struct emu_server *server, const char *text, char *err, size_t err_len)
+static int create(struct emu_server *server, const struct emu_server_options *options, struct emu_complaint *why)
 {
     struct emu_bind *bind = calloc(1, sizeof(*bind));
     int r;
 
     if (!bind)
         return -ENOMEM;
-    server->bind = bind;
+    server->slots[EMU_SERVER_BIND] = bind;
     LIST_INIT(&bind->groups);
-    bind->text = strdup(text ? text : "auto");
+    bind->text = strdup(options->bind ? options->bind : "auto");
     bind->allowed = hwloc_bitmap_alloc();
     bind->near = hwloc_bitmap_alloc();
     bind->now = hwloc_bitmap_alloc();
@@ -238,16 +239,16 @@ int emu_bind_create(struct emu_server *server, const char *text, char *err, size
     bind->is_old = bind->is_auto;
     snprintf(bind->why, sizeof(bind->why), "the scheduler chooses, as told");
     if (!bind->is_auto)
-        return strcmp(bind->text, "none") == 0 ? 0 : go_to_list(bind, err, err_len);
+        return strcmp(bind->text, "none") == 0 ? 0 : go_to_list(bind, why);
     snprintf(bind->device, sizeof(bind->device), "%s", emu_hosts_device(server));
     if (emu_place_near(DEVICES, bind->device, bind->near) < 0)
         hwloc_bitmap_zero(bind->near);
     return 0;
 }
 
-void emu_bind_destroy(struct emu_server *server)
+static void destroy(struct emu_server *server)
 {
-    struct emu_bind *bind = server->bind;
+    struct emu_bind *bind = server->slots[EMU_SERVER_BIND];
 
     if (!bind)
         return;
@@ -259,13 +260,22 @@ void emu_bind_destroy(struct emu_server *server)
         hwloc_topology_destroy(bind->topology);
     free(bind->text);
     free(bind);
-    server->bind = NULL;
+    server->slots[EMU_SERVER_BIND] = NULL;
 }
 
 json_t *emu_bind_describe(const struct emu_server *server)
 {
+    const struct emu_bind *bind = server->slots[EMU_SERVER_BIND];
     char processors[256];
 
-    hwloc_bitmap_list_snprintf(processors, sizeof(processors), server->bind->now);
-    return json_pack("{ss ss ss}", "bind", server->bind->text, "processors", processors, "why", server->bind->why);
+    hwloc_bitmap_list_snprintf(processors, sizeof(processors), bind->now);
+    return json_pack("{ss ss ss}", "bind", bind->text, "processors", processors, "why", bind->why);
 }
+
+const struct emu_part emu_bind_part = {
+    .name = "bind",
+    .create = create,
+    .destroy = destroy,
+    .loop = { .served = choose_anew },
+    .members = { .seen = look, .end = forget },
+};

@@ -67,10 +67,10 @@ struct emu_ce_end *emu_ce_find(struct emu_server *server, const struct emu_domai
         return NULL;
     if (emu_ce_host_of(server, domain, nid) != emu_hosts_own(server)) {
         node = emu_domain_node_of(domain, nid);
-        return domain->far_ces ? domain->far_ces[(size_t)node * per_node + ce_id] : NULL;
+        return emu_ce_domain_of(domain)->far ? emu_ce_domain_of(domain)->far[(size_t)node * per_node + ce_id] : NULL;
     }
-    if (server->engines)
-        e = server->engines[(size_t)nid * per_node + ce_id];
+    if (emu_ce_engines_of(server)->at)
+        e = emu_ce_engines_of(server)->at[(size_t)nid * per_node + ce_id];
     return e && e->domain == domain ? e : NULL;
 }
 
@@ -128,14 +128,14 @@ void emu_ce_queue(struct emu_ce_end *e)
     if (e->is_queued)
         return;
     e->is_queued = true;
-    TAILQ_INSERT_TAIL(&e->server->ce_work, e, work_link);
+    TAILQ_INSERT_TAIL(&emu_ce_engines_of(e->server)->work, e, work_link);
 }
 
 void emu_ce_queue_those_who_name(const struct emu_ce_end *e)
 {
     struct emu_ce_end *other;
 
-    LIST_FOREACH(other, &e->domain->ces, link) {
+    LIST_FOREACH(other, &emu_ce_domain_of(e->domain)->engines, link) {
         if (emu_ce_has_link_to(other, e))
             emu_ce_queue(other);
     }
@@ -145,7 +145,7 @@ void emu_ce_queue_broken(const struct emu_domain *domain)
 {
     struct emu_ce_end *e;
 
-    LIST_FOREACH(e, &domain->ces, link) {
+    LIST_FOREACH(e, &emu_ce_domain_of(domain)->engines, link) {
         if (e->broken)
             emu_ce_queue(e);
     }
@@ -331,7 +331,7 @@ static void answer_oldest(struct emu_ce_end *e, struct emu_ce_child *c, const st
 /* The engine's own entry. */
 static void tell_owner(const struct emu_ce_end *e, uint64_t red_id, unsigned status)
 {
-    struct emu_cq_end *cq = e->port && e->cq < EMU_CQS_MAX ? &e->port->cqs[e->cq] : NULL;
+    struct emu_cq_end *cq = e->port && e->cq < EMU_CQS_MAX ? &e->port->queues.cqs[e->cq] : NULL;
     uint64_t event = emu_event_make(0, EMU_SOURCE_CE, emu_ce_event_data(e->ce_id, red_id));
 
     if (cq && cq->in_use && (e->tells_always || status != EMU_STATUS_OK))
@@ -545,8 +545,8 @@ static struct emu_ce_end *first_that_runs(const struct emu_server *server)
 {
     struct emu_ce_end *e;
 
-    TAILQ_FOREACH(e, &server->ce_work, work_link) {
-        if (e->domain->suspension == EMU_RUNS)
+    TAILQ_FOREACH(e, &emu_ce_engines_of(server)->work, work_link) {
+        if (e->domain->job.suspension == EMU_RUNS)
             return e;
     }
     return NULL;
@@ -558,7 +558,7 @@ unsigned emu_ce_round(struct emu_server *server)
     unsigned done = 0;
 
     while (done < LOOKS_PER_ROUND && (e = first_that_runs(server))) {
-        TAILQ_REMOVE(&server->ce_work, e, work_link);
+        TAILQ_REMOVE(&emu_ce_engines_of(server)->work, e, work_link);
         e->is_queued = false;
         look(e);
         done++;
@@ -566,7 +566,7 @@ unsigned emu_ce_round(struct emu_server *server)
     return done;
 }
 
-bool emu_ce_has_work(const struct emu_server *server)
+bool emu_ce_has_work(struct emu_server *server)
 {
     return first_that_runs(server) != NULL;
 }
@@ -576,7 +576,7 @@ uint32_t emu_ce_in_use(const struct emu_domain *domain, uint32_t nid)
     const struct emu_ce_end *e;
     uint32_t n = 0;
 
-    LIST_FOREACH(e, &domain->ces, link)
+    LIST_FOREACH(e, &emu_ce_domain_of(domain)->engines, link)
         n += e->nid == nid;
     return n;
 }

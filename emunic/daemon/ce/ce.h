@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "emunic/daemon/core/part.h"
+
 struct emu_ce_post;
 struct emu_cmd;
 struct emu_domain;
@@ -22,11 +24,8 @@ struct emu_ce_port {
     uint32_t n_asked;               /* of them not taken yet */
 };
 
-/*
- * Creating, configuring, destroying. 0, -EINVAL, -ENOSPC, -ENOMEM, -EOPNOTSUPP: this machine has no engines;
- * EMU_DEFERRED: answered when all hosts know of it.
- */
-int emu_ce_answer(struct emu_port_end *port, struct emu_msg *msg);
+extern const struct emu_part emu_ce_part;
+
 /*
  * A contribution: it is taken or refused, at once unless its engine is on another host; either way its events and, when
  * refused, its result are delivered.
@@ -37,12 +36,6 @@ void emu_ce_post(struct emu_port_end *port, const struct emu_cmd *cmd, unsigned 
 bool emu_ce_may_post(const struct emu_port_end *port, const struct emu_cmd *cmd);
 /* Who owns the engine that a contribution goes to; NULL: there is none on this host. */
 struct emu_port_end *emu_ce_owner(const struct emu_port_end *port, const struct emu_cmd *cmd);
-/* Works on the trees for a while. Number of engines looked at. */
-unsigned emu_ce_round(struct emu_server *server);
-bool emu_ce_has_work(const struct emu_server *server);
-/* The port is going: its engines with it, and the trees that it is a leaf of are broken. */
-void emu_ce_drop_port(struct emu_port_end *port);
-void emu_ce_drop_cq(struct emu_port_end *port, uint32_t cq);
 /* Engines of a domain on a node. */
 uint32_t emu_ce_in_use(const struct emu_domain *domain, uint32_t nid);
 

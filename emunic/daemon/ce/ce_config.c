@@ -97,7 +97,7 @@ static int make_plan(const struct emu_ce_end *e, const struct emu_msg_ce *msg, s
     int r;
 
     if (e->n_staged == 0 || msg->rounding >= EMU_CE_ROUND_END ||
-        (msg->cq != EMU_CQ_NONE && (msg->cq >= EMU_CQS_MAX || !e->port->cqs[msg->cq].in_use)) ||
+        (msg->cq != EMU_CQ_NONE && (msg->cq >= EMU_CQS_MAX || !e->port->queues.cqs[msg->cq].in_use)) ||
         (msg->parent.type != EMU_CE_LINK_NONE &&
          (msg->parent.type != EMU_CE_LINK_ENGINE || !link_is_sound(e, &msg->parent))))
         return -EINVAL;
@@ -135,7 +135,7 @@ static void carry_out(struct emu_ce_end *e)
     e->is_configured = true;
     e->is_wanted = false;
     e->broken = EMU_STATUS_OK;
-    e->version = ++e->server->last_ce_version;
+    e->version = ++emu_ce_engines_of(e->server)->last_version;
     emu_ce_queue(e);
     emu_ce_queue_those_who_name(e);
 }
@@ -178,16 +178,17 @@ static int configure(struct emu_ce_end *e, const struct emu_msg_ce *msg)
 
 static struct emu_ce_end **slot_of(struct emu_server *server, uint32_t nid, uint32_t ce_id)
 {
-    return &server->engines[(size_t)nid * emu_ce_per_node(server) + ce_id];
+    return &emu_ce_engines_of(server)->at[(size_t)nid * emu_ce_per_node(server) + ce_id];
 }
 
 static int make_slots(struct emu_server *server)
 {
     if (emu_ce_per_node(server) == 0)
         return -EOPNOTSUPP;
-    if (!server->engines)
-        server->engines = calloc(server->n_nids, emu_ce_per_node(server) * sizeof(*server->engines));
-    return server->engines ? 0 : -ENOMEM;
+    if (!emu_ce_engines_of(server)->at)
+        emu_ce_engines_of(server)->at =
+            calloc(server->n_nids, emu_ce_per_node(server) * sizeof(*emu_ce_engines_of(server)->at));
+    return emu_ce_engines_of(server)->at ? 0 : -ENOMEM;
 }
 
 static int create(struct emu_port_end *port, struct emu_ce_end **e_out)
@@ -201,7 +202,7 @@ static int create(struct emu_port_end *port, struct emu_ce_end **e_out)
         return r;
     while (ce_id < emu_ce_per_node(server) && *slot_of(server, port->nid, ce_id))
         ce_id++;
-    if (ce_id == emu_ce_per_node(server) || emu_ce_in_use(port->domain, port->nid) >= port->domain->limits.ce)
+    if (ce_id == emu_ce_per_node(server) || emu_ce_in_use(port->domain, port->nid) >= port->domain->budget.limits.ce)
         return -ENOSPC;
     e = calloc(1, sizeof(*e));
     if (!e)
@@ -213,9 +214,9 @@ static int create(struct emu_port_end *port, struct emu_ce_end **e_out)
     e->host = emu_hosts_own(server);
     e->ce_id = ce_id;
     e->cq = EMU_CQ_NONE;
-    e->version = ++server->last_ce_version;
+    e->version = ++emu_ce_engines_of(server)->last_version;
     *slot_of(server, port->nid, ce_id) = e;
-    LIST_INSERT_HEAD(&port->domain->ces, e, link);
+    LIST_INSERT_HEAD(&emu_ce_domain_of(port->domain)->engines, e, link);
     *e_out = e;
     return 0;
 }
@@ -227,7 +228,7 @@ void emu_ce_remove(struct emu_ce_end *e)
     /* Whoever waits for it one-sidedly finds that it is gone. */
     emu_ce_queue_those_who_name(e);
     if (e->is_queued)
-        TAILQ_REMOVE(&e->server->ce_work, e, work_link);
+        TAILQ_REMOVE(&emu_ce_engines_of(e->server)->work, e, work_link);
     LIST_REMOVE(e, link);
     *slot_of(e->server, e->nid, e->ce_id) = NULL;
     emu_ce_announce(e, EMU_HOST_CE_GONE, wait);
@@ -312,8 +313,10 @@ static int answer(struct emu_port_end *port, struct emu_msg *msg, struct emu_ce_
     return r < 0 ? r : 0;
 }
 
-int emu_ce_answer(struct emu_port_end *port, struct emu_msg *msg)
+int emu_ce_answer(struct emu_request *request)
 {
+    struct emu_port_end *port = request->port;
+    struct emu_msg *msg = request->msg;
     struct emu_ce_wait *wait;
     int r;
 
@@ -328,9 +331,10 @@ int emu_ce_answer(struct emu_port_end *port, struct emu_msg *msg)
 
 void emu_ce_drop_port(struct emu_port_end *port)
 {
-    struct emu_ce_end *e = LIST_FIRST(&port->domain->ces);
+    struct emu_ce_end *e = LIST_FIRST(&emu_ce_domain_of(port->domain)->engines);
 
-    emu_ce_drop_posts(port);
+    if (emu_ce_port_of(port))
+        emu_ce_drop_posts(port);
     while (e) {
         struct emu_ce_end *next = LIST_NEXT(e, link);
 
@@ -339,7 +343,7 @@ void emu_ce_drop_port(struct emu_port_end *port)
         e = next;
     }
     /* Of those that are still in doubt. */
-    LIST_FOREACH(e, &port->domain->ces, link) {
+    LIST_FOREACH(e, &emu_ce_domain_of(port->domain)->engines, link) {
         if (e->port == port)
             e->port = NULL;
     }
@@ -350,7 +354,7 @@ void emu_ce_drop_cq(struct emu_port_end *port, uint32_t cq)
 {
     struct emu_ce_end *e;
 
-    LIST_FOREACH(e, &port->domain->ces, link) {
+    LIST_FOREACH(e, &emu_ce_domain_of(port->domain)->engines, link) {
         if (e->port == port && e->cq == cq)
             e->cq = EMU_CQ_NONE;
     }

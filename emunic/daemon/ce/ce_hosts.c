@@ -43,31 +43,33 @@
 
 int emu_ce_hosts_create(struct emu_server *server)
 {
-    server->ce_hosts = calloc(1, sizeof(*server->ce_hosts));
-    if (!server->ce_hosts)
+    struct emu_ce_hosts *hosts = calloc(1, sizeof(*hosts));
+
+    if (!hosts)
         return -ENOMEM;
-    LIST_INIT(&server->ce_hosts->waits);
+    server->slots[EMU_SERVER_CE_HOSTS] = hosts;
+    LIST_INIT(&emu_ce_hosts_of(server)->waits);
     return 0;
 }
 
 void emu_ce_hosts_destroy(struct emu_server *server)
 {
-    if (!server->ce_hosts)
+    if (!emu_ce_hosts_of(server))
         return;
-    emu_ce_waits_fini(server->ce_hosts);
-    emu_numbers_fini(&server->ce_hosts->posts);
-    free(server->ce_hosts);
-    server->ce_hosts = NULL;
+    emu_ce_waits_fini(emu_ce_hosts_of(server));
+    emu_numbers_fini(&emu_ce_hosts_of(server)->posts);
+    free(emu_ce_hosts_of(server));
+    server->slots[EMU_SERVER_CE_HOSTS] = NULL;
 }
 
 bool emu_ce_spreads(const struct emu_server *server, const struct emu_domain *domain)
 {
-    return server->ce_hosts && domain->n_ce_hosts > 0;
+    return emu_ce_hosts_of(server) && emu_ce_domain_of(domain)->n_hosts > 0;
 }
 
 uint32_t emu_ce_host_of(const struct emu_server *server, const struct emu_domain *domain, uint32_t nid)
 {
-    uint32_t node = server->ce_hosts ? emu_domain_node_of(domain, nid) : EMU_NID_NONE;
+    uint32_t node = emu_ce_hosts_of(server) ? emu_domain_node_of(domain, nid) : EMU_NID_NONE;
 
     return node == EMU_NID_NONE ? emu_hosts_own(server) : emu_hosts_of_node(domain, node);
 }
@@ -173,9 +175,9 @@ void emu_ce_announce(struct emu_ce_end *e, enum emu_host_ce_op op, struct emu_ce
     if (!emu_ce_spreads(e->server, domain))
         return;
     e->announced = emu_ce_wait_announce(wait);
-    for (uint32_t i = 0; i < domain->n_ce_hosts; i++) {
-        if (announce_to(e, domain->ce_hosts[i], op, e->announced) == 0 && e->announced != 0)
-            emu_ce_wait_for(wait, domain->ce_hosts[i]);
+    for (uint32_t i = 0; i < emu_ce_domain_of(domain)->n_hosts; i++) {
+        if (announce_to(e, emu_ce_domain_of(domain)->hosts[i], op, e->announced) == 0 && e->announced != 0)
+            emu_ce_wait_for(wait, emu_ce_domain_of(domain)->hosts[i]);
     }
 }
 
@@ -192,15 +194,15 @@ void emu_ce_tell_left(const struct emu_port_end *port, uint64_t poster, bool por
     if (port->domain->is_ending)
         return; /* on all hosts */
     emu_host_ce_put_instance(list, port->instance_id);
-    for (uint32_t i = 0; i < port->domain->n_ce_hosts; i++)
-        tell(port->server, port->domain, port->domain->ce_hosts[i], &m);
+    for (uint32_t i = 0; i < emu_ce_domain_of(port->domain)->n_hosts; i++)
+        tell(port->server, port->domain, emu_ce_domain_of(port->domain)->hosts[i], &m);
 }
 
 /* ---- images ---- */
 
 static struct emu_ce_end **far_slot(struct emu_domain *domain, uint32_t per_node, uint32_t nid, uint32_t ce_id)
 {
-    return &domain->far_ces[(size_t)emu_domain_node_of(domain, nid) * per_node + ce_id];
+    return &emu_ce_domain_of(domain)->far[(size_t)emu_domain_node_of(domain, nid) * per_node + ce_id];
 }
 
 static void free_image(struct emu_ce_end *e)
@@ -223,9 +225,9 @@ static int get_image(struct emu_server *server, struct emu_domain *domain, uint3
     uint32_t per_node = emu_ce_per_node(server);
     struct emu_ce_end **slot;
 
-    if (!domain->far_ces)
-        domain->far_ces = calloc(domain->n_nodes, per_node * sizeof(*domain->far_ces));
-    if (!domain->far_ces)
+    if (!emu_ce_domain_of(domain)->far)
+        emu_ce_domain_of(domain)->far = calloc(domain->n_nodes, per_node * sizeof(*emu_ce_domain_of(domain)->far));
+    if (!emu_ce_domain_of(domain)->far)
         return -ENOMEM;
     slot = far_slot(domain, per_node, m->from_nid, m->from_ce);
     if (!*slot)
@@ -375,7 +377,7 @@ static void lose_engine(struct emu_domain *domain, struct emu_ce_end *image)
 {
     struct emu_ce_end *e;
 
-    LIST_FOREACH(e, &domain->ces, link) {
+    LIST_FOREACH(e, &emu_ce_domain_of(domain)->engines, link) {
         if (emu_ce_has_link_to(e, image))
             emu_ce_break_tree(e, EMU_STATUS_NETWORK);
     }
@@ -384,15 +386,15 @@ static void lose_engine(struct emu_domain *domain, struct emu_ce_end *image)
 
 static void lose_host(struct emu_server *server, struct emu_domain *domain, uint32_t host)
 {
-    size_t n = domain->far_ces ? (size_t)domain->n_nodes * emu_ce_per_node(server) : 0;
+    size_t n = emu_ce_domain_of(domain)->far ? (size_t)domain->n_nodes * emu_ce_per_node(server) : 0;
     struct emu_ce_end *e;
 
     emu_ce_posts_lose_host(server, domain, host);
     for (size_t i = 0; i < n; i++) {
-        if (domain->far_ces[i] && domain->far_ces[i]->host == host)
-            lose_engine(domain, domain->far_ces[i]);
+        if (emu_ce_domain_of(domain)->far[i] && emu_ce_domain_of(domain)->far[i]->host == host)
+            lose_engine(domain, emu_ce_domain_of(domain)->far[i]);
     }
-    LIST_FOREACH(e, &domain->ces, link) {
+    LIST_FOREACH(e, &emu_ce_domain_of(domain)->engines, link) {
         if (e->is_configured && has_leaf_on(e, host))
             emu_ce_break_tree(e, EMU_STATUS_NETWORK);
     }
@@ -403,7 +405,7 @@ static void tell_all_engines(const struct emu_domain *domain, uint32_t host)
 {
     const struct emu_ce_end *e;
 
-    LIST_FOREACH(e, &domain->ces, link)
+    LIST_FOREACH(e, &emu_ce_domain_of(domain)->engines, link)
         announce_to(e, host, EMU_HOST_CE_STATE, 0);
 }
 
@@ -412,9 +414,9 @@ static bool is_with(const struct emu_domain *domain, uint32_t host)
 {
     uint32_t i = 0;
 
-    while (i < domain->n_ce_hosts && domain->ce_hosts[i] != host)
+    while (i < emu_ce_domain_of(domain)->n_hosts && emu_ce_domain_of(domain)->hosts[i] != host)
         i++;
-    return i < domain->n_ce_hosts;
+    return i < emu_ce_domain_of(domain)->n_hosts;
 }
 
 void emu_ce_host_up(struct emu_server *server, uint32_t host)
@@ -443,12 +445,12 @@ static void find_hosts(const struct emu_server *server, struct emu_domain *domai
 {
     bool *has_nodes = calloc(emu_hosts_count(server), sizeof(*has_nodes));
 
-    domain->ce_hosts = calloc(emu_hosts_count(server), sizeof(*domain->ce_hosts));
-    for (uint32_t i = 0; has_nodes && domain->ce_hosts && i < domain->n_nodes; i++)
+    emu_ce_domain_of(domain)->hosts = calloc(emu_hosts_count(server), sizeof(*emu_ce_domain_of(domain)->hosts));
+    for (uint32_t i = 0; has_nodes && emu_ce_domain_of(domain)->hosts && i < domain->n_nodes; i++)
         has_nodes[emu_hosts_of_node(domain, i)] = true;
-    for (uint32_t i = 0; has_nodes && domain->ce_hosts && i < emu_hosts_count(server); i++) {
+    for (uint32_t i = 0; has_nodes && emu_ce_domain_of(domain)->hosts && i < emu_hosts_count(server); i++) {
         if (has_nodes[i] && i != emu_hosts_own(server) && emu_ce_per_node(server) > 0)
-            domain->ce_hosts[domain->n_ce_hosts++] = i;
+            emu_ce_domain_of(domain)->hosts[emu_ce_domain_of(domain)->n_hosts++] = i;
     }
     free(has_nodes);
 }
@@ -457,32 +459,32 @@ void emu_ce_domain_begins(struct emu_server *server, struct emu_domain *domain)
 {
     const struct emu_host_ce begin = { .op = EMU_HOST_CE_BEGIN };
 
-    if (!domain->ce_hosts)
+    if (!emu_ce_domain_of(domain)->hosts)
         find_hosts(server, domain);
-    for (uint32_t i = 0; i < domain->n_ce_hosts; i++) {
-        lose_host(server, domain, domain->ce_hosts[i]);
-        tell(server, domain, domain->ce_hosts[i], &begin);
-        tell_all_engines(domain, domain->ce_hosts[i]);
+    for (uint32_t i = 0; i < emu_ce_domain_of(domain)->n_hosts; i++) {
+        lose_host(server, domain, emu_ce_domain_of(domain)->hosts[i]);
+        tell(server, domain, emu_ce_domain_of(domain)->hosts[i], &begin);
+        tell_all_engines(domain, emu_ce_domain_of(domain)->hosts[i]);
     }
 }
 
 void emu_ce_drop_domain(struct emu_server *server, struct emu_domain *domain)
 {
-    size_t n = domain->far_ces ? (size_t)domain->n_nodes * emu_ce_per_node(server) : 0;
+    size_t n = emu_ce_domain_of(domain)->far ? (size_t)domain->n_nodes * emu_ce_per_node(server) : 0;
     struct emu_ce_end *e;
 
     /* Those that were still in doubt. */
-    while ((e = LIST_FIRST(&domain->ces)))
+    while ((e = LIST_FIRST(&emu_ce_domain_of(domain)->engines)))
         emu_ce_remove(e);
     for (size_t i = 0; i < n; i++) {
-        if (domain->far_ces[i])
-            free_image(domain->far_ces[i]);
+        if (emu_ce_domain_of(domain)->far[i])
+            free_image(emu_ce_domain_of(domain)->far[i]);
     }
-    free(domain->far_ces);
-    free(domain->ce_hosts);
-    domain->far_ces = NULL;
-    domain->ce_hosts = NULL;
-    domain->n_ce_hosts = 0;
+    free(emu_ce_domain_of(domain)->far);
+    free(emu_ce_domain_of(domain)->hosts);
+    emu_ce_domain_of(domain)->far = NULL;
+    emu_ce_domain_of(domain)->hosts = NULL;
+    emu_ce_domain_of(domain)->n_hosts = 0;
 }
 
 /* ---- what comes ---- */

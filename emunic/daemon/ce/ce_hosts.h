@@ -36,18 +36,12 @@ void emu_ce_domain_begins(struct emu_server *server, struct emu_domain *domain);
 /* The domain ends; its ports have gone. */
 void emu_ce_drop_domain(struct emu_server *server, struct emu_domain *domain);
 /* The connection waits no longer. */
-void emu_ce_forget(struct emu_server *server, const struct emu_connection *connection);
-
-/* Has somebody to be told that all clients were looked at? */
-static inline bool emu_ce_owes(const struct emu_ce_hosts *hosts)
-{
-    return hosts && hosts->n_owed > 0;
-}
+void emu_ce_forget(struct emu_connection *connection);
 
 /* All that clients have done so far, or that has become of them, was taken in. */
 void emu_ce_looked(struct emu_server *server);
 
-/* For hosts.c. False: the message makes no sense. */
+/* For the part. False: the message makes no sense. */
 bool emu_ce_host_message(struct emu_server *server, uint32_t host, const uint8_t *bytes, uint32_t length_bytes);
 void emu_ce_host_up(struct emu_server *server, uint32_t host);
 void emu_ce_host_down(struct emu_server *server, uint32_t host);

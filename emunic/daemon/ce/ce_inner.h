@@ -13,13 +13,49 @@
 #include "emunic/abi/ce.h"
 #include "emunic/abi/host_ce.h"
 #include "emunic/daemon/ce/ce.h"
-#include "emunic/daemon/core/domain.h"
-#include "emunic/daemon/core/port.h"
-#include "emunic/daemon/core/server.h"
+#include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/server.h"
 
 struct emu_ce_hosts;
 struct emu_ce_wait;
 struct emu_connection;
+
+/* Engines of this host. */
+struct emu_ce_engines {
+    struct emu_ce_end **at;        /* owned: by nid and number, made when first used; borrowed contents */
+    TAILQ_HEAD(, emu_ce_end) work; /* to look at */
+    uint64_t last_version;         /* of their configurations */
+};
+
+/* What a domain has of them. */
+struct emu_ce_domain {
+    LIST_HEAD(, emu_ce_end) engines; /* owned: of its ports */
+    uint32_t *hosts;                 /* owned: other hosts that its reduction trees can reach */
+    uint32_t n_hosts;
+    struct emu_ce_end **far; /* owned: images of those of other hosts, by node and number; NULL while none */
+};
+
+static inline struct emu_ce_engines *emu_ce_engines_of(const struct emu_server *server)
+{
+    return server->slots[EMU_SERVER_CE];
+}
+
+/* NULL while this host is alone. */
+static inline struct emu_ce_hosts *emu_ce_hosts_of(const struct emu_server *server)
+{
+    return server->slots[EMU_SERVER_CE_HOSTS];
+}
+
+static inline struct emu_ce_domain *emu_ce_domain_of(const struct emu_domain *domain)
+{
+    return domain->slots[EMU_DOMAIN_CE];
+}
+
+static inline struct emu_ce_port *emu_ce_port_of(const struct emu_port_end *port)
+{
+    return port->slots[EMU_PORT_CE];
+}
 
 /* What a leaf has posted. */
 struct emu_ce_contribution {
@@ -136,7 +172,20 @@ void emu_ce_end_broken(struct emu_ce_end *e);
 /* The round's result, if it is known: to the leaves, and the next round may begin. */
 void emu_ce_deliver(struct emu_ce_end *e);
 
+/* Works on the trees for a while. Number of engines looked at. */
+unsigned emu_ce_round(struct emu_server *server);
+bool emu_ce_has_work(struct emu_server *server);
+
 /* ---- ce_config.c ---- */
+
+/*
+ * Creating, configuring, destroying. 0, -EINVAL, -ENOSPC, -ENOMEM, -EOPNOTSUPP: this machine has no engines;
+ * EMU_DEFERRED: answered when all hosts know of it.
+ */
+int emu_ce_answer(struct emu_request *request);
+/* The port is going: its engines with it, and the trees that it is a leaf of are broken. */
+void emu_ce_drop_port(struct emu_port_end *port);
+void emu_ce_drop_cq(struct emu_port_end *port, uint32_t cq);
 
 void emu_ce_free_children(struct emu_ce_child *children, uint32_t n_children);
 /* Takes it away; it is in nobody's work any more. Whoever waits for that is answered. */

@@ -26,7 +26,7 @@
 #include "emunic/daemon/ce/ce_inner.h"
 #include "emunic/daemon/ce/ce_hosts.h"
 #include "emunic/daemon/peers/sessions.h"
-#include "emunic/daemon/memory/memory_domain.h"
+#include "emunic/daemon/world/memory.h"
 #include "emunic/engine/ce.h"
 #include "emunic/engine/rest.h"
 #include "emunic/engine/transaction.h"
@@ -258,8 +258,8 @@ static unsigned check_post(struct emu_port_end *port, uint32_t nid, const struct
 
 static void forget_post(struct emu_ce_post *post)
 {
-    post->port->ce.n_asked -= !post->is_taken;
-    emu_numbers_give(&post->port->server->ce_hosts->posts, post->number);
+    emu_ce_port_of(post->port)->n_asked -= !post->is_taken;
+    emu_numbers_give(&emu_ce_hosts_of(post->port->server)->posts, post->number);
     LIST_REMOVE(post, link);
     free(post);
 }
@@ -292,7 +292,7 @@ static unsigned post_elsewhere(struct emu_port_end *port, uint32_t nid, uint32_t
     if (!emu_hosts_is_up(port->server, host))
         return EMU_STATUS_NETWORK;
     post = calloc(1, sizeof(*post));
-    if (!post || emu_numbers_take(&port->server->ce_hosts->posts, post, &post->number) < 0) {
+    if (!post || emu_numbers_take(&emu_ce_hosts_of(port->server)->posts, post, &post->number) < 0) {
         free(post);
         return EMU_STATUS_NETWORK;
     }
@@ -301,8 +301,8 @@ static unsigned post_elsewhere(struct emu_port_end *port, uint32_t nid, uint32_t
     post->contribution = *new;
     post->host = host;
     post->fault = fault;
-    LIST_INSERT_HEAD(&port->ce.posts, post, link);
-    port->ce.n_asked++;
+    LIST_INSERT_HEAD(&emu_ce_port_of(port)->posts, post, link);
+    emu_ce_port_of(port)->n_asked++;
     ask(post, nid);
     return EMU_STATUS_OK;
 }
@@ -321,7 +321,7 @@ bool emu_ce_may_post(const struct emu_port_end *port, const struct emu_cmd *cmd)
     host = host_of_command(port, emu_domain_nid_at(port->domain, cmd->remote_nid));
     if (host == emu_hosts_own(port->server) || !emu_hosts_is_up(port->server, host))
         return true;
-    return port->ce.n_asked < ASKED_MAX && emu_hosts_has_room(port->server, host);
+    return emu_ce_port_of(port)->n_asked < ASKED_MAX && emu_hosts_has_room(port->server, host);
 }
 
 void emu_ce_post(struct emu_port_end *port, const struct emu_cmd *cmd, unsigned fault)
@@ -351,7 +351,7 @@ void emu_ce_post(struct emu_port_end *port, const struct emu_cmd *cmd, unsigned 
 
 static struct emu_ce_post *find_post(struct emu_server *server, uint32_t host, uint64_t number)
 {
-    struct emu_ce_post *post = emu_numbers_find(&server->ce_hosts->posts, number);
+    struct emu_ce_post *post = emu_numbers_find(&emu_ce_hosts_of(server)->posts, number);
 
     return post && post->host == host ? post : NULL;
 }
@@ -371,7 +371,7 @@ bool emu_ce_post_taken(struct emu_server *server, uint32_t host, const struct em
         return true;
     }
     post->is_taken = true;
-    post->port->ce.n_asked--;
+    emu_ce_port_of(post->port)->n_asked--;
     return true;
 }
 
@@ -420,7 +420,7 @@ static void forget_posters(struct emu_ce_end *e, uint32_t host)
 
 void emu_ce_posts_lose_host(struct emu_server *server, const struct emu_domain *domain, uint32_t host)
 {
-    const struct emu_numbers *posts = &server->ce_hosts->posts;
+    const struct emu_numbers *posts = &emu_ce_hosts_of(server)->posts;
     struct emu_ce_end *e;
 
     for (uint32_t i = 0; i < posts->n_used; i++) {
@@ -429,7 +429,7 @@ void emu_ce_posts_lose_host(struct emu_server *server, const struct emu_domain *
         if (post && post->host == host && post->port->domain == domain)
             fail_post(post, EMU_STATUS_NETWORK);
     }
-    LIST_FOREACH(e, &domain->ces, link)
+    LIST_FOREACH(e, &emu_ce_domain_of(domain)->engines, link)
         forget_posters(e, host);
 }
 
@@ -437,7 +437,7 @@ void emu_ce_drop_posts(struct emu_port_end *port)
 {
     struct emu_ce_post *post;
 
-    while ((post = LIST_FIRST(&port->ce.posts)))
+    while ((post = LIST_FIRST(&emu_ce_port_of(port)->posts)))
         forget_post(post);
 }
 
@@ -503,7 +503,7 @@ static void drop_leaver(struct emu_domain *domain, const struct leaver *leaver)
 {
     struct emu_ce_end *e;
 
-    LIST_FOREACH(e, &domain->ces, link) {
+    LIST_FOREACH(e, &emu_ce_domain_of(domain)->engines, link) {
         if (e->is_configured && !e->broken && loses(e, leaver))
             emu_ce_break_tree(e, EMU_STATUS_PEER_GONE);
     }
@@ -518,7 +518,7 @@ void emu_ce_drop_leaf(struct emu_port_end *port)
                              .poster = poster_number(port) };
     bool spreads = emu_ce_spreads(port->server, port->domain);
 
-    if (LIST_EMPTY(&port->domain->ces) && !spreads)
+    if (LIST_EMPTY(&emu_ce_domain_of(port->domain)->engines) && !spreads)
         return;
     leaver.has_twin = has_twin(port);
     drop_leaver(port->domain, &leaver);

@@ -38,7 +38,7 @@ struct emu_ce_owed {
 static void free_wait(struct emu_ce_wait *wait)
 {
     if (wait->number != 0)
-        emu_numbers_give(&wait->server->ce_hosts->waits_by_number, wait->number);
+        emu_numbers_give(&emu_ce_hosts_of(wait->server)->waits_by_number, wait->number);
     LIST_REMOVE(wait, link);
     free(wait);
 }
@@ -52,7 +52,7 @@ struct emu_ce_wait *emu_ce_wait_create(struct emu_connection *connection)
         return NULL;
     wait->server = server;
     wait->connection = connection;
-    LIST_INSERT_HEAD(&server->ce_hosts->waits, wait, link);
+    LIST_INSERT_HEAD(&emu_ce_hosts_of(server)->waits, wait, link);
     return wait;
 }
 
@@ -64,7 +64,7 @@ void emu_ce_wait_hold(struct emu_ce_wait *wait)
 
 uint64_t emu_ce_wait_announce(struct emu_ce_wait *wait)
 {
-    if (wait && emu_numbers_take(&wait->server->ce_hosts->waits_by_number, wait, &wait->number) < 0)
+    if (wait && emu_numbers_take(&emu_ce_hosts_of(wait->server)->waits_by_number, wait, &wait->number) < 0)
         wait->number = 0; /* nobody will be waited for */
     return wait ? wait->number : 0;
 }
@@ -118,13 +118,14 @@ static void hear(struct emu_ce_wait *wait, uint32_t host)
     answer_if_over(wait);
 }
 
-void emu_ce_forget(struct emu_server *server, const struct emu_connection *connection)
+void emu_ce_forget(struct emu_connection *connection)
 {
+    const struct emu_server *server = connection->server;
     struct emu_ce_wait *wait;
 
-    if (!server->ce_hosts)
+    if (!emu_ce_hosts_of(server))
         return;
-    LIST_FOREACH(wait, &server->ce_hosts->waits, link) {
+    LIST_FOREACH(wait, &emu_ce_hosts_of(server)->waits, link) {
         if (wait->connection == connection)
             wait->connection = NULL;
     }
@@ -132,7 +133,7 @@ void emu_ce_forget(struct emu_server *server, const struct emu_connection *conne
 
 bool emu_ce_wait_known(struct emu_server *server, uint32_t host, uint64_t number)
 {
-    struct emu_ce_wait *wait = emu_numbers_find(&server->ce_hosts->waits_by_number, number);
+    struct emu_ce_wait *wait = emu_numbers_find(&emu_ce_hosts_of(server)->waits_by_number, number);
 
     if (!wait || !wait->awaits[host])
         return false;
@@ -142,7 +143,7 @@ bool emu_ce_wait_known(struct emu_server *server, uint32_t host, uint64_t number
 
 bool emu_ce_is_known_at(const struct emu_ce_end *e, uint32_t host)
 {
-    const struct emu_ce_wait *wait = emu_numbers_find(&e->server->ce_hosts->waits_by_number, e->announced);
+    const struct emu_ce_wait *wait = emu_numbers_find(&emu_ce_hosts_of(e->server)->waits_by_number, e->announced);
 
     return !wait || !wait->awaits[host];
 }
@@ -158,7 +159,7 @@ static void send_known(struct emu_server *server, const struct emu_ce_owed *owed
 
 void emu_ce_owe(struct emu_server *server, uint32_t host, uint32_t domain_number, uint64_t number)
 {
-    struct emu_ce_hosts *hosts = server->ce_hosts;
+    struct emu_ce_hosts *hosts = emu_ce_hosts_of(server);
     const struct emu_ce_owed owed = { host, domain_number, number };
 
     if (number == 0)
@@ -175,25 +176,31 @@ void emu_ce_owe(struct emu_server *server, uint32_t host, uint32_t domain_number
         hosts->owed_room = room;
     }
     hosts->owed[hosts->n_owed++] = owed;
+    server->counts.looks_wanted++;
 }
 
 void emu_ce_looked(struct emu_server *server)
 {
-    struct emu_ce_hosts *hosts = server->ce_hosts;
+    struct emu_ce_hosts *hosts = emu_ce_hosts_of(server);
 
+    if (!hosts)
+        return;
     for (uint32_t i = 0; i < hosts->n_owed; i++)
         send_known(server, &hosts->owed[i]);
+    server->counts.looks_wanted -= hosts->n_owed;
     hosts->n_owed = 0;
 }
 
-static void forget_owed(struct emu_ce_hosts *hosts, uint32_t host)
+static void forget_owed(struct emu_server *server, uint32_t host)
 {
+    struct emu_ce_hosts *hosts = emu_ce_hosts_of(server);
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < hosts->n_owed; i++) {
         if (hosts->owed[i].host != host)
             hosts->owed[n++] = hosts->owed[i];
     }
+    server->counts.looks_wanted -= hosts->n_owed - n;
     hosts->n_owed = n;
 }
 
@@ -201,9 +208,9 @@ static void forget_owed(struct emu_ce_hosts *hosts, uint32_t host)
 
 void emu_ce_waits_host_down(struct emu_server *server, uint32_t host)
 {
-    struct emu_ce_wait *wait = LIST_FIRST(&server->ce_hosts->waits);
+    struct emu_ce_wait *wait = LIST_FIRST(&emu_ce_hosts_of(server)->waits);
 
-    forget_owed(server->ce_hosts, host);
+    forget_owed(server, host);
     while (wait) {
         struct emu_ce_wait *next = LIST_NEXT(wait, link);
 

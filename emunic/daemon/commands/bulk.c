@@ -34,9 +34,9 @@
 #include "emunic/abi/host.h"
 #include "emunic/base/log.h"
 #include "emunic/base/window.h"
-#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/peers/sessions.h"
-#include "emunic/daemon/core/server.h"
+#include "emunic/daemon/world/server.h"
 
 #define SLOTS         8u
 #define STAGING_BYTES ((size_t)SLOTS * EMU_HOST_BULK_BYTES)
@@ -57,6 +57,12 @@ struct emu_bulk {
     struct emu_bulk_staging *staging[]; /* owned; EMU_BULK_POOLS for each host, NULL until needed */
 };
 
+/* NULL while this host is alone. */
+static struct emu_bulk *bulk_in(const struct emu_server *server)
+{
+    return server->slots[EMU_SERVER_BULK];
+}
+
 int emu_bulk_create(struct emu_server *server)
 {
     uint32_t n = emu_hosts_count(server) * EMU_BULK_POOLS;
@@ -65,13 +71,13 @@ int emu_bulk_create(struct emu_server *server)
     if (!bulk)
         return -ENOMEM;
     LIST_INIT(&bulk->pieces);
-    server->bulk = bulk;
+    server->slots[EMU_SERVER_BULK] = bulk;
     return 0;
 }
 
 bool emu_bulk_is_busy(const struct emu_server *server)
 {
-    return server->bulk && !LIST_EMPTY(&server->bulk->pieces);
+    return bulk_in(server) && !LIST_EMPTY(&bulk_in(server)->pieces);
 }
 
 /* ---- staging ---- */
@@ -95,7 +101,7 @@ static int make_staging(struct emu_bulk_staging **staging_out)
 
 static int take_slot(struct emu_server *server, struct emu_bulk_piece *piece)
 {
-    struct emu_bulk_staging **at = &server->bulk->staging[piece->host * EMU_BULK_POOLS + piece->pool];
+    struct emu_bulk_staging **at = &bulk_in(server)->staging[piece->host * EMU_BULK_POOLS + piece->pool];
     int r = *at ? 0 : make_staging(at);
 
     if (r < 0)
@@ -130,10 +136,10 @@ static void give_slot(const struct emu_bulk_piece *piece)
 
 void emu_bulk_host_moved(struct emu_server *server, uint32_t host)
 {
-    if (!server->bulk)
+    if (!bulk_in(server))
         return;
     for (unsigned pool = 0; pool < EMU_BULK_POOLS; pool++) {
-        struct emu_bulk_staging **at = &server->bulk->staging[host * EMU_BULK_POOLS + pool];
+        struct emu_bulk_staging **at = &bulk_in(server)->staging[host * EMU_BULK_POOLS + pool];
         struct emu_bulk_staging *staging = *at;
 
         *at = NULL;
@@ -220,7 +226,7 @@ int emu_bulk_take(struct emu_server *server, const struct emu_bulk_wish *wish, s
         piece->member = wish->member;
         LIST_INSERT_HEAD(&wish->member->pieces, piece, member_link);
     }
-    LIST_INSERT_HEAD(&server->bulk->pieces, piece, link);
+    LIST_INSERT_HEAD(&bulk_in(server)->pieces, piece, link);
     *piece_out = piece;
     return 0;
 }
@@ -241,7 +247,7 @@ void emu_bulk_give_back(struct emu_server *server, struct emu_bulk_piece *piece)
 
 void emu_bulk_destroy(struct emu_server *server)
 {
-    struct emu_bulk *bulk = server->bulk;
+    struct emu_bulk *bulk = bulk_in(server);
     struct emu_bulk_piece *piece;
 
     if (!bulk)
@@ -258,5 +264,5 @@ void emu_bulk_destroy(struct emu_server *server)
         free(bulk->staging[i]);
     }
     free(bulk);
-    server->bulk = NULL;
+    server->slots[EMU_SERVER_BULK] = NULL;
 }

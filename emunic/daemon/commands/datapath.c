@@ -30,27 +30,37 @@
  */
 #include "emunic/daemon/commands/datapath.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "emunic/abi/host.h"
 #include "emunic/daemon/ce/ce.h"
+#include "emunic/daemon/commands/bulk.h"
+#include "emunic/daemon/commands/remote.h"
+#include "emunic/daemon/commands/unreachable.h"
+#include "emunic/daemon/commands/visit.h"
 #include "emunic/daemon/core/connection.h"
-#include "emunic/daemon/core/domain.h"
 #include "emunic/daemon/errors/error_stream.h"
 #include "emunic/daemon/faults/fault_rules.h"
-#include "emunic/daemon/commands/remote.h"
 #include "emunic/daemon/injection/injection.h"
-#include "emunic/daemon/memory/memory_domain.h"
-#include "emunic/daemon/network/network.h"
-#include "emunic/daemon/core/port.h"
 #include "emunic/daemon/portals/portals.h"
-#include "emunic/daemon/resources/resources.h"
+#include "emunic/daemon/world/accounts.h"
+#include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/memory.h"
+#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/ways.h"
 #include "emunic/engine/burst.h"
 #include "emunic/engine/rest.h"
 
 #define COMMANDS_PER_ROUND 64u
 #define TRANSFERS_PER_PORT 256u
 #define AMO_AT_ONCE_BYTES  2048u /* longer vectors of atomics are transfers */
+
+/* Of the port that is being served, empty between two. */
+static struct emu_burst *burst_of(const struct emu_server *server)
+{
+    return server->slots[EMU_SERVER_COMMANDS];
+}
 
 static bool needs_order(const struct emu_cmd *cmd)
 {
@@ -59,7 +69,7 @@ static bool needs_order(const struct emu_cmd *cmd)
 
 static bool is_fenced_off(const struct emu_port_end *port, const struct emu_cmd *cmd)
 {
-    const struct emu_transfer *first = TAILQ_FIRST(&port->transfers);
+    const struct emu_transfer *first = TAILQ_FIRST(&port->transfers.list);
 
     return first && (cmd->flags & EMU_CMD_BLOCK) != 0 && (first->transaction.cmd.flags & EMU_CMD_FENCE) != 0;
 }
@@ -86,13 +96,13 @@ static void charge(struct emu_port_end *port, uint64_t bytes)
 
 void emu_datapath_publish_unfinished(struct emu_port_end *port)
 {
-    atomic_store_explicit(&port->segment->unfinished, port->n_transfers + port->remote.n, memory_order_release);
+    atomic_store_explicit(&port->segment->unfinished, port->transfers.n + emu_remote_of(port)->n, memory_order_release);
 }
 
 void emu_datapath_end_block(struct emu_port_end *port, const struct emu_cmd *cmd)
 {
     if (cmd->flags & EMU_CMD_BLOCK)
-        atomic_store_explicit(&port->segment->blocks_ended, ++port->blocks_ended, memory_order_release);
+        atomic_store_explicit(&port->segment->blocks_ended, ++port->transfers.blocks_ended, memory_order_release);
 }
 
 /* Events and wake: its owner may rest. */
@@ -109,7 +119,7 @@ static void finish(struct emu_port_end *port, struct emu_transaction *t)
 
 static void run_burst(struct emu_port_end *port)
 {
-    struct emu_burst *burst = port->server->burst;
+    struct emu_burst *burst = burst_of(port->server);
 
     emu_burst_run(burst, &port->view);
     for (unsigned i = 0; i < burst->n; i++)
@@ -119,7 +129,7 @@ static void run_burst(struct emu_port_end *port)
 
 static void run_small(struct emu_port_end *port, const struct emu_cmd *cmd)
 {
-    struct emu_burst *burst = port->server->burst;
+    struct emu_burst *burst = burst_of(port->server);
     struct emu_transaction t;
     bool has_data = emu_transaction_begin(&port->view, cmd, &t);
 
@@ -141,7 +151,7 @@ static void run_small(struct emu_port_end *port, const struct emu_cmd *cmd)
 
 void emu_datapath_run(struct emu_port_end *port, const struct emu_cmd *cmd)
 {
-    if (emu_remote_is_elsewhere(port, cmd)) {
+    if (emu_port_end_is_elsewhere(port, cmd->remote_nid)) {
         emu_remote_start(port, cmd);
         emu_datapath_publish_unfinished(port);
         return;
@@ -172,12 +182,12 @@ static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
     struct emu_transfer *transfer;
 
     if (emu_ptl_is_command(cmd->op)) {
-        if (port->portals && emu_portals_end_is_busy(port))
+        if (emu_portals_end_is_open(port) && emu_portals_end_is_busy(port))
             return emu_portals_end_serve(port, cmd);
         cmd->attempts = 0; /* means something for short messages only */
         cmd->flags &= EMU_CMD_STAGED;
     }
-    if ((needs_order(cmd) && port->n_transfers > 0) || is_fenced_off(port, cmd) || !may_inject(port) ||
+    if ((needs_order(cmd) && port->transfers.n > 0) || is_fenced_off(port, cmd) || !may_inject(port) ||
         emu_network_is_quiesced(port->server))
         return false;
     if (!emu_remote_may_start(port, cmd) || !emu_portals_remote_may_start(port, cmd) ||
@@ -190,22 +200,22 @@ static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
         return true;
     }
     cmd->events &= (uint16_t)~EMU_EV_LOSE; /* not for clients to say */
-    if (port->domain->is_routed_around) {
+    if (port->domain->paths.is_routed_around) {
         run_burst(port); /* what came before ends before */
-        if (!emu_network_takes(port, cmd))
+        if (!emu_unreachable_passes(port, cmd))
             return true;
     }
-    if (port->domain->faults) {
+    if (port->domain->paths.has_faults) {
         enum emu_fault_answer answer;
 
         run_burst(port); /* what came before ends before */
-        if (port->remote.n > 0 || port->portals_remote.n > 0)
+        if (emu_remote_of(port)->n > 0 || emu_portals_remote_of(port)->n > 0)
             return false;
         answer = emu_fault_command(port, cmd);
         if (answer != EMU_FAULT_PASSES)
             return answer == EMU_FAULT_IS_DONE;
     }
-    if (emu_remote_is_elsewhere(port, cmd)) {
+    if (emu_port_end_is_elsewhere(port, cmd->remote_nid)) {
         serve_elsewhere(port, cmd);
         return true;
     }
@@ -225,7 +235,7 @@ static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
         return true;
     }
     run_burst(port);
-    if (port->n_transfers >= TRANSFERS_PER_PORT ||
+    if (port->transfers.n >= TRANSFERS_PER_PORT ||
         ((cmd->flags & EMU_CMD_BLOCK) != 0 && !emu_account_may_start_block(port)))
         return false;
     charge(port, slice_bytes);
@@ -246,8 +256,8 @@ static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
         emu_account_add_block(port, 1);
     transfer->transaction = t;
     transfer->md_generation = emu_table_mds(port->domain->table, t.node_index)[t.mdh].generation;
-    TAILQ_INSERT_TAIL(&port->transfers, transfer, link);
-    port->n_transfers++;
+    TAILQ_INSERT_TAIL(&port->transfers.list, transfer, link);
+    port->transfers.n++;
     return true;
 }
 
@@ -255,7 +265,7 @@ static unsigned serve_ring(struct emu_port_end *port)
 {
     /* Pairs with the release in emu_port_publish(): the commands before their count. */
     uint64_t tail = atomic_load_explicit(&port->segment->tail, memory_order_acquire);
-    uint64_t waiting = tail - port->head;
+    uint64_t waiting = tail - port->ring.head;
     unsigned done = 0;
 
     if (waiting == 0)
@@ -268,21 +278,21 @@ static unsigned serve_ring(struct emu_port_end *port)
         return 1;
     }
     while (done < waiting && done < COMMANDS_PER_ROUND) {
-        struct emu_cmd cmd = port->slots[port->head & (EMU_RING_SLOTS - 1)];
+        struct emu_cmd cmd = port->ring.slots[port->ring.head & (EMU_RING_SLOTS - 1)];
 
         if (!serve_command(port, &cmd))
             break;
-        port->head++;
+        port->ring.head++;
         done++;
     }
     run_burst(port);
-    port->commands += done;
+    port->ring.served += done;
     /* Pairs with the acquire in the client: slots and staging are free again, and these are still being moved. */
     emu_datapath_publish_unfinished(port);
     if (done > 0) {
-        atomic_store_explicit(&port->segment->head, port->head, memory_order_release);
+        atomic_store_explicit(&port->segment->head, port->ring.head, memory_order_release);
         emu_rest_disturb(port->segment);
-        port->server->served_port = port->index;
+        port->server->counts.served_port = port->index;
     }
     return done;
 }
@@ -312,7 +322,7 @@ static void mend_window(struct emu_port_end *port, struct emu_transaction *t)
 
 static unsigned serve_transfers(struct emu_port_end *port)
 {
-    struct emu_transfer *transfer = TAILQ_FIRST(&port->transfers);
+    struct emu_transfer *transfer = TAILQ_FIRST(&port->transfers.list);
     unsigned done = 0;
 
     while (transfer) {
@@ -322,7 +332,7 @@ static unsigned serve_transfers(struct emu_port_end *port)
         if (!may_inject(port))
             break;
         charge(port, port->server->settings.slice_bytes);
-        if (port->domain->is_routed_around && !emu_network_is_quiesced(port->server) &&
+        if (port->domain->paths.is_routed_around && !emu_network_is_quiesced(port->server) &&
             !emu_network_reaches(port->server, port->nid,
                                  emu_table_nodes(port->domain->table)[transfer->transaction.node_index].nid)) {
             transfer->transaction.status = EMU_STATUS_NETWORK;
@@ -334,8 +344,8 @@ static unsigned serve_transfers(struct emu_port_end *port)
         }
         if (!has_more) {
             finish(port, &transfer->transaction);
-            TAILQ_REMOVE(&port->transfers, transfer, link);
-            port->n_transfers--;
+            TAILQ_REMOVE(&port->transfers.list, transfer, link);
+            port->transfers.n--;
             if (transfer->transaction.cmd.flags & EMU_CMD_BLOCK)
                 emu_account_add_block(port, -1);
             emu_datapath_end_block(port, &transfer->transaction.cmd);
@@ -349,7 +359,7 @@ static unsigned serve_transfers(struct emu_port_end *port)
     return done;
 }
 
-unsigned emu_datapath_round(struct emu_server *server)
+static unsigned serve_all(struct emu_server *server)
 {
     struct emu_port_end *port = LIST_FIRST(&server->ports);
     unsigned done = emu_remote_round(server);
@@ -357,40 +367,148 @@ unsigned emu_datapath_round(struct emu_server *server)
     while (port) {
         struct emu_port_end *next = LIST_NEXT(port, link); /* serving may end the port */
 
-        if (port->domain->suspension == EMU_RUNS) {
-            if (port->n_transfers > 0)
+        if (port->domain->job.suspension == EMU_RUNS) {
+            if (port->transfers.n > 0)
                 done += serve_transfers(port);
             done += serve_ring(port);
         }
         port = next;
     }
-    return done + emu_ce_round(server);
+    return done;
 }
 
-bool emu_datapath_has_work(struct emu_server *server)
+static bool has_work(struct emu_server *server)
 {
     struct emu_port_end *port;
 
-    if (emu_ce_has_work(server) || emu_remote_has_work(server))
+    if (emu_remote_has_work(server))
         return true;
     LIST_FOREACH(port, &server->ports, link) {
-        if (port->domain->suspension == EMU_RUNS &&
-            (port->n_transfers > 0 || (port->fault.held_until_ns == 0 && !emu_network_is_quiesced(server) &&
-                                       atomic_load_explicit(&port->segment->tail, memory_order_acquire) != port->head)))
+        if (port->domain->job.suspension == EMU_RUNS &&
+            (port->transfers.n > 0 ||
+             (emu_fault_state_of(port)->held_until_ns == 0 && !emu_network_is_quiesced(server) &&
+              atomic_load_explicit(&port->segment->tail, memory_order_acquire) != port->ring.head)))
             return true;
     }
     return false;
 }
 
-void emu_datapath_drop_port(struct emu_port_end *port)
+static void drop_transfers(struct emu_port_end *port)
 {
     struct emu_transfer *transfer;
 
-    while ((transfer = TAILQ_FIRST(&port->transfers))) {
-        TAILQ_REMOVE(&port->transfers, transfer, link);
+    while ((transfer = TAILQ_FIRST(&port->transfers.list))) {
+        TAILQ_REMOVE(&port->transfers.list, transfer, link);
         free(transfer);
     }
-    port->n_transfers = 0;
-    emu_remote_drop_port(port);
-    emu_network_drop_port(port);
+    port->transfers.n = 0;
 }
+
+/* ---- views ---- */
+
+static struct emu_cq_producer *view_source(void *ctx, uint32_t cq)
+{
+    return emu_port_end_queue(ctx, cq);
+}
+
+static struct emu_cq_producer *view_destination(void *ctx, const struct emu_table_md *md)
+{
+    struct emu_port_end *self = ctx;
+
+    return emu_port_end_queue(self->domain->ports[md->port], md->cq);
+}
+
+static void view_failed(void *ctx, const struct emu_transaction *t, unsigned status)
+{
+    struct emu_port_end *self = ctx;
+    const struct emu_fault_state *fault = emu_fault_state_of(self);
+    bool lost_its_event = t->status == EMU_STATUS_OK;
+
+    emu_error_tell_transaction(self, &t->cmd, status, lost_its_event ? EMU_ERROR_OVERRUN : fault->code, fault->rule);
+}
+
+static const struct emu_view_ops view_ops = {
+    .reach = emu_md_reach,
+    .destination = view_destination,
+    .source = view_source,
+    .failed = view_failed,
+    .local = emu_md_local,
+};
+
+/* ---- the part ---- */
+
+static int create(struct emu_server *server, const struct emu_server_options *options, struct emu_complaint *why)
+{
+    int r = 0;
+
+    (void)options;
+    (void)why;
+    server->slots[EMU_SERVER_COMMANDS] = calloc(1, sizeof(struct emu_burst));
+    if (!burst_of(server))
+        return -ENOMEM;
+    if (!emu_hosts_are_several(server))
+        return 0;
+    r = emu_bulk_create(server);
+    if (r == 0)
+        r = emu_remote_create(server);
+    return r == 0 ? emu_visit_create(server) : r;
+}
+
+/* The transport is closed. */
+static void destroy(struct emu_server *server)
+{
+    emu_remote_destroy(server);
+    emu_visit_destroy(server);
+    emu_bulk_destroy(server);
+    free(burst_of(server));
+    server->slots[EMU_SERVER_COMMANDS] = NULL;
+}
+
+static int begin_port(struct emu_port_end *port)
+{
+    int r = emu_remote_begin_port(port);
+
+    port->view.ops = &view_ops;
+    return r == 0 ? emu_unreachable_begin_port(port) : r;
+}
+
+static void end_port(struct emu_port_end *port)
+{
+    drop_transfers(port);
+    emu_remote_end_port(port);
+    emu_unreachable_end_port(port);
+}
+
+static void host_down(struct emu_server *server, uint32_t host)
+{
+    emu_remote_host_down(server, host);
+    emu_visit_host_down(server, host);
+    emu_bulk_host_moved(server, host);
+}
+
+static void end_member(struct emu_server *server, struct emu_member *member)
+{
+    (void)server;
+    emu_bulk_member_ends(member);
+}
+
+static const struct emu_message_row messages[] = {
+    { EMU_HOST_COMMAND, emu_visit_host_message },
+    { EMU_HOST_ANSWER, emu_remote_host_message },
+};
+
+const struct emu_part emu_commands_part = {
+    .name = "commands",
+    .create = create,
+    .destroy = destroy,
+    .loop = { .round = serve_all, .has_work = has_work },
+    .hosts = { .messages = messages,
+               .n_messages = EMU_ROWS(messages),
+               .down = host_down,
+               .moved = emu_bulk_host_moved,
+               .transfer_done = emu_visit_transfer_done,
+               .is_moving = emu_bulk_is_busy },
+    .members = { .end = end_member },
+    .ports = { .begin = begin_port, .end = end_port },
+    .released = emu_unreachable_released,
+};

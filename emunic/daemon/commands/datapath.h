@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "emunic/daemon/core/part.h"
 #include "emunic/engine/transaction.h"
 
 struct emu_port_end;
@@ -21,15 +22,13 @@ struct emu_transfer {
     uint16_t md_generation; /* of the remote memory domain when it began */
 };
 
-/* Serves every port once. Number of commands and slices done. */
-unsigned emu_datapath_round(struct emu_server *server);
-bool emu_datapath_has_work(struct emu_server *server);
+extern const struct emu_part emu_commands_part;
+
 /* A small command out of turn: one that waited for something. */
 void emu_datapath_run(struct emu_port_end *port, const struct emu_cmd *cmd);
 /* A block transfer is over: the poster counts them (client/port.c). Other commands: nothing. */
 void emu_datapath_end_block(struct emu_port_end *port, const struct emu_cmd *cmd);
 /* The client sees how many of its commands are still being done. */
 void emu_datapath_publish_unfinished(struct emu_port_end *port);
-void emu_datapath_drop_port(struct emu_port_end *port);
 
 #endif

@@ -38,16 +38,15 @@
 
 #include "emunic/abi/host.h"
 #include "emunic/daemon/commands/datapath.h"
-#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/accounts.h"
+#include "emunic/daemon/world/memory.h"
 #include "emunic/daemon/errors/error_stream.h"
 #include "emunic/daemon/commands/bulk.h"
 #include "emunic/daemon/peers/sessions.h"
 #include "emunic/daemon/injection/injection.h"
-#include "emunic/daemon/memory/memory_domain.h"
-#include "emunic/daemon/network/network.h"
-#include "emunic/daemon/core/port.h"
-#include "emunic/daemon/resources/resources.h"
-#include "emunic/daemon/core/server.h"
+#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/server.h"
 #include "emunic/engine/rest.h"
 #include "emunic/engine/transaction.h"
 
@@ -101,6 +100,12 @@ struct emu_remote {
     struct target_host hosts[];
 };
 
+/* NULL while this host is alone. */
+static struct emu_remote *remote_in(const struct emu_server *server)
+{
+    return server->slots[EMU_SERVER_REMOTE];
+}
+
 /* ---- life ---- */
 
 int emu_remote_create(struct emu_server *server)
@@ -113,16 +118,16 @@ int emu_remote_create(struct emu_server *server)
     remote->free = NO_PART;
     for (uint32_t i = 0; i < n; i++)
         TAILQ_INIT(&remote->hosts[i].turns);
-    server->remote = remote;
+    server->slots[EMU_SERVER_REMOTE] = remote;
     return 0;
 }
 
 void emu_remote_destroy(struct emu_server *server)
 {
-    if (server->remote)
-        free(server->remote->parts);
-    free(server->remote);
-    server->remote = NULL;
+    if (remote_in(server))
+        free(remote_in(server)->parts);
+    free(remote_in(server));
+    server->slots[EMU_SERVER_REMOTE] = NULL;
 }
 
 /* ---- parts ---- */
@@ -150,7 +155,7 @@ static int take_part(struct emu_remote *remote, uint32_t *number_out)
 
 static void give_part(struct emu_server *server, uint32_t number)
 {
-    struct emu_remote *remote = server->remote;
+    struct emu_remote *remote = remote_in(server);
     struct part *part = &remote->parts[number];
 
     emu_bulk_give_back(server, part->piece);
@@ -167,7 +172,7 @@ static void give_part(struct emu_server *server, uint32_t number)
 
 static void stop_turns(struct emu_errand *errand)
 {
-    struct emu_remote *remote = errand->port->server->remote;
+    struct emu_remote *remote = remote_in(errand->port->server);
 
     if (!errand->takes_turns)
         return;
@@ -178,7 +183,7 @@ static void stop_turns(struct emu_errand *errand)
 
 static void forget(struct emu_errand *errand)
 {
-    struct emu_remote_port *r = &errand->port->remote;
+    struct emu_remote_port *r = emu_remote_of(errand->port);
     const struct emu_cmd *cmd = &errand->t.cmd;
 
     stop_turns(errand);
@@ -380,7 +385,7 @@ static enum sent prepare_bulk(struct emu_errand *errand, struct part *part, stru
 static enum sent send_part(struct emu_errand *errand)
 {
     struct emu_server *server = errand->port->server;
-    struct emu_remote *remote = server->remote;
+    struct emu_remote *remote = remote_in(server);
     uint8_t message[EMU_HOST_COMMAND_BYTES + EMU_HOST_PART_BYTES];
     uint32_t length = next_bytes(errand);
     struct emu_host_command command = command_of(errand, length);
@@ -465,7 +470,7 @@ static struct emu_errand *next_turn(struct target_host *target)
 
     TAILQ_FOREACH(errand, &target->turns, turn) {
         if (errand->n_parts < PARTS_PER_ERRAND && !last_part_waits(errand) && may_inject(errand->port) &&
-            errand->port->domain->suspension == EMU_RUNS &&
+            errand->port->domain->job.suspension == EMU_RUNS &&
             (target->n_bulk < EMU_HOST_BULK_PARTS || !goes_in_bulk(errand)))
             return errand;
     }
@@ -474,7 +479,7 @@ static struct emu_errand *next_turn(struct target_host *target)
 
 static unsigned serve_turns(struct emu_server *server, uint32_t host)
 {
-    struct emu_remote *remote = server->remote;
+    struct emu_remote *remote = remote_in(server);
     struct target_host *target = &remote->hosts[host];
     struct emu_errand *errand;
     unsigned sent = 0;
@@ -501,10 +506,10 @@ unsigned emu_remote_round(struct emu_server *server)
 {
     unsigned sent = 0;
 
-    if (!server->remote || server->remote->n_turns == 0)
+    if (!remote_in(server) || remote_in(server)->n_turns == 0)
         return 0;
     for (uint32_t i = 0; i < emu_hosts_count(server); i++) {
-        if (!TAILQ_EMPTY(&server->remote->hosts[i].turns))
+        if (!TAILQ_EMPTY(&remote_in(server)->hosts[i].turns))
             sent += serve_turns(server, i);
     }
     return sent;
@@ -513,7 +518,7 @@ unsigned emu_remote_round(struct emu_server *server)
 /* What waits for answers or for room is woken by them; what waits for an injection limit is not. */
 bool emu_remote_has_work(const struct emu_server *server)
 {
-    return server->remote && server->remote->n_turns > 0 && server->n_paced > 0;
+    return remote_in(server) && remote_in(server)->n_turns > 0 && server->n_paced > 0;
 }
 
 /* ---- commands ---- */
@@ -523,11 +528,6 @@ static uint32_t host_of(const struct emu_port_end *port, const struct emu_cmd *c
     uint32_t node = emu_table_node_index(port->domain->table, cmd->remote_nid);
 
     return node < port->domain->n_nodes ? emu_table_nodes(port->domain->table)[node].host : EMU_NODE_HERE;
-}
-
-bool emu_remote_is_elsewhere(const struct emu_port_end *port, const struct emu_cmd *cmd)
-{
-    return port->server->hosts && host_of(port, cmd) != EMU_NODE_HERE;
 }
 
 static bool is_long(const struct emu_cmd *cmd)
@@ -551,17 +551,17 @@ static bool keeps_order(const struct emu_remote_port *r, const struct emu_cmd *c
 
 bool emu_remote_may_start(const struct emu_port_end *port, const struct emu_cmd *cmd)
 {
-    const struct emu_remote_port *r = &port->remote;
+    const struct emu_remote_port *r = emu_remote_of(port);
     uint32_t host;
 
-    if (!port->server->hosts || cmd->op < EMU_OP_PUT || cmd->op > EMU_OP_CQ_WRITE)
+    if (!emu_hosts_are_several(port->server) || cmd->op < EMU_OP_PUT || cmd->op > EMU_OP_CQ_WRITE)
         return true;
     host = host_of(port, cmd);
     if (r->n > 0 && !keeps_order(r, cmd, host != EMU_NODE_HERE, host - 1))
         return false;
     if (host == EMU_NODE_HERE || !emu_hosts_is_up(port->server, host - 1))
         return true;
-    if (r->n >= ERRANDS_PER_PORT || !has_room(port->server->remote, host - 1) ||
+    if (r->n >= ERRANDS_PER_PORT || !has_room(remote_in(port->server), host - 1) ||
         !emu_hosts_has_room(port->server, host - 1))
         return false;
     return !is_long(cmd) || (cmd->flags & EMU_CMD_BLOCK) == 0 || emu_account_may_start_block(port);
@@ -576,7 +576,7 @@ static void fail_now(struct emu_port_end *port, const struct emu_cmd *cmd)
 
 static struct emu_errand *make_errand(struct emu_port_end *port, uint32_t host)
 {
-    struct emu_remote_port *r = &port->remote;
+    struct emu_remote_port *r = emu_remote_of(port);
     struct emu_errand *errand = calloc(1, sizeof(*errand));
 
     if (!errand)
@@ -592,20 +592,20 @@ static struct emu_errand *make_errand(struct emu_port_end *port, uint32_t host)
 
 static void take_turns(struct emu_errand *errand)
 {
-    struct emu_remote *remote = errand->port->server->remote;
+    struct emu_remote *remote = remote_in(errand->port->server);
 
     TAILQ_INSERT_TAIL(&remote->hosts[errand->host].turns, errand, turn);
     errand->takes_turns = true;
     remote->n_turns++;
     errand->is_long = true;
-    errand->port->remote.n_long++;
+    emu_remote_of(errand->port)->n_long++;
 }
 
 void emu_remote_start(struct emu_port_end *port, const struct emu_cmd *cmd)
 {
     uint32_t host = host_of(port, cmd) - 1;
     struct emu_errand *errand = make_errand(port, host);
-    struct emu_remote_port *r = &port->remote;
+    struct emu_remote_port *r = emu_remote_of(port);
 
     if (!errand) {
         fail_now(port, cmd);
@@ -637,33 +637,47 @@ bool emu_remote_awaits_answers(const struct emu_port_end *port)
 {
     const struct emu_errand *errand;
 
-    LIST_FOREACH(errand, &port->remote.errands, link) {
+    LIST_FOREACH(errand, &emu_remote_of(port)->errands, link) {
         if (errand->n_parts > 0)
             return true;
     }
     return false;
 }
 
-void emu_remote_drop_port(struct emu_port_end *port)
+int emu_remote_begin_port(struct emu_port_end *port)
 {
-    struct emu_remote *remote = port->server->remote;
+    port->slots[EMU_PORT_REMOTE] = calloc(1, sizeof(struct emu_remote_port)); /* an empty list */
+    return port->slots[EMU_PORT_REMOTE] ? 0 : -ENOMEM;
+}
+
+static void drop_errands(struct emu_port_end *port)
+{
+    struct emu_remote *remote = remote_in(port->server);
     struct emu_errand *errand;
 
     if (!remote)
         return;
-    for (uint32_t i = 0; i < remote->n_parts && port->remote.n > 0; i++) {
+    for (uint32_t i = 0; i < remote->n_parts && emu_remote_of(port)->n > 0; i++) {
         if (remote->parts[i].errand && remote->parts[i].errand->port == port)
             remote->parts[i].errand = NULL;
     }
-    while ((errand = LIST_FIRST(&port->remote.errands)))
+    while ((errand = LIST_FIRST(&emu_remote_of(port)->errands)))
         forget(errand);
+}
+
+void emu_remote_end_port(struct emu_port_end *port)
+{
+    if (emu_remote_of(port))
+        drop_errands(port);
+    free(emu_remote_of(port));
+    port->slots[EMU_PORT_REMOTE] = NULL;
 }
 
 /* ---- answers ---- */
 
 static void end_part(struct emu_server *server, uint32_t number, unsigned status)
 {
-    struct emu_errand *errand = server->remote->parts[number].errand;
+    struct emu_errand *errand = remote_in(server)->parts[number].errand;
 
     give_part(server, number);
     if (!errand)
@@ -686,7 +700,7 @@ static bool take_result(struct emu_errand *errand, const struct part *part, cons
 
 bool emu_remote_host_message(struct emu_server *server, uint32_t host, const uint8_t *bytes, uint32_t length_bytes)
 {
-    struct emu_remote *remote = server->remote;
+    struct emu_remote *remote = remote_in(server);
     struct emu_host_answer answer;
     struct emu_errand *errand;
     struct part *part;
@@ -715,7 +729,7 @@ bool emu_remote_host_message(struct emu_server *server, uint32_t host, const uin
 
 static void end_parts_of(struct emu_server *server, uint32_t host, bool are_last)
 {
-    struct emu_remote *remote = server->remote;
+    struct emu_remote *remote = remote_in(server);
 
     for (uint32_t i = 0; i < remote->n_parts; i++) {
         const struct part *part = &remote->parts[i];
@@ -728,7 +742,7 @@ static void end_parts_of(struct emu_server *server, uint32_t host, bool are_last
 
 void emu_remote_host_down(struct emu_server *server, uint32_t host)
 {
-    struct emu_remote *remote = server->remote;
+    struct emu_remote *remote = remote_in(server);
     struct emu_errand *errand;
 
     /* What failed before the last of its chain is the chain's; what fails later would be the next one's. */

@@ -9,11 +9,10 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "emunic/daemon/world/port.h"
+
 struct emu_cmd;
 struct emu_errand;
-struct emu_port_end;
-struct emu_remote;
-struct emu_server;
 
 /* What a port has under way to other hosts. */
 struct emu_remote_port {
@@ -26,11 +25,14 @@ struct emu_remote_port {
     bool is_mixed; /* ...they are to several */
 };
 
+static inline struct emu_remote_port *emu_remote_of(const struct emu_port_end *port)
+{
+    return port->slots[EMU_PORT_REMOTE];
+}
+
 int emu_remote_create(struct emu_server *server);
 void emu_remote_destroy(struct emu_server *server);
 
-/* Is the command for a node on another host? */
-bool emu_remote_is_elsewhere(const struct emu_port_end *port, const struct emu_cmd *cmd);
 /*
  * May it start, by the rules of order and for the room that there is? Commands for this host are asked about, too: they
  * may have to wait for those under way.
@@ -44,10 +46,12 @@ bool emu_remote_awaits_answers(const struct emu_port_end *port);
 unsigned emu_remote_round(struct emu_server *server);
 /* Will a round find something to do without news from outside? */
 bool emu_remote_has_work(const struct emu_server *server);
+/* -ENOMEM */
+int emu_remote_begin_port(struct emu_port_end *port);
 /* What is under way for the port is forgotten; nothing of its memory is touched any more. */
-void emu_remote_drop_port(struct emu_port_end *port);
+void emu_remote_end_port(struct emu_port_end *port);
 
-/* For hosts.c. False: the message makes no sense. */
+/* For the part. False: the message makes no sense. */
 bool emu_remote_host_message(struct emu_server *server, uint32_t host, const uint8_t *bytes, uint32_t length_bytes);
 void emu_remote_host_down(struct emu_server *server, uint32_t host);
 

@@ -31,12 +31,12 @@
 #include <sys/queue.h>
 
 #include "emunic/abi/host.h"
-#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/commands/bulk.h"
 #include "emunic/daemon/peers/sessions.h"
-#include "emunic/daemon/memory/memory_domain.h"
-#include "emunic/daemon/core/port.h"
-#include "emunic/daemon/core/server.h"
+#include "emunic/daemon/world/memory.h"
+#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/server.h"
 #include "emunic/engine/rest.h"
 #include "emunic/engine/transaction.h"
 
@@ -65,6 +65,12 @@ struct emu_visits {
     struct visit_list moving;  /* owned */
     uint32_t n[];              /* of each host */
 };
+
+/* NULL while this host is alone. */
+static struct emu_visits *visits_in(const struct emu_server *server)
+{
+    return server->slots[EMU_SERVER_VISITS];
+}
 
 static int visitor_reach(void *ctx, const struct emu_table_md *md, uint8_t op, struct emu_memory *mem_out)
 {
@@ -122,8 +128,8 @@ static unsigned begin(struct emu_server *server, struct visitor *visitor, const 
         .ops = &visitor_ops,
         .ctx = visitor,
         .n_flows = domain->n_nodes,
-        .bounce = server->bounce,
-        .bounce_bytes = server->bounce_bytes,
+        .bounce = server->bounce.bytes,
+        .bounce_bytes = server->bounce.length_bytes,
         .local = emu_memory_map(local, command->offset, command->part_bytes),
     };
     cmd.remote_nid = domain->addresses[node];
@@ -209,12 +215,13 @@ static struct emu_domain *domain_of(struct emu_server *server, const struct emu_
 int emu_visit_create(struct emu_server *server)
 {
     uint32_t n = emu_hosts_count(server);
+    struct emu_visits *visits = calloc(1, sizeof(*visits) + n * sizeof(visits->n[0]));
 
-    server->visits = calloc(1, sizeof(*server->visits) + n * sizeof(server->visits->n[0]));
-    if (!server->visits)
+    if (!visits)
         return -ENOMEM;
-    TAILQ_INIT(&server->visits->waiting);
-    TAILQ_INIT(&server->visits->moving);
+    TAILQ_INIT(&visits->waiting);
+    TAILQ_INIT(&visits->moving);
+    server->slots[EMU_SERVER_VISITS] = visits;
     return 0;
 }
 
@@ -226,14 +233,14 @@ static void drop(struct visit_list *list, struct visit *visit)
 
 void emu_visit_destroy(struct emu_server *server)
 {
-    struct emu_visits *visits = server->visits;
+    struct emu_visits *visits = visits_in(server);
 
     while (visits && !TAILQ_EMPTY(&visits->waiting))
         drop(&visits->waiting, TAILQ_FIRST(&visits->waiting));
     while (visits && !TAILQ_EMPTY(&visits->moving))
         drop(&visits->moving, TAILQ_FIRST(&visits->moving));
     free(visits);
-    server->visits = NULL;
+    server->slots[EMU_SERVER_VISITS] = NULL;
 }
 
 static void end_visit(struct emu_server *server, struct visit_list *list, struct visit *visit, unsigned status,
@@ -243,7 +250,7 @@ static void end_visit(struct emu_server *server, struct visit_list *list, struct
 
     answer(server, visit->host, &visit->command, status, lost_its_event, message);
     emu_bulk_give_back(server, visit->piece);
-    server->visits->n[visit->host]--;
+    visits_in(server)->n[visit->host]--;
     drop(list, visit);
 }
 
@@ -290,7 +297,7 @@ static int move(struct emu_server *server, struct visit *visit)
 /* A visit that waits begins to move, or ends, or goes on waiting. */
 static void try_to_begin(struct emu_server *server, struct visit *visit)
 {
-    struct emu_visits *visits = server->visits;
+    struct emu_visits *visits = visits_in(server);
     struct visitor visitor = { .domain = domain_of(server, &visit->command) };
     struct emu_transaction t;
     struct emu_view view;
@@ -326,7 +333,7 @@ static void try_to_begin(struct emu_server *server, struct visit *visit)
 /* Staging or a transfer has become free. */
 static void try_all_to_begin(struct emu_server *server)
 {
-    struct visit *visit = TAILQ_FIRST(&server->visits->waiting);
+    struct visit *visit = TAILQ_FIRST(&visits_in(server)->waiting);
 
     while (visit) {
         struct visit *next = TAILQ_NEXT(visit, link);
@@ -366,7 +373,7 @@ static void end_moving(struct emu_server *server, struct visit *visit)
         status = run(server, &visitor, &visit->command, visit->piece->bytes);
     else if (visit->result == 0)
         status = complete(server, &visitor, visit);
-    end_visit(server, &server->visits->moving, visit, status, visitor.lost_its_event);
+    end_visit(server, &visits_in(server)->moving, visit, status, visitor.lost_its_event);
 }
 
 void emu_visit_transfer_done(struct emu_server *server, uint64_t cookie, int result)
@@ -376,7 +383,7 @@ void emu_visit_transfer_done(struct emu_server *server, uint64_t cookie, int res
 
     visit->result = result;
     visit->has_moved = true;
-    visit = TAILQ_FIRST(&server->visits->moving);
+    visit = TAILQ_FIRST(&visits_in(server)->moving);
     while (visit) {
         struct visit *next = TAILQ_NEXT(visit, link);
 
@@ -392,14 +399,14 @@ void emu_visit_transfer_done(struct emu_server *server, uint64_t cookie, int res
 
 void emu_visit_host_down(struct emu_server *server, uint32_t host)
 {
-    struct visit *visit = TAILQ_FIRST(&server->visits->waiting);
+    struct visit *visit = TAILQ_FIRST(&visits_in(server)->waiting);
 
     while (visit) {
         struct visit *next = TAILQ_NEXT(visit, link);
 
         if (visit->host == host) {
-            server->visits->n[host]--;
-            drop(&server->visits->waiting, visit);
+            visits_in(server)->n[host]--;
+            drop(&visits_in(server)->waiting, visit);
         }
         visit = next;
     }
@@ -409,9 +416,9 @@ bool emu_visit_holds(const struct emu_server *server, const struct emu_domain *d
 {
     const struct visit *visit;
 
-    if (!server->visits || domain->common_number == 0)
+    if (!visits_in(server) || domain->common_number == 0)
         return false;
-    TAILQ_FOREACH(visit, &server->visits->moving, link) {
+    TAILQ_FOREACH(visit, &visits_in(server)->moving, link) {
         if (!visit->piece->is_staged && visit->command.domain == domain->common_number &&
             visit->command.cmd.remote_nid == nid && visit->mdh == mdh)
             return true;
@@ -422,7 +429,7 @@ bool emu_visit_holds(const struct emu_server *server, const struct emu_domain *d
 /* False: the host has no more visits to make. */
 static bool receive(struct emu_server *server, uint32_t host, const struct emu_host_command *command)
 {
-    struct emu_visits *visits = server->visits;
+    struct emu_visits *visits = visits_in(server);
     uint8_t message[EMU_HOST_ANSWER_BYTES];
     struct visit *visit;
 

@@ -17,7 +17,7 @@ void emu_visit_destroy(struct emu_server *server);
 
 /* Does it, or begins to, and answers in the end. False: the message makes no sense. */
 bool emu_visit_host_message(struct emu_server *server, uint32_t host, const uint8_t *bytes, uint32_t length_bytes);
-/* For hosts.c: the data of a part in bulk have been moved, or not. */
+/* The data of a part in bulk have been moved, or not. */
 void emu_visit_transfer_done(struct emu_server *server, uint64_t cookie, int result);
 void emu_visit_host_down(struct emu_server *server, uint32_t host);
 

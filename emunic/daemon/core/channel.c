@@ -34,25 +34,25 @@
 #include "emunic/abi/control.h"
 #include "emunic/abi/segment.h"
 #include "emunic/base/log.h"
-#include "emunic/daemon/core/domain.h"
-#include "emunic/daemon/core/port.h"
+#include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/port.h"
 #include "emunic/engine/cq.h"
 
 static int make_list(struct emu_port_end *port)
 {
-    if (port->channels)
+    if (port->queues.channels)
         return 0;
-    port->channels = malloc(EMU_CHANNELS_MAX * sizeof(*port->channels));
-    if (!port->channels)
+    port->queues.channels = malloc(EMU_CHANNELS_MAX * sizeof(*port->queues.channels));
+    if (!port->queues.channels)
         return -ENOMEM;
     for (uint32_t i = 0; i < EMU_CHANNELS_MAX; i++)
-        port->channels[i] = -1;
+        port->queues.channels[i] = -1;
     return 0;
 }
 
 static bool is_live(const struct emu_port_end *port, uint32_t channel)
 {
-    return port->channels && channel < EMU_CHANNELS_MAX && port->channels[channel] >= 0;
+    return port->queues.channels && channel < EMU_CHANNELS_MAX && port->queues.channels[channel] >= 0;
 }
 
 int emu_channel_end_create(struct emu_port_end *port, struct emu_msg_channel *channel)
@@ -65,11 +65,11 @@ int emu_channel_end_create(struct emu_port_end *port, struct emu_msg_channel *ch
     if (port->domain->is_ending)
         return -ENETDOWN;
     for (uint32_t i = 0; i < EMU_CHANNELS_MAX; i++) {
-        if (port->channels[i] >= 0)
+        if (port->queues.channels[i] >= 0)
             continue;
         if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
             return -errno;
-        port->channels[i] = ends[1];
+        port->queues.channels[i] = ends[1];
         channel->channel = i;
         return ends[0];
     }
@@ -79,8 +79,8 @@ int emu_channel_end_create(struct emu_port_end *port, struct emu_msg_channel *ch
 static void detach_queues(struct emu_port_end *port, uint32_t channel)
 {
     for (uint32_t i = 0; i < EMU_CQS_MAX; i++) {
-        if (port->cqs[i].channel == channel)
-            port->cqs[i].channel = EMU_CHANNEL_NONE;
+        if (port->queues.cqs[i].channel == channel)
+            port->queues.cqs[i].channel = EMU_CHANNEL_NONE;
     }
 }
 
@@ -89,47 +89,47 @@ int emu_channel_end_destroy(struct emu_port_end *port, uint32_t channel)
     if (!is_live(port, channel))
         return -EINVAL;
     detach_queues(port, channel);
-    close(port->channels[channel]);
-    port->channels[channel] = -1;
+    close(port->queues.channels[channel]);
+    port->queues.channels[channel] = -1;
     return 0;
 }
 
 int emu_channel_end_attach(struct emu_port_end *port, const struct emu_msg_channel *channel)
 {
-    if (channel->cq >= EMU_CQS_MAX || !port->cqs[channel->cq].in_use || !is_live(port, channel->channel))
+    if (channel->cq >= EMU_CQS_MAX || !port->queues.cqs[channel->cq].in_use || !is_live(port, channel->channel))
         return -EINVAL;
-    port->cqs[channel->cq].channel = channel->channel;
+    port->queues.cqs[channel->cq].channel = channel->channel;
     return 0;
 }
 
 void emu_channel_end_drop_all(struct emu_port_end *port)
 {
-    for (uint32_t i = 0; port->channels && i < EMU_CHANNELS_MAX; i++) {
-        if (port->channels[i] >= 0)
-            close(port->channels[i]);
+    for (uint32_t i = 0; port->queues.channels && i < EMU_CHANNELS_MAX; i++) {
+        if (port->queues.channels[i] >= 0)
+            close(port->queues.channels[i]);
     }
-    free(port->channels);
-    port->channels = NULL;
+    free(port->queues.channels);
+    port->queues.channels = NULL;
 }
 
 /* ---- calls ---- */
 
 static void write_number(struct emu_port_end *port, uint32_t queue)
 {
-    const struct emu_cq_end *end = &port->cqs[queue];
+    const struct emu_cq_end *end = &port->queues.cqs[queue];
     uint16_t number = (uint16_t)queue;
 
     if (!end->in_use || !is_live(port, end->channel))
         return;
     /* EPIPE: the owner has closed it. EAGAIN: it has not read for ages. */
-    if (write(port->channels[end->channel], &number, sizeof(number)) < 0)
+    if (write(port->queues.channels[end->channel], &number, sizeof(number)) < 0)
         emu_log_limited(&port->server->rate, EMU_LOG_DEBUG, "nid %u inst 0x%x: channel %u does not take queue %u: %d",
                         port->nid, port->instance_id, end->channel, queue, errno);
 }
 
 void emu_channel_end_ring(struct emu_cq_alarm *alarm, uint32_t queue)
 {
-    write_number((struct emu_port_end *)((char *)alarm - offsetof(struct emu_port_end, alarm)), queue);
+    write_number((struct emu_port_end *)((char *)alarm - offsetof(struct emu_port_end, queues.alarm)), queue);
 }
 
 /* Takes the lowest bit that is set. */
@@ -177,9 +177,9 @@ void emu_channel_end_serve_calls(struct emu_port_end *port)
 
 void emu_channel_end_tell_again(struct emu_port_end *port, uint32_t queue)
 {
-    struct emu_cq_shm *shm = port->cqs[queue].producer.shm;
+    struct emu_cq_shm *shm = port->queues.cqs[queue].producer.shm;
 
-    if (port->cqs[queue].channel == EMU_CHANNEL_NONE)
+    if (port->queues.cqs[queue].channel == EMU_CHANNEL_NONE)
         return;
     /* Armed, and nothing has come. Not armed: it may be the dead one who has seen to that. */
     if (atomic_load(&shm->armed) != 0 && atomic_load(&shm->tail) == atomic_load(&shm->head) &&

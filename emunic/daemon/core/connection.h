@@ -10,13 +10,11 @@
 #include <sys/socket.h>
 
 #include "emunic/abi/control.h"
-#include "emunic/daemon/core/server.h"
+#include "emunic/daemon/core/part.h"
+#include "emunic/daemon/world/server.h"
 
 struct emu_domain;
-struct emu_error_sub;
 struct emu_port_end;
-
-#define EMU_DEFERRED 1000 /* outcome of a request whose reply comes later */
 
 struct emu_connection {
     struct emu_watch watch; /* first: the object is freed by this address */
@@ -27,10 +25,10 @@ struct emu_connection {
     bool said_hello;
     bool awaits_answer; /* a request of it is deferred */
     struct ucred peer;
-    struct emu_port_end *port;    /* owned, or NULL */
-    struct emu_domain *job;       /* admin: ends with this connection; or NULL */
-    struct emu_error_sub *errors; /* owned: it is a subscription; or NULL */
-    bool hung_up;                 /* ends without the farewell of an orderly end */
+    struct emu_port_end *port; /* owned, or NULL */
+    struct emu_domain *job;    /* admin: ends with this connection; or NULL */
+    void *subscription;        /* of the part that it subscribes to; or NULL */
+    bool hung_up;              /* ends without the farewell of an orderly end */
 };
 
 void emu_connection_accept(struct emu_server *server, int listener, bool is_admin);

@@ -26,10 +26,10 @@
 #include "emunic/base/clock.h"
 #include "emunic/daemon/core/connection.h"
 #include "emunic/daemon/datagrams/datagram_inner.h"
-#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/faults/fault_rules.h"
 #include "emunic/daemon/datagrams/datagram_hosts.h"
-#include "emunic/daemon/core/port.h"
+#include "emunic/daemon/world/port.h"
 #include "emunic/engine/rest.h"
 
 #define DATAGRAMS_PER_PORT 65536u
@@ -53,8 +53,8 @@ static void forget(struct emu_port_end *port, struct emu_datagram *d)
     bool was_ready = emu_datagram_is_final(d);
 
     emu_datagram_end_delay(port, d);
-    TAILQ_REMOVE(&port->datagrams, d, link);
-    port->n_datagrams--;
+    TAILQ_REMOVE(&emu_datagrams_of(port)->list, d, link);
+    emu_datagrams_of(port)->n--;
     free(d);
     if (was_ready)
         tell(port, -1);
@@ -64,7 +64,7 @@ static struct emu_datagram *find_by_ep(struct emu_port_end *port, uint32_t ep)
 {
     struct emu_datagram *d;
 
-    TAILQ_FOREACH(d, &port->datagrams, link) {
+    TAILQ_FOREACH(d, &emu_datagrams_of(port)->list, link) {
         if (d->ep == ep && !d->has_no_ep)
             return d;
     }
@@ -95,7 +95,7 @@ static bool exchange_is_open(struct emu_port_end *port, const struct emu_msg_dat
     bool is_self = wanted->remote_nid == port->nid && wanted->remote_instance == port->instance_id;
     struct emu_datagram *d;
 
-    TAILQ_FOREACH(d, &port->datagrams, link) {
+    TAILQ_FOREACH(d, &emu_datagrams_of(port)->list, link) {
         /* A wildcard of ours that an offer of this peer waits to be claimed for. */
         if (emu_datagram_is_wildcard(d) && d->claimed && d->claimed->nid == wanted->remote_nid &&
             d->claimed->instance_id == wanted->remote_instance)
@@ -123,7 +123,7 @@ static bool suffer(struct emu_port_end *port, struct emu_datagram *d, const stru
     return false;
 }
 
-int emu_datagram_post(struct emu_port_end *port, const struct emu_msg_datagram *wanted)
+static int post(struct emu_port_end *port, const struct emu_msg_datagram *wanted)
 {
     struct emu_fault_datagram fault = { .state = EMU_DATAGRAM_PENDING };
     struct emu_datagram *d;
@@ -135,9 +135,9 @@ int emu_datagram_post(struct emu_port_end *port, const struct emu_msg_datagram *
         return EMU_OUTCOME_BUSY;
     if ((wanted->flags & EMU_DATAGRAM_WILDCARD) == 0 && exchange_is_open(port, wanted))
         return EMU_OUTCOME_BUSY;
-    if (port->n_datagrams >= DATAGRAMS_PER_PORT || !emu_datagram_has_room(port, wanted))
+    if (emu_datagrams_of(port)->n >= DATAGRAMS_PER_PORT || !emu_datagram_has_room(port, wanted))
         return -ENOMEM;
-    if (port->domain->faults)
+    if (port->domain->paths.has_faults)
         fault = emu_fault_datagram(port, wanted);
     if (fault.is_refused)
         return EMU_OUTCOME_BUSY;
@@ -153,8 +153,8 @@ int emu_datagram_post(struct emu_port_end *port, const struct emu_msg_datagram *
     d->in_bytes = wanted->length_bytes;
     d->room_bytes = wanted->room_bytes;
     memcpy(d->in, wanted->data, wanted->length_bytes);
-    TAILQ_INSERT_TAIL(&port->datagrams, d, link);
-    port->n_datagrams++;
+    TAILQ_INSERT_TAIL(&emu_datagrams_of(port)->list, d, link);
+    emu_datagrams_of(port)->n++;
     may_pair = suffer(port, d, &fault);
     emu_datagram_introduce(port, d);
     if (may_pair && emu_datagram_is_free(d))
@@ -162,7 +162,7 @@ int emu_datagram_post(struct emu_port_end *port, const struct emu_msg_datagram *
     return 0;
 }
 
-int emu_datagram_test(struct emu_port_end *port, struct emu_msg_datagram *asked)
+static int test(struct emu_port_end *port, struct emu_msg_datagram *asked)
 {
     struct emu_datagram *d = find_by_ep(port, asked->ep);
     bool asks_id = (asked->flags & EMU_DATAGRAM_HAS_ID) != 0;
@@ -188,12 +188,12 @@ int emu_datagram_test(struct emu_port_end *port, struct emu_msg_datagram *asked)
     return r;
 }
 
-int emu_datagram_probe(struct emu_port_end *port, struct emu_msg_datagram *asked)
+static int probe(struct emu_port_end *port, struct emu_msg_datagram *asked)
 {
     bool asks_id = (asked->flags & EMU_DATAGRAM_HAS_ID) != 0;
     struct emu_datagram *d;
 
-    TAILQ_FOREACH(d, &port->datagrams, link) {
+    TAILQ_FOREACH(d, &emu_datagrams_of(port)->list, link) {
         if (!emu_datagram_is_final(d) || (asks_id && (d->flags & EMU_DATAGRAM_HAS_ID) == 0))
             continue;
         asked->id = d->id;
@@ -208,7 +208,7 @@ int emu_datagram_probe(struct emu_port_end *port, struct emu_msg_datagram *asked
     return EMU_OUTCOME_NO_MATCH;
 }
 
-int emu_datagram_cancel(struct emu_port_end *port, const struct emu_msg *request)
+static int cancel(struct emu_port_end *port, const struct emu_msg *request)
 {
     const struct emu_msg_datagram *asked = &request->datagram;
     struct emu_datagram *d = find_by_ep(port, asked->ep);
@@ -244,7 +244,7 @@ static void limit_orphans(struct emu_port_end *port)
     struct emu_datagram *d;
     unsigned n = 0;
 
-    TAILQ_FOREACH(d, &port->datagrams, link) {
+    TAILQ_FOREACH(d, &emu_datagrams_of(port)->list, link) {
         if (!d->has_no_ep)
             continue;
         if (!oldest)
@@ -255,7 +255,7 @@ static void limit_orphans(struct emu_port_end *port)
         forget(port, oldest);
 }
 
-void emu_datagram_drop_ep(struct emu_port_end *port, uint32_t ep)
+static void drop_ep(struct emu_port_end *port, uint32_t ep)
 {
     struct emu_datagram *d = find_by_ep(port, ep);
 
@@ -270,13 +270,13 @@ void emu_datagram_drop_ep(struct emu_port_end *port, uint32_t ep)
     limit_orphans(port);
 }
 
-void emu_datagram_drop_all(struct emu_port_end *port)
+static void drop_all(struct emu_port_end *port)
 {
     TAILQ_HEAD(, emu_datagram) dropped = TAILQ_HEAD_INITIALIZER(dropped);
     struct emu_datagram *d;
 
     /* None pairs with what another one lets go. */
-    TAILQ_CONCAT(&dropped, &port->datagrams, link);
+    TAILQ_CONCAT(&dropped, &emu_datagrams_of(port)->list, link);
     while ((d = TAILQ_FIRST(&dropped))) {
         TAILQ_REMOVE(&dropped, d, link);
         emu_datagram_end_delay(port, d);
@@ -285,5 +285,122 @@ void emu_datagram_drop_all(struct emu_port_end *port)
         free(d->cancel); /* its connection ends as well */
         free(d);
     }
-    port->n_datagrams = 0;
+    emu_datagrams_of(port)->n = 0;
 }
+
+/* ---- requests: programs know addresses, emunic nodes; an unknown one stays unknown ---- */
+
+static void tell_address(const struct emu_domain *domain, struct emu_msg_datagram *datagram)
+{
+    uint32_t node = emu_domain_node_of(domain, datagram->remote_nid);
+
+    if (node != EMU_NID_NONE)
+        datagram->remote_nid = domain->addresses[node];
+}
+
+static int answer_post(struct emu_request *request)
+{
+    struct emu_msg_datagram *datagram = &request->msg->datagram;
+
+    datagram->remote_nid = emu_domain_nid_at(request->port->domain, datagram->remote_nid);
+    return post(request->port, datagram);
+}
+
+static int answer_test(struct emu_request *request)
+{
+    int r = test(request->port, &request->msg->datagram);
+
+    tell_address(request->port->domain, &request->msg->datagram);
+    return r;
+}
+
+static int answer_probe(struct emu_request *request)
+{
+    int r = probe(request->port, &request->msg->datagram);
+
+    tell_address(request->port->domain, &request->msg->datagram);
+    return r;
+}
+
+static int answer_cancel(struct emu_request *request)
+{
+    return cancel(request->port, request->msg);
+}
+
+static int answer_drop_ep(struct emu_request *request)
+{
+    drop_ep(request->port, request->msg->datagram.ep);
+    return 0;
+}
+
+uint32_t emu_datagrams_count(const struct emu_port_end *port)
+{
+    return emu_datagrams_of(port)->n;
+}
+
+/* ---- the part ---- */
+
+static int create(struct emu_server *server, const struct emu_server_options *options, struct emu_complaint *why)
+{
+    (void)options;
+    (void)why;
+    server->slots[EMU_SERVER_DATAGRAMS] = calloc(1, sizeof(struct emu_datagrams));
+    return server->slots[EMU_SERVER_DATAGRAMS] ? 0 : -ENOMEM;
+}
+
+static void destroy(struct emu_server *server)
+{
+    free(server->slots[EMU_SERVER_DATAGRAMS]);
+    server->slots[EMU_SERVER_DATAGRAMS] = NULL;
+}
+
+static int begin_port(struct emu_port_end *port)
+{
+    struct emu_datagram_port *datagrams = calloc(1, sizeof(*datagrams));
+
+    if (!datagrams)
+        return -ENOMEM;
+    TAILQ_INIT(&datagrams->list);
+    port->slots[EMU_PORT_DATAGRAMS] = datagrams;
+    return 0;
+}
+
+static void end_port(struct emu_port_end *port)
+{
+    if (!emu_datagrams_of(port))
+        return;
+    drop_all(port);
+    free(emu_datagrams_of(port));
+    port->slots[EMU_PORT_DATAGRAMS] = NULL;
+}
+
+static void end_domain(struct emu_server *server, struct emu_domain *domain)
+{
+    (void)server;
+    emu_offers_end(domain);
+}
+
+static const struct emu_request_row requests[] = {
+    { EMU_MSG_DATAGRAM_POST, EMU_MSG_DATAGRAM_POST, EMU_NEEDS_PORT, answer_post },
+    { EMU_MSG_DATAGRAM_TEST, EMU_MSG_DATAGRAM_TEST, EMU_NEEDS_PORT, answer_test },
+    { EMU_MSG_DATAGRAM_PROBE, EMU_MSG_DATAGRAM_PROBE, EMU_NEEDS_PORT, answer_probe },
+    { EMU_MSG_DATAGRAM_CANCEL, EMU_MSG_DATAGRAM_CANCEL, EMU_NEEDS_PORT, answer_cancel },
+    { EMU_MSG_DATAGRAM_DROP_EP, EMU_MSG_DATAGRAM_DROP_EP, EMU_NEEDS_PORT, answer_drop_ep },
+};
+static const struct emu_message_row messages[] = { { EMU_HOST_DATAGRAM, emu_datagram_host_message } };
+
+const struct emu_part emu_datagrams_part = {
+    .name = "datagrams",
+    .create = create,
+    .destroy = destroy,
+    .requests = requests,
+    .n_requests = EMU_ROWS(requests),
+    .loop = { .round = emu_datagram_look_at_delayed, .next_ns = emu_datagram_next_ns },
+    .hosts = { .messages = messages,
+               .n_messages = EMU_ROWS(messages),
+               .up = emu_datagram_host_up,
+               .down = emu_datagram_host_down },
+    .domains = { .spread = emu_datagram_domain_begins, .end = end_domain },
+    .ports = { .begin = begin_port, .end = end_port },
+    .released = emu_datagram_look_at_all,
+};

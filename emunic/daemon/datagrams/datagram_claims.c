@@ -10,10 +10,10 @@
 
 #include "emunic/abi/control.h"
 #include "emunic/daemon/datagrams/datagram_inner.h"
-#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/peers/sessions.h"
-#include "emunic/daemon/core/port.h"
-#include "emunic/daemon/core/server.h"
+#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/server.h"
 
 static int tell_host(const struct emu_port_end *port, uint32_t host, enum emu_host_datagram_word word, uint64_t number,
                      uint64_t claimer, uint32_t nid, uint32_t instance_id, const struct emu_datagram *d)
@@ -73,7 +73,7 @@ void emu_datagram_offer(struct emu_port_end *port, struct emu_datagram *d)
         d->is_offered = true;
         emu_offers_count(port->domain, d->host, 1);
     } else if (r != -ENOTCONN) {
-        port->server->has_unoffered_datagrams = true;
+        emu_datagrams_in(port->server)->has_unoffered = true;
     }
 }
 
@@ -82,9 +82,9 @@ void emu_datagram_offer_again(struct emu_server *server)
     struct emu_port_end *port;
     struct emu_datagram *d;
 
-    server->has_unoffered_datagrams = false;
+    emu_datagrams_in(server)->has_unoffered = false;
     LIST_FOREACH(port, &server->ports, link) {
-        TAILQ_FOREACH(d, &port->datagrams, link) {
+        TAILQ_FOREACH(d, &emu_datagrams_of(port)->list, link) {
             if (emu_datagram_is_free(d) && !emu_datagram_is_wildcard(d) && d->host != emu_hosts_own(server))
                 emu_datagram_offer(port, d);
         }
@@ -160,7 +160,7 @@ static bool is_claimed(const struct emu_server *server, const struct emu_domain 
     LIST_FOREACH(port, &server->ports, link) {
         if (port->domain != domain || port->nid != said->to_nid || port->instance_id != said->to_instance)
             continue;
-        TAILQ_FOREACH(d, &port->datagrams, link) {
+        TAILQ_FOREACH(d, &emu_datagrams_of(port)->list, link) {
             if (d->claimed && d->claimed->host == host && d->claimed->number == said->number)
                 return true;
         }
@@ -198,7 +198,7 @@ static struct emu_datagram *find_by_number(struct emu_server *server, const stru
     LIST_FOREACH(port, &server->ports, link) {
         if (port->domain != domain || port->nid != nid || port->instance_id != instance_id)
             continue;
-        TAILQ_FOREACH(d, &port->datagrams, link) {
+        TAILQ_FOREACH(d, &emu_datagrams_of(port)->list, link) {
             if (d->number == number) {
                 *port_out = port;
                 return d;
@@ -298,7 +298,7 @@ static void start_anew(struct emu_server *server, struct emu_domain *domain, uin
     LIST_FOREACH(port, &server->ports, link) {
         if (port->domain != domain)
             continue;
-        TAILQ_FOREACH(d, &port->datagrams, link) {
+        TAILQ_FOREACH(d, &emu_datagrams_of(port)->list, link) {
             if (d->state != EMU_DATAGRAM_PENDING)
                 continue;
             if (d->is_offered && d->host == host) {
@@ -359,11 +359,11 @@ void emu_datagram_host_up(struct emu_server *server, uint32_t host)
     struct emu_datagram *d;
 
     LIST_FOREACH(domain, &server->domains, link) {
-        if (domain->offers)
+        if (emu_offers_of(domain))
             emu_offers_set_lost(domain, host, false);
     }
     LIST_FOREACH(port, &server->ports, link) {
-        TAILQ_FOREACH(d, &port->datagrams, link) {
+        TAILQ_FOREACH(d, &emu_datagrams_of(port)->list, link) {
             if (emu_datagram_is_free(d) && !emu_datagram_is_wildcard(d) && d->number != 0 && d->host == host)
                 emu_datagram_offer(port, d);
         }
@@ -383,7 +383,7 @@ void emu_datagram_host_down(struct emu_server *server, uint32_t host)
         emu_offers_set_lost(domain, host, true);
     }
     LIST_FOREACH(port, &server->ports, link) {
-        TAILQ_FOREACH(d, &port->datagrams, link) {
+        TAILQ_FOREACH(d, &emu_datagrams_of(port)->list, link) {
             if (d->state != EMU_DATAGRAM_PENDING || d->number == 0)
                 continue;
             if (!emu_datagram_is_wildcard(d) && d->host == host) {

@@ -12,7 +12,7 @@
 
 #include "emunic/base/clock.h"
 #include "emunic/daemon/datagrams/datagram_inner.h"
-#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/peers/sessions.h"
 
 #define PLACES 1024u
@@ -44,14 +44,14 @@ int emu_offers_begin(struct emu_server *server, struct emu_domain *domain)
     uint32_t n_hosts = emu_hosts_count(server);
     struct emu_offers *offers;
 
-    if (domain->offers)
+    if (emu_offers_of(domain))
         return 0;
     offers = calloc(1, sizeof(*offers) + n_hosts * sizeof(offers->hosts[0]));
     if (!offers)
         return -ENOMEM;
     for (unsigned i = 0; i < PLACES; i++)
         TAILQ_INIT(&offers->places[i]);
-    domain->offers = offers;
+    domain->slots[EMU_DOMAIN_OFFERS] = offers;
     return 0;
 }
 
@@ -75,26 +75,26 @@ static void forget_offers(struct emu_offers *offers, bool is_all, uint32_t host)
 
 void emu_offers_end(struct emu_domain *domain)
 {
-    if (domain->offers)
-        forget_offers(domain->offers, true, 0);
-    free(domain->offers);
-    domain->offers = NULL;
+    if (emu_offers_of(domain))
+        forget_offers(emu_offers_of(domain), true, 0);
+    free(emu_offers_of(domain));
+    domain->slots[EMU_DOMAIN_OFFERS] = NULL;
 }
 
 void emu_offers_forget(struct emu_domain *domain, uint32_t host)
 {
-    forget_offers(domain->offers, false, host);
-    domain->offers->hosts[host].n_here = 0;
+    forget_offers(emu_offers_of(domain), false, host);
+    emu_offers_of(domain)->hosts[host].n_here = 0;
 }
 
 void emu_offers_set_lost(struct emu_domain *domain, uint32_t host, bool is_lost)
 {
-    domain->offers->hosts[host].is_lost = is_lost;
+    emu_offers_of(domain)->hosts[host].is_lost = is_lost;
 }
 
 uint64_t emu_offers_number(struct emu_domain *domain)
 {
-    return ++domain->offers->last_number;
+    return ++emu_offers_of(domain)->last_number;
 }
 
 uint32_t emu_datagram_host_of(const struct emu_server *server, const struct emu_domain *domain, uint32_t nid)
@@ -106,7 +106,7 @@ uint32_t emu_datagram_host_of(const struct emu_server *server, const struct emu_
 
 bool emu_datagram_host_is_lost(const struct emu_domain *domain, uint32_t host)
 {
-    return domain->offers->hosts[host].is_lost;
+    return emu_offers_of(domain)->hosts[host].is_lost;
 }
 
 int emu_datagram_tell_host(struct emu_server *server, const struct emu_domain *domain, uint32_t host,
@@ -122,12 +122,12 @@ int emu_datagram_tell_host(struct emu_server *server, const struct emu_domain *d
 
 bool emu_offers_has_room(const struct emu_domain *domain, uint32_t host)
 {
-    return domain->offers->hosts[host].n_there < EMU_OFFERS_MAX;
+    return emu_offers_of(domain)->hosts[host].n_there < EMU_OFFERS_MAX;
 }
 
 void emu_offers_count(struct emu_domain *domain, uint32_t host, int change)
 {
-    domain->offers->hosts[host].n_there += (uint32_t)change;
+    emu_offers_of(domain)->hosts[host].n_there += (uint32_t)change;
 }
 
 struct emu_far_datagram *emu_far_datagram_create(uint32_t host, const struct emu_host_datagram *message)
@@ -150,26 +150,26 @@ struct emu_far_datagram *emu_far_datagram_create(uint32_t host, const struct emu
 
 int emu_offer_keep(struct emu_domain *domain, struct emu_far_datagram *offer)
 {
-    struct offer_host *host = &domain->offers->hosts[offer->host];
+    struct offer_host *host = &emu_offers_of(domain)->hosts[offer->host];
 
     if (host->n_here >= EMU_OFFERS_MAX)
         return -ENOSPC;
     host->n_here++;
-    TAILQ_INSERT_TAIL(place_of(domain->offers, offer->to_nid, offer->to_instance), offer, link);
+    TAILQ_INSERT_TAIL(place_of(emu_offers_of(domain), offer->to_nid, offer->to_instance), offer, link);
     return 0;
 }
 
 void emu_offer_take(struct emu_domain *domain, struct emu_far_datagram *offer)
 {
-    domain->offers->hosts[offer->host].n_here--;
-    TAILQ_REMOVE(place_of(domain->offers, offer->to_nid, offer->to_instance), offer, link);
+    emu_offers_of(domain)->hosts[offer->host].n_here--;
+    TAILQ_REMOVE(place_of(emu_offers_of(domain), offer->to_nid, offer->to_instance), offer, link);
 }
 
 struct emu_far_datagram *emu_offer_next(const struct emu_domain *domain, const struct emu_far_datagram *offer,
                                         uint32_t nid, uint32_t instance_id)
 {
     struct emu_far_datagram *next =
-        offer ? TAILQ_NEXT(offer, link) : TAILQ_FIRST(place_of(domain->offers, nid, instance_id));
+        offer ? TAILQ_NEXT(offer, link) : TAILQ_FIRST(place_of(emu_offers_of(domain), nid, instance_id));
 
     while (next && (next->to_nid != nid || next->to_instance != instance_id))
         next = TAILQ_NEXT(next, link);

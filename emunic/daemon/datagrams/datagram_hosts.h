@@ -49,6 +49,7 @@
 
 #include "emunic/abi/abi.h"
 #include "emunic/abi/host_datagram.h"
+#include "emunic/daemon/world/domain.h"
 
 struct emu_domain;
 struct emu_offers;
@@ -72,12 +73,18 @@ struct emu_far_datagram {
 
 /* ---- what host_domains.c and domain.c call ---- */
 
+/* What a domain has of them; NULL until needed. */
+static inline struct emu_offers *emu_offers_of(const struct emu_domain *domain)
+{
+    return domain->slots[EMU_DOMAIN_OFFERS];
+}
+
 /* The domain is new here, or has a new number: what others have told of it is lost. */
 void emu_datagram_domain_begins(struct emu_server *server, struct emu_domain *domain);
 /* The domain ends; its ports have gone. */
 void emu_offers_end(struct emu_domain *domain);
 
-/* ---- what hosts.c calls ---- */
+/* ---- for the part ---- */
 
 /* False: the message makes no sense. */
 bool emu_datagram_host_message(struct emu_server *server, uint32_t host, const uint8_t *message, uint32_t length_bytes);

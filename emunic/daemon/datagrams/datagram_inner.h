@@ -12,6 +12,7 @@
 
 #include "emunic/abi/abi.h"
 #include "emunic/abi/control.h"
+#include "emunic/daemon/world/port.h"
 
 struct emu_domain;
 struct emu_far_datagram;
@@ -43,6 +44,31 @@ struct emu_datagram {
     uint8_t in[EMU_DATAGRAM_MAX];
     uint8_t out[EMU_DATAGRAM_MAX];
 };
+
+TAILQ_HEAD(emu_datagram_list, emu_datagram);
+
+/* What a port has of them. */
+struct emu_datagram_port {
+    struct emu_datagram_list list; /* owned, oldest first */
+    uint32_t n;
+    uint64_t delayed_until_ns; /* when the first of those that a fault delays may pair; 0 none */
+};
+
+/* What the server has of them. */
+struct emu_datagrams {
+    uint32_t n_delayed;
+    bool has_unoffered; /* some wait for room in the queue to another host */
+};
+
+static inline struct emu_datagram_port *emu_datagrams_of(const struct emu_port_end *port)
+{
+    return port->slots[EMU_PORT_DATAGRAMS];
+}
+
+static inline struct emu_datagrams *emu_datagrams_in(const struct emu_server *server)
+{
+    return server->slots[EMU_SERVER_DATAGRAMS];
+}
 
 /* Is it over, but for being collected? */
 static inline bool emu_datagram_is_final(const struct emu_datagram *d)
@@ -86,12 +112,18 @@ void emu_datagram_match(struct emu_port_end *port, struct emu_datagram *d);
 void emu_datagram_match_offer(struct emu_server *server, struct emu_domain *domain, struct emu_far_datagram *offered);
 /* A directed one of `port` does not face offers of its target any more: they are free for wildcards. */
 void emu_datagram_match_offers_of(struct emu_port_end *port, uint32_t nid, uint32_t instance_id);
+/* Lets delayed datagrams pair whose time has come, and offers those to other hosts that there was no room for. */
+unsigned emu_datagram_look_at_delayed(struct emu_server *server);
+/* The network has changed: lets those pair that have a way now. */
+void emu_datagram_look_at_all(struct emu_server *server);
+/* When the first delayed one may pair; UINT64_MAX: none is. */
+uint64_t emu_datagram_next_ns(const struct emu_server *server);
 /* A new one cannot pair before; UINT64_MAX never; 0 at once. */
 void emu_datagram_delay(struct emu_port_end *port, struct emu_datagram *d, uint64_t not_before_ns);
 /* A delayed datagram's time has come, or it goes. */
 void emu_datagram_end_delay(struct emu_port_end *port, struct emu_datagram *d);
 
-/* ---- hosts/datagram_claims.c; nothing on a machine of one host ---- */
+/* ---- datagram_claims.c; nothing on a machine of one host ---- */
 
 /* May there be a new one, which is offered if it is for another host? */
 bool emu_datagram_has_room(struct emu_port_end *port, const struct emu_msg_datagram *wanted);

@@ -16,12 +16,12 @@
 
 #include "emunic/base/clock.h"
 #include "emunic/daemon/datagrams/datagram_inner.h"
-#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/datagrams/datagram_hosts.h"
 #include "emunic/daemon/peers/sessions.h"
-#include "emunic/daemon/network/network.h"
-#include "emunic/daemon/core/port.h"
-#include "emunic/daemon/core/server.h"
+#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/server.h"
+#include "emunic/daemon/world/ways.h"
 
 static bool points_at(const struct emu_datagram *d, const struct emu_port_end *port)
 {
@@ -31,7 +31,7 @@ static bool points_at(const struct emu_datagram *d, const struct emu_port_end *p
 /* A datagram is a packet: it waits while the network has no way for it. */
 static bool is_in_reach(const struct emu_port_end *port, uint32_t nid)
 {
-    return !port->domain->is_routed_around ||
+    return !port->domain->paths.is_routed_around ||
            (!emu_network_is_quiesced(port->server) && emu_network_reaches(port->server, port->nid, nid));
 }
 
@@ -42,7 +42,7 @@ static struct emu_datagram *find_partner(struct emu_port_end *peer, uint32_t nid
     struct emu_datagram *wildcard = NULL;
     struct emu_datagram *d;
 
-    TAILQ_FOREACH(d, &peer->datagrams, link) {
+    TAILQ_FOREACH(d, &emu_datagrams_of(peer)->list, link) {
         if (!emu_datagram_is_free(d) || d == mine)
             continue;
         if (emu_datagram_points_to(d, nid, instance_id))
@@ -116,7 +116,7 @@ static bool is_faced(const struct emu_port_end *port, const struct emu_far_datag
     LIST_FOREACH(p, &port->server->ports, link) {
         if (p->domain != port->domain || p->nid != port->nid || p->instance_id != port->instance_id)
             continue;
-        TAILQ_FOREACH(d, &p->datagrams, link) {
+        TAILQ_FOREACH(d, &emu_datagrams_of(p)->list, link) {
             if (d->state == EMU_DATAGRAM_PENDING && d->not_before_ns == 0 &&
                 emu_datagram_points_to(d, offered->nid, offered->instance_id))
                 return true;
@@ -151,7 +151,7 @@ static void match_wildcard(struct emu_port_end *port, struct emu_datagram *d)
 
         if (peer->domain != port->domain || !is_in_reach(port, peer->nid))
             continue;
-        TAILQ_FOREACH(other, &peer->datagrams, link) {
+        TAILQ_FOREACH(other, &emu_datagrams_of(peer)->list, link) {
             if (!emu_datagram_is_free(other) || !points_at(other, port))
                 continue;
             if (!first || other->posted_ns < first->posted_ns) {
@@ -218,15 +218,15 @@ void emu_datagram_delay(struct emu_port_end *port, struct emu_datagram *d, uint6
     d->not_before_ns = not_before_ns;
     if (not_before_ns == 0 || not_before_ns == UINT64_MAX)
         return;
-    port->server->n_delayed_datagrams++;
-    if (port->fault.datagram_at_ns == 0 || not_before_ns < port->fault.datagram_at_ns)
-        port->fault.datagram_at_ns = not_before_ns;
+    emu_datagrams_in(port->server)->n_delayed++;
+    if (emu_datagrams_of(port)->delayed_until_ns == 0 || not_before_ns < emu_datagrams_of(port)->delayed_until_ns)
+        emu_datagrams_of(port)->delayed_until_ns = not_before_ns;
 }
 
 void emu_datagram_end_delay(struct emu_port_end *port, struct emu_datagram *d)
 {
     if (d->not_before_ns != 0 && d->not_before_ns != UINT64_MAX)
-        port->server->n_delayed_datagrams--;
+        emu_datagrams_in(port->server)->n_delayed--;
     d->not_before_ns = 0;
 }
 
@@ -235,34 +235,52 @@ static void look_at_port(struct emu_port_end *port, uint64_t now_ns)
 {
     struct emu_datagram *d;
 
-    port->fault.datagram_at_ns = 0;
-    TAILQ_FOREACH(d, &port->datagrams, link) {
+    emu_datagrams_of(port)->delayed_until_ns = 0;
+    TAILQ_FOREACH(d, &emu_datagrams_of(port)->list, link) {
         if (d->not_before_ns == 0 || d->not_before_ns == UINT64_MAX)
             continue;
         if (d->not_before_ns <= now_ns) {
             emu_datagram_end_delay(port, d);
             if (emu_datagram_is_free(d))
                 emu_datagram_match(port, d);
-        } else if (port->fault.datagram_at_ns == 0 || d->not_before_ns < port->fault.datagram_at_ns) {
-            port->fault.datagram_at_ns = d->not_before_ns;
+        } else if (emu_datagrams_of(port)->delayed_until_ns == 0 ||
+                   d->not_before_ns < emu_datagrams_of(port)->delayed_until_ns) {
+            emu_datagrams_of(port)->delayed_until_ns = d->not_before_ns;
         }
     }
 }
 
-void emu_datagram_look_at_delayed(struct emu_server *server)
+unsigned emu_datagram_look_at_delayed(struct emu_server *server)
 {
     struct emu_port_end *port;
     uint64_t now_ns;
 
-    if (server->has_unoffered_datagrams)
+    if (emu_datagrams_in(server)->has_unoffered)
         emu_datagram_offer_again(server);
-    if (server->n_delayed_datagrams == 0)
-        return;
+    if (emu_datagrams_in(server)->n_delayed == 0)
+        return 0;
     now_ns = emu_clock_ns();
     LIST_FOREACH(port, &server->ports, link) {
-        if (port->fault.datagram_at_ns != 0 && port->fault.datagram_at_ns <= now_ns)
+        if (emu_datagrams_of(port)->delayed_until_ns != 0 && emu_datagrams_of(port)->delayed_until_ns <= now_ns)
             look_at_port(port, now_ns);
     }
+    return 0;
+}
+
+uint64_t emu_datagram_next_ns(const struct emu_server *server)
+{
+    uint64_t next_ns = UINT64_MAX;
+    const struct emu_port_end *port;
+
+    if (emu_datagrams_in(server)->n_delayed == 0)
+        return next_ns;
+    LIST_FOREACH(port, &server->ports, link) {
+        uint64_t until_ns = emu_datagrams_of(port)->delayed_until_ns;
+
+        if (until_ns != 0 && until_ns < next_ns)
+            next_ns = until_ns;
+    }
+    return next_ns;
 }
 
 void emu_datagram_look_at_all(struct emu_server *server)
@@ -272,7 +290,7 @@ void emu_datagram_look_at_all(struct emu_server *server)
 
     /* A wildcard pairs when the one that points at it is looked at, unless that is on another host. */
     LIST_FOREACH(port, &server->ports, link) {
-        TAILQ_FOREACH(d, &port->datagrams, link) {
+        TAILQ_FOREACH(d, &emu_datagrams_of(port)->list, link) {
             if (emu_datagram_is_free(d) && (emu_hosts_are_several(server) || !emu_datagram_is_wildcard(d)))
                 emu_datagram_match(port, d);
         }

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #include "emunic/abi/error.h"
-#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/errors/error_stream.h"
 #include "emunic/daemon/peers/lists.h"
 #include "emunic/daemon/peers/sessions.h"
@@ -28,22 +28,28 @@ struct emu_error_hosts {
     struct listener hosts[];
 };
 
+static struct emu_error_hosts *others_of(const struct emu_server *server)
+{
+    return server->slots[EMU_SERVER_ERROR_HOSTS];
+}
+
 int emu_error_hosts_create(struct emu_server *server)
 {
-    server->error_hosts =
-        calloc(1, sizeof(*server->error_hosts) + emu_hosts_count(server) * sizeof(server->error_hosts->hosts[0]));
-    return server->error_hosts ? 0 : -ENOMEM;
+    struct emu_error_hosts *hosts = calloc(1, sizeof(*hosts) + emu_hosts_count(server) * sizeof(hosts->hosts[0]));
+
+    server->slots[EMU_SERVER_ERROR_HOSTS] = hosts;
+    return hosts ? 0 : -ENOMEM;
 }
 
 void emu_error_hosts_destroy(struct emu_server *server)
 {
-    free(server->error_hosts);
-    server->error_hosts = NULL;
+    free(others_of(server));
+    server->slots[EMU_SERVER_ERROR_HOSTS] = NULL;
 }
 
 bool emu_error_others_listen(const struct emu_server *server)
 {
-    return server->error_hosts && server->error_hosts->n_listening > 0;
+    return others_of(server)->n_listening > 0;
 }
 
 void emu_error_tell_others(struct emu_server *server, const struct emu_domain *domain,
@@ -57,7 +63,7 @@ void emu_error_tell_others(struct emu_server *server, const struct emu_domain *d
     if (!emu_error_others_listen(server) || domain->common_number == 0)
         return;
     for (uint32_t i = 0; i < emu_hosts_count(server); i++) {
-        struct listener *listener = &server->error_hosts->hosts[i];
+        struct listener *listener = &others_of(server)->hosts[i];
 
         if (!listener->listens)
             continue;
@@ -74,43 +80,46 @@ void emu_error_tell_listening(struct emu_server *server, uint32_t host, uint64_t
 {
     const uint64_t word = listens;
 
-    emu_admin_send(server, host, EMU_HOST_ADMIN_LISTEN, 0, token, &word, 1);
+    emu_list_send(server, &(struct emu_list_head){ .host = host, .op = EMU_HOST_ADMIN_LISTEN, .token = token }, &word,
+                  1);
 }
 
 static void set_listening(struct emu_server *server, uint32_t host, bool listens)
 {
-    struct listener *listener = &server->error_hosts->hosts[host];
+    struct listener *listener = &others_of(server)->hosts[host];
 
     if (listener->listens == listens)
         return;
     *listener = (struct listener){ .listens = listens };
     if (listens)
-        server->error_hosts->n_listening++;
+        others_of(server)->n_listening++;
     else
-        server->error_hosts->n_listening--;
+        others_of(server)->n_listening--;
     emu_error_watch_all(server);
 }
 
-bool emu_error_host_listens(struct emu_server *server, uint32_t host, uint64_t token, struct emu_words *words)
+bool emu_error_host_listens(struct emu_server *server, uint32_t host, struct emu_list *list)
 {
+    struct emu_words *words = &list->words;
     bool listens = emu_words_take(words, 1) != 0;
 
     if (words->is_bad || words->left != 0)
         return false;
     set_listening(server, host, listens);
-    if (token != 0)
-        emu_admin_send(server, host, EMU_HOST_ADMIN_HEARS, 0, token, NULL, 0);
+    if (list->token != 0)
+        emu_list_send(server, &(struct emu_list_head){ .host = host, .op = EMU_HOST_ADMIN_HEARS, .token = list->token },
+                      NULL, 0);
     return true;
 }
 
 /* A host speaks of its own nodes. */
-bool emu_error_take_event(struct emu_server *server, uint32_t host, struct emu_words *words)
+bool emu_error_take_event(struct emu_server *server, uint32_t host, struct emu_list *list)
 {
     struct emu_host_error error;
     const struct emu_domain *domain;
     uint32_t node;
 
-    if (!emu_host_error_take(words, &error))
+    if (!emu_host_error_take(&list->words, &error))
         return false;
     domain = emu_hosts_find_domain(server, error.domain);
     if (!domain)
@@ -125,7 +134,7 @@ bool emu_error_take_event(struct emu_server *server, uint32_t host, struct emu_w
 
 void emu_error_host_up(struct emu_server *server, uint32_t host)
 {
-    if (!LIST_EMPTY(&server->error_subs))
+    if (emu_error_is_heard_here(server))
         emu_error_tell_listening(server, host, 0, true);
 }
 

@@ -12,7 +12,7 @@
 struct emu_domain;
 struct emu_error_record;
 struct emu_server;
-struct emu_words;
+struct emu_list;
 
 int emu_error_hosts_create(struct emu_server *server);
 void emu_error_hosts_destroy(struct emu_server *server);
@@ -25,9 +25,9 @@ void emu_error_tell_others(struct emu_server *server, const struct emu_domain *d
 /* Subscribers here listen from now on, or none does: tells a host. It says that it has heard, unless the token is 0. */
 void emu_error_tell_listening(struct emu_server *server, uint32_t host, uint64_t token, bool listens);
 
-/* For admin.c. False: the message makes no sense. */
-bool emu_error_host_listens(struct emu_server *server, uint32_t host, uint64_t token, struct emu_words *words);
-bool emu_error_take_event(struct emu_server *server, uint32_t host, struct emu_words *words);
+/* For the part. False: the list makes no sense. */
+bool emu_error_host_listens(struct emu_server *server, uint32_t host, struct emu_list *list);
+bool emu_error_take_event(struct emu_server *server, uint32_t host, struct emu_list *list);
 void emu_error_host_up(struct emu_server *server, uint32_t host);
 void emu_error_host_down(struct emu_server *server, uint32_t host);
 

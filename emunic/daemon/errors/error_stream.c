@@ -30,11 +30,12 @@
 
 #include "emunic/abi/command.h"
 #include "emunic/abi/event.h"
+#include "emunic/abi/host_admin.h"
 #include "emunic/daemon/core/connection.h"
-#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/errors/error_hosts.h"
 #include "emunic/daemon/peers/sessions.h"
-#include "emunic/daemon/core/port.h"
+#include "emunic/daemon/world/port.h"
 
 #define SUBSCRIPTIONS_MAX 256u /* of one user */
 #define RING_FIRST        16u
@@ -55,11 +56,23 @@ struct emu_error_sub {
     uint32_t serial;
 };
 
+LIST_HEAD(subs, emu_error_sub);
+
+static struct subs *subs_of(const struct emu_server *server)
+{
+    return server->slots[EMU_SERVER_ERRORS];
+}
+
+bool emu_error_is_heard_here(const struct emu_server *server)
+{
+    return !LIST_EMPTY(subs_of(server));
+}
+
 /* ---- events ---- */
 
 static bool is_watched(const struct emu_server *server)
 {
-    return !LIST_EMPTY(&server->error_subs) || emu_error_others_listen(server);
+    return !LIST_EMPTY(subs_of(server)) || emu_error_others_listen(server);
 }
 
 static uint8_t category_of(unsigned status)
@@ -141,7 +154,7 @@ void emu_error_lose(struct emu_server *server, uint32_t n_lost)
 {
     struct emu_error_sub *sub;
 
-    LIST_FOREACH(sub, &server->error_subs, link)
+    LIST_FOREACH(sub, subs_of(server), link)
         sub->serial += n_lost;
 }
 
@@ -149,12 +162,12 @@ void emu_error_tell_here(struct emu_server *server, const struct emu_domain *dom
 {
     struct emu_error_sub *sub;
 
-    if (LIST_EMPTY(&server->error_subs))
+    if (LIST_EMPTY(subs_of(server)))
         return;
     record.ptag = (uint8_t)domain->ptag;
     if (record.timestamp_ns == 0)
         record.timestamp_ns = now_since_1970_ns();
-    LIST_FOREACH(sub, &server->error_subs, link) {
+    LIST_FOREACH(sub, subs_of(server), link) {
         if (wants(sub, domain, record.category))
             put(sub, &record);
     }
@@ -204,22 +217,23 @@ void emu_error_take_report(const struct emu_port_end *port, const struct emu_cmd
 /* ---- subscriptions ---- */
 
 /* The direct path reports failures while anybody listens. */
+static int watch_domain(struct emu_server *server, struct emu_domain *domain)
+{
+    if (!domain->table)
+        return 0;
+    if (!is_watched(server))
+        atomic_fetch_and(&domain->table->flags, ~EMU_TABLE_WATCHED);
+    else
+        atomic_fetch_or(&domain->table->flags, EMU_TABLE_WATCHED);
+    return 0;
+}
+
 void emu_error_watch_all(struct emu_server *server)
 {
     struct emu_domain *domain;
 
     LIST_FOREACH(domain, &server->domains, link)
-        emu_error_watch_domain(server, domain);
-}
-
-void emu_error_watch_domain(const struct emu_server *server, struct emu_domain *domain)
-{
-    if (!domain->table)
-        return;
-    if (!is_watched(server))
-        atomic_fetch_and(&domain->table->flags, ~EMU_TABLE_WATCHED);
-    else
-        atomic_fetch_or(&domain->table->flags, EMU_TABLE_WATCHED);
+        watch_domain(server, domain);
 }
 
 static bool is_privileged(const struct emu_connection *c)
@@ -232,7 +246,7 @@ static uint32_t count_of(const struct emu_server *server, uid_t uid)
     const struct emu_error_sub *sub;
     uint32_t n = 0;
 
-    LIST_FOREACH(sub, &server->error_subs, link)
+    LIST_FOREACH(sub, subs_of(server), link)
         n += sub->uid == uid;
     return n;
 }
@@ -244,7 +258,7 @@ int emu_error_open(struct emu_connection *c, const struct emu_msg_errors *asked)
     struct emu_error_sub *sub;
     int r;
 
-    if (c->errors)
+    if (c->subscription)
         return -EALREADY;
     if ((asked->flags & ~EMU_ERRORS_ALL) != 0 || asked->mask > 0xff)
         return -EINVAL;
@@ -266,25 +280,25 @@ int emu_error_open(struct emu_connection *c, const struct emu_msg_errors *asked)
         free(sub);
         return r;
     }
-    LIST_INSERT_HEAD(&c->server->error_subs, sub, link);
-    c->errors = sub;
+    LIST_INSERT_HEAD(subs_of(c->server), sub, link);
+    c->subscription = sub;
     emu_error_watch_all(c->server);
     return sub->event_fd;
 }
 
 void emu_error_close(struct emu_connection *c)
 {
-    struct emu_error_sub *sub = c->errors;
+    struct emu_error_sub *sub = c->subscription;
 
     if (!sub)
         return;
-    c->errors = NULL;
+    c->subscription = NULL;
     LIST_REMOVE(sub, link);
     close(sub->event_fd);
     free(sub->ring);
     free(sub);
     emu_error_watch_all(c->server);
-    for (uint32_t i = 0; LIST_EMPTY(&c->server->error_subs) && i < emu_hosts_count(c->server); i++) {
+    for (uint32_t i = 0; LIST_EMPTY(subs_of(c->server)) && i < emu_hosts_count(c->server); i++) {
         if (i != emu_hosts_own(c->server) && emu_hosts_is_up(c->server, i))
             emu_error_tell_listening(c->server, i, 0, false);
     }
@@ -305,14 +319,16 @@ static void fetch(struct emu_error_sub *sub, struct emu_msg_errors *asked)
         return; /* its owner has read it already */
 }
 
-int emu_error_request(struct emu_connection *c, uint16_t type, struct emu_msg_errors *asked)
+static int answer(struct emu_request *request)
 {
-    struct emu_error_sub *sub = c->errors;
+    const struct emu_connection *c = request->connection;
+    struct emu_msg_errors *asked = &request->msg->errors;
+    struct emu_error_sub *sub = c->subscription;
     uint32_t old;
 
     if (!sub)
         return -ENOTCONN;
-    switch (type) {
+    switch (request->msg->type) {
     case EMU_MSG_ERRORS_MASK:
         if (asked->mask > 0xff)
             return -EINVAL;
@@ -333,3 +349,52 @@ int emu_error_request(struct emu_connection *c, uint16_t type, struct emu_msg_er
         return 0;
     }
 }
+
+/* ---- the part ---- */
+
+static int create(struct emu_server *server, const struct emu_server_options *options, struct emu_complaint *why)
+{
+    struct subs *subs = malloc(sizeof(*subs));
+
+    (void)options;
+    (void)why;
+    if (!subs)
+        return -ENOMEM;
+    LIST_INIT(subs);
+    server->slots[EMU_SERVER_ERRORS] = subs;
+    return emu_error_hosts_create(server);
+}
+
+/* The subscriptions have gone with their connections. */
+static void destroy(struct emu_server *server)
+{
+    emu_error_hosts_destroy(server);
+    free(subs_of(server));
+    server->slots[EMU_SERVER_ERRORS] = NULL;
+}
+
+static void port_end(struct emu_port_end *port)
+{
+    if (port->connection->hung_up)
+        emu_error_tell_port(port, EMU_ERROR_PORT_DIED, EMU_ERROR_CRITICAL, (uint64_t)port->member->pid, 0);
+}
+
+static const struct emu_request_row requests[] = {
+    { EMU_MSG_ERRORS_MASK, EMU_MSG_ERRORS_FETCH, EMU_NEEDS_CONTROL, answer },
+};
+static const struct emu_list_row lists[] = {
+    { EMU_HOST_ADMIN_LISTEN, emu_error_host_listens },
+    { EMU_HOST_ADMIN_ERROR, emu_error_take_event },
+};
+
+const struct emu_part emu_errors_part = {
+    .name = "errors",
+    .create = create,
+    .destroy = destroy,
+    .requests = requests,
+    .n_requests = EMU_ROWS(requests),
+    .hosts = { .lists = lists, .n_lists = EMU_ROWS(lists), .up = emu_error_host_up, .down = emu_error_host_down },
+    .domains = { .begin = watch_domain },
+    .ports = { .end = port_end },
+    .connection_end = emu_error_close,
+};

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "emunic/abi/error.h"
+#include "emunic/daemon/core/part.h"
 
 struct emu_cmd;
 struct emu_connection;
@@ -29,13 +30,17 @@ void emu_error_tell_port(const struct emu_port_end *port, uint16_t code, uint8_t
                          uint32_t rule);
 /* An EMU_OP_REPORT command. */
 void emu_error_take_report(const struct emu_port_end *port, const struct emu_cmd *cmd);
-/* Tells the members whether anybody listens. */
-void emu_error_watch_domain(const struct emu_server *server, struct emu_domain *domain);
+/* Tells the members of all domains whether anybody listens. */
 void emu_error_watch_all(struct emu_server *server);
-/* The connection becomes a subscription. The descriptor to pass on, or negative errno. */
+/* Does anybody listen here? */
+bool emu_error_is_heard_here(const struct emu_server *server);
+/*
+ * The connection becomes a subscription. The descriptor to pass on, or negative errno. Other hosts have to be told
+ * then (error_hosts.h).
+ */
 int emu_error_open(struct emu_connection *connection, const struct emu_msg_errors *asked);
 void emu_error_close(struct emu_connection *connection);
-/* EMU_MSG_ERRORS_MASK, _PTAG, _FETCH */
-int emu_error_request(struct emu_connection *connection, uint16_t type, struct emu_msg_errors *asked);
+
+extern const struct emu_part emu_errors_part;
 
 #endif

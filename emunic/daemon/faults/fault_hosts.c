@@ -12,11 +12,11 @@
 #include <string.h>
 
 #include "emunic/abi/portals.h"
-#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/faults/fault_rules.h"
 #include "emunic/daemon/peers/lists.h"
 #include "emunic/daemon/peers/sessions.h"
-#include "emunic/daemon/core/port.h"
+#include "emunic/daemon/world/port.h"
 #include "emunic/daemon/portals/portals.h"
 #include "emunic/daemon/portals/portals_inner.h"
 #include "emunic/engine/transaction.h"
@@ -56,19 +56,21 @@ static struct emu_host_target target_of(const struct emu_port_end *port, const s
 
 static uint64_t new_token(struct emu_port_end *port)
 {
-    return (++port->server->fault_questions << 16) | port->index;
+    struct emu_faults *faults = port->server->slots[EMU_SERVER_FAULTS];
+
+    return (++faults->questions << 16) | port->index;
 }
 
 bool emu_fault_ask_owner(struct emu_port_end *port, const struct emu_cmd *cmd, bool *has_owner_out,
                          uint32_t *instance_id_out)
 {
-    struct emu_fault_question *q = &port->fault.question;
+    struct emu_fault_question *q = &emu_fault_state_of(port)->question;
     struct emu_host_target target;
     uint64_t words[EMU_HOST_TARGET_WORDS];
 
-    if (!q->is_asked || q->place != port->head) {
+    if (!q->is_asked || q->place != port->ring.head) {
         target = target_of(port, cmd, 0);
-        *q = (struct emu_fault_question){ .place = port->head,
+        *q = (struct emu_fault_question){ .place = port->ring.head,
                                           .host = emu_hosts_of_node(port->domain, node_of(port, cmd)) };
         if (!emu_hosts_is_up(port->server, q->host)) {
             *has_owner_out = false;
@@ -77,7 +79,9 @@ bool emu_fault_ask_owner(struct emu_port_end *port, const struct emu_cmd *cmd, b
         q->token = new_token(port);
         q->is_asked = true;
         emu_host_target_put(words, &target);
-        emu_admin_send(port->server, q->host, EMU_HOST_ADMIN_WHO, 0, q->token, words, EMU_HOST_TARGET_WORDS);
+        emu_list_send(port->server,
+                      &(struct emu_list_head){ .host = q->host, .op = EMU_HOST_ADMIN_WHO, .token = q->token }, words,
+                      EMU_HOST_TARGET_WORDS);
         emu_hosts_owe(port->server, q->host);
     }
     if (!q->is_answered)
@@ -94,19 +98,22 @@ void emu_fault_kill_there(struct emu_port_end *port, const struct emu_cmd *cmd, 
     uint64_t words[EMU_HOST_TARGET_WORDS];
 
     emu_host_target_put(words, &target);
-    emu_admin_send(port->server, emu_hosts_of_node(port->domain, node_of(port, cmd)), EMU_HOST_ADMIN_KILL, 0, 0, words,
-                   EMU_HOST_TARGET_WORDS);
+    emu_list_send(port->server,
+                  &(struct emu_list_head){ .host = emu_hosts_of_node(port->domain, node_of(port, cmd)),
+                                           .op = EMU_HOST_ADMIN_KILL },
+                  words, EMU_HOST_TARGET_WORDS);
 }
 
 static void take_answer(struct emu_port_end *port, bool has_owner, uint32_t instance_id)
 {
-    port->fault.question.is_answered = true;
-    port->fault.question.has_owner = has_owner;
-    port->fault.question.instance_id = instance_id;
+    emu_fault_state_of(port)->question.is_answered = true;
+    emu_fault_state_of(port)->question.has_owner = has_owner;
+    emu_fault_state_of(port)->question.instance_id = instance_id;
 }
 
-bool emu_fault_owner(struct emu_server *server, uint32_t host, uint64_t token, struct emu_words *words)
+bool emu_fault_owner(struct emu_server *server, uint32_t host, struct emu_list *list)
 {
+    struct emu_words *words = &list->words;
     bool has_owner = emu_words_take(words, 1) != 0;
     uint32_t instance_id = (uint32_t)emu_words_take(words, UINT32_MAX);
     struct emu_port_end *port;
@@ -115,9 +122,9 @@ bool emu_fault_owner(struct emu_server *server, uint32_t host, uint64_t token, s
         return false;
     emu_hosts_pay(server, host);
     LIST_FOREACH(port, &server->ports, link) {
-        const struct emu_fault_question *q = &port->fault.question;
+        const struct emu_fault_question *q = &emu_fault_state_of(port)->question;
 
-        if (q->is_asked && !q->is_answered && q->token == token && q->host == host)
+        if (q->is_asked && !q->is_answered && q->token == list->token && q->host == host)
             take_answer(port, has_owner, instance_id);
     }
     return true;
@@ -128,7 +135,7 @@ void emu_fault_host_down(struct emu_server *server, uint32_t host)
     struct emu_port_end *port;
 
     LIST_FOREACH(port, &server->ports, link) {
-        const struct emu_fault_question *q = &port->fault.question;
+        const struct emu_fault_question *q = &emu_fault_state_of(port)->question;
 
         if (q->is_asked && !q->is_answered && q->host == host)
             take_answer(port, false, 0);
@@ -177,8 +184,9 @@ static struct emu_port_end *find_owner(const struct emu_domain *domain, const st
     return atomic_load_explicit(&md->state, memory_order_relaxed) ? domain->ports[md->port] : NULL;
 }
 
-bool emu_fault_who(struct emu_server *server, uint32_t host, uint64_t token, struct emu_words *words)
+bool emu_fault_who(struct emu_server *server, uint32_t host, struct emu_list *list)
 {
+    struct emu_words *words = &list->words;
     const struct emu_port_end *owner;
     struct emu_host_target target;
     struct emu_domain *domain;
@@ -189,17 +197,18 @@ bool emu_fault_who(struct emu_server *server, uint32_t host, uint64_t token, str
     owner = domain ? find_owner(domain, &target) : NULL;
     said[0] = owner != NULL;
     said[1] = owner ? owner->instance_id : 0;
-    emu_admin_send(server, host, EMU_HOST_ADMIN_OWNER, 0, token, said, OWNER_WORDS);
+    emu_list_send(server, &(struct emu_list_head){ .host = host, .op = EMU_HOST_ADMIN_OWNER, .token = list->token },
+                  said, OWNER_WORDS);
     return true;
 }
 
-bool emu_fault_kill(struct emu_server *server, uint32_t host, struct emu_words *words)
+bool emu_fault_kill(struct emu_server *server, uint32_t host, struct emu_list *list)
 {
     struct emu_host_target target;
     struct emu_port_end *owner;
     struct emu_domain *domain;
 
-    if (!take_target(server, host, words, &target, &domain))
+    if (!take_target(server, host, &list->words, &target, &domain))
         return false;
     if (!domain)
         return true;

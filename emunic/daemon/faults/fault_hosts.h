@@ -11,7 +11,7 @@
 struct emu_cmd;
 struct emu_port_end;
 struct emu_server;
-struct emu_words;
+struct emu_list;
 
 /* What a port wants to know of the command at the head of its ring. */
 struct emu_fault_question {
@@ -30,10 +30,10 @@ bool emu_fault_ask_owner(struct emu_port_end *port, const struct emu_cmd *cmd, b
 /* Ends the process that the command's target belongs to, on another host. */
 void emu_fault_kill_there(struct emu_port_end *port, const struct emu_cmd *cmd, uint32_t rule);
 
-/* For admin.c. False: the message makes no sense. */
-bool emu_fault_who(struct emu_server *server, uint32_t host, uint64_t token, struct emu_words *words);
-bool emu_fault_owner(struct emu_server *server, uint32_t host, uint64_t token, struct emu_words *words);
-bool emu_fault_kill(struct emu_server *server, uint32_t host, struct emu_words *words);
+/* For the part. False: the list makes no sense. */
+bool emu_fault_who(struct emu_server *server, uint32_t host, struct emu_list *list);
+bool emu_fault_owner(struct emu_server *server, uint32_t host, struct emu_list *list);
+bool emu_fault_kill(struct emu_server *server, uint32_t host, struct emu_list *list);
 void emu_fault_host_down(struct emu_server *server, uint32_t host);
 
 #endif

@@ -35,11 +35,14 @@
 #include "emunic/abi/event.h"
 #include "emunic/base/clock.h"
 #include "emunic/daemon/ce/ce.h"
-#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/core/connection.h"
+#include "emunic/daemon/core/domain_life.h"
 #include "emunic/daemon/errors/error_stream.h"
 #include "emunic/daemon/injection/injection.h"
-#include "emunic/daemon/core/port.h"
+#include "emunic/daemon/world/port.h"
 #include "emunic/daemon/portals/portals.h"
+#include "emunic/daemon/orders/order_request.h"
 #include "emunic/daemon/world/word_list.h"
 #include "emunic/engine/fault.h"
 #include "emunic/engine/transaction.h"
@@ -57,6 +60,17 @@ struct emu_fault_set {
     uint32_t n_rules;
     uint32_t next_id;
 };
+
+static struct emu_fault_set *set_of(const struct emu_domain *domain)
+{
+    return domain->slots[EMU_DOMAIN_FAULTS];
+}
+
+static void keep_set(struct emu_domain *domain, struct emu_fault_set *set)
+{
+    domain->slots[EMU_DOMAIN_FAULTS] = set;
+    domain->paths.has_faults = set != NULL;
+}
 
 /* ---- rules ---- */
 
@@ -119,14 +133,14 @@ static void tell_rules(struct emu_server *server, const struct emu_domain *domai
 {
     struct emu_error_record record = { .code = EMU_ERROR_RULES, .category = EMU_ERROR_INFORMATIONAL };
 
-    record.info[2] = domain->faults ? domain->faults->n_rules : 0;
+    record.info[2] = set_of(domain) ? set_of(domain)->n_rules : 0;
     emu_error_tell_here(server, domain, record);
 }
 
 int emu_fault_check_rules(const struct emu_domain *domain, const struct emu_fault_rule *rules, uint32_t n_rules,
                           bool appends)
 {
-    const struct emu_fault_set *old = domain->faults;
+    const struct emu_fault_set *old = set_of(domain);
 
     if (n_rules == 0 || n_rules + (appends && old ? old->n_rules : 0) > EMU_FAULT_RULES_MAX)
         return n_rules == 0 ? -EINVAL : -ENOSPC;
@@ -140,7 +154,7 @@ int emu_fault_check_rules(const struct emu_domain *domain, const struct emu_faul
 int emu_fault_set_rules(struct emu_server *server, struct emu_domain *domain, const struct emu_fault_rule *rules,
                         uint32_t n_rules, bool appends)
 {
-    struct emu_fault_set *old = domain->faults;
+    struct emu_fault_set *old = set_of(domain);
     struct emu_fault_set *set = NULL;
     int r = emu_fault_check_rules(domain, rules, n_rules, appends);
 
@@ -151,7 +165,7 @@ int emu_fault_set_rules(struct emu_server *server, struct emu_domain *domain, co
     if (appends && old)
         old->n_rules = 0; /* its counts have moved */
     free_set(old);
-    domain->faults = set;
+    keep_set(domain, set);
     emu_domain_set_path(domain);
     tell_rules(server, domain);
     emu_log(EMU_LOG_INFO, "domain %u: %u fault rules", domain->id, set->n_rules);
@@ -160,7 +174,7 @@ int emu_fault_set_rules(struct emu_server *server, struct emu_domain *domain, co
 
 bool emu_fault_has_rule(const struct emu_domain *domain, uint32_t id)
 {
-    const struct emu_fault_set *set = domain->faults;
+    const struct emu_fault_set *set = set_of(domain);
 
     for (uint32_t i = 0; set && i < set->n_rules; i++) {
         if (set->rules[i].rule.id == id)
@@ -169,13 +183,24 @@ bool emu_fault_has_rule(const struct emu_domain *domain, uint32_t id)
     return false;
 }
 
+static void drop(struct emu_domain *domain)
+{
+    free_set(set_of(domain));
+    keep_set(domain, NULL);
+    /* What is held goes on: nobody asks about it any more. */
+    for (uint32_t i = 0; domain->ports && i < EMU_PORTS_MAX; i++) {
+        if (domain->ports[i])
+            emu_fault_state_of(domain->ports[i])->held_until_ns = 0;
+    }
+}
+
 int emu_fault_clear_rules(struct emu_server *server, struct emu_domain *domain, uint32_t id)
 {
-    struct emu_fault_set *set = domain->faults;
+    struct emu_fault_set *set = set_of(domain);
     uint32_t i = 0;
 
     if (id == 0) {
-        emu_fault_drop(domain);
+        drop(domain);
     } else {
         while (set && i < set->n_rules && set->rules[i].rule.id != id)
             i++;
@@ -185,27 +210,16 @@ int emu_fault_clear_rules(struct emu_server *server, struct emu_domain *domain, 
         set->n_rules--;
         memmove(&set->rules[i], &set->rules[i + 1], (set->n_rules - i) * sizeof(*set->rules));
         if (set->n_rules == 0)
-            emu_fault_drop(domain);
+            drop(domain);
     }
     emu_domain_set_path(domain);
     tell_rules(server, domain);
     return 0;
 }
 
-void emu_fault_drop(struct emu_domain *domain)
-{
-    free_set(domain->faults);
-    domain->faults = NULL;
-    /* What is held goes on: nobody asks about it any more. */
-    for (uint32_t i = 0; domain->ports && i < EMU_PORTS_MAX; i++) {
-        if (domain->ports[i])
-            domain->ports[i]->fault.held_until_ns = 0;
-    }
-}
-
 uint32_t emu_fault_count_rules(const struct emu_domain *domain)
 {
-    return domain->faults ? domain->faults->n_rules : 0;
+    return set_of(domain) ? set_of(domain)->n_rules : 0;
 }
 
 bool emu_fault_rule_of(const struct emu_domain *domain, uint32_t place, struct emu_fault_rule *rule_out,
@@ -213,19 +227,20 @@ bool emu_fault_rule_of(const struct emu_domain *domain, uint32_t place, struct e
 {
     if (place >= emu_fault_count_rules(domain))
         return false;
-    *rule_out = domain->faults->rules[place].rule;
-    *seen_out = domain->faults->rules[place].seen;
-    *hits_out = domain->faults->rules[place].hits;
+    *rule_out = set_of(domain)->rules[place].rule;
+    *seen_out = set_of(domain)->rules[place].seen;
+    *hits_out = set_of(domain)->rules[place].hits;
     return true;
 }
 
 /* ---- state ---- */
 
-void emu_fault_put_state(const struct emu_domain *domain, struct emu_word_list *list)
+static void put_state(const struct emu_server *server, const struct emu_domain *domain, struct emu_word_list *list)
 {
-    const struct emu_fault_set *set = domain->faults;
+    const struct emu_fault_set *set = set_of(domain);
     uint64_t now_ns = emu_clock_ns();
 
+    (void)server;
     emu_word_list_add(list, set ? set->next_id : 1);
     emu_word_list_add(list, set ? set->n_rules : 0);
     for (uint32_t i = 0; set && i < set->n_rules; i++) {
@@ -291,9 +306,9 @@ static struct emu_fault_set *take_set(struct emu_words *words)
     return set;
 }
 
-bool emu_fault_take_state(struct emu_server *server, struct emu_domain *domain, struct emu_words *words)
+static bool take_state(struct emu_server *server, struct emu_domain *domain, struct emu_words *words)
 {
-    struct emu_fault_set *old = domain->faults;
+    struct emu_fault_set *old = set_of(domain);
     struct emu_fault_set *set = take_set(words);
 
     if (!set)
@@ -305,37 +320,37 @@ bool emu_fault_take_state(struct emu_server *server, struct emu_domain *domain, 
     keep_counts(set, old);
     if (set->n_rules == 0) {
         free_set(set);
-        emu_fault_drop(domain);
+        drop(domain);
     } else {
         free_set(old);
-        domain->faults = set;
+        keep_set(domain, set);
     }
     emu_domain_set_path(domain);
     tell_rules(server, domain);
     return true;
 }
 
-void emu_fault_start_port(struct emu_port_end *port)
+static void start_port(struct emu_port_end *port)
 {
     const struct emu_member *member = port->member;
     bool is_rank = member->rank != EMU_NID_NONE;
 
-    port->fault.key = is_rank ? emu_fault_key(true, member->rank, member->n_ports_ever) :
-                                emu_fault_key(false, port->nid, port->instance_id);
+    emu_fault_state_of(port)->key = is_rank ? emu_fault_key(true, member->rank, member->n_ports_ever) :
+                                              emu_fault_key(false, port->nid, port->instance_id);
     for (uint32_t i = 0; i < emu_fault_count_rules(port->domain); i++)
-        port->domain->faults->rules[i].counts[port->index] = (struct emu_fault_count){ 0 };
+        set_of(port->domain)->rules[i].counts[port->index] = (struct emu_fault_count){ 0 };
 }
 
 /* The rule that hits, or NULL. */
 static const struct emu_fault_rule *decide(struct emu_port_end *port, struct emu_fault_operation *op)
 {
-    struct emu_fault_set *set = port->domain->faults;
+    struct emu_fault_set *set = set_of(port->domain);
     const struct emu_fault_rule *first = NULL;
     uint64_t now_ns = emu_clock_ns();
 
     op->from_nid = port->nid;
     op->from_instance = port->instance_id;
-    op->port_key = port->fault.key;
+    op->port_key = emu_fault_state_of(port)->key;
     for (uint32_t i = 0; i < set->n_rules; i++) {
         struct rule_end *end = &set->rules[i];
         struct emu_fault_count *count = &end->counts[port->index];
@@ -356,14 +371,14 @@ static const struct emu_fault_rule *decide(struct emu_port_end *port, struct emu
 
 void emu_fault_end_command(struct emu_port_end *port, const struct emu_cmd *cmd, unsigned status, uint16_t code)
 {
-    port->fault.code = code;
+    emu_fault_state_of(port)->code = code;
     if (cmd->op == EMU_OP_CE)
         emu_ce_post(port, cmd, status);
     else if (emu_ptl_is_command(cmd->op))
         emu_portals_end_fail(port, cmd, status);
     else
         emu_transaction_fail(&port->view, cmd, status);
-    port->fault.code = 0;
+    emu_fault_state_of(port)->code = 0;
 }
 
 /* Whose memory, or engine, it goes to. */
@@ -390,9 +405,9 @@ static struct emu_port_end *owner_of(const struct emu_port_end *port, const stru
 static void fail(struct emu_port_end *port, const struct emu_cmd *cmd, const struct emu_fault_rule *rule,
                  unsigned status, uint16_t code)
 {
-    port->fault.rule = rule->id;
+    emu_fault_state_of(port)->rule = rule->id;
     emu_fault_end_command(port, cmd, status, code);
-    port->fault.rule = 0;
+    emu_fault_state_of(port)->rule = 0;
 }
 
 void emu_fault_kill_port(const struct emu_port_end *victim, uint32_t rule)
@@ -404,7 +419,7 @@ void emu_fault_kill_port(const struct emu_port_end *victim, uint32_t rule)
 
 bool emu_fault_kills_targets(const struct emu_domain *domain, uint32_t id)
 {
-    const struct emu_fault_set *set = domain->faults;
+    const struct emu_fault_set *set = set_of(domain);
 
     for (uint32_t i = 0; set && i < set->n_rules; i++) {
         const struct emu_fault_rule *rule = &set->rules[i].rule;
@@ -418,7 +433,7 @@ bool emu_fault_kills_targets(const struct emu_domain *domain, uint32_t id)
 /* Contributions to reductions are not looked at beyond this host. */
 static bool is_elsewhere(const struct emu_port_end *port, const struct emu_cmd *cmd)
 {
-    return cmd->op != EMU_OP_CE && emu_remote_is_elsewhere(port, cmd);
+    return cmd->op != EMU_OP_CE && emu_port_end_is_elsewhere(port, cmd->remote_nid);
 }
 
 static void kill_victim(struct emu_port_end *port, const struct emu_cmd *cmd, const struct emu_fault_rule *rule)
@@ -439,8 +454,8 @@ static bool is_tried_again(struct emu_port_end *port, const struct emu_cmd *cmd,
     /* Any more would be a client that wants to keep us busy. */
     uint32_t attempts_max = cmd->attempts < UINT16_MAX + 1u ? cmd->attempts : UINT16_MAX + 1u;
 
-    port->fault.attempts++;
-    if (port->fault.attempts >= attempts_max)
+    emu_fault_state_of(port)->attempts++;
+    if (emu_fault_state_of(port)->attempts >= attempts_max)
         return false;
     atomic_fetch_add_explicit(&port->segment->retransmits, 1, memory_order_relaxed);
     emu_error_tell_transaction(port, cmd, EMU_STATUS_NETWORK, code ? code : EMU_ERROR_RETRANSMITTED, rule->id);
@@ -468,7 +483,7 @@ static enum emu_fault_answer hold(struct emu_port_end *port, const struct emu_cm
 {
     struct emu_error_record record = { .code = EMU_ERROR_DELAYED, .category = EMU_ERROR_DIAG_ONLY };
 
-    port->fault.held_until_ns = emu_clock_ns() + rule->delay_ns;
+    emu_fault_state_of(port)->held_until_ns = emu_clock_ns() + rule->delay_ns;
     record.info[0] = (uint64_t)port->nid << 32 | port->instance_id;
     record.info[1] = (uint64_t)emu_domain_nid_at(port->domain, cmd->remote_nid) << 32 | cmd->mdh;
     record.info[2] = rule->delay_ns;
@@ -515,7 +530,7 @@ static enum emu_fault_answer act(struct emu_port_end *port, struct emu_cmd *cmd,
 /* Is there a rule for such operations that looks at the target's instance? */
 static bool asks_for_instance(const struct emu_port_end *port, const struct emu_fault_operation *op)
 {
-    const struct emu_fault_set *set = port->domain->faults;
+    const struct emu_fault_set *set = set_of(port->domain);
 
     for (uint32_t i = 0; i < set->n_rules; i++) {
         const struct emu_fault_rule *rule = &set->rules[i].rule;
@@ -551,39 +566,39 @@ enum emu_fault_answer emu_fault_command(struct emu_port_end *port, struct emu_cm
 {
     enum emu_fault_answer a;
 
-    if (port->fault.held_until_ns != 0) {
-        if (emu_clock_ns() < port->fault.held_until_ns)
+    if (emu_fault_state_of(port)->held_until_ns != 0) {
+        if (emu_clock_ns() < emu_fault_state_of(port)->held_until_ns)
             return EMU_FAULT_WAITS;
-        port->fault.held_until_ns = 0;
+        emu_fault_state_of(port)->held_until_ns = 0;
         a = EMU_FAULT_PASSES;
-    } else if (port->fault.passed == port->head + 1) {
+    } else if (emu_fault_state_of(port)->passed == port->ring.head + 1) {
         a = EMU_FAULT_PASSES; /* it waits for something else */
-        if (port->fault.loses)
+        if (emu_fault_state_of(port)->loses)
             cmd->events |= EMU_EV_LOSE;
     } else {
         a = answer(port, cmd);
     }
     if (a == EMU_FAULT_PASSES) {
-        port->fault.passed = port->head + 1;
-        port->fault.loses = (cmd->events & EMU_EV_LOSE) != 0;
+        emu_fault_state_of(port)->passed = port->ring.head + 1;
+        emu_fault_state_of(port)->loses = (cmd->events & EMU_EV_LOSE) != 0;
     }
     if (a != EMU_FAULT_WAITS)
-        port->fault.attempts = 0;
+        emu_fault_state_of(port)->attempts = 0;
     return a;
 }
 
-uint64_t emu_fault_next_ns(const struct emu_server *server)
+static uint64_t next_ns(const struct emu_server *server)
 {
-    uint64_t next_ns = UINT64_MAX;
+    uint64_t first_ns = UINT64_MAX;
     const struct emu_port_end *port;
 
     LIST_FOREACH(port, &server->ports, link) {
-        if (port->fault.held_until_ns != 0 && port->fault.held_until_ns < next_ns)
-            next_ns = port->fault.held_until_ns;
-        if (port->fault.datagram_at_ns != 0 && port->fault.datagram_at_ns < next_ns)
-            next_ns = port->fault.datagram_at_ns;
+        const struct emu_fault_state *state = emu_fault_state_of(port);
+
+        if (state->held_until_ns != 0 && state->held_until_ns < first_ns)
+            first_ns = state->held_until_ns;
     }
-    return next_ns;
+    return first_ns;
 }
 
 /* ---- requests ---- */
@@ -601,7 +616,9 @@ int emu_fault_registration(struct emu_port_end *port)
         [EMU_FAULT_NO_MEMORY] = -ENOMEM,
         [EMU_FAULT_NO_PERMISSION] = -EPERM,
     };
-    struct emu_fault_operation op = { .op_class = EMU_FAULT_REGISTRATION, .to_nid = EMU_NID_NONE, .live = port->n_mds };
+    struct emu_fault_operation op = { .op_class = EMU_FAULT_REGISTRATION,
+                                      .to_nid = EMU_NID_NONE,
+                                      .live = port->memory.n_mds };
     const struct emu_fault_rule *rule = decide(port, &op);
 
     if (!rule)
@@ -610,7 +627,7 @@ int emu_fault_registration(struct emu_port_end *port)
         tell_injected(port, rule);
         return 0;
     }
-    emu_error_tell_port(port, EMU_ERROR_REGISTRATION, EMU_ERROR_ADDRESS_TRANSLATION, port->n_mds, rule->id);
+    emu_error_tell_port(port, EMU_ERROR_REGISTRATION, EMU_ERROR_ADDRESS_TRANSLATION, port->memory.n_mds, rule->id);
     return results[rule->status];
 }
 
@@ -646,3 +663,209 @@ struct emu_fault_datagram emu_fault_datagram(struct emu_port_end *port, const st
     emu_error_tell_port(port, EMU_ERROR_DATAGRAM, EMU_ERROR_TRANSIENT, 0, rule->id);
     return d;
 }
+
+/* ---- orders: rules for domains ---- */
+
+static int read_change(struct emu_connection *c, const struct emu_msg *msg, const struct emu_fds *fds,
+                       struct emu_change *change)
+{
+    void *rules = NULL;
+    int r = 0;
+
+    change->fault = msg->fault;
+    if ((msg->fault.flags & ~EMU_FAULT_APPEND) != 0 || fds->n_fds != (msg->type == EMU_MSG_FAULT_SET))
+        return -EINVAL;
+    if (msg->type == EMU_MSG_FAULT_SET)
+        r = emu_change_read_table(fds, msg->fault.n_rules, EMU_FAULT_RULES_MAX, sizeof(*change->rules), &rules);
+    change->rules = rules;
+    if (r == 0 && msg->fault.domain_id != EMU_FAULT_ALL_DOMAINS &&
+        !emu_change_name_domain(c->server, change, msg->fault.domain_id))
+        r = -ENODEV;
+    return r;
+}
+
+static void put_change(const struct emu_change *change, struct emu_word_list *list)
+{
+    emu_word_list_add(list, change->fault.flags);
+    emu_word_list_add(list, change->fault.id);
+    emu_word_list_add(list, change->rules ? change->fault.n_rules : 0);
+    for (uint32_t i = 0; change->rules && i < change->fault.n_rules; i++) {
+        uint64_t *at = emu_word_list_extend(list, EMU_HOST_RULE_WORDS);
+
+        if (at)
+            emu_host_rule_put(at, &change->rules[i], 0);
+    }
+}
+
+static bool sets_rules(const struct emu_change *change)
+{
+    return change->row->type == EMU_MSG_FAULT_SET;
+}
+
+static bool take_change(const struct emu_server *server, struct emu_words *words, struct emu_change *change)
+{
+    uint64_t age_ns;
+    uint32_t n;
+
+    (void)server;
+    change->fault.flags = (uint32_t)emu_words_take(words, EMU_FAULT_APPEND);
+    change->fault.id = (uint32_t)emu_words_take(words, UINT32_MAX);
+    change->fault.n_rules = n = (uint32_t)emu_words_take(words, EMU_FAULT_RULES_MAX);
+    if (words->is_bad || (n != 0) != sets_rules(change))
+        return false;
+    if (n > 0)
+        change->rules = calloc(n, sizeof(*change->rules));
+    for (uint32_t i = 0; change->rules && i < n; i++)
+        emu_host_rule_take(words, &change->rules[i], &age_ns);
+    return n == 0 || change->rules;
+}
+
+static int check_change(struct emu_server *server, const struct emu_change *change)
+{
+    const struct emu_domain *domain;
+    uint32_t n_domains = 0;
+    int r = -ENODEV;
+
+    LIST_FOREACH(domain, &server->domains, link) {
+        if (domain->is_ending || !emu_change_means(change, domain))
+            continue;
+        n_domains++;
+        if (sets_rules(change))
+            r = emu_fault_check_rules(domain, change->rules, change->fault.n_rules,
+                                      (change->fault.flags & EMU_FAULT_APPEND) != 0);
+        else if (r != 0) /* one that has it will do */
+            r = change->fault.id == 0 || emu_fault_has_rule(domain, change->fault.id) ? 0 : -ENOENT;
+        if (sets_rules(change) && r < 0)
+            return r;
+    }
+    return n_domains > 0 ? r : -ENODEV;
+}
+
+/* Nothing happens unless it can in each domain. */
+static int act_on_change(struct emu_server *server, struct emu_change *change, const struct emu_change_order *order)
+{
+    struct emu_domain *domain;
+    int r = check_change(server, change);
+
+    (void)order;
+    if (r < 0)
+        return r;
+    LIST_FOREACH(domain, &server->domains, link) {
+        int failed = 0;
+
+        if (domain->is_ending || !emu_change_means(change, domain))
+            continue;
+        if (sets_rules(change))
+            failed = emu_fault_set_rules(server, domain, change->rules, change->fault.n_rules,
+                                         (change->fault.flags & EMU_FAULT_APPEND) != 0);
+        else if (change->fault.id == 0 || emu_fault_has_rule(domain, change->fault.id))
+            failed = emu_fault_clear_rules(server, domain, change->fault.id);
+        r = r < 0 ? r : failed;
+    }
+    return r;
+}
+
+static uint32_t value_of_change(struct emu_server *server, const struct emu_change *change)
+{
+    const struct emu_domain *domain;
+    uint32_t n = 0;
+
+    LIST_FOREACH(domain, &server->domains, link) {
+        if (!domain->is_ending && emu_change_means(change, domain))
+            n = emu_fault_count_rules(domain);
+    }
+    return n;
+}
+
+static void reply_to_change(uint32_t value, struct emu_msg *reply)
+{
+    reply->fault.n_rules = value;
+}
+
+/* ---- the part ---- */
+
+static struct emu_faults *faults_of(const struct emu_server *server)
+{
+    return server->slots[EMU_SERVER_FAULTS];
+}
+
+static int create(struct emu_server *server, const struct emu_server_options *options, struct emu_complaint *why)
+{
+    struct emu_faults *faults = calloc(1, sizeof(*faults));
+
+    (void)why;
+    if (!faults)
+        return -ENOMEM;
+    faults->first = options->faults;
+    faults->n_first = options->n_faults;
+    server->slots[EMU_SERVER_FAULTS] = faults;
+    return 0;
+}
+
+static void destroy(struct emu_server *server)
+{
+    free(faults_of(server));
+    server->slots[EMU_SERVER_FAULTS] = NULL;
+}
+
+static int begin_domain(struct emu_server *server, struct emu_domain *domain)
+{
+    const struct emu_faults *faults = faults_of(server);
+
+    return faults->n_first > 0 ? emu_fault_set_rules(server, domain, faults->first, faults->n_first, false) : 0;
+}
+
+static void end_domain(struct emu_server *server, struct emu_domain *domain)
+{
+    (void)server;
+    drop(domain);
+}
+
+static int begin_port(struct emu_port_end *port)
+{
+    port->slots[EMU_PORT_FAULTS] = calloc(1, sizeof(struct emu_fault_state));
+    return port->slots[EMU_PORT_FAULTS] ? 0 : -ENOMEM;
+}
+
+static void end_port(struct emu_port_end *port)
+{
+    free(port->slots[EMU_PORT_FAULTS]);
+    port->slots[EMU_PORT_FAULTS] = NULL;
+}
+
+static const struct emu_change_row changes[] = {
+    { .type = EMU_MSG_FAULT_SET,
+      .read = read_change,
+      .put = put_change,
+      .take = take_change,
+      .act = act_on_change,
+      .value = value_of_change,
+      .reply = reply_to_change },
+    { .type = EMU_MSG_FAULT_CLEAR,
+      .read = read_change,
+      .put = put_change,
+      .take = take_change,
+      .act = act_on_change,
+      .value = value_of_change,
+      .reply = reply_to_change },
+};
+static const struct emu_state_row states[] = { { EMU_MSG_FAULT_SET, true, put_state, take_state } };
+static const struct emu_list_row lists[] = {
+    { EMU_HOST_ADMIN_WHO, emu_fault_who },
+    { EMU_HOST_ADMIN_OWNER, emu_fault_owner },
+    { EMU_HOST_ADMIN_KILL, emu_fault_kill },
+};
+
+const struct emu_part emu_faults_part = {
+    .name = "faults",
+    .create = create,
+    .destroy = destroy,
+    .changes = changes,
+    .n_changes = EMU_ROWS(changes),
+    .states = states,
+    .n_states = EMU_ROWS(states),
+    .loop = { .next_ns = next_ns },
+    .hosts = { .lists = lists, .n_lists = EMU_ROWS(lists), .down = emu_fault_host_down },
+    .domains = { .begin = begin_domain, .end = end_domain },
+    .ports = { .begin = begin_port, .live = start_port, .end = end_port },
+};

@@ -9,28 +9,41 @@
 #include <stdint.h>
 
 #include "emunic/abi/fault.h"
+#include "emunic/daemon/core/part.h"
 #include "emunic/daemon/faults/fault_hosts.h"
+#include "emunic/daemon/world/port.h"
 
 struct emu_cmd;
 struct emu_domain;
 struct emu_msg_datagram;
 struct emu_port_end;
 struct emu_server;
-struct emu_word_list;
-struct emu_words;
 
-/* What they keep of a port. */
+/* What they keep of the server... */
+struct emu_faults {
+    const struct emu_fault_rule *first; /* borrowed: of each new domain */
+    uint32_t n_first;
+    uint64_t questions; /* asked so far */
+};
+
+/* ...and of a port. */
 struct emu_fault_state {
     uint64_t key;                       /* who it is, to the hash */
     uint64_t passed;                    /* place in the ring, plus 1, of the command that faults let pass last */
     uint64_t held_until_ns;             /* the next command; 0 not held */
-    uint64_t datagram_at_ns;            /* when the first of its delayed datagrams may pair; 0 none */
     uint32_t attempts;                  /* of the short message at the head of the ring, that failed */
     uint32_t rule;                      /* while a fault ends a command: which, */
     uint16_t code;                      /* and what it is called; 0 by its status */
     bool loses;                         /* the command that passed loses its event */
     struct emu_fault_question question; /* whose its target on another host is */
 };
+
+static inline struct emu_fault_state *emu_fault_state_of(const struct emu_port_end *port)
+{
+    return port->slots[EMU_PORT_FAULTS];
+}
+
+extern const struct emu_part emu_faults_part;
 
 enum emu_fault_answer {
     EMU_FAULT_PASSES,  /* run it, perhaps changed */
@@ -53,18 +66,12 @@ int emu_fault_clear_rules(struct emu_server *server, struct emu_domain *domain, 
 int emu_fault_check_rules(const struct emu_domain *domain, const struct emu_fault_rule *rules, uint32_t n_rules,
                           bool appends);
 bool emu_fault_has_rule(const struct emu_domain *domain, uint32_t id);
-void emu_fault_drop(struct emu_domain *domain);
 uint32_t emu_fault_count_rules(const struct emu_domain *domain);
 bool emu_fault_rule_of(const struct emu_domain *domain, uint32_t place, struct emu_fault_rule *rule_out,
                        uint64_t *seen_out, uint64_t *hits_out);
 /* Has the domain this rule, and does it kill targets? */
 bool emu_fault_kills_targets(const struct emu_domain *domain, uint32_t id);
 void emu_fault_kill_port(const struct emu_port_end *victim, uint32_t rule);
-/* The rules of a domain with their age, for another host; and what another host has said. False: it makes no sense. */
-void emu_fault_put_state(const struct emu_domain *domain, struct emu_word_list *list);
-bool emu_fault_take_state(struct emu_server *server, struct emu_domain *domain, struct emu_words *words);
-/* A port is new: its counts begin. */
-void emu_fault_start_port(struct emu_port_end *port);
 /* The following three only for a domain with rules. The command is emunic's copy of the one at the ring's head. */
 enum emu_fault_answer emu_fault_command(struct emu_port_end *port, struct emu_cmd *cmd);
 /* Ends a command with an error before it did anything; code: of its error event, 0 by its status. */
@@ -72,7 +79,5 @@ void emu_fault_end_command(struct emu_port_end *port, const struct emu_cmd *cmd,
 /* 0, or the registration's result. */
 int emu_fault_registration(struct emu_port_end *port);
 struct emu_fault_datagram emu_fault_datagram(struct emu_port_end *port, const struct emu_msg_datagram *wanted);
-/* When the first thing that is held back goes on; UINT64_MAX: nothing is. */
-uint64_t emu_fault_next_ns(const struct emu_server *server);
 
 #endif

@@ -23,10 +23,9 @@
 
 #include "emunic/base/clock.h"
 #include "emunic/daemon/core/connection.h"
-#include "emunic/daemon/core/domain.h"
-#include "emunic/daemon/memory/memory_domain.h"
+#include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/node.h"
 #include "emunic/daemon/core/quiesce.h"
-#include "emunic/daemon/resources/resources.h"
 
 #define PERCENT_MAX  100u
 #define ORB_ENTRIES  992u
@@ -69,7 +68,7 @@ static bool is_paced(const struct emu_server *server, uint32_t nid)
     return node && node->injection && node->injection->norbs < ORB_ENTRIES;
 }
 
-void emu_injection_mark(struct emu_server *server, struct emu_domain *domain)
+static int mark(struct emu_server *server, struct emu_domain *domain)
 {
     bool paces = false;
 
@@ -79,6 +78,7 @@ void emu_injection_mark(struct emu_server *server, struct emu_domain *domain)
         atomic_fetch_or(&domain->table->flags, EMU_TABLE_PACED);
     else
         atomic_fetch_and(&domain->table->flags, ~EMU_TABLE_PACED);
+    return 0;
 }
 
 /* ---- requests ---- */
@@ -88,9 +88,11 @@ static uint16_t percent_of(uint16_t norbs)
     return (uint16_t)((norbs * PERCENT_MAX + ORB_ENTRIES / 2) / ORB_ENTRIES);
 }
 
-int emu_injection_get(struct emu_connection *c, struct emu_msg_injection *msg)
+static int answer_get(struct emu_request *request)
 {
-    uint32_t nid = emu_place_of(c, msg->nid_wanted);
+    const struct emu_connection *c = request->connection;
+    struct emu_msg_injection *msg = &request->msg->injection;
+    uint32_t nid = emu_place_of(c->server, &c->peer, msg->nid_wanted);
     const struct emu_node *node = c->server->nodes[nid];
     const struct emu_injection *i = node ? node->injection : NULL;
 
@@ -132,37 +134,48 @@ static void set_rate(struct emu_server *server, struct emu_injection *i, uint16_
     i->filled_ns = emu_clock_ns();
 }
 
-void emu_injection_done(struct emu_server *server, uint32_t nid, uint16_t seq)
+static void tell_done(struct emu_injection *i)
 {
-    struct emu_injection *i = server->nodes[nid]->injection;
-
-    (void)seq;
     if (--i->n_waits == 0)
         i->done = i->asked;
+}
+
+/* The members of a domain have seen the update. */
+static void members_know(struct emu_server *server, struct emu_quiesce *q)
+{
+    tell_done(server->nodes[q->nid]->injection);
 }
 
 /* Members learn that they are paced, or not any more. */
 static void commit(struct emu_server *server, uint32_t nid, struct emu_injection *i)
 {
+    static const struct emu_quiesce_ops ops = { .left = members_know };
     struct emu_domain *domain;
 
     i->asked++;
     i->n_waits++; /* ours: nothing is done before the last domain was told */
     LIST_FOREACH(domain, &server->domains, link) {
+        struct emu_quiesce *q;
+
         if (emu_domain_node_of(domain, nid) == EMU_NID_NONE)
             continue;
-        emu_injection_mark(server, domain);
+        mark(server, domain);
+        q = emu_quiesce_create(domain, &ops, NULL);
+        if (!q)
+            continue;
         i->n_waits++;
-        if (emu_quiesce_pace(server, domain, nid, i->asked) < 0)
-            i->n_waits--;
+        q->nid = nid;
+        emu_quiesce_start(server, q);
     }
-    emu_injection_done(server, nid, i->asked);
+    tell_done(i);
 }
 
-int emu_injection_set(struct emu_connection *c, struct emu_msg_injection *msg)
+static int answer_set(struct emu_request *request)
 {
+    const struct emu_connection *c = request->connection;
+    struct emu_msg_injection *msg = &request->msg->injection;
     struct emu_server *server = c->server;
-    uint32_t nid = emu_place_of(c, msg->nid_wanted);
+    uint32_t nid = emu_place_of(c->server, &c->peer, msg->nid_wanted);
     struct emu_injection *i = injection_of(server, nid);
     uint16_t norbs;
     uint16_t aot_norbs;
@@ -225,3 +238,26 @@ void emu_injection_charge(struct emu_server *server, uint32_t nid, uint64_t byte
     server->nodes[nid]->injection->bucket_bytes -=
         (int64_t)(emu_packets(&emu_machine_nic(server->machine)->format, bytes) * payload);
 }
+
+/* ---- the part ---- */
+
+static void destroy(struct emu_server *server)
+{
+    for (uint32_t nid = 0; server->nodes && nid < server->n_nids; nid++) {
+        if (server->nodes[nid])
+            free(server->nodes[nid]->injection);
+    }
+}
+
+static const struct emu_request_row requests[] = {
+    { EMU_MSG_INJECTION, EMU_MSG_INJECTION, EMU_NEEDS_CONTROL, answer_get },
+    { EMU_MSG_INJECTION_SET, EMU_MSG_INJECTION_SET, EMU_NEEDS_ADMIN, answer_set },
+};
+
+const struct emu_part emu_injection_part = {
+    .name = "injection",
+    .destroy = destroy,
+    .requests = requests,
+    .n_requests = EMU_ROWS(requests),
+    .domains = { .begin = mark },
+};

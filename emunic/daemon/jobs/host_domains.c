@@ -27,14 +27,14 @@
 #include "emunic/abi/control.h"
 #include "emunic/abi/host.h"
 #include "emunic/daemon/core/connection.h"
-#include "emunic/daemon/core/domain.h"
-#include "emunic/daemon/orders/orders.h"
-#include "emunic/daemon/ce/ce_hosts.h"
-#include "emunic/daemon/datagrams/datagram_hosts.h"
-#include "emunic/daemon/peers/sessions.h"
+#include "emunic/daemon/core/domain_life.h"
 #include "emunic/daemon/jobs/presence.h"
-#include "emunic/daemon/core/server.h"
+#include "emunic/daemon/orders/orders.h"
+#include "emunic/daemon/peers/lists.h"
+#include "emunic/daemon/peers/sessions.h"
+#include "emunic/daemon/world/domain.h"
 
+#define RANKS_MAX    (1u << 20)
 #define LACK_UNKNOWN UINT32_MAX /* the host has not told yet */
 
 /* A launcher that waits for its domain. */
@@ -62,12 +62,24 @@ struct emu_host_domains {
     uint32_t *hosts; /* owned */
 };
 
+static struct emu_host_domains *all_of(const struct emu_server *server)
+{
+    return server->slots[EMU_SERVER_HOST_DOMAINS];
+}
+
+static struct emu_domain_hosts *hosts_of(const struct emu_domain *domain)
+{
+    return domain->slots[EMU_DOMAIN_HOSTS];
+}
+
 /* ---- life ---- */
 
-int emu_host_domains_create(struct emu_server *server)
+static int create(struct emu_server *server, const struct emu_server_options *options, struct emu_complaint *why)
 {
     struct emu_host_domains *d = calloc(1, sizeof(*d));
 
+    (void)options;
+    (void)why;
     if (!d)
         return -ENOMEM;
     LIST_INIT(&d->waiting);
@@ -75,7 +87,7 @@ int emu_host_domains_create(struct emu_server *server)
         free(d);
         return -EIO;
     }
-    server->host_domains = d;
+    server->slots[EMU_SERVER_HOST_DOMAINS] = d;
     return 0;
 }
 
@@ -87,9 +99,9 @@ static void drop_coming(struct emu_host_domains *d)
     d->n_come = 0;
 }
 
-void emu_host_domains_destroy(struct emu_server *server)
+static void destroy(struct emu_server *server)
 {
-    struct emu_host_domains *d = server->host_domains;
+    struct emu_host_domains *d = all_of(server);
     struct waiting *w;
 
     if (!d)
@@ -100,14 +112,14 @@ void emu_host_domains_destroy(struct emu_server *server)
     }
     drop_coming(d);
     free(d);
-    server->host_domains = NULL;
+    server->slots[EMU_SERVER_HOST_DOMAINS] = NULL;
 }
 
 /* ---- the head ---- */
 
 static uint32_t new_number(struct emu_server *server)
 {
-    struct emu_host_domains *d = server->host_domains;
+    struct emu_host_domains *d = all_of(server);
 
     do
         d->next_number++;
@@ -129,7 +141,7 @@ static struct emu_host_domain message_of(const struct emu_domain *domain, enum e
                                      .cookie = domain->cookie,
                                      .owner_uid = domain->owner_uid,
                                      .member_limit = domain->member_limit,
-                                     .flags = domain->is_routed_for_good ? EMU_TABLE_ROUTED : 0 };
+                                     .flags = domain->paths.is_routed_for_good ? EMU_TABLE_ROUTED : 0 };
 }
 
 static void send_plain(struct emu_server *server, uint32_t host, const struct emu_host_domain *d)
@@ -156,14 +168,7 @@ static void send_domain(struct emu_server *server, uint32_t host, const struct e
         emu_hosts_answer(server, host, message, EMU_HOST_DOMAIN_BYTES + 8 * d.n);
     }
     emu_hosts_owe(server, host);
-    emu_admin_tell_domain(server, host, domain);
-}
-
-/* We have missed what the others have told of it. */
-static void domain_begins(struct emu_server *server, struct emu_domain *domain)
-{
-    emu_datagram_domain_begins(server, domain);
-    emu_ce_domain_begins(server, domain);
+    emu_orders_tell_domain(server, host, domain);
 }
 
 static bool has_nodes_on(const struct emu_domain *domain, uint32_t host)
@@ -190,7 +195,7 @@ int emu_host_domains_make(struct emu_server *server, const struct emu_domain_spe
     struct emu_domain_spec common = *spec;
     int r;
 
-    if (!server->hosts)
+    if (!emu_hosts_are_several(server))
         return emu_domain_create(server, spec, domain_out);
     if (emu_hosts_own(server) != EMU_HOST_HEAD)
         return -EPERM;
@@ -205,19 +210,18 @@ int emu_host_domains_make(struct emu_server *server, const struct emu_domain_spe
             send_domain(server, i, *domain_out);
     }
     if (r == 0)
-        domain_begins(server, *domain_out);
+        emu_parts_domain_spread(server, *domain_out);
     return r;
 }
 
-int emu_host_domains_await(struct emu_connection *connection, const struct emu_domain *domain,
-                           const struct emu_msg *reply)
+static int await(struct emu_connection *connection, const struct emu_domain *domain, const struct emu_msg *reply)
 {
     struct emu_server *server = connection->server;
     uint32_t n = emu_hosts_count(server);
     uint32_t n_awaited = 0;
     struct waiting *w;
 
-    if (!server->hosts)
+    if (!emu_hosts_are_several(server))
         return 0;
     w = calloc(1, sizeof(*w) + n * sizeof(w->hosts[0]));
     if (!w)
@@ -236,7 +240,7 @@ int emu_host_domains_await(struct emu_connection *connection, const struct emu_d
         free(w);
         return 0;
     }
-    LIST_INSERT_HEAD(&server->host_domains->waiting, w, link);
+    LIST_INSERT_HEAD(&all_of(server)->waiting, w, link);
     return EMU_DEFERRED;
 }
 
@@ -313,10 +317,10 @@ static void expire(struct emu_server *server, struct waiting *w)
         close(fd);
 }
 
-/* Sleeps end often enough: emu_hosts_sleep_ms(). */
-void emu_host_domains_round(struct emu_server *server)
+/* Sleeps end often enough: those of the sessions do. */
+static unsigned look(struct emu_server *server)
 {
-    struct waiting *w = server->host_domains ? LIST_FIRST(&server->host_domains->waiting) : NULL;
+    struct waiting *w = all_of(server) ? LIST_FIRST(&all_of(server)->waiting) : NULL;
 
     while (w) {
         struct waiting *next = LIST_NEXT(w, link);
@@ -325,11 +329,13 @@ void emu_host_domains_round(struct emu_server *server)
             expire(server, w);
         w = next;
     }
+    return 0;
 }
 
-void emu_host_domains_forget(struct emu_server *server, const struct emu_connection *connection)
+static void forget_connection(struct emu_connection *connection)
 {
-    struct waiting *w = server->host_domains ? LIST_FIRST(&server->host_domains->waiting) : NULL;
+    const struct emu_server *server = connection->server;
+    struct waiting *w = all_of(server) ? LIST_FIRST(&all_of(server)->waiting) : NULL;
 
     while (w) {
         struct waiting *next = LIST_NEXT(w, link);
@@ -342,11 +348,11 @@ void emu_host_domains_forget(struct emu_server *server, const struct emu_connect
     }
 }
 
-void emu_host_domains_end(struct emu_server *server, const struct emu_domain *domain, int signal)
+static void tell_end(struct emu_server *server, struct emu_domain *domain, int signal)
 {
     struct emu_host_domain d = message_of(domain, EMU_HOST_DOMAIN_END);
 
-    if (!server->hosts || domain->common_number == 0 || emu_hosts_own(server) != EMU_HOST_HEAD)
+    if (!emu_hosts_are_several(server) || domain->common_number == 0 || emu_hosts_own(server) != EMU_HOST_HEAD)
         return;
     d.value = (uint32_t)signal;
     for (uint32_t i = 0; i < emu_hosts_count(server); i++) {
@@ -372,7 +378,7 @@ static void tell_reach(struct emu_server *server, struct emu_domain *domain)
 {
     struct emu_host_domain reaches = { .domain = domain->common_number, .op = EMU_HOST_DOMAIN_REACHES };
 
-    domain->told_lack = reaches.value = lack_of(server, domain);
+    hosts_of(domain)->told_lack = reaches.value = lack_of(server, domain);
     send_plain(server, EMU_HOST_HEAD, &reaches);
 }
 
@@ -383,12 +389,12 @@ static void tell_reach_again(struct emu_server *server)
 
     LIST_FOREACH(domain, &server->domains, link) {
         if (emu_hosts_own(server) != EMU_HOST_HEAD && domain->common_number != 0 && !domain->is_ending &&
-            lack_of(server, domain) != domain->told_lack)
+            lack_of(server, domain) != hosts_of(domain)->told_lack)
             tell_reach(server, domain);
     }
 }
 
-void emu_host_domains_up(struct emu_server *server, uint32_t host)
+static void host_up(struct emu_server *server, uint32_t host)
 {
     struct emu_host_domain d = { .op = EMU_HOST_DOMAIN_BEGIN };
     struct emu_domain *domain;
@@ -405,9 +411,9 @@ void emu_host_domains_up(struct emu_server *server, uint32_t host)
     send_plain(server, host, &d);
 }
 
-void emu_host_domains_down(struct emu_server *server, uint32_t host)
+static void host_down(struct emu_server *server, uint32_t host)
 {
-    struct waiting *w = LIST_FIRST(&server->host_domains->waiting);
+    struct waiting *w = LIST_FIRST(&all_of(server)->waiting);
 
     while (w) {
         struct waiting *next = LIST_NEXT(w, link);
@@ -417,7 +423,7 @@ void emu_host_domains_down(struct emu_server *server, uint32_t host)
         w = next;
     }
     if (host == EMU_HOST_HEAD)
-        drop_coming(server->host_domains);
+        drop_coming(all_of(server));
     tell_reach_again(server);
 }
 
@@ -439,7 +445,7 @@ static bool is_same(const struct emu_host_domains *d, const struct emu_domain *d
 
 static int make_what_came(struct emu_server *server)
 {
-    struct emu_host_domains *d = server->host_domains;
+    struct emu_host_domains *d = all_of(server);
     const struct emu_host_domain *c = &d->coming;
     struct emu_domain_spec spec = { .ptag = c->ptag,
                                     .cookie = c->cookie,
@@ -458,23 +464,23 @@ static int make_what_came(struct emu_server *server)
             bool is_new = domain->common_number != c->domain;
 
             domain->common_number = c->domain;
-            domain->is_in_doubt = false;
+            hosts_of(domain)->is_in_doubt = false;
             emu_presence_tell(server, domain);
             if (is_new)
-                domain_begins(server, domain);
+                emu_parts_domain_spread(server, domain);
             return 0;
         }
         emu_domain_end(server, domain, 0);
     }
     r = emu_domain_create(server, &spec, &domain);
     if (r == 0)
-        domain_begins(server, domain);
+        emu_parts_domain_spread(server, domain);
     return r;
 }
 
 static bool take_ranks(struct emu_server *server, const struct emu_host_domain *m)
 {
-    struct emu_host_domains *d = server->host_domains;
+    struct emu_host_domains *d = all_of(server);
     struct emu_host_domain result = { .domain = m->domain, .op = EMU_HOST_DOMAIN_RESULT };
     struct emu_domain *domain;
     int r;
@@ -513,7 +519,7 @@ static void doubt_all(struct emu_server *server)
     struct emu_domain *domain;
 
     LIST_FOREACH(domain, &server->domains, link)
-        domain->is_in_doubt = domain->common_number != 0;
+        hosts_of(domain)->is_in_doubt = domain->common_number != 0;
 }
 
 static void end_doubtful(struct emu_server *server)
@@ -521,7 +527,7 @@ static void end_doubtful(struct emu_server *server)
     struct emu_domain *domain;
 
     LIST_FOREACH(domain, &server->domains, link) {
-        if (domain->is_in_doubt && !domain->is_ending)
+        if (hosts_of(domain)->is_in_doubt && !domain->is_ending)
             emu_domain_end(server, domain, 0);
     }
 }
@@ -533,7 +539,7 @@ static bool take_result(struct emu_server *server, uint32_t host, const struct e
 
     if (m->value > 4095 || !emu_hosts_pay(server, host))
         return false;
-    LIST_FOREACH(w, &server->host_domains->waiting, link) {
+    LIST_FOREACH(w, &all_of(server)->waiting, link) {
         if (w->number == m->domain && w->hosts[host].is_awaited) {
             hear(server, w, host, -(int)m->value);
             return true;
@@ -551,7 +557,7 @@ static bool take_reaches(struct emu_server *server, uint32_t host, const struct 
 
     if (m->value > emu_hosts_count(server))
         return false;
-    LIST_FOREACH(w, &server->host_domains->waiting, link) {
+    LIST_FOREACH(w, &all_of(server)->waiting, link) {
         if (w->number == m->domain && w->hosts[host].must_reach) {
             w->hosts[host].lack = m->value;
             finish_if_over(server, w);
@@ -561,7 +567,7 @@ static bool take_reaches(struct emu_server *server, uint32_t host, const struct 
     return true; /* nobody waits */
 }
 
-bool emu_host_domains_message(struct emu_server *server, uint32_t host, const uint8_t *bytes, uint32_t length_bytes)
+static bool take(struct emu_server *server, uint32_t host, const uint8_t *bytes, uint32_t length_bytes)
 {
     struct emu_host_domain m;
     struct emu_domain *domain;
@@ -592,3 +598,106 @@ bool emu_host_domains_message(struct emu_server *server, uint32_t host, const ui
         return true;
     }
 }
+
+/* ---- requests ---- */
+
+/* Node of each rank and, with EMU_DOMAIN_HAS_HOSTS, behind them the host of each. */
+static int read_ranks(int fd, uint32_t n_ranks, bool has_hosts, uint32_t **nids_out)
+{
+    uint32_t *nids;
+    size_t bytes = (size_t)n_ranks * sizeof(*nids) * (has_hosts ? 2 : 1);
+
+    if (n_ranks == 0 || n_ranks > RANKS_MAX)
+        return -EINVAL;
+    nids = malloc(bytes);
+    if (!nids)
+        return -ENOMEM;
+    if (pread(fd, nids, bytes, 0) != (ssize_t)bytes) {
+        free(nids);
+        return -EINVAL;
+    }
+    *nids_out = nids;
+    return 0;
+}
+
+static int answer_create(struct emu_request *request)
+{
+    struct emu_connection *c = request->connection;
+    struct emu_msg_domain *d = &request->msg->domain;
+    bool has_hosts = (d->flags & EMU_DOMAIN_HAS_HOSTS) != 0;
+    struct emu_domain_spec spec = { .ptag = d->ptag,
+                                    .cookie = d->cookie,
+                                    .owner_uid = d->owner_uid,
+                                    .member_limit = d->member_limit,
+                                    .n_ranks = d->n_ranks,
+                                    .flags = d->flags & ~EMU_DOMAIN_HAS_HOSTS };
+    struct emu_domain *domain;
+    uint32_t *nids;
+    int r;
+
+    if (c->job || request->fds->n_fds != 1 || (d->flags & ~(EMU_TABLE_ROUTED | EMU_DOMAIN_HAS_HOSTS)) != 0)
+        return -EINVAL;
+    r = read_ranks(request->fds->fd[0], d->n_ranks, has_hosts, &nids);
+    if (r < 0)
+        return r;
+    spec.rank_nids = nids;
+    if (has_hosts) {
+        spec.rank_hosts = nids + d->n_ranks;
+        r = emu_host_domains_make(c->server, &spec, true, &domain);
+    } else {
+        r = emu_domain_create(c->server, &spec, &domain);
+    }
+    free(nids);
+    if (r < 0)
+        return r;
+    c->job = domain;
+    d->domain_id = domain->id;
+    return has_hosts ? await(c, domain, request->msg) : 0;
+}
+
+/* ---- the part ---- */
+
+static int begin_domain(struct emu_server *server, struct emu_domain *domain)
+{
+    (void)server;
+    domain->slots[EMU_DOMAIN_HOSTS] = calloc(1, sizeof(struct emu_domain_hosts));
+    return domain->slots[EMU_DOMAIN_HOSTS] ? 0 : -ENOMEM;
+}
+
+static void end_domain(struct emu_server *server, struct emu_domain *domain)
+{
+    (void)server;
+    if (hosts_of(domain))
+        free(hosts_of(domain)->presence);
+    free(hosts_of(domain));
+    domain->slots[EMU_DOMAIN_HOSTS] = NULL;
+}
+
+static const struct emu_request_row requests[] = {
+    { EMU_MSG_DOMAIN_CREATE, EMU_MSG_DOMAIN_CREATE, EMU_NEEDS_ADMIN, answer_create },
+};
+static const struct emu_message_row messages[] = { { EMU_HOST_DOMAIN, take } };
+static const struct emu_list_row lists[] = { { EMU_HOST_ADMIN_PRESENCE, emu_presence_hear } };
+
+static void down(struct emu_server *server, uint32_t host)
+{
+    host_down(server, host);
+    emu_presence_host_down(server, host);
+}
+
+const struct emu_part emu_host_domains_part = {
+    .name = "domains of all hosts",
+    .create = create,
+    .destroy = destroy,
+    .requests = requests,
+    .n_requests = EMU_ROWS(requests),
+    .loop = { .round = look },
+    .hosts = { .messages = messages,
+               .n_messages = EMU_ROWS(messages),
+               .lists = lists,
+               .n_lists = EMU_ROWS(lists),
+               .up = host_up,
+               .down = down },
+    .domains = { .begin = begin_domain, .ending = tell_end, .end = end_domain, .changed = emu_presence_change },
+    .connection_end = forget_connection,
+};

@@ -31,14 +31,18 @@
 
 #include "emunic/abi/credentials.h"
 #include "emunic/base/clock.h"
-#include "emunic/daemon/core/domain.h"
-#include "emunic/daemon/orders/orders.h"
-#include "emunic/daemon/orders/order_request.h"
-#include "emunic/daemon/jobs/host_domains.h"
-#include "emunic/daemon/peers/sessions.h"
-#include "emunic/daemon/jobs/presence.h"
+#include "emunic/daemon/commands/remote.h"
+#include "emunic/daemon/core/connection.h"
+#include "emunic/daemon/core/domain_life.h"
 #include "emunic/daemon/core/quiesce.h"
-#include "emunic/daemon/resources/resources.h"
+#include "emunic/daemon/jobs/host_domains.h"
+#include "emunic/daemon/jobs/presence.h"
+#include "emunic/daemon/orders/order_request.h"
+#include "emunic/daemon/orders/orders.h"
+#include "emunic/daemon/peers/sessions.h"
+#include "emunic/daemon/portals/portals.h"
+#include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/port.h"
 #include "emunic/daemon/world/word_list.h"
 
 #define IOMMU_LOG2_MAX 27 /* 2^27 MiB: all that a process can address */
@@ -50,12 +54,18 @@ struct emu_ntt {
     struct emu_ntt_entry entries[EMU_NTT_ENTRIES];
 };
 
+/* NULL until the first entry. */
+static struct emu_ntt *ntt_of(const struct emu_server *server)
+{
+    return server->slots[EMU_SERVER_NTT];
+}
+
 /* ---- translation table ---- */
 
 void emu_ntt_figures(const struct emu_server *server, uint32_t *used_out, uint32_t *granularity_out)
 {
-    *used_out = server->ntt ? server->ntt->n_taken : 0;
-    *granularity_out = server->ntt && server->ntt->n_taken > 0 ? server->ntt->granularity : 1;
+    *used_out = ntt_of(server) ? ntt_of(server)->n_taken : 0;
+    *granularity_out = ntt_of(server) && ntt_of(server)->n_taken > 0 ? ntt_of(server)->granularity : 1;
 }
 
 static bool range_is_known(const struct emu_ntt *ntt, uint32_t base, uint32_t n)
@@ -74,7 +84,8 @@ static bool is_bound(const struct emu_server *server, uint32_t entry)
     const struct emu_domain *domain;
 
     LIST_FOREACH(domain, &server->domains, link) {
-        if (domain->ntt_size > 0 && entry >= domain->ntt_base && entry - domain->ntt_base < domain->ntt_size)
+        if (domain->job.ntt_size > 0 && entry >= domain->job.ntt_base &&
+            entry - domain->job.ntt_base < domain->job.ntt_size)
             return true;
     }
     return false;
@@ -125,9 +136,9 @@ static bool granularity_is_sound(uint32_t granularity)
 /* The table; made when first used. */
 static struct emu_ntt *table_of(struct emu_server *server)
 {
-    if (!server->ntt)
-        server->ntt = calloc(1, sizeof(*server->ntt));
-    return server->ntt;
+    if (!ntt_of(server))
+        server->slots[EMU_SERVER_NTT] = calloc(1, sizeof(*ntt_of(server)));
+    return ntt_of(server);
 }
 
 static void fill_entries(struct emu_ntt *ntt, uint32_t base, const struct emu_ntt_entry *entries, uint32_t n,
@@ -141,8 +152,7 @@ static void fill_entries(struct emu_ntt *ntt, uint32_t base, const struct emu_nt
     }
 }
 
-static bool entries_are_sound(const struct emu_server *server, const struct emu_admin_request *request,
-                              uint32_t granularity)
+static bool entries_are_sound(const struct emu_server *server, const struct emu_change *request, uint32_t granularity)
 {
     for (uint32_t i = 0; i < request->job.group_size; i++) {
         if (!entry_is_sound(server, &request->entries[i], granularity))
@@ -151,7 +161,7 @@ static bool entries_are_sound(const struct emu_server *server, const struct emu_
     return granularity_is_sound(granularity);
 }
 
-static int allocate_entries(struct emu_server *server, struct emu_admin_request *request, uint32_t *base_out)
+static int allocate_entries(struct emu_server *server, struct emu_change *request, uint32_t *base_out)
 {
     struct emu_msg_job *job = &request->job;
     struct emu_ntt *ntt = table_of(server);
@@ -173,24 +183,24 @@ static int allocate_entries(struct emu_server *server, struct emu_admin_request 
     return r;
 }
 
-int emu_job_clear_ntt(struct emu_server *server, const struct emu_msg_job *job, bool is_ordered)
+static int clear_ntt(struct emu_server *server, const struct emu_msg_job *job, bool is_ordered)
 {
     uint32_t base = (uint32_t)job->ntt_base;
 
     if (job->group_size == UINT32_MAX && job->ntt_base == -1) {
-        for (uint32_t i = 0; server->ntt && i < EMU_NTT_ENTRIES; i++) {
+        for (uint32_t i = 0; ntt_of(server) && i < EMU_NTT_ENTRIES; i++) {
             if (!is_bound(server, i))
-                release_entries(server->ntt, i, 1);
+                release_entries(ntt_of(server), i, 1);
         }
         return 0;
     }
-    if (!range_is_known(server->ntt, base, job->group_size))
+    if (!range_is_known(ntt_of(server), base, job->group_size))
         return -EINVAL;
     for (uint32_t i = base; !is_ordered && i < base + job->group_size; i++) {
         if (is_bound(server, i))
             return -ENOSPC;
     }
-    release_entries(server->ntt, base, job->group_size);
+    release_entries(ntt_of(server), base, job->group_size);
     return 0;
 }
 
@@ -207,20 +217,20 @@ static uint32_t translate(const struct emu_ntt *ntt, uint32_t base, uint32_t add
 static void bind_addresses(struct emu_server *server, struct emu_domain *domain, uint32_t base, uint32_t size)
 {
     uint32_t *index_of = (uint32_t *)((char *)domain->table + domain->table->nid_off);
-    uint32_t n_addresses = size * server->ntt->granularity;
+    uint32_t n_addresses = size * ntt_of(server)->granularity;
 
     for (uint32_t i = 0; i < domain->n_nodes; i++)
         domain->addresses[i] = EMU_NID_NONE;
     for (uint32_t address = 0; address < domain->table->n_nids; address++) {
         uint32_t node =
-            address < n_addresses ? emu_domain_node_of(domain, translate(server->ntt, base, address)) : EMU_NID_NONE;
+            address < n_addresses ? emu_domain_node_of(domain, translate(ntt_of(server), base, address)) : EMU_NID_NONE;
 
         index_of[address] = node;
         if (node != EMU_NID_NONE && domain->addresses[node] == EMU_NID_NONE)
             domain->addresses[node] = address;
     }
-    domain->ntt_base = base;
-    domain->ntt_size = size;
+    domain->job.ntt_base = base;
+    domain->job.ntt_size = size;
 }
 
 /* ---- declaring ---- */
@@ -237,7 +247,7 @@ static int compare(const void *a, const void *b)
 static int collect_nids(struct emu_server *server, const struct emu_msg_job *job, uint32_t base, uint32_t size,
                         uint32_t **nids_out, uint32_t *n_out)
 {
-    uint32_t n_max = size > 0 ? size * server->ntt->granularity : 1;
+    uint32_t n_max = size > 0 ? size * ntt_of(server)->granularity : 1;
     struct emu_domain *domain;
     uint32_t n = 0;
     uint32_t *nids;
@@ -248,8 +258,8 @@ static int collect_nids(struct emu_server *server, const struct emu_msg_job *job
     if (!nids)
         return -ENOMEM;
     if (size > 0) {
-        for (uint32_t address = 0; address < size * server->ntt->granularity; address++)
-            nids[n++] = translate(server->ntt, base, address);
+        for (uint32_t address = 0; address < size * ntt_of(server)->granularity; address++)
+            nids[n++] = translate(ntt_of(server), base, address);
     } else {
         nids[n++] = job->nid_wanted;
         LIST_FOREACH(domain, &server->domains, link) {
@@ -277,8 +287,8 @@ static uint32_t host_of_nid(const struct emu_server *server, uint32_t nid, uint3
     return origin;
 }
 
-static int make_domain(struct emu_server *server, const struct emu_admin_request *request, uint32_t origin,
-                       uint32_t ptag, uint32_t base, uint32_t size, struct emu_domain **domain_out)
+static int make_domain(struct emu_server *server, const struct emu_change *request, uint32_t origin, uint32_t ptag,
+                       uint32_t base, uint32_t size, struct emu_domain **domain_out)
 {
     struct emu_domain_spec spec = { .ptag = ptag, .cookie = request->job.cookie, .owner_uid = request->uid };
     uint32_t *hosts = NULL;
@@ -301,7 +311,7 @@ static int make_domain(struct emu_server *server, const struct emu_admin_request
     free(hosts);
     free(nids);
     if (r == 0)
-        (*domain_out)->is_declared = true;
+        (*domain_out)->job.is_declared = true;
     return r;
 }
 
@@ -317,7 +327,7 @@ static int find_job(struct emu_server *server, uint64_t job_id, uint32_t ptag, u
             continue;
         if ((domain->ptag == ptag) != (domain->cookie == cookie))
             return EMU_OUTCOME_IN_USE;
-        if (domain->cookie == cookie && domain->has_job_id && domain->job_id != job_id)
+        if (domain->cookie == cookie && domain->job.has_id && domain->job.id != job_id)
             return EMU_OUTCOME_IN_USE;
         if (domain->cookie == cookie)
             *domain_out = domain;
@@ -352,12 +362,13 @@ static void publish_limits(struct emu_domain *domain)
 {
     for (uint32_t i = 0; i < domain->n_nodes; i++)
         atomic_store_explicit(&emu_table_nodes(domain->table)[i].bte_limit,
-                              domain->limits.bte == UINT32_MAX ? 0 : domain->limits.bte, memory_order_relaxed);
+                              domain->budget.limits.bte == UINT32_MAX ? 0 : domain->budget.limits.bte,
+                              memory_order_relaxed);
 }
 
 static void set_limits(struct emu_domain *domain, const struct emu_msg_job *job)
 {
-    struct emu_limits *limits = &domain->limits;
+    struct emu_limits *limits = &domain->budget.limits;
 
     if ((job->flags & EMU_JOB_LIMITS) == 0)
         return;
@@ -380,34 +391,33 @@ static int check_binding(const struct emu_server *server, const struct emu_domai
 {
     if (size == 0)
         return 0;
-    if (!range_is_known(server->ntt, base, size))
+    if (!range_is_known(ntt_of(server), base, size))
         return -ENOENT;
-    if ((uint64_t)size * server->ntt->granularity > server->n_nids)
+    if ((uint64_t)size * ntt_of(server)->granularity > server->n_nids)
         return -ENOSPC;
-    if (!domain || (domain->ntt_size == size && domain->ntt_base == base))
+    if (!domain || (domain->job.ntt_size == size && domain->job.ntt_base == base))
         return 0;
-    if (domain->ntt_size > 0)
+    if (domain->job.ntt_size > 0)
         return EMU_OUTCOME_RESIZE;
-    return domain->n_ports > 0 || emu_presence_has_ports(server, domain) ? EMU_OUTCOME_IN_USE : 0;
+    return domain->port_slots.n_used > 0 || emu_presence_has_ports(server, domain) ? EMU_OUTCOME_IN_USE : 0;
 }
 
 /* What was decided. */
 static void become_job(struct emu_server *server, struct emu_domain *domain, const struct emu_msg_job *job,
                        uint32_t base, uint32_t size)
 {
-    domain->has_job_id = true;
-    domain->job_id = job->job_id;
+    domain->job.has_id = true;
+    domain->job.id = job->job_id;
     set_limits(domain, job);
-    if (size > 0 && domain->ntt_size == 0)
+    if (size > 0 && domain->job.ntt_size == 0)
         bind_addresses(server, domain, base, size);
     if (size > 0 && (job->flags & EMU_JOB_NTT_CLEANUP))
-        domain->cleans_ntt = true;
+        domain->job.cleans_ntt = true;
     emu_log(EMU_LOG_INFO, "domain %u is job %llu, %u translation entries", domain->id,
-            (unsigned long long)domain->job_id, domain->ntt_size);
+            (unsigned long long)domain->job.id, domain->job.ntt_size);
 }
 
-static int declare(struct emu_server *server, struct emu_admin_request *request, uint32_t origin, uint32_t base,
-                   uint32_t size)
+static int declare(struct emu_server *server, struct emu_change *request, uint32_t origin, uint32_t base, uint32_t size)
 {
     const struct emu_msg_job *job = &request->job;
     uint32_t ptag = job->ptag == 255 ? emu_ptag_of_cookie(job->cookie) : job->ptag;
@@ -424,7 +434,7 @@ static int declare(struct emu_server *server, struct emu_admin_request *request,
     if (r != 0)
         return r;
     request->domain = domain->common_number;
-    request->declares = domain->is_declared;
+    request->declares = domain->job.is_declared;
     become_job(server, domain, job, base, size);
     return 0;
 }
@@ -438,7 +448,7 @@ static uint32_t range_of(const struct emu_msg_job *job, uint32_t *base_out)
     return (job->flags & EMU_JOB_LIMITS) && job->ntt_size > 0 ? (uint32_t)job->ntt_size : 0;
 }
 
-int emu_job_configure(struct emu_server *server, struct emu_admin_request *request, uint32_t origin)
+static int configure(struct emu_server *server, struct emu_change *request, uint32_t origin)
 {
     struct emu_msg_job *job = &request->job;
     uint32_t base = 0;
@@ -458,13 +468,13 @@ int emu_job_configure(struct emu_server *server, struct emu_admin_request *reque
     if (job->flags & EMU_JOB_DECLARE)
         r = declare(server, request, origin, base, size);
     if (r != 0 && (job->flags & EMU_JOB_NTT))
-        release_entries(server->ntt, base, size);
+        release_entries(ntt_of(server), base, size);
     if (r == 0 && (job->flags & EMU_JOB_NTT))
         job->ntt_base = (int32_t)base;
     return r;
 }
 
-int emu_job_follow(struct emu_server *server, const struct emu_admin_request *request)
+static int follow(struct emu_server *server, const struct emu_change *request)
 {
     const struct emu_msg_job *job = &request->job;
     struct emu_domain *domain = emu_hosts_find_domain(server, request->domain);
@@ -485,9 +495,9 @@ int emu_job_follow(struct emu_server *server, const struct emu_admin_request *re
         return 0;
     if (!domain || domain->is_ending)
         return -ENODEV;
-    domain->is_declared = request->declares;
+    domain->job.is_declared = request->declares;
     /* A process here was quicker than the head's word: its job's addresses stay what it was told. */
-    if (size > 0 && domain->ntt_size == 0 && domain->n_ports > 0)
+    if (size > 0 && domain->job.ntt_size == 0 && domain->port_slots.n_used > 0)
         return -EBUSY;
     if (size > 0 && (!range_is_known(ntt, base, size) || (uint64_t)size * ntt->granularity > server->n_nids))
         return -EINVAL;
@@ -495,42 +505,99 @@ int emu_job_follow(struct emu_server *server, const struct emu_admin_request *re
     return 0;
 }
 
-void emu_job_forget(struct emu_server *server, struct emu_domain *domain)
+/* The head has released an entry: so do all. */
+static void order_release(struct emu_server *server, uint32_t entry)
 {
-    uint32_t size = domain->ntt_size;
+    struct emu_change *change = calloc(1, sizeof(*change));
 
-    domain->ntt_size = 0;
+    if (change) {
+        change->job.ntt_base = (int32_t)entry;
+        change->job.group_size = 1;
+    }
+    emu_order_begin(server, EMU_MSG_NTT_CLEAR, change);
+}
+
+static void end_domain(struct emu_server *server, struct emu_domain *domain)
+{
+    uint32_t size = domain->job.ntt_size;
+
+    domain->job.ntt_size = 0;
     /* The head says when entries are free. */
-    if (!domain->cleans_ntt || (domain->common_number != 0 && emu_hosts_own(server) != EMU_HOST_HEAD))
+    if (!domain->job.cleans_ntt || (domain->common_number != 0 && emu_hosts_own(server) != EMU_HOST_HEAD))
         return;
-    for (uint32_t i = domain->ntt_base; i < domain->ntt_base + size; i++) {
+    for (uint32_t i = domain->job.ntt_base; i < domain->job.ntt_base + size; i++) {
         if (is_bound(server, i))
             continue;
         if (emu_hosts_are_several(server))
-            emu_admin_release_ntt(server, i);
+            order_release(server, i);
         else
-            release_entries(server->ntt, i, 1);
+            release_entries(ntt_of(server), i, 1);
     }
 }
 
+/* ---- suspending ---- */
+
+/* The order of a suspension, while somebody waits for its end. */
+struct suspension {
+    uint64_t order;
+    bool is_awaited;
+};
+
+static void end_suspending(struct emu_domain *domain, bool is_quiet)
+{
+    domain->job.suspension = is_quiet ? EMU_SUSPENDED : EMU_RUNS;
+    if (!is_quiet)
+        atomic_fetch_and(&domain->table->flags, ~EMU_TABLE_SUSPENDED);
+    emu_log(EMU_LOG_INFO, "domain %u %s", domain->id, is_quiet ? "is suspended" : "could not be suspended");
+}
+
+/* Is anything of the domain under way to other hosts that has not been answered? */
+static bool is_anything_under_way(const struct emu_server *server, const struct emu_quiesce *q)
+{
+    const struct emu_member *member;
+    const struct emu_port_end *port;
+
+    (void)server;
+    LIST_FOREACH(member, &q->domain->members, link) {
+        LIST_FOREACH(port, &member->ports, member_link) {
+            if (emu_remote_awaits_answers(port) || emu_portals_remote_of(port)->n > 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Nobody is inside any more, or it was given up. */
+static void members_have_left(struct emu_server *server, struct emu_quiesce *q)
+{
+    const struct suspension *s = q->ctx;
+
+    end_suspending(q->domain, !q->gave_up);
+    if (s->is_awaited)
+        emu_order_ended(server, s->order, q->gave_up ? -ETIMEDOUT : 0);
+}
+
+static const struct emu_quiesce_ops suspend_ops = { .left = members_have_left, .is_busy = is_anything_under_way };
+
 static void run_again(struct emu_server *server, struct emu_domain *domain)
 {
-    if (domain->suspension == EMU_SUSPENDS)
-        emu_quiesce_give_up(server, domain); /* its end makes it run */
-    if (domain->suspension != EMU_SUSPENDED)
+    if (domain->job.suspension == EMU_SUSPENDS)
+        emu_quiesce_give_up(server, domain, &suspend_ops); /* its end makes it run */
+    if (domain->job.suspension != EMU_SUSPENDED)
         return;
-    domain->suspension = EMU_RUNS;
+    domain->job.suspension = EMU_RUNS;
     atomic_fetch_and(&domain->table->flags, ~EMU_TABLE_SUSPENDED);
     emu_log(EMU_LOG_INFO, "domain %u runs again", domain->id);
 }
 
 /* ---- state ---- */
 
-void emu_job_put_ntt(const struct emu_server *server, struct emu_word_list *list)
+static void put_ntt(const struct emu_server *server, const struct emu_domain *domain, struct emu_word_list *list)
 {
-    const struct emu_ntt *ntt = server->ntt;
+    const struct emu_ntt *ntt = ntt_of(server);
     uint64_t *at;
 
+    (void)domain;
     emu_word_list_add(list, ntt && ntt->n_taken > 0 ? ntt->granularity : 1);
     for (uint32_t i = 0; ntt && i < EMU_NTT_ENTRIES; i++) {
         at = ntt->taken[i] ? emu_word_list_extend(list, 1 + EMU_HOST_NTT_WORDS) : NULL;
@@ -541,14 +608,15 @@ void emu_job_put_ntt(const struct emu_server *server, struct emu_word_list *list
     }
 }
 
-bool emu_job_take_ntt(struct emu_server *server, struct emu_words *words)
+static bool take_ntt(struct emu_server *server, struct emu_domain *domain, struct emu_words *words)
 {
     uint32_t granularity = (uint32_t)emu_words_take(words, EMU_NTT_GRANULARITY_MAX);
     struct emu_ntt *ntt;
 
+    (void)domain;
     if (words->is_bad || !granularity_is_sound(granularity))
         return false;
-    if (words->left == 0 && !server->ntt)
+    if (words->left == 0 && !ntt_of(server))
         return true;
     ntt = calloc(1, sizeof(*ntt));
     while (ntt && words->left > 0) {
@@ -563,37 +631,38 @@ bool emu_job_take_ntt(struct emu_server *server, struct emu_words *words)
         fill_entries(ntt, index, &entry, 1, granularity);
     }
     if (ntt) {
-        free(server->ntt);
-        server->ntt = ntt;
+        free(ntt_of(server));
+        server->slots[EMU_SERVER_NTT] = ntt;
     }
     return true;
 }
 
 #define STATE_WORDS 16u
 
-void emu_job_put_state(const struct emu_domain *domain, struct emu_word_list *list)
+static void put_state(const struct emu_server *server, const struct emu_domain *domain, struct emu_word_list *list)
 {
-    const struct emu_limits *l = &domain->limits;
+    const struct emu_limits *l = &domain->budget.limits;
     const uint64_t words[STATE_WORDS] = {
-        domain->has_job_id,
-        domain->job_id,
-        domain->is_declared,
-        domain->is_routed_on_demand,
-        domain->suspension != EMU_RUNS,
+        domain->job.has_id,
+        domain->job.id,
+        domain->job.is_declared,
+        domain->paths.is_routed_on_demand,
+        domain->job.suspension != EMU_RUNS,
         l->mdd,
         l->cq,
         l->fma,
         l->bte,
         l->ce,
         l->iommu_bytes,
-        domain->ntt_base,
-        domain->ntt_size,
-        domain->cleans_ntt,
+        domain->job.ntt_base,
+        domain->job.ntt_size,
+        domain->job.cleans_ntt,
         l->mrt,
         l->gart,
     };
     uint64_t *at = emu_word_list_extend(list, STATE_WORDS);
 
+    (void)server;
     if (at)
         memcpy(at, words, sizeof(words));
 }
@@ -601,19 +670,19 @@ void emu_job_put_state(const struct emu_domain *domain, struct emu_word_list *li
 /* Suspended while nobody was told, or resumed. */
 static void follow_suspension(struct emu_server *server, struct emu_domain *domain, bool is_suspended)
 {
-    if (is_suspended == (domain->suspension != EMU_RUNS))
+    if (is_suspended == (domain->job.suspension != EMU_RUNS))
         return;
     if (is_suspended) {
-        domain->suspension = EMU_SUSPENDED;
+        domain->job.suspension = EMU_SUSPENDED;
         atomic_fetch_or(&domain->table->flags, EMU_TABLE_SUSPENDED);
     } else {
         run_again(server, domain);
     }
 }
 
-bool emu_job_take_state(struct emu_server *server, struct emu_domain *domain, struct emu_words *words)
+static bool take_state(struct emu_server *server, struct emu_domain *domain, struct emu_words *words)
 {
-    struct emu_limits *l = &domain->limits;
+    struct emu_limits *l = &domain->budget.limits;
     bool has_job_id = emu_words_take(words, 1) != 0;
     uint64_t job_id = emu_words_take(words, UINT64_MAX);
     bool is_declared = emu_words_take(words, 1) != 0;
@@ -638,81 +707,251 @@ bool emu_job_take_state(struct emu_server *server, struct emu_domain *domain, st
     if (words->is_bad || words->left != 0 || limits.bte == 0)
         return false;
     if (size > 0 &&
-        (!range_is_known(server->ntt, base, size) || (uint64_t)size * server->ntt->granularity > server->n_nids))
+        (!range_is_known(ntt_of(server), base, size) || (uint64_t)size * ntt_of(server)->granularity > server->n_nids))
         return false;
-    domain->has_job_id = has_job_id;
-    domain->job_id = job_id;
-    domain->is_declared = is_declared;
+    domain->job.has_id = has_job_id;
+    domain->job.id = job_id;
+    domain->job.is_declared = is_declared;
     *l = limits;
     publish_limits(domain);
-    if (size > 0 && domain->ntt_size == 0)
+    if (size > 0 && domain->job.ntt_size == 0)
         bind_addresses(server, domain, base, size);
-    domain->cleans_ntt = cleans;
-    domain->is_routed_on_demand = is_routed;
+    domain->job.cleans_ntt = cleans;
+    domain->paths.is_routed_on_demand = is_routed;
     emu_domain_set_path(domain);
     follow_suspension(server, domain, is_suspended);
     return true;
 }
 
-/* ---- suspending ---- */
+/* ---- orders ---- */
 
-struct emu_domain *emu_job_find(struct emu_server *server, const struct emu_msg_job *job)
+static struct emu_domain *find_named(struct emu_server *server, const struct emu_msg_job *job)
 {
     struct emu_domain *domain;
 
     LIST_FOREACH(domain, &server->domains, link) {
         if (domain->cookie == job->cookie && (job->ptag == 255 || domain->ptag == job->ptag) &&
-            (!domain->has_job_id || domain->job_id == job->job_id))
+            (!domain->job.has_id || domain->job.id == job->job_id))
             return domain;
     }
     return NULL;
 }
 
-static struct emu_domain *domain_of(struct emu_server *server, struct emu_admin_request *request, bool is_ordered)
+static struct emu_domain *domain_of(struct emu_server *server, struct emu_change *request, bool is_ordered)
 {
     struct emu_domain *domain = is_ordered && request->domain != 0 ? emu_hosts_find_domain(server, request->domain) :
-                                                                     emu_job_find(server, &request->job);
+                                                                     find_named(server, &request->job);
 
     if (domain)
         request->domain = domain->common_number;
     return domain;
 }
 
-int emu_job_suspend(struct emu_server *server, struct emu_admin_request *request, bool is_ordered, uint64_t order)
+static int suspend(struct emu_server *server, struct emu_change *request, const struct emu_change_order *order)
 {
-    struct emu_domain *domain = domain_of(server, request, is_ordered);
-    int r;
+    struct emu_domain *domain = domain_of(server, request, order->is_ordered);
+    struct suspension *s;
+    struct emu_quiesce *q;
 
     if (!domain)
         return -EINVAL;
     if (domain->is_ending)
         return -ENOSPC;
-    if (domain->suspension != EMU_RUNS)
+    if (domain->job.suspension != EMU_RUNS)
         return EMU_OUTCOME_IN_USE;
-    domain->suspension = EMU_SUSPENDS;
+    s = calloc(1, sizeof(*s));
+    q = s ? emu_quiesce_create(domain, &suspend_ops, s) : NULL;
+    if (!q)
+        return -ENOMEM;
+    s->order = order->number;
+    q->deadline_ns = emu_clock_ns() + request->job.timeout_ms * 1000000ull;
+    domain->job.suspension = EMU_SUSPENDS;
     atomic_fetch_or(&domain->table->flags, EMU_TABLE_SUSPENDED);
-    r = emu_quiesce_suspend(server, domain, order, emu_clock_ns() + request->job.timeout_ms * 1000000ull);
-    if (r < 0)
-        emu_job_suspended(domain, false);
-    return r;
+    if (emu_quiesce_start(server, q))
+        return 0;
+    s->is_awaited = true;
+    return EMU_DEFERRED;
 }
 
-void emu_job_suspended(struct emu_domain *domain, bool is_quiet)
+static int resume(struct emu_server *server, struct emu_change *request, const struct emu_change_order *order)
 {
-    domain->suspension = is_quiet ? EMU_SUSPENDED : EMU_RUNS;
-    if (!is_quiet)
-        atomic_fetch_and(&domain->table->flags, ~EMU_TABLE_SUSPENDED);
-    emu_log(EMU_LOG_INFO, "domain %u %s", domain->id, is_quiet ? "is suspended" : "could not be suspended");
-}
-
-int emu_job_resume(struct emu_server *server, struct emu_admin_request *request, bool is_ordered)
-{
-    struct emu_domain *domain = domain_of(server, request, is_ordered);
+    struct emu_domain *domain = domain_of(server, request, order->is_ordered);
 
     if (!domain)
         return -EINVAL;
-    if (domain->suspension != EMU_SUSPENDED && !is_ordered)
+    if (domain->job.suspension != EMU_SUSPENDED && !order->is_ordered)
         return EMU_OUTCOME_IN_USE;
     run_again(server, domain);
     return 0;
 }
+
+static int configure_or_follow(struct emu_server *server, struct emu_change *request,
+                               const struct emu_change_order *order)
+{
+    return order->is_ordered ? follow(server, request) : configure(server, request, order->origin);
+}
+
+static int clear_ntt_by_order(struct emu_server *server, struct emu_change *request,
+                              const struct emu_change_order *order)
+{
+    return clear_ntt(server, &request->job, order->is_ordered);
+}
+
+static bool has_table(const struct emu_change *request)
+{
+    return request->row->type == EMU_MSG_JOB_CONFIGURE && (request->job.flags & EMU_JOB_NTT) != 0;
+}
+
+static int read_change(struct emu_connection *c, const struct emu_msg *msg, const struct emu_fds *fds,
+                       struct emu_change *request)
+{
+    void *entries = NULL;
+    int r = 0;
+
+    request->job = msg->job;
+    if (msg->type == EMU_MSG_JOB_CONFIGURE)
+        request->job.nid_wanted = emu_place_of(c->server, &c->peer, msg->job.nid_wanted);
+    if (has_table(request))
+        r = emu_change_read_table(fds, msg->job.group_size, EMU_NTT_ENTRIES, sizeof(*request->entries), &entries);
+    request->entries = entries;
+    return r;
+}
+
+static void put_change(const struct emu_change *request, struct emu_word_list *list)
+{
+    uint64_t *at = emu_word_list_extend(list, EMU_HOST_JOB_WORDS);
+
+    if (at)
+        emu_host_job_put(at, &request->job);
+    emu_word_list_add(list, request->declares);
+    for (uint32_t i = 0; request->entries && i < request->job.group_size; i++) {
+        at = emu_word_list_extend(list, EMU_HOST_NTT_WORDS);
+        if (at)
+            emu_host_ntt_put(at, &request->entries[i]);
+    }
+}
+
+static bool take_change(const struct emu_server *server, struct emu_words *words, struct emu_change *request)
+{
+    emu_host_job_take(words, &request->job);
+    request->declares = emu_words_take(words, 1) != 0;
+    if (words->is_bad || (request->row->type == EMU_MSG_JOB_CONFIGURE && request->job.nid_wanted >= server->n_nids))
+        return false;
+    if (!has_table(request))
+        return true;
+    if (request->job.group_size == 0 || request->job.group_size > EMU_NTT_ENTRIES)
+        return false;
+    request->entries = calloc(request->job.group_size, sizeof(*request->entries));
+    for (uint32_t i = 0; request->entries && i < request->job.group_size; i++)
+        emu_host_ntt_take(words, &request->entries[i]);
+    return request->entries;
+}
+
+static bool is_own(struct emu_server *server, const struct emu_change *request)
+{
+    const struct emu_domain *domain = find_named(server, &request->job);
+
+    return domain && domain->common_number == 0;
+}
+
+static uint32_t first_entry(struct emu_server *server, const struct emu_change *request)
+{
+    (void)server;
+    return (uint32_t)request->job.ntt_base;
+}
+
+static void reply_first_entry(uint32_t value, struct emu_msg *reply)
+{
+    if (reply->job.flags & EMU_JOB_NTT)
+        reply->job.ntt_base = (int32_t)value;
+}
+
+/* ---- the data path of a domain ---- */
+
+static int read_path(struct emu_connection *c, const struct emu_msg *msg, const struct emu_fds *fds,
+                     struct emu_change *request)
+{
+    (void)fds;
+    request->flags = msg->domain.flags & EMU_TABLE_ROUTED;
+    return emu_change_name_domain(c->server, request, msg->domain.domain_id) ? 0 : -ENOENT;
+}
+
+static void put_path(const struct emu_change *request, struct emu_word_list *list)
+{
+    emu_word_list_add(list, request->flags);
+}
+
+static bool take_path(const struct emu_server *server, struct emu_words *words, struct emu_change *request)
+{
+    (void)server;
+    request->flags = (uint32_t)emu_words_take(words, EMU_TABLE_ROUTED);
+    return request->domain != 0;
+}
+
+static int set_path(struct emu_server *server, struct emu_change *request, const struct emu_change_order *order)
+{
+    struct emu_domain *domain;
+
+    (void)order;
+    LIST_FOREACH(domain, &server->domains, link) {
+        if (!emu_change_means(request, domain))
+            continue;
+        if (domain->paths.is_routed_for_good)
+            return -EPERM;
+        domain->paths.is_routed_on_demand = request->flags != 0;
+        emu_domain_set_path(domain);
+        return 0;
+    }
+    return -ENOENT;
+}
+
+/* ---- the part ---- */
+
+static void destroy(struct emu_server *server)
+{
+    free(ntt_of(server));
+    server->slots[EMU_SERVER_NTT] = NULL;
+}
+
+static const struct emu_change_row changes[] = {
+    { .type = EMU_MSG_JOB_CONFIGURE,
+      .read = read_change,
+      .put = put_change,
+      .take = take_change,
+      .act = configure_or_follow,
+      .is_own = is_own,
+      .value = first_entry,
+      .reply = reply_first_entry },
+    { .type = EMU_MSG_JOB_SUSPEND,
+      .read = read_change,
+      .put = put_change,
+      .take = take_change,
+      .act = suspend,
+      .is_own = is_own },
+    { .type = EMU_MSG_JOB_RESUME,
+      .read = read_change,
+      .put = put_change,
+      .take = take_change,
+      .act = resume,
+      .is_own = is_own },
+    { .type = EMU_MSG_NTT_CLEAR,
+      .read = read_change,
+      .put = put_change,
+      .take = take_change,
+      .act = clear_ntt_by_order },
+    { .type = EMU_MSG_DATAPATH, .read = read_path, .put = put_path, .take = take_path, .act = set_path },
+};
+static const struct emu_state_row states[] = {
+    { EMU_MSG_NTT_CLEAR, false, put_ntt, take_ntt },
+    { EMU_MSG_JOB_CONFIGURE, true, put_state, take_state },
+};
+
+const struct emu_part emu_jobs_part = {
+    .name = "jobs",
+    .destroy = destroy,
+    .changes = changes,
+    .n_changes = EMU_ROWS(changes),
+    .states = states,
+    .n_states = EMU_ROWS(states),
+    .domains = { .end = end_domain },
+};

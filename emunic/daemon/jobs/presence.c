@@ -9,7 +9,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/core/domain_life.h"
+#include "emunic/daemon/jobs/host_domains.h"
+#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/peers/lists.h"
 #include "emunic/daemon/peers/sessions.h"
 
@@ -22,13 +24,18 @@ static bool is_common(const struct emu_server *server, const struct emu_domain *
     return emu_hosts_are_several(server) && domain->common_number != 0;
 }
 
+static struct emu_domain_hosts *hosts_of(const struct emu_domain *domain)
+{
+    return domain->slots[EMU_DOMAIN_HOSTS];
+}
+
 /* Of all other hosts together. */
 static uint8_t presence_elsewhere(const struct emu_server *server, const struct emu_domain *domain)
 {
     uint8_t sum = 0;
 
-    for (uint32_t i = 0; domain->presence && i < emu_hosts_count(server); i++)
-        sum |= domain->presence[i];
+    for (uint32_t i = 0; hosts_of(domain)->presence && i < emu_hosts_count(server); i++)
+        sum |= hosts_of(domain)->presence[i];
     return sum;
 }
 
@@ -39,7 +46,8 @@ bool emu_presence_has_ports(const struct emu_server *server, const struct emu_do
 
 static uint8_t presence_here(const struct emu_domain *domain)
 {
-    return (uint8_t)((LIST_EMPTY(&domain->members) ? 0 : HAS_MEMBERS) | (domain->n_ports > 0 ? HAS_PORTS : 0));
+    return (uint8_t)((LIST_EMPTY(&domain->members) ? 0 : HAS_MEMBERS) |
+                     (domain->port_slots.n_used > 0 ? HAS_PORTS : 0));
 }
 
 void emu_presence_tell(struct emu_server *server, struct emu_domain *domain)
@@ -48,13 +56,14 @@ void emu_presence_tell(struct emu_server *server, struct emu_domain *domain)
 
     if (!is_common(server, domain) || emu_hosts_own(server) == EMU_HOST_HEAD)
         return;
-    domain->told_presence = presence_here(domain);
-    emu_admin_send(server, EMU_HOST_HEAD, EMU_HOST_ADMIN_PRESENCE, 0, 0, words, PRESENCE_WORDS);
+    hosts_of(domain)->told_presence = presence_here(domain);
+    emu_list_send(server, &(struct emu_list_head){ .host = EMU_HOST_HEAD, .op = EMU_HOST_ADMIN_PRESENCE }, words,
+                  PRESENCE_WORDS);
 }
 
 static void end_if_over(struct emu_server *server, struct emu_domain *domain)
 {
-    if (domain->is_declared && !domain->is_ending && LIST_EMPTY(&domain->members) &&
+    if (domain->job.is_declared && !domain->is_ending && LIST_EMPTY(&domain->members) &&
         (presence_elsewhere(server, domain) & HAS_MEMBERS) == 0)
         emu_domain_end(server, domain, 0);
 }
@@ -63,12 +72,13 @@ void emu_presence_change(struct emu_server *server, struct emu_domain *domain)
 {
     if (!is_common(server, domain) || emu_hosts_own(server) == EMU_HOST_HEAD)
         end_if_over(server, domain);
-    else if (presence_here(domain) != domain->told_presence)
+    else if (presence_here(domain) != hosts_of(domain)->told_presence)
         emu_presence_tell(server, domain);
 }
 
-bool emu_presence_hear(struct emu_server *server, uint32_t host, struct emu_words *words)
+bool emu_presence_hear(struct emu_server *server, uint32_t host, struct emu_list *list)
 {
+    struct emu_words *words = &list->words;
     uint32_t number = (uint32_t)emu_words_take(words, UINT32_MAX);
     uint8_t presence = (uint8_t)emu_words_take(words, HAS_MEMBERS | HAS_PORTS);
     struct emu_domain *domain;
@@ -78,14 +88,14 @@ bool emu_presence_hear(struct emu_server *server, uint32_t host, struct emu_word
     domain = emu_hosts_find_domain(server, number);
     if (!domain)
         return true;
-    if (!domain->presence)
-        domain->presence = calloc(emu_hosts_count(server), sizeof(*domain->presence));
-    if (!domain->presence)
+    if (!hosts_of(domain)->presence)
+        hosts_of(domain)->presence = calloc(emu_hosts_count(server), sizeof(*hosts_of(domain)->presence));
+    if (!hosts_of(domain)->presence)
         return true;
-    if (domain->presence[host] != presence) {
-        bool had_members = (domain->presence[host] & HAS_MEMBERS) != 0;
+    if (hosts_of(domain)->presence[host] != presence) {
+        bool had_members = (hosts_of(domain)->presence[host] & HAS_MEMBERS) != 0;
 
-        domain->presence[host] = presence;
+        hosts_of(domain)->presence[host] = presence;
         if (had_members)
             end_if_over(server, domain);
     }
@@ -97,10 +107,10 @@ void emu_presence_host_down(struct emu_server *server, uint32_t host)
     struct emu_domain *domain;
 
     LIST_FOREACH(domain, &server->domains, link) {
-        domain->told_presence = 0;
-        if (!domain->presence || domain->presence[host] == 0)
+        hosts_of(domain)->told_presence = 0;
+        if (!hosts_of(domain)->presence || hosts_of(domain)->presence[host] == 0)
             continue;
-        domain->presence[host] = 0;
+        hosts_of(domain)->presence[host] = 0;
         end_if_over(server, domain);
     }
 }

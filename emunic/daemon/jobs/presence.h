@@ -11,7 +11,7 @@
 
 struct emu_domain;
 struct emu_server;
-struct emu_words;
+struct emu_list;
 
 /* A process or a NIC handle of the domain has come or gone here. Ends a declared job that has none any more. */
 void emu_presence_change(struct emu_server *server, struct emu_domain *domain);
@@ -20,8 +20,8 @@ void emu_presence_tell(struct emu_server *server, struct emu_domain *domain);
 /* The head: has the domain NIC handles on other hosts? */
 bool emu_presence_has_ports(const struct emu_server *server, const struct emu_domain *domain);
 
-/* For admin.c. False: the message makes no sense. */
-bool emu_presence_hear(struct emu_server *server, uint32_t host, struct emu_words *words);
+/* For the part. False: the list makes no sense. */
+bool emu_presence_hear(struct emu_server *server, uint32_t host, struct emu_list *list);
 void emu_presence_host_down(struct emu_server *server, uint32_t host);
 
 #endif

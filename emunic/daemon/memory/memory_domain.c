@@ -32,39 +32,29 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "emunic/abi/event.h"
-#include "emunic/base/maps.h"
-#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/commands/visit.h"
+#include "emunic/daemon/core/connection.h"
+#include "emunic/daemon/core/quiesce.h"
 #include "emunic/daemon/errors/error_stream.h"
 #include "emunic/daemon/faults/fault_rules.h"
-#include "emunic/daemon/world/file.h"
 #include "emunic/daemon/msgq/msgq.h"
-#include "emunic/daemon/core/port.h"
-#include "emunic/daemon/resources/resources.h"
+#include "emunic/daemon/world/accounts.h"
+#include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/file.h"
+#include "emunic/daemon/world/memory.h"
+#include "emunic/daemon/world/node.h"
+#include "emunic/daemon/world/port.h"
 #include "emunic/engine/segments.h"
 
-#define ADDRESS_END   (1ull << 47) /* user addresses; 49 bits fit a handle */
-#define PAGE_MASK     4095ull
-#define MAP_LINES_MAX 512u /* read for a part of a transfer where the kernel does not look itself */
+#define ADDRESS_END (1ull << 47) /* user addresses; 49 bits fit a handle */
+#define PAGE_MASK   4095ull
 
 static uint64_t round_out(uint64_t end)
 {
     return (end + PAGE_MASK) & ~PAGE_MASK;
-}
-
-struct emu_node *emu_node_of(struct emu_server *server, uint32_t nid)
-{
-    if (!server->nodes[nid]) {
-        server->nodes[nid] = calloc(1, sizeof(struct emu_node));
-        if (server->nodes[nid]) {
-            server->nodes[nid]->mdhs[0] = (struct emu_mdh){ .turns = 1, .is_dedicated = true }; /* never handed out */
-            server->nodes[nid]->next = 1;
-        }
-    }
-    return server->nodes[nid];
 }
 
 static void take_number(struct emu_node *node, uint32_t mdh, uint32_t turn, uint16_t *number_out)
@@ -87,7 +77,7 @@ static int take_free(struct emu_port_end *port, struct emu_node *node, bool is_d
         take_number(node, mdh, 0, number_out);
         node->next = (uint16_t)((mdh + 1) % EMU_MDH_COUNT);
         node->n_used++;
-        port->domain->n_handles[port->node_index]++;
+        port->domain->budget.n_handles[port->node_index]++;
         return 0;
     }
     return -ENOSPC;
@@ -130,7 +120,7 @@ static void give_number(struct emu_node *node, struct emu_domain *domain, uint32
     if (one->turns != 0)
         return;
     node->n_used--;
-    domain->n_handles[node_index]--;
+    domain->budget.n_handles[node_index]--;
 }
 
 static bool is_shared(const struct emu_server *server, const struct emu_domain *domain, uint32_t nid)
@@ -149,7 +139,8 @@ static bool may_take_free(const struct emu_port_end *port, const struct emu_node
 {
     if (node->n_used + node->n_promised >= EMU_MDH_COUNT - 1)
         return false;
-    return node->n_used < EMU_MDH_COUNT / 4 * 3 || port->domain->n_handles[port->node_index] < EMU_MDH_COUNT / 4 ||
+    return node->n_used < EMU_MDH_COUNT / 4 * 3 ||
+           port->domain->budget.n_handles[port->node_index] < EMU_MDH_COUNT / 4 ||
            !is_shared(port->server, port->domain, port->nid);
 }
 
@@ -158,10 +149,10 @@ static void set_queue(struct emu_table_md *entry, const struct emu_port_end *por
     entry->cq = cq;
     if (cq == EMU_CQ_NONE)
         return;
-    entry->cq_line = (uint32_t)(port->cqs[cq].offset / EMU_CACHE_LINE);
-    entry->cq_ring_entries = (uint32_t)port->cqs[cq].producer.ring_entries;
-    entry->cq_capacity = (uint32_t)port->cqs[cq].producer.capacity;
-    entry->cq_flags = port->cqs[cq].flags | (uint32_t)port->cqs[cq].serial << EMU_CQ_SERIAL_SHIFT;
+    entry->cq_line = (uint32_t)(port->queues.cqs[cq].offset / EMU_CACHE_LINE);
+    entry->cq_ring_entries = (uint32_t)port->queues.cqs[cq].producer.ring_entries;
+    entry->cq_capacity = (uint32_t)port->queues.cqs[cq].producer.capacity;
+    entry->cq_flags = port->queues.cqs[cq].flags | (uint32_t)port->queues.cqs[cq].serial << EMU_CQ_SERIAL_SHIFT;
 }
 
 static void set_method(struct emu_table_md *entry, const struct emu_port_end *port, const struct emu_msg_memory *memory,
@@ -180,29 +171,31 @@ static void set_method(struct emu_table_md *entry, const struct emu_port_end *po
 
 /* ---- segments ---- */
 
-int emu_md_add_segments(struct emu_port_end *port, const struct emu_msg_segments *segments)
+static int answer_segments(struct emu_request *request)
 {
+    const struct emu_msg_segments *segments = &request->msg->segments;
+    struct emu_port_end *port = request->port;
     struct emu_msg_segments *more;
     uint32_t number;
 
     if (segments->first == 0)
-        port->n_pending = 0;
-    if (segments->first != port->n_pending || segments->n == 0 || segments->n > EMU_SEGMENTS_PER_MSG ||
-        segments->n > EMU_SEGMENTS_MAX - port->n_pending)
+        port->memory.n_pending = 0;
+    if (segments->first != port->memory.n_pending || segments->n == 0 || segments->n > EMU_SEGMENTS_PER_MSG ||
+        segments->n > EMU_SEGMENTS_MAX - port->memory.n_pending)
         return -EINVAL;
     /* Messages are kept as they come: all but the last are full. */
-    if (port->n_pending % EMU_SEGMENTS_PER_MSG != 0)
+    if (port->memory.n_pending % EMU_SEGMENTS_PER_MSG != 0)
         return -EINVAL;
-    number = port->n_pending / EMU_SEGMENTS_PER_MSG;
-    if (number >= port->pending_max) {
-        more = realloc(port->pending, (number + 1) * sizeof(*more));
+    number = port->memory.n_pending / EMU_SEGMENTS_PER_MSG;
+    if (number >= port->memory.pending_max) {
+        more = realloc(port->memory.pending, (number + 1) * sizeof(*more));
         if (!more)
             return -ENOMEM;
-        port->pending = more;
-        port->pending_max = number + 1;
+        port->memory.pending = more;
+        port->memory.pending_max = number + 1;
     }
-    port->pending[number] = *segments;
-    port->n_pending += segments->n;
+    port->memory.pending[number] = *segments;
+    port->memory.n_pending += segments->n;
     return 0;
 }
 
@@ -222,13 +215,13 @@ static int make_list(struct emu_port_end *port, bool is_mapped, struct emu_segme
 {
     struct emu_segment_list *list;
 
-    if (port->n_pending == 0)
+    if (port->memory.n_pending == 0)
         return -EINVAL;
-    list = calloc(1, sizeof(*list) + port->n_pending * sizeof(list->parts[0]));
+    list = calloc(1, sizeof(*list) + port->memory.n_pending * sizeof(list->parts[0]));
     if (!list)
         return -ENOMEM;
-    for (uint32_t i = 0; i < port->n_pending; i++) {
-        const struct emu_msg_segments *message = &port->pending[i / EMU_SEGMENTS_PER_MSG];
+    for (uint32_t i = 0; i < port->memory.n_pending; i++) {
+        const struct emu_msg_segments *message = &port->memory.pending[i / EMU_SEGMENTS_PER_MSG];
         uint64_t addr = message->segments[i % EMU_SEGMENTS_PER_MSG].addr;
         uint64_t len_bytes = message->segments[i % EMU_SEGMENTS_PER_MSG].length_bytes;
         uint64_t first = addr & ~PAGE_MASK;
@@ -246,17 +239,17 @@ static int make_list(struct emu_port_end *port, bool is_mapped, struct emu_segme
             return -EINVAL;
         }
     }
-    list->n = port->n_pending;
+    list->n = port->memory.n_pending;
     for (uint32_t i = 0; i < list->n; i++)
         list->parts[i].memory = memory_of_part(port, is_mapped, list->parts[i].addr, list->parts[i].len_bytes);
-    port->n_pending = 0;
+    port->memory.n_pending = 0;
     *list_out = list;
     return 0;
 }
 
 static int keep_list(struct emu_port_end *port, uint16_t mdh, struct emu_segment_list *list)
 {
-    struct emu_segment_list ***row = &port->domain->segments[port->node_index];
+    struct emu_segment_list ***row = &port->domain->memory.segments[port->node_index];
 
     if (!*row)
         *row = calloc(EMU_MD_COUNT, sizeof(**row));
@@ -266,18 +259,15 @@ static int keep_list(struct emu_port_end *port, uint16_t mdh, struct emu_segment
     return 0;
 }
 
-static const struct emu_segment_list *list_of(const struct emu_domain *domain, uint32_t node, uint16_t mdh)
-{
-    return domain->segments[node] ? domain->segments[node][mdh] : NULL;
-}
-
 /* ---- virtual handles ---- */
 
-int emu_md_reserve_virtual(struct emu_port_end *port, uint32_t n)
+static int answer_reserve(struct emu_request *request)
 {
-    struct emu_account *account = &port->domain->accounts[port->node_index];
+    struct emu_port_end *port = request->port;
+    uint32_t n = request->msg->memory.vmdh;
+    struct emu_account *account = &port->domain->budget.accounts[port->node_index];
     struct emu_node *node = emu_node_of(port->server, port->nid);
-    uint32_t held = port->domain->n_handles[port->node_index] + account->vmdh_size - account->vmdh_used;
+    uint32_t held = port->domain->budget.n_handles[port->node_index] + account->vmdh_size - account->vmdh_used;
     uint32_t more;
 
     if (n == 0 || n >= EMU_MDH_COUNT)
@@ -286,21 +276,21 @@ int emu_md_reserve_virtual(struct emu_port_end *port, uint32_t n)
         return -ENOMEM;
     /* The block is the job's on this node: whoever asks for less shares it, whoever asks for more makes it grow. */
     more = n > account->vmdh_size ? n - account->vmdh_size : 0;
-    if (more > EMU_MDH_COUNT - 1 - node->n_used - node->n_promised || held + more > port->domain->limits.mdd)
+    if (more > EMU_MDH_COUNT - 1 - node->n_used - node->n_promised || held + more > port->domain->budget.limits.mdd)
         return -ENOMEM;
     node->n_promised += more;
     account->vmdh_size += more;
-    port->may_use_vmdh = true;
+    port->memory.may_use_vmdh = true;
     return 0;
 }
 
 /* Index in the block: the one that is wanted, or the first free one. */
 static int choose_virtual(const struct emu_port_end *port, uint32_t wanted, uint16_t *index_out)
 {
-    const struct emu_account *account = &port->domain->accounts[port->node_index];
+    const struct emu_account *account = &port->domain->budget.accounts[port->node_index];
     const _Atomic uint16_t *block = emu_table_vmdhs(port->domain->table, port->node_index);
 
-    if (!port->may_use_vmdh || (wanted != EMU_VMDH_ANY && wanted >= account->vmdh_size))
+    if (!port->memory.may_use_vmdh || (wanted != EMU_VMDH_ANY && wanted >= account->vmdh_size))
         return -EINVAL;
     for (uint32_t i = 0; i < account->vmdh_size; i++) {
         if ((wanted == EMU_VMDH_ANY || wanted == i) && atomic_load_explicit(&block[i], memory_order_relaxed) == 0) {
@@ -326,7 +316,7 @@ static int check_request(const struct emu_port_end *port, const struct emu_msg_m
     if ((memory->flags & EMU_MD_SEGMENTED) == 0 &&
         (memory->length_bytes == 0 || memory->addr >= ADDRESS_END || memory->length_bytes > ADDRESS_END - memory->addr))
         return -EINVAL;
-    if (memory->cq != EMU_CQ_NONE && (memory->cq >= EMU_CQS_MAX || !port->cqs[memory->cq].in_use))
+    if (memory->cq != EMU_CQ_NONE && (memory->cq >= EMU_CQS_MAX || !port->queues.cqs[memory->cq].in_use))
         return -EINVAL;
     return 0;
 }
@@ -402,9 +392,11 @@ static int take_what_it_needs(struct emu_port_end *port, const struct emu_msg_me
     return r;
 }
 
-int emu_md_register(struct emu_port_end *port, struct emu_msg_memory *memory, struct emu_fds *fds)
+static int answer_register(struct emu_request *request)
 {
-    struct emu_account *account = &port->domain->accounts[port->node_index];
+    struct emu_msg_memory *memory = &request->msg->memory;
+    struct emu_port_end *port = request->port;
+    struct emu_account *account = &port->domain->budget.accounts[port->node_index];
     struct emu_file *file = NULL;
     struct emu_table_md *entry;
     struct emu_md_end *md;
@@ -413,19 +405,19 @@ int emu_md_register(struct emu_port_end *port, struct emu_msg_memory *memory, st
     r = check_request(port, memory);
     if (r < 0)
         return r;
-    r = port->domain->faults ? emu_fault_registration(port) : 0;
+    r = port->domain->paths.has_faults ? emu_fault_registration(port) : 0;
     if (r < 0)
         return r;
     md = calloc(1, sizeof(*md));
     if (!md)
         return -ENOMEM;
-    r = memory->flags & EMU_MD_FILE ? emu_file_get(port->member, memory, fds, &file) : 0;
+    r = memory->flags & EMU_MD_FILE ? emu_file_get(port->member, memory, request->fds, &file) : 0;
     if (r == 0)
         r = take_what_it_needs(port, memory, md);
     if (r < 0) {
         emu_file_put(file);
         free(md);
-        emu_error_tell_port(port, EMU_ERROR_REGISTRATION, EMU_ERROR_ADDRESS_TRANSLATION, port->n_mds, 0);
+        emu_error_tell_port(port, EMU_ERROR_REGISTRATION, EMU_ERROR_ADDRESS_TRANSLATION, port->memory.n_mds, 0);
         return r;
     }
     port->server->nodes[port->nid]->file[md->mdh] = file;
@@ -449,15 +441,15 @@ int emu_md_register(struct emu_port_end *port, struct emu_msg_memory *memory, st
         atomic_store_explicit(&emu_table_vmdhs(port->domain->table, port->node_index)[md->vmdh], md->mdh,
                               memory_order_release);
     }
-    LIST_INSERT_HEAD(&port->mds, md, link);
-    port->n_mds++;
+    LIST_INSERT_HEAD(&port->memory.mds, md, link);
+    port->memory.n_mds++;
     memory->mdh = md->mdh;
     memory->generation = entry->generation;
     memory->vmdh = md->is_virtual ? md->vmdh : EMU_VMDH_ANY;
     return 0;
 }
 
-void emu_md_release(struct emu_server *server, struct emu_domain *domain, uint32_t nid, uint16_t mdh)
+static void release(struct emu_server *server, struct emu_domain *domain, uint32_t nid, uint16_t mdh)
 {
     struct emu_node *node = server->nodes[nid];
 
@@ -468,7 +460,7 @@ void emu_md_release(struct emu_server *server, struct emu_domain *domain, uint32
 
 static void drop(struct emu_port_end *port, struct emu_md_end *md)
 {
-    struct emu_account *account = &port->domain->accounts[port->node_index];
+    struct emu_account *account = &port->domain->budget.accounts[port->node_index];
 
     emu_msgq_md_ends(port, md->mdh, &emu_table_mds(port->domain->table, port->node_index)[md->mdh]);
     if (md->is_virtual) {
@@ -480,21 +472,21 @@ static void drop(struct emu_port_end *port, struct emu_md_end *md)
     emu_account_drop_translation(port, &md->translation);
     /* Only emunic follows the list, in this thread, and looks at the state before each slice (datapath.c). */
     if (md->segments) {
-        port->domain->segments[port->node_index][md->mdh] = NULL;
+        port->domain->memory.segments[port->node_index][md->mdh] = NULL;
         free(md->segments);
     }
     atomic_store_explicit(&emu_table_mds(port->domain->table, port->node_index)[md->mdh].state, 0,
                           memory_order_release);
     LIST_REMOVE(md, link);
-    port->n_mds--;
+    port->memory.n_mds--;
     free(md);
 }
 
-int emu_md_deregister(struct emu_port_end *port, uint16_t mdh, uint16_t generation)
+static int deregister(struct emu_port_end *port, uint16_t mdh, uint16_t generation)
 {
     struct emu_md_end *md;
 
-    LIST_FOREACH(md, &port->mds, link) {
+    LIST_FOREACH(md, &port->memory.mds, link) {
         if (md->mdh != mdh)
             continue;
         if (emu_table_mds(port->domain->table, port->node_index)[mdh].generation != generation)
@@ -505,14 +497,16 @@ int emu_md_deregister(struct emu_port_end *port, uint16_t mdh, uint16_t generati
     return -EINVAL;
 }
 
-int emu_md_update(struct emu_port_end *port, const struct emu_msg_memory *memory)
+static int answer_update(struct emu_request *request)
 {
+    const struct emu_msg_memory *memory = &request->msg->memory;
+    struct emu_port_end *port = request->port;
     struct emu_table_md *entry;
     struct emu_md_end *md;
 
     if (memory->mdh >= EMU_MD_COUNT || (memory->flags & ~EMU_MD_MAPPED) != 0)
         return -EINVAL;
-    LIST_FOREACH(md, &port->mds, link) {
+    LIST_FOREACH(md, &port->memory.mds, link) {
         if (md->mdh == memory->mdh)
             break;
     }
@@ -530,96 +524,93 @@ int emu_md_update(struct emu_port_end *port, const struct emu_msg_memory *memory
     return 0;
 }
 
-void emu_md_drop_cq(struct emu_port_end *port, uint32_t cq)
+static void queue_end(struct emu_port_end *port, uint32_t cq)
 {
     struct emu_table_md *entries = emu_table_mds(port->domain->table, port->node_index);
     struct emu_md_end *md;
 
-    LIST_FOREACH(md, &port->mds, link) {
+    LIST_FOREACH(md, &port->memory.mds, link) {
         if (entries[md->mdh].cq == cq)
             entries[md->mdh].cq = EMU_CQ_NONE;
     }
 }
 
-uint16_t *emu_md_drop_all(struct emu_port_end *port, uint32_t *n_out)
-{
-    uint16_t *mdhs = port->n_mds ? malloc(port->n_mds * sizeof(*mdhs)) : NULL;
-    struct emu_md_end *md;
-    uint32_t n = 0;
+/* ---- numbers that somebody inside may still mean ---- */
 
-    while ((md = LIST_FIRST(&port->mds))) {
-        if (mdhs) /* out of memory: the numbers stay in use */
-            mdhs[n++] = md->mdh;
+struct numbers {
+    uint32_t n;
+    uint16_t mdhs[];
+};
+
+/* Other hosts' data are being moved from or to its memory. */
+static bool is_visited(const struct emu_server *server, const struct emu_quiesce *q)
+{
+    const struct numbers *numbers = q->ctx;
+
+    for (uint32_t i = 0; i < numbers->n; i++) {
+        if (emu_visit_holds(server, q->domain, q->nid, numbers->mdhs[i]))
+            return true;
+    }
+    return false;
+}
+
+static void numbers_are_left(struct emu_server *server, struct emu_quiesce *q)
+{
+    const struct numbers *numbers = q->ctx;
+
+    for (uint32_t i = 0; i < numbers->n; i++)
+        release(server, q->domain, q->nid, numbers->mdhs[i]);
+}
+
+static const struct emu_quiesce_ops numbers_ops = { .left = numbers_are_left, .is_busy = is_visited };
+
+static int answer_deregister(struct emu_request *request)
+{
+    const struct emu_msg_memory *memory = &request->msg->memory;
+    struct emu_port_end *port = request->port;
+    struct numbers *numbers = malloc(sizeof(*numbers) + sizeof(numbers->mdhs[0]));
+    struct emu_quiesce *q = numbers ? emu_quiesce_create(port->domain, &numbers_ops, numbers) : NULL;
+    int r;
+
+    if (!q)
+        return -ENOMEM;
+    r = deregister(port, memory->mdh, memory->generation);
+    if (r < 0) {
+        emu_quiesce_cancel(q);
+        return r;
+    }
+    numbers->n = 1;
+    numbers->mdhs[0] = memory->mdh;
+    q->nid = port->nid;
+    return emu_quiesce_answer(request->connection, q, request->msg);
+}
+
+/* All of them go. */
+static void port_end(struct emu_port_end *port)
+{
+    uint32_t n = port->memory.n_mds;
+    struct numbers *numbers = n > 0 ? malloc(sizeof(*numbers) + n * sizeof(numbers->mdhs[0])) : NULL;
+    struct emu_quiesce *q = numbers ? emu_quiesce_create(port->domain, &numbers_ops, numbers) : NULL;
+    struct emu_md_end *md;
+
+    if (q)
+        numbers->n = 0;
+    else if (n > 0)
+        emu_log(EMU_LOG_ERROR, "out of memory: handles of a dead port stay in use");
+    while ((md = LIST_FIRST(&port->memory.mds))) {
+        if (q)
+            numbers->mdhs[numbers->n++] = md->mdh;
         drop(port, md);
     }
-    *n_out = n;
-    return mdhs;
-}
-
-int emu_md_reach(void *ctx, const struct emu_table_md *md, uint8_t op, struct emu_memory *mem_out)
-{
-    const struct emu_port_end *self = ctx;
-
-    (void)op; /* emunic can do everything */
-    return emu_md_reach_in(self->domain, md, mem_out);
-}
-
-int emu_md_reach_in(const struct emu_domain *domain, const struct emu_table_md *md, struct emu_memory *mem_out)
-{
-    struct emu_port_end *owner = domain->ports[md->port];
-    const struct emu_window *window;
-
-    if (!owner)
-        return EMU_STATUS_PEER_GONE;
-    if (md->flags & EMU_MD_SEGMENTED) {
-        const struct emu_table_md *entries = emu_table_mds(owner->domain->table, owner->node_index);
-        const struct emu_segment_list *list = list_of(owner->domain, owner->node_index, (uint16_t)(md - entries));
-
-        if (!list)
-            return EMU_STATUS_BAD_HANDLE;
-        *mem_out = emu_memory_segments(list);
-        return EMU_STATUS_OK;
-    }
-    if (md->method == EMU_MEMORY_FILE) {
-        struct emu_file *file = owner->domain->files[md->file % EMU_FILES_MAX].file;
-
-        if (file && emu_file_reach(file, md, mem_out))
-            return EMU_STATUS_OK;
-    }
-    if (md->method == EMU_MEMORY_MAP) {
-        uint64_t first = md->base & ~4095ull;
-
-        window = emu_windows_get(&owner->member->windows, owner->member->space_fd, first,
-                                 md->base + md->length_bytes - first);
-        if (window) {
-            *mem_out = emu_memory_map(window->base, window->owner_addr, window->len_bytes);
-            return EMU_STATUS_OK;
-        }
-    }
-    *mem_out = emu_memory_cma(owner->member->pid);
-    return EMU_STATUS_OK;
-}
-
-/* The handle works on every port of the process: it is looked for by its owner's process, on the port's node. */
-int emu_md_local(void *ctx, uint16_t mdh, uint16_t generation, struct emu_memory *mem_out)
-{
-    struct emu_port_end *self = ctx;
-    const struct emu_segment_list *list = mdh < EMU_MD_COUNT ? list_of(self->domain, self->node_index, mdh) : NULL;
-    const struct emu_table_md *entry;
-
-    if (!list)
-        return EMU_STATUS_LOCAL_ACCESS;
-    entry = &emu_table_mds(self->domain->table, self->node_index)[mdh];
-    if (entry->generation != generation || !self->domain->ports[entry->port] ||
-        self->domain->ports[entry->port]->member != self->member)
-        return EMU_STATUS_LOCAL_ACCESS;
-    *mem_out = emu_memory_segments(list);
-    return EMU_STATUS_OK;
+    if (!q)
+        return;
+    q->nid = port->nid;
+    emu_quiesce_start(port->server, q);
 }
 
 /* ---- space files ---- */
 
-int emu_space_get(struct emu_member *member)
+static int get_space(struct emu_member *member)
 {
     int fd;
     int r;
@@ -639,33 +630,54 @@ int emu_space_get(struct emu_member *member)
     return fd;
 }
 
-/* In the space file a page's place is its address. */
-static bool is_in_space(const struct emu_piece *p, const struct stat *space, uint64_t at, bool for_writing)
+/* ---- requests ---- */
+
+static int answer_space(struct emu_request *request)
 {
-    return p->first <= at && p->is_shared && p->dev == space->st_dev && p->ino == space->st_ino &&
-           p->offset == p->first && p->is_readable && (p->is_writable || !for_writing);
+    return emu_request_pass(request, get_space(request->port->member), false);
 }
 
-bool emu_space_find(struct emu_member *member, uint64_t addr, uint64_t length_bytes, bool for_writing,
-                    struct emu_memory *mem_out)
+/* Direct path: what a member needs of another one. A domain that is routed for good keeps its segments apart. */
+static int answer_peer(struct emu_request *request)
 {
-    const struct emu_window *window;
-    uint64_t end = addr + length_bytes;
-    uint64_t at = addr;
-    struct emu_maps maps;
-    struct emu_piece p;
-    struct stat space;
+    struct emu_msg_peer *asked = &request->msg->peer;
+    const struct emu_domain *domain = request->port->domain;
+    const struct emu_port_end *peer = asked->port < EMU_PORTS_MAX ? domain->ports[asked->port] : NULL;
+    bool is_segment = request->msg->type == EMU_MSG_PEER_SEGMENT;
+    int fd;
 
-    if (member->space_fd < 0 || addr >= ADDRESS_END || length_bytes > ADDRESS_END - addr ||
-        fstat(member->space_fd, &space) < 0 || emu_maps_open(&maps, member->pid) < 0)
-        return false;
-    maps.lines_left = MAP_LINES_MAX;
-    while (at < end && emu_maps_find(&maps, at, &p) && is_in_space(&p, &space, at, for_writing))
-        at = p.end;
-    emu_maps_close(&maps);
-    window = at < end ? NULL : emu_windows_get(&member->windows, member->space_fd, addr, length_bytes);
-    if (!window)
-        return false;
-    *mem_out = emu_memory_map(window->base, window->owner_addr, window->len_bytes);
-    return true;
+    if (!peer)
+        return -ENOENT;
+    if (domain->paths.is_routed_for_good)
+        return -EPERM;
+    asked->generation = emu_table_ports(domain->table)[asked->port].generation;
+    asked->length_bytes = is_segment ? peer->segment_bytes : EMU_SPACE_BYTES;
+    fd = is_segment ? peer->segment_fd : peer->member->space_fd;
+    return fd < 0 ? -ENOENT : emu_request_pass(request, fd, false);
 }
+
+static int answer_peer_file(struct emu_request *request)
+{
+    const struct emu_domain *domain = request->port->domain;
+    int fd = domain->paths.is_routed_for_good ? -EPERM : emu_file_of(domain, &request->msg->file);
+
+    return emu_request_pass(request, fd, false);
+}
+
+static const struct emu_request_row requests[] = {
+    { EMU_MSG_MEM_REGISTER, EMU_MSG_MEM_REGISTER, EMU_NEEDS_PORT, answer_register },
+    { EMU_MSG_MEM_DEREGISTER, EMU_MSG_MEM_DEREGISTER, EMU_NEEDS_PORT, answer_deregister },
+    { EMU_MSG_SPACE, EMU_MSG_SPACE, EMU_NEEDS_PORT, answer_space },
+    { EMU_MSG_PEER_SEGMENT, EMU_MSG_PEER_SPACE, EMU_NEEDS_PORT, answer_peer },
+    { EMU_MSG_PEER_FILE, EMU_MSG_PEER_FILE, EMU_NEEDS_PORT, answer_peer_file },
+    { EMU_MSG_VMDH_RESERVE, EMU_MSG_VMDH_RESERVE, EMU_NEEDS_PORT, answer_reserve },
+    { EMU_MSG_MEM_UPDATE, EMU_MSG_MEM_UPDATE, EMU_NEEDS_PORT, answer_update },
+    { EMU_MSG_MEM_SEGMENTS, EMU_MSG_MEM_SEGMENTS, EMU_NEEDS_PORT, answer_segments },
+};
+
+const struct emu_part emu_memory_part = {
+    .name = "memory",
+    .requests = requests,
+    .n_requests = EMU_ROWS(requests),
+    .ports = { .end = port_end, .queue_end = queue_end },
+};

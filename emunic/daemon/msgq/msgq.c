@@ -24,9 +24,9 @@
 
 #include "emunic/abi/control.h"
 #include "emunic/base/log.h"
-#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/peers/sessions.h"
-#include "emunic/daemon/core/port.h"
+#include "emunic/daemon/world/port.h"
 
 struct emu_msgq_end {
     LIST_ENTRY(emu_msgq_end) link;
@@ -38,11 +38,21 @@ struct emu_msgq_end {
     const struct emu_port_end *members[EMU_MSGQ_INSTS_MAX]; /* borrowed: leave before they end */
 };
 
+LIST_HEAD(msgqs, emu_msgq_end);
+
+/* Those of a domain; NULL: it never had any. */
+static struct msgqs *msgqs_of(const struct emu_domain *domain)
+{
+    return domain->slots[EMU_DOMAIN_MSGQ];
+}
+
 static struct emu_msgq_end *find(const struct emu_port_end *port)
 {
     struct emu_msgq_end *q;
 
-    LIST_FOREACH(q, &port->domain->msgqs, link) {
+    if (!msgqs_of(port->domain))
+        return NULL;
+    LIST_FOREACH(q, msgqs_of(port->domain), link) {
         if (q->node_index == port->node_index)
             return q;
     }
@@ -57,9 +67,12 @@ static bool shape_is_sound(const struct emu_msgq_shape *shape)
 
 static int create(struct emu_port_end *port, const struct emu_msgq_shape *shape, struct emu_msgq_end **q_out)
 {
-    struct emu_msgq_end *q = calloc(1, sizeof(*q));
+    struct emu_msgq_end *q;
     int r;
 
+    if (!msgqs_of(port->domain))
+        port->domain->slots[EMU_DOMAIN_MSGQ] = calloc(1, sizeof(struct msgqs)); /* an empty list */
+    q = msgqs_of(port->domain) ? calloc(1, sizeof(*q)) : NULL;
     if (!q)
         return -ENOMEM;
     q->node_index = port->node_index;
@@ -73,7 +86,7 @@ static int create(struct emu_port_end *port, const struct emu_msgq_shape *shape,
         free(q);
         return r;
     }
-    LIST_INSERT_HEAD(&port->domain->msgqs, q, link);
+    LIST_INSERT_HEAD(msgqs_of(port->domain), q, link);
     *q_out = q;
     return 0;
 }
@@ -98,7 +111,7 @@ static int find_slot(const struct emu_msgq_end *q, const struct emu_port_end *po
     return 0;
 }
 
-int emu_msgq_join(struct emu_port_end *port, struct emu_msg_msgq *msgq)
+static int join(struct emu_port_end *port, struct emu_msg_msgq *msgq)
 {
     struct emu_msgq_end *q = find(port);
     uint32_t slot = 0;
@@ -137,8 +150,9 @@ static bool take_out(struct emu_msgq_end *q, const struct emu_port_end *port)
     return false;
 }
 
-int emu_msgq_leave(struct emu_port_end *port)
+static int answer_leave(struct emu_request *request)
 {
+    const struct emu_port_end *port = request->port;
     struct emu_msgq_end *q = find(port);
 
     if (!q || !take_out(q, port))
@@ -150,7 +164,7 @@ int emu_msgq_leave(struct emu_port_end *port)
     return 0;
 }
 
-void emu_msgq_drop_port(struct emu_port_end *port)
+static void port_end(struct emu_port_end *port)
 {
     take_out(find(port), port);
 }
@@ -169,7 +183,7 @@ void emu_msgq_md_ends(struct emu_port_end *port, uint16_t mdh, const struct emu_
     const struct emu_host_msgq ended = {
         .domain = port->domain->common_number, .nid = port->nid, .mdh = mdh, .generation = md->generation
     };
-    const struct emu_msgq_end *q = ended.domain == 0 || LIST_EMPTY(&port->domain->msgqs) ? NULL : find(port);
+    const struct emu_msgq_end *q = ended.domain == 0 ? NULL : find(port);
     uint8_t message[EMU_HOST_MSGQ_BYTES];
 
     if (!is_member(q, port) || md->length_bytes != q->shape.region_bytes)
@@ -181,7 +195,7 @@ void emu_msgq_md_ends(struct emu_port_end *port, uint16_t mdh, const struct emu_
     }
 }
 
-bool emu_msgq_host_message(struct emu_server *server, uint32_t host, const uint8_t *bytes, uint32_t length_bytes)
+static bool take(struct emu_server *server, uint32_t host, const uint8_t *bytes, uint32_t length_bytes)
 {
     struct emu_host_msgq ended;
     struct emu_domain *domain;
@@ -198,3 +212,32 @@ bool emu_msgq_host_message(struct emu_server *server, uint32_t host, const uint8
     atomic_store(&emu_table_mds(domain->table, node)[ended.mdh].ended, ended.generation);
     return true;
 }
+
+/* ---- the part ---- */
+
+static int answer_join(struct emu_request *request)
+{
+    return emu_request_pass(request, join(request->port, &request->msg->msgq), false);
+}
+
+static void domain_end(struct emu_server *server, struct emu_domain *domain)
+{
+    (void)server;
+    free(msgqs_of(domain)); /* empty: the ports have gone */
+    domain->slots[EMU_DOMAIN_MSGQ] = NULL;
+}
+
+static const struct emu_request_row requests[] = {
+    { EMU_MSG_MSGQ_JOIN, EMU_MSG_MSGQ_JOIN, EMU_NEEDS_PORT, answer_join },
+    { EMU_MSG_MSGQ_LEAVE, EMU_MSG_MSGQ_LEAVE, EMU_NEEDS_PORT, answer_leave },
+};
+static const struct emu_message_row messages[] = { { EMU_HOST_MSGQ, take } };
+
+const struct emu_part emu_msgq_part = {
+    .name = "msgq",
+    .requests = requests,
+    .n_requests = EMU_ROWS(requests),
+    .hosts = { .messages = messages, .n_messages = EMU_ROWS(messages) },
+    .domains = { .end = domain_end },
+    .ports = { .end = port_end },
+};

@@ -17,8 +17,7 @@
  * cannot be reached ends as a packet lost on the machine does: status "network" at its initiator; a short message has
  * used up its attempts. The library's own writes (credits, greetings, voids in place of lost messages) end nobody's
  * transaction, so they are kept and made when there is a way again: a channel outlives the fault. Whether a pair can be
- * reached is the machine's routing to say (fabric/detour.c); the answer is kept until the next change. When all is
- * whole again the domains go back to their own path.
+ * reached is for world/ways.c to say. When all is whole again the domains go back to their own path.
  *
  * Lane losses and failures count as errors of their link. On machines whose monitors write one, the watcher's log gets
  * its lines (watcher.c).
@@ -32,31 +31,19 @@
 
 #include "emunic/base/clock.h"
 #include "emunic/base/log.h"
-#include "emunic/daemon/ce/ce.h"
-#include "emunic/daemon/datagrams/datagram.h"
-#include "emunic/daemon/commands/datapath.h"
-#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/core/domain_life.h"
 #include "emunic/daemon/errors/error_stream.h"
-#include "emunic/daemon/faults/fault_rules.h"
-#include "emunic/daemon/world/flows.h"
-#include "emunic/daemon/orders/orders.h"
-#include "emunic/daemon/core/port.h"
 #include "emunic/daemon/network/watcher.h"
+#include "emunic/daemon/orders/order_request.h"
+#include "emunic/daemon/orders/orders.h"
+#include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/flows.h"
+#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/ways.h"
 #include "emunic/daemon/world/word_list.h"
-#include "emunic/engine/transaction.h"
-#include "emunic/fabric/detour.h"
 #include "emunic/fabric/link.h"
 
-#define PAIRS    4096u /* verdicts kept; others are found again */
 #define DRAIN_NS 5000000000ull
-#define KEPT_MAX 4096u /* writes of a port: more mailboxes than that lose some */
-
-struct verdict {
-    uint32_t src_nid;
-    uint32_t dst_nid;
-    uint64_t changes; /* when it was found; 0 never */
-    bool reaches;
-};
 
 struct pending {
     struct emu_msg_network change;
@@ -64,150 +51,34 @@ struct pending {
 };
 
 struct emu_network {
-    struct emu_fault_map *faults; /* owned */
-    uint64_t changes;             /* counts from 1 */
-    uint64_t quiesces;
-    uint64_t quiesced_at_ns; /* 0: released */
+    struct emu_ways ways; /* the faults are ours */
     struct pending pending[EMU_NETWORK_PENDING_MAX];
     uint32_t n_pending;
     struct emu_link_load *past; /* owned, by link: carried before the last change */
     uint32_t *errors;           /* owned, by link */
-    struct verdict verdicts[PAIRS];
 };
+
+/* NULL until something breaks. */
+static struct emu_network *network_of(const struct emu_server *server)
+{
+    return server->slots[EMU_SERVER_NETWORK];
+}
 
 /* ---- asking ---- */
 
-const struct emu_fault_map *emu_network_faults(const struct emu_server *server)
-{
-    return server->network ? server->network->faults : NULL;
-}
-
-bool emu_network_is_quiesced(const struct emu_server *server)
-{
-    return server->network && server->network->quiesced_at_ns != 0;
-}
-
-bool emu_network_is_disturbed(const struct emu_server *server)
-{
-    return emu_network_is_quiesced(server) || !emu_fault_map_is_clean(emu_network_faults(server));
-}
-
 const struct emu_link_load *emu_network_past_loads(const struct emu_server *server)
 {
-    return server->network ? server->network->past : NULL;
+    return network_of(server) ? network_of(server)->past : NULL;
 }
 
 uint32_t emu_network_link_errors(const struct emu_server *server, uint32_t link)
 {
-    return server->network ? server->network->errors[link] : 0;
-}
-
-uint64_t emu_network_quiesces(const struct emu_server *server)
-{
-    return server->network ? server->network->quiesces : 0;
-}
-
-static bool has_way(const struct emu_server *server, uint32_t src_nid, uint32_t dst_nid)
-{
-    struct emu_route route;
-
-    return emu_detour_route(server->machine, emu_network_faults(server), src_nid, dst_nid,
-                            emu_route_hash(src_nid, dst_nid, 0), &route) == 0;
-}
-
-bool emu_network_reaches(struct emu_server *server, uint32_t src_nid, uint32_t dst_nid)
-{
-    struct emu_network *n = server->network;
-    struct verdict *v;
-
-    if (!n || emu_fault_map_is_clean(n->faults))
-        return true;
-    v = &n->verdicts[emu_route_hash(src_nid, dst_nid, 0) % PAIRS];
-    if (v->changes != n->changes || v->src_nid != src_nid || v->dst_nid != dst_nid)
-        *v = (struct verdict){ .src_nid = src_nid,
-                               .dst_nid = dst_nid,
-                               .changes = n->changes,
-                               .reaches = has_way(server, src_nid, dst_nid) && has_way(server, dst_nid, src_nid) };
-    return v->reaches;
-}
-
-/* ---- writes that wait ---- */
-
-/* A small put whose end nobody hears of. */
-static bool is_own_write(const struct emu_cmd *cmd)
-{
-    return cmd->op == EMU_OP_PUT && (cmd->flags & EMU_CMD_INLINE) != 0 && cmd->source_cq == EMU_CQ_NONE;
-}
-
-/* The newest for each place. False: no room. */
-static bool keep(struct emu_port_end *port, const struct emu_cmd *cmd)
-{
-    struct emu_cmd *more;
-
-    for (uint32_t i = 0; i < port->n_kept; i++) {
-        struct emu_cmd *old = &port->kept[i];
-
-        if (old->remote_nid == cmd->remote_nid && old->mdh == cmd->mdh && old->remote_addr == cmd->remote_addr) {
-            *old = *cmd;
-            return true;
-        }
-    }
-    if (port->n_kept == KEPT_MAX)
-        return false;
-    more = realloc(port->kept, (port->n_kept + 1) * sizeof(*more));
-    if (!more)
-        return false;
-    port->kept = more;
-    port->kept[port->n_kept++] = *cmd;
-    return true;
-}
-
-static void make_kept_writes(struct emu_port_end *port)
-{
-    struct emu_cmd *kept = port->kept;
-    uint32_t n = port->n_kept;
-
-    port->kept = NULL;
-    port->n_kept = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        if (emu_network_takes(port, &kept[i])) /* else it is kept once more */
-            emu_datapath_run(port, &kept[i]);
-    }
-    free(kept);
-}
-
-void emu_network_drop_port(struct emu_port_end *port)
-{
-    free(port->kept);
-    port->kept = NULL;
-    port->n_kept = 0;
-}
-
-/* A contribution goes to its engine's node; one without an engine is for the engine's code to refuse. */
-static uint32_t target_of(const struct emu_port_end *port, const struct emu_cmd *cmd)
-{
-    uint32_t nid = emu_domain_nid_at(port->domain, cmd->remote_nid);
-
-    if (cmd->op != EMU_OP_CE || emu_remote_is_elsewhere(port, cmd))
-        return nid;
-    return emu_ce_owner(port, cmd) ? nid : EMU_NID_NONE;
-}
-
-bool emu_network_takes(struct emu_port_end *port, const struct emu_cmd *cmd)
-{
-    uint32_t dst_nid = target_of(port, cmd);
-
-    /* An address that is none is the engine's to refuse. */
-    if (dst_nid == EMU_NID_NONE || emu_network_reaches(port->server, port->nid, dst_nid))
-        return true;
-    if (is_own_write(cmd) && keep(port, cmd))
-        return false;
-    emu_fault_end_command(port, cmd, cmd->attempts > 0 ? EMU_STATUS_RETRANSMIT_LIMIT : EMU_STATUS_NETWORK,
-                          EMU_ERROR_NO_ROUTE);
-    return false;
+    return network_of(server) ? network_of(server)->errors[link] : 0;
 }
 
 /* ---- changing ---- */
+
+static void destroy(struct emu_server *server);
 
 static int make(struct emu_server *server)
 {
@@ -215,7 +86,7 @@ static int make(struct emu_server *server)
     struct emu_network *n;
     int r = -ENOMEM;
 
-    if (server->network)
+    if (network_of(server))
         return 0;
     n = calloc(1, sizeof(*n));
     if (!n)
@@ -223,38 +94,40 @@ static int make(struct emu_server *server)
     n->past = calloc(n_links, sizeof(*n->past));
     n->errors = calloc(n_links, sizeof(*n->errors));
     if (n->past && n->errors)
-        r = emu_fault_map_create(server->machine, &n->faults);
-    server->network = n;
+        r = emu_fault_map_create(server->machine, &n->ways.faults);
+    server->slots[EMU_SERVER_NETWORK] = n;
+    server->slots[EMU_SERVER_WAYS] = &n->ways;
     if (r < 0)
-        emu_network_destroy(server);
+        destroy(server);
     return r;
 }
 
-void emu_network_destroy(struct emu_server *server)
+static void destroy(struct emu_server *server)
 {
-    struct emu_network *n = server->network;
+    struct emu_network *n = network_of(server);
 
     emu_watcher_destroy(server);
     if (!n)
         return;
-    emu_fault_map_destroy(n->faults);
+    emu_fault_map_destroy(n->ways.faults);
     free(n->past);
     free(n->errors);
     free(n);
-    server->network = NULL;
+    server->slots[EMU_SERVER_NETWORK] = NULL;
+    server->slots[EMU_SERVER_WAYS] = NULL;
 }
 
 static int set_link(struct emu_server *server, uint32_t link, bool is_up, bool one_way)
 {
-    struct emu_network *n = server->network;
+    struct emu_network *n = network_of(server);
     uint32_t reverse;
     int r = emu_link_reverse(server->machine, link, &reverse);
 
     if (r < 0)
         return r;
-    r = emu_fault_map_set_link(n->faults, link, is_up);
+    r = emu_fault_map_set_link(n->ways.faults, link, is_up);
     if (r == 0 && !one_way)
-        r = emu_fault_map_set_link(n->faults, reverse, is_up);
+        r = emu_fault_map_set_link(n->ways.faults, reverse, is_up);
     if (r == 0 && !is_up) {
         n->errors[link]++;
         if (!one_way && reverse != link)
@@ -271,10 +144,10 @@ static int set_lanes(struct emu_server *server, const struct emu_msg_network *ch
 
     emu_link_get(server->machine, change->index, &link);
     all = link.lanes >= 32 ? UINT32_MAX : (1u << link.lanes) - 1;
-    r = emu_fault_map_set_lanes(server->network->faults, change->index,
+    r = emu_fault_map_set_lanes(network_of(server)->ways.faults, change->index,
                                 (change->flags & EMU_NETWORK_REPAIR) ? all : change->lane_mask);
     if (r == 0 && (change->flags & EMU_NETWORK_REPAIR) == 0) {
-        server->network->errors[change->index]++;
+        network_of(server)->errors[change->index]++;
         emu_watcher_lose_lanes(server, change->index, change->lane_mask);
     }
     return r;
@@ -287,8 +160,8 @@ static int mend_all(struct emu_network *n, const struct emu_machine *m)
 
     if (r < 0)
         return r;
-    emu_fault_map_destroy(n->faults);
-    n->faults = faults;
+    emu_fault_map_destroy(n->ways.faults);
+    n->ways.faults = faults;
     return 0;
 }
 
@@ -302,11 +175,11 @@ static int apply(struct emu_server *server, const struct emu_msg_network *change
     case EMU_NETWORK_LANES:
         return set_lanes(server, change);
     case EMU_NETWORK_ROUTER:
-        return emu_fault_map_set_router(server->network->faults, change->index, is_up);
+        return emu_fault_map_set_router(network_of(server)->ways.faults, change->index, is_up);
     case EMU_NETWORK_NODE:
-        return emu_fault_map_set_node(server->network->faults, change->index, is_up);
+        return emu_fault_map_set_node(network_of(server)->ways.faults, change->index, is_up);
     case EMU_NETWORK_ALL:
-        return is_up ? mend_all(server->network, server->machine) : -EINVAL;
+        return is_up ? mend_all(network_of(server), server->machine) : -EINVAL;
     default:
         return -EINVAL;
     }
@@ -332,18 +205,18 @@ static void set_paths(struct emu_server *server)
     struct emu_domain *domain;
 
     LIST_FOREACH(domain, &server->domains, link) {
-        domain->is_routed_around = emu_network_is_disturbed(server);
+        domain->paths.is_routed_around = emu_network_is_disturbed(server);
         emu_domain_set_path(domain);
     }
 }
 
 static void quiesce(struct emu_server *server)
 {
-    struct emu_network *n = server->network;
+    struct emu_network *n = network_of(server);
 
-    n->changes++;
-    n->quiesces += n->quiesced_at_ns == 0;
-    n->quiesced_at_ns = emu_clock_ns();
+    n->ways.changes++;
+    n->ways.quiesces += n->ways.quiesced_at_ns == 0;
+    n->ways.quiesced_at_ns = emu_clock_ns();
 }
 
 static int change_now(struct emu_server *server, const struct emu_msg_network *change)
@@ -351,7 +224,7 @@ static int change_now(struct emu_server *server, const struct emu_msg_network *c
     int r;
 
     /* What was sent until now went over the routes of until now. */
-    r = emu_flows_mark(server, server->network->past);
+    r = emu_flows_mark(server, network_of(server)->past);
     if (r == 0)
         r = apply(server, change);
     if (r < 0)
@@ -402,7 +275,7 @@ int emu_network_change(struct emu_server *server, const struct emu_msg_network *
         return r;
     if (change->after_ns == 0)
         return change_now(server, change);
-    n = server->network;
+    n = network_of(server);
     if (n->n_pending == EMU_NETWORK_PENDING_MAX)
         return -ENOSPC;
     n->pending[n->n_pending++] = (struct pending){ .change = *change, .at_ns = emu_clock_ns() + change->after_ns };
@@ -434,11 +307,12 @@ static uint32_t all_lanes(const struct emu_machine *m, uint32_t id)
     return link.lanes >= 32 ? UINT32_MAX : (1u << link.lanes) - 1;
 }
 
-void emu_network_put_state(const struct emu_server *server, struct emu_word_list *list)
+static void put_state(const struct emu_server *server, const struct emu_domain *domain, struct emu_word_list *list)
 {
     const struct emu_fault_map *faults = emu_network_faults(server);
     const struct emu_machine *m = server->machine;
 
+    (void)domain;
     if (!faults)
         return;
     for (uint32_t i = 0; i < emu_machine_n_routers(m); i++) {
@@ -454,8 +328,8 @@ void emu_network_put_state(const struct emu_server *server, struct emu_word_list
             put_row(list, EMU_NETWORK_LINK, i, 0);
         if (emu_fault_map_lane_mask(faults, i) != all_lanes(m, i))
             put_row(list, EMU_NETWORK_LANES, i, emu_fault_map_lane_mask(faults, i));
-        if (server->network->errors[i] > 0)
-            put_row(list, LINK_ERRORS, i, server->network->errors[i]);
+        if (network_of(server)->errors[i] > 0)
+            put_row(list, LINK_ERRORS, i, network_of(server)->errors[i]);
     }
 }
 
@@ -507,29 +381,30 @@ static bool is_same_map(const struct emu_machine *m, const struct emu_fault_map 
 /* Takes `faults` over, or not: then it is left. */
 static bool become(struct emu_server *server, struct emu_fault_map *faults)
 {
-    struct emu_network *n = server->network;
+    struct emu_network *n = network_of(server);
 
-    if (is_same_map(server->machine, faults, n->faults))
+    if (is_same_map(server->machine, faults, n->ways.faults))
         return false;
     if (emu_flows_mark(server, n->past) < 0) {
         emu_log(EMU_LOG_ERROR, "network: no memory to follow the head's");
         return false;
     }
-    emu_fault_map_destroy(n->faults);
-    n->faults = faults;
+    emu_fault_map_destroy(n->ways.faults);
+    n->ways.faults = faults;
     quiesce(server);
     set_paths(server);
     return true;
 }
 
-bool emu_network_take_state(struct emu_server *server, struct emu_words *words)
+static bool take_state(struct emu_server *server, struct emu_domain *domain, struct emu_words *words)
 {
     const uint32_t n_links = emu_machine_n_links(server->machine);
     struct emu_fault_map *faults = NULL;
     uint32_t *errors = NULL;
     int r = 0;
 
-    if (words->left == 0 && !server->network)
+    (void)domain;
+    if (words->left == 0 && !network_of(server))
         return true;
     if (make(server) < 0)
         return true; /* no memory: nothing that the sender could help */
@@ -541,7 +416,7 @@ bool emu_network_take_state(struct emu_server *server, struct emu_words *words)
     while (r == 0 && words->left > 0)
         r = take_row(faults, errors, n_links, words);
     if (r == 0)
-        memcpy(server->network->errors, errors, n_links * sizeof(*errors));
+        memcpy(network_of(server)->errors, errors, n_links * sizeof(*errors));
     if (r < 0 || !become(server, faults))
         emu_fault_map_destroy(faults);
     free(errors);
@@ -562,9 +437,19 @@ static int find_due(const struct emu_network *n, uint64_t now_ns)
     return due;
 }
 
+/* On all hosts. */
+static int order_change(struct emu_server *server, const struct emu_msg_network *network)
+{
+    struct emu_change *change = calloc(1, sizeof(*change));
+
+    if (change)
+        change->network = *network;
+    return emu_order_begin(server, EMU_MSG_NETWORK, change);
+}
+
 static void make_due_changes(struct emu_server *server)
 {
-    struct emu_network *n = server->network;
+    struct emu_network *n = network_of(server);
     uint64_t now_ns = emu_clock_ns();
     int due;
 
@@ -577,7 +462,7 @@ static void make_due_changes(struct emu_server *server)
         for (uint32_t i = (uint32_t)due; i < n->n_pending; i++)
             n->pending[i] = n->pending[i + 1];
         change.after_ns = 0;
-        r = emu_admin_change_network(server, &change);
+        r = order_change(server, &change);
         if (r < 0)
             emu_log(EMU_LOG_ERROR, "network: a change of the schedule is left out: no memory (%d)", r);
     }
@@ -590,46 +475,96 @@ static bool is_anything_on_the_way(const struct emu_server *server)
     const struct emu_port_end *port;
 
     LIST_FOREACH(port, &server->ports, link) {
-        if (port->n_transfers > 0)
+        if (port->transfers.n > 0)
             return true;
     }
     return false;
 }
 
-void emu_network_round(struct emu_server *server)
+static unsigned look(struct emu_server *server)
 {
-    struct emu_network *n = server->network;
-    struct emu_port_end *port;
+    struct emu_network *n = network_of(server);
     uint64_t age_ns;
 
     emu_watcher_round(server);
     if (n && n->n_pending > 0)
         make_due_changes(server);
     if (!emu_network_is_quiesced(server))
-        return;
-    age_ns = emu_clock_ns() - n->quiesced_at_ns;
+        return 0;
+    age_ns = emu_clock_ns() - n->ways.quiesced_at_ns;
     if (age_ns < server->settings.quiesce_ns || (age_ns < DRAIN_NS && is_anything_on_the_way(server)))
-        return;
-    n->quiesced_at_ns = 0;
+        return 0;
+    n->ways.quiesced_at_ns = 0;
     tell_domains(server, EMU_ERROR_ROUTES, NULL);
-    LIST_FOREACH(port, &server->ports, link) {
-        if (port->n_kept > 0)
-            make_kept_writes(port);
-    }
+    emu_parts_released(server);
     set_paths(server);
-    emu_datagram_look_at_all(server);
+    return 0;
 }
 
-uint64_t emu_network_next_ns(const struct emu_server *server)
+static uint64_t next_ns(const struct emu_server *server)
 {
-    const struct emu_network *n = server->network;
-    uint64_t next_ns = emu_watcher_next_ns(server);
+    const struct emu_network *n = network_of(server);
+    uint64_t first_ns = emu_watcher_next_ns(server);
 
-    if (emu_network_is_quiesced(server) && n->quiesced_at_ns + server->settings.quiesce_ns < next_ns)
-        next_ns = n->quiesced_at_ns + server->settings.quiesce_ns;
+    if (emu_network_is_quiesced(server) && n->ways.quiesced_at_ns + server->settings.quiesce_ns < first_ns)
+        first_ns = n->ways.quiesced_at_ns + server->settings.quiesce_ns;
     for (uint32_t i = 0; n && i < n->n_pending; i++) {
-        if (n->pending[i].at_ns < next_ns)
-            next_ns = n->pending[i].at_ns;
+        if (n->pending[i].at_ns < first_ns)
+            first_ns = n->pending[i].at_ns;
     }
-    return next_ns;
+    return first_ns;
 }
+
+/* ---- the part ---- */
+
+static int read_change(struct emu_connection *c, const struct emu_msg *msg, const struct emu_fds *fds,
+                       struct emu_change *change)
+{
+    (void)c;
+    (void)fds;
+    change->network = msg->network;
+    return 0;
+}
+
+static void put_change(const struct emu_change *change, struct emu_word_list *list)
+{
+    uint64_t *at = emu_word_list_extend(list, EMU_HOST_NETWORK_WORDS);
+
+    if (at)
+        emu_host_network_put(at, &change->network);
+}
+
+static bool take_change(const struct emu_server *server, struct emu_words *words, struct emu_change *change)
+{
+    (void)server;
+    emu_host_network_take(words, &change->network);
+    return true;
+}
+
+static int act_on_change(struct emu_server *server, struct emu_change *change, const struct emu_change_order *order)
+{
+    (void)order;
+    return emu_network_change(server, &change->network);
+}
+
+static int begin_domain(struct emu_server *server, struct emu_domain *domain)
+{
+    domain->paths.is_routed_around = emu_network_is_disturbed(server);
+    return 0;
+}
+
+static const struct emu_change_row changes[] = {
+    { .type = EMU_MSG_NETWORK, .read = read_change, .put = put_change, .take = take_change, .act = act_on_change },
+};
+static const struct emu_state_row states[] = { { EMU_MSG_NETWORK, false, put_state, take_state } };
+
+const struct emu_part emu_network_part = {
+    .name = "network",
+    .destroy = destroy,
+    .changes = changes,
+    .n_changes = EMU_ROWS(changes),
+    .states = states,
+    .n_states = EMU_ROWS(states),
+    .loop = { .round = look, .next_ns = next_ns },
+    .domains = { .begin = begin_domain },
+};

@@ -13,7 +13,7 @@
 
 #include "emunic/base/clock.h"
 #include "emunic/base/log.h"
-#include "emunic/daemon/core/server.h"
+#include "emunic/daemon/world/server.h"
 #include "emunic/fabric/watcher_log.h"
 
 #define LINES_MAX   256u
@@ -31,6 +31,12 @@ struct emu_watcher {
     struct pending pending[PENDING_MAX]; /* in the order of their times */
     uint32_t n_pending;
 };
+
+/* NULL until it writes a line. */
+static struct emu_watcher *watcher_of(const struct emu_server *server)
+{
+    return server->slots[EMU_SERVER_WATCHER];
+}
 
 static uint64_t now_s(void)
 {
@@ -54,9 +60,9 @@ void emu_watcher_lose_lanes(struct emu_server *server, uint32_t link, uint32_t l
 
     if (emu_watcher_lanes_lost(server->machine, link, lane_mask, now_s(), lines) < 0)
         return;
-    if (!server->watcher)
-        server->watcher = calloc(1, sizeof(*server->watcher));
-    w = server->watcher;
+    if (!watcher_of(server))
+        server->slots[EMU_SERVER_WATCHER] = calloc(1, sizeof(*watcher_of(server)));
+    w = watcher_of(server);
     if (!w) {
         emu_log(EMU_LOG_ERROR, "watcher: no memory for the log");
         return;
@@ -71,7 +77,7 @@ void emu_watcher_lose_lanes(struct emu_server *server, uint32_t link, uint32_t l
 
 void emu_watcher_round(struct emu_server *server)
 {
-    struct emu_watcher *w = server->watcher;
+    struct emu_watcher *w = watcher_of(server);
     uint64_t now_ns;
 
     if (!w || w->n_pending == 0)
@@ -87,12 +93,12 @@ void emu_watcher_round(struct emu_server *server)
 
 uint64_t emu_watcher_next_ns(const struct emu_server *server)
 {
-    return server->watcher && server->watcher->n_pending > 0 ? server->watcher->pending[0].at_ns : UINT64_MAX;
+    return watcher_of(server) && watcher_of(server)->n_pending > 0 ? watcher_of(server)->pending[0].at_ns : UINT64_MAX;
 }
 
 json_t *emu_watcher_lines(const struct emu_server *server)
 {
-    const struct emu_watcher *w = server->watcher;
+    const struct emu_watcher *w = watcher_of(server);
     json_t *lines = json_array();
     uint64_t first;
 
@@ -106,6 +112,6 @@ json_t *emu_watcher_lines(const struct emu_server *server)
 
 void emu_watcher_destroy(struct emu_server *server)
 {
-    free(server->watcher);
-    server->watcher = NULL;
+    free(watcher_of(server));
+    server->slots[EMU_SERVER_WATCHER] = NULL;
 }

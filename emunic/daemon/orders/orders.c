@@ -30,18 +30,10 @@
 
 #include "emunic/base/clock.h"
 #include "emunic/daemon/core/connection.h"
-#include "emunic/daemon/core/domain.h"
-#include "emunic/daemon/faults/fault_rules.h"
-#include "emunic/daemon/peers/lists.h"
 #include "emunic/daemon/orders/order_request.h"
-#include "emunic/daemon/errors/error_hosts.h"
-#include "emunic/daemon/faults/fault_hosts.h"
-#include "emunic/daemon/reports/gather.h"
+#include "emunic/daemon/peers/lists.h"
 #include "emunic/daemon/peers/sessions.h"
-#include "emunic/daemon/jobs/presence.h"
-#include "emunic/daemon/jobs/job.h"
-#include "emunic/daemon/network/network.h"
-#include "emunic/daemon/core/server.h"
+#include "emunic/daemon/world/domain.h"
 
 #define ORDERS_MAX   1024u        /* under way; more are refused */
 #define OWN_ORDER    (1ull << 63) /* numbers of orders for this host alone */
@@ -52,7 +44,7 @@
 struct order {
     LIST_ENTRY(order) link;
     uint64_t number;
-    struct emu_admin_request *request; /* owned */
+    struct emu_change *request;        /* owned */
     struct emu_connection *connection; /* borrowed: who asked here; or NULL */
     struct emu_msg reply;
     uint32_t origin;  /* host that was asked */
@@ -86,31 +78,36 @@ struct emu_admin {
     uint32_t n_orders;
     LIST_HEAD(, order) orders;
     LIST_HEAD(, question) questions;
-    struct emu_admin_incoming *incoming; /* owned, by host */
 };
 
-static void begin_order(struct emu_server *server, struct emu_admin_request *request, bool is_internal);
+static void begin_order(struct emu_server *server, struct emu_change *request, bool is_internal);
+
+static struct emu_admin *admin_of(const struct emu_server *server)
+{
+    return server->slots[EMU_SERVER_ORDERS];
+}
 
 /* ---- life ---- */
 
-int emu_admin_create(struct emu_server *server)
+static int create(struct emu_server *server, const struct emu_server_options *options, struct emu_complaint *why)
 {
     struct emu_admin *admin = calloc(1, sizeof(*admin));
 
+    (void)options;
+    (void)why;
     if (!admin)
         return -ENOMEM;
     LIST_INIT(&admin->orders);
     LIST_INIT(&admin->questions);
-    server->admin = admin;
-    admin->incoming = calloc(emu_hosts_count(server), sizeof(*admin->incoming));
-    return admin->incoming ? 0 : -ENOMEM;
+    server->slots[EMU_SERVER_ORDERS] = admin;
+    return 0;
 }
 
 static void forget_order(struct emu_admin *admin, struct order *order)
 {
     LIST_REMOVE(order, link);
     admin->n_orders--;
-    emu_admin_request_free(order->request);
+    emu_change_free(order->request);
     free(order);
 }
 
@@ -120,9 +117,9 @@ static void forget_question(struct question *question)
     free(question);
 }
 
-void emu_admin_destroy(struct emu_server *server)
+static void destroy(struct emu_server *server)
 {
-    struct emu_admin *admin = server->admin;
+    struct emu_admin *admin = admin_of(server);
     struct question *question;
     struct order *order;
 
@@ -132,11 +129,8 @@ void emu_admin_destroy(struct emu_server *server)
         forget_order(admin, order);
     while ((question = LIST_FIRST(&admin->questions)))
         forget_question(question);
-    for (uint32_t i = 0; admin->incoming && i < emu_hosts_count(server); i++)
-        emu_word_list_fini(&admin->incoming[i].list);
-    free(admin->incoming);
     free(admin);
-    server->admin = NULL;
+    server->slots[EMU_SERVER_ORDERS] = NULL;
 }
 
 static bool is_head(const struct emu_server *server)
@@ -144,13 +138,13 @@ static bool is_head(const struct emu_server *server)
     return emu_hosts_own(server) == EMU_HOST_HEAD;
 }
 
-static struct emu_admin_request *resume_of(const struct emu_admin_request *suspend)
+static struct emu_change *resume_of(const struct emu_server *server, const struct emu_change *suspend)
 {
-    struct emu_admin_request *resume = calloc(1, sizeof(*resume));
+    struct emu_change *resume = calloc(1, sizeof(*resume));
 
     if (!resume)
         return NULL;
-    resume->type = EMU_MSG_JOB_RESUME;
+    resume->row = emu_change_row_of(server, EMU_MSG_JOB_RESUME);
     resume->domain = suspend->domain;
     resume->domain_id = suspend->domain_id;
     resume->uid = suspend->uid;
@@ -179,11 +173,12 @@ static int describe_others(const struct emu_server *server, const uint64_t *pair
 static void answer(struct emu_server *server, struct emu_connection *connection, struct emu_msg *reply,
                    const uint64_t *words, uint32_t n)
 {
+    const struct emu_change_row *row = emu_change_row_of(server, reply->type);
     int fd = describe_others(server, words + RESULT_WORDS, (n - RESULT_WORDS) / 2);
     int result = (int32_t)(uint32_t)words[0];
 
-    if (result == 0)
-        emu_admin_request_reply((uint32_t)words[1], reply);
+    if (result == 0 && row && row->reply)
+        row->reply((uint32_t)words[1], reply);
     emu_connection_answer_with(connection, reply, result, fd);
     if (fd >= 0)
         close(fd);
@@ -205,12 +200,13 @@ static void put_result(const struct emu_server *server, const struct order *orde
 /* Who has asked for a suspension and is not there any more would never take it back. */
 static bool must_take_back(const struct order *order)
 {
-    return order->request->type == EMU_MSG_JOB_SUSPEND && order->is_begun && (order->result < 0 || order->has_gone);
+    return order->request->row->type == EMU_MSG_JOB_SUSPEND && order->is_begun &&
+           (order->result < 0 || order->has_gone);
 }
 
 static void finish(struct emu_server *server, struct order *order)
 {
-    struct emu_admin_request *back = must_take_back(order) ? resume_of(order->request) : NULL;
+    struct emu_change *back = must_take_back(order) ? resume_of(server, order->request) : NULL;
     const uint64_t without_others[RESULT_WORDS] = { (uint32_t)order->result, order->value };
     struct emu_word_list list = { .words = NULL };
     const uint64_t *words;
@@ -224,9 +220,12 @@ static void finish(struct emu_server *server, struct order *order)
     if (order->connection)
         answer(server, order->connection, &order->reply, words, n);
     else if (order->origin != emu_hosts_own(server))
-        emu_admin_send(server, order->origin, EMU_HOST_ADMIN_RESULT, 0, order->token, words, n);
+        emu_list_send(
+            server,
+            &(struct emu_list_head){ .host = order->origin, .op = EMU_HOST_ADMIN_RESULT, .token = order->token }, words,
+            n);
     emu_word_list_fini(&list);
-    forget_order(server->admin, order);
+    forget_order(admin_of(server), order);
     if (back)
         begin_order(server, back, true);
 }
@@ -239,9 +238,9 @@ static void finish_if_over(struct emu_server *server, struct order *order)
 
 /* ---- orders ---- */
 
-static struct order *make_order(struct emu_server *server, struct emu_admin_request *request, bool is_own)
+static struct order *make_order(struct emu_server *server, struct emu_change *request, bool is_own)
 {
-    struct emu_admin *admin = server->admin;
+    struct emu_admin *admin = admin_of(server);
     uint32_t n_hosts = emu_hosts_count(server);
     struct order *order =
         admin->n_orders < ORDERS_MAX ? calloc(1, sizeof(*order) + n_hosts * sizeof(order->hosts[0])) : NULL;
@@ -252,7 +251,7 @@ static struct order *make_order(struct emu_server *server, struct emu_admin_requ
     order->request = request;
     order->origin = emu_hosts_own(server);
     order->deadline_ns = emu_hosts_now_ns(server) + emu_hosts_timeout_ns(server);
-    if (request->type == EMU_MSG_JOB_SUSPEND)
+    if (request->row->type == EMU_MSG_JOB_SUSPEND)
         order->deadline_ns += request->job.timeout_ms * 1000000ull;
     for (uint32_t i = 0; i < n_hosts; i++)
         order->hosts[i].result = NOT_ASKED;
@@ -265,7 +264,7 @@ static struct order *find_order(struct emu_server *server, uint64_t number)
 {
     struct order *order;
 
-    LIST_FOREACH(order, &server->admin->orders, link) {
+    LIST_FOREACH(order, &admin_of(server)->orders, link) {
         if (order->number == number)
             return order;
     }
@@ -275,24 +274,28 @@ static struct order *find_order(struct emu_server *server, uint64_t number)
 /* Is it something that the others do as well? */
 static bool is_for_all(const struct emu_server *server, const struct order *order)
 {
-    const struct emu_admin_request *request = order->request;
+    const struct emu_change *request = order->request;
 
     return emu_hosts_are_several(server) && (order->number & OWN_ORDER) == 0 &&
-           !(request->type == EMU_MSG_NETWORK && request->network.after_ns > 0);
+           !(request->row->type == EMU_MSG_NETWORK && request->network.after_ns > 0);
 }
 
 static void tell_others(struct emu_server *server, struct order *order)
 {
     struct emu_word_list list = { .words = NULL };
 
-    emu_admin_request_put(order->request, &list);
+    emu_change_put(order->request, &list);
     for (uint32_t i = 0; i < emu_hosts_count(server); i++) {
         if (i == emu_hosts_own(server))
             continue;
         order->hosts[i].result = list.has_failed ? -ENOMEM : -EHOSTUNREACH;
         if (list.has_failed || !emu_hosts_is_up(server, i))
             continue;
-        emu_admin_send(server, i, EMU_HOST_ADMIN_APPLY, order->request->type, order->number, list.words, list.n);
+        emu_list_send(
+            server,
+            &(struct emu_list_head){
+                .host = i, .op = EMU_HOST_ADMIN_APPLY, .type = order->request->row->type, .token = order->number },
+            list.words, list.n);
         order->hosts[i].is_awaited = true;
         order->n_left++;
     }
@@ -302,25 +305,28 @@ static void tell_others(struct emu_server *server, struct order *order)
 /* Does it here and has the others do it. It may be over, and gone, when this returns. */
 static void carry_out(struct emu_server *server, struct order *order)
 {
-    int r = emu_admin_request_do(server, order->request, order->is_internal, order->origin, order->number);
+    const struct emu_change_order how = { order->is_internal, order->origin, order->number };
+    const struct emu_change_row *row = order->request->row;
+    int r = row->act(server, order->request, &how);
 
     order->awaits_own = r == EMU_DEFERRED;
     order->result = r == EMU_DEFERRED ? 0 : r;
     order->is_begun = order->result == 0;
-    order->value = emu_admin_request_value(server, order->request);
+    order->value = row->value ? row->value(server, order->request) : 0;
     if (order->result == 0 && is_for_all(server, order))
         tell_others(server, order);
     finish_if_over(server, order);
 }
 
 /* Nobody waits for it. Takes the request over. */
-static void begin_order(struct emu_server *server, struct emu_admin_request *request, bool is_internal)
+static void begin_order(struct emu_server *server, struct emu_change *request, bool is_internal)
 {
-    struct order *order = make_order(server, request, emu_admin_is_own(server, request));
+    struct order *order = make_order(server, request, emu_change_is_own(server, request));
 
     if (!order) {
-        emu_log(EMU_LOG_ERROR, "no memory, or too many requests under way: one of type %u is left out", request->type);
-        emu_admin_request_free(request);
+        emu_log(EMU_LOG_ERROR, "no memory, or too many requests under way: one of type %u is left out",
+                request->row->type);
+        emu_change_free(request);
         return;
     }
     order->is_internal = is_internal;
@@ -337,14 +343,14 @@ static void hear(struct emu_server *server, struct order *order, uint32_t host, 
     /* Lost hosts are told when they are back; what a host refuses is a failure. */
     if (order->result == 0 && result != 0 && result != -EHOSTUNREACH && result != -ETIMEDOUT)
         order->result = result;
-    if (order->result == 0 && result == -ETIMEDOUT && order->request->type == EMU_MSG_JOB_SUSPEND)
+    if (order->result == 0 && result == -ETIMEDOUT && order->request->row->type == EMU_MSG_JOB_SUSPEND)
         order->result = result;
     finish_if_over(server, order);
 }
 
-void emu_admin_suspended(struct emu_server *server, uint64_t number, int result)
+void emu_order_ended(struct emu_server *server, uint64_t number, int result)
 {
-    struct order *order = server->admin ? find_order(server, number) : NULL;
+    struct order *order = find_order(server, number);
     uint64_t word = (uint32_t)result;
 
     if (order) {
@@ -352,26 +358,28 @@ void emu_admin_suspended(struct emu_server *server, uint64_t number, int result)
         order->result = order->result ? order->result : result;
         finish_if_over(server, order);
     } else if (emu_hosts_are_several(server) && !is_head(server) && (number & OWN_ORDER) == 0) {
-        emu_admin_send(server, EMU_HOST_HEAD, EMU_HOST_ADMIN_DONE, 0, number, &word, 1);
+        emu_list_send(server,
+                      &(struct emu_list_head){ .host = EMU_HOST_HEAD, .op = EMU_HOST_ADMIN_DONE, .token = number },
+                      &word, 1);
     }
 }
 
 /* ---- who asks ---- */
 
 /* Takes the request over. The answer comes later. */
-static int ask_head(struct emu_server *server, struct emu_admin_request *request, struct emu_connection *connection,
+static int ask_head(struct emu_server *server, struct emu_change *request, struct emu_connection *connection,
                     const struct emu_msg *msg)
 {
-    struct emu_admin *admin = server->admin;
+    struct emu_admin *admin = admin_of(server);
     struct emu_word_list list = { .words = NULL };
     struct question *question = NULL;
     int r = -ENOMEM;
 
     if (!emu_hosts_is_up(server, EMU_HOST_HEAD)) {
-        emu_admin_request_free(request);
+        emu_change_free(request);
         return -EHOSTUNREACH;
     }
-    emu_admin_request_put(request, &list);
+    emu_change_put(request, &list);
     if (!list.has_failed)
         question = calloc(1, sizeof(*question));
     if (question) {
@@ -380,38 +388,45 @@ static int ask_head(struct emu_server *server, struct emu_admin_request *request
         if (msg)
             question->reply = *msg;
         question->deadline_ns = emu_hosts_now_ns(server) + 2 * emu_hosts_timeout_ns(server);
-        if (request->type == EMU_MSG_JOB_SUSPEND)
+        if (request->row->type == EMU_MSG_JOB_SUSPEND)
             question->deadline_ns += request->job.timeout_ms * 1000000ull;
         LIST_INSERT_HEAD(&admin->questions, question, link);
-        emu_admin_send(server, EMU_HOST_HEAD, EMU_HOST_ADMIN_ASK, request->type, question->token, list.words, list.n);
+        emu_list_send(
+            server,
+            &(struct emu_list_head){
+                .host = EMU_HOST_HEAD, .op = EMU_HOST_ADMIN_ASK, .type = request->row->type, .token = question->token },
+            list.words, list.n);
         r = EMU_DEFERRED;
     }
     emu_word_list_fini(&list);
-    emu_admin_request_free(request);
+    emu_change_free(request);
     return r;
 }
 
-int emu_admin_answer(struct emu_connection *c, const struct emu_msg *msg, const struct emu_fds *fds)
+static int answer_change(struct emu_request *asked)
 {
+    struct emu_connection *c = asked->connection;
     struct emu_server *server = c->server;
-    struct emu_admin_request *request;
+    struct emu_change *request;
     struct order *order;
     bool is_own;
     int r;
 
-    r = emu_admin_request_read(c, msg, fds, &request);
+    if (!emu_change_row_of(server, asked->msg->type))
+        return -EPROTO;
+    r = emu_change_read(c, asked->msg, asked->fds, &request);
     if (r < 0)
         return r;
-    is_own = emu_admin_is_own(server, request);
+    is_own = emu_change_is_own(server, request);
     if (!is_head(server) && !is_own)
-        return ask_head(server, request, c, msg);
+        return ask_head(server, request, c, asked->msg);
     order = make_order(server, request, is_own);
     if (!order) {
-        emu_admin_request_free(request);
+        emu_change_free(request);
         return -ENOMEM;
     }
     order->connection = c;
-    order->reply = *msg;
+    order->reply = *asked->msg;
     c->awaits_answer = true; /* also when it is answered at once */
     carry_out(server, order);
     return EMU_DEFERRED;
@@ -420,8 +435,8 @@ int emu_admin_answer(struct emu_connection *c, const struct emu_msg *msg, const 
 /* Who has asked does not wait any more; a suspension that is not complete has come to nothing. */
 static void lose_asker(struct emu_server *server, struct order *order)
 {
-    bool is_pending = order->request->type == EMU_MSG_JOB_SUSPEND && order->is_begun && !order->has_gone;
-    struct emu_admin_request *back = is_pending ? resume_of(order->request) : NULL;
+    bool is_pending = order->request->row->type == EMU_MSG_JOB_SUSPEND && order->is_begun && !order->has_gone;
+    struct emu_change *back = is_pending ? resume_of(server, order->request) : NULL;
 
     order->connection = NULL;
     order->has_gone = true;
@@ -429,20 +444,23 @@ static void lose_asker(struct emu_server *server, struct order *order)
         begin_order(server, back, true);
 }
 
-void emu_admin_forget(struct emu_server *server, const struct emu_connection *connection)
+/* The connection waits no longer. A suspension that it has asked for ends. */
+static void forget_connection(struct emu_connection *connection)
 {
+    struct emu_server *server = connection->server;
     struct question *question;
     struct order *order;
 
-    if (!server->admin)
-        return;
-    LIST_FOREACH(question, &server->admin->questions, link) {
+    LIST_FOREACH(question, &admin_of(server)->questions, link) {
         if (question->connection != connection)
             continue;
         question->connection = NULL;
-        emu_admin_send(server, EMU_HOST_HEAD, EMU_HOST_ADMIN_FORGET, 0, question->token, NULL, 0);
+        emu_list_send(
+            server,
+            &(struct emu_list_head){ .host = EMU_HOST_HEAD, .op = EMU_HOST_ADMIN_FORGET, .token = question->token },
+            NULL, 0);
     }
-    LIST_FOREACH(order, &server->admin->orders, link) {
+    LIST_FOREACH(order, &admin_of(server)->orders, link) {
         if (order->connection == connection) {
             lose_asker(server, order);
             break; /* it has one request under way */
@@ -450,76 +468,63 @@ void emu_admin_forget(struct emu_server *server, const struct emu_connection *co
     }
 }
 
-int emu_admin_change_network(struct emu_server *server, const struct emu_msg_network *change)
+int emu_order_begin(struct emu_server *server, uint16_t type, struct emu_change *change)
 {
-    struct emu_admin_request *request = calloc(1, sizeof(*request));
-
-    if (!request)
+    if (!change)
         return -ENOMEM;
-    request->type = EMU_MSG_NETWORK;
-    request->network = *change;
-    begin_order(server, request, true);
+    change->row = emu_change_row_of(server, type);
+    begin_order(server, change, true);
     return 0;
-}
-
-void emu_admin_release_ntt(struct emu_server *server, uint32_t entry)
-{
-    struct emu_admin_request *request;
-
-    if (!emu_hosts_are_several(server) || !is_head(server) || !server->admin)
-        return;
-    request = calloc(1, sizeof(*request));
-    if (!request)
-        return;
-    request->type = EMU_MSG_NTT_CLEAR;
-    request->job.ntt_base = (int32_t)entry;
-    request->job.group_size = 1;
-    begin_order(server, request, true);
 }
 
 /* ---- messages ---- */
 
 /* A host has been asked; the head answers when it is done. */
-static bool take_ask(struct emu_server *server, uint32_t host, uint16_t type, uint64_t token, struct emu_words *words)
+static bool take_ask(struct emu_server *server, uint32_t host, struct emu_list *list)
 {
-    struct emu_admin_request *request = is_head(server) ? emu_admin_request_parse(server, type, words) : NULL;
+    struct emu_change *request = is_head(server) ? emu_change_parse(server, list->type, &list->words) : NULL;
     struct order *order = request ? make_order(server, request, false) : NULL;
     const uint64_t refused[RESULT_WORDS] = { (uint32_t)-EAGAIN, 0 };
 
     if (!request)
         return false;
     if (!order) {
-        emu_admin_request_free(request);
-        emu_admin_send(server, host, EMU_HOST_ADMIN_RESULT, 0, token, refused, RESULT_WORDS);
+        emu_change_free(request);
+        emu_list_send(server,
+                      &(struct emu_list_head){ .host = host, .op = EMU_HOST_ADMIN_RESULT, .token = list->token },
+                      refused, RESULT_WORDS);
         return true;
     }
     order->origin = host;
-    order->token = token;
+    order->token = list->token;
     carry_out(server, order);
     return true;
 }
 
-static bool take_apply(struct emu_server *server, uint32_t host, uint16_t type, uint64_t number,
-                       struct emu_words *words)
+static bool take_apply(struct emu_server *server, uint32_t host, struct emu_list *list)
 {
-    struct emu_admin_request *request = host == EMU_HOST_HEAD ? emu_admin_request_parse(server, type, words) : NULL;
+    const struct emu_change_order how = { .is_ordered = true, .origin = EMU_HOST_HEAD, .number = list->token };
+    struct emu_change *request = host == EMU_HOST_HEAD ? emu_change_parse(server, list->type, &list->words) : NULL;
     uint64_t result;
     int r;
 
-    if (!request || (number & OWN_ORDER) != 0) {
-        emu_admin_request_free(request);
+    if (!request || (list->token & OWN_ORDER) != 0) {
+        emu_change_free(request);
         return false;
     }
-    r = emu_admin_request_do(server, request, true, EMU_HOST_HEAD, number);
-    emu_admin_request_free(request);
+    r = request->row->act(server, request, &how);
+    emu_change_free(request);
     result = (uint32_t)r;
     if (r != EMU_DEFERRED)
-        emu_admin_send(server, host, EMU_HOST_ADMIN_DONE, 0, number, &result, 1);
+        emu_list_send(server, &(struct emu_list_head){ .host = host, .op = EMU_HOST_ADMIN_DONE, .token = list->token },
+                      &result, 1);
     return true;
 }
 
-static bool take_done(struct emu_server *server, uint32_t host, uint64_t number, struct emu_words *words)
+static bool take_done(struct emu_server *server, uint32_t host, struct emu_list *list)
 {
+    struct emu_words *words = &list->words;
+    uint64_t number = list->token;
     int result = (int32_t)(uint32_t)emu_words_take(words, UINT32_MAX);
     struct order *order = find_order(server, number);
 
@@ -548,28 +553,28 @@ static bool result_is_sound(const struct emu_server *server, const uint64_t *wor
 /* Who asked for this suspension has gone. */
 static void take_back(struct emu_server *server, const struct emu_msg *asked)
 {
-    struct emu_admin_request *resume = calloc(1, sizeof(*resume));
+    struct emu_change *resume = calloc(1, sizeof(*resume));
 
     if (!resume)
         return;
-    resume->type = EMU_MSG_JOB_RESUME;
+    resume->row = emu_change_row_of(server, EMU_MSG_JOB_RESUME);
     resume->uid = geteuid();
     resume->job = asked->job;
     ask_head(server, resume, NULL, NULL);
 }
 
-static bool take_result(struct emu_server *server, uint32_t host, uint64_t token, const struct emu_word_list *list)
+static bool take_result(struct emu_server *server, uint32_t host, struct emu_list *list)
 {
     struct question *question;
 
-    if (host != EMU_HOST_HEAD || !result_is_sound(server, list->words, list->n))
+    if (host != EMU_HOST_HEAD || !result_is_sound(server, list->all, list->n))
         return false;
-    LIST_FOREACH(question, &server->admin->questions, link) {
-        if (question->token != token)
+    LIST_FOREACH(question, &admin_of(server)->questions, link) {
+        if (question->token != list->token)
             continue;
         if (question->connection)
-            answer(server, question->connection, &question->reply, list->words, list->n);
-        else if (question->reply.type == EMU_MSG_JOB_SUSPEND && list->words[0] == 0)
+            answer(server, question->connection, &question->reply, list->all, list->n);
+        else if (question->reply.type == EMU_MSG_JOB_SUSPEND && list->all[0] == 0)
             take_back(server, &question->reply);
         forget_question(question);
         return true;
@@ -577,12 +582,12 @@ static bool take_result(struct emu_server *server, uint32_t host, uint64_t token
     return true; /* it was given up */
 }
 
-static bool take_forget(struct emu_server *server, uint32_t host, uint64_t token)
+static bool take_forget(struct emu_server *server, uint32_t host, struct emu_list *list)
 {
     struct order *order;
 
-    LIST_FOREACH(order, &server->admin->orders, link) {
-        if (order->origin == host && order->token == token) {
+    LIST_FOREACH(order, &admin_of(server)->orders, link) {
+        if (order->origin == host && order->token == list->token) {
             lose_asker(server, order);
             break;
         }
@@ -590,118 +595,72 @@ static bool take_forget(struct emu_server *server, uint32_t host, uint64_t token
     return is_head(server);
 }
 
-/* Absolute: what the changes so far have led to. */
-static bool take_state(struct emu_server *server, uint32_t host, uint16_t type, struct emu_words *words)
+static const struct emu_state_row *state_row_of(const struct emu_server *server, uint16_t type)
 {
-    struct emu_domain *domain;
+    for (uint32_t i = 0; i < server->parts->n; i++) {
+        const struct emu_part *part = server->parts->all[i];
 
-    if (host != EMU_HOST_HEAD)
-        return false;
-    if (type == EMU_MSG_NETWORK)
-        return emu_network_take_state(server, words);
-    if (type == EMU_MSG_NTT_CLEAR)
-        return emu_job_take_ntt(server, words);
-    if (type != EMU_MSG_FAULT_SET && type != EMU_MSG_JOB_CONFIGURE)
-        return false;
-    domain = emu_hosts_find_domain(server, (uint32_t)emu_words_take(words, UINT32_MAX));
-    if (!domain || domain->is_ending)
-        return true; /* it could not be made here */
-    return type == EMU_MSG_FAULT_SET ? emu_fault_take_state(server, domain, words) :
-                                       emu_job_take_state(server, domain, words);
-}
-
-static bool take_list(struct emu_server *server, uint32_t host, const struct emu_admin_incoming *incoming)
-{
-    struct emu_words words = { .at = incoming->list.words, .left = incoming->list.n };
-
-    switch (incoming->op) {
-    case EMU_HOST_ADMIN_ASK:
-        return take_ask(server, host, incoming->type, incoming->token, &words);
-    case EMU_HOST_ADMIN_RESULT:
-        return take_result(server, host, incoming->token, &incoming->list);
-    case EMU_HOST_ADMIN_FORGET:
-        return take_forget(server, host, incoming->token);
-    case EMU_HOST_ADMIN_APPLY:
-        return take_apply(server, host, incoming->type, incoming->token, &words);
-    case EMU_HOST_ADMIN_DONE:
-        return take_done(server, host, incoming->token, &words);
-    case EMU_HOST_ADMIN_STATE:
-        return take_state(server, host, incoming->type, &words);
-    case EMU_HOST_ADMIN_LISTEN:
-        return emu_error_host_listens(server, host, incoming->token, &words);
-    case EMU_HOST_ADMIN_HEARS:
-        return emu_gather_heard(server, host, incoming->token);
-    case EMU_HOST_ADMIN_ERROR:
-        return emu_error_take_event(server, host, &words);
-    case EMU_HOST_ADMIN_WHO:
-        return emu_fault_who(server, host, incoming->token, &words);
-    case EMU_HOST_ADMIN_OWNER:
-        return emu_fault_owner(server, host, incoming->token, &words);
-    case EMU_HOST_ADMIN_KILL:
-        return emu_fault_kill(server, host, &words);
-    case EMU_HOST_ADMIN_PRESENCE:
-        return emu_presence_hear(server, host, &words);
-    case EMU_HOST_ADMIN_PING:
-        emu_admin_send(server, host, EMU_HOST_ADMIN_PONG, 0, incoming->token, NULL, 0);
-        return true;
-    case EMU_HOST_ADMIN_PONG:
-        emu_hosts_hear_pong(server, host);
-        return true;
-    default:
-        return false;
+        for (uint32_t k = 0; k < part->n_states; k++) {
+            if (part->states[k].type == type)
+                return &part->states[k];
+        }
     }
+    return NULL;
 }
 
-bool emu_admin_host_message(struct emu_server *server, uint32_t host, const uint8_t *bytes, uint32_t length_bytes)
+/* Absolute: what the changes so far have led to. */
+static bool take_state(struct emu_server *server, uint32_t host, struct emu_list *list)
 {
-    struct emu_admin_incoming *incoming = &server->admin->incoming[host];
-    struct emu_host_admin m;
-    bool is_good;
+    const struct emu_state_row *row = state_row_of(server, list->type);
+    struct emu_domain *domain = NULL;
 
-    if (!emu_host_admin_parse(bytes, length_bytes, &m))
+    if (host != EMU_HOST_HEAD || !row)
         return false;
-    if (m.op == EMU_HOST_ADMIN_REPORT)
-        return emu_gather_asked(server, host, &m);
-    if (m.op == EMU_HOST_ADMIN_ROWS)
-        return emu_gather_rows(server, host, &m);
-    is_good = emu_admin_incoming_add(incoming, &m);
-    if (is_good && !emu_admin_incoming_is_whole(incoming))
-        return true;
-    is_good = is_good && take_list(server, host, incoming);
-    emu_word_list_fini(&incoming->list);
-    *incoming = (struct emu_admin_incoming){ .op = 0 };
-    return is_good;
+    if (row->is_of_domain) {
+        domain = emu_hosts_find_domain(server, (uint32_t)emu_words_take(&list->words, UINT32_MAX));
+        if (!domain || domain->is_ending)
+            return true; /* it could not be made here */
+    }
+    return row->take(server, domain, &list->words);
 }
 
 /* ---- hosts that come and go ---- */
 
-void emu_admin_tell_domain(struct emu_server *server, uint32_t host, const struct emu_domain *domain)
+/* domain NULL: what is of none. */
+static void tell_states(struct emu_server *server, uint32_t host, const struct emu_domain *domain)
 {
     struct emu_word_list list = { .words = NULL };
 
-    emu_word_list_add(&list, domain->common_number);
-    emu_fault_put_state(domain, &list);
-    emu_admin_send(server, host, EMU_HOST_ADMIN_STATE, EMU_MSG_FAULT_SET, 0, list.words, list.n);
-    list.n = 0;
-    emu_word_list_add(&list, domain->common_number);
-    emu_job_put_state(domain, &list);
-    emu_admin_send(server, host, EMU_HOST_ADMIN_STATE, EMU_MSG_JOB_CONFIGURE, 0, list.words, list.n);
+    for (uint32_t i = 0; i < server->parts->n; i++) {
+        const struct emu_part *part = server->parts->all[i];
+
+        for (uint32_t k = 0; k < part->n_states; k++) {
+            const struct emu_state_row *row = &part->states[k];
+
+            if (row->is_of_domain != (domain != NULL))
+                continue;
+            list.n = 0;
+            if (domain)
+                emu_word_list_add(&list, domain->common_number);
+            row->put(server, domain, &list);
+            emu_list_send(server,
+                          &(struct emu_list_head){ .host = host, .op = EMU_HOST_ADMIN_STATE, .type = row->type },
+                          list.words, list.n);
+        }
+    }
     emu_word_list_fini(&list);
 }
 
-void emu_admin_host_up(struct emu_server *server, uint32_t host)
+void emu_orders_tell_domain(struct emu_server *server, uint32_t host, const struct emu_domain *domain)
 {
-    struct emu_word_list list = { .words = NULL };
+    tell_states(server, host, domain);
+}
 
-    emu_error_host_up(server, host);
-    if (!is_head(server))
-        return;
-    emu_network_put_state(server, &list);
-    emu_admin_send(server, host, EMU_HOST_ADMIN_STATE, EMU_MSG_NETWORK, 0, list.words, list.n);
-    list.n = 0;
-    emu_job_put_ntt(server, &list);
-    emu_admin_send(server, host, EMU_HOST_ADMIN_STATE, EMU_MSG_NTT_CLEAR, 0, list.words, list.n);
-    emu_word_list_fini(&list);
+/* Before the head tells it of domains. */
+static void host_up(struct emu_server *server, uint32_t host)
+{
+    if (is_head(server))
+        tell_states(server, host, NULL);
 }
 
 static void lose_head(struct emu_server *server)
@@ -709,16 +668,16 @@ static void lose_head(struct emu_server *server)
     const uint64_t words[RESULT_WORDS] = { (uint32_t)-EHOSTUNREACH, 0 };
     struct question *question;
 
-    while ((question = LIST_FIRST(&server->admin->questions))) {
+    while ((question = LIST_FIRST(&admin_of(server)->questions))) {
         if (question->connection)
             answer(server, question->connection, &question->reply, words, RESULT_WORDS);
         forget_question(question);
     }
 }
 
-void emu_admin_host_down(struct emu_server *server, uint32_t host)
+static void host_down(struct emu_server *server, uint32_t host)
 {
-    struct emu_admin *admin = server->admin;
+    struct emu_admin *admin = admin_of(server);
     struct order *order = LIST_FIRST(&admin->orders);
 
     while (order) {
@@ -731,31 +690,25 @@ void emu_admin_host_down(struct emu_server *server, uint32_t host)
     }
     if (host == EMU_HOST_HEAD)
         lose_head(server);
-    emu_word_list_fini(&admin->incoming[host].list);
-    admin->incoming[host] = (struct emu_admin_incoming){ .op = 0 };
-    emu_gather_host_down(server, host);
-    emu_error_host_down(server, host);
-    emu_fault_host_down(server, host);
-    emu_presence_host_down(server, host);
 }
 
 /* ---- time ---- */
 
-uint64_t emu_admin_next_ns(const struct emu_server *server)
+static uint64_t next_ns(const struct emu_server *server)
 {
     const struct question *question;
     const struct order *order;
-    uint64_t next_ns = emu_gather_next_ns(server);
+    uint64_t first_ns = UINT64_MAX;
 
-    LIST_FOREACH(order, &server->admin->orders, link) {
-        if (order->n_left > 0 && order->deadline_ns < next_ns)
-            next_ns = order->deadline_ns;
+    LIST_FOREACH(order, &admin_of(server)->orders, link) {
+        if (order->n_left > 0 && order->deadline_ns < first_ns)
+            first_ns = order->deadline_ns;
     }
-    LIST_FOREACH(question, &server->admin->questions, link) {
-        if (question->deadline_ns < next_ns)
-            next_ns = question->deadline_ns;
+    LIST_FOREACH(question, &admin_of(server)->questions, link) {
+        if (question->deadline_ns < first_ns)
+            first_ns = question->deadline_ns;
     }
-    return next_ns == UINT64_MAX ? next_ns : next_ns + (emu_clock_ns() - emu_hosts_now_ns(server));
+    return first_ns == UINT64_MAX ? first_ns : first_ns + (emu_clock_ns() - emu_hosts_now_ns(server));
 }
 
 static void drop_silent(struct emu_server *server, struct order *order)
@@ -766,15 +719,14 @@ static void drop_silent(struct emu_server *server, struct order *order)
     }
 }
 
-void emu_admin_round(struct emu_server *server)
+static unsigned look(struct emu_server *server)
 {
-    struct emu_admin *admin = server->admin;
+    struct emu_admin *admin = admin_of(server);
     uint64_t now_ns;
     struct order *order;
 
-    if (!emu_hosts_are_several(server) ||
-        (LIST_EMPTY(&admin->orders) && LIST_EMPTY(&admin->questions) && !emu_gather_is_busy(server)))
-        return;
+    if (!emu_hosts_are_several(server) || (LIST_EMPTY(&admin->orders) && LIST_EMPTY(&admin->questions)))
+        return 0;
     now_ns = emu_hosts_now_ns(server);
     LIST_FOREACH(order, &admin->orders, link) {
         if (order->n_left == 0 || now_ns < order->deadline_ns)
@@ -793,5 +745,29 @@ void emu_admin_round(struct emu_server *server)
             }
         }
     }
-    emu_gather_round(server, now_ns);
+    return 0;
 }
+
+/* ---- the part ---- */
+
+static const struct emu_request_row requests[] = {
+    { EMU_MSG_DATAPATH, EMU_MSG_FAULT_CLEAR, EMU_NEEDS_ADMIN, answer_change },
+    { EMU_MSG_NETWORK, EMU_MSG_NETWORK, EMU_NEEDS_ADMIN, answer_change },
+    { EMU_MSG_JOB_CONFIGURE, EMU_MSG_NTT_CLEAR, EMU_NEEDS_ADMIN, answer_change },
+};
+static const struct emu_list_row lists[] = {
+    { EMU_HOST_ADMIN_ASK, take_ask },       { EMU_HOST_ADMIN_RESULT, take_result },
+    { EMU_HOST_ADMIN_FORGET, take_forget }, { EMU_HOST_ADMIN_APPLY, take_apply },
+    { EMU_HOST_ADMIN_DONE, take_done },     { EMU_HOST_ADMIN_STATE, take_state },
+};
+
+const struct emu_part emu_orders_part = {
+    .name = "orders",
+    .create = create,
+    .destroy = destroy,
+    .requests = requests,
+    .n_requests = EMU_ROWS(requests),
+    .loop = { .round = look, .next_ns = next_ns },
+    .hosts = { .lists = lists, .n_lists = EMU_ROWS(lists), .up = host_up, .down = host_down },
+    .connection_end = forget_connection,
+};

@@ -38,27 +38,16 @@
 #include <sys/queue.h>
 #include <time.h>
 
-#include "emunic/abi/table.h"
+#include "emunic/abi/host_admin.h"
 #include "emunic/base/clock.h"
-#include "emunic/daemon/core/domain.h"
-#include "emunic/daemon/orders/orders.h"
-#include "emunic/daemon/peers/lists.h"
-#include "emunic/daemon/commands/bulk.h"
-#include "emunic/daemon/ce/ce_hosts.h"
-#include "emunic/daemon/datagrams/datagram_hosts.h"
-#include "emunic/daemon/errors/error_hosts.h"
-#include "emunic/daemon/reports/gather.h"
-#include "emunic/daemon/jobs/host_domains.h"
-#include "emunic/daemon/commands/remote.h"
-#include "emunic/daemon/commands/visit.h"
-#include "emunic/daemon/msgq/msgq.h"
-#include "emunic/daemon/portals/portals.h"
-#include "emunic/daemon/core/server.h"
+#include "emunic/daemon/core/watch.h"
+#include "emunic/daemon/world/domain.h"
 
 #define MESSAGES_SOFT   4096u
 #define BYTES_SOFT      (4u << 20)
 #define QUEUE_MAX_BYTES (64u << 20)
 #define REJOIN_NS       1000000000ull
+#define BLIND_SLEEP_NS  500000ull /* while no descriptor tells of news */
 #define TIMEOUT_NS      5000000000ull
 #define REFUSE_LOG_NS   1000000000ull
 #define HOLD_NS         2000ull
@@ -121,63 +110,41 @@ struct emu_hosts {
     struct peer peers[];
 };
 
+/* NULL while this host is alone. */
+static struct emu_hosts *hosts_of(const struct emu_server *server)
+{
+    return server->slots[EMU_SERVER_SESSIONS];
+}
+
 /* ---- looking ---- */
-
-uint32_t emu_hosts_own(const struct emu_server *server)
-{
-    return server->hosts ? server->hosts->own : 0;
-}
-
-uint32_t emu_hosts_count(const struct emu_server *server)
-{
-    return server->hosts ? server->hosts->n : 1;
-}
 
 const char *emu_hosts_name(const struct emu_server *server, uint32_t host)
 {
-    return server->hosts && host < server->hosts->n ? server->hosts->peers[host].name : "";
+    return hosts_of(server) && host < hosts_of(server)->n ? hosts_of(server)->peers[host].name : "";
 }
 
 const char *emu_hosts_device(const struct emu_server *server)
 {
-    return server->hosts ? server->hosts->device : "";
+    return hosts_of(server) ? hosts_of(server)->device : "";
 }
 
 uint32_t emu_hosts_n_nodes(const struct emu_server *server, uint32_t host)
 {
-    return server->hosts && host < server->hosts->n ? server->hosts->peers[host].n_nodes : 0;
+    return hosts_of(server) && host < hosts_of(server)->n ? hosts_of(server)->peers[host].n_nodes : 0;
 }
 
 bool emu_hosts_is_up(const struct emu_server *server, uint32_t host)
 {
-    const struct emu_hosts *hosts = server->hosts;
+    const struct emu_hosts *hosts = hosts_of(server);
 
     if (!hosts)
         return host == 0;
     return host < hosts->n && (host == hosts->own || hosts->peers[host].is_up);
 }
 
-uint32_t emu_hosts_of_node(const struct emu_domain *domain, uint32_t node_index)
-{
-    uint32_t host = emu_table_nodes(domain->table)[node_index].host;
-
-    return host == EMU_NODE_HERE ? domain->own_host : host - 1;
-}
-
-struct emu_domain *emu_hosts_find_domain(struct emu_server *server, uint32_t number)
-{
-    struct emu_domain *domain;
-
-    LIST_FOREACH(domain, &server->domains, link) {
-        if (number != 0 && domain->common_number == number)
-            return domain;
-    }
-    return NULL;
-}
-
 uint64_t emu_hosts_stats(const struct emu_server *server, uint32_t host, struct emu_transport_stats *stats_out)
 {
-    const struct emu_hosts *hosts = server->hosts;
+    const struct emu_hosts *hosts = hosts_of(server);
 
     *stats_out = (struct emu_transport_stats){ 0 };
     if (host != hosts->own)
@@ -187,13 +154,13 @@ uint64_t emu_hosts_stats(const struct emu_server *server, uint32_t host, struct 
 
 uint32_t emu_hosts_queued(const struct emu_server *server, uint32_t host)
 {
-    return server->hosts->peers[host].n_queued;
+    return hosts_of(server)->peers[host].n_queued;
 }
 
 struct emu_transport *emu_hosts_transport(const struct emu_server *server, const struct emu_transport_ops **ops_out)
 {
-    *ops_out = server->hosts->ops;
-    return server->hosts->transport;
+    *ops_out = hosts_of(server)->ops;
+    return hosts_of(server)->transport;
 }
 
 /* ---- sending ---- */
@@ -279,19 +246,19 @@ static void push_held(struct emu_hosts *hosts)
 
 bool emu_hosts_has_room(const struct emu_server *server, uint32_t host)
 {
-    const struct peer *peer = &server->hosts->peers[host];
+    const struct peer *peer = &hosts_of(server)->peers[host];
 
     return peer->n_queued < MESSAGES_SOFT && peer->queued_bytes < BYTES_SOFT;
 }
 
 bool emu_hosts_is_idle(const struct emu_server *server, uint32_t host)
 {
-    return STAILQ_EMPTY(&server->hosts->peers[host].queue);
+    return STAILQ_EMPTY(&hosts_of(server)->peers[host].queue);
 }
 
 int emu_hosts_send(struct emu_server *server, uint32_t host, const void *message, uint32_t length_bytes)
 {
-    struct emu_hosts *hosts = server->hosts;
+    struct emu_hosts *hosts = hosts_of(server);
 
     if (!hosts || host >= hosts->n || !hosts->peers[host].is_up)
         return -ENOTCONN;
@@ -331,7 +298,7 @@ static int hold(struct emu_hosts *hosts, uint32_t host, const void *message, uin
 
 int emu_hosts_answer(struct emu_server *server, uint32_t host, const void *message, uint32_t length_bytes)
 {
-    struct emu_hosts *hosts = server->hosts;
+    struct emu_hosts *hosts = hosts_of(server);
     int r;
 
     if (!hosts || host >= hosts->n || !hosts->peers[host].is_up)
@@ -351,7 +318,7 @@ int emu_hosts_answer(struct emu_server *server, uint32_t host, const void *messa
 
 void emu_hosts_refuse(struct emu_server *server, uint32_t host, const char *what)
 {
-    struct peer *peer = &server->hosts->peers[host];
+    struct peer *peer = &hosts_of(server)->peers[host];
     uint64_t now_ns = emu_clock_ns();
 
     peer->refused++;
@@ -367,19 +334,19 @@ void emu_hosts_refuse(struct emu_server *server, uint32_t host, const char *what
 
 void emu_hosts_owe(struct emu_server *server, uint32_t host)
 {
-    server->hosts->peers[host].n_owed++;
-    server->hosts->n_owed++;
+    hosts_of(server)->peers[host].n_owed++;
+    hosts_of(server)->n_owed++;
 }
 
 bool emu_hosts_pay(struct emu_server *server, uint32_t host)
 {
-    struct peer *peer = &server->hosts->peers[host];
+    struct peer *peer = &hosts_of(server)->peers[host];
 
     if (peer->n_owed == 0)
         return false; /* of a session before this one */
     peer->n_owed--;
     peer->owed_since_ns = 0;
-    server->hosts->n_owed--;
+    hosts_of(server)->n_owed--;
     return true;
 }
 
@@ -394,27 +361,29 @@ static void cancel_debts(struct emu_hosts *hosts, struct peer *peer)
 
 void emu_hosts_drop(struct emu_server *server, uint32_t host, const char *why)
 {
-    struct peer *peer = &server->hosts->peers[host];
+    struct peer *peer = &hosts_of(server)->peers[host];
 
     if (!peer->is_up || peer->must_leave)
         return;
     emu_log(EMU_LOG_WARN, "host %s %s for %llu ms: it counts as lost", peer->name, why,
-            (unsigned long long)(server->hosts->timeout_ns / 1000000));
-    leave_later(server->hosts, host);
+            (unsigned long long)(hosts_of(server)->timeout_ns / 1000000));
+    leave_later(hosts_of(server), host);
 }
 
 void emu_hosts_hear_pong(struct emu_server *server, uint32_t host)
 {
-    server->hosts->peers[host].awaits_pong = false;
+    hosts_of(server)->peers[host].awaits_pong = false;
 }
 
 static void ping(struct emu_server *server, uint32_t host, uint64_t now_ns)
 {
-    struct peer *peer = &server->hosts->peers[host];
+    const struct emu_host_admin question = { .op = EMU_HOST_ADMIN_PING };
+    struct peer *peer = &hosts_of(server)->peers[host];
+    uint8_t message[EMU_HOST_ADMIN_BYTES_MAX];
 
     peer->pinged_ns = now_ns;
     peer->awaits_pong = true;
-    emu_admin_send(server, host, EMU_HOST_ADMIN_PING, 0, 0, NULL, 0);
+    emu_hosts_answer(server, host, message, emu_host_admin_put(message, &question, NULL));
 }
 
 /* Longer between two rounds than any sleep of ours: the transport wakes us every twentieth of the timeout. */
@@ -434,7 +403,7 @@ static bool is_late(const struct emu_hosts *hosts, uint64_t since_ns, uint64_t n
 
 static void look_at_peers(struct emu_server *server)
 {
-    struct emu_hosts *hosts = server->hosts;
+    struct emu_hosts *hosts = hosts_of(server);
     uint64_t now_ns = emu_hosts_now_ns(server);
 
     for (uint32_t i = 0; i < hosts->n; i++) {
@@ -458,12 +427,12 @@ static void look_at_peers(struct emu_server *server)
 
 uint64_t emu_hosts_timeout_ns(const struct emu_server *server)
 {
-    return server->hosts ? server->hosts->timeout_ns : 0;
+    return hosts_of(server) ? hosts_of(server)->timeout_ns : 0;
 }
 
 uint64_t emu_hosts_now_ns(const struct emu_server *server)
 {
-    return emu_clock_ns() - (server->hosts ? server->hosts->paused_ns : 0);
+    return emu_clock_ns() - (hosts_of(server) ? hosts_of(server)->paused_ns : 0);
 }
 
 /* ---- messages ---- */
@@ -479,7 +448,7 @@ static bool is_plain(const char *text)
 
 static void take_hello(struct emu_server *server, uint32_t host, const uint8_t *bytes, uint32_t length_bytes)
 {
-    struct emu_hosts *hosts = server->hosts;
+    struct emu_hosts *hosts = hosts_of(server);
     struct peer *peer = &hosts->peers[host];
     struct emu_host_hello hello;
 
@@ -505,11 +474,11 @@ static void take_hello(struct emu_server *server, uint32_t host, const uint8_t *
     emu_log(EMU_LOG_INFO, "host %s is up", peer->name);
 }
 
-/* The parts: each takes the messages of its kinds, and hears of hosts that come and go. */
+/* Each part takes the messages of its kinds. */
 static void dispatch(struct emu_server *server, uint32_t host, const uint8_t *bytes, uint32_t length_bytes)
 {
+    const struct emu_message_row *row;
     struct emu_host_head head;
-    bool is_good = false;
 
     if (!emu_host_head_parse(bytes, length_bytes, &head)) {
         emu_hosts_refuse(server, host, "a message of no known kind or of another version");
@@ -519,58 +488,11 @@ static void dispatch(struct emu_server *server, uint32_t host, const uint8_t *by
         take_hello(server, host, bytes, length_bytes);
         return;
     }
-    if (!server->hosts->peers[host].is_up)
+    if (!hosts_of(server)->peers[host].is_up)
         return; /* it is being left */
-    switch (head.kind) {
-    case EMU_HOST_DOMAIN:
-        is_good = emu_host_domains_message(server, host, bytes, length_bytes);
-        break;
-    case EMU_HOST_COMMAND:
-        is_good = emu_visit_host_message(server, host, bytes, length_bytes);
-        break;
-    case EMU_HOST_ANSWER:
-        is_good = emu_remote_host_message(server, host, bytes, length_bytes);
-        break;
-    case EMU_HOST_DATAGRAM:
-        is_good = emu_datagram_host_message(server, host, bytes, length_bytes);
-        break;
-    case EMU_HOST_CE:
-        is_good = emu_ce_host_message(server, host, bytes, length_bytes);
-        break;
-    case EMU_HOST_MSGQ:
-        is_good = emu_msgq_host_message(server, host, bytes, length_bytes);
-        break;
-    case EMU_HOST_PORTALS:
-        is_good = emu_portals_host_message(server, host, bytes, length_bytes);
-        break;
-    case EMU_HOST_ADMIN:
-        is_good = emu_admin_host_message(server, host, bytes, length_bytes);
-        break;
-    default:
-        break;
-    }
-    if (!is_good)
+    row = head.kind < EMU_MESSAGE_KINDS ? server->parts->messages[head.kind] : NULL;
+    if (!row || !row->take(server, host, bytes, length_bytes))
         emu_hosts_refuse(server, host, "a message that makes no sense");
-}
-
-static void tell_up(struct emu_server *server, uint32_t host)
-{
-    emu_admin_host_up(server, host);
-    emu_host_domains_up(server, host);
-    emu_datagram_host_up(server, host);
-    emu_ce_host_up(server, host);
-}
-
-static void tell_down(struct emu_server *server, uint32_t host)
-{
-    emu_remote_host_down(server, host);
-    emu_visit_host_down(server, host);
-    emu_bulk_host_moved(server, host);
-    emu_portals_host_down(server, host);
-    emu_host_domains_down(server, host);
-    emu_ce_host_down(server, host);
-    emu_datagram_host_down(server, host);
-    emu_admin_host_down(server, host);
 }
 
 /* ---- what the transport tells ---- */
@@ -578,7 +500,7 @@ static void tell_down(struct emu_server *server, uint32_t host)
 static void peer_up(void *owner, uint32_t host)
 {
     struct emu_server *server = owner;
-    struct emu_hosts *hosts = server->hosts;
+    struct emu_hosts *hosts = hosts_of(server);
     struct emu_host_hello hello = { .n_hosts = hosts->n, .n_nids = server->n_nids };
     uint8_t message[EMU_HOST_HELLO_BYTES];
 
@@ -593,7 +515,7 @@ static void peer_up(void *owner, uint32_t host)
 static void peer_down(void *owner, uint32_t host, int cause)
 {
     struct emu_server *server = owner;
-    struct emu_hosts *hosts = server->hosts;
+    struct emu_hosts *hosts = hosts_of(server);
     struct peer *peer = &hosts->peers[host];
     uint64_t now_ns = emu_clock_ns();
     bool was_up = peer->is_up;
@@ -615,24 +537,24 @@ static void peer_down(void *owner, uint32_t host, int cause)
         emu_log(EMU_LOG_INFO, "host %s has said goodbye", peer->name);
     else
         emu_log(EMU_LOG_WARN, "host %s is down: %s", peer->name, strerror(-cause));
-    tell_down(server, host);
+    emu_parts_host_down(server, host);
 }
 
 static void peer_moved(void *owner, uint32_t host)
 {
-    emu_bulk_host_moved(owner, host);
+    emu_parts_host_moved(owner, host);
 }
 
 static bool peer_message(void *owner, uint32_t host, const void *data, uint32_t length_bytes)
 {
     struct emu_server *server = owner;
-    bool was_up = server->hosts->peers[host].is_up;
+    bool was_up = hosts_of(server)->peers[host].is_up;
 
-    server->hosts->n_things++;
-    server->hosts->peers[host].has_spoken = true;
+    hosts_of(server)->n_things++;
+    hosts_of(server)->peers[host].has_spoken = true;
     dispatch(server, host, data, length_bytes);
-    if (!was_up && server->hosts->peers[host].is_up)
-        tell_up(server, host);
+    if (!was_up && hosts_of(server)->peers[host].is_up)
+        emu_parts_host_up(server, host);
     return true;
 }
 
@@ -640,15 +562,15 @@ static void peer_room(void *owner, uint32_t host)
 {
     struct emu_server *server = owner;
 
-    drain(server->hosts, host);
+    drain(hosts_of(server), host);
 }
 
 static void transfer_done(void *owner, uint64_t cookie, int result)
 {
     struct emu_server *server = owner;
 
-    server->hosts->n_things++;
-    emu_visit_transfer_done(server, cookie, result);
+    hosts_of(server)->n_things++;
+    emu_parts_transfer_done(server, cookie, result);
 }
 
 static void transport_log(void *owner, enum emu_log_level level, const char *line)
@@ -673,7 +595,7 @@ static void transport_ready(struct emu_server *server, struct emu_watch *watch, 
 {
     (void)watch;
     (void)what;
-    server->hosts->quiet = 0; /* the next round looks */
+    hosts_of(server)->quiet = 0; /* the next round looks */
 }
 
 /* Runs after a change only. */
@@ -699,9 +621,9 @@ static void do_chores(struct emu_hosts *hosts)
     }
 }
 
-unsigned emu_hosts_round(struct emu_server *server)
+static unsigned look_round(struct emu_server *server)
 {
-    struct emu_hosts *hosts = server->hosts;
+    struct emu_hosts *hosts = hosts_of(server);
     bool is_time_to_look;
 
     if (!hosts)
@@ -718,47 +640,52 @@ unsigned emu_hosts_round(struct emu_server *server)
         look_at_peers(server);
     if (hosts->has_chores)
         do_chores(hosts);
-    if (hosts->n_things > 0 || hosts->n_holding > 0 || emu_bulk_is_busy(server))
+    if (hosts->n_things > 0 || hosts->n_holding > 0 || emu_parts_are_moving(server))
         hosts->quiet = 0;
     else if (hosts->quiet < QUIET_ROUNDS)
         hosts->quiet++;
     return hosts->n_things;
 }
 
-bool emu_hosts_may_sleep(struct emu_server *server)
+static bool has_work(struct emu_server *server)
 {
-    struct emu_hosts *hosts = server->hosts;
+    struct emu_hosts *hosts = hosts_of(server);
 
     if (!hosts || !hosts->can_sleep)
-        return true;
+        return false;
     notice_pause(hosts);
     look_at_peers(server);
     if (hosts->n_holding == 0 && hosts->ops->may_sleep(hosts->transport))
-        return true;
+        return false;
     hosts->quiet = 0;
-    return false;
+    return true;
 }
 
-int emu_hosts_sleep_ms(const struct emu_server *server)
+/* The most that a sleep may last, because nothing would end it. */
+static uint64_t next_ns(const struct emu_server *server)
 {
-    const struct emu_hosts *hosts = server->hosts;
+    const struct emu_hosts *hosts = hosts_of(server);
+    uint64_t sleep_ns;
 
     if (!hosts)
-        return -1;
+        return UINT64_MAX;
     if (!hosts->can_sleep)
-        return 1;
-    if (hosts->has_chores)
-        return (int)(REJOIN_NS / 1000000);
-    return (int)(hosts->timeout_ns / 4000000) + 1;
+        sleep_ns = BLIND_SLEEP_NS;
+    else if (hosts->has_chores)
+        sleep_ns = REJOIN_NS;
+    else
+        sleep_ns = hosts->timeout_ns / 4;
+    return emu_clock_ns() + sleep_ns;
 }
 
 /* ---- life ---- */
 
-static int take_names(struct emu_hosts *hosts, const struct emu_hosts_options *options, char *err, size_t err_len)
+static int take_names(struct emu_hosts *hosts, const struct emu_hosts_options *options, const struct emu_complaint *why)
 {
     for (uint32_t i = 0; i < hosts->n; i++) {
         if (strlen(options->names[i]) > EMU_HOST_NAME_MAX) {
-            snprintf(err, err_len, "host name '%s' has more than %u characters", options->names[i], EMU_HOST_NAME_MAX);
+            snprintf(why->text, why->bytes, "host name '%s' has more than %u characters", options->names[i],
+                     EMU_HOST_NAME_MAX);
             return -EINVAL;
         }
         strcpy(hosts->peers[i].name, options->names[i]);
@@ -767,9 +694,10 @@ static int take_names(struct emu_hosts *hosts, const struct emu_hosts_options *o
     return 0;
 }
 
-static int open_transport(struct emu_server *server, const struct emu_hosts_options *options, char *err, size_t err_len)
+static int open_transport(struct emu_server *server, const struct emu_hosts_options *options,
+                          const struct emu_complaint *why)
 {
-    struct emu_hosts *hosts = server->hosts;
+    struct emu_hosts *hosts = hosts_of(server);
     struct timespec now;
     struct emu_transport_config config = {
         .host = options->own,
@@ -793,12 +721,12 @@ static int open_transport(struct emu_server *server, const struct emu_hosts_opti
     config.incarnation = (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
     r = emu_transport_load(options->module, &hosts->ops, &text);
     if (r < 0) {
-        snprintf(err, err_len, "no transport: %s", r == -EPROTO ? "module of another version" : text);
+        snprintf(why->text, why->bytes, "no transport: %s", r == -EPROTO ? "module of another version" : text);
         return r;
     }
     r = hosts->ops->open(&config, &hosts->transport);
     if (r < 0) {
-        snprintf(err, err_len, "no transport over %s at %s port %s: %s",
+        snprintf(why->text, why->bytes, "no transport over %s at %s port %s: %s",
                  options->provider ? options->provider : "any provider", options->node ? options->node : "any address",
                  options->service ? options->service : "any", strerror(-r));
         return r;
@@ -812,7 +740,7 @@ static int open_transport(struct emu_server *server, const struct emu_hosts_opti
     return emu_server_watch(server, hosts->fd, EPOLLIN, &hosts->watch);
 }
 
-static int find_blobs(struct emu_hosts *hosts, const struct emu_hosts_options *options, char *err, size_t err_len)
+static int find_blobs(struct emu_hosts *hosts, const struct emu_hosts_options *options, const struct emu_complaint *why)
 {
     struct emu_host_blob own;
     struct emu_host_blob *blobs;
@@ -829,7 +757,7 @@ static int find_blobs(struct emu_hosts *hosts, const struct emu_hosts_options *o
             hosts->peers[i].blob = blobs[i];
         free(blobs);
         if (r < 0)
-            snprintf(err, err_len, "hosts cannot exchange their addresses: %s", strerror(-r));
+            snprintf(why->text, why->bytes, "hosts cannot exchange their addresses: %s", strerror(-r));
         return r;
     }
     for (uint32_t i = 0; i < hosts->n; i++) {
@@ -840,7 +768,7 @@ static int find_blobs(struct emu_hosts *hosts, const struct emu_hosts_options *o
         r = hosts->ops->address_of(hosts->transport, i, options->peer_nodes[i], options->peer_services[i], blob->bytes,
                                    &blob->length_bytes);
         if (r < 0) {
-            snprintf(err, err_len, "host %s: no address for %s port %s: %s", hosts->peers[i].name,
+            snprintf(why->text, why->bytes, "host %s: no address for %s port %s: %s", hosts->peers[i].name,
                      options->peer_nodes[i], options->peer_services[i], strerror(-r));
             return r;
         }
@@ -848,17 +776,21 @@ static int find_blobs(struct emu_hosts *hosts, const struct emu_hosts_options *o
     return 0;
 }
 
-int emu_hosts_create(struct emu_server *server, const struct emu_hosts_options *options, char *err, size_t err_len)
+static int create_sessions(struct emu_server *server, const struct emu_server_options *server_options,
+                           struct emu_complaint *why)
 {
+    const struct emu_hosts_options *options = server_options->hosts;
     struct emu_hosts *hosts;
     int r;
 
+    if (!options)
+        return 0;
     if (options->n < 2 || options->n > EMU_WIRE_HOSTS_MAX || options->own >= options->n)
         return -EINVAL;
     hosts = calloc(1, sizeof(*hosts) + options->n * sizeof(hosts->peers[0]));
     if (!hosts)
         return -ENOMEM;
-    server->hosts = hosts;
+    server->slots[EMU_SERVER_SESSIONS] = hosts;
     hosts->watch.ready = transport_ready;
     hosts->fd = -1;
     hosts->n = options->n;
@@ -866,27 +798,22 @@ int emu_hosts_create(struct emu_server *server, const struct emu_hosts_options *
     hosts->timeout_ns = options->timeout_ns ? options->timeout_ns : TIMEOUT_NS;
     for (uint32_t i = 0; i < hosts->n; i++)
         STAILQ_INIT(&hosts->peers[i].queue);
-    r = take_names(hosts, options, err, err_len);
-    if (r == 0)
-        r = open_transport(server, options, err, err_len);
-    if (r == 0)
-        r = emu_bulk_create(server);
-    if (r == 0)
-        r = emu_remote_create(server);
-    if (r == 0)
-        r = emu_visit_create(server);
-    if (r == 0)
-        r = emu_portals_hosts_create(server);
-    if (r == 0)
-        r = emu_ce_hosts_create(server);
-    if (r == 0)
-        r = emu_host_domains_create(server);
-    if (r == 0)
-        r = emu_error_hosts_create(server);
-    if (r == 0)
-        r = emu_gather_create(server);
-    if (r == 0)
-        r = find_blobs(hosts, options, err, err_len);
+    server->n_hosts = hosts->n;
+    server->own_host = hosts->own;
+    /* Of requests that several emunics answer one after the other: who was asked, the head, the others. */
+    server->answer_ms = (uint32_t)(3 * hosts->timeout_ns / 1000000);
+    r = take_names(hosts, options, why);
+    return r == 0 ? open_transport(server, options, why) : r;
+}
+
+static int open_links(struct emu_server *server, const struct emu_server_options *options, struct emu_complaint *why)
+{
+    struct emu_hosts *hosts = hosts_of(server);
+    int r;
+
+    if (!hosts)
+        return 0;
+    r = find_blobs(hosts, options->hosts, why);
     for (uint32_t i = 0; r == 0 && i < hosts->n; i++) {
         if (i != hosts->own)
             r = hosts->ops->join(hosts->transport, i, hosts->peers[i].blob.bytes, hosts->peers[i].blob.length_bytes);
@@ -894,28 +821,40 @@ int emu_hosts_create(struct emu_server *server, const struct emu_hosts_options *
     return r;
 }
 
-void emu_hosts_destroy(struct emu_server *server)
+static void close_links(struct emu_server *server)
 {
-    struct emu_hosts *hosts = server->hosts;
+    struct emu_hosts *hosts = hosts_of(server);
+
+    if (!hosts || !hosts->transport)
+        return;
+    if (hosts->fd >= 0)
+        emu_server_unwatch(server, hosts->fd);
+    hosts->ops->close(hosts->transport);
+    hosts->transport = NULL;
+}
+
+static void destroy_sessions(struct emu_server *server)
+{
+    struct emu_hosts *hosts = hosts_of(server);
 
     if (!hosts)
         return;
-    if (hosts->transport) {
-        if (hosts->fd >= 0)
-            epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, hosts->fd, NULL);
-        hosts->ops->close(hosts->transport);
-    }
+    close_links(server);
     for (uint32_t i = 0; i < hosts->n; i++)
         drop_queue(&hosts->peers[i]);
-    emu_remote_destroy(server);
-    emu_visit_destroy(server);
-    emu_bulk_destroy(server);
-    emu_portals_hosts_destroy(server);
-    emu_ce_hosts_destroy(server);
-    emu_host_domains_destroy(server);
-    emu_error_hosts_destroy(server);
-    emu_gather_destroy(server);
-    emu_admin_destroy(server);
     free(hosts);
-    server->hosts = NULL;
+    server->slots[EMU_SERVER_SESSIONS] = NULL;
 }
+
+const struct emu_part emu_sessions_part = {
+    .name = "sessions",
+    .create = create_sessions,
+    .destroy = destroy_sessions,
+};
+
+const struct emu_part emu_links_part = {
+    .name = "links",
+    .create = open_links,
+    .destroy = close_links,
+    .loop = { .round = look_round, .has_work = has_work, .next_ns = next_ns },
+};

@@ -13,7 +13,8 @@
 #include <stdint.h>
 
 #include "emunic/abi/host.h"
-#include "emunic/daemon/core/server.h"
+#include "emunic/daemon/core/part.h"
+#include "emunic/daemon/world/server.h"
 #include "emunic/transport/transport.h"
 
 struct emu_domain;
@@ -25,7 +26,7 @@ struct emu_host_blob {
     uint8_t bytes[EMU_TRANSPORT_BLOB_MAX];
 };
 
-/* All is borrowed during emu_server_create(). */
+/* All is borrowed while the server is made. */
 struct emu_hosts_options {
     uint32_t n;               /* hosts; at least 2 */
     uint32_t own;             /* our number; 0 is the head */
@@ -49,29 +50,15 @@ struct emu_hosts_options {
     const char *const *peer_services;
 };
 
-/* Opens the transport and begins to join all others; nobody waits for them. */
-int emu_hosts_create(struct emu_server *server, const struct emu_hosts_options *options, char *err, size_t err_len);
-void emu_hosts_destroy(struct emu_server *server);
+/*
+ * Two parts, because all others lie between them. The sessions come first and go last. The links open the transport to
+ * the other hosts, and nobody waits for those, when all parts are there to hear of them; they are the first to go.
+ */
+extern const struct emu_part emu_sessions_part;
+extern const struct emu_part emu_links_part;
 
-/* ---- for the loop ---- */
+/* ---- for other parts ---- */
 
-/* Takes and sends what there is. Number of things done. */
-unsigned emu_hosts_round(struct emu_server *server);
-/* False: call emu_hosts_round() before sleeping. */
-bool emu_hosts_may_sleep(struct emu_server *server);
-/* The most that a sleep may last, because nothing would end it; -1: no limit. */
-int emu_hosts_sleep_ms(const struct emu_server *server);
-
-/* ---- for the parts ---- */
-
-static inline bool emu_hosts_are_several(const struct emu_server *server)
-{
-    return server->hosts != NULL;
-}
-
-/* 0 when there is only one. */
-uint32_t emu_hosts_own(const struct emu_server *server);
-uint32_t emu_hosts_count(const struct emu_server *server);
 const char *emu_hosts_name(const struct emu_server *server, uint32_t host);
 /* What libfabric calls the device that the transport uses; "" when there is only one host. */
 const char *emu_hosts_device(const struct emu_server *server);
@@ -79,15 +66,11 @@ const char *emu_hosts_device(const struct emu_server *server);
 uint32_t emu_hosts_n_nodes(const struct emu_server *server, uint32_t host);
 /* Our own is. Another one is when its hello has come. */
 bool emu_hosts_is_up(const struct emu_server *server, uint32_t host);
-/* The host that a node of the domain is on; ours for those that are here. */
-uint32_t emu_hosts_of_node(const struct emu_domain *domain, uint32_t node_index);
-/* The domain that all hosts know by this number, or NULL. */
-struct emu_domain *emu_hosts_find_domain(struct emu_server *server, uint32_t number);
 
 /*
  * Sends a message of 8 to EMU_HOST_MESSAGE_MAX bytes; it is copied, and queued when the transport is full. Messages to
  * one host arrive in the order of these calls, unless the session ends: then all that are under way are lost, and the
- * parts hear of it (emu_<part>_host_down). 0; -ENOTCONN: the host is not up; -ENOBUFS: the queue to it is full, try
+ * parts hear of it (emu_part.hosts.down). 0; -ENOTCONN: the host is not up; -ENOBUFS: the queue to it is full, try
  * again in a later round; -ENOMEM.
  */
 int emu_hosts_send(struct emu_server *server, uint32_t host, const void *message, uint32_t length_bytes);

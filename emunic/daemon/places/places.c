@@ -6,10 +6,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "emunic/abi/places.h"
+#include "emunic/daemon/core/connection.h"
 #include "emunic/fabric/machine.h"
 
 static void fill(const struct emu_machine *m, struct emu_places *places, uint32_t n_nids)
@@ -37,7 +39,7 @@ static void fill(const struct emu_machine *m, struct emu_places *places, uint32_
     }
 }
 
-int emu_places_make(const struct emu_machine *machine)
+static int make_places(const struct emu_machine *machine)
 {
     uint32_t n_nids = emu_machine_n_nodes(machine);
     uint64_t bytes = emu_places_bytes(n_nids);
@@ -60,3 +62,51 @@ err:
     close(fd);
     return r;
 }
+
+/* ---- the part ---- */
+
+static int create(struct emu_server *server, const struct emu_server_options *options, struct emu_complaint *why)
+{
+    int *fd = malloc(sizeof(*fd));
+
+    (void)options;
+    (void)why;
+    if (!fd)
+        return -ENOMEM;
+    *fd = make_places(server->machine);
+    server->slots[EMU_SERVER_PLACES] = fd;
+    return *fd < 0 ? *fd : 0;
+}
+
+static void destroy(struct emu_server *server)
+{
+    int *fd = server->slots[EMU_SERVER_PLACES];
+
+    if (fd && *fd >= 0)
+        close(*fd);
+    free(fd);
+    server->slots[EMU_SERVER_PLACES] = NULL;
+}
+
+static int answer_machine(struct emu_request *request)
+{
+    const struct emu_server *server = request->connection->server;
+    struct emu_msg_machine *machine = &request->msg->machine;
+
+    machine->device = emu_machine_nic(server->machine)->device;
+    if (machine->wants_places == 0)
+        return 0;
+    return emu_request_pass(request, *(const int *)server->slots[EMU_SERVER_PLACES], false);
+}
+
+static const struct emu_request_row requests[] = {
+    { EMU_MSG_MACHINE, EMU_MSG_MACHINE, EMU_NEEDS_CONTROL, answer_machine },
+};
+
+const struct emu_part emu_places_part = {
+    .name = "places",
+    .create = create,
+    .destroy = destroy,
+    .requests = requests,
+    .n_requests = EMU_ROWS(requests),
+};

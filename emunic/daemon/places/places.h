@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The machine's places (emunic/abi/places.h) as others get them.
+ * The machine's places (emunic/abi/places.h) as others get them, and what kind of machine it is.
  */
 #ifndef EMUNIC_DAEMON_PLACES_PLACES_H
 #define EMUNIC_DAEMON_PLACES_PLACES_H
 
-struct emu_machine;
+#include "emunic/daemon/core/part.h"
 
-/* Descriptor of the sealed memfd, the caller's; or negative errno. */
-int emu_places_make(const struct emu_machine *machine);
+extern const struct emu_part emu_places_part;
 
 #endif

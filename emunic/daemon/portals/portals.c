@@ -40,18 +40,18 @@
 #include <unistd.h>
 
 #include "emunic/base/clock.h"
-#include "emunic/daemon/core/domain.h"
-#include "emunic/daemon/memory/memory_domain.h"
-#include "emunic/daemon/network/network.h"
-#include "emunic/daemon/core/port.h"
+#include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/port.h"
 #include "emunic/daemon/portals/portals_inner.h"
-#include "emunic/daemon/core/server.h"
+#include "emunic/daemon/world/memory.h"
+#include "emunic/daemon/world/server.h"
 #include "emunic/engine/portals.h"
 #include "emunic/engine/rest.h"
 #include "emunic/fabric/detour.h"
 
 #define LOCK_TRIES 64u
 #define STUCK_NS   20000000u
+#define LOOK_NS    500000u
 #define FIRST_FREE 1024u /* of process ids that nobody has asked for */
 #define KNOWN      16u
 
@@ -109,6 +109,12 @@ struct emu_portals_repair {
     struct emu_ptl_flight flight;
 };
 
+/* NULL while the port is no interface. */
+static struct emu_portals_end *end_of(const struct emu_port_end *port)
+{
+    return port->slots[EMU_PORT_PORTALS];
+}
+
 /* ---- interfaces ---- */
 
 static uint32_t generation_of(const struct emu_domain *domain, uint32_t port)
@@ -121,7 +127,7 @@ static bool is_taken(const struct emu_port_end *port, uint32_t pid)
     const struct emu_port_end *other;
 
     LIST_FOREACH(other, &port->server->ports, link) {
-        if (other->domain == port->domain && other->portals && other->nid == port->nid && other->portals->pid == pid)
+        if (other->domain == port->domain && end_of(other) && other->nid == port->nid && end_of(other)->pid == pid)
             return true;
     }
     return false;
@@ -173,14 +179,14 @@ err_fd:
     return r;
 }
 
-int emu_portals_end_open(struct emu_port_end *port, struct emu_msg_portals *asked)
+static int open_interface(struct emu_port_end *port, struct emu_msg_portals *asked)
 {
     struct emu_table_port *entry = &emu_table_ports(port->domain->table)[port->index];
     struct emu_portals_end *end;
     uint32_t pid;
     int r;
 
-    if (port->portals)
+    if (end_of(port))
         return -EALREADY;
     r = choose_pid(port, asked, &pid);
     if (r < 0)
@@ -194,7 +200,7 @@ int emu_portals_end_open(struct emu_port_end *port, struct emu_msg_portals *aske
         free(end);
         return r;
     }
-    port->portals = end;
+    port->slots[EMU_PORT_PORTALS] = end;
     port->instance_id = pid;
     entry->instance_id = pid;
     /* Pairs with the acquire of whoever looks for the interface. */
@@ -207,21 +213,23 @@ int emu_portals_end_open(struct emu_port_end *port, struct emu_msg_portals *aske
     return end->fd;
 }
 
-int emu_portals_end_peer(struct emu_port_end *port, struct emu_msg_portals *asked)
+static int find_peer(const struct emu_port_end *port, struct emu_msg_portals *asked)
 {
     const struct emu_port_end *peer = asked->port < EMU_PORTS_MAX ? port->domain->ports[asked->port] : NULL;
 
-    if (!peer || !peer->portals)
+    if (!peer || !end_of(peer))
         return -ENOENT;
-    if (port->domain->is_routed_for_good)
+    if (port->domain->paths.is_routed_for_good)
         return -EPERM;
     asked->generation = generation_of(port->domain, asked->port);
-    asked->length_bytes = sizeof(*peer->portals->ni);
-    return peer->portals->fd;
+    asked->length_bytes = sizeof(*end_of(peer)->ni);
+    return end_of(peer)->fd;
 }
 
-int emu_portals_end_distance(struct emu_port_end *port, struct emu_msg_portals *asked)
+static int answer_distance(struct emu_request *request)
 {
+    const struct emu_port_end *port = request->port;
+    struct emu_msg_portals *asked = &request->msg->portals;
     uint32_t nid = emu_domain_nid_at(port->domain, asked->nid);
     struct emu_route route;
 
@@ -241,12 +249,12 @@ int emu_portals_end_distance(struct emu_port_end *port, struct emu_msg_portals *
 
 struct emu_ptl_ni *emu_portals_end_ni(const struct emu_port_end *port)
 {
-    return port->portals->ni;
+    return end_of(port)->ni;
 }
 
 uint32_t emu_portals_end_pid(const struct emu_port_end *port)
 {
-    return port->portals->pid;
+    return end_of(port)->pid;
 }
 
 /* ---- locks ---- */
@@ -262,17 +270,17 @@ static bool try_lock(struct emu_ptl_ni *ni)
 
 void emu_portals_end_unlock(struct emu_port_end *owner)
 {
-    emu_ptl_unlock(owner->portals->ni);
+    emu_ptl_unlock(end_of(owner)->ni);
     emu_rest_disturb(owner->segment);
 }
 
 /* `seen` is nobody's name. */
 static void break_lock(struct emu_port_end *owner, uint64_t seen)
 {
-    if (!atomic_compare_exchange_strong(&owner->portals->ni->lock, &seen, EMU_PTL_HOLDER_EMUNIC))
+    if (!atomic_compare_exchange_strong(&end_of(owner)->ni->lock, &seen, EMU_PTL_HOLDER_EMUNIC))
         return;
     emu_log_limited(&owner->server->rate, EMU_LOG_WARN, "portals nid %u pid %u: broke a lock that nobody holds",
-                    owner->nid, owner->portals->pid);
+                    owner->nid, end_of(owner)->pid);
     emu_portals_end_unlock(owner);
 }
 
@@ -285,9 +293,9 @@ static void look(struct emu_domain *domain, uint32_t port)
     uint64_t seen;
     uint32_t slot;
 
-    if (!owner || !owner->portals)
+    if (!owner || !end_of(owner))
         return;
-    seen = atomic_load_explicit(&owner->portals->ni->lock, memory_order_acquire);
+    seen = atomic_load_explicit(&end_of(owner)->ni->lock, memory_order_acquire);
     if (seen == 0)
         return;
     slot = (uint32_t)seen - 1;
@@ -295,30 +303,33 @@ static void look(struct emu_domain *domain, uint32_t port)
     if (holder) {
         inside = atomic_load_explicit(&holder->segment->inside, memory_order_seq_cst);
         /* Who holds it has been inside since before it took it. */
-        if ((inside & 1) != 0 || atomic_load_explicit(&owner->portals->ni->lock, memory_order_seq_cst) != seen ||
+        if ((inside & 1) != 0 || atomic_load_explicit(&end_of(owner)->ni->lock, memory_order_seq_cst) != seen ||
             atomic_load_explicit(&holder->segment->inside, memory_order_seq_cst) != inside)
             return;
     }
     break_lock(owner, seen);
 }
 
-void emu_portals_end_stuck(struct emu_port_end *port, uint32_t locked)
+static int answer_stuck(struct emu_request *request)
 {
+    struct emu_port_end *port = request->port;
+    uint32_t locked = request->msg->portals.port;
     uint64_t own = emu_ptl_holder(port->index, generation_of(port->domain, port->index));
     struct emu_port_end *owner;
 
     /* Who waits for a lock holds none, whatever name stands where, and is inside while he waits. */
     LIST_FOREACH(owner, &port->server->ports, link) {
-        if (owner->domain == port->domain && owner->portals &&
-            atomic_load_explicit(&owner->portals->ni->lock, memory_order_relaxed) == own)
+        if (owner->domain == port->domain && end_of(owner) &&
+            atomic_load_explicit(&end_of(owner)->ni->lock, memory_order_relaxed) == own)
             break_lock(owner, own);
     }
     look(port->domain, locked);
+    return 0;
 }
 
 bool emu_portals_end_lock(struct emu_port_end *owner, uint64_t *waits_since_ns)
 {
-    if (try_lock(owner->portals->ni)) {
+    if (try_lock(end_of(owner)->ni)) {
         *waits_since_ns = 0;
         return true;
     }
@@ -335,12 +346,12 @@ bool emu_portals_end_lock(struct emu_port_end *owner, uint64_t *waits_since_ns)
 
 bool emu_portals_end_is_that(const struct emu_port_end *port, uint32_t nid, uint32_t pid)
 {
-    return port && port->portals && port->nid == nid && port->portals->pid == pid;
+    return port && end_of(port) && port->nid == nid && end_of(port)->pid == pid;
 }
 
 static struct emu_port_end *find_target(struct emu_port_end *port, uint32_t address, uint32_t pid)
 {
-    struct known *known = &port->portals->known[(address * 31 + pid) % KNOWN];
+    struct known *known = &end_of(port)->known[(address * 31 + pid) % KNOWN];
     uint32_t nid = emu_domain_nid_at(port->domain, address);
 
     if (nid == EMU_NID_NONE)
@@ -363,7 +374,7 @@ struct emu_port_end *emu_portals_end_target(const struct emu_port_end *port, con
     struct emu_ptl_cmd ptl;
 
     memcpy(&ptl, cmd, sizeof(ptl));
-    return port->portals ? find_target((struct emu_port_end *)(uintptr_t)port, ptl.nid, ptl.pid) : NULL;
+    return end_of(port) ? find_target((struct emu_port_end *)(uintptr_t)port, ptl.nid, ptl.pid) : NULL;
 }
 
 /* The target, if it is still the one that the command was begun at. */
@@ -371,8 +382,8 @@ static struct emu_port_end *target_of(const struct emu_port_end *port, const str
 {
     struct emu_port_end *target = port->domain->ports[work->target];
 
-    return target && target->portals && generation_of(port->domain, work->target) == work->target_generation ? target :
-                                                                                                               NULL;
+    return target && end_of(target) && generation_of(port->domain, work->target) == work->target_generation ? target :
+                                                                                                              NULL;
 }
 
 struct emu_memory emu_portals_end_reach(struct emu_port_end *owner, const struct emu_ptl_md *md)
@@ -437,7 +448,7 @@ static void note_send(struct work *work, const struct emu_cmd *cmd)
 /* Where the data of a put or getput come from. */
 static void open_source(struct emu_port_end *port, struct work *work)
 {
-    struct emu_ptl_ni *ni = port->portals->ni;
+    struct emu_ptl_ni *ni = end_of(port)->ni;
     struct emu_ptl_md md = { .length_bytes = 0 };
 
     if (work->cmd.flags & EMU_CMD_STAGED) {
@@ -537,7 +548,7 @@ static bool try_sent(struct emu_port_end *port, struct work *work, const struct 
 {
     if (port != target && !emu_portals_end_lock(port, &work->waits_since_ns))
         return false;
-    post_sent(port->portals->ni, work);
+    post_sent(end_of(port)->ni, work);
     if (port != target)
         emu_portals_end_unlock(port);
     return true;
@@ -546,9 +557,9 @@ static bool try_sent(struct emu_port_end *port, struct work *work, const struct 
 /* The target is locked. */
 static enum phase begin_at(struct emu_port_end *port, struct work *work, struct emu_port_end *target)
 {
-    struct emu_ptl_ni *ni = target->portals->ni;
-    struct emu_ptl_peer self = { port->domain->addresses[port->node_index], port->portals->pid,
-                                 (uint32_t)port->member->uid, port->portals->ni->jid };
+    struct emu_ptl_ni *ni = end_of(target)->ni;
+    struct emu_ptl_peer self = { port->domain->addresses[port->node_index], end_of(port)->pid,
+                                 (uint32_t)port->member->uid, end_of(port)->ni->jid };
     struct emu_ptl_request request = emu_ptl_request_of(&work->send, self);
     struct emu_ptl_flight *flight = &ni->flights[port->index];
 
@@ -585,7 +596,7 @@ static bool tell_sent(struct emu_port_end *port, struct work *work)
 {
     if (!emu_portals_end_lock(port, &work->waits_since_ns))
         return false;
-    post_sent(port->portals->ni, work);
+    post_sent(end_of(port)->ni, work);
     emu_portals_end_unlock(port);
     return true;
 }
@@ -594,10 +605,10 @@ static bool step_begin(struct emu_port_end *port, struct work *work)
 {
     struct emu_port_end *target = find_target(port, work->send.nid, work->send.pid);
 
-    if (port->portals->ni->n_fails > 0) { /* a look without the lock: what it says matters to this domain only */
+    if (end_of(port)->ni->n_fails > 0) { /* a look without the lock: what it says matters to this domain only */
         if (!emu_portals_end_lock(port, &work->waits_since_ns))
             return false;
-        if (emu_ptl_is_cut_off(port->portals->ni, work->send.nid))
+        if (emu_ptl_is_cut_off(end_of(port)->ni, work->send.nid))
             target = NULL;
         emu_portals_end_unlock(port);
     }
@@ -617,7 +628,7 @@ static bool step_begin(struct emu_port_end *port, struct work *work)
 /* The reply comes home: REPLY_START. */
 static bool step_reply(struct emu_port_end *port, struct work *work)
 {
-    struct emu_ptl_ni *ni = port->portals->ni;
+    struct emu_ptl_ni *ni = end_of(port)->ni;
 
     if (!emu_portals_end_lock(port, &work->waits_since_ns))
         return false;
@@ -664,7 +675,7 @@ static bool step_end(struct emu_port_end *port, struct work *work)
     } else {
         if (!emu_portals_end_lock(target, &work->waits_since_ns))
             return false;
-        emu_ptl_end(target->portals->ni, &target->portals->ni->flights[port->index], work->fail);
+        emu_ptl_end(end_of(target)->ni, &end_of(target)->ni->flights[port->index], work->fail);
         emu_portals_end_unlock(target);
     }
     work->phase = work->send.kind == EMU_PTL_GETPUT ? REPLY : HOME;
@@ -688,7 +699,7 @@ void emu_portals_end_ack(struct emu_ptl_ni *ni, const struct emu_ptl_send *send,
 
 static bool step_home(struct emu_port_end *port, struct work *work)
 {
-    struct emu_ptl_ni *ni = port->portals->ni;
+    struct emu_ptl_ni *ni = end_of(port)->ni;
 
     if (!emu_portals_end_lock(port, &work->waits_since_ns))
         return false;
@@ -736,13 +747,13 @@ static bool finish_detached(struct emu_port_end *port, struct work *work)
     if (!go_on(port, work))
         return false;
     work->is_detached = false;
-    port->server->n_portals_waits--;
+    emu_portals_of(port->server)->n_waits--;
     return true;
 }
 
 bool emu_portals_end_is_busy(struct emu_port_end *port)
 {
-    struct work *work = &port->portals->work;
+    struct work *work = &end_of(port)->work;
 
     if (work->phase != IDLE && work->is_detached)
         finish_detached(port, work);
@@ -753,9 +764,9 @@ bool emu_portals_end_serve(struct emu_port_end *port, const struct emu_cmd *cmd)
 {
     struct work *work;
 
-    if (!port->portals)
+    if (!end_of(port))
         return true; /* a client that has no interface */
-    work = &port->portals->work;
+    work = &end_of(port)->work;
     if (work->phase != IDLE && work->is_detached)
         return false;
     if (work->phase == IDLE)
@@ -768,16 +779,16 @@ void emu_portals_end_fail(struct emu_port_end *port, const struct emu_cmd *cmd, 
 {
     struct work *work;
 
-    if (!port->portals)
+    if (!end_of(port))
         return;
-    work = &port->portals->work;
+    work = &end_of(port)->work;
     if (work->phase != IDLE)
         return; /* cannot be: it is asked about before it begins */
     start(work, cmd, HOME);
     work->phase = work->send.kind == EMU_PTL_PUT ? HOME : REPLY;
     work->fail = status;
     work->is_detached = true;
-    port->server->n_portals_waits++;
+    emu_portals_of(port->server)->n_waits++;
     finish_detached(port, work);
 }
 
@@ -795,14 +806,14 @@ static void repair_later(struct emu_port_end *owner, const struct emu_ptl_flight
     repair->port = owner->index;
     repair->generation = generation_of(owner->domain, owner->index);
     memcpy(&repair->flight, flight, sizeof(*flight));
-    LIST_INSERT_HEAD(&owner->server->portals_repairs, repair, link);
-    owner->server->n_portals_waits++;
+    LIST_INSERT_HEAD(&emu_portals_of(owner->server)->repairs, repair, link);
+    emu_portals_of(owner->server)->n_waits++;
 }
 
 /* What the dead port was doing at this interface. */
 static void repair(struct emu_port_end *owner, uint64_t dead, uint32_t dead_port)
 {
-    struct emu_ptl_ni *ni = owner->portals->ni;
+    struct emu_ptl_ni *ni = end_of(owner)->ni;
     struct emu_ptl_flight *flight = &ni->flights[dead_port];
     bool held = atomic_load_explicit(&ni->lock, memory_order_acquire) == dead;
     bool is_open = atomic_load_explicit(&flight->stage, memory_order_acquire) != EMU_PTL_IDLE &&
@@ -822,28 +833,28 @@ static void repair(struct emu_port_end *owner, uint64_t dead, uint32_t dead_port
     if (is_open)
         atomic_store_explicit(&flight->stage, EMU_PTL_IDLE, memory_order_relaxed);
     emu_log(EMU_LOG_INFO, "portals nid %u pid %u: ended what a dead process was doing there", owner->nid,
-            owner->portals->pid);
+            end_of(owner)->pid);
 }
 
-void emu_portals_drop_port(struct emu_port_end *port)
+static void drop_interface(struct emu_port_end *port)
 {
     uint64_t dead = emu_ptl_holder(port->index, generation_of(port->domain, port->index));
     struct emu_port_end *other;
 
     atomic_store_explicit(&emu_table_ports(port->domain->table)[port->index].ptl_id, 0, memory_order_release);
-    if (!port->portals)
+    if (!end_of(port))
         return;
     emu_portals_remote_drop_port(port);
-    if (port->portals->work.phase != IDLE && port->portals->work.is_detached)
-        port->server->n_portals_waits--;
+    if (end_of(port)->work.phase != IDLE && end_of(port)->work.is_detached)
+        emu_portals_of(port->server)->n_waits--;
     LIST_FOREACH(other, &port->server->ports, link) {
-        if (other != port && other->domain == port->domain && other->portals)
+        if (other != port && other->domain == port->domain && end_of(other))
             repair(other, dead, port->index);
     }
-    munmap(port->portals->ni, sizeof(*port->portals->ni));
-    close(port->portals->fd);
-    free(port->portals);
-    port->portals = NULL;
+    munmap(end_of(port)->ni, sizeof(*end_of(port)->ni));
+    close(end_of(port)->fd);
+    free(end_of(port));
+    port->slots[EMU_PORT_PORTALS] = NULL;
 }
 
 /* True: it is over. */
@@ -851,11 +862,11 @@ static bool try_repair(struct emu_portals_repair *repair)
 {
     struct emu_port_end *owner = repair->domain->ports[repair->port];
 
-    if (!owner || !owner->portals || generation_of(repair->domain, repair->port) != repair->generation)
+    if (!owner || !end_of(owner) || generation_of(repair->domain, repair->port) != repair->generation)
         return true;
-    if (!try_lock(owner->portals->ni))
+    if (!try_lock(end_of(owner)->ni))
         return false;
-    emu_ptl_repair(owner->portals->ni, &repair->flight, false);
+    emu_ptl_repair(end_of(owner)->ni, &repair->flight, false);
     emu_portals_end_unlock(owner);
     return true;
 }
@@ -864,16 +875,16 @@ static void drop_repair(struct emu_server *server, struct emu_portals_repair *re
 {
     LIST_REMOVE(repair, link);
     free(repair);
-    server->n_portals_waits--;
+    emu_portals_of(server)->n_waits--;
 }
 
-void emu_portals_round(struct emu_server *server)
+static unsigned look_at_waits(struct emu_server *server)
 {
-    struct emu_portals_repair *repair = LIST_FIRST(&server->portals_repairs);
+    struct emu_portals_repair *repair = LIST_FIRST(&emu_portals_of(server)->repairs);
     struct emu_port_end *port;
 
-    if (server->n_portals_waits == 0)
-        return;
+    if (emu_portals_of(server)->n_waits == 0)
+        return 0;
     while (repair) {
         struct emu_portals_repair *next = LIST_NEXT(repair, link);
 
@@ -882,25 +893,27 @@ void emu_portals_round(struct emu_server *server)
         repair = next;
     }
     LIST_FOREACH(port, &server->ports, link) {
-        if (port->portals && port->portals->work.phase != IDLE && port->portals->work.is_detached)
-            finish_detached(port, &port->portals->work);
+        if (end_of(port) && end_of(port)->work.phase != IDLE && end_of(port)->work.is_detached)
+            finish_detached(port, &end_of(port)->work);
     }
-    if (server->portals_hosts) {
+    if (emu_portals_hosts_of(server)) {
         emu_portals_remote_round(server);
         emu_portals_visit_round(server);
     }
+    return 0;
 }
 
-bool emu_portals_has_work(const struct emu_server *server)
+/* Nobody rings when he unlocks. */
+static uint64_t next_ns(const struct emu_server *server)
 {
-    return server->n_portals_waits > 0;
+    return emu_portals_of(server)->n_waits > 0 ? emu_clock_ns() + LOOK_NS : UINT64_MAX;
 }
 
-void emu_portals_drop_domain(struct emu_server *server, const struct emu_domain *domain)
+static void end_domain(struct emu_server *server, struct emu_domain *domain)
 {
-    struct emu_portals_repair *repair = LIST_FIRST(&server->portals_repairs);
+    struct emu_portals_repair *repair = LIST_FIRST(&emu_portals_of(server)->repairs);
 
-    if (server->portals_hosts)
+    if (emu_portals_hosts_of(server))
         emu_portals_visit_drop_domain(server, domain);
     while (repair) {
         struct emu_portals_repair *next = LIST_NEXT(repair, link);
@@ -910,3 +923,73 @@ void emu_portals_drop_domain(struct emu_server *server, const struct emu_domain 
         repair = next;
     }
 }
+
+/* ---- the part ---- */
+
+static int answer_open(struct emu_request *request)
+{
+    return emu_request_pass(request, open_interface(request->port, &request->msg->portals), false);
+}
+
+static int answer_peer(struct emu_request *request)
+{
+    return emu_request_pass(request, find_peer(request->port, &request->msg->portals), false);
+}
+
+static int create(struct emu_server *server, const struct emu_server_options *options, struct emu_complaint *why)
+{
+    struct emu_portals *portals = calloc(1, sizeof(*portals)); /* an empty list */
+
+    (void)options;
+    (void)why;
+    if (!portals)
+        return -ENOMEM;
+    server->slots[EMU_SERVER_PORTALS] = portals;
+    return emu_hosts_are_several(server) ? emu_portals_hosts_create(server) : 0;
+}
+
+static void destroy(struct emu_server *server)
+{
+    emu_portals_hosts_destroy(server);
+    free(emu_portals_of(server));
+    server->slots[EMU_SERVER_PORTALS] = NULL;
+}
+
+static int begin_port(struct emu_port_end *port)
+{
+    struct emu_portals_remote_port *remote = calloc(1, sizeof(*remote));
+
+    if (!remote)
+        return -ENOMEM;
+    TAILQ_INIT(&remote->errands);
+    TAILQ_INIT(&remote->ready);
+    port->slots[EMU_PORT_PORTALS_REMOTE] = remote;
+    return 0;
+}
+
+static void end_port(struct emu_port_end *port)
+{
+    drop_interface(port);
+    free(port->slots[EMU_PORT_PORTALS_REMOTE]);
+    port->slots[EMU_PORT_PORTALS_REMOTE] = NULL;
+}
+
+static const struct emu_request_row requests[] = {
+    { EMU_MSG_PORTALS_OPEN, EMU_MSG_PORTALS_OPEN, EMU_NEEDS_PORT, answer_open },
+    { EMU_MSG_PORTALS_PEER, EMU_MSG_PORTALS_PEER, EMU_NEEDS_PORT, answer_peer },
+    { EMU_MSG_PORTALS_STUCK, EMU_MSG_PORTALS_STUCK, EMU_NEEDS_PORT, answer_stuck },
+    { EMU_MSG_PORTALS_DISTANCE, EMU_MSG_PORTALS_DISTANCE, EMU_NEEDS_PORT, answer_distance },
+};
+static const struct emu_message_row messages[] = { { EMU_HOST_PORTALS, emu_portals_host_message } };
+
+const struct emu_part emu_portals_part = {
+    .name = "portals",
+    .create = create,
+    .destroy = destroy,
+    .requests = requests,
+    .n_requests = EMU_ROWS(requests),
+    .loop = { .round = look_at_waits, .next_ns = next_ns },
+    .hosts = { .messages = messages, .n_messages = EMU_ROWS(messages), .down = emu_portals_host_down },
+    .domains = { .end = end_domain },
+    .ports = { .begin = begin_port, .end = end_port },
+};

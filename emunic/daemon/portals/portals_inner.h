@@ -11,12 +11,24 @@
 #include <sys/queue.h>
 
 #include "emunic/abi/host_portals.h"
+#include "emunic/daemon/portals/portals.h"
 #include "emunic/daemon/world/numbers.h"
 #include "emunic/engine/portals.h"
 
 struct emu_domain;
+struct emu_portals_repair;
 struct emu_port_end;
-struct emu_server;
+
+/* What waits for locks. */
+struct emu_portals {
+    LIST_HEAD(, emu_portals_repair) repairs; /* owned */
+    uint32_t n_waits;                        /* repairs and commands that wait for the lock of an interface */
+};
+
+static inline struct emu_portals *emu_portals_of(const struct emu_server *server)
+{
+    return server->slots[EMU_SERVER_PORTALS];
+}
 
 /* ---- portals.c: interfaces; the port has one ---- */
 
@@ -108,7 +120,20 @@ struct emu_portals_hosts {
     struct emu_portals_host hosts[];
 };
 
+/* NULL while this host is alone. */
+static inline struct emu_portals_hosts *emu_portals_hosts_of(const struct emu_server *server)
+{
+    return server->slots[EMU_SERVER_PORTALS_HOSTS];
+}
+
+int emu_portals_hosts_create(struct emu_server *server);
+void emu_portals_hosts_destroy(struct emu_server *server);
+/* For the part. False: the message makes no sense. */
+bool emu_portals_host_message(struct emu_server *server, uint32_t host, const uint8_t *bytes, uint32_t length_bytes);
+void emu_portals_host_down(struct emu_server *server, uint32_t host);
+
 /* portals_remote.c */
+void emu_portals_remote_drop_port(struct emu_port_end *port);
 bool emu_portals_remote_message(struct emu_server *server, uint32_t host, const uint8_t *bytes, uint32_t length_bytes);
 void emu_portals_remote_want(struct emu_server *server, uint32_t host, const struct emu_host_portals_part *part);
 bool emu_portals_remote_data(struct emu_server *server, uint32_t host, const struct emu_host_portals_part *part);

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/peers/sessions.h"
-#include "emunic/daemon/core/port.h"
+#include "emunic/daemon/world/port.h"
 #include "emunic/daemon/portals/portals.h"
 #include "emunic/daemon/portals/portals_inner.h"
-#include "emunic/daemon/core/server.h"
+#include "emunic/daemon/world/server.h"
 
 #define PARTS_PER_PULL  16u
 #define ASKED_MAX_BYTES (32u * EMU_HOST_PTL_PART_BYTES)
@@ -34,19 +34,19 @@ int emu_portals_hosts_create(struct emu_server *server)
         TAILQ_INIT(&hosts->pairs[i]);
     for (uint32_t i = 0; i < n; i++)
         TAILQ_INIT(&hosts->hosts[i].pulls);
-    server->portals_hosts = hosts;
+    server->slots[EMU_SERVER_PORTALS_HOSTS] = hosts;
     return 0;
 }
 
 void emu_portals_hosts_destroy(struct emu_server *server)
 {
-    if (!server->portals_hosts)
+    if (!emu_portals_hosts_of(server))
         return;
     emu_portals_remote_destroy(server);
-    emu_numbers_fini(&server->portals_hosts->errands);
-    emu_numbers_fini(&server->portals_hosts->visits);
-    free(server->portals_hosts);
-    server->portals_hosts = NULL;
+    emu_numbers_fini(&emu_portals_hosts_of(server)->errands);
+    emu_numbers_fini(&emu_portals_hosts_of(server)->visits);
+    free(emu_portals_hosts_of(server));
+    server->slots[EMU_SERVER_PORTALS_HOSTS] = NULL;
 }
 
 /* ---- memory ---- */
@@ -88,11 +88,11 @@ static unsigned move(struct emu_port_end *owner, const struct emu_portals_place 
     int r;
 
     if (is_write)
-        r = emu_ptl_move(&memory, &place->span, offset, &self, &here, 0, length_bytes, server->bounce,
-                         server->bounce_bytes, &fault);
+        r = emu_ptl_move(&memory, &place->span, offset, &self, &here, 0, length_bytes, server->bounce.bytes,
+                         server->bounce.length_bytes, &fault);
     else
-        r = emu_ptl_move(&self, &here, 0, &memory, &place->span, offset, length_bytes, server->bounce,
-                         server->bounce_bytes, &fault);
+        r = emu_ptl_move(&self, &here, 0, &memory, &place->span, offset, length_bytes, server->bounce.bytes,
+                         server->bounce.length_bytes, &fault);
     return emu_portals_fail_of(r);
 }
 
@@ -112,7 +112,7 @@ unsigned emu_portals_place_write(struct emu_port_end *owner, const struct emu_po
 
 static void ask(struct emu_server *server, struct emu_portals_pull *pull)
 {
-    struct emu_portals_host *host = &server->portals_hosts->hosts[pull->host];
+    struct emu_portals_host *host = &emu_portals_hosts_of(server)->hosts[pull->host];
     uint64_t left = pull->total_bytes - pull->asked_bytes;
     struct emu_host_portals_part part = {
         .domain = pull->domain,
@@ -145,7 +145,7 @@ static void wait_for_room(struct emu_portals_host *host, struct emu_portals_pull
 
 static void ask_for_more(struct emu_server *server, struct emu_portals_pull *pull)
 {
-    struct emu_portals_host *host = &server->portals_hosts->hosts[pull->host];
+    struct emu_portals_host *host = &emu_portals_hosts_of(server)->hosts[pull->host];
 
     while (!pull->waits && wants_more(pull)) {
         if (host->asked_bytes >= ASKED_MAX_BYTES || !TAILQ_EMPTY(&host->pulls))
@@ -158,7 +158,7 @@ static void ask_for_more(struct emu_server *server, struct emu_portals_pull *pul
 static void stop_waiting(struct emu_server *server, struct emu_portals_pull *pull)
 {
     if (pull->waits)
-        TAILQ_REMOVE(&server->portals_hosts->hosts[pull->host].pulls, pull, link);
+        TAILQ_REMOVE(&emu_portals_hosts_of(server)->hosts[pull->host].pulls, pull, link);
     pull->waits = false;
 }
 
@@ -195,7 +195,7 @@ void emu_portals_pull_stop(struct emu_server *server, struct emu_portals_pull *p
 /* Parts have come from that host: it is the turn of who has waited longest. */
 static void serve_pulls(struct emu_server *server, uint32_t host)
 {
-    struct emu_portals_host *h = &server->portals_hosts->hosts[host];
+    struct emu_portals_host *h = &emu_portals_hosts_of(server)->hosts[host];
     struct emu_portals_pull *pull;
 
     while (h->asked_bytes < ASKED_MAX_BYTES && (pull = TAILQ_FIRST(&h->pulls))) {
@@ -211,7 +211,7 @@ static void serve_pulls(struct emu_server *server, uint32_t host)
 static bool take_part(struct emu_server *server, uint32_t host, unsigned op, const uint8_t *bytes,
                       uint32_t length_bytes)
 {
-    struct emu_portals_host *h = &server->portals_hosts->hosts[host];
+    struct emu_portals_host *h = &emu_portals_hosts_of(server)->hosts[host];
     struct emu_host_portals_part part;
     bool is_good;
 
@@ -256,5 +256,5 @@ void emu_portals_host_down(struct emu_server *server, uint32_t host)
 {
     emu_portals_remote_down(server, host);
     emu_portals_visit_down(server, host);
-    server->portals_hosts->hosts[host].asked_bytes = 0;
+    emu_portals_hosts_of(server)->hosts[host].asked_bytes = 0;
 }

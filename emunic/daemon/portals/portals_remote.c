@@ -23,13 +23,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/peers/sessions.h"
 #include "emunic/daemon/injection/injection.h"
-#include "emunic/daemon/core/port.h"
+#include "emunic/daemon/world/port.h"
 #include "emunic/daemon/portals/portals.h"
 #include "emunic/daemon/portals/portals_inner.h"
-#include "emunic/daemon/core/server.h"
+#include "emunic/daemon/world/server.h"
 
 #define ERRANDS_PER_PORT 256u
 
@@ -69,7 +69,7 @@ struct emu_portals_errand {
 
 static struct emu_portals_host *host_of(struct emu_server *server, const struct emu_portals_errand *errand)
 {
-    return &server->portals_hosts->hosts[errand->host];
+    return &emu_portals_hosts_of(server)->hosts[errand->host];
 }
 
 /* ---- ends ---- */
@@ -78,9 +78,9 @@ static void stop_being_ready(struct emu_portals_errand *errand)
 {
     if (!errand->is_ready)
         return;
-    TAILQ_REMOVE(&errand->port->portals_remote.ready, errand, ready_link);
+    TAILQ_REMOVE(&emu_portals_remote_of(errand->port)->ready, errand, ready_link);
     errand->is_ready = false;
-    errand->port->server->n_portals_waits--;
+    emu_portals_of(errand->port->server)->n_waits--;
 }
 
 static void leave_port(struct emu_portals_errand *errand)
@@ -88,8 +88,8 @@ static void leave_port(struct emu_portals_errand *errand)
     if (!errand->port)
         return;
     stop_being_ready(errand);
-    TAILQ_REMOVE(&errand->port->portals_remote.errands, errand, link);
-    errand->port->portals_remote.n--;
+    TAILQ_REMOVE(&emu_portals_remote_of(errand->port)->errands, errand, link);
+    emu_portals_remote_of(errand->port)->n--;
     errand->port = NULL;
 }
 
@@ -106,7 +106,7 @@ static void forget(struct emu_server *server, struct emu_portals_errand *errand)
     emu_portals_pull_stop(server, &errand->pull);
     stop_counting(server, errand);
     if (errand->number != 0)
-        emu_numbers_give(&server->portals_hosts->errands, errand->number);
+        emu_numbers_give(&emu_portals_hosts_of(server)->errands, errand->number);
     emu_portals_place_close(&errand->place);
     free(errand->data);
     free(errand);
@@ -224,11 +224,11 @@ static void go_on(struct emu_portals_errand *errand)
 {
     struct emu_port_end *port = errand->port;
 
-    if (errand->is_ready || (TAILQ_EMPTY(&port->portals_remote.ready) && run(errand)))
+    if (errand->is_ready || (TAILQ_EMPTY(&emu_portals_remote_of(port)->ready) && run(errand)))
         return;
-    TAILQ_INSERT_TAIL(&port->portals_remote.ready, errand, ready_link);
+    TAILQ_INSERT_TAIL(&emu_portals_remote_of(port)->ready, errand, ready_link);
     errand->is_ready = true;
-    port->server->n_portals_waits++;
+    emu_portals_of(port->server)->n_waits++;
 }
 
 void emu_portals_remote_round(struct emu_server *server)
@@ -237,7 +237,7 @@ void emu_portals_remote_round(struct emu_server *server)
     struct emu_portals_errand *errand;
 
     LIST_FOREACH(port, &server->ports, link) {
-        while ((errand = TAILQ_FIRST(&port->portals_remote.ready)) && run(errand))
+        while ((errand = TAILQ_FIRST(&emu_portals_remote_of(port)->ready)) && run(errand))
             ;
     }
 }
@@ -266,13 +266,13 @@ bool emu_portals_remote_may_start(const struct emu_port_end *port, const struct 
     const struct emu_server *server = port->server;
     uint32_t host;
 
-    if (!server->portals_hosts || !emu_ptl_is_command(cmd->op))
+    if (!emu_portals_hosts_of(server) || !emu_ptl_is_command(cmd->op))
         return true;
     host = host_of_command(port, cmd);
     if (host == emu_hosts_own(server) || !emu_hosts_is_up(server, host))
         return true;
-    return port->portals_remote.n < ERRANDS_PER_PORT &&
-           server->portals_hosts->hosts[host].n_errands < EMU_PORTALS_WINDOW && emu_hosts_has_room(server, host);
+    return emu_portals_remote_of(port)->n < ERRANDS_PER_PORT &&
+           emu_portals_hosts_of(server)->hosts[host].n_errands < EMU_PORTALS_WINDOW && emu_hosts_has_room(server, host);
 }
 
 /* The source of a put whose data do not all go with the request. */
@@ -346,7 +346,7 @@ static unsigned send_request(struct emu_server *server, struct emu_portals_erran
 
     memcpy(&ptl, cmd, sizeof(ptl));
     if (!emu_hosts_is_up(server, errand->host) ||
-        emu_numbers_take(&server->portals_hosts->errands, errand, &errand->number) < 0)
+        emu_numbers_take(&emu_portals_hosts_of(server)->errands, errand, &errand->number) < 0)
         return EMU_STATUS_NETWORK;
     request = request_of(errand, cmd);
     status = read_first(errand, &ptl, message + EMU_HOST_PTL_REQUEST_BYTES, request.data_bytes);
@@ -372,7 +372,7 @@ void emu_portals_remote_start(struct emu_port_end *port, const struct emu_cmd *c
     struct emu_ptl_cmd ptl;
     unsigned status;
 
-    if (!port->portals)
+    if (!emu_portals_end_is_open(port))
         return; /* a client that has no interface */
     errand = calloc(1, sizeof(*errand));
     if (!errand) {
@@ -386,8 +386,8 @@ void emu_portals_remote_start(struct emu_port_end *port, const struct emu_cmd *c
     errand->send = emu_portals_send_of(&ptl);
     errand->is_sent = (ptl.ptl_flags & EMU_PTL_CMD_SENT) != 0;
     errand->peer = (struct emu_ptl_peer){ errand->send.nid, errand->send.pid, 0, 0 };
-    TAILQ_INSERT_TAIL(&port->portals_remote.errands, errand, link);
-    port->portals_remote.n++;
+    TAILQ_INSERT_TAIL(&emu_portals_remote_of(port)->errands, errand, link);
+    emu_portals_remote_of(port)->n++;
     if (is_for_nobody(&errand->send)) {
         errand->phase = HOME;
         go_on(errand);
@@ -402,7 +402,7 @@ void emu_portals_remote_drop_port(struct emu_port_end *port)
 {
     struct emu_portals_errand *errand;
 
-    while ((errand = TAILQ_FIRST(&port->portals_remote.errands))) {
+    while ((errand = TAILQ_FIRST(&emu_portals_remote_of(port)->errands))) {
         errand->fail = EMU_STATUS_PEER_GONE;
         if (errand->phase == SENT) {
             leave_port(errand);
@@ -417,7 +417,7 @@ void emu_portals_remote_drop_port(struct emu_port_end *port)
 
 static struct emu_portals_errand *find(struct emu_server *server, uint32_t host, uint64_t number, enum phase phase)
 {
-    struct emu_portals_errand *errand = emu_numbers_find(&server->portals_hosts->errands, number);
+    struct emu_portals_errand *errand = emu_numbers_find(&emu_portals_hosts_of(server)->errands, number);
 
     return errand && errand->host == host && errand->phase == phase ? errand : NULL;
 }
@@ -583,7 +583,7 @@ static void lose(struct emu_server *server, struct emu_portals_errand *errand)
 
 void emu_portals_remote_down(struct emu_server *server, uint32_t host)
 {
-    struct emu_numbers *errands = &server->portals_hosts->errands;
+    struct emu_numbers *errands = &emu_portals_hosts_of(server)->errands;
 
     for (uint32_t i = 0; i < errands->n_used; i++) {
         struct emu_portals_errand *errand = errands->places[i].what;
@@ -595,7 +595,7 @@ void emu_portals_remote_down(struct emu_server *server, uint32_t host)
 
 void emu_portals_remote_destroy(struct emu_server *server)
 {
-    struct emu_numbers *errands = &server->portals_hosts->errands;
+    struct emu_numbers *errands = &emu_portals_hosts_of(server)->errands;
 
     for (uint32_t i = 0; i < errands->n_used; i++) {
         if (errands->places[i].what)

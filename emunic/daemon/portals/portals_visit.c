@@ -20,12 +20,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/peers/sessions.h"
-#include "emunic/daemon/core/port.h"
+#include "emunic/daemon/world/port.h"
 #include "emunic/daemon/portals/portals.h"
 #include "emunic/daemon/portals/portals_inner.h"
-#include "emunic/daemon/core/server.h"
+#include "emunic/daemon/world/server.h"
 
 enum phase { MATCH, PULL, SERVE, END, OVER };
 
@@ -102,7 +102,7 @@ static struct emu_port_end *find_target(const struct emu_portals_visit *v)
 {
     uint32_t nid = v->request.to_nid;
     uint32_t pid = v->request.to_pid;
-    uint32_t *hint = &v->server->portals_hosts->hints[(nid * 31 + pid) % EMU_PORTALS_HINTS];
+    uint32_t *hint = &emu_portals_hosts_of(v->server)->hints[(nid * 31 + pid) % EMU_PORTALS_HINTS];
 
     if (emu_portals_end_is_that(v->domain->ports[*hint], nid, pid))
         return v->domain->ports[*hint];
@@ -125,7 +125,7 @@ static struct emu_port_end *target_of(const struct emu_portals_visit *v)
 {
     struct emu_port_end *target = v->domain->ports[v->target];
 
-    return target && target->portals && generation_of(target) == v->target_generation ? target : NULL;
+    return target && emu_portals_end_is_open(target) && generation_of(target) == v->target_generation ? target : NULL;
 }
 
 /* The engine's words. False: the initiator has no address in this domain. */
@@ -162,7 +162,7 @@ static uint32_t first_bytes(const struct emu_portals_visit *v)
 
 static int need_number(struct emu_portals_visit *v)
 {
-    return v->number != 0 ? 0 : emu_numbers_take(&v->server->portals_hosts->visits, v, &v->number);
+    return v->number != 0 ? 0 : emu_numbers_take(&emu_portals_hosts_of(v->server)->visits, v, &v->number);
 }
 
 static void end_at(struct emu_portals_visit *v, struct emu_port_end *target)
@@ -261,7 +261,7 @@ static bool step_match(struct emu_portals_visit *v)
         return true;
     }
     /* Its own requests whose answers have come first: this one may be what they have caused. */
-    if (!TAILQ_EMPTY(&target->portals_remote.ready) || !emu_portals_end_lock(target, &v->waits_since_ns))
+    if (!TAILQ_EMPTY(&emu_portals_remote_of(target)->ready) || !emu_portals_end_lock(target, &v->waits_since_ns))
         return false;
     if (emu_ptl_match(emu_portals_end_ni(target), &request, &taker) != EMU_PTL_TAKEN) {
         emu_portals_end_unlock(target);
@@ -317,7 +317,7 @@ static struct emu_portals_visits *pairs_of(struct emu_server *server, const stru
 {
     uint32_t hash = ((r->from_nid * 31 + r->from_pid) * 31 + r->to_nid) * 31 + r->to_pid;
 
-    return &server->portals_hosts->pairs[(hash ^ hash >> 16) % EMU_PORTALS_PAIRS];
+    return &emu_portals_hosts_of(server)->pairs[(hash ^ hash >> 16) % EMU_PORTALS_PAIRS];
 }
 
 static bool is_same_pair(const struct emu_portals_visit *a, const struct emu_portals_visit *b)
@@ -340,7 +340,7 @@ static void forget(struct emu_portals_visit *v)
     emu_portals_pull_stop(v->server, &v->pull);
     emu_portals_place_close(&v->place);
     if (v->number != 0)
-        emu_numbers_give(&v->server->portals_hosts->visits, v->number);
+        emu_numbers_give(&emu_portals_hosts_of(v->server)->visits, v->number);
     free(v);
 }
 
@@ -348,18 +348,18 @@ static void stop_waiting(struct emu_portals_visit *v)
 {
     if (!v->waits)
         return;
-    TAILQ_REMOVE(&v->server->portals_hosts->waiting, v, wait_link);
+    TAILQ_REMOVE(&emu_portals_hosts_of(v->server)->waiting, v, wait_link);
     v->waits = false;
-    v->server->n_portals_waits--;
+    emu_portals_of(v->server)->n_waits--;
 }
 
 static void wait_for_lock(struct emu_portals_visit *v)
 {
     if (v->waits)
         return;
-    TAILQ_INSERT_TAIL(&v->server->portals_hosts->waiting, v, wait_link);
+    TAILQ_INSERT_TAIL(&emu_portals_hosts_of(v->server)->waiting, v, wait_link);
     v->waits = true;
-    v->server->n_portals_waits++;
+    emu_portals_of(v->server)->n_waits++;
 }
 
 /* Of one that is in the lists. */
@@ -367,7 +367,7 @@ static void leave(struct emu_portals_visit *v)
 {
     stop_waiting(v);
     TAILQ_REMOVE(pairs_of(v->server, &v->request), v, link);
-    v->server->portals_hosts->hosts[v->host].n_visits--;
+    emu_portals_hosts_of(v->server)->hosts[v->host].n_visits--;
     forget(v);
 }
 
@@ -376,7 +376,7 @@ static void keep(struct emu_portals_visit *v)
     memcpy(v->bytes, v->request.data, v->request.data_bytes);
     v->request.data = v->bytes;
     TAILQ_INSERT_TAIL(pairs_of(v->server, &v->request), v, link);
-    v->server->portals_hosts->hosts[v->host].n_visits++;
+    emu_portals_hosts_of(v->server)->hosts[v->host].n_visits++;
 }
 
 /* Goes on with the first of its pair, and with those behind it. */
@@ -403,11 +403,11 @@ void emu_portals_visit_round(struct emu_server *server)
     struct emu_portals_visits tried = TAILQ_HEAD_INITIALIZER(tried);
     struct emu_portals_visit *v;
 
-    TAILQ_CONCAT(&tried, &server->portals_hosts->waiting, wait_link);
+    TAILQ_CONCAT(&tried, &emu_portals_hosts_of(server)->waiting, wait_link);
     while ((v = TAILQ_FIRST(&tried))) {
         TAILQ_REMOVE(&tried, v, wait_link);
         v->waits = false;
-        server->n_portals_waits--;
+        emu_portals_of(server)->n_waits--;
         go_on(v);
     }
 }
@@ -453,7 +453,7 @@ bool emu_portals_visit_request(struct emu_server *server, uint32_t host, const u
         return true;
     }
     if (!is_of_host(domain, request.from_nid, host) ||
-        server->portals_hosts->hosts[host].n_visits >= 2 * EMU_PORTALS_WINDOW) {
+        emu_portals_hosts_of(server)->hosts[host].n_visits >= 2 * EMU_PORTALS_WINDOW) {
         refuse(server, host, bytes, length_bytes, EMU_STATUS_BAD_COMMAND);
         return false;
     }
@@ -479,7 +479,7 @@ bool emu_portals_visit_request(struct emu_server *server, uint32_t host, const u
 
 static struct emu_portals_visit *find(struct emu_server *server, uint32_t host, uint64_t number, enum phase phase)
 {
-    struct emu_portals_visit *v = emu_numbers_find(&server->portals_hosts->visits, number);
+    struct emu_portals_visit *v = emu_numbers_find(&emu_portals_hosts_of(server)->visits, number);
 
     return v && v->host == host && v->phase == phase ? v : NULL;
 }
@@ -551,7 +551,7 @@ bool emu_portals_visit_done(struct emu_server *server, uint32_t host, const uint
 void emu_portals_visit_down(struct emu_server *server, uint32_t host)
 {
     for (uint32_t i = 0; i < EMU_PORTALS_PAIRS; i++) {
-        struct emu_portals_visit *v = TAILQ_FIRST(&server->portals_hosts->pairs[i]);
+        struct emu_portals_visit *v = TAILQ_FIRST(&emu_portals_hosts_of(server)->pairs[i]);
 
         while (v) {
             struct emu_portals_visit *next = TAILQ_NEXT(v, link);
@@ -563,7 +563,7 @@ void emu_portals_visit_down(struct emu_server *server, uint32_t host)
     }
     /* At most one of each pair is left. */
     for (uint32_t i = 0; i < EMU_PORTALS_PAIRS; i++) {
-        struct emu_portals_visit *v = TAILQ_FIRST(&server->portals_hosts->pairs[i]);
+        struct emu_portals_visit *v = TAILQ_FIRST(&emu_portals_hosts_of(server)->pairs[i]);
 
         while (v) {
             struct emu_portals_visit *next = TAILQ_NEXT(v, link);
@@ -590,7 +590,7 @@ static void fail_answer(struct emu_portals_visit *v)
 void emu_portals_visit_drop_domain(struct emu_server *server, const struct emu_domain *domain)
 {
     for (uint32_t i = 0; i < EMU_PORTALS_PAIRS; i++) {
-        struct emu_portals_visit *v = TAILQ_FIRST(&server->portals_hosts->pairs[i]);
+        struct emu_portals_visit *v = TAILQ_FIRST(&emu_portals_hosts_of(server)->pairs[i]);
 
         while (v) {
             struct emu_portals_visit *next = TAILQ_NEXT(v, link);

@@ -12,15 +12,20 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/queue.h>
 #include <unistd.h>
 
+#include "emunic/base/clock.h"
 #include "emunic/daemon/core/connection.h"
 #include "emunic/daemon/peers/lists.h"
 #include "emunic/daemon/errors/error_hosts.h"
+#include "emunic/daemon/errors/error_stream.h"
 #include "emunic/daemon/peers/sessions.h"
 #include "emunic/daemon/reports/report.h"
-#include "emunic/daemon/core/server.h"
+#include "emunic/daemon/world/server.h"
+
+#define GATHERS (1 << 30) /* what answers instead of a descriptor: it comes later */
 
 /* One question, and what has come of the answers. The list has the newest first. */
 struct gathering {
@@ -50,12 +55,21 @@ struct emu_gather {
     struct served served[];
 };
 
-int emu_gather_create(struct emu_server *server)
+static struct emu_gather *gather_of(const struct emu_server *server)
 {
-    server->gather = calloc(1, sizeof(*server->gather) + emu_hosts_count(server) * sizeof(server->gather->served[0]));
-    if (!server->gather)
+    return server->slots[EMU_SERVER_GATHER];
+}
+
+static int create(struct emu_server *server, const struct emu_server_options *options, struct emu_complaint *why)
+{
+    struct emu_gather *gather = calloc(1, sizeof(*gather) + emu_hosts_count(server) * sizeof(gather->served[0]));
+
+    (void)options;
+    (void)why;
+    if (!gather)
         return -ENOMEM;
-    LIST_INIT(&server->gather->gatherings);
+    LIST_INIT(&gather->gatherings);
+    server->slots[EMU_SERVER_GATHER] = gather;
     return 0;
 }
 
@@ -70,18 +84,18 @@ static void forget(const struct emu_server *server, struct gathering *g)
     free(g);
 }
 
-void emu_gather_destroy(struct emu_server *server)
+static void destroy(struct emu_server *server)
 {
     struct gathering *g;
 
-    if (!server->gather)
+    if (!gather_of(server))
         return;
-    while ((g = LIST_FIRST(&server->gather->gatherings)))
+    while ((g = LIST_FIRST(&gather_of(server)->gatherings)))
         forget(server, g);
     for (uint32_t i = 0; i < emu_hosts_count(server); i++)
-        emu_word_list_fini(&server->gather->served[i].list);
-    free(server->gather);
-    server->gather = NULL;
+        emu_word_list_fini(&gather_of(server)->served[i].list);
+    free(gather_of(server));
+    server->slots[EMU_SERVER_GATHER] = NULL;
 }
 
 /* ---- who asks ---- */
@@ -94,7 +108,7 @@ static struct gathering *begin(struct emu_connection *c, const struct emu_msg *m
 
     if (!g)
         return NULL;
-    g->token = ++server->gather->last_token;
+    g->token = ++gather_of(server)->last_token;
     g->connection = c;
     g->reply = *msg;
     g->fd = fd;
@@ -102,7 +116,7 @@ static struct gathering *begin(struct emu_connection *c, const struct emu_msg *m
     g->is_awaited = calloc(n, sizeof(*g->is_awaited));
     g->is_missing = calloc(n, sizeof(*g->is_missing));
     g->rows = calloc(n, sizeof(*g->rows));
-    LIST_INSERT_HEAD(&server->gather->gatherings, g, link);
+    LIST_INSERT_HEAD(&gather_of(server)->gatherings, g, link);
     if (!g->is_awaited || !g->is_missing || !g->rows) {
         forget(server, g);
         return NULL;
@@ -146,7 +160,7 @@ static struct gathering *next_report(const struct emu_server *server)
     struct gathering *oldest = NULL;
     struct gathering *g;
 
-    LIST_FOREACH(g, &server->gather->gatherings, link) {
+    LIST_FOREACH(g, &gather_of(server)->gatherings, link) {
         if (g->fd >= 0)
             continue;
         if (g->is_asked)
@@ -160,7 +174,10 @@ static void ask(struct emu_server *server, const struct gathering *g)
 {
     for (uint32_t i = 0; i < emu_hosts_count(server); i++) {
         if (g->is_awaited[i])
-            emu_admin_send(server, i, EMU_HOST_ADMIN_REPORT, g->reply.type, g->token, NULL, 0);
+            emu_list_send(server,
+                          &(struct emu_list_head){
+                              .host = i, .op = EMU_HOST_ADMIN_REPORT, .type = g->reply.type, .token = g->token },
+                          NULL, 0);
     }
 }
 
@@ -178,7 +195,7 @@ static void ask_next(struct emu_server *server)
     }
 }
 
-int emu_gather_report(struct emu_connection *c, const struct emu_msg *msg)
+static int report(struct emu_connection *c, const struct emu_msg *msg)
 {
     struct emu_server *server = c->server;
     struct emu_gathered gathered;
@@ -191,11 +208,11 @@ int emu_gather_report(struct emu_connection *c, const struct emu_msg *msg)
     if (!g)
         return -ENOMEM;
     if (next_report(server) != g)
-        return EMU_GATHERS;
+        return GATHERS;
     start(server, g);
     if (g->n_left > 0) {
         ask(server, g);
-        return EMU_GATHERS;
+        return GATHERS;
     }
     gathered = gathered_of(server, g);
     fd = emu_report_make(server, msg->type, &gathered);
@@ -203,7 +220,7 @@ int emu_gather_report(struct emu_connection *c, const struct emu_msg *msg)
     return fd;
 }
 
-int emu_gather_listening(struct emu_connection *c, const struct emu_msg *msg, int fd)
+static int tell_listening(struct emu_connection *c, const struct emu_msg *msg, int fd)
 {
     struct emu_server *server = c->server;
     struct gathering *g;
@@ -225,9 +242,10 @@ int emu_gather_listening(struct emu_connection *c, const struct emu_msg *msg, in
     return EMU_DEFERRED;
 }
 
-void emu_gather_forget(struct emu_server *server, const struct emu_connection *connection)
+static void forget_connection(struct emu_connection *connection)
 {
-    struct gathering *g = server->gather ? LIST_FIRST(&server->gather->gatherings) : NULL;
+    struct emu_server *server = connection->server;
+    struct gathering *g = LIST_FIRST(&gather_of(server)->gatherings);
 
     while (g) {
         struct gathering *next = LIST_NEXT(g, link);
@@ -236,7 +254,7 @@ void emu_gather_forget(struct emu_server *server, const struct emu_connection *c
             forget(server, g);
         g = next;
     }
-    if (server->gather)
+    if (emu_hosts_are_several(server))
         ask_next(server);
 }
 
@@ -250,7 +268,7 @@ static struct gathering *find(const struct emu_server *server, uint32_t host, ui
 {
     struct gathering *g;
 
-    LIST_FOREACH(g, &server->gather->gatherings, link) {
+    LIST_FOREACH(g, &gather_of(server)->gatherings, link) {
         if (g->token == token && g->is_awaited[host])
             return g;
     }
@@ -272,9 +290,9 @@ static void hear(struct emu_server *server, struct gathering *g, uint32_t host, 
     ask_next(server);
 }
 
-bool emu_gather_heard(struct emu_server *server, uint32_t host, uint64_t token)
+static bool take_heard(struct emu_server *server, uint32_t host, struct emu_list *list)
 {
-    struct gathering *g = find(server, host, token);
+    struct gathering *g = find(server, host, list->token);
 
     if (g && g->fd < 0)
         return false;
@@ -283,7 +301,7 @@ bool emu_gather_heard(struct emu_server *server, uint32_t host, uint64_t token)
     return true;
 }
 
-bool emu_gather_rows(struct emu_server *server, uint32_t host, const struct emu_host_admin *m)
+static bool take_rows(struct emu_server *server, uint32_t host, struct emu_list *m)
 {
     struct gathering *g = find(server, host, m->token);
     struct emu_word_list *rows;
@@ -295,14 +313,17 @@ bool emu_gather_rows(struct emu_server *server, uint32_t host, const struct emu_
     if (g->fd >= 0 || m->type != g->reply.type || m->first != rows->n || m->total > words_max(m->type))
         return false;
     at = m->n > 0 ? emu_word_list_extend(rows, m->n) : NULL;
-    for (uint32_t i = 0; at && i < m->n; i++)
-        at[i] = emu_host_admin_word(m, i);
+    if (at)
+        memcpy(at, m->all, m->n * sizeof(*at));
     if (rows->has_failed || rows->n == m->total) {
         hear(server, g, host, rows->has_failed);
         return true;
     }
     g->deadline_ns = emu_hosts_now_ns(server) + emu_hosts_timeout_ns(server);
-    emu_admin_send_part(server, host, EMU_HOST_ADMIN_REPORT, g->reply.type, g->token, NULL, rows->n, rows->n);
+    emu_list_send_part(
+        server,
+        &(struct emu_list_head){ .host = host, .op = EMU_HOST_ADMIN_REPORT, .type = g->reply.type, .token = g->token },
+        NULL, rows->n, rows->n);
     return true;
 }
 
@@ -319,9 +340,9 @@ static void make_rows(struct emu_server *server, struct served *served)
     emu_word_list_add(&served->list, EMU_HOST_ROW_TOO_MANY);
 }
 
-bool emu_gather_asked(struct emu_server *server, uint32_t host, const struct emu_host_admin *m)
+static bool take_question(struct emu_server *server, uint32_t host, struct emu_list *m)
 {
-    struct served *served = &server->gather->served[host];
+    struct served *served = &gather_of(server)->served[host];
 
     if (m->n != 0 || (m->type != EMU_MSG_STATUS && m->type != EMU_MSG_LINKS && m->type != EMU_MSG_FAULTS))
         return false;
@@ -332,8 +353,10 @@ bool emu_gather_asked(struct emu_server *server, uint32_t host, const struct emu
     } else if (m->token != served->token || m->type != served->type || m->first >= served->list.n) {
         return false;
     }
-    emu_admin_send_part(server, host, EMU_HOST_ADMIN_ROWS, served->type, served->token, served->list.words,
-                        served->list.n, m->first);
+    emu_list_send_part(server,
+                       &(struct emu_list_head){
+                           .host = host, .op = EMU_HOST_ADMIN_ROWS, .type = served->type, .token = served->token },
+                       served->list.words, served->list.n, m->first);
     if (served->list.n - m->first <= EMU_HOST_ADMIN_WORDS)
         emu_word_list_fini(&served->list);
     return true;
@@ -341,22 +364,17 @@ bool emu_gather_asked(struct emu_server *server, uint32_t host, const struct emu
 
 /* ---- hosts and time ---- */
 
-void emu_gather_host_down(struct emu_server *server, uint32_t host)
+static void host_down(struct emu_server *server, uint32_t host)
 {
-    struct gathering *g = LIST_FIRST(&server->gather->gatherings);
+    struct gathering *g = LIST_FIRST(&gather_of(server)->gatherings);
 
-    emu_word_list_fini(&server->gather->served[host].list);
+    emu_word_list_fini(&gather_of(server)->served[host].list);
     while (g) {
         struct gathering *next = LIST_NEXT(g, link);
 
         hear(server, g, host, true);
         g = next;
     }
-}
-
-bool emu_gather_is_busy(const struct emu_server *server)
-{
-    return server->gather && !LIST_EMPTY(&server->gather->gatherings);
 }
 
 /* What is still awaited does not come; the gathering may be over, and gone, when this returns. */
@@ -375,10 +393,14 @@ static void give_up(struct emu_server *server, struct gathering *g)
     }
 }
 
-void emu_gather_round(struct emu_server *server, uint64_t now_ns)
+static unsigned look(struct emu_server *server)
 {
-    struct gathering *g = LIST_FIRST(&server->gather->gatherings);
+    struct gathering *g = LIST_FIRST(&gather_of(server)->gatherings);
+    uint64_t now_ns;
 
+    if (!g)
+        return 0;
+    now_ns = emu_hosts_now_ns(server);
     while (g) {
         struct gathering *next = LIST_NEXT(g, link);
 
@@ -386,18 +408,63 @@ void emu_gather_round(struct emu_server *server, uint64_t now_ns)
             give_up(server, g);
         g = next;
     }
+    return 0;
 }
 
-uint64_t emu_gather_next_ns(const struct emu_server *server)
+static uint64_t next_ns(const struct emu_server *server)
 {
     const struct gathering *g;
-    uint64_t next_ns = UINT64_MAX;
+    uint64_t first_ns = UINT64_MAX;
 
-    if (!server->gather)
-        return next_ns;
-    LIST_FOREACH(g, &server->gather->gatherings, link) {
-        if (g->deadline_ns < next_ns)
-            next_ns = g->deadline_ns;
+    LIST_FOREACH(g, &gather_of(server)->gatherings, link) {
+        if (g->deadline_ns < first_ns)
+            first_ns = g->deadline_ns;
     }
-    return next_ns;
+    return first_ns == UINT64_MAX ? first_ns : first_ns + (emu_clock_ns() - emu_hosts_now_ns(server));
 }
+
+/* ---- the part ---- */
+
+static int answer_report(struct emu_request *request)
+{
+    int fd = report(request->connection, request->msg);
+
+    return fd == GATHERS ? EMU_DEFERRED : emu_request_pass(request, fd, true);
+}
+
+static int answer_errors_open(struct emu_request *request)
+{
+    struct emu_connection *c = request->connection;
+    int fd = emu_error_open(c, &request->msg->errors);
+    int r;
+
+    if (fd < 0)
+        return fd;
+    /* No error on another host from now on goes by. */
+    r = tell_listening(c, request->msg, fd);
+    if (r < 0)
+        emu_error_close(c);
+    return r != 0 ? r : emu_request_pass(request, fd, false);
+}
+
+static const struct emu_request_row requests[] = {
+    { EMU_MSG_STATUS, EMU_MSG_LINKS, EMU_NEEDS_ADMIN, answer_report },
+    { EMU_MSG_FAULTS, EMU_MSG_FAULTS, EMU_NEEDS_ADMIN, answer_report },
+    { EMU_MSG_ERRORS_OPEN, EMU_MSG_ERRORS_OPEN, EMU_NEEDS_CONTROL, answer_errors_open },
+};
+static const struct emu_list_row lists[] = {
+    { EMU_HOST_ADMIN_REPORT, take_question },
+    { EMU_HOST_ADMIN_ROWS, take_rows },
+    { EMU_HOST_ADMIN_HEARS, take_heard },
+};
+
+const struct emu_part emu_reports_part = {
+    .name = "reports",
+    .create = create,
+    .destroy = destroy,
+    .requests = requests,
+    .n_requests = EMU_ROWS(requests),
+    .loop = { .round = look, .next_ns = next_ns },
+    .hosts = { .lists = lists, .n_lists = EMU_ROWS(lists), .down = host_down },
+    .connection_end = forget_connection,
+};

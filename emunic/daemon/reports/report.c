@@ -16,12 +16,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/faults/fault_rules.h"
 #include "emunic/daemon/world/flows.h"
 #include "emunic/daemon/reports/gather.h"
 #include "emunic/daemon/peers/sessions.h"
 #include "emunic/daemon/network/network.h"
+#include "emunic/daemon/world/ways.h"
 #include "emunic/daemon/reports/status.h"
 #include "emunic/daemon/network/watcher.h"
 #include "emunic/daemon/world/word_list.h"

@@ -18,12 +18,15 @@
 
 #include "emunic/base/clock.h"
 #include "emunic/daemon/bind/bind.h"
-#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/datagrams/datagram.h"
+#include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/memory.h"
+#include "emunic/daemon/world/node.h"
 #include "emunic/daemon/faults/fault_rules.h"
 #include "emunic/daemon/reports/gather.h"
 #include "emunic/daemon/peers/sessions.h"
 #include "emunic/daemon/memory/memory_domain.h"
-#include "emunic/daemon/core/port.h"
+#include "emunic/daemon/world/port.h"
 #include "emunic/daemon/world/word_list.h"
 
 #define SCHEMA 1
@@ -73,8 +76,8 @@ static void put_text(struct emu_word_list *rows, enum emu_host_text which, const
 static void put_host(const struct emu_server *server, struct emu_word_list *rows)
 {
     const uint64_t row[HOST_WORDS] = { EMU_HOST_ROW_HOST, (uint64_t)getpid(),
-                                       (emu_clock_ns() - server->started_ns) / 1000000, server->rounds,
-                                       server->sleeps };
+                                       (emu_clock_ns() - server->counts.started_ns) / 1000000, server->counts.rounds,
+                                       server->counts.sleeps };
     json_t *placement = emu_bind_describe(server);
 
     emu_word_list_add_row(rows, row, HOST_WORDS);
@@ -114,18 +117,28 @@ static void put_port(const struct emu_port_end *port, struct emu_word_list *rows
     for (uint32_t i = 0; i < port->domain->n_nodes; i++)
         emu_port_end_add_flow(port, i, &sum);
     for (uint32_t i = 0; i < EMU_CQS_MAX; i++) {
-        if (port->cqs[i].in_use)
-            overruns += atomic_load_explicit(&port->cqs[i].producer.shm->overrun, memory_order_relaxed) != 0;
+        if (port->queues.cqs[i].in_use)
+            overruns += atomic_load_explicit(&port->queues.cqs[i].producer.shm->overrun, memory_order_relaxed) != 0;
     }
-    uint64_t waiting = atomic_load_explicit(&port->segment->tail, memory_order_relaxed) - port->head;
-    uint64_t row[PORT_WORDS] = {
-        EMU_HOST_ROW_PORT, port->index,       port->nid,         port->instance_id, (uint64_t)port->member->pid,
-        port->commands,    waiting,           port->n_transfers, port->n_cqs,       overruns,
-        port->n_mds,       port->n_datagrams, sum.operations,    sum.payload_bytes, sum.request_packets,
-        sum.errors
-    };
+    uint64_t waiting = atomic_load_explicit(&port->segment->tail, memory_order_relaxed) - port->ring.head;
+    uint64_t row[PORT_WORDS] = { EMU_HOST_ROW_PORT,
+                                 port->index,
+                                 port->nid,
+                                 port->instance_id,
+                                 (uint64_t)port->member->pid,
+                                 port->ring.served,
+                                 waiting,
+                                 port->transfers.n,
+                                 port->queues.n_cqs,
+                                 overruns,
+                                 port->memory.n_mds,
+                                 emu_datagrams_count(port),
+                                 sum.operations,
+                                 sum.payload_bytes,
+                                 sum.request_packets,
+                                 sum.errors };
 
-    LIST_FOREACH(md, &port->mds, link) {
+    LIST_FOREACH(md, &port->memory.mds, link) {
         uint64_t *method = &row[PORT_WORDS - 2 * EMU_MEMORY_METHODS + 2 * entries[md->mdh].method];
 
         method[0]++;
@@ -144,11 +157,18 @@ static void put_domain(const struct emu_server *server, const struct emu_domain 
 
     LIST_FOREACH(member, &domain->members, link)
         n_members++;
-    const uint64_t row[DOMAIN_WORDS] = {
-        EMU_HOST_ROW_DOMAIN, domain->common_number, domain->id,        domain->ptag,
-        domain->cookie,      domain->owner_uid,     domain->n_ranks,   n_members,
-        domain->n_attached,  domain->member_limit,  domain->is_ending, emu_fault_count_rules(domain)
-    };
+    const uint64_t row[DOMAIN_WORDS] = { EMU_HOST_ROW_DOMAIN,
+                                         domain->common_number,
+                                         domain->id,
+                                         domain->ptag,
+                                         domain->cookie,
+                                         domain->owner_uid,
+                                         domain->n_ranks,
+                                         n_members,
+                                         domain->port_slots.n_attached,
+                                         domain->member_limit,
+                                         domain->is_ending,
+                                         emu_fault_count_rules(domain) };
     emu_word_list_add_row(rows, row, DOMAIN_WORDS);
     put_nodes(server, domain, rows);
     for (uint32_t i = 0; i < EMU_PORTS_MAX; i++) {
@@ -529,9 +549,9 @@ json_t *emu_status_describe(struct emu_server *server, const struct emu_gathered
     }
     return json_pack("{sI ss sI sI sI ss ss ss sI sI sI so so* so* so}", "schema", (json_int_t)SCHEMA, "server",
                      server->name, "pid", (json_int_t)getpid(), "abi_version", (json_int_t)EMU_ABI_VERSION, "uptime_ms",
-                     (json_int_t)((emu_clock_ns() - server->started_ns) / 1000000), "machine",
+                     (json_int_t)((emu_clock_ns() - server->counts.started_ns) / 1000000), "machine",
                      emu_machine_name(server->machine), "machine_spec", server->machine_spec, "topology",
                      emu_machine_topology(server->machine), "machine_nodes", (json_int_t)server->n_nids, "rounds",
-                     (json_int_t)server->rounds, "sleeps", (json_int_t)server->sleeps, "placement",
+                     (json_int_t)server->counts.rounds, "sleeps", (json_int_t)server->counts.sleeps, "placement",
                      emu_bind_describe(server), "hosts", hosts, "missing_hosts", missing, "domains", domains);
 }

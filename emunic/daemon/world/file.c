@@ -33,7 +33,7 @@
 #include "emunic/abi/table.h"
 #include "emunic/base/maps.h"
 #include "emunic/base/window.h"
-#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/world/domain.h"
 #include "emunic/engine/cq.h"
 #include "emunic/engine/memory.h"
 
@@ -147,7 +147,7 @@ static struct emu_file *find(const struct emu_member *member, const struct stat 
 static int take_place(struct emu_domain *domain, struct emu_file *file)
 {
     for (uint32_t i = 0; i < EMU_FILES_MAX; i++) {
-        struct emu_file_place *place = &domain->files[i];
+        struct emu_file_place *place = &domain->memory.files[i];
 
         if (place->file)
             continue;
@@ -178,7 +178,7 @@ static int create(struct emu_member *member, int fd, const struct stat *st, bool
                                .ino = st->st_ino,
                                .is_writable = is_writable,
                                .page_bytes = page_bytes,
-                               .windows = { .budget = &member->domain->windows,
+                               .windows = { .budget = &member->domain->memory.windows,
                                             .is_read_only = !is_writable,
                                             .can_break = true,
                                             .page_bytes = page_bytes } };
@@ -244,7 +244,7 @@ void emu_file_put(struct emu_file *file)
     atomic_store_explicit(&emu_table_files(file->domain->table)[i], 0, memory_order_relaxed);
     /* Pairs with the acquire of those who look for what has gone. */
     atomic_fetch_add_explicit(&file->domain->table->files_gone, 1, memory_order_release);
-    file->domain->files[i].file = NULL;
+    file->domain->memory.files[i].file = NULL;
     emu_windows_fini(&file->windows);
     close(file->fd);
     free(file);
@@ -267,7 +267,7 @@ uint32_t emu_file_number(const struct emu_file *file)
 
 int emu_file_of(const struct emu_domain *domain, struct emu_msg_file *asked)
 {
-    const struct emu_file *file = domain->files[asked->file % EMU_FILES_MAX].file;
+    const struct emu_file *file = domain->memory.files[asked->file % EMU_FILES_MAX].file;
 
     if (!file || file->number != asked->file)
         return -ENOENT;

@@ -2,7 +2,7 @@
 /*
  * Flows are counters per source port and target node; links are loaded only when somebody asks. While nothing is broken
  * one set of routes holds for all of a flow. When the network changes, what was counted until then is expanded over the
- * routes of that time and kept per link (network.c), and each flow's count of that moment (`domain->marked_flows`) is
+ * routes of that time and kept per link (network.c), and each flow's count of that moment (`domain->flows.marked`) is
  * taken off from then on.
  */
 #include "emunic/daemon/world/flows.h"
@@ -11,14 +11,14 @@
 #include <stdlib.h>
 
 #include "emunic/base/log.h"
-#include "emunic/daemon/core/domain.h"
-#include "emunic/daemon/network/network.h"
-#include "emunic/daemon/core/port.h"
+#include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/ways.h"
+#include "emunic/daemon/world/port.h"
 #include "emunic/fabric/detour.h"
 
 struct emu_flow_counts emu_flow_between(const struct emu_domain *domain, uint32_t src, uint32_t dst)
 {
-    struct emu_flow_counts sum = domain->past_flows[src] ? domain->past_flows[src][dst] : (struct emu_flow_counts){ 0 };
+    struct emu_flow_counts sum = domain->flows.past[src] ? domain->flows.past[src][dst] : (struct emu_flow_counts){ 0 };
     const struct emu_member *member;
     const struct emu_port_end *port;
 
@@ -43,9 +43,9 @@ static struct emu_flow_counts since_mark(const struct emu_domain *domain, uint32
     struct emu_flow_counts flow = emu_flow_between(domain, src, dst);
     const struct emu_flow_counts *mark;
 
-    if (!domain->marked_flows)
+    if (!domain->flows.marked)
         return flow;
-    mark = &domain->marked_flows[(size_t)src * domain->n_nodes + dst];
+    mark = &domain->flows.marked[(size_t)src * domain->n_nodes + dst];
     if (flow.request_packets < mark->request_packets || flow.request_flits < mark->request_flits ||
         flow.response_packets < mark->response_packets || flow.response_flits < mark->response_flits)
         return (struct emu_flow_counts){ 0 };
@@ -94,16 +94,16 @@ int emu_flows_mark(struct emu_server *server, struct emu_link_load *loads)
     struct emu_domain *domain;
 
     LIST_FOREACH(domain, &server->domains, link) {
-        if (!domain->marked_flows)
-            domain->marked_flows = calloc((size_t)domain->n_nodes * domain->n_nodes, sizeof(*domain->marked_flows));
-        if (!domain->marked_flows)
+        if (!domain->flows.marked)
+            domain->flows.marked = calloc((size_t)domain->n_nodes * domain->n_nodes, sizeof(*domain->flows.marked));
+        if (!domain->flows.marked)
             return -ENOMEM;
     }
     emu_flows_add_loads(server, loads);
     LIST_FOREACH(domain, &server->domains, link) {
         for (uint32_t s = 0; s < domain->n_nodes; s++) {
             for (uint32_t d = 0; d < domain->n_nodes; d++)
-                domain->marked_flows[(size_t)s * domain->n_nodes + d] = emu_flow_between(domain, s, d);
+                domain->flows.marked[(size_t)s * domain->n_nodes + d] = emu_flow_between(domain, s, d);
         }
     }
     return 0;

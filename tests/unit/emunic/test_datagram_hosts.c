@@ -21,12 +21,13 @@
 #include "emunic/abi/segment.h"
 #include "emunic/daemon/core/connection.h"
 #include "emunic/daemon/datagrams/datagram.h"
-#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/faults/fault_rules.h"
 #include "emunic/daemon/datagrams/datagram_hosts.h"
+#include "emunic/daemon/datagrams/datagram_inner.h"
 #include "emunic/daemon/peers/sessions.h"
-#include "emunic/daemon/network/network.h"
-#include "emunic/daemon/core/port.h"
+#include "emunic/daemon/world/ways.h"
+#include "emunic/daemon/world/port.h"
 #include "tests/common/seed.h"
 
 #define HOSTS          3u
@@ -103,17 +104,6 @@ static struct world *world;
 
 /* ---- what the daemon's code calls ---- */
 
-uint32_t emu_hosts_own(const struct emu_server *server)
-{
-    return (uint32_t)(server - world->servers);
-}
-
-uint32_t emu_hosts_count(const struct emu_server *server)
-{
-    (void)server;
-    return HOSTS;
-}
-
 bool emu_hosts_is_up(const struct emu_server *server, uint32_t host)
 {
     return !world->is_cut[emu_hosts_own(server)][host];
@@ -165,6 +155,12 @@ uint32_t emu_domain_node_of(const struct emu_domain *domain, uint32_t nid)
     return nid < HOSTS * 10 && nid % 10 < PORTS_PER_HOST ? nid : EMU_NID_NONE;
 }
 
+uint32_t emu_domain_nid_at(const struct emu_domain *domain, uint32_t address)
+{
+    (void)domain;
+    return address;
+}
+
 struct emu_fault_datagram emu_fault_datagram(struct emu_port_end *port, const struct emu_msg_datagram *wanted)
 {
     (void)port;
@@ -201,6 +197,34 @@ void emu_connection_answer_with(struct emu_connection *connection, struct emu_ms
 
 /* ---- the world ---- */
 
+/* What the port asks for, by whoever answers such requests. */
+static int ask(struct world_port *port, uint16_t type, struct emu_msg *msg)
+{
+    struct emu_request request = { .connection = &port->connection, .port = &port->end, .msg = msg };
+
+    msg->type = type;
+    for (uint32_t i = 0; i < emu_datagrams_part.n_requests; i++) {
+        if (emu_datagrams_part.requests[i].first <= type && type <= emu_datagrams_part.requests[i].last)
+            return emu_datagrams_part.requests[i].answer(&request);
+    }
+    return -EPROTO;
+}
+
+static int ask_datagram(struct world_port *port, uint16_t type, struct emu_msg_datagram *datagram)
+{
+    struct emu_msg msg = { .datagram = *datagram };
+    int r = ask(port, type, &msg);
+
+    *datagram = msg.datagram;
+    return r;
+}
+
+static void drop_all(struct world_port *port)
+{
+    emu_datagrams_part.ports.end(&port->end);
+    assert_int_equal(emu_datagrams_part.ports.begin(&port->end), 0);
+}
+
 static struct world_port *port_at(uint32_t nid)
 {
     return &world->ports[nid / 10][nid % 10];
@@ -208,11 +232,18 @@ static struct world_port *port_at(uint32_t nid)
 
 static void make_world(void)
 {
+    static uint32_t addresses[HOSTS * 10];
+
     world = calloc(1, sizeof(*world));
+    for (uint32_t i = 0; i < HOSTS * 10; i++)
+        addresses[i] = i;
     for (uint32_t h = 0; h < HOSTS; h++) {
         struct emu_server *server = &world->servers[h];
 
-        server->hosts = (struct emu_hosts *)world; /* not NULL: there are several */
+        server->n_hosts = HOSTS;
+        server->own_host = h;
+        emu_datagrams_part.create(server, NULL, NULL);
+        world->domains[h].addresses = addresses;
         LIST_INIT(&server->ports);
         LIST_INIT(&server->domains);
         LIST_INSERT_HEAD(&server->domains, &world->domains[h], link);
@@ -227,7 +258,7 @@ static void make_world(void)
                                                .instance_id = 7,
                                                .segment = &port->segment,
                                                .connection = &port->connection };
-            TAILQ_INIT(&port->end.datagrams);
+            emu_datagrams_part.ports.begin(&port->end);
             LIST_INSERT_HEAD(&server->ports, &port->end, link);
         }
     }
@@ -237,8 +268,9 @@ static void end_world(void)
 {
     for (uint32_t h = 0; h < HOSTS; h++) {
         for (uint32_t p = 0; p < PORTS_PER_HOST; p++)
-            emu_datagram_drop_all(&world->ports[h][p].end);
+            emu_datagrams_part.ports.end(&world->ports[h][p].end);
         emu_offers_end(&world->domains[h]);
+        emu_datagrams_part.destroy(&world->servers[h]);
     }
     free(world);
 }
@@ -270,7 +302,7 @@ static void do_post(const struct step *step)
         wanted.flags = EMU_DATAGRAM_WILDCARD;
     *post = (struct post){ .port = step->port, .ep = step->ep, .to = step->to, .partner = UINT32_MAX };
     world->n_posts++;
-    r = emu_datagram_post(&port_at(step->port)->end, &wanted);
+    r = ask_datagram(port_at(step->port), EMU_MSG_DATAGRAM_POST, &wanted);
     assert_true(r == 0 || r == EMU_OUTCOME_BUSY);
     post->fate = r == 0 ? LIVES : REFUSED;
 }
@@ -281,7 +313,7 @@ static void do_cancel(const struct step *step)
                                .datagram = { .ep = step->ep, .flags = EMU_DATAGRAM_ANY_ID } };
     struct world_port *port = port_at(step->port);
     struct post *post = post_of(step->port, step->ep);
-    int r = emu_datagram_cancel(&port->end, &request);
+    int r = ask(port, EMU_MSG_DATAGRAM_CANCEL, &request);
 
     if (r == 0)
         post->fate = CANCELLED;
@@ -315,7 +347,7 @@ static void split(bool is_split)
 {
     world->is_split = is_split;
     for (uint32_t h = 0; h < HOSTS; h++)
-        world->domains[h].is_routed_around = is_split;
+        world->domains[h].paths.is_routed_around = is_split;
     for (uint32_t h = 0; h < HOSTS && !is_split; h++)
         emu_datagram_look_at_all(&world->servers[h]);
 }
@@ -327,7 +359,7 @@ static void close_port(struct world_port *port)
             world->posts[i].fate = GONE;
     }
     port->awaits_cancel = false;
-    emu_datagram_drop_all(&port->end);
+    drop_all(port);
 }
 
 static void do_step(const struct step *step)
@@ -340,7 +372,7 @@ static void do_step(const struct step *step)
         do_cancel(step);
         break;
     case DROP:
-        emu_datagram_drop_ep(&port_at(step->port)->end, step->ep);
+        ask_datagram(port_at(step->port), EMU_MSG_DATAGRAM_DROP_EP, &(struct emu_msg_datagram){ .ep = step->ep });
         post_of(step->port, step->ep)->fate = GONE;
         break;
     case CLOSE:
@@ -397,7 +429,7 @@ static void look_at_post(struct post *post)
 
     if (post->fate != LIVES && post->fate != CANCELLED)
         return;
-    assert_int_equal(emu_datagram_test(&port_at(post->port)->end, &asked), 0);
+    assert_int_equal(ask_datagram(port_at(post->port), EMU_MSG_DATAGRAM_TEST, &asked), 0);
     post->state = asked.state;
     assert_true(post->fate != CANCELLED || post->state == EMU_DATAGRAM_TERMINATED);
     if (post->state != EMU_DATAGRAM_COMPLETED)
@@ -460,7 +492,7 @@ static void check_rest(void)
     for (uint32_t h = 0; h < HOSTS; h++) {
         for (uint32_t p = 0; p < PORTS_PER_HOST; p++) {
             assert_false(world->ports[h][p].awaits_cancel);
-            if (world->domains[h].offers)
+            if (world->domains[h].slots[EMU_DOMAIN_OFFERS])
                 assert_null(emu_offer_next(&world->domains[h], NULL, PORT(h, p), 7));
         }
     }
@@ -746,12 +778,12 @@ static void test_offers_wait_for_room(void **state)
     do_step(&theirs);
     deliver_all();
     emu_datagram_look_at_delayed(&world->servers[0]);
-    assert_int_equal(emu_datagram_test(&port_at(A)->end, &asked), 0);
+    assert_int_equal(ask_datagram(port_at(A), EMU_MSG_DATAGRAM_TEST, &asked), 0);
     assert_int_equal(asked.state, EMU_DATAGRAM_PENDING);
     world->is_full = false;
     emu_datagram_look_at_delayed(&world->servers[0]);
     deliver_all();
-    assert_int_equal(emu_datagram_test(&port_at(A)->end, &asked), 0);
+    assert_int_equal(ask_datagram(port_at(A), EMU_MSG_DATAGRAM_TEST, &asked), 0);
     assert_int_equal(asked.state, EMU_DATAGRAM_COMPLETED);
     end_world();
 }
@@ -786,7 +818,7 @@ static void test_oldest_offer_is_first(void **state)
         do_step(&steps[i]);
         deliver_all();
     }
-    assert_int_equal(emu_datagram_test(&port_at(B)->end, &asked), 0);
+    assert_int_equal(ask_datagram(port_at(B), EMU_MSG_DATAGRAM_TEST, &asked), 0);
     assert_int_equal(asked.state, EMU_DATAGRAM_COMPLETED);
     assert_int_equal(asked.remote_nid, C);
     end_world();
@@ -804,9 +836,9 @@ static void test_what_is_directed_at_a_lost_host_ends_with_an_error(void **state
     deliver_all();
     cut(0, 1);
     do_step(&after);
-    assert_int_equal(emu_datagram_test(&port_at(A)->end, &asked), 0);
+    assert_int_equal(ask_datagram(port_at(A), EMU_MSG_DATAGRAM_TEST, &asked), 0);
     assert_int_equal(asked.state, EMU_DATAGRAM_ERROR);
-    assert_int_equal(emu_datagram_test(&port_at(A2)->end, &asked), 0);
+    assert_int_equal(ask_datagram(port_at(A2), EMU_MSG_DATAGRAM_TEST, &asked), 0);
     assert_int_equal(asked.state, EMU_DATAGRAM_ERROR);
     end_world();
 }

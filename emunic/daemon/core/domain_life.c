@@ -14,7 +14,7 @@
  * time is up and they were killed). A domain of `emunic serve` lives until emunic ends; a job that was only declared
  * (job.c) until its last process ends.
  */
-#include "emunic/daemon/core/domain.h"
+#include "emunic/daemon/core/domain_life.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,26 +26,13 @@
 #include <unistd.h>
 
 #include "emunic/base/clock.h"
-#include "emunic/daemon/bind/bind.h"
 #include "emunic/daemon/core/channel.h"
 #include "emunic/daemon/core/connection.h"
-#include "emunic/daemon/errors/error_stream.h"
-#include "emunic/daemon/faults/fault_rules.h"
-#include "emunic/daemon/world/file.h"
-#include "emunic/daemon/commands/bulk.h"
-#include "emunic/daemon/ce/ce_hosts.h"
-#include "emunic/daemon/datagrams/datagram_hosts.h"
-#include "emunic/daemon/jobs/host_domains.h"
-#include "emunic/daemon/peers/sessions.h"
-#include "emunic/daemon/jobs/presence.h"
-#include "emunic/daemon/injection/injection.h"
-#include "emunic/daemon/jobs/job.h"
-#include "emunic/daemon/network/network.h"
-#include "emunic/daemon/core/port.h"
-#include "emunic/daemon/portals/portals.h"
 #include "emunic/daemon/core/quiesce.h"
-#include "emunic/daemon/resources/resources.h"
-#include "emunic/daemon/core/server.h"
+#include "emunic/daemon/core/watch.h"
+#include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/file.h"
+#include "emunic/daemon/world/port.h"
 #include "emunic/engine/rest.h"
 
 #define KILL_AFTER_NS           2000000000ull
@@ -125,7 +112,7 @@ static void fill_table(const struct emu_server *server, const struct emu_domain_
     t->magic = EMU_TABLE_MAGIC;
     t->abi_version = EMU_ABI_VERSION;
     t->domain_id = domain->id;
-    t->table_bytes = domain->table_bytes;
+    t->table_bytes = domain->table_file.bytes;
     t->ptag = domain->ptag;
     t->cookie = domain->cookie;
     t->device = emu_machine_nic(server->machine)->device;
@@ -154,15 +141,15 @@ static int make_table(const struct emu_server *server, const struct emu_domain_s
     layout.file_off = align_line(layout.port_off + (uint64_t)layout.n_ports * sizeof(struct emu_table_port));
     layout.md_off = align_line(layout.file_off + EMU_FILES_MAX * sizeof(uint32_t));
     layout.vmdh_off = layout.md_off + (uint64_t)layout.n_nodes * EMU_MD_COUNT * sizeof(struct emu_table_md);
-    domain->table_bytes = layout.vmdh_off + (uint64_t)layout.n_nodes * EMU_MDH_COUNT * sizeof(uint16_t);
+    domain->table_file.bytes = layout.vmdh_off + (uint64_t)layout.n_nodes * EMU_MDH_COUNT * sizeof(uint16_t);
 
-    domain->table_fd = memfd_create("emunic-domain", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (domain->table_fd < 0)
+    domain->table_file.fd = memfd_create("emunic-domain", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (domain->table_file.fd < 0)
         return -errno;
-    if (ftruncate(domain->table_fd, (off_t)domain->table_bytes) < 0)
+    if (ftruncate(domain->table_file.fd, (off_t)domain->table_file.bytes) < 0)
         return -errno;
-    domain->table =
-        mmap(NULL, domain->table_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, domain->table_fd, 0);
+    domain->table = mmap(NULL, domain->table_file.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                         domain->table_file.fd, 0);
     if (domain->table == MAP_FAILED) {
         r = -errno;
         domain->table = NULL;
@@ -181,73 +168,64 @@ static int make_table(const struct emu_server *server, const struct emu_domain_s
     r = place_nodes(server, spec, domain);
     if (r < 0)
         return r;
-    if (fcntl(domain->table_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0)
+    if (fcntl(domain->table_file.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0)
         return -errno;
     return 0;
-}
-
-/* ---- nodes ---- */
-
-uint32_t emu_domain_node_of(const struct emu_domain *domain, uint32_t nid)
-{
-    const struct emu_table_node *nodes = emu_table_nodes(domain->table);
-    uint32_t low = 0;
-    uint32_t high = domain->n_nodes;
-
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-
-        if (nodes[middle].nid < nid)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < domain->n_nodes && nodes[low].nid == nid ? low : EMU_NID_NONE;
-}
-
-uint32_t emu_domain_first_here(const struct emu_domain *domain)
-{
-    const struct emu_table_node *nodes = emu_table_nodes(domain->table);
-
-    for (uint32_t i = 0; i < domain->n_nodes; i++) {
-        if (nodes[i].host == EMU_NODE_HERE)
-            return i;
-    }
-    return EMU_NID_NONE;
-}
-
-uint32_t emu_domain_nid_at(const struct emu_domain *domain, uint32_t address)
-{
-    uint32_t node = emu_table_node_index(domain->table, address);
-
-    return node < domain->n_nodes ? emu_table_nodes(domain->table)[node].nid : EMU_NID_NONE;
-}
-
-bool emu_domain_may_use(const struct emu_domain *domain, const struct ucred *peer)
-{
-    return peer->uid == domain->owner_uid || peer->uid == 0;
 }
 
 /* ---- domains ---- */
 
 void emu_domain_set_path(struct emu_domain *domain)
 {
-    if (domain->is_routed_for_good || domain->is_routed_on_demand || domain->faults || domain->is_routed_around)
+    if (domain->paths.is_routed_for_good || domain->paths.is_routed_on_demand || domain->paths.has_faults ||
+        domain->paths.is_routed_around)
         atomic_fetch_or(&domain->table->flags, EMU_TABLE_ROUTED);
     else
         atomic_fetch_and(&domain->table->flags, ~EMU_TABLE_ROUTED);
     emu_domain_disturb(domain);
 }
 
-struct emu_domain *emu_domain_find(struct emu_server *server, uint32_t ptag, uint32_t cookie)
+static struct emu_domain *allocate(struct emu_server *server, const struct emu_domain_spec *spec)
 {
-    struct emu_domain *domain;
+    struct emu_domain *domain = calloc(1, sizeof(*domain));
 
-    LIST_FOREACH(domain, &server->domains, link) {
-        if (!domain->is_ending && domain->cookie == cookie && (ptag == 255 || domain->ptag == ptag))
-            return domain;
-    }
-    return NULL;
+    if (!domain)
+        return NULL;
+    domain->paths.is_routed_for_good = server->starts_routed || (spec->flags & EMU_TABLE_ROUTED) != 0;
+    domain->id = ++server->counts.domains_made;
+    domain->common_number = spec->common_number;
+    domain->own_host = emu_hosts_own(server);
+    domain->ptag = spec->ptag;
+    domain->cookie = spec->cookie;
+    domain->owner_uid = spec->owner_uid;
+    domain->member_limit = spec->member_limit;
+    domain->n_ranks = spec->n_ranks;
+    domain->table_file.fd = -1;
+    domain->memory.windows.left_bytes = WINDOW_BYTES_PER_DOMAIN;
+    emu_limits_init(&domain->budget.limits);
+    LIST_INIT(&domain->members);
+    return domain;
+}
+
+/* What it has per rank, node, port or file. */
+static int make_lists(struct emu_domain *domain, const struct emu_domain_spec *spec)
+{
+    domain->rank_nids = malloc(spec->n_ranks * sizeof(uint32_t));
+    domain->ports = calloc(EMU_PORTS_MAX, sizeof(struct emu_port_end *));
+    domain->port_slots.resting = calloc(EMU_PORTS_MAX, sizeof(*domain->port_slots.resting));
+    domain->memory.files = calloc(EMU_FILES_MAX, sizeof(*domain->memory.files));
+    domain->memory.segments = calloc(domain->n_nodes, sizeof(*domain->memory.segments));
+    domain->budget.n_handles = calloc(domain->n_nodes, sizeof(*domain->budget.n_handles));
+    domain->budget.accounts = calloc(domain->n_nodes, sizeof(*domain->budget.accounts));
+    domain->flows.past = calloc(domain->n_nodes, sizeof(struct emu_flow_counts *));
+    domain->addresses = calloc(domain->n_nodes, sizeof(*domain->addresses));
+    if (!domain->rank_nids || !domain->ports || !domain->port_slots.resting || !domain->memory.files ||
+        !domain->memory.segments || !domain->budget.n_handles || !domain->budget.accounts || !domain->flows.past ||
+        !domain->addresses)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < spec->n_ranks; i++)
+        domain->rank_nids[i] = spec->rank_nids[i];
+    return 0;
 }
 
 int emu_domain_create(struct emu_server *server, const struct emu_domain_spec *spec, struct emu_domain **domain_out)
@@ -258,63 +236,27 @@ int emu_domain_create(struct emu_server *server, const struct emu_domain_spec *s
 
     if (spec->n_ranks == 0 || spec->ptag > 255 || emu_domain_find(server, 255, spec->cookie))
         return spec->n_ranks == 0 || spec->ptag > 255 ? -EINVAL : -EEXIST;
-    domain = calloc(1, sizeof(*domain));
+    domain = allocate(server, spec);
     if (!domain)
         return -ENOMEM;
-    *domain = (struct emu_domain){ .is_routed_for_good = server->starts_routed || (spec->flags & EMU_TABLE_ROUTED) != 0,
-                                   .id = server->next_domain_id++,
-                                   .common_number = spec->common_number,
-                                   .own_host = emu_hosts_own(server),
-                                   .ptag = spec->ptag,
-                                   .cookie = spec->cookie,
-                                   .owner_uid = spec->owner_uid,
-                                   .member_limit = spec->member_limit,
-                                   .n_ranks = spec->n_ranks,
-                                   .table_fd = -1,
-                                   .windows.left_bytes = WINDOW_BYTES_PER_DOMAIN };
-    LIST_INIT(&domain->members);
     LIST_INSERT_HEAD(&server->domains, domain, link);
     r = collect_nodes(server, spec, &nids, &domain->n_nodes);
-    if (r < 0)
-        goto err_domain;
-    domain->rank_nids = malloc(spec->n_ranks * sizeof(uint32_t));
-    domain->ports = calloc(EMU_PORTS_MAX, sizeof(struct emu_port_end *));
-    domain->resting = calloc(EMU_PORTS_MAX, sizeof(*domain->resting));
-    domain->files = calloc(EMU_FILES_MAX, sizeof(*domain->files));
-    domain->n_handles = calloc(domain->n_nodes, sizeof(*domain->n_handles));
-    domain->past_flows = calloc(domain->n_nodes, sizeof(struct emu_flow_counts *));
-    r = -ENOMEM;
-    domain->accounts = calloc(domain->n_nodes, sizeof(*domain->accounts));
-    domain->segments = calloc(domain->n_nodes, sizeof(*domain->segments));
-    domain->addresses = calloc(domain->n_nodes, sizeof(*domain->addresses));
-    emu_limits_init(&domain->limits);
-    if (!domain->rank_nids || !domain->ports || !domain->resting || !domain->files || !domain->n_handles ||
-        !domain->past_flows || !domain->accounts || !domain->segments || !domain->addresses)
-        goto err_domain;
-    for (uint32_t i = 0; i < spec->n_ranks; i++)
-        domain->rank_nids[i] = spec->rank_nids[i];
-    r = make_table(server, spec, domain, nids);
-    if (r < 0)
-        goto err_domain;
-    emu_error_watch_domain(server, domain);
-    if (server->n_first_faults > 0) {
-        r = emu_fault_set_rules(server, domain, server->first_faults, server->n_first_faults, false);
-        if (r < 0)
-            goto err_domain;
-    }
-    emu_injection_mark(server, domain);
-    domain->is_routed_around = emu_network_is_disturbed(server);
-    emu_domain_set_path(domain);
+    if (r == 0)
+        r = make_lists(domain, spec);
+    if (r == 0)
+        r = make_table(server, spec, domain, nids);
     free(nids);
+    if (r == 0)
+        r = emu_parts_domain_begin(server, domain);
+    if (r < 0) {
+        emu_domain_destroy(server, domain);
+        return r;
+    }
+    emu_domain_set_path(domain);
     emu_log(EMU_LOG_INFO, "domain %u ptag %u uid %u: %u ranks on %u nodes", domain->id, domain->ptag,
             (unsigned)domain->owner_uid, domain->n_ranks, domain->n_nodes);
     *domain_out = domain;
     return 0;
-
-err_domain:
-    free(nids);
-    emu_domain_destroy(server, domain);
-    return r;
 }
 
 void emu_domain_disturb(struct emu_domain *domain)
@@ -343,31 +285,26 @@ void emu_domain_destroy(struct emu_server *server, struct emu_domain *domain)
     while ((member = LIST_FIRST(&domain->members)))
         emu_member_destroy(server, member);
     emu_quiesce_drop_domain(server, domain);
-    emu_portals_drop_domain(server, domain);
-    emu_ce_drop_domain(server, domain);
-    emu_offers_end(domain);
-    emu_fault_drop(domain);
-    emu_job_forget(server, domain);
+    emu_parts_domain_end(server, domain);
     LIST_REMOVE(domain, link);
     if (domain->table)
-        munmap(domain->table, domain->table_bytes);
-    if (domain->table_fd >= 0)
-        close(domain->table_fd);
-    for (uint32_t i = 0; domain->past_flows && i < domain->n_nodes; i++)
-        free(domain->past_flows[i]);
-    free(domain->past_flows);
-    free(domain->marked_flows);
-    for (uint32_t i = 0; domain->segments && i < domain->n_nodes; i++)
-        free(domain->segments[i]); /* the lists themselves went with their memory domains */
-    free(domain->segments);
-    free(domain->presence);
-    free(domain->accounts);
+        munmap(domain->table, domain->table_file.bytes);
+    if (domain->table_file.fd >= 0)
+        close(domain->table_file.fd);
+    for (uint32_t i = 0; domain->flows.past && i < domain->n_nodes; i++)
+        free(domain->flows.past[i]);
+    free(domain->flows.past);
+    free(domain->flows.marked);
+    for (uint32_t i = 0; domain->memory.segments && i < domain->n_nodes; i++)
+        free(domain->memory.segments[i]); /* the lists themselves went with their memory domains */
+    free(domain->memory.segments);
+    free(domain->budget.accounts);
     free(domain->addresses);
     free(domain->rank_nids);
     free(domain->ports);
-    free(domain->resting);
-    free(domain->files);
-    free(domain->n_handles);
+    free(domain->port_slots.resting);
+    free(domain->memory.files);
+    free(domain->budget.n_handles);
     free(domain);
 }
 
@@ -402,7 +339,7 @@ void emu_domain_end(struct emu_server *server, struct emu_domain *domain, int si
         emu_log(EMU_LOG_INFO, "domain %u: signal %d to what is left of the job", domain->id, signal);
         signal_members(domain, signal);
     }
-    emu_host_domains_end(server, domain, signal);
+    emu_parts_domain_ending(server, domain, signal);
 }
 
 static bool has_launched_job(const struct emu_server *server)
@@ -410,7 +347,7 @@ static bool has_launched_job(const struct emu_server *server)
     const struct emu_domain *domain;
 
     LIST_FOREACH(domain, &server->domains, link) {
-        if (!domain->is_declared)
+        if (!domain->job.is_declared)
             return true;
     }
     return false;
@@ -426,7 +363,7 @@ uint64_t emu_domain_reap(struct emu_server *server, uint64_t now_ns)
         struct emu_domain *next = LIST_NEXT(domain, link);
 
         if (domain->is_ending) {
-            had_job = had_job || !domain->is_declared;
+            had_job = had_job || !domain->job.is_declared;
             if (domain->kill_at_ns != 0 && !LIST_EMPTY(&domain->members) && now_ns >= domain->kill_at_ns) {
                 emu_log(EMU_LOG_WARN, "domain %u: killing what did not end by itself", domain->id);
                 signal_members(domain, SIGKILL);
@@ -445,17 +382,6 @@ uint64_t emu_domain_reap(struct emu_server *server, uint64_t now_ns)
 }
 
 /* ---- members ---- */
-
-struct emu_member *emu_member_find(struct emu_domain *domain, pid_t pid)
-{
-    struct emu_member *member;
-
-    LIST_FOREACH(member, &domain->members, link) {
-        if (member->pid == pid)
-            return member;
-    }
-    return NULL;
-}
 
 static void member_ready(struct emu_server *server, struct emu_watch *watch, uint32_t events)
 {
@@ -488,7 +414,7 @@ int emu_member_get(struct emu_domain *domain, const struct emu_connection *conne
     int r;
 
     if (member) {
-        emu_bind_look(server, member);
+        emu_parts_member_seen(server, member);
         *member_out = member;
         return 0;
     }
@@ -502,7 +428,7 @@ int emu_member_get(struct emu_domain *domain, const struct emu_connection *conne
                                    .rank = EMU_NID_NONE,
                                    .node_index = EMU_NID_NONE,
                                    .space_fd = -1,
-                                   .windows.budget = &domain->windows };
+                                   .windows.budget = &domain->memory.windows };
     LIST_INIT(&member->ports);
     LIST_INIT(&member->files);
     LIST_INIT(&member->pieces);
@@ -514,8 +440,8 @@ int emu_member_get(struct emu_domain *domain, const struct emu_connection *conne
     if (r < 0)
         goto err_pidfd;
     LIST_INSERT_HEAD(&domain->members, member, link);
-    emu_bind_look(server, member);
-    emu_presence_change(server, domain);
+    emu_parts_member_seen(server, member);
+    emu_parts_domain_changed(server, domain);
     *member_out = member;
     return 0;
 
@@ -533,13 +459,134 @@ void emu_member_destroy(struct emu_server *server, struct emu_member *member)
     while ((port = LIST_FIRST(&member->ports)))
         emu_connection_destroy(port->connection);
     LIST_REMOVE(member, link);
-    emu_bind_forget(server, member);
+    emu_parts_member_end(server, member);
     emu_file_drop_member(member);
-    emu_presence_change(server, member->domain);
-    emu_bulk_member_ends(member);
+    emu_parts_domain_changed(server, member->domain);
     emu_windows_fini(&member->windows);
     if (member->space_fd >= 0)
         close(member->space_fd);
     emu_server_bury(server, member->pidfd, &member->watch);
     close(member->pidfd);
 }
+
+/* ---- requests ---- */
+
+static int answer_join_rank(struct emu_request *request)
+{
+    const struct emu_connection *c = request->connection;
+    struct emu_msg_rank *rank = &request->msg->rank;
+    struct emu_domain *domain = emu_domain_find(c->server, rank->ptag, rank->cookie);
+    struct emu_member *member;
+    int r;
+
+    if (!domain || !emu_domain_may_use(domain, &c->peer) || rank->rank >= domain->n_ranks)
+        return -EACCES;
+    r = emu_member_get(domain, c, &member);
+    if (r < 0)
+        return r;
+    if (emu_table_nodes(domain->table)[emu_domain_node_of(domain, domain->rank_nids[rank->rank])].host !=
+        EMU_NODE_HERE) {
+        emu_log_limited(&c->server->rate, EMU_LOG_WARN, "pid %d: rank %u is on another host", (int)c->peer.pid,
+                        rank->rank);
+        return -EXDEV;
+    }
+    member->rank = rank->rank;
+    rank->nid = domain->rank_nids[rank->rank];
+    static_assert(sizeof(rank->cname) >= EMU_CNAME_MAX, "the name of any node has room in a message");
+    r = emu_machine_cname(c->server->machine, rank->nid, rank->cname, sizeof(rank->cname));
+    if (r < 0)
+        return r;
+    member->node_index = emu_domain_node_of(domain, rank->nid);
+    rank->local_rank = 0;
+    for (uint32_t i = 0; i < rank->rank; i++)
+        rank->local_rank += domain->rank_nids[i] == rank->nid;
+    return 0;
+}
+
+/* The domain that a process means: the one it names, is in, or may use first. */
+static const struct emu_domain *domain_meant(const struct emu_connection *c, const struct emu_msg_rank *rank)
+{
+    const struct emu_domain *first = NULL;
+    struct emu_domain *domain;
+
+    if (rank->cookie != 0)
+        return emu_domain_find(c->server, 255, rank->cookie);
+    LIST_FOREACH(domain, &c->server->domains, link) {
+        if (emu_member_find(domain, c->peer.pid))
+            return domain;
+        if (!first && emu_domain_may_use(domain, &c->peer))
+            first = domain;
+    }
+    return first;
+}
+
+/* The address of the node of a process, in its job. */
+static int answer_where(struct emu_request *request)
+{
+    const struct emu_connection *c = request->connection;
+    struct emu_msg_rank *rank = &request->msg->rank;
+    uint32_t nid = emu_place_of(c->server, &c->peer, rank->nid);
+    const struct emu_domain *domain = domain_meant(c, rank);
+    uint32_t node = domain ? emu_domain_node_of(domain, nid) : EMU_NID_NONE;
+
+    rank->nid = node != EMU_NID_NONE && domain->addresses[node] != EMU_NID_NONE ? domain->addresses[node] : nid;
+    return 0;
+}
+
+static int answer_ptag(struct emu_request *request)
+{
+    const struct emu_connection *c = request->connection;
+    struct emu_msg_ptag *ptag = &request->msg->ptag;
+    struct emu_domain *domain = emu_domain_find(c->server, 255, ptag->cookie);
+
+    if (!domain || !emu_domain_may_use(domain, &c->peer))
+        return -ENOENT;
+    ptag->ptag = domain->ptag;
+    return 0;
+}
+
+static int answer_end(struct emu_request *request)
+{
+    struct emu_connection *c = request->connection;
+    struct emu_domain *domain = c->job;
+
+    if (!domain)
+        return -ENOENT;
+    if (request->msg->domain.signal > 64)
+        return -EINVAL;
+    c->job = NULL;
+    emu_domain_end(c->server, domain, (int)request->msg->domain.signal);
+    return 0;
+}
+
+static int answer_shutdown(struct emu_request *request)
+{
+    request->connection->server->stops = true;
+    return 0;
+}
+
+static void end_job(struct emu_connection *c)
+{
+    struct emu_domain *job = c->job;
+
+    c->job = NULL;
+    if (!job)
+        return;
+    emu_log(EMU_LOG_WARN, "launcher pid %d has gone: ending its job", (int)c->peer.pid);
+    emu_domain_end(c->server, job, SIGTERM);
+}
+
+static const struct emu_request_row requests[] = {
+    { EMU_MSG_JOIN_RANK, EMU_MSG_JOIN_RANK, EMU_NEEDS_CONTROL, answer_join_rank },
+    { EMU_MSG_WHERE, EMU_MSG_WHERE, EMU_NEEDS_CONTROL, answer_where },
+    { EMU_MSG_PTAG, EMU_MSG_PTAG, EMU_NEEDS_CONTROL, answer_ptag },
+    { EMU_MSG_DOMAIN_END, EMU_MSG_DOMAIN_END, EMU_NEEDS_ADMIN, answer_end },
+    { EMU_MSG_SHUTDOWN, EMU_MSG_SHUTDOWN, EMU_NEEDS_ADMIN, answer_shutdown },
+};
+
+const struct emu_part emu_domains_part = {
+    .name = "domains",
+    .requests = requests,
+    .n_requests = EMU_ROWS(requests),
+    .connection_end = end_job,
+};
