@@ -25,7 +25,7 @@
  *   byte 0      8    10     12     16      24      28
  *        | head | op | type | zero | token | first | total | words of 64 bits ...
  *
- * Network byte order, as all of host.h. Whatever is said is a list of `total` words of which a message has those from
+ * Network byte order, as all messages. Whatever is said is a list of `total` words of which a message has those from
  * `first` on; parts of one list follow each other. `token` is the sender's, and comes back with the answer. `type` is
  * enum emu_msg_type of a request, or the report wanted.
  */
@@ -38,7 +38,7 @@
 #include "emunic/abi/control.h"
 #include "emunic/abi/error.h"
 #include "emunic/abi/fault.h"
-#include "emunic/abi/host.h"
+#include "emunic/abi/host_message.h"
 
 enum emu_host_admin_op {
     EMU_HOST_ADMIN_ASK = 1,

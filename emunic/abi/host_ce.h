@@ -7,7 +7,7 @@
  *        | number | poster | red_id | operand1 | operand2 | op | flags | fpe | status | n | list, n x 8 bytes |
  *   byte 40       48       56       64         72         80   81      82    83       84  88
  *
- * Network byte order, as all of host.h. `from` is an engine, or a node, of the sender's host, `to` an engine of the
+ * Network byte order, as all messages. `from` is an engine, or a node, of the sender's host, `to` an engine of the
  * receiver's. A version is that of an engine's configuration, never used twice by a host and never 0. From byte 56 to
  * 83 there is a struct emu_ce_value. What an operation does not use is 0.
  */
@@ -20,7 +20,7 @@
 
 #include "emunic/abi/ce.h"
 #include "emunic/abi/event.h"
-#include "emunic/abi/host.h"
+#include "emunic/abi/host_message.h"
 
 #define EMU_HOST_CE_BYTES    88u
 #define EMU_HOST_CE_LIST_MAX (EMU_CE_CHILDREN_MAX + 1) /* STATE: children and parent */

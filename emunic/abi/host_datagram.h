@@ -5,7 +5,7 @@
  *   byte 0      8      12      16       24        32    36         40       44            48
  *        | head | word | bytes | number | claimer | nid | instance | to_nid | to_instance | data, `bytes` of them |
  *
- * Network byte order, as all of host.h. `number` is that of the offered datagram at its host, `claimer` that of the
+ * Network byte order, as all messages. `number` is that of the offered datagram at its host, `claimer` that of the
  * datagram that claims it, at the other one; 0 where there is none. `nid` and `instance` are the port of the sender's
  * datagram, `to_*` that of the receiver's. Only offers and claims have data.
  */
@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "emunic/abi/abi.h"
-#include "emunic/abi/host.h"
+#include "emunic/abi/host_message.h"
 
 #define EMU_HOST_DATAGRAM_BYTES 48u
 #define EMU_HOST_DATAGRAM_MAX   (EMU_HOST_DATAGRAM_BYTES + EMU_DATAGRAM_MAX)

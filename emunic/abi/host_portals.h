@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Portals between hosts: what EMU_HOST_PORTALS messages (abi/host.h) say.
+ * Portals between hosts: what EMU_HOST_PORTALS messages (abi/host_message.h) say.
  *
  *   initiator's emunic                    target's emunic
  *        REQUEST  --------------------->    matches, begins
@@ -23,7 +23,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "emunic/abi/host.h"
+#include "emunic/abi/host_message.h"
 #include "emunic/abi/portals.h"
 
 enum emu_host_portals_op {

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "emunic/abi/host.h"
+#include "emunic/abi/host_message.h"
 #include "tests/common/gni.h"
 #include "tests/integration/children.h"
 

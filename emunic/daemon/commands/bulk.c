@@ -31,7 +31,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "emunic/abi/host.h"
+#include "emunic/abi/host_message.h"
 #include "emunic/base/log.h"
 #include "emunic/base/window.h"
 #include "emunic/daemon/world/domain.h"

@@ -33,7 +33,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "emunic/abi/host.h"
+#include "emunic/abi/host_message.h"
 #include "emunic/daemon/ce/ce.h"
 #include "emunic/daemon/commands/bulk.h"
 #include "emunic/daemon/commands/remote.h"

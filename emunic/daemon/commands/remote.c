@@ -36,7 +36,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#include "emunic/abi/host.h"
+#include "emunic/abi/host_message.h"
 #include "emunic/daemon/commands/datapath.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/accounts.h"

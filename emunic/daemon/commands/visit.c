@@ -30,7 +30,7 @@
 #include <stdlib.h>
 #include <sys/queue.h>
 
-#include "emunic/abi/host.h"
+#include "emunic/abi/host_message.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/commands/bulk.h"
 #include "emunic/daemon/peers/sessions.h"

@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #include "emunic/abi/control.h"
-#include "emunic/abi/host.h"
+#include "emunic/abi/host_message.h"
 #include "emunic/daemon/core/connection.h"
 #include "emunic/daemon/core/domain_life.h"
 #include "emunic/daemon/jobs/presence.h"

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "emunic/abi/host.h"
+#include "emunic/abi/host_message.h"
 #include "emunic/daemon/core/part.h"
 #include "emunic/daemon/world/server.h"
 #include "emunic/transport/transport.h"

@@ -11,8 +11,8 @@
  *
  * A change of anything here raises EMU_HOST_VERSION; hosts of different versions refuse each other.
  */
-#ifndef EMUNIC_ABI_HOST_H
-#define EMUNIC_ABI_HOST_H
+#ifndef EMUNIC_ABI_HOST_MESSAGE_H
+#define EMUNIC_ABI_HOST_MESSAGE_H
 
 #include <assert.h>
 #include <stdbool.h>
