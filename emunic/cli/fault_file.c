@@ -20,7 +20,7 @@
 #include <yaml.h>
 
 #include "emunic/base/text.h"
-#include "emunic/engine/fault.h"
+#include "emunic/engine/fault_rule.h"
 
 #define SCHEMA          "1"
 #define FILE_MAX        (1u << 20)

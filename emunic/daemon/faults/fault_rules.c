@@ -44,7 +44,7 @@
 #include "emunic/daemon/portals/portals.h"
 #include "emunic/daemon/orders/order_request.h"
 #include "emunic/daemon/world/word_list.h"
-#include "emunic/engine/fault.h"
+#include "emunic/engine/fault_rule.h"
 #include "emunic/engine/transaction.h"
 
 struct rule_end {

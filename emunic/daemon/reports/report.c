@@ -26,7 +26,7 @@
 #include "emunic/daemon/reports/status.h"
 #include "emunic/daemon/network/watcher.h"
 #include "emunic/daemon/world/word_list.h"
-#include "emunic/engine/fault.h"
+#include "emunic/engine/fault_rule.h"
 #include "emunic/fabric/detour.h"
 #include "emunic/fabric/link.h"
 #include "emunic/fabric/load.h"

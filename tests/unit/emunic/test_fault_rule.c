@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Fault rules: which operations they hit, that a hit depends on nothing but seed, rule, port and number, and what makes
- * a rule valid. emunic/engine/fault.c.
+ * a rule valid. emunic/engine/fault_rule.c.
  */
-#include "emunic/engine/fault.h"
+#include "emunic/engine/fault_rule.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -12,7 +12,7 @@
  * operations give the same hits. A window of time (start, end) selects by the age that the caller tells; numbers go on
  * outside it. The hash is the finaliser of splitmix64 (Steele, Lea, Flood 2014), applied to one word after the other.
  */
-#include "emunic/engine/fault.h"
+#include "emunic/engine/fault_rule.h"
 
 #include <string.h>
 

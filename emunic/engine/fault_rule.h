@@ -3,8 +3,8 @@
  * Fault rules: their names, what makes one valid, and which operations they hit. Pure functions: no clock, no state but
  * the caller's counters, so that a schedule can be repeated.
  */
-#ifndef EMUNIC_ENGINE_FAULT_H
-#define EMUNIC_ENGINE_FAULT_H
+#ifndef EMUNIC_ENGINE_FAULT_RULE_H
+#define EMUNIC_ENGINE_FAULT_RULE_H
 
 #include <stdbool.h>
 #include <stddef.h>
