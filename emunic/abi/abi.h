@@ -18,6 +18,21 @@
 
 #define EMU_CACHE_LINE 64u
 
+/* A page: the unit of registrations, of what one program maps of another, and of a GART entry. */
+#define EMU_PAGE_BYTES 4096ull
+
+/* The address, down to the begin of its page. */
+static inline uint64_t emu_page_down(uint64_t addr)
+{
+    return addr & ~(EMU_PAGE_BYTES - 1);
+}
+
+/* The address, or length, up to a multiple of the page. Past emu_page_down(UINT64_MAX) it wraps to 0. */
+static inline uint64_t emu_page_up(uint64_t addr)
+{
+    return emu_page_down(addr + EMU_PAGE_BYTES - 1);
+}
+
 /* What the NICs of a machine are to programs. The numbers are those of gni_nic_device_t. */
 enum emu_device {
     EMU_DEVICE_GEMINI = 0,
@@ -32,7 +47,6 @@ enum emu_device {
 #define EMU_MRT_ENTRIES     65536u
 #define EMU_MRT_BLOCK_BYTES (2ull << 20)
 #define EMU_GART_ENTRIES    524288u
-#define EMU_GART_PAGE_BYTES 4096ull
 
 /* Memory domain handles per node: 12 bits in a memory handle (spec ugni.md, Appendix B). Index 0 is never used. */
 #define EMU_MDH_COUNT         4096u

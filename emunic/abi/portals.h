@@ -320,7 +320,7 @@ struct emu_ptl_ni {
     alignas(64) struct emu_ptl_md mds[EMU_PTL_MDS];
     alignas(64) struct emu_ptl_iov iovs[EMU_PTL_IOVECS];                  /* [P] */
     alignas(64) struct emu_ptl_place places[EMU_PTL_PTS][EMU_PTL_PLACES]; /* [P] */
-    alignas(4096) uint8_t arena[EMU_PTL_ARENA_BYTES];
+    alignas(EMU_PAGE_BYTES) uint8_t arena[EMU_PTL_ARENA_BYTES];
 };
 static_assert(offsetof(struct emu_ptl_ni, lock) == 64, "ABI: lock line");
 static_assert(offsetof(struct emu_ptl_ni, n_dead) == 128, "ABI: what each message changes is in one line");

@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
+#include "emunic/abi/abi.h"
 #include "emunic/engine/word.h"
 
 #define RETRIES 8
@@ -204,7 +205,7 @@ static int whose_fault(const struct emu_memory *src, uint64_t addr, size_t len_b
  */
 static bool touch(const struct emu_memory *mem, const volatile uint8_t *window, size_t len_bytes)
 {
-    for (size_t at = 0; at < len_bytes; at += 4096)
+    for (size_t at = 0; at < len_bytes; at += EMU_PAGE_BYTES)
         (void)window[at];
     if (len_bytes > 0)
         (void)window[len_bytes - 1];

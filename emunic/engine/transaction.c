@@ -29,8 +29,6 @@
 
 #include "emunic/abi/ce.h"
 
-#define PAGE_MASK 4095ull
-
 static unsigned status_of(const struct emu_view *view, int result, bool is_local)
 {
     if (result == -EPERM)
@@ -44,8 +42,8 @@ static unsigned status_of(const struct emu_view *view, int result, bool is_local
 static bool translate(const struct emu_table_md *md, const struct emu_cmd *cmd, uint64_t addr, uint64_t len_bytes,
                       uint64_t *target_out)
 {
-    uint64_t first = md->base & ~PAGE_MASK;
-    uint64_t end = (md->base + md->length_bytes + PAGE_MASK) & ~PAGE_MASK;
+    uint64_t first = emu_page_down(md->base);
+    uint64_t end = emu_page_up(md->base + md->length_bytes);
     uint64_t target;
 
     if (cmd->handle_flags & EMU_HANDLE_OFFSET)
@@ -108,7 +106,7 @@ static unsigned check_handle(const struct emu_table_md *md, const struct emu_cmd
     if (cmd->generation != 0 && cmd->generation != md->generation)
         return EMU_STATUS_BAD_HANDLE;
     if ((cmd->handle_flags & (EMU_HANDLE_OFFSET | EMU_HANDLE_VIRTUAL)) == 0 &&
-        cmd->remote_base != (md->base & ~PAGE_MASK))
+        cmd->remote_base != emu_page_down(md->base))
         return EMU_STATUS_BAD_HANDLE;
     return EMU_STATUS_OK;
 }
@@ -170,7 +168,7 @@ uint32_t emu_transaction_find_md(const struct emu_table *table, uint32_t node_in
     for (uint32_t sharer = md % EMU_MDH_COUNT; sharer < EMU_MD_COUNT; sharer += EMU_MDH_COUNT) {
         /* Pairs with the release in emunic's registration. */
         if (atomic_load_explicit(&mds[sharer].state, memory_order_acquire) != 0 &&
-            (mds[sharer].base & ~PAGE_MASK) == name->remote_base)
+            emu_page_down(mds[sharer].base) == name->remote_base)
             return sharer;
     }
     return EMU_MD_COUNT;

@@ -24,12 +24,12 @@
 #include <pmi.h>
 #include <pmi_cray.h>
 
+#include "emunic/abi/abi.h"
 #include "libdmapp/src/attributes.h"
 #include "libdmapp/src/request.h"
 
 #define LIBRARY_VERSION 70101 /* of jobinfo: 7.1.1 */
 #define INSTANCE_BASE   0x44000000u
-#define PAGE_ROUND(n)   (((n) + 4095) & ~4095ull)
 #define AREA_ROUND(n)   (((n) + 63) & ~63ull)
 
 struct dmappi_job dmappi_job = { .lock = PTHREAD_MUTEX_INITIALIZER, .heap_fd = -1 };
@@ -172,7 +172,7 @@ static uint64_t areas_bytes(void)
 
     for (unsigned i = 0; i < dmappi_n_parts; i++)
         bytes += dmappi_parts[i]->area_bytes ? AREA_ROUND(dmappi_parts[i]->area_bytes()) : 0;
-    return PAGE_ROUND(bytes);
+    return emu_page_up(bytes);
 }
 
 /*

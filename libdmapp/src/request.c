@@ -25,6 +25,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "emunic/abi/abi.h"
 #include "emunic/abi/amo.h"
 
 #define POST_BYTES_MAX (1ull << 30)
@@ -69,7 +70,7 @@ int dmappi_requests_start(void)
 
     pool.n_requests = dmappi_job.attrs.max_outstanding_nb;
     pool.n_syncs = pool.n_requests;
-    request_bytes = (pool.n_requests * sizeof(struct dmappi_request) + 4095) & ~4095ull;
+    request_bytes = emu_page_up(pool.n_requests * sizeof(struct dmappi_request));
     pool.bytes = request_bytes + (uint64_t)SLOTS * SLOT_BYTES;
     pool.requests = mmap(NULL, pool.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pool.requests == MAP_FAILED) {

@@ -25,6 +25,8 @@
 #include <sys/mman.h>
 #include <sys/sysinfo.h>
 
+#include "emunic/abi/abi.h"
+
 #define DEFAULT_BYTES (2ull << 30)
 #define MIN_BYTES     (64ull << 10)
 #define BINS          32u
@@ -104,7 +106,7 @@ int dmappi_sheap_size(uint64_t *bytes_out)
         return -ENOMEM;
     if (*bytes_out < MIN_BYTES)
         *bytes_out = MIN_BYTES;
-    *bytes_out = (*bytes_out + 4095) & ~4095ull;
+    *bytes_out = emu_page_up(*bytes_out);
     return *bytes_out >> DMAPPI_UNIT_SHIFT < IN_USE ? 0 : -ENOMEM;
 }
 

@@ -23,9 +23,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "emunic/abi/abi.h"
 #include "libdmapp/src/segments.h"
 
-#define PAGE_MASK 4095ull
 #define MOVED_MAX (64ull << 20) /* EMUNIC_ADOPT_LIMIT's default */
 
 struct data_range {
@@ -47,7 +47,7 @@ static int look_at_executable(struct dl_phdr_info *info, size_t size, void *arg)
         uint64_t first = info->dlpi_addr + p->p_vaddr;
 
         if (p->p_type == PT_GNU_RELRO)
-            relro_end = (first + p->p_memsz) & ~PAGE_MASK;
+            relro_end = emu_page_down(first + p->p_memsz);
         if (p->p_type != PT_LOAD || (p->p_flags & PF_W) == 0 || p->p_memsz == 0)
             continue;
         if (!range->is_found || first < range->first)
@@ -109,8 +109,8 @@ static __attribute__((constructor)) void make_data_anonymous(void)
     uint64_t end;
 
     dl_iterate_phdr(look_at_executable, &range);
-    first = range.first & ~PAGE_MASK;
-    end = (range.file_end + PAGE_MASK) & ~PAGE_MASK;
+    first = emu_page_down(range.first);
+    end = emu_page_up(range.file_end);
     if (!range.is_found || end <= first || end - first > MOVED_MAX || !is_alone())
         return;
     sigfillset(&all);

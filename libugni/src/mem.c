@@ -29,7 +29,6 @@
 #include "emunic/engine/pages.h"
 #include "libugni/src/ugni.h"
 
-#define PAGE_MASK 4095ull
 #define ORDERING_FLAGS                                                                                                 \
     (GNI_MEM_STRICT_PI_ORDERING | GNI_MEM_PI_FLUSH | GNI_MEM_RELAXED_PI_ORDERING | GNI_MEM_USE_GART |                  \
      GNI_MEM_PHYS_CONT | GNI_MEM_MDD_CLONE)
@@ -104,7 +103,7 @@ static bool is_named(const struct gnii_md *md, const struct gnii_handle_fields *
     if (md->is_virtual)
         return md->vmdh == fields->mdh && (fields->generation == 0 || fields->generation == md->generation);
     if (fields->generation == 0)
-        return md->mdh % EMU_MDH_COUNT == fields->mdh % EMU_MDH_COUNT && (md->addr & ~PAGE_MASK) == fields->base_va;
+        return md->mdh % EMU_MDH_COUNT == fields->mdh % EMU_MDH_COUNT && emu_page_down(md->addr) == fields->base_va;
     return md->mdh == fields->mdh && md->generation == fields->generation;
 }
 
@@ -127,8 +126,8 @@ static struct gnii_md *md_of(const struct gnii_job *job, const struct gnii_handl
 
 static bool covers(const struct gnii_md *md, uint64_t addr, uint64_t length_bytes)
 {
-    uint64_t first = md->addr & ~PAGE_MASK;
-    uint64_t end = (md->addr + md->length_bytes + PAGE_MASK) & ~PAGE_MASK;
+    uint64_t first = emu_page_down(md->addr);
+    uint64_t end = emu_page_up(md->addr + md->length_bytes);
 
     return addr >= first && addr <= end && length_bytes <= end - addr;
 }
@@ -144,7 +143,7 @@ const struct gnii_md *gnii_md_find(struct gnii_nic *nic, const gni_mem_handle_t 
     pthread_mutex_lock(&nic->job->lock);
     md = md_of(nic->job, &fields);
     if (md && ((fields.generation != 0 && fields.generation != md->generation) ||
-               fields.base_va != (md->addr & ~PAGE_MASK) || !covers(md, addr, length_bytes)))
+               fields.base_va != emu_page_down(md->addr) || !covers(md, addr, length_bytes)))
         md = NULL;
     pthread_mutex_unlock(&nic->job->lock);
     return md;
@@ -161,14 +160,14 @@ bool gnii_local_find(struct gnii_nic *nic, const gni_mem_handle_t *handle, struc
     pthread_mutex_lock(&nic->job->lock);
     md = md_of(nic->job, &fields);
     is_found = md && !md->segments && (fields.generation == 0 || fields.generation == md->generation) &&
-               fields.base_va == (md->addr & ~PAGE_MASK);
+               fields.base_va == emu_page_down(md->addr);
     if (is_found)
         *local_out = (struct gnii_local){
             .changes = atomic_load_explicit(&nic->job->changes, memory_order_relaxed),
             .qword1 = handle->qword1,
             .qword2 = handle->qword2,
-            .first = md->addr & ~PAGE_MASK,
-            .end = (md->addr + md->length_bytes + PAGE_MASK) & ~PAGE_MASK,
+            .first = emu_page_down(md->addr),
+            .end = emu_page_up(md->addr + md->length_bytes),
             .is_read_only = md->is_read_only,
             .crc_is_good = gnii_handle_crc_is_good(handle),
         };
@@ -193,7 +192,7 @@ bool gnii_md_is_live(struct gnii_nic *nic, uint16_t mdh, uint16_t generation)
 /* 0, -EINVAL: pages are missing; -EPERM: pages forbid what is wanted. */
 static int check_pages(uint64_t addr, uint64_t length_bytes, bool needs_write)
 {
-    uint64_t at = addr & ~PAGE_MASK;
+    uint64_t at = emu_page_down(addr);
     uint64_t end = addr + length_bytes;
     FILE *maps = fopen("/proc/self/maps", "re");
     char line[512];
@@ -240,8 +239,8 @@ static bool is_written_privately(const struct gnii_md *md, uint64_t first, uint6
 /* Does a live registration that is written by system calls touch these pages? Then they must stay where they are. */
 static bool touches_private(uint64_t addr, uint64_t length_bytes)
 {
-    uint64_t first = addr & ~PAGE_MASK;
-    uint64_t end = (addr + length_bytes + PAGE_MASK) & ~PAGE_MASK;
+    uint64_t first = emu_page_down(addr);
+    uint64_t end = emu_page_up(addr + length_bytes);
     const struct gnii_md *md;
     struct gnii_job *job;
     bool touches = false;
@@ -294,11 +293,11 @@ static uint8_t handle_flags_of(const struct gnii_md *md, uint32_t flags)
 
 static int make_handle(const struct gnii_md *md, uint32_t flags, gni_mem_handle_t *handle_out)
 {
-    uint64_t first = md->addr & ~PAGE_MASK;
-    uint64_t n_pages = ((md->addr + md->length_bytes + PAGE_MASK) & ~PAGE_MASK) - first;
+    uint64_t first = emu_page_down(md->addr);
+    uint64_t n_pages = (emu_page_up(md->addr + md->length_bytes) - first) / EMU_PAGE_BYTES;
     struct gnii_handle_fields fields = {
         .base_va = first,
-        .n_pages = (uint32_t)(n_pages / 4096 < UINT32_MAX ? n_pages / 4096 : UINT32_MAX),
+        .n_pages = (uint32_t)(n_pages < UINT32_MAX ? n_pages : UINT32_MAX),
         .mdh = md->is_virtual ? md->vmdh : md->mdh,
         .generation = md->is_virtual ? 0 : md->generation,
         .page_shift = 12,
@@ -601,7 +600,7 @@ static struct gnii_md *describe_segments(const gni_mem_segment_t *segments, uint
             goto err_md;
         md->segments[i][0] = addr;
         md->segments[i][1] = length_bytes;
-        md->length_bytes += ((addr + length_bytes + PAGE_MASK) & ~PAGE_MASK) - (addr & ~PAGE_MASK);
+        md->length_bytes += emu_page_up(addr + length_bytes) - emu_page_down(addr);
     }
     return md;
 
@@ -681,7 +680,7 @@ static bool is_live_virtual(const struct gnii_handle_fields *fields)
 
         pthread_mutex_lock(&job->lock);
         md = md_of(job, fields);
-        is_live = is_live || (md && !md->is_reserved && fields->base_va == (md->addr & ~PAGE_MASK));
+        is_live = is_live || (md && !md->is_reserved && fields->base_va == emu_page_down(md->addr));
         pthread_mutex_unlock(&job->lock);
     }
     pthread_mutex_unlock(&jobs_lock);

@@ -122,7 +122,7 @@ static void leave(struct gnii_msgq *m)
 static int register_region(struct gnii_msgq *m, gni_mem_handle_t *handle_out)
 {
     struct gnii_handle_fields fields = { .base_va = (uint64_t)(uintptr_t)m->region,
-                                         .n_pages = (uint32_t)(m->geometry.region_bytes / 4096),
+                                         .n_pages = (uint32_t)(m->geometry.region_bytes / EMU_PAGE_BYTES),
                                          .page_shift = 12 };
     struct emu_port *port = &m->nic->port;
     int r;

@@ -343,7 +343,7 @@ static uint64_t units_of(uint64_t addr, uint64_t len_bytes, uint64_t unit_bytes)
 static struct emu_translation translation_of(const struct emu_msg_memory *memory, const struct emu_segment_list *list)
 {
     bool is_gart = (memory->flags & EMU_MD_GART) != 0;
-    uint64_t unit_bytes = is_gart ? EMU_GART_PAGE_BYTES : EMU_MRT_BLOCK_BYTES;
+    uint64_t unit_bytes = is_gart ? EMU_PAGE_BYTES : EMU_MRT_BLOCK_BYTES;
     struct emu_translation t = { 0 };
     uint64_t n = 0;
 

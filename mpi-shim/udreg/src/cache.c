@@ -26,12 +26,13 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "emunic/abi/abi.h"
+
 #pragma GCC visibility push(default)
 #include "mpi-shim/udreg/include/udreg_pub.h"
 #pragma GCC visibility pop
 #include "mpi-shim/udreg/src/watch.h"
 
-#define PAGE_MASK 4095ull
 #define KNOWN_MODES                                                                                                    \
     (UDREG_CC_MODE_USE_KERNEL_CACHE | UDREG_CC_MODE_USE_LAZY_DEREG | UDREG_CC_MODE_USE_EVICT_W_UNREG |                 \
      UDREG_CC_MODE_USE_LARGE_PAGES)
@@ -388,13 +389,13 @@ udreg_return_t UDREG_CacheDestroy(udreg_cache_handle_t handle)
 
 udreg_return_t UDREG_Register(udreg_cache_handle_t handle, void *addr, uint64_t length, udreg_entry_t **entry)
 {
-    uint64_t first = (uint64_t)(uintptr_t)addr & ~PAGE_MASK;
-    uint64_t end = ((uint64_t)(uintptr_t)addr + length + PAGE_MASK) & ~PAGE_MASK;
+    uint64_t first = emu_page_down((uint64_t)(uintptr_t)addr);
+    uint64_t end = emu_page_up((uint64_t)(uintptr_t)addr + length);
     udreg_return_t rc = UDREG_RC_SUCCESS;
     struct udreg_cache *c;
     struct entry *e;
 
-    if (!entry || length == 0 || length > UINT64_MAX - PAGE_MASK || end <= first)
+    if (!entry || length == 0 || length > emu_page_down(UINT64_MAX) || end <= first)
         return UDREG_RC_INVALID_PARAM;
     c = lock_cache(handle);
     if (!c)
