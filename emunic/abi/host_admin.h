@@ -32,6 +32,7 @@
 #ifndef EMUNIC_ABI_HOST_ADMIN_H
 #define EMUNIC_ABI_HOST_ADMIN_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -77,18 +78,22 @@ struct emu_host_admin {
     const uint8_t *words; /* of a parsed one: in the message */
 };
 
+static const struct emu_field emu_host_admin_fields[] = {
+    EMU_FIELD_RANGE(struct emu_host_admin, op, 1, EMU_HOST_ADMIN_OPS - 1),
+    EMU_FIELD(struct emu_host_admin, type),
+    EMU_FIELD_ZERO(4),
+    EMU_FIELD(struct emu_host_admin, token),
+    EMU_FIELD(struct emu_host_admin, first),
+    EMU_FIELD_RANGE(struct emu_host_admin, total, 0, EMU_HOST_ADMIN_WORDS_MAX),
+};
+
 /* Of words [m->first, m->first + m->n) of a list. Bytes of the message. */
 static inline uint32_t emu_host_admin_put(uint8_t message[EMU_HOST_ADMIN_BYTES_MAX], const struct emu_host_admin *m,
                                           const uint64_t *list)
 {
     uint8_t *at = emu_host_head_put(message, EMU_HOST_ADMIN, 0);
 
-    at = emu_wire_put16(at, m->op);
-    at = emu_wire_put16(at, m->type);
-    at = emu_wire_put32(at, 0);
-    at = emu_wire_put64(at, m->token);
-    at = emu_wire_put32(at, m->first);
-    at = emu_wire_put32(at, m->total);
+    at = emu_fields_put(at, EMU_FIELDS(emu_host_admin_fields), m);
     for (uint32_t i = 0; i < m->n; i++)
         at = emu_wire_put64(at, list[m->first + i]);
     return EMU_HOST_ADMIN_HEAD_BYTES + 8 * m->n;
@@ -98,20 +103,13 @@ static inline bool emu_host_admin_parse(const uint8_t *message, uint32_t length_
 {
     struct emu_host_admin m;
 
-    if (length_bytes < EMU_HOST_ADMIN_HEAD_BYTES || length_bytes > EMU_HOST_ADMIN_BYTES_MAX || length_bytes % 8 != 0)
+    if (length_bytes < EMU_HOST_ADMIN_HEAD_BYTES || length_bytes > EMU_HOST_ADMIN_BYTES_MAX || length_bytes % 8 != 0 ||
+        emu_host_domain_of(message) != 0 ||
+        !emu_fields_parse(message + EMU_HOST_HEAD_BYTES, EMU_FIELDS(emu_host_admin_fields), &m))
         return false;
-    m = (struct emu_host_admin){
-        .op = (uint16_t)(message[8] << 8 | message[9]),
-        .type = (uint16_t)(message[10] << 8 | message[11]),
-        .token = emu_wire_get64(message + 16),
-        .first = emu_wire_get32(message + 24),
-        .total = emu_wire_get32(message + 28),
-        .n = (length_bytes - EMU_HOST_ADMIN_HEAD_BYTES) / 8,
-        .words = message + EMU_HOST_ADMIN_HEAD_BYTES,
-    };
-    if (m.op == 0 || m.op >= EMU_HOST_ADMIN_OPS || emu_wire_get32(message + 4) != 0 ||
-        emu_wire_get32(message + 12) != 0 || m.total > EMU_HOST_ADMIN_WORDS_MAX || m.first > m.total ||
-        m.n > m.total - m.first || (m.n == 0) != (m.first == m.total))
+    m.n = (length_bytes - EMU_HOST_ADMIN_HEAD_BYTES) / 8;
+    m.words = message + EMU_HOST_ADMIN_HEAD_BYTES;
+    if (m.first > m.total || m.n > m.total - m.first || (m.n == 0) != (m.first == m.total))
         return false;
     *m_out = m;
     return true;
@@ -148,25 +146,44 @@ static inline uint64_t emu_words_take(struct emu_words *w, uint64_t max)
     return word;
 }
 
-/* Of a signed number of 32 bits. */
-static inline int32_t emu_words_take_int(struct emu_words *w)
+/* Writes the fields of `from`, a word each, in the order of the table. */
+static inline void emu_words_put(uint64_t *words, const struct emu_field *fields, unsigned n, const void *from)
 {
-    return (int32_t)(uint32_t)emu_words_take(w, UINT32_MAX);
+    for (unsigned i = 0; i < n; i++)
+        words[i] = emu_field_load(&fields[i], from);
+}
+
+/* Takes a word for each field. Of a word that is out of its field's bounds, and of all behind it, comes 0. */
+static inline void emu_words_parse(struct emu_words *w, const struct emu_field *fields, unsigned n, void *to)
+{
+    for (unsigned i = 0; i < n; i++) {
+        uint64_t most = UINT64_MAX >> (64 - 8 * fields[i].bytes);
+
+        emu_field_store(&fields[i], to, emu_words_take(w, fields[i].last < most ? fields[i].last : most));
+    }
 }
 
 #define EMU_HOST_RULE_WORDS 21u
 
-/* age_ns: since the rule was set. */
+static const struct emu_field emu_host_rule_fields[] = {
+    EMU_FIELD(struct emu_fault_rule, id),          EMU_FIELD(struct emu_fault_rule, classes),
+    EMU_FIELD(struct emu_fault_rule, action),      EMU_FIELD(struct emu_fault_rule, status),
+    EMU_FIELD(struct emu_fault_rule, category),    EMU_FIELD(struct emu_fault_rule, flags),
+    EMU_FIELD(struct emu_fault_rule, seed),        EMU_FIELD(struct emu_fault_rule, from_nid),
+    EMU_FIELD(struct emu_fault_rule, to_nid),      EMU_FIELD(struct emu_fault_rule, from_instance),
+    EMU_FIELD(struct emu_fault_rule, to_instance), EMU_FIELD(struct emu_fault_rule, rate_ppb),
+    EMU_FIELD(struct emu_fault_rule, live_min),    EMU_FIELD(struct emu_fault_rule, nth),
+    EMU_FIELD(struct emu_fault_rule, every),       EMU_FIELD(struct emu_fault_rule, after),
+    EMU_FIELD(struct emu_fault_rule, count),       EMU_FIELD(struct emu_fault_rule, start_ns),
+    EMU_FIELD(struct emu_fault_rule, end_ns),      EMU_FIELD(struct emu_fault_rule, delay_ns),
+};
+
+/* age_ns: since the rule was set, the last word. */
 static inline void emu_host_rule_put(uint64_t words[EMU_HOST_RULE_WORDS], const struct emu_fault_rule *r,
                                      uint64_t age_ns)
 {
-    const uint64_t all[EMU_HOST_RULE_WORDS] = {
-        r->id,       r->classes, r->action,        r->status,      r->category, r->flags,    r->seed,
-        r->from_nid, r->to_nid,  r->from_instance, r->to_instance, r->rate_ppb, r->live_min, r->nth,
-        r->every,    r->after,   r->count,         r->start_ns,    r->end_ns,   r->delay_ns, age_ns,
-    };
-
-    memcpy(words, all, sizeof(all));
+    emu_words_put(words, EMU_FIELDS(emu_host_rule_fields), r);
+    words[EMU_HOST_RULE_WORDS - 1] = age_ns;
 }
 
 /* Whether the rule makes sense is not checked here. */
@@ -174,116 +191,73 @@ static inline void emu_host_rule_take(struct emu_words *w, struct emu_fault_rule
 {
     struct emu_fault_rule r = { 0 };
 
-    r.id = (uint32_t)emu_words_take(w, UINT32_MAX);
-    r.classes = (uint32_t)emu_words_take(w, UINT32_MAX);
-    r.action = (uint8_t)emu_words_take(w, UINT8_MAX);
-    r.status = (uint8_t)emu_words_take(w, UINT8_MAX);
-    r.category = (uint8_t)emu_words_take(w, UINT8_MAX);
-    r.flags = (uint32_t)emu_words_take(w, UINT32_MAX);
-    r.seed = emu_words_take(w, UINT64_MAX);
-    r.from_nid = (uint32_t)emu_words_take(w, UINT32_MAX);
-    r.to_nid = (uint32_t)emu_words_take(w, UINT32_MAX);
-    r.from_instance = (uint32_t)emu_words_take(w, UINT32_MAX);
-    r.to_instance = (uint32_t)emu_words_take(w, UINT32_MAX);
-    r.rate_ppb = (uint32_t)emu_words_take(w, UINT32_MAX);
-    r.live_min = (uint32_t)emu_words_take(w, UINT32_MAX);
-    r.nth = emu_words_take(w, UINT64_MAX);
-    r.every = emu_words_take(w, UINT64_MAX);
-    r.after = emu_words_take(w, UINT64_MAX);
-    r.count = emu_words_take(w, UINT64_MAX);
-    r.start_ns = emu_words_take(w, UINT64_MAX);
-    r.end_ns = emu_words_take(w, UINT64_MAX);
-    r.delay_ns = emu_words_take(w, UINT64_MAX);
+    emu_words_parse(w, EMU_FIELDS(emu_host_rule_fields), &r);
     *age_ns_out = emu_words_take(w, INT64_MAX);
     *rule_out = r;
 }
 
 #define EMU_HOST_NETWORK_WORDS 5u
 
+static const struct emu_field emu_host_network_fields[] = {
+    EMU_FIELD(struct emu_msg_network, thing),
+    EMU_FIELD(struct emu_msg_network, index),
+    EMU_FIELD(struct emu_msg_network, lane_mask),
+    EMU_FIELD(struct emu_msg_network, flags),
+    EMU_FIELD_RANGE(struct emu_msg_network, after_ns, 0, INT64_MAX),
+};
+
 static inline void emu_host_network_put(uint64_t words[EMU_HOST_NETWORK_WORDS], const struct emu_msg_network *n)
 {
-    const uint64_t all[EMU_HOST_NETWORK_WORDS] = { n->thing, n->index, n->lane_mask, n->flags, n->after_ns };
-
-    memcpy(words, all, sizeof(all));
+    emu_words_put(words, EMU_FIELDS(emu_host_network_fields), n);
 }
 
 static inline void emu_host_network_take(struct emu_words *w, struct emu_msg_network *network_out)
 {
     *network_out = (struct emu_msg_network){ 0 };
-    network_out->thing = (uint32_t)emu_words_take(w, UINT32_MAX);
-    network_out->index = (uint32_t)emu_words_take(w, UINT32_MAX);
-    network_out->lane_mask = (uint32_t)emu_words_take(w, UINT32_MAX);
-    network_out->flags = (uint32_t)emu_words_take(w, UINT32_MAX);
-    network_out->after_ns = emu_words_take(w, INT64_MAX);
+    emu_words_parse(w, EMU_FIELDS(emu_host_network_fields), network_out);
 }
 
 #define EMU_HOST_JOB_WORDS 18u
 
+static const struct emu_field emu_host_job_fields[] = {
+    EMU_FIELD(struct emu_msg_job, job_id),      EMU_FIELD(struct emu_msg_job, ptag),
+    EMU_FIELD(struct emu_msg_job, cookie),      EMU_FIELD(struct emu_msg_job, flags),
+    EMU_FIELD(struct emu_msg_job, timeout_ms),  EMU_FIELD(struct emu_msg_job, mdd_limit),
+    EMU_FIELD(struct emu_msg_job, cq_limit),    EMU_FIELD(struct emu_msg_job, fma_limit),
+    EMU_FIELD(struct emu_msg_job, bte_limit),   EMU_FIELD(struct emu_msg_job, ce_limit),
+    EMU_FIELD(struct emu_msg_job, iommu_limit), EMU_FIELD(struct emu_msg_job, ntt_base),
+    EMU_FIELD(struct emu_msg_job, ntt_size),    EMU_FIELD(struct emu_msg_job, group_size),
+    EMU_FIELD(struct emu_msg_job, granularity), EMU_FIELD(struct emu_msg_job, nid_wanted),
+    EMU_FIELD(struct emu_msg_job, mrt_limit),   EMU_FIELD(struct emu_msg_job, gart_limit),
+};
+
 static inline void emu_host_job_put(uint64_t words[EMU_HOST_JOB_WORDS], const struct emu_msg_job *j)
 {
-    const uint64_t all[EMU_HOST_JOB_WORDS] = {
-        j->job_id,
-        j->ptag,
-        j->cookie,
-        j->flags,
-        j->timeout_ms,
-        (uint32_t)j->mdd_limit,
-        (uint32_t)j->cq_limit,
-        (uint32_t)j->fma_limit,
-        (uint32_t)j->bte_limit,
-        (uint32_t)j->ce_limit,
-        (uint32_t)j->iommu_limit,
-        (uint32_t)j->ntt_base,
-        (uint32_t)j->ntt_size,
-        j->group_size,
-        j->granularity,
-        j->nid_wanted,
-        (uint32_t)j->mrt_limit,
-        (uint32_t)j->gart_limit,
-    };
-
-    memcpy(words, all, sizeof(all));
+    emu_words_put(words, EMU_FIELDS(emu_host_job_fields), j);
 }
 
 static inline void emu_host_job_take(struct emu_words *w, struct emu_msg_job *job_out)
 {
-    struct emu_msg_job j = { 0 };
-
-    j.job_id = emu_words_take(w, UINT64_MAX);
-    j.ptag = (uint32_t)emu_words_take(w, UINT32_MAX);
-    j.cookie = (uint32_t)emu_words_take(w, UINT32_MAX);
-    j.flags = (uint32_t)emu_words_take(w, UINT32_MAX);
-    j.timeout_ms = (uint32_t)emu_words_take(w, UINT32_MAX);
-    j.mdd_limit = emu_words_take_int(w);
-    j.cq_limit = emu_words_take_int(w);
-    j.fma_limit = emu_words_take_int(w);
-    j.bte_limit = emu_words_take_int(w);
-    j.ce_limit = emu_words_take_int(w);
-    j.iommu_limit = emu_words_take_int(w);
-    j.ntt_base = emu_words_take_int(w);
-    j.ntt_size = emu_words_take_int(w);
-    j.group_size = (uint32_t)emu_words_take(w, UINT32_MAX);
-    j.granularity = (uint32_t)emu_words_take(w, UINT32_MAX);
-    j.nid_wanted = (uint32_t)emu_words_take(w, UINT32_MAX);
-    j.mrt_limit = emu_words_take_int(w);
-    j.gart_limit = emu_words_take_int(w);
-    *job_out = j;
+    *job_out = (struct emu_msg_job){ 0 };
+    emu_words_parse(w, EMU_FIELDS(emu_host_job_fields), job_out);
 }
 
 #define EMU_HOST_NTT_WORDS 3u
 
+static const struct emu_field emu_host_ntt_fields[] = {
+    EMU_FIELD(struct emu_ntt_entry, blck_addr),
+    EMU_FIELD(struct emu_ntt_entry, rplc_addr),
+    EMU_FIELD(struct emu_ntt_entry, rplc_size),
+};
+
 static inline void emu_host_ntt_put(uint64_t words[EMU_HOST_NTT_WORDS], const struct emu_ntt_entry *e)
 {
-    words[0] = e->blck_addr;
-    words[1] = e->rplc_addr;
-    words[2] = e->rplc_size;
+    emu_words_put(words, EMU_FIELDS(emu_host_ntt_fields), e);
 }
 
 static inline void emu_host_ntt_take(struct emu_words *w, struct emu_ntt_entry *entry_out)
 {
-    entry_out->blck_addr = (uint32_t)emu_words_take(w, UINT32_MAX);
-    entry_out->rplc_addr = (uint32_t)emu_words_take(w, UINT32_MAX);
-    entry_out->rplc_size = (uint32_t)emu_words_take(w, UINT32_MAX);
+    emu_words_parse(w, EMU_FIELDS(emu_host_ntt_fields), entry_out);
 }
 
 /* ---- EMU_HOST_ADMIN_ERROR: domain, events lost before it, record ---- */
@@ -296,28 +270,28 @@ struct emu_host_error {
     struct emu_error_record record; /* its ptag and serial are the receiver's to give */
 };
 
+static const struct emu_field emu_host_error_fields[] = {
+    EMU_FIELD(struct emu_host_error, domain),
+    EMU_FIELD(struct emu_host_error, n_lost),
+    EMU_FIELD_RANGE(struct emu_host_error, record.code, 0, EMU_ERROR_ROUTES),
+    EMU_FIELD(struct emu_host_error, record.category),
+    EMU_FIELD(struct emu_host_error, record.timestamp_ns),
+    EMU_FIELD(struct emu_host_error, record.info[0]),
+    EMU_FIELD(struct emu_host_error, record.info[1]),
+    EMU_FIELD(struct emu_host_error, record.info[2]),
+    EMU_FIELD(struct emu_host_error, record.info[3]),
+};
+
 static inline void emu_host_error_put(uint64_t words[EMU_HOST_ERROR_WORDS], const struct emu_host_error *e)
 {
-    words[0] = e->domain;
-    words[1] = e->n_lost;
-    words[2] = e->record.code;
-    words[3] = e->record.category;
-    words[4] = e->record.timestamp_ns;
-    for (unsigned i = 0; i < 4; i++)
-        words[5 + i] = e->record.info[i];
+    emu_words_put(words, EMU_FIELDS(emu_host_error_fields), e);
 }
 
 static inline bool emu_host_error_take(struct emu_words *w, struct emu_host_error *error_out)
 {
     struct emu_host_error e = { 0 };
 
-    e.domain = (uint32_t)emu_words_take(w, UINT32_MAX);
-    e.n_lost = (uint32_t)emu_words_take(w, UINT32_MAX);
-    e.record.code = (uint16_t)emu_words_take(w, EMU_ERROR_ROUTES);
-    e.record.category = (uint8_t)emu_words_take(w, UINT8_MAX);
-    e.record.timestamp_ns = emu_words_take(w, UINT64_MAX);
-    for (unsigned i = 0; i < 4; i++)
-        e.record.info[i] = emu_words_take(w, UINT64_MAX);
+    emu_words_parse(w, EMU_FIELDS(emu_host_error_fields), &e);
     /* Exactly one category. */
     if (w->is_bad || w->left != 0 || e.record.code == 0 || e.record.category == 0 ||
         (e.record.category & (e.record.category - 1)) != 0)
@@ -342,14 +316,19 @@ struct emu_host_target {
     uint8_t handle_flags; /* EMU_HOST_HANDLE_FLAGS */
 };
 
+/* The two words behind them: memory domain << 16 | generation, and the flags. */
+static const struct emu_field emu_host_target_fields[] = {
+    EMU_FIELD(struct emu_host_target, domain),
+    EMU_FIELD(struct emu_host_target, rule),
+    EMU_FIELD_RANGE(struct emu_host_target, from_nid, 0, EMU_NID_MAX),
+    EMU_FIELD_RANGE(struct emu_host_target, nid, 0, EMU_NID_MAX),
+    EMU_FIELD(struct emu_host_target, pid),
+    EMU_FIELD(struct emu_host_target, base),
+};
+
 static inline void emu_host_target_put(uint64_t words[EMU_HOST_TARGET_WORDS], const struct emu_host_target *t)
 {
-    words[0] = t->domain;
-    words[1] = t->rule;
-    words[2] = t->from_nid;
-    words[3] = t->nid;
-    words[4] = t->pid;
-    words[5] = t->base;
+    emu_words_put(words, EMU_FIELDS(emu_host_target_fields), t);
     words[6] = (uint64_t)t->mdh << 16 | t->generation;
     words[7] = t->handle_flags;
 }
@@ -359,12 +338,7 @@ static inline bool emu_host_target_take(struct emu_words *w, struct emu_host_tar
     struct emu_host_target t;
     uint64_t handle;
 
-    t.domain = (uint32_t)emu_words_take(w, UINT32_MAX);
-    t.rule = (uint32_t)emu_words_take(w, UINT32_MAX);
-    t.from_nid = (uint32_t)emu_words_take(w, EMU_NID_MAX);
-    t.nid = (uint32_t)emu_words_take(w, EMU_NID_MAX);
-    t.pid = (uint32_t)emu_words_take(w, UINT32_MAX);
-    t.base = emu_words_take(w, UINT64_MAX);
+    emu_words_parse(w, EMU_FIELDS(emu_host_target_fields), &t);
     handle = emu_words_take(w, UINT32_MAX);
     t.mdh = (uint16_t)(handle >> 16);
     t.generation = (uint16_t)handle;

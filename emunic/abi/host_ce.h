@@ -65,42 +65,52 @@ struct emu_host_ce {
     const uint8_t *list; /* of the parser: in the message */
 };
 
+static const struct emu_field emu_host_ce_message_fields[] = {
+    EMU_FIELD_RANGE(struct emu_host_ce, op, 1, EMU_HOST_CE_OPS - 1),
+    EMU_FIELD(struct emu_host_ce, flags),
+    EMU_FIELD_RANGE(struct emu_host_ce, status, 0, EMU_STATUS_MISMATCH),
+    EMU_FIELD(struct emu_host_ce, child),
+    EMU_FIELD(struct emu_host_ce, from_nid),
+    EMU_FIELD(struct emu_host_ce, to_nid),
+    EMU_FIELD(struct emu_host_ce, from_ce),
+    EMU_FIELD(struct emu_host_ce, to_ce),
+    EMU_FIELD(struct emu_host_ce, from_version),
+    EMU_FIELD(struct emu_host_ce, to_version),
+    EMU_FIELD(struct emu_host_ce, number),
+    EMU_FIELD(struct emu_host_ce, poster),
+    EMU_FIELD(struct emu_host_ce, value.red_id),
+    EMU_FIELD(struct emu_host_ce, value.operand1),
+    EMU_FIELD(struct emu_host_ce, value.operand2),
+    EMU_FIELD(struct emu_host_ce, value.op),
+    EMU_FIELD_BITS(struct emu_host_ce, value.flags, EMU_CE_FLAG_MASK),
+    EMU_FIELD_BITS(struct emu_host_ce, value.fpe, EMU_CE_FPE_MASK),
+    EMU_FIELD_RANGE(struct emu_host_ce, value.status, 0, EMU_STATUS_MISMATCH),
+    EMU_FIELD_RANGE(struct emu_host_ce, n, 0, EMU_HOST_CE_LIST_MAX),
+};
+
+/* A link of the list of a STATE; what kind of end it leads to is the last byte. */
+static const struct emu_field emu_host_ce_link_fields[] = {
+    EMU_FIELD(struct emu_ce_link, nid),
+    EMU_FIELD(struct emu_ce_link, ce_id),
+    EMU_FIELD(struct emu_ce_link, child_id),
+};
+
 /* Without the list. */
 static inline uint8_t *emu_host_ce_put(uint8_t message[EMU_HOST_CE_BYTES], uint32_t domain, const struct emu_host_ce *m)
 {
     uint8_t *at = emu_host_head_put(message, EMU_HOST_CE, domain);
 
-    *at++ = m->op;
-    *at++ = m->flags;
-    *at++ = m->status;
-    *at++ = m->child;
-    at = emu_wire_put32(at, m->from_nid);
-    at = emu_wire_put32(at, m->to_nid);
-    at = emu_wire_put16(at, m->from_ce);
-    at = emu_wire_put16(at, m->to_ce);
-    at = emu_wire_put64(at, m->from_version);
-    at = emu_wire_put64(at, m->to_version);
-    at = emu_wire_put64(at, m->number);
-    at = emu_wire_put64(at, m->poster);
-    at = emu_wire_put64(at, m->value.red_id);
-    at = emu_wire_put64(at, m->value.operand1);
-    at = emu_wire_put64(at, m->value.operand2);
-    *at++ = m->value.op;
-    *at++ = m->value.flags;
-    *at++ = m->value.fpe;
-    *at++ = m->value.status;
-    return emu_wire_put32(at, m->n);
+    return emu_fields_put(at, EMU_FIELDS(emu_host_ce_message_fields), m);
 }
 
 static inline uint8_t *emu_host_ce_put_link(uint8_t *at, const struct emu_ce_link *link, bool is_parent)
 {
-    at = emu_wire_put32(at, link->nid);
-    at = emu_wire_put16(at, link->ce_id);
-    *at++ = link->child_id;
+    at = emu_fields_put(at, EMU_FIELDS(emu_host_ce_link_fields), link);
     *at++ = is_parent;
     return at;
 }
 
+/* Of a LEFT. */
 static inline uint8_t *emu_host_ce_put_instance(uint8_t *at, uint32_t instance_id)
 {
     return emu_wire_put32(emu_wire_put32(at, instance_id), 0);
@@ -116,12 +126,11 @@ static inline uint8_t *emu_host_ce_put_leaf(uint8_t *at, uint32_t instance_id, u
 static inline struct emu_ce_link emu_host_ce_link(const struct emu_host_ce *m, uint32_t i, bool *is_parent_out)
 {
     const uint8_t *at = m->list + 8 * i;
+    struct emu_ce_link link = { .type = EMU_CE_LINK_ENGINE };
 
+    emu_fields_parse(at, EMU_FIELDS(emu_host_ce_link_fields), &link);
     *is_parent_out = at[7] != 0;
-    return (struct emu_ce_link){ .nid = emu_wire_get32(at),
-                                 .ce_id = (uint16_t)(at[4] << 8 | at[5]),
-                                 .child_id = at[6],
-                                 .type = EMU_CE_LINK_ENGINE };
+    return link;
 }
 
 /* Of a POST or LEFT. */
@@ -198,8 +207,6 @@ static inline bool emu_host_ce_list_is_sound(const struct emu_host_ce *m)
 
 static inline bool emu_host_ce_value_is_sound(const struct emu_ce_value *v, unsigned fields)
 {
-    if (v->status > EMU_STATUS_MISMATCH || (v->fpe & ~EMU_CE_FPE_MASK) || (v->flags & ~EMU_CE_FLAG_MASK))
-        return false;
     if (fields & EMU_CE_HAS_VALUE)
         return v->op != 0 && v->op < EMU_CE_OP_END;
     if (v->red_id || v->op || v->flags || v->status)
@@ -220,51 +227,36 @@ static inline bool emu_host_ce_names_are_sound(const struct emu_host_ce *m, unsi
     return !(fields & EMU_CE_HAS_TO) || m->to_version != 0;
 }
 
+/* Has the operation the flags, the status and the numbers that it must have, and no others? */
+static inline bool emu_host_ce_numbers_are_sound(const struct emu_host_ce *m, unsigned fields)
+{
+    unsigned flags = m->op == EMU_HOST_CE_STATE ? EMU_HOST_CE_CONFIGURED :
+                     m->op == EMU_HOST_CE_LEFT  ? EMU_HOST_CE_HAS_TWIN :
+                                                  0;
+
+    if ((m->flags & ~flags) || (m->status != 0 && !(fields & (EMU_CE_HAS_STATUS | EMU_CE_HAS_FAILURE))) ||
+        (m->status == 0 && (fields & EMU_CE_HAS_FAILURE)))
+        return false;
+    if ((m->number != 0 && !(fields & (EMU_CE_HAS_NUMBER | EMU_CE_MAY_HAVE_NUMBER))) ||
+        (m->number == 0 && (fields & EMU_CE_HAS_NUMBER)))
+        return false;
+    return (m->poster != 0) == ((fields & EMU_CE_HAS_POSTER) != 0) && (m->child == 0 || (fields & EMU_CE_HAS_CHILD));
+}
+
 /* Of a message whose head was taken. False: no correct sender writes that. `list` points into the message. */
 static inline bool emu_host_ce_parse(const uint8_t *message, uint32_t length_bytes, struct emu_host_ce *ce_out)
 {
-    struct emu_host_ce m = { 0 };
+    struct emu_host_ce m;
     unsigned fields;
-    unsigned flags;
 
-    if (length_bytes < EMU_HOST_CE_BYTES)
-        return false;
-    m.op = message[8];
-    m.flags = message[9];
-    m.status = message[10];
-    m.child = message[11];
-    m.from_nid = emu_wire_get32(message + 12);
-    m.to_nid = emu_wire_get32(message + 16);
-    m.from_ce = (uint16_t)(message[20] << 8 | message[21]);
-    m.to_ce = (uint16_t)(message[22] << 8 | message[23]);
-    m.from_version = emu_wire_get64(message + 24);
-    m.to_version = emu_wire_get64(message + 32);
-    m.number = emu_wire_get64(message + 40);
-    m.poster = emu_wire_get64(message + 48);
-    m.value = (struct emu_ce_value){ .red_id = emu_wire_get64(message + 56),
-                                     .operand1 = emu_wire_get64(message + 64),
-                                     .operand2 = emu_wire_get64(message + 72),
-                                     .op = message[80],
-                                     .flags = message[81],
-                                     .fpe = message[82],
-                                     .status = message[83] };
-    m.n = emu_wire_get32(message + 84);
-    m.list = message + EMU_HOST_CE_BYTES;
-    if (m.op == 0 || m.op >= EMU_HOST_CE_OPS || m.n > EMU_HOST_CE_LIST_MAX ||
+    if (length_bytes < EMU_HOST_CE_BYTES ||
+        !emu_fields_parse(message + EMU_HOST_HEAD_BYTES, EMU_FIELDS(emu_host_ce_message_fields), &m) ||
         length_bytes != EMU_HOST_CE_BYTES + 8 * m.n)
         return false;
+    m.list = message + EMU_HOST_CE_BYTES;
     fields = emu_host_ce_fields(m.op);
-    flags = m.op == EMU_HOST_CE_STATE ? EMU_HOST_CE_CONFIGURED : m.op == EMU_HOST_CE_LEFT ? EMU_HOST_CE_HAS_TWIN : 0;
-    if ((m.flags & ~flags) || m.status > EMU_STATUS_MISMATCH ||
-        (m.status != 0 && !(fields & (EMU_CE_HAS_STATUS | EMU_CE_HAS_FAILURE))) ||
-        (m.status == 0 && (fields & EMU_CE_HAS_FAILURE)))
-        return false;
-    if ((m.number != 0 && !(fields & (EMU_CE_HAS_NUMBER | EMU_CE_MAY_HAVE_NUMBER))) ||
-        (m.number == 0 && (fields & EMU_CE_HAS_NUMBER)) || (m.poster != 0) != ((fields & EMU_CE_HAS_POSTER) != 0) ||
-        (m.child != 0 && !(fields & EMU_CE_HAS_CHILD)))
-        return false;
-    if (!emu_host_ce_names_are_sound(&m, fields) || !emu_host_ce_value_is_sound(&m.value, fields) ||
-        !emu_host_ce_list_is_sound(&m))
+    if (!emu_host_ce_numbers_are_sound(&m, fields) || !emu_host_ce_names_are_sound(&m, fields) ||
+        !emu_host_ce_value_is_sound(&m.value, fields) || !emu_host_ce_list_is_sound(&m))
         return false;
     *ce_out = m;
     return true;

@@ -44,20 +44,24 @@ struct emu_host_datagram {
     const uint8_t *data; /* of a parsed one: in the message */
 };
 
+static const struct emu_field emu_host_datagram_fields[] = {
+    EMU_FIELD_RANGE(struct emu_host_datagram, word, 1, EMU_DATAGRAM_WORDS - 1),
+    EMU_FIELD_RANGE(struct emu_host_datagram, bytes, 0, EMU_DATAGRAM_MAX),
+    EMU_FIELD(struct emu_host_datagram, number),
+    EMU_FIELD(struct emu_host_datagram, claimer),
+    EMU_FIELD(struct emu_host_datagram, nid),
+    EMU_FIELD(struct emu_host_datagram, instance_id),
+    EMU_FIELD(struct emu_host_datagram, to_nid),
+    EMU_FIELD(struct emu_host_datagram, to_instance),
+};
+
 /* Bytes of the message. */
 static inline uint32_t emu_host_datagram_put(uint8_t message[EMU_HOST_DATAGRAM_MAX], uint32_t domain,
                                              const struct emu_host_datagram *d)
 {
     uint8_t *at = emu_host_head_put(message, EMU_HOST_DATAGRAM, domain);
 
-    at = emu_wire_put32(at, d->word);
-    at = emu_wire_put32(at, d->bytes);
-    at = emu_wire_put64(at, d->number);
-    at = emu_wire_put64(at, d->claimer);
-    at = emu_wire_put32(at, d->nid);
-    at = emu_wire_put32(at, d->instance_id);
-    at = emu_wire_put32(at, d->to_nid);
-    at = emu_wire_put32(at, d->to_instance);
+    at = emu_fields_put(at, EMU_FIELDS(emu_host_datagram_fields), d);
     if (d->bytes > 0)
         memcpy(at, d->data, d->bytes);
     return EMU_HOST_DATAGRAM_BYTES + d->bytes;
@@ -72,22 +76,11 @@ static inline bool emu_host_datagram_parse(const uint8_t *message, uint32_t leng
     bool has_number;
     bool has_claimer;
 
-    if (length_bytes < EMU_HOST_DATAGRAM_BYTES)
-        return false;
-    d = (struct emu_host_datagram){
-        .word = emu_wire_get32(message + 8),
-        .bytes = emu_wire_get32(message + 12),
-        .number = emu_wire_get64(message + 16),
-        .claimer = emu_wire_get64(message + 24),
-        .nid = emu_wire_get32(message + 32),
-        .instance_id = emu_wire_get32(message + 36),
-        .to_nid = emu_wire_get32(message + 40),
-        .to_instance = emu_wire_get32(message + 44),
-        .data = message + EMU_HOST_DATAGRAM_BYTES,
-    };
-    if (d.word == 0 || d.word >= EMU_DATAGRAM_WORDS || d.bytes > EMU_DATAGRAM_MAX ||
+    if (length_bytes < EMU_HOST_DATAGRAM_BYTES ||
+        !emu_fields_parse(message + EMU_HOST_HEAD_BYTES, EMU_FIELDS(emu_host_datagram_fields), &d) ||
         length_bytes != EMU_HOST_DATAGRAM_BYTES + d.bytes)
         return false;
+    d.data = message + EMU_HOST_DATAGRAM_BYTES;
     has_data = d.word == EMU_DATAGRAM_OFFER || d.word == EMU_DATAGRAM_CLAIM;
     has_number = d.word != EMU_DATAGRAM_BEGIN;
     has_claimer = has_number && d.word != EMU_DATAGRAM_OFFER && d.word != EMU_DATAGRAM_WITHDRAW;

@@ -23,6 +23,7 @@
 #include "emunic/abi/amo.h"
 #include "emunic/abi/command.h"
 #include "emunic/abi/event.h"
+#include "emunic/abi/fields.h"
 #include "emunic/abi/wire.h"
 
 #define EMU_HOST_VERSION     5u
@@ -50,12 +51,17 @@ struct emu_host_head {
     uint32_t domain;
 };
 
+static const struct emu_field emu_host_head_fields[] = {
+    EMU_FIELD_RANGE(struct emu_host_head, kind, 1, EMU_HOST_KINDS - 1),
+    EMU_FIELD_VALUE(2, EMU_HOST_VERSION),
+    EMU_FIELD(struct emu_host_head, domain),
+};
+
 static inline uint8_t *emu_host_head_put(uint8_t *message, enum emu_host_kind kind, uint32_t domain)
 {
-    uint8_t *at = emu_wire_put16(message, (uint16_t)kind);
+    struct emu_host_head head = { .kind = (uint16_t)kind, .domain = domain };
 
-    at = emu_wire_put16(at, EMU_HOST_VERSION);
-    return emu_wire_put32(at, domain);
+    return emu_fields_put(message, EMU_FIELDS(emu_host_head_fields), &head);
 }
 
 /* False: no message of this version. */
@@ -63,14 +69,16 @@ static inline bool emu_host_head_parse(const uint8_t *message, uint32_t length_b
 {
     struct emu_host_head head;
 
-    if (length_bytes < EMU_HOST_HEAD_BYTES || (message[2] << 8 | message[3]) != (int)EMU_HOST_VERSION)
-        return false;
-    head.kind = (uint16_t)(message[0] << 8 | message[1]);
-    head.domain = emu_wire_get32(message + 4);
-    if (head.kind == 0 || head.kind >= EMU_HOST_KINDS)
+    if (length_bytes < EMU_HOST_HEAD_BYTES || !emu_fields_parse(message, EMU_FIELDS(emu_host_head_fields), &head))
         return false;
     *head_out = head;
     return true;
+}
+
+/* Of a message of at least EMU_HOST_HEAD_BYTES. The functions below read what is behind the head. */
+static inline uint32_t emu_host_domain_of(const uint8_t *message)
+{
+    return emu_wire_get32(message + 4);
 }
 
 /* ---- EMU_HOST_HELLO: | head | n_hosts | n_nids | name, EMU_HOST_NAME_MAX + 1 bytes with zeroes behind | ---- */
@@ -83,24 +91,27 @@ struct emu_host_hello {
     char name[EMU_HOST_NAME_MAX + 1];
 };
 
+static const struct emu_field emu_host_hello_fields[] = {
+    EMU_FIELD(struct emu_host_hello, n_hosts),
+    EMU_FIELD(struct emu_host_hello, n_nids),
+    EMU_FIELD_TEXT(struct emu_host_hello, name),
+};
+
 static inline void emu_host_hello_put(uint8_t message[EMU_HOST_HELLO_BYTES], const struct emu_host_hello *hello)
 {
     uint8_t *at = emu_host_head_put(message, EMU_HOST_HELLO, 0);
 
-    at = emu_wire_put32(at, hello->n_hosts);
-    at = emu_wire_put32(at, hello->n_nids);
-    memcpy(at, hello->name, sizeof(hello->name));
+    emu_fields_put(at, EMU_FIELDS(emu_host_hello_fields), hello);
 }
 
 static inline bool emu_host_hello_parse(const uint8_t *message, uint32_t length_bytes, struct emu_host_hello *hello_out)
 {
-    const uint8_t *name = message + EMU_HOST_HEAD_BYTES + 8;
+    struct emu_host_hello hello;
 
-    if (length_bytes != EMU_HOST_HELLO_BYTES || name[EMU_HOST_NAME_MAX] != 0)
+    if (length_bytes != EMU_HOST_HELLO_BYTES ||
+        !emu_fields_parse(message + EMU_HOST_HEAD_BYTES, EMU_FIELDS(emu_host_hello_fields), &hello))
         return false;
-    hello_out->n_hosts = emu_wire_get32(message + EMU_HOST_HEAD_BYTES);
-    hello_out->n_nids = emu_wire_get32(message + EMU_HOST_HEAD_BYTES + 4);
-    memcpy(hello_out->name, name, sizeof(hello_out->name));
+    *hello_out = hello;
     return true;
 }
 
@@ -156,42 +167,83 @@ static inline bool emu_host_is_last_part(const struct emu_host_command *c)
     return c->offset + c->part_bytes == c->cmd.length_bytes;
 }
 
+static const struct emu_field emu_host_command_fields[] = {
+    EMU_FIELD(struct emu_host_command, id),
+    EMU_FIELD(struct emu_host_command, from_nid),
+    EMU_FIELD(struct emu_host_command, cmd.op),
+    EMU_FIELD_BITS_CUT(struct emu_host_command, cmd.flags, EMU_HOST_CMD_FLAGS),
+    EMU_FIELD_BITS_CUT(struct emu_host_command, cmd.handle_flags, EMU_HOST_HANDLE_FLAGS),
+    EMU_FIELD(struct emu_host_command, cmd.amo_op),
+    EMU_FIELD(struct emu_host_command, cmd.amo_flags),
+    EMU_FIELD_BITS(struct emu_host_command, is_bulk, EMU_HOST_BULK),
+    EMU_FIELD_BITS_CUT(struct emu_host_command, cmd.events, EMU_HOST_EVENTS),
+    EMU_FIELD(struct emu_host_command, cmd.remote_nid),
+    EMU_FIELD(struct emu_host_command, cmd.remote_addr),
+    EMU_FIELD(struct emu_host_command, cmd.length_bytes),
+    EMU_FIELD(struct emu_host_command, cmd.remote_base),
+    EMU_FIELD(struct emu_host_command, cmd.mdh),
+    EMU_FIELD(struct emu_host_command, cmd.generation),
+    EMU_FIELD(struct emu_host_command, part_bytes),
+    EMU_FIELD(struct emu_host_command, cmd.remote_event),
+};
+
+/* What follows them: of an atomic its operands, of any other the flag; then `offset`. */
+static const struct emu_field emu_host_flag_fields[] = {
+    EMU_FIELD(struct emu_host_command, cmd.flag_addr),
+    EMU_FIELD(struct emu_host_command, cmd.flag_value),
+    EMU_FIELD_SKIP(8),
+    EMU_FIELD_SKIP(8),
+    EMU_FIELD(struct emu_host_command, offset),
+};
+
+static const struct emu_field emu_host_operand_fields[] = {
+    EMU_FIELD_SKIP(8),
+    EMU_FIELD_SKIP(8),
+    EMU_FIELD(struct emu_host_command, cmd.operand1),
+    EMU_FIELD(struct emu_host_command, cmd.operand2),
+    EMU_FIELD(struct emu_host_command, offset),
+};
+#define EMU_HOST_FLAG_AT (EMU_HOST_COMMAND_BYTES - 40u)
+
+static const struct emu_field emu_host_place_fields[] = {
+    EMU_FIELD(struct emu_host_command, key),
+    EMU_FIELD(struct emu_host_command, base),
+};
+
 /* Without the data or, in bulk, the place (emu_host_place_put), which the caller puts behind it. */
 static inline uint8_t *emu_host_command_put(uint8_t message[EMU_HOST_COMMAND_BYTES], const struct emu_host_command *c)
 {
-    const struct emu_cmd *cmd = &c->cmd;
     uint8_t *at = emu_host_head_put(message, EMU_HOST_COMMAND, c->domain);
 
-    at = emu_wire_put64(at, c->id);
-    at = emu_wire_put32(at, c->from_nid);
-    *at++ = cmd->op;
-    *at++ = cmd->flags & EMU_HOST_CMD_FLAGS;
-    *at++ = cmd->handle_flags & EMU_HOST_HANDLE_FLAGS;
-    *at++ = cmd->amo_op;
-    *at++ = cmd->amo_flags;
-    *at++ = c->is_bulk ? EMU_HOST_BULK : 0;
-    at = emu_wire_put16(at, cmd->events & EMU_HOST_EVENTS);
-    at = emu_wire_put32(at, cmd->remote_nid);
-    at = emu_wire_put64(at, cmd->remote_addr);
-    at = emu_wire_put64(at, cmd->length_bytes);
-    at = emu_wire_put64(at, cmd->remote_base);
-    at = emu_wire_put16(at, cmd->mdh);
-    at = emu_wire_put16(at, cmd->generation);
-    at = emu_wire_put32(at, c->part_bytes);
-    at = emu_wire_put64(at, cmd->remote_event);
-    at = emu_wire_put64(at, cmd->op == EMU_OP_AMO ? 0 : cmd->flag_addr);
-    at = emu_wire_put64(at, cmd->op == EMU_OP_AMO ? 0 : cmd->flag_value);
-    at = emu_wire_put64(at, cmd->op == EMU_OP_AMO ? cmd->operand1 : 0);
-    at = emu_wire_put64(at, cmd->op == EMU_OP_AMO ? cmd->operand2 : 0);
-    return emu_wire_put64(at, c->offset);
+    at = emu_fields_put(at, EMU_FIELDS(emu_host_command_fields), c);
+    if (c->cmd.op == EMU_OP_AMO)
+        return emu_fields_put(at, EMU_FIELDS(emu_host_operand_fields), c);
+    return emu_fields_put(at, EMU_FIELDS(emu_host_flag_fields), c);
 }
 
 /* Behind a command in bulk. */
 static inline uint8_t *emu_host_place_put(uint8_t place[EMU_HOST_PLACE_BYTES], const struct emu_host_command *c)
 {
-    uint8_t *at = emu_wire_put64(place, c->key);
+    return emu_fields_put(place, EMU_FIELDS(emu_host_place_fields), c);
+}
 
-    return emu_wire_put64(at, c->base);
+/* Is it an operation for another host, and does the part lie in it? */
+static inline bool emu_host_part_is_sound(const struct emu_host_command *c)
+{
+    const struct emu_cmd *cmd = &c->cmd;
+    uint32_t most = cmd->op == EMU_OP_AMO ? EMU_HOST_AMO_BYTES : EMU_HOST_PART_BYTES;
+
+    if (cmd->op != EMU_OP_PUT && cmd->op != EMU_OP_GET && cmd->op != EMU_OP_AMO && cmd->op != EMU_OP_CQ_WRITE)
+        return false;
+    if (cmd->op == EMU_OP_CQ_WRITE && cmd->length_bytes != 0)
+        return false;
+    if (c->is_bulk) {
+        if ((cmd->op != EMU_OP_PUT && cmd->op != EMU_OP_GET) || c->part_bytes == 0)
+            return false;
+        most = EMU_HOST_BULK_BYTES;
+    }
+    return c->part_bytes <= most && c->offset <= cmd->length_bytes && c->part_bytes <= cmd->length_bytes - c->offset &&
+           (c->part_bytes != 0 || cmd->length_bytes == 0) && c->offset % 16 == 0;
 }
 
 /*
@@ -201,64 +253,25 @@ static inline uint8_t *emu_host_place_put(uint8_t place[EMU_HOST_PLACE_BYTES], c
 static inline bool emu_host_command_parse(const uint8_t *message, uint32_t length_bytes,
                                           struct emu_host_command *command_out)
 {
+    const uint8_t *behind = message + EMU_HOST_COMMAND_BYTES;
     struct emu_host_command c = { 0 };
-    struct emu_cmd *cmd = &c.cmd;
-    uint32_t most = EMU_HOST_PART_BYTES;
+    uint32_t bytes_behind;
 
-    if (length_bytes < EMU_HOST_COMMAND_BYTES)
+    if (length_bytes < EMU_HOST_COMMAND_BYTES ||
+        !emu_fields_parse(message + EMU_HOST_HEAD_BYTES, EMU_FIELDS(emu_host_command_fields), &c))
         return false;
-    c.domain = emu_wire_get32(message + 4);
-    c.id = emu_wire_get64(message + 8);
-    c.from_nid = emu_wire_get32(message + 16);
-    cmd->op = message[20];
-    cmd->flags = message[21];
-    cmd->handle_flags = message[22];
-    cmd->amo_op = message[23];
-    cmd->amo_flags = message[24];
-    cmd->events = (uint16_t)(message[26] << 8 | message[27]);
-    cmd->remote_nid = emu_wire_get32(message + 28);
-    cmd->remote_addr = emu_wire_get64(message + 32);
-    cmd->length_bytes = emu_wire_get64(message + 40);
-    cmd->remote_base = emu_wire_get64(message + 48);
-    cmd->mdh = (uint16_t)(message[56] << 8 | message[57]);
-    cmd->generation = (uint16_t)(message[58] << 8 | message[59]);
-    c.part_bytes = emu_wire_get32(message + 60);
-    cmd->remote_event = emu_wire_get64(message + 64);
-    c.offset = emu_wire_get64(message + 104);
-    if (cmd->op == EMU_OP_AMO) {
-        cmd->operand1 = emu_wire_get64(message + 88);
-        cmd->operand2 = emu_wire_get64(message + 96);
-        most = EMU_HOST_AMO_BYTES;
-    } else {
-        cmd->flag_addr = emu_wire_get64(message + 72);
-        cmd->flag_value = emu_wire_get64(message + 80);
-    }
-    c.is_bulk = message[25] == EMU_HOST_BULK;
-    if ((message[25] & ~EMU_HOST_BULK) || (cmd->flags & ~EMU_HOST_CMD_FLAGS) || (cmd->events & ~EMU_HOST_EVENTS) ||
-        (cmd->handle_flags & ~EMU_HOST_HANDLE_FLAGS))
+    c.domain = emu_host_domain_of(message);
+    if (c.cmd.op == EMU_OP_AMO)
+        emu_fields_parse(message + EMU_HOST_FLAG_AT, EMU_FIELDS(emu_host_operand_fields), &c);
+    else
+        emu_fields_parse(message + EMU_HOST_FLAG_AT, EMU_FIELDS(emu_host_flag_fields), &c);
+    bytes_behind = c.is_bulk ? EMU_HOST_PLACE_BYTES : c.cmd.op == EMU_OP_PUT ? c.part_bytes : 0;
+    if (!emu_host_part_is_sound(&c) || length_bytes - EMU_HOST_COMMAND_BYTES != bytes_behind)
         return false;
-    if (cmd->op != EMU_OP_PUT && cmd->op != EMU_OP_GET && cmd->op != EMU_OP_AMO && cmd->op != EMU_OP_CQ_WRITE)
-        return false;
-    if (cmd->op == EMU_OP_CQ_WRITE && cmd->length_bytes != 0)
-        return false;
-    if (c.is_bulk) {
-        if ((cmd->op != EMU_OP_PUT && cmd->op != EMU_OP_GET) || c.part_bytes == 0)
-            return false;
-        most = EMU_HOST_BULK_BYTES;
-    }
-    if (c.part_bytes > most || c.offset > cmd->length_bytes || c.part_bytes > cmd->length_bytes - c.offset ||
-        (c.part_bytes == 0 && cmd->length_bytes != 0) || c.offset % 16 != 0)
-        return false;
-    if (c.is_bulk) {
-        if (length_bytes != EMU_HOST_COMMAND_BYTES + EMU_HOST_PLACE_BYTES)
-            return false;
-        c.key = emu_wire_get64(message + EMU_HOST_COMMAND_BYTES);
-        c.base = emu_wire_get64(message + EMU_HOST_COMMAND_BYTES + 8);
-    } else {
-        if (length_bytes - EMU_HOST_COMMAND_BYTES != (cmd->op == EMU_OP_PUT ? c.part_bytes : 0))
-            return false;
-        c.data = message + EMU_HOST_COMMAND_BYTES;
-    }
+    if (c.is_bulk)
+        emu_fields_parse(behind, EMU_FIELDS(emu_host_place_fields), &c);
+    else
+        c.data = behind;
     *command_out = c;
     return true;
 }
@@ -277,33 +290,32 @@ struct emu_host_answer {
     const uint8_t *data;
 };
 
+static const struct emu_field emu_host_answer_fields[] = {
+    EMU_FIELD(struct emu_host_answer, id),
+    EMU_FIELD_RANGE(struct emu_host_answer, status, 0, EMU_STATUS_BAD_COMMAND),
+    EMU_FIELD_BITS(struct emu_host_answer, flags, EMU_HOST_EVENT_LOST),
+    EMU_FIELD_ZERO(2),
+    EMU_FIELD_RANGE(struct emu_host_answer, length_bytes, 0, EMU_HOST_PART_BYTES),
+};
+
 static inline uint8_t *emu_host_answer_put(uint8_t message[EMU_HOST_ANSWER_BYTES], const struct emu_host_answer *a)
 {
     uint8_t *at = emu_host_head_put(message, EMU_HOST_ANSWER, a->domain);
 
-    at = emu_wire_put64(at, a->id);
-    *at++ = a->status;
-    *at++ = a->flags;
-    at = emu_wire_put16(at, 0);
-    return emu_wire_put32(at, a->length_bytes);
+    return emu_fields_put(at, EMU_FIELDS(emu_host_answer_fields), a);
 }
 
 static inline bool emu_host_answer_parse(const uint8_t *message, uint32_t length_bytes,
                                          struct emu_host_answer *answer_out)
 {
-    struct emu_host_answer a = { 0 };
+    struct emu_host_answer a;
 
-    if (length_bytes < EMU_HOST_ANSWER_BYTES)
+    if (length_bytes < EMU_HOST_ANSWER_BYTES ||
+        !emu_fields_parse(message + EMU_HOST_HEAD_BYTES, EMU_FIELDS(emu_host_answer_fields), &a) ||
+        length_bytes - EMU_HOST_ANSWER_BYTES != a.length_bytes)
         return false;
-    a.domain = emu_wire_get32(message + 4);
-    a.id = emu_wire_get64(message + 8);
-    a.status = message[16];
-    a.flags = message[17];
-    a.length_bytes = emu_wire_get32(message + 20);
+    a.domain = emu_host_domain_of(message);
     a.data = message + EMU_HOST_ANSWER_BYTES;
-    if (a.status > EMU_STATUS_BAD_COMMAND || (a.flags & ~EMU_HOST_EVENT_LOST) || message[18] || message[19] ||
-        a.length_bytes > EMU_HOST_PART_BYTES || length_bytes - EMU_HOST_ANSWER_BYTES != a.length_bytes)
-        return false;
     *answer_out = a;
     return true;
 }
@@ -347,34 +359,38 @@ struct emu_host_domain {
     const uint8_t *ranks; /* of the parser: n x (nid, host) */
 };
 
+static const struct emu_field emu_host_domain_fields[] = {
+    EMU_FIELD_RANGE(struct emu_host_domain, op, 1, EMU_HOST_DOMAIN_OPS - 1),
+    EMU_FIELD(struct emu_host_domain, first),
+    EMU_FIELD_RANGE(struct emu_host_domain, n, 0, EMU_HOST_RANKS_MAX),
+    EMU_FIELD(struct emu_host_domain, n_ranks),
+    EMU_FIELD(struct emu_host_domain, ptag),
+    EMU_FIELD(struct emu_host_domain, cookie),
+    EMU_FIELD(struct emu_host_domain, owner_uid),
+    EMU_FIELD(struct emu_host_domain, member_limit),
+    EMU_FIELD(struct emu_host_domain, flags),
+    EMU_FIELD(struct emu_host_domain, value),
+};
+
 /* Without the ranks. */
 static inline uint8_t *emu_host_domain_put(uint8_t message[EMU_HOST_DOMAIN_BYTES], const struct emu_host_domain *d)
 {
-    const uint32_t words[] = { d->op,        d->first,        d->n,     d->n_ranks, d->ptag, d->cookie,
-                               d->owner_uid, d->member_limit, d->flags, d->value };
     uint8_t *at = emu_host_head_put(message, EMU_HOST_DOMAIN, d->domain);
 
-    for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        at = emu_wire_put32(at, words[i]);
-    return at;
+    return emu_fields_put(at, EMU_FIELDS(emu_host_domain_fields), d);
 }
 
 static inline bool emu_host_domain_parse(const uint8_t *message, uint32_t length_bytes,
                                          struct emu_host_domain *domain_out)
 {
-    struct emu_host_domain d = { 0 };
-    uint32_t *const words[] = { &d.op,        &d.first,        &d.n,     &d.n_ranks, &d.ptag, &d.cookie,
-                                &d.owner_uid, &d.member_limit, &d.flags, &d.value };
+    struct emu_host_domain d;
 
-    if (length_bytes < EMU_HOST_DOMAIN_BYTES)
-        return false;
-    d.domain = emu_wire_get32(message + 4);
-    for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        *words[i] = emu_wire_get32(message + EMU_HOST_HEAD_BYTES + 4 * i);
-    d.ranks = message + EMU_HOST_DOMAIN_BYTES;
-    if (d.op == 0 || d.op >= EMU_HOST_DOMAIN_OPS || d.n > EMU_HOST_RANKS_MAX ||
+    if (length_bytes < EMU_HOST_DOMAIN_BYTES ||
+        !emu_fields_parse(message + EMU_HOST_HEAD_BYTES, EMU_FIELDS(emu_host_domain_fields), &d) ||
         length_bytes != EMU_HOST_DOMAIN_BYTES + 8 * d.n)
         return false;
+    d.domain = emu_host_domain_of(message);
+    d.ranks = message + EMU_HOST_DOMAIN_BYTES;
     if (d.op != EMU_HOST_DOMAIN_CREATE ? d.n != 0 :
                                          d.n == 0 || d.n_ranks > EMU_HOST_JOB_RANKS_MAX || d.first > d.n_ranks ||
                                              d.n > d.n_ranks - d.first || d.domain == 0)
@@ -394,27 +410,27 @@ struct emu_host_msgq {
     uint16_t generation;
 };
 
+static const struct emu_field emu_host_msgq_fields[] = {
+    EMU_FIELD(struct emu_host_msgq, nid),
+    EMU_FIELD_RANGE(struct emu_host_msgq, mdh, 0, EMU_MD_COUNT - 1),
+    EMU_FIELD_RANGE(struct emu_host_msgq, generation, 1, EMU_MD_GENERATION_MAX),
+};
+
 static inline void emu_host_msgq_put(uint8_t message[EMU_HOST_MSGQ_BYTES], const struct emu_host_msgq *m)
 {
     uint8_t *at = emu_host_head_put(message, EMU_HOST_MSGQ, m->domain);
 
-    at = emu_wire_put32(at, m->nid);
-    at = emu_wire_put16(at, m->mdh);
-    emu_wire_put16(at, m->generation);
+    emu_fields_put(at, EMU_FIELDS(emu_host_msgq_fields), m);
 }
 
 static inline bool emu_host_msgq_parse(const uint8_t *message, uint32_t length_bytes, struct emu_host_msgq *msgq_out)
 {
     struct emu_host_msgq m;
 
-    if (length_bytes != EMU_HOST_MSGQ_BYTES)
+    if (length_bytes != EMU_HOST_MSGQ_BYTES ||
+        !emu_fields_parse(message + EMU_HOST_HEAD_BYTES, EMU_FIELDS(emu_host_msgq_fields), &m))
         return false;
-    m.domain = emu_wire_get32(message + 4);
-    m.nid = emu_wire_get32(message + 8);
-    m.mdh = (uint16_t)(message[12] << 8 | message[13]);
-    m.generation = (uint16_t)(message[14] << 8 | message[15]);
-    if (m.mdh >= EMU_MD_COUNT || m.generation == 0 || m.generation > EMU_MD_GENERATION_MAX)
-        return false;
+    m.domain = emu_host_domain_of(message);
     *msgq_out = m;
     return true;
 }

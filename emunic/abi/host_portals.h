@@ -47,29 +47,12 @@ static_assert(EMU_HOST_PTL_PART_BYTES >= EMU_PTL_GETPUT_MAX, "so do the operands
 
 #define EMU_HOST_PTL_FAIL_MAX EMU_STATUS_BAD_COMMAND /* of `fail` */
 
-static inline uint8_t *emu_host_portals_head_put(uint8_t *message, uint32_t domain, enum emu_host_portals_op op,
-                                                 uint8_t a, uint8_t b, uint32_t bytes)
-{
-    uint8_t *at = emu_host_head_put(message, EMU_HOST_PORTALS, domain);
-
-    *at++ = (uint8_t)op;
-    *at++ = a;
-    *at++ = b;
-    *at++ = 0;
-    return emu_wire_put32(at, bytes);
-}
-
 /* The op of a message; 0: it is none. */
 static inline unsigned emu_host_portals_op(const uint8_t *message, uint32_t length_bytes)
 {
     if (length_bytes < EMU_HOST_PTL_HEAD_BYTES || message[8] >= EMU_HOST_PTL_OPS || message[11] != 0)
         return 0;
     return message[8];
-}
-
-static inline uint32_t emu_host_portals_bytes(const uint8_t *message)
-{
-    return emu_wire_get32(message + 12);
 }
 
 /* ---- REQUEST: a: kind, b: flags ---- */
@@ -109,49 +92,50 @@ static inline uint32_t emu_host_portals_first_bytes(unsigned kind, uint64_t leng
     return length_bytes < EMU_HOST_PTL_PART_BYTES ? (uint32_t)length_bytes : EMU_HOST_PTL_PART_BYTES;
 }
 
+static const struct emu_field emu_host_portals_request_fields[] = {
+    EMU_FIELD_VALUE(1, EMU_HOST_PTL_REQUEST),
+    EMU_FIELD_RANGE(struct emu_host_portals_request, kind, 0, EMU_HOST_PTL_KINDS - 1),
+    EMU_FIELD_BITS(struct emu_host_portals_request, flags, EMU_HOST_PTL_FLAGS),
+    EMU_FIELD_ZERO(1),
+    EMU_FIELD(struct emu_host_portals_request, data_bytes),
+    EMU_FIELD(struct emu_host_portals_request, id),
+    EMU_FIELD(struct emu_host_portals_request, from_nid),
+    EMU_FIELD_RANGE(struct emu_host_portals_request, from_pid, 0, EMU_PTL_PID_LAST),
+    EMU_FIELD(struct emu_host_portals_request, from_uid),
+    EMU_FIELD(struct emu_host_portals_request, from_jid),
+    EMU_FIELD(struct emu_host_portals_request, to_nid),
+    EMU_FIELD_RANGE(struct emu_host_portals_request, to_pid, 0, EMU_PTL_PID_LAST),
+    EMU_FIELD(struct emu_host_portals_request, pt),
+    EMU_FIELD(struct emu_host_portals_request, ac),
+    EMU_FIELD(struct emu_host_portals_request, bits),
+    EMU_FIELD(struct emu_host_portals_request, offset),
+    EMU_FIELD(struct emu_host_portals_request, length_bytes),
+    EMU_FIELD(struct emu_host_portals_request, hdr_data),
+};
+
 /* Without the data. */
 static inline uint8_t *emu_host_portals_request_put(uint8_t message[EMU_HOST_PTL_REQUEST_BYTES],
                                                     const struct emu_host_portals_request *r)
 {
-    const uint32_t words[] = { r->from_nid, r->from_pid, r->from_uid, r->from_jid, r->to_nid, r->to_pid, r->pt, r->ac };
-    const uint64_t longs[] = { r->bits, r->offset, r->length_bytes, r->hdr_data };
-    uint8_t *at = emu_host_portals_head_put(message, r->domain, EMU_HOST_PTL_REQUEST, r->kind, r->flags, r->data_bytes);
+    uint8_t *at = emu_host_head_put(message, EMU_HOST_PORTALS, r->domain);
 
-    at = emu_wire_put64(at, r->id);
-    for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        at = emu_wire_put32(at, words[i]);
-    for (unsigned i = 0; i < sizeof(longs) / sizeof(longs[0]); i++)
-        at = emu_wire_put64(at, longs[i]);
-    return at;
+    return emu_fields_put(at, EMU_FIELDS(emu_host_portals_request_fields), r);
 }
 
 /* False: no emunic sends that. Portal and access index are the engine's to judge. */
 static inline bool emu_host_portals_request_parse(const uint8_t *message, uint32_t length_bytes,
                                                   struct emu_host_portals_request *request_out)
 {
-    struct emu_host_portals_request r = { 0 };
-    uint32_t *const words[] = {
-        &r.from_nid, &r.from_pid, &r.from_uid, &r.from_jid, &r.to_nid, &r.to_pid, &r.pt, &r.ac
-    };
-    uint64_t *const longs[] = { &r.bits, &r.offset, &r.length_bytes, &r.hdr_data };
+    struct emu_host_portals_request r;
 
-    if (emu_host_portals_op(message, length_bytes) != EMU_HOST_PTL_REQUEST || length_bytes < EMU_HOST_PTL_REQUEST_BYTES)
-        return false;
-    r.domain = emu_wire_get32(message + 4);
-    r.kind = message[9];
-    r.flags = message[10];
-    r.data_bytes = emu_host_portals_bytes(message);
-    r.id = emu_wire_get64(message + 16);
-    for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        *words[i] = emu_wire_get32(message + 24 + 4 * i);
-    for (unsigned i = 0; i < sizeof(longs) / sizeof(longs[0]); i++)
-        *longs[i] = emu_wire_get64(message + 56 + 8 * i);
-    r.data = message + EMU_HOST_PTL_REQUEST_BYTES;
-    if (r.kind >= EMU_HOST_PTL_KINDS || (r.flags & ~EMU_HOST_PTL_FLAGS) || r.from_pid > EMU_PTL_PID_LAST ||
-        r.to_pid > EMU_PTL_PID_LAST || (r.kind == EMU_HOST_PTL_GETPUT && r.length_bytes > EMU_PTL_GETPUT_MAX) ||
+    if (length_bytes < EMU_HOST_PTL_REQUEST_BYTES ||
+        !emu_fields_parse(message + EMU_HOST_HEAD_BYTES, EMU_FIELDS(emu_host_portals_request_fields), &r) ||
+        (r.kind == EMU_HOST_PTL_GETPUT && r.length_bytes > EMU_PTL_GETPUT_MAX) ||
         r.data_bytes != emu_host_portals_first_bytes(r.kind, r.length_bytes) ||
         length_bytes != EMU_HOST_PTL_REQUEST_BYTES + r.data_bytes)
         return false;
+    r.domain = emu_host_domain_of(message);
+    r.data = message + EMU_HOST_PTL_REQUEST_BYTES;
     *request_out = r;
     return true;
 }
@@ -176,41 +160,41 @@ struct emu_host_portals_answer {
     const uint8_t *data; /* of the parser */
 };
 
+static const struct emu_field emu_host_portals_answer_fields[] = {
+    EMU_FIELD_VALUE(1, EMU_HOST_PTL_ANSWER),
+    EMU_FIELD_BITS(struct emu_host_portals_answer, flags, EMU_HOST_PTL_RESULTS),
+    EMU_FIELD_RANGE(struct emu_host_portals_answer, fail, 0, EMU_HOST_PTL_FAIL_MAX),
+    EMU_FIELD_ZERO(1),
+    EMU_FIELD_RANGE(struct emu_host_portals_answer, data_bytes, 0, EMU_HOST_PTL_PART_BYTES),
+    EMU_FIELD(struct emu_host_portals_answer, id),
+    EMU_FIELD(struct emu_host_portals_answer, number),
+    EMU_FIELD(struct emu_host_portals_answer, uid),
+    EMU_FIELD(struct emu_host_portals_answer, jid),
+    EMU_FIELD(struct emu_host_portals_answer, mlength),
+};
+
 /* Without the data. */
 static inline uint8_t *emu_host_portals_answer_put(uint8_t message[EMU_HOST_PTL_ANSWER_BYTES],
                                                    const struct emu_host_portals_answer *a)
 {
-    uint8_t *at = emu_host_portals_head_put(message, a->domain, EMU_HOST_PTL_ANSWER, a->flags, a->fail, a->data_bytes);
+    uint8_t *at = emu_host_head_put(message, EMU_HOST_PORTALS, a->domain);
 
-    at = emu_wire_put64(at, a->id);
-    at = emu_wire_put64(at, a->number);
-    at = emu_wire_put32(at, a->uid);
-    at = emu_wire_put32(at, a->jid);
-    return emu_wire_put64(at, a->mlength);
+    return emu_fields_put(at, EMU_FIELDS(emu_host_portals_answer_fields), a);
 }
 
 static inline bool emu_host_portals_answer_parse(const uint8_t *message, uint32_t length_bytes,
                                                  struct emu_host_portals_answer *answer_out)
 {
-    struct emu_host_portals_answer a = { 0 };
+    struct emu_host_portals_answer a;
 
-    if (emu_host_portals_op(message, length_bytes) != EMU_HOST_PTL_ANSWER || length_bytes < EMU_HOST_PTL_ANSWER_BYTES)
-        return false;
-    a.domain = emu_wire_get32(message + 4);
-    a.flags = message[9];
-    a.fail = message[10];
-    a.data_bytes = emu_host_portals_bytes(message);
-    a.id = emu_wire_get64(message + 16);
-    a.number = emu_wire_get64(message + 24);
-    a.uid = emu_wire_get32(message + 32);
-    a.jid = emu_wire_get32(message + 36);
-    a.mlength = emu_wire_get64(message + 40);
-    a.data = message + EMU_HOST_PTL_ANSWER_BYTES;
-    if ((a.flags & ~EMU_HOST_PTL_RESULTS) || a.fail > EMU_HOST_PTL_FAIL_MAX || a.data_bytes > EMU_HOST_PTL_PART_BYTES ||
+    if (length_bytes < EMU_HOST_PTL_ANSWER_BYTES ||
+        !emu_fields_parse(message + EMU_HOST_HEAD_BYTES, EMU_FIELDS(emu_host_portals_answer_fields), &a) ||
         a.data_bytes > a.mlength || length_bytes != EMU_HOST_PTL_ANSWER_BYTES + a.data_bytes)
         return false;
     if (!(a.flags & EMU_HOST_PTL_TAKEN) && (a.flags != 0 || a.mlength != 0))
         return false;
+    a.domain = emu_host_domain_of(message);
+    a.data = message + EMU_HOST_PTL_ANSWER_BYTES;
     *answer_out = a;
     return true;
 }
@@ -230,51 +214,67 @@ struct emu_host_portals_part {
     const uint8_t *data; /* DATA, of the parser */
 };
 
+static const struct emu_field emu_host_portals_want_fields[] = {
+    EMU_FIELD_VALUE(1, EMU_HOST_PTL_WANT),
+    EMU_FIELD_BITS(struct emu_host_portals_part, is_at_target, EMU_HOST_PTL_AT_TARGET),
+    EMU_FIELD_ZERO(1),
+    EMU_FIELD_ZERO(1),
+    EMU_FIELD_RANGE(struct emu_host_portals_part, part_bytes, 1, EMU_HOST_PTL_PART_BYTES),
+    EMU_FIELD(struct emu_host_portals_part, to),
+    EMU_FIELD(struct emu_host_portals_part, from),
+    EMU_FIELD(struct emu_host_portals_part, offset),
+};
+
+static const struct emu_field emu_host_portals_data_fields[] = {
+    EMU_FIELD_VALUE(1, EMU_HOST_PTL_DATA),
+    EMU_FIELD_BITS(struct emu_host_portals_part, is_at_target, EMU_HOST_PTL_AT_TARGET),
+    EMU_FIELD_RANGE(struct emu_host_portals_part, fail, 0, EMU_HOST_PTL_FAIL_MAX),
+    EMU_FIELD_ZERO(1),
+    EMU_FIELD_RANGE(struct emu_host_portals_part, part_bytes, 1, EMU_HOST_PTL_PART_BYTES),
+    EMU_FIELD(struct emu_host_portals_part, to),
+    EMU_FIELD(struct emu_host_portals_part, offset),
+};
+
 static inline void emu_host_portals_want_put(uint8_t message[EMU_HOST_PTL_WANT_BYTES],
                                              const struct emu_host_portals_part *p)
 {
-    uint8_t *at = emu_host_portals_head_put(message, p->domain, EMU_HOST_PTL_WANT, p->is_at_target, 0, p->part_bytes);
+    uint8_t *at = emu_host_head_put(message, EMU_HOST_PORTALS, p->domain);
 
-    at = emu_wire_put64(at, p->to);
-    at = emu_wire_put64(at, p->from);
-    emu_wire_put64(at, p->offset);
+    emu_fields_put(at, EMU_FIELDS(emu_host_portals_want_fields), p);
 }
 
 /* Without the data. */
 static inline void emu_host_portals_data_put(uint8_t message[EMU_HOST_PTL_DATA_BYTES],
                                              const struct emu_host_portals_part *p)
 {
-    uint8_t *at =
-        emu_host_portals_head_put(message, p->domain, EMU_HOST_PTL_DATA, p->is_at_target, p->fail, p->part_bytes);
+    uint8_t *at = emu_host_head_put(message, EMU_HOST_PORTALS, p->domain);
 
-    at = emu_wire_put64(at, p->to);
-    emu_wire_put64(at, p->offset);
+    emu_fields_put(at, EMU_FIELDS(emu_host_portals_data_fields), p);
 }
 
 /* Of both. */
 static inline bool emu_host_portals_part_parse(const uint8_t *message, uint32_t length_bytes,
                                                struct emu_host_portals_part *part_out)
 {
-    unsigned op = emu_host_portals_op(message, length_bytes);
-    bool is_want = op == EMU_HOST_PTL_WANT;
+    const uint8_t *fields = message + EMU_HOST_HEAD_BYTES;
     struct emu_host_portals_part p = { 0 };
+    uint32_t bytes;
 
-    if ((!is_want && op != EMU_HOST_PTL_DATA) ||
-        length_bytes < (is_want ? EMU_HOST_PTL_WANT_BYTES : EMU_HOST_PTL_DATA_BYTES) ||
-        message[9] > EMU_HOST_PTL_AT_TARGET || message[10] > (is_want ? 0 : EMU_HOST_PTL_FAIL_MAX))
+    if (emu_host_portals_op(message, length_bytes) == EMU_HOST_PTL_WANT) {
+        if (length_bytes < EMU_HOST_PTL_WANT_BYTES ||
+            !emu_fields_parse(fields, EMU_FIELDS(emu_host_portals_want_fields), &p))
+            return false;
+        bytes = EMU_HOST_PTL_WANT_BYTES;
+    } else {
+        if (length_bytes < EMU_HOST_PTL_DATA_BYTES ||
+            !emu_fields_parse(fields, EMU_FIELDS(emu_host_portals_data_fields), &p))
+            return false;
+        bytes = EMU_HOST_PTL_DATA_BYTES + (p.fail ? 0 : p.part_bytes);
+    }
+    if (length_bytes != bytes)
         return false;
-    p.domain = emu_wire_get32(message + 4);
-    p.is_at_target = message[9] == EMU_HOST_PTL_AT_TARGET;
-    p.fail = message[10];
-    p.part_bytes = emu_host_portals_bytes(message);
-    p.to = emu_wire_get64(message + 16);
-    p.from = is_want ? emu_wire_get64(message + 24) : 0;
-    p.offset = emu_wire_get64(message + (is_want ? 32 : 24));
+    p.domain = emu_host_domain_of(message);
     p.data = message + EMU_HOST_PTL_DATA_BYTES;
-    if (p.part_bytes == 0 || p.part_bytes > EMU_HOST_PTL_PART_BYTES)
-        return false;
-    if (length_bytes != (is_want ? EMU_HOST_PTL_WANT_BYTES : EMU_HOST_PTL_DATA_BYTES + (p.fail ? 0 : p.part_bytes)))
-        return false;
     *part_out = p;
     return true;
 }
@@ -287,20 +287,33 @@ struct emu_host_portals_done {
     uint64_t to;
 };
 
+static const struct emu_field emu_host_portals_done_fields[] = {
+    EMU_FIELD_VALUE(1, EMU_HOST_PTL_DONE),
+    EMU_FIELD_ZERO(1),
+    EMU_FIELD_RANGE(struct emu_host_portals_done, fail, 0, EMU_HOST_PTL_FAIL_MAX),
+    EMU_FIELD_ZERO(1),
+    EMU_FIELD_ZERO(4),
+    EMU_FIELD(struct emu_host_portals_done, to),
+};
+
 static inline void emu_host_portals_done_put(uint8_t message[EMU_HOST_PTL_DONE_BYTES],
                                              const struct emu_host_portals_done *d)
 {
-    emu_wire_put64(emu_host_portals_head_put(message, d->domain, EMU_HOST_PTL_DONE, 0, d->fail, 0), d->to);
+    uint8_t *at = emu_host_head_put(message, EMU_HOST_PORTALS, d->domain);
+
+    emu_fields_put(at, EMU_FIELDS(emu_host_portals_done_fields), d);
 }
 
 static inline bool emu_host_portals_done_parse(const uint8_t *message, uint32_t length_bytes,
                                                struct emu_host_portals_done *done_out)
 {
-    if (emu_host_portals_op(message, length_bytes) != EMU_HOST_PTL_DONE || length_bytes != EMU_HOST_PTL_DONE_BYTES ||
-        message[9] != 0 || message[10] > EMU_HOST_PTL_FAIL_MAX || emu_host_portals_bytes(message) != 0)
+    struct emu_host_portals_done d;
+
+    if (length_bytes != EMU_HOST_PTL_DONE_BYTES ||
+        !emu_fields_parse(message + EMU_HOST_HEAD_BYTES, EMU_FIELDS(emu_host_portals_done_fields), &d))
         return false;
-    *done_out =
-        (struct emu_host_portals_done){ emu_wire_get32(message + 4), message[10], emu_wire_get64(message + 16) };
+    d.domain = emu_host_domain_of(message);
+    *done_out = d;
     return true;
 }
 

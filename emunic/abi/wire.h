@@ -20,12 +20,12 @@
 #ifndef EMUNIC_ABI_WIRE_H
 #define EMUNIC_ABI_WIRE_H
 
-#include <assert.h>
-#include <endian.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+#include "emunic/abi/fields.h"
 
 #define EMU_WIRE_MAGIC   0x454d5750u /* "EMWP" */
 #define EMU_WIRE_VERSION 2u
@@ -119,60 +119,25 @@ enum emu_wire_result {
     EMU_WIRE_BAD_RECORD,
 };
 
-static inline uint8_t *emu_wire_put16(uint8_t *at, uint16_t value)
-{
-    value = htobe16(value);
-    memcpy(at, &value, sizeof(value));
-    return at + sizeof(value);
-}
-
-static inline uint8_t *emu_wire_put32(uint8_t *at, uint32_t value)
-{
-    value = htobe32(value);
-    memcpy(at, &value, sizeof(value));
-    return at + sizeof(value);
-}
-
-static inline uint8_t *emu_wire_put64(uint8_t *at, uint64_t value)
-{
-    value = htobe64(value);
-    memcpy(at, &value, sizeof(value));
-    return at + sizeof(value);
-}
-
-static inline uint32_t emu_wire_get32(const uint8_t *at)
-{
-    uint32_t value;
-
-    memcpy(&value, at, sizeof(value));
-    return be32toh(value);
-}
-
-static inline uint64_t emu_wire_get64(const uint8_t *at)
-{
-    uint64_t value;
-
-    memcpy(&value, at, sizeof(value));
-    return be64toh(value);
-}
+static const struct emu_field emu_wire_header_fields[] = {
+    EMU_FIELD(struct emu_wire_header, magic),    EMU_FIELD(struct emu_wire_header, version),
+    EMU_FIELD(struct emu_wire_header, type),     EMU_FIELD(struct emu_wire_header, reserved),
+    EMU_FIELD(struct emu_wire_header, length),   EMU_FIELD(struct emu_wire_header, from),
+    EMU_FIELD(struct emu_wire_header, to),       EMU_FIELD(struct emu_wire_header, n_records),
+    EMU_FIELD(struct emu_wire_header, session),  EMU_FIELD(struct emu_wire_header, sequence),
+    EMU_FIELD(struct emu_wire_header, granted),  EMU_FIELD(struct emu_wire_header, position),
+    EMU_FIELD(struct emu_wire_header, received),
+};
 
 /* Magic and version are put in. */
 static inline void emu_wire_header_put(uint8_t *packet, const struct emu_wire_header *h)
 {
-    uint8_t *at = emu_wire_put32(packet, EMU_WIRE_MAGIC);
+    struct emu_wire_header header = *h;
 
-    at = emu_wire_put16(at, EMU_WIRE_VERSION);
-    *at++ = h->type;
-    *at++ = 0;
-    at = emu_wire_put32(at, h->length);
-    at = emu_wire_put32(at, h->from);
-    at = emu_wire_put32(at, h->to);
-    at = emu_wire_put32(at, h->n_records);
-    at = emu_wire_put64(at, h->session);
-    at = emu_wire_put64(at, h->sequence);
-    at = emu_wire_put64(at, h->granted);
-    at = emu_wire_put64(at, h->position);
-    emu_wire_put64(at, h->received);
+    header.magic = EMU_WIRE_MAGIC;
+    header.version = EMU_WIRE_VERSION;
+    header.reserved = 0;
+    emu_fields_put(packet, EMU_FIELDS(emu_wire_header_fields), &header);
 }
 
 /*
@@ -187,21 +152,7 @@ static inline enum emu_wire_result emu_wire_header_parse(const uint8_t *packet, 
 
     if (length < EMU_WIRE_HEADER_BYTES + EMU_WIRE_TAG_BYTES)
         return EMU_WIRE_SHORT;
-    h = (struct emu_wire_header){
-        .magic = emu_wire_get32(packet),
-        .version = (uint16_t)(packet[4] << 8 | packet[5]),
-        .type = packet[6],
-        .reserved = packet[7],
-        .length = emu_wire_get32(packet + 8),
-        .from = emu_wire_get32(packet + 12),
-        .to = emu_wire_get32(packet + 16),
-        .n_records = emu_wire_get32(packet + 20),
-        .session = emu_wire_get64(packet + 24),
-        .sequence = emu_wire_get64(packet + 32),
-        .granted = emu_wire_get64(packet + 40),
-        .position = emu_wire_get64(packet + 48),
-        .received = emu_wire_get64(packet + 56),
-    };
+    emu_fields_parse(packet, EMU_FIELDS(emu_wire_header_fields), &h);
     if (h.magic != EMU_WIRE_MAGIC)
         return EMU_WIRE_FOREIGN;
     *header_out = h;
@@ -228,38 +179,46 @@ static inline enum emu_wire_result emu_wire_header_parse(const uint8_t *packet, 
     return EMU_WIRE_OK;
 }
 
+static const struct emu_field emu_wire_hello_fields[] = {
+    EMU_FIELD(struct emu_wire_hello, incarnation),
+    EMU_FIELD_BITS(struct emu_wire_hello, features, EMU_WIRE_HAS_RMA),
+    EMU_FIELD_RANGE(struct emu_wire_hello, credits, 1, EMU_WIRE_CREDITS_MAX),
+    EMU_FIELD(struct emu_wire_hello, stream),
+    EMU_FIELD(struct emu_wire_hello, received),
+    EMU_FIELD_BYTES(struct emu_wire_hello, nonce),
+    EMU_FIELD_BYTES(struct emu_wire_hello, echo),
+    EMU_FIELD_BYTES(struct emu_wire_hello, proof),
+};
+
 static inline void emu_wire_hello_put(uint8_t *body, const struct emu_wire_hello *hello)
 {
-    uint8_t *at = emu_wire_put64(body, hello->incarnation);
-
-    at = emu_wire_put32(at, hello->features);
-    at = emu_wire_put32(at, hello->credits);
-    at = emu_wire_put64(at, hello->stream);
-    at = emu_wire_put64(at, hello->received);
-    memcpy(at, hello->nonce, EMU_WIRE_NONCE_BYTES);
-    memcpy(at + EMU_WIRE_NONCE_BYTES, hello->echo, EMU_WIRE_NONCE_BYTES);
-    memcpy(at + 2 * EMU_WIRE_NONCE_BYTES, hello->proof, EMU_WIRE_PROOF_BYTES);
+    emu_fields_put(body, EMU_FIELDS(emu_wire_hello_fields), hello);
 }
 
 /* Of a packet whose header was taken. Bounds only: a proof is checked by whoever has the key. */
 static inline enum emu_wire_result emu_wire_hello_parse(const uint8_t *body, struct emu_wire_hello *hello_out)
 {
-    struct emu_wire_hello hello = {
-        .incarnation = emu_wire_get64(body),
-        .features = emu_wire_get32(body + 8),
-        .credits = emu_wire_get32(body + 12),
-        .stream = emu_wire_get64(body + 16),
-        .received = emu_wire_get64(body + 24),
-    };
+    struct emu_wire_hello hello;
 
-    memcpy(hello.nonce, body + 32, EMU_WIRE_NONCE_BYTES);
-    memcpy(hello.echo, body + 32 + EMU_WIRE_NONCE_BYTES, EMU_WIRE_NONCE_BYTES);
-    memcpy(hello.proof, body + 32 + 2 * EMU_WIRE_NONCE_BYTES, EMU_WIRE_PROOF_BYTES);
-    if ((hello.features & ~EMU_WIRE_HAS_RMA) || hello.credits == 0 || hello.credits > EMU_WIRE_CREDITS_MAX)
+    if (!emu_fields_parse(body, EMU_FIELDS(emu_wire_hello_fields), &hello))
         return EMU_WIRE_BAD_FIELD;
     *hello_out = hello;
     return EMU_WIRE_OK;
 }
+
+static const struct emu_field emu_wire_piece_fields[] = {
+    EMU_FIELD(struct emu_wire_piece, id),
+    EMU_FIELD(struct emu_wire_piece, key),
+    EMU_FIELD(struct emu_wire_piece, offset),
+    EMU_FIELD(struct emu_wire_piece, length),
+};
+
+static const struct emu_field emu_wire_record_fields[] = {
+    EMU_FIELD_RANGE(struct emu_wire_record, kind, 1, EMU_WIRE_KINDS - 1),
+    EMU_FIELD_ZERO(1),
+    EMU_FIELD_ZERO(2),
+    EMU_FIELD_RANGE(struct emu_wire_record, length, 1, EMU_WIRE_MESSAGE_MAX),
+};
 
 /* Bytes that a record with a body of `length` takes. */
 static inline uint32_t emu_wire_record_space(uint32_t length)
@@ -270,9 +229,9 @@ static inline uint32_t emu_wire_record_space(uint32_t length)
 /* Writes a record's head and its padding; returns where its body goes. */
 static inline uint8_t *emu_wire_record_put(uint8_t *at, enum emu_wire_kind kind, uint32_t length)
 {
-    memset(at, 0, EMU_WIRE_RECORD_BYTES);
-    at[0] = (uint8_t)kind;
-    emu_wire_put32(at + 4, length);
+    struct emu_wire_record record = { .kind = (uint8_t)kind, .length = length };
+
+    emu_fields_put(at, EMU_FIELDS(emu_wire_record_fields), &record);
     if (length % 8)
         memset(at + EMU_WIRE_RECORD_BYTES + length, 0, 8 - length % 8);
     return at + EMU_WIRE_RECORD_BYTES;
@@ -280,10 +239,7 @@ static inline uint8_t *emu_wire_record_put(uint8_t *at, enum emu_wire_kind kind,
 
 static inline uint8_t *emu_wire_piece_put(uint8_t *at, const struct emu_wire_piece *piece)
 {
-    at = emu_wire_put64(at, piece->id);
-    at = emu_wire_put64(at, piece->key);
-    at = emu_wire_put64(at, piece->offset);
-    return emu_wire_put64(at, piece->length);
+    return emu_fields_put(at, EMU_FIELDS(emu_wire_piece_fields), piece);
 }
 
 /*
@@ -299,14 +255,10 @@ static inline enum emu_wire_result emu_wire_record_next(const uint8_t *body, uin
     uint32_t space;
     bool has_data;
 
-    if (left < EMU_WIRE_RECORD_BYTES)
+    if (left < EMU_WIRE_RECORD_BYTES || !emu_fields_parse(head, EMU_FIELDS(emu_wire_record_fields), &r) ||
+        emu_wire_record_space(r.length) > left)
         return EMU_WIRE_BAD_RECORD;
-    r.kind = head[0];
-    r.length = emu_wire_get32(head + 4);
     r.data = head + EMU_WIRE_RECORD_BYTES;
-    if (r.kind == 0 || r.kind >= EMU_WIRE_KINDS || head[1] || head[2] || head[3] || r.length == 0 ||
-        r.length > EMU_WIRE_MESSAGE_MAX || emu_wire_record_space(r.length) > left)
-        return EMU_WIRE_BAD_RECORD;
     space = emu_wire_record_space(r.length);
     if (r.kind == EMU_WIRE_MESSAGE) {
         *at_bytes += space;
@@ -315,12 +267,7 @@ static inline enum emu_wire_result emu_wire_record_next(const uint8_t *body, uin
     }
     if (r.length < EMU_WIRE_PIECE_BYTES)
         return EMU_WIRE_BAD_RECORD;
-    r.piece = (struct emu_wire_piece){
-        .id = emu_wire_get64(r.data),
-        .key = emu_wire_get64(r.data + 8),
-        .offset = emu_wire_get64(r.data + 16),
-        .length = emu_wire_get64(r.data + 24),
-    };
+    emu_fields_parse(r.data, EMU_FIELDS(emu_wire_piece_fields), &r.piece);
     r.data += EMU_WIRE_PIECE_BYTES;
     r.length -= EMU_WIRE_PIECE_BYTES;
     has_data = r.kind == EMU_WIRE_PUT || r.kind == EMU_WIRE_GOT;

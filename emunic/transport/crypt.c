@@ -9,6 +9,7 @@
  */
 #include "emunic/transport/crypt.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <sodium.h>
 

@@ -25,6 +25,7 @@
  * That nobody listens at a peer's address any more is what ofi_rxm does not tell: it tries again. So with tcp we ask by
  * a connection of our own, which is closed at once.
  */
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>

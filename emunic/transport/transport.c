@@ -8,6 +8,7 @@
  */
 #include "emunic/transport/transport.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
