@@ -33,6 +33,15 @@ struct emu_carrier_memory {
     uint64_t base;
 };
 
+/* Remote memory access: one stretch of local memory, one of a peer's. */
+struct emu_carrier_move {
+    void *local;
+    void *desc; /* of the local memory, from map() */
+    uint64_t length_bytes;
+    uint64_t remote; /* address as the peer's base and key have it */
+    uint64_t key;
+};
+
 struct emu_carrier_limits {
     const char *provider;
     const char *domain;
@@ -75,11 +84,10 @@ struct emu_carrier_ops {
     int (*receive)(struct emu_carrier *c, struct emu_carrier_op *op, void *packet, uint32_t room_bytes, void *desc);
     int (*send)(struct emu_carrier *c, uint64_t peer, struct emu_carrier_op *op, const void *packet,
                 uint32_t length_bytes, void *desc);
-    /* Ends when the data are in the target's memory. */
-    int (*write)(struct emu_carrier *c, uint64_t peer, struct emu_carrier_op *op, const void *data,
-                 uint64_t length_bytes, void *desc, uint64_t to, uint64_t key);
-    int (*read)(struct emu_carrier *c, uint64_t peer, struct emu_carrier_op *op, void *data, uint64_t length_bytes,
-                void *desc, uint64_t from, uint64_t key);
+    /* From `local` to the peer's memory. Ends when the data are there. */
+    int (*write)(struct emu_carrier *c, uint64_t peer, struct emu_carrier_op *op, const struct emu_carrier_move *move);
+    /* From the peer's memory to `local`. */
+    int (*read)(struct emu_carrier *c, uint64_t peer, struct emu_carrier_op *op, const struct emu_carrier_move *move);
     /* Number of events, at most max; 0: none now. */
     int (*poll)(struct emu_carrier *c, struct emu_carrier_event *events_out, int max);
     bool (*may_sleep)(struct emu_carrier *c);

@@ -524,11 +524,12 @@ static int ofi_send(struct emu_carrier *carrier, uint64_t peer, struct emu_carri
     return (int)fi_send(peer_of(peer)->path->ep, packet, length_bytes, desc, peer_of(peer)->addr, op);
 }
 
-static int ofi_write(struct emu_carrier *carrier, uint64_t peer, struct emu_carrier_op *op, const void *data,
-                     uint64_t length_bytes, void *desc, uint64_t to, uint64_t key)
+static int ofi_write(struct emu_carrier *carrier, uint64_t peer, struct emu_carrier_op *op,
+                     const struct emu_carrier_move *move)
 {
-    struct iovec local = { .iov_base = (void *)(uintptr_t)data, .iov_len = length_bytes };
-    struct fi_rma_iov remote = { .addr = to, .len = length_bytes, .key = key };
+    struct iovec local = { .iov_base = move->local, .iov_len = move->length_bytes };
+    struct fi_rma_iov remote = { .addr = move->remote, .len = move->length_bytes, .key = move->key };
+    void *desc = move->desc;
     struct fi_msg_rma msg = { .msg_iov = &local,
                               .desc = &desc,
                               .iov_count = 1,
@@ -541,11 +542,12 @@ static int ofi_write(struct emu_carrier *carrier, uint64_t peer, struct emu_carr
     return (int)fi_writemsg(peer_of(peer)->path->ep, &msg, FI_DELIVERY_COMPLETE | FI_COMPLETION);
 }
 
-static int ofi_read(struct emu_carrier *carrier, uint64_t peer, struct emu_carrier_op *op, void *data,
-                    uint64_t length_bytes, void *desc, uint64_t from, uint64_t key)
+static int ofi_read(struct emu_carrier *carrier, uint64_t peer, struct emu_carrier_op *op,
+                    const struct emu_carrier_move *move)
 {
     (void)carrier;
-    return (int)fi_read(peer_of(peer)->path->ep, data, length_bytes, desc, peer_of(peer)->addr, from, key, op);
+    return (int)fi_read(peer_of(peer)->path->ep, move->local, move->length_bytes, move->desc, peer_of(peer)->addr,
+                        move->remote, move->key, op);
 }
 
 /* FI_ETRUNC is no errno. */

@@ -228,14 +228,17 @@ static int start_rma(struct emu_peer *p, struct emu_slice *slice)
 {
     const struct emu_transfer *transfer = slice->transfer;
     struct emu_carrier *c = p->t->carrier;
-    void *desc = transfer->region->memory.desc;
+    struct emu_carrier_move move = { .local = slice->local,
+                                     .desc = transfer->region->memory.desc,
+                                     .length_bytes = slice->length_bytes,
+                                     .remote = slice->remote,
+                                     .key = transfer->key };
     int r;
 
     if (transfer->is_put)
-        r = c->ops->write(c, p->addr, &slice->op, slice->local, slice->length_bytes, desc, slice->remote,
-                          transfer->key);
+        r = c->ops->write(c, p->addr, &slice->op, &move);
     else
-        r = c->ops->read(c, p->addr, &slice->op, slice->local, slice->length_bytes, desc, slice->remote, transfer->key);
+        r = c->ops->read(c, p->addr, &slice->op, &move);
     if (r == -EAGAIN) {
         p->must_retry = true;
         emu_peer_list(p);

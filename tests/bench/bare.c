@@ -88,16 +88,18 @@ void bare_message_pingpong(struct bare *b, int rank, long n)
     }
 }
 
-static void move(struct bare *b, bool is_put, unsigned slot, uint64_t from, uint64_t to, uint64_t bytes)
+static void move_bytes(struct bare *b, bool is_put, unsigned slot, uint64_t from, uint64_t to, uint64_t bytes)
 {
-    uint8_t *local = (uint8_t *)(uintptr_t)b->memory + (is_put ? from : to);
-    uint64_t remote = b->theirs.base + (is_put ? to : from);
+    struct emu_carrier_move move = { .local = (uint8_t *)(uintptr_t)b->memory + (is_put ? from : to),
+                                     .desc = b->own.desc,
+                                     .length_bytes = bytes,
+                                     .remote = b->theirs.base + (is_put ? to : from),
+                                     .key = b->theirs.key };
     int r;
 
     for (;;) {
-        r = is_put ?
-                b->c->ops->write(b->c, b->peer, &b->move_op[slot], local, bytes, b->own.desc, remote, b->theirs.key) :
-                b->c->ops->read(b->c, b->peer, &b->move_op[slot], local, bytes, b->own.desc, remote, b->theirs.key);
+        r = is_put ? b->c->ops->write(b->c, b->peer, &b->move_op[slot], &move) :
+                     b->c->ops->read(b->c, b->peer, &b->move_op[slot], &move);
         if (r != -EAGAIN)
             break;
         bare_poll(b);
@@ -111,7 +113,7 @@ static void put_one(struct bare *b, uint64_t value)
     long moved = b->n_moved;
 
     *(volatile uint64_t *)(b->memory + 8) = value;
-    move(b, true, 0, 8, 0, 8);
+    move_bytes(b, true, 0, 8, 0, 8);
     while (b->n_moved == moved)
         bare_poll(b);
 }
@@ -136,7 +138,7 @@ void bare_stream(struct bare *b, bool is_put, uint64_t bytes, unsigned window, l
     long first = b->n_moved;
 
     for (long i = 0; i < n; i++) {
-        move(b, is_put, (unsigned)(i % window), 0, 0, bytes);
+        move_bytes(b, is_put, (unsigned)(i % window), 0, 0, bytes);
         while (i + 1 - (b->n_moved - first) >= (long)window)
             bare_poll(b);
     }
