@@ -298,12 +298,9 @@ void emu_transfer_slice_done(struct emu_slice *slice, int result);
 /* All of the peer's transfers end. Calls back. */
 void emu_transfer_end_all(struct emu_peer *p, int cause);
 
-int emu_transfer_put(struct emu_transport *t, uint32_t host, struct emu_transport_region *from, uint64_t from_offset,
-                     const struct emu_transport_remote *to, uint64_t to_offset, uint64_t length_bytes,
-                     const void *notice, uint32_t notice_bytes, uint64_t cookie);
-int emu_transfer_get(struct emu_transport *t, uint32_t host, struct emu_transport_region *to, uint64_t to_offset,
-                     const struct emu_transport_remote *from, uint64_t from_offset, uint64_t length_bytes,
-                     uint64_t cookie);
+int emu_transfer_put(struct emu_transport *t, uint32_t host, const struct emu_transport_move *move, const void *notice,
+                     uint32_t notice_bytes);
+int emu_transfer_get(struct emu_transport *t, uint32_t host, const struct emu_transport_move *move);
 int emu_region_create(struct emu_transport *t, void *addr, uint64_t length_bytes, uint32_t access,
                       struct emu_transport_region **region_out);
 int emu_region_destroy(struct emu_transport_region *region);

@@ -138,17 +138,19 @@ static int find_piece(struct emu_transport *t, const struct emu_wire_piece *piec
 
 /* ---- beginning ---- */
 
-static int begin(struct emu_transport *t, uint32_t host, struct emu_transfer wanted, uint64_t local_offset,
-                 const struct emu_transport_remote *remote, const void *notice)
+static int begin(struct emu_transport *t, uint32_t host, const struct emu_transport_move *move, const void *notice,
+                 uint32_t notice_bytes, bool is_put)
 {
     struct emu_peer *p = host < t->n_hosts ? t->peers[host] : NULL;
-    struct emu_transport_region *region = wanted.region;
+    const struct emu_transport_remote *remote = move->remote;
+    struct emu_transport_region *region = move->region;
     struct emu_transfer *transfer = t->free_transfers;
+    uint8_t *copy = NULL;
 
-    if (!region || region->t != t || wanted.length_bytes == 0 || wanted.notice_bytes > EMU_WIRE_MESSAGE_MAX)
+    if (!region || region->t != t || move->length_bytes == 0 || notice_bytes > EMU_WIRE_MESSAGE_MAX)
         return -EINVAL;
-    if (local_offset > region->length_bytes || wanted.length_bytes > region->length_bytes - local_offset ||
-        wanted.remote > remote->length_bytes || wanted.length_bytes > remote->length_bytes - wanted.remote)
+    if (move->offset > region->length_bytes || move->length_bytes > region->length_bytes - move->offset ||
+        move->remote_offset > remote->length_bytes || move->length_bytes > remote->length_bytes - move->remote_offset)
         return -ERANGE;
     if (!p || p->state != EMU_PEER_UP)
         return -ENOTCONN;
@@ -156,17 +158,23 @@ static int begin(struct emu_transport *t, uint32_t host, struct emu_transfer wan
         p->wants_room = true;
         return EMU_TRANSPORT_FULL;
     }
-    wanted.local = region->addr + local_offset;
-    wanted.remote_base = remote->base;
-    wanted.key = remote->key;
-    if (notice && wanted.notice_bytes > 0) {
-        wanted.notice = malloc(wanted.notice_bytes);
-        if (!wanted.notice)
+    if (notice && notice_bytes > 0) {
+        copy = malloc(notice_bytes);
+        if (!copy)
             return -ENOMEM;
-        memcpy(wanted.notice, notice, wanted.notice_bytes);
+        memcpy(copy, notice, notice_bytes);
     }
     t->free_transfers = transfer->next;
-    *transfer = wanted;
+    *transfer = (struct emu_transfer){ .region = region,
+                                       .local = region->addr + move->offset,
+                                       .remote = move->remote_offset,
+                                       .remote_base = remote->base,
+                                       .key = remote->key,
+                                       .length_bytes = move->length_bytes,
+                                       .cookie = move->cookie,
+                                       .notice = copy,
+                                       .notice_bytes = notice_bytes,
+                                       .is_put = is_put };
     region->n_users++;
     if (p->transfers) {
         transfer->next = p->transfers->next;
@@ -180,29 +188,15 @@ static int begin(struct emu_transport *t, uint32_t host, struct emu_transfer wan
     return 0;
 }
 
-int emu_transfer_put(struct emu_transport *t, uint32_t host, struct emu_transport_region *from, uint64_t from_offset,
-                     const struct emu_transport_remote *to, uint64_t to_offset, uint64_t length_bytes,
-                     const void *notice, uint32_t notice_bytes, uint64_t cookie)
+int emu_transfer_put(struct emu_transport *t, uint32_t host, const struct emu_transport_move *move, const void *notice,
+                     uint32_t notice_bytes)
 {
-    struct emu_transfer wanted = { .region = from,
-                                   .remote = to_offset,
-                                   .length_bytes = length_bytes,
-                                   .cookie = cookie,
-                                   .notice_bytes = notice ? notice_bytes : 0,
-                                   .is_put = true };
-
-    return begin(t, host, wanted, from_offset, to, notice);
+    return begin(t, host, move, notice, notice ? notice_bytes : 0, true);
 }
 
-int emu_transfer_get(struct emu_transport *t, uint32_t host, struct emu_transport_region *to, uint64_t to_offset,
-                     const struct emu_transport_remote *from, uint64_t from_offset, uint64_t length_bytes,
-                     uint64_t cookie)
+int emu_transfer_get(struct emu_transport *t, uint32_t host, const struct emu_transport_move *move)
 {
-    struct emu_transfer wanted = {
-        .region = to, .remote = from_offset, .length_bytes = length_bytes, .cookie = cookie
-    };
-
-    return begin(t, host, wanted, to_offset, from, NULL);
+    return begin(t, host, move, NULL, 0, false);
 }
 
 /* ---- slices ---- */

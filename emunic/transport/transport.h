@@ -143,6 +143,16 @@ struct emu_transport_remote {
     uint64_t length_bytes;
 };
 
+/* Bytes that are put from our region to a peer's, or got from there. */
+struct emu_transport_move {
+    struct emu_transport_region *region;
+    uint64_t offset; /* in it */
+    const struct emu_transport_remote *remote;
+    uint64_t remote_offset;
+    uint64_t length_bytes;
+    uint64_t cookie; /* for transfer_done() */
+};
+
 #define EMU_TRANSPORT_READ  1u /* peers may get from it */
 #define EMU_TRANSPORT_WRITE 2u /* peers may put to it */
 
@@ -216,15 +226,13 @@ struct emu_transport_ops {
     void (*region_remote)(const struct emu_transport_region *region, struct emu_transport_remote *remote_out);
 
     /*
-     * Region and notice: borrowed until transfer_done(), and copied. A notice has at most EMU_WIRE_MESSAGE_MAX bytes
-     * and arrives as a message at the target when the data are there; NULL: none. -ERANGE: outside of a region.
-     * length_bytes > 0.
+     * The region is borrowed until transfer_done(), the notice is copied, and the rest is read at once. A notice has at
+     * most EMU_WIRE_MESSAGE_MAX bytes and arrives as a message at the target when the data are there; NULL: none.
+     * -ERANGE: outside of a region. length_bytes > 0.
      */
-    int (*put)(struct emu_transport *t, uint32_t host, struct emu_transport_region *from, uint64_t from_offset,
-               const struct emu_transport_remote *to, uint64_t to_offset, uint64_t length_bytes, const void *notice,
-               uint32_t notice_bytes, uint64_t cookie);
-    int (*get)(struct emu_transport *t, uint32_t host, struct emu_transport_region *to, uint64_t to_offset,
-               const struct emu_transport_remote *from, uint64_t from_offset, uint64_t length_bytes, uint64_t cookie);
+    int (*put)(struct emu_transport *t, uint32_t host, const struct emu_transport_move *move, const void *notice,
+               uint32_t notice_bytes);
+    int (*get)(struct emu_transport *t, uint32_t host, const struct emu_transport_move *move);
 
     /* Does what there is to do, calls back. Number of completions seen, 0: nothing to do. */
     int (*progress)(struct emu_transport *t);

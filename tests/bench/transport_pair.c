@@ -179,7 +179,10 @@ static void stream_transport(struct side *s, long n)
     long first = s->n_done;
 
     for (long i = 0; i < n; i++) {
-        check(ops->put(s->t, 1, s->region, 0, &s->meeting->remote[1], PUT_BYTES * (i % WINDOW), PUT_BYTES, NULL, 0, 0),
+        check(ops->put(s->t, 1,
+                       &(struct emu_transport_move){ s->region, 0, &s->meeting->remote[1], PUT_BYTES * (i % WINDOW),
+                                                     PUT_BYTES, 0 },
+                       NULL, 0),
               "put");
         while (i + 1 - (s->n_done - first) >= WINDOW)
             ops->progress(s->t);

@@ -261,7 +261,9 @@ static void check_put_and_get(void)
 {
     uint64_t length = BIG_BYTES - 3000;
 
-    assert_int_equal(ops->put(hosts[0].t, 1, region[0], 1001, &remote, 2003, length, NULL, 0, 77), 0);
+    assert_int_equal(
+        ops->put(hosts[0].t, 1, &(struct emu_transport_move){ region[0], 1001, &remote, 2003, length, 77 }, NULL, 0),
+        0);
     wanted_done = 1;
     assert_true(drive(pair, 2, is_done, NULL));
     assert_int_equal(hosts[0].last_cookie, 77);
@@ -274,7 +276,7 @@ static void check_put_and_get(void)
     }
     for (uint64_t i = 0; i < BIG_BYTES; i++)
         hosts[1].memory[i] = byte_at(i, 5);
-    assert_int_equal(ops->get(hosts[0].t, 1, region[0], 3, &remote, 5, length, 78), 0);
+    assert_int_equal(ops->get(hosts[0].t, 1, &(struct emu_transport_move){ region[0], 3, &remote, 5, length, 78 }), 0);
     wanted_done = 2;
     assert_true(drive(pair, 2, is_done, NULL));
     assert_int_equal(hosts[0].last_result, 0);
@@ -347,7 +349,9 @@ static void check_notice_comes_after_data(void)
     hosts[1].look = data_are_there;
     for (wanted_done = 1; wanted_done <= 8; wanted_done++) {
         hosts[0].memory[BIG_BYTES - 1] = (uint8_t)wanted_done;
-        assert_int_equal(ops->put(hosts[0].t, 1, region[0], 0, &remote, 0, BIG_BYTES, notice, sizeof(notice), 0), 0);
+        assert_int_equal(ops->put(hosts[0].t, 1, &(struct emu_transport_move){ region[0], 0, &remote, 0, BIG_BYTES, 0 },
+                                  notice, sizeof(notice)),
+                         0);
         assert_true(drive(pair, 2, is_done, NULL));
         sent = wanted_done;
         assert_true(drive(pair, 2, all_arrived, NULL));
@@ -374,7 +378,9 @@ static void check_message_overtakes(void)
 {
     open_transfers((struct emu_transport_config){ .is_rma_off = hosts[0].config.is_rma_off });
     for (unsigned i = 0; i < 20; i++)
-        assert_int_equal(ops->put(hosts[0].t, 1, region[0], 0, &remote, 0, BIG_BYTES, NULL, 0, i), 0);
+        assert_int_equal(
+            ops->put(hosts[0].t, 1, &(struct emu_transport_move){ region[0], 0, &remote, 0, BIG_BYTES, i }, NULL, 0),
+            0);
     for (unsigned i = 0; i < 10; i++)
         ops->progress(hosts[0].t);
     sent = 0;
@@ -398,16 +404,23 @@ static void test_bad_transfers_end_with_an_error_each(void **state)
     (void)state;
     open_transfers((struct emu_transport_config){ .is_rma_off = true });
     bad = remote;
-    assert_int_equal(ops->put(hosts[0].t, 1, region[0], 0, &remote, 1, BIG_BYTES, NULL, 0, 1), -ERANGE);
-    assert_int_equal(ops->put(hosts[0].t, 1, region[0], 1, &remote, 0, BIG_BYTES, NULL, 0, 1), -ERANGE);
-    assert_int_equal(ops->get(hosts[0].t, 2, region[0], 0, &remote, 0, 8, 1), -ENOTCONN);
+    assert_int_equal(
+        ops->put(hosts[0].t, 1, &(struct emu_transport_move){ region[0], 0, &remote, 1, BIG_BYTES, 1 }, NULL, 0),
+        -ERANGE);
+    assert_int_equal(
+        ops->put(hosts[0].t, 1, &(struct emu_transport_move){ region[0], 1, &remote, 0, BIG_BYTES, 1 }, NULL, 0),
+        -ERANGE);
+    assert_int_equal(ops->get(hosts[0].t, 2, &(struct emu_transport_move){ region[0], 0, &remote, 0, 8, 1 }),
+                     -ENOTCONN);
     bad.length_bytes = 2 * BIG_BYTES; /* a liar: the target looks for itself */
-    assert_int_equal(ops->put(hosts[0].t, 1, region[0], 0, &bad, BIG_BYTES - 100, 1000, NULL, 0, 2), 0);
+    assert_int_equal(
+        ops->put(hosts[0].t, 1, &(struct emu_transport_move){ region[0], 0, &bad, BIG_BYTES - 100, 1000, 2 }, NULL, 0),
+        0);
     wanted_done = 1;
     assert_true(drive(pair, 2, is_done, NULL));
     assert_int_equal(hosts[0].last_result, -ERANGE);
     bad.key++;
-    assert_int_equal(ops->get(hosts[0].t, 1, region[0], 0, &bad, 0, BIG_BYTES, 3), 0);
+    assert_int_equal(ops->get(hosts[0].t, 1, &(struct emu_transport_move){ region[0], 0, &bad, 0, BIG_BYTES, 3 }), 0);
     wanted_done = 2;
     assert_true(drive(pair, 2, is_done, NULL));
     assert_int_equal(hosts[0].last_result, -ENXIO);
@@ -420,7 +433,8 @@ static void test_region_in_use_stays(void **state)
 {
     (void)state;
     open_transfers((struct emu_transport_config){ 0 });
-    assert_int_equal(ops->put(hosts[0].t, 1, region[0], 0, &remote, 0, BIG_BYTES, NULL, 0, 1), 0);
+    assert_int_equal(
+        ops->put(hosts[0].t, 1, &(struct emu_transport_move){ region[0], 0, &remote, 0, BIG_BYTES, 1 }, NULL, 0), 0);
     assert_int_equal(ops->region_destroy(region[0]), -EBUSY);
     wanted_done = 1;
     assert_true(drive(pair, 2, is_done, NULL));

@@ -198,9 +198,14 @@ static void check_loss(struct emu_transport_config config, void (*harm)(void), i
     open_all(2, config, config, NULL, NULL);
     for (unsigned i = 0; i < n; i++) {
         if (i % 2)
-            assert_int_equal(ops->get(me.t, 1, region, 0, &meeting->remote[1], 0, REGION_BYTES, i), 0);
+            assert_int_equal(
+                ops->get(me.t, 1, &(struct emu_transport_move){ region, 0, &meeting->remote[1], 0, REGION_BYTES, i }),
+                0);
         else
-            assert_int_equal(ops->put(me.t, 1, region, 0, &meeting->remote[1], 0, REGION_BYTES, "done", 4, i), 0);
+            assert_int_equal(
+                ops->put(me.t, 1, &(struct emu_transport_move){ region, 0, &meeting->remote[1], 0, REGION_BYTES, i },
+                         "done", 4),
+                0);
     }
     while (host_stats(&me, 1).put_bytes + host_stats(&me, 1).get_bytes < 4u << 20)
         ops->progress(me.t);
@@ -263,7 +268,9 @@ static void test_host_that_comes_back_joins_again(void **state)
     join_child(1);
     check_goes_on(1);
     check_goes_on(2);
-    assert_int_equal(ops->put(me.t, 1, region, 0, &meeting->remote[1], 0, REGION_BYTES, NULL, 0, 5), 0);
+    assert_int_equal(
+        ops->put(me.t, 1, &(struct emu_transport_move){ region, 0, &meeting->remote[1], 0, REGION_BYTES, 5 }, NULL, 0),
+        0);
     while (me.n_done == 0)
         ops->progress(me.t);
     assert_int_equal(me.last_result, 0);
@@ -344,7 +351,9 @@ static void test_link_that_comes_back_loses_nothing(void **state)
     (void)state;
     open_namespaces(5000000000ull);
     check_goes_on(1);
-    assert_int_equal(ops->put(me.t, 1, region, 0, &meeting->remote[1], 0, REGION_BYTES, NULL, 0, 1), 0);
+    assert_int_equal(
+        ops->put(me.t, 1, &(struct emu_transport_move){ region, 0, &meeting->remote[1], 0, REGION_BYTES, 1 }, NULL, 0),
+        0);
     while (host_stats(&me, 1).put_bytes == 0)
         ops->progress(me.t);
     assert_int_equal(run("ip link set emt0 down"), 0);
@@ -367,7 +376,8 @@ static void test_link_that_stays_cut_ends_what_is_under_way(void **state)
     open_namespaces(TIMEOUT_NS);
     check_goes_on(1);
     for (unsigned i = 0; i < 5; i++)
-        assert_int_equal(ops->get(me.t, 1, region, 0, &meeting->remote[1], 0, REGION_BYTES, i), 0);
+        assert_int_equal(
+            ops->get(me.t, 1, &(struct emu_transport_move){ region, 0, &meeting->remote[1], 0, REGION_BYTES, i }), 0);
     assert_int_equal(run("ip link set emt0 down"), 0);
     assert_true(drive(only_me, 1, one_is_down, NULL));
     assert_int_equal(me.cause[1], -ETIMEDOUT);

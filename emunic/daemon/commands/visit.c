@@ -279,7 +279,7 @@ static int take_piece(struct emu_server *server, struct visit *visit, const stru
     return r == -ESRCH ? EMU_STATUS_PEER_GONE : r == -EPERM ? EMU_STATUS_REMOTE_PERMISSION : EMU_STATUS_REMOTE_RANGE;
 }
 
-static int move(struct emu_server *server, struct visit *visit)
+static int move_bulk(struct emu_server *server, struct visit *visit)
 {
     const struct emu_host_command *command = &visit->command;
     const struct emu_transport_ops *ops;
@@ -287,11 +287,14 @@ static int move(struct emu_server *server, struct visit *visit)
     struct emu_transport_remote place = { .key = command->key,
                                           .base = command->base,
                                           .length_bytes = command->part_bytes };
-    uint64_t cookie = (uint64_t)(uintptr_t)visit;
+    struct emu_transport_move move = { .region = visit->piece->region,
+                                       .remote = &place,
+                                       .length_bytes = command->part_bytes,
+                                       .cookie = (uint64_t)(uintptr_t)visit };
 
     if (command->cmd.op == EMU_OP_PUT)
-        return ops->get(transport, visit->host, visit->piece->region, 0, &place, 0, command->part_bytes, cookie);
-    return ops->put(transport, visit->host, visit->piece->region, 0, &place, 0, command->part_bytes, NULL, 0, cookie);
+        return ops->get(transport, visit->host, &move);
+    return ops->put(transport, visit->host, &move, NULL, 0);
 }
 
 /* A visit that waits begins to move, or ends, or goes on waiting. */
@@ -317,7 +320,7 @@ static void try_to_begin(struct emu_server *server, struct visit *visit)
         end_visit(server, &visits->waiting, visit, (unsigned)r, false);
         return;
     }
-    r = move(server, visit);
+    r = move_bulk(server, visit);
     if (r == 0) {
         visit->mdh = t.mdh;
         TAILQ_REMOVE(&visits->waiting, visit, link);
