@@ -212,13 +212,17 @@ static bool touch(const struct emu_memory *mem, const volatile uint8_t *window, 
     return !emu_memory_is_broken(mem);
 }
 
-int emu_memory_copy(const struct emu_memory *dst, uint64_t dst_addr, const struct emu_memory *src, uint64_t src_addr,
-                    size_t len_bytes, const struct emu_flag *flag, void *bounce, size_t bounce_bytes, int *fault_out)
+int emu_memory_copy(struct emu_memory_at dst_at, struct emu_memory_at src_at, size_t len_bytes,
+                    const struct emu_flag *flag, struct emu_bounce bounce, int *fault_out)
 {
+    const struct emu_memory *dst = dst_at.memory;
+    const struct emu_memory *src = src_at.memory;
+    uint64_t dst_addr = dst_at.addr;
+    uint64_t src_addr = src_at.addr;
     void *window;
     int r;
 
-    assert(bounce_bytes > 0);
+    assert(bounce.len_bytes > 0);
     window = window_of(src, src_addr, len_bytes);
     if (window) {
         r = dst->ops->write(dst, dst_addr, window, len_bytes, flag);
@@ -240,15 +244,15 @@ int emu_memory_copy(const struct emu_memory *dst, uint64_t dst_addr, const struc
         return dst->ops->write(dst, dst_addr, NULL, 0, flag);
     }
     for (;;) {
-        size_t part = len_bytes < bounce_bytes ? len_bytes : bounce_bytes;
+        size_t part = len_bytes < bounce.len_bytes ? len_bytes : bounce.len_bytes;
         int is_last = part == len_bytes;
 
         *fault_out = 0;
-        r = src->ops->read(src, src_addr, bounce, part);
+        r = src->ops->read(src, src_addr, bounce.bytes, part);
         if (r < 0)
             return r;
         *fault_out = 1;
-        r = dst->ops->write(dst, dst_addr, bounce, part, is_last ? flag : NULL);
+        r = dst->ops->write(dst, dst_addr, bounce.bytes, part, is_last ? flag : NULL);
         if (r < 0 || is_last)
             return r;
         len_bytes -= part;

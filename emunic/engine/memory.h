@@ -74,11 +74,23 @@ static inline int emu_memory_is_broken(const struct emu_memory *mem)
 /* The caller's own memory. */
 struct emu_memory emu_memory_self(void);
 
+/* An address in a memory. */
+struct emu_memory_at {
+    const struct emu_memory *memory; /* borrowed */
+    uint64_t addr;
+};
+
+/* Room for what is copied between two memories of which neither has a window. */
+struct emu_bounce {
+    void *bytes; /* borrowed */
+    size_t len_bytes;
+};
+
 /*
  * Copies between two memories: straight through where one side has a window, else by way of `bounce`.
  * fault_out tells the side that failed: 0 source, 1 destination.
  */
-int emu_memory_copy(const struct emu_memory *dst, uint64_t dst_addr, const struct emu_memory *src, uint64_t src_addr,
-                    size_t len_bytes, const struct emu_flag *flag, void *bounce, size_t bounce_bytes, int *fault_out);
+int emu_memory_copy(struct emu_memory_at dst_at, struct emu_memory_at src_at, size_t len_bytes,
+                    const struct emu_flag *flag, struct emu_bounce bounce, int *fault_out);
 
 #endif

@@ -79,7 +79,8 @@ int emu_ptl_move(const struct emu_memory *dst, const struct emu_ptl_span *dst_sp
             part = to.here.length_bytes;
         if (part > from.here.length_bytes)
             part = from.here.length_bytes;
-        r = emu_memory_copy(dst, to.here.addr, src, from.here.addr, part, NULL, bounce, bounce_bytes, fault_out);
+        r = emu_memory_copy((struct emu_memory_at){ dst, to.here.addr }, (struct emu_memory_at){ src, from.here.addr },
+                            part, NULL, (struct emu_bounce){ bounce, bounce_bytes }, fault_out);
         len_bytes -= part;
         if (r < 0 || len_bytes == 0)
             return r;

@@ -225,6 +225,17 @@ bool emu_transaction_begin_elsewhere(const struct emu_view *view, const struct e
     return t->status == EMU_STATUS_OK;
 }
 
+/* Where the target's memory goes on. */
+static struct emu_memory_at target_of(const struct emu_transaction *t)
+{
+    return (struct emu_memory_at){ &t->remote, t->target_addr + t->done_bytes };
+}
+
+static struct emu_bounce bounce_of(const struct emu_view *view)
+{
+    return (struct emu_bounce){ view->bounce, view->bounce_bytes };
+}
+
 static void step_put(const struct emu_view *view, struct emu_transaction *t, uint64_t len_bytes, bool is_last)
 {
     const struct emu_cmd *cmd = &t->cmd;
@@ -243,8 +254,8 @@ static void step_put(const struct emu_view *view, struct emu_transaction *t, uin
         if (len_bytes == 0)
             r = t->remote.ops->write(&t->remote, t->target_addr, NULL, 0, after);
         else
-            r = emu_memory_copy(&t->remote, t->target_addr + t->done_bytes, from, cmd->local_addr + t->done_bytes,
-                                len_bytes, after, view->bounce, view->bounce_bytes, &fault);
+            r = emu_memory_copy(target_of(t), (struct emu_memory_at){ from, cmd->local_addr + t->done_bytes },
+                                len_bytes, after, bounce_of(view), &fault);
     }
     if (r < 0)
         t->status = status_of(view, r, fault == 0);
@@ -258,8 +269,8 @@ static void step_get(const struct emu_view *view, struct emu_transaction *t, uin
     int fault = 0;
     int r;
 
-    r = emu_memory_copy(local, cmd->local_addr + t->done_bytes, &t->remote, t->target_addr + t->done_bytes, len_bytes,
-                        NULL, view->bounce, view->bounce_bytes, &fault);
+    r = emu_memory_copy((struct emu_memory_at){ local, cmd->local_addr + t->done_bytes }, target_of(t), len_bytes, NULL,
+                        bounce_of(view), &fault);
     if (r == 0 && is_last && (cmd->flags & EMU_CMD_GET_FLAG)) {
         fault = 1;
         r = local->ops->write(local, cmd->local_addr + cmd->length_bytes, &arrived, sizeof(arrived), NULL);

@@ -443,8 +443,9 @@ static void test_copy_moves_every_byte_between_any_two_methods(void **state)
             memset(got, 0xee, sizeof(got));
             assert_int_equal(src.ops->write(&src, place(src_cma, 3), pattern, len, NULL), 0);
             assert_int_equal(dst.ops->write(&dst, place(dst_cma, PAGE), got, sizeof(got), NULL), 0);
-            assert_int_equal(emu_memory_copy(&dst, place(dst_cma, PAGE + 1), &src, place(src_cma, 3), len, &flag,
-                                             bounce, sizeof(bounce), &fault),
+            assert_int_equal(emu_memory_copy((struct emu_memory_at){ &dst, place(dst_cma, PAGE + 1) },
+                                             (struct emu_memory_at){ &src, place(src_cma, 3) }, len, &flag,
+                                             (struct emu_bounce){ bounce, sizeof(bounce) }, &fault),
                              0);
             assert_int_equal(dst.ops->read(&dst, place(dst_cma, PAGE), got, sizeof(got)), 0);
             assert_int_equal(got[0], 0xee);
@@ -470,13 +471,15 @@ static void test_copy_blames_the_side_that_failed(void **state)
         uint64_t no_dst = dst_cma ? ADDR(area) + 3 * PAGE : PAGES_AT + AREA_BYTES;
         int fault = 9;
 
-        assert_int_equal(
-            emu_memory_copy(&dst, place(dst_cma, 0), &src, no_src - 100, 200, NULL, bounce, sizeof(bounce), &fault),
-            -EFAULT);
+        assert_int_equal(emu_memory_copy((struct emu_memory_at){ &dst, place(dst_cma, 0) },
+                                         (struct emu_memory_at){ &src, no_src - 100 }, 200, NULL,
+                                         (struct emu_bounce){ bounce, sizeof(bounce) }, &fault),
+                         -EFAULT);
         assert_int_equal(fault, 0);
-        assert_int_equal(
-            emu_memory_copy(&dst, no_dst - 100, &src, place(src_cma, 0), 200, NULL, bounce, sizeof(bounce), &fault),
-            -EFAULT);
+        assert_int_equal(emu_memory_copy((struct emu_memory_at){ &dst, no_dst - 100 },
+                                         (struct emu_memory_at){ &src, place(src_cma, 0) }, 200, NULL,
+                                         (struct emu_bounce){ bounce, sizeof(bounce) }, &fault),
+                         -EFAULT);
         assert_int_equal(fault, 1);
     }
 }
@@ -494,8 +497,9 @@ static void test_copy_blames_the_destination_for_a_bad_flag(void **state)
         struct emu_flag flag = { dst_cma ? ADDR(area) + 3 * PAGE : PAGES_AT + AREA_BYTES, 1 };
         int fault = 9;
 
-        assert_int_equal(emu_memory_copy(&dst, place(dst_cma, 0), &src, place(src_cma, 0), 200, &flag, bounce,
-                                         sizeof(bounce), &fault),
+        assert_int_equal(emu_memory_copy((struct emu_memory_at){ &dst, place(dst_cma, 0) },
+                                         (struct emu_memory_at){ &src, place(src_cma, 0) }, 200, &flag,
+                                         (struct emu_bounce){ bounce, sizeof(bounce) }, &fault),
                          -EFAULT);
         assert_int_equal(fault, 1);
     }
@@ -509,12 +513,15 @@ static void test_copy_blames_a_window_without_pages(void **state)
     int fault = 9;
 
     (void)state;
-    assert_int_equal(emu_memory_copy(&dst, PAGES_AT, &src, ADDR(area), 200, NULL, bounce, sizeof(bounce), &fault),
+    assert_int_equal(emu_memory_copy((struct emu_memory_at){ &dst, PAGES_AT },
+                                     (struct emu_memory_at){ &src, ADDR(area) }, 200, NULL,
+                                     (struct emu_bounce){ bounce, sizeof(bounce) }, &fault),
                      -EFAULT);
     assert_int_equal(fault, 1);
-    assert_int_equal(
-        emu_memory_copy(&dst, PAGES_AT, &src, ADDR(area + 3 * PAGE - 100), 200, NULL, bounce, sizeof(bounce), &fault),
-        -EFAULT);
+    assert_int_equal(emu_memory_copy((struct emu_memory_at){ &dst, PAGES_AT },
+                                     (struct emu_memory_at){ &src, ADDR(area + 3 * PAGE - 100) }, 200, NULL,
+                                     (struct emu_bounce){ bounce, sizeof(bounce) }, &fault),
+                     -EFAULT);
     assert_int_equal(fault, 0);
 }
 

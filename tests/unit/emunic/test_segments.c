@@ -165,7 +165,9 @@ static void test_copies_between_two_segmented_memories(void **state)
             len = to - from;
         for (uint64_t i = 0; i < len; i++)
             expected[i] = *place_of(from + i);
-        assert_int_equal(emu_memory_copy(&memory, to, &memory, from, len, NULL, bounce, sizeof(bounce), &fault), 0);
+        assert_int_equal(emu_memory_copy((struct emu_memory_at){ &memory, to }, (struct emu_memory_at){ &memory, from },
+                                         len, NULL, (struct emu_bounce){ bounce, sizeof(bounce) }, &fault),
+                         0);
         for (uint64_t i = 0; i < len; i++)
             assert_int_equal(*place_of(to + i), expected[i]);
         if (n < 299)
