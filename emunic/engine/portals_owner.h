@@ -78,7 +78,6 @@ struct emu_ptl_limits {
     uint32_t max_mes;
     uint32_t max_mds;
     uint32_t max_eqs;
-    uint32_t max_iovecs;
     uint32_t max_list;
 };
 

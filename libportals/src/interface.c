@@ -246,7 +246,7 @@ static enum p3_code open_place(struct p3_ni *ni, uint32_t number, uint32_t net, 
         .number = number,
         .salt = n_opened * 257,
         .limits = { (uint32_t)limits.max_mes, (uint32_t)limits.max_mds, (uint32_t)limits.max_eqs,
-                    (uint32_t)limits.max_md_iovecs, (uint32_t)limits.max_me_list },
+                    (uint32_t)limits.max_me_list },
     };
     int r;
 

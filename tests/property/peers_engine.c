@@ -415,8 +415,7 @@ static int make_call(struct engine_peer *p, struct peers_line *line)
 
 static void open_peer(struct engine_peer *p, struct peers_line *line, unsigned who)
 {
-    static const struct emu_ptl_limits limits = { EMU_PTL_MES, EMU_PTL_MDS, EMU_PTL_EQS, EMU_PTL_IOVEC_MAX,
-                                                  EMU_PTL_MES };
+    static const struct emu_ptl_limits limits = { EMU_PTL_MES, EMU_PTL_MDS, EMU_PTL_EQS, EMU_PTL_MES };
 
     *p = (struct engine_peer){ .arena = malloc(MODEL_ARENA_BYTES) };
     p->ni = mmap(NULL, sizeof(*p->ni), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

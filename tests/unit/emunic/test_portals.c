@@ -28,8 +28,7 @@ struct world {
 
 static int setup(void **state)
 {
-    static const struct emu_ptl_limits limits = { EMU_PTL_MES, EMU_PTL_MDS, EMU_PTL_EQS, EMU_PTL_IOVEC_MAX,
-                                                  EMU_PTL_MES };
+    static const struct emu_ptl_limits limits = { EMU_PTL_MES, EMU_PTL_MDS, EMU_PTL_EQS, EMU_PTL_MES };
     struct world *w = calloc(1, sizeof(*w));
 
     if (!w)
