@@ -107,17 +107,17 @@ static int run_cmp_1(struct emu_exp *x)
 
         snprintf(name, sizeof(name), "%s_mpi_8B", machines[i].name);
         emu_exp_fitted(x, name, "us", source[i].us, one_way_us(&all, i, 8), "send_ns",
-                       emu_host_value(&all.c[i].setup.host, "send_ns"));
+                       emu_node_param_value(&all.c[i].setup.host, "send_ns"));
         snprintf(name, sizeof(name), "%s_uni_1MB", machines[i].name);
         emu_exp_fitted(x, name, "MB/s", source[i].uni, uni(&all, i, CUG_MB),
                        i == XT3 ? "packet_gap_ns" : "interface_mbs",
-                       emu_host_value(&all.c[i].setup.host, i == XT3 ? "packet_gap_ns" : "interface_mbs"));
+                       emu_node_param_value(&all.c[i].setup.host, i == XT3 ? "packet_gap_ns" : "interface_mbs"));
         snprintf(name, sizeof(name), "%s_bi_1MB", machines[i].name);
         if (i == XT3)
             emu_exp_within(x, 'P', name, "MB/s", source[i].bi, bi(&all, i, CUG_MB), 0.04);
         else
             emu_exp_fitted(x, name, "MB/s", source[i].bi, bi(&all, i, CUG_MB), "duplex_percent",
-                           emu_host_value(&all.c[i].setup.host, "duplex_percent"));
+                           emu_node_param_value(&all.c[i].setup.host, "duplex_percent"));
     }
     return finish(&all);
 }

@@ -31,14 +31,14 @@ enum {
 
 int cug_open(struct emu_exp *x, const char *spec, struct cug *c_out)
 {
-    const struct emu_host_params *host;
+    const struct emu_node_params *host;
     int r;
 
     *c_out = (struct cug){ .x = x };
     r = emu_exp_machine(x, spec, &c_out->m);
     if (r < 0)
         return r;
-    host = emu_machine_host(c_out->m);
+    host = emu_machine_node_params(c_out->m);
     if (host == NULL) {
         emu_exp_detail(x, "%s has no host section", spec);
         cug_close(c_out);

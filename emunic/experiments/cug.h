@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "emunic/experiments/experiment.h"
-#include "emunic/experiments/nic_model.h"
+#include "emunic/model/nic_scenario.h"
 
 enum cug_api {
     CUG_MPI = 0,

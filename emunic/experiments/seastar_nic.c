@@ -10,9 +10,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "emunic/experiments/nic_model.h"
 #include "emunic/experiments/seastar.h"
 #include "emunic/fabric/torus.h"
+#include "emunic/model/nic_scenario.h"
 
 #define MB 1e6
 
@@ -35,7 +35,7 @@ static int open_bench(struct emu_exp *x, const char *spec, enum program program,
     t = emu_torus_of(b_out->m);
     b_out->setup = (struct emu_nic_setup){
         .machine = b_out->m,
-        .host = *emu_machine_host(b_out->m),
+        .host = *emu_machine_node_params(b_out->m),
         .mode = EMU_MODE_IN_ORDER,
         .seed = emu_exp_context(x)->seed,
     };

@@ -8,9 +8,9 @@
 #include <errno.h>
 #include <math.h>
 
-#include "emunic/experiments/nic_model.h"
 #include "emunic/experiments/titan.h"
 #include "emunic/fabric/torus.h"
+#include "emunic/model/nic_scenario.h"
 
 static uint32_t nid_at(const struct emu_machine *m, uint32_t x, uint32_t y, uint32_t z)
 {
@@ -65,7 +65,7 @@ int emu_titan_mpi(struct emu_exp *x)
         return r;
     t = emu_torus_of(m);
     setup.machine = m;
-    setup.host = *emu_machine_host(m);
+    setup.host = *emu_machine_node_params(m);
     from[0] = nid_at(m, 0, 0, 0);
     to[0] = nid_at(m, 1, 0, 0);
     from[1] = nid_at(m, 0, 1, 0);

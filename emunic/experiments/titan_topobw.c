@@ -11,7 +11,7 @@
 #include "emunic/experiments/flows.h"
 #include "emunic/experiments/titan.h"
 #include "emunic/fabric/gemini.h"
-#include "emunic/fabric/host.h"
+#include "emunic/fabric/node_params.h"
 #include "emunic/fabric/torus.h"
 
 #define MIB 1048576.0
@@ -30,7 +30,7 @@ struct pair {
 
 uint64_t emu_titan_gap_ps(const struct emu_machine *m)
 {
-    const struct emu_host_params *host = emu_machine_host(m);
+    const struct emu_node_params *host = emu_machine_node_params(m);
 
     return host != NULL ? host->packet_gap_ps : 0;
 }

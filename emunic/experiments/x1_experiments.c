@@ -42,13 +42,13 @@ static int run_x1_1(struct emu_exp *x)
     if (r < 0)
         return r;
     emu_exp_fitted(x, "mpi_inter_8B", "us", 7.3, cug_one_way_us(&c, CUG_MPI, here, next_vertex, 8), "send_ns+recv_ns",
-                   emu_host_value(&c.setup.host, "send_ns") + emu_host_value(&c.setup.host, "recv_ns"));
+                   emu_node_param_value(&c.setup.host, "send_ns") + emu_node_param_value(&c.setup.host, "recv_ns"));
     emu_exp_fitted(x, "mpi_intra_8B", "us", 7.3, cug_one_way_us(&c, CUG_MPI, here, same_node, 8), "local_ns",
-                   emu_host_value(&c.setup.host, "local_ns"));
+                   emu_node_param_value(&c.setup.host, "local_ns"));
     emu_exp_fitted(x, "shmem_inter_8B", "us", 3.8, cug_one_way_us(&c, CUG_SHMEM, here, next_vertex, 8), "shmem_ns",
-                   emu_host_value(&c.setup.host, "shmem_ns"));
+                   emu_node_param_value(&c.setup.host, "shmem_ns"));
     emu_exp_fitted(x, "caf_inter_8B", "us", 3.9, cug_one_way_us(&c, CUG_CAF, here, next_vertex, 8), "caf_ns",
-                   emu_host_value(&c.setup.host, "caf_ns"));
+                   emu_node_param_value(&c.setup.host, "caf_ns"));
     emu_exp_detail(x, "the specification sheet gives 5 us for MPI; 7.3 is measured (machines.md 10.7)");
     cug_close(&c);
     return c.error;
@@ -62,11 +62,11 @@ static int run_x1_2(struct emu_exp *x)
     if (r < 0)
         return r;
     emu_exp_fitted(x, "uni_inter_1MB", "MB/s", 9364, cug_uni(&c, here, next_vertex, CUG_MB), "interface_mbs",
-                   emu_host_value(&c.setup.host, "interface_mbs"));
+                   emu_node_param_value(&c.setup.host, "interface_mbs"));
     emu_exp_fitted(x, "uni_intra_1MB", "MB/s", 9503, cug_uni(&c, here, same_node, CUG_MB), "local_mbs",
-                   emu_host_value(&c.setup.host, "local_mbs"));
+                   emu_node_param_value(&c.setup.host, "local_mbs"));
     emu_exp_fitted(x, "bi_inter_1MB", "MB/s", 16936, cug_bi(&c, here, next_vertex, CUG_MB), "duplex_percent",
-                   emu_host_value(&c.setup.host, "duplex_percent"));
+                   emu_node_param_value(&c.setup.host, "duplex_percent"));
     emu_exp_within(x, 'P', "bi_intra_1MB", "MB/s", 17145, cug_bi(&c, here, same_node, CUG_MB), 0.02);
     cug_close(&c);
     return c.error;
@@ -125,7 +125,7 @@ static int run_x1_4(struct emu_exp *x)
     if (r < 0)
         return r;
     emu_exp_fitted(x, "uni_over_bi_1024B", "1", 0.75, ratio(&c, next_vertex, 1024), "send_end_ns",
-                   emu_host_value(&c.setup.host, "send_end_ns"));
+                   emu_node_param_value(&c.setup.host, "send_end_ns"));
     for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
         double inter = ratio(&c, next_vertex, points[i].bytes);
         double intra = ratio(&c, same_node, points[i].bytes);

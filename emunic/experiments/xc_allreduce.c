@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emunic/experiments/nic_model.h"
 #include "emunic/experiments/xc.h"
+#include "emunic/model/nic_model.h"
 
 enum { NODES_MAX = 750, PROCESSES = 16, NOISE_NS_PER_STEP = 100 };
 
@@ -152,7 +152,7 @@ int emu_xc_allreduce(struct emu_exp *x)
     radix = emu_machine_nic(m)->ce_children_max;
     software = (struct emu_nic_setup){
         .machine = m,
-        .host = *emu_machine_host(m),
+        .host = *emu_machine_node_params(m),
         .mode = EMU_MODE_ADAPTIVE_0,
         .seed = emu_exp_context(x)->seed,
         .n_threads = emu_exp_context(x)->n_threads,

@@ -4,9 +4,9 @@
  */
 #include <math.h>
 
-#include "emunic/experiments/nic_model.h"
 #include "emunic/experiments/xc.h"
 #include "emunic/fabric/link.h"
+#include "emunic/model/nic_rates.h"
 
 /* --- XC-28: errors that the link's check does not see ------------------------------------------------------------- */
 
@@ -76,7 +76,7 @@ int emu_xc_peaks(struct emu_exp *x)
 
     if (r < 0)
         return r;
-    setup = (struct emu_nic_setup){ .machine = m, .host = *emu_machine_host(m) };
+    setup = (struct emu_nic_setup){ .machine = m, .host = *emu_machine_node_params(m) };
     emu_exp_rounded(x, 'A', "nic_peak", "GB/s", 10.24, emu_nic_packet_mbytes_per_s(&setup) / 1000, 2);
     emu_exp_rounded(x, 'A', "host_interface", "GB/s", 16, setup.host.interface_kbs / 1e6, 1);
     emu_exp_rounded(x, 'A', "host_interface_payload_of_64_bytes", "GB/s", 11.6,

@@ -8,12 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emunic/experiments/nic_model.h"
 #include "emunic/experiments/xc.h"
 #include "emunic/fabric/dragonfly.h"
-#include "emunic/fabric/host.h"
 #include "emunic/fabric/link.h"
+#include "emunic/fabric/node_params.h"
 #include "emunic/fabric/route.h"
+#include "emunic/model/nic_rates.h"
+#include "emunic/model/nic_scenario.h"
 
 enum { NODES_PER_ROUTER = 4, LONG_BYTES = 4096 };
 
@@ -23,7 +24,7 @@ static struct emu_nic_setup setup_of(const struct emu_exp *x, const struct emu_m
 {
     return (struct emu_nic_setup){
         .machine = m,
-        .host = *emu_machine_host(m),
+        .host = *emu_machine_node_params(m),
         .mode = EMU_MODE_ADAPTIVE_0,
         .seed = emu_exp_context(x)->seed,
         .n_threads = emu_exp_context(x)->n_threads,
@@ -55,11 +56,11 @@ static int report_latency(struct emu_exp *x, enum emu_nic_kind kind, const char 
         return r;
     setup = setup_of(x, m);
     r = latency_us(&setup, kind, NODES_PER_ROUTER, 8, &us);
-    value = emu_host_value(emu_machine_host(m), key);
+    value = emu_node_param_value(emu_machine_node_params(m), key);
     if (strcmp(key, "write_ns") == 0) /* t_issue + t_hostwrite, half each */
-        value += emu_host_value(emu_machine_host(m), "issue_ns");
+        value += emu_node_param_value(emu_machine_node_params(m), "issue_ns");
     if (strcmp(key, "send_ns") == 0) /* o_mpi, half each */
-        value += emu_host_value(emu_machine_host(m), "recv_ns");
+        value += emu_node_param_value(emu_machine_node_params(m), "recv_ns");
     snprintf(param, sizeof(param), "host.%s%s", key,
              strcmp(key, "write_ns") == 0 ? "+issue_ns" :
              strcmp(key, "send_ns") == 0  ? "+recv_ns" :
@@ -284,7 +285,7 @@ int emu_xc_put_bandwidth(struct emu_exp *x)
         goto out;
     emu_exp_within(x, 'P', "put_one_way", "GB/s", 10, plateau[0], 0.05);
     emu_exp_fitted(x, "put_both_ways", "GB/s", 15, plateau[1], "host.duplex_percent",
-                   emu_host_value(emu_machine_host(m), "duplex_percent"));
+                   emu_node_param_value(emu_machine_node_params(m), "duplex_percent"));
     for (uint32_t nic = 0; nic < NODES_PER_ROUTER; nic++)
         pairs[nic] = (struct emu_nic_pair){ { nic, 0 }, { (17 + 16 * nic + nic) * NODES_PER_ROUTER, 0 } };
     r = emu_nic_stream(&setup, &all_nics, NULL, &result);
@@ -327,15 +328,16 @@ int emu_xc_half_peak(struct emu_exp *x)
     if (r == 0)
         r = stream_gb_per_s(&setup, EMU_NIC_PUT, 0, 17 * NODES_PER_ROUTER, 16, 192, false, &above);
     if (r == 0) {
-        emu_exp_report(x, &(struct emu_metric){ .kind = 'K',
-                                                .name = "half_peak_size_16_processes",
-                                                .unit = "B",
-                                                .tolerance = EMU_TOL_RANGE,
-                                                .src = 64,
-                                                .src_high = 160,
-                                                .got = high,
-                                                .param_name = "host.put_gap_ns",
-                                                .param_value = emu_host_value(emu_machine_host(m), "put_gap_ns") });
+        emu_exp_report(
+            x, &(struct emu_metric){ .kind = 'K',
+                                     .name = "half_peak_size_16_processes",
+                                     .unit = "B",
+                                     .tolerance = EMU_TOL_RANGE,
+                                     .src = 64,
+                                     .src_high = 160,
+                                     .got = high,
+                                     .param_name = "host.put_gap_ns",
+                                     .param_value = emu_node_param_value(emu_machine_node_params(m), "put_gap_ns") });
         emu_exp_detail(x, "half of the peak is %.2f GB/s; 64 B %.2f, 192 B %.2f GB/s", half, below, above);
     }
     emu_machine_destroy(m);
@@ -398,9 +400,9 @@ int emu_xc_launch_rate(struct emu_exp *x)
         fclose(data);
     if (r == 0) {
         emu_exp_fitted(x, "launches_per_core", "M/s", 7.5, rate[0][0] / 1e6, "host.launch_gap_ns",
-                       emu_host_value(emu_machine_host(m), "launch_gap_ns"));
+                       emu_node_param_value(emu_machine_node_params(m), "launch_gap_ns"));
         emu_exp_fitted(x, "launches_per_node", "M/s", 120, rate[0][N - 1] / 1e6, "host.launch_node_gap_ns",
-                       emu_host_value(emu_machine_host(m), "launch_node_gap_ns"));
+                       emu_node_param_value(emu_machine_node_params(m), "launch_node_gap_ns"));
         emu_exp_within(x, 'P', "launches_per_node_other_handles", "M/s", 80, rate[1][N - 1] / 1e6, 0.05);
         emu_exp_holds(x, 'P', "linear_up_to_the_cap", is_linear);
     }
@@ -450,15 +452,16 @@ int emu_xc_mpi_bandwidth(struct emu_exp *x)
     if (data != NULL)
         fclose(data);
     if (r == 0) {
-        emu_exp_report(x, &(struct emu_metric){ .kind = 'K',
-                                                .name = "pingpong_1_MiB",
-                                                .unit = "GB/s",
-                                                .tolerance = EMU_TOL_RELATIVE,
-                                                .src = 8.5,
-                                                .tol = 0.02,
-                                                .got = pingpong.mbytes_per_s / 1000,
-                                                .param_name = "host.rendezvous_ns",
-                                                .param_value = emu_host_value(emu_machine_host(m), "rendezvous_ns") });
+        emu_exp_report(x, &(struct emu_metric){
+                              .kind = 'K',
+                              .name = "pingpong_1_MiB",
+                              .unit = "GB/s",
+                              .tolerance = EMU_TOL_RELATIVE,
+                              .src = 8.5,
+                              .tol = 0.02,
+                              .got = pingpong.mbytes_per_s / 1000,
+                              .param_name = "host.rendezvous_ns",
+                              .param_value = emu_node_param_value(emu_machine_node_params(m), "rendezvous_ns") });
         emu_exp_within(x, 'P', "streaming_1_MiB", "GB/s", 9.7, streaming, 0.05);
         emu_exp_within(x, 'P', "8_processes_1_MiB", "GB/s", 9.7, many, 0.05);
         emu_exp_at_most(x, 'P', "streaming_under_the_put_plateau", "GB/s", 10.5, streaming);
@@ -641,22 +644,24 @@ int emu_xc_atomics(struct emu_exp *x)
     emu_exp_within(x, 'A', "one_hot_word", "M/s", 400, hot, 0.01);
     emu_exp_within(x, 'A', "64_words", "M/s", 400, at_64, 0.01);
     emu_exp_below(x, 'S', "65_words_over_64", "1", 0.5, at_65 / at_64);
-    emu_exp_report(x, &(struct emu_metric){ .kind = 'K',
-                                            .name = "random_slowest",
-                                            .unit = "M/s",
-                                            .tolerance = EMU_TOL_AT_LEAST,
-                                            .src = 50,
-                                            .got = low,
-                                            .param_name = "host.pte_miss_ns",
-                                            .param_value = emu_host_value(emu_machine_host(m), "pte_miss_ns") });
-    emu_exp_report(x, &(struct emu_metric){ .kind = 'K',
-                                            .name = "random_fastest",
-                                            .unit = "M/s",
-                                            .tolerance = EMU_TOL_AT_MOST,
-                                            .src = 120,
-                                            .got = high,
-                                            .param_name = "host.amo_miss_ns",
-                                            .param_value = emu_host_value(emu_machine_host(m), "amo_miss_ns") });
+    emu_exp_report(
+        x, &(struct emu_metric){ .kind = 'K',
+                                 .name = "random_slowest",
+                                 .unit = "M/s",
+                                 .tolerance = EMU_TOL_AT_LEAST,
+                                 .src = 50,
+                                 .got = low,
+                                 .param_name = "host.pte_miss_ns",
+                                 .param_value = emu_node_param_value(emu_machine_node_params(m), "pte_miss_ns") });
+    emu_exp_report(
+        x, &(struct emu_metric){ .kind = 'K',
+                                 .name = "random_fastest",
+                                 .unit = "M/s",
+                                 .tolerance = EMU_TOL_AT_MOST,
+                                 .src = 120,
+                                 .got = high,
+                                 .param_name = "host.amo_miss_ns",
+                                 .param_value = emu_node_param_value(emu_machine_node_params(m), "amo_miss_ns") });
     emu_exp_holds(x, 'S', "small_pages_below_huge_ones_beyond_their_reach", is_below);
     emu_machine_destroy(m);
     return 0;

@@ -56,9 +56,9 @@ static int run_xd1_1(struct emu_exp *x)
     if (r < 0)
         return r;
     emu_exp_fitted(x, "mpi_inter_8B", "us", 1.7, cug_one_way_us(&c, CUG_MPI, here, same_chassis, 8), "send_ns+recv_ns",
-                   emu_host_value(&c.setup.host, "send_ns") + emu_host_value(&c.setup.host, "recv_ns"));
+                   emu_node_param_value(&c.setup.host, "send_ns") + emu_node_param_value(&c.setup.host, "recv_ns"));
     emu_exp_fitted(x, "mpi_intra_8B", "us", 1.7, cug_one_way_us(&c, CUG_MPI, here, same_node, 8), "local_ns",
-                   emu_host_value(&c.setup.host, "local_ns"));
+                   emu_node_param_value(&c.setup.host, "local_ns"));
     cug_close(&c);
     return c.error;
 }
@@ -71,11 +71,11 @@ static int run_xd1_2(struct emu_exp *x)
     if (r < 0)
         return r;
     emu_exp_fitted(x, "uni_inter_1MB", "MB/s", 1342, cug_uni(&c, here, same_chassis, CUG_MB), "interface_mbs",
-                   emu_host_value(&c.setup.host, "interface_mbs"));
+                   emu_node_param_value(&c.setup.host, "interface_mbs"));
     emu_exp_fitted(x, "uni_intra_1MB", "MB/s", 1087, cug_uni(&c, here, same_node, CUG_MB), "local_mbs",
-                   emu_host_value(&c.setup.host, "local_mbs"));
+                   emu_node_param_value(&c.setup.host, "local_mbs"));
     emu_exp_fitted(x, "bi_inter_1MB", "MB/s", 2173, cug_bi(&c, here, same_chassis, CUG_MB), "duplex_percent",
-                   emu_host_value(&c.setup.host, "duplex_percent"));
+                   emu_node_param_value(&c.setup.host, "duplex_percent"));
     emu_exp_within(x, 'P', "bi_intra_1MB", "MB/s", 1095, cug_bi(&c, here, same_node, CUG_MB), 0.02);
     cug_close(&c);
     return c.error;

@@ -95,9 +95,9 @@ static int run_xt3_2(struct emu_exp *x)
         return r;
     emu_exp_fitted(x, "mpi_8B", "us", 29, cug_one_way_us(&c, CUG_MPI, proc_of(&line, 0), proc_of(&line, 1), 8),
                    "send_ns+recv_ns",
-                   emu_host_value(&c.setup.host, "send_ns") + emu_host_value(&c.setup.host, "recv_ns"));
+                   emu_node_param_value(&c.setup.host, "send_ns") + emu_node_param_value(&c.setup.host, "recv_ns"));
     emu_exp_fitted(x, "uni_1MB", "MB/s", 1111, cug_uni(&c, proc_of(&line, 0), proc_of(&line, 1), CUG_MB),
-                   "packet_gap_ns", emu_host_value(&c.setup.host, "packet_gap_ns"));
+                   "packet_gap_ns", emu_node_param_value(&c.setup.host, "packet_gap_ns"));
     emu_exp_within(x, 'P', "bi_1MB", "MB/s", 2150, cug_bi(&c, proc_of(&line, 0), proc_of(&line, 1), CUG_MB), 0.04);
     cug_close(&c);
     return c.error;

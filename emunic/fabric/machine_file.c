@@ -4,9 +4,9 @@
  *
  * Model: a file is one YAML mapping of mappings. Each leaf is a row of a table (struct emu_param): its path, where its
  * value goes, its type and its limits. Two tables apply: the common one below, and the one of the topology that
- * topology.kind names; a third one (host.c) if the file has a host section. The same rows serve the overrides of a
- * machine spec. No key has a default in the code and none may be missing, so the file is the one place where a value
- * stands, next to its source.
+ * topology.kind names; a third one (node_params.c) if the file has a host section. The same rows serve the overrides
+ * of a machine spec. No key has a default in the code and none may be missing, so the file is the one place where a
+ * value stands, next to its source.
  *
  * Steps: parse the document; check `schema` first, because a file of another schema deserves no other complaint; find
  * the topology; walk the mappings; apply the overrides; look for rows without a value; let the topology check the
@@ -481,7 +481,7 @@ static int read_document(struct reader *r, const struct emu_topology **topology_
     /* The one section that a file may leave out, as a whole. */
     r->params.has_host = child_of(r, root, "host", strlen("host")) != NULL;
     if (r->params.has_host)
-        add_rows(r, emu_host_rows, emu_host_n_rows);
+        add_rows(r, emu_node_param_rows, emu_node_param_n_rows);
     result = read_mapping(r, "", root);
     if (result < 0)
         return result;

@@ -10,10 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "emunic/fabric/host.h"
 #include "emunic/fabric/link.h"
 #include "emunic/fabric/load.h"
 #include "emunic/fabric/machine.h"
+#include "emunic/fabric/node_params.h"
 #include "emunic/fabric/route.h"
 
 #define EMU_TOPOLOGY_LEVELS_MAX 4
@@ -118,7 +118,7 @@ struct emu_machine_params {
     struct emu_nic_params nic;
     struct emu_router_params router;
     bool has_host; /* the file has a host section */
-    struct emu_host_params host;
+    struct emu_node_params host;
     struct emu_link_params link[EMU_LINK_CLASSES];
     union {
         struct emu_dragonfly_params dragonfly;
@@ -190,9 +190,9 @@ struct emu_machine {
     void *state; /* owned by the topology */
 };
 
-/* The rows of the host section (host.c). */
-extern const struct emu_param emu_host_rows[];
-extern const size_t emu_host_n_rows;
+/* The rows of the host section (node_params.c). */
+extern const struct emu_param emu_node_param_rows[];
+extern const size_t emu_node_param_n_rows;
 
 extern const struct emu_topology emu_topology_dragonfly;
 extern const struct emu_topology emu_topology_hypercube;

@@ -26,13 +26,13 @@
 
 #include <cmocka.h>
 
-#include "emunic/experiments/nic_model.h"
 #include "emunic/fabric/fault_map.h"
-#include "emunic/fabric/host.h"
 #include "emunic/fabric/link.h"
 #include "emunic/fabric/machine.h"
+#include "emunic/fabric/node_params.h"
 #include "emunic/fabric/random.h"
 #include "emunic/fabric/route.h"
+#include "emunic/model/nic_scenario.h"
 #include "tests/fuzz/duration.h"
 
 #define SEEDS_MAX     16
@@ -123,9 +123,9 @@ static void check_packets(const struct emu_machine *m, struct emu_random *random
     struct emu_nic_pingpong_result result;
     int r;
 
-    if (emu_machine_host(m) == NULL)
+    if (emu_machine_node_params(m) == NULL)
         return;
-    setup.host = *emu_machine_host(m);
+    setup.host = *emu_machine_node_params(m);
     r = emu_nic_pingpong(&setup, &p, &result);
     require(r == 0 || r == -EIO || r == -EINVAL || r == -ENOTSUP, "packets", "another result");
     n_simulated += r == 0;
@@ -149,7 +149,7 @@ static void load(const char *spec, struct emu_random *random)
     }
     n_built++;
     require(emu_machine_n_nodes(m) > 0 && emu_machine_n_routers(m) > 0, "machine", "empty");
-    (void)emu_machine_host(m);
+    (void)emu_machine_node_params(m);
     (void)emu_machine_check_rules(m, NULL, NULL);
     if (emu_machine_n_nodes(m) <= NODES_MAX) {
         check_links(m, random);

@@ -3,7 +3,9 @@
  * The NIC model against arithmetic: which parameter adds how much to what, which server bounds which rate. The machine
  * is a small Aries one; nodes 0 to 3 share a router, so that between them no link but the NICs' own is in the way.
  */
-#include "emunic/experiments/nic_model.h"
+#include "emunic/model/nic_model.h"
+#include "emunic/model/nic_rates.h"
+#include "emunic/model/nic_scenario.h"
 
 #include <errno.h>
 #include <math.h>
@@ -33,8 +35,10 @@ static int teardown_group(void **state)
 /* The file's values follow the calibration; what the arithmetic of the tests needs is set here. */
 static struct emu_nic_setup setup_of(const struct emu_machine *m)
 {
-    struct emu_nic_setup setup = { .machine = m, .host = *emu_machine_host(m), .mode = EMU_MODE_MINIMAL, .seed = 1 };
-    struct emu_host_params *host = &setup.host;
+    struct emu_nic_setup setup = {
+        .machine = m, .host = *emu_machine_node_params(m), .mode = EMU_MODE_MINIMAL, .seed = 1
+    };
+    struct emu_node_params *host = &setup.host;
 
     host->issue_ps = 250 * NS;
     host->write_ps = 250 * NS;
@@ -103,14 +107,14 @@ static void test_each_stage_adds_itself_to_the_latencies_that_pass_it(void **sta
         size_t parameter;
         uint32_t put, get, message; /* times that each passes the stage */
     } stages[] = {
-        { offsetof(struct emu_host_params, issue_ps), 1, 1, 1 },
-        { offsetof(struct emu_host_params, out_ps), 1, 2, 1 },
-        { offsetof(struct emu_host_params, in_ps), 1, 2, 1 },
-        { offsetof(struct emu_host_params, write_ps), 1, 1, 1 },
-        { offsetof(struct emu_host_params, read_ps), 0, 1, 0 },
-        { offsetof(struct emu_host_params, event_ps), 0, 1, 0 },
-        { offsetof(struct emu_host_params, send_ps), 0, 0, 1 },
-        { offsetof(struct emu_host_params, recv_ps), 0, 0, 1 },
+        { offsetof(struct emu_node_params, issue_ps), 1, 1, 1 },
+        { offsetof(struct emu_node_params, out_ps), 1, 2, 1 },
+        { offsetof(struct emu_node_params, in_ps), 1, 2, 1 },
+        { offsetof(struct emu_node_params, write_ps), 1, 1, 1 },
+        { offsetof(struct emu_node_params, read_ps), 0, 1, 0 },
+        { offsetof(struct emu_node_params, event_ps), 0, 1, 0 },
+        { offsetof(struct emu_node_params, send_ps), 0, 0, 1 },
+        { offsetof(struct emu_node_params, recv_ps), 0, 0, 1 },
     };
     struct emu_nic_setup setup = setup_of(machine);
     uint64_t put = latency(&setup, EMU_NIC_PUT, 8);
@@ -730,39 +734,6 @@ static void test_random_words_hit_as_often_as_they_fit(void **state)
     assert_close(rate, 1e9 / (0.5 * 2.5 + 0.5 * 8), 0.01); /* 64 of 128 words are there */
 }
 
-/* --- Fitting ---------------------------------------------------------------------------------------------------- */
-
-static double put_us(void *ctx)
-{
-    return (double)latency(ctx, EMU_NIC_PUT, 8) * 1e-6;
-}
-
-static double falling(void *ctx)
-{
-    return 1e6 / *(uint32_t *)ctx;
-}
-
-static double broken(void *ctx)
-{
-    (void)ctx;
-    return NAN;
-}
-
-static void test_fit_finds_the_value_that_gives_the_figure(void **state)
-{
-    struct emu_nic_setup setup = setup_of(machine);
-    uint32_t x;
-
-    (void)state;
-    assert_int_equal(emu_nic_fit(put_us, &setup, &setup.host.write_ps, 0, 2000 * NS, 1.1), 0);
-    assert_close(put_us(&setup), 1.1, 0.001);
-    assert_int_equal(emu_nic_fit(falling, &x, &x, 1, 100000, 1234.5), 0);
-    assert_close(falling(&x), 1234.5, 0.001);
-    assert_int_equal(emu_nic_fit(falling, &x, &x, 10, 100, 5), -ERANGE);
-    assert_int_equal(x, 100);
-    assert_int_equal(emu_nic_fit(broken, NULL, &x, 10, 100, 5), -EIO);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -796,7 +767,6 @@ int main(void)
         cmocka_unit_test(test_what_cannot_be_is_refused),
         cmocka_unit_test(test_amo_cache_has_its_knee),
         cmocka_unit_test(test_random_words_hit_as_often_as_they_fit),
-        cmocka_unit_test(test_fit_finds_the_value_that_gives_the_figure),
     };
 
     return cmocka_run_group_tests(tests, setup_group, teardown_group);

@@ -27,7 +27,7 @@
  * State belongs to nodes and is made at a node's first use.
  * Source: machines.md 2.3, 2.5, 3.3, 4.3, 4.5, 6.3, 7.3; parameters are fitted by the K rows of section 9 only.
  */
-#include "emunic/experiments/nic_inner.h"
+#include "emunic/model/nic_inner.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -35,7 +35,7 @@
 
 #include "emunic/fabric/random.h"
 
-/* --- Posting ---------------------------------------------------------------------------------------------------- */
+/* ---- Posting ---- */
 
 static bool is_block_transfer(enum packet_type type)
 {
@@ -138,7 +138,7 @@ static enum packet_type type_of(const struct emu_nic_model *nm, const struct emu
 /* Occupies the core and sets when the first packet is at the NIC. */
 static void issue(struct emu_nic_model *nm, struct node *n, struct op *op, uint64_t at_ps)
 {
-    const struct emu_host_params *host = &nm->host;
+    const struct emu_node_params *host = &nm->host;
     struct proc *proc = &n->procs[op->proc];
     uint64_t start = later(at_ps, proc->core_ps);
     uint64_t before = api_time(nm, op->spec.api); /* the NIC sees nothing yet */
@@ -180,7 +180,7 @@ void emu_nic_complete(struct emu_nic_model *nm, struct node *n, struct op *op, u
 static int post_local(struct emu_nic_model *nm, struct node *n, uint32_t from, const struct emu_nic_op *spec,
                       uint64_t at_ps)
 {
-    const struct emu_host_params *host = &nm->host;
+    const struct emu_node_params *host = &nm->host;
     struct proc *proc = &n->procs[from];
     bool is_message = spec->kind == EMU_NIC_MESSAGE;
     uint32_t way = host->local_is_shared ? 0 : from > spec->to.proc;
@@ -260,11 +260,11 @@ struct op *emu_nic_send_own(struct emu_nic_model *nm, struct node *n, enum packe
     return op;
 }
 
-/* --- What happens to cores -------------------------------------------------------------------------------------- */
+/* ---- What happens to cores ---- */
 
 static void tell_completed(struct emu_nic_model *nm, struct node *n, struct emu_nic_event *e, uint64_t now_ps)
 {
-    const struct emu_host_params *host = &nm->host;
+    const struct emu_node_params *host = &nm->host;
     bool is_send = e->kind == EMU_NIC_PUT || e->kind == EMU_NIC_BTE_PUT || e->kind == EMU_NIC_MESSAGE;
 
     e->at_ps = event_time(n, e->at.proc, now_ps);
@@ -392,7 +392,7 @@ static void timer_due(void *ctx, struct emu_sim *sim, uint32_t nid, uint64_t coo
     assert(!"a timer has a purpose");
 }
 
-/* --- The model -------------------------------------------------------------------------------------------------- */
+/* ---- The model ---- */
 
 /* Can the machine's packets carry this? */
 static bool is_possible(const struct emu_nic_model *nm)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What programs measure, on the NIC model: ping-pong, exchange, streams; figures that need no packets; fitting.
+ * Programs on the NIC model: ping-pong, exchange, streams.
  *
  * Each scenario is a program of the model. Its state is divided by process, and a callback writes only what belongs to
  * the process that it is called for, since processes may run on different threads.
@@ -10,14 +10,11 @@
  * mislead it. The run goes on until each sender has had some.
  * Source: machines.md 2.5, 4.5, 6.5, 7.5: the conditions of the rows.
  */
-#include "emunic/experiments/nic_model.h"
+#include "emunic/model/nic_scenario.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include "emunic/fabric/random.h"
 
 #define ROUNDS_DEFAULT 8
 #define WINDOW_DEFAULT 64
@@ -37,7 +34,7 @@ static bool asks_for_answer(enum emu_nic_kind kind)
     return kind == EMU_NIC_GET || kind == EMU_NIC_BTE_GET || kind == EMU_NIC_AMO_FETCH;
 }
 
-/* --- Ping-pong -------------------------------------------------------------------------------------------------- */
+/* ---- Ping-pong ---- */
 
 /* Of process a, but for `spec`, which nobody changes. */
 struct pingpong {
@@ -126,7 +123,7 @@ int emu_nic_pingpong(const struct emu_nic_setup *setup, const struct emu_nic_pin
     return 0;
 }
 
-/* --- Exchange --------------------------------------------------------------------------------------------------- */
+/* ---- Exchange ---- */
 
 struct exchange_side {
     struct emu_nic_proc self, peer;
@@ -207,7 +204,7 @@ int emu_nic_exchange(const struct emu_nic_setup *setup, const struct emu_nic_pin
     return 0;
 }
 
-/* --- Streams ---------------------------------------------------------------------------------------------------- */
+/* ---- Streams ---- */
 
 /* One direction of one pair. */
 struct sender {
@@ -478,214 +475,4 @@ void emu_nic_pairs_between(uint32_t from_nid, uint32_t to_nid, uint32_t n, struc
 {
     for (uint32_t i = 0; i < n; i++)
         pairs_out[i] = (struct emu_nic_pair){ .from = { from_nid, i }, .to = { to_nid, i } };
-}
-
-/* --- Without packets -------------------------------------------------------------------------------------------- */
-
-double emu_nic_interface_mbytes_per_s(const struct emu_nic_setup *setup, uint32_t packet_bytes, bool is_both_ways)
-{
-    const struct emu_host_params *host = &setup->host;
-    double share = is_both_ways ? 1 + host->duplex_share / 100000.0 : 1;
-
-    return host->interface_kbs / 1000.0 * packet_bytes / (((double)packet_bytes + host->overhead_bytes) * share);
-}
-
-double emu_nic_packet_mbytes_per_s(const struct emu_nic_setup *setup)
-{
-    const struct emu_nic_params *nic = emu_machine_nic(setup->machine);
-    double gap_ps =
-        setup->host.packet_gap_ps > 0 ? setup->host.packet_gap_ps : nic->access_cycles * 1e6 / nic->clock_mhz;
-
-    return nic->format.payload_bytes_max / gap_ps * 1e6;
-}
-
-/* Keys that were used last; the one used longest ago makes room. */
-struct lru {
-    uint64_t *keys;       /* owned; + 1, 0: free; by hash, open addressing */
-    uint64_t *used;       /* owned; when, beside each key */
-    uint64_t *order;      /* owned; ring of (key, when) in the order of use, with old entries among them */
-    uint64_t *order_used; /* owned */
-    uint64_t room, first, n_order, order_room, mask, n, clock;
-};
-
-static void lru_fini(struct lru *c)
-{
-    free(c->keys);
-    free(c->used);
-    free(c->order);
-    free(c->order_used);
-}
-
-static int lru_init(struct lru *c, uint64_t room)
-{
-    uint64_t size = 4;
-
-    *c = (struct lru){ .room = room };
-    while (size < room * 4 + 4)
-        size *= 2;
-    c->mask = size - 1;
-    c->order_room = size;
-    c->keys = calloc(size, sizeof(*c->keys));
-    c->used = calloc(size, sizeof(*c->used));
-    c->order = calloc(size, sizeof(*c->order));
-    c->order_used = calloc(size, sizeof(*c->order_used));
-    if (c->keys != NULL && c->used != NULL && c->order != NULL && c->order_used != NULL)
-        return 0;
-    lru_fini(c);
-    return -ENOMEM;
-}
-
-static uint64_t lru_slot(const struct lru *c, uint64_t key)
-{
-    uint64_t at = emu_random_mix(key) & c->mask;
-
-    while (c->keys[at] != 0 && c->keys[at] != key)
-        at = (at + 1) & c->mask;
-    return at;
-}
-
-static void lru_remove(struct lru *c, uint64_t at)
-{
-    c->keys[at] = 0;
-    c->n--;
-    for (at = (at + 1) & c->mask; c->keys[at] != 0; at = (at + 1) & c->mask) { /* those that probed past it move up */
-        uint64_t key = c->keys[at];
-        uint64_t used = c->used[at];
-        uint64_t to;
-
-        c->keys[at] = 0;
-        to = lru_slot(c, key);
-        c->keys[to] = key;
-        c->used[to] = used;
-    }
-}
-
-/* Passes over entries of the ring that were used again since. */
-static void lru_remove_oldest(struct lru *c)
-{
-    while (c->n_order > 0) {
-        uint64_t at = lru_slot(c, c->order[c->first]);
-        bool is_live = c->keys[at] != 0 && c->used[at] == c->order_used[c->first];
-
-        c->first = (c->first + 1) % c->order_room;
-        c->n_order--;
-        if (is_live) {
-            lru_remove(c, at);
-            return;
-        }
-    }
-}
-
-/* Keeps live entries only. */
-static void lru_compact(struct lru *c)
-{
-    uint64_t kept = 0;
-
-    for (uint64_t i = 0; i < c->n_order; i++) {
-        uint64_t from = (c->first + i) % c->order_room;
-        uint64_t at = lru_slot(c, c->order[from]);
-
-        if (c->keys[at] == 0 || c->used[at] != c->order_used[from])
-            continue;
-        c->order[(c->first + kept) % c->order_room] = c->order[from];
-        c->order_used[(c->first + kept) % c->order_room] = c->order_used[from];
-        kept++;
-    }
-    c->n_order = kept;
-}
-
-/* Was it there? It is now. */
-static bool lru_use(struct lru *c, uint64_t value)
-{
-    uint64_t key = value + 1;
-    uint64_t at = lru_slot(c, key);
-    bool is_hit = c->keys[at] == key;
-
-    if (c->room == 0)
-        return false;
-    if (!is_hit && c->n == c->room) {
-        lru_remove_oldest(c);
-        at = lru_slot(c, key);
-    }
-    if (c->n_order == c->order_room)
-        lru_compact(c);
-    c->n += !is_hit;
-    c->keys[at] = key;
-    c->used[at] = ++c->clock;
-    c->order[(c->first + c->n_order) % c->order_room] = key;
-    c->order_used[(c->first + c->n_order++) % c->order_room] = c->clock;
-    return is_hit;
-}
-
-double emu_nic_amo_rate(const struct emu_nic_setup *setup, uint64_t n_words, uint64_t page_bytes, bool is_random,
-                        uint64_t n_operations)
-{
-    const struct emu_nic_params *nic = emu_machine_nic(setup->machine);
-    double hit_ps = nic->amo_cycles * 1e6 / nic->clock_mhz;
-    struct emu_random random = { .state = setup->seed };
-    struct lru words, pages;
-    uint64_t n_words_missed = 0, n_pages_missed = 0;
-    uint64_t warm = 2 * ((uint64_t)nic->amo_cache_entries + setup->host.pte_entries);
-
-    if (n_words == 0 || page_bytes < 8 || n_operations == 0 || lru_init(&words, nic->amo_cache_entries) < 0)
-        return NAN;
-    if (lru_init(&pages, setup->host.pte_entries) < 0) {
-        lru_fini(&words);
-        return NAN;
-    }
-    for (uint64_t i = 0; i < warm + n_operations; i++) {
-        uint64_t word = is_random ? emu_random_below(&random, n_words) : i % n_words;
-        bool is_word_there = lru_use(&words, word);
-        bool is_page_there = is_word_there || lru_use(&pages, word * 8 / page_bytes);
-
-        n_words_missed += i >= warm && !is_word_there;
-        n_pages_missed += i >= warm && !is_page_there;
-    }
-    lru_fini(&words);
-    lru_fini(&pages);
-    return 1e12 * (double)n_operations /
-           ((double)(n_operations - n_words_missed) * hit_ps +
-            (double)n_words_missed * fmax(hit_ps, setup->host.amo_miss_ps) +
-            (double)n_pages_missed * setup->host.pte_miss_ps);
-}
-
-/* --- Fitting ---------------------------------------------------------------------------------------------------- */
-
-static double measure_at(double (*measure)(void *ctx), void *ctx, uint32_t *parameter, uint32_t value)
-{
-    *parameter = value;
-    return measure(ctx);
-}
-
-int emu_nic_fit(double (*measure)(void *ctx), void *ctx, uint32_t *parameter, uint32_t low, uint32_t high,
-                double target)
-{
-    double at_low = measure_at(measure, ctx, parameter, low);
-    double at_high = measure_at(measure, ctx, parameter, high);
-    bool rises = at_high >= at_low;
-
-    if (isnan(at_low) || isnan(at_high))
-        return -EIO;
-    if (target < fmin(at_low, at_high) || target > fmax(at_low, at_high)) {
-        *parameter = fabs(at_low - target) < fabs(at_high - target) ? low : high;
-        return -ERANGE;
-    }
-    while (high - low > 1) {
-        uint32_t middle = low + (high - low) / 2;
-        double at_middle = measure_at(measure, ctx, parameter, middle);
-
-        if (isnan(at_middle))
-            return -EIO;
-        if (fabs(at_middle - target) <= 1e-4 * fabs(target))
-            return 0;
-        if ((at_middle < target) == rises) {
-            low = middle;
-            at_low = at_middle;
-        } else {
-            high = middle;
-            at_high = at_middle;
-        }
-    }
-    *parameter = fabs(at_low - target) <= fabs(at_high - target) ? low : high;
-    return 0;
 }

@@ -2,7 +2,7 @@
 /*
  * Nodes of the NIC model: made at their first use, with tables of operations and of things to come that grow as needed.
  */
-#include "emunic/experiments/nic_inner.h"
+#include "emunic/model/nic_inner.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #define SEQS 65536u
 
-/* --- Nodes -------------------------------------------------------------------------------------------------------- */
+/* ---- Nodes ---- */
 
 static struct node *make_node(struct emu_nic_model *nm, uint32_t nid)
 {
@@ -66,7 +66,7 @@ void emu_nic_node_destroy(struct node *n)
     free(n);
 }
 
-/* --- Operations --------------------------------------------------------------------------------------------------- */
+/* ---- Operations ---- */
 
 static int grow_ops(struct node *n)
 {
@@ -117,7 +117,7 @@ int emu_nic_take_op(struct node *n, struct op **op_out)
     return 0;
 }
 
-/* --- Things to come ----------------------------------------------------------------------------------------------- */
+/* ---- Things to come ---- */
 
 void emu_nic_await(struct emu_nic_model *nm, struct node *n, uint64_t at_ps, const struct pending *what)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "emunic/fabric/host.h"
+#include "emunic/fabric/node_params.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,7 +16,7 @@
 static void test_values_of_the_file_arrive_in_their_units(void **state)
 {
     struct emu_machine *m = load(SPEC);
-    const struct emu_host_params *host = emu_machine_host(m);
+    const struct emu_node_params *host = emu_machine_node_params(m);
 
     (void)state;
     assert_non_null(host);
@@ -30,7 +31,7 @@ static void test_values_of_the_file_arrive_in_their_units(void **state)
 static void test_override_changes_one_value(void **state)
 {
     struct emu_machine *m = load("aries:host.out_ns=1100.5,eager_bytes_max=0,rendezvous=put,host.in_ns=100");
-    const struct emu_host_params *host = emu_machine_host(m);
+    const struct emu_node_params *host = emu_machine_node_params(m);
 
     (void)state;
     assert_int_equal(host->out_ps, 1100500);
@@ -43,16 +44,12 @@ static void test_override_changes_one_value(void **state)
 static void test_parameter_is_found_by_its_key(void **state)
 {
     struct emu_machine *m = load(SPEC);
-    double value = -1;
+    const struct emu_node_params *host = emu_machine_node_params(m);
 
     (void)state;
-    assert_int_equal(emu_host_param(emu_machine_host(m), "launch_gap_ns", &value), 0);
-    assert_float_equal(value, 133.333, 1e-9);
-    assert_int_equal(emu_host_param(emu_machine_host(m), "overhead_bytes", &value), 0);
-    assert_float_equal(value, 24, 1e-9);
-    value = -1;
-    assert_int_equal(emu_host_param(emu_machine_host(m), "launch_gap", &value), -EINVAL);
-    assert_float_equal(value, -1, 1e-9);
+    assert_float_equal(emu_node_param_value(host, "launch_gap_ns"), 133.333, 1e-9);
+    assert_float_equal(emu_node_param_value(host, "overhead_bytes"), 24, 1e-9);
+    assert_true(isnan(emu_node_param_value(host, "launch_gap")));
     emu_machine_destroy(m);
 }
 
@@ -82,7 +79,7 @@ static void test_machine_without_host_section_has_no_host(void **state)
     close(mkstemps(path, 5));
     copy_aries(path, "host:", NULL);
     m = load(path);
-    assert_null(emu_machine_host(m));
+    assert_null(emu_machine_node_params(m));
     emu_machine_destroy(m);
     unlink(path);
 }
