@@ -192,8 +192,8 @@ static uint32_t flits_under_way(const struct emu_machine_params *p, enum emu_lin
 {
     const struct emu_link_params *link = &p->link[link_class];
     const struct emu_router_params *router = &p->router;
-    uint64_t bits_per_us = (uint64_t)link->lanes * link->mbps_per_lane *
-                           (router->frame_flits - router->frame_overhead_flits) / router->frame_flits;
+    const struct emu_link_rate rate = emu_link_rate(p, link_class, link->lanes);
+    uint64_t bits_per_us = rate.mbps * rate.payload / rate.frame;
     uint64_t longer_wire_ps = link->wire_ps > router->hop_wire_ps ? link->wire_ps - router->hop_wire_ps : 0;
     uint64_t round_trip_ps = router->hop_ps + longer_wire_ps + link->wire_ps;
 

@@ -3,8 +3,9 @@
  * Links as the outside sees them: the topology says what a link connects, this file adds the figures of its class.
  *
  * Raw bandwidth is lanes x lane rate. The link layer packs flits into frames and keeps some flits of each frame for
- * itself (Aries: one in ten), which leaves data_bytes_per_s. Links between a NIC and its router are on the chip and
- * have no frames. Source: machines.md 1.2, 2.1, 2.3.
+ * itself (Aries: one in ten); a class may have a share of its rate that it never reaches (Gemini's backplane). What is
+ * left is data_bytes_per_s. Links between a NIC and its router are on the chip and have no frames. emu_link_rate() is
+ * the one place of this rule. Source: machines.md 1.2, 2.1, 2.3.
  */
 #include "emunic/fabric/link.h"
 
@@ -19,10 +20,25 @@ static int end_name(const struct emu_machine *m, const struct emu_link_end *end,
     return emu_machine_router_cname(m, end->index, buf, len);
 }
 
+struct emu_link_rate emu_link_rate(const struct emu_machine_params *params, enum emu_link_class link_class,
+                                   uint32_t lanes)
+{
+    const struct emu_link_params *link = &params->link[link_class];
+    const struct emu_router_params *router = &params->router;
+    struct emu_link_rate rate = { .mbps = (uint64_t)lanes * link->mbps_per_lane, .payload = 1, .frame = 1 };
+
+    if (link_class != EMU_LINK_PROCESSOR_IN && link_class != EMU_LINK_PROCESSOR_OUT) {
+        rate.payload = (uint64_t)(router->frame_flits - router->frame_overhead_flits) *
+                       (EMU_LOST_SHARE_ONE - link->lost_share);
+        rate.frame = (uint64_t)router->frame_flits * EMU_LOST_SHARE_ONE;
+    }
+    return rate;
+}
+
 int emu_link_get(const struct emu_machine *m, uint32_t link, struct emu_link *link_out)
 {
     const struct emu_link_params *params;
-    const struct emu_router_params *router = &m->params.router;
+    struct emu_link_rate rate;
 
     if (link >= m->n_links)
         return -ERANGE;
@@ -31,12 +47,9 @@ int emu_link_get(const struct emu_machine *m, uint32_t link, struct emu_link *li
     link_out->lanes = params->lanes;
     link_out->mbps_per_lane = params->mbps_per_lane;
     link_out->wire_ps += params->wire_ps;
-    link_out->bytes_per_s = (uint64_t)params->lanes * params->mbps_per_lane * (1000000 / 8);
-    link_out->data_bytes_per_s = link_out->bytes_per_s;
-    if (link_out->from.kind == EMU_END_ROUTER && link_out->to.kind == EMU_END_ROUTER)
-        link_out->data_bytes_per_s = link_out->bytes_per_s * (router->frame_flits - router->frame_overhead_flits) /
-                                     router->frame_flits * (EMU_LOST_SHARE_ONE - params->lost_share) /
-                                     EMU_LOST_SHARE_ONE;
+    rate = emu_link_rate(&m->params, link_out->link_class, params->lanes);
+    link_out->bytes_per_s = rate.mbps * (1000000 / 8);
+    link_out->data_bytes_per_s = (uint64_t)((unsigned __int128)link_out->bytes_per_s * rate.payload / rate.frame);
     return 0;
 }
 

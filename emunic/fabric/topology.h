@@ -204,6 +204,20 @@ extern const struct emu_topology emu_topology_seastar;
 extern const struct emu_routing emu_gemini_routing;
 extern const struct emu_routing emu_seastar_routing;
 
+/*
+ * Rate of a link: mbps (10^6 bits/s) raw, of which payload / frame carries flits of packets. The fraction stays one, so
+ * that each user rounds once.
+ */
+struct emu_link_rate {
+    uint64_t mbps;
+    uint64_t payload;
+    uint64_t frame;
+};
+
+/* Of a link of the class with so many lanes up. */
+struct emu_link_rate emu_link_rate(const struct emu_machine_params *params, enum emu_link_class link_class,
+                                   uint32_t lanes);
+
 /* By the value of topology.kind; NULL: no such kind. */
 const struct emu_topology *emu_topology_find(const char *kind);
 

@@ -25,11 +25,9 @@ static bool is_between_routers(const struct emu_link *link)
 static struct link_kind describe_kind(const struct emu_sim *sim, const struct emu_link *link, uint32_t lanes_up)
 {
     const struct emu_router_params *p = &sim->p;
-    uint64_t mbps = (uint64_t)lanes_up * link->mbps_per_lane;
-    uint32_t frame = 1;
-    uint32_t payload = 1;
+    const struct emu_link_rate rate = emu_link_rate(&sim->m->params, link->link_class, lanes_up);
     struct link_kind kind = {
-        .bits_per_ps = (double)mbps * 1e-6,
+        .bits_per_ps = (double)rate.mbps * 1e-6,
         .head_ps = link->wire_ps,
         .wire_ps = link->wire_ps,
         .is_optical = link->link_class == EMU_LINK_BLUE,
@@ -39,17 +37,13 @@ static struct link_kind describe_kind(const struct emu_sim *sim, const struct em
     };
 
     if (is_between_routers(link)) {
-        frame = p->frame_flits;
-        payload = p->frame_flits - p->frame_overhead_flits;
-        frame *= EMU_LOST_SHARE_ONE;
-        payload *= EMU_LOST_SHARE_ONE - sim->m->params.link[link->link_class].lost_share;
         kind.overhead_units = p->packet_overhead_flits;
         kind.head_ps = p->hop_ps + (link->wire_ps > p->hop_wire_ps ? link->wire_ps - p->hop_wire_ps : 0);
     }
     /* bits / (Mb/s) = microseconds = 10^6 ps */
     kind.unit_ps =
-        (uint64_t)(((unsigned __int128)sim->m->params.nic.format.flit_bits * 1000000 * frame << SIM_RATE_SHIFT) /
-                   ((unsigned __int128)mbps * payload));
+        (uint64_t)(((unsigned __int128)sim->m->params.nic.format.flit_bits * 1000000 * rate.frame << SIM_RATE_SHIFT) /
+                   ((unsigned __int128)rate.mbps * rate.payload));
     for (uint32_t vc = 0; vc < kind.n_vcs; vc++) {
         struct emu_vc_info info = { 0 };
 
