@@ -407,6 +407,39 @@ static uint32_t options_stride(const struct emu_routing *routing)
     return (max + SIM_WAYS_MOSTLY - 1) / SIM_WAYS_MOSTLY * SIM_WAYS_MOSTLY;
 }
 
+/* The arrays that have an entry per link, router or node. */
+static int make_arrays(struct emu_sim *sim)
+{
+    const struct emu_machine *m = sim->m;
+
+    sim->outs = sim_array(NULL, 0, m->n_links * sizeof(*sim->outs));
+    sim->free_ps = sim_array(NULL, 0, m->n_links * sizeof(*sim->free_ps));
+    sim->stalls = sim_array(NULL, 0, m->n_links * sizeof(*sim->stalls));
+    sim->ins = sim_array(NULL, 0, m->n_links * sizeof(*sim->ins));
+    if (has_ports(sim))
+        sim->ports = sim_array(NULL, 0, m->n_links * sizeof(*sim->ports));
+    sim->routers = sim_array(NULL, 0, m->n_routers * sizeof(*sim->routers));
+    sim->nics = sim_array(NULL, 0, m->n_nodes * sizeof(*sim->nics));
+    sim->nic_router = sim_array(NULL, 0, m->n_nodes * sizeof(*sim->nic_router));
+    if ((has_ports(sim) && !sim->ports) || !sim->outs || !sim->ins || !sim->free_ps || !sim->stalls || !sim->routers ||
+        !sim->nics || !sim->nic_router)
+        return -ENOMEM;
+    return 0;
+}
+
+/* All steps; each needs what those before it have built. */
+static int build(struct emu_sim *sim)
+{
+    static int (*const steps[])(struct emu_sim *) = {
+        make_arrays, build_links, build_channels, build_marks, build_times, build_parts, build_queues,
+    };
+    int r = 0;
+
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && r == 0; i++)
+        r = steps[i](sim);
+    return r;
+}
+
 int emu_sim_create(const struct emu_machine *m, const struct emu_fault_map *faults, const struct emu_traffic *traffic,
                    const struct emu_sim_options *options, struct emu_sim **sim_out)
 {
@@ -414,13 +447,13 @@ int emu_sim_create(const struct emu_machine *m, const struct emu_fault_map *faul
     struct emu_sim *sim;
     int r;
 
-    if (m->topology->routing == NULL)
+    if (!m->topology->routing)
         return -ENOTSUP;
-    if (n_threads > m->n_routers || n_threads > SIM_PARTS_MAX || traffic->next == NULL || traffic->delivered == NULL ||
+    if (n_threads > m->n_routers || n_threads > SIM_PARTS_MAX || !traffic->next || !traffic->delivered ||
         m->n_links > SIM_LINKS_MAX)
         return -EINVAL;
     sim = calloc(1, sizeof(*sim));
-    if (sim == NULL)
+    if (!sim)
         return -ENOMEM;
     sim->m = m;
     sim->routing = m->topology->routing;
@@ -433,43 +466,18 @@ int emu_sim_create(const struct emu_machine *m, const struct emu_fault_map *faul
     sim->full_tokens = sim_tokens(sim, sim->p.packet_units_max);
     sim->options_stride = options_stride(sim->routing);
     sim->n_parts = n_threads;
-    sim->outs = sim_array(NULL, 0, m->n_links * sizeof(*sim->outs));
-    sim->free_ps = sim_array(NULL, 0, m->n_links * sizeof(*sim->free_ps));
-    sim->stalls = sim_array(NULL, 0, m->n_links * sizeof(*sim->stalls));
-    sim->ins = sim_array(NULL, 0, m->n_links * sizeof(*sim->ins));
-    if (has_ports(sim))
-        sim->ports = sim_array(NULL, 0, m->n_links * sizeof(*sim->ports));
-    sim->routers = sim_array(NULL, 0, m->n_routers * sizeof(*sim->routers));
-    sim->nics = sim_array(NULL, 0, m->n_nodes * sizeof(*sim->nics));
-    sim->nic_router = sim_array(NULL, 0, m->n_nodes * sizeof(*sim->nic_router));
     sim->is_large = m->n_links * sizeof(*sim->outs) > LARGE_LINK_BYTES;
-    r = -ENOMEM;
-    if ((has_ports(sim) && sim->ports == NULL) || sim->outs == NULL || sim->ins == NULL || sim->free_ps == NULL ||
-        sim->stalls == NULL || sim->routers == NULL || sim->nics == NULL || sim->nic_router == NULL)
-        goto err;
-    r = build_links(sim);
-    if (r == 0)
-        r = build_channels(sim);
-    if (r == 0)
-        r = build_marks(sim);
-    if (r == 0)
-        r = build_times(sim);
-    if (r == 0)
-        r = build_parts(sim);
-    if (r == 0)
-        r = build_queues(sim);
-    if (r < 0)
-        goto err;
+    r = build(sim);
+    if (r < 0) {
+        emu_sim_destroy(sim);
+        return r;
+    }
     sim->is_plain = is_plain(sim);
     wake_all(sim);
-    if (faults != NULL)
+    if (faults)
         emu_sim_set_faults(sim, faults);
     *sim_out = sim;
     return 0;
-
-err:
-    emu_sim_destroy(sim);
-    return r;
 }
 
 static void destroy_part(const struct emu_sim *sim, struct part *part)
