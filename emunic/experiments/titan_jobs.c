@@ -70,16 +70,24 @@ static bool network_is_empty(struct emu_flows *f)
     return counts.answered + counts.lost == counts.sent;
 }
 
-/* Quiesce: no new packets, wait until all are answered; new routes; release. Returns how long it took, in us. */
-static int quiesce_and_reroute(struct emu_flows *f, const struct emu_fault_map *faults, double *pause_us_out)
+/* Nobody sends until the network is empty, or has not become so in 1 ms. */
+static int drain(struct emu_flows *f)
 {
-    struct emu_sim *sim = emu_flows_sim(f);
-    uint64_t start_ps = emu_sim_now(sim);
     int r = 0;
 
     emu_flows_pause(f, true);
     for (int i = 0; i < 10000 && r == 0 && !network_is_empty(f); i++)
         r = emu_flows_run(f, US / 10);
+    return r;
+}
+
+/* Quiesce: no new packets, wait until all are answered; new routes; release. Returns how long it took, in us. */
+static int quiesce_and_reroute(struct emu_flows *f, const struct emu_fault_map *faults, double *pause_us_out)
+{
+    struct emu_sim *sim = emu_flows_sim(f);
+    uint64_t start_ps = emu_sim_now(sim);
+    int r = drain(f);
+
     if (r == 0 && !network_is_empty(f))
         r = -EIO;
     emu_sim_set_faults(sim, faults);
@@ -88,31 +96,14 @@ static int quiesce_and_reroute(struct emu_flows *f, const struct emu_fault_map *
     return r;
 }
 
-int emu_titan_reroute(struct emu_exp *x)
+/* Both ways of the links from (2, 0, 0) to its neighbour along X are down. */
+static int break_ring(const struct emu_machine *m, struct emu_fault_map *faults)
 {
-    struct flow_list *list = calloc(1, sizeof(*list));
-    struct emu_fault_map *faults = NULL;
-    struct emu_flows_counts counts = { 0 };
-    struct emu_flows *f = NULL;
-    struct emu_flows *fresh = NULL;
-    double before = 0, after = 0, expected = 0, pause_us = 0;
-    const struct emu_torus *t;
-    struct emu_machine *m = NULL;
-    uint32_t router, reverse;
-    int r = list ? emu_exp_machine(x, "gemini:x=5,y=2,z=8,layout=floor", &m) : -ENOMEM;
+    const struct emu_torus *t = emu_torus_of(m);
+    uint32_t router = emu_torus_router(t, 2, 0, 0);
+    uint32_t reverse;
+    int r = 0;
 
-    if (r < 0)
-        goto out;
-    t = emu_torus_of(m);
-    /* A ring along X whose nodes send two on; each pair keeps its order. */
-    for (uint32_t ring_x = 0; ring_x < 5; ring_x++) {
-        for (uint32_t node = 0; node < 2; node++)
-            add_flow(list, nid_of(m, ring_x, 0, 0, node), nid_of(m, (ring_x + 2) % 5, 0, 0, node));
-    }
-    r = create(x, m, list, EMU_MODE_IN_ORDER, &f);
-    if (r == 0)
-        r = emu_fault_map_create(m, &faults);
-    router = emu_torus_router(t, 2, 0, 0);
     for (uint32_t number = 0; number < t->parallel[0] && r == 0; number++) {
         uint32_t link = emu_torus_link(t, router, emu_torus_direction(0, true), number);
 
@@ -122,45 +113,91 @@ int emu_titan_reroute(struct emu_exp *x)
         if (r == 0)
             r = emu_fault_map_set_link(faults, reverse, false);
     }
-    if (r == 0)
-        r = emu_flows_run(f, 20 * US);
+    return r;
+}
+
+/* What a run around the broken links gave. */
+struct reroute {
+    double after; /* GB/s */
+    double pause_us;
+    struct emu_flows_counts counts;
+};
+
+static int measure_reroute(struct emu_exp *x, struct emu_flows *f, const struct emu_fault_map *faults,
+                           struct reroute *result)
+{
+    double before = 0;
+    int r = emu_flows_run(f, 20 * US);
+
     if (r == 0)
         r = measure_for(f, measured_us(x), &before);
     if (r == 0)
-        r = quiesce_and_reroute(f, faults, &pause_us);
+        r = quiesce_and_reroute(f, faults, &result->pause_us);
     for (uint32_t i = 0; i < 8 && r == 0; i++) {
-        r = measure_for(f, measured_us(x) / 8 + 1, &after);
+        r = measure_for(f, measured_us(x) / 8 + 1, &result->after);
         emu_exp_detail(x, "%.1f us after the release: %.2f GB/s (before: %.2f)",
-                       (i + 1) * (double)(measured_us(x) / 8 + 1), after, before);
+                       (i + 1) * (double)(measured_us(x) / 8 + 1), result->after, before);
     }
     if (r == 0)
-        r = measure_for(f, measured_us(x), &after);
-    emu_flows_pause(f, true);
-    for (int i = 0; i < 10000 && r == 0 && !network_is_empty(f); i++)
-        r = emu_flows_run(f, US / 10);
-    emu_flows_counts(f, &counts);
-    /* What the same traffic gets on a machine that never had the link. */
+        r = measure_for(f, measured_us(x), &result->after);
+    if (r == 0)
+        r = drain(f);
+    emu_flows_counts(f, &result->counts);
+    return r;
+}
+
+/* What the same traffic gets on a machine that never had the links. */
+static int measure_without(struct emu_exp *x, struct emu_flows *fresh, const struct emu_fault_map *faults,
+                           double *rate_out)
+{
+    int r;
+
+    emu_sim_set_faults(emu_flows_sim(fresh), faults);
+    r = emu_flows_run(fresh, 20 * US);
+    return r < 0 ? r : measure_for(fresh, measured_us(x), rate_out);
+}
+
+int emu_titan_reroute(struct emu_exp *x)
+{
+    struct flow_list *list = calloc(1, sizeof(*list));
+    struct emu_fault_map *faults = NULL;
+    struct emu_flows *f = NULL;
+    struct emu_flows *fresh = NULL;
+    struct emu_machine *m = NULL;
+    struct reroute got = { 0 };
+    double expected = 0;
+    int r = list ? emu_exp_machine(x, "gemini:x=5,y=2,z=8,layout=floor", &m) : -ENOMEM;
+
+    if (r < 0)
+        goto out;
+    /* A ring along X whose nodes send two on; each pair keeps its order. */
+    for (uint32_t ring_x = 0; ring_x < 5; ring_x++) {
+        for (uint32_t node = 0; node < 2; node++)
+            add_flow(list, nid_of(m, ring_x, 0, 0, node), nid_of(m, (ring_x + 2) % 5, 0, 0, node));
+    }
+    r = create(x, m, list, EMU_MODE_IN_ORDER, &f);
+    if (r == 0)
+        r = emu_fault_map_create(m, &faults);
+    if (r == 0)
+        r = break_ring(m, faults);
+    if (r == 0)
+        r = measure_reroute(x, f, faults, &got);
     if (r == 0)
         r = create(x, m, list, EMU_MODE_IN_ORDER, &fresh);
-    if (r == 0) {
-        emu_sim_set_faults(emu_flows_sim(fresh), faults);
-        r = emu_flows_run(fresh, 20 * US);
-    }
     if (r == 0)
-        r = measure_for(fresh, measured_us(x), &expected);
+        r = measure_without(x, fresh, faults, &expected);
     if (r == 0) {
-        emu_exp_exact(x, 'S', "lost", "packets", 0, (double)counts.lost);
-        emu_exp_exact(x, 'S', "arrived", "packets", (double)counts.sent, (double)counts.arrived);
-        emu_exp_exact(x, 'S', "reordered", "packets", 0, (double)counts.reordered);
-        emu_exp_within(x, 'S', "rate_after", "GB/s", expected, after, 0.02);
-        emu_exp_detail(x, "paused for %.1f us; %llu packets in all", pause_us, (unsigned long long)counts.sent);
+        emu_exp_exact(x, 'S', "lost", "packets", 0, (double)got.counts.lost);
+        emu_exp_exact(x, 'S', "arrived", "packets", (double)got.counts.sent, (double)got.counts.arrived);
+        emu_exp_exact(x, 'S', "reordered", "packets", 0, (double)got.counts.reordered);
+        emu_exp_within(x, 'S', "rate_after", "GB/s", expected, got.after, 0.02);
+        emu_exp_detail(x, "paused for %.1f us; %llu packets in all", got.pause_us, (unsigned long long)got.counts.sent);
     }
 out:
     emu_flows_destroy(fresh);
     emu_flows_destroy(f);
     emu_fault_map_destroy(faults);
-    if (m != NULL)
-        emu_machine_destroy(m);
+    emu_machine_destroy(m);
     free(list);
     return r;
 }
