@@ -133,64 +133,92 @@ static uint32_t depth_of(uint32_t n_nodes, uint32_t radix)
     return depth;
 }
 
+/* Software and the collective engine on one machine. */
+struct contest {
+    struct emu_nic_setup software, engine;
+    uint32_t radix;  /* of the engine */
+    double local_us; /* steps within a node */
+    double ends_us;  /* of the engine: the host before and behind it */
+};
+
+/* Allreduce times of one size, us. */
+struct times {
+    double software;
+    double noisy; /* software where cores are disturbed */
+    double engine;
+};
+
+static struct contest contest_on(struct emu_exp *x, const struct emu_machine *m)
+{
+    struct contest c = {
+        .software = { .machine = m,
+                      .host = *emu_machine_node_params(m),
+                      .mode = EMU_MODE_ADAPTIVE_0,
+                      .seed = emu_exp_context(x)->seed,
+                      .n_threads = emu_exp_context(x)->n_threads },
+        .radix = emu_machine_nic(m)->ce_children_max,
+    };
+
+    c.engine = c.software;
+    c.engine.host.issue_ps = 0; /* no host between the two ends */
+    c.engine.host.write_ps = 0;
+    c.engine.host.put_gap_ps = 0;
+    c.ends_us = ((double)c.software.host.issue_ps + c.software.host.write_ps) / 1e6;
+    c.local_us = 2 * 4 * (double)c.software.host.local_ps / 1e6; /* 2 x log2(16) steps */
+    return c;
+}
+
+static int run_size(const struct contest *c, uint32_t n_nodes, struct times *t)
+{
+    int r = run_tree(&c->software, n_nodes, 2, EMU_NIC_MESSAGE, &t->software);
+
+    if (r == 0)
+        r = run_tree(&c->engine, n_nodes, c->radix, EMU_NIC_PUT, &t->engine);
+    if (r < 0)
+        return r;
+    t->software += c->local_us;
+    t->noisy = t->software + 2.0 * depth_of(n_nodes, 2) * NOISE_NS_PER_STEP / 1000;
+    t->engine += c->ends_us + c->local_us;
+    return 0;
+}
+
 int emu_xc_allreduce(struct emu_exp *x)
 {
     static const uint32_t sizes[] = { 64, 128, 256, 512, 750 };
     enum { N = sizeof(sizes) / sizeof(sizes[0]) };
-    struct emu_nic_setup software, engine;
+    struct times t = { 0 };
     struct emu_machine *m;
-    double sw[N], ce[N];
-    double local_us, ends_us;
-    double noisy_us = 0;
+    struct contest c;
     bool is_faster = true;
-    uint32_t radix;
     FILE *data;
     int r = emu_exp_machine(x, "aries:groups=2", &m);
 
     if (r < 0)
         return r;
-    radix = emu_machine_nic(m)->ce_children_max;
-    software = (struct emu_nic_setup){
-        .machine = m,
-        .host = *emu_machine_node_params(m),
-        .mode = EMU_MODE_ADAPTIVE_0,
-        .seed = emu_exp_context(x)->seed,
-        .n_threads = emu_exp_context(x)->n_threads,
-    };
-    engine = software;
-    ends_us = ((double)software.host.issue_ps + software.host.write_ps) / 1e6;
-    engine.host.issue_ps = 0; /* no host between the two ends */
-    engine.host.write_ps = 0;
-    engine.host.put_gap_ps = 0;
-    local_us = 2 * 4 * (double)software.host.local_ps / 1e6; /* 2 x log2(16) steps */
+    c = contest_on(x, m);
     data = emu_exp_data(x, "allreduce", "Allreduce of one double, 16 processes a node", "processes", "us");
     for (int i = 0; i < N && r == 0; i++) {
-        double noise_us = 2.0 * depth_of(sizes[i], 2) * NOISE_NS_PER_STEP / 1000;
+        uint32_t n_processes = sizes[i] * PROCESSES;
 
-        r = run_tree(&software, sizes[i], 2, EMU_NIC_MESSAGE, &sw[i]);
-        if (r == 0)
-            r = run_tree(&engine, sizes[i], radix, EMU_NIC_PUT, &ce[i]);
+        r = run_size(&c, sizes[i], &t);
         if (r < 0)
             break;
-        sw[i] += local_us;
-        noisy_us = sw[i] + noise_us;
-        ce[i] += ends_us + local_us;
-        is_faster = is_faster && ce[i] < sw[i];
-        emu_exp_detail(x, "%u processes: software %.2f us, with noise %.2f us; engine %.2f us", sizes[i] * PROCESSES,
-                       sw[i], noisy_us, ce[i]);
-        if (data != NULL)
-            fprintf(data, "software\t%u\t%g\nsoftware, specialised cores\t%u\t%g\nengine\t%u\t%g\n",
-                    sizes[i] * PROCESSES, noisy_us, sizes[i] * PROCESSES, sw[i], sizes[i] * PROCESSES, ce[i]);
+        is_faster = is_faster && t.engine < t.software;
+        emu_exp_detail(x, "%u processes: software %.2f us, with noise %.2f us; engine %.2f us", n_processes, t.software,
+                       t.noisy, t.engine);
+        if (data)
+            fprintf(data, "software\t%u\t%g\nsoftware, specialised cores\t%u\t%g\nengine\t%u\t%g\n", n_processes,
+                    t.noisy, n_processes, t.software, n_processes, t.engine);
         emu_exp_progress(x, (i + 1.0) / N);
     }
-    if (data != NULL)
+    if (data)
         fclose(data);
     if (r == 0) {
-        emu_exp_exact(x, 'P', "depth_of_750_nodes", "levels", 2, depth_of(750, radix));
-        emu_exp_at_most(x, 'P', "engine_12000_processes", "us", 10, ce[N - 1]);
-        emu_exp_at_most(x, 'P', "part_within_a_node", "us", 3, local_us);
+        emu_exp_exact(x, 'P', "depth_of_750_nodes", "levels", 2, depth_of(750, c.radix));
+        emu_exp_at_most(x, 'P', "engine_12000_processes", "us", 10, t.engine);
+        emu_exp_at_most(x, 'P', "part_within_a_node", "us", 3, c.local_us);
         emu_exp_holds(x, 'Q', "engine_faster_at_all_sizes", is_faster);
-        emu_exp_at_most(x, 'Q', "software_below_the_plots_ceiling", "us", 35, noisy_us);
+        emu_exp_at_most(x, 'Q', "software_below_the_plots_ceiling", "us", 35, t.noisy);
         /* Steps of hosts on the longest path: two per level for software, one at each end for the engine. */
         emu_exp_holds(x, 'Q', "specialised_cores_help_software_more", 2 * depth_of(750, 2) > 2);
     }

@@ -112,38 +112,78 @@ static void add_link_stats(const struct emu_machine *m, const struct emu_sim *si
     result->flits_per_packet = packets > 0 ? (double)flits / (double)packets : 0;
 }
 
-int emu_xc_saturate(struct emu_exp *x, const struct emu_machine *m, const struct emu_xc_run *run,
-                    struct emu_xc_result *result_out)
+static struct emu_generator_options generator_options(const struct emu_exp *x, const struct emu_machine *m,
+                                                      const struct emu_xc_run *run)
 {
-    const struct emu_exp_context *context = emu_exp_context(x);
-    struct emu_generator_options options = {
+    const struct emu_nic_params *nic = emu_machine_nic(m);
+
+    return (struct emu_generator_options){
         .pattern = run->pattern,
-        .seed = context->seed,
+        .seed = emu_exp_context(x)->seed,
         .gap_ps = run->gap_ps,
-        .units = run->units > 0 ? run->units : emu_packet_units(m, emu_machine_nic(m)->format.payload_bytes_max),
-        .response_units =
-            run->response_units > 0 ? run->response_units : (uint16_t)emu_machine_nic(m)->format.response_header_flits,
-        .window = emu_machine_nic(m)->outstanding_packets,
+        .units = run->units > 0 ? run->units : emu_packet_units(m, nic->format.payload_bytes_max),
+        .response_units = run->response_units > 0 ? run->response_units : (uint16_t)nic->format.response_header_flits,
+        .window = nic->outstanding_packets,
         .mode = (uint8_t)run->mode,
         .senders = run->senders,
         .pick = run->pick,
         .pick_ctx = run->pick_ctx,
     };
-    const struct emu_steady_options steady = {
-        .window_ps = run->window_ps > 0 ? run->window_ps : emu_link_cycle_ps(m) * (context->is_full ? 10000 : 1500),
-        .warmup_max = context->is_full ? 6 : 3,
-        .windows = context->is_full ? 5 : 2,
+}
+
+static struct emu_steady_options steady_options(const struct emu_exp *x, const struct emu_machine *m,
+                                                const struct emu_xc_run *run)
+{
+    bool is_full = emu_exp_context(x)->is_full;
+
+    return (struct emu_steady_options){
+        .window_ps = run->window_ps > 0 ? run->window_ps : emu_link_cycle_ps(m) * (is_full ? 10000 : 1500),
+        .warmup_max = is_full ? 6 : 3,
+        .windows = is_full ? 5 : 2,
     };
-    const struct emu_sim_options sim_options = { .seed = context->seed, .n_threads = context->n_threads };
+}
+
+/* Figures of a run that was steady or not, but for those of links. */
+static void add_figures(const struct emu_generator *gen, const struct emu_machine *m, const struct emu_xc_run *run,
+                        const struct emu_steady_result *s, struct emu_xc_result *result)
+{
     double payload = emu_machine_nic(m)->format.payload_bytes_max;
-    struct emu_xc_watch watch = { 0 };
-    struct emu_traffic traffic;
-    uint32_t reverse;
-    struct emu_steady_result s;
     struct emu_histogram latency;
+    uint64_t received = 0;
+
+    for (uint32_t nid = 0; nid < emu_machine_n_nodes(m); nid++) {
+        struct emu_node_figures figures;
+
+        emu_generator_node(gen, nid, &figures);
+        received += figures.received;
+        if (run->received_out)
+            run->received_out[nid] = (double)figures.received * payload * 1000 / (double)s->measured_ps;
+    }
+    emu_generator_latency(gen, EMU_LATENCY_CREATED, &latency);
+    result->gb_per_s = (double)received * payload * 1000 / (double)s->measured_ps;
+    result->gb_per_s_per_node = result->gb_per_s / emu_machine_n_nodes(m);
+    /* Responses are as many as requests and go the same way about it. */
+    result->nonminimal = s->totals.delivered > 0 ? (double)s->totals.nonminimal / (double)s->totals.delivered : 0;
+    result->latency_ps = emu_histogram_mean_ps(&latency);
+    result->hops = s->totals.delivered > 0 ? (double)s->totals.packet_hops / (double)s->totals.delivered : 0;
+    result->totals = s->totals;
+    result->measured_ps = s->measured_ps;
+    result->is_steady = s->is_steady;
+}
+
+int emu_xc_saturate(struct emu_exp *x, const struct emu_machine *m, const struct emu_xc_run *run,
+                    struct emu_xc_result *result_out)
+{
+    const struct emu_exp_context *context = emu_exp_context(x);
+    const struct emu_generator_options options = generator_options(x, m, run);
+    const struct emu_steady_options steady = steady_options(x, m, run);
+    const struct emu_sim_options sim_options = { .seed = context->seed, .n_threads = context->n_threads };
+    struct emu_xc_watch watch = { 0 };
+    struct emu_steady_result s;
+    struct emu_traffic traffic;
     struct emu_generator *gen;
     struct emu_sim *sim;
-    uint64_t received = 0;
+    uint32_t reverse;
     char err[200];
     int r;
 
@@ -164,24 +204,7 @@ int emu_xc_saturate(struct emu_exp *x, const struct emu_machine *m, const struct
     }
     memset(result_out, 0, sizeof(*result_out));
     emu_generator_steady(gen, sim, &steady, &s);
-    for (uint32_t nid = 0; nid < emu_machine_n_nodes(m); nid++) {
-        struct emu_node_figures figures;
-
-        emu_generator_node(gen, nid, &figures);
-        received += figures.received;
-        if (run->received_out != NULL)
-            run->received_out[nid] = (double)figures.received * payload * 1000 / (double)s.measured_ps;
-    }
-    emu_generator_latency(gen, EMU_LATENCY_CREATED, &latency);
-    result_out->gb_per_s = (double)received * payload * 1000 / (double)s.measured_ps;
-    result_out->gb_per_s_per_node = result_out->gb_per_s / emu_machine_n_nodes(m);
-    /* Responses are as many as requests and go the same way about it. */
-    result_out->nonminimal = s.totals.delivered > 0 ? (double)s.totals.nonminimal / (double)s.totals.delivered : 0;
-    result_out->latency_ps = emu_histogram_mean_ps(&latency);
-    result_out->hops = s.totals.delivered > 0 ? (double)s.totals.packet_hops / (double)s.totals.delivered : 0;
-    result_out->totals = s.totals;
-    result_out->measured_ps = s.measured_ps;
-    result_out->is_steady = s.is_steady;
+    add_figures(gen, m, run, &s, result_out);
     if (s.is_deadlock) {
         emu_exp_detail(x, "the network is deadlocked");
         r = -EDEADLK;
