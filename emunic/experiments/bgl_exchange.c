@@ -178,53 +178,62 @@ int bgl_run_exchange(struct emu_exp *x)
 
 /* --- BGL-10 ------------------------------------------------------------------------------------------------------- */
 
+static const struct {
+    const char *name;
+    uint32_t units;
+    uint32_t rounds; /* packets per pair */
+} exchange_sizes[] = {
+    { "a 32-byte packet", 32, 1 }, { "a 128-byte packet", 128, 1 }, { "a full packet", 0, 1 },
+    { "a full packet", 0, 10 },    { "a full packet", 0, 40 },
+};
+enum { SIZES = sizeof(exchange_sizes) / sizeof(exchange_sizes[0]) };
+
+/*
+ * All sizes on one of two machines: per cent of the peak of each. Reduced: ten packets on a smaller cube, where the end
+ * of an exchange weighs more; three packets for forty.
+ */
+static int measure_sizes(struct emu_exp *x, uint32_t machine, FILE *data, double peak_out[SIZES])
+{
+    static const char *const machines[] = { "bluegene-l", "bluegene-l:x=4,y=4,z=2" };
+    bool is_reduced = machine == 0 && !emu_exp_context(x)->is_full;
+
+    for (uint32_t i = 0; i < SIZES; i++) {
+        struct exchange e = {
+            .spec = machines[machine],
+            .rounds = exchange_sizes[i].rounds,
+            .units = exchange_sizes[i].units,
+            .gap_cycles = PACKET_START_NS / (40.0 / 7),
+        };
+        double step = machine * SIZES + i;
+        struct outcome o;
+        int r;
+
+        if (is_reduced && e.rounds == 10)
+            e.spec = "bluegene-l:x=4,y=4,z=4";
+        if (is_reduced && e.rounds == 40)
+            e.rounds = 3;
+        r = run_one(x, &e, step / (2.0 * SIZES), (step + 1) / (2.0 * SIZES), &o);
+        if (r < 0)
+            return r;
+        peak_out[i] = 100 * o.of_peak;
+        emu_exp_detail(x, "%s, %s per pair, %u times: %.0f cycles, %.1f %% of peak", e.spec, exchange_sizes[i].name,
+                       e.rounds, o.figures.cycles, peak_out[i]);
+        if (data)
+            fprintf(data, "%s\t%u\t%g\n", machine == 0 ? "8 x 8 x 8" : "4 x 4 x 2",
+                    e.rounds * ((e.units != 0 ? e.units : 256) - 16), peak_out[i]);
+    }
+    return 0;
+}
+
 int bgl_run_hardware_exchange(struct emu_exp *x)
 {
-    static const struct {
-        const char *name;
-        uint32_t units;
-        uint32_t rounds; /* packets per pair */
-    } sizes[] = {
-        { "a 32-byte packet", 32, 1 }, { "a 128-byte packet", 128, 1 }, { "a full packet", 0, 1 },
-        { "a full packet", 0, 10 },    { "a full packet", 0, 40 },
-    };
-    enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
-    static const char *const machines[] = { "bluegene-l", "bluegene-l:x=4,y=4,z=2" };
-    bool is_full = emu_exp_context(x)->is_full;
     FILE *data = emu_exp_data(x, "peak", "All-to-all", "payload bytes per pair", "% of peak");
     double peak[2][SIZES];
     int r = 0;
 
-    for (uint32_t m = 0; r == 0 && m < 2; m++) {
-        for (uint32_t i = 0; r == 0 && i < SIZES; i++) {
-            struct exchange e = {
-                .spec = machines[m],
-                .rounds = sizes[i].rounds,
-                .units = sizes[i].units,
-                .gap_cycles = PACKET_START_NS / (40.0 / 7),
-            };
-            struct outcome o;
-
-            /*
-             * Reduced: ten packets on a smaller cube, where the end of an exchange weighs more; three packets for
-             * forty.
-             */
-            if (!is_full && m == 0 && e.rounds == 10)
-                e.spec = "bluegene-l:x=4,y=4,z=4";
-            if (!is_full && m == 0 && e.rounds == 40)
-                e.rounds = 3;
-            r = run_one(x, &e, (m * SIZES + i) / (2.0 * SIZES), (m * SIZES + i + 1) / (2.0 * SIZES), &o);
-            if (r < 0)
-                break;
-            peak[m][i] = 100 * o.of_peak;
-            emu_exp_detail(x, "%s, %s per pair, %u times: %.0f cycles, %.1f %% of peak", e.spec, sizes[i].name,
-                           e.rounds, o.figures.cycles, peak[m][i]);
-            if (data != NULL)
-                fprintf(data, "%s\t%u\t%g\n", m == 0 ? "8 x 8 x 8" : "4 x 4 x 2",
-                        e.rounds * ((e.units != 0 ? e.units : 256) - 16), peak[m][i]);
-        }
-    }
-    if (data != NULL)
+    for (uint32_t machine = 0; r == 0 && machine < 2; machine++)
+        r = measure_sizes(x, machine, data, peak[machine]);
+    if (data)
         fclose(data);
     if (r < 0)
         return r;

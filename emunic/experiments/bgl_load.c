@@ -40,21 +40,28 @@ static int steady(struct emu_exp *x, struct bgl_run *run, double warmup, uint32_
 }
 
 /* One point: a machine at a load. */
-static int measure_load(struct emu_exp *x, const char *spec, enum emu_route_mode mode, double load, double warmup,
-                        uint32_t windows, struct bgl_figures *figures_out)
+struct point {
+    const char *spec;
+    enum emu_route_mode mode;
+    double load;
+    double warmup; /* cycles */
+    uint32_t windows;
+};
+
+static int measure_load(struct emu_exp *x, const struct point *p, struct bgl_figures *figures_out)
 {
-    struct emu_generator_options options = { .pattern = EMU_PATTERN_UNIFORM, .mode = (uint8_t)mode };
+    struct emu_generator_options options = { .pattern = EMU_PATTERN_UNIFORM, .mode = (uint8_t)p->mode };
     struct bgl_run run;
-    int r = bgl_machine(x, &run, spec);
+    int r = bgl_machine(x, &run, p->spec);
 
     if (r < 0)
         return r;
-    options.gap_ps = bgl_gap_ps(&run, load);
+    options.gap_ps = bgl_gap_ps(&run, p->load);
     bgl_end(&run);
-    r = bgl_start(x, &run, spec, &options, BGL_COUNT_NOTHING);
+    r = bgl_start(x, &run, p->spec, &options, BGL_COUNT_NOTHING);
     if (r < 0)
         return r;
-    r = steady(x, &run, warmup, windows, figures_out);
+    r = steady(x, &run, p->warmup, p->windows, figures_out);
     bgl_end(&run);
     return r;
 }
@@ -63,8 +70,23 @@ static int measure_load(struct emu_exp *x, const char *spec, enum emu_route_mode
 
 enum { DET = 0, DYN_1_1, DYN_2_1, DYN_2_2, DYN_4_4, CONFIGS };
 
-static int run_response_at(struct emu_exp *x, const char *size, const double *loads, size_t n_loads, uint32_t windows,
-                           double from, double to)
+/* Response times of the configurations on one size of machine. */
+struct response_curve {
+    const char *size;
+    const double *loads;
+    size_t n_loads;
+    uint32_t windows;
+    double from, to; /* progress of the experiment */
+    FILE *data;      /* NULL: nobody asks */
+};
+
+/* Of each configuration at one load. */
+struct responses {
+    double of[CONFIGS];
+    double lowest, highest; /* of the dynamic ones */
+};
+
+static int measure_responses(struct emu_exp *x, const struct response_curve *curve, size_t i, struct responses *out)
 {
     static const struct {
         const char *name;
@@ -77,54 +99,70 @@ static int run_response_at(struct emu_exp *x, const char *size, const double *lo
         [DYN_2_2] = { "2 channels, 2 paths", "dynamic_vcs=2,paths=2", EMU_MODE_ADAPTIVE_0 },
         [DYN_4_4] = { "4 channels, 4 paths", "dynamic_vcs=4,paths=4", EMU_MODE_ADAPTIVE_0 },
     };
-    FILE *data = emu_exp_data(x, size, "Response time, random destinations", "link utilisation", "cycles");
-    double response[CONFIGS] = { 0 };
+
+    *out = (struct responses){ .lowest = INFINITY };
+    for (uint32_t c = 0; c < CONFIGS; c++) {
+        char spec[160];
+        const struct point p = {
+            .spec = spec, .mode = configs[c].mode, .load = curve->loads[i], .windows = curve->windows
+        };
+        struct bgl_figures f;
+        int r;
+
+        snprintf(spec, sizeof(spec), "bluegene-l:%s,%s,%s", curve->size, RANDOM_POLICIES, configs[c].overrides);
+        r = measure_load(x, &p, &f);
+        if (r < 0)
+            return r;
+        out->of[c] = f.response;
+        if (c != DET) {
+            out->lowest = fmin(out->lowest, f.response);
+            out->highest = fmax(out->highest, f.response);
+        }
+        emu_exp_detail(x, "%s, %s, load %.2f: utilisation %.3f, response %.0f cycles", curve->size, configs[c].name,
+                       p.load, f.utilisation, f.response);
+        if (curve->data)
+            fprintf(curve->data, "%s\t%g\t%g\n", configs[c].name, f.utilisation, f.response);
+        emu_exp_progress(x, curve->from +
+                                (curve->to - curve->from) * ((double)i + (c + 1.0) / CONFIGS) / (double)curve->n_loads);
+    }
+    return 0;
+}
+
+static void report_at_90(struct emu_exp *x, const double response[CONFIGS])
+{
+    emu_exp_below(x, 'Q', "dynamic_to_deterministic_at_90", "ratio", 1, response[DYN_2_2] / response[DET]);
+    emu_exp_below(x, 'Q', "4_4_against_2_2_at_90", "ratio", 0.1, fabs(response[DYN_4_4] / response[DYN_2_2] - 1));
+    emu_exp_why(x, "the order is the source's, the distance is not: at 90 %% load most of the time is spent behind "
+                   "other heads, and four channels still halve what waits there. The plot that the bound was read "
+                   "from is lost");
+    emu_exp_below(x, 'Q', "2_1_against_1_1_at_90", "ratio", 0.1, fabs(response[DYN_2_1] / response[DYN_1_1] - 1));
+    emu_exp_why(x, "with one channel and one path the machine saturates at about 86 %% utilisation, so at 90 %% "
+                   "its queues grow with time, and the two cannot be compared there. The plot that the bound was read "
+                   "from is lost");
+}
+
+static int run_response_at(struct emu_exp *x, struct response_curve curve)
+{
     double widest = 0;
     double widest_dynamic = 0;
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < n_loads; i++) {
-        double lowest = INFINITY; /* of the dynamic ones */
-        double highest = 0;
+    curve.data = emu_exp_data(x, curve.size, "Response time, random destinations", "link utilisation", "cycles");
+    for (size_t i = 0; r == 0 && i < curve.n_loads; i++) {
+        struct responses at;
 
-        for (uint32_t c = 0; r == 0 && c < CONFIGS; c++) {
-            struct bgl_figures f;
-            char spec[160];
-
-            snprintf(spec, sizeof(spec), "bluegene-l:%s,%s,%s", size, RANDOM_POLICIES, configs[c].overrides);
-            r = measure_load(x, spec, configs[c].mode, loads[i], 0, windows, &f);
-            if (r < 0)
-                break;
-            response[c] = f.response;
-            if (c != DET) {
-                lowest = fmin(lowest, f.response);
-                highest = fmax(highest, f.response);
-            }
-            emu_exp_detail(x, "%s, %s, load %.2f: utilisation %.3f, response %.0f cycles", size, configs[c].name,
-                           loads[i], f.utilisation, f.response);
-            if (data != NULL)
-                fprintf(data, "%s\t%g\t%g\n", configs[c].name, f.utilisation, f.response);
-            emu_exp_progress(x, from + (to - from) * ((double)i + (c + 1.0) / CONFIGS) / (double)n_loads);
+        r = measure_responses(x, &curve, i, &at);
+        if (r < 0)
+            break;
+        if (curve.loads[i] < 0.3) {
+            widest_dynamic = fmax(widest_dynamic, at.highest / at.lowest - 1);
+            widest = fmax(widest, fmax(at.highest, at.of[DET]) / fmin(at.lowest, at.of[DET]) - 1);
         }
-        if (loads[i] < 0.3) {
-            widest_dynamic = fmax(widest_dynamic, highest / lowest - 1);
-            widest = fmax(widest, fmax(highest, response[DET]) / fmin(lowest, response[DET]) - 1);
-        }
-        if (loads[i] != 0.9 || r < 0)
-            continue;
-        emu_exp_below(x, 'Q', "dynamic_to_deterministic_at_90", "ratio", 1, response[DYN_2_2] / response[DET]);
-        emu_exp_below(x, 'Q', "4_4_against_2_2_at_90", "ratio", 0.1, fabs(response[DYN_4_4] / response[DYN_2_2] - 1));
-        emu_exp_why(x, "the order is the source's, the distance is not: at 90 %% load most of the time is spent behind "
-                       "other heads, and four channels still halve what waits there. The plot that the bound was read "
-                       "from is lost");
-        emu_exp_below(x, 'Q', "2_1_against_1_1_at_90", "ratio", 0.1, fabs(response[DYN_2_1] / response[DYN_1_1] - 1));
-        emu_exp_why(x,
-                    "with one channel and one path the machine saturates at about 86 %% utilisation, so at 90 %% "
-                    "its queues grow with time, and the two cannot be compared there. The plot that the bound was read "
-                    "from is lost");
+        if (curve.loads[i] == 0.9)
+            report_at_90(x, at.of);
     }
-    if (data != NULL)
-        fclose(data);
+    if (curve.data)
+        fclose(curve.data);
     if (r < 0)
         return r;
     emu_exp_at_most(x, 'Q', "spread_below_30_dynamic", "ratio", 0.05, widest_dynamic);
@@ -140,16 +178,20 @@ int bgl_run_response(struct emu_exp *x)
 {
     static const double some[] = { 0.1, 0.25, 0.9 };
     static const double all[] = { 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95 };
+    enum { N_SOME = sizeof(some) / sizeof(some[0]), N_ALL = sizeof(all) / sizeof(all[0]) };
+    const struct response_curve small = { "x=8,y=8,z=8", some, N_SOME, .windows = 5, .from = 0, .to = 1 };
+    const struct response_curve medium = { "x=16,y=16,z=16", all, N_ALL, .windows = 10, .from = 0, .to = 0.2 };
+    const struct response_curve large = { "x=32,y=32,z=32", all, N_ALL, .windows = 5, .from = 0.2, .to = 1 };
     int r;
 
     if (!emu_exp_context(x)->is_full)
-        return run_response_at(x, "x=8,y=8,z=8", some, sizeof(some) / sizeof(some[0]), 5, 0, 1);
+        return run_response_at(x, small);
     emu_exp_part(x, "a"); /* 4 K nodes */
-    r = run_response_at(x, "x=16,y=16,z=16", all, sizeof(all) / sizeof(all[0]), 10, 0, 0.2);
+    r = run_response_at(x, medium);
     if (r < 0)
         return r;
     emu_exp_part(x, "b"); /* 32 K nodes */
-    return run_response_at(x, "x=32,y=32,z=32", all, sizeof(all) / sizeof(all[0]), 5, 0.2, 1);
+    return run_response_at(x, large);
 }
 
 /* --- BGL-4 -------------------------------------------------------------------------------------------------------- */
@@ -175,7 +217,13 @@ int bgl_run_policies(struct emu_exp *x)
 
         snprintf(spec, sizeof(spec), "bluegene-l:%s,%s", is_full ? "x=32,y=32,z=32" : "x=8,y=8,z=8",
                  policies[i].overrides);
-        r = measure_load(x, spec, EMU_MODE_ADAPTIVE_0, 0.95, is_full ? 60000 : 30000, is_full ? 10 : 15, &f);
+        r = measure_load(x,
+                         &(struct point){ .spec = spec,
+                                          .mode = EMU_MODE_ADAPTIVE_0,
+                                          .load = 0.95,
+                                          .warmup = is_full ? 60000 : 30000,
+                                          .windows = is_full ? 10 : 15 },
+                         &f);
         if (r < 0)
             return r;
         response[i] = f.response;
