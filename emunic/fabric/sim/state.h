@@ -323,7 +323,6 @@ struct emu_sim {
     struct part *parts;
     uint32_t n_parts;
     uint32_t vcs_of_router_max;
-    uint64_t stats_since_ps;
 };
 
 /* --- Time --------------------------------------------------------------------------------------------------------- */
