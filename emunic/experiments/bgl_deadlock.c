@@ -150,15 +150,21 @@ struct tally {
 };
 
 /* Batches until so many packets are through. */
-static int run_batches(struct emu_exp *x, const struct deadlock_case *c, const char *charge, double packets,
-                       double from, double to, struct tally *t)
+/* A share of the experiment: how many packets, and its part of the progress. */
+struct portion {
+    double packets;
+    double from, to;
+};
+
+static int run_batches(struct emu_exp *x, const struct deadlock_case *c, const char *charge,
+                       const struct portion *portion, struct tally *t)
 {
     uint64_t seed = emu_random_mix(emu_exp_context(x)->seed);
     struct emu_machine *m = NULL;
     int r = load_case(x, c, charge, &m);
 
     *t = (struct tally){ 0 };
-    while (r == 0 && (double)t->packets < packets) {
+    while (r == 0 && (double)t->packets < portion->packets) {
         struct batch_outcome o = { 0 };
 
         r = run_batch(m, c, seed + t->batches, &o);
@@ -166,7 +172,8 @@ static int run_batches(struct emu_exp *x, const struct deadlock_case *c, const c
         t->deadlocks += o.is_deadlock;
         t->unfinished += !o.is_deadlock && !o.is_empty;
         t->packets += o.delivered;
-        emu_exp_progress(x, from + (to - from) * fmin(1, (double)t->packets / packets));
+        emu_exp_progress(x, portion->from +
+                                (portion->to - portion->from) * fmin(1, (double)t->packets / portion->packets));
     }
     emu_machine_destroy(m);
     if (r == 0)
@@ -237,11 +244,13 @@ int bgl_run_deadlock(struct emu_exp *x)
     for (uint32_t i = 0; r == 0 && i < n; i++) {
         struct tally published = { 0 };
         struct tally fixed = { 0 };
-
         /* By the published rule, fewer: the point is made once there are some. */
-        r = run_batches(x, &cases[i], "true", fmin(packets, 4e6) / n, (double)i / n, (i + 0.3) / n, &published);
+        const struct portion first = { fmin(packets, 4e6) / n, (double)i / n, (i + 0.3) / n };
+        const struct portion second = { packets / n, (i + 0.3) / n, (i + 1.0) / n };
+
+        r = run_batches(x, &cases[i], "true", &first, &published);
         if (r == 0)
-            r = run_batches(x, &cases[i], "full", packets / n, (i + 0.3) / n, (i + 1.0) / n, &fixed);
+            r = run_batches(x, &cases[i], "full", &second, &fixed);
         if (r < 0)
             break;
         published_deadlocks += published.deadlocks;

@@ -311,20 +311,26 @@ static uint32_t walk(const struct emu_machine *m, uint32_t nid, uint32_t directi
     return nid;
 }
 
-static void fill_packet(const struct fill *f, uint32_t nid, uint32_t colour, uint32_t direction, uint32_t hops,
-                        uint64_t created_ps, struct emu_packet *p)
+/* A leg of a broadcast: hops along a direction. */
+struct leg {
+    uint32_t colour;
+    uint32_t direction;
+    uint32_t hops;
+};
+
+static void fill_packet(const struct fill *f, uint32_t nid, struct leg leg, uint64_t created_ps, struct emu_packet *p)
 {
     *p = (struct emu_packet){
         .src_nid = nid,
-        .dst_nid = walk(f->m, nid, direction, hops),
+        .dst_nid = walk(f->m, nid, leg.direction, leg.hops),
         .units = (uint16_t)f->m->params.router.packet_units_max,
         .created_ps = created_ps,
-        .tag = (uint64_t)colour << 8 | direction,
+        .tag = (uint64_t)leg.colour << 8 | leg.direction,
     };
-    if (hops > 1)
-        (void)emu_bgl_give_broadcast(f->m, p, 1u << direction);
+    if (leg.hops > 1)
+        (void)emu_bgl_give_broadcast(f->m, p, 1u << leg.direction);
     else
-        (void)emu_bgl_give_hints(f->m, p, 1u << direction);
+        (void)emu_bgl_give_hints(f->m, p, 1u << leg.direction);
 }
 
 static bool next_of_fill(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class,
@@ -332,6 +338,8 @@ static bool next_of_fill(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_
 {
     struct fill *f = ctx;
     struct fill_node *n = &f->nodes[nid];
+    const struct fill_task *task;
+    struct leg leg;
 
     (void)sim;
     if (traffic_class != EMU_TRAFFIC_REQUEST)
@@ -344,17 +352,16 @@ static bool next_of_fill(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_
             return false;
         n->sent[colour]++;
         n->next_colour = (uint8_t)((colour + 1) % colours);
-        fill_packet(f, nid, colour, first_leg(colour), EDGE - 1, now_ps, p);
+        fill_packet(f, nid, (struct leg){ colour, first_leg(colour), EDGE - 1 }, now_ps, p);
         return true;
     }
     if (n->head == n->tail)
         return false;
-    {
-        const struct fill_task *task = &n->queue[n->head++ % n->capacity];
-        uint32_t direction = task->is_turn ? first_leg(task->colour) : second_leg(task->colour);
-
-        fill_packet(f, nid, task->colour, direction, task->is_turn ? 1 : EDGE - 1, task->ready_ps, p);
-    }
+    task = &n->queue[n->head++ % n->capacity];
+    leg.colour = task->colour;
+    leg.direction = task->is_turn ? first_leg(task->colour) : second_leg(task->colour);
+    leg.hops = task->is_turn ? 1 : EDGE - 1;
+    fill_packet(f, nid, leg, task->ready_ps, p);
     return true;
 }
 

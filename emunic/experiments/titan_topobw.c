@@ -250,8 +250,17 @@ int emu_titan_rows(struct emu_exp *x)
 
 /* --- TITAN-3: the summaries ------------------------------------------------------------------------------------- */
 
+/* The source's summary of a dimension. */
+struct summary {
+    uint32_t dim;
+    double average; /* MiB/s */
+    double tolerance;
+    const char *min_class;
+    const char *max_class;
+};
+
 static void summarize(struct emu_exp *x, const struct emu_machine *m, const struct pair *pairs, uint32_t n_pairs,
-                      uint32_t dim, double average, double tolerance, const char *min_class, const char *max_class)
+                      const struct summary *source)
 {
     static const char letters[] = "xyz";
     const struct pair *least = NULL;
@@ -264,7 +273,7 @@ static void summarize(struct emu_exp *x, const struct emu_machine *m, const stru
     for (uint32_t i = 0; i < n_pairs; i++) {
         const struct pair *p = &pairs[i];
 
-        if (p->direction / 2 != dim)
+        if (p->direction / 2 != source->dim)
             continue;
         if (least == NULL || p->mib_per_s < least->mib_per_s)
             least = p;
@@ -275,22 +284,22 @@ static void summarize(struct emu_exp *x, const struct emu_machine *m, const stru
     }
     if (n == 0)
         return;
-    snprintf(name, sizeof(name), "%c_average", letters[dim]);
-    emu_exp_within(x, 'P', name, "MiB/s", average, sum / n, tolerance);
+    snprintf(name, sizeof(name), "%c_average", letters[source->dim]);
+    emu_exp_within(x, 'P', name, "MiB/s", source->average, sum / n, source->tolerance);
     /* Only what the source's class says: type, share, or both. */
     snprintf(least_class, sizeof(least_class), "%c%c", least->type, least->share);
     snprintf(most_class, sizeof(most_class), "%c%c", most->type, most->share);
-    if (min_class[1] == '\0')
+    if (source->min_class[1] == '\0')
         memmove(least_class,
-                strchr("SE", min_class[0]) != NULL ? least_class + 1 : (least_class[1] = '\0', least_class), 2);
-    if (max_class[1] == '\0')
-        memmove(most_class, strchr("SE", max_class[0]) != NULL ? most_class + 1 : (most_class[1] = '\0', most_class),
-                2);
-    snprintf(name, sizeof(name), "%c_min_class", letters[dim]);
-    emu_exp_text(x, 'P', name, min_class, least_class);
-    snprintf(name, sizeof(name), "%c_max_class", letters[dim]);
-    emu_exp_text(x, 'P', name, max_class, most_class);
-    emu_exp_detail(x, "%c: %u flows, min %.2f, max %.2f, avg %.2f", letters[dim] - 32, n, least->mib_per_s,
+                strchr("SE", source->min_class[0]) != NULL ? least_class + 1 : (least_class[1] = '\0', least_class), 2);
+    if (source->max_class[1] == '\0')
+        memmove(most_class,
+                strchr("SE", source->max_class[0]) != NULL ? most_class + 1 : (most_class[1] = '\0', most_class), 2);
+    snprintf(name, sizeof(name), "%c_min_class", letters[source->dim]);
+    emu_exp_text(x, 'P', name, source->min_class, least_class);
+    snprintf(name, sizeof(name), "%c_max_class", letters[source->dim]);
+    emu_exp_text(x, 'P', name, source->max_class, most_class);
+    emu_exp_detail(x, "%c: %u flows, min %.2f, max %.2f, avg %.2f", letters[source->dim] - 32, n, least->mib_per_s,
                    most->mib_per_s, sum / n);
     print_pair(x, m, least);
     print_pair(x, m, most);
@@ -298,6 +307,11 @@ static void summarize(struct emu_exp *x, const struct emu_machine *m, const stru
 
 int emu_titan_summaries(struct emu_exp *x)
 {
+    static const struct summary summaries[] = {
+        { 0, 3717.81, 0.01, "S", "E" },
+        { 1, 6124.41, 0.01, "M", "G" },
+        { 2, 4364.39, 0.03, "C", "BE" },
+    };
     static struct pair pairs[6 * PAIRS_MAX];
     uint32_t n_pairs;
     struct emu_machine *m;
@@ -307,9 +321,8 @@ int emu_titan_summaries(struct emu_exp *x)
         return r;
     r = run_phases(x, m, pairs, &n_pairs);
     if (r == 0) {
-        summarize(x, m, pairs, n_pairs, 0, 3717.81, 0.01, "S", "E");
-        summarize(x, m, pairs, n_pairs, 1, 6124.41, 0.01, "M", "G");
-        summarize(x, m, pairs, n_pairs, 2, 4364.39, 0.03, "C", "BE");
+        for (size_t i = 0; i < sizeof(summaries) / sizeof(summaries[0]); i++)
+            summarize(x, m, pairs, n_pairs, &summaries[i]);
     }
     emu_machine_destroy(m);
     return r;

@@ -148,8 +148,15 @@ static int run_x1_4(struct emu_exp *x)
     return c.error;
 }
 
+/* Swaps of so many pairs at once, each number after another. */
+struct pair_counts {
+    const uint32_t *ns;
+    size_t n;
+    uint32_t bytes;
+};
+
 /* Pairs i <-> i + 64 on 32 nodes, four processors each; and on the XT3 nodes in the order of their numbers. */
-static int swaps_of(struct emu_exp *x, const char *spec, uint32_t ppn, const uint32_t *ns, size_t n_ns, uint32_t bytes,
+static int swaps_of(struct emu_exp *x, const char *spec, uint32_t ppn, const struct pair_counts *counts,
                     struct cug_rates *rates_out)
 {
     struct emu_nic_pair pairs[PAIRS_MAX];
@@ -159,11 +166,11 @@ static int swaps_of(struct emu_exp *x, const char *spec, uint32_t ppn, const uin
     if (r < 0)
         return r;
     c.setup.interface_per_core = ppn > 1;
-    for (size_t i = 0; i < n_ns; i++) {
-        cug_pairs(ns[i], PAIRS_MAX, ppn, pairs);
-        rates_out[i] = cug_swaps(&c, pairs, ns[i], bytes, NULL);
-        emu_exp_detail(x, "%s, %u pairs of %u bytes: worst %.6g, best %.6g, sum %.6g MB/s", spec, ns[i], bytes,
-                       rates_out[i].min, rates_out[i].max, rates_out[i].sum);
+    for (size_t i = 0; i < counts->n; i++) {
+        cug_pairs(counts->ns[i], PAIRS_MAX, ppn, pairs);
+        rates_out[i] = cug_swaps(&c, pairs, counts->ns[i], counts->bytes, NULL);
+        emu_exp_detail(x, "%s, %u pairs of %u bytes: worst %.6g, best %.6g, sum %.6g MB/s", spec, counts->ns[i],
+                       counts->bytes, rates_out[i].min, rates_out[i].max, rates_out[i].sum);
     }
     cug_close(&c);
     return c.error;
@@ -177,14 +184,15 @@ static int run_x1_5(struct emu_exp *x)
     const uint32_t *ns = is_full ? full_ns : quick_ns;
     size_t n = is_full ? sizeof(full_ns) / sizeof(full_ns[0]) : sizeof(quick_ns) / sizeof(quick_ns[0]);
     uint32_t bytes = is_full ? CUG_MB : 64 * CUG_KIB;
+    const struct pair_counts counts = { ns, n, bytes };
     struct cug_rates x1[16], xt3[16];
     bool is_above = true;
     FILE *data;
     int r;
 
-    r = swaps_of(x, "x1", MSPS, ns, n, bytes, x1);
+    r = swaps_of(x, "x1", MSPS, &counts, x1);
     if (r == 0)
-        r = swaps_of(x, "xt3", 1, ns, n, bytes, xt3);
+        r = swaps_of(x, "xt3", 1, &counts, xt3);
     if (r < 0)
         return r;
     data = emu_exp_data(x, "pairs", "Worst of n pairs, swap", "pairs", "MB/s");
@@ -207,7 +215,7 @@ static int run_x1_5(struct emu_exp *x)
         static const uint32_t all = PAIRS_MAX;
 
         for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]) && r == 0; i++)
-            r = swaps_of(x, specs[i], MSPS, &all, 1, bytes, x1);
+            r = swaps_of(x, specs[i], MSPS, &(struct pair_counts){ &all, 1, bytes }, x1);
     }
     return r;
 }

@@ -206,32 +206,42 @@ static uint32_t larger(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-/* One stream's payload, 10^9 bytes/s: n processes of one node to as many of another. */
-static int stream_gb_per_s(const struct emu_nic_setup *setup, enum emu_nic_kind kind, uint32_t from, uint32_t to,
-                           uint32_t n_procs, uint32_t bytes, bool is_bidirectional, double *gb_out)
+/* n processes of node 0 to as many of another. */
+struct stream_load {
+    enum emu_nic_kind kind;
+    uint32_t to;
+    uint32_t n_procs;
+    uint32_t bytes;
+    bool is_bidirectional;
+};
+
+/* One stream's payload, 10^9 bytes/s. */
+static int stream_gb_per_s(const struct emu_nic_setup *setup, const struct stream_load *load, double *gb_out)
 {
     struct emu_nic_pair pairs[EMU_NIC_PROCS_MAX];
-    bool is_long = kind == EMU_NIC_MESSAGE && bytes > LONG_BYTES; /* each takes longer than the time that is measured */
+    /* Each takes longer than the time that is measured. */
+    bool is_long = load->kind == EMU_NIC_MESSAGE && load->bytes > LONG_BYTES;
     const struct emu_nic_stream s = {
-        .kind = kind,
+        .kind = load->kind,
         .pairs = pairs,
-        .n_pairs = n_procs,
-        .bytes = bytes,
-        .is_bidirectional = is_bidirectional,
+        .n_pairs = load->n_procs,
+        .bytes = load->bytes,
+        .is_bidirectional = load->is_bidirectional,
         .warmup_ps = 20000000,
         .measure_ps = 40000000,
         .window = is_long ? 4 : 0,
-        .operations = is_long ? larger(2, (4u << 20) / bytes / n_procs) : 0, /* 4 MiB in all, or two of each */
+        /* 4 MiB in all, or two of each. */
+        .operations = is_long ? larger(2, (4u << 20) / load->bytes / load->n_procs) : 0,
     };
     struct emu_nic_stream_result result;
     int r;
 
-    emu_nic_pairs_between(from, to, n_procs, pairs);
+    emu_nic_pairs_between(0, load->to, load->n_procs, pairs);
     r = emu_nic_stream(setup, &s, NULL, &result);
     *gb_out = r == 0 ? result.mbytes_per_s / 1000 : NAN;
     if (r == 0 && s.operations > 0) /* all of it, over the time of the slowest */
-        *gb_out =
-            (double)(s.operations * n_procs * (is_bidirectional ? 2u : 1u)) * bytes * 1000 / (double)result.elapsed_ps;
+        *gb_out = (double)(s.operations * load->n_procs * (load->is_bidirectional ? 2u : 1u)) * load->bytes * 1000 /
+                  (double)result.elapsed_ps;
     return r;
 }
 
@@ -246,12 +256,12 @@ static int put_curves(struct emu_exp *x, const struct emu_nic_setup *setup, uint
         for (uint32_t bytes = 8; bytes <= 65536 && r == 0; bytes *= emu_exp_context(x)->is_full ? 2 : 8) {
             double gb;
 
-            r = stream_gb_per_s(setup, EMU_NIC_PUT, 0, to, 1, bytes, both != 0, &gb);
+            r = stream_gb_per_s(setup, &(struct stream_load){ EMU_NIC_PUT, to, 1, bytes, both != 0 }, &gb);
             if (data != NULL)
                 fprintf(data, "%s\t%u\t%g\n", both ? "both ways" : "one way", bytes, gb);
         }
         if (r == 0)
-            r = stream_gb_per_s(setup, EMU_NIC_PUT, 0, to, 1, 65536, both != 0, &plateau[both]);
+            r = stream_gb_per_s(setup, &(struct stream_load){ EMU_NIC_PUT, to, 1, 65536, both != 0 }, &plateau[both]);
     }
     if (data != NULL)
         fclose(data);
@@ -317,16 +327,18 @@ int emu_xc_half_peak(struct emu_exp *x)
         double middle = floor((low + high) / 2);
         double gb;
 
-        r = stream_gb_per_s(&setup, EMU_NIC_PUT, 0, 17 * NODES_PER_ROUTER, 16, (uint32_t)middle, false, &gb);
+        r = stream_gb_per_s(
+            &setup, &(struct stream_load){ EMU_NIC_PUT, 17 * NODES_PER_ROUTER, 16, (uint32_t)middle, false }, &gb);
         if (gb >= half)
             high = middle;
         else
             low = middle;
     }
     if (r == 0)
-        r = stream_gb_per_s(&setup, EMU_NIC_PUT, 0, 17 * NODES_PER_ROUTER, 16, 64, false, &below);
+        r = stream_gb_per_s(&setup, &(struct stream_load){ EMU_NIC_PUT, 17 * NODES_PER_ROUTER, 16, 64, false }, &below);
     if (r == 0)
-        r = stream_gb_per_s(&setup, EMU_NIC_PUT, 0, 17 * NODES_PER_ROUTER, 16, 192, false, &above);
+        r = stream_gb_per_s(&setup, &(struct stream_load){ EMU_NIC_PUT, 17 * NODES_PER_ROUTER, 16, 192, false },
+                            &above);
     if (r == 0) {
         emu_exp_report(
             x, &(struct emu_metric){ .kind = 'K',
@@ -438,11 +450,11 @@ int emu_xc_mpi_bandwidth(struct emu_exp *x)
         p.bytes = bytes;
         r = emu_nic_pingpong(&setup, &p, &pingpong);
         if (r == 0)
-            r = stream_gb_per_s(&setup, EMU_NIC_MESSAGE, 0, p.b.nid, 1, bytes, false, &streaming);
+            r = stream_gb_per_s(&setup, &(struct stream_load){ EMU_NIC_MESSAGE, p.b.nid, 1, bytes, false }, &streaming);
         if (r == 0)
-            r = stream_gb_per_s(&setup, EMU_NIC_MESSAGE, 0, p.b.nid, 8, bytes, false, &many);
+            r = stream_gb_per_s(&setup, &(struct stream_load){ EMU_NIC_MESSAGE, p.b.nid, 8, bytes, false }, &many);
         if (r == 0)
-            r = stream_gb_per_s(&setup, EMU_NIC_MESSAGE, 0, p.b.nid, 1, bytes, true, &both);
+            r = stream_gb_per_s(&setup, &(struct stream_load){ EMU_NIC_MESSAGE, p.b.nid, 1, bytes, true }, &both);
         if (data != NULL && r == 0)
             fprintf(data, "ping-pong\t%u\t%g\nstreaming\t%u\t%g\n8 processes\t%u\t%g\nboth ways\t%u\t%g\n", bytes,
                     pingpong.mbytes_per_s / 1000, bytes, streaming, bytes, many, bytes, both);
@@ -732,7 +744,8 @@ int emu_xc_placement(struct emu_exp *x)
 
             setup.mode = adaptive ? EMU_MODE_ADAPTIVE_0 : EMU_MODE_MINIMAL;
             (void)emu_machine_nid_at(m, places[i][0], places[i][1], places[i][2], places[i][3], &to);
-            r = stream_gb_per_s(&setup, EMU_NIC_BTE_PUT, 0, to, 1, 16384, false, &got[adaptive][i]);
+            r = stream_gb_per_s(&setup, &(struct stream_load){ EMU_NIC_BTE_PUT, to, 1, 16384, false },
+                                &got[adaptive][i]);
             if (r == 0)
                 emu_exp_detail(x, "%s %s: %.2f GB/s", names[i], adaptive ? "adaptive" : "minimal", got[adaptive][i]);
             emu_exp_progress(x, (adaptive * 4 + i + 1) / 8.0);

@@ -336,11 +336,17 @@ static inline bool is_assembled(const struct emu_nic_model *nm, enum packet_type
 /* A cleared one, with a sequence number that no other operation of the node has. -ENOMEM; -ENOBUFS: all are in use. */
 int emu_nic_take_op(struct node *n, struct op **op_out);
 
-/*
- * Of the model itself: control packets, bulk data, answers of generic hosts. NULL: out of memory, which the node notes.
- */
-struct op *emu_nic_send_own(struct emu_nic_model *nm, struct node *n, enum packet_type type, uint32_t proc,
-                            struct emu_nic_proc to, uint32_t bytes, uint64_t ready_ps);
+/* An operation of the model itself: a control packet, bulk data, the answer of a generic host. */
+struct own_op {
+    enum packet_type type;
+    uint32_t proc; /* the sender */
+    struct emu_nic_proc to;
+    uint32_t bytes;
+    uint64_t ready_ps;
+};
+
+/* NULL: out of memory, which the node notes. */
+struct op *emu_nic_send_own(struct emu_nic_model *nm, struct node *n, const struct own_op *own);
 /* When the first of the sources has a packet. */
 uint64_t emu_nic_first_ready(const struct emu_nic_model *nm, const struct node *n);
 /* A block transfer that has a channel gives it to the next one. */

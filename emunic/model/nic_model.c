@@ -242,8 +242,7 @@ int emu_nic_post(struct emu_nic_model *nm, struct emu_nic_proc from, const struc
     return n->is_out_of_memory ? -ENOMEM : 0;
 }
 
-struct op *emu_nic_send_own(struct emu_nic_model *nm, struct node *n, enum packet_type type, uint32_t proc,
-                            struct emu_nic_proc to, uint32_t bytes, uint64_t ready_ps)
+struct op *emu_nic_send_own(struct emu_nic_model *nm, struct node *n, const struct own_op *own)
 {
     struct op *op;
 
@@ -251,11 +250,11 @@ struct op *emu_nic_send_own(struct emu_nic_model *nm, struct node *n, enum packe
         n->is_out_of_memory = true;
         return NULL;
     }
-    op->spec = (struct emu_nic_op){ .kind = EMU_NIC_MESSAGE, .to = to, .bytes = bytes };
-    op->type = type;
-    op->proc = (uint8_t)proc;
+    op->spec = (struct emu_nic_op){ .kind = EMU_NIC_MESSAGE, .to = own->to, .bytes = own->bytes };
+    op->type = own->type;
+    op->proc = (uint8_t)own->proc;
     op->is_told_done = true;
-    op->ready_ps = ready_ps;
+    op->ready_ps = own->ready_ps;
     submit(nm, n, op);
     return op;
 }
@@ -285,8 +284,9 @@ static void answer_request(struct emu_nic_model *nm, struct node *n, const struc
     const struct emu_nic_event *e = &what->event;
     uint64_t t = serve(&n->procs[e->at.proc].core_ps, now_ps, nm->host.rendezvous_ps) + nm->host.issue_ps;
     bool fetches = nm->host.rendezvous == EMU_RENDEZVOUS_GET;
-    struct op *op =
-        emu_nic_send_own(nm, n, fetches ? TYPE_BULK_GET : TYPE_READY_TO_RECV, e->at.proc, e->peer, e->bytes, t);
+    const struct own_op own = { fetches ? TYPE_BULK_GET : TYPE_READY_TO_RECV, e->at.proc, e->peer, e->bytes,
+                                .ready_ps = t };
+    struct op *op = emu_nic_send_own(nm, n, &own);
 
     if (op == NULL)
         return;
@@ -305,7 +305,7 @@ static void send_bulk(struct emu_nic_model *nm, struct node *n, const struct pen
 
     if (asked == NULL)
         return;
-    op = emu_nic_send_own(nm, n, TYPE_BULK_PUT, e->at.proc, e->peer, e->bytes, t);
+    op = emu_nic_send_own(nm, n, &(struct own_op){ TYPE_BULK_PUT, e->at.proc, e->peer, e->bytes, t });
     if (op != NULL) {
         op->is_told_done = false; /* its end is the message's */
         op->spec.user = asked->spec.user;
@@ -322,7 +322,8 @@ static void tell_received(struct emu_nic_model *nm, struct node *n, struct pendi
     uint64_t t = serve(&n->procs[e->at.proc].core_ps, now_ps, work);
 
     if (what->is_fetched) {
-        struct op *op = emu_nic_send_own(nm, n, TYPE_END, e->at.proc, e->peer, e->bytes, t + nm->host.issue_ps);
+        const struct own_op end = { TYPE_END, e->at.proc, e->peer, e->bytes, t + nm->host.issue_ps };
+        struct op *op = emu_nic_send_own(nm, n, &end);
 
         if (op != NULL)
             op->tag_seq = what->seq;

@@ -474,8 +474,12 @@ static void take_get(struct emu_nic_model *nm, struct node *n, const struct emu_
         return;
     }
     t = interrupt(n, tag->dst_proc, at_ps, nm->host.interrupt_ps) + nm->host.reply_ps;
-    stream = emu_nic_send_own(nm, n, TYPE_REPLY_STREAM, tag->dst_proc,
-                              (struct emu_nic_proc){ p->src_nid, tag->src_proc }, tag->bytes, t);
+    stream = emu_nic_send_own(nm, n,
+                              &(struct own_op){ .type = TYPE_REPLY_STREAM,
+                                                .proc = tag->dst_proc,
+                                                .to = { p->src_nid, tag->src_proc },
+                                                .bytes = tag->bytes,
+                                                .ready_ps = t });
     if (stream != NULL)
         stream->tag_seq = tag->seq;
 }
