@@ -36,6 +36,7 @@
 #include "emunic/engine/pages.h"
 #include "emunic/engine/transaction.h"
 
+#define PAGE_MASK    4095ull
 #define KNOWN_QUEUES 64
 
 /* What we know of a port slot of the domain. */
@@ -192,7 +193,7 @@ static bool has_segment(struct emu_direct *d, struct peer *peer, uint32_t port)
 
 static const struct emu_window *window_of(struct emu_direct *d, struct peer *peer, const struct emu_table_md *md)
 {
-    uint64_t first = md->base & ~4095ull;
+    uint64_t first = md->base & ~PAGE_MASK;
     struct emu_cancel cancel;
     uint64_t bytes;
 
@@ -373,125 +374,7 @@ struct emu_cq_producer *emu_direct_own_queue(struct emu_direct *d, uint32_t inde
     return &d->own[index];
 }
 
-/* ---- lanes ---- */
-
-static bool is_this_memory(const struct emu_table_md *md, const struct emu_lane_target *target)
-{
-    return atomic_load_explicit(&md->state, memory_order_acquire) != 0 &&
-           (target->generation == 0 || target->generation == md->generation) &&
-           ((target->handle_flags & (EMU_HANDLE_OFFSET | EMU_HANDLE_VIRTUAL)) != 0 ||
-            target->remote_base == (md->base & ~4095ull));
-}
-
-/* The memory domain that a handle names, or NULL. */
-static const struct emu_table_md *md_of(const struct emu_table *table, const struct emu_lane_target *target,
-                                        uint32_t node_index)
-{
-    struct emu_md_name name = { target->remote_base, target->mdh, target->generation, target->handle_flags };
-    uint32_t number = emu_transaction_find_md(table, node_index, &name);
-
-    return number < EMU_MD_COUNT ? &emu_table_mds(table, node_index)[number] : NULL;
-}
-
-/* What brings an address in a command to the owner's, as the engine does it (translate). */
-static uint64_t shift_of(const struct emu_table_md *md, const struct emu_lane_target *target)
-{
-    if (target->handle_flags & EMU_HANDLE_OFFSET)
-        return md->base - target->remote_base;
-    return (target->handle_flags & EMU_HANDLE_VIRTUAL) ? (md->base & ~4095ull) - target->remote_base : 0;
-}
-
-/* Our mark is up. */
-static bool find_lane(struct emu_direct *d, const struct emu_lane_target *target, uint32_t node_index,
-                      struct emu_lane *lane)
-{
-    const struct emu_table_md *md = md_of(d->port->table, target, node_index);
-    struct emu_cq_producer *destination = NULL;
-    struct emu_memory memory;
-    uint64_t first;
-    uint64_t end;
-    void *window;
-
-    if (!md || !is_this_memory(md, target) || view_reach(d, md, EMU_OP_GET, &memory) != EMU_STATUS_OK)
-        return false;
-    first = md->base & ~4095ull;
-    end = (md->base + md->length_bytes + 4095) & ~4095ull;
-    window = memory.ops->window ? memory.ops->window(&memory, first, end - first) : NULL;
-    if (md->cq != EMU_CQ_NONE)
-        destination = view_destination(d, md);
-    if ((!window && memory.ops->window) || (md->cq != EMU_CQ_NONE && !destination))
-        return false;
-    *lane = (struct emu_lane){
-        .gate = &d->gate,
-        .epoch = d->gate.epoch,
-        .md = md,
-        .port = &emu_table_ports(d->port->table)[md->port],
-        .flow = &d->view.flows[node_index],
-        .window = window,
-        .pid = memory.pid,
-        .first = first,
-        .end = end,
-        .shift = shift_of(md, target),
-        .port_generation = emu_table_ports(d->port->table)[md->port].generation,
-        .is_read_only = (md->flags & EMU_MD_READ_ONLY) != 0,
-        .has_destination = destination != NULL,
-        .broken = memory.broken,
-        .file = md->file,
-        .owner = (struct emu_segment *)d->target->segment,
-    };
-    memcpy(lane->seen, (const void *)md, sizeof(lane->seen));
-    /* The memory may have gone while we asked about its owner; then every later look would find the line as it is now,
-     * dead. Alive in the copy, it was so all the time: emunic gives the number away only when it has seen us
-     * outside. */
-    if (!is_this_memory((const struct emu_table_md *)(const void *)lane->seen, target)) {
-        *lane = (struct emu_lane){ 0 };
-        return false;
-    }
-    if (destination)
-        lane->destination = *destination;
-    return true;
-}
-
-bool emu_lane_find(struct emu_direct *d, const struct emu_lane_target *target, struct emu_lane *lane_out)
-{
-    uint32_t node_index = emu_table_node_index(d->port->table, target->nid);
-    bool is_found;
-
-    if (node_index >= d->view.n_flows)
-        return false;
-    emu_gate_enter(&d->gate);
-    is_found = find_lane(d, target, node_index, lane_out);
-    emu_gate_leave(&d->gate);
-    return is_found;
-}
-
-bool emu_lane_write(struct emu_lane *lane, uint64_t addr, const void *data, uint64_t len_bytes)
-{
-    struct emu_memory memory = emu_memory_cma(lane->pid);
-    uint64_t target = addr + lane->shift;
-
-    if (lane->window || !emu_lane_may_enter(lane, target, len_bytes, true))
-        return false;
-    if (memory.ops->write(&memory, target, data, len_bytes, NULL) == 0)
-        return true;
-    emu_gate_leave(lane->gate);
-    return false;
-}
-
-bool emu_lane_read(struct emu_lane *lane, uint64_t addr, void *data, uint64_t len_bytes)
-{
-    struct emu_memory memory = emu_memory_cma(lane->pid);
-    uint64_t target = addr + lane->shift;
-
-    if (lane->window || !emu_lane_may_enter(lane, target, len_bytes, false))
-        return false;
-    if (memory.ops->read(&memory, target, data, len_bytes) == 0)
-        return true;
-    emu_gate_leave(lane->gate);
-    return false;
-}
-
-/* ---- other engines ---- */
+/* ---- for lanes and for Portals ---- */
 
 struct emu_gate *emu_direct_gate(struct emu_direct *d)
 {
@@ -503,13 +386,9 @@ int emu_direct_reach(struct emu_direct *d, const struct emu_table_md *md, struct
     return view_reach(d, md, EMU_OP_PUT, mem_out);
 }
 
-bool emu_direct_lane(struct emu_direct *d, uint32_t node_index, uint16_t mdh, uint16_t generation,
-                     struct emu_lane *lane_out)
+struct emu_cq_producer *emu_direct_destination(struct emu_direct *d, const struct emu_table_md *md)
 {
-    /* With its generation the number is enough; addresses will be the owner's. */
-    struct emu_lane_target target = { .mdh = mdh, .generation = generation, .handle_flags = EMU_HANDLE_OFFSET };
-
-    return generation != 0 && find_lane(d, &target, node_index, lane_out);
+    return view_destination(d, md);
 }
 
 /*
@@ -563,28 +442,15 @@ struct emu_flow_counts *emu_direct_flow(struct emu_direct *d, uint32_t node_inde
     return &d->view.flows[node_index % d->view.n_flows];
 }
 
-static void trim(struct emu_direct *d);
-
 void emu_direct_trim(struct emu_direct *d)
-{
-    trim(d);
-}
-
-/* ---- commands ---- */
-
-bool emu_direct_is_open(const struct emu_direct *d)
-{
-    return emu_gate_is_open(&d->gate);
-}
-
-/* Unmaps files of peers that no registration lies in any more. */
-static void trim(struct emu_direct *d)
 {
     if (!emu_peer_files_trim(&d->files))
         return;
     d->gate.epoch++;
     d->gate.files_gone = d->files.seen_gone;
 }
+
+/* ---- commands ---- */
 
 /* Subscribers to errors hear of our failures from emunic. The ring is empty, so there is room for a command. */
 static void report_failure(struct emu_direct *d, const struct emu_cmd *failed)
@@ -613,7 +479,7 @@ bool emu_direct_run(struct emu_direct *d, const struct emu_cmd *cmd)
     if (cmd->length_bytes > d->port->settings.direct_limit_bytes || cmd->chain != EMU_CHAIN_NONE ||
         cmd->op == EMU_OP_CE || atomic_load_explicit(&d->port->session.is_lost, memory_order_relaxed))
         return false;
-    trim(d);
+    emu_direct_trim(d);
     /* Behind transfers that emunic is still moving it does the waiting. */
     d->gate.is_for_ordered = (cmd->flags & (EMU_CMD_FENCE | EMU_CMD_IN_ORDER)) != 0;
     emu_gate_enter(&d->gate);

@@ -17,7 +17,6 @@
 struct emu_direct;
 struct emu_flow_counts;
 struct emu_gate;
-struct emu_lane;
 struct emu_memory;
 struct emu_port;
 struct emu_table_md;
@@ -35,32 +34,21 @@ void emu_direct_add_queue(struct emu_direct *direct, uint32_t index, struct emu_
 struct emu_cq_producer *emu_direct_own_queue(struct emu_direct *direct, uint32_t index);
 
 /*
- * May the next command take the direct path? No while the domain is switched to routed, and no while commands of this
- * port are still in emunic's hands: so switching loses no operation and changes no order. Two loads of lines that
- * stay in cache.
- */
-bool emu_direct_is_open(const struct emu_direct *direct);
-
-/*
  * Runs a command to its end: data and events are delivered when this returns true. False: nothing has happened and the
  * command has to go through emunic (it is larger than EMUNIC_DIRECT_LIMIT, the peer's memory cannot be reached from
  * here, or it needs emunic's arbitration). EMU_CMD_STAGED refers to the port's staging area, else local_addr is plain.
  */
 bool emu_direct_run(struct emu_direct *direct, const struct emu_cmd *cmd);
 
-/* ---- for other engines over the same domain (portals.c) ---- */
+/* ---- for lanes and for Portals, over the same domain ---- */
 
 struct emu_gate *emu_direct_gate(struct emu_direct *direct);
 /* How to reach the memory of a live domain; an enum emu_status, or EMU_REACH_NOT_HERE. To be called inside. */
 int emu_direct_reach(struct emu_direct *direct, const struct emu_table_md *md, struct emu_memory *mem_out);
-/*
- * The same as a lane, which stays good for as long as emu_lane_is_current() says so. False: there is none. To be called
- * inside.
- */
-bool emu_direct_lane(struct emu_direct *direct, uint32_t node_index, uint16_t mdh, uint16_t generation,
-                     struct emu_lane *lane_out);
 /* The same for private memory of the process that has that port. */
 int emu_direct_reach_private(struct emu_direct *direct, uint32_t port, struct emu_memory *mem_out);
+/* The queue for events of a domain that was just reached, or NULL. To be called inside. */
+struct emu_cq_producer *emu_direct_destination(struct emu_direct *direct, const struct emu_table_md *md);
 /* The segment of a live port, for waking its owner; NULL if it is not to be had. To be called inside. */
 struct emu_segment *emu_direct_segment_of(struct emu_direct *direct, uint32_t port);
 /* The port's own counters towards a node of the domain. */

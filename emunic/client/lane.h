@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lanes: the short way for what a program does most, small operations on memory that is mapped here.
+ * Lanes: small operations on a peer's memory without a command.
  *
- * A lane remembers what one memory handle of a peer means: node, memory domain, owner, window, destination queue. The
- * engine finds that out for each command anew (engine/transaction.c) and stays the only place that judges errors; a
- * lane serves operations that cannot fail, and says no to everything else. Between emu_lane_enter() and
- * emu_lane_leave() the caller works on the peer's memory with plain pointers. A lane to memory that is not mapped here
- * (method cma) has no pointers, but emu_lane_write() and emu_lane_read(), one system call each.
+ * A lane remembers the meaning of one memory handle of a peer: node, memory domain, owner, window, destination queue.
+ * The engine finds these out for each command anew (engine/transaction.c) and stays the only judge of errors. A lane
+ * serves only operations that cannot fail. It refuses everything else, and a refused operation has not happened: the
+ * caller hands it over as a command. After a refusal the lane is looked for anew, unless only the path was closed.
  *
- * What a lane remembers is compared with the domain table at each use, while our mark is up (gate): the memory domain's
- * line and its owner's port. Both lines stay in the cache until emunic changes them. So is the domain's switch to the
- * routed path, and whether commands of ours are still in emunic's hands.
+ * An operation is a put, a put with a flag word, a get or an atomic. When it returns true, data and event are in place
+ * and its packets are counted. The event of a small put is early: its place in the peer's queue is reserved before the
+ * data are stored. All other events are late. Memory that is not mapped here (method cma) takes puts and gets only, one
+ * system call each (lane.c).
  *
- * Pages of a file that a program has mapped itself can go while they are written. Then what a lane stored is nowhere,
- * and emu_lane_is_broken() tells so afterwards: whoever works on such a lane (`broken` is set) looks before anything
- * tells of the operation, and has the engine do it again from the beginning.
+ * At each use the lane is compared with the domain table, while our mark is up (gate): with the line of the memory
+ * domain and with the owner's port. Both lines stay in the cache until emunic changes them. The gate also refuses while
+ * the domain is switched to the routed path, or commands of ours are still in emunic's hands.
+ *
+ * Pages of a file that a program has mapped itself can go while they are written. Then the stored data are nowhere, and
+ * emu_lane_is_broken() tells so afterwards. Such a lane (`broken` is set) is looked at before any event, and the engine
+ * does the operation again from the beginning.
  *
  * The gate's mark costs one plain store. emunic orders it against its own changes with membarrier (daemon/quiesce.c);
  * where that is not to be had (EMU_TABLE_FENCED, or this process could not register for it), with an exchange.
@@ -29,13 +33,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 
 #include "emunic/abi/flow.h"
 #include "emunic/abi/segment.h"
 #include "emunic/abi/table.h"
+#include "emunic/client/direct.h"
+#include "emunic/engine/amo.h"
 #include "emunic/engine/cq.h"
 #include "emunic/engine/rest.h"
+#include "emunic/engine/word.h"
 
 /*
  * Bytes that may be stored between reserving the place of the event that tells of them and publishing it. Reserving
@@ -44,6 +52,7 @@
  */
 #define EMU_LANE_EARLY_MAX 256u
 
+#define EMU_LANE_PIECES    3u  /* of a message */
 #define EMU_GATE_FLITS_MAX 64u /* bytes whose flits are computed once */
 
 /* A port's way in and out of the shared state. One per port, in emu_direct. */
@@ -65,7 +74,7 @@ static_assert(EMU_LANE_SEEN_BYTES == 48, "three vectors");
 
 struct emu_lane {
     struct emu_gate *gate;             /* borrowed */
-    uint64_t epoch;                    /* 0: never found */
+    uint64_t epoch;                    /* 0: there is none */
     const struct emu_table_md *md;     /* borrowed, in the table */
     const struct emu_table_port *port; /* borrowed, in the table */
     struct emu_flow_counts *flow;      /* borrowed: our counters towards that node */
@@ -79,6 +88,7 @@ struct emu_lane {
     bool has_destination;
     const _Atomic uint32_t *broken; /* the window's mark; NULL: its pages cannot go */
     uint32_t file;                  /* that the window shows, or 0 */
+    uint32_t retry;                 /* epoch 0: so many operations are refused before the next look for the lane */
     struct emu_cq_producer destination;
     struct emu_segment *owner;                      /* the peer's segment, or NULL: whom to wake */
     _Alignas(16) uint8_t seen[EMU_LANE_SEEN_BYTES]; /* the table's line when it was found: live, and all that matters */
@@ -93,10 +103,38 @@ struct emu_lane_target {
     uint64_t remote_base;
 };
 
-struct emu_direct;
+/* An event for the queue of the target's memory. */
+struct emu_lane_event {
+    uint64_t event; /* 0: none */
+    bool is_hint;   /* it may take all places of the queue, also those that peers' events leave free */
+};
 
-/* Finds a lane. False: there is none for this memory (now), commands go their usual way. May ask emunic. */
+#define EMU_LANE_NO_EVENT ((struct emu_lane_event){ .event = 0 })
+
+/* Of what a message is put together. */
+struct emu_lane_piece {
+    const void *data;
+    uint64_t len_bytes;
+};
+
+/* Pieces in a row behind a flag word. */
+struct emu_lane_message {
+    uint64_t flag;
+    const struct emu_lane_piece *pieces; /* EMU_LANE_PIECES, or NULL: none */
+};
+
+/* Finds a lane. False: there is none for this memory (now), and the lane is as it was or empty. May ask emunic. */
 bool emu_lane_find(struct emu_direct *direct, const struct emu_lane_target *target, struct emu_lane *lane_out);
+
+/*
+ * Looks for a lane that is empty (epoch 0). False: there is none, or it is not the time to look: the direct path is
+ * closed, or the last look failed and a few operations more go as commands first.
+ */
+bool emu_lane_look_for(struct emu_port *port, const struct emu_lane_target *target, struct emu_lane *lane);
+
+/* Finds a lane by the number of a memory domain; addresses will be the owner's. To be called inside. */
+bool emu_lane_find_domain(struct emu_direct *direct, uint32_t node_index, uint16_t mdh, uint16_t generation,
+                          struct emu_lane *lane_out);
 
 /* ---- gate ---- */
 
@@ -184,18 +222,31 @@ static inline bool emu_lane_is_broken(const struct emu_lane *lane)
     return lane->broken && atomic_load_explicit(lane->broken, memory_order_relaxed) != 0;
 }
 
+/* Does the lane still mean what it did? Both halves have to hold; the second one only while our mark is up. */
+static inline bool emu_lane_is_of_now(const struct emu_lane *lane)
+{
+    const struct emu_gate *gate = lane->gate;
+
+    return lane->epoch == gate->epoch &&
+           atomic_load_explicit(&gate->table->files_gone, memory_order_relaxed) == gate->files_gone;
+}
+
+static inline bool emu_lane_is_whole(const struct emu_lane *lane)
+{
+    return emu_lane_is_current(lane) && lane->md->file == lane->file && !emu_lane_is_broken(lane);
+}
+
 /* Puts the mark up if [target, target + len), in the owner's addresses, may be reached. */
 static inline bool emu_lane_may_enter(struct emu_lane *lane, uint64_t target, uint64_t len_bytes, bool is_written)
 {
     struct emu_gate *gate = lane->gate;
 
-    if (lane->epoch != gate->epoch || target < lane->first || target > lane->end || len_bytes > lane->end - target ||
+    if (target < lane->first || target > lane->end || len_bytes > lane->end - target ||
         (is_written && lane->is_read_only) || atomic_load_explicit(gate->is_lost, memory_order_relaxed) ||
-        atomic_load_explicit(&gate->table->files_gone, memory_order_relaxed) != gate->files_gone)
+        !emu_lane_is_of_now(lane))
         return false;
     emu_gate_enter(gate);
-    if (emu_gate_is_open(gate) && emu_lane_is_current(lane) && lane->md->file == lane->file &&
-        !emu_lane_is_broken(lane))
+    if (emu_gate_is_open(gate) && emu_lane_is_whole(lane))
         return true;
     emu_gate_leave(gate);
     return false;
@@ -213,13 +264,6 @@ static inline uint8_t *emu_lane_enter(struct emu_lane *lane, uint64_t addr, uint
         return NULL;
     return lane->window + (target - lane->first);
 }
-
-/*
- * The same without a window: the mark is up and the bytes have been moved, or false and nothing has happened that
- * matters (a part may have been moved; the engine will move them again, or say why not).
- */
-bool emu_lane_write(struct emu_lane *lane, uint64_t addr, const void *data, uint64_t len_bytes);
-bool emu_lane_read(struct emu_lane *lane, uint64_t addr, void *data, uint64_t len_bytes);
 
 static inline void emu_lane_leave(struct emu_lane *lane)
 {
@@ -260,6 +304,7 @@ static inline void emu_lane_count_put(struct emu_lane *lane, uint64_t bytes)
     emu_gate_count_put(lane->gate, lane->flow, bytes);
 }
 
+/* As emu_flow_add_get(), of an operation that brings operands along. */
 static inline void emu_lane_count_get(struct emu_lane *lane, uint64_t bytes, uint64_t operand_bytes)
 {
     const struct emu_packet_format *format = &lane->gate->table->format;
@@ -272,6 +317,206 @@ static inline void emu_lane_count_get(struct emu_lane *lane, uint64_t bytes, uin
     flow->request_flits += packets * format->request_header_flits + emu_gate_data_flits(lane->gate, operand_bytes);
     flow->response_packets += packets;
     flow->response_flits += packets * format->response_header_flits + emu_gate_data_flits(lane->gate, bytes);
+}
+
+/* ---- operations: true, or refused and nothing has happened that matters ---- */
+
+/* Refuses; where the path is open the lane itself was the reason, and is empty afterwards. */
+bool emu_lane_refuse(struct emu_lane *lane);
+/* What the operations do where the memory is not mapped here, or the lane refuses. */
+bool emu_lane_put_far(struct emu_lane *lane, uint64_t addr, const void *data, uint64_t len_bytes,
+                      struct emu_lane_event event);
+bool emu_lane_get_far(struct emu_lane *lane, uint64_t addr, void *data, uint64_t len_bytes,
+                      struct emu_lane_event event);
+
+static inline bool emu_lane_has_queue(const struct emu_lane *lane, struct emu_lane_event event)
+{
+    return event.event != 0 && lane->has_destination;
+}
+
+/* Delivers an event late: what it tells of is in place. A full queue counts the loss. */
+static inline __attribute__((always_inline)) void emu_lane_tell(struct emu_lane *lane, struct emu_lane_event event)
+{
+    if (emu_lane_has_queue(lane, event))
+        emu_cq_push_of(&lane->destination, emu_cq_places(&lane->destination, !event.is_hint), event.event);
+}
+
+/* Are the data where they belong? If not the mark is down again, and the operation refused. */
+static inline bool emu_lane_has_moved(struct emu_lane *lane)
+{
+    if (__builtin_expect(!emu_lane_is_broken(lane), 1))
+        return true;
+    emu_lane_leave(lane);
+    return emu_lane_refuse(lane);
+}
+
+/* Stores `what` at `to` by `store`, and tells of it early or late. The mark is up; it is down again with false. */
+static inline __attribute__((always_inline)) bool emu_lane_deliver(struct emu_lane *lane, uint8_t *to,
+                                                                   uint64_t len_bytes, struct emu_lane_event event,
+                                                                   void (*store)(uint8_t *, const void *),
+                                                                   const void *what)
+{
+    struct emu_cq_producer *queue = &lane->destination;
+    uint64_t places = emu_cq_places(queue, !event.is_hint);
+    uint64_t place;
+
+    if (!emu_lane_has_queue(lane, event)) {
+        store(to, what);
+        return emu_lane_has_moved(lane);
+    }
+    if (len_bytes <= EMU_LANE_EARLY_MAX && !lane->broken) {
+        bool has_place = emu_cq_reserve_of(queue, places, &place) == EMU_CQ_OK;
+
+        store(to, what);
+        if (has_place)
+            emu_cq_publish(queue, place, event.event);
+        return true;
+    }
+    store(to, what);
+    if (!emu_lane_has_moved(lane))
+        return false;
+    emu_cq_push_of(queue, places, event.event);
+    return true;
+}
+
+static inline void emu_lane_store_data(uint8_t *to, const void *what)
+{
+    const struct emu_lane_piece *data = what;
+
+    emu_word_store(to, data->data, data->len_bytes);
+}
+
+static inline __attribute__((always_inline)) bool emu_lane_put(struct emu_lane *lane, uint64_t addr, const void *data,
+                                                               uint64_t len_bytes, struct emu_lane_event event)
+{
+    const struct emu_lane_piece what = { data, len_bytes };
+    uint8_t *to = emu_lane_enter(lane, addr, len_bytes, true);
+
+    if (!to)
+        return emu_lane_put_far(lane, addr, data, len_bytes, event);
+    if (!emu_lane_deliver(lane, to, len_bytes, event, emu_lane_store_data, &what))
+        return false;
+    emu_lane_count_put(lane, len_bytes);
+    emu_lane_leave(lane);
+    return true;
+}
+
+/* A word as a word, not by way of a function. Returns the end. */
+static inline uint8_t *emu_lane_append(uint8_t *to, const struct emu_lane_piece *piece)
+{
+    if (piece->len_bytes == 8)
+        memcpy(to, piece->data, 8);
+    else if (piece->len_bytes > 0)
+        memcpy(to, piece->data, piece->len_bytes);
+    return to + piece->len_bytes;
+}
+
+static inline void emu_lane_store_message(uint8_t *to, const void *what)
+{
+    const struct emu_lane_message *message = what;
+    uint8_t *end = to + sizeof(message->flag);
+
+    for (unsigned i = 0; message->pieces && i < EMU_LANE_PIECES; i++)
+        end = emu_lane_append(end, &message->pieces[i]);
+    /* Pairs with the acquire of whoever looks at the flag: the message is there when its flag is. */
+    atomic_store_explicit((_Atomic uint64_t *)(void *)to, message->flag, memory_order_release);
+}
+
+/* Puts a message of so many bytes, its flag word included, which is aligned. */
+static inline __attribute__((always_inline)) bool emu_lane_put_message(struct emu_lane *lane, uint64_t addr,
+                                                                       const struct emu_lane_message *message,
+                                                                       uint64_t len_bytes, struct emu_lane_event event)
+{
+    uint8_t *to = emu_lane_enter(lane, addr, len_bytes, true);
+
+    if (!to) /* a system call's store has no order that we know of */
+        return emu_lane_refuse(lane);
+    if (!emu_lane_deliver(lane, to, len_bytes, event, emu_lane_store_message, message))
+        return false;
+    emu_lane_count_put(lane, len_bytes);
+    emu_lane_leave(lane);
+    return true;
+}
+
+static inline __attribute__((always_inline)) bool emu_lane_get(struct emu_lane *lane, uint64_t addr, void *data,
+                                                               uint64_t len_bytes, struct emu_lane_event event)
+{
+    const uint8_t *from = emu_lane_enter(lane, addr, len_bytes, false);
+
+    if (!from)
+        return emu_lane_get_far(lane, addr, data, len_bytes, event);
+    emu_word_load(data, from, len_bytes);
+    if (!emu_lane_has_moved(lane))
+        return false;
+    emu_lane_tell(lane, event);
+    emu_lane_count_get(lane, len_bytes, 0);
+    emu_lane_leave(lane);
+    return true;
+}
+
+/* An atomic whose old value nobody wants: the processor's instruction where there is one without it. */
+static inline void emu_lane_change(const struct emu_amo *amo, void *word)
+{
+    _Atomic uint64_t *w = word;
+
+    if (amo->flags & EMU_AMO_32BIT) {
+        emu_amo_apply_shared(amo, word);
+        return;
+    }
+    switch (amo->op) {
+    case EMU_AMO_ADD:
+        atomic_fetch_add(w, amo->operand1);
+        break;
+    case EMU_AMO_AND:
+        atomic_fetch_and(w, amo->operand1);
+        break;
+    case EMU_AMO_OR:
+        atomic_fetch_or(w, amo->operand1);
+        break;
+    case EMU_AMO_XOR:
+        atomic_fetch_xor(w, amo->operand1);
+        break;
+    default:
+        emu_amo_apply_shared(amo, word);
+    }
+}
+
+/* One word, aligned. *old_out gets the old value; NULL: nobody wants it. */
+static inline __attribute__((always_inline)) bool emu_lane_amo(struct emu_lane *lane, uint64_t addr,
+                                                               const struct emu_amo *amo, uint64_t *old_out,
+                                                               struct emu_lane_event event)
+{
+    uint64_t width_bytes = emu_amo_word_bytes(amo);
+    uint8_t *word = emu_lane_enter(lane, addr, width_bytes, true);
+    uint64_t old = 0;
+
+    if (!word)
+        return emu_lane_refuse(lane);
+    if (old_out)
+        old = emu_amo_apply_shared(amo, word);
+    else
+        emu_lane_change(amo, word);
+    if (!emu_lane_has_moved(lane))
+        return false;
+    if (old_out) {
+        *old_out = old;
+        emu_lane_count_get(lane, width_bytes, emu_amo_operand_bytes(amo));
+    } else {
+        emu_lane_count_put(lane, width_bytes);
+    }
+    emu_lane_tell(lane, event);
+    emu_lane_leave(lane);
+    return true;
+}
+
+/* ---- at home ---- */
+
+/* Puts a completion into our own queue; by the thread that takes events from it. */
+static inline void emu_lane_complete(struct emu_direct *direct, uint32_t index, struct emu_cq_consumer *queue,
+                                     uint64_t event)
+{
+    if (!emu_cq_push_own(queue, event))
+        emu_cq_push_all(emu_direct_own_queue(direct, index), event);
 }
 
 #endif

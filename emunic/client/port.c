@@ -33,6 +33,7 @@
 #include "emunic/base/log.h"
 #include "emunic/client/channel.h"
 #include "emunic/client/direct.h"
+#include "emunic/client/lane.h"
 #include "emunic/client/mapping.h"
 #include "emunic/client/space.h"
 
@@ -167,6 +168,7 @@ int emu_port_attach(struct emu_port *port, uint32_t ptag, uint32_t cookie, uint3
     port->instance_id = instance_id;
     port->owner = getpid();
     port->direct = emu_direct_create(port);
+    port->gate = port->direct ? emu_direct_gate(port->direct) : NULL;
     emu_idle_open(port);
     emu_log(EMU_LOG_INFO, "attached port %u nid %u instance 0x%x ptag %u", port->index, port->nid, instance_id,
             port->ptag);
@@ -191,6 +193,7 @@ void emu_port_detach(struct emu_port *port)
     emu_space_put(port);
     emu_direct_destroy(port->direct);
     port->direct = NULL;
+    port->gate = NULL;
     if (port->table)
         munmap((void *)(uintptr_t)port->table, port->table_bytes);
     if (port->segment)
@@ -263,16 +266,20 @@ struct emu_cmd *emu_port_command(struct emu_port *port, uint64_t staged_bytes, u
     return cmd;
 }
 
+bool emu_port_run(struct emu_port *port)
+{
+    if (!port->gate || !emu_gate_is_open(port->gate) ||
+        !emu_direct_run(port->direct, &port->slots[port->tail & (EMU_RING_SLOTS - 1)]))
+        return false;
+    /* The ring was empty: all staging is free again. */
+    port->staging_tail = port->staging_head;
+    return true;
+}
+
 void emu_port_submit(struct emu_port *port)
 {
-    struct emu_cmd *cmd = &port->slots[port->tail & (EMU_RING_SLOTS - 1)];
-
-    if (port->direct && emu_direct_is_open(port->direct) && emu_direct_run(port->direct, cmd)) {
-        /* The ring was empty: all staging is free again. */
-        port->staging_tail = port->staging_head;
-        return;
-    }
-    emu_port_publish(port);
+    if (!emu_port_run(port))
+        emu_port_publish(port);
 }
 
 void emu_port_ring(struct emu_port *port)

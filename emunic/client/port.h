@@ -22,6 +22,7 @@
 
 struct emu_channel;
 struct emu_direct;
+struct emu_gate;
 
 struct emu_port {
     struct emu_session session;
@@ -54,6 +55,7 @@ struct emu_port {
     struct emu_cq_alarm alarm;                        /* of our own queues */
     struct emu_channel *channels[EMU_CQS_MAX];        /* borrowed, by queue: who hears of it; NULL nobody */
     struct emu_direct *direct; /* owned: what the direct path has mapped; NULL if there is none */
+    struct emu_gate *gate;     /* borrowed: of the direct path */
     bool has_space;            /* counted by space.c */
 };
 
@@ -81,9 +83,12 @@ void emu_port_hang_up(struct emu_port *port);
 struct emu_cmd *emu_port_command(struct emu_port *port, uint64_t staged_bytes, uint64_t *staging_off_out);
 
 /*
- * Hands the slot of the last emu_port_command() over: runs it at once on the direct path if that is open and can do it
- * (direct.h), else publishes it.
+ * Runs the slot of the last emu_port_command() at once on the direct path. False: that is closed or cannot do it, and
+ * nothing has happened; the slot is to be published. Without EMU_CMD_STAGED its data are at local_addr of the process.
  */
+bool emu_port_run(struct emu_port *port);
+
+/* Hands the slot of the last emu_port_command() over: runs it, else publishes it. */
 void emu_port_submit(struct emu_port *port);
 
 /* Hands the slot of the last emu_port_command() to emunic: one release store, and a system call if emunic sleeps. */

@@ -87,7 +87,7 @@ int emu_portals_open(struct emu_portals *p, const struct emu_portals_options *op
         emu_portals_close(p);
         return r;
     }
-    p->gate = p->port.direct ? emu_direct_gate(p->port.direct) : NULL;
+    p->gate = p->port.gate;
     emu_regions_init(&p->regions, &p->port);
     p->ni->behaviour = options->behaviour;
     p->ni->max_pt = options->max_pt;

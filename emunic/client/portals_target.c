@@ -109,25 +109,20 @@ struct emu_segment *emu_portals_segment_of(struct emu_portals *p, const struct e
     return t->peer->segment;
 }
 
-static bool is_good(const struct emu_portals *p, const struct emu_lane *lane)
-{
-    return lane->epoch == p->gate->epoch &&
-           atomic_load_explicit(&p->port.table->files_gone, memory_order_relaxed) == p->gate->files_gone &&
-           emu_lane_is_current(lane) && lane->md->file == lane->file && !emu_lane_is_broken(lane);
-}
-
 /* The memory domain of a peer's descriptor, remembered from the last time. False: it is not mapped here. */
 static bool has_lane(struct emu_portals *p, const struct emu_portals_target *t, const struct emu_ptl_md *md)
 {
     struct emu_portals_peer *peer = t->peer;
 
-    if (peer->mdh == md->mdh && peer->mdh_generation == md->mdh_generation && is_good(p, &peer->lane))
+    if (peer->mdh == md->mdh && peer->mdh_generation == md->mdh_generation && emu_lane_is_of_now(&peer->lane) &&
+        emu_lane_is_whole(&peer->lane))
         return true;
     peer->mdh = 0;
     if (md->mdh >= EMU_MD_COUNT || md->mdh_generation > EMU_MD_GENERATION_MAX ||
-        !emu_direct_lane(p->port.direct, t->node_index, (uint16_t)md->mdh, (uint16_t)md->mdh_generation, &peer->lane) ||
+        !emu_lane_find_domain(p->port.direct, t->node_index, (uint16_t)md->mdh, (uint16_t)md->mdh_generation,
+                              &peer->lane) ||
         !peer->lane.window || peer->lane.is_read_only || peer->lane.port != &emu_table_ports(p->port.table)[t->port] ||
-        !is_good(p, &peer->lane))
+        !emu_lane_is_of_now(&peer->lane) || !emu_lane_is_whole(&peer->lane))
         return false;
     peer->mdh = md->mdh;
     peer->mdh_generation = md->mdh_generation;

@@ -23,7 +23,6 @@
 
 #include "emunic/base/log.h"
 #include "libugni/src/device.h"
-#include "libugni/src/short.h"
 #include "libugni/src/ugni.h"
 
 static void __attribute__((constructor)) start_library(void)
@@ -281,7 +280,7 @@ static void destroy_nic(struct gnii_nic *nic)
     gnii_ce_drop_all(nic);
     gnii_md_drop_all(nic);
     gnii_job_leave(nic);
-    gnii_lanes_free(nic);
+    gnii_post_lanes_free(nic);
     free(nic->tx);
     nic->tx = NULL;
     nic->n_tx = 0;

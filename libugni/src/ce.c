@@ -490,11 +490,10 @@ static gni_return_t post(struct gnii_ep *ep, gni_post_descriptor_t *descr, struc
 
     if (rc == GNI_RC_SUCCESS)
         rc = prepare(ep, descr, &p, &cmd);
-    if (rc == GNI_RC_SUCCESS && !gnii_post_has_room(ep->cq))
+    if (rc == GNI_RC_SUCCESS && !gnii_post_take_room(ep, ep->cq, descr, descr->cq_mode, &tid))
         rc = GNI_RC_ERROR_RESOURCE;
     if (rc != GNI_RC_SUCCESS)
         return rc;
-    tid = gnii_post_take_tx(ep, ep->cq, descr, descr->cq_mode);
     slot = emu_port_command(&ep->nic->port, 0, NULL);
     if (!slot) { /* the NIC has gone */
         gnii_tx_give(ep->nic, tid);

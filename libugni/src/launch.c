@@ -18,18 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emunic/client/direct.h"
-#include "emunic/engine/amo.h"
-#include "emunic/engine/word.h"
+#include "emunic/client/lane.h"
 #include "libugni/src/ugni.h"
 
-#define RETRY_AFTER 64u /* operations, until a target without a lane is looked at again */
-
 struct gnii_launch_target {
-    struct emu_lane lane; /* epoch 0: none */
+    struct emu_lane lane;
     struct gnii_nic *nic; /* counted */
     struct emu_lane_target name;
-    uint32_t retry;
 };
 
 struct gnii_launch_target *gnii_launch_open(gni_nic_handle_t nic_hndl, uint32_t nic_addr,
@@ -66,120 +61,26 @@ void gnii_launch_close(struct gnii_launch_target *t)
 /* Runs when a lane is missing or did not serve. */
 static __attribute__((noinline)) bool find_lane(struct gnii_launch_target *t)
 {
-    struct gnii_nic *nic = t->nic;
-
-    /* Finding one may ask emunic and wait for it: not while the path is closed anyway. */
-    if (!nic->port.direct || atomic_load_explicit(&nic->is_closing, memory_order_relaxed) || gnii_nic_is_lost(nic) ||
-        !emu_direct_is_open(nic->port.direct))
-        return false;
-    if (t->retry > 0) {
-        t->retry--;
-        return false;
-    }
-    if (emu_lane_find(nic->port.direct, &t->name, &t->lane))
-        return true;
-    t->lane.epoch = 0;
-    t->retry = RETRY_AFTER;
-    return false;
-}
-
-/* What was moved counts. If not the mark is down again, and a post has to do it all. */
-static inline bool has_moved(struct emu_lane *lane)
-{
-    if (__builtin_expect(!emu_lane_is_broken(lane), 1))
-        return true;
-    emu_lane_leave(lane);
-    return false;
-}
-
-static __attribute__((noinline)) bool put_far(struct emu_lane *lane, uint64_t addr, const void *data,
-                                              uint64_t len_bytes)
-{
-    if (!emu_lane_write(lane, addr, data, len_bytes))
-        return false;
-    emu_lane_count_put(lane, len_bytes);
-    emu_lane_leave(lane);
-    return true;
-}
-
-static __attribute__((noinline)) bool get_far(struct emu_lane *lane, uint64_t addr, void *data, uint64_t len_bytes)
-{
-    if (!emu_lane_read(lane, addr, data, len_bytes))
-        return false;
-    emu_lane_count_get(lane, len_bytes, 0);
-    emu_lane_leave(lane);
-    return true;
+    return !atomic_load_explicit(&t->nic->is_closing, memory_order_relaxed) &&
+           emu_lane_look_for(&t->nic->port, &t->name, &t->lane);
 }
 
 static inline bool put(struct emu_lane *lane, uint64_t addr, const void *data, uint64_t len_bytes)
 {
-    uint8_t *to = emu_lane_enter(lane, addr, len_bytes, true);
-
-    if (!to)
-        return !lane->window && put_far(lane, addr, data, len_bytes);
-    emu_word_store(to, data, len_bytes);
-    if (!has_moved(lane))
-        return false;
-    emu_lane_count_put(lane, len_bytes);
-    emu_lane_leave(lane);
-    return true;
+    return emu_lane_put(lane, addr, data, len_bytes, EMU_LANE_NO_EVENT);
 }
 
 static inline bool get(struct emu_lane *lane, uint64_t addr, void *data, uint64_t len_bytes)
 {
-    uint8_t *from = emu_lane_enter(lane, addr, len_bytes, false);
-
-    if (!from)
-        return !lane->window && get_far(lane, addr, data, len_bytes);
-    emu_word_load(data, from, len_bytes);
-    if (!has_moved(lane))
-        return false;
-    emu_lane_count_get(lane, len_bytes, 0);
-    emu_lane_leave(lane);
-    return true;
+    return emu_lane_get(lane, addr, data, len_bytes, EMU_LANE_NO_EVENT);
 }
 
 /* After the data, for whoever looks at the word. */
 static inline bool flag(struct emu_lane *lane, uint64_t addr, uint64_t value)
 {
-    uint8_t *to = emu_lane_enter(lane, addr, 8, true);
+    const struct emu_lane_message message = { .flag = value };
 
-    if (!to)
-        return false; /* a system call's store has no order that we know of */
-    /* Pairs with the load of who waits for the flag: then it sees the data. */
-    atomic_store_explicit((_Atomic uint64_t *)(void *)to, value, memory_order_release);
-    if (!has_moved(lane))
-        return false;
-    emu_lane_count_put(lane, 8);
-    emu_lane_leave(lane);
-    return true;
-}
-
-/* The processor's instruction where there is one that needs no old value. */
-static inline void change(const struct emu_amo *a, void *word)
-{
-    _Atomic uint64_t *w = word;
-
-    if (a->flags & EMU_AMO_32BIT) {
-        emu_amo_apply_shared(a, word);
-        return;
-    }
-    switch (a->op) {
-    case EMU_AMO_ADD:
-        atomic_fetch_add(w, a->operand1);
-        break;
-    case EMU_AMO_AND:
-        atomic_fetch_and(w, a->operand1);
-        break;
-    case EMU_AMO_OR:
-        atomic_fetch_or(w, a->operand1);
-        break;
-    case EMU_AMO_XOR:
-        atomic_fetch_xor(w, a->operand1);
-        break;
-    default:
-        emu_amo_apply_shared(a, word);
-    }
+    return emu_lane_put_message(lane, addr, &message, sizeof(value), EMU_LANE_NO_EVENT);
 }
 
 static inline bool amo(struct emu_lane *lane, unsigned op, uint64_t addr, uint64_t operand1, uint64_t operand2,
@@ -189,26 +90,8 @@ static inline bool amo(struct emu_lane *lane, unsigned op, uint64_t addr, uint64
                          .operand1 = operand1,
                          .operand2 = operand2,
                          .flags = (op & GNII_LAUNCH_32BIT) ? EMU_AMO_32BIT : 0 };
-    uint64_t width_bytes = emu_amo_word_bytes(&a);
-    uint64_t old = 0;
-    uint8_t *word = emu_lane_enter(lane, addr, width_bytes, true);
 
-    if (!word)
-        return false;
-    if (!old_out)
-        change(&a, word);
-    else
-        old = emu_amo_apply_shared(&a, word);
-    if (!has_moved(lane))
-        return false;
-    if (old_out) {
-        *old_out = old;
-        emu_lane_count_get(lane, width_bytes, emu_amo_operand_bytes(&a));
-    } else {
-        emu_lane_count_put(lane, width_bytes);
-    }
-    emu_lane_leave(lane);
-    return true;
+    return emu_lane_amo(lane, addr, &a, old_out, EMU_LANE_NO_EVENT);
 }
 
 static inline bool operate(struct emu_lane *lane, unsigned op, uint64_t addr, uint64_t arg1, uint64_t arg2,
@@ -242,9 +125,6 @@ __attribute__((flatten)) enum gnii_launch_result gnii_launch(struct gnii_launch_
     if (op != GNII_LAUNCH_GET)
         emu_lane_expect(&t->lane, remote_addr, false);
     is_done = operate(&t->lane, op, remote_addr, arg1, arg2, old_out);
-    /* Whatever it was, look anew next time; unless it was only emunic's turn. */
-    if (__builtin_expect(!is_done, 0) && t->lane.window && nic->port.direct && emu_direct_is_open(nic->port.direct))
-        t->lane.epoch = 0;
     emu_biased_unlock(&nic->lock);
     return is_done ? GNII_LAUNCH_DONE : GNII_LAUNCH_POST;
 }

@@ -35,6 +35,8 @@ struct gnii_post {
 
 #define GNII_SECOND_GENERATION 0x040u /* bit of an amo_cmd */
 
+/* ---- post_check.c: descriptors ---- */
+
 /* Type, command and modes that a Gemini does not have. */
 bool gnii_post_came_with_aries(const gni_post_descriptor_t *d);
 
@@ -49,52 +51,29 @@ gni_return_t gnii_post_set_common(struct gnii_post *p, struct gnii_ep *ep, gni_p
                                   struct gnii_cq *cq);
 /* The rest of an FMA descriptor. */
 gni_return_t gnii_post_prepare_fma(struct gnii_post *p, const gni_post_descriptor_t *d);
+/* The rest of a block transfer's. */
+gni_return_t gnii_post_prepare_rdma(struct gnii_post *p, const gni_post_descriptor_t *d);
 /* The rest of a queue write. */
 gni_return_t gnii_post_prepare_cqwrite(struct gnii_post *p, const gni_post_descriptor_t *d);
-
-static inline bool gnii_post_has_slot(const struct gnii_cq *cq)
-{
-    return cq->in_use < ((cq->nic->modes & GNI_CDM_MODE_DUAL_EVENTS) ? cq->capacity / 2 : cq->capacity);
-}
-
-/* Is there room for a post: in its source queue, for its entries, and among the transfer slots? */
-static inline bool gnii_post_has_room(struct gnii_cq *cq)
-{
-    if (!gnii_post_has_slot(cq)) {
-        gnii_cq_reclaim(cq);
-        if (!gnii_post_has_slot(cq))
-            return false;
-    }
-    return cq->nic->free_tx != UINT32_MAX || gnii_tx_grow(cq->nic) == 0;
-}
-
-/* Takes that room. The number by which its entries find it. */
-static inline uint32_t gnii_post_take_tx(struct gnii_ep *ep, struct gnii_cq *cq, gni_post_descriptor_t *descr,
-                                         uint16_t cq_mode)
-{
-    struct gnii_nic *nic = ep->nic;
-    uint8_t n_events = (cq_mode & GNI_CQMODE_DUAL_EVENTS) == GNI_CQMODE_DUAL_EVENTS ? 2 : 1;
-    uint32_t tid = nic->free_tx;
-    struct gnii_tx *tx = &nic->tx[tid];
-
-    nic->free_tx = tx->next;
-    *tx = (struct gnii_tx){ .descr = descr,
-                            .ep = ep,
-                            .cq = cq,
-                            .events_left = n_events,
-                            .events_due = n_events,
-                            .local_event = ep->local_event,
-                            .cq_mode = cq_mode,
-                            .is_silent = (cq_mode & GNI_CQMODE_DUAL_EVENTS) == 0 };
-    cq->in_use++;
-    ep->outstanding++;
-    ep->unresolved++;
-    return tid;
-}
 
 /* What an atomic command of the API is. False: nothing. */
 bool gnii_post_amo_of(uint32_t command, uint8_t *op_out, uint8_t *flags_out);
 
+/* ---- post_build.c: commands ---- */
+
+/*
+ * The post as a command in the port's next slot, with its data still in the program's buffer: so it can be run. NULL:
+ * the NIC has gone. *staging_off_out is where the data go if they are to be staged.
+ */
+struct emu_cmd *gnii_post_build(const struct gnii_post *p, uint32_t tid, uint64_t *staging_off_out);
+/* Copies the data to where emunic finds them: so the command can be published. */
+void gnii_post_hand_over_data(const struct gnii_post *p, struct emu_cmd *cmd, uint64_t staging_off);
+
+/* ---- post.c ---- */
+
+/* Takes a transfer slot, and the room of the post's entries in its source queue. False: there is none. */
+bool gnii_post_take_room(struct gnii_ep *ep, struct gnii_cq *cq, gni_post_descriptor_t *descr, uint16_t cq_mode,
+                         uint32_t *tid_out);
 /* Takes one slot for the first post's descriptor and sends all of them as one chain (n_posts 1: a plain post). */
 gni_return_t gnii_post_start(const struct gnii_post *posts, uint32_t n_posts);
 

@@ -45,17 +45,14 @@
 #include <unistd.h>
 
 #include "emunic/base/clock.h"
-#include "emunic/client/direct.h"
+#include "emunic/client/lane.h"
 #include "libugni/src/device.h"
-#include "libugni/src/short.h"
 #include "libugni/src/stats.h"
 #include "libugni/src/ugni.h"
 
-#define LINE             64u
-#define CONTROL_BYTES    64u
-#define HEADER_BYTES     16u /* of a slot, stamp included */
-#define LANE_RETRY_AFTER 64u
-#define PIECES           3u
+#define LINE          64u
+#define CONTROL_BYTES 64u
+#define HEADER_BYTES  16u /* of a slot, stamp included */
 
 /* Words of the control block */
 enum {
@@ -75,12 +72,6 @@ struct slot_header {
     uint32_t event; /* what the sender's end point puts into our queue */
 };
 _Static_assert(sizeof(struct slot_header) == HEADER_BYTES - sizeof(uint64_t), "slot layout");
-
-/* Of what a message is put together. */
-struct piece {
-    const void *data;
-    uint64_t len_bytes;
-};
 
 static uint64_t align_line(uint64_t value)
 {
@@ -271,78 +262,25 @@ static uint8_t *begin_put(struct gnii_ep *ep, uint64_t addr, uint64_t length_byt
     return data;
 }
 
-/* Runs until the peer's mailbox has a lane, and now and then while it has none. */
+/* The lane to the peer's mailbox is empty. False: there is none, now. */
 static bool find_lane(struct gnii_ep *ep)
 {
-    struct gnii_smsg *s = ep->smsg;
-    struct emu_lane_target target;
+    struct emu_lane_target target = gnii_handle_target(ep->remote_addr, &ep->smsg->out_handle);
 
-    if (!ep->nic->port.direct || !emu_direct_is_open(ep->nic->port.direct))
-        return false;
-    if (s->out_lane_retry > 0) {
-        s->out_lane_retry--;
-        return false;
-    }
-    target = gnii_handle_target(ep->remote_addr, &s->out_handle);
-    if (emu_lane_find(ep->nic->port.direct, &target, &s->out_lane) && s->out_lane.window)
-        return true;
-    s->out_lane.epoch = 0;
-    s->out_lane_retry = LANE_RETRY_AFTER;
-    return false;
+    return emu_lane_look_for(&ep->nic->port, &target, &ep->smsg->out_lane);
 }
 
-/* A word as a word, not by way of a function. Returns the end. */
-static inline uint8_t *append(uint8_t *to, const struct piece *piece)
+/* A flagged put without a command: pieces in a row behind the flag word, and an event. False: nothing has happened. */
+static inline bool put_by_lane(struct gnii_ep *ep, uint64_t addr, const struct emu_lane_message *message,
+                               struct emu_lane_event event)
 {
-    if (piece->len_bytes == 8)
-        memcpy(to, piece->data, 8);
-    else if (piece->len_bytes > 0)
-        memcpy(to, piece->data, piece->len_bytes);
-    return to + piece->len_bytes;
-}
-
-/*
- * The short way of a flagged put: three pieces, then the flag word in front of them, then perhaps an event, which is
- * the message's or a hint. False: nothing has happened.
- */
-static inline bool put_short(struct gnii_ep *ep, uint64_t flag_addr, uint64_t flag_value, const struct piece *pieces,
-                             const uint64_t *remote_event, bool is_hint)
-{
-    uint64_t length_bytes = sizeof(flag_value) + pieces[0].len_bytes + pieces[1].len_bytes + pieces[2].len_bytes;
     struct emu_lane *lane = &ep->smsg->out_lane;
-    struct emu_cq_producer *events = NULL;
-    bool has_place = false;
-    bool is_early;
-    uint64_t place;
-    uint8_t *to;
+    const struct emu_lane_piece *pieces = message->pieces;
 
-    if (lane->epoch == 0 && !find_lane(ep))
-        return false;
-    is_early = length_bytes <= EMU_LANE_EARLY_MAX && !lane->broken;
-    to = emu_lane_enter(lane, flag_addr, length_bytes, true);
-    if (!to) {
-        lane->epoch = 0; /* look anew next time */
-        return false;
-    }
-    if (remote_event && lane->has_destination)
-        events = &lane->destination;
-    if (events && is_early)
-        has_place = emu_cq_reserve_of(events, emu_cq_places(events, !is_hint), &place) == EMU_CQ_OK;
-    append(append(append(to + sizeof(flag_value), &pieces[0]), &pieces[1]), &pieces[2]);
-    /* Pairs with the acquire of whoever looks at the flag: the message is there when its stamp is. */
-    atomic_store_explicit((_Atomic uint64_t *)(void *)to, flag_value, memory_order_release);
-    if (has_place)
-        emu_cq_publish(events, place, *remote_event);
-    if (emu_lane_is_broken(lane)) { /* its file has got shorter: the message is nowhere */
-        emu_lane_leave(lane);
-        lane->epoch = 0;
-        return false;
-    }
-    if (events && !is_early)
-        emu_cq_push_of(events, emu_cq_places(events, !is_hint), *remote_event);
-    emu_lane_count_put(lane, length_bytes);
-    emu_lane_leave(lane);
-    return true;
+    return (lane->epoch != 0 || find_lane(ep)) &&
+           emu_lane_put_message(lane, addr, message,
+                                sizeof(message->flag) + pieces[0].len_bytes + pieces[1].len_bytes + pieces[2].len_bytes,
+                                event);
 }
 
 /* Writes words of the peer's control block: `word`, its complement, more. The caller adds events and publishes. */
@@ -377,10 +315,12 @@ static void return_credits(struct gnii_ep *ep, bool wakes)
     uint64_t event = gnii_cqe_remote(GNI_CQ_EVENT_TYPE_SMSG, ep->remote_event);
     uint64_t word = (uint64_t)s->in_mark << 32 | (uint32_t)s->taken;
     uint64_t complement = ~word;
-    const struct piece pieces[PIECES] = { { &complement, sizeof(complement) } };
+    const struct emu_lane_piece pieces[EMU_LANE_PIECES] = { { &complement, sizeof(complement) } };
+    const struct emu_lane_message message = { word, pieces };
     struct emu_cmd *cmd;
 
-    if (!put_short(ep, s->out_addr + WORD_RETURNED * sizeof(word), word, pieces, wakes ? &event : NULL, true)) {
+    if (!put_by_lane(ep, s->out_addr + WORD_RETURNED * sizeof(word), &message,
+                     (struct emu_lane_event){ .event = wakes ? event : 0, .is_hint = true })) {
         cmd = begin_words(ep, WORD_RETURNED, word, NULL);
         if (!cmd)
             return;
@@ -620,8 +560,8 @@ static inline gni_return_t check_room(struct gnii_ep *ep, uint64_t length_bytes)
 }
 
 /* The message as a command. False: the NIC has gone. */
-static bool put_message(struct gnii_ep *ep, uint64_t slot_addr, const struct piece *pieces, uint64_t source_event,
-                        uint64_t remote_event)
+static bool put_message(struct gnii_ep *ep, uint64_t slot_addr, const struct emu_lane_piece *pieces,
+                        uint64_t source_event, uint64_t remote_event)
 {
     struct gnii_smsg *s = ep->smsg;
     uint64_t length_bytes = pieces[0].len_bytes + pieces[1].len_bytes + pieces[2].len_bytes;
@@ -631,7 +571,7 @@ static bool put_message(struct gnii_ep *ep, uint64_t slot_addr, const struct pie
 
     if (!out)
         return false;
-    for (unsigned i = 0; i < PIECES; i++) {
+    for (unsigned i = 0; i < EMU_LANE_PIECES; i++) {
         if (pieces[i].len_bytes > 0)
             memcpy(out, pieces[i].data, pieces[i].len_bytes);
         out += pieces[i].len_bytes;
@@ -661,7 +601,10 @@ static gni_return_t send_message(struct gnii_ep *ep, const void *header, uint32_
     uint64_t remote_event;
     uint64_t source_event =
         gnii_cqe_numbered(gnii_cqe_send(GNI_CQ_EVENT_TYPE_SMSG, msg_id, GNII_CQE_OK), ep->cq->sends_tail);
-    const struct piece pieces[PIECES] = { { &slot, sizeof(slot) }, { header, header_length }, { data, data_length } };
+    const struct emu_lane_piece pieces[EMU_LANE_PIECES] = { { &slot, sizeof(slot) },
+                                                            { header, header_length },
+                                                            { data, data_length } };
+    const struct emu_lane_message message = { stamp_of(s->out_mark, s->sent), pieces };
     uint64_t slot_addr;
     gni_return_t rc;
 
@@ -685,8 +628,8 @@ static gni_return_t send_message(struct gnii_ep *ep, const void *header, uint32_
     }
     if (s->sent == 0)
         say_hello(ep);
-    if (put_short(ep, slot_addr, stamp_of(s->out_mark, s->sent), pieces, &remote_event, false))
-        gnii_cq_push_own(ep->cq, source_event);
+    if (put_by_lane(ep, slot_addr, &message, (struct emu_lane_event){ .event = remote_event }))
+        emu_lane_complete(ep->nic->port.direct, ep->cq->index, &ep->cq->consumer, source_event);
     else if (!put_message(ep, slot_addr, pieces, source_event, remote_event)) {
         gnii_stat_count(ep->nic, GNII_STAT_SMSG_BUFF_CREDITS_STALL);
         return GNI_RC_NOT_DONE;

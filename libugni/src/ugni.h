@@ -181,21 +181,20 @@ struct gnii_smsg {
     uint64_t acknowledged; /* messages that the peer has told us it released */
     struct gnii_handle_fields out_handle;
     struct emu_lane out_lane; /* to the peer's mailbox */
-    uint32_t out_lane_retry;  /* > 0: it has none, and is not asked for again before so many more puts */
     bool retransmits;         /* the NIC tries again what is lost on the way */
 };
 
-struct gnii_short;
-struct gnii_lanes;
+struct gnii_post_lane;
+struct gnii_post_lanes;
 
 struct gnii_ep {
     _Atomic uint32_t refs; /* first: object.h */
     void *handle;
     LIST_ENTRY(gnii_ep) link;
-    struct gnii_nic *nic;      /* counted */
-    struct gnii_cq *cq;        /* counted: source queue, or NULL */
-    struct gnii_short *latest; /* borrowed from the NIC: lane of the latest post, or NULL */
-    uint32_t key;              /* 24 bits, unique in the process */
+    struct gnii_nic *nic;          /* counted */
+    struct gnii_cq *cq;            /* counted: source queue, or NULL */
+    struct gnii_post_lane *latest; /* borrowed from the NIC: lane of the latest post, or NULL */
+    uint32_t key;                  /* 24 bits, unique in the process */
     bool is_bound;
     bool has_event_data;
     uint32_t remote_addr;
@@ -240,7 +239,7 @@ struct gnii_nic {
     LIST_HEAD(, gnii_md) mds;
     struct gnii_msgq *msgq; /* owned, or NULL */
     LIST_HEAD(, gnii_ce) ces;
-    struct gnii_lanes *lanes; /* owned, short.c */
+    struct gnii_post_lanes *lanes; /* owned, post.c */
     struct gnii_local local;
     _Atomic(const void *) next_slot; /* where the latest mailbox in use expects its next message; only prefetched */
     struct gnii_tx *tx;              /* owned */
@@ -337,9 +336,11 @@ void gnii_ep_free(struct gnii_ep *ep);
 /* Counts down; the last one frees. Without lock. */
 void gnii_ep_put(struct gnii_ep *ep);
 
-/* post.c, NIC lock held */
+/* tx.c, NIC lock held */
+/* More transfer slots. -ENOSPC, -ENOMEM. */
 int gnii_tx_grow(struct gnii_nic *nic);
 
+/* Gives a slot back, with what its post held. */
 static inline void gnii_tx_give(struct gnii_nic *nic, uint32_t tid)
 {
     struct gnii_tx *tx = &nic->tx[tid];
@@ -368,10 +369,16 @@ void gnii_tx_orphan(struct gnii_nic *nic, struct gnii_ep *ep);
  * queue: emunic then touches neither their buffers nor that queue any more. One of ep and cq is NULL.
  */
 void gnii_tx_wait(struct gnii_nic *nic, const struct gnii_ep *ep, const struct gnii_cq *cq);
+
+/* post.c, NIC lock held */
+void gnii_post_lanes_free(struct gnii_nic *nic);
+
+/* post_build.c, NIC lock held */
 /* Fills the target of a command from a handle. -EINVAL: no handle. */
 int gnii_cmd_set_target(struct emu_cmd *cmd, uint32_t nid, const gni_mem_handle_t *handle, uint64_t addr);
 /* The same for a lane. */
 struct emu_lane_target gnii_handle_target(uint32_t nid, const struct gnii_handle_fields *fields);
+/* Fills the target of a command from a handle that was taken apart. */
 void gnii_cmd_set_handle(struct emu_cmd *cmd, uint32_t nid, const struct gnii_handle_fields *fields, uint64_t addr);
 /*
  * A command that puts `length_bytes` and then a flag word, without entries, in the next free slot. Returns where to

@@ -110,7 +110,7 @@ static void test_a_lane_found_while_its_memory_goes_leads_nowhere(void **state)
     const uint64_t value = 0;
 
     (void)state;
-    if (!from.direct || !emu_direct_is_open(from.direct))
+    if (!from.gate || !emu_gate_is_open(from.gate))
         return; /* no lanes here, so none can be wrong */
     assert_int_equal(kill(fx.daemon, SIGSTOP), 0);
     call(&owner, deregister); /* emunic will see it first */
@@ -120,8 +120,7 @@ static void test_a_lane_found_while_its_memory_goes_leads_nowhere(void **state)
     assert_int_equal(pthread_join(initiator.thread, NULL), 0);
     assert_int_equal(owner.answer, 0);
     if (initiator.answer) {
-        assert_null(emu_lane_enter(&lane, (uint64_t)(uintptr_t)mem, sizeof(value), true));
-        assert_false(emu_lane_write(&lane, (uint64_t)(uintptr_t)mem, &value, sizeof(value)));
+        assert_false(emu_lane_put(&lane, (uint64_t)(uintptr_t)mem, &value, sizeof(value), EMU_LANE_NO_EVENT));
     }
     for (unsigned i = 0; i < BYTES; i++)
         assert_int_equal(mem[i], CANARY);

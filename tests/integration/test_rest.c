@@ -208,16 +208,11 @@ static void go_through_a_lane(void)
     struct emu_lane lane;
     uint64_t value = 1;
 
-    if (!from.port.direct || !emu_direct_is_open(from.port.direct) ||
-        !emu_lane_find(from.port.direct, &target, &lane)) {
+    if (!from.port.gate || !emu_gate_is_open(from.port.gate) || !emu_lane_find(from.port.direct, &target, &lane)) {
         put_into_memory(); /* no lanes here */
         return;
     }
-    if (lane.window)
-        assert_non_null(emu_lane_enter(&lane, (uint64_t)(uintptr_t)to.mem, 8, true));
-    else
-        assert_true(emu_lane_write(&lane, (uint64_t)(uintptr_t)to.mem, &value, sizeof(value)));
-    emu_lane_leave(&lane);
+    assert_true(emu_lane_put(&lane, (uint64_t)(uintptr_t)to.mem, &value, sizeof(value), EMU_LANE_NO_EVENT));
 }
 
 static void post_datagram(struct side *s, const struct side *peer)
