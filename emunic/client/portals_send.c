@@ -378,6 +378,17 @@ static enum begun run_getput(struct emu_portals *p, const struct emu_portals_tar
     return HAS_BEGUN;
 }
 
+/* The target has it: its packets are counted, its owner is woken, and what is left to do at home is done. */
+static void conclude(struct emu_portals *p, const struct emu_portals_target *t, struct emu_ptl_send *send,
+                     struct emu_segment *segment, struct outcome *out)
+{
+    count(p, t, send, out->mlength);
+    if (segment)
+        emu_rest_disturb(segment);
+    if (!out->is_sent || out->acks)
+        tell_home(p, t, send, out);
+}
+
 /* True: it is over. False: emunic has to do it. We are inside, nothing is locked. */
 static bool run_direct(struct emu_portals *p, const struct emu_portals_target *t, struct emu_ptl_send *send,
                        struct outcome *out)
@@ -395,12 +406,10 @@ static bool run_direct(struct emu_portals *p, const struct emu_portals_target *t
             begun = run_getput(p, t, send, &stay, out);
         if (begun == IS_LEFT)
             return false;
-        count(p, t, send, out->mlength);
-        if (segment)
-            emu_rest_disturb(segment);
-    }
-    if (!out->is_sent || out->acks)
+        conclude(p, t, send, segment, out);
+    } else if (!out->is_sent || out->acks) {
         tell_home(p, t, send, out);
+    }
     return true;
 }
 
@@ -472,6 +481,12 @@ static void run_routed(struct emu_portals *p, struct emu_ptl_send *send, struct 
     emu_port_publish(&p->port);
 }
 
+static bool may_be_direct(const struct emu_portals *p, const struct emu_ptl_send *send)
+{
+    return p->gate && send->length_bytes <= p->port.settings.direct_limit_bytes && emu_gate_is_open(p->gate) &&
+           !atomic_load_explicit(&p->port.session.is_lost, memory_order_relaxed);
+}
+
 /* ---- the short way ---- */
 
 /*
@@ -484,9 +499,8 @@ static bool may_be_short(const struct emu_portals *p, const struct emu_ptl_send 
     const struct emu_ptl_md *md = &p->ni->mds[send->md];
 
     return send->kind == EMU_PTL_PUT && send->length_bytes <= SHORT_BYTES && md->me == EMU_PTL_NONE &&
-           md->threshold != 0 && (md->flags & EMU_PTL_MD_INACTIVE) == 0 && p->ni->n_fails == 0 && p->gate &&
-           emu_gate_is_open(p->gate) && !atomic_load_explicit(&p->port.session.is_lost, memory_order_relaxed) &&
-           md->generation == send->md_generation && send->length_bytes <= p->port.settings.direct_limit_bytes;
+           md->threshold != 0 && (md->flags & EMU_PTL_MD_INACTIVE) == 0 && p->ni->n_fails == 0 &&
+           md->generation == send->md_generation && may_be_direct(p, send);
 }
 
 /* What will be written at home, of which others have written some last. */
@@ -514,21 +528,11 @@ static bool run_short(struct emu_portals *p, struct emu_ptl_send *send, struct o
     segment = emu_portals_segment_of(p, &t);
     if (!emu_portals_lock(p, t.ni, t.port, t.generation) || run_put(p, &t, send, &stay, out) == IS_LEFT)
         return false;
-    count(p, &t, send, out->mlength);
-    if (segment)
-        emu_rest_disturb(segment);
-    if (!out->is_sent || out->acks)
-        tell_home(p, &t, send, out);
+    conclude(p, &t, send, segment, out);
     return true;
 }
 
 /* ---- the call ---- */
-
-static bool may_be_direct(const struct emu_portals *p, const struct emu_ptl_send *send)
-{
-    return p->gate && send->length_bytes <= p->port.settings.direct_limit_bytes && emu_gate_is_open(p->gate) &&
-           !atomic_load_explicit(&p->port.session.is_lost, memory_order_relaxed);
-}
 
 /* SEND_START, and of a get that goes direct SEND_END. -ENOENT: a descriptor is gone or inactive. */
 static int begin_at_home(struct emu_portals *p, struct emu_ptl_send *send, bool is_direct, struct outcome *out)

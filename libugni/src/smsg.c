@@ -592,18 +592,23 @@ static inline void expect_send(const struct gnii_smsg *s)
         emu_lane_expect(&s->out_lane, s->out_addr + CONTROL_BYTES + s->out_slot * s->out_stride_bytes, true);
 }
 
-static gni_return_t send_message(struct gnii_ep *ep, const void *header, uint32_t header_length, const void *data,
-                                 uint32_t data_length, uint32_t msg_id, uint8_t tag)
+/* A message as the program gives it. */
+struct message {
+    struct emu_lane_piece header;
+    struct emu_lane_piece data;
+    uint32_t msg_id;
+    uint8_t tag;
+};
+
+static inline gni_return_t send_message(struct gnii_ep *ep, const struct message *m)
 {
     struct gnii_smsg *s = ep->smsg;
-    uint64_t length_bytes = (uint64_t)header_length + data_length;
+    uint64_t length_bytes = m->header.len_bytes + m->data.len_bytes;
     struct slot_header slot;
     uint64_t remote_event;
     uint64_t source_event =
-        gnii_cqe_numbered(gnii_cqe_send(GNI_CQ_EVENT_TYPE_SMSG, msg_id, GNII_CQE_OK), ep->cq->sends_tail);
-    const struct emu_lane_piece pieces[EMU_LANE_PIECES] = { { &slot, sizeof(slot) },
-                                                            { header, header_length },
-                                                            { data, data_length } };
+        gnii_cqe_numbered(gnii_cqe_send(GNI_CQ_EVENT_TYPE_SMSG, m->msg_id, GNII_CQE_OK), ep->cq->sends_tail);
+    const struct emu_lane_piece pieces[EMU_LANE_PIECES] = { { &slot, sizeof(slot) }, m->header, m->data };
     const struct emu_lane_message message = { stamp_of(s->out_mark, s->sent), pieces };
     uint64_t slot_addr;
     gni_return_t rc;
@@ -618,7 +623,7 @@ static gni_return_t send_message(struct gnii_ep *ep, const void *header, uint32_
     if (rc != GNI_RC_SUCCESS)
         return rc;
     slot = (struct slot_header){ .length_bytes = (uint16_t)length_bytes,
-                                 .tag = tag,
+                                 .tag = m->tag,
                                  .event = ep->remote_event,
                                  .flags = s->sent + 1 - s->acknowledged >= s->out_credits ? SLOT_STARVES : 0 };
     remote_event = gnii_cqe_remote(GNI_CQ_EVENT_TYPE_SMSG, ep->remote_event);
@@ -635,7 +640,7 @@ static gni_return_t send_message(struct gnii_ep *ep, const void *header, uint32_
         return GNI_RC_NOT_DONE;
     }
     ep->cq->sends[ep->cq->sends_tail++ & ep->cq->sends_mask] =
-        (struct gnii_send){ .ep = ep, .msg_id = msg_id, .stamp = stamp_of(s->out_mark, s->sent) };
+        (struct gnii_send){ .ep = ep, .msg_id = m->msg_id, .stamp = stamp_of(s->out_mark, s->sent) };
     s->sent++;
     if (++s->out_slot == s->out_credits)
         s->out_slot = 0;
@@ -675,6 +680,7 @@ void gnii_smsg_fill_hole(struct gnii_ep *ep, uint64_t stamp)
 gni_return_t GNI_SmsgSendWTag(gni_ep_handle_t ep_hndl, void *header, uint32_t header_length, void *data,
                               uint32_t data_length, uint32_t msg_id, uint8_t tag)
 {
+    const struct message m = { { header, header_length }, { data, data_length }, msg_id, tag };
     struct gnii_ep *ep = gnii_ep_find(ep_hndl);
     gni_return_t rc = GNI_RC_INVALID_PARAM;
     bool is_again = false;
@@ -684,7 +690,7 @@ gni_return_t GNI_SmsgSendWTag(gni_ep_handle_t ep_hndl, void *header, uint32_t he
     do {
         emu_biased_lock(&ep->nic->lock);
         if (ep->smsg && ep->cq)
-            rc = send_message(ep, header, header_length, data, data_length, msg_id, tag);
+            rc = send_message(ep, &m);
         emu_biased_unlock(&ep->nic->lock);
         if (rc != GNI_RC_NOT_DONE || is_again)
             return rc;
