@@ -7,7 +7,6 @@
  * past emunic any more; its number is hss_seqnum then, while cle_seqnum is that of the last update asked for. A node
  * has one device, number 0. Any thread. Source: uGNI spec 2.18, 3.13, 4.3.
  */
-#include <errno.h>
 #include <stdbool.h>
 #include <time.h>
 
@@ -15,6 +14,7 @@
 
 #include "emunic/base/clock.h"
 #include "libugni/src/ask.h"
+#include "libugni/src/rc.h"
 
 #define KNOWN_FLAGS                                                                                                    \
     (GNI_BI_FLAG_APPLY_NOW | GNI_BI_FLAG_APPLY_AFTER_THROTTLE | GNI_BI_FLAG_USE_DEFAULT_SETTINGS |                     \
@@ -30,7 +30,6 @@ gni_return_t GNI_SetBIConfig(uint32_t device_id, uint16_t bw, uint16_t aot_bw, u
 {
     struct emu_msg msg = { .type = EMU_MSG_INJECTION_SET };
     uint16_t max = GNI_BI_INJECT_BW_MAX;
-    int r;
 
     if (!device_exists(device_id) || (modes & ~KNOWN_FLAGS) != 0)
         return GNI_RC_INVALID_PARAM;
@@ -41,10 +40,7 @@ gni_return_t GNI_SetBIConfig(uint32_t device_id, uint16_t bw, uint16_t aot_bw, u
     msg.injection = (struct emu_msg_injection){
         .nid_wanted = gnii_nid_of_environment(), .flags = modes, .bw = bw, .aot_bw = aot_bw
     };
-    r = gnii_ask(EMU_SOCKET_ADMIN, &msg, -1);
-    if (r == -EACCES)
-        return GNI_RC_PERMISSION_ERROR;
-    return r == 0 ? GNI_RC_SUCCESS : GNI_RC_INVALID_PARAM;
+    return gnii_rc(GNII_CALL_INJECTION, gnii_ask(EMU_SOCKET_ADMIN, &msg, -1));
 }
 
 /* What the node has; without emunic, what a node has that nobody has limited. */

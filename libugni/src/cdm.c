@@ -16,55 +16,18 @@
  * it. A process that did not set GNI_CDM_MODE_ERR_NO_KILL is then killed, as the original's driver does on critical
  * errors.
  */
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "emunic/base/log.h"
 #include "libugni/src/device.h"
+#include "libugni/src/rc.h"
 #include "libugni/src/ugni.h"
 
 static void __attribute__((constructor)) start_library(void)
 {
     emu_log_init("libugni", EMU_LOG_ERROR);
-}
-
-gni_return_t gnii_rc(int result)
-{
-    switch (result) {
-    case 0:
-        return GNI_RC_SUCCESS;
-    case -EACCES:
-    case -EPERM:
-        return GNI_RC_PERMISSION_ERROR;
-    case -ENODEV:
-    case -ENOENT:
-    case EMU_OUTCOME_NO_MATCH:
-        return GNI_RC_NO_MATCH;
-    case -ECONNREFUSED: /* no emunic: no device */
-        return GNI_RC_NO_MATCH;
-    case EMU_OUTCOME_BUSY:
-    case -ENOSPC:
-    case -EMFILE:
-    case -ENFILE:
-        return GNI_RC_ERROR_RESOURCE;
-    case -ENOMEM:
-        return GNI_RC_ERROR_NOMEM;
-    case EMU_OUTCOME_TOO_SMALL:
-    case -EMSGSIZE:
-        return GNI_RC_SIZE_ERROR;
-    case -EALREADY:
-    case -ENETDOWN:
-        return GNI_RC_INVALID_STATE;
-    case -ETIMEDOUT:
-        return GNI_RC_TIMEOUT;
-    case -EINTR:
-    case -EAGAIN:
-        return GNI_RC_NOT_DONE;
-    default:
-        return GNI_RC_INVALID_PARAM;
-    }
 }
 
 struct gnii_cdm *gnii_cdm_find(gni_cdm_handle_t handle)
@@ -149,7 +112,7 @@ gni_return_t GNI_CdmCreate(uint32_t inst_id, uint8_t ptag, uint32_t cookie, uint
     r = gnii_object_add(GNII_KIND_CDM, cdm, &handle);
     if (r < 0) {
         free(cdm);
-        return gnii_rc(r);
+        return gnii_rc(GNII_CALL_PLAIN, r);
     }
     cdm->handle = handle;
     *cdm_hndl = handle;
@@ -209,8 +172,7 @@ err_port:
 err_nic:
     emu_biased_lock_fini(&nic->lock);
     free(nic);
-    /* emunic hung up: INVALID_STATE would say that the domain is attached already. */
-    return r == -ENETDOWN ? GNI_RC_ERROR_RESOURCE : gnii_rc(r);
+    return gnii_rc(GNII_CALL_CREATE, r);
 }
 
 gni_return_t GNI_CdmAttach(gni_cdm_handle_t cdm_hndl, uint32_t device_id, uint32_t *local_addr,

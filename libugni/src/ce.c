@@ -14,13 +14,13 @@
  *
  * Source: uGNI spec 2.16, 3.6, 4.12. The encoding of a result is private in the original too; this one is ours.
  */
-#include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 
 #include "emunic/abi/ce.h"
 #include "libugni/src/device.h"
 #include "libugni/src/post.h"
+#include "libugni/src/rc.h"
 
 static_assert((int)GNI_CE_CHILD_UNUSED == (int)EMU_CE_LINK_NONE, "ce: child type");
 static_assert((int)GNI_CE_CHILD_VCE == (int)EMU_CE_LINK_ENGINE, "ce: child type");
@@ -199,18 +199,6 @@ static struct gnii_ce *find_ce(gni_ce_handle_t handle)
     return gnii_object_find(GNII_KIND_CE, handle);
 }
 
-static gni_return_t ce_rc(int result)
-{
-    switch (result) {
-    case -EOPNOTSUPP:
-        return GNI_RC_ILLEGAL_OP;
-    case -ENETDOWN:
-        return GNI_RC_ERROR_RESOURCE;
-    default:
-        return gnii_rc(result);
-    }
-}
-
 gni_return_t GNI_CeCreate(gni_nic_handle_t nic_hndl, gni_ce_handle_t *ce_hndl)
 {
     struct gnii_nic *nic = gnii_nic_find(nic_hndl);
@@ -246,7 +234,7 @@ err_engine:
     emu_port_request(&nic->port, &msg);
 err_ce:
     free(ce);
-    return ce_rc(r);
+    return gnii_rc(GNII_CALL_CREATE, r);
 }
 
 static void free_ce(struct gnii_ce *ce)
@@ -398,7 +386,7 @@ static gni_return_t configure(struct gnii_ce *ce, const gni_ep_handle_t *child_e
     }
     if (parent_ep && (!link_of(ce, parent_ep, &settings.parent) || settings.parent.type != EMU_CE_LINK_ENGINE))
         return GNI_RC_INVALID_PARAM;
-    return ce_rc(send_configuration(ce, &settings, children, n_children));
+    return gnii_rc(GNII_CALL_CREATE, send_configuration(ce, &settings, children, n_children));
 }
 
 gni_return_t GNI_CeConfigure(gni_ce_handle_t ce_hndl, gni_ep_handle_t *child_eps, uint32_t num_child_eps,

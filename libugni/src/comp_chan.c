@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "emunic/client/channel.h"
+#include "libugni/src/rc.h"
 #include "libugni/src/ugni.h"
 
 struct gnii_chan {
@@ -79,7 +80,7 @@ err_channel:
 err_chan:
     pthread_mutex_destroy(&chan->lock);
     free(chan);
-    return r == -ENETDOWN ? GNI_RC_ERROR_RESOURCE : gnii_rc(r);
+    return gnii_rc(GNII_CALL_CREATE, r);
 }
 
 /* The last one closes the descriptor. */
@@ -173,7 +174,7 @@ static gni_return_t attach(struct gnii_cq *cq, struct gnii_chan *chan)
         return GNI_RC_INVALID_STATE;
     r = emu_channel_attach(chan->channel, cq->index);
     if (r < 0)
-        return r == -ENETDOWN ? GNI_RC_ERROR_RESOURCE : gnii_rc(r);
+        return gnii_rc(GNII_CALL_CREATE, r);
     pthread_mutex_lock(&chan->lock);
     chan->cqs[cq->index] = cq;
     cq->chan = chan;
@@ -297,7 +298,7 @@ static gni_return_t take_next(struct gnii_chan *chan, gni_cq_handle_t *cq_out, b
         if (r == -ENETDOWN)
             return report_lost(chan, cq_out);
         if (r < 0)
-            return gnii_rc(r);
+            return gnii_rc(GNII_CALL_PLAIN, r);
         *was_readable_out = true;
         if (chan->cqs[queue] && has_fired(chan->cqs[queue])) {
             report(chan->cqs[queue], cq_out);
@@ -347,7 +348,7 @@ __attribute__((no_sanitize_address)) static gni_return_t wait_and_take(struct ta
             return rc;
         r = sleep_on(t);
         if (r < 0)
-            return gnii_rc(r);
+            return gnii_rc(GNII_CALL_PLAIN, r);
     }
 }
 

@@ -30,6 +30,7 @@
 #include <stdlib.h>
 
 #include "emunic/base/clock.h"
+#include "libugni/src/rc.h"
 #include "libugni/src/ugni.h"
 
 #define ENTRIES_MAX   (1u << 20)
@@ -84,7 +85,7 @@ err_port:
     emu_port_cq_destroy(&nic->port, cq->index);
 err_cq:
     free(cq);
-    return r == -ENETDOWN ? GNI_RC_ERROR_RESOURCE : gnii_rc(r);
+    return gnii_rc(GNII_CALL_CREATE, r);
 }
 
 static void put_cq(struct gnii_cq *cq)
@@ -588,7 +589,7 @@ static gni_return_t wait_for(const struct vector *v, uint32_t *which_out)
             return rc;
         /* Events that were too few to wake us came first. */
         if (r < 0 && r != -ENETDOWN)
-            return gnii_rc(r);
+            return gnii_rc(GNII_CALL_PLAIN, r);
         if (polls < port->settings.spin_polls) {
             uint32_t counts_for = emu_port_spin(port);
 

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "emunic/base/clock.h"
+#include "libugni/src/rc.h"
 #include "libugni/src/ugni.h"
 
 #define FOR_EVER   ((uint32_t)-1)
@@ -38,7 +39,7 @@ static gni_return_t post_datagram(struct gnii_ep *ep, const struct emu_msg_datag
     }
     r = emu_port_request(&ep->nic->port, &msg);
     if (r != 0)
-        return r == -ENETDOWN ? GNI_RC_ERROR_RESOURCE : gnii_rc(r);
+        return gnii_rc(GNII_CALL_CREATE, r);
     ep->has_datagram = true;
     ep->datagram_id = d->id;
     ep->datagram_has_id = (d->flags & EMU_DATAGRAM_HAS_ID) != 0;
@@ -131,7 +132,7 @@ static gni_return_t ask(const struct question *q, struct answer *answer)
     }
     if (r != 0) {
         ep->has_datagram = false; /* collected before, or too large for the buffer */
-        return gnii_rc(r);
+        return gnii_rc(GNII_CALL_PLAIN, r);
     }
     answer->state = (gni_post_state_t)msg.datagram.state;
     answer->remote_addr = msg.datagram.remote_nid;
@@ -349,7 +350,7 @@ static gni_return_t probe_once(gni_nic_handle_t nic_hndl, bool asks_id, struct e
         r = probe(nic, asks_id, found);
         emu_biased_unlock(&nic->lock);
     }
-    return r == -ENETDOWN ? GNI_RC_NO_MATCH : gnii_rc(r);
+    return gnii_rc(GNII_CALL_FIND_DATAGRAM, r);
 }
 
 gni_return_t GNI_PostDataProbe(gni_nic_handle_t nic_hndl, uint32_t *remote_addr, uint32_t *remote_id)
@@ -450,7 +451,7 @@ static gni_return_t probe_wait(const struct waiter *w, uint32_t timeout_ms, uint
     emu_biased_unlock(&w->nic->lock);
     if (r == 0)
         *datagram_id = found.id;
-    return r == EMU_OUTCOME_NO_MATCH ? GNI_RC_TIMEOUT : gnii_rc(r);
+    return gnii_rc(GNII_CALL_LAST_LOOK, r);
 }
 
 gni_return_t GNI_PostdataProbeWaitById(gni_nic_handle_t nic_hndl, uint32_t timeout, uint64_t *datagram_id)
@@ -483,7 +484,7 @@ static gni_return_t cancel(gni_ep_handle_t ep_hndl, uint64_t id, uint32_t flags)
     if (ep->has_datagram)
         r = emu_port_request(&ep->nic->port, &msg);
     emu_biased_unlock(&ep->nic->lock);
-    return r == -ENETDOWN ? GNI_RC_NO_MATCH : gnii_rc(r);
+    return gnii_rc(GNII_CALL_FIND_DATAGRAM, r);
 }
 
 gni_return_t GNI_EpPostDataCancel(gni_ep_handle_t ep_hndl)

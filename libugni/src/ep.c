@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "libugni/src/rc.h"
 #include "libugni/src/ugni.h"
 
 gni_return_t GNI_EpCreate(gni_nic_handle_t nic_hndl, gni_cq_handle_t src_cq_hndl, gni_ep_handle_t *ep_hndl)
@@ -34,7 +35,7 @@ gni_return_t GNI_EpCreate(gni_nic_handle_t nic_hndl, gni_cq_handle_t src_cq_hndl
     r = gnii_object_add(GNII_KIND_EP, ep, &handle);
     if (r < 0) {
         free(ep);
-        return gnii_rc(r);
+        return gnii_rc(GNII_CALL_PLAIN, r);
     }
     ep->handle = handle;
     ep->key = gnii_object_key(handle);

@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "emunic/base/clock.h"
+#include "libugni/src/rc.h"
 #include "libugni/src/ugni.h"
 
 _Static_assert(GNI_ERRMASK_CORRECTABLE_MEMORY == EMU_ERROR_CORRECTABLE_MEMORY, "category");
@@ -102,20 +103,6 @@ static int open_stream(struct gni_err *err, const struct gnii_nic *nic, uint32_t
     return r;
 }
 
-/* What emunic refuses to an unprivileged NULL handle is a bad handle to the original. */
-static gni_return_t rc_of_open(int r, bool is_privileged_form)
-{
-    switch (r) {
-    case -EACCES:
-        return is_privileged_form ? GNI_RC_INVALID_PARAM : GNI_RC_PERMISSION_ERROR;
-    case -ENETDOWN:
-    case -ECONNREFUSED:
-        return is_privileged_form ? GNI_RC_NO_MATCH : GNI_RC_ERROR_RESOURCE;
-    default:
-        return gnii_rc(r);
-    }
-}
-
 static gni_return_t subscribe(gni_nic_handle_t nic_handle, gni_error_mask_t mask, uint32_t n_entries,
                               gni_err_handle_t *err_handle)
 {
@@ -134,7 +121,7 @@ static gni_return_t subscribe(gni_nic_handle_t nic_handle, gni_error_mask_t mask
     r = open_stream(err, nic, n_entries ? n_entries : DEFAULT_ENTRIES);
     if (r < 0) {
         free(err);
-        return rc_of_open(r, nic == NULL);
+        return gnii_rc(nic ? GNII_CALL_SUBSCRIBE : GNII_CALL_SUBSCRIBE_ALL, r);
     }
     pthread_mutex_lock(&lock);
     err->next = live_list;

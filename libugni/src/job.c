@@ -16,65 +16,33 @@
 
 #include "libugni/src/ask.h"
 #include "libugni/src/device.h"
+#include "libugni/src/rc.h"
 
 #define CLEAR_ALL UINT32_MAX
 
-static gni_return_t job_rc(int result)
-{
-    switch (result) {
-    case 0:
-        return GNI_RC_SUCCESS;
-    case -EACCES:
-    case -EPERM:
-        return GNI_RC_PERMISSION_ERROR;
-    case -ENOENT:
-    case -ECONNREFUSED: /* no emunic: no device */
-        return GNI_RC_NO_MATCH;
-    case -ENOSPC:
-    case -ENETDOWN:
-    case -EHOSTUNREACH:
-    case -EAGAIN:
-    case -EMFILE:
-        return GNI_RC_ERROR_RESOURCE;
-    case -ENOMEM:
-        return GNI_RC_ERROR_NOMEM;
-    case EMU_OUTCOME_IN_USE:
-    case -EEXIST:
-        return GNI_RC_INVALID_STATE;
-    case EMU_OUTCOME_RESIZE:
-        return GNI_RC_ILLEGAL_OP;
-    default:
-        return GNI_RC_INVALID_PARAM;
-    }
-}
-
 /* ---- suspending ---- */
 
-static gni_return_t ask_about_job(uint16_t type, uint32_t device_id, uint64_t job_id, uint8_t ptag, uint32_t cookie,
-                                  uint32_t timeout)
+static gni_return_t ask_about_job(enum gnii_call call, uint32_t device_id, const struct emu_msg_job *job)
 {
-    struct emu_msg msg = { .type = type,
-                           .job = { .job_id = job_id, .ptag = ptag, .cookie = cookie, .timeout_ms = timeout } };
-    int r;
+    struct emu_msg msg = { .type = call == GNII_CALL_RESUME ? EMU_MSG_JOB_RESUME : EMU_MSG_JOB_SUSPEND, .job = *job };
 
     if (device_id != 0)
         return GNI_RC_INVALID_PARAM;
-    r = gnii_ask(EMU_SOCKET_ADMIN, &msg, -1);
-    if (r == -ETIMEDOUT)
-        return timeout == 0 ? GNI_RC_NOT_DONE : GNI_RC_TIMEOUT;
-    if (r == -ENETDOWN && type == EMU_MSG_JOB_SUSPEND)
-        return GNI_RC_NOT_DONE;
-    return r == -ECONNREFUSED ? GNI_RC_INVALID_PARAM : job_rc(r);
+    return gnii_rc(call, gnii_ask(EMU_SOCKET_ADMIN, &msg, -1));
 }
 
 gni_return_t GNI_SuspendJob(uint32_t device_id, uint64_t job_id, uint8_t ptag, uint32_t cookie, uint32_t timeout)
 {
-    return ask_about_job(EMU_MSG_JOB_SUSPEND, device_id, job_id, ptag, cookie, timeout);
+    struct emu_msg_job job = { .job_id = job_id, .ptag = ptag, .cookie = cookie, .timeout_ms = timeout };
+
+    return ask_about_job(timeout == 0 ? GNII_CALL_SUSPEND_NOW : GNII_CALL_SUSPEND, device_id, &job);
 }
 
 gni_return_t GNI_ResumeJob(uint32_t device_id, uint64_t job_id, uint8_t ptag, uint32_t cookie)
 {
-    return ask_about_job(EMU_MSG_JOB_RESUME, device_id, job_id, ptag, cookie, 0);
+    struct emu_msg_job job = { .job_id = job_id, .ptag = ptag, .cookie = cookie };
+
+    return ask_about_job(GNII_CALL_RESUME, device_id, &job);
 }
 
 /* ---- configuring ---- */
@@ -123,7 +91,7 @@ static gni_return_t configure(struct emu_msg *msg, const gni_ntt_descriptor_t *d
     if (desc) {
         fd = make_table(desc);
         if (fd < 0)
-            return job_rc(fd);
+            return gnii_rc(GNII_CALL_CONFIGURE, fd);
         msg->job.flags |= EMU_JOB_NTT;
         msg->job.group_size = desc->group_size;
         msg->job.granularity = desc->granularity;
@@ -133,7 +101,7 @@ static gni_return_t configure(struct emu_msg *msg, const gni_ntt_descriptor_t *d
         close(fd);
     if (r == 0 && desc)
         *ntt_base = (uint32_t)msg->job.ntt_base;
-    return job_rc(r);
+    return gnii_rc(GNII_CALL_CONFIGURE, r);
 }
 
 static gni_return_t clear_table(const gni_ntt_descriptor_t *desc, uint32_t ntt_base)
@@ -143,7 +111,7 @@ static gni_return_t clear_table(const gni_ntt_descriptor_t *desc, uint32_t ntt_b
 
     if ((desc->group_size == CLEAR_ALL) != (ntt_base == (uint32_t)-1))
         return GNI_RC_INVALID_PARAM;
-    return job_rc(gnii_ask(EMU_SOCKET_ADMIN, &msg, -1));
+    return gnii_rc(GNII_CALL_CONFIGURE, gnii_ask(EMU_SOCKET_ADMIN, &msg, -1));
 }
 
 gni_return_t GNI_ConfigureNTT(int device_id, gni_ntt_descriptor_t *ntt_desc, uint32_t *ntt_base)

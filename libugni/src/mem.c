@@ -27,6 +27,7 @@
 
 #include "emunic/client/space.h"
 #include "emunic/engine/pages.h"
+#include "libugni/src/rc.h"
 #include "libugni/src/ugni.h"
 
 #define ORDERING_FLAGS                                                                                                 \
@@ -411,7 +412,7 @@ static gni_return_t finish_registration(struct gnii_nic *nic, struct gnii_md *md
     emu_biased_unlock(&nic->lock);
     if (r < 0) {
         free_md(md);
-        return r == -ENETDOWN ? GNI_RC_ERROR_RESOURCE : gnii_rc(r);
+        return gnii_rc(GNII_CALL_CREATE, r);
     }
     *mem_hndl = md->handle;
     return GNI_RC_SUCCESS;
@@ -433,7 +434,7 @@ static gni_return_t register_memory(gni_nic_handle_t nic_hndl, uint64_t address,
     if ((flags & GNI_MEM_RESERVE_REGION) == 0)
         r = check_pages(address, length, (flags & GNI_MEM_READ_ONLY) == 0);
     if (r < 0)
-        return gnii_rc(r);
+        return gnii_rc(GNII_CALL_PLAIN, r);
     md = calloc(1, sizeof(*md));
     if (!md)
         return GNI_RC_ERROR_NOMEM;
@@ -517,7 +518,7 @@ static gni_return_t update_memory(gni_nic_handle_t nic_hndl, uint64_t address, u
     emu_biased_lock(&nic->lock);
     r = update_region(nic, address, length, vmdh_index, mem_hndl);
     emu_biased_unlock(&nic->lock);
-    return r == -ENETDOWN ? GNI_RC_ERROR_RESOURCE : gnii_rc(r);
+    return gnii_rc(GNII_CALL_CREATE, r);
 }
 
 gni_return_t GNI_MemRegister(gni_nic_handle_t nic_hndl, uint64_t address, uint64_t length, gni_cq_handle_t dst_cq_hndl,
@@ -628,7 +629,7 @@ static gni_return_t register_segments(gni_nic_handle_t nic_hndl, const gni_mem_s
     if (n > EMU_SEGMENTS_MAX)
         return GNI_RC_ERROR_RESOURCE;
     md = describe_segments(segments, n, flags, &r);
-    return md ? finish_registration(nic, md, cq, flags, vmdh_index, mem_hndl) : gnii_rc(r);
+    return md ? finish_registration(nic, md, cq, flags, vmdh_index, mem_hndl) : gnii_rc(GNII_CALL_PLAIN, r);
 }
 
 gni_return_t GNI_MemRegisterSegments(gni_nic_handle_t nic_hndl, gni_mem_segment_t *mem_segments, uint32_t segments_cnt,
@@ -655,7 +656,7 @@ gni_return_t GNI_SetMddResources(gni_nic_handle_t nic_hndl, uint32_t num_entries
     if (!nic || num_entries == 0)
         return GNI_RC_INVALID_PARAM;
     r = emu_port_request(&nic->port, &msg);
-    return r == -ENETDOWN ? GNI_RC_ERROR_NOMEM : gnii_rc(r);
+    return gnii_rc(GNII_CALL_RESERVE_MDDS, r);
 }
 
 gni_return_t GNI_MemHndlQueryAttr(gni_mem_handle_t *mem_hndl, gni_mem_handle_attr_t attr, int *yesno)
@@ -698,7 +699,7 @@ gni_return_t GNI_RebuildMemHndl(gni_mem_handle_t *src_mem_hndl, uint32_t vmdh_in
     if (!is_live_virtual(&fields))
         return GNI_RC_INVALID_STATE;
     fields.mdh = (uint16_t)vmdh_index;
-    return gnii_rc(gnii_handle_encode(&fields, dst_mem_hndl));
+    return gnii_rc(GNII_CALL_PLAIN, gnii_handle_encode(&fields, dst_mem_hndl));
 }
 
 /* The NIC handle whose connection to emunic, which stands for the device file, has that descriptor; counted. */

@@ -35,6 +35,7 @@
 #include <unistd.h>
 
 #include "emunic/base/clock.h"
+#include "libugni/src/rc.h"
 
 #define QUEUE_ENTRIES_MAX (1u << 20)
 #define LOOKS_MAX         64u   /* directory entries per call that are looked at without cause */
@@ -198,20 +199,6 @@ err_leave:
     return r;
 }
 
-static gni_return_t rc_of_init(int result)
-{
-    switch (result) {
-    case 0:
-        return GNI_RC_SUCCESS;
-    case -EALREADY:
-    case -EDEADLK:
-    case -ENETDOWN:
-        return GNI_RC_INVALID_STATE;
-    default: /* out of memory, queues, memory domains */
-        return GNI_RC_ERROR_NOMEM;
-    }
-}
-
 static gni_return_t make_msgq(struct gnii_nic *nic, const struct gnii_msgq *wanted, struct gnii_msgq **m_out)
 {
     const struct gnii_msgq_geometry *g = &wanted->geometry;
@@ -230,7 +217,7 @@ static gni_return_t make_msgq(struct gnii_nic *nic, const struct gnii_msgq *want
         r = enter_region(m);
     if (r < 0) {
         free_msgq(m);
-        return rc_of_init(r);
+        return gnii_rc(GNII_CALL_MSGQ_INIT, r);
     }
     atomic_fetch_add(&nic->refs, 1);
     *m_out = m;

@@ -263,9 +263,6 @@ struct gnii_wait {
     void *arg;
 };
 
-/* The outcome of an internal call as the API's code. */
-gni_return_t gnii_rc(int result);
-
 /* cdm.c */
 struct gnii_cdm *gnii_cdm_find(gni_cdm_handle_t handle);
 struct gnii_nic *gnii_nic_find(gni_nic_handle_t handle);
