@@ -12,16 +12,9 @@
 
 #include "emunic/abi/amo.h"
 
-/* One atomic as the NIC knows it. */
-struct atomic_op {
-    unsigned op; /* enum emu_amo_op */
-    bool is_32bit;
-    uint64_t operand1;
-    uint64_t operand2;
-};
-
+/* Takes values, not the access: so the short way has that in registers alone. */
 static __attribute__((noinline)) dmapp_return_t post(enum dmappi_flavour flavour, const struct dmappi_place *at,
-                                                     const struct atomic_op *a, void *old,
+                                                     const struct dmappi_atomic *atomic, void *old,
                                                      dmapp_syncid_handle_t *syncid)
 {
     struct dmappi_call call;
@@ -29,134 +22,161 @@ static __attribute__((noinline)) dmapp_return_t post(enum dmappi_flavour flavour
 
     if (rc != DMAPP_RC_SUCCESS)
         return rc;
-    return dmappi_call_end(&call, dmappi_post_amo(&call, at, a->op, a->is_32bit, a->operand1, a->operand2, old),
-                           syncid);
+    return dmappi_call_end(&call, dmappi_post_amo(&call, at, atomic, old), syncid);
 }
 
-/* old NULL: not fetched. */
-static inline dmapp_return_t run(enum dmappi_flavour flavour, void *addr, const dmapp_seg_desc_t *seg, dmapp_pe_t pe,
-                                 const struct atomic_op *a, void *old, bool fetches, dmapp_syncid_handle_t *syncid)
+/* Where the word before goes is a->local, if the atomic fetches. */
+static inline __attribute__((always_inline)) dmapp_return_t run(const struct dmappi_access *a,
+                                                                const struct dmappi_atomic *atomic, bool fetches)
 {
-    uint64_t width_bytes = a->is_32bit ? 4 : 8;
+    uint64_t width_bytes = atomic->is_32bit ? 4 : 8;
     struct dmappi_place at;
     uint64_t word = 0;
     dmapp_return_t rc;
 
-    if ((fetches && !dmappi_is_local(old, width_bytes)) || (flavour == DMAPPI_NB && !syncid))
+    if ((fetches && !dmappi_is_local(a->local, width_bytes)) || !dmappi_has_syncid(a))
         return DMAPP_RC_INVALID_PARAM;
-    rc = dmappi_resolve(addr, seg, pe, width_bytes, &at);
+    rc = dmappi_resolve(a->remote, a->seg, a->pe, width_bytes, &at);
     if (DMAPPI_UNLIKELY(rc != DMAPP_RC_SUCCESS))
         return rc;
-    if (DMAPPI_UNLIKELY(((uintptr_t)addr & (width_bytes - 1)) != 0))
+    if (DMAPPI_UNLIKELY(((uintptr_t)a->remote & (width_bytes - 1)) != 0))
         return DMAPP_RC_ALIGNMENT_ERROR;
-    if (!dmappi_launch(&at, GNII_LAUNCH_AMO + a->op + (a->is_32bit ? GNII_LAUNCH_32BIT : 0), at.addr, a->operand1,
-                       a->operand2, fetches ? &word : NULL))
-        return post(flavour, &at, a, fetches ? old : NULL, syncid);
-    if (fetches && a->is_32bit)
-        memcpy(old, &word, 4);
+    if (!dmappi_launch(&at, GNII_LAUNCH_AMO + atomic->op + (atomic->is_32bit ? GNII_LAUNCH_32BIT : 0), at.addr,
+                       atomic->operand1, atomic->operand2, fetches ? &word : NULL))
+        return post(a->flavour, &at, atomic, fetches ? a->local : NULL, a->syncid);
+    if (fetches && atomic->is_32bit)
+        memcpy(a->local, &word, 4);
     else if (fetches)
-        memcpy(old, &word, 8);
-    if (flavour == DMAPPI_NB)
-        *syncid = DMAPPI_SYNCID_DONE;
-    return DMAPP_RC_SUCCESS;
+        memcpy(a->local, &word, 8);
+    return dmappi_done(a);
 }
 
-dmapp_return_t dmappi_amo(void *addr, dmapp_seg_desc_t *seg, dmapp_pe_t pe, unsigned op, uint64_t operand1,
-                          uint64_t operand2, uint64_t *old_out)
+dmapp_return_t dmappi_amo(void *addr, dmapp_seg_desc_t *seg, dmapp_pe_t pe, const struct dmappi_atomic *atomic,
+                          uint64_t *old_out)
 {
-    const struct atomic_op a = { op, false, operand1, operand2 };
+    const struct dmappi_access a = {
+        .flavour = DMAPPI_BLOCKING, .remote = addr, .seg = seg, .pe = pe, .local = old_out
+    };
 
-    return run(DMAPPI_BLOCKING, addr, seg, pe, &a, old_out, old_out != NULL, NULL);
+    return run(&a, atomic, old_out != NULL);
 }
 
 /* ---- 64 bits, not fetching ---- */
 
 dmapp_return_t dmapp_aadd_qw(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, int64_t operand)
 {
-    const struct atomic_op a = { EMU_AMO_ADD, false, (uint64_t)operand, 0 };
+    const struct dmappi_atomic atomic = { EMU_AMO_ADD, false, (uint64_t)operand, 0 };
+    const struct dmappi_access a = {
+        .flavour = DMAPPI_BLOCKING, .remote = target_addr, .seg = target_seg, .pe = target_pe
+    };
 
-    return run(DMAPPI_BLOCKING, target_addr, target_seg, target_pe, &a, NULL, false, NULL);
+    return run(&a, &atomic, false);
 }
 
 dmapp_return_t dmapp_aadd_qw_nb(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, int64_t operand,
                                 dmapp_syncid_handle_t *syncid)
 {
-    const struct atomic_op a = { EMU_AMO_ADD, false, (uint64_t)operand, 0 };
+    const struct dmappi_atomic atomic = { EMU_AMO_ADD, false, (uint64_t)operand, 0 };
+    const struct dmappi_access a = {
+        .flavour = DMAPPI_NB, .syncid = syncid, .remote = target_addr, .seg = target_seg, .pe = target_pe
+    };
 
-    return run(DMAPPI_NB, target_addr, target_seg, target_pe, &a, NULL, false, syncid);
+    return run(&a, &atomic, false);
 }
 
 dmapp_return_t dmapp_aadd_qw_nbi(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, int64_t operand)
 {
-    const struct atomic_op a = { EMU_AMO_ADD, false, (uint64_t)operand, 0 };
+    const struct dmappi_atomic atomic = { EMU_AMO_ADD, false, (uint64_t)operand, 0 };
+    const struct dmappi_access a = { .flavour = DMAPPI_NBI, .remote = target_addr, .seg = target_seg, .pe = target_pe };
 
-    return run(DMAPPI_NBI, target_addr, target_seg, target_pe, &a, NULL, false, NULL);
+    return run(&a, &atomic, false);
 }
 
 dmapp_return_t dmapp_aand_qw(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, int64_t operand)
 {
-    const struct atomic_op a = { EMU_AMO_AND, false, (uint64_t)operand, 0 };
+    const struct dmappi_atomic atomic = { EMU_AMO_AND, false, (uint64_t)operand, 0 };
+    const struct dmappi_access a = {
+        .flavour = DMAPPI_BLOCKING, .remote = target_addr, .seg = target_seg, .pe = target_pe
+    };
 
-    return run(DMAPPI_BLOCKING, target_addr, target_seg, target_pe, &a, NULL, false, NULL);
+    return run(&a, &atomic, false);
 }
 
 dmapp_return_t dmapp_aand_qw_nb(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, int64_t operand,
                                 dmapp_syncid_handle_t *syncid)
 {
-    const struct atomic_op a = { EMU_AMO_AND, false, (uint64_t)operand, 0 };
+    const struct dmappi_atomic atomic = { EMU_AMO_AND, false, (uint64_t)operand, 0 };
+    const struct dmappi_access a = {
+        .flavour = DMAPPI_NB, .syncid = syncid, .remote = target_addr, .seg = target_seg, .pe = target_pe
+    };
 
-    return run(DMAPPI_NB, target_addr, target_seg, target_pe, &a, NULL, false, syncid);
+    return run(&a, &atomic, false);
 }
 
 dmapp_return_t dmapp_aand_qw_nbi(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, int64_t operand)
 {
-    const struct atomic_op a = { EMU_AMO_AND, false, (uint64_t)operand, 0 };
+    const struct dmappi_atomic atomic = { EMU_AMO_AND, false, (uint64_t)operand, 0 };
+    const struct dmappi_access a = { .flavour = DMAPPI_NBI, .remote = target_addr, .seg = target_seg, .pe = target_pe };
 
-    return run(DMAPPI_NBI, target_addr, target_seg, target_pe, &a, NULL, false, NULL);
+    return run(&a, &atomic, false);
 }
 
 dmapp_return_t dmapp_aor_qw(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, int64_t operand)
 {
-    const struct atomic_op a = { EMU_AMO_OR, false, (uint64_t)operand, 0 };
+    const struct dmappi_atomic atomic = { EMU_AMO_OR, false, (uint64_t)operand, 0 };
+    const struct dmappi_access a = {
+        .flavour = DMAPPI_BLOCKING, .remote = target_addr, .seg = target_seg, .pe = target_pe
+    };
 
-    return run(DMAPPI_BLOCKING, target_addr, target_seg, target_pe, &a, NULL, false, NULL);
+    return run(&a, &atomic, false);
 }
 
 dmapp_return_t dmapp_aor_qw_nb(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, int64_t operand,
                                dmapp_syncid_handle_t *syncid)
 {
-    const struct atomic_op a = { EMU_AMO_OR, false, (uint64_t)operand, 0 };
+    const struct dmappi_atomic atomic = { EMU_AMO_OR, false, (uint64_t)operand, 0 };
+    const struct dmappi_access a = {
+        .flavour = DMAPPI_NB, .syncid = syncid, .remote = target_addr, .seg = target_seg, .pe = target_pe
+    };
 
-    return run(DMAPPI_NB, target_addr, target_seg, target_pe, &a, NULL, false, syncid);
+    return run(&a, &atomic, false);
 }
 
 dmapp_return_t dmapp_aor_qw_nbi(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, int64_t operand)
 {
-    const struct atomic_op a = { EMU_AMO_OR, false, (uint64_t)operand, 0 };
+    const struct dmappi_atomic atomic = { EMU_AMO_OR, false, (uint64_t)operand, 0 };
+    const struct dmappi_access a = { .flavour = DMAPPI_NBI, .remote = target_addr, .seg = target_seg, .pe = target_pe };
 
-    return run(DMAPPI_NBI, target_addr, target_seg, target_pe, &a, NULL, false, NULL);
+    return run(&a, &atomic, false);
 }
 
 dmapp_return_t dmapp_axor_qw(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, int64_t operand)
 {
-    const struct atomic_op a = { EMU_AMO_XOR, false, (uint64_t)operand, 0 };
+    const struct dmappi_atomic atomic = { EMU_AMO_XOR, false, (uint64_t)operand, 0 };
+    const struct dmappi_access a = {
+        .flavour = DMAPPI_BLOCKING, .remote = target_addr, .seg = target_seg, .pe = target_pe
+    };
 
-    return run(DMAPPI_BLOCKING, target_addr, target_seg, target_pe, &a, NULL, false, NULL);
+    return run(&a, &atomic, false);
 }
 
 dmapp_return_t dmapp_axor_qw_nb(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, int64_t operand,
                                 dmapp_syncid_handle_t *syncid)
 {
-    const struct atomic_op a = { EMU_AMO_XOR, false, (uint64_t)operand, 0 };
+    const struct dmappi_atomic atomic = { EMU_AMO_XOR, false, (uint64_t)operand, 0 };
+    const struct dmappi_access a = {
+        .flavour = DMAPPI_NB, .syncid = syncid, .remote = target_addr, .seg = target_seg, .pe = target_pe
+    };
 
-    return run(DMAPPI_NB, target_addr, target_seg, target_pe, &a, NULL, false, syncid);
+    return run(&a, &atomic, false);
 }
 
 dmapp_return_t dmapp_axor_qw_nbi(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, int64_t operand)
 {
-    const struct atomic_op a = { EMU_AMO_XOR, false, (uint64_t)operand, 0 };
+    const struct dmappi_atomic atomic = { EMU_AMO_XOR, false, (uint64_t)operand, 0 };
+    const struct dmappi_access a = { .flavour = DMAPPI_NBI, .remote = target_addr, .seg = target_seg, .pe = target_pe };
 
-    return run(DMAPPI_NBI, target_addr, target_seg, target_pe, &a, NULL, false, NULL);
+    return run(&a, &atomic, false);
 }
 
 /* ---- 64 bits, fetching ---- */
@@ -164,151 +184,223 @@ dmapp_return_t dmapp_axor_qw_nbi(void *target_addr, dmapp_seg_desc_t *target_seg
 dmapp_return_t dmapp_afadd_qw(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg, dmapp_pe_t source_pe,
                               int64_t operand)
 {
-    const struct atomic_op a = { EMU_AMO_ADD, false, (uint64_t)operand, 0 };
+    const struct dmappi_atomic atomic = { EMU_AMO_ADD, false, (uint64_t)operand, 0 };
+    const struct dmappi_access a = {
+        .flavour = DMAPPI_BLOCKING, .remote = source_addr, .seg = source_seg, .pe = source_pe, .local = target_addr
+    };
 
-    return run(DMAPPI_BLOCKING, source_addr, source_seg, source_pe, &a, target_addr, true, NULL);
+    return run(&a, &atomic, true);
 }
 
 dmapp_return_t dmapp_afadd_qw_nb(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg,
                                  dmapp_pe_t source_pe, int64_t operand, dmapp_syncid_handle_t *syncid)
 {
-    const struct atomic_op a = { EMU_AMO_ADD, false, (uint64_t)operand, 0 };
+    const struct dmappi_atomic atomic = { EMU_AMO_ADD, false, (uint64_t)operand, 0 };
+    const struct dmappi_access a = { .flavour = DMAPPI_NB,
+                                     .syncid = syncid,
+                                     .remote = source_addr,
+                                     .seg = source_seg,
+                                     .pe = source_pe,
+                                     .local = target_addr };
 
-    return run(DMAPPI_NB, source_addr, source_seg, source_pe, &a, target_addr, true, syncid);
+    return run(&a, &atomic, true);
 }
 
 dmapp_return_t dmapp_afadd_qw_nbi(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg,
                                   dmapp_pe_t source_pe, int64_t operand)
 {
-    const struct atomic_op a = { EMU_AMO_ADD, false, (uint64_t)operand, 0 };
+    const struct dmappi_atomic atomic = { EMU_AMO_ADD, false, (uint64_t)operand, 0 };
+    const struct dmappi_access a = {
+        .flavour = DMAPPI_NBI, .remote = source_addr, .seg = source_seg, .pe = source_pe, .local = target_addr
+    };
 
-    return run(DMAPPI_NBI, source_addr, source_seg, source_pe, &a, target_addr, true, NULL);
+    return run(&a, &atomic, true);
 }
 
 dmapp_return_t dmapp_afand_qw(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg, dmapp_pe_t source_pe,
                               int64_t operand)
 {
-    const struct atomic_op a = { EMU_AMO_AND, false, (uint64_t)operand, 0 };
+    const struct dmappi_atomic atomic = { EMU_AMO_AND, false, (uint64_t)operand, 0 };
+    const struct dmappi_access a = {
+        .flavour = DMAPPI_BLOCKING, .remote = source_addr, .seg = source_seg, .pe = source_pe, .local = target_addr
+    };
 
-    return run(DMAPPI_BLOCKING, source_addr, source_seg, source_pe, &a, target_addr, true, NULL);
+    return run(&a, &atomic, true);
 }
 
 dmapp_return_t dmapp_afand_qw_nb(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg,
                                  dmapp_pe_t source_pe, int64_t operand, dmapp_syncid_handle_t *syncid)
 {
-    const struct atomic_op a = { EMU_AMO_AND, false, (uint64_t)operand, 0 };
+    const struct dmappi_atomic atomic = { EMU_AMO_AND, false, (uint64_t)operand, 0 };
+    const struct dmappi_access a = { .flavour = DMAPPI_NB,
+                                     .syncid = syncid,
+                                     .remote = source_addr,
+                                     .seg = source_seg,
+                                     .pe = source_pe,
+                                     .local = target_addr };
 
-    return run(DMAPPI_NB, source_addr, source_seg, source_pe, &a, target_addr, true, syncid);
+    return run(&a, &atomic, true);
 }
 
 dmapp_return_t dmapp_afand_qw_nbi(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg,
                                   dmapp_pe_t source_pe, int64_t operand)
 {
-    const struct atomic_op a = { EMU_AMO_AND, false, (uint64_t)operand, 0 };
+    const struct dmappi_atomic atomic = { EMU_AMO_AND, false, (uint64_t)operand, 0 };
+    const struct dmappi_access a = {
+        .flavour = DMAPPI_NBI, .remote = source_addr, .seg = source_seg, .pe = source_pe, .local = target_addr
+    };
 
-    return run(DMAPPI_NBI, source_addr, source_seg, source_pe, &a, target_addr, true, NULL);
+    return run(&a, &atomic, true);
 }
 
 dmapp_return_t dmapp_afor_qw(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg, dmapp_pe_t source_pe,
                              int64_t operand)
 {
-    const struct atomic_op a = { EMU_AMO_OR, false, (uint64_t)operand, 0 };
+    const struct dmappi_atomic atomic = { EMU_AMO_OR, false, (uint64_t)operand, 0 };
+    const struct dmappi_access a = {
+        .flavour = DMAPPI_BLOCKING, .remote = source_addr, .seg = source_seg, .pe = source_pe, .local = target_addr
+    };
 
-    return run(DMAPPI_BLOCKING, source_addr, source_seg, source_pe, &a, target_addr, true, NULL);
+    return run(&a, &atomic, true);
 }
 
 dmapp_return_t dmapp_afor_qw_nb(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg,
                                 dmapp_pe_t source_pe, int64_t operand, dmapp_syncid_handle_t *syncid)
 {
-    const struct atomic_op a = { EMU_AMO_OR, false, (uint64_t)operand, 0 };
+    const struct dmappi_atomic atomic = { EMU_AMO_OR, false, (uint64_t)operand, 0 };
+    const struct dmappi_access a = { .flavour = DMAPPI_NB,
+                                     .syncid = syncid,
+                                     .remote = source_addr,
+                                     .seg = source_seg,
+                                     .pe = source_pe,
+                                     .local = target_addr };
 
-    return run(DMAPPI_NB, source_addr, source_seg, source_pe, &a, target_addr, true, syncid);
+    return run(&a, &atomic, true);
 }
 
 dmapp_return_t dmapp_afor_qw_nbi(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg,
                                  dmapp_pe_t source_pe, int64_t operand)
 {
-    const struct atomic_op a = { EMU_AMO_OR, false, (uint64_t)operand, 0 };
+    const struct dmappi_atomic atomic = { EMU_AMO_OR, false, (uint64_t)operand, 0 };
+    const struct dmappi_access a = {
+        .flavour = DMAPPI_NBI, .remote = source_addr, .seg = source_seg, .pe = source_pe, .local = target_addr
+    };
 
-    return run(DMAPPI_NBI, source_addr, source_seg, source_pe, &a, target_addr, true, NULL);
+    return run(&a, &atomic, true);
 }
 
 dmapp_return_t dmapp_afxor_qw(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg, dmapp_pe_t source_pe,
                               int64_t operand)
 {
-    const struct atomic_op a = { EMU_AMO_XOR, false, (uint64_t)operand, 0 };
+    const struct dmappi_atomic atomic = { EMU_AMO_XOR, false, (uint64_t)operand, 0 };
+    const struct dmappi_access a = {
+        .flavour = DMAPPI_BLOCKING, .remote = source_addr, .seg = source_seg, .pe = source_pe, .local = target_addr
+    };
 
-    return run(DMAPPI_BLOCKING, source_addr, source_seg, source_pe, &a, target_addr, true, NULL);
+    return run(&a, &atomic, true);
 }
 
 dmapp_return_t dmapp_afxor_qw_nb(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg,
                                  dmapp_pe_t source_pe, int64_t operand, dmapp_syncid_handle_t *syncid)
 {
-    const struct atomic_op a = { EMU_AMO_XOR, false, (uint64_t)operand, 0 };
+    const struct dmappi_atomic atomic = { EMU_AMO_XOR, false, (uint64_t)operand, 0 };
+    const struct dmappi_access a = { .flavour = DMAPPI_NB,
+                                     .syncid = syncid,
+                                     .remote = source_addr,
+                                     .seg = source_seg,
+                                     .pe = source_pe,
+                                     .local = target_addr };
 
-    return run(DMAPPI_NB, source_addr, source_seg, source_pe, &a, target_addr, true, syncid);
+    return run(&a, &atomic, true);
 }
 
 dmapp_return_t dmapp_afxor_qw_nbi(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg,
                                   dmapp_pe_t source_pe, int64_t operand)
 {
-    const struct atomic_op a = { EMU_AMO_XOR, false, (uint64_t)operand, 0 };
+    const struct dmappi_atomic atomic = { EMU_AMO_XOR, false, (uint64_t)operand, 0 };
+    const struct dmappi_access a = {
+        .flavour = DMAPPI_NBI, .remote = source_addr, .seg = source_seg, .pe = source_pe, .local = target_addr
+    };
 
-    return run(DMAPPI_NBI, source_addr, source_seg, source_pe, &a, target_addr, true, NULL);
+    return run(&a, &atomic, true);
 }
 
 dmapp_return_t dmapp_afax_qw(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg, dmapp_pe_t source_pe,
                              int64_t andMask, int64_t xorMask)
 {
-    const struct atomic_op a = { EMU_AMO_AX, false, (uint64_t)andMask, (uint64_t)xorMask };
+    const struct dmappi_atomic atomic = { EMU_AMO_AX, false, (uint64_t)andMask, (uint64_t)xorMask };
+    const struct dmappi_access a = {
+        .flavour = DMAPPI_BLOCKING, .remote = source_addr, .seg = source_seg, .pe = source_pe, .local = target_addr
+    };
 
-    return run(DMAPPI_BLOCKING, source_addr, source_seg, source_pe, &a, target_addr, true, NULL);
+    return run(&a, &atomic, true);
 }
 
 dmapp_return_t dmapp_afax_qw_nb(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg,
                                 dmapp_pe_t source_pe, int64_t andMask, int64_t xorMask, dmapp_syncid_handle_t *syncid)
 {
-    const struct atomic_op a = { EMU_AMO_AX, false, (uint64_t)andMask, (uint64_t)xorMask };
+    const struct dmappi_atomic atomic = { EMU_AMO_AX, false, (uint64_t)andMask, (uint64_t)xorMask };
+    const struct dmappi_access a = { .flavour = DMAPPI_NB,
+                                     .syncid = syncid,
+                                     .remote = source_addr,
+                                     .seg = source_seg,
+                                     .pe = source_pe,
+                                     .local = target_addr };
 
-    return run(DMAPPI_NB, source_addr, source_seg, source_pe, &a, target_addr, true, syncid);
+    return run(&a, &atomic, true);
 }
 
 dmapp_return_t dmapp_afax_qw_nbi(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg,
                                  dmapp_pe_t source_pe, int64_t andMask, int64_t xorMask)
 {
-    const struct atomic_op a = { EMU_AMO_AX, false, (uint64_t)andMask, (uint64_t)xorMask };
+    const struct dmappi_atomic atomic = { EMU_AMO_AX, false, (uint64_t)andMask, (uint64_t)xorMask };
+    const struct dmappi_access a = {
+        .flavour = DMAPPI_NBI, .remote = source_addr, .seg = source_seg, .pe = source_pe, .local = target_addr
+    };
 
-    return run(DMAPPI_NBI, source_addr, source_seg, source_pe, &a, target_addr, true, NULL);
+    return run(&a, &atomic, true);
 }
 
 dmapp_return_t dmapp_acswap_qw(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg, dmapp_pe_t source_pe,
                                int64_t comperand, int64_t swaperand)
 {
-    const struct atomic_op a = { EMU_AMO_CSWAP, false, (uint64_t)comperand, (uint64_t)swaperand };
+    const struct dmappi_atomic atomic = { EMU_AMO_CSWAP, false, (uint64_t)comperand, (uint64_t)swaperand };
+    const struct dmappi_access a = {
+        .flavour = DMAPPI_BLOCKING, .remote = source_addr, .seg = source_seg, .pe = source_pe, .local = target_addr
+    };
 
-    return run(DMAPPI_BLOCKING, source_addr, source_seg, source_pe, &a, target_addr, true, NULL);
+    return run(&a, &atomic, true);
 }
 
 dmapp_return_t dmapp_acswap_qw_nb(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg,
                                   dmapp_pe_t source_pe, int64_t comperand, int64_t swaperand,
                                   dmapp_syncid_handle_t *syncid)
 {
-    const struct atomic_op a = { EMU_AMO_CSWAP, false, (uint64_t)comperand, (uint64_t)swaperand };
+    const struct dmappi_atomic atomic = { EMU_AMO_CSWAP, false, (uint64_t)comperand, (uint64_t)swaperand };
+    const struct dmappi_access a = { .flavour = DMAPPI_NB,
+                                     .syncid = syncid,
+                                     .remote = source_addr,
+                                     .seg = source_seg,
+                                     .pe = source_pe,
+                                     .local = target_addr };
 
-    return run(DMAPPI_NB, source_addr, source_seg, source_pe, &a, target_addr, true, syncid);
+    return run(&a, &atomic, true);
 }
 
 dmapp_return_t dmapp_acswap_qw_nbi(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg,
                                    dmapp_pe_t source_pe, int64_t comperand, int64_t swaperand)
 {
-    const struct atomic_op a = { EMU_AMO_CSWAP, false, (uint64_t)comperand, (uint64_t)swaperand };
+    const struct dmappi_atomic atomic = { EMU_AMO_CSWAP, false, (uint64_t)comperand, (uint64_t)swaperand };
+    const struct dmappi_access a = {
+        .flavour = DMAPPI_NBI, .remote = source_addr, .seg = source_seg, .pe = source_pe, .local = target_addr
+    };
 
-    return run(DMAPPI_NBI, source_addr, source_seg, source_pe, &a, target_addr, true, NULL);
+    return run(&a, &atomic, true);
 }
 
 /* ---- described by the program ---- */
 
-static dmapp_return_t translate(const dmapp_amo_t *amo, struct atomic_op *a_out)
+static dmapp_return_t translate(const dmapp_amo_t *amo, struct dmappi_atomic *atomic_out)
 {
     static const uint8_t integer_of[] = {
         [DMAPP_AMO_ADD] = EMU_AMO_ADD,     [DMAPP_AMO_AND] = EMU_AMO_AND,   [DMAPP_AMO_OR] = EMU_AMO_OR,
@@ -330,65 +422,89 @@ static dmapp_return_t translate(const dmapp_amo_t *amo, struct atomic_op *a_out)
     if ((width != DMAPP_DW && width != DMAPP_QW) ||
         (qualifier != DMAPP_AMO_SIGNED && qualifier != DMAPP_AMO_UNSIGNED && qualifier != DMAPP_AMO_FLOAT))
         return DMAPP_RC_INVALID_PARAM;
-    *a_out = (struct atomic_op){ .op = integer_of[amo->op],
-                                 .is_32bit = width == DMAPP_DW,
-                                 .operand1 = amo->operand1.u64,
-                                 .operand2 = amo->operand2.u64 };
+    *atomic_out = (struct dmappi_atomic){ .op = integer_of[amo->op],
+                                          .is_32bit = width == DMAPP_DW,
+                                          .operand1 = amo->operand1.u64,
+                                          .operand2 = amo->operand2.u64 };
     if (qualifier == DMAPP_AMO_FLOAT)
-        a_out->op = float_of[amo->op];
-    if (a_out->op == 0 || (qualifier == DMAPP_AMO_UNSIGNED && amo->op >= DMAPP_AMO_MIN))
+        atomic_out->op = float_of[amo->op];
+    if (atomic_out->op == 0 || (qualifier == DMAPP_AMO_UNSIGNED && amo->op >= DMAPP_AMO_MIN))
         return DMAPP_RC_NOT_SUPPORTED;
-    if (dmappi_is_up() && !dmappi_has_amo(a_out->op, a_out->is_32bit))
+    if (dmappi_is_up() && !dmappi_has_amo(atomic_out))
         return DMAPP_RC_NOT_SUPPORTED;
-    if (a_out->is_32bit) {
-        a_out->operand1 = amo->operand1.u32;
-        a_out->operand2 = amo->operand2.u32;
+    if (atomic_out->is_32bit) {
+        atomic_out->operand1 = amo->operand1.u32;
+        atomic_out->operand2 = amo->operand2.u32;
     }
     return DMAPP_RC_SUCCESS;
 }
 
-static dmapp_return_t run_described(enum dmappi_flavour flavour, void *addr, const dmapp_seg_desc_t *seg, dmapp_pe_t pe,
-                                    const dmapp_amo_t *amo, void *old, bool fetches, dmapp_syncid_handle_t *syncid)
+static dmapp_return_t run_described(const struct dmappi_access *a, const dmapp_amo_t *amo, bool fetches)
 {
-    struct atomic_op a;
-    dmapp_return_t rc = translate(amo, &a);
+    struct dmappi_atomic atomic;
+    dmapp_return_t rc = translate(amo, &atomic);
 
-    return rc == DMAPP_RC_SUCCESS ? run(flavour, addr, seg, pe, &a, old, fetches, syncid) : rc;
+    return rc == DMAPP_RC_SUCCESS ? run(a, &atomic, fetches) : rc;
 }
 
 dmapp_return_t dmapp_amo_put(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, dmapp_amo_t *amo)
 {
-    return run_described(DMAPPI_BLOCKING, target_addr, target_seg, target_pe, amo, NULL, false, NULL);
+    const struct dmappi_access a = {
+        .flavour = DMAPPI_BLOCKING, .remote = target_addr, .seg = target_seg, .pe = target_pe
+    };
+
+    return run_described(&a, amo, false);
 }
 
 dmapp_return_t dmapp_amo_put_nb(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, dmapp_amo_t *amo,
                                 dmapp_syncid_handle_t *syncid)
 {
-    return run_described(DMAPPI_NB, target_addr, target_seg, target_pe, amo, NULL, false, syncid);
+    const struct dmappi_access a = {
+        .flavour = DMAPPI_NB, .syncid = syncid, .remote = target_addr, .seg = target_seg, .pe = target_pe
+    };
+
+    return run_described(&a, amo, false);
 }
 
 dmapp_return_t dmapp_amo_put_nbi(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe,
                                  dmapp_amo_t *amo)
 {
-    return run_described(DMAPPI_NBI, target_addr, target_seg, target_pe, amo, NULL, false, NULL);
+    const struct dmappi_access a = { .flavour = DMAPPI_NBI, .remote = target_addr, .seg = target_seg, .pe = target_pe };
+
+    return run_described(&a, amo, false);
 }
 
 dmapp_return_t dmapp_amo_get(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg, dmapp_pe_t source_pe,
                              dmapp_amo_t *amo)
 {
-    return run_described(DMAPPI_BLOCKING, source_addr, source_seg, source_pe, amo, target_addr, true, NULL);
+    const struct dmappi_access a = {
+        .flavour = DMAPPI_BLOCKING, .remote = source_addr, .seg = source_seg, .pe = source_pe, .local = target_addr
+    };
+
+    return run_described(&a, amo, true);
 }
 
 dmapp_return_t dmapp_amo_get_nb(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg,
                                 dmapp_pe_t source_pe, dmapp_amo_t *amo, dmapp_syncid_handle_t *syncid)
 {
-    return run_described(DMAPPI_NB, source_addr, source_seg, source_pe, amo, target_addr, true, syncid);
+    const struct dmappi_access a = { .flavour = DMAPPI_NB,
+                                     .syncid = syncid,
+                                     .remote = source_addr,
+                                     .seg = source_seg,
+                                     .pe = source_pe,
+                                     .local = target_addr };
+
+    return run_described(&a, amo, true);
 }
 
 dmapp_return_t dmapp_amo_get_nbi(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg,
                                  dmapp_pe_t source_pe, dmapp_amo_t *amo)
 {
-    return run_described(DMAPPI_NBI, source_addr, source_seg, source_pe, amo, target_addr, true, NULL);
+    const struct dmappi_access a = {
+        .flavour = DMAPPI_NBI, .remote = source_addr, .seg = source_seg, .pe = source_pe, .local = target_addr
+    };
+
+    return run_described(&a, amo, true);
 }
 
 dmapp_return_t dmapp_amo_flush(dmapp_pe_t target_pe, uint64_t flags)

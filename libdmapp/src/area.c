@@ -69,8 +69,7 @@ dmapp_return_t dmappi_area_put_flag(dmapp_pe_t pe, const void *at, const void *d
     return dmappi_call_end(&call, dmappi_post_put_flag(&call, &place, data, len_bytes, word.addr, value), NULL);
 }
 
-dmapp_return_t dmappi_area_amo(dmapp_pe_t pe, const void *at, unsigned op, uint64_t operand1, uint64_t operand2,
-                               uint64_t *old_out)
+dmapp_return_t dmappi_area_amo(dmapp_pe_t pe, const void *at, const struct dmappi_atomic *atomic, uint64_t *old_out)
 {
     struct dmappi_place place;
     struct dmappi_call call;
@@ -78,10 +77,10 @@ dmapp_return_t dmappi_area_amo(dmapp_pe_t pe, const void *at, unsigned op, uint6
 
     if (!place_of(pe, at, &place))
         return DMAPP_RC_INVALID_PARAM;
-    if (dmappi_launch(&place, GNII_LAUNCH_AMO + op, place.addr, operand1, operand2, old_out))
+    if (dmappi_launch(&place, GNII_LAUNCH_AMO + atomic->op, place.addr, atomic->operand1, atomic->operand2, old_out))
         return DMAPP_RC_SUCCESS;
     rc = dmappi_call_begin(&call, DMAPPI_BLOCKING);
     if (rc != DMAPP_RC_SUCCESS)
         return rc;
-    return dmappi_call_end(&call, dmappi_post_amo(&call, &place, op, false, operand1, operand2, old_out), NULL);
+    return dmappi_call_end(&call, dmappi_post_amo(&call, &place, atomic, old_out), NULL);
 }

@@ -23,6 +23,7 @@ dmapp_return_t dmappi_get_bytes(struct dmappi_call *call, void *to, const struct
     return dmappi_post_get(call, data + done, &at, len_bytes - done);
 }
 
+/* Takes values, not the access: so the short way has that in registers alone. */
 static __attribute__((noinline)) dmapp_return_t get_slowly(enum dmappi_flavour flavour, void *to,
                                                            const struct dmappi_place *from, uint64_t len_bytes,
                                                            dmapp_syncid_handle_t *syncid)
@@ -35,51 +36,80 @@ static __attribute__((noinline)) dmapp_return_t get_slowly(enum dmappi_flavour f
     return dmappi_call_end(&call, dmappi_get_bytes(&call, to, from, len_bytes), syncid);
 }
 
-static inline dmapp_return_t get(enum dmappi_flavour flavour, void *target_addr, const void *source_addr,
-                                 const dmapp_seg_desc_t *source_seg, dmapp_pe_t source_pe, uint64_t nelems,
-                                 dmapp_type_t type, dmapp_syncid_handle_t *syncid)
+static inline __attribute__((always_inline)) dmapp_return_t get(const struct dmappi_access *a)
 {
     struct dmappi_place from;
     uint64_t len_bytes;
     dmapp_return_t rc;
 
-    if (!dmappi_bytes(nelems, type, &len_bytes) || (flavour == DMAPPI_NB && !syncid))
+    if (!dmappi_bytes(a->nelems, a->type, &len_bytes) || !dmappi_has_syncid(a))
         return DMAPP_RC_INVALID_PARAM;
-    if (DMAPPI_UNLIKELY(nelems == 0))
-        return dmappi_done_at_once(flavour, syncid);
-    if (!dmappi_is_local(target_addr, len_bytes))
+    if (DMAPPI_UNLIKELY(a->nelems == 0))
+        return dmappi_done_at_once(a);
+    if (!dmappi_is_local(a->local, len_bytes))
         return DMAPP_RC_INVALID_PARAM;
-    rc = dmappi_resolve(source_addr, source_seg, source_pe, len_bytes, &from);
+    rc = dmappi_resolve(a->remote, a->seg, a->pe, len_bytes, &from);
     if (DMAPPI_UNLIKELY(rc != DMAPP_RC_SUCCESS))
         return rc;
     if (len_bytes > GNII_LAUNCH_BYTES_MAX ||
-        !dmappi_launch(&from, GNII_LAUNCH_GET, from.addr, (uint64_t)(uintptr_t)target_addr, len_bytes, NULL))
-        return get_slowly(flavour, target_addr, &from, len_bytes, syncid);
-    if (flavour == DMAPPI_NB)
-        *syncid = DMAPPI_SYNCID_DONE;
-    return DMAPP_RC_SUCCESS;
+        !dmappi_launch(&from, GNII_LAUNCH_GET, from.addr, (uint64_t)(uintptr_t)a->local, len_bytes, NULL))
+        return get_slowly(a->flavour, a->local, &from, len_bytes, a->syncid);
+    return dmappi_done(a);
 }
 
 dmapp_return_t dmapp_get(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg, dmapp_pe_t source_pe,
                          uint64_t nelems, dmapp_type_t type)
 {
-    return get(DMAPPI_BLOCKING, target_addr, source_addr, source_seg, source_pe, nelems, type, NULL);
+    const struct dmappi_access a = { .flavour = DMAPPI_BLOCKING,
+                                     .remote = source_addr,
+                                     .seg = source_seg,
+                                     .pe = source_pe,
+                                     .local = target_addr,
+                                     .nelems = nelems,
+                                     .type = type };
+
+    return get(&a);
 }
 
 dmapp_return_t dmapp_get_nb(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg, dmapp_pe_t source_pe,
                             uint64_t nelems, dmapp_type_t type, dmapp_syncid_handle_t *syncid)
 {
-    return get(DMAPPI_NB, target_addr, source_addr, source_seg, source_pe, nelems, type, syncid);
+    const struct dmappi_access a = { .flavour = DMAPPI_NB,
+                                     .syncid = syncid,
+                                     .remote = source_addr,
+                                     .seg = source_seg,
+                                     .pe = source_pe,
+                                     .local = target_addr,
+                                     .nelems = nelems,
+                                     .type = type };
+
+    return get(&a);
 }
 
 dmapp_return_t dmapp_get_nbi(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg, dmapp_pe_t source_pe,
                              uint64_t nelems, dmapp_type_t type)
 {
-    return get(DMAPPI_NBI, target_addr, source_addr, source_seg, source_pe, nelems, type, NULL);
+    const struct dmappi_access a = { .flavour = DMAPPI_NBI,
+                                     .remote = source_addr,
+                                     .seg = source_seg,
+                                     .pe = source_pe,
+                                     .local = target_addr,
+                                     .nelems = nelems,
+                                     .type = type };
+
+    return get(&a);
 }
 
 dmapp_return_t dmapp_get_flag_nbi(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg,
                                   dmapp_pe_t source_pe, uint64_t nelems, dmapp_type_t type)
 {
-    return get(DMAPPI_NBI, target_addr, source_addr, source_seg, source_pe, nelems, type, NULL);
+    const struct dmappi_access a = { .flavour = DMAPPI_NBI,
+                                     .remote = source_addr,
+                                     .seg = source_seg,
+                                     .pe = source_pe,
+                                     .local = target_addr,
+                                     .nelems = nelems,
+                                     .type = type };
+
+    return get(&a);
 }

@@ -182,15 +182,22 @@ dmapp_return_t dmappi_area_get(dmapp_pe_t pe, const void *at, void *data, uint64
 /* Data first, then the 64-bit word `flag`, which lies in the same mapping. len_bytes may be 0. */
 dmapp_return_t dmappi_area_put_flag(dmapp_pe_t pe, const void *at, const void *data, uint64_t len_bytes,
                                     const void *flag, uint64_t value);
-/* op: enum emu_amo_op. 64 bits. old_out may be NULL. */
-dmapp_return_t dmappi_area_amo(dmapp_pe_t pe, const void *at, unsigned op, uint64_t operand1, uint64_t operand2,
-                               uint64_t *old_out);
+/* An atomic as the NIC knows it. */
+struct dmappi_atomic {
+    unsigned op; /* enum emu_amo_op */
+    bool is_32bit;
+    uint64_t operand1;
+    uint64_t operand2;
+};
+
+/* 64 bits. old_out may be NULL. */
+dmapp_return_t dmappi_area_amo(dmapp_pe_t pe, const void *at, const struct dmappi_atomic *atomic, uint64_t *old_out);
 
 /*
  * A blocking 64-bit atomic on a remote triple, with the checks and codes of the public calls; what locks are made of.
- * op: enum emu_amo_op. old_out may be NULL.
+ * old_out may be NULL.
  */
-dmapp_return_t dmappi_amo(void *addr, dmapp_seg_desc_t *seg, dmapp_pe_t pe, unsigned op, uint64_t operand1,
-                          uint64_t operand2, uint64_t *old_out);
+dmapp_return_t dmappi_amo(void *addr, dmapp_seg_desc_t *seg, dmapp_pe_t pe, const struct dmappi_atomic *atomic,
+                          uint64_t *old_out);
 
 #endif

@@ -151,7 +151,8 @@ static dmapp_return_t enqueue(struct dmapp_lock *lock)
     dmapp_pe_t pe;
     uint64_t before;
 
-    rc = dmappi_amo(lock->addr, &lock->seg, lock->host, EMU_AMO_SWAP, name, 0, &before);
+    rc = dmappi_amo(lock->addr, &lock->seg, lock->host, &(struct dmappi_atomic){ .op = EMU_AMO_SWAP, .operand1 = name },
+                    &before);
     if (rc != DMAPP_RC_SUCCESS || before == 0)
         return rc;
     before_node = node_of(before, &pe);
@@ -179,7 +180,8 @@ static dmapp_return_t hand_over(struct dmapp_lock *lock)
 
     next = atomic_load_explicit(&node->next, memory_order_acquire);
     if (next == 0) {
-        rc = dmappi_amo(lock->addr, &lock->seg, lock->host, EMU_AMO_CSWAP, name, 0, &last);
+        rc = dmappi_amo(lock->addr, &lock->seg, lock->host,
+                        &(struct dmappi_atomic){ .op = EMU_AMO_CSWAP, .operand1 = name }, &last);
         if (rc != DMAPP_RC_SUCCESS || last == name)
             return rc;
         /* Somebody has swapped and is about to tell us. */
@@ -238,7 +240,8 @@ dmapp_return_t dmapp_lock_try(dmapp_lock_desc_t *lock_addr, dmapp_seg_desc_t *lo
     (void)flags;
     if (rc != DMAPP_RC_SUCCESS)
         return rc;
-    rc = dmappi_amo(lock_addr, lock_seg, lock_host, EMU_AMO_CSWAP, 0, own_name(lock), &last);
+    rc = dmappi_amo(lock_addr, lock_seg, lock_host,
+                    &(struct dmappi_atomic){ .op = EMU_AMO_CSWAP, .operand2 = own_name(lock) }, &last);
     if (rc == DMAPP_RC_SUCCESS && last != 0)
         rc = DMAPP_RC_BUSY;
     return end(lock, rc, handle);

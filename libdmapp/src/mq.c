@@ -190,6 +190,7 @@ static void progress(void)
 static dmapp_return_t take_number(dmapp_pe_t pe, uint64_t *number_out)
 {
     for (;;) {
+        struct dmappi_atomic take;
         struct mq_ring ring;
         uint64_t number, before;
         dmapp_return_t rc = dmappi_area_get(pe, dmappi_mq_ring, &ring, offsetof(struct mq_ring, is_asleep));
@@ -199,7 +200,8 @@ static dmapp_return_t take_number(dmapp_pe_t pe, uint64_t *number_out)
         number = ring.tail;
         if (number - ring.head < depth) {
             holds_number = true;
-            rc = dmappi_area_amo(pe, &dmappi_mq_ring->tail, EMU_AMO_CSWAP, number, number + 1, &before);
+            take = (struct dmappi_atomic){ .op = EMU_AMO_CSWAP, .operand1 = number, .operand2 = number + 1 };
+            rc = dmappi_area_amo(pe, &dmappi_mq_ring->tail, &take, &before);
             *number_out = number;
             if (rc == DMAPP_RC_SUCCESS && before == number)
                 return rc;

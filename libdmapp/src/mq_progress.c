@@ -80,14 +80,14 @@ static void write_to_queue(dmapp_pe_t pe, const gni_mem_handle_t *hndl)
 
 void dmappi_mq_wake(dmapp_pe_t pe)
 {
+    const struct dmappi_atomic wake = { .op = EMU_AMO_SWAP };
     gni_mem_handle_t hndl;
     uint64_t is_asleep;
 
     /* The message before the look. Pairs with the fence in wait_for_news(). */
     atomic_thread_fence(memory_order_seq_cst);
     if (dmappi_area_get(pe, &dmappi_mq_ring->is_asleep, &is_asleep, sizeof(is_asleep)) == DMAPP_RC_SUCCESS &&
-        is_asleep &&
-        dmappi_area_amo(pe, &dmappi_mq_ring->is_asleep, EMU_AMO_SWAP, 0, 0, &is_asleep) == DMAPP_RC_SUCCESS &&
+        is_asleep && dmappi_area_amo(pe, &dmappi_mq_ring->is_asleep, &wake, &is_asleep) == DMAPP_RC_SUCCESS &&
         is_asleep && dmappi_area_get(pe, &dmappi_mq_ring->wake_hndl, &hndl, sizeof(hndl)) == DMAPP_RC_SUCCESS)
         write_to_queue(pe, &hndl);
 }

@@ -146,10 +146,11 @@ static dmapp_return_t get(dmapp_pe_t pe, const void *at, void *data, uint64_t le
 
 static dmapp_return_t count_up(dmapp_pe_t pe, const void *at, uint64_t *before_out)
 {
+    const struct dmappi_atomic one_more = { .op = EMU_AMO_ADD, .operand1 = 1 };
     dmapp_return_t rc;
 
     for (unsigned i = 0; i < RETRIES; i++) {
-        rc = dmappi_area_amo(pe, at, EMU_AMO_ADD, 1, 0, before_out);
+        rc = dmappi_area_amo(pe, at, &one_more, before_out);
         if (rc != DMAPP_RC_TRANSACTION_ERROR)
             break;
     }

@@ -28,6 +28,7 @@ dmapp_return_t dmappi_put_bytes(struct dmappi_call *call, const struct dmappi_pl
     return dmappi_post_put(call, &at, data + done, len_bytes - done);
 }
 
+/* Takes values, not the access: so the short way has that in registers alone. */
 static __attribute__((noinline)) dmapp_return_t put_slowly(enum dmappi_flavour flavour, const struct dmappi_place *to,
                                                            const void *from, uint64_t len_bytes,
                                                            dmapp_syncid_handle_t *syncid)
@@ -40,65 +41,93 @@ static __attribute__((noinline)) dmapp_return_t put_slowly(enum dmappi_flavour f
     return dmappi_call_end(&call, dmappi_put_bytes(&call, to, from, len_bytes), syncid);
 }
 
-static inline dmapp_return_t put(enum dmappi_flavour flavour, void *target_addr, const dmapp_seg_desc_t *target_seg,
-                                 dmapp_pe_t target_pe, const void *source_addr, uint64_t nelems, dmapp_type_t type,
-                                 dmapp_syncid_handle_t *syncid)
+static inline __attribute__((always_inline)) dmapp_return_t put(const struct dmappi_access *a)
 {
     struct dmappi_place to;
     uint64_t len_bytes;
     dmapp_return_t rc;
 
-    if (!dmappi_bytes(nelems, type, &len_bytes) || (flavour == DMAPPI_NB && !syncid))
+    if (!dmappi_bytes(a->nelems, a->type, &len_bytes) || !dmappi_has_syncid(a))
         return DMAPP_RC_INVALID_PARAM;
-    if (DMAPPI_UNLIKELY(nelems == 0))
-        return dmappi_done_at_once(flavour, syncid);
-    if (!dmappi_is_local(source_addr, len_bytes))
+    if (DMAPPI_UNLIKELY(a->nelems == 0))
+        return dmappi_done_at_once(a);
+    if (!dmappi_is_local(a->local, len_bytes))
         return DMAPP_RC_INVALID_PARAM;
-    rc = dmappi_resolve(target_addr, target_seg, target_pe, len_bytes, &to);
+    rc = dmappi_resolve(a->remote, a->seg, a->pe, len_bytes, &to);
     if (DMAPPI_UNLIKELY(rc != DMAPP_RC_SUCCESS))
         return rc;
     if (len_bytes > GNII_LAUNCH_BYTES_MAX ||
-        !dmappi_launch(&to, GNII_LAUNCH_PUT, to.addr, (uint64_t)(uintptr_t)source_addr, len_bytes, NULL))
-        return put_slowly(flavour, &to, source_addr, len_bytes, syncid);
-    if (flavour == DMAPPI_NB)
-        *syncid = DMAPPI_SYNCID_DONE;
-    return DMAPP_RC_SUCCESS;
+        !dmappi_launch(&to, GNII_LAUNCH_PUT, to.addr, (uint64_t)(uintptr_t)a->local, len_bytes, NULL))
+        return put_slowly(a->flavour, &to, a->local, len_bytes, a->syncid);
+    return dmappi_done(a);
 }
 
 dmapp_return_t dmapp_put(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, void *source_addr,
                          uint64_t nelems, dmapp_type_t type)
 {
-    return put(DMAPPI_BLOCKING, target_addr, target_seg, target_pe, source_addr, nelems, type, NULL);
+    const struct dmappi_access a = { .flavour = DMAPPI_BLOCKING,
+                                     .remote = target_addr,
+                                     .seg = target_seg,
+                                     .pe = target_pe,
+                                     .local = source_addr,
+                                     .nelems = nelems,
+                                     .type = type };
+
+    return put(&a);
 }
 
 dmapp_return_t dmapp_put_nb(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, void *source_addr,
                             uint64_t nelems, dmapp_type_t type, dmapp_syncid_handle_t *syncid)
 {
-    return put(DMAPPI_NB, target_addr, target_seg, target_pe, source_addr, nelems, type, syncid);
+    const struct dmappi_access a = { .flavour = DMAPPI_NB,
+                                     .syncid = syncid,
+                                     .remote = target_addr,
+                                     .seg = target_seg,
+                                     .pe = target_pe,
+                                     .local = source_addr,
+                                     .nelems = nelems,
+                                     .type = type };
+
+    return put(&a);
 }
 
 dmapp_return_t dmapp_put_nbi(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, void *source_addr,
                              uint64_t nelems, dmapp_type_t type)
 {
-    return put(DMAPPI_NBI, target_addr, target_seg, target_pe, source_addr, nelems, type, NULL);
+    const struct dmappi_access a = { .flavour = DMAPPI_NBI,
+                                     .remote = target_addr,
+                                     .seg = target_seg,
+                                     .pe = target_pe,
+                                     .local = source_addr,
+                                     .nelems = nelems,
+                                     .type = type };
+
+    return put(&a);
 }
 
 /* ---- with flag ---- */
 
+/* A word that the NIC writes behind the data. */
+struct flag {
+    uint64_t addr; /* the owner's */
+    uint64_t value;
+};
+
+/* Takes values, as put_slowly(). */
 static __attribute__((noinline)) dmapp_return_t post_flag(enum dmappi_flavour flavour, const struct dmappi_place *to,
-                                                          const void *from, uint64_t len_bytes, uint64_t flag,
-                                                          uint64_t value, dmapp_syncid_handle_t *syncid)
+                                                          const void *from, uint64_t len_bytes, const struct flag *flag,
+                                                          dmapp_syncid_handle_t *syncid)
 {
     struct dmappi_call call;
     dmapp_return_t rc = dmappi_call_begin(&call, flavour);
 
     if (rc != DMAPP_RC_SUCCESS)
         return rc;
-    return dmappi_call_end(&call, dmappi_post_put_flag(&call, to, from, len_bytes, flag, value), syncid);
+    return dmappi_call_end(&call, dmappi_post_put_flag(&call, to, from, len_bytes, flag->addr, flag->value), syncid);
 }
 
-/* All data the short way. False: at least the rest has to be posted, from *done_out on. */
-static bool launch_all(const struct dmappi_place *to, const uint8_t *from, uint64_t len_bytes, uint64_t *done_out)
+/* The short way as far as it goes: how many bytes. */
+static uint64_t launch_some(const struct dmappi_place *to, const uint8_t *from, uint64_t len_bytes)
 {
     uint64_t done = 0;
 
@@ -109,14 +138,12 @@ static bool launch_all(const struct dmappi_place *to, const uint8_t *from, uint6
             break;
         done += n;
     }
-    *done_out = done;
-    return done == len_bytes;
+    return done;
 }
 
-static inline dmapp_return_t put_flag(enum dmappi_flavour flavour, void *target_addr,
-                                      const dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, const void *source_addr,
-                                      uint64_t nelems, dmapp_type_t type, void *target_flag, uint64_t flag_value,
-                                      dmapp_syncid_handle_t *syncid)
+/* The flag word lies in the segment of the data. */
+static inline __attribute__((always_inline)) dmapp_return_t put_flag(const struct dmappi_access *a,
+                                                                     const void *target_flag, uint64_t flag_value)
 {
     struct dmappi_place to;
     struct dmappi_place flag;
@@ -124,48 +151,68 @@ static inline dmapp_return_t put_flag(enum dmappi_flavour flavour, void *target_
     uint64_t done;
     dmapp_return_t rc;
 
-    if (!dmappi_bytes(nelems, type, &len_bytes) || (flavour == DMAPPI_NB && !syncid) ||
-        (nelems > 0 && !dmappi_is_local(source_addr, len_bytes)))
+    if (!dmappi_bytes(a->nelems, a->type, &len_bytes) || !dmappi_has_syncid(a) ||
+        (a->nelems > 0 && !dmappi_is_local(a->local, len_bytes)))
         return DMAPP_RC_INVALID_PARAM;
     if ((uintptr_t)target_flag % 8 != 0)
         return DMAPP_RC_ALIGNMENT_ERROR;
-    rc = dmappi_resolve(target_flag, target_seg, target_pe, 8, &flag);
-    if (rc == DMAPP_RC_SUCCESS && nelems > 0)
-        rc = dmappi_resolve(target_addr, target_seg, target_pe, len_bytes, &to);
+    rc = dmappi_resolve(target_flag, a->seg, a->pe, 8, &flag);
+    if (rc == DMAPP_RC_SUCCESS && a->nelems > 0)
+        rc = dmappi_resolve(a->remote, a->seg, a->pe, len_bytes, &to);
     if (rc != DMAPP_RC_SUCCESS)
         return rc;
-    if (nelems == 0)
+    if (a->nelems == 0)
         to = flag;
-    if (!launch_all(&to, source_addr, len_bytes, &done) ||
-        !dmappi_launch(&flag, GNII_LAUNCH_FLAG, flag.addr, flag_value, 0, NULL)) {
+    done = launch_some(&to, a->local, len_bytes);
+    if (done < len_bytes || !dmappi_launch(&flag, GNII_LAUNCH_FLAG, flag.addr, flag_value, 0, NULL)) {
         to.addr += done;
-        return post_flag(flavour, &to, (const uint8_t *)source_addr + done, len_bytes - done, flag.addr, flag_value,
-                         syncid);
+        return post_flag(a->flavour, &to, (const uint8_t *)a->local + done, len_bytes - done,
+                         &(struct flag){ flag.addr, flag_value }, a->syncid);
     }
-    if (flavour == DMAPPI_NB)
-        *syncid = DMAPPI_SYNCID_DONE;
-    return DMAPP_RC_SUCCESS;
+    return dmappi_done(a);
 }
 
 dmapp_return_t dmapp_put_flag(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, void *source_addr,
                               uint64_t nelems, dmapp_type_t type, void *target_flag, uint64_t flag_value)
 {
-    return put_flag(DMAPPI_BLOCKING, target_addr, target_seg, target_pe, source_addr, nelems, type, target_flag,
-                    flag_value, NULL);
+    const struct dmappi_access a = { .flavour = DMAPPI_BLOCKING,
+                                     .remote = target_addr,
+                                     .seg = target_seg,
+                                     .pe = target_pe,
+                                     .local = source_addr,
+                                     .nelems = nelems,
+                                     .type = type };
+
+    return put_flag(&a, target_flag, flag_value);
 }
 
 dmapp_return_t dmapp_put_flag_nb(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe,
                                  void *source_addr, uint64_t nelems, dmapp_type_t type, void *target_flag,
                                  uint64_t flag_value, dmapp_syncid_handle_t *syncid)
 {
-    return put_flag(DMAPPI_NB, target_addr, target_seg, target_pe, source_addr, nelems, type, target_flag, flag_value,
-                    syncid);
+    const struct dmappi_access a = { .flavour = DMAPPI_NB,
+                                     .syncid = syncid,
+                                     .remote = target_addr,
+                                     .seg = target_seg,
+                                     .pe = target_pe,
+                                     .local = source_addr,
+                                     .nelems = nelems,
+                                     .type = type };
+
+    return put_flag(&a, target_flag, flag_value);
 }
 
 dmapp_return_t dmapp_put_flag_nbi(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe,
                                   void *source_addr, uint64_t nelems, dmapp_type_t type, void *target_flag,
                                   uint64_t flag_value)
 {
-    return put_flag(DMAPPI_NBI, target_addr, target_seg, target_pe, source_addr, nelems, type, target_flag, flag_value,
-                    NULL);
+    const struct dmappi_access a = { .flavour = DMAPPI_NBI,
+                                     .remote = target_addr,
+                                     .seg = target_seg,
+                                     .pe = target_pe,
+                                     .local = source_addr,
+                                     .nelems = nelems,
+                                     .type = type };
+
+    return put_flag(&a, target_flag, flag_value);
 }

@@ -36,6 +36,8 @@
 #define FLAG_BYTES_MAX (64u << 10) /* of a put with flag in one post */
 #define COLLECT_MAX    64u
 
+#define AMO_NOT_FETCHING 0x100u /* in a command that fetches otherwise */
+
 struct dmappi_request {
     gni_post_descriptor_t d;      /* first: what GNI_GetCompleted() gives back */
     struct dmappi_sync *sync;     /* counted; NULL: implicit */
@@ -551,8 +553,8 @@ dmapp_return_t dmappi_post_get(struct dmappi_call *call, void *to, const struct 
     return rc;
 }
 
-/* Fetching, 64 bits, and the operands for it. What has no command here never comes: dmappi_has_amo(). */
-static gni_fma_cmd_type_t command_on_gemini(unsigned op, uint64_t *operand1, uint64_t *operand2)
+/* Fetching, 64 bits. What has no command here never comes: dmappi_has_amo(). */
+static gni_fma_cmd_type_t command_on_gemini(unsigned op)
 {
     switch (op) {
     case EMU_AMO_ADD:
@@ -565,11 +567,7 @@ static gni_fma_cmd_type_t command_on_gemini(unsigned op, uint64_t *operand1, uin
         return GNI_FMA_ATOMIC_FXOR;
     case EMU_AMO_CSWAP:
         return GNI_FMA_ATOMIC_CSWAP;
-    case EMU_AMO_SWAP:
-        *operand2 = *operand1; /* (m & 0) ^ value */
-        *operand1 = 0;
-        return GNI_FMA_ATOMIC_FAX;
-    default:
+    default: /* also a swap: (m & 0) ^ value */
         return GNI_FMA_ATOMIC_FAX;
     }
 }
@@ -584,16 +582,17 @@ static void fetch_to(struct dmappi_request *r, void *old, uint32_t width_bytes)
     r->copy_bytes = old ? width_bytes : 0;
 }
 
-bool dmappi_has_amo(unsigned op, bool is_32bit)
+bool dmappi_has_amo(const struct dmappi_atomic *atomic)
 {
-    return !dmappi_is_gemini() || (!is_32bit && op != EMU_AMO_IMIN && op != EMU_AMO_IMAX && op < EMU_AMO_FPMIN);
+    return !dmappi_is_gemini() || (!atomic->is_32bit && atomic->op != EMU_AMO_IMIN && atomic->op != EMU_AMO_IMAX &&
+                                   atomic->op < EMU_AMO_FPMIN);
 }
 
-dmapp_return_t dmappi_post_amo(struct dmappi_call *call, const struct dmappi_place *at, unsigned op, bool is_32bit,
-                               uint64_t operand1, uint64_t operand2, void *old)
+/* With the bit for "not fetching", if nobody wants the old value and there is such a command. */
+static gni_fma_cmd_type_t command_of(const struct dmappi_atomic *atomic, bool fetches)
 {
     /* Fetching, 64 bits. */
-    static const uint16_t command_of[EMU_AMO_OP_END] = {
+    static const uint16_t command_on_aries[EMU_AMO_OP_END] = {
         [EMU_AMO_ADD] = GNI_FMA_ATOMIC2_FIADD,    [EMU_AMO_AND] = GNI_FMA_ATOMIC2_FAND,
         [EMU_AMO_OR] = GNI_FMA_ATOMIC2_FOR,       [EMU_AMO_XOR] = GNI_FMA_ATOMIC2_FXOR,
         [EMU_AMO_SWAP] = GNI_FMA_ATOMIC2_FSWAP,   [EMU_AMO_AX] = GNI_FMA_ATOMIC2_FAX,
@@ -601,21 +600,35 @@ dmapp_return_t dmappi_post_amo(struct dmappi_call *call, const struct dmappi_pla
         [EMU_AMO_IMAX] = GNI_FMA_ATOMIC2_FIMAX,   [EMU_AMO_FPMIN] = GNI_FMA_ATOMIC2_FFPMIN,
         [EMU_AMO_FPMAX] = GNI_FMA_ATOMIC2_FFPMAX, [EMU_AMO_FPADD] = GNI_FMA_ATOMIC2_FFPADD,
     };
+    uint32_t command = command_on_aries[atomic->op];
+
+    if (dmappi_is_gemini())
+        return command_on_gemini(atomic->op) | (fetches || atomic->op == EMU_AMO_CSWAP ? 0 : AMO_NOT_FETCHING);
+    /* 32 bits: bit 0 off, bit 9 on. */
+    if (atomic->is_32bit)
+        command = (command & ~1u) | 0x200u;
+    return (gni_fma_cmd_type_t)(command | (fetches ? 0 : AMO_NOT_FETCHING));
+}
+
+dmapp_return_t dmappi_post_amo(struct dmappi_call *call, const struct dmappi_place *at,
+                               const struct dmappi_atomic *atomic, void *old)
+{
+    uint32_t width_bytes = atomic->is_32bit ? 4 : 8;
     struct dmappi_request *r = take(false);
 
     if (!r)
         return DMAPP_RC_RESOURCE_ERROR;
     r->d.type = GNI_POST_AMO;
-    /* 32 bits: bit 0 off, bit 9 on; not fetching: bit 8. */
-    r->d.amo_cmd =
-        (gni_fma_cmd_type_t)((is_32bit ? (command_of[op] & ~1u) | 0x200u : command_of[op]) | (old ? 0 : 0x100u));
-    if (dmappi_is_gemini())
-        r->d.amo_cmd = command_on_gemini(op, &operand1, &operand2) | (old || op == EMU_AMO_CSWAP ? 0 : 0x100u);
-    r->d.first_operand = operand1;
-    r->d.second_operand = operand2;
+    r->d.amo_cmd = command_of(atomic, old);
+    r->d.first_operand = atomic->operand1;
+    r->d.second_operand = atomic->operand2;
+    if (dmappi_is_gemini() && atomic->op == EMU_AMO_SWAP) { /* done as AND and XOR */
+        r->d.first_operand = 0;
+        r->d.second_operand = atomic->operand1;
+    }
     r->d.remote_addr = at->addr;
-    r->d.length = is_32bit ? 4 : 8;
-    if ((r->d.amo_cmd & 0x100u) == 0)
-        fetch_to(r, old, is_32bit ? 4 : 8);
+    r->d.length = width_bytes;
+    if ((r->d.amo_cmd & AMO_NOT_FETCHING) == 0)
+        fetch_to(r, old, width_bytes);
     return submit(call, r, at, call->thread->put_relaxed_ordering);
 }

@@ -47,11 +47,11 @@ dmapp_return_t dmappi_post_get(struct dmappi_call *call, void *to, const struct 
 /* Data, then the word at the owner's address `flag`, in the same segment. */
 dmapp_return_t dmappi_post_put_flag(struct dmappi_call *call, const struct dmappi_place *to, const void *from,
                                     uint64_t len_bytes, uint64_t flag, uint64_t value);
-/* Has the NIC that atomic? op as below. */
-bool dmappi_has_amo(unsigned op, bool is_32bit);
-/* op as for gnii_launch(), without GNII_LAUNCH_AMO. old NULL: not fetched. */
-dmapp_return_t dmappi_post_amo(struct dmappi_call *call, const struct dmappi_place *at, unsigned op, bool is_32bit,
-                               uint64_t operand1, uint64_t operand2, void *old);
+/* Has the NIC that atomic? Of its operation and width. */
+bool dmappi_has_amo(const struct dmappi_atomic *atomic);
+/* old NULL: not fetched. */
+dmapp_return_t dmappi_post_amo(struct dmappi_call *call, const struct dmappi_place *at,
+                               const struct dmappi_atomic *atomic, void *old);
 /* A copy of small data, for sources that do not outlive the call. len_bytes <= DMAPPI_SMALL_BYTES. */
 dmapp_return_t dmappi_post_put_copy(struct dmappi_call *call, const struct dmappi_place *to, const void *from,
                                     uint64_t len_bytes);
