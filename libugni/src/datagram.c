@@ -49,36 +49,42 @@ static gni_return_t post_datagram(struct gnii_ep *ep, const struct emu_msg_datag
     return GNI_RC_SUCCESS;
 }
 
-static gni_return_t check_and_post(gni_ep_handle_t ep_hndl, const void *in_data, uint16_t data_len, void *out_buf,
-                                   uint16_t buf_size, uint64_t id, uint32_t flags)
+/* The datagram lacks its data. */
+static gni_return_t check_and_post(gni_ep_handle_t ep_hndl, const void *in_data, void *out_buf,
+                                   struct emu_msg_datagram *d)
 {
     struct gnii_ep *ep = gnii_ep_find(ep_hndl);
-    struct emu_msg_datagram d = { .id = id, .flags = flags, .length_bytes = data_len, .room_bytes = buf_size };
     gni_return_t rc;
 
-    if (!ep || (!in_data && data_len > 0) || (!out_buf && buf_size > 0))
+    if (!ep || (!in_data && d->length_bytes > 0) || (!out_buf && d->room_bytes > 0))
         return GNI_RC_INVALID_PARAM;
-    if (data_len > GNI_DATAGRAM_MAXSIZE || buf_size > GNI_DATAGRAM_MAXSIZE)
+    if (d->length_bytes > GNI_DATAGRAM_MAXSIZE || d->room_bytes > GNI_DATAGRAM_MAXSIZE)
         return GNI_RC_SIZE_ERROR;
-    if (data_len > 0)
-        memcpy(d.data, in_data, data_len);
+    if (d->length_bytes > 0)
+        memcpy(d->data, in_data, d->length_bytes);
     emu_biased_lock(&ep->nic->lock);
-    rc = post_datagram(ep, &d, out_buf);
+    rc = post_datagram(ep, d, out_buf);
     emu_biased_unlock(&ep->nic->lock);
     return rc;
 }
 
 gni_return_t GNI_EpPostData(gni_ep_handle_t ep_hndl, void *in_data, uint16_t data_len, void *out_buf, uint16_t buf_size)
 {
-    return check_and_post(ep_hndl, in_data, data_len, out_buf, buf_size, 0, 0);
+    struct emu_msg_datagram d = { .length_bytes = data_len, .room_bytes = buf_size };
+
+    return check_and_post(ep_hndl, in_data, out_buf, &d);
 }
 
 gni_return_t GNI_EpPostDataWId(gni_ep_handle_t ep_hndl, void *in_data, uint16_t data_len, void *out_buf,
                                uint16_t buf_size, uint64_t datagram_id)
 {
+    struct emu_msg_datagram d = {
+        .id = datagram_id, .flags = EMU_DATAGRAM_HAS_ID, .length_bytes = data_len, .room_bytes = buf_size
+    };
+
     if (datagram_id == NO_ID)
         return GNI_RC_INVALID_PARAM;
-    return check_and_post(ep_hndl, in_data, data_len, out_buf, buf_size, datagram_id, EMU_DATAGRAM_HAS_ID);
+    return check_and_post(ep_hndl, in_data, out_buf, &d);
 }
 
 /* ---- test ---- */

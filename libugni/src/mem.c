@@ -393,10 +393,28 @@ static bool wants_dedicated(const struct gnii_nic *nic, uint32_t flags)
     return (nic->modes & GNI_CDM_MODE_MDD_DEDICATED) != 0;
 }
 
-/* Takes md over. The outcome of a registration whose arguments and pages are in order. */
-static gni_return_t finish_registration(struct gnii_nic *nic, struct gnii_md *md, const struct gnii_cq *cq,
-                                        uint32_t flags, uint32_t vmdh_index, gni_mem_handle_t *mem_hndl)
+/* What registering a region and registering segments have in common. */
+struct registration {
+    struct gnii_nic *nic;
+    const struct gnii_cq *cq; /* of the events of peers, or NULL */
+    uint32_t flags;
+    uint32_t vmdh_index;
+};
+
+/* False: the handles, or the two together, are none of ours. */
+static bool find_objects(struct registration *r, gni_nic_handle_t nic_hndl, gni_cq_handle_t dst_cq_hndl)
 {
+    r->nic = gnii_nic_find(nic_hndl);
+    r->cq = dst_cq_hndl ? gnii_cq_find(dst_cq_hndl) : NULL;
+    return r->nic && (!dst_cq_hndl || (r->cq && r->cq->nic == r->nic));
+}
+
+/* Takes md over. The outcome of a registration whose arguments and pages are in order. */
+static gni_return_t finish_registration(const struct registration *reg, struct gnii_md *md, gni_mem_handle_t *mem_hndl)
+{
+    struct gnii_nic *nic = reg->nic;
+    const struct gnii_cq *cq = reg->cq;
+    uint32_t flags = reg->flags;
     uint32_t cq_index = cq && (cq->mode & GNI_CQ_UNMANAGED) == 0 ? cq->index : EMU_CQ_NONE;
     int r;
 
@@ -408,7 +426,7 @@ static gni_return_t finish_registration(struct gnii_nic *nic, struct gnii_md *md
     md->is_dedicated = wants_dedicated(nic, flags);
     md->is_gart = nic->is_gemini && (flags & GNI_MEM_USE_GART) != 0;
     emu_biased_lock(&nic->lock);
-    r = register_md(nic, md, cq_index, flags, md->is_virtual ? vmdh_index : EMU_VMDH_ANY);
+    r = register_md(nic, md, cq_index, flags, md->is_virtual ? reg->vmdh_index : EMU_VMDH_ANY);
     emu_biased_unlock(&nic->lock);
     if (r < 0) {
         free_md(md);
@@ -418,21 +436,16 @@ static gni_return_t finish_registration(struct gnii_nic *nic, struct gnii_md *md
     return GNI_RC_SUCCESS;
 }
 
-static gni_return_t register_memory(gni_nic_handle_t nic_hndl, uint64_t address, uint64_t length,
-                                    gni_cq_handle_t dst_cq_hndl, uint32_t flags, uint32_t vmdh_index,
+static gni_return_t register_memory(const struct registration *reg, uint64_t address, uint64_t length,
                                     gni_mem_handle_t *mem_hndl)
 {
-    struct gnii_nic *nic = gnii_nic_find(nic_hndl);
-    struct gnii_cq *cq = dst_cq_hndl ? gnii_cq_find(dst_cq_hndl) : NULL;
     struct gnii_md *md;
     int r = 0;
 
-    if (!nic || !mem_hndl || length == 0 || address + length < address || (flags & ~KNOWN_FLAGS) != 0)
+    if (length == 0 || address + length < address || (reg->flags & ~KNOWN_FLAGS) != 0)
         return GNI_RC_INVALID_PARAM;
-    if (dst_cq_hndl && (!cq || cq->nic != nic))
-        return GNI_RC_INVALID_PARAM;
-    if ((flags & GNI_MEM_RESERVE_REGION) == 0)
-        r = check_pages(address, length, (flags & GNI_MEM_READ_ONLY) == 0);
+    if ((reg->flags & GNI_MEM_RESERVE_REGION) == 0)
+        r = check_pages(address, length, (reg->flags & GNI_MEM_READ_ONLY) == 0);
     if (r < 0)
         return gnii_rc(GNII_CALL_PLAIN, r);
     md = calloc(1, sizeof(*md));
@@ -440,7 +453,7 @@ static gni_return_t register_memory(gni_nic_handle_t nic_hndl, uint64_t address,
         return GNI_RC_ERROR_NOMEM;
     md->addr = address;
     md->length_bytes = length;
-    return finish_registration(nic, md, cq, flags, vmdh_index, mem_hndl);
+    return finish_registration(reg, md, mem_hndl);
 }
 
 static struct gnii_md *find_own(struct gnii_nic *nic, const gni_mem_handle_t *handle)
@@ -505,34 +518,35 @@ static int update_region(struct gnii_nic *nic, uint64_t address, uint64_t length
     return 0;
 }
 
-static gni_return_t update_memory(gni_nic_handle_t nic_hndl, uint64_t address, uint64_t length,
-                                  gni_cq_handle_t dst_cq_hndl, uint32_t flags, uint32_t vmdh_index,
+static gni_return_t update_memory(const struct registration *reg, uint64_t address, uint64_t length,
                                   gni_mem_handle_t *mem_hndl)
 {
-    struct gnii_nic *nic = gnii_nic_find(nic_hndl);
     int r;
 
-    if (!nic || !mem_hndl || length == 0 || address + length < address || dst_cq_hndl ||
-        (flags & ~(KNOWN_FLAGS | GNI_MEM_UPDATE_REGION)) != 0 || (flags & GNI_MEM_RESERVE_REGION) != 0)
+    if (length == 0 || address + length < address || reg->cq ||
+        (reg->flags & ~(KNOWN_FLAGS | GNI_MEM_UPDATE_REGION)) != 0 || (reg->flags & GNI_MEM_RESERVE_REGION) != 0)
         return GNI_RC_INVALID_PARAM;
-    emu_biased_lock(&nic->lock);
-    r = update_region(nic, address, length, vmdh_index, mem_hndl);
-    emu_biased_unlock(&nic->lock);
+    emu_biased_lock(&reg->nic->lock);
+    r = update_region(reg->nic, address, length, reg->vmdh_index, mem_hndl);
+    emu_biased_unlock(&reg->nic->lock);
     return gnii_rc(GNII_CALL_CREATE, r);
 }
 
 gni_return_t GNI_MemRegister(gni_nic_handle_t nic_hndl, uint64_t address, uint64_t length, gni_cq_handle_t dst_cq_hndl,
                              uint32_t flags, uint32_t vmdh_index, gni_mem_handle_t *mem_hndl)
 {
+    struct registration reg = { .flags = flags, .vmdh_index = vmdh_index };
     struct emu_cancel cancel;
     gni_return_t rc;
 
+    if (!mem_hndl || !find_objects(&reg, nic_hndl, dst_cq_hndl))
+        return GNI_RC_INVALID_PARAM;
     /* Looking at and moving pages uses files: no place to lose the thread. */
     emu_cancel_hold(&cancel);
     if (flags & GNI_MEM_UPDATE_REGION)
-        rc = update_memory(nic_hndl, address, length, dst_cq_hndl, flags, vmdh_index, mem_hndl);
+        rc = update_memory(&reg, address, length, mem_hndl);
     else
-        rc = register_memory(nic_hndl, address, length, dst_cq_hndl, flags, vmdh_index, mem_hndl);
+        rc = register_memory(&reg, address, length, mem_hndl);
     emu_cancel_release(&cancel);
     return rc;
 }
@@ -610,17 +624,13 @@ err_md:
     return NULL;
 }
 
-static gni_return_t register_segments(gni_nic_handle_t nic_hndl, const gni_mem_segment_t *segments, uint32_t n,
-                                      gni_cq_handle_t dst_cq_hndl, uint32_t flags, uint32_t vmdh_index,
+static gni_return_t register_segments(const struct registration *reg, const gni_mem_segment_t *segments, uint32_t n,
                                       gni_mem_handle_t *mem_hndl)
 {
-    struct gnii_nic *nic = gnii_nic_find(nic_hndl);
-    struct gnii_cq *cq = dst_cq_hndl ? gnii_cq_find(dst_cq_hndl) : NULL;
     struct gnii_md *md;
     int r;
 
-    if (!nic || !segments || n == 0 || !mem_hndl || (flags & ~(KNOWN_FLAGS & ~(uint32_t)GNI_MEM_RESERVE_REGION)) != 0 ||
-        (dst_cq_hndl && (!cq || cq->nic != nic)))
+    if (!segments || n == 0 || (reg->flags & ~(KNOWN_FLAGS & ~(uint32_t)GNI_MEM_RESERVE_REGION)) != 0)
         return GNI_RC_INVALID_PARAM;
     for (uint32_t i = 0; i < n; i++) {
         if (segments[i].length == 0)
@@ -628,19 +638,22 @@ static gni_return_t register_segments(gni_nic_handle_t nic_hndl, const gni_mem_s
     }
     if (n > EMU_SEGMENTS_MAX)
         return GNI_RC_ERROR_RESOURCE;
-    md = describe_segments(segments, n, flags, &r);
-    return md ? finish_registration(nic, md, cq, flags, vmdh_index, mem_hndl) : gnii_rc(GNII_CALL_PLAIN, r);
+    md = describe_segments(segments, n, reg->flags, &r);
+    return md ? finish_registration(reg, md, mem_hndl) : gnii_rc(GNII_CALL_PLAIN, r);
 }
 
 gni_return_t GNI_MemRegisterSegments(gni_nic_handle_t nic_hndl, gni_mem_segment_t *mem_segments, uint32_t segments_cnt,
                                      gni_cq_handle_t dst_cq_hndl, uint32_t flags, uint32_t vmdh_index,
                                      gni_mem_handle_t *mem_hndl)
 {
+    struct registration reg = { .flags = flags, .vmdh_index = vmdh_index };
     struct emu_cancel cancel;
     gni_return_t rc;
 
+    if (!mem_hndl || !find_objects(&reg, nic_hndl, dst_cq_hndl))
+        return GNI_RC_INVALID_PARAM;
     emu_cancel_hold(&cancel);
-    rc = register_segments(nic_hndl, mem_segments, segments_cnt, dst_cq_hndl, flags, vmdh_index, mem_hndl);
+    rc = register_segments(&reg, mem_segments, segments_cnt, mem_hndl);
     emu_cancel_release(&cancel);
     return rc;
 }

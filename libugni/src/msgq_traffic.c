@@ -137,15 +137,22 @@ static bool find_any_target(struct gnii_msgq *m, const struct gnii_msgq_connecti
 
 /* ---- puts ---- */
 
-/* As gnii_cmd_put_flag(), to offsets in the remote connection. */
-static uint8_t *begin_put(struct gnii_msgq *m, const struct target *t, uint64_t off, uint64_t length_bytes,
-                          uint64_t flag_off, uint64_t flag_value, struct emu_cmd **cmd_out)
+/* Data and the flag word that follows them, at offsets in the remote connection. */
+struct put {
+    uint64_t off;
+    uint64_t length_bytes;
+    uint64_t flag_off;
+    uint64_t flag_value;
+};
+
+/* As gnii_cmd_put_flag(). */
+static uint8_t *begin_put(struct gnii_msgq *m, const struct target *t, const struct put *put, struct emu_cmd **cmd_out)
 {
     uint64_t base = t->handle.base_va + t->connection_off;
-    uint8_t *data = gnii_cmd_put_flag(m->nic, length_bytes, base + flag_off, flag_value, cmd_out);
+    uint8_t *data = gnii_cmd_put_flag(m->nic, put->length_bytes, base + put->flag_off, put->flag_value, cmd_out);
 
     if (data)
-        gnii_cmd_set_handle(*cmd_out, t->pe, &t->handle, base + off);
+        gnii_cmd_set_handle(*cmd_out, t->pe, &t->handle, base + put->off);
     return data;
 }
 
@@ -153,9 +160,12 @@ static uint8_t *begin_put(struct gnii_msgq *m, const struct target *t, uint64_t 
 static void put_pair(struct gnii_msgq *m, const struct target *t, uint64_t off, uint64_t value)
 {
     uint64_t complement = ~value;
+    const struct put put = { .off = off + offsetof(struct gnii_msgq_pair, complement),
+                             .length_bytes = sizeof(complement),
+                             .flag_off = off,
+                             .flag_value = value };
     struct emu_cmd *cmd;
-    uint8_t *data =
-        begin_put(m, t, off + offsetof(struct gnii_msgq_pair, complement), sizeof(complement), off, value, &cmd);
+    uint8_t *data = begin_put(m, t, &put, &cmd);
 
     if (!data)
         return;
@@ -233,13 +243,15 @@ static void put_void(struct gnii_msgq *m, struct gnii_msgq_connection *c, uint32
     uint32_t peer_credits = load32(&c->peer_credits);
     struct emu_cmd *cmd;
     struct target t;
+    struct put put;
     uint32_t peer;
     uint64_t off;
 
     if (peer_credits == 0 || !find_any_target(m, c, pe, &t, &peer))
         return;
     off = slot_off(load32(&c->peer_max_bytes), peer_credits, number) + offsetof(struct gnii_msgq_slot, void_stamp);
-    if (!begin_put(m, &t, off, 0, off, gnii_msgq_stamp(load32(&c->peer_nonce), number), &cmd))
+    put = (struct put){ .off = off, .flag_off = off, .flag_value = gnii_msgq_stamp(load32(&c->peer_nonce), number) };
+    if (!begin_put(m, &t, &put, &cmd))
         return;
     cmd->events = EMU_EV_REMOTE;
     cmd->remote_event = gnii_cqe_remote(GNI_CQ_EVENT_TYPE_MSGQ, t.connection_off / GNII_MSGQ_LINE);
@@ -345,11 +357,13 @@ static gni_return_t put_message(struct send *s, struct gnii_ep *ep, const struct
                                    .tag = p->tag,
                                    .length_bytes = (uint16_t)(p->hdr_len + p->msg_len) };
     const size_t behind_stamps = offsetof(struct gnii_msgq_slot, src_id);
+    const struct put put = { .off = off + behind_stamps,
+                             .length_bytes = SLOT_HEADER_BYTES - behind_stamps + slot.length_bytes,
+                             .flag_off = off,
+                             .flag_value = gnii_msgq_stamp(load32(&s->c->peer_nonce), number) };
     struct emu_cmd *cmd;
-    uint8_t *out;
+    uint8_t *out = begin_put(m, &s->target, &put, &cmd);
 
-    out = begin_put(m, &s->target, off + behind_stamps, SLOT_HEADER_BYTES - behind_stamps + slot.length_bytes, off,
-                    gnii_msgq_stamp(load32(&s->c->peer_nonce), number), &cmd);
     if (!out)
         return GNI_RC_INVALID_STATE;
     memcpy(out, (const uint8_t *)&slot + behind_stamps, SLOT_HEADER_BYTES - behind_stamps);
