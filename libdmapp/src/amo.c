@@ -58,7 +58,7 @@ dmapp_return_t dmappi_amo(void *addr, dmapp_seg_desc_t *seg, dmapp_pe_t pe, cons
         .flavour = DMAPPI_BLOCKING, .remote = addr, .seg = seg, .pe = pe, .local = old_out
     };
 
-    return run(&a, atomic, old_out != NULL);
+    return run(&a, atomic, old_out);
 }
 
 /* ---- 64 bits, not fetching ---- */

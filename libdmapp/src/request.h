@@ -68,7 +68,7 @@ int dmappi_sync_settle(dmapp_syncid_handle_t syncid);
 static inline bool dmappi_launch(const struct dmappi_place *place, unsigned op, uint64_t addr, uint64_t arg1,
                                  uint64_t arg2, uint64_t *old_out)
 {
-    return DMAPPI_LIKELY(place->target != NULL) &&
+    return DMAPPI_LIKELY(place->target) &&
            gnii_launch(place->target, op, addr, arg1, arg2, old_out) == GNII_LAUNCH_DONE;
 }
 

@@ -279,7 +279,7 @@ static struct gnii_launch_target *target_of(dmapp_pe_t pe, const gni_mem_handle_
     _Atomic(struct entry *) *bucket = bucket_of(pe, handle);
     struct entry *entry = find_entry(atomic_load_explicit(bucket, memory_order_acquire), pe, handle);
 
-    if (DMAPPI_LIKELY(entry != NULL))
+    if (DMAPPI_LIKELY(entry))
         return entry->target;
     pthread_mutex_lock(&dmappi_job.lock);
     entry = find_entry(atomic_load(bucket), pe, handle);
@@ -384,7 +384,7 @@ bool dmappi_local_handle(uint64_t addr, uint64_t len_bytes, gni_mem_handle_t *ha
     if (found)
         *handle_out = found->memhndl;
     pthread_mutex_unlock(&dmappi_job.lock);
-    return found != NULL;
+    return found;
 }
 
 /* ---- registration by the program ---- */

@@ -62,7 +62,7 @@ gni_return_t GNI_GetBIConfig(uint32_t device_id, gni_bi_desc_t *desc)
 {
     struct emu_msg_injection now;
 
-    if (!device_exists(device_id) || desc == NULL)
+    if (!device_exists(device_id) || !desc)
         return GNI_RC_INVALID_PARAM;
     now = ask_for_limits();
     *desc = (gni_bi_desc_t){

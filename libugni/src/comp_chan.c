@@ -206,7 +206,7 @@ static gni_return_t check_armable(gni_cq_handle_t handle)
     if (!GNI_CQ_IS_BLOCKING(cq->mode))
         return GNI_RC_ERROR_RESOURCE;
     emu_biased_lock(&cq->nic->lock);
-    is_attached = cq->chan != NULL;
+    is_attached = cq->chan;
     emu_biased_unlock(&cq->nic->lock);
     return is_attached ? GNI_RC_SUCCESS : GNI_RC_INVALID_STATE;
 }

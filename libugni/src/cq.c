@@ -191,7 +191,7 @@ static bool settle_send(struct gnii_cq *cq, struct gnii_send *send)
         cq->sends_head++;
         cq->sends_settled--;
     }
-    return send->ep != NULL;
+    return send->ep;
 }
 
 /* Before settle_send() of a message that got lost. */

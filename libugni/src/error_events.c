@@ -62,7 +62,7 @@ static struct gni_err *live_list; /* owned; guarded by lock, as all of its eleme
 /* The link that leads to err, or NULL if it is not live. Call with the lock held. */
 static struct gni_err **find_live(gni_err_handle_t err)
 {
-    for (struct gni_err **link = &live_list; *link != NULL; link = &(*link)->next) {
+    for (struct gni_err **link = &live_list; *link; link = &(*link)->next) {
         if (*link == err)
             return link;
     }
@@ -110,10 +110,10 @@ static gni_return_t subscribe(gni_nic_handle_t nic_handle, gni_error_mask_t mask
     struct gni_err *err;
     int r;
 
-    if (nic_handle != NULL && nic == NULL)
+    if (nic_handle && !nic)
         return GNI_RC_INVALID_PARAM;
     err = calloc(1, sizeof(*err));
-    if (err == NULL)
+    if (!err)
         return GNI_RC_ERROR_NOMEM;
     err->mask = mask;
     err->ptag = nic ? (uint8_t)nic->port.ptag : 0;
@@ -137,9 +137,9 @@ gni_return_t GNI_SubscribeErrors(gni_nic_handle_t nic_handle, uint32_t device_id
     struct emu_cancel cancel;
     gni_return_t rc;
 
-    if (err_handle == NULL)
+    if (!err_handle)
         return GNI_RC_INVALID_PARAM;
-    if (nic_handle == NULL && device_id != 0)
+    if (!nic_handle && device_id != 0)
         return GNI_RC_NO_MATCH;
     emu_cancel_hold(&cancel);
     rc = subscribe(nic_handle, mask, EEQ_size, err_handle);
@@ -151,7 +151,7 @@ static gni_return_t release(gni_err_handle_t err)
 {
     struct gni_err **link = find_live(err);
 
-    if (link == NULL)
+    if (!link)
         return GNI_RC_INVALID_PARAM;
     if (err->n_waiters > 0)
         return GNI_RC_NOT_DONE;
@@ -182,11 +182,11 @@ gni_return_t GNI_GetErrorMask(gni_err_handle_t err_handle, gni_error_mask_t *mas
     gni_return_t rc = GNI_RC_INVALID_PARAM;
     struct emu_cancel cancel;
 
-    if (mask == NULL)
+    if (!mask)
         return GNI_RC_INVALID_PARAM;
     emu_cancel_hold(&cancel);
     pthread_mutex_lock(&lock);
-    if (find_live(err_handle) != NULL) {
+    if (find_live(err_handle)) {
         *mask = err_handle->mask;
         rc = GNI_RC_SUCCESS;
     }
@@ -201,11 +201,11 @@ gni_return_t GNI_SetErrorMask(gni_err_handle_t err_handle, gni_error_mask_t mask
     gni_return_t rc = GNI_RC_INVALID_PARAM;
     struct emu_cancel cancel;
 
-    if (mask_out == NULL)
+    if (!mask_out)
         return GNI_RC_INVALID_PARAM;
     emu_cancel_hold(&cancel);
     pthread_mutex_lock(&lock);
-    if (find_live(err_handle) != NULL) {
+    if (find_live(err_handle)) {
         /* Without emunic there is nothing left to filter but the last event. */
         emu_session_request(&err_handle->session, &msg, NULL, 0, NULL);
         *mask_out = err_handle->mask;
@@ -225,7 +225,7 @@ gni_return_t GNI_SetErrorPtag(gni_err_handle_t err_handle, uint8_t ptag)
 
     emu_cancel_hold(&cancel);
     pthread_mutex_lock(&lock);
-    if (find_live(err_handle) != NULL) {
+    if (find_live(err_handle)) {
         rc = GNI_RC_PERMISSION_ERROR;
         if (emu_session_request(&err_handle->session, &msg, NULL, 0, NULL) == 0 && msg.result == 0) {
             err_handle->ptag = ptag;
@@ -303,11 +303,11 @@ gni_return_t GNI_GetErrorEvent(gni_err_handle_t err_handle, gni_error_event_t *e
     gni_return_t rc = GNI_RC_INVALID_PARAM;
     struct emu_cancel cancel;
 
-    if (event == NULL)
+    if (!event)
         return GNI_RC_INVALID_PARAM;
     emu_cancel_hold(&cancel);
     pthread_mutex_lock(&lock);
-    if (find_live(err_handle) != NULL) {
+    if (find_live(err_handle)) {
         rc = GNI_RC_NOT_DONE;
         if (may_have_events(err_handle) && take_events(err_handle, event, 1) == 1)
             rc = GNI_RC_SUCCESS;
@@ -396,11 +396,11 @@ gni_return_t GNI_WaitErrorEvents(gni_err_handle_t err_handle, gni_error_event_t 
     gni_return_t rc = GNI_RC_INVALID_PARAM;
     bool is_live;
 
-    if (events == NULL || events_size == 0 || num_events == NULL)
+    if (!events || events_size == 0 || !num_events)
         return GNI_RC_INVALID_PARAM;
     emu_cancel_hold(&w.cancel);
     pthread_mutex_lock(&lock);
-    is_live = find_live(err_handle) != NULL;
+    is_live = find_live(err_handle);
     if (is_live) {
         err_handle->n_waiters++;
         w.polls[0] = (struct pollfd){ .fd = err_handle->event_fd, .events = POLLIN };

@@ -131,7 +131,7 @@ gni_return_t GNI_CqErrorStr(gni_cq_entry_t entry, void *buffer, uint32_t len)
     const char *text;
     size_t size_bytes;
 
-    if (buffer == NULL)
+    if (!buffer)
         return GNI_RC_INVALID_PARAM;
 
     if (status >= GNII_CQE_STATUS_COUNT)
@@ -152,7 +152,7 @@ gni_return_t GNI_CqErrorRecoverable(gni_cq_entry_t entry, uint32_t *recoverable)
 {
     unsigned status = gnii_cqe_status(entry);
 
-    if (recoverable == NULL)
+    if (!recoverable)
         return GNI_RC_INVALID_PARAM;
     if (status >= GNII_CQE_STATUS_COUNT)
         return GNI_RC_INVALID_STATE;
