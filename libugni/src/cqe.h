@@ -104,17 +104,19 @@ static inline gni_cq_entry_t gnii_cqe_send(uint64_t type, uint32_t msg_id, unsig
     return gnii_cqe_make(type, GNII_CQE_ENGINE_SMSG, status, msg_id);
 }
 
-/* The same with the lower bits of the send's number in its queue; of any entry; and without. */
+/* The same entry with the lower bits of the send's number in its queue. */
 static inline gni_cq_entry_t gnii_cqe_numbered(gni_cq_entry_t entry, uint64_t number)
 {
     return entry | (number & (GNII_CQE_SENDS - 1)) << GNII_CQE_SEND_SHIFT;
 }
 
+/* Those bits, of any entry. */
 static inline uint64_t gnii_cqe_number(gni_cq_entry_t entry)
 {
     return entry >> GNII_CQE_SEND_SHIFT & (GNII_CQE_SENDS - 1);
 }
 
+/* The entry without those bits, as the program sees it. */
 static inline gni_cq_entry_t gnii_cqe_unnumbered(gni_cq_entry_t entry)
 {
     return entry & ~((GNII_CQE_SENDS - 1) << GNII_CQE_SEND_SHIFT);
@@ -126,29 +128,10 @@ static inline gni_cq_entry_t gnii_cqe_remote(uint64_t type, uint32_t remote_even
     return gnii_cqe_make(type, GNII_CQE_ENGINE_REMOTE, GNII_CQE_OK, remote_event);
 }
 
-/* What a CQ write delivers at its target; bits above 47 of value do not travel. */
-static inline gni_cq_entry_t gnii_cqe_cq_write(uint64_t value)
-{
-    return gnii_cqe_make(GNI_CQ_EVENT_TYPE_POST, GNII_CQE_ENGINE_CQ_WRITE, GNII_CQE_OK, value);
-}
-
-/* Entry of a collective engine channel, on the CQ of GNI_CeConfigure(). */
-static inline gni_cq_entry_t gnii_cqe_ce_channel(uint32_t ce_id, uint32_t reduction_id, unsigned status)
-{
-    return gnii_cqe_make(GNI_CQ_EVENT_TYPE_POST, GNII_CQE_ENGINE_CE, status,
-                         (ce_id & GNII_CQE_CE_ID_MASK) << GNII_CQE_CE_ID_SHIFT | reduction_id);
-}
-
 /* The word that goes with GNI_RC_ERROR_RESOURCE when a queue overran: no transaction stands behind it. */
 static inline gni_cq_entry_t gnii_cqe_overrun_word(void)
 {
     return GNII_CQE_OVERRUN | gnii_cqe_make(GNI_CQ_EVENT_TYPE_POST, GNII_CQE_ENGINE_LIBRARY, GNII_CQE_OK, 0);
-}
-
-static inline gni_cq_entry_t gnii_cqe_with_status(gni_cq_entry_t entry, unsigned status)
-{
-    return (entry & ~(GNII_CQE_STATUS_MASK << GNII_CQE_STATUS_SHIFT)) | (status & GNII_CQE_STATUS_MASK)
-                                                                            << GNII_CQE_STATUS_SHIFT;
 }
 
 static inline bool gnii_cqe_is_overrun(gni_cq_entry_t entry)
