@@ -4,13 +4,13 @@
  */
 #include "emunic/base/settings.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "emunic/base/log.h"
 #include "emunic/base/nearest.h"
+#include "emunic/base/number.h"
 
 #define NAME_MAX_LEN 40
 #define FAR          4 /* letters; more are another word */
@@ -42,14 +42,11 @@ static void check_name(const char *name)
 static uint64_t read_number(const char *variable, uint64_t fallback, uint64_t min, uint64_t max, const char *unit)
 {
     const char *text = getenv(variable);
-    unsigned long long value;
-    char *end;
+    uint64_t value;
 
     if (!text)
         return fallback;
-    errno = 0;
-    value = strtoull(text, &end, 0);
-    if (errno || end == text || *end || strchr(text, '-') || value < min || value > max) {
+    if (!emu_parse_number(text, 0, min, max, &value)) {
         emu_log(EMU_LOG_WARN, "%s: '%s' is not a number from %llu to %llu %s; using %llu", variable, text,
                 (unsigned long long)min, (unsigned long long)max, unit, (unsigned long long)fallback);
         return fallback;

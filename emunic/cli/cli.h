@@ -53,9 +53,6 @@ int emu_cli_bad_option(const char *verb, int answer, char **argv, const struct o
 /* " (did you mean WORD?)" with `before` in front of the word, or nothing. Answers text. */
 const char *emu_cli_hint(const struct emu_nearest *nearest, const char *before, char text[EMU_CLI_HINT_MAX]);
 
-/* A decimal number, with base 0 also 0x..., in min .. max and nothing behind it. */
-bool emu_cli_parse_number(const char *text, int base, uint64_t min, uint64_t max, uint64_t *value_out);
-
 /* "routed" or "auto". */
 bool emu_cli_parse_datapath(const char *text, bool *is_routed_out);
 

@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "emunic/base/log.h"
+#include "emunic/base/number.h"
 #include "emunic/cli/cli.h"
 #include "emunic/cli/keeper.h"
 #include "emunic/cli/sweep.h"
@@ -227,7 +228,7 @@ static int take_option(struct host *host, int option, char **argv)
         strcpy(host->folder, optarg);
         return EMU_EXIT_DONE;
     case OPTION_COOKIE:
-        if (!emu_cli_parse_number(optarg, 10, 1, UINT32_MAX, &number))
+        if (!emu_parse_number(optarg, 10, 1, UINT32_MAX, &number))
             return emu_cli_usage("host", "--cookie: '%s' is not a cookie", optarg);
         snprintf(host->marker, sizeof(host->marker), "EMUNIC_COOKIE=%u", (unsigned)number);
         return EMU_EXIT_DONE;
@@ -237,7 +238,7 @@ static int take_option(struct host *host, int option, char **argv)
         host->hosts.provider = optarg;
         return EMU_EXIT_DONE;
     case OPTION_PEER_TIMEOUT:
-        if (!emu_cli_parse_number(optarg, 10, 1, 3600, &number))
+        if (!emu_parse_number(optarg, 10, 1, 3600, &number))
             return emu_cli_usage("host", "--peer-timeout: '%s' is not 1 to 3600 seconds", optarg);
         host->hosts.timeout_ns = number * 1000000000ull;
         return EMU_EXIT_DONE;

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "emunic/base/number.h"
 #include "emunic/cli/cli.h"
 #include "emunic/cli/fault_file.h"
 #include "emunic/cli/faults.h"
@@ -478,7 +479,7 @@ static int clear(struct request *request, const char *id_text)
 {
     uint64_t id = 0;
 
-    if (id_text && !emu_cli_parse_number(id_text, 10, 1, UINT32_MAX, &id))
+    if (id_text && !emu_parse_number(id_text, 10, 1, UINT32_MAX, &id))
         return emu_cli_usage("fault", "clear: '%s' is not the number of a rule", id_text);
     return change(request, NULL, 0, false, (uint32_t)id);
 }
@@ -497,7 +498,7 @@ static int parse(struct request *request, int argc, char **argv)
             request->server = optarg;
             break;
         case 'd':
-            if (!emu_cli_parse_number(optarg, 10, 0, UINT32_MAX - 1, &number))
+            if (!emu_parse_number(optarg, 10, 0, UINT32_MAX - 1, &number))
                 return emu_cli_usage("fault", "--domain: '%s' is not the number of a domain", optarg);
             request->domain = (uint32_t)number;
             break;

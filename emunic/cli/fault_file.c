@@ -19,6 +19,7 @@
 
 #include <yaml.h>
 
+#include "emunic/base/number.h"
 #include "emunic/base/text.h"
 #include "emunic/engine/fault_rule.h"
 
@@ -92,17 +93,6 @@ static int __attribute__((format(printf, 3, 4))) fail(char *err, size_t err_len,
 
 /* ---- values ---- */
 
-static bool parse_number(const char *text, uint64_t max, uint64_t *value_out)
-{
-    char *end;
-
-    if (*text < '0' || *text > '9')
-        return false;
-    errno = 0;
-    *value_out = strtoull(text, &end, 0);
-    return errno == 0 && *end == '\0' && *value_out <= max;
-}
-
 /* 0 to 1 with at most nine decimals, exactly. */
 static bool parse_rate(const char *text, uint32_t *ppb_out)
 {
@@ -153,7 +143,7 @@ static int set_number(struct draft *draft, const struct key *key, const char *te
     char *field = (char *)&draft->rule + key->offset;
     uint64_t number;
 
-    if (!parse_number(text, key->max, &number))
+    if (!emu_parse_number(text, 0, 0, key->max, &number))
         return fail(err, err_len, "%s: '%.40s' is not a number from 0 to %llu", key->name, text,
                     (unsigned long long)key->max);
     /* 0 would mean "not given" */
@@ -389,7 +379,7 @@ static int read_event(struct reader *r, const yaml_node_t *node)
         const char *text = text_of(value);
 
         if (name && strcmp(name, "at_ms") == 0) {
-            if (!text || !parse_number(text, YEAR_MS, &at_ms))
+            if (!text || !emu_parse_number(text, 0, 0, YEAR_MS, &at_ms))
                 return fail_at(r, value, "at_ms: expected a whole number of milliseconds");
         } else if (name && !has_what && (strcmp(name, "fail") == 0 || strcmp(name, "repair") == 0)) {
             if (!text || strlen(text) >= sizeof(event->what))
@@ -449,7 +439,7 @@ static int read_document(struct reader *r)
             network = value;
         else if (!name || strcmp(name, "seed") != 0)
             return fail_at(r, key, "unknown key: expected schema, seed, rules or network");
-        else if (!text_of(value) || !parse_number(text_of(value), INT64_MAX, &r->seed))
+        else if (!text_of(value) || !emu_parse_number(text_of(value), 0, 0, INT64_MAX, &r->seed))
             return fail_at(r, value, "seed: expected a whole number");
     }
     if (!schema || !text_of(schema) || strcmp(text_of(schema), SCHEMA) != 0)

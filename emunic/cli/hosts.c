@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "emunic/base/number.h"
 #include "emunic/cli/cli.h"
 
 #define SLOTS_MAX 65536u
@@ -76,7 +77,7 @@ static int parse_host(struct emu_cli_hosts *hosts, char *word, char *err, size_t
         snprintf(err, err_len, "'%s' is not the name of a host", name);
         return -EINVAL;
     }
-    if (word && !emu_cli_parse_number(word, 10, 1, SLOTS_MAX, &slots)) {
+    if (word && !emu_parse_number(word, 10, 1, SLOTS_MAX, &slots)) {
         snprintf(err, err_len, "%s: '%s' is not a number of ranks from 1 to %u", name, word, SLOTS_MAX);
         return -EINVAL;
     }

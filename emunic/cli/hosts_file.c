@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "emunic/abi/table.h"
+#include "emunic/base/number.h"
 #include "emunic/cli/cli.h"
 #include "emunic/daemon/peers/sessions.h"
 
@@ -44,7 +45,7 @@ static bool split_address(const char *word, char *address_out, char *port_out)
     }
     if (!colon)
         return true;
-    return emu_cli_parse_number(colon + 1, 10, 1, 65535, &port) && take_word(port_out, colon + 1, strlen(colon + 1));
+    return emu_parse_number(colon + 1, 10, 1, 65535, &port) && take_word(port_out, colon + 1, strlen(colon + 1));
 }
 
 /* NULL: it is taken, or empty. Else what is wrong with it. */
@@ -72,7 +73,7 @@ static const char *take_line(struct emu_hosts_file *file, char *line)
         return "has a name that is too long";
     if (!split_address(address, file->addresses[i], file->ports[i]))
         return "has an address that is none";
-    if (nodes && !emu_cli_parse_number(nodes, 10, 1, EMU_NID_MAX, &n_nodes))
+    if (nodes && !emu_parse_number(nodes, 10, 1, EMU_NID_MAX, &n_nodes))
         return "has a number of nodes that is none";
     for (uint32_t k = 0; k < i; k++) {
         if (strcmp(file->names[k], name) == 0)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "emunic/base/number.h"
 #include "emunic/base/text.h"
 #include "emunic/fabric/link.h"
 
@@ -43,14 +44,9 @@ static int __attribute__((format(printf, 2, 3))) fail(const struct place *at, co
 
 static bool parse_number(const char *text, uint32_t *number_out)
 {
-    unsigned long value;
-    char *end;
+    uint64_t value;
 
-    if (*text < '0' || *text > '9')
-        return false;
-    errno = 0;
-    value = strtoul(text, &end, 0);
-    if (errno != 0 || *end != '\0' || value > UINT32_MAX)
+    if (!emu_parse_number(text, 0, 0, UINT32_MAX, &value))
         return false;
     *number_out = (uint32_t)value;
     return true;

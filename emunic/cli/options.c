@@ -4,11 +4,9 @@
  */
 #include "emunic/cli/cli.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "emunic/base/nearest.h"
@@ -91,21 +89,6 @@ int emu_cli_bad_option(const char *verb, int answer, char **argv, const struct o
     if (is_long)
         return unknown_option(verb, word, options);
     return emu_cli_usage(verb, "%s: no such option", word);
-}
-
-bool emu_cli_parse_number(const char *text, int base, uint64_t min, uint64_t max, uint64_t *value_out)
-{
-    unsigned long long value;
-    char *end;
-
-    if (*text < '0' || *text > '9')
-        return false;
-    errno = 0;
-    value = strtoull(text, &end, base);
-    if (errno != 0 || *end != '\0' || value < min || value > max)
-        return false;
-    *value_out = value;
-    return true;
 }
 
 bool emu_cli_parse_datapath(const char *text, bool *is_routed_out)

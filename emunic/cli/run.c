@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "emunic/base/number.h"
 #include "emunic/cli/allocation.h"
 #include "emunic/cli/cli.h"
 #include "emunic/cli/fault_file.h"
@@ -146,7 +147,7 @@ static int set_count(uint32_t *count, const char *text, uint64_t min, uint64_t m
 {
     uint64_t number;
 
-    if (!emu_cli_parse_number(text, 10, min, max, &number))
+    if (!emu_parse_number(text, 10, min, max, &number))
         return emu_cli_usage("run", "%s: '%s' is not a number of %s from %llu to %llu", option, text, what,
                              (unsigned long long)min, (unsigned long long)max);
     *count = (uint32_t)number;

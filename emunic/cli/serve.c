@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "emunic/base/number.h"
 #include "emunic/base/socket.h"
 #include "emunic/cli/cli.h"
 #include "emunic/cli/fault_file.h"
@@ -122,7 +123,7 @@ static bool parse_domain(const char *text, struct emu_domain_spec *spec_out)
         return false;
     strcpy(copy, text);
     while (rest) {
-        if (n == 4 || !emu_cli_parse_number(strsep(&rest, ":"), 0, 0, most[n], &values[n]))
+        if (n == 4 || !emu_parse_number(strsep(&rest, ":"), 0, 0, most[n], &values[n]))
             return false;
         n++;
     }
@@ -162,7 +163,7 @@ static int parse(int argc, char **argv, struct serve_plan *plan)
             status = add_domain(plan, optarg);
             break;
         case 'N':
-            if (!emu_cli_parse_number(optarg, 10, 1, EMU_NID_MAX + 1, &number))
+            if (!emu_parse_number(optarg, 10, 1, EMU_NID_MAX + 1, &number))
                 return emu_cli_usage("serve", "--nodes: '%s' is not a number of nodes", optarg);
             plan->n_nodes = (uint32_t)number;
             break;
@@ -191,7 +192,7 @@ static int parse(int argc, char **argv, struct serve_plan *plan)
             plan->provider = optarg;
             break;
         case OPTION_PEER_TIMEOUT:
-            if (!emu_cli_parse_number(optarg, 10, 1, 3600, &plan->timeout_s))
+            if (!emu_parse_number(optarg, 10, 1, 3600, &plan->timeout_s))
                 return emu_cli_usage("serve", "--peer-timeout: '%s' is not 1 to 3600 seconds", optarg);
             break;
         case 'h':

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "emunic/base/number.h"
 #include "emunic/base/text.h"
 #include "emunic/cli/cli.h"
 #include "emunic/fabric/link.h"
@@ -46,7 +47,7 @@ static int find_router(const struct faults *f, const char *word, uint32_t *route
     char name[EMU_CNAME_MAX];
     uint64_t number;
 
-    if (emu_cli_parse_number(word, 10, 0, UINT32_MAX, &number)) {
+    if (emu_parse_number(word, 10, 0, UINT32_MAX, &number)) {
         *router_out = (uint32_t)number;
         return 0;
     }
@@ -63,7 +64,7 @@ static int find_node(const struct faults *f, const char *word, uint32_t *nid_out
 {
     uint64_t number;
 
-    if (emu_cli_parse_number(word, 10, 0, UINT32_MAX, &number)) {
+    if (emu_parse_number(word, 10, 0, UINT32_MAX, &number)) {
         *nid_out = (uint32_t)number;
         return 0;
     }
@@ -76,7 +77,7 @@ static int find_link(const struct faults *f, const char *word, uint32_t *link_ou
 {
     uint64_t number;
 
-    if (!emu_cli_parse_number(word, 10, 0, UINT32_MAX, &number))
+    if (!emu_parse_number(word, 10, 0, UINT32_MAX, &number))
         return fail_at(f, "'%.40s' is not the number of a link", word);
     *link_out = (uint32_t)number;
     return 0;
@@ -110,7 +111,7 @@ static int apply(const struct faults *f, char *const fields[], size_t n)
         r = r < 0 ? r : fail_link(f, id, reverse);
     } else if (strcmp(fields[0], "lanes") == 0 && n == 3) {
         r = find_link(f, fields[1], &id);
-        if (r == 0 && !emu_cli_parse_number(fields[2], 0, 1, UINT32_MAX, &mask))
+        if (r == 0 && !emu_parse_number(fields[2], 0, 1, UINT32_MAX, &mask))
             return fail_at(f, "'%.40s' is not a mask of lanes", fields[2]);
         r = r < 0 ? r : emu_fault_map_set_lanes(f->map, id, (uint32_t)mask);
         if (r == -EINVAL && f->err[0] == '\0')

@@ -7,6 +7,7 @@
  * and ends; how far it is stands in memory that all share. Reports are printed in the order in which they were asked
  * for, each as soon as those before it are there, so the output does not depend on how many run at a time.
  */
+#include "emunic/base/number.h"
 #include "emunic/cli/sim.h"
 
 #include <errno.h>
@@ -471,7 +472,7 @@ static int run_all(struct batch *batch)
 
 static bool parse_count(const char *text, uint64_t max, uint64_t *value_out)
 {
-    return emu_cli_parse_number(text, 10, 1, max, value_out);
+    return emu_parse_number(text, 10, 1, max, value_out);
 }
 
 static int parse(struct batch *batch, int argc, char **argv)
@@ -486,7 +487,7 @@ static int parse(struct batch *batch, int argc, char **argv)
             batch->is_full = option == 'f';
             break;
         case 's':
-            if (!emu_cli_parse_number(optarg, 10, 0, INT64_MAX - SEEDS_MAX, &batch->seed))
+            if (!emu_parse_number(optarg, 10, 0, INT64_MAX - SEEDS_MAX, &batch->seed))
                 return emu_cli_usage("sim", "--seed: '%s' is not a number", optarg);
             break;
         case 'n':

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 
 #include "emunic/base/clock.h"
+#include "emunic/base/number.h"
 #include "emunic/cli/cli.h"
 #include "emunic/cli/heat.h"
 #include "emunic/cli/progress.h"
@@ -441,7 +442,7 @@ static bool parse_shift(const char *text, struct emu_generator_options *o)
 
 static int parse_count(const char *name, const char *text, uint64_t max, uint64_t *value_out)
 {
-    if (emu_cli_parse_number(text, 10, 1, max, value_out))
+    if (emu_parse_number(text, 10, 1, max, value_out))
         return EMU_EXIT_DONE;
     return emu_cli_usage("sim", "%s: '%s' is not a number from 1 to %llu", name, text, (unsigned long long)max);
 }
@@ -497,7 +498,7 @@ static int take_option(struct request *q, int option)
         o->rounds = (uint32_t)number;
         return status;
     case 's':
-        if (!emu_cli_parse_number(optarg, 10, 0, INT64_MAX, &o->seed))
+        if (!emu_parse_number(optarg, 10, 0, INT64_MAX, &o->seed))
             return emu_cli_usage("sim", "--seed: '%s' is not a number", optarg);
         return EMU_EXIT_DONE;
     case 't':

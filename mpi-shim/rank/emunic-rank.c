@@ -47,6 +47,7 @@
 #include "emunic-config.h"
 #include "emunic/abi/credentials.h"
 #include "emunic/base/log.h"
+#include "emunic/base/number.h"
 #include "emunic/client/session.h"
 #include "mpi-shim/rank/portals_maps.h"
 
@@ -71,16 +72,12 @@ static void say(const char *format, ...)
     fprintf(stderr, "emunic-rank: %s\n", text);
 }
 
+/* text: NULL if the variable is not set. */
 static bool parse_number(const char *text, uint32_t max, uint32_t *number_out)
 {
-    unsigned long long value;
-    char *end;
+    uint64_t value;
 
-    if (!text || *text < '0' || *text > '9')
-        return false;
-    errno = 0;
-    value = strtoull(text, &end, 10);
-    if (errno != 0 || *end != '\0' || value > max)
+    if (!text || !emu_parse_number(text, 10, 0, max, &value))
         return false;
     *number_out = (uint32_t)value;
     return true;
