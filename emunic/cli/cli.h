@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 struct emu_nearest;
-struct option;
 
 /* Exit statuses. `emunic run` returns its program's. */
 enum emu_exit {
@@ -21,9 +20,6 @@ enum emu_exit {
     EMU_EXIT_FAILED = 1,
     EMU_EXIT_USAGE = 2,
 };
-
-/* Long options without a letter start here. */
-#define EMU_OPTION_FIRST 256
 
 /* argv[0] is the verb. Each returns the exit status. */
 int emu_verb_run(int argc, char **argv);
@@ -34,7 +30,7 @@ int emu_verb_fault(int argc, char **argv);
 int emu_verb_sim(int argc, char **argv);
 int emu_verb_doctor(int argc, char **argv);
 
-/* ---- options.c ---- */
+/* ---- messages.c ---- */
 
 /* One line on stderr. Answers EMU_EXIT_FAILED. */
 int emu_cli_fail(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -42,19 +38,10 @@ int emu_cli_fail(const char *verb, const char *format, ...) __attribute__((forma
 /* The same with "; try --help". Answers EMU_EXIT_USAGE. */
 int emu_cli_usage(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/*
- * Says what is wrong when getopt_long() answered '?' or ':' (opterr is 0, the short options start with "+:"), and what
- * was meant perhaps. options: those that getopt_long() was given.
- */
-int emu_cli_bad_option(const char *verb, int answer, char **argv, const struct option *options);
-
 #define EMU_CLI_HINT_MAX 160
 
 /* " (did you mean WORD?)" with `before` in front of the word, or nothing. Answers text. */
 const char *emu_cli_hint(const struct emu_nearest *nearest, const char *before, char text[EMU_CLI_HINT_MAX]);
-
-/* "routed" or "auto". */
-bool emu_cli_parse_datapath(const char *text, bool *is_routed_out);
 
 /* ---- paths.c ---- */
 

@@ -14,7 +14,6 @@
  * Exit status: 0 when the job has ended, 1 after a message, 2 for a wrong usage.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <pmix.h>
 #include <signal.h>
@@ -28,9 +27,9 @@
 #include <unistd.h>
 
 #include "emunic/base/log.h"
-#include "emunic/base/number.h"
 #include "emunic/cli/cli.h"
 #include "emunic/cli/keeper.h"
+#include "emunic/cli/options.h"
 #include "emunic/cli/sweep.h"
 #include "emunic/daemon/peers/sessions.h"
 #include "emunic/daemon/daemon.h"
@@ -47,7 +46,9 @@ struct host {
     struct emu_hosts_options hosts;
     const char *names[HOSTS_MAX];
     uint8_t key[KEY_BYTES];
-    char folder[PATH_MAX];
+    const char *folder;
+    uint64_t timeout_s; /* 0: the default */
+    uint32_t cookie;
     char marker[32]; /* "EMUNIC_COOKIE=..." */
     pmix_proc_t self;
     struct emu_keeper keeper; /* pid 0: none */
@@ -165,109 +166,64 @@ static int join_launch(struct host *host)
 
 /* ---- command line ---- */
 
-enum {
-    OPTION_SERVER = EMU_OPTION_FIRST,
-    OPTION_MACHINE,
-    OPTION_MACHINE_DIR,
-    OPTION_MODULE,
-    OPTION_FOLDER,
-    OPTION_COOKIE,
-    OPTION_HOSTS,
-    OPTION_PROVIDER,
-    OPTION_PEER_TIMEOUT,
-    OPTION_BIND,
-    OPTION_ROUTED,
-};
-
-static const struct option options[] = {
-    { "server", required_argument, NULL, OPTION_SERVER },
-    { "machine", required_argument, NULL, OPTION_MACHINE },
-    { "machine-dir", required_argument, NULL, OPTION_MACHINE_DIR },
-    { "module", required_argument, NULL, OPTION_MODULE },
-    { "folder", required_argument, NULL, OPTION_FOLDER },
-    { "cookie", required_argument, NULL, OPTION_COOKIE },
-    { "hosts", required_argument, NULL, OPTION_HOSTS },
-    { "provider", required_argument, NULL, OPTION_PROVIDER },
-    { "peer-timeout", required_argument, NULL, OPTION_PEER_TIMEOUT },
-    { "bind", required_argument, NULL, OPTION_BIND },
-    { "routed", no_argument, NULL, OPTION_ROUTED },
-    { 0 },
-};
-
-static int take_names(struct host *host, char *list)
+static int take_names(void *target, const char *name, const char *text)
 {
+    struct host *host = target;
+    char *list = strdup(text); /* lives as long as the program */
+
     while (list) {
         if (host->hosts.n == HOSTS_MAX)
-            return emu_cli_usage("host", "--hosts: more than %d", HOSTS_MAX);
+            return emu_cli_usage("host", "%s: more than %d", name, HOSTS_MAX);
         host->names[host->hosts.n++] = strsep(&list, ",");
     }
     host->hosts.names = host->names;
     return EMU_EXIT_DONE;
 }
 
-static int take_option(struct host *host, int option, char **argv)
+static bool is_whole_path(const char *text)
 {
-    uint64_t number;
-
-    switch (option) {
-    case OPTION_SERVER:
-        host->server.name = optarg;
-        return EMU_EXIT_DONE;
-    case OPTION_MACHINE:
-        host->server.machine = optarg;
-        return EMU_EXIT_DONE;
-    case OPTION_MACHINE_DIR:
-        host->server.machine_dir = optarg;
-        return EMU_EXIT_DONE;
-    case OPTION_MODULE:
-        host->hosts.module = optarg;
-        return EMU_EXIT_DONE;
-    case OPTION_FOLDER:
-        if (optarg[0] != '/' || strlen(optarg) >= sizeof(host->folder))
-            return emu_cli_usage("host", "--folder: '%s' is not a whole path", optarg);
-        strcpy(host->folder, optarg);
-        return EMU_EXIT_DONE;
-    case OPTION_COOKIE:
-        if (!emu_parse_number(optarg, 10, 1, UINT32_MAX, &number))
-            return emu_cli_usage("host", "--cookie: '%s' is not a cookie", optarg);
-        snprintf(host->marker, sizeof(host->marker), "EMUNIC_COOKIE=%u", (unsigned)number);
-        return EMU_EXIT_DONE;
-    case OPTION_HOSTS:
-        return take_names(host, optarg);
-    case OPTION_PROVIDER:
-        host->hosts.provider = optarg;
-        return EMU_EXIT_DONE;
-    case OPTION_PEER_TIMEOUT:
-        if (!emu_parse_number(optarg, 10, 1, 3600, &number))
-            return emu_cli_usage("host", "--peer-timeout: '%s' is not 1 to 3600 seconds", optarg);
-        host->hosts.timeout_ns = number * 1000000000ull;
-        return EMU_EXIT_DONE;
-    case OPTION_BIND:
-        host->server.bind = optarg;
-        return EMU_EXIT_DONE;
-    case OPTION_ROUTED:
-        host->server.starts_routed = true;
-        return EMU_EXIT_DONE;
-    default:
-        return emu_cli_bad_option("host", option, argv, options);
-    }
+    return text[0] == '/' && strlen(text) < PATH_MAX;
 }
+
+static const struct emu_option options[] = {
+    { "server", 0, "NAME", "name of the job's server", EMU_OPTION_TEXT(struct host, server.name) },
+    { "machine", 0, "SPEC", "machine file or its name", EMU_OPTION_TEXT(struct host, server.machine) },
+    { "machine-dir", 0, "FOLDER", "folder with machine files", EMU_OPTION_TEXT(struct host, server.machine_dir) },
+    { "module", 0, "FILE", "the module that talks to other hosts", EMU_OPTION_TEXT(struct host, hosts.module) },
+    { "folder", 0, "FOLDER", "the job's folder, which a keeper removes", EMU_OPTION_TEXT(struct host, folder),
+      .is_valid = is_whole_path, .refusal = "not a whole path" },
+    { "cookie", 0, "N", "of the job's domain: marks its processes",
+      EMU_OPTION_NUMBER(struct host, cookie, 1, UINT32_MAX) },
+    { "hosts", 0, "NAME,NAME...", "all hosts of the job in the order of the ranks", EMU_OPTION_CALL(take_names) },
+    { "provider", 0, "NAME", "of libfabric", EMU_OPTION_TEXT(struct host, hosts.provider) },
+    { "peer-timeout", 0, "S", "a host that is silent for S seconds is lost, 1 to 3600",
+      EMU_OPTION_NUMBER(struct host, timeout_s, 1, 3600), .unit = "seconds" },
+    { "bind", 0, "WHERE", "processors to run on", EMU_OPTION_TEXT(struct host, server.bind) },
+    { "routed", 0, NULL, "all traffic goes through the daemon", EMU_OPTION_SET(struct host, server.starts_routed) },
+    { 0 },
+};
+
+static const struct emu_command command = {
+    .verb = "host",
+    .usage = "emunic-host OPTION...",
+    .about = "The emunic of one host of a job on several. `emunic run --hosts` starts it, see emunic-run(1).\n",
+    .options = options,
+    .after = "Example:\n"
+             "  emunic run --hosts a,b -- ./gni_program\n",
+};
 
 static int parse(struct host *host, int argc, char **argv)
 {
-    int option;
+    int status = emu_options_parse(&command, argc, argv, host, NULL);
 
-    opterr = 0;
-    while ((option = getopt_long(argc, argv, "+:", options, NULL)) != -1) {
-        int status = take_option(host, option, argv);
-
-        if (status != EMU_EXIT_DONE)
-            return status;
-    }
+    if (status != EMU_PROCEED)
+        return status;
     if (!host->server.name || !host->server.machine || !host->server.machine_dir || !host->hosts.module ||
-        !host->folder[0] || !host->marker[0] || host->hosts.n < 2 || optind < argc)
+        !host->folder || host->cookie == 0 || host->hosts.n < 2)
         return emu_cli_usage("host", "started by `emunic run --hosts`, see emunic-run(1)");
-    return EMU_EXIT_DONE;
+    snprintf(host->marker, sizeof(host->marker), "EMUNIC_COOKIE=%u", host->cookie);
+    host->hosts.timeout_ns = host->timeout_s * 1000000000ull;
+    return EMU_PROCEED;
 }
 
 /* ---- life ---- */
@@ -328,7 +284,7 @@ int main(int argc, char **argv)
 
     emu_log_init("emunic", EMU_LOG_WARN);
     status = parse(&host, argc, argv);
-    if (status != EMU_EXIT_DONE)
+    if (status != EMU_PROCEED)
         return status;
     if (!tie_to_launcher() || sodium_init() < 0)
         return emu_cli_fail("host", "cannot start");

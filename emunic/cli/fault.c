@@ -3,7 +3,6 @@
  * `emunic fault`: rules of injected faults on running servers.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,49 +14,48 @@
 #include "emunic/cli/fault_file.h"
 #include "emunic/cli/faults.h"
 #include "emunic/cli/network_words.h"
+#include "emunic/cli/options.h"
 #include "emunic/cli/report.h"
 #include "emunic/cli/table.h"
-
-static const char help[] =
-    "usage: emunic fault [OPTION]... list\n"
-    "       emunic fault [OPTION]... add KEY=VALUE...\n"
-    "       emunic fault [OPTION]... load FILE\n"
-    "       emunic fault [OPTION]... clear [ID]\n"
-    "       emunic fault [OPTION]... fail|repair PART\n"
-    "\n"
-    "Inject faults into the transactions of running jobs: show the rules and what they did, add one, replace all by\n"
-    "those of a schedule file, clear one or all. Break and mend parts of the network: link FROM TO, lanes FROM TO "
-    "MASK,\n"
-    "router NAME, node NAME, all. Of a machine of several hosts any may be asked: all do the same. emunic-fault(1)\n"
-    "tells the keys, the names and the file.\n"
-    "\n"
-    "  class   fma-put fma-get fma-amo (fma), bte-put bte-get (bte), smsg, msgq, cq-write, ce (reductions),\n"
-    "          ptl-put ptl-get ptl-getput (ptl): all of these are any; datagram, registration\n"
-    "  action  drop, corrupt, fail, delay, overrun, kill, report, throttle\n"
-    "\n"
-    "  -s, --server NAME  this daemon (default: list: all of this user on this host, else the only one)\n"
-    "  -d, --domain N     this communication domain, a number of `emunic status` (default: all of the daemon)\n"
-    "  -j, --json         list: one JSON object: {\"schema\": 1, \"servers\": [...]}\n"
-    "  -h, --help         this text\n"
-    "\n"
-    "Example:\n"
-    "  emunic fault add class=smsg action=drop rate=0.01 seed=7\n"
-    "  emunic fault fail router c0-0c0s3a0\n";
-
-static const struct option options[] = {
-    { "server", required_argument, NULL, 's' },
-    { "domain", required_argument, NULL, 'd' },
-    { "json", no_argument, NULL, 'j' },
-    { "help", no_argument, NULL, 'h' },
-    { 0 },
-};
 
 struct request {
     const char *server;
     char found[EMU_SERVER_NAME_MAX + 1];
     uint32_t domain; /* or EMU_FAULT_ALL_DOMAINS */
     bool is_json;
-    bool wants_help;
+};
+
+static const struct emu_option options[] = {
+    { "server", 's', "NAME", "this daemon (default: list: all of this user on this host, else the only one)",
+      EMU_OPTION_TEXT(struct request, server) },
+    { "domain", 'd', "N", "this communication domain, a number of `emunic status` (default: all of the daemon)",
+      EMU_OPTION_NUMBER(struct request, domain, 0, UINT32_MAX - 1) },
+    { "json", 'j', NULL, "list: one JSON object: {\"schema\": 1, \"servers\": [...]}",
+      EMU_OPTION_SET(struct request, is_json) },
+    { 0 },
+};
+
+static const struct emu_command command = {
+    .verb = "fault",
+    .usage = "emunic fault [OPTION]... list\n"
+             "emunic fault [OPTION]... add KEY=VALUE...\n"
+             "emunic fault [OPTION]... load FILE\n"
+             "emunic fault [OPTION]... clear [ID]\n"
+             "emunic fault [OPTION]... fail|repair PART",
+    .about =
+        "Inject faults into the transactions of running jobs: show the rules and what they did, add one, replace all\n"
+        "by those of a schedule file, clear one or all. Break and mend parts of the network: link FROM TO, lanes\n"
+        "FROM TO MASK, router NAME, node NAME, all. Of a machine of several hosts any may be asked: all do the same.\n"
+        "emunic-fault(1) tells the keys, the names and the file.\n"
+        "\n"
+        "  class   fma-put fma-get fma-amo (fma), bte-put bte-get (bte), smsg, msgq, cq-write, ce (reductions),\n"
+        "          ptl-put ptl-get ptl-getput (ptl): all of these are any; datagram, registration\n"
+        "  action  drop, corrupt, fail, delay, overrun, kill, report, throttle\n",
+    .options = options,
+    .after = "Example:\n"
+             "  emunic fault add class=smsg action=drop rate=0.01 seed=7\n"
+             "  emunic fault fail router c0-0c0s3a0\n",
+    .words = EMU_WORDS_LAST,
 };
 
 /* ---- list ---- */
@@ -486,62 +484,35 @@ static int clear(struct request *request, const char *id_text)
 
 /* ---- command line ---- */
 
-static int parse(struct request *request, int argc, char **argv)
-{
-    uint64_t number;
-    int option;
-
-    opterr = 0;
-    while ((option = getopt_long(argc, argv, "+:s:d:jh", options, NULL)) != -1) {
-        switch (option) {
-        case 's':
-            request->server = optarg;
-            break;
-        case 'd':
-            if (!emu_parse_number(optarg, 10, 0, UINT32_MAX - 1, &number))
-                return emu_cli_usage("fault", "--domain: '%s' is not the number of a domain", optarg);
-            request->domain = (uint32_t)number;
-            break;
-        case 'j':
-            request->is_json = true;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            request->wants_help = true;
-            return EMU_EXIT_DONE;
-        default:
-            return emu_cli_bad_option("fault", option, argv, options);
-        }
-    }
-    return optind < argc ? EMU_EXIT_DONE :
-                           emu_cli_usage("fault", "one of list, add, load, clear, fail, repair is missing");
-}
-
 int emu_verb_fault(int argc, char **argv)
 {
     struct request request = { .domain = EMU_FAULT_ALL_DOMAINS };
-    int status = parse(&request, argc, argv);
     const char *word;
     int n_words;
+    int first;
+    int status;
 
-    if (status != EMU_EXIT_DONE || request.wants_help)
+    status = emu_options_parse(&command, argc, argv, &request, &first);
+    if (status != EMU_PROCEED)
         return status;
-    word = argv[optind];
-    n_words = argc - optind - 1;
+    if (first == argc)
+        return emu_cli_usage("fault", "one of list, add, load, clear, fail, repair is missing");
+    word = argv[first];
+    n_words = argc - first - 1;
     if (request.is_json && strcmp(word, "list") != 0)
         return emu_cli_usage("fault", "--json: is for list");
     if (strcmp(word, "list") == 0)
         return n_words == 0 ? list(&request) : emu_cli_usage("fault", "list: takes nothing behind it");
     if (strcmp(word, "add") == 0)
-        return n_words > 0 ? add(&request, argv + optind + 1, n_words) :
+        return n_words > 0 ? add(&request, argv + first + 1, n_words) :
                              emu_cli_usage("fault", "add: the keys are missing");
     if (strcmp(word, "load") == 0)
-        return n_words == 1 ? load(&request, argv[optind + 1]) : emu_cli_usage("fault", "load: takes one file");
+        return n_words == 1 ? load(&request, argv[first + 1]) : emu_cli_usage("fault", "load: takes one file");
     if (strcmp(word, "clear") == 0)
-        return n_words <= 1 ? clear(&request, n_words ? argv[optind + 1] : NULL) :
+        return n_words <= 1 ? clear(&request, n_words ? argv[first + 1] : NULL) :
                               emu_cli_usage("fault", "clear: takes one rule at a time");
     if (strcmp(word, "fail") == 0 || strcmp(word, "repair") == 0)
-        return n_words > 0 ? change_network(&request, word[0] == 'r', argv + optind + 1, n_words) :
+        return n_words > 0 ? change_network(&request, word[0] == 'r', argv + first + 1, n_words) :
                              emu_cli_usage("fault", "%s: what is missing: a link, lanes, a router or a node", word);
     return emu_cli_usage("fault", "'%s' is none of list, add, load, clear, fail, repair", word);
 }

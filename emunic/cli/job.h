@@ -35,7 +35,7 @@ struct emu_job_plan {
     uint32_t n_faults;
     const struct emu_msg_network *changes; /* of the server's network, after_ns from the job's start */
     uint32_t n_changes;
-    char *const *exports; /* for mpirun -x */
+    const char *const *exports; /* for mpirun -x */
     unsigned n_exports;
     const struct emu_cli_hosts *hosts; /* two or more, the first is this one; NULL: this one alone */
     const uint32_t *rank_hosts;        /* n_ranks of them, with hosts */

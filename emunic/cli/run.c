@@ -6,7 +6,6 @@
  * the first process starts. Rank r gets node r / ppn of the placement.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 #include "emunic/cli/fault_file.h"
 #include "emunic/cli/job.h"
 #include "emunic/cli/network_words.h"
+#include "emunic/cli/options.h"
 #include "emunic/cli/program.h"
 #include "emunic/cli/report.h"
 #include "emunic/daemon/bind/bind.h"
@@ -28,93 +28,16 @@
 #define DEFAULT_MACHINE "aries"
 #define SCHEMA          1
 #define RANKS_MAX       65536
-
-static const char help[] =
-    "usage: emunic run [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
-    "\n"
-    "Run a program on emulated nodes. Returns the status of the first rank that fails, 128 + N for signal N.\n"
-    "\n"
-    "  -n, --ranks N         processes (default: 1; with --hosts one per slot)\n"
-    "      --ppn N           processes per node (default: 1)\n"
-    "  -m, --machine SPEC    machine file or its name, overrides behind a colon (default: aries)\n"
-    "      --place POLICY    nodes to take: linear (default), scatter, random:SEED\n"
-    "      --first-nid N     lowest node to take (default: 0; 1 for a program that is linked with Portals)\n"
-    "      --hosts LIST      hosts to run on, this one first: a,b:8,c with ranks per host; @FILE; slurm, for the\n"
-    "                        allocation that this is; or mpirun, for the one that this is a process of\n"
-    "      --provider NAME   of libfabric, between hosts (default: the best that is there, see `emunic doctor`)\n"
-    "      --peer-timeout S  a host that is silent for S seconds is lost, 1 to 3600 (default: 5)\n"
-    "  -s, --server NAME     use a running daemon instead of starting one, and its machine\n"
-    "      --members N       processes that may attach to the job's domain (default: as many as ranks; 0: no limit)\n"
-    "      --bind WHERE      processors that emunic runs on: auto (default), none, or a list as 0-3,8; not the ranks'\n"
-    "      --datapath PATH   routed: all traffic goes through the daemon; auto (default)\n"
-    "      --aslr            addresses of the ranks stay random; else they are the same in every rank\n"
-    "      --real-hostname   ranks see the host's name; else each node has one of its own, nid00012 and the like\n"
-    "      --faults FILE     inject the faults of this schedule, see emunic-fault(1)\n"
-    "  -x VAR[=VALUE]        environment variable for mpirun to pass on; all of yours reach the ranks anyway\n"
-    "      --paths           afterwards print each flow with the path of its messages\n"
-    "      --links           afterwards print what each link carried\n"
-    "      --json FILE       afterwards write both, and the plan, to this file as one JSON object\n"
-    "  -q, --quiet           no progress\n"
-    "      --verbose         with mpirun's explanations of what went wrong\n"
-    "  -h, --help            this text\n"
-    "\n"
-    "Example:\n"
-    "  emunic run -n 8 --ppn 2 --machine aries:groups=4 --place scatter --paths -- ./gni_program its arguments\n";
-
-enum {
-    OPTION_PPN = EMU_OPTION_FIRST,
-    OPTION_HOSTS,
-    OPTION_PROVIDER,
-    OPTION_PEER_TIMEOUT,
-    OPTION_PLACE,
-    OPTION_FIRST_NID,
-    OPTION_MEMBERS,
-    OPTION_BIND,
-    OPTION_DATAPATH,
-    OPTION_ASLR,
-    OPTION_REAL_HOSTNAME,
-    OPTION_FAULTS,
-    OPTION_PATHS,
-    OPTION_LINKS,
-    OPTION_JSON,
-    OPTION_VERBOSE,
-};
-
-static const struct option options[] = {
-    { "ranks", required_argument, NULL, 'n' },
-    { "np", required_argument, NULL, 'n' },
-    { "ppn", required_argument, NULL, OPTION_PPN },
-    { "machine", required_argument, NULL, 'm' },
-    { "place", required_argument, NULL, OPTION_PLACE },
-    { "first-nid", required_argument, NULL, OPTION_FIRST_NID },
-    { "hosts", required_argument, NULL, OPTION_HOSTS },
-    { "provider", required_argument, NULL, OPTION_PROVIDER },
-    { "peer-timeout", required_argument, NULL, OPTION_PEER_TIMEOUT },
-    { "server", required_argument, NULL, 's' },
-    { "members", required_argument, NULL, OPTION_MEMBERS },
-    { "bind", required_argument, NULL, OPTION_BIND },
-    { "datapath", required_argument, NULL, OPTION_DATAPATH },
-    { "aslr", no_argument, NULL, OPTION_ASLR },
-    { "real-hostname", no_argument, NULL, OPTION_REAL_HOSTNAME },
-    { "faults", required_argument, NULL, OPTION_FAULTS },
-    { "paths", no_argument, NULL, OPTION_PATHS },
-    { "links", no_argument, NULL, OPTION_LINKS },
-    { "json", required_argument, NULL, OPTION_JSON },
-    { "quiet", no_argument, NULL, 'q' },
-    { "verbose", no_argument, NULL, OPTION_VERBOSE },
-    { "help", no_argument, NULL, 'h' },
-    { 0 },
-};
+#define NOT_GIVEN       UINT64_MAX
 
 struct run {
-    bool wants_help;  /* has been given */
     uint32_t n_ranks; /* 0: not given */
     uint32_t ppn;
     uint32_t n_nodes;
     const char *machine; /* as given, or NULL */
     char *machine_spec;  /* owned: given, the server's, or the default */
     const char *place;
-    bool has_first_nid;
+    uint64_t wanted_first_nid; /* or NOT_GIVEN */
     uint32_t first_nid;
     bool is_portals; /* the program */
     const char *server;
@@ -127,12 +50,13 @@ struct run {
     struct emu_fault_schedule schedule;
     struct emu_msg_network *changes; /* owned */
     FILE *json_file;                 /* owned */
-    bool has_members;
+    uint64_t wanted_members;         /* or NOT_GIVEN */
     bool prints_paths;
     bool prints_links;
     uint32_t *rank_nids; /* owned */
-    char *exports[64];
-    char *bind; /* owned: the words of argv are overwritten */
+    const char *exports[64];
+    const char *wanted_bind; /* as given, or NULL */
+    char *bind;              /* owned: the words of argv are overwritten */
     char mpirun[PATH_MAX];
     char wrapper[PATH_MAX];
     char host_program[PATH_MAX];
@@ -142,132 +66,94 @@ struct run {
 
 /* ---- command line ---- */
 
-static int set_count(uint32_t *count, const char *text, uint64_t min, uint64_t max, const char *option,
-                     const char *what)
+static int add_export(void *target, const char *name, const char *text)
 {
-    uint64_t number;
+    struct run *run = target;
 
-    if (!emu_parse_number(text, 10, min, max, &number))
-        return emu_cli_usage("run", "%s: '%s' is not a number of %s from %llu to %llu", option, text, what,
-                             (unsigned long long)min, (unsigned long long)max);
-    *count = (uint32_t)number;
-    return EMU_EXIT_DONE;
-}
-
-static int add_export(struct run *run, char *variable)
-{
-    if (variable[0] == '\0' || variable[0] == '=')
-        return emu_cli_usage("run", "-x: '%s' is not VAR or VAR=VALUE", variable);
+    if (text[0] == '\0' || text[0] == '=')
+        return emu_cli_usage("run", "%s: '%s' is not VAR or VAR=VALUE", name, text);
     if (run->plan.n_exports == sizeof(run->exports) / sizeof(run->exports[0]))
-        return emu_cli_usage("run", "-x: more than %u of them", run->plan.n_exports);
-    run->exports[run->plan.n_exports++] = variable;
+        return emu_cli_usage("run", "%s: more than %u of them", name, run->plan.n_exports);
+    run->exports[run->plan.n_exports++] = text;
     return EMU_EXIT_DONE;
 }
 
-static int take_bind(struct run *run, const char *text)
-{
-    if (!emu_bind_is_valid(text))
-        return emu_cli_usage("run", "--bind: '%s' is neither auto, none nor a list of processors", text);
-    free(run->bind);
-    run->bind = strdup(text);
-    run->plan.bind = run->bind;
-    return run->bind ? EMU_EXIT_DONE : emu_cli_fail("run", "out of memory");
-}
+static const struct emu_option options[] = {
+    { "ranks", 'n', "N", "processes (default: 1; with --hosts one per slot)",
+      EMU_OPTION_NUMBER(struct run, n_ranks, 1, RANKS_MAX), .unit = "ranks" },
+    { "np", 0, "N", NULL, EMU_OPTION_NUMBER(struct run, n_ranks, 1, RANKS_MAX), .unit = "ranks" },
+    { "ppn", 0, "N", "processes per node (default: 1)", EMU_OPTION_NUMBER(struct run, ppn, 1, RANKS_MAX),
+      .unit = "ranks per node" },
+    { "machine", 'm', "SPEC", "machine file or its name, overrides behind a colon (default: aries)",
+      EMU_OPTION_TEXT(struct run, machine) },
+    { "place", 0, "POLICY", "nodes to take: linear (default), scatter, random:SEED",
+      EMU_OPTION_TEXT(struct run, place) },
+    { "first-nid", 0, "N", "lowest node to take (default: 0; 1 for a program that is linked with Portals)",
+      EMU_OPTION_NUMBER(struct run, wanted_first_nid, 0, INT32_MAX) },
+    { "hosts", 0, "LIST",
+      "hosts to run on, this one first: a,b:8,c with ranks per host; @FILE; slurm, for the allocation that this is; "
+      "or mpirun, for the one that this is a process of",
+      EMU_OPTION_TEXT(struct run, hosts_text) },
+    { "provider", 0, "NAME", "of libfabric, between hosts (default: the best that is there, see `emunic doctor`)",
+      EMU_OPTION_TEXT(struct run, plan.provider) },
+    { "peer-timeout", 0, "S", "a host that is silent for S seconds is lost, 1 to 3600 (default: 5)",
+      EMU_OPTION_NUMBER(struct run, plan.peer_timeout_s, 1, 3600), .unit = "seconds" },
+    { "server", 's', "NAME", "use a running daemon instead of starting one, and its machine",
+      EMU_OPTION_TEXT(struct run, server), .is_valid = emu_server_name_is_valid, .refusal = "not a server name" },
+    { "members", 0, "N", "processes that may attach to the job's domain (default: as many as ranks; 0: no limit)",
+      EMU_OPTION_NUMBER(struct run, wanted_members, 0, UINT32_MAX), .unit = "processes" },
+    { "bind", 0, "WHERE", "processors that emunic runs on: auto (default), none, or a list as 0-3,8; not the ranks'",
+      EMU_OPTION_TEXT(struct run, wanted_bind), .is_valid = emu_bind_is_valid, .refusal = EMU_CLI_BIND_REFUSAL },
+    { "datapath", 0, "PATH", "routed: all traffic goes through the daemon; auto (default)",
+      EMU_OPTION_WORD(struct run, plan.is_routed, emu_cli_datapaths) },
+    { "aslr", 0, NULL, "addresses of the ranks stay random; else they are the same in every rank",
+      EMU_OPTION_SET(struct run, plan.keeps_aslr) },
+    { "real-hostname", 0, NULL, "ranks see the host's name; else each node has one of its own, nid00012 and the like",
+      EMU_OPTION_SET(struct run, plan.keeps_hostname) },
+    { "faults", 0, "FILE", "inject the faults of this schedule, see emunic-fault(1)",
+      EMU_OPTION_TEXT(struct run, faults_path) },
+    { NULL, 'x', "VAR[=VALUE]", "environment variable for mpirun to pass on; all of yours reach the ranks anyway",
+      EMU_OPTION_CALL(add_export) },
+    { "paths", 0, NULL, "afterwards print each flow with the path of its messages",
+      EMU_OPTION_SET(struct run, prints_paths) },
+    { "links", 0, NULL, "afterwards print what each link carried", EMU_OPTION_SET(struct run, prints_links) },
+    { "json", 0, "FILE", "afterwards write both, and the plan, to this file as one JSON object",
+      EMU_OPTION_TEXT(struct run, json_path) },
+    { "quiet", 'q', NULL, "no progress", EMU_OPTION_SET(struct run, plan.is_quiet) },
+    { "verbose", 0, NULL, "with mpirun's explanations of what went wrong",
+      EMU_OPTION_SET(struct run, plan.is_verbose) },
+    { 0 },
+};
 
-static int take_option(struct run *run, int option, char **argv)
-{
-    switch (option) {
-    case 'n':
-        return set_count(&run->n_ranks, optarg, 1, RANKS_MAX, "-n", "ranks");
-    case OPTION_PPN:
-        return set_count(&run->ppn, optarg, 1, RANKS_MAX, "--ppn", "ranks per node");
-    case 'm':
-        run->machine = optarg;
-        return EMU_EXIT_DONE;
-    case OPTION_PLACE:
-        run->place = optarg;
-        return EMU_EXIT_DONE;
-    case OPTION_FIRST_NID:
-        run->has_first_nid = true;
-        return set_count(&run->first_nid, optarg, 0, INT32_MAX, "--first-nid", "a node");
-    case OPTION_HOSTS:
-        run->hosts_text = optarg;
-        return EMU_EXIT_DONE;
-    case OPTION_PROVIDER:
-        run->plan.provider = optarg;
-        return EMU_EXIT_DONE;
-    case OPTION_PEER_TIMEOUT:
-        return set_count(&run->plan.peer_timeout_s, optarg, 1, 3600, "--peer-timeout", "seconds");
-    case 's':
-        run->server = optarg;
-        if (!emu_server_name_is_valid(optarg))
-            return emu_cli_usage("run", "--server: '%s' is not a server name", optarg);
-        return EMU_EXIT_DONE;
-    case OPTION_MEMBERS:
-        run->has_members = true;
-        return set_count(&run->plan.member_limit, optarg, 0, UINT32_MAX, "--members", "processes");
-    case OPTION_BIND:
-        return take_bind(run, optarg);
-    case OPTION_DATAPATH:
-        if (!emu_cli_parse_datapath(optarg, &run->plan.is_routed))
-            return emu_cli_usage("run", "--datapath: '%s' is neither routed nor auto", optarg);
-        return EMU_EXIT_DONE;
-    case OPTION_ASLR:
-        run->plan.keeps_aslr = true;
-        return EMU_EXIT_DONE;
-    case OPTION_REAL_HOSTNAME:
-        run->plan.keeps_hostname = true;
-        return EMU_EXIT_DONE;
-    case OPTION_FAULTS:
-        run->faults_path = optarg;
-        return EMU_EXIT_DONE;
-    case 'x':
-        return add_export(run, optarg);
-    case OPTION_PATHS:
-        run->prints_paths = true;
-        return EMU_EXIT_DONE;
-    case OPTION_LINKS:
-        run->prints_links = true;
-        return EMU_EXIT_DONE;
-    case OPTION_JSON:
-        run->json_path = optarg;
-        return EMU_EXIT_DONE;
-    case 'q':
-        run->plan.is_quiet = true;
-        return EMU_EXIT_DONE;
-    case OPTION_VERBOSE:
-        run->plan.is_verbose = true;
-        return EMU_EXIT_DONE;
-    case 'h':
-        fputs(help, stdout);
-        run->wants_help = true;
-        return EMU_EXIT_DONE;
-    default:
-        return emu_cli_bad_option("run", option, argv, options);
-    }
-}
+static const struct emu_command command = {
+    .verb = "run",
+    .usage = "emunic run [OPTION]... [--] PROGRAM [ARGUMENT]...",
+    .about =
+        "Run a program on emulated nodes. Returns the status of the first rank that fails, 128 + N for signal N.\n",
+    .options = options,
+    .after =
+        "Example:\n"
+        "  emunic run -n 8 --ppn 2 --machine aries:groups=4 --place scatter --paths -- ./gni_program its arguments\n",
+    .words = EMU_WORDS_LAST,
+};
 
 static int parse(struct run *run, int argc, char **argv)
 {
-    int option;
+    int first;
+    int status = emu_options_parse(&command, argc, argv, run, &first);
 
-    opterr = 0;
-    while ((option = getopt_long(argc, argv, "+:n:m:s:x:qh", options, NULL)) != -1) {
-        int status = take_option(run, option, argv);
-
-        if (status != EMU_EXIT_DONE || run->wants_help)
-            return status;
-    }
-    if (optind == argc)
+    if (status != EMU_PROCEED)
+        return status;
+    if (first == argc)
         return emu_cli_usage("run", "the program is missing");
     if (run->hosts_text && run->server)
         return emu_cli_usage("run", "--hosts and --server exclude each other");
-    if (run->bind && run->server)
+    if (run->wanted_bind && run->server)
         return emu_cli_usage("run", "--bind and --server exclude each other: give it to `emunic serve`");
     if ((run->plan.provider || run->plan.peer_timeout_s) && !run->hosts_text)
         return emu_cli_usage("run", "--provider and --peer-timeout need --hosts");
-    run->plan.program = argv + optind;
-    return EMU_EXIT_DONE;
+    run->plan.program = argv + first;
+    return EMU_PROCEED;
 }
 
 /* ---- plan ---- */
@@ -376,7 +262,9 @@ static int choose_machine(struct run *run)
 /* Old Portals programs take node 0 for themselves. Where the machine has no node to spare they get it all the same. */
 static void choose_first_nid(struct run *run, const struct emu_machine *machine)
 {
-    if (!run->has_first_nid)
+    if (run->wanted_first_nid != NOT_GIVEN)
+        run->first_nid = (uint32_t)run->wanted_first_nid;
+    else
         run->first_nid = run->is_portals && run->n_nodes < emu_machine_n_nodes(machine) ? 1 : 0;
 }
 
@@ -458,8 +346,7 @@ static int make_plan(struct run *run)
     run->plan.machine = run->machine_spec;
     run->plan.exports = run->exports;
     run->plan.wants_links = run->prints_paths || run->prints_links || run->json_path;
-    if (!run->has_members)
-        run->plan.member_limit = run->n_ranks;
+    run->plan.member_limit = run->wanted_members == NOT_GIVEN ? run->n_ranks : (uint32_t)run->wanted_members;
     return status;
 }
 
@@ -555,24 +442,28 @@ static int execute(struct run *run)
     return status;
 }
 
+/* Words of the command line that must outlive it. */
+static int keep_words(struct run *run)
+{
+    if (!run->wanted_bind)
+        return EMU_EXIT_DONE;
+    run->bind = strdup(run->wanted_bind);
+    run->plan.bind = run->bind;
+    return run->bind ? EMU_EXIT_DONE : emu_cli_fail("run", "out of memory");
+}
+
 int emu_verb_run(int argc, char **argv)
 {
-    struct run run = { .ppn = 1, .place = "linear" };
-    int status;
+    static int (*const steps[])(struct run * run) = { keep_words,  find_programs, choose_hosts, make_plan,
+                                                      read_faults, open_json,     execute };
+    struct run run = { .ppn = 1, .place = "linear", .wanted_first_nid = NOT_GIVEN, .wanted_members = NOT_GIVEN };
+    int status = parse(&run, argc, argv);
 
-    status = parse(&run, argc, argv);
-    if (status == EMU_EXIT_DONE && !run.wants_help)
-        status = find_programs(&run);
-    if (status == EMU_EXIT_DONE && !run.wants_help)
-        status = choose_hosts(&run);
-    if (status == EMU_EXIT_DONE && !run.wants_help)
-        status = make_plan(&run);
-    if (status == EMU_EXIT_DONE && !run.wants_help)
-        status = read_faults(&run);
-    if (status == EMU_EXIT_DONE && !run.wants_help)
-        status = open_json(&run);
-    if (status == EMU_EXIT_DONE && !run.wants_help)
-        status = execute(&run);
+    if (status != EMU_PROCEED)
+        return status;
+    status = EMU_EXIT_DONE;
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && status == EMU_EXIT_DONE; i++)
+        status = steps[i](&run);
     emu_allocation_leave(&run.allocation, status);
     if (run.json_file)
         fclose(run.json_file);

@@ -9,7 +9,6 @@
  * given to the first alone, which makes them on all. Their nodes are dealt out in the order of the hosts.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +20,7 @@
 #include "emunic/cli/fault_file.h"
 #include "emunic/cli/hosts_file.h"
 #include "emunic/cli/network_words.h"
+#include "emunic/cli/options.h"
 #include "emunic/daemon/bind/bind.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/core/domain_life.h"
@@ -33,61 +33,7 @@
 #define DEFAULT_NODES   4
 #define DOMAINS_MAX     64
 
-static const char help[] =
-    "usage: emunic serve [OPTION]...\n"
-    "\n"
-    "Run the daemon in the foreground. SIGTERM, SIGINT or SIGHUP ends it and the domains with it.\n"
-    "\n"
-    "  -s, --name NAME       name to find it by (default: user-<uid>)\n"
-    "  -m, --machine SPEC    machine file or its name, overrides behind a colon (default: aries)\n"
-    "  -d, --domain PTAG:COOKIE[:UID[:LIMIT]]\n"
-    "                        make a communication domain for this user id (default: your own) and at most LIMIT\n"
-    "                        processes (default: no limit); may be given several times\n"
-    "  -N, --nodes N         nodes of such a domain: the first N of the machine, a rank each (default: 4)\n"
-    "      --bind WHERE      processors that the daemon runs on: auto (default), none, or a list as 0-3,8\n"
-    "      --datapath PATH   routed: all traffic goes through the daemon; auto (default)\n"
-    "      --faults FILE     inject the faults of this schedule into every domain, see emunic-fault(1)\n"
-    "      --hosts FILE      be one host of several: a line for each, NAME ADDRESS[:PORT] [NODES]; the first is the\n"
-    "                        head, which alone is given domains and faults\n"
-    "      --host NAME       which of them this is (default: the name of this host)\n"
-    "      --key-file FILE   what all hosts know and nobody else: 16 bytes or more that only you may read\n"
-    "      --provider NAME   of libfabric (default: the best that is there)\n"
-    "      --peer-timeout S  a host that is silent for S seconds is lost, 1 to 3600 (default: 5)\n"
-    "  -h, --help            this text\n"
-    "\n"
-    "Example:\n"
-    "  emunic serve --machine aries:groups=4 --domain 100:0x5420000\n";
-
-enum {
-    OPTION_DATAPATH = EMU_OPTION_FIRST,
-    OPTION_BIND,
-    OPTION_FAULTS,
-    OPTION_HOSTS,
-    OPTION_HOST,
-    OPTION_KEY_FILE,
-    OPTION_PROVIDER,
-    OPTION_PEER_TIMEOUT,
-};
-
-static const struct option options[] = {
-    { "name", required_argument, NULL, 's' },
-    { "machine", required_argument, NULL, 'm' },
-    { "domain", required_argument, NULL, 'd' },
-    { "nodes", required_argument, NULL, 'N' },
-    { "bind", required_argument, NULL, OPTION_BIND },
-    { "datapath", required_argument, NULL, OPTION_DATAPATH },
-    { "faults", required_argument, NULL, OPTION_FAULTS },
-    { "hosts", required_argument, NULL, OPTION_HOSTS },
-    { "host", required_argument, NULL, OPTION_HOST },
-    { "key-file", required_argument, NULL, OPTION_KEY_FILE },
-    { "provider", required_argument, NULL, OPTION_PROVIDER },
-    { "peer-timeout", required_argument, NULL, OPTION_PEER_TIMEOUT },
-    { "help", no_argument, NULL, 'h' },
-    { 0 },
-};
-
 struct serve_plan {
-    bool wants_help; /* has been given */
     const char *name;
     const char *machine;
     const char *bind;
@@ -134,86 +80,72 @@ static bool parse_domain(const char *text, struct emu_domain_spec *spec_out)
     return n >= 2;
 }
 
-static int add_domain(struct serve_plan *plan, const char *text)
+static int add_domain(void *target, const char *name, const char *text)
 {
+    struct serve_plan *plan = target;
+
     if (plan->n_domains == DOMAINS_MAX)
-        return emu_cli_usage("serve", "--domain: more than %d of them", DOMAINS_MAX);
+        return emu_cli_usage("serve", "%s: more than %d of them", name, DOMAINS_MAX);
     if (!parse_domain(text, &plan->domains[plan->n_domains]))
-        return emu_cli_usage("serve", "--domain: '%s' is not PTAG:COOKIE[:UID[:LIMIT]] with a ptag of 0 to 255", text);
+        return emu_cli_usage("serve", "%s: '%s' is not PTAG:COOKIE[:UID[:LIMIT]] with a ptag of 0 to 255", name, text);
     plan->n_domains++;
     return EMU_EXIT_DONE;
 }
 
+static const struct emu_option options[] = {
+    { "name", 's', "NAME", "name to find it by (default: user-<uid>)", EMU_OPTION_TEXT(struct serve_plan, name) },
+    { "machine", 'm', "SPEC", "machine file or its name, overrides behind a colon (default: aries)",
+      EMU_OPTION_TEXT(struct serve_plan, machine) },
+    { "domain", 'd', "PTAG:COOKIE[:UID[:LIMIT]]",
+      "make a communication domain for this user id (default: your own) and at most LIMIT processes (default: no "
+      "limit); may be given several times",
+      EMU_OPTION_CALL(add_domain) },
+    { "nodes", 'N', "N", "nodes of such a domain: the first N of the machine, a rank each (default: 4)",
+      EMU_OPTION_NUMBER(struct serve_plan, n_nodes, 1, EMU_NID_MAX + 1), .unit = "nodes" },
+    { "bind", 0, "WHERE", "processors that the daemon runs on: auto (default), none, or a list as 0-3,8",
+      EMU_OPTION_TEXT(struct serve_plan, bind), .is_valid = emu_bind_is_valid, .refusal = EMU_CLI_BIND_REFUSAL },
+    { "datapath", 0, "PATH", "routed: all traffic goes through the daemon; auto (default)",
+      EMU_OPTION_WORD(struct serve_plan, is_routed, emu_cli_datapaths) },
+    { "faults", 0, "FILE", "inject the faults of this schedule into every domain, see emunic-fault(1)",
+      EMU_OPTION_TEXT(struct serve_plan, faults_path) },
+    { "hosts", 0, "FILE",
+      "be one host of several: a line for each, NAME ADDRESS[:PORT] [NODES]; the first is the head, which alone is "
+      "given domains and faults",
+      EMU_OPTION_TEXT(struct serve_plan, hosts_path) },
+    { "host", 0, "NAME", "which of them this is (default: the name of this host)",
+      EMU_OPTION_TEXT(struct serve_plan, host) },
+    { "key-file", 0, "FILE", "what all hosts know and nobody else: 16 bytes or more that only you may read",
+      EMU_OPTION_TEXT(struct serve_plan, key_path) },
+    { "provider", 0, "NAME", "of libfabric (default: the best that is there)",
+      EMU_OPTION_TEXT(struct serve_plan, provider) },
+    { "peer-timeout", 0, "S", "a host that is silent for S seconds is lost, 1 to 3600 (default: 5)",
+      EMU_OPTION_NUMBER(struct serve_plan, timeout_s, 1, 3600), .unit = "seconds" },
+    { 0 },
+};
+
+static const struct emu_command command = {
+    .verb = "serve",
+    .usage = "emunic serve [OPTION]...",
+    .about = "Run the daemon in the foreground. SIGTERM, SIGINT or SIGHUP ends it and the domains with it.\n",
+    .options = options,
+    .after = "Example:\n"
+             "  emunic serve --machine aries:groups=4 --domain 100:0x5420000\n",
+};
+
 static int parse(int argc, char **argv, struct serve_plan *plan)
 {
-    uint64_t number;
-    int status = EMU_EXIT_DONE;
-    int option;
+    int status = emu_options_parse(&command, argc, argv, plan, NULL);
 
-    opterr = 0;
-    while (status == EMU_EXIT_DONE && (option = getopt_long(argc, argv, "+:s:m:d:N:h", options, NULL)) != -1) {
-        switch (option) {
-        case 's':
-            plan->name = optarg;
-            break;
-        case 'm':
-            plan->machine = optarg;
-            break;
-        case 'd':
-            status = add_domain(plan, optarg);
-            break;
-        case 'N':
-            if (!emu_parse_number(optarg, 10, 1, EMU_NID_MAX + 1, &number))
-                return emu_cli_usage("serve", "--nodes: '%s' is not a number of nodes", optarg);
-            plan->n_nodes = (uint32_t)number;
-            break;
-        case OPTION_DATAPATH:
-            if (!emu_cli_parse_datapath(optarg, &plan->is_routed))
-                return emu_cli_usage("serve", "--datapath: '%s' is neither routed nor auto", optarg);
-            break;
-        case OPTION_BIND:
-            if (!emu_bind_is_valid(optarg))
-                return emu_cli_usage("serve", "--bind: '%s' is neither auto, none nor a list of processors", optarg);
-            plan->bind = optarg;
-            break;
-        case OPTION_FAULTS:
-            plan->faults_path = optarg;
-            break;
-        case OPTION_HOSTS:
-            plan->hosts_path = optarg;
-            break;
-        case OPTION_HOST:
-            plan->host = optarg;
-            break;
-        case OPTION_KEY_FILE:
-            plan->key_path = optarg;
-            break;
-        case OPTION_PROVIDER:
-            plan->provider = optarg;
-            break;
-        case OPTION_PEER_TIMEOUT:
-            if (!emu_parse_number(optarg, 10, 1, 3600, &plan->timeout_s))
-                return emu_cli_usage("serve", "--peer-timeout: '%s' is not 1 to 3600 seconds", optarg);
-            break;
-        case 'h':
-            fputs(help, stdout);
-            plan->wants_help = true;
-            return EMU_EXIT_DONE;
-        default:
-            return emu_cli_bad_option("serve", option, argv, options);
-        }
-    }
-    if (status == EMU_EXIT_DONE && optind < argc)
-        return emu_cli_usage("serve", "'%s': takes options only", argv[optind]);
-    if (status == EMU_EXIT_DONE && !emu_server_name_is_valid(plan->name))
+    if (status != EMU_PROCEED)
+        return status;
+    if (!emu_server_name_is_valid(plan->name))
         return emu_cli_usage("serve", "--name: '%s' is not a server name: 1 to %d of A-Z a-z 0-9 . _ -", plan->name,
                              EMU_SERVER_NAME_MAX);
-    if (status == EMU_EXIT_DONE && !plan->hosts_path &&
-        (plan->host || plan->key_path || plan->provider || plan->timeout_s))
+    if (!plan->hosts_path && (plan->host || plan->key_path || plan->provider || plan->timeout_s))
         return emu_cli_usage("serve", "--host, --key-file, --provider and --peer-timeout need --hosts");
-    if (status == EMU_EXIT_DONE && plan->hosts_path && !plan->key_path)
+    if (plan->hosts_path && !plan->key_path)
         return emu_cli_usage("serve", "--hosts needs --key-file");
-    return status;
+    return EMU_PROCEED;
 }
 
 /* Its number in the hosts file. */
@@ -403,7 +335,7 @@ int emu_verb_serve(int argc, char **argv)
 
     snprintf(name, sizeof(name), "user-%u", (unsigned)geteuid());
     status = parse(argc, argv, &plan);
-    if (status != EMU_EXIT_DONE || plan.wants_help)
+    if (status != EMU_PROCEED)
         return status;
     status = read_faults(&plan);
     if (status == EMU_EXIT_DONE && plan.hosts_path)

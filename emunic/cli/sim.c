@@ -5,48 +5,63 @@
 #include "emunic/cli/sim.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "emunic/cli/cli.h"
+#include "emunic/cli/options.h"
 #include "emunic/cli/report.h"
 #include "emunic/cli/table.h"
 #include "emunic/experiments/experiment.h"
 
-static const char help[] =
-    "usage: emunic sim list [--json]\n"
-    "       emunic sim run ID...|all [OPTION]...\n"
-    "       emunic sim explain MACHINE [--json]\n"
-    "       emunic sim traffic MACHINE [OPTION]...\n"
-    "\n"
-    "Simulate the network of a machine by itself, packet by packet in virtual time: the experiments that hold\n"
-    "the model against the published figures, and any other traffic. No program runs, no daemon is needed.\n"
-    "\n"
-    "  list     the experiments\n"
-    "  run      run experiments, one EXP line per figure with a verdict; status 1 if one fails\n"
-    "  explain  each parameter of a machine file with value, unit, source and mark; also `sim --explain MACHINE`\n"
-    "  traffic  a traffic pattern at given loads: throughput, latency, link loads, plots\n"
-    "\n"
-    "  -h, --help  this text; `emunic sim WORD --help` tells the options of each\n"
-    "\n"
-    "Example:\n"
-    "  emunic sim run XC-24 --seed 7\n";
+static const struct emu_option no_options[] = { { 0 } };
 
-static const char list_help[] =
-    "usage: emunic sim list [--json]\n"
-    "\n"
-    "List the experiments in the order of the machine specification. Kinds: A counted or computed, S simulated,\n"
-    "K fitted, P predicted with fitted parameters, Q shape only, F shown by real processes. Those that need real\n"
-    "processes are marked live and are not run by `emunic sim run`.\n"
-    "\n"
-    "  -j, --json  one JSON object: {\"schema\": 1, \"experiments\": [...]}\n"
-    "  -h, --help  this text\n"
-    "\n"
-    "Example:\n"
-    "  emunic sim list | grep gemini\n";
+static const struct emu_command command = {
+    .verb = "sim",
+    .usage = "emunic sim list [--json]\n"
+             "emunic sim run ID...|all [OPTION]...\n"
+             "emunic sim explain MACHINE [--json]\n"
+             "emunic sim traffic MACHINE [OPTION]...",
+    .about =
+        "Simulate the network of a machine by itself, packet by packet in virtual time: the experiments that hold\n"
+        "the model against the published figures, and any other traffic. No program runs, no daemon is needed.\n"
+        "\n"
+        "  list     the experiments\n"
+        "  run      run experiments, one EXP line per figure with a verdict; status 1 if one fails\n"
+        "  explain  each parameter of a machine file with value, unit, source and mark; also `sim --explain MACHINE`\n"
+        "  traffic  a traffic pattern at given loads: throughput, latency, link loads, plots\n"
+        "\n"
+        "`emunic sim WORD --help` tells the options of each.\n",
+    .options = no_options,
+    .after = "Example:\n"
+             "  emunic sim run XC-24 --seed 7\n",
+    .words = EMU_WORDS_LAST,
+};
+
+struct list_request {
+    bool is_json;
+};
+
+static const struct emu_option list_options[] = {
+    { "json", 'j', NULL, "one JSON object: {\"schema\": 1, \"experiments\": [...]}",
+      EMU_OPTION_SET(struct list_request, is_json) },
+    { 0 },
+};
+
+static const struct emu_command list_command = {
+    .verb = "sim",
+    .usage = "emunic sim list [--json]",
+    .about =
+        "List the experiments in the order of the machine specification. Kinds: A counted or computed, S simulated,\n"
+        "K fitted, P predicted with fitted parameters, Q shape only, F shown by real processes. Those that need real\n"
+        "processes are marked live and are not run by `emunic sim run`.\n",
+    .options = list_options,
+    .after = "Example:\n"
+             "  emunic sim list | grep gemini\n",
+    .words = EMU_WORDS_LAST,
+};
 
 static const char *needs_name(const struct emu_experiment *e)
 {
@@ -98,30 +113,15 @@ static int print_json_list(void)
 
 int emu_cli_sim_list(int argc, char **argv)
 {
-    static const struct option options[] = {
-        { "json", no_argument, NULL, 'j' },
-        { "help", no_argument, NULL, 'h' },
-        { 0 },
-    };
-    bool is_json = false;
-    int option;
+    struct list_request request = { 0 };
+    int first;
+    int status = emu_options_parse(&list_command, argc, argv, &request, &first);
 
-    opterr = 0;
-    while ((option = getopt_long(argc, argv, "+:jh", options, NULL)) != -1) {
-        switch (option) {
-        case 'j':
-            is_json = true;
-            break;
-        case 'h':
-            fputs(list_help, stdout);
-            return EMU_EXIT_DONE;
-        default:
-            return emu_cli_bad_option("sim", option, argv, options);
-        }
-    }
-    if (optind < argc)
-        return emu_cli_usage("sim", "list: '%s': takes options only", argv[optind]);
-    return is_json ? print_json_list() : print_list();
+    if (status != EMU_PROCEED)
+        return status;
+    if (first < argc)
+        return emu_cli_usage("sim", "list: '%s': takes options only", argv[first]);
+    return request.is_json ? print_json_list() : print_list();
 }
 
 int emu_verb_sim(int argc, char **argv)
@@ -131,7 +131,7 @@ int emu_verb_sim(int argc, char **argv)
     if (!word)
         return emu_cli_usage("sim", "one of list, run, explain, traffic is missing");
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-        fputs(help, stdout);
+        emu_options_print_help(&command, stdout);
         return EMU_EXIT_DONE;
     }
     if (strcmp(word, "list") == 0)

@@ -12,7 +12,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <getopt.h>
 #include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
@@ -23,6 +22,7 @@
 
 #include "emunic/base/text.h"
 #include "emunic/cli/cli.h"
+#include "emunic/cli/options.h"
 #include "emunic/cli/report.h"
 #include "emunic/cli/table.h"
 #include "emunic/fabric/machine.h"
@@ -33,22 +33,32 @@
 #define DEPTH_MAX   8
 #define TEXT_COLUMN 64 /* width of the last column */
 
-static const char help[] =
-    "usage: emunic sim explain MACHINE [--json]\n"
-    "       emunic sim --explain MACHINE [--json]\n"
-    "\n"
-    "Show each parameter of a machine with its value, unit, source and mark, as its file tells them. MACHINE is a\n"
-    "name, a path, or either with overrides: aries:groups=6,blades=4. An overridden value is shown with the file's\n"
-    "behind it.\n"
-    "\n"
-    "Marks: [OUR] our choice where the sources are silent, [U:x] widely cited from x, [D] derived by arithmetic,\n"
-    "[R:x] read in x, [S:x] quoted in x, [K: x] fitted to experiment x; none: stated by the source itself.\n"
-    "\n"
-    "  -j, --json  one JSON object: {\"schema\": 1, \"parameters\": [...]}\n"
-    "  -h, --help  this text\n"
-    "\n"
-    "Example:\n"
-    "  emunic sim explain aries:groups=8\n";
+struct request {
+    bool is_json;
+};
+
+static const struct emu_option options[] = {
+    { "json", 'j', NULL, "one JSON object: {\"schema\": 1, \"parameters\": [...]}",
+      EMU_OPTION_SET(struct request, is_json) },
+    { 0 },
+};
+
+static const struct emu_command command = {
+    .verb = "sim",
+    .usage = "emunic sim explain MACHINE [--json]\n"
+             "emunic sim --explain MACHINE [--json]",
+    .about =
+        "Show each parameter of a machine with its value, unit, source and mark, as its file tells them. MACHINE is a\n"
+        "name, a path, or either with overrides: aries:groups=6,blades=4. An overridden value is shown with the\n"
+        "file's behind it.\n"
+        "\n"
+        "Marks: [OUR] our choice where the sources are silent, [U:x] widely cited from x, [D] derived by arithmetic,\n"
+        "[R:x] read in x, [S:x] quoted in x, [K: x] fitted to experiment x; none: stated by the source itself.\n",
+    .options = options,
+    .after = "Example:\n"
+             "  emunic sim explain aries:groups=8\n",
+    .words = EMU_WORDS_ANYWHERE,
+};
 
 struct parameter {
     char key[KEY_MAX];      /* whole path */
@@ -585,30 +595,15 @@ static int explain(const char *spec, bool is_json)
 
 int emu_cli_sim_explain(int argc, char **argv)
 {
-    static const struct option options[] = {
-        { "json", no_argument, NULL, 'j' },
-        { "help", no_argument, NULL, 'h' },
-        { 0 },
-    };
-    bool is_json = false;
-    int option;
+    struct request request = { 0 };
+    int first;
+    int status = emu_options_parse(&command, argc, argv, &request, &first);
 
-    opterr = 0;
-    while ((option = getopt_long(argc, argv, ":jh", options, NULL)) != -1) {
-        switch (option) {
-        case 'j':
-            is_json = true;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            return EMU_EXIT_DONE;
-        default:
-            return emu_cli_bad_option("sim", option, argv, options);
-        }
-    }
-    if (optind == argc)
+    if (status != EMU_PROCEED)
+        return status;
+    if (first == argc)
         return emu_cli_usage("sim", "explain: the machine is missing");
-    if (optind + 1 < argc)
-        return emu_cli_usage("sim", "explain: '%s': takes one machine", argv[optind + 1]);
-    return explain(argv[optind], is_json);
+    if (first + 1 < argc)
+        return emu_cli_usage("sim", "explain: '%s': takes one machine", argv[first + 1]);
+    return explain(argv[first], request.is_json);
 }

@@ -7,11 +7,9 @@
  * and ends; how far it is stands in memory that all share. Reports are printed in the order in which they were asked
  * for, each as soon as those before it are there, so the output does not depend on how many run at a time.
  */
-#include "emunic/base/number.h"
 #include "emunic/cli/sim.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <jansson.h>
 #include <poll.h>
 #include <signal.h>
@@ -27,6 +25,7 @@
 
 #include "emunic/cli/cli.h"
 #include "emunic/cli/heat.h"
+#include "emunic/cli/options.h"
 #include "emunic/cli/progress.h"
 #include "emunic/cli/report.h"
 #include "emunic/experiments/runner.h"
@@ -36,45 +35,6 @@
 #define JOBS_MAX    256
 #define POLL_MS     100
 #define DONE        (UINT32_C(1) << 20) /* shared progress of a run that is complete */
-
-static const char help[] =
-    "usage: emunic sim run ID...|all [OPTION]...\n"
-    "\n"
-    "Run experiments and print one line per figure:\n"
-    "  EXP <id> <metric> src=<value> got=<value> unit=<u> tol=<t> kind=<k> seed=<n> verdict=<PASS|FAIL>\n"
-    "An ID is one of `emunic sim list`, or the front of several: `XC` for all of that machine.\n"
-    "\n"
-    "  -q, --quick        reduced sizes with the same tolerances (default)\n"
-    "  -f, --full         the sizes of the machine specification; may take hours\n"
-    "  -s, --seed N       of all random choices (default: 1)\n"
-    "  -n, --seeds N      run with N seeds, N on from the first (default: 1); what is only counted runs once\n"
-    "  -t, --threads N    threads of each simulation (default: 1); results do not depend on it\n"
-    "  -J, --jobs N       experiments at a time (default: processors / threads)\n"
-    "  -d, --data FOLDER  write the curves of experiments there, and plots of them (SVG and PNG)\n"
-    "  -j, --json         one JSON object: {\"schema\": 1, \"experiments\": [...]}\n"
-    "      --quiet        no progress bar\n"
-    "  -h, --help         this text\n"
-    "\n"
-    "Exit status: 0 all verdicts are PASS, 1 one is FAIL, 2 wrong usage, 130 interrupted.\n"
-    "\n"
-    "Example:\n"
-    "  emunic sim run all --quick\n";
-
-enum { OPTION_QUIET = EMU_OPTION_FIRST };
-
-static const struct option options[] = {
-    { "quick", no_argument, NULL, 'q' },
-    { "full", no_argument, NULL, 'f' },
-    { "seed", required_argument, NULL, 's' },
-    { "seeds", required_argument, NULL, 'n' },
-    { "threads", required_argument, NULL, 't' },
-    { "jobs", required_argument, NULL, 'J' },
-    { "data", required_argument, NULL, 'd' },
-    { "json", no_argument, NULL, 'j' },
-    { "quiet", no_argument, NULL, OPTION_QUIET },
-    { "help", no_argument, NULL, 'h' },
-    { 0 },
-};
 
 struct run {
     const struct emu_experiment *experiment;
@@ -91,7 +51,6 @@ struct batch {
     bool is_full;
     bool is_json;
     bool is_quiet;
-    bool wants_help;
     uint64_t seed;
     uint64_t n_seeds;
     uint64_t n_threads;
@@ -470,57 +429,39 @@ static int run_all(struct batch *batch)
     return conclude(batch, r);
 }
 
-static bool parse_count(const char *text, uint64_t max, uint64_t *value_out)
-{
-    return emu_parse_number(text, 10, 1, max, value_out);
-}
+static const struct emu_option options[] = {
+    { "quick", 'q', NULL, "reduced sizes with the same tolerances (default)", EMU_OPTION_UNSET(struct batch, is_full) },
+    { "full", 'f', NULL, "the sizes of the machine specification; may take hours",
+      EMU_OPTION_SET(struct batch, is_full) },
+    { "seed", 's', "N", "of all random choices (default: 1)",
+      EMU_OPTION_NUMBER(struct batch, seed, 0, INT64_MAX - SEEDS_MAX) },
+    { "seeds", 'n', "N", "run with N seeds, N on from the first (default: 1); what is only counted runs once",
+      EMU_OPTION_NUMBER(struct batch, n_seeds, 1, SEEDS_MAX) },
+    { "threads", 't', "N", "threads of each simulation (default: 1); results do not depend on it",
+      EMU_OPTION_NUMBER(struct batch, n_threads, 1, THREADS_MAX) },
+    { "jobs", 'J', "N", "experiments at a time (default: processors / threads)",
+      EMU_OPTION_NUMBER(struct batch, n_jobs, 1, JOBS_MAX) },
+    { "data", 'd', "FOLDER", "write the curves of experiments there, and plots of them (SVG and PNG)",
+      EMU_OPTION_TEXT(struct batch, data_dir) },
+    { "json", 'j', NULL, "one JSON object: {\"schema\": 1, \"experiments\": [...]}",
+      EMU_OPTION_SET(struct batch, is_json) },
+    { "quiet", 0, NULL, "no progress bar", EMU_OPTION_SET(struct batch, is_quiet) },
+    { 0 },
+};
 
-static int parse(struct batch *batch, int argc, char **argv)
-{
-    int option;
-
-    opterr = 0;
-    while ((option = getopt_long(argc, argv, ":qfs:n:t:J:d:jh", options, NULL)) != -1) {
-        switch (option) {
-        case 'q':
-        case 'f':
-            batch->is_full = option == 'f';
-            break;
-        case 's':
-            if (!emu_parse_number(optarg, 10, 0, INT64_MAX - SEEDS_MAX, &batch->seed))
-                return emu_cli_usage("sim", "--seed: '%s' is not a number", optarg);
-            break;
-        case 'n':
-            if (!parse_count(optarg, SEEDS_MAX, &batch->n_seeds))
-                return emu_cli_usage("sim", "--seeds: '%s' is not a number from 1 to %d", optarg, SEEDS_MAX);
-            break;
-        case 't':
-            if (!parse_count(optarg, THREADS_MAX, &batch->n_threads))
-                return emu_cli_usage("sim", "--threads: '%s' is not a number from 1 to %d", optarg, THREADS_MAX);
-            break;
-        case 'J':
-            if (!parse_count(optarg, JOBS_MAX, &batch->n_jobs))
-                return emu_cli_usage("sim", "--jobs: '%s' is not a number from 1 to %d", optarg, JOBS_MAX);
-            break;
-        case 'd':
-            batch->data_dir = optarg;
-            break;
-        case 'j':
-            batch->is_json = true;
-            break;
-        case OPTION_QUIET:
-            batch->is_quiet = true;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            batch->wants_help = true;
-            return EMU_EXIT_DONE;
-        default:
-            return emu_cli_bad_option("sim", option, argv, options);
-        }
-    }
-    return optind < argc ? EMU_EXIT_DONE : emu_cli_usage("sim", "run: an experiment or 'all' is missing");
-}
+static const struct emu_command command = {
+    .verb = "sim",
+    .usage = "emunic sim run ID...|all [OPTION]...",
+    .about = "Run experiments and print one line per figure:\n"
+             "  EXP <id> <metric> src=<value> got=<value> unit=<u> tol=<t> kind=<k> seed=<n> verdict=<PASS|FAIL>\n"
+             "An ID is one of `emunic sim list`, or the front of several: `XC` for all of that machine.\n",
+    .options = options,
+    .after = "Exit status: 0 all verdicts are PASS, 1 one is FAIL, 2 wrong usage, 130 interrupted.\n"
+             "\n"
+             "Example:\n"
+             "  emunic sim run all --quick\n",
+    .words = EMU_WORDS_ANYWHERE,
+};
 
 static uint64_t default_jobs(uint64_t n_threads)
 {
@@ -533,13 +474,19 @@ static uint64_t default_jobs(uint64_t n_threads)
 int emu_cli_sim_run(int argc, char **argv)
 {
     struct batch batch = { .seed = 1, .n_seeds = 1, .n_threads = 1 };
-    int status = parse(&batch, argc, argv);
+    int first;
+    int status = emu_options_parse(&command, argc, argv, &batch, &first);
 
-    for (int i = optind; status == EMU_EXIT_DONE && !batch.wants_help && i < argc; i++)
+    if (status != EMU_PROCEED)
+        return status;
+    if (first == argc)
+        return emu_cli_usage("sim", "run: an experiment or 'all' is missing");
+    status = EMU_EXIT_DONE;
+    for (int i = first; status == EMU_EXIT_DONE && i < argc; i++)
         status = choose(&batch, argv[i]);
     if (batch.n_jobs == 0)
         batch.n_jobs = default_jobs(batch.n_threads);
-    if (status == EMU_EXIT_DONE && !batch.wants_help)
+    if (status == EMU_EXIT_DONE)
         status = run_all(&batch);
     for (size_t i = 0; i < batch.n_runs; i++) {
         json_decref(batch.runs[i].report);

@@ -8,7 +8,6 @@
 #include "emunic/cli/sim_traffic.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,9 +16,9 @@
 #include <sys/stat.h>
 
 #include "emunic/base/clock.h"
-#include "emunic/base/number.h"
 #include "emunic/cli/cli.h"
 #include "emunic/cli/heat.h"
+#include "emunic/cli/options.h"
 #include "emunic/cli/progress.h"
 #include "emunic/cli/report.h"
 #include "emunic/cli/sim.h"
@@ -27,70 +26,6 @@
 
 #define THREADS_MAX 1024
 #define SLICES      200 /* of a run with a time, for bar and interrupt */
-
-static const char help[] =
-    "usage: emunic sim traffic MACHINE [OPTION]...\n"
-    "\n"
-    "Load the network of a machine with a pattern of packets or the messages of a trace, and show throughput, latency\n"
-    "and speed. MACHINE is a name or path, with overrides if wanted: aries:groups=8. Load 1 is the rate at which\n"
-    "uniform traffic on minimal routes would keep the busiest class of links busy all the time.\n"
-    "\n"
-    "  -p, --pattern P       uniform, hot, shift, transpose, tornado, neighbour, complement or all-to-all\n"
-    "                        (default: uniform)\n"
-    "  -x, --trace FILE      the messages of this file instead\n"
-    "  -l, --load L[,L...]   0.0001 to 4, or max: as fast as the network takes packets (default: 0.5)\n"
-    "  -m, --mode M[,M...]   adaptive-0 to adaptive-3, min-hash, nmin-hash, in-order, minimal, valiant, deterministic\n"
-    "                        (default: adaptive-0)\n"
-    "  -u, --units N         of a packet (default: a full one)\n"
-    "  -r, --response N      each packet is answered by one of N units (default: none)\n"
-    "  -w, --window N        packets of a node without answer at a time (default: no limit)\n"
-    "  -n, --packets N       of each node; run until all are there\n"
-    "  -T, --time US         run for this virtual time; measure all of it (default: until steady, then five windows)\n"
-    "      --hot SHARE:X,Y,Z   hot: share of packets to the box of this size at the origin (default: 0.25:1,1,1)\n"
-    "      --shift D:N       shift: N places on in dimension D of 0 to 2 (default: 0:1)\n"
-    "      --rounds N        all-to-all: packets to each other node (default: 1)\n"
-    "  -f, --faults FILE     what is broken (emunic-sim(1))\n"
-    "  -s, --seed N          of all random choices (default: 1)\n"
-    "  -t, --threads N       of the simulation (default: 1); results do not depend on it\n"
-    "  -c, --record WHAT     latency, links, vcs, or several with commas: into files of the folder\n"
-    "  -o, --output FOLDER   for result.json, the recorded files and plots of them (SVG and PNG)\n"
-    "  -j, --json            one JSON object: {\"schema\": 1, \"runs\": [...]}\n"
-    "      --quiet           no progress bar\n"
-    "  -h, --help            this text\n"
-    "\n"
-    "Example:\n"
-    "  emunic sim traffic aries:groups=8 --pattern shift --mode minimal,valiant --load 0.1,0.2,0.3 --output out\n";
-
-enum {
-    OPTION_HOT = EMU_OPTION_FIRST,
-    OPTION_SHIFT,
-    OPTION_ROUNDS,
-    OPTION_QUIET,
-};
-
-static const struct option options[] = {
-    { "pattern", required_argument, NULL, 'p' },
-    { "trace", required_argument, NULL, 'x' },
-    { "load", required_argument, NULL, 'l' },
-    { "mode", required_argument, NULL, 'm' },
-    { "units", required_argument, NULL, 'u' },
-    { "response", required_argument, NULL, 'r' },
-    { "window", required_argument, NULL, 'w' },
-    { "packets", required_argument, NULL, 'n' },
-    { "time", required_argument, NULL, 'T' },
-    { "hot", required_argument, NULL, OPTION_HOT },
-    { "shift", required_argument, NULL, OPTION_SHIFT },
-    { "rounds", required_argument, NULL, OPTION_ROUNDS },
-    { "faults", required_argument, NULL, 'f' },
-    { "seed", required_argument, NULL, 's' },
-    { "threads", required_argument, NULL, 't' },
-    { "record", required_argument, NULL, 'c' },
-    { "output", required_argument, NULL, 'o' },
-    { "json", no_argument, NULL, 'j' },
-    { "quiet", no_argument, NULL, OPTION_QUIET },
-    { "help", no_argument, NULL, 'h' },
-    { 0 },
-};
 
 struct request {
     struct emu_cli_traffic traffic;
@@ -106,7 +41,6 @@ struct request {
     const char *faults_path;
     bool is_json;
     bool is_quiet;
-    bool wants_help;
     struct emu_cli_traffic_run *runs; /* owned */
     size_t n_runs;                    /* done */
     size_t n_wanted;
@@ -350,47 +284,48 @@ static bool parse_real(const char *text, double min, double max, double *value_o
 }
 
 /* Each word between commas. */
-static int for_each_word(const char *text, int (*visit)(struct request *q, const char *word), struct request *q)
+static int for_each_word(struct request *q, const char *name, const char *text,
+                         int (*visit)(struct request *q, const char *name, const char *word))
 {
     char copy[1024];
     char *rest = NULL;
     int status = EMU_EXIT_DONE;
 
     if (strlen(text) >= sizeof(copy))
-        return emu_cli_usage("sim", "traffic: a list of %zu bytes is too long", strlen(text));
+        return emu_cli_usage("sim", "%s: a list of %zu bytes is too long", name, strlen(text));
     strcpy(copy, text);
     if (copy[0] == '\0')
-        return visit(q, copy);
+        return visit(q, name, copy);
     for (char *word = strtok_r(copy, ",", &rest); word && status == EMU_EXIT_DONE; word = strtok_r(NULL, ",", &rest))
-        status = visit(q, word);
+        status = visit(q, name, word);
     return status;
 }
 
-static int add_load(struct request *q, const char *word)
+static int add_load(struct request *q, const char *name, const char *word)
 {
     double load = 0;
 
     if (strcmp(word, "max") != 0 && !parse_real(word, 0.0001, 4, &load))
-        return emu_cli_usage("sim", "--load: '%s' is neither a number from 0.0001 to 4 nor 'max'", word);
+        return emu_cli_usage("sim", "%s: '%s' is neither a number from 0.0001 to 4 nor 'max'", name, word);
     if (q->n_loads == EMU_CLI_LOADS_MAX)
-        return emu_cli_usage("sim", "--load: more than %d", EMU_CLI_LOADS_MAX);
+        return emu_cli_usage("sim", "%s: more than %d", name, EMU_CLI_LOADS_MAX);
     q->loads[q->n_loads++] = load;
     return EMU_EXIT_DONE;
 }
 
-static int add_mode(struct request *q, const char *word)
+static int add_mode(struct request *q, const char *name, const char *word)
 {
     enum emu_route_mode mode;
 
     if (!emu_cli_parse_mode(word, &mode))
-        return emu_cli_usage("sim", "--mode: '%s' is not a routing mode", word);
+        return emu_cli_usage("sim", "%s: '%s' is not a routing mode", name, word);
     if (q->n_modes == EMU_CLI_MODES_MAX)
-        return emu_cli_usage("sim", "--mode: more than there are");
+        return emu_cli_usage("sim", "%s: more than there are", name);
     q->modes[q->n_modes++] = mode;
     return EMU_EXIT_DONE;
 }
 
-static int add_record(struct request *q, const char *word)
+static int add_record(struct request *q, const char *name, const char *word)
 {
     static const char *const names[] = { "latency", "links", "vcs" };
 
@@ -400,7 +335,7 @@ static int add_record(struct request *q, const char *word)
             return EMU_EXIT_DONE;
         }
     }
-    return emu_cli_usage("sim", "--record: '%s' is none of latency, links, vcs", word);
+    return emu_cli_usage("sim", "%s: '%s' is none of latency, links, vcs", name, word);
 }
 
 /* "0.25:4,4,4" */
@@ -440,121 +375,131 @@ static bool parse_shift(const char *text, struct emu_generator_options *o)
     return true;
 }
 
-static int parse_count(const char *name, const char *text, uint64_t max, uint64_t *value_out)
+static int take_loads(void *target, const char *name, const char *text)
 {
-    if (emu_parse_number(text, 10, 1, max, value_out))
-        return EMU_EXIT_DONE;
-    return emu_cli_usage("sim", "%s: '%s' is not a number from 1 to %llu", name, text, (unsigned long long)max);
+    return for_each_word(target, name, text, add_load);
 }
 
-static int take_option(struct request *q, int option)
+static int take_modes(void *target, const char *name, const char *text)
 {
-    struct emu_cli_traffic *t = &q->traffic;
-    struct emu_generator_options *o = &t->options;
-    uint64_t number = 0;
+    return for_each_word(target, name, text, add_mode);
+}
+
+static int take_records(void *target, const char *name, const char *text)
+{
+    return for_each_word(target, name, text, add_record);
+}
+
+static int take_pattern(void *target, const char *name, const char *text)
+{
+    struct request *q = target;
+
+    if (emu_pattern_of_name(text, &q->traffic.options.pattern) < 0)
+        return emu_cli_usage("sim", "%s: '%s' is not a pattern", name, text);
+    return EMU_EXIT_DONE;
+}
+
+static int take_time(void *target, const char *name, const char *text)
+{
+    struct request *q = target;
     double us;
-    int status = EMU_EXIT_DONE;
 
-    switch (option) {
-    case 'p':
-        if (emu_pattern_of_name(optarg, &o->pattern) < 0)
-            return emu_cli_usage("sim", "--pattern: '%s' is not a pattern", optarg);
-        return EMU_EXIT_DONE;
-    case 'x':
-        t->trace_path = optarg;
-        return EMU_EXIT_DONE;
-    case 'l':
-        return for_each_word(optarg, add_load, q);
-    case 'm':
-        return for_each_word(optarg, add_mode, q);
-    case 'c':
-        return for_each_word(optarg, add_record, q);
-    case 'u':
-        status = parse_count("--units", optarg, UINT16_MAX, &number);
-        o->units = (uint16_t)number;
-        return status;
-    case 'r':
-        status = parse_count("--response", optarg, UINT16_MAX, &number);
-        o->response_units = (uint16_t)number;
-        return status;
-    case 'w':
-        status = parse_count("--window", optarg, UINT32_MAX, &number);
-        o->window = (uint32_t)number;
-        return status;
-    case 'n':
-        return parse_count("--packets", optarg, UINT64_C(1) << 40, &o->packets_per_node);
-    case 'T':
-        if (!parse_real(optarg, 0.001, 1e9, &us))
-            return emu_cli_usage("sim", "--time: '%s' is not a time in us", optarg);
-        q->time_ps = (uint64_t)(us * 1e6 + 0.5);
-        return EMU_EXIT_DONE;
-    case OPTION_HOT:
-        return parse_hot(optarg, o) ? EMU_EXIT_DONE : emu_cli_usage("sim", "--hot: '%s' is not SHARE:X,Y,Z", optarg);
-    case OPTION_SHIFT:
-        return parse_shift(optarg, o) ? EMU_EXIT_DONE :
-                                        emu_cli_usage("sim", "--shift: '%s' is not DIMENSION:NUMBER", optarg);
-    case OPTION_ROUNDS:
-        status = parse_count("--rounds", optarg, 1000000, &number);
-        o->rounds = (uint32_t)number;
-        return status;
-    case 's':
-        if (!emu_parse_number(optarg, 10, 0, INT64_MAX, &o->seed))
-            return emu_cli_usage("sim", "--seed: '%s' is not a number", optarg);
-        return EMU_EXIT_DONE;
-    case 't':
-        return parse_count("--threads", optarg, THREADS_MAX, &t->n_threads);
-    case 'f':
-        q->faults_path = optarg;
-        return EMU_EXIT_DONE;
-    case 'o':
-        t->output = optarg;
-        return EMU_EXIT_DONE;
-    default:
-        break;
-    }
-    return EMU_EXIT_FAILED;
+    if (!parse_real(text, 0.001, 1e9, &us))
+        return emu_cli_usage("sim", "%s: '%s' is not a time in us", name, text);
+    q->time_ps = (uint64_t)(us * 1e6 + 0.5);
+    return EMU_EXIT_DONE;
 }
+
+static int take_hot(void *target, const char *name, const char *text)
+{
+    struct request *q = target;
+
+    if (!parse_hot(text, &q->traffic.options))
+        return emu_cli_usage("sim", "%s: '%s' is not SHARE:X,Y,Z", name, text);
+    return EMU_EXIT_DONE;
+}
+
+static int take_shift(void *target, const char *name, const char *text)
+{
+    struct request *q = target;
+
+    if (!parse_shift(text, &q->traffic.options))
+        return emu_cli_usage("sim", "%s: '%s' is not DIMENSION:NUMBER", name, text);
+    return EMU_EXIT_DONE;
+}
+
+static const struct emu_option options[] = {
+    { "pattern", 'p', "P",
+      "uniform, hot, shift, transpose, tornado, neighbour, complement or all-to-all (default: uniform)",
+      EMU_OPTION_CALL(take_pattern) },
+    { "trace", 'x', "FILE", "the messages of this file instead", EMU_OPTION_TEXT(struct request, traffic.trace_path) },
+    { "load", 'l', "L[,L...]", "0.0001 to 4, or max: as fast as the network takes packets (default: 0.5)",
+      EMU_OPTION_CALL(take_loads) },
+    { "mode", 'm', "M[,M...]",
+      "adaptive-0 to adaptive-3, min-hash, nmin-hash, in-order, minimal, valiant, deterministic (default: adaptive-0)",
+      EMU_OPTION_CALL(take_modes) },
+    { "units", 'u', "N", "of a packet (default: a full one)",
+      EMU_OPTION_NUMBER(struct request, traffic.options.units, 1, UINT16_MAX) },
+    { "response", 'r', "N", "each packet is answered by one of N units (default: none)",
+      EMU_OPTION_NUMBER(struct request, traffic.options.response_units, 1, UINT16_MAX) },
+    { "window", 'w', "N", "packets of a node without answer at a time (default: no limit)",
+      EMU_OPTION_NUMBER(struct request, traffic.options.window, 1, UINT32_MAX) },
+    { "packets", 'n', "N", "of each node; run until all are there",
+      EMU_OPTION_NUMBER(struct request, traffic.options.packets_per_node, 1, UINT64_C(1) << 40) },
+    { "time", 'T', "US", "run for this virtual time; measure all of it (default: until steady, then five windows)",
+      EMU_OPTION_CALL(take_time) },
+    { "hot", 0, "SHARE:X,Y,Z", "hot: share of packets to the box of this size at the origin (default: 0.25:1,1,1)",
+      EMU_OPTION_CALL(take_hot) },
+    { "shift", 0, "D:N", "shift: N places on in dimension D of 0 to 2 (default: 0:1)", EMU_OPTION_CALL(take_shift) },
+    { "rounds", 0, "N", "all-to-all: packets to each other node (default: 1)",
+      EMU_OPTION_NUMBER(struct request, traffic.options.rounds, 1, 1000000) },
+    { "faults", 'f', "FILE", "what is broken (emunic-sim(1))", EMU_OPTION_TEXT(struct request, faults_path) },
+    { "seed", 's', "N", "of all random choices (default: 1)",
+      EMU_OPTION_NUMBER(struct request, traffic.options.seed, 0, INT64_MAX) },
+    { "threads", 't', "N", "of the simulation (default: 1); results do not depend on it",
+      EMU_OPTION_NUMBER(struct request, traffic.n_threads, 1, THREADS_MAX) },
+    { "record", 'c', "WHAT", "latency, links, vcs, or several with commas: into files of the folder",
+      EMU_OPTION_CALL(take_records) },
+    { "output", 'o', "FOLDER", "for result.json, the recorded files and plots of them (SVG and PNG)",
+      EMU_OPTION_TEXT(struct request, traffic.output) },
+    { "json", 'j', NULL, "one JSON object: {\"schema\": 1, \"runs\": [...]}", EMU_OPTION_SET(struct request, is_json) },
+    { "quiet", 0, NULL, "no progress bar", EMU_OPTION_SET(struct request, is_quiet) },
+    { 0 },
+};
+
+static const struct emu_command command = {
+    .verb = "sim",
+    .usage = "emunic sim traffic MACHINE [OPTION]...",
+    .about =
+        "Load the network of a machine with a pattern of packets or the messages of a trace, and show throughput,\n"
+        "latency and speed. MACHINE is a name or path, with overrides if wanted: aries:groups=8. Load 1 is the rate\n"
+        "at which uniform traffic on minimal routes would keep the busiest class of links busy all the time.\n",
+    .options = options,
+    .after =
+        "Example:\n"
+        "  emunic sim traffic aries:groups=8 --pattern shift --mode minimal,valiant --load 0.1,0.2,0.3 --output out\n",
+    .words = EMU_WORDS_ANYWHERE,
+};
 
 static int parse(struct request *q, int argc, char **argv)
 {
-    int status = EMU_EXIT_DONE;
-    int option;
+    int first;
+    int status = emu_options_parse(&command, argc, argv, q, &first);
 
-    opterr = 0;
-    while (status == EMU_EXIT_DONE &&
-           (option = getopt_long(argc, argv, ":p:x:l:m:u:r:w:n:T:f:s:t:c:o:jh", options, NULL)) != -1) {
-        switch (option) {
-        case 'j':
-            q->is_json = true;
-            break;
-        case OPTION_QUIET:
-            q->is_quiet = true;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            q->wants_help = true;
-            return EMU_EXIT_DONE;
-        case '?':
-        case ':':
-            return emu_cli_bad_option("sim", option, argv, options);
-        default:
-            status = take_option(q, option);
-        }
-    }
-    if (status != EMU_EXIT_DONE)
+    if (status != EMU_PROCEED)
         return status;
-    if (optind == argc)
+    if (first == argc)
         return emu_cli_usage("sim", "traffic: the machine is missing");
-    if (optind + 1 < argc)
-        return emu_cli_usage("sim", "traffic: '%s': takes one machine", argv[optind + 1]);
+    if (first + 1 < argc)
+        return emu_cli_usage("sim", "traffic: '%s': takes one machine", argv[first + 1]);
     if (q->traffic.record && !q->traffic.output)
         return emu_cli_usage("sim", "--record: needs --output");
     if (q->traffic.options.window && !q->traffic.options.response_units)
         return emu_cli_usage("sim", "--window: needs --response");
     if (q->time_ps && q->traffic.options.packets_per_node)
         return emu_cli_usage("sim", "--time and --packets exclude each other");
-    q->traffic.spec = argv[optind];
-    return EMU_EXIT_DONE;
+    q->traffic.spec = argv[first];
+    return EMU_PROCEED;
 }
 
 static void set_defaults(struct request *q)
@@ -577,12 +522,12 @@ int emu_cli_sim_traffic(int argc, char **argv)
     struct request q = { .traffic = { .n_threads = 1, .options = { .seed = 1 } } };
     int status = parse(&q, argc, argv);
 
-    if (status == EMU_EXIT_DONE && !q.wants_help) {
-        set_defaults(&q);
-        status = prepare(&q);
-        if (status == EMU_EXIT_DONE)
-            status = run_all(&q);
-    }
+    if (status != EMU_PROCEED)
+        return status;
+    set_defaults(&q);
+    status = prepare(&q);
+    if (status == EMU_EXIT_DONE)
+        status = run_all(&q);
     free(q.runs);
     free(q.messages);
     emu_fault_map_destroy(q.faults);

@@ -2,28 +2,31 @@
 /*
  * `emunic status`: what running servers say about themselves and their machines, as tables or as their own JSON.
  */
-#include <getopt.h>
-
 #include "emunic/cli/cli.h"
+#include "emunic/cli/options.h"
 #include "emunic/cli/report.h"
 
-static const char help[] = "usage: emunic status [--server NAME] [--json]\n"
-                           "\n"
-                           "Show the nodes, domains, ports and counters of running daemons. One that is a host of\n"
-                           "several tells of all of them.\n"
-                           "\n"
-                           "  -s, --server NAME  this one (default: all of this user on this host)\n"
-                           "  -j, --json         one JSON object: {\"schema\": 1, \"servers\": [...]}\n"
-                           "  -h, --help         this text\n"
-                           "\n"
-                           "Example:\n"
-                           "  emunic status --json | jq '.servers[].domains[].ports'\n";
+struct request {
+    const char *server; /* NULL: all */
+    bool is_json;
+};
 
-static const struct option options[] = {
-    { "server", required_argument, NULL, 's' },
-    { "json", no_argument, NULL, 'j' },
-    { "help", no_argument, NULL, 'h' },
+static const struct emu_option options[] = {
+    { "server", 's', "NAME", "this one (default: all of this user on this host)",
+      EMU_OPTION_TEXT(struct request, server) },
+    { "json", 'j', NULL, "one JSON object: {\"schema\": 1, \"servers\": [...]}",
+      EMU_OPTION_SET(struct request, is_json) },
     { 0 },
+};
+
+static const struct emu_command command = {
+    .verb = "status",
+    .usage = "emunic status [--server NAME] [--json]",
+    .about = "Show the nodes, domains, ports and counters of running daemons. One that is a host of\n"
+             "several tells of all of them.\n",
+    .options = options,
+    .after = "Example:\n"
+             "  emunic status --json | jq '.servers[].domains[].ports'\n",
 };
 
 static int print_report(const json_t *report, const void *what)
@@ -34,27 +37,10 @@ static int print_report(const json_t *report, const void *what)
 
 int emu_verb_status(int argc, char **argv)
 {
-    const char *server = NULL;
-    bool is_json = false;
-    int option;
+    struct request request = { 0 };
+    int status = emu_options_parse(&command, argc, argv, &request, NULL);
 
-    opterr = 0;
-    while ((option = getopt_long(argc, argv, "+:s:jh", options, NULL)) != -1) {
-        switch (option) {
-        case 's':
-            server = optarg;
-            break;
-        case 'j':
-            is_json = true;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            return EMU_EXIT_DONE;
-        default:
-            return emu_cli_bad_option("status", option, argv, options);
-        }
-    }
-    if (optind < argc)
-        return emu_cli_usage("status", "'%s': takes options only", argv[optind]);
-    return emu_cli_show("status", server, EMU_MSG_STATUS, is_json, print_report, NULL);
+    if (status != EMU_PROCEED)
+        return status;
+    return emu_cli_show("status", request.server, EMU_MSG_STATUS, request.is_json, print_report, NULL);
 }

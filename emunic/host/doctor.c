@@ -6,38 +6,40 @@
  * as starting `emunic` does.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "emunic/cli/cli.h"
+#include "emunic/cli/options.h"
 #include "emunic/cli/table.h"
 #include "emunic/host/host.h"
 
 #define N_COLUMNS(columns) (sizeof(columns) / sizeof((columns)[0]))
 
-static const char help[] =
-    "usage: emunic doctor [--provider NAME] [--json]\n"
-    "\n"
-    "Show what this host has for emulated machines: cores and caches, RDMA devices, libfabric's providers, what the\n"
-    "kernel permits; what would be chosen to reach other hosts, where emunic would run, and what would make it "
-    "faster.\n"
-    "Returns 1 when something is missing without which nothing works.\n"
-    "\n"
-    "  -p, --provider NAME  the provider of libfabric to take, or a part of its name (default: EMUNIC_PROVIDER, else\n"
-    "                       the best)\n"
-    "  -j, --json           one JSON object\n"
-    "  -h, --help           this text\n"
-    "\n"
-    "Example:\n"
-    "  emunic doctor --json | jq '.permissions[] | select(.state != \"good\")'\n";
+struct request {
+    const char *provider; /* NULL: the best */
+    bool is_json;
+};
 
-static const struct option options[] = {
-    { "provider", required_argument, NULL, 'p' },
-    { "json", no_argument, NULL, 'j' },
-    { "help", no_argument, NULL, 'h' },
+static const struct emu_option options[] = {
+    { "provider", 'p', "NAME",
+      "the provider of libfabric to take, or a part of its name (default: EMUNIC_PROVIDER, else the best)",
+      EMU_OPTION_TEXT(struct request, provider) },
+    { "json", 'j', NULL, "one JSON object", EMU_OPTION_SET(struct request, is_json) },
     { 0 },
+};
+
+static const struct emu_command command = {
+    .verb = "doctor",
+    .usage = "emunic doctor [--provider NAME] [--json]",
+    .about =
+        "Show what this host has for emulated machines: cores and caches, RDMA devices, libfabric's providers, what\n"
+        "the kernel permits; what would be chosen to reach other hosts, where emunic would run, and what would\n"
+        "make it faster. Returns 1 when something is missing without which nothing works.\n",
+    .options = options,
+    .after = "Example:\n"
+             "  emunic doctor --json | jq '.permissions[] | select(.state != \"good\")'\n",
 };
 
 static json_int_t number_of(const json_t *object, const char *key)
@@ -242,34 +244,16 @@ static int print_json(const json_t *report)
 
 int main(int argc, char **argv)
 {
-    const char *provider = getenv("EMUNIC_PROVIDER");
-    bool is_json = false;
+    struct request request = { .provider = getenv("EMUNIC_PROVIDER") };
     json_t *report;
-    int option;
-    int status;
+    int status = emu_options_parse(&command, argc, argv, &request, NULL);
 
-    opterr = 0;
-    while ((option = getopt_long(argc, argv, "+:p:jh", options, NULL)) != -1) {
-        switch (option) {
-        case 'p':
-            provider = optarg;
-            break;
-        case 'j':
-            is_json = true;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            return EMU_EXIT_DONE;
-        default:
-            return emu_cli_bad_option("doctor", option, argv, options);
-        }
-    }
-    if (optind < argc)
-        return emu_cli_usage("doctor", "'%s': takes options only", argv[optind]);
-    report = emu_host_report(provider && *provider ? provider : NULL);
+    if (status != EMU_PROCEED)
+        return status;
+    report = emu_host_report(request.provider && *request.provider ? request.provider : NULL);
     if (!report)
         return emu_cli_fail("doctor", "out of memory");
-    status = is_json ? print_json(report) : print_report(report);
+    status = request.is_json ? print_json(report) : print_report(report);
     if (status == EMU_EXIT_DONE && number_of(report, "missing") > 0)
         status = EMU_EXIT_FAILED;
     json_decref(report);

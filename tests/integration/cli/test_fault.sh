@@ -187,7 +187,7 @@ test_mistakes_get_one_precise_line() {
     wrong 2 "emunic fault: add: only one of rate, nth" fault add class=smsg action=drop nth=1 rate=0.5
     wrong 2 "emunic fault: clear: '0' is not the number of a rule" fault clear 0
     wrong 2 'emunic fault: --json: is for list' fault --json clear
-    wrong 2 "emunic fault: --domain: 'x' is not the number" fault --domain x list
+    wrong 2 "emunic fault: --domain: 'x' is not a number" fault --domain x list
     wrong 1 "emunic fault: no server named 'nobody-$$' runs here" fault -s "nobody-$$" clear
     wrong 1 "emunic fault: .*/bad:4:13: action: 'lose' is none of" fault -s "nobody-$$" load "$dir/bad"
     wrong 1 "emunic run: --faults: .*/bad:4:13: action: 'lose' is none of" run --faults "$dir/bad" true

@@ -108,6 +108,26 @@ test_options_take_values_with_and_without_equals_sign() {
     expect_status 0
 }
 
+# Man pages of build and source tree: beside the tests.
+test_options_of_the_help_are_in_the_man_page() {
+    local page verb options option
+    for page in run.1 serve.8 status.1 links.1 fault.1 sim.1 doctor.1; do
+        verb=${page%.*}
+        call "$verb" --help
+        options=$out
+        if [ "$verb" = sim ]; then
+            for verb in list run explain traffic; do
+                call sim "$verb" --help
+                options+=$out
+            done
+        fi
+        sed 's/\\-/-/g' "$here/../../../docs/man/emunic-$page" >"$dir/page"
+        while read -r option; do
+            grep -qE -- "(^|[^-a-z])$option([^-a-z]|\$)" "$dir/page" || bad "emunic-$page does not tell $option"
+        done < <(grep -oE '^ +(-., )?--[a-z-]+' <<<"$options" | grep -oE -- '--[a-z-]+' | grep -vx -- --help)
+    done
+}
+
 test_what_follows_the_program_belongs_to_it() {
     call run -n 1 echo -n 5 --help
     expect_status 0
@@ -116,4 +136,4 @@ test_what_follows_the_program_belongs_to_it() {
 
 run_tests help_has_an_example_and_goes_to_stdout help_names_no_verb_that_does_not_exist version_tells_tool_and_abi \
     wrong_usage_gets_one_precise_line a_typo_is_told_what_was_meant_perhaps \
-    options_take_values_with_and_without_equals_sign what_follows_the_program_belongs_to_it
+    options_take_values_with_and_without_equals_sign options_of_the_help_are_in_the_man_page what_follows_the_program_belongs_to_it
