@@ -15,23 +15,37 @@
 #define NAME_MAX_LEN 40
 #define FAR          4 /* letters; more are another word */
 
-static const char *const known_names[] = {
-#define NUMBER_NAME(field, variable, fallback, min, max, unit, meaning) variable,
-    EMU_SETTINGS(NUMBER_NAME)
-#undef NUMBER_NAME
-#define TEXT_NAME(variable, meaning) variable,
-        EMU_TEXT_SETTINGS(TEXT_NAME)
-#undef TEXT_NAME
+static const struct emu_setting settings[] = {
+#define NUMBER_ROW(field, name, fallback, smallest, largest, unit_name, sentence)                                      \
+    { .variable = name,                                                                                                \
+      .is_number = true,                                                                                               \
+      .number = fallback,                                                                                              \
+      .min = smallest,                                                                                                 \
+      .max = largest,                                                                                                  \
+      .unit = unit_name,                                                                                               \
+      .meaning = sentence },
+#define TEXT_ROW(name, who, fallback, sentence)                                                                        \
+    { .variable = name, .setter = EMU_SETTER_##who, .text = fallback, .meaning = sentence },
+    EMU_SETTINGS(NUMBER_ROW, TEXT_ROW)
+#undef NUMBER_ROW
+#undef TEXT_ROW
 };
+
+#define N_SETTINGS (sizeof(settings) / sizeof(settings[0]))
+
+const struct emu_setting *emu_setting_at(size_t i)
+{
+    return i < N_SETTINGS ? &settings[i] : NULL;
+}
 
 static void check_name(const char *name)
 {
     struct emu_nearest nearest = emu_nearest_to(name, FAR);
 
-    for (size_t i = 0; i < sizeof(known_names) / sizeof(known_names[0]); i++) {
-        if (strcmp(name, known_names[i]) == 0)
+    for (size_t i = 0; i < N_SETTINGS; i++) {
+        if (strcmp(name, settings[i].variable) == 0)
             return;
-        emu_nearest_offer(&nearest, known_names[i], known_names[i]);
+        emu_nearest_offer(&nearest, settings[i].variable, settings[i].variable);
     }
     if (nearest.answer)
         emu_log(EMU_LOG_WARN, "unknown variable %s; did you mean %s?", name, nearest.answer);
@@ -39,26 +53,31 @@ static void check_name(const char *name)
         emu_log(EMU_LOG_WARN, "unknown variable %s", name);
 }
 
-static uint64_t read_number(const char *variable, uint64_t fallback, uint64_t min, uint64_t max, const char *unit)
+bool emu_setting_number(const struct emu_setting *setting, uint64_t *number_out)
 {
-    const char *text = getenv(variable);
-    uint64_t value;
+    const char *text = getenv(setting->variable);
 
-    if (!text)
-        return fallback;
-    if (!emu_parse_number(text, 0, min, max, &value)) {
-        emu_log(EMU_LOG_WARN, "%s: '%s' is not a number from %llu to %llu %s; using %llu", variable, text,
-                (unsigned long long)min, (unsigned long long)max, unit, (unsigned long long)fallback);
-        return fallback;
-    }
+    return text && emu_parse_number(text, 0, setting->min, setting->max, number_out);
+}
+
+static uint64_t read_number(const struct emu_setting *setting)
+{
+    const char *text = getenv(setting->variable);
+    uint64_t value = setting->number;
+
+    if (text && !emu_setting_number(setting, &value))
+        emu_log(EMU_LOG_WARN, "%s: '%s' is not a number from %llu to %llu %s; using %llu", setting->variable, text,
+                (unsigned long long)setting->min, (unsigned long long)setting->max, setting->unit,
+                (unsigned long long)setting->number);
     return value;
 }
 
 void emu_settings_read(struct emu_settings *settings_out)
 {
-#define READ_NUMBER(field, variable, fallback, min, max, unit, meaning)                                                \
-    settings_out->field = read_number(variable, fallback, min, max, unit);
-    EMU_SETTINGS(READ_NUMBER)
+    const struct emu_setting *row = settings; /* numbers are the first rows, in the order of the fields */
+
+#define READ_NUMBER(field, variable, fallback, min, max, unit, meaning) settings_out->field = read_number(row++);
+    EMU_SETTINGS(READ_NUMBER, EMU_SETTING_NO_TEXT)
 #undef READ_NUMBER
 
     for (char **entry = environ; entry && *entry; entry++) {

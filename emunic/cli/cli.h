@@ -28,6 +28,7 @@ int emu_verb_status(int argc, char **argv);
 int emu_verb_links(int argc, char **argv);
 int emu_verb_fault(int argc, char **argv);
 int emu_verb_sim(int argc, char **argv);
+int emu_verb_settings(int argc, char **argv);
 int emu_verb_doctor(int argc, char **argv);
 
 /* ---- messages.c ---- */

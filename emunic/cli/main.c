@@ -24,6 +24,7 @@ static const struct verb verbs[] = {
     { "fault", emu_verb_fault, "inject faults into the transactions of running jobs" },
     { "links", emu_verb_links, "show what each link of the machine has carried" },
     { "sim", emu_verb_sim, "simulate a machine's network alone: experiments and free traffic" },
+    { "settings", emu_verb_settings, "show the EMUNIC_* variables: values, defaults, meanings" },
     { "doctor", emu_verb_doctor, "show what this host has and permits, and what would make it faster" },
 };
 

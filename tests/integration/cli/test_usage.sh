@@ -6,7 +6,7 @@
 
 test_help_has_an_example_and_goes_to_stdout() {
     local verb
-    for verb in '' run serve status links fault sim doctor; do
+    for verb in '' run serve status links fault sim settings doctor; do
         # shellcheck disable=SC2086  # no verb is no word
         call $verb --help
         expect_status 0
@@ -111,7 +111,7 @@ test_options_take_values_with_and_without_equals_sign() {
 # Man pages of build and source tree: beside the tests.
 test_options_of_the_help_are_in_the_man_page() {
     local page verb options option
-    for page in run.1 serve.8 status.1 links.1 fault.1 sim.1 doctor.1; do
+    for page in run.1 serve.8 status.1 links.1 fault.1 sim.1 settings.1 doctor.1; do
         verb=${page%.*}
         call "$verb" --help
         options=$out

@@ -57,7 +57,7 @@ static void test_empty_environment_gives_every_default_in_silence(void **state)
     (void)state;
     read_settings();
 #define IS_DEFAULT(field, variable, fallback, min, max, unit, meaning) assert_int_equal(settings.field, fallback);
-    EMU_SETTINGS(IS_DEFAULT)
+    EMU_SETTINGS(IS_DEFAULT, EMU_SETTING_NO_TEXT)
     assert_string_equal(text, "");
 }
 
@@ -76,7 +76,7 @@ static void test_every_setting_takes_its_smallest_and_largest_value(void **state
     read_settings();                                                                                                   \
     assert_int_equal(settings.field, max);                                                                             \
     assert_string_equal(text, "");
-    EMU_SETTINGS(TAKES)
+    EMU_SETTINGS(TAKES, EMU_SETTING_NO_TEXT)
 }
 
 static void test_every_default_lies_within_its_bounds(void **state)
@@ -84,7 +84,7 @@ static void test_every_default_lies_within_its_bounds(void **state)
     (void)state;
 #define IS_WITHIN(field, variable, fallback, min, max, unit, meaning)                                                  \
     assert_true((uint64_t)(fallback) >= (uint64_t)(min) && (uint64_t)(fallback) <= (uint64_t)(max));
-    EMU_SETTINGS(IS_WITHIN)
+    EMU_SETTINGS(IS_WITHIN, EMU_SETTING_NO_TEXT)
 }
 
 static void test_value_out_of_bounds_is_refused_with_the_bounds(void **state)
@@ -176,10 +176,37 @@ static void test_name_of_any_length_is_noticed(void **state)
 static void test_every_known_name_is_silent(void **state)
 {
     (void)state;
-#define SET_TEXT(variable, meaning) setenv(variable, "1", 1);
-    EMU_TEXT_SETTINGS(SET_TEXT)
+#define SET_TEXT(variable, setter, fallback, meaning) setenv(variable, "1", 1);
+    EMU_SETTINGS(EMU_SETTING_NO_NUMBER, SET_TEXT)
     read_settings();
     assert_string_equal(text, "");
+}
+
+static void test_the_table_has_every_variable_once(void **state)
+{
+    const struct emu_setting *row;
+
+    (void)state;
+    for (size_t i = 0; (row = emu_setting_at(i)); i++) {
+        assert_true(row->is_number ? row->unit && !row->text : row->text && !row->unit);
+        for (size_t k = 0; k < i; k++)
+            assert_string_not_equal(row->variable, emu_setting_at(k)->variable);
+    }
+}
+
+static void test_a_number_is_the_environments_only_if_it_is_one(void **state)
+{
+    const struct emu_setting *row = emu_setting_at(0);
+    uint64_t number = 42;
+
+    (void)state;
+    assert_false(emu_setting_number(row, &number));
+    setenv(row->variable, "many", 1);
+    assert_false(emu_setting_number(row, &number));
+    assert_int_equal(number, 42);
+    setenv(row->variable, "7", 1);
+    assert_true(emu_setting_number(row, &number));
+    assert_int_equal(number, 7);
 }
 
 static void test_names_of_others_are_none_of_our_business(void **state)
@@ -210,6 +237,8 @@ int main(void)
         UNIT(test_name_like_no_other_draws_a_warning_without_a_guess),
         UNIT(test_name_of_any_length_is_noticed),
         UNIT(test_every_known_name_is_silent),
+        UNIT(test_the_table_has_every_variable_once),
+        UNIT(test_a_number_is_the_environments_only_if_it_is_one),
         UNIT(test_names_of_others_are_none_of_our_business),
     };
 
