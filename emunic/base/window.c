@@ -31,7 +31,7 @@ static uint64_t charge_of(uint64_t len_bytes)
 
 static bool is_broken(const struct emu_window *w)
 {
-    return w->fault && atomic_load_explicit(emu_fault_mark(w->fault), memory_order_relaxed) != 0;
+    return w->fault && atomic_load_explicit(emu_bus_error_mark(w->fault), memory_order_relaxed) != 0;
 }
 
 static void *map(const struct emu_windows *w, int fd, void *at, uint64_t first, uint64_t len_bytes)
@@ -60,6 +60,7 @@ static const struct emu_window *add(struct emu_windows *w, int fd, uint64_t addr
         return NULL;
     window.base = base;
     if (w->can_break) {
+        window.fault = emu_bus_error_watch(base, end - first, w->page_bytes ? w->page_bytes : 4096);
         window.fault = emu_fault_watch(base, end - first, w->page_bytes ? w->page_bytes : EMU_PAGE_BYTES);
         if (!window.fault) {
             munmap(base, end - first);
@@ -81,7 +82,7 @@ static bool map_again(const struct emu_windows *w, struct emu_window *window, in
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
         return false;
     }
-    emu_fault_clear(window->fault);
+    emu_bus_error_clear(window->fault);
     return true;
 }
 
@@ -138,7 +139,7 @@ void emu_windows_fini(struct emu_windows *w)
 {
     give_back(w);
     for (unsigned i = 0; i < w->n; i++) {
-        emu_fault_unwatch(w->list[i].fault);
+        emu_bus_error_unwatch(w->list[i].fault);
         munmap(w->list[i].base, w->list[i].len_bytes);
     }
     free(w->list);

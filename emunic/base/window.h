@@ -11,13 +11,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "emunic/base/fault.h"
+#include "emunic/base/bus_error.h"
 
 struct emu_window {
     uint8_t *base;       /* stays for as long as the window, also when it is mapped again */
     uint64_t owner_addr; /* its place in the file; in a space file the owner's address */
     uint64_t len_bytes;
-    struct emu_fault_range *fault; /* owned; NULL: its pages cannot go */
+    struct emu_bus_error_range *fault; /* owned; NULL: its pages cannot go */
 };
 
 /* What several caches may map together: address space and mappings are limited, and the owner chooses the sizes. */
@@ -45,12 +45,12 @@ const struct emu_window *emu_windows_get(struct emu_windows *w, int fd, uint64_t
 const struct emu_window *emu_windows_find(struct emu_windows *w, uint64_t addr, uint64_t len_bytes);
 
 /*
- * Where to look after each access to a window whose pages can go (emu_fault_mark), or NULL. The mark is there for as
+ * Where to look after each access to a window whose pages can go (emu_bus_error_mark), or NULL. The mark is there for as
  * long as the window.
  */
 static inline const _Atomic uint32_t *emu_window_mark(const struct emu_window *window)
 {
-    return window->fault ? emu_fault_mark(window->fault) : NULL;
+    return window->fault ? emu_bus_error_mark(window->fault) : NULL;
 }
 
 /* The budget has all back and is not looked at again. For a cache that nobody adds to any more. */

@@ -3,7 +3,7 @@
  * Pages that are missing: in a watched mapping the access goes on and leaves a mark, anywhere else the program's own
  * handler, or the default, does what it did before. Each test forks, because a process has one SIGBUS handler.
  */
-#include "emunic/base/fault.h"
+#include "emunic/base/bus_error.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -54,9 +54,9 @@ static int status_of(void (*body)(void))
     return status;
 }
 
-static uint32_t mark_of(struct emu_fault_range *range)
+static uint32_t mark_of(struct emu_bus_error_range *range)
 {
-    return atomic_load(emu_fault_mark(range));
+    return atomic_load(emu_bus_error_mark(range));
 }
 
 /* ---- in a watched mapping ---- */
@@ -65,7 +65,7 @@ static void touch_missing_pages(void)
 {
     int fd;
     volatile uint8_t *mem = short_mapping(&fd);
-    struct emu_fault_range *range = emu_fault_watch((void *)(uintptr_t)mem, 4 * PAGE, PAGE);
+    struct emu_bus_error_range *range = emu_bus_error_watch((void *)(uintptr_t)mem, 4 * PAGE, PAGE);
 
     FX_CHECK(range && mark_of(range) == 0);
     FX_CHECK(mem[0] == 7 && mark_of(range) == 0);
@@ -91,16 +91,16 @@ static void test_access_to_a_missing_page_leaves_a_mark(void **state)
 
 static void touch_one_of_many(void)
 {
-    struct emu_fault_range *ranges[100];
+    struct emu_bus_error_range *ranges[100];
     uint8_t *mems[100];
     int fd;
 
     for (int i = 0; i < 100; i++) {
         mems[i] = short_mapping(&fd);
-        ranges[i] = emu_fault_watch(mems[i], 4 * PAGE, PAGE);
+        ranges[i] = emu_bus_error_watch(mems[i], 4 * PAGE, PAGE);
         FX_CHECK(ranges[i]);
     }
-    emu_fault_unwatch(ranges[10]);
+    emu_bus_error_unwatch(ranges[10]);
     munmap(mems[10], 4 * PAGE);
     *(volatile uint8_t *)(mems[73] + 4 * PAGE - 1) = 1;
     for (int i = 0; i < 100; i++)
@@ -119,7 +119,7 @@ static void watch_for_ever(void)
     uint8_t *mem = short_mapping(&fd);
 
     for (int i = 0; i < 100000; i++) {
-        struct emu_fault_range *range = emu_fault_watch(mem, 4 * PAGE, PAGE);
+        struct emu_bus_error_range *range = emu_bus_error_watch(mem, 4 * PAGE, PAGE);
 
         FX_CHECK(range && mark_of(range) == 0);
         if (i % 1000 == 0) {
@@ -127,7 +127,7 @@ static void watch_for_ever(void)
             FX_CHECK(mark_of(range) == 1);
             FX_CHECK(mmap(mem, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == mem);
         }
-        emu_fault_unwatch(range);
+        emu_bus_error_unwatch(range);
     }
 }
 
@@ -141,17 +141,17 @@ static void watch_too_many(void)
 {
     int fd;
     uint8_t *mem = short_mapping(&fd);
-    struct emu_fault_range *last = NULL;
-    struct emu_fault_range *range;
+    struct emu_bus_error_range *last = NULL;
+    struct emu_bus_error_range *range;
     int n = 0;
 
-    while ((range = emu_fault_watch(mem, 4 * PAGE, PAGE))) {
+    while ((range = emu_bus_error_watch(mem, 4 * PAGE, PAGE))) {
         last = range;
         FX_CHECK(++n < 1000000);
     }
     FX_CHECK(n >= 4096);
-    emu_fault_unwatch(last);
-    FX_CHECK(emu_fault_watch(mem, 4 * PAGE, PAGE));
+    emu_bus_error_unwatch(last);
+    FX_CHECK(emu_bus_error_watch(mem, 4 * PAGE, PAGE));
 }
 
 static void test_number_of_ranges_is_limited(void **state)
@@ -168,7 +168,7 @@ static void touch_unwatched(void)
     uint8_t *mem = short_mapping(&fd);
     uint8_t *own = short_mapping(&fd);
 
-    FX_CHECK(emu_fault_watch(mem, 4 * PAGE, PAGE));
+    FX_CHECK(emu_bus_error_watch(mem, 4 * PAGE, PAGE));
     *(volatile uint8_t *)(own + PAGE) = 1;
 }
 
@@ -186,7 +186,7 @@ static void touch_what_was_watched(void)
     int fd;
     uint8_t *mem = short_mapping(&fd);
 
-    emu_fault_unwatch(emu_fault_watch(mem, 4 * PAGE, PAGE));
+    emu_bus_error_unwatch(emu_bus_error_watch(mem, 4 * PAGE, PAGE));
     *(volatile uint8_t *)(mem + PAGE) = 1;
 }
 
@@ -203,7 +203,7 @@ static void get_a_signal(void)
 {
     int fd;
 
-    FX_CHECK(emu_fault_watch(short_mapping(&fd), 4 * PAGE, PAGE));
+    FX_CHECK(emu_bus_error_watch(short_mapping(&fd), 4 * PAGE, PAGE));
     raise(SIGBUS);
 }
 
@@ -238,13 +238,13 @@ static void count_calls(int number)
 static void handle_own(void)
 {
     struct sigaction action = { .sa_sigaction = jump_back, .sa_flags = SA_SIGINFO };
-    struct emu_fault_range *range;
+    struct emu_bus_error_range *range;
     int fd;
     uint8_t *own = short_mapping(&fd);
     uint8_t *mem = short_mapping(&fd);
 
     FX_CHECK(sigaction(SIGBUS, &action, NULL) == 0);
-    range = emu_fault_watch(mem, 4 * PAGE, PAGE);
+    range = emu_bus_error_watch(mem, 4 * PAGE, PAGE);
     for (int i = 0; i < 3; i++) { /* it jumps out: the signal must not stay blocked */
         if (sigsetjmp(back, 1) == 0)
             *(volatile uint8_t *)(own + PAGE + i) = 1;
@@ -266,7 +266,7 @@ static void handle_once(void)
     int fd;
 
     FX_CHECK(sigaction(SIGBUS, &action, NULL) == 0);
-    FX_CHECK(emu_fault_watch(short_mapping(&fd), 4 * PAGE, PAGE));
+    FX_CHECK(emu_bus_error_watch(short_mapping(&fd), 4 * PAGE, PAGE));
     raise(SIGBUS);
     FX_CHECK(n_calls == 1);
     raise(SIGBUS);
@@ -293,15 +293,15 @@ static void install_later(void)
 {
     struct sigaction first = { .sa_sigaction = jump_back, .sa_flags = SA_SIGINFO };
     struct sigaction later = { .sa_sigaction = call_who_was_before, .sa_flags = SA_SIGINFO };
-    struct emu_fault_range *range;
+    struct emu_bus_error_range *range;
     int fd;
     uint8_t *mem = short_mapping(&fd);
     uint8_t *own = short_mapping(&fd);
 
     FX_CHECK(sigaction(SIGBUS, &first, NULL) == 0);
-    FX_CHECK(emu_fault_watch(short_mapping(&fd), 4 * PAGE, PAGE));
+    FX_CHECK(emu_bus_error_watch(short_mapping(&fd), 4 * PAGE, PAGE));
     FX_CHECK(sigaction(SIGBUS, &later, &replaced) == 0);
-    range = emu_fault_watch(mem, 4 * PAGE, PAGE);
+    range = emu_bus_error_watch(mem, 4 * PAGE, PAGE);
     *(volatile uint8_t *)(mem + PAGE) = 1;
     FX_CHECK(mark_of(range) == 1 && n_calls == 0);
     /* We, the later one, we, the first one. */
@@ -324,10 +324,10 @@ static void install_again_and_again(void)
 
     for (int i = 0; i < 100; i++) {
         uint8_t *mem = short_mapping(&fd);
-        struct emu_fault_range *range;
+        struct emu_bus_error_range *range;
 
         FX_CHECK(sigaction(SIGBUS, &theirs, &old) == 0);
-        range = emu_fault_watch(mem, 4 * PAGE, PAGE);
+        range = emu_bus_error_watch(mem, 4 * PAGE, PAGE);
         *(volatile uint8_t *)(mem + PAGE) = 1;
         FX_CHECK(mark_of(range) == 1 && n_calls == i);
         raise(SIGBUS);
@@ -347,7 +347,7 @@ static void ignore(void)
     int fd;
 
     signal(SIGBUS, SIG_IGN);
-    FX_CHECK(emu_fault_watch(short_mapping(&fd), 4 * PAGE, PAGE));
+    FX_CHECK(emu_bus_error_watch(short_mapping(&fd), 4 * PAGE, PAGE));
     raise(SIGBUS);
 }
 

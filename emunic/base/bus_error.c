@@ -17,7 +17,7 @@
  * Ranges lie in an array that is only ever searched: a handler can take no lock. A slot is taken with one exchange of
  * its `base`; `turn` is odd while its other fields change.
  */
-#include "emunic/base/fault.h"
+#include "emunic/base/bus_error.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -30,7 +30,7 @@
 #define RANGES_MAX 8192u
 #define TAKEN      1u /* as base: not free, not yet there */
 
-struct emu_fault_range {
+struct emu_bus_error_range {
     _Atomic uint64_t base; /* 0: free */
     _Atomic uint64_t len_bytes;
     _Atomic uint32_t page_bytes_log2;
@@ -40,7 +40,7 @@ struct emu_fault_range {
 
 #define INSTALLS_MAX 4
 
-static struct emu_fault_range ranges[RANGES_MAX];
+static struct emu_bus_error_range ranges[RANGES_MAX];
 static _Atomic uint32_t n_ranges; /* that were ever in use */
 static _Atomic int is_installing;
 static int n_installed;
@@ -49,12 +49,12 @@ static struct sigaction before[INSTALLS_MAX];
 /* ---- handler ---- */
 
 /* The range that holds an address, as [*base, *end). */
-static struct emu_fault_range *find(uint64_t addr, uint64_t *base_out, uint64_t *end_out)
+static struct emu_bus_error_range *find(uint64_t addr, uint64_t *base_out, uint64_t *end_out)
 {
     uint32_t n = atomic_load_explicit(&n_ranges, memory_order_acquire);
 
     for (uint32_t i = 0; i < n; i++) {
-        struct emu_fault_range *range = &ranges[i];
+        struct emu_bus_error_range *range = &ranges[i];
         uint32_t turn = atomic_load_explicit(&range->turn, memory_order_acquire);
         uint64_t base = atomic_load_explicit(&range->base, memory_order_acquire);
         uint64_t len_bytes = atomic_load_explicit(&range->len_bytes, memory_order_acquire);
@@ -80,7 +80,7 @@ static bool put_memory_at(uint64_t first, uint64_t end)
 static bool mend(const siginfo_t *info)
 {
     uint64_t addr = (uint64_t)(uintptr_t)info->si_addr;
-    struct emu_fault_range *range;
+    struct emu_bus_error_range *range;
     uint64_t page_bytes;
     uint64_t base;
     uint64_t end;
@@ -208,10 +208,10 @@ static void note_in_use(uint32_t n)
         ;
 }
 
-struct emu_fault_range *emu_fault_watch(void *base, uint64_t len_bytes, uint64_t page_bytes)
+struct emu_bus_error_range *emu_bus_error_watch(void *base, uint64_t len_bytes, uint64_t page_bytes)
 {
     for (uint32_t i = 0; i < RANGES_MAX; i++) {
-        struct emu_fault_range *range = &ranges[i];
+        struct emu_bus_error_range *range = &ranges[i];
         uint64_t free_base = 0;
 
         if (atomic_load_explicit(&range->base, memory_order_relaxed) != 0 ||
@@ -230,19 +230,19 @@ struct emu_fault_range *emu_fault_watch(void *base, uint64_t len_bytes, uint64_t
     return NULL;
 }
 
-void emu_fault_unwatch(struct emu_fault_range *range)
+void emu_bus_error_unwatch(struct emu_bus_error_range *range)
 {
     if (range)
         atomic_store(&range->base, 0);
 }
 
-void emu_fault_clear(struct emu_fault_range *range)
+void emu_bus_error_clear(struct emu_bus_error_range *range)
 {
     install();
     atomic_store_explicit(&range->is_broken, 0, memory_order_relaxed);
 }
 
-_Atomic uint32_t *emu_fault_mark(struct emu_fault_range *range)
+_Atomic uint32_t *emu_bus_error_mark(struct emu_bus_error_range *range)
 {
     return &range->is_broken;
 }
