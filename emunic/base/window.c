@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 
 #include "emunic/abi/abi.h"
+#include "emunic/base/bus_error.h"
 
 #define CHUNK_BYTES  (64ull << 20)
 #define CHARGE_BYTES (256ull << 20) /* least that a window takes of a budget: a process has some 65000 mappings */
@@ -60,8 +61,7 @@ static const struct emu_window *add(struct emu_windows *w, int fd, uint64_t addr
         return NULL;
     window.base = base;
     if (w->can_break) {
-        window.fault = emu_bus_error_watch(base, end - first, w->page_bytes ? w->page_bytes : 4096);
-        window.fault = emu_fault_watch(base, end - first, w->page_bytes ? w->page_bytes : EMU_PAGE_BYTES);
+        window.fault = emu_bus_error_watch(base, end - first, w->page_bytes ? w->page_bytes : EMU_PAGE_BYTES);
         if (!window.fault) {
             munmap(base, end - first);
             return NULL;

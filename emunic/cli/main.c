@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The `emunic` command: the first word is the verb, a function of that name in a file of that name does it.
+ * The `emunic` command: the first word is the verb; verb_NAME.c has the function that does it.
  */
 #include <stdio.h>
 #include <string.h>

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "emunic/cli/hosts.h"
+#include "emunic/cli/host_list.h"
 
 #define MCA_PREFIX       "OMPI_MCA_"
 #define PLAIN            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+.,:/@%^="

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "emunic/cli/job.h"
+#include "emunic/cli/job_run.h"
 
 /* What the command lines tell of a job beyond its plan. All borrowed. */
 struct emu_mpirun_job {

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "emunic/cli/cli.h"
-#include "emunic/cli/report.h"
+#include "emunic/cli/server_report.h"
 
 #define SCHEMA      1
 #define NAME_BEFORE "@emunic/"

@@ -12,8 +12,8 @@
 
 #include "emunic/cli/cli.h"
 #include "emunic/cli/options.h"
-#include "emunic/cli/report.h"
-#include "emunic/cli/table.h"
+#include "emunic/cli/server_report.h"
+#include "emunic/cli/text_table.h"
 #include "emunic/experiments/experiment.h"
 
 static const struct emu_option no_options[] = { { 0 } };

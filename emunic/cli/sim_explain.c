@@ -23,8 +23,8 @@
 #include "emunic/base/text.h"
 #include "emunic/cli/cli.h"
 #include "emunic/cli/options.h"
-#include "emunic/cli/report.h"
-#include "emunic/cli/table.h"
+#include "emunic/cli/server_report.h"
+#include "emunic/cli/text_table.h"
 #include "emunic/fabric/machine.h"
 
 #define KEY_MAX     128

@@ -27,7 +27,7 @@
 #include "emunic/cli/heat.h"
 #include "emunic/cli/options.h"
 #include "emunic/cli/progress.h"
-#include "emunic/cli/report.h"
+#include "emunic/cli/server_report.h"
 #include "emunic/experiments/runner.h"
 
 #define SEEDS_MAX   100

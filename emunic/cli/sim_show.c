@@ -17,7 +17,7 @@
 
 #include "emunic/cli/cli.h"
 #include "emunic/cli/heat.h"
-#include "emunic/cli/table.h"
+#include "emunic/cli/text_table.h"
 #include "emunic/fabric/link.h"
 
 static const char *const mode_names[EMU_MODES] = {

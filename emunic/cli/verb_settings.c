@@ -11,8 +11,8 @@
 #include "emunic/base/settings.h"
 #include "emunic/cli/cli.h"
 #include "emunic/cli/options.h"
-#include "emunic/cli/report.h"
-#include "emunic/cli/table.h"
+#include "emunic/cli/server_report.h"
+#include "emunic/cli/text_table.h"
 
 #define SCHEMA 1
 

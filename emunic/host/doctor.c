@@ -12,7 +12,7 @@
 
 #include "emunic/cli/cli.h"
 #include "emunic/cli/options.h"
-#include "emunic/cli/table.h"
+#include "emunic/cli/text_table.h"
 #include "emunic/host/host.h"
 
 #define N_COLUMNS(columns) (sizeof(columns) / sizeof((columns)[0]))

@@ -2,13 +2,13 @@
 /*
  * Reports as tables. A key that a report lacks shows as 0 or nothing, so that a newer command can read an older server.
  */
-#include "emunic/cli/report.h"
+#include "emunic/cli/server_report.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "emunic/cli/table.h"
+#include "emunic/cli/text_table.h"
 
 #define N_COLUMNS(columns) (sizeof(columns) / sizeof((columns)[0]))
 

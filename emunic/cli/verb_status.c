@@ -4,7 +4,7 @@
  */
 #include "emunic/cli/cli.h"
 #include "emunic/cli/options.h"
-#include "emunic/cli/report.h"
+#include "emunic/cli/server_report.h"
 
 struct request {
     const char *server; /* NULL: all */

@@ -3,7 +3,7 @@
  * A table keeps its cells as text until it is printed, because only then are the widths known. The last column is
  * not filled up, so that lines have no blanks at their end.
  */
-#include "emunic/cli/table.h"
+#include "emunic/cli/text_table.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "emunic/cli/hosts.h"
+#include "emunic/cli/host_list.h"
 
 #define RANKS_MAX 16
 

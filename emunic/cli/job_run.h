@@ -2,8 +2,8 @@
 /*
  * A job: a program on emulated nodes, from the first process to the last.
  */
-#ifndef EMUNIC_CLI_JOB_H
-#define EMUNIC_CLI_JOB_H
+#ifndef EMUNIC_CLI_JOB_RUN_H
+#define EMUNIC_CLI_JOB_RUN_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 
 #include "emunic/abi/control.h"
 #include "emunic/abi/fault.h"
-#include "emunic/cli/hosts.h"
+#include "emunic/cli/host_list.h"
 
 struct emu_job_plan {
     char **program;      /* ends with NULL */

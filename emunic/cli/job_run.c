@@ -33,7 +33,7 @@
  * we were started with children that we do not know (a shell did exec), only processes with the job's
  * cookie in their environment are.
  */
-#include "emunic/cli/job.h"
+#include "emunic/cli/job_run.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -59,7 +59,7 @@
 #include "emunic/cli/keeper.h"
 #include "emunic/cli/mpirun.h"
 #include "emunic/cli/mpirun_output.h"
-#include "emunic/cli/report.h"
+#include "emunic/cli/server_report.h"
 #include "emunic/cli/sweep.h"
 #include "emunic/fabric/machine.h"
 

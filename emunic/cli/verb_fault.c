@@ -15,8 +15,8 @@
 #include "emunic/cli/faults.h"
 #include "emunic/cli/network_words.h"
 #include "emunic/cli/options.h"
-#include "emunic/cli/report.h"
-#include "emunic/cli/table.h"
+#include "emunic/cli/server_report.h"
+#include "emunic/cli/text_table.h"
 
 struct request {
     const char *server;

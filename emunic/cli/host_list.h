@@ -2,8 +2,8 @@
 /*
  * The hosts of a job: which, and which ranks on each.
  */
-#ifndef EMUNIC_CLI_HOSTS_H
-#define EMUNIC_CLI_HOSTS_H
+#ifndef EMUNIC_CLI_HOST_LIST_H
+#define EMUNIC_CLI_HOST_LIST_H
 
 #include <stddef.h>
 #include <stdint.h>

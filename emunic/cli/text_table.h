@@ -2,8 +2,8 @@
 /*
  * Tables for people: columns as wide as their widest cell.
  */
-#ifndef EMUNIC_CLI_TABLE_H
-#define EMUNIC_CLI_TABLE_H
+#ifndef EMUNIC_CLI_TEXT_TABLE_H
+#define EMUNIC_CLI_TEXT_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * Reports of running servers: finding the servers, asking them, and showing the answers to people.
  * Reports are the JSON objects of emunic/daemon/reports/report.c.
  */
-#ifndef EMUNIC_CLI_REPORT_H
-#define EMUNIC_CLI_REPORT_H
+#ifndef EMUNIC_CLI_SERVER_REPORT_H
+#define EMUNIC_CLI_SERVER_REPORT_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -5,7 +5,7 @@
  * Names go into command lines and files of mpirun: letters, digits, dots, hyphens and underscores, and no hyphen in
  * front. This host is known by its name, with or without domain, or by an address of its own that the name stands for.
  */
-#include "emunic/cli/hosts.h"
+#include "emunic/cli/host_list.h"
 
 #include <ctype.h>
 #include <errno.h>
