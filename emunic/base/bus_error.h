@@ -25,7 +25,8 @@ void emu_bus_error_clear(struct emu_bus_error_range *range);
 
 /*
  * Not zero once a page was missing: from then on the range shows other memory, what was read from it is zeroes and what
- * was written to it is lost. Written by a handler on the thread that touched the page. Valid until emu_bus_error_unwatch().
+ * was written to it is lost. Written by a handler on the thread that touched the page. Valid until
+ * emu_bus_error_unwatch().
  */
 _Atomic uint32_t *emu_bus_error_mark(struct emu_bus_error_range *range);
 

@@ -45,8 +45,8 @@ const struct emu_window *emu_windows_get(struct emu_windows *w, int fd, uint64_t
 const struct emu_window *emu_windows_find(struct emu_windows *w, uint64_t addr, uint64_t len_bytes);
 
 /*
- * Where to look after each access to a window whose pages can go (emu_bus_error_mark), or NULL. The mark is there for as
- * long as the window.
+ * Where to look after each access to a window whose pages can go (emu_bus_error_mark), or NULL. The mark is there for
+ * as long as the window.
  */
 static inline const _Atomic uint32_t *emu_window_mark(const struct emu_window *window)
 {
