@@ -20,7 +20,7 @@
 #define OWN_PLACE        "/emunic/emunic"
 #define BUILD_SIGN       "/emunic-config.h"
 #define WRAPPER_PLACE    "/mpi-shim/rank/emunic-rank"
-#define DOCTOR_PLACE     "/emunic/host/emunic-doctor"
+#define DOCTOR_PLACE     "/emunic/doctor/emunic-doctor"
 #define TRANSPORT_PLACE  "/emunic/transport/emunic-transport.so"
 #define HOST_PLACE       "/emunic/emunic-host"
 #define ALLOCATION_PLACE "/emunic/emunic-allocation"

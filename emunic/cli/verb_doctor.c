@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `emunic doctor`: becomes emunic-doctor (emunic/host/doctor.c), which alone loads the libraries of the network.
+ * `emunic doctor`: becomes emunic-doctor (emunic/doctor/doctor.c), which alone loads the libraries of the network.
  */
 #include <errno.h>
 #include <string.h>

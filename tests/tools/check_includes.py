@@ -36,7 +36,7 @@ ALLOWED.update({
     "emunic/experiments": {"emunic/model", "emunic/fabric", "emunic/base", "emunic/abi"},
     "emunic/cli": {"emunic/daemon", "emunic/experiments", "emunic/model", "emunic/client", "emunic/engine",
                    "emunic/fabric", "emunic/base", "emunic/abi"},
-    "emunic/host": {"emunic/cli", "emunic/transport", "emunic/place"},
+    "emunic/doctor": {"emunic/cli", "emunic/transport", "emunic/place"},
     "examples": set(),
 })
 ANYTHING = {"tests"}

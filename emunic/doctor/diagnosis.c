@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "emunic/host/host.h"
+#include "emunic/doctor/doctor.h"
 
 struct findings {
-    struct emu_host_cores cores;
-    struct emu_host_device devices[EMU_HOST_DEVICES_MAX];
-    struct emu_host_provider providers[EMU_HOST_PROVIDERS_MAX];
-    struct emu_host_check checks[EMU_HOST_CHECKS_MAX];
+    struct emu_doctor_cores cores;
+    struct emu_doctor_device devices[EMU_DOCTOR_DEVICES_MAX];
+    struct emu_doctor_provider providers[EMU_DOCTOR_PROVIDERS_MAX];
+    struct emu_doctor_check checks[EMU_DOCTOR_CHECKS_MAX];
     int cores_error; /* negative errno, or 0 */
     int n_devices;   /* or negative errno */
     int n_providers; /* likewise */
@@ -33,12 +33,12 @@ static void advise(json_t *advice, const char *format, ...)
     json_array_append_new(advice, json_string(text));
 }
 
-static json_t *cores_json(const struct emu_host_cores *cores)
+static json_t *cores_json(const struct emu_doctor_cores *cores)
 {
     json_t *caches = json_array();
 
     for (unsigned i = 0; i < cores->n_caches; i++) {
-        const struct emu_host_cache *c = &cores->caches[i];
+        const struct emu_doctor_cache *c = &cores->caches[i];
 
         json_array_append_new(caches, json_pack("{s:i, s:i, s:I, s:i}", "level", (int)c->level, "count", (int)c->n,
                                                 "bytes", (json_int_t)c->bytes, "processors", (int)c->processors));
@@ -49,13 +49,13 @@ static json_t *cores_json(const struct emu_host_cores *cores)
                      (json_int_t)cores->memory_bytes, "caches", caches);
 }
 
-static json_t *device_json(const struct emu_host_device *device)
+static json_t *device_json(const struct emu_doctor_device *device)
 {
     json_t *ports = json_array();
     json_t *object;
 
     for (unsigned i = 0; i < device->n_ports; i++) {
-        const struct emu_host_rdma_port *p = &device->ports[i];
+        const struct emu_doctor_rdma_port *p = &device->ports[i];
 
         json_array_append_new(ports, json_pack("{s:i, s:s, s:s, s:f, s:i, s:i, s:s}", "port", (int)p->number, "state",
                                                p->state, "link", p->link, "gbit_per_s", p->gbit_per_s, "mtu_bytes",
@@ -68,24 +68,24 @@ static json_t *device_json(const struct emu_host_device *device)
     return object;
 }
 
-static json_t *provider_json(const struct emu_host_provider *p)
+static json_t *provider_json(const struct emu_doctor_provider *p)
 {
     return json_pack("{s:s, s:s, s:s, s:f, s:I}", "provider", p->name, "domain", p->domain, "fabric", p->fabric,
                      "gbit_per_s", p->gbit_per_s, "max_message_bytes",
                      (json_int_t)(p->max_message_bytes > INT64_MAX ? INT64_MAX : p->max_message_bytes));
 }
 
-static json_t *check_json(const struct emu_host_check *check)
+static json_t *check_json(const struct emu_doctor_check *check)
 {
     static const char *const states[] = { "good", "slow", "missing" };
 
     return json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", check->name, "state", states[check->state], "found",
                      check->found, "purpose", check->purpose, "remedy",
-                     check->state == EMU_HOST_GOOD ? "" : check->remedy);
+                     check->state == EMU_DOCTOR_GOOD ? "" : check->remedy);
 }
 
 /* The best, or the best whose name contains what the user wants. */
-static const struct emu_host_provider *choose(const struct findings *f, const char *wanted)
+static const struct emu_doctor_provider *choose(const struct findings *f, const char *wanted)
 {
     for (int i = 0; i < f->n_providers; i++) {
         if (!wanted || strstr(f->providers[i].name, wanted))
@@ -95,7 +95,7 @@ static const struct emu_host_provider *choose(const struct findings *f, const ch
 }
 
 /* The device behind a provider's domain ("mlx5_0", or "mlx5_0-dgram"), if it is one of libibverbs. */
-static const struct emu_host_device *device_of(const struct findings *f, const struct emu_host_provider *provider)
+static const struct emu_doctor_device *device_of(const struct findings *f, const struct emu_doctor_provider *provider)
 {
     for (int i = 0; i < f->n_devices; i++) {
         size_t len = strlen(f->devices[i].name);
@@ -109,8 +109,8 @@ static const struct emu_host_device *device_of(const struct findings *f, const s
 
 static json_t *chosen_json(const struct findings *f, const char *wanted, json_t *advice)
 {
-    const struct emu_host_provider *provider = choose(f, wanted);
-    const struct emu_host_device *device;
+    const struct emu_doctor_provider *provider = choose(f, wanted);
+    const struct emu_doctor_device *device;
     char why[512];
 
     if (!provider) {
@@ -139,7 +139,7 @@ static void advise_on_devices(const struct findings *f, json_t *advice)
     if (f->n_devices < 0)
         advise(advice, "the list of RDMA devices cannot be had: %s", strerror(-f->n_devices));
     for (int i = 0; i < f->n_devices; i++) {
-        const struct emu_host_device *device = &f->devices[i];
+        const struct emu_doctor_device *device = &f->devices[i];
         unsigned n_active = 0;
 
         for (unsigned p = 0; p < device->n_ports; p++)
@@ -157,12 +157,12 @@ static unsigned advise_on_checks(const struct findings *f, json_t *advice)
     unsigned missing = 0;
 
     for (unsigned i = 0; i < f->n_checks; i++) {
-        const struct emu_host_check *check = &f->checks[i];
+        const struct emu_doctor_check *check = &f->checks[i];
 
         /* Locked memory matters to devices only. */
-        if (check->state == EMU_HOST_GOOD || (f->n_devices <= 0 && strcmp(check->name, "memlock") == 0))
+        if (check->state == EMU_DOCTOR_GOOD || (f->n_devices <= 0 && strcmp(check->name, "memlock") == 0))
             continue;
-        missing += check->state == EMU_HOST_MISSING;
+        missing += check->state == EMU_DOCTOR_MISSING;
         advise(advice, "%s (%s): %s", check->name, check->purpose, check->remedy);
     }
     return missing;
@@ -180,8 +180,8 @@ static void advise_on_cores(const struct findings *f, json_t *advice)
 static json_t *placement_json(const json_t *chosen, json_t *advice)
 {
     const char *device = json_string_value(json_object_get(chosen, "domain"));
-    struct emu_host_placement placement;
-    int r = emu_host_placement(device ? device : "", &placement);
+    struct emu_doctor_placement placement;
+    int r = emu_doctor_placement(device ? device : "", &placement);
 
     if (r < 0) {
         advise(advice, "no place for emunic can be chosen: %s", strerror(-r));
@@ -219,13 +219,13 @@ static json_t *make_report(const struct findings *f, const char *wanted)
                      chosen ? chosen : json_null(), "placement", placement, "advice", advice, "missing", (int)missing);
 }
 
-json_t *emu_host_report(const char *provider)
+json_t *emu_doctor_report(const char *provider)
 {
     struct findings f = { 0 };
 
-    f.cores_error = emu_host_cores(&f.cores);
-    f.n_devices = emu_host_devices(f.devices);
-    f.n_providers = emu_host_providers(f.providers);
-    f.n_checks = emu_host_permissions(f.checks);
+    f.cores_error = emu_doctor_cores(&f.cores);
+    f.n_devices = emu_doctor_devices(f.devices);
+    f.n_providers = emu_doctor_providers(f.providers);
+    f.n_checks = emu_doctor_permissions(f.checks);
     return make_report(&f, provider);
 }

@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emunic/host/host.h"
+#include "emunic/doctor/doctor.h"
 #include "emunic/transport/provider.h"
 
 static int compare(const void *a, const void *b)
 {
-    const struct emu_host_provider *x = a;
-    const struct emu_host_provider *y = b;
+    const struct emu_doctor_provider *x = a;
+    const struct emu_doctor_provider *y = b;
 
     if (x->rank != y->rank)
         return x->rank < y->rank ? -1 : 1;
@@ -25,12 +25,12 @@ static int compare(const void *a, const void *b)
     return strcmp(x->name, y->name) != 0 ? strcmp(x->name, y->name) : strcmp(x->domain, y->domain);
 }
 
-static void copy_name(char to[EMU_HOST_NAME_MAX], const char *from)
+static void copy_name(char to[EMU_DOCTOR_NAME_MAX], const char *from)
 {
-    snprintf(to, EMU_HOST_NAME_MAX, "%s", from ? from : "");
+    snprintf(to, EMU_DOCTOR_NAME_MAX, "%s", from ? from : "");
 }
 
-static bool is_known(const struct emu_host_provider *providers, int n, const struct emu_host_provider *provider)
+static bool is_known(const struct emu_doctor_provider *providers, int n, const struct emu_doctor_provider *provider)
 {
     for (int i = 0; i < n; i++) {
         if (strcmp(providers[i].name, provider->name) == 0 && strcmp(providers[i].domain, provider->domain) == 0)
@@ -39,9 +39,9 @@ static bool is_known(const struct emu_host_provider *providers, int n, const str
     return false;
 }
 
-static struct emu_host_provider describe(const struct fi_info *info)
+static struct emu_doctor_provider describe(const struct fi_info *info)
 {
-    struct emu_host_provider provider = {
+    struct emu_doctor_provider provider = {
         .gbit_per_s = info->nic && info->nic->link_attr ? (double)info->nic->link_attr->speed / 1e9 : 0,
         .max_message_bytes = info->ep_attr->max_msg_size,
         .rank = emu_provider_rank(info->fabric_attr->prov_name),
@@ -53,7 +53,7 @@ static struct emu_host_provider describe(const struct fi_info *info)
     return provider;
 }
 
-int emu_host_providers(struct emu_host_provider providers_out[EMU_HOST_PROVIDERS_MAX])
+int emu_doctor_providers(struct emu_doctor_provider providers_out[EMU_DOCTOR_PROVIDERS_MAX])
 {
     struct fi_info *hints = emu_provider_hints();
     struct fi_info *list = NULL;
@@ -68,8 +68,8 @@ int emu_host_providers(struct emu_host_provider providers_out[EMU_HOST_PROVIDERS
         return 0;
     if (r < 0)
         return r;
-    for (const struct fi_info *info = list; info && n < EMU_HOST_PROVIDERS_MAX; info = info->next) {
-        struct emu_host_provider provider;
+    for (const struct fi_info *info = list; info && n < EMU_DOCTOR_PROVIDERS_MAX; info = info->next) {
+        struct emu_doctor_provider provider;
 
         if (!info->fabric_attr || !info->fabric_attr->prov_name || !info->domain_attr || !info->ep_attr)
             continue;

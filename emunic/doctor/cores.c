@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emunic/host/host.h"
+#include "emunic/doctor/doctor.h"
 
 static const hwloc_obj_type_t data_caches[] = { HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE,
                                                 HWLOC_OBJ_L4CACHE, HWLOC_OBJ_L5CACHE };
@@ -19,15 +19,15 @@ static unsigned count(hwloc_topology_t topology, hwloc_obj_type_t type)
     return n > 0 ? (unsigned)n : 0;
 }
 
-static void look_at_caches(hwloc_topology_t topology, struct emu_host_cores *cores)
+static void look_at_caches(hwloc_topology_t topology, struct emu_doctor_cores *cores)
 {
     for (size_t i = 0; i < sizeof(data_caches) / sizeof(data_caches[0]); i++) {
         unsigned n = count(topology, data_caches[i]);
         hwloc_obj_t cache = n > 0 ? hwloc_get_obj_by_type(topology, data_caches[i], 0) : NULL;
 
-        if (!cache || cores->n_caches == EMU_HOST_CACHES_MAX)
+        if (!cache || cores->n_caches == EMU_DOCTOR_CACHES_MAX)
             continue;
-        cores->caches[cores->n_caches++] = (struct emu_host_cache){
+        cores->caches[cores->n_caches++] = (struct emu_doctor_cache){
             .level = (unsigned)i + 1,
             .n = n,
             .bytes = cache->attr->cache.size,
@@ -36,13 +36,13 @@ static void look_at_caches(hwloc_topology_t topology, struct emu_host_cores *cor
     }
 }
 
-int emu_host_cores(struct emu_host_cores *cores_out)
+int emu_doctor_cores(struct emu_doctor_cores *cores_out)
 {
     hwloc_topology_t topology;
     hwloc_const_bitmap_t all;
     hwloc_bitmap_t mine;
 
-    *cores_out = (struct emu_host_cores){ 0 };
+    *cores_out = (struct emu_doctor_cores){ 0 };
     if (hwloc_topology_init(&topology) < 0)
         return -ENOMEM;
     if (hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) < 0 ||

@@ -13,7 +13,7 @@
 #include "emunic/cli/cli.h"
 #include "emunic/cli/options.h"
 #include "emunic/cli/text_table.h"
-#include "emunic/host/host.h"
+#include "emunic/doctor/doctor.h"
 
 #define N_COLUMNS(columns) (sizeof(columns) / sizeof((columns)[0]))
 
@@ -250,7 +250,7 @@ int main(int argc, char **argv)
 
     if (status != EMU_PROCEED)
         return status;
-    report = emu_host_report(request.provider && *request.provider ? request.provider : NULL);
+    report = emu_doctor_report(request.provider && *request.provider ? request.provider : NULL);
     if (!report)
         return emu_cli_fail("doctor", "out of memory");
     status = request.is_json ? print_json(report) : print_report(report);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "emunic/host/host.h"
+#include "emunic/doctor/doctor.h"
 #include "emunic/place/place.h"
 
 struct sets {
@@ -15,7 +15,7 @@ struct sets {
     hwloc_bitmap_t chosen;
 };
 
-static int look(const char *device, struct sets *s, struct emu_host_placement *placement_out)
+static int look(const char *device, struct sets *s, struct emu_doctor_placement *placement_out)
 {
     struct emu_place_view view = { .allowed = s->allowed, .near = s->near, .device = device };
     int r = emu_place_affinity(0, s->allowed);
@@ -38,12 +38,12 @@ static int look(const char *device, struct sets *s, struct emu_host_placement *p
     return r;
 }
 
-int emu_host_placement(const char *device, struct emu_host_placement *placement_out)
+int emu_doctor_placement(const char *device, struct emu_doctor_placement *placement_out)
 {
     struct sets s = { .allowed = hwloc_bitmap_alloc(), .near = hwloc_bitmap_alloc(), .chosen = hwloc_bitmap_alloc() };
     int r;
 
-    *placement_out = (struct emu_host_placement){ .is_near_elsewhere = false };
+    *placement_out = (struct emu_doctor_placement){ .is_near_elsewhere = false };
     r = s.allowed && s.near && s.chosen ? look(device, &s, placement_out) : -ENOMEM;
     hwloc_bitmap_free(s.allowed);
     hwloc_bitmap_free(s.near);

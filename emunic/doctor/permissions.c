@@ -20,15 +20,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "emunic/host/host.h"
+#include "emunic/doctor/doctor.h"
 
 #define SHM_ENOUGH_BYTES (64ull << 20) /* Open MPI's own segments of a job */
 #define NOFILE_ENOUGH    1024u
 #define MEMLOCK_ENOUGH   (256ull << 20)
 
-static void say(struct emu_host_check *check, enum emu_host_state state, const char *format, ...)
+static void say(struct emu_doctor_check *check, enum emu_doctor_state state, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-static void say(struct emu_host_check *check, enum emu_host_state state, const char *format, ...)
+static void say(struct emu_doctor_check *check, enum emu_doctor_state state, const char *format, ...)
 {
     va_list args;
 
@@ -38,23 +38,23 @@ static void say(struct emu_host_check *check, enum emu_host_state state, const c
     va_end(args);
 }
 
-static void try_memfd(struct emu_host_check *check)
+static void try_memfd(struct emu_doctor_check *check)
 {
     int fd = memfd_create("emunic-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
     if (fd < 0) {
-        say(check, EMU_HOST_MISSING, "memfd_create: %s", strerror(errno));
+        say(check, EMU_DOCTOR_MISSING, "memfd_create: %s", strerror(errno));
         return;
     }
     if (ftruncate(fd, 4096) < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
-        say(check, EMU_HOST_MISSING, "a memfd cannot be sized and sealed: %s", strerror(errno));
+        say(check, EMU_DOCTOR_MISSING, "a memfd cannot be sized and sealed: %s", strerror(errno));
     else
-        say(check, EMU_HOST_GOOD, "sealed memfd");
+        say(check, EMU_DOCTOR_GOOD, "sealed memfd");
     close(fd);
 }
 
 /* A child that waits, and one word of it. */
-static void try_other_memory(struct emu_host_check *check)
+static void try_other_memory(struct emu_doctor_check *check)
 {
     static int word = 20261;
     int seen = 0;
@@ -66,7 +66,7 @@ static void try_other_memory(struct emu_host_check *check)
     ssize_t n;
 
     if (pipe2(hold, O_CLOEXEC) < 0) {
-        say(check, EMU_HOST_MISSING, "pipe: %s", strerror(errno));
+        say(check, EMU_DOCTOR_MISSING, "pipe: %s", strerror(errno));
         return;
     }
     child = fork();
@@ -76,47 +76,47 @@ static void try_other_memory(struct emu_host_check *check)
     }
     close(hold[0]);
     if (child < 0) {
-        say(check, EMU_HOST_MISSING, "fork: %s", strerror(errno));
+        say(check, EMU_DOCTOR_MISSING, "fork: %s", strerror(errno));
         close(hold[1]);
         return;
     }
     n = process_vm_readv(child, &here, 1, &there, 1, 0);
     if (n == sizeof(seen) && seen == word)
-        say(check, EMU_HOST_GOOD, "process_vm_readv of a child");
+        say(check, EMU_DOCTOR_GOOD, "process_vm_readv of a child");
     else
-        say(check, EMU_HOST_SLOW, "process_vm_readv of a child: %s", n < 0 ? strerror(errno) : "wrong data");
+        say(check, EMU_DOCTOR_SLOW, "process_vm_readv of a child: %s", n < 0 ? strerror(errno) : "wrong data");
     close(hold[1]);
     waitpid(child, NULL, 0);
 }
 
-static void try_userfaultfd(struct emu_host_check *check)
+static void try_userfaultfd(struct emu_doctor_check *check)
 {
     struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP };
     int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 
     if (fd < 0) {
-        say(check, EMU_HOST_SLOW, "userfaultfd: %s", strerror(errno));
+        say(check, EMU_DOCTOR_SLOW, "userfaultfd: %s", strerror(errno));
         return;
     }
     if (ioctl(fd, UFFDIO_API, &api) == 0)
-        say(check, EMU_HOST_GOOD, "with write protection");
+        say(check, EMU_DOCTOR_GOOD, "with write protection");
     else
-        say(check, EMU_HOST_SLOW, "no write protection: %s", strerror(errno));
+        say(check, EMU_DOCTOR_SLOW, "no write protection: %s", strerror(errno));
     close(fd);
 }
 
-static void try_membarrier(struct emu_host_check *check)
+static void try_membarrier(struct emu_doctor_check *check)
 {
     long known = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
 
     if (known >= 0 && (known & MEMBARRIER_CMD_GLOBAL_EXPEDITED))
-        say(check, EMU_HOST_GOOD, "global expedited");
+        say(check, EMU_DOCTOR_GOOD, "global expedited");
     else
-        say(check, EMU_HOST_SLOW, "membarrier: %s", known < 0 ? strerror(errno) : "no expedited barrier");
+        say(check, EMU_DOCTOR_SLOW, "membarrier: %s", known < 0 ? strerror(errno) : "no expedited barrier");
 }
 
 /* In a child, because it would stay. */
-static void try_personality(struct emu_host_check *check)
+static void try_personality(struct emu_doctor_check *check)
 {
     pid_t child = fork();
     int status = 0;
@@ -124,47 +124,47 @@ static void try_personality(struct emu_host_check *check)
     if (child == 0)
         _exit(personality(ADDR_NO_RANDOMIZE) < 0);
     if (child < 0 || waitpid(child, &status, 0) < 0 || status != 0)
-        say(check, EMU_HOST_SLOW, "personality(ADDR_NO_RANDOMIZE) is refused");
+        say(check, EMU_DOCTOR_SLOW, "personality(ADDR_NO_RANDOMIZE) is refused");
     else
-        say(check, EMU_HOST_GOOD, "addresses can be the same in all ranks");
+        say(check, EMU_DOCTOR_GOOD, "addresses can be the same in all ranks");
 }
 
-static void say_limit(struct emu_host_check *check, int resource, uint64_t enough, const char *unit, uint64_t scale)
+static void say_limit(struct emu_doctor_check *check, int resource, uint64_t enough, const char *unit, uint64_t scale)
 {
     struct rlimit limit;
 
     if (getrlimit((__rlimit_resource_t)resource, &limit) < 0)
-        say(check, EMU_HOST_SLOW, "getrlimit: %s", strerror(errno));
+        say(check, EMU_DOCTOR_SLOW, "getrlimit: %s", strerror(errno));
     else if (limit.rlim_cur == RLIM_INFINITY)
-        say(check, EMU_HOST_GOOD, "no limit");
+        say(check, EMU_DOCTOR_GOOD, "no limit");
     else
-        say(check, limit.rlim_cur >= enough ? EMU_HOST_GOOD : EMU_HOST_SLOW, "%llu%s",
+        say(check, limit.rlim_cur >= enough ? EMU_DOCTOR_GOOD : EMU_DOCTOR_SLOW, "%llu%s",
             (unsigned long long)(limit.rlim_cur / scale), unit);
 }
 
-static void try_files(struct emu_host_check *check)
+static void try_files(struct emu_doctor_check *check)
 {
     say_limit(check, RLIMIT_NOFILE, NOFILE_ENOUGH, " files", 1);
 }
 
-static void try_memlock(struct emu_host_check *check)
+static void try_memlock(struct emu_doctor_check *check)
 {
     say_limit(check, RLIMIT_MEMLOCK, MEMLOCK_ENOUGH, " MiB", 1u << 20);
 }
 
-static void try_shm(struct emu_host_check *check)
+static void try_shm(struct emu_doctor_check *check)
 {
     struct statvfs fs;
 
     if (statvfs("/dev/shm", &fs) < 0)
-        say(check, EMU_HOST_SLOW, "/dev/shm: %s", strerror(errno));
+        say(check, EMU_DOCTOR_SLOW, "/dev/shm: %s", strerror(errno));
     else
-        say(check, (uint64_t)fs.f_bavail * fs.f_frsize >= SHM_ENOUGH_BYTES ? EMU_HOST_GOOD : EMU_HOST_SLOW,
+        say(check, (uint64_t)fs.f_bavail * fs.f_frsize >= SHM_ENOUGH_BYTES ? EMU_DOCTOR_GOOD : EMU_DOCTOR_SLOW,
             "%llu MiB free", (unsigned long long)((uint64_t)fs.f_bavail * fs.f_frsize >> 20));
 }
 
 /* As the shell would look for it. */
-static void try_mpirun(struct emu_host_check *check)
+static void try_mpirun(struct emu_doctor_check *check)
 {
     char folders[4096];
     char path[4352];
@@ -175,16 +175,16 @@ static void try_mpirun(struct emu_host_check *check)
     while ((folder = strsep(&rest, ":"))) {
         snprintf(path, sizeof(path), "%s/mpirun", *folder ? folder : ".");
         if (access(path, X_OK) == 0) {
-            say(check, EMU_HOST_GOOD, "%.100s", path);
+            say(check, EMU_DOCTOR_GOOD, "%.100s", path);
             return;
         }
     }
-    say(check, EMU_HOST_MISSING, "no mpirun in PATH");
+    say(check, EMU_DOCTOR_MISSING, "no mpirun in PATH");
 }
 
 static const struct {
-    struct emu_host_check check;
-    void (*look)(struct emu_host_check *check);
+    struct emu_doctor_check check;
+    void (*look)(struct emu_doctor_check *check);
 } all[] = {
     { { "memfd", "segments between emunic and ranks", "a kernel of 3.17 or newer whose sandbox permits memfd_create", 0,
         "" },
@@ -209,11 +209,11 @@ static const struct {
       try_memlock },
 };
 
-unsigned emu_host_permissions(struct emu_host_check checks_out[EMU_HOST_CHECKS_MAX])
+unsigned emu_doctor_permissions(struct emu_doctor_check checks_out[EMU_DOCTOR_CHECKS_MAX])
 {
     unsigned n = 0;
 
-    for (; n < sizeof(all) / sizeof(all[0]) && n < EMU_HOST_CHECKS_MAX; n++) {
+    for (; n < sizeof(all) / sizeof(all[0]) && n < EMU_DOCTOR_CHECKS_MAX; n++) {
         checks_out[n] = all[n].check;
         all[n].look(&checks_out[n]);
     }

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "emunic/host/host.h"
+#include "emunic/doctor/doctor.h"
 
 static const char *state_name(enum ibv_port_state state)
 {
@@ -86,12 +86,12 @@ static double gbit_per_s(unsigned width, unsigned speed)
     return lanes * lane;
 }
 
-static void look_at_port(struct ibv_context *context, unsigned number, struct emu_host_rdma_port *port)
+static void look_at_port(struct ibv_context *context, unsigned number, struct emu_doctor_rdma_port *port)
 {
     struct ibv_port_attr attr;
     union ibv_gid gid;
 
-    *port = (struct emu_host_rdma_port){ .number = number, .state = "unknown" };
+    *port = (struct emu_doctor_rdma_port){ .number = number, .state = "unknown" };
     if (ibv_query_port(context, (uint8_t)number, &attr) != 0)
         return;
     snprintf(port->state, sizeof(port->state), "%s", state_name(attr.state));
@@ -104,7 +104,7 @@ static void look_at_port(struct ibv_context *context, unsigned number, struct em
         inet_ntop(AF_INET6, gid.raw, port->gid, sizeof(port->gid));
 }
 
-static void look_at_place(hwloc_topology_t topology, struct ibv_device *ibv, struct emu_host_device *device)
+static void look_at_place(hwloc_topology_t topology, struct ibv_device *ibv, struct emu_doctor_device *device)
 {
     hwloc_bitmap_t near = hwloc_bitmap_alloc();
     hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
@@ -119,12 +119,12 @@ static void look_at_place(hwloc_topology_t topology, struct ibv_device *ibv, str
     hwloc_bitmap_free(nodes);
 }
 
-static void look_at_device(hwloc_topology_t topology, struct ibv_device *ibv, struct emu_host_device *device)
+static void look_at_device(hwloc_topology_t topology, struct ibv_device *ibv, struct emu_doctor_device *device)
 {
     struct ibv_context *context;
     struct ibv_device_attr attr;
 
-    *device = (struct emu_host_device){ .numa_node = -1 };
+    *device = (struct emu_doctor_device){ .numa_node = -1 };
     snprintf(device->name, sizeof(device->name), "%s", ibv_get_device_name(ibv));
     if (topology)
         look_at_place(topology, ibv, device);
@@ -137,7 +137,7 @@ static void look_at_device(hwloc_topology_t topology, struct ibv_device *ibv, st
     if (ibv_query_device(context, &attr) == 0) {
         device->is_open = true;
         snprintf(device->firmware, sizeof(device->firmware), "%.*s", (int)sizeof(attr.fw_ver), attr.fw_ver);
-        while (device->n_ports < attr.phys_port_cnt && device->n_ports < EMU_HOST_RDMA_PORTS_MAX) {
+        while (device->n_ports < attr.phys_port_cnt && device->n_ports < EMU_DOCTOR_RDMA_PORTS_MAX) {
             look_at_port(context, device->n_ports + 1, &device->ports[device->n_ports]);
             device->n_ports++;
         }
@@ -160,7 +160,7 @@ static hwloc_topology_t load_topology(void)
     return NULL;
 }
 
-int emu_host_devices(struct emu_host_device devices_out[EMU_HOST_DEVICES_MAX])
+int emu_doctor_devices(struct emu_doctor_device devices_out[EMU_DOCTOR_DEVICES_MAX])
 {
     hwloc_topology_t topology;
     struct ibv_device **list;
@@ -170,8 +170,8 @@ int emu_host_devices(struct emu_host_device devices_out[EMU_HOST_DEVICES_MAX])
     list = ibv_get_device_list(&n);
     if (!list)
         return errno == ENOSYS || errno == 0 ? 0 : -errno; /* ENOSYS: the kernel has no RDMA */
-    if (n > EMU_HOST_DEVICES_MAX)
-        n = EMU_HOST_DEVICES_MAX;
+    if (n > EMU_DOCTOR_DEVICES_MAX)
+        n = EMU_DOCTOR_DEVICES_MAX;
     topology = n > 0 ? load_topology() : NULL;
     for (int i = 0; i < n; i++)
         look_at_device(topology, list[i], &devices_out[i]);
