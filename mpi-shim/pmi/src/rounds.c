@@ -223,33 +223,41 @@ static size_t piece_bytes_at(size_t block_bytes, size_t offset)
     return block_bytes - offset < longest_piece() ? block_bytes - offset : longest_piece();
 }
 
+struct gather {
+    const char *mine; /* borrowed: the own block */
+    size_t mine_bytes;
+    const int *lens; /* borrowed: bytes of each rank's block */
+    int size;
+    char *out;
+    int result; /* the first failure, or 0 */
+};
+
 /* One round of a gather: the bytes from offset on of all blocks. Only faults of the fence end the gather. */
-static int gather_round(const char *mine, size_t mine_bytes, const int *lens, int size, size_t offset, char *out,
-                        int *result)
+static int gather_round(struct gather *g, size_t offset)
 {
     int rank = pmii_facts_rank();
-    size_t n = piece_bytes_at((size_t)lens[rank], offset);
+    size_t n = piece_bytes_at((size_t)g->lens[rank], offset);
     size_t place = 0;
     int r;
 
     rounds.round++;
     if (n > 0) {
         /* A wrong mine_bytes stands in the header: all ranks refuse the block, and none waits for another. */
-        size_t have = mine_bytes == (size_t)lens[rank] ? n : 0;
+        size_t have = g->mine_bytes == (size_t)g->lens[rank] ? n : 0;
 
-        keep_first(result, put_piece(mine + offset, n, have, mine_bytes));
+        keep_first(&g->result, put_piece(g->mine + offset, n, have, g->mine_bytes));
     }
     r = pmii_px_fence(true);
     if (r < 0)
         return r;
 
-    for (int i = 0; i < size; i++) {
+    for (int i = 0; i < g->size; i++) {
         int from = rounds.order[i];
 
-        n = piece_bytes_at((size_t)lens[from], offset);
+        n = piece_bytes_at((size_t)g->lens[from], offset);
         if (n > 0 && from != rank)
-            keep_first(result, get_piece_into(from, n, (size_t)lens[from], out + place + offset));
-        place += (size_t)lens[from];
+            keep_first(&g->result, get_piece_into(from, n, (size_t)g->lens[from], g->out + place + offset));
+        place += (size_t)g->lens[from];
     }
     return 0;
 }
@@ -277,29 +285,31 @@ static int learn_size(int *size_out)
 
 int pmii_gather(const void *mine, size_t mine_bytes, const int *lens, void *out)
 {
-    int result = 0, size, longest = 0, r;
+    struct gather g = { .mine = mine, .mine_bytes = mine_bytes, .lens = lens, .out = out };
     size_t offset = 0;
+    int longest = 0;
+    int r;
 
-    r = learn_size(&size);
+    r = learn_size(&g.size);
     if (r == 0)
-        r = make_order(size);
+        r = make_order(g.size);
     if (r < 0)
         return r;
-    for (int i = 0; i < size; i++)
+    for (int i = 0; i < g.size; i++)
         longest = lens[i] > longest ? lens[i] : longest;
     if (mine_bytes != (size_t)lens[pmii_facts_rank()])
-        result = -EINVAL;
-    if (size > 1) {
+        g.result = -EINVAL;
+    if (g.size > 1) {
         do {
-            r = gather_round(mine, mine_bytes, lens, size, offset, out, &result);
+            r = gather_round(&g, offset);
             if (r < 0)
                 return r;
             offset += longest_piece();
         } while (offset < (size_t)longest);
     }
-    if (result == 0)
+    if (g.result == 0)
         copy_own_block(mine, lens, out);
-    return result;
+    return g.result;
 }
 
 /* ---- Barriers ---- */
