@@ -258,12 +258,12 @@ static bool take_apart(const char *name, struct link_name *parts_out)
         return false;
     strcpy(parts_out->text, name);
     parts_out->from = strsep(&rest, " ");
-    if (strsep(&rest, " ") == NULL) /* the arrow */
+    if (!strsep(&rest, " ")) /* the arrow */
         return false;
     parts_out->to = strsep(&rest, " ");
     parts_out->link_class = strsep(&rest, " ");
     parts_out->number = rest;
-    return parts_out->number != NULL;
+    return parts_out->number;
 }
 
 /* "A -processor-in-> B -black 2-> C ...": the number only where links run in parallel. */

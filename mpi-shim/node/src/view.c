@@ -43,7 +43,7 @@ static void load(void)
     view.has_nid = parse_nid(getenv("EMUNIC_NID"), &view.nid);
     copy(view.cname, sizeof(view.cname), "EMUNIC_CNAME");
     if (view.has_nid) {
-        view.is_named = getenv("EMUNIC_HOST") != NULL;
+        view.is_named = getenv("EMUNIC_HOST");
         copy(view.name, sizeof(view.name), "EMUNIC_NODE_NAME");
     }
 #define NODE_REAL_FIND(returned, function, parameters) real.function = dlsym(RTLD_NEXT, #function);

@@ -52,9 +52,9 @@ static int fill_map(const int *nids, int size)
     char key[TEXT_ROOM];
     const char *text;
 
-    if (map == NULL)
+    if (!map)
         map = calloc((size_t)size, sizeof(*map));
-    if (map == NULL)
+    if (!map)
         return -ENOMEM;
     for (int rank = 0; rank < size; rank++) {
         cnos_nidpid_map_t entry = { (unsigned)nids[rank], (unsigned)rank };
@@ -91,7 +91,7 @@ int cnos_get_nidpid_map(cnos_nidpid_map_t **map_out)
 {
     int size;
 
-    if (map_out == NULL || ask_map(&size) != PMI_SUCCESS)
+    if (!map_out || ask_map(&size) != PMI_SUCCESS)
         return -1;
     *map_out = map;
     return size;
@@ -101,7 +101,7 @@ int PMI_CNOS_Get_nidpid_map(void **map_out)
 {
     int size, rc;
 
-    if (map_out == NULL)
+    if (!map_out)
         return PMI_ERR_INVALID_ARG;
     rc = ask_map(&size);
     if (rc == PMI_SUCCESS)
@@ -118,7 +118,7 @@ int PMI_Portals_get_nid(int rank, int *nid)
 {
     int size, rc;
 
-    if (nid == NULL)
+    if (!nid)
         return PMI_ERR_INVALID_ARG;
     rc = ask_map(&size);
     if (rc != PMI_SUCCESS)
@@ -178,7 +178,7 @@ static int count_nodes(int *n_out)
     if (r < 0)
         return r;
     sorted = malloc((size_t)size * sizeof(*sorted));
-    if (sorted == NULL)
+    if (!sorted)
         return -ENOMEM;
     memcpy(sorted, nids, (size_t)size * sizeof(*sorted));
     qsort(sorted, (size_t)size, sizeof(*sorted), compare);
@@ -209,13 +209,13 @@ size_t cnos_shmem_size(void)
     const char *unit;
     char *end;
 
-    if (text == NULL || *text < '0' || *text > '9')
+    if (!text || *text < '0' || *text > '9')
         return 0;
     bytes = strtoull(text, &end, 10);
     if (*end == '\0')
         return bytes;
     unit = strchr(units, *end | 0x20);
-    if (unit == NULL || end[1] != '\0')
+    if (!unit || end[1] != '\0')
         return 0;
     for (const char *u = units; u <= unit; u++) {
         if (__builtin_mul_overflow(bytes, 1024ull, &bytes))

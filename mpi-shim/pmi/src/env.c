@@ -19,7 +19,7 @@ static const char *as_decimal(const char *text, char room[static 16])
     char *end;
     unsigned long long value;
 
-    if (text == NULL || *text == '\0' || *text == '-')
+    if (!text || *text == '\0' || *text == '-')
         return NULL;
     value = strtoull(text, &end, 0);
     if (*end != '\0' || value > UINT32_MAX)
@@ -34,7 +34,7 @@ static void __attribute__((constructor)) export_credentials(void)
     const char *cookie = as_decimal(getenv("EMUNIC_COOKIE"), cookie_room);
     const char *ptag = as_decimal(getenv("EMUNIC_PTAG"), ptag_room);
 
-    if (getenv("PMI_GNI_COOKIE") != NULL || cookie == NULL || ptag == NULL)
+    if (getenv("PMI_GNI_COOKIE") || !cookie || !ptag)
         return;
     setenv("PMI_GNI_COOKIE", cookie, 0);
     setenv("PMI_GNI_PTAG", ptag, 0);

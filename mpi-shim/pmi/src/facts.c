@@ -94,8 +94,8 @@ void pmii_facts_load(void)
     if (facts.is_loaded)
         return;
     facts.is_loaded = true;
-    facts.is_launched = nspace != NULL && *nspace != '\0' && env_int("PMIX_RANK", &facts.rank);
-    facts.is_spawned = getenv("EMUNIC_PMI_SPAWNED") != NULL;
+    facts.is_launched = nspace && *nspace != '\0' && env_int("PMIX_RANK", &facts.rank);
+    facts.is_spawned = getenv("EMUNIC_PMI_SPAWNED");
     if (facts.is_launched) {
         load_launched(nspace);
     } else {
@@ -133,7 +133,7 @@ static int learn_size_from_server(void)
 {
     int *nids, n, r;
 
-    if (getenv("EMUNIC_NIDS") != NULL && pmii_nids_parse(getenv("EMUNIC_NIDS"), &nids, &n) == 0) {
+    if (getenv("EMUNIC_NIDS") && pmii_nids_parse(getenv("EMUNIC_NIDS"), &nids, &n) == 0) {
         free(nids);
         if (n > facts.rank) {
             facts.size = n;
@@ -186,7 +186,7 @@ static bool apps_from_environment(int *app_of, int *n_apps_out)
         *n_apps_out = 1; /* app_of is all zero */
         return true;
     }
-    if (!facts.is_ompi || text == NULL || pmii_counts_parse(text, &counts, &n_counts) < 0)
+    if (!facts.is_ompi || !text || pmii_counts_parse(text, &counts, &n_counts) < 0)
         return false;
     for (int a = 0; a < n_counts; a++) {
         if (counts[a] > facts.size - rank) {
@@ -242,10 +242,10 @@ int pmii_facts_apps(const int **app_of_out, int *n_apps_out)
 
     if (r < 0)
         return r;
-    if (facts.app_of == NULL) {
+    if (!facts.app_of) {
         int *app_of = calloc((size_t)size, sizeof(*app_of));
 
-        if (app_of == NULL)
+        if (!app_of)
             return -ENOMEM;
         r = learn_apps(app_of, &facts.n_apps);
         if (r < 0) {
@@ -268,7 +268,7 @@ static int *nids_from_launcher(void)
     int *nids;
     int n, nid;
 
-    if (text != NULL) {
+    if (text) {
         if (pmii_nids_parse(text, &nids, &n) == 0) {
             if (n == facts.size) {
                 if (env_int("EMUNIC_NID", &nid) && nid != nids[facts.rank])
@@ -282,7 +282,7 @@ static int *nids_from_launcher(void)
     }
     if (facts.size == 1 && env_int("EMUNIC_NID", &nid)) {
         nids = malloc(sizeof(*nids));
-        if (nids != NULL)
+        if (nids)
             nids[0] = nid;
         return nids;
     }
@@ -328,7 +328,7 @@ static bool nids_from_host_order(int *nids)
     char(*hosts)[HOST_ROOM] = calloc((size_t)facts.size, sizeof(*hosts));
     int n_hosts = 0, rank;
 
-    if (hosts == NULL)
+    if (!hosts)
         return false;
     for (rank = 0; rank < facts.size; rank++) {
         int h = 0;
@@ -370,12 +370,12 @@ int pmii_facts_nids(const int **nids_out)
 
     if (r < 0)
         return r;
-    if (facts.nids == NULL)
+    if (!facts.nids)
         facts.nids = nids_from_launcher();
-    if (facts.nids == NULL) {
+    if (!facts.nids) {
         int *nids = calloc((size_t)size, sizeof(*nids));
 
-        if (nids == NULL)
+        if (!nids)
             return -ENOMEM;
         r = learn_nids(nids);
         if (r < 0) {
@@ -397,7 +397,7 @@ static int count_group(enum pmii_group group, const int *nids, const int *app_of
             continue;
         if (group == PMII_NODE_AND_APP && app_of[rank] != app_of[facts.rank])
             continue;
-        if (ranks_out != NULL)
+        if (ranks_out)
             ranks_out[n] = rank;
         n++;
     }
@@ -410,8 +410,7 @@ int pmii_facts_group(enum pmii_group group, int *ranks_out, int room, int *n_out
     int n, n_apps;
     int r;
 
-    if (group == PMII_NODE && ranks_out == NULL && facts.nids == NULL && facts.n_local > 0 &&
-        getenv("EMUNIC_NIDS") == NULL) {
+    if (group == PMII_NODE && !ranks_out && !facts.nids && facts.n_local > 0 && !getenv("EMUNIC_NIDS")) {
         *n_out = facts.n_local; /* nodes are hosts: no need to ask the server which */
         return 0;
     }
@@ -421,7 +420,7 @@ int pmii_facts_group(enum pmii_group group, int *ranks_out, int room, int *n_out
     if (r < 0)
         return r;
     n = count_group(group, nids, app_of, NULL);
-    if (ranks_out != NULL) {
+    if (ranks_out) {
         if (room < n)
             return -EMSGSIZE;
         count_group(group, nids, app_of, ranks_out);

@@ -34,9 +34,9 @@ static int grow(struct pmii_table *table)
 
     larger.n_buckets = table->n_buckets > 0 ? table->n_buckets * 2 : 64;
     larger.buckets = calloc(larger.n_buckets, sizeof(struct pmii_pair *));
-    if (larger.buckets == NULL)
+    if (!larger.buckets)
         return -ENOMEM;
-    for (struct pmii_pair *pair = table->first; pair != NULL; pair = pair->later) {
+    for (struct pmii_pair *pair = table->first; pair; pair = pair->later) {
         size_t b = bucket_of(&larger, pair->space, pair->key);
 
         pair->next = larger.buckets[b];
@@ -51,7 +51,7 @@ static struct pmii_pair *find_exact(const struct pmii_table *table, const char *
 {
     if (table->n_buckets == 0)
         return NULL;
-    for (struct pmii_pair *pair = table->buckets[bucket_of(table, space, key)]; pair != NULL; pair = pair->next) {
+    for (struct pmii_pair *pair = table->buckets[bucket_of(table, space, key)]; pair; pair = pair->next) {
         if (pair->rank == rank && strcmp(pair->key, key) == 0 && strcmp(pair->space, space) == 0)
             return pair;
     }
@@ -70,12 +70,12 @@ static struct pmii_pair *new_pair(const char *space, const char *key, int rank, 
     size_t space_bytes = strlen(space) + 1;
     struct pmii_pair *pair = calloc(1, sizeof(*pair));
 
-    if (pair == NULL)
+    if (!pair)
         return NULL;
     pair->rank = rank;
     pair->space = malloc(space_bytes + strlen(key) + 1);
     pair->value = strdup(value);
-    if (pair->space == NULL || pair->value == NULL) {
+    if (!pair->space || !pair->value) {
         free_pair(pair);
         return NULL;
     }
@@ -90,10 +90,10 @@ int pmii_table_put(struct pmii_table *table, const char *space, const char *key,
     struct pmii_pair *pair = find_exact(table, space, key, rank);
     size_t b;
 
-    if (pair != NULL) {
+    if (pair) {
         char *copy = strdup(value);
 
-        if (copy == NULL)
+        if (!copy)
             return -ENOMEM;
         free(pair->value);
         pair->value = copy;
@@ -102,12 +102,12 @@ int pmii_table_put(struct pmii_table *table, const char *space, const char *key,
     if (table->n_pairs >= table->n_buckets && grow(table) < 0)
         return -ENOMEM;
     pair = new_pair(space, key, rank, value);
-    if (pair == NULL)
+    if (!pair)
         return -ENOMEM;
     b = bucket_of(table, space, key);
     pair->next = table->buckets[b];
     table->buckets[b] = pair;
-    if (table->last != NULL)
+    if (table->last)
         table->last->later = pair;
     else
         table->first = pair;
@@ -123,12 +123,12 @@ const struct pmii_pair *pmii_table_find(const struct pmii_table *table, const ch
 
     if (table->n_buckets == 0)
         return NULL;
-    for (const struct pmii_pair *pair = table->buckets[bucket_of(table, space, key)]; pair != NULL; pair = pair->next) {
+    for (const struct pmii_pair *pair = table->buckets[bucket_of(table, space, key)]; pair; pair = pair->next) {
         if (strcmp(pair->key, key) != 0 || strcmp(pair->space, space) != 0)
             continue;
         if (pair->rank == preferred_rank)
             return pair;
-        if (best == NULL || pair->rank < best->rank)
+        if (!best || pair->rank < best->rank)
             best = pair;
     }
     return best;
@@ -137,9 +137,9 @@ const struct pmii_pair *pmii_table_find(const struct pmii_table *table, const ch
 const struct pmii_pair *pmii_table_next(const struct pmii_table *table, const char *space,
                                         const struct pmii_pair *previous)
 {
-    const struct pmii_pair *pair = previous != NULL ? previous->later : table->first;
+    const struct pmii_pair *pair = previous ? previous->later : table->first;
 
-    while (pair != NULL && strcmp(pair->space, space) != 0)
+    while (pair && strcmp(pair->space, space) != 0)
         pair = pair->later;
     return pair;
 }
@@ -159,10 +159,10 @@ size_t pmii_table_drop(struct pmii_table *table, const char *space, const char *
     size_t n_dropped = 0;
 
     table->last = NULL;
-    while (*link != NULL) {
+    while (*link) {
         struct pmii_pair *pair = *link;
 
-        if (strcmp(pair->space, space) != 0 || (key != NULL && strcmp(pair->key, key) != 0)) {
+        if (strcmp(pair->space, space) != 0 || (key && strcmp(pair->key, key) != 0)) {
             table->last = pair;
             link = &pair->later;
             continue;
@@ -178,7 +178,7 @@ size_t pmii_table_drop(struct pmii_table *table, const char *space, const char *
 
 void pmii_table_fini(struct pmii_table *table)
 {
-    for (struct pmii_pair *pair = table->first; pair != NULL;) {
+    for (struct pmii_pair *pair = table->first; pair;) {
         struct pmii_pair *later = pair->later;
 
         free_pair(pair);
@@ -199,7 +199,7 @@ int pmii_parcel_add(struct pmii_parcel *parcel, const char *space, const char *k
         size_t room = need * 2;
         char *bytes = realloc(parcel->bytes, room);
 
-        if (bytes == NULL)
+        if (!bytes)
             return -ENOMEM;
         parcel->bytes = bytes;
         parcel->room_bytes = room;
@@ -221,7 +221,7 @@ static size_t pair_length(const char *bytes, size_t len_bytes)
     for (int i = 0; i < 3; i++) {
         const char *end = len_bytes > used ? memchr(bytes + used, '\0', len_bytes - used) : NULL;
 
-        if (end == NULL)
+        if (!end)
             return 0;
         used = (size_t)(end - bytes) + 1;
     }

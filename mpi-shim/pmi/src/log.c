@@ -16,7 +16,7 @@ static int wanted_level(void)
     static const char *const names[] = { "error", "warn", "info", "debug", "trace" };
     const char *text = getenv("EMUNIC_LOG");
 
-    if (text == NULL)
+    if (!text)
         return 0;
     for (int i = 0; i < (int)(sizeof(names) / sizeof(names[0])); i++) {
         if (strcmp(text, names[i]) == 0)

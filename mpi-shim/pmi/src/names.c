@@ -34,7 +34,7 @@ int pmii_name_publish(const char *name, const char *port)
 
     if (*name == '\0' || strlen(name) >= PMII_KEY_ROOM || strlen(port) >= PMII_VALUE_ROOM)
         return -EINVAL;
-    if (pmii_table_find(&mine, SPACE, name, 0) != NULL)
+    if (pmii_table_find(&mine, SPACE, name, 0))
         return -EEXIST;
     if (has_server()) {
         r = pmii_px_lookup(name, &present);
@@ -56,7 +56,7 @@ int pmii_name_lookup(const char *name, char *port_out, size_t room_bytes)
     const char *found;
     int r;
 
-    if (pair != NULL) {
+    if (pair) {
         found = pair->value;
     } else {
         if (!has_server())
@@ -79,7 +79,7 @@ int pmii_name_unpublish(const char *name)
 {
     int r = 0;
 
-    if (pmii_table_find(&mine, SPACE, name, 0) == NULL)
+    if (!pmii_table_find(&mine, SPACE, name, 0))
         return -EPERM;
     if (has_server())
         r = pmii_px_unpublish(name);
@@ -91,7 +91,7 @@ int pmii_name_unpublish(const char *name)
 static const char *info_value(const PMI_keyval_t *infos, int n, const char *key)
 {
     for (int i = 0; i < n; i++) {
-        if (infos[i].key != NULL && strcmp(infos[i].key, key) == 0)
+        if (infos[i].key && strcmp(infos[i].key, key) == 0)
             return infos[i].val;
     }
     return NULL;
@@ -101,7 +101,7 @@ static int count_args(const char *const *args)
 {
     int n = 0;
 
-    while (args != NULL && args[n] != NULL)
+    while (args && args[n])
         n++;
     return n;
 }
@@ -117,16 +117,16 @@ int pmii_job_spawn(int count, const char *const *cmds, const int *argcs, const c
     if (r < 0)
         return r;
     apps = calloc((size_t)count, sizeof(*apps));
-    if (apps == NULL)
+    if (!apps)
         return -ENOMEM;
     for (int i = 0; i < count; i++) {
-        const char *const *args = argvs != NULL ? (const char *const *)argvs[i] : NULL;
-        const PMI_keyval_t *info = infos != NULL && info_sizes != NULL ? infos[i] : NULL;
-        int n_info = info != NULL ? info_sizes[i] : 0;
+        const char *const *args = argvs ? (const char *const *)argvs[i] : NULL;
+        const PMI_keyval_t *info = infos && info_sizes ? infos[i] : NULL;
+        int n_info = info ? info_sizes[i] : 0;
 
         apps[i].program = cmds[i];
         apps[i].args = args;
-        apps[i].n_args = args != NULL && argcs != NULL ? argcs[i] : count_args(args);
+        apps[i].n_args = args && argcs ? argcs[i] : count_args(args);
         apps[i].n_procs = maxprocs[i];
         apps[i].work_dir = info_value(info, n_info, "wdir");
         apps[i].host = info_value(info, n_info, "host");

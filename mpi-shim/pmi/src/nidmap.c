@@ -37,7 +37,7 @@ static int list_add(struct int_list *list, int value, int count)
         int capacity = list->capacity * 2 > list->n + count ? list->capacity * 2 : list->n + count;
         int *items = realloc(list->items, (size_t)capacity * sizeof(*items));
 
-        if (items == NULL)
+        if (!items)
             return -ENOMEM;
         list->items = items;
         list->capacity = capacity;
@@ -76,7 +76,7 @@ bool pmii_parse_int(const char *text, int *value_out)
     const char *c = text;
     int value;
 
-    if (text == NULL || !take_int(&c, &value) || *c != '\0')
+    if (!text || !take_int(&c, &value) || *c != '\0')
         return false;
     *value_out = value;
     return true;
@@ -172,7 +172,7 @@ int pmii_node_numbers(const int *nids, int n_ranks, int *nodes_out)
     if (n_ranks == 0)
         return 0;
     sorted = malloc((size_t)n_ranks * sizeof(*sorted));
-    if (sorted == NULL)
+    if (!sorted)
         return -ENOMEM;
     for (int i = 0; i < n_ranks; i++)
         sorted[i] = (struct nid_rank){ nids[i], i };
@@ -233,7 +233,7 @@ int pmii_mapping_text(const int *nids, int n_ranks, char **text_out)
 
     nodes = malloc(((size_t)n_ranks + 1) * sizeof(*nodes));
     blocks = malloc(((size_t)n_ranks + 1) * sizeof(*blocks));
-    if (nodes == NULL || blocks == NULL)
+    if (!nodes || !blocks)
         goto out;
     r = pmii_node_numbers(nids, n_ranks, nodes);
     if (r < 0)
@@ -241,7 +241,7 @@ int pmii_mapping_text(const int *nids, int n_ranks, char **text_out)
     n_blocks = build_blocks(nodes, n_ranks, blocks);
     room = sizeof(head) + (size_t)n_blocks * BLOCK_TEXT_MAX + sizeof(")");
     text = malloc(room);
-    if (text == NULL) {
+    if (!text) {
         r = -ENOMEM;
         goto out;
     }

@@ -23,14 +23,14 @@ int PMI_Init(int *spawned)
 {
     int rc = pmii_session_ref();
 
-    if (spawned != NULL)
+    if (spawned)
         *spawned = pmii_facts_is_spawned();
     return rc;
 }
 
 int PMI_Initialized(PMI_BOOL *initialized)
 {
-    if (initialized == NULL)
+    if (!initialized)
         return PMI_ERR_INVALID_ARG;
     *initialized = pmii_session_is_initialised() ? PMI_TRUE : PMI_FALSE;
     return PMI_SUCCESS;
@@ -52,7 +52,7 @@ int PMI_Get_size(int *size)
 {
     int r;
 
-    if (size == NULL)
+    if (!size)
         return PMI_ERR_INVALID_ARG;
     r = pmii_enter(PMII_ANY_TIME);
     if (r < 0)
@@ -64,7 +64,7 @@ int PMI_Get_rank(int *rank)
 {
     int r;
 
-    if (rank == NULL)
+    if (!rank)
         return PMI_ERR_INVALID_ARG;
     r = pmii_enter(PMII_ANY_TIME);
     if (r < 0)
@@ -77,7 +77,7 @@ int PMI_Get_universe_size(int *size)
 {
     int r;
 
-    if (size == NULL)
+    if (!size)
         return PMI_ERR_INVALID_ARG;
     r = pmii_enter(PMII_ANY_TIME);
     if (r < 0)
@@ -90,7 +90,7 @@ int PMI_Get_appnum(int *appnum)
     const int *app_of;
     int n_apps, r;
 
-    if (appnum == NULL)
+    if (!appnum)
         return PMI_ERR_INVALID_ARG;
     r = pmii_enter(PMII_ANY_TIME);
     if (r < 0)
@@ -105,7 +105,7 @@ int PMI_Get_clique_size(int *size)
 {
     int r;
 
-    if (size == NULL)
+    if (!size)
         return PMI_ERR_INVALID_ARG;
     r = pmii_enter(PMII_ANY_TIME);
     if (r < 0)
@@ -117,7 +117,7 @@ int PMI_Get_clique_ranks(int ranks[], int length)
 {
     int n, r;
 
-    if (ranks == NULL || length < 0)
+    if (!ranks || length < 0)
         return PMI_ERR_INVALID_ARG;
     r = pmii_enter(PMII_ANY_TIME);
     if (r < 0)
@@ -129,7 +129,7 @@ static int copy_job_name(char *out, int length)
 {
     int r, rc;
 
-    if (out == NULL || length < 0)
+    if (!out || length < 0)
         return PMI_ERR_INVALID_ARG;
     r = pmii_enter(PMII_ANY_TIME);
     if (r < 0)
@@ -153,7 +153,7 @@ static int tell_limit(int limit, int *out)
 {
     int r;
 
-    if (out == NULL)
+    if (!out)
         return PMI_ERR_INVALID_ARG;
     r = pmii_enter(PMII_ANY_TIME);
     if (r < 0)
@@ -203,7 +203,7 @@ static int enter_space(const char *kvsname)
 {
     int r;
 
-    if (kvsname == NULL)
+    if (!kvsname)
         return PMI_ERR_INVALID_ARG;
     r = pmii_enter(PMII_INITIALISED);
     if (r < 0)
@@ -219,7 +219,7 @@ int PMI_KVS_Create(char kvsname[], int length)
 {
     int r;
 
-    if (kvsname == NULL || length < 0)
+    if (!kvsname || length < 0)
         return PMI_ERR_INVALID_ARG;
     r = pmii_enter(PMII_INITIALISED);
     if (r < 0)
@@ -281,7 +281,7 @@ int PMI_KVS_Get(const char kvsname[], const char key[], char value[], int length
     const char *found;
     int r;
 
-    if (rc == PMI_SUCCESS && (value == NULL || length < 0))
+    if (rc == PMI_SUCCESS && (!value || length < 0))
         rc = PMI_ERR_INVALID_ARG;
     if (rc == PMI_SUCCESS)
         rc = enter_space(kvsname);
@@ -300,7 +300,7 @@ static int give_pair(char *key, int key_len, char *val, int val_len)
 {
     const struct pmii_pair *pair = pmii_space_walk_pair();
 
-    if (pair == NULL) {
+    if (!pair) {
         *key = '\0';
         return 0;
     }
@@ -315,7 +315,7 @@ int PMI_KVS_Iter_first(const char kvsname[], char key[], int key_len, char val[]
 {
     int rc, r;
 
-    if (key == NULL || key_len < 1 || val == NULL || val_len < 1)
+    if (!key || key_len < 1 || !val || val_len < 1)
         return PMI_ERR_INVALID_ARG;
     rc = enter_space(kvsname);
     if (rc != PMI_SUCCESS)
@@ -331,7 +331,7 @@ int PMI_KVS_Iter_next(const char kvsname[], char key[], int key_len, char val[],
 {
     int rc, r;
 
-    if (key == NULL || key_len < 1 || val == NULL || val_len < 1)
+    if (!key || key_len < 1 || !val || val_len < 1)
         return PMI_ERR_INVALID_ARG;
     rc = enter_space(kvsname);
     if (rc != PMI_SUCCESS)
@@ -358,7 +358,7 @@ int PMI_Publish_name(const char service_name[], const char port[])
 {
     int r;
 
-    if (service_name == NULL || port == NULL || strlen(port) >= PORT_ROOM)
+    if (!service_name || !port || strlen(port) >= PORT_ROOM)
         return PMI_ERR_INVALID_ARG;
     r = pmii_enter(PMII_INITIALISED);
     if (r < 0)
@@ -370,7 +370,7 @@ int PMI_Unpublish_name(const char service_name[])
 {
     int r;
 
-    if (service_name == NULL)
+    if (!service_name)
         return PMI_ERR_INVALID_ARG;
     r = pmii_enter(PMII_INITIALISED);
     if (r < 0)
@@ -382,7 +382,7 @@ int PMI_Lookup_name(const char service_name[], char port[])
 {
     int r;
 
-    if (service_name == NULL || port == NULL)
+    if (!service_name || !port)
         return PMI_ERR_INVALID_ARG;
     r = pmii_enter(PMII_INITIALISED);
     if (r < 0)
@@ -398,7 +398,7 @@ int PMI_Spawn_multiple(int count, const char *cmds[], const char **argvs[], cons
     int r, rc;
 
     (void)preput_keyval_vector;
-    if (count < 1 || cmds == NULL || maxprocs == NULL || preput_keyval_size < 0)
+    if (count < 1 || !cmds || !maxprocs || preput_keyval_size < 0)
         return PMI_ERR_INVALID_ARG;
     r = pmii_enter(PMII_INITIALISED);
     if (r < 0)
@@ -407,7 +407,7 @@ int PMI_Spawn_multiple(int count, const char *cmds[], const char **argvs[], cons
             -ENOTSUP :
             pmii_job_spawn(count, cmds, NULL, argvs, maxprocs, info_keyval_sizes, info_keyval_vectors, job_name);
     rc = pmii_leave(r);
-    for (int i = 0; errors != NULL && i < count; i++)
+    for (int i = 0; errors && i < count; i++)
         errors[i] = rc;
     return rc;
 }

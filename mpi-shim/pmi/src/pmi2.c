@@ -25,11 +25,11 @@ static int tell_numbers(int *size, int *rank, int *appnum)
     const int *app_of;
     int n_apps, r = 0;
 
-    if (rank != NULL)
+    if (rank)
         *rank = pmii_facts_rank();
-    if (size != NULL)
+    if (size)
         r = pmii_facts_size(size);
-    if (r == 0 && appnum != NULL) {
+    if (r == 0 && appnum) {
         r = pmii_facts_apps(&app_of, &n_apps);
         if (r == 0)
             *appnum = app_of[pmii_facts_rank()];
@@ -44,7 +44,7 @@ int PMI2_Init(int *spawned, int *size, int *rank, int *appnum)
     rc = pmii_session_ref();
     if (rc != PMI2_SUCCESS)
         return rc;
-    if (spawned != NULL)
+    if (spawned)
         *spawned = pmii_facts_is_spawned();
     r = pmii_enter(PMII_INITIALISED);
     if (r < 0)
@@ -101,9 +101,9 @@ int PMI2_Job_Spawn(int count, const char *cmds[], int argcs[], const char **argv
     int r, rc;
 
     (void)preput_keyval_vector;
-    if (count < 1 || cmds == NULL || maxprocs == NULL || preput_keyval_size < 0)
+    if (count < 1 || !cmds || !maxprocs || preput_keyval_size < 0)
         return PMI2_ERR_INVALID_ARG;
-    if (jobid != NULL && jobid_size < (int)sizeof(job_name))
+    if (jobid && jobid_size < (int)sizeof(job_name))
         return PMI2_ERR_INVALID_LENGTH;
     r = pmii_enter(PMII_INITIALISED);
     if (r < 0)
@@ -112,9 +112,9 @@ int PMI2_Job_Spawn(int count, const char *cmds[], int argcs[], const char **argv
             -ENOTSUP :
             pmii_job_spawn(count, cmds, argcs, argvs, maxprocs, info_keyval_sizes, info_keyval_vectors, job_name);
     rc = pmii_leave(r);
-    if (rc == PMI2_SUCCESS && jobid != NULL)
+    if (rc == PMI2_SUCCESS && jobid)
         strcpy(jobid, job_name);
-    for (int i = 0; errors != NULL && i < count; i++)
+    for (int i = 0; errors && i < count; i++)
         errors[i] = rc;
     return rc;
 }
@@ -160,18 +160,18 @@ int PMI2_KVS_Get(const char *jobid, int src_pmi_id, const char key[], char value
     const char *space, *found;
     int r;
 
-    if (rc == PMI2_SUCCESS && (value == NULL || maxvalue < 0))
+    if (rc == PMI2_SUCCESS && (!value || maxvalue < 0))
         rc = PMI2_ERR_INVALID_ARG;
     if (rc != PMI2_SUCCESS)
         return rc;
     r = pmii_enter(PMII_INITIALISED);
     if (r < 0)
         return pmii_rc(r);
-    space = jobid != NULL && *jobid != '\0' ? jobid : pmii_facts_job_name();
+    space = jobid && *jobid != '\0' ? jobid : pmii_facts_job_name();
     r = pmii_space_get(space, key, src_pmi_id >= 0 ? src_pmi_id : PMII_ANY_RANK, &found);
     if (r == 0) {
         rc = pmii_copy_text(found, value, maxvalue);
-        if (vallen != NULL)
+        if (vallen)
             *vallen = rc == PMI2_SUCCESS ? (int)strlen(found) : -((int)strlen(found) + 1);
         r = rc == PMI2_SUCCESS ? 0 : -EMSGSIZE;
     }
@@ -222,7 +222,7 @@ int PMI2_Info_GetNodeAttr(const char name[], char value[], int valuelen, int *fo
     int rc = pmii_check_key(name);
     int is_found = 0;
 
-    if (rc == PMI2_SUCCESS && (value == NULL || valuelen < 0))
+    if (rc == PMI2_SUCCESS && (!value || valuelen < 0))
         rc = PMI2_ERR_INVALID_ARG;
     if (rc != PMI2_SUCCESS)
         return rc;
@@ -234,9 +234,9 @@ int PMI2_Info_GetNodeAttr(const char name[], char value[], int valuelen, int *fo
         if (pause.tv_nsec < 16000000)
             pause.tv_nsec *= 2;
     }
-    if (found != NULL && (rc == PMI2_SUCCESS || is_found))
+    if (found && (rc == PMI2_SUCCESS || is_found))
         *found = is_found;
-    if (rc == PMI2_SUCCESS && !is_found && found == NULL)
+    if (rc == PMI2_SUCCESS && !is_found && !found)
         return PMI2_ERR_INVALID_KEY;
     return rc;
 }
@@ -244,13 +244,13 @@ int PMI2_Info_GetNodeAttr(const char name[], char value[], int valuelen, int *fo
 /* Turn the text of an attribute into the answer of an ...IntArray call. */
 static int answer_ints(const char *text, int *array, int arraylen, int *outlen, int *found)
 {
-    int n = text != NULL ? pmii_text_to_ints(text, array, arraylen) : -1;
+    int n = text ? pmii_text_to_ints(text, array, arraylen) : -1;
 
-    if (n >= 0 && outlen != NULL)
+    if (n >= 0 && outlen)
         *outlen = n;
-    if (found != NULL)
+    if (found)
         *found = n >= 0;
-    return n < 0 && found == NULL ? PMI2_ERR_INVALID_KEY : PMI2_SUCCESS;
+    return n < 0 && !found ? PMI2_ERR_INVALID_KEY : PMI2_SUCCESS;
 }
 
 int PMI2_Info_GetNodeAttrIntArray(const char name[], int array[], int arraylen, int *outlen, int *found)
@@ -258,7 +258,7 @@ int PMI2_Info_GetNodeAttrIntArray(const char name[], int array[], int arraylen, 
     char text[PMII_VALUE_ROOM];
     int is_found = 0, rc;
 
-    if (array == NULL || arraylen < 0)
+    if (!array || arraylen < 0)
         return PMI2_ERR_INVALID_ARG;
     rc = PMI2_Info_GetNodeAttr(name, text, sizeof(text), &is_found, 0);
     if (rc != PMI2_SUCCESS)
@@ -299,15 +299,15 @@ int PMI2_Info_GetJobAttr(const char name[], char value[], int valuelen, int *fou
     char *text;
     int rc;
 
-    if (name == NULL || value == NULL || valuelen < 0)
+    if (!name || !value || valuelen < 0)
         return PMI2_ERR_INVALID_ARG;
     rc = read_job_attr(name, &text);
     if (rc != PMI2_SUCCESS)
         return rc;
-    if (found != NULL)
-        *found = text != NULL;
-    if (text == NULL)
-        return found == NULL ? PMI2_ERR_INVALID_KEY : PMI2_SUCCESS;
+    if (found)
+        *found = text ? 1 : 0;
+    if (!text)
+        return found ? PMI2_SUCCESS : PMI2_ERR_INVALID_KEY;
     rc = pmii_copy_text(text, value, valuelen);
     free(text);
     return rc;
@@ -318,7 +318,7 @@ int PMI2_Info_GetJobAttrIntArray(const char name[], int array[], int arraylen, i
     char *text;
     int rc;
 
-    if (name == NULL || array == NULL || arraylen < 0)
+    if (!name || !array || arraylen < 0)
         return PMI2_ERR_INVALID_ARG;
     rc = read_job_attr(name, &text);
     if (rc != PMI2_SUCCESS)
@@ -335,7 +335,7 @@ int PMI2_Nameserv_publish(const char service_name[], const PMI_keyval_t *info_pt
     int r;
 
     (void)info_ptr;
-    if (service_name == NULL || port == NULL)
+    if (!service_name || !port)
         return PMI2_ERR_INVALID_ARG;
     r = pmii_enter(PMII_ANY_TIME);
     if (r < 0)
@@ -348,7 +348,7 @@ int PMI2_Nameserv_lookup(const char service_name[], const PMI_keyval_t *info_ptr
     int r;
 
     (void)info_ptr;
-    if (service_name == NULL || port == NULL || port_len < 0)
+    if (!service_name || !port || port_len < 0)
         return PMI2_ERR_INVALID_ARG;
     r = pmii_enter(PMII_ANY_TIME);
     if (r < 0)
@@ -361,7 +361,7 @@ int PMI2_Nameserv_unpublish(const char service_name[], const PMI_keyval_t *info_
     int r;
 
     (void)info_ptr;
-    if (service_name == NULL)
+    if (!service_name)
         return PMI2_ERR_INVALID_ARG;
     r = pmii_enter(PMII_ANY_TIME);
     if (r < 0)

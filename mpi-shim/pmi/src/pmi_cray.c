@@ -21,11 +21,11 @@
 
 int PMI_Get_version_info(int *major, int *minor, int *revision)
 {
-    if (major != NULL)
+    if (major)
         *major = PMI_CRAY_VERSION_MAJOR;
-    if (minor != NULL)
+    if (minor)
         *minor = PMI_CRAY_VERSION_MINOR;
-    if (revision != NULL)
+    if (revision)
         *revision = PMI_CRAY_VERSION_REVISION;
     return PMI_SUCCESS;
 }
@@ -49,7 +49,7 @@ static int gather_equal(const void *in, int len, int is_bcast, void *out)
     int *lens = calloc((size_t)size, sizeof(*lens));
     int r;
 
-    if (lens == NULL)
+    if (!lens)
         return -ENOMEM;
     for (int i = 0; i < size; i++)
         lens[i] = is_bcast && i > 0 ? 0 : len;
@@ -62,7 +62,7 @@ int PMI_Allgather(void *in, void *out, int len)
 {
     int r;
 
-    if (len < 0 || (len > 0 && (in == NULL || out == NULL)))
+    if (len < 0 || (len > 0 && (!in || !out)))
         return PMI_ERR_INVALID_ARG;
     r = pmii_collective_begin();
     return r < 0 ? pmii_rc(r) : pmii_collective_end(gather_equal(in, len, 0, out));
@@ -83,7 +83,7 @@ int PMI_Allgatherv(void *in, int len, void *out, int *all_lens)
 {
     int r;
 
-    if (len < 0 || all_lens == NULL || (len > 0 && (in == NULL || out == NULL)))
+    if (len < 0 || !all_lens || (len > 0 && (!in || !out)))
         return PMI_ERR_INVALID_ARG;
     r = pmii_collective_begin();
     if (r < 0)
@@ -95,7 +95,7 @@ int PMI_Bcast(void *buf, int len)
 {
     int r;
 
-    if (len < 0 || (len > 0 && buf == NULL))
+    if (len < 0 || (len > 0 && !buf))
         return PMI_ERR_INVALID_ARG;
     r = pmii_collective_begin();
     return r < 0 ? pmii_rc(r) : pmii_collective_end(gather_equal(buf, len, 1, buf));
@@ -169,7 +169,7 @@ static int ask_app(int appnum, struct app *app_out)
 int PMI_Get_rank_in_app(int *rank)
 {
     struct app app;
-    int rc = rank != NULL ? ask_app(-1, &app) : PMI_ERR_INVALID_ARG;
+    int rc = rank ? ask_app(-1, &app) : PMI_ERR_INVALID_ARG;
 
     if (rc == PMI_SUCCESS)
         *rank = app.my_place;
@@ -179,7 +179,7 @@ int PMI_Get_rank_in_app(int *rank)
 int PMI_Get_base_rank_in_app(int *rank)
 {
     struct app app;
-    int rc = rank != NULL ? ask_app(-1, &app) : PMI_ERR_INVALID_ARG;
+    int rc = rank ? ask_app(-1, &app) : PMI_ERR_INVALID_ARG;
 
     if (rc == PMI_SUCCESS)
         *rank = app.base_rank;
@@ -189,7 +189,7 @@ int PMI_Get_base_rank_in_app(int *rank)
 int PMI_Get_app_size(int appnum, int *size)
 {
     struct app app;
-    int rc = size != NULL && appnum >= 0 ? ask_app(appnum, &app) : PMI_ERR_INVALID_ARG;
+    int rc = size && appnum >= 0 ? ask_app(appnum, &app) : PMI_ERR_INVALID_ARG;
 
     if (rc == PMI_SUCCESS)
         *size = app.size;
@@ -199,7 +199,7 @@ int PMI_Get_app_size(int appnum, int *size)
 int PMI_Get_num_apps(int *num_apps)
 {
     struct app app;
-    int rc = num_apps != NULL ? ask_app(-1, &app) : PMI_ERR_INVALID_ARG;
+    int rc = num_apps ? ask_app(-1, &app) : PMI_ERR_INVALID_ARG;
 
     if (rc == PMI_SUCCESS)
         *num_apps = app.n_apps;
@@ -212,7 +212,7 @@ static int count_group(enum pmii_group group, int *num)
 {
     int r;
 
-    if (num == NULL)
+    if (!num)
         return PMI_ERR_INVALID_ARG;
     r = pmii_enter(PMII_ANY_TIME);
     return r < 0 ? pmii_rc(r) : pmii_leave(pmii_facts_group(group, NULL, 0, num));
@@ -222,7 +222,7 @@ static int list_group(enum pmii_group group, int *ranks, int num)
 {
     int n, r;
 
-    if (ranks == NULL || num < 0)
+    if (!ranks || num < 0)
         return PMI_ERR_INVALID_ARG;
     r = pmii_enter(PMII_ANY_TIME);
     return r < 0 ? pmii_rc(r) : pmii_leave(pmii_facts_group(group, ranks, num, &n));
@@ -253,7 +253,7 @@ int PMI_Get_nid(int rank, int *nid)
     const int *nids;
     int size, r;
 
-    if (rank < 0 || nid == NULL)
+    if (rank < 0 || !nid)
         return PMI_ERR_INVALID_ARG;
     r = pmii_enter(PMII_ANY_TIME);
     if (r < 0)
@@ -271,7 +271,7 @@ int PMI_Get_nidlist_ptr(void **nidlist)
     const int *nids;
     int r;
 
-    if (nidlist == NULL)
+    if (!nidlist)
         return PMI_ERR_INVALID_ARG;
     r = pmii_enter(PMII_ANY_TIME);
     if (r < 0)
@@ -290,9 +290,9 @@ int PMI_Get_meshcoord(pmi_nid_t nid, pmi_mesh_coord_t *xyz)
     unsigned coordinate[3];
     const uint16_t *mesh;
 
-    if (xyz == NULL || (places != NULL && nid >= places->n_nids))
+    if (!xyz || (places && nid >= places->n_nids))
         return PMI_ERR_INVALID_ARG;
-    if (places != NULL) {
+    if (places) {
         mesh = emu_places_nodes(places)[nid].mesh;
         *xyz = (pmi_mesh_coord_t){ mesh[0], mesh[1], mesh[2] };
         return PMI_SUCCESS;
@@ -331,9 +331,9 @@ int PMI_Get_max_dimension(pmi_mesh_coord_t *xyz)
 {
     const struct emu_places *places = emu_places_map();
 
-    if (xyz == NULL)
+    if (!xyz)
         return PMI_ERR_INVALID_ARG;
-    if (places == NULL)
+    if (!places)
         return largest_of_xc(xyz);
     *xyz = (pmi_mesh_coord_t){ places->mesh_max[0], places->mesh_max[1], places->mesh_max[2] };
     return PMI_SUCCESS;

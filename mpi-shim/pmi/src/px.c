@@ -71,14 +71,14 @@ static int from_pmix(pmix_status_t status, const char *what)
 static pmix_status_t init_pmix(void)
 {
     const char *gds = getenv("PMIX_MCA_gds");
-    char *saved = gds != NULL ? strdup(gds) : NULL;
+    char *saved = gds ? strdup(gds) : NULL;
     pmix_status_t status;
 
     if (px.n_lives > 0)
         setenv("PMIX_MCA_gds", "hash", 1);
     status = PMIx_Init(&px.self, NULL, 0);
     if (px.n_lives > 0) {
-        if (saved != NULL)
+        if (saved)
             setenv("PMIX_MCA_gds", saved, 1);
         else
             unsetenv("PMIX_MCA_gds");
@@ -92,8 +92,7 @@ bool pmii_px_keys_are_reused(void)
     const char *chosen = getenv("PMIX_MCA_gds");
     const char *offered = getenv("PMIX_GDS_MODULE");
 
-    return px.n_lives == 0 && offered != NULL && strncmp(offered, "ds", 2) == 0 &&
-           (chosen == NULL || strncmp(chosen, "ds", 2) == 0);
+    return px.n_lives == 0 && offered && strncmp(offered, "ds", 2) == 0 && (!chosen || strncmp(chosen, "ds", 2) == 0);
 }
 
 /* What remains of a borrowed connection when its holder has ended it. */
@@ -113,7 +112,7 @@ static int hold_pmix(void)
     const char *nspace = getenv("PMIX_NAMESPACE");
     pmix_status_t status;
 
-    if (nspace == NULL)
+    if (!nspace)
         return -ENOTCONN;
     status = init_pmix();
     if (status != PMIX_SUCCESS)
@@ -187,11 +186,11 @@ static void learn_host_peers(void)
     char mine[256], theirs[256];
     int self = (int)px.self.rank, size;
 
-    if (px.host_peers != NULL || pmii_px_fact_int(-1, PMIX_JOB_SIZE, &size) != 0 ||
+    if (px.host_peers || pmii_px_fact_int(-1, PMIX_JOB_SIZE, &size) != 0 ||
         pmii_px_fact_text(self, PMIX_HOSTNAME, mine, sizeof(mine)) != 0)
         return;
     px.host_peers = malloc((size_t)size * sizeof(*px.host_peers));
-    for (int rank = 0; px.host_peers != NULL && rank < size; rank++) {
+    for (int rank = 0; px.host_peers && rank < size; rank++) {
         if (rank != self && pmii_px_fact_text(rank, PMIX_HOSTNAME, theirs, sizeof(theirs)) == 0 &&
             strcmp(mine, theirs) == 0)
             px.host_peers[px.n_host_peers++] = rank;
@@ -351,7 +350,7 @@ static int get_value(int rank, const char *key, pmix_value_t **value_out)
     status = PMIx_Get(&proc, key, &now, 1, value_out);
     if (is_absence(status))
         return PMII_PX_MISSING;
-    if (status == PMIX_SUCCESS && *value_out == NULL)
+    if (status == PMIX_SUCCESS && !*value_out)
         return PMII_PX_MISSING;
     return from_pmix(status, "PMIx_Get");
 }
@@ -375,7 +374,7 @@ int pmii_px_get(int rank, const char *key, void **data_out, size_t *len_bytes_ou
         return -EIO;
     }
     data = malloc(value->data.bo.size + 1);
-    if (data == NULL) {
+    if (!data) {
         free_value(value);
         return -ENOMEM;
     }
@@ -494,11 +493,11 @@ int pmii_px_lookup(const char *name, char **port_out)
     r = from_pmix(status, "PMIx_Lookup");
     if (r < 0)
         return r;
-    if (found.value.type != PMIX_STRING || found.value.data.string == NULL)
+    if (found.value.type != PMIX_STRING || !found.value.data.string)
         return PMII_PX_MISSING;
     port = strdup(found.value.data.string);
     PMIX_PDATA_DESTRUCT(&found);
-    if (port == NULL)
+    if (!port)
         return -ENOMEM;
     *port_out = port;
     return 0;
@@ -530,7 +529,7 @@ static int set_text(pmix_info_t *info, const char *key, const char *text)
     strncpy(info->key, key, PMIX_MAX_KEYLEN);
     info->value.type = PMIX_STRING;
     info->value.data.string = strdup(text);
-    return info->value.data.string == NULL ? -ENOMEM : 0;
+    return info->value.data.string ? 0 : -ENOMEM;
 }
 
 /* Where to run. Without a wish there must be no array: PMIx 4.2.2 crashes on an empty one. */
@@ -538,16 +537,16 @@ static int fill_wishes(pmix_app_t *to, const struct pmii_px_app *from)
 {
     int r = 0;
 
-    if (from->host == NULL && from->work_dir == NULL)
+    if (!from->host && !from->work_dir)
         return 0;
     to->info = calloc(2, sizeof(*to->info));
-    if (to->info == NULL)
+    if (!to->info)
         return -ENOMEM;
-    if (from->host != NULL)
+    if (from->host)
         r = set_text(&to->info[to->ninfo++], PMIX_HOST, from->host);
-    if (r == 0 && from->work_dir != NULL) {
+    if (r == 0 && from->work_dir) {
         to->cwd = strdup(from->work_dir);
-        r = to->cwd != NULL ? set_text(&to->info[to->ninfo++], PMIX_WDIR, from->work_dir) : -ENOMEM;
+        r = to->cwd ? set_text(&to->info[to->ninfo++], PMIX_WDIR, from->work_dir) : -ENOMEM;
     }
     return r;
 }
@@ -558,15 +557,15 @@ static int fill_app(pmix_app_t *to, const struct pmii_px_app *from)
     to->cmd = strdup(from->program);
     to->argv = calloc((size_t)from->n_args + 2, sizeof(*to->argv));
     to->env = calloc(2, sizeof(*to->env));
-    if (to->cmd == NULL || to->argv == NULL || to->env == NULL)
+    if (!to->cmd || !to->argv || !to->env)
         return -ENOMEM;
     to->argv[0] = strdup(from->program);
     to->env[0] = strdup("EMUNIC_PMI_SPAWNED=1"); /* PMI_Init of the new ranks reports it */
-    if (to->argv[0] == NULL || to->env[0] == NULL)
+    if (!to->argv[0] || !to->env[0])
         return -ENOMEM;
     for (int i = 0; i < from->n_args; i++) {
         to->argv[i + 1] = strdup(from->args[i]);
-        if (to->argv[i + 1] == NULL)
+        if (!to->argv[i + 1])
             return -ENOMEM;
     }
     return fill_wishes(to, from);
@@ -579,7 +578,7 @@ int pmii_px_spawn(const struct pmii_px_app *apps, int n_apps, char *name_out, si
     int r = 0;
 
     request = calloc((size_t)n_apps, sizeof(*request));
-    if (request == NULL)
+    if (!request)
         return -ENOMEM;
     for (int i = 0; i < n_apps && r == 0; i++)
         r = fill_app(&request[i], &apps[i]);

@@ -122,7 +122,7 @@ static int put_piece(const void *data, size_t planned_bytes, size_t n_bytes, siz
 
     place_piece(planned_bytes, key, &room);
     bytes = calloc(1, sizeof(header) + room);
-    if (bytes == NULL)
+    if (!bytes)
         return -ENOMEM;
     memcpy(bytes, &header, sizeof(header));
     if (n_bytes > 0)
@@ -199,14 +199,14 @@ static int make_order(int size)
     char *end;
     unsigned long long seed;
 
-    if (rounds.order != NULL)
+    if (rounds.order)
         return 0;
     rounds.order = malloc((size_t)size * sizeof(*rounds.order));
-    if (rounds.order == NULL)
+    if (!rounds.order)
         return -ENOMEM;
     for (int i = 0; i < size; i++)
         rounds.order[i] = i;
-    if (text == NULL || *text == '\0')
+    if (!text || *text == '\0')
         return 0;
     seed = strtoull(text, &end, 0);
     if (*end == '\0')
@@ -357,7 +357,7 @@ static int get_first_pieces(struct incoming *from, int size, size_t *longest_out
             longest = header.block_bytes;
         if (header.block_bytes > 0) {
             from[rank].bytes = malloc(header.block_bytes);
-            if (from[rank].bytes != NULL) {
+            if (from[rank].bytes) {
                 from[rank].len_bytes = header.block_bytes;
                 memcpy(from[rank].bytes, bytes + sizeof(header), header.piece_bytes);
             } else {
@@ -406,7 +406,7 @@ static int receive_puts(const struct pmii_parcel *parcel)
     if (r < 0)
         return r;
     from = calloc((size_t)size, sizeof(*from));
-    if (from == NULL)
+    if (!from)
         return -ENOMEM;
     r = get_first_pieces(from, size, &longest);
     keep_first(&r, exchange_rest(parcel, from, size, longest));

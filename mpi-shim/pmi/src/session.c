@@ -161,7 +161,7 @@ static void display_version(void)
 {
     const char *wish = getenv("PMI_VERSION_DISPLAY");
 
-    if (wish == NULL || strcmp(wish, "") == 0 || strcmp(wish, "0") == 0 || pmii_facts_rank() != 0)
+    if (!wish || strcmp(wish, "") == 0 || strcmp(wish, "0") == 0 || pmii_facts_rank() != 0)
         return;
     fprintf(stderr, "PMI version %d.%d.%d (emunic on %s)\n", PMI_CRAY_VERSION_MAJOR, PMI_CRAY_VERSION_MINOR,
             PMI_CRAY_VERSION_REVISION, pmii_px_version());
@@ -216,7 +216,7 @@ _Noreturn void pmii_session_abort(int whole_job, int status, const char *message
 {
     int exit_status = (status & 0xff) != 0 ? status & 0xff : 1;
 
-    if (message != NULL && *message != '\0')
+    if (message && *message != '\0')
         fprintf(stderr, "%s%s", message, message[strlen(message) - 1] == '\n' ? "" : "\n");
     if (whole_job && pthread_mutex_trylock(&session.lock) == 0) {
         pmii_facts_load();
@@ -225,6 +225,6 @@ _Noreturn void pmii_session_abort(int whole_job, int status, const char *message
         pthread_mutex_unlock(&session.lock);
     }
     if (whole_job && pmii_px_is_connected())
-        pmii_px_abort(exit_status, message != NULL ? message : "");
+        pmii_px_abort(exit_status, message ? message : "");
     _exit(exit_status);
 }

@@ -75,7 +75,7 @@ int pmii_space_get(const char *space, const char *key, int preferred_rank, const
 {
     const struct pmii_pair *pair = pmii_table_find(&spaces.table, space, key, preferred_rank);
 
-    if (pair == NULL)
+    if (!pair)
         return -ENOENT;
     *value_out = pair->value;
     return 0;
@@ -91,7 +91,7 @@ void pmii_space_walk_start(const char *space)
 
 void pmii_space_walk_on(void)
 {
-    if (spaces.walk != NULL)
+    if (spaces.walk)
         spaces.walk = pmii_table_next(&spaces.table, spaces.walk_space, spaces.walk);
 }
 
@@ -151,7 +151,7 @@ static int put_area(void)
     if (len > NODE_AREA - sizeof(len))
         return -ENOSPC;
     bytes = calloc(1, NODE_AREA);
-    if (bytes == NULL)
+    if (!bytes)
         return -ENOMEM;
     memcpy(bytes, &len, sizeof(len));
     memcpy(bytes + sizeof(len), spaces.node_area.bytes, len);
@@ -200,7 +200,7 @@ static int tell_node(const char *name, const char *value)
 
 int pmii_node_attr_put(const char *name, const char *value)
 {
-    if (pmii_table_find(&spaces.table, NODE_SPACE, name, PMII_ANY_RANK) != NULL)
+    if (pmii_table_find(&spaces.table, NODE_SPACE, name, PMII_ANY_RANK))
         return 0; /* the first value stays */
     if (!pmii_facts_is_alone()) {
         int r = tell_node(name, value);
@@ -240,9 +240,9 @@ static int read_numbered(int rank, int size)
     void *bytes;
     int r;
 
-    if (spaces.n_node_gets == NULL) {
+    if (!spaces.n_node_gets) {
         spaces.n_node_gets = calloc((size_t)size, sizeof(*spaces.n_node_gets));
-        if (spaces.n_node_gets == NULL)
+        if (!spaces.n_node_gets)
             return -ENOMEM;
     }
     for (;;) {
@@ -275,7 +275,7 @@ static int look_for_attr(const char *name)
         if (rank == pmii_facts_rank() || nids[rank] != nids[pmii_facts_rank()])
             continue;
         r = pmii_px_keys_are_reused() ? read_area(rank) : read_numbered(rank, size);
-        if (pmii_table_find(&spaces.table, NODE_SPACE, name, PMII_ANY_RANK) != NULL)
+        if (pmii_table_find(&spaces.table, NODE_SPACE, name, PMII_ANY_RANK))
             break;
     }
     return r;
@@ -285,14 +285,14 @@ int pmii_node_attr_get(const char *name, const char **value_out)
 {
     const struct pmii_pair *pair = pmii_table_find(&spaces.table, NODE_SPACE, name, PMII_ANY_RANK);
 
-    if (pair == NULL) {
+    if (!pair) {
         int r = look_for_attr(name);
 
         if (r < 0)
             return r;
         pair = pmii_table_find(&spaces.table, NODE_SPACE, name, PMII_ANY_RANK);
     }
-    if (pair == NULL)
+    if (!pair)
         return -ENOENT;
     *value_out = pair->value;
     return 0;

@@ -13,7 +13,7 @@
 
 int pmii_check_key(const char *key)
 {
-    if (key == NULL)
+    if (!key)
         return PMI_ERR_INVALID_ARG;
     if (*key == '\0')
         return PMI_ERR_INVALID_KEY;
@@ -22,7 +22,7 @@ int pmii_check_key(const char *key)
 
 int pmii_check_value(const char *value)
 {
-    if (value == NULL)
+    if (!value)
         return PMI_ERR_INVALID_ARG;
     return strlen(value) < PMII_VALUE_ROOM ? PMI_SUCCESS : PMI_ERR_INVALID_VAL_LENGTH;
 }
@@ -42,7 +42,7 @@ int pmii_text_to_ints(const char *text, int *out, int room)
     int *numbers;
     int n;
 
-    if (strchr(text, ' ') != NULL || pmii_counts_parse(text, &numbers, &n) < 0)
+    if (strchr(text, ' ') || pmii_counts_parse(text, &numbers, &n) < 0)
         return -1;
     for (int i = 0; i < n && i < room; i++)
         out[i] = numbers[i];

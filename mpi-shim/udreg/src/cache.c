@@ -180,7 +180,7 @@ static void lose(struct udreg_cache *c, uint64_t first, uint64_t end)
 {
     struct entry *e;
 
-    while ((e = find_overlapping(c, first, end)) != NULL) {
+    while ((e = find_overlapping(c, first, end))) {
         unindex_entry(c, e);
         e->is_watched = false;
         if (e->refs == 0) {
@@ -377,7 +377,7 @@ udreg_return_t UDREG_CacheDestroy(udreg_cache_handle_t handle)
     pthread_mutex_lock(&registry_lock);
     LIST_REMOVE(c, link);
     pthread_mutex_unlock(&registry_lock);
-    while ((e = LIST_FIRST(&c->entries)) != NULL)
+    while ((e = LIST_FIRST(&c->entries)))
         remove_entry(c, e);
     if (c->attr.destructor_callback)
         c->attr.destructor_callback(c->attr.destructor_context);
