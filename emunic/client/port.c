@@ -374,12 +374,14 @@ static int request_memory(struct emu_port *port, uint16_t type, struct emu_msg_m
     return 0;
 }
 
-int emu_port_mem_register(struct emu_port *port, uint64_t addr, uint64_t length_bytes, uint32_t flags, uint32_t cq,
-                          uint16_t *mdh_out, uint16_t *generation_out)
+int emu_port_mem_register(struct emu_port *port, const struct emu_port_memory *wanted, uint16_t *mdh_out,
+                          uint16_t *generation_out)
 {
-    struct emu_msg_memory memory = {
-        .addr = addr, .length_bytes = length_bytes, .flags = flags, .cq = cq, .vmdh = EMU_VMDH_ANY
-    };
+    struct emu_msg_memory memory = { .addr = wanted->addr,
+                                     .length_bytes = wanted->length_bytes,
+                                     .flags = wanted->flags,
+                                     .cq = wanted->cq,
+                                     .vmdh = EMU_VMDH_ANY };
     int r = emu_port_mem_request(port, EMU_MSG_MEM_REGISTER, &memory);
 
     if (r < 0)

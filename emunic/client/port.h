@@ -110,8 +110,17 @@ int emu_port_cq_create_roomy(struct emu_port *port, uint32_t capacity, uint32_t 
                              struct emu_cq_consumer *cq_out);
 int emu_port_cq_destroy(struct emu_port *port, uint32_t index);
 
-int emu_port_mem_register(struct emu_port *port, uint64_t addr, uint64_t length_bytes, uint32_t flags, uint32_t cq,
-                          uint16_t *mdh_out, uint16_t *generation_out);
+/* Memory to be registered. */
+struct emu_port_memory {
+    uint64_t addr;
+    uint64_t length_bytes;
+    uint32_t flags; /* EMU_MD_* */
+    uint32_t cq;    /* for events of peers, or EMU_CQ_NONE */
+};
+
+/* Registers memory under any number. 0, or a negative errno. */
+int emu_port_mem_register(struct emu_port *port, const struct emu_port_memory *memory, uint16_t *mdh_out,
+                          uint16_t *generation_out);
 /* The same with all that a request can say. memory: in and out. */
 int emu_port_mem_request(struct emu_port *port, uint16_t type, struct emu_msg_memory *memory);
 /*

@@ -160,8 +160,9 @@ static const struct emu_region *make_region(struct emu_regions *r, uint64_t firs
         return NULL;
     if (!choose(r, first, end, &region.first, &region.end) ||
         !emu_space_cover(r->port, region.first, region.end - region.first, true) ||
-        emu_port_mem_register(r->port, region.first, region.end - region.first, EMU_MD_MAPPED, EMU_CQ_NONE, &region.mdh,
-                              &region.generation) < 0) {
+        emu_port_mem_register(
+            r->port, &(struct emu_port_memory){ region.first, region.end - region.first, EMU_MD_MAPPED, EMU_CQ_NONE },
+            &region.mdh, &region.generation) < 0) {
         refuse(r, first, end);
         return NULL;
     }

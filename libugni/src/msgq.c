@@ -129,8 +129,9 @@ static int register_region(struct gnii_msgq *m, gni_mem_handle_t *handle_out)
     int r;
 
     /* Not among the pages that peers map: they reach it by system calls. */
-    r = emu_port_mem_register(port, fields.base_va, m->geometry.region_bytes, 0, m->queue_index, &m->mdh,
-                              &m->generation);
+    r = emu_port_mem_register(port,
+                              &(struct emu_port_memory){ fields.base_va, m->geometry.region_bytes, 0, m->queue_index },
+                              &m->mdh, &m->generation);
     if (r < 0)
         return r;
     fields.mdh = m->mdh;

@@ -467,7 +467,7 @@ static gni_return_t connect_smsg(struct gnii_ep *ep, const gni_smsg_attr_t *loca
     s = calloc(1, sizeof(*s));
     if (!s)
         return GNI_RC_ERROR_NOMEM;
-    ep->nic->n_mailboxes += ep->smsg == NULL;
+    ep->nic->n_mailboxes += !ep->smsg;
     free(ep->smsg); /* initialised twice: still the same connection of the end point */
     *s = (struct gnii_smsg){
         .in_addr = mailbox_addr(local),

@@ -75,7 +75,7 @@ static bool is_owed(const struct gnii_nic *nic, const struct gnii_ep *ep, const 
     case GNII_CQE_ENGINE_CE:
         return false;
     case GNII_CQE_ENGINE_SMSG:
-        return cq != NULL;
+        return cq;
     default:
         return tid < nic->n_tx && is_waited_for(&nic->tx[tid], ep, cq);
     }

@@ -113,7 +113,7 @@ static struct fi_info *find_provider(void)
     struct fi_info *hints = fi_allocinfo();
     struct fi_info *info;
 
-    if (hints == NULL)
+    if (!hints)
         exit(1);
     hints->caps = FI_MSG | FI_RMA | FI_ATOMIC;
     hints->ep_attr->type = FI_EP_RDM;
@@ -142,7 +142,7 @@ static void open_side(struct side *side)
     CHECK(fi_enable(side->ep));
 
     side->mem = aligned_alloc(4096, BENCH_SIZE_MAX + 4096);
-    if (side->mem == NULL)
+    if (!side->mem)
         exit(1);
     memset(side->mem, 0, BENCH_SIZE_MAX + 4096);
     CHECK(fi_mr_reg(side->domain, side->mem, BENCH_SIZE_MAX + 4096, FI_REMOTE_WRITE | FI_REMOTE_READ, 0,

@@ -27,7 +27,7 @@ static void receive_one(struct mailbox *box, uint64_t expected)
 
     do {
         /* An entry is a hint: it may stand for returned credits. */
-        if (box->dst_cq != NULL)
+        if (box->dst_cq)
             (void)pair_wait(box->dst_cq);
     } while (!mailbox_try_receive(box, &value));
     EX_EXPECT(value == expected, "message %llu instead of %llu", (unsigned long long)value,

@@ -62,7 +62,7 @@ int main(int argc, char **argv)
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (mem == NULL)
+    if (!mem)
         MPI_Abort(MPI_COMM_WORLD, 1);
     memset(mem, 1, BENCH_SIZE_MAX);
     if (options.is_pinned)

@@ -584,8 +584,9 @@ void *fx_map(struct fx_mapped *m, const struct fx *fx, uint32_t nid, uint32_t in
     if (r == 0)
         r = emu_space_alloc(&m->port, bytes, &mem);
     if (r == 0)
-        r = emu_port_mem_register(&m->port, (uint64_t)(uintptr_t)mem, bytes, EMU_MD_MAPPED, EMU_CQ_NONE, &m->mdh,
-                                  &m->generation);
+        r = emu_port_mem_register(
+            &m->port, &(struct emu_port_memory){ (uint64_t)(uintptr_t)mem, bytes, EMU_MD_MAPPED, EMU_CQ_NONE }, &m->mdh,
+            &m->generation);
     if (r < 0)
         give_up("memory of a port", -r);
     m->mem = mem;

@@ -98,10 +98,13 @@ static inline void open_everything(void)
     for (unsigned i = 0; i < 5; i++)
         FX_CHECK(emu_port_cq_create(&port, 1000, true, &index, &cq) == 0);
     for (unsigned i = 0; i < 10; i++)
-        FX_CHECK(emu_port_mem_register(&port, (uint64_t)(uintptr_t)big, BIG_BYTES, 0, index, &mdh, &generation) == 0);
+        FX_CHECK(emu_port_mem_register(&port,
+                                       &(struct emu_port_memory){ (uint64_t)(uintptr_t)big, BIG_BYTES, 0, index }, &mdh,
+                                       &generation) == 0);
     FX_CHECK(emu_space_alloc(&port, 1u << 20, &addr) == 0);
-    FX_CHECK(emu_port_mem_register(&port, (uint64_t)(uintptr_t)addr, 1u << 20, EMU_MD_MAPPED, index, &mapped,
-                                   &mapped_generation) == 0);
+    FX_CHECK(emu_port_mem_register(
+                 &port, &(struct emu_port_memory){ (uint64_t)(uintptr_t)addr, 1u << 20, EMU_MD_MAPPED, index }, &mapped,
+                 &mapped_generation) == 0);
     for (unsigned i = 0; i < 3; i++) {
         msg = (struct emu_msg){ .type = EMU_MSG_DATAGRAM_POST,
                                 .datagram = { .ep = i, .flags = i ? 0 : EMU_DATAGRAM_WILDCARD, .remote_nid = 2 + i } };

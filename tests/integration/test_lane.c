@@ -49,8 +49,10 @@ static int start(void **state)
     memset(mem, CANARY, BYTES);
     is_mapped = emu_space_cover(&to, (uint64_t)(uintptr_t)mem, BYTES, !getenv("EMUNIC_MEMORY"));
     target = (struct emu_lane_target){ .nid = to.nid, .remote_base = (uint64_t)(uintptr_t)mem };
-    assert_int_equal(emu_port_mem_register(&to, (uint64_t)(uintptr_t)mem, BYTES, is_mapped ? EMU_MD_MAPPED : 0,
-                                           EMU_CQ_NONE, &target.mdh, &target.generation),
+    assert_int_equal(emu_port_mem_register(&to,
+                                           &(struct emu_port_memory){ (uint64_t)(uintptr_t)mem, BYTES,
+                                                                      is_mapped ? EMU_MD_MAPPED : 0, EMU_CQ_NONE },
+                                           &target.mdh, &target.generation),
                      0);
     return 0;
 }

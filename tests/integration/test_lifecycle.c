@@ -254,8 +254,10 @@ static unsigned deregister_under_a_put(struct emu_port *port, struct emu_cq_cons
     uint16_t mdh;
     uint16_t generation;
 
-    assert_int_equal(
-        emu_port_mem_register(port, (uint64_t)(uintptr_t)target, LONG_BYTES, 0, EMU_CQ_NONE, &mdh, &generation), 0);
+    assert_int_equal(emu_port_mem_register(
+                         port, &(struct emu_port_memory){ (uint64_t)(uintptr_t)target, LONG_BYTES, 0, EMU_CQ_NONE },
+                         &mdh, &generation),
+                     0);
     cmd = emu_port_command(port, 0, &unused);
     cmd->op = EMU_OP_PUT;
     cmd->flags = EMU_CMD_BLOCK;
@@ -319,7 +321,8 @@ static void attach_and_go(unsigned n_times)
 
         FX_CHECK(emu_port_attach(&port, fx.ptag, fx.cookie, i, 0) == 0);
         FX_CHECK(emu_port_cq_create(&port, 100, true, &index, &cq) == 0);
-        FX_CHECK(emu_port_mem_register(&port, 0x1000, 0x1000, 0, index, &mdh, &generation) == 0);
+        FX_CHECK(emu_port_mem_register(&port, &(struct emu_port_memory){ 0x1000, 0x1000, 0, index }, &mdh,
+                                       &generation) == 0);
         FX_CHECK(emu_space_alloc(&port, 8192, &addr) == 0);
         munmap(addr, 8192);
         emu_port_detach(&port); /* and nothing is given back */

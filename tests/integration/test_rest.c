@@ -53,9 +53,11 @@ static void open_side(struct side *s, uint32_t nid, uint32_t instance)
     memset(s->mem, 0, BYTES);
     is_mapped = emu_space_cover(&s->port, (uint64_t)(uintptr_t)s->mem, BYTES, !getenv("EMUNIC_MEMORY"));
     for (unsigned i = 0; i < 2; i++)
-        assert_int_equal(emu_port_mem_register(&s->port, (uint64_t)(uintptr_t)s->mem, BYTES,
-                                               is_mapped ? EMU_MD_MAPPED : 0, i ? s->cq_index : EMU_CQ_NONE, &s->mdh[i],
-                                               &s->generation[i]),
+        assert_int_equal(emu_port_mem_register(&s->port,
+                                               &(struct emu_port_memory){ (uint64_t)(uintptr_t)s->mem, BYTES,
+                                                                          is_mapped ? EMU_MD_MAPPED : 0,
+                                                                          i ? s->cq_index : EMU_CQ_NONE },
+                                               &s->mdh[i], &s->generation[i]),
                          0);
 }
 
