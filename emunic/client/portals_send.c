@@ -248,8 +248,9 @@ static int move_put(struct emu_portals *p, const struct emu_ptl_send *send, stru
         emu_word_store(to, (const void *)(uintptr_t)(from.one.addr + send->local_offset), stay->taker.mlength);
         return emu_memory_is_broken(&stay->memory) ? -EFAULT : 0;
     }
-    return emu_ptl_move(&stay->memory, &stay->span, stay->taker.offset, &self, &from, send->local_offset,
-                        stay->taker.mlength, p, 1, &fault);
+    return emu_ptl_move((struct emu_ptl_at){ &stay->memory, &stay->span, stay->taker.offset },
+                        (struct emu_ptl_at){ &self, &from, send->local_offset }, stay->taker.mlength,
+                        (struct emu_bounce){ p, 1 }, &fault);
 }
 
 static enum begun run_put(struct emu_portals *p, const struct emu_portals_target *t, struct emu_ptl_send *send,
@@ -290,9 +291,12 @@ static int move_reply(struct emu_portals *p, const struct emu_ptl_send *send, co
 
     emu_ptl_span_of(p->ni, &reply->md, &to);
     if (swapped)
-        return emu_ptl_move(&self, &to, send->local_offset, &self, &swap, 0, reply->mlength, p, 1, &fault);
-    return emu_ptl_move(&self, &to, send->local_offset, &stay->memory, &stay->span, stay->taker.offset, reply->mlength,
-                        p, 1, &fault);
+        return emu_ptl_move((struct emu_ptl_at){ &self, &to, send->local_offset },
+                            (struct emu_ptl_at){ &self, &swap, 0 }, reply->mlength, (struct emu_bounce){ p, 1 },
+                            &fault);
+    return emu_ptl_move((struct emu_ptl_at){ &self, &to, send->local_offset },
+                        (struct emu_ptl_at){ &stay->memory, &stay->span, stay->taker.offset }, reply->mlength,
+                        (struct emu_bounce){ p, 1 }, &fault);
 }
 
 /* REPLY_START at home. True: the data shall be stored, then finish_reply(). */
@@ -348,10 +352,13 @@ static unsigned swap(struct emu_portals *p, const struct emu_ptl_send *send, str
     int r;
 
     span_of_md(p, send->put_md, &from);
-    r = emu_ptl_move(&self, &to, 0, &stay->memory, &stay->span, stay->taker.offset, stay->taker.mlength, p, 1, &fault);
+    r = emu_ptl_move((struct emu_ptl_at){ &self, &to, 0 },
+                     (struct emu_ptl_at){ &stay->memory, &stay->span, stay->taker.offset }, stay->taker.mlength,
+                     (struct emu_bounce){ p, 1 }, &fault);
     if (r == 0)
-        r = emu_ptl_move(&stay->memory, &stay->span, stay->taker.offset, &self, &from, send->put_offset,
-                         stay->taker.mlength, p, 1, &fault);
+        r = emu_ptl_move((struct emu_ptl_at){ &stay->memory, &stay->span, stay->taker.offset },
+                         (struct emu_ptl_at){ &self, &from, send->put_offset }, stay->taker.mlength,
+                         (struct emu_bounce){ p, 1 }, &fault);
     return fail_of(r);
 }
 
@@ -453,8 +460,10 @@ static bool stage(struct emu_portals *p, const struct emu_ptl_send *send, uint64
     int fault;
 
     span_of_md(p, send->put_md, &from);
-    return emu_ptl_move(&self, &to, 0, &self, &from, send->kind == EMU_PTL_PUT ? send->local_offset : send->put_offset,
-                        send->length_bytes, p, 1, &fault) == 0;
+    return emu_ptl_move(
+               (struct emu_ptl_at){ &self, &to, 0 },
+               (struct emu_ptl_at){ &self, &from, send->kind == EMU_PTL_PUT ? send->local_offset : send->put_offset },
+               send->length_bytes, (struct emu_bounce){ p, 1 }, &fault) == 0;
 }
 
 static void run_routed(struct emu_portals *p, struct emu_ptl_send *send, struct outcome *out)

@@ -227,12 +227,18 @@ struct emu_ptl_span {
 
 void emu_ptl_span_of(struct emu_ptl_ni *ni, const struct emu_ptl_md *md, struct emu_ptl_span *span_out);
 
+/* A byte of a descriptor's memory. All borrowed. */
+struct emu_ptl_at {
+    const struct emu_memory *memory;
+    const struct emu_ptl_span *span;
+    uint64_t offset; /* in the span */
+};
+
 /*
- * Copies len_bytes between two descriptors' memories, from their given offsets on. 0, or as emu_memory_copy();
+ * Copies len_bytes between two descriptors' memories, from two places on. 0, or as emu_memory_copy();
  * fault_out: 0 the source, 1 the destination. No lock needed.
  */
-int emu_ptl_move(const struct emu_memory *dst, const struct emu_ptl_span *dst_span, uint64_t dst_off,
-                 const struct emu_memory *src, const struct emu_ptl_span *src_span, uint64_t src_off,
-                 uint64_t len_bytes, void *bounce, uint64_t bounce_bytes, int *fault_out);
+int emu_ptl_move(struct emu_ptl_at dst, struct emu_ptl_at src, uint64_t len_bytes, struct emu_bounce bounce,
+                 int *fault_out);
 
 #endif

@@ -56,9 +56,8 @@ static void pass(struct cursor *c, uint64_t bytes)
     c->here.length_bytes -= bytes;
 }
 
-int emu_ptl_move(const struct emu_memory *dst, const struct emu_ptl_span *dst_span, uint64_t dst_off,
-                 const struct emu_memory *src, const struct emu_ptl_span *src_span, uint64_t src_off,
-                 uint64_t len_bytes, void *bounce, uint64_t bounce_bytes, int *fault_out)
+int emu_ptl_move(struct emu_ptl_at dst, struct emu_ptl_at src, uint64_t len_bytes, struct emu_bounce bounce,
+                 int *fault_out)
 {
     struct cursor to;
     struct cursor from;
@@ -66,10 +65,10 @@ int emu_ptl_move(const struct emu_memory *dst, const struct emu_ptl_span *dst_sp
     *fault_out = 0;
     if (len_bytes == 0)
         return 0;
-    if (!start_cursor(&from, src_span, src_off))
+    if (!start_cursor(&from, src.span, src.offset))
         return -EFAULT;
     *fault_out = 1;
-    if (!start_cursor(&to, dst_span, dst_off))
+    if (!start_cursor(&to, dst.span, dst.offset))
         return -EFAULT;
     for (;;) {
         uint64_t part = len_bytes;
@@ -79,8 +78,8 @@ int emu_ptl_move(const struct emu_memory *dst, const struct emu_ptl_span *dst_sp
             part = to.here.length_bytes;
         if (part > from.here.length_bytes)
             part = from.here.length_bytes;
-        r = emu_memory_copy((struct emu_memory_at){ dst, to.here.addr }, (struct emu_memory_at){ src, from.here.addr },
-                            part, NULL, (struct emu_bounce){ bounce, bounce_bytes }, fault_out);
+        r = emu_memory_copy((struct emu_memory_at){ dst.memory, to.here.addr },
+                            (struct emu_memory_at){ src.memory, from.here.addr }, part, NULL, bounce, fault_out);
         len_bytes -= part;
         if (r < 0 || len_bytes == 0)
             return r;

@@ -240,7 +240,8 @@ static void copy(const struct emu_ptl_span *to, uint64_t to_offset, const struct
     static uint8_t bounce[4096];
     int fault;
 
-    if (emu_ptl_move(&here, to, to_offset, &here, from, from_offset, n, bounce, sizeof(bounce), &fault) < 0)
+    if (emu_ptl_move((struct emu_ptl_at){ &here, to, to_offset }, (struct emu_ptl_at){ &here, from, from_offset }, n,
+                     (struct emu_bounce){ bounce, sizeof(bounce) }, &fault) < 0)
         abort();
 }
 

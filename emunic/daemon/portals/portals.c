@@ -487,11 +487,13 @@ static unsigned swap(struct emu_port_end *port, struct work *work)
 
     if (work->mlength > sizeof(work->swapped))
         return EMU_STATUS_BAD_COMMAND;
-    r = emu_ptl_move(&self, &buffer, 0, &work->far, &work->far_span, work->taker.offset, work->mlength,
-                     port->view.bounce, port->view.bounce_bytes, &fault);
+    r = emu_ptl_move((struct emu_ptl_at){ &self, &buffer, 0 },
+                     (struct emu_ptl_at){ &work->far, &work->far_span, work->taker.offset }, work->mlength,
+                     (struct emu_bounce){ port->view.bounce, port->view.bounce_bytes }, &fault);
     if (r == 0)
-        r = emu_ptl_move(&work->far, &work->far_span, work->taker.offset, &work->near, &work->near_span,
-                         source_off(work), work->mlength, port->view.bounce, port->view.bounce_bytes, &fault);
+        r = emu_ptl_move((struct emu_ptl_at){ &work->far, &work->far_span, work->taker.offset },
+                         (struct emu_ptl_at){ &work->near, &work->near_span, source_off(work) }, work->mlength,
+                         (struct emu_bounce){ port->view.bounce, port->view.bounce_bytes }, &fault);
     return emu_portals_fail_of(r);
 }
 
@@ -513,11 +515,13 @@ static bool move(struct emu_port_end *port, struct work *work)
     int r;
 
     if (is_put)
-        r = emu_ptl_move(far, far_span, far_off, &work->near, &work->near_span, near_off, part, port->view.bounce,
-                         port->view.bounce_bytes, &fault);
+        r = emu_ptl_move((struct emu_ptl_at){ far, far_span, far_off },
+                         (struct emu_ptl_at){ &work->near, &work->near_span, near_off }, part,
+                         (struct emu_bounce){ port->view.bounce, port->view.bounce_bytes }, &fault);
     else
-        r = emu_ptl_move(&work->near, &work->near_span, near_off, far, far_span, far_off, part, port->view.bounce,
-                         port->view.bounce_bytes, &fault);
+        r = emu_ptl_move((struct emu_ptl_at){ &work->near, &work->near_span, near_off },
+                         (struct emu_ptl_at){ far, far_span, far_off }, part,
+                         (struct emu_bounce){ port->view.bounce, port->view.bounce_bytes }, &fault);
     work->done_bytes += part;
     if (r < 0)
         work->fail = emu_portals_fail_of(r);

@@ -88,11 +88,11 @@ static unsigned move(struct emu_port_end *owner, const struct emu_portals_place 
     int r;
 
     if (is_write)
-        r = emu_ptl_move(&memory, &place->span, offset, &self, &here, 0, length_bytes, server->bounce.bytes,
-                         server->bounce.length_bytes, &fault);
+        r = emu_ptl_move((struct emu_ptl_at){ &memory, &place->span, offset }, (struct emu_ptl_at){ &self, &here, 0 },
+                         length_bytes, server->bounce, &fault);
     else
-        r = emu_ptl_move(&self, &here, 0, &memory, &place->span, offset, length_bytes, server->bounce.bytes,
-                         server->bounce.length_bytes, &fault);
+        r = emu_ptl_move((struct emu_ptl_at){ &self, &here, 0 }, (struct emu_ptl_at){ &memory, &place->span, offset },
+                         length_bytes, server->bounce, &fault);
     return emu_portals_fail_of(r);
 }
 

@@ -610,9 +610,13 @@ static void test_segments_are_copied_piece_by_piece(void **state)
     md = attach(w, EMU_PTL_NONE, &spec);
     assert_int_equal(w->ni->mds[md].length_bytes, 10);
     emu_ptl_span_of(w->ni, &w->ni->mds[md], &source);
-    assert_int_equal(emu_ptl_move(&self, &sink, 1, &self, &source, 2, 8, to, 1, &fault), 0);
+    assert_int_equal(emu_ptl_move((struct emu_ptl_at){ &self, &sink, 1 }, (struct emu_ptl_at){ &self, &source, 2 }, 8,
+                                  (struct emu_bounce){ to, 1 }, &fault),
+                     0);
     assert_memory_equal(to, "\0cklmnopq", 10);
-    assert_int_equal(emu_ptl_move(&self, &sink, 1, &self, &source, 2, 9, to, 1, &fault), -EFAULT);
+    assert_int_equal(emu_ptl_move((struct emu_ptl_at){ &self, &sink, 1 }, (struct emu_ptl_at){ &self, &source, 2 }, 9,
+                                  (struct emu_bounce){ to, 1 }, &fault),
+                     -EFAULT);
     assert_int_equal(fault, 0);
 }
 
