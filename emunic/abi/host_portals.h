@@ -199,7 +199,11 @@ static inline bool emu_host_portals_answer_parse(const uint8_t *message, uint32_
     return true;
 }
 
-/* ---- WANT: a: EMU_HOST_PTL_AT_TARGET or 0; `bytes` without data. DATA: likewise; b: fail, with data if it is 0 --- */
+/*
+ * ---- WANT and DATA ----
+ *
+ * Both: a is EMU_HOST_PTL_AT_TARGET or 0. WANT: `bytes` are wanted, no data. DATA: b is fail, data follow if it is 0.
+ */
 
 #define EMU_HOST_PTL_AT_TARGET 1u /* the number is one of the target's emunic, not of the initiator's */
 

@@ -53,7 +53,7 @@ static bool sends(const struct emu_ptl_ni *ni, const struct emu_ptl_send *send)
 
 static bool has_queue(struct emu_ptl_ni *ni, const struct emu_ptl_md *md)
 {
-    return md->eq != EMU_PTL_NONE && eq_of(ni, md->eq, md->eq_generation) != NULL;
+    return md->eq != EMU_PTL_NONE && eq_of(ni, md->eq, md->eq_generation);
 }
 
 int emu_ptl_send_begin(struct emu_ptl_ni *ni, struct emu_ptl_send *send)

@@ -31,16 +31,19 @@ struct emu_crypt_session {
 
 /* -ENOSYS: the library does not start. */
 int emu_crypt_init(void);
+/* Fills the memory with bytes that nobody can foresee. */
 void emu_crypt_random(void *to, uint32_t length_bytes);
+/* Overwrites what is secret, also where a compiler would leave that out. */
 void emu_crypt_wipe(void *what, uint32_t length_bytes);
 
 /* The job's key, of any length, as one of ours. */
 void emu_crypt_key(const void *key, uint32_t length_bytes, uint8_t key_out[EMU_CRYPT_KEY_BYTES]);
 
-/* What `from` shows to `to`; and is this it? */
+/* The proof that `from` shows to `to`. */
 void emu_crypt_prove(const uint8_t key[EMU_CRYPT_KEY_BYTES], const struct emu_crypt_side *from,
                      const uint8_t to_nonce[EMU_WIRE_NONCE_BYTES], uint32_t to_host,
                      uint8_t proof_out[EMU_WIRE_PROOF_BYTES]);
+/* Is this the proof that `from` shows to `to`? */
 bool emu_crypt_is_proof(const uint8_t key[EMU_CRYPT_KEY_BYTES], const struct emu_crypt_side *from,
                         const uint8_t to_nonce[EMU_WIRE_NONCE_BYTES], uint32_t to_host,
                         const uint8_t proof[EMU_WIRE_PROOF_BYTES]);
@@ -49,8 +52,9 @@ bool emu_crypt_is_proof(const uint8_t key[EMU_CRYPT_KEY_BYTES], const struct emu
 void emu_crypt_session(const uint8_t key[EMU_CRYPT_KEY_BYTES], const struct emu_crypt_side *mine,
                        const struct emu_crypt_side *theirs, struct emu_crypt_session *session_out);
 
-/* Tag of all but the last EMU_WIRE_TAG_BYTES of a packet, put there; and is the right one there? */
+/* Puts the tag of a packet into its last EMU_WIRE_TAG_BYTES. */
 void emu_crypt_seal(const uint8_t key[EMU_CRYPT_KEY_BYTES], uint64_t sequence, uint8_t *packet, uint32_t length_bytes);
+/* Has the packet the right tag? */
 bool emu_crypt_is_sealed(const uint8_t key[EMU_CRYPT_KEY_BYTES], uint64_t sequence, const uint8_t *packet,
                          uint32_t length_bytes);
 

@@ -288,8 +288,9 @@ int emu_transport_resume(struct emu_transport *t, uint32_t host);
 
 /* ---- transfer.c ---- */
 
-/* Moves the peer's transfers on as far as there is room; answers it. May call back. */
+/* Moves the peer's transfers on as far as there is room. May call back. */
 void emu_transfer_advance(struct emu_peer *p);
+/* Sends the answers that the peer's pieces wait for, as far as there is room. */
 void emu_transfer_answer(struct emu_peer *p);
 /* A record of a piece that the peer has sent. False: it breaks the protocol. */
 bool emu_transfer_record(struct emu_peer *p, const struct emu_wire_record *record);
