@@ -23,6 +23,7 @@
 
 #include "emunic/base/log.h"
 #include "emunic/client/session.h"
+#include "libportals/src/code.h"
 #include "libportals/src/dialect.h"
 
 static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER; /* opening and closing; before any interface's */
@@ -212,24 +213,6 @@ static bool number_of(const char *name, uint32_t *value_out)
     return true;
 }
 
-static enum p3_code code_of_open(int result)
-{
-    switch (result) {
-    case 0:
-        return P3_OK;
-    case -EADDRINUSE:
-    case -EADDRNOTAVAIL:
-        return P3_PID_INVALID;
-    case -ENOMEM:
-    case -ENOSPC:
-    case -EMFILE:
-    case -ENFILE:
-        return P3_NO_SPACE;
-    default:
-        return P3_FAIL;
-    }
-}
-
 /* The place is locked and closed. */
 static enum p3_code open_place(struct p3_ni *ni, uint32_t number, uint32_t net, uint32_t pid, uint32_t jid,
                                const struct p3_limits *desired)
@@ -262,7 +245,7 @@ static enum p3_code open_place(struct p3_ni *ni, uint32_t number, uint32_t net, 
     if (r < 0) {
         free(ni->handlers);
         ni->handlers = NULL;
-        return code_of_open(r);
+        return p3_code_of(P3_CALL_OPEN, r);
     }
     if (jid == EMU_PTL_JID_ANY)
         ni->p.ni->jid = ni->p.port.table->domain_id;

@@ -11,11 +11,11 @@
  * and then removes its descriptor, is not to be told that it is in use: unlinking looks again for a while.
  * Source: spec portals3.md 1.4, 1.5, 4.4, 4.5, 4.11.
  */
-#include <errno.h>
 #include <sched.h>
 #include <string.h>
 
 #include "emunic/base/clock.h"
+#include "libportals/src/code.h"
 #include "libportals/src/dialect.h"
 #include "libportals/src/interface.h"
 
@@ -107,21 +107,6 @@ static void find_region(struct p3_ni *ni, struct emu_ptl_md_spec *spec)
     }
 }
 
-static enum p3_code code_of_create(int result)
-{
-    switch (result) {
-    case 0:
-        return P3_OK;
-    case -E2BIG:
-        return P3_ME_LIST_TOO_LONG;
-    case -EEXIST:
-    case -EBUSY:
-        return P3_ME_IN_USE;
-    default:
-        return P3_NO_SPACE;
-    }
-}
-
 static struct emu_ptl_me_spec me_spec_of(const struct p3_match *match)
 {
     return (struct emu_ptl_me_spec){ .nid = match->id.nid,
@@ -143,7 +128,7 @@ static enum p3_code create_me(struct p3_ni *ni, const struct emu_ptl_me_spec *sp
         *me = ni->p.ni->mes[index].handle;
         p3_trace(ni, P3_DEBUG_ME, "me 0x%08x at portal %u", *me, ni->p.ni->mes[index].pt);
     }
-    return code_of_create(r);
+    return p3_code_of(P3_CALL_CREATE, r);
 }
 
 enum p3_code p3_me_attach(uint32_t handle, uint32_t pt, const struct p3_match *match, bool at_head, uint32_t *me)
@@ -289,7 +274,7 @@ static enum p3_code create_md(struct p3_ni *ni, struct emu_ptl_md_spec *spec, ui
         p3_trace(ni, P3_DEBUG_MD, "md 0x%08x %llu bytes options 0x%x", *mdh,
                  (unsigned long long)ni->p.ni->mds[index].length_bytes, spec->options);
     }
-    return code_of_create(r);
+    return p3_code_of(P3_CALL_CREATE, r);
 }
 
 enum p3_code p3_md_attach(uint32_t handle, const struct p3_md *md, bool unlinks, uint32_t *mdh)
@@ -391,7 +376,7 @@ static enum p3_code update_md(struct p3_ni *ni, uint32_t index, const struct p3_
     if (ni->p.ni->mds[index].me != EMU_PTL_NONE)
         find_region(ni, &spec);
     r = emu_ptl_md_update(&ni->p.owner, index, &spec, test_eq);
-    return r == -EAGAIN ? P3_MD_NO_UPDATE : code_of_create(r);
+    return p3_code_of(P3_CALL_UPDATE, r);
 }
 
 enum p3_code p3_md_update(uint32_t handle, struct p3_md *old_md, const struct p3_md *new_md, uint32_t test_eq)
