@@ -129,7 +129,7 @@ static unsigned begin(struct emu_server *server, struct visitor *visitor, const 
         .ctx = visitor,
         .n_flows = domain->n_nodes,
         .bounce = server->bounce.bytes,
-        .bounce_bytes = server->bounce.length_bytes,
+        .bounce_bytes = server->bounce.len_bytes,
         .local = emu_memory_map(local, command->offset, command->part_bytes),
     };
     cmd.remote_nid = domain->addresses[node];

@@ -172,8 +172,8 @@ static int create(struct emu_server *server, const struct emu_server_options *op
     server->n_nids = emu_machine_n_nodes(server->machine);
     server->machine_spec = strdup(options->machine);
     server->nodes = calloc(server->n_nids, sizeof(*server->nodes));
-    server->bounce.length_bytes = BOUNCE_BYTES;
-    server->bounce.bytes = aligned_alloc(4096, BOUNCE_BYTES);
+    server->bounce.len_bytes = BOUNCE_BYTES;
+    server->bounce.bytes = aligned_alloc(EMU_PAGE_BYTES, BOUNCE_BYTES);
     if (!server->machine_spec || !server->nodes || !server->bounce.bytes)
         return -ENOMEM;
     r = open_descriptors(server, why);

@@ -132,7 +132,7 @@ static int make_segment(struct emu_port_end *port)
         .n_flows = port->domain->n_nodes,
         .chain_status = &port->chain_status,
         .bounce = port->server->bounce.bytes,
-        .bounce_bytes = port->server->bounce.length_bytes,
+        .bounce_bytes = port->server->bounce.len_bytes,
     };
     return 0;
 

@@ -24,6 +24,7 @@
 #include "emunic/abi/control.h"
 #include "emunic/base/log.h"
 #include "emunic/base/settings.h"
+#include "emunic/engine/memory.h"
 #include "emunic/fabric/machine.h"
 
 struct emu_connection;
@@ -80,12 +81,6 @@ struct emu_server_counts {
     uint32_t served_port;  /* whose commands were served last: its index in its domain */
 };
 
-/* Where data rest that are on their way from one process's memory to another's. */
-struct emu_bounce {
-    uint8_t *bytes; /* owned */
-    size_t length_bytes;
-};
-
 struct emu_server {
     char name[EMU_SERVER_NAME_MAX + 1];
     struct emu_settings settings;
@@ -107,7 +102,7 @@ struct emu_server {
     struct emu_server_counts counts;
     uint32_t n_paced; /* nodes whose injection is limited */
     int spare_fd;     /* gives way to a connection that cannot be served */
-    struct emu_bounce bounce;
+    struct emu_bounce bounce; /* owned; where data rest on their way from one memory to another */
     struct emu_watches *watches;        /* owned */
     struct emu_loop *loop;              /* owned */
     const struct emu_part_table *parts; /* owned */
