@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks the rules of this tree that no formatter knows.
+
+    check_dialect.py ROOT            one line per finding; status 1 if there are any
+    check_dialect.py --known ROOT    prints the findings as lines of dialect_known.txt
+    check_dialect.py --self-test     tries the checks on a small tree with known faults
+
+    function    no function of the product is longer than 60 lines, from its type to its closing brace
+    parameters  no function of our own has more than six; those of the APIs have what their documents say
+    null        pointers are tested as !p and p, never against NULL
+    heading     a heading between functions is /* ---- name ---- */
+    markdown    no line of a page written by hand is longer than 120 columns
+    name        no two source files of the product have one name
+    struct      no struct of the daemon has more than 25 members
+
+The product is what is outside tests/. Headings and Markdown are looked at everywhere. Generated pages are in
+docs/generated/. dialect_known.txt names findings that are still to be mended; a line of it without a finding is a
+finding, so that it only becomes shorter.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import sys
+import tempfile
+
+FUNCTION_LINES = 60
+PARAMETERS = 6
+COLUMNS = 120
+MEMBERS = 25
+KNOWN = pathlib.Path("tests/tools/dialect_known.txt")
+GENERATED = "docs/generated/"
+
+# Functions whose parameters are those of somebody else's documents.
+API = re.compile(r"(GNI_|gni_|dmapp_|_?Ptl|PMI|UDREG_|rca_|alps|cnos_|MPI_|gethostby)")
+ATTRIBUTE = re.compile(r"__attribute__\s*\(\(.*?\)\)\s*")
+SIGNATURE = re.compile(r"^[^(=]*?\b(\w+)\((.*)\)\s*$")
+NULL = re.compile(r"[!=]= *NULL\b|\bNULL *[!=]=")
+RULE_LINE = re.compile(r"^\s*/\*\s*[-=*]{2,}")
+HEADING = re.compile(r"^\s*/\* ---- \S.*\S ---- \*/$|^\s*/\* ---- \S ---- \*/$")
+TYPE = re.compile(r"^(?:struct|union) (\w+) \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+
+
+def sources(root):
+    """Files of the tree by their path from its root, without build folders and what is hidden."""
+    for folder, subfolders, names in os.walk(root):
+        at = pathlib.Path(folder)
+        subfolders[:] = sorted(name for name in subfolders if not name.startswith(".") and
+                               not (at / name / "meson-private").is_dir() and
+                               not (at == root and name.startswith("build")))
+        for name in sorted(names):
+            yield (at / name).relative_to(root).as_posix()
+
+
+def functions(text):
+    """Name, length in lines and number of parameters of each function that is defined in formatted C."""
+    lines = text.split("\n")
+    for i, line in enumerate(lines):
+        if line != "{" or i == 0:
+            continue
+        first = i - 1
+        while first > 0 and not re.match(r"[A-Za-z_]", lines[first]):
+            first -= 1
+        found = SIGNATURE.match(ATTRIBUTE.sub("", " ".join(part.strip() for part in lines[first:i])))
+        if found:
+            last = next((j for j in range(i, len(lines)) if lines[j] == "}"), len(lines) - 1)
+            yield found.group(1), last - first + 1, parameters(found.group(2))
+
+
+def parameters(text):
+    """How many parameters a list has; commas within the parentheses of a function pointer divide nothing."""
+    depth = 0
+    count = 1
+    for char in text:
+        depth += (char in "([") - (char in ")]")
+        count += char == "," and depth == 0
+    return count
+
+
+def without_comments(text):
+    """The same lines, with comments blank."""
+    return COMMENT.sub(lambda found: "\n" * found.group().count("\n"), text)
+
+
+def check_product(path, text):
+    """Findings of one C file of the product: (rule, path, name, line of text)."""
+    for name, n_lines, n_parameters in functions(text):
+        if n_lines > FUNCTION_LINES:
+            yield "function", path, name, f"{name} has {n_lines} lines; {FUNCTION_LINES} are the most"
+        if n_parameters > PARAMETERS and not API.match(name):
+            yield "parameters", path, name, f"{name} has {n_parameters} parameters; {PARAMETERS} are the most"
+    code = without_comments(text)
+    for number, line in enumerate(code.split("\n"), 1):
+        if NULL.search(line):
+            yield "null", path, "", f"line {number}: a pointer is tested as !p or p, not against NULL"
+    if path.startswith("emunic/daemon/"):
+        for found in TYPE.finditer(code):
+            n_members = found.group(2).count(";")
+            if n_members > MEMBERS:
+                yield "struct", path, found.group(1), f"{found.group(1)} has {n_members} members; {MEMBERS} are the most"
+
+
+def check(root):
+    """All findings in a tree: (rule, path, name, text)."""
+    names = {}
+    for path in sources(root):
+        if not path.endswith((".c", ".h", ".md")):
+            continue
+        text = (root / path).read_text(errors="replace")
+        if path.endswith(".md"):
+            for number, line in enumerate(text.split("\n"), 1):
+                if len(line) > COLUMNS and not path.startswith(GENERATED):
+                    yield "markdown", path, "", f"line {number}: {len(line)} columns; {COLUMNS} are the most"
+            continue
+        for number, line in enumerate(text.split("\n"), 1):
+            if RULE_LINE.match(line) and not HEADING.match(line):
+                yield "heading", path, "", f"line {number}: a heading is /* ---- name ---- */"
+        if path.startswith("tests/"):
+            continue
+        yield from check_product(path, text)
+        name = pathlib.PurePosixPath(path).name
+        if name.endswith(".c"):
+            if name in names:
+                yield "name", path, "", f"{names[name]} has the same name"
+            names.setdefault(name, path)
+
+
+def key(finding):
+    """A finding as a line of dialect_known.txt; those of one rule and place are one."""
+    return " ".join(part for part in finding[:3] if part)
+
+
+def report(root):
+    """Findings that are not known, and known ones that are no more, each once a line."""
+    known_path = root / KNOWN
+    known = [line for line in known_path.read_text().splitlines() if line and not line.startswith("#")] \
+        if known_path.exists() else []
+    findings = list(check(root))
+    lines = [f"{finding[1]}: {finding[0]}: {finding[3]}" for finding in findings if key(finding) not in known]
+    found = {key(finding) for finding in findings}
+    return lines + [f"{KNOWN}: delete `{line}`: it is mended" for line in known if line not in found]
+
+
+# ---- self-test ----
+
+_LONG = "int f(void)\n{\n" + "    g();\n" * 58 + "}\n"
+FAULTY = {
+    "emunic/a/long.c": (_LONG, "function"),
+    "emunic/a/wide.c": ("int f(int a, int b, int c, int d, int e,\n      int f, int g)\n{\n    return 0;\n}\n", "parameters"),
+    "emunic/a/null.c": ("int f(void *p)\n{\n    return p == NULL;\n}\n", "null"),
+    "emunic/a/yoda.c": ("int f(void *p)\n{\n    return NULL != p;\n}\n", "null"),
+    "tests/heading.c": ("/* --- three ------ */\n", "heading"),
+    "docs/page.md": ("x" * 121 + "\n", "markdown"),
+    "libugni/src/long.c": ("int other;\n", "name"),
+    "emunic/daemon/wide_struct.h": ("struct s {\n" + "    int a;\n" * 26 + "};\n", "struct"),
+}
+CLEAN = {
+    "emunic/a/short.c": ("/* ---- one ---- */\n\n/* p == NULL */\n" + _LONG.replace("    g();\n", "", 1), ""),
+    "emunic/a/pointer.c": ("int f(int (*a)(int, int), int b, int c, int d, int e, int g)\n{\n    return 0;\n}\n", ""),
+    "libugni/src/api.c": ("int GNI_F(int a, int b, int c, int d, int e, int f, int g)\n{\n    return 0;\n}\n", ""),
+    "docs/generated/page.md": ("x" * 121 + "\n", ""),
+    "libugni/src/attribute.c": ("__attribute__((cold)) void f(int a)\n{\n}\n", ""),
+    "tests/null.c": ("int f(void *p)\n{\n    return p == NULL;\n}\n", ""),
+    "emunic/daemon/struct.h": ("struct s {\n" + "    int a; /* one; and two */\n" * 25 + "};\n", ""),
+}
+
+
+def self_test():
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        for path, (text, _) in {**FAULTY, **CLEAN}.items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text(text)
+        got = sorted((finding[1], finding[0]) for finding in check(root))
+        want = sorted((path, rule) for path, (_, rule) in FAULTY.items())
+        if got != want:
+            print(f"check_dialect: found {got}\n  instead of {want}")
+            return 1
+        (root / KNOWN).parent.mkdir(parents=True)
+        (root / KNOWN).write_text("# comment\nfunction emunic/a/long.c f\nnull emunic/a/short.c\n")
+        lines = report(root)
+        if len(lines) != len(FAULTY) or not lines[-1].endswith("it is mended"):
+            print("check_dialect: a known finding shows, or one that is mended does not:", *lines, sep="\n  ")
+            return 1
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("root", type=pathlib.Path, nargs="?")
+    parser.add_argument("--known", action="store_true")
+    parser.add_argument("--self-test", action="store_true")
+    args = parser.parse_args()
+    if args.self_test:
+        return self_test()
+    if not args.root:
+        parser.error("ROOT is missing")
+    lines = sorted({key(finding) for finding in check(args.root)}) if args.known else report(args.root)
+    print("\n".join(lines), end="\n" if lines else "")
+    return 1 if lines and not args.known else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
