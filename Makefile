@@ -41,10 +41,13 @@ demo: build
 format: deps
 	@$(PYTHON) tests/tools/check_format.py --apply .
 
-# All suites, then one line of totals. The sanitized build runs everything but fuzz, experiments and third-party tests
-# once more, a build with ThreadSanitizer the tests of several threads.
-check: build check-sanitize check-threads
-	@$(PYTHON) tools/run_tests.py $(BUILD) --no-suite multihost-all --also $(SANITIZE) --also $(THREADS)
+# All suites, then one line of totals. The sanitized build runs the tests of suite `sanitized` (tests/README.md), and
+# those of fuzz run only there; a build with ThreadSanitizer runs the tests of several threads. UCX and Open MPI are
+# built meanwhile.
+check: build
+	@tests/thirdparty/ahead.sh $(BUILD)
+	@$(MAKE) --no-print-directory check-sanitize check-threads
+	@$(PYTHON) tools/run_tests.py $(BUILD) --no-suite multihost-all --no-suite fuzz --also $(SANITIZE) --also $(THREADS)
 
 # All of what runs on several hosts, each in namespaces of its own; `make check` has part of it.
 check-multihost: build
@@ -56,8 +59,7 @@ $(SANITIZE)/build.ninja: | deps
 
 check-sanitize: deps $(SANITIZE)/build.ninja
 	@$(MESON) compile -C $(SANITIZE)
-	@$(PYTHON) tools/run_tests.py $(SANITIZE) --no-suite fuzz --no-suite bench --no-suite experiments \
-		--no-suite multihost-all --save
+	@$(PYTHON) tools/run_tests.py $(SANITIZE) --suite sanitized --save
 
 $(THREADS)/build.ninja: | deps
 	$(MESON) setup $(SETUP_ARGS) -Db_sanitize=thread -Dthirdparty=disabled $(THREADS)

@@ -2,16 +2,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs Meson's tests of a build folder and adds up what CMocka and Meson say.
 
-The last line is `N passed, N failed, N skipped` over all suites of this build (and of an earlier run kept with
---save, given with --also). A CMocka program counts with each of its test functions, any other test as one.
+Then the time that each suite took, and the tests that took longest. The last line is `N passed, N failed, N skipped`
+over all suites of this build (and of an earlier run kept with --save, given with --also). A CMocka program counts with
+each of its test functions, any other test as one.
 """
 
 import argparse
 import json
+import os
 import pathlib
 import re
 import subprocess
 import sys
+import time
 
 TAP_LINE = re.compile(r"^(not )?ok \d+(?: -)?[^#]*(# *(SKIP|TODO).*)?$", re.IGNORECASE)
 TAP_SKIP_ALL = re.compile(r"^1\.\.0 # *SKIP", re.IGNORECASE)
@@ -19,6 +22,7 @@ GOOD = {"OK", "EXPECTEDFAIL"}
 SAVED = "test-totals.json"
 PATIENCE = 3                # limits end what hangs; a machine that others load is only slow
 TAIL_LINES = 60             # of a failed test's output
+SLOWEST = 20
 
 
 def count_tap(text):
@@ -73,18 +77,40 @@ def tell_failures(log):
         print("\n".join(said[-TAIL_LINES:]))
 
 
-def run(build, suites, no_suites):
+def tell_times(log, wall_s):
+    """Seconds of each suite, added up over tests that ran side by side, and of the slowest tests."""
+    suites = {}
+    slowest = []
+    for line in log.read_text().splitlines():
+        test = json.loads(line)
+        where, _, name = test["name"].rpartition(" / ")
+        suite = where.rpartition(":")[2].partition("+")[0] or "none"
+        count, seconds = suites.get(suite, (0, 0))
+        suites[suite] = (count + 1, seconds + test["duration"])
+        slowest.append((test["duration"], name))
+    slowest.sort(reverse=True)
+    print(f"---- {wall_s:.0f} s; seconds of each suite, side by side:")
+    for suite, (count, seconds) in sorted(suites.items(), key=lambda item: -item[1][1]):
+        print(f"{seconds:8.0f}  {suite} ({count} tests)")
+    print("---- the slowest tests, in seconds:")
+    for seconds, name in slowest[:SLOWEST]:
+        print(f"{seconds:8.1f}  {name}")
+
+
+def run(build, suites, no_suites, jobs):
     log = build / "meson-logs" / "testlog.json"
     log.unlink(missing_ok=True)
     command = ["meson", "test", "-C", str(build), "--no-rebuild", "--print-errorlogs", "--timeout-multiplier",
-               str(PATIENCE)]
+               str(PATIENCE), "--num-processes", str(jobs)]
     for suite in suites:
         command += ["--suite", suite]
     for suite in no_suites:
         command += ["--no-suite", suite]
+    begin = time.monotonic()
     status = subprocess.run(command).returncode
     if not log.exists():
         sys.exit(f"run_tests: {log} is missing: no test ran")
+    tell_times(log, time.monotonic() - begin)
     if status:
         tell_failures(log)
     return status, add_up(log)
@@ -95,12 +121,14 @@ def main():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--suite", action="append", default=[])
     parser.add_argument("--no-suite", action="append", default=[])
+    parser.add_argument("--jobs", type=int, default=(os.cpu_count() or 1) + 1,
+                        help="tests side by side; one more than there are processors, as many tests wait")
     parser.add_argument("--save", action="store_true", help="keep the totals for a later --also and print no last line")
     parser.add_argument("--also", type=pathlib.Path, action="append", default=[],
                         help="build folder whose saved totals are added")
     args = parser.parse_args()
 
-    status, sums = run(args.build, args.suite, args.no_suite)
+    status, sums = run(args.build, args.suite, args.no_suite, args.jobs)
     for name in ("cmocka", "meson"):
         passed, failed, skipped = sums[name]
         what = "CMocka test functions" if name == "cmocka" else "Meson tests"

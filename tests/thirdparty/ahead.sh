@@ -1,0 +1,18 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Begins to build UCX and Open MPI in the background, so that tests of another build run meanwhile: their configure
+# scripts use one processor, at low priority. The tests ucx-build and openmpi-build wait for them (a lock in each
+# folder) and report; when the build fails they make it again and say why.
+#
+#   ahead.sh BUILD_DIR
+set -u
+
+[ $# -eq 1 ] || { echo "usage: ahead.sh BUILD_DIR" >&2; exit 2; }
+here=$(cd "$(dirname "$0")" && pwd)
+build=$(cd "$1" && pwd)
+mkdir -p "$build/thirdparty"
+{
+    "$here/ucx/build.sh" "$build"
+    "$here/openmpi/build.sh" "$build"
+} >"$build/thirdparty/ahead.log" 2>&1 </dev/null &
