@@ -41,6 +41,7 @@
 #define NEW_BYTE         0xdd
 #define STEPS_MAX        200000u
 #define RANDOM_KILLS     200u
+#define KILLS_MAX        400u
 #define PATIENCE_MS      20000
 
 static struct gx_side target; /* node 1: its queue is the one under test */
@@ -363,20 +364,20 @@ static void test_filled_gap_wakes_a_sleeper(void **state)
     kill_producer(pid);
 }
 
-/* Kills a child `n_steps` after its reservation. False: by then its post was over. */
-static bool kill_beside_armed_queue(unsigned n_steps, gni_comp_chan_handle_t chan, int fd)
+/* Kills a child `n_steps` after its reservation, or where its post is over. Returns how many steps it took. */
+static unsigned kill_beside_armed_queue(unsigned n_steps, gni_comp_chan_handle_t chan, int fd)
 {
     struct pollfd p = { .fd = fd, .events = POLLIN };
     pid_t pid = start_producer(GNI_POST_FMA_PUT, 8);
     gni_cq_handle_t cq = NULL;
     gni_cq_entry_t entry = 0;
-    bool is_over = false;
+    unsigned steps = 0;
     gni_return_t rc;
 
     assert_int_equal(GNI_CqArmCompChan(&target.dst_cq, 1), GNI_RC_SUCCESS);
     step_into_the_gap(pid);
-    for (unsigned i = 0; i < n_steps && !is_over; i++)
-        is_over = !trace_step(pid);
+    while (steps < n_steps && trace_step(pid))
+        steps++;
     kill_producer(pid);
     do { /* who looks twice to be sure may tell twice */
         assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
@@ -387,13 +388,16 @@ static bool kill_beside_armed_queue(unsigned n_steps, gni_comp_chan_handle_t cha
     rc = GNI_CqGetEvent(cq, &entry);
     assert_true(rc == GNI_RC_SUCCESS || rc == GNI_RC_TRANSACTION_ERROR);
     expect_nothing();
-    return !is_over;
+    return steps;
 }
 
+/* At each instruction, or each n-th where there are many: those of sanitizers. EMU_TEST_SEED chooses which then. */
 static void test_producer_that_dies_anywhere_wakes_whoever_sleeps_in_poll(void **state)
 {
+    struct emu_random random = seeded(72);
     gni_comp_chan_handle_t chan;
-    unsigned n_steps = 0;
+    unsigned n_steps;
+    unsigned stride;
     int fd;
 
     (void)state;
@@ -401,11 +405,12 @@ static void test_producer_that_dies_anywhere_wakes_whoever_sleeps_in_poll(void *
     assert_int_equal(GNI_CompChanFd(chan, &fd), GNI_RC_SUCCESS);
     assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
     assert_int_equal(GNI_CqAttachCompChan(target.dst_cq, chan), GNI_RC_SUCCESS);
-    while (kill_beside_armed_queue(n_steps, chan, fd)) {
-        n_steps++;
-        assert_true(n_steps < STEPS_MAX);
-    }
-    assert_true(n_steps > 50); /* to the doorbell and beyond */
+    n_steps = kill_beside_armed_queue(STEPS_MAX, chan, fd);
+    assert_true(n_steps > 50 && n_steps < STEPS_MAX); /* to the doorbell and beyond */
+    stride = 1 + n_steps / KILLS_MAX;
+    printf("# killed at each %u. of %u instructions\n", stride, n_steps);
+    for (unsigned at = (unsigned)emu_random_below(&random, stride); at <= n_steps; at += stride)
+        kill_beside_armed_queue(at, chan, fd);
     assert_int_equal(GNI_CompChanDestroy(chan), GNI_RC_SUCCESS);
 }
 
