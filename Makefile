@@ -14,7 +14,7 @@ DEMO_JOB   = $(BUILD)/emunic/emunic run -n 4 --machine aries:groups=2 --place sc
 # In CI every warning is an error.
 SETUP_ARGS = $(if $(CI),--werror)
 
-.PHONY: all deps build demo check check-sanitize check-threads check-multihost soak bench fidelity format install clean
+.PHONY: all deps build demo check check-sanitize check-threads check-multihost soak bench generated fidelity format install clean
 
 all: build
 
@@ -94,7 +94,15 @@ soak: build $(SANITIZE)/build.ninja
 bench: build
 	@tests/bench/run_bench.sh $(BUILD) $(BENCH_ARGS)
 
-# All experiments at full size with three seeds; docs/fidelity.md. Hours. FIDELITY_ARGS=--quick: reduced sizes, minutes.
+# The pages of docs/generated that are made from the sources; suite style checks that they are current.
+generated:
+	@$(PYTHON) tests/tools/coverage.py --write .
+	@$(PYTHON) tests/tools/coverage.py --api dmapp --write .
+	@$(PYTHON) tests/tools/coverage.py --api portals --write .
+	@$(PYTHON) tests/tools/programs.py --write .
+
+# docs/generated/fidelity.md: all experiments at full size with three seeds. Hours. FIDELITY_ARGS=--quick: reduced sizes,
+# minutes.
 fidelity: build
 	@$(PYTHON) tools/fidelity.py $(BUILD) $(FIDELITY_ARGS)
 

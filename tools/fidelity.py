@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs all experiments of `emunic sim` and writes docs/fidelity.md: what sources say, what we give, the verdicts.
+"""Runs all experiments of `emunic sim` and writes docs/generated/fidelity.md: sources, our figures, verdicts.
 
     fidelity.py BUILD [--quick] [--seeds N] [--jobs N] [--threads N] [--limit S] [--resume] [--output FILE] [ID...]
     fidelity.py BUILD --from RESULT.json... [--output FILE]
@@ -276,7 +276,7 @@ def main():
     parser.add_argument("--from", dest="saved", type=pathlib.Path, nargs="+",
                         help="results that were kept, instead of a run")
     parser.add_argument("--output", type=pathlib.Path,
-                        default=pathlib.Path(__file__).resolve().parent.parent / "docs" / "fidelity.md")
+                        default=pathlib.Path(__file__).resolve().parent.parent / "docs" / "generated" / "fidelity.md")
     args = parser.parse_intermixed_args()
     result = merge([json.loads(path.read_text()) for path in args.saved]) if args.saved else run(args.build, args)
     with open(args.output, "w") as out:

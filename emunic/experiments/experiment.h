@@ -144,8 +144,8 @@ bool emu_exp_fitted(struct emu_exp *x, const char *name, const char *unit, doubl
 /* A free line for people, printed as "# text" behind the metrics before it. No newline in it. */
 void emu_exp_detail(struct emu_exp *x, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Why the metric just reported fails, or would: what was looked into and found. Printed, and in docs/fidelity.md, if
- * it did fail; dropped if it passed. */
+/* Why the metric just reported fails, or would: what was looked into and found. Printed, and in
+ * docs/generated/fidelity.md, if it did fail; dropped if it passed. */
 void emu_exp_why(struct emu_exp *x, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- Registry ------------------------------------------------------------------------------------------------ */

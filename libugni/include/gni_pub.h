@@ -21,7 +21,7 @@
  *   Ownership       strings, attributes and arrays passed in are copied and stay the caller's, unless stated.
  *   "GNI_X() only"  a status of that call, where several calls share a comment.
  *   "Never CODE"    a status that the original documents and this library never gives, with the reason. Every other
- *                   status is provoked by a test of tests/conformance/ugni: docs/ugni-coverage.md.
+ *                   status is provoked by a test of tests/conformance/ugni: docs/generated/ugni-coverage.md.
  */
 #ifndef GNI_PUB_H
 #define GNI_PUB_H

@@ -5,8 +5,8 @@
     quick.py EMUNIC KNOWN
 
 A figure that fails fails its experiment, unless KNOWN names it: lines "<id> <metric>", "#" starts a comment. Those are
-figures that the model cannot meet, each explained in docs/fidelity.md; they show as expected failures. An experiment
-whose known figures all pass fails too, so that the list stays true.
+figures that the model cannot meet, each explained in docs/generated/fidelity.md; they show as expected failures. An
+experiment whose known figures all pass fails too, so that the list stays true.
 """
 
 import json

@@ -11,7 +11,7 @@ import sys
 import run_guide
 
 # Drawings, and tables that a tool makes.
-NO_COMMANDS = ["docs/architecture.md", "docs/fidelity.md"]
+NO_COMMANDS = ["docs/architecture.md", "docs/generated/fidelity.md"]
 
 
 def pages(source):

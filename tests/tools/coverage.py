@@ -3,7 +3,7 @@
 """Which test provokes which return code of which call: checks that none is missing, and writes the table.
 
     coverage.py ROOT              one line per finding; status 1 if there are any
-    coverage.py ROOT --write      writes docs/ugni-coverage.md
+    coverage.py ROOT --write      writes docs/generated/ugni-coverage.md
     coverage.py ROOT --map        JSON of every assertion, for emunic-conformance-ugni: "file:line" -> [call, code]
     coverage.py --api dmapp ...   the same for DMAPP
     coverage.py --self-test       tries the checks on small trees with known faults
@@ -59,7 +59,7 @@ class Api:
         self.events = f"tests/tools/{name}_events.txt"
         self.codes = f"tests/tools/{name}_codes.txt"
         self.suite = f"tests/conformance/{name}"
-        self.table = f"docs/{name}-coverage.md"
+        self.table = f"docs/generated/{name}-coverage.md"
         self.shared = shared
         # Calls whose implementation and tests are on their way: their empty cells are shown, and no finding. Prefixes.
         self.pending = pending
@@ -610,7 +610,7 @@ SELF_TEST_DMAPP_FINDINGS = [
 
 
 def write_table(api, root):
-    (root / api.table).parent.mkdir(exist_ok=True)
+    (root / api.table).parent.mkdir(parents=True, exist_ok=True)
     (root / api.table).write_text(look(api, root)[1])
 
 
@@ -632,7 +632,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("root", nargs="?", type=pathlib.Path)
     parser.add_argument("--api", choices=APIS, default="ugni", help="(ugni)")
-    parser.add_argument("--write", action="store_true", help="write docs/<api>-coverage.md")
+    parser.add_argument("--write", action="store_true", help="write docs/generated/<api>-coverage.md")
     parser.add_argument("--map", action="store_true", help="print the assertions as JSON")
     parser.add_argument("--self-test", action="store_true")
     args = parser.parse_args()

@@ -3,7 +3,7 @@
 """Which test shows what known programs depend on: checks that none is missing, and writes the page.
 
     programs.py ROOT            one line per finding; status 1 if there are any
-    programs.py ROOT --write    writes docs/ugni-programs.md
+    programs.py ROOT --write    writes docs/generated/ugni-programs.md
     programs.py --self-test     tries the checks on a small tree with known faults
 
 tests/tools/ugni_programs.txt lists the programs and, for each, the behaviours it depends on, by name. A test claims one
@@ -21,7 +21,7 @@ import sys
 import page
 
 LIST = "tests/tools/ugni_programs.txt"
-PAGE = "docs/ugni-programs.md"
+PAGE = "docs/generated/ugni-programs.md"
 FOLDERS = ["tests/conformance", "tests/thirdparty", "tests/integration"]
 SHOWS = re.compile(r"\bshows: ([a-z][\w-]*(?:,\s+(?:\* )?[a-z][\w-]*)*)")
 FUNCTION = re.compile(r"^static [\w ]+[ *](test_\w+)\(", re.M)
@@ -161,7 +161,7 @@ SELF_TEST_FINDINGS = [
 
 
 def write_page(root):
-    (root / PAGE).parent.mkdir(exist_ok=True)
+    (root / PAGE).parent.mkdir(parents=True, exist_ok=True)
     (root / PAGE).write_text(look(root)[1])
 
 
