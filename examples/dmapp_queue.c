@@ -65,20 +65,63 @@ static int take_item(uint64_t *item)
     return 1;
 }
 
-int main(int argc, char **argv)
-{
-    uint64_t n_items = 200;
-    uint64_t n_put = 0;
-    uint64_t n_taken = 0;
+/* Items of this PE, and how far it has come. */
+struct share {
+    uint64_t n_items;
+    uint64_t n_put;
+    uint64_t n_taken;
     uint64_t *seen;   /* how often this PE has taken each PE's items: the last number, plus one */
     uint64_t *totals; /* in PE 0: items taken, by sender */
+};
+
+/* Puts one item and takes one, if the queue has room and something in it. False: neither. */
+static int move_items(struct share *s)
+{
+    dmapp_lock_handle_t handle;
+    uint64_t item;
+    int moved = 0;
+
+    EX_DMAPP(dmapp_lock_acquire(&queue->lock, &job.sheap_seg, 0, 0, &handle));
+    if (s->n_put < s->n_items && put_item((uint64_t)job.pe << 32 | s->n_put)) {
+        s->n_put++;
+        moved = 1;
+    }
+    if (s->n_taken < s->n_items && take_item(&item)) {
+        uint64_t sender = item >> 32;
+        uint64_t number = item & UINT32_MAX;
+
+        EX_EXPECT(sender < (uint64_t)job.npes && number >= s->seen[sender]);
+        s->seen[sender] = number + 1;
+        EX_DMAPP(dmapp_aadd_qw_nbi(&s->totals[sender], &job.sheap_seg, 0, (int64_t)(1 + (number << 20))));
+        s->n_taken++;
+        moved = 1;
+    }
+    EX_DMAPP(dmapp_lock_release(handle, 0));
+    return moved;
+}
+
+/* In PE 0: each item once, by their number and the sum of theirs. Returns the status of the program. */
+static int report(const struct share *s)
+{
+    int status = 0;
+
+    for (int pe = 0; pe < job.npes; pe++)
+        status |= s->totals[pe] != s->n_items + (s->n_items * (s->n_items - 1) / 2 << 20);
+    printf("%d PEs, %llu items each: %s\n", job.npes, (unsigned long long)s->n_items,
+           status ? "items lost or taken twice" : "all taken once");
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct share s = { .n_items = 200 };
     int option;
     int status = 0;
 
     while ((option = getopt(argc, argv, "n:")) != -1) {
         if (option == 'n')
-            n_items = strtoull(optarg, NULL, 0);
-        if (option == '?' || n_items < 1 || n_items >> 31 != 0) {
+            s.n_items = strtoull(optarg, NULL, 0);
+        if (option == '?' || s.n_items < 1 || s.n_items >> 31 != 0) {
             fprintf(stderr, "usage: dmapp_queue [-n ITEMS]\n");
             return 2;
         }
@@ -86,47 +129,22 @@ int main(int argc, char **argv)
     EX_DMAPP(dmapp_init(NULL, NULL));
     EX_DMAPP(dmapp_get_jobinfo(&job));
     queue = dmapp_sheap_malloc(sizeof(*queue));
-    totals = dmapp_sheap_malloc(sizeof(*totals) * (size_t)job.npes);
-    seen = calloc((size_t)job.npes, sizeof(*seen));
-    EX_EXPECT(queue && totals && seen);
+    s.totals = dmapp_sheap_malloc(sizeof(*s.totals) * (size_t)job.npes);
+    s.seen = calloc((size_t)job.npes, sizeof(*s.seen));
+    EX_EXPECT(queue && s.totals && s.seen);
     memset(queue, 0, sizeof(*queue));
-    memset(totals, 0, sizeof(*totals) * (size_t)job.npes);
+    memset(s.totals, 0, sizeof(*s.totals) * (size_t)job.npes);
     ex_barrier();
 
-    while (n_put < n_items || n_taken < n_items) {
-        dmapp_lock_handle_t handle;
-        uint64_t item;
-        int moved = 0;
-
-        EX_DMAPP(dmapp_lock_acquire(&queue->lock, &job.sheap_seg, 0, 0, &handle));
-        if (n_put < n_items && put_item((uint64_t)job.pe << 32 | n_put)) {
-            n_put++;
-            moved = 1;
-        }
-        if (n_taken < n_items && take_item(&item)) {
-            uint64_t sender = item >> 32;
-            uint64_t number = item & UINT32_MAX;
-
-            EX_EXPECT(sender < (uint64_t)job.npes && number >= seen[sender]);
-            seen[sender] = number + 1;
-            EX_DMAPP(dmapp_aadd_qw_nbi(&totals[sender], &job.sheap_seg, 0, (int64_t)(1 + (number << 20))));
-            n_taken++;
-            moved = 1;
-        }
-        EX_DMAPP(dmapp_lock_release(handle, 0));
-        if (!moved)
+    while (s.n_put < s.n_items || s.n_taken < s.n_items) {
+        if (!move_items(&s))
             sched_yield();
     }
     EX_DMAPP(dmapp_gsync_wait());
     ex_barrier();
-    if (job.pe == 0) {
-        /* Each item once: their number, and the sum of theirs. */
-        for (int pe = 0; pe < job.npes; pe++)
-            status |= totals[pe] != n_items + (n_items * (n_items - 1) / 2 << 20);
-        printf("%d PEs, %llu items each: %s\n", job.npes, (unsigned long long)n_items,
-               status ? "items lost or taken twice" : "all taken once");
-    }
-    free(seen);
+    if (job.pe == 0)
+        status = report(&s);
+    free(s.seen);
     EX_DMAPP(dmapp_finalize());
     return status;
 }

@@ -188,7 +188,7 @@ static void pair_open(struct pair *pair, const struct ex_job *job)
 static void pair_close(struct pair *pair, const struct ex_job *job)
 {
     ex_barrier();
-    if (pair->ep != NULL)
+    if (pair->ep)
         ex_disconnect(pair->ep, pair->src_cq);
     EX_GNI(GNI_MemDeregister(job->nic, &pair->memory));
     EX_GNI(GNI_CqDestroy(pair->dst_cq));
@@ -205,7 +205,52 @@ static void usage(FILE *to)
           to);
 }
 
-/* An idle last rank has to meet the others in their barriers: two for each size of part 1, four of part 2. */
+/* An idle last rank has to meet the others in their barriers: `n` for each size. */
+static void meet(int n)
+{
+    while (n-- > 0)
+        ex_barrier();
+}
+
+static void show_latencies(struct pair *pair, const struct ex_job *job, size_t max_size, int n_iterations)
+{
+    if (job->rank == 0)
+        printf("# FMA put with remote event\n%12s %14s\n", "bytes", "latency us");
+    for (size_t size = 8; size <= FMA_MAX && size <= max_size; size *= 2) {
+        double taken_us;
+
+        if (!pair->ep) {
+            meet(2);
+            continue;
+        }
+        taken_us = latency_us(pair, size, n_iterations);
+        if (job->rank == 0)
+            printf("%12zu %14.3f\n", size, taken_us);
+    }
+}
+
+static void show_bandwidths(struct pair *pair, const struct ex_job *job, size_t max_size, int n_iterations)
+{
+    if (job->rank == 0)
+        printf("# BTE, %d transfers outstanding\n%12s %14s %14s\n", WINDOW, "bytes", "put MB/s", "get MB/s");
+    for (size_t size = BTE_MIN; size <= max_size; size *= 2) {
+        /* About the same number of bytes for every size, but never less than one window. */
+        int n_posts = (int)((size_t)n_iterations * BTE_MIN / size);
+        double put, get;
+
+        if (!pair->ep) {
+            meet(4);
+            continue;
+        }
+        if (n_posts < 2 * WINDOW)
+            n_posts = 2 * WINDOW;
+        put = bandwidth_mb_s(pair, GNI_POST_RDMA_PUT, size, n_posts);
+        get = bandwidth_mb_s(pair, GNI_POST_RDMA_GET, size, n_posts);
+        if (job->rank == 0)
+            printf("%12zu %14.1f %14.1f\n", size, put, get);
+    }
+}
+
 int main(int argc, char **argv)
 {
     int n_iterations = 10000, option;
@@ -231,43 +276,11 @@ int main(int argc, char **argv)
     ex_start(&job, 0);
     EX_EXPECT(job.n_ranks >= 2, "needs at least 2 ranks");
     pair_open(&pair, &job);
-    if (job.rank == 0) {
+    if (job.rank == 0)
         printf("# rank 0 (nic %u) and rank 1 (nic %u), %d pairs at a time\n", job.peers[0].nic_addr,
                job.peers[1].nic_addr, job.n_ranks / 2);
-        printf("# FMA put with remote event\n%12s %14s\n", "bytes", "latency us");
-    }
-    for (size_t size = 8; size <= FMA_MAX && size <= max_size; size *= 2) {
-        if (pair.ep == NULL) {
-            ex_barrier();
-            ex_barrier();
-            continue;
-        }
-        double taken_us = latency_us(&pair, size, n_iterations);
-
-        if (job.rank == 0)
-            printf("%12zu %14.3f\n", size, taken_us);
-    }
-
-    if (job.rank == 0)
-        printf("# BTE, %d transfers outstanding\n%12s %14s %14s\n", WINDOW, "bytes", "put MB/s", "get MB/s");
-    for (size_t size = BTE_MIN; size <= max_size; size *= 2) {
-        /* About the same number of bytes for every size, but never less than one window. */
-        int n_posts = (int)((size_t)n_iterations * BTE_MIN / size);
-        double put, get;
-
-        if (pair.ep == NULL) {
-            for (int i = 0; i < 4; i++)
-                ex_barrier();
-            continue;
-        }
-        if (n_posts < 2 * WINDOW)
-            n_posts = 2 * WINDOW;
-        put = bandwidth_mb_s(&pair, GNI_POST_RDMA_PUT, size, n_posts);
-        get = bandwidth_mb_s(&pair, GNI_POST_RDMA_GET, size, n_posts);
-        if (job.rank == 0)
-            printf("%12zu %14.1f %14.1f\n", size, put, get);
-    }
-
+    show_latencies(&pair, &job, max_size, n_iterations);
+    show_bandwidths(&pair, &job, max_size, n_iterations);
     pair_close(&pair, &job);
     ex_stop(&job);
     return 0;
