@@ -389,117 +389,157 @@ static void fill_tree(struct hostile *h, struct emu_msg_ce *ce)
         ce->children[i] = some_link(h, i > 0 && one_in(2) ? EMU_CE_LINK_ENGINE : EMU_CE_LINK_LEAF, i);
 }
 
-static struct emu_msg some_request(struct hostile *h)
+/* About queues, channels and shared message queues. False: the request is of another kind. */
+static bool ask_of_queues(struct emu_msg *msg)
 {
-    struct emu_msg msg = { .type = (uint16_t)(EMU_MSG_HELLO + below(EMU_MSG_MEM_SEGMENTS)) };
-
-    switch (msg.type) {
-    case EMU_MSG_HELLO:
-        msg.hello.abi_version = EMU_ABI_VERSION;
-        break;
-    case EMU_MSG_JOIN_RANK:
-        msg.rank = (struct emu_msg_rank){ .cookie = h->target->cookie,
-                                          .ptag = h->target->ptag,
-                                          .rank = (uint32_t)below(h->target->n_nids + 1) };
-        break;
+    switch (msg->type) {
     case EMU_MSG_CQ_CREATE:
-        msg.cq.capacity = one_in(3) ? (uint32_t)odd_number() : 1 + (uint32_t)below(5000);
-        msg.cq.flags = (uint32_t)below(2);
+        msg->cq.capacity = one_in(3) ? (uint32_t)odd_number() : 1 + (uint32_t)below(5000);
+        msg->cq.flags = (uint32_t)below(2);
         break;
     case EMU_MSG_CQ_DESTROY:
-        msg.cq.index = (uint32_t)below(QUEUES_MAX);
+        msg->cq.index = (uint32_t)below(QUEUES_MAX);
         break;
     case EMU_MSG_CHANNEL_DESTROY:
     case EMU_MSG_CHANNEL_ATTACH:
-        msg.channel.channel = one_in(4) ? EMU_CHANNEL_NONE : (uint32_t)below(4);
-        msg.channel.cq = (uint32_t)below(QUEUES_MAX);
+        msg->channel.channel = one_in(4) ? EMU_CHANNEL_NONE : (uint32_t)below(4);
+        msg->channel.cq = (uint32_t)below(QUEUES_MAX);
         break;
+    case EMU_MSG_MSGQ_JOIN:
+        msg->msgq.shape = (struct emu_msgq_shape){ .max_bytes = 128,
+                                                   .credits = 4,
+                                                   .n_connections = 4,
+                                                   .n_insts = (uint32_t)below(50),
+                                                   .queue_entries = 16,
+                                                   .region_bytes = one_in(3) ? odd_number() : (1 + below(8)) << 20 };
+        break;
+    default:
+        return false;
+    }
+    return true;
+}
+
+/* About memory. False: the request is of another kind. */
+static bool ask_of_memory(struct hostile *h, struct emu_msg *msg)
+{
+    switch (msg->type) {
     case EMU_MSG_MEM_REGISTER:
-        msg.memory = (struct emu_msg_memory){ .addr = some_address(),
-                                              .length_bytes = 1 + some_length(),
-                                              .flags = one_in(2) ? (uint32_t)below(8) : (uint32_t)below(128),
-                                              .vmdh = one_in(4) ? EMU_VMDH_ANY : (uint32_t)below(20),
-                                              .cq = one_in(2) ? EMU_CQ_NONE : (uint32_t)below(QUEUES_MAX) };
-        msg.memory.file_offset = one_in(20) ? odd_number() : (msg.memory.addr & ~4095ull) - (uintptr_t)ARENA_AT;
+        msg->memory = (struct emu_msg_memory){ .addr = some_address(),
+                                               .length_bytes = 1 + some_length(),
+                                               .flags = one_in(2) ? (uint32_t)below(8) : (uint32_t)below(128),
+                                               .vmdh = one_in(4) ? EMU_VMDH_ANY : (uint32_t)below(20),
+                                               .cq = one_in(2) ? EMU_CQ_NONE : (uint32_t)below(QUEUES_MAX) };
+        msg->memory.file_offset = one_in(20) ? odd_number() : (msg->memory.addr & ~4095ull) - (uintptr_t)ARENA_AT;
         break;
     case EMU_MSG_VMDH_RESERVE:
-        msg.memory.vmdh = one_in(10) ? (uint32_t)odd_number() : (uint32_t)below(20);
+        msg->memory.vmdh = one_in(10) ? (uint32_t)odd_number() : (uint32_t)below(20);
         break;
     case EMU_MSG_MEM_SEGMENTS:
-        msg.segments.first = one_in(3) ? (uint32_t)odd_number() : 14 * (uint32_t)below(3);
-        msg.segments.n = one_in(8) ? (uint32_t)odd_number() : (uint32_t)below(15);
+        msg->segments.first = one_in(3) ? (uint32_t)odd_number() : 14 * (uint32_t)below(3);
+        msg->segments.n = one_in(8) ? (uint32_t)odd_number() : (uint32_t)below(15);
         for (unsigned i = 0; i < EMU_SEGMENTS_PER_MSG; i++) {
-            msg.segments.segments[i].addr = some_address();
-            msg.segments.segments[i].length_bytes = some_length();
+            msg->segments.segments[i].addr = some_address();
+            msg->segments.segments[i].length_bytes = some_length();
         }
         break;
-    case EMU_MSG_INJECTION:
-        msg.injection.nid_wanted = (uint32_t)odd_number();
-        break;
-    case EMU_MSG_MACHINE:
-        msg.machine.wants_places = (uint32_t)odd_number();
-        break;
-    case EMU_MSG_PTAG:
-        msg.ptag.cookie = one_in(2) ? h->target->cookie : (uint32_t)odd_number();
-        break;
     case EMU_MSG_MEM_UPDATE:
-        msg.memory.addr = some_address();
-        msg.memory.length_bytes = some_length();
-        msg.memory.flags = one_in(2) ? EMU_MD_MAPPED : 0;
+        msg->memory.addr = some_address();
+        msg->memory.length_bytes = some_length();
+        msg->memory.flags = one_in(2) ? EMU_MD_MAPPED : 0;
         /* fall through */
     case EMU_MSG_MEM_DEREGISTER:
         if (h->n_mds > 0) {
             const struct handle *md = &h->mds[below(h->n_mds)];
 
-            msg.memory.mdh = md->mdh;
-            msg.memory.generation = md->generation;
+            msg->memory.mdh = md->mdh;
+            msg->memory.generation = md->generation;
         }
+        break;
+    default:
+        return false;
+    }
+    return true;
+}
+
+/* About jobs, machines and peers. False: the request is of another kind. */
+static bool ask_of_job(struct hostile *h, struct emu_msg *msg)
+{
+    switch (msg->type) {
+    case EMU_MSG_HELLO:
+        msg->hello.abi_version = EMU_ABI_VERSION;
+        break;
+    case EMU_MSG_JOIN_RANK:
+        msg->rank = (struct emu_msg_rank){ .cookie = h->target->cookie,
+                                           .ptag = h->target->ptag,
+                                           .rank = (uint32_t)below(h->target->n_nids + 1) };
+        break;
+    case EMU_MSG_INJECTION:
+        msg->injection.nid_wanted = (uint32_t)odd_number();
+        break;
+    case EMU_MSG_MACHINE:
+        msg->machine.wants_places = (uint32_t)odd_number();
+        break;
+    case EMU_MSG_PTAG:
+        msg->ptag.cookie = one_in(2) ? h->target->cookie : (uint32_t)odd_number();
         break;
     case EMU_MSG_PEER_SEGMENT:
     case EMU_MSG_PEER_SPACE:
-        msg.peer.port = (uint32_t)below(40);
-        break;
-    case EMU_MSG_MSGQ_JOIN:
-        msg.msgq.shape = (struct emu_msgq_shape){ .max_bytes = 128,
-                                                  .credits = 4,
-                                                  .n_connections = 4,
-                                                  .n_insts = (uint32_t)below(50),
-                                                  .queue_entries = 16,
-                                                  .region_bytes = one_in(3) ? odd_number() : (1 + below(8)) << 20 };
+        msg->peer.port = (uint32_t)below(40);
         break;
     case EMU_MSG_PEER_FILE:
-        msg.file.file = EMU_FILES_MAX * (uint32_t)below(100) + (uint32_t)below(4);
+        msg->file.file = EMU_FILES_MAX * (uint32_t)below(100) + (uint32_t)below(4);
         break;
     case EMU_MSG_RESOURCES:
-        msg.resources = (struct emu_msg_resources){ .resource = (uint32_t)below(70),
-                                                    .ptag = (uint32_t)below(100),
-                                                    .nid_wanted = (uint32_t)odd_number() };
+        msg->resources = (struct emu_msg_resources){ .resource = (uint32_t)below(70),
+                                                     .ptag = (uint32_t)below(100),
+                                                     .nid_wanted = (uint32_t)odd_number() };
         break;
+    default:
+        return false;
+    }
+    return true;
+}
+
+/* About reduction trees and error events. False: the request is of another kind. */
+static bool ask_of_trees_and_errors(struct hostile *h, struct emu_msg *msg)
+{
+    switch (msg->type) {
     case EMU_MSG_CE_CREATE:
         break;
     case EMU_MSG_CE_DESTROY: /* seldom: there is more to do with those that are there */
         if (!one_in(3))
-            msg.type = EMU_MSG_CE_CONFIGURE;
-        fill_tree(h, &msg.ce);
+            msg->type = EMU_MSG_CE_CONFIGURE;
+        fill_tree(h, &msg->ce);
         break;
     case EMU_MSG_CE_CONFIGURE:
-        fill_tree(h, &msg.ce);
+        fill_tree(h, &msg->ce);
         break;
     case EMU_MSG_ERRORS_OPEN:
-        msg.errors = (struct emu_msg_errors){ .ptag = h->target->ptag,
-                                              .cookie = h->target->cookie,
-                                              .mask = 0xff,
-                                              .flags = (uint32_t)below(2),
-                                              .room = (uint32_t)below(100) };
+        msg->errors = (struct emu_msg_errors){ .ptag = h->target->ptag,
+                                               .cookie = h->target->cookie,
+                                               .mask = 0xff,
+                                               .flags = (uint32_t)below(2),
+                                               .room = (uint32_t)below(100) };
         break;
     case EMU_MSG_ERRORS_MASK:
     case EMU_MSG_ERRORS_PTAG:
     case EMU_MSG_ERRORS_FETCH:
-        msg.errors = (struct emu_msg_errors){ .ptag = (uint32_t)below(300),
-                                              .mask = (uint32_t)below(300),
-                                              .room = (uint32_t)below(10) };
+        msg->errors = (struct emu_msg_errors){ .ptag = (uint32_t)below(300),
+                                               .mask = (uint32_t)below(300),
+                                               .room = (uint32_t)below(10) };
         break;
-    default: /* datagrams, and an attach that comes too late */
+    default:
+        return false;
+    }
+    return true;
+}
+
+static struct emu_msg some_request(struct hostile *h)
+{
+    struct emu_msg msg = { .type = (uint16_t)(EMU_MSG_HELLO + below(EMU_MSG_MEM_SEGMENTS)) };
+
+    /* Others are datagrams, and an attach that comes too late. */
+    if (!(ask_of_queues(&msg) || ask_of_memory(h, &msg) || ask_of_job(h, &msg) || ask_of_trees_and_errors(h, &msg))) {
         msg.datagram = (struct emu_msg_datagram){ .ep = (uint32_t)below(20),
                                                   .flags = (uint32_t)below(8),
                                                   .id = below(20),
@@ -507,7 +547,6 @@ static struct emu_msg some_request(struct hostile *h)
                                                   .remote_instance = (uint32_t)below(8),
                                                   .length_bytes = (uint16_t)below(140),
                                                   .room_bytes = (uint16_t)below(140) };
-        break;
     }
     if (one_in(4))
         flip_bits(msg.bytes, sizeof(msg.bytes), 1 + (unsigned)below(4));
