@@ -718,12 +718,60 @@ static uint8_t *open_target(const struct gx_side *c, gni_mem_handle_t *handle_ou
     return mem;
 }
 
+static pid_t start_hostile_host(void)
+{
+    pid_t pid;
+
+    fflush(NULL);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        be_hostile(768);
+    fx_await_host(&fx, 0, HOSTILE_HOST, true);
+    fx_await_host(&fx, 1, HOSTILE_HOST, true);
+    return pid;
+}
+
+/* A domain that the hostile host is in, and a side of it with an endpoint to there. */
+static void open_beside_hostile(struct emu_session *domain, struct gx_side *side)
+{
+    struct fx shared_with_it;
+
+    fx.n_ranks = 3;
+    assert_int_equal(fx_add_domain(&fx, HOSTILE_PTAG, HOSTILE_COOKIE, geteuid(), 0, domain), 0);
+    shared_with_it = fx;
+    shared_with_it.ptag = HOSTILE_PTAG;
+    shared_with_it.cookie = HOSTILE_COOKIE;
+    gx_open(side, &shared_with_it, 0, 12, 0);
+    assert_int_equal(GNI_EpCreate(side->nic, side->src_cq, &side->ep), GNI_RC_SUCCESS);
+    assert_int_equal(GNI_EpBind(side->ep, HOSTILE_NID, 12), GNI_RC_SUCCESS);
+}
+
+/* A leaf and an engine on each side. */
+static void build_good_tree(struct tree *tree, struct gx_side *a, struct gx_side *b)
+{
+    tree_add_engine(tree, a, NO_PARENT);
+    tree_add_engine(tree, b, 0);
+    tree_add_leaf(tree, a, 0);
+    tree_add_leaf(tree, b, 1);
+    tree_build(tree);
+}
+
+static void print_counts(void)
+{
+    printf("# contributions of it taken %llu, partial results to it %llu\n",
+           (unsigned long long)atomic_load(&common->good_posts), (unsigned long long)atomic_load(&common->ups));
+    printf("# sent %llu received %llu done %llu sessions %llu, transfers checked %llu\n",
+           (unsigned long long)atomic_load(&common->sent), (unsigned long long)atomic_load(&common->received),
+           (unsigned long long)atomic_load(&common->good_answers), (unsigned long long)atomic_load(&common->sessions),
+           (unsigned long long)atomic_load(&common->checked));
+}
+
 static void test_host_that_means_harm_does_none(void **state)
 {
     static const unsigned reports[] = { EMU_MSG_LINKS, EMU_MSG_FAULTS, EMU_MSG_STATUS };
     uint64_t end_ns = emu_clock_ns() + fuzz_duration_ns();
     struct emu_session hostile_domain;
-    struct fx shared_with_it;
     struct gx_side a;
     struct gx_side b;
     struct gx_side c;
@@ -737,33 +785,16 @@ static void test_host_that_means_harm_does_none(void **state)
     pid_t pid;
 
     (void)state;
-    fflush(NULL);
-    pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0)
-        be_hostile(768);
-    fx_await_host(&fx, 0, HOSTILE_HOST, true);
-    fx_await_host(&fx, 1, HOSTILE_HOST, true);
+    pid = start_hostile_host();
     fx.n_ranks = 2;
     fx_start_domain(&fx);
     gx_open(&a, &fx, 0, 10, 0);
     gx_open(&b, &fx, 1, 11, 0);
     gx_connect(&a, &b);
-    fx.n_ranks = 3;
-    assert_int_equal(fx_add_domain(&fx, HOSTILE_PTAG, HOSTILE_COOKIE, geteuid(), 0, &hostile_domain), 0);
-    shared_with_it = fx;
-    shared_with_it.ptag = HOSTILE_PTAG;
-    shared_with_it.cookie = HOSTILE_COOKIE;
-    gx_open(&c, &shared_with_it, 0, 12, 0);
-    assert_int_equal(GNI_EpCreate(c.nic, c.src_cq, &c.ep), GNI_RC_SUCCESS);
-    assert_int_equal(GNI_EpBind(c.ep, HOSTILE_NID, 12), GNI_RC_SUCCESS);
+    open_beside_hostile(&hostile_domain, &c);
     mem = open_target(&c, &handle);
     open_bad_tree(&bad_tree, &c);
-    tree_add_engine(&tree, &a, NO_PARENT);
-    tree_add_engine(&tree, &b, 0);
-    tree_add_leaf(&tree, &a, 0);
-    tree_add_leaf(&tree, &b, 1);
-    tree_build(&tree);
+    build_good_tree(&tree, &a, &b);
     assert_int_equal(GNI_SubscribeErrors(a.nic, 0, 0xff, 4, &errors), GNI_RC_SUCCESS);
     /* On a busy machine some of it takes longer to come about. */
     while (emu_clock_ns() < end_ns || atomic_load(&common->good_answers) == 0 ||
@@ -782,12 +813,7 @@ static void test_host_that_means_harm_does_none(void **state)
     atomic_store(&common->is_over, true);
     waitpid(pid, &status, 0);
     assert_int_equal(status, 0);
-    printf("# contributions of it taken %llu, partial results to it %llu\n",
-           (unsigned long long)atomic_load(&common->good_posts), (unsigned long long)atomic_load(&common->ups));
-    printf("# sent %llu received %llu done %llu sessions %llu, transfers checked %llu\n",
-           (unsigned long long)atomic_load(&common->sent), (unsigned long long)atomic_load(&common->received),
-           (unsigned long long)atomic_load(&common->good_answers), (unsigned long long)atomic_load(&common->sessions),
-           (unsigned long long)atomic_load(&common->checked));
+    print_counts();
     assert_int_equal(atomic_load(&common->bad), 0);
     assert_int_equal(kill(fx.hosts[0].daemon, 0), 0);
     assert_int_equal(kill(fx.hosts[1].daemon, 0), 0);
