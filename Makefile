@@ -14,7 +14,8 @@ DEMO_JOB   = $(BUILD)/emunic/emunic run -n 4 --machine aries:groups=2 --place sc
 # In CI every warning is an error.
 SETUP_ARGS = $(if $(CI),--werror)
 
-.PHONY: all deps build demo check check-sanitize check-threads check-multihost soak bench generated fidelity format install clean
+.PHONY: all deps build demo check check-sanitize check-threads check-multihost soak bench generated fidelity format \
+	install clean
 
 all: build
 
@@ -101,8 +102,8 @@ generated:
 	@$(PYTHON) tests/tools/coverage.py --api portals --write .
 	@$(PYTHON) tests/tools/programs.py --write .
 
-# docs/generated/fidelity.md: all experiments at full size with three seeds. Hours. FIDELITY_ARGS=--quick: reduced sizes,
-# minutes.
+# docs/generated/fidelity.md: all experiments at full size with three seeds. Hours. FIDELITY_ARGS=--quick: reduced
+# sizes, minutes.
 fidelity: build
 	@$(PYTHON) tools/fidelity.py $(BUILD) $(FIDELITY_ARGS)
 
