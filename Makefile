@@ -48,7 +48,8 @@ format: deps
 check: build
 	@tests/thirdparty/ahead.sh $(BUILD)
 	@$(MAKE) --no-print-directory check-sanitize check-threads
-	@$(PYTHON) tools/run_tests.py $(BUILD) --no-suite multihost-all --no-suite sanitized --also $(SANITIZE) --also $(THREADS)
+	@$(PYTHON) tools/run_tests.py $(BUILD) --no-suite multihost-all --no-suite sanitized \
+		--also $(SANITIZE) --also $(THREADS)
 
 # All of what runs on several hosts, each in namespaces of its own; `make check` has part of it.
 check-multihost: build
