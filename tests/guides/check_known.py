@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Every page that shows commands is one whose commands are run: `check_known.py SOURCE_DIR GUIDE.md...`.
 
-Pages below tests/ are for those who work on the project, and show how tests are run. A block that is "not run: a drawing"
-has no commands.
+Pages below tests/ are for those who work on the project, and show how tests are run. A block that is "not run: a
+drawing" has no commands.
 """
 
 import pathlib
