@@ -15,7 +15,7 @@
 #include "emunic/fabric/sim/audit.h"
 #include "emunic/fabric/torus.h"
 
-/* --- BGL-1: rates ------------------------------------------------------------------------------------------------- */
+/* ---- BGL-1: rates ---- */
 
 static int run_rates(struct emu_exp *x)
 {
@@ -48,7 +48,7 @@ static int run_rates(struct emu_exp *x)
     return 0;
 }
 
-/* --- BGL-16: hint bits around dead nodes -------------------------------------------------------------------------- */
+/* ---- BGL-16: hint bits around dead nodes ---- */
 
 struct around {
     uint64_t triples;
@@ -211,7 +211,7 @@ static int run_around(struct emu_exp *x)
     return deliver_around(x);
 }
 
-/* --- BGL-18: asymmetry -------------------------------------------------------------------------------------------- */
+/* ---- BGL-18: asymmetry ---- */
 
 /* Bytes per second across the plane that halves the machine in a dimension, both cuts of the rings, one direction. */
 static double bisection(const struct emu_machine *m, uint32_t dim)
@@ -266,7 +266,7 @@ static int run_asymmetry(struct emu_exp *x)
     return r;
 }
 
-/* --- AUD-BGL ------------------------------------------------------------------------------------------------------ */
+/* ---- AUD-BGL ---- */
 
 struct audit_case {
     const char *name; /* of the metrics */
@@ -370,7 +370,7 @@ static int run_audits(struct emu_exp *x)
     return 0;
 }
 
-/* --- The table ---------------------------------------------------------------------------------------------------- */
+/* ---- The table ---- */
 
 const struct emu_experiment emu_bgl_experiments[] = {
     { "BGL-1", "bluegene-l", "A", EMU_EXP_ANALYTIC, "175 MB/s, 1.05 GB/s, 270 byte times, 87 % payload", run_rates },

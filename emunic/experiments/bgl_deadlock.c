@@ -111,7 +111,7 @@ static int run_batch(const struct emu_machine *m, const struct deadlock_case *c,
     struct emu_sim_totals totals;
     struct emu_sim *sim = NULL;
     enum emu_sim_stop stop;
-    int r = b.nodes == NULL ? -ENOMEM : 0;
+    int r = !b.nodes ? -ENOMEM : 0;
 
     for (uint32_t nid = 0; r == 0 && nid < m->n_nodes; nid++)
         b.nodes[nid].random.state = emu_random_mix(seed) ^ emu_random_mix(nid + 8);
@@ -140,7 +140,7 @@ static int load_case(struct emu_exp *x, const struct deadlock_case *c, const cha
     return emu_exp_machine(x, spec, m_out);
 }
 
-/* --- Random batches ----------------------------------------------------------------------------------------------- */
+/* ---- Random batches ---- */
 
 struct tally {
     uint64_t batches;
@@ -183,7 +183,7 @@ static int run_batches(struct emu_exp *x, const struct deadlock_case *c, const c
     return r;
 }
 
-/* --- The constructed case ----------------------------------------------------------------------------------------- */
+/* ---- The constructed case ---- */
 
 static int run_constructed(struct emu_exp *x)
 {

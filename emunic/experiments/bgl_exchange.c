@@ -86,7 +86,7 @@ static void tell_outcome(struct emu_exp *x, const char *name, const struct outco
                    100 * f->occupancy, 100 * f->escape_occupancy, o->stop == EMU_SIM_DEADLOCK ? ", DEADLOCK" : "");
 }
 
-/* --- BGL-6 -------------------------------------------------------------------------------------------------------- */
+/* ---- BGL-6 ---- */
 
 static int run_symmetric(struct emu_exp *x, bool is_full)
 {
@@ -176,7 +176,7 @@ int bgl_run_exchange(struct emu_exp *x)
     return run_asymmetric(x, is_full);
 }
 
-/* --- BGL-10 ------------------------------------------------------------------------------------------------------- */
+/* ---- BGL-10 ---- */
 
 static const struct {
     const char *name;
@@ -251,7 +251,7 @@ int bgl_run_hardware_exchange(struct emu_exp *x)
     return 0;
 }
 
-/* --- BGL-11 ------------------------------------------------------------------------------------------------------- */
+/* ---- BGL-11 ---- */
 
 struct spot_region {
     uint32_t edge;
@@ -330,7 +330,7 @@ int bgl_run_hot_spot(struct emu_exp *x)
     return 0;
 }
 
-/* --- BGL-14 ------------------------------------------------------------------------------------------------------- */
+/* ---- BGL-14 ---- */
 
 /*
  * The source does not say where the gap sat, only what it did: fuller channels, the same utilisation. Here a receiver
@@ -368,7 +368,7 @@ int bgl_run_gap(struct emu_exp *x)
     return 0;
 }
 
-/* --- BGL-15 ------------------------------------------------------------------------------------------------------- */
+/* ---- BGL-15 ---- */
 
 /* One message of so many packets to each other node of the same plane (dims 2) or line (dims 1), in random order. */
 static struct emu_message *subset_messages(const struct emu_machine *m, uint32_t dims, uint32_t packets, uint64_t seed,
@@ -380,7 +380,7 @@ static struct emu_message *subset_messages(const struct emu_machine *m, uint32_t
     struct emu_random random = { .state = seed };
     size_t n = 0;
 
-    for (uint32_t nid = 0; messages != NULL && nid < emu_machine_n_nodes(m); nid++) {
+    for (uint32_t nid = 0; messages && nid < emu_machine_n_nodes(m); nid++) {
         const uint8_t *at = emu_torus_coord(t, nid);
 
         for (uint32_t round = 0; round < packets; round++) {
@@ -424,7 +424,7 @@ static int run_subset(struct emu_exp *x, const char *name, uint32_t dims, uint32
     messages = subset_messages(run.m, dims, packets, emu_exp_context(x)->seed, &options.n_messages);
     options.messages = messages;
     bgl_end(&run);
-    if (messages == NULL)
+    if (!messages)
         return -ENOMEM;
     r = bgl_start(x, &run, "bluegene-l", &options, BGL_COUNT_NOTHING);
     free(messages);

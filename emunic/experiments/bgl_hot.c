@@ -189,7 +189,7 @@ static int run_series(struct emu_exp *x, const char *spec, const struct sampling
 
 static void plot_series(FILE *data, const char *name, const struct series *s)
 {
-    for (uint32_t i = 0; data != NULL && i + s->window <= s->n; i++)
+    for (uint32_t i = 0; data && i + s->window <= s->n; i++)
         fprintf(data, "%s\t%g\t%g\n", name, middle_of(s, i), mean_at(s, i));
 }
 
@@ -238,7 +238,7 @@ static double spread_of(const struct series *s, uint32_t n)
     return high / low - 1;
 }
 
-/* --- BGL-3 -------------------------------------------------------------------------------------------------------- */
+/* ---- BGL-3 ---- */
 
 int bgl_run_hot_buffers(struct emu_exp *x)
 {
@@ -248,7 +248,7 @@ int bgl_run_hot_buffers(struct emu_exp *x)
     struct series *s = calloc(3, sizeof(*s));
     struct bgl_run run;
     char spec[160];
-    int r = s == NULL ? -ENOMEM : 0;
+    int r = !s ? -ENOMEM : 0;
 
     for (uint32_t i = 0; r == 0 && i < 3; i++) {
         char name[20];
@@ -280,13 +280,13 @@ int bgl_run_hot_buffers(struct emu_exp *x)
                        bound(&run, 0.95), 6.0 * emu_machine_n_nodes(run.m) / (3 * run.size[0] / 4.0 * run.wire_units));
         bgl_end(&run);
     }
-    if (data != NULL)
+    if (data)
         fclose(data);
     free(s);
     return r;
 }
 
-/* --- BGL-5 -------------------------------------------------------------------------------------------------------- */
+/* ---- BGL-5 ---- */
 
 int bgl_run_hot_policies(struct emu_exp *x)
 {
@@ -302,7 +302,7 @@ int bgl_run_hot_policies(struct emu_exp *x)
     const struct sampling how = sampling_of(x);
     FILE *data = emu_exp_data(x, "throughput", "Hot region: policies", "cycles", "packets per cycle");
     struct series *s = calloc(4, sizeof(*s));
-    int r = s == NULL ? -ENOMEM : 0;
+    int r = !s ? -ENOMEM : 0;
 
     for (uint32_t i = 0; r == 0 && i < 4; i++) {
         char spec[160];
@@ -334,13 +334,13 @@ int bgl_run_hot_policies(struct emu_exp *x)
                        time_of_fall(&s[3], level),
                        fmax(s[1].half_way, s[3].half_way) / fmax(s[0].half_way, s[2].half_way));
     }
-    if (data != NULL)
+    if (data)
         fclose(data);
     free(s);
     return r;
 }
 
-/* --- BGL-7 -------------------------------------------------------------------------------------------------------- */
+/* ---- BGL-7 ---- */
 
 enum { BUBBLE_DIM = 0, BUBBLE_DIR, DATELINE_DIM, DATELINE_DIR, SCHEMES };
 
@@ -427,7 +427,7 @@ int bgl_run_escapes(struct emu_exp *x)
     FILE *data = emu_exp_data(x, "throughput", "Hot region: escape channels", "cycles", "packets per cycle");
     struct series *s = calloc(SCHEMES, sizeof(*s));
     double cv[SCHEMES], unblocking_cv[SCHEMES], mean[SCHEMES];
-    int r = s == NULL ? -ENOMEM : 0;
+    int r = !s ? -ENOMEM : 0;
 
     for (uint32_t i = 0; r == 0 && i < SCHEMES; i++) {
         double unblocking, unblocking_all, all_cv;
@@ -457,7 +457,7 @@ int bgl_run_escapes(struct emu_exp *x)
         if (emu_exp_context(x)->is_full)
             judge_waves(x, s, cv, calm);
     }
-    if (data != NULL)
+    if (data)
         fclose(data);
     free(s);
     return r;

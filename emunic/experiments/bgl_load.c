@@ -66,7 +66,7 @@ static int measure_load(struct emu_exp *x, const struct point *p, struct bgl_fig
     return r;
 }
 
-/* --- BGL-2 -------------------------------------------------------------------------------------------------------- */
+/* ---- BGL-2 ---- */
 
 enum { DET = 0, DYN_1_1, DYN_2_1, DYN_2_2, DYN_4_4, CONFIGS };
 
@@ -194,7 +194,7 @@ int bgl_run_response(struct emu_exp *x)
     return run_response_at(x, large);
 }
 
-/* --- BGL-4 -------------------------------------------------------------------------------------------------------- */
+/* ---- BGL-4 ---- */
 
 int bgl_run_policies(struct emu_exp *x)
 {
@@ -240,7 +240,7 @@ int bgl_run_policies(struct emu_exp *x)
     return 0;
 }
 
-/* --- BGL-17 ------------------------------------------------------------------------------------------------------- */
+/* ---- BGL-17 ---- */
 
 static uint64_t now_ns(void)
 {
@@ -314,7 +314,7 @@ int bgl_run_threads(struct emu_exp *x)
     return 0;
 }
 
-/* --- BGL-19: high priority ---------------------------------------------------------------------------------------- */
+/* ---- BGL-19: high priority ---- */
 
 /* Normal packets without end to random nodes, and now and then one of high priority. */
 struct two_classes {
@@ -394,7 +394,7 @@ static int measure_priority(struct emu_exp *x, uint32_t network_first, bool has_
     t.m = run.m;
     t.gap_ps = bgl_gap_ps(&run, 0.01); /* one in a hundred: they do not meet each other */
     t.nodes = calloc(emu_machine_n_nodes(run.m), sizeof(*t.nodes));
-    r = t.nodes == NULL ? -ENOMEM : 0;
+    r = !t.nodes ? -ENOMEM : 0;
     for (uint32_t nid = 0; r == 0 && nid < emu_machine_n_nodes(run.m); nid++)
         t.nodes[nid].random.state = emu_random_mix(emu_exp_context(x)->seed) ^ emu_random_mix(nid + 1);
     if (r == 0)

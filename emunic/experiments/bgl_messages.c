@@ -20,7 +20,7 @@
 /* Processor time of a thin packet layer to send or take a packet: that of BGL-10. */
 #define PACKET_START_NS 365.0
 
-/* --- BGL-9 -------------------------------------------------------------------------------------------------------- */
+/* ---- BGL-9 ---- */
 
 /* Processor cycles from the first packet's start to the last one's end, for a message of so many full packets. */
 static int measure_message(struct emu_exp *x, uint32_t hops, uint64_t bytes, double *cycles_out)
@@ -61,7 +61,7 @@ int bgl_run_ping_pong(struct emu_exp *x)
             r = measure_message(x, h + 1, sizes[i], &network[h][i]);
             if (r < 0)
                 break;
-            if (data != NULL) {
+            if (data) {
                 fprintf(data, "network, %u hops\t%llu\t%g\n", h + 1, (unsigned long long)sizes[i], network[h][i]);
                 fprintf(data, "total, %u hops\t%llu\t%g\n", h + 1, (unsigned long long)sizes[i],
                         network[h][i] + software);
@@ -73,7 +73,7 @@ int bgl_run_ping_pong(struct emu_exp *x)
             }
         }
     }
-    if (data != NULL)
+    if (data)
         fclose(data);
     if (r < 0)
         return r;
@@ -90,7 +90,7 @@ int bgl_run_ping_pong(struct emu_exp *x)
     return 0;
 }
 
-/* --- BGL-12 ------------------------------------------------------------------------------------------------------- */
+/* ---- BGL-12 ---- */
 
 /*
  * Each node sends a stream of packets to its neighbour in x+, in order on the bubble channel, so a node's stream is
@@ -183,7 +183,7 @@ static int run_streams(struct emu_exp *x, double ber, bool escape, uint32_t pack
     *out = (struct error_outcome){ 0 };
     s.m = run.m;
     s.nodes = calloc(emu_machine_n_nodes(run.m), sizeof(*s.nodes));
-    r = s.nodes == NULL ? -ENOMEM : 0;
+    r = !s.nodes ? -ENOMEM : 0;
     if (r == 0)
         r = bgl_start_traffic(x, &run, &traffic, NULL, BGL_COUNT_NOTHING);
     if (r == 0) {
@@ -258,7 +258,7 @@ int bgl_run_errors(struct emu_exp *x)
     return 0;
 }
 
-/* --- BGL-13 ------------------------------------------------------------------------------------------------------- */
+/* ---- BGL-13 ---- */
 
 /*
  * Line: node 0 sends packets with the broadcast bit once round its line in x, seven copies each.
@@ -416,11 +416,11 @@ static int run_fill(struct emu_exp *x, bool is_plane, uint32_t packets, double *
         return r;
     f.m = run.m;
     f.nodes = calloc(emu_machine_n_nodes(run.m), sizeof(*f.nodes));
-    r = f.nodes == NULL ? -ENOMEM : 0;
+    r = !f.nodes ? -ENOMEM : 0;
     for (uint32_t nid = 0; r == 0 && nid < emu_machine_n_nodes(run.m); nid++) {
         f.nodes[nid].capacity = COLOURS * packets;
         f.nodes[nid].queue = calloc(f.nodes[nid].capacity, sizeof(*f.nodes[nid].queue));
-        r = f.nodes[nid].queue == NULL ? -ENOMEM : 0;
+        r = !f.nodes[nid].queue ? -ENOMEM : 0;
     }
     if (r == 0)
         r = bgl_start_traffic(x, &run, &traffic, NULL, BGL_COUNT_NOTHING);
@@ -434,7 +434,7 @@ static int run_fill(struct emu_exp *x, bool is_plane, uint32_t packets, double *
         }
         *share_out = packets * (double)run.wire_units / ((double)last_ps / run.cycle_ps);
     }
-    for (uint32_t nid = 0; f.nodes != NULL && nid < emu_machine_n_nodes(run.m); nid++)
+    for (uint32_t nid = 0; f.nodes && nid < emu_machine_n_nodes(run.m); nid++)
         free(f.nodes[nid].queue);
     free(f.nodes);
     bgl_end(&run);

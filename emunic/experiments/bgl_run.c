@@ -17,7 +17,7 @@
 #include "emunic/fabric/link.h"
 #include "emunic/fabric/topology.h"
 
-/* --- Bounds ------------------------------------------------------------------------------------------------------- */
+/* ---- Bounds ---- */
 
 /* Hops of all ways from one place of a ring to all, itself included. */
 static double ring_hops(uint32_t size)
@@ -67,7 +67,7 @@ double bgl_exchange_cycles(const uint32_t size[BGL_DIMS], double wire_units)
     return nodes * longest / 8 * wire_units;
 }
 
-/* --- A run -------------------------------------------------------------------------------------------------------- */
+/* ---- A run ---- */
 
 int bgl_machine(struct emu_exp *x, struct bgl_run *run, const char *spec)
 {
@@ -100,7 +100,7 @@ int bgl_start_traffic(struct emu_exp *x, struct bgl_run *run, const struct emu_t
     return emu_sim_create(run->m, faults, traffic, &options, &run->sim);
 }
 
-/* --- A generator's traffic, with the time of the last delivery of each node --------------------------------------- */
+/* ---- A generator's traffic, with the time of the last delivery of each node ---- */
 
 static bool on_next(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class, uint64_t now_ps,
                     struct emu_packet *packet_out)
@@ -154,7 +154,7 @@ int bgl_start(struct emu_exp *x, struct bgl_run *run, const char *spec, const st
     }
     run->last_ps = calloc(emu_machine_n_nodes(run->m), sizeof(*run->last_ps));
     run->traffic = (struct emu_traffic){ .ctx = run, .next = on_next, .delivered = on_delivered, .lost = on_lost };
-    r = run->last_ps == NULL ? -ENOMEM : bgl_start_traffic(x, run, &run->traffic, NULL, counts);
+    r = !run->last_ps ? -ENOMEM : bgl_start_traffic(x, run, &run->traffic, NULL, counts);
     if (r < 0)
         bgl_end(run);
     return r;
@@ -190,7 +190,7 @@ enum emu_sim_stop bgl_finish(struct emu_exp *x, struct bgl_run *run, uint64_t pa
 void bgl_reset(struct bgl_run *run)
 {
     emu_sim_reset_stats(run->sim);
-    if (run->gen != NULL)
+    if (run->gen)
         emu_generator_reset(run->gen);
 }
 

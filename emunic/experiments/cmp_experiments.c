@@ -90,7 +90,7 @@ static double swap_us(struct all *all, uint32_t i, uint32_t bytes)
     return 2.0 * bytes / bi(all, i, bytes);
 }
 
-/* ---- One pair ---------------------------------------------------------------------------------------------------- */
+/* ---- One pair ---- */
 
 static int run_cmp_1(struct emu_exp *x)
 {
@@ -139,7 +139,7 @@ static int run_cmp_2(struct emu_exp *x)
         for (uint32_t i = 0; i < MACHINES; i++) {
             swap[i] = bi(&all, i, sizes[s]);
             way[i] = uni(&all, i, sizes[s]);
-            if (data != NULL)
+            if (data)
                 fprintf(data, "%s\t%u\t%g\n", machines[i].name, sizes[s], swap[i]);
         }
         emu_exp_detail(x, "%u bytes: swap x1 %.6g xd1 %.6g xt3 %.6g, one way x1 %.6g xd1 %.6g xt3 %.6g MB/s", sizes[s],
@@ -156,7 +156,7 @@ static int run_cmp_2(struct emu_exp *x)
         if (sizes[s] == CUG_MB)
             emu_exp_points(x, 'Q', "xd1_over_xt3_swap_1MB", "1", 1.0, swap[XD1] / swap[XT3], 0.1);
     }
-    if (data != NULL)
+    if (data)
         fclose(data);
     return finish(&all);
 }
@@ -197,7 +197,7 @@ static int run_cmp_5(struct emu_exp *x)
     return finish(&all);
 }
 
-/* ---- Many pairs -------------------------------------------------------------------------------------------------- */
+/* ---- Many pairs ---- */
 
 static int aggregates(struct emu_exp *x, uint32_t n_pairs, uint32_t n_machines_mask, uint32_t bytes, double *sums_out)
 {
@@ -254,7 +254,7 @@ static int run_cmp_4(struct emu_exp *x)
     return 0;
 }
 
-/* ---- Skeletons --------------------------------------------------------------------------------------------------- */
+/* ---- Skeletons ---- */
 
 /* POP, 320 x 384 x 40. Times per point and counts are ours: see the top of the file. */
 enum { POP_X = 320, POP_Y = 384, POP_LEVELS = 40, POP_SOLVER_STEPS = 200, POP_FIELDS = 3, WORD = 8 };

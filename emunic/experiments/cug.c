@@ -39,7 +39,7 @@ int cug_open(struct emu_exp *x, const char *spec, struct cug *c_out)
     if (r < 0)
         return r;
     host = emu_machine_node_params(c_out->m);
-    if (host == NULL) {
+    if (!host) {
         emu_exp_detail(x, "%s has no host section", spec);
         cug_close(c_out);
         return -EINVAL;
@@ -78,7 +78,7 @@ static bool has_failed(struct cug *c, int r)
     return c->error != 0;
 }
 
-/* ---- One pair ---------------------------------------------------------------------------------------------------- */
+/* ---- One pair ---- */
 
 static struct emu_nic_pingpong pingpong_of(enum cug_api api, struct emu_nic_proc a, struct emu_nic_proc b,
                                            uint32_t bytes)
@@ -121,7 +121,7 @@ double cug_bi(struct cug *c, struct emu_nic_proc a, struct emu_nic_proc b, uint3
     return result.mbytes_per_s;
 }
 
-/* ---- Many pairs -------------------------------------------------------------------------------------------------- */
+/* ---- Many pairs ---- */
 
 /* One process in its swaps. */
 struct swapper {
@@ -256,7 +256,7 @@ struct cug_rates cug_swaps(struct cug *c, const struct emu_nic_pair *pairs, size
     run.swappers = calloc((size_t)emu_machine_n_nodes(c->m) * EMU_NIC_PROCS_MAX, sizeof(*run.swappers));
     if (c->error != 0)
         goto out;
-    if (own_rates != NULL && run.swappers != NULL)
+    if (own_rates && run.swappers)
         r = run_swaps(&setup, &run, pairs, n_pairs, (uint64_t)alone_ps, own_rates);
     if (has_failed(c, r))
         goto out;
@@ -266,7 +266,7 @@ struct cug_rates cug_swaps(struct cug *c, const struct emu_nic_pair *pairs, size
         result.max = fmax(result.max, own_rates[i]);
         result.sum += own_rates[i];
     }
-    if (rates != NULL)
+    if (rates)
         memcpy(rates, own_rates, n_pairs * sizeof(*rates));
 out:
     free(run.swappers);
@@ -274,7 +274,7 @@ out:
     return result;
 }
 
-/* ---- Processes --------------------------------------------------------------------------------------------------- */
+/* ---- Processes ---- */
 
 struct emu_nic_proc cug_proc(uint32_t rank, uint32_t ppn)
 {

@@ -61,7 +61,7 @@ struct emu_flows {
     struct emu_sim *sim;        /* owned */
 };
 
-/* --- The traffic ------------------------------------------------------------------------------------------------ */
+/* ---- The traffic ---- */
 
 static bool next_response(struct emu_flows *f, uint32_t nid, uint64_t now_ps, struct emu_packet *packet)
 {
@@ -113,7 +113,7 @@ static bool queue_response(struct receiver *r, const struct emu_packet *packet)
         uint32_t room = r->room ? 2 * r->room : 64;
         struct response *queue = malloc(room * sizeof(*queue));
 
-        if (queue == NULL)
+        if (!queue)
             return false;
         for (uint32_t i = 0; i < r->n; i++)
             queue[i] = r->queue[(r->first + i) % r->room];
@@ -159,7 +159,7 @@ static void lose_packet(void *ctx, struct emu_sim *sim, uint32_t nid, const stru
     f->senders[nid].lost++;
 }
 
-/* --- Outside ---------------------------------------------------------------------------------------------------- */
+/* ---- Outside ---- */
 
 static int add_flow(struct emu_flows *f, size_t index, const struct emu_flow_spec *spec)
 {
@@ -185,7 +185,7 @@ int emu_flows_create(const struct emu_machine *m, const struct emu_fault_map *fa
     const struct emu_traffic traffic = { .ctx = f, .next = next_packet, .delivered = take_packet, .lost = lose_packet };
     int r = -ENOMEM;
 
-    if (f == NULL)
+    if (!f)
         return -ENOMEM;
     f->machine = m;
     f->options = *options;
@@ -198,7 +198,7 @@ int emu_flows_create(const struct emu_machine *m, const struct emu_fault_map *fa
     f->flows = calloc(n_flows + 1, sizeof(*f->flows));
     f->senders = calloc(n_nodes, sizeof(*f->senders));
     f->receivers = calloc(n_nodes, sizeof(*f->receivers));
-    if (f->flows == NULL || f->senders == NULL || f->receivers == NULL)
+    if (!f->flows || !f->senders || !f->receivers)
         goto err;
     for (uint32_t nid = 0; nid < n_nodes; nid++) {
         f->senders[nid].gap_ps = options->gap_ps;
@@ -221,10 +221,10 @@ err:
 
 void emu_flows_destroy(struct emu_flows *f)
 {
-    if (f == NULL)
+    if (!f)
         return;
     emu_sim_destroy(f->sim);
-    for (uint32_t nid = 0; f->receivers != NULL && nid < emu_machine_n_nodes(f->machine); nid++)
+    for (uint32_t nid = 0; f->receivers && nid < emu_machine_n_nodes(f->machine); nid++)
         free(f->receivers[nid].queue);
     free(f->receivers);
     free(f->senders);

@@ -59,7 +59,7 @@ int emu_seastar_xt3(struct emu_exp *x)
     return 0;
 }
 
-/* --- AUD-XT3 ---------------------------------------------------------------------------------------------------- */
+/* ---- AUD-XT3 ---- */
 
 /* Cuts the cable that rises from the middle of a dimension; dim 3: none. */
 static int cut_middle(const struct emu_machine *m, struct emu_fault_map *faults, uint32_t dim)

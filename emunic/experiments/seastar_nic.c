@@ -69,7 +69,7 @@ static double both_ways_us(const struct bench *b, uint32_t bytes)
     return emu_nic_exchange(&b->setup, &p, &result) == 0 ? (double)result.round_ps * 1e-6 : NAN;
 }
 
-/* --- SEASTAR-1 to 5 --------------------------------------------------------------------------------------------- */
+/* ---- SEASTAR-1 to 5 ---- */
 
 int emu_seastar_latency(struct emu_exp *x)
 {
@@ -143,7 +143,7 @@ int emu_seastar_both_ways(struct emu_exp *x)
     return 0;
 }
 
-/* --- SEASTAR-6: half of the peak -------------------------------------------------------------------------------- */
+/* ---- SEASTAR-6: half of the peak ---- */
 
 /* Smallest size per direction that gets half of what 2 MB get. Bytes. */
 static double half_peak_bytes(const struct bench *b, bool is_both_ways)
@@ -196,7 +196,7 @@ int emu_seastar_half_peak(struct emu_exp *x)
     return 0;
 }
 
-/* --- SEASTAR-7 and 8: interrupts -------------------------------------------------------------------------------- */
+/* ---- SEASTAR-7 and 8: interrupts ---- */
 
 /* Interrupts per message of one direction. */
 static double interrupts_per_message(const struct bench *b, uint32_t bytes)
@@ -277,7 +277,7 @@ int emu_seastar_stream(struct emu_exp *x)
     return r;
 }
 
-/* --- SEASTAR-9 and 10: what was to come ------------------------------------------------------------------------- */
+/* ---- SEASTAR-9 and 10: what was to come ---- */
 
 /* The NIC matches and writes events itself: no interrupts, and no host work to start with but a command. */
 static void accelerate(struct bench *b)
@@ -341,7 +341,7 @@ int emu_seastar_ceilings(struct emu_exp *x)
     return 0;
 }
 
-/* --- SEASTAR-12 ------------------------------------------------------------------------------------------------- */
+/* ---- SEASTAR-12 ---- */
 
 int emu_seastar_duplex(struct emu_exp *x)
 {

@@ -10,7 +10,7 @@
 #include "emunic/fabric/link.h"
 #include "emunic/fabric/torus.h"
 
-/* --- TITAN-1: rates of links ------------------------------------------------------------------------------------ */
+/* ---- TITAN-1: rates of links ---- */
 
 /* All parallel links from one router to another of a class: lanes, and raw bytes per second. */
 static void sum_of_class(const struct emu_machine *m, enum emu_link_class link_class, uint32_t *lanes_out,
@@ -74,7 +74,7 @@ int emu_titan_links(struct emu_exp *x)
     return 0;
 }
 
-/* --- TITAN-4: header lines of the thirty nodes ------------------------------------------------------------------ */
+/* ---- TITAN-4: header lines of the thirty nodes ---- */
 
 /* The thirty nodes, by cage and slot, as the source lists them. */
 static const struct {
@@ -175,7 +175,7 @@ out:
     return r;
 }
 
-/* --- TITAN-5: tiles --------------------------------------------------------------------------------------------- */
+/* ---- TITAN-5: tiles ---- */
 
 int emu_titan_tiles(struct emu_exp *x)
 {
@@ -215,7 +215,7 @@ int emu_titan_tiles(struct emu_exp *x)
     return 0;
 }
 
-/* --- TITAN-6: the whole system ---------------------------------------------------------------------------------- */
+/* ---- TITAN-6: the whole system ---- */
 
 /* Longest cable of a ring of cabinets, in cabinet pitches. */
 static uint32_t longest_cable(uint32_t n, bool is_folded)

@@ -81,7 +81,7 @@ static int remove_geminis(const struct emu_machine *m, struct emu_fault_map *fau
     return r;
 }
 
-/* --- AUD-TITAN -------------------------------------------------------------------------------------------------- */
+/* ---- AUD-TITAN ---- */
 
 struct unroutable_list {
     struct emu_exp *x;
@@ -185,7 +185,9 @@ int emu_titan_audit(struct emu_exp *x)
     return r;
 }
 
-/* --- TITAN-10 -------------------------------------------------------------------------------------------------------
+/* ---- TITAN-10 ---- */
+
+/*
  * Each node exchanges with its neighbours in all six directions, as a program on a grid does and as TopoBW does one
  * direction after the other. Where a Gemini is missing its neighbours are each other's next: "a missing Gemini pushes
  * its neighbours' traffic through turns".
@@ -361,7 +363,7 @@ int emu_titan_turns(struct emu_exp *x)
     return r;
 }
 
-/* --- TITAN-11 --------------------------------------------------------------------------------------------------- */
+/* ---- TITAN-11 ---- */
 
 static uint64_t count_unroutable(const struct emu_machine *m, const struct emu_fault_map *faults)
 {

@@ -60,7 +60,7 @@ static int measure_for(struct emu_flows *f, uint64_t us, double *gbs_out)
     return r;
 }
 
-/* --- TITAN-12: a link is taken out under traffic ---------------------------------------------------------------- */
+/* ---- TITAN-12: a link is taken out under traffic ---- */
 
 static bool network_is_empty(struct emu_flows *f)
 {
@@ -202,7 +202,7 @@ out:
     return r;
 }
 
-/* --- TITAN-13: throttled nodes ---------------------------------------------------------------------------------- */
+/* ---- TITAN-13: throttled nodes ---- */
 
 int emu_titan_throttle(struct emu_exp *x)
 {
@@ -252,13 +252,13 @@ int emu_titan_throttle(struct emu_exp *x)
     }
 out:
     emu_flows_destroy(f);
-    if (m != NULL)
+    if (m)
         emu_machine_destroy(m);
     free(list);
     return r;
 }
 
-/* --- TITAN-14: balanced injection ------------------------------------------------------------------------------- */
+/* ---- TITAN-14: balanced injection ---- */
 
 /* A program that synchronises its nodes, as the source's S3D does, goes at the pace of its slowest flow: that is what
  * the limit is judged by.
@@ -313,7 +313,7 @@ int emu_titan_balanced(struct emu_exp *x)
         emu_flows_destroy(f);
         emu_exp_detail(x, "limit %.2f: aggressors %.2f, victims %.2f, together %.2f GB/s; slowest flow %.3f GB/s",
                        limits[i], aggressors, victims, total, slowest[i]);
-        if (data != NULL)
+        if (data)
             fprintf(data, "victims\t%g\t%g\naggressors\t%g\t%g\n", limits[i], victims, limits[i], aggressors);
         best = slowest[i] > slowest[best] ? i : best;
         emu_exp_progress(x, (i + 1.0) / LIMITS);
@@ -325,15 +325,15 @@ int emu_titan_balanced(struct emu_exp *x)
         emu_exp_detail(x, "best limit: %.2f", limits[best]);
     }
 out:
-    if (data != NULL)
+    if (data)
         fclose(data);
-    if (m != NULL)
+    if (m)
         emu_machine_destroy(m);
     free(list);
     return r;
 }
 
-/* --- TITAN-15: a foreign job crosses ---------------------------------------------------------------------------- */
+/* ---- TITAN-15: a foreign job crosses ---- */
 
 /* Our job has the nodes with x = 2, 3, 6, 7 and runs TopoBW in X+; the other has x = 0, 1, 4, 5 and sends 1 -> 4 and
  * 5 -> 0 in the rows with y = 0, across our links. */
@@ -388,7 +388,7 @@ int emu_titan_placement(struct emu_exp *x)
         emu_exp_at_most(x, 'S', "change_elsewhere", "%", 1, other_change_max);
     }
 out:
-    if (m != NULL)
+    if (m)
         emu_machine_destroy(m);
     free(list);
     return r;

@@ -32,10 +32,10 @@ uint64_t emu_titan_gap_ps(const struct emu_machine *m)
 {
     const struct emu_node_params *host = emu_machine_node_params(m);
 
-    return host != NULL ? host->packet_gap_ps : 0;
+    return host ? host->packet_gap_ps : 0;
 }
 
-/* --- Phases ----------------------------------------------------------------------------------------------------- */
+/* ---- Phases ---- */
 
 static bool is_in(const uint32_t *nids, uint32_t n, uint32_t nid)
 {
@@ -166,7 +166,7 @@ static void print_pair(struct emu_exp *x, const struct emu_machine *m, const str
                    p->spec.dst_nid, 30000 / p->mib_per_s, p->mib_per_s);
 }
 
-/* --- TITAN-2: the printed rows ---------------------------------------------------------------------------------- */
+/* ---- TITAN-2: the printed rows ---- */
 
 static const struct printed {
     const char *part;
@@ -191,13 +191,13 @@ static void report_row(struct emu_exp *x, const struct emu_machine *m, const str
         .unit = "MiB/s",
         .tolerance = EMU_TOL_RELATIVE,
         .src = row->mb_per_s,
-        .got = p != NULL ? p->mib_per_s : NAN,
+        .got = p ? p->mib_per_s : NAN,
         .tol = row->tolerance,
     };
     char name[64];
     char code[5] = "";
 
-    if (p != NULL)
+    if (p)
         code_of(p, code);
     snprintf(name, sizeof(name), "%c_%s_%c%c_%u_to_%u", row->code[0] | 0x20, row->code[1] == '+' ? "plus" : "minus",
              row->code[2] | 0x20, row->code[3] | 0x20, row->src_nid, row->dst_nid);
@@ -233,7 +233,7 @@ int emu_titan_rows(struct emu_exp *x)
     for (uint32_t i = 0; i < n_pairs && r == 0; i++) {
         double *least = pairs[i].direction / 2 == 1 ? &y_min : pairs[i].direction / 2 == 2 ? &z_min : NULL;
 
-        if (least != NULL)
+        if (least)
             *least = fmin(*least, pairs[i].mib_per_s);
         print_pair(x, m, &pairs[i]);
     }
@@ -248,7 +248,7 @@ int emu_titan_rows(struct emu_exp *x)
     return r;
 }
 
-/* --- TITAN-3: the summaries ------------------------------------------------------------------------------------- */
+/* ---- TITAN-3: the summaries ---- */
 
 /* The source's summary of a dimension. */
 struct summary {
@@ -275,9 +275,9 @@ static void summarize(struct emu_exp *x, const struct emu_machine *m, const stru
 
         if (p->direction / 2 != source->dim)
             continue;
-        if (least == NULL || p->mib_per_s < least->mib_per_s)
+        if (!least || p->mib_per_s < least->mib_per_s)
             least = p;
-        if (most == NULL || p->mib_per_s > most->mib_per_s)
+        if (!most || p->mib_per_s > most->mib_per_s)
             most = p;
         sum += p->mib_per_s;
         n++;
@@ -291,10 +291,10 @@ static void summarize(struct emu_exp *x, const struct emu_machine *m, const stru
     snprintf(most_class, sizeof(most_class), "%c%c", most->type, most->share);
     if (source->min_class[1] == '\0')
         memmove(least_class,
-                strchr("SE", source->min_class[0]) != NULL ? least_class + 1 : (least_class[1] = '\0', least_class), 2);
+                strchr("SE", source->min_class[0]) ? least_class + 1 : (least_class[1] = '\0', least_class), 2);
     if (source->max_class[1] == '\0')
-        memmove(most_class,
-                strchr("SE", source->max_class[0]) != NULL ? most_class + 1 : (most_class[1] = '\0', most_class), 2);
+        memmove(most_class, strchr("SE", source->max_class[0]) ? most_class + 1 : (most_class[1] = '\0', most_class),
+                2);
     snprintf(name, sizeof(name), "%c_min_class", letters[source->dim]);
     emu_exp_text(x, 'P', name, source->min_class, least_class);
     snprintf(name, sizeof(name), "%c_max_class", letters[source->dim]);
@@ -328,7 +328,7 @@ int emu_titan_summaries(struct emu_exp *x)
     return r;
 }
 
-/* --- TITAN-7 and 9: lost lanes ---------------------------------------------------------------------------------- */
+/* ---- TITAN-7 and 9: lost lanes ---- */
 
 /* Both nodes (or one) of c0-0c1s0g0 to c0-0c1s1g0 over the backplane, n_lost of its 24 lanes down: one lane of the
  * first tile, of the second and so on. MiB/s of all senders together. */

@@ -198,10 +198,10 @@ static int run_x1_5(struct emu_exp *x)
     data = emu_exp_data(x, "pairs", "Worst of n pairs, swap", "pairs", "MB/s");
     for (size_t i = 0; i < n; i++) {
         is_above = is_above && x1[i].min > xt3[i].min && x1[i].sum > xt3[i].sum;
-        if (data != NULL)
+        if (data)
             fprintf(data, "X1\t%u\t%g\nXT3\t%u\t%g\n", ns[i], x1[i].min, ns[i], xt3[i].min);
     }
-    if (data != NULL)
+    if (data)
         fclose(data);
     emu_exp_above(x, 'Q', "loss_per_pair_against_xt3", "MB/s", (xt3[0].min - xt3[n - 1].min) / (ns[n - 1] - 1),
                   (x1[0].min - x1[n - 1].min) / (ns[n - 1] - 1));

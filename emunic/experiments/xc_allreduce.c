@@ -101,7 +101,7 @@ static int run_tree(const struct emu_nic_setup *setup, uint32_t n_nodes, uint32_
     struct emu_nic_model *nm;
     int r;
 
-    if (t == NULL)
+    if (!t)
         return -ENOMEM;
     t->n_nodes = n_nodes;
     t->radix = radix;

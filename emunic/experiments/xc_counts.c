@@ -24,7 +24,7 @@ static void place_of_router(const struct emu_machine *m, uint32_t router, struct
     (void)emu_machine_place(m, router * NODES_PER_ROUTER, place_out);
 }
 
-/* --- XC-5: bisection -------------------------------------------------------------------------------------------- */
+/* ---- XC-5: bisection ---- */
 
 /* Blue links from group to group, and their bytes per second. */
 struct crossings {
@@ -42,7 +42,7 @@ static int count_crossings(const struct emu_machine *m, struct crossings *c)
         return r;
     c->groups = shape.groups;
     c->links = calloc((size_t)shape.groups * shape.groups, sizeof(*c->links));
-    if (c->links == NULL)
+    if (!c->links)
         return -ENOMEM;
     for (uint32_t id = 0; id < emu_machine_n_links(m); id++) {
         struct emu_place from, to;
@@ -144,7 +144,7 @@ int emu_xc_bisection(struct emu_exp *x)
     return 0;
 }
 
-/* --- XC-17, XC-18, XC-19, XC-21: one group, all groups ---------------------------------------------------------- */
+/* ---- XC-17, XC-18, XC-19, XC-21: one group, all groups ---- */
 
 int emu_xc_group_bisection(struct emu_exp *x)
 {
@@ -257,7 +257,7 @@ int emu_xc_largest(struct emu_exp *x)
         return r;
     (void)emu_dragonfly_shape(m, &shape);
     per_group = calloc(shape.groups, sizeof(*per_group));
-    if (per_group == NULL) {
+    if (!per_group) {
         emu_machine_destroy(m);
         return -ENOMEM;
     }
@@ -289,7 +289,7 @@ int emu_xc_largest(struct emu_exp *x)
     return 0;
 }
 
-/* --- XC-26: fat trees ------------------------------------------------------------------------------------------- */
+/* ---- XC-26: fat trees ---- */
 
 /* Ports of a full fat tree of switches with so many ports. */
 static double fat_tree_ports(uint32_t radix, uint32_t stages)
@@ -313,7 +313,7 @@ int emu_xc_fat_tree(struct emu_exp *x)
     return 0;
 }
 
-/* --- XC-33: upgrade --------------------------------------------------------------------------------------------- */
+/* ---- XC-33: upgrade ---- */
 
 /* Cables of `before` that are elsewhere in `after`. */
 static uint32_t moved_cables(const struct emu_machine *before, const struct emu_machine *after)
@@ -371,7 +371,7 @@ int emu_xc_upgrade(struct emu_exp *x)
     return 0;
 }
 
-/* --- XC-51: configuration rules --------------------------------------------------------------------------------- */
+/* ---- XC-51: configuration rules ---- */
 
 enum { RULES = 8, CABINETS_MAX = 482, BUNDLE_MAX = 240 };
 
@@ -422,10 +422,10 @@ static void judge(struct rule_table *t, const struct emu_xc_config *c, bool is_a
     for (uint32_t rule = 1; rule <= RULES; rule++) {
         t->accepted[rule] += (applying & ~broken) >> rule & 1;
         t->rejected[rule] += broken >> rule & 1;
-        if (t->data != NULL && (broken >> rule & 1))
+        if (t->data && (broken >> rule & 1))
             fprintf(t->data, "rule %u\t%u\t%u\n", rule, emu_xc_cabinets(c), c->cables_per_bundle);
     }
-    if (t->data != NULL && broken == 0)
+    if (t->data && broken == 0)
         fprintf(t->data, "accepted\t%u\t%u\n", emu_xc_cabinets(c), c->cables_per_bundle);
 }
 
@@ -493,7 +493,7 @@ int emu_xc_rule_table(struct emu_exp *x)
     judge_air_cooled(&t);
     t.accepted[7] = moved == 0;
     t.rejected[7] = rewired > 0;
-    if (t.data != NULL)
+    if (t.data)
         fclose(t.data);
 
     for (uint32_t rule = 1; rule <= RULES; rule++) {

@@ -45,7 +45,7 @@ static int set_stage(struct emu_exp *x, struct stage *s, enum emu_route_mode mod
                      bool spare_dead_router)
 {
     struct emu_generator_options options = {
-        .pattern = n_nodes != NULL ? EMU_PATTERN_CUSTOM : EMU_PATTERN_UNIFORM,
+        .pattern = n_nodes ? EMU_PATTERN_CUSTOM : EMU_PATTERN_UNIFORM,
         .seed = emu_exp_context(x)->seed,
         .gap_ps = 100000, /* 0.64 GB/s per node */
         .stop_ps = stop_ps,
@@ -66,12 +66,12 @@ static int set_stage(struct emu_exp *x, struct stage *s, enum emu_route_mode mod
     n = emu_machine_n_nodes(s->m);
     s->last_created_ps = calloc(n, sizeof(*s->last_created_ps));
     s->senders = calloc(n, sizeof(*s->senders));
-    if (s->last_created_ps == NULL || s->senders == NULL)
+    if (!s->last_created_ps || !s->senders)
         return -ENOMEM;
-    if (n_nodes != NULL)
+    if (n_nodes)
         *n_nodes = n;
     for (uint32_t nid = 0; nid < n; nid++) {
-        uint32_t partner = n_nodes != NULL ? pick_partner(n_nodes, NULL, nid) : nid;
+        uint32_t partner = n_nodes ? pick_partner(n_nodes, NULL, nid) : nid;
 
         s->senders[nid] =
             !spare_dead_router || (nid / NODES_PER_ROUTER != DEAD_ROUTER && partner / NODES_PER_ROUTER != DEAD_ROUTER);
@@ -83,7 +83,7 @@ static int set_stage(struct emu_exp *x, struct stage *s, enum emu_route_mode mod
     if (r < 0)
         return r;
     s->watch = (struct emu_xc_watch){ .inner = emu_generator_traffic(s->gen) };
-    if (n_nodes != NULL)
+    if (n_nodes)
         s->watch.last_created_ps = s->last_created_ps;
     s->traffic = emu_xc_watched(&s->watch);
     return emu_sim_create(s->m, NULL, &s->traffic, &sim_options, &s->sim);
@@ -132,7 +132,7 @@ static double run_steps(struct stage *s, uint64_t until_ps, uint32_t skip, FILE 
 
         (void)emu_sim_run(s->sim, emu_sim_now(s->sim) + STEP_PS);
         now = s->watch.delivered;
-        if (data != NULL)
+        if (data)
             fprintf(data, "delivered\t%g\t%llu\n", (double)emu_sim_now(s->sim) / 1e6,
                     (unsigned long long)(now - before));
         if (step >= skip) {
@@ -170,7 +170,7 @@ static int break_links(struct emu_exp *x)
     if (emu_sim_run(s.sim, UINT64_MAX / 2) != EMU_SIM_EMPTY)
         r = -EIO;
     emu_sim_link_stats(s.sim, green, &stats);
-    if (data != NULL)
+    if (data)
         fclose(data);
     emu_exp_exact(x, 'S', "packets_on_the_broken_link_since", "packets", 0, (double)stats.packets);
     emu_exp_within(x, 'S', "throughput_after_over_before", "1", 1, after / before, 0.03);
@@ -253,7 +253,7 @@ int emu_xc_failures(struct emu_exp *x)
     return r;
 }
 
-/* --- XC-46: clock pulses ------------------------------------------------------------------------------------------ */
+/* ---- XC-46: clock pulses ---- */
 
 /* Pulses go from router 0 along minimal routes, a tree; they reach a router after the heads' delays of its hops. */
 static int pulse_skew(struct emu_exp *x, const char *spec, const char *name)

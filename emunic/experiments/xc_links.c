@@ -8,7 +8,7 @@
 #include "emunic/fabric/link.h"
 #include "emunic/model/nic_rates.h"
 
-/* --- XC-28: errors that the link's check does not see ------------------------------------------------------------- */
+/* ---- XC-28: errors that the link's check does not see ---- */
 
 /* Frames per second on all links that leave one router for another; and how many links that is. */
 static double frames_per_router(const struct emu_machine *m, uint32_t router, double frame_bytes, uint32_t *links_out)
@@ -66,7 +66,7 @@ int emu_xc_undetected(struct emu_exp *x)
     return 0;
 }
 
-/* --- XC-7: NIC and host interface --------------------------------------------------------------------------------- */
+/* ---- XC-7: NIC and host interface ---- */
 
 int emu_xc_peaks(struct emu_exp *x)
 {

@@ -42,7 +42,7 @@ static int latency_us(const struct emu_nic_setup *setup, enum emu_nic_kind kind,
     return r;
 }
 
-/* --- XC-1 to XC-4: latencies, H = 1 ------------------------------------------------------------------------------- */
+/* ---- XC-1 to XC-4: latencies, H = 1 ---- */
 
 static int report_latency(struct emu_exp *x, enum emu_nic_kind kind, const char *name, double src, const char *key)
 {
@@ -117,7 +117,7 @@ int emu_xc_small_latencies(struct emu_exp *x)
     return r;
 }
 
-/* --- XC-20: hops -------------------------------------------------------------------------------------------------- */
+/* ---- XC-20: hops ---- */
 
 /* A node so many minimal hops from node 0; UINT32_MAX: none. */
 static uint32_t node_at(const struct emu_machine *m, uint32_t hops)
@@ -199,7 +199,7 @@ int emu_xc_hop_latency(struct emu_exp *x)
     return r;
 }
 
-/* --- Streams ------------------------------------------------------------------------------------------------------ */
+/* ---- Streams ---- */
 
 static uint32_t larger(uint32_t a, uint32_t b)
 {
@@ -245,7 +245,7 @@ static int stream_gb_per_s(const struct emu_nic_setup *setup, const struct strea
     return r;
 }
 
-/* --- XC-8: put bandwidth ------------------------------------------------------------------------------------------ */
+/* ---- XC-8: put bandwidth ---- */
 
 static int put_curves(struct emu_exp *x, const struct emu_nic_setup *setup, uint32_t to, double plateau[2])
 {
@@ -257,13 +257,13 @@ static int put_curves(struct emu_exp *x, const struct emu_nic_setup *setup, uint
             double gb;
 
             r = stream_gb_per_s(setup, &(struct stream_load){ EMU_NIC_PUT, to, 1, bytes, both != 0 }, &gb);
-            if (data != NULL)
+            if (data)
                 fprintf(data, "%s\t%u\t%g\n", both ? "both ways" : "one way", bytes, gb);
         }
         if (r == 0)
             r = stream_gb_per_s(setup, &(struct stream_load){ EMU_NIC_PUT, to, 1, 65536, both != 0 }, &plateau[both]);
     }
-    if (data != NULL)
+    if (data)
         fclose(data);
     return r;
 }
@@ -310,7 +310,7 @@ out:
     return r;
 }
 
-/* --- XC-9: size at half of the peak ------------------------------------------------------------------------------- */
+/* ---- XC-9: size at half of the peak ---- */
 
 int emu_xc_half_peak(struct emu_exp *x)
 {
@@ -356,7 +356,7 @@ int emu_xc_half_peak(struct emu_exp *x)
     return r;
 }
 
-/* --- XC-11: FMA launch -------------------------------------------------------------------------------------------- */
+/* ---- XC-11: FMA launch ---- */
 
 static int launches_per_s(const struct emu_nic_setup *setup, uint32_t n_procs, bool changes_mdh, double *rate_out)
 {
@@ -400,7 +400,7 @@ int emu_xc_launch_rate(struct emu_exp *x)
     for (int mdh = 0; mdh < 2 && r == 0; mdh++) {
         for (int i = 0; i < N && r == 0; i++) {
             r = launches_per_s(&setup, procs[i], mdh != 0, &rate[mdh][i]);
-            if (data != NULL)
+            if (data)
                 fprintf(data, "%s\t%u\t%g\n", mdh ? "other handle each time" : "same handle", procs[i],
                         rate[mdh][i] / 1e6);
             if (r == 0 && rate[mdh][i] < 0.97 * rate[mdh][N - 1])
@@ -408,7 +408,7 @@ int emu_xc_launch_rate(struct emu_exp *x)
             emu_exp_progress(x, (mdh * N + i + 1) / (2.0 * N));
         }
     }
-    if (data != NULL)
+    if (data)
         fclose(data);
     if (r == 0) {
         emu_exp_fitted(x, "launches_per_core", "M/s", 7.5, rate[0][0] / 1e6, "host.launch_gap_ns",
@@ -422,7 +422,7 @@ int emu_xc_launch_rate(struct emu_exp *x)
     return r;
 }
 
-/* --- XC-12, XC-13: messages --------------------------------------------------------------------------------------- */
+/* ---- XC-12, XC-13: messages ---- */
 
 int emu_xc_mpi_bandwidth(struct emu_exp *x)
 {
@@ -455,13 +455,13 @@ int emu_xc_mpi_bandwidth(struct emu_exp *x)
             r = stream_gb_per_s(&setup, &(struct stream_load){ EMU_NIC_MESSAGE, p.b.nid, 8, bytes, false }, &many);
         if (r == 0)
             r = stream_gb_per_s(&setup, &(struct stream_load){ EMU_NIC_MESSAGE, p.b.nid, 1, bytes, true }, &both);
-        if (data != NULL && r == 0)
+        if (data && r == 0)
             fprintf(data, "ping-pong\t%u\t%g\nstreaming\t%u\t%g\n8 processes\t%u\t%g\nboth ways\t%u\t%g\n", bytes,
                     pingpong.mbytes_per_s / 1000, bytes, streaming, bytes, many, bytes, both);
         emu_exp_detail(x, "%u B: ping-pong %.2f, streaming %.2f, 8 processes %.2f, both ways %.2f GB/s", bytes,
                        pingpong.mbytes_per_s / 1000, streaming, many, both);
     }
-    if (data != NULL)
+    if (data)
         fclose(data);
     if (r == 0) {
         emu_exp_report(x, &(struct emu_metric){
@@ -515,11 +515,11 @@ int emu_xc_thresholds(struct emu_exp *x)
         is_never_less = is_never_less && after.mbytes_per_s >= before.mbytes_per_s * (1 - 1e-9);
         if (bytes <= 65536 && after.mbytes_per_s / before.mbytes_per_s > best)
             best = after.mbytes_per_s / before.mbytes_per_s;
-        if (data != NULL)
+        if (data)
             fprintf(data, "default\t%u\t%g\nadjusted\t%u\t%g\n", bytes, before.mbytes_per_s / 1000, bytes,
                     after.mbytes_per_s / 1000);
     }
-    if (data != NULL)
+    if (data)
         fclose(data);
     if (r == 0) {
         emu_exp_holds(x, 'Q', "adjusted_never_less", is_never_less);
@@ -529,7 +529,7 @@ int emu_xc_thresholds(struct emu_exp *x)
     return r;
 }
 
-/* --- XC-14: outstanding packets ----------------------------------------------------------------------------------- */
+/* ---- XC-14: outstanding packets ---- */
 
 /* One NIC, as many packets under way as it keeps track of. */
 static int window_gb_per_s(const struct emu_nic_setup *setup, double *gb_out)
@@ -576,7 +576,7 @@ static int set_round_trip(struct emu_exp *x, struct emu_nic_setup *setup, double
             }
         }
     }
-    if (r == 0 || single != NULL)
+    if (r == 0 || single)
         emu_machine_destroy(single);
     return r;
 }
@@ -618,7 +618,7 @@ int emu_xc_outstanding(struct emu_exp *x)
     return r;
 }
 
-/* --- XC-16: atomics ----------------------------------------------------------------------------------------------- */
+/* ---- XC-16: atomics ---- */
 
 int emu_xc_atomics(struct emu_exp *x)
 {
@@ -647,11 +647,11 @@ int emu_xc_atomics(struct emu_exp *x)
         is_in_band = is_in_band && small >= 50 && huge <= 120;
         if (bytes > (uint64_t)setup.host.pte_entries * 4096)
             is_below = is_below && small < huge;
-        if (data != NULL)
+        if (data)
             fprintf(data, "4 KB pages\t%llu\t%g\nhuge pages\t%llu\t%g\n", (unsigned long long)bytes, small,
                     (unsigned long long)bytes, huge);
     }
-    if (data != NULL)
+    if (data)
         fclose(data);
     emu_exp_within(x, 'A', "one_hot_word", "M/s", 400, hot, 0.01);
     emu_exp_within(x, 'A', "64_words", "M/s", 400, at_64, 0.01);
@@ -679,7 +679,7 @@ int emu_xc_atomics(struct emu_exp *x)
     return 0;
 }
 
-/* --- XC-32: one NIC and the tiles of four ------------------------------------------------------------------------- */
+/* ---- XC-32: one NIC and the tiles of four ---- */
 
 int emu_xc_netlink(struct emu_exp *x)
 {
@@ -723,7 +723,7 @@ int emu_xc_netlink(struct emu_exp *x)
     return r;
 }
 
-/* --- XC-34: one pair by placement --------------------------------------------------------------------------------- */
+/* ---- XC-34: one pair by placement ---- */
 
 int emu_xc_placement(struct emu_exp *x)
 {

@@ -14,7 +14,7 @@
 #include "emunic/fabric/random.h"
 #include "emunic/fabric/sim/audit.h"
 
-/* --- A packet, hop by hop ---------------------------------------------------------------------------------------- */
+/* ---- A packet, hop by hop ---- */
 
 struct emu_xc_trip emu_xc_walk(const struct emu_machine *m, uint32_t src_nid, uint32_t dst_nid,
                                enum emu_route_mode mode, struct emu_random *random)
@@ -49,7 +49,7 @@ struct emu_xc_trip emu_xc_walk(const struct emu_machine *m, uint32_t src_nid, ui
     }
 }
 
-/* --- Many of them ------------------------------------------------------------------------------------------------- */
+/* ---- Many of them ---- */
 
 struct histogram {
     uint64_t count[2 * EMU_XC_HOPS_MAX + 2];
@@ -116,11 +116,11 @@ static void print_histogram(struct emu_exp *x, const char *name, const char *wha
 
 static void plot_histogram(FILE *data, const char *name, const struct histogram *h)
 {
-    for (uint32_t hops = 0; data != NULL && hops <= h->most; hops++)
+    for (uint32_t hops = 0; data && hops <= h->most; hops++)
         fprintf(data, "%s\t%u\t%g\n", name, hops, (double)h->count[hops] / (double)h->n);
 }
 
-/* --- XC-23 -------------------------------------------------------------------------------------------------------- */
+/* ---- XC-23 ---- */
 
 struct hop_case {
     const char *name;
@@ -192,12 +192,12 @@ int emu_xc_hops(struct emu_exp *x)
     }
     emu_exp_detail(x, "expected means have no tolerance of their own: one unit of their last digit, which may be cut "
                       "off");
-    if (data != NULL)
+    if (data)
         fclose(data);
     return r;
 }
 
-/* --- XC-27 -------------------------------------------------------------------------------------------------------- */
+/* ---- XC-27 ---- */
 
 /* The same, counted on the blue links of the simulation; group shift, so that each packet leaves its group. */
 static int simulate_optical_hops(struct emu_exp *x)
@@ -251,7 +251,7 @@ int emu_xc_optical_hops(struct emu_exp *x)
     return simulate_optical_hops(x);
 }
 
-/* --- AUD-XC ------------------------------------------------------------------------------------------------------- */
+/* ---- AUD-XC ---- */
 
 /* Longest chain of channels that packets could hold one after another, in hops. Channels are link x VCs + vc. */
 struct chain {
@@ -286,7 +286,7 @@ static int longest_chain(const struct emu_machine *m, struct chain *c)
 {
     *c = (struct chain){ .first_hop_link = 2 * emu_machine_n_nodes(m), .has_changed = true };
     c->hops = calloc((size_t)emu_machine_n_links(m) * EMU_VCS_MAX, sizeof(*c->hops));
-    if (c->hops == NULL)
+    if (!c->hops)
         return -ENOMEM;
     while (c->has_changed && c->longest < 100) {
         c->has_changed = false;

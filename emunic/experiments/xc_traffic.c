@@ -24,7 +24,7 @@ const char *emu_xc_eight_groups(const struct emu_exp *x)
                                          "aries:groups=8,chassis=1,blades=16,cables_per_bundle=2";
 }
 
-/* --- Watching ----------------------------------------------------------------------------------------------------- */
+/* ---- Watching ---- */
 
 static bool is_counted(const struct emu_xc_watch *w, uint32_t src_nid)
 {
@@ -52,7 +52,7 @@ static void watch_delivered(void *ctx, struct emu_sim *sim, uint32_t nid, const 
 
     w->delivered += is_counted(w, packet->src_nid);
     w->corrupt += (packet->flags & EMU_PACKET_CORRUPT) != 0;
-    if (w->last_created_ps != NULL && packet->traffic_class == EMU_TRAFFIC_REQUEST) {
+    if (w->last_created_ps && packet->traffic_class == EMU_TRAFFIC_REQUEST) {
         w->inversions += packet->created_ps < w->last_created_ps[nid];
         w->last_created_ps[nid] = packet->created_ps;
     }
@@ -65,7 +65,7 @@ static void watch_lost(void *ctx, struct emu_sim *sim, uint32_t nid, const struc
 
     w->lost += is_counted(w, packet->src_nid);
     w->last_lost_ps = now_ps;
-    if (w->inner->lost != NULL)
+    if (w->inner->lost)
         w->inner->lost(w->inner->ctx, sim, nid, packet, now_ps);
 }
 
@@ -73,7 +73,7 @@ static void watch_timer(void *ctx, struct emu_sim *sim, uint32_t nid, uint64_t c
 {
     struct emu_xc_watch *w = ctx;
 
-    if (w->inner->timer != NULL)
+    if (w->inner->timer)
         w->inner->timer(w->inner->ctx, sim, nid, cookie, now_ps);
 }
 
@@ -88,7 +88,7 @@ struct emu_traffic emu_xc_watched(struct emu_xc_watch *watch)
     };
 }
 
-/* --- One run ------------------------------------------------------------------------------------------------------ */
+/* ---- One run ---- */
 
 static void add_link_stats(const struct emu_machine *m, const struct emu_sim *sim, struct emu_xc_result *result)
 {
@@ -217,7 +217,7 @@ out_generator:
     return r;
 }
 
-/* --- Bounds ------------------------------------------------------------------------------------------------------- */
+/* ---- Bounds ---- */
 
 /* Payload per wire byte of a put and its response, frames included: 64 % (XC-6). */
 static double efficiency(const struct emu_machine *m)
@@ -259,7 +259,7 @@ static double uniform_bound(const struct emu_machine *m)
     return cable_share(m, cables_of_group(m)) * shape.groups / (shape.groups - 1);
 }
 
-/* --- XC-22: global bandwidth -------------------------------------------------------------------------------------- */
+/* ---- XC-22: global bandwidth ---- */
 
 static int report_global_share(struct emu_exp *x)
 {
@@ -308,7 +308,7 @@ int emu_xc_global_bandwidth(struct emu_exp *x)
     return r;
 }
 
-/* --- XC-24: minimal, Valiant, adaptive ---------------------------------------------------------------------------- */
+/* ---- XC-24: minimal, Valiant, adaptive ---- */
 
 static const enum emu_route_mode three_modes[] = { EMU_MODE_MINIMAL, EMU_MODE_VALIANT, EMU_MODE_ADAPTIVE_0 };
 static const char *const three_names[] = { "minimal", "valiant", "adaptive" };
@@ -327,7 +327,7 @@ static int saturate_three(struct emu_exp *x, const struct emu_machine *m, enum e
         emu_exp_detail(x, "%s %s: %.3f GB/s per node, %.1f %% non-minimal, %.2f hops, latency %.1f us, %s",
                        emu_pattern_name(pattern), three_names[i], got[i], 100 * result.nonminimal, result.hops,
                        result.latency_ps / 1e6, result.is_steady ? "steady" : "not steady");
-        if (data != NULL)
+        if (data)
             fprintf(data, "%s\t%d\t%g\n", three_names[i], (int)pattern, got[i]);
     }
     return 0;
@@ -359,7 +359,7 @@ int emu_xc_three_policies(struct emu_exp *x)
     emu_exp_progress(x, 0.6);
     if (r == 0)
         r = saturate_three(x, m, EMU_PATTERN_SHIFT, shift, data);
-    if (data != NULL)
+    if (data)
         fclose(data);
     if (r < 0)
         goto out;
@@ -378,7 +378,7 @@ out:
     return r;
 }
 
-/* --- XC-25: non-minimal share over load --------------------------------------------------------------------------- */
+/* ---- XC-25: non-minimal share over load ---- */
 
 int emu_xc_nonminimal_share(struct emu_exp *x)
 {
@@ -408,10 +408,10 @@ int emu_xc_nonminimal_share(struct emu_exp *x)
             break;
         emu_exp_detail(x, "load %.0f %%: %.3f GB/s per node, %.2f %% non-minimal, %.2f hops, latency %.2f us",
                        100 * loads[i], result.gb_per_s_per_node, 100 * share[i], result.hops, result.latency_ps / 1e6);
-        if (data != NULL)
+        if (data)
             fprintf(data, "adaptive 0\t%g\t%g\n", loads[i], share[i]);
     }
-    if (data != NULL)
+    if (data)
         fclose(data);
     run = (struct emu_xc_run){ .pattern = EMU_PATTERN_SHIFT, .mode = EMU_MODE_ADAPTIVE_0 };
     if (r == 0)
@@ -425,7 +425,7 @@ int emu_xc_nonminimal_share(struct emu_exp *x)
     return r;
 }
 
-/* --- XC-30: lanes, XC-29: bit errors: four NICs over one green link ----------------------------------------------- */
+/* ---- XC-30: lanes, XC-29: bit errors: four NICs over one green link ---- */
 
 static uint32_t pick_first_node(void *ctx, struct emu_random *random, uint32_t src_nid)
 {
@@ -557,11 +557,11 @@ int emu_xc_bit_errors(struct emu_exp *x)
         emu_exp_detail(x, "bit error rate %.0e: %llu errors, %llu retransmissions, %llu packets", rates[i],
                        (unsigned long long)result.crc_errors, (unsigned long long)result.retransmissions,
                        (unsigned long long)result.totals.delivered);
-        if (data != NULL)
+        if (data)
             fprintf(data, "simulated\t%g\t%g\nmodel\t%g\t%g\n", rates[i], result.gb_per_s / clean.gb_per_s, rates[i],
                     model);
     }
-    if (data != NULL)
+    if (data)
         fclose(data);
     if (r == 0) {
         emu_exp_exact(x, 'S', "corrupt_deliveries", "packets", 0, (double)corrupt);
@@ -571,7 +571,7 @@ int emu_xc_bit_errors(struct emu_exp *x)
     return r;
 }
 
-/* --- XC-6: flits -------------------------------------------------------------------------------------------------- */
+/* ---- XC-6: flits ---- */
 
 int emu_xc_flits(struct emu_exp *x)
 {
@@ -618,7 +618,7 @@ int emu_xc_flits(struct emu_exp *x)
     return r;
 }
 
-/* --- XC-10: how many network ports four NICs need ----------------------------------------------------------------- */
+/* ---- XC-10: how many network ports four NICs need ---- */
 
 /*
  * The first router's four NICs send to and receive from as many other routers as it has ports, 8 GB/s each and each
@@ -668,7 +668,7 @@ static int lag_with_ports(struct emu_exp *x, uint32_t ports, double *lag_us_out)
     char text[200];
     int r = -ENOMEM;
 
-    if (list == NULL)
+    if (!list)
         return r;
     snprintf(text, sizeof(text), "aries:groups=1,chassis=1,blades=%u", ports + 1);
     r = emu_exp_machine(x, text, &m);

@@ -219,10 +219,10 @@ static int run_xd1_5(struct emu_exp *x)
         emu_exp_points(x, 'P', name, "1", 2.0, one.min / two.min, 0.2);
     }
     data = emu_exp_data(x, "pairs", "Worst of n pairs on the XD1, swap", "nodes", "MB/s");
-    for (size_t i = 0; i < n && data != NULL; i++)
+    for (size_t i = 0; i < n && data; i++)
         fprintf(data, "1 process per node\t%u\t%g\n2 processes per node\t%u\t%g\n", nodes[i], worst_1ppn[i], nodes[i],
                 worst_2ppn[i]);
-    if (data != NULL)
+    if (data)
         fclose(data);
     r = small_message_loss(x);
     emu_exp_holds(x, 'Q', "worst_pair_rises_and_falls_with_n", goes_up_and_down(worst_2ppn, n));

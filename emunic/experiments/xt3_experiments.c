@@ -166,7 +166,7 @@ static int contention_on(struct emu_exp *x, uint32_t which, uint32_t bytes, FILE
         *worst_out = rates.min;
         emu_exp_detail(x, "%s: %u pairs of %u bytes: worst %.6g, best %.6g, mean %.6g MB/s", line.name, n, bytes,
                        rates.min, rates.max, rates.sum / n);
-        if (data != NULL)
+        if (data)
             fprintf(data, "%s\t%u\t%g\n", line.name, n, rates.min);
     }
     cug_close(&c);
@@ -192,7 +192,7 @@ static int run_xt3_4(struct emu_exp *x)
         r = contention_on(x, which, bytes, data, &worst[which]);
         least = fmin(least, worst[which]);
     }
-    if (data != NULL)
+    if (data)
         fclose(data);
     if (r < 0)
         return r;

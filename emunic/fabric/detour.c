@@ -76,7 +76,7 @@ static bool walk(const struct emu_machine *m, const struct emu_fault_map *faults
     emu_link_get(m, route->links[0], &first);
     at.router = first.to.index;
     route->n_links = 1;
-    if (m->topology->routing->start != NULL && !m->topology->routing->start(&view, &p, at.router))
+    if (m->topology->routing->start && !m->topology->routing->start(&view, &p, at.router))
         return false;
     while (!has_arrived) {
         if (!step(&view, &p, &at, route, &has_arrived))

@@ -55,7 +55,7 @@ struct choice {
     uint32_t second_black;
 };
 
-/* --- Building --------------------------------------------------------------------------------------------------- */
+/* ---- Building ---- */
 
 /* Where connector `slot` of a chassis is. Lone blades have fewer connectors, so later rounds pass over them. */
 static struct cable_place connector_place(const struct dragonfly *d, uint32_t chassis, uint32_t slot)
@@ -207,7 +207,7 @@ static int sort_blue_links(struct dragonfly *d)
         return 0;
     d->sets =
         calloc((size_t)d->groups * (d->groups - 1) * (d->chassis + d->blades) * blue_set_words(d), sizeof(*d->sets));
-    if (d->sets == NULL)
+    if (!d->sets)
         return -ENOMEM;
     for (uint32_t group = 0; group < d->groups; group++) {
         for (uint32_t peer = 0; peer < d->groups; peer++) {
@@ -233,7 +233,7 @@ static int build_dragonfly(struct emu_machine *m)
     uint32_t n_cable_ends;
 
     d = calloc(1, sizeof(*d));
-    if (d == NULL)
+    if (!d)
         return -ENOMEM;
     d->groups = p->groups;
     d->chassis = p->chassis;
@@ -246,10 +246,10 @@ static int build_dragonfly(struct emu_machine *m)
     d->n_routers = d->last_first_router + d->last_chassis * d->blades;
     n_cable_ends = d->groups * (d->groups - 1) * d->bundle;
     d->places = calloc(n_cable_ends + 1, sizeof(*d->places)); /* + 1: one group has none */
-    if (d->places == NULL)
+    if (!d->places)
         goto err_free;
     d->spots = calloc(d->n_routers, sizeof(*d->spots));
-    if (d->spots == NULL)
+    if (!d->spots)
         goto err_places;
     for (uint32_t group = 0; group < d->groups; group++)
         wire_group(d, group);
@@ -278,7 +278,7 @@ static void destroy_dragonfly(struct emu_machine *m)
 {
     struct dragonfly *d = m->state;
 
-    if (d == NULL)
+    if (!d)
         return;
     free(d->sets);
     free(d->spots);
@@ -287,7 +287,7 @@ static void destroy_dragonfly(struct emu_machine *m)
     m->state = NULL;
 }
 
-/* --- Nodes and routers ------------------------------------------------------------------------------------------ */
+/* ---- Nodes and routers ---- */
 
 static void place_of_nid(const struct emu_machine *m, uint32_t nid, struct emu_place *place_out)
 {
@@ -366,7 +366,7 @@ static uint32_t nid_levels(const struct emu_machine *m, uint32_t sizes_out[EMU_T
     return 4;
 }
 
-/* --- Links ------------------------------------------------------------------------------------------------------ */
+/* ---- Links ---- */
 
 static enum emu_link_class class_of(const struct dragonfly *d, uint32_t link)
 {
@@ -474,7 +474,7 @@ static uint32_t reverse_of_link(const struct emu_machine *m, uint32_t id)
     return black_link(d, &to, from.chassis, l.number);
 }
 
-/* --- Minimal routes --------------------------------------------------------------------------------------------- */
+/* ---- Minimal routes ---- */
 
 /* How many blue links of a bundle give the fewest hops, and how many hops that is. */
 static uint32_t count_crossings(const struct dragonfly *d, const struct bundle *b, const struct spot *src,
@@ -650,7 +650,7 @@ static void spread_minimally(const struct emu_machine *m, uint32_t src_nid, uint
     }
 }
 
-/* --- Rules and cables ------------------------------------------------------------------------------------------- */
+/* ---- Rules and cables ---- */
 
 static int check_xc_rules(const struct emu_machine *m, void (*note)(void *ctx, uint32_t rule, const char *text),
                           void *ctx)

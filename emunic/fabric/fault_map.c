@@ -45,7 +45,7 @@ struct emu_fault_map {
     uint32_t degraded_room;
 };
 
-/* --- Sets ------------------------------------------------------------------------------------------------------- */
+/* ---- Sets ---- */
 
 static size_t words_of(const struct down_set *set)
 {
@@ -63,9 +63,9 @@ static int set_up(struct down_set *set, uint32_t index, bool is_up)
         return -ERANGE;
     if (is_up == !is_down(set, index))
         return 0;
-    if (set->bits == NULL) {
+    if (!set->bits) {
         set->bits = calloc(words_of(set), sizeof(*set->bits));
-        if (set->bits == NULL)
+        if (!set->bits)
             return -ENOMEM;
     }
     set->bits[index / 64] ^= UINT64_C(1) << (index % 64);
@@ -80,14 +80,14 @@ static int copy_set(const struct down_set *set, struct down_set *copy)
     if (set->n_down == 0)
         return 0;
     copy->bits = malloc(words_of(set) * sizeof(*set->bits));
-    if (copy->bits == NULL)
+    if (!copy->bits)
         return -ENOMEM;
     memcpy(copy->bits, set->bits, words_of(set) * sizeof(*set->bits));
     copy->n_down = set->n_down;
     return 0;
 }
 
-/* --- Lanes ------------------------------------------------------------------------------------------------------ */
+/* ---- Lanes ---- */
 
 static uint32_t all_lanes(const struct emu_machine *m, uint32_t link)
 {
@@ -126,7 +126,7 @@ static int insert_degraded(struct emu_fault_map *map, uint32_t at, uint32_t link
         uint32_t room = map->degraded_room == 0 ? 8 : map->degraded_room * 2;
         struct degraded *bigger = realloc(map->degraded, (size_t)room * sizeof(*bigger));
 
-        if (bigger == NULL)
+        if (!bigger)
             return -ENOMEM;
         map->degraded = bigger;
         map->degraded_room = room;
@@ -143,13 +143,13 @@ static void remove_degraded(struct emu_fault_map *map, uint32_t at)
     memmove(&map->degraded[at], &map->degraded[at + 1], (map->n_degraded - at) * sizeof(*map->degraded));
 }
 
-/* --- Lifecycle -------------------------------------------------------------------------------------------------- */
+/* ---- Lifecycle ---- */
 
 int emu_fault_map_create(const struct emu_machine *m, struct emu_fault_map **map_out)
 {
     struct emu_fault_map *map = calloc(1, sizeof(*map));
 
-    if (map == NULL)
+    if (!map)
         return -ENOMEM;
     map->machine = m;
     map->links.n = m->n_links;
@@ -161,7 +161,7 @@ int emu_fault_map_create(const struct emu_machine *m, struct emu_fault_map **map
 
 void emu_fault_map_destroy(struct emu_fault_map *map)
 {
-    if (map == NULL)
+    if (!map)
         return;
     free(map->links.bits);
     free(map->routers.bits);
@@ -193,7 +193,7 @@ int emu_fault_map_copy(const struct emu_fault_map *map, struct emu_fault_map **c
     return 0;
 }
 
-/* --- Changing --------------------------------------------------------------------------------------------------- */
+/* ---- Changing ---- */
 
 int emu_fault_map_set_link(struct emu_fault_map *map, uint32_t link, bool is_up)
 {
@@ -229,7 +229,7 @@ int emu_fault_map_set_lanes(struct emu_fault_map *map, uint32_t link, uint32_t l
     return 0;
 }
 
-/* --- Asking ----------------------------------------------------------------------------------------------------- */
+/* ---- Asking ---- */
 
 static bool is_end_up(const struct emu_fault_map *map, const struct emu_link_end *end)
 {
@@ -240,7 +240,7 @@ bool emu_fault_map_link_up(const struct emu_fault_map *map, uint32_t link)
 {
     struct emu_link l;
 
-    if (map == NULL)
+    if (!map)
         return true;
     if (is_down(&map->links, link))
         return false;
@@ -253,24 +253,24 @@ bool emu_fault_map_link_up(const struct emu_fault_map *map, uint32_t link)
 
 bool emu_fault_map_link_itself_up(const struct emu_fault_map *map, uint32_t link)
 {
-    return map == NULL || !is_down(&map->links, link);
+    return !map || !is_down(&map->links, link);
 }
 
 bool emu_fault_map_router_up(const struct emu_fault_map *map, uint32_t router)
 {
-    return map == NULL || !is_down(&map->routers, router);
+    return !map || !is_down(&map->routers, router);
 }
 
 bool emu_fault_map_node_up(const struct emu_fault_map *map, uint32_t nid)
 {
-    return map == NULL || !is_down(&map->nodes, nid);
+    return !map || !is_down(&map->nodes, nid);
 }
 
 uint32_t emu_fault_map_lane_mask(const struct emu_fault_map *map, uint32_t link)
 {
     uint32_t at;
 
-    if (map == NULL)
+    if (!map)
         return UINT32_MAX;
     at = find_degraded(map, link);
     return is_degraded(map, at, link) ? map->degraded[at].lane_mask : all_lanes(map->machine, link);
@@ -278,6 +278,6 @@ uint32_t emu_fault_map_lane_mask(const struct emu_fault_map *map, uint32_t link)
 
 bool emu_fault_map_is_clean(const struct emu_fault_map *map)
 {
-    return map == NULL ||
+    return !map ||
            (map->links.n_down == 0 && map->routers.n_down == 0 && map->nodes.n_down == 0 && map->n_degraded == 0);
 }

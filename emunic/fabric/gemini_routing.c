@@ -64,7 +64,7 @@ static struct plan unpack(uint64_t state)
     };
 }
 
-/* --- Finding a path --------------------------------------------------------------------------------------------- */
+/* ---- Finding a path ---- */
 
 /* Directions of the short ways. */
 static uint32_t short_ways(const struct emu_torus *t, uint32_t from, uint32_t to)
@@ -251,7 +251,7 @@ static bool start_packet(const struct emu_route_view *view, struct emu_packet *p
     return true;
 }
 
-/* --- Ways on ---------------------------------------------------------------------------------------------------- */
+/* ---- Ways on ---- */
 
 /* The one tile of an ordered packet, as a number below the count of those that are up. */
 static uint32_t tile_of_hash(const struct emu_packet *p, uint32_t n_up)
@@ -315,7 +315,7 @@ static uint32_t ways_on(const struct emu_route_view *view, const struct emu_pack
     return n;
 }
 
-/* --- Channels --------------------------------------------------------------------------------------------------- */
+/* ---- Channels ---- */
 
 static uint32_t count_vcs(const struct emu_machine *m, enum emu_link_class link_class)
 {

@@ -38,7 +38,7 @@ enum {
     X1_DIMENSIONS_MAX = 4, /* larger machines are a torus */
 };
 
-/* --- Building --------------------------------------------------------------------------------------------------- */
+/* ---- Building ---- */
 
 static int check_params(const struct emu_machine_params *params, const char **key_out, char *text, size_t text_len)
 {
@@ -56,7 +56,7 @@ static int build_hypercube(struct emu_machine *m)
     struct hypercube *h;
 
     h = calloc(1, sizeof(*h));
-    if (h == NULL)
+    if (!h)
         return -ENOMEM;
     h->dimensions = p->dimensions;
     h->vertices = 1u << p->dimensions;
@@ -76,7 +76,7 @@ static void destroy_hypercube(struct emu_machine *m)
     m->state = NULL;
 }
 
-/* --- Nodes and routers ------------------------------------------------------------------------------------------ */
+/* ---- Nodes and routers ---- */
 
 static void place_of_nid(const struct emu_machine *m, uint32_t nid, struct emu_place *place_out)
 {
@@ -135,7 +135,7 @@ static uint32_t nid_levels(const struct emu_machine *m, uint32_t sizes_out[EMU_T
     return 2;
 }
 
-/* --- Links ------------------------------------------------------------------------------------------------------ */
+/* ---- Links ---- */
 
 static void describe_link(const struct emu_machine *m, uint32_t id, struct emu_link *link_out)
 {
@@ -172,7 +172,7 @@ static uint32_t reverse_of_link(const struct emu_machine *m, uint32_t id)
     return edge_link(h, index / h->dimensions ^ 1u << index % h->dimensions, index % h->dimensions);
 }
 
-/* --- Minimal routes --------------------------------------------------------------------------------------------- */
+/* ---- Minimal routes ---- */
 
 static void route_minimally(const struct emu_machine *m, uint32_t src_nid, uint32_t dst_nid, uint64_t path_hash,
                             struct emu_route *route_out)
@@ -208,14 +208,14 @@ static void spread_minimally(const struct emu_machine *m, uint32_t src_nid, uint
         call(ctx, route.links[i], share);
 }
 
-/* --- Rules and shape -------------------------------------------------------------------------------------------- */
+/* ---- Rules and shape ---- */
 
 static int check_x1_rules(const struct emu_machine *m, void (*note)(void *ctx, uint32_t rule, const char *text),
                           void *ctx)
 {
     if (hypercube_of(m)->dimensions <= X1_DIMENSIONS_MAX)
         return 0;
-    if (note != NULL)
+    if (note)
         note(ctx, 1, "hypercubes of the Cray X1 end at four dimensions, 512 processors; larger machines are a torus");
     return 1;
 }

@@ -83,8 +83,8 @@ int emu_machine_load(const char *spec, const char *machine_dir, struct emu_machi
     int r;
 
     m = calloc(1, sizeof(*m));
-    if (m == NULL) {
-        if (err != NULL)
+    if (!m) {
+        if (err)
             snprintf(err, err_len, "out of memory");
         return -ENOMEM;
     }
@@ -93,7 +93,7 @@ int emu_machine_load(const char *spec, const char *machine_dir, struct emu_machi
         goto err_free;
     r = m->topology->build(m);
     if (r < 0) {
-        if (err != NULL)
+        if (err)
             snprintf(err, err_len, "%s: cannot build the machine: %s", spec, strerror(-r));
         goto err_free;
     }
@@ -107,7 +107,7 @@ err_free:
 
 void emu_machine_destroy(struct emu_machine *m)
 {
-    if (m == NULL)
+    if (!m)
         return;
     m->topology->destroy(m);
     free(m);

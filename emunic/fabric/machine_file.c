@@ -121,13 +121,13 @@ struct spec {
     bool has_overrides;
 };
 
-/* --- Messages. All return -EINVAL. ------------------------------------------------------------------------------ */
+/* ---- Messages. All return -EINVAL. ---- */
 
 static int __attribute__((format(printf, 3, 4))) fail(char *err, size_t err_len, const char *format, ...)
 {
     va_list ap;
 
-    if (err == NULL || err_len == 0)
+    if (!err || err_len == 0)
         return -EINVAL;
     va_start(ap, format);
     vsnprintf(err, err_len, format, ap);
@@ -167,15 +167,15 @@ static void suggest(const struct reader *r, const char *key, char *text, size_t 
         const char *dot = strrchr(row_key, '.');
 
         emu_nearest_offer(&nearest, row_key, row_key);
-        if (dot != NULL && strchr(key, '.') == NULL)
+        if (dot && !strchr(key, '.'))
             emu_nearest_offer(&nearest, dot + 1, row_key);
     }
     text[0] = '\0';
-    if (nearest.answer != NULL)
+    if (nearest.answer)
         snprintf(text, len, "; did you mean '%s'?", nearest.answer);
 }
 
-/* --- Values ----------------------------------------------------------------------------------------------------- */
+/* ---- Values ---- */
 
 /* Digits, and for milli values up to three decimals. */
 static bool parse_number(const char *text, bool is_milli, uint64_t *value_out)
@@ -226,14 +226,14 @@ static int set_choice(const struct emu_param *p, const char *value, struct emu_m
 {
     size_t len = 0;
 
-    for (uint32_t i = 0; p->choices[i] != NULL; i++) {
+    for (uint32_t i = 0; p->choices[i]; i++) {
         if (strcmp(p->choices[i], value) == 0) {
             memcpy((char *)params + p->offset, &i, sizeof(i));
             return 0;
         }
     }
     len = (size_t)snprintf(text, text_len, "'%.40s' is none of:", value);
-    for (uint32_t i = 0; p->choices[i] != NULL && len < text_len; i++)
+    for (uint32_t i = 0; p->choices[i] && len < text_len; i++)
         len += (size_t)snprintf(text + len, text_len - len, " %s", p->choices[i]);
     return -EINVAL;
 }
@@ -280,7 +280,7 @@ static int set_value(const struct emu_param *p, const char *value, struct emu_ma
     return 0;
 }
 
-/* --- Walking the document --------------------------------------------------------------------------------------- */
+/* ---- Walking the document ---- */
 
 static const char *text_of(const yaml_node_t *node)
 {
@@ -356,7 +356,7 @@ static yaml_node_t *node_of_path(struct reader *r, const char *path, yaml_node_t
     yaml_node_t *node = yaml_document_get_root_node(&r->document);
 
     *nearest_out = node;
-    while (node != NULL) {
+    while (node) {
         size_t len = strcspn(path, ".");
 
         *nearest_out = node;
@@ -439,7 +439,7 @@ static int peek(struct reader *r, const char *key, const yaml_node_t **node_out)
     yaml_node_t *nearest;
     yaml_node_t *node = node_of_path(r, key, &nearest);
 
-    if (node == NULL)
+    if (!node)
         return fail_missing(r, key);
     if (!is_text(node))
         return fail_not_text(r, key, node);
@@ -460,7 +460,7 @@ static int read_document(struct reader *r, const struct emu_topology **topology_
     const yaml_node_t *node;
     int result;
 
-    if (root == NULL)
+    if (!root)
         return fail(r->err, r->err_len, "%s:1:1: the file is empty", r->path);
     if (root->type != YAML_MAPPING_NODE)
         return fail_at(r, &root->start_mark, "machine file: expected a mapping, found %s", type_name(root));
@@ -473,13 +473,13 @@ static int read_document(struct reader *r, const struct emu_topology **topology_
     if (result < 0)
         return result;
     topology = emu_topology_find(text_of(node));
-    if (topology == NULL)
+    if (!topology)
         return fail_at(r, &node->start_mark, "topology.kind: '%.40s' is not a known topology", text_of(node));
 
     add_rows(r, common_params, sizeof(common_params) / sizeof(common_params[0]));
     add_rows(r, topology->params, topology->n_params);
     /* The one section that a file may leave out, as a whole. */
-    r->params.has_host = child_of(r, root, "host", strlen("host")) != NULL;
+    r->params.has_host = child_of(r, root, "host", strlen("host"));
     if (r->params.has_host)
         add_rows(r, emu_node_param_rows, emu_node_param_n_rows);
     result = read_mapping(r, "", root);
@@ -489,7 +489,7 @@ static int read_document(struct reader *r, const struct emu_topology **topology_
     return 0;
 }
 
-/* --- Overrides -------------------------------------------------------------------------------------------------- */
+/* ---- Overrides ---- */
 
 /* Does the key end in this path, at a dot? */
 static bool has_tail(const char *key, const char *tail)
@@ -535,7 +535,7 @@ static int apply_override(struct reader *r, char *override)
     int result;
 
     snprintf(whole, sizeof(whole), "%.*s", KEY_MAX - 1, override);
-    if (equals == NULL || equals == override)
+    if (!equals || equals == override)
         return fail(r->err, r->err_len, "override '%s': expected key=value", whole);
     *equals = '\0';
     result = find_override(r, override, whole, &row);
@@ -555,11 +555,11 @@ static int apply_overrides(struct reader *r, char *overrides)
 {
     char *next;
 
-    for (char *one = overrides; one != NULL; one = next) {
+    for (char *one = overrides; one; one = next) {
         int result;
 
         next = strchr(one, ',');
-        if (next != NULL)
+        if (next)
             *next++ = '\0';
         result = apply_override(r, one);
         if (result < 0)
@@ -568,7 +568,7 @@ static int apply_overrides(struct reader *r, char *overrides)
     return 0;
 }
 
-/* --- The whole -------------------------------------------------------------------------------------------------- */
+/* ---- The whole ---- */
 
 /* What every machine must fulfil. -EINVAL with the key to blame and a text. */
 static int check_common(const struct emu_machine_params *p, const char **key_out, char *text, size_t text_len)
@@ -639,7 +639,7 @@ static int split_spec(const char *text, const char *machine_dir, struct spec *s,
 
     if (len >= SPEC_MAX)
         return fail(err, err_len, "machine spec of %zu bytes is too long", len);
-    s->has_overrides = colon != NULL && strchr(colon, '/') == NULL;
+    s->has_overrides = colon && !strchr(colon, '/');
     if (s->has_overrides) {
         len = (size_t)(colon - text);
         snprintf(s->overrides, sizeof(s->overrides), "%s", colon + 1);
@@ -648,14 +648,14 @@ static int split_spec(const char *text, const char *machine_dir, struct spec *s,
     base[len] = '\0';
 
     s->name[0] = '\0';
-    is_path = strchr(base, '/') != NULL || (len > 5 && strcmp(base + len - 5, ".yaml") == 0);
+    is_path = strchr(base, '/') || (len > 5 && strcmp(base + len - 5, ".yaml") == 0);
     if (is_path) {
         memcpy(s->path, base, len + 1);
         return 0;
     }
     if (len == 0 || strspn(base, "abcdefghijklmnopqrstuvwxyz0123456789-_") != len)
         return fail(err, err_len, "'%.80s' is neither the name of a machine nor a path with a '/' or '.yaml'", base);
-    if (machine_dir == NULL)
+    if (!machine_dir)
         return fail(err, err_len, "machine '%.80s': no directory of machine files is set", base);
     if (snprintf(s->path, sizeof(s->path), "%s/%s.yaml", machine_dir, base) >= (int)sizeof(s->path))
         return fail(err, err_len, "machine '%.80s': the path of its file is too long", base);
@@ -689,7 +689,7 @@ static bool fail_unknown(const char *name, const char *machine_dir, char *err, s
         if (used < sizeof(known))
             used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i > 0 ? ", " : "", machine);
     }
-    if (n > 0 && nearest.answer != NULL)
+    if (n > 0 && nearest.answer)
         (void)fail(err, err_len, "no machine '%.80s'; did you mean '%s'? There are %s", name, nearest.answer, known);
     else if (n > 0)
         (void)fail(err, err_len, "no machine '%.80s'; there are %s", name, known);
@@ -718,7 +718,7 @@ static void find_offset(FILE *file, size_t offset, yaml_mark_t *mark_out)
 
 static int fail_parse(const struct reader *r, const yaml_parser_t *parser, FILE *file)
 {
-    const char *problem = parser->problem != NULL ? parser->problem : "not readable";
+    const char *problem = parser->problem ? parser->problem : "not readable";
     yaml_mark_t mark;
 
     if (parser->error == YAML_MEMORY_ERROR) {
@@ -729,7 +729,7 @@ static int fail_parse(const struct reader *r, const yaml_parser_t *parser, FILE 
         find_offset(file, parser->problem_offset, &mark);
         return fail_at(r, &mark, "%s", problem);
     }
-    if (parser->context != NULL)
+    if (parser->context)
         return fail_at(r, &parser->problem_mark, "%s %s", problem, parser->context);
     return fail_at(r, &parser->problem_mark, "%s", problem);
 }
@@ -744,7 +744,7 @@ static int check_end(struct reader *r, yaml_parser_t *parser, FILE *file)
     if (!yaml_parser_load(parser, &second))
         return fail_parse(r, parser, file);
     root = yaml_document_get_root_node(&second);
-    if (root != NULL)
+    if (root)
         result = fail_at(r, &root->start_mark, "a machine file has one document only");
     yaml_document_delete(&second);
     return result;
@@ -790,7 +790,7 @@ int emu_machine_file_read(const char *spec, const char *machine_dir, struct emu_
 
     r = calloc(1, sizeof(*r));
     s = calloc(1, sizeof(*s));
-    if (r == NULL || s == NULL) {
+    if (!r || !s) {
         (void)fail(err, err_len, "out of memory");
         result = -ENOMEM;
         goto out_free;
@@ -799,7 +799,7 @@ int emu_machine_file_read(const char *spec, const char *machine_dir, struct emu_
     if (result < 0)
         goto out_free;
     file = fopen(s->path, "re");
-    if (file == NULL) {
+    if (!file) {
         result = -errno;
         if (result != -ENOENT || s->name[0] == '\0' || !fail_unknown(s->name, machine_dir, err, err_len))
             (void)fail(err, err_len, "%s: %s", s->path, strerror(-result));

@@ -46,7 +46,7 @@ static int place_randomly(const struct emu_machine *m, uint64_t seed, uint32_t n
     uint32_t *deck;
 
     deck = malloc(m->n_nodes * sizeof(*deck));
-    if (deck == NULL)
+    if (!deck)
         return -ENOMEM;
     for (uint32_t i = 0; i < m->n_nodes; i++)
         deck[i] = i;

@@ -33,7 +33,7 @@
 
 static const char *const dim_keys[EMU_TORUS_DIMS] = { "topology.x", "topology.y", "topology.z" };
 
-/* --- Building --------------------------------------------------------------------------------------------------- */
+/* ---- Building ---- */
 
 int emu_torus_check(const struct emu_torus_params *p, const char **key_out, char *text, size_t text_len)
 {
@@ -109,7 +109,7 @@ static void place_routers(struct emu_torus *t)
 
 static void free_torus(struct emu_torus *t)
 {
-    if (t == NULL)
+    if (!t)
         return;
     free(t->coord);
     free(t->router_at);
@@ -123,7 +123,7 @@ int emu_torus_build(struct emu_machine *m, const struct emu_torus_params *p, con
     struct emu_torus *t = calloc(1, sizeof(*t));
     bool has_edges = false;
 
-    if (t == NULL)
+    if (!t)
         return -ENOMEM;
     t->kind = kind;
     t->n_routers = 1;
@@ -140,11 +140,11 @@ int emu_torus_build(struct emu_machine *m, const struct emu_torus_params *p, con
     t->coord = calloc(t->n_routers, sizeof(*t->coord));
     t->router_at = calloc(t->n_routers, sizeof(*t->router_at));
     t->first_link_of = calloc(t->n_routers + 1, sizeof(*t->first_link_of));
-    if (t->coord == NULL || t->router_at == NULL || t->first_link_of == NULL) {
+    if (!t->coord || !t->router_at || !t->first_link_of) {
         free_torus(t);
         return -ENOMEM;
     }
-    if (lay_out != NULL)
+    if (lay_out)
         lay_out(t);
     fill_offsets(t);
     place_routers(t);
@@ -198,7 +198,7 @@ const char *emu_torus_direction_name(uint32_t direction)
     return names[direction];
 }
 
-/* --- Links ------------------------------------------------------------------------------------------------------ */
+/* ---- Links ---- */
 
 /* The router that a network link leaves. */
 static uint32_t router_of_link(const struct emu_torus *t, uint32_t link)
@@ -312,7 +312,7 @@ bool emu_torus_is_behind_dateline(const struct emu_torus *t, uint32_t router, ui
     return emu_torus_crosses(t, router, direction) || behind + 2 <= max_steps;
 }
 
-/* --- Minimal routes --------------------------------------------------------------------------------------------- */
+/* ---- Minimal routes ---- */
 
 static void append(struct emu_route *route, uint32_t link)
 {

@@ -36,7 +36,7 @@ static void __attribute__((format(printf, 3, 4))) find(struct findings *f, uint3
     va_list ap;
 
     f->n_broken++;
-    if (f->note == NULL)
+    if (!f->note)
         return;
     va_start(ap, format);
     vsnprintf(text, sizeof(text), format, ap);

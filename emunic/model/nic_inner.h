@@ -247,7 +247,7 @@ static inline uint64_t pass_tiles(const struct emu_nic_model *nm, uint64_t *free
 
 static inline struct tiles *tiles_of(const struct emu_nic_model *nm, uint32_t nid)
 {
-    return nm->tiles == NULL ? NULL : &nm->tiles[nid / nm->host.tile_nics];
+    return !nm->tiles ? NULL : &nm->tiles[nid / nm->host.tile_nics];
 }
 
 /* ---- Nodes ---- */
@@ -262,7 +262,7 @@ static inline struct op *find_op(const struct node *n, uint16_t seq)
 {
     struct op *op = n->ops_size == 0 ? NULL : n->ops[seq & (n->ops_size - 1)];
 
-    return op != NULL && op->seq == seq ? op : NULL;
+    return op && op->seq == seq ? op : NULL;
 }
 
 static inline void free_op(struct node *n, struct op *op)
@@ -275,7 +275,7 @@ static inline void free_op(struct node *n, struct op *op)
 static inline void enqueue(struct queue *q, struct op *op)
 {
     op->next = NULL;
-    if (q->first == NULL)
+    if (!q->first)
         q->first = op;
     else
         q->last->next = op;

@@ -71,11 +71,11 @@ uint64_t emu_nic_first_ready(const struct emu_nic_model *nm, const struct node *
     for (uint32_t i = 0; i < n->n_procs; i++) {
         const struct op *op = n->procs[i].queue.first;
 
-        if (op != NULL && op->ready_ps + op->n_sent * op->step_ps < first)
+        if (op && op->ready_ps + op->n_sent * op->step_ps < first)
             first = op->ready_ps + op->n_sent * op->step_ps;
     }
     for (uint32_t i = 0; i < nm->nic.bte_channels; i++) {
-        if (n->bte[i] != NULL && n->bte[i]->is_queued && n->bte[i]->ready_ps < first)
+        if (n->bte[i] && n->bte[i]->is_queued && n->bte[i]->ready_ps < first)
             first = n->bte[i]->ready_ps;
     }
     return first;
@@ -84,10 +84,10 @@ uint64_t emu_nic_first_ready(const struct emu_nic_model *nm, const struct node *
 /* A waiting block transfer takes a free channel, free since at_ps. */
 static void fill_channels(struct emu_nic_model *nm, struct node *n, uint64_t at_ps)
 {
-    for (uint32_t i = 0; i < nm->nic.bte_channels && n->bte_waiting.first != NULL; i++) {
+    for (uint32_t i = 0; i < nm->nic.bte_channels && n->bte_waiting.first; i++) {
         struct op *op;
 
-        if (n->bte[i] != NULL)
+        if (n->bte[i])
             continue;
         op = dequeue(&n->bte_waiting);
         op->ready_ps = later(op->ready_ps, at_ps) + nm->host.bte_start_ps;
@@ -225,7 +225,7 @@ int emu_nic_post(struct emu_nic_model *nm, struct emu_nic_proc from, const struc
         (is_word && spec->bytes > nm->format.payload_bytes_max))
         return -EINVAL;
     n = emu_nic_node_of(nm, from.nid);
-    if (n == NULL)
+    if (!n)
         return -ENOMEM;
     if (spec->to.nid == from.nid)
         return post_local(nm, n, from.proc, spec, at_ps);
@@ -288,7 +288,7 @@ static void answer_request(struct emu_nic_model *nm, struct node *n, const struc
                                 .ready_ps = t };
     struct op *op = emu_nic_send_own(nm, n, &own);
 
-    if (op == NULL)
+    if (!op)
         return;
     if (fetches)
         op->spec.user = what->seq; /* TYPE_END will name it */
@@ -303,10 +303,10 @@ static void send_bulk(struct emu_nic_model *nm, struct node *n, const struct pen
     struct op *asked = find_op(n, what->seq);
     struct op *op;
 
-    if (asked == NULL)
+    if (!asked)
         return;
     op = emu_nic_send_own(nm, n, &(struct own_op){ TYPE_BULK_PUT, e->at.proc, e->peer, e->bytes, t });
-    if (op != NULL) {
+    if (op) {
         op->is_told_done = false; /* its end is the message's */
         op->spec.user = asked->spec.user;
     }
@@ -325,7 +325,7 @@ static void tell_received(struct emu_nic_model *nm, struct node *n, struct pendi
         const struct own_op end = { TYPE_END, e->at.proc, e->peer, e->bytes, t + nm->host.issue_ps };
         struct op *op = emu_nic_send_own(nm, n, &end);
 
-        if (op != NULL)
+        if (op)
             op->tag_seq = what->seq;
     }
     tell_arrived(nm, n, e, t);
@@ -336,7 +336,7 @@ static void sender_ended(struct emu_nic_model *nm, struct node *n, uint16_t seq,
     struct op *op = find_op(n, seq);
     struct emu_nic_event e;
 
-    if (op == NULL)
+    if (!op)
         return;
     e = (struct emu_nic_event){ .at = { n->nid, op->proc },
                                 .peer = op->spec.to,
@@ -424,11 +424,11 @@ static int prepare(struct emu_nic_model *nm, const struct emu_nic_setup *setup)
     if (!is_possible(nm) || (unsigned)nm->mode >= EMU_MODES)
         return -EINVAL;
     nm->nodes = calloc((size_t)n_nodes + 1, sizeof(*nm->nodes));
-    if (nm->nodes == NULL)
+    if (!nm->nodes)
         return -ENOMEM;
     if (nm->host.tile_kbs > 0) {
         nm->tiles = calloc((size_t)n_nodes / nm->host.tile_nics + 1, sizeof(*nm->tiles));
-        if (nm->tiles == NULL)
+        if (!nm->tiles)
             return -ENOMEM;
     }
     return 0;
@@ -448,7 +448,7 @@ int emu_nic_model_create(const struct emu_nic_setup *setup, const struct emu_nic
     };
     int r;
 
-    if (nm == NULL)
+    if (!nm)
         return -ENOMEM;
     nm->program = *program;
     r = prepare(nm, setup);
@@ -464,11 +464,11 @@ int emu_nic_model_create(const struct emu_nic_setup *setup, const struct emu_nic
 
 void emu_nic_model_destroy(struct emu_nic_model *nm)
 {
-    if (nm == NULL)
+    if (!nm)
         return;
-    if (nm->sim != NULL)
+    if (nm->sim)
         emu_sim_destroy(nm->sim);
-    for (uint32_t nid = 0; nm->nodes != NULL && nid < emu_machine_n_nodes(nm->machine); nid++)
+    for (uint32_t nid = 0; nm->nodes && nid < emu_machine_n_nodes(nm->machine); nid++)
         emu_nic_node_destroy(nm->nodes[nid]);
     free(nm->nodes);
     free(nm->tiles);
@@ -482,5 +482,5 @@ struct emu_sim *emu_nic_model_sim(struct emu_nic_model *nm)
 
 void emu_nic_counters(const struct emu_nic_model *nm, uint32_t nid, struct emu_nic_counters *counters_out)
 {
-    *counters_out = nm->nodes[nid] == NULL ? (struct emu_nic_counters){ 0 } : nm->nodes[nid]->counters;
+    *counters_out = !nm->nodes[nid] ? (struct emu_nic_counters){ 0 } : nm->nodes[nid]->counters;
 }

@@ -16,7 +16,7 @@ static struct node *make_node(struct emu_nic_model *nm, uint32_t nid)
 {
     struct node *n = calloc(1, sizeof(*n));
 
-    if (n == NULL)
+    if (!n)
         return NULL;
     n->nid = nid;
     n->free_pending = UINT32_MAX;
@@ -24,7 +24,7 @@ static struct node *make_node(struct emu_nic_model *nm, uint32_t nid)
         n->wake_ps[c] = NEVER;
     n->bte = calloc((size_t)nm->nic.bte_channels + 1, sizeof(struct op *));
     n->window = calloc(nm->nic.outstanding_packets, sizeof(*n->window));
-    if (n->bte == NULL || n->window == NULL) {
+    if (!n->bte || !n->window) {
         free(n->bte);
         free(n->window);
         free(n);
@@ -37,12 +37,12 @@ static struct node *make_node(struct emu_nic_model *nm, uint32_t nid)
 
 struct node *emu_nic_node_of(struct emu_nic_model *nm, uint32_t nid)
 {
-    return nm->nodes[nid] != NULL ? nm->nodes[nid] : make_node(nm, nid);
+    return nm->nodes[nid] ? nm->nodes[nid] : make_node(nm, nid);
 }
 
 static void free_op_list(struct op *op)
 {
-    while (op != NULL) {
+    while (op) {
         struct op *next = op->next;
 
         free(op);
@@ -52,7 +52,7 @@ static void free_op_list(struct op *op)
 
 void emu_nic_node_destroy(struct node *n)
 {
-    if (n == NULL)
+    if (!n)
         return;
     for (uint32_t i = 0; i < n->ops_size; i++)
         free(n->ops[i]); /* queued ones are there as well */
@@ -73,10 +73,10 @@ static int grow_ops(struct node *n)
     uint32_t size = n->ops_size == 0 ? 16 : n->ops_size * 2;
     struct op **bigger = calloc(size, sizeof(struct op *));
 
-    if (bigger == NULL)
+    if (!bigger)
         return -ENOMEM;
     for (uint32_t i = 0; i < n->ops_size; i++) {
-        if (n->ops[i] != NULL)
+        if (n->ops[i])
             bigger[n->ops[i]->seq & (size - 1)] = n->ops[i];
     }
     free(n->ops);
@@ -89,11 +89,11 @@ int emu_nic_take_op(struct node *n, struct op **op_out)
 {
     struct op *op;
 
-    while (n->ops_size == 0 || n->ops[n->next_seq & (n->ops_size - 1)] != NULL) {
+    while (n->ops_size == 0 || n->ops[n->next_seq & (n->ops_size - 1)]) {
         if (n->ops_size == SEQS) { /* the oldest is still there: look on */
             uint32_t tries = 0;
 
-            while (n->ops[n->next_seq] != NULL) {
+            while (n->ops[n->next_seq]) {
                 if (++tries == SEQS)
                     return -ENOBUFS;
                 n->next_seq++;
@@ -104,11 +104,11 @@ int emu_nic_take_op(struct node *n, struct op **op_out)
             return -ENOMEM;
     }
     op = n->free_ops;
-    if (op != NULL)
+    if (op)
         n->free_ops = op->next;
     else
         op = malloc(sizeof(*op));
-    if (op == NULL)
+    if (!op)
         return -ENOMEM;
     memset(op, 0, sizeof(*op));
     op->seq = op->tag_seq = n->next_seq++;
@@ -130,7 +130,7 @@ void emu_nic_await(struct emu_nic_model *nm, struct node *n, uint64_t at_ps, con
             uint32_t room = n->n_pending == 0 ? 1 : n->n_pending * 2;
             struct pending *bigger = realloc(n->pending, room * sizeof(*bigger));
 
-            if (bigger == NULL) {
+            if (!bigger) {
                 n->is_out_of_memory = true;
                 return;
             }

@@ -61,7 +61,7 @@ static struct op *choose_source(const struct emu_nic_model *nm, struct node *n, 
         uint32_t source = (n->turn + i) % n_sources;
         struct op *op = source < n->n_procs ? n->procs[source].queue.first : n->bte[source - n->n_procs];
 
-        if (op != NULL && op->is_queued && is_sendable(n, op, end_ps)) {
+        if (op && op->is_queued && is_sendable(n, op, end_ps)) {
             n->turn = source;
             return op;
         }
@@ -84,7 +84,7 @@ static uint64_t send_stages(struct emu_nic_model *nm, struct node *n, uint32_t p
 
     if (payload > 0)
         t = serve(&n->packet_out_ps, t, nm->packet_gap_ps);
-    if (tiles != NULL)
+    if (tiles)
         t = pass_tiles(nm, &tiles->out_ps, t, units);
     return t + nm->host.out_ps;
 }
@@ -132,7 +132,7 @@ static bool next_request(struct emu_nic_model *nm, struct node *n, uint64_t now_
     struct tag tag;
     uint64_t t;
 
-    if (op == NULL) {
+    if (!op) {
         uint64_t ready = emu_nic_first_ready(nm, n);
 
         if (ready != NEVER && ready >= end_ps) /* else the window is closed: an answer will wake us */
@@ -177,7 +177,7 @@ static void answer(struct emu_nic_model *nm, struct node *n, const struct answer
         uint32_t room = n->answers_room == 0 ? 64 : n->answers_room * 2;
         struct answer *bigger = malloc(room * sizeof(*bigger));
 
-        if (bigger == NULL) {
+        if (!bigger) {
             n->is_out_of_memory = true;
             return;
         }
@@ -206,7 +206,7 @@ static bool next_answer(struct emu_nic_model *nm, struct node *n, uint64_t now_p
         return false;
     }
     t = start_of_stages(nm, a->ready_ps, tile_time(nm, a->units), now_ps);
-    if (tiles != NULL)
+    if (tiles)
         t = pass_tiles(nm, &tiles->out_ps, t, a->units);
     p->dst_nid = a->dst_nid;
     p->units = a->units;
@@ -230,7 +230,7 @@ bool emu_nic_next_packet(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_
 
     (void)sim;
     atomic_store_explicit(&nm->is_started, true, memory_order_relaxed);
-    if (n == NULL)
+    if (!n)
         return false;
     n->now_ps = now_ps;
     return traffic_class == EMU_TRAFFIC_REQUEST ? next_request(nm, n, now_ps, packet_out) :
@@ -254,7 +254,7 @@ static int grow_assemblies(struct node *n)
     uint32_t old_size = n->assemblies_size;
 
     n->assemblies = calloc(old_size == 0 ? 16 : (size_t)old_size * 2, sizeof(*n->assemblies));
-    if (n->assemblies == NULL) {
+    if (!n->assemblies) {
         n->assemblies = old;
         return -ENOMEM;
     }
@@ -394,7 +394,7 @@ static void transfer_arrived(struct emu_nic_model *nm, struct node *n, struct em
 
     if (tag->type == TYPE_REPLY_STREAM) {
         op = find_op(n, tag->seq);
-        if (op != NULL)
+        if (op)
             answers_complete(nm, n, op, at_ps + nm->host.event_ps);
         emu_sim_wake(nm->sim, n->nid, EMU_TRAFFIC_REQUEST);
     } else if (is_message || tag->is_told) {
@@ -435,7 +435,7 @@ static void take_data(struct emu_nic_model *nm, struct node *n, const struct emu
 
     if (is_whole) {
         a = find_assembly(n, p, tag, n_packets);
-        if (a == NULL)
+        if (!a)
             return;
         if (nm->host.is_generic && a->match_ps == 0 && tag->type != TYPE_REPLY_STREAM)
             a->match_ps = interrupt(n, tag->dst_proc, at_ps, nm->host.interrupt_ps);
@@ -445,7 +445,7 @@ static void take_data(struct emu_nic_model *nm, struct node *n, const struct emu
     if (tag->type == TYPE_AMO)
         t = serve(&n->amo_ps, t, nm->amo_ps);
     send_ack(nm, n, p, *tag, t);
-    if (a == NULL)
+    if (!a)
         return;
     a->last_ps = later(a->last_ps, t + nm->host.write_ps);
     if (--a->n_left > 0)
@@ -480,7 +480,7 @@ static void take_get(struct emu_nic_model *nm, struct node *n, const struct emu_
                                                 .to = { p->src_nid, tag->src_proc },
                                                 .bytes = tag->bytes,
                                                 .ready_ps = t });
-    if (stream != NULL)
+    if (stream)
         stream->tag_seq = tag->seq;
 }
 
@@ -507,7 +507,7 @@ static void take_answer(struct emu_nic_model *nm, struct node *n, const struct t
     struct op *op = find_op(n, tag->seq);
     uint64_t t = at_ps;
 
-    if (op == NULL)
+    if (!op)
         return; /* cannot be: answers name operations of this node */
     if (tag->type == TYPE_REPLY) {
         uint32_t payload = op->type == TYPE_AMO_FETCH ? tag->bytes : reply_payload(nm, tag);
@@ -538,10 +538,10 @@ void emu_nic_packet_delivered(void *ctx, struct emu_sim *sim, uint32_t nid, cons
     uint64_t t = now_ps;
 
     (void)sim;
-    if (n == NULL)
+    if (!n)
         return;
     n->now_ps = now_ps;
-    if (tiles != NULL)
+    if (tiles)
         t = pass_tiles(nm, &tiles->in_ps, t, p->units);
     t += nm->host.in_ps;
     switch (tag.type) {
@@ -585,6 +585,6 @@ void emu_nic_packet_lost(void *ctx, struct emu_sim *sim, uint32_t nid, const str
     (void)sim;
     (void)p;
     (void)now_ps;
-    if (nm->nodes[nid] != NULL)
+    if (nm->nodes[nid])
         nm->nodes[nid]->counters.lost_packets++;
 }

@@ -59,7 +59,7 @@ static int lru_init(struct lru *c, uint64_t room)
     c->used = calloc(size, sizeof(*c->used));
     c->order = calloc(size, sizeof(*c->order));
     c->order_used = calloc(size, sizeof(*c->order_used));
-    if (c->keys != NULL && c->used != NULL && c->order != NULL && c->order_used != NULL)
+    if (c->keys && c->used && c->order && c->order_used)
         return 0;
     lru_fini(c);
     return -ENOMEM;

@@ -300,7 +300,7 @@ static void stream_arrived(void *ctx, struct emu_nic_model *nm, const struct emu
     const struct route_key *found = bsearch(&key, st->keys, st->n_senders, sizeof(key), compare_keys);
 
     (void)nm;
-    if (found != NULL && st->counts_arrivals)
+    if (found && st->counts_arrivals)
         count(st, &st->senders[found->sender], e->at_ps);
 }
 
@@ -312,7 +312,7 @@ static int make_senders(struct stream *st)
     st->n_senders = (uint32_t)spec->n_pairs * per_pair;
     st->senders = calloc((size_t)st->n_senders + 1, sizeof(*st->senders));
     st->keys = calloc((size_t)st->n_senders + 1, sizeof(*st->keys));
-    if (st->senders == NULL || st->keys == NULL)
+    if (!st->senders || !st->keys)
         return -ENOMEM;
     for (uint32_t i = 0; i < st->n_senders; i++) {
         const struct emu_nic_pair *pair = &spec->pairs[i / per_pair];
@@ -434,7 +434,7 @@ static void judge_stream(const struct stream *st, double *pair_out, struct emu_n
         result->mbytes_per_s += mbytes;
         result->pair_min_mbytes_per_s = fmin(result->pair_min_mbytes_per_s, mbytes);
         result->pair_max_mbytes_per_s = fmax(result->pair_max_mbytes_per_s, mbytes);
-        if (pair_out != NULL)
+        if (pair_out)
             pair_out[i / per_pair] = mbytes;
     }
 }

@@ -48,7 +48,7 @@ static struct emu_audit_channel describe(const struct emu_audit *a, uint32_t cha
     return (struct emu_audit_channel){ .link = link, .vc = channel - a->first_channel[link] };
 }
 
-/* --- Cycles ----------------------------------------------------------------------------------------------------- */
+/* ---- Cycles ---- */
 
 static bool is_alive(const struct emu_audit *a, uint32_t channel)
 {
@@ -64,7 +64,7 @@ static int remove_sources(struct emu_audit *a, uint64_t *n_left_out)
     uint64_t n_left = a->result.n_escape_channels;
     size_t n_queue = 0;
 
-    if (holders == NULL || waiting == NULL || queue == NULL) {
+    if (!holders || !waiting || !queue) {
         free(holders);
         free(waiting);
         free(queue);
@@ -186,8 +186,7 @@ static int find_parts(struct emu_audit *a, uint32_t *n_parts_out)
     t.stack = malloc(n * sizeof(*t.stack));
     t.path = malloc(n * sizeof(*t.path));
     t.cursors = malloc(n * sizeof(*t.cursors));
-    if (a->part_of == NULL || t.index == NULL || t.low == NULL || t.stack == NULL || t.path == NULL ||
-        t.cursors == NULL)
+    if (!a->part_of || !t.index || !t.low || !t.stack || !t.path || !t.cursors)
         goto out;
     for (uint32_t c = 0; c < a->n_channels; c++) {
         if (is_alive(a, c) && t.index[c] == 0)
@@ -224,7 +223,7 @@ static bool fits_ring(const struct emu_audit *a, uint32_t channel)
 static int judge_parts(struct emu_audit *a, uint32_t n_parts)
 {
     a->part_is_ring = malloc((size_t)n_parts + 1);
-    if (a->part_is_ring == NULL)
+    if (!a->part_is_ring)
         return -ENOMEM;
     memset(a->part_is_ring, 1, (size_t)n_parts + 1);
     for (uint32_t c = 0; c < a->n_channels; c++) {
@@ -247,7 +246,7 @@ static int find_cycle(struct emu_audit *a, uint32_t start)
     uint32_t last = EMU_AUDIT_NONE;
     int r = -ENOMEM;
 
-    if (parent == NULL || queue == NULL)
+    if (!parent || !queue)
         goto out;
     memset(parent, 0xff, ((size_t)a->n_channels + 1) * sizeof(*parent));
     queue[n_queue++] = start;
@@ -269,7 +268,7 @@ static int find_cycle(struct emu_audit *a, uint32_t start)
     for (uint32_t c = last; c != EMU_AUDIT_NONE; c = c == start ? EMU_AUDIT_NONE : parent[c])
         a->cycle_len++;
     a->cycle = calloc(a->cycle_len + 1, sizeof(*a->cycle));
-    if (a->cycle == NULL) {
+    if (!a->cycle) {
         a->cycle_len = 0;
         goto out;
     }
@@ -287,7 +286,7 @@ static void judge_classes(struct emu_audit *a)
 {
     for (uint32_t k = 0; k < EMU_TRAFFIC_CLASSES; k++)
         a->result.class_is_acyclic[k] = true;
-    if (a->part_of == NULL)
+    if (!a->part_of)
         return;
     for (uint32_t link = 0; link < a->n_links; link++) {
         for (uint32_t c = a->first_channel[link]; c < a->first_channel[link + 1]; c++) {
@@ -330,7 +329,7 @@ static int judge(struct emu_audit *a)
     return r;
 }
 
-/* --- The static audit ------------------------------------------------------------------------------------------- */
+/* ---- The static audit ---- */
 
 int emu_audit_create(const struct emu_machine *m, const struct emu_routing *routing, const struct emu_fault_map *faults,
                      struct emu_audit **audit_out)
@@ -338,7 +337,7 @@ int emu_audit_create(const struct emu_machine *m, const struct emu_routing *rout
     struct emu_audit *a = calloc(1, sizeof(*a));
     int r;
 
-    if (a == NULL)
+    if (!a)
         return -ENOMEM;
     a->machine = m;
     a->routing = routing;
@@ -356,7 +355,7 @@ int emu_audit_create(const struct emu_machine *m, const struct emu_routing *rout
 
 void emu_audit_destroy(struct emu_audit *a)
 {
-    if (a == NULL)
+    if (!a)
         return;
     free(a->class_of);
     free(a->first_channel);
@@ -387,7 +386,7 @@ size_t emu_audit_cycle(const struct emu_audit *audit, const struct emu_audit_cha
     return audit->cycle_len;
 }
 
-/* --- Report ----------------------------------------------------------------------------------------------------- */
+/* ---- Report ---- */
 
 void emu_audit_print(const struct emu_audit *audit, size_t max_links, void (*line)(void *ctx, const char *text),
                      void *ctx)

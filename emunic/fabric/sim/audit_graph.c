@@ -18,7 +18,7 @@
 #include "emunic/fabric/link.h"
 #include "emunic/fabric/random.h"
 
-/* --- Links and channels ----------------------------------------------------------------------------------------- */
+/* ---- Links and channels ---- */
 
 static void ask_channels(struct emu_audit *a)
 {
@@ -48,8 +48,7 @@ static int number_channels(struct emu_audit *a)
     a->from_router = calloc(a->n_links + 1u, sizeof(*a->from_router));
     a->to_router = calloc(a->n_links + 1u, sizeof(*a->to_router));
     a->nic_link = calloc(n_nodes + 1u, sizeof(*a->nic_link));
-    if (a->class_of == NULL || a->first_channel == NULL || a->from_router == NULL || a->to_router == NULL ||
-        a->nic_link == NULL)
+    if (!a->class_of || !a->first_channel || !a->from_router || !a->to_router || !a->nic_link)
         return -ENOMEM;
     for (uint32_t link = 0; link < a->n_links; link++) {
         struct emu_link l;
@@ -67,7 +66,7 @@ static int number_channels(struct emu_audit *a)
     a->first_channel[a->n_links] = n;
     a->n_channels = n;
     a->flags = calloc(n + 1u, sizeof(*a->flags));
-    if (a->flags == NULL)
+    if (!a->flags)
         return -ENOMEM;
     for (uint32_t link = 0; link < a->n_links; link++) {
         for (uint32_t c = a->first_channel[link]; c < a->first_channel[link + 1]; c++)
@@ -77,7 +76,7 @@ static int number_channels(struct emu_audit *a)
     return 0;
 }
 
-/* --- Collecting dependencies ------------------------------------------------------------------------------------ */
+/* ---- Collecting dependencies ---- */
 
 /* The channel whose dependencies are being told, and where its list goes. */
 struct collector {
@@ -101,7 +100,7 @@ static int grow(void **array, uint64_t n, uint64_t *room, size_t size)
     if (n < *room)
         return 0;
     bigger = realloc(*array, bigger_room * size);
-    if (bigger == NULL)
+    if (!bigger)
         return -ENOMEM;
     *array = bigger;
     *room = bigger_room;
@@ -139,7 +138,7 @@ static int rebuild_table(struct collector *col)
     uint32_t mask = col->table_mask == 0 ? 1023 : col->table_mask * 2 + 1;
     uint32_t *table = calloc((size_t)mask + 1, sizeof(*table));
 
-    if (table == NULL)
+    if (!table)
         return -ENOMEM;
     for (uint32_t list = 0; list < a->n_lists; list++) {
         uint32_t at = (uint32_t)col->hash_of[list] & mask;
@@ -164,15 +163,15 @@ static int room_for_list(struct collector *col)
     if (a->n_lists + 1 < a->lists_room)
         return 0;
     start = realloc(a->list_start, room * sizeof(*start));
-    if (start == NULL)
+    if (!start)
         return -ENOMEM;
     a->list_start = start;
     tallies = realloc(a->tallies, room * sizeof(*tallies));
-    if (tallies == NULL)
+    if (!tallies)
         return -ENOMEM;
     a->tallies = tallies;
     hash_of = realloc(col->hash_of, room * sizeof(*hash_of));
-    if (hash_of == NULL)
+    if (!hash_of)
         return -ENOMEM;
     col->hash_of = hash_of;
     if (a->lists_room == 0)
@@ -295,7 +294,7 @@ static int sort_holdings(struct emu_audit *a)
 
     a->holding_start = calloc((size_t)a->n_channels + 2, sizeof(*a->holding_start));
     a->held = calloc(a->n_holdings + 1, sizeof(*a->held));
-    if (a->holding_start == NULL || a->held == NULL)
+    if (!a->holding_start || !a->held)
         return -ENOMEM;
     for (uint64_t i = 0; i < a->n_holdings; i++)
         a->holding_start[a->holdings[i].channel + 2]++;
@@ -310,7 +309,7 @@ static int sort_holdings(struct emu_audit *a)
     return 0;
 }
 
-/* --- Counting --------------------------------------------------------------------------------------------------- */
+/* ---- Counting ---- */
 
 /* All lists of a channel together. */
 static int count_merged(const struct emu_audit *a, uint32_t channel, struct emu_audit_tally *tally_out)
@@ -321,7 +320,7 @@ static int count_merged(const struct emu_audit *a, uint32_t channel, struct emu_
     for (uint64_t h = a->holding_start[channel]; h < a->holding_start[channel + 1]; h++)
         n += a->list_start[a->held[h] + 1] - a->list_start[a->held[h]];
     all = malloc(n * sizeof(*all));
-    if (all == NULL)
+    if (!all)
         return -ENOMEM;
     n = 0;
     for (uint64_t h = a->holding_start[channel]; h < a->holding_start[channel + 1]; h++) {

@@ -53,7 +53,7 @@ static bool is_declared(const struct emu_audit *a, uint32_t channel, uint32_t ta
 
 static bool is_ring_channel(const struct emu_audit *a, uint32_t channel)
 {
-    return a->part_of != NULL && a->part_of[channel] != 0 && a->part_is_ring[a->part_of[channel]];
+    return a->part_of && a->part_of[channel] != 0 && a->part_is_ring[a->part_of[channel]];
 }
 
 /* Into a ring from outside of it, or from another one. */
@@ -140,7 +140,7 @@ static bool begin(struct walk *w, uint32_t src_nid, uint32_t dst_nid)
         .in_vc = entry_vc(a, w->packet.traffic_class),
         .is_entering = true,
     };
-    return a->routing->start == NULL || a->routing->start(&w->view, &w->packet, w->at.router);
+    return !a->routing->start || a->routing->start(&w->view, &w->packet, w->at.router);
 }
 
 /* False: the pair has no route. */
@@ -199,7 +199,7 @@ static void walk_pair(struct walk *w, uint32_t src_nid, uint32_t dst_nid,
     bool is_told = false;
 
     for (uint32_t i = 0; i < n; i++) {
-        if (!walk_once(w, src_nid, dst_nid) && !is_told && unroutable != NULL) {
+        if (!walk_once(w, src_nid, dst_nid) && !is_told && unroutable) {
             unroutable(ctx, src_nid, dst_nid);
             is_told = true;
         }
@@ -212,7 +212,7 @@ static void walk_pair(struct walk *w, uint32_t src_nid, uint32_t dst_nid,
 
 static void check_rings(const struct emu_audit *a, uint32_t units_max, struct emu_audit_walks *counts)
 {
-    for (uint32_t link = 0; a->part_of != NULL && units_max > 0 && link < a->n_links; link++) {
+    for (uint32_t link = 0; a->part_of && units_max > 0 && link < a->n_links; link++) {
         for (uint32_t c = a->first_channel[link]; c < a->first_channel[link + 1]; c++) {
             const struct emu_vc_info *info = &a->vcs[a->class_of[link]][c - a->first_channel[link]];
 

@@ -15,7 +15,7 @@
 #define QUEUE_BYTES_PER_NODE_MAX 2048
 #define LARGE_LINK_BYTES         (512u << 10) /* with their channels and packets some times as much */
 
-/* --- Kinds of links ----------------------------------------------------------------------------------------------- */
+/* ---- Kinds of links ---- */
 
 static bool is_between_routers(const struct emu_link *link)
 {
@@ -68,7 +68,7 @@ int sim_kind_of(struct emu_sim *sim, const struct emu_link *link, uint32_t lanes
             return (int)i;
     }
     kinds = realloc(sim->kinds, (sim->n_kinds + 1) * sizeof(*kinds));
-    if (kinds == NULL || sim->n_kinds == UINT16_MAX)
+    if (!kinds || sim->n_kinds == UINT16_MAX)
         return -ENOMEM;
     sim->kinds = kinds;
     sim->kinds[sim->n_kinds] = describe_kind(sim, link, lanes_up);
@@ -91,7 +91,7 @@ static bool kind_is_sound(const struct emu_sim *sim, const struct link_kind *kin
     return true;
 }
 
-/* --- The network -------------------------------------------------------------------------------------------------- */
+/* ---- The network ---- */
 
 static int build_links(struct emu_sim *sim)
 {
@@ -175,8 +175,7 @@ static int build_channels(struct emu_sim *sim)
     sim->heads = sim_array(NULL, 0, sim->n_words * sizeof(*sim->heads));
     if (sim->options.count_occupancy)
         sim->occupancy = sim_array(NULL, 0, sim->n_vcs * sizeof(*sim->occupancy));
-    if (sim->sent == NULL || sim->wanted == NULL || sim->heads == NULL ||
-        (sim->options.count_occupancy && sim->occupancy == NULL))
+    if (!sim->sent || !sim->wanted || !sim->heads || (sim->options.count_occupancy && !sim->occupancy))
         return -ENOMEM;
     for (uint32_t id = 0; id < m->n_links; id++) {
         struct in_link *in = &sim->ins[id];
@@ -199,14 +198,14 @@ static int build_queues(struct emu_sim *sim)
 
     if (sim->n_vcs * sizeof(*sim->vcs) > (size_t)m->n_nodes * QUEUE_BYTES_PER_NODE_MAX) {
         sim->vc_index = sim_array(NULL, 0, sim->n_vcs * sizeof(*sim->vc_index));
-        if (sim->vc_index == NULL)
+        if (!sim->vc_index)
             return -ENOMEM;
         for (uint32_t i = 0; i < sim->n_vcs; i++)
             sim->vc_index[i] = SIM_NONE;
         return 0;
     }
     sim->vcs = sim_array(NULL, 0, sim->n_vcs * sizeof(*sim->vcs));
-    if (sim->vcs == NULL)
+    if (!sim->vcs)
         return -ENOMEM;
     for (uint32_t id = 0; id < m->n_links; id++) {
         const struct in_link *in = &sim->ins[id];
@@ -225,14 +224,14 @@ static int build_marks(struct emu_sim *sim)
         return 0;
     sim->mark_words = (sim->vcs_of_router_max + 63) / 64;
     sim->mark_members = calloc(64 * (size_t)sim->mark_words, sizeof(*sim->mark_members));
-    if (sim->mark_members == NULL)
+    if (!sim->mark_members)
         return -ENOMEM;
     for (uint32_t local = 0; local < sim->vcs_of_router_max; local++)
         sim->mark_members[sim_mark_number(local) * sim->mark_words + local / 64] |= UINT64_C(1) << (local % 64);
     return 0;
 }
 
-/* --- Partitions --------------------------------------------------------------------------------------------------- */
+/* ---- Partitions ---- */
 
 static uint64_t wheel_slots(const struct emu_sim *sim)
 {
@@ -268,8 +267,8 @@ static int build_part(struct emu_sim *sim, struct part *part, uint32_t n_nodes)
     part->requests = calloc(part->looks_max, sizeof(*part->requests));
     part->losers = calloc(part->looks_max, sizeof(struct in_vc *));
     part->out = calloc(sim->n_parts, sizeof(*part->out));
-    if (part->routers == NULL || part->nics == NULL || part->requests == NULL || part->candidates == NULL ||
-        part->winners == NULL || part->looks == NULL || part->losers == NULL || part->out == NULL)
+    if (!part->routers || !part->nics || !part->requests || !part->candidates || !part->winners || !part->looks ||
+        !part->losers || !part->out)
         return -ENOMEM;
     part->view = (struct emu_route_view){
         .machine = sim->m,
@@ -295,7 +294,7 @@ static int build_parts(struct emu_sim *sim)
 
     n_nodes = calloc(sim->n_parts, sizeof(*n_nodes));
     sim->parts = aligned_alloc(64, (sim->n_parts * sizeof(*sim->parts) + 63) / 64 * 64);
-    if (sim->parts == NULL || n_nodes == NULL) {
+    if (!sim->parts || !n_nodes) {
         free(n_nodes);
         return -ENOMEM;
     }
@@ -339,7 +338,7 @@ static int build_parts(struct emu_sim *sim)
     return 0;
 }
 
-/* --- What depends on all kinds of links --------------------------------------------------------------------------- */
+/* ---- What depends on all kinds of links ---- */
 
 static int build_times(struct emu_sim *sim)
 {
@@ -364,7 +363,7 @@ static int build_times(struct emu_sim *sim)
     if (sim->load_period_ps < 2 * (uint64_t)sim->far_ps / (SIM_LOAD_ENTRIES - 4))
         sim->load_period_ps = 2 * (uint64_t)sim->far_ps / (SIM_LOAD_ENTRIES - 4);
     sim->loads = sim_array(NULL, 0, (size_t)sim->m->n_routers * (SIM_LOAD_ENTRIES + 1) * sizeof(*sim->loads));
-    return sim->loads == NULL ? -ENOMEM : 0;
+    return !sim->loads ? -ENOMEM : 0;
 }
 
 /* Does it matter what else an input port has just done? */
@@ -379,11 +378,10 @@ static bool is_plain(const struct emu_sim *sim)
 
     for (uint32_t i = 0; i < sim->n_kinds; i++)
         has_others |= sim->kinds[i].bubble_vcs != 0 || sim->kinds[i].is_optical;
-    return !has_others && sim->ports == NULL && sim->loads == NULL && sim->occupancy == NULL && sim->vcs != NULL &&
-           !sim->routing->reads_router && sim->vcs_of_router_max <= 64 && sim->p.column_buffers == 0 &&
-           sim->p.shared_units == 0 && sim->p.choice == EMU_CHOICE_CREDITS &&
-           sim->p.arbitration == EMU_ARBITRATE_ROUND_ROBIN && sim->p.network_first_percent == 0 &&
-           sim->p.response_first == 0;
+    return !has_others && !sim->ports && !sim->loads && !sim->occupancy && sim->vcs && !sim->routing->reads_router &&
+           sim->vcs_of_router_max <= 64 && sim->p.column_buffers == 0 && sim->p.shared_units == 0 &&
+           sim->p.choice == EMU_CHOICE_CREDITS && sim->p.arbitration == EMU_ARBITRATE_ROUND_ROBIN &&
+           sim->p.network_first_percent == 0 && sim->p.response_first == 0;
 }
 
 static void wake_all(struct emu_sim *sim)
@@ -482,7 +480,7 @@ int emu_sim_create(const struct emu_machine *m, const struct emu_fault_map *faul
 
 static void destroy_part(const struct emu_sim *sim, struct part *part)
 {
-    if (part->out != NULL) {
+    if (part->out) {
         for (uint32_t i = 0; i < sim->n_parts; i++) {
             free(part->out[i].arrivals);
             free(part->out[i].credits);
@@ -507,9 +505,9 @@ static void destroy_part(const struct emu_sim *sim, struct part *part)
 
 void emu_sim_destroy(struct emu_sim *sim)
 {
-    if (sim == NULL)
+    if (!sim)
         return;
-    for (uint32_t i = 0; sim->parts != NULL && i < sim->n_parts; i++)
+    for (uint32_t i = 0; sim->parts && i < sim->n_parts; i++)
         destroy_part(sim, &sim->parts[i]);
     free(sim->parts);
     free(sim->errors);

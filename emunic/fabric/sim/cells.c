@@ -14,7 +14,7 @@ void *sim_grown(void *memory, size_t bytes)
 {
     void *bigger = realloc(memory, bytes);
 
-    if (bigger == NULL)
+    if (!bigger)
         emu_wheel_no_memory();
     return bigger;
 }
@@ -41,7 +41,7 @@ static void *array_grown(void *old, size_t old_bytes, size_t bytes)
 {
     void *array = sim_array(old, old_bytes, bytes);
 
-    if (array == NULL)
+    if (!array)
         emu_wheel_no_memory();
     return array;
 }

@@ -77,7 +77,7 @@ static void empty_router(struct cleaning *c, uint32_t router)
             return_tokens(sim, v->at.in_link, v->at.in_vc, c->part->cells[cell].packet.units);
             drop_cell(c, cell);
         }
-        if (sim->occupancy != NULL)
+        if (sim->occupancy)
             sim->occupancy[i] += v->units * sim->now_ps;
         v->first = SIM_NONE;
         v->last = SIM_NONE;
@@ -120,7 +120,7 @@ static void begin_epoch(struct emu_sim *sim, uint32_t link)
         .packets = sim_packets(sim, link),
     };
 
-    if (sim->epochs == NULL) {
+    if (!sim->epochs) {
         sim->epochs = sim_grown(NULL, sim->m->n_links * sizeof(*sim->epochs));
         for (uint32_t id = 0; id < sim->m->n_links; id++)
             sim->epochs[id] = (struct link_epoch){ 0 };
@@ -168,7 +168,7 @@ void emu_sim_set_faults(struct emu_sim *sim, const struct emu_fault_map *faults)
 {
     struct emu_fault_map *copy = NULL;
 
-    if ((faults == NULL ? emu_fault_map_create(sim->m, &copy) : emu_fault_map_copy(faults, &copy)) < 0)
+    if ((!faults ? emu_fault_map_create(sim->m, &copy) : emu_fault_map_copy(faults, &copy)) < 0)
         emu_wheel_no_memory();
     emu_fault_map_destroy(sim->faults);
     sim->faults = copy;
@@ -202,7 +202,7 @@ void emu_sim_set_faults(struct emu_sim *sim, const struct emu_fault_map *faults)
 
 static void make_errors(struct emu_sim *sim)
 {
-    if (sim->errors != NULL)
+    if (sim->errors)
         return;
     sim->errors = sim_grown(NULL, sim->m->n_links * sizeof(*sim->errors));
     for (uint32_t id = 0; id < sim->m->n_links; id++) {

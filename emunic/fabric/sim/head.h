@@ -44,7 +44,7 @@ static inline void sim_ask_routing(struct part *part, struct in_vc *v)
     v->n_ways = 0;
     v->first_ways = 0;
     ways[0].link = part->own_link; /* there is one to look at if there is no way */
-    if (sim->routing->start != NULL && v->at.is_entering && !cell->is_started) {
+    if (sim->routing->start && v->at.is_entering && !cell->is_started) {
         if (!sim->routing->start(&part->view, &cell->packet, v->at.router))
             return;
         cell->is_started = true;

@@ -44,7 +44,7 @@ uint32_t sim_far_load(const struct emu_route_view *view, uint32_t link)
     const uint64_t *entries;
     uint64_t period, value;
 
-    if (sim->loads == NULL || (out->flags & OUT_TO_NIC) != 0 || part->slot_ps < sim->far_ps + sim->load_period_ps)
+    if (!sim->loads || (out->flags & OUT_TO_NIC) != 0 || part->slot_ps < sim->far_ps + sim->load_period_ps)
         return 0;
     period = (part->slot_ps - sim->far_ps) / sim->load_period_ps; /* stored + 1, so this is the one before */
     entries = &sim->loads[(size_t)sim->ins[link].router * STRIDE];

@@ -20,7 +20,7 @@
 
 #define SHORT_SORT 32u /* reports that are sorted by insertion */
 
-/* --- Entering ----------------------------------------------------------------------------------------------------- */
+/* ---- Entering ---- */
 
 static bool keeps_order(const struct emu_packet *p)
 {
@@ -186,7 +186,7 @@ void emu_sim_wake(struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traf
                       (struct emu_event){ .kind = EMU_EVENT_INJECT, .index = nid });
 }
 
-/* --- Leaving ------------------------------------------------------------------------------------------------------ */
+/* ---- Leaving ---- */
 
 static uint64_t delivery_hash(uint32_t nid, const struct emu_packet *p, uint64_t now_ps)
 {
@@ -259,11 +259,11 @@ static void tell_lost(struct part *part, const struct emu_event *event)
     struct emu_packet p = part->cells[event->payload].packet;
 
     sim_cell_free(part, event->payload);
-    if (sim->traffic.lost != NULL)
+    if (sim->traffic.lost)
         sim->traffic.lost(sim->traffic.ctx, sim, event->index, &p, part->slot_ps + event->offset_ps);
 }
 
-/* --- What traffic hears of ---------------------------------------------------------------------------------------- */
+/* ---- What traffic hears of ---- */
 
 static int compare(uint64_t a, uint64_t b)
 {
@@ -328,7 +328,7 @@ void sim_nics_tell(struct part *part)
     part->n_reports = 0;
 }
 
-/* --- Timers ------------------------------------------------------------------------------------------------------- */
+/* ---- Timers ---- */
 
 static bool timer_before(const struct timer *a, const struct timer *b)
 {
@@ -388,7 +388,7 @@ void sim_timers(struct part *part)
         struct timer timer = take_timer(part);
 
         part->totals.events++;
-        if (sim->traffic.timer != NULL)
+        if (sim->traffic.timer)
             sim->traffic.timer(sim->traffic.ctx, sim, timer.nid, timer.cookie, timer.at_ps);
     }
 }

@@ -37,7 +37,7 @@ struct slot {
     uint64_t dice;         /* start of its random numbers */
 };
 
-/* --- Heads that are looked at ------------------------------------------------------------------------------------- */
+/* ---- Heads that are looked at ---- */
 
 static __attribute__((noinline)) void grow(struct part *part, uint32_t n)
 {
@@ -73,7 +73,7 @@ static inline void list_head_if_due(struct part *part, struct in_vc *v, uint32_t
     v->is_listed |= is_due;
 }
 
-/* --- Events ------------------------------------------------------------------------------------------------------- */
+/* ---- Events ---- */
 
 static inline void arrive(struct part *part, const struct emu_event *event)
 {
@@ -120,8 +120,7 @@ SIM_INLINE void fetch_arrivals(const struct part *part, const struct emu_wheel_c
 
 void sim_plain_arrive(struct part *part, const struct emu_wheel_list *list)
 {
-    for (struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk != NULL;
-         chunk = emu_wheel_done(&part->wheel, chunk)) {
+    for (struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk; chunk = emu_wheel_done(&part->wheel, chunk)) {
         size_t n = emu_wheel_count(list, chunk);
 
         part->totals.events += n;
@@ -135,8 +134,7 @@ void sim_plain_arrive(struct part *part, const struct emu_wheel_list *list)
 
 void sim_plain_look(struct part *part, const struct emu_wheel_list *list)
 {
-    for (struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk != NULL;
-         chunk = emu_wheel_done(&part->wheel, chunk)) {
+    for (struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk; chunk = emu_wheel_done(&part->wheel, chunk)) {
         size_t n = emu_wheel_count(list, chunk);
 
         part->totals.events += n;
@@ -165,7 +163,7 @@ void sim_plain_wake(struct part *part, struct out_link *out)
     out->waiters = 0;
 }
 
-/* --- Looking at one head ------------------------------------------------------------------------------------------ */
+/* ---- Looking at one head ---- */
 
 /* How much a channel is liked: by its tokens, then chance; and, below these, which it is. One without the room that a
  * head needs is liked less than least_merit(). */
@@ -289,7 +287,7 @@ SIM_INLINE void wait_for_way(const struct slot *s, struct in_vc *v, uint64_t sta
         sim_look_again(s->part, v, (uint32_t)(v - s->part->vcs), end_ps + later_ps);
 }
 
-/* --- Going on ----------------------------------------------------------------------------------------------------- */
+/* ---- Going on ---- */
 
 /* The packet in front is gone when its tail is out. */
 SIM_INLINE void next_head(const struct slot *s, struct in_vc *v, uint32_t units, uint32_t next, uint64_t tail_ps)

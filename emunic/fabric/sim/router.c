@@ -46,11 +46,11 @@ struct decision {
 /* What a buffer holds changes while a packet comes in or goes out: by its units, at the middle of that time. */
 static inline void occupied(struct emu_sim *sim, uint32_t channel, uint64_t units, uint64_t middle_ps)
 {
-    if (sim->occupancy != NULL)
+    if (sim->occupancy)
         sim->occupancy[channel] += units * middle_ps; /* modulo 2^64: arrivals are subtracted, departures added */
 }
 
-/* --- The options of a head ---------------------------------------------------------------------------------------- */
+/* ---- The options of a head ---- */
 
 /* The head is here in this slot. If the answer depends on nothing that other heads may change, it can as well be asked
  * about before its router's turn; of a large machine not so long before, or what was fetched is gone again. */
@@ -100,14 +100,13 @@ static inline void count_waiting(struct part *part, struct in_vc *v)
     out->waiting_units = (uint16_t)(units < UINT16_MAX ? units : UINT16_MAX);
 }
 
-/* --- Events ------------------------------------------------------------------------------------------------------- */
+/* ---- Events ---- */
 
 void sim_routers_look(struct part *part, const struct emu_wheel_list *list)
 {
     const struct emu_sim *sim = part->sim;
 
-    for (struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk != NULL;
-         chunk = emu_wheel_done(&part->wheel, chunk)) {
+    for (struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk; chunk = emu_wheel_done(&part->wheel, chunk)) {
         size_t n = emu_wheel_count(list, chunk);
 
         part->totals.events += n;
@@ -173,7 +172,7 @@ static inline void arrive(struct part *part, const struct emu_event *event)
     occupied(sim, channel, cell->packet.units, -(at_ps + event->length_ps / 2));
     cell->next = SIM_NONE;
     if (!v->at.is_entering) {
-        if (sim->loads != NULL) {
+        if (sim->loads) {
             r->units += cell->packet.units;
             sim_load_changed(part, v->at.router);
         }
@@ -219,8 +218,7 @@ SIM_INLINE void fetch_arrivals(const struct part *part, const struct emu_event *
 
 void sim_routers_arrive(struct part *part, const struct emu_wheel_list *list)
 {
-    for (struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk != NULL;
-         chunk = emu_wheel_done(&part->wheel, chunk)) {
+    for (struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk; chunk = emu_wheel_done(&part->wheel, chunk)) {
         size_t n = emu_wheel_count(list, chunk);
 
         part->totals.events += n;
@@ -233,7 +231,7 @@ void sim_routers_arrive(struct part *part, const struct emu_wheel_list *list)
     }
 }
 
-/* --- Looking at one head ------------------------------------------------------------------------------------------ */
+/* ---- Looking at one head ---- */
 
 /*
  * router.arb_gap_clocks: an input port from another router that has begun or ended a transfer asks for nothing for so
@@ -265,7 +263,7 @@ SIM_INLINE void next_head(struct decision *d, struct in_vc *v, uint32_t units, u
     v->units = (uint16_t)(v->units - units);
     v->ready_ps = tail_ps + (v->at.is_entering ? 0 : d->gap_ps);
     occupied(sim, d->router->first_vc + v->local, units, (at_ps + tail_ps) / 2);
-    if (!v->at.is_entering && sim->loads != NULL) {
+    if (!v->at.is_entering && sim->loads) {
         d->router->units -= units;
         sim_load_changed(part, d->id);
     }
@@ -505,7 +503,7 @@ SIM_INLINE bool look_at(struct decision *d, uint32_t index, struct request *q_ou
     }
     if (!is_held)
         way = best_way(d, ways, v->n_ways, tokens, &vc);
-    if (way == NULL) {
+    if (!way) {
         if (!is_held)
             await_ways(d, v, tokens, 0);
         count_waiting(part, v);
@@ -525,7 +523,7 @@ SIM_INLINE bool look_at(struct decision *d, uint32_t index, struct request *q_ou
     return true;
 }
 
-/* --- Arbitration -------------------------------------------------------------------------------------------------- */
+/* ---- Arbitration ---- */
 
 static bool is_to_nic(const struct emu_sim *sim, const struct request *q)
 {
@@ -715,7 +713,7 @@ static uint32_t gather(struct part *part, const uint32_t *routers, uint32_t n, u
 
         if (r->n_vcs > 64)
             __builtin_prefetch(&sim->heads[r->first_word], 1);
-        if (sim->vc_index != NULL)
+        if (sim->vc_index)
             __builtin_prefetch(&sim->vc_index[r->first_vc], 0);
     }
     for (i = 0; i < n; i++) {
@@ -763,7 +761,7 @@ static uint32_t fetch_routers(const struct decision *d, const uint32_t *routers,
     return n;
 }
 
-/* --- The router --------------------------------------------------------------------------------------------------- */
+/* ---- The router ---- */
 
 static __attribute__((noinline)) void decide_many(struct decision *d, uint64_t look)
 {

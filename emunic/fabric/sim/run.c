@@ -26,7 +26,7 @@
 
 #define MEET_SPINS 4000
 
-/* --- One partition ------------------------------------------------------------------------------------------------ */
+/* ---- One partition ---- */
 
 static void apply(struct part *part, const struct emu_event *event)
 {
@@ -54,8 +54,7 @@ static void apply(struct part *part, const struct emu_event *event)
 
 static void apply_others(struct part *part, const struct emu_wheel_list *list)
 {
-    for (struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk != NULL;
-         chunk = emu_wheel_done(&part->wheel, chunk)) {
+    for (struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk; chunk = emu_wheel_done(&part->wheel, chunk)) {
         size_t n = emu_wheel_count(list, chunk);
 
         part->totals.events += n;
@@ -123,7 +122,7 @@ static void run_window(struct part *part, uint64_t end_slot)
         run_slot(part, slot);
 }
 
-/* --- All of them -------------------------------------------------------------------------------------------------- */
+/* ---- All of them ---- */
 
 struct crew {
     struct emu_sim *sim;

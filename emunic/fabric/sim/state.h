@@ -325,7 +325,7 @@ struct emu_sim {
     uint32_t vcs_of_router_max;
 };
 
-/* --- Time --------------------------------------------------------------------------------------------------------- */
+/* ---- Time ---- */
 
 /* Below n, from 32 random bits: a bias of n / 2^32 that arbitration does not feel. */
 static inline uint32_t sim_draw(struct emu_random *random, uint32_t n)
@@ -399,7 +399,7 @@ static inline void sim_look_at(struct part *part, uint32_t channel, uint64_t at_
 /* The chunk behind the one that is applied now. */
 SIM_INLINE void sim_fetch_chunk(const struct emu_wheel_chunk *chunk)
 {
-    if (chunk == NULL)
+    if (!chunk)
         return;
     for (size_t i = 0; i < EMU_WHEEL_CHUNK_EVENTS; i += 4)
         __builtin_prefetch(&chunk->events[i], 0);
@@ -455,7 +455,7 @@ static inline uint32_t sim_charge(const struct emu_sim *sim, const struct link_k
     return sim_tokens(sim, units);
 }
 
-/* --- Lists of what must be decided in this slot ------------------------------------------------------------------- */
+/* ---- Lists of what must be decided in this slot ---- */
 
 static inline void sim_list_router(struct part *part, uint32_t router)
 {
@@ -499,7 +499,7 @@ static inline void sim_look(struct part *part, uint32_t router, uint32_t local)
     sim_list_router(part, router);
 }
 
-/* --- cells.c: packets and options of waiting heads ---------------------------------------------------------------- */
+/* ---- cells.c: packets and options of waiting heads ---- */
 
 void sim_cells_grow(struct part *part);
 void sim_options_grow(struct part *part);
@@ -514,7 +514,7 @@ void *sim_grown(void *memory, size_t bytes); /* realloc; memory that runs out en
 /* Index of a channel's struct in_vc in the partition's store; SIM_NONE: not made yet. */
 static inline uint32_t sim_vc_index(const struct emu_sim *sim, uint32_t channel)
 {
-    return sim->vc_index == NULL ? channel : sim->vc_index[channel];
+    return !sim->vc_index ? channel : sim->vc_index[channel];
 }
 
 static inline uint32_t sim_cell_take(struct part *part)
@@ -557,7 +557,7 @@ static inline uint32_t sim_quarters(uint32_t count, uint32_t quarter)
     return (count >= quarter) + (count >= 2 * quarter) + (count >= 3 * quarter);
 }
 
-/* --- router.c ----------------------------------------------------------------------------------------------------- */
+/* ---- router.c ---- */
 
 void sim_routers_arrive(struct part *part, const struct emu_wheel_list *list);
 void sim_routers_look(struct part *part, const struct emu_wheel_list *list);
@@ -567,25 +567,25 @@ void sim_routers_decide(struct part *part); /* all that are listed */
 /* The head's options are void, as is its claim on the first of them. */
 void sim_forget_options(struct part *part, struct in_vc *v);
 
-/* --- plain.c: the same for plain machines ------------------------------------------------------------------------- */
+/* ---- plain.c: the same for plain machines ---- */
 
 void sim_plain_arrive(struct part *part, const struct emu_wheel_list *list);
 void sim_plain_look(struct part *part, const struct emu_wheel_list *list);
 void sim_plain_wake(struct part *part, struct out_link *out); /* heads that wait for its tokens look in this slot */
 void sim_plain_decide(struct part *part);
 
-/* --- tokens.c ----------------------------------------------------------------------------------------------------- */
+/* ---- tokens.c ---- */
 
 void sim_credit_links(struct part *part, const struct emu_wheel_list *list);
 /* A channel without room: whoever waits for it is told when it has so many tokens. The link stalls from since_ps on. */
 void sim_await_tokens(const struct emu_sim *sim, struct out_link *out, uint32_t link, uint32_t vc, uint32_t needed,
                       uint64_t since_ps);
 
-/* --- unblocking.c ------------------------------------------------------------------------------------------------- */
+/* ---- unblocking.c ---- */
 
 void sim_count_unblocking(struct part *part, const struct emu_wheel_list *list); /* before they are applied */
 
-/* --- nic.c -------------------------------------------------------------------------------------------------------- */
+/* ---- nic.c ---- */
 
 void sim_nics_decide(struct part *part); /* all that are listed */
 void sim_nic_free(struct part *part, const struct emu_event *event);
@@ -598,23 +598,23 @@ void sim_lose_now(struct part *part, uint32_t cell);
 void sim_timers(struct part *part);
 uint64_t sim_timer_slot(const struct part *part); /* of the first; UINT64_MAX: none */
 
-/* --- load.c: what routers know of each other ---------------------------------------------------------------------- */
+/* ---- load.c: what routers know of each other ---- */
 
 uint32_t sim_near_load(const struct emu_route_view *view, uint32_t link, uint8_t traffic_class);
 uint32_t sim_far_load(const struct emu_route_view *view, uint32_t link);
 void sim_load_changed(struct part *part, uint32_t router);
 
-/* --- stats.c ------------------------------------------------------------------------------------------------------ */
+/* ---- stats.c ---- */
 
 uint64_t sim_packets(const struct emu_sim *sim, uint32_t link);
 uint64_t sim_busy_ps(const struct emu_sim *sim, uint32_t link);
 
-/* --- retry.c ------------------------------------------------------------------------------------------------------ */
+/* ---- retry.c ---- */
 
 /* Time that repetitions take before the packet gets through; sets EMU_PACKET_CORRUPT if the check missed an error. */
 uint64_t sim_retry_ps(struct emu_sim *sim, uint32_t link, struct emu_packet *packet, uint64_t length_ps);
 
-/* --- build.c ------------------------------------------------------------------------------------------------------ */
+/* ---- build.c ---- */
 
 /* Kind of a link with its lanes as they are; adds one if it is new. Negative: -ENOMEM. */
 int sim_kind_of(struct emu_sim *sim, const struct emu_link *link, uint32_t lanes_up);

@@ -28,7 +28,7 @@ static uint64_t units_in(const struct emu_sim *sim, uint32_t channel, uint32_t r
 /* From what was sent since the lanes changed last; rounded once, where transmissions are rounded each. */
 uint64_t sim_busy_ps(const struct emu_sim *sim, uint32_t link)
 {
-    struct link_epoch epoch = sim->epochs == NULL ? (struct link_epoch){ 0 } : sim->epochs[link];
+    struct link_epoch epoch = !sim->epochs ? (struct link_epoch){ 0 } : sim->epochs[link];
     const struct link_kind *kind = &sim->kinds[sim->outs[link].kind];
     uint64_t units =
         sim->outs[link].units - epoch.units + (sim_packets(sim, link) - epoch.packets) * kind->overhead_units;
@@ -54,11 +54,11 @@ void emu_sim_link_stats(const struct emu_sim *sim, uint32_t link, struct emu_sim
         stats_out->stall_ps += sim->now_ps - sim->stalls[link].since_ps;
     for (uint32_t vc = 0; vc < kind->n_vcs; vc++) {
         stats_out->vc_packets[vc] = sim->sent[sim_out_vc(sim, link, vc)];
-        if (sim->occupancy != NULL && (out->flags & OUT_TO_NIC) == 0)
+        if (sim->occupancy && (out->flags & OUT_TO_NIC) == 0)
             stats_out->vc_occupancy[vc] =
                 sim->occupancy[in->first_vc + vc] + units_in(sim, in->first_vc + vc, in->router) * sim->now_ps;
     }
-    if (sim->errors != NULL) {
+    if (sim->errors) {
         stats_out->crc_errors = sim->errors[link].crc_errors;
         stats_out->retransmissions = sim->errors[link].retransmissions;
     }
@@ -104,7 +104,7 @@ void emu_sim_reset_stats(struct emu_sim *sim)
     for (uint32_t id = 0; id < sim->m->n_links; id++) {
         sim->outs[id].units = 0;
         sim->stalls[id] = (struct link_stall){ .since_ps = sim->now_ps };
-        if (sim->errors != NULL) {
+        if (sim->errors) {
             sim->errors[id].crc_errors = 0;
             sim->errors[id].retransmissions = 0;
         }
@@ -113,7 +113,7 @@ void emu_sim_reset_stats(struct emu_sim *sim)
         sim->sent[i] = 0;
     free(sim->epochs);
     sim->epochs = NULL;
-    for (uint32_t i = 0; sim->occupancy != NULL && i < sim->m->n_routers; i++) {
+    for (uint32_t i = 0; sim->occupancy && i < sim->m->n_routers; i++) {
         const struct router *r = &sim->routers[i];
 
         for (uint32_t j = r->first_vc; j < r->first_vc + r->n_vcs; j++)
@@ -127,20 +127,20 @@ size_t emu_sim_memory(const struct emu_sim *sim)
     size_t bytes =
         sizeof(*sim) + sim->n_kinds * sizeof(*sim->kinds) +
         m->n_links * (sizeof(*sim->outs) + sizeof(*sim->free_ps) + sizeof(*sim->ins) + sizeof(*sim->stalls)) +
-        sim->n_vcs * (sim->vcs != NULL ? sizeof(*sim->vcs) : sizeof(*sim->vc_index)) +
+        sim->n_vcs * (sim->vcs ? sizeof(*sim->vcs) : sizeof(*sim->vc_index)) +
         sim_out_vc(sim, m->n_links, 0) * (sizeof(*sim->sent) + sizeof(*sim->wanted)) +
         (sim->n_words + 64 * (size_t)sim->mark_words) * sizeof(*sim->heads) + m->n_routers * sizeof(*sim->routers) +
         m->n_nodes * (sizeof(*sim->nics) + sizeof(*sim->nic_router));
 
-    if (sim->loads != NULL)
+    if (sim->loads)
         bytes += (size_t)m->n_routers * (SIM_LOAD_ENTRIES + 1) * sizeof(*sim->loads);
-    if (sim->occupancy != NULL)
+    if (sim->occupancy)
         bytes += sim->n_vcs * sizeof(*sim->occupancy);
-    if (sim->ports != NULL)
+    if (sim->ports)
         bytes += m->n_links * sizeof(*sim->ports);
-    if (sim->errors != NULL)
+    if (sim->errors)
         bytes += m->n_links * sizeof(*sim->errors);
-    if (sim->epochs != NULL)
+    if (sim->epochs)
         bytes += m->n_links * sizeof(*sim->epochs);
     for (uint32_t i = 0; i < sim->n_parts; i++) {
         const struct part *part = &sim->parts[i];

@@ -60,8 +60,7 @@ static inline void credit(struct part *part, const struct emu_event *event)
 
 void sim_credit_links(struct part *part, const struct emu_wheel_list *list)
 {
-    for (struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk != NULL;
-         chunk = emu_wheel_done(&part->wheel, chunk)) {
+    for (struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk; chunk = emu_wheel_done(&part->wheel, chunk)) {
         size_t n = emu_wheel_count(list, chunk);
 
         part->totals.events += n;

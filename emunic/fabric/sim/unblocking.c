@@ -84,7 +84,7 @@ static void count(struct part *part, const struct emu_event *event)
 
 void sim_count_unblocking(struct part *part, const struct emu_wheel_list *list)
 {
-    for (const struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk != NULL; chunk = chunk->next) {
+    for (const struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk; chunk = chunk->next) {
         size_t n = emu_wheel_count(list, chunk);
 
         for (size_t i = 0; i < n; i++)

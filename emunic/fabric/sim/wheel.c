@@ -34,7 +34,7 @@ static void *grown(void *memory, size_t bytes)
 {
     void *bigger = realloc(memory, bytes);
 
-    if (bigger == NULL)
+    if (!bigger)
         emu_wheel_no_memory();
     return bigger;
 }
@@ -48,7 +48,7 @@ int emu_wheel_init(struct emu_wheel *w, uint64_t n_slots)
     *w = (struct emu_wheel){ .n_slots = n };
     w->buckets = aligned_alloc(sizeof(*w->buckets), n * sizeof(*w->buckets));
     w->busy = calloc(n, sizeof(*w->busy));
-    if (w->buckets == NULL || w->busy == NULL) {
+    if (!w->buckets || !w->busy) {
         emu_wheel_fini(w);
         return -ENOMEM;
     }
@@ -80,7 +80,7 @@ void emu_wheel_add_slab(struct emu_wheel *w)
     size_t bytes = is_large ? LARGE_SLAB_BYTES : SLAB_CHUNKS * sizeof(struct emu_wheel_chunk);
     struct emu_wheel_chunk *slab = aligned_alloc(is_large ? bytes : sizeof(*slab), bytes);
 
-    if (slab == NULL)
+    if (!slab)
         emu_wheel_no_memory();
     if (is_large)
         (void)madvise(slab, bytes, MADV_HUGEPAGE); /* a wish */
@@ -194,7 +194,7 @@ struct emu_wheel_bucket emu_wheel_take(struct emu_wheel *w)
 static void filter_list(struct emu_wheel *w, const struct emu_wheel_list *list, uint64_t slot,
                         bool (*keep)(void *ctx, const struct emu_event *event), void *ctx)
 {
-    for (struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk != NULL; chunk = emu_wheel_done(w, chunk)) {
+    for (struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk; chunk = emu_wheel_done(w, chunk)) {
         size_t n = emu_wheel_count(list, chunk);
 
         for (size_t j = 0; j < n; j++) {

@@ -98,7 +98,7 @@ struct emu_wheel_bucket emu_wheel_take(struct emu_wheel *w);
 /* The newest chunk of a list; NULL: it is empty. */
 static inline struct emu_wheel_chunk *emu_wheel_newest(const struct emu_wheel_list *list)
 {
-    if (list->cursor == NULL)
+    if (!list->cursor)
         return NULL;
     return (struct emu_wheel_chunk *)((uintptr_t)(list->cursor - 1) & -sizeof(struct emu_wheel_chunk));
 }
@@ -135,7 +135,7 @@ static inline struct emu_event *emu_wheel_add_chunk(struct emu_wheel *w, struct 
     struct emu_wheel_chunk *chunk = w->free_chunks;
 
     w->free_chunks = chunk->next;
-    if (__builtin_expect(w->free_chunks == NULL, 0))
+    if (__builtin_expect(!w->free_chunks, 0))
         emu_wheel_add_slab(w);
     chunk->next = emu_wheel_newest(list);
     list->cursor = chunk->events + 1;

@@ -66,7 +66,7 @@ static void assert_counts(void (*what)(struct emu_exp *x), int passed, int faile
     json_decref(report);
 }
 
-/* ---- lines -- */
+/* ---- lines ---- */
 
 static void report_of_each_sort(struct emu_exp *x)
 {
@@ -129,7 +129,7 @@ static void test_no_value_breaks_a_line_or_a_field(void **state)
                   "EXP XX-2 name src=a_EXP_b got=c_d unit=1 tol=exact kind=A seed=7 verdict=FAIL\n# two lines\n");
 }
 
-/* ---- verdicts -- */
+/* ---- verdicts ---- */
 
 static void report_the_edges(struct emu_exp *x)
 {
@@ -197,7 +197,7 @@ static void test_an_invalid_metric_never_passes(void **state)
     assert_counts(report_invalid, 0, 4);
 }
 
-/* ---- runs -- */
+/* ---- runs ---- */
 
 static void report_one(struct emu_exp *x)
 {
@@ -261,7 +261,7 @@ static void test_no_data_are_written_unless_somebody_wants_them(void **state)
     assert_counts(write_data, 1, 0);
 }
 
-/* ---- registry -- */
+/* ---- registry ---- */
 
 static void test_experiments_are_found_by_id_and_part(void **state)
 {

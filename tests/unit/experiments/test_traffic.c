@@ -9,7 +9,7 @@
 #include "emunic/experiments/traffic.h"
 #include "tests/unit/fabric/fixture.h"
 
-/* ---- the simulator's place -- */
+/* ---- the simulator's place ---- */
 
 static uint32_t n_wakes;
 static uint32_t woken_nid;
@@ -58,7 +58,7 @@ void emu_sim_reset_stats(struct emu_sim *sim)
     totals = (struct emu_sim_totals){ 0 };
 }
 
-/* ---- helpers -- */
+/* ---- helpers ---- */
 
 static struct emu_generator *make(const struct emu_machine *m, struct emu_generator_options options)
 {
@@ -106,7 +106,7 @@ static void deliver(struct emu_generator *gen, const struct emu_packet *p, uint6
     t->delivered(t->ctx, NULL, p->dst_nid, p, now);
 }
 
-/* ---- patterns -- */
+/* ---- patterns ---- */
 
 static void test_uniform_reaches_every_other_node_alike(void **state)
 {
@@ -326,7 +326,7 @@ static void test_bad_options_are_refused(void **state)
     emu_machine_destroy(m);
 }
 
-/* ---- sources -- */
+/* ---- sources ---- */
 
 static void test_the_same_seed_gives_the_same_packets(void **state)
 {
@@ -516,7 +516,7 @@ static void test_messages_are_cut_into_packets(void **state)
     emu_machine_destroy(m);
 }
 
-/* ---- latency -- */
+/* ---- latency ---- */
 
 static void test_buckets_hold_their_values(void **state)
 {
@@ -558,7 +558,7 @@ static void test_quantiles_of_known_latencies(void **state)
     emu_machine_destroy(m);
 }
 
-/* ---- steady state -- */
+/* ---- steady state ---- */
 
 static struct emu_steady_result run_script(struct emu_machine *m, const uint64_t *windows, uint32_t n,
                                            struct emu_steady_options options)

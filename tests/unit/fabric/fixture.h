@@ -36,7 +36,7 @@ static inline struct emu_machine *load(const char *spec)
 static inline struct emu_random seeded(uint64_t own_seed)
 {
     const char *text = getenv("EMU_TEST_SEED");
-    struct emu_random random = { .state = text != NULL ? strtoull(text, NULL, 10) : own_seed };
+    struct emu_random random = { .state = text ? strtoull(text, NULL, 10) : own_seed };
 
     print_message("# EMU_TEST_SEED=%llu\n", (unsigned long long)random.state);
     return random;

@@ -179,7 +179,7 @@ static void read_original(const char *machine)
 
     snprintf(name, sizeof(name), "%s/%s.yaml", EMU_TEST_MACHINE_DIR, machine);
     file = fopen(name, "re");
-    if (file == NULL)
+    if (!file)
         fail_msg("%s: cannot be opened", name);
     len = fread(original, 1, sizeof(original) - 1, file);
     fclose(file);
@@ -205,7 +205,7 @@ static unsigned replace(const char *machine, const char *from, const char *to)
 
     memcpy(before, text, sizeof(text));
     at = strstr(before, from);
-    if (at == NULL)
+    if (!at)
         fail_msg("%s.yaml has no '%s' any more", machine, from);
     for (const char *c = before; c < at; c++)
         line += *c == '\n';
@@ -220,7 +220,7 @@ static unsigned write_fault(const struct fault *f)
 
     read_original(f->machine);
     snprintf(text, sizeof(text), "%s", f->from[0] == '\0' ? f->to : original);
-    if (f->from2 != NULL)
+    if (f->from2)
         (void)replace(f->machine, f->from2, f->to2);
     if (f->from[0] != '\0')
         line = replace(f->machine, f->from, f->to);
@@ -240,9 +240,9 @@ static const char *check_message(const struct fault *f, const char *err, unsigne
         return "no place or no reason";
     if (f->line >= 0 && line != fault_line + (unsigned)f->line)
         return "another line";
-    if (strstr(err, f->reason) == NULL)
+    if (!strstr(err, f->reason))
         return "another reason";
-    return strpbrk(err, "\n\r\t\x1b") != NULL ? "more than one plain line" : NULL;
+    return strpbrk(err, "\n\r\t\x1b") ? "more than one plain line" : NULL;
 }
 
 static void test_each_fault_is_refused_with_line_and_reason(void **state)
@@ -259,7 +259,7 @@ static void test_each_fault_is_refused_with_line_and_reason(void **state)
         int r = emu_machine_load(path, NULL, &m, err, sizeof(err));
         const char *wrong = r == -EINVAL ? check_message(f, err, line) : "not refused";
 
-        if (wrong != NULL) {
+        if (wrong) {
             print_message("# %s, '%.60s' in line %u: %s: %d '%s'\n", f->machine, f->to, line, wrong, r, err);
             n_wrong++;
         }

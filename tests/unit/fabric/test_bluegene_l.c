@@ -141,7 +141,7 @@ static void test_impossible_machines_are_refused(void **state)
         char err[300] = "";
 
         assert_int_equal(emu_machine_load(bad[i].spec, EMU_TEST_MACHINE_DIR, &m, err, sizeof(err)), -EINVAL);
-        if (strstr(err, bad[i].reason) == NULL)
+        if (!strstr(err, bad[i].reason))
             fail_msg("%s: '%s' does not say '%s'", bad[i].spec, err, bad[i].reason);
     }
 }

@@ -415,7 +415,7 @@ static void test_hashed_paths_spread_over_parallel_links(void **state)
     emu_machine_destroy(m);
 }
 
-/* --- Faults ----------------------------------------------------------------------------------------------------- */
+/* ---- Faults ---- */
 
 /* Breaks n cables of a class at random. */
 static void break_links(struct emu_fault_map *faults, const struct emu_machine *m, enum emu_link_class link_class,
@@ -561,12 +561,12 @@ static void test_packet_on_its_way_turns_aside_in_order(void **state)
     emu_machine_destroy(m);
 }
 
-/* --- The relation, by the audit --------------------------------------------------------------------------------- */
+/* ---- The relation, by the audit ---- */
 
 static void check_audit(const char *spec, struct emu_fault_map *(*break_some)(const struct emu_machine *m))
 {
     struct emu_machine *m = load(spec);
-    struct emu_fault_map *faults = break_some != NULL ? break_some(m) : NULL;
+    struct emu_fault_map *faults = break_some ? break_some(m) : NULL;
     const struct emu_audit_result *result;
     struct emu_audit_walks walks;
     struct emu_audit *audit;

@@ -19,7 +19,7 @@ static int setup(void **state)
     int fd;
 
     (void)state;
-    if (file == NULL)
+    if (!file)
         return -1;
     len = fread(aries, 1, sizeof(aries) - 1, file);
     fclose(file);

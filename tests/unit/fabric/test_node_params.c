@@ -62,8 +62,8 @@ static void copy_aries(const char *path, const char *end, const char *without)
 
     assert_non_null(in);
     assert_non_null(out);
-    while (fgets(line, sizeof(line), in) != NULL && (end == NULL || strncmp(line, end, strlen(end)) != 0)) {
-        if (without == NULL || strncmp(line, without, strlen(without)) != 0)
+    while (fgets(line, sizeof(line), in) && (!end || strncmp(line, end, strlen(end)) != 0)) {
+        if (!without || strncmp(line, without, strlen(without)) != 0)
             fputs(line, out);
     }
     fclose(in);

@@ -40,7 +40,7 @@ static size_t take(struct emu_wheel *w, uint32_t *payloads_out, size_t max)
         return 0;
     emu_wheel_advance(w, slot);
     bucket = emu_wheel_take(w);
-    for (struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk != NULL; chunk = emu_wheel_done(w, chunk)) {
+    for (struct emu_wheel_chunk *chunk = emu_wheel_newest(list); chunk; chunk = emu_wheel_done(w, chunk)) {
         for (size_t i = 0; i < emu_wheel_count(list, chunk); i++) {
             assert_int_equal(chunk->events[i].index, slot);
             assert_true(n < max);

@@ -289,7 +289,7 @@ static void test_impossible_sizes_are_refused_with_a_reason(void **state)
         char err[300] = "";
 
         assert_int_equal(emu_machine_load(wrong[i][0], EMU_TEST_MACHINE_DIR, &m, err, sizeof(err)), -EINVAL);
-        if (strstr(err, wrong[i][1]) == NULL)
+        if (!strstr(err, wrong[i][1]))
             fail_msg("%s: '%s' lacks '%s'", wrong[i][0], err, wrong[i][1]);
     }
 }

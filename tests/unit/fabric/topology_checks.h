@@ -208,7 +208,7 @@ static inline void check_refused(const char *spec, const char *key)
     char err[300] = "";
 
     assert_true(emu_machine_load(spec, EMU_TEST_MACHINE_DIR, &m, err, sizeof(err)) < 0);
-    if (strstr(err, key) == NULL)
+    if (!strstr(err, key))
         fail_msg("%s: '%s' does not name %s", spec, err, key);
 }
 
