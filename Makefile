@@ -57,7 +57,7 @@ check-multihost: build
 	@$(PYTHON) tools/run_tests.py $(BUILD) --suite multihost --suite multihost-all
 
 $(SANITIZE)/build.ninja: | deps
-	$(MESON) setup $(SETUP_ARGS) -Db_sanitize=address,undefined -Dthirdparty=disabled $(SANITIZE)
+	$(MESON) setup $(SETUP_ARGS) -Doptimization=1 -Db_sanitize=address,undefined -Dthirdparty=disabled $(SANITIZE)
 
 check-sanitize: deps $(SANITIZE)/build.ninja
 	@$(MESON) compile -C $(SANITIZE)
