@@ -95,7 +95,7 @@ class Document:
 def places_of(text):
     """("9.2", ["1", "4"]) of "9.2 no. 1, 4"."""
     for place, items in ONE_PLACE.findall(text):
-        yield re.sub(rf"{GAP}\n{GAP}", " ", place), re.findall(r"\d+", items)
+        yield re.sub(r"\s*\n\s*(?:\*|#|//)?\s*", " ", place), re.findall(r"\d+", items)
 
 
 class Tree:
