@@ -3,8 +3,8 @@
 """Does each citation lead somewhere? `check_citations.py ROOT` or `check_citations.py --self-test`
 
 - `spec/NAME.md PLACE` in any file: docs/spec/NAME.md exists and has the place (docs/spec/README.md gives the forms).
-- Names of experiments (XC-13) anywhere, questions (Q9) of libportals, readings (7.9) of libugni and libdmapp, and the
-  sections behind a source in machine files: the document has them.
+- Names of experiments (XC-13) anywhere, questions (Q9) of libportals, readings (7.9) of libugni and libdmapp, sections
+  behind a source in machine files, sections that a specification names as its own: the document has them.
 - The specifications are cited in that form only, and nothing outside the repository is cited.
 - Links and paths of Markdown files and of `docs/`: the file exists, and so does the heading.
 - A header that is installed cites installed documents only, and says where they are.
@@ -25,7 +25,7 @@ NOWHERE = {"XC-999", "AUD-YY", "AUD-YYZ"}  # names that tests use because no doc
 
 FENCE = re.compile(r"^ *```.*?^ *```", re.M | re.S)
 HEADING = re.compile(r"^(#{1,6}) +(.+?) *$", re.M)
-NUMBER = re.compile(r"(?:Appendix )?((?:\d+|[A-Z](?=\.\d|\.? ))(?:\.\d+)*)\b")
+NUMBER = re.compile(r"(?:Appendix )?((?:\d+|[A-Z](?=\.\d)|(?<=Appendix )[A-Z])(?:\.\d+)*)\b")
 LEAD = re.compile(r"^(?:\| *| *[-*] +)(?:\*\*(.+?)\*\*|(`[^`]+`|[^|:\n]*?) *(?:\||: ))", re.M)
 ITEM = re.compile(r"^(?:(\d+)\. |(?:- \*\*|\| )(\d+)(?:\*\*| \|))", re.M)
 NAME = r"[A-Z][A-Z0-9]*-[A-Z0-9]+[a-z]?|[QTD]\d+"
@@ -40,6 +40,7 @@ ONE_PLACE = re.compile(rf"({PLACE})({ITEMS})")
 EXPERIMENT = re.compile(r"\b(?:XC|TITAN|SEASTAR|XT3|BGL|X1|XD1|CMP|AUD)-(?:\d+[a-z]?\b|(?<=AUD-)[A-Z0-9]+\b)")
 QUESTION = re.compile(r"\bQ\d+\b")
 READING = re.compile(rf"[Rr]eadings?{GAP}\(?(\d+\.\d+{ITEMS})")
+SECTION = re.compile(r"\bsections?\s+(\d+(?:\.\d+)*)")
 MACHINE = re.compile(r"(?:\b(?:XCWP|BGL|CUG05|SEA|TITAN),|\[(?:OUR|D)\]) (\d+\.\d+)\b(?! ?[\w%])")
 OTHER_FORM = re.compile(r"(?<![\w/.\[(-])(?:ugni|dmapp|portals3|cray-runtime|machines|figures|design|style)\.md\b"
                         rf"|\b(?:uGNI|[Dd]mapp|DMAPP|[Pp]ortals3?){GAP}spec{GAP}(?:sections?|\d|[A-C]\.\d)"
@@ -135,6 +136,8 @@ class Tree:
             if match[1] not in self.documents and match[1] not in ("README", "NAME"):
                 self.say(name, text, match.start(), f"there is no spec/{match[1]}.md")
             self.check_places(name, text, match.start(), match[1], match[2] or "")
+        for match in SECTION.finditer(text) if name.startswith("docs/spec/") else ():
+            self.check_places(name, text, match.start(), name[len("docs/spec/"):-len(".md")], match[1])
         for match in EXPERIMENT.finditer(text):
             if match[0] not in NOWHERE:
                 self.check_places(name, text, match.start(), "machines", match[0])
@@ -206,7 +209,7 @@ def self_test():
         "docs/spec/ugni.md": "# U\n\n## 4.9 Queues\n\n- **7.9**\n  - *Why*: x\n\n1. one\n2. two\n\n"
                              "# Appendix B. Bits\n\n## A.1 C\n",
         "docs/spec/machines.md": "# M\n\n### 2.3 NIC\n\n| ID | x |\n|---|---|\n| XC-1 | y |\n| XC-2a | y |\n\n"
-                                 "- **T1 Passive**: x\n",
+                                 "- **T1 Passive**: x, section 2.3, section 5\n",
         "docs/spec/dmapp.md": "# D\n\n## 9.2 Readings\n\n- **11**\n  - x\n",
         "docs/spec/portals3.md": "# P\n\n| # | x |\n|---|---|\n| Q9 | y |\n",
         "a.c": "/* spec/ugni.md 4.9, 7.9 and Appendix B, A.1; spec/ugni.md 4.9.2, 8.1; spec/none.md 1; XC-1 to\n"
@@ -232,6 +235,7 @@ def self_test():
         "libugni/include/e.h:1: installed, and does not say where spec/ is: share/doc/emunic/spec",
         "libugni/include/f.h:1: installed, and cites spec/dmapp.md, which is not",
         "libugni/include/f.h:1: installed, and cites tests/x.c, which is not",
+        "docs/spec/machines.md:10: spec/machines.md has no 5",
         "emunic/machines/g.yaml:1: spec/machines.md has no 2.4", "g.md:2: link to none.c: no such file",
         "g.md:2: link to #three: no such heading",
         "Makefile:1: `../shared` is not a form of citation: spec/NAME.md PLACE",
