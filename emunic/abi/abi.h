@@ -48,7 +48,7 @@ enum emu_device {
 #define EMU_MRT_BLOCK_BYTES (2ull << 20)
 #define EMU_GART_ENTRIES    524288u
 
-/* Memory domain handles per node: 12 bits in a memory handle (spec ugni.md, Appendix B). Index 0 is never used. */
+/* Memory domain handles per node: 12 bits in a memory handle (spec/ugni.md Appendix B). Index 0 is never used. */
 #define EMU_MDH_COUNT         4096u
 /*
  * Memory domains of one job may share a handle number; address tells them apart. The number of a memory domain is its
@@ -63,7 +63,7 @@ enum emu_device {
 #define EMU_NTT_ENTRIES         8192u
 #define EMU_NTT_GRANULARITY_MAX 128u
 
-/* Ports in one domain on one host; node numbers are 18 bits wide (machines.md 2.3). */
+/* Ports in one domain on one host; node numbers are 18 bits wide (spec/machines.md 2.3). */
 #define EMU_PORTS_MAX 4096u
 #define EMU_NID_MAX   0x3ffffu
 #define EMU_NID_NONE  UINT32_MAX
@@ -88,7 +88,7 @@ enum emu_device {
  */
 #define EMU_FILES_MAX 1024u
 
-/* Largest datagram payload (spec ugni.md 2.17). */
+/* Largest datagram payload (spec/ugni.md 2.17). */
 #define EMU_DATAGRAM_MAX 128u
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Atomic memory operations as the NIC knows them. Every API translates its own command numbers into these.
- * Source: operation list and semantics of spec ugni.md 2.15.
+ * Source: operation list and semantics of spec/ugni.md 2.15.
  */
 #ifndef EMUNIC_ABI_AMO_H
 #define EMUNIC_ABI_AMO_H

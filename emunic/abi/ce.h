@@ -12,7 +12,7 @@
  *   status      0 delivered, else enum emu_status; the two words are then untouched
  *   exceptions  EMU_CE_FPE_* bits
  *
- * Source: operation list and semantics of spec ugni.md 2.16, 3.6 and 4.12. The encodings are our own.
+ * Source: operation list and semantics of spec/ugni.md 2.16, 3.6 and 4.12. The encodings are our own.
  */
 #ifndef EMUNIC_ABI_CE_H
 #define EMUNIC_ABI_CE_H

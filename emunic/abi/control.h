@@ -84,7 +84,7 @@ enum emu_msg_type {
     EMU_MSG_TYPES
 };
 
-/* enum gni_post_state of spec ugni.md 2.6, as emunic reports it */
+/* enum gni_post_state of spec/ugni.md 2.6, as emunic reports it */
 enum emu_datagram_state {
     EMU_DATAGRAM_PENDING = 0,
     EMU_DATAGRAM_COMPLETED = 1,
@@ -196,7 +196,7 @@ struct emu_msg_datagram {
     uint8_t data[EMU_DATAGRAM_MAX];
 };
 
-/* Instances that may share one region (spec ugni.md 2.17). */
+/* Instances that may share one region (spec/ugni.md 2.17). */
 #define EMU_MSGQ_INSTS_MAX 48u
 
 /* What all instances of a node must agree on, in the words of the API; emunic only compares. */
@@ -299,7 +299,7 @@ struct emu_msg_job {
 
 struct emu_msg_injection {
     uint32_t nid_wanted;
-    uint16_t flags; /* GNI_BI_FLAG_* of spec ugni.md 2.18 */
+    uint16_t flags; /* GNI_BI_FLAG_* of spec/ugni.md 2.18 */
     uint16_t bw;    /* set; reply: current percent */
     uint16_t aot_bw;
     uint16_t norbs;          /* reply: as the number of outstanding packets */

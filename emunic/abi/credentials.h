@@ -4,7 +4,7 @@
  *
  * A process that was told only a cookie must find the protection tag that belongs to it (GNI_GetPtag), also when
  * it never met a launcher. So the tag is a pure function of the cookie, and whoever makes up a domain uses it.
- * Source: cray-runtime.md 2.6; the range is GNI_PTAG_USER_START .. GNI_PTAG_USER_END.
+ * Source: spec/cray-runtime.md 2.6; the range is GNI_PTAG_USER_START .. GNI_PTAG_USER_END.
  */
 #ifndef EMUNIC_ABI_CREDENTIALS_H
 #define EMUNIC_ABI_CREDENTIALS_H

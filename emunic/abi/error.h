@@ -2,7 +2,7 @@
 /*
  * Error events: what emunic tells subscribers (GNI_SubscribeErrors).
  *
- * Categories have the values of GNI_ERRMASK_*; an event has exactly one. Source: spec ugni.md 2.18, 3.8, 4.13; codes
+ * Categories have the values of GNI_ERRMASK_*; an event has exactly one. Source: spec/ugni.md 2.18, 3.8, 4.13; codes
  * and words are our own.
  */
 #ifndef EMUNIC_ABI_ERROR_H

@@ -11,7 +11,7 @@
  *
  * The client builds the word when it posts; the engine adds status and lap. What reaches another port is rebuilt
  * by the engine from EMU_EVENT_FOREIGN_MASK, so that a port cannot forge source or status in a peer's queue.
- * Source: own layout, recommended in spec ugni.md 2.10.
+ * Source: own layout, recommended in spec/ugni.md 2.10.
  */
 #ifndef EMUNIC_ABI_EVENT_H
 #define EMUNIC_ABI_EVENT_H
@@ -39,7 +39,7 @@ enum emu_event_source {
     EMU_SOURCE_LIBRARY = 15,
 };
 
-/* Outcome of a transaction. Values are the status field of an event; see spec ugni.md 7.3. */
+/* Outcome of a transaction. Values are the status field of an event; see spec/ugni.md 7.3. */
 enum emu_status {
     EMU_STATUS_OK = 0,
     EMU_STATUS_NETWORK = 1,           /* no route, or the emulated NIC is gone */

@@ -4,7 +4,7 @@
  *
  * A flow is everything that one port sends to one node of its domain. Whoever runs the engine for a port adds to
  * the port's own counters, so they need no atomics; readers may see a count that is one transaction old.
- * The format comes from the machine file (machines.md 2.3: put of 64 B 14 + 1 flits, get of 64 B 3 + 12).
+ * The format comes from the machine file (spec/machines.md 2.3: put of 64 B 14 + 1 flits, get of 64 B 3 + 12).
  */
 #ifndef EMUNIC_ABI_FLOW_H
 #define EMUNIC_ABI_FLOW_H

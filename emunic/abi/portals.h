@@ -55,7 +55,7 @@
 #define EMU_PTL_PT_ANY   UINT32_MAX
 #define EMU_PTL_PID_LAST 0xfffeu /* 16 bits, and the highest is a wildcard */
 
-/* Options of a descriptor: values of both public headers (spec portals3.md 2.5). */
+/* Options of a descriptor: values of both public headers (spec/portals3.md 2.5). */
 #define EMU_PTL_MD_OP_PUT              0x001u
 #define EMU_PTL_MD_OP_GET              0x002u
 #define EMU_PTL_MD_MANAGE_REMOTE       0x004u
@@ -73,7 +73,7 @@
 #define EMU_PTL_MD_KIOV                0x4000u
 #define EMU_PTL_MD_LOCAL_ALIGN8        0x8000u
 
-/* How the library of an interface behaves: what tells the two dialects apart (spec portals3.md 0.2). */
+/* How the library of an interface behaves: what tells the two dialects apart (spec/portals3.md 0.2). */
 #define EMU_PTL_ACCESS_CONTROL   (1u << 0) /* the access control table is enforced */
 #define EMU_PTL_UNLINK_ON_DEMAND (1u << 1) /* automatic unlinks give an event only if the descriptor asks for it */
 #define EMU_PTL_GET_SENDS        (1u << 2) /* a get has SEND events and costs threshold when it is sent */

@@ -5,8 +5,8 @@
  * The file is the one place where a value stands beside its source, as comments: behind the value, and in the lines
  * directly above the key. The loader checks file and overrides first; then the file is read once more, by libyaml for
  * the keys and their lines and as plain lines for the comments. In a comment, what stands in brackets and starts with
- * one of the words of machines.md 0.1 is a mark; a seed's abbreviation starts the source. Nothing here can change a
- * value: the table shows the text of the file, and of the override if there is one.
+ * one of the words of spec/machines.md 0.1 is a mark; a seed's abbreviation starts the source. Nothing here can change
+ * a value: the table shows the text of the file, and of the override if there is one.
  */
 #include "emunic/cli/sim.h"
 
@@ -296,7 +296,7 @@ static bool find_own(const char *text, char source_out[KEY_MAX])
     while (len > 0 && own[len - 1] == '.')
         len--;
     if (len > 0 && memchr(own, '.', len))
-        snprintf(source_out, KEY_MAX, "machines.md %.*s", (int)len, own);
+        snprintf(source_out, KEY_MAX, "spec/machines.md %.*s", (int)len, own);
     else
         snprintf(source_out, KEY_MAX, "ours");
     return true;

@@ -3,7 +3,7 @@
  * `emunic sim traffic`: any traffic on any machine.
  *
  * Each mode with each load is a simulation of its own, one after another on the threads that were asked for. Without
- * --packets, --time or messages it runs to the steady state of machines.md 0.6.
+ * --packets, --time or messages it runs to the steady state of spec/machines.md 0.6.
  */
 #include "emunic/cli/sim_traffic.h"
 

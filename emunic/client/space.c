@@ -24,7 +24,7 @@
  *
  * fork: a child must not share memory with its parent. The handlers below give the child private copies before fork()
  * returns in either, without touching the heap; other threads of the parent run on meanwhile. vfork and posix_spawn
- * need nothing. Cost: about 0.4 ms per MiB, once (figures.md), which some 20 transfers pay back.
+ * need nothing. Cost: about 0.4 ms per MiB, once (spec/figures.md "Limits"), which some 20 transfers pay back.
  */
 #include "emunic/client/space.h"
 

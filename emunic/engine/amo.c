@@ -4,7 +4,7 @@
  *
  * Integer arithmetic wraps; minimum and maximum of integers are signed; floating point follows IEEE 754 minNum and
  * maxNum and rounds to nearest even. On a shared word every operation is one compare-and-swap loop except those that
- * the processor has as one instruction. Source: spec ugni.md 2.15 and 7.20.
+ * the processor has as one instruction. Source: spec/ugni.md 2.15 and 7.20.
  */
 #include "emunic/engine/amo.h"
 

@@ -3,8 +3,8 @@
  * Bursts of small puts.
  *
  * A system call for each put into private memory costs three times what the call's share is when 64 of them go in one
- * (figures.md). Whoever has several puts at hand collects those whose data lie in memory of its own: in the command, or
- * in the staging area. A put never waits here for a later one; what is at hand is run.
+ * (spec/figures.md "Limits"). Whoever has several puts at hand collects those whose data lie in memory of its own: in
+ * the command, or in the staging area. A put never waits here for a later one; what is at hand is run.
  *
  * The kernel copies segments in order, and says how many bytes it has done when it stops at one. So a put whose bytes
  * are all done is done; the first that is not runs by itself, which gives it its own status, and the rest goes on

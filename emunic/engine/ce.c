@@ -12,7 +12,7 @@
  * the operands; with equal indices too the smaller bit pattern stays, so that the order of the children never matters.
  *
  * An engine adds in the order of child ids, so floating-point sums do not depend on who was late.
- * Source: spec ugni.md 2.16, 4.12; NaN, index width and signedness are our reading (7.20).
+ * Source: spec/ugni.md 2.16, 4.12; NaN, index width and signedness are our reading (7.20).
  */
 #include "emunic/engine/ce.h"
 

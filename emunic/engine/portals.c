@@ -16,7 +16,7 @@
  * go of the lock after all is begun once more, as one that is not brief.
  *
  * Where the two dialects differ, the interface's `behaviour` decides: that of the library whose descriptor it is.
- * Source: spec portals3.md 1.4 to 1.9.
+ * Source: spec/portals3.md 1.4 to 1.9.
  */
 #include "emunic/engine/portals_inner.h"
 

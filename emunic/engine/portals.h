@@ -79,7 +79,7 @@ enum emu_ptl_result {
     EMU_PTL_LOST,    /* the interface is told to be cut off from that node */
 };
 
-/* Translates a request (spec portals3.md 1.7). Changes nothing but counters. */
+/* Translates a request (spec/portals3.md 1.7). Changes nothing but counters. */
 enum emu_ptl_result emu_ptl_match(struct emu_ptl_ni *ni, const struct emu_ptl_request *request,
                                   struct emu_ptl_taker *taker_out);
 

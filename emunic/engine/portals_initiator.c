@@ -7,7 +7,7 @@
  *
  * The interface's owner does this itself, or emunic for it. When the owner dies its interface goes too, so no flight is
  * kept here and nothing is repaired.
- * Source: spec portals3.md 1.7.4, 1.10.
+ * Source: spec/portals3.md 1.7.4, 1.10.
  */
 #include <errno.h>
 

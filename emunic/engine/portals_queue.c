@@ -15,7 +15,7 @@
  * once more.
  *
  * How an event is stored, and how it is read while somebody may be storing the next, is in portals_inner.h.
- * Source: spec portals3.md 1.6.
+ * Source: spec/portals3.md 1.6.
  */
 #include <limits.h>
 #include <linux/futex.h>

@@ -20,7 +20,7 @@
  *
  * The command is untrusted. Everything it says is checked here or cannot matter outside the initiator's domain:
  * what reaches another port's queue is rebuilt from the bits a port may choose.
- * Source: spec ugni.md 4.7, 4.8 and Appendix B.
+ * Source: spec/ugni.md 4.7, 4.8 and Appendix B.
  */
 #include "emunic/engine/transaction.h"
 

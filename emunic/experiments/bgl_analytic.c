@@ -2,7 +2,7 @@
 /*
  * Blue Gene/L: what is counted or computed on the built machine. BGL-1, BGL-16, BGL-18, AUD-BGL; and the table of all
  * experiments of the machine.
- * Source: machines.md 1.4, 5.5 (BGL).
+ * Source: spec/machines.md 1.4, 5.5 (BGL).
  */
 #include "emunic/experiments/bgl_experiments.h"
 

@@ -15,7 +15,7 @@
  * must run empty. A batch that does not is a deadlock, without any doubt about packets that merely wait long. The
  * constructed case is the first of a list of fixed batches that deadlocks, whatever the seed of the experiment; it must
  * stop at the same time when run again, and run empty by the fixed rule.
- * Source: machines.md 5.2, 5.5 (BGL).
+ * Source: spec/machines.md 5.2, 5.5 (BGL).
  */
 #include "emunic/experiments/bgl_experiments.h"
 

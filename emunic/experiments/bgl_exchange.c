@@ -6,7 +6,7 @@
  * what a pair's packets take on the wire: the links along the longest dimension are busy all the time then. In each
  * round a node sends one packet to each other node in a random order of its own; injection FIFOs are filled as early as
  * possible unless the run is paced.
- * Source: machines.md 0.6, 5.5 (BGL).
+ * Source: spec/machines.md 0.6, 5.5 (BGL).
  */
 #include "emunic/experiments/bgl_experiments.h"
 

@@ -15,7 +15,7 @@
  * length, and between two looks it is a straight line. The plateau is the mean of the last quarter of the run; the
  * onset of the fall is where a quarter of the difference between the highest and the plateau is lost, half-way where
  * half is.
- * Source: machines.md 5.5 (BGL).
+ * Source: spec/machines.md 5.5 (BGL).
  */
 #include "emunic/experiments/bgl_experiments.h"
 
@@ -321,11 +321,12 @@ int bgl_run_hot_policies(struct emu_exp *x)
         double without = fmax(time_of_fall(&s[0], level), time_of_fall(&s[2], level));
 
         emu_exp_at_most(x, 'S', "plateau_spread", "ratio", 0.03, spread_of(s, 4));
-        emu_exp_why(x, "with SLQ the links into the region are busy 99 %% of the time, with random arbitration 95 %% "
-                       "(the source's figure for BGL-3, which is with that), and the plateaus follow. It is SLQ in the "
-                       "senders: there alone it gives 99.0 %%, in the receivers alone 95.1 %% and a plateau within 0.5 "
-                       "%% of the base; but so it does not slow the fall either (1 %%). machines.md has it in both. "
-                       "Tokens that wait for the end of the packet on the link that takes them back change nothing");
+        emu_exp_why(x,
+                    "with SLQ the links into the region are busy 99 %% of the time, with random arbitration 95 %% "
+                    "(the source's figure for BGL-3, which is with that), and the plateaus follow. It is SLQ in the "
+                    "senders: there alone it gives 99.0 %%, in the receivers alone 95.1 %% and a plateau within 0.5 "
+                    "%% of the base; but so it does not slow the fall either (1 %%). spec/machines.md has it in both. "
+                    "Tokens that wait for the end of the packet on the link that takes them back change nothing");
         emu_exp_at_least(x, 'Q', "fall_with_slq_to_without", "ratio", 1.1, with / without);
         emu_exp_detail(x,
                        "below %.3f packets/cycle, half-way of the base, after %.0f (base), %.0f (SLQ), %.0f (JSQ), "

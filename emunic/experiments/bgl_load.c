@@ -5,7 +5,7 @@
  * Open loop, as the source's simulator: each node creates full packets for random other nodes with exponential gaps and
  * puts them into injection FIFOs without limit. Response time is from creation to the last byte's delivery. Policies as
  * the source ran figures 2 to 5: random arbitration unless the experiment is about another one.
- * Source: machines.md 0.6, 5.5 (BGL).
+ * Source: spec/machines.md 0.6, 5.5 (BGL).
  */
 #include "emunic/experiments/bgl_experiments.h"
 
@@ -19,7 +19,9 @@
 
 #define RANDOM_POLICIES "choice=random,arbitration=random"
 
-/* Warm up by the rule of machines.md 0.6 and at least so long, then measure. Cycles measured; negative: it failed. */
+/*
+ * Warm up by the rule of spec/machines.md 0.6 and at least so long, then measure. Cycles measured; negative: it failed.
+ */
 static int steady(struct emu_exp *x, struct bgl_run *run, double warmup, uint32_t windows,
                   struct bgl_figures *figures_out)
 {
@@ -233,10 +235,11 @@ int bgl_run_policies(struct emu_exp *x)
     }
     emu_exp_points(x, 'S', "jsq_gain_at_95", "%", 20, 100 * (1 - response[2] / response[0]), 7);
     emu_exp_below(x, 'S', "slq_gain_at_95", "%", 5, 100 * (1 - response[1] / response[0]));
-    emu_exp_why(x, "it is the fullest channel first in the senders: there alone it gains 9 %% on 8 x 8 x 8, in the "
-                   "receivers alone 1 to 2 %%, and in both 10 %%, on 32 x 32 x 32 as well. machines.md has it in both. "
-                   "In the receivers alone it would also leave the plateaus of BGL-5 alike, but not slow its fall, so "
-                   "that no reading gives all three");
+    emu_exp_why(
+        x, "it is the fullest channel first in the senders: there alone it gains 9 %% on 8 x 8 x 8, in the "
+           "receivers alone 1 to 2 %%, and in both 10 %%, on 32 x 32 x 32 as well. spec/machines.md has it in both. "
+           "In the receivers alone it would also leave the plateaus of BGL-5 alike, but not slow its fall, so "
+           "that no reading gives all three");
     return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Blue Gene/L: single messages, bit errors, broadcasts. BGL-9, BGL-12, BGL-13.
- * Source: machines.md 5.1, 5.2, 5.4, 5.5 (BGL).
+ * Source: spec/machines.md 5.1, 5.2, 5.4, 5.5 (BGL).
  */
 #include "emunic/experiments/bgl_experiments.h"
 

@@ -5,7 +5,7 @@
  * Utilisation is bytes on the wire per byte time, acknowledgements and gaps included (270 of a full packet), as the
  * source counts; it is computed from packets and units, so it does not depend on how the simulator accounts a
  * transmission that a window's end cuts.
- * Source: machines.md 5.5 (BGL).
+ * Source: spec/machines.md 5.5 (BGL).
  */
 #include "emunic/experiments/bgl_run.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * X1, XD1 and XT3 held against each other (machines.md 8). Nothing is fitted here: hosts and networks are those of the
- * machines' own rows.
+ * X1, XD1 and XT3 held against each other (spec/machines.md 8). Nothing is fitted here: hosts and networks are those of
+ * the machines' own rows.
  *
  * The skeletons of CMP-6 and CMP-7 put times of messages together that were measured on the models: a swap of n bytes
  * between neighbours for each step of a halo or transpose, log2(P) swaps of a word for an allreduce. With co-array

@@ -10,8 +10,8 @@
  * swap takes when the pair is alone, and it goes on until every pair has done enough of them.
  *
  * A message shorter than duplex_bytes_min does not pay the host's duplex cost: the source sees the ratio of one-way to
- * swap bandwidth step from 50 % to 60 % at 32 KB on the XD1 (machines.md XD1-4), which a cost that all messages pay
- * cannot give. We take the step as the change from eager copies to the NIC's own transfers.
+ * swap bandwidth step from 50 % to 60 % at 32 KB on the XD1 (spec/machines.md XD1-4), which a cost that all messages
+ * pay cannot give. We take the step as the change from eager copies to the NIC's own transfers.
  */
 #include "emunic/experiments/cug.h"
 

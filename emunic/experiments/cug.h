@@ -22,7 +22,7 @@ enum cug_api {
 };
 
 #define CUG_KIB 1024u
-#define CUG_MB  1000000u /* machines.md 0.4 */
+#define CUG_MB  1000000u /* spec/machines.md 0.4 */
 
 /* One machine and its host, for as many runs as wanted. */
 struct cug {

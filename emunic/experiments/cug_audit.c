@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The audit of one machine as an experiment (machines.md 1.4): the channel dependency graph must have no cycle, and
- * walks between all pairs must find nothing that the graph does not say.
+ * The audit of one machine as an experiment (spec/machines.md 1.4): the channel dependency graph must have no cycle,
+ * and walks between all pairs must find nothing that the graph does not say.
  */
 #include "emunic/experiments/cug.h"
 

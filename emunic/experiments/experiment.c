@@ -22,7 +22,7 @@
 #define TEXT_MAX 1024
 #define WORD_MAX 128 /* of a value that is a text */
 #define EXACT    1e-9
-#define FITTED   0.02 /* machines.md 0.2: K */
+#define FITTED   0.02 /* spec/machines.md 0.2: K */
 
 struct emu_exp {
     const struct emu_experiment *experiment; /* borrowed */

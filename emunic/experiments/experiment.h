@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Experiments: what the sources say of a machine, held against what the model gives (machines.md, rows "to reproduce").
+ * Experiments: what the sources say of a machine, held against what the model gives (spec/machines.md, rows "to
+ * reproduce").
  *
  * An experiment is a row of a table; each machine has its table in a file of its own, registry.c lists the tables. Its
  * function gets a struct emu_exp, reads the context in it, and reports each metric once, in a fixed order. It prints
  * nothing itself and has no globals: several experiments run at the same time, each in a process of its own.
  *
- * One metric is one line (machines.md 0.5):
+ * One metric is one line (spec/machines.md 0.5):
  *   EXP <id> <metric> src=<value> got=<value> unit=<u> tol=<t> kind=<A|S|K|P|F|Q> seed=<n> verdict=<PASS|FAIL>
  * A tolerance is the specification's, never wider in quick mode; a FAIL is an honest answer and gets an emu_exp_why().
  *
@@ -52,7 +53,7 @@ enum emu_exp_needs {
 struct emu_experiment {
     const char *id;      /* "XC-24"; the parts of a row ("TITAN-2a") are one experiment "TITAN-2" */
     const char *machine; /* as the command takes it: "aries"; "all" for those that compare machines */
-    const char *kinds;   /* letters of machines.md 0.2, each once: "AS" */
+    const char *kinds;   /* letters of spec/machines.md 0.2, each once: "AS" */
     enum emu_exp_needs needs;
     const char *summary; /* one line, no full stop, up to 80 characters */
     /* Reports the metrics. 0, or negative errno: then the experiment has failed, and a line says so. */
@@ -137,7 +138,7 @@ bool emu_exp_range(struct emu_exp *x, char kind, const char *name, const char *u
 bool emu_exp_text(struct emu_exp *x, char kind, const char *name, const char *src, const char *got);
 /* src=yes; for an order or a property that holds or not. */
 bool emu_exp_holds(struct emu_exp *x, char kind, const char *name, bool is_so);
-/* Kind K: within 2 % after fitting, with the parameter (machines.md 0.2). */
+/* Kind K: within 2 % after fitting, with the parameter (spec/machines.md 0.2). */
 bool emu_exp_fitted(struct emu_exp *x, const char *name, const char *unit, double src, double got,
                     const char *param_name, double param_value);
 

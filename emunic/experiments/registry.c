@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * All experiments: the tables of the machines, in the order of machines.md.
+ * All experiments: the tables of the machines, in the order of spec/machines.md.
  */
 #include "emunic/experiments/experiment.h"
 

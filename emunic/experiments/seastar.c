@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SeaStar, Red Storm and the shape of the XT3: the table of their experiments (machines.md 4.5 and 1.4).
+ * SeaStar, Red Storm and the shape of the XT3: the table of their experiments (spec/machines.md 4.5 and 1.4).
  */
 #include "emunic/experiments/seastar.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The experiments of SeaStar machines (machines.md 4.5), one function each; the table is in seastar.c.
+ * The experiments of SeaStar machines (spec/machines.md 4.5), one function each; the table is in seastar.c.
  */
 #ifndef EMUNIC_EXPERIMENTS_SEASTAR_H
 #define EMUNIC_EXPERIMENTS_SEASTAR_H

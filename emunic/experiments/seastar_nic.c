@@ -2,9 +2,9 @@
 /*
  * SeaStar: what two nodes measure, in generic mode unless said. Neighbours along X of the XT3.
  *
- * The source's two programs disagree (machines.md 10): NetPIPE pays for the interrupt at the end of the data, the 100
- * KB figures of PortalPerf fit without it. So "PortalPerf" below is the model without host.end_interrupt_ns, "NetPIPE"
- * with it.
+ * The source's two programs disagree (spec/machines.md 10): NetPIPE pays for the interrupt at the end of the data, the
+ * 100 KB figures of PortalPerf fit without it. So "PortalPerf" below is the model without host.end_interrupt_ns,
+ * "NetPIPE" with it.
  */
 #include <errno.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Steady state: windows of time until two in a row deliver the same, then the ones that count (machines.md 0.6).
+ * Steady state: windows of time until two in a row deliver the same, then the ones that count (spec/machines.md 0.6).
  */
 #include "emunic/experiments/traffic.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Titan: the table of its experiments (machines.md 3.5 and 1.4).
+ * Titan: the table of its experiments (spec/machines.md 3.5 and 1.4).
  */
 #include "emunic/experiments/titan.h"
 

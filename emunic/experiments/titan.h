@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The experiments of Titan (machines.md 3.5), one function each; the table is in titan.c. And the thirty nodes of the
- * source's test system, which several of them use.
+ * The experiments of Titan (spec/machines.md 3.5), one function each; the table is in titan.c. And the thirty nodes of
+ * the source's test system, which several of them use.
  */
 #ifndef EMUNIC_EXPERIMENTS_TITAN_H
 #define EMUNIC_EXPERIMENTS_TITAN_H
@@ -10,7 +10,7 @@
 
 #define EMU_TITAN_SPEC "gemini:x=25,y=16,z=24"
 
-/* A row of machines.md, appendix A: what the program printed of a node. */
+/* A row of spec/machines.md Appendix A: what the program printed of a node. */
 struct emu_titan_node {
     const char *cname;
     uint32_t nid;

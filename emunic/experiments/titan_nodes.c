@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The thirty nodes of the source's TopoBW run, as their program printed them (machines.md, appendix A).
+ * The thirty nodes of the source's TopoBW run, as their program printed them (spec/machines.md Appendix A).
  */
 #include "emunic/experiments/titan.h"
 

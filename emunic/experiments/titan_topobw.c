@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Titan: TopoBW, the program of the source. Nearest neighbours of a set of nodes send to each other, all pairs of one
- * direction at a time [OUR: six phases]; bandwidth is what one pair gets. MB are 2^20 bytes (machines.md 10).
+ * direction at a time [OUR: six phases]; bandwidth is what one pair gets. MB are 2^20 bytes (spec/machines.md 10).
  */
 #include <errno.h>
 #include <math.h>

@@ -187,7 +187,7 @@ void emu_generator_reset(struct emu_generator *gen);
 /* Processor time of this process so far, all threads together. */
 double emu_cpu_seconds(void);
 
-/* Time of one unit on the slowest link between routers (machines.md 0.6 counts in it). */
+/* Time of one unit on the slowest link between routers (spec/machines.md 0.6 counts in it). */
 uint64_t emu_link_cycle_ps(const struct emu_machine *m);
 /* Of the generator's machine. */
 uint64_t emu_generator_cycle_ps(const struct emu_generator *gen);
@@ -218,7 +218,7 @@ struct emu_steady_result {
 
 /**
  * Warm up until two windows in a row deliver the same within `agreement`, reset all statistics, then measure
- * (machines.md 0.6). Not steady after warmup_max windows: measures all the same and says so.
+ * (spec/machines.md 0.6). Not steady after warmup_max windows: measures all the same and says so.
  */
 void emu_generator_steady(struct emu_generator *gen, struct emu_sim *sim, const struct emu_steady_options *options,
                           struct emu_steady_result *result_out);

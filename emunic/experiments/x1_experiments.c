@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Cray X1 (machines.md 6.5).
+ * Cray X1 (spec/machines.md 6.5).
  *
  * A node has four processors; processes 0 .. 3 of a nid are those. "Intra" is between two of one node, "inter" between
  * two nodes of neighbouring vertices. Sizes: 1 MB is 10^6 bytes, the others powers of two.
  *
- * Fitted (K, machines.md 9): host.send_ns = host.recv_ns (X1-1 MPI between nodes), host.local_ns (within),
+ * Fitted (K, spec/machines.md 9): host.send_ns = host.recv_ns (X1-1 MPI between nodes), host.local_ns (within),
  * host.shmem_ns, host.caf_ns; host.interface_mbs and host.local_mbs (X1-2 one way); host.duplex_percent (X1-2 both ways
  * between nodes); host.send_end_ns, paid behind a send of 512 to 2 048 bytes (X1-4 at 1 024). links.edge is our default
  * (6.6). All else is predicted with these.
@@ -49,7 +49,7 @@ static int run_x1_1(struct emu_exp *x)
                    emu_node_param_value(&c.setup.host, "shmem_ns"));
     emu_exp_fitted(x, "caf_inter_8B", "us", 3.9, cug_one_way_us(&c, CUG_CAF, here, next_vertex, 8), "caf_ns",
                    emu_node_param_value(&c.setup.host, "caf_ns"));
-    emu_exp_detail(x, "the specification sheet gives 5 us for MPI; 7.3 is measured (machines.md 10.7)");
+    emu_exp_detail(x, "the specification sheet gives 5 us for MPI; 7.3 is measured (spec/machines.md 10.7)");
     cug_close(&c);
     return c.error;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Cray XC: the table of its experiments (machines.md 2.5 and 1.4).
+ * Cray XC: the table of its experiments (spec/machines.md 2.5 and 1.4).
  */
 #include "emunic/experiments/xc.h"
 

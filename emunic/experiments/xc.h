@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The experiments of Cray XC (machines.md 2.5), one function each; the table is in xc.c.
+ * The experiments of Cray XC (spec/machines.md 2.5), one function each; the table is in xc.c.
  */
 #ifndef EMUNIC_EXPERIMENTS_XC_H
 #define EMUNIC_EXPERIMENTS_XC_H

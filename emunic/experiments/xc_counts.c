@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Cray XC: cables, links and nodes, counted on the built machine (kind A of machines.md 2.5).
+ * Cray XC: cables, links and nodes, counted on the built machine (kind A of spec/machines.md 2.5).
  */
 #include <errno.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Cray XC: what programs measure on NICs and hosts, in virtual time. The values of the host section of aries.yaml are
- * fixed by the K rows here (machines.md 9) and by nothing else; the P rows use them as they are.
+ * fixed by the K rows here (spec/machines.md 9) and by nothing else; the P rows use them as they are.
  */
 #include <errno.h>
 #include <math.h>

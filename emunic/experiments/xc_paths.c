@@ -125,7 +125,7 @@ static void plot_histogram(FILE *data, const char *name, const struct histogram 
 struct hop_case {
     const char *name;
     const char *spec;
-    double minimal_mean;         /* machines.md, XC-23: expected, two digits behind the point, rounded or cut off */
+    double minimal_mean;         /* spec/machines.md XC-23: expected, two digits behind the point, rounded or cut off */
     double nonminimal_mean;      /* one digit */
     uint32_t minimal_exactly;    /* longest; 0: at most five */
     uint32_t nonminimal_exactly; /* longest; 0: at most ten */

@@ -20,7 +20,7 @@ struct emu_xc_run {
     double gap_ps;           /* 0: saturation */
     uint16_t units;          /* 0: a put of 64 B */
     uint16_t response_units; /* 0: its answer */
-    uint64_t window_ps;      /* 0: as long as machines.md 0.6 says, less in quick mode */
+    uint64_t window_ps;      /* 0: as long as spec/machines.md 0.6 says, less in quick mode */
     double ber;              /* of the lanes of ber_link and of its reverse */
     uint32_t ber_link;
     const struct emu_fault_map *faults;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Cray XD1 (machines.md 7.5).
+ * Cray XD1 (spec/machines.md 7.5).
  *
  * A node has two processors; processes 0 and 1 of a nid are those. "2 ppn" uses both, "1 ppn" one. Distances are in
  * processor numbers as in the source: 1 is within a node, 2 to 11 within a chassis, 12 to 59 in another chassis. n
  * pairs are i <-> i + n, i = 0 .. n - 1, on nodes 0, 1, 2 ... filled one after another (the source does not give its
  * pattern).
  *
- * Fitted (K, machines.md 9): host.send_ns = host.recv_ns (XD1-1 between nodes), host.local_ns (within);
+ * Fitted (K, spec/machines.md 9): host.send_ns = host.recv_ns (XD1-1 between nodes), host.local_ns (within);
  * host.interface_mbs, host.local_mbs (XD1-2 one way); host.duplex_percent (XD1-2 swap between nodes). XD1-6 fits a
  * rule: the expansion fabric serves flows of nodes that run one process, those whose lower nid is odd; nodes with two
  * processes stay on the main fabric. Messages below 32 KB do not pay the duplex cost (cug.c). All else is predicted
@@ -24,7 +24,7 @@
 
 enum {
     PAIRS_MAX = 30,
-    DMA_BYTES_MIN = 32 * 1024, /* machines.md XD1-4: where the ratio steps */
+    DMA_BYTES_MIN = 32 * 1024, /* spec/machines.md XD1-4: where the ratio steps */
 };
 
 #define MAIN_ONLY "xd1"

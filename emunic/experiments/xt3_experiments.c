@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Cray XT3 with its early MPI (machines.md 4.5, XT3-2 to XT3-7); XT3-1 counts the machine and is with the SeaStar's.
+ * Cray XT3 with its early MPI (spec/machines.md 4.5, XT3-2 to XT3-7); XT3-1 counts the machine and is with the
+ * SeaStar's.
  *
  * One process per node. Pairs lie on a line of the machine: along X, Y or Z the nodes of one ring or mesh line, or the
  * 4 x 24 nodes of a physical cabinet (four of Y, all of Z) in the order of their numbers. Simultaneous pairs are
  * i <-> i + half of the line.
  *
- * Fitted (K, machines.md 9): host.send_ns = host.recv_ns and host.packet_gap_ns (XT3-2, latency and one way). Links,
- * hops and arbitration are the SeaStar's. All else is predicted with these.
+ * Fitted (K, spec/machines.md 9): host.send_ns = host.recv_ns and host.packet_gap_ns (XT3-2, latency and one way).
+ * Links, hops and arbitration are the SeaStar's. All else is predicted with these.
  */
 #include "emunic/experiments/cug.h"
 
@@ -139,10 +140,10 @@ static int run_xt3_3(struct emu_exp *x)
 
             snprintf(name, sizeof(name), "spread_%s_%uB", line.name, sizes[s]);
             emu_exp_at_most(x, 'P', name, "1", 0.02, spread(&c, &line, sizes[s], is_full && sizes[s] < CUG_MB));
-            emu_exp_why(x,
-                        "15 hops instead of one, of 55 ns, are 0.77 us more than 29 us. The hop time is not "
-                        "measured but derived from a requirement on Red Storm (machines.md 4.6); with 42 ns it would "
-                        "be 2 %%");
+            emu_exp_why(
+                x, "15 hops instead of one, of 55 ns, are 0.77 us more than 29 us. The hop time is not "
+                   "measured but derived from a requirement on Red Storm (spec/machines.md 4.6); with 42 ns it would "
+                   "be 2 %%");
         }
         cug_close(&c);
         if (c.error < 0)
@@ -174,9 +175,9 @@ static int contention_on(struct emu_exp *x, uint32_t which, uint32_t bytes, FILE
 }
 
 /*
- * The source does not give its pairs; machines.md gets 500 from the middle of Y. On the ring along Z, i and i + 12 are
- * half of it apart: six flows share each link, because ties are split (seastar_routing.c); with all of them going up it
- * would be twelve, and 225 MB/s.
+ * The source does not give its pairs; spec/machines.md gets 500 from the middle of Y. On the ring along Z, i and i + 12
+ * are half of it apart: six flows share each link, because ties are split (seastar_routing.c); with all of them going
+ * up it would be twelve, and 225 MB/s.
  */
 static int run_xt3_4(struct emu_exp *x)
 {

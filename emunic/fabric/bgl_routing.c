@@ -29,7 +29,7 @@
  * that has not entered holds nothing. A few arrangements of three dead nodes around one source need a second hop before
  * the first clean place (EMU_BGL_WAY_LOOSE): a dynamic packet is without an escape channel there.
  *
- * Source: machines.md 5.1 - 5.3 (BGL); Duato; Carrion and Puente for the bubble; Dally and Seitz for datelines.
+ * Source: spec/machines.md 5.1 - 5.3 (BGL); Duato; Carrion and Puente for the bubble; Dally and Seitz for datelines.
  */
 #include "emunic/fabric/bgl_routing.h"
 

@@ -11,7 +11,7 @@
  * Numbers [OUR]: nid = (z * size y + y) * size x + x, as the machine's own order of ranks has it. Names [OUR] are in
  * the form of all machines here: cabinet column, row and cage are the midplane's x, y and z; the slot is the node card
  * in it, ((z / 2) * 2 + y / 4) * 2 + x / 4; the node is the chip on the card, (z mod 2 * 4 + y mod 4) * 4 + x mod 4.
- * Source: machines.md 5.1 (BGL).
+ * Source: spec/machines.md 5.1 (BGL).
  */
 #include <errno.h>
 

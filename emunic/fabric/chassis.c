@@ -19,7 +19,7 @@
  * Places. Twelve chassis stand in a cabinet, one cabinet beside the other; a chassis is the cage of a name and the node
  * its slot. Routers: r0 at a node, m0 and x0 for the switches of main and expansion fabric, named for slot 0 of their
  * chassis; spine switches p0, p1 ... for the first chassis of all. Mesh coordinates are (chassis, node, 0).
- * Source: machines.md 7.1 (CUG05; names [OUR]).
+ * Source: spec/machines.md 7.1 (CUG05; names [OUR]).
  */
 #include "emunic/fabric/chassis.h"
 

@@ -7,7 +7,7 @@
  * them, by a hash of the pair and, hashed modes, of the order key.
  *
  * Each class of traffic has four channels on every link: a channel gives one packet at a time to one output, and a
- * chassis switch is non-blocking (machines.md 7.1).
+ * chassis switch is non-blocking (spec/machines.md 7.1).
  */
 #ifndef EMUNIC_FABRIC_CHASSIS_ROUTING_H
 #define EMUNIC_FABRIC_CHASSIS_ROUTING_H

@@ -9,7 +9,7 @@
  *
  * A packet takes the first way on that is up, with random choices seeded by the hash. A walk that has not arrived after
  * EMU_ROUTE_LINKS_MAX links is given up.
- * Source: machines.md 2.2, 3.2, 4.2.
+ * Source: spec/machines.md 2.2, 3.2, 4.2.
  */
 #include "emunic/fabric/detour.h"
 

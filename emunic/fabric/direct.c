@@ -12,10 +12,10 @@
  *
  * Minimal routes. Up one of the node's links, across if the chassis differ, down one of the other node's links; never
  * through a third chassis. A flow keeps to one fabric and, across, to flow_links of the links of its chassis pair:
- * those from number (src + dst) mod links on. machines.md 7.2 has one link per flow; but one link (1 GB/s) cannot
+ * those from number (src + dst) mod links on. spec/machines.md 7.2 has one link per flow; but one link (1 GB/s) cannot
  * carry the 1 342 MB/s that the source measures between chassis, so the machine file spreads flows over three, all
  * there are, as at the nodes. The path hash is read as a number whose digits choose up, external and down link.
- * Source: machines.md 7.1, 7.2 (CUG05, wiring and rules [OUR]).
+ * Source: spec/machines.md 7.1, 7.2 (CUG05, wiring and rules [OUR]).
  */
 #include "emunic/fabric/direct.h"
 

@@ -12,7 +12,7 @@
  * Virtual channels, of the four of a class: node and NIC links use all, external links two, and the two others behind a
  * third chassis. Up, external, external behind, down: nothing waits in a circle.
  * route_state: fabric, and in bits 8 and up the third chassis + 1, or 0.
- * Source: machines.md 7.2 ([OUR]).
+ * Source: spec/machines.md 7.2 ([OUR]).
  */
 #include "emunic/fabric/chassis_routing.h"
 #include "emunic/fabric/direct.h"

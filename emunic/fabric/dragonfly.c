@@ -18,11 +18,11 @@
  *   black          (router * (C - 1) + peer chassis) * 3 + number; the last group counts with its own C
  *   blue           ((group * (G - 1) + peer group) * cables + cable) * 4 + link
  *
- * Wiring. The sources give bundle sizes only; the wiring is ours (machines.md 2.1): cable b of the bundle between g and
- * h leaves chassis (b + off) mod C, off = 0 if the bundle is a multiple of C, else g + h; C is that of the end's group.
- * In a chassis, connectors are handed out in rising order of peer group and cable. Connector s belongs to blade pair
- * s mod pairs, and is that pair's connector s div pairs. The four links of a cable alternate between the two blades of
- * the pair; link l of one end is link l of the other. Two additions:
+ * Wiring. The sources give bundle sizes only; the wiring is ours (spec/machines.md 2.1): cable b of the bundle between
+ * g and h leaves chassis (b + off) mod C, off = 0 if the bundle is a multiple of C, else g + h; C is that of the end's
+ * group. In a chassis, connectors are handed out in rising order of peer group and cable. Connector s belongs to blade
+ * pair s mod pairs, and is that pair's connector s div pairs. The four links of a cable alternate between the two
+ * blades of the pair; link l of one end is link l of the other. Two additions:
  * - with off = g + h the chassis do not always fill evenly (8 groups x 34 cables, 241 x 1): a cable that finds its
  *   chassis full takes the next one that has room;
  * - with an odd number of blades the last one is a pair of its own with two connectors, which carry all its links.
@@ -34,7 +34,7 @@
  * so are the three black links of a hop. The path hash is read as a number whose digits choose blue link, first black
  * link, second black link. This reading gives the published maxima (3 hops for 6 groups x 48 cables, never above 5) and
  * the expected means between groups of XC-23 (2.77, 3.38, 3.40, 4.42).
- * Source: machines.md 2.1, 2.2 (XCWP); cray-runtime.md 4.2.
+ * Source: spec/machines.md 2.1, 2.2 (XCWP); spec/cray-runtime.md 4.2.
  */
 #include "emunic/fabric/dragonfly.h"
 

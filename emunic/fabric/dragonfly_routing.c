@@ -36,7 +36,7 @@
  * 3 are still free to a packet on 0; 2 and 3 to one on 1), or another blue link that it can reach in order. If none of
  * these helps it has no way on.
  *
- * Source: machines.md 2.2 (XCWP; channels, bias and hash are ours).
+ * Source: spec/machines.md 2.2 (XCWP; channels, bias and hash are ours).
  */
 #include "emunic/fabric/dragonfly_routing.h"
 

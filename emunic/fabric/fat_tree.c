@@ -12,7 +12,7 @@
  * Minimal routes. Up to the chassis switch; if the chassis differ, up to the spine that the destination's nid gives
  * (nid mod spines: the nodes of a chassis get different ones) and down; down to the node. A flow keeps to one fabric
  * and uses all parallel links of each step. The path hash is read as a number whose digits choose among those.
- * Source: machines.md 7.1, 7.2 (CUG05, [OUR]); C. Leiserson, "Fat-trees", IEEE ToC C-34(10).
+ * Source: spec/machines.md 7.1, 7.2 (CUG05, [OUR]); C. Leiserson, "Fat-trees", IEEE ToC C-34(10).
  */
 #include "emunic/fabric/fat_tree.h"
 

@@ -10,7 +10,7 @@
  *
  * Virtual channels. The four of a class on every link: up*, then down*, so nothing waits in a circle (Leiserson).
  * route_state: fabric, and in bits 8 and up the spine.
- * Source: machines.md 7.2 ([OUR]).
+ * Source: spec/machines.md 7.2 ([OUR]).
  */
 #include "emunic/fabric/chassis_routing.h"
 #include "emunic/fabric/fat_tree.h"

@@ -10,7 +10,7 @@
  * be used is computed from all of them; its ends are only looked up while some router or node is down.
  *
  * Lane masks have 32 bits. No modelled link has more lanes; those of a wider one beyond the 32nd always work.
- * Source: machines.md 1.2, 1.6, 3.4.
+ * Source: spec/machines.md 1.2, 1.6, 3.4.
  */
 #include "emunic/fabric/fault_map.h"
 

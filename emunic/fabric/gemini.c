@@ -20,7 +20,7 @@
  * Tiles. The router has 6 rows x 8 columns of tiles, lRC; the map below says what each serves. The sources do not say
  * which tile meets which: both ends take the tiles of their direction by falling column, then falling row, so that the
  * one pair in print (l27 of one slot, l17 of the next) comes out [OUR].
- * Source: machines.md 3.1 (TITAN).
+ * Source: spec/machines.md 3.1 (TITAN).
  */
 #include "emunic/fabric/gemini.h"
 

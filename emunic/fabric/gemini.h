@@ -26,7 +26,7 @@ int emu_gemini_link_of_tile(const struct emu_machine *m, const char *name, uint3
 
 /**
  * The next node in a direction (0 .. 5). Along X and Z the node with the same number on the next module or Gemini;
- * along Y the nodes of a line of Geminis form one ring, n0 - n1 - n2 - n3 - n0 within a single module (machines.md
+ * along Y the nodes of a line of Geminis form one ring, n0 - n1 - n2 - n3 - n0 within a single module (spec/machines.md
  * 3.1).
  *
  * @retval 0        Found; may be the node itself in a dimension of size 1.

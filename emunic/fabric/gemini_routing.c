@@ -4,7 +4,8 @@
  *
  * Paths. A packet goes in one or two passes. Each pass is dimension order X, Y, Z, with one direction per dimension;
  * the first ends at a middle router, the second at the destination. Without faults there is one pass, the short way
- * round in each dimension, ties to + [OUR]. start() looks for the first healthy path in this order (machines.md 3.2):
+ * round in each dimension, ties to + [OUR]. start() looks for the first healthy path in this order (spec/machines.md
+ * 3.2):
  *
  *   base   X, Y, Z, short ways
  *   (a)    X, Y, Z, the long way round in one dimension, then in two, then in all three
@@ -26,7 +27,7 @@
  * Tiles. The parallel links of a direction are equivalent. Adaptive modes are offered all that are up; which one is the
  * arbiter's choice (router.choice: most credits). Ordered modes get one by hash: of the pair (in-order) or of pair and
  * order key (hashed).
- * Source: machines.md 3.2; W. Dally, C. Seitz, IEEE ToC C-36(5), 1987.
+ * Source: spec/machines.md 3.2; W. Dally, C. Seitz, IEEE ToC C-36(5), 1987.
  */
 #include "emunic/fabric/torus_routing.h"
 

@@ -20,7 +20,7 @@
  *
  * Minimal routes. Dimension order, lowest bit first (e-cube): one route for each pair, as long as the number of bits in
  * which the vertices differ. The path hash has nothing to choose.
- * Source: machines.md 6.1, 6.2 (CUG05; routing and names [OUR]).
+ * Source: spec/machines.md 6.1, 6.2 (CUG05; routing and names [OUR]).
  */
 #include "emunic/fabric/hypercube.h"
 

@@ -13,10 +13,10 @@
  *
  * Virtual channels of an edge: four for requests and two for responses, and one of each behind the other vertex. There
  * are several because a channel gives one packet at a time to one output: an edge carries as much as four nodes take,
- * and the vertex is non-blocking (machines.md 6.2). On each group of them dimensions only rise, and no packet comes
- * back from behind, so nothing waits in a circle (Dally and Seitz). NIC links have four for each class. route_state:
- * the other vertex + 1, or 0.
- * Source: machines.md 6.2 ([OUR]).
+ * and the vertex is non-blocking (spec/machines.md 6.2). On each group of them dimensions only rise, and no packet
+ * comes back from behind, so nothing waits in a circle (Dally and Seitz). NIC links have four for each class.
+ * route_state: the other vertex + 1, or 0.
+ * Source: spec/machines.md 6.2 ([OUR]).
  */
 #include "emunic/fabric/route.h"
 #include "emunic/fabric/sim/routing.h"

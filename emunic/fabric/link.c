@@ -5,7 +5,7 @@
  * Raw bandwidth is lanes x lane rate. The link layer packs flits into frames and keeps some flits of each frame for
  * itself (Aries: one in ten); a class may have a share of its rate that it never reaches (Gemini's backplane). What is
  * left is data_bytes_per_s. Links between a NIC and its router are on the chip and have no frames. emu_link_rate() is
- * the one place of this rule. Source: machines.md 1.2, 2.1, 2.3.
+ * the one place of this rule. Source: spec/machines.md 1.2, 2.1, 2.3.
  */
 #include "emunic/fabric/link.h"
 

@@ -7,7 +7,7 @@
  *
  * Names: Cray's physical names, c<column>-<row>c<cage>s<slot>n<node> for a node; a router has its chip's name in the
  * place of n<node>. Numbers have no leading zeros, so that each node has one name only.
- * Source: cray-runtime.md 4.2.
+ * Source: spec/cray-runtime.md 4.2.
  */
 #include "emunic/fabric/machine.h"
 

@@ -155,7 +155,7 @@ int emu_machine_nid_of_cname(const struct emu_machine *m, const char *cname, uin
  * Hold the machine against the vendor's published configuration rules. A machine that breaks some of them is still
  * a good emulation target (most small ones do); this says what could not have been bought.
  *
- * @param[in] note  Called once per broken rule with its number in machines.md and one line of text; may be NULL.
+ * @param[in] note  Called once per broken rule with its number in spec/machines.md and one line of text; may be NULL.
  * @return Number of broken rules.
  */
 int emu_machine_check_rules(const struct emu_machine *m, void (*note)(void *ctx, uint32_t rule, const char *text),

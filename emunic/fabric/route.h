@@ -10,7 +10,7 @@
 
 #include "emunic/fabric/machine.h"
 
-/* Longest minimal path in machines.md: Red Storm's 27 x 16 mesh with a ring of 24, 26 + 15 + 12 hops; BG/L 64. */
+/* Longest minimal path in spec/machines.md: Red Storm's 27 x 16 mesh with a ring of 24, 26 + 15 + 12 hops; BG/L 64. */
 #define EMU_ROUTE_LINKS_MAX 192
 
 struct emu_route {

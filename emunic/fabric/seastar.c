@@ -4,12 +4,12 @@
  *
  * Shape. One SeaStar per node, one link per direction, each dimension a ring or a mesh. A physical cabinet has 3 cages
  * of 8 modules of 4 nodes: 4 positions along Y and 24 along Z. So Y = 4 x cabinet row + node, Z = 8 x cage + slot, and
- * the column of the floor is X (machines.md 4.1: 40 cabinets, four of which make a logical cabinet of 16 x 24, ten of
- * those along X). Which of the cabinet's two sides is which is [OUR], and so is the order of cabinets along a ring: X
- * and Y count cabinets in ring order, not as they stand on the floor.
+ * the column of the floor is X (spec/machines.md 4.1: 40 cabinets, four of which make a logical cabinet of 16 x 24, ten
+ * of those along X). Which of the cabinet's two sides is which is [OUR], and so is the order of cabinets along a ring:
+ * X and Y count cabinets in ring order, not as they stand on the floor.
  *
  * Numbers [OUR]: cabinet by cabinet, row by row, then cage, slot, node, as on later Cray machines.
- * Source: machines.md 4.1 (SEA, CUG05).
+ * Source: spec/machines.md 4.1 (SEA, CUG05).
  */
 #include <errno.h>
 

@@ -13,7 +13,7 @@
  * Channels. Four per link: traffic class x dateline. A ring takes the first channel of the pair up to the cable between
  * the last coordinate and 0, the second across it and behind it; a mesh uses the first only. Dimensions rise, so there
  * is no cycle (Dally and Seitz). Output arbitration is by age: the machine file's router.arbitration.
- * Source: machines.md 4.2 [R:Abts11], [OUR]; W. Dally, C. Seitz, IEEE ToC C-36(5), 1987.
+ * Source: spec/machines.md 4.2 [R:Abts11], [OUR]; W. Dally, C. Seitz, IEEE ToC C-36(5), 1987.
  */
 #include "emunic/fabric/torus_routing.h"
 

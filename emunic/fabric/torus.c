@@ -20,10 +20,10 @@
  *
  * Stored are the coordinates of each router, the way back, and each router's first link: 12 bytes per router.
  *
- * Minimal routes. Dimension order X, Y, Z, the short way round; of two equal ways + [OUR] (machines.md 3.2), but on
- * SeaStar machines - from odd coordinates [OUR]. The parallel links of a hop are equivalent; the path hash is read as a
- * number with one digit per dimension, and all hops in a dimension use the links of that number.
- * Source: machines.md 3.1, 3.2, 4.1, 5.1.
+ * Minimal routes. Dimension order X, Y, Z, the short way round; of two equal ways + [OUR] (spec/machines.md 3.2), but
+ * on SeaStar machines - from odd coordinates [OUR]. The parallel links of a hop are equivalent; the path hash is read
+ * as a number with one digit per dimension, and all hops in a dimension use the links of that number.
+ * Source: spec/machines.md 3.1, 3.2, 4.1, 5.1.
  */
 #include "emunic/fabric/torus.h"
 

@@ -132,7 +132,7 @@ static inline uint32_t emu_torus_steps(const struct emu_torus *t, uint32_t dim, 
 
 /*
  * The short way between two coordinates: steps, and whether they rise. Of equal ways the one that rises [OUR]
- * (machines.md 3.2), or, where the kind splits ties, that only from even coordinates.
+ * (spec/machines.md 3.2), or, where the kind splits ties, that only from even coordinates.
  */
 static inline uint32_t emu_torus_way(const struct emu_torus *t, uint32_t dim, uint32_t from, uint32_t to,
                                      bool *is_plus_out)

@@ -5,7 +5,7 @@
  * Lines are plain values: formatting and parsing are each other's inverse, and what cannot be written is not accepted.
  * A day is turned into a date and back by counting from 1 March, so that the leap day comes last (all years from 2000
  * to 2099 that divide by four are leap years).
- * Source: machines.md 3.4 (TITAN).
+ * Source: spec/machines.md 3.4 (TITAN).
  */
 #include "emunic/fabric/watcher_log.h"
 

@@ -5,7 +5,7 @@
  *   YYMMDD HH:MM:SS <link> <peer link> <count> <event>
  *   YYMMDD HH:MM:SS <link> ***ERROR*** <text>
  *
- * Source: machines.md 3.4 (TITAN).
+ * Source: spec/machines.md 3.4 (TITAN).
  */
 #ifndef EMUNIC_FABRIC_WATCHER_LOG_H
 #define EMUNIC_FABRIC_WATCHER_LOG_H

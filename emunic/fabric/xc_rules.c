@@ -12,7 +12,7 @@
  * - rule 8: half or fully populated means floor(c / (groups - 1)) cables per bundle with c all or half of a chassis's
  *   connectors.
  * Ten links of each of two blades share five connectors of four links; a blade without a partner fills two.
- * Source: machines.md 2.1 (XCWP).
+ * Source: spec/machines.md 2.1 (XCWP).
  */
 #include "emunic/fabric/xc_rules.h"
 

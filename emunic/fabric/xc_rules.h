@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The published configuration rules of Cray XC systems (machines.md 2.1, rules 1-8), as functions over numbers: they
- * answer for any configuration, built or not.
+ * The published configuration rules of Cray XC systems (spec/machines.md 2.1, rules 1-8), as functions over numbers:
+ * they answer for any configuration, built or not.
  */
 #ifndef EMUNIC_FABRIC_XC_RULES_H
 #define EMUNIC_FABRIC_XC_RULES_H

@@ -11,8 +11,8 @@
  *
  * Each request packet, and each answer, takes its way alone; an operation is complete when its last answer is, and has
  * arrived when its last packet is visible, in whatever order they come. So a small put costs
- * issue + out + H hops + in + write (machines.md 2.3) plus the time of its bytes, and long transfers run at the rate of
- * their slowest server, or at window / round trip. The interface has a server each way; a transfer occupies the
+ * issue + out + H hops + in + write (spec/machines.md 2.3) plus the time of its bytes, and long transfers run at the
+ * rate of their slowest server, or at window / round trip. The interface has a server each way; a transfer occupies the
  * other way for duplex_percent of its own time (read requests, acknowledgements of the bus), which is what makes both
  * ways together slower than twice one way.
  *
@@ -25,7 +25,7 @@
  * travelled in the header. A get is one request; the answer is a transfer of its own.
  *
  * State belongs to nodes and is made at a node's first use.
- * Source: machines.md 2.3, 2.5, 3.3, 4.3, 4.5, 6.3, 7.3; parameters are fitted by the K rows of section 9 only.
+ * Source: spec/machines.md 2.3, 2.5, 3.3, 4.3, 4.5, 6.3, 7.3; parameters are fitted by the K rows of section 9 only.
  */
 #include "emunic/model/nic_inner.h"
 

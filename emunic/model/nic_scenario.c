@@ -8,7 +8,7 @@
  * Streams: a rate is the slope of the line of least squares through (time, number of operations) of a sender's events.
  * It needs few events, so that long messages do not need long runs, and operations that end together in bunches do not
  * mislead it. The run goes on until each sender has had some.
- * Source: machines.md 2.5, 4.5, 6.5, 7.5: the conditions of the rows.
+ * Source: spec/machines.md 2.5, 4.5, 6.5, 7.5: the conditions of the rows.
  */
 #include "emunic/model/nic_scenario.h"
 

@@ -8,8 +8,8 @@
  *
  * Reading the comments
  *
- *   dmapp spec 4.2  the section of this project's DMAPP interface specification that the text follows. "Reading"
- *                   marks a point that no source settles: this library does what the specification recommends.
+ *   spec/dmapp.md   with a section: what the text follows. Installed as share/doc/emunic/spec/dmapp.md. "Reading
+ *                   9.2 no. 11" names a point that no source settles: this library does what is recommended there.
  *   Units           counts, strides and indices are in elements of `type`; lengths named size or length in bytes.
  *   Remote triple   address, segment descriptor, PE. For the data segment and the symmetric heap: an address and the
  *                   descriptor of the caller's own, from its jobinfo. For registered memory: the owner's.
@@ -347,7 +347,7 @@ typedef struct {
  */
 
 /**
- * Names of the return codes, by code. Static storage, never changed; 12 entries. (dmapp spec 4.1)
+ * Names of the return codes, by code. Static storage, never changed; 12 entries. (spec/dmapp.md 4.1)
  */
 extern const char *dmapp_err_str[];
 
@@ -368,7 +368,7 @@ extern const char *dmapp_err_str[];
  *                                  one line on stderr tells which.
  * @note Threads: one. Any time. Blocks until every PE has called it.
  * @note Never DMAPP_RC_INVALID_PARAM: NULL and values out of range are replaced.
- * @note Source: dmapp spec 4.1, 9.2 no. 11.
+ * @note Source: spec/dmapp.md 4.1, 9.2 no. 11.
  */
 dmapp_return_t dmapp_init(dmapp_rma_attrs_t *requested, dmapp_rma_attrs_t *actual);
 
@@ -383,7 +383,7 @@ dmapp_return_t dmapp_init(dmapp_rma_attrs_t *requested, dmapp_rma_attrs_t *actua
  * @retval DMAPP_RC_RESOURCE_ERROR  As dmapp_init().
  * @note Threads: one. Any time. Blocks until every PE has called it.
  * @note Never DMAPP_RC_INVALID_PARAM: NULL and values out of range are replaced.
- * @note Source: dmapp spec 1.7, 4.1; readings 9.2 no. 1, 4, 17.
+ * @note Source: spec/dmapp.md 1.7, 4.1; readings 9.2 no. 1, 4, 17.
  */
 dmapp_return_t dmapp_init_ext(dmapp_rma_attrs_ext_t *requested, dmapp_rma_attrs_ext_t *actual);
 
@@ -394,7 +394,7 @@ dmapp_return_t dmapp_init_ext(dmapp_rma_attrs_ext_t *requested, dmapp_rma_attrs_
  * @retval DMAPP_RC_SUCCESS        Told.
  * @retval DMAPP_RC_INVALID_PARAM  flag is NULL.
  * @note Threads: any. Any time.
- * @note Source: dmapp spec 4.1.
+ * @note Source: spec/dmapp.md 4.1.
  */
 dmapp_return_t dmapp_initialized(int *flag);
 
@@ -405,7 +405,7 @@ dmapp_return_t dmapp_initialized(int *flag);
  * @retval DMAPP_RC_SUCCESS        Ended, or counted down.
  * @retval DMAPP_RC_INVALID_PARAM  The library is not up.
  * @note Threads: one, and no other inside the library. Blocks until every PE has called it (reading 9.2 no. 12).
- * @note Source: dmapp spec 4.1.
+ * @note Source: spec/dmapp.md 4.1.
  */
 dmapp_return_t dmapp_finalize(void);
 
@@ -416,7 +416,7 @@ dmapp_return_t dmapp_finalize(void);
  * @retval DMAPP_RC_SUCCESS        Filled.
  * @retval DMAPP_RC_INVALID_PARAM  info is NULL, or the library is not up.
  * @note Threads: any.
- * @note Source: dmapp spec 3.2, 4.1.
+ * @note Source: spec/dmapp.md 3.2, 4.1.
  */
 dmapp_return_t dmapp_get_jobinfo(dmapp_jobinfo_t *info);
 
@@ -427,7 +427,7 @@ dmapp_return_t dmapp_get_jobinfo(dmapp_jobinfo_t *info);
  * @retval DMAPP_RC_SUCCESS        Filled.
  * @retval DMAPP_RC_INVALID_PARAM  attrs is NULL.
  * @note Threads: any. Any time.
- * @note Source: dmapp spec 4.1.
+ * @note Source: spec/dmapp.md 4.1.
  */
 dmapp_return_t dmapp_get_rma_attrs(dmapp_rma_attrs_t *attrs);
 dmapp_return_t dmapp_get_rma_attrs_ext(dmapp_rma_attrs_ext_t *attrs);
@@ -441,7 +441,7 @@ dmapp_return_t dmapp_get_rma_attrs_ext(dmapp_rma_attrs_ext_t *attrs);
  * @retval DMAPP_RC_SUCCESS        Set.
  * @retval DMAPP_RC_INVALID_PARAM  requested is NULL, or the library is not up.
  * @note Threads: any.
- * @note Source: dmapp spec 1.7, 4.1.
+ * @note Source: spec/dmapp.md 1.7, 4.1.
  */
 dmapp_return_t dmapp_set_rma_attrs(dmapp_rma_attrs_t *requested, dmapp_rma_attrs_t *actual);
 dmapp_return_t dmapp_set_rma_attrs_ext(dmapp_rma_attrs_ext_t *requested, dmapp_rma_attrs_ext_t *actual);
@@ -454,7 +454,7 @@ dmapp_return_t dmapp_set_rma_attrs_ext(dmapp_rma_attrs_ext_t *requested, dmapp_r
  * @retval DMAPP_RC_SUCCESS        Told.
  * @retval DMAPP_RC_INVALID_PARAM  msg is NULL, or rc is no code (*msg is set).
  * @note Threads: any. Any time.
- * @note Source: dmapp spec 4.1. Reading 9.2 no. 6: the return type is not known.
+ * @note Source: spec/dmapp.md 4.1. Reading 9.2 no. 6: the return type is not known.
  */
 dmapp_return_t dmapp_explain_error(dmapp_return_t rc, const char **msg);
 
@@ -467,7 +467,7 @@ dmapp_return_t dmapp_explain_error(dmapp_return_t rc, const char **msg);
  * @retval DMAPP_RC_SUCCESS        Told.
  * @retval DMAPP_RC_INVALID_PARAM  A pointer is NULL.
  * @note Threads: any. Any time.
- * @note Source: dmapp spec 4.1. Reading 9.2 no. 6: only the name is known.
+ * @note Source: spec/dmapp.md 4.1. Reading 9.2 no. 6: only the name is known.
  */
 dmapp_return_t dmapp_get_version(int *major, int *minor);
 #endif
@@ -493,7 +493,7 @@ dmapp_return_t dmapp_get_version(int *major, int *minor);
  * @retval DMAPP_RC_NO_SPACE           dmapp_put_nb() only.
  * @retval DMAPP_RC_TRANSACTION_ERROR  dmapp_put() only.
  * @note Threads: any.
- * @note Source: dmapp spec 4.2, 4.3. Never DMAPP_RC_ALIGNMENT_ERROR.
+ * @note Source: spec/dmapp.md 4.2, 4.3. Never DMAPP_RC_ALIGNMENT_ERROR.
  */
 dmapp_return_t dmapp_put(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, void *source_addr,
                          uint64_t nelems, dmapp_type_t type);
@@ -519,8 +519,8 @@ dmapp_return_t dmapp_put_nbi(void *target_addr, dmapp_seg_desc_t *target_seg, dm
  * @retval DMAPP_RC_NO_SPACE           dmapp_get_nb() only.
  * @retval DMAPP_RC_TRANSACTION_ERROR  dmapp_get() only.
  * @note Threads: any.
- * @note Source: dmapp spec 4.2, 4.3. Odd addresses and lengths are served by fetching the words around them and never
- *       reading outside the pages of the segment. Never DMAPP_RC_ALIGNMENT_ERROR.
+ * @note Source: spec/dmapp.md 4.2, 4.3. Odd addresses and lengths are served by fetching the words around them and
+ *       never reading outside the pages of the segment. Never DMAPP_RC_ALIGNMENT_ERROR.
  */
 dmapp_return_t dmapp_get(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg, dmapp_pe_t source_pe,
                          uint64_t nelems, dmapp_type_t type);
@@ -549,7 +549,7 @@ dmapp_return_t dmapp_get_nbi(void *target_addr, void *source_addr, dmapp_seg_des
  * @retval DMAPP_RC_NO_SPACE           dmapp_put_flag_nb() only.
  * @retval DMAPP_RC_TRANSACTION_ERROR  dmapp_put_flag() only.
  * @note Threads: any.
- * @note Source: dmapp spec 4.7.
+ * @note Source: spec/dmapp.md 4.7.
  */
 dmapp_return_t dmapp_put_flag(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, void *source_addr,
                               uint64_t nelems, dmapp_type_t type, void *target_flag, uint64_t flag_value);
@@ -573,7 +573,7 @@ dmapp_return_t dmapp_put_flag_nbi(void *target_addr, dmapp_seg_desc_t *target_se
  * @retval DMAPP_RC_INVALID_PARAM   Common.
  * @retval DMAPP_RC_RESOURCE_ERROR  Common.
  * @note Threads: any.
- * @note Source: dmapp spec 4.7.
+ * @note Source: spec/dmapp.md 4.7.
  */
 dmapp_return_t dmapp_get_flag_nbi(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg,
                                   dmapp_pe_t source_pe, uint64_t nelems, dmapp_type_t type);
@@ -600,7 +600,7 @@ dmapp_return_t dmapp_get_flag_nbi(void *target_addr, void *source_addr, dmapp_se
  * @retval DMAPP_RC_NO_SPACE           dmapp_iput_nb() only.
  * @retval DMAPP_RC_TRANSACTION_ERROR  dmapp_iput() only; some elements may have been written.
  * @note Threads: any.
- * @note Source: dmapp spec 4.4.
+ * @note Source: spec/dmapp.md 4.4.
  */
 dmapp_return_t dmapp_iput(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, void *source_addr,
                           ptrdiff_t tst, ptrdiff_t sst, uint64_t nelems, dmapp_type_t type);
@@ -629,8 +629,8 @@ dmapp_return_t dmapp_iput_nbi(void *target_addr, dmapp_seg_desc_t *target_seg, d
  * @retval DMAPP_RC_NO_SPACE           dmapp_iget_nb() only.
  * @retval DMAPP_RC_TRANSACTION_ERROR  dmapp_iget() only.
  * @note Threads: any.
- * @note Never DMAPP_RC_ALIGNMENT_ERROR: any alignment is served (dmapp spec 4.3).
- * @note Source: dmapp spec 4.4.
+ * @note Never DMAPP_RC_ALIGNMENT_ERROR: any alignment is served (spec/dmapp.md 4.3).
+ * @note Source: spec/dmapp.md 4.4.
  */
 dmapp_return_t dmapp_iget(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg, dmapp_pe_t source_pe,
                           ptrdiff_t tst, ptrdiff_t sst, uint64_t nelems, dmapp_type_t type);
@@ -657,7 +657,7 @@ dmapp_return_t dmapp_iget_nbi(void *target_addr, void *source_addr, dmapp_seg_de
  * @retval DMAPP_RC_NO_SPACE           dmapp_ixput_nb() only.
  * @retval DMAPP_RC_TRANSACTION_ERROR  dmapp_ixput() only; some elements may have been written.
  * @note Threads: any. Indices that occur twice: which element wins is open.
- * @note Source: dmapp spec 4.5.
+ * @note Source: spec/dmapp.md 4.5.
  */
 dmapp_return_t dmapp_ixput(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, void *source_addr,
                            ptrdiff_t *tidx, uint64_t nelems, dmapp_type_t type);
@@ -685,7 +685,7 @@ dmapp_return_t dmapp_ixput_nbi(void *target_addr, dmapp_seg_desc_t *target_seg, 
  * @note Threads: any.
  * @note Never DMAPP_RC_ALIGNMENT_ERROR: any alignment is served.
  * @note Never DMAPP_RC_NOT_SUPPORTED: DMAPP_BYTE, which the original does not serve here, is served.
- * @note Source: dmapp spec 4.5.
+ * @note Source: spec/dmapp.md 4.5.
  */
 dmapp_return_t dmapp_ixget(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg, dmapp_pe_t source_pe,
                            ptrdiff_t *sidx, uint64_t nelems, dmapp_type_t type);
@@ -713,7 +713,7 @@ dmapp_return_t dmapp_ixget_nbi(void *target_addr, void *source_addr, dmapp_seg_d
  * @retval DMAPP_RC_NO_SPACE           dmapp_put_ixpe_nb(), dmapp_scatter_ixpe_nb() only.
  * @retval DMAPP_RC_TRANSACTION_ERROR  dmapp_put_ixpe(), dmapp_scatter_ixpe() only; other PEs may have been written.
  * @note Threads: any.
- * @note Source: dmapp spec 4.6.
+ * @note Source: spec/dmapp.md 4.6.
  */
 dmapp_return_t dmapp_put_ixpe(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t *target_pe_list,
                               uint32_t num_target_pes, void *source_addr, uint64_t nelems, dmapp_type_t type);
@@ -748,7 +748,7 @@ dmapp_return_t dmapp_scatter_ixpe_nbi(void *target_addr, dmapp_seg_desc_t *targe
  * @retval DMAPP_RC_NO_SPACE           dmapp_gather_ixpe_nb() only.
  * @retval DMAPP_RC_TRANSACTION_ERROR  dmapp_gather_ixpe() only.
  * @note Threads: any.
- * @note Source: dmapp spec 4.6.
+ * @note Source: spec/dmapp.md 4.6.
  */
 dmapp_return_t dmapp_gather_ixpe(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg,
                                  dmapp_pe_t *source_pe_list, uint32_t num_source_pes, uint64_t nelems,
@@ -783,7 +783,7 @@ dmapp_return_t dmapp_gather_ixpe_nbi(void *target_addr, void *source_addr, dmapp
  * @retval DMAPP_RC_NO_SPACE           The _nb calls only.
  * @retval DMAPP_RC_TRANSACTION_ERROR  The blocking calls only.
  * @note Threads: any.
- * @note Source: dmapp spec 4.8.
+ * @note Source: spec/dmapp.md 4.8.
  */
 dmapp_return_t dmapp_aadd_qw(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, int64_t operand);
 dmapp_return_t dmapp_aadd_qw_nb(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, int64_t operand,
@@ -821,7 +821,7 @@ dmapp_return_t dmapp_axor_qw_nbi(void *target_addr, dmapp_seg_desc_t *target_seg
  * @retval DMAPP_RC_NO_SPACE           The _nb calls only.
  * @retval DMAPP_RC_TRANSACTION_ERROR  The blocking calls only.
  * @note Threads: any.
- * @note Source: dmapp spec 4.8.
+ * @note Source: spec/dmapp.md 4.8.
  */
 dmapp_return_t dmapp_afadd_qw(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg, dmapp_pe_t source_pe,
                               int64_t operand);
@@ -865,7 +865,7 @@ dmapp_return_t dmapp_afxor_qw_nbi(void *target_addr, void *source_addr, dmapp_se
  * @retval DMAPP_RC_NO_SPACE           The _nb calls only.
  * @retval DMAPP_RC_TRANSACTION_ERROR  The blocking calls only.
  * @note Threads: any.
- * @note Source: dmapp spec 4.8.
+ * @note Source: spec/dmapp.md 4.8.
  */
 dmapp_return_t dmapp_afax_qw(void *target_addr, void *source_addr, dmapp_seg_desc_t *source_seg, dmapp_pe_t source_pe,
                              int64_t andMask, int64_t xorMask);
@@ -903,7 +903,7 @@ dmapp_return_t dmapp_acswap_qw_nbi(void *target_addr, void *source_addr, dmapp_s
  * @retval DMAPP_RC_NO_SPACE           The _nb calls only.
  * @retval DMAPP_RC_TRANSACTION_ERROR  The blocking calls only.
  * @note Threads: any.
- * @note Source: dmapp spec 3.11, 4.9. The contents of dmapp_amo_t are a reading (9.2 no. 5).
+ * @note Source: spec/dmapp.md 3.11, 4.9. The contents of dmapp_amo_t are a reading (9.2 no. 5).
  */
 dmapp_return_t dmapp_amo_put(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, dmapp_amo_t *amo);
 dmapp_return_t dmapp_amo_put_nb(void *target_addr, dmapp_seg_desc_t *target_seg, dmapp_pe_t target_pe, dmapp_amo_t *amo,
@@ -925,7 +925,7 @@ dmapp_return_t dmapp_amo_get_nbi(void *target_addr, void *source_addr, dmapp_seg
  * @retval DMAPP_RC_SUCCESS        Done.
  * @retval DMAPP_RC_INVALID_PARAM  PE out of range, or an unknown flag.
  * @note Threads: any.
- * @note Source: dmapp spec 4.9; reading 9.2 no. 13.
+ * @note Source: spec/dmapp.md 4.9; reading 9.2 no. 13.
  */
 dmapp_return_t dmapp_amo_flush(dmapp_pe_t target_pe, uint64_t flags);
 
@@ -943,7 +943,7 @@ dmapp_return_t dmapp_amo_flush(dmapp_pe_t target_pe, uint64_t flags);
  * @retval DMAPP_RC_INVALID_PARAM      A pointer is NULL, or not a live syncid (a second copy of a retired one).
  * @retval DMAPP_RC_TRANSACTION_ERROR  The request has failed; it is retired.
  * @note Threads: any; one at a time per syncid.
- * @note Source: dmapp spec 4.10; reading 9.2 no. 18.
+ * @note Source: spec/dmapp.md 4.10; reading 9.2 no. 18.
  */
 dmapp_return_t dmapp_syncid_test(dmapp_syncid_handle_t *syncid, int *flag);
 dmapp_return_t dmapp_syncid_wait(dmapp_syncid_handle_t *syncid);
@@ -958,7 +958,7 @@ dmapp_return_t dmapp_syncid_wait(dmapp_syncid_handle_t *syncid);
  * @retval DMAPP_RC_INVALID_PARAM      flag is NULL, or the library is not up.
  * @retval DMAPP_RC_TRANSACTION_ERROR  All have ended, at least one of them has failed. Told once.
  * @note Threads: any.
- * @note Source: dmapp spec 4.10. The prototypes of the thread calls are a reading (9.2 no. 6).
+ * @note Source: spec/dmapp.md 4.10. The prototypes of the thread calls are a reading (9.2 no. 6).
  */
 dmapp_return_t dmapp_gsync_test(int *flag);
 dmapp_return_t dmapp_gsync_wait(void);
@@ -980,7 +980,7 @@ dmapp_return_t dmapp_thread_gsync_wait(void);
  * @retval DMAPP_RC_PERMISSION_ERROR  The pages may not be read and written.
  * @retval DMAPP_RC_RESOURCE_ERROR    No registration left, or emunic has gone.
  * @note Threads: any.
- * @note Source: dmapp spec 3.1, 4.11. Private memory up to EMUNIC_ADOPT_LIMIT is moved to pages that peers map.
+ * @note Source: spec/dmapp.md 3.1, 4.11. Private memory up to EMUNIC_ADOPT_LIMIT is moved to pages that peers map.
  */
 dmapp_return_t dmapp_mem_register(void *addr, uint64_t length, dmapp_seg_desc_t *seg_desc);
 
@@ -992,7 +992,7 @@ dmapp_return_t dmapp_mem_register(void *addr, uint64_t length, dmapp_seg_desc_t 
  * @retval DMAPP_RC_SUCCESS        Ended.
  * @retval DMAPP_RC_INVALID_PARAM  Not a live registration of this process, or a symmetric segment.
  * @note Threads: any.
- * @note Source: dmapp spec 4.11.
+ * @note Source: spec/dmapp.md 4.11.
  */
 dmapp_return_t dmapp_mem_unregister(dmapp_seg_desc_t *seg_desc);
 
@@ -1004,7 +1004,7 @@ dmapp_return_t dmapp_mem_unregister(dmapp_seg_desc_t *seg_desc);
  * @retval DMAPP_RC_SUCCESS        Told.
  * @retval DMAPP_RC_INVALID_PARAM  A pointer is NULL.
  * @note Threads: any. Any time.
- * @note Source: dmapp spec 4.11.
+ * @note Source: spec/dmapp.md 4.11.
  */
 dmapp_return_t dmapp_segdesc_compare(dmapp_seg_desc_t *a, dmapp_seg_desc_t *b, int *flag);
 
@@ -1021,7 +1021,7 @@ dmapp_return_t dmapp_segdesc_compare(dmapp_seg_desc_t *a, dmapp_seg_desc_t *b, i
  * @retval DMAPP_RC_PERMISSION_ERROR  dmapp_mem_update() only: the pages may not be read and written.
  * @retval DMAPP_RC_RESOURCE_ERROR    No registration left, or emunic has gone.
  * @note Threads: any.
- * @note Source: dmapp spec 4.11; reading 9.2 no. 13.
+ * @note Source: spec/dmapp.md 4.11; reading 9.2 no. 13.
  */
 dmapp_return_t dmapp_mem_reserve(void *addr, uint64_t length, uint64_t flags, dmapp_seg_desc_t *seg_desc);
 dmapp_return_t dmapp_mem_update(void *addr, uint64_t length, uint64_t flags, dmapp_seg_desc_t *seg_desc);
@@ -1038,7 +1038,7 @@ dmapp_return_t dmapp_mem_update(void *addr, uint64_t length, uint64_t flags, dma
  * @param[in] size  Bytes; 0 gives a block of its own.
  * @return The block, or NULL: no space, or the library is not up.
  * @note Threads: any.
- * @note Source: dmapp spec 4.12.
+ * @note Source: spec/dmapp.md 4.12.
  */
 void *dmapp_sheap_malloc(size_t size);
 
@@ -1049,7 +1049,7 @@ void *dmapp_sheap_malloc(size_t size);
  * @param[in] size  Bytes; 0 frees the block.
  * @return The block, perhaps elsewhere. NULL: freed; no space (the old block stays); ptr is not a block.
  * @note Threads: any.
- * @note Source: dmapp spec 4.12.
+ * @note Source: spec/dmapp.md 4.12.
  */
 void *dmapp_sheap_realloc(void *ptr, size_t size);
 
@@ -1059,7 +1059,7 @@ void *dmapp_sheap_realloc(void *ptr, size_t size);
  *
  * @param[in] ptr  A block.
  * @note Threads: any.
- * @note Source: dmapp spec 4.12.
+ * @note Source: spec/dmapp.md 4.12.
  */
 void dmapp_sheap_free(void *ptr);
 
@@ -1070,7 +1070,7 @@ void dmapp_sheap_free(void *ptr);
  * @retval DMAPP_RC_SUCCESS        Filled.
  * @retval DMAPP_RC_INVALID_PARAM  stats is NULL, or the library is not up.
  * @note Threads: any.
- * @note Source: dmapp spec 3.10, 4.12.
+ * @note Source: spec/dmapp.md 3.10, 4.12.
  */
 dmapp_return_t dmapp_sheap_stats(dmapp_sheap_stats_t *stats);
 
@@ -1096,7 +1096,7 @@ dmapp_return_t dmapp_sheap_stats(dmapp_sheap_stats_t *stats);
  * @retval DMAPP_RC_TRANSACTION_ERROR  The host of the lock, or who queues in front, has gone; or the network failed a
  *                                     transaction.
  * @note Threads: any.
- * @note Source: dmapp spec 4.13.
+ * @note Source: spec/dmapp.md 4.13.
  */
 dmapp_return_t dmapp_lock_acquire(dmapp_lock_desc_t *lock_addr, dmapp_seg_desc_t *lock_seg, dmapp_pe_t lock_host,
                                   uint64_t flags, dmapp_lock_handle_t *handle);
@@ -1116,7 +1116,7 @@ dmapp_return_t dmapp_lock_try(dmapp_lock_desc_t *lock_addr, dmapp_seg_desc_t *lo
  * @retval DMAPP_RC_RESOURCE_ERROR     emunic has gone.
  * @retval DMAPP_RC_TRANSACTION_ERROR  The host of the lock has gone; the handle has ended.
  * @note Threads: any.
- * @note Source: dmapp spec 4.13.
+ * @note Source: spec/dmapp.md 4.13.
  */
 dmapp_return_t dmapp_lock_release(dmapp_lock_handle_t handle, uint64_t flags);
 dmapp_return_t dmapp_lock_release_addr(dmapp_lock_desc_t *lock_addr, dmapp_pe_t lock_host, uint64_t flags);
@@ -1139,7 +1139,7 @@ dmapp_return_t dmapp_lock_release_addr(dmapp_lock_desc_t *lock_addr, dmapp_pe_t 
  * @retval DMAPP_RC_BUSY            There is a queue already.
  * @retval DMAPP_RC_RESOURCE_ERROR  No memory, or no thread.
  * @note Threads: any.
- * @note Source: dmapp spec 4.14.
+ * @note Source: spec/dmapp.md 4.14.
  */
 dmapp_return_t dmapp_queue_attach(int (*queue_cb)(void *context, void *data, uint32_t len, dmapp_pe_t rank),
                                   void *context, uint64_t flags, dmapp_queue_handle_t *queue_hndl);
@@ -1158,7 +1158,7 @@ dmapp_return_t dmapp_queue_attach(int (*queue_cb)(void *context, void *data, uin
  * @retval DMAPP_RC_RESOURCE_ERROR     emunic has gone.
  * @retval DMAPP_RC_TRANSACTION_ERROR  The target has gone.
  * @note Threads: any.
- * @note Source: dmapp spec 4.14. Never DMAPP_RC_NO_SPACE or DMAPP_RC_BUSY.
+ * @note Source: spec/dmapp.md 4.14. Never DMAPP_RC_NO_SPACE or DMAPP_RC_BUSY.
  */
 dmapp_return_t dmapp_queue_put(dmapp_queue_handle_t queue_hndl, void *source, uint64_t nelems, dmapp_type_t type,
                                dmapp_pe_t target_pe, uint64_t flags);
@@ -1171,7 +1171,7 @@ dmapp_return_t dmapp_queue_put(dmapp_queue_handle_t queue_hndl, void *source, ui
  * @retval DMAPP_RC_SUCCESS        Detached.
  * @retval DMAPP_RC_INVALID_PARAM  Not a queue.
  * @note Threads: one. Waits for a callback that runs.
- * @note Source: dmapp spec 4.14.
+ * @note Source: spec/dmapp.md 4.14.
  */
 dmapp_return_t dmapp_queue_detach(dmapp_queue_handle_t queue_hndl, uint64_t flags);
 
@@ -1195,7 +1195,7 @@ dmapp_return_t dmapp_queue_detach(dmapp_queue_handle_t queue_hndl, uint64_t flag
  *                                  dmapp_finalize()).
  * @retval DMAPP_RC_RESOURCE_ERROR  No memory, or emunic has gone.
  * @note Threads: any.
- * @note Source: dmapp spec 4.15.
+ * @note Source: spec/dmapp.md 4.15.
  */
 dmapp_return_t dmapp_c_pset_create(dmapp_c_pset_desc_t *pdesc, uint64_t identifier, uint64_t modes,
                                    dmapp_c_pset_attrs_t *attrs, dmapp_c_pset_handle_t *pset_hndl);
@@ -1210,7 +1210,7 @@ dmapp_return_t dmapp_c_pset_create(dmapp_c_pset_desc_t *pdesc, uint64_t identifi
  * @retval DMAPP_RC_RESOURCE_ERROR     emunic has gone.
  * @retval DMAPP_RC_TRANSACTION_ERROR  A member has gone.
  * @note Threads: any.
- * @note Source: dmapp spec 4.15.
+ * @note Source: spec/dmapp.md 4.15.
  */
 dmapp_return_t dmapp_c_pset_export(dmapp_c_pset_handle_t pset_hndl);
 
@@ -1222,7 +1222,7 @@ dmapp_return_t dmapp_c_pset_export(dmapp_c_pset_handle_t pset_hndl);
  * @retval DMAPP_RC_INVALID_PARAM  Not a set, not exported, or cancelled.
  * @retval DMAPP_RC_BUSY           An operation runs on the set.
  * @note Threads: any; one at a time per set.
- * @note Source: dmapp spec 4.15.
+ * @note Source: spec/dmapp.md 4.15.
  */
 dmapp_return_t dmapp_c_barrier_join(dmapp_c_pset_handle_t pset_hndl);
 
@@ -1243,7 +1243,7 @@ dmapp_return_t dmapp_c_barrier_join(dmapp_c_pset_handle_t pset_hndl);
  * @retval DMAPP_RC_INVALID_PARAM  Not a set, not exported or cancelled, NULL, nelems, type or op not legal.
  * @retval DMAPP_RC_BUSY           An operation runs on the set.
  * @note Threads: any; one at a time per set.
- * @note Source: dmapp spec 4.15.
+ * @note Source: spec/dmapp.md 4.15.
  */
 dmapp_return_t dmapp_c_greduce_start(dmapp_c_pset_handle_t pset, void *in, void *out, uint32_t nelems,
                                      dmapp_c_type_t type, dmapp_c_op_t op);
@@ -1256,7 +1256,7 @@ dmapp_return_t dmapp_c_greduce_start(dmapp_c_pset_handle_t pset, void *in, void 
  * @retval DMAPP_RC_SUCCESS        Told.
  * @retval DMAPP_RC_INVALID_PARAM  NULL, or no such type.
  * @note Threads: any. Any time.
- * @note Source: dmapp spec 4.15.
+ * @note Source: spec/dmapp.md 4.15.
  */
 dmapp_return_t dmapp_c_greduce_nelems_max(dmapp_c_type_t type, uint32_t *nelems_max);
 
@@ -1270,7 +1270,7 @@ dmapp_return_t dmapp_c_greduce_nelems_max(dmapp_c_type_t type, uint32_t *nelems_
  * @retval DMAPP_RC_TRANSACTION_ERROR  It has failed: members started different ones; or the network did, or emunic has
  *                                     gone: then the set can only be destroyed.
  * @note Threads: any; one at a time per set.
- * @note Source: dmapp spec 4.15.
+ * @note Source: spec/dmapp.md 4.15.
  */
 dmapp_return_t dmapp_c_pset_test(dmapp_c_pset_handle_t pset_hndl);
 dmapp_return_t dmapp_c_pset_wait(dmapp_c_pset_handle_t pset_hndl);
@@ -1283,7 +1283,7 @@ dmapp_return_t dmapp_c_pset_wait(dmapp_c_pset_handle_t pset_hndl);
  * @retval DMAPP_RC_SUCCESS        Dropped.
  * @retval DMAPP_RC_INVALID_PARAM  Not a set.
  * @note Threads: any; one at a time per set.
- * @note Source: dmapp spec 4.15.
+ * @note Source: spec/dmapp.md 4.15.
  */
 dmapp_return_t dmapp_c_pset_cancel_op(dmapp_c_pset_handle_t pset_hndl);
 
@@ -1295,7 +1295,7 @@ dmapp_return_t dmapp_c_pset_cancel_op(dmapp_c_pset_handle_t pset_hndl);
  * @retval DMAPP_RC_INVALID_PARAM  Not a set.
  * @retval DMAPP_RC_BUSY           An operation or its traffic is pending.
  * @note Threads: any; one at a time per set.
- * @note Source: dmapp spec 4.15.
+ * @note Source: spec/dmapp.md 4.15.
  */
 dmapp_return_t dmapp_c_pset_destroy(dmapp_c_pset_handle_t pset_hndl);
 
@@ -1312,7 +1312,7 @@ dmapp_return_t dmapp_c_pset_destroy(dmapp_c_pset_handle_t pset_hndl);
  * @retval DMAPP_RC_INVALID_PARAM  NULL, or the library is not up.
  * @retval DMAPP_RC_NO_SPACE       The table is full.
  * @note Threads: any. A callback must not wait for what only its caller can do.
- * @note Source: dmapp spec 4.16.
+ * @note Source: spec/dmapp.md 4.16.
  */
 dmapp_return_t dmapp_register_progress_cb(int (*progress_cb)(void *), void *data);
 
@@ -1324,7 +1324,7 @@ dmapp_return_t dmapp_register_progress_cb(int (*progress_cb)(void *), void *data
  * @retval DMAPP_RC_INVALID_PARAM  NULL, or the library is not up.
  * @retval DMAPP_RC_NOT_FOUND      Not registered.
  * @note Threads: any.
- * @note Source: dmapp spec 4.16.
+ * @note Source: spec/dmapp.md 4.16.
  */
 dmapp_return_t dmapp_deregister_progress_cb(int (*progress_cb)(void *));
 
@@ -1334,7 +1334,7 @@ dmapp_return_t dmapp_deregister_progress_cb(int (*progress_cb)(void *));
  * @retval DMAPP_RC_SUCCESS        Done.
  * @retval DMAPP_RC_INVALID_PARAM  The library is not up.
  * @note Threads: any.
- * @note Source: dmapp spec 4.16.
+ * @note Source: spec/dmapp.md 4.16.
  */
 dmapp_return_t dmapp_progress(void);
 
@@ -1346,7 +1346,7 @@ dmapp_return_t dmapp_progress(void);
  * @retval DMAPP_RC_NOT_SUPPORTED  Else.
  * @retval DMAPP_RC_INVALID_PARAM  The library is not up.
  * @note Threads: any.
- * @note Source: dmapp spec 4.16.
+ * @note Source: spec/dmapp.md 4.16.
  */
 dmapp_return_t dmapp_checkpoint(void);
 dmapp_return_t dmapp_restart(uint32_t restart_modes);
@@ -1360,7 +1360,7 @@ dmapp_return_t dmapp_restart(uint32_t restart_modes);
  * @retval DMAPP_RC_NO_SPACE       dmapp_thread_register() only: max_concurrency threads are registered.
  * @retval DMAPP_RC_NOT_FOUND      dmapp_thread_unregister() only: not registered.
  * @note Threads: any.
- * @note Source: dmapp spec 1.8, 4.16. Prototypes: reading 9.2 no. 6.
+ * @note Source: spec/dmapp.md 1.8, 4.16. Prototypes: reading 9.2 no. 6.
  */
 dmapp_return_t dmapp_thread_register(void);
 dmapp_return_t dmapp_thread_unregister(void);

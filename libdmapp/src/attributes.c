@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * RMA attributes. Static ones are the job's, dynamic ones the calling thread's. Values that make no sense are
- * replaced, never refused: programs leave the tail of the structure uninitialised. Source: spec dmapp.md 1.7, 4.1.
+ * replaced, never refused: programs leave the tail of the structure uninitialised. Source: spec/dmapp.md 1.7, 4.1.
  */
 #include "libdmapp/src/attributes.h"
 

@@ -12,7 +12,7 @@
  * The instance id of a PE is not its number but a number of its own range, because programs that use uGNI beside
  * DMAPP take their rank. Nothing here addresses a peer by its instance.
  *
- * PMI: counted by the library; it is left as it was found. Source: spec dmapp.md 1.2, 4.1, 7.1.
+ * PMI: counted by the library; it is left as it was found. Source: spec/dmapp.md 1.2, 4.1, 7.1.
  */
 #include <errno.h>
 #include <limits.h>

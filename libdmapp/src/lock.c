@@ -20,7 +20,7 @@
  * the original; who then has to tell it something gets DMAPP_RC_TRANSACTION_ERROR.
  *
  * Locks: `mutex` guards the table; a node that is in use belongs to the thread that acquires or holds.
- * Source: dmapp spec 4.13; the queue is Mellor-Crummey and Scott, ACM TOCS 9(1), 1991.
+ * Source: spec/dmapp.md 4.13; the queue is Mellor-Crummey and Scott, ACM TOCS 9(1), 1991.
  */
 #include <pthread.h>
 #include <stdatomic.h>

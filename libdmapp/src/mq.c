@@ -18,7 +18,7 @@
  *
  * The geometry is the job's (init.c: the largest that any PE asked for); above BYTES_MAX the depth is less.
  *
- * What is read from the ring was written by other PEs: checked before use. Source: dmapp spec 4.14.
+ * What is read from the ring was written by other PEs: checked before use. Source: spec/dmapp.md 4.14.
  */
 #include "libdmapp/src/mq.h"
 

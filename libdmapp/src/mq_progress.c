@@ -7,7 +7,7 @@
  * queue that the thread waits for, which works on both data paths. Announcement before the last look, message before
  * the look at the announcement: one of the two sees the other.
  *
- * The thread has attributes and an account of requests of its own, and blocks all signals. Source: dmapp spec 1.8,
+ * The thread has attributes and an account of requests of its own, and blocks all signals. Source: spec/dmapp.md 1.8,
  * 4.14.
  */
 #include <errno.h>

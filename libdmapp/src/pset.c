@@ -32,7 +32,7 @@
  * the member has given the set. Locks: `mutex` guards the table; a set is used by one thread at a time.
  *
  * What the area holds was written by other PEs: checked before use. A transaction that fails is tried again (RETRIES),
- * because such a one has had no effect; then the set is broken. Source: dmapp spec 4.15.
+ * because such a one has had no effect; then the set is broken. Source: spec/dmapp.md 4.15.
  */
 #include <pthread.h>
 #include <stdatomic.h>

@@ -3,7 +3,7 @@
  * Arithmetic of reductions, a function for each type.
  *
  * SUM and PROD on all numbers; MAX and MIN on real ones; logical and bitwise operations on integers; MINLOC and MAXLOC
- * on the pairs. Signed integers are added and multiplied as unsigned ones, so they wrap. Source: dmapp spec 4.15.
+ * on the pairs. Signed integers are added and multiplied as unsigned ones, so they wrap. Source: spec/dmapp.md 4.15.
  */
 #include "libdmapp/src/reduce.h"
 

@@ -3,7 +3,7 @@
  * The core of both libraries: Portals with 32-bit ids, neutral codes and neutral events. A dialect (dialect.h) tells
  * what differs; calls.c, compiled once for each dialect, turns public calls into these.
  *
- * Thread rule: any thread at any time, unless said otherwise. Source: spec portals3.md section 4.
+ * Thread rule: any thread at any time, unless said otherwise. Source: spec/portals3.md 4.
  */
 #ifndef LIBPORTALS_CORE_H
 #define LIBPORTALS_CORE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Cray's dialect: its constants, and the calls that only it has. One interface, under many names.
- * Source: spec portals3.md 0.2, 2.5 to 2.8, 4.11.
+ * Source: spec/portals3.md 0.2, 2.5 to 2.8, 4.11.
  */
 #include <portals/portals3.h>
 

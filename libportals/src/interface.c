@@ -9,7 +9,7 @@
  *
  * The job's credentials come from the environment that `emunic run` sets. A forked child has no interface: it gives its
  * copies of the parent's back without touching what is shared. Where there was none to inherit it stays initialised.
- * Source: spec portals3.md 4.1 to 4.3, 4.8, 4.10.
+ * Source: spec/portals3.md 4.1 to 4.3, 4.8, 4.10.
  */
 #include "libportals/src/interface.h"
 

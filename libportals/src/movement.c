@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Data movement: arguments are checked here, in the order that the specification gives; then it is the interface's
- * (emunic/client/portals_send.c). Source: spec portals3.md 1.10, 4.9, 4.11.
+ * (emunic/client/portals_send.c). Source: spec/portals3.md 1.10, 4.9, 4.11.
  */
 #include <errno.h>
 

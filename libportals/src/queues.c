@@ -6,7 +6,7 @@
  * call that waits polls EMUNIC_SPIN times, then announces its sleep with the interface held, so that everybody who
  * posts after that sees it, and sleeps without any lock. No call says that there is nothing before it has looked again
  * after it gave the core away.
- * Source: spec portals3.md 4.6, 5.6.
+ * Source: spec/portals3.md 4.6, 5.6.
  */
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The reference dialect: its constants, and the calls that only it has but those of the runtime (ref_runtime.c). Four
- * interfaces, each a network of its own. Source: spec portals3.md 0.2, 2.6, 2.8, 2.11, 4.10.
+ * interfaces, each a network of its own. Source: spec/portals3.md 0.2, 2.6, 2.8, 2.11, 4.10.
  */
 #include <portals/portals3.h>
 

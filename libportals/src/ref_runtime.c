@@ -6,7 +6,7 @@
  * The environment's maps are a program's own or those that `emunic run` sets. The latter say what holds without them:
  * the rank's number is the process id that the emulated NIC gives. They bind nobody: who asks for another process id,
  * opens a second interface or sets a rank himself gets it, and what of the maps is wrong then is forgotten.
- * Source: spec portals3.md 4.2, 4.11.
+ * Source: spec/portals3.md 4.2, 4.11.
  */
 #include <portals/portals3.h>
 

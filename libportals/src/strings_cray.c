@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Names of codes and of kinds of events, CRAY: the C identifiers themselves. (portals3 spec 4.10)
+ * Names of codes and of kinds of events, CRAY: the C identifiers themselves. (spec/portals3.md 4.10)
  */
 #include <portals/portals3.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Names of codes, of kinds of events and of failures, REF: the C identifiers themselves. (portals3 spec 4.10)
+ * Names of codes, of kinds of events and of failures, REF: the C identifiers themselves. (spec/portals3.md 4.10)
  */
 #include <portals3.h>
 

@@ -9,7 +9,7 @@
  *
  * An operation may be over at its target a moment before emunic has told us so. A program that has heard of it there,
  * and then removes its descriptor, is not to be told that it is in use: unlinking looks again for a while.
- * Source: spec portals3.md 1.4, 1.5, 4.4, 4.5, 4.11.
+ * Source: spec/portals3.md 1.4, 1.5, 4.4, 4.5, 4.11.
  */
 #include <sched.h>
 #include <string.h>

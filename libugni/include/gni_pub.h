@@ -10,8 +10,8 @@
  *
  * Reading the comments
  *
- *   uGNI spec 4.9   the section of this project's uGNI interface specification that the text follows. "Reading"
- *                   marks a point that no source settles: this library does what the specification recommends.
+ *   spec/ugni.md    with a section: what the text follows. Installed as share/doc/emunic/spec/ugni.md. "Reading 7.9"
+ *                   is a section, too, of a point that no source settles: this library does what it recommends.
  *   Threads: any    callable from any thread at any time, also while other threads use the same NIC handle.
  *   Threads: NIC    calls on objects of one NIC handle (and its CDM) must not overlap; the caller serialises
  *                   them. Different NIC handles are independent.
@@ -21,7 +21,7 @@
  *   Ownership       strings, attributes and arrays passed in are copied and stay the caller's, unless stated.
  *   "GNI_X() only"  a status of that call, where several calls share a comment.
  *   "Never CODE"    a status that the original documents and this library never gives, with the reason. Every other
- *                   status is provoked by a test of tests/conformance/ugni: docs/generated/ugni-coverage.md.
+ *                   status is provoked by emunic-conformance-ugni(1).
  */
 #ifndef GNI_PUB_H
 #define GNI_PUB_H
@@ -241,7 +241,7 @@ typedef uint64_t gni_cq_entry_t;
  *
  * @return Bits 47..0: the 48-bit value of a CQ write; the sender's event of a remote entry; otherwise the fields
  *         below.
- * @note Source: uGNI spec 2.10, as for all accessors here. The bit layout is this library's own.
+ * @note Source: spec/ugni.md 2.10, as for all accessors here. The bit layout is this library's own.
  */
 uint64_t gni_cq_get_data(gni_cq_entry_t entry);
 
@@ -801,7 +801,7 @@ typedef struct gni_ce_result {
  *   status_ok  non-zero if the result was delivered (with or without exceptions)
  *   fpe        GNI_CE_FPE_* bits
  *   red_id     reduction id, low 48 bits
- * Source: uGNI spec 2.16, 3.6; the encoding is this library's own.
+ * Source: spec/ugni.md 2.16, 3.6; the encoding is this library's own.
  */
 uint64_t gni_ce_res_get_status(gni_ce_result_t *result);
 uint64_t gni_ce_res_status_ok(gni_ce_result_t *result);
@@ -935,7 +935,7 @@ typedef struct gni_bi_desc {
 
 /*
  * Elements of a chained post (GNI_CtPostFma, GNI_CtPostCqWrite), newer than 0x5c. The layouts are the recommended
- * readings of uGNI spec A.1, reconstructed from use. All P; they stay the program's, but must stay valid until
+ * readings of spec/ugni.md A.1, reconstructed from use. All P; they stay the program's, but must stay valid until
  * completion.
  */
 typedef struct gni_ct_put_post_descriptor {
@@ -996,7 +996,7 @@ typedef struct gni_comp_chan *gni_comp_chan_handle_t; /* newer than 0x5c */
  * @retval GNI_RC_SUCCESS        Created. Several per process are normal.
  * @retval GNI_RC_INVALID_PARAM  cdm_hndl is NULL, or a bit of GNI_CDM_MODE_PRIV_MASK is set.
  * @retval GNI_RC_ERROR_NOMEM    Out of memory.
- * @note Threads: any. Source: uGNI spec 4.1; ptag reading 7.29.
+ * @note Threads: any. Source: spec/ugni.md 4.1; ptag reading 7.29.
  */
 gni_return_t GNI_CdmCreate(uint32_t inst_id, uint8_t ptag, uint32_t cookie, uint32_t modes, gni_cdm_handle_t *cdm_hndl);
 
@@ -1006,7 +1006,7 @@ gni_return_t GNI_CdmCreate(uint32_t inst_id, uint8_t ptag, uint32_t cookie, uint
  *
  * @retval GNI_RC_SUCCESS        Gone.
  * @retval GNI_RC_INVALID_PARAM  Not a live domain.
- * @note Threads: NIC. Source: uGNI spec 4.1; live children reading 7.22.
+ * @note Threads: NIC. Source: spec/ugni.md 4.1; live children reading 7.22.
  */
 gni_return_t GNI_CdmDestroy(gni_cdm_handle_t cdm_hndl);
 
@@ -1019,7 +1019,7 @@ gni_return_t GNI_CdmDestroy(gni_cdm_handle_t cdm_hndl);
  * @retval GNI_RC_SUCCESS        Both set.
  * @retval GNI_RC_INVALID_PARAM  address or cpu_id is NULL.
  * @retval GNI_RC_NO_MATCH       No such device.
- * @note Threads: any. Source: uGNI spec 4.1.
+ * @note Threads: any. Source: spec/ugni.md 4.1.
  */
 gni_return_t GNI_CdmGetNicAddress(uint32_t device_id, uint32_t *address, uint32_t *cpu_id);
 
@@ -1042,7 +1042,7 @@ gni_return_t GNI_CdmGetNicAddress(uint32_t device_id, uint32_t *address, uint32_
  * @retval GNI_RC_INVALID_STATE     Already attached to this device; with -1: no device left.
  * @note Never GNI_RC_NOT_DONE: the original's "interrupted, call again"; a signal does not interrupt the call here.
  * @note Threads: any for different domains. Two members with the same ids: allowed, the newest wins (reading
- *       7.5). Source: uGNI spec 4.1.
+ *       7.5). Source: spec/ugni.md 4.1.
  */
 gni_return_t GNI_CdmAttach(gni_cdm_handle_t cdm_hndl, uint32_t device_id, uint32_t *local_addr,
                            gni_nic_handle_t *nic_hndl);
@@ -1057,8 +1057,8 @@ gni_return_t GNI_CdmAttach(gni_cdm_handle_t cdm_hndl, uint32_t device_id, uint32
  * @retval GNI_RC_SUCCESS        Marked; unmarked.
  * @retval GNI_RC_INVALID_PARAM  Not a live domain.
  * @note A domain that is destroyed stale stays known to the emulator, and its memory registered, until the process
- *       ends; its descriptors stay open, because their numbers may be somebody else's. Threads: NIC. Source: uGNI
- *       spec 4.1.
+ *       ends; its descriptors stay open, because their numbers may be somebody else's. Threads: NIC. Source:
+ *       spec/ugni.md 4.1.
  */
 gni_return_t GNI_CdmCheckpoint(gni_cdm_handle_t cdm_handle);
 gni_return_t GNI_CdmResume(gni_cdm_handle_t cdm_handle);
@@ -1068,7 +1068,7 @@ gni_return_t GNI_CdmResume(gni_cdm_handle_t cdm_handle);
  *
  * The privileged half, for launchers: root and the user that runs the emulator's daemon may, everybody else gets
  * GNI_RC_PERMISSION_ERROR. A job is what GNI_CdmAttach() finds by its ptag and cookie; limits are per node. None of
- * these calls keeps a pointer. Threads: any. Source: uGNI spec 3.7, 3.9, 4.2.
+ * these calls keeps a pointer. Threads: any. Source: spec/ugni.md 3.7, 3.9, 4.2.
  */
 
 /**
@@ -1182,7 +1182,7 @@ gni_return_t GNI_ConfigureNTTandJob(int device_id, uint64_t job_id, uint8_t ptag
  * @retval GNI_RC_SUCCESS         *num_devices set.
  * @retval GNI_RC_INVALID_PARAM   num_devices is NULL.
  * @note Never GNI_RC_ERROR_RESOURCE: the original's "there is none"; an emulated node has one device.
- * @note Source: uGNI spec 4.3.
+ * @note Source: spec/ugni.md 4.3.
  */
 gni_return_t GNI_GetNumLocalDevices(int *num_devices);
 
@@ -1194,7 +1194,7 @@ gni_return_t GNI_GetNumLocalDevices(int *num_devices);
  * @retval GNI_RC_SUCCESS         Filled.
  * @retval GNI_RC_INVALID_PARAM   device_ids is NULL, or len is not positive.
  * @note Never GNI_RC_ERROR_RESOURCE: the original's "there is none"; an emulated node has one device.
- * @note Source: uGNI spec 4.3.
+ * @note Source: spec/ugni.md 4.3.
  */
 gni_return_t GNI_GetLocalDeviceIds(int len, int *device_ids);
 
@@ -1203,7 +1203,7 @@ gni_return_t GNI_GetLocalDeviceIds(int len, int *device_ids);
  *
  * @retval GNI_RC_SUCCESS        *version set.
  * @retval GNI_RC_INVALID_PARAM  version is NULL.
- * @note Source: uGNI spec 4.3.
+ * @note Source: spec/ugni.md 4.3.
  */
 gni_return_t GNI_GetVersion(uint32_t *version);
 
@@ -1212,7 +1212,7 @@ gni_return_t GNI_GetVersion(uint32_t *version);
  *
  * @retval GNI_RC_SUCCESS        *version_info filled; ugni_version is never below GNI_VERSION of this header.
  * @retval GNI_RC_INVALID_PARAM  version_info is NULL.
- * @note Source: uGNI spec 4.3.
+ * @note Source: spec/ugni.md 4.3.
  */
 gni_return_t GNI_GetVersionInformation(gni_version_info_t *version_info);
 
@@ -1230,7 +1230,7 @@ gni_return_t GNI_GetVersionInformation(gni_version_info_t *version_info);
  * @retval GNI_RC_SUCCESS         *dev_type set.
  * @retval GNI_RC_INVALID_PARAM   dev_type is NULL.
  * @note Never GNI_RC_ERROR_RESOURCE: the original's "there is no device"; an emulated node has one.
- * @note Source: uGNI spec 4.3.
+ * @note Source: spec/ugni.md 4.3.
  */
 gni_return_t GNI_GetDeviceType(gni_nic_device_t *dev_type);
 
@@ -1252,7 +1252,7 @@ gni_return_t GNI_GetDeviceType(gni_nic_device_t *dev_type);
  * @retval GNI_RC_INVALID_PARAM   Bad device, ptag, type or pointer.
  * @retval GNI_RC_ERROR_RESOURCE  The device does not have this resource: MRT and GART (Aries), CE and IOMMU (Gemini),
  *                                DLA.
- * @note Without a daemon to ask: the limits of an idle device. Source: uGNI spec 2.18, 3.10, 4.3.
+ * @note Without a daemon to ask: the limits of an idle device. Source: spec/ugni.md 2.18, 3.10, 4.3.
  */
 gni_return_t GNI_GetDevResInfo(uint32_t device_id, gni_dev_res_t res_type, gni_dev_res_desc_t *res_desc);
 gni_return_t GNI_GetJobResInfo(uint32_t device_id, uint8_t ptag, gni_job_res_t res_type, gni_job_res_desc_t *res_desc);
@@ -1262,7 +1262,7 @@ gni_return_t GNI_GetJobResInfo(uint32_t device_id, uint8_t ptag, gni_job_res_t r
  *
  * @retval GNI_RC_SUCCESS        *ntt_gran set.
  * @retval GNI_RC_INVALID_PARAM  Bad device, or ntt_gran is NULL.
- * @note Source: uGNI spec 4.3.
+ * @note Source: spec/ugni.md 4.3.
  */
 gni_return_t GNI_GetNttGran(uint32_t device_id, uint32_t *ntt_gran);
 
@@ -1273,7 +1273,7 @@ gni_return_t GNI_GetNttGran(uint32_t device_id, uint32_t *ntt_gran);
  * @retval GNI_RC_INVALID_PARAM  ptag is NULL.
  * @retval GNI_RC_NO_MATCH       Unknown cookie or device, or no daemon to ask.
  * @note Never GNI_RC_ERROR_RESOURCE: the original may allocate a tag and fail; none is allocated here.
- * @note Source: uGNI spec 4.3.
+ * @note Source: spec/ugni.md 4.3.
  */
 gni_return_t GNI_GetPtag(uint32_t device_id, uint32_t cookie, uint8_t *ptag);
 
@@ -1289,7 +1289,7 @@ gni_return_t GNI_GetPtag(uint32_t device_id, uint32_t cookie, uint8_t *ptag);
  *                  one.
  * @retval GNI_RC_SUCCESS        Read into *value; cleared.
  * @retval GNI_RC_INVALID_PARAM  Not a live NIC handle, stat out of range, or value is NULL.
- * @note The meanings are read from the names. Threads: any. Source: uGNI spec 2.19, 4.3.
+ * @note The meanings are read from the names. Threads: any. Source: spec/ugni.md 2.19, 4.3.
  */
 gni_return_t GNI_GetNicStat(gni_nic_handle_t nic_hndl, gni_statistic_t stat, uint32_t *value);
 gni_return_t GNI_ResetNicStat(gni_nic_handle_t nic_hndl, gni_statistic_t stat);
@@ -1297,7 +1297,7 @@ gni_return_t GNI_ResetNicStat(gni_nic_handle_t nic_hndl, gni_statistic_t stat);
 /*
  * Balanced injection: the share of its NIC's rate at which this process's node may put requests into the network. The
  * daemon paces what a limited node sends; the jobs on it give up the direct path meanwhile. Threads: any. Source:
- * uGNI spec 2.18, 3.13, 4.3.
+ * spec/ugni.md 2.18, 3.13, 4.3.
  */
 
 /**
@@ -1348,7 +1348,7 @@ gni_return_t GNI_BISyncWait(uint32_t device_id, uint32_t timeout);
  * @retval GNI_RC_SUCCESS        Created.
  * @retval GNI_RC_INVALID_PARAM  Not a live NIC handle, a non-NULL CQ that is not live, or ep_hndl is NULL.
  * @retval GNI_RC_ERROR_NOMEM    Out of memory.
- * @note Threads: NIC. Source: uGNI spec 4.4.
+ * @note Threads: NIC. Source: spec/ugni.md 4.4.
  */
 gni_return_t GNI_EpCreate(gni_nic_handle_t nic_hndl, gni_cq_handle_t src_cq_hndl, gni_ep_handle_t *ep_hndl);
 
@@ -1361,7 +1361,7 @@ gni_return_t GNI_EpCreate(gni_nic_handle_t nic_hndl, gni_cq_handle_t src_cq_hndl
  * @param[in] remote_event  For entries on the peer's destination CQ, 32 bits. Default: this CDM's instance id.
  * @retval GNI_RC_SUCCESS        Set.
  * @retval GNI_RC_INVALID_PARAM  Not a live endpoint.
- * @note Threads: NIC. Source: uGNI spec 4.4.
+ * @note Threads: NIC. Source: spec/ugni.md 4.4.
  */
 gni_return_t GNI_EpSetEventData(gni_ep_handle_t ep_hndl, uint32_t local_event, uint32_t remote_event);
 
@@ -1374,7 +1374,7 @@ gni_return_t GNI_EpSetEventData(gni_ep_handle_t ep_hndl, uint32_t local_event, u
  * @retval GNI_RC_SUCCESS         Bound.
  * @retval GNI_RC_INVALID_PARAM   Not a live endpoint, or already bound (reading).
  * @note Never GNI_RC_ERROR_RESOURCE, GNI_RC_ERROR_NOMEM: binding takes neither slots nor memory.
- * @note Transfer slots are counted per source CQ, not per EP (reading 7.10). Threads: NIC. Source: uGNI spec 4.4.
+ * @note Transfer slots are counted per source CQ, not per EP (reading 7.10). Threads: NIC. Source: spec/ugni.md 4.4.
  */
 gni_return_t GNI_EpBind(gni_ep_handle_t ep_hndl, uint32_t remote_addr, uint32_t remote_id);
 
@@ -1385,7 +1385,7 @@ gni_return_t GNI_EpBind(gni_ep_handle_t ep_hndl, uint32_t remote_addr, uint32_t 
  * @retval GNI_RC_INVALID_PARAM  Not a live endpoint.
  * @retval GNI_RC_NOT_DONE       Transactions or SMSG sends of this EP are outstanding or their entries not
  *                               collected: poll the source CQ and call again.
- * @note Threads: NIC. Source: uGNI spec 4.4.
+ * @note Threads: NIC. Source: spec/ugni.md 4.4.
  */
 gni_return_t GNI_EpUnbind(gni_ep_handle_t ep_hndl);
 
@@ -1395,7 +1395,7 @@ gni_return_t GNI_EpUnbind(gni_ep_handle_t ep_hndl);
  * @retval GNI_RC_SUCCESS        Idle.
  * @retval GNI_RC_NOT_DONE       Busy.
  * @retval GNI_RC_INVALID_PARAM  Not a live endpoint.
- * @note Threads: NIC. Source: uGNI spec 4.4.
+ * @note Threads: NIC. Source: spec/ugni.md 4.4.
  */
 gni_return_t GNI_EpIdle(gni_ep_handle_t ep_hndl);
 
@@ -1407,7 +1407,7 @@ gni_return_t GNI_EpIdle(gni_ep_handle_t ep_hndl);
  *
  * @retval GNI_RC_SUCCESS        Gone.
  * @retval GNI_RC_INVALID_PARAM  Not a live endpoint.
- * @note Threads: NIC. Source: uGNI spec 4.4.
+ * @note Threads: NIC. Source: spec/ugni.md 4.4.
  */
 gni_return_t GNI_EpDestroy(gni_ep_handle_t ep_hndl);
 
@@ -1417,7 +1417,7 @@ gni_return_t GNI_EpDestroy(gni_ep_handle_t ep_hndl);
  * A rendezvous: both sides post, each gets the other's payload of up to GNI_DATAGRAM_MAXSIZE bytes. A bound EP
  * addresses its peer; an unbound EP is a wildcard and takes the first directed datagram of the domain. A directed
  * datagram pairs with the peer's directed one first, then with its oldest wildcard (reading 7.4), and otherwise
- * waits, also for a peer that has not attached yet. One outstanding datagram per EP. Source: uGNI spec 4.5.
+ * waits, also for a peer that has not attached yet. One outstanding datagram per EP. Source: spec/ugni.md 4.5.
  */
 
 /**
@@ -1567,7 +1567,7 @@ gni_return_t GNI_EpPostDataCancelById(gni_ep_handle_t ep_hndl, uint64_t datagram
  *                                  Free some and retry.
  * @retval GNI_RC_ERROR_NOMEM       Out of memory.
  * @retval GNI_RC_PERMISSION_ERROR  The pages may not be accessed as the flags say.
- * @note Threads: NIC. Source: uGNI spec 2.7, 4.6, Appendix B. GNI_MEM_RESERVE_REGION works without GNI_MEM_USE_VMDH
+ * @note Threads: NIC. Source: spec/ugni.md 2.7, 4.6, Appendix B. GNI_MEM_RESERVE_REGION works without GNI_MEM_USE_VMDH
  *       too.
  */
 gni_return_t GNI_MemRegister(gni_nic_handle_t nic_hndl, uint64_t address, uint64_t length, gni_cq_handle_t dst_cq_hndl,
@@ -1586,8 +1586,8 @@ gni_return_t GNI_MemRegister(gni_nic_handle_t nic_hndl, uint64_t address, uint64
  * @retval GNI_RC_ERROR_NOMEM       Out of memory.
  * @retval GNI_RC_PERMISSION_ERROR  As for GNI_MemRegister().
  * @note Transactions with such a region go through the daemon on either data path. GNI_MemQueryHndls() tells address
- *       0 and the length of the concatenation. One segment is taken by offsets as well. Threads: NIC. Source: uGNI
- *       spec 4.6, 4.7.
+ *       0 and the length of the concatenation. One segment is taken by offsets as well. Threads: NIC. Source:
+ *       spec/ugni.md 4.6, 4.7.
  */
 gni_return_t GNI_MemRegisterSegments(gni_nic_handle_t nic_hndl, gni_mem_segment_t *mem_segments, uint32_t segments_cnt,
                                      gni_cq_handle_t dst_cq_hndl, uint32_t flags, uint32_t vmdh_index,
@@ -1601,7 +1601,7 @@ gni_return_t GNI_MemRegisterSegments(gni_nic_handle_t nic_hndl, gni_mem_segment_
  * @retval GNI_RC_INVALID_PARAM  Not a live NIC handle, or a count that is 0 or above 4095.
  * @retval GNI_RC_ERROR_NOMEM    Not so many MDDs left on the node, or for the job; or the NIC has gone.
  * @note The block is the job's on this node: all its NIC handles there, also of other processes, share it, and it is
- *       as large as the largest call asked for. It goes with the last of them. Threads: NIC. Source: uGNI spec 4.6.
+ *       as large as the largest call asked for. It goes with the last of them. Threads: NIC. Source: spec/ugni.md 4.6.
  */
 gni_return_t GNI_SetMddResources(gni_nic_handle_t nic_hndl, uint32_t num_entries);
 
@@ -1612,7 +1612,7 @@ gni_return_t GNI_SetMddResources(gni_nic_handle_t nic_hndl, uint32_t num_entries
  * @param[in] mem_hndl  As registration returned it. Not changed.
  * @retval GNI_RC_SUCCESS        Gone.
  * @retval GNI_RC_INVALID_PARAM  Unknown handle, or registered on another NIC.
- * @note Threads: any. Source: uGNI spec 4.6.
+ * @note Threads: any. Source: spec/ugni.md 4.6.
  */
 gni_return_t GNI_MemDeregister(gni_nic_handle_t nic_hndl, gni_mem_handle_t *mem_hndl);
 
@@ -1622,7 +1622,7 @@ gni_return_t GNI_MemDeregister(gni_nic_handle_t nic_hndl, gni_mem_handle_t *mem_
  * @param[out] yesno  1 if the attribute is set, else 0.
  * @retval GNI_RC_SUCCESS        *yesno set.
  * @retval GNI_RC_INVALID_PARAM  Malformed handle, unknown attribute, or a NULL pointer.
- * @note Threads: any. Source: uGNI spec 4.6.
+ * @note Threads: any. Source: spec/ugni.md 4.6.
  */
 gni_return_t GNI_MemHndlQueryAttr(gni_mem_handle_t *mem_hndl, gni_mem_handle_attr_t attr, int *yesno);
 
@@ -1635,7 +1635,7 @@ gni_return_t GNI_MemHndlQueryAttr(gni_mem_handle_t *mem_hndl, gni_mem_handle_att
  * @retval GNI_RC_INVALID_PARAM  Malformed or not virtual handle, index above 4095, or a NULL pointer.
  * @retval GNI_RC_INVALID_STATE  No live region of this process: reserved, but never populated with
  *                               GNI_MEM_UPDATE_REGION, or gone.
- * @note Threads: any. Source: uGNI spec 4.6.
+ * @note Threads: any. Source: spec/ugni.md 4.6.
  */
 gni_return_t GNI_RebuildMemHndl(gni_mem_handle_t *src_mem_hndl, uint32_t vmdh_index, gni_mem_handle_t *dst_mem_hndl);
 
@@ -1652,7 +1652,7 @@ gni_return_t GNI_RebuildMemHndl(gni_mem_handle_t *src_mem_hndl, uint32_t vmdh_in
  * @retval GNI_RC_INVALID_PARAM  Not exactly one selector, not a live NIC, or a NULL pointer.
  * @retval GNI_RC_NO_MATCH       None, or none after the given one.
  * @retval GNI_RC_INVALID_STATE  The given handle is not registered.
- * @note Threads: NIC. Source: uGNI spec 4.6.
+ * @note Threads: NIC. Source: spec/ugni.md 4.6.
  */
 gni_return_t GNI_MemQueryHndls(gni_nic_handle_t nic_hndl, int fd, gni_mem_handle_t *mem_hndl, uint64_t *address,
                                uint64_t *length);
@@ -1682,7 +1682,7 @@ gni_return_t GNI_MemQueryHndls(gni_nic_handle_t nic_hndl, int fd, gni_mem_handle
  *                                NULL.
  * @retval GNI_RC_ERROR_RESOURCE  Limit of CQs reached.
  * @retval GNI_RC_ERROR_NOMEM     Out of memory.
- * @note Threads: NIC. Source: uGNI spec 4.9.
+ * @note Threads: NIC. Source: spec/ugni.md 4.9.
  */
 gni_return_t GNI_CqCreate(gni_nic_handle_t nic_hndl, uint32_t entry_count, uint32_t delay_count, gni_cq_mode_t mode,
                           void (*handler)(gni_cq_entry_t *, void *), void *context, gni_cq_handle_t *cq_hndl);
@@ -1694,7 +1694,7 @@ gni_return_t GNI_CqCreate(gni_nic_handle_t nic_hndl, uint32_t entry_count, uint3
  * @retval GNI_RC_SUCCESS         Gone.
  * @retval GNI_RC_INVALID_PARAM   Not a live CQ.
  * @retval GNI_RC_ERROR_RESOURCE  An endpoint uses it as source CQ.
- * @note Threads: NIC. Source: uGNI spec 4.9.
+ * @note Threads: NIC. Source: spec/ugni.md 4.9.
  */
 gni_return_t GNI_CqDestroy(gni_cq_handle_t cq_hndl);
 
@@ -1729,7 +1729,7 @@ gni_return_t GNI_CqDestroy(gni_cq_handle_t cq_hndl);
  *       that is one but whose registration has ended or does not hold the buffer ("local access"); only a CE result
  *       there gives INVALID_PARAM. No order between posts,
  *       except: posts of one EP with GNI_DLVMODE_IN_ORDER; GNI_RDMAMODE_FENCE; a REMOTE event after the data of
- *       its post. Threads: NIC. Source: uGNI spec 4.7, 4.8.
+ *       its post. Threads: NIC. Source: spec/ugni.md 4.7, 4.8.
  */
 gni_return_t GNI_PostRdma(gni_ep_handle_t ep_hndl, gni_post_descriptor_t *post_descr);
 gni_return_t GNI_PostFma(gni_ep_handle_t ep_hndl, gni_post_descriptor_t *post_descr);
@@ -1744,7 +1744,7 @@ gni_return_t GNI_PostCqWrite(gni_ep_handle_t ep_hndl, gni_post_descriptor_t *pos
  * @retval GNI_RC_TRANSACTION_ERROR  Completed with an error, see gni_cq_get_status(); *post_descr is set.
  * @retval GNI_RC_DESCRIPTOR_ERROR   Nothing outstanding matches; *post_descr is NULL.
  * @retval GNI_RC_INVALID_PARAM      Not a live CQ, or post_descr is NULL.
- * @note Never blocks. Threads: NIC. Source: uGNI spec 4.9.
+ * @note Never blocks. Threads: NIC. Source: spec/ugni.md 4.9.
  */
 gni_return_t GNI_GetCompleted(gni_cq_handle_t cq_hndl, gni_cq_entry_t event_data, gni_post_descriptor_t **post_descr);
 
@@ -1770,7 +1770,7 @@ gni_return_t GNI_GetCompleted(gni_cq_handle_t cq_hndl, gni_cq_entry_t event_data
  *                                   the queue is empty. It works as before meanwhile.
  * @note How long the overrun state lasts is a reading. Some programs wait for an answer for each event that was sent,
  *       others drain the queue to NOT_DONE after the first error and then look at all mailboxes: both find what they
- *       want. Threads: NIC. Source: uGNI spec 4.9, 5.
+ *       want. Threads: NIC. Source: spec/ugni.md 4.9, 5.
  */
 gni_return_t GNI_CqGetEvent(gni_cq_handle_t cq_hndl, gni_cq_entry_t *event_data);
 
@@ -1787,7 +1787,7 @@ gni_return_t GNI_CqGetEvent(gni_cq_handle_t cq_hndl, gni_cq_entry_t *event_data)
  * @retval GNI_RC_TRANSACTION_ERROR  Event taken; its transaction failed.
  * @retval GNI_RC_INVALID_STATE      The CDM was destroyed meanwhile (a destroyed CQ gives INVALID_PARAM). A
  *                                   cancellation point.
- * @note Threads: any. Source: uGNI spec 4.9.
+ * @note Threads: any. Source: spec/ugni.md 4.9.
  */
 gni_return_t GNI_CqWaitEvent(gni_cq_handle_t cq_hndl, uint64_t timeout, gni_cq_entry_t *event_data);
 
@@ -1810,7 +1810,7 @@ gni_return_t GNI_CqWaitEvent(gni_cq_handle_t cq_hndl, uint64_t timeout, gni_cq_e
  * @retval GNI_RC_INVALID_STATE      The CDM was destroyed meanwhile (a destroyed CQ gives INVALID_PARAM). A
  *                                   cancellation point.
  * @note Never GNI_RC_ERROR_NOMEM: the calls allocate nothing.
- * @note Threads: any. Monitor may be ended by pthread_cancel(). Source: uGNI spec 4.9.
+ * @note Threads: any. Monitor may be ended by pthread_cancel(). Source: spec/ugni.md 4.9.
  */
 gni_return_t GNI_CqVectorWaitEvent(gni_cq_handle_t *cq_hndls, uint32_t num_cqs, uint64_t timeout,
                                    gni_cq_entry_t *event_data, uint32_t *which);
@@ -1825,7 +1825,7 @@ gni_return_t GNI_CqVectorMonitor(gni_cq_handle_t *cq_hndls, uint32_t num_cqs, ui
  * @retval GNI_RC_INVALID_PARAM   Not a live CQ, or not BLOCKING.
  * @note Never GNI_RC_ERROR_RESOURCE: every BLOCKING queue has a mask.
  * @note Never GNI_RC_NOT_DONE of GNI_CqInterruptMask(): it says so at 2^32 - 1 masks, and no program gets there.
- * @note A mask does not hold back a completion channel. Threads: any. Source: uGNI spec 4.9.
+ * @note A mask does not hold back a completion channel. Threads: any. Source: spec/ugni.md 4.9.
  */
 gni_return_t GNI_CqInterruptMask(gni_cq_handle_t cq_hndl);
 gni_return_t GNI_CqInterruptUnmask(gni_cq_handle_t cq_hndl);
@@ -1837,7 +1837,7 @@ gni_return_t GNI_CqInterruptUnmask(gni_cq_handle_t cq_hndl);
  * @retval GNI_RC_NOT_DONE        Empty; may be stale by the time it is read.
  * @retval GNI_RC_ERROR_RESOURCE  An overrun is waiting to be reported.
  * @retval GNI_RC_INVALID_PARAM   Not a live CQ.
- * @note Threads: any. Source: uGNI spec 4.9.
+ * @note Threads: any. Source: spec/ugni.md 4.9.
  */
 gni_return_t GNI_CqTestEvent(gni_cq_handle_t cq_hndl);
 
@@ -1849,7 +1849,7 @@ gni_return_t GNI_CqTestEvent(gni_cq_handle_t cq_hndl);
  * @retval GNI_RC_SUCCESS        Written. A status that this library does not know gives its number.
  * @retval GNI_RC_INVALID_PARAM  buffer is NULL.
  * @retval GNI_RC_SIZE_ERROR     len is too small for text and NUL; buffer untouched.
- * @note Threads: any, also in signal handlers. Source: uGNI spec 4.9.
+ * @note Threads: any, also in signal handlers. Source: spec/ugni.md 4.9.
  */
 gni_return_t GNI_CqErrorStr(gni_cq_entry_t entry, void *buffer, uint32_t len);
 
@@ -1863,7 +1863,7 @@ gni_return_t GNI_CqErrorStr(gni_cq_entry_t entry, void *buffer, uint32_t len);
  * @retval GNI_RC_SUCCESS        *recoverable set.
  * @retval GNI_RC_INVALID_PARAM  recoverable is NULL.
  * @retval GNI_RC_INVALID_STATE  A status that this library does not know.
- * @note Threads: any, also in signal handlers. Source: uGNI spec 4.9, 7.3.
+ * @note Threads: any, also in signal handlers. Source: spec/ugni.md 4.9, 7.3.
  */
 gni_return_t GNI_CqErrorRecoverable(gni_cq_entry_t entry, uint32_t *recoverable);
 
@@ -1872,7 +1872,7 @@ gni_return_t GNI_CqErrorRecoverable(gni_cq_entry_t entry, uint32_t *recoverable)
  *
  * Each side of a bound EP pair owns a mailbox of mbox_maxcredit slots of msg_maxsize bytes, which the other
  * fills. Messages of one pair arrive once, whole and in order. Entries on the destination CQ are hints: fetch
- * until NOT_DONE at each. Source: uGNI spec 4.10.
+ * until NOT_DONE at each. Source: spec/ugni.md 4.10.
  */
 
 /**
@@ -1980,7 +1980,7 @@ gni_return_t GNI_SmsgRelease(gni_ep_handle_t ep_hndl);
  * Difference from the original: the region is not in huge pages that the program can see; emunic hands it to the
  * instances, so no call fails for lack of a hugetlbfs.
  *
- * Threads: NIC, for all calls but GNI_MsgqSize(); the callback runs without the NIC's lock. Source: uGNI spec 3.11,
+ * Threads: NIC, for all calls but GNI_MsgqSize(); the callback runs without the NIC's lock. Source: spec/ugni.md 3.11,
  * 4.11.
  */
 
@@ -2132,7 +2132,7 @@ gni_return_t GNI_MsgqSize(gni_msgq_attr_t *attrs, uint32_t *size);
  * @param[in] max_retrans  0: the first failure is the limit.
  * @retval GNI_RC_SUCCESS        Set.
  * @retval GNI_RC_INVALID_PARAM  Not a live NIC handle.
- * @note Threads: NIC. Source: uGNI spec 4.10. The emulated NIC does the work, in order: a message that is sent again
+ * @note Threads: NIC. Source: spec/ugni.md 4.10. The emulated NIC does the work, in order: a message that is sent again
  *       holds those behind it. On one host nothing fails unless `emunic fault` makes it fail.
  */
 gni_return_t GNI_SmsgSetMaxRetrans(gni_nic_handle_t nic_handle, uint16_t max_retrans);
@@ -2165,7 +2165,7 @@ gni_return_t GNI_SmsgSetMaxRetrans(gni_nic_handle_t nic_handle, uint16_t max_ret
  * the original are not known. Code 35 comes where the emulated NIC itself finds the queue full; on the short way
  * between processes of a host only the queue's owner learns of it.
  *
- * Privileged are root and the user that runs emunic. Threads: any. Source: uGNI spec 2.18, 3.8, 4.13.
+ * Privileged are root and the user that runs emunic. Threads: any. Source: spec/ugni.md 2.18, 3.8, 4.13.
  */
 
 /**
@@ -2308,7 +2308,7 @@ gni_return_t GNI_SetErrorPtag(gni_err_handle_t err_handle, uint8_t ptag);
  *
  * The original is documented thinly here. Our reading: who a leaf is, index width and sign, NaN and zero, running
  * ahead, what breaks a tree, entries for failures alone not telling of exceptions. Routing modes are taken and have no
- * effect. Source: uGNI spec 2.16, 3.6, 4.12; machines.md 2.3.
+ * effect. Source: spec/ugni.md 2.16, 3.6, 4.12; spec/machines.md 2.3.
  */
 
 /**
@@ -2320,7 +2320,7 @@ gni_return_t GNI_SetErrorPtag(gni_err_handle_t err_handle, uint8_t ptag);
  * @retval GNI_RC_ERROR_RESOURCE  All engines of the node are in use, by whomever; or the NIC has gone.
  * @retval GNI_RC_ERROR_NOMEM     Out of memory.
  * @retval GNI_RC_ILLEGAL_OP      A Gemini, or the machine's NICs have no engines (ce_engines: 0 in its file).
- * @note Threads: NIC. Source: uGNI spec 4.12.
+ * @note Threads: NIC. Source: spec/ugni.md 4.12.
  */
 gni_return_t GNI_CeCreate(gni_nic_handle_t nic_hndl, gni_ce_handle_t *ce_hndl);
 
@@ -2415,7 +2415,7 @@ gni_return_t GNI_CeDestroy(gni_ce_handle_t ce_hndl);
  * @retval GNI_RC_PERMISSION_ERROR  As for GNI_PostFma() for any element.
  * @retval GNI_RC_ERROR_RESOURCE    No free transfer slot; poll the source CQ and retry.
  * @retval GNI_RC_ERROR_NOMEM       Out of memory.
- * @note After an error nothing was started. Threads: NIC. Source: uGNI spec A.1; layouts and codes are unconfirmed.
+ * @note After an error nothing was started. Threads: NIC. Source: spec/ugni.md A.1; layouts and codes are unconfirmed.
  */
 gni_return_t GNI_CtPostFma(gni_ep_handle_t ep_hndl, gni_post_descriptor_t *post_descr);
 
@@ -2427,7 +2427,7 @@ gni_return_t GNI_CtPostFma(gni_ep_handle_t ep_hndl, gni_post_descriptor_t *post_
  * @retval GNI_RC_INVALID_PARAM   As for GNI_PostCqWrite() for any element, or another type.
  * @retval GNI_RC_ERROR_RESOURCE  No free transfer slot; poll the source CQ and retry.
  * @retval GNI_RC_ERROR_NOMEM     Out of memory.
- * @note Threads: NIC. Source: uGNI spec A.1.
+ * @note Threads: NIC. Source: spec/ugni.md A.1.
  */
 gni_return_t GNI_CtPostCqWrite(gni_ep_handle_t ep_hndl, gni_post_descriptor_t *post_descr);
 
@@ -2441,7 +2441,7 @@ gni_return_t GNI_CtPostCqWrite(gni_ep_handle_t ep_hndl, gni_post_descriptor_t *p
  *
  * When the emulated NIC has gone, or the domain has ended, the descriptor is readable for good.
  *
- * All codes of the original are unconfirmed; these are readings. Source: uGNI spec A.2.
+ * All codes of the original are unconfirmed; these are readings. Source: spec/ugni.md A.2.
  */
 
 /**

@@ -5,7 +5,7 @@
  * emunic keeps the limits of each node and paces what a limited node injects (daemon/injection.c). Setting is
  * privileged (see job.c); reading and waiting are not. An update is committed when no member of a job is on its way
  * past emunic any more; its number is hss_seqnum then, while cle_seqnum is that of the last update asked for. A node
- * has one device, number 0. Any thread. Source: uGNI spec 2.18, 3.13, 4.3.
+ * has one device, number 0. Any thread. Source: spec/ugni.md 2.18, 3.13, 4.3.
  */
 #include <stdbool.h>
 #include <time.h>

@@ -12,7 +12,7 @@
  * them, and then fail. A poll that finds nothing gives way like an empty poll of a queue; else a host with fewer
  * cores than ranks would wait for emunic with the core it needs.
  *
- * Source: uGNI spec 2.16, 3.6, 4.12. The encoding of a result is private in the original too; this one is ours.
+ * Source: spec/ugni.md 2.16, 3.6, 4.12. The encoding of a result is private in the original too; this one is ours.
  */
 #include <sched.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
  * the head's. The commands are marked in-order, so that the last one runs after all others; its entry is the head's
  * completion and carries the first failure of the chain (other elements may have been executed then). REMOTE
  * events are delivered by each element. All end points belong to the head's NIC and the entry goes to the head's queue.
- * Source: spec ugni.md A.1.
+ * Source: spec/ugni.md A.1.
  */
 #include <stdlib.h>
 

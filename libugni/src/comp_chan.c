@@ -21,7 +21,7 @@
  * something to say about it, and then GNI_RC_INVALID_STATE; the descriptor stays readable.
  *
  * Channels live as queues do (ugni.h). gnii_chan.lock guards who is attached and armed; it is taken inside the NIC's
- * lock. Codes of the original are unconfirmed. Source: spec ugni.md A.2.
+ * lock. Codes of the original are unconfirmed. Source: spec/ugni.md A.2.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -24,7 +24,7 @@
  * outnumber cores, a yield or a short rest (emunic/client/port.h). Blocking calls poll spin_polls times, then sleep on
  * the queues' futex words without a lock; they count the queues, which therefore stay until the last waiter has seen
  * that they were destroyed.
- * Source: spec ugni.md 4.9.
+ * Source: spec/ugni.md 4.9.
  */
 #include <errno.h>
 #include <stdlib.h>

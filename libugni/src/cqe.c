@@ -9,7 +9,7 @@
  * here (info, transaction type, everything about the DLA and the BTE queue) read as 0.
  *
  * Entries do not tell on which device a peer caused them: there INST_ID goes by the process's latest attach. Else pure
- * functions: no lock, any thread. Source: uGNI spec 2.10, 7.2, 7.3.
+ * functions: no lock, any thread. Source: spec/ugni.md 2.10, 7.2, 7.3.
  */
 #include "libugni/src/cqe.h"
 

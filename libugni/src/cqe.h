@@ -21,7 +21,7 @@
  *
  * In a program's hands an entry is never 0 and its engine never 0. In a shared queue bit 63 is the lap bit
  * instead (emunic/abi/event.h); whoever takes an entry off puts the overrun bit there. Everything here but what the
- * latest attach says (gnii_cqe_set_wide()) is a pure function. Source: uGNI spec 2.10 (recommended layout) and 7.3
+ * latest attach says (gnii_cqe_set_wide()) is a pure function. Source: spec/ugni.md 2.10 (recommended layout) and 7.3
  * (status numbers); the CE channel entry and the form of a Gemini are our own.
  */
 #ifndef LIBUGNI_CQE_H
@@ -77,8 +77,8 @@ enum gnii_cqe_status {
     GNII_CQE_LOCAL_ACCESS = 7,
     GNII_CQE_RETRANSMIT_LIMIT = 8,
     GNII_CQE_CANCELLED = 9,
-    GNII_CQE_BAD_COMMAND = 10, /* not of spec 7.3: the device refused the command as malformed */
-    GNII_CQE_MISMATCH = 11,    /* not of spec 7.3: the members of a reduction did not agree */
+    GNII_CQE_BAD_COMMAND = 10, /* not of spec/ugni.md 7.3: the device refused the command as malformed */
+    GNII_CQE_MISMATCH = 11,    /* not of spec/ugni.md 7.3: the members of a reduction did not agree */
     GNII_CQE_STATUS_COUNT
 };
 

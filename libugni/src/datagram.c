@@ -10,7 +10,7 @@
  * the owner collects it with its next call, and UCX hangs when the thread reports it nevertheless.
  *
  * Loss of the NIC ends every datagram: a probe finds those that are outstanding, their test says ERROR.
- * Source: spec ugni.md 4.5.
+ * Source: spec/ugni.md 4.5.
  */
 #include <errno.h>
 #include <string.h>

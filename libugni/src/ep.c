@@ -4,7 +4,7 @@
  *
  *   created (unbound: datagrams only) -> bound -> unbound -> ... -> destroyed
  *
- * Binding is local and takes no resources: transfer slots belong to the source queue (spec ugni.md 7.10). Unbinding is
+ * Binding is local and takes no resources: transfer slots belong to the source queue (spec/ugni.md 7.10). Unbinding is
  * refused while posts or sends of the end point have entries that nobody has taken; descriptors may be asked for later.
  * Destroying never refuses: it waits for the transfers on their way, which need nobody's help to end, so that no buffer
  * is touched any more; then they become nobody's, their entries are swallowed, and the library never touches the

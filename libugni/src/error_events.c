@@ -2,8 +2,8 @@
 /*
  * Error subscriptions.
  *
- * A subscription is a connection to emunic of its own (emunic/daemon/errors/error_stream.c), so it lives on when the NIC
- * handle that it was made with is gone. Events wait in emunic, which filters them; they are fetched by request. An
+ * A subscription is a connection to emunic of its own (emunic/daemon/errors/error_stream.c), so it lives on when the
+ * NIC handle that it was made with is gone. Events wait in emunic, which filters them; they are fetched by request. An
  * eventfd that emunic passes is readable while some wait, so a waiting thread sleeps in poll() on it and on the
  * connection.
  *
@@ -21,7 +21,7 @@
  * a crash; none of this is on a fast path. Requests are made with the lock held: emunic answers at once.
  *
  * Privileged, as emunic decides (root and emunic's own user): a NULL NIC handle, GNI_SetErrorPtag().
- * Source: uGNI spec 2.18, 3.8, 4.13.
+ * Source: spec/ugni.md 2.18, 3.8, 4.13.
  */
 #include <errno.h>
 #include <poll.h>

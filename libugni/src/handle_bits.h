@@ -19,7 +19,7 @@
  * means "not told", as in every handle that somebody rebuilt: MDH and address have to do then.
  *
  * Format 2 (flag NEW_FRMT) is read too: the MDH sits in the bits of our addition, and entropy where the MDH
- * was. Pure functions; any thread. Source: uGNI spec Appendix B.
+ * was. Pure functions; any thread. Source: spec/ugni.md Appendix B.
  */
 #ifndef LIBUGNI_HANDLE_BITS_H
 #define LIBUGNI_HANDLE_BITS_H

@@ -17,7 +17,7 @@
  *
  * Pages are looked at once, at registration, in /proc/self/maps: absent ones give INVALID_PARAM, ones that forbid
  * what the flags promise PERMISSION_ERROR. Content is not touched and nothing is pinned.
- * Source: spec ugni.md 4.6 and Appendix B.
+ * Source: spec/ugni.md 4.6 and Appendix B.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -6,9 +6,10 @@
  * remote node, so that memory grows with nodes and not with processes. The original takes the region from huge pages
  * in a file system that the program can see; here emunic makes it, one memfd per communication domain and node, when
  * the first instance asks, hands it to instances of that domain and node only, and frees it when the last one has
- * gone, however it went (emunic/daemon/msgq/msgq.c). Each instance registers its own mapping, with a private receive queue
- * of rcv_cq_sz entries; the attributes for the other node name these registrations. Layout and locks: msgq_region.h;
- * connections: msgq_connection.c; messages, order, credits, and what happens when an instance dies: msgq_traffic.c.
+ * gone, however it went (emunic/daemon/msgq/msgq.c). Each instance registers its own mapping, with a private receive
+ * queue of rcv_cq_sz entries; the attributes for the other node name these registrations. Layout and locks:
+ * msgq_region.h; connections: msgq_connection.c; messages, order, credits, and what happens when an instance dies:
+ * msgq_traffic.c.
  *
  *   GNI_MsgqInit -> in the region -> GNI_MsgqRelease -> out
  *
@@ -23,7 +24,7 @@
  *
  * Completion entries of sends go to the end point's queue, as the specification says; snd_cq is checked and otherwise
  * not needed. One queue per NIC handle. In a forked child a queue can only be released (forgotten).
- * Source: uGNI spec 2.17, 3.11, 4.11.
+ * Source: spec/ugni.md 2.17, 3.11, 4.11.
  */
 #include "libugni/src/msgq.h"
 

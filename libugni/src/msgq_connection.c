@@ -14,7 +14,7 @@
  * for anything; and ConnRelease tells the other node, whose sends are then refused. As on the original, both sides
  * should have stopped before a mailbox is released: a put that is under way then may fall onto a message of its next
  * user, which is why mailboxes are used again as late as possible.
- * Source: uGNI spec 3.11, 4.11.
+ * Source: spec/ugni.md 3.11, 4.11.
  */
 #include <string.h>
 #include <unistd.h>

@@ -12,7 +12,7 @@
  * repaired then: every change under these locks is made of single stores in an order that leaves sense at each point
  * (msgq_traffic.c). Holders do little and never call the program; a holder that is stopped delays the others' calls,
  * which answer NOT_DONE.
- * Source: uGNI spec 3.11, 4.11, 7.14.
+ * Source: spec/ugni.md 3.11, 4.11, 7.14.
  */
 #include "libugni/src/msgq_region.h"
 

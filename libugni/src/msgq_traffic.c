@@ -40,7 +40,7 @@
  *   - credits are counts, one word per returning instance (two instances' puts may arrive in any order); the largest
  *     one holds. What was returned by or through an instance that died since is returned again.
  *
- * Source: uGNI spec 4.11; the protocol is our own.
+ * Source: spec/ugni.md 4.11; the protocol is our own.
  */
 #include <stdlib.h>
 #include <string.h>

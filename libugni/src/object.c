@@ -7,7 +7,7 @@
  * The table is one reserved range that is never moved, so a look-up needs no lock: the entry's generation and kind are
  * compared before its object is used. Free indices wait in a ring, oldest first, so that an event of a destroyed end
  * point is not taken for its successor's. Indices start at 2, because UCX gives 0 and 1 a meaning of their own
- * as datagram ids while it uses the low 24 bits of a handle as another (spec ugni.md 5.2).
+ * as datagram ids while it uses the low 24 bits of a handle as another (spec/ugni.md 5.2).
  */
 #include "libugni/src/object.h"
 

@@ -14,7 +14,7 @@
  * Silent posts get an entry as well, which the library swallows: their slot comes back and a failure can be shown.
  *
  * A chain (chained.c) is several commands with one slot and one completion.
- * Source: spec ugni.md 4.7, 4.8 and Appendix A.1.
+ * Source: spec/ugni.md 4.7, 4.8 and Appendix A.1.
  */
 #include "libugni/src/post.h"
 

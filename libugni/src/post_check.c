@@ -2,7 +2,7 @@
 /*
  * Checks a descriptor as far as it can be without the target, and takes from it what the post wants.
  *
- * Everything the target decides comes back as an error entry. Source: spec ugni.md 4.7, 4.8.
+ * Everything the target decides comes back as an error entry. Source: spec/ugni.md 4.7, 4.8.
  */
 #include "libugni/src/device.h"
 #include "libugni/src/post.h"

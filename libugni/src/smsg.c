@@ -36,7 +36,7 @@
  *
  * The program's buffers are free when a send returns. Messages of a pair stay in order because a port's commands do.
  * Sending needs room in the source queue (in_use), so the completion entry always finds some.
- * Source: spec ugni.md 4.10, 7.13-7.15; the layout is our own.
+ * Source: spec/ugni.md 4.10, 7.13-7.15; the layout is our own.
  */
 #include <errno.h>
 #include <stdatomic.h>

@@ -4,7 +4,7 @@
  *
  * One plain 32-bit word each, changed and read under the NIC's lock: counting is one increment of a line that the NIC's
  * owner has anyway, and happens only where something was refused or done again, never on the way of an operation
- * that goes through. What is counted where (meanings inferred from the names, spec ugni.md 2.19):
+ * that goes through. What is counted where (meanings inferred from the names, spec/ugni.md 2.19):
  *
  *   SMSG_MBOX_CREDITS_STALL   a send found no credit: all slots of the peer's mailbox are taken
  *   SMSG_REQ_STALL            a send found no room in its source queue for the completion

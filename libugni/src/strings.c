@@ -8,7 +8,7 @@
  * all of it may be called from any thread and from signal handlers.
  *
  * Recoverable means that the same transaction, posted again, may succeed without anybody doing something first:
- * only failures of the network itself. Source: uGNI spec 2.4, 2.19, 4.9, 7.3, 7.24.
+ * only failures of the network itself. Source: spec/ugni.md 2.4, 2.19, 4.9, 7.3, 7.24.
  */
 #define CRAY_CONFIG_GHAL_ARIES
 

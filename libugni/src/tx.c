@@ -48,7 +48,7 @@ void gnii_tx_orphan(struct gnii_nic *nic, struct gnii_ep *ep)
         if (tx->events_due == 0)
             gnii_tx_give(nic, tid);
     }
-    LIST_FOREACH (cq, &nic->cqs, link) {
+    LIST_FOREACH(cq, &nic->cqs, link) {
         for (uint64_t i = cq->sends_head; i != cq->sends_tail; i++) {
             if (cq->sends[i & cq->sends_mask].ep == ep)
                 cq->sends[i & cq->sends_mask].ep = NULL;
@@ -91,7 +91,7 @@ static bool all_owed_are_here(struct gnii_nic *nic, const struct gnii_ep *ep, co
         if (is_waited_for(&nic->tx[tid], ep, only_cq))
             owed += nic->tx[tid].events_due;
     }
-    LIST_FOREACH (cq, &nic->cqs, link) {
+    LIST_FOREACH(cq, &nic->cqs, link) {
         if (only_cq && cq != only_cq)
             continue;
         for (uint64_t ahead = 0; owed > 0 && emu_cq_peek(&cq->consumer, ahead, &event) == EMU_CQ_OK; ahead++)

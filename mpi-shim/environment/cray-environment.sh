@@ -7,7 +7,7 @@
 #   . cray-environment.sh        with our modules in PKG_CONFIG_PATH or installed
 #
 # Values come from pkg-config at that moment; a module that is not there leaves its variables alone. Source:
-# cray-runtime.md 1.4.
+# spec/cray-runtime.md 1.4.
 
 for emunic_module in cray-pmi cray-ugni cray-gni-headers cray-dmapp cray-portals cray-udreg cray-rca cray-alpslli \
     cray-alpsutil; do

@@ -9,7 +9,7 @@
  * In: the rank from Open MPI, PMIx or Slurm; EMUNIC_SERVER, EMUNIC_COOKIE and EMUNIC_PTAG (without it, the tag that
  * belongs to the cookie). Out: one element per credential variable, because several readers take the string apart in
  * place and lose what follows the first colon; DEV_ID and LOC_ADDR both, because one without the other is read as an
- * error. Source: cray-runtime.md 2.6, 6.1, 7.5.
+ * error. Source: spec/cray-runtime.md 2.6, 6.1, 7.5.
  *
  * Addresses: static data, heap and mappings of the program lie at the same addresses in every rank, as on the original,
  * because the kernel's address randomisation is switched off for the program (personality(2), which takes effect with
@@ -54,7 +54,7 @@
 #define OWN_PLACE   "/mpi-shim/rank/emunic-rank"
 #define BUILT_NODE  "/mpi-shim/node/libemunic-node.so" /* in a build folder */
 #define NODE_MODULE "/libemunic-node.so"               /* beside this program */
-#define NAME_FORMAT "nid%05u"                          /* cray-runtime.md 4.2 */
+#define NAME_FORMAT "nid%05u"                          /* spec/cray-runtime.md 4.2 */
 
 /* Folders of a build folder that hold libraries. */
 static const char *const built_folders[] = { "/libugni",      "/mpi-shim/pmi", "/mpi-shim/udreg", "/mpi-shim/alps",

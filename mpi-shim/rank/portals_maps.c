@@ -4,7 +4,7 @@
  * number per rank, separated by colons. The process id of a rank is its number, as emunic gives it for PTL_PID_ANY.
  *
  * Each rank carries its own copy on its stack, and the kernel takes no string of 128 KiB. So no map is longer than
- * MAP_ROOM, which is that of some 6000 ranks; larger jobs get none of the three. Source: spec portals3.md 4.11.
+ * MAP_ROOM, which is that of some 6000 ranks; larger jobs get none of the three. Source: spec/portals3.md 4.11.
  */
 #include "mpi-shim/rank/portals_maps.h"
 

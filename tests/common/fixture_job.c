@@ -28,7 +28,7 @@ static _Noreturn void leave_out(const char *why)
     exit(0);
 }
 
-/* The first number of a list; programs take it so (uGNI spec 1.8). */
+/* The first number of a list; programs take it so (spec/ugni.md 1.8). */
 static uint32_t first_number(const char *variable)
 {
     const char *text = getenv(variable);

@@ -35,7 +35,7 @@
  * says that its parent is broken, too, and delivers it when the result comes.
  *
  * Contribution, partial results and results count as puts of one result's size.
- * Source: spec ugni.md 2.16, 4.12; machines.md 2.3 (4 engines per NIC, 32 children, no host progress).
+ * Source: spec/ugni.md 2.16, 4.12; spec/machines.md 2.3 (4 engines per NIC, 32 children, no host progress).
  */
 #include "emunic/daemon/ce/ce.h"
 

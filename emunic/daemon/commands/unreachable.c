@@ -6,7 +6,7 @@
  * its initiator; a short message has used up its attempts. The library's own writes (credits, greetings, voids in place
  * of lost messages) end nobody's transaction, so they are kept and made when there is a way again: a channel outlives
  * the fault.
- * Source: machines.md 2.4.
+ * Source: spec/machines.md 2.4.
  */
 #include "emunic/daemon/commands/unreachable.h"
 

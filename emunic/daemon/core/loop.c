@@ -13,7 +13,8 @@
  * With nothing to do emunic yields; after
  * idle_yields empty rounds, or as soon as a yield comes back slowly (others want the core), it announces sleep in
  * every domain table, looks at the rings once more and blocks in epoll. A client that sees the announcement rings its
- * port's doorbell, an edge-triggered eventfd that nobody has to read. Numbers: figures.md, "best wait for a daemon".
+ * port's doorbell, an edge-triggered eventfd that nobody has to read. Numbers: spec/figures.md "best wait found for a
+ * daemon".
  *
  * Nothing survives emunic: socket names are abstract, shared memory is memfd, processes are held by pidfd.
  */

@@ -9,7 +9,7 @@
  * A terminated datagram whose end point is gone stays visible to one probe and then goes; of those that nobody
  * probes a port keeps the newest ORPHANS_PER_PORT. Ports learn of changes through the datagram line of their
  * segment: how many are finished, and a futex word that changes with each.
- * Source: spec ugni.md 4.5 and 7.4.
+ * Source: spec/ugni.md 4.5 and 7.4.
  */
 #include "emunic/daemon/datagrams/datagram.h"
 

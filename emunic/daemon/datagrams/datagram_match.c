@@ -10,7 +10,7 @@
  * Those of other hosts come as offers and pair in the same order (hosts/datagram_hosts.h): a pending datagram of ours
  * that has claimed one waits for the answer and pairs with nobody meanwhile. One that an injected fault delays, or that
  * the network has no way for, waits too: it is looked at again when its time has come, or the network has changed.
- * Source: spec ugni.md 4.5 and 7.4.
+ * Source: spec/ugni.md 4.5 and 7.4.
  */
 #include "emunic/daemon/datagrams/datagram.h"
 
@@ -60,7 +60,7 @@ static void pair(struct emu_port_end *port, struct emu_datagram *d, struct emu_p
     emu_datagram_complete(peer, other, port->nid, port->instance_id, d->in, d->in_bytes);
 }
 
-/* Newest port wins where several share node and instance id (spec 7.5). */
+/* Newest port wins where several share node and instance id (spec/ugni.md 7.5). */
 static void match_near(struct emu_port_end *port, struct emu_datagram *d)
 {
     struct emu_port_end *peer;

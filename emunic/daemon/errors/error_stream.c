@@ -18,7 +18,7 @@
  * Events of other hosts come through error_hosts.c, to which those of this one go as well.
  *
  * Nobody subscribed: one look at an empty list.
- * Source: spec ugni.md 4.13.
+ * Source: spec/ugni.md 4.13.
  */
 #include "emunic/daemon/errors/error_stream.h"
 

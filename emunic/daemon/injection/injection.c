@@ -14,7 +14,7 @@
  * The limit "after throttle" takes effect with a throttle event, which on the original comes from the machine's
  * supervision when links are congested, and here from an injected fault (action throttle). It is an update of its own
  * and stays until the next one.
- * Source: spec ugni.md 2.18, 3.13, 4.3; that the share is one of the NIC's rate is our reading.
+ * Source: spec/ugni.md 2.18, 3.13, 4.3; that the share is one of the NIC's rate is our reading.
  */
 #include "emunic/daemon/injection/injection.h"
 
@@ -30,7 +30,7 @@
 #define PERCENT_MAX  100u
 #define ORB_ENTRIES  992u
 #define BURST_BYTES  (64 << 10)
-#define FLAG_NOW     0x1u /* GNI_BI_FLAG_*, spec ugni.md 2.18 */
+#define FLAG_NOW     0x1u /* GNI_BI_FLAG_*, spec/ugni.md 2.18 */
 #define FLAG_AFTER   0x2u
 #define FLAG_DEFAULT 0x4u
 #define FLAG_ORB     0x8u

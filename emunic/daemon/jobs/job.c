@@ -21,7 +21,7 @@
  * With several hosts each does this for its own processes; what is under way to another host has been answered when a
  * host is quiet.
  *
- * Source: spec ugni.md 3.7, 3.9, 4.2. The meaning of the entries' fields is not stated there: it is our reading.
+ * Source: spec/ugni.md 3.7, 3.9, 4.2. The meaning of the entries' fields is not stated there: it is our reading.
  */
 #include "emunic/daemon/jobs/job.h"
 

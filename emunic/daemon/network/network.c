@@ -21,7 +21,7 @@
  *
  * Lane losses and failures count as errors of their link. On machines whose monitors write one, the watcher's log gets
  * its lines (watcher.c).
- * Source: machines.md 2.4, 3.4.
+ * Source: spec/machines.md 2.4, 3.4.
  */
 #include "emunic/daemon/network/network.h"
 

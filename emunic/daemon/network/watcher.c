@@ -3,7 +3,7 @@
  * The watcher looks at the links once a minute (EMUNIC_WATCHER). The end that saw a lane die writes its lines at once;
  * its peer's line comes with the next poll, counted from then. The newest LINES_MAX lines are kept for reports; each
  * also goes to emunic's own log.
- * Source: machines.md 3.4.
+ * Source: spec/machines.md 3.4.
  */
 #include "emunic/daemon/network/watcher.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What programs ask about the resources of a node's NIC. The figures are those of world/accounts.c.
- * Source: spec ugni.md 2.18, 3.9, 3.10, 4.3; what the source leaves open is our choice.
+ * Source: spec/ugni.md 2.18, 3.9, 3.10, 4.3; what the source leaves open is our choice.
  */
 #include "emunic/daemon/resources/resources.h"
 

@@ -17,7 +17,7 @@
  *
  * A job's limit is per node (its ptag on that device) and never more than the device has. Lowering a limit below what
  * is held takes nothing away: there is just nothing more until enough was given back.
- * Source: spec ugni.md 2.18, 3.9, 3.10, 4.3; what the source leaves open is our choice.
+ * Source: spec/ugni.md 2.18, 3.9, 3.10, 4.3; what the source leaves open is our choice.
  */
 #include "emunic/daemon/world/accounts.h"
 
@@ -29,7 +29,7 @@
 #include "emunic/daemon/world/port.h"
 
 #define MIB                (1ull << 20)
-#define MODE_FMA_DEDICATED 0x00010000u /* GNI_CDM_MODE_*, spec ugni.md 2.5 */
+#define MODE_FMA_DEDICATED 0x00010000u /* GNI_CDM_MODE_*, spec/ugni.md 2.5 */
 #define MODE_FMA_SHARED    0x00020000u
 
 void emu_limits_init(struct emu_limits *limits)

@@ -100,9 +100,9 @@ struct emu_server {
     LIST_HEAD(, emu_port_end) ports;
     LIST_HEAD(, emu_quiesce) quiesces;
     struct emu_server_counts counts;
-    uint32_t n_paced; /* nodes whose injection is limited */
-    int spare_fd;     /* gives way to a connection that cannot be served */
-    struct emu_bounce bounce; /* owned; where data rest on their way from one memory to another */
+    uint32_t n_paced;                   /* nodes whose injection is limited */
+    int spare_fd;                       /* gives way to a connection that cannot be served */
+    struct emu_bounce bounce;           /* owned; where data rest on their way from one memory to another */
     struct emu_watches *watches;        /* owned */
     struct emu_loop *loop;              /* owned */
     const struct emu_part_table *parts; /* owned */

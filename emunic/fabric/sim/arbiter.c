@@ -2,7 +2,7 @@
 /*
  * Arbitration: which of several heads that ask for one thing gets it. Preferences of the machine come first (responses,
  * packets that are in the network already), its policy decides among those who are left.
- * Source: machines.md 5.2.
+ * Source: spec/machines.md 5.2.
  */
 #include "emunic/fabric/sim/head.h"
 

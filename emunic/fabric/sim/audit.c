@@ -12,7 +12,7 @@
  * whole and holds nothing else. Then direct dependencies are enough (J. Duato, "A necessary and sufficient condition
  * for deadlock-free routing in cut-through and store-and-forward networks", IEEE TPDS 7(8), 1996).
  *
- * Source: machines.md 1.4, 5.2; W. Dally, C. Seitz, IEEE ToC C-36(5), 1987; R. Tarjan, SIAM J. Comput. 1(2), 1972.
+ * Source: spec/machines.md 1.4, 5.2; W. Dally, C. Seitz, IEEE ToC C-36(5), 1987; R. Tarjan, SIAM J. Comput. 1(2), 1972.
  */
 #include "emunic/fabric/sim/audit_inner.h"
 

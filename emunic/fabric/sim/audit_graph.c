@@ -7,7 +7,7 @@
  * one router and mean the same to it may go on by the same ways: the dependencies of a channel are kept as a list of
  * targets, and equal lists are stored once, found by a hash table. So the graph has two kinds of vertices, channels and
  * lists; it has a cycle exactly if the channels have one.
- * Source: machines.md 1.4.
+ * Source: spec/machines.md 1.4.
  */
 #include "emunic/fabric/sim/audit_inner.h"
 

@@ -10,7 +10,7 @@
  * arrives.
  *
  * Inline: every hop comes through here.
- * Source: machines.md 1.2, 1.3.
+ * Source: spec/machines.md 1.2, 1.3.
  */
 #ifndef EMUNIC_FABRIC_SIM_LINK_H
 #define EMUNIC_FABRIC_SIM_LINK_H

@@ -8,7 +8,7 @@
  * time-outs, retry_timeout_clocks. What the sender sends in that time is discarded by the receiver, because order is
  * kept (go-back window of at least a round trip), so the link is lost for that long and nothing else changes.
  * Repetitions may be broken again.
- * Source: machines.md 2.4 (Aries), 4.4 (SeaStar), 5.4 (BG/L: time-out).
+ * Source: spec/machines.md 2.4 (Aries), 4.4 (SeaStar), 5.4 (BG/L: time-out).
  */
 #include <math.h>
 

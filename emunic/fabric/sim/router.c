@@ -25,7 +25,7 @@
  * Where the routing's answer depends on the packet and the place alone, it is asked while arrivals are applied: the
  * links that the decision will look at are on their way from memory by then. Machines that fit in no cache
  * (sim->is_large) are gone through some routers at a time, level by level: channels, packets and ways, links.
- * Source: machines.md 1.3, 1.4, 5.2.
+ * Source: spec/machines.md 1.3, 1.4, 5.2.
  */
 #include "emunic/fabric/sim/head.h"
 

@@ -5,7 +5,7 @@
  * A head is blocked if none of its ways has room for it: in flow control's sense, so that a link that is busy does
  * not count, because its packet ends by itself. A credit frees it if it gives room to one of its ways. All credits of
  * a slot are judged by what was before the first of them, so their order changes nothing.
- * Source: machines.md 5.5, BGL-7 ("fraction of token-acks that free a blocked packet").
+ * Source: spec/machines.md 5.5, BGL-7 ("fraction of token-acks that free a blocked packet").
  */
 #include "emunic/fabric/sim/head.h"
 

@@ -5,6 +5,7 @@
  *
  * Reading the comments (more in p3_types.h)
  *
+ *   spec/portals3.md  is installed as share/doc/emunic/spec/portals3.md.
  *   Order of checks  NULL where something is to be stored: PTL_SEGV; PtlInit() missing: PTL_NO_INIT; no such object:
  *                    the code of its kind; everything else. After an error nothing has happened and output arguments
  *                    are unchanged, unless the comment says otherwise. Only NULL is a bad pointer.
@@ -42,7 +43,7 @@ extern "C" {
  * @retval PTL_SEGV  max_interfaces is NULL.
  * @note Never PTL_FAIL: nothing is started before the first PtlNIInit().
  * @note Threads: any. Any time.
- * @note Source: portals3 spec 4.1.
+ * @note Source: spec/portals3.md 4.1.
  */
 int PtlInit(int *max_interfaces);
 
@@ -51,7 +52,7 @@ int PtlInit(int *max_interfaces);
  * PtlInit() may be called again.
  *
  * @note Threads: any, with no other call under way.
- * @note Source: portals3 spec 4.1.
+ * @note Source: spec/portals3.md 4.1.
  */
 void PtlFini(void);
 
@@ -85,7 +86,8 @@ void PtlFini(void);
  * @retval PTL_SEGV           ni is NULL.
  * @note Never PTL_PID_IN_USE: PTL_PID_INVALID says it, which is what programs test.
  * @note Threads: any. May wait for emunic.
- * @note Source: portals3 spec 4.2, 7.2. With CRAY the first call gives PTL_OK although a launcher might have opened it.
+ * @note Source: spec/portals3.md 4.2, 7.2. With CRAY the first call gives PTL_OK although a launcher might have opened
+ *       it.
  */
 int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t *desired, ptl_ni_limits_t *actual,
               ptl_handle_ni_t *ni);
@@ -99,7 +101,7 @@ int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t *desired, pt
  * @retval PTL_NO_INIT     The library is not initialised.
  * @retval PTL_NI_INVALID  ni is no interface, or no longer one.
  * @note Threads: any.
- * @note Source: portals3 spec 4.2.
+ * @note Source: spec/portals3.md 4.2.
  */
 int PtlNIFini(ptl_handle_ni_t ni);
 
@@ -115,7 +117,7 @@ int PtlNIFini(ptl_handle_ni_t ni);
  * @retval PTL_SR_INDEX_INVALID  No such register.
  * @retval PTL_SEGV              status is NULL.
  * @note Threads: any.
- * @note Source: portals3 spec 1.9, 2.9, 4.2.
+ * @note Source: spec/portals3.md 1.9, 2.9, 4.2.
  */
 int PtlNIStatus(ptl_handle_ni_t ni, ptl_sr_index_t reg, ptl_sr_value_t *status);
 
@@ -131,7 +133,7 @@ int PtlNIStatus(ptl_handle_ni_t ni, ptl_sr_index_t reg, ptl_sr_value_t *status);
  * @retval PTL_PROCESS_INVALID  The job has no such node, or the id has a wildcard.
  * @retval PTL_SEGV             distance is NULL.
  * @note Threads: any.
- * @note Source: portals3 spec 4.2.
+ * @note Source: spec/portals3.md 4.2.
  */
 int PtlNIDist(ptl_handle_ni_t ni, ptl_process_id_t process, unsigned long *distance);
 
@@ -145,7 +147,7 @@ int PtlNIDist(ptl_handle_ni_t ni, ptl_process_id_t process, unsigned long *dista
  * @retval PTL_HANDLE_INVALID  No such object.
  * @retval PTL_SEGV            ni is NULL.
  * @note Threads: any.
- * @note Source: portals3 spec 4.2.
+ * @note Source: spec/portals3.md 4.2.
  */
 int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *ni);
 
@@ -163,7 +165,7 @@ int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *ni);
  * @retval PTL_NI_INVALID  ni is no interface.
  * @retval PTL_SEGV        uid is NULL.
  * @note Threads: any.
- * @note Source: portals3 spec 4.3.
+ * @note Source: spec/portals3.md 4.3.
  */
 int PtlGetUid(ptl_handle_ni_t ni, ptl_uid_t *uid);
 
@@ -177,7 +179,7 @@ int PtlGetUid(ptl_handle_ni_t ni, ptl_uid_t *uid);
  * @retval PTL_NI_INVALID  ni is no interface.
  * @retval PTL_SEGV        id is NULL.
  * @note Threads: any.
- * @note Source: portals3 spec 4.3.
+ * @note Source: spec/portals3.md 4.3.
  */
 int PtlGetId(ptl_handle_ni_t ni, ptl_process_id_t *id);
 
@@ -192,7 +194,7 @@ int PtlGetId(ptl_handle_ni_t ni, ptl_process_id_t *id);
  * @retval PTL_NI_INVALID  ni is no interface.
  * @retval PTL_SEGV        jid is NULL.
  * @note Threads: any.
- * @note Source: portals3 spec 1.3, 4.3.
+ * @note Source: spec/portals3.md 1.3, 4.3.
  */
 int PtlGetJid(ptl_handle_ni_t ni, ptl_jid_t *jid);
 
@@ -221,7 +223,7 @@ int PtlGetJid(ptl_handle_ni_t ni, ptl_jid_t *jid);
  * @retval PTL_SEGV              me is NULL.
  * @note Never PTL_PROCESS_INVALID: any match_id might be legal.
  * @note Threads: any.
- * @note Source: portals3 spec 4.4.
+ * @note Source: spec/portals3.md 4.4.
  */
 int PtlMEAttach(ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_process_id_t match_id, ptl_match_bits_t match_bits,
                 ptl_match_bits_t ignore_bits, ptl_unlink_t unlink, ptl_ins_pos_t position, ptl_handle_me_t *me);
@@ -245,7 +247,7 @@ int PtlMEAttach(ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_process_id_t match_id
  * @retval PTL_SEGV        pt or me is NULL.
  * @note Never PTL_PROCESS_INVALID: any match_id might be legal.
  * @note Threads: any.
- * @note Source: portals3 spec 4.4.
+ * @note Source: spec/portals3.md 4.4.
  */
 int PtlMEAttachAny(ptl_handle_ni_t ni, ptl_pt_index_t *pt, ptl_process_id_t match_id, ptl_match_bits_t match_bits,
                    ptl_match_bits_t ignore_bits, ptl_unlink_t unlink, ptl_handle_me_t *me);
@@ -268,7 +270,7 @@ int PtlMEAttachAny(ptl_handle_ni_t ni, ptl_pt_index_t *pt, ptl_process_id_t matc
  * @retval PTL_SEGV              me is NULL.
  * @note Never PTL_PROCESS_INVALID: any match_id might be legal.
  * @note Threads: any.
- * @note Source: portals3 spec 4.4.
+ * @note Source: spec/portals3.md 4.4.
  */
 int PtlMEInsert(ptl_handle_me_t base, ptl_process_id_t match_id, ptl_match_bits_t match_bits,
                 ptl_match_bits_t ignore_bits, ptl_unlink_t unlink, ptl_ins_pos_t position, ptl_handle_me_t *me);
@@ -284,7 +286,7 @@ int PtlMEInsert(ptl_handle_me_t base, ptl_process_id_t match_id, ptl_match_bits_
  * @retval PTL_ME_IN_USE   Its descriptor has pending operations; nothing was done. They end without any call of the
  *                         program.
  * @note Threads: any. Waits for pending operations for about a millisecond, as PtlMDUnlink() does.
- * @note Source: portals3 spec 4.4.
+ * @note Source: spec/portals3.md 4.4.
  */
 int PtlMEUnlink(ptl_handle_me_t me);
 
@@ -311,7 +313,7 @@ int PtlMEUnlink(ptl_handle_me_t me);
  * @retval PTL_SEGV        mdh is NULL.
  * @note Never PTL_VAL_FAILED: no memory is pinned; memory that is not there shows as ni_fail_type.
  * @note Threads: any.
- * @note Source: portals3 spec 1.5, 1.7, 4.5.
+ * @note Source: spec/portals3.md 1.5, 1.7, 4.5.
  */
 int PtlMDAttach(ptl_handle_me_t me, ptl_md_t md, ptl_unlink_t unlink_op, ptl_handle_md_t *mdh);
 
@@ -331,7 +333,7 @@ int PtlMDAttach(ptl_handle_me_t me, ptl_md_t md, ptl_unlink_t unlink_op, ptl_han
  * @retval PTL_SEGV        mdh is NULL.
  * @note Never PTL_VAL_FAILED: no memory is pinned.
  * @note Threads: any.
- * @note Source: portals3 spec 4.5.
+ * @note Source: spec/portals3.md 4.5.
  */
 int PtlMDBind(ptl_handle_ni_t ni, ptl_md_t md, ptl_unlink_t unlink_op, ptl_handle_md_t *mdh);
 
@@ -348,7 +350,7 @@ int PtlMDBind(ptl_handle_ni_t ni, ptl_md_t md, ptl_unlink_t unlink_op, ptl_handl
  * @retval PTL_MD_IN_USE   Pending operations: data being sent or received. They end without any call of the program.
  * @note Threads: any. Waits for pending operations for about a millisecond: one that is over at its target, as the
  *       program may have heard from there, is over here, too. For others, which may take longer, it does not (Q22).
- * @note Source: portals3 spec 4.5, 5.4.
+ * @note Source: spec/portals3.md 4.5, 5.4.
  */
 int PtlMDUnlink(ptl_handle_md_t mdh);
 
@@ -375,7 +377,7 @@ int PtlMDUnlink(ptl_handle_md_t mdh);
  * @note Never PTL_NO_SPACE: a descriptor has room for its parts.
  * @note Never PTL_SEGV: both pointers may be NULL.
  * @note Threads: any.
- * @note Source: portals3 spec 4.5.
+ * @note Source: spec/portals3.md 4.5.
  */
 int PtlMDUpdate(ptl_handle_md_t mdh, ptl_md_t *old_md, ptl_md_t *new_md, ptl_handle_eq_t testq);
 
@@ -409,7 +411,7 @@ int PtlMDUpdate(ptl_handle_md_t mdh, ptl_md_t *old_md, ptl_md_t *new_md, ptl_han
  * @note Never PTL_ME_IN_USE: the entry is new.
  * @note Never PTL_VAL_FAILED: no memory is pinned.
  * @note Threads: any.
- * @note Source: portals3 spec 4.11. The original of REF has the entry point only; here it works in both dialects.
+ * @note Source: spec/portals3.md 4.11. The original of REF has the entry point only; here it works in both dialects.
  */
 int PtlMEMDPost(ptl_handle_ni_t ni, ptl_handle_me_t base, ptl_process_id_t match_id, ptl_match_bits_t match_bits,
                 ptl_match_bits_t ignore_bits, ptl_unlink_t me_unlink, ptl_ins_pos_t pos, ptl_md_t md,
@@ -437,7 +439,7 @@ int PtlMEMDPost(ptl_handle_ni_t ni, ptl_handle_me_t base, ptl_process_id_t match
  * @retval PTL_SEGV        eq is NULL.
  * @note Never PTL_INV_EQ_SIZE: see count.
  * @note Threads: any.
- * @note Source: portals3 spec 4.6, 5.6.
+ * @note Source: spec/portals3.md 4.6, 5.6.
  */
 int PtlEQAlloc(ptl_handle_ni_t ni, ptl_size_t count, void (*handler)(ptl_event_t *event), ptl_handle_eq_t *eq);
 
@@ -450,7 +452,7 @@ int PtlEQAlloc(ptl_handle_ni_t ni, ptl_size_t count, void (*handler)(ptl_event_t
  * @retval PTL_EQ_INVALID  No queue, or no longer one.
  * @note Never PTL_EQ_IN_USE: a queue can be freed at any time.
  * @note Threads: any.
- * @note Source: portals3 spec 4.6.
+ * @note Source: spec/portals3.md 4.6.
  */
 int PtlEQFree(ptl_handle_eq_t eq);
 
@@ -466,7 +468,7 @@ int PtlEQFree(ptl_handle_eq_t eq);
  * @retval PTL_EQ_INVALID  eq is no queue.
  * @retval PTL_SEGV        event is NULL.
  * @note Threads: any. An event goes to one thread.
- * @note Source: portals3 spec 4.6.
+ * @note Source: spec/portals3.md 4.6.
  */
 int PtlEQGet(ptl_handle_eq_t eq, ptl_event_t *event);
 
@@ -482,7 +484,7 @@ int PtlEQGet(ptl_handle_eq_t eq, ptl_event_t *event);
  * @retval PTL_SEGV        event is NULL.
  * @note Never PTL_EQ_EMPTY: it waits.
  * @note Threads: any. Others may make calls meanwhile; of several that wait, one gets an event.
- * @note Source: portals3 spec 4.6.
+ * @note Source: spec/portals3.md 4.6.
  */
 int PtlEQWait(ptl_handle_eq_t eq, ptl_event_t *event);
 
@@ -501,7 +503,7 @@ int PtlEQWait(ptl_handle_eq_t eq, ptl_event_t *event);
  * @retval PTL_EQ_INVALID  A handle is no queue, or another interface's; size is below 1.
  * @retval PTL_SEGV        eqs, event or which is NULL.
  * @note Threads: any.
- * @note Source: portals3 spec 4.6.
+ * @note Source: spec/portals3.md 4.6.
  */
 int PtlEQPoll(ptl_handle_eq_t *eqs, int size, uint32_t timeout, ptl_event_t *event, int *which);
 
@@ -527,7 +529,7 @@ int PtlEQPoll(ptl_handle_eq_t *eqs, int size, uint32_t timeout, ptl_event_t *eve
  * @retval PTL_PT_INDEX_INVALID  pt is neither ANY nor up to max_pt_index.
  * @note Never PTL_PROCESS_INVALID: any match_id might be legal.
  * @note Threads: any.
- * @note Source: portals3 spec 1.8, 4.8. With CRAY the argument jid is unconfirmed (Q12).
+ * @note Source: spec/portals3.md 1.8, 4.8. With CRAY the argument jid is unconfirmed (Q12).
  */
 int PtlACEntry(ptl_handle_ni_t ni, ptl_ac_index_t ac, ptl_process_id_t match_id, ptl_uid_t uid, ptl_jid_t jid,
                ptl_pt_index_t pt);
@@ -556,7 +558,7 @@ int PtlACEntry(ptl_handle_ni_t ni, ptl_ac_index_t ac, ptl_process_id_t match_id,
  * @note Never PTL_NO_SPACE: operations are queued.
  * @note Threads: any. Never waits for the target. The memory must not change before SEND_END, which is in the queue
  *       before the target has PUT_END, and so before any answer.
- * @note Source: portals3 spec 1.10, 4.9.
+ * @note Source: spec/portals3.md 1.10, 4.9.
  */
 int PtlPut(ptl_handle_md_t mdh, ptl_ack_req_t ack, ptl_process_id_t target, ptl_pt_index_t pt, ptl_ac_index_t ac,
            ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data);
@@ -581,7 +583,7 @@ int PtlPut(ptl_handle_md_t mdh, ptl_ack_req_t ack, ptl_process_id_t target, ptl_
  * @retval PTL_PROCESS_INVALID  target has a wildcard.
  * @note Never PTL_NO_SPACE: operations are queued.
  * @note Threads: any.
- * @note Source: portals3 spec 4.9.
+ * @note Source: spec/portals3.md 4.9.
  */
 int PtlPutRegion(ptl_handle_md_t mdh, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack,
                  ptl_process_id_t target, ptl_pt_index_t pt, ptl_ac_index_t ac, ptl_match_bits_t match_bits,
@@ -603,7 +605,7 @@ int PtlPutRegion(ptl_handle_md_t mdh, ptl_size_t local_offset, ptl_size_t length
  * @note Never PTL_NO_SPACE: operations are queued.
  * @note Threads: any. CRAY counts two operations (SEND and REPLY), REF one; with CRAY a descriptor that becomes
  *       inactive by the sending still takes the reply, and is unlinked after that.
- * @note Source: portals3 spec 4.9, 5.2.
+ * @note Source: spec/portals3.md 4.9, 5.2.
  */
 int PtlGet(ptl_handle_md_t mdh, ptl_process_id_t target, ptl_pt_index_t pt, ptl_ac_index_t ac,
            ptl_match_bits_t match_bits, ptl_size_t remote_offset);
@@ -626,7 +628,7 @@ int PtlGet(ptl_handle_md_t mdh, ptl_process_id_t target, ptl_pt_index_t pt, ptl_
  * @retval PTL_PROCESS_INVALID  target has a wildcard.
  * @note Never PTL_NO_SPACE: operations are queued.
  * @note Threads: any.
- * @note Source: portals3 spec 4.9.
+ * @note Source: spec/portals3.md 4.9.
  */
 int PtlGetRegion(ptl_handle_md_t mdh, ptl_size_t local_offset, ptl_size_t length, ptl_process_id_t target,
                  ptl_pt_index_t pt, ptl_ac_index_t ac, ptl_match_bits_t match_bits, ptl_size_t remote_offset);
@@ -651,7 +653,7 @@ int PtlGetRegion(ptl_handle_md_t mdh, ptl_size_t local_offset, ptl_size_t length
  * @retval PTL_PROCESS_INVALID  target has a wildcard.
  * @note Never PTL_NO_SPACE: operations are queued.
  * @note Threads: any.
- * @note Source: portals3 spec 4.9.
+ * @note Source: spec/portals3.md 4.9.
  */
 int PtlGetPut(ptl_handle_md_t get_md, ptl_handle_md_t put_md, ptl_process_id_t target, ptl_pt_index_t pt,
               ptl_ac_index_t ac, ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data);
@@ -667,7 +669,7 @@ int PtlGetPut(ptl_handle_md_t get_md, ptl_handle_md_t put_md, ptl_process_id_t t
  * @param[in] mask  PTL_DBG_... bits.
  * @return The mask before.
  * @note Threads: any. Any time.
- * @note Source: portals3 spec 2.10, 4.10.
+ * @note Source: spec/portals3.md 2.10, 4.10.
  */
 unsigned int PtlNIDebug(ptl_handle_ni_t ni, unsigned int mask);
 
@@ -683,7 +685,7 @@ unsigned int PtlNIDebug(ptl_handle_ni_t ni, unsigned int mask);
  * @retval PTL_NI_INVALID  ni is no interface.
  * @retval PTL_NO_SPACE    Eight nodes fail already.
  * @note Threads: any.
- * @note Source: portals3 spec 4.10 (Lustre's).
+ * @note Source: spec/portals3.md 4.10 (Lustre's).
  */
 int PtlFailNid(ptl_handle_ni_t ni, ptl_nid_t nid, unsigned count);
 int PtlNIFailNid(ptl_handle_ni_t ni, ptl_nid_t nid, unsigned count);
@@ -700,7 +702,7 @@ int PtlNIFailNid(ptl_handle_ni_t ni, ptl_nid_t nid, unsigned count);
  * @retval PTL_NI_INVALID  ni is no interface.
  * @retval PTL_SEGV        enabled is NULL.
  * @note Threads: any.
- * @note Source: portals3 spec 4.10 (Lustre's); only the prototype is known.
+ * @note Source: spec/portals3.md 4.10 (Lustre's); only the prototype is known.
  */
 int PtlLoopback(ptl_handle_ni_t ni, int set, int *enabled);
 
@@ -711,7 +713,7 @@ int PtlLoopback(ptl_handle_ni_t ni, int set, int *enabled);
  * @param[in]  len  Bytes there.
  * @param[in]  h    Handle of any kind, valid or not.
  * @note Threads: any. Any time.
- * @note Source: portals3 spec 4.10 (Lustre's).
+ * @note Source: spec/portals3.md 4.10 (Lustre's).
  */
 void PtlSnprintHandle(char *s, int len, ptl_handle_any_t h);
 

@@ -5,8 +5,8 @@
  *
  * Reading the comments
  *
- *   portals3 spec 4.5  the section of this project's Portals 3.3 specification that the text follows; Q5 is one of the
- *                      open questions of its section 9: no source settles it, and this library does what is
+ *   spec/portals3.md   with a section: what the text follows; installed as share/doc/emunic/spec/portals3.md. Q5 is one
+ *                      of the open questions of its section 9: no source settles it, and this library does what is
  *                      recommended.
  *   CRAY, REF          the two dialects. What is said without naming one holds for both.
  *   Units              lengths, offsets and sizes are in bytes, except ptl_md_t.length with PTL_MD_IOVEC.
@@ -31,7 +31,7 @@
 #define PTL_NI_FAIL ((ptl_ni_fail_t)1) /* the transfer failed: peer gone, fault of the fabric, bad memory */
 
 /*
- * Enumerations. Values: portals3 spec 2.2, 2.3, 2.7.
+ * Enumerations. Values: spec/portals3.md 2.2, 2.3, 2.7.
  */
 typedef enum { PTL_RETAIN = 0, PTL_UNLINK = 1 } ptl_unlink_t;
 
@@ -55,8 +55,8 @@ typedef enum {
  *   CRAY  it was unlinked automatically and has PTL_MD_EVENT_AUTO_UNLINK_ENABLE; or by a call and has
  *         PTL_MD_EVENT_MANUAL_UNLINK_ENABLE
  *
- * ACK is never disabled (portals3 spec 5.1). Fields, by kind (CRAY and REF alike; REF programs bear that the fields
- * which their library left zero are filled, portals3 spec 5.3):
+ * ACK is never disabled (spec/portals3.md 5.1). Fields, by kind (CRAY and REF alike; REF programs bear that the fields
+ * which their library left zero are filled, spec/portals3.md 5.3):
  *
  *           initiator  pt_index, match_bits  rlength    mlength     offset               hdr_data       ni_fail_type
  *   SEND    self       echo                  sent       sent        local offset         echo           END: result
@@ -98,7 +98,7 @@ typedef enum {
 #define PTL_EVENT_UNLINK       PTL_EVENT_UNLINK
 
 /*
- * Descriptor options and threshold. (portals3 spec 2.5; with CRAY the values are unconfirmed)
+ * Descriptor options and threshold. (spec/portals3.md 2.5; with CRAY the values are unconfirmed)
  */
 #define PTL_MD_THRESH_INF (-1)
 
@@ -114,7 +114,7 @@ typedef enum {
 
 /*
  * Status registers of an interface, for PtlNIStatus(). PTL_SR_DROP_COUNT is Portals'; the others are REF's, and here
- * CRAY's too. Monotonic but for the CUR ones. (portals3 spec 2.9)
+ * CRAY's too. Monotonic but for the CUR ones. (spec/portals3.md 2.9)
  */
 enum {
     PTL_SR_DROP_COUNT = 0,  /* requests dropped here: not admitted, no match ...; late replies */

@@ -9,7 +9,8 @@
  * event it is about.
  *
  * Source compatible with the original. No numeric value of Cray's header is public: the ones here are what the
- * specification proposes (portals3 spec, open questions Q1 and Q2), and binary compatibility is not claimed.
+ * specification proposes (spec/portals3.md Q1 and Q2), and binary compatibility is not claimed. The specification is
+ * installed as share/doc/emunic/spec/portals3.md.
  *
  * Names that programs look for with #ifdef are macros too, which expand to themselves. Not defined on purpose:
  * PTL_NO_ACK_REQ and PTL_UNKNOWN_ERROR (REF's), CRAY_ACCEL (there is no accelerated mode to choose), PTL_MAX_TRANS_SZ
@@ -27,7 +28,7 @@
 /*
  * Base types
  *
- * All are integers that can be compared, cast and printed. (portals3 spec 2.1)
+ * All are integers that can be compared, cast and printed. (spec/portals3.md 2.1)
  */
 typedef uint64_t ptl_size_t;       /* bytes */
 typedef uint32_t ptl_handle_any_t; /* names one object of this process; never names another later */
@@ -127,7 +128,7 @@ typedef enum {
 #define PTL_AGAIN            PTL_AGAIN
 #define PTL_MAX_ERRNO        PTL_MAX_ERRNO
 
-/* Wanted acknowledgement of a put. Values: portals3 spec 2.4. */
+/* Wanted acknowledgement of a put. Values: spec/portals3.md 2.4. */
 typedef enum { PTL_ACK_REQ = 0, PTL_NOACK_REQ = 1 } ptl_ack_req_t;
 
 #define PTL_ACK_REQ   PTL_ACK_REQ
@@ -137,7 +138,7 @@ typedef enum { PTL_ACK_REQ = 0, PTL_NOACK_REQ = 1 } ptl_ack_req_t;
  * Interfaces
  *
  * All of the names below, and PTL_IFACE_SS without a bridge, mean the one interface there is: the emulated NIC of the
- * job's node. PTL_IFACE_TCP and PTL_IFACE_ER are PTL_IFACE_INVALID. Values unconfirmed. (portals3 spec 2.6)
+ * job's node. PTL_IFACE_TCP and PTL_IFACE_ER are PTL_IFACE_INVALID. Values unconfirmed. (spec/portals3.md 2.6)
  */
 #define PTL_IFACE_TCP 1
 #define PTL_IFACE_ER  2
@@ -163,7 +164,7 @@ typedef enum { PTL_ACK_REQ = 0, PTL_NOACK_REQ = 1 } ptl_ack_req_t;
 #include <portals/p3_types.h>
 
 /*
- * Descriptor options that this dialect has in addition. Values unconfirmed. (portals3 spec 2.5)
+ * Descriptor options that this dialect has in addition. Values unconfirmed. (spec/portals3.md 2.5)
  */
 #define PTL_MD_EVENT_AUTO_UNLINK_ENABLE    0x0200 /* PTL_EVENT_UNLINK by automatic unlinking; not without it */
 #define PTL_MD_EVENT_MANUAL_UNLINK_ENABLE  0x0400 /* PTL_EVENT_UNLINK by PtlMDUnlink() and PtlMEUnlink() too */
@@ -245,7 +246,7 @@ extern "C" {
  * @note Never PTL_ME_IN_USE: the entry is new.
  * @note Never PTL_VAL_FAILED: no memory is pinned.
  * @note Threads: any. CRAY only.
- * @note Source: portals3 spec 4.11 (argument list from CCI).
+ * @note Source: spec/portals3.md 4.11 (argument list from CCI).
  */
 int PtlMEMDAttach(ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_process_id_t match_id, ptl_match_bits_t match_bits,
                   ptl_match_bits_t ignore_bits, ptl_unlink_t me_unlink, ptl_ins_pos_t pos, ptl_md_t md,
@@ -276,7 +277,7 @@ int PtlMEMDAttach(ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_process_id_t match_
  * @note Never PTL_ME_IN_USE: the entry is new.
  * @note Never PTL_VAL_FAILED: no memory is pinned.
  * @note Threads: any. CRAY only.
- * @note Source: portals3 spec 4.11. The argument list is unconfirmed.
+ * @note Source: spec/portals3.md 4.11. The argument list is unconfirmed.
  */
 int PtlMEMDInsert(ptl_handle_me_t base, ptl_process_id_t match_id, ptl_match_bits_t match_bits,
                   ptl_match_bits_t ignore_bits, ptl_unlink_t me_unlink, ptl_ins_pos_t pos, ptl_md_t md,
@@ -304,7 +305,7 @@ int PtlMEMDInsert(ptl_handle_me_t base, ptl_process_id_t match_id, ptl_match_bit
  * @retval PTL_PROCESS_INVALID  target has a wildcard.
  * @note Never PTL_NO_SPACE: operations are queued.
  * @note Threads: any. Never waits for the target. CRAY only.
- * @note Source: portals3 spec 4.11 (argument list from ARMCI).
+ * @note Source: spec/portals3.md 4.11 (argument list from ARMCI).
  */
 int PtlGetPutRegion(ptl_handle_md_t get_md, ptl_size_t get_offset, ptl_handle_md_t put_md, ptl_size_t put_offset,
                     ptl_size_t length, ptl_process_id_t target, ptl_pt_index_t pt, ptl_ac_index_t ac,
@@ -325,7 +326,7 @@ int PtlGetPutRegion(ptl_handle_md_t get_md, ptl_size_t get_offset, ptl_handle_md
  * @retval PTL_PROCESS_INVALID  target has a wildcard, or is on another node.
  * @note Never PTL_NO_SPACE: operations are queued.
  * @note Threads: any. CRAY only.
- * @note Source: portals3 spec 4.11.
+ * @note Source: spec/portals3.md 4.11.
  */
 int PtlMDMDCopy(ptl_handle_md_t md, ptl_process_id_t target, ptl_pt_index_t pt, ptl_ac_index_t ac,
                 ptl_match_bits_t match_bits, ptl_size_t remote_offset);
@@ -342,7 +343,7 @@ int PtlMDMDCopy(ptl_handle_md_t md, ptl_process_id_t target, ptl_pt_index_t pt, 
  * @retval PTL_EQ_INVALID  eq is no queue.
  * @retval PTL_SEGV        event is NULL.
  * @note Threads: any. CRAY only.
- * @note Source: portals3 spec 4.11.
+ * @note Source: spec/portals3.md 4.11.
  */
 int PtlEQPeek(ptl_handle_eq_t eq, ptl_event_t *event);
 
@@ -353,14 +354,14 @@ int PtlEQPeek(ptl_handle_eq_t eq, ptl_event_t *event);
  * @param[in] b  Handle of any kind.
  * @return 1 if they do, else 0.
  * @note Threads: any. Any time. CRAY only.
- * @note Source: portals3 spec 4.11.
+ * @note Source: spec/portals3.md 4.11.
  */
 int PtlHandleIsEqual(ptl_handle_any_t a, ptl_handle_any_t b);
 
 /*
  * Tables of names
  *
- * By code: the C identifiers. Static, never changed. Entry PTL_MAX_ERRNO spells its own name. (portals3 spec 4.10)
+ * By code: the C identifiers. Static, never changed. Entry PTL_MAX_ERRNO spells its own name. (spec/portals3.md 4.10)
  *
  * The library also exports ptl_event_str, by kind of event. It is declared nowhere, because programs declare it
  * themselves, some as an array of `const char *` and some of `char *`.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * p3nal_utcp.h: interfaces of the REF dialect. The names are those of its TCP layer; behind each is the emulated NIC of
- * the job's node, with a process id of its own. (portals3 spec 2.6, 2.11)
+ * the job's node, with a process id of its own. (share/doc/emunic/spec/portals3.md 2.6, 2.11)
  */
 #ifndef P3NAL_UTCP_H
 #define P3NAL_UTCP_H
@@ -53,7 +53,7 @@ extern FILE *p3_out;
  * @param[out] nid     The id.
  * @return 0; -1 if nid is NULL or the process was not started in a job.
  * @note Threads: any. Any time. REF only.
- * @note Source: portals3 spec 2.11.
+ * @note Source: spec/portals3.md 2.11.
  */
 int p3tcp_my_nid(const char *ifname, unsigned *nid);
 

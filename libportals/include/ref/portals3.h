@@ -5,7 +5,8 @@
  * -lp3api is the library and the others hold nothing.
  *
  * Cray's dialect ("CRAY": <portals/portals3.h>, -lportals) is another header and another library over the same core.
- * What the dialects share is in p3_types.h (types) and p3_calls.h (calls).
+ * What the dialects share is in p3_types.h (types) and p3_calls.h (calls). spec/portals3.md is installed as
+ * share/doc/emunic/spec/portals3.md.
  *
  * Names that programs look for with #ifdef are macros too, which expand to themselves. Not defined on purpose, because
  * their absence tells programs which dialect this is: PTL_IFACE_DUP, PTL_NOACK_REQ, the options that enable UNLINK
@@ -21,7 +22,7 @@
 /*
  * Base types
  *
- * All are integers that can be compared, cast and printed. (portals3 spec 2.1)
+ * All are integers that can be compared, cast and printed. (spec/portals3.md 2.1)
  */
 typedef uint64_t ptl_size_t;       /* bytes */
 typedef uint32_t ptl_handle_any_t; /* names one object of this process; never names another later */
@@ -49,7 +50,7 @@ typedef uint32_t ptl_rid_t;  /* rank; prototypes take unsigned */
  * Return codes
  *
  * Every call but PtlFini() and the helpers that return something else gives one of these; the calls tell which and
- * why. They index ptl_err_str[]. (portals3 spec 2.8)
+ * why. They index ptl_err_str[]. (spec/portals3.md 2.8)
  */
 typedef enum {
     PTL_OK = 0,                /* done */
@@ -107,7 +108,7 @@ typedef enum {
 #define PTL_UNKNOWN_ERROR    PTL_UNKNOWN_ERROR
 #define PTL_MAX_ERRNO        PTL_MAX_ERRNO
 
-/* Wanted acknowledgement of a put. Values: portals3 spec 2.4. */
+/* Wanted acknowledgement of a put. Values: spec/portals3.md 2.4. */
 typedef enum { PTL_ACK_REQ = 0, PTL_NO_ACK_REQ = 1 } ptl_ack_req_t;
 
 #define PTL_ACK_REQ    PTL_ACK_REQ
@@ -116,7 +117,7 @@ typedef enum { PTL_ACK_REQ = 0, PTL_NO_ACK_REQ = 1 } ptl_ack_req_t;
 #include <portals/p3_types.h>
 
 /*
- * Event. Fields by kind: p3_types.h. Field order: portals3 spec 3.5. 144 bytes where pointers have 64 bits.
+ * Event. Fields by kind: p3_types.h. Field order: spec/portals3.md 3.5. 144 bytes where pointers have 64 bits.
  */
 typedef struct {
     ptl_event_kind_t type;
@@ -163,7 +164,7 @@ extern "C" {
  * @param[in] e   ni_fail_type; any other gives PTL_NI_UNKNOWN_ERROR.
  * @return The name.
  * @note Threads: any. Any time. REF only: programs tell the dialects apart by these.
- * @note Source: portals3 spec 4.10.
+ * @note Source: spec/portals3.md 4.10.
  */
 const char *PtlErrorStr(unsigned rc);
 const char *PtlEventKindStr(ptl_event_kind_t k);
@@ -186,7 +187,7 @@ extern const char *ptl_err_str[];
  * @retval PTL_NI_INVALID        ni is no interface.
  * @retval PTL_PT_INDEX_INVALID  No such index.
  * @note Threads: any. REF only.
- * @note Source: portals3 spec 4.10; its output is our own.
+ * @note Source: spec/portals3.md 4.10; its output is our own.
  */
 int PtlTblDump(ptl_handle_ni_t ni, int pt_index);
 
@@ -198,7 +199,7 @@ int PtlTblDump(ptl_handle_ni_t ni, int pt_index);
  * @retval PTL_NO_INIT     The library is not initialised.
  * @retval PTL_ME_INVALID  me is no entry, or no longer one.
  * @note Threads: any. REF only.
- * @note Source: portals3 spec 4.10; its output is our own.
+ * @note Source: spec/portals3.md 4.10; its output is our own.
  */
 int PtlMEDump(ptl_handle_me_t me);
 
@@ -210,7 +211,7 @@ int PtlMEDump(ptl_handle_me_t me);
  * @retval PTL_NO_INIT     The library is not initialised.
  * @retval PTL_NI_INVALID  ni is no interface.
  * @note Threads: any. REF only.
- * @note Source: portals3 spec 4.10; its output is our own.
+ * @note Source: spec/portals3.md 4.10; its output is our own.
  */
 int PtlNIEqDump(ptl_handle_ni_t ni);
 
@@ -224,7 +225,7 @@ int PtlNIEqDump(ptl_handle_ni_t ni);
  * @retval PTL_NO_INIT     The library is not initialised.
  * @retval PTL_NI_INVALID  handle is nothing of an open interface.
  * @note Threads: any. REF only.
- * @note Source: portals3 spec 4.10.
+ * @note Source: spec/portals3.md 4.10.
  */
 int PtlProgress(ptl_handle_any_t handle, ptl_time_t timeout);
 

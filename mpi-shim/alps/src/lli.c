@@ -7,8 +7,8 @@
  * forgot the first does no harm.
  *
  * Credentials are a transcription of the PMI_GNI_* variables, element for element: lists separated by colons, in
- * decimal, a cookie perhaps signed. Without them EMUNIC_COOKIE and the tag that belongs to it. Source: cray-runtime.md
- * 2.6, 3.1, 3.2.
+ * decimal, a cookie perhaps signed. Without them EMUNIC_COOKIE and the tag that belongs to it. Source:
+ * spec/cray-runtime.md 2.6, 3.1, 3.2.
  */
 #include <pthread.h>
 #include <stdbool.h>

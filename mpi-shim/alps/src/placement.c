@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Placement of the application, from what libpmi knows of the job: nid of each rank, ranks of my node, programs. A PE
- * is a rank. All arrays are made first and given out together. Source: cray-runtime.md 3.3.
+ * is a rank. All arrays are made first and given out together. Source: spec/cray-runtime.md 3.3.
  */
 #include <pmi.h>
 #include <pmi_cray.h>

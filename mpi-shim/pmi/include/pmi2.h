@@ -12,7 +12,7 @@
  * initialised, by the rules in pmi.h: MPI_Init initialises it too, and who only asks (PMI2_Job_GetId,
  * PMI2_Job_GetRank, PMI2_Info_GetSize, PMI2_Info_GetJobAttr...) need not.
  *
- * Source: the public PMI-2 interface as its clients use it (cray-runtime.md, 2.2 and 2.3).
+ * Source: the public PMI-2 interface as its clients use it (share/doc/emunic/spec/cray-runtime.md 2.2 and 2.3).
  */
 #ifndef PMI2_H
 #define PMI2_H

@@ -2,7 +2,7 @@
 /*
  * Further Cray extensions of PMI: the list of node ids, and maps of the XT systems.
  * General rules as in pmi_cray.h, which includes this file.
- * Source: cray-runtime.md, 2.4 and 2.7.
+ * Source: share/doc/emunic/spec/cray-runtime.md 2.4 and 2.7.
  */
 #ifndef PMI_CRAY_EXT_H
 #define PMI_CRAY_EXT_H

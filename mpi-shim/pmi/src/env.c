@@ -7,7 +7,7 @@
  * normally exports both itself; this serves programs started another way, and it works for UCX, which loads
  * this library before it looks. PMI_GNI_DEV_ID and PMI_GNI_LOC_ADDR stay absent, as a pair: readers then ask
  * libugni. No fork, no input or output, no connection; PMI_NO_PREINITIALIZE and PMI_NO_FORK have nothing to
- * switch off. Source: cray-runtime.md, 2.1 and 2.6.
+ * switch off. Source: spec/cray-runtime.md 2.1 and 2.6.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -18,7 +18,7 @@
  * list of first ranks (OMPI_FIRST_RANKS) is wrong in 4.1.4 and is not read.
  *
  * Everything learnt stays for the life of the process, also past the last finalize.
- * Source: cray-runtime.md, 7.3.
+ * Source: spec/cray-runtime.md 7.3.
  */
 #include "mpi-shim/pmi/src/facts.h"
 

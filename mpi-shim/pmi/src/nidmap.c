@@ -10,7 +10,7 @@
  *
  * XC coordinates: 192 nodes per cabinet, 64 per chassis, 4 per slot; two neighbouring cabinets of a row are one
  * group (X), with chassis 0-2 in the first and 3-5 in the second (Y), slot is Z.
- * Source: cray-runtime.md, 2.3 and 4.2.
+ * Source: spec/cray-runtime.md 2.3 and 4.2.
  */
 #include "mpi-shim/pmi/src/nidmap.h"
 

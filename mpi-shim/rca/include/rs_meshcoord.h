@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Place of a node's network chip. Source: use by public clients (cray-runtime.md, 4.1).
+ * Place of a node's network chip. Source: use by public clients (share/doc/emunic/spec/cray-runtime.md 4.1).
  */
 #ifndef RS_MESHCOORD_H
 #define RS_MESHCOORD_H

@@ -8,7 +8,7 @@
  *   column = cabinet % columns, row = cabinet / columns
  *   X = row * (columns / 2) + column / 2, Y = column % 2 * 3 + cage, Z = slot
  *
- * Source: cray-runtime.md 4.2.
+ * Source: spec/cray-runtime.md 4.2.
  */
 #include <pmi.h>
 #include <pmi_cray.h>

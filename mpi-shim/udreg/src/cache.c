@@ -18,7 +18,7 @@
  * Locks: `registry_lock` for the list of caches, then the cache's. The latter is recursive, because callbacks run under
  * it and may call us; an operation leaves the cache consistent before each callback and looks again after it. Nothing
  * happens on unloading or at exit: callbacks may be gone by then.
- * Source: cray-runtime.md 5.1.
+ * Source: spec/cray-runtime.md 5.1.
  */
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Locks: mutual exclusion, order, tables, what is refused. Specification: dmapp.md 4.13, trap T12.
+ * Locks: mutual exclusion, order, tables, what is refused. Specification: spec/dmapp.md 4.13, trap T12.
  */
 #include "tests/common/dmapp.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Process sets: membership, barrier, every reduction against a model, states. Specification: dmapp.md 4.15.
+ * Process sets: membership, barrier, every reduction against a model, states. Specification: spec/dmapp.md 4.15.
  */
 #include <math.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Message queues: content, order, full queues, callbacks that send, the helper thread. Specification: dmapp.md 4.14.
+ * Message queues: content, order, full queues, callbacks that send, the helper thread. Specification: spec/dmapp.md
+ * 4.14.
  *
  *   test_queue          messages are delivered inside library calls
  *   test_queue async    by a helper thread: nobody calls the library to receive

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What real programs depend on, a test for each: the calls in the order in which the program makes them. Source:
- * portals3 spec 7.3 and 8. Written from its descriptions; no code of the programs.
+ * spec/portals3.md 7.3 and 8. Written from its descriptions; no code of the programs.
  */
 #include "tests/common/portals.h"
 

@@ -4,7 +4,7 @@
  * process on a private emunic, and a child of it that takes messages and answers none. Built with ThreadSanitizer, too
  * (make check-threads).
  *
- * Threads note their first failure; the test asserts that there is none. Source: spec portals3.md 1.11.
+ * Threads note their first failure; the test asserts that there is none. Source: spec/portals3.md 1.11.
  */
 #include "tests/common/portals.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Atomic memory operations: every command, both ways of reaching memory, vectors, pairs, atomicity.
- * Specification: ugni.md 2.15, 4.7.3, 4.8.4, 7.19, 7.20.
+ * Specification: spec/ugni.md 2.15, 4.7.3, 4.8.4, 7.19, 7.20.
  */
 #include <math.h>
 

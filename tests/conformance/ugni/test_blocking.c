@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Calls that wait for completion queues: time limits, wake-ups, masks, signals. Threads and objects that go away
- * meanwhile: test_blocking_end.c. Datagram waits: test_datagram.c. Specification: ugni.md 1.6, 1.7, 4.9, 7.22, 7.28.
+ * meanwhile: test_blocking_end.c. Datagram waits: test_datagram.c. Specification: spec/ugni.md 1.6, 1.7, 4.9, 7.22,
+ * 7.28.
  */
 #include "tests/conformance/blocking.h"
 

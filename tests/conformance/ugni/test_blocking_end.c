@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What ends a waiting call before its time: its thread is cancelled, or the domain or the queue goes away.
- * Specification: ugni.md 1.6, 1.7, 4.9, 7.22, 7.28.
+ * Specification: spec/ugni.md 1.6, 1.7, 4.9, 7.22, 7.28.
  */
 #include "tests/conformance/blocking.h"
 

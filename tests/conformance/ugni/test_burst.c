@@ -2,7 +2,7 @@
 /*
  * Many small puts posted before any poll, into memory that peers cannot map (private pages of a file): whatever the NIC
  * does with several at once, each arrives whole, in order, and has its own outcome. Each test has one way in which the
- * NIC meets the puts one by one and one in which it finds them all together. Specification: ugni.md 4.7, 4.8.
+ * NIC meets the puts one by one and one in which it finds them all together. Specification: spec/ugni.md 4.7, 4.8.
  */
 #include <pthread.h>
 #include <stdatomic.h>

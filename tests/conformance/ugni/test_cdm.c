@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Communication domains and NIC handles. Specification: ugni.md 4.1. Who may attach: test_protection.c. */
+/* Communication domains and NIC handles. Specification: spec/ugni.md 4.1. Who may attach: test_protection.c. */
 #include <sys/resource.h>
 
 #include "tests/conformance/pair.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Collective engine: the codes of each call, all operations, trees over many nodes, order, entries of engines; what
- * goes wrong is in test_ce_end.c. Specification: ugni.md 2.16, 3.6, 4.8, 4.12; machines.md XC-35 and XC-36.
+ * goes wrong is in test_ce_end.c. Specification: spec/ugni.md 2.16, 3.6, 4.8, 4.12; spec/machines.md XC-35 and XC-36.
  */
 #include "emunic/engine/bits.h"
 #include "tests/conformance/ce.h"

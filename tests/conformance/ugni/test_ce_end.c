@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collective engine: what the others see when something of a tree is wrong or goes away. Specification: ugni.md 2.16,
- * 4.12; machines.md XC-35 and XC-36.
+ * Collective engine: what the others see when something of a tree is wrong or goes away. Specification: spec/ugni.md
+ * 2.16, 4.12; spec/machines.md XC-35 and XC-36.
  */
 #include "tests/conformance/ce.h"
 

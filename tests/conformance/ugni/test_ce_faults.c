@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Injected faults in reductions: a contribution that is hit fails its reduction for every leaf, and no other one.
- * Specification: ugni.md 4.12; emunic-fault(1), class ce.
+ * Specification: spec/ugni.md 4.12; emunic-fault(1), class ce.
  */
 #include <stdlib.h>
 

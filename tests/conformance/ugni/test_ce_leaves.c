@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Collective engine: who a leaf is. Endpoints are bound with instance ids that nobody has, as known programs do;
- * several processes of a node are leaves; what emunic logs of those that do not agree. Specification: ugni.md 4.12.
+ * several processes of a node are leaves; what emunic logs of those that do not agree. Specification: spec/ugni.md
+ * 4.12.
  */
 #include <sys/mman.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Collective engine: what is left of it when the NIC goes in the middle of a reduction, and a machine that has none.
- * Each test has an emunic of its own. Specification: ugni.md 1.5, 4.12.
+ * Each test has an emunic of its own. Specification: spec/ugni.md 1.5, 4.12.
  */
 #include <signal.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Chained FMA and chained queue writes: many operations, one completion. Specification: ugni.md A.1. */
+/* Chained FMA and chained queue writes: many operations, one completion. Specification: spec/ugni.md A.1. */
 #include "tests/conformance/pair.h"
 
 #define N 64 /* the longest chain that a known program makes */

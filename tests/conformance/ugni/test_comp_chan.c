@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Completion channels: when the descriptor becomes readable, what is then to be had, and that no wake-up is lost,
- * whoever brings the event and whatever happens meanwhile. Specification: ugni.md A.2; codes as gni_pub.h documents
- * them.
+ * whoever brings the event and whatever happens meanwhile. Specification: spec/ugni.md A.2; codes as gni_pub.h
+ * documents them.
  */
 #include "tests/conformance/comp_chan.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Completion channels in many hands: forked children, processes that wake each other, storms, switches of the data
- * path, deaths. Specification: ugni.md A.2.
+ * path, deaths. Specification: spec/ugni.md A.2.
  */
 #include "tests/conformance/comp_chan.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Completion queues: life, polling, transfer slots, descriptors, overrun. Specification: ugni.md 2.9, 4.9, 7.9, 7.10.
+ * Completion queues: life, polling, transfer slots, descriptors, overrun. Specification: spec/ugni.md 2.9, 4.9, 7.9,
+ * 7.10.
  */
 #include "tests/conformance/pair.h"
 

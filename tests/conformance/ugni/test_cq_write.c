@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Queue writes: 48 bits into a peer's destination queue. Specification: ugni.md 4.8.7, 4.8.2, 7.25. */
+/* Queue writes: 48 bits into a peer's destination queue. Specification: spec/ugni.md 4.8.7, 4.8.2, 7.25. */
 #include "tests/conformance/pair.h"
 
 static gni_post_descriptor_t cq_write(uint64_t value)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Many more ranks than cores, all of them polling: they make room for each other (EMUNIC_REST_AFTER), and still nothing
- * is lost, in whatever they poll. Behaviour only; what it costs is tests/bench/gni_ring_rank.c. Specification: ugni.md
- * 4.9.
+ * is lost, in whatever they poll. Behaviour only; what it costs is tests/bench/gni_ring_rank.c. Specification:
+ * spec/ugni.md 4.9.
  */
 #include <setjmp.h>
 #include <stdarg.h>

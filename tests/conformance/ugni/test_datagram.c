@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Datagrams: who meets whom, test, wait, probe; those that end early are in test_datagram_end.c.
- * Specification: ugni.md 4.5, 7.4, 7.18.
+ * Specification: spec/ugni.md 4.5, 7.4, 7.18.
  */
 #include "tests/conformance/datagram.h"
 

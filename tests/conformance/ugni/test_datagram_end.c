@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Datagrams that end early: cancelled, of destroyed end points and domains; the shut-down sequences of known programs;
- * crossing datagrams and servers of many clients. Specification: ugni.md 4.5, 7.4, 7.21, 5.1-5.3.
+ * crossing datagrams and servers of many clients. Specification: spec/ugni.md 4.5, 7.4, 7.21, 5.1-5.3.
  */
 #include "tests/conformance/datagram.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* End points: create, bind, unbind, destroy, with and without work under way. Specification: ugni.md 4.4. */
+/* End points: create, bind, unbind, destroy, with and without work under way. Specification: spec/ugni.md 4.4. */
 #include "tests/conformance/pair.h"
 
 #define BIG_BYTES (32u << 20)

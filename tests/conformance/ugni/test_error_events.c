@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Error subscriptions: who may have one, what comes, in which category, what a filter lets through, how waiting ends.
- * Specification: ugni.md 2.18, 3.8, 4.13; codes: gni_pub.h.
+ * Specification: spec/ugni.md 2.18, 3.8, 4.13; codes: gni_pub.h.
  */
 #include <pthread.h>
 #include <time.h>

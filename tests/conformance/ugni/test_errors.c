@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Failures as programs see them: texts, dead handles everywhere, what kills a process, a NIC that goes away.
- * Specification: ugni.md 4.9, 2.5, 7.3.
+ * Specification: spec/ugni.md 4.9, 2.5, 7.3.
  */
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which events a post makes, what they carry, in which order. Specification: ugni.md 4.8.2, 4.4, 2.10, 7.1. */
+/* Which events a post makes, what they carry, in which order. Specification: spec/ugni.md 4.8.2, 4.4, 2.10, 7.1. */
 #include "tests/conformance/pair.h"
 
 #define LOCAL  GNI_CQMODE_LOCAL_EVENT

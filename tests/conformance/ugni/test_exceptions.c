@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * aries/misc/exceptions.h as programs for Aries use it: they compare the status of an entry with its names.
- * Specification: ugni.md 2.10, 7.3; and what the access that memory is registered with forbids (2.7, 4.7, 4.8).
+ * Specification: spec/ugni.md 2.10, 7.3; and what the access that memory is registered with forbids (2.7, 4.7, 4.8).
  */
 #ifndef CRAY_CONFIG_GHAL_ARIES
 #define CRAY_CONFIG_GHAL_ARIES

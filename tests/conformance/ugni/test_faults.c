@@ -2,7 +2,7 @@
 /*
  * Injected faults as programs see them: each status on each kind of transaction, exactly one event, nothing else lost;
  * short messages sent again; queues in overrun; dead peers; refused registrations and datagrams; and that a schedule
- * can be repeated. Specification: ugni.md 4.8.2, 4.9, 4.10, 7.3; the rules: docs/man/emunic-fault.1.
+ * can be repeated. Specification: spec/ugni.md 4.8.2, 4.9, 4.10, 7.3; the rules: docs/man/emunic-fault.1.
  */
 #include "tests/conformance/mailbox.h"
 #include "tests/conformance/pair.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A Gemini machine: the device that programs are told, and what came only with Aries. Specification: ugni.md 2.7, 2.13
- * to 2.18, 4.3, 4.7.3, 4.8, 4.12.
+ * A Gemini machine: the device that programs are told, and what came only with Aries. Specification: spec/ugni.md 2.7,
+ * 2.13 to 2.18, 4.3, 4.7.3, 4.8, 4.12.
  */
 #include "tests/conformance/pair.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Gets by FMA and block transfer: data, alignment, access, flagged response. Specification: ugni.md 4.7, 4.8, 4.8.6. */
+/*
+ * Gets by FMA and block transfer: data, alignment, access, flagged response. Specification: spec/ugni.md 4.7, 4.8,
+ * 4.8.6.
+ */
 #include "tests/conformance/pair.h"
 
 #define BIG_BYTES (8u << 20)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Devices, versions, resources, statistics. Specification: ugni.md 4.3, 2.18, 2.19. */
+/* Devices, versions, resources, statistics. Specification: spec/ugni.md 4.3, 2.18, 2.19. */
 #define CRAY_CONFIG_GHAL_ARIES /* the long list of statistics */
 
 #include "tests/conformance/pair.h"

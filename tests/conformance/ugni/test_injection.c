@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Balanced injection: settings and their effect. Specification: ugni.md 2.18, 3.13, 4.3. */
+/* Balanced injection: settings and their effect. Specification: spec/ugni.md 2.18, 3.13, 4.3. */
 #include "tests/common/raw.h"
 #include "tests/conformance/pair.h"
 

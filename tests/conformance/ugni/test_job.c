@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Job control: declaring, privilege, limits. Translation, suspending and checkpoints: test_job_control.c.
- * Specification: ugni.md 3.9, 4.1, 4.2.
+ * Specification: spec/ugni.md 3.9, 4.1, 4.2.
  */
 #include "tests/conformance/job.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Job control: translation of addresses, suspending, checkpoints. Specification: ugni.md 3.7, 4.1, 4.2.
+ * Job control: translation of addresses, suspending, checkpoints. Specification: spec/ugni.md 3.7, 4.1, 4.2.
  */
 #include "tests/conformance/job.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Loss: emunic is killed or the domain is ended while posts, messages, waits and datagrams are on their
- * way. Every call must say so within LIMIT_NS. Specification: ugni.md 1.5, 2.5, 4.5, 4.9, 4.10; the reaction of
+ * way. Every call must say so within LIMIT_NS. Specification: spec/ugni.md 1.5, 2.5, 4.5, 4.9, 4.10; the reaction of
  * libugni/src/cdm.c.
  *
  * Each test has an emunic of its own. `lose` ends it in both ways: a killed server, a domain ended by its owner.

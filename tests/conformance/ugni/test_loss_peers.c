@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Peers that are killed: what those see that talk to them. Specification: ugni.md 1.5, 4.2, 7.22.
+ * Peers that are killed: what those see that talk to them. Specification: spec/ugni.md 1.5, 4.2, 7.22.
  */
 #include "tests/conformance/loss.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Memory domain descriptors: who has one alone, who shares, what is counted, what tells sharers apart. Specification:
- * ugni.md 2.5, 2.7, 3.9, 4.6 and 7.26.
+ * spec/ugni.md 2.5, 2.7, 3.9, 4.6 and 7.26.
  */
 #include "tests/conformance/pair.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Registration, handles, and which memory they reach. Specification: ugni.md 4.6, Appendix B.
+ * Registration, handles, and which memory they reach. Specification: spec/ugni.md 4.6, Appendix B.
  * Who may reach what: test_protection.c.
  */
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Shared message queues: every call with every code, what messages and entries look like, credits, pools, order.
- * Specification: ugni.md 2.17, 3.11, 4.11.
+ * Specification: spec/ugni.md 2.17, 3.11, 4.11.
  */
 #include "tests/conformance/msgq.h"
 

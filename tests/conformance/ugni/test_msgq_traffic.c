@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Shared message queues: instances, nodes and NICs that go, garbage in the region, and traffic of real processes, two
- * on each of three nodes. Specification: ugni.md 2.17, 3.11, 4.11.
+ * on each of three nodes. Specification: spec/ugni.md 2.17, 3.11, 4.11.
  */
 #include "tests/conformance/msgq.h"
 

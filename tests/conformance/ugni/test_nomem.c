@@ -6,7 +6,7 @@
  * a failed call would leak is found by the sanitized build.
  *
  * This program links libugni.a and emunic, and the linker leads their allocations through the wrappers below (--wrap).
- * Specification: ugni.md section 4, ERROR_NOMEM.
+ * Specification: spec/ugni.md 4, ERROR_NOMEM.
  */
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What libfabric's GNI provider depends on, each in the way that it does it. docs/generated/ugni-programs.md lists the
- * habits and their tests. Specification: ugni.md sections 5.3, 5.6 and Appendix B.
+ * habits and their tests. Specification: spec/ugni.md 5.3, 5.6 and Appendix B.
  */
 #include <pthread.h>
 #include <unistd.h>

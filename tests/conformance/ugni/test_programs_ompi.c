@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What Open MPI's btl/ugni depends on, each in the way that it does it.
- * docs/generated/ugni-programs.md lists the habits and their tests. Specification: ugni.md sections 5.1.
+ * docs/generated/ugni-programs.md lists the habits and their tests. Specification: spec/ugni.md 5.1.
  */
 #include "tests/conformance/programs.h"
 

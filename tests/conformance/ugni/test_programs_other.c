@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What other known programs depend on, each in the way that the program does it: Cray's examples, Charm++, CCI, LDMS,
- * NNTI. docs/generated/ugni-programs.md lists the habits and their tests. Specification: ugni.md section 5.5 and
+ * NNTI. docs/generated/ugni-programs.md lists the habits and their tests. Specification: spec/ugni.md 5.5 and
  * Appendix A.2.
  */
 #include <poll.h>

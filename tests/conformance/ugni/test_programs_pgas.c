@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the runtimes of global address spaces depend on, each in the way that the program does it: Chapel's comm/ugni,
- * GASNet-EX's aries-conduit. docs/generated/ugni-programs.md lists the habits and their tests. Specification: ugni.md
- * sections 5.4, 5.5.
+ * GASNet-EX's aries-conduit. docs/generated/ugni-programs.md lists the habits and their tests. Specification:
+ * spec/ugni.md 5.4, 5.5.
  */
 #include <pthread.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What UCX's uct/ugni and foMPI depend on, each in the way that they do it.
- * docs/generated/ugni-programs.md lists the habits and their tests. Specification: ugni.md sections 5.2, 5.5.
+ * docs/generated/ugni-programs.md lists the habits and their tests. Specification: spec/ugni.md 5.2, 5.5.
  */
 #include "tests/conformance/programs.h"
 

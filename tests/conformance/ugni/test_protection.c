@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Who may attach, and what a member cannot do to memory that is not its to reach: the access completes with an error
- * at the initiator and the target's memory stays as it was. Specification: ugni.md 4.1, 4.7.2, 7.6.
+ * at the initiator and the target's memory stays as it was. Specification: spec/ugni.md 4.1, 4.7.2, 7.6.
  */
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Puts by FMA and block transfer: data, limits, order, what a post refuses. Specification: ugni.md 4.7, 4.8. */
+/* Puts by FMA and block transfer: data, limits, order, what a post refuses. Specification: spec/ugni.md 4.7, 4.8. */
 #include "tests/conformance/pair.h"
 
 #define BIG_BYTES  (8u << 20)

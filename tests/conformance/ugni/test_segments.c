@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Several segments under one handle, addressed by offsets. Specification: ugni.md 4.6, 4.7.1. */
+/* Several segments under one handle, addressed by offsets. Specification: spec/ugni.md 4.6, 4.7.1. */
 #include "tests/conformance/pair.h"
 
 #define PAGE 4096u

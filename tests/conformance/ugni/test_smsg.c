@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Short messages: content and order, tags, completions, credits; connections are in test_smsg_connection.c.
- * Specification: ugni.md 4.10, 4.4, 7.13-7.15.
+ * Specification: spec/ugni.md 4.10, 4.4, 7.13-7.15.
  */
 #include "tests/conformance/smsg.h"
 

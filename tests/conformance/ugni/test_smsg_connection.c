@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Connections of short messages: messages that come early, mailboxes that are used again, ends of connections, errors,
- * floods. Specification: ugni.md 4.10, 4.4.
+ * floods. Specification: spec/ugni.md 4.10, 4.4.
  */
 #include "tests/conformance/smsg.h"
 

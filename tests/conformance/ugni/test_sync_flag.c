@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Puts with a synchronisation flag: the flag is the last thing that arrives. Specification: ugni.md 4.8.5. */
+/* Puts with a synchronisation flag: the flag is the last thing that arrives. Specification: spec/ugni.md 4.8.5. */
 #include "tests/conformance/pair.h"
 
 #define FLAG_OFFSET 0u

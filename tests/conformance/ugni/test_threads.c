@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Threads: many NIC handles at once, and one NIC handle in many hands. Specification: ugni.md 1.6.
+ * Threads: many NIC handles at once, and one NIC handle in many hands. Specification: spec/ugni.md 1.6.
  *
  * Threads note their first failure; the test asserts that there is none.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Virtual memory handles, reserved regions and handles derived from them. Specification: ugni.md 4.6, 4.7.1,
+ * Virtual memory handles, reserved regions and handles derived from them. Specification: spec/ugni.md 4.6, 4.7.1,
  * Appendix B.
  */
 #include "tests/conformance/pair.h"

@@ -135,7 +135,7 @@ test_explain_shows_sources_marks_and_overrides() {
     expect_out '^topology\.groups +6 \(file: 2\) +- +XCWP, 2\.1 +override \[OUR\] '
     expect_out '^nic\.ce_engines +2 \(file: 4\) +- +XCWP, 2\.3 +override '
     expect_out '^links\.green\.gbps_per_lane +14 +Gb/s +XCWP, 2\.1 +- '
-    expect_out '^links\.green\.wire_ns +5 +ns +machines\.md 2\.6 +\[OUR\] '
+    expect_out '^links\.green\.wire_ns +5 +ns +spec/machines\.md 2\.6 +\[OUR\] '
     call sim --explain aries --json
     expect_status 0
     json 'o["machine"] == "aries" and o["file"].endswith("/aries.yaml")'

@@ -45,7 +45,7 @@ static void check_largest(unsigned x, unsigned y, unsigned z)
     CHECK(rca.mesh_x == x && rca.mesh_y == y && rca.mesh_z == z);
 }
 
-/* The one-cabinet Gemini of machines.md 3.1, by its formula. */
+/* The one-cabinet Gemini of spec/machines.md 3.1, by its formula. */
 static void check_gemini(void)
 {
     for (uint32_t nid = 0; nid < 96; nid++) {

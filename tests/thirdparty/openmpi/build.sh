@@ -137,7 +137,7 @@ without="
 without=$(echo $without | tr ' ' ',')
 
 # uGNI and udreg are demanded, so configure fails loudly when it does not like our pkg-config modules. Cray's PMI must
-# not be built in: under PMIx it stops the job (cray-runtime.md 7.4); it needs ALPS modules that we do not provide
+# not be built in: under PMIx it stops the job (spec/cray-runtime.md 7.4); it needs ALPS modules that we do not provide
 # anyway.
 step "configure" sh -c 'cd "$1" && shift && exec "$@"' sh "$work/obj" \
     "$work/src/configure" \

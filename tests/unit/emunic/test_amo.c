@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Atomic operations: every command in both widths against a table worked out by hand from spec ugni.md 2.15, the
+ * Atomic operations: every command in both widths against a table worked out by hand from spec/ugni.md 2.15, the
  * same on a word in memory, and several threads on one word.
  */
 #include "emunic/engine/amo.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Packets and flits of transactions: the formula of abi/flow.h with the format of aries.yaml, against the figures of
- * machines.md 2.3 (put of 64 bytes 14 + 1 flits, get 3 + 12).
+ * spec/machines.md 2.3 (put of 64 bytes 14 + 1 flits, get 3 + 12).
  */
 #include "emunic/abi/flow.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The NIC over a view made by hand: three nodes, one peer port with memory and a queue, one initiator. Checks and data
- * of emunic/engine/transaction.c; how transactions end: test_transaction_ends.c. Rules: spec ugni.md 4.7, 4.8, Appendix
+ * of emunic/engine/transaction.c; how transactions end: test_transaction_ends.c. Rules: spec/ugni.md 4.7, 4.8, Appendix
  * B.
  */
 #include "tests/unit/emunic/transaction.h"

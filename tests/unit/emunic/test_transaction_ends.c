@@ -333,7 +333,7 @@ static void test_flag_counts_as_eight_bytes(void **state)
     expect_flow(1, 64, 14, 1);
 }
 
-/* machines.md 2.3 as quoted in aries.yaml: 3 + 2 and 1; 3 + 2 (one operand) or 3 + 3 (two) and 1 + 2. */
+/* spec/machines.md 2.3 as quoted in aries.yaml: 3 + 2 and 1; 3 + 2 (one operand) or 3 + 3 (two) and 1 + 2. */
 static void test_atomics_take_the_flits_of_their_operands(void **state)
 {
     struct emu_cmd cmd = amo(EMU_AMO_ADD, 0, 1, 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packet routing of Blue Gene/L: what a packet may do at each router, on the built machine (machines.md 5.2, BGL-16).
+ * Packet routing of Blue Gene/L: what a packet may do at each router, on the built machine (spec/machines.md 5.2,
+ * BGL-16).
  */
 #include <errno.h>
 #include <string.h>

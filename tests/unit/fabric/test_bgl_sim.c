@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The packet simulator with Blue Gene/L's router: what goes on at the same time, and how long it takes (machines.md 5.1
+ * The packet simulator with Blue Gene/L's router: what goes on at the same time, and how long it takes
+ * (spec/machines.md 5.1
  * - 5.3).
  */
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Blue Gene/L machines: numbers, names, links, delays (machines.md 5.1).
+ * Blue Gene/L machines: numbers, names, links, delays (spec/machines.md 5.1).
  */
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The Cray XD1's direct connect: counts, cables, routes (machines.md 7).
+ * The Cray XD1's direct connect: counts, cables, routes (spec/machines.md 7).
  */
 #include <errno.h>
 #include <stdbool.h>

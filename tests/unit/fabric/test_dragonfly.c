@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counts and wiring of the Aries Dragonfly, counted on the built machine (experiments of machines.md 2.5).
+ * Counts and wiring of the Aries Dragonfly, counted on the built machine (experiments of spec/machines.md 2.5).
  */
 #include <errno.h>
 #include <string.h>

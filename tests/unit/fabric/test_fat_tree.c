@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The Cray XD1's fat tree: counts, spines, routes (machines.md 7).
+ * The Cray XD1's fat tree: counts, spines, routes (spec/machines.md 7).
  */
 #include <errno.h>
 #include <stdbool.h>

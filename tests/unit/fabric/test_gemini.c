@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names, numbers and tiles of Gemini machines, against the rows in print (machines.md, appendix A). */
+/* Names, numbers and tiles of Gemini machines, against the rows in print (spec/machines.md Appendix A). */
 #include "emunic/fabric/gemini.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The Cray X1's hypercube: counts, edges, routes (machines.md 6).
+ * The Cray X1's hypercube: counts, edges, routes (spec/machines.md 6).
  */
 #include <errno.h>
 #include <stdbool.h>

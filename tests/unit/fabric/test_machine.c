@@ -97,7 +97,7 @@ static void test_every_nid_comes_back_from_its_cname(void **state)
         ;
 }
 
-/* cray-runtime.md 4.2: examples published for a machine with 12 cabinet columns. */
+/* spec/cray-runtime.md 4.2: examples published for a machine with 12 cabinet columns. */
 static void test_full_groups_follow_the_published_xc_numbers(void **state)
 {
     static const struct {
@@ -241,7 +241,7 @@ static void test_packet_format_gives_the_published_flits(void **state)
     emu_machine_destroy(m);
 }
 
-/* XC-7 and the rest of machines.md 2.3 that the file holds. */
+/* XC-7 and the rest of spec/machines.md 2.3 that the file holds. */
 static void test_nic_has_the_published_figures(void **state)
 {
     struct emu_machine *m = load("aries");

@@ -48,8 +48,8 @@ static void place(struct net *net, uint32_t router, uint32_t dst, uint32_t units
 }
 
 /*
- * The smallest case of machines.md 5.2: all packets in a ring go straight on, one channel has room for one full packet,
- * the others for none, and the head before the room has one chunk only.
+ * The smallest case of spec/machines.md 5.2: all packets in a ring go straight on, one channel has room for one full
+ * packet, the others for none, and the head before the room has one chunk only.
  */
 static enum emu_sim_stop run_bubble_ring(uint32_t charge, uint32_t n_fill)
 {

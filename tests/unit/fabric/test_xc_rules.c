@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every rule of machines.md 2.1 has a configuration that keeps it and one that breaks it (XC-51).
+ * Every rule of spec/machines.md 2.1 has a configuration that keeps it and one that breaks it (XC-51).
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory handle bits against uGNI spec Appendix B: field positions, both formats, the CRC, and the handle that
+ * Memory handle bits against spec/ugni.md Appendix B: field positions, both formats, the CRC, and the handle that
  * libfabric rebuilds from its key. The random round trip takes its seed from EMU_TEST_SEED and prints it.
  */
 #include <gni_pub.h>

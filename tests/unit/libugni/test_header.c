@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * gni_pub.h against the interface specification: the value of every constant, the macros, the layout of every
- * structure (uGNI spec section 2 and Appendix C), and the bit structure of the AMO commands (2.15). The header is
+ * structure (spec/ugni.md 2 and Appendix C), and the bit structure of the AMO commands (2.15). The header is
  * compiled with the long list of statistics here; test_strings.c sees the short one.
  */
 #define CRAY_CONFIG_GHAL_ARIES
@@ -420,7 +420,7 @@ static const struct constant constants[] = {
     { "GNI_NUM_STATS", (int64_t)GNI_NUM_STATS, 19 },
 };
 
-/* Layouts of uGNI spec Appendix C. */
+/* Layouts of spec/ugni.md Appendix C. */
 static_assert(sizeof(gni_mem_handle_t) == 16, "gni_mem_handle_t");
 static_assert(offsetof(gni_mem_handle_t, qword1) == 0, "gni_mem_handle_t.qword1");
 static_assert(offsetof(gni_mem_handle_t, qword2) == 8, "gni_mem_handle_t.qword2");
@@ -548,7 +548,7 @@ static_assert(offsetof(gni_bi_desc_t, sys_def_aot_bw) == 10, "gni_bi_desc_t.sys_
 static_assert(offsetof(gni_bi_desc_t, cle_seqnum) == 12, "gni_bi_desc_t.cle_seqnum");
 static_assert(offsetof(gni_bi_desc_t, hss_seqnum) == 14, "gni_bi_desc_t.hss_seqnum");
 
-/* Chained elements, uGNI spec A.1: our own numbers, kept. */
+/* Chained elements, spec/ugni.md A.1: our own numbers, kept. */
 static_assert(sizeof(gni_ct_put_post_descriptor_t) == 56, "chained put");
 static_assert(offsetof(gni_ct_put_post_descriptor_t, local_addr) == 48, "chained put");
 static_assert(sizeof(gni_ct_get_post_descriptor_t) == 72, "chained get");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Node ids and coordinates. The job here: ranks on nodes 13055, 2305, 2313, 2305 of a machine with 12 cabinets in a row
- * (the published examples of cray-runtime.md 4.2); this is rank 1.
+ * (the published examples of spec/cray-runtime.md 4.2); this is rank 1.
  */
 #include <setjmp.h>
 #include <stdarg.h>

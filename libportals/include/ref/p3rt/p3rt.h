@@ -6,7 +6,7 @@
  * Values set with PTL_INVALID_HANDLE, before PtlNIInit(), are for the next interface that is opened; where they
  * disagree with it, PtlNIInit() gives PTL_FAIL (nid) or PTL_PID_INVALID (pid). PTL_MY_RID, PTL_NIDMAP, PTL_PIDMAP and
  * PTL_MY_JID of the environment are what PtlSetRank(ni, -1, -1) reads, and PtlNIInit() where PTL_MY_RID is set and
- * nothing else was. (portals3 spec 4.11)
+ * nothing else was. (spec/portals3.md 4.11, installed as share/doc/emunic/spec/portals3.md)
  *
  * `emunic run` sets the first three, unless one of them is there already or a map has more than 32 KiB (some thousand
  * ranks): node and process id that PTL_PID_ANY gives each rank. Those bind nobody: another process id and further
@@ -36,7 +36,7 @@ extern "C" {
  * @retval PTL_OK       Set.
  * @retval PTL_NO_INIT  The library is not initialised.
  * @note Threads: any. REF only.
- * @note Source: portals3 spec 4.11.
+ * @note Source: spec/portals3.md 4.11.
  */
 int PtlSetJID(ptl_jid_t jid);
 
@@ -55,7 +55,7 @@ int PtlSetJID(ptl_jid_t jid);
  *                          `emunic run`).
  * @retval PTL_PID_INVALID  The map's pid of that rank is not the interface's.
  * @note Threads: any. REF only.
- * @note Source: portals3 spec 4.11.
+ * @note Source: spec/portals3.md 4.11.
  */
 int PtlSetRank(ptl_handle_ni_t ni, unsigned rank, unsigned group_size);
 
@@ -71,7 +71,7 @@ int PtlSetRank(ptl_handle_ni_t ni, unsigned rank, unsigned group_size);
  * @retval PTL_FAIL        The entry of the own rank is not the interface's nid.
  * @retval PTL_SEGV        map is NULL and size is not 0.
  * @note Threads: any. REF only.
- * @note Source: portals3 spec 4.11.
+ * @note Source: spec/portals3.md 4.11.
  */
 int PtlSetNIDMap(ptl_handle_ni_t ni, ptl_nid_t *map, unsigned size);
 
@@ -87,7 +87,7 @@ int PtlSetNIDMap(ptl_handle_ni_t ni, ptl_nid_t *map, unsigned size);
  * @retval PTL_PID_INVALID  The entry of the own rank is not the interface's pid.
  * @retval PTL_SEGV         map is NULL and size is not 0.
  * @note Threads: any. REF only.
- * @note Source: portals3 spec 4.11.
+ * @note Source: spec/portals3.md 4.11.
  */
 int PtlSetPIDMap(ptl_handle_ni_t ni, ptl_pid_t *map, unsigned size);
 
@@ -102,7 +102,7 @@ int PtlSetPIDMap(ptl_handle_ni_t ni, ptl_pid_t *map, unsigned size);
  * @retval PTL_NI_INVALID  ni is no interface.
  * @retval PTL_SEGV        rank or group_size is NULL.
  * @note Threads: any. REF only.
- * @note Source: portals3 spec 4.11.
+ * @note Source: spec/portals3.md 4.11.
  */
 int PtlGetRank(ptl_handle_ni_t ni, unsigned *rank, unsigned *group_size);
 
@@ -117,7 +117,7 @@ int PtlGetRank(ptl_handle_ni_t ni, unsigned *rank, unsigned *group_size);
  * @retval PTL_NI_INVALID  ni is no interface.
  * @retval PTL_SEGV        id is NULL.
  * @note Threads: any. REF only.
- * @note Source: portals3 spec 4.11.
+ * @note Source: spec/portals3.md 4.11.
  */
 int PtlGetRankId(ptl_handle_ni_t ni, unsigned rank, ptl_process_id_t *id);
 
@@ -132,7 +132,7 @@ int PtlGetRankId(ptl_handle_ni_t ni, unsigned rank, ptl_process_id_t *id);
  * @retval PTL_NI_INVALID  ni is no interface.
  * @retval PTL_SEGV        map is NULL.
  * @note Threads: any. REF only.
- * @note Source: portals3 spec 4.11; codes by analogy with PtlGetRank().
+ * @note Source: spec/portals3.md 4.11; codes by analogy with PtlGetRank().
  */
 int PtlGetNIDMap(ptl_handle_ni_t ni, ptl_nid_t *map, unsigned size);
 int PtlGetPIDMap(ptl_handle_ni_t ni, ptl_pid_t *map, unsigned size);

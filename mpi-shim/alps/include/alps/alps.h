@@ -4,7 +4,7 @@
  *
  * Ranks of `emunic run` find the files under /proc, unless they are linked statically, and a host name of this form
  * (emunic-run(1), Names of nodes). A nid above 99999 has a sixth digit.
- * Source: use by public clients (cray-runtime.md, 1.2). The vendor header was not seen.
+ * Source: use by public clients (share/doc/emunic/spec/cray-runtime.md 1.2). The vendor header was not seen.
  */
 #ifndef ALPS_ALPS_H
 #define ALPS_ALPS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Where the processes of an application are.
- * Source: use by public clients (cray-runtime.md, 3.3). The vendor header was not seen.
+ * Source: use by public clients (share/doc/emunic/spec/cray-runtime.md 3.3). The vendor header was not seen.
  */
 #ifndef ALPS_LIBALPSUTIL_H
 #define ALPS_LIBALPSUTIL_H
