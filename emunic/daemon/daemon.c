@@ -25,8 +25,8 @@
 #include "emunic/daemon/orders/orders.h"
 #include "emunic/daemon/peers/lists.h"
 #include "emunic/daemon/peers/sessions.h"
-#include "emunic/daemon/places/places.h"
-#include "emunic/daemon/portals/portals.h"
+#include "emunic/daemon/places/machine_places.h"
+#include "emunic/daemon/portals/portals_end.h"
 #include "emunic/daemon/reports/gather.h"
 #include "emunic/daemon/resources/resources.h"
 

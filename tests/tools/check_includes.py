@@ -41,6 +41,13 @@ ALLOWED.update({
 })
 ANYTHING = {"tests"}
 
+# Floors inside a component: a folder may include itself and those before it.
+FLOORS = {
+    "emunic/daemon": ["world", "core", "peers", "places", "bind", "errors", "orders", "injection", "ce",
+                      "portals", "faults", "network", "msgq", "datagrams", "commands", "memory", "jobs", "resources",
+                      "reports"],
+}
+
 # The engine knows neither threads nor sockets, the fabric no processes; its simulator runs partitions in threads.
 NOT_FOR = {
     "emunic/engine": {"pthread.h", "threads.h", "sys/socket.h", "sys/un.h"},
@@ -92,9 +99,29 @@ def public_headers(paths):
     return found
 
 
-def check_include(component, name, is_quoted, public, paths):
+def floor_of(component, path):
+    """Number of the floor that a file is on; what lies above all folders is on the last one. None: no such folder."""
+    rest = path[len(component) + 1:]
+    floors = FLOORS[component]
+    if "/" not in rest:
+        return len(floors)
+    folder = rest.split("/")[0]
+    return floors.index(folder) if folder in floors else None
+
+
+def check_floor(component, path, name):
+    """What is wrong with an include inside a component that has floors, or None."""
+    own, other = floor_of(component, path), floor_of(component, name)
+    if own is None or other is None:
+        return f"{path if own is None else name} is on no floor of {component}"
+    return f"an arrow up: {name} is on a floor above" if other > own else None
+
+
+def check_include(component, path, name, is_quoted, public, paths):
     """What is wrong with one include, or None."""
     target = component_of(name) if is_quoted else public.get(name)
+    if is_quoted and target == component and component in FLOORS:
+        return check_floor(component, path, name)
     allowed = ALLOWED.get(component, set())
     if is_quoted and name in GENERATED:
         return None if component in GENERATED[name] else f"{component} may not know how it was configured"
@@ -132,7 +159,8 @@ def check_file(root, path, public, paths):
         if component is None:
             yield f"{path}:{number}: belongs to no component"
             return
-        fault = check_include(component, found.group(1) or found.group(2), found.group(1) is not None, public, paths)
+        fault = check_include(component, path, found.group(1) or found.group(2), found.group(1) is not None, public,
+                              paths)
         if fault:
             yield f"{path}:{number}: {fault}"
 
@@ -155,6 +183,9 @@ GOOD = {
     "emunic/client/port.h": C + '#include "emunic/engine/cq.h"\n#include "emunic/base/log.h"\n#include <pthread.h>\n',
     "emunic/fabric/link.h": C + '#include "emunic/base/log.h"\n',
     "emunic/daemon/core/server.h": C + '#include "emunic/fabric/link.h"\n#include "emunic/engine/cq.h"\n',
+    "emunic/daemon/daemon.c": C + '#include "emunic/daemon/jobs/job.h"\n#include "emunic/daemon/server.h"\n',
+    "emunic/daemon/world/domain.h": C,
+    "emunic/daemon/jobs/job.h": C + '#include "emunic/daemon/world/domain.h"\n',
     "emunic/cli/main.c": C + '#include "emunic/daemon/core/server.h"\n#include "emunic/client/port.h"\n'
                              '#include "emunic-config.h"\n',
     "libugni/include/gni_pub.h": C,
@@ -182,6 +213,10 @@ BAD = {
     "emunic/fabric/bad.c": (C + '#include "emunic/engine/cq.h"\n', "2: emunic/fabric may not include emunic/engine"),
     "emunic/daemon/bad1.c": (C + '#include "emunic/client/port.h"\n', "2: emunic/daemon may not include emunic/client"),
     "emunic/daemon/bad2.c": (C + '#include "emunic-config.h"\n', "2: emunic/daemon may not know how it was configured"),
+    "emunic/daemon/world/bad.c": (C + '#include "emunic/daemon/jobs/job.h"\n',
+                                  "2: an arrow up: emunic/daemon/jobs/job.h is on a floor above"),
+    "emunic/daemon/attic/bad.c": (C + '#include "emunic/daemon/world/domain.h"\n',
+                                  "2: emunic/daemon/attic/bad.c is on no floor of emunic/daemon"),
     "emunic/cli/bad.c": (C + '#include "libugni/include/gni_pub.h"\n', "2: emunic/cli may not include libugni"),
     "libugni/src/bad1.c": (C + '#include "emunic/fabric/link.h"\n', "2: libugni may not include emunic/fabric"),
     "libugni/src/bad2.c": (C + '#include "ugni.h"\n', '2: "ugni.h" is no path from the root of the tree'),

@@ -20,8 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/peers/sessions.h"
+#include "emunic/daemon/world/domain.h"
 #include "emunic/place/place.h"
 
 #define DEVICES "/sys/class"

@@ -81,26 +81,26 @@ static struct emu_ce_end *at_link(const struct emu_ce_end *e, const struct emu_c
 
 struct emu_ce_child *emu_ce_child_of(const struct emu_ce_end *e, uint8_t child_id)
 {
-    for (uint32_t i = 0; i < e->n_children; i++) {
-        if (e->children[i].link.child_id == child_id)
-            return &e->children[i];
+    for (uint32_t i = 0; i < e->shape.n_children; i++) {
+        if (e->shape.children[i].link.child_id == child_id)
+            return &e->shape.children[i];
     }
     return NULL;
 }
 
 bool emu_ce_is_child_of(const struct emu_ce_end *e, const struct emu_ce_end *parent)
 {
-    const struct emu_ce_child *c = emu_ce_child_of(parent, e->parent.child_id);
+    const struct emu_ce_child *c = emu_ce_child_of(parent, e->shape.parent.child_id);
 
-    return emu_ce_names(&e->parent, parent) && c && emu_ce_names(&c->link, e);
+    return emu_ce_names(&e->shape.parent, parent) && c && emu_ce_names(&c->link, e);
 }
 
 bool emu_ce_has_link_to(const struct emu_ce_end *e, const struct emu_ce_end *other)
 {
-    bool has = e->is_configured && emu_ce_names(&e->parent, other);
+    bool has = e->is_configured && emu_ce_names(&e->shape.parent, other);
 
-    for (uint32_t i = 0; e->is_configured && i < e->n_children && !has; i++)
-        has = emu_ce_names(&e->children[i].link, other);
+    for (uint32_t i = 0; e->is_configured && i < e->shape.n_children && !has; i++)
+        has = emu_ce_names(&e->shape.children[i].link, other);
     return has;
 }
 
@@ -116,7 +116,7 @@ static struct emu_ce_end *other_end(const struct emu_ce_end *e, const struct emu
         *status_out = is_up ? EMU_STATUS_PEER_GONE : EMU_STATUS_NETWORK;
     } else if (!other->is_configured || other->broken) {
         other = NULL;
-    } else if (!emu_ce_is_child_of(link == &e->parent ? e : other, link == &e->parent ? other : e)) {
+    } else if (!emu_ce_is_child_of(link == &e->shape.parent ? e : other, link == &e->shape.parent ? other : e)) {
         *status_out = EMU_STATUS_MISMATCH;
         other = NULL;
     }
@@ -196,7 +196,7 @@ static void tell_difference(const struct emu_ce_end *e, const struct emu_ce_chil
 static void tell_wrong_link(const struct emu_ce_end *e, const struct emu_ce_link *link)
 {
     const char *format =
-        link == &e->parent ?
+        link == &e->shape.parent ?
             "reduction at engine %u of nid %u: it is configured as child %u of engine %u of nid %u, which does not "
             "say so" :
             "reduction at engine %u of nid %u: its child %u is engine %u of nid %u, which is configured otherwise";
@@ -238,8 +238,8 @@ void emu_ce_decide(struct emu_ce_end *top, const struct emu_ce_value *result)
         e->has_down = true;
         e->down = *result;
         emu_ce_queue(e);
-        for (uint32_t i = 0; i < e->n_children; i++) {
-            struct emu_ce_end *below = at_link(e, &e->children[i].link);
+        for (uint32_t i = 0; i < e->shape.n_children; i++) {
+            struct emu_ce_end *below = at_link(e, &e->shape.children[i].link);
 
             if (!below || !below->has_up || below->has_down || !emu_ce_is_child_of(below, e))
                 continue;
@@ -256,11 +256,11 @@ void emu_ce_decide(struct emu_ce_end *top, const struct emu_ce_value *result)
 /* Whom of its children on other hosts a broken engine has to tell, as they are now. */
 static void note_far_children(struct emu_ce_end *e)
 {
-    for (uint32_t i = 0; i < e->n_children; i++) {
-        const struct emu_ce_end *below = at_link(e, &e->children[i].link);
+    for (uint32_t i = 0; i < e->shape.n_children; i++) {
+        const struct emu_ce_end *below = at_link(e, &e->shape.children[i].link);
         bool is_told = below && below->is_far && emu_ce_is_child_of(below, e);
 
-        e->children[i].told_version = is_told ? below->version : 0;
+        e->shape.children[i].told_version = is_told ? below->version : 0;
     }
 }
 
@@ -283,17 +283,17 @@ void emu_ce_break_tree(struct emu_ce_end *start, unsigned cause)
 
     break_one(&w, start, cause);
     while ((e = pop(&w))) {
-        struct emu_ce_end *above = at_link(e, &e->parent);
+        struct emu_ce_end *above = at_link(e, &e->shape.parent);
 
         if (above && emu_ce_is_child_of(e, above)) {
             if (above->is_far)
-                emu_ce_tell_broken(e, &e->parent, above->version);
+                emu_ce_tell_broken(e, &e->shape.parent, above->version);
             else
                 break_one(&w, above, cause);
         }
-        for (uint32_t i = 0; i < e->n_children; i++) {
-            if (e->children[i].link.type == EMU_CE_LINK_ENGINE)
-                break_one(&w, other_end(e, &e->children[i].link, &status), cause);
+        for (uint32_t i = 0; i < e->shape.n_children; i++) {
+            if (e->shape.children[i].link.type == EMU_CE_LINK_ENGINE)
+                break_one(&w, other_end(e, &e->shape.children[i].link, &status), cause);
         }
     }
 }
@@ -301,12 +301,12 @@ void emu_ce_break_tree(struct emu_ce_end *start, unsigned cause)
 bool emu_ce_is_in_doubt(const struct emu_ce_end *e)
 {
     while (e->has_up && !e->has_down) {
-        const struct emu_ce_end *above = at_link(e, &e->parent);
+        const struct emu_ce_end *above = at_link(e, &e->shape.parent);
 
         if (!above || !emu_ce_is_child_of(e, above))
             return false;
         if (above->is_far)
-            return e->up_told == above->version;
+            return e->told.up == above->version;
         e = above;
     }
     return false;
@@ -331,10 +331,10 @@ static void answer_oldest(struct emu_ce_end *e, struct emu_ce_child *c, const st
 /* The engine's own entry. */
 static void tell_owner(const struct emu_ce_end *e, uint64_t red_id, unsigned status)
 {
-    struct emu_cq_end *cq = e->port && e->cq < EMU_CQS_MAX ? &e->port->queues.cqs[e->cq] : NULL;
+    struct emu_cq_end *cq = e->port && e->shape.cq < EMU_CQS_MAX ? &e->port->queues.cqs[e->shape.cq] : NULL;
     uint64_t event = emu_event_make(0, EMU_SOURCE_CE, emu_ce_event_data(e->ce_id, red_id));
 
-    if (cq && cq->in_use && (e->tells_always || status != EMU_STATUS_OK))
+    if (cq && cq->in_use && (e->shape.tells_always || status != EMU_STATUS_OK))
         emu_cq_push_all(&cq->producer, emu_event_with_status(event, status));
 }
 
@@ -342,15 +342,15 @@ static void end_round(struct emu_ce_end *e)
 {
     e->has_down = false;
     e->has_up = false;
-    e->up_told = 0;
+    e->told.up = 0;
 }
 
 void emu_ce_deliver(struct emu_ce_end *e)
 {
     if (!e->has_down)
         return;
-    for (uint32_t i = 0; i < e->n_children; i++) {
-        struct emu_ce_child *c = &e->children[i];
+    for (uint32_t i = 0; i < e->shape.n_children; i++) {
+        struct emu_ce_child *c = &e->shape.children[i];
 
         if (c->link.type == EMU_CE_LINK_LEAF && c->n_waiting > 0)
             answer_oldest(e, c, &e->down);
@@ -368,8 +368,8 @@ static void fail_all(struct emu_ce_end *e)
     struct emu_ce_value failed = { .status = (uint8_t)e->broken, .red_id = e->up.red_id };
     bool was_busy = e->has_up;
 
-    for (uint32_t i = 0; i < e->n_children; i++) {
-        struct emu_ce_child *c = &e->children[i];
+    for (uint32_t i = 0; i < e->shape.n_children; i++) {
+        struct emu_ce_child *c = &e->shape.children[i];
 
         if (c->n_waiting > 0 && !was_busy) {
             failed.red_id = c->waiting[c->first].value.red_id;
@@ -386,8 +386,8 @@ static void fail_all(struct emu_ce_end *e)
 void emu_ce_end_broken(struct emu_ce_end *e)
 {
     fail_all(e);
-    for (uint32_t i = 0; i < e->n_children; i++) {
-        struct emu_ce_child *c = &e->children[i];
+    for (uint32_t i = 0; i < e->shape.n_children; i++) {
+        struct emu_ce_child *c = &e->shape.children[i];
 
         if (c->told_version != 0)
             emu_ce_tell_broken(e, &c->link, c->told_version);
@@ -434,10 +434,10 @@ static bool link_is_good(struct emu_ce_end *e, const struct emu_ce_link *link)
 
 static bool links_are_good(struct emu_ce_end *e)
 {
-    bool are_good = link_is_good(e, &e->parent);
+    bool are_good = link_is_good(e, &e->shape.parent);
 
-    for (uint32_t i = 0; i < e->n_children && are_good; i++)
-        are_good = link_is_good(e, &e->children[i].link);
+    for (uint32_t i = 0; i < e->shape.n_children && are_good; i++)
+        are_good = link_is_good(e, &e->shape.children[i].link);
     return are_good;
 }
 
@@ -446,8 +446,8 @@ static bool is_busy(const struct emu_ce_end *e)
 {
     bool is = e->has_up || e->is_wanted;
 
-    for (uint32_t i = 0; i < e->n_children && !is; i++)
-        is = offer_of(e, &e->children[i]) != NULL;
+    for (uint32_t i = 0; i < e->shape.n_children && !is; i++)
+        is = offer_of(e, &e->shape.children[i]);
     return is;
 }
 
@@ -456,8 +456,8 @@ static void want_the_rest(struct emu_ce_end *e)
 {
     unsigned status;
 
-    for (uint32_t i = 0; i < e->n_children; i++) {
-        struct emu_ce_child *c = &e->children[i];
+    for (uint32_t i = 0; i < e->shape.n_children; i++) {
+        struct emu_ce_child *c = &e->shape.children[i];
         struct emu_ce_end *below = NULL;
 
         if (c->link.type == EMU_CE_LINK_ENGINE && !offer_of(e, c))
@@ -477,20 +477,20 @@ static void add_offer(const struct emu_ce_end *e, const struct emu_ce_child *c, 
     const struct emu_ce_value *offer = offer_of(e, c);
     bool was_good = sum->status == EMU_STATUS_OK;
 
-    emu_ce_combine(sum, offer, e->rounding);
+    emu_ce_combine(sum, offer, e->shape.rounding);
     if (was_good && sum->status == EMU_STATUS_MISMATCH && offer->status == EMU_STATUS_OK)
-        tell_difference(e, &e->children[0], sum, c, offer);
+        tell_difference(e, &e->shape.children[0], sum, c, offer);
 }
 
 static bool collect(const struct emu_ce_end *e, struct emu_ce_value *sum_out)
 {
-    for (uint32_t i = 0; i < e->n_children; i++) {
-        if (!offer_of(e, &e->children[i]))
+    for (uint32_t i = 0; i < e->shape.n_children; i++) {
+        if (!offer_of(e, &e->shape.children[i]))
             return false;
     }
-    *sum_out = *offer_of(e, &e->children[0]);
-    for (uint32_t i = 1; i < e->n_children; i++)
-        add_offer(e, &e->children[i], sum_out);
+    *sum_out = *offer_of(e, &e->shape.children[0]);
+    for (uint32_t i = 1; i < e->shape.n_children; i++)
+        add_offer(e, &e->shape.children[i], sum_out);
     return true;
 }
 
@@ -498,14 +498,14 @@ static bool collect(const struct emu_ce_end *e, struct emu_ce_value *sum_out)
 static void hand_up(struct emu_ce_end *e)
 {
     unsigned status;
-    struct emu_ce_end *above = other_end(e, &e->parent, &status);
+    struct emu_ce_end *above = other_end(e, &e->shape.parent, &status);
 
     if (!above)
         return;
     if (!above->is_far) {
         emu_ce_queue(above);
-    } else if (e->up_told != above->version) {
-        e->up_told = above->version;
+    } else if (e->told.up != above->version) {
+        e->told.up = above->version;
         emu_ce_tell_neighbour(e, above, EMU_HOST_CE_UP, &e->up);
     }
 }
@@ -529,13 +529,13 @@ static void look(struct emu_ce_end *e)
             want_the_rest(e);
             return;
         }
-        if (e->parent.type == EMU_CE_LINK_NONE) {
+        if (e->shape.parent.type == EMU_CE_LINK_NONE) {
             emu_ce_decide(e, &sum);
             return;
         }
         e->up = sum;
         e->has_up = true;
-        count(e, e->parent.nid);
+        count(e, e->shape.parent.nid);
     }
     hand_up(e);
 }
@@ -568,7 +568,7 @@ unsigned emu_ce_round(struct emu_server *server)
 
 bool emu_ce_has_work(struct emu_server *server)
 {
-    return first_that_runs(server) != NULL;
+    return first_that_runs(server);
 }
 
 uint32_t emu_ce_in_use(const struct emu_domain *domain, uint32_t nid)

@@ -14,9 +14,9 @@
 #include <stdlib.h>
 
 #include "emunic/abi/event.h"
+#include "emunic/daemon/ce/ce_hosts.h"
 #include "emunic/daemon/ce/ce_inner.h"
 #include "emunic/daemon/core/connection.h"
-#include "emunic/daemon/ce/ce_hosts.h"
 #include "emunic/daemon/peers/sessions.h"
 
 /* Outcomes of a part of a configuration. */
@@ -47,14 +47,14 @@ static int make_children(const struct emu_ce_end *e, struct emu_ce_child **child
     struct emu_ce_child *children;
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < e->n_staged; i++) {
-        const struct emu_ce_link *link = &e->staged[i];
+    for (uint32_t i = 0; i < e->staging.n; i++) {
+        const struct emu_ce_link *link = &e->staging.links[i];
 
         if (!link_is_sound(e, link) || at[link->child_id])
             return -EINVAL;
         at[link->child_id] = link;
     }
-    children = calloc(e->n_staged, sizeof(*children));
+    children = calloc(e->staging.n, sizeof(*children));
     if (!children)
         return -ENOMEM;
     for (uint32_t id = 0; id < EMU_CE_CHILDREN_MAX; id++) {
@@ -96,7 +96,7 @@ static int make_plan(const struct emu_ce_end *e, const struct emu_msg_ce *msg, s
     struct emu_ce_plan *plan;
     int r;
 
-    if (e->n_staged == 0 || msg->rounding >= EMU_CE_ROUND_END ||
+    if (e->staging.n == 0 || msg->rounding >= EMU_CE_ROUND_END ||
         (msg->cq != EMU_CQ_NONE && (msg->cq >= EMU_CQS_MAX || !e->port->queues.cqs[msg->cq].in_use)) ||
         (msg->parent.type != EMU_CE_LINK_NONE &&
          (msg->parent.type != EMU_CE_LINK_ENGINE || !link_is_sound(e, &msg->parent))))
@@ -109,7 +109,7 @@ static int make_plan(const struct emu_ce_end *e, const struct emu_msg_ce *msg, s
         free(plan);
         return r;
     }
-    plan->n_children = e->n_staged;
+    plan->n_children = e->staging.n;
     plan->parent = msg->parent;
     plan->cq = msg->cq;
     plan->rounding = (enum emu_ce_rounding)msg->rounding;
@@ -123,13 +123,13 @@ static void carry_out(struct emu_ce_end *e)
 {
     struct emu_ce_plan *plan = e->plan;
 
-    emu_ce_free_children(e->children, e->n_children);
-    e->children = plan->children;
-    e->n_children = plan->n_children;
-    e->parent = plan->parent;
-    e->cq = plan->cq;
-    e->rounding = plan->rounding;
-    e->tells_always = plan->tells_always;
+    emu_ce_free_children(e->shape.children, e->shape.n_children);
+    e->shape.children = plan->children;
+    e->shape.n_children = plan->n_children;
+    e->shape.parent = plan->parent;
+    e->shape.cq = plan->cq;
+    e->shape.rounding = plan->rounding;
+    e->shape.tells_always = plan->tells_always;
     e->plan = NULL;
     free(plan);
     e->is_configured = true;
@@ -160,16 +160,16 @@ static int configure(struct emu_ce_end *e, const struct emu_msg_ce *msg)
     int r = MORE;
 
     if (msg->flags & EMU_CE_FIRST)
-        e->n_staged = 0;
-    if (msg->n_children > EMU_CE_CHILDREN_PER_MSG || e->n_staged + msg->n_children > EMU_CE_CHILDREN_MAX) {
-        e->n_staged = 0;
+        e->staging.n = 0;
+    if (msg->n_children > EMU_CE_CHILDREN_PER_MSG || e->staging.n + msg->n_children > EMU_CE_CHILDREN_MAX) {
+        e->staging.n = 0;
         return -EINVAL;
     }
     for (uint32_t i = 0; i < msg->n_children; i++)
-        e->staged[e->n_staged++] = msg->children[i];
+        e->staging.links[e->staging.n++] = msg->children[i];
     if (msg->flags & EMU_CE_LAST) {
         r = apply(e, msg);
-        e->n_staged = 0;
+        e->staging.n = 0;
     }
     return r;
 }
@@ -213,7 +213,7 @@ static int create(struct emu_port_end *port, struct emu_ce_end **e_out)
     e->nid = port->nid;
     e->host = emu_hosts_own(server);
     e->ce_id = ce_id;
-    e->cq = EMU_CQ_NONE;
+    e->shape.cq = EMU_CQ_NONE;
     e->version = ++emu_ce_engines_of(server)->last_version;
     *slot_of(server, port->nid, ce_id) = e;
     LIST_INSERT_HEAD(&emu_ce_domain_of(port->domain)->engines, e, link);
@@ -232,7 +232,7 @@ void emu_ce_remove(struct emu_ce_end *e)
     LIST_REMOVE(e, link);
     *slot_of(e->server, e->nid, e->ce_id) = NULL;
     emu_ce_announce(e, EMU_HOST_CE_GONE, wait);
-    emu_ce_free_children(e->children, e->n_children);
+    emu_ce_free_children(e->shape.children, e->shape.n_children);
     free_plan(e->plan);
     free(e);
     emu_ce_wait_check(wait);
@@ -355,7 +355,7 @@ void emu_ce_drop_cq(struct emu_port_end *port, uint32_t cq)
     struct emu_ce_end *e;
 
     LIST_FOREACH(e, &emu_ce_domain_of(port->domain)->engines, link) {
-        if (e->port == port && e->cq == cq)
-            e->cq = EMU_CQ_NONE;
+        if (e->port == port && e->shape.cq == cq)
+            e->shape.cq = EMU_CQ_NONE;
     }
 }

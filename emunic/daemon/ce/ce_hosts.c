@@ -78,20 +78,20 @@ uint32_t emu_ce_host_of(const struct emu_server *server, const struct emu_domain
 
 static void put_list(uint8_t *at, const struct emu_ce_end *e)
 {
-    if (e->parent.type == EMU_CE_LINK_ENGINE)
-        at = emu_host_ce_put_link(at, &e->parent, true);
-    for (uint32_t i = 0; i < e->n_children; i++) {
-        if (e->children[i].link.type == EMU_CE_LINK_ENGINE)
-            at = emu_host_ce_put_link(at, &e->children[i].link, false);
+    if (e->shape.parent.type == EMU_CE_LINK_ENGINE)
+        at = emu_host_ce_put_link(at, &e->shape.parent, true);
+    for (uint32_t i = 0; i < e->shape.n_children; i++) {
+        if (e->shape.children[i].link.type == EMU_CE_LINK_ENGINE)
+            at = emu_host_ce_put_link(at, &e->shape.children[i].link, false);
     }
 }
 
 static uint32_t count_engines(const struct emu_ce_end *e)
 {
-    uint32_t n = e->parent.type == EMU_CE_LINK_ENGINE;
+    uint32_t n = e->shape.parent.type == EMU_CE_LINK_ENGINE;
 
-    for (uint32_t i = 0; i < e->n_children; i++)
-        n += e->children[i].link.type == EMU_CE_LINK_ENGINE;
+    for (uint32_t i = 0; i < e->shape.n_children; i++)
+        n += e->shape.children[i].link.type == EMU_CE_LINK_ENGINE;
     return n;
 }
 
@@ -174,9 +174,9 @@ void emu_ce_announce(struct emu_ce_end *e, enum emu_host_ce_op op, struct emu_ce
 
     if (!emu_ce_spreads(e->server, domain))
         return;
-    e->announced = emu_ce_wait_announce(wait);
+    e->told.announced = emu_ce_wait_announce(wait);
     for (uint32_t i = 0; i < emu_ce_domain_of(domain)->n_hosts; i++) {
-        if (announce_to(e, emu_ce_domain_of(domain)->hosts[i], op, e->announced) == 0 && e->announced != 0)
+        if (announce_to(e, emu_ce_domain_of(domain)->hosts[i], op, e->told.announced) == 0 && e->told.announced != 0)
             emu_ce_wait_for(wait, emu_ce_domain_of(domain)->hosts[i]);
     }
 }
@@ -207,7 +207,7 @@ static struct emu_ce_end **far_slot(struct emu_domain *domain, uint32_t per_node
 
 static void free_image(struct emu_ce_end *e)
 {
-    emu_ce_free_children(e->children, e->n_children);
+    emu_ce_free_children(e->shape.children, e->shape.n_children);
     free(e);
 }
 
@@ -254,18 +254,18 @@ static void take_state(struct emu_server *server, struct emu_domain *domain, uin
         free(children);
         return;
     }
-    emu_ce_free_children(e->children, e->n_children);
-    e->children = children;
-    e->n_children = 0;
-    e->parent = (struct emu_ce_link){ .type = EMU_CE_LINK_NONE };
+    emu_ce_free_children(e->shape.children, e->shape.n_children);
+    e->shape.children = children;
+    e->shape.n_children = 0;
+    e->shape.parent = (struct emu_ce_link){ .type = EMU_CE_LINK_NONE };
     for (uint32_t i = 0; i < m->n; i++) {
         bool is_parent;
         struct emu_ce_link link = emu_host_ce_link(m, i, &is_parent);
 
         if (is_parent)
-            e->parent = link;
+            e->shape.parent = link;
         else
-            e->children[e->n_children++].link = link;
+            e->shape.children[e->shape.n_children++].link = link;
     }
     e->version = m->from_version;
     e->is_configured = (m->flags & EMU_HOST_CE_CONFIGURED) != 0;
@@ -301,13 +301,13 @@ static void take_broken(struct emu_server *server, const struct emu_domain *doma
 {
     struct emu_ce_end *from = speaker(server, domain, m);
     struct emu_ce_end *to = emu_ce_find(server, domain, m->to_nid, m->to_ce);
-    bool is_listening = listener(server, domain, m) != NULL;
+    bool is_listening = listener(server, domain, m);
 
     if (!from)
         return;
     from->broken = m->status;
-    if (to && (is_listening || m->to_version == 0) && emu_ce_names(&to->parent, from))
-        to->up_told = 0;
+    if (to && (is_listening || m->to_version == 0) && emu_ce_names(&to->shape.parent, from))
+        to->told.up = 0;
     if (is_listening && emu_ce_has_link_to(to, from))
         emu_ce_break_tree(to, m->status);
     emu_ce_queue_broken(domain);
@@ -335,7 +335,7 @@ static void take_down(struct emu_server *server, const struct emu_domain *domain
     const struct emu_ce_end *from = speaker(server, domain, m);
     struct emu_ce_end *to = listener(server, domain, m);
 
-    if (from && to && to->has_up && !to->has_down && to->up_told == from->version && emu_ce_is_child_of(to, from))
+    if (from && to && to->has_up && !to->has_down && to->told.up == from->version && emu_ce_is_child_of(to, from))
         emu_ce_decide(to, &m->value);
 }
 
@@ -364,8 +364,8 @@ static void take_gone(struct emu_server *server, struct emu_domain *domain, cons
 
 static bool has_leaf_on(const struct emu_ce_end *e, uint32_t host)
 {
-    for (uint32_t i = 0; i < e->n_children; i++) {
-        const struct emu_ce_link *link = &e->children[i].link;
+    for (uint32_t i = 0; i < e->shape.n_children; i++) {
+        const struct emu_ce_link *link = &e->shape.children[i].link;
 
         if (link->type == EMU_CE_LINK_LEAF && emu_ce_host_of(e->server, e->domain, link->nid) == host)
             return true;

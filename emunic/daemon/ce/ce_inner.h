@@ -14,7 +14,7 @@
 #include "emunic/abi/host_ce.h"
 #include "emunic/daemon/ce/ce.h"
 #include "emunic/daemon/world/domain.h"
-#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/server.h"
 
 struct emu_ce_hosts;
@@ -100,6 +100,18 @@ struct emu_ce_plan {
     bool tells_always;
 };
 
+/* Children of a configuration that is being sent. */
+struct emu_ce_staging {
+    struct emu_ce_link links[EMU_CE_CHILDREN_MAX];
+    uint32_t n;
+};
+
+/* What other hosts were told of an engine. */
+struct emu_ce_told {
+    uint64_t announced; /* number of the announcement that is to be acknowledged; 0 none */
+    uint64_t up;        /* version of the parent, on another host, that may hold `up`; 0 none does */
+};
+
 /* An engine of this host, or what is known of one of another host. */
 struct emu_ce_end {
     TAILQ_ENTRY(emu_ce_end) work_link; /* while is_queued */
@@ -116,22 +128,15 @@ struct emu_ce_end {
     bool is_configured;
     bool has_up;
     bool has_down;
-    bool is_wanted;     /* somebody above waits for this round; of a far one: it was told */
-    bool tells_always;  /* an entry for each round */
-    bool is_leaving;    /* destroyed, but what becomes of its round is decided elsewhere */
-    unsigned broken;    /* enum emu_status: why; 0 whole */
-    uint64_t version;   /* of its configuration; 0 none */
-    uint64_t announced; /* number of the announcement that is to be acknowledged; 0 none */
-    uint64_t up_told;   /* version of the parent, on another host, that may hold `up`; 0 none does */
-    uint32_t cq;
-    enum emu_ce_rounding rounding;
-    struct emu_ce_link parent;
-    struct emu_ce_child *children; /* owned, by child id; of a far one engines only */
-    uint32_t n_children;
-    struct emu_ce_value up;                         /* what the parent may take */
-    struct emu_ce_value down;                       /* the result, not yet written to the leaves */
-    struct emu_ce_link staged[EMU_CE_CHILDREN_MAX]; /* of a configuration that is being sent */
-    uint32_t n_staged;
+    bool is_wanted;   /* somebody above waits for this round; of a far one: it was told */
+    bool is_leaving;  /* destroyed, but what becomes of its round is decided elsewhere */
+    unsigned broken;  /* enum emu_status: why; 0 whole */
+    uint64_t version; /* of its configuration; 0 none */
+    struct emu_ce_told told;
+    struct emu_ce_plan shape; /* as it was configured; of a far one its engines only */
+    struct emu_ce_value up;   /* what the parent may take */
+    struct emu_ce_value down; /* the result, not yet written to the leaves */
+    struct emu_ce_staging staging;
     struct emu_ce_plan *plan; /* owned: comes when it is known what becomes of the round; or NULL */
     struct emu_ce_wait *wait; /* borrowed: waits for its end, or for the plan; or NULL */
 };

@@ -23,10 +23,10 @@
 #include "emunic/abi/command.h"
 #include "emunic/abi/event.h"
 #include "emunic/base/log.h"
-#include "emunic/daemon/ce/ce_inner.h"
 #include "emunic/daemon/ce/ce_hosts.h"
+#include "emunic/daemon/ce/ce_inner.h"
 #include "emunic/daemon/peers/sessions.h"
-#include "emunic/daemon/world/memory.h"
+#include "emunic/daemon/world/reach.h"
 #include "emunic/engine/ce.h"
 #include "emunic/engine/rest.h"
 #include "emunic/engine/transaction.h"
@@ -406,8 +406,8 @@ static void fail_post(struct emu_ce_post *post, unsigned status)
 
 static void forget_posters(struct emu_ce_end *e, uint32_t host)
 {
-    for (uint32_t i = 0; i < e->n_children; i++) {
-        struct emu_ce_child *c = &e->children[i];
+    for (uint32_t i = 0; i < e->shape.n_children; i++) {
+        struct emu_ce_child *c = &e->shape.children[i];
 
         for (uint32_t k = 0; k < c->n_waiting; k++) {
             struct emu_ce_contribution *waiting = &c->waiting[(c->first + k) % EMU_CE_WAITING_MAX];
@@ -484,8 +484,8 @@ static bool is_leaf(const struct emu_ce_end *e, const struct emu_ce_child *c, co
 /* Does the engine count on the port, which is going? */
 static bool loses(const struct emu_ce_end *e, const struct leaver *leaver)
 {
-    for (uint32_t i = 0; i < e->n_children; i++) {
-        const struct emu_ce_child *c = &e->children[i];
+    for (uint32_t i = 0; i < e->shape.n_children; i++) {
+        const struct emu_ce_child *c = &e->shape.children[i];
 
         if (c->link.type != EMU_CE_LINK_LEAF || c->link.nid != leaver->nid)
             continue;

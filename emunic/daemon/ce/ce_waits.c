@@ -143,7 +143,7 @@ bool emu_ce_wait_known(struct emu_server *server, uint32_t host, uint64_t number
 
 bool emu_ce_is_known_at(const struct emu_ce_end *e, uint32_t host)
 {
-    const struct emu_ce_wait *wait = emu_numbers_find(&emu_ce_hosts_of(e->server)->waits_by_number, e->announced);
+    const struct emu_ce_wait *wait = emu_numbers_find(&emu_ce_hosts_of(e->server)->waits_by_number, e->told.announced);
 
     return !wait || !wait->awaits[host];
 }

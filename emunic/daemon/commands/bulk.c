@@ -34,8 +34,8 @@
 #include "emunic/abi/host_message.h"
 #include "emunic/base/log.h"
 #include "emunic/base/window.h"
-#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/peers/sessions.h"
+#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/server.h"
 
 #define SLOTS         8u

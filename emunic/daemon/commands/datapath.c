@@ -43,11 +43,11 @@
 #include "emunic/daemon/errors/error_stream.h"
 #include "emunic/daemon/faults/fault_rules.h"
 #include "emunic/daemon/injection/injection.h"
-#include "emunic/daemon/portals/portals.h"
+#include "emunic/daemon/portals/portals_end.h"
 #include "emunic/daemon/world/accounts.h"
 #include "emunic/daemon/world/domain.h"
-#include "emunic/daemon/world/memory.h"
-#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/port_end.h"
+#include "emunic/daemon/world/reach.h"
 #include "emunic/daemon/world/ways.h"
 #include "emunic/engine/burst.h"
 #include "emunic/engine/rest.h"
@@ -174,66 +174,46 @@ static void serve_elsewhere(struct emu_port_end *port, const struct emu_cmd *cmd
         emu_remote_start(port, cmd);
 }
 
-/* True: the command is dealt with. False: it must wait where it is. */
-static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
+/* Must it wait at the head of the ring: for order, for a limit, for room? */
+static bool must_wait(struct emu_port_end *port, const struct emu_cmd *cmd)
 {
-    const uint64_t slice_bytes = port->server->settings.slice_bytes;
-    struct emu_transaction t;
-    struct emu_transfer *transfer;
-
-    if (emu_ptl_is_command(cmd->op)) {
-        if (emu_portals_end_is_open(port) && emu_portals_end_is_busy(port))
-            return emu_portals_end_serve(port, cmd);
-        cmd->attempts = 0; /* means something for short messages only */
-        cmd->flags &= EMU_CMD_STAGED;
-    }
     if ((needs_order(cmd) && port->transfers.n > 0) || is_fenced_off(port, cmd) || !may_inject(port) ||
         emu_network_is_quiesced(port->server))
-        return false;
-    if (!emu_remote_may_start(port, cmd) || !emu_portals_remote_may_start(port, cmd) ||
-        (cmd->op == EMU_OP_CE && !emu_ce_may_post(port, cmd))) {
-        run_burst(port);
-        return false;
-    }
-    if (cmd->op == EMU_OP_REPORT) {
-        emu_error_take_report(port, cmd);
         return true;
-    }
-    cmd->events &= (uint16_t)~EMU_EV_LOSE; /* not for clients to say */
-    if (port->domain->paths.is_routed_around) {
-        run_burst(port); /* what came before ends before */
-        if (!emu_unreachable_passes(port, cmd))
-            return true;
-    }
-    if (port->domain->paths.has_faults) {
-        enum emu_fault_answer answer;
+    if (emu_remote_may_start(port, cmd) && emu_portals_remote_may_start(port, cmd) &&
+        (cmd->op != EMU_OP_CE || emu_ce_may_post(port, cmd)))
+        return false;
+    run_burst(port);
+    return true;
+}
 
-        run_burst(port); /* what came before ends before */
-        if (emu_remote_of(port)->n > 0 || emu_portals_remote_of(port)->n > 0)
-            return false;
-        answer = emu_fault_command(port, cmd);
-        if (answer != EMU_FAULT_PASSES)
-            return answer == EMU_FAULT_IS_DONE;
+/* Runs while something is wrong: with the network, or because fault rules say so. True: the command passes. */
+static bool passes_faults(struct emu_port_end *port, struct emu_cmd *cmd, bool *is_done_out)
+{
+    enum emu_fault_answer answer;
+
+    run_burst(port); /* what came before ends before */
+    if (port->domain->paths.is_routed_around && !emu_unreachable_passes(port, cmd)) {
+        *is_done_out = true;
+        return false;
     }
-    if (emu_port_end_is_elsewhere(port, cmd->remote_nid)) {
-        serve_elsewhere(port, cmd);
+    if (!port->domain->paths.has_faults)
         return true;
-    }
-    if (cmd->op == EMU_OP_CE) {
-        emu_ce_post(port, cmd, EMU_STATUS_OK);
-        return true;
-    }
-    if (emu_ptl_is_command(cmd->op)) {
-        run_burst(port); /* what came before ends before */
-        charge(port, cmd->length_bytes < slice_bytes ? cmd->length_bytes : slice_bytes);
-        return emu_portals_end_serve(port, cmd);
-    }
-    if (is_small(cmd, slice_bytes)) {
-        charge(port, cmd->length_bytes);
-        run_small(port, cmd);
-        emu_datapath_end_block(port, cmd);
-        return true;
-    }
+    *is_done_out = false;
+    if (emu_remote_of(port)->n > 0 || emu_portals_remote_of(port)->n > 0)
+        return false;
+    answer = emu_fault_command(port, cmd);
+    *is_done_out = answer == EMU_FAULT_IS_DONE;
+    return answer == EMU_FAULT_PASSES;
+}
+
+/* More than a slice. False: no more of them may start. */
+static bool serve_large(struct emu_port_end *port, const struct emu_cmd *cmd)
+{
+    const uint64_t slice_bytes = port->server->settings.slice_bytes;
+    struct emu_transfer *transfer;
+    struct emu_transaction t;
+
     run_burst(port);
     if (port->transfers.n >= TRANSFERS_PER_PORT ||
         ((cmd->flags & EMU_CMD_BLOCK) != 0 && !emu_account_may_start_block(port)))
@@ -258,6 +238,48 @@ static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
     transfer->md_generation = emu_table_mds(port->domain->table, t.node_index)[t.mdh].generation;
     TAILQ_INSERT_TAIL(&port->transfers.list, transfer, link);
     port->transfers.n++;
+    return true;
+}
+
+/* True: the command is dealt with. False: it must wait where it is. */
+static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
+{
+    const uint64_t slice_bytes = port->server->settings.slice_bytes;
+    bool is_done;
+
+    if (emu_ptl_is_command(cmd->op)) {
+        if (emu_portals_end_is_open(port) && emu_portals_end_is_busy(port))
+            return emu_portals_end_serve(port, cmd);
+        cmd->attempts = 0; /* means something for short messages only */
+        cmd->flags &= EMU_CMD_STAGED;
+    }
+    if (must_wait(port, cmd))
+        return false;
+    if (cmd->op == EMU_OP_REPORT) {
+        emu_error_take_report(port, cmd);
+        return true;
+    }
+    cmd->events &= (uint16_t)~EMU_EV_LOSE; /* not for clients to say */
+    if ((port->domain->paths.is_routed_around || port->domain->paths.has_faults) && !passes_faults(port, cmd, &is_done))
+        return is_done;
+    if (emu_port_end_is_elsewhere(port, cmd->remote_nid)) {
+        serve_elsewhere(port, cmd);
+        return true;
+    }
+    if (cmd->op == EMU_OP_CE) {
+        emu_ce_post(port, cmd, EMU_STATUS_OK);
+        return true;
+    }
+    if (emu_ptl_is_command(cmd->op)) {
+        run_burst(port); /* what came before ends before */
+        charge(port, cmd->length_bytes < slice_bytes ? cmd->length_bytes : slice_bytes);
+        return emu_portals_end_serve(port, cmd);
+    }
+    if (!is_small(cmd, slice_bytes))
+        return serve_large(port, cmd);
+    charge(port, cmd->length_bytes);
+    run_small(port, cmd);
+    emu_datapath_end_block(port, cmd);
     return true;
 }
 

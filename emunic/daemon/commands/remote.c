@@ -37,15 +37,15 @@
 #include <sys/queue.h>
 
 #include "emunic/abi/host_message.h"
-#include "emunic/daemon/commands/datapath.h"
-#include "emunic/daemon/world/domain.h"
-#include "emunic/daemon/world/accounts.h"
-#include "emunic/daemon/world/memory.h"
-#include "emunic/daemon/errors/error_stream.h"
 #include "emunic/daemon/commands/bulk.h"
-#include "emunic/daemon/peers/sessions.h"
+#include "emunic/daemon/commands/datapath.h"
+#include "emunic/daemon/errors/error_stream.h"
 #include "emunic/daemon/injection/injection.h"
-#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/peers/sessions.h"
+#include "emunic/daemon/world/accounts.h"
+#include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/port_end.h"
+#include "emunic/daemon/world/reach.h"
 #include "emunic/daemon/world/server.h"
 #include "emunic/engine/rest.h"
 #include "emunic/engine/transaction.h"
@@ -160,7 +160,7 @@ static void give_part(struct emu_server *server, uint32_t number)
 
     emu_bulk_give_back(server, part->piece);
     if (part->is_busy) {
-        remote->hosts[part->host].n_bulk -= part->piece != NULL;
+        remote->hosts[part->host].n_bulk -= part->piece ? 1 : 0;
         remote->hosts[part->host].n_parts--;
         remote->hosts[part->host].result_bytes -= part->result_bytes;
     }
@@ -381,6 +381,29 @@ static enum sent prepare_bulk(struct emu_errand *errand, struct part *part, stru
     return SENT;
 }
 
+/* The part is under way. */
+static void note_sent(struct emu_errand *errand, struct part *part, const struct emu_host_command *command)
+{
+    struct emu_server *server = errand->port->server;
+    struct target_host *target = &remote_in(server)->hosts[errand->host];
+
+    part->errand = errand;
+    part->offset = errand->sent_bytes;
+    part->length_bytes = command->part_bytes;
+    part->result_bytes = emu_host_result_bytes(command);
+    part->host = errand->host;
+    part->is_busy = true;
+    if (part->piece)
+        target->n_bulk++;
+    else
+        emu_hosts_owe(server, part->host); /* the answer to a piece takes as long as the network needs for it */
+    target->n_parts++;
+    target->result_bytes += part->result_bytes;
+    errand->n_parts++;
+    errand->sent_bytes += part->length_bytes;
+    errand->is_sent = errand->sent_bytes == total_bytes(errand);
+}
+
 /* Sends the next part. ENDED: the errand cannot go on; its status tells why. */
 static enum sent send_part(struct emu_errand *errand)
 {
@@ -427,20 +450,7 @@ static enum sent send_part(struct emu_errand *errand)
         fail(errand, lost_status(&errand->t.cmd));
         return ENDED;
     }
-    part->errand = errand;
-    part->offset = errand->sent_bytes;
-    part->length_bytes = length;
-    part->result_bytes = emu_host_result_bytes(&command);
-    part->host = errand->host;
-    part->is_busy = true;
-    if (!part->piece)
-        emu_hosts_owe(server, part->host); /* the answer to a piece takes as long as the network needs for it */
-    remote->hosts[part->host].n_parts++;
-    remote->hosts[part->host].n_bulk += part->piece != NULL;
-    remote->hosts[part->host].result_bytes += part->result_bytes;
-    errand->n_parts++;
-    errand->sent_bytes += length;
-    errand->is_sent = errand->sent_bytes == total_bytes(errand);
+    note_sent(errand, part, &command);
     return SENT;
 }
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/port_end.h"
 
 struct emu_cmd;
 struct emu_errand;

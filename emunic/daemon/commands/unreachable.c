@@ -18,7 +18,7 @@
 #include "emunic/daemon/commands/datapath.h"
 #include "emunic/daemon/faults/fault_rules.h"
 #include "emunic/daemon/world/domain.h"
-#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/ways.h"
 
 #define KEPT_MAX 4096u /* writes of a port: more mailboxes than that lose some */

@@ -31,11 +31,11 @@
 #include <sys/queue.h>
 
 #include "emunic/abi/host_message.h"
-#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/commands/bulk.h"
 #include "emunic/daemon/peers/sessions.h"
-#include "emunic/daemon/world/memory.h"
-#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/port_end.h"
+#include "emunic/daemon/world/reach.h"
 #include "emunic/daemon/world/server.h"
 #include "emunic/engine/rest.h"
 #include "emunic/engine/transaction.h"

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "emunic/base/socket.h"
-#include "emunic/daemon/core/watch.h"
+#include "emunic/daemon/core/watches.h"
 
 #define REQUESTS_PER_TURN 16
 

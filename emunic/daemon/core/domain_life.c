@@ -26,13 +26,13 @@
 #include <unistd.h>
 
 #include "emunic/base/clock.h"
-#include "emunic/daemon/core/channel.h"
+#include "emunic/daemon/core/channel_end.h"
 #include "emunic/daemon/core/connection.h"
 #include "emunic/daemon/core/quiesce.h"
-#include "emunic/daemon/core/watch.h"
+#include "emunic/daemon/core/watches.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/file.h"
-#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/port_end.h"
 #include "emunic/engine/rest.h"
 
 #define KILL_AFTER_NS           2000000000ull

@@ -38,7 +38,7 @@
 #include "emunic/daemon/core/connection.h"
 #include "emunic/daemon/core/domain_life.h"
 #include "emunic/daemon/core/quiesce.h"
-#include "emunic/daemon/core/watch.h"
+#include "emunic/daemon/core/watches.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/node.h"
 

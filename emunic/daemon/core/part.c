@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "emunic/daemon/core/connection.h"
-#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/server.h"
 
 struct emu_part_table *emu_part_table_make(const struct emu_part *const *parts, uint32_t n)

@@ -25,15 +25,15 @@
 #include <unistd.h>
 
 #include "emunic/abi/event.h"
-#include "emunic/daemon/core/channel.h"
+#include "emunic/daemon/core/channel_end.h"
 #include "emunic/daemon/core/connection.h"
 #include "emunic/daemon/core/domain_life.h"
-#include "emunic/daemon/core/queues.h"
+#include "emunic/daemon/core/port_queues.h"
 #include "emunic/daemon/core/quiesce.h"
-#include "emunic/daemon/core/watch.h"
+#include "emunic/daemon/core/watches.h"
 #include "emunic/daemon/world/accounts.h"
 #include "emunic/daemon/world/domain.h"
-#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/port_end.h"
 #include "emunic/engine/rest.h"
 
 #define ARENA_PAGE_BYTES 4096u

@@ -32,7 +32,7 @@
 #include "emunic/base/clock.h"
 #include "emunic/daemon/core/connection.h"
 #include "emunic/daemon/world/domain.h"
-#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/port_end.h"
 
 struct emu_inside {
     uint32_t port;

@@ -25,11 +25,11 @@
 #include "emunic/abi/segment.h"
 #include "emunic/base/clock.h"
 #include "emunic/daemon/core/connection.h"
-#include "emunic/daemon/datagrams/datagram_inner.h"
-#include "emunic/daemon/world/domain.h"
-#include "emunic/daemon/faults/fault_rules.h"
 #include "emunic/daemon/datagrams/datagram_hosts.h"
-#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/datagrams/datagram_inner.h"
+#include "emunic/daemon/faults/fault_rules.h"
+#include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/port_end.h"
 #include "emunic/engine/rest.h"
 
 #define DATAGRAMS_PER_PORT 65536u

@@ -10,22 +10,31 @@
 
 #include "emunic/abi/control.h"
 #include "emunic/daemon/datagrams/datagram_inner.h"
-#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/peers/sessions.h"
-#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/server.h"
 
-static int tell_host(const struct emu_port_end *port, uint32_t host, enum emu_host_datagram_word word, uint64_t number,
-                     uint64_t claimer, uint32_t nid, uint32_t instance_id, const struct emu_datagram *d)
+/* What a message says of a datagram, beside the datagram. */
+struct about {
+    enum emu_host_datagram_word word;
+    uint64_t number;
+    uint64_t claimer;
+    uint32_t nid; /* of the other side */
+    uint32_t instance_id;
+};
+
+static int tell_host(const struct emu_port_end *port, uint32_t host, const struct about *about,
+                     const struct emu_datagram *d)
 {
-    const struct emu_host_datagram message = { .word = word,
+    const struct emu_host_datagram message = { .word = about->word,
                                                .bytes = d ? d->in_bytes : 0,
-                                               .number = number,
-                                               .claimer = claimer,
+                                               .number = about->number,
+                                               .claimer = about->claimer,
                                                .nid = port->nid,
                                                .instance_id = port->instance_id,
-                                               .to_nid = nid,
-                                               .to_instance = instance_id,
+                                               .to_nid = about->nid,
+                                               .to_instance = about->instance_id,
                                                .data = d ? d->in : NULL };
 
     return emu_datagram_tell_host(port->server, port->domain, host, &message);
@@ -35,8 +44,13 @@ static int tell_host(const struct emu_port_end *port, uint32_t host, enum emu_ho
 static void answer_claim(const struct emu_port_end *port, uint64_t number, const struct emu_far_datagram *claimer,
                          bool is_taken)
 {
-    tell_host(port, claimer->host, is_taken ? EMU_DATAGRAM_ACCEPT : EMU_DATAGRAM_REFUSE, number, claimer->number,
-              claimer->nid, claimer->instance_id, NULL);
+    const struct about about = { .word = is_taken ? EMU_DATAGRAM_ACCEPT : EMU_DATAGRAM_REFUSE,
+                                 .number = number,
+                                 .claimer = claimer->number,
+                                 .nid = claimer->nid,
+                                 .instance_id = claimer->instance_id };
+
+    tell_host(port, claimer->host, &about, NULL);
 }
 
 bool emu_datagram_has_room(struct emu_port_end *port, const struct emu_msg_datagram *wanted)
@@ -68,7 +82,11 @@ void emu_datagram_offer(struct emu_port_end *port, struct emu_datagram *d)
 
     if (d->is_offered || !emu_hosts_is_up(port->server, d->host))
         return;
-    r = tell_host(port, d->host, EMU_DATAGRAM_OFFER, d->number, 0, d->remote_nid, d->remote_instance, d);
+    r = tell_host(
+        port, d->host,
+        &(struct about){
+            .word = EMU_DATAGRAM_OFFER, .number = d->number, .nid = d->remote_nid, .instance_id = d->remote_instance },
+        d);
     if (r == 0) {
         d->is_offered = true;
         emu_offers_count(port->domain, d->host, 1);
@@ -94,8 +112,13 @@ void emu_datagram_offer_again(struct emu_server *server)
 void emu_datagram_claim(struct emu_port_end *port, struct emu_datagram *d, struct emu_far_datagram *offer)
 {
     emu_offer_take(port->domain, offer);
-    if (tell_host(port, offer->host, EMU_DATAGRAM_CLAIM, offer->number, d->number, offer->nid, offer->instance_id, d) <
-        0) {
+    const struct about about = { .word = EMU_DATAGRAM_CLAIM,
+                                 .number = offer->number,
+                                 .claimer = d->number,
+                                 .nid = offer->nid,
+                                 .instance_id = offer->instance_id };
+
+    if (tell_host(port, offer->host, &about, d) < 0) {
         free(offer); /* its host is going down */
         return;
     }
@@ -113,7 +136,10 @@ void emu_datagram_let_go(struct emu_port_end *port, struct emu_datagram *d, uint
     d->claimed = NULL;
     if (d->is_offered) {
         if (!is_known_there)
-            tell_host(port, d->host, EMU_DATAGRAM_WITHDRAW, d->number, 0, nid, instance_id, NULL);
+            tell_host(port, d->host,
+                      &(struct about){
+                          .word = EMU_DATAGRAM_WITHDRAW, .number = d->number, .nid = nid, .instance_id = instance_id },
+                      NULL);
         d->is_offered = false;
         emu_offers_count(port->domain, d->host, -1);
     }

@@ -12,8 +12,8 @@
 
 #include "emunic/base/clock.h"
 #include "emunic/daemon/datagrams/datagram_inner.h"
-#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/peers/sessions.h"
+#include "emunic/daemon/world/domain.h"
 
 #define PLACES 1024u
 

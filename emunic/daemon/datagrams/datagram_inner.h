@@ -12,7 +12,7 @@
 
 #include "emunic/abi/abi.h"
 #include "emunic/abi/control.h"
-#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/port_end.h"
 
 struct emu_domain;
 struct emu_far_datagram;

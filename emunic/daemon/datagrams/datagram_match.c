@@ -15,11 +15,11 @@
 #include "emunic/daemon/datagrams/datagram.h"
 
 #include "emunic/base/clock.h"
-#include "emunic/daemon/datagrams/datagram_inner.h"
-#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/datagrams/datagram_hosts.h"
+#include "emunic/daemon/datagrams/datagram_inner.h"
 #include "emunic/daemon/peers/sessions.h"
-#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/server.h"
 #include "emunic/daemon/world/ways.h"
 

@@ -13,10 +13,10 @@
 #include <stdlib.h>
 
 #include "emunic/abi/error.h"
-#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/errors/error_stream.h"
 #include "emunic/daemon/peers/lists.h"
 #include "emunic/daemon/peers/sessions.h"
+#include "emunic/daemon/world/domain.h"
 
 struct listener {
     bool listens;

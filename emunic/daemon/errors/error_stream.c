@@ -32,10 +32,10 @@
 #include "emunic/abi/event.h"
 #include "emunic/abi/host_admin.h"
 #include "emunic/daemon/core/connection.h"
-#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/errors/error_hosts.h"
 #include "emunic/daemon/peers/sessions.h"
-#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/port_end.h"
 
 #define SUBSCRIPTIONS_MAX 256u /* of one user */
 #define RING_FIRST        16u

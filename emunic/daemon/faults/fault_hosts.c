@@ -12,13 +12,13 @@
 #include <string.h>
 
 #include "emunic/abi/portals.h"
-#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/faults/fault_rules.h"
 #include "emunic/daemon/peers/lists.h"
 #include "emunic/daemon/peers/sessions.h"
-#include "emunic/daemon/world/port.h"
-#include "emunic/daemon/portals/portals.h"
+#include "emunic/daemon/portals/portals_end.h"
 #include "emunic/daemon/portals/portals_inner.h"
+#include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/port_end.h"
 #include "emunic/engine/transaction.h"
 
 #define NOT_PORTALS UINT32_MAX
@@ -195,7 +195,7 @@ bool emu_fault_who(struct emu_server *server, uint32_t host, struct emu_list *li
     if (!take_target(server, host, words, &target, &domain))
         return false;
     owner = domain ? find_owner(domain, &target) : NULL;
-    said[0] = owner != NULL;
+    said[0] = owner ? 1 : 0;
     said[1] = owner ? owner->instance_id : 0;
     emu_list_send(server, &(struct emu_list_head){ .host = host, .op = EMU_HOST_ADMIN_OWNER, .token = list->token },
                   said, OWNER_WORDS);

@@ -35,14 +35,14 @@
 #include "emunic/abi/event.h"
 #include "emunic/base/clock.h"
 #include "emunic/daemon/ce/ce.h"
-#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/core/connection.h"
 #include "emunic/daemon/core/domain_life.h"
 #include "emunic/daemon/errors/error_stream.h"
 #include "emunic/daemon/injection/injection.h"
-#include "emunic/daemon/world/port.h"
-#include "emunic/daemon/portals/portals.h"
 #include "emunic/daemon/orders/order_request.h"
+#include "emunic/daemon/portals/portals_end.h"
+#include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/word_list.h"
 #include "emunic/engine/fault_rule.h"
 #include "emunic/engine/transaction.h"
@@ -69,7 +69,7 @@ static struct emu_fault_set *set_of(const struct emu_domain *domain)
 static void keep_set(struct emu_domain *domain, struct emu_fault_set *set)
 {
     domain->slots[EMU_DOMAIN_FAULTS] = set;
-    domain->paths.has_faults = set != NULL;
+    domain->paths.has_faults = set;
 }
 
 /* ---- rules ---- */
@@ -553,7 +553,7 @@ static enum emu_fault_answer answer(struct emu_port_end *port, struct emu_cmd *c
         return EMU_FAULT_PASSES;
     if (!is_elsewhere(port, cmd)) {
         owner = owner_of(port, cmd);
-        op.has_to_instance = owner != NULL;
+        op.has_to_instance = owner;
         op.to_instance = owner ? owner->instance_id : 0;
     } else if (asks_for_instance(port, &op) && !emu_fault_ask_owner(port, cmd, &op.has_to_instance, &op.to_instance)) {
         return EMU_FAULT_WAITS;

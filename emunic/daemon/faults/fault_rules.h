@@ -11,7 +11,7 @@
 #include "emunic/abi/fault.h"
 #include "emunic/daemon/core/part.h"
 #include "emunic/daemon/faults/fault_hosts.h"
-#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/port_end.h"
 
 struct emu_cmd;
 struct emu_domain;

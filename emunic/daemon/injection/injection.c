@@ -23,9 +23,9 @@
 
 #include "emunic/base/clock.h"
 #include "emunic/daemon/core/connection.h"
+#include "emunic/daemon/core/quiesce.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/node.h"
-#include "emunic/daemon/core/quiesce.h"
 
 #define PERCENT_MAX  100u
 #define ORB_ENTRIES  992u

@@ -40,9 +40,9 @@
 #include "emunic/daemon/orders/order_request.h"
 #include "emunic/daemon/orders/orders.h"
 #include "emunic/daemon/peers/sessions.h"
-#include "emunic/daemon/portals/portals.h"
+#include "emunic/daemon/portals/portals_end.h"
 #include "emunic/daemon/world/domain.h"
-#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/word_list.h"
 
 #define IOMMU_LOG2_MAX 27 /* 2^27 MiB: all that a process can address */
@@ -287,15 +287,21 @@ static uint32_t host_of_nid(const struct emu_server *server, uint32_t nid, uint3
     return origin;
 }
 
+/* Entries of the translation table. */
+struct range {
+    uint32_t base;
+    uint32_t n;
+};
+
 static int make_domain(struct emu_server *server, const struct emu_change *request, uint32_t origin, uint32_t ptag,
-                       uint32_t base, uint32_t size, struct emu_domain **domain_out)
+                       struct range range, struct emu_domain **domain_out)
 {
     struct emu_domain_spec spec = { .ptag = ptag, .cookie = request->job.cookie, .owner_uid = request->uid };
     uint32_t *hosts = NULL;
     uint32_t *nids;
     int r;
 
-    r = collect_nids(server, &request->job, base, size, &nids, &spec.n_ranks);
+    r = collect_nids(server, &request->job, range.base, range.n, &nids, &spec.n_ranks);
     if (r < 0)
         return r;
     if (emu_hosts_are_several(server)) {
@@ -430,7 +436,7 @@ static int declare(struct emu_server *server, struct emu_change *request, uint32
     if (r == 0)
         r = check_binding(server, domain, base, size);
     if (r == 0 && !domain)
-        r = make_domain(server, request, origin, ptag, base, size, &domain);
+        r = make_domain(server, request, origin, ptag, (struct range){ base, size }, &domain);
     if (r != 0)
         return r;
     request->domain = domain->common_number;

@@ -11,9 +11,9 @@
 
 #include "emunic/daemon/core/domain_life.h"
 #include "emunic/daemon/jobs/host_domains.h"
-#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/peers/lists.h"
 #include "emunic/daemon/peers/sessions.h"
+#include "emunic/daemon/world/domain.h"
 
 #define HAS_MEMBERS    1u
 #define HAS_PORTS      2u

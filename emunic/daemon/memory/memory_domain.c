@@ -44,9 +44,9 @@
 #include "emunic/daemon/world/accounts.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/file.h"
-#include "emunic/daemon/world/memory.h"
 #include "emunic/daemon/world/node.h"
-#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/port_end.h"
+#include "emunic/daemon/world/reach.h"
 #include "emunic/engine/segments.h"
 
 #define ADDRESS_END (1ull << 47) /* user addresses; 49 bits fit a handle */

@@ -24,9 +24,9 @@
 
 #include "emunic/abi/control.h"
 #include "emunic/base/log.h"
-#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/peers/sessions.h"
-#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/port_end.h"
 
 struct emu_msgq_end {
     LIST_ENTRY(emu_msgq_end) link;

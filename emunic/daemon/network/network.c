@@ -38,7 +38,7 @@
 #include "emunic/daemon/orders/orders.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/flows.h"
-#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/ways.h"
 #include "emunic/daemon/world/word_list.h"
 #include "emunic/fabric/link.h"

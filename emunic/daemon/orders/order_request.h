@@ -52,7 +52,10 @@ struct emu_change_row {
     /* To another host, and from it. False: it makes no sense, or there is no memory. */
     void (*put)(const struct emu_change *change, struct emu_word_list *list);
     bool (*take)(const struct emu_server *server, struct emu_words *words, struct emu_change *change);
-    /* Does it here; the head fills in what others need to do the same. Result as at the admin socket, or EMU_DEFERRED. */
+    /*
+     * Does it here; the head fills in what others need to do the same. Result as at the admin socket, or
+     * EMU_DEFERRED.
+     */
     int (*act)(struct emu_server *server, struct emu_change *change, const struct emu_change_order *order);
     /* Is it about a domain that no other host knows? NULL: only if it names one. */
     bool (*is_own)(struct emu_server *server, const struct emu_change *change);

@@ -637,7 +637,7 @@ static void tell_states(struct emu_server *server, uint32_t host, const struct e
         for (uint32_t k = 0; k < part->n_states; k++) {
             const struct emu_state_row *row = &part->states[k];
 
-            if (row->is_of_domain != (domain != NULL))
+            if (row->is_of_domain != (bool)domain)
                 continue;
             list.n = 0;
             if (domain)

@@ -40,7 +40,7 @@
 
 #include "emunic/abi/host_admin.h"
 #include "emunic/base/clock.h"
-#include "emunic/daemon/core/watch.h"
+#include "emunic/daemon/core/watches.h"
 #include "emunic/daemon/world/domain.h"
 
 #define MESSAGES_SOFT   4096u

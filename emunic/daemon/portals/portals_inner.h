@@ -11,7 +11,7 @@
 #include <sys/queue.h>
 
 #include "emunic/abi/host_portals.h"
-#include "emunic/daemon/portals/portals.h"
+#include "emunic/daemon/portals/portals_end.h"
 #include "emunic/daemon/world/numbers.h"
 #include "emunic/engine/portals.h"
 

@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/peers/sessions.h"
-#include "emunic/daemon/world/port.h"
-#include "emunic/daemon/portals/portals.h"
+#include "emunic/daemon/portals/portals_end.h"
 #include "emunic/daemon/portals/portals_inner.h"
+#include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/server.h"
 
 #define PARTS_PER_PULL  16u

@@ -23,12 +23,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emunic/daemon/world/domain.h"
-#include "emunic/daemon/peers/sessions.h"
 #include "emunic/daemon/injection/injection.h"
-#include "emunic/daemon/world/port.h"
-#include "emunic/daemon/portals/portals.h"
+#include "emunic/daemon/peers/sessions.h"
+#include "emunic/daemon/portals/portals_end.h"
 #include "emunic/daemon/portals/portals_inner.h"
+#include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/server.h"
 
 #define ERRANDS_PER_PORT 256u

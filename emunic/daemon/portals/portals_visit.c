@@ -20,11 +20,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/peers/sessions.h"
-#include "emunic/daemon/world/port.h"
-#include "emunic/daemon/portals/portals.h"
+#include "emunic/daemon/portals/portals_end.h"
 #include "emunic/daemon/portals/portals_inner.h"
+#include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/server.h"
 
 enum phase { MATCH, PULL, SERVE, END, OVER };
@@ -466,7 +466,7 @@ bool emu_portals_visit_request(struct emu_server *server, uint32_t host, const u
     v->domain = domain;
     v->host = host;
     v->request = request;
-    is_first = next_of_pair(v, TAILQ_FIRST(pairs_of(server, &request))) == NULL;
+    is_first = !next_of_pair(v, TAILQ_FIRST(pairs_of(server, &request)));
     if (is_first && run(v) && v->phase == OVER) {
         forget(v);
         return true;

@@ -18,9 +18,9 @@
 
 #include "emunic/base/clock.h"
 #include "emunic/daemon/core/connection.h"
-#include "emunic/daemon/peers/lists.h"
 #include "emunic/daemon/errors/error_hosts.h"
 #include "emunic/daemon/errors/error_stream.h"
+#include "emunic/daemon/peers/lists.h"
 #include "emunic/daemon/peers/sessions.h"
 #include "emunic/daemon/reports/report.h"
 #include "emunic/daemon/world/server.h"

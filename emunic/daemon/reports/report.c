@@ -16,15 +16,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/faults/fault_rules.h"
-#include "emunic/daemon/world/flows.h"
-#include "emunic/daemon/reports/gather.h"
-#include "emunic/daemon/peers/sessions.h"
 #include "emunic/daemon/network/network.h"
-#include "emunic/daemon/world/ways.h"
-#include "emunic/daemon/reports/status.h"
 #include "emunic/daemon/network/watcher.h"
+#include "emunic/daemon/peers/sessions.h"
+#include "emunic/daemon/reports/gather.h"
+#include "emunic/daemon/reports/status.h"
+#include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/flows.h"
+#include "emunic/daemon/world/ways.h"
 #include "emunic/daemon/world/word_list.h"
 #include "emunic/engine/fault_rule.h"
 #include "emunic/fabric/detour.h"
@@ -372,9 +372,15 @@ static void put_counts(const struct emu_domain *domain, struct emu_word_list *ro
     }
 }
 
+struct rule_counts {
+    uint32_t rule;
+    uint64_t seen;
+    uint64_t hits;
+};
+
 /* Adds what a rule has seen and hit on a host. */
 static void add_counts_of(struct emu_server *server, uint32_t host, const struct emu_word_list *rows,
-                          const struct emu_domain *domain, uint32_t rule, uint64_t *seen, uint64_t *hits)
+                          const struct emu_domain *domain, struct rule_counts *counts)
 {
     struct emu_words words = { .at = rows->words, .left = rows->n };
 
@@ -386,10 +392,10 @@ static void add_counts_of(struct emu_server *server, uint32_t host, const struct
         uint64_t hits_there = emu_words_take(&words, INT64_MAX);
 
         words.is_bad = words.is_bad || kind != EMU_HOST_ROW_RULE;
-        if (words.is_bad || number != domain->common_number || id != rule)
+        if (words.is_bad || number != domain->common_number || id != counts->rule)
             continue;
-        *seen += seen_there;
-        *hits += hits_there;
+        counts->seen += seen_there;
+        counts->hits += hits_there;
     }
     if (words.is_bad)
         emu_hosts_refuse(server, host, "counts of rules that make no sense");
@@ -400,15 +406,15 @@ static json_t *faults_of(struct emu_server *server, const struct emu_domain *dom
 {
     json_t *rules = json_array();
     struct emu_fault_rule rule;
-    uint64_t seen;
-    uint64_t hits;
+    struct rule_counts counts;
 
-    for (uint32_t i = 0; emu_fault_rule_of(domain, i, &rule, &seen, &hits); i++) {
+    for (uint32_t i = 0; emu_fault_rule_of(domain, i, &rule, &counts.seen, &counts.hits); i++) {
+        counts.rule = rule.id;
         for (uint32_t host = 0; domain->common_number != 0 && gathered && host < gathered->n_hosts; host++) {
             if (gathered->rows[host].n > 1)
-                add_counts_of(server, host, &gathered->rows[host], domain, rule.id, &seen, &hits);
+                add_counts_of(server, host, &gathered->rows[host], domain, &counts);
         }
-        json_array_append_new(rules, describe_rule(&rule, seen, hits));
+        json_array_append_new(rules, describe_rule(&rule, counts.seen, counts.hits));
     }
     return json_pack("{sI sI so}", "domain", (json_int_t)domain->id, "ptag", (json_int_t)domain->ptag, "rules", rules);
 }

@@ -26,7 +26,7 @@
 #include "emunic/abi/segment.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/node.h"
-#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/port_end.h"
 
 #define MIB                (1ull << 20)
 #define MODE_FMA_DEDICATED 0x00010000u /* GNI_CDM_MODE_*, spec/ugni.md 2.5 */

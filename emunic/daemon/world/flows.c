@@ -12,8 +12,8 @@
 
 #include "emunic/base/log.h"
 #include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/ways.h"
-#include "emunic/daemon/world/port.h"
 #include "emunic/fabric/detour.h"
 
 struct emu_flow_counts emu_flow_between(const struct emu_domain *domain, uint32_t src, uint32_t dst)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which ways the network has. Whether a pair can be reached is the machine's routing to say (fabric/detour.c); the answer
- * is kept until the next change.
+ * Which ways the network has. Whether a pair can be reached is the machine's routing to say (fabric/detour.c); the
+ * answer is kept until the next change.
  */
 #include "emunic/daemon/world/ways.h"
 

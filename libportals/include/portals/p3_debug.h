@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * p3_debug.h: what PtlNIDebug() can be asked to trace, in both dialects. Traces go to standard error. (share/doc/emunic/spec/portals3.md
- * 2.10)
+ * p3_debug.h: what PtlNIDebug() can be asked to trace, in both dialects. Traces go to standard error.
+ * (share/doc/emunic/spec/portals3.md 2.10)
  */
 #ifndef PORTALS_P3_DEBUG_H
 #define PORTALS_P3_DEBUG_H

@@ -12,8 +12,9 @@
  * cnos_register_ptlid(); the others see it after the next cnos_barrier(), PMI_Barrier() or other fence of all ranks.
  *
  * For every call here: thread-safe.
- * Source: use by public clients (share/doc/emunic/spec/portals3.md 2.11, spec/cray-runtime.md 1.2 and 2.7). Prototypes of the vendor's
- * header were not seen; cnos_get_nnodes(), cnos_shmem_size() and the values of cnos_launcher() are not confirmed.
+ * Source: use by public clients (share/doc/emunic/spec/portals3.md 2.11, spec/cray-runtime.md 1.2 and 2.7).
+ * Prototypes of the vendor's header were not seen; cnos_get_nnodes(), cnos_shmem_size() and the values of
+ * cnos_launcher() are not confirmed.
  */
 #ifndef CNOS_MPI_OS_H
 #define CNOS_MPI_OS_H

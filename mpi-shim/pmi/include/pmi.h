@@ -19,8 +19,8 @@
  * Collective calls must be made by all ranks in the same order. Two threads of one rank are served one after
  * the other, so concurrent collectives need an order of the program's own.
  *
- * Source: the public PMI-1 interface as its clients use it (share/doc/emunic/spec/cray-runtime.md 2.2 and 2.3). On the original
- * systems the PMI-1 key-value calls failed under aprun; here they work and share one space with PMI-2.
+ * Source: the public PMI-1 interface as its clients use it (share/doc/emunic/spec/cray-runtime.md 2.2 and 2.3). On
+ * the original systems the PMI-1 key-value calls failed under aprun; here they work and share one space with PMI-2.
  */
 #ifndef PMI_H
 #define PMI_H

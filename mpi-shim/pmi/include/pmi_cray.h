@@ -10,7 +10,8 @@
  * A node is an emulated node: ranks with equal nid. Under our launcher the nids come from EMUNIC_NIDS; else
  * from host names of the form nidNNNNN; else from the launcher's node index.
  *
- * Source: use by public clients (share/doc/emunic/spec/cray-runtime.md 2.4). Prototypes of the vendor header were not seen.
+ * Source: use by public clients (share/doc/emunic/spec/cray-runtime.md 2.4). Prototypes of the vendor header were
+ * not seen.
  */
 #ifndef PMI_CRAY_H
 #define PMI_CRAY_H

@@ -3,9 +3,10 @@
  * The XT systems' view of a job: cnos calls, and the map of Portals addresses under all its names.
  *
  * Nodes come from facts.c. The process id of rank r is r, because emunic gives a rank that asks for PTL_PID_ANY the
- * number of its rank (emunic/daemon/portals/portals.c). So the map is known before an interface is open and without a
- * word between ranks, as clients need it (ARMCI asks before any barrier). A rank with another process id registers it:
- * a pair in a key-value space of our own, with the rank in the key, which the next barrier of any kind carries to all.
+ * number of its rank (emunic/daemon/portals/portals_end.c). So the map is known before an interface is open and
+ * without a word between ranks, as clients need it (ARMCI asks before any barrier). A rank with another process id
+ * registers it: a pair in a key-value space of our own, with the rank in the key, which the next barrier of any
+ * kind carries to all.
  *
  * Programs of these systems do not know PMI, and nothing tells us that they are done but their exit: the first
  * cnos_barrier() initialises PMI and leaves the finalize to atexit(). A forked child does not do it for its parent.

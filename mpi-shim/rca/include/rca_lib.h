@@ -3,8 +3,8 @@
  * Which node is this, and where is it: Cray's RCA library over the emulated machine.
  *
  * Places are those of the emulated machine, which emunic (EMUNIC_SERVER) tells once to a process; which node this is
- * comes from libpmi. Without an emunic: the XC numbering rule (share/doc/emunic/spec/cray-runtime.md 4.2), a function of the nid and of
- * the cabinets in one row (EMUNIC_CABINET_COLUMNS; 2 without), and the job's nodes.
+ * comes from libpmi. Without an emunic: the XC numbering rule (share/doc/emunic/spec/cray-runtime.md 4.2), a
+ * function of the nid and of the cabinets in one row (EMUNIC_CABINET_COLUMNS; 2 without), and the job's nodes.
  *
  * All calls: any thread; 0 is success, -1 failure; nothing is written on failure. Not provided: rca_get_meshtopology(),
  * whose prototype is not known, and events.

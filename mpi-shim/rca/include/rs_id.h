@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How the system names a node.
- * Source: use by public clients (share/doc/emunic/spec/cray-runtime.md 4.1); names only. The layout is our own: programs must use the
- * names.
+ * Source: use by public clients (share/doc/emunic/spec/cray-runtime.md 4.1); names only. The layout is our own:
+ * programs must use the names.
  */
 #ifndef RS_ID_H
 #define RS_ID_H

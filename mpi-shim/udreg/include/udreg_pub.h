@@ -11,8 +11,9 @@
  *
  * After fork() the registrations are the parent's; a child must not use its copies of the caches.
  *
- * Source: use by public clients (share/doc/emunic/spec/cray-runtime.md 5.1). The vendor header was not seen; numbers are our own but for
- * UDREG_RC_SUCCESS (0) and UDREG_RC_NO_SPACE (2), so programs must be compiled against this header.
+ * Source: use by public clients (share/doc/emunic/spec/cray-runtime.md 5.1). The vendor header was not seen;
+ * numbers are our own but for UDREG_RC_SUCCESS (0) and UDREG_RC_NO_SPACE (2), so programs must be compiled against
+ * this header.
  */
 #ifndef UDREG_PUB_H
 #define UDREG_PUB_H

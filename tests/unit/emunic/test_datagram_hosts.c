@@ -27,7 +27,7 @@
 #include "emunic/daemon/datagrams/datagram_inner.h"
 #include "emunic/daemon/peers/sessions.h"
 #include "emunic/daemon/world/ways.h"
-#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/port_end.h"
 #include "tests/common/seed.h"
 
 #define HOSTS          3u

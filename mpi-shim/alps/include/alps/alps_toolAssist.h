@@ -2,8 +2,8 @@
 /*
  * Layout of an application, as tools and libraries ask for it. The functions of the original's tool helper are not
  * provided.
- * Source: use by public clients (share/doc/emunic/spec/cray-runtime.md 3.3). The vendor structure has more members, which nobody was
- * seen to use.
+ * Source: use by public clients (share/doc/emunic/spec/cray-runtime.md 3.3). The vendor structure has more members,
+ * which nobody was seen to use.
  */
 #ifndef ALPS_ALPS_TOOLASSIST_H
 #define ALPS_ALPS_TOOLASSIST_H

@@ -7,8 +7,8 @@
  * unlock.
  *
  * All calls: any thread, never block but for the lock, 0 (ALPS_APP_LLI_ALPS_STAT_OK) is success, anything else failure.
- * Source: use by public clients (share/doc/emunic/spec/cray-runtime.md 3.1, 3.2). The vendor header was not seen: numbers and layouts
- * are our own, so programs must be compiled against this header.
+ * Source: use by public clients (share/doc/emunic/spec/cray-runtime.md 3.1, 3.2). The vendor header was not seen:
+ * numbers and layouts are our own, so programs must be compiled against this header.
  */
 #ifndef ALPS_LIBALPSLLI_H
 #define ALPS_LIBALPSLLI_H

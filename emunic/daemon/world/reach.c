@@ -5,7 +5,7 @@
  * Memory that lies in the owner's space file, or in a file of the program's own, is reached through windows that are
  * mapped here when first needed; a segmented region through the list of its segments; anything else by system calls.
  */
-#include "emunic/daemon/world/memory.h"
+#include "emunic/daemon/world/reach.h"
 
 #include <sys/stat.h>
 
@@ -13,7 +13,7 @@
 #include "emunic/base/maps.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/file.h"
-#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/port_end.h"
 #include "emunic/engine/segments.h"
 
 #define ADDRESS_END   (1ull << 47) /* user addresses; 49 bits fit a handle */

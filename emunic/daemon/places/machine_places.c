@@ -2,7 +2,7 @@
 /*
  * Fills the map of places from the machine's topology: 18 bytes for a node.
  */
-#include "emunic/daemon/places/places.h"
+#include "emunic/daemon/places/machine_places.h"
 
 #include <errno.h>
 #include <fcntl.h>

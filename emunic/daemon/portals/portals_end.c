@@ -29,7 +29,7 @@
  * Everything in an interface is its domain's word against nobody: identities come from emunic's own records, memory is
  * reached only through the owner's registrations or its process.
  */
-#include "emunic/daemon/portals/portals.h"
+#include "emunic/daemon/portals/portals_end.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,10 +40,10 @@
 #include <unistd.h>
 
 #include "emunic/base/clock.h"
-#include "emunic/daemon/world/domain.h"
-#include "emunic/daemon/world/port.h"
 #include "emunic/daemon/portals/portals_inner.h"
-#include "emunic/daemon/world/memory.h"
+#include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/port_end.h"
+#include "emunic/daemon/world/reach.h"
 #include "emunic/daemon/world/server.h"
 #include "emunic/engine/portals.h"
 #include "emunic/engine/rest.h"

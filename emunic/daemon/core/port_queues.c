@@ -5,17 +5,17 @@
  * They are cut out of the arena of its segment in pages. A destroyed queue's pages are punched out and come back as
  * zeroes.
  */
-#include "emunic/daemon/core/queues.h"
+#include "emunic/daemon/core/port_queues.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "emunic/daemon/core/channel.h"
+#include "emunic/daemon/core/channel_end.h"
 #include "emunic/daemon/core/part.h"
 #include "emunic/daemon/world/accounts.h"
-#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/port_end.h"
 
 #define ARENA_PAGE_BYTES 4096u
 #define ARENA_PAGES      (EMU_CQ_ARENA_BYTES / ARENA_PAGE_BYTES)

@@ -22,7 +22,7 @@
  * a description that its reader does not share, so the reader cannot make the write block. A full pipe loses the
  * number, but holds those of thousands that wait, more than there are queues.
  */
-#include "emunic/daemon/core/channel.h"
+#include "emunic/daemon/core/channel_end.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@
 #include "emunic/abi/segment.h"
 #include "emunic/base/log.h"
 #include "emunic/daemon/world/domain.h"
-#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/port_end.h"
 #include "emunic/engine/cq.h"
 
 static int make_list(struct emu_port_end *port)

@@ -2,8 +2,8 @@
 /*
  * The memory behind a handle: how emunic reaches it.
  */
-#ifndef EMUNIC_DAEMON_WORLD_MEMORY_H
-#define EMUNIC_DAEMON_WORLD_MEMORY_H
+#ifndef EMUNIC_DAEMON_WORLD_REACH_H
+#define EMUNIC_DAEMON_WORLD_REACH_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
 /*
  * Portals interfaces: making them, their commands, and what a dead process has left undone in others'.
  */
-#ifndef EMUNIC_DAEMON_PORTALS_PORTALS_H
-#define EMUNIC_DAEMON_PORTALS_PORTALS_H
+#ifndef EMUNIC_DAEMON_PORTALS_PORTALS_END_H
+#define EMUNIC_DAEMON_PORTALS_PORTALS_END_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@
 
 #include "emunic/abi/portals.h"
 #include "emunic/daemon/core/part.h"
-#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/port_end.h"
 
 struct emu_cmd;
 struct emu_domain;

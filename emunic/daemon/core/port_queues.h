@@ -2,8 +2,8 @@
 /*
  * Completion queues of a port.
  */
-#ifndef EMUNIC_DAEMON_CORE_QUEUES_H
-#define EMUNIC_DAEMON_CORE_QUEUES_H
+#ifndef EMUNIC_DAEMON_CORE_PORT_QUEUES_H
+#define EMUNIC_DAEMON_CORE_PORT_QUEUES_H
 
 #include <stdint.h>
 

@@ -2,8 +2,8 @@
 /*
  * Completion channels, on the side of emunic.
  */
-#ifndef EMUNIC_DAEMON_CORE_CHANNEL_H
-#define EMUNIC_DAEMON_CORE_CHANNEL_H
+#ifndef EMUNIC_DAEMON_CORE_CHANNEL_END_H
+#define EMUNIC_DAEMON_CORE_CHANNEL_END_H
 
 #include <stdint.h>
 

@@ -4,7 +4,7 @@
  *
  * An event names its watch by address, so what an event of this round may still name is freed at the end of the round.
  */
-#include "emunic/daemon/core/watch.h"
+#include "emunic/daemon/core/watches.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 /*
  * What epoll watches for the server.
  */
-#ifndef EMUNIC_DAEMON_CORE_WATCH_H
-#define EMUNIC_DAEMON_CORE_WATCH_H
+#ifndef EMUNIC_DAEMON_CORE_WATCHES_H
+#define EMUNIC_DAEMON_CORE_WATCHES_H
 
 #include <stdint.h>
 

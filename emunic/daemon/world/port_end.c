@@ -2,7 +2,7 @@
 /*
  * Look-ups about ports.
  */
-#include "emunic/daemon/world/port.h"
+#include "emunic/daemon/world/port_end.h"
 
 #include "emunic/daemon/world/domain.h"
 

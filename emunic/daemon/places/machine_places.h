@@ -2,8 +2,8 @@
 /*
  * The machine's places (emunic/abi/places.h) as others get them, and what kind of machine it is.
  */
-#ifndef EMUNIC_DAEMON_PLACES_PLACES_H
-#define EMUNIC_DAEMON_PLACES_PLACES_H
+#ifndef EMUNIC_DAEMON_PLACES_MACHINE_PLACES_H
+#define EMUNIC_DAEMON_PLACES_MACHINE_PLACES_H
 
 #include "emunic/daemon/core/part.h"
 

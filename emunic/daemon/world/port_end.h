@@ -3,8 +3,8 @@
  * Ports, each an attached NIC context, and their queues: what they are, and look-ups. Their life is in
  * core/port_life.h.
  */
-#ifndef EMUNIC_DAEMON_WORLD_PORT_H
-#define EMUNIC_DAEMON_WORLD_PORT_H
+#ifndef EMUNIC_DAEMON_WORLD_PORT_END_H
+#define EMUNIC_DAEMON_WORLD_PORT_END_H
 
 #include <stdbool.h>
 #include <stdint.h>
