@@ -180,8 +180,10 @@ static bool must_wait(struct emu_port_end *port, const struct emu_cmd *cmd)
     if ((needs_order(cmd) && port->transfers.n > 0) || is_fenced_off(port, cmd) || !may_inject(port) ||
         emu_network_is_quiesced(port->server))
         return true;
-    if (emu_remote_may_start(port, cmd) && emu_portals_remote_may_start(port, cmd) &&
-        (cmd->op != EMU_OP_CE || emu_ce_may_post(port, cmd)))
+    /* While this host is alone, nothing is under way to others. */
+    if (!emu_hosts_are_several(port->server) ||
+        (emu_remote_may_start(port, cmd) && emu_portals_remote_may_start(port, cmd) &&
+         (cmd->op != EMU_OP_CE || emu_ce_may_post(port, cmd))))
         return false;
     run_burst(port);
     return true;

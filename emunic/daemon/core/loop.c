@@ -383,6 +383,16 @@ static bool yield_was_slow(const struct emu_server *server)
     return emu_clock_ns() - before_ns > server->settings.slow_yield_ns;
 }
 
+static unsigned run_round(struct emu_server *server)
+{
+    const struct emu_part_table *parts = server->parts;
+    unsigned done = 0;
+
+    for (uint32_t i = 0; i < parts->n_rounds; i++)
+        done += parts->rounds[i](server);
+    return done;
+}
+
 int emu_server_run(struct emu_server *server)
 {
     uint64_t wake_at_ns = UINT64_MAX;
@@ -395,7 +405,7 @@ int emu_server_run(struct emu_server *server)
     emu_parts_served(server);
     while (!server->stops) {
         uint8_t *patience = patience_of(server);
-        unsigned done = emu_parts_round(server);
+        unsigned done = run_round(server);
 
         emu_quiesce_round(server);
         if (done > 0) {

@@ -69,16 +69,6 @@ void emu_parts_destroy(struct emu_server *server)
 
 /* ---- the loop ---- */
 
-unsigned emu_parts_round(struct emu_server *server)
-{
-    const struct emu_part_table *table = server->parts;
-    unsigned done = 0;
-
-    for (uint32_t i = 0; i < table->n_rounds; i++)
-        done += table->rounds[i](server);
-    return done;
-}
-
 uint64_t emu_parts_next_ns(const struct emu_server *server)
 {
     uint64_t first_ns = UINT64_MAX;

@@ -209,7 +209,6 @@ const struct emu_list_row *emu_parts_list(const struct emu_server *server, uint1
 /* Each calls the slot of its name in all parts; see there. */
 int emu_parts_create(struct emu_server *server, const struct emu_server_options *options, struct emu_complaint *why);
 void emu_parts_destroy(struct emu_server *server);
-unsigned emu_parts_round(struct emu_server *server);
 uint64_t emu_parts_next_ns(const struct emu_server *server);
 bool emu_parts_have_work(struct emu_server *server);
 void emu_parts_looked(struct emu_server *server);

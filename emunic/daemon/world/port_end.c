@@ -6,11 +6,6 @@
 
 #include "emunic/daemon/world/domain.h"
 
-struct emu_cq_producer *emu_port_end_queue(struct emu_port_end *port, uint32_t cq)
-{
-    return port && cq < EMU_CQS_MAX && port->queues.cqs[cq].in_use ? &port->queues.cqs[cq].producer : NULL;
-}
-
 void emu_port_end_add_flow(const struct emu_port_end *port, uint32_t node, struct emu_flow_counts *sum)
 {
     /* What emunic did for the port, and what the port did itself. */

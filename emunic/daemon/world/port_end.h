@@ -113,7 +113,11 @@ static inline bool emu_port_end_is_elsewhere(const struct emu_port_end *port, ui
 }
 
 /* A queue of a port for events, or NULL. The port may be NULL. */
-struct emu_cq_producer *emu_port_end_queue(struct emu_port_end *port, uint32_t cq);
+static inline struct emu_cq_producer *emu_port_end_queue(struct emu_port_end *port, uint32_t cq)
+{
+    return port && cq < EMU_CQS_MAX && port->queues.cqs[cq].in_use ? &port->queues.cqs[cq].producer : NULL;
+}
+
 /* Adds what the port has sent to a node of its domain. */
 void emu_port_end_add_flow(const struct emu_port_end *port, uint32_t node, struct emu_flow_counts *sum);
 
