@@ -60,7 +60,7 @@ static uint32_t env_number(const char *name)
     char *end;
     long long value;
 
-    EX_EXPECT(text != NULL, "%s is not set: start the program with the launcher of the system", name);
+    EX_EXPECT(text, "%s is not set: start the program with the launcher of the system", name);
     value = strtoll(text, &end, 10);
     EX_EXPECT(end != text && (*end == '\0' || *end == ':'), "%s: '%s' is not a list of numbers", name, text);
     return (uint32_t)value;
@@ -147,7 +147,7 @@ void ex_disconnect(gni_ep_handle_t ep, gni_cq_handle_t src_cq)
 
     /* NOT_DONE: something sent on this endpoint is still under way, or its completion was not collected. */
     while ((rc = GNI_EpUnbind(ep)) == GNI_RC_NOT_DONE) {
-        if (src_cq == NULL || GNI_CqGetEvent(src_cq, &entry) == GNI_RC_NOT_DONE)
+        if (!src_cq || GNI_CqGetEvent(src_cq, &entry) == GNI_RC_NOT_DONE)
             ex_idle();
     }
     ex_busy();

@@ -86,7 +86,7 @@ static uint64_t total_hops(const struct ring *ring)
     return (uint64_t)ring->n_own * (uint64_t)ring->job->n_ranks * ring->n_laps;
 }
 
-/* --- channels ------------------------------------------------------------------------------------------ */
+/* ---- channels ---- */
 
 static void channel_open(struct ring *ring, struct channel *channel)
 {
@@ -149,7 +149,7 @@ static void ring_close(struct ring *ring)
     EX_GNI(GNI_CqDestroy(ring->src_cq));
 }
 
-/* --- messages ------------------------------------------------------------------------------------------ */
+/* ---- messages ---- */
 
 static struct message *queue_slot(struct ring *ring)
 {

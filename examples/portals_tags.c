@@ -423,7 +423,7 @@ static void report(uint64_t n_messages)
     ptl_sr_value_t drops;
 
     EX_PTL(PtlNIStatus(job.ni, PTL_SR_DROP_COUNT, &drops));
-    EX_EXPECT(drops == 0 && first == NULL);
+    EX_EXPECT(drops == 0 && !first);
     if (job.rank == 0)
         printf("%d ranks, %llu messages received by each; on rank 0 %llu came before their receive, %llu of them were "
                "fetched\n",

@@ -2,7 +2,7 @@
 /*
  * A job and its processes.
  *
- *   emunic run ─┬─ keeper            emunic itself (or none: --server), makes and in need removes the job's folder
+ *   emunic run ─┬─ keeper            emunic itself (or none: --server), makes and removes the job's folder
  *               └─ mpirun ── ranks   each through emunic-rank, which joins the domain and dies with mpirun
  *
  * With several hosts the keeper only keeps, and there is one mpirun more, first to come and last to go:

@@ -103,10 +103,10 @@ void emu_options_print_help(const struct emu_command *command, FILE *out);
 
 /* ---- values that several commands take ---- */
 
-/* --datapath: "auto", "routed"; the index says that all traffic goes through the daemon. */
+/* For --datapath: "auto", "routed"; the index says that all traffic goes through the daemon. */
 extern const char *const emu_cli_datapaths[];
 
-/* --bind, for a text that emu_bind_is_valid() refuses. */
+/* For --bind, for a text that emu_bind_is_valid() refuses. */
 #define EMU_CLI_BIND_REFUSAL "neither auto, none nor a list of processors"
 
 #endif

@@ -81,7 +81,7 @@ struct explanation {
     size_t max;
 };
 
-/* ---- The file ------------------------------------------------------------------------------------------ */
+/* ---- the file ---- */
 
 /* As the loader finds it: overrides start behind the last ':' that has no '/' after it. NULL: no overrides. */
 static const char *split_spec(const char *spec, char path_out[PATH_MAX])
@@ -133,7 +133,7 @@ static int split_lines(struct explanation *x)
     return 0;
 }
 
-/* ---- Comments ------------------------------------------------------------------------------------------ */
+/* ---- comments ---- */
 
 static void append(char text[TEXT_MAX], const char *more)
 {
@@ -327,7 +327,7 @@ static void take_source(const char *text, char source_out[KEY_MAX])
         snprintf(source_out, KEY_MAX, "-");
 }
 
-/* ---- Keys ---------------------------------------------------------------------------------------------- */
+/* ---- keys ---- */
 
 static int add_parameter(struct explanation *x, const char *key, const yaml_node_t *value)
 {
@@ -439,7 +439,7 @@ static int apply_overrides(struct explanation *x, const char *overrides)
     return 0;
 }
 
-/* ---- Output -------------------------------------------------------------------------------------------- */
+/* ---- output ---- */
 
 /* By a word of the key's last part. */
 static const char *unit_of(const char *key)

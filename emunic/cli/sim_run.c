@@ -75,7 +75,7 @@ static void on_interrupt(int number)
     is_interrupted = number;
 }
 
-/* ---- Which ----------------------------------------------------------------------------------------------- */
+/* ---- which ---- */
 
 static bool add_run(struct batch *batch, const struct emu_experiment *e, uint64_t seed)
 {
@@ -133,7 +133,7 @@ static int choose(struct batch *batch, const char *word)
     return EMU_EXIT_DONE;
 }
 
-/* ---- Children -------------------------------------------------------------------------------------------- */
+/* ---- children ---- */
 
 static void note_progress(void *ctx, double fraction)
 {
@@ -276,7 +276,7 @@ static void stop_children(struct batch *batch)
     }
 }
 
-/* ---- Output ---------------------------------------------------------------------------------------------- */
+/* ---- output ---- */
 
 static int print_ready(struct batch *batch)
 {
@@ -343,7 +343,7 @@ static int print_json(struct batch *batch)
     return status;
 }
 
-/* ---- The batch ------------------------------------------------------------------------------------------- */
+/* ---- the batch ---- */
 
 static int wait_for_children(struct batch *batch)
 {

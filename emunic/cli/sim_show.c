@@ -52,7 +52,7 @@ void emu_cli_load_text(double load, char text_out[32])
         snprintf(text_out, 32, "max");
 }
 
-/* ---- Derived figures ------------------------------------------------------------------------------------- */
+/* ---- derived figures ---- */
 
 static double unit_bytes(const struct emu_cli_traffic *t)
 {
@@ -90,7 +90,7 @@ static double unit_hops(const struct emu_cli_traffic_run *run)
     return (double)run->totals.packet_hops * ratio(run->totals.delivered_units, run->totals.delivered);
 }
 
-/* ---- Table ----------------------------------------------------------------------------------------------- */
+/* ---- table ---- */
 
 static const struct emu_cli_column columns[] = {
     { "MODE", false },     { "LOAD", true },    { "OFFERED_GB/S", true }, { "ACCEPTED_GB/S", true },
@@ -195,7 +195,7 @@ int emu_cli_sim_print(const struct emu_cli_traffic *t, const struct emu_cli_traf
     return r;
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------------------ */
+/* ---- JSON ---- */
 
 static json_t *latency_json(const struct emu_histogram *h)
 {
@@ -261,7 +261,7 @@ json_t *emu_cli_sim_json(const struct emu_cli_traffic *t, const struct emu_cli_t
                      (json_int_t)t->options.seed, "threads", (json_int_t)t->n_threads, "runs", rows);
 }
 
-/* ---- Files ----------------------------------------------------------------------------------------------- */
+/* ---- files ---- */
 
 static FILE *open_file(const struct emu_cli_traffic *t, const struct emu_cli_traffic_run *run, const char *what)
 {

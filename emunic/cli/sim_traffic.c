@@ -54,7 +54,7 @@ static void on_interrupt(int number)
     is_interrupted = number;
 }
 
-/* ---- One simulation -------------------------------------------------------------------------------------- */
+/* ---- one simulation ---- */
 
 static void draw(void *ctx, double fraction)
 {
@@ -183,7 +183,7 @@ static int simulate(struct request *q, enum emu_route_mode mode, double load)
     return r < 0 ? EMU_EXIT_FAILED : EMU_EXIT_DONE;
 }
 
-/* ---- All of them ----------------------------------------------------------------------------------------- */
+/* ---- all of them ---- */
 
 /* result.json, then the pictures. */
 static int write_folder(struct request *q, const json_t *answer)
@@ -267,7 +267,7 @@ static int prepare(struct request *q)
     return EMU_EXIT_DONE;
 }
 
-/* ---- Command line ---------------------------------------------------------------------------------------- */
+/* ---- command line ---- */
 
 static bool parse_real(const char *text, double min, double max, double *value_out)
 {

@@ -6,9 +6,9 @@
  * has been round all that only poll. So the owner of a port rests for a moment, and whoever has news for it wakes it.
  * What the program polls is not known here (queues, mailboxes, its own memory), so the last look is the program's own:
  *
- *   none ── owner announces ──> announced ── polls stay empty ──> asleep ── time is up ──> asleep (and polls)
- *     ^                             │                               │
- *     └───────────── news ──────────┴──────── news: futex wake ─────┘
+ *   none --owner announces--> announced --polls stay empty--> asleep --time is up--> asleep (and polls)
+ *     ^                           |                             |
+ *     +----------- news ----------+-------- news: futex wake ---+
  *
  * The owner announces, lets the program poll everything at least once more, and sleeps only if the word still says
  * "announced". Who brings news looks at the word with a plain load behind its stores; no fence. The processor may do

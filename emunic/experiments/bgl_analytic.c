@@ -370,7 +370,7 @@ static int run_audits(struct emu_exp *x)
     return 0;
 }
 
-/* ---- The table ---- */
+/* ---- the table ---- */
 
 const struct emu_experiment emu_bgl_experiments[] = {
     { "BGL-1", "bluegene-l", "A", EMU_EXP_ANALYTIC, "175 MB/s, 1.05 GB/s, 270 byte times, 87 % payload", run_rates },

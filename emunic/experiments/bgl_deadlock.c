@@ -140,7 +140,7 @@ static int load_case(struct emu_exp *x, const struct deadlock_case *c, const cha
     return emu_exp_machine(x, spec, m_out);
 }
 
-/* ---- Random batches ---- */
+/* ---- random batches ---- */
 
 struct tally {
     uint64_t batches;
@@ -183,7 +183,7 @@ static int run_batches(struct emu_exp *x, const struct deadlock_case *c, const c
     return r;
 }
 
-/* ---- The constructed case ---- */
+/* ---- the constructed case ---- */
 
 static int run_constructed(struct emu_exp *x)
 {

@@ -17,7 +17,7 @@
 #include "emunic/fabric/link.h"
 #include "emunic/fabric/topology.h"
 
-/* ---- Bounds ---- */
+/* ---- bounds ---- */
 
 /* Hops of all ways from one place of a ring to all, itself included. */
 static double ring_hops(uint32_t size)

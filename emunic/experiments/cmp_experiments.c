@@ -90,7 +90,7 @@ static double swap_us(struct all *all, uint32_t i, uint32_t bytes)
     return 2.0 * bytes / bi(all, i, bytes);
 }
 
-/* ---- One pair ---- */
+/* ---- one pair ---- */
 
 static int run_cmp_1(struct emu_exp *x)
 {
@@ -197,7 +197,7 @@ static int run_cmp_5(struct emu_exp *x)
     return finish(&all);
 }
 
-/* ---- Many pairs ---- */
+/* ---- many pairs ---- */
 
 static int aggregates(struct emu_exp *x, uint32_t n_pairs, uint32_t n_machines_mask, uint32_t bytes, double *sums_out)
 {
@@ -254,7 +254,7 @@ static int run_cmp_4(struct emu_exp *x)
     return 0;
 }
 
-/* ---- Skeletons ---- */
+/* ---- skeletons ---- */
 
 /* POP, 320 x 384 x 40. Times per point and counts are ours: see the top of the file. */
 enum { POP_X = 320, POP_Y = 384, POP_LEVELS = 40, POP_SOLVER_STEPS = 200, POP_FIELDS = 3, WORD = 8 };

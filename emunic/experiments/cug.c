@@ -78,7 +78,7 @@ static bool has_failed(struct cug *c, int r)
     return c->error != 0;
 }
 
-/* ---- One pair ---- */
+/* ---- one pair ---- */
 
 static struct emu_nic_pingpong pingpong_of(enum cug_api api, struct emu_nic_proc a, struct emu_nic_proc b,
                                            uint32_t bytes)
@@ -121,7 +121,7 @@ double cug_bi(struct cug *c, struct emu_nic_proc a, struct emu_nic_proc b, uint3
     return result.mbytes_per_s;
 }
 
-/* ---- Many pairs ---- */
+/* ---- many pairs ---- */
 
 /* One process in its swaps. */
 struct swapper {
@@ -274,7 +274,7 @@ out:
     return result;
 }
 
-/* ---- Processes ---- */
+/* ---- processes ---- */
 
 struct emu_nic_proc cug_proc(uint32_t rank, uint32_t ppn)
 {

@@ -37,7 +37,7 @@ struct emu_exp {
     bool is_short_of_memory;
 };
 
-/* ---- Values as text ---- */
+/* ---- values as text ---- */
 
 void emu_exp_number(double value, char text_out[EMU_EXP_NUMBER_MAX])
 {
@@ -97,7 +97,7 @@ static void tolerance_text(const struct emu_metric *m, char text[WORD_MAX])
     snprintf(text, WORD_MAX, "exact");
 }
 
-/* ---- Verdicts ---- */
+/* ---- verdicts ---- */
 
 static bool is_within(double src, double got, double distance)
 {
@@ -154,7 +154,7 @@ static const char *flaw(const struct emu_exp *x, const struct emu_metric *m)
     return NULL;
 }
 
-/* ---- Lines ---- */
+/* ---- lines ---- */
 
 static void append(struct emu_exp *x, json_t *line)
 {
@@ -251,7 +251,7 @@ void emu_exp_part(struct emu_exp *x, const char *part)
     snprintf(x->id, sizeof(x->id), "%s%s", x->experiment->id, part ? part : "");
 }
 
-/* ---- Metrics of one call ---- */
+/* ---- metrics of one call ---- */
 
 static bool report(struct emu_exp *x, char kind, const char *name, const char *unit, enum emu_tolerance tolerance,
                    double src, double got, double tol)
@@ -348,7 +348,7 @@ bool emu_exp_fitted(struct emu_exp *x, const char *name, const char *unit, doubl
                                                    .param_value = param_value });
 }
 
-/* ---- Context ---- */
+/* ---- context ---- */
 
 const struct emu_exp_context *emu_exp_context(const struct emu_exp *x)
 {
@@ -392,7 +392,7 @@ FILE *emu_exp_data(struct emu_exp *x, const char *name, const char *title, const
     return file;
 }
 
-/* ---- Running ---- */
+/* ---- running ---- */
 
 static json_t *finish(struct emu_exp *x, double seconds, double cpu_seconds)
 {
@@ -459,7 +459,7 @@ json_t *emu_exp_aborted(const struct emu_experiment *experiment, uint64_t seed, 
     return finish(&x, 0, 0);
 }
 
-/* ---- Printing ---- */
+/* ---- printing ---- */
 
 static void print_value(const json_t *value, FILE *out)
 {

@@ -60,7 +60,7 @@ struct emu_experiment {
     int (*run)(struct emu_exp *x);
 };
 
-/* ---- What the experiment is given: read only, valid until run() returns ---- */
+/* ---- what the experiment is given: read only, valid until run() returns ---- */
 
 struct emu_exp_context {
     uint64_t seed;
@@ -83,7 +83,7 @@ void emu_exp_progress(struct emu_exp *x, double fraction);
  * The name has letters, digits, '-' and '_'. */
 FILE *emu_exp_data(struct emu_exp *x, const char *name, const char *title, const char *x_label, const char *y_label);
 
-/* ---- Reporting ---- */
+/* ---- reporting ---- */
 
 /* The metrics that follow belong to this part of the row: "a" makes TITAN-2 into TITAN-2a. NULL: to the whole. */
 void emu_exp_part(struct emu_exp *x, const char *part);
@@ -149,7 +149,7 @@ void emu_exp_detail(struct emu_exp *x, const char *format, ...) __attribute__((f
  * docs/generated/fidelity.md, if it did fail; dropped if it passed. */
 void emu_exp_why(struct emu_exp *x, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* ---- Registry ---- */
+/* ---- registry ---- */
 
 /* Tables, each ended by a row without id; NULL behind the last. */
 extern const struct emu_experiment *const emu_experiment_tables[];

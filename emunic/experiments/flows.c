@@ -61,7 +61,7 @@ struct emu_flows {
     struct emu_sim *sim;        /* owned */
 };
 
-/* ---- The traffic ---- */
+/* ---- the traffic ---- */
 
 static bool next_response(struct emu_flows *f, uint32_t nid, uint64_t now_ps, struct emu_packet *packet)
 {
@@ -159,7 +159,7 @@ static void lose_packet(void *ctx, struct emu_sim *sim, uint32_t nid, const stru
     f->senders[nid].lost++;
 }
 
-/* ---- Outside ---- */
+/* ---- outside ---- */
 
 static int add_flow(struct emu_flows *f, size_t index, const struct emu_flow_spec *spec)
 {

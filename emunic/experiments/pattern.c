@@ -39,7 +39,7 @@ int emu_pattern_of_name(const char *name, enum emu_pattern *pattern_out)
     return -EINVAL;
 }
 
-/* ---- Tables ---- */
+/* ---- tables ---- */
 
 /* First row length: the largest divisor of n up to its square root is the number of rows. */
 static uint32_t transposed(uint32_t n, uint32_t rows, uint32_t nid)
@@ -232,7 +232,7 @@ void emu_destinations_fini(struct emu_destinations *d)
     *d = (struct emu_destinations){ 0 };
 }
 
-/* ---- Picking ---- */
+/* ---- picking ---- */
 
 /* Number `index` of the others, itself left out. */
 static uint32_t other(uint32_t src, uint32_t index)

@@ -35,7 +35,7 @@ uint64_t emu_titan_gap_ps(const struct emu_machine *m)
     return host ? host->packet_gap_ps : 0;
 }
 
-/* ---- Phases ---- */
+/* ---- phases ---- */
 
 static bool is_in(const uint32_t *nids, uint32_t n, uint32_t nid)
 {

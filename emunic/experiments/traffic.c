@@ -80,7 +80,7 @@ uint64_t emu_generator_cycle_ps(const struct emu_generator *gen)
     return emu_link_cycle_ps(gen->m);
 }
 
-/* ---- Latencies ---- */
+/* ---- latencies ---- */
 
 static void count_latency(struct emu_generator *gen, enum emu_latency which, uint32_t nid, uint64_t value_ps)
 {
@@ -132,7 +132,7 @@ int emu_generator_status(const struct emu_generator *gen)
     return atomic_load_explicit(&gen->is_short_of_memory, memory_order_relaxed) ? -ENOMEM : 0;
 }
 
-/* ---- Sending ---- */
+/* ---- sending ---- */
 
 /* Until the next packet: exponential, or always the mean. */
 static uint64_t draw_gap(const struct emu_generator *gen, struct node *node)
@@ -246,7 +246,7 @@ static bool on_next(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_traff
     return true;
 }
 
-/* ---- Receiving ---- */
+/* ---- receiving ---- */
 
 static bool grow_answers(struct node *node)
 {
@@ -325,7 +325,7 @@ static void on_lost(void *ctx, struct emu_sim *sim, uint32_t nid, const struct e
         leave_window(gen, sim, nid);
 }
 
-/* ---- Lifecycle ---- */
+/* ---- lifecycle ---- */
 
 static int __attribute__((format(printf, 3, 4))) fail(char *err, size_t err_len, const char *format, ...)
 {

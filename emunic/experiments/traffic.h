@@ -28,7 +28,7 @@
 #define EMU_NOBODY    UINT32_MAX
 #define EMU_GRID_DIMS 4
 
-/* ---- Where nodes are ---- */
+/* ---- where nodes are ---- */
 
 /*
  * Nodes by coordinates: mesh x, y, z (Dragonfly: group, chassis, blade) and the number of the node on its router, by
@@ -48,7 +48,7 @@ void emu_grid_at(const struct emu_grid *grid, uint32_t nid, uint32_t coordinates
 /* EMU_NOBODY: a hole, or out of range. */
 uint32_t emu_grid_nid(const struct emu_grid *grid, const uint32_t coordinates[EMU_GRID_DIMS]);
 
-/* ---- Patterns ---- */
+/* ---- patterns ---- */
 
 enum emu_pattern {
     /* A node that a permutation sends to itself stays silent. */
@@ -70,7 +70,7 @@ const char *emu_pattern_name(enum emu_pattern pattern);
 /* The first eight, by name. -EINVAL. */
 int emu_pattern_of_name(const char *name, enum emu_pattern *pattern_out);
 
-/* ---- Generators ---- */
+/* ---- generators ---- */
 
 struct emu_message {
     uint64_t start_ps;
@@ -138,7 +138,7 @@ uint16_t emu_packet_units(const struct emu_machine *m, uint64_t payload_bytes);
  * the usual "fraction of capacity". response_units 0: no responses. Takes some 20 ms. */
 double emu_uniform_gap_ps(const struct emu_machine *m, uint16_t units, uint16_t response_units, double load);
 
-/* ---- Latency ---- */
+/* ---- latency ---- */
 
 /* Counts in buckets 1/16 of a power of two wide. */
 #define EMU_HISTOGRAM_BUCKETS 976
@@ -182,7 +182,7 @@ uint64_t emu_generator_message_done_ps(const struct emu_generator *gen, size_t m
 /* Latencies and node figures to zero: the end of a warm-up. */
 void emu_generator_reset(struct emu_generator *gen);
 
-/* ---- Steady state ---- */
+/* ---- steady state ---- */
 
 /* Processor time of this process so far, all threads together. */
 double emu_cpu_seconds(void);
@@ -223,7 +223,7 @@ struct emu_steady_result {
 void emu_generator_steady(struct emu_generator *gen, struct emu_sim *sim, const struct emu_steady_options *options,
                           struct emu_steady_result *result_out);
 
-/* ---- Trace files ---- */
+/* ---- trace files ---- */
 
 /**
  * Read a trace: text, one message a line, "#" starts a comment, blanks between fields:

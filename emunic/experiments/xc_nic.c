@@ -199,7 +199,7 @@ int emu_xc_hop_latency(struct emu_exp *x)
     return r;
 }
 
-/* ---- Streams ---- */
+/* ---- streams ---- */
 
 static uint32_t larger(uint32_t a, uint32_t b)
 {

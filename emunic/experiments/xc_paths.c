@@ -49,7 +49,7 @@ struct emu_xc_trip emu_xc_walk(const struct emu_machine *m, uint32_t src_nid, ui
     }
 }
 
-/* ---- Many of them ---- */
+/* ---- many of them ---- */
 
 struct histogram {
     uint64_t count[2 * EMU_XC_HOPS_MAX + 2];

@@ -24,7 +24,7 @@ const char *emu_xc_eight_groups(const struct emu_exp *x)
                                          "aries:groups=8,chassis=1,blades=16,cables_per_bundle=2";
 }
 
-/* ---- Watching ---- */
+/* ---- watching ---- */
 
 static bool is_counted(const struct emu_xc_watch *w, uint32_t src_nid)
 {
@@ -88,7 +88,7 @@ struct emu_traffic emu_xc_watched(struct emu_xc_watch *watch)
     };
 }
 
-/* ---- One run ---- */
+/* ---- one run ---- */
 
 static void add_link_stats(const struct emu_machine *m, const struct emu_sim *sim, struct emu_xc_result *result)
 {
@@ -217,7 +217,7 @@ out_generator:
     return r;
 }
 
-/* ---- Bounds ---- */
+/* ---- bounds ---- */
 
 /* Payload per wire byte of a put and its response, frames included: 64 % (XC-6). */
 static double efficiency(const struct emu_machine *m)

@@ -87,7 +87,7 @@ static bool is_bubble(const struct emu_machine *m, uint32_t vc)
     return vc == vc_high_priority(m) || (vc == vc_escape(m) && !has_datelines(m));
 }
 
-/* ---- Hops to go ---- */
+/* ---- hops to go ---- */
 
 static uint32_t left_in(uint64_t state, uint32_t dim)
 {
@@ -159,7 +159,7 @@ uint32_t emu_bgl_hints_left(uint64_t route_state)
     return hints;
 }
 
-/* ---- Hint bits ---- */
+/* ---- hint bits ---- */
 
 static uint32_t router_of(const struct emu_machine *m, uint32_t nid)
 {
@@ -226,7 +226,7 @@ uint32_t emu_bgl_hints(const struct emu_machine *m, uint32_t src_nid, uint32_t d
     return emu_bgl_hints_left(minimal_state(m, router_of(m, src_nid), router_of(m, dst_nid)));
 }
 
-/* ---- Around dead nodes ---- */
+/* ---- around dead nodes ---- */
 
 static bool link_up(const struct emu_torus *t, const struct emu_fault_map *faults, uint32_t router, uint32_t direction)
 {
@@ -355,7 +355,7 @@ enum emu_bgl_way emu_bgl_hints_around(const struct emu_machine *m, const struct 
     return way;
 }
 
-/* ---- What traffic may ask for ---- */
+/* ---- what traffic may ask for ---- */
 
 int emu_bgl_give_hints(const struct emu_machine *m, struct emu_packet *p, uint32_t hints)
 {
@@ -381,7 +381,7 @@ int emu_bgl_give_broadcast(const struct emu_machine *m, struct emu_packet *p, ui
     return result;
 }
 
-/* ---- The routing row ---- */
+/* ---- the routing row ---- */
 
 static uint32_t count_vcs(const struct emu_machine *m, enum emu_link_class link_class)
 {
@@ -516,7 +516,7 @@ static uint32_t list_options(const struct emu_route_view *view, const struct emu
     return n;
 }
 
-/* ---- Dependencies ---- */
+/* ---- dependencies ---- */
 
 struct relation {
     const struct emu_machine *m;

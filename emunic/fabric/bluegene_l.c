@@ -81,7 +81,7 @@ static int build_bluegene_l(struct emu_machine *m)
     return emu_torus_build(m, &p, &bluegene_l_kind, NULL);
 }
 
-/* ---- Places ---- */
+/* ---- places ---- */
 
 static uint32_t midplanes(const struct emu_torus *t, uint32_t dim)
 {
@@ -165,7 +165,7 @@ static uint32_t nid_levels(const struct emu_machine *m, uint32_t sizes_out[EMU_T
     return EMU_TORUS_DIMS;
 }
 
-/* ---- Links ---- */
+/* ---- links ---- */
 
 static void describe_link(const struct emu_machine *m, uint32_t link, struct emu_link *link_out)
 {
@@ -181,7 +181,7 @@ static void describe_link(const struct emu_machine *m, uint32_t link, struct emu
         link_out->wire_ps += m->params.torus.bgl.midplane_ps;
 }
 
-/* ---- Parameters ---- */
+/* ---- parameters ---- */
 
 static const char *const escape_choices[] = { "bubble", "dateline", NULL };
 static const char *const order_choices[] = { "dimension", "direction", NULL };

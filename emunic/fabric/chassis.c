@@ -64,7 +64,7 @@ void emu_chassis_destroy(struct emu_machine *m)
     m->state = NULL;
 }
 
-/* ---- Nodes and routers ---- */
+/* ---- nodes and routers ---- */
 
 void emu_chassis_place(const struct emu_machine *m, uint32_t nid, struct emu_place *place_out)
 {
@@ -154,7 +154,7 @@ int emu_chassis_check_rules(const struct emu_machine *m, void (*note)(void *ctx,
     return 0;
 }
 
-/* ---- Links ---- */
+/* ---- links ---- */
 
 void emu_chassis_link(const struct emu_machine *m, uint32_t id, struct emu_link *link_out)
 {
@@ -198,7 +198,7 @@ uint32_t emu_chassis_link_reverse(const struct emu_machine *m, uint32_t id)
     return c->first_node_link + ((id - c->first_node_link) ^ 1);
 }
 
-/* ---- Routes ---- */
+/* ---- routes ---- */
 
 void emu_chassis_spread(const struct emu_chassis_visit *v, struct emu_share share, const uint32_t *links,
                         uint32_t n_links, uint32_t first)

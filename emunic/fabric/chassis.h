@@ -84,7 +84,7 @@ static inline uint32_t emu_chassis_fabric(const struct emu_chassis *c, uint32_t 
     return (src_nid < dst_nid ? src_nid : dst_nid) % c->fabrics;
 }
 
-/* ---- Rows of struct emu_topology that do not depend on the shape ---- */
+/* ---- rows of struct emu_topology that do not depend on the shape ---- */
 
 void emu_chassis_destroy(struct emu_machine *m);
 void emu_chassis_place(const struct emu_machine *m, uint32_t nid, struct emu_place *place_out);
@@ -106,7 +106,7 @@ int emu_chassis_check_rules(const struct emu_machine *m, void (*note)(void *ctx,
 void emu_chassis_link(const struct emu_machine *m, uint32_t id, struct emu_link *link_out);
 uint32_t emu_chassis_link_reverse(const struct emu_machine *m, uint32_t id);
 
-/* ---- Routes ---- */
+/* ---- routes ---- */
 
 /* A visitor and what it wants to see. */
 struct emu_chassis_visit {

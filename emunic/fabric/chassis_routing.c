@@ -118,7 +118,7 @@ uint32_t emu_chassis_offer_down(const struct emu_route_view *view, const struct 
     return emu_chassis_offer(p, links, n, emu_chassis_class_vcs(p->traffic_class), 0, p->route_state, options_out);
 }
 
-/* ---- Dependencies ---- */
+/* ---- dependencies ---- */
 
 void emu_chassis_visit(uint32_t link, struct emu_chassis_vcs vcs, uint32_t next, struct emu_chassis_vcs next_vcs,
                        emu_dependency_visit *visit, void *ctx)

@@ -80,7 +80,7 @@ uint32_t emu_direct_flow_links(const struct emu_chassis *c, uint32_t src_nid, ui
     return n;
 }
 
-/* ---- Building ---- */
+/* ---- building ---- */
 
 static int check_params(const struct emu_machine_params *params, const char **key_out, char *text, size_t text_len)
 {
@@ -116,7 +116,7 @@ static int build_direct(struct emu_machine *m)
     return 0;
 }
 
-/* ---- Links ---- */
+/* ---- links ---- */
 
 /* An external link's id, taken apart. */
 static void external_parts(const struct emu_chassis *c, uint32_t id, uint32_t *chassis_out, uint32_t *fabric_out,
@@ -170,7 +170,7 @@ static uint32_t reverse_of_link(const struct emu_machine *m, uint32_t id)
     return emu_direct_external_link(c, peer, fabric, chassis, number);
 }
 
-/* ---- Minimal routes ---- */
+/* ---- minimal routes ---- */
 
 static void route_minimally(const struct emu_machine *m, uint32_t src_nid, uint32_t dst_nid, uint64_t path_hash,
                             struct emu_route *route_out)

@@ -157,7 +157,7 @@ static uint32_t offer_ways(const struct emu_route_view *view, const struct emu_p
     return offer_across(view, p, chassis, fabric, options_out);
 }
 
-/* ---- Dependencies ---- */
+/* ---- dependencies ---- */
 
 /* A packet in a chassis switch may ask for these external links, except those back to `not_to`. */
 static void visit_external(const struct emu_machine *m, const struct emu_fault_map *faults, uint32_t link,

@@ -55,7 +55,7 @@ struct choice {
     uint32_t second_black;
 };
 
-/* ---- Building ---- */
+/* ---- building ---- */
 
 /* Where connector `slot` of a chassis is. Lone blades have fewer connectors, so later rounds pass over them. */
 static struct cable_place connector_place(const struct dragonfly *d, uint32_t chassis, uint32_t slot)
@@ -287,7 +287,7 @@ static void destroy_dragonfly(struct emu_machine *m)
     m->state = NULL;
 }
 
-/* ---- Nodes and routers ---- */
+/* ---- nodes and routers ---- */
 
 static void place_of_nid(const struct emu_machine *m, uint32_t nid, struct emu_place *place_out)
 {
@@ -366,7 +366,7 @@ static uint32_t nid_levels(const struct emu_machine *m, uint32_t sizes_out[EMU_T
     return 4;
 }
 
-/* ---- Links ---- */
+/* ---- links ---- */
 
 static enum emu_link_class class_of(const struct dragonfly *d, uint32_t link)
 {
@@ -474,7 +474,7 @@ static uint32_t reverse_of_link(const struct emu_machine *m, uint32_t id)
     return black_link(d, &to, from.chassis, l.number);
 }
 
-/* ---- Minimal routes ---- */
+/* ---- minimal routes ---- */
 
 /* How many blue links of a bundle give the fewest hops, and how many hops that is. */
 static uint32_t count_crossings(const struct dragonfly *d, const struct bundle *b, const struct spot *src,
@@ -650,7 +650,7 @@ static void spread_minimally(const struct emu_machine *m, uint32_t src_nid, uint
     }
 }
 
-/* ---- Rules and cables ---- */
+/* ---- rules and cables ---- */
 
 static int check_xc_rules(const struct emu_machine *m, void (*note)(void *ctx, uint32_t rule, const char *text),
                           void *ctx)

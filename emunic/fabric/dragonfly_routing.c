@@ -132,7 +132,7 @@ bool emu_dragonfly_has_root(const struct emu_packet *p, uint32_t *router_out)
     return w.is_up;
 }
 
-/* ---- Steps ---- */
+/* ---- steps ---- */
 
 static struct crossing crossing_of(const struct dragonfly *d, uint32_t from_group, uint32_t to_group, uint32_t blue)
 {
@@ -205,7 +205,7 @@ static void next_step(const struct dragonfly *d, const struct way *way, const st
     s->way.vc = s->way.is_up ? 1 : 3;
 }
 
-/* ---- What is open ---- */
+/* ---- what is open ---- */
 
 static bool is_up(const struct network *n, uint32_t link)
 {
@@ -243,7 +243,7 @@ static bool is_leg_open(const struct network *n, const struct spot *from, const 
            is_open_within_group(n, &c.to, to);
 }
 
-/* ---- Proposals ---- */
+/* ---- proposals ---- */
 
 /* The bit of a set that is number `n` of its members. */
 static uint32_t member_of_set(const uint64_t *set, uint32_t n)
@@ -434,7 +434,7 @@ static bool search_nonminimal(const struct network *n, const struct spot *src, c
     return false;
 }
 
-/* ---- Choice at the source ---- */
+/* ---- choice at the source ---- */
 
 static uint32_t beyond(uint32_t load, uint32_t quiet)
 {
@@ -584,7 +584,7 @@ static bool start_packet(const struct emu_route_view *view, struct emu_packet *p
     return true;
 }
 
-/* ---- Around what broke while the packet was on its way ---- */
+/* ---- around what broke while the packet was on its way ---- */
 
 /* The way from a router, as if it were the root: channels 2 and 3. */
 static bool go_down(const struct network *n, const struct spot *here, const struct spot *dst, struct emu_random *random,
@@ -653,7 +653,7 @@ static bool detour(const struct emu_route_view *view, const struct network *n, c
     }
 }
 
-/* ---- Ways on ---- */
+/* ---- ways on ---- */
 
 static uint32_t offer(const struct network *n, const struct step *s, uint8_t traffic_class, uint8_t flags,
                       struct emu_route_option *options_out)
@@ -710,7 +710,7 @@ static uint32_t ways_on(const struct emu_route_view *view, const struct emu_pack
     return offer(&n, &s, p->traffic_class, EMU_PACKET_DETOUR | (w.is_up ? EMU_PACKET_NONMINIMAL : 0), options_out);
 }
 
-/* ---- Channels and their dependencies ---- */
+/* ---- channels and their dependencies ---- */
 
 static uint32_t n_vcs(const struct emu_machine *m, enum emu_link_class link_class)
 {

@@ -41,7 +41,7 @@ uint32_t emu_fat_tree_up_link(const struct emu_chassis *c, uint32_t chassis, uin
     return c->first_outer_link + ((leaf * c->spines + spine) * c->spine_links + number) * 2;
 }
 
-/* ---- Building ---- */
+/* ---- building ---- */
 
 static int check_params(const struct emu_machine_params *params, const char **key_out, char *text, size_t text_len)
 {
@@ -81,7 +81,7 @@ static int build_fat_tree(struct emu_machine *m)
     return 0;
 }
 
-/* ---- Links ---- */
+/* ---- links ---- */
 
 static void describe_link(const struct emu_machine *m, uint32_t id, struct emu_link *link_out)
 {
@@ -114,7 +114,7 @@ static uint32_t reverse_of_link(const struct emu_machine *m, uint32_t id)
     return c->first_outer_link + ((id - c->first_outer_link) ^ 1);
 }
 
-/* ---- Minimal routes ---- */
+/* ---- minimal routes ---- */
 
 static void route_minimally(const struct emu_machine *m, uint32_t src_nid, uint32_t dst_nid, uint64_t path_hash,
                             struct emu_route *route_out)

@@ -120,7 +120,7 @@ static uint32_t offer_ways(const struct emu_route_view *view, const struct emu_p
     return offer_up(view, p, emu_chassis_of_switch(c, at->router), fabric, options_out);
 }
 
-/* ---- Dependencies ---- */
+/* ---- dependencies ---- */
 
 static void visit_leaf(const struct emu_machine *m, const struct emu_fault_map *faults, uint32_t chassis,
                        uint32_t fabric, uint32_t k, emu_dependency_visit *visit, void *ctx)

@@ -45,7 +45,7 @@ struct emu_fault_map {
     uint32_t degraded_room;
 };
 
-/* ---- Sets ---- */
+/* ---- sets ---- */
 
 static size_t words_of(const struct down_set *set)
 {
@@ -87,7 +87,7 @@ static int copy_set(const struct down_set *set, struct down_set *copy)
     return 0;
 }
 
-/* ---- Lanes ---- */
+/* ---- lanes ---- */
 
 static uint32_t all_lanes(const struct emu_machine *m, uint32_t link)
 {
@@ -143,7 +143,7 @@ static void remove_degraded(struct emu_fault_map *map, uint32_t at)
     memmove(&map->degraded[at], &map->degraded[at + 1], (map->n_degraded - at) * sizeof(*map->degraded));
 }
 
-/* ---- Lifecycle ---- */
+/* ---- lifecycle ---- */
 
 int emu_fault_map_create(const struct emu_machine *m, struct emu_fault_map **map_out)
 {
@@ -193,7 +193,7 @@ int emu_fault_map_copy(const struct emu_fault_map *map, struct emu_fault_map **c
     return 0;
 }
 
-/* ---- Changing ---- */
+/* ---- changing ---- */
 
 int emu_fault_map_set_link(struct emu_fault_map *map, uint32_t link, bool is_up)
 {
@@ -229,7 +229,7 @@ int emu_fault_map_set_lanes(struct emu_fault_map *map, uint32_t link, uint32_t l
     return 0;
 }
 
-/* ---- Asking ---- */
+/* ---- asking ---- */
 
 static bool is_end_up(const struct emu_fault_map *map, const struct emu_link_end *end)
 {

@@ -55,7 +55,7 @@ static uint32_t direction_of_tile(uint32_t row, uint32_t column)
     return (uint32_t)(strchr(letters, tile_map[row][column]) - letters);
 }
 
-/* ---- Layout ---- */
+/* ---- layout ---- */
 
 static bool is_floor(const struct emu_torus_params *p)
 {
@@ -153,7 +153,7 @@ static int build_gemini(struct emu_machine *m)
     return emu_torus_build(m, &p, &gemini_kind, is_floor(&p) ? lay_out_floor : lay_out);
 }
 
-/* ---- Nodes and names ---- */
+/* ---- nodes and names ---- */
 
 static void place_of_nid(const struct emu_machine *m, uint32_t nid, struct emu_place *place_out)
 {
@@ -216,7 +216,7 @@ static uint32_t nid_levels(const struct emu_machine *m, uint32_t sizes_out[EMU_T
     return 3;
 }
 
-/* ---- Tiles ---- */
+/* ---- tiles ---- */
 
 /* The tile that carries parallel link `number` of a direction, or the other way round: how many come before a tile. */
 static void find_tile(uint32_t direction, uint32_t number, uint32_t *row_out, uint32_t *column_out)
@@ -311,7 +311,7 @@ int emu_gemini_link_of_tile(const struct emu_machine *m, const char *name, uint3
     return 0;
 }
 
-/* ---- Neighbours ---- */
+/* ---- neighbours ---- */
 
 int emu_gemini_neighbour_node(const struct emu_machine *m, uint32_t nid, uint32_t direction, uint32_t *nid_out)
 {

@@ -65,7 +65,7 @@ static struct plan unpack(uint64_t state)
     };
 }
 
-/* ---- Finding a path ---- */
+/* ---- finding a path ---- */
 
 /* Directions of the short ways. */
 static uint32_t short_ways(const struct emu_torus *t, uint32_t from, uint32_t to)
@@ -252,7 +252,7 @@ static bool start_packet(const struct emu_route_view *view, struct emu_packet *p
     return true;
 }
 
-/* ---- Ways on ---- */
+/* ---- ways on ---- */
 
 /* The one tile of an ordered packet, as a number below the count of those that are up. */
 static uint32_t tile_of_hash(const struct emu_packet *p, uint32_t n_up)
@@ -316,7 +316,7 @@ static uint32_t ways_on(const struct emu_route_view *view, const struct emu_pack
     return n;
 }
 
-/* ---- Channels ---- */
+/* ---- channels ---- */
 
 static uint32_t count_vcs(const struct emu_machine *m, enum emu_link_class link_class)
 {

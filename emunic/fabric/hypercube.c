@@ -38,7 +38,7 @@ enum {
     X1_DIMENSIONS_MAX = 4, /* larger machines are a torus */
 };
 
-/* ---- Building ---- */
+/* ---- building ---- */
 
 static int check_params(const struct emu_machine_params *params, const char **key_out, char *text, size_t text_len)
 {
@@ -76,7 +76,7 @@ static void destroy_hypercube(struct emu_machine *m)
     m->state = NULL;
 }
 
-/* ---- Nodes and routers ---- */
+/* ---- nodes and routers ---- */
 
 static void place_of_nid(const struct emu_machine *m, uint32_t nid, struct emu_place *place_out)
 {
@@ -135,7 +135,7 @@ static uint32_t nid_levels(const struct emu_machine *m, uint32_t sizes_out[EMU_T
     return 2;
 }
 
-/* ---- Links ---- */
+/* ---- links ---- */
 
 static void describe_link(const struct emu_machine *m, uint32_t id, struct emu_link *link_out)
 {
@@ -172,7 +172,7 @@ static uint32_t reverse_of_link(const struct emu_machine *m, uint32_t id)
     return edge_link(h, index / h->dimensions ^ 1u << index % h->dimensions, index % h->dimensions);
 }
 
-/* ---- Minimal routes ---- */
+/* ---- minimal routes ---- */
 
 static void route_minimally(const struct emu_machine *m, uint32_t src_nid, uint32_t dst_nid, uint64_t path_hash,
                             struct emu_route *route_out)
@@ -208,7 +208,7 @@ static void spread_minimally(const struct emu_machine *m, uint32_t src_nid, uint
         call(ctx, route.links[i], share);
 }
 
-/* ---- Rules and shape ---- */
+/* ---- rules and shape ---- */
 
 static int check_x1_rules(const struct emu_machine *m, void (*note)(void *ctx, uint32_t rule, const char *text),
                           void *ctx)

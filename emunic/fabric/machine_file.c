@@ -121,7 +121,7 @@ struct spec {
     bool has_overrides;
 };
 
-/* ---- Messages. All return -EINVAL. ---- */
+/* ---- messages. All return -EINVAL. ---- */
 
 static int __attribute__((format(printf, 3, 4))) fail(char *err, size_t err_len, const char *format, ...)
 {
@@ -175,7 +175,7 @@ static void suggest(const struct reader *r, const char *key, char *text, size_t 
         snprintf(text, len, "; did you mean '%s'?", nearest.answer);
 }
 
-/* ---- Values ---- */
+/* ---- values ---- */
 
 /* Digits, and for milli values up to three decimals. */
 static bool parse_number(const char *text, bool is_milli, uint64_t *value_out)
@@ -280,7 +280,7 @@ static int set_value(const struct emu_param *p, const char *value, struct emu_ma
     return 0;
 }
 
-/* ---- Walking the document ---- */
+/* ---- walking the document ---- */
 
 static const char *text_of(const yaml_node_t *node)
 {
@@ -489,7 +489,7 @@ static int read_document(struct reader *r, const struct emu_topology **topology_
     return 0;
 }
 
-/* ---- Overrides ---- */
+/* ---- overrides ---- */
 
 /* Does the key end in this path, at a dot? */
 static bool has_tail(const char *key, const char *tail)
@@ -568,7 +568,7 @@ static int apply_overrides(struct reader *r, char *overrides)
     return 0;
 }
 
-/* ---- The whole ---- */
+/* ---- the whole ---- */
 
 /* What every machine must fulfil. -EINVAL with the key to blame and a text. */
 static int check_common(const struct emu_machine_params *p, const char **key_out, char *text, size_t text_len)

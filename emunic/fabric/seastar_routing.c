@@ -29,7 +29,7 @@ static uint64_t pack(uint32_t rising, uint32_t dim)
     return rising | dim << 4;
 }
 
-/* ---- Finding a path ---- */
+/* ---- finding a path ---- */
 
 /* The direction in one dimension. False: neither leads there. */
 static bool find_way(const struct emu_torus *t, const struct emu_fault_map *faults, uint32_t router, uint32_t dim,
@@ -75,7 +75,7 @@ static bool start_packet(const struct emu_route_view *view, struct emu_packet *p
     return true;
 }
 
-/* ---- Ways on ---- */
+/* ---- ways on ---- */
 
 static uint32_t ways_on(const struct emu_route_view *view, const struct emu_packet *p, const struct emu_route_at *at,
                         struct emu_route_option options_out[EMU_ROUTE_OPTIONS_MAX])
@@ -107,7 +107,7 @@ static uint32_t ways_on(const struct emu_route_view *view, const struct emu_pack
     return options_out[0].link != EMU_TORUS_NONE && emu_fault_map_link_up(view->faults, options_out[0].link);
 }
 
-/* ---- Channels ---- */
+/* ---- channels ---- */
 
 static uint32_t count_vcs(const struct emu_machine *m, enum emu_link_class link_class)
 {

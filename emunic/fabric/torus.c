@@ -33,7 +33,7 @@
 
 static const char *const dim_keys[EMU_TORUS_DIMS] = { "topology.x", "topology.y", "topology.z" };
 
-/* ---- Building ---- */
+/* ---- building ---- */
 
 int emu_torus_check(const struct emu_torus_params *p, const char **key_out, char *text, size_t text_len)
 {
@@ -198,7 +198,7 @@ const char *emu_torus_direction_name(uint32_t direction)
     return names[direction];
 }
 
-/* ---- Links ---- */
+/* ---- links ---- */
 
 /* The router that a network link leaves. */
 static uint32_t router_of_link(const struct emu_torus *t, uint32_t link)
@@ -312,7 +312,7 @@ bool emu_torus_is_behind_dateline(const struct emu_torus *t, uint32_t router, ui
     return emu_torus_crosses(t, router, direction) || behind + 2 <= max_steps;
 }
 
-/* ---- Minimal routes ---- */
+/* ---- minimal routes ---- */
 
 static void append(struct emu_route *route, uint32_t link)
 {

@@ -71,7 +71,7 @@ static inline const struct emu_torus *emu_torus_of(const struct emu_machine *m)
     return m->state;
 }
 
-/* ---- Cheap questions: packet routing asks them per hop ---- */
+/* ---- cheap questions: packet routing asks them per hop ---- */
 
 static inline const uint8_t *emu_torus_coord(const struct emu_torus *t, uint32_t router)
 {
@@ -184,7 +184,7 @@ bool emu_torus_is_open_for(const struct emu_torus *t, const struct emu_fault_map
  */
 bool emu_torus_is_behind_dateline(const struct emu_torus *t, uint32_t router, uint32_t direction, uint32_t max_steps);
 
-/* ---- For rows of functions: each fits the slot of struct emu_topology that it is named for ---- */
+/* ---- for rows of functions: each fits the slot of struct emu_topology that it is named for ---- */
 
 /* Sizes that fit together and a diameter that a route can hold; the kind checks its own rules besides. */
 int emu_torus_check(const struct emu_torus_params *p, const char **key_out, char *text, size_t text_len);

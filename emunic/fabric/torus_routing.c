@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "emunic/fabric/torus_routing.h"
 
-/* ---- Channels ---- */
+/* ---- channels ---- */
 
 static bool is_processor(enum emu_link_class link_class)
 {
@@ -23,7 +23,7 @@ void emu_torus_describe_vc(const struct emu_machine *m, enum emu_link_class link
     };
 }
 
-/* ---- Dependencies ---- */
+/* ---- dependencies ---- */
 
 uint32_t emu_torus_steps_max(const struct emu_torus_relation *r, uint32_t direction)
 {

@@ -28,7 +28,7 @@ enum {
 static const char error_mark[] = "***ERROR*** ";
 static const char reinit_failed[] = "Gemini LCB lane(s) reinit failed";
 
-/* ---- Time ---- */
+/* ---- time ---- */
 
 struct date {
     uint32_t year;  /* 0 .. 99 */
@@ -64,7 +64,7 @@ static struct date date_of_day(uint32_t day)
     return d;
 }
 
-/* ---- Lines ---- */
+/* ---- lines ---- */
 
 static bool is_name(const char *text)
 {
@@ -229,7 +229,7 @@ int emu_watcher_parse(const char *text, struct emu_watcher_line *line_out)
     return 0;
 }
 
-/* ---- What a link says ---- */
+/* ---- what a link says ---- */
 
 int emu_watcher_lanes_lost(const struct emu_machine *m, uint32_t link, uint32_t lane_mask, uint64_t time_s,
                            struct emu_watcher_line lines_out[4])

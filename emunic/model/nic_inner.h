@@ -166,7 +166,7 @@ struct emu_nic_model {
     atomic_bool is_started;
 };
 
-/* ---- Tags ---- */
+/* ---- tags ---- */
 
 static inline uint64_t pack(const struct tag *t)
 {
@@ -187,7 +187,7 @@ static inline struct tag unpack(uint64_t v)
     };
 }
 
-/* ---- Times ---- */
+/* ---- times ---- */
 
 static inline uint64_t later(uint64_t a, uint64_t b)
 {
@@ -250,13 +250,13 @@ static inline struct tiles *tiles_of(const struct emu_nic_model *nm, uint32_t ni
     return !nm->tiles ? NULL : &nm->tiles[nid / nm->host.tile_nics];
 }
 
-/* ---- Nodes ---- */
+/* ---- nodes ---- */
 
 /* The state of a node, made at its first use; NULL: out of memory. */
 struct node *emu_nic_node_of(struct emu_nic_model *nm, uint32_t nid);
 void emu_nic_node_destroy(struct node *n);
 
-/* ---- Operations ---- */
+/* ---- operations ---- */
 
 static inline struct op *find_op(const struct node *n, uint16_t seq)
 {
@@ -354,7 +354,7 @@ void emu_nic_leave_channel(struct emu_nic_model *nm, struct node *n, struct op *
 /* The program will be told, once. */
 void emu_nic_complete(struct emu_nic_model *nm, struct node *n, struct op *op, uint64_t at_ps);
 
-/* ---- Packets ---- */
+/* ---- packets ---- */
 
 /* What the simulator calls, see struct emu_traffic. */
 bool emu_nic_next_packet(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class,
@@ -366,7 +366,7 @@ void emu_nic_packet_lost(void *ctx, struct emu_sim *sim, uint32_t nid, const str
 /* PENDING_DATA: the interrupt behind a transfer's last data. */
 void emu_nic_data_ended(struct emu_nic_model *nm, struct node *n, const struct pending *what, uint64_t now_ps);
 
-/* ---- Things to come ---- */
+/* ---- things to come ---- */
 
 /* Has something happen to a core. Cookies of timers: the class to wake, or a pending number behind the classes. */
 void emu_nic_await(struct emu_nic_model *nm, struct node *n, uint64_t at_ps, const struct pending *what);

@@ -35,7 +35,7 @@
 
 #include "emunic/fabric/random.h"
 
-/* ---- Posting ---- */
+/* ---- posting ---- */
 
 static bool is_block_transfer(enum packet_type type)
 {
@@ -259,7 +259,7 @@ struct op *emu_nic_send_own(struct emu_nic_model *nm, struct node *n, const stru
     return op;
 }
 
-/* ---- What happens to cores ---- */
+/* ---- what happens to cores ---- */
 
 static void tell_completed(struct emu_nic_model *nm, struct node *n, struct emu_nic_event *e, uint64_t now_ps)
 {
@@ -393,7 +393,7 @@ static void timer_due(void *ctx, struct emu_sim *sim, uint32_t nid, uint64_t coo
     assert(!"a timer has a purpose");
 }
 
-/* ---- The model ---- */
+/* ---- the model ---- */
 
 /* Can the machine's packets carry this? */
 static bool is_possible(const struct emu_nic_model *nm)

@@ -10,7 +10,7 @@
 
 #define SEQS 65536u
 
-/* ---- Nodes ---- */
+/* ---- nodes ---- */
 
 static struct node *make_node(struct emu_nic_model *nm, uint32_t nid)
 {
@@ -66,7 +66,7 @@ void emu_nic_node_destroy(struct node *n)
     free(n);
 }
 
-/* ---- Operations ---- */
+/* ---- operations ---- */
 
 static int grow_ops(struct node *n)
 {
@@ -117,7 +117,7 @@ int emu_nic_take_op(struct node *n, struct op **op_out)
     return 0;
 }
 
-/* ---- Things to come ---- */
+/* ---- things to come ---- */
 
 void emu_nic_await(struct emu_nic_model *nm, struct node *n, uint64_t at_ps, const struct pending *what)
 {

@@ -25,7 +25,7 @@ static uint32_t payload_at(const struct emu_nic_model *nm, uint32_t bytes, uint3
     return index + 1 == n_packets ? bytes - index * max : max;
 }
 
-/* ---- Packets out ---- */
+/* ---- packets out ---- */
 
 static uint16_t request_units(const struct emu_nic_model *nm, uint32_t payload)
 {
@@ -237,7 +237,7 @@ bool emu_nic_next_packet(void *ctx, struct emu_sim *sim, uint32_t nid, enum emu_
                                                   next_answer(nm, n, now_ps, packet_out);
 }
 
-/* ---- Packets in ---- */
+/* ---- packets in ---- */
 
 static uint32_t assembly_slot(const struct node *n, uint64_t key)
 {

@@ -34,7 +34,7 @@ static bool asks_for_answer(enum emu_nic_kind kind)
     return kind == EMU_NIC_GET || kind == EMU_NIC_BTE_GET || kind == EMU_NIC_AMO_FETCH;
 }
 
-/* ---- Ping-pong ---- */
+/* ---- ping-pong ---- */
 
 /* Of process a, but for `spec`, which nobody changes. */
 struct pingpong {
@@ -123,7 +123,7 @@ int emu_nic_pingpong(const struct emu_nic_setup *setup, const struct emu_nic_pin
     return 0;
 }
 
-/* ---- Exchange ---- */
+/* ---- exchange ---- */
 
 struct exchange_side {
     struct emu_nic_proc self, peer;
@@ -204,7 +204,7 @@ int emu_nic_exchange(const struct emu_nic_setup *setup, const struct emu_nic_pin
     return 0;
 }
 
-/* ---- Streams ---- */
+/* ---- streams ---- */
 
 /* One direction of one pair. */
 struct sender {

@@ -5,8 +5,8 @@
  * The lock's word names the last one in the queue, 0: nobody. A waiter, or holder, is a node in the lock area of its
  * PE:
  *
- *   word ────────────────────────────────┐        `next`: who comes behind, written by that one
- *   node (holder) ─next─> node ─next─> node       `is_granted`: written by who was before
+ *   word --------------------------------+        `next`: who comes behind, written by that one
+ *   node (holder) -next-> node -next-> node       `is_granted`: written by who was before
  *
  *   acquire  swaps its name into the word. 0 came out: it holds the lock. Else it tells that one and waits.
  *   release  nobody behind: the word, if it is still our name, becomes 0. Else it grants the lock to the next.

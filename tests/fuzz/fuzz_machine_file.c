@@ -45,7 +45,7 @@
 static char path[128];
 static uint64_t n_files, n_built, n_simulated;
 
-/* --- What must hold --------------------------------------------------------------------------------------------- */
+/* ---- what must hold ---- */
 
 static void require(bool is_so, const char *what, const char *detail)
 {
@@ -187,7 +187,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 #else
 
-/* --- Mutations -------------------------------------------------------------------------------------------------- */
+/* ---- mutations ---- */
 
 struct text {
     char bytes[TEXT_MAX];
@@ -424,7 +424,7 @@ static void run_one(struct emu_random *random)
     load(spec, random);
 }
 
-/* --- The run ---------------------------------------------------------------------------------------------------- */
+/* ---- the run ---- */
 
 static int is_yaml(const struct dirent *entry)
 {

@@ -48,7 +48,7 @@ static struct emu_audit_channel describe(const struct emu_audit *a, uint32_t cha
     return (struct emu_audit_channel){ .link = link, .vc = channel - a->first_channel[link] };
 }
 
-/* ---- Cycles ---- */
+/* ---- cycles ---- */
 
 static bool is_alive(const struct emu_audit *a, uint32_t channel)
 {
@@ -329,7 +329,7 @@ static int judge(struct emu_audit *a)
     return r;
 }
 
-/* ---- The static audit ---- */
+/* ---- the static audit ---- */
 
 int emu_audit_create(const struct emu_machine *m, const struct emu_routing *routing, const struct emu_fault_map *faults,
                      struct emu_audit **audit_out)
@@ -386,7 +386,7 @@ size_t emu_audit_cycle(const struct emu_audit *audit, const struct emu_audit_cha
     return audit->cycle_len;
 }
 
-/* ---- Report ---- */
+/* ---- report ---- */
 
 void emu_audit_print(const struct emu_audit *audit, size_t max_links, void (*line)(void *ctx, const char *text),
                      void *ctx)

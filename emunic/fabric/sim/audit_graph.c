@@ -18,7 +18,7 @@
 #include "emunic/fabric/link.h"
 #include "emunic/fabric/random.h"
 
-/* ---- Links and channels ---- */
+/* ---- links and channels ---- */
 
 static void ask_channels(struct emu_audit *a)
 {
@@ -76,7 +76,7 @@ static int number_channels(struct emu_audit *a)
     return 0;
 }
 
-/* ---- Collecting dependencies ---- */
+/* ---- collecting dependencies ---- */
 
 /* The channel whose dependencies are being told, and where its list goes. */
 struct collector {
@@ -309,7 +309,7 @@ static int sort_holdings(struct emu_audit *a)
     return 0;
 }
 
-/* ---- Counting ---- */
+/* ---- counting ---- */
 
 /* All lists of a channel together. */
 static int count_merged(const struct emu_audit *a, uint32_t channel, struct emu_audit_tally *tally_out)

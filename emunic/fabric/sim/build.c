@@ -15,7 +15,7 @@
 #define QUEUE_BYTES_PER_NODE_MAX 2048
 #define LARGE_LINK_BYTES         (512u << 10) /* with their channels and packets some times as much */
 
-/* ---- Kinds of links ---- */
+/* ---- kinds of links ---- */
 
 static bool is_between_routers(const struct emu_link *link)
 {
@@ -91,7 +91,7 @@ static bool kind_is_sound(const struct emu_sim *sim, const struct link_kind *kin
     return true;
 }
 
-/* ---- The network ---- */
+/* ---- the network ---- */
 
 static int build_links(struct emu_sim *sim)
 {
@@ -231,7 +231,7 @@ static int build_marks(struct emu_sim *sim)
     return 0;
 }
 
-/* ---- Partitions ---- */
+/* ---- partitions ---- */
 
 static uint64_t wheel_slots(const struct emu_sim *sim)
 {
@@ -338,7 +338,7 @@ static int build_parts(struct emu_sim *sim)
     return 0;
 }
 
-/* ---- What depends on all kinds of links ---- */
+/* ---- what depends on all kinds of links ---- */
 
 static int build_times(struct emu_sim *sim)
 {

@@ -20,7 +20,7 @@
 
 #define SHORT_SORT 32u /* reports that are sorted by insertion */
 
-/* ---- Entering ---- */
+/* ---- entering ---- */
 
 static bool keeps_order(const struct emu_packet *p)
 {
@@ -186,7 +186,7 @@ void emu_sim_wake(struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traf
                       (struct emu_event){ .kind = EMU_EVENT_INJECT, .index = nid });
 }
 
-/* ---- Leaving ---- */
+/* ---- leaving ---- */
 
 static uint64_t delivery_hash(uint32_t nid, const struct emu_packet *p, uint64_t now_ps)
 {
@@ -263,7 +263,7 @@ static void tell_lost(struct part *part, const struct emu_event *event)
         sim->traffic.lost(sim->traffic.ctx, sim, event->index, &p, part->slot_ps + event->offset_ps);
 }
 
-/* ---- What traffic hears of ---- */
+/* ---- what traffic hears of ---- */
 
 static int compare(uint64_t a, uint64_t b)
 {
@@ -328,7 +328,7 @@ void sim_nics_tell(struct part *part)
     part->n_reports = 0;
 }
 
-/* ---- Timers ---- */
+/* ---- timers ---- */
 
 static bool timer_before(const struct timer *a, const struct timer *b)
 {

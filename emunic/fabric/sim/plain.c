@@ -37,7 +37,7 @@ struct slot {
     uint64_t dice;         /* start of its random numbers */
 };
 
-/* ---- Heads that are looked at ---- */
+/* ---- heads that are looked at ---- */
 
 static __attribute__((noinline)) void grow(struct part *part, uint32_t n)
 {
@@ -73,7 +73,7 @@ static inline void list_head_if_due(struct part *part, struct in_vc *v, uint32_t
     v->is_listed |= is_due;
 }
 
-/* ---- Events ---- */
+/* ---- events ---- */
 
 static inline void arrive(struct part *part, const struct emu_event *event)
 {
@@ -163,7 +163,7 @@ void sim_plain_wake(struct part *part, struct out_link *out)
     out->waiters = 0;
 }
 
-/* ---- Looking at one head ---- */
+/* ---- looking at one head ---- */
 
 /* How much a channel is liked: by its tokens, then chance; and, below these, which it is. One without the room that a
  * head needs is liked less than least_merit(). */
@@ -287,7 +287,7 @@ SIM_INLINE void wait_for_way(const struct slot *s, struct in_vc *v, uint64_t sta
         sim_look_again(s->part, v, (uint32_t)(v - s->part->vcs), end_ps + later_ps);
 }
 
-/* ---- Going on ---- */
+/* ---- going on ---- */
 
 /* The packet in front is gone when its tail is out. */
 SIM_INLINE void next_head(const struct slot *s, struct in_vc *v, uint32_t units, uint32_t next, uint64_t tail_ps)

@@ -50,7 +50,7 @@ static inline void occupied(struct emu_sim *sim, uint32_t channel, uint64_t unit
         sim->occupancy[channel] += units * middle_ps; /* modulo 2^64: arrivals are subtracted, departures added */
 }
 
-/* ---- The options of a head ---- */
+/* ---- the options of a head ---- */
 
 /* The head is here in this slot. If the answer depends on nothing that other heads may change, it can as well be asked
  * about before its router's turn; of a large machine not so long before, or what was fetched is gone again. */
@@ -100,7 +100,7 @@ static inline void count_waiting(struct part *part, struct in_vc *v)
     out->waiting_units = (uint16_t)(units < UINT16_MAX ? units : UINT16_MAX);
 }
 
-/* ---- Events ---- */
+/* ---- events ---- */
 
 void sim_routers_look(struct part *part, const struct emu_wheel_list *list)
 {
@@ -231,7 +231,7 @@ void sim_routers_arrive(struct part *part, const struct emu_wheel_list *list)
     }
 }
 
-/* ---- Looking at one head ---- */
+/* ---- looking at one head ---- */
 
 /*
  * router.arb_gap_clocks: an input port from another router that has begun or ended a transfer asks for nothing for so
@@ -523,7 +523,7 @@ SIM_INLINE bool look_at(struct decision *d, uint32_t index, struct request *q_ou
     return true;
 }
 
-/* ---- Arbitration ---- */
+/* ---- arbitration ---- */
 
 static bool is_to_nic(const struct emu_sim *sim, const struct request *q)
 {
@@ -761,7 +761,7 @@ static uint32_t fetch_routers(const struct decision *d, const uint32_t *routers,
     return n;
 }
 
-/* ---- The router ---- */
+/* ---- the router ---- */
 
 static __attribute__((noinline)) void decide_many(struct decision *d, uint64_t look)
 {

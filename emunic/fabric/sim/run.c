@@ -26,7 +26,7 @@
 
 #define MEET_SPINS 4000
 
-/* ---- One partition ---- */
+/* ---- one partition ---- */
 
 static void apply(struct part *part, const struct emu_event *event)
 {
@@ -122,7 +122,7 @@ static void run_window(struct part *part, uint64_t end_slot)
         run_slot(part, slot);
 }
 
-/* ---- All of them ---- */
+/* ---- all of them ---- */
 
 struct crew {
     struct emu_sim *sim;

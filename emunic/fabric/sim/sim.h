@@ -77,12 +77,12 @@ enum emu_sim_stop emu_sim_run(struct emu_sim *sim, uint64_t until_ps);
 
 uint64_t emu_sim_now(const struct emu_sim *sim);
 
-/* ---- From inside the traffic's functions, for a node that the calling thread owns (its own nid) ---- */
+/* ---- from inside the traffic's functions, for a node that the calling thread owns (its own nid) ---- */
 
 void emu_sim_wake(struct emu_sim *sim, uint32_t nid, enum emu_traffic_class traffic_class);
 void emu_sim_call_at(struct emu_sim *sim, uint32_t nid, uint64_t at_ps, uint64_t cookie);
 
-/* ---- Between runs ---- */
+/* ---- between runs ---- */
 
 /* Takes effect at once: changed lanes slow their link, a dead link or router drops what is on it (lost() hears of it
  * when time goes on). NULL: everything works again. */

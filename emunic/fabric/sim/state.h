@@ -325,7 +325,7 @@ struct emu_sim {
     uint32_t vcs_of_router_max;
 };
 
-/* ---- Time ---- */
+/* ---- time ---- */
 
 /* Below n, from 32 random bits: a bias of n / 2^32 that arbitration does not feel. */
 static inline uint32_t sim_draw(struct emu_random *random, uint32_t n)
@@ -455,7 +455,7 @@ static inline uint32_t sim_charge(const struct emu_sim *sim, const struct link_k
     return sim_tokens(sim, units);
 }
 
-/* ---- Lists of what must be decided in this slot ---- */
+/* ---- lists of what must be decided in this slot ---- */
 
 static inline void sim_list_router(struct part *part, uint32_t router)
 {

@@ -58,7 +58,7 @@ typedef int PMI_BOOL;
 #define PMI_TRUE  1
 #define PMI_FALSE 0
 
-/* ---- Start and end ---- */
+/* ---- start and end ---- */
 
 /**
  * Initialise PMI, or add a user to an initialised one. Reads the environment; contacts nobody. The connection to
@@ -90,7 +90,7 @@ int PMI_Finalize(void);
  */
 int PMI_Abort(int exit_code, const char error_msg[]);
 
-/* ---- Who am I ---- */
+/* ---- who am I ---- */
 
 /** Ranks in the job. */
 int PMI_Get_size(int *size);
@@ -111,12 +111,12 @@ int PMI_Get_kvs_domain_id(char id_str[], int length);
 /** Bytes enough for both. */
 int PMI_Get_id_length_max(int *length);
 
-/* ---- Synchronisation ---- */
+/* ---- synchronisation ---- */
 
 /** Collective: nobody leaves before everybody has entered. All earlier key-value puts are visible afterwards. */
 int PMI_Barrier(void);
 
-/* ---- Key-value spaces ---- */
+/* ---- key-value spaces ---- */
 
 /** The job's own space, shared by all ranks and with PMI-2. @retval PMI_ERR_INVALID_LENGTH buffer too short. */
 int PMI_KVS_Get_my_name(char kvsname[], int length);
@@ -162,7 +162,7 @@ int PMI_KVS_Get(const char kvsname[], const char key[], char value[], int length
 int PMI_KVS_Iter_first(const char kvsname[], char key[], int key_len, char val[], int val_len);
 int PMI_KVS_Iter_next(const char kvsname[], char key[], int key_len, char val[], int val_len);
 
-/* ---- Names and spawn ---- */
+/* ---- names and spawn ---- */
 
 /** Publish a port (below 256 characters) for all jobs of this launcher. @retval PMI_FAIL in use, no service. */
 int PMI_Publish_name(const char service_name[], const char port[]);

@@ -39,7 +39,7 @@ typedef struct pmi_mesh_coord {
 /** Version of the vendor's library that this one stands for (5.0.14). Each pointer may be NULL. Never fails. */
 int PMI_Get_version_info(int *major, int *minor, int *revision);
 
-/* ---- Collectives ---- */
+/* ---- collectives ---- */
 
 /**
  * Collective: every rank gets every rank's block.
@@ -73,7 +73,7 @@ int PMI_Wait(void);
 /** An ordinary PMI_Barrier(). The vendor's knows checkpoints; its arguments are not known. */
 int PMI_CPR_Barrier(void);
 
-/* ---- Applications of an MPMD launch; with one program: 0, 0, job size, 1 ---- */
+/* ---- applications of an MPMD launch; with one program: 0, 0, job size, 1 ---- */
 
 /** My rank among the ranks of my application. */
 int PMI_Get_rank_in_app(int *rank);
@@ -88,7 +88,7 @@ int PMI_Get_numpes_in_app_on_smp(int *num);
 /** These ranks (numbers in the job), ascending. @retval PMI_ERR_INVALID_LENGTH num too small. */
 int PMI_Get_pes_in_app_on_smp(int *ranks, int num);
 
-/* ---- Nodes ---- */
+/* ---- nodes ---- */
 
 /** Number of ranks on my node, all applications. */
 int PMI_Get_numpes_on_smp(int *num);
@@ -114,7 +114,7 @@ int PMI_Get_meshcoord(pmi_nid_t nid, pmi_mesh_coord_t *xyz);
  */
 int PMI_Get_max_dimension(pmi_mesh_coord_t *xyz);
 
-/* ---- Aliases that the 5.0 library exports. Flux takes PMI_CRAY_Get_app_size as the sign of Cray's library ---- */
+/* ---- aliases that the 5.0 library exports. Flux takes PMI_CRAY_Get_app_size as the sign of Cray's library ---- */
 
 int PMI_CRAY_Get_base_rank_in_app(int *rank);
 int PMI_CRAY_Get_app_size(int appnum, int *size);

@@ -173,7 +173,7 @@ int pmii_facts_universe(int *size_out)
     return 0;
 }
 
-/* ---- Applications ---- */
+/* ---- applications ---- */
 
 static bool apps_from_environment(int *app_of, int *n_apps_out)
 {
@@ -259,7 +259,7 @@ int pmii_facts_apps(const int **app_of_out, int *n_apps_out)
     return 0;
 }
 
-/* ---- Nodes ---- */
+/* ---- nodes ---- */
 
 /* Ours to use, or NULL when the launcher's variables do not fit this job. */
 static int *nids_from_launcher(void)

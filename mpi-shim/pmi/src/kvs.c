@@ -188,7 +188,7 @@ void pmii_table_fini(struct pmii_table *table)
     memset(table, 0, sizeof(*table));
 }
 
-/* ---- Parcels ---- */
+/* ---- parcels ---- */
 
 int pmii_parcel_add(struct pmii_parcel *parcel, const char *space, const char *key, const char *value)
 {

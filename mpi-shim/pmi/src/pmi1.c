@@ -17,7 +17,7 @@
 
 enum { PORT_ROOM = 256 };
 
-/* ---- Start and end ---- */
+/* ---- start and end ---- */
 
 int PMI_Init(int *spawned)
 {
@@ -46,7 +46,7 @@ int PMI_Abort(int exit_code, const char error_msg[])
     pmii_session_abort(1, exit_code, error_msg);
 }
 
-/* ---- Who am I ---- */
+/* ---- who am I ---- */
 
 int PMI_Get_size(int *size)
 {
@@ -167,7 +167,7 @@ int PMI_Get_id_length_max(int *length)
     return tell_limit(PMII_NAME_ROOM, length);
 }
 
-/* ---- Synchronisation ---- */
+/* ---- synchronisation ---- */
 
 int PMI_Barrier(void)
 {
@@ -176,7 +176,7 @@ int PMI_Barrier(void)
     return r < 0 ? pmii_rc(r) : pmii_collective_end(pmii_barrier());
 }
 
-/* ---- Key-value spaces ---- */
+/* ---- key-value spaces ---- */
 
 int PMI_KVS_Get_my_name(char kvsname[], int length)
 {
@@ -346,7 +346,7 @@ int PMI_KVS_Iter_next(const char kvsname[], char key[], int key_len, char val[],
     return pmii_leave(r);
 }
 
-/* ---- Names and spawn ---- */
+/* ---- names and spawn ---- */
 
 /* PMI-1 knows only "failed" for the name service. */
 static int as_name_result(int rc)

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-/* ---- Start and end ---- */
+/* ---- start and end ---- */
 
 /* What PMI2_Init tells; asks for nothing that the caller does not want. */
 static int tell_numbers(int *size, int *rank, int *appnum)
@@ -76,7 +76,7 @@ int PMI2_Set_threaded(int is_threaded)
     return PMI2_SUCCESS;
 }
 
-/* ---- Job ---- */
+/* ---- job ---- */
 
 int PMI2_Job_GetId(char jobid[], int jobid_size)
 {
@@ -132,7 +132,7 @@ int PMI2_Job_Disconnect(const char jobid[])
     return PMI2_FAIL;
 }
 
-/* ---- Key-value space ---- */
+/* ---- key-value space ---- */
 
 int PMI2_KVS_Put(const char key[], const char value[])
 {
@@ -178,7 +178,7 @@ int PMI2_KVS_Get(const char *jobid, int src_pmi_id, const char key[], char value
     return pmii_leave(r);
 }
 
-/* ---- Attributes of node and job ---- */
+/* ---- attributes of node and job ---- */
 
 int PMI2_Info_PutNodeAttr(const char name[], const char value[])
 {
@@ -328,7 +328,7 @@ int PMI2_Info_GetJobAttrIntArray(const char name[], int array[], int arraylen, i
     return rc;
 }
 
-/* ---- Name service ---- */
+/* ---- name service ---- */
 
 int PMI2_Nameserv_publish(const char service_name[], const PMI_keyval_t *info_ptr, const char port[])
 {

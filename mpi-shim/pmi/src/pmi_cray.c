@@ -30,7 +30,7 @@ int PMI_Get_version_info(int *major, int *minor, int *revision)
     return PMI_SUCCESS;
 }
 
-/* ---- Collectives ---- */
+/* ---- collectives ---- */
 
 static int job_size(void)
 {
@@ -120,7 +120,7 @@ int PMI_CPR_Barrier(void)
     return PMI_Barrier();
 }
 
-/* ---- Applications ---- */
+/* ---- applications ---- */
 
 /* The ranks of one application. */
 struct app {
@@ -206,7 +206,7 @@ int PMI_Get_num_apps(int *num_apps)
     return rc;
 }
 
-/* ---- Nodes ---- */
+/* ---- nodes ---- */
 
 static int count_group(enum pmii_group group, int *num)
 {
@@ -339,7 +339,7 @@ int PMI_Get_max_dimension(pmi_mesh_coord_t *xyz)
     return PMI_SUCCESS;
 }
 
-/* ---- Aliases ---- */
+/* ---- aliases ---- */
 
 int PMI_CRAY_Get_base_rank_in_app(int *rank)
 {

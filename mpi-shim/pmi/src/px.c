@@ -222,7 +222,7 @@ static void name_rank(pmix_proc_t *proc, pmix_rank_t rank)
     proc->rank = rank;
 }
 
-/* ---- Data ---- */
+/* ---- data ---- */
 
 int pmii_px_put(enum pmii_px_scope scope, const char *key, const void *data, size_t len_bytes)
 {
@@ -386,7 +386,7 @@ int pmii_px_get(int rank, const char *key, void **data_out, size_t *len_bytes_ou
     return 0;
 }
 
-/* ---- Facts ---- */
+/* ---- facts ---- */
 
 static int value_to_int(const pmix_value_t *value, int *number_out)
 {
@@ -449,7 +449,7 @@ int pmii_px_fact_text(int rank, const char *key, char *text_out, size_t room_byt
     return r;
 }
 
-/* ---- Names ---- */
+/* ---- names ---- */
 
 static int published_key(char *key, const char *name)
 {
@@ -515,7 +515,7 @@ int pmii_px_unpublish(const char *name)
     return from_pmix(PMIx_Unpublish(keys, NULL, 0), "PMIx_Unpublish");
 }
 
-/* ---- Spawn and abort ---- */
+/* ---- spawn and abort ---- */
 
 static void free_apps(pmix_app_t *apps, size_t n_apps)
 {

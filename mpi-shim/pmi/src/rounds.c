@@ -72,7 +72,7 @@ static struct {
     int split_result;
 } rounds;
 
-/* ---- One piece ---- */
+/* ---- one piece ---- */
 
 static size_t longest_piece(void)
 {
@@ -191,7 +191,7 @@ static void keep_first(int *result, int r)
         *result = r;
 }
 
-/* ---- Gather ---- */
+/* ---- gather ---- */
 
 static int make_order(int size)
 {
@@ -312,7 +312,7 @@ int pmii_gather(const void *mine, size_t mine_bytes, const int *lens, void *out)
     return g.result;
 }
 
-/* ---- Barriers ---- */
+/* ---- barriers ---- */
 
 /* Pending puts of another rank, as far as received. */
 struct incoming {

@@ -105,7 +105,7 @@ int pmii_connect(void)
     return session.refs > 0 ? pmii_px_connect() : pmii_px_borrow();
 }
 
-/* ---- The turn ---- */
+/* ---- the turn ---- */
 
 /* Lock held before and after. */
 static void take_turn(void)
@@ -155,7 +155,7 @@ int pmii_collective_end(int result)
     return pmii_rc(end_turn(result));
 }
 
-/* ---- Init, finalize, abort ---- */
+/* ---- init, finalize, abort ---- */
 
 static void display_version(void)
 {

@@ -40,7 +40,7 @@ static struct {
     unsigned *n_node_gets; /* owned; attributes read from each rank, when each has its own key; NULL until needed */
 } spaces;
 
-/* ---- Put, learn, get ---- */
+/* ---- put, learn, get ---- */
 
 int pmii_space_put(const char *space, const char *key, const char *value)
 {
@@ -81,7 +81,7 @@ int pmii_space_get(const char *space, const char *key, int preferred_rank, const
     return 0;
 }
 
-/* ---- Walk ---- */
+/* ---- walk ---- */
 
 void pmii_space_walk_start(const char *space)
 {
@@ -105,7 +105,7 @@ bool pmii_space_is_walking(const char *space)
     return strcmp(spaces.walk_space, space) == 0;
 }
 
-/* ---- Names of spaces ---- */
+/* ---- names of spaces ---- */
 
 bool pmii_space_is_ours(const char *space)
 {
@@ -139,7 +139,7 @@ int pmii_space_destroy(const char *space)
     return 0;
 }
 
-/* ---- Node attributes ---- */
+/* ---- node attributes ---- */
 
 /* Hand the area to the server: a length, the pairs, and zeros up to the full length. */
 static int put_area(void)

@@ -536,7 +536,7 @@ static void test_longer_requests_than_max_size(void **state)
         assert_int_equal(PtlMEUnlink(e[i].me), PTL_OK);
 }
 
-/* ---- PtlMDUpdate() ---- */
+/* ---- ptlMDUpdate() ---- */
 
 static void test_looking_at_a_descriptor(void **state)
 {

@@ -11,7 +11,7 @@
 
 #include "tests/conformance/programs.h"
 
-/* ---- Cray's examples ---- */
+/* ---- cray's examples ---- */
 
 /* shows: ex-event-ids */
 static void test_examples_check_the_event_ids_of_both_queues(void **state)
@@ -80,7 +80,7 @@ static void test_examples_may_release_what_they_have_not_got(void **state)
     close_channel(&c);
 }
 
-/* ---- Charm++ ---- */
+/* ---- charm++ ---- */
 
 /* A queue write that tells nobody of its end and carries a pointer of 48 bits. shows: charm-pointer */
 static void test_charm_silent_write_of_a_pointer(void **state)

@@ -14,7 +14,7 @@
     (GNI_CDM_MODE_FORK_NOCOPY | GNI_CDM_MODE_ERR_NO_KILL | GNI_CDM_MODE_FMA_DEDICATED |                                \
      GNI_CDM_MODE_CQ_NIC_LOCAL_PLACEMENT)
 
-/* ---- Chapel ---- */
+/* ---- chapel ---- */
 
 static int open_chapel_pair(void **state)
 {

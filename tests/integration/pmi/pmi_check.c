@@ -83,7 +83,7 @@ static void read_expectations(void)
     }
 }
 
-/* ---- Before PMI_Init ---- */
+/* ---- before PMI_Init ---- */
 
 /* A question was answered with that number, or only the server knows. */
 #define CHECK_ANSWER(call, actual, expected)                                                                           \
@@ -184,7 +184,7 @@ static void check_credentials(void)
     CHECK_TEXT(text, expected);
 }
 
-/* ---- Init and counting ---- */
+/* ---- init and counting ---- */
 
 static void check_init(void)
 {
@@ -218,7 +218,7 @@ static void check_init(void)
     CHECK_INT(PMI_Initialized(NULL), PMI_ERR_INVALID_ARG);
 }
 
-/* ---- Identity ---- */
+/* ---- identity ---- */
 
 static void check_identity(void)
 {
@@ -288,7 +288,7 @@ static void check_applications(void)
     CHECK(PMI_CRAY_gethostbyname("localhost") != NULL);
 }
 
-/* ---- Nodes ---- */
+/* ---- nodes ---- */
 
 static void check_ranks(int (*list)(int *, int), int n_expected, int is_app_only)
 {
@@ -394,7 +394,7 @@ static void check_is_not_connected(void)
     CHECK_INT(n, 1);
 }
 
-/* ---- Collectives ---- */
+/* ---- collectives ---- */
 
 /* Ranks in gather order, as clients of the real library find it out. */
 static void learn_order(int *order)
@@ -589,7 +589,7 @@ static void check_barriers(void)
     CHECK_TEXT(value, "yes");
 }
 
-/* ---- Key-value spaces ---- */
+/* ---- key-value spaces ---- */
 
 static void check_kvs_pmi2(void)
 {
@@ -748,7 +748,7 @@ static void check_many_pairs(void)
     CHECK_INT(PMI2_KVS_Fence(), PMI2_SUCCESS);
 }
 
-/* ---- Node attributes ---- */
+/* ---- node attributes ---- */
 
 static void check_node_attributes(void)
 {
@@ -783,7 +783,7 @@ static void check_node_attributes(void)
     CHECK_OK(PMI_Barrier());
 }
 
-/* ---- Name service and the rest ---- */
+/* ---- name service and the rest ---- */
 
 static void check_names(void)
 {
@@ -844,7 +844,7 @@ static void check_unsupported(void)
     }
 }
 
-/* ---- Threads ---- */
+/* ---- threads ---- */
 
 /* Questions are answered while another thread of the rank is in a barrier; rank 0 enters it only afterwards. */
 static void *ask(void *is_done)
@@ -878,7 +878,7 @@ static void check_threads(void)
     CHECK_OK(PMI_Barrier());
 }
 
-/* ---- End ---- */
+/* ---- end ---- */
 
 static void check_init_again(void)
 {

@@ -76,7 +76,7 @@ static struct {
     uct_rkey_bundle_t rkey;
 } rma;
 
-/* --- small things ----------------------------------------------------------------------------------------- */
+/* ---- small things ---- */
 
 static _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static _Noreturn void fail(const char *format, ...)
@@ -175,7 +175,7 @@ static void flush(const char *what)
         progress(start_s, what);
 }
 
-/* --- active messages -------------------------------------------------------------------------------------- */
+/* ---- active messages ---- */
 
 static size_t am_length(uint32_t seq, size_t max)
 {
@@ -302,7 +302,7 @@ static void check_am(void)
     note_done("am_short am_bcopy");
 }
 
-/* --- put and get ------------------------------------------------------------------------------------------ */
+/* ---- put and get ---- */
 
 /* Sizes around the limits of the ways a transfer can take (2048 bytes for FMA in UCX), all residues modulo 4. */
 static const size_t rma_sizes[] = {
@@ -481,7 +481,7 @@ static void check_get(enum rma_way way)
     note_done(rma_ways[way].name);
 }
 
-/* --- atomics ---------------------------------------------------------------------------------------------- */
+/* ---- atomics ---- */
 
 static const char *const amo_names[] = {
     [UCT_ATOMIC_OP_ADD] = "add", [UCT_ATOMIC_OP_AND] = "and",   [UCT_ATOMIC_OP_OR] = "or",
@@ -588,7 +588,7 @@ static void check_amo(int is_64)
         fail("memory after atomic operations of %zu bytes is not what it should be", width);
 }
 
-/* --- set-up ----------------------------------------------------------------------------------------------- */
+/* ---- set-up ---- */
 
 /* Find the component that offers the transport on the device, and open its memory domain. */
 static void open_md(const char *device)

@@ -353,7 +353,7 @@ static void test_ce_up(void **state)
              "0100000000000000");
 }
 
-/* ---- Portals ---- */
+/* ---- portals ---- */
 
 static void test_portals_request(void **state)
 {

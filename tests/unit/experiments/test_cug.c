@@ -44,7 +44,7 @@ static void open_machine(struct emu_exp *x, const char *spec, struct cug *c)
     assert_int_equal(cug_open(x, spec, c), 0);
 }
 
-/* ---- Pairs ---- */
+/* ---- pairs ---- */
 
 static void test_ranks_fill_nodes_one_after_another(void **state)
 {
@@ -174,7 +174,7 @@ static void test_same_seed_gives_same_rates_with_any_threads(void **state)
     inside(check_repeats);
 }
 
-/* ---- Experiments ---- */
+/* ---- experiments ---- */
 
 static void test_experiments_that_must_pass_do(void **state)
 {

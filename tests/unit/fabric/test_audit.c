@@ -18,7 +18,7 @@ static uint32_t across_link;        /* from router 0 to router 2 */
 static uint32_t nic_in[ROUTERS * 4];
 static uint32_t nic_out[ROUTERS * 4];
 
-/* ---- The rows ---- */
+/* ---- the rows ---- */
 
 /* Of the row under test. */
 static uint32_t vcs_of_ring;
@@ -168,7 +168,7 @@ static bool refuse_to_5(const struct emu_route_view *view, struct emu_packet *p,
 
 static const struct emu_routing refusing_routing = { n_vcs, vc_info, refuse_to_5, offer_dateline, depend_dateline };
 
-/* ---- Fixture ---- */
+/* ---- fixture ---- */
 
 static int setup_group(void **state)
 {
@@ -231,7 +231,7 @@ static void add_line(void *ctx, const char *text)
     strncat(ctx, "\n", 2);
 }
 
-/* ---- Tests ---- */
+/* ---- tests ---- */
 
 static void test_ring_with_one_channel_has_its_cycle_found_and_named(void **state)
 {

@@ -292,7 +292,7 @@ static void test_broadcast_goes_along_its_line_on_the_escape_channel(void **stat
     emu_machine_destroy(m);
 }
 
-/* ---- Dead nodes ---- */
+/* ---- dead nodes ---- */
 
 static bool share_line(const struct emu_machine *m, uint32_t a, uint32_t b)
 {
@@ -384,7 +384,7 @@ static void test_two_dead_nodes_on_a_line_cut_it(void **state)
     emu_machine_destroy(m);
 }
 
-/* ---- Audit ---- */
+/* ---- audit ---- */
 
 static void audit(const char *spec)
 {

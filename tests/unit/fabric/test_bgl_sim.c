@@ -194,7 +194,7 @@ static void test_high_priority_passes_a_queue(void **state)
     emu_machine_destroy(m);
 }
 
-/* ---- Credits that free a packet ---- */
+/* ---- credits that free a packet ---- */
 
 #define ESCAPE_VC 2  /* behind two dynamic channels */
 #define STREAM    16 /* packets */
@@ -264,7 +264,7 @@ static void test_credits_are_counted_on_request_only(void **state)
     emu_machine_destroy(m);
 }
 
-/* ---- Traffic that answers ---- */
+/* ---- traffic that answers ---- */
 
 #define RELAY_EDGE  8
 #define RELAY_NODES (RELAY_EDGE * RELAY_EDGE)

@@ -415,7 +415,7 @@ static void test_hashed_paths_spread_over_parallel_links(void **state)
     emu_machine_destroy(m);
 }
 
-/* ---- Faults ---- */
+/* ---- faults ---- */
 
 /* Breaks n cables of a class at random. */
 static void break_links(struct emu_fault_map *faults, const struct emu_machine *m, enum emu_link_class link_class,
@@ -561,7 +561,7 @@ static void test_packet_on_its_way_turns_aside_in_order(void **state)
     emu_machine_destroy(m);
 }
 
-/* ---- The relation, by the audit ---- */
+/* ---- the relation, by the audit ---- */
 
 static void check_audit(const char *spec, struct emu_fault_map *(*break_some)(const struct emu_machine *m))
 {

@@ -7,7 +7,7 @@
 #include "emunic/fabric/sim/state.h"
 #include "tests/unit/fabric/sim_net.h"
 
-/* ---- One packet ---- */
+/* ---- one packet ---- */
 
 static void test_lone_packet_takes_hops_and_one_serialisation(void **state)
 {
@@ -58,7 +58,7 @@ static void test_packet_waits_for_the_time_it_is_made(void **state)
     destroy(net);
 }
 
-/* ---- Bandwidth ---- */
+/* ---- bandwidth ---- */
 
 static void test_full_link_carries_exactly_its_bandwidth(void **state)
 {
@@ -214,7 +214,7 @@ static void test_lost_lanes_slow_the_link(void **state)
     destroy(net);
 }
 
-/* ---- Many packets ---- */
+/* ---- many packets ---- */
 
 static void check_all_arrive(struct net *net)
 {
@@ -409,7 +409,7 @@ static void test_seed_changes_the_trace_and_nothing_else_does(void **state)
     assert_int_not_equal(hashes[0], hashes[2]);
 }
 
-/* ---- The rest ---- */
+/* ---- the rest ---- */
 
 static void test_timer_comes_at_its_time(void **state)
 {

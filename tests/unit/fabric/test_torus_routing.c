@@ -85,7 +85,7 @@ static void test_request_and_response_channels_are_apart(void **state)
     emu_machine_destroy(m);
 }
 
-/* ---- Faults ---- */
+/* ---- faults ---- */
 
 static struct emu_fault_map *whole(const struct emu_machine *m)
 {

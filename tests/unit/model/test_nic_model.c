@@ -99,7 +99,7 @@ static void assert_close(double got, double expected, double fraction)
         fail_msg("%g is not within %g %% of %g", got, fraction * 100, expected);
 }
 
-/* ---- Latencies ---- */
+/* ---- latencies ---- */
 
 static void test_each_stage_adds_itself_to_the_latencies_that_pass_it(void **state)
 {
@@ -194,7 +194,7 @@ static void test_rendezvous_turns_round_once_either_way(void **state)
     }
 }
 
-/* ---- Rates ---- */
+/* ---- rates ---- */
 
 static void test_one_nic_puts_at_its_packet_rate(void **state)
 {
@@ -310,7 +310,7 @@ static void test_messages_are_bounded_by_the_slower_core(void **state)
     assert_close(stream(&setup, &s).operations_per_s, 1e6, 0.005);
 }
 
-/* ---- Exchange ---- */
+/* ---- exchange ---- */
 
 static void test_work_behind_a_send_shows_in_an_exchange_only(void **state)
 {
@@ -332,7 +332,7 @@ static void test_work_behind_a_send_shows_in_an_exchange_only(void **state)
     assert_time(after.round_ps, before.round_ps);
 }
 
-/* ---- Generic hosts ---- */
+/* ---- generic hosts ---- */
 
 static struct emu_nic_setup generic_setup(void)
 {
@@ -405,7 +405,7 @@ static void test_interrupts_bound_a_stream_of_small_puts(void **state)
     assert_close(r.operations_per_s, 1 / 4.5e-6, 0.02);
 }
 
-/* ---- Within a node ---- */
+/* ---- within a node ---- */
 
 static void test_copies_within_a_node_share_the_engine_or_do_not(void **state)
 {
@@ -435,7 +435,7 @@ static void test_local_message_has_both_overheads_and_no_network(void **state)
     assert_time(r.latency_ps, (uint64_t)setup.host.send_ps + setup.host.local_ps + setup.host.recv_ps);
 }
 
-/* ---- Packets ---- */
+/* ---- packets ---- */
 
 /* A program that counts what it is told. */
 struct tally {
@@ -700,7 +700,7 @@ static void test_what_cannot_be_is_refused(void **state)
     assert_int_equal(emu_nic_model_create(&setup, &(struct emu_nic_program){ 0 }, &nm), -EINVAL);
 }
 
-/* ---- Without packets ---- */
+/* ---- without packets ---- */
 
 static void test_amo_cache_has_its_knee(void **state)
 {
