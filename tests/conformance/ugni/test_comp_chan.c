@@ -638,8 +638,6 @@ static void test_destroyed_cdm_takes_its_channels_along(void **state)
 
 /* ---- deaths ---- */
 
-/* ---- */
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

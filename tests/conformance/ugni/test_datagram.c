@@ -735,8 +735,6 @@ static void test_probe_refuses_wrong_arguments(void **state)
 
 /* ---- crossing posts between processes ---- */
 
-/* ---- */
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

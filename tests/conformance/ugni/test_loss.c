@@ -660,8 +660,6 @@ FATE(test_process_that_waits_in_a_probe_lives_on_if_it_wants, expect_life, PROBE
 
 /* ---- a peer that is killed ---- */
 
-/* ---- */
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -571,8 +571,6 @@ static void test_full_source_queue_refuses_a_send(void **state)
 
 /* ---- flood ---- */
 
-/* ---- */
-
 /* A sender without credits, whose own queue has one entry: credits that come back are no events of peers. */
 static void test_credits_that_come_back_do_not_overrun_a_queue_of_one_entry(void **state)
 {

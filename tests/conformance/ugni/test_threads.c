@@ -546,8 +546,6 @@ static void test_one_thread_collects_the_datagrams_of_the_others(void **state)
     run_workers(workers, THREADS, bodies, 1, NULL);
 }
 
-/* ---- */
-
 #define WITH_SIDES(test) cmocka_unit_test_setup_teardown(test, open_pair, close_pair)
 
 int main(void)
