@@ -46,8 +46,9 @@ struct host {
     struct emu_hosts_options hosts;
     const char *names[HOSTS_MAX];
     uint8_t key[KEY_BYTES];
-    const char *folder;
-    uint64_t timeout_s; /* 0: the default */
+    const char *folder_wanted; /* in argv */
+    char folder[PATH_MAX];     /* the keeper overwrites argv */
+    uint64_t timeout_s;        /* 0: the default */
     uint32_t cookie;
     char marker[32]; /* "EMUNIC_COOKIE=..." */
     pmix_proc_t self;
@@ -190,7 +191,7 @@ static const struct emu_option options[] = {
     { "machine", 0, "SPEC", "machine file or its name", EMU_OPTION_TEXT(struct host, server.machine) },
     { "machine-dir", 0, "FOLDER", "folder with machine files", EMU_OPTION_TEXT(struct host, server.machine_dir) },
     { "module", 0, "FILE", "the module that talks to other hosts", EMU_OPTION_TEXT(struct host, hosts.module) },
-    { "folder", 0, "FOLDER", "the job's folder, which a keeper removes", EMU_OPTION_TEXT(struct host, folder),
+    { "folder", 0, "FOLDER", "the job's folder, which a keeper removes", EMU_OPTION_TEXT(struct host, folder_wanted),
       .is_valid = is_whole_path, .refusal = "not a whole path" },
     { "cookie", 0, "N", "of the job's domain: marks its processes",
       EMU_OPTION_NUMBER(struct host, cookie, 1, UINT32_MAX) },
@@ -219,8 +220,9 @@ static int parse(struct host *host, int argc, char **argv)
     if (status != EMU_PROCEED)
         return status;
     if (!host->server.name || !host->server.machine || !host->server.machine_dir || !host->hosts.module ||
-        !host->folder || host->cookie == 0 || host->hosts.n < 2)
+        !host->folder_wanted || host->cookie == 0 || host->hosts.n < 2)
         return emu_cli_usage("host", "started by `emunic run --hosts`, see emunic-run(1)");
+    snprintf(host->folder, sizeof(host->folder), "%s", host->folder_wanted);
     snprintf(host->marker, sizeof(host->marker), "EMUNIC_COOKIE=%u", host->cookie);
     host->hosts.timeout_ns = host->timeout_s * 1000000000ull;
     return EMU_PROCEED;
