@@ -42,13 +42,13 @@ demo: build
 format: deps
 	@$(PYTHON) tests/tools/check_format.py --apply .
 
-# Every test once, then one line of totals. The sanitized build runs the tests of suite `sanitized` (tests/README.md),
-# the normal one the others; a build with ThreadSanitizer runs the tests of several threads. UCX and Open MPI are built
-# meanwhile.
+# All tests, then one line of totals. The sanitized build runs the tests of suite `sanitized`, the normal one all but
+# those of `sanitized-alone` (tests/README.md), a build with ThreadSanitizer the tests of several threads. UCX and Open
+# MPI are built meanwhile.
 check: build
 	@tests/thirdparty/ahead.sh $(BUILD)
 	@$(MAKE) --no-print-directory check-sanitize check-threads
-	@$(PYTHON) tools/run_tests.py $(BUILD) --no-suite multihost-all --no-suite sanitized \
+	@$(PYTHON) tools/run_tests.py $(BUILD) --no-suite multihost-all --no-suite sanitized-alone \
 		--also $(SANITIZE) --also $(THREADS)
 
 # All of what runs on several hosts, each in namespaces of its own; `make check` has part of it.
