@@ -46,9 +46,9 @@ format: deps
 # those of `sanitized-alone` (tests/README.md), a build with ThreadSanitizer the tests of several threads. UCX and Open
 # MPI are built meanwhile.
 check: build
-	@tests/thirdparty/ahead.sh $(BUILD)
-	@$(MAKE) --no-print-directory check-sanitize check-threads
-	@$(PYTHON) tools/run_tests.py $(BUILD) --no-suite multihost-all --no-suite sanitized-alone \
+	@setsid tests/thirdparty/ahead.sh $(BUILD) & ahead=$$!; trap 'kill -- -$$ahead 2>/dev/null' EXIT INT TERM; \
+	$(MAKE) --no-print-directory check-sanitize check-threads && \
+	$(PYTHON) tools/run_tests.py $(BUILD) --no-suite multihost-all --no-suite sanitized-alone \
 		--also $(SANITIZE) --also $(THREADS)
 
 # All of what runs on several hosts, each in namespaces of its own; `make check` has part of it.

@@ -38,10 +38,11 @@ struct emu_port {
     uint32_t ptag;
     uint32_t cookie;
     uint32_t instance_id;
-    uint32_t node_index;  /* of its node in the domain table */
-    uint64_t blocks_sent; /* block transfers given to emunic */
-    pid_t owner;          /* a forked child must leave the port alone */
-    struct emu_idle idle; /* polling in vain */
+    uint32_t node_index;   /* of its node in the domain table */
+    pid_t owner;           /* a forked child must leave the port alone */
+    uint64_t blocks_sent;  /* block transfers given to emunic */
+    struct emu_gate *gate; /* borrowed: of the direct path */
+    struct emu_idle idle;  /* polling in vain */
 
     struct emu_cmd *slots;                            /* in the segment */
     uint8_t *staging;                                 /* in the segment */
@@ -55,7 +56,6 @@ struct emu_port {
     struct emu_cq_alarm alarm;                        /* of our own queues */
     struct emu_channel *channels[EMU_CQS_MAX];        /* borrowed, by queue: who hears of it; NULL nobody */
     struct emu_direct *direct; /* owned: what the direct path has mapped; NULL if there is none */
-    struct emu_gate *gate;     /* borrowed: of the direct path */
     bool has_space;            /* counted by space.c */
 };
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Begins to build UCX and Open MPI in the background, so that tests of another build run meanwhile: their configure
-# scripts use one processor, at low priority. The tests ucx-build and openmpi-build wait for them (a lock in each
+# Builds UCX and Open MPI at low priority. `make check` runs this in the background, while tests of another build run:
+# their configure scripts use one processor. The tests ucx-build and openmpi-build wait for them (a lock in each
 # folder) and report; when the build fails they make it again and say why.
 #
 #   ahead.sh BUILD_DIR
@@ -15,4 +15,4 @@ mkdir -p "$build/thirdparty"
 {
     "$here/ucx/build.sh" "$build"
     "$here/openmpi/build.sh" "$build"
-} >"$build/thirdparty/ahead.log" 2>&1 </dev/null &
+} >"$build/thirdparty/ahead.log" 2>&1 </dev/null
