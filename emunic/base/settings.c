@@ -38,15 +38,21 @@ const struct emu_setting *emu_setting_at(size_t i)
     return i < N_SETTINGS ? &settings[i] : NULL;
 }
 
-static void check_name(const char *name)
+static bool is_known(const char *name)
+{
+    for (size_t i = 0; i < N_SETTINGS; i++) {
+        if (strcmp(name, settings[i].variable) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void warn_of_unknown(const char *name)
 {
     struct emu_nearest nearest = emu_nearest_to(name, FAR);
 
-    for (size_t i = 0; i < N_SETTINGS; i++) {
-        if (strcmp(name, settings[i].variable) == 0)
-            return;
+    for (size_t i = 0; i < N_SETTINGS; i++)
         emu_nearest_offer(&nearest, settings[i].variable, settings[i].variable);
-    }
     if (nearest.answer)
         emu_log(EMU_LOG_WARN, "unknown variable %s; did you mean %s?", name, nearest.answer);
     else
@@ -92,6 +98,7 @@ void emu_settings_read(struct emu_settings *settings_out)
         }
         memcpy(name, *entry, len);
         name[len] = '\0';
-        check_name(name);
+        if (!is_known(name))
+            warn_of_unknown(name);
     }
 }
