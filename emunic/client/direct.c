@@ -29,6 +29,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "emunic/abi/abi.h"
 #include "emunic/base/window.h"
 #include "emunic/client/lane.h"
 #include "emunic/client/peer_files.h"
@@ -36,7 +37,6 @@
 #include "emunic/engine/pages.h"
 #include "emunic/engine/transaction.h"
 
-#define PAGE_MASK    4095ull
 #define KNOWN_QUEUES 64
 
 /* What we know of a port slot of the domain. */
@@ -193,7 +193,7 @@ static bool has_segment(struct emu_direct *d, struct peer *peer, uint32_t port)
 
 static const struct emu_window *window_of(struct emu_direct *d, struct peer *peer, const struct emu_table_md *md)
 {
-    uint64_t first = md->base & ~PAGE_MASK;
+    uint64_t first = emu_page_down(md->base);
     struct emu_cancel cancel;
     uint64_t bytes;
 

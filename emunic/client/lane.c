@@ -8,10 +8,10 @@
  */
 #include "emunic/client/lane.h"
 
+#include "emunic/abi/abi.h"
 #include "emunic/client/port.h"
 #include "emunic/engine/transaction.h"
 
-#define PAGE_MASK   4095ull
 #define RETRY_AFTER 64u
 
 static bool is_this_memory(const struct emu_table_md *md, const struct emu_lane_target *target)
@@ -19,7 +19,7 @@ static bool is_this_memory(const struct emu_table_md *md, const struct emu_lane_
     return atomic_load_explicit(&md->state, memory_order_acquire) != 0 &&
            (target->generation == 0 || target->generation == md->generation) &&
            ((target->handle_flags & (EMU_HANDLE_OFFSET | EMU_HANDLE_VIRTUAL)) != 0 ||
-            target->remote_base == (md->base & ~PAGE_MASK));
+            target->remote_base == emu_page_down(md->base));
 }
 
 /* The memory domain that a handle names, or NULL. */
@@ -37,7 +37,7 @@ static uint64_t shift_of(const struct emu_table_md *md, const struct emu_lane_ta
 {
     if (target->handle_flags & EMU_HANDLE_OFFSET)
         return md->base - target->remote_base;
-    return (target->handle_flags & EMU_HANDLE_VIRTUAL) ? (md->base & ~PAGE_MASK) - target->remote_base : 0;
+    return (target->handle_flags & EMU_HANDLE_VIRTUAL) ? emu_page_down(md->base) - target->remote_base : 0;
 }
 
 /* Whom to wake; ourselves leaving the gate wakes. */
@@ -62,8 +62,8 @@ static bool find_lane(struct emu_direct *d, const struct emu_lane_target *target
 
     if (!md || !is_this_memory(md, target) || emu_direct_reach(d, md, &memory) != EMU_STATUS_OK)
         return false;
-    first = md->base & ~PAGE_MASK;
-    end = (md->base + md->length_bytes + PAGE_MASK) & ~PAGE_MASK;
+    first = emu_page_down(md->base);
+    end = emu_page_up(md->base + md->length_bytes);
     window = memory.ops->window ? memory.ops->window(&memory, first, end - first) : NULL;
     if (md->cq != EMU_CQ_NONE)
         destination = emu_direct_destination(d, md);

@@ -29,9 +29,9 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "emunic/abi/abi.h"
 #include "emunic/base/maps.h"
 
-#define PAGE_MASK   4095ull
 #define PATH_LENGTH 4096
 #define OUR_NAMES   "/memfd:emunic-"
 #define SYSV_NAMES  "/SYSV"
@@ -166,8 +166,8 @@ int emu_mapping_find(uint64_t addr, uint64_t len_bytes, bool is_writable, struct
     struct found f = { .is_writable = is_writable };
     int fd;
 
-    if (len_bytes == 0 || addr + len_bytes < addr || addr + len_bytes > UINT64_MAX - PAGE_MASK ||
-        !look(addr & ~PAGE_MASK, (addr + len_bytes + PAGE_MASK) & ~PAGE_MASK, &f))
+    if (len_bytes == 0 || addr + len_bytes < addr || addr + len_bytes > UINT64_MAX - (EMU_PAGE_BYTES - 1) ||
+        !look(emu_page_down(addr), emu_page_up(addr + len_bytes), &f))
         return -ENOENT;
     fd = open_mapping(&f);
     if (fd < 0)

@@ -11,9 +11,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "emunic/abi/abi.h"
 #include "emunic/base/window.h"
-
-#define PAGE_MASK 4095ull
 
 struct peer_file {
     uint32_t number; /* 0: nothing here */
@@ -98,8 +97,8 @@ static struct peer_file *file_of(struct emu_peer_files *files, uint32_t number)
 
 bool emu_peer_files_reach(struct emu_peer_files *files, const struct emu_table_md *md, struct emu_memory *mem_out)
 {
-    uint64_t first = md->base & ~PAGE_MASK;
-    uint64_t len_bytes = ((md->base + md->length_bytes + PAGE_MASK) & ~PAGE_MASK) - first;
+    uint64_t first = emu_page_down(md->base);
+    uint64_t len_bytes = emu_page_up(md->base + md->length_bytes) - first;
     struct peer_file *file = file_of(files, md->file);
     const struct emu_window *window;
     struct emu_cancel cancel;

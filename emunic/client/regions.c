@@ -23,11 +23,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "emunic/abi/abi.h"
 #include "emunic/base/maps.h"
 #include "emunic/client/port.h"
 #include "emunic/client/space.h"
 
-#define PAGE_MASK   4095ull
 #define BLOCK_BYTES (4ull << 20)
 #define N_REFUSED   (sizeof(((struct emu_regions *)0)->refused) / sizeof(((struct emu_regions *)0)->refused[0]))
 
@@ -173,8 +173,8 @@ static const struct emu_region *make_region(struct emu_regions *r, uint64_t firs
 bool emu_regions_find(struct emu_regions *r, uint64_t addr, uint64_t len_bytes, bool may_adopt, uint16_t *mdh_out,
                       uint16_t *generation_out)
 {
-    uint64_t first = addr & ~PAGE_MASK;
-    uint64_t end = (addr + len_bytes + PAGE_MASK) & ~PAGE_MASK;
+    uint64_t first = emu_page_down(addr);
+    uint64_t end = emu_page_up(addr + len_bytes);
     const struct emu_region *region;
 
     if (r->is_off || len_bytes == 0 || end <= first)

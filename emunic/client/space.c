@@ -42,11 +42,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "emunic/abi/abi.h"
 #include "emunic/base/log.h"
 #include "emunic/base/maps.h"
 #include "emunic/client/port.h"
 
-#define PAGE_MASK  4095ull
 #define PIECES_MAX 64u
 
 struct space {
@@ -376,8 +376,8 @@ static bool cover(const struct space *s, uint64_t first, uint64_t end, bool may_
 
 bool emu_space_cover(struct emu_port *port, uint64_t addr, uint64_t len_bytes, bool may_adopt)
 {
-    uint64_t first = addr & ~PAGE_MASK;
-    uint64_t end = (addr + len_bytes + PAGE_MASK) & ~PAGE_MASK;
+    uint64_t first = emu_page_down(addr);
+    uint64_t end = emu_page_up(addr + len_bytes);
     const struct space *s;
     bool is_covered;
 
@@ -403,7 +403,7 @@ uint64_t emu_space_ino(struct emu_port *port)
 
 int emu_space_alloc(struct emu_port *port, uint64_t len_bytes, void **addr_out)
 {
-    uint64_t bytes = (len_bytes + PAGE_MASK) & ~PAGE_MASK;
+    uint64_t bytes = emu_page_up(len_bytes);
     const struct space *s;
     void *addr;
     int r = 0;
@@ -430,7 +430,7 @@ int emu_space_alloc(struct emu_port *port, uint64_t len_bytes, void **addr_out)
 
 void emu_space_free(struct emu_port *port, void *addr, uint64_t len_bytes)
 {
-    uint64_t bytes = (len_bytes + PAGE_MASK) & ~PAGE_MASK;
+    uint64_t bytes = emu_page_up(len_bytes);
 
     (void)port;
     madvise(addr, bytes, MADV_REMOVE);

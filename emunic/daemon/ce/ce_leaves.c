@@ -15,6 +15,7 @@
  *
  * Engines of another host are asked ASKED_MAX times at once by a port; then its ring waits.
  */
+#include "emunic/abi/abi.h"
 #include "emunic/daemon/ce/ce.h"
 
 #include <stdio.h>
@@ -65,8 +66,8 @@ static bool reach_result(struct emu_port_end *port, uint64_t addr, uint16_t mdh,
     owner = port->domain->ports[md->port];
     if (!owner || owner->member != port->member)
         return false;
-    first = md->base & ~4095ull;
-    end = (md->base + md->length_bytes + 4095) & ~4095ull;
+    first = emu_page_down(md->base);
+    end = emu_page_up(md->base + md->length_bytes);
     if (addr < first || addr > end || sizeof(struct emu_ce_result) > end - addr)
         return false;
     return emu_md_reach(port, md, EMU_OP_CE, mem_out) == EMU_STATUS_OK;

@@ -34,6 +34,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "emunic/abi/abi.h"
 #include "emunic/abi/event.h"
 #include "emunic/daemon/commands/visit.h"
 #include "emunic/daemon/core/connection.h"
@@ -50,12 +51,6 @@
 #include "emunic/engine/segments.h"
 
 #define ADDRESS_END (1ull << 47) /* user addresses; 49 bits fit a handle */
-#define PAGE_MASK   4095ull
-
-static uint64_t round_out(uint64_t end)
-{
-    return (end + PAGE_MASK) & ~PAGE_MASK;
-}
 
 static void take_number(struct emu_node *node, uint32_t mdh, uint32_t turn, uint16_t *number_out)
 {
@@ -89,7 +84,7 @@ static bool begins_there(const struct emu_port_end *port, const struct emu_mdh *
     const struct emu_table_md *entries = emu_table_mds(port->domain->table, port->node_index);
 
     for (uint32_t turn = 0; turn < EMU_MDH_SHARERS; turn++) {
-        if ((one->turns >> turn & 1) != 0 && (entries[turn * EMU_MDH_COUNT + mdh].base & ~PAGE_MASK) == page)
+        if ((one->turns >> turn & 1) != 0 && emu_page_down(entries[turn * EMU_MDH_COUNT + mdh].base) == page)
             return true;
     }
     return false;
@@ -224,13 +219,13 @@ static int make_list(struct emu_port_end *port, bool is_mapped, struct emu_segme
         const struct emu_msg_segments *message = &port->memory.pending[i / EMU_SEGMENTS_PER_MSG];
         uint64_t addr = message->segments[i % EMU_SEGMENTS_PER_MSG].addr;
         uint64_t len_bytes = message->segments[i % EMU_SEGMENTS_PER_MSG].length_bytes;
-        uint64_t first = addr & ~PAGE_MASK;
+        uint64_t first = emu_page_down(addr);
 
         if (len_bytes == 0 || addr >= ADDRESS_END || len_bytes > ADDRESS_END - addr) {
             free(list);
             return -EINVAL;
         }
-        len_bytes = round_out(addr + len_bytes) - first;
+        len_bytes = emu_page_up(addr + len_bytes) - first;
         list->parts[i] =
             (struct emu_segment_part){ .offset = list->total_bytes, .addr = first, .len_bytes = len_bytes };
         list->total_bytes += len_bytes;
@@ -327,7 +322,7 @@ static int choose_number(struct emu_port_end *port, struct emu_node *node, const
 {
     bool is_virtual = (memory->flags & EMU_MD_VMDH) != 0;
     bool is_dedicated = is_virtual || (memory->flags & EMU_MD_DEDICATED) != 0;
-    uint64_t page = (memory->flags & EMU_MD_SEGMENTED) ? 0 : memory->addr & ~PAGE_MASK;
+    uint64_t page = (memory->flags & EMU_MD_SEGMENTED) ? 0 : emu_page_down(memory->addr);
 
     if (is_virtual || (emu_account_may_add_mdd(port) && may_take_free(port, node)))
         return take_free(port, node, is_dedicated, number_out);
@@ -352,7 +347,7 @@ static struct emu_translation translation_of(const struct emu_msg_memory *memory
         for (uint32_t i = 0; i < list->n; i++)
             n += units_of(list->parts[i].addr, list->parts[i].len_bytes, unit_bytes);
     } else {
-        t.iommu_bytes = round_out(memory->addr + memory->length_bytes) - (memory->addr & ~PAGE_MASK);
+        t.iommu_bytes = emu_page_up(memory->addr + memory->length_bytes) - emu_page_down(memory->addr);
         n = units_of(memory->addr, memory->length_bytes, unit_bytes);
     }
     *(is_gart ? &t.gart : &t.mrt) = n;

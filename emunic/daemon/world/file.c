@@ -30,6 +30,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "emunic/abi/abi.h"
 #include "emunic/abi/table.h"
 #include "emunic/base/maps.h"
 #include "emunic/base/window.h"
@@ -40,7 +41,6 @@
 #define FILES_PER_MEMBER 64u
 #define MAP_LINES_MAX    20000u       /* some 4 ms of emunic's time, where the kernel finds no mappings itself */
 #define OFFSET_END       (1ull << 47) /* windows reach no further */
-#define PAGE_MASK        4095ull
 
 #ifndef HUGETLBFS_MAGIC
 #define HUGETLBFS_MAGIC 0x958458f6
@@ -71,8 +71,8 @@ struct span {
 
 static int check_range(const struct emu_msg_memory *memory, struct span *span_out)
 {
-    *span_out = (struct span){ .first = memory->addr & ~PAGE_MASK,
-                               .end = (memory->addr + memory->length_bytes + PAGE_MASK) & ~PAGE_MASK,
+    *span_out = (struct span){ .first = emu_page_down(memory->addr),
+                               .end = emu_page_up(memory->addr + memory->length_bytes),
                                .offset = memory->file_offset,
                                .is_writable = !(memory->flags & EMU_MD_READ_ONLY) };
     if ((memory->flags & EMU_MD_MAPPED) || memory->file_offset % 4096 != 0 || memory->file_offset >= OFFSET_END ||
@@ -102,7 +102,7 @@ static int check_kind(int fd, bool is_writable, struct stat *st_out, uint64_t *p
 
 static int check_size(const struct stat *st, const struct span *span)
 {
-    uint64_t end = ((uint64_t)st->st_size + PAGE_MASK) & ~PAGE_MASK;
+    uint64_t end = emu_page_up((uint64_t)st->st_size);
 
     return st->st_size < 0 || end < span->offset + (span->end - span->first) ? -ERANGE : 0;
 }
@@ -277,8 +277,8 @@ int emu_file_of(const struct emu_domain *domain, struct emu_msg_file *asked)
 
 bool emu_file_reach(struct emu_file *file, const struct emu_table_md *md, struct emu_memory *mem_out)
 {
-    uint64_t first = md->base & ~PAGE_MASK;
-    uint64_t len_bytes = ((md->base + md->length_bytes + PAGE_MASK) & ~PAGE_MASK) - first;
+    uint64_t first = emu_page_down(md->base);
+    uint64_t len_bytes = emu_page_up(md->base + md->length_bytes) - first;
     const struct emu_window *window = emu_windows_get(&file->windows, file->fd, md->file_offset, len_bytes);
 
     if (!window)

@@ -9,6 +9,7 @@
 
 #include <sys/stat.h>
 
+#include "emunic/abi/abi.h"
 #include "emunic/abi/event.h"
 #include "emunic/base/maps.h"
 #include "emunic/daemon/world/domain.h"
@@ -55,7 +56,7 @@ int emu_md_reach_in(const struct emu_domain *domain, const struct emu_table_md *
             return EMU_STATUS_OK;
     }
     if (md->method == EMU_MEMORY_MAP) {
-        uint64_t first = md->base & ~4095ull;
+        uint64_t first = emu_page_down(md->base);
 
         window = emu_windows_get(&owner->member->windows, owner->member->space_fd, first,
                                  md->base + md->length_bytes - first);
