@@ -19,12 +19,6 @@
 #define WINDOWS_MAX  512u
 #define ADDRESS_END  (1ull << 47)
 
-static bool covers(const struct emu_window *w, uint64_t addr, uint64_t len_bytes)
-{
-    return addr >= w->owner_addr && addr - w->owner_addr <= w->len_bytes &&
-           len_bytes <= w->len_bytes - (addr - w->owner_addr);
-}
-
 static uint64_t charge_of(uint64_t len_bytes)
 {
     return len_bytes < CHARGE_BYTES ? CHARGE_BYTES : len_bytes;
@@ -88,10 +82,10 @@ static bool map_again(const struct emu_windows *w, struct emu_window *window, in
 
 static struct emu_window *look_up(struct emu_windows *w, uint64_t addr, uint64_t len_bytes)
 {
-    if (w->latest < w->n && covers(&w->list[w->latest], addr, len_bytes))
+    if (w->latest < w->n && emu_window_covers(&w->list[w->latest], addr, len_bytes))
         return &w->list[w->latest];
     for (unsigned i = 0; i < w->n; i++) {
-        if (covers(&w->list[i], addr, len_bytes)) {
+        if (emu_window_covers(&w->list[i], addr, len_bytes)) {
             w->latest = i;
             return &w->list[i];
         }
@@ -104,7 +98,7 @@ static bool is_possible(uint64_t addr, uint64_t len_bytes)
     return addr < ADDRESS_END && len_bytes <= ADDRESS_END - addr;
 }
 
-const struct emu_window *emu_windows_get(struct emu_windows *w, int fd, uint64_t addr, uint64_t len_bytes)
+const struct emu_window *emu_windows_find_or_map(struct emu_windows *w, int fd, uint64_t addr, uint64_t len_bytes)
 {
     struct emu_window *window;
 

@@ -35,11 +35,28 @@ struct emu_windows {
     unsigned latest; /* where the last look-up ended */
 };
 
+/* A window that covers the range, found or mapped. For emu_windows_get(). */
+const struct emu_window *emu_windows_find_or_map(struct emu_windows *w, int fd, uint64_t addr, uint64_t len_bytes);
+
+static inline bool emu_window_covers(const struct emu_window *w, uint64_t addr, uint64_t len_bytes)
+{
+    return addr >= w->owner_addr && addr - w->owner_addr <= w->len_bytes &&
+           len_bytes <= w->len_bytes - (addr - w->owner_addr);
+}
+
 /*
  * A window that covers [addr, addr + len), or NULL: no memory, too many windows, nothing left of the budget, or an
- * address that no process has. A broken window is mapped again. Valid until the next call.
+ * address that no process has. A broken window is mapped again. Valid until the next call. The window of the last
+ * look-up is found here, if its pages cannot go: every command that emunic carries asks.
  */
-const struct emu_window *emu_windows_get(struct emu_windows *w, int fd, uint64_t addr, uint64_t len_bytes);
+static inline const struct emu_window *emu_windows_get(struct emu_windows *w, int fd, uint64_t addr, uint64_t len_bytes)
+{
+    const struct emu_window *latest = w->latest < w->n ? &w->list[w->latest] : NULL;
+
+    return latest && !latest->fault && emu_window_covers(latest, addr, len_bytes) ?
+               latest :
+               emu_windows_find_or_map(w, fd, addr, len_bytes);
+}
 
 /* The same without the file: NULL also when one would have to be mapped, for the first time or again. */
 const struct emu_window *emu_windows_find(struct emu_windows *w, uint64_t addr, uint64_t len_bytes);

@@ -27,6 +27,12 @@ enum emu_burst_result {
     EMU_BURST_NEVER, /* not such a put: it is to be done in the usual way */
 };
 
+/* Can the memory behind a transaction take several writes at once? Else a burst gains nothing: one load says so. */
+static inline bool emu_burst_pays(const struct emu_transaction *t)
+{
+    return t->remote.ops->write_many;
+}
+
 /*
  * Takes a transaction over that emu_transaction_begin() has found good. The view's staging memory must stay as it is
  * until the burst has run.

@@ -121,6 +121,8 @@ static void run_burst(struct emu_port_end *port)
 {
     struct emu_burst *burst = burst_of(port->server);
 
+    if (burst->n == 0)
+        return;
     emu_burst_run(burst, &port->view);
     for (unsigned i = 0; i < burst->n; i++)
         finish(port, &burst->puts[i]);
@@ -133,7 +135,7 @@ static void run_small(struct emu_port_end *port, const struct emu_cmd *cmd)
     struct emu_transaction t;
     bool has_data = emu_transaction_begin(&port->view, cmd, &t);
 
-    if (has_data) {
+    if (has_data && emu_burst_pays(&t)) {
         enum emu_burst_result r = emu_burst_add(burst, &port->view, &t);
 
         if (r == EMU_BURST_FULL) {

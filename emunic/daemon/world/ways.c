@@ -18,11 +18,6 @@ const struct emu_fault_map *emu_network_faults(const struct emu_server *server)
     return ways_of(server) ? ways_of(server)->faults : NULL;
 }
 
-bool emu_network_is_quiesced(const struct emu_server *server)
-{
-    return ways_of(server) && ways_of(server)->quiesced_at_ns != 0;
-}
-
 bool emu_network_is_disturbed(const struct emu_server *server)
 {
     return emu_network_is_quiesced(server) || !emu_fault_map_is_clean(emu_network_faults(server));

@@ -8,10 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "emunic/daemon/world/server.h"
 #include "emunic/fabric/fault_map.h"
 #include "emunic/fabric/load.h"
-
-struct emu_server;
 
 #define EMU_WAYS_KEPT 4096u /* verdicts kept; others are found again */
 
@@ -37,7 +36,12 @@ bool emu_network_is_disturbed(const struct emu_server *server);
 /* Does a packet get from one node to the other, and its answer back? Nids. */
 bool emu_network_reaches(struct emu_server *server, uint32_t src_nid, uint32_t dst_nid);
 /* No new request may start. */
-bool emu_network_is_quiesced(const struct emu_server *server);
+static inline bool emu_network_is_quiesced(const struct emu_server *server)
+{
+    const struct emu_ways *ways = server->slots[EMU_SERVER_WAYS];
+
+    return ways && ways->quiesced_at_ns != 0;
+}
 /* How often it was. */
 uint64_t emu_network_quiesces(const struct emu_server *server);
 

@@ -168,12 +168,6 @@ struct emu_fault_datagram emu_fault_datagram(struct emu_port_end *port, const st
     return (struct emu_fault_datagram){ .state = EMU_DATAGRAM_PENDING };
 }
 
-bool emu_network_is_quiesced(const struct emu_server *server)
-{
-    (void)server;
-    return false;
-}
-
 /* Split, hosts do not reach each other's nodes. */
 bool emu_network_reaches(struct emu_server *server, uint32_t src_nid, uint32_t dst_nid)
 {
