@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "emunic/client/lane.h"
+#include "libugni/src/handle_target.h"
 #include "libugni/src/ugni.h"
 
 struct gnii_launch_target {

@@ -45,6 +45,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libugni/src/handle_target.h"
 #include "libugni/src/msgq.h"
 
 #define SLOT_HEADER_BYTES sizeof(struct gnii_msgq_slot)

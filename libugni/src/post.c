@@ -6,7 +6,7 @@
  *                in place when the call returns. The outcome of checks is kept, a remote handle's in its lane, a local
  *                handle's in `local`.
  *   by command   every other post, and each one that the lane refuses. It is checked as far as it can be without the
- *                target (post_check.c) and built (post_build.c), each once; then it is run or handed to emunic
+ *                target and built, each once (post_command.c); then it is run or handed to emunic
  *                (emunic/client/port.h).
  *
  * Either way the post gets a transfer slot (tid). The slots of a source queue are as many as its entries, half of that
@@ -23,6 +23,7 @@
 
 #include "emunic/client/lane.h"
 #include "emunic/engine/amo.h"
+#include "libugni/src/handle_target.h"
 #include "libugni/src/stats.h"
 
 /* ---- room ---- */

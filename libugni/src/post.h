@@ -35,7 +35,7 @@ struct gnii_post {
 
 #define GNII_SECOND_GENERATION 0x040u /* bit of an amo_cmd */
 
-/* ---- post_check.c: descriptors ---- */
+/* ---- post_command.c: descriptors ---- */
 
 /* Type, command and modes that a Gemini does not have. */
 bool gnii_post_came_with_aries(const gni_post_descriptor_t *d);
@@ -59,7 +59,7 @@ gni_return_t gnii_post_prepare_cqwrite(struct gnii_post *p, const gni_post_descr
 /* What an atomic command of the API is. False: nothing. */
 bool gnii_post_amo_of(uint32_t command, uint8_t *op_out, uint8_t *flags_out);
 
-/* ---- post_build.c: commands ---- */
+/* ---- post_command.c: commands ---- */
 
 /*
  * The post as a command in the port's next slot, with its data still in the program's buffer: so it can be run. NULL:

@@ -47,6 +47,7 @@
 #include "emunic/base/clock.h"
 #include "emunic/client/lane.h"
 #include "libugni/src/device.h"
+#include "libugni/src/handle_target.h"
 #include "libugni/src/stats.h"
 #include "libugni/src/ugni.h"
 

@@ -370,13 +370,7 @@ void gnii_tx_wait(struct gnii_nic *nic, const struct gnii_ep *ep, const struct g
 /* post.c, NIC lock held */
 void gnii_post_lanes_free(struct gnii_nic *nic);
 
-/* post_build.c, NIC lock held */
-/* Fills the target of a command from a handle. -EINVAL: no handle. */
-int gnii_cmd_set_target(struct emu_cmd *cmd, uint32_t nid, const gni_mem_handle_t *handle, uint64_t addr);
-/* The same for a lane. */
-struct emu_lane_target gnii_handle_target(uint32_t nid, const struct gnii_handle_fields *fields);
-/* Fills the target of a command from a handle that was taken apart. */
-void gnii_cmd_set_handle(struct emu_cmd *cmd, uint32_t nid, const struct gnii_handle_fields *fields, uint64_t addr);
+/* flagged_put.c, NIC lock held */
 /*
  * A command that puts `length_bytes` and then a flag word, without entries, in the next free slot. Returns where to
  * write the data, or NULL when the NIC has gone. The caller sets target, data and events, and submits.
