@@ -16,10 +16,10 @@
  * A transfer looks at its memory domain again before each slice: after a deregistration or the owner's death it
  * ends with an error, and no byte moves any more.
  *
- * While something in the network is broken, a command whose target has no way ends with an error (network.c); while the
- * network is quiesced, none starts.
+ * While something in the network is broken, a command whose target has no way ends with an error (unreachable.c);
+ * while the network is quiesced, none starts.
  *
- * While the domain has fault rules they are asked first, before a command does anything (fault.c).
+ * While the domain has fault rules they are asked first, before a command does anything (faults/).
  *
  * A suspended job's rings and transfers are left alone. Ports on a node whose injection is limited are served while its
  * bucket lasts (injection.c). A block transfer beyond the job's limit waits at the head of the ring.

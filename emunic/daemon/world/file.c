@@ -12,7 +12,7 @@
  *   kind      shared memory only (tmpfs, hugetlbfs): any other file system could make emunic wait for a page for ever
  *   access    a writable registration needs a descriptor to read and write, a read-only one a descriptor to read only:
  *             peers get no more than the owner meant
- *   size      ends no earlier than the memory. Whoever has the file can shorten it later; base/fault.c is about that
+ *   size      ends no earlier than the memory. Whoever has the file can shorten it (base/bus_error.c)
  *   identity  the kernel's list of the process's mappings names this file, at these offsets, for all of the range
  *
  * Lifetime: held by the numbers of memory domains (emu_node.file) until these are released, which is when nobody can be
