@@ -70,7 +70,8 @@ $(THREADS)/build.ninja: | deps
 check-threads: deps $(THREADS)/build.ninja
 	@ninja --quiet -C $(THREADS) build.ninja
 	@$(MESON) compile -C $(THREADS) conformance-threads conformance-portals-cray-threads \
-		conformance-portals-ref-threads unit-emunic_biased_lock unit-emunic_cq unit-fabric_sim unit-fabric_sim_faults
+		conformance-portals-ref-threads unit-emunic_biased_lock unit-emunic_completion_queue \
+		unit-fabric_sim unit-fabric_sim_faults
 	@$(PYTHON) tools/run_tests.py $(THREADS) --suite threads --save
 
 # Everything at random against a model, on both data paths, with injected faults, and on four hosts of which one is

@@ -12,7 +12,7 @@
  * The memfd is sparse: untouched memory domains cost nothing.
  *
  * An address is what programs of the job call a node: its nid, or, if the job was bound to entries of the network
- * translation table before its first attach, a number from 0 (daemon/job.c).
+ * translation table before its first attach, a number from 0 (daemon/jobs/job_control.c).
  *
  * Key: [I] set before the table is handed out  [E] emunic at any time
  */

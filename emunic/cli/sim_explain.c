@@ -8,7 +8,7 @@
  * one of the words of spec/machines.md 0.1 is a mark; a seed's abbreviation starts the source. Nothing here can change
  * a value: the table shows the text of the file, and of the override if there is one.
  */
-#include "emunic/cli/sim.h"
+#include "emunic/cli/verb_sim.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -7,7 +7,7 @@
  * and ends; how far it is stands in memory that all share. Reports are printed in the order in which they were asked
  * for, each as soon as those before it are there, so the output does not depend on how many run at a time.
  */
-#include "emunic/cli/sim.h"
+#include "emunic/cli/verb_sim.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -21,7 +21,7 @@
 #include "emunic/cli/options.h"
 #include "emunic/cli/progress.h"
 #include "emunic/cli/server_report.h"
-#include "emunic/cli/sim.h"
+#include "emunic/cli/verb_sim.h"
 #include "emunic/cli/sim_faults.h"
 
 #define THREADS_MAX 1024

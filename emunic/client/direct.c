@@ -8,7 +8,7 @@
  * anew.
  *
  * Around each run our segment's `inside` is odd (client/lane.h). emunic takes nothing away (memory, queues, ports) that
- * it made invisible in the table before it has seen us outside or dead (daemon/quiesce.c). Cost: two stores.
+ * it made invisible in the table before it has seen us outside or dead (daemon/core/quiesce.c). Cost: two stores.
  *
  * Left to emunic: commands above EMUNIC_DIRECT_LIMIT, atomics on private memory (only one process may do them),
  * chains, contributions to reductions, peers whose memory we may not touch, and everything while the domain is routed.

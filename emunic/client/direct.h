@@ -12,7 +12,7 @@
 
 #include "emunic/abi/command.h"
 #include "emunic/abi/segment.h"
-#include "emunic/engine/cq.h"
+#include "emunic/engine/completion_queue.h"
 
 struct emu_direct;
 struct emu_flow_counts;

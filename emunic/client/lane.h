@@ -20,8 +20,9 @@
  * emu_lane_is_broken() tells so afterwards. Such a lane (`broken` is set) is looked at before any event, and the engine
  * does the operation again from the beginning.
  *
- * The gate's mark costs one plain store. emunic orders it against its own changes with membarrier (daemon/quiesce.c);
- * where that is not to be had (EMU_TABLE_FENCED, or this process could not register for it), with an exchange.
+ * The gate's mark costs one plain store. emunic orders it against its own changes with membarrier
+ * (daemon/core/quiesce.c); where that is not to be had (EMU_TABLE_FENCED, or this process could not register for it),
+ * with an exchange.
  *
  * Thread rule: as emu_port_command(), one thread at a time per port. No thread may be cancelled in between.
  */
@@ -40,8 +41,8 @@
 #include "emunic/abi/segment.h"
 #include "emunic/abi/table.h"
 #include "emunic/client/direct.h"
-#include "emunic/engine/amo.h"
-#include "emunic/engine/cq.h"
+#include "emunic/engine/amo_arithmetic.h"
+#include "emunic/engine/completion_queue.h"
 #include "emunic/engine/rest.h"
 #include "emunic/engine/word.h"
 

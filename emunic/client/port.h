@@ -18,7 +18,7 @@
 #include "emunic/base/settings.h"
 #include "emunic/client/idle.h"
 #include "emunic/client/session.h"
-#include "emunic/engine/cq.h"
+#include "emunic/engine/completion_queue.h"
 
 struct emu_channel;
 struct emu_direct;

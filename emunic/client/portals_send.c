@@ -7,15 +7,16 @@
  *   direct   lock the target, match, commit and START, move the data; SEND_END and ACK at home; END, unlock; then REPLY
  *            at home. The order of requests to one target is the order of calls, because each is over before the next
  *            begins. Data above SHORT_BYTES are moved without the target's lock; a flight in the target's interface
- *            tells emunic how far we were if we die (engine/portals.h).
- *   routed   a command in the port's ring; emunic does the same (daemon/portals.c). The gate (client/lane.h) lets
- *            nothing go direct while commands of ours wait there, so switching loses and reorders nothing.
+ *            tells emunic how far we were if we die (engine/portals_engine.h).
+ *   routed   a command in the port's ring; emunic does the same (daemon/portals/portals_end.c). The gate
+ *            (client/lane.h) lets nothing go direct while commands of ours wait there, so switching loses and reorders
+ *            nothing.
  *
  * SEND_END stands in our queue before the target can see END, and so before whatever the message causes. That of a
  * direct get, which has no data to give away, goes with SEND_START. No thread of our own sees it before the call is
- * over: the caller's lock (portals.h) is held. The own lock is only tried while the target's is held, so two that send
- * to each other never wait for each other; where it is not free the target's is let go of first, and taken again for
- * END.
+ * over: the caller's lock (portals_port.h) is held. The own lock is only tried while the target's is held, so two that
+ * send to each other never wait for each other; where it is not free the target's is let go of first, and taken again
+ * for END.
  *
  * Cache lines of a small put from a descriptor without a queue. It writes six of the target's interface: the lock's,
  * its flight's, the queue's, two of the event and, if its words change, the descriptor's; one or more of data; and
@@ -29,14 +30,14 @@
  * Left to emunic: whatever the domain's flags say, transfers above EMUNIC_DIRECT_LIMIT, targets whose memory we cannot
  * reach.
  */
-#include "emunic/client/portals.h"
+#include "emunic/client/portals_port.h"
 
 #include <emmintrin.h>
 #include <errno.h>
 #include <string.h>
 
 #include "emunic/client/direct.h"
-#include "emunic/client/portals_inner.h"
+#include "emunic/client/portals_port_inner.h"
 #include "emunic/engine/rest.h"
 #include "emunic/engine/word.h"
 

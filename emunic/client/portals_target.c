@@ -5,12 +5,12 @@
  * What was found out about a target (its window, segment, port) is kept per peer, until another port has its slot. A
  * target whose interface or memory we cannot reach is left to emunic.
  */
-#include "emunic/client/portals.h"
+#include "emunic/client/portals_port.h"
 
 #include <sys/mman.h>
 
 #include "emunic/client/direct.h"
-#include "emunic/client/portals_inner.h"
+#include "emunic/client/portals_port_inner.h"
 #include "emunic/engine/transaction.h"
 
 void emu_portals_forget_peer(struct emu_portals_peer *peer)

@@ -11,7 +11,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-#include "emunic/engine/amo.h"
+#include "emunic/engine/amo_arithmetic.h"
 
 struct emu_memory;
 struct emu_segment_list;
@@ -54,7 +54,7 @@ struct emu_memory {
     uint64_t len_bytes; /* map: length of the window; checked again at each access */
     /* map: not zero when pages of the window were missing and what was moved is lost. borrowed; NULL: cannot happen */
     const _Atomic uint32_t *broken;
-    const struct emu_segment_list *segments; /* segments.h; borrowed */
+    const struct emu_segment_list *segments; /* memory_segments.h; borrowed */
 };
 
 /* Another process's private memory through process_vm_readv/writev: one system call per operation. */

@@ -11,7 +11,7 @@
  */
 #include <errno.h>
 
-#include "emunic/engine/portals_inner.h"
+#include "emunic/engine/portals_engine_inner.h"
 
 static void promise(struct emu_ptl_ni *ni, uint32_t eq, uint32_t generation, int change)
 {

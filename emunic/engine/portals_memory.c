@@ -4,7 +4,7 @@
  */
 #include <errno.h>
 
-#include "emunic/engine/portals.h"
+#include "emunic/engine/portals_engine.h"
 
 void emu_ptl_span_of(struct emu_ptl_ni *ni, const struct emu_ptl_md *md, struct emu_ptl_span *span_out)
 {

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "emunic/abi/portals.h"
-#include "emunic/engine/portals.h"
+#include "emunic/engine/portals_engine.h"
 
 /* Handles: kind (2 bits), interface (2), place (16), generation (12). */
 enum emu_ptl_handle_kind { EMU_PTL_IS_NI = 0, EMU_PTL_IS_ME, EMU_PTL_IS_EQ, EMU_PTL_IS_MD };

@@ -14,7 +14,7 @@
  * is written before, with a number of its own, and then the first in one go: a poll in between would take the line away
  * once more.
  *
- * How an event is stored, and how it is read while somebody may be storing the next, is in portals_inner.h.
+ * How an event is stored, and how it is read while somebody may be storing the next, is in portals_engine_inner.h.
  * Source: spec/portals3.md 1.6.
  */
 #include <limits.h>
@@ -22,7 +22,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "emunic/engine/portals_inner.h"
+#include "emunic/engine/portals_engine_inner.h"
 
 #define TAKE_TRIES 64
 

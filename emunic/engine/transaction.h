@@ -15,7 +15,7 @@
 #include "emunic/abi/event.h"
 #include "emunic/abi/flow.h"
 #include "emunic/abi/table.h"
-#include "emunic/engine/cq.h"
+#include "emunic/engine/completion_queue.h"
 #include "emunic/engine/memory.h"
 
 struct emu_transaction;

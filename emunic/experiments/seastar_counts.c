@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "emunic/experiments/seastar.h"
+#include "emunic/experiments/seastar_experiments.h"
 #include "emunic/fabric/sim/audit.h"
 #include "emunic/fabric/torus.h"
 

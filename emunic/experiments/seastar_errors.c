@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emunic/experiments/flows.h"
-#include "emunic/experiments/seastar.h"
+#include "emunic/experiments/put_flows.h"
+#include "emunic/experiments/seastar_experiments.h"
 #include "emunic/fabric/random.h"
 #include "emunic/fabric/torus.h"
 

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "emunic/experiments/seastar.h"
+#include "emunic/experiments/seastar_experiments.h"
 #include "emunic/fabric/torus.h"
 #include "emunic/model/nic_scenario.h"
 

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "emunic/experiments/flows.h"
+#include "emunic/experiments/put_flows.h"
 #include "emunic/experiments/titan.h"
 #include "emunic/fabric/gemini.h"
 #include "emunic/fabric/torus.h"

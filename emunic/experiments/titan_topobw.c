@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emunic/experiments/flows.h"
+#include "emunic/experiments/put_flows.h"
 #include "emunic/experiments/titan.h"
 #include "emunic/fabric/gemini.h"
 #include "emunic/fabric/node_params.h"

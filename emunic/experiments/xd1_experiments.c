@@ -19,7 +19,7 @@
 #include <stdio.h>
 
 #include "emunic/experiments/tables.h"
-#include "emunic/fabric/direct.h"
+#include "emunic/fabric/direct_connect.h"
 #include "emunic/fabric/fat_tree.h"
 
 enum {

@@ -4,7 +4,7 @@
  *
  * Shape. A node is two processors behind one RapidArray processor, which is a router with one NIC; it has
  * links_per_node links into each fabric, main and perhaps expansion. A chassis has one switch per fabric: node ports
- * and external ports. How the external ports are joined is the affair of direct.c and fat_tree.c.
+ * and external ports. How the external ports are joined is the affair of direct_connect.c and fat_tree.c.
  *
  * Numbers. nid = chassis * nodes + node. Routers: a node's is its nid; then the chassis switches,
  * n_nodes + chassis * fabrics + fabric; then the spine switches of a fat tree. Links by ascending id:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Inside the component: what the two shapes of the Cray XD1 share. Chassis of nodes, each node with a router of its own
- * (RapidArray processor), each chassis with one switch per fabric; direct.c and fat_tree.c join the switches.
+ * (RapidArray processor), each chassis with one switch per fabric; direct_connect.c and fat_tree.c join the switches.
  */
 #ifndef EMUNIC_FABRIC_CHASSIS_H
 #define EMUNIC_FABRIC_CHASSIS_H

@@ -3,7 +3,8 @@
  * Packet routing of the direct-connect XD1.
  *
  * Ways. Up to the chassis switch of the flow's fabric, across one external link if the chassis differ, down. Fabric and
- * external links of a flow are chosen as direct.c says; hashed modes spread over the fabrics by their order key.
+ * external links of a flow are chosen as direct_connect.c says; hashed modes spread over the fabrics by their order
+ * key.
  *
  * Faults. The source is silent; ours, in this order: another link of the same step; another external link of the same
  * pair of chassis; the other fabric; a third chassis in between, the first in rising order that is open. A packet on
@@ -15,7 +16,7 @@
  * Source: spec/machines.md 7.2 ([OUR]).
  */
 #include "emunic/fabric/chassis_routing.h"
-#include "emunic/fabric/direct.h"
+#include "emunic/fabric/direct_connect.h"
 
 enum { VIA_SHIFT = 8, FABRIC_MASK = 0xff };
 

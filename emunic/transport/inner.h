@@ -247,7 +247,7 @@ struct emu_peer *emu_peer_of(struct emu_transport *t, uint32_t host);
 /* Time is to do its work in the next round, which is to come soon. */
 void emu_transport_hurry(struct emu_transport *t);
 
-/* ---- session.c ---- */
+/* ---- peer_session.c ---- */
 
 /* The peer is joining: it is offered a new handshake. */
 void emu_session_offer(struct emu_peer *p);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Opening, joining, rounds, waiting. transport.h has the model; session.c has handshakes and ends, stream.c packets.
+ * Opening, joining, rounds, waiting. transport.h has the model; peer_session.c has handshakes and ends, stream.c
+ * packets.
  *
  * Received packets are posted for all peers together, as many as all peers may have under way.
  *

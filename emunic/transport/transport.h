@@ -5,16 +5,16 @@
  * Knows nothing of what it carries. One thread owns a transport; callbacks run on it, from progress() only. There are
  * no threads of its own, no globals, and no call blocks. Layers, from above:
  *
- *   transport.c   opening, joining, rounds, waiting
- *   session.c     handshakes, silence, other connections, ends
- *   stream.c      packets: messages gathered, credits, delivery, replay
- *   transfer.c    block transfers in pieces, by the provider's remote memory access or through messages
- *   crypt.c       proofs, session keys, tags (libsodium)
- *   carrier.h     what is needed of a network: packets to an address, remote memory access, completions
- *   ofi.c         that, by libfabric's reliable datagram endpoints
+ *   transport.c     opening, joining, rounds, waiting
+ *   peer_session.c  handshakes, silence, other connections, ends
+ *   stream.c        packets: messages gathered, credits, delivery, replay
+ *   transfer.c      block transfers in pieces, by the provider's remote memory access or through messages
+ *   crypt.c         proofs, session keys, tags (libsodium)
+ *   carrier.h       what is needed of a network: packets to an address, remote memory access, completions
+ *   ofi.c           that, by libfabric's reliable datagram endpoints
  *
  * Loading. libfabric with all its providers takes about 200 ms to load, so nobody links this: emu_transport_load()
- * (load.c, the only part that is linked) opens the shared module emunic-transport.so and hands out its
+ * (loader.c, the only part that is linked) opens the shared module emunic-transport.so and hands out its
  * `emu_transport_ops`. Call it when there is more than one host.
  *
  * Peers are hosts with a number. The owner gets its own address() (a short blob), exchanges blobs as it likes (PMIx,

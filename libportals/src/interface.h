@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "emunic/base/biased_lock.h"
-#include "emunic/client/portals.h"
+#include "emunic/client/portals_port.h"
 #include "libportals/src/core.h"
 
 struct p3_ni {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collective engines (CE) as programs see them; the trees themselves live in emunic (emunic/daemon/ce/ce.c).
+ * Collective engines (CE) as programs see them; the trees themselves live in emunic (emunic/daemon/ce/ce_trees.c).
  *
  * An engine is a small object with the number that emunic gave it. An end point's attributes stay with the end point;
  * they are copied when an engine is configured and when a contribution is posted. A contribution is a post with a slot

@@ -8,10 +8,11 @@
  *                      armed while it has something in it
  *
  * The channel's descriptor is readable while queues are in line (emunic/client/channel.c). Who has news for an armed
- * queue takes its mark in shared memory away (emunic/engine/cq.h), one of all, and so each arming puts it in line once.
- * The number of the queue then comes through the channel. Members of the domain can write such marks and make up such
- * numbers; a number counts only for a queue that is armed here, and whose mark has gone or which has something in it.
- * The worst they can do is to make the descriptor readable for nothing, or to have a queue reported that is empty.
+ * queue takes its mark in shared memory away (emunic/engine/completion_queue.h), one of all, and so each arming puts it
+ * in line once. The number of the queue then comes through the channel. Members of the domain can write such marks and
+ * make up such numbers; a number counts only for a queue that is armed here, and whose mark has gone or which has
+ * something in it. The worst they can do is to make the descriptor readable for nothing, or to have a queue reported
+ * that is empty.
  *
  * No wake-up is lost: arming looks at the queue after the mark is up, a producer looks at the mark after its event is
  * published, both behind fences. A number that is thrown away belongs to a queue that is not armed, or whose mark is

@@ -3,9 +3,9 @@
  * Job control, for launchers.
  *
  * The privilege is the right to talk to emunic's admin socket: root, or the user that emunic runs as. Everybody else
- * gets PERMISSION_ERROR. The work is emunic's (daemon/job.c); here arguments become one request. The device says which
- * form unions have: a Gemini's translation table is a list of addresses (u.table), its limits are MRT and GART entries.
- * Any thread. Source: spec/ugni.md 2.18, 3.7, 3.9, 4.2.
+ * gets PERMISSION_ERROR. The work is emunic's (daemon/jobs/job_control.c); here arguments become one request. The
+ * device says which form unions have: a Gemini's translation table is a list of addresses (u.table), its limits are MRT
+ * and GART entries. Any thread. Source: spec/ugni.md 2.18, 3.7, 3.9, 4.2.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -3,10 +3,10 @@
  * Shared message queues (MSGQ).
  *
  * The instances (NIC handles, usually one per process) of a node share a region of memory with a mailbox for each
- * remote node, so that memory grows with nodes and not with processes. The original takes the region from huge pages
- * in a file system that the program can see; here emunic makes it, one memfd per communication domain and node, when
- * the first instance asks, hands it to instances of that domain and node only, and frees it when the last one has
- * gone, however it went (emunic/daemon/msgq/msgq.c). Each instance registers its own mapping, with a private receive
+ * remote node, so that memory grows with nodes and not with processes. The original takes the region from huge pages in
+ * a file system that the program can see; here emunic makes it, one memfd per communication domain and node, when the
+ * first instance asks, hands it to instances of that domain and node only, and frees it when the last one has gone,
+ * however it went (emunic/daemon/msgq/msgq_members.c). Each instance registers its own mapping, with a private receive
  * queue of rcv_cq_sz entries; the attributes for the other node name these registrations. Layout and locks:
  * msgq_region.h; connections: msgq_connection.c; messages, order, credits, and what happens when an instance dies:
  * msgq_traffic.c.

@@ -22,7 +22,7 @@
 #include <string.h>
 
 #include "emunic/client/lane.h"
-#include "emunic/engine/amo.h"
+#include "emunic/engine/amo_arithmetic.h"
 #include "libugni/src/handle_target.h"
 #include "libugni/src/stats.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "emunic/engine/portals.h"
+#include "emunic/engine/portals_engine.h"
 #include "emunic/engine/portals_owner.h"
 
 #define FIRST_PID 200u

@@ -5,10 +5,11 @@
  *   created -> configured, as often as wanted -> destroyed, or gone with its port
  *
  * On a machine of several hosts a request is answered when all other hosts know what it has changed: then whoever hears
- * of the answer, by whatever way, finds the engine as it is. An engine that is in doubt (ce.c) when it is to leave, or
- * to be configured anew, stays as it is until it knows what became of its round, so that its leaves get their results.
+ * of the answer, by whatever way, finds the engine as it is. An engine that is in doubt (ce_trees.c) when it is to
+ * leave, or to be configured anew, stays as it is until it knows what became of its round, so that its leaves get their
+ * results.
  */
-#include "emunic/daemon/ce/ce.h"
+#include "emunic/daemon/ce/ce_trees.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collective engines: what ce.c (rounds), ce_config.c (life), ce_leaves.c (contributions, results) and ce_hosts.c
+ * Collective engines: what ce_trees.c (rounds), ce_config.c (life), ce_leaves.c (contributions, results) and ce_hosts.c
  * (other hosts) share.
  */
 #ifndef EMUNIC_DAEMON_CE_CE_INNER_H
@@ -12,7 +12,7 @@
 
 #include "emunic/abi/ce.h"
 #include "emunic/abi/host_ce.h"
-#include "emunic/daemon/ce/ce.h"
+#include "emunic/daemon/ce/ce_trees.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/server.h"
@@ -146,7 +146,7 @@ static inline bool emu_ce_names(const struct emu_ce_link *link, const struct emu
     return link->type == EMU_CE_LINK_ENGINE && link->nid == e->nid && link->ce_id == e->ce_id;
 }
 
-/* ---- ce.c ---- */
+/* ---- ce_trees.c ---- */
 
 uint32_t emu_ce_per_node(const struct emu_server *server);
 /* An engine of the domain, or NULL. Any numbers. */

@@ -16,7 +16,7 @@
  * Engines of another host are asked ASKED_MAX times at once by a port; then its ring waits.
  */
 #include "emunic/abi/abi.h"
-#include "emunic/daemon/ce/ce.h"
+#include "emunic/daemon/ce/ce_trees.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@
 #include "emunic/daemon/ce/ce_inner.h"
 #include "emunic/daemon/peers/sessions.h"
 #include "emunic/daemon/world/reach.h"
-#include "emunic/engine/ce.h"
+#include "emunic/engine/ce_arithmetic.h"
 #include "emunic/engine/rest.h"
 #include "emunic/engine/transaction.h"
 

@@ -34,7 +34,7 @@
 #include <stdlib.h>
 
 #include "emunic/abi/host_message.h"
-#include "emunic/daemon/ce/ce.h"
+#include "emunic/daemon/ce/ce_trees.h"
 #include "emunic/daemon/commands/bulk.h"
 #include "emunic/daemon/commands/remote.h"
 #include "emunic/daemon/commands/unreachable.h"

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #include "emunic/abi/event.h"
-#include "emunic/daemon/ce/ce.h"
+#include "emunic/daemon/ce/ce_trees.h"
 #include "emunic/daemon/commands/datapath.h"
 #include "emunic/daemon/faults/fault_rules.h"
 #include "emunic/daemon/world/domain.h"

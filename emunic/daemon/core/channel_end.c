@@ -6,9 +6,9 @@
  * attached to the channel, says that the queue was armed and got news. Its end says that there will be none: emunic has
  * died, or the port or its domain has ended.
  *
- * Who disarms a queue (engine/cq.c) must tell. When that is emunic, it writes at once. On the direct path it is a peer,
- * which may not have the pipe: it could read from it what is meant for the owner. So it marks the queue in the owner's
- * segment and the owner in its own one (abi/segment.h), and rings its doorbell:
+ * Who disarms a queue (engine/completion_queue.c) must tell. When that is emunic, it writes at once. On the direct path
+ * it is a peer, which may not have the pipe: it could read from it what is meant for the owner. So it marks the queue
+ * in the owner's segment and the owner in its own one (abi/segment.h), and rings its doorbell:
  *
  *   producer   armed := 0    fired |= queue    calls |= port    write(doorbell)
  *   emunic                                                        `-> calls := 0    fired := 0    write(pipe)
@@ -36,7 +36,7 @@
 #include "emunic/base/log.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/port_end.h"
-#include "emunic/engine/cq.h"
+#include "emunic/engine/completion_queue.h"
 
 static int make_list(struct emu_port_end *port)
 {

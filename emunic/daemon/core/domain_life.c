@@ -12,7 +12,7 @@
  *
  * States of a domain: live -> ending (table says closed, members told to end) -> destroyed (no members, or their
  * time is up and they were killed). A domain of `emunic serve` lives until emunic ends; a job that was only declared
- * (job.c) until its last process ends.
+ * (job_control.c) until its last process ends.
  */
 #include "emunic/daemon/core/domain_life.h"
 

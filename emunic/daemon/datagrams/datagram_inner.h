@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Datagrams: what datagram.c (life, requests), datagram_match.c (who pairs with whom) and datagram_claims.c (other
+ * Datagrams: what datagram_life.c (life, requests), datagram_match.c (who pairs with whom) and datagram_claims.c (other
  * hosts) share.
  */
 #ifndef EMUNIC_DAEMON_DATAGRAMS_DATAGRAM_INNER_H
@@ -94,7 +94,7 @@ static inline bool emu_datagram_points_to(const struct emu_datagram *d, uint32_t
     return !emu_datagram_is_wildcard(d) && d->remote_nid == nid && d->remote_instance == instance_id;
 }
 
-/* ---- datagram.c ---- */
+/* ---- datagram_life.c ---- */
 
 /* It has paired with one of that port, whose data these are. */
 void emu_datagram_complete(struct emu_port_end *port, struct emu_datagram *d, uint32_t nid, uint32_t instance_id,

@@ -12,7 +12,7 @@
  * the network has no way for, waits too: it is looked at again when its time has come, or the network has changed.
  * Source: spec/ugni.md 4.5 and 7.4.
  */
-#include "emunic/daemon/datagrams/datagram.h"
+#include "emunic/daemon/datagrams/datagram_life.h"
 
 #include "emunic/base/clock.h"
 #include "emunic/daemon/datagrams/datagram_hosts.h"

@@ -34,7 +34,7 @@
 
 #include "emunic/abi/event.h"
 #include "emunic/base/clock.h"
-#include "emunic/daemon/ce/ce.h"
+#include "emunic/daemon/ce/ce_trees.h"
 #include "emunic/daemon/core/connection.h"
 #include "emunic/daemon/core/domain_life.h"
 #include "emunic/daemon/errors/error_stream.h"

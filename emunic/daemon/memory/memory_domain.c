@@ -41,14 +41,14 @@
 #include "emunic/daemon/core/quiesce.h"
 #include "emunic/daemon/errors/error_stream.h"
 #include "emunic/daemon/faults/fault_rules.h"
-#include "emunic/daemon/msgq/msgq.h"
+#include "emunic/daemon/msgq/msgq_members.h"
 #include "emunic/daemon/world/accounts.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/file.h"
 #include "emunic/daemon/world/node.h"
 #include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/reach.h"
-#include "emunic/engine/segments.h"
+#include "emunic/engine/memory_segments.h"
 
 #define ADDRESS_END (1ull << 47) /* user addresses; 49 bits fit a handle */
 

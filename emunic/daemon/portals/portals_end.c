@@ -23,8 +23,8 @@
  * (is_detached).
  *
  * emunic never waits for a lock. One that stays taken is looked into: a holder that has gone, or is not inside, holds
- * nothing. When a port ends, its flights in other interfaces are ended for it (engine/portals.h), at once or as soon as
- * the lock is free.
+ * nothing. When a port ends, its flights in other interfaces are ended for it (engine/portals_engine.h), at once or as
+ * soon as the lock is free.
  *
  * Everything in an interface is its domain's word against nobody: identities come from emunic's own records, memory is
  * reached only through the owner's registrations or its process.
@@ -40,12 +40,12 @@
 #include <unistd.h>
 
 #include "emunic/base/clock.h"
-#include "emunic/daemon/portals/portals_inner.h"
+#include "emunic/daemon/portals/portals_end_inner.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/reach.h"
 #include "emunic/daemon/world/server.h"
-#include "emunic/engine/portals.h"
+#include "emunic/engine/portals_engine.h"
 #include "emunic/engine/rest.h"
 #include "emunic/fabric/detour.h"
 

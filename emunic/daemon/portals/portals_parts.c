@@ -12,7 +12,7 @@
 
 #include "emunic/daemon/peers/sessions.h"
 #include "emunic/daemon/portals/portals_end.h"
-#include "emunic/daemon/portals/portals_inner.h"
+#include "emunic/daemon/portals/portals_end_inner.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/server.h"

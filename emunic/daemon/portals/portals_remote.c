@@ -26,7 +26,7 @@
 #include "emunic/daemon/injection/injection.h"
 #include "emunic/daemon/peers/sessions.h"
 #include "emunic/daemon/portals/portals_end.h"
-#include "emunic/daemon/portals/portals_inner.h"
+#include "emunic/daemon/portals/portals_end_inner.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/server.h"

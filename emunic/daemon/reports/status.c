@@ -18,7 +18,7 @@
 
 #include "emunic/base/clock.h"
 #include "emunic/daemon/bind/bind.h"
-#include "emunic/daemon/datagrams/datagram.h"
+#include "emunic/daemon/datagrams/datagram_life.h"
 #include "emunic/daemon/faults/fault_rules.h"
 #include "emunic/daemon/memory/memory_domain.h"
 #include "emunic/daemon/peers/sessions.h"

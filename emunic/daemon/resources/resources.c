@@ -8,9 +8,9 @@
 #include <errno.h>
 
 #include "emunic/abi/segment.h"
-#include "emunic/daemon/ce/ce.h"
+#include "emunic/daemon/ce/ce_trees.h"
 #include "emunic/daemon/core/connection.h"
-#include "emunic/daemon/jobs/job.h"
+#include "emunic/daemon/jobs/job_control.h"
 #include "emunic/daemon/world/accounts.h"
 #include "emunic/daemon/world/domain.h"
 

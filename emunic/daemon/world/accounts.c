@@ -9,7 +9,7 @@
  *   FMA     descriptors: one per NIC handle that does not share, one per job for all its handles that share. A handle
  *           that says neither has one of its own as long as there are any, and shares after that
  *   BTE     block transfers outstanding; a job's limit is also looked at by the poster (client/port.c)
- *   CE      collective engines (ce.c)
+ *   CE      collective engines (ce_trees.c)
  *   IOMMU   registered address space, in MiB
  *   MRT     of a Gemini: 2 MiB blocks of registered memory, if it is not translated by the
  *   GART    4 KiB pages

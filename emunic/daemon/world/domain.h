@@ -63,7 +63,7 @@ struct emu_domain_paths {
     bool has_faults;          /* it has fault rules */
 };
 
-/* What a launcher with privilege has made of it (jobs/job.c). */
+/* What a launcher with privilege has made of it (jobs/job_control.c). */
 struct emu_domain_job {
     bool has_id;
     uint64_t id;

@@ -35,7 +35,7 @@
 #include "emunic/base/maps.h"
 #include "emunic/base/window.h"
 #include "emunic/daemon/world/domain.h"
-#include "emunic/engine/cq.h"
+#include "emunic/engine/completion_queue.h"
 #include "emunic/engine/memory.h"
 
 #define FILES_PER_MEMBER 64u

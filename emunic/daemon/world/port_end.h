@@ -14,7 +14,7 @@
 #include "emunic/abi/segment.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/server.h"
-#include "emunic/engine/cq.h"
+#include "emunic/engine/completion_queue.h"
 #include "emunic/engine/transaction.h"
 
 struct emu_connection;

@@ -15,7 +15,7 @@
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/file.h"
 #include "emunic/daemon/world/port_end.h"
-#include "emunic/engine/segments.h"
+#include "emunic/engine/memory_segments.h"
 
 #define ADDRESS_END   (1ull << 47) /* user addresses; 49 bits fit a handle */
 #define MAP_LINES_MAX 512u         /* read for a part of a transfer where the kernel does not look itself */

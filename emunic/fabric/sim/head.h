@@ -7,7 +7,7 @@
 #ifndef EMUNIC_FABRIC_SIM_HEAD_H
 #define EMUNIC_FABRIC_SIM_HEAD_H
 
-#include "emunic/fabric/sim/link.h"
+#include "emunic/fabric/sim/transmit.h"
 
 /* What the head of a channel will look at. */
 SIM_INLINE void sim_fetch_links(const struct part *part, const struct in_vc *v)

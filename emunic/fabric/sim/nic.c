@@ -14,7 +14,7 @@
  * What traffic hears of in a slot is brought into an order of its own first: a node's next packets may depend on it,
  * and the order in which events went into the wheel depends on who shares a thread.
  */
-#include "emunic/fabric/sim/link.h"
+#include "emunic/fabric/sim/transmit.h"
 
 #include <stdlib.h>
 

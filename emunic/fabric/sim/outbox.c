@@ -3,7 +3,7 @@
  * What leaves a partition: kept in one outbox per receiver until the window ends, then taken by it (run.c). A packet is
  * copied, because cells belong to partitions.
  */
-#include "emunic/fabric/sim/link.h"
+#include "emunic/fabric/sim/transmit.h"
 
 void sim_post_arrival(struct part *part, uint32_t to, uint64_t at_ps, struct emu_event event)
 {

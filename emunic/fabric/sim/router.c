@@ -16,7 +16,7 @@
  *   send     Each output takes one of those who ask. Losers look again in the next slot if they have another way
  *   then; else
  *            they leave word like a head without a way.
- *   go       The packet starts (link.c), the head behind it comes to the front when its tail is out.
+ *   go       The packet starts (transmit.h), the head behind it comes to the front when its tail is out.
  *
  * Room: on a plain channel the packet's size, or that of a full one (router.room), of its own buffer and what the
  * channels of the port share; on a bubble channel a full packet, or two for one that enters the ring. Charged: its

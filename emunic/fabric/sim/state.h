@@ -598,7 +598,7 @@ void sim_lose_now(struct part *part, uint32_t cell);
 void sim_timers(struct part *part);
 uint64_t sim_timer_slot(const struct part *part); /* of the first; UINT64_MAX: none */
 
-/* ---- load.c: what routers know of each other ---- */
+/* ---- router_load.c: what routers know of each other ---- */
 
 uint32_t sim_near_load(const struct emu_route_view *view, uint32_t link, uint8_t traffic_class);
 uint32_t sim_far_load(const struct emu_route_view *view, uint32_t link);

@@ -12,11 +12,11 @@
  * cnos_barrier() initialises PMI and leaves the finalize to atexit(). A forked child does not do it for its parent.
  * The interface, with every result, is in cnos_mpi_os.h and pmi_cray_ext.h. Source: spec/cray-runtime.md 2.7.
  */
-#include "mpi-shim/pmi/src/api.h"
+#include "mpi-shim/pmi/src/pmi_api.h"
 #include "mpi-shim/pmi/src/facts.h"
 #include "mpi-shim/pmi/src/rounds.h"
-#include "mpi-shim/pmi/src/session.h"
-#include "mpi-shim/pmi/src/space.h"
+#include "mpi-shim/pmi/src/pmi_session.h"
+#include "mpi-shim/pmi/src/pmi_space.h"
 
 #pragma GCC visibility push(default)
 #include <cnos_mpi_os.h>

@@ -22,10 +22,10 @@
  */
 #include "mpi-shim/pmi/src/facts.h"
 
-#include "mpi-shim/pmi/src/log.h"
+#include "mpi-shim/pmi/src/pmi_log.h"
 #include "mpi-shim/pmi/src/nidmap.h"
 #include "mpi-shim/pmi/src/px.h"
-#include "mpi-shim/pmi/src/session.h"
+#include "mpi-shim/pmi/src/pmi_session.h"
 
 #include <errno.h>
 #include <pmix_common.h>

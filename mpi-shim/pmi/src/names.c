@@ -11,7 +11,7 @@
 #include "mpi-shim/pmi/src/facts.h"
 #include "mpi-shim/pmi/src/kvs.h"
 #include "mpi-shim/pmi/src/px.h"
-#include "mpi-shim/pmi/src/session.h"
+#include "mpi-shim/pmi/src/pmi_session.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The PMI-1 calls: argument checks around what session.c, facts.c, space.c, rounds.c and names.c do.
+ * The PMI-1 calls: argument checks around what pmi_session.c, facts.c, pmi_space.c, rounds.c and names.c do.
  * The interface, with every result code, is in pmi.h.
  */
-#include "mpi-shim/pmi/src/api.h"
+#include "mpi-shim/pmi/src/pmi_api.h"
 #include "mpi-shim/pmi/src/facts.h"
 #include "mpi-shim/pmi/src/names.h"
 #include "mpi-shim/pmi/src/rounds.h"
-#include "mpi-shim/pmi/src/session.h"
-#include "mpi-shim/pmi/src/space.h"
-#include "mpi-shim/pmi/src/text.h"
+#include "mpi-shim/pmi/src/pmi_session.h"
+#include "mpi-shim/pmi/src/pmi_space.h"
+#include "mpi-shim/pmi/src/pmi_text.h"
 
 #include <errno.h>
 #include <stdlib.h>

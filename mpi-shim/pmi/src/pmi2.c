@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The PMI-2 calls: argument checks around what session.c, facts.c, space.c, rounds.c and names.c do.
- * The interface, with every result code, is in pmi2.h. The numbers of PMI and PMI2 codes are equal (session.c).
+ * The PMI-2 calls: argument checks around what pmi_session.c, facts.c, pmi_space.c, rounds.c and names.c do.
+ * The interface, with every result code, is in pmi2.h. The numbers of PMI and PMI2 codes are equal (pmi_session.c).
  */
-#include "mpi-shim/pmi/src/api.h"
+#include "mpi-shim/pmi/src/pmi_api.h"
 #include "mpi-shim/pmi/src/facts.h"
 #include "mpi-shim/pmi/src/names.h"
 #include "mpi-shim/pmi/src/rounds.h"
-#include "mpi-shim/pmi/src/session.h"
-#include "mpi-shim/pmi/src/space.h"
-#include "mpi-shim/pmi/src/text.h"
+#include "mpi-shim/pmi/src/pmi_session.h"
+#include "mpi-shim/pmi/src/pmi_space.h"
+#include "mpi-shim/pmi/src/pmi_text.h"
 
 #include <errno.h>
 #include <stdio.h>

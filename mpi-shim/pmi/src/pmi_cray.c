@@ -7,13 +7,13 @@
  * vendor's library is initialised by its constructor, and topology helpers inside MPI programs never call
  * PMI_Init.
  */
-#include "emunic/client/places.h"
+#include "emunic/client/places_map.h"
 #include "mpi-shim/pmi/include/pmi_version.h"
-#include "mpi-shim/pmi/src/api.h"
+#include "mpi-shim/pmi/src/pmi_api.h"
 #include "mpi-shim/pmi/src/facts.h"
 #include "mpi-shim/pmi/src/nidmap.h"
 #include "mpi-shim/pmi/src/rounds.h"
-#include "mpi-shim/pmi/src/session.h"
+#include "mpi-shim/pmi/src/pmi_session.h"
 
 #include <errno.h>
 #include <netdb.h>

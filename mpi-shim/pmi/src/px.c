@@ -26,7 +26,7 @@
  */
 #include "mpi-shim/pmi/src/px.h"
 
-#include "mpi-shim/pmi/src/log.h"
+#include "mpi-shim/pmi/src/pmi_log.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -18,7 +18,7 @@ enum pmii_px_scope {
 };
 
 /**
- * Connect to the launcher's server if not yet done. Under the library lock. Others call pmii_connect() (session.h).
+ * Connect to the launcher's server if not yet done. Under the library lock. Others call pmii_connect() (pmi_session.h).
  * @retval -ENOTCONN  No server.
  */
 int pmii_px_connect(void);

@@ -30,11 +30,11 @@
 
 #include "mpi-shim/pmi/src/facts.h"
 #include "mpi-shim/pmi/src/kvs.h"
-#include "mpi-shim/pmi/src/log.h"
+#include "mpi-shim/pmi/src/pmi_log.h"
 #include "mpi-shim/pmi/src/permute.h"
 #include "mpi-shim/pmi/src/px.h"
-#include "mpi-shim/pmi/src/session.h"
-#include "mpi-shim/pmi/src/space.h"
+#include "mpi-shim/pmi/src/pmi_session.h"
+#include "mpi-shim/pmi/src/pmi_space.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* What ranks do together. All functions need the turn (session.h), without the lock. See rounds.c. */
+/* What ranks do together. All functions need the turn (pmi_session.h), without the lock. See rounds.c. */
 
 /**
  * Every rank gets blocks of every rank, in the job's gather order.

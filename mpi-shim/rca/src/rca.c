@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Nodes and their places. Places are emunic's (emunic/client/places.h); which node this is comes from libpmi.
+ * Nodes and their places. Places are emunic's (emunic/client/places_map.h); which node this is comes from libpmi.
  *
  * Without an emunic the XC rule gives places, and the job's nodes are all that is known:
  *
@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "emunic/client/places.h"
+#include "emunic/client/places_map.h"
 
 #pragma GCC visibility push(default)
 #include "mpi-shim/rca/include/rca_lib.h"

@@ -20,7 +20,7 @@
 
 #include "emunic/abi/segment.h"
 #include "emunic/daemon/core/connection.h"
-#include "emunic/daemon/datagrams/datagram.h"
+#include "emunic/daemon/datagrams/datagram_life.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/faults/fault_rules.h"
 #include "emunic/daemon/datagrams/datagram_hosts.h"

@@ -5,7 +5,7 @@
  * one fails.
  */
 #include "mpi-shim/pmi/src/facts.h"
-#include "mpi-shim/pmi/src/session.h"
+#include "mpi-shim/pmi/src/pmi_session.h"
 
 #include <errno.h>
 #include <setjmp.h>

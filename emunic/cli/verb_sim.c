@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * `emunic sim`: the word behind the verb tells which part of it; `list` is here, the others have files of their own.
+ */
+#include "emunic/cli/verb_sim.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "emunic/cli/cli.h"
+#include "emunic/cli/options.h"
+#include "emunic/cli/server_report.h"
+#include "emunic/cli/text_table.h"
+#include "emunic/experiments/experiment.h"
+
+static const struct emu_option no_options[] = { { 0 } };
+
+static const struct emu_command command = {
+    .verb = "sim",
+    .usage = "emunic sim list [--json]\n"
+             "emunic sim run ID...|all [OPTION]...\n"
+             "emunic sim explain MACHINE [--json]\n"
+             "emunic sim traffic MACHINE [OPTION]...",
+    .about =
+        "Simulate the network of a machine by itself, packet by packet in virtual time: the experiments that hold\n"
+        "the model against the published figures, and any other traffic. No program runs, no daemon is needed.\n"
+        "\n"
+        "  list     the experiments\n"
+        "  run      run experiments, one EXP line per figure with a verdict; status 1 if one fails\n"
+        "  explain  each parameter of a machine file with value, unit, source and mark; also `sim --explain MACHINE`\n"
+        "  traffic  a traffic pattern at given loads: throughput, latency, link loads, plots\n"
+        "\n"
+        "`emunic sim WORD --help` tells the options of each.\n",
+    .options = no_options,
+    .after = "Example:\n"
+             "  emunic sim run XC-24 --seed 7\n",
+    .words = EMU_WORDS_LAST,
+};
+
+struct list_request {
+    bool is_json;
+};
+
+static const struct emu_option list_options[] = {
+    { "json", 'j', NULL, "one JSON object: {\"schema\": 1, \"experiments\": [...]}",
+      EMU_OPTION_SET(struct list_request, is_json) },
+    { 0 },
+};
+
+static const struct emu_command list_command = {
+    .verb = "sim",
+    .usage = "emunic sim list [--json]",
+    .about =
+        "List the experiments in the order of the machine specification. Kinds: A counted or computed, S simulated,\n"
+        "K fitted, P predicted with fitted parameters, Q shape only, F shown by real processes. Those that need real\n"
+        "processes are marked live and are not run by `emunic sim run`.\n",
+    .options = list_options,
+    .after = "Example:\n"
+             "  emunic sim list | grep gemini\n",
+    .words = EMU_WORDS_LAST,
+};
+
+static const char *needs_name(const struct emu_experiment *e)
+{
+    static const char *const names[] = { "analytic", "packets", "live" };
+
+    return names[e->needs];
+}
+
+static const struct emu_cli_column list_columns[] = {
+    { "ID", false }, { "MACHINE", false }, { "KIND", false }, { "NEEDS", false }, { "WHAT", false },
+};
+
+static int print_list(void)
+{
+    const struct emu_experiment *e;
+    struct emu_cli_table table;
+    int r;
+
+    emu_cli_table_init(&table, list_columns, sizeof(list_columns) / sizeof(list_columns[0]));
+    for (size_t i = 0; (e = emu_experiment_at(i)); i++) {
+        emu_cli_table_text(&table, e->id);
+        emu_cli_table_text(&table, e->machine);
+        emu_cli_table_text(&table, e->kinds);
+        emu_cli_table_text(&table, needs_name(e));
+        emu_cli_table_text(&table, e->summary);
+    }
+    r = emu_cli_table_print(&table, 0, stdout);
+    emu_cli_table_fini(&table);
+    if (r == 0 && fflush(stdout) == EOF)
+        r = -errno;
+    return r < 0 ? emu_cli_fail("sim", "list: cannot print: %s", strerror(-r)) : EMU_EXIT_DONE;
+}
+
+static int print_json_list(void)
+{
+    json_t *rows = json_array();
+    const struct emu_experiment *e;
+    json_t *answer;
+    int status;
+
+    for (size_t i = 0; (e = emu_experiment_at(i)); i++)
+        json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:s, s:s}", "id", e->id, "machine", e->machine, "kinds",
+                                              e->kinds, "needs", needs_name(e), "summary", e->summary));
+    answer = json_pack("{s:i, s:o}", "schema", 1, "experiments", rows);
+    status = answer ? emu_cli_print_json("sim", answer, stdout) : emu_cli_fail("sim", "list: out of memory");
+    json_decref(answer);
+    return status;
+}
+
+int emu_cli_sim_list(int argc, char **argv)
+{
+    struct list_request request = { 0 };
+    int first;
+    int status = emu_options_parse(&list_command, argc, argv, &request, &first);
+
+    if (status != EMU_PROCEED)
+        return status;
+    if (first < argc)
+        return emu_cli_usage("sim", "list: '%s': takes options only", argv[first]);
+    return request.is_json ? print_json_list() : print_list();
+}
+
+int emu_verb_sim(int argc, char **argv)
+{
+    const char *word = argc > 1 ? argv[1] : NULL;
+
+    if (!word)
+        return emu_cli_usage("sim", "one of list, run, explain, traffic is missing");
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+        emu_options_print_help(&command, stdout);
+        return EMU_EXIT_DONE;
+    }
+    if (strcmp(word, "list") == 0)
+        return emu_cli_sim_list(argc - 1, argv + 1);
+    if (strcmp(word, "run") == 0)
+        return emu_cli_sim_run(argc - 1, argv + 1);
+    if (strcmp(word, "explain") == 0 || strcmp(word, "--explain") == 0)
+        return emu_cli_sim_explain(argc - 1, argv + 1);
+    if (strcmp(word, "traffic") == 0)
+        return emu_cli_sim_traffic(argc - 1, argv + 1);
+    if (word[0] == '-')
+        return emu_cli_usage("sim", "%s: no such option", word);
+    return emu_cli_usage("sim", "'%s' is none of list, run, explain, traffic", word);
+}
