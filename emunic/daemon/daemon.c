@@ -12,6 +12,7 @@
 #include "emunic/daemon/ce/ce_trees.h"
 #include "emunic/daemon/commands/datapath.h"
 #include "emunic/daemon/core/domain_life.h"
+#include "emunic/daemon/core/loop.h"
 #include "emunic/daemon/core/port_life.h"
 #include "emunic/daemon/datagrams/datagram_life.h"
 #include "emunic/daemon/errors/error_stream.h"
@@ -31,11 +32,11 @@
 #include "emunic/daemon/resources/resources.h"
 
 static const struct emu_part *const parts[] = {
-    &emu_sessions_part,  &emu_bind_part,    &emu_places_part,   &emu_resources_part, &emu_domains_part,
-    &emu_lists_part,     &emu_orders_part,  &emu_network_part,  &emu_jobs_part,      &emu_host_domains_part,
-    &emu_injection_part, &emu_faults_part,  &emu_ce_part,       &emu_msgq_part,      &emu_datagrams_part,
-    &emu_memory_part,    &emu_portals_part, &emu_commands_part, &emu_reports_part,   &emu_errors_part,
-    &emu_ports_part,     &emu_links_part,
+    &emu_server_part,       &emu_sessions_part,  &emu_bind_part,    &emu_places_part,   &emu_resources_part,
+    &emu_domains_part,      &emu_lists_part,     &emu_orders_part,  &emu_network_part,  &emu_jobs_part,
+    &emu_host_domains_part, &emu_injection_part, &emu_faults_part,  &emu_ce_part,       &emu_msgq_part,
+    &emu_datagrams_part,    &emu_memory_part,    &emu_portals_part, &emu_commands_part, &emu_reports_part,
+    &emu_errors_part,       &emu_ports_part,     &emu_links_part,
 };
 
 int emu_daemon_create(const struct emu_server_options *options, struct emu_server **server_out, char *err,

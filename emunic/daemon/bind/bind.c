@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "emunic/daemon/core/status_row.h"
 #include "emunic/daemon/peers/sessions.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/place/place.h"
@@ -263,13 +264,14 @@ static void destroy(struct emu_server *server)
     server->slots[EMU_SERVER_BIND] = NULL;
 }
 
-json_t *emu_bind_describe(const struct emu_server *server)
+static void put_status(const struct emu_server *server, struct emu_status_host *row)
 {
     const struct emu_bind *bind = server->slots[EMU_SERVER_BIND];
-    char processors[256];
+    char *why = row->texts[EMU_HOST_TEXT_WHY];
 
-    hwloc_bitmap_list_snprintf(processors, sizeof(processors), bind->now);
-    return json_pack("{ss ss ss}", "bind", bind->text, "processors", processors, "why", bind->why);
+    row->bind = bind->text;
+    hwloc_bitmap_list_snprintf(row->texts[EMU_HOST_TEXT_PROCESSORS], sizeof(row->texts[0]), bind->now);
+    snprintf(why, sizeof(row->texts[0]), "%s", bind->why);
 }
 
 const struct emu_part emu_bind_part = {
@@ -278,4 +280,5 @@ const struct emu_part emu_bind_part = {
     .destroy = destroy,
     .loop = { .served = choose_anew },
     .members = { .seen = look, .end = forget },
+    .status = { .host = put_status },
 };

@@ -5,7 +5,6 @@
 #ifndef EMUNIC_DAEMON_BIND_BIND_H
 #define EMUNIC_DAEMON_BIND_BIND_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -16,8 +15,5 @@ bool emu_bind_is_valid(const char *text);
 
 /* Where emunic runs. It looks when the transport is open, because the device counts, and before there are members. */
 extern const struct emu_part emu_bind_part;
-
-/* {"bind", "processors", "why"}; NULL: no memory. */
-json_t *emu_bind_describe(const struct emu_server *server);
 
 #endif

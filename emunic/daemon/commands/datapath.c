@@ -40,6 +40,7 @@
 #include "emunic/daemon/commands/unreachable.h"
 #include "emunic/daemon/commands/visit.h"
 #include "emunic/daemon/core/connection.h"
+#include "emunic/daemon/core/status_row.h"
 #include "emunic/daemon/errors/error_stream.h"
 #include "emunic/daemon/faults/fault_rules.h"
 #include "emunic/daemon/injection/injection.h"
@@ -518,6 +519,14 @@ static void end_member(struct emu_server *server, struct emu_member *member)
     emu_bulk_member_ends(member);
 }
 
+static void put_status(const struct emu_port_end *port, uint64_t *row)
+{
+    row[EMU_STATUS_PORT_COMMANDS] = port->ring.served;
+    row[EMU_STATUS_PORT_COMMANDS_WAITING] =
+        atomic_load_explicit(&port->segment->tail, memory_order_relaxed) - port->ring.head;
+    row[EMU_STATUS_PORT_TRANSFERS] = port->transfers.n;
+}
+
 static const struct emu_message_row messages[] = {
     { EMU_HOST_COMMAND, emu_visit_host_message },
     { EMU_HOST_ANSWER, emu_remote_host_message },
@@ -537,4 +546,5 @@ const struct emu_part emu_commands_part = {
     .members = { .end = end_member },
     .ports = { .begin = begin_port, .end = end_port },
     .released = emu_unreachable_released,
+    .status = { .port = put_status },
 };

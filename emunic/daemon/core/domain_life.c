@@ -29,9 +29,11 @@
 #include "emunic/daemon/core/channel_end.h"
 #include "emunic/daemon/core/connection.h"
 #include "emunic/daemon/core/quiesce.h"
+#include "emunic/daemon/core/status_row.h"
 #include "emunic/daemon/core/watches.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/file.h"
+#include "emunic/daemon/world/node.h"
 #include "emunic/daemon/world/port_end.h"
 #include "emunic/engine/rest.h"
 
@@ -576,6 +578,29 @@ static void end_job(struct emu_connection *c)
     emu_domain_end(c->server, job, SIGTERM);
 }
 
+static void put_status(const struct emu_domain *domain, uint64_t *row)
+{
+    const struct emu_member *member;
+
+    row[EMU_STATUS_DOMAIN_NUMBER] = domain->common_number;
+    row[EMU_STATUS_DOMAIN_ID] = domain->id;
+    row[EMU_STATUS_DOMAIN_PTAG] = domain->ptag;
+    row[EMU_STATUS_DOMAIN_COOKIE] = domain->cookie;
+    row[EMU_STATUS_DOMAIN_UID] = domain->owner_uid;
+    row[EMU_STATUS_DOMAIN_RANKS] = domain->n_ranks;
+    LIST_FOREACH(member, &domain->members, link)
+        row[EMU_STATUS_DOMAIN_MEMBERS]++;
+    row[EMU_STATUS_DOMAIN_ATTACHED] = domain->port_slots.n_attached;
+    row[EMU_STATUS_DOMAIN_MEMBER_LIMIT] = domain->member_limit;
+    row[EMU_STATUS_DOMAIN_IS_ENDING] = domain->is_ending;
+}
+
+static void put_node_status(const struct emu_server *server, uint32_t nid, uint64_t *row)
+{
+    row[EMU_STATUS_NODE_NID] = nid;
+    row[EMU_STATUS_NODE_MEMORY_DOMAINS] = server->nodes[nid] ? server->nodes[nid]->n_used : 0;
+}
+
 static const struct emu_request_row requests[] = {
     { EMU_MSG_JOIN_RANK, EMU_MSG_JOIN_RANK, EMU_NEEDS_CONTROL, answer_join_rank },
     { EMU_MSG_WHERE, EMU_MSG_WHERE, EMU_NEEDS_CONTROL, answer_where },
@@ -589,4 +614,5 @@ const struct emu_part emu_domains_part = {
     .requests = requests,
     .n_requests = EMU_ROWS(requests),
     .connection_end = end_job,
+    .status = { .domain = put_status, .node = put_node_status },
 };

@@ -38,6 +38,7 @@
 #include "emunic/daemon/core/connection.h"
 #include "emunic/daemon/core/domain_life.h"
 #include "emunic/daemon/core/quiesce.h"
+#include "emunic/daemon/core/status_row.h"
 #include "emunic/daemon/core/watches.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/node.h"
@@ -442,3 +443,18 @@ int emu_server_run(struct emu_server *server)
     emu_log(EMU_LOG_INFO, "server %s ends", server->name);
     return r < 0 ? r : 0;
 }
+
+/* ---- the part ---- */
+
+static void put_status(const struct emu_server *server, struct emu_status_host *row)
+{
+    row->words[EMU_STATUS_HOST_PID] = (uint64_t)getpid();
+    row->words[EMU_STATUS_HOST_UPTIME_MS] = (emu_clock_ns() - server->counts.started_ns) / 1000000;
+    row->words[EMU_STATUS_HOST_ROUNDS] = server->counts.rounds;
+    row->words[EMU_STATUS_HOST_SLEEPS] = server->counts.sleeps;
+}
+
+const struct emu_part emu_server_part = {
+    .name = "server",
+    .status = { .host = put_status },
+};

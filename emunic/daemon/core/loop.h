@@ -12,6 +12,8 @@ int emu_server_create(const struct emu_server_options *options, const struct emu
                       struct emu_complaint *why, struct emu_server **server_out);
 /* Until it is told to stop. 0 or negative errno. */
 int emu_server_run(struct emu_server *server);
+/* What it tells of itself. */
+extern const struct emu_part emu_server_part;
 /* NULL is fine. */
 void emu_server_destroy(struct emu_server *server);
 

@@ -272,3 +272,45 @@ void emu_parts_released(struct emu_server *server)
             server->parts->all[i]->released(server);
     }
 }
+
+/* ---- status ---- */
+
+void emu_parts_status_host(const struct emu_server *server, struct emu_status_host *row)
+{
+    for (uint32_t i = 0; i < server->parts->n; i++) {
+        if (server->parts->all[i]->status.host)
+            server->parts->all[i]->status.host(server, row);
+    }
+}
+
+void emu_parts_status_session(const struct emu_server *server, uint32_t host, uint64_t *row)
+{
+    for (uint32_t i = 0; i < server->parts->n; i++) {
+        if (server->parts->all[i]->status.session)
+            server->parts->all[i]->status.session(server, host, row);
+    }
+}
+
+void emu_parts_status_domain(const struct emu_server *server, const struct emu_domain *domain, uint64_t *row)
+{
+    for (uint32_t i = 0; i < server->parts->n; i++) {
+        if (server->parts->all[i]->status.domain)
+            server->parts->all[i]->status.domain(domain, row);
+    }
+}
+
+void emu_parts_status_node(const struct emu_server *server, uint32_t nid, uint64_t *row)
+{
+    for (uint32_t i = 0; i < server->parts->n; i++) {
+        if (server->parts->all[i]->status.node)
+            server->parts->all[i]->status.node(server, nid, row);
+    }
+}
+
+void emu_parts_status_port(const struct emu_port_end *port, uint64_t *row)
+{
+    for (uint32_t i = 0; i < port->server->parts->n; i++) {
+        if (port->server->parts->all[i]->status.port)
+            port->server->parts->all[i]->status.port(port, row);
+    }
+}

@@ -27,6 +27,7 @@ struct emu_msg;
 struct emu_port_end;
 struct emu_server;
 struct emu_state_row;
+struct emu_status_host;
 
 #define EMU_PARTS_MAX     24u
 #define EMU_MESSAGE_KINDS 16u
@@ -167,6 +168,16 @@ struct emu_part_ports {
     void (*queue_end)(struct emu_port_end *port, uint32_t queue);
 };
 
+/* Rows of `emunic status`: each function puts the words that are its part's, and leaves the others (status_row.h). */
+struct emu_part_status {
+    void (*host)(const struct emu_server *server, struct emu_status_host *row);
+    /* Of each host, when there are several. */
+    void (*session)(const struct emu_server *server, uint32_t host, uint64_t *row);
+    void (*domain)(const struct emu_domain *domain, uint64_t *row);
+    void (*node)(const struct emu_server *server, uint32_t nid, uint64_t *row);
+    void (*port)(const struct emu_port_end *port, uint64_t *row);
+};
+
 struct emu_part {
     const char *name;
     int (*create)(struct emu_server *server, const struct emu_server_options *options, struct emu_complaint *why);
@@ -183,6 +194,7 @@ struct emu_part {
     struct emu_part_domains domains;
     struct emu_part_members members;
     struct emu_part_ports ports;
+    struct emu_part_status status;
     /* The connection waits no longer. */
     void (*connection_end)(struct emu_connection *connection);
     /* What the network held back may go. */
@@ -231,5 +243,11 @@ void emu_parts_port_end(struct emu_port_end *port);
 void emu_parts_queue_end(struct emu_port_end *port, uint32_t queue);
 void emu_parts_connection_end(struct emu_connection *connection);
 void emu_parts_released(struct emu_server *server);
+/* The row is all zero before. */
+void emu_parts_status_host(const struct emu_server *server, struct emu_status_host *row);
+void emu_parts_status_session(const struct emu_server *server, uint32_t host, uint64_t *row);
+void emu_parts_status_domain(const struct emu_server *server, const struct emu_domain *domain, uint64_t *row);
+void emu_parts_status_node(const struct emu_server *server, uint32_t nid, uint64_t *row);
+void emu_parts_status_port(const struct emu_port_end *port, uint64_t *row);
 
 #endif

@@ -30,10 +30,12 @@
 #include "emunic/daemon/core/domain_life.h"
 #include "emunic/daemon/core/port_queues.h"
 #include "emunic/daemon/core/quiesce.h"
+#include "emunic/daemon/core/status_row.h"
 #include "emunic/daemon/core/watches.h"
 #include "emunic/daemon/world/accounts.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/port_end.h"
+#include "emunic/daemon/world/reach.h"
 #include "emunic/engine/rest.h"
 
 #define ARENA_PAGE_BYTES 4096u
@@ -507,6 +509,53 @@ static int answer_channel_attach(struct emu_request *request)
     return emu_channel_end_attach(request->port, &request->msg->channel);
 }
 
+/* ---- status ---- */
+
+static void put_queues(const struct emu_port_end *port, uint64_t *row)
+{
+    row[EMU_STATUS_PORT_QUEUES] = port->queues.n_cqs;
+    for (uint32_t i = 0; i < EMU_CQS_MAX; i++) {
+        const struct emu_cq_end *cq = &port->queues.cqs[i];
+
+        if (cq->in_use && atomic_load_explicit(&cq->producer.shm->overrun, memory_order_relaxed) != 0)
+            row[EMU_STATUS_PORT_QUEUES_IN_OVERRUN]++;
+    }
+}
+
+static void put_memory(const struct emu_port_end *port, uint64_t *row)
+{
+    const struct emu_table_md *entries = emu_table_mds(port->domain->table, port->node_index);
+    const struct emu_md_end *md;
+
+    row[EMU_STATUS_PORT_MEMORY_DOMAINS] = port->memory.n_mds;
+    LIST_FOREACH(md, &port->memory.mds, link) {
+        uint64_t *method = &row[EMU_STATUS_PORT_METHODS + 2 * entries[md->mdh].method];
+
+        method[0]++;
+        method[1] += entries[md->mdh].length_bytes;
+    }
+}
+
+static void put_status(const struct emu_port_end *port, uint64_t *row)
+{
+    struct emu_flow_counts sum = { 0 };
+
+    for (uint32_t i = 0; i < port->domain->n_nodes; i++)
+        emu_port_end_add_flow(port, i, &sum);
+    row[EMU_STATUS_PORT_INDEX] = port->index;
+    row[EMU_STATUS_PORT_NID] = port->nid;
+    row[EMU_STATUS_PORT_INSTANCE_ID] = port->instance_id;
+    row[EMU_STATUS_PORT_PID] = (uint64_t)port->member->pid;
+    row[EMU_STATUS_PORT_TX_OPERATIONS] = sum.operations;
+    row[EMU_STATUS_PORT_TX_BYTES] = sum.payload_bytes;
+    row[EMU_STATUS_PORT_TX_PACKETS] = sum.request_packets;
+    row[EMU_STATUS_PORT_ERRORS] = sum.errors;
+    put_queues(port, row);
+    put_memory(port, row);
+}
+
+/* ---- the part ---- */
+
 static const struct emu_request_row requests[] = {
     { EMU_MSG_ATTACH, EMU_MSG_ATTACH, EMU_NEEDS_CONTROL, answer_attach },
     { EMU_MSG_CQ_CREATE, EMU_MSG_CQ_CREATE, EMU_NEEDS_PORT, answer_cq_create },
@@ -521,4 +570,5 @@ const struct emu_part emu_ports_part = {
     .requests = requests,
     .n_requests = EMU_ROWS(requests),
     .connection_end = connection_ended,
+    .status = { .port = put_status },
 };

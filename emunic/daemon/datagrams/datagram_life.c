@@ -25,6 +25,7 @@
 #include "emunic/abi/segment.h"
 #include "emunic/base/clock.h"
 #include "emunic/daemon/core/connection.h"
+#include "emunic/daemon/core/status_row.h"
 #include "emunic/daemon/datagrams/datagram_hosts.h"
 #include "emunic/daemon/datagrams/datagram_inner.h"
 #include "emunic/daemon/faults/fault_rules.h"
@@ -333,9 +334,10 @@ static int answer_drop_ep(struct emu_request *request)
     return 0;
 }
 
-uint32_t emu_datagrams_count(const struct emu_port_end *port)
+/* Those that were not collected. */
+static void put_status(const struct emu_port_end *port, uint64_t *row)
 {
-    return emu_datagrams_of(port)->n;
+    row[EMU_STATUS_PORT_DATAGRAMS] = emu_datagrams_of(port)->n;
 }
 
 /* ---- the part ---- */
@@ -403,4 +405,5 @@ const struct emu_part emu_datagrams_part = {
     .domains = { .spread = emu_datagram_domain_begins, .end = end_domain },
     .ports = { .begin = begin_port, .end = end_port },
     .released = emu_datagram_look_at_all,
+    .status = { .port = put_status },
 };

@@ -7,11 +7,6 @@
 
 #include "emunic/daemon/core/part.h"
 
-struct emu_port_end;
-
 extern const struct emu_part emu_datagrams_part;
-
-/* How many the port has that were not collected. */
-uint32_t emu_datagrams_count(const struct emu_port_end *port);
 
 #endif

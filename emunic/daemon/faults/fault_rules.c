@@ -37,6 +37,7 @@
 #include "emunic/daemon/ce/ce_trees.h"
 #include "emunic/daemon/core/connection.h"
 #include "emunic/daemon/core/domain_life.h"
+#include "emunic/daemon/core/status_row.h"
 #include "emunic/daemon/errors/error_stream.h"
 #include "emunic/daemon/injection/injection.h"
 #include "emunic/daemon/orders/order_request.h"
@@ -217,7 +218,7 @@ int emu_fault_clear_rules(struct emu_server *server, struct emu_domain *domain, 
     return 0;
 }
 
-uint32_t emu_fault_count_rules(const struct emu_domain *domain)
+static uint32_t count_rules(const struct emu_domain *domain)
 {
     return set_of(domain) ? set_of(domain)->n_rules : 0;
 }
@@ -225,7 +226,7 @@ uint32_t emu_fault_count_rules(const struct emu_domain *domain)
 bool emu_fault_rule_of(const struct emu_domain *domain, uint32_t place, struct emu_fault_rule *rule_out,
                        uint64_t *seen_out, uint64_t *hits_out)
 {
-    if (place >= emu_fault_count_rules(domain))
+    if (place >= count_rules(domain))
         return false;
     *rule_out = set_of(domain)->rules[place].rule;
     *seen_out = set_of(domain)->rules[place].seen;
@@ -337,7 +338,7 @@ static void start_port(struct emu_port_end *port)
 
     emu_fault_state_of(port)->key = is_rank ? emu_fault_key(true, member->rank, member->n_ports_ever) :
                                               emu_fault_key(false, port->nid, port->instance_id);
-    for (uint32_t i = 0; i < emu_fault_count_rules(port->domain); i++)
+    for (uint32_t i = 0; i < count_rules(port->domain); i++)
         set_of(port->domain)->rules[i].counts[port->index] = (struct emu_fault_count){ 0 };
 }
 
@@ -772,7 +773,7 @@ static uint32_t value_of_change(struct emu_server *server, const struct emu_chan
 
     LIST_FOREACH(domain, &server->domains, link) {
         if (!domain->is_ending && emu_change_means(change, domain))
-            n = emu_fault_count_rules(domain);
+            n = count_rules(domain);
     }
     return n;
 }
@@ -833,6 +834,11 @@ static void end_port(struct emu_port_end *port)
     port->slots[EMU_PORT_FAULTS] = NULL;
 }
 
+static void put_status(const struct emu_domain *domain, uint64_t *row)
+{
+    row[EMU_STATUS_DOMAIN_FAULT_RULES] = count_rules(domain);
+}
+
 static const struct emu_change_row changes[] = {
     { .type = EMU_MSG_FAULT_SET,
       .read = read_change,
@@ -868,4 +874,5 @@ const struct emu_part emu_faults_part = {
     .hosts = { .lists = lists, .n_lists = EMU_ROWS(lists), .down = emu_fault_host_down },
     .domains = { .begin = begin_domain, .end = end_domain },
     .ports = { .begin = begin_port, .live = start_port, .end = end_port },
+    .status = { .domain = put_status },
 };

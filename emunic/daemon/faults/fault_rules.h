@@ -66,7 +66,6 @@ int emu_fault_clear_rules(struct emu_server *server, struct emu_domain *domain, 
 int emu_fault_check_rules(const struct emu_domain *domain, const struct emu_fault_rule *rules, uint32_t n_rules,
                           bool appends);
 bool emu_fault_has_rule(const struct emu_domain *domain, uint32_t id);
-uint32_t emu_fault_count_rules(const struct emu_domain *domain);
 bool emu_fault_rule_of(const struct emu_domain *domain, uint32_t place, struct emu_fault_rule *rule_out,
                        uint64_t *seen_out, uint64_t *hits_out);
 /* Has the domain this rule, and does it kill targets? */

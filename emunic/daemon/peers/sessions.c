@@ -40,6 +40,7 @@
 
 #include "emunic/abi/host_admin.h"
 #include "emunic/base/clock.h"
+#include "emunic/daemon/core/status_row.h"
 #include "emunic/daemon/core/watches.h"
 #include "emunic/daemon/world/domain.h"
 
@@ -140,21 +141,6 @@ bool emu_hosts_is_up(const struct emu_server *server, uint32_t host)
     if (!hosts)
         return host == 0;
     return host < hosts->n && (host == hosts->own || hosts->peers[host].is_up);
-}
-
-uint64_t emu_hosts_stats(const struct emu_server *server, uint32_t host, struct emu_transport_stats *stats_out)
-{
-    const struct emu_hosts *hosts = hosts_of(server);
-
-    *stats_out = (struct emu_transport_stats){ 0 };
-    if (host != hosts->own)
-        hosts->ops->stats(hosts->transport, host, stats_out);
-    return hosts->peers[host].refused;
-}
-
-uint32_t emu_hosts_queued(const struct emu_server *server, uint32_t host)
-{
-    return hosts_of(server)->peers[host].n_queued;
 }
 
 struct emu_transport *emu_hosts_transport(const struct emu_server *server, const struct emu_transport_ops **ops_out)
@@ -846,10 +832,31 @@ static void destroy_sessions(struct emu_server *server)
     server->slots[EMU_SERVER_SESSIONS] = NULL;
 }
 
+static void put_status(const struct emu_server *server, uint32_t host, uint64_t *row)
+{
+    const struct emu_hosts *hosts = hosts_of(server);
+    struct emu_transport_stats stats = { 0 };
+
+    if (host != hosts->own)
+        hosts->ops->stats(hosts->transport, host, &stats);
+    row[EMU_STATUS_SESSION_COUNT] = stats.sessions;
+    row[EMU_STATUS_SESSION_MESSAGES_SENT] = stats.messages_sent;
+    row[EMU_STATUS_SESSION_MESSAGES_RECEIVED] = stats.messages_received;
+    row[EMU_STATUS_SESSION_PACKETS_SENT] = stats.packets_sent;
+    row[EMU_STATUS_SESSION_PACKETS_RECEIVED] = stats.packets_received;
+    row[EMU_STATUS_SESSION_BYTES_SENT] = stats.bytes_sent;
+    row[EMU_STATUS_SESSION_BYTES_RECEIVED] = stats.bytes_received;
+    row[EMU_STATUS_SESSION_PUT_BYTES] = stats.put_bytes;
+    row[EMU_STATUS_SESSION_GET_BYTES] = stats.get_bytes;
+    row[EMU_STATUS_SESSION_QUEUED] = hosts->peers[host].n_queued;
+    row[EMU_STATUS_SESSION_REFUSED] = hosts->peers[host].refused + stats.refused;
+}
+
 const struct emu_part emu_sessions_part = {
     .name = "sessions",
     .create = create_sessions,
     .destroy = destroy_sessions,
+    .status = { .session = put_status },
 };
 
 const struct emu_part emu_links_part = {

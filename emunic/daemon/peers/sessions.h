@@ -104,9 +104,4 @@ void emu_hosts_refuse(struct emu_server *server, uint32_t host, const char *what
 /* What moves data without messages, for bulk.c and visit.c. ops_out: how to call it. */
 struct emu_transport *emu_hosts_transport(const struct emu_server *server, const struct emu_transport_ops **ops_out);
 
-/* Counters of a host. Returns how many of its messages were refused. */
-uint64_t emu_hosts_stats(const struct emu_server *server, uint32_t host, struct emu_transport_stats *stats_out);
-/* Messages that wait for room. */
-uint32_t emu_hosts_queued(const struct emu_server *server, uint32_t host);
-
 #endif

@@ -3,8 +3,9 @@
  * The status of the machine.
  *
  * Each host tells of itself in rows (abi/host_admin.h), and whoever was asked puts them together, its own like the
- * others', in the order of the hosts; so all give the same picture. What a domain of all hosts is, is known here
- * already; from the others come only the members, nodes and ports there.
+ * others', in the order of the hosts; so all give the same picture. The words of a row come from the parts
+ * (core/status_row.h). What a domain of all hosts is, is known here already; from the others come only the members,
+ * nodes and ports there.
  *
  * Rows of other hosts are checked one by one: of each kind there are no more than can be (hosts, nodes and ports come
  * in order, a domain once), and a node or a port is on a node of the host that tells. The first row that makes no sense
@@ -14,40 +15,62 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "emunic/base/clock.h"
-#include "emunic/daemon/bind/bind.h"
-#include "emunic/daemon/datagrams/datagram_life.h"
-#include "emunic/daemon/faults/fault_rules.h"
-#include "emunic/daemon/memory/memory_domain.h"
+#include "emunic/daemon/core/part.h"
+#include "emunic/daemon/core/status_row.h"
 #include "emunic/daemon/peers/sessions.h"
 #include "emunic/daemon/reports/gather.h"
 #include "emunic/daemon/world/domain.h"
-#include "emunic/daemon/world/node.h"
 #include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/reach.h"
 #include "emunic/daemon/world/word_list.h"
 
 #define SCHEMA 1
 
-/* Of a row with its kind. */
-#define HOST_WORDS      5u
-#define UNREACHED_WORDS 2u
-#define DOMAIN_WORDS    12u
-#define NODE_WORDS      3u
-#define PORT_WORDS      (5u + EMU_HOST_PORT_COUNTS)
-#define COUNT_MAX       (INT64_MAX / EMU_MEMORY_METHODS) /* their sum is a number, too */
+#define DOMAIN_WORDS EMU_STATUS_DOMAIN_WORDS
+#define PORT_COUNT   EMU_STATUS_PORT_COMMANDS         /* the first one in a row */
+#define COUNT_MAX    (INT64_MAX / EMU_MEMORY_METHODS) /* their sum is a number, too */
 
-/* EMU_HOST_PORT_COUNTS: these, then number and bytes of the memory domains of each method. */
-static const char *const count_keys[] = { "commands",          "commands_waiting", "transfers", "queues",
-                                          "queues_in_overrun", "memory_domains",   "datagrams", "tx_operations",
-                                          "tx_bytes",          "tx_packets",       "errors" };
+static const char *const host_keys[EMU_STATUS_HOST_WORDS] = {
+    [EMU_STATUS_HOST_PID] = "pid",
+    [EMU_STATUS_HOST_UPTIME_MS] = "uptime_ms",
+    [EMU_STATUS_HOST_ROUNDS] = "rounds",
+    [EMU_STATUS_HOST_SLEEPS] = "sleeps",
+};
+static const char *const session_keys[EMU_STATUS_SESSION_WORDS] = {
+    [EMU_STATUS_SESSION_COUNT] = "sessions",
+    [EMU_STATUS_SESSION_MESSAGES_SENT] = "messages_sent",
+    [EMU_STATUS_SESSION_MESSAGES_RECEIVED] = "messages_received",
+    [EMU_STATUS_SESSION_PACKETS_SENT] = "packets_sent",
+    [EMU_STATUS_SESSION_PACKETS_RECEIVED] = "packets_received",
+    [EMU_STATUS_SESSION_BYTES_SENT] = "bytes_sent",
+    [EMU_STATUS_SESSION_BYTES_RECEIVED] = "bytes_received",
+    [EMU_STATUS_SESSION_PUT_BYTES] = "put_bytes",
+    [EMU_STATUS_SESSION_GET_BYTES] = "get_bytes",
+    [EMU_STATUS_SESSION_QUEUED] = "queued",
+    [EMU_STATUS_SESSION_REFUSED] = "refused",
+};
+static const char *const port_keys[EMU_STATUS_PORT_METHODS] = {
+    [EMU_STATUS_PORT_INDEX] = "port",
+    [EMU_STATUS_PORT_NID] = "nid",
+    [EMU_STATUS_PORT_INSTANCE_ID] = "instance_id",
+    [EMU_STATUS_PORT_PID] = "pid",
+    [EMU_STATUS_PORT_COMMANDS] = "commands",
+    [EMU_STATUS_PORT_COMMANDS_WAITING] = "commands_waiting",
+    [EMU_STATUS_PORT_TRANSFERS] = "transfers",
+    [EMU_STATUS_PORT_QUEUES] = "queues",
+    [EMU_STATUS_PORT_QUEUES_IN_OVERRUN] = "queues_in_overrun",
+    [EMU_STATUS_PORT_MEMORY_DOMAINS] = "memory_domains",
+    [EMU_STATUS_PORT_DATAGRAMS] = "datagrams",
+    [EMU_STATUS_PORT_TX_OPERATIONS] = "tx_operations",
+    [EMU_STATUS_PORT_TX_BYTES] = "tx_bytes",
+    [EMU_STATUS_PORT_TX_PACKETS] = "tx_packets",
+    [EMU_STATUS_PORT_ERRORS] = "errors",
+};
 static const char *const method_keys[EMU_MEMORY_METHODS] = {
     [EMU_MEMORY_CMA] = "cma", [EMU_MEMORY_MAP] = "adopted", [EMU_MEMORY_FILE] = "shared_file"
 };
-#define N_COUNT_KEYS (sizeof(count_keys) / sizeof(count_keys[0]))
-static_assert(N_COUNT_KEYS + 2 * EMU_MEMORY_METHODS == EMU_HOST_PORT_COUNTS, "what a port's row has");
+static_assert(EMU_STATUS_PORT_WORDS - PORT_COUNT == EMU_HOST_PORT_COUNTS, "what a port's row has");
 
 static const char *const text_keys[EMU_HOST_TEXTS] = {
     [EMU_HOST_TEXT_PROCESSORS] = "processors", [EMU_HOST_TEXT_WHY] = "why"
@@ -73,103 +96,57 @@ static void put_text(struct emu_word_list *rows, enum emu_host_text which, const
     }
 }
 
+static void put_row(struct emu_word_list *rows, enum emu_host_row kind, const uint64_t *words, uint32_t n)
+{
+    emu_word_list_add(rows, kind);
+    emu_word_list_add_row(rows, words, n);
+}
+
 static void put_host(const struct emu_server *server, struct emu_word_list *rows)
 {
-    const uint64_t row[HOST_WORDS] = { EMU_HOST_ROW_HOST, (uint64_t)getpid(),
-                                       (emu_clock_ns() - server->counts.started_ns) / 1000000, server->counts.rounds,
-                                       server->counts.sleeps };
-    json_t *placement = emu_bind_describe(server);
+    struct emu_status_host own = { .bind = NULL };
 
-    emu_word_list_add_row(rows, row, HOST_WORDS);
-    for (unsigned i = 0; i < EMU_HOST_TEXTS; i++) {
-        const char *text = json_string_value(json_object_get(placement, text_keys[i]));
-
-        put_text(rows, i, text ? text : "");
-    }
-    json_decref(placement);
+    emu_parts_status_host(server, &own);
+    put_row(rows, EMU_HOST_ROW_HOST, own.words, EMU_STATUS_HOST_WORDS);
+    for (unsigned i = 0; i < EMU_HOST_TEXTS; i++)
+        put_text(rows, i, own.texts[i]);
     for (uint32_t i = 0; i < emu_hosts_count(server); i++) {
-        const uint64_t unreached[UNREACHED_WORDS] = { EMU_HOST_ROW_UNREACHED, i };
+        const uint64_t host = i;
 
         if (!emu_hosts_is_up(server, i))
-            emu_word_list_add_row(rows, unreached, UNREACHED_WORDS);
+            put_row(rows, EMU_HOST_ROW_UNREACHED, &host, 1);
     }
 }
 
 static void put_nodes(const struct emu_server *server, const struct emu_domain *domain, struct emu_word_list *rows)
 {
     for (uint32_t i = 0; i < domain->n_nodes; i++) {
-        uint32_t nid = emu_table_nodes(domain->table)[i].nid;
-        const uint64_t row[NODE_WORDS] = { EMU_HOST_ROW_NODE, nid,
-                                           server->nodes[nid] ? server->nodes[nid]->n_used : 0 };
+        uint64_t row[EMU_STATUS_NODE_WORDS] = { 0 };
 
-        if (emu_hosts_of_node(domain, i) == emu_hosts_own(server))
-            emu_word_list_add_row(rows, row, NODE_WORDS);
+        if (emu_hosts_of_node(domain, i) != emu_hosts_own(server))
+            continue;
+        emu_parts_status_node(server, emu_table_nodes(domain->table)[i].nid, row);
+        put_row(rows, EMU_HOST_ROW_NODE, row, EMU_STATUS_NODE_WORDS);
     }
 }
 
 static void put_port(const struct emu_port_end *port, struct emu_word_list *rows)
 {
-    const struct emu_table_md *entries = emu_table_mds(port->domain->table, port->node_index);
-    uint64_t overruns = 0;
-    struct emu_flow_counts sum = { 0 };
-    const struct emu_md_end *md;
+    uint64_t row[EMU_STATUS_PORT_WORDS] = { 0 };
 
-    for (uint32_t i = 0; i < port->domain->n_nodes; i++)
-        emu_port_end_add_flow(port, i, &sum);
-    for (uint32_t i = 0; i < EMU_CQS_MAX; i++) {
-        if (port->queues.cqs[i].in_use)
-            overruns += atomic_load_explicit(&port->queues.cqs[i].producer.shm->overrun, memory_order_relaxed) != 0;
-    }
-    uint64_t waiting = atomic_load_explicit(&port->segment->tail, memory_order_relaxed) - port->ring.head;
-    uint64_t row[PORT_WORDS] = { EMU_HOST_ROW_PORT,
-                                 port->index,
-                                 port->nid,
-                                 port->instance_id,
-                                 (uint64_t)port->member->pid,
-                                 port->ring.served,
-                                 waiting,
-                                 port->transfers.n,
-                                 port->queues.n_cqs,
-                                 overruns,
-                                 port->memory.n_mds,
-                                 emu_datagrams_count(port),
-                                 sum.operations,
-                                 sum.payload_bytes,
-                                 sum.request_packets,
-                                 sum.errors };
-
-    LIST_FOREACH(md, &port->memory.mds, link) {
-        uint64_t *method = &row[PORT_WORDS - 2 * EMU_MEMORY_METHODS + 2 * entries[md->mdh].method];
-
-        method[0]++;
-        method[1] += entries[md->mdh].length_bytes;
-    }
+    emu_parts_status_port(port, row);
     /* Some come from memory that the process may write. */
-    for (uint32_t i = PORT_WORDS - EMU_HOST_PORT_COUNTS; i < PORT_WORDS; i++)
+    for (unsigned i = PORT_COUNT; i < EMU_STATUS_PORT_WORDS; i++)
         row[i] = row[i] < COUNT_MAX ? row[i] : COUNT_MAX;
-    emu_word_list_add_row(rows, row, PORT_WORDS);
+    put_row(rows, EMU_HOST_ROW_PORT, row, EMU_STATUS_PORT_WORDS);
 }
 
 static void put_domain(const struct emu_server *server, const struct emu_domain *domain, struct emu_word_list *rows)
 {
-    const struct emu_member *member;
-    uint64_t n_members = 0;
+    uint64_t row[DOMAIN_WORDS] = { 0 };
 
-    LIST_FOREACH(member, &domain->members, link)
-        n_members++;
-    const uint64_t row[DOMAIN_WORDS] = { EMU_HOST_ROW_DOMAIN,
-                                         domain->common_number,
-                                         domain->id,
-                                         domain->ptag,
-                                         domain->cookie,
-                                         domain->owner_uid,
-                                         domain->n_ranks,
-                                         n_members,
-                                         domain->port_slots.n_attached,
-                                         domain->member_limit,
-                                         domain->is_ending,
-                                         emu_fault_count_rules(domain) };
-    emu_word_list_add_row(rows, row, DOMAIN_WORDS);
+    emu_parts_status_domain(server, domain, row);
+    put_row(rows, EMU_HOST_ROW_DOMAIN, row, DOMAIN_WORDS);
     put_nodes(server, domain, rows);
     for (uint32_t i = 0; i < EMU_PORTS_MAX; i++) {
         if (domain->ports[i])
@@ -224,12 +201,10 @@ static void take_numbers(struct teller *t, json_t *object, const char *const *ke
 
 static bool take_host(struct teller *t)
 {
-    static const char *const keys[] = { "pid", "uptime_ms", "rounds", "sleeps" };
-
     if (t->is_known)
         return false;
     t->is_known = true;
-    take_numbers(t, t->report, keys, 4);
+    take_numbers(t, t->report, host_keys, EMU_STATUS_HOST_WORDS);
     return !t->words.is_bad;
 }
 
@@ -273,23 +248,26 @@ static struct common *find_common(const struct teller *t, uint32_t number)
     return NULL;
 }
 
-static json_t *describe_domain(uint32_t number, const uint64_t words[DOMAIN_WORDS - 2])
+static json_t *describe_domain(const uint64_t words[DOMAIN_WORDS])
 {
-    return json_pack("{sI sI sI sI sI sI sI sI sI sb ss sI s[] s[]}", "number", (json_int_t)number, "domain",
-                     (json_int_t)words[0], "ptag", (json_int_t)words[1], "cookie", (json_int_t)words[2], "uid",
-                     (json_int_t)words[3], "ranks", (json_int_t)words[4], "members", (json_int_t)words[5], "attached",
-                     (json_int_t)words[6], "member_limit", (json_int_t)words[7], "ending", (int)words[8], "datapath",
-                     "routed", "fault_rules", (json_int_t)words[9], "nodes", "ports");
+    return json_pack(
+        "{sI sI sI sI sI sI sI sI sI sb ss sI s[] s[]}", "number", (json_int_t)words[EMU_STATUS_DOMAIN_NUMBER],
+        "domain", (json_int_t)words[EMU_STATUS_DOMAIN_ID], "ptag", (json_int_t)words[EMU_STATUS_DOMAIN_PTAG], "cookie",
+        (json_int_t)words[EMU_STATUS_DOMAIN_COOKIE], "uid", (json_int_t)words[EMU_STATUS_DOMAIN_UID], "ranks",
+        (json_int_t)words[EMU_STATUS_DOMAIN_RANKS], "members", (json_int_t)words[EMU_STATUS_DOMAIN_MEMBERS], "attached",
+        (json_int_t)words[EMU_STATUS_DOMAIN_ATTACHED], "member_limit",
+        (json_int_t)words[EMU_STATUS_DOMAIN_MEMBER_LIMIT], "ending", (int)words[EMU_STATUS_DOMAIN_IS_ENDING],
+        "datapath", "routed", "fault_rules", (json_int_t)words[EMU_STATUS_DOMAIN_FAULT_RULES], "nodes", "ports");
 }
 
 static bool take_domain(struct teller *t)
 {
-    uint32_t number = (uint32_t)emu_words_take(&t->words, UINT32_MAX);
-    uint64_t words[DOMAIN_WORDS - 2];
-    struct common *common = number != 0 ? find_common(t, number) : NULL;
+    uint64_t words[DOMAIN_WORDS];
+    struct common *common;
 
-    for (unsigned i = 0; i < DOMAIN_WORDS - 2; i++)
-        words[i] = emu_words_take(&t->words, i == 8 ? 1 : UINT32_MAX);
+    for (unsigned i = 0; i < DOMAIN_WORDS; i++)
+        words[i] = emu_words_take(&t->words, i == EMU_STATUS_DOMAIN_IS_ENDING ? 1 : UINT32_MAX);
+    common = words[EMU_STATUS_DOMAIN_NUMBER] != 0 ? find_common(t, (uint32_t)words[EMU_STATUS_DOMAIN_NUMBER]) : NULL;
     if (t->words.is_bad || (common && common->n_told == t->host + 1))
         return false;
     t->is_in_domain = true;
@@ -298,10 +276,10 @@ static bool take_domain(struct teller *t)
     t->next_nid = t->next_port = 0;
     if (common) {
         common->n_told = t->host + 1;
-        common->n_members += (int64_t)words[5];
-        common->n_attached += (int64_t)words[6];
-    } else if (number == 0) {
-        t->object = describe_domain(0, words);
+        common->n_members += (int64_t)words[EMU_STATUS_DOMAIN_MEMBERS];
+        common->n_attached += (int64_t)words[EMU_STATUS_DOMAIN_ATTACHED];
+    } else if (words[EMU_STATUS_DOMAIN_NUMBER] == 0) {
+        t->object = describe_domain(words);
         json_object_set_new(t->object, "host", json_integer(t->host));
         json_array_append_new(t->domains, t->object);
     }
@@ -367,18 +345,20 @@ static void take_methods(struct teller *t, json_t *port)
 
 static bool take_port(struct teller *t)
 {
-    uint32_t index = (uint32_t)emu_words_take(&t->words, EMU_PORTS_MAX - 1);
-    uint32_t nid = (uint32_t)emu_words_take(&t->words, EMU_NID_MAX);
-    uint32_t instance_id = (uint32_t)emu_words_take(&t->words, UINT32_MAX);
-    uint32_t pid = (uint32_t)emu_words_take(&t->words, INT32_MAX);
+    static const uint64_t max[PORT_COUNT] = { EMU_PORTS_MAX - 1, EMU_NID_MAX, UINT32_MAX, INT32_MAX };
+    uint64_t words[PORT_COUNT];
     json_t *port;
 
-    if (t->words.is_bad || index < t->next_port || !is_theirs(t, nid))
+    for (unsigned i = 0; i < PORT_COUNT; i++)
+        words[i] = emu_words_take(&t->words, max[i]);
+    if (t->words.is_bad || words[EMU_STATUS_PORT_INDEX] < t->next_port ||
+        !is_theirs(t, (uint32_t)words[EMU_STATUS_PORT_NID]))
         return false;
-    t->next_port = index + 1;
-    port = json_pack("{sI sI sI sI sI}", "host", (json_int_t)t->host, "port", (json_int_t)index, "nid", (json_int_t)nid,
-                     "instance_id", (json_int_t)instance_id, "pid", (json_int_t)pid);
-    take_numbers(t, port, count_keys, N_COUNT_KEYS);
+    t->next_port = (uint32_t)words[EMU_STATUS_PORT_INDEX] + 1;
+    port = json_pack("{sI}", "host", (json_int_t)t->host);
+    for (unsigned i = 0; i < PORT_COUNT; i++)
+        json_object_set_new(port, port_keys[i], json_integer((json_int_t)words[i]));
+    take_numbers(t, port, port_keys + PORT_COUNT, EMU_STATUS_PORT_METHODS - PORT_COUNT);
     take_methods(t, port);
     if (!t->words.is_bad && t->object)
         json_array_append(json_object_get(t->object, "ports"), port);
@@ -432,18 +412,16 @@ static const char *take_all(struct teller *t, const struct emu_word_list *rows)
 /* A host, and what this emunic knows of it: what went between the two. */
 static json_t *describe_host(const struct emu_server *server, uint32_t host)
 {
-    struct emu_transport_stats stats;
-    uint64_t refused = emu_hosts_stats(server, host, &stats);
     const char *state = host == emu_hosts_own(server) ? "here" : emu_hosts_is_up(server, host) ? "up" : "down";
+    uint64_t row[EMU_STATUS_SESSION_WORDS] = { 0 };
+    json_t *object;
 
-    return json_pack("{sI ss ss sI sI sI sI sI sI sI sI sI sI sI s[]}", "host", (json_int_t)host, "name",
-                     emu_hosts_name(server, host), "state", state, "sessions", (json_int_t)stats.sessions,
-                     "messages_sent", (json_int_t)stats.messages_sent, "messages_received",
-                     (json_int_t)stats.messages_received, "packets_sent", (json_int_t)stats.packets_sent,
-                     "packets_received", (json_int_t)stats.packets_received, "bytes_sent", (json_int_t)stats.bytes_sent,
-                     "bytes_received", (json_int_t)stats.bytes_received, "put_bytes", (json_int_t)stats.put_bytes,
-                     "get_bytes", (json_int_t)stats.get_bytes, "queued", (json_int_t)emu_hosts_queued(server, host),
-                     "refused", (json_int_t)(refused + stats.refused), "unreached");
+    emu_parts_status_session(server, host, row);
+    object = json_pack("{sI ss ss}", "host", (json_int_t)host, "name", emu_hosts_name(server, host), "state", state);
+    for (unsigned i = 0; i < EMU_STATUS_SESSION_WORDS; i++)
+        json_object_set_new(object, session_keys[i], json_integer((json_int_t)row[i]));
+    json_object_set_new(object, "unreached", json_array());
+    return object;
 }
 
 static int compare_commons(const void *a, const void *b)
@@ -473,12 +451,10 @@ static struct common *find_commons(const struct emu_server *server, uint32_t *n_
     }
     for (uint32_t i = 0; i < *n_out; i++) {
         const struct emu_domain *d = commons[i].domain;
-        const uint64_t words[DOMAIN_WORDS - 2] = {
-            d->id, d->ptag, d->cookie,       d->owner_uid, d->n_ranks,
-            0,     0,       d->member_limit, d->is_ending, emu_fault_count_rules(d)
-        };
+        uint64_t row[DOMAIN_WORDS] = { 0 };
 
-        commons[i].object = describe_domain(d->common_number, words);
+        emu_parts_status_domain(server, d, row);
+        commons[i].object = describe_domain(row);
         for (uint32_t k = 0; k < d->n_nodes; k++)
             json_array_append_new(json_object_get(commons[i].object, "nodes"),
                                   describe_node(server, emu_table_nodes(d->table)[k].nid, emu_hosts_of_node(d, k), 0));
@@ -534,10 +510,20 @@ static json_t *hear_all(struct emu_server *server, const struct emu_gathered *ga
     return domains;
 }
 
+static json_t *describe_placement(const struct emu_status_host *own)
+{
+    json_t *placement = json_pack("{ss}", "bind", own->bind);
+
+    for (unsigned i = 0; i < EMU_HOST_TEXTS; i++)
+        json_object_set_new(placement, text_keys[i], json_string(own->texts[i]));
+    return placement;
+}
+
 json_t *emu_status_describe(struct emu_server *server, const struct emu_gathered *gathered)
 {
     json_t *hosts = gathered ? json_array() : NULL;
     json_t *missing = gathered ? json_array() : NULL;
+    struct emu_status_host own = { .bind = NULL };
     json_t *domains;
 
     for (uint32_t i = 0; gathered && i < gathered->n_hosts; i++)
@@ -547,11 +533,13 @@ json_t *emu_status_describe(struct emu_server *server, const struct emu_gathered
         json_decref(missing);
         missing = NULL;
     }
+    emu_parts_status_host(server, &own);
     return json_pack("{sI ss sI sI sI ss ss ss sI sI sI so so* so* so}", "schema", (json_int_t)SCHEMA, "server",
-                     server->name, "pid", (json_int_t)getpid(), "abi_version", (json_int_t)EMU_ABI_VERSION, "uptime_ms",
-                     (json_int_t)((emu_clock_ns() - server->counts.started_ns) / 1000000), "machine",
-                     emu_machine_name(server->machine), "machine_spec", server->machine_spec, "topology",
+                     server->name, "pid", (json_int_t)own.words[EMU_STATUS_HOST_PID], "abi_version",
+                     (json_int_t)EMU_ABI_VERSION, "uptime_ms", (json_int_t)own.words[EMU_STATUS_HOST_UPTIME_MS],
+                     "machine", emu_machine_name(server->machine), "machine_spec", server->machine_spec, "topology",
                      emu_machine_topology(server->machine), "machine_nodes", (json_int_t)server->n_nids, "rounds",
-                     (json_int_t)server->counts.rounds, "sleeps", (json_int_t)server->counts.sleeps, "placement",
-                     emu_bind_describe(server), "hosts", hosts, "missing_hosts", missing, "domains", domains);
+                     (json_int_t)own.words[EMU_STATUS_HOST_ROUNDS], "sleeps",
+                     (json_int_t)own.words[EMU_STATUS_HOST_SLEEPS], "placement", describe_placement(&own), "hosts",
+                     hosts, "missing_hosts", missing, "domains", domains);
 }
