@@ -96,7 +96,25 @@ static double mean_hops(const struct emu_machine *m)
     return sum / (m->n_nodes - 1);
 }
 
-int main(int argc, char **argv)
+struct arguments {
+    struct sim_torus torus;
+    struct emu_sim_options options;
+    enum emu_route_mode mode;
+    bool is_bgl;
+    const char *spec; /* of a machine, instead of the torus */
+    const char *dir;
+    double percent; /* of what the links carry */
+    double us;
+};
+
+static bool take_rules(struct arguments *a, const char *rules)
+{
+    a->is_bgl = strcmp(rules, "bgl") == 0;
+    a->mode = strcmp(rules, "order") == 0 ? EMU_MODE_DETERMINISTIC : EMU_MODE_ADAPTIVE_0;
+    return a->is_bgl || a->mode == EMU_MODE_DETERMINISTIC || strcmp(rules, "adaptive") == 0;
+}
+
+static bool read_arguments(int argc, char **argv, struct arguments *a)
 {
     static const struct option long_options[] = {
         { "size", required_argument, NULL, 's' },    { "load", required_argument, NULL, 'l' },
@@ -104,84 +122,83 @@ int main(int argc, char **argv)
         { "machine", required_argument, NULL, 'm' }, { "machines", required_argument, NULL, 'd' },
         { "rules", required_argument, NULL, 'r' },   { NULL, 0, NULL, 0 },
     };
-    struct sim_torus torus = sim_torus_default();
-    struct emu_sim_options options = { .seed = 1, .n_threads = 1 };
-    bool is_bgl = false;
-    const char *spec = NULL;
-    const char *dir = "emunic/machines";
-    double percent = 60;
-    double us = 2000;
-    struct emu_machine *m = NULL;
-    struct load load = { .mode = EMU_MODE_ADAPTIVE_0 };
-    struct emu_traffic traffic = { .ctx = &load, .next = next_packet, .delivered = delivered };
-    struct emu_sim *sim;
-    struct emu_sim_totals t;
-    double begin, build_s, run_s, cpu_s, unit_ps;
-    char err[300] = "";
+    uint32_t *size = a->torus.size;
+    bool is_good = true;
     int c;
 
-    while ((c = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-        if (c == 's' && sscanf(optarg, "%ux%ux%u", &torus.size[0], &torus.size[1], &torus.size[2]) == 3)
-            continue;
+    while (is_good && (c = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+        if (c == 's')
+            is_good = sscanf(optarg, "%ux%ux%u", &size[0], &size[1], &size[2]) == 3;
         else if (c == 'l')
-            percent = strtod(optarg, NULL);
+            a->percent = strtod(optarg, NULL);
         else if (c == 't')
-            options.n_threads = (uint32_t)strtoul(optarg, NULL, 10);
+            a->options.n_threads = (uint32_t)strtoul(optarg, NULL, 10);
         else if (c == 'u')
-            us = strtod(optarg, NULL);
+            a->us = strtod(optarg, NULL);
         else if (c == 'm')
-            spec = optarg;
+            a->spec = optarg;
         else if (c == 'd')
-            dir = optarg;
-        else if (c == 'r' && strcmp(optarg, "order") == 0)
-            load.mode = EMU_MODE_DETERMINISTIC;
-        else if (c == 'r' && strcmp(optarg, "bgl") == 0)
-            is_bgl = true;
-        else if (c != 'r' || strcmp(optarg, "adaptive") != 0)
-            return 2;
+            a->dir = optarg;
+        else
+            is_good = c == 'r' && take_rules(a, optarg);
     }
-    begin = seconds(CLOCK_MONOTONIC);
-    if (is_bgl) {
-        load.mode = EMU_MODE_ADAPTIVE_0;
-        torus.rules = SIM_TORUS_BUBBLE;
+    return is_good;
+}
+
+/* The test's own torus; each node offers its share of what six links carry. */
+static struct emu_machine *make_torus(struct arguments *a, struct load *load)
+{
+    struct sim_torus *torus = &a->torus;
+    struct emu_machine *m;
+
+    if (a->is_bgl) {
+        torus->rules = SIM_TORUS_BUBBLE;
     } else {
-        torus.router.choice = EMU_CHOICE_CREDITS;
-        torus.router.arbitration = EMU_ARBITRATE_ROUND_ROBIN;
-        torus.router.network_first_percent = 0;
-        torus.router.response_first = 0;
-        torus.router.paths = 0;
-        torus.router.requests = 0;
+        torus->router.choice = EMU_CHOICE_CREDITS;
+        torus->router.arbitration = EMU_ARBITRATE_ROUND_ROBIN;
+        torus->router.network_first_percent = 0;
+        torus->router.response_first = 0;
+        torus->router.paths = 0;
+        torus->router.requests = 0;
     }
-    if (spec == NULL) {
-        m = sim_torus_create(&torus);
-        load.units = torus.router.packet_units_max;
-        unit_ps = 8e6 / torus.link_mbps;
-        load.mean_ps = (load.units + torus.router.packet_overhead_flits) * unit_ps * mean_hops(m) / 6 / (percent / 100);
-    } else {
-        if (emu_machine_load(spec, dir, &m, err, sizeof(err)) < 0) {
-            fprintf(stderr, "sim_speed: %s\n", err);
-            return 1;
-        }
-        load.units = m->params.router.packet_units_max;
-        unit_ps =
-            m->params.nic.format.flit_bits * 1e6 /
-            ((double)m->params.link[EMU_LINK_PROCESSOR_IN].lanes * m->params.link[EMU_LINK_PROCESSOR_IN].mbps_per_lane);
-        load.mean_ps = load.units * unit_ps / (percent / 100);
+    m = sim_torus_create(torus);
+    load->units = torus->router.packet_units_max;
+    load->mean_ps = (load->units + torus->router.packet_overhead_flits) * (8e6 / torus->link_mbps) * mean_hops(m) / 6 /
+                    (a->percent / 100);
+    return m;
+}
+
+static struct emu_machine *load_machine(const struct arguments *a, struct load *load)
+{
+    const struct emu_link_params *link;
+    struct emu_machine *m;
+    char err[300] = "";
+
+    if (emu_machine_load(a->spec, a->dir, &m, err, sizeof(err)) < 0) {
+        fprintf(stderr, "sim_speed: %s\n", err);
+        return NULL;
     }
+    link = &m->params.link[EMU_LINK_PROCESSOR_IN];
+    load->units = m->params.router.packet_units_max;
+    load->mean_ps = load->units * (m->params.nic.format.flit_bits * 1e6 / ((double)link->lanes * link->mbps_per_lane)) /
+                    (a->percent / 100);
+    return m;
+}
+
+static void start_load(struct load *load, const struct emu_machine *m)
+{
     for (uint32_t i = 0; i < QUANTILES; i++)
-        load.gaps_ps[i] = -log1p(-(double)i / QUANTILES) * load.mean_ps;
-    load.n_nodes = m->n_nodes;
-    load.sources = calloc(m->n_nodes, sizeof(*load.sources));
+        load->gaps_ps[i] = -log1p(-(double)i / QUANTILES) * load->mean_ps;
+    load->n_nodes = m->n_nodes;
+    load->sources = calloc(m->n_nodes, sizeof(*load->sources));
     for (uint32_t i = 0; i < m->n_nodes; i++)
-        load.sources[i].random.state = emu_random_mix(i + 1);
-    c = emu_sim_create(m, NULL, &traffic, &options, &sim);
-    if (c < 0) {
-        fprintf(stderr, "sim_speed: %s\n", strerror(-c));
-        return 1;
-    }
-    build_s = seconds(CLOCK_MONOTONIC) - begin;
-    printf("nodes %u routers %u links %u threads %u\n", m->n_nodes, m->n_routers, m->n_links, options.n_threads);
-    printf("build_s %.3f bytes_per_node %.0f\n", build_s, (double)emu_sim_memory(sim) / m->n_nodes);
+        load->sources[i].random.state = emu_random_mix(i + 1);
+}
+
+static void run_and_report(struct emu_sim *sim, double us, double bytes_per_node)
+{
+    struct emu_sim_totals t;
+    double begin, run_s, cpu_s;
 
     emu_sim_run(sim, (uint64_t)(us * 1e5));
     emu_sim_reset_stats(sim);
@@ -197,13 +214,46 @@ int main(int argc, char **argv)
     printf("hops_per_s %.2fM events_per_s %.2fM ns_per_hop %.1f ns_per_packet %.1f mean_latency_us %.3f bytes_per_node "
            "%.0f\n",
            (double)t.packet_hops / run_s * 1e-6, (double)t.events / run_s * 1e-6, run_s * 1e9 / (double)t.packet_hops,
-           run_s * 1e9 / (double)t.delivered, (double)t.latency_sum_ps / (double)t.delivered * 1e-6,
-           (double)emu_sim_memory(sim) / m->n_nodes);
+           run_s * 1e9 / (double)t.delivered, (double)t.latency_sum_ps / (double)t.delivered * 1e-6, bytes_per_node);
+}
+
+int main(int argc, char **argv)
+{
+    struct arguments a = { .torus = sim_torus_default(),
+                           .options = { .seed = 1, .n_threads = 1 },
+                           .mode = EMU_MODE_ADAPTIVE_0,
+                           .dir = "emunic/machines",
+                           .percent = 60,
+                           .us = 2000 };
+    struct load load = { 0 };
+    struct emu_traffic traffic = { .ctx = &load, .next = next_packet, .delivered = delivered };
+    struct emu_machine *m;
+    struct emu_sim *sim;
+    double begin, bytes_per_node;
+    int r;
+
+    if (!read_arguments(argc, argv, &a))
+        return 2;
+    begin = seconds(CLOCK_MONOTONIC);
+    load.mode = a.mode;
+    m = a.spec ? load_machine(&a, &load) : make_torus(&a, &load);
+    if (!m)
+        return 1;
+    start_load(&load, m);
+    r = emu_sim_create(m, NULL, &traffic, &a.options, &sim);
+    if (r < 0) {
+        fprintf(stderr, "sim_speed: %s\n", strerror(-r));
+        return 1;
+    }
+    bytes_per_node = (double)emu_sim_memory(sim) / m->n_nodes;
+    printf("nodes %u routers %u links %u threads %u\n", m->n_nodes, m->n_routers, m->n_links, a.options.n_threads);
+    printf("build_s %.3f bytes_per_node %.0f\n", seconds(CLOCK_MONOTONIC) - begin, bytes_per_node);
+    run_and_report(sim, a.us, bytes_per_node);
     emu_sim_destroy(sim);
-    if (spec == NULL)
-        sim_torus_destroy(m);
-    else
+    if (a.spec)
         emu_machine_destroy(m);
+    else
+        sim_torus_destroy(m);
     free(load.sources);
     return 0;
 }

@@ -863,6 +863,47 @@ static void test_connections_that_break_lose_nothing(void **state)
     assert_true(hosts[0].n_messages[1] > 0);
 }
 
+/* One record of any kind at `to`, which names memory by `key`. Its bytes. */
+static uint32_t draw_record(struct emu_random *random, uint8_t *to, enum emu_wire_kind kind, uint64_t key)
+{
+    bool has_data = kind == EMU_WIRE_PUT || kind == EMU_WIRE_GOT;
+    uint32_t data = 1 + (uint32_t)emu_random_below(random, 100);
+    struct emu_wire_piece piece = { .id = emu_random_below(random, 64),
+                                    .key = key,
+                                    .offset = emu_random_below(random, EVIL_BYTES + 200),
+                                    .length = data };
+    uint32_t length = kind == EMU_WIRE_MESSAGE ? data : EMU_WIRE_PIECE_BYTES + (has_data ? data : 0);
+    uint8_t *content = emu_wire_record_put(to, kind, length);
+
+    if (kind != EMU_WIRE_MESSAGE) {
+        content = emu_wire_piece_put(content, &piece);
+        if (has_data)
+            memset(content, 0xee, data);
+    }
+    return emu_wire_record_space(length);
+}
+
+/* Sends records of all kinds, of which up to two bits are turned over. */
+static void send_mutated_records(struct emu_random *random, uint64_t key)
+{
+    uint8_t body[1024] = { 0 };
+    uint32_t at = 0;
+    uint32_t n_records = 0;
+
+    while (at < 700) {
+        enum emu_wire_kind kind = (enum emu_wire_kind)(1 + emu_random_below(random, EMU_WIRE_KINDS - 1));
+
+        if (kind > EMU_WIRE_GET && emu_random_below(random, 8)) /* answers to nothing end the session at once */
+            continue;
+        at += draw_record(random, body + at, kind, key);
+        n_records++;
+    }
+    for (uint64_t k = emu_random_below(random, 3); k > 0; k--)
+        body[emu_random_below(random, at)] ^= (uint8_t)(1u << emu_random_below(random, 8));
+    evil_sequence = evil_send(body, at, n_records, 0);
+    assert_true(drive(pair, 2, evil_was_seen, NULL));
+}
+
 static void test_mutated_records_of_a_peer_reach_nothing_but_its_region(void **state)
 {
     struct emu_random random = seeded(5);
@@ -882,38 +923,7 @@ static void test_mutated_records_of_a_peer_reach_nothing_but_its_region(void **s
                      0);
     ops->region_remote(own, &target);
     for (; emu_clock_ns() < end_ns; n++) {
-        uint8_t body[1024] = { 0 };
-        uint32_t at = 0;
-        uint32_t n_records = 0;
-
-        while (at < 700) {
-            enum emu_wire_kind kind = (enum emu_wire_kind)(1 + emu_random_below(&random, EMU_WIRE_KINDS - 1));
-            bool has_data = kind == EMU_WIRE_PUT || kind == EMU_WIRE_GOT;
-            uint32_t data = 1 + (uint32_t)emu_random_below(&random, 100);
-            struct emu_wire_piece piece = { .id = emu_random_below(&random, 64),
-                                            .key = target.key,
-                                            .offset = emu_random_below(&random, EVIL_BYTES + 200),
-                                            .length = data };
-            uint8_t *to;
-
-            if (kind > EMU_WIRE_GET && emu_random_below(&random, 8)) /* answers to nothing end the session at once */
-                continue;
-            if (kind == EMU_WIRE_MESSAGE) {
-                emu_wire_record_put(body + at, kind, data);
-                at += emu_wire_record_space(data);
-            } else {
-                to = emu_wire_piece_put(
-                    emu_wire_record_put(body + at, kind, EMU_WIRE_PIECE_BYTES + (has_data ? data : 0)), &piece);
-                if (has_data)
-                    memset(to, 0xee, data);
-                at += emu_wire_record_space(EMU_WIRE_PIECE_BYTES + (has_data ? data : 0));
-            }
-            n_records++;
-        }
-        for (uint64_t k = emu_random_below(&random, 3); k > 0; k--)
-            body[emu_random_below(&random, at)] ^= (uint8_t)(1u << emu_random_below(&random, 8));
-        evil_sequence = evil_send(body, at, n_records, 0);
-        assert_true(drive(pair, 2, evil_was_seen, NULL));
+        send_mutated_records(&random, target.key);
         if (hosts[0].n_down || hosts[1].n_down || hosts[0].t->peers[1]->state != EMU_PEER_UP) {
             n_ends++;
             join_again();

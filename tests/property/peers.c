@@ -66,6 +66,40 @@ static int query(struct peers_call *c)
     return PtlMDUpdate(c->md, &c->desc, NULL, PTL_EQ_NONE);
 }
 
+static int make_transfer(struct peer *p, struct peers_call *c)
+{
+    switch (c->verb) {
+    case DO_PUT:
+        return PtlPut(c->md, c->ack, c->id, c->pt, c->ac, c->bits, c->remote_offset, c->hdr_data);
+    case DO_PUT_REGION:
+        return PtlPutRegion(c->md, c->offset, c->length, c->ack, c->id, c->pt, c->ac, c->bits, c->remote_offset,
+                            c->hdr_data);
+    case DO_GET:
+        return PtlGet(c->md, c->id, c->pt, c->ac, c->bits, c->remote_offset);
+    case DO_GET_REGION:
+        return PtlGetRegion(c->md, c->offset, c->length, c->id, c->pt, c->ac, c->bits, c->remote_offset);
+    case DO_GETPUT:
+        return PtlGetPut(c->md, c->put_md, c->id, c->pt, c->ac, c->bits, c->remote_offset, c->hdr_data);
+#if IS_CRAY
+    case DO_GETPUT_REGION:
+        return PtlGetPutRegion(c->md, c->offset, c->put_md, c->put_offset, c->length, c->id, c->pt, c->ac, c->bits,
+                               c->remote_offset, c->hdr_data);
+#endif
+    default:
+        return make_with_md(p, c);
+    }
+}
+
+/* `count` puts of the same kind. */
+static int put_stream(struct peers_call *c)
+{
+    int rc = PTL_OK;
+
+    for (ptl_size_t i = 0; i < c->count && rc == PTL_OK; i++)
+        rc = PtlPut(c->md, c->ack, c->id, c->pt, c->ac, c->bits, c->remote_offset, i);
+    return rc;
+}
+
 static int make_call(struct peer *p, struct peers_call *c)
 {
     ptl_handle_ni_t ni = p->ni;
@@ -91,22 +125,6 @@ static int make_call(struct peer *p, struct peers_call *c)
         return PtlEQGet(c->eq, &c->event);
     case DO_AC_ENTRY:
         return PtlACEntry(ni, c->ac, c->id, c->uid, c->jid, c->pt);
-    case DO_PUT:
-        return PtlPut(c->md, c->ack, c->id, c->pt, c->ac, c->bits, c->remote_offset, c->hdr_data);
-    case DO_PUT_REGION:
-        return PtlPutRegion(c->md, c->offset, c->length, c->ack, c->id, c->pt, c->ac, c->bits, c->remote_offset,
-                            c->hdr_data);
-    case DO_GET:
-        return PtlGet(c->md, c->id, c->pt, c->ac, c->bits, c->remote_offset);
-    case DO_GET_REGION:
-        return PtlGetRegion(c->md, c->offset, c->length, c->id, c->pt, c->ac, c->bits, c->remote_offset);
-    case DO_GETPUT:
-        return PtlGetPut(c->md, c->put_md, c->id, c->pt, c->ac, c->bits, c->remote_offset, c->hdr_data);
-#if IS_CRAY
-    case DO_GETPUT_REGION:
-        return PtlGetPutRegion(c->md, c->offset, c->put_md, c->put_offset, c->length, c->id, c->pt, c->ac, c->bits,
-                               c->remote_offset, c->hdr_data);
-#endif
     case DO_STATUS:
         return PtlNIStatus(ni, PTL_SR_DROP_COUNT, &c->status);
     case DO_SNAPSHOT:
@@ -118,16 +136,10 @@ static int make_call(struct peer *p, struct peers_call *c)
         while (pj_expect(p->fence_eq, PTL_EVENT_PUT_END).hdr_data != c->hdr_data)
             ;
         return PTL_OK;
-    case DO_STREAM: /* `count` puts of the same kind */
-        for (ptl_size_t i = 0; i < c->count; i++) {
-            int rc = PtlPut(c->md, c->ack, c->id, c->pt, c->ac, c->bits, c->remote_offset, i);
-
-            if (rc != PTL_OK)
-                return rc;
-        }
-        return PTL_OK;
+    case DO_STREAM:
+        return put_stream(c);
     default:
-        return make_with_md(p, c);
+        return make_transfer(p, c);
     }
 }
 

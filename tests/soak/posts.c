@@ -105,6 +105,36 @@ static void fill(struct soak_op *op)
         op->buffer[i] = byte_of(op->number, i);
 }
 
+static void describe_atomic(struct soak_rank *r, struct soak_op *op)
+{
+    gni_post_descriptor_t *d = &op->descr;
+
+    d->type = GNI_POST_AMO;
+    d->length = 8;
+    if (op->kind == SOAK_COMMON_ADD) {
+        d->amo_cmd = GNI_FMA_ATOMIC_ADD;
+        d->first_operand = op->number & 0xffff;
+        d->remote_addr = common_addr(r, op->target, op->word);
+    } else {
+        d->amo_cmd = draw(r, 2) ? GNI_FMA_ATOMIC_FADD : GNI_FMA_ATOMIC2_FSWAP;
+        d->first_operand = op->number;
+        d->remote_addr = lane_addr(r, op->target) + DATA_BYTES + op->word * 8;
+    }
+}
+
+static void describe_chain(const struct soak_rank *r, struct soak_op *op)
+{
+    op->more = (gni_ct_put_post_descriptor_t){
+        .ep_hndl = r->eps[op->target],
+        .length = op->len_bytes,
+        .remote_addr = lane_addr(r, op->target) + op->more_offset,
+        .remote_mem_hndl = op->descr.remote_mem_hndl,
+        .local_addr = (uint64_t)(uintptr_t)op->buffer,
+    };
+    op->descr.next_descr = &op->more;
+    op->descr.cq_mode &= (uint16_t)~GNI_CQMODE_REMOTE_EVENT;
+}
+
 static void describe(struct soak_rank *r, struct soak_op *op)
 {
     const struct soak_told *peer = &r->board->ranks[op->target];
@@ -140,18 +170,8 @@ static void describe(struct soak_rank *r, struct soak_op *op)
         d->type = GNI_POST_RDMA_GET;
         break;
     case SOAK_AMO:
-        d->type = GNI_POST_AMO;
-        d->amo_cmd = draw(r, 2) ? GNI_FMA_ATOMIC_FADD : GNI_FMA_ATOMIC2_FSWAP;
-        d->first_operand = op->number;
-        d->remote_addr = lane_addr(r, op->target) + DATA_BYTES + op->word * 8;
-        d->length = 8;
-        break;
     case SOAK_COMMON_ADD:
-        d->type = GNI_POST_AMO;
-        d->amo_cmd = GNI_FMA_ATOMIC_ADD;
-        d->first_operand = op->number & 0xffff;
-        d->remote_addr = common_addr(r, op->target, op->word);
-        d->length = 8;
+        describe_atomic(r, op);
         break;
     case SOAK_QUEUE_WRITE:
         d->type = GNI_POST_CQWRITE;
@@ -159,15 +179,7 @@ static void describe(struct soak_rank *r, struct soak_op *op)
         d->cqwrite_value = (uint64_t)r->rank << 32 | (uint32_t)op->number;
         break;
     case SOAK_CHAIN:
-        op->more = (gni_ct_put_post_descriptor_t){
-            .ep_hndl = r->eps[op->target],
-            .length = op->len_bytes,
-            .remote_addr = lane_addr(r, op->target) + op->more_offset,
-            .remote_mem_hndl = peer->region_hndl,
-            .local_addr = (uint64_t)(uintptr_t)op->buffer,
-        };
-        d->next_descr = &op->more;
-        d->cq_mode &= (uint16_t)~GNI_CQMODE_REMOTE_EVENT;
+        describe_chain(r, op);
         break;
     default:
         break;

@@ -6,7 +6,7 @@
     check_dialect.py --known ROOT    prints the findings as lines of dialect_known.txt
     check_dialect.py --self-test     tries the checks on a small tree with known faults
 
-    function    no function of the product is longer than 60 lines, from its type to its closing brace
+    function    no function is longer than 60 lines, from its type to its closing brace
     parameters  no function of our own has more than six; those of the APIs have what their documents say
     null        pointers are tested as !p and p, never against NULL
     heading     a heading between functions is /* ---- name ---- */
@@ -14,8 +14,8 @@
     name        no two source files of the product have one name
     struct      no struct of the daemon has more than 25 members
 
-The product is what is outside tests/. Headings and Markdown are looked at everywhere. Generated pages are in
-docs/generated/. dialect_known.txt names findings that are still to be mended; a line of it without a finding is a
+The product is what is outside tests/. Functions' lengths, headings and Markdown are looked at everywhere. Generated pages
+are in docs/generated/. dialect_known.txt names findings that are still to be mended; a line of it without a finding is a
 finding, so that it only becomes shorter.
 """
 
@@ -85,11 +85,15 @@ def without_comments(text):
     return COMMENT.sub(lambda found: "\n" * found.group().count("\n"), text)
 
 
-def check_product(path, text):
-    """Findings of one C file of the product: (rule, path, name, line of text)."""
-    for name, n_lines, n_parameters in functions(text):
+def check_lengths(path, text):
+    for name, n_lines, _ in functions(text):
         if n_lines > FUNCTION_LINES:
             yield "function", path, name, f"{name} has {n_lines} lines; {FUNCTION_LINES} are the most"
+
+
+def check_product(path, text):
+    """Findings that only a C file of the product can have: (rule, path, name, line of text)."""
+    for name, _, n_parameters in functions(text):
         if n_parameters > PARAMETERS and not API.match(name):
             yield "parameters", path, name, f"{name} has {n_parameters} parameters; {PARAMETERS} are the most"
     code = without_comments(text)
@@ -118,6 +122,7 @@ def check(root):
         for number, line in enumerate(text.split("\n"), 1):
             if RULE_LINE.match(line) and not HEADING.match(line):
                 yield "heading", path, "", f"line {number}: a heading is /* ---- name ---- */"
+        yield from check_lengths(path, text)
         if path.startswith("tests/"):
             continue
         yield from check_product(path, text)
@@ -152,6 +157,7 @@ FAULTY = {
     "emunic/a/wide.c": ("int f(int a, int b, int c, int d, int e,\n      int f, int g)\n{\n    return 0;\n}\n", "parameters"),
     "emunic/a/null.c": ("int f(void *p)\n{\n    return p == NULL;\n}\n", "null"),
     "emunic/a/yoda.c": ("int f(void *p)\n{\n    return NULL != p;\n}\n", "null"),
+    "tests/long.c": (_LONG, "function"),
     "tests/heading.c": ("/* --- three ------ */\n", "heading"),
     "docs/page.md": ("x" * 121 + "\n", "markdown"),
     "libugni/src/long.c": ("int other;\n", "name"),

@@ -206,6 +206,49 @@ static bool has_device(const struct described *c)
     return dx_job.hw_version != 0 || (is_integer && (c->type & 0xff) == DMAPP_QW && c->op <= DMAPP_AMO_CSWAP);
 }
 
+struct way {
+    bool fetches;
+    enum flavour flavour;
+};
+
+static const struct way ways[] = {
+    { false, BLOCKING }, { false, NB }, { false, NBI }, { true, BLOCKING }, { true, NB }, { true, NBI },
+};
+
+static dmapp_return_t run_described(struct way way, uint64_t *result, uint64_t *word, dmapp_seg_desc_t *seg,
+                                    dmapp_amo_t *amo, dmapp_syncid_handle_t *syncid)
+{
+    if (way.fetches)
+        return way.flavour == NB  ? dmapp_amo_get_nb(result, word, seg, next_pe(), amo, syncid) :
+               way.flavour == NBI ? dmapp_amo_get_nbi(result, word, seg, next_pe(), amo) :
+                                    dmapp_amo_get(result, word, seg, next_pe(), amo);
+    return way.flavour == NB  ? dmapp_amo_put_nb(word, seg, next_pe(), amo, syncid) :
+           way.flavour == NBI ? dmapp_amo_put_nbi(word, seg, next_pe(), amo) :
+                                dmapp_amo_put(word, seg, next_pe(), amo);
+}
+
+static void check_described(const struct described *c, struct way way, uint64_t *word, dmapp_seg_desc_t *seg)
+{
+    bool is_32bit = (c->type & 0xff) == DMAPP_DW;
+    dmapp_amo_t amo = { .op = c->op, .type = c->type };
+    dmapp_syncid_handle_t syncid = NULL;
+    uint64_t result = 0;
+    dmapp_return_t rc;
+
+    memcpy(&amo.operand1, &c->operand1, 8);
+    memcpy(&amo.operand2, &c->operand2, 8);
+    /* The other half of the word must stay as it is. */
+    dx_put_word(word, seg, next_pe(), is_32bit ? c->old | 0xabcdull << 32 : c->old);
+    rc = run_described(way, &result, word, seg, &amo, &syncid);
+    assert_int_equal(rc, has_device(c) ? DMAPP_RC_SUCCESS : DMAPP_RC_NOT_SUPPORTED);
+    if (rc != DMAPP_RC_SUCCESS)
+        return;
+    assert_int_equal(complete(way.flavour, &syncid), DMAPP_RC_SUCCESS);
+    if (way.fetches)
+        assert_true(result == c->old);
+    assert_true(dx_get_word(word, seg, next_pe()) == (is_32bit ? c->new | 0xabcdull << 32 : c->new));
+}
+
 /* covers: dmapp_amo_put*, dmapp_amo_get*: DMAPP_RC_SUCCESS */
 static void test_described_operations_of_both_widths(void **state)
 {
@@ -237,34 +280,9 @@ static void test_described_operations_of_both_widths(void **state)
         struct remote to = remote_of(kind, next_pe());
         uint64_t *word = (uint64_t *)to.addr + dx_job.pe;
 
-        for (unsigned i = 0; i < COUNT_OF(cases) * 6; i++) {
-            const struct described *c = &cases[i / 6];
-            bool is_32bit = (c->type & 0xff) == DMAPP_DW;
-            dmapp_amo_t amo = { .op = c->op, .type = c->type };
-            enum flavour flavour = (enum flavour)(i % 3);
-            dmapp_syncid_handle_t syncid = NULL;
-            uint64_t result = 0;
-            dmapp_return_t rc;
-
-            memcpy(&amo.operand1, &c->operand1, 8);
-            memcpy(&amo.operand2, &c->operand2, 8);
-            /* The other half of the word must stay as it is. */
-            dx_put_word(word, &to.seg, next_pe(), is_32bit ? c->old | 0xabcdull << 32 : c->old);
-            if (i % 6 < 3)
-                rc = flavour == NB  ? dmapp_amo_put_nb(word, &to.seg, next_pe(), &amo, &syncid) :
-                     flavour == NBI ? dmapp_amo_put_nbi(word, &to.seg, next_pe(), &amo) :
-                                      dmapp_amo_put(word, &to.seg, next_pe(), &amo);
-            else
-                rc = flavour == NB  ? dmapp_amo_get_nb(&result, word, &to.seg, next_pe(), &amo, &syncid) :
-                     flavour == NBI ? dmapp_amo_get_nbi(&result, word, &to.seg, next_pe(), &amo) :
-                                      dmapp_amo_get(&result, word, &to.seg, next_pe(), &amo);
-            assert_int_equal(rc, has_device(c) ? DMAPP_RC_SUCCESS : DMAPP_RC_NOT_SUPPORTED);
-            if (rc != DMAPP_RC_SUCCESS)
-                continue;
-            assert_int_equal(complete(flavour, &syncid), DMAPP_RC_SUCCESS);
-            if (i % 6 >= 3)
-                assert_true(result == c->old);
-            assert_true(dx_get_word(word, &to.seg, next_pe()) == (is_32bit ? c->new | 0xabcdull << 32 : c->new));
+        for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+            for (unsigned k = 0; k < COUNT_OF(ways); k++)
+                check_described(&cases[i], ways[k], word, &to.seg);
         }
     }
     assert_int_equal(dmapp_amo_flush(next_pe(), 0), DMAPP_RC_SUCCESS);

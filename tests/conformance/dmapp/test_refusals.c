@@ -305,6 +305,57 @@ static void test_a_block_freed_here_alone_is_still_there(void **state)
 
 /* ---- registrations that have ended ---- */
 
+static void blocking_calls_fail(void *at, dmapp_seg_desc_t *seg, uint64_t local[4])
+{
+    dmapp_amo_t described = { .op = DMAPP_AMO_ADD, .type = DMAPP_QW };
+
+    assert_int_equal(dmapp_put(at, seg, next_pe(), local, 1, DMAPP_QW), DMAPP_RC_TRANSACTION_ERROR);
+    assert_int_equal(dmapp_get(local, at, seg, next_pe(), 1, DMAPP_QW), DMAPP_RC_TRANSACTION_ERROR);
+    assert_int_equal(dmapp_put_flag(at, seg, next_pe(), local, 1, DMAPP_QW, (uint64_t *)at + 4, 1),
+                     DMAPP_RC_TRANSACTION_ERROR);
+    assert_int_equal(dmapp_iput(at, seg, next_pe(), local, 2, 2, 2, DMAPP_QW), DMAPP_RC_TRANSACTION_ERROR);
+    assert_int_equal(dmapp_iget(local, at, seg, next_pe(), 2, 2, 2, DMAPP_QW), DMAPP_RC_TRANSACTION_ERROR);
+    assert_int_equal(dmapp_ixput(at, seg, next_pe(), local, zeros, 2, DMAPP_QW), DMAPP_RC_TRANSACTION_ERROR);
+    assert_int_equal(dmapp_ixget(local, at, seg, next_pe(), zeros, 2, DMAPP_QW), DMAPP_RC_TRANSACTION_ERROR);
+    assert_int_equal(dmapp_aadd_qw(at, seg, next_pe(), 1), DMAPP_RC_TRANSACTION_ERROR);
+    assert_int_equal(dmapp_aand_qw(at, seg, next_pe(), 1), DMAPP_RC_TRANSACTION_ERROR);
+    assert_int_equal(dmapp_aor_qw(at, seg, next_pe(), 1), DMAPP_RC_TRANSACTION_ERROR);
+    assert_int_equal(dmapp_axor_qw(at, seg, next_pe(), 1), DMAPP_RC_TRANSACTION_ERROR);
+    assert_int_equal(dmapp_afadd_qw(local, at, seg, next_pe(), 1), DMAPP_RC_TRANSACTION_ERROR);
+    assert_int_equal(dmapp_afand_qw(local, at, seg, next_pe(), 1), DMAPP_RC_TRANSACTION_ERROR);
+    assert_int_equal(dmapp_afor_qw(local, at, seg, next_pe(), 1), DMAPP_RC_TRANSACTION_ERROR);
+    assert_int_equal(dmapp_afxor_qw(local, at, seg, next_pe(), 1), DMAPP_RC_TRANSACTION_ERROR);
+    assert_int_equal(dmapp_afax_qw(local, at, seg, next_pe(), 1, 1), DMAPP_RC_TRANSACTION_ERROR);
+    assert_int_equal(dmapp_acswap_qw(local, at, seg, next_pe(), 1, 1), DMAPP_RC_TRANSACTION_ERROR);
+    assert_int_equal(dmapp_amo_put(at, seg, next_pe(), &described), DMAPP_RC_TRANSACTION_ERROR);
+    assert_int_equal(dmapp_amo_get(local, at, seg, next_pe(), &described), DMAPP_RC_TRANSACTION_ERROR);
+}
+
+/* Told once, by whoever completes it; then everything is as before. */
+static void split_calls_fail_at_completion(void *at, dmapp_seg_desc_t *seg, uint64_t local[4])
+{
+    int flag = 0;
+
+    assert_int_equal(dmapp_put_nb(at, seg, next_pe(), local, 1, DMAPP_QW, &syncid), DMAPP_RC_SUCCESS);
+    assert_int_equal(dmapp_syncid_wait(&syncid), DMAPP_RC_TRANSACTION_ERROR);
+    assert_null(syncid);
+    assert_int_equal(dmapp_syncid_wait(&syncid), DMAPP_RC_SUCCESS);
+    assert_int_equal(dmapp_get_nb(local, at, seg, next_pe(), 1, DMAPP_QW, &syncid), DMAPP_RC_SUCCESS);
+    while (dmapp_syncid_test(&syncid, &flag) == DMAPP_RC_SUCCESS)
+        assert_int_equal(flag, 0);
+    assert_int_equal(flag, 1);
+    assert_null(syncid);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(dmapp_put_nbi(at, seg, next_pe(), local, 1, DMAPP_QW), DMAPP_RC_SUCCESS);
+    assert_int_equal(dmapp_gsync_wait(), DMAPP_RC_TRANSACTION_ERROR);
+    assert_int_equal(dmapp_gsync_wait(), DMAPP_RC_SUCCESS);
+    assert_int_equal(dmapp_aadd_qw_nbi(at, seg, next_pe(), 1), DMAPP_RC_SUCCESS);
+    while (dmapp_gsync_test(&flag) == DMAPP_RC_SUCCESS)
+        assert_int_equal(flag, 0);
+    assert_int_equal(dmapp_gsync_test(&flag), DMAPP_RC_SUCCESS);
+    assert_int_equal(flag, 1);
+}
+
 /*
  * covers: dmapp_put, dmapp_get, dmapp_put_flag, dmapp_iput, dmapp_iget, dmapp_ixput, dmapp_ixget:
  * DMAPP_RC_TRANSACTION_ERROR
@@ -315,13 +366,11 @@ static void test_a_block_freed_here_alone_is_still_there(void **state)
 /* covers: dmapp_syncid_wait, dmapp_syncid_test, dmapp_gsync_wait, dmapp_gsync_test: DMAPP_RC_TRANSACTION_ERROR */
 static void test_memory_that_was_unregistered_fails_the_transaction(void **state)
 {
-    dmapp_amo_t described = { .op = DMAPP_AMO_ADD, .type = DMAPP_QW };
     uint64_t *memory = calloc(8, 512);
     dmapp_seg_desc_t *descs = dx_alloc(sizeof(*descs) * (size_t)dx_job.npes);
     dmapp_seg_desc_t own;
     dmapp_seg_desc_t seg;
     uint64_t local[4] = { 9, 9, 9, 9 };
-    int flag = 0;
     void *at;
 
     (void)state;
@@ -339,47 +388,8 @@ static void test_memory_that_was_unregistered_fails_the_transaction(void **state
     assert_int_equal(dmapp_mem_unregister(&own), DMAPP_RC_SUCCESS);
     dx_barrier();
 
-    assert_int_equal(dmapp_put(at, &seg, next_pe(), local, 1, DMAPP_QW), DMAPP_RC_TRANSACTION_ERROR);
-    assert_int_equal(dmapp_get(local, at, &seg, next_pe(), 1, DMAPP_QW), DMAPP_RC_TRANSACTION_ERROR);
-    assert_int_equal(dmapp_put_flag(at, &seg, next_pe(), local, 1, DMAPP_QW, (uint64_t *)at + 4, 1),
-                     DMAPP_RC_TRANSACTION_ERROR);
-    assert_int_equal(dmapp_iput(at, &seg, next_pe(), local, 2, 2, 2, DMAPP_QW), DMAPP_RC_TRANSACTION_ERROR);
-    assert_int_equal(dmapp_iget(local, at, &seg, next_pe(), 2, 2, 2, DMAPP_QW), DMAPP_RC_TRANSACTION_ERROR);
-    assert_int_equal(dmapp_ixput(at, &seg, next_pe(), local, zeros, 2, DMAPP_QW), DMAPP_RC_TRANSACTION_ERROR);
-    assert_int_equal(dmapp_ixget(local, at, &seg, next_pe(), zeros, 2, DMAPP_QW), DMAPP_RC_TRANSACTION_ERROR);
-    assert_int_equal(dmapp_aadd_qw(at, &seg, next_pe(), 1), DMAPP_RC_TRANSACTION_ERROR);
-    assert_int_equal(dmapp_aand_qw(at, &seg, next_pe(), 1), DMAPP_RC_TRANSACTION_ERROR);
-    assert_int_equal(dmapp_aor_qw(at, &seg, next_pe(), 1), DMAPP_RC_TRANSACTION_ERROR);
-    assert_int_equal(dmapp_axor_qw(at, &seg, next_pe(), 1), DMAPP_RC_TRANSACTION_ERROR);
-    assert_int_equal(dmapp_afadd_qw(local, at, &seg, next_pe(), 1), DMAPP_RC_TRANSACTION_ERROR);
-    assert_int_equal(dmapp_afand_qw(local, at, &seg, next_pe(), 1), DMAPP_RC_TRANSACTION_ERROR);
-    assert_int_equal(dmapp_afor_qw(local, at, &seg, next_pe(), 1), DMAPP_RC_TRANSACTION_ERROR);
-    assert_int_equal(dmapp_afxor_qw(local, at, &seg, next_pe(), 1), DMAPP_RC_TRANSACTION_ERROR);
-    assert_int_equal(dmapp_afax_qw(local, at, &seg, next_pe(), 1, 1), DMAPP_RC_TRANSACTION_ERROR);
-    assert_int_equal(dmapp_acswap_qw(local, at, &seg, next_pe(), 1, 1), DMAPP_RC_TRANSACTION_ERROR);
-    assert_int_equal(dmapp_amo_put(at, &seg, next_pe(), &described), DMAPP_RC_TRANSACTION_ERROR);
-    assert_int_equal(dmapp_amo_get(local, at, &seg, next_pe(), &described), DMAPP_RC_TRANSACTION_ERROR);
-
-    /* Told once, by whoever completes it; then everything is as before. */
-    assert_int_equal(dmapp_put_nb(at, &seg, next_pe(), local, 1, DMAPP_QW, &syncid), DMAPP_RC_SUCCESS);
-    assert_int_equal(dmapp_syncid_wait(&syncid), DMAPP_RC_TRANSACTION_ERROR);
-    assert_null(syncid);
-    assert_int_equal(dmapp_syncid_wait(&syncid), DMAPP_RC_SUCCESS);
-    assert_int_equal(dmapp_get_nb(local, at, &seg, next_pe(), 1, DMAPP_QW, &syncid), DMAPP_RC_SUCCESS);
-    while (dmapp_syncid_test(&syncid, &flag) == DMAPP_RC_SUCCESS)
-        assert_int_equal(flag, 0);
-    assert_int_equal(flag, 1);
-    assert_null(syncid);
-    for (unsigned i = 0; i < 3; i++)
-        assert_int_equal(dmapp_put_nbi(at, &seg, next_pe(), local, 1, DMAPP_QW), DMAPP_RC_SUCCESS);
-    assert_int_equal(dmapp_gsync_wait(), DMAPP_RC_TRANSACTION_ERROR);
-    assert_int_equal(dmapp_gsync_wait(), DMAPP_RC_SUCCESS);
-    assert_int_equal(dmapp_aadd_qw_nbi(at, &seg, next_pe(), 1), DMAPP_RC_SUCCESS);
-    while (dmapp_gsync_test(&flag) == DMAPP_RC_SUCCESS)
-        assert_int_equal(flag, 0);
-    assert_int_equal(dmapp_gsync_test(&flag), DMAPP_RC_SUCCESS);
-    assert_int_equal(flag, 1);
-
+    blocking_calls_fail(at, &seg, local);
+    split_calls_fail_at_completion(at, &seg, local);
     for (unsigned i = 0; i < 4; i++)
         assert_int_equal(local[i], 9);
     dx_barrier();

@@ -33,6 +33,74 @@ static ptl_handle_md_t equip(ptl_handle_me_t me, ptl_md_t md, ptl_unlink_t unlin
     return mdh;
 }
 
+struct btl {
+    ptl_handle_eq_t recv_eq, send_eq;
+    ptl_handle_me_t reject; /* receive blocks stand before it */
+    ptl_handle_md_t send_md;
+    ptl_handle_me_t block_me[2];
+    bool is_posted[2];
+    unsigned n_sent, n_acked, n_received, n_posted;
+};
+
+enum { BTL_BLOCK = 4096, BTL_MESSAGE = 1000, BTL_MESSAGES = 20 };
+static uint8_t btl_blocks[2][BTL_BLOCK], btl_message[BTL_MESSAGE];
+
+static void btl_put(const struct btl *b, ptl_hdr_data_t number)
+{
+    assert_int_equal(PtlPut(b->send_md, PTL_ACK_REQ, px_next, 30, 0, 0, 0, number), PTL_OK);
+}
+
+static void btl_post_blocks(struct btl *b)
+{
+    for (int i = 0; i < 2; i++) {
+        ptl_md_t block = px_md(btl_blocks[i], BTL_BLOCK, PTL_MD_OP_PUT | PTL_MD_MAX_SIZE | START_OFF, 8, b->recv_eq);
+
+        if (b->is_posted[i])
+            continue;
+        block.max_size = BTL_MESSAGE;
+        block.user_ptr = (void *)(uintptr_t)i;
+        b->block_me[i] = insert(b->reject, 0, 0, PTL_UNLINK);
+        equip(b->block_me[i], block, PTL_UNLINK);
+        b->is_posted[i] = true;
+        b->n_posted++;
+    }
+}
+
+static void btl_handle(struct btl *b, const ptl_event_t *event)
+{
+    if (event->type == PTL_EVENT_ACK) {
+        assert_true(event->rlength == BTL_MESSAGE);
+        if (event->mlength == 0) {
+            btl_put(b, event->hdr_data);
+        } else {
+            assert_true(event->mlength == BTL_MESSAGE);
+            b->n_acked++;
+        }
+    } else if (event->type == PTL_EVENT_PUT_END) {
+        assert_true(event->hdr_data == b->n_received);
+        px_all((uint8_t *)event->md.start + event->offset, BTL_MESSAGE, (uint8_t)b->n_received);
+        b->n_received++;
+        if (event->md.length - event->offset - event->mlength < event->md.max_size || event->md.threshold == PX_CRAY)
+            b->is_posted[(uintptr_t)event->md.user_ptr] = false;
+    } else {
+        assert_int_equal(event->type, PTL_EVENT_UNLINK);
+        assert_int_equal(PX_CRAY, 0);
+    }
+}
+
+/* Nobody receives: the message is rejected, acknowledged with nothing kept, and not dropped. */
+static void btl_put_without_blocks(const struct btl *b)
+{
+    ptl_sr_value_t n_dropped = px_register(PTL_SR_DROP_COUNT);
+    ptl_event_t event;
+
+    btl_put(b, 0);
+    event = px_take_kind(b->send_eq, PTL_EVENT_ACK);
+    assert_true(event.mlength == 0 && event.rlength == BTL_MESSAGE);
+    px_settle();
+    assert_true(px_register(PTL_SR_DROP_COUNT) == n_dropped);
+}
+
 /*
  * Open MPI's BTL: receive blocks before a rejecting entry that keeps nothing; the sender sees mlength 0 with rlength >
  * 0 and sends again. The block's last message shows by md.threshold or by the room that is left. Acknowledgements with
@@ -40,91 +108,174 @@ static ptl_handle_md_t equip(ptl_handle_me_t me, ptl_md_t md, ptl_unlink_t unlin
  */
 static void test_open_mpi_btl(void **state)
 {
-    enum { BLOCK = 4096, MESSAGE = 1000, MESSAGES = 20 };
-    static uint8_t blocks[2][BLOCK], message[MESSAGE];
-    ptl_handle_eq_t recv_eq = px_eq(256), send_eq = px_eq(256), eqs[2] = { recv_eq, send_eq };
-    ptl_handle_me_t reject = attach(30, 0, 0, PTL_RETAIN, PTL_INS_BEFORE);
-    ptl_handle_md_t send_md =
-        px_bind(px_md(message, MESSAGE, START_OFF | END_OFF, PTL_MD_THRESH_INF, send_eq), PTL_RETAIN);
+    struct btl b = { .recv_eq = px_eq(256), .send_eq = px_eq(256) };
+    ptl_handle_eq_t eqs[2] = { b.recv_eq, b.send_eq };
     unsigned long distance;
-    unsigned n_sent = 0, n_acked = 0, n_received = 0, n_posted = 0;
-    ptl_handle_me_t block_me[2];
-    ptl_sr_value_t n_dropped;
-    ptl_hdr_data_t expected = 0;
-    bool is_posted[2] = { false, false };
-    ptl_md_t block;
 
     (void)state;
-    equip(reject, px_md(NULL, 0, PTL_MD_OP_PUT | PTL_MD_TRUNCATE, PTL_MD_THRESH_INF, PTL_EQ_NONE), PTL_RETAIN);
+    b.reject = attach(30, 0, 0, PTL_RETAIN, PTL_INS_BEFORE);
+    b.send_md = px_bind(px_md(btl_message, BTL_MESSAGE, START_OFF | END_OFF, PTL_MD_THRESH_INF, b.send_eq), PTL_RETAIN);
+    equip(b.reject, px_md(NULL, 0, PTL_MD_OP_PUT | PTL_MD_TRUNCATE, PTL_MD_THRESH_INF, PTL_EQ_NONE), PTL_RETAIN);
     assert_int_equal(PtlNIDist(px_ni, px_next, &distance), PTL_OK); /* reachable */
     px_barrier();
-    while (n_acked < MESSAGES || n_received < MESSAGES) {
+    while (b.n_acked < BTL_MESSAGES || b.n_received < BTL_MESSAGES) {
         ptl_event_t event;
         int which, rc;
 
         /* One message at a time, so that what was rejected can be sent again in order. */
-        if (n_sent == n_acked && n_sent < MESSAGES) {
-            memset(message, (int)n_sent, MESSAGE);
-            assert_int_equal(PtlPut(send_md, PTL_ACK_REQ, px_next, 30, 0, 0, 0, n_sent), PTL_OK);
-            n_sent++;
+        if (b.n_sent == b.n_acked && b.n_sent < BTL_MESSAGES) {
+            memset(btl_message, (int)b.n_sent, BTL_MESSAGE);
+            btl_put(&b, b.n_sent++);
         }
-        for (int i = 0; i < 2; i++) {
-            if (is_posted[i])
-                continue;
-            block = px_md(blocks[i], BLOCK, PTL_MD_OP_PUT | PTL_MD_MAX_SIZE | START_OFF, 8, recv_eq);
-            block.max_size = MESSAGE;
-            block.user_ptr = (void *)(uintptr_t)i;
-            block_me[i] = insert(reject, 0, 0, PTL_UNLINK);
-            equip(block_me[i], block, PTL_UNLINK);
-            is_posted[i] = true;
-            n_posted++;
-        }
+        btl_post_blocks(&b);
         rc = PtlEQPoll(eqs, 2, 0, &event, &which);
         if (rc == PTL_EQ_EMPTY)
             continue;
         assert_int_equal(rc, PTL_OK);
-        if (event.type == PTL_EVENT_ACK) {
-            assert_true(event.rlength == MESSAGE);
-            if (event.mlength == 0) {
-                assert_int_equal(PtlPut(send_md, PTL_ACK_REQ, px_next, 30, 0, 0, 0, event.hdr_data), PTL_OK);
-            } else {
-                assert_true(event.mlength == MESSAGE);
-                n_acked++;
-            }
-        } else if (event.type == PTL_EVENT_PUT_END) {
-            assert_true(event.hdr_data == expected);
-            px_all((uint8_t *)event.md.start + event.offset, MESSAGE, (uint8_t)expected);
-            expected++;
-            n_received++;
-            if (event.md.length - event.offset - event.mlength < event.md.max_size || event.md.threshold == PX_CRAY)
-                is_posted[(uintptr_t)event.md.user_ptr] = false;
-        } else {
-            assert_int_equal(event.type, PTL_EVENT_UNLINK);
-            assert_int_equal(PX_CRAY, 0);
-        }
+        btl_handle(&b, &event);
     }
-    assert_true(n_posted >= MESSAGES / 4);
+    assert_true(b.n_posted >= BTL_MESSAGES / 4);
     px_settle();
     for (int i = 0; i < 2; i++) {
-        int rc = PtlMEUnlink(block_me[i]);
+        int rc = PtlMEUnlink(b.block_me[i]);
 
         assert_true(rc == PTL_OK || rc == PTL_ME_INVALID);
     }
     px_barrier();
-    /* Nobody receives: the message is rejected, acknowledged with nothing kept, and not dropped. */
-    n_dropped = px_register(PTL_SR_DROP_COUNT);
-    assert_int_equal(PtlPut(send_md, PTL_ACK_REQ, px_next, 30, 0, 0, 0, 0), PTL_OK);
-    {
-        ptl_event_t event = px_take_kind(send_eq, PTL_EVENT_ACK);
-
-        assert_true(event.mlength == 0 && event.rlength == MESSAGE);
-    }
-    px_settle();
-    assert_true(px_register(PTL_SR_DROP_COUNT) == n_dropped);
-    for (ptl_event_t event; PtlEQGet(recv_eq, &event) == PTL_OK;)
+    btl_put_without_blocks(&b);
+    for (ptl_event_t event; PtlEQGet(b.recv_eq, &event) == PTL_OK;)
         assert_int_equal(event.type, PTL_EVENT_UNLINK);
-    assert_int_equal(PtlMEUnlink(reject), PTL_OK);
-    assert_int_equal(PtlMDUnlink(send_md), PTL_OK);
+    assert_int_equal(PtlMEUnlink(b.reject), PTL_OK);
+    assert_int_equal(PtlMDUnlink(b.send_md), PTL_OK);
+}
+
+enum { MTL_LONG = 200000 };
+#define MTL_LONG_BIT  (2ull << 60)
+#define MTL_SHORT_BIT (1ull << 60)
+#define MTL_BODY      (MTL_LONG_BIT | 77)
+static uint8_t mtl_unexpected[65536], mtl_out[MTL_LONG], mtl_in[MTL_LONG];
+
+struct mtl {
+    ptl_handle_eq_t expected_eq, unexpected_eq;
+    ptl_handle_me_t catcher, blocks;
+};
+
+static uint64_t previous_rank(void)
+{
+    return (uint64_t)((px_rank + px_size - 1) % px_size);
+}
+
+/* The list of receives: (posted here) short blocks, long catcher. */
+static void mtl_open(struct mtl *m)
+{
+    ptl_md_t md = px_md(mtl_unexpected, sizeof(mtl_unexpected), PTL_MD_OP_PUT | PTL_MD_MAX_SIZE | PTL_MD_ACK_DISABLE,
+                        PTL_MD_THRESH_INF, m->unexpected_eq);
+
+    px_fill(mtl_out, MTL_LONG, (uint64_t)px_rank);
+    md.max_size = 8192;
+    m->blocks = attach(32, MTL_SHORT_BIT, MTL_SHORT_BIT - 1, PTL_UNLINK, PTL_INS_AFTER);
+    equip(m->blocks, md, PTL_UNLINK);
+    m->catcher = attach(32, MTL_LONG_BIT, MTL_LONG_BIT - 1, PTL_RETAIN, PTL_INS_AFTER);
+    equip(m->catcher,
+          px_md(NULL, 0, PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_ACK_DISABLE, PTL_MD_THRESH_INF, m->unexpected_eq),
+          PTL_RETAIN);
+    px_barrier();
+}
+
+/* Complete at SEND_END. */
+static void mtl_send_short(const struct mtl *m)
+{
+    ptl_handle_md_t short_md = px_bind(px_md(mtl_out, 4096, START_OFF, 1, m->expected_eq), PTL_RETAIN);
+    ptl_event_t event;
+    ptl_seq_t link;
+
+    assert_int_equal(PtlPut(short_md, PX_NO_ACK, px_next, 32, 0, MTL_SHORT_BIT | 5, 0, 0), PTL_OK);
+    px_take_kind(m->expected_eq, PTL_EVENT_SEND_END);
+    event = px_take_kind(m->unexpected_eq, PTL_EVENT_PUT_START);
+    link = event.link;
+    assert_true(event.rlength == 4096 && event.match_bits == (MTL_SHORT_BIT | 5));
+    event = px_take_kind(m->unexpected_eq, PTL_EVENT_PUT_END);
+    assert_int_equal(event.link, link);
+    px_same((uint8_t *)event.md.start + event.offset, 4096, previous_rank());
+    assert_int_equal(PtlMDUnlink(short_md), PTL_OK);
+}
+
+/* The whole message is put from a descriptor that its reader can get, too. */
+static ptl_handle_md_t mtl_put_long(const struct mtl *m, ptl_match_bits_t read_bits, ptl_handle_me_t *read_me)
+{
+    ptl_handle_md_t long_md;
+
+    assert_int_equal(PtlMEAttach(px_ni, 33, px_next, read_bits, 0, PTL_UNLINK, PTL_INS_AFTER, read_me), PTL_OK);
+    long_md = equip(*read_me, px_md(mtl_out, MTL_LONG, PTL_MD_OP_GET | START_OFF, 2, m->expected_eq), PTL_UNLINK);
+    assert_int_equal(PtlPut(long_md, PTL_ACK_REQ, px_next, 32, 0, MTL_BODY, 0, read_bits), PTL_OK);
+    return long_md;
+}
+
+/* Nothing is kept, no acknowledgement; the receiver pulls. */
+static void mtl_send_long_unexpected(const struct mtl *m)
+{
+    ptl_handle_me_t read_me;
+    ptl_handle_md_t long_md = mtl_put_long(m, 0xabc, &read_me), get_md;
+    ptl_event_t event;
+
+    px_take_kind(m->unexpected_eq, PTL_EVENT_PUT_START);
+    event = px_take_kind(m->unexpected_eq, PTL_EVENT_PUT_END);
+    assert_true(event.mlength == 0 && event.rlength == MTL_LONG && event.hdr_data == 0xabc);
+    get_md = px_bind(px_md(mtl_in, MTL_LONG, START_OFF, PX_CRAY ? 2 : 1, m->expected_eq), PTL_RETAIN);
+    assert_int_equal(PtlGet(get_md, event.initiator, 33, 0, event.hdr_data, 0), PTL_OK);
+    for (int left = 3 + PX_CRAY + !PX_CRAY; left > 0; left--) {
+        event = px_take(m->expected_eq);
+        assert_int_equal(event.ni_fail_type, PTL_NI_OK);
+        switch (event.type) {
+        case PTL_EVENT_SEND_END:
+        case PTL_EVENT_REPLY_END:
+        case PTL_EVENT_GET_END:
+            break;
+        default:
+            assert_int_equal(event.type, PTL_EVENT_UNLINK);
+            assert_ptr_equal(event.md.start, mtl_out); /* intact */
+            assert_true(event.md.length == MTL_LONG);
+            assert_int_equal(PX_CRAY, 0);
+        }
+    }
+    px_same(mtl_in, MTL_LONG, previous_rank());
+    px_settle();
+    px_nothing(m->expected_eq);
+    assert_int_equal(PtlMDUnlink(long_md), PTL_MD_INVALID);
+    assert_int_equal(PtlMDUnlink(get_md), PTL_OK);
+}
+
+static ptl_handle_me_t mtl_post(const struct mtl *m, ptl_handle_eq_t predicate)
+{
+    ptl_md_t md = px_md(mtl_in, MTL_LONG, PTL_MD_OP_PUT | PTL_MD_TRUNCATE | START_OFF, 1, m->expected_eq);
+    ptl_handle_me_t me;
+    ptl_handle_md_t mdh;
+
+    assert_int_equal(PtlMEMDPost(px_ni, m->blocks, px_previous, MTL_BODY, 15ull << 60, PTL_UNLINK, PTL_INS_BEFORE, md,
+                                 PTL_UNLINK, &me, &mdh, predicate),
+                     PTL_OK);
+    return me;
+}
+
+/* The acknowledgement completes the send; nobody pulls. */
+static void mtl_send_long_expected(const struct mtl *m, ptl_handle_me_t posted)
+{
+    ptl_handle_me_t read_me;
+    ptl_event_t event;
+
+    mtl_put_long(m, 0xabd, &read_me);
+    for (int left = 3 + 2 * !PX_CRAY; left > 0; left--) {
+        event = px_take(m->expected_eq);
+        assert_true(event.type == PTL_EVENT_SEND_END || event.type == PTL_EVENT_ACK ||
+                    event.type == PTL_EVENT_PUT_END || (event.type == PTL_EVENT_UNLINK && !PX_CRAY));
+        if (event.type == PTL_EVENT_PUT_END)
+            assert_true(event.mlength == MTL_LONG && event.md.length == MTL_LONG && event.md.start == mtl_in);
+    }
+    px_same(mtl_in, MTL_LONG, previous_rank());
+    px_settle();
+    px_nothing(m->unexpected_eq);
+    assert_int_equal(PtlMEUnlink(posted), PTL_ME_INVALID); /* too late to cancel */
+    assert_int_equal(PtlMEUnlink(read_me), PTL_ME_INVALID);
 }
 
 /*
@@ -134,103 +285,23 @@ static void test_open_mpi_btl(void **state)
  */
 static void test_open_mpi_mtl(void **state)
 {
-    enum { LONG = 200000 };
-    const ptl_match_bits_t long_bit = 2ull << 60, short_bit = 1ull << 60, body = 77;
-    static uint8_t unexpected[65536], out[LONG], in[LONG];
-    ptl_handle_eq_t expected_eq = px_eq(1024), unexpected_eq = px_eq(1024), empty_eq = px_eq(1);
-    ptl_handle_me_t catcher, blocks, read_me, posted;
-    ptl_handle_md_t posted_md, long_md, get_md, short_md;
-    ptl_md_t md;
-    ptl_event_t event;
-    ptl_seq_t link;
-    int rc;
+    struct mtl m = { .expected_eq = px_eq(1024), .unexpected_eq = px_eq(1024) };
+    ptl_handle_eq_t empty_eq = px_eq(1);
+    ptl_handle_me_t posted;
 
     (void)state;
-    px_fill(out, LONG, (uint64_t)px_rank);
-    /* The list of receives: (posted here) short blocks, long catcher. */
-    md = px_md(unexpected, sizeof(unexpected), PTL_MD_OP_PUT | PTL_MD_MAX_SIZE | PTL_MD_ACK_DISABLE, PTL_MD_THRESH_INF,
-               unexpected_eq);
-    md.max_size = 8192;
-    blocks = attach(32, short_bit, short_bit - 1, PTL_UNLINK, PTL_INS_AFTER);
-    equip(blocks, md, PTL_UNLINK);
-    catcher = attach(32, long_bit, long_bit - 1, PTL_RETAIN, PTL_INS_AFTER);
-    equip(catcher,
-          px_md(NULL, 0, PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_ACK_DISABLE, PTL_MD_THRESH_INF, unexpected_eq),
-          PTL_RETAIN);
-    px_barrier();
-
-    /* Short: complete at SEND_END. */
-    short_md = px_bind(px_md(out, 4096, START_OFF, 1, expected_eq), PTL_RETAIN);
-    assert_int_equal(PtlPut(short_md, PX_NO_ACK, px_next, 32, 0, short_bit | 5, 0, 0), PTL_OK);
-    px_take_kind(expected_eq, PTL_EVENT_SEND_END);
-    event = px_take_kind(unexpected_eq, PTL_EVENT_PUT_START);
-    link = event.link;
-    assert_true(event.rlength == 4096 && event.match_bits == (short_bit | 5));
-    event = px_take_kind(unexpected_eq, PTL_EVENT_PUT_END);
-    assert_int_equal(event.link, link);
-    px_same((uint8_t *)event.md.start + event.offset, 4096, (uint64_t)((px_rank + px_size - 1) % px_size));
-
-    /* Long and unexpected: the whole is put, nothing is kept, no acknowledgement; the receiver pulls. */
-    md = px_md(out, LONG, PTL_MD_OP_GET | START_OFF, 2, expected_eq);
-    assert_int_equal(PtlMEAttach(px_ni, 33, px_next, 0xabc, 0, PTL_UNLINK, PTL_INS_AFTER, &read_me), PTL_OK);
-    long_md = equip(read_me, md, PTL_UNLINK);
-    assert_int_equal(PtlPut(long_md, PTL_ACK_REQ, px_next, 32, 0, long_bit | body, 0, 0xabc), PTL_OK);
-    px_take_kind(unexpected_eq, PTL_EVENT_PUT_START);
-    event = px_take_kind(unexpected_eq, PTL_EVENT_PUT_END);
-    assert_true(event.mlength == 0 && event.rlength == LONG && event.hdr_data == 0xabc);
-    get_md = px_bind(px_md(in, LONG, START_OFF, PX_CRAY ? 2 : 1, expected_eq), PTL_RETAIN);
-    assert_int_equal(PtlGet(get_md, event.initiator, 33, 0, event.hdr_data, 0), PTL_OK);
-    for (int left = 3 + PX_CRAY + !PX_CRAY; left > 0; left--) {
-        event = px_take(expected_eq);
-        assert_int_equal(event.ni_fail_type, PTL_NI_OK);
-        switch (event.type) {
-        case PTL_EVENT_SEND_END:
-        case PTL_EVENT_REPLY_END:
-        case PTL_EVENT_GET_END:
-            break;
-        default:
-            assert_int_equal(event.type, PTL_EVENT_UNLINK);
-            assert_ptr_equal(event.md.start, out); /* intact */
-            assert_true(event.md.length == LONG);
-            assert_int_equal(PX_CRAY, 0);
-        }
-    }
-    px_same(in, LONG, (uint64_t)((px_rank + px_size - 1) % px_size));
-    px_settle();
-    px_nothing(expected_eq);
-    assert_int_equal(PtlMDUnlink(long_md), PTL_MD_INVALID);
+    mtl_open(&m);
+    mtl_send_short(&m);
+    mtl_send_long_unexpected(&m);
 
     /* Posting: by a predicate that is always true, and by the real one. */
-    md = px_md(in, LONG, PTL_MD_OP_PUT | PTL_MD_TRUNCATE | START_OFF, 1, expected_eq);
-    memset(in, 0, LONG);
-    rc = PtlMEMDPost(px_ni, blocks, px_previous, long_bit | body, 15ull << 60, PTL_UNLINK, PTL_INS_BEFORE, md,
-                     PTL_UNLINK, &posted, &posted_md, empty_eq);
-    assert_int_equal(rc, PTL_OK);
-    assert_int_equal(PtlMEUnlink(posted), PTL_OK); /* cancelled */
-    rc = PtlMEMDPost(px_ni, blocks, px_previous, long_bit | body, 15ull << 60, PTL_UNLINK, PTL_INS_BEFORE, md,
-                     PTL_UNLINK, &posted, &posted_md, unexpected_eq);
-    assert_int_equal(rc, PTL_OK);
+    memset(mtl_in, 0, MTL_LONG);
+    assert_int_equal(PtlMEUnlink(mtl_post(&m, empty_eq)), PTL_OK); /* cancelled */
+    posted = mtl_post(&m, m.unexpected_eq);
     px_barrier();
-    /* Expected: the acknowledgement completes the send; nobody pulls. */
-    assert_int_equal(PtlMEAttach(px_ni, 33, px_next, 0xabd, 0, PTL_UNLINK, PTL_INS_AFTER, &read_me), PTL_OK);
-    long_md = equip(read_me, px_md(out, LONG, PTL_MD_OP_GET | START_OFF, 2, expected_eq), PTL_UNLINK);
-    assert_int_equal(PtlPut(long_md, PTL_ACK_REQ, px_next, 32, 0, long_bit | body, 0, 0xabd), PTL_OK);
-    for (int left = 3 + 2 * !PX_CRAY; left > 0; left--) {
-        event = px_take(expected_eq);
-        assert_true(event.type == PTL_EVENT_SEND_END || event.type == PTL_EVENT_ACK ||
-                    event.type == PTL_EVENT_PUT_END || (event.type == PTL_EVENT_UNLINK && !PX_CRAY));
-        if (event.type == PTL_EVENT_PUT_END)
-            assert_true(event.mlength == LONG && event.md.length == LONG && event.md.start == in);
-    }
-    px_same(in, LONG, (uint64_t)((px_rank + px_size - 1) % px_size));
-    px_settle();
-    px_nothing(unexpected_eq);
-    assert_int_equal(PtlMEUnlink(posted), PTL_ME_INVALID); /* too late to cancel */
-    assert_int_equal(PtlMEUnlink(read_me), PTL_ME_INVALID);
-    assert_int_equal(PtlMDUnlink(short_md), PTL_OK);
-    assert_int_equal(PtlMDUnlink(get_md), PTL_OK);
-    assert_int_equal(PtlMEUnlink(blocks), PTL_OK);
-    assert_int_equal(PtlMEUnlink(catcher), PTL_OK);
+    mtl_send_long_expected(&m, posted);
+    assert_int_equal(PtlMEUnlink(m.blocks), PTL_OK);
+    assert_int_equal(PtlMEUnlink(m.catcher), PTL_OK);
 }
 
 /*
@@ -251,36 +322,17 @@ static void test_open_mpi_1_2_mtl(void **state)
     assert_int_equal(PtlEQFree(eq), PTL_OK);
 }
 
-/*
- * GASNet: a whole segment for everybody, used by many PutRegion and GetRegion at a time; message type in the low four
- * bits that match, the rest carries an operation's address that comes back in SEND_END, ACK and REPLY_END; SEND_END
- * tells the local offset; request buffers that are re-attached before a catch-all when their UNLINK arrives.
- */
-static void test_gasnet(void **state)
-{
-    enum { SEGMENT = 1 << 20, OPS = 200, REQUESTS = 100 };
-    uint8_t *segment = calloc(1, SEGMENT), *local = calloc(1, SEGMENT);
-    ptl_handle_eq_t eq = px_eq(1024), sys_eq = px_eq(1024);
-    ptl_handle_me_t rar = attach(39, 3, ~0xfull, PTL_RETAIN, PTL_INS_AFTER), catch_all;
-    ptl_handle_md_t local_md;
-    static uint8_t buffers[2][2048];
-    uint64_t seen[3] = { 0, 0, 0 };
-    unsigned n_unlinked = 0, n_received = 0;
+enum { GASNET_SEGMENT = 1 << 20, GASNET_OPS = 200, GASNET_REQUESTS = 100 };
 
-    (void)state;
-    assert_non_null(segment);
-    assert_non_null(local);
-    equip(rar,
-          px_md(segment, SEGMENT, PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | START_OFF | END_OFF,
-                PTL_MD_THRESH_INF, PTL_EQ_NONE),
-          PTL_RETAIN);
-    local_md = px_bind(px_md(local, SEGMENT, START_OFF, PTL_MD_THRESH_INF, eq), PTL_RETAIN);
-    px_fill(local, SEGMENT / 2, (uint64_t)px_rank);
-    px_barrier();
-    for (uint64_t i = 0; i < OPS; i++)
+/* Many puts and gets at a time; the operation's number comes back with each of its events. */
+static void gasnet_move(ptl_handle_eq_t eq, ptl_handle_md_t local_md)
+{
+    uint64_t seen[3] = { 0, 0, 0 };
+
+    for (uint64_t i = 0; i < GASNET_OPS; i++)
         assert_int_equal(
             PtlPutRegion(local_md, i * 512, 512, PTL_ACK_REQ, px_next, 39, 0, (i + 1) << 4 | 3, i * 512, 0), PTL_OK);
-    for (unsigned i = 0; i < 2 * OPS; i++) {
+    for (unsigned i = 0; i < 2 * GASNET_OPS; i++) {
         ptl_event_t event = px_take(eq);
         uint64_t op = (event.match_bits >> 4) - 1;
 
@@ -290,10 +342,11 @@ static void test_gasnet(void **state)
             assert_true(event.offset == op * 512);
         seen[event.type == PTL_EVENT_ACK] += op;
     }
-    for (uint64_t i = 0; i < OPS; i++)
-        assert_int_equal(PtlGetRegion(local_md, SEGMENT / 2 + i * 512, 512, px_next, 39, 0, (i + 1) << 4 | 3, i * 512),
-                         PTL_OK);
-    for (unsigned i = 0; i < (PX_CRAY ? 2 : 1) * OPS; i++) {
+    for (uint64_t i = 0; i < GASNET_OPS; i++)
+        assert_int_equal(
+            PtlGetRegion(local_md, GASNET_SEGMENT / 2 + i * 512, 512, px_next, 39, 0, (i + 1) << 4 | 3, i * 512),
+            PTL_OK);
+    for (unsigned i = 0; i < (PX_CRAY ? 2 : 1) * GASNET_OPS; i++) {
         ptl_event_t event = px_take(eq);
 
         if (event.type == PTL_EVENT_REPLY_END)
@@ -302,11 +355,40 @@ static void test_gasnet(void **state)
             assert_int_equal(event.type, PTL_EVENT_SEND_END);
     }
     for (int i = 0; i < 3; i++)
-        assert_true(seen[i] == (uint64_t)OPS * (OPS - 1) / 2);
-    assert_memory_equal(local, local + SEGMENT / 2, OPS * 512);
+        assert_true(seen[i] == (uint64_t)GASNET_OPS * (GASNET_OPS - 1) / 2);
+}
 
-    /* Requests: two buffers, kept before the catch-all. */
-    catch_all = attach(38, 0, ~0ull, PTL_RETAIN, PTL_INS_AFTER);
+/* Sends request i and handles events until one has come in. How many buffers were full meanwhile. */
+static unsigned gasnet_request(unsigned i, ptl_handle_eq_t eq, ptl_handle_md_t local_md, ptl_handle_me_t catch_all)
+{
+    bool was_received = false;
+    unsigned n_unlinked = 0;
+
+    assert_int_equal(PtlPutRegion(local_md, 0, 256, PX_NO_ACK, px_next, 38, 0, 0xff0 | 1, 0, i), PTL_OK);
+    while (!was_received) {
+        ptl_event_t event = px_take(eq);
+
+        if (event.type == PTL_EVENT_PUT_END) {
+            was_received = true;
+            assert_true(event.hdr_data == i);
+        } else if (event.type == PTL_EVENT_UNLINK) {
+            n_unlinked++;
+            assert_int_equal(PtlMDUnlink(event.md_handle), PTL_MD_INVALID);
+            equip(insert(catch_all, 1, ~0xfull, PTL_UNLINK), event.md, PTL_UNLINK);
+        } else {
+            assert_int_equal(event.type, PTL_EVENT_SEND_END);
+        }
+    }
+    return n_unlinked;
+}
+
+/* Two buffers, kept before the catch-all, which it returns. */
+static ptl_handle_me_t gasnet_exchange_requests(ptl_handle_eq_t eq, ptl_handle_eq_t sys_eq, ptl_handle_md_t local_md)
+{
+    static uint8_t buffers[2][2048];
+    ptl_handle_me_t catch_all = attach(38, 0, ~0ull, PTL_RETAIN, PTL_INS_AFTER);
+    unsigned n_unlinked = 0;
+
     equip(catch_all, px_md(NULL, 0, PTL_MD_OP_PUT | PTL_MD_TRUNCATE | START_OFF, PTL_MD_THRESH_INF, sys_eq),
           PTL_RETAIN);
     for (int i = 0; i < 2; i++) {
@@ -318,27 +400,37 @@ static void test_gasnet(void **state)
         equip(insert(catch_all, 1, ~0xfull, PTL_UNLINK), md, PTL_UNLINK);
     }
     px_barrier();
-    for (unsigned i = 0; i < REQUESTS; i++) {
-        bool was_received = false;
+    for (unsigned i = 0; i < GASNET_REQUESTS; i++)
+        n_unlinked += gasnet_request(i, eq, local_md, catch_all);
+    assert_true(n_unlinked >= GASNET_REQUESTS * 256 / 2048 - 2);
+    return catch_all;
+}
 
-        assert_int_equal(PtlPutRegion(local_md, 0, 256, PX_NO_ACK, px_next, 38, 0, 0xff0 | 1, 0, i), PTL_OK);
-        while (!was_received) {
-            ptl_event_t event = px_take(eq);
+/*
+ * GASNet: a whole segment for everybody, used by many PutRegion and GetRegion at a time; message type in the low four
+ * bits that match, the rest carries an operation's address that comes back in SEND_END, ACK and REPLY_END; SEND_END
+ * tells the local offset; request buffers that are re-attached before a catch-all when their UNLINK arrives.
+ */
+static void test_gasnet(void **state)
+{
+    uint8_t *segment = calloc(1, GASNET_SEGMENT), *local = calloc(1, GASNET_SEGMENT);
+    ptl_handle_eq_t eq = px_eq(1024), sys_eq = px_eq(1024);
+    ptl_handle_me_t rar = attach(39, 3, ~0xfull, PTL_RETAIN, PTL_INS_AFTER), catch_all;
+    ptl_handle_md_t local_md;
 
-            if (event.type == PTL_EVENT_PUT_END) {
-                was_received = true;
-                assert_true(event.hdr_data == n_received);
-                n_received++;
-            } else if (event.type == PTL_EVENT_UNLINK) {
-                n_unlinked++;
-                assert_int_equal(PtlMDUnlink(event.md_handle), PTL_MD_INVALID);
-                equip(insert(catch_all, 1, ~0xfull, PTL_UNLINK), event.md, PTL_UNLINK);
-            } else {
-                assert_int_equal(event.type, PTL_EVENT_SEND_END);
-            }
-        }
-    }
-    assert_true(n_unlinked >= REQUESTS * 256 / 2048 - 2);
+    (void)state;
+    assert_non_null(segment);
+    assert_non_null(local);
+    equip(rar,
+          px_md(segment, GASNET_SEGMENT, PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | START_OFF | END_OFF,
+                PTL_MD_THRESH_INF, PTL_EQ_NONE),
+          PTL_RETAIN);
+    local_md = px_bind(px_md(local, GASNET_SEGMENT, START_OFF, PTL_MD_THRESH_INF, eq), PTL_RETAIN);
+    px_fill(local, GASNET_SEGMENT / 2, (uint64_t)px_rank);
+    px_barrier();
+    gasnet_move(eq, local_md);
+    assert_memory_equal(local, local + GASNET_SEGMENT / 2, GASNET_OPS * 512);
+    catch_all = gasnet_exchange_requests(eq, sys_eq, local_md);
     px_settle();
     px_nothing(sys_eq);
     assert_int_equal(px_register(PTL_SR_MLIST_LEN(38)) <= 3, 1);
@@ -462,6 +554,79 @@ static void test_cci(void **state)
     assert_int_equal(PtlEQFree(eq), PTL_OK);
 }
 
+enum { BMI_ROUNDS = 100, BMI_BYTES = 5000 };
+static uint8_t bmi_out[BMI_BYTES], bmi_in[BMI_BYTES];
+
+/* One send and one receive, until both have ended. */
+struct bmi {
+    ptl_handle_eq_t eq;
+    ptl_match_bits_t tag;
+    ptl_handle_me_t send_me, recv_me;
+    ptl_handle_md_t send_md, recv_md, get_md;
+    bool is_arrived, is_caught, is_sent, is_acked, is_read;
+    unsigned n_pulled, n_direct;
+};
+
+/* An unexpected message came before its receive was active: cancelled, and pulled. */
+static void bmi_pull(struct bmi *b, const ptl_event_t *event)
+{
+    b->is_caught = true;
+    assert_true(event->hdr_data == b->tag && event->mlength == 0);
+    assert_int_equal(PtlMEUnlink(b->recv_me), PTL_OK); /* never was active */
+    b->get_md = px_bind(px_md(bmi_in, BMI_BYTES, START_OFF, PX_CRAY ? 2 : 1, b->eq), PTL_RETAIN);
+    assert_int_equal(PtlGet(b->get_md, event->initiator, 36, 0, b->tag, 0), PTL_OK);
+    b->n_pulled++;
+}
+
+static void bmi_handle(struct bmi *b, const ptl_event_t *event)
+{
+    assert_int_equal(event->ni_fail_type, PTL_NI_OK);
+    if (event->type == PTL_EVENT_PUT_END && event->md_handle != b->recv_md) {
+        bmi_pull(b, event);
+    } else if (event->type == PTL_EVENT_PUT_END) {
+        b->is_arrived = true;
+        b->n_direct++;
+    } else if (event->type == PTL_EVENT_REPLY_END) {
+        b->is_arrived = true;
+    } else if (event->type == PTL_EVENT_GET_END) {
+        b->is_read = true;
+    } else if (event->type == PTL_EVENT_ACK) {
+        b->is_acked = true;
+        assert_true(event->rlength == event->mlength);
+    } else if (event->type == PTL_EVENT_SEND_END && event->md_handle == b->send_md) {
+        b->is_sent = true;
+    }
+}
+
+static void bmi_exchange(struct bmi *b, ptl_handle_me_t markme)
+{
+    static ptl_md_iovec_t out_parts[2] = { { bmi_out, 1000 }, { bmi_out + 1000, BMI_BYTES - 1000 } };
+    static ptl_md_iovec_t in_parts[2] = { { bmi_in, 4000 }, { bmi_in + 4000, BMI_BYTES - 4000 } };
+    ptl_md_t md = px_md(in_parts, 2, PTL_MD_OP_PUT | PTL_MD_IOVEC | START_OFF, 0, b->eq);
+    int rc = PTL_MD_NO_UPDATE;
+
+    b->send_me = attach(36, b->tag, 0, PTL_UNLINK, PTL_INS_AFTER);
+    b->recv_me = insert(markme, b->tag, 0, PTL_UNLINK);
+    b->send_md = equip(b->send_me, px_md(out_parts, 2, PTL_MD_OP_GET | PTL_MD_IOVEC | START_OFF, 3, b->eq), PTL_UNLINK);
+    memset(bmi_in, 0, BMI_BYTES);
+    assert_int_equal(PtlPut(b->send_md, PTL_ACK_REQ, px_next, 37, 0, b->tag, 0, b->tag), PTL_OK);
+    b->recv_md = equip(b->recv_me, md, PTL_UNLINK);
+    md.threshold = 1;
+    while (!(b->is_arrived && b->is_sent && (b->is_acked || b->is_read))) {
+        ptl_event_t event;
+        int which;
+
+        if (rc == PTL_MD_NO_UPDATE && !b->is_caught) {
+            rc = PtlMDUpdate(b->recv_md, NULL, &md, b->eq);
+            if (rc == PTL_OK)
+                continue;
+            assert_int_equal(rc, PTL_MD_NO_UPDATE);
+        }
+        assert_int_equal(PtlEQPoll(&b->eq, 1, PTL_TIME_FOREVER, &event, &which), PTL_OK);
+        bmi_handle(b, &event);
+    }
+}
+
 /*
  * BMI: a mark in the middle of the list; receives are posted inactive before it and then updated with its only queue as
  * predicate, and after PTL_MD_NO_UPDATE it blocks for the event that must come; unexpected messages go to a catch-all
@@ -470,79 +635,32 @@ static void test_cci(void **state)
  */
 static void test_bmi(void **state)
 {
-    enum { ROUNDS = 100, BYTES = 5000 };
-    static uint8_t out[BYTES], in[BYTES];
     ptl_handle_eq_t eq = px_eq(512);
     ptl_handle_me_t markme = attach(37, 0, 0, PTL_RETAIN, PTL_INS_AFTER), catcher;
-    ptl_md_iovec_t out_parts[2] = { { out, 1000 }, { out + 1000, BYTES - 1000 } },
-                   in_parts[2] = { { in, 4000 }, { in + 4000, BYTES - 4000 } };
-    unsigned n_pulled = 0, n_direct = 0;
+    unsigned n_ended = 0;
 
     (void)state;
-    px_fill(out, BYTES, (uint64_t)px_rank);
+    px_fill(bmi_out, BMI_BYTES, (uint64_t)px_rank);
     catcher = attach(37, 0, ~0ull, PTL_RETAIN, PTL_INS_AFTER);
     equip(catcher,
           px_md(NULL, 0, PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_ACK_DISABLE | START_OFF, PTL_MD_THRESH_INF, eq),
           PTL_RETAIN);
     px_barrier();
-    for (unsigned round = 0; round < ROUNDS; round++) {
-        const ptl_match_bits_t tag = 1000 + round;
-        ptl_handle_me_t send_me = attach(36, tag, 0, PTL_UNLINK, PTL_INS_AFTER),
-                        recv_me = insert(markme, tag, 0, PTL_UNLINK);
-        ptl_md_t md = px_md(out_parts, 2, PTL_MD_OP_GET | PTL_MD_IOVEC | START_OFF, 3, eq);
-        ptl_handle_md_t send_md = equip(send_me, md, PTL_UNLINK), recv_md, get_md = PTL_INVALID_HANDLE;
-        bool is_arrived = false, is_caught = false, is_sent = false, is_acked = false, is_read = false;
-        int rc = PTL_MD_NO_UPDATE;
+    for (unsigned round = 0; round < BMI_ROUNDS; round++) {
+        struct bmi b = { .eq = eq, .tag = 1000 + round, .get_md = PTL_INVALID_HANDLE };
 
-        memset(in, 0, BYTES);
-        assert_int_equal(PtlPut(send_md, PTL_ACK_REQ, px_next, 37, 0, tag, 0, tag), PTL_OK);
-        md = px_md(in_parts, 2, PTL_MD_OP_PUT | PTL_MD_IOVEC | START_OFF, 0, eq);
-        recv_md = equip(recv_me, md, PTL_UNLINK);
-        md.threshold = 1;
-        /* Both its send and its receive have to end. */
-        while (!(is_arrived && is_sent && (is_acked || is_read))) {
-            ptl_event_t event;
-            int which;
-
-            if (rc == PTL_MD_NO_UPDATE && !is_caught) {
-                rc = PtlMDUpdate(recv_md, NULL, &md, eq);
-                if (rc == PTL_OK)
-                    continue;
-                assert_int_equal(rc, PTL_MD_NO_UPDATE);
-            }
-            assert_int_equal(PtlEQPoll(&eq, 1, PTL_TIME_FOREVER, &event, &which), PTL_OK);
-            assert_int_equal(event.ni_fail_type, PTL_NI_OK);
-            if (event.type == PTL_EVENT_PUT_END && event.md_handle != recv_md) {
-                is_caught = true;
-                assert_true(event.hdr_data == tag && event.mlength == 0);
-                assert_int_equal(PtlMEUnlink(recv_me), PTL_OK); /* never was active */
-                get_md = px_bind(px_md(in, BYTES, START_OFF, PX_CRAY ? 2 : 1, eq), PTL_RETAIN);
-                assert_int_equal(PtlGet(get_md, event.initiator, 36, 0, tag, 0), PTL_OK);
-                n_pulled++;
-            } else if (event.type == PTL_EVENT_PUT_END) {
-                is_arrived = true;
-                n_direct++;
-            } else if (event.type == PTL_EVENT_REPLY_END) {
-                is_arrived = true;
-            } else if (event.type == PTL_EVENT_GET_END) {
-                is_read = true;
-            } else if (event.type == PTL_EVENT_ACK) {
-                is_acked = true;
-                assert_true(event.rlength == event.mlength);
-            } else if (event.type == PTL_EVENT_SEND_END && event.md_handle == send_md) {
-                is_sent = true;
-            }
-        }
-        px_same(in, BYTES, (uint64_t)((px_rank + px_size - 1) % px_size));
-        assert_int_equal(PtlMEUnlink(send_me), PTL_OK); /* threshold 3: not used up */
-        if (get_md != PTL_INVALID_HANDLE)
-            assert_int_equal(PtlMDUnlink(get_md), PTL_OK);
+        bmi_exchange(&b, markme);
+        n_ended += b.n_pulled + b.n_direct;
+        px_same(bmi_in, BMI_BYTES, previous_rank());
+        assert_int_equal(PtlMEUnlink(b.send_me), PTL_OK); /* threshold 3: not used up */
+        if (b.get_md != PTL_INVALID_HANDLE)
+            assert_int_equal(PtlMDUnlink(b.get_md), PTL_OK);
         px_settle();
         for (ptl_event_t event; PtlEQGet(eq, &event) == PTL_OK;)
             assert_true(event.type == PTL_EVENT_UNLINK || event.type == PTL_EVENT_SEND_END);
         px_barrier();
     }
-    assert_int_equal(n_pulled + n_direct, ROUNDS);
+    assert_int_equal(n_ended, BMI_ROUNDS);
     assert_int_equal(PtlMEUnlink(markme), PTL_OK);
     assert_int_equal(PtlMEUnlink(catcher), PTL_OK);
     assert_int_equal(PtlEQFree(eq), PTL_OK);

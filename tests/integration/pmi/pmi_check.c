@@ -591,9 +591,9 @@ static void check_barriers(void)
 
 /* ---- key-value spaces ---- */
 
-static void check_kvs_pmi2(void)
+static void put_pairs_pmi2(void)
 {
-    char key[300], value[5000], got[5000];
+    char key[32], value[5000], got[5000];
     int len = 0;
 
     /* One long value per rank; several ranks with one key; odd characters; nothing at all. */
@@ -612,6 +612,12 @@ static void check_kvs_pmi2(void)
         CHECK_INT(PMI2_KVS_Put("twice", "second"), PMI2_SUCCESS);
     }
     CHECK_INT(PMI2_KVS_Fence(), PMI2_SUCCESS);
+}
+
+static void check_pairs_pmi2(void)
+{
+    char key[32], value[32], got[5000];
+    int len = 0;
 
     for (int r = 0; r < size; r++) {
         snprintf(key, sizeof(key), "long-%d", r);
@@ -638,6 +644,12 @@ static void check_kvs_pmi2(void)
     CHECK_INT(len, 0);
     CHECK_INT(PMI2_KVS_Get(job, -1, "twice", got, sizeof(got), &len), PMI2_SUCCESS);
     CHECK_TEXT(got, "second");
+}
+
+static void check_refusals_pmi2(void)
+{
+    char key[300], value[5000], got[5000];
+    int len = 0;
 
     strcpy(got, "untouched");
     CHECK_INT(PMI2_KVS_Get(job, -1, "-NONEXIST-KEY", got, sizeof(got), &len), PMI2_ERR_INVALID_KEY);
@@ -655,7 +667,16 @@ static void check_kvs_pmi2(void)
     CHECK_INT(PMI2_KVS_Put("k", value), PMI2_ERR_INVALID_VAL_LENGTH);
     CHECK_INT(PMI2_KVS_Put(NULL, "v"), PMI2_ERR_INVALID_ARG);
     CHECK_INT(PMI2_KVS_Put("k", NULL), PMI2_ERR_INVALID_ARG);
+}
 
+static void check_kvs_pmi2(void)
+{
+    char got[5000];
+    int len = 0;
+
+    put_pairs_pmi2();
+    check_pairs_pmi2();
+    check_refusals_pmi2();
     /* A new value after a fence. */
     if (rank == 0)
         CHECK_INT(PMI2_KVS_Put("shared", "newer"), PMI2_SUCCESS);

@@ -106,6 +106,69 @@ static int is_initialised(void)
     return flag;
 }
 
+static void be_pmi_around_mpi(int *argc, char ***argv)
+{
+    start_pmi();
+    use_pmi("before");
+    MPI_Init(argc, argv);
+    use_mpi();
+    use_pmi("with");
+    use_mpi();
+    MPI_Finalize();
+    use_pmi("after");
+    end_pmi();
+}
+
+static void be_mpi_around_pmi(int *argc, char ***argv)
+{
+    MPI_Init(argc, argv);
+    start_pmi();
+    use_mpi();
+    use_pmi("first");
+    end_pmi();
+    use_mpi();
+    start_pmi(); /* again: MPI has kept the connection */
+    use_pmi("second");
+    end_pmi();
+    use_mpi();
+    MPI_Finalize();
+}
+
+static void be_pmi_then_mpi(int *argc, char ***argv)
+{
+    start_pmi();
+    use_pmi("before");
+    MPI_Init(argc, argv);
+    use_mpi();
+    use_pmi("with");
+    end_pmi();
+    use_mpi();
+    MPI_Finalize();
+}
+
+static void be_mpi_then_pmi(int *argc, char ***argv)
+{
+    MPI_Init(argc, argv);
+    start_pmi();
+    use_mpi();
+    use_pmi("with");
+    MPI_Finalize();
+    use_pmi("after");
+    end_pmi();
+}
+
+static void be_facts_only(int *argc, char ***argv)
+{
+    int nid;
+
+    start_pmi();
+    MPI_Init(argc, argv);
+    use_mpi();
+    CHECK(PMI_Get_nid(rank, &nid) == PMI_SUCCESS);
+    end_pmi();
+    MPI_Finalize();
+}
+
 static void be_mpi_only(int *argc, char ***argv)
 {
     learn_numbers(); /* a rank is one from its start */
@@ -149,65 +212,30 @@ static void be_two_libraries_with_mpi(int *argc, char ***argv)
     learn_numbers();
 }
 
+/* Orders by the name that the argument gives. */
+static const struct {
+    const char *name;
+    void (*be)(int *argc, char ***argv);
+} orders[] = {
+    { "pmi-around-mpi", be_pmi_around_mpi },
+    { "mpi-around-pmi", be_mpi_around_pmi },
+    { "pmi-then-mpi", be_pmi_then_mpi },
+    { "mpi-then-pmi", be_mpi_then_pmi },
+    { "facts-only", be_facts_only },
+    { "mpi-only", be_mpi_only },
+    { "mpi-then-inits", be_two_libraries_with_mpi },
+};
+
 int main(int argc, char **argv)
 {
-    const char *order = argc > 1 ? argv[1] : "";
+    const char *wanted = argc > 1 ? argv[1] : "";
 
-    if (strcmp(order, "pmi-around-mpi") == 0) {
-        start_pmi();
-        use_pmi("before");
-        MPI_Init(&argc, &argv);
-        use_mpi();
-        use_pmi("with");
-        use_mpi();
-        MPI_Finalize();
-        use_pmi("after");
-        end_pmi();
-    } else if (strcmp(order, "mpi-around-pmi") == 0) {
-        MPI_Init(&argc, &argv);
-        start_pmi();
-        use_mpi();
-        use_pmi("first");
-        end_pmi();
-        use_mpi();
-        start_pmi(); /* again: MPI has kept the connection */
-        use_pmi("second");
-        end_pmi();
-        use_mpi();
-        MPI_Finalize();
-    } else if (strcmp(order, "pmi-then-mpi") == 0) {
-        start_pmi();
-        use_pmi("before");
-        MPI_Init(&argc, &argv);
-        use_mpi();
-        use_pmi("with");
-        end_pmi();
-        use_mpi();
-        MPI_Finalize();
-    } else if (strcmp(order, "mpi-then-pmi") == 0) {
-        MPI_Init(&argc, &argv);
-        start_pmi();
-        use_mpi();
-        use_pmi("with");
-        MPI_Finalize();
-        use_pmi("after");
-        end_pmi();
-    } else if (strcmp(order, "facts-only") == 0) {
-        int nid;
-
-        start_pmi();
-        MPI_Init(&argc, &argv);
-        use_mpi();
-        CHECK(PMI_Get_nid(rank, &nid) == PMI_SUCCESS);
-        end_pmi();
-        MPI_Finalize();
-    } else if (strcmp(order, "mpi-only") == 0) {
-        be_mpi_only(&argc, &argv);
-    } else if (strcmp(order, "mpi-then-inits") == 0) {
-        be_two_libraries_with_mpi(&argc, &argv);
-    } else {
-        fprintf(stderr, "pmi_mpi: order '%s' is not known\n", order);
-        return 2;
+    for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
+        if (strcmp(orders[i].name, wanted) != 0)
+            continue;
+        orders[i].be(&argc, &argv);
+        return n_failures == 0 ? 0 : 1;
     }
-    return n_failures == 0 ? 0 : 1;
+    fprintf(stderr, "pmi_mpi: order '%s' is not known\n", wanted);
+    return 2;
 }

@@ -347,68 +347,84 @@ static void test_lost_event_is_told_by_the_next_one(void **state)
 
 /* ---- death ---- */
 
+static struct world *start_again(void **state)
+{
+    assert_int_equal(teardown(state), 0);
+    assert_int_equal(setup(state), 0);
+    return *state;
+}
+
+/* Leaves the state in which its process died at that stage; is_posted: the stage's event is in the queue. */
+static void cut_off(struct world *w, uint32_t md, struct emu_ptl_flight *flight, uint32_t stage, bool is_posted)
+{
+    struct emu_ptl_eq *eq = &w->ni->eqs[w->eq];
+
+    if (stage == EMU_PTL_PREPARED) {
+        /* Its words are changed, its START is not there yet. */
+        eq->tail--;
+        flight->stage = stage;
+        return;
+    }
+    if (stage == EMU_PTL_BEGUN) {
+        if (!is_posted) {
+            eq->tail--;
+            flight->flags |= EMU_PTL_FLIGHT_START;
+        }
+        return;
+    }
+    emu_ptl_end(w->ni, flight, 0);
+    flight->stage = stage;
+    if (stage == EMU_PTL_ENDING) {
+        /* Between END and the rest. */
+        flight->flags |= EMU_PTL_FLIGHT_END;
+        eq->tail -= 1 + !is_posted;
+        w->ni->mds[md].state = EMU_PTL_LIVE;
+        w->ni->mds[md].pending = 1;
+        flight->eq_tail = eq->tail - (uint64_t)is_posted;
+    } else if (!is_posted) {
+        eq->tail--;
+    }
+}
+
 /* What is left when an operation was cut off at some stage and repaired. */
+static void check_cut_off(struct world *w, uint32_t stage, bool is_posted)
+{
+    struct emu_ptl_md_spec spec = md_spec(w);
+    struct emu_ptl_request rq = put_of(1, 10);
+    struct emu_ptl_taker taker;
+    struct emu_ptl_flight flight = { 0 };
+    struct emu_ptl_event event;
+    uint32_t md;
+
+    spec.threshold = 1;
+    md = attach(w, add_me(w, EMU_PTL_TAIL, 0, 1, 0), &spec);
+    assert_int_equal(emu_ptl_match(w->ni, &rq, &taker), EMU_PTL_TAKEN);
+    emu_ptl_begin(w->ni, &rq, &taker, 1, &flight);
+    cut_off(w, md, &flight, stage, is_posted);
+    emu_ptl_repair(w->ni, &flight, true);
+    assert_int_equal(flight.stage, EMU_PTL_IDLE);
+    if (stage == EMU_PTL_PREPARED) {
+        assert_int_equal(w->ni->mds[md].threshold, 1);
+        assert_int_equal(w->ni->mds[md].pending, 0);
+        assert_int_equal(w->ni->mds[md].local_offset, 0);
+        assert_int_equal(w->ni->eqs[w->eq].promised, 0);
+        assert_int_equal(deliver(w, &rq), md);
+    }
+    expect(w, EMU_PTL_EVENT_PUT_START, &event);
+    expect(w, EMU_PTL_EVENT_PUT_END, &event);
+    assert_int_equal(event.fail, stage == EMU_PTL_BEGUN ? EMU_STATUS_PEER_GONE : 0);
+    expect(w, EMU_PTL_EVENT_UNLINK, &event);
+    expect_nothing(w);
+    assert_int_equal(w->ni->eqs[w->eq].promised, 0);
+    emu_ptl_reap(&w->owner);
+    assert_int_equal(w->owner.mds.n_in_use, 0);
+}
+
 static void test_cut_off_operation_never_was_or_has_failed(void **state)
 {
-    for (int posted = 0; posted < 2; posted++) {
-        for (uint32_t stage = EMU_PTL_PREPARED; stage <= EMU_PTL_UNLINKING; stage++) {
-            struct emu_ptl_md_spec spec;
-            struct emu_ptl_request rq = put_of(1, 10);
-            struct emu_ptl_taker taker;
-            struct emu_ptl_flight flight = { 0 };
-            struct emu_ptl_event event;
-            struct world *w;
-            uint32_t md;
-
-            assert_int_equal(teardown(state), 0);
-            assert_int_equal(setup(state), 0);
-            w = *state;
-            spec = md_spec(w);
-            spec.threshold = 1;
-            md = attach(w, add_me(w, EMU_PTL_TAIL, 0, 1, 0), &spec);
-            assert_int_equal(emu_ptl_match(w->ni, &rq, &taker), EMU_PTL_TAKEN);
-            emu_ptl_begin(w->ni, &rq, &taker, 1, &flight);
-            if (stage == EMU_PTL_PREPARED) {
-                /* Its words are changed, its START is not there yet. */
-                w->ni->eqs[w->eq].tail--;
-                flight.stage = stage;
-            } else if (stage == EMU_PTL_BEGUN) {
-                if (!posted) {
-                    w->ni->eqs[w->eq].tail--;
-                    flight.flags |= EMU_PTL_FLIGHT_START;
-                }
-            } else {
-                emu_ptl_end(w->ni, &flight, 0);
-                flight.stage = stage;
-                if (stage == EMU_PTL_ENDING) {
-                    /* Between END and the rest. */
-                    flight.flags |= EMU_PTL_FLIGHT_END;
-                    w->ni->eqs[w->eq].tail -= 1 + !posted;
-                    w->ni->mds[md].state = EMU_PTL_LIVE;
-                    w->ni->mds[md].pending = 1;
-                    flight.eq_tail = w->ni->eqs[w->eq].tail - (uint64_t)posted;
-                } else if (!posted) {
-                    w->ni->eqs[w->eq].tail--;
-                }
-            }
-            emu_ptl_repair(w->ni, &flight, true);
-            assert_int_equal(flight.stage, EMU_PTL_IDLE);
-            if (stage == EMU_PTL_PREPARED) {
-                assert_int_equal(w->ni->mds[md].threshold, 1);
-                assert_int_equal(w->ni->mds[md].pending, 0);
-                assert_int_equal(w->ni->mds[md].local_offset, 0);
-                assert_int_equal(w->ni->eqs[w->eq].promised, 0);
-                assert_int_equal(deliver(w, &rq), md);
-            }
-            expect(w, EMU_PTL_EVENT_PUT_START, &event);
-            expect(w, EMU_PTL_EVENT_PUT_END, &event);
-            assert_int_equal(event.fail, stage == EMU_PTL_BEGUN ? EMU_STATUS_PEER_GONE : 0);
-            expect(w, EMU_PTL_EVENT_UNLINK, &event);
-            expect_nothing(w);
-            assert_int_equal(w->ni->eqs[w->eq].promised, 0);
-            emu_ptl_reap(&w->owner);
-            assert_int_equal(w->owner.mds.n_in_use, 0);
-        }
+    for (uint32_t stage = EMU_PTL_PREPARED; stage <= EMU_PTL_UNLINKING; stage++) {
+        check_cut_off(start_again(state), stage, false);
+        check_cut_off(start_again(state), stage, true);
     }
 }
 
@@ -419,6 +435,46 @@ static void begin_brief(struct world *w, const struct emu_ptl_request *rq, struc
 {
     assert_int_equal(emu_ptl_match(w->ni, rq, taker), EMU_PTL_TAKEN);
     emu_ptl_begin_brief(w->ni, taker, 1, flight);
+}
+
+enum { EVENTS_MOST = 3 };
+
+/* A descriptor after it took a request, and the events of it without what differs in each: link, handle, number. */
+struct taken {
+    uint32_t md;
+    struct emu_ptl_event events[EVENTS_MOST];
+};
+
+static void take_request(struct world *w, const struct emu_ptl_request *rq, const struct emu_ptl_md_spec *spec,
+                         bool is_brief, struct taken *out)
+{
+    uint32_t link = w->ni->next_link;
+    uint64_t received = w->ni->received_bytes;
+    struct emu_ptl_taker taker;
+    struct emu_ptl_flight flight = { 0 };
+
+    memset(out, 0, sizeof(*out));
+    out->md = attach(w, add_me(w, EMU_PTL_HEAD, 0, rq->bits, 0), spec);
+    if (is_brief) {
+        begin_brief(w, rq, &taker, &flight);
+        expect_nothing(w);
+        emu_ptl_end_brief(w->ni, rq, &taker, &flight, 0);
+        assert_int_equal(flight.stage, EMU_PTL_IDLE);
+    } else {
+        deliver(w, rq);
+    }
+    for (unsigned n = 0; n < EVENTS_MOST; n++) {
+        struct emu_ptl_event *event = &out->events[n];
+
+        if (emu_ptl_eq_take(&w->owner, w->eq, false, event) != EMU_PTL_EVENT)
+            break;
+        assert_int_equal(event->link, link);
+        assert_int_equal(event->md_handle, w->ni->mds[out->md].handle);
+        event->seq = event->link = event->md_handle = event->check = 0;
+    }
+    expect_nothing(w);
+    assert_int_equal(w->ni->received_bytes - received, 33);
+    assert_int_equal(w->ni->next_link - link, 1);
 }
 
 /* The same request to two equal descriptors. */
@@ -434,16 +490,14 @@ static void test_brief_operation_leaves_what_a_long_one_does(void **state)
                                             EMU_PTL_MD_AUTO_UNLINK_EVENT,
                                         EMU_PTL_MD_LUSTRE | EMU_PTL_MD_MAX_SIZE };
     static const int thresholds[] = { -1, 5, 1 };
-    enum { N_OPTIONS = sizeof(options) / sizeof(options[0]), MOST = 3 };
+    enum { N_OPTIONS = sizeof(options) / sizeof(options[0]) };
     struct world *w = *state;
 
     for (unsigned i = 0; i < 6 * N_OPTIONS; i++) {
         struct emu_ptl_request rq = put_of(i, 33);
         struct emu_ptl_md_spec spec = md_spec(w);
-        struct emu_ptl_event events[2][MOST] = { { { 0 } } };
-        struct emu_ptl_taker taker;
-        struct emu_ptl_flight flight = { 0 };
-        uint32_t me[2], md[2];
+        struct taken by_long, by_brief;
+        const struct emu_ptl_md *first, *second;
 
         w->ni->behaviour = i % 2 ? EMU_PTL_THRESHOLD_BEFORE | EMU_PTL_UNLINK_ON_DEMAND : 0;
         rq.uid = 3;
@@ -454,39 +508,18 @@ static void test_brief_operation_leaves_what_a_long_one_does(void **state)
         spec.max_size = 80;
         spec.user_ptr = 2000;
         spec.eq_handle = 3000;
-        for (unsigned k = 0; k < 2; k++) {
-            uint32_t link = w->ni->next_link;
-            uint64_t received = w->ni->received_bytes;
-
-            me[k] = add_me(w, EMU_PTL_HEAD, 0, i, 0);
-            md[k] = attach(w, me[k], &spec);
-            if (k == 0) {
-                deliver(w, &rq);
-            } else {
-                begin_brief(w, &rq, &taker, &flight);
-                expect_nothing(w);
-                emu_ptl_end_brief(w->ni, &rq, &taker, &flight, 0);
-                assert_int_equal(flight.stage, EMU_PTL_IDLE);
-            }
-            for (unsigned n = 0; n < MOST; n++) {
-                if (emu_ptl_eq_take(&w->owner, w->eq, false, &events[k][n]) != EMU_PTL_EVENT)
-                    break;
-                assert_int_equal(events[k][n].link, link);
-                assert_int_equal(events[k][n].md_handle, w->ni->mds[md[k]].handle);
-                events[k][n].seq = events[k][n].link = events[k][n].md_handle = events[k][n].check = 0;
-            }
-            expect_nothing(w);
-            assert_int_equal(w->ni->received_bytes - received, 33);
-            assert_int_equal(w->ni->next_link - link, 1);
-        }
-        assert_memory_equal(&events[0], &events[1], sizeof(events[0]));
-        assert_int_equal(w->ni->mds[md[1]].threshold, w->ni->mds[md[0]].threshold);
-        assert_int_equal(w->ni->mds[md[1]].local_offset, w->ni->mds[md[0]].local_offset);
-        assert_int_equal(w->ni->mds[md[1]].flags, w->ni->mds[md[0]].flags);
-        assert_int_equal(w->ni->mds[md[1]].state, w->ni->mds[md[0]].state);
-        assert_int_equal(w->ni->mds[md[1]].pending, 0);
+        take_request(w, &rq, &spec, false, &by_long);
+        take_request(w, &rq, &spec, true, &by_brief);
+        assert_memory_equal(by_brief.events, by_long.events, sizeof(by_long.events));
+        first = &w->ni->mds[by_long.md];
+        second = &w->ni->mds[by_brief.md];
+        assert_int_equal(second->threshold, first->threshold);
+        assert_int_equal(second->local_offset, first->local_offset);
+        assert_int_equal(second->flags, first->flags);
+        assert_int_equal(second->state, first->state);
+        assert_int_equal(second->pending, 0);
         emu_ptl_reap(&w->owner);
-        assert_int_equal(w->ni->mds[md[1]].state, w->ni->mds[md[0]].state);
+        assert_int_equal(second->state, first->state);
         assert_int_equal(w->ni->eqs[w->eq].promised, 0);
         assert_int_equal(w->ni->n_open, 0);
         assert_int_equal(w->ni->n_open_max, 1);
@@ -511,9 +544,7 @@ static void test_cut_off_brief_operation_never_was_or_has_its_end(void **state)
 
         if (disabled && n_posted == 2)
             continue; /* there is END alone */
-        assert_int_equal(teardown(state), 0);
-        assert_int_equal(setup(state), 0);
-        w = *state;
+        w = start_again(state);
         spec = md_spec(w);
         spec.threshold = 2;
         spec.options |= disabled;
@@ -557,9 +588,7 @@ static void test_cut_off_brief_operation_takes_its_descriptor_along(void **state
         uint64_t tail;
         uint32_t md;
 
-        assert_int_equal(teardown(state), 0);
-        assert_int_equal(setup(state), 0);
-        w = *state;
+        w = start_again(state);
         spec = md_spec(w);
         spec.threshold = 1;
         md = attach(w, add_me(w, EMU_PTL_TAIL, 0, 1, 0), &spec);
