@@ -200,7 +200,7 @@ uint32_t emu_chassis_link_reverse(const struct emu_machine *m, uint32_t id)
 
 /* ---- routes ---- */
 
-void emu_chassis_spread(const struct emu_chassis_visit *v, struct emu_share share, const uint32_t *links,
+void emu_chassis_spread(const struct emu_share_visit *v, struct emu_share share, const uint32_t *links,
                         uint32_t n_links, uint32_t first)
 {
     for (uint32_t i = 0; i < n_links; i++) {
@@ -209,14 +209,4 @@ void emu_chassis_spread(const struct emu_chassis_visit *v, struct emu_share shar
         if (part.packets > 0)
             v->call(v->ctx, links[i], part);
     }
-}
-
-void emu_chassis_spread_node(const struct emu_chassis *c, const struct emu_chassis_visit *v, struct emu_share share,
-                             uint32_t nid, uint32_t fabric, bool goes_down, uint32_t first)
-{
-    uint32_t links[EMU_CHASSIS_NODE_LINKS_MAX];
-
-    for (uint32_t i = 0; i < c->links_per_node; i++)
-        links[i] = emu_chassis_up_link(c, nid, fabric, i) + goes_down;
-    emu_chassis_spread(v, share, links, c->links_per_node, first);
 }

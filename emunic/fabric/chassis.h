@@ -108,18 +108,18 @@ uint32_t emu_chassis_link_reverse(const struct emu_machine *m, uint32_t id);
 
 /* ---- routes ---- */
 
-/* A visitor and what it wants to see. */
-struct emu_chassis_visit {
-    void (*call)(void *ctx, uint32_t link, struct emu_share share);
-    void *ctx;
-};
+/* A node's links of a fabric, up or down; returns how many. */
+static inline uint32_t emu_chassis_node_links(const struct emu_chassis *c, uint32_t nid, uint32_t fabric,
+                                              bool goes_down, uint32_t links_out[EMU_CHASSIS_NODE_LINKS_MAX])
+{
+    for (uint32_t i = 0; i < c->links_per_node; i++)
+        links_out[i] = emu_chassis_up_link(c, nid, fabric, i) + goes_down;
+    return c->links_per_node;
+}
 
 /* Divides a share over parallel links, the `first` of which comes first. */
-void emu_chassis_spread(const struct emu_chassis_visit *v, struct emu_share share, const uint32_t *links,
+void emu_chassis_spread(const struct emu_share_visit *v, struct emu_share share, const uint32_t *links,
                         uint32_t n_links, uint32_t first);
-/* The same over a node's links of a fabric, up or down. */
-void emu_chassis_spread_node(const struct emu_chassis *c, const struct emu_chassis_visit *v, struct emu_share share,
-                             uint32_t nid, uint32_t fabric, bool goes_down, uint32_t first);
 
 static inline void emu_chassis_append(struct emu_route *route, uint32_t link)
 {

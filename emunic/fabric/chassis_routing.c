@@ -20,9 +20,7 @@ uint32_t emu_chassis_live(const struct emu_fault_map *faults, uint32_t *links, u
 uint32_t emu_chassis_live_node_links(const struct emu_chassis *c, const struct emu_fault_map *faults, uint32_t nid,
                                      uint32_t fabric, bool goes_down, uint32_t links_out[EMU_CHASSIS_LINKS_MAX])
 {
-    for (uint32_t i = 0; i < c->links_per_node; i++)
-        links_out[i] = emu_chassis_up_link(c, nid, fabric, i) + goes_down;
-    return emu_chassis_live(faults, links_out, c->links_per_node);
+    return emu_chassis_live(faults, links_out, emu_chassis_node_links(c, nid, fabric, goes_down, links_out));
 }
 
 static bool is_ordered(const struct emu_packet *p)
@@ -67,10 +65,9 @@ void emu_chassis_vc(const struct emu_machine *m, enum emu_link_class link_class,
 }
 
 uint32_t emu_chassis_offer(const struct emu_packet *p, const uint32_t *links, uint32_t n_links,
-                           struct emu_chassis_vcs vcs, uint8_t flags, uint64_t route_state,
+                           struct emu_chassis_vcs vcs, struct emu_route_option option,
                            struct emu_route_option options_out[EMU_ROUTE_OPTIONS_MAX])
 {
-    struct emu_route_option option = { .flags = flags, .route_state = route_state };
     uint32_t n = 0;
 
     if (n_links > 0 && is_ordered(p)) {
@@ -105,7 +102,8 @@ uint32_t emu_chassis_offer_at_node(const struct emu_route_view *view, const stru
     } else {
         n = emu_chassis_live_node_links(c, view->faults, at->router, fabric, false, links);
     }
-    return emu_chassis_offer(p, links, n, emu_chassis_class_vcs(p->traffic_class), 0, p->route_state, options_out);
+    return emu_chassis_offer(p, links, n, emu_chassis_class_vcs(p->traffic_class),
+                             (struct emu_route_option){ .route_state = p->route_state }, options_out);
 }
 
 uint32_t emu_chassis_offer_down(const struct emu_route_view *view, const struct emu_packet *p, uint32_t fabric,
@@ -115,44 +113,44 @@ uint32_t emu_chassis_offer_down(const struct emu_route_view *view, const struct 
     uint32_t links[EMU_CHASSIS_LINKS_MAX];
     uint32_t n = emu_chassis_live_node_links(c, view->faults, p->dst_nid, fabric, true, links);
 
-    return emu_chassis_offer(p, links, n, emu_chassis_class_vcs(p->traffic_class), 0, p->route_state, options_out);
+    return emu_chassis_offer(p, links, n, emu_chassis_class_vcs(p->traffic_class),
+                             (struct emu_route_option){ .route_state = p->route_state }, options_out);
 }
 
 /* ---- dependencies ---- */
 
-void emu_chassis_visit(uint32_t link, struct emu_chassis_vcs vcs, uint32_t next, struct emu_chassis_vcs next_vcs,
-                       emu_dependency_visit *visit, void *ctx)
+void emu_chassis_visit(const struct emu_chassis_walk *w, uint32_t link, struct emu_chassis_vcs vcs, uint32_t next,
+                       struct emu_chassis_vcs next_vcs)
 {
     for (uint32_t i = 0; i < vcs.n; i++) {
         for (uint32_t j = 0; j < next_vcs.n; j++)
-            visit(ctx, link, vcs.first + i, next, next_vcs.first + j);
+            w->visit(w->ctx, link, vcs.first + i, next, next_vcs.first + j);
     }
 }
 
 /* Of NIC links, and of links down to nodes. */
-static void visit_ends(const struct emu_machine *m, const struct emu_fault_map *faults, uint32_t traffic_class,
-                       emu_dependency_visit *visit, void *ctx)
+static void visit_ends(const struct emu_chassis_walk *w)
 {
-    const struct emu_chassis *c = emu_chassis_of(m);
-    const struct emu_chassis_vcs vcs = emu_chassis_class_vcs(traffic_class);
+    const struct emu_chassis *c = w->c;
+    const struct emu_chassis_vcs vcs = emu_chassis_class_vcs(w->traffic_class);
     uint32_t links[EMU_CHASSIS_LINKS_MAX];
 
     for (uint32_t nid = 0; nid < c->n_nodes; nid++) {
         uint32_t out = c->n_nodes + nid;
-        bool is_out_up = emu_fault_map_link_up(faults, out);
+        bool is_out_up = emu_fault_map_link_up(w->faults, out);
 
-        if (!emu_fault_map_link_up(faults, nid))
+        if (!emu_fault_map_link_up(w->faults, nid))
             continue; /* then nobody is there to receive, either */
         if (is_out_up)
-            emu_chassis_visit(nid, vcs, out, vcs, visit, ctx);
+            emu_chassis_visit(w, nid, vcs, out, vcs);
         for (uint32_t fabric = 0; fabric < c->fabrics; fabric++) {
-            uint32_t n = emu_chassis_live_node_links(c, faults, nid, fabric, false, links);
+            uint32_t n = emu_chassis_live_node_links(c, w->faults, nid, fabric, false, links);
 
             for (uint32_t i = 0; i < n; i++)
-                emu_chassis_visit(nid, vcs, links[i], vcs, visit, ctx);
-            n = emu_chassis_live_node_links(c, faults, nid, fabric, true, links);
+                emu_chassis_visit(w, nid, vcs, links[i], vcs);
+            n = emu_chassis_live_node_links(c, w->faults, nid, fabric, true, links);
             for (uint32_t i = 0; i < n && is_out_up; i++)
-                emu_chassis_visit(links[i], vcs, out, vcs, visit, ctx);
+                emu_chassis_visit(w, links[i], vcs, out, vcs);
         }
     }
 }
@@ -160,28 +158,26 @@ static void visit_ends(const struct emu_machine *m, const struct emu_fault_map *
 void emu_chassis_list_dependencies(const struct emu_machine *m, const struct emu_fault_map *faults,
                                    emu_chassis_visit_switch *visit_switch, emu_dependency_visit *visit, void *ctx)
 {
-    const struct emu_chassis *c = emu_chassis_of(m);
+    struct emu_chassis_walk w = { .c = emu_chassis_of(m), .faults = faults, .visit = visit, .ctx = ctx };
 
-    for (uint32_t k = 0; k < EMU_TRAFFIC_CLASSES; k++) {
-        visit_ends(m, faults, k, visit, ctx);
-        for (uint32_t chassis = 0; chassis < c->chassis; chassis++) {
-            for (uint32_t fabric = 0; fabric < c->fabrics; fabric++)
-                visit_switch(m, faults, chassis, fabric, k, visit, ctx);
+    for (w.traffic_class = 0; w.traffic_class < EMU_TRAFFIC_CLASSES; w.traffic_class++) {
+        visit_ends(&w);
+        for (w.chassis = 0; w.chassis < w.c->chassis; w.chassis++) {
+            for (w.fabric = 0; w.fabric < w.c->fabrics; w.fabric++)
+                visit_switch(&w);
         }
     }
 }
 
-void emu_chassis_visit_down(const struct emu_machine *m, const struct emu_fault_map *faults, uint32_t link,
-                            struct emu_chassis_vcs vcs, uint32_t chassis, uint32_t fabric, uint32_t traffic_class,
-                            emu_dependency_visit *visit, void *ctx)
+void emu_chassis_visit_down(const struct emu_chassis_walk *w, uint32_t link, struct emu_chassis_vcs vcs)
 {
-    const struct emu_chassis *c = emu_chassis_of(m);
     uint32_t links[EMU_CHASSIS_LINKS_MAX];
 
-    for (uint32_t i = 0; i < c->nodes; i++) {
-        uint32_t n = emu_chassis_live_node_links(c, faults, chassis * c->nodes + i, fabric, true, links);
+    for (uint32_t i = 0; i < w->c->nodes; i++) {
+        uint32_t nid = w->chassis * w->c->nodes + i;
+        uint32_t n = emu_chassis_live_node_links(w->c, w->faults, nid, w->fabric, true, links);
 
         for (uint32_t j = 0; j < n; j++)
-            emu_chassis_visit(link, vcs, links[j], emu_chassis_class_vcs(traffic_class), visit, ctx);
+            emu_chassis_visit(w, link, vcs, links[j], emu_chassis_class_vcs(w->traffic_class));
     }
 }

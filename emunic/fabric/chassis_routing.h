@@ -49,9 +49,10 @@ uint32_t emu_chassis_live(const struct emu_fault_map *faults, uint32_t *links, u
 uint32_t emu_chassis_live_node_links(const struct emu_chassis *c, const struct emu_fault_map *faults, uint32_t nid,
                                      uint32_t fabric, bool goes_down, uint32_t links_out[EMU_CHASSIS_LINKS_MAX]);
 
-/* Offers links that are up, all of them or the packet's own. Returns how many options. */
+/* Offers links that are up, all of them or the packet's own, with flags and route_state of `option`. Returns how many
+ * options. */
 uint32_t emu_chassis_offer(const struct emu_packet *p, const uint32_t *links, uint32_t n_links,
-                           struct emu_chassis_vcs vcs, uint8_t flags, uint64_t route_state,
+                           struct emu_chassis_vcs vcs, struct emu_route_option option,
                            struct emu_route_option options_out[EMU_ROUTE_OPTIONS_MAX]);
 
 /* At a node's router: out to its NIC, or up into the fabric. */
@@ -63,19 +64,27 @@ uint32_t emu_chassis_offer_at_node(const struct emu_route_view *view, const stru
 uint32_t emu_chassis_offer_down(const struct emu_route_view *view, const struct emu_packet *p, uint32_t fabric,
                                 struct emu_route_option options_out[EMU_ROUTE_OPTIONS_MAX]);
 
-/* All channels of the one on all of the other. */
-void emu_chassis_visit(uint32_t link, struct emu_chassis_vcs vcs, uint32_t next, struct emu_chassis_vcs next_vcs,
-                       emu_dependency_visit *visit, void *ctx);
+/* A walk over the dependencies of a traffic class: it stands at one chassis switch. */
+struct emu_chassis_walk {
+    const struct emu_chassis *c;
+    const struct emu_fault_map *faults;
+    uint32_t chassis;
+    uint32_t fabric;
+    uint32_t traffic_class;
+    emu_dependency_visit *visit;
+    void *ctx;
+};
 
-/* Those of the links into one chassis switch, with the channels of a traffic class. */
-typedef void emu_chassis_visit_switch(const struct emu_machine *m, const struct emu_fault_map *faults, uint32_t chassis,
-                                      uint32_t fabric, uint32_t traffic_class, emu_dependency_visit *visit, void *ctx);
+/* All channels of the one on all of the other. */
+void emu_chassis_visit(const struct emu_chassis_walk *w, uint32_t link, struct emu_chassis_vcs vcs, uint32_t next,
+                       struct emu_chassis_vcs next_vcs);
+
+/* The dependencies of the links into the chassis switch. */
+typedef void emu_chassis_visit_switch(const struct emu_chassis_walk *w);
 /* All dependencies: of NIC links and links down to nodes, and what visit_switch tells of each chassis switch. */
 void emu_chassis_list_dependencies(const struct emu_machine *m, const struct emu_fault_map *faults,
                                    emu_chassis_visit_switch *visit_switch, emu_dependency_visit *visit, void *ctx);
-/* Of a link into a chassis switch, on the links down to the nodes of its chassis. */
-void emu_chassis_visit_down(const struct emu_machine *m, const struct emu_fault_map *faults, uint32_t link,
-                            struct emu_chassis_vcs vcs, uint32_t chassis, uint32_t fabric, uint32_t traffic_class,
-                            emu_dependency_visit *visit, void *ctx);
+/* Of a link into the chassis switch, on the links down to the nodes of its chassis. */
+void emu_chassis_visit_down(const struct emu_chassis_walk *w, uint32_t link, struct emu_chassis_vcs vcs);
 
 #endif

@@ -57,18 +57,16 @@ static bool step(const struct emu_route_view *view, struct emu_packet *p, struct
     return true;
 }
 
-static bool walk(const struct emu_machine *m, const struct emu_fault_map *faults, uint32_t src_nid, uint32_t dst_nid,
-                 enum emu_route_mode mode, uint64_t seed, struct emu_route *route)
+/* The way of a packet, whose order key is the seed of all choices. */
+static bool walk(const struct emu_machine *m, const struct emu_fault_map *faults, struct emu_packet p,
+                 struct emu_route *route)
 {
-    struct emu_random random = { .state = seed };
+    struct emu_random random = { .state = p.order_key };
     const struct emu_route_view view = { .machine = m,
                                          .faults = faults,
                                          .random = &random,
                                          .near_load = emu_route_no_near_load,
                                          .far_load = emu_route_no_far_load };
-    struct emu_packet p = {
-        .src_nid = src_nid, .dst_nid = dst_nid, .units = 1, .mode = (uint8_t)mode, .order_key = seed
-    };
     struct emu_route_at at = { .in_link = route->links[0], .is_entering = true };
     struct emu_link first;
     bool has_arrived = false;
@@ -95,7 +93,13 @@ static bool find_detour(const struct emu_machine *m, const struct emu_fault_map 
         return false;
     for (unsigned i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
         for (uint64_t k = 0; k < WALKS; k++) {
-            if (walk(m, faults, src_nid, dst_nid, modes[i], path_hash + k, route))
+            const struct emu_packet p = { .src_nid = src_nid,
+                                          .dst_nid = dst_nid,
+                                          .units = 1,
+                                          .mode = (uint8_t)modes[i],
+                                          .order_key = path_hash + k };
+
+            if (walk(m, faults, p, route))
                 return true;
         }
     }

@@ -197,26 +197,27 @@ static void route_minimally(const struct emu_machine *m, uint32_t src_nid, uint3
 }
 
 static void spread_minimally(const struct emu_machine *m, uint32_t src_nid, uint32_t dst_nid, uint64_t path_hash,
-                             struct emu_share share, void (*call)(void *ctx, uint32_t link, struct emu_share share),
-                             void *ctx)
+                             struct emu_share share, const struct emu_share_visit *visit)
 {
     const struct emu_chassis *c = emu_chassis_of(m);
-    const struct emu_chassis_visit v = { .call = call, .ctx = ctx };
     uint32_t fabric = emu_chassis_fabric(c, src_nid, dst_nid, 0);
     uint32_t links[EMU_DIRECT_FLOW_LINKS_MAX];
+    uint32_t node_links[EMU_CHASSIS_NODE_LINKS_MAX];
     uint32_t out = c->n_nodes + dst_nid;
+    uint32_t n;
 
-    emu_chassis_spread(&v, share, &src_nid, 1, 0);
+    emu_chassis_spread(visit, share, &src_nid, 1, 0);
     if (src_nid != dst_nid) {
-        emu_chassis_spread_node(c, &v, share, src_nid, fabric, false, emu_chassis_digit(&path_hash, c->links_per_node));
+        n = emu_chassis_node_links(c, src_nid, fabric, false, node_links);
+        emu_chassis_spread(visit, share, node_links, n, emu_chassis_digit(&path_hash, n));
         if (src_nid / c->nodes != dst_nid / c->nodes) {
-            uint32_t n = emu_direct_flow_links(c, src_nid, dst_nid, fabric, links);
-
-            emu_chassis_spread(&v, share, links, n, emu_chassis_digit(&path_hash, n));
+            n = emu_direct_flow_links(c, src_nid, dst_nid, fabric, links);
+            emu_chassis_spread(visit, share, links, n, emu_chassis_digit(&path_hash, n));
         }
-        emu_chassis_spread_node(c, &v, share, dst_nid, fabric, true, emu_chassis_digit(&path_hash, c->links_per_node));
+        n = emu_chassis_node_links(c, dst_nid, fabric, true, node_links);
+        emu_chassis_spread(visit, share, node_links, n, emu_chassis_digit(&path_hash, n));
     }
-    emu_chassis_spread(&v, share, &out, 1, 0);
+    emu_chassis_spread(visit, share, &out, 1, 0);
 }
 
 int emu_direct_pair_links(const struct emu_machine *m, uint32_t chassis, uint32_t peer, uint32_t *n_links_out)

@@ -42,9 +42,10 @@ static uint32_t live_pair_links(const struct emu_chassis *c, const struct emu_fa
 
 /* The links that a flow takes to a chassis: its own, or any if these are all dead. */
 static uint32_t live_flow_links(const struct emu_chassis *c, const struct emu_fault_map *faults,
-                                const struct emu_packet *p, uint32_t chassis, uint32_t peer, uint32_t fabric,
+                                const struct emu_packet *p, uint32_t chassis, uint32_t peer,
                                 uint32_t links_out[EMU_CHASSIS_LINKS_MAX])
 {
+    uint32_t fabric = p->route_state & FABRIC_MASK;
     uint32_t n = 0;
 
     if (chassis == p->src_nid / c->nodes && peer == p->dst_nid / c->nodes) {
@@ -133,14 +134,16 @@ static uint32_t offer_across(const struct emu_route_view *view, const struct emu
     uint32_t target = is_first && via != 0 ? via - 1 : to;
     uint64_t state = p->route_state;
     uint32_t links[EMU_CHASSIS_LINKS_MAX];
-    uint32_t n = live_flow_links(c, view->faults, p, chassis, target, fabric, links);
+    uint32_t n = live_flow_links(c, view->faults, p, chassis, target, links);
 
     if (n == 0 && is_first && find_via(c, view->faults, chassis, to, fabric, &via)) {
         state = fabric | (uint64_t)(via + 1) << VIA_SHIFT;
-        n = live_flow_links(c, view->faults, p, chassis, via, fabric, links);
+        n = live_flow_links(c, view->faults, p, chassis, via, links);
     }
-    return emu_chassis_offer(p, links, n, external_vcs(p->traffic_class, !is_first),
-                             state >> VIA_SHIFT != 0 ? EMU_PACKET_DETOUR : 0, state, options_out);
+    return emu_chassis_offer(
+        p, links, n, external_vcs(p->traffic_class, !is_first),
+        (struct emu_route_option){ .flags = state >> VIA_SHIFT != 0 ? EMU_PACKET_DETOUR : 0, .route_state = state },
+        options_out);
 }
 
 static uint32_t offer_ways(const struct emu_route_view *view, const struct emu_packet *p, const struct emu_route_at *at,
@@ -160,51 +163,48 @@ static uint32_t offer_ways(const struct emu_route_view *view, const struct emu_p
 
 /* ---- dependencies ---- */
 
-/* A packet in a chassis switch may ask for these external links, except those back to `not_to`. */
-static void visit_external(const struct emu_machine *m, const struct emu_fault_map *faults, uint32_t link,
-                           struct emu_chassis_vcs vcs, uint32_t chassis, uint32_t fabric, uint32_t not_to,
-                           struct emu_chassis_vcs next_vcs, emu_dependency_visit *visit, void *ctx)
+/* A packet in the chassis switch may ask for these external links, except those back to `not_to`. */
+static void visit_external(const struct emu_chassis_walk *w, uint32_t link, struct emu_chassis_vcs vcs, uint32_t not_to,
+                           struct emu_chassis_vcs next_vcs)
 {
-    const struct emu_chassis *c = emu_chassis_of(m);
     uint32_t links[EMU_CHASSIS_LINKS_MAX];
 
-    for (uint32_t peer = 0; peer < c->chassis; peer++) {
+    for (uint32_t peer = 0; peer < w->c->chassis; peer++) {
         uint32_t n;
 
-        if (peer == chassis || peer == not_to)
+        if (peer == w->chassis || peer == not_to)
             continue;
-        n = live_pair_links(c, faults, chassis, peer, fabric, links);
+        n = live_pair_links(w->c, w->faults, w->chassis, peer, w->fabric, links);
         for (uint32_t i = 0; i < n; i++)
-            emu_chassis_visit(link, vcs, links[i], next_vcs, visit, ctx);
+            emu_chassis_visit(w, link, vcs, links[i], next_vcs);
     }
 }
 
-static void visit_chassis(const struct emu_machine *m, const struct emu_fault_map *faults, uint32_t chassis,
-                          uint32_t fabric, uint32_t k, emu_dependency_visit *visit, void *ctx)
+static void visit_chassis(const struct emu_chassis_walk *w)
 {
-    const struct emu_chassis *c = emu_chassis_of(m);
-    const struct emu_chassis_vcs node_vcs = emu_chassis_class_vcs(k);
-    const struct emu_chassis_vcs before = external_vcs(k, false);
-    const struct emu_chassis_vcs behind = external_vcs(k, true);
-    bool has_detours = !emu_fault_map_is_clean(faults);
+    const struct emu_chassis *c = w->c;
+    const struct emu_chassis_vcs node_vcs = emu_chassis_class_vcs(w->traffic_class);
+    const struct emu_chassis_vcs before = external_vcs(w->traffic_class, false);
+    const struct emu_chassis_vcs behind = external_vcs(w->traffic_class, true);
+    bool has_detours = !emu_fault_map_is_clean(w->faults);
     uint32_t links[EMU_CHASSIS_LINKS_MAX];
     uint32_t n;
 
     for (uint32_t i = 0; i < c->nodes; i++) {
-        n = emu_chassis_live_node_links(c, faults, chassis * c->nodes + i, fabric, false, links);
+        n = emu_chassis_live_node_links(c, w->faults, w->chassis * c->nodes + i, w->fabric, false, links);
         for (uint32_t j = 0; j < n; j++) {
-            emu_chassis_visit_down(m, faults, links[j], node_vcs, chassis, fabric, k, visit, ctx);
-            visit_external(m, faults, links[j], node_vcs, chassis, fabric, chassis, before, visit, ctx);
+            emu_chassis_visit_down(w, links[j], node_vcs);
+            visit_external(w, links[j], node_vcs, w->chassis, before);
         }
     }
     for (uint32_t peer = 0; peer < c->chassis; peer++) {
-        n = peer == chassis ? 0 : live_pair_links(c, faults, peer, chassis, fabric, links);
+        n = peer == w->chassis ? 0 : live_pair_links(c, w->faults, peer, w->chassis, w->fabric, links);
         for (uint32_t j = 0; j < n; j++) {
-            emu_chassis_visit_down(m, faults, links[j], before, chassis, fabric, k, visit, ctx);
+            emu_chassis_visit_down(w, links[j], before);
             if (!has_detours)
                 continue;
-            visit_external(m, faults, links[j], before, chassis, fabric, peer, behind, visit, ctx);
-            emu_chassis_visit_down(m, faults, links[j], behind, chassis, fabric, k, visit, ctx);
+            visit_external(w, links[j], before, peer, behind);
+            emu_chassis_visit_down(w, links[j], behind);
         }
     }
 }

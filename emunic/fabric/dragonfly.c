@@ -476,12 +476,22 @@ static uint32_t reverse_of_link(const struct emu_machine *m, uint32_t id)
 
 /* ---- minimal routes ---- */
 
-/* How many blue links of a bundle give the fewest hops, and how many hops that is. */
-static uint32_t count_crossings(const struct dragonfly *d, const struct bundle *b, const struct spot *src,
-                                const struct spot *dst, uint32_t *hops_out)
+/* The blue links of a bundle that give the fewest hops between two routers; borrowed. */
+struct shortest {
+    const struct dragonfly *d;
+    const struct bundle *b;
+    const struct spot *src;
+    const struct spot *dst;
+    uint32_t hops;
+    uint32_t n;
+    uint32_t position; /* of the link that is looked at next; counts the links of the bundle */
+};
+
+/* Counts them. */
+static struct shortest shortest_of(const struct dragonfly *d, const struct bundle *b, const struct spot *src,
+                                   const struct spot *dst)
 {
-    uint32_t fewest = UINT32_MAX;
-    uint32_t count = 0;
+    struct shortest s = { .d = d, .b = b, .src = src, .dst = dst, .hops = UINT32_MAX };
 
     for (uint32_t cable = 0; cable < d->bundle; cable++) {
         /* Links 0 and 2 of a cable join the same two routers, and so do 1 and 3. */
@@ -489,32 +499,33 @@ static uint32_t count_crossings(const struct dragonfly *d, const struct bundle *
             const struct crossing c = crossing_at(d, b, cable, number);
             uint32_t hops = crossing_hops(src, dst, &c);
 
-            if (hops < fewest) {
-                fewest = hops;
-                count = 0;
+            if (hops < s.hops) {
+                s.hops = hops;
+                s.n = 0;
             }
-            if (hops == fewest)
-                count += EMU_XC_LINKS_PER_CABLE / 2;
+            if (hops == s.hops)
+                s.n += EMU_XC_LINKS_PER_CABLE / 2;
         }
     }
-    *hops_out = fewest;
-    return count;
+    return s;
 }
 
-/* The next blue link, from *position on, that gives so many hops; *position counts the links of the bundle from 0. */
-static bool next_crossing(const struct dragonfly *d, const struct bundle *b, const struct spot *src,
-                          const struct spot *dst, uint32_t hops, uint32_t *position, struct crossing *crossing_out)
+static bool next_crossing(struct shortest *s, struct crossing *crossing_out)
 {
-    while (*position < d->bundle * EMU_XC_LINKS_PER_CABLE) {
-        const struct crossing c =
-            crossing_at(d, b, *position / EMU_XC_LINKS_PER_CABLE, *position % EMU_XC_LINKS_PER_CABLE);
+    const struct spot src = *s->src;
+    const struct spot dst = *s->dst;
+    uint32_t n_links = s->d->bundle * EMU_XC_LINKS_PER_CABLE;
 
-        (*position)++;
-        if (crossing_hops(src, dst, &c) == hops) {
+    for (uint32_t i = s->position; i < n_links; i++) {
+        const struct crossing c = crossing_at(s->d, s->b, i / EMU_XC_LINKS_PER_CABLE, i % EMU_XC_LINKS_PER_CABLE);
+
+        if (crossing_hops(&src, &dst, &c) == s->hops) {
+            s->position = i + 1;
             *crossing_out = c;
             return true;
         }
     }
+    s->position = n_links;
     return false;
 }
 
@@ -568,14 +579,12 @@ static void route_minimally(const struct emu_machine *m, uint32_t src_nid, uint3
         append_local(d, &src, &dst, choice_of_hash(path_hash, 1).first_black, route_out);
     } else {
         const struct bundle b = bundle_between(d, src.group, dst.group);
-        uint32_t hops;
-        uint32_t position = 0;
-        uint32_t n_crossings = count_crossings(d, &b, &src, &dst, &hops);
-        const struct choice choice = choice_of_hash(path_hash, n_crossings);
+        struct shortest shortest = shortest_of(d, &b, &src, &dst);
+        const struct choice choice = choice_of_hash(path_hash, shortest.n);
         struct crossing crossing = { 0 };
 
         for (uint32_t i = 0; i <= choice.blue; i++)
-            next_crossing(d, &b, &src, &dst, hops, &position, &crossing);
+            next_crossing(&shortest, &crossing);
         append_local(d, &src, &crossing.from, choice.first_black, route_out);
         append(route_out, crossing.link);
         append_local(d, &crossing.to, &dst, choice.second_black, route_out);
@@ -584,13 +593,7 @@ static void route_minimally(const struct emu_machine *m, uint32_t src_nid, uint3
     route_out->n_hops = route_out->n_links - 2;
 }
 
-/* A visitor and what it wants to see. */
-struct visit {
-    void (*call)(void *ctx, uint32_t link, struct emu_share share);
-    void *ctx;
-};
-
-static void visit_link(const struct visit *v, uint32_t link_id, struct emu_share share)
+static void visit_link(const struct emu_share_visit *v, uint32_t link_id, struct emu_share share)
 {
     if (share.packets > 0)
         v->call(v->ctx, link_id, share);
@@ -603,7 +606,7 @@ static struct emu_share turned_part(struct emu_share share, uint32_t index, uint
 }
 
 static void spread_local(const struct dragonfly *d, const struct spot *from, const struct spot *to,
-                         uint32_t black_first, struct emu_share share, const struct visit *v)
+                         uint32_t black_first, struct emu_share share, const struct emu_share_visit *v)
 {
     struct spot at = *from;
 
@@ -618,35 +621,32 @@ static void spread_local(const struct dragonfly *d, const struct spot *from, con
 }
 
 static void spread_minimally(const struct emu_machine *m, uint32_t src_nid, uint32_t dst_nid, uint64_t path_hash,
-                             struct emu_share share, void (*call)(void *ctx, uint32_t link, struct emu_share share),
-                             void *ctx)
+                             struct emu_share share, const struct emu_share_visit *visit)
 {
     const struct dragonfly *d = emu_dragonfly_of(m);
     const struct spot src = spot_of_router(d, src_nid / NODES_PER_BLADE);
     const struct spot dst = spot_of_router(d, dst_nid / NODES_PER_BLADE);
-    const struct visit v = { .call = call, .ctx = ctx };
+    struct shortest shortest;
     struct crossing crossing;
     struct choice first;
     struct bundle b;
-    uint32_t hops, n_crossings;
-    uint32_t position = 0;
 
-    visit_link(&v, d->first_link[EMU_LINK_PROCESSOR_IN] + src_nid, share);
-    visit_link(&v, d->first_link[EMU_LINK_PROCESSOR_OUT] + dst_nid, share);
+    visit_link(visit, d->first_link[EMU_LINK_PROCESSOR_IN] + src_nid, share);
+    visit_link(visit, d->first_link[EMU_LINK_PROCESSOR_OUT] + dst_nid, share);
     if (src.group == dst.group) {
-        spread_local(d, &src, &dst, choice_of_hash(path_hash, 1).first_black, share, &v);
+        spread_local(d, &src, &dst, choice_of_hash(path_hash, 1).first_black, share, visit);
         return;
     }
     b = bundle_between(d, src.group, dst.group);
-    n_crossings = count_crossings(d, &b, &src, &dst, &hops);
-    first = choice_of_hash(path_hash, n_crossings);
-    for (uint32_t i = 0; next_crossing(d, &b, &src, &dst, hops, &position, &crossing); i++) {
-        struct emu_share part = turned_part(share, i, first.blue, n_crossings);
+    shortest = shortest_of(d, &b, &src, &dst);
+    first = choice_of_hash(path_hash, shortest.n);
+    for (uint32_t i = 0; next_crossing(&shortest, &crossing); i++) {
+        struct emu_share part = turned_part(share, i, first.blue, shortest.n);
 
         /* Each crossing turns its black links once more, or single packets would all take the same one. */
-        spread_local(d, &src, &crossing.from, (first.first_black + i) % BLACK_LINKS, part, &v);
-        visit_link(&v, crossing.link, part);
-        spread_local(d, &crossing.to, &dst, (first.second_black + i) % BLACK_LINKS, part, &v);
+        spread_local(d, &src, &crossing.from, (first.first_black + i) % BLACK_LINKS, part, visit);
+        visit_link(visit, crossing.link, part);
+        spread_local(d, &crossing.to, &dst, (first.second_black + i) % BLACK_LINKS, part, visit);
     }
 }
 

@@ -441,26 +441,35 @@ static uint32_t beyond(uint32_t load, uint32_t quiet)
     return load > quiet ? load - quiet : 0;
 }
 
-static uint32_t weight_of(const struct emu_route_view *view, const struct network *n, const struct way *w,
-                          const struct emu_packet *p, const struct spot *src, const struct spot *dst)
+/* A packet that looks for a way from a router; all borrowed. */
+struct search {
+    const struct emu_route_view *view;
+    const struct network *n;
+    const struct emu_packet *p;
+    const struct spot *here;
+    const struct spot *dst;
+};
+
+static uint32_t weight_of(const struct search *q, const struct way *w)
 {
+    const struct emu_route_view *view = q->view;
     uint32_t lightest = UINT32_MAX;
     uint32_t quiet;
     struct step s;
 
-    next_step(n->d, w, src, dst, &s);
-    quiet = n->d->under_way[s.link_class];
+    next_step(q->n->d, w, q->here, q->dst, &s);
+    quiet = q->n->d->under_way[s.link_class];
     for (uint32_t i = 0; i < s.n_links; i++) {
         uint32_t weight;
 
-        if (!is_up(n, s.links[i]))
+        if (!is_up(q->n, s.links[i]))
             continue;
-        weight = beyond(view->near_load(view, s.links[i], p->traffic_class), quiet) +
+        weight = beyond(view->near_load(view, s.links[i], q->p->traffic_class), quiet) +
                  view->far_load(view, s.links[i]) * view->machine->params.dragonfly.far_percent / 100;
         if (weight < lightest)
             lightest = weight;
     }
-    return lightest == UINT32_MAX ? lightest : lightest + p->units;
+    return lightest == UINT32_MAX ? lightest : lightest + q->p->units;
 }
 
 /* A kind of proposal. */
@@ -468,9 +477,7 @@ typedef bool plan_fn(const struct network *n, const struct spot *src, const stru
                      struct way *w);
 
 /* The lightest of some proposals. False: none is open. */
-static bool propose(const struct emu_route_view *view, const struct network *n, const struct emu_packet *p,
-                    plan_fn *plan, const struct spot *src, const struct spot *dst, struct way *best_out,
-                    uint32_t *weight_out)
+static bool propose(const struct search *q, plan_fn *plan, struct way *best_out, uint32_t *weight_out)
 {
     bool is_found = false;
 
@@ -478,9 +485,9 @@ static bool propose(const struct emu_route_view *view, const struct network *n, 
         struct way w = { 0 };
         uint32_t weight;
 
-        if (!plan(n, src, dst, view->random, &w))
+        if (!plan(q->n, q->here, q->dst, q->view->random, &w))
             continue;
-        weight = weight_of(view, n, &w, p, src, dst);
+        weight = weight_of(q, &w);
         if (is_found && weight >= *weight_out)
             continue;
         is_found = true;
@@ -501,22 +508,21 @@ static bool is_minimal_better(const struct emu_route_view *view, const struct em
     return minimal <= ((uint64_t)nonminimal << bias->shift) + add;
 }
 
-static bool choose_adaptively(const struct emu_route_view *view, const struct network *n, const struct emu_packet *p,
-                              const struct spot *src, const struct spot *dst, struct way *w)
+static bool choose_adaptively(const struct search *q, struct way *w)
 {
     uint32_t minimal_weight = 0;
     uint32_t nonminimal_weight = 0;
     struct way minimal, nonminimal;
-    bool has_minimal = propose(view, n, p, plan_minimal, src, dst, &minimal, &minimal_weight);
+    bool has_minimal = propose(q, plan_minimal, &minimal, &minimal_weight);
     bool has_nonminimal;
 
-    if (has_minimal && is_minimal_better(view, p, minimal_weight, p->units)) { /* no other can be better */
+    if (has_minimal && is_minimal_better(q->view, q->p, minimal_weight, q->p->units)) { /* no other can be better */
         *w = minimal;
         return true;
     }
-    has_nonminimal = propose(view, n, p, plan_nonminimal, src, dst, &nonminimal, &nonminimal_weight) &&
-                     plan_down(n, dst, view->random, &nonminimal);
-    if (has_minimal && (!has_nonminimal || is_minimal_better(view, p, minimal_weight, nonminimal_weight))) {
+    has_nonminimal = propose(q, plan_nonminimal, &nonminimal, &nonminimal_weight) &&
+                     plan_down(q->n, q->dst, q->view->random, &nonminimal);
+    if (has_minimal && (!has_nonminimal || is_minimal_better(q->view, q->p, minimal_weight, nonminimal_weight))) {
         *w = minimal;
         return true;
     }
@@ -525,44 +531,43 @@ static bool choose_adaptively(const struct emu_route_view *view, const struct ne
 }
 
 /* One path for one hash. */
-static bool choose_by_hash(const struct network *n, const struct emu_packet *p, const struct spot *src,
-                           const struct spot *dst, struct way *w)
+static bool choose_by_hash(const struct search *q, struct way *w)
 {
+    const struct emu_packet *p = q->p;
     bool has_key = p->mode == EMU_MODE_MIN_HASH || p->mode == EMU_MODE_NMIN_HASH;
     uint64_t hash = emu_route_hash(p->src_nid, p->dst_nid, p->mode);
     struct emu_random random = { .state = has_key ? emu_random_mix(hash ^ emu_random_mix(p->order_key)) : hash };
     bool is_found = false;
 
     if (p->mode == EMU_MODE_NMIN_HASH)
-        is_found = plan_nonminimal(n, src, dst, &random, w) && plan_down(n, dst, &random, w);
+        is_found = plan_nonminimal(q->n, q->here, q->dst, &random, w) && plan_down(q->n, q->dst, &random, w);
     if (!is_found)
-        is_found = plan_minimal(n, src, dst, &random, w);
+        is_found = plan_minimal(q->n, q->here, q->dst, &random, w);
     if (!is_found)
-        is_found = search_nonminimal(n, src, dst, &random, w);
+        is_found = search_nonminimal(q->n, q->here, q->dst, &random, w);
     w->is_fixed = true;
     for (uint32_t vc = 0; vc < EMU_DRAGONFLY_CLASS_VCS; vc++)
         w->black = (uint8_t)(w->black << 2 | emu_random_below(&random, BLACK_LINKS));
     return is_found;
 }
 
-static bool choose(const struct emu_route_view *view, const struct network *n, const struct emu_packet *p,
-                   const struct spot *src, const struct spot *dst, struct way *w)
+static bool choose(const struct search *q, struct way *w)
 {
     uint32_t weight = 0;
 
-    switch ((enum emu_route_mode)p->mode) {
+    switch ((enum emu_route_mode)q->p->mode) {
     case EMU_MODE_MINIMAL:
-        return propose(view, n, p, plan_minimal, src, dst, w, &weight);
+        return propose(q, plan_minimal, w, &weight);
     case EMU_MODE_VALIANT:
-        return (propose(view, n, p, plan_nonminimal, src, dst, w, &weight) && plan_down(n, dst, view->random, w)) ||
-               propose(view, n, p, plan_minimal, src, dst, w, &weight);
+        return (propose(q, plan_nonminimal, w, &weight) && plan_down(q->n, q->dst, q->view->random, w)) ||
+               propose(q, plan_minimal, w, &weight);
     case EMU_MODE_MIN_HASH:
     case EMU_MODE_NMIN_HASH:
     case EMU_MODE_IN_ORDER:
     case EMU_MODE_DETERMINISTIC:
-        return choose_by_hash(n, p, src, dst, w);
+        return choose_by_hash(q, w);
     default:
-        return choose_adaptively(view, n, p, src, dst, w);
+        return choose_adaptively(q, w);
     }
 }
 
@@ -571,12 +576,12 @@ static bool start_packet(const struct emu_route_view *view, struct emu_packet *p
     const struct network n = network_of(view);
     const struct spot src = spot_of_router(n.d, router);
     const struct spot dst = spot_of_router(n.d, p->dst_nid / NODES_PER_BLADE);
+    const struct search q = { .view = view, .n = &n, .p = p, .here = &src, .dst = &dst };
     struct way w = { 0 };
 
     if (!is_up(&n, n.d->first_link[EMU_LINK_PROCESSOR_OUT] + p->dst_nid))
         return false;
-    if (!is_same_spot(&src, &dst) && !choose(view, &n, p, &src, &dst, &w) &&
-        !search_nonminimal(&n, &src, &dst, view->random, &w))
+    if (!is_same_spot(&src, &dst) && !choose(&q, &w) && !search_nonminimal(&n, &src, &dst, view->random, &w))
         return false;
     p->route_state = pack_way(&w);
     if (w.is_up)
@@ -631,15 +636,18 @@ static bool change_gateway(const struct network *n, const struct spot *here, con
 }
 
 /* False: the packet is lost. */
-static bool detour(const struct emu_route_view *view, const struct network *n, const struct emu_packet *p,
-                   const struct emu_route_at *at, const struct spot *here, const struct spot *dst, struct way *w)
+static bool detour(const struct search *q, const struct emu_route_at *at, struct way *w)
 {
+    const struct network *n = q->n;
+    const struct emu_packet *p = q->p;
+    const struct spot *here = q->here;
+    const struct spot *dst = q->dst;
     struct emu_random random = { .state = emu_route_hash(p->src_nid, p->dst_nid, p->order_key ^ p->created_ps) };
     struct emu_link in;
 
     if (at->is_entering)
         return plan_minimal(n, here, dst, &random, w) || search_nonminimal(n, here, dst, &random, w);
-    (void)emu_link_get(view->machine, at->in_link, &in);
+    (void)emu_link_get(q->view->machine, at->in_link, &in);
     switch (at->in_vc % EMU_DRAGONFLY_CLASS_VCS) {
     case 0:
         return go_down(n, here, dst, &random, w) || go_by_neighbour(n, here, dst, 1, &random, w);
@@ -687,6 +695,7 @@ static uint32_t ways_on(const struct emu_route_view *view, const struct emu_pack
     const struct network n = network_of(view);
     const struct spot here = spot_of_router(n.d, at->router);
     const struct spot dst = spot_of_router(n.d, p->dst_nid / NODES_PER_BLADE);
+    const struct search q = { .view = view, .n = &n, .p = p, .here = &here, .dst = &dst };
     struct way w = unpack_way(p->route_state);
     uint32_t out_link = n.d->first_link[EMU_LINK_PROCESSOR_OUT] + p->dst_nid;
     struct step s;
@@ -704,7 +713,7 @@ static uint32_t ways_on(const struct emu_route_view *view, const struct emu_pack
         return 1;
     }
     count = offer(&n, &s, p->traffic_class, 0, options_out);
-    if (count > 0 || !detour(view, &n, p, at, &here, &dst, &w))
+    if (count > 0 || !detour(&q, at, &w))
         return count;
     next_step(n.d, &w, &here, &dst, &s);
     return offer(&n, &s, p->traffic_class, EMU_PACKET_DETOUR | (w.is_up ? EMU_PACKET_NONMINIMAL : 0), options_out);
@@ -741,6 +750,7 @@ struct relation {
 
 /* The links that leave one router. */
 struct outputs {
+    uint32_t router;
     uint32_t green[EMU_XC_BLADES_MAX];
     uint32_t black[EMU_XC_CHASSIS_MAX * BLACK_LINKS];
     uint32_t blue[2 * EMU_XC_CONNECTORS * EMU_XC_LINKS_PER_CABLE];
@@ -779,40 +789,45 @@ static const struct follow follow_blue[EMU_DRAGONFLY_CLASS_VCS] = {
 };
 static const struct follow follow_entry = { VC0, VC0, VC0, true };
 
-static void visit_links(const struct relation *r, uint32_t link, uint32_t vc, const uint32_t *nexts, uint32_t n_nexts,
-                        uint32_t vc_bits, uint32_t first_vc)
+/* One channel of a link into a router. */
+struct channel {
+    uint32_t link;
+    uint32_t vc;
+    uint32_t traffic_class;
+};
+
+static void visit_links(const struct relation *r, const struct channel *c, const uint32_t *nexts, uint32_t n_nexts,
+                        uint32_t vc_bits)
 {
+    uint32_t first_vc = c->traffic_class * EMU_DRAGONFLY_CLASS_VCS;
+
     for (uint32_t i = 0; i < n_nexts && vc_bits != 0; i++) {
         if (!is_up(&r->n, nexts[i]))
             continue;
         for (uint32_t next_vc = 0; next_vc < EMU_DRAGONFLY_CLASS_VCS; next_vc++) {
             if (vc_bits >> next_vc & 1)
-                r->visit(r->ctx, link, vc, nexts[i], first_vc + next_vc);
+                r->visit(r->ctx, c->link, c->vc, nexts[i], first_vc + next_vc);
         }
     }
 }
 
 /* Everything that may follow one channel into a router. */
-static void visit_follow(const struct relation *r, uint32_t router, const struct outputs *o, uint32_t link, uint32_t vc,
-                         uint32_t traffic_class, const struct follow *f)
+static void visit_follow(const struct relation *r, const struct outputs *o, struct channel c, const struct follow *f)
 {
-    uint32_t first_vc = traffic_class * EMU_DRAGONFLY_CLASS_VCS;
-
-    visit_links(r, link, vc, o->green, o->n_green, f->green, first_vc);
-    visit_links(r, link, vc, o->black, o->n_black, f->black, first_vc);
-    visit_links(r, link, vc, o->blue, o->n_blue, f->blue, first_vc);
+    visit_links(r, &c, o->green, o->n_green, f->green);
+    visit_links(r, &c, o->black, o->n_black, f->black);
+    visit_links(r, &c, o->blue, o->n_blue, f->blue);
     for (uint32_t node = 0; node < NODES_PER_BLADE && f->out; node++) {
-        uint32_t out = r->n.d->first_link[EMU_LINK_PROCESSOR_OUT] + router * NODES_PER_BLADE + node;
+        uint32_t out = r->n.d->first_link[EMU_LINK_PROCESSOR_OUT] + o->router * NODES_PER_BLADE + node;
 
         if (is_up(&r->n, out))
-            r->visit(r->ctx, link, vc, out, traffic_class);
+            r->visit(r->ctx, c.link, c.vc, out, c.traffic_class);
     }
 }
 
 /* The links that enter a router are the reverse ones of those that leave it. */
-static void visit_inputs(const struct relation *r, const struct emu_machine *m, uint32_t router,
-                         const struct outputs *o, const uint32_t *outs, uint32_t n_outs,
-                         const struct follow follow[EMU_DRAGONFLY_CLASS_VCS])
+static void visit_inputs(const struct relation *r, const struct emu_machine *m, const struct outputs *o,
+                         const uint32_t *outs, uint32_t n_outs, const struct follow follow[EMU_DRAGONFLY_CLASS_VCS])
 {
     for (uint32_t i = 0; i < n_outs; i++) {
         uint32_t in = m->topology->link_reverse(m, outs[i]);
@@ -820,28 +835,29 @@ static void visit_inputs(const struct relation *r, const struct emu_machine *m, 
         if (!is_up(&r->n, in))
             continue;
         for (uint32_t vc = 0; vc < EMU_TRAFFIC_CLASSES * EMU_DRAGONFLY_CLASS_VCS; vc++)
-            visit_follow(r, router, o, in, vc, vc / EMU_DRAGONFLY_CLASS_VCS, &follow[vc % EMU_DRAGONFLY_CLASS_VCS]);
+            visit_follow(r, o, (struct channel){ in, vc, vc / EMU_DRAGONFLY_CLASS_VCS },
+                         &follow[vc % EMU_DRAGONFLY_CLASS_VCS]);
     }
 }
 
-static void visit_router(const struct relation *r, const struct emu_machine *m, uint32_t router,
-                         const struct outputs *o)
+static void visit_router(const struct relation *r, const struct emu_machine *m, const struct outputs *o)
 {
     for (uint32_t node = 0; node < NODES_PER_BLADE; node++) {
-        uint32_t in = r->n.d->first_link[EMU_LINK_PROCESSOR_IN] + router * NODES_PER_BLADE + node;
+        uint32_t in = r->n.d->first_link[EMU_LINK_PROCESSOR_IN] + o->router * NODES_PER_BLADE + node;
 
         for (uint32_t vc = 0; vc < EMU_TRAFFIC_CLASSES * TILES_PER_NIC && is_up(&r->n, in); vc++)
-            visit_follow(r, router, o, in, vc, vc / TILES_PER_NIC, &follow_entry);
+            visit_follow(r, o, (struct channel){ in, vc, vc / TILES_PER_NIC }, &follow_entry);
     }
-    visit_inputs(r, m, router, o, o->green, o->n_green, follow_green);
-    visit_inputs(r, m, router, o, o->black, o->n_black, follow_black);
-    visit_inputs(r, m, router, o, o->blue, o->n_blue, follow_blue);
+    visit_inputs(r, m, o, o->green, o->n_green, follow_green);
+    visit_inputs(r, m, o, o->black, o->n_black, follow_black);
+    visit_inputs(r, m, o, o->blue, o->n_blue, follow_blue);
 }
 
 static void list_local_outputs(const struct dragonfly *d, uint32_t router, struct outputs *o)
 {
     const struct spot s = spot_of_router(d, router);
 
+    o->router = router;
     o->n_green = 0;
     o->n_black = 0;
     o->n_blue = 0;
@@ -888,7 +904,7 @@ static void visit_dependencies(const struct emu_machine *m, const struct emu_fau
             list_local_outputs(d, first + i, &outputs[i]);
         list_blue_outputs(d, group, outputs);
         for (uint32_t i = 0; i < n_routers; i++)
-            visit_router(&r, m, first + i, &outputs[i]);
+            visit_router(&r, m, &outputs[i]);
     }
 }
 

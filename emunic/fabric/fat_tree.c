@@ -33,12 +33,11 @@ uint32_t emu_fat_tree_spine_switch(const struct emu_chassis *c, uint32_t spine, 
     return c->n_nodes + c->n_switches + spine * c->fabrics + fabric;
 }
 
-uint32_t emu_fat_tree_up_link(const struct emu_chassis *c, uint32_t chassis, uint32_t fabric, uint32_t spine,
-                              uint32_t number)
+uint32_t emu_fat_tree_link(const struct emu_chassis *c, const struct emu_fat_tree_way *way, uint32_t number)
 {
-    uint32_t leaf = chassis * c->fabrics + fabric;
+    uint32_t leaf = way->chassis * c->fabrics + way->fabric;
 
-    return c->first_outer_link + ((leaf * c->spines + spine) * c->spine_links + number) * 2;
+    return c->first_outer_link + ((leaf * c->spines + way->spine) * c->spine_links + number) * 2 + way->goes_down;
 }
 
 /* ---- building ---- */
@@ -122,6 +121,8 @@ static void route_minimally(const struct emu_machine *m, uint32_t src_nid, uint3
     const struct emu_chassis *c = emu_chassis_of(m);
     uint32_t fabric = emu_chassis_fabric(c, src_nid, dst_nid, 0);
     uint32_t spine = emu_fat_tree_spine(c, dst_nid);
+    const struct emu_fat_tree_way up = { src_nid / c->nodes, fabric, spine, false };
+    const struct emu_fat_tree_way down = { dst_nid / c->nodes, fabric, spine, true };
 
     route_out->n_links = 0;
     emu_chassis_append(route_out, src_nid);
@@ -129,11 +130,8 @@ static void route_minimally(const struct emu_machine *m, uint32_t src_nid, uint3
         emu_chassis_append(route_out,
                            emu_chassis_up_link(c, src_nid, fabric, emu_chassis_digit(&path_hash, c->links_per_node)));
         if (src_nid / c->nodes != dst_nid / c->nodes) {
-            emu_chassis_append(route_out, emu_fat_tree_up_link(c, src_nid / c->nodes, fabric, spine,
-                                                               emu_chassis_digit(&path_hash, c->spine_links)));
-            emu_chassis_append(route_out, emu_fat_tree_up_link(c, dst_nid / c->nodes, fabric, spine,
-                                                               emu_chassis_digit(&path_hash, c->spine_links)) +
-                                              1);
+            emu_chassis_append(route_out, emu_fat_tree_link(c, &up, emu_chassis_digit(&path_hash, c->spine_links)));
+            emu_chassis_append(route_out, emu_fat_tree_link(c, &down, emu_chassis_digit(&path_hash, c->spine_links)));
         }
         emu_chassis_append(route_out,
                            emu_chassis_down_link(c, dst_nid, fabric, emu_chassis_digit(&path_hash, c->links_per_node)));
@@ -142,38 +140,40 @@ static void route_minimally(const struct emu_machine *m, uint32_t src_nid, uint3
     route_out->n_hops = route_out->n_links - 2;
 }
 
-static void spread_spine(const struct emu_chassis *c, const struct emu_chassis_visit *v, struct emu_share share,
-                         uint32_t chassis, uint32_t fabric, uint32_t spine, uint32_t way, uint32_t first)
+static void spread_spine(const struct emu_chassis *c, const struct emu_share_visit *visit, struct emu_share share,
+                         const struct emu_fat_tree_way *way, uint32_t first)
 {
     uint32_t links[SPINE_LINKS_MAX];
 
     for (uint32_t i = 0; i < c->spine_links; i++)
-        links[i] = emu_fat_tree_up_link(c, chassis, fabric, spine, i) + way;
-    emu_chassis_spread(v, share, links, c->spine_links, first);
+        links[i] = emu_fat_tree_link(c, way, i);
+    emu_chassis_spread(visit, share, links, c->spine_links, first);
 }
 
 static void spread_minimally(const struct emu_machine *m, uint32_t src_nid, uint32_t dst_nid, uint64_t path_hash,
-                             struct emu_share share, void (*call)(void *ctx, uint32_t link, struct emu_share share),
-                             void *ctx)
+                             struct emu_share share, const struct emu_share_visit *visit)
 {
     const struct emu_chassis *c = emu_chassis_of(m);
-    const struct emu_chassis_visit v = { .call = call, .ctx = ctx };
     uint32_t fabric = emu_chassis_fabric(c, src_nid, dst_nid, 0);
     uint32_t spine = emu_fat_tree_spine(c, dst_nid);
+    const struct emu_fat_tree_way up = { src_nid / c->nodes, fabric, spine, false };
+    const struct emu_fat_tree_way down = { dst_nid / c->nodes, fabric, spine, true };
+    uint32_t node_links[EMU_CHASSIS_NODE_LINKS_MAX];
     uint32_t out = c->n_nodes + dst_nid;
+    uint32_t n;
 
-    emu_chassis_spread(&v, share, &src_nid, 1, 0);
+    emu_chassis_spread(visit, share, &src_nid, 1, 0);
     if (src_nid != dst_nid) {
-        emu_chassis_spread_node(c, &v, share, src_nid, fabric, false, emu_chassis_digit(&path_hash, c->links_per_node));
-        if (src_nid / c->nodes != dst_nid / c->nodes) {
-            spread_spine(c, &v, share, src_nid / c->nodes, fabric, spine, 0,
-                         emu_chassis_digit(&path_hash, c->spine_links));
-            spread_spine(c, &v, share, dst_nid / c->nodes, fabric, spine, 1,
-                         emu_chassis_digit(&path_hash, c->spine_links));
+        n = emu_chassis_node_links(c, src_nid, fabric, false, node_links);
+        emu_chassis_spread(visit, share, node_links, n, emu_chassis_digit(&path_hash, n));
+        if (up.chassis != down.chassis) {
+            spread_spine(c, visit, share, &up, emu_chassis_digit(&path_hash, c->spine_links));
+            spread_spine(c, visit, share, &down, emu_chassis_digit(&path_hash, c->spine_links));
         }
-        emu_chassis_spread_node(c, &v, share, dst_nid, fabric, true, emu_chassis_digit(&path_hash, c->links_per_node));
+        n = emu_chassis_node_links(c, dst_nid, fabric, true, node_links);
+        emu_chassis_spread(visit, share, node_links, n, emu_chassis_digit(&path_hash, n));
     }
-    emu_chassis_spread(&v, share, &out, 1, 0);
+    emu_chassis_spread(visit, share, &out, 1, 0);
 }
 
 int emu_fat_tree_shape(const struct emu_machine *m, struct emu_fat_tree_shape *shape_out)

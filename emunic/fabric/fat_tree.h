@@ -5,6 +5,7 @@
 #ifndef EMUNIC_FABRIC_FAT_TREE_H
 #define EMUNIC_FABRIC_FAT_TREE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "emunic/fabric/machine.h"
@@ -23,7 +24,13 @@ int emu_fat_tree_shape(const struct emu_machine *m, struct emu_fat_tree_shape *s
 struct emu_chassis;
 uint32_t emu_fat_tree_spine(const struct emu_chassis *c, uint32_t dst_nid); /* that a packet for a node goes by */
 uint32_t emu_fat_tree_spine_switch(const struct emu_chassis *c, uint32_t spine, uint32_t fabric); /* a router */
-uint32_t emu_fat_tree_up_link(const struct emu_chassis *c, uint32_t chassis, uint32_t fabric, uint32_t spine,
-                              uint32_t number); /* + 1: the way down */
+/* The parallel links between a chassis switch and a spine switch, one way. */
+struct emu_fat_tree_way {
+    uint32_t chassis;
+    uint32_t fabric;
+    uint32_t spine;
+    bool goes_down;
+};
+uint32_t emu_fat_tree_link(const struct emu_chassis *c, const struct emu_fat_tree_way *way, uint32_t number);
 
 #endif

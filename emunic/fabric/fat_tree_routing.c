@@ -15,36 +15,45 @@
 #include "emunic/fabric/chassis_routing.h"
 #include "emunic/fabric/fat_tree.h"
 
+#define NO_SPINE UINT32_MAX
+
 enum { SPINE_SHIFT = 8, FABRIC_MASK = 0xff };
 
+static struct emu_fat_tree_way up_way(uint32_t chassis, uint32_t fabric, uint32_t spine)
+{
+    return (struct emu_fat_tree_way){ .chassis = chassis, .fabric = fabric, .spine = spine };
+}
+
+static struct emu_fat_tree_way down_way(uint32_t chassis, uint32_t fabric, uint32_t spine)
+{
+    return (struct emu_fat_tree_way){ .chassis = chassis, .fabric = fabric, .spine = spine, .goes_down = true };
+}
+
 /* Links between a chassis switch and a spine that are up. */
-static uint32_t live_spine_links(const struct emu_chassis *c, const struct emu_fault_map *faults, uint32_t chassis,
-                                 uint32_t fabric, uint32_t spine, bool goes_down,
-                                 uint32_t links_out[EMU_CHASSIS_LINKS_MAX])
+static uint32_t live_spine_links(const struct emu_chassis *c, const struct emu_fault_map *faults,
+                                 struct emu_fat_tree_way way, uint32_t links_out[EMU_CHASSIS_LINKS_MAX])
 {
     uint32_t n = c->spine_links < EMU_CHASSIS_LINKS_MAX ? c->spine_links : EMU_CHASSIS_LINKS_MAX;
 
     for (uint32_t i = 0; i < n; i++)
-        links_out[i] = emu_fat_tree_up_link(c, chassis, fabric, spine, i) + goes_down;
+        links_out[i] = emu_fat_tree_link(c, &way, i);
     return emu_chassis_live(faults, links_out, n);
 }
 
-/* The first spine, from the wanted one on, by which the chassis reach each other; false: there is none. */
-static bool find_spine(const struct emu_chassis *c, const struct emu_fault_map *faults, uint32_t from, uint32_t to,
-                       uint32_t fabric, uint32_t wanted, uint32_t *spine_out)
+/* The first spine, from the wanted one on, by which the chassis reach each other; NO_SPINE: there is none. */
+static uint32_t find_spine(const struct emu_chassis *c, const struct emu_fault_map *faults, uint32_t from, uint32_t to,
+                           uint32_t fabric, uint32_t wanted)
 {
     uint32_t links[EMU_CHASSIS_LINKS_MAX];
 
     for (uint32_t i = 0; i < c->spines; i++) {
         uint32_t spine = (wanted + i) % c->spines;
 
-        if (live_spine_links(c, faults, from, fabric, spine, false, links) > 0 &&
-            live_spine_links(c, faults, to, fabric, spine, true, links) > 0) {
-            *spine_out = spine;
-            return true;
-        }
+        if (live_spine_links(c, faults, up_way(from, fabric, spine), links) > 0 &&
+            live_spine_links(c, faults, down_way(to, fabric, spine), links) > 0)
+            return spine;
     }
-    return false;
+    return NO_SPINE;
 }
 
 static bool start_packet(const struct emu_route_view *view, struct emu_packet *p, uint32_t router)
@@ -70,8 +79,11 @@ static bool start_packet(const struct emu_route_view *view, struct emu_packet *p
         uint32_t found = spine;
 
         if (emu_chassis_live_node_links(c, faults, p->src_nid, fabric, false, links) == 0 ||
-            emu_chassis_live_node_links(c, faults, p->dst_nid, fabric, true, links) == 0 ||
-            (from != to && !find_spine(c, faults, from, to, fabric, spine, &found)))
+            emu_chassis_live_node_links(c, faults, p->dst_nid, fabric, true, links) == 0)
+            continue;
+        if (from != to)
+            found = find_spine(c, faults, from, to, fabric, spine);
+        if (found == NO_SPINE)
             continue;
         if (fabric != wanted || found != spine)
             p->flags |= EMU_PACKET_DETOUR;
@@ -86,15 +98,16 @@ static uint32_t offer_up(const struct emu_route_view *view, const struct emu_pac
 {
     const struct emu_chassis *c = emu_chassis_of(view->machine);
     uint32_t wanted = (uint32_t)(p->route_state >> SPINE_SHIFT);
-    uint32_t spine = wanted;
+    uint32_t spine = find_spine(c, view->faults, chassis, p->dst_nid / c->nodes, fabric, wanted);
     uint32_t links[EMU_CHASSIS_LINKS_MAX];
     uint32_t n;
 
-    if (!find_spine(c, view->faults, chassis, p->dst_nid / c->nodes, fabric, wanted, &spine))
+    if (spine == NO_SPINE)
         return 0;
-    n = live_spine_links(c, view->faults, chassis, fabric, spine, false, links);
+    n = live_spine_links(c, view->faults, up_way(chassis, fabric, spine), links);
     return emu_chassis_offer(p, links, n, emu_chassis_class_vcs(p->traffic_class),
-                             spine != wanted ? EMU_PACKET_DETOUR : 0, fabric | (uint64_t)spine << SPINE_SHIFT,
+                             (struct emu_route_option){ .flags = spine != wanted ? EMU_PACKET_DETOUR : 0,
+                                                        .route_state = fabric | (uint64_t)spine << SPINE_SHIFT },
                              options_out);
 }
 
@@ -112,8 +125,9 @@ static uint32_t offer_ways(const struct emu_route_view *view, const struct emu_p
     if (at->router >= c->n_nodes + c->n_switches) {
         uint32_t spine = (at->router - c->n_nodes - c->n_switches) / c->fabrics;
 
-        n = live_spine_links(c, view->faults, to, fabric, spine, true, links);
-        return emu_chassis_offer(p, links, n, emu_chassis_class_vcs(p->traffic_class), 0, p->route_state, options_out);
+        n = live_spine_links(c, view->faults, down_way(to, fabric, spine), links);
+        return emu_chassis_offer(p, links, n, emu_chassis_class_vcs(p->traffic_class),
+                                 (struct emu_route_option){ .route_state = p->route_state }, options_out);
     }
     if (emu_chassis_of_switch(c, at->router) == to)
         return emu_chassis_offer_down(view, p, fabric, options_out);
@@ -122,40 +136,41 @@ static uint32_t offer_ways(const struct emu_route_view *view, const struct emu_p
 
 /* ---- dependencies ---- */
 
-static void visit_leaf(const struct emu_machine *m, const struct emu_fault_map *faults, uint32_t chassis,
-                       uint32_t fabric, uint32_t k, emu_dependency_visit *visit, void *ctx)
+static void visit_leaf(const struct emu_chassis_walk *w)
 {
-    const struct emu_chassis *c = emu_chassis_of(m);
-    const struct emu_chassis_vcs vcs = emu_chassis_class_vcs(k);
+    const struct emu_chassis *c = w->c;
+    const struct emu_chassis_vcs vcs = emu_chassis_class_vcs(w->traffic_class);
     uint32_t from_nodes[EMU_CHASSIS_LINKS_MAX];
     uint32_t up[EMU_CHASSIS_LINKS_MAX];
     uint32_t down[EMU_CHASSIS_LINKS_MAX];
 
     for (uint32_t i = 0; i < c->nodes; i++) {
-        uint32_t n = emu_chassis_live_node_links(c, faults, chassis * c->nodes + i, fabric, false, from_nodes);
+        uint32_t nid = w->chassis * c->nodes + i;
+        uint32_t n = emu_chassis_live_node_links(c, w->faults, nid, w->fabric, false, from_nodes);
 
         for (uint32_t j = 0; j < n; j++) {
-            emu_chassis_visit_down(m, faults, from_nodes[j], vcs, chassis, fabric, k, visit, ctx);
+            emu_chassis_visit_down(w, from_nodes[j], vcs);
             for (uint32_t spine = 0; spine < c->spines; spine++) {
-                uint32_t n_up = live_spine_links(c, faults, chassis, fabric, spine, false, up);
+                uint32_t n_up = live_spine_links(c, w->faults, up_way(w->chassis, w->fabric, spine), up);
 
                 for (uint32_t l = 0; l < n_up; l++)
-                    emu_chassis_visit(from_nodes[j], vcs, up[l], vcs, visit, ctx);
+                    emu_chassis_visit(w, from_nodes[j], vcs, up[l], vcs);
             }
         }
     }
     for (uint32_t spine = 0; spine < c->spines; spine++) {
-        uint32_t n_up = live_spine_links(c, faults, chassis, fabric, spine, false, up);
-        uint32_t n_down = live_spine_links(c, faults, chassis, fabric, spine, true, down);
+        uint32_t n_up = live_spine_links(c, w->faults, up_way(w->chassis, w->fabric, spine), up);
+        uint32_t n_down = live_spine_links(c, w->faults, down_way(w->chassis, w->fabric, spine), down);
 
         for (uint32_t j = 0; j < n_down; j++)
-            emu_chassis_visit_down(m, faults, down[j], vcs, chassis, fabric, k, visit, ctx);
+            emu_chassis_visit_down(w, down[j], vcs);
         for (uint32_t to = 0; to < c->chassis; to++) {
-            uint32_t n_over = to == chassis ? 0 : live_spine_links(c, faults, to, fabric, spine, true, down);
+            uint32_t n_over =
+                to == w->chassis ? 0 : live_spine_links(c, w->faults, down_way(to, w->fabric, spine), down);
 
             for (uint32_t j = 0; j < n_up; j++) {
                 for (uint32_t l = 0; l < n_over; l++)
-                    emu_chassis_visit(up[j], vcs, down[l], vcs, visit, ctx);
+                    emu_chassis_visit(w, up[j], vcs, down[l], vcs);
             }
         }
     }

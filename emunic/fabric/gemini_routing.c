@@ -132,17 +132,24 @@ static bool try_direct(const struct emu_torus *t, const struct emu_fault_map *fa
     return pass_is_open(t, faults, src, dst, plan_out->rising[0], &hops);
 }
 
-/* Two passes; the dimensions of `turned` go the long way in the pass that moves in them. Returns hops; 0: no way. */
-static uint32_t try_middle(const struct emu_torus *t, const struct emu_fault_map *faults, uint32_t src, uint32_t middle,
-                           uint32_t dst, uint32_t turned_first, uint32_t turned_second, struct plan *plan_out)
+/* Two passes, to a router in the middle and on; in each some dimensions go the long way. */
+struct passes {
+    uint32_t middle;
+    uint32_t turned[2]; /* the dimensions that do, by pass */
+};
+
+/* A pass goes the long way only in dimensions that it moves in. Returns hops; 0: no way. */
+static uint32_t try_passes(const struct emu_torus *t, const struct emu_fault_map *faults, uint32_t src, uint32_t dst,
+                           struct passes passes, struct plan *plan_out)
 {
+    uint32_t middle = passes.middle;
     uint32_t hops = 0;
 
-    if ((turned_first & ~moved_dims(t, src, middle)) != 0 || (turned_second & ~moved_dims(t, middle, dst)) != 0)
+    if ((passes.turned[0] & ~moved_dims(t, src, middle)) != 0 || (passes.turned[1] & ~moved_dims(t, middle, dst)) != 0)
         return 0;
     *plan_out = (struct plan){
         .middle = middle,
-        .rising = { short_ways(t, src, middle) ^ turned_first, short_ways(t, middle, dst) ^ turned_second },
+        .rising = { short_ways(t, src, middle) ^ passes.turned[0], short_ways(t, middle, dst) ^ passes.turned[1] },
         .dim = NO_DIM,
     };
     if (!pass_is_open(t, faults, src, middle, plan_out->rising[0], &hops) ||
@@ -163,12 +170,16 @@ static bool try_turns(const struct emu_torus *t, const struct emu_fault_map *fau
         struct plan plan;
         uint32_t hops;
 
-        hops = aside == EMU_TORUS_NONE ? 0 : try_middle(t, faults, src, aside, dst, 0, turned, &plan);
+        hops = aside == EMU_TORUS_NONE ?
+                   0 :
+                   try_passes(t, faults, src, dst, (struct passes){ aside, { 0, turned } }, &plan);
         if (hops != 0 && hops < best) {
             best = hops;
             *plan_out = plan;
         }
-        hops = before == EMU_TORUS_NONE ? 0 : try_middle(t, faults, src, before, dst, turned, 0, &plan);
+        hops = before == EMU_TORUS_NONE ?
+                   0 :
+                   try_passes(t, faults, src, dst, (struct passes){ before, { turned, 0 } }, &plan);
         if (hops != 0 && hops < best) {
             best = hops;
             *plan_out = plan;
@@ -189,7 +200,9 @@ static bool try_order(const struct emu_torus *t, const struct emu_fault_map *fau
     if (middle == src || middle == dst)
         return false;
     for (uint32_t i = 0; i < 8; i++) {
-        if (try_middle(t, faults, src, middle, dst, long_ways[i] & first, long_ways[i] & ~first, plan_out) != 0)
+        const struct passes passes = { middle, { long_ways[i] & first, long_ways[i] & ~first } };
+
+        if (try_passes(t, faults, src, dst, passes, plan_out) != 0)
             return true;
     }
     return false;

@@ -196,8 +196,7 @@ static void route_minimally(const struct emu_machine *m, uint32_t src_nid, uint3
 }
 
 static void spread_minimally(const struct emu_machine *m, uint32_t src_nid, uint32_t dst_nid, uint64_t path_hash,
-                             struct emu_share share, void (*call)(void *ctx, uint32_t link, struct emu_share share),
-                             void *ctx)
+                             struct emu_share share, const struct emu_share_visit *visit)
 {
     struct emu_route route;
 
@@ -205,7 +204,7 @@ static void spread_minimally(const struct emu_machine *m, uint32_t src_nid, uint
         return;
     route_minimally(m, src_nid, dst_nid, path_hash, &route);
     for (uint32_t i = 0; i < route.n_links; i++)
-        call(ctx, route.links[i], share);
+        visit->call(visit->ctx, route.links[i], share);
 }
 
 /* ---- rules and shape ---- */

@@ -78,6 +78,7 @@ int emu_load_add(const struct emu_machine *m, const struct emu_flow *flows, size
             return r;
     }
     for (size_t i = 0; i < n_flows; i++) {
+        const struct emu_share_visit visit = { .call = add_share, .ctx = loads };
         const struct emu_flow *flow = &flows[i];
         const struct emu_share share = { .packets = flow->packets, .flits = flow->flits };
         uint64_t hash = emu_route_hash(flow->src_nid, flow->dst_nid, (uint64_t)flow->flow_class);
@@ -87,7 +88,7 @@ int emu_load_add(const struct emu_machine *m, const struct emu_flow *flows, size
         if (mode == EMU_LOAD_HASHED)
             add_on_hashed_route(m, flow, hash, share, loads);
         else
-            m->topology->spread_minimal(m, flow->src_nid, flow->dst_nid, hash, share, add_share, loads);
+            m->topology->spread_minimal(m, flow->src_nid, flow->dst_nid, hash, share, &visit);
     }
     return 0;
 }

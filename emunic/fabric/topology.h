@@ -137,6 +137,12 @@ struct emu_share {
     uint64_t flits;
 };
 
+/* Who is told which link carries which share. */
+struct emu_share_visit {
+    void (*call)(void *ctx, uint32_t link, struct emu_share share);
+    void *ctx;
+};
+
 /*
  * One kind of topology. All functions but check() and build() take a built machine, are pure, may be called on any
  * thread, and get arguments that the caller has checked. No slot but routing may be NULL.
@@ -172,8 +178,7 @@ struct emu_topology {
                           struct emu_route *route_out);
     /* Divides a share over all minimal routes and visits each link part by part; path_hash turns the rounding. */
     void (*spread_minimal)(const struct emu_machine *m, uint32_t src_nid, uint32_t dst_nid, uint64_t path_hash,
-                           struct emu_share share, void (*visit)(void *ctx, uint32_t link, struct emu_share share),
-                           void *ctx);
+                           struct emu_share share, const struct emu_share_visit *visit);
 
     int (*check_rules)(const struct emu_machine *m, void (*note)(void *ctx, uint32_t rule, const char *text),
                        void *ctx);

@@ -355,8 +355,7 @@ void emu_torus_route_minimal(const struct emu_machine *m, uint32_t src_nid, uint
 }
 
 void emu_torus_spread_minimal(const struct emu_machine *m, uint32_t src_nid, uint32_t dst_nid, uint64_t path_hash,
-                              struct emu_share share, void (*visit)(void *ctx, uint32_t link, struct emu_share share),
-                              void *ctx)
+                              struct emu_share share, const struct emu_share_visit *visit)
 {
     const struct emu_torus *t = emu_torus_of(m);
     uint32_t router = src_nid / t->kind->nodes_per_router;
@@ -366,7 +365,7 @@ void emu_torus_spread_minimal(const struct emu_machine *m, uint32_t src_nid, uin
     if (share.packets == 0)
         return;
     numbers_of_hash(t, path_hash, firsts);
-    visit(ctx, src_nid, share);
+    visit->call(visit->ctx, src_nid, share);
     for (uint32_t dim = 0; dim < EMU_TORUS_DIMS; dim++) {
         bool is_plus;
         uint32_t parallel = t->parallel[dim];
@@ -379,10 +378,10 @@ void emu_torus_spread_minimal(const struct emu_machine *m, uint32_t src_nid, uin
                 struct emu_share part = emu_share_part(share, index, parallel);
 
                 if (part.packets > 0)
-                    visit(ctx, emu_torus_link(t, router, direction, number), part);
+                    visit->call(visit->ctx, emu_torus_link(t, router, direction, number), part);
             }
             router = emu_torus_neighbour(t, router, direction);
         }
     }
-    visit(ctx, m->n_nodes + dst_nid, share);
+    visit->call(visit->ctx, m->n_nodes + dst_nid, share);
 }

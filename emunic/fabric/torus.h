@@ -205,8 +205,7 @@ uint32_t emu_torus_link_reverse(const struct emu_machine *m, uint32_t link);
 void emu_torus_route_minimal(const struct emu_machine *m, uint32_t src_nid, uint32_t dst_nid, uint64_t path_hash,
                              struct emu_route *route_out);
 void emu_torus_spread_minimal(const struct emu_machine *m, uint32_t src_nid, uint32_t dst_nid, uint64_t path_hash,
-                              struct emu_share share, void (*visit)(void *ctx, uint32_t link, struct emu_share share),
-                              void *ctx);
+                              struct emu_share share, const struct emu_share_visit *visit);
 /* No configuration rules are published: 0. */
 int emu_torus_check_rules(const struct emu_machine *m, void (*note)(void *ctx, uint32_t rule, const char *text),
                           void *ctx);

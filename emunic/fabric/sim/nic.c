@@ -124,7 +124,7 @@ static bool enter(struct part *part, uint32_t nid, uint32_t traffic_class)
     charge = sim_charge(sim, &sim->kinds[out->kind], vc, p->units);
     part->totals.entered++;
     part->totals.in_network++;
-    (void)sim_transmit(part, n->link, vc, n->waiting[traffic_class], at_ps, 0, charge);
+    (void)sim_transmit(part, (struct sim_start){ n->link, vc, n->waiting[traffic_class], charge }, at_ps, 0);
     n->waiting[traffic_class] = SIM_NONE;
     n->last_class = (uint8_t)traffic_class;
     return true;

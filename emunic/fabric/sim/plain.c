@@ -338,8 +338,9 @@ SIM_INLINE void go(const struct slot *s, const struct request *q)
     out->asker = 0;
     out->turn = v->local;
     sim_options_free(part, v->options);
-    next_head(s, v, units, next,
-              sim_transmit(part, q->link, q->vc, number, at_ps, sim_tail_of_head(part, v), v->tokens));
+    next_head(
+        s, v, units, next,
+        sim_transmit(part, (struct sim_start){ q->link, q->vc, number, v->tokens }, at_ps, sim_tail_of_head(part, v)));
 }
 
 /* Large machines: channels, packets and ways, links of the next heads, level by level. */

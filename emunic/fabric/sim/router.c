@@ -253,10 +253,23 @@ static uint64_t gap_ends_ps(const struct decision *d, const struct in_vc *v)
     return ends_ps < d->end_ps ? 0 : ends_ps;
 }
 
-/* The front packet of a channel is gone, from `at_ps` to `tail_ps`, and the one behind it comes to the front. */
-SIM_INLINE void next_head(struct decision *d, struct in_vc *v, uint32_t units, uint32_t tokens, uint32_t next,
-                          uint64_t at_ps, uint64_t tail_ps)
+/* The front packet of a channel leaves. */
+struct departure {
+    uint32_t units;
+    uint32_t tokens;
+    uint32_t next; /* cell of the packet behind it; SIM_NONE: nobody */
+    uint64_t at_ps;
+    uint64_t tail_ps;
+};
+
+/* The front packet of a channel is gone, and the one behind it comes to the front. */
+SIM_INLINE void next_head(struct decision *d, struct in_vc *v, struct departure gone)
 {
+    uint32_t units = gone.units;
+    uint32_t tokens = gone.tokens;
+    uint32_t next = gone.next;
+    uint64_t at_ps = gone.at_ps;
+    uint64_t tail_ps = gone.tail_ps;
     struct part *part = d->part;
     struct emu_sim *sim = part->sim;
 
@@ -300,7 +313,8 @@ static __attribute__((noinline)) void drop_head(struct decision *d, struct in_vc
     else
         part->totals.lost++;
     sim_forget_options(part, v);
-    next_head(d, v, units, sim_tokens(part->sim, units), part->cells[cell].next, tail_ps, tail_ps);
+    next_head(d, v,
+              (struct departure){ units, sim_tokens(part->sim, units), part->cells[cell].next, tail_ps, tail_ps });
     sim_lose(part, cell);
 }
 
@@ -607,12 +621,12 @@ SIM_INLINE void go(struct decision *d, const struct request *q)
         if ((out->bubble_vcs >> q->vc & 1) != 0 && sim->p.bubble_charge == EMU_CHARGE_FULL)
             charge = sim->full_tokens;
     }
-    out_ps = sim_transmit(part, q->link, q->vc, v->first, at_ps, tail_ps, charge);
+    out_ps = sim_transmit(part, (struct sim_start){ q->link, q->vc, v->first, charge }, at_ps, tail_ps);
     if (sim->p.column_buffers == 0)
         tail_ps = out_ps;
     else if (tail_ps < at_ps)
         tail_ps = at_ps; /* the output holds it from here on */
-    next_head(d, v, units, q->tokens, next, at_ps, tail_ps);
+    next_head(d, v, (struct departure){ units, q->tokens, next, at_ps, tail_ps });
     if (d->gap_ps > 0 && !v->at.is_entering)
         sim->ports[v->at.in_link].gap_ends_ps = d->end_ps + d->gap_ps;
 }

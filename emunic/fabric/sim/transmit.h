@@ -36,11 +36,21 @@ static inline void sim_end_stall(struct emu_sim *sim, uint32_t link, uint64_t st
     sim->outs[link].flags &= (uint8_t)~OUT_STALLED;
 }
 
+/* A packet and the channel that it starts on. */
+struct sim_start {
+    uint32_t link;
+    uint32_t vc;
+    uint32_t cell;
+    uint32_t charge; /* tokens that it takes */
+};
+
 /* Puts a packet on its way: not before at_ps, and its tail not before it is here at tail_ps. All else allows it.
  * Returns when its tail leaves. The cell is the far end's from here on. */
-SIM_INLINE uint64_t sim_transmit(struct part *part, uint32_t link, uint32_t vc, uint32_t cell, uint64_t at_ps,
-                                 uint64_t tail_ps, uint32_t charge)
+SIM_INLINE uint64_t sim_transmit(struct part *part, struct sim_start start, uint64_t at_ps, uint64_t tail_ps)
 {
+    uint32_t link = start.link;
+    uint32_t vc = start.vc;
+    uint32_t cell = start.cell;
     struct emu_sim *sim = part->sim;
     struct out_link *out = &sim->outs[link];
     const struct link_kind *kind = &sim->kinds[out->kind];
@@ -66,7 +76,7 @@ SIM_INLINE uint64_t sim_transmit(struct part *part, uint32_t link, uint32_t vc, 
         event->payload = cell;
         return start_ps + length_ps;
     }
-    sim_take_tokens(out, vc, charge);
+    sim_take_tokens(out, vc, start.charge);
     if (__builtin_expect(out->part == sim_number(part), 1)) {
         part->cells[cell].next = link;
         event = sim_place(part, start_ps + kind->head_ps, EMU_EVENT_ARRIVE);
