@@ -41,9 +41,9 @@ static int run_rates(struct emu_exp *x)
     emu_exp_exact(x, 'A', "node_in_rate", "GB/s", 1.05, (double)into_0 / 1e9);
     emu_exp_exact(x, 'A', "full_packet", "byte_times", 270, run.wire_units);
     emu_exp_exact(x, 'A', "smallest_packet", "byte_times", 46, 32 + run.wire_units - run.full_units);
-    emu_exp_rounded(x, 'A', "cycle", "ns", 5.714, run.cycle_ps / 1000, 3);
-    emu_exp_rounded(x, 'A', "payload_at_98_percent", "%", 87,
-                    98.0 * emu_machine_nic(run.m)->format.payload_bytes_max / run.wire_units, 0);
+    emu_exp_figure(x, 'A', "cycle", "ns", emu_exp_rounded(5.714, 3), run.cycle_ps / 1000);
+    emu_exp_figure(x, 'A', "payload_at_98_percent", "%", emu_exp_rounded(87, 0),
+                   98.0 * emu_machine_nic(run.m)->format.payload_bytes_max / run.wire_units);
     bgl_end(&run);
     return 0;
 }

@@ -111,8 +111,8 @@ static int run_symmetric(struct emu_exp *x, bool is_full)
     tell_outcome(x, "dynamic, 2 channels", &o[0]);
     tell_outcome(x, "deterministic", &o[1]);
     tell_outcome(x, "dynamic, 1 channel", &o[2]);
-    emu_exp_points(x, 'S', "utilisation", "%", 98, 100 * o[0].figures.utilisation, 1.5);
-    emu_exp_points(x, 'S', "payload", "%", 87, 100 * o[0].figures.payload, 1.5);
+    emu_exp_figure(x, 'S', "utilisation", "%", emu_exp_points(98, 1.5), 100 * o[0].figures.utilisation);
+    emu_exp_figure(x, 'S', "payload", "%", emu_exp_points(87, 1.5), 100 * o[0].figures.payload);
     emu_exp_below(x, 'S', "escape_share", "%", 5, 100 * o[0].figures.escape_share);
     emu_exp_below(x, 'S', "deterministic_to_dynamic", "ratio", 1, o[1].figures.utilisation / o[0].figures.utilisation);
     emu_exp_detail(x, "second dynamic channel: %.1f points",
@@ -136,8 +136,8 @@ static int run_asymmetric(struct emu_exp *x, bool is_full)
     int r;
 
     bgl_exchange_bound(full_machine, &all, of);
-    emu_exp_rounded(x, 'A', "bound_utilisation", "%", 66.7, 100 * all, 1);
-    emu_exp_rounded(x, 'A', "bound_payload", "%", 59, 100 * all * 240 / 270, 0);
+    emu_exp_figure(x, 'A', "bound_utilisation", "%", emu_exp_rounded(66.7, 1), 100 * all);
+    emu_exp_figure(x, 'A', "bound_payload", "%", emu_exp_rounded(59, 0), 100 * all * 240 / 270);
     r = run_one(x, &e, 0.4, 0.7, &flood);
     if (r < 0)
         return r;
@@ -151,13 +151,13 @@ static int run_asymmetric(struct emu_exp *x, bool is_full)
         return r;
     tell_outcome(x, "infinite FIFOs", &flood);
     tell_outcome(x, "injection paced just below the bound", &paced);
-    emu_exp_points(x, 'S', "utilisation", "%", 49, 100 * flood.figures.utilisation, 3);
+    emu_exp_figure(x, 'S', "utilisation", "%", emu_exp_points(49, 3), 100 * flood.figures.utilisation);
     emu_exp_why(x,
                 "with FIFOs that are never full, packets that still need x fill the channels of y and z (half full, "
                 "a fifth of the packets goes by the escape channel), and x links wait for them. That grows with the "
                 "machine: x links are busy 73 %% of the time on 16 x 8 x 8, 65 %% on 32 x 16 x 16 (source: 74 %%), and "
                 "95 %% there if nodes send 5 %% more slowly than x could carry");
-    emu_exp_points(x, 'S', "payload", "%", 44, 100 * flood.figures.payload, 3);
+    emu_exp_figure(x, 'S', "payload", "%", emu_exp_points(44, 3), 100 * flood.figures.payload);
     emu_exp_why(x, "follows from utilisation");
     emu_exp_detail(x, "of peak: %.1f %% (source 74 %%)", 100 * flood.of_peak);
     emu_exp_above(x, 'S', "injection_control_to_infinite", "ratio", 1,
@@ -237,8 +237,9 @@ int bgl_run_hardware_exchange(struct emu_exp *x)
         fclose(data);
     if (r < 0)
         return r;
-    emu_exp_fitted(x, "one_packet_of_32_bytes", "%", 71, peak[0][0], "packet_start_ns", PACKET_START_NS);
-    emu_exp_range(x, 'P', "ten_full_packets", "%", 92, 98, peak[0][3]); /* 94 - 96, 2 points either way */
+    emu_exp_fitted(x, "one_packet_of_32_bytes", "%", 71, peak[0][0], emu_exp_param("packet_start_ns", PACKET_START_NS));
+    emu_exp_figure(x, 'P', "ten_full_packets", "%", emu_exp_range(92, 98),
+                   peak[0][3]); /* 94 - 96, 2 points either way */
     emu_exp_why(x,
                 "the source does not give the order of a node's packets. Here each goes to another node than the "
                 "one before, in an order drawn anew for each round, and a node begins its next round while others "
@@ -247,7 +248,7 @@ int bgl_run_hardware_exchange(struct emu_exp *x)
                 "95.0 with five, 92.0 with all ten; but 40 packets per pair then reach 97.8, 95.7 and, all in a row, "
                 "81.6 %%, and the source has more than 98 %% for long messages. No order that the source supports "
                 "gives both");
-    emu_exp_points(x, 'P', "long_messages", "%", 98, peak[0][4], 1.5);
+    emu_exp_figure(x, 'P', "long_messages", "%", emu_exp_points(98, 1.5), peak[0][4]);
     return 0;
 }
 
@@ -318,15 +319,15 @@ int bgl_run_hot_spot(struct emu_exp *x)
         r = run_spot(x, 4, is_full ? 2000 : 300, &percent[2]);
     if (r < 0)
         return r;
-    emu_exp_points(x, 'P', "one_node", "%", 92, percent[0], 2);
+    emu_exp_figure(x, 'P', "one_node", "%", emu_exp_points(92, 2), percent[0]);
     emu_exp_why(x,
                 "the source's figure is from hardware, where one node's processors must empty six FIFOs, a packet "
                 "every 257 ns. The ledger has no parameter for the receiving side, so the model takes packets as fast "
                 "as links bring them");
-    emu_exp_points(x, 'P', "cube_of_2", "%", 95, percent[1], 2);
+    emu_exp_figure(x, 'P', "cube_of_2", "%", emu_exp_points(95, 2), percent[1]);
     emu_exp_why(x, "as with one node: receivers take packets as fast as links bring them, and the more packets each "
                    "sender has, the less its first and last ones weigh");
-    emu_exp_points(x, 'P', "cube_of_4", "%", 95, percent[2], 2);
+    emu_exp_figure(x, 'P', "cube_of_4", "%", emu_exp_points(95, 2), percent[2]);
     return 0;
 }
 

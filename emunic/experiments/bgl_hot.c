@@ -262,7 +262,7 @@ int bgl_run_hot_buffers(struct emu_exp *x)
         plot_series(data, name, &s[i]);
         snprintf(name, sizeof(name), "entering_links_%u", bytes[i]);
         if (emu_exp_context(x)->is_full)
-            emu_exp_points(x, 'S', name, "%", 95, 100 * s[i].entering, 2);
+            emu_exp_figure(x, 'S', name, "%", emu_exp_points(95, 2), 100 * s[i].entering);
         else
             emu_exp_at_least(x, 'S', name, "%", 93, 100 * s[i].entering);
         emu_exp_why(x, "the source has one figure for all buffers. Here a link into the region runs out of packets the "

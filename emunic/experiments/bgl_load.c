@@ -233,7 +233,7 @@ int bgl_run_policies(struct emu_exp *x)
                        f.utilisation, f.response, f.network);
         emu_exp_progress(x, (i + 1) / 4.0);
     }
-    emu_exp_points(x, 'S', "jsq_gain_at_95", "%", 20, 100 * (1 - response[2] / response[0]), 7);
+    emu_exp_figure(x, 'S', "jsq_gain_at_95", "%", emu_exp_points(20, 7), 100 * (1 - response[2] / response[0]));
     emu_exp_below(x, 'S', "slq_gain_at_95", "%", 5, 100 * (1 - response[1] / response[0]));
     emu_exp_why(
         x, "it is the fullest channel first in the senders: there alone it gains 9 %% on 8 x 8 x 8, in the "

@@ -79,9 +79,9 @@ int bgl_run_ping_pong(struct emu_exp *x)
         return r;
     mean = (lowest + highest) / 2;
     slope = (network[0][SIZES - 1] - network[0][3]) / ((double)(sizes[SIZES - 1] - sizes[3]) / 240 * 256);
-    emu_exp_fitted(x, "per_hop", "ns", 97.0, mean / PROCESSOR_MHZ * 1e3, "router.hop_ns", 97.143);
+    emu_exp_fitted(x, "per_hop", "ns", 97.0, mean / PROCESSOR_MHZ * 1e3, emu_exp_param("router.hop_ns", 97.143));
     emu_exp_at_most(x, 'Q', "hop_increment_spread", "ratio", 0.05, (highest - lowest) / 2 / mean);
-    emu_exp_within(x, 'Q', "slope", "cycles/byte", 4.0 * 270 / 256, slope, 0.02);
+    emu_exp_figure(x, 'Q', "slope", "cycles/byte", emu_exp_within(4.0 * 270 / 256, 0.02), slope);
     emu_exp_holds(x, 'Q', "total_above_network_bound", is_above);
     for (uint32_t i = 0; i < SIZES; i++)
         emu_exp_detail(x, "%llu bytes: network %.0f, %.0f, %.0f cycles for 1, 2, 3 hops; total %.0f, %.0f, %.0f",
@@ -248,7 +248,8 @@ int bgl_run_errors(struct emu_exp *x)
     emu_exp_exact(x, 'S', "wrong_payloads", "packets", 0, (double)wrong);
     emu_exp_exact(x, 'S', "not_delivered", "packets", 0, (double)missing);
     emu_exp_exact(x, 'S', "resent_for_each_error", "ratio", 1, (double)resent / (double)errors);
-    emu_exp_within(x, 'S', "broken_packets", "packets", expected, (double)errors, 4 / sqrt(expected)); /* 4 sigma */
+    emu_exp_figure(x, 'S', "broken_packets", "packets", emu_exp_within(expected, 4 / sqrt(expected)),
+                   (double)errors); /* 4 sigma */
     emu_exp_exact(x, 'S', "link_crcs_differ", "links", 0, differing);
     r = run_streams(x, 0, true, packets, &o);
     if (r < 0)
@@ -455,16 +456,16 @@ int bgl_run_broadcast(struct emu_exp *x)
         r = run_fill(x, true, packets, &plane, &plane_missing);
     if (r < 0)
         return r;
-    emu_exp_points(x, 'S', "line_broadcast", "%", 99, 100 * line, 1);
-    emu_exp_points(x, 'S', "plane_fill", "%", 96, 100 * plane, 2);
+    emu_exp_figure(x, 'S', "line_broadcast", "%", emu_exp_points(99, 1), 100 * line);
+    emu_exp_figure(x, 'S', "plane_fill", "%", emu_exp_points(96, 2), 100 * plane);
     emu_exp_why(x,
                 "injection FIFOs: software gives each direction its own, the simulator's NIC fills the emptiest, so "
                 "that now and then four FIFO heads in a row want the same link. It is not the routing: with FIFOs of "
                 "512 bytes, which cannot queue as far, the same exchange reaches 99 %%. The source says more than 96 "
                 "%%");
-    emu_exp_within(x, 'S', "plane_rate", "MB/s", 585, 175 * 4 * 0.87 * plane, 0.02);
+    emu_exp_figure(x, 'S', "plane_rate", "MB/s", emu_exp_within(585, 0.02), 175 * 4 * 0.87 * plane);
     emu_exp_why(x, "follows from plane_fill");
-    emu_exp_within(x, 'A', "plane_rate_of_the_source", "MB/s", 585, 175 * 4 * 0.87 * 0.96, 0.02);
+    emu_exp_figure(x, 'A', "plane_rate_of_the_source", "MB/s", emu_exp_within(585, 0.02), 175 * 4 * 0.87 * 0.96);
     emu_exp_exact(x, 'S', "not_delivered", "packets", 0, (double)(line_missing + plane_missing));
     return 0;
 }

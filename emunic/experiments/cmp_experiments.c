@@ -106,18 +106,20 @@ static int run_cmp_1(struct emu_exp *x)
         char name[40];
 
         snprintf(name, sizeof(name), "%s_mpi_8B", machines[i].name);
-        emu_exp_fitted(x, name, "us", source[i].us, one_way_us(&all, i, 8), "send_ns",
-                       emu_node_param_value(&all.c[i].setup.host, "send_ns"));
+        emu_exp_fitted(x, name, "us", source[i].us, one_way_us(&all, i, 8),
+                       emu_exp_param("send_ns", emu_node_param_value(&all.c[i].setup.host, "send_ns")));
         snprintf(name, sizeof(name), "%s_uni_1MB", machines[i].name);
-        emu_exp_fitted(x, name, "MB/s", source[i].uni, uni(&all, i, CUG_MB),
-                       i == XT3 ? "packet_gap_ns" : "interface_mbs",
-                       emu_node_param_value(&all.c[i].setup.host, i == XT3 ? "packet_gap_ns" : "interface_mbs"));
+        emu_exp_fitted(
+            x, name, "MB/s", source[i].uni, uni(&all, i, CUG_MB),
+            emu_exp_param(i == XT3 ? "packet_gap_ns" : "interface_mbs",
+                          emu_node_param_value(&all.c[i].setup.host, i == XT3 ? "packet_gap_ns" : "interface_mbs")));
         snprintf(name, sizeof(name), "%s_bi_1MB", machines[i].name);
         if (i == XT3)
-            emu_exp_within(x, 'P', name, "MB/s", source[i].bi, bi(&all, i, CUG_MB), 0.04);
+            emu_exp_figure(x, 'P', name, "MB/s", emu_exp_within(source[i].bi, 0.04), bi(&all, i, CUG_MB));
         else
-            emu_exp_fitted(x, name, "MB/s", source[i].bi, bi(&all, i, CUG_MB), "duplex_percent",
-                           emu_node_param_value(&all.c[i].setup.host, "duplex_percent"));
+            emu_exp_fitted(
+                x, name, "MB/s", source[i].bi, bi(&all, i, CUG_MB),
+                emu_exp_param("duplex_percent", emu_node_param_value(&all.c[i].setup.host, "duplex_percent")));
     }
     return finish(&all);
 }
@@ -154,7 +156,7 @@ static int run_cmp_2(struct emu_exp *x)
         snprintf(name, sizeof(name), "uni_xd1_above_xt3_at_%uB", sizes[s]);
         emu_exp_holds(x, 'P', name, way[XD1] > way[XT3]);
         if (sizes[s] == CUG_MB)
-            emu_exp_points(x, 'Q', "xd1_over_xt3_swap_1MB", "1", 1.0, swap[XD1] / swap[XT3], 0.1);
+            emu_exp_figure(x, 'Q', "xd1_over_xt3_swap_1MB", "1", emu_exp_points(1.0, 0.1), swap[XD1] / swap[XT3]);
     }
     if (data)
         fclose(data);
@@ -372,7 +374,7 @@ static int run_cmp_7(struct emu_exp *x)
                            "%.3f",
                            gyro[g].name, p, bytes, share[X1], share[XD1], share[XT3]);
             snprintf(name, sizeof(name), "%s_xd1_over_xt3_share_%u", gyro[g].name, p);
-            emu_exp_points(x, 'Q', name, "1", 1.0, share[XD1] / share[XT3], 0.25);
+            emu_exp_figure(x, 'Q', name, "1", emu_exp_points(1.0, 0.25), share[XD1] / share[XT3]);
             snprintf(name, sizeof(name), "%s_x1_best_%u", gyro[g].name, p);
             emu_exp_holds(x, 'Q', name, total[X1] < total[XD1] && total[X1] < total[XT3]);
         }

@@ -253,73 +253,47 @@ void emu_exp_part(struct emu_exp *x, const char *part)
 
 /* ---- metrics of one call ---- */
 
-static bool report(struct emu_exp *x, char kind, const char *name, const char *unit, enum emu_tolerance tolerance,
-                   double src, double got, double tol)
+bool emu_exp_figure(struct emu_exp *x, char kind, const char *name, const char *unit, struct emu_exp_source source,
+                    double got)
 {
-    return emu_exp_report(
-        x, &(struct emu_metric){
-               .kind = kind, .name = name, .unit = unit, .tolerance = tolerance, .src = src, .got = got, .tol = tol });
+    return emu_exp_report(x, &(struct emu_metric){ .kind = kind,
+                                                   .name = name,
+                                                   .unit = unit,
+                                                   .tolerance = source.tolerance,
+                                                   .src = source.src,
+                                                   .src_high = source.src_high,
+                                                   .got = got,
+                                                   .tol = source.tol,
+                                                   .decimals = source.decimals });
 }
 
 bool emu_exp_exact(struct emu_exp *x, char kind, const char *name, const char *unit, double src, double got)
 {
-    return report(x, kind, name, unit, EMU_TOL_EXACT, src, got, 0);
-}
-
-bool emu_exp_rounded(struct emu_exp *x, char kind, const char *name, const char *unit, double src, double got,
-                     int decimals)
-{
-    return emu_exp_report(x, &(struct emu_metric){ .kind = kind,
-                                                   .name = name,
-                                                   .unit = unit,
-                                                   .tolerance = EMU_TOL_ROUNDED,
-                                                   .src = src,
-                                                   .got = got,
-                                                   .decimals = decimals });
-}
-
-bool emu_exp_within(struct emu_exp *x, char kind, const char *name, const char *unit, double src, double got,
-                    double fraction)
-{
-    return report(x, kind, name, unit, EMU_TOL_RELATIVE, src, got, fraction);
-}
-
-bool emu_exp_points(struct emu_exp *x, char kind, const char *name, const char *unit, double src, double got,
-                    double distance)
-{
-    return report(x, kind, name, unit, EMU_TOL_ABSOLUTE, src, got, distance);
+    return emu_exp_figure(x, kind, name, unit, (struct emu_exp_source){ .tolerance = EMU_TOL_EXACT, .src = src }, got);
 }
 
 bool emu_exp_at_least(struct emu_exp *x, char kind, const char *name, const char *unit, double bound, double got)
 {
-    return report(x, kind, name, unit, EMU_TOL_AT_LEAST, bound, got, 0);
+    return emu_exp_figure(x, kind, name, unit, (struct emu_exp_source){ .tolerance = EMU_TOL_AT_LEAST, .src = bound },
+                          got);
 }
 
 bool emu_exp_at_most(struct emu_exp *x, char kind, const char *name, const char *unit, double bound, double got)
 {
-    return report(x, kind, name, unit, EMU_TOL_AT_MOST, bound, got, 0);
+    return emu_exp_figure(x, kind, name, unit, (struct emu_exp_source){ .tolerance = EMU_TOL_AT_MOST, .src = bound },
+                          got);
 }
 
 bool emu_exp_above(struct emu_exp *x, char kind, const char *name, const char *unit, double bound, double got)
 {
-    return report(x, kind, name, unit, EMU_TOL_ABOVE, bound, got, 0);
+    return emu_exp_figure(x, kind, name, unit, (struct emu_exp_source){ .tolerance = EMU_TOL_ABOVE, .src = bound },
+                          got);
 }
 
 bool emu_exp_below(struct emu_exp *x, char kind, const char *name, const char *unit, double bound, double got)
 {
-    return report(x, kind, name, unit, EMU_TOL_BELOW, bound, got, 0);
-}
-
-bool emu_exp_range(struct emu_exp *x, char kind, const char *name, const char *unit, double low, double high,
-                   double got)
-{
-    return emu_exp_report(x, &(struct emu_metric){ .kind = kind,
-                                                   .name = name,
-                                                   .unit = unit,
-                                                   .tolerance = EMU_TOL_RANGE,
-                                                   .src = low,
-                                                   .src_high = high,
-                                                   .got = got });
+    return emu_exp_figure(x, kind, name, unit, (struct emu_exp_source){ .tolerance = EMU_TOL_BELOW, .src = bound },
+                          got);
 }
 
 bool emu_exp_text(struct emu_exp *x, char kind, const char *name, const char *src, const char *got)
@@ -335,7 +309,7 @@ bool emu_exp_holds(struct emu_exp *x, char kind, const char *name, bool is_so)
 }
 
 bool emu_exp_fitted(struct emu_exp *x, const char *name, const char *unit, double src, double got,
-                    const char *param_name, double param_value)
+                    struct emu_exp_param param)
 {
     return emu_exp_report(x, &(struct emu_metric){ .kind = 'K',
                                                    .name = name,
@@ -344,8 +318,8 @@ bool emu_exp_fitted(struct emu_exp *x, const char *name, const char *unit, doubl
                                                    .src = src,
                                                    .got = got,
                                                    .tol = FITTED,
-                                                   .param_name = param_name,
-                                                   .param_value = param_value });
+                                                   .param_name = param.name,
+                                                   .param_value = param.value });
 }
 
 /* ---- context ---- */

@@ -20,7 +20,7 @@
  *       if (r < 0)
  *           return r;
  *       emu_exp_exact(x, 'A', "minimal_hops_max", "hops", 5, longest_minimal(m));
- *       emu_exp_within(x, 'P', "hop_slope", "ns", 100, slope(m), 0.01);
+ *       emu_exp_figure(x, 'P', "hop_slope", "ns", emu_exp_within(100, 0.01), slope(m));
  *       emu_exp_at_most(x, 'P', "put_latency_max", "us", 2.0, farthest_put(m));
  *       emu_machine_destroy(m);
  *       return 0;
@@ -121,26 +121,60 @@ struct emu_metric {
 /* Returns the verdict. Texts are copied. A kind that the experiment's row does not name is a FAIL. */
 bool emu_exp_report(struct emu_exp *x, const struct emu_metric *metric);
 
+/* What the source says, and how near a figure has to come to it. */
+struct emu_exp_source {
+    enum emu_tolerance tolerance;
+    double src;
+    double src_high;
+    double tol;
+    int decimals;
+};
+
+/* Equal once the figure is rounded to the decimals that the source prints. */
+static inline struct emu_exp_source emu_exp_rounded(double src, int decimals)
+{
+    return (struct emu_exp_source){ .tolerance = EMU_TOL_ROUNDED, .src = src, .decimals = decimals };
+}
+
+/* Within a fraction of it. */
+static inline struct emu_exp_source emu_exp_within(double src, double fraction)
+{
+    return (struct emu_exp_source){ .tolerance = EMU_TOL_RELATIVE, .src = src, .tol = fraction };
+}
+
+/* Within a distance, in the metric's unit. */
+static inline struct emu_exp_source emu_exp_points(double src, double distance)
+{
+    return (struct emu_exp_source){ .tolerance = EMU_TOL_ABSOLUTE, .src = src, .tol = distance };
+}
+
+static inline struct emu_exp_source emu_exp_range(double low, double high)
+{
+    return (struct emu_exp_source){ .tolerance = EMU_TOL_RANGE, .src = low, .src_high = high };
+}
+
 /* The same in one line each. */
+bool emu_exp_figure(struct emu_exp *x, char kind, const char *name, const char *unit, struct emu_exp_source source,
+                    double got);
 bool emu_exp_exact(struct emu_exp *x, char kind, const char *name, const char *unit, double src, double got);
-bool emu_exp_rounded(struct emu_exp *x, char kind, const char *name, const char *unit, double src, double got,
-                     int decimals);
-bool emu_exp_within(struct emu_exp *x, char kind, const char *name, const char *unit, double src, double got,
-                    double fraction);
-bool emu_exp_points(struct emu_exp *x, char kind, const char *name, const char *unit, double src, double got,
-                    double distance);
 bool emu_exp_at_least(struct emu_exp *x, char kind, const char *name, const char *unit, double bound, double got);
 bool emu_exp_at_most(struct emu_exp *x, char kind, const char *name, const char *unit, double bound, double got);
 bool emu_exp_above(struct emu_exp *x, char kind, const char *name, const char *unit, double bound, double got);
 bool emu_exp_below(struct emu_exp *x, char kind, const char *name, const char *unit, double bound, double got);
-bool emu_exp_range(struct emu_exp *x, char kind, const char *name, const char *unit, double low, double high,
-                   double got);
 bool emu_exp_text(struct emu_exp *x, char kind, const char *name, const char *src, const char *got);
 /* src=yes; for an order or a property that holds or not. */
 bool emu_exp_holds(struct emu_exp *x, char kind, const char *name, bool is_so);
 /* Kind K: within 2 % after fitting, with the parameter (spec/machines.md 0.2). */
+struct emu_exp_param {
+    const char *name;
+    double value;
+};
+static inline struct emu_exp_param emu_exp_param(const char *name, double value)
+{
+    return (struct emu_exp_param){ .name = name, .value = value };
+}
 bool emu_exp_fitted(struct emu_exp *x, const char *name, const char *unit, double src, double got,
-                    const char *param_name, double param_value);
+                    struct emu_exp_param param);
 
 /* A free line for people, printed as "# text" behind the metrics before it. No newline in it. */
 void emu_exp_detail(struct emu_exp *x, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -78,8 +78,10 @@ static void corrupt_packets(struct emu_exp *x, uint64_t n)
             emu_exp_progress(x, (double)i / (double)n * 0.8);
     }
     emu_exp_exact(x, 'S', "silent_corruption", "flits", 0, (double)silent);
-    emu_exp_range(x, 'S', "escapes_of_crc16", "flits", (double)n / 65536 - 4 * sqrt((double)n / 65536),
-                  (double)n / 65536 + 4 * sqrt((double)n / 65536), (double)escapes);
+    emu_exp_figure(
+        x, 'S', "escapes_of_crc16", "flits",
+        emu_exp_range((double)n / 65536 - 4 * sqrt((double)n / 65536), (double)n / 65536 + 4 * sqrt((double)n / 65536)),
+        (double)escapes);
     emu_exp_detail(x, "%llu corrupted flits, %llu escaped the CRC-16, the CRC-32 caught all but %llu",
                    (unsigned long long)n, (unsigned long long)escapes, (unsigned long long)silent);
 }

@@ -79,13 +79,14 @@ int emu_seastar_latency(struct emu_exp *x)
     if (r < 0)
         return r;
     emu_exp_part(x, "a");
-    emu_exp_fitted(x, "put0", "us", 4.89, one_way_us(&b, EMU_NIC_PUT, 0), "host.interrupt_ns",
-                   b.setup.host.interrupt_ps * 1e-3);
+    emu_exp_fitted(x, "put0", "us", 4.89, one_way_us(&b, EMU_NIC_PUT, 0),
+                   emu_exp_param("host.interrupt_ns", b.setup.host.interrupt_ps * 1e-3));
     emu_exp_part(x, "b");
-    emu_exp_fitted(x, "get0", "us", 6.09, one_way_us(&b, EMU_NIC_GET, 0), "host.reply_ns",
-                   b.setup.host.reply_ps * 1e-3);
+    emu_exp_fitted(x, "get0", "us", 6.09, one_way_us(&b, EMU_NIC_GET, 0),
+                   emu_exp_param("host.reply_ns", b.setup.host.reply_ps * 1e-3));
     emu_exp_part(x, "c");
-    emu_exp_fitted(x, "biput0", "us", 8.39, both_ways_us(&b, 0), "host.put_gap_ns", b.setup.host.put_gap_ps * 1e-3);
+    emu_exp_fitted(x, "biput0", "us", 8.39, both_ways_us(&b, 0),
+                   emu_exp_param("host.put_gap_ns", b.setup.host.put_gap_ps * 1e-3));
     close_bench(&b);
     return 0;
 }
@@ -97,8 +98,8 @@ int emu_seastar_asymptote(struct emu_exp *x)
 
     if (r < 0)
         return r;
-    emu_exp_fitted(x, "put_2MB", "MB/s", 1108, 2 * MB / one_way_us(&b, EMU_NIC_PUT, 2000000), "host.packet_gap_ns",
-                   b.setup.host.packet_gap_ps * 1e-3);
+    emu_exp_fitted(x, "put_2MB", "MB/s", 1108, 2 * MB / one_way_us(&b, EMU_NIC_PUT, 2000000),
+                   emu_exp_param("host.packet_gap_ns", b.setup.host.packet_gap_ps * 1e-3));
     close_bench(&b);
     return 0;
 }
@@ -110,7 +111,8 @@ int emu_seastar_put_100k(struct emu_exp *x)
 
     if (r < 0)
         return r;
-    emu_exp_within(x, 'P', "put_100KB", "MB/s", 1051.43, 1e5 / one_way_us(&b, EMU_NIC_PUT, 100000), 0.03);
+    emu_exp_figure(x, 'P', "put_100KB", "MB/s", emu_exp_within(1051.43, 0.03),
+                   1e5 / one_way_us(&b, EMU_NIC_PUT, 100000));
     close_bench(&b);
     return 0;
 }
@@ -122,7 +124,8 @@ int emu_seastar_get_100k(struct emu_exp *x)
 
     if (r < 0)
         return r;
-    emu_exp_within(x, 'P', "get_100KB", "MB/s", 1012.17, 1e5 / one_way_us(&b, EMU_NIC_GET, 100000), 0.04);
+    emu_exp_figure(x, 'P', "get_100KB", "MB/s", emu_exp_within(1012.17, 0.04),
+                   1e5 / one_way_us(&b, EMU_NIC_GET, 100000));
     close_bench(&b);
     return 0;
 }
@@ -137,7 +140,7 @@ int emu_seastar_both_ways(struct emu_exp *x)
         return r;
     one = 2 * MB / one_way_us(&b, EMU_NIC_PUT, 2000000);
     both = 4 * MB / both_ways_us(&b, 2000000);
-    emu_exp_within(x, 'P', "biput_peak_over_put_peak", "1", 2, both / one, 0.03);
+    emu_exp_figure(x, 'P', "biput_peak_over_put_peak", "1", emu_exp_within(2, 0.03), both / one);
     emu_exp_above(x, 'P', "biput_peak", "MB/s", 2200, both);
     close_bench(&b);
     return 0;
@@ -185,13 +188,14 @@ int emu_seastar_half_peak(struct emu_exp *x)
     emu_exp_part(x, "a");
     (void)emu_exp_report(x, &metric);
     emu_exp_part(x, "b");
-    emu_exp_within(x, 'P', "netpipe_half_peak_both_ways_total", "bytes", 24576, 2 * half_peak_bytes(&b, true), 0.1);
+    emu_exp_figure(x, 'P', "netpipe_half_peak_both_ways_total", "bytes", emu_exp_within(24576, 0.1),
+                   2 * half_peak_bytes(&b, true));
     close_bench(&b);
     r = open_bench(x, EMU_XT3_SPEC, PORTAL_PERF, &b);
     if (r < 0)
         return r;
     emu_exp_part(x, "c");
-    emu_exp_within(x, 'P', "portalperf_half_peak", "bytes", 6144, half_peak_bytes(&b, false), 0.35);
+    emu_exp_figure(x, 'P', "portalperf_half_peak", "bytes", emu_exp_within(6144, 0.35), half_peak_bytes(&b, false));
     close_bench(&b);
     return 0;
 }
@@ -231,10 +235,10 @@ int emu_seastar_step(struct emu_exp *x)
     }
     emu_exp_holds(x, 'S', "step_is_at_12_to_13_bytes",
                   one[2] - one[0] < 0.1 * t_int && one[4] - one[3] < 0.1 * t_int && one[3] - one[2] > 0.9 * t_int);
-    emu_exp_within(x, 'S', "step_height", "us", t_int, one[3] - one[2], 0.05);
+    emu_exp_figure(x, 'S', "step_height", "us", emu_exp_within(t_int, 0.05), one[3] - one[2]);
     emu_exp_holds(x, 'S', "step_both_ways_is_at_24_to_26_bytes",
                   both[1] - both[0] < 0.1 * t_int && both[2] - both[1] > 0.9 * t_int);
-    emu_exp_within(x, 'S', "step_height_both_ways", "us", t_int, both[2] - both[1], 0.05);
+    emu_exp_figure(x, 'S', "step_height_both_ways", "us", emu_exp_within(t_int, 0.05), both[2] - both[1]);
     emu_exp_exact(x, 'S', "interrupts_at_12_bytes", "interrupts", 1, interrupts_per_message(&b, 12));
     emu_exp_exact(x, 'S', "interrupts_at_13_bytes", "interrupts", 2, interrupts_per_message(&b, 13));
     close_bench(&b);
@@ -271,7 +275,8 @@ int emu_seastar_stream(struct emu_exp *x)
         if (r < 0)
             break;
         snprintf(name, sizeof(name), "period_%u_bytes", sizes[i]);
-        emu_exp_within(x, 'P', name, "us", occupancy * 1e-6, 1e6 * (double)sizes[i] / (result.mbytes_per_s * MB), 0.1);
+        emu_exp_figure(x, 'P', name, "us", emu_exp_within(occupancy * 1e-6, 0.1),
+                       1e6 * (double)sizes[i] / (result.mbytes_per_s * MB));
     }
     close_bench(&b);
     return r;
@@ -330,11 +335,11 @@ int emu_seastar_ceilings(struct emu_exp *x)
     units = format->request_header_flits + (double)emu_data_flits(format, format->payload_bytes_max);
     (void)emu_link_get(b.m, 0, &processor);
     (void)emu_link_get(b.m, emu_torus_of(b.m)->first_link, &link);
-    emu_exp_rounded(x, 'A', "hypertransport", "GB/s", 3.2, (double)processor.bytes_per_s * 1e-9, 1);
-    emu_exp_rounded(x, 'A', "hypertransport_payload", "GB/s", 2.8, b.setup.host.interface_kbs * 1e-6, 1);
-    emu_exp_rounded(x, 'A', "link_payload", "GB/s", 2.5,
-                    (double)link.data_bytes_per_s * 1e-9 * format->payload_bytes_max * 8 / (units * format->flit_bits),
-                    1);
+    emu_exp_figure(x, 'A', "hypertransport", "GB/s", emu_exp_rounded(3.2, 1), (double)processor.bytes_per_s * 1e-9);
+    emu_exp_figure(x, 'A', "hypertransport_payload", "GB/s", emu_exp_rounded(2.8, 1),
+                   b.setup.host.interface_kbs * 1e-6);
+    emu_exp_figure(x, 'A', "link_payload", "GB/s", emu_exp_rounded(2.5, 1),
+                   (double)link.data_bytes_per_s * 1e-9 * format->payload_bytes_max * 8 / (units * format->flit_bits));
     accelerate(&b);
     emu_exp_at_least(x, 'P', "accelerated_put", "MB/s", 1500, 2 * MB / one_way_us(&b, EMU_NIC_PUT, 2000000));
     close_bench(&b);

@@ -68,7 +68,7 @@ int emu_titan_links(struct emu_exp *x)
         snprintf(name, sizeof(name), "%s_raw", classes[i].name);
         emu_exp_exact(x, 'A', name, "GB/s", classes[i].raw, gbs);
         snprintf(name, sizeof(name), "%s_data", classes[i].name);
-        emu_exp_rounded(x, 'A', name, "GB/s", classes[i].quoted, gbs * 0.65, classes[i].decimals);
+        emu_exp_figure(x, 'A', name, "GB/s", emu_exp_rounded(classes[i].quoted, classes[i].decimals), gbs * 0.65);
     }
     emu_machine_destroy(m);
     return 0;

@@ -190,7 +190,7 @@ int emu_titan_reroute(struct emu_exp *x)
         emu_exp_exact(x, 'S', "lost", "packets", 0, (double)got.counts.lost);
         emu_exp_exact(x, 'S', "arrived", "packets", (double)got.counts.sent, (double)got.counts.arrived);
         emu_exp_exact(x, 'S', "reordered", "packets", 0, (double)got.counts.reordered);
-        emu_exp_within(x, 'S', "rate_after", "GB/s", expected, got.after, 0.02);
+        emu_exp_figure(x, 'S', "rate_after", "GB/s", emu_exp_within(expected, 0.02), got.after);
         emu_exp_detail(x, "paused for %.1f us; %llu packets in all", got.pause_us, (unsigned long long)got.counts.sent);
     }
 out:
@@ -243,7 +243,7 @@ int emu_titan_throttle(struct emu_exp *x)
         r = measure_for(f, measured_us(x), &after);
     if (r == 0) {
         emu_exp_at_least(x, 'S', "rate_drop", "1", 5, before / throttled);
-        emu_exp_within(x, 'S', "rate_after_release", "GB/s", before, after, 0.02);
+        emu_exp_figure(x, 'S', "rate_after_release", "GB/s", emu_exp_within(before, 0.02), after);
         emu_exp_detail(
             x,
             "injected %.2f GB/s; throttled to a share of 1/%llu of a NIC: %.2f GB/s; released: %.2f GB/s. What the "

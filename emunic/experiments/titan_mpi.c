@@ -77,17 +77,18 @@ int emu_titan_mpi(struct emu_exp *x)
         emu_exp_progress(x, (dim + 1) / 8.0);
     }
     emu_exp_fitted(x, "neighbour_latency_mean", "us", (latencies[0] + latencies[1] + latencies[2]) / 3,
-                   (got[0] + got[1] + got[2]) / 3, "host.send_ns+recv_ns",
-                   (setup.host.send_ps + setup.host.recv_ps) * 1e-3);
+                   (got[0] + got[1] + got[2]) / 3,
+                   emu_exp_param("host.send_ns+recv_ns", (setup.host.send_ps + setup.host.recv_ps) * 1e-3));
     for (uint32_t dim = 0; dim < 3; dim++) {
         snprintf(name, sizeof(name), "%s_neighbour_latency", names[dim]);
-        emu_exp_within(x, 'P', name, "us", latencies[dim], got[dim], 0.1);
+        emu_exp_figure(x, 'P', name, "us", emu_exp_within(latencies[dim], 0.1), got[dim]);
     }
-    emu_exp_within(x, 'P', "latency_across", "us", 3.96,
-                   latency_us(&setup, from[0], nid_at(m, t->size[0] / 2, t->size[1] / 2, t->size[2] / 2)), 0.1);
+    emu_exp_figure(x, 'P', "latency_across", "us", emu_exp_within(3.96, 0.1),
+                   latency_us(&setup, from[0], nid_at(m, t->size[0] / 2, t->size[1] / 2, t->size[2] / 2)));
     for (uint32_t dim = 0; dim < 3; dim++) {
         snprintf(name, sizeof(name), "%s_bandwidth", names[dim]);
-        emu_exp_within(x, 'P', name, "GB/s", bandwidths[dim], bandwidth_gbs(&setup, from[dim], to[dim]), 0.1);
+        emu_exp_figure(x, 'P', name, "GB/s", emu_exp_within(bandwidths[dim], 0.1),
+                       bandwidth_gbs(&setup, from[dim], to[dim]));
         emu_exp_why(
             x, "second-hand figures without geometry: 6.25 GB/s is 64 of 96 bytes of a cable's 9.375 GB/s, 3.125 of "
                "the Y cable's 4.6875; a mezzanine neighbour along Y gets 6.25");

@@ -239,9 +239,9 @@ int emu_titan_rows(struct emu_exp *x)
     }
     if (r == 0) {
         emu_exp_part(x, "d");
-        emu_exp_within(x, 'P', "y_min", "MiB/s", 5437.83, y_min, 0.015);
+        emu_exp_figure(x, 'P', "y_min", "MiB/s", emu_exp_within(5437.83, 0.015), y_min);
         emu_exp_part(x, "h");
-        emu_exp_within(x, 'P', "z_min", "MiB/s", 2667.21, z_min, 0.12);
+        emu_exp_figure(x, 'P', "z_min", "MiB/s", emu_exp_within(2667.21, 0.12), z_min);
         emu_exp_part(x, NULL);
     }
     emu_machine_destroy(m);
@@ -285,7 +285,7 @@ static void summarize(struct emu_exp *x, const struct emu_machine *m, const stru
     if (n == 0)
         return;
     snprintf(name, sizeof(name), "%c_average", letters[source->dim]);
-    emu_exp_within(x, 'P', name, "MiB/s", source->average, sum / n, source->tolerance);
+    emu_exp_figure(x, 'P', name, "MiB/s", emu_exp_within(source->average, source->tolerance), sum / n);
     /* Only what the source's class says: type, share, or both. */
     snprintf(least_class, sizeof(least_class), "%c%c", least->type, least->share);
     snprintf(most_class, sizeof(most_class), "%c%c", most->type, most->share);
@@ -408,8 +408,9 @@ int emu_titan_lanes(struct emu_exp *x)
     if (r == 0)
         r = worst_ordered(x, m, &ordered);
     if (r == 0) {
-        emu_exp_points(x, 'S', "adaptive_change", "%", -100.0 / 24, 100 * (adaptive[1] / adaptive[0] - 1), 2);
-        emu_exp_points(x, 'S', "hashed_change_worst", "%", -100.0 / 3, 100 * ordered, 2);
+        emu_exp_figure(x, 'S', "adaptive_change", "%", emu_exp_points(-100.0 / 24, 2),
+                       100 * (adaptive[1] / adaptive[0] - 1));
+        emu_exp_figure(x, 'S', "hashed_change_worst", "%", emu_exp_points(-100.0 / 3, 2), 100 * ordered);
         emu_exp_detail(x, "adaptive: %.2f, one lane down %.2f MiB/s", adaptive[0], adaptive[1]);
         emu_exp_detail(
             x,

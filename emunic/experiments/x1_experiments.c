@@ -41,14 +41,15 @@ static int run_x1_1(struct emu_exp *x)
 
     if (r < 0)
         return r;
-    emu_exp_fitted(x, "mpi_inter_8B", "us", 7.3, cug_one_way_us(&c, CUG_MPI, here, next_vertex, 8), "send_ns+recv_ns",
-                   emu_node_param_value(&c.setup.host, "send_ns") + emu_node_param_value(&c.setup.host, "recv_ns"));
-    emu_exp_fitted(x, "mpi_intra_8B", "us", 7.3, cug_one_way_us(&c, CUG_MPI, here, same_node, 8), "local_ns",
-                   emu_node_param_value(&c.setup.host, "local_ns"));
-    emu_exp_fitted(x, "shmem_inter_8B", "us", 3.8, cug_one_way_us(&c, CUG_SHMEM, here, next_vertex, 8), "shmem_ns",
-                   emu_node_param_value(&c.setup.host, "shmem_ns"));
-    emu_exp_fitted(x, "caf_inter_8B", "us", 3.9, cug_one_way_us(&c, CUG_CAF, here, next_vertex, 8), "caf_ns",
-                   emu_node_param_value(&c.setup.host, "caf_ns"));
+    emu_exp_fitted(x, "mpi_inter_8B", "us", 7.3, cug_one_way_us(&c, CUG_MPI, here, next_vertex, 8),
+                   emu_exp_param("send_ns+recv_ns", emu_node_param_value(&c.setup.host, "send_ns") +
+                                                        emu_node_param_value(&c.setup.host, "recv_ns")));
+    emu_exp_fitted(x, "mpi_intra_8B", "us", 7.3, cug_one_way_us(&c, CUG_MPI, here, same_node, 8),
+                   emu_exp_param("local_ns", emu_node_param_value(&c.setup.host, "local_ns")));
+    emu_exp_fitted(x, "shmem_inter_8B", "us", 3.8, cug_one_way_us(&c, CUG_SHMEM, here, next_vertex, 8),
+                   emu_exp_param("shmem_ns", emu_node_param_value(&c.setup.host, "shmem_ns")));
+    emu_exp_fitted(x, "caf_inter_8B", "us", 3.9, cug_one_way_us(&c, CUG_CAF, here, next_vertex, 8),
+                   emu_exp_param("caf_ns", emu_node_param_value(&c.setup.host, "caf_ns")));
     emu_exp_detail(x, "the specification sheet gives 5 us for MPI; 7.3 is measured (spec/machines.md 10.7)");
     cug_close(&c);
     return c.error;
@@ -61,13 +62,13 @@ static int run_x1_2(struct emu_exp *x)
 
     if (r < 0)
         return r;
-    emu_exp_fitted(x, "uni_inter_1MB", "MB/s", 9364, cug_uni(&c, here, next_vertex, CUG_MB), "interface_mbs",
-                   emu_node_param_value(&c.setup.host, "interface_mbs"));
-    emu_exp_fitted(x, "uni_intra_1MB", "MB/s", 9503, cug_uni(&c, here, same_node, CUG_MB), "local_mbs",
-                   emu_node_param_value(&c.setup.host, "local_mbs"));
-    emu_exp_fitted(x, "bi_inter_1MB", "MB/s", 16936, cug_bi(&c, here, next_vertex, CUG_MB), "duplex_percent",
-                   emu_node_param_value(&c.setup.host, "duplex_percent"));
-    emu_exp_within(x, 'P', "bi_intra_1MB", "MB/s", 17145, cug_bi(&c, here, same_node, CUG_MB), 0.02);
+    emu_exp_fitted(x, "uni_inter_1MB", "MB/s", 9364, cug_uni(&c, here, next_vertex, CUG_MB),
+                   emu_exp_param("interface_mbs", emu_node_param_value(&c.setup.host, "interface_mbs")));
+    emu_exp_fitted(x, "uni_intra_1MB", "MB/s", 9503, cug_uni(&c, here, same_node, CUG_MB),
+                   emu_exp_param("local_mbs", emu_node_param_value(&c.setup.host, "local_mbs")));
+    emu_exp_fitted(x, "bi_inter_1MB", "MB/s", 16936, cug_bi(&c, here, next_vertex, CUG_MB),
+                   emu_exp_param("duplex_percent", emu_node_param_value(&c.setup.host, "duplex_percent")));
+    emu_exp_figure(x, 'P', "bi_intra_1MB", "MB/s", emu_exp_within(17145, 0.02), cug_bi(&c, here, same_node, CUG_MB));
     cug_close(&c);
     return c.error;
 }
@@ -124,8 +125,8 @@ static int run_x1_4(struct emu_exp *x)
 
     if (r < 0)
         return r;
-    emu_exp_fitted(x, "uni_over_bi_1024B", "1", 0.75, ratio(&c, next_vertex, 1024), "send_end_ns",
-                   emu_node_param_value(&c.setup.host, "send_end_ns"));
+    emu_exp_fitted(x, "uni_over_bi_1024B", "1", 0.75, ratio(&c, next_vertex, 1024),
+                   emu_exp_param("send_end_ns", emu_node_param_value(&c.setup.host, "send_end_ns")));
     for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
         double inter = ratio(&c, next_vertex, points[i].bytes);
         double intra = ratio(&c, same_node, points[i].bytes);
@@ -138,7 +139,7 @@ static int run_x1_4(struct emu_exp *x)
         if (points[i].bytes == 1024)
             continue; /* fitted */
         snprintf(name, sizeof(name), "uni_over_bi_%s_%uB", points[i].band, points[i].bytes);
-        emu_exp_range(x, 'P', name, "1", points[i].low, points[i].high, inter);
+        emu_exp_figure(x, 'P', name, "1", emu_exp_range(points[i].low, points[i].high), inter);
     }
     emu_exp_above(x, 'P', "intra_over_inter_bandwidth", "1", 1, least);
     emu_exp_detail(x, "\"intra-node higher than inter\" is read as bandwidth; of the ratios above intra is the lower "

@@ -173,7 +173,7 @@ static int break_links(struct emu_exp *x)
     if (data)
         fclose(data);
     emu_exp_exact(x, 'S', "packets_on_the_broken_link_since", "packets", 0, (double)stats.packets);
-    emu_exp_within(x, 'S', "throughput_after_over_before", "1", 1, after / before, 0.03);
+    emu_exp_figure(x, 'S', "throughput_after_over_before", "1", emu_exp_within(1, 0.03), after / before);
     emu_exp_at_most(x, 'S', "last_loss_after_the_break", "us", 1,
                     s.watch.lost == 0 ? 0 : ((double)s.watch.last_lost_ps - (double)break_ps) / 1e6);
     emu_exp_exact(x, 'S', "made_less_delivered_and_lost", "packets", 0,

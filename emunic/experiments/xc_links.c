@@ -56,8 +56,8 @@ int emu_xc_undetected(struct emu_exp *x)
         frames_per_router(m, 0, frame_bits / 8, &n_links) * nodes * emu_machine_n_routers(m) / emu_machine_n_nodes(m);
     missed = binomial(frame_bits, 4) * pow(ber, 4) * pow(2, -(double)router->crc_bits);
     emu_exp_exact(x, 'A', "links_per_router", "links", 40, n_links);
-    emu_exp_within(x, 'A', "years_to_an_undetected_error", "years", 7250, 1 / (missed * frames) / seconds_per_year,
-                   0.1);
+    emu_exp_figure(x, 'A', "years_to_an_undetected_error", "years", emu_exp_within(7250, 0.1),
+                   1 / (missed * frames) / seconds_per_year);
     emu_exp_detail(x,
                    "ours: all errors of up to 3 bits in a frame of %.0f are caught, of those of 4 one in 2^%u is "
                    "not",
@@ -77,10 +77,10 @@ int emu_xc_peaks(struct emu_exp *x)
     if (r < 0)
         return r;
     setup = (struct emu_nic_setup){ .machine = m, .host = *emu_machine_node_params(m) };
-    emu_exp_rounded(x, 'A', "nic_peak", "GB/s", 10.24, emu_nic_packet_mbytes_per_s(&setup) / 1000, 2);
-    emu_exp_rounded(x, 'A', "host_interface", "GB/s", 16, setup.host.interface_kbs / 1e6, 1);
-    emu_exp_rounded(x, 'A', "host_interface_payload_of_64_bytes", "GB/s", 11.6,
-                    emu_nic_interface_mbytes_per_s(&setup, 64, false) / 1000, 1);
+    emu_exp_figure(x, 'A', "nic_peak", "GB/s", emu_exp_rounded(10.24, 2), emu_nic_packet_mbytes_per_s(&setup) / 1000);
+    emu_exp_figure(x, 'A', "host_interface", "GB/s", emu_exp_rounded(16, 1), setup.host.interface_kbs / 1e6);
+    emu_exp_figure(x, 'A', "host_interface_payload_of_64_bytes", "GB/s", emu_exp_rounded(11.6, 1),
+                   emu_nic_interface_mbytes_per_s(&setup, 64, false) / 1000);
     emu_machine_destroy(m);
     return 0;
 }

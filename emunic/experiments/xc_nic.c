@@ -66,7 +66,7 @@ static int report_latency(struct emu_exp *x, enum emu_nic_kind kind, const char 
              strcmp(key, "send_ns") == 0  ? "+recv_ns" :
                                             "");
     if (r == 0)
-        emu_exp_fitted(x, name, "us", src, us, param, value);
+        emu_exp_fitted(x, name, "us", src, us, emu_exp_param(param, value));
     emu_machine_destroy(m);
     return r;
 }
@@ -191,7 +191,7 @@ int emu_xc_hop_latency(struct emu_exp *x)
         emu_exp_progress(x, hops / 5.0);
     }
     if (r == 0) {
-        emu_exp_within(x, 'P', "hop_slope", "ns", 100, (us[5] - us[1]) / 4 * 1000, 0.01);
+        emu_exp_figure(x, 'P', "hop_slope", "ns", emu_exp_within(100, 0.01), (us[5] - us[1]) / 4 * 1000);
         emu_exp_at_most(x, 'P', "extra_of_minimal_paths", "ns", 500, (us[5] - us[1]) * 1000);
         emu_exp_below(x, 'P', "put8_farthest_pair", "us", 2.0, us[5]);
     }
@@ -293,15 +293,16 @@ int emu_xc_put_bandwidth(struct emu_exp *x)
     r = put_curves(x, &setup, 17 * NODES_PER_ROUTER, plateau);
     if (r < 0)
         goto out;
-    emu_exp_within(x, 'P', "put_one_way", "GB/s", 10, plateau[0], 0.05);
-    emu_exp_fitted(x, "put_both_ways", "GB/s", 15, plateau[1], "host.duplex_percent",
-                   emu_node_param_value(emu_machine_node_params(m), "duplex_percent"));
+    emu_exp_figure(x, 'P', "put_one_way", "GB/s", emu_exp_within(10, 0.05), plateau[0]);
+    emu_exp_fitted(
+        x, "put_both_ways", "GB/s", 15, plateau[1],
+        emu_exp_param("host.duplex_percent", emu_node_param_value(emu_machine_node_params(m), "duplex_percent")));
     for (uint32_t nic = 0; nic < NODES_PER_ROUTER; nic++)
         pairs[nic] = (struct emu_nic_pair){ { nic, 0 }, { (17 + 16 * nic + nic) * NODES_PER_ROUTER, 0 } };
     r = emu_nic_stream(&setup, &all_nics, NULL, &result);
     if (r == 0) {
-        emu_exp_within(x, 'P', "each_way_with_4_nics", "GB/s", 7.5, result.mbytes_per_s / 1000 / 2 / NODES_PER_ROUTER,
-                       0.05);
+        emu_exp_figure(x, 'P', "each_way_with_4_nics", "GB/s", emu_exp_within(7.5, 0.05),
+                       result.mbytes_per_s / 1000 / 2 / NODES_PER_ROUTER);
         emu_exp_detail(x, "4 NICs: slowest pair %.2f, fastest %.2f GB/s both ways", result.pair_min_mbytes_per_s / 1000,
                        result.pair_max_mbytes_per_s / 1000);
     }
@@ -411,11 +412,14 @@ int emu_xc_launch_rate(struct emu_exp *x)
     if (data)
         fclose(data);
     if (r == 0) {
-        emu_exp_fitted(x, "launches_per_core", "M/s", 7.5, rate[0][0] / 1e6, "host.launch_gap_ns",
-                       emu_node_param_value(emu_machine_node_params(m), "launch_gap_ns"));
-        emu_exp_fitted(x, "launches_per_node", "M/s", 120, rate[0][N - 1] / 1e6, "host.launch_node_gap_ns",
-                       emu_node_param_value(emu_machine_node_params(m), "launch_node_gap_ns"));
-        emu_exp_within(x, 'P', "launches_per_node_other_handles", "M/s", 80, rate[1][N - 1] / 1e6, 0.05);
+        emu_exp_fitted(
+            x, "launches_per_core", "M/s", 7.5, rate[0][0] / 1e6,
+            emu_exp_param("host.launch_gap_ns", emu_node_param_value(emu_machine_node_params(m), "launch_gap_ns")));
+        emu_exp_fitted(x, "launches_per_node", "M/s", 120, rate[0][N - 1] / 1e6,
+                       emu_exp_param("host.launch_node_gap_ns",
+                                     emu_node_param_value(emu_machine_node_params(m), "launch_node_gap_ns")));
+        emu_exp_figure(x, 'P', "launches_per_node_other_handles", "M/s", emu_exp_within(80, 0.05),
+                       rate[1][N - 1] / 1e6);
         emu_exp_holds(x, 'P', "linear_up_to_the_cap", is_linear);
     }
     emu_machine_destroy(m);
@@ -474,8 +478,8 @@ int emu_xc_mpi_bandwidth(struct emu_exp *x)
                               .got = pingpong.mbytes_per_s / 1000,
                               .param_name = "host.rendezvous_ns",
                               .param_value = emu_node_param_value(emu_machine_node_params(m), "rendezvous_ns") });
-        emu_exp_within(x, 'P', "streaming_1_MiB", "GB/s", 9.7, streaming, 0.05);
-        emu_exp_within(x, 'P', "8_processes_1_MiB", "GB/s", 9.7, many, 0.05);
+        emu_exp_figure(x, 'P', "streaming_1_MiB", "GB/s", emu_exp_within(9.7, 0.05), streaming);
+        emu_exp_figure(x, 'P', "8_processes_1_MiB", "GB/s", emu_exp_within(9.7, 0.05), many);
         emu_exp_at_most(x, 'P', "streaming_under_the_put_plateau", "GB/s", 10.5, streaming);
     }
     emu_machine_destroy(m);
@@ -609,7 +613,7 @@ int emu_xc_outstanding(struct emu_exp *x)
             peak = emu_nic_packet_mbytes_per_s(&setup) / 1000;
             expected = fmin(peak, windows[w] * 64 / us / 1000);
             snprintf(name, sizeof(name), "window_%u_round_trip_%u_us", windows[w], trips_us[t]);
-            emu_exp_within(x, 'S', name, "GB/s", expected, gb, 0.03);
+            emu_exp_figure(x, 'S', name, "GB/s", emu_exp_within(expected, 0.03), gb);
             emu_exp_detail(x, "window %u: round trip %.3f us, %.3f GB/s", windows[w], us, gb);
             emu_exp_progress(x, (w * 4 + t + 1) / 12.0);
         }
@@ -653,8 +657,8 @@ int emu_xc_atomics(struct emu_exp *x)
     }
     if (data)
         fclose(data);
-    emu_exp_within(x, 'A', "one_hot_word", "M/s", 400, hot, 0.01);
-    emu_exp_within(x, 'A', "64_words", "M/s", 400, at_64, 0.01);
+    emu_exp_figure(x, 'A', "one_hot_word", "M/s", emu_exp_within(400, 0.01), hot);
+    emu_exp_figure(x, 'A', "64_words", "M/s", emu_exp_within(400, 0.01), at_64);
     emu_exp_below(x, 'S', "65_words_over_64", "1", 0.5, at_65 / at_64);
     emu_exp_report(
         x, &(struct emu_metric){ .kind = 'K',
@@ -756,7 +760,7 @@ int emu_xc_placement(struct emu_exp *x)
 
         (void)emu_link_get(m, 2 * emu_machine_n_nodes(m), &l); /* the first green one */
         one_link = (double)l.data_bytes_per_s / 1e9 * f->payload_bytes_max / (14.0 * f->flit_bits / 8);
-        emu_exp_within(x, 'S', "same_chassis_minimal", "GB/s", one_link, got[0][1], 0.03);
+        emu_exp_figure(x, 'S', "same_chassis_minimal", "GB/s", emu_exp_within(one_link, 0.03), got[0][1]);
         emu_exp_at_least(x, 'S', "same_chassis_adaptive", "GB/s", 9, got[1][1]);
         for (int i = 0; i < 4; i++) {
             char name[64];

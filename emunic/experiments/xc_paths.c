@@ -155,12 +155,12 @@ static int report_hops(struct emu_exp *x, const struct hop_case *c, uint64_t n, 
     else
         emu_exp_at_most(x, 'A', name, "hops", 10, nonminimal.most);
     snprintf(name, sizeof(name), "%s_minimal_mean", c->name);
-    emu_exp_points(x, 'A', name, "hops", c->minimal_mean, mean_hops(&minimal), 0.01);
+    emu_exp_figure(x, 'A', name, "hops", emu_exp_points(c->minimal_mean, 0.01), mean_hops(&minimal));
     snprintf(name, sizeof(name), "%s_nonminimal_mean", c->name);
-    emu_exp_points(x, 'A', name, "hops", c->nonminimal_mean, mean_hops(&nonminimal), 0.1);
+    emu_exp_figure(x, 'A', name, "hops", emu_exp_points(c->nonminimal_mean, 0.1), mean_hops(&nonminimal));
     if (c->has_median) {
         snprintf(name, sizeof(name), "%s_nonminimal_median", c->name);
-        emu_exp_range(x, 'A', name, "hops", 6, 7, median(&nonminimal));
+        emu_exp_figure(x, 'A', name, "hops", emu_exp_range(6, 7), median(&nonminimal));
     }
     snprintf(name, sizeof(name), "%s_all_arrive", c->name);
     emu_exp_holds(x, 'A', name, minimal.lost == 0 && nonminimal.lost == 0);
@@ -216,12 +216,13 @@ static int simulate_optical_hops(struct emu_exp *x)
         return r;
     r = emu_xc_saturate(x, m, &run, &result);
     if (r == 0) {
-        emu_exp_within(x, 'S', "minimal_optical_hops_simulated", "hops", 1, result.optical_hops, 0.01);
+        emu_exp_figure(x, 'S', "minimal_optical_hops_simulated", "hops", emu_exp_within(1, 0.01), result.optical_hops);
         run.mode = EMU_MODE_VALIANT;
         r = emu_xc_saturate(x, m, &run, &result);
     }
     if (r == 0)
-        emu_exp_range(x, 'S', "nonminimal_optical_hops_simulated", "hops", 1.75, 2.0, result.optical_hops);
+        emu_exp_figure(x, 'S', "nonminimal_optical_hops_simulated", "hops", emu_exp_range(1.75, 2.0),
+                       result.optical_hops);
     emu_machine_destroy(m);
     return r;
 }
@@ -245,7 +246,7 @@ int emu_xc_optical_hops(struct emu_exp *x)
         emu_exp_at_most(x, 'A', name, "hops", 1, (double)h.optical / (double)h.n);
         walk_many(m, EMU_MODE_VALIANT, 200000, &random, &h);
         snprintf(name, sizeof(name), "%s_nonminimal_optical_hops", names[i]);
-        emu_exp_range(x, 'A', name, "hops", 1.75, 2.0, (double)h.optical / (double)h.n);
+        emu_exp_figure(x, 'A', name, "hops", emu_exp_range(1.75, 2.0), (double)h.optical / (double)h.n);
         emu_machine_destroy(m);
     }
     return simulate_optical_hops(x);

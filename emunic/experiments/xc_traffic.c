@@ -274,13 +274,13 @@ static int report_global_share(struct emu_exp *x)
     (void)emu_dragonfly_shape(m, &shape);
     (void)emu_link_get(m, emu_machine_n_links(m) - 1, &blue);
     raw = cable_share(m, cables_of_group(m)) / efficiency(m);
-    emu_exp_rounded(x, 'A', "global_raw_per_node", "GB/s", 11.72, raw, 2);
-    emu_exp_rounded(x, 'A', "global_payload_per_node", "GB/s", 7.5, raw * efficiency(m), 1);
+    emu_exp_figure(x, 'A', "global_raw_per_node", "GB/s", emu_exp_rounded(11.72, 2), raw);
+    emu_exp_figure(x, 'A', "global_payload_per_node", "GB/s", emu_exp_rounded(7.5, 1), raw * efficiency(m));
     all = 2.0 * shape.n_cables * EMU_XC_LINKS_PER_CABLE * (double)blue.bytes_per_s / 1e9;
     /* Bisection, both directions, by the formula that XC-5 holds against the count. */
     bisection = EMU_XC_LINKS_PER_CABLE * (double)blue.bytes_per_s / 1e9 * shape.groups * cables_of_group(m) *
                 shape.groups / (2.0 * (shape.groups - 1));
-    emu_exp_rounded(x, 'A', "global_over_bisection_of_241_groups", "1", 2, all / bisection, 1);
+    emu_exp_figure(x, 'A', "global_over_bisection_of_241_groups", "1", emu_exp_rounded(2, 1), all / bisection);
     emu_machine_destroy(m);
     return 0;
 }
@@ -363,8 +363,8 @@ int emu_xc_three_policies(struct emu_exp *x)
         fclose(data);
     if (r < 0)
         goto out;
-    emu_exp_within(x, 'S', "uniform_minimal", "GB/s", uniform_bound(m), uniform[0], 0.1);
-    emu_exp_within(x, 'S', "shift_minimal", "GB/s", shift_bound, shift[0], 0.1);
+    emu_exp_figure(x, 'S', "uniform_minimal", "GB/s", emu_exp_within(uniform_bound(m), 0.1), uniform[0]);
+    emu_exp_figure(x, 'S', "shift_minimal", "GB/s", emu_exp_within(shift_bound, 0.1), shift[0]);
     /* Two blue links, or one if the root is in an end group: 2 groups of 8. */
     emu_exp_at_least(x, 'S', "shift_valiant_over_bound", "1", 0.8, shift[1] / (global / (2 - 2.0 / shape.groups)));
     emu_exp_at_least(x, 'S', "uniform_adaptive_over_better", "1", 0.9, uniform[2] / larger(uniform[0], uniform[1]));
@@ -503,7 +503,7 @@ int emu_xc_lanes(struct emu_exp *x)
         bound = raw[lanes - 1] * (p->frame_flits - p->frame_overhead_flits) / p->frame_flits * f->payload_bytes_max /
                 ((double)emu_packet_units(m, f->payload_bytes_max) * f->flit_bits / 8);
         snprintf(name, sizeof(name), "puts_over_%u_lanes", lanes);
-        emu_exp_within(x, 'S', name, "GB/s", bound, result.gb_per_s, 0.03);
+        emu_exp_figure(x, 'S', name, "GB/s", emu_exp_within(bound, 0.03), result.gb_per_s);
     }
     emu_machine_destroy(m);
     return r;
@@ -553,7 +553,7 @@ int emu_xc_bit_errors(struct emu_exp *x)
             break;
         corrupt += result.corrupt;
         snprintf(name, sizeof(name), "goodput_at_%.0e", rates[i]);
-        emu_exp_within(x, 'S', name, "1", model, result.gb_per_s / clean.gb_per_s, 0.01);
+        emu_exp_figure(x, 'S', name, "1", emu_exp_within(model, 0.01), result.gb_per_s / clean.gb_per_s);
         emu_exp_detail(x, "bit error rate %.0e: %llu errors, %llu retransmissions, %llu packets", rates[i],
                        (unsigned long long)result.crc_errors, (unsigned long long)result.retransmissions,
                        (unsigned long long)result.totals.delivered);
@@ -599,21 +599,23 @@ int emu_xc_flits(struct emu_exp *x)
     emu_exp_exact(x, 'A', "get_response_flits", "flits", 12, (double)get.response_flits / (double)get.operations);
     per_put = (double)(put.request_flits + put.response_flits) / (double)put.operations;
     wire_bytes = per_put * f->flit_bits / 8 * p->frame_flits / (p->frame_flits - p->frame_overhead_flits);
-    emu_exp_points(x, 'A', "put_efficiency", "percent", 64.0, 100 * 64 / wire_bytes, 0.1);
+    emu_exp_figure(x, 'A', "put_efficiency", "percent", emu_exp_points(64.0, 0.1), 100 * 64 / wire_bytes);
 
     run.window_ps = emu_exp_context(x)->is_full ? 1000000000 : 100000000;
     r = emu_xc_saturate(x, m, &run, &result);
     if (r == 0) {
         counted = result.flits_per_packet * 2; /* a request and a response; as many of each */
-        emu_exp_within(x, 'S', "flits_on_the_wire_per_put", "flits", 15, counted, 0.001);
+        emu_exp_figure(x, 'S', "flits_on_the_wire_per_put", "flits", emu_exp_within(15, 0.001), counted);
         wire_bytes = counted * f->flit_bits / 8 * p->frame_flits / (p->frame_flits - p->frame_overhead_flits);
-        emu_exp_points(x, 'S', "put_efficiency_on_the_wire", "percent", 64.0, 100 * 64 / wire_bytes, 0.1);
+        emu_exp_figure(x, 'S', "put_efficiency_on_the_wire", "percent", emu_exp_points(64.0, 0.1),
+                       100 * 64 / wire_bytes);
         run.units = 3;
         run.response_units = 12;
         r = emu_xc_saturate(x, m, &run, &result);
     }
     if (r == 0)
-        emu_exp_within(x, 'S', "flits_on_the_wire_per_get", "flits", 15, result.flits_per_packet * 2, 0.001);
+        emu_exp_figure(x, 'S', "flits_on_the_wire_per_get", "flits", emu_exp_within(15, 0.001),
+                       result.flits_per_packet * 2);
     emu_machine_destroy(m);
     return r;
 }
@@ -710,7 +712,7 @@ int emu_xc_ports(struct emu_exp *x)
         return r;
     (void)emu_link_get(m, 2 * emu_machine_n_nodes(m), &green);
     needed = 4 * 8 / ((double)green.bytes_per_s / 1e9 * efficiency(m));
-    emu_exp_rounded(x, 'A', "ports_needed", "ports", 9.5, needed, 1);
+    emu_exp_figure(x, 'A', "ports_needed", "ports", emu_exp_rounded(9.5, 1), needed);
     emu_exp_exact(x, 'A', "whole_ports_needed", "ports", 10, ceil(needed));
     emu_machine_destroy(m);
     r = lag_with_ports(x, 9, &nine);

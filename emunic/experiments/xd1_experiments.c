@@ -55,10 +55,11 @@ static int run_xd1_1(struct emu_exp *x)
 
     if (r < 0)
         return r;
-    emu_exp_fitted(x, "mpi_inter_8B", "us", 1.7, cug_one_way_us(&c, CUG_MPI, here, same_chassis, 8), "send_ns+recv_ns",
-                   emu_node_param_value(&c.setup.host, "send_ns") + emu_node_param_value(&c.setup.host, "recv_ns"));
-    emu_exp_fitted(x, "mpi_intra_8B", "us", 1.7, cug_one_way_us(&c, CUG_MPI, here, same_node, 8), "local_ns",
-                   emu_node_param_value(&c.setup.host, "local_ns"));
+    emu_exp_fitted(x, "mpi_inter_8B", "us", 1.7, cug_one_way_us(&c, CUG_MPI, here, same_chassis, 8),
+                   emu_exp_param("send_ns+recv_ns", emu_node_param_value(&c.setup.host, "send_ns") +
+                                                        emu_node_param_value(&c.setup.host, "recv_ns")));
+    emu_exp_fitted(x, "mpi_intra_8B", "us", 1.7, cug_one_way_us(&c, CUG_MPI, here, same_node, 8),
+                   emu_exp_param("local_ns", emu_node_param_value(&c.setup.host, "local_ns")));
     cug_close(&c);
     return c.error;
 }
@@ -70,13 +71,13 @@ static int run_xd1_2(struct emu_exp *x)
 
     if (r < 0)
         return r;
-    emu_exp_fitted(x, "uni_inter_1MB", "MB/s", 1342, cug_uni(&c, here, same_chassis, CUG_MB), "interface_mbs",
-                   emu_node_param_value(&c.setup.host, "interface_mbs"));
-    emu_exp_fitted(x, "uni_intra_1MB", "MB/s", 1087, cug_uni(&c, here, same_node, CUG_MB), "local_mbs",
-                   emu_node_param_value(&c.setup.host, "local_mbs"));
-    emu_exp_fitted(x, "bi_inter_1MB", "MB/s", 2173, cug_bi(&c, here, same_chassis, CUG_MB), "duplex_percent",
-                   emu_node_param_value(&c.setup.host, "duplex_percent"));
-    emu_exp_within(x, 'P', "bi_intra_1MB", "MB/s", 1095, cug_bi(&c, here, same_node, CUG_MB), 0.02);
+    emu_exp_fitted(x, "uni_inter_1MB", "MB/s", 1342, cug_uni(&c, here, same_chassis, CUG_MB),
+                   emu_exp_param("interface_mbs", emu_node_param_value(&c.setup.host, "interface_mbs")));
+    emu_exp_fitted(x, "uni_intra_1MB", "MB/s", 1087, cug_uni(&c, here, same_node, CUG_MB),
+                   emu_exp_param("local_mbs", emu_node_param_value(&c.setup.host, "local_mbs")));
+    emu_exp_fitted(x, "bi_inter_1MB", "MB/s", 2173, cug_bi(&c, here, same_chassis, CUG_MB),
+                   emu_exp_param("duplex_percent", emu_node_param_value(&c.setup.host, "duplex_percent")));
+    emu_exp_figure(x, 'P', "bi_intra_1MB", "MB/s", emu_exp_within(1095, 0.02), cug_bi(&c, here, same_node, CUG_MB));
     cug_close(&c);
     return c.error;
 }
@@ -103,7 +104,7 @@ static int run_xd1_3(struct emu_exp *x)
         low = fmin(low, rate);
         high = fmax(high, rate);
     }
-    emu_exp_points(x, 'P', "intra_over_inter", "1", 0.50, intra / high, 0.03);
+    emu_exp_figure(x, 'P', "intra_over_inter", "1", emu_exp_points(0.50, 0.03), intra / high);
     emu_exp_at_most(x, 'P', "spread_2_to_59", "1", 0.03, (high - low) / high);
     cug_close(&c);
     return c.error;
@@ -123,9 +124,9 @@ static int run_xd1_4(struct emu_exp *x)
 
         snprintf(name, sizeof(name), "uni_over_bi_%uB", sizes[i]);
         if (sizes[i] >= DMA_BYTES_MIN)
-            emu_exp_points(x, 'P', name, "1", 0.60, ratio, 0.04);
+            emu_exp_figure(x, 'P', name, "1", emu_exp_points(0.60, 0.04), ratio);
         else
-            emu_exp_points(x, 'P', name, "1", 0.50, ratio, 0.05);
+            emu_exp_figure(x, 'P', name, "1", emu_exp_points(0.50, 0.05), ratio);
     }
     emu_exp_detail(x, "where the step is, 32 KB, is taken from the source; how high it is follows from XD1-2");
     cug_close(&c);
@@ -216,7 +217,7 @@ static int run_xd1_5(struct emu_exp *x)
         worst_2ppn[i] = two.min;
         worst_1ppn[i] = one.min;
         snprintf(name, sizeof(name), "one_over_two_ppn_%u_nodes", nodes[i]);
-        emu_exp_points(x, 'P', name, "1", 2.0, one.min / two.min, 0.2);
+        emu_exp_figure(x, 'P', name, "1", emu_exp_points(2.0, 0.2), one.min / two.min);
     }
     data = emu_exp_data(x, "pairs", "Worst of n pairs on the XD1, swap", "nodes", "MB/s");
     for (size_t i = 0; i < n && data; i++)
@@ -273,7 +274,7 @@ static int run_xd1_6(struct emu_exp *x)
         r = gain(x, others[i].n, others[i].ppn, others[i].bytes == 0 ? large : others[i].bytes, &got);
         if (r < 0)
             return r;
-        emu_exp_points(x, 'Q', others[i].name, "1", 1.0, got, 0.05);
+        emu_exp_figure(x, 'Q', others[i].name, "1", emu_exp_points(1.0, 0.05), got);
     }
     r = swap_pairs(x, EXPANDED, 16, 2, large, &rates);
     emu_exp_detail(x, "the line above: 16 pairs with 2 ppn if the rule were by nids alone");

@@ -95,11 +95,12 @@ static int run_xt3_2(struct emu_exp *x)
     if (r < 0)
         return r;
     emu_exp_fitted(x, "mpi_8B", "us", 29, cug_one_way_us(&c, CUG_MPI, proc_of(&line, 0), proc_of(&line, 1), 8),
-                   "send_ns+recv_ns",
-                   emu_node_param_value(&c.setup.host, "send_ns") + emu_node_param_value(&c.setup.host, "recv_ns"));
+                   emu_exp_param("send_ns+recv_ns", emu_node_param_value(&c.setup.host, "send_ns") +
+                                                        emu_node_param_value(&c.setup.host, "recv_ns")));
     emu_exp_fitted(x, "uni_1MB", "MB/s", 1111, cug_uni(&c, proc_of(&line, 0), proc_of(&line, 1), CUG_MB),
-                   "packet_gap_ns", emu_node_param_value(&c.setup.host, "packet_gap_ns"));
-    emu_exp_within(x, 'P', "bi_1MB", "MB/s", 2150, cug_bi(&c, proc_of(&line, 0), proc_of(&line, 1), CUG_MB), 0.04);
+                   emu_exp_param("packet_gap_ns", emu_node_param_value(&c.setup.host, "packet_gap_ns")));
+    emu_exp_figure(x, 'P', "bi_1MB", "MB/s", emu_exp_within(2150, 0.04),
+                   cug_bi(&c, proc_of(&line, 0), proc_of(&line, 1), CUG_MB));
     cug_close(&c);
     return c.error;
 }
@@ -197,8 +198,8 @@ static int run_xt3_4(struct emu_exp *x)
         fclose(data);
     if (r < 0)
         return r;
-    emu_exp_within(x, 'P', "worst_pair_y", "MB/s", 500, worst[ALONG_Y], 0.25);
-    emu_exp_within(x, 'P', "worst_pair_any_line", "MB/s", 500, least, 0.25);
+    emu_exp_figure(x, 'P', "worst_pair_y", "MB/s", emu_exp_within(500, 0.25), worst[ALONG_Y]);
+    emu_exp_figure(x, 'P', "worst_pair_any_line", "MB/s", emu_exp_within(500, 0.25), least);
     return 0;
 }
 
@@ -298,7 +299,7 @@ static int run_xt3_7(struct emu_exp *x)
         char name[40];
 
         snprintf(name, sizeof(name), "uni_over_bi_%uB", sizes[i]);
-        emu_exp_points(x, 'P', name, "1", 0.50, uni / bi, 0.03);
+        emu_exp_figure(x, 'P', name, "1", emu_exp_points(0.50, 0.03), uni / bi);
     }
     cug_close(&c);
     return c.error;

@@ -71,14 +71,14 @@ static void assert_counts(void (*what)(struct emu_exp *x), int passed, int faile
 static void report_of_each_sort(struct emu_exp *x)
 {
     emu_exp_exact(x, 'A', "nodes", "nodes", 92544, 92544);
-    emu_exp_within(x, 'P', "hop", "ns", 100, 100.5, 0.01);
+    emu_exp_figure(x, 'P', "hop", "ns", emu_exp_within(100, 0.01), 100.5);
     emu_exp_detail(x, "seen over %d hops", 5);
     emu_exp_part(x, "a");
-    emu_exp_fitted(x, "put8_latency", "us", 0.8, 0.8125, "t_issue_ns", 512);
+    emu_exp_fitted(x, "put8_latency", "us", 0.8, 0.8125, emu_exp_param("t_issue_ns", 512));
     emu_exp_part(x, NULL);
-    emu_exp_range(x, 'P', "valiant", "GB/s", 1.31, 1.5, 1.4);
-    emu_exp_rounded(x, 'A', "raw", "GB/s", 11.7, 11.72, 1);
-    emu_exp_points(x, 'P', "utilisation", "%", 98, 96.9, 1.5);
+    emu_exp_figure(x, 'P', "valiant", "GB/s", emu_exp_range(1.31, 1.5), 1.4);
+    emu_exp_figure(x, 'A', "raw", "GB/s", emu_exp_rounded(11.7, 1), 11.72);
+    emu_exp_figure(x, 'P', "utilisation", "%", emu_exp_points(98, 1.5), 96.9);
     emu_exp_at_most(x, 'P', "latency", "us", 2, 2.5);
     emu_exp_why(x, "the farthest pair has %d hops", 6);
     emu_exp_text(x, 'A', "class of min", "Z cable", "Z cable"); /* a name is one word */
@@ -133,15 +133,15 @@ static void test_no_value_breaks_a_line_or_a_field(void **state)
 
 static void report_the_edges(struct emu_exp *x)
 {
-    emu_exp_within(x, 'P', "up", NULL, 100, 102, 0.02);
-    emu_exp_within(x, 'P', "down", NULL, -100, -102, 0.02);
-    emu_exp_points(x, 'P', "points", NULL, 0.3, 0.1 + 0.2 + 0.1, 0.1);
-    emu_exp_rounded(x, 'A', "half", NULL, 11.7, 11.75, 1);
+    emu_exp_figure(x, 'P', "up", NULL, emu_exp_within(100, 0.02), 102);
+    emu_exp_figure(x, 'P', "down", NULL, emu_exp_within(-100, 0.02), -102);
+    emu_exp_figure(x, 'P', "points", NULL, emu_exp_points(0.3, 0.1), 0.1 + 0.2 + 0.1);
+    emu_exp_figure(x, 'A', "half", NULL, emu_exp_rounded(11.7, 1), 11.75);
     emu_exp_exact(x, 'A', "arithmetic", NULL, 0.3, 0.1 + 0.2);
     emu_exp_at_least(x, 'P', "least", NULL, 3, 3);
     emu_exp_at_most(x, 'P', "most", NULL, 3, 3);
-    emu_exp_range(x, 'P', "low", NULL, 1, 2, 1);
-    emu_exp_range(x, 'P', "high", NULL, 1, 2, 2);
+    emu_exp_figure(x, 'P', "low", NULL, emu_exp_range(1, 2), 1);
+    emu_exp_figure(x, 'P', "high", NULL, emu_exp_range(1, 2), 2);
 }
 
 static void test_the_edge_of_a_tolerance_passes(void **state)
@@ -152,15 +152,15 @@ static void test_the_edge_of_a_tolerance_passes(void **state)
 
 static void report_beyond_the_edges(struct emu_exp *x)
 {
-    emu_exp_within(x, 'P', "up", NULL, 100, 102.01, 0.02);
-    emu_exp_within(x, 'P', "down", NULL, 100, 97.99, 0.02);
-    emu_exp_points(x, 'P', "points", NULL, 98, 96.49, 1.5);
-    emu_exp_rounded(x, 'A', "half", NULL, 11.7, 11.76, 1);
+    emu_exp_figure(x, 'P', "up", NULL, emu_exp_within(100, 0.02), 102.01);
+    emu_exp_figure(x, 'P', "down", NULL, emu_exp_within(100, 0.02), 97.99);
+    emu_exp_figure(x, 'P', "points", NULL, emu_exp_points(98, 1.5), 96.49);
+    emu_exp_figure(x, 'A', "half", NULL, emu_exp_rounded(11.7, 1), 11.76);
     emu_exp_exact(x, 'A', "count", NULL, 92544, 92543);
     emu_exp_above(x, 'P', "above", NULL, 3, 3);
     emu_exp_below(x, 'P', "below", NULL, 3, 3);
-    emu_exp_range(x, 'P', "low", NULL, 1, 2, 0.99);
-    emu_exp_fitted(x, "fitted", NULL, 1, 1.03, "t", 1);
+    emu_exp_figure(x, 'P', "low", NULL, emu_exp_range(1, 2), 0.99);
+    emu_exp_fitted(x, "fitted", NULL, 1, 1.03, emu_exp_param("t", 1));
 }
 
 static void test_what_lies_beyond_a_tolerance_fails(void **state)
@@ -173,7 +173,7 @@ static void report_what_is_no_number(struct emu_exp *x)
 {
     emu_exp_at_most(x, 'P', "nan", NULL, 3, NAN);
     emu_exp_at_least(x, 'P', "infinite", NULL, 3, INFINITY);
-    emu_exp_within(x, 'P', "both", NULL, NAN, NAN, 1);
+    emu_exp_figure(x, 'P', "both", NULL, emu_exp_within(NAN, 1), NAN);
     emu_exp_text(x, 'A', "nothing", "yes", NULL);
 }
 
@@ -188,7 +188,7 @@ static void report_invalid(struct emu_exp *x)
     emu_exp_exact(x, 'S', "kind", NULL, 1, 1); /* not in the row */
     emu_exp_exact(x, 'X', "kind", NULL, 1, 1);
     emu_exp_report(x, &(struct emu_metric){ .kind = 'K', .name = "no_param", .src = 1, .got = 1 });
-    emu_exp_fitted(x, "param", NULL, 1, 1, "t", NAN);
+    emu_exp_fitted(x, "param", NULL, 1, 1, emu_exp_param("t", NAN));
 }
 
 static void test_an_invalid_metric_never_passes(void **state)
