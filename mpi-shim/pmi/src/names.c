@@ -106,9 +106,9 @@ static int count_args(const char *const *args)
     return n;
 }
 
-int pmii_job_spawn(int count, const char *const *cmds, const int *argcs, const char **const *argvs, const int *maxprocs,
-                   const int *info_sizes, const PMI_keyval_t *const *infos, char *job_name_out)
+int pmii_job_spawn(const struct pmii_programs *programs, char *job_name_out)
 {
+    int count = programs->count;
     char nspace[256];
     struct pmii_px_app *apps;
     int r;
@@ -120,14 +120,14 @@ int pmii_job_spawn(int count, const char *const *cmds, const int *argcs, const c
     if (!apps)
         return -ENOMEM;
     for (int i = 0; i < count; i++) {
-        const char *const *args = argvs ? (const char *const *)argvs[i] : NULL;
-        const PMI_keyval_t *info = infos && info_sizes ? infos[i] : NULL;
-        int n_info = info ? info_sizes[i] : 0;
+        const char *const *args = programs->argvs ? (const char *const *)programs->argvs[i] : NULL;
+        const PMI_keyval_t *info = programs->infos && programs->info_sizes ? programs->infos[i] : NULL;
+        int n_info = info ? programs->info_sizes[i] : 0;
 
-        apps[i].program = cmds[i];
+        apps[i].program = programs->cmds[i];
         apps[i].args = args;
-        apps[i].n_args = args && argcs ? argcs[i] : count_args(args);
-        apps[i].n_procs = maxprocs[i];
+        apps[i].n_args = args && programs->argcs ? programs->argcs[i] : count_args(args);
+        apps[i].n_procs = programs->maxprocs[i];
         apps[i].work_dir = info_value(info, n_info, "wdir");
         apps[i].host = info_value(info, n_info, "host");
     }

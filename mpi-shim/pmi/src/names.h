@@ -13,8 +13,18 @@ int pmii_name_publish(const char *name, const char *port);
 int pmii_name_lookup(const char *name, char *port_out, size_t room_bytes);
 int pmii_name_unpublish(const char *name);
 
-/** @param argcs  NULL: each argvs[i] ends with NULL. @param[out] job_name_out 16 bytes. */
-int pmii_job_spawn(int count, const char *const *cmds, const int *argcs, const char **const *argvs, const int *maxprocs,
-                   const int *info_sizes, const PMI_keyval_t *const *infos, char *job_name_out);
+/* The programs of a new job, as the caller of PMI has them: `count` of each array. */
+struct pmii_programs {
+    int count;
+    const char *const *cmds;
+    const int *argcs; /* NULL: each argvs[i] ends with NULL */
+    const char **const *argvs;
+    const int *maxprocs;
+    const int *info_sizes;
+    const PMI_keyval_t *const *infos;
+};
+
+/** @param[out] job_name_out 16 bytes. */
+int pmii_job_spawn(const struct pmii_programs *programs, char *job_name_out);
 
 #endif

@@ -394,6 +394,14 @@ int PMI_Spawn_multiple(int count, const char *cmds[], const char **argvs[], cons
                        const int info_keyval_sizes[], const PMI_keyval_t *info_keyval_vectors[], int preput_keyval_size,
                        const PMI_keyval_t preput_keyval_vector[], int errors[])
 {
+    const struct pmii_programs programs = {
+        .count = count,
+        .cmds = cmds,
+        .argvs = argvs,
+        .maxprocs = maxprocs,
+        .info_sizes = info_keyval_sizes,
+        .infos = info_keyval_vectors,
+    };
     char job_name[16];
     int r, rc;
 
@@ -403,9 +411,7 @@ int PMI_Spawn_multiple(int count, const char *cmds[], const char **argvs[], cons
     r = pmii_enter(PMII_INITIALISED);
     if (r < 0)
         return pmii_rc(r);
-    r = preput_keyval_size > 0 ?
-            -ENOTSUP :
-            pmii_job_spawn(count, cmds, NULL, argvs, maxprocs, info_keyval_sizes, info_keyval_vectors, job_name);
+    r = preput_keyval_size > 0 ? -ENOTSUP : pmii_job_spawn(&programs, job_name);
     rc = pmii_leave(r);
     for (int i = 0; errors && i < count; i++)
         errors[i] = rc;

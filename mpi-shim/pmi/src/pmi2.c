@@ -97,6 +97,15 @@ int PMI2_Job_Spawn(int count, const char *cmds[], int argcs[], const char **argv
                    const int info_keyval_sizes[], const PMI_keyval_t *info_keyval_vectors[], int preput_keyval_size,
                    const PMI_keyval_t *preput_keyval_vector[], char jobid[], int jobid_size, int errors[])
 {
+    const struct pmii_programs programs = {
+        .count = count,
+        .cmds = cmds,
+        .argcs = argcs,
+        .argvs = argvs,
+        .maxprocs = maxprocs,
+        .info_sizes = info_keyval_sizes,
+        .infos = info_keyval_vectors,
+    };
     char job_name[16];
     int r, rc;
 
@@ -108,9 +117,7 @@ int PMI2_Job_Spawn(int count, const char *cmds[], int argcs[], const char **argv
     r = pmii_enter(PMII_INITIALISED);
     if (r < 0)
         return pmii_rc(r);
-    r = preput_keyval_size > 0 ?
-            -ENOTSUP :
-            pmii_job_spawn(count, cmds, argcs, argvs, maxprocs, info_keyval_sizes, info_keyval_vectors, job_name);
+    r = preput_keyval_size > 0 ? -ENOTSUP : pmii_job_spawn(&programs, job_name);
     rc = pmii_leave(r);
     if (rc == PMI2_SUCCESS && jobid)
         strcpy(jobid, job_name);
