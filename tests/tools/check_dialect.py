@@ -3,7 +3,6 @@
 """Checks the rules of this tree that no formatter knows.
 
     check_dialect.py ROOT            one line per finding; status 1 if there are any
-    check_dialect.py --known ROOT    prints the findings as lines of dialect_known.txt
     check_dialect.py --self-test     tries the checks on a small tree with known faults
 
     function    no function is longer than 60 lines, from its type to its closing brace
@@ -15,8 +14,7 @@
     struct      no struct of the daemon has more than 25 members
 
 The product is what is outside tests/. Functions' lengths, headings and Markdown are looked at everywhere. Generated pages
-are in docs/generated/. dialect_known.txt names findings that are still to be mended; a line of it without a finding is a
-finding, so that it only becomes shorter.
+are in docs/generated/.
 """
 
 import argparse
@@ -30,7 +28,6 @@ FUNCTION_LINES = 60
 PARAMETERS = 6
 COLUMNS = 120
 MEMBERS = 25
-KNOWN = pathlib.Path("tests/tools/dialect_known.txt")
 GENERATED = "docs/generated/"
 
 # Functions whose parameters are those of somebody else's documents.
@@ -88,27 +85,27 @@ def without_comments(text):
 def check_lengths(path, text):
     for name, n_lines, _ in functions(text):
         if n_lines > FUNCTION_LINES:
-            yield "function", path, name, f"{name} has {n_lines} lines; {FUNCTION_LINES} are the most"
+            yield "function", path, f"{name} has {n_lines} lines; {FUNCTION_LINES} are the most"
 
 
 def check_product(path, text):
-    """Findings that only a C file of the product can have: (rule, path, name, line of text)."""
+    """Findings that only a C file of the product can have: (rule, path, line of text)."""
     for name, _, n_parameters in functions(text):
         if n_parameters > PARAMETERS and not API.match(name):
-            yield "parameters", path, name, f"{name} has {n_parameters} parameters; {PARAMETERS} are the most"
+            yield "parameters", path, f"{name} has {n_parameters} parameters; {PARAMETERS} are the most"
     code = without_comments(text)
     for number, line in enumerate(code.split("\n"), 1):
         if NULL.search(line):
-            yield "null", path, "", f"line {number}: a pointer is tested as !p or p, not against NULL"
+            yield "null", path, f"line {number}: a pointer is tested as !p or p, not against NULL"
     if path.startswith("emunic/daemon/"):
         for found in TYPE.finditer(code):
             n_members = found.group(2).count(";")
             if n_members > MEMBERS:
-                yield "struct", path, found.group(1), f"{found.group(1)} has {n_members} members; {MEMBERS} are the most"
+                yield "struct", path, f"{found.group(1)} has {n_members} members; {MEMBERS} are the most"
 
 
 def check(root):
-    """All findings in a tree: (rule, path, name, text)."""
+    """All findings in a tree: (rule, path, text)."""
     names = {}
     for path in sources(root):
         if not path.endswith((".c", ".h", ".md")):
@@ -117,11 +114,11 @@ def check(root):
         if path.endswith(".md"):
             for number, line in enumerate(text.split("\n"), 1):
                 if len(line) > COLUMNS and not path.startswith(GENERATED):
-                    yield "markdown", path, "", f"line {number}: {len(line)} columns; {COLUMNS} are the most"
+                    yield "markdown", path, f"line {number}: {len(line)} columns; {COLUMNS} are the most"
             continue
         for number, line in enumerate(text.split("\n"), 1):
             if RULE_LINE.match(line) and not HEADING.match(line):
-                yield "heading", path, "", f"line {number}: a heading is /* ---- name ---- */"
+                yield "heading", path, f"line {number}: a heading is /* ---- name ---- */"
         yield from check_lengths(path, text)
         if path.startswith("tests/"):
             continue
@@ -129,24 +126,8 @@ def check(root):
         name = pathlib.PurePosixPath(path).name
         if name.endswith(".c"):
             if name in names:
-                yield "name", path, "", f"{names[name]} has the same name"
+                yield "name", path, f"{names[name]} has the same name"
             names.setdefault(name, path)
-
-
-def key(finding):
-    """A finding as a line of dialect_known.txt; those of one rule and place are one."""
-    return " ".join(part for part in finding[:3] if part)
-
-
-def report(root):
-    """Findings that are not known, and known ones that are no more, each once a line."""
-    known_path = root / KNOWN
-    known = [line for line in known_path.read_text().splitlines() if line and not line.startswith("#")] \
-        if known_path.exists() else []
-    findings = list(check(root))
-    lines = [f"{finding[1]}: {finding[0]}: {finding[3]}" for finding in findings if key(finding) not in known]
-    found = {key(finding) for finding in findings}
-    return lines + [f"{KNOWN}: delete `{line}`: it is mended" for line in known if line not in found]
 
 
 # ---- self-test ----
@@ -185,28 +166,21 @@ def self_test():
         if got != want:
             print(f"check_dialect: found {got}\n  instead of {want}")
             return 1
-        (root / KNOWN).parent.mkdir(parents=True)
-        (root / KNOWN).write_text("# comment\nfunction emunic/a/long.c f\nnull emunic/a/short.c\n")
-        lines = report(root)
-        if len(lines) != len(FAULTY) or not lines[-1].endswith("it is mended"):
-            print("check_dialect: a known finding shows, or one that is mended does not:", *lines, sep="\n  ")
-            return 1
     return 0
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("root", type=pathlib.Path, nargs="?")
-    parser.add_argument("--known", action="store_true")
     parser.add_argument("--self-test", action="store_true")
     args = parser.parse_args()
     if args.self_test:
         return self_test()
     if not args.root:
         parser.error("ROOT is missing")
-    lines = sorted({key(finding) for finding in check(args.root)}) if args.known else report(args.root)
+    lines = [f"{path}: {rule}: {text}" for rule, path, text in check(args.root)]
     print("\n".join(lines), end="\n" if lines else "")
-    return 1 if lines and not args.known else 0
+    return 1 if lines else 0
 
 
 if __name__ == "__main__":
