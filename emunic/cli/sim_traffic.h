@@ -49,8 +49,10 @@ struct emu_cli_traffic {
     uint64_t n_threads;
 };
 
-/* "adaptive-0" ... "deterministic"; false: no such mode. */
+/* "adaptive-0" ... "deterministic". False: no such mode. */
 bool emu_cli_parse_mode(const char *text, enum emu_route_mode *mode_out);
+
+/* The word of a mode, as emu_cli_parse_mode() takes it. */
 const char *emu_cli_mode_name(enum emu_route_mode mode);
 
 /* "0.6", "max": a load in a table or in the name of a file. */

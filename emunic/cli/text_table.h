@@ -28,6 +28,8 @@ struct emu_cli_table {
 
 /* Columns stay the caller's; at most EMU_CLI_COLUMNS_MAX. */
 void emu_cli_table_init(struct emu_cli_table *table, const struct emu_cli_column *columns, size_t n_columns);
+
+/* Frees the cells. */
 void emu_cli_table_fini(struct emu_cli_table *table);
 
 /* The next cell, left to right, row by row. */

@@ -56,8 +56,10 @@ struct emu_portals_options {
     struct emu_ptl_limits limits;
 };
 
-/* As emu_port_attach(); -EADDRINUSE: the pid is taken; -EADDRNOTAVAIL: there is no free one. */
+/* As emu_port_attach(). Also -EADDRINUSE: the pid is taken; -EADDRNOTAVAIL: there is no free one. */
 int emu_portals_open(struct emu_portals *p, const struct emu_portals_options *options);
+
+/* Ends the interface and detaches its port. */
 void emu_portals_close(struct emu_portals *p);
 
 /* Around everything that needs the lock of the own interface. Not nested. Frees what others have marked dead. */

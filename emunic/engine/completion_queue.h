@@ -88,8 +88,10 @@ unsigned emu_cq_fill_gaps(struct emu_cq_producer *p, uint64_t tail, uint64_t eve
  */
 static inline bool emu_cq_push_own(struct emu_cq_consumer *c, uint64_t event);
 
-/* Makes room for them; without it emu_cq_push_own() says no. -ENOMEM. Given back by emu_cq_consumer_fini(). */
+/* Makes room for them, without which emu_cq_push_own() says no. -ENOMEM. */
 int emu_cq_add_own(struct emu_cq_consumer *c);
+
+/* Gives that room back. */
 void emu_cq_consumer_fini(struct emu_cq_consumer *c);
 
 /* Takes the oldest event. EMU_CQ_OK or EMU_CQ_EMPTY. */

@@ -39,10 +39,16 @@ const char *emu_fault_action_name(unsigned action);
 const char *emu_fault_status_name(const struct emu_fault_rule *rule);
 const char *emu_error_category_name(unsigned category);
 
-/* The other way round; false: no such name. Classes also "fma", "bte", "any" (all that have a completion, but msgq). */
+/* Bits of a class by its name, or of "fma", "bte" or "any" (all that have a completion, but msgq). False: no such. */
 bool emu_fault_parse_classes(const char *name, uint32_t *bits_out);
+
+/* An action by its name. False: no such. */
 bool emu_fault_parse_action(const char *name, uint8_t *action_out);
+
+/* A status by its name among those that a rule of these classes may have. False: no such. */
 bool emu_fault_parse_status(const char *name, uint32_t classes, uint8_t *status_out);
+
+/* A category of errors by its name. False: no such. */
 bool emu_error_parse_category(const char *name, uint8_t *category_out);
 
 /* NULL, or what is wrong with a rule, in words. Safe for any content. */

@@ -41,9 +41,10 @@ struct emu_grid {
     uint32_t *places; /* owned; by nid */
 };
 
-/* 0, -ENOMEM; -EINVAL: coordinates that span more than 2^26 places. */
+/* -ENOMEM. -EINVAL: the coordinates span more than 2^26 places. */
 int emu_grid_init(struct emu_grid *grid, const struct emu_machine *m);
 void emu_grid_fini(struct emu_grid *grid);
+
 void emu_grid_at(const struct emu_grid *grid, uint32_t nid, uint32_t coordinates_out[EMU_GRID_DIMS]);
 /* EMU_NOBODY: a hole, or out of range. */
 uint32_t emu_grid_nid(const struct emu_grid *grid, const uint32_t coordinates[EMU_GRID_DIMS]);

@@ -14,13 +14,20 @@
 /* Links between two chassis of one fabric, 0 for a chassis and itself. -EINVAL: not direct connect; -ERANGE. */
 int emu_direct_pair_links(const struct emu_machine *m, uint32_t chassis, uint32_t peer, uint32_t *n_links_out);
 
-/* Inside the component. The link from a chassis switch to a peer's; number: 0 .. pair links - 1. */
+/* ---- inside the component ---- */
+
 struct emu_chassis;
+
+/* How many links go from a chassis switch to a peer's. */
 uint32_t emu_direct_external_links(const struct emu_chassis *c, uint32_t chassis, uint32_t peer);
+
+/* One of them; `number` counts from 0. */
 uint32_t emu_direct_external_link(const struct emu_chassis *c, uint32_t chassis, uint32_t fabric, uint32_t peer,
                                   uint32_t number);
-/* Those that a flow may use, at most EMU_DIRECT_FLOW_LINKS_MAX; returns how many. */
+
 #define EMU_DIRECT_FLOW_LINKS_MAX 8
+
+/* Those that a flow may use. Returns how many. */
 uint32_t emu_direct_flow_links(const struct emu_chassis *c, uint32_t src_nid, uint32_t dst_nid, uint32_t fabric,
                                uint32_t links_out[EMU_DIRECT_FLOW_LINKS_MAX]);
 

@@ -252,8 +252,9 @@ static inline struct tiles *tiles_of(const struct emu_nic_model *nm, uint32_t ni
 
 /* ---- nodes ---- */
 
-/* The state of a node, made at its first use; NULL: out of memory. */
+/* The state of a node, made at its first use. NULL: out of memory. */
 struct node *emu_nic_node_of(struct emu_nic_model *nm, uint32_t nid);
+
 void emu_nic_node_destroy(struct node *n);
 
 /* ---- operations ---- */

@@ -174,10 +174,14 @@ static inline bool dmappi_is_lost(void)
 /* ---- operations of the library itself: area.c ---- */
 
 /*
- * Blocking, on the areas or the heap of a PE. `at` is the address of the same place in this process; 4-byte aligned
- * lengths for gets. DMAPP_RC_SUCCESS, _TRANSACTION_ERROR, _RESOURCE_ERROR.
+ * These block, and work on the areas or the heap of a PE. `at` is the address of the same place in this process.
+ * DMAPP_RC_SUCCESS, _TRANSACTION_ERROR, _RESOURCE_ERROR.
  */
+
+/* Returns when the data are there. */
 dmapp_return_t dmappi_area_put(dmapp_pe_t pe, const void *at, const void *data, uint64_t len_bytes);
+
+/* The length is a multiple of 4 bytes. */
 dmapp_return_t dmappi_area_get(dmapp_pe_t pe, const void *at, void *data, uint64_t len_bytes);
 /* Data first, then the 64-bit word `flag`, which lies in the same mapping. len_bytes may be 0. */
 dmapp_return_t dmappi_area_put_flag(dmapp_pe_t pe, const void *at, const void *data, uint64_t len_bytes,

@@ -7,8 +7,10 @@
 
 #include <dmapp.h>
 
-/* Bytes of an element; 0: no such type. */
+/* Bytes of an element. 0: no such type. */
 uint32_t dmappi_reduce_size(dmapp_c_type_t type);
+
+/* Does the operation exist for the type? */
 bool dmappi_reduce_is_legal(dmapp_c_type_t type, dmapp_c_op_t op);
 
 /*

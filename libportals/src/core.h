@@ -142,8 +142,9 @@ enum p3_code p3_me_md_post(const struct p3_post *post, uint32_t *me, uint32_t *m
 
 /* ---- event queues ---- */
 
-/* The handler is the program's; it is kept and told with each event. */
+/* The handler is the program's. It is kept and told with each event. */
 enum p3_code p3_eq_alloc(uint32_t ni, uint64_t count, void (*handler)(void), uint32_t *eq);
+
 enum p3_code p3_eq_free(uint32_t eq);
 
 struct p3_taken {

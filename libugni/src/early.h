@@ -25,14 +25,23 @@ static inline uint16_t gnii_early_tag(uint32_t mark)
     return tag ? tag : 1;
 }
 
-/* `event` is the data of the entry. It was taken off a queue; put into one again; or its message was released. */
+/* In all of these `event` is the data of an entry. */
+
+/* It was taken off a queue. */
 void gnii_early_taken(struct gnii_early *early, uint32_t event, uint16_t tag);
+
+/* It was put into a queue again. */
 void gnii_early_put_back(struct gnii_early *early, uint32_t event, uint16_t tag);
+
+/* Its message was released. */
 void gnii_early_released(struct gnii_early *early, uint32_t event, uint16_t tag);
+
 /* Was one taken that belongs to a message which waits still? */
 bool gnii_early_is_taken(const struct gnii_early *early, uint32_t event, uint16_t tag);
+
 /* The connection ends. */
 void gnii_early_forget(struct gnii_early *early, uint32_t event, uint16_t tag);
+
 void gnii_early_fini(struct gnii_early *early);
 
 #endif

@@ -37,8 +37,10 @@ enum gnii_launch_result {
     GNII_LAUNCH_POST, /* nothing has happened */
 };
 
-/* A target of a live NIC handle; NULL: out of memory. Freed with gnii_launch_close(), before the NIC is destroyed. */
+/* A target of a live NIC handle. NULL: out of memory. */
 struct gnii_launch_target *gnii_launch_open(gni_nic_handle_t nic, uint32_t nic_addr, const gni_mem_handle_t *handle);
+
+/* Before the NIC is destroyed. */
 void gnii_launch_close(struct gnii_launch_target *target);
 
 /* Any thread. No bytes: nothing. Local memory is the caller's to have. */

@@ -231,6 +231,7 @@ bool gnii_msgq_lives(const struct emu_table *table, uint64_t identity);
  * died is taken over; what it guards makes sense after every single store of its holder.
  */
 bool gnii_msgq_lock(_Atomic uint64_t *lock, const struct emu_table *table, uint64_t me);
+
 void gnii_msgq_unlock(_Atomic uint64_t *lock);
 
 #endif
