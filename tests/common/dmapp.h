@@ -19,6 +19,7 @@
 #include <cmocka.h>
 #include <dmapp.h>
 
+#include "tests/common/rows.h"
 #include "tests/common/seed.h"
 
 /* Filled while tests run. */

@@ -38,12 +38,12 @@
 #define PX_UNLINK 0
 #endif
 
+#include "tests/common/rows.h"
 #include "tests/common/seed.h"
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-#define PX_PATIENCE_MS  30000
-#define PX_BITS         0x123456789abcdef0ull
-#define PX_HDR          0xfedcba9876543210ull
+#define PX_PATIENCE_MS 30000
+#define PX_BITS        0x123456789abcdef0ull
+#define PX_HDR         0xfedcba9876543210ull
 
 /* Filled while tests run. */
 extern int px_rank;

@@ -18,6 +18,7 @@
 
 #include "tests/common/gni.h"
 #include "tests/common/proc.h"
+#include "tests/common/rows.h"
 #include "tests/common/seed.h"
 
 #define PATIENCE_NS  20000000000ull

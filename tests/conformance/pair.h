@@ -19,10 +19,10 @@
 
 #include "emunic/base/clock.h"
 #include "tests/common/gni.h"
+#include "tests/common/rows.h"
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-#define ADDR(pointer)   ((uint64_t)(uintptr_t)(pointer))
-#define PATIENCE_NS     10000000000ull
+#define ADDR(pointer) ((uint64_t)(uintptr_t)(pointer))
+#define PATIENCE_NS   10000000000ull
 
 /* gni_cq_get_status() as gni_pub.h documents it */
 enum status {

@@ -15,6 +15,7 @@
 
 #include "emunic/base/clock.h"
 #include "tests/common/gni.h"
+#include "tests/common/rows.h"
 
 #define TREE_ENGINES_MAX 16
 #define TREE_LEAVES_MAX  64

@@ -25,6 +25,7 @@ A test function (`static void test_x(void **state)`, registered in its program) 
     whose comment says `answers: X`:
         assert_int_equal(X(...), RC_Y)      FX_CHECK(X(...) == RC_Y)
         assert_int_equal(X(...), is_odd ? RC_Y : RC_Z)
+        assert_row_equal(row, X(...), RC_Y)
   * a comment in it, above it, or in or above such a function, for what comes through variables and tables:
         /* covers: X: RC_Y, RC_Z */         /* covers: XA*, XB: RC_Y */
 
@@ -120,7 +121,7 @@ APIS = {api.name: api for api in [UGNI, DMAPP, PORTALS]}
 DEFINITION = re.compile(r"^(?!\s|#|typedef)[\w* ]*?\b(\w+)\(((?:(?!\n\n)[^;{}])*?)\)\s*(?:\n__attribute__\S+\s*)?\n\{",
                         re.M)
 EVENTS = re.compile(r"\bevents: ([^:]+): ((?:no )?[A-Z_]+(?:, (?:no )?[A-Z_]+)*)")
-ASSERTION = re.compile(r"\b(assert_int_equal|assert_true|FX_CHECK)\(")
+ASSERTION = re.compile(r"\b(assert_int_equal|assert_row_equal|assert_true|FX_CHECK)\(")
 
 KINDS = ["tested", "never given", "pending", "missing"]
 
@@ -298,7 +299,9 @@ class Source:
         for start, begin, end, owner in self.spans:
             for found in ASSERTION.finditer(self.code, begin, end):
                 args = arguments(self.code, found.end())
-                if found.group(1) != "assert_int_equal":
+                if found.group(1) == "assert_row_equal":
+                    args = args[1:]
+                elif found.group(1) != "assert_int_equal":
                     args = args[0].split(" == ") if args else []
                 if len(args) != 2:
                     continue
@@ -534,7 +537,7 @@ static int helper(int x)
 
 static void deeper(void)
 {
-    assert_int_equal(GNI_A(strlen("a)(,")), GNI_RC_INVALID_PARAM);
+    assert_row_equal(rows[i].name, GNI_A(strlen("a)(,")), GNI_RC_INVALID_PARAM);
     /* assert_int_equal(GNI_A(1), GNI_RC_NOT_DONE); */
 }
 

@@ -7,8 +7,6 @@
 
 #include "tests/common/dmapp.h"
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-
 enum flavour { BLOCKING, NB, NBI, FLAVOURS };
 
 static const dmapp_type_t types[] = { DMAPP_DQW, DMAPP_QW, DMAPP_DW, DMAPP_BYTE };

@@ -163,6 +163,7 @@ static void test_a_process_holds_at_most_128(void **state)
     dx_free(locks);
 }
 
+/* covers: dmapp_lock_acquire, dmapp_lock_try: DMAPP_RC_INVALID_PARAM, DMAPP_RC_ALIGNMENT_ERROR */
 static void test_what_cannot_be_a_lock_is_refused(void **state)
 {
     dmapp_lock_desc_t *locks = dx_alloc(4 * sizeof(*locks));
@@ -170,20 +171,32 @@ static void test_what_cannot_be_a_lock_is_refused(void **state)
     dmapp_seg_desc_t *seg = &dx_job.sheap_seg, nonsense;
     dmapp_lock_handle_t handle = NULL;
     int elsewhere;
+    const struct {
+        const char *name;
+        dmapp_lock_desc_t *lock;
+        dmapp_seg_desc_t *seg;
+        dmapp_pe_t pe;
+        dmapp_lock_handle_t *out;
+        dmapp_return_t rc;
+    } rows[] = {
+        { "no lock", NULL, seg, 0, &handle, DMAPP_RC_INVALID_PARAM },
+        { "no segment", locks, NULL, 0, &handle, DMAPP_RC_INVALID_PARAM },
+        { "PE -1", locks, seg, -1, &handle, DMAPP_RC_INVALID_PARAM },
+        { "PE beyond the last", locks, seg, dx_job.npes, &handle, DMAPP_RC_INVALID_PARAM },
+        { "no handle", locks, seg, 0, NULL, DMAPP_RC_INVALID_PARAM },
+        { "segment of rubbish", locks, &nonsense, 0, &handle, DMAPP_RC_INVALID_PARAM },
+        { "outside the segment", (void *)&elsewhere, seg, 0, &handle, DMAPP_RC_INVALID_PARAM },
+        { "not aligned", odd, seg, 0, &handle, DMAPP_RC_ALIGNMENT_ERROR },
+    };
 
     (void)state;
     memset(&nonsense, 0x5a, sizeof(nonsense));
-    assert_int_equal(dmapp_lock_acquire(NULL, seg, 0, 0, &handle), DMAPP_RC_INVALID_PARAM);
-    assert_int_equal(dmapp_lock_acquire(locks, NULL, 0, 0, &handle), DMAPP_RC_INVALID_PARAM);
-    assert_int_equal(dmapp_lock_acquire(locks, seg, -1, 0, &handle), DMAPP_RC_INVALID_PARAM);
-    assert_int_equal(dmapp_lock_acquire(locks, seg, dx_job.npes, 0, &handle), DMAPP_RC_INVALID_PARAM);
-    assert_int_equal(dmapp_lock_acquire(locks, seg, 0, 0, NULL), DMAPP_RC_INVALID_PARAM);
-    assert_int_equal(dmapp_lock_acquire(locks, &nonsense, 0, 0, &handle), DMAPP_RC_INVALID_PARAM);
-    assert_int_equal(dmapp_lock_acquire((void *)&elsewhere, seg, 0, 0, &handle), DMAPP_RC_INVALID_PARAM);
-    assert_int_equal(dmapp_lock_acquire(odd, seg, 0, 0, &handle), DMAPP_RC_ALIGNMENT_ERROR);
-    assert_int_equal(dmapp_lock_try(NULL, seg, 0, 0, &handle), DMAPP_RC_INVALID_PARAM);
-    assert_int_equal(dmapp_lock_try(locks, seg, dx_job.npes, 0, &handle), DMAPP_RC_INVALID_PARAM);
-    assert_int_equal(dmapp_lock_try(odd, seg, 0, 0, &handle), DMAPP_RC_ALIGNMENT_ERROR);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        assert_row_equal(rows[i].name, dmapp_lock_acquire(rows[i].lock, rows[i].seg, rows[i].pe, 0, rows[i].out),
+                         rows[i].rc);
+        assert_row_equal(rows[i].name, dmapp_lock_try(rows[i].lock, rows[i].seg, rows[i].pe, 0, rows[i].out),
+                         rows[i].rc);
+    }
     assert_null(handle);
     assert_int_equal(dmapp_lock_release(NULL, 0), DMAPP_RC_INVALID_PARAM);
     assert_int_equal(dmapp_lock_release((dmapp_lock_handle_t)(void *)&elsewhere, 0), DMAPP_RC_INVALID_PARAM);

@@ -508,34 +508,47 @@ static void test_export_needs_every_member(void **state)
 static void test_sets_that_cannot_be_are_refused(void **state)
 {
     dmapp_c_pset_attrs_t attrs = { .type = DMAPP_C_PSET_ATTRS_LAST };
-    dmapp_c_pset_desc_t good = everybody(), desc;
+    dmapp_c_pset_desc_t good = everybody(), no_type = good, no_pe = good, many_pes = good, beyond = good;
+    uint32_t us_and_twice[3] = { (uint32_t)dx_job.pe, 0, 0 };
+    uint32_t others[1] = { (uint32_t)((dx_job.pe + 1) % dx_job.npes) };
+    dmapp_c_pset_desc_t twice = { .type = DMAPP_C_PSET_DELIMITER_VEC,
+                                  .u.vec_type = { .n_pes = 3, .vec_pes = us_and_twice } };
+    dmapp_c_pset_desc_t no_vector = twice, without_us = twice;
     dmapp_c_pset_handle_t set = NULL, other = NULL;
-    uint32_t twice[3] = { (uint32_t)dx_job.pe, 0, 0 };
+    const struct {
+        const char *name;
+        dmapp_c_pset_desc_t *desc;
+        uint64_t identifier;
+        uint64_t modes;
+        dmapp_c_pset_attrs_t *attrs;
+        dmapp_c_pset_handle_t *out;
+    } rows[] = {
+        { "no description", NULL, 1, 0, NULL, &set },
+        { "no handle", &good, 1, 0, NULL, NULL },
+        { "identifier 0", &good, 0, 0, NULL, &set },
+        { "unknown mode", &good, 1, 0x80, NULL, &set },
+        { "unknown attributes", &good, 1, 0, &attrs, &set },
+        { "no type", &no_type, 1, 0, NULL, &set },
+        { "no PE", &no_pe, 1, 0, NULL, &set },
+        { "too many PEs", &many_pes, 1, 0, NULL, &set },
+        { "one PE beyond the last", &beyond, 1, 0, NULL, &set },
+        { "a PE twice", &twice, 1, 0, NULL, &set },
+        { "no vector", &no_vector, 1, 0, NULL, &set },
+        { "without us", &without_us, 1, 0, NULL, &set },
+    };
 
     (void)state;
-    assert_int_equal(dmapp_c_pset_create(NULL, 1, 0, NULL, &set), DMAPP_RC_INVALID_PARAM);
-    assert_int_equal(dmapp_c_pset_create(&good, 1, 0, NULL, NULL), DMAPP_RC_INVALID_PARAM);
-    assert_int_equal(dmapp_c_pset_create(&good, 0, 0, NULL, &set), DMAPP_RC_INVALID_PARAM);
-    assert_int_equal(dmapp_c_pset_create(&good, 1, 0x80, NULL, &set), DMAPP_RC_INVALID_PARAM);
-    assert_int_equal(dmapp_c_pset_create(&good, 1, 0, &attrs, &set), DMAPP_RC_INVALID_PARAM);
-    desc = good;
-    desc.type = DMAPP_C_PSET_DELIMITER_LAST;
-    assert_int_equal(dmapp_c_pset_create(&desc, 1, 0, NULL, &set), DMAPP_RC_INVALID_PARAM);
-    desc = good;
-    desc.u.stride_type.n_pes = 0;
-    assert_int_equal(dmapp_c_pset_create(&desc, 1, 0, NULL, &set), DMAPP_RC_INVALID_PARAM);
-    desc.u.stride_type.n_pes = UINT32_MAX;
-    assert_int_equal(dmapp_c_pset_create(&desc, 1, 0, NULL, &set), DMAPP_RC_INVALID_PARAM);
-    desc = good;
-    desc.u.stride_type.base_pe = 1; /* one beyond the last */
-    assert_int_equal(dmapp_c_pset_create(&desc, 1, 0, NULL, &set), DMAPP_RC_INVALID_PARAM);
-    desc = (dmapp_c_pset_desc_t){ .type = DMAPP_C_PSET_DELIMITER_VEC, .u.vec_type = { .n_pes = 3, .vec_pes = twice } };
-    assert_int_equal(dmapp_c_pset_create(&desc, 1, 0, NULL, &set), DMAPP_RC_INVALID_PARAM);
-    desc.u.vec_type.vec_pes = NULL;
-    assert_int_equal(dmapp_c_pset_create(&desc, 1, 0, NULL, &set), DMAPP_RC_INVALID_PARAM);
-    twice[0] = (uint32_t)(dx_job.pe + 1) % (uint32_t)dx_job.npes;
-    desc.u.vec_type = (dmapp_c_pset_delimiter_vec_t){ .n_pes = 1, .vec_pes = twice }; /* without us */
-    assert_int_equal(dmapp_c_pset_create(&desc, 1, 0, NULL, &set), DMAPP_RC_INVALID_PARAM);
+    no_type.type = DMAPP_C_PSET_DELIMITER_LAST;
+    no_pe.u.stride_type.n_pes = 0;
+    many_pes.u.stride_type.n_pes = UINT32_MAX;
+    beyond.u.stride_type.base_pe = 1;
+    no_vector.u.vec_type.vec_pes = NULL;
+    without_us.u.vec_type = (dmapp_c_pset_delimiter_vec_t){ .n_pes = 1, .vec_pes = others };
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        assert_row_equal(
+            rows[i].name,
+            dmapp_c_pset_create(rows[i].desc, rows[i].identifier, rows[i].modes, rows[i].attrs, rows[i].out),
+            DMAPP_RC_INVALID_PARAM);
     assert_null(set);
 
     assert_int_equal(dmapp_c_pset_create(&good, 1, 0, NULL, &set), DMAPP_RC_SUCCESS);

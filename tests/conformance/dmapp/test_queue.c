@@ -260,17 +260,28 @@ static void test_what_is_wrong_is_refused(void **state)
     dmapp_queue_handle_t queue = attach(check_message);
     dmapp_queue_handle_t other = NULL;
     uint64_t word = 0;
+    const struct {
+        const char *name;
+        dmapp_queue_handle_t queue;
+        void *data;
+        dmapp_type_t type;
+        dmapp_pe_t pe;
+    } rows[] = {
+        { "no queue", NULL, &word, DMAPP_QW, 0 },
+        { "no data", queue, NULL, DMAPP_QW, 0 },
+        { "PE -1", queue, &word, DMAPP_QW, -1 },
+        { "PE beyond the last", queue, &word, DMAPP_QW, dx_job.npes },
+        { "unknown type", queue, &word, (dmapp_type_t)9, 0 },
+    };
 
     (void)state;
     assert_int_equal(dmapp_queue_attach(NULL, NULL, 0, &other), DMAPP_RC_INVALID_PARAM);
     assert_int_equal(dmapp_queue_attach(check_message, NULL, 0, NULL), DMAPP_RC_INVALID_PARAM);
     assert_int_equal(dmapp_queue_attach(check_message, NULL, 0, &other), DMAPP_RC_BUSY);
     assert_null(other);
-    assert_int_equal(dmapp_queue_put(NULL, &word, 1, DMAPP_QW, 0, 0), DMAPP_RC_INVALID_PARAM);
-    assert_int_equal(dmapp_queue_put(queue, NULL, 1, DMAPP_QW, 0, 0), DMAPP_RC_INVALID_PARAM);
-    assert_int_equal(dmapp_queue_put(queue, &word, 1, DMAPP_QW, -1, 0), DMAPP_RC_INVALID_PARAM);
-    assert_int_equal(dmapp_queue_put(queue, &word, 1, DMAPP_QW, dx_job.npes, 0), DMAPP_RC_INVALID_PARAM);
-    assert_int_equal(dmapp_queue_put(queue, &word, 1, (dmapp_type_t)9, 0, 0), DMAPP_RC_INVALID_PARAM);
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        assert_row_equal(rows[i].name, dmapp_queue_put(rows[i].queue, rows[i].data, 1, rows[i].type, rows[i].pe, 0),
+                         DMAPP_RC_INVALID_PARAM);
     assert_int_equal(dmapp_queue_detach(NULL, 0), DMAPP_RC_INVALID_PARAM);
     assert_int_equal(atomic_load(&seen.n), 0);
     detach(queue);

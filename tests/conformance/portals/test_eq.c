@@ -186,20 +186,32 @@ static void test_polling_waits_as_long_as_it_is_told(void **state)
     assert_int_equal(PtlEQFree(eq), PTL_OK);
 }
 
+/* covers: PtlEQPoll: PTL_SEGV */
 static void test_polling_bad_arguments(void **state)
 {
     ptl_handle_eq_t eqs[3] = { px_eq(8), PTL_INVALID_HANDLE, px_eq(8) };
     ptl_event_t event;
     int which = -1;
+    const struct {
+        const char *name;
+        ptl_handle_eq_t *eqs;
+        int n;
+        ptl_event_t *event;
+        int *which;
+        int rc;
+    } rows[] = {
+        { "no queue", eqs, 0, &event, &which, PTL_EQ_INVALID },
+        { "-1 queues", eqs, -1, &event, &which, PTL_EQ_INVALID },
+        { "no table", NULL, 1, &event, &which, PTL_SEGV },
+        { "no event", eqs, 1, NULL, &which, PTL_SEGV },
+        { "no index", eqs, 1, &event, NULL, PTL_SEGV },
+    };
 
     (void)state;
     assert_int_equal(PtlEQPoll(eqs, 3, 0, &event, &which), PTL_EQ_INVALID);
     assert_int_equal(which, 1);
-    assert_int_equal(PtlEQPoll(eqs, 0, 0, &event, &which), PTL_EQ_INVALID);
-    assert_int_equal(PtlEQPoll(eqs, -1, 0, &event, &which), PTL_EQ_INVALID);
-    assert_int_equal(PtlEQPoll(NULL, 1, 0, &event, &which), PTL_SEGV);
-    assert_int_equal(PtlEQPoll(eqs, 1, 0, NULL, &which), PTL_SEGV);
-    assert_int_equal(PtlEQPoll(eqs, 1, 0, &event, NULL), PTL_SEGV);
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        assert_row_equal(rows[i].name, PtlEQPoll(rows[i].eqs, rows[i].n, 0, rows[i].event, rows[i].which), rows[i].rc);
     assert_int_equal(PtlEQFree(eqs[0]), PTL_OK);
     assert_int_equal(PtlEQFree(eqs[2]), PTL_OK);
     assert_int_equal(PtlEQPoll(eqs, 1, 0, &event, &which), PTL_EQ_INVALID);

@@ -476,22 +476,36 @@ static void test_requests_are_matched_in_the_order_of_the_calls(void **state)
     assert_int_equal(PtlEQFree(eq), PTL_OK);
 }
 
+/* covers: PtlPutRegion: PTL_MD_INVALID, PTL_MD_ILLEGAL */
 static void test_bad_arguments(void **state)
 {
     ptl_handle_md_t mdh = px_bind(px_md(source, 64, 0, PTL_MD_THRESH_INF, source_eq), PTL_RETAIN);
     ptl_handle_md_t inactive = px_bind(px_md(source, 64, 0, 0, source_eq), PTL_RETAIN);
     const ptl_process_id_t bad[] = { { PTL_NID_ANY, px_next.pid }, { px_next.nid, PTL_PID_ANY }, px_anybody };
+    const struct {
+        const char *name;
+        ptl_handle_md_t mdh;
+        ptl_size_t offset;
+        ptl_size_t length;
+        int rc;
+    } rows[] = {
+        { "no descriptor", PTL_INVALID_HANDLE, 0, 0, PTL_MD_INVALID },
+        { "inactive", inactive, 0, 1, PTL_MD_INVALID },
+        { "inactive before the range", inactive, 65, 1, PTL_MD_INVALID },
+        { "offset behind the end", mdh, 65, 0, PTL_MD_ILLEGAL },
+        { "end behind the end", mdh, 1, 64, PTL_MD_ILLEGAL },
+        { "offset that overflows", mdh, ~0ull, 2, PTL_MD_ILLEGAL },
+        { "length that overflows", mdh, 8, ~0ull, PTL_MD_ILLEGAL },
+    };
 
     (void)state;
     assert_int_equal(PtlPut(PTL_INVALID_HANDLE, PTL_ACK_REQ, px_next, PT, 0, 0, 0, 0), PTL_MD_INVALID);
-    assert_int_equal(PtlPutRegion(PTL_INVALID_HANDLE, 0, 0, PTL_ACK_REQ, px_next, PT, 0, 0, 0, 0), PTL_MD_INVALID);
     assert_int_equal(PtlPut(inactive, PTL_ACK_REQ, px_next, PT, 0, 0, 0, 0), PTL_MD_INVALID);
-    assert_int_equal(PtlPutRegion(inactive, 0, 1, PTL_ACK_REQ, px_next, PT, 0, 0, 0, 0), PTL_MD_INVALID);
-    assert_int_equal(PtlPutRegion(inactive, 65, 1, PTL_ACK_REQ, px_next, PT, 0, 0, 0, 0), PTL_MD_INVALID);
-    assert_int_equal(PtlPutRegion(mdh, 65, 0, PTL_ACK_REQ, px_next, PT, 0, 0, 0, 0), PTL_MD_ILLEGAL);
-    assert_int_equal(PtlPutRegion(mdh, 1, 64, PTL_ACK_REQ, px_next, PT, 0, 0, 0, 0), PTL_MD_ILLEGAL);
-    assert_int_equal(PtlPutRegion(mdh, ~0ull, 2, PTL_ACK_REQ, px_next, PT, 0, 0, 0, 0), PTL_MD_ILLEGAL);
-    assert_int_equal(PtlPutRegion(mdh, 8, ~0ull, PTL_ACK_REQ, px_next, PT, 0, 0, 0, 0), PTL_MD_ILLEGAL);
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        assert_row_equal(
+            rows[i].name,
+            PtlPutRegion(rows[i].mdh, rows[i].offset, rows[i].length, PTL_ACK_REQ, px_next, PT, 0, 0, 0, 0),
+            rows[i].rc);
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         assert_int_equal(PtlPut(mdh, PTL_ACK_REQ, bad[i], PT, 0, 0, 0, 0), PTL_PROCESS_INVALID);
         assert_int_equal(PtlPutRegion(mdh, 0, 1, PTL_ACK_REQ, bad[i], PT, 0, 0, 0, 0), PTL_PROCESS_INVALID);

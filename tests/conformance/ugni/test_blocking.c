@@ -333,20 +333,31 @@ static void test_wrong_arguments_are_refused(void **state)
     gni_cq_handle_t stale;
     gni_cq_entry_t entry;
     uint32_t which;
+    const struct {
+        const char *name;
+        gni_cq_handle_t *cqs;
+        uint32_t n;
+        gni_cq_entry_t *entry;
+        uint32_t *which;
+    } rows[] = {
+        { "a queue that is none", cqs, 2, &entry, &which },
+        { "no queue", cqs, 0, &entry, &which },
+        { "no vector", NULL, 1, &entry, &which },
+        { "no entry", cqs, 1, NULL, &which },
+        { "no index", cqs, 1, &entry, NULL },
+    };
 
     (void)state;
     assert_int_equal(GNI_CqWaitEvent(NULL, 1, &entry), GNI_RC_INVALID_PARAM);
     assert_int_equal(GNI_CqWaitEvent((gni_cq_handle_t)a.ep, 1, &entry), GNI_RC_INVALID_PARAM);
     assert_int_equal(GNI_CqWaitEvent(b.dst_cq, 1, NULL), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_CqVectorWaitEvent(cqs, 2, 1, &entry, &which), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_CqVectorWaitEvent(cqs, 0, 1, &entry, &which), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_CqVectorWaitEvent(NULL, 1, 1, &entry, &which), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_CqVectorWaitEvent(cqs, 1, 1, NULL, &which), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_CqVectorWaitEvent(cqs, 1, 1, &entry, NULL), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_CqVectorMonitor(cqs, 2, 1, &which), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_CqVectorMonitor(cqs, 0, 1, &which), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_CqVectorMonitor(NULL, 1, 1, &which), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_CqVectorMonitor(cqs, 1, 1, NULL), GNI_RC_INVALID_PARAM);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        assert_row_equal(rows[i].name, GNI_CqVectorWaitEvent(rows[i].cqs, rows[i].n, 1, rows[i].entry, rows[i].which),
+                         GNI_RC_INVALID_PARAM);
+        if (rows[i].entry)
+            assert_row_equal(rows[i].name, GNI_CqVectorMonitor(rows[i].cqs, rows[i].n, 1, rows[i].which),
+                             GNI_RC_INVALID_PARAM);
+    }
     assert_int_equal(GNI_CqCreate(b.nic, 8, 0, GNI_CQ_BLOCKING, NULL, NULL, &stale), GNI_RC_SUCCESS);
     assert_int_equal(GNI_CqDestroy(stale), GNI_RC_SUCCESS);
     assert_int_equal(GNI_CqWaitEvent(stale, 1, &entry), GNI_RC_INVALID_PARAM);

@@ -6,8 +6,6 @@
 #include "emunic/engine/bits.h"
 #include "tests/conformance/ce.h"
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-
 /* ---- engines ---- */
 
 static void test_four_engines_per_nic_shared_by_all_its_handles(void **state)
@@ -97,9 +95,44 @@ static void test_attributes_refuse_bad_arguments(void **state)
     assert_int_equal(GNI_EpSetCeAttr(ep, 0, 0, GNI_CE_CHILD_PE), GNI_RC_INVALID_PARAM);
 }
 
+/* No child stands behind the first of `holes`; the second of `another` is of another NIC handle. */
+static void configurations_are_refused(const struct tree_engine *e, gni_ep_handle_t *holes, gni_ep_handle_t *another)
+{
+    gni_ep_handle_t same[33];
+    gni_ep_handle_t *children = (gni_ep_handle_t *)(uintptr_t)e->child_eps;
+    const struct {
+        const char *name;
+        gni_ce_handle_t ce;
+        gni_ep_handle_t *children;
+        uint32_t n;
+        gni_ep_handle_t parent;
+        gni_cq_handle_t cq;
+    } rows[] = {
+        { "no engine", NULL, children, 2, NULL, e->cq },
+        { "no table of children", e->ce, NULL, 2, NULL, e->cq },
+        { "no child", e->ce, children, 0, NULL, e->cq },
+        { "too many children", e->ce, same, 33, NULL, e->cq },
+        { "the same child twice", e->ce, same, 2, NULL, e->cq },
+        { "no queue", e->ce, children, 2, NULL, NULL },
+        { "queue of another NIC", e->ce, children, 2, NULL, sides[1].src_cq },
+        { "a child that is none", e->ce, holes, 2, NULL, e->cq },
+        { "child of another NIC handle", e->ce, another, 2, NULL, e->cq },
+        { "parent of another NIC handle", e->ce, children, 2, another[1], e->cq },
+    };
+
+    for (unsigned i = 0; i < 33; i++)
+        same[i] = children[0];
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        assert_row_equal(
+            rows[i].name,
+            GNI_CeConfigure(rows[i].ce, rows[i].children, rows[i].n, rows[i].parent, rows[i].cq, TREE_MODES),
+            GNI_RC_INVALID_PARAM);
+}
+
 static void test_configuration_refuses_bad_arguments(void **state)
 {
     gni_ep_handle_t eps[33];
+    gni_ep_handle_t another[2];
     gni_ep_handle_t foreign;
     struct tree_engine *e;
 
@@ -111,21 +144,11 @@ static void test_configuration_refuses_bad_arguments(void **state)
     e = &tree.engines[0];
     for (unsigned i = 0; i < 33; i++)
         eps[i] = e->child_eps[0];
-    assert_int_equal(GNI_CeConfigure(NULL, e->child_eps, 2, NULL, e->cq, TREE_MODES), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_CeConfigure(e->ce, NULL, 2, NULL, e->cq, TREE_MODES), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_CeConfigure(e->ce, e->child_eps, 0, NULL, e->cq, TREE_MODES), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_CeConfigure(e->ce, eps, 33, NULL, e->cq, TREE_MODES), GNI_RC_INVALID_PARAM);
-    /* The same child twice. */
-    assert_int_equal(GNI_CeConfigure(e->ce, eps, 2, NULL, e->cq, TREE_MODES), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_CeConfigure(e->ce, e->child_eps, 2, NULL, NULL, TREE_MODES), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_CeConfigure(e->ce, e->child_eps, 2, NULL, sides[1].src_cq, TREE_MODES), GNI_RC_INVALID_PARAM);
     eps[1] = NULL;
-    assert_int_equal(GNI_CeConfigure(e->ce, eps, 2, NULL, e->cq, TREE_MODES), GNI_RC_INVALID_PARAM);
-    /* An end point of another NIC handle. */
     foreign = tree_ep(&sides[2], NULL, &sides[1], 0, 1, GNI_CE_CHILD_PE);
-    eps[1] = foreign;
-    assert_int_equal(GNI_CeConfigure(e->ce, eps, 2, NULL, e->cq, TREE_MODES), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_CeConfigure(e->ce, e->child_eps, 2, foreign, e->cq, TREE_MODES), GNI_RC_INVALID_PARAM);
+    another[0] = eps[0];
+    another[1] = foreign;
+    configurations_are_refused(e, eps, another);
     GNI_EpDestroy(foreign);
     /* Without attributes, without a peer, to a node outside the domain. */
     assert_int_equal(GNI_EpCreate(sides[0].nic, NULL, &eps[1]), GNI_RC_SUCCESS);

@@ -204,17 +204,28 @@ static void test_resources_refuse_bad_arguments(void **state)
 {
     gni_dev_res_desc_t dev;
     gni_job_res_desc_t job;
+    const struct {
+        const char *name;
+        uint32_t device;
+        uint8_t ptag;
+        gni_job_res_t resource;
+        gni_job_res_desc_t *out;
+    } rows[] = {
+        { "device 1", 1, 77, GNI_JOB_RES_MDD, &job },
+        { "before the first resource", 0, 77, GNI_JOB_RES_FIRST, &job },
+        { "behind the last resource", 0, 77, GNI_JOB_RES_LAST, &job },
+        { "no result", 0, 77, GNI_JOB_RES_MDD, NULL },
+        { "ptag 0", 0, 0, GNI_JOB_RES_MDD, &job },
+    };
 
     (void)state;
     assert_int_equal(GNI_GetDevResInfo(1, GNI_DEV_RES_MDD, &dev), GNI_RC_INVALID_PARAM);
     assert_int_equal(GNI_GetDevResInfo(0, GNI_DEV_RES_FIRST, &dev), GNI_RC_INVALID_PARAM);
     assert_int_equal(GNI_GetDevResInfo(0, GNI_DEV_RES_LAST, &dev), GNI_RC_INVALID_PARAM);
     assert_int_equal(GNI_GetDevResInfo(0, GNI_DEV_RES_MDD, NULL), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_GetJobResInfo(1, 77, GNI_JOB_RES_MDD, &job), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_GetJobResInfo(0, 77, GNI_JOB_RES_FIRST, &job), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_GetJobResInfo(0, 77, GNI_JOB_RES_LAST, &job), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_GetJobResInfo(0, 77, GNI_JOB_RES_MDD, NULL), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_GetJobResInfo(0, 0, GNI_JOB_RES_MDD, &job), GNI_RC_INVALID_PARAM);
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        assert_row_equal(rows[i].name, GNI_GetJobResInfo(rows[i].device, rows[i].ptag, rows[i].resource, rows[i].out),
+                         GNI_RC_INVALID_PARAM);
 }
 
 static void test_questions_are_answered_without_emunic(void **state)

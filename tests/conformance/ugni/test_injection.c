@@ -73,14 +73,25 @@ static void test_limit_after_throttle_alone_leaves_the_current_one(void **state)
 
 static void test_arguments_are_checked(void **state)
 {
+    static const struct {
+        const char *name;
+        uint32_t device;
+        uint16_t bw;
+        uint16_t aot_bw;
+        uint16_t flags;
+    } rows[] = {
+        { "more than 100 %", 0, 101, 0, GNI_BI_FLAG_APPLY_NOW },
+        { "more than 100 % of AOT", 0, 0, 101, GNI_BI_FLAG_APPLY_NOW },
+        { "more entries than there are", 0, 993, 0, GNI_BI_FLAG_VALUE_IS_NUM_ORB_ENTRIES },
+        { "unknown flag", 0, 0, 0, 0x10 },
+        { "device 1", 1, 0, 0, GNI_BI_FLAG_APPLY_NOW },
+    };
     gni_bi_desc_t desc;
 
     (void)state;
-    assert_int_equal(GNI_SetBIConfig(0, 101, 0, GNI_BI_FLAG_APPLY_NOW), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_SetBIConfig(0, 0, 101, GNI_BI_FLAG_APPLY_NOW), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_SetBIConfig(0, 993, 0, GNI_BI_FLAG_VALUE_IS_NUM_ORB_ENTRIES), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_SetBIConfig(0, 0, 0, 0x10), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_SetBIConfig(1, 0, 0, GNI_BI_FLAG_APPLY_NOW), GNI_RC_INVALID_PARAM);
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        assert_row_equal(rows[i].name, GNI_SetBIConfig(rows[i].device, rows[i].bw, rows[i].aot_bw, rows[i].flags),
+                         GNI_RC_INVALID_PARAM);
     assert_int_equal(GNI_SetBIConfig(0, 999, 999, GNI_BI_FLAG_USE_DEFAULT_SETTINGS), GNI_RC_SUCCESS); /* not read */
     assert_int_equal(GNI_GetBIConfig(1, &desc), GNI_RC_INVALID_PARAM);
     assert_int_equal(GNI_GetBIConfig(0, NULL), GNI_RC_INVALID_PARAM);

@@ -165,15 +165,25 @@ static void test_registration_refuses_bad_arguments(void **state)
 static void test_addresses_without_pages_are_refused(void **state)
 {
     uint8_t *mem = pages(4 * PAGE);
+    const struct {
+        const char *name;
+        void *mem;
+        uint64_t bytes;
+        uint32_t flags;
+    } rows[] = {
+        { "the hole", mem + PAGE, PAGE, GNI_MEM_READWRITE },
+        { "the hole, to read", mem + PAGE, PAGE, GNI_MEM_READ_ONLY },
+        { "into the hole", mem, PAGE + 1, GNI_MEM_READWRITE },
+        { "around the hole", mem, 4 * PAGE, GNI_MEM_READWRITE },
+        { "NULL", NULL, PAGE, GNI_MEM_READWRITE },
+        { "beyond the program", (void *)0x7ffffffff000, PAGE, GNI_MEM_READWRITE },
+    };
 
     (void)state;
     assert_int_equal(munmap(mem + PAGE, PAGE), 0);
-    assert_int_equal(try_register(&b, mem + PAGE, PAGE, GNI_MEM_READWRITE), GNI_RC_INVALID_PARAM);
-    assert_int_equal(try_register(&b, mem + PAGE, PAGE, GNI_MEM_READ_ONLY), GNI_RC_INVALID_PARAM);
-    assert_int_equal(try_register(&b, mem, PAGE + 1, GNI_MEM_READWRITE), GNI_RC_INVALID_PARAM);
-    assert_int_equal(try_register(&b, mem, 4 * PAGE, GNI_MEM_READWRITE), GNI_RC_INVALID_PARAM); /* a hole in it */
-    assert_int_equal(try_register(&b, NULL, PAGE, GNI_MEM_READWRITE), GNI_RC_INVALID_PARAM);
-    assert_int_equal(try_register(&b, (void *)0x7ffffffff000, PAGE, GNI_MEM_READWRITE), GNI_RC_INVALID_PARAM);
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        assert_row_equal(rows[i].name, try_register(&b, rows[i].mem, rows[i].bytes, rows[i].flags),
+                         GNI_RC_INVALID_PARAM);
     assert_int_equal(try_register(&b, mem, PAGE, GNI_MEM_READWRITE), GNI_RC_SUCCESS);
     munmap(mem, 4 * PAGE);
 }
@@ -555,15 +565,25 @@ static void test_attributes_of_a_malformed_handle_are_refused(void **state)
     gni_mem_handle_t broken = b.mem_hndl;
     gni_mem_handle_t none = { 0, 0 };
     int yesno = 77;
+    const struct {
+        const char *name;
+        gni_mem_handle_t *handle;
+        gni_mem_handle_attr_t attr;
+        int *out;
+    } rows[] = {
+        { "wrong check sum", &broken, GNI_MEMHNDL_ATTR_READONLY, &yesno },
+        { "all zeros", &none, GNI_MEMHNDL_ATTR_READONLY, &yesno },
+        { "no handle", NULL, GNI_MEMHNDL_ATTR_READONLY, &yesno },
+        { "no result", &b.mem_hndl, GNI_MEMHNDL_ATTR_READONLY, NULL },
+        { "attribute 0", &b.mem_hndl, (gni_mem_handle_attr_t)0, &yesno },
+        { "attribute 8", &b.mem_hndl, (gni_mem_handle_attr_t)8, &yesno },
+    };
 
     (void)state;
     broken.qword1 ^= 4;
-    assert_int_equal(GNI_MemHndlQueryAttr(&broken, GNI_MEMHNDL_ATTR_READONLY, &yesno), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_MemHndlQueryAttr(&none, GNI_MEMHNDL_ATTR_READONLY, &yesno), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_MemHndlQueryAttr(NULL, GNI_MEMHNDL_ATTR_READONLY, &yesno), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_MemHndlQueryAttr(&b.mem_hndl, GNI_MEMHNDL_ATTR_READONLY, NULL), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_MemHndlQueryAttr(&b.mem_hndl, (gni_mem_handle_attr_t)0, &yesno), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_MemHndlQueryAttr(&b.mem_hndl, (gni_mem_handle_attr_t)8, &yesno), GNI_RC_INVALID_PARAM);
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        assert_row_equal(rows[i].name, GNI_MemHndlQueryAttr(rows[i].handle, rows[i].attr, rows[i].out),
+                         GNI_RC_INVALID_PARAM);
     assert_int_equal(yesno, 77);
 }
 
@@ -655,13 +675,24 @@ static void test_query_needs_exactly_one_selector(void **state)
     gni_mem_handle_t at = { 0, 0 };
     uint64_t address;
     uint64_t length;
+    const struct {
+        const char *name;
+        gni_nic_handle_t nic;
+        int fd;
+        gni_mem_handle_t *handle;
+        uint64_t *address;
+        uint64_t *length;
+    } rows[] = {
+        { "no selector", NULL, -1, &at, &address, &length }, { "two selectors", b.nic, 5, &at, &address, &length },
+        { "no handle", b.nic, -1, NULL, &address, &length }, { "no address", b.nic, -1, &at, NULL, &length },
+        { "no length", b.nic, -1, &at, &address, NULL },
+    };
 
     (void)state;
-    assert_int_equal(GNI_MemQueryHndls(NULL, -1, &at, &address, &length), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_MemQueryHndls(b.nic, 5, &at, &address, &length), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_MemQueryHndls(b.nic, -1, NULL, &address, &length), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_MemQueryHndls(b.nic, -1, &at, NULL, &length), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_MemQueryHndls(b.nic, -1, &at, &address, NULL), GNI_RC_INVALID_PARAM);
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        assert_row_equal(rows[i].name,
+                         GNI_MemQueryHndls(rows[i].nic, rows[i].fd, rows[i].handle, rows[i].address, rows[i].length),
+                         GNI_RC_INVALID_PARAM);
 }
 
 static void test_rebuild_takes_virtual_handles_only(void **state)
@@ -683,13 +714,24 @@ static void test_segments_check_their_arguments(void **state)
 {
     gni_mem_segment_t segments[2] = { { ADDR(statics), PAGE }, { ADDR(statics) + PAGE, 0 } };
     gni_mem_handle_t handle;
+    const struct {
+        const char *name;
+        gni_nic_handle_t nic;
+        gni_mem_segment_t *segments;
+        uint32_t n;
+        gni_mem_handle_t *out;
+    } rows[] = {
+        { "no NIC", NULL, segments, 1, &handle },      { "no table", b.nic, NULL, 1, &handle },
+        { "no segment", b.nic, segments, 0, &handle }, { "an empty segment", b.nic, segments, 2, &handle },
+        { "no handle", b.nic, segments, 1, NULL },
+    };
 
     (void)state;
-    assert_int_equal(GNI_MemRegisterSegments(NULL, segments, 1, NULL, 0, (uint32_t)-1, &handle), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_MemRegisterSegments(b.nic, NULL, 1, NULL, 0, (uint32_t)-1, &handle), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_MemRegisterSegments(b.nic, segments, 0, NULL, 0, (uint32_t)-1, &handle), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_MemRegisterSegments(b.nic, segments, 2, NULL, 0, (uint32_t)-1, &handle), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_MemRegisterSegments(b.nic, segments, 1, NULL, 0, (uint32_t)-1, NULL), GNI_RC_INVALID_PARAM);
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        assert_row_equal(
+            rows[i].name,
+            GNI_MemRegisterSegments(rows[i].nic, rows[i].segments, rows[i].n, NULL, 0, (uint32_t)-1, rows[i].out),
+            GNI_RC_INVALID_PARAM);
 }
 
 static void test_reserving_indices_checks_its_arguments(void **state)

@@ -561,33 +561,36 @@ static void test_invalid_handles_and_pointers_are_refused(void **state)
 
 static void test_init_refuses_attributes_that_cannot_work(void **state)
 {
-    gni_smsg_attr_t bad;
+    gni_smsg_attr_t no_type, no_credit, no_size, no_memory_a, no_memory_b, behind, too_long;
+    const struct {
+        const char *name;
+        gni_smsg_attr_t *local, *remote;
+    } rows[] = {
+        { "no local attributes", NULL, &box_b.attr },
+        { "no remote attributes", &box_a.attr, NULL },
+        { "no type", &no_type, &box_b.attr },
+        { "no credit", &no_credit, &box_b.attr },
+        { "no size", &box_a.attr, &no_size },
+        { "no remote memory", &box_a.attr, &no_memory_b },
+        { "no local memory", &no_memory_a, &box_b.attr },
+        { "behind the registered memory", &behind, &box_b.attr },
+        { "longer than the registered memory", &too_long, &box_b.attr },
+    };
 
     (void)state;
     open_boxes(GNI_SMSG_TYPE_MBOX, CREDITS, 64);
-    assert_int_equal(GNI_SmsgInit(a.ep, NULL, &box_b.attr), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_SmsgInit(a.ep, &box_a.attr, NULL), GNI_RC_INVALID_PARAM);
-    bad = box_a.attr;
-    bad.msg_type = GNI_SMSG_TYPE_INVALID;
-    assert_int_equal(GNI_SmsgInit(a.ep, &bad, &box_b.attr), GNI_RC_INVALID_PARAM);
-    bad = box_a.attr;
-    bad.mbox_maxcredit = 0;
-    assert_int_equal(GNI_SmsgInit(a.ep, &bad, &box_b.attr), GNI_RC_INVALID_PARAM);
-    bad = box_b.attr;
-    bad.msg_maxsize = 0;
-    assert_int_equal(GNI_SmsgInit(a.ep, &box_a.attr, &bad), GNI_RC_INVALID_PARAM);
-    bad = box_b.attr;
-    memset(&bad.mem_hndl, 0, sizeof(bad.mem_hndl));
-    assert_int_equal(GNI_SmsgInit(a.ep, &box_a.attr, &bad), GNI_RC_INVALID_PARAM);
-    bad = box_a.attr;
-    memset(&bad.mem_hndl, 0, sizeof(bad.mem_hndl));
-    assert_int_equal(GNI_SmsgInit(a.ep, &bad, &box_b.attr), GNI_RC_INVALID_PARAM);
-    bad = box_a.attr;
-    bad.mbox_offset = (uint32_t)box_a.bytes; /* behind the registered memory */
-    assert_int_equal(GNI_SmsgInit(a.ep, &bad, &box_b.attr), GNI_RC_INVALID_PARAM);
-    bad = box_a.attr;
-    bad.mbox_maxcredit = 1000; /* longer than it */
-    assert_int_equal(GNI_SmsgInit(a.ep, &bad, &box_b.attr), GNI_RC_INVALID_PARAM);
+    no_type = no_credit = no_memory_a = behind = too_long = box_a.attr;
+    no_size = no_memory_b = box_b.attr;
+    no_type.msg_type = GNI_SMSG_TYPE_INVALID;
+    no_credit.mbox_maxcredit = 0;
+    no_size.msg_maxsize = 0;
+    memset(&no_memory_a.mem_hndl, 0, sizeof(no_memory_a.mem_hndl));
+    memset(&no_memory_b.mem_hndl, 0, sizeof(no_memory_b.mem_hndl));
+    behind.mbox_offset = (uint32_t)box_a.bytes;
+    too_long.mbox_maxcredit = 1000;
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        assert_row_equal(rows[i].name, GNI_SmsgInit(a.ep, rows[i].local, rows[i].remote), GNI_RC_INVALID_PARAM);
     assert_int_equal(send_number(a.ep, 1), GNI_RC_INVALID_PARAM);
     init_a();
 }
@@ -631,23 +634,24 @@ static void test_buffer_size_depends_on_type_credits_and_size_only(void **state)
 static void test_buffer_size_refuses_nonsense(void **state)
 {
     gni_smsg_attr_t good = { .msg_type = GNI_SMSG_TYPE_MBOX, .mbox_maxcredit = 1, .msg_maxsize = GNI_SMSG_MAX_SIZE };
-    gni_smsg_attr_t bad = good;
+    gni_smsg_attr_t no_type = good, no_credit = good, no_size = good, too_long = good;
     unsigned int size = 12345;
+    const struct {
+        const char *name;
+        gni_smsg_attr_t *attr;
+        unsigned int *out;
+    } rows[] = {
+        { "no type", &no_type, &size },   { "no credit", &no_credit, &size }, { "no size", &no_size, &size },
+        { "too long", &too_long, &size }, { "no attributes", NULL, &size },   { "no result", &good, NULL },
+    };
 
     (void)state;
-    bad.msg_type = GNI_SMSG_TYPE_INVALID;
-    assert_int_equal(GNI_SmsgBufferSizeNeeded(&bad, &size), GNI_RC_INVALID_PARAM);
-    bad = good;
-    bad.mbox_maxcredit = 0;
-    assert_int_equal(GNI_SmsgBufferSizeNeeded(&bad, &size), GNI_RC_INVALID_PARAM);
-    bad = good;
-    bad.msg_maxsize = 0;
-    assert_int_equal(GNI_SmsgBufferSizeNeeded(&bad, &size), GNI_RC_INVALID_PARAM);
-    bad = good;
-    bad.msg_maxsize = GNI_SMSG_MAX_SIZE + 1;
-    assert_int_equal(GNI_SmsgBufferSizeNeeded(&bad, &size), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_SmsgBufferSizeNeeded(NULL, &size), GNI_RC_INVALID_PARAM);
-    assert_int_equal(GNI_SmsgBufferSizeNeeded(&good, NULL), GNI_RC_INVALID_PARAM);
+    no_type.msg_type = GNI_SMSG_TYPE_INVALID;
+    no_credit.mbox_maxcredit = 0;
+    no_size.msg_maxsize = 0;
+    too_long.msg_maxsize = GNI_SMSG_MAX_SIZE + 1;
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        assert_row_equal(rows[i].name, GNI_SmsgBufferSizeNeeded(rows[i].attr, rows[i].out), GNI_RC_INVALID_PARAM);
     assert_int_equal(size, 12345);
     assert_int_equal(GNI_SmsgBufferSizeNeeded(&good, &size), GNI_RC_SUCCESS);
 }
