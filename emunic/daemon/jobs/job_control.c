@@ -1,27 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Job control: what launchers do with privilege.
+ * Jobs: domains with a number, limits and translation entries, as launchers with privilege declare them.
  *
  * Declaring. A job is a domain with a number (job_id). A domain that a launcher has made gets its number here; one that
  * nobody has made is made here, on the nodes of the other domains and of the caller, or on those of its translation
  * entries. Such a job is its caller's, and ends with the last process that was in it, on whatever host. With several
  * hosts the head makes it on all; a node that no other domain has is on the caller's host.
  *
- * Translation. The table has EMU_NTT_ENTRIES entries for the whole machine, each `granularity` addresses long; the
- * granularity is set with the first entries and free again when all are. An entry sends its addresses to
- * blck_addr, blck_addr + 1 ...; the last rplc_size of them to rplc_addr ... instead, which is how a failed node is
- * mapped around. A job that is bound to entries [base, base + size) calls its nodes by address: address a belongs to
- * entry base + a / granularity. Binding rewrites the domain table's look-up, so commands, events, datagrams and
- * GNI_CdmAttach() all speak of addresses, at no cost per command. It can be done once, before the first attach.
+ * Limits say how much of each node's NIC a job may hold (world/accounts.h).
  *
- * Suspending.   runs -> suspends (flag in the table, commands wait) -> suspended (nobody inside the engine) -> runs
- *                       suspends -> runs (deadline, or the caller has gone)
- * Commands stay in their rings and transfers where they are; nothing is lost or reordered. Requests are answered.
- *
- * With several hosts each does this for its own processes; what is under way to another host has been answered when a
- * host is quiet.
- *
- * Source: spec/ugni.md 3.7, 3.9, 4.2. The meaning of the entries' fields is not stated there: it is our reading.
+ * The translation table is in translation.c, suspending in suspend.c. Source: spec/ugni.md 3.7, 3.9, 4.2.
  */
 #include "emunic/daemon/jobs/job_control.h"
 
@@ -30,208 +18,19 @@
 #include <string.h>
 
 #include "emunic/abi/credentials.h"
-#include "emunic/base/clock.h"
-#include "emunic/daemon/commands/remote.h"
 #include "emunic/daemon/core/connection.h"
 #include "emunic/daemon/core/domain_life.h"
-#include "emunic/daemon/core/quiesce.h"
 #include "emunic/daemon/jobs/host_domains.h"
 #include "emunic/daemon/jobs/presence.h"
+#include "emunic/daemon/jobs/suspend.h"
+#include "emunic/daemon/jobs/translation.h"
 #include "emunic/daemon/orders/order_request.h"
 #include "emunic/daemon/orders/orders.h"
 #include "emunic/daemon/peers/sessions.h"
-#include "emunic/daemon/portals/portals_end.h"
 #include "emunic/daemon/world/domain.h"
-#include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/word_list.h"
 
 #define IOMMU_LOG2_MAX 27 /* 2^27 MiB: all that a process can address */
-
-struct emu_ntt {
-    uint32_t granularity;
-    uint32_t n_taken;
-    bool taken[EMU_NTT_ENTRIES];
-    struct emu_ntt_entry entries[EMU_NTT_ENTRIES];
-};
-
-/* NULL until the first entry. */
-static struct emu_ntt *ntt_of(const struct emu_server *server)
-{
-    return server->slots[EMU_SERVER_NTT];
-}
-
-/* ---- translation table ---- */
-
-void emu_ntt_figures(const struct emu_server *server, uint32_t *used_out, uint32_t *granularity_out)
-{
-    *used_out = ntt_of(server) ? ntt_of(server)->n_taken : 0;
-    *granularity_out = ntt_of(server) && ntt_of(server)->n_taken > 0 ? ntt_of(server)->granularity : 1;
-}
-
-static bool range_is_known(const struct emu_ntt *ntt, uint32_t base, uint32_t n)
-{
-    if (!ntt || n == 0 || base >= EMU_NTT_ENTRIES || n > EMU_NTT_ENTRIES - base)
-        return false;
-    for (uint32_t i = base; i < base + n; i++) {
-        if (!ntt->taken[i])
-            return false;
-    }
-    return true;
-}
-
-static bool is_bound(const struct emu_server *server, uint32_t entry)
-{
-    const struct emu_domain *domain;
-
-    LIST_FOREACH(domain, &server->domains, link) {
-        if (domain->job.ntt_size > 0 && entry >= domain->job.ntt_base &&
-            entry - domain->job.ntt_base < domain->job.ntt_size)
-            return true;
-    }
-    return false;
-}
-
-static void release_entries(struct emu_ntt *ntt, uint32_t base, uint32_t n)
-{
-    for (uint32_t i = base; i < base + n; i++) {
-        ntt->n_taken -= ntt->taken[i];
-        ntt->taken[i] = false;
-    }
-}
-
-/* First fit. */
-static int find_entries(const struct emu_ntt *ntt, uint32_t n, uint32_t *base_out)
-{
-    uint32_t run = 0;
-
-    for (uint32_t i = 0; i < EMU_NTT_ENTRIES; i++) {
-        run = ntt->taken[i] ? 0 : run + 1;
-        if (run == n) {
-            *base_out = i + 1 - n;
-            return 0;
-        }
-    }
-    return -ENOSPC;
-}
-
-static bool block_is_there(const struct emu_server *server, uint32_t first, uint32_t n)
-{
-    return first < server->n_nids && n <= server->n_nids - first;
-}
-
-static bool entry_is_sound(const struct emu_server *server, const struct emu_ntt_entry *entry, uint32_t granularity)
-{
-    if (entry->rplc_size > granularity)
-        return false;
-    /* What is replaced need not be there any more. */
-    return block_is_there(server, entry->blck_addr, granularity - entry->rplc_size) &&
-           (entry->rplc_size == 0 || block_is_there(server, entry->rplc_addr, entry->rplc_size));
-}
-
-static bool granularity_is_sound(uint32_t granularity)
-{
-    return granularity > 0 && granularity <= EMU_NTT_GRANULARITY_MAX && (granularity & (granularity - 1)) == 0;
-}
-
-/* The table; made when first used. */
-static struct emu_ntt *table_of(struct emu_server *server)
-{
-    if (!ntt_of(server))
-        server->slots[EMU_SERVER_NTT] = calloc(1, sizeof(*ntt_of(server)));
-    return ntt_of(server);
-}
-
-static void fill_entries(struct emu_ntt *ntt, uint32_t base, const struct emu_ntt_entry *entries, uint32_t n,
-                         uint32_t granularity)
-{
-    ntt->granularity = granularity;
-    for (uint32_t i = 0; i < n; i++) {
-        ntt->n_taken += !ntt->taken[base + i];
-        ntt->taken[base + i] = true;
-        ntt->entries[base + i] = entries[i];
-    }
-}
-
-static bool entries_are_sound(const struct emu_server *server, const struct emu_change *request, uint32_t granularity)
-{
-    for (uint32_t i = 0; i < request->job.group_size; i++) {
-        if (!entry_is_sound(server, &request->entries[i], granularity))
-            return false;
-    }
-    return granularity_is_sound(granularity);
-}
-
-static int allocate_entries(struct emu_server *server, struct emu_change *request, uint32_t *base_out)
-{
-    struct emu_msg_job *job = &request->job;
-    struct emu_ntt *ntt = table_of(server);
-    int r;
-
-    if (!ntt)
-        return -ENOMEM;
-    if (job->granularity == 0)
-        job->granularity = ntt->n_taken > 0 ? ntt->granularity : 1;
-    if (!granularity_is_sound(job->granularity))
-        return -EINVAL;
-    if (ntt->n_taken > 0 && job->granularity != ntt->granularity)
-        return -ENOSPC; /* one granularity at a time */
-    if (!entries_are_sound(server, request, job->granularity))
-        return -EINVAL;
-    r = find_entries(ntt, job->group_size, base_out);
-    if (r == 0)
-        fill_entries(ntt, *base_out, request->entries, job->group_size, job->granularity);
-    return r;
-}
-
-static int clear_ntt(struct emu_server *server, const struct emu_msg_job *job, bool is_ordered)
-{
-    uint32_t base = (uint32_t)job->ntt_base;
-
-    if (job->group_size == UINT32_MAX && job->ntt_base == -1) {
-        for (uint32_t i = 0; ntt_of(server) && i < EMU_NTT_ENTRIES; i++) {
-            if (!is_bound(server, i))
-                release_entries(ntt_of(server), i, 1);
-        }
-        return 0;
-    }
-    if (!range_is_known(ntt_of(server), base, job->group_size))
-        return -EINVAL;
-    for (uint32_t i = base; !is_ordered && i < base + job->group_size; i++) {
-        if (is_bound(server, i))
-            return -ENOSPC;
-    }
-    release_entries(ntt_of(server), base, job->group_size);
-    return 0;
-}
-
-/* The node that an address of the range leads to. */
-static uint32_t translate(const struct emu_ntt *ntt, uint32_t base, uint32_t address)
-{
-    const struct emu_ntt_entry *entry = &ntt->entries[base + address / ntt->granularity];
-    uint32_t offset = address % ntt->granularity;
-    uint32_t kept = ntt->granularity - entry->rplc_size;
-
-    return offset < kept ? entry->blck_addr + offset : entry->rplc_addr + (offset - kept);
-}
-
-static void bind_addresses(struct emu_server *server, struct emu_domain *domain, uint32_t base, uint32_t size)
-{
-    uint32_t *index_of = (uint32_t *)((char *)domain->table + domain->table->nid_off);
-    uint32_t n_addresses = size * ntt_of(server)->granularity;
-
-    for (uint32_t i = 0; i < domain->n_nodes; i++)
-        domain->addresses[i] = EMU_NID_NONE;
-    for (uint32_t address = 0; address < domain->table->n_nids; address++) {
-        uint32_t node =
-            address < n_addresses ? emu_domain_node_of(domain, translate(ntt_of(server), base, address)) : EMU_NID_NONE;
-
-        index_of[address] = node;
-        if (node != EMU_NID_NONE && domain->addresses[node] == EMU_NID_NONE)
-            domain->addresses[node] = address;
-    }
-    domain->job.ntt_base = base;
-    domain->job.ntt_size = size;
-}
 
 /* ---- declaring ---- */
 
@@ -247,7 +46,7 @@ static int compare(const void *a, const void *b)
 static int collect_nids(struct emu_server *server, const struct emu_msg_job *job, uint32_t base, uint32_t size,
                         uint32_t **nids_out, uint32_t *n_out)
 {
-    uint32_t n_max = size > 0 ? size * ntt_of(server)->granularity : 1;
+    uint32_t n_max = size > 0 ? (uint32_t)emu_ntt_n_addresses(server, size) : 1;
     struct emu_domain *domain;
     uint32_t n = 0;
     uint32_t *nids;
@@ -258,8 +57,8 @@ static int collect_nids(struct emu_server *server, const struct emu_msg_job *job
     if (!nids)
         return -ENOMEM;
     if (size > 0) {
-        for (uint32_t address = 0; address < size * ntt_of(server)->granularity; address++)
-            nids[n++] = translate(ntt_of(server), base, address);
+        for (uint32_t address = 0; address < emu_ntt_n_addresses(server, size); address++)
+            nids[n++] = emu_ntt_translate(server, base, address);
     } else {
         nids[n++] = job->nid_wanted;
         LIST_FOREACH(domain, &server->domains, link) {
@@ -397,9 +196,9 @@ static int check_binding(const struct emu_server *server, const struct emu_domai
 {
     if (size == 0)
         return 0;
-    if (!range_is_known(ntt_of(server), base, size))
+    if (!emu_ntt_is_known(server, base, size))
         return -ENOENT;
-    if ((uint64_t)size * ntt_of(server)->granularity > server->n_nids)
+    if (emu_ntt_n_addresses(server, size) > server->n_nids)
         return -ENOSPC;
     if (!domain || (domain->job.ntt_size == size && domain->job.ntt_base == base))
         return 0;
@@ -416,7 +215,7 @@ static void become_job(struct emu_server *server, struct emu_domain *domain, con
     domain->job.id = job->job_id;
     set_limits(domain, job);
     if (size > 0 && domain->job.ntt_size == 0)
-        bind_addresses(server, domain, base, size);
+        emu_ntt_bind(server, domain, base, size);
     if (size > 0 && (job->flags & EMU_JOB_NTT_CLEANUP))
         domain->job.cleans_ntt = true;
     emu_log(EMU_LOG_INFO, "domain %u is job %llu, %u translation entries", domain->id,
@@ -468,13 +267,13 @@ static int configure(struct emu_server *server, struct emu_change *request, uint
         return r;
     size = range_of(job, &base);
     if (job->flags & EMU_JOB_NTT)
-        r = allocate_entries(server, request, &base);
+        r = emu_ntt_allocate(server, request, &base);
     if (r != 0)
         return r;
     if (job->flags & EMU_JOB_DECLARE)
         r = declare(server, request, origin, base, size);
     if (r != 0 && (job->flags & EMU_JOB_NTT))
-        release_entries(ntt_of(server), base, size);
+        emu_ntt_release(server, base, size);
     if (r == 0 && (job->flags & EMU_JOB_NTT))
         job->ntt_base = (int32_t)base;
     return r;
@@ -486,17 +285,14 @@ static int follow(struct emu_server *server, const struct emu_change *request)
     struct emu_domain *domain = emu_hosts_find_domain(server, request->domain);
     uint32_t base;
     uint32_t size = range_of(job, &base);
-    struct emu_ntt *ntt = size > 0 ? table_of(server) : NULL;
+    int r = size > 0 ? emu_ntt_check_range(server, base, size) : 0;
 
-    if (size > 0 && (!ntt || base >= EMU_NTT_ENTRIES || size > EMU_NTT_ENTRIES - base))
-        return ntt ? -EINVAL : -ENOMEM;
-    if (check_limits(job) < 0)
-        return -EINVAL;
-    if (job->flags & EMU_JOB_NTT) {
-        if (!entries_are_sound(server, request, job->granularity))
-            return -EINVAL;
-        fill_entries(ntt, base, request->entries, size, job->granularity);
-    }
+    if (r == 0)
+        r = check_limits(job);
+    if (r == 0 && (job->flags & EMU_JOB_NTT))
+        r = emu_ntt_fill(server, request, base);
+    if (r < 0)
+        return r;
     if ((job->flags & EMU_JOB_DECLARE) == 0)
         return 0;
     if (!domain || domain->is_ending)
@@ -505,143 +301,13 @@ static int follow(struct emu_server *server, const struct emu_change *request)
     /* A process here was quicker than the head's word: its job's addresses stay what it was told. */
     if (size > 0 && domain->job.ntt_size == 0 && domain->port_slots.n_used > 0)
         return -EBUSY;
-    if (size > 0 && (!range_is_known(ntt, base, size) || (uint64_t)size * ntt->granularity > server->n_nids))
+    if (size > 0 && (!emu_ntt_is_known(server, base, size) || emu_ntt_n_addresses(server, size) > server->n_nids))
         return -EINVAL;
     become_job(server, domain, job, base, size);
     return 0;
 }
 
-/* The head has released an entry: so do all. */
-static void order_release(struct emu_server *server, uint32_t entry)
-{
-    struct emu_change *change = calloc(1, sizeof(*change));
-
-    if (change) {
-        change->job.ntt_base = (int32_t)entry;
-        change->job.group_size = 1;
-    }
-    emu_order_begin(server, EMU_MSG_NTT_CLEAR, change);
-}
-
-static void end_domain(struct emu_server *server, struct emu_domain *domain)
-{
-    uint32_t size = domain->job.ntt_size;
-
-    domain->job.ntt_size = 0;
-    /* The head says when entries are free. */
-    if (!domain->job.cleans_ntt || (domain->common_number != 0 && emu_hosts_own(server) != EMU_HOST_HEAD))
-        return;
-    for (uint32_t i = domain->job.ntt_base; i < domain->job.ntt_base + size; i++) {
-        if (is_bound(server, i))
-            continue;
-        if (emu_hosts_are_several(server))
-            order_release(server, i);
-        else
-            release_entries(ntt_of(server), i, 1);
-    }
-}
-
-/* ---- suspending ---- */
-
-/* The order of a suspension, while somebody waits for its end. */
-struct suspension {
-    uint64_t order;
-    bool is_awaited;
-};
-
-static void end_suspending(struct emu_domain *domain, bool is_quiet)
-{
-    domain->job.suspension = is_quiet ? EMU_SUSPENDED : EMU_RUNS;
-    if (!is_quiet)
-        atomic_fetch_and(&domain->table->flags, ~EMU_TABLE_SUSPENDED);
-    emu_log(EMU_LOG_INFO, "domain %u %s", domain->id, is_quiet ? "is suspended" : "could not be suspended");
-}
-
-/* Is anything of the domain under way to other hosts that has not been answered? */
-static bool is_anything_under_way(const struct emu_server *server, const struct emu_quiesce *q)
-{
-    const struct emu_member *member;
-    const struct emu_port_end *port;
-
-    (void)server;
-    LIST_FOREACH(member, &q->domain->members, link) {
-        LIST_FOREACH(port, &member->ports, member_link) {
-            if (emu_remote_awaits_answers(port) || emu_portals_remote_of(port)->n > 0)
-                return true;
-        }
-    }
-    return false;
-}
-
-/* Nobody is inside any more, or it was given up. */
-static void members_have_left(struct emu_server *server, struct emu_quiesce *q)
-{
-    const struct suspension *s = q->ctx;
-
-    end_suspending(q->domain, !q->gave_up);
-    if (s->is_awaited)
-        emu_order_ended(server, s->order, q->gave_up ? -ETIMEDOUT : 0);
-}
-
-static const struct emu_quiesce_ops suspend_ops = { .left = members_have_left, .is_busy = is_anything_under_way };
-
-static void run_again(struct emu_server *server, struct emu_domain *domain)
-{
-    if (domain->job.suspension == EMU_SUSPENDS)
-        emu_quiesce_give_up(server, domain, &suspend_ops); /* its end makes it run */
-    if (domain->job.suspension != EMU_SUSPENDED)
-        return;
-    domain->job.suspension = EMU_RUNS;
-    atomic_fetch_and(&domain->table->flags, ~EMU_TABLE_SUSPENDED);
-    emu_log(EMU_LOG_INFO, "domain %u runs again", domain->id);
-}
-
 /* ---- state ---- */
-
-static void put_ntt(const struct emu_server *server, const struct emu_domain *domain, struct emu_word_list *list)
-{
-    const struct emu_ntt *ntt = ntt_of(server);
-    uint64_t *at;
-
-    (void)domain;
-    emu_word_list_add(list, ntt && ntt->n_taken > 0 ? ntt->granularity : 1);
-    for (uint32_t i = 0; ntt && i < EMU_NTT_ENTRIES; i++) {
-        at = ntt->taken[i] ? emu_word_list_extend(list, 1 + EMU_HOST_NTT_WORDS) : NULL;
-        if (at) {
-            at[0] = i;
-            emu_host_ntt_put(at + 1, &ntt->entries[i]);
-        }
-    }
-}
-
-static bool take_ntt(struct emu_server *server, struct emu_domain *domain, struct emu_words *words)
-{
-    uint32_t granularity = (uint32_t)emu_words_take(words, EMU_NTT_GRANULARITY_MAX);
-    struct emu_ntt *ntt;
-
-    (void)domain;
-    if (words->is_bad || !granularity_is_sound(granularity))
-        return false;
-    if (words->left == 0 && !ntt_of(server))
-        return true;
-    ntt = calloc(1, sizeof(*ntt));
-    while (ntt && words->left > 0) {
-        uint32_t index = (uint32_t)emu_words_take(words, EMU_NTT_ENTRIES - 1);
-        struct emu_ntt_entry entry;
-
-        emu_host_ntt_take(words, &entry);
-        if (words->is_bad || !entry_is_sound(server, &entry, granularity)) {
-            free(ntt);
-            return false;
-        }
-        fill_entries(ntt, index, &entry, 1, granularity);
-    }
-    if (ntt) {
-        free(ntt_of(server));
-        server->slots[EMU_SERVER_NTT] = ntt;
-    }
-    return true;
-}
 
 #define STATE_WORDS 16u
 
@@ -673,19 +339,6 @@ static void put_state(const struct emu_server *server, const struct emu_domain *
         memcpy(at, words, sizeof(words));
 }
 
-/* Suspended while nobody was told, or resumed. */
-static void follow_suspension(struct emu_server *server, struct emu_domain *domain, bool is_suspended)
-{
-    if (is_suspended == (domain->job.suspension != EMU_RUNS))
-        return;
-    if (is_suspended) {
-        domain->job.suspension = EMU_SUSPENDED;
-        atomic_fetch_or(&domain->table->flags, EMU_TABLE_SUSPENDED);
-    } else {
-        run_again(server, domain);
-    }
-}
-
 static bool take_state(struct emu_server *server, struct emu_domain *domain, struct emu_words *words)
 {
     struct emu_limits *l = &domain->budget.limits;
@@ -712,8 +365,7 @@ static bool take_state(struct emu_server *server, struct emu_domain *domain, str
     limits.gart = (uint32_t)emu_words_take(words, UINT32_MAX);
     if (words->is_bad || words->left != 0 || limits.bte == 0)
         return false;
-    if (size > 0 &&
-        (!range_is_known(ntt_of(server), base, size) || (uint64_t)size * ntt_of(server)->granularity > server->n_nids))
+    if (size > 0 && (!emu_ntt_is_known(server, base, size) || emu_ntt_n_addresses(server, size) > server->n_nids))
         return false;
     domain->job.has_id = has_job_id;
     domain->job.id = job_id;
@@ -721,11 +373,11 @@ static bool take_state(struct emu_server *server, struct emu_domain *domain, str
     *l = limits;
     publish_limits(domain);
     if (size > 0 && domain->job.ntt_size == 0)
-        bind_addresses(server, domain, base, size);
+        emu_ntt_bind(server, domain, base, size);
     domain->job.cleans_ntt = cleans;
     domain->paths.is_routed_on_demand = is_routed;
     emu_domain_set_path(domain);
-    follow_suspension(server, domain, is_suspended);
+    emu_job_follow_suspension(server, domain, is_suspended);
     return true;
 }
 
@@ -756,8 +408,6 @@ static struct emu_domain *domain_of(struct emu_server *server, struct emu_change
 static int suspend(struct emu_server *server, struct emu_change *request, const struct emu_change_order *order)
 {
     struct emu_domain *domain = domain_of(server, request, order->is_ordered);
-    struct suspension *s;
-    struct emu_quiesce *q;
 
     if (!domain)
         return -EINVAL;
@@ -765,18 +415,7 @@ static int suspend(struct emu_server *server, struct emu_change *request, const 
         return -ENOSPC;
     if (domain->job.suspension != EMU_RUNS)
         return EMU_OUTCOME_IN_USE;
-    s = calloc(1, sizeof(*s));
-    q = s ? emu_quiesce_create(domain, &suspend_ops, s) : NULL;
-    if (!q)
-        return -ENOMEM;
-    s->order = order->number;
-    q->deadline_ns = emu_clock_ns() + request->job.timeout_ms * 1000000ull;
-    domain->job.suspension = EMU_SUSPENDS;
-    atomic_fetch_or(&domain->table->flags, EMU_TABLE_SUSPENDED);
-    if (emu_quiesce_start(server, q))
-        return 0;
-    s->is_awaited = true;
-    return EMU_DEFERRED;
+    return emu_job_suspend(server, domain, order->number, request->job.timeout_ms);
 }
 
 static int resume(struct emu_server *server, struct emu_change *request, const struct emu_change_order *order)
@@ -787,7 +426,7 @@ static int resume(struct emu_server *server, struct emu_change *request, const s
         return -EINVAL;
     if (domain->job.suspension != EMU_SUSPENDED && !order->is_ordered)
         return EMU_OUTCOME_IN_USE;
-    run_again(server, domain);
+    emu_job_run_again(server, domain);
     return 0;
 }
 
@@ -800,7 +439,7 @@ static int configure_or_follow(struct emu_server *server, struct emu_change *req
 static int clear_ntt_by_order(struct emu_server *server, struct emu_change *request,
                               const struct emu_change_order *order)
 {
-    return clear_ntt(server, &request->job, order->is_ordered);
+    return emu_ntt_clear(server, &request->job, order->is_ordered);
 }
 
 static bool has_table(const struct emu_change *request)
@@ -913,12 +552,6 @@ static int set_path(struct emu_server *server, struct emu_change *request, const
 
 /* ---- the part ---- */
 
-static void destroy(struct emu_server *server)
-{
-    free(ntt_of(server));
-    server->slots[EMU_SERVER_NTT] = NULL;
-}
-
 static const struct emu_change_row changes[] = {
     { .type = EMU_MSG_JOB_CONFIGURE,
       .read = read_change,
@@ -948,16 +581,16 @@ static const struct emu_change_row changes[] = {
     { .type = EMU_MSG_DATAPATH, .read = read_path, .put = put_path, .take = take_path, .act = set_path },
 };
 static const struct emu_state_row states[] = {
-    { EMU_MSG_NTT_CLEAR, false, put_ntt, take_ntt },
+    { EMU_MSG_NTT_CLEAR, false, emu_ntt_put_state, emu_ntt_take_state },
     { EMU_MSG_JOB_CONFIGURE, true, put_state, take_state },
 };
 
 const struct emu_part emu_jobs_part = {
     .name = "jobs",
-    .destroy = destroy,
+    .destroy = emu_ntt_destroy,
     .changes = changes,
     .n_changes = EMU_ROWS(changes),
     .states = states,
     .n_states = EMU_ROWS(states),
-    .domains = { .end = end_domain },
+    .domains = { .end = emu_ntt_end_domain },
 };

@@ -10,7 +10,7 @@
 #include "emunic/abi/segment.h"
 #include "emunic/daemon/ce/ce_trees.h"
 #include "emunic/daemon/core/connection.h"
-#include "emunic/daemon/jobs/job_control.h"
+#include "emunic/daemon/jobs/translation.h"
 #include "emunic/daemon/world/accounts.h"
 #include "emunic/daemon/world/domain.h"
 
