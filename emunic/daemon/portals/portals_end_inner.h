@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of Portals in emunic share: portals_end.c (interfaces, commands for this host), portals_remote.c
- * (commands for other hosts), portals_visit.c (their requests) and portals_parts.c (data that are longer than a
- * message).
+ * What the files of Portals in emunic share: portals_end.c (interfaces), portals_command.c (commands for this host),
+ * portals_repair.c (ends of dead processes), portals_remote.c (commands for other hosts), portals_visit.c (their
+ * requests), portals_parts.c (data that are longer than a message) and portals_life.c (the part of the server).
  */
 #ifndef EMUNIC_DAEMON_PORTALS_PORTALS_END_INNER_H
 #define EMUNIC_DAEMON_PORTALS_PORTALS_END_INNER_H
@@ -13,6 +13,7 @@
 
 #include "emunic/abi/host_portals.h"
 #include "emunic/daemon/portals/portals_end.h"
+#include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/numbers.h"
 #include "emunic/engine/portals_engine.h"
 
@@ -31,7 +32,24 @@ static inline struct emu_portals *emu_portals_of(const struct emu_server *server
     return server->slots[EMU_SERVER_PORTALS];
 }
 
-/* ---- portals_end.c: interfaces; the port has one ---- */
+static inline uint32_t emu_portals_generation(const struct emu_domain *domain, uint32_t port)
+{
+    return emu_table_ports(domain->table)[port].generation;
+}
+
+/* ---- portals_end.c: interfaces ---- */
+
+/* Makes the port's. Its descriptor, which stays the interface's, or negative errno. */
+int emu_portals_end_open(struct emu_port_end *port, struct emu_msg_portals *asked);
+/* Members find it no longer; also of a port that has none. */
+void emu_portals_end_hide(struct emu_port_end *port);
+void emu_portals_end_close(struct emu_port_end *port);
+/* The descriptor of another port's interface, or negative errno. */
+int emu_portals_end_peer(const struct emu_port_end *port, struct emu_msg_portals *asked);
+/* 0 or -EHOSTUNREACH. */
+int emu_portals_end_distance(const struct emu_port_end *port, struct emu_msg_portals *asked);
+
+/* ---- of ports that have one ---- */
 
 struct emu_ptl_ni *emu_portals_end_ni(const struct emu_port_end *port);
 uint32_t emu_portals_end_pid(const struct emu_port_end *port);
@@ -42,9 +60,22 @@ bool emu_portals_end_is_that(const struct emu_port_end *port, uint32_t nid, uint
  * stays taken is looked into.
  */
 bool emu_portals_end_lock(struct emu_port_end *owner, uint64_t *waits_since_ns);
+bool emu_portals_end_try_lock(struct emu_ptl_ni *ni);
 void emu_portals_end_unlock(struct emu_port_end *owner);
 /* A descriptor's memory, from its own registrations or by system calls. */
 struct emu_memory emu_portals_end_reach(struct emu_port_end *owner, const struct emu_ptl_md *md);
+/* The port waits for the lock of that port's interface: breaks it if it is nobody's. */
+void emu_portals_end_look_at(struct emu_port_end *port, uint32_t locked);
+/* The port of the interface with that process id, as the port addresses it; NULL: none here. */
+struct emu_port_end *emu_portals_end_find(struct emu_port_end *port, uint32_t address, uint32_t pid);
+
+/* ---- portals_command.c ---- */
+
+/* Room for the command that the port works off. 0, also if there is some already, or -ENOMEM. */
+int emu_portals_command_open(struct emu_port_end *port);
+void emu_portals_command_close(struct emu_port_end *port);
+/* Goes on with those that have left their rings. */
+void emu_portals_command_round(struct emu_server *server);
 /* What a command says. */
 struct emu_ptl_send emu_portals_send_of(const struct emu_ptl_cmd *cmd);
 /* 0, or the enum emu_status for what emu_ptl_move() returned. */
@@ -52,6 +83,13 @@ unsigned emu_portals_fail_of(int result);
 /* What is to be done at home when a message is over and SEND_END posted: ACK. Locked. */
 void emu_portals_end_ack(struct emu_ptl_ni *ni, const struct emu_ptl_send *send, const struct emu_ptl_peer *peer,
                          bool acks, uint64_t mlength, unsigned fail);
+
+/* ---- portals_repair.c ---- */
+
+/* Ends what the port, which has gone, was doing in other interfaces. */
+void emu_portals_repair_port(struct emu_port_end *port);
+void emu_portals_repair_round(struct emu_server *server);
+void emu_portals_repair_drop_domain(struct emu_server *server, const struct emu_domain *domain);
 
 /* ---- portals_parts.c ---- */
 
