@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks that docs/generated/fidelity.md is of these experiments: ids, sources' figures, units, tolerances and kinds.
+
+    page.py EMUNIC PAGE     one line per finding; status 1 if there are any
+    page.py --self-test     tries the check on pages with known faults
+
+The ids are compared for all experiments. Figures are compared for those that count or compute, as far as they do it at
+reduced size, which takes ten seconds; our own values are not compared. `make fidelity` writes the page.
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "tools"))
+import fidelity  # pylint: disable=wrong-import-position
+
+
+def facts(row):
+    """Id, figure, source, tolerance and kind of a row of the page, or None; ours and the verdict are left out."""
+    cells = [cell.strip() for cell in row.strip().removeprefix("| ").removesuffix(" |").split(" | ")]
+    return (*cells[:3], *cells[4:6]) if len(cells) == 7 and cells[0] != "id" else None
+
+
+def findings(experiments, result, page):
+    """What is wrong with the page, as text."""
+    on_page = {fact for fact in map(facts, page.splitlines()) if fact}
+    figures = fidelity.collect(result)
+    now = {facts(figure.row()) for figure in figures}
+    ids = {experiment["id"] for experiment in experiments if experiment["needs"] != "live"}
+    for fact in sorted(now - on_page):
+        yield f"not on the page: {' | '.join(fact)}"
+    shown = {owner(fact[0], ids) for fact in on_page}
+    shown |= {line[2:].split(":")[0] for line in page.splitlines() if line.startswith("- ")}
+    for name in sorted({experiment["id"] for experiment in experiments} - shown):
+        yield f"experiment {name} is not on the page"
+    for fact in sorted(on_page):
+        if owner(fact[0], ids) not in ids:
+            yield f"on the page, but no experiment: {fact[0]}"
+
+
+def owner(row, ids):
+    """TITAN-2a is of TITAN-2."""
+    return row if row in ids else row.rstrip("abcdefghijklmnopqrstuvwxyz")
+
+
+def run(emunic, *words):
+    done = subprocess.run([emunic, "sim", *words, "--json"], stdout=subprocess.PIPE, check=False)
+    if done.returncode not in (0, 1) or not done.stdout:
+        sys.exit(f"page: emunic sim {words[0]} ended with status {done.returncode}")
+    return json.loads(done.stdout)
+
+
+def self_test():
+    line = {"id": "A-1a", "metric": "hops", "src": 5, "unit": "hops", "got": 5, "tol": "exact", "kind": "A",
+            "verdict": "PASS"}
+    experiments = [{"id": "A-1", "needs": "analytic"}, {"id": "A-2", "needs": "live"}]
+    result = {"experiments": [{"id": "A-1", "machine": "aries", "lines": [line]}]}
+    good = "| A-1a | hops | 5 hops | 5 hops | exact | A | PASS |\n- A-2: live"
+    expected = {good: 0, good.replace("| 5 hops | 5", "| 6 hops | 5"): 1, good.replace("exact", "5 %"): 1,
+                good.replace("| A |", "| P |"): 1, good.replace("- A-2", "- A-3"): 1, good + "\n" + good: 0,
+                good + "\n| B-1 | hops | 5 hops | 5 hops | exact | A | PASS |": 1,
+                good.replace("| 5 hops | exact", "| 7 hops | exact"): 0}
+    status = 0
+    for page, n in expected.items():
+        found = list(findings(experiments, result, page))
+        if len(found) != n:
+            print(f"self-test: {found} instead of {n} findings: {page}")
+            status = 1
+    return status
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        return self_test()
+    emunic, page = sys.argv[1:]
+    experiments = run(emunic, "list")["experiments"]
+    counted = [experiment["id"] for experiment in experiments if experiment["needs"] == "analytic"]
+    status = 0
+    for finding in findings(experiments, run(emunic, "run", *counted, "--quick", "--quiet"),
+                            pathlib.Path(page).read_text(encoding="utf-8")):
+        print(f"{page}: {finding}; see `make fidelity`")
+        status = 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
