@@ -2,8 +2,8 @@
 /*
  * Portals operations that a dead process has left undone in other interfaces.
  *
- * When a port ends, its flights in other interfaces are ended for it (engine/portals_engine.h), at once or as soon as the lock
- * is free.
+ * When a port ends, its flights in other interfaces are ended for it (engine/portals_engine.h), at once or as soon as
+ * the lock is free.
  */
 #include <stdlib.h>
 #include <string.h>
