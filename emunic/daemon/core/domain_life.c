@@ -33,6 +33,7 @@
 #include "emunic/daemon/core/watches.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/file.h"
+#include "emunic/daemon/world/lookups.h"
 #include "emunic/daemon/world/node.h"
 #include "emunic/daemon/world/port_end.h"
 #include "emunic/engine/rest.h"
@@ -242,7 +243,9 @@ int emu_domain_create(struct emu_server *server, const struct emu_domain_spec *s
     if (!domain)
         return -ENOMEM;
     LIST_INSERT_HEAD(&server->domains, domain, link);
-    r = collect_nodes(server, spec, &nids, &domain->n_nodes);
+    r = emu_lookups_add_domain(server, domain);
+    if (r == 0)
+        r = collect_nodes(server, spec, &nids, &domain->n_nodes);
     if (r == 0)
         r = make_lists(domain, spec);
     if (r == 0)
@@ -289,6 +292,7 @@ void emu_domain_destroy(struct emu_server *server, struct emu_domain *domain)
     emu_quiesce_drop_domain(server, domain);
     emu_parts_domain_end(server, domain);
     LIST_REMOVE(domain, link);
+    emu_lookups_remove_domain(domain);
     if (domain->table)
         munmap(domain->table, domain->table_file.bytes);
     if (domain->table_file.fd >= 0)
@@ -442,6 +446,7 @@ int emu_member_get(struct emu_domain *domain, const struct emu_connection *conne
     if (r < 0)
         goto err_pidfd;
     LIST_INSERT_HEAD(&domain->members, member, link);
+    emu_lookups_add_member(member);
     emu_parts_member_seen(server, member);
     emu_parts_domain_changed(server, domain);
     *member_out = member;
@@ -461,6 +466,7 @@ void emu_member_destroy(struct emu_server *server, struct emu_member *member)
     while ((port = LIST_FIRST(&member->ports)))
         emu_connection_destroy(port->connection);
     LIST_REMOVE(member, link);
+    emu_lookups_remove_member(member);
     emu_parts_member_end(server, member);
     emu_file_drop_member(member);
     emu_parts_domain_changed(server, member->domain);
@@ -508,18 +514,18 @@ static int answer_join_rank(struct emu_request *request)
 /* The domain that a process means: the one it names, is in, or may use first. */
 static const struct emu_domain *domain_meant(const struct emu_connection *c, const struct emu_msg_rank *rank)
 {
-    const struct emu_domain *first = NULL;
-    struct emu_domain *domain;
+    const struct emu_member *found = NULL;
+    const struct emu_member *member;
 
     if (rank->cookie != 0)
         return emu_domain_find(c->server, 255, rank->cookie);
-    LIST_FOREACH(domain, &c->server->domains, link) {
-        if (emu_member_find(domain, c->peer.pid))
-            return domain;
-        if (!first && emu_domain_may_use(domain, &c->peer))
-            first = domain;
+    for (member = emu_member_of(c->server, c->peer.pid); member; member = emu_member_of_older(member)) {
+        if (!found || member->domain->id > found->domain->id)
+            found = member;
     }
-    return first;
+    if (found)
+        return found->domain;
+    return c->peer.uid == 0 ? LIST_FIRST(&c->server->domains) : emu_domain_of_owner(c->server, c->peer.uid);
 }
 
 /* The address of the node of a process, in its job. */

@@ -41,6 +41,7 @@
 #include "emunic/daemon/core/status_row.h"
 #include "emunic/daemon/core/watches.h"
 #include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/lookups.h"
 #include "emunic/daemon/world/node.h"
 
 #define CONTROL_EVERY  64u
@@ -214,7 +215,7 @@ static struct emu_server *allocate(const struct emu_server_options *options, con
     emu_settings_read(&server->settings);
     server->loop = calloc(1, sizeof(*server->loop));
     server->parts = emu_part_table_make(parts, n_parts);
-    if (!server->loop || !server->parts) {
+    if (!server->loop || !server->parts || emu_lookups_create(server) < 0) {
         free(server->loop);
         free((void *)(uintptr_t)server->parts);
         free(server);
@@ -282,6 +283,7 @@ void emu_server_destroy(struct emu_server *server)
     free(server->machine_spec);
     emu_machine_destroy(server->machine);
     free((void *)(uintptr_t)server->parts);
+    emu_lookups_destroy(server);
     free(server->loop);
     free(server);
 }

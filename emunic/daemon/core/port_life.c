@@ -34,6 +34,7 @@
 #include "emunic/daemon/core/watches.h"
 #include "emunic/daemon/world/accounts.h"
 #include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/lookups.h"
 #include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/reach.h"
 #include "emunic/engine/rest.h"
@@ -168,6 +169,7 @@ static void publish_port(struct emu_port_end *port)
     domain->port_slots.n_used++;
     emu_parts_domain_changed(port->server, domain);
     LIST_INSERT_HEAD(&port->server->ports, port, link);
+    emu_lookups_add_port(port);
     LIST_INSERT_HEAD(&port->member->ports, port, member_link);
     if (port->member->n_ports++ == 0)
         atomic_store_explicit(&domain->table->live_processes, ++domain->port_slots.n_attached, memory_order_relaxed);
@@ -442,6 +444,7 @@ static void destroy(struct emu_port_end *port)
     domain->port_slots.n_used--;
     emu_parts_domain_changed(port->server, domain);
     LIST_REMOVE(port, link);
+    emu_lookups_remove_port(port);
     LIST_REMOVE(port, member_link);
     if (--port->member->n_ports == 0)
         atomic_store_explicit(&domain->table->live_processes, --domain->port_slots.n_attached, memory_order_relaxed);

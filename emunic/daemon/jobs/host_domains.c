@@ -33,6 +33,7 @@
 #include "emunic/daemon/peers/lists.h"
 #include "emunic/daemon/peers/sessions.h"
 #include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/lookups.h"
 
 #define RANKS_MAX    (1u << 20)
 #define LACK_UNKNOWN UINT32_MAX /* the host has not told yet */
@@ -463,7 +464,7 @@ static int make_what_came(struct emu_server *server)
         if (is_same(d, domain)) {
             bool is_new = domain->common_number != c->domain;
 
-            domain->common_number = c->domain;
+            emu_lookups_renumber(domain, c->domain);
             hosts_of(domain)->is_in_doubt = false;
             emu_presence_tell(server, domain);
             if (is_new)

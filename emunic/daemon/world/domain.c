@@ -1,45 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Look-ups about domains, their nodes and their members.
+ * Look-ups about nodes of domains, and about people.
  */
 #include "emunic/daemon/world/domain.h"
 
 #include <sys/socket.h>
 
-/* ---- finding ---- */
-
-struct emu_domain *emu_domain_find(struct emu_server *server, uint32_t ptag, uint32_t cookie)
-{
-    struct emu_domain *domain;
-
-    LIST_FOREACH(domain, &server->domains, link) {
-        if (!domain->is_ending && domain->cookie == cookie && (ptag == 255 || domain->ptag == ptag))
-            return domain;
-    }
-    return NULL;
-}
-
-struct emu_domain *emu_hosts_find_domain(struct emu_server *server, uint32_t number)
-{
-    struct emu_domain *domain;
-
-    LIST_FOREACH(domain, &server->domains, link) {
-        if (number != 0 && domain->common_number == number)
-            return domain;
-    }
-    return NULL;
-}
-
-struct emu_member *emu_member_find(struct emu_domain *domain, pid_t pid)
-{
-    struct emu_member *member;
-
-    LIST_FOREACH(member, &domain->members, link) {
-        if (member->pid == pid)
-            return member;
-    }
-    return NULL;
-}
+#include "emunic/daemon/world/lookups.h"
 
 /* ---- nodes ---- */
 
@@ -99,23 +66,38 @@ bool emu_domain_may_use(const struct emu_domain *domain, const struct ucred *pee
     return peer->uid == domain->owner_uid || peer->uid == 0;
 }
 
+/* The newest domain that a process has a node in by its rank, or NULL. */
+static const struct emu_member *ranked_member(struct emu_server *server, pid_t pid)
+{
+    const struct emu_member *found = NULL;
+    const struct emu_member *member;
+
+    for (member = emu_member_of(server, pid); member; member = emu_member_of_older(member)) {
+        if (member->node_index != EMU_NID_NONE && (!found || member->domain->id > found->domain->id))
+            found = member;
+    }
+    return found;
+}
+
+/* The newest domain with a node here that `uid` owns; root may use any. */
+static const struct emu_domain *domain_here(struct emu_server *server, uid_t uid)
+{
+    const struct emu_domain *domain = uid == 0 ? LIST_FIRST(&server->domains) : emu_domain_of_owner(server, uid);
+
+    while (domain && (!domain->table || emu_domain_first_here(domain) == EMU_NID_NONE))
+        domain = uid == 0 ? LIST_NEXT(domain, link) : emu_domain_of_owner_older(domain);
+    return domain;
+}
+
 uint32_t emu_place_of(struct emu_server *server, const struct ucred *peer, uint32_t nid_wanted)
 {
-    struct emu_domain *domain;
+    const struct emu_member *member = ranked_member(server, peer->pid);
+    const struct emu_domain *domain;
 
-    LIST_FOREACH(domain, &server->domains, link) {
-        struct emu_member *member = domain->table ? emu_member_find(domain, peer->pid) : NULL;
-
-        if (member && member->node_index != EMU_NID_NONE)
-            return emu_table_nodes(domain->table)[member->node_index].nid;
-    }
+    if (member)
+        return emu_table_nodes(member->domain->table)[member->node_index].nid;
     if (nid_wanted < server->n_nids)
         return nid_wanted;
-    LIST_FOREACH(domain, &server->domains, link) {
-        uint32_t node = domain->table ? emu_domain_first_here(domain) : EMU_NID_NONE;
-
-        if (node != EMU_NID_NONE && emu_domain_may_use(domain, peer))
-            return emu_table_nodes(domain->table)[node].nid;
-    }
-    return 0;
+    domain = domain_here(server, peer->uid);
+    return domain ? emu_table_nodes(domain->table)[emu_domain_first_here(domain)].nid : 0;
 }

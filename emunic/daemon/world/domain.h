@@ -13,6 +13,7 @@
 #include "emunic/abi/table.h"
 #include "emunic/base/window.h"
 #include "emunic/daemon/world/accounts.h"
+#include "emunic/daemon/world/index.h"
 #include "emunic/daemon/world/server.h"
 
 struct emu_bind_group;
@@ -29,6 +30,7 @@ enum emu_domain_slot {
     EMU_DOMAIN_FAULTS,
     EMU_DOMAIN_HOSTS,
     EMU_DOMAIN_MSGQ,
+    EMU_DOMAIN_NAMES,
     EMU_DOMAIN_OFFERS,
     EMU_DOMAIN_SLOTS,
 };
@@ -36,6 +38,7 @@ enum emu_domain_slot {
 struct emu_member {
     struct emu_watch watch; /* first; the pidfd */
     LIST_ENTRY(emu_member) link;
+    struct emu_index_entry by_process;
     struct emu_domain *domain; /* borrowed */
     pid_t pid;
     uid_t uid;
@@ -134,7 +137,7 @@ struct emu_domain {
     void *slots[EMU_DOMAIN_SLOTS];
 };
 
-/* ---- finding ---- */
+/* ---- finding (lookups.c; lookups.h has more) ---- */
 
 struct emu_domain *emu_domain_find(struct emu_server *server, uint32_t ptag, uint32_t cookie);
 /* The domain that all hosts know by this number, or NULL. */

@@ -13,6 +13,7 @@
 #include "emunic/abi/control.h"
 #include "emunic/abi/segment.h"
 #include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/index.h"
 #include "emunic/daemon/world/server.h"
 #include "emunic/engine/completion_queue.h"
 #include "emunic/engine/transaction.h"
@@ -84,6 +85,7 @@ struct emu_port_end {
     struct emu_watch watch;        /* first; the doorbell */
     LIST_ENTRY(emu_port_end) link; /* in the server's list of served ports */
     LIST_ENTRY(emu_port_end) member_link;
+    struct emu_index_entry by_address;
     struct emu_server *server;
     struct emu_domain *domain;         /* borrowed: outlives the port */
     struct emu_member *member;         /* borrowed: outlives the port */
