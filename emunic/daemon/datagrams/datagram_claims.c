@@ -69,7 +69,7 @@ void emu_datagram_introduce(struct emu_port_end *port, struct emu_datagram *d)
 {
     if (!emu_hosts_are_several(port->server))
         return;
-    d->number = emu_offers_number(port->domain);
+    d->number = emu_offers_number(port->domain, d);
     d->host = emu_datagram_is_wildcard(d) ? emu_hosts_own(port->server) :
                                             emu_datagram_host_of(port->server, port->domain, d->remote_nid);
     if (d->state == EMU_DATAGRAM_PENDING && emu_datagram_host_is_lost(port->domain, d->host))
@@ -92,21 +92,36 @@ void emu_datagram_offer(struct emu_port_end *port, struct emu_datagram *d)
         emu_offers_count(port->domain, d->host, 1);
     } else if (r != -ENOTCONN) {
         emu_datagrams_in(port->server)->has_unoffered = true;
+        emu_offers_wait(d);
     }
+}
+
+/* Those of a domain to one host, the longest waiting first. False: there is no room again. */
+static bool offer_waiting(struct emu_domain *domain, uint32_t host)
+{
+    struct emu_datagram *d;
+
+    while ((d = emu_offers_first_waiting(domain, host))) {
+        if (emu_datagram_is_free(d))
+            emu_datagram_offer(d->port, d);
+        if (emu_datagram_is_free(d) && !d->is_offered && emu_hosts_is_up(d->port->server, host))
+            return false;
+        emu_offers_end_waiting(d);
+    }
+    return true;
 }
 
 void emu_datagram_offer_again(struct emu_server *server)
 {
-    struct emu_port_end *port;
-    struct emu_datagram *d;
+    struct emu_domain *domain;
 
-    emu_datagrams_in(server)->has_unoffered = false;
-    LIST_FOREACH(port, &server->ports, link) {
-        TAILQ_FOREACH(d, &emu_datagrams_of(port)->list, link) {
-            if (emu_datagram_is_free(d) && !emu_datagram_is_wildcard(d) && d->host != emu_hosts_own(server))
-                emu_datagram_offer(port, d);
-        }
+    bool has_unoffered = false;
+
+    LIST_FOREACH(domain, &server->domains, link) {
+        for (uint32_t host = 0; emu_offers_of(domain) && host < emu_hosts_count(server); host++)
+            has_unoffered = !offer_waiting(domain, host) || has_unoffered;
     }
+    emu_datagrams_in(server)->has_unoffered = has_unoffered;
 }
 
 void emu_datagram_claim(struct emu_port_end *port, struct emu_datagram *d, struct emu_far_datagram *offer)
@@ -123,6 +138,18 @@ void emu_datagram_claim(struct emu_port_end *port, struct emu_datagram *d, struc
         return;
     }
     d->claimed = offer;
+    emu_datagram_place_claim(d);
+    emu_offers_claim(port->domain, offer);
+}
+
+/* Its claim is answered, or nobody waits for the answer any more. */
+static void end_claim(struct emu_datagram *d)
+{
+    if (!d->claimed)
+        return;
+    emu_offers_unclaim(d->port->domain, d->claimed);
+    free(d->claimed);
+    d->claimed = NULL;
 }
 
 void emu_datagram_let_go(struct emu_port_end *port, struct emu_datagram *d, uint32_t nid, uint32_t instance_id,
@@ -131,9 +158,8 @@ void emu_datagram_let_go(struct emu_port_end *port, struct emu_datagram *d, uint
     if (d->claimer)
         answer_claim(port, d->number, d->claimer, false);
     free(d->claimer);
-    free(d->claimed);
     d->claimer = NULL;
-    d->claimed = NULL;
+    end_claim(d);
     if (d->is_offered) {
         if (!is_known_there)
             tell_host(port, d->host,
@@ -154,44 +180,14 @@ static void complete_far(struct emu_port_end *port, struct emu_datagram *d, cons
 
 /* ---- what they say ---- */
 
-/* One that is kept here and not claimed, or NULL. */
-static struct emu_far_datagram *find_kept(const struct emu_domain *domain, uint32_t host, uint64_t number,
-                                          uint32_t to_nid, uint32_t to_instance)
-{
-    struct emu_far_datagram *offered = NULL;
-
-    while ((offered = emu_offer_next(domain, offered, to_nid, to_instance))) {
-        if (offered->host == host && offered->number == number)
-            return offered;
-    }
-    return NULL;
-}
-
 static void forget_offer(struct emu_domain *domain, uint32_t host, uint64_t number, uint32_t to_nid,
                          uint32_t to_instance)
 {
-    struct emu_far_datagram *offered = find_kept(domain, host, number, to_nid, to_instance);
+    struct emu_far_datagram *offered = emu_offer_find(domain, host, number, to_nid, to_instance);
 
     if (offered)
         emu_offer_take(domain, offered);
     free(offered);
-}
-
-static bool is_claimed(const struct emu_server *server, const struct emu_domain *domain, uint32_t host,
-                       const struct emu_host_datagram *said)
-{
-    const struct emu_port_end *port;
-    const struct emu_datagram *d;
-
-    LIST_FOREACH(port, &server->ports, link) {
-        if (port->domain != domain || port->nid != said->to_nid || port->instance_id != said->to_instance)
-            continue;
-        TAILQ_FOREACH(d, &emu_datagrams_of(port)->list, link) {
-            if (d->claimed && d->claimed->host == host && d->claimed->number == said->number)
-                return true;
-        }
-    }
-    return false;
 }
 
 static void hear_offer(struct emu_server *server, struct emu_domain *domain, uint32_t host,
@@ -200,8 +196,8 @@ static void hear_offer(struct emu_server *server, struct emu_domain *domain, uin
     struct emu_far_datagram *offered;
 
     /* Again, because a host began anew? */
-    if (find_kept(domain, host, said->number, said->to_nid, said->to_instance) ||
-        is_claimed(server, domain, host, said))
+    if (emu_offer_find(domain, host, said->number, said->to_nid, said->to_instance) ||
+        emu_offers_is_claimed(domain, host, said))
         return;
     offered = emu_far_datagram_create(host, said);
     if (!offered)
@@ -211,27 +207,7 @@ static void hear_offer(struct emu_server *server, struct emu_domain *domain, uin
         free(offered);
         return;
     }
-    emu_datagram_match_offer(server, domain, offered);
-}
-
-/* The datagram of a port (nid, instance_id) with this number, or NULL. */
-static struct emu_datagram *find_by_number(struct emu_server *server, const struct emu_domain *domain, uint32_t nid,
-                                           uint32_t instance_id, uint64_t number, struct emu_port_end **port_out)
-{
-    struct emu_port_end *port;
-    struct emu_datagram *d;
-
-    LIST_FOREACH(port, &server->ports, link) {
-        if (port->domain != domain || port->nid != nid || port->instance_id != instance_id)
-            continue;
-        TAILQ_FOREACH(d, &emu_datagrams_of(port)->list, link) {
-            if (d->number == number) {
-                *port_out = port;
-                return d;
-            }
-        }
-    }
-    return NULL;
+    emu_datagram_match_offer(domain, offered);
 }
 
 /* One of ours pairs with who has claimed it. */
@@ -247,19 +223,18 @@ static void hear_claim(struct emu_server *server, struct emu_domain *domain, uin
                        const struct emu_host_datagram *said)
 {
     struct emu_far_datagram *claimer = emu_far_datagram_create(host, said);
-    struct emu_port_end *port;
     struct emu_datagram *d;
 
     if (!claimer)
         return;
-    d = find_by_number(server, domain, said->to_nid, said->to_instance, said->number, &port);
+    d = emu_offers_find_ours(domain, said->to_nid, said->to_instance, said->number);
     if (d && d->state == EMU_DATAGRAM_PENDING && d->is_offered &&
         emu_datagram_points_to(d, said->nid, said->instance_id) && !d->claimer) {
         if (d->claimed) {
             d->claimer = claimer;
             return;
         }
-        accept_claim(port, d, claimer);
+        accept_claim(d->port, d, claimer);
     } else {
         const struct emu_host_datagram answer = { .word = EMU_DATAGRAM_REFUSE,
                                                   .number = said->number,
@@ -279,8 +254,8 @@ static void go_on(struct emu_port_end *port, struct emu_datagram *d)
 {
     struct emu_far_datagram *claimer = d->claimer;
 
-    free(d->claimed);
-    d->claimed = NULL;
+    end_claim(d);
+    emu_datagram_place_again(d);
     if (d->cancel) {
         emu_datagram_end(port, d, EMU_DATAGRAM_TERMINATED);
         emu_datagram_answer_cancel(port, d, 0);
@@ -293,11 +268,9 @@ static void go_on(struct emu_port_end *port, struct emu_datagram *d)
     }
 }
 
-static void hear_answer(struct emu_server *server, struct emu_domain *domain, uint32_t host,
-                        const struct emu_host_datagram *said)
+static void hear_answer(struct emu_domain *domain, uint32_t host, const struct emu_host_datagram *said)
 {
-    struct emu_port_end *port;
-    struct emu_datagram *d = find_by_number(server, domain, said->to_nid, said->to_instance, said->claimer, &port);
+    struct emu_datagram *d = emu_offers_find_ours(domain, said->to_nid, said->to_instance, said->claimer);
 
     if (!d || !d->claimed || d->claimed->host != host || d->claimed->number != said->number) {
         /* Who asked has gone. The offer is over, even if it was made again. */
@@ -305,13 +278,13 @@ static void hear_answer(struct emu_server *server, struct emu_domain *domain, ui
         return;
     }
     if (said->word == EMU_DATAGRAM_REFUSE) {
-        go_on(port, d);
+        go_on(d->port, d);
         return;
     }
-    complete_far(port, d, d->claimed);
-    emu_datagram_let_go(port, d, d->remote_nid, d->remote_instance, true);
+    complete_far(d->port, d, d->claimed);
+    emu_datagram_let_go(d->port, d, d->remote_nid, d->remote_instance, true);
     if (d->cancel)
-        emu_datagram_answer_cancel(port, d, EMU_OUTCOME_NO_MATCH);
+        emu_datagram_answer_cancel(d->port, d, EMU_OUTCOME_NO_MATCH);
 }
 
 /* What we and that host have told each other of the domain counts no more. */
@@ -358,7 +331,7 @@ void emu_datagram_hear(struct emu_server *server, struct emu_domain *domain, uin
         hear_claim(server, domain, host, said);
         break;
     default:
-        hear_answer(server, domain, host, said);
+        hear_answer(domain, host, said);
     }
 }
 

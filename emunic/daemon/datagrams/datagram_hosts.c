@@ -2,7 +2,13 @@
 /*
  * Datagrams between hosts: messages, and the offers of other hosts. The protocol is told in the header.
  *
- * Offers of a domain lie in a hash table by their target; each place is a list in the order of their coming.
+ * An index for each domain has, by kind:
+ *
+ *   OURS     our datagrams, by number
+ *   KEPT     offers of a host, by number and target
+ *   CLAIMED  the same once claimed, until the answer
+ *   TARGET   offers by target, in the order of their coming
+ *   PAIR     offers by target and source
  */
 #include "emunic/daemon/datagrams/datagram_hosts.h"
 
@@ -15,28 +21,34 @@
 #include "emunic/daemon/peers/sessions.h"
 #include "emunic/daemon/world/domain.h"
 
-#define PLACES 1024u
-
 TAILQ_HEAD(offer_list, emu_far_datagram);
 
 /* What a domain and another host have on offer. */
 struct offer_host {
-    uint32_t n_there; /* ours, there */
-    uint32_t n_here;  /* theirs, here */
+    uint32_t n_there;                   /* ours, there */
+    uint32_t n_here;                    /* theirs, here */
+    struct emu_datagram_list unoffered; /* ours that there was no room for */
     bool is_lost;
 };
 
 struct emu_offers {
-    struct offer_list places[PLACES]; /* owned contents */
+    struct emu_index index;
+    struct offer_list list; /* owned contents: theirs, here */
     uint64_t last_number;
     struct offer_host hosts[]; /* of all hosts of the machine */
 };
 
-static struct offer_list *place_of(struct emu_offers *offers, uint32_t nid, uint32_t instance_id)
-{
-    uint64_t key = ((uint64_t)nid << 32 | instance_id) * 0x9e3779b97f4a7c15ull;
+enum { OURS, KEPT, CLAIMED, TARGET, PAIR };
 
-    return &offers->places[key >> 54];
+static uint64_t address(uint32_t nid, uint32_t instance_id)
+{
+    return (uint64_t)nid << 32 | instance_id;
+}
+
+/* KEPT, CLAIMED */
+static struct emu_key key_of_number(uint64_t kind, uint32_t host, uint64_t number, uint64_t to)
+{
+    return (struct emu_key){ { kind << 32 | host, number, to } };
 }
 
 int emu_offers_begin(struct emu_server *server, struct emu_domain *domain)
@@ -49,42 +61,42 @@ int emu_offers_begin(struct emu_server *server, struct emu_domain *domain)
     offers = calloc(1, sizeof(*offers) + n_hosts * sizeof(offers->hosts[0]));
     if (!offers)
         return -ENOMEM;
-    for (unsigned i = 0; i < PLACES; i++)
-        TAILQ_INIT(&offers->places[i]);
+    TAILQ_INIT(&offers->list);
+    for (uint32_t i = 0; i < n_hosts; i++)
+        TAILQ_INIT(&offers->hosts[i].unoffered);
     domain->slots[EMU_DOMAIN_OFFERS] = offers;
     return 0;
 }
 
 /* All, or those of one host. */
-static void forget_offers(struct emu_offers *offers, bool is_all, uint32_t host)
+static void forget_offers(struct emu_domain *domain, bool is_all, uint32_t host)
 {
-    for (unsigned i = 0; i < PLACES; i++) {
-        struct emu_far_datagram *offer = TAILQ_FIRST(&offers->places[i]);
+    struct emu_far_datagram *offer = TAILQ_FIRST(&emu_offers_of(domain)->list);
 
-        while (offer) {
-            struct emu_far_datagram *next = TAILQ_NEXT(offer, link);
+    while (offer) {
+        struct emu_far_datagram *next = TAILQ_NEXT(offer, link);
 
-            if (is_all || offer->host == host) {
-                TAILQ_REMOVE(&offers->places[i], offer, link);
-                free(offer);
-            }
-            offer = next;
+        if (is_all || offer->host == host) {
+            emu_offer_take(domain, offer);
+            free(offer);
         }
+        offer = next;
     }
 }
 
 void emu_offers_end(struct emu_domain *domain)
 {
-    if (emu_offers_of(domain))
-        forget_offers(emu_offers_of(domain), true, 0);
+    if (emu_offers_of(domain)) {
+        forget_offers(domain, true, 0);
+        emu_index_fini(&emu_offers_of(domain)->index);
+    }
     free(emu_offers_of(domain));
     domain->slots[EMU_DOMAIN_OFFERS] = NULL;
 }
 
 void emu_offers_forget(struct emu_domain *domain, uint32_t host)
 {
-    forget_offers(emu_offers_of(domain), false, host);
-    emu_offers_of(domain)->hosts[host].n_here = 0;
+    forget_offers(domain, false, host);
 }
 
 void emu_offers_set_lost(struct emu_domain *domain, uint32_t host, bool is_lost)
@@ -92,9 +104,29 @@ void emu_offers_set_lost(struct emu_domain *domain, uint32_t host, bool is_lost)
     emu_offers_of(domain)->hosts[host].is_lost = is_lost;
 }
 
-uint64_t emu_offers_number(struct emu_domain *domain)
+uint64_t emu_offers_number(struct emu_domain *domain, struct emu_datagram *d)
 {
-    return ++emu_offers_of(domain)->last_number;
+    struct emu_offers *offers = emu_offers_of(domain);
+
+    offers->last_number++;
+    emu_index_add(&offers->index, (struct emu_key){ { (uint64_t)OURS << 32, offers->last_number } },
+                  &d->places.by_number);
+    return offers->last_number;
+}
+
+void emu_offers_forget_number(struct emu_datagram *d)
+{
+    emu_index_remove(&emu_offers_of(d->port->domain)->index, &d->places.by_number);
+}
+
+struct emu_datagram *emu_offers_find_ours(const struct emu_domain *domain, uint32_t nid, uint32_t instance_id,
+                                          uint64_t number)
+{
+    struct emu_key key = { { (uint64_t)OURS << 32, number } };
+    struct emu_datagram *d =
+        EMU_INDEXED(emu_index_oldest(&emu_offers_of(domain)->index, key), struct emu_datagram, places.by_number);
+
+    return d && d->port->nid == nid && d->port->instance_id == instance_id ? d : NULL;
 }
 
 uint32_t emu_datagram_host_of(const struct emu_server *server, const struct emu_domain *domain, uint32_t nid)
@@ -130,6 +162,25 @@ void emu_offers_count(struct emu_domain *domain, uint32_t host, int change)
     emu_offers_of(domain)->hosts[host].n_there += (uint32_t)change;
 }
 
+void emu_offers_wait(struct emu_datagram *d)
+{
+    if (d->places.is_unoffered)
+        return;
+    d->places.is_unoffered = true;
+    TAILQ_INSERT_TAIL(&emu_offers_of(d->port->domain)->hosts[d->host].unoffered, d, places.unoffered);
+}
+
+void emu_offers_end_waiting(struct emu_datagram *d)
+{
+    d->places.is_unoffered = false;
+    TAILQ_REMOVE(&emu_offers_of(d->port->domain)->hosts[d->host].unoffered, d, places.unoffered);
+}
+
+struct emu_datagram *emu_offers_first_waiting(const struct emu_domain *domain, uint32_t host)
+{
+    return TAILQ_FIRST(&emu_offers_of(domain)->hosts[host].unoffered);
+}
+
 struct emu_far_datagram *emu_far_datagram_create(uint32_t host, const struct emu_host_datagram *message)
 {
     struct emu_far_datagram *far = calloc(1, sizeof(*far));
@@ -150,30 +201,83 @@ struct emu_far_datagram *emu_far_datagram_create(uint32_t host, const struct emu
 
 int emu_offer_keep(struct emu_domain *domain, struct emu_far_datagram *offer)
 {
-    struct offer_host *host = &emu_offers_of(domain)->hosts[offer->host];
+    struct emu_offers *offers = emu_offers_of(domain);
+    struct offer_host *host = &offers->hosts[offer->host];
+    uint64_t to = address(offer->to_nid, offer->to_instance);
 
     if (host->n_here >= EMU_OFFERS_MAX)
         return -ENOSPC;
     host->n_here++;
-    TAILQ_INSERT_TAIL(place_of(emu_offers_of(domain), offer->to_nid, offer->to_instance), offer, link);
+    TAILQ_INSERT_TAIL(&offers->list, offer, link);
+    emu_index_add(&offers->index, key_of_number(KEPT, offer->host, offer->number, to), &offer->by_number);
+    emu_index_add(&offers->index, (struct emu_key){ { (uint64_t)TARGET << 32, to } }, &offer->by_target);
+    emu_index_add(&offers->index,
+                  (struct emu_key){ { (uint64_t)PAIR << 32, to, address(offer->nid, offer->instance_id) } },
+                  &offer->by_pair);
     return 0;
 }
 
 void emu_offer_take(struct emu_domain *domain, struct emu_far_datagram *offer)
 {
-    emu_offers_of(domain)->hosts[offer->host].n_here--;
-    TAILQ_REMOVE(place_of(emu_offers_of(domain), offer->to_nid, offer->to_instance), offer, link);
+    struct emu_offers *offers = emu_offers_of(domain);
+
+    offers->hosts[offer->host].n_here--;
+    TAILQ_REMOVE(&offers->list, offer, link);
+    emu_index_remove(&offers->index, &offer->by_number);
+    emu_index_remove(&offers->index, &offer->by_target);
+    emu_index_remove(&offers->index, &offer->by_pair);
 }
 
-struct emu_far_datagram *emu_offer_next(const struct emu_domain *domain, const struct emu_far_datagram *offer,
-                                        uint32_t nid, uint32_t instance_id)
+void emu_offers_claim(struct emu_domain *domain, struct emu_far_datagram *claimed)
 {
-    struct emu_far_datagram *next =
-        offer ? TAILQ_NEXT(offer, link) : TAILQ_FIRST(place_of(emu_offers_of(domain), nid, instance_id));
+    uint64_t to = address(claimed->to_nid, claimed->to_instance);
 
-    while (next && (next->to_nid != nid || next->to_instance != instance_id))
-        next = TAILQ_NEXT(next, link);
-    return next;
+    emu_index_add(&emu_offers_of(domain)->index, key_of_number(CLAIMED, claimed->host, claimed->number, to),
+                  &claimed->by_number);
+}
+
+void emu_offers_unclaim(struct emu_domain *domain, struct emu_far_datagram *claimed)
+{
+    emu_index_remove(&emu_offers_of(domain)->index, &claimed->by_number);
+}
+
+bool emu_offers_is_claimed(const struct emu_domain *domain, uint32_t host, const struct emu_host_datagram *said)
+{
+    uint64_t to = address(said->to_nid, said->to_instance);
+
+    return emu_index_oldest(&emu_offers_of(domain)->index, key_of_number(CLAIMED, host, said->number, to));
+}
+
+struct emu_far_datagram *emu_offer_find(const struct emu_domain *domain, uint32_t host, uint64_t number,
+                                        uint32_t to_nid, uint32_t to_instance)
+{
+    struct emu_key key = key_of_number(KEPT, host, number, address(to_nid, to_instance));
+
+    return EMU_INDEXED(emu_index_oldest(&emu_offers_of(domain)->index, key), struct emu_far_datagram, by_number);
+}
+
+struct emu_far_datagram *emu_offer_to(const struct emu_port_end *port)
+{
+    struct emu_key key = { { (uint64_t)TARGET << 32, address(port->nid, port->instance_id) } };
+
+    return EMU_INDEXED(emu_index_oldest(&emu_offers_of(port->domain)->index, key), struct emu_far_datagram, by_target);
+}
+
+struct emu_far_datagram *emu_offer_to_next(const struct emu_far_datagram *offer)
+{
+    return EMU_INDEXED(emu_index_newer(&offer->by_target), struct emu_far_datagram, by_target);
+}
+
+struct emu_far_datagram *emu_offer_between(const struct emu_port_end *port, uint32_t nid, uint32_t instance_id)
+{
+    struct emu_key key = { { (uint64_t)PAIR << 32, address(port->nid, port->instance_id), address(nid, instance_id) } };
+
+    return EMU_INDEXED(emu_index_oldest(&emu_offers_of(port->domain)->index, key), struct emu_far_datagram, by_pair);
+}
+
+struct emu_far_datagram *emu_offer_between_next(const struct emu_far_datagram *offer)
+{
+    return EMU_INDEXED(emu_index_newer(&offer->by_pair), struct emu_far_datagram, by_pair);
 }
 
 /* ---- what comes ---- */

@@ -50,16 +50,22 @@
 #include "emunic/abi/abi.h"
 #include "emunic/abi/host_datagram.h"
 #include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/index.h"
 
+struct emu_datagram;
 struct emu_domain;
 struct emu_offers;
+struct emu_port_end;
 struct emu_server;
 
 #define EMU_OFFERS_MAX (1u << 18)
 
 /* A datagram that lives on another host, as far as it is known here. */
 struct emu_far_datagram {
-    TAILQ_ENTRY(emu_far_datagram) link; /* of offers: in the order in which they came */
+    TAILQ_ENTRY(emu_far_datagram) link; /* all offers of its domain */
+    struct emu_index_entry by_number;
+    struct emu_index_entry by_target;
+    struct emu_index_entry by_pair;
     uint32_t host;
     uint64_t number; /* there */
     uint32_t nid;    /* of its port */
@@ -95,8 +101,12 @@ void emu_datagram_host_down(struct emu_server *server, uint32_t host);
 
 /* What all others need; once more is nothing. -ENOMEM. */
 int emu_offers_begin(struct emu_server *server, struct emu_domain *domain);
-/* Of a datagram that others may hear of; never twice, never 0. */
-uint64_t emu_offers_number(struct emu_domain *domain);
+/* Of a datagram of ours that others may hear of; never twice, never 0. */
+uint64_t emu_offers_number(struct emu_domain *domain, struct emu_datagram *d);
+void emu_offers_forget_number(struct emu_datagram *d);
+/* The datagram of a port of ours with this number, or NULL. */
+struct emu_datagram *emu_offers_find_ours(const struct emu_domain *domain, uint32_t nid, uint32_t instance_id,
+                                          uint64_t number);
 /* Host of a node of the domain; our own also for what is none. */
 uint32_t emu_datagram_host_of(const struct emu_server *server, const struct emu_domain *domain, uint32_t nid);
 /* Was it there, and is not any more? */
@@ -107,15 +117,28 @@ int emu_datagram_tell_host(struct emu_server *server, const struct emu_domain *d
 /* Ours that are on offer there: may there be one more; one more, one less. */
 bool emu_offers_has_room(const struct emu_domain *domain, uint32_t host);
 void emu_offers_count(struct emu_domain *domain, uint32_t host, int change);
+/* There was no room for an offer of ours: those wait in order, by host. */
+void emu_offers_wait(struct emu_datagram *d);
+void emu_offers_end_waiting(struct emu_datagram *d);
+struct emu_datagram *emu_offers_first_waiting(const struct emu_domain *domain, uint32_t host);
 /* Theirs. Copy of what an offer or a claim tells; the caller's. NULL: no memory. */
 struct emu_far_datagram *emu_far_datagram_create(uint32_t host, const struct emu_host_datagram *message);
 /* -ENOSPC: its host has too many. */
 int emu_offer_keep(struct emu_domain *domain, struct emu_far_datagram *offer);
 /* Takes one out; it is the caller's. */
 void emu_offer_take(struct emu_domain *domain, struct emu_far_datagram *offer);
-/* Those to a port, as they came: the one behind `offer`, or the first one. NULL: no more. */
-struct emu_far_datagram *emu_offer_next(const struct emu_domain *domain, const struct emu_far_datagram *offer,
-                                        uint32_t nid, uint32_t instance_id);
+/* One that was taken out waits for the answer to its claim, or does not any more. */
+void emu_offers_claim(struct emu_domain *domain, struct emu_far_datagram *claimed);
+void emu_offers_unclaim(struct emu_domain *domain, struct emu_far_datagram *claimed);
+bool emu_offers_is_claimed(const struct emu_domain *domain, uint32_t host, const struct emu_host_datagram *said);
+/* The offer with that number, which is not claimed; NULL. */
+struct emu_far_datagram *emu_offer_find(const struct emu_domain *domain, uint32_t host, uint64_t number,
+                                        uint32_t to_nid, uint32_t to_instance);
+/* Those to a port, as they came, and of them those from one address: the first, the next. NULL: no more. */
+struct emu_far_datagram *emu_offer_to(const struct emu_port_end *port);
+struct emu_far_datagram *emu_offer_to_next(const struct emu_far_datagram *offer);
+struct emu_far_datagram *emu_offer_between(const struct emu_port_end *port, uint32_t nid, uint32_t instance_id);
+struct emu_far_datagram *emu_offer_between_next(const struct emu_far_datagram *offer);
 /* Forgets all of that host. */
 void emu_offers_forget(struct emu_domain *domain, uint32_t host);
 void emu_offers_set_lost(struct emu_domain *domain, uint32_t host, bool is_lost);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Datagrams: what datagram_life.c (life, requests), datagram_match.c (who pairs with whom) and datagram_claims.c (other
- * hosts) share.
+ * Datagrams: what datagram_life.c (life, requests), datagram_places.c (where one is found), datagram_match.c (who pairs with
+ * whom) and datagram_claims.c (other hosts) share.
  */
 #ifndef EMUNIC_DAEMON_DATAGRAMS_DATAGRAM_INNER_H
 #define EMUNIC_DAEMON_DATAGRAMS_DATAGRAM_INNER_H
@@ -12,6 +12,7 @@
 
 #include "emunic/abi/abi.h"
 #include "emunic/abi/control.h"
+#include "emunic/daemon/world/index.h"
 #include "emunic/daemon/world/port_end.h"
 
 struct emu_domain;
@@ -20,9 +21,27 @@ struct emu_host_datagram;
 struct emu_port_end;
 struct emu_server;
 
+/* Where a datagram is found: datagram_places.c has the keys and the lists. */
+struct emu_datagram_places {
+    struct emu_index_entry by_ep;
+    struct emu_index_entry by_peer;
+    struct emu_index_entry by_target;
+    struct emu_index_entry by_number;
+    TAILQ_ENTRY(emu_datagram) wildcard;
+    TAILQ_ENTRY(emu_datagram) finished;
+    TAILQ_ENTRY(emu_datagram) with_id;
+    TAILQ_ENTRY(emu_datagram) orphan;
+    TAILQ_ENTRY(emu_datagram) unoffered;
+    bool is_among_wildcards;
+    bool is_unoffered;
+};
+
 /* One that a port of ours has posted. */
 struct emu_datagram {
     TAILQ_ENTRY(emu_datagram) link; /* in its port's list, oldest first */
+    struct emu_datagram_places places;
+    struct emu_port_end *port; /* borrowed: has posted it */
+    uint64_t order;            /* counts those of the server */
     uint32_t ep;
     uint32_t flags;
     uint64_t id;
@@ -49,13 +68,20 @@ TAILQ_HEAD(emu_datagram_list, emu_datagram);
 
 /* What a port has of them. */
 struct emu_datagram_port {
-    struct emu_datagram_list list; /* owned, oldest first */
+    struct emu_datagram_list list;      /* owned, oldest first */
+    struct emu_datagram_list wildcards; /* pending and not claimed, oldest first */
+    struct emu_datagram_list finished;  /* in that order, not collected */
+    struct emu_datagram_list with_id;   /* of them, those that have one */
+    struct emu_datagram_list orphans;   /* of them, those whose end point has gone */
     uint32_t n;
+    uint32_t n_orphans;
     uint64_t delayed_until_ns; /* when the first of those that a fault delays may pair; 0 none */
 };
 
 /* What the server has of them. */
 struct emu_datagrams {
+    struct emu_index index;
+    uint64_t n_posted;
     uint32_t n_delayed;
     bool has_unoffered; /* some wait for room in the queue to another host */
 };
@@ -94,7 +120,7 @@ static inline bool emu_datagram_points_to(const struct emu_datagram *d, uint32_t
     return !emu_datagram_is_wildcard(d) && d->remote_nid == nid && d->remote_instance == instance_id;
 }
 
-/* ---- datagram_life.c ---- */
+/* ---- datagram.c ---- */
 
 /* It has paired with one of that port, whose data these are. */
 void emu_datagram_complete(struct emu_port_end *port, struct emu_datagram *d, uint32_t nid, uint32_t instance_id,
@@ -104,12 +130,39 @@ void emu_datagram_end(struct emu_port_end *port, struct emu_datagram *d, uint32_
 /* A datagram that was to be cancelled has its answer. */
 void emu_datagram_answer_cancel(struct emu_port_end *port, struct emu_datagram *d, int result);
 
+/* ---- datagram_places.c ---- */
+
+/* A new, pending one. */
+void emu_datagram_place(struct emu_port_end *port, struct emu_datagram *d);
+/* Other hosts may speak of it by its number. */
+void emu_datagram_place_number(struct emu_datagram *d);
+/* It has claimed an offer, or its claim has come to nothing. */
+void emu_datagram_place_claim(struct emu_datagram *d);
+void emu_datagram_place_again(struct emu_datagram *d);
+/* It is final now. */
+void emu_datagram_place_finished(struct emu_datagram *d);
+/* Its end point has gone. */
+void emu_datagram_place_orphan(struct emu_datagram *d);
+/* It goes. */
+void emu_datagram_displace(struct emu_datagram *d);
+
+/* Of an end point of the port; NULL. */
+struct emu_datagram *emu_datagram_of_ep(const struct emu_port_end *port, uint32_t ep);
+/* Is there a pending one of the port that is directed at that address? The oldest; or the next one. */
+struct emu_datagram *emu_datagram_facing(const struct emu_port_end *port, uint32_t nid, uint32_t instance_id);
+struct emu_datagram *emu_datagram_facing_next(const struct emu_datagram *d);
+/* Has a wildcard of the port paired with that address, or claimed from it, and was not collected? */
+bool emu_datagram_is_answered(const struct emu_port_end *port, uint32_t nid, uint32_t instance_id);
+/* Pending ones of any port of the domain that are directed at that address: the oldest; the next one. */
+struct emu_datagram *emu_datagram_waiting_for(const struct emu_port_end *target);
+struct emu_datagram *emu_datagram_waiting_next(const struct emu_datagram *d);
+
 /* ---- datagram_match.c ---- */
 
 /* Finds a partner for a free one, among ours or the offers of other hosts; or offers it. */
 void emu_datagram_match(struct emu_port_end *port, struct emu_datagram *d);
 /* Finds one of ours for an offer. */
-void emu_datagram_match_offer(struct emu_server *server, struct emu_domain *domain, struct emu_far_datagram *offered);
+void emu_datagram_match_offer(struct emu_domain *domain, struct emu_far_datagram *offered);
 /* A directed one of `port` does not face offers of its target any more: they are free for wildcards. */
 void emu_datagram_match_offers_of(struct emu_port_end *port, uint32_t nid, uint32_t instance_id);
 /* Lets delayed datagrams pair whose time has come, and offers those to other hosts that there was no room for. */

@@ -54,39 +54,32 @@ static void forget(struct emu_port_end *port, struct emu_datagram *d)
     bool was_ready = emu_datagram_is_final(d);
 
     emu_datagram_end_delay(port, d);
-    TAILQ_REMOVE(&emu_datagrams_of(port)->list, d, link);
-    emu_datagrams_of(port)->n--;
+    emu_datagram_displace(d);
     free(d);
     if (was_ready)
         tell(port, -1);
 }
 
-static struct emu_datagram *find_by_ep(struct emu_port_end *port, uint32_t ep)
+static void finish(struct emu_port_end *port, struct emu_datagram *d, uint32_t state)
 {
-    struct emu_datagram *d;
-
-    TAILQ_FOREACH(d, &emu_datagrams_of(port)->list, link) {
-        if (d->ep == ep && !d->has_no_ep)
-            return d;
-    }
-    return NULL;
+    d->state = state;
+    emu_datagram_place_finished(d);
+    tell(port, 1);
 }
 
 void emu_datagram_complete(struct emu_port_end *port, struct emu_datagram *d, uint32_t nid, uint32_t instance_id,
                            const uint8_t *data, uint16_t bytes)
 {
-    d->state = EMU_DATAGRAM_COMPLETED;
     d->remote_nid = nid;
     d->remote_instance = instance_id;
     d->out_bytes = bytes;
     memcpy(d->out, data, bytes);
-    tell(port, 1);
+    finish(port, d, EMU_DATAGRAM_COMPLETED);
 }
 
 void emu_datagram_end(struct emu_port_end *port, struct emu_datagram *d, uint32_t state)
 {
-    d->state = state;
-    tell(port, 1);
+    finish(port, d, state);
     emu_datagram_let_go(port, d, d->remote_nid, d->remote_instance, false);
 }
 
@@ -94,23 +87,11 @@ void emu_datagram_end(struct emu_port_end *port, struct emu_datagram *d, uint32_
 static bool exchange_is_open(struct emu_port_end *port, const struct emu_msg_datagram *wanted)
 {
     bool is_self = wanted->remote_nid == port->nid && wanted->remote_instance == port->instance_id;
-    struct emu_datagram *d;
 
-    TAILQ_FOREACH(d, &emu_datagrams_of(port)->list, link) {
-        /* A wildcard of ours that an offer of this peer waits to be claimed for. */
-        if (emu_datagram_is_wildcard(d) && d->claimed && d->claimed->nid == wanted->remote_nid &&
-            d->claimed->instance_id == wanted->remote_instance)
-            return true;
-        if (d->has_no_ep || d->remote_nid != wanted->remote_nid || d->remote_instance != wanted->remote_instance)
-            continue;
-        /* To oneself the waiting one is the partner. */
-        if (d->state == EMU_DATAGRAM_PENDING && !emu_datagram_is_wildcard(d) && !is_self)
-            return true;
-        /* A wildcard of ours that this peer has answered and nobody has collected. */
-        if (d->state == EMU_DATAGRAM_COMPLETED && emu_datagram_is_wildcard(d))
-            return true;
-    }
-    return false;
+    /* To oneself the waiting one is the partner. */
+    if (!is_self && emu_datagram_facing(port, wanted->remote_nid, wanted->remote_instance))
+        return true;
+    return emu_datagram_is_answered(port, wanted->remote_nid, wanted->remote_instance);
 }
 
 /* What an injected fault does to a new datagram. True: it may pair now. */
@@ -119,8 +100,7 @@ static bool suffer(struct emu_port_end *port, struct emu_datagram *d, const stru
     emu_datagram_delay(port, d, fault->not_before_ns);
     if (fault->state == EMU_DATAGRAM_PENDING)
         return fault->not_before_ns == 0;
-    d->state = fault->state;
-    tell(port, 1);
+    finish(port, d, fault->state);
     return false;
 }
 
@@ -132,7 +112,7 @@ static int post(struct emu_port_end *port, const struct emu_msg_datagram *wanted
 
     if (wanted->length_bytes > EMU_DATAGRAM_MAX || wanted->room_bytes > EMU_DATAGRAM_MAX)
         return -EMSGSIZE;
-    if (find_by_ep(port, wanted->ep))
+    if (emu_datagram_of_ep(port, wanted->ep))
         return EMU_OUTCOME_BUSY;
     if ((wanted->flags & EMU_DATAGRAM_WILDCARD) == 0 && exchange_is_open(port, wanted))
         return EMU_OUTCOME_BUSY;
@@ -154,8 +134,7 @@ static int post(struct emu_port_end *port, const struct emu_msg_datagram *wanted
     d->in_bytes = wanted->length_bytes;
     d->room_bytes = wanted->room_bytes;
     memcpy(d->in, wanted->data, wanted->length_bytes);
-    TAILQ_INSERT_TAIL(&emu_datagrams_of(port)->list, d, link);
-    emu_datagrams_of(port)->n++;
+    emu_datagram_place(port, d);
     may_pair = suffer(port, d, &fault);
     emu_datagram_introduce(port, d);
     if (may_pair && emu_datagram_is_free(d))
@@ -165,7 +144,7 @@ static int post(struct emu_port_end *port, const struct emu_msg_datagram *wanted
 
 static int test(struct emu_port_end *port, struct emu_msg_datagram *asked)
 {
-    struct emu_datagram *d = find_by_ep(port, asked->ep);
+    struct emu_datagram *d = emu_datagram_of_ep(port, asked->ep);
     bool asks_id = (asked->flags & EMU_DATAGRAM_HAS_ID) != 0;
     int r = 0;
 
@@ -192,27 +171,25 @@ static int test(struct emu_port_end *port, struct emu_msg_datagram *asked)
 static int probe(struct emu_port_end *port, struct emu_msg_datagram *asked)
 {
     bool asks_id = (asked->flags & EMU_DATAGRAM_HAS_ID) != 0;
-    struct emu_datagram *d;
+    struct emu_datagram *d =
+        TAILQ_FIRST(asks_id ? &emu_datagrams_of(port)->with_id : &emu_datagrams_of(port)->finished);
 
-    TAILQ_FOREACH(d, &emu_datagrams_of(port)->list, link) {
-        if (!emu_datagram_is_final(d) || (asks_id && (d->flags & EMU_DATAGRAM_HAS_ID) == 0))
-            continue;
-        asked->id = d->id;
-        asked->ep = d->ep;
-        asked->state = d->state;
-        asked->remote_nid = d->remote_nid;
-        asked->remote_instance = d->remote_instance;
-        if (d->has_no_ep)
-            forget(port, d);
-        return 0;
-    }
-    return EMU_OUTCOME_NO_MATCH;
+    if (!d)
+        return EMU_OUTCOME_NO_MATCH;
+    asked->id = d->id;
+    asked->ep = d->ep;
+    asked->state = d->state;
+    asked->remote_nid = d->remote_nid;
+    asked->remote_instance = d->remote_instance;
+    if (d->has_no_ep)
+        forget(port, d);
+    return 0;
 }
 
 static int cancel(struct emu_port_end *port, const struct emu_msg *request)
 {
     const struct emu_msg_datagram *asked = &request->datagram;
-    struct emu_datagram *d = find_by_ep(port, asked->ep);
+    struct emu_datagram *d = emu_datagram_of_ep(port, asked->ep);
 
     if (!d || emu_datagram_is_final(d))
         return EMU_OUTCOME_NO_MATCH;
@@ -241,24 +218,13 @@ void emu_datagram_answer_cancel(struct emu_port_end *port, struct emu_datagram *
 /* A program that never probes must not collect records for ever. */
 static void limit_orphans(struct emu_port_end *port)
 {
-    struct emu_datagram *oldest = NULL;
-    struct emu_datagram *d;
-    unsigned n = 0;
-
-    TAILQ_FOREACH(d, &emu_datagrams_of(port)->list, link) {
-        if (!d->has_no_ep)
-            continue;
-        if (!oldest)
-            oldest = d;
-        n++;
-    }
-    if (n > ORPHANS_PER_PORT)
-        forget(port, oldest);
+    if (emu_datagrams_of(port)->n_orphans > ORPHANS_PER_PORT)
+        forget(port, TAILQ_FIRST(&emu_datagrams_of(port)->orphans));
 }
 
 static void drop_ep(struct emu_port_end *port, uint32_t ep)
 {
-    struct emu_datagram *d = find_by_ep(port, ep);
+    struct emu_datagram *d = emu_datagram_of_ep(port, ep);
 
     if (!d)
         return;
@@ -266,27 +232,29 @@ static void drop_ep(struct emu_port_end *port, uint32_t ep)
         forget(port, d);
         return;
     }
-    d->has_no_ep = true;
+    emu_datagram_place_orphan(d);
     emu_datagram_end(port, d, EMU_DATAGRAM_TERMINATED);
     limit_orphans(port);
 }
 
 static void drop_all(struct emu_port_end *port)
 {
-    TAILQ_HEAD(, emu_datagram) dropped = TAILQ_HEAD_INITIALIZER(dropped);
+    struct emu_datagram_list dropped = TAILQ_HEAD_INITIALIZER(dropped);
     struct emu_datagram *d;
 
     /* None pairs with what another one lets go. */
-    TAILQ_CONCAT(&dropped, &emu_datagrams_of(port)->list, link);
+    while ((d = TAILQ_FIRST(&emu_datagrams_of(port)->list))) {
+        emu_datagram_end_delay(port, d);
+        emu_datagram_displace(d);
+        TAILQ_INSERT_TAIL(&dropped, d, link);
+    }
     while ((d = TAILQ_FIRST(&dropped))) {
         TAILQ_REMOVE(&dropped, d, link);
-        emu_datagram_end_delay(port, d);
         if (!emu_datagram_is_final(d))
             emu_datagram_let_go(port, d, d->remote_nid, d->remote_instance, false);
         free(d->cancel); /* its connection ends as well */
         free(d);
     }
-    emu_datagrams_of(port)->n = 0;
 }
 
 /* ---- requests: programs know addresses, emunic nodes; an unknown one stays unknown ---- */
@@ -352,6 +320,8 @@ static int create(struct emu_server *server, const struct emu_server_options *op
 
 static void destroy(struct emu_server *server)
 {
+    if (emu_datagrams_in(server))
+        emu_index_fini(&emu_datagrams_in(server)->index);
     free(server->slots[EMU_SERVER_DATAGRAMS]);
     server->slots[EMU_SERVER_DATAGRAMS] = NULL;
 }
@@ -363,6 +333,10 @@ static int begin_port(struct emu_port_end *port)
     if (!datagrams)
         return -ENOMEM;
     TAILQ_INIT(&datagrams->list);
+    TAILQ_INIT(&datagrams->wildcards);
+    TAILQ_INIT(&datagrams->finished);
+    TAILQ_INIT(&datagrams->with_id);
+    TAILQ_INIT(&datagrams->orphans);
     port->slots[EMU_PORT_DATAGRAMS] = datagrams;
     return 0;
 }

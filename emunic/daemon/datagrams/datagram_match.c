@@ -19,14 +19,10 @@
 #include "emunic/daemon/datagrams/datagram_inner.h"
 #include "emunic/daemon/peers/sessions.h"
 #include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/lookups.h"
 #include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/server.h"
 #include "emunic/daemon/world/ways.h"
-
-static bool points_at(const struct emu_datagram *d, const struct emu_port_end *port)
-{
-    return emu_datagram_points_to(d, port->nid, port->instance_id);
-}
 
 /* A datagram is a packet: it waits while the network has no way for it. */
 static bool is_in_reach(const struct emu_port_end *port, uint32_t nid)
@@ -39,18 +35,16 @@ static bool is_in_reach(const struct emu_port_end *port, uint32_t nid)
 static struct emu_datagram *find_partner(struct emu_port_end *peer, uint32_t nid, uint32_t instance_id,
                                          const struct emu_datagram *mine)
 {
-    struct emu_datagram *wildcard = NULL;
-    struct emu_datagram *d;
+    struct emu_datagram *d = emu_datagram_facing(peer, nid, instance_id);
 
-    TAILQ_FOREACH(d, &emu_datagrams_of(peer)->list, link) {
-        if (!emu_datagram_is_free(d) || d == mine)
-            continue;
-        if (emu_datagram_points_to(d, nid, instance_id))
-            return d;
-        if (!wildcard && emu_datagram_is_wildcard(d))
-            wildcard = d;
-    }
-    return wildcard;
+    while (d && (!emu_datagram_is_free(d) || d == mine))
+        d = emu_datagram_facing_next(d);
+    if (d)
+        return d;
+    d = TAILQ_FIRST(&emu_datagrams_of(peer)->wildcards);
+    while (d && !emu_datagram_is_free(d))
+        d = TAILQ_NEXT(d, places.wildcard);
+    return d;
 }
 
 static void pair(struct emu_port_end *port, struct emu_datagram *d, struct emu_port_end *peer,
@@ -63,14 +57,12 @@ static void pair(struct emu_port_end *port, struct emu_datagram *d, struct emu_p
 /* Newest port wins where several share node and instance id (spec/ugni.md 7.5). */
 static void match_near(struct emu_port_end *port, struct emu_datagram *d)
 {
-    struct emu_port_end *peer;
+    struct emu_port_end *peer =
+        is_in_reach(port, d->remote_nid) ? emu_port_end_at(port->domain, d->remote_nid, d->remote_instance) : NULL;
 
-    LIST_FOREACH(peer, &port->server->ports, link) {
-        struct emu_datagram *other;
+    for (; peer; peer = emu_port_end_at_older(peer)) {
+        struct emu_datagram *other = find_partner(peer, port->nid, port->instance_id, d);
 
-        if (peer->domain != port->domain || !points_at(d, peer) || !is_in_reach(port, peer->nid))
-            continue;
-        other = find_partner(peer, port->nid, port->instance_id, d);
         if (other) {
             pair(port, d, peer, other);
             return;
@@ -88,15 +80,14 @@ static bool may_claim(const struct emu_port_end *port, const struct emu_datagram
 /* Directed at a node of another host: only one that faces it can be here. */
 static void match_far(struct emu_port_end *port, struct emu_datagram *d)
 {
-    struct emu_far_datagram *offered = NULL;
+    struct emu_far_datagram *offered = emu_offer_between(port, d->remote_nid, d->remote_instance);
 
-    while ((offered = emu_offer_next(port->domain, offered, port->nid, port->instance_id))) {
-        if (emu_datagram_points_to(d, offered->nid, offered->instance_id) && may_claim(port, d, offered)) {
-            emu_datagram_claim(port, d, offered);
-            return;
-        }
-    }
-    emu_datagram_offer(port, d);
+    while (offered && !may_claim(port, d, offered))
+        offered = emu_offer_between_next(offered);
+    if (offered)
+        emu_datagram_claim(port, d, offered);
+    else
+        emu_datagram_offer(port, d);
 }
 
 static void match_directed(struct emu_port_end *port, struct emu_datagram *d)
@@ -111,16 +102,14 @@ static void match_directed(struct emu_port_end *port, struct emu_datagram *d)
 static bool is_faced(const struct emu_port_end *port, const struct emu_far_datagram *offered)
 {
     const struct emu_port_end *p;
-    const struct emu_datagram *d;
 
-    LIST_FOREACH(p, &port->server->ports, link) {
-        if (p->domain != port->domain || p->nid != port->nid || p->instance_id != port->instance_id)
-            continue;
-        TAILQ_FOREACH(d, &emu_datagrams_of(p)->list, link) {
-            if (d->state == EMU_DATAGRAM_PENDING && d->not_before_ns == 0 &&
-                emu_datagram_points_to(d, offered->nid, offered->instance_id))
-                return true;
-        }
+    for (p = emu_port_end_at(port->domain, port->nid, port->instance_id); p; p = emu_port_end_at_older(p)) {
+        const struct emu_datagram *d = emu_datagram_facing(p, offered->nid, offered->instance_id);
+
+        while (d && d->not_before_ns != 0)
+            d = emu_datagram_facing_next(d);
+        if (d)
+            return true;
     }
     return false;
 }
@@ -128,9 +117,9 @@ static bool is_faced(const struct emu_port_end *port, const struct emu_far_datag
 /* The offer that has waited for the port longest, and longer than since `before_ns`. */
 static struct emu_far_datagram *find_offer(struct emu_port_end *port, uint64_t before_ns)
 {
-    struct emu_far_datagram *offered = NULL;
+    struct emu_far_datagram *offered = emu_offer_to(port);
 
-    while ((offered = emu_offer_next(port->domain, offered, port->nid, port->instance_id))) {
+    for (; offered; offered = emu_offer_to_next(offered)) {
         if (offered->arrived_ns > before_ns)
             return NULL;
         if (is_in_reach(port, offered->nid) && !is_faced(port, offered))
@@ -141,32 +130,17 @@ static struct emu_far_datagram *find_offer(struct emu_port_end *port, uint64_t b
 
 static void match_wildcard(struct emu_port_end *port, struct emu_datagram *d)
 {
-    struct emu_port_end *first_peer = NULL;
+    struct emu_datagram *first = emu_datagram_waiting_for(port);
     struct emu_far_datagram *offered = NULL;
-    struct emu_datagram *first = NULL;
-    struct emu_port_end *peer;
 
-    LIST_FOREACH(peer, &port->server->ports, link) {
-        struct emu_datagram *other;
-
-        if (peer->domain != port->domain || !is_in_reach(port, peer->nid))
-            continue;
-        TAILQ_FOREACH(other, &emu_datagrams_of(peer)->list, link) {
-            if (!emu_datagram_is_free(other) || !points_at(other, port))
-                continue;
-            if (!first || other->posted_ns < first->posted_ns) {
-                first = other;
-                first_peer = peer;
-            }
-            break; /* a port's list is in order of age */
-        }
-    }
+    while (first && (!emu_datagram_is_free(first) || !is_in_reach(port, first->port->nid)))
+        first = emu_datagram_waiting_next(first);
     if (emu_hosts_are_several(port->server))
         offered = find_offer(port, first ? first->posted_ns : UINT64_MAX);
     if (offered)
         emu_datagram_claim(port, d, offered);
     else if (first)
-        pair(port, d, first_peer, first);
+        pair(port, d, first->port, first);
 }
 
 void emu_datagram_match(struct emu_port_end *port, struct emu_datagram *d)
@@ -178,18 +152,15 @@ void emu_datagram_match(struct emu_port_end *port, struct emu_datagram *d)
 }
 
 /* In the same order as match_directed(), which asks from the other side. */
-void emu_datagram_match_offer(struct emu_server *server, struct emu_domain *domain, struct emu_far_datagram *offered)
+void emu_datagram_match_offer(struct emu_domain *domain, struct emu_far_datagram *offered)
 {
     struct emu_port_end *port;
 
-    LIST_FOREACH(port, &server->ports, link) {
-        struct emu_datagram *d;
+    for (port = emu_port_end_at(domain, offered->to_nid, offered->to_instance); port;
+         port = emu_port_end_at_older(port)) {
+        struct emu_datagram *d = find_partner(port, offered->nid, offered->instance_id, NULL);
 
-        if (port->domain != domain || port->nid != offered->to_nid || port->instance_id != offered->to_instance ||
-            !is_in_reach(port, offered->nid))
-            continue;
-        d = find_partner(port, offered->nid, offered->instance_id, NULL);
-        if (!d)
+        if (!d || !is_in_reach(port, offered->nid))
             continue;
         /* Else it waits to be claimed by that host. */
         if (may_claim(port, d, offered))
@@ -200,13 +171,12 @@ void emu_datagram_match_offer(struct emu_server *server, struct emu_domain *doma
 
 void emu_datagram_match_offers_of(struct emu_port_end *port, uint32_t nid, uint32_t instance_id)
 {
-    struct emu_far_datagram *offered = emu_offer_next(port->domain, NULL, port->nid, port->instance_id);
+    struct emu_far_datagram *offered = emu_offer_between(port, nid, instance_id);
 
     while (offered) {
-        struct emu_far_datagram *next = emu_offer_next(port->domain, offered, port->nid, port->instance_id);
+        struct emu_far_datagram *next = emu_offer_between_next(offered);
 
-        if (offered->nid == nid && offered->instance_id == instance_id)
-            emu_datagram_match_offer(port->server, port->domain, offered);
+        emu_datagram_match_offer(port->domain, offered);
         offered = next;
     }
 }

@@ -669,6 +669,30 @@ static void test_probe_finds_the_same_one_until_it_is_collected(void **state)
     assert_int_equal(GNI_PostDataProbe(a.nic, &addr, &inst), GNI_RC_NO_MATCH);
 }
 
+static void test_probe_keeps_to_its_datagram_when_an_older_one_ends(void **state)
+{
+    gni_ep_handle_t any = make_ep(&a, NULL);
+    char in[4][GNI_DATAGRAM_MAXSIZE];
+    uint64_t id = 0;
+
+    (void)state;
+    assert_int_equal(post_text(any, "older", in[0], 41), GNI_RC_SUCCESS);
+    assert_int_equal(post_text(a.ep, "newer", in[1], 42), GNI_RC_SUCCESS);
+    assert_int_equal(post_text(b.ep, "to the newer one", in[2], 1), GNI_RC_SUCCESS);
+    expect_text(b.ep, 1, &a, in[2], "newer");
+    assert_int_equal(GNI_PostDataProbeById(a.nic, &id), GNI_RC_SUCCESS);
+    assert_int_equal(id, 42);
+    assert_int_equal(post_text(b.ep, "to the older one", in[3], 2), GNI_RC_SUCCESS);
+    expect_text(b.ep, 2, &a, in[3], "older");
+    assert_int_equal(GNI_PostDataProbeById(a.nic, &id), GNI_RC_SUCCESS);
+    assert_int_equal(id, 42);
+    expect_text(a.ep, 42, &b, in[1], "to the newer one");
+    assert_int_equal(GNI_PostDataProbeById(a.nic, &id), GNI_RC_SUCCESS);
+    assert_int_equal(id, 41);
+    expect_text(any, 41, &b, in[0], "to the older one");
+    assert_int_equal(GNI_EpDestroy(any), GNI_RC_SUCCESS);
+}
+
 static void test_probe_by_id_sees_only_datagrams_with_an_id(void **state)
 {
     uint64_t end_ns = emu_clock_ns() + PATIENCE * 1000000ull;
@@ -774,6 +798,7 @@ int main(void)
         WITH_SIDES(test_probe_wait_wakes_for_the_cancel),
         WITH_SIDES(test_probe_wait_wakes_for_a_destroyed_end_point),
         WITH_SIDES(test_probe_finds_the_same_one_until_it_is_collected),
+        WITH_SIDES(test_probe_keeps_to_its_datagram_when_an_older_one_ends),
         WITH_SIDES(test_probe_by_id_sees_only_datagrams_with_an_id),
         WITH_SIDES(test_wait_after_a_probe_returns_at_once),
         WITH_SIDES(test_probe_wait_times_out),

@@ -12,6 +12,7 @@
 #include "emunic/daemon/datagrams/datagram_inner.h"
 #include "emunic/daemon/faults/fault_rules.h"
 #include "emunic/daemon/peers/sessions.h"
+#include "emunic/daemon/world/lookups.h"
 #include "emunic/daemon/world/ways.h"
 
 struct world *world;
@@ -46,13 +47,6 @@ int emu_hosts_answer(struct emu_server *server, uint32_t host, const void *messa
 int emu_hosts_send(struct emu_server *server, uint32_t host, const void *message, uint32_t length_bytes)
 {
     return world->is_full ? -ENOBUFS : emu_hosts_answer(server, host, message, length_bytes);
-}
-
-struct emu_domain *emu_hosts_find_domain(struct emu_server *server, uint32_t number)
-{
-    struct emu_domain *domain = LIST_FIRST(&server->domains);
-
-    return domain && domain->common_number == number ? domain : NULL;
 }
 
 void emu_hosts_refuse(struct emu_server *server, uint32_t host, const char *what)
@@ -157,6 +151,8 @@ void make_world(void)
         LIST_INSERT_HEAD(&server->domains, &world->domains[h], link);
         world->domains[h].common_number = 1;
         world->domains[h].own_host = h;
+        assert_int_equal(emu_lookups_create(server), 0);
+        assert_int_equal(emu_lookups_add_domain(server, &world->domains[h]), 0);
         for (uint32_t p = 0; p < PORTS_PER_HOST; p++) {
             struct world_port *port = &world->ports[h][p];
 
@@ -168,6 +164,7 @@ void make_world(void)
                                                .connection = &port->connection };
             emu_datagrams_part.ports.begin(&port->end);
             LIST_INSERT_HEAD(&server->ports, &port->end, link);
+            emu_lookups_add_port(&port->end);
         }
     }
 }
@@ -175,9 +172,13 @@ void make_world(void)
 void end_world(void)
 {
     for (uint32_t h = 0; h < HOSTS; h++) {
-        for (uint32_t p = 0; p < PORTS_PER_HOST; p++)
+        for (uint32_t p = 0; p < PORTS_PER_HOST; p++) {
             emu_datagrams_part.ports.end(&world->ports[h][p].end);
+            emu_lookups_remove_port(&world->ports[h][p].end);
+        }
         emu_offers_end(&world->domains[h]);
+        emu_lookups_remove_domain(&world->domains[h]);
+        emu_lookups_destroy(&world->servers[h]);
         emu_datagrams_part.destroy(&world->servers[h]);
     }
     free(world);
@@ -293,7 +294,7 @@ void do_step(const struct step *step)
         join_hosts(step->port, step->ep);
         break;
     case RENUMBER: /* as if it had no domain before, or knew it by another number */
-        world->domains[step->port].common_number = step->ep;
+        emu_lookups_renumber(&world->domains[step->port], step->ep);
         if (step->ep != 0)
             emu_datagram_domain_begins(&world->servers[step->port], &world->domains[step->port]);
         break;

@@ -99,7 +99,7 @@ static void check_rest(void)
         for (uint32_t p = 0; p < PORTS_PER_HOST; p++) {
             assert_false(world->ports[h][p].awaits_cancel);
             if (world->domains[h].slots[EMU_DOMAIN_OFFERS])
-                assert_null(emu_offer_next(&world->domains[h], NULL, PORT(h, p), 7));
+                assert_null(emu_offer_to(&world->ports[h][p].end));
         }
     }
     assert_int_equal(world->n_refused, 0);
