@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "emunic/base/number.h"
+#include "emunic/base/text.h"
 #include "emunic/cli/cli.h"
 
 #define SLOTS_MAX 65536u
@@ -294,6 +295,7 @@ static int judge(const struct emu_cli_hosts *hosts, int r, char *err, size_t err
     }
     if (r < 0 && !err[0])
         snprintf(err, err_len, "%s", strerror(-r));
+    emu_text_tame(err, '?'); /* names are somebody else's */
     return r;
 }
 

@@ -2,6 +2,7 @@
 /*
  * Lists of hosts, and which ranks each gets.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -213,6 +214,15 @@ static void test_too_many_ranks_and_split_nodes_are_refused(void **state)
     expect_places(6, 3, "000111");
 }
 
+static void test_refusals_are_plain_lines(void **state)
+{
+    (void)state;
+    assert_int_equal(read_hosts("a\033[2J\rb"), -EINVAL);
+    assert_non_null(strstr(err, "a?[2J?b"));
+    for (const char *c = err; *c; c++)
+        assert_true((unsigned char)*c >= ' ' && *c != 127);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -221,6 +231,7 @@ int main(void)
         cmocka_unit_test_teardown(test_bad_lists_are_refused_with_the_reason, forget),
         cmocka_unit_test_teardown(test_hostfiles_of_mpirun_and_of_pbs, forget),
         cmocka_unit_test_teardown(test_allocation_of_slurm, forget),
+        cmocka_unit_test_teardown(test_refusals_are_plain_lines, forget),
         cmocka_unit_test_teardown(test_without_slots_nodes_are_dealt_evenly, forget),
         cmocka_unit_test_teardown(test_with_slots_hosts_are_filled_in_order, forget),
         cmocka_unit_test_teardown(test_too_many_ranks_and_split_nodes_are_refused, forget),
