@@ -11,6 +11,7 @@
  * of the operating system costs per step of a host, which core specialisation takes away.
  */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,8 +57,8 @@ static void go_down(struct tree *t, struct emu_nic_model *nm, uint32_t i, uint64
 
     for (uint32_t child = 0; child < n_children(t, i); child++)
         tell(t, nm, i, i * t->radix + 1 + child, at_ps);
-    while (at_ps > done &&
-           !__atomic_compare_exchange_n(&t->done_ps, &done, at_ps, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    while (at_ps > done && !atomic_compare_exchange_strong_explicit(&t->done_ps, &done, at_ps, memory_order_relaxed,
+                                                                    memory_order_relaxed))
         ;
     t->n_done++;
 }
