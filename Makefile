@@ -8,13 +8,16 @@ PYTHON    ?= /usr/bin/python3
 SOAK_SECONDS ?= 200
 SOAK_PORTALS_SECONDS ?= 300
 FUZZ_HOSTS_SECONDS ?= 600
+FUZZ      ?= build-fuzz
+FUZZ_SECONDS ?= 600
+FUZZ_CHECK_SECONDS ?= 10
 MESON     ?= meson
 DEMO_JOB   = $(BUILD)/emunic/emunic run -n 4 --machine aries:groups=2 --place scatter --paths -- \
              $(BUILD)/examples/gni_pingpong
 # In CI every warning is an error.
 SETUP_ARGS = $(if $(CI),--werror)
 
-.PHONY: all deps build demo check check-sanitize check-threads check-multihost soak bench generated fidelity format \
+.PHONY: all deps build demo check check-sanitize check-threads check-fuzz check-multihost fuzz soak bench generated fidelity format \
 	install clean
 
 all: build
@@ -43,13 +46,13 @@ format: deps
 	@$(PYTHON) tests/tools/check_format.py --apply .
 
 # All tests, then one line of totals. The sanitized build runs the tests of suite `sanitized`, the normal one all but
-# those of `sanitized-alone` (tests/README.md), a build with ThreadSanitizer the tests of several threads. UCX and Open
-# MPI are built meanwhile.
+# those of `sanitized-alone` (tests/README.md), a build with ThreadSanitizer the tests of several threads, clang's build each
+# target of libFuzzer for FUZZ_CHECK_SECONDS. UCX and Open MPI are built meanwhile.
 check: build
 	@setsid tests/thirdparty/ahead.sh $(BUILD) & ahead=$$!; trap 'kill -- -$$ahead 2>/dev/null' EXIT INT TERM; \
-	$(MAKE) --no-print-directory check-sanitize check-threads && \
+	$(MAKE) --no-print-directory check-sanitize check-threads check-fuzz && \
 	$(PYTHON) tools/run_tests.py $(BUILD) --no-suite multihost-all --no-suite sanitized-alone \
-		--also $(SANITIZE) --also $(THREADS)
+		--also $(SANITIZE) --also $(THREADS) --also $(FUZZ)
 
 # All of what runs on several hosts, each in namespaces of its own; `make check` has part of it.
 check-multihost: build
@@ -73,6 +76,21 @@ check-threads: deps $(THREADS)/build.ninja
 		conformance-portals-ref-threads unit-emunic_biased_lock unit-emunic_completion_queue \
 		unit-fabric_sim unit-fabric_sim_faults
 	@$(PYTHON) tools/run_tests.py $(THREADS) --suite threads --save
+
+$(FUZZ)/build.ninja:
+	@tools/install_deps.sh fuzz
+	CC=clang $(MESON) setup -Doptimization=1 -Db_sanitize=address,undefined -Dthirdparty=disabled -Dfuzz=enabled $(FUZZ)
+
+check-fuzz: $(FUZZ)/build.ninja
+	@$(MESON) compile -C $(FUZZ) fuzz-targets
+	@EMU_FUZZ_SECONDS=$(FUZZ_CHECK_SECONDS) $(PYTHON) tools/run_tests.py $(FUZZ) --suite fuzz-targets --save
+
+# Each target of libFuzzer for FUZZ_SECONDS, as many at a time as there are processors; fails on any finding. Inputs per
+# second and coverage of each at the end.
+fuzz: $(FUZZ)/build.ninja
+	@$(MESON) compile -C $(FUZZ) fuzz-targets
+	@EMU_FUZZ_SECONDS=$(FUZZ_SECONDS) $(PYTHON) tools/run_tests.py $(FUZZ) --suite fuzz-targets --jobs $$(nproc); \
+	status=$$?; grep -h ' a second, ' $(FUZZ)/meson-logs/testlog.txt; exit $$status
 
 # Everything at random against a model, on both data paths, with injected faults, and on four hosts of which one is
 # killed; SOAK_SECONDS each, Portals SOAK_PORTALS_SECONDS. Then a host that means harm, against sanitized emunics, for
@@ -113,4 +131,4 @@ install: build
 	$(MESON) install -C $(BUILD)
 
 clean:
-	rm -rf $(BUILD) $(SANITIZE) $(THREADS)
+	rm -rf $(BUILD) $(SANITIZE) $(THREADS) $(FUZZ)

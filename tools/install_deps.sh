@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Installs what the project needs and the machine lacks, with apt. Without apt it prints the names.
 #
-#   install_deps.sh [multihost]   multihost: also Slurm, whose daemons run in namespaces of the tests
+#   install_deps.sh [multihost|fuzz]   multihost: also Slurm, whose daemons run in namespaces of the tests
+#                                      fuzz: also clang with libFuzzer
 set -eu
 
 packages="
@@ -47,6 +48,13 @@ munge
 slurm-client
 slurmctld
 slurmd
+"
+fi
+if [ "${1-}" = fuzz ]; then
+    packages="$packages
+clang
+libclang-rt-14-dev
+llvm
 "
 fi
 

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/common/datagram_world.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
 #include "emunic/abi/segment.h"
 #include "emunic/daemon/core/connection.h"
 #include "emunic/daemon/datagrams/datagram_life.h"
+#include "emunic/daemon/datagrams/datagram_hosts.h"
+#include "emunic/daemon/datagrams/datagram_inner.h"
 #include "emunic/daemon/faults/fault_rules.h"
 #include "emunic/daemon/peers/sessions.h"
 #include "emunic/daemon/world/domain.h"
@@ -17,44 +20,47 @@
 #define PER_PORT    25000u /* a port may have 65536 */
 #define CROWD_PORTS 4u
 #define EP_CROWD    1000u /* the first end point of a crowd */
+#define NODES       100u
 
-enum { A, B, CROWD, PORTS = CROWD + CROWD_PORTS };
+enum { A, B, CROWD, PORTS = DATAGRAM_WORLD_PORTS };
+static_assert(CROWD + CROWD_PORTS == PORTS, "all ports have a use");
 
 struct datagram_world {
     struct emu_server server;
     struct emu_domain domains[2];
     struct emu_port_end ports[PORTS];
     struct emu_segment segments[PORTS];
+    struct emu_connection connections[PORTS];
+    bool is_down[NODES / 10];
 };
+
+static struct datagram_world *the_world; /* that asks whether a host is up */
+static bool is_full;
 
 /* ---- what the daemon's code calls and does not need on one host ---- */
 
 bool emu_hosts_is_up(const struct emu_server *server, uint32_t host)
 {
     (void)server;
-    (void)host;
-    return false;
+    return !the_world->is_down[host];
 }
 
 uint32_t emu_hosts_of_node(const struct emu_domain *domain, uint32_t node_index)
 {
     (void)domain;
-    (void)node_index;
-    return 0;
+    return node_index / 10;
 }
 
 int emu_hosts_answer(struct emu_server *server, uint32_t host, const void *message, uint32_t length_bytes)
 {
-    (void)server;
-    (void)host;
     (void)message;
     (void)length_bytes;
-    return -ENOTCONN;
+    return emu_hosts_is_up(server, host) ? 0 : -ENOTCONN;
 }
 
 int emu_hosts_send(struct emu_server *server, uint32_t host, const void *message, uint32_t length_bytes)
 {
-    return emu_hosts_answer(server, host, message, length_bytes);
+    return is_full ? -ENOBUFS : emu_hosts_answer(server, host, message, length_bytes);
 }
 
 void emu_hosts_refuse(struct emu_server *server, uint32_t host, const char *what)
@@ -67,8 +73,7 @@ void emu_hosts_refuse(struct emu_server *server, uint32_t host, const char *what
 uint32_t emu_domain_node_of(const struct emu_domain *domain, uint32_t nid)
 {
     (void)domain;
-    (void)nid;
-    return EMU_NID_NONE;
+    return nid < 10 * the_world->server.n_hosts ? nid : EMU_NID_NONE;
 }
 
 uint32_t emu_domain_nid_at(const struct emu_domain *domain, uint32_t address)
@@ -94,10 +99,10 @@ bool emu_network_reaches(struct emu_server *server, uint32_t src_nid, uint32_t d
 
 void emu_connection_answer_with(struct emu_connection *connection, struct emu_msg *reply, int result, int fd)
 {
-    (void)connection;
     (void)reply;
     (void)result;
     (void)fd;
+    connection->awaits_answer = false;
 }
 
 /* ---- the world ---- */
@@ -136,15 +141,20 @@ static struct emu_port_end *crowd_port(struct datagram_world *world, enum datagr
 struct datagram_world *datagram_world_create(enum datagram_crowd crowd, uint32_t n_pending)
 {
     struct datagram_world *world = calloc(1, sizeof(*world));
-    static uint32_t addresses[1];
+    static uint32_t addresses[NODES];
 
     if (!world || emu_lookups_create(&world->server) < 0 || emu_datagrams_part.create(&world->server, NULL, NULL) < 0)
         abort();
+    the_world = world;
+    is_full = false;
+    for (uint32_t i = 0; i < NODES; i++)
+        addresses[i] = i;
     world->server.n_hosts = 1;
     LIST_INIT(&world->server.ports);
     LIST_INIT(&world->server.domains);
     for (uint32_t i = 0; i < 2; i++) {
         world->domains[i].id = i + 1;
+        world->domains[i].common_number = i + 1;
         world->domains[i].cookie = i + 1;
         world->domains[i].addresses = addresses;
         LIST_INSERT_HEAD(&world->server.domains, &world->domains[i], link);
@@ -157,7 +167,8 @@ struct datagram_world *datagram_world_create(enum datagram_crowd crowd, uint32_t
         *port = (struct emu_port_end){ .server = &world->server,
                                        .domain = &world->domains[i >= CROWD && crowd == CROWD_OF_ANOTHER_DOMAIN],
                                        .nid = i,
-                                       .segment = &world->segments[i] };
+                                       .segment = &world->segments[i],
+                                       .connection = &world->connections[i] };
         if (emu_datagrams_part.ports.begin(port) < 0)
             abort();
         LIST_INSERT_HEAD(&world->server.ports, port, link);
@@ -176,8 +187,10 @@ void datagram_world_destroy(struct datagram_world *world)
         emu_datagrams_part.ports.end(&world->ports[i]);
         emu_lookups_remove_port(&world->ports[i]);
     }
-    for (uint32_t i = 0; i < 2; i++)
+    for (uint32_t i = 0; i < 2; i++) {
+        emu_offers_end(&world->domains[i]);
         emu_lookups_remove_domain(&world->domains[i]);
+    }
     emu_datagrams_part.destroy(&world->server);
     emu_lookups_destroy(&world->server);
     free(world);
@@ -202,4 +215,54 @@ bool datagram_world_exchange(struct datagram_world *world)
            collect(&world->ports[B], 1, EMU_DATAGRAM_COMPLETED) && post(&world->ports[A], 2, B) == 0 &&
            ask(&world->ports[A], EMU_MSG_DATAGRAM_CANCEL, &cancelled) == 0 &&
            collect(&world->ports[A], 2, EMU_DATAGRAM_TERMINATED);
+}
+
+/* ---- by hand ---- */
+
+void datagram_world_set_hosts(struct datagram_world *world, uint32_t n_hosts)
+{
+    world->server.n_hosts = n_hosts;
+}
+
+void datagram_world_set_full(bool full)
+{
+    is_full = full;
+}
+
+int datagram_world_ask(struct datagram_world *world, uint32_t port, uint16_t type, struct emu_msg_datagram *datagram)
+{
+    bool *awaits_answer = &world->connections[port].awaits_answer;
+    int r = *awaits_answer ? -EPROTO : ask(&world->ports[port], type, datagram);
+
+    *awaits_answer = *awaits_answer || r == EMU_DEFERRED;
+    return r;
+}
+
+bool datagram_world_hear(struct datagram_world *world, uint32_t host, const uint8_t *message, uint32_t length_bytes)
+{
+    return emu_datagram_host_message(&world->server, host, message, length_bytes);
+}
+
+void datagram_world_set_host(struct datagram_world *world, uint32_t host, bool is_up)
+{
+    if (world->is_down[host] == !is_up)
+        return;
+    world->is_down[host] = !is_up;
+    if (is_up)
+        emu_datagram_host_up(&world->server, host);
+    else
+        emu_datagram_host_down(&world->server, host);
+}
+
+void datagram_world_turn(struct datagram_world *world)
+{
+    (void)emu_datagrams_part.loop.round(&world->server);
+}
+
+void datagram_world_renew_port(struct datagram_world *world, uint32_t port)
+{
+    emu_datagrams_part.ports.end(&world->ports[port]);
+    world->connections[port].awaits_answer = false;
+    if (emu_datagrams_part.ports.begin(&world->ports[port]) < 0)
+        abort();
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A machine of one host with two domains, of which only the daemon's datagrams are real: to count their cost.
+ * A host with two domains, of which only the daemon's datagrams are real: to count their cost, and to try them with any
+ * request and message. Of a node the number of its host is a tenth of its own.
  */
 #ifndef TESTS_COMMON_DATAGRAM_WORLD_H
 #define TESTS_COMMON_DATAGRAM_WORLD_H
@@ -9,6 +10,9 @@
 #include <stdint.h>
 
 struct datagram_world;
+struct emu_msg_datagram;
+
+#define DATAGRAM_WORLD_PORTS 6u /* their nodes are numbered likewise; instance id 0 */
 
 /* Who has the pending datagrams. */
 enum datagram_crowd {
@@ -24,5 +28,20 @@ void datagram_world_destroy(struct datagram_world *world);
 /* Two ports of a domain meet: a wildcard is posted, answered, probed and collected; another one is cancelled. False:
  * something was not as it should be. */
 bool datagram_world_exchange(struct datagram_world *world);
+
+/* The first of so many hosts, before anything else. What it tells others is lost. */
+void datagram_world_set_hosts(struct datagram_world *world, uint32_t n_hosts);
+/* From now on there is no room, or there is again, in the queues to other hosts. */
+void datagram_world_set_full(bool is_full);
+/* A request of a port (enum emu_msg_type). emunic's answer; -EPROTO: it waits for one already. */
+int datagram_world_ask(struct datagram_world *world, uint32_t port, uint16_t type, struct emu_msg_datagram *datagram);
+/* Another host says something. False: it is refused. */
+bool datagram_world_hear(struct datagram_world *world, uint32_t host, const uint8_t *message, uint32_t length_bytes);
+/* A host is there, or not any more. */
+void datagram_world_set_host(struct datagram_world *world, uint32_t host, bool is_up);
+/* A round of the loop. */
+void datagram_world_turn(struct datagram_world *world);
+/* A port ends, and another one takes its place. */
+void datagram_world_renew_port(struct datagram_world *world, uint32_t port);
 
 #endif

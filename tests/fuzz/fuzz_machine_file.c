@@ -9,7 +9,7 @@
  * says why not.
  *
  * The file under test is EMU_FUZZ_FILE or one in /tmp; it stays there after a crash. EMU_TEST_SEED repeats a run.
- * With clang: -DEMU_LIBFUZZER -fsanitize=fuzzer makes a libFuzzer target of it, whose inputs are whole files.
+ * With EMU_LIBFUZZER it is a target of libFuzzer (targets/), whose inputs are whole files.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -34,6 +34,7 @@
 #include "emunic/fabric/route.h"
 #include "emunic/model/nic_scenario.h"
 #include "tests/fuzz/duration.h"
+#include "tests/fuzz/targets/target.h"
 
 #define SEEDS_MAX     16
 #define TEXT_MAX      65536
@@ -172,16 +173,16 @@ static void write_file(const char *text, size_t len)
 
 #ifdef EMU_LIBFUZZER
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct emu_random random = { .state = size };
+    uint64_t built = n_built;
 
     if (path[0] == '\0')
         snprintf(path, sizeof(path), "/tmp/emunic-fuzz-machine-%d.yaml", (int)getpid());
     write_file((const char *)data, size);
     load(path, &random);
+    fuzz_count(n_built > built);
     return 0;
 }
 
