@@ -41,6 +41,21 @@
         "traffic pauses so long when a part of the network breaks or is mended")                                       \
     NUM(watcher_ns, "EMUNIC_WATCHER", 60000000000, 0, 3600000000000, "ns",                                             \
         "the network watcher of a Gemini machine looks at the links so often")                                         \
+    NUM(hello_ns, "EMUNIC_HELLO", 5000000000, 1000000, 3600000000000, "ns",                                            \
+        "a connection that has not greeted emunic by then is closed")                                                  \
+    NUM(user_connections, "EMUNIC_USER_CONNECTIONS", 16384, 1, 1000000, "connections",                                 \
+        "connections of one user to an emunic, and no more than a quarter of its descriptors")                         \
+    NUM(user_ports, "EMUNIC_USER_PORTS", 16384, 1, 1000000, "ports", "attached NIC handles of one user")               \
+    NUM(user_registrations, "EMUNIC_USER_REGISTRATIONS", 1048576, 1, 1000000000, "registrations",                      \
+        "memory registrations of one user")                                                                            \
+    NUM(user_pages, "EMUNIC_USER_PAGES", 0, 0, 1099511627776, "pages of 4096 bytes",                                   \
+        "pages of one user in memory that emunic shares with it; 0: seven eighths of the host's memory")               \
+    NUM(user_datagrams, "EMUNIC_USER_DATAGRAMS", 262144, 1, 1000000000, "datagrams",                                   \
+        "datagrams of one user that are posted and not collected")                                                     \
+    NUM(user_regions, "EMUNIC_USER_REGIONS", 16384, 1, 1000000, "regions",                                             \
+        "regions of shared message queues of one user")                                                                \
+    NUM(user_transfers, "EMUNIC_USER_TRANSFERS", 65536, 1, 1000000000, "transfers",                                    \
+        "transfers of one user that emunic moves in slices; more wait in their command rings")                         \
     NUM(spin_polls, "EMUNIC_SPIN", 2000, 0, 1000000, "polls", "polls of a blocking call before it sleeps")             \
     TEXT("EMUNIC_LOG", USER, "warn",                                                                                   \
          "none, error, warn, info, debug or trace: what the command and the daemon say on stderr; "                    \

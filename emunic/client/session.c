@@ -37,6 +37,34 @@ static bool is_trusted(uid_t uid)
     return also && also[0] && strtoul(also, NULL, 10) == uid;
 }
 
+/* emunic does not let this user in, or has enough of it, or has no memory. */
+static bool is_refusal(const struct emu_msg *msg)
+{
+    return msg->type == EMU_MSG_HELLO && msg->result < 0 && msg->hello.abi_version == EMU_ABI_VERSION;
+}
+
+static int reason_of(const struct emu_msg *msg)
+{
+    return msg->result == -EACCES || msg->result == -ENOSPC || msg->result == -ENOMEM ? msg->result : -ENETDOWN;
+}
+
+/*
+ * emunic has closed its side, perhaps before the hello was there; then its reason stands in the socket, behind the
+ * error that tells of the unread hello. -EACCES, -ENOSPC, -ENOMEM; -ENETDOWN: it has given none.
+ */
+static int read_refusal(int fd)
+{
+    struct emu_msg msg;
+
+    for (int i = 0; i < 2; i++) {
+        struct pollfd p = { .fd = fd, .events = POLLIN };
+
+        if (poll(&p, 1, 0) > 0 && emu_msg_receive(fd, &msg, NULL) == 0)
+            return is_refusal(&msg) ? reason_of(&msg) : -ENETDOWN;
+    }
+    return -ENETDOWN;
+}
+
 static int say_hello(struct emu_session *session, const char *server)
 {
     struct emu_msg msg = { .type = EMU_MSG_HELLO, .hello = { .abi_version = EMU_ABI_VERSION } };
@@ -44,7 +72,9 @@ static int say_hello(struct emu_session *session, const char *server)
 
     r = emu_session_request(session, &msg, NULL, 0, NULL);
     if (r < 0)
-        return r;
+        return read_refusal(session->fd);
+    if (is_refusal(&msg))
+        return reason_of(&msg);
     if (msg.result < 0 || msg.hello.abi_version != EMU_ABI_VERSION) {
         emu_log(EMU_LOG_ERROR, "server %s speaks ABI %u, this library ABI %u", server, msg.hello.abi_version,
                 EMU_ABI_VERSION);

@@ -51,8 +51,10 @@ const char *emu_session_default_server(char *buf, size_t len);
 
 /*
  * Connects, checks that the server runs as root, as this user or as EMUNIC_SERVER_UID, and compares ABI versions.
- * 0; -ECONNREFUSED nobody listens; -EACCES not a server to trust; -EPROTONOSUPPORT other ABI (both numbers are logged);
- * -EPERM the admin socket is not for this user; -ENETDOWN the server can take no more connections, or has gone.
+ * 0; -ECONNREFUSED nobody listens; -EACCES not a server to trust, or this user has no domain there; -ENOSPC the user
+ * has all connections that a user may have; -ENOMEM the server has no memory; -EPROTONOSUPPORT other ABI (both numbers
+ * are logged); -EPERM the admin socket is not for this user; -ENETDOWN the server can take no more connections, or has
+ * gone.
  */
 int emu_session_open(struct emu_session *session, const char *server, enum emu_socket_kind kind);
 

@@ -15,6 +15,7 @@
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/lookups.h"
 #include "emunic/daemon/world/port_end.h"
+#include "emunic/daemon/world/users.h"
 #include "emunic/daemon/world/ways.h"
 
 #define PER_PORT    25000u /* a port may have 65536 */
@@ -28,6 +29,7 @@ static_assert(CROWD + CROWD_PORTS == PORTS, "all ports have a use");
 struct datagram_world {
     struct emu_server server;
     struct emu_domain domains[2];
+    struct emu_member member; /* of all ports */
     struct emu_port_end ports[PORTS];
     struct emu_segment segments[PORTS];
     struct emu_connection connections[PORTS];
@@ -80,6 +82,22 @@ uint32_t emu_domain_nid_at(const struct emu_domain *domain, uint32_t address)
 {
     (void)domain;
     return address;
+}
+
+int emu_user_take(struct emu_server *server, struct emu_user *user, enum emu_user_kind kind, uint64_t n)
+{
+    (void)server;
+    (void)user;
+    (void)kind;
+    (void)n;
+    return 0;
+}
+
+void emu_user_give(struct emu_user *user, enum emu_user_kind kind, uint64_t n)
+{
+    (void)user;
+    (void)kind;
+    (void)n;
 }
 
 struct emu_fault_datagram emu_fault_datagram(struct emu_port_end *port, const struct emu_msg_datagram *wanted)
@@ -165,6 +183,7 @@ struct datagram_world *datagram_world_create(enum datagram_crowd crowd, uint32_t
         struct emu_port_end *port = &world->ports[i];
 
         *port = (struct emu_port_end){ .server = &world->server,
+                                       .member = &world->member,
                                        .domain = &world->domains[i >= CROWD && crowd == CROWD_OF_ANOTHER_DOMAIN],
                                        .nid = i,
                                        .segment = &world->segments[i],

@@ -49,6 +49,7 @@
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/reach.h"
+#include "emunic/daemon/world/users.h"
 #include "emunic/daemon/world/ways.h"
 #include "emunic/engine/burst.h"
 #include "emunic/engine/rest.h"
@@ -221,6 +222,7 @@ static bool serve_large(struct emu_port_end *port, const struct emu_cmd *cmd)
 
     run_burst(port);
     if (port->transfers.n >= TRANSFERS_PER_PORT ||
+        !emu_user_has_room(port->server, port->member->user, EMU_USER_TRANSFERS) ||
         ((cmd->flags & EMU_CMD_BLOCK) != 0 && !emu_account_may_start_block(port)))
         return false;
     charge(port, slice_bytes);
@@ -243,6 +245,7 @@ static bool serve_large(struct emu_port_end *port, const struct emu_cmd *cmd)
     transfer->md_generation = emu_table_mds(port->domain->table, t.node_index)[t.mdh].generation;
     TAILQ_INSERT_TAIL(&port->transfers.list, transfer, link);
     port->transfers.n++;
+    emu_user_add(port->member->user, EMU_USER_TRANSFERS, 1);
     return true;
 }
 
@@ -373,6 +376,7 @@ static unsigned serve_transfers(struct emu_port_end *port)
             finish(port, &transfer->transaction);
             TAILQ_REMOVE(&port->transfers.list, transfer, link);
             port->transfers.n--;
+            emu_user_give(port->member->user, EMU_USER_TRANSFERS, 1);
             if (transfer->transaction.cmd.flags & EMU_CMD_BLOCK)
                 emu_account_add_block(port, -1);
             emu_datapath_end_block(port, &transfer->transaction.cmd);
@@ -428,6 +432,7 @@ static void drop_transfers(struct emu_port_end *port)
         TAILQ_REMOVE(&port->transfers.list, transfer, link);
         free(transfer);
     }
+    emu_user_give(port->member->user, EMU_USER_TRANSFERS, port->transfers.n);
     port->transfers.n = 0;
 }
 

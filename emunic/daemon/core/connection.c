@@ -2,9 +2,14 @@
 /*
  * Connections: requests in, replies out.
  *
+ * Who is neither root, nor emunic's own user, nor the owner of a domain here is refused when the connection is taken,
+ * and so is a user who has as many as a user may have: the answer to the hello that has not come yet says why, and no
+ * descriptor stays. A connection that does not say hello in time is closed. The admin socket answers only root and
+ * emunic's own user.
+ *
  * A peer that breaks the protocol (no hello, other magic or version, unknown type, a reply it does not read) loses
  * its connection and with it its port; nobody else notices. A connection gets REQUESTS_PER_TURN requests and then
- * waits for its next turn. The admin socket answers only root and emunic's own user.
+ * waits for its next turn.
  */
 #include "emunic/daemon/core/connection.h"
 
@@ -16,10 +21,21 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "emunic/base/clock.h"
 #include "emunic/base/socket.h"
 #include "emunic/daemon/core/watches.h"
+#include "emunic/daemon/world/users.h"
 
 #define REQUESTS_PER_TURN 16
+#define ACCEPTS_PER_TURN  16
+
+TAILQ_HEAD(newcomers, emu_connection);
+
+/* Those that have not said hello, oldest first. */
+static struct newcomers *newcomers_of(const struct emu_server *server)
+{
+    return server->slots[EMU_SERVER_NEWCOMERS];
+}
 
 static int answer_hello(struct emu_connection *c, struct emu_msg *msg)
 {
@@ -34,6 +50,8 @@ static int answer_hello(struct emu_connection *c, struct emu_msg *msg)
                         theirs, EMU_ABI_VERSION);
         return -EPROTONOSUPPORT;
     }
+    if (!c->said_hello)
+        TAILQ_REMOVE(newcomers_of(c->server), c, new_link);
     c->said_hello = true;
     return 0;
 }
@@ -100,6 +118,7 @@ static void connection_ready(struct emu_server *server, struct emu_watch *watch,
         r = emu_msg_receive(c->fd, &msg, &fds);
         if (r < 0)
             break;
+        c->user->requests++;
         r = serve_request(c, &msg, &fds);
         emu_fds_close(&fds);
         if (r < 0)
@@ -138,42 +157,158 @@ static void turn_away(struct emu_server *server, int listener)
     server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-void emu_connection_accept(struct emu_server *server, int listener, bool is_admin)
+/* Is answered to the hello that has not come yet: nothing of it is waited for or kept. */
+static void refuse(int fd, int why)
 {
-    struct emu_connection *c;
+    const struct emu_msg msg = { .magic = EMU_MSG_MAGIC,
+                                 .abi_version = EMU_ABI_VERSION,
+                                 .type = EMU_MSG_HELLO,
+                                 .sequence = 1,
+                                 .result = why,
+                                 .hello = { .abi_version = EMU_ABI_VERSION } };
+
+    emu_msg_send(fd, &msg, NULL, 0);
+    close(fd);
+}
+
+/* 0, or why this peer is not let in, after a line in the log. */
+static int check_admission(struct emu_server *server, const struct ucred *peer, bool is_admin)
+{
+    if (is_admin && peer->uid != 0 && peer->uid != geteuid()) {
+        emu_log_limited(&server->rate, EMU_LOG_WARN, "pid %d uid %u: not allowed on the admin socket", (int)peer->pid,
+                        (unsigned)peer->uid);
+        return -EPERM;
+    }
+    if (!emu_user_is_admitted(server, peer->uid)) {
+        emu_log_limited(&server->rate, EMU_LOG_WARN, "pid %d uid %u refused: it has no domain here", (int)peer->pid,
+                        (unsigned)peer->uid);
+        return -EACCES;
+    }
+    return 0;
+}
+
+/* 0, or negative errno: then the descriptor is still the caller's. */
+static int admit(struct emu_server *server, int fd, const struct ucred *peer, bool is_admin)
+{
+    struct emu_connection *c = calloc(1, sizeof(*c));
+    int r = -ENOMEM;
+
+    if (!c)
+        return r;
+    *c = (struct emu_connection){ .watch.ready = connection_ready,
+                                  .server = server,
+                                  .fd = fd,
+                                  .is_admin = is_admin,
+                                  .hello_due_ns = emu_clock_ns() + server->settings.hello_ns,
+                                  .peer = *peer,
+                                  .user = emu_user_get(server, peer->uid) };
+    if (!c->user)
+        goto err_free;
+    r = emu_user_take(server, c->user, EMU_USER_CONNECTIONS, 1);
+    if (r < 0)
+        goto err_user;
+    r = emu_server_watch(server, fd, EPOLLIN | EPOLLRDHUP, &c->watch);
+    if (r < 0)
+        goto err_count;
+    LIST_INSERT_HEAD(&server->connections, c, link);
+    TAILQ_INSERT_TAIL(newcomers_of(server), c, new_link);
+    return 0;
+
+err_count:
+    emu_user_give(c->user, EMU_USER_CONNECTIONS, 1);
+err_user:
+    emu_user_put(server, c->user);
+err_free:
+    free(c);
+    return r;
+}
+
+/* False: nobody waits. */
+static bool accept_one(struct emu_server *server, int listener, bool is_admin)
+{
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    struct ucred peer;
+    int r;
 
     if (fd < 0) {
         if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
             turn_away(server, listener);
-        return;
+        return false;
     }
-    c = calloc(1, sizeof(*c));
-    if (!c)
-        goto err_fd;
-    *c = (struct emu_connection){ .watch.ready = connection_ready, .server = server, .fd = fd, .is_admin = is_admin };
-    if (emu_socket_peer(fd, &c->peer) < 0)
-        goto err_free;
-    if (is_admin && c->peer.uid != 0 && c->peer.uid != geteuid()) {
-        emu_log_limited(&server->rate, EMU_LOG_WARN, "pid %d uid %u: not allowed on the admin socket", (int)c->peer.pid,
-                        (unsigned)c->peer.uid);
-        goto err_free;
-    }
-    if (emu_server_watch(server, fd, EPOLLIN | EPOLLRDHUP, &c->watch) < 0)
-        goto err_free;
-    LIST_INSERT_HEAD(&server->connections, c, link);
-    return;
+    r = emu_socket_peer(fd, &peer);
+    if (r == 0)
+        r = check_admission(server, &peer, is_admin);
+    if (r == 0)
+        r = admit(server, fd, &peer, is_admin);
+    if (r < 0)
+        refuse(fd, r);
+    return true;
+}
 
-err_free:
-    free(c);
-err_fd:
-    close(fd);
+void emu_connection_accept(struct emu_server *server, int listener, bool is_admin)
+{
+    for (unsigned i = 0; i < ACCEPTS_PER_TURN && accept_one(server, listener, is_admin); i++)
+        ;
 }
 
 void emu_connection_destroy(struct emu_connection *c)
 {
     LIST_REMOVE(c, link);
+    if (!c->said_hello)
+        TAILQ_REMOVE(newcomers_of(c->server), c, new_link);
     emu_parts_connection_end(c);
+    emu_user_give(c->user, EMU_USER_CONNECTIONS, 1);
+    emu_user_put(c->server, c->user);
     emu_server_bury(c->server, c->fd, &c->watch);
     close(c->fd);
 }
+
+/* ---- those that do not say hello ---- */
+
+void emu_connection_expire(struct emu_server *server)
+{
+    struct emu_connection *c = TAILQ_FIRST(newcomers_of(server));
+    uint64_t now_ns = c ? emu_clock_ns() : 0;
+
+    for (; c && c->hello_due_ns <= now_ns; c = TAILQ_FIRST(newcomers_of(server))) {
+        emu_log_limited(&server->rate, EMU_LOG_WARN, "pid %d uid %u: no hello in %llu ms, connection closed",
+                        (int)c->peer.pid, (unsigned)c->peer.uid,
+                        (unsigned long long)server->settings.hello_ns / 1000000);
+        emu_connection_destroy(c);
+    }
+}
+
+static uint64_t next_ns(const struct emu_server *server)
+{
+    const struct emu_connection *first = TAILQ_FIRST(newcomers_of(server));
+
+    return first ? first->hello_due_ns : UINT64_MAX;
+}
+
+/* ---- the part ---- */
+
+static int create(struct emu_server *server, const struct emu_server_options *options, struct emu_complaint *why)
+{
+    struct newcomers *newcomers = calloc(1, sizeof(*newcomers));
+
+    (void)why;
+    if (!newcomers)
+        return -ENOMEM;
+    TAILQ_INIT(newcomers);
+    server->slots[EMU_SERVER_NEWCOMERS] = newcomers;
+    return emu_users_create(server, options->user_limits);
+}
+
+static void destroy(struct emu_server *server)
+{
+    emu_users_destroy(server);
+    free(newcomers_of(server));
+    server->slots[EMU_SERVER_NEWCOMERS] = NULL;
+}
+
+const struct emu_part emu_connections_part = {
+    .name = "connections",
+    .create = create,
+    .destroy = destroy,
+    .loop = { .next_ns = next_ns },
+};

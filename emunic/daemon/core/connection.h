@@ -15,16 +15,22 @@
 
 struct emu_domain;
 struct emu_port_end;
+struct emu_user;
+
+extern const struct emu_part emu_connections_part;
 
 struct emu_connection {
     struct emu_watch watch; /* first: the object is freed by this address */
     LIST_ENTRY(emu_connection) link;
+    TAILQ_ENTRY(emu_connection) new_link; /* while it has not said hello */
     struct emu_server *server;
     int fd;
     bool is_admin;
     bool said_hello;
-    bool awaits_answer; /* a request of it is deferred */
+    bool awaits_answer;    /* a request of it is deferred */
+    uint64_t hello_due_ns; /* then it is closed if it has not said hello */
     struct ucred peer;
+    struct emu_user *user;     /* counted */
     struct emu_port_end *port; /* owned, or NULL */
     struct emu_domain *job;    /* admin: ends with this connection; or NULL */
     void *subscription;        /* of the part that it subscribes to; or NULL */
@@ -32,6 +38,8 @@ struct emu_connection {
 };
 
 void emu_connection_accept(struct emu_server *server, int listener, bool is_admin);
+/* Closes those that are due and have not said hello. */
+void emu_connection_expire(struct emu_server *server);
 void emu_connection_destroy(struct emu_connection *connection);
 /* Sends the reply of a request that was answered with EMU_DEFERRED. fd: borrowed, passed with it; -1 none. */
 void emu_connection_answer_with(struct emu_connection *connection, struct emu_msg *reply, int result, int fd);

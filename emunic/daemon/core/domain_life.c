@@ -36,6 +36,7 @@
 #include "emunic/daemon/world/lookups.h"
 #include "emunic/daemon/world/node.h"
 #include "emunic/daemon/world/port_end.h"
+#include "emunic/daemon/world/users.h"
 #include "emunic/engine/rest.h"
 
 #define KILL_AFTER_NS           2000000000ull
@@ -431,6 +432,7 @@ int emu_member_get(struct emu_domain *domain, const struct emu_connection *conne
                                    .domain = domain,
                                    .pid = peer->pid,
                                    .uid = peer->uid,
+                                   .user = emu_user_get(server, peer->uid),
                                    .rank = EMU_NID_NONE,
                                    .node_index = EMU_NID_NONE,
                                    .space_fd = -1,
@@ -438,9 +440,9 @@ int emu_member_get(struct emu_domain *domain, const struct emu_connection *conne
     LIST_INIT(&member->ports);
     LIST_INIT(&member->files);
     LIST_INIT(&member->pieces);
-    r = open_peer_pidfd(connection);
+    r = member->user ? open_peer_pidfd(connection) : -ENOMEM;
     if (r < 0)
-        goto err_free;
+        goto err_user;
     member->pidfd = r;
     r = emu_server_watch(server, member->pidfd, EPOLLIN, &member->watch);
     if (r < 0)
@@ -454,7 +456,9 @@ int emu_member_get(struct emu_domain *domain, const struct emu_connection *conne
 
 err_pidfd:
     close(member->pidfd);
-err_free:
+err_user:
+    if (member->user)
+        emu_user_put(server, member->user);
     free(member);
     return r;
 }
@@ -473,6 +477,7 @@ void emu_member_destroy(struct emu_server *server, struct emu_member *member)
     emu_windows_fini(&member->windows);
     if (member->space_fd >= 0)
         close(member->space_fd);
+    emu_user_put(server, member->user);
     emu_server_bury(server, member->pidfd, &member->watch);
     close(member->pidfd);
 }

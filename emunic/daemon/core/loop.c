@@ -304,6 +304,7 @@ static int look_at_control(struct emu_server *server, int wait_ms)
     bool has_seen_all;
     int n = emu_server_call_watches(server, wait_ms, &has_seen_all);
 
+    emu_connection_expire(server);
     if (has_seen_all && server->counts.looks_wanted > 0)
         emu_parts_looked(server);
     return n;

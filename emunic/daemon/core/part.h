@@ -49,6 +49,7 @@ struct emu_server_options {
     const struct emu_fault_rule *faults; /* of each domain from its start; valid ones; must outlive the server */
     uint32_t n_faults;
     const struct emu_hosts_options *hosts; /* NULL: this one alone */
+    const uint64_t *user_limits;           /* what a user may have, by enum emu_user_kind; 0, NULL: the settings */
 };
 
 /* Why a server does not start. */

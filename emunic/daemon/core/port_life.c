@@ -37,6 +37,7 @@
 #include "emunic/daemon/world/lookups.h"
 #include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/reach.h"
+#include "emunic/daemon/world/users.h"
 #include "emunic/engine/rest.h"
 
 #define ARENA_PAGE_BYTES 4096u
@@ -214,6 +215,11 @@ static int create_port(struct emu_connection *connection, struct emu_member *mem
 
     if (!port)
         return -ENOMEM;
+    r = emu_user_take(port->server, member->user, EMU_USER_PORTS, 1);
+    if (r < 0) {
+        free(port);
+        return r;
+    }
     r = emu_queues_init(port);
     if (r == 0)
         r = choose_node(member->domain, member, attach->nid_wanted, &port->node_index);
@@ -243,6 +249,7 @@ err_parts:
         close(port->doorbell);
     emu_account_drop_port(port);
 err_port:
+    emu_user_give(member->user, EMU_USER_PORTS, 1);
     free_port(port);
     free(port);
     return r;
@@ -451,6 +458,7 @@ static void destroy(struct emu_port_end *port)
     atomic_store_explicit(&entry->state, EMU_PORT_FREE, memory_order_release);
     emu_quiesce_forget(port->server, port->connection, port);
     rest_slot(port, (atomic_load(&port->segment->inside) & 1) != 0);
+    emu_user_give(port->member->user, EMU_USER_PORTS, 1);
     free_port(port);
     emu_server_bury(port->server, port->doorbell, &port->watch);
     close(port->doorbell);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Datagrams: what datagram_life.c (life, requests), datagram_places.c (where one is found), datagram_match.c (who pairs with
- * whom) and datagram_claims.c (other hosts) share.
+ * Datagrams: what datagram_life.c (life, requests), datagram_places.c (where one is found), datagram_match.c (who pairs
+ * with whom) and datagram_claims.c (other hosts) share.
  */
 #ifndef EMUNIC_DAEMON_DATAGRAMS_DATAGRAM_INNER_H
 #define EMUNIC_DAEMON_DATAGRAMS_DATAGRAM_INNER_H

@@ -31,6 +31,7 @@
 #include "emunic/daemon/faults/fault_rules.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/port_end.h"
+#include "emunic/daemon/world/users.h"
 #include "emunic/engine/rest.h"
 
 #define DATAGRAMS_PER_PORT 65536u
@@ -55,6 +56,7 @@ static void forget(struct emu_port_end *port, struct emu_datagram *d)
 
     emu_datagram_end_delay(port, d);
     emu_datagram_displace(d);
+    emu_user_give(port->member->user, EMU_USER_DATAGRAMS, 1);
     free(d);
     if (was_ready)
         tell(port, -1);
@@ -122,9 +124,13 @@ static int post(struct emu_port_end *port, const struct emu_msg_datagram *wanted
         fault = emu_fault_datagram(port, wanted);
     if (fault.is_refused)
         return EMU_OUTCOME_BUSY;
-    d = calloc(1, sizeof(*d));
-    if (!d)
+    if (emu_user_take(port->server, port->member->user, EMU_USER_DATAGRAMS, 1) < 0)
         return -ENOMEM;
+    d = calloc(1, sizeof(*d));
+    if (!d) {
+        emu_user_give(port->member->user, EMU_USER_DATAGRAMS, 1);
+        return -ENOMEM;
+    }
     d->ep = wanted->ep;
     d->flags = wanted->flags & (EMU_DATAGRAM_WILDCARD | EMU_DATAGRAM_HAS_ID);
     d->id = wanted->id;
@@ -254,6 +260,7 @@ static void drop_all(struct emu_port_end *port)
             emu_datagram_let_go(port, d, d->remote_nid, d->remote_instance, false);
         free(d->cancel); /* its connection ends as well */
         free(d);
+        emu_user_give(port->member->user, EMU_USER_DATAGRAMS, 1);
     }
 }
 

@@ -48,6 +48,7 @@
 #include "emunic/daemon/world/node.h"
 #include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/reach.h"
+#include "emunic/daemon/world/users.h"
 #include "emunic/engine/memory_segments.h"
 
 #define ADDRESS_END (1ull << 47) /* user addresses; 49 bits fit a handle */
@@ -387,6 +388,29 @@ static int take_what_it_needs(struct emu_port_end *port, const struct emu_msg_me
     return r;
 }
 
+/* The same, its file and its place among its user's. */
+static int take_all(struct emu_port_end *port, const struct emu_request *request, struct emu_md_end *md,
+                    struct emu_file **file_out)
+{
+    const struct emu_msg_memory *memory = &request->msg->memory;
+    struct emu_file *file = NULL;
+    int r = emu_user_take(port->server, port->member->user, EMU_USER_REGISTRATIONS, 1);
+
+    if (r < 0)
+        return r;
+    if (memory->flags & EMU_MD_FILE)
+        r = emu_file_get(port->member, memory, request->fds, &file);
+    if (r == 0)
+        r = take_what_it_needs(port, memory, md);
+    if (r < 0) {
+        emu_file_put(file);
+        emu_user_give(port->member->user, EMU_USER_REGISTRATIONS, 1);
+        return r;
+    }
+    *file_out = file;
+    return 0;
+}
+
 static int answer_register(struct emu_request *request)
 {
     struct emu_msg_memory *memory = &request->msg->memory;
@@ -406,11 +430,8 @@ static int answer_register(struct emu_request *request)
     md = calloc(1, sizeof(*md));
     if (!md)
         return -ENOMEM;
-    r = memory->flags & EMU_MD_FILE ? emu_file_get(port->member, memory, request->fds, &file) : 0;
-    if (r == 0)
-        r = take_what_it_needs(port, memory, md);
+    r = take_all(port, request, md, &file);
     if (r < 0) {
-        emu_file_put(file);
         free(md);
         emu_error_tell_port(port, EMU_ERROR_REGISTRATION, EMU_ERROR_ADDRESS_TRANSLATION, port->memory.n_mds, 0);
         return r;
@@ -474,6 +495,7 @@ static void drop(struct emu_port_end *port, struct emu_md_end *md)
                           memory_order_release);
     LIST_REMOVE(md, link);
     port->memory.n_mds--;
+    emu_user_give(port->member->user, EMU_USER_REGISTRATIONS, 1);
     free(md);
 }
 

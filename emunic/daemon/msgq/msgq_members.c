@@ -27,9 +27,11 @@
 #include "emunic/daemon/peers/sessions.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/port_end.h"
+#include "emunic/daemon/world/users.h"
 
 struct emu_msgq_end {
     LIST_ENTRY(emu_msgq_end) link;
+    struct emu_user *user; /* counted: of the instance that made it */
     uint32_t node_index;
     int fd;
     bool is_closing;
@@ -65,8 +67,23 @@ static bool shape_is_sound(const struct emu_msgq_shape *shape)
            shape->region_bytes > 0 && shape->region_bytes <= UINT32_MAX && shape->region_bytes % 4096 == 0;
 }
 
+static int make_region(struct emu_msgq_end *q)
+{
+    int r;
+
+    q->fd = memfd_create("emunic-msgq", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (q->fd >= 0 && ftruncate(q->fd, (off_t)q->shape.region_bytes) == 0 &&
+        fcntl(q->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+        return 0;
+    r = -errno;
+    if (q->fd >= 0)
+        close(q->fd);
+    return r;
+}
+
 static int create(struct emu_port_end *port, const struct emu_msgq_shape *shape, struct emu_msgq_end **q_out)
 {
+    struct emu_user *user = port->member->user;
     struct emu_msgq_end *q;
     int r;
 
@@ -77,18 +94,22 @@ static int create(struct emu_port_end *port, const struct emu_msgq_shape *shape,
         return -ENOMEM;
     q->node_index = port->node_index;
     q->shape = *shape;
-    q->fd = memfd_create("emunic-msgq", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (q->fd < 0 || ftruncate(q->fd, (off_t)shape->region_bytes) < 0 ||
-        fcntl(q->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
-        r = -errno;
-        if (q->fd >= 0)
-            close(q->fd);
-        free(q);
-        return r;
-    }
+    r = emu_user_take(port->server, user, EMU_USER_REGIONS, 1);
+    if (r < 0)
+        goto err_free;
+    r = make_region(q);
+    if (r < 0)
+        goto err_user;
+    q->user = emu_user_get(port->server, user->uid); /* the instance may leave before others */
     LIST_INSERT_HEAD(msgqs_of(port->domain), q, link);
     *q_out = q;
     return 0;
+
+err_user:
+    emu_user_give(user, EMU_USER_REGIONS, 1);
+err_free:
+    free(q);
+    return r;
 }
 
 /* A free slot, if the port may have it. */
@@ -143,6 +164,8 @@ static bool take_out(struct emu_msgq_end *q, const struct emu_port_end *port)
         if (--q->n_members == 0) {
             LIST_REMOVE(q, link);
             close(q->fd);
+            emu_user_give(q->user, EMU_USER_REGIONS, 1);
+            emu_user_put(port->server, q->user);
             free(q);
         }
         return true;

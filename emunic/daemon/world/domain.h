@@ -22,6 +22,7 @@ struct emu_file;
 struct emu_file_place;
 struct emu_port_end;
 struct emu_segment_list;
+struct emu_user;
 struct ucred;
 
 /* What parts keep of a domain. A part reads and writes its own slots alone. */
@@ -42,6 +43,7 @@ struct emu_member {
     struct emu_domain *domain; /* borrowed */
     pid_t pid;
     uid_t uid;
+    struct emu_user *user; /* counted */
     int pidfd;
     uint32_t rank;       /* or EMU_NID_NONE */
     uint32_t node_index; /* of its rank, or EMU_NID_NONE */

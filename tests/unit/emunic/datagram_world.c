@@ -14,6 +14,7 @@
 #include "emunic/daemon/peers/sessions.h"
 #include "emunic/daemon/world/lookups.h"
 #include "emunic/daemon/world/ways.h"
+#include "emunic/daemon/world/users.h"
 
 struct world *world;
 
@@ -28,6 +29,22 @@ uint32_t emu_hosts_of_node(const struct emu_domain *domain, uint32_t node_index)
 {
     (void)domain;
     return node_index / 10;
+}
+
+int emu_user_take(struct emu_server *server, struct emu_user *user, enum emu_user_kind kind, uint64_t n)
+{
+    (void)server;
+    (void)user;
+    (void)kind;
+    (void)n;
+    return 0;
+}
+
+void emu_user_give(struct emu_user *user, enum emu_user_kind kind, uint64_t n)
+{
+    (void)user;
+    (void)kind;
+    (void)n;
 }
 
 int emu_hosts_answer(struct emu_server *server, uint32_t host, const void *message, uint32_t length_bytes)
@@ -158,6 +175,7 @@ void make_world(void)
 
             port->end = (struct emu_port_end){ .server = server,
                                                .domain = &world->domains[h],
+                                               .member = &port->member,
                                                .nid = PORT(h, p),
                                                .instance_id = 7,
                                                .segment = &port->segment,

@@ -60,6 +60,7 @@ struct post {
 
 struct world_port {
     struct emu_port_end end;
+    struct emu_member member;
     struct emu_connection connection;
     struct emu_segment segment;
     bool awaits_cancel;
