@@ -30,7 +30,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "emunic/base/clock.h"
@@ -39,6 +38,7 @@
 #include "emunic/daemon/core/domain_life.h"
 #include "emunic/daemon/core/quiesce.h"
 #include "emunic/daemon/core/status_row.h"
+#include "emunic/daemon/core/watchdog.h"
 #include "emunic/daemon/core/watches.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/lookups.h"
@@ -58,8 +58,8 @@ struct emu_loop {
     struct emu_watch starter_watch;
     int control_fd;
     int admin_fd;
-    int signal_fd;
-    int ready_fd; /* borrowed */
+    int ready_fd;                  /* borrowed */
+    struct emu_watchdog *watchdog; /* owned */
     uint32_t serves;
     uint64_t linger_until_ns;    /* 0: not lingering */
     uint8_t patience[PATIENCES]; /* by served port: has lingering behind its commands paid lately? */
@@ -83,14 +83,14 @@ static void admin_ready(struct emu_server *server, struct emu_watch *watch, uint
 
 static void signal_ready(struct emu_server *server, struct emu_watch *watch, uint32_t events)
 {
-    struct signalfd_siginfo info;
+    int signal = emu_watchdog_signal(server->loop->watchdog);
 
     (void)watch;
     (void)events;
-    while (read(server->loop->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-        emu_log(EMU_LOG_INFO, "signal %u: stopping", info.ssi_signo);
-        server->stops = true;
-    }
+    if (signal == 0)
+        return;
+    emu_log(EMU_LOG_INFO, "signal %d: stopping", signal);
+    server->stops = true;
 }
 
 /* The starter has gone. Once there is a job its connection tells the same, and the job is ended first. */
@@ -109,19 +109,10 @@ static void starter_ready(struct emu_server *server, struct emu_watch *watch, ui
 
 static int open_signals(struct emu_server *server)
 {
-    sigset_t set;
-
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
     /* A channel whose owner has gone. */
     if (signal(SIGPIPE, SIG_IGN) == SIG_ERR)
         return -errno;
-    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-        return -errno;
-    server->loop->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return server->loop->signal_fd < 0 ? -errno : 0;
+    return emu_watchdog_start(&server->loop->watchdog);
 }
 
 /* A port takes three descriptors, a process one more: the shell's usual 1024 would be a few hundred ranks. */
@@ -162,7 +153,7 @@ static int open_descriptors(struct emu_server *server, const struct emu_complain
     if (r == 0)
         r = emu_server_watch(server, server->loop->admin_fd, EPOLLIN, &server->loop->admin_watch);
     if (r == 0)
-        r = emu_server_watch(server, server->loop->signal_fd, EPOLLIN, &server->loop->signal_watch);
+        r = emu_server_watch(server, emu_watchdog_fd(server->loop->watchdog), EPOLLIN, &server->loop->signal_watch);
     return r;
 }
 
@@ -221,7 +212,7 @@ static struct emu_server *allocate(const struct emu_server_options *options, con
         free(server);
         return NULL;
     }
-    *server->loop = (struct emu_loop){ .control_fd = -1, .admin_fd = -1, .signal_fd = -1 };
+    *server->loop = (struct emu_loop){ .control_fd = -1, .admin_fd = -1 };
     return server;
 }
 
@@ -274,7 +265,6 @@ void emu_server_destroy(struct emu_server *server)
     emu_server_watches_destroy(server);
     close_fd(server->loop->control_fd);
     close_fd(server->loop->admin_fd);
-    close_fd(server->loop->signal_fd);
     close_fd(server->spare_fd);
     for (uint32_t nid = 0; server->nodes && nid < server->n_nids; nid++)
         free(server->nodes[nid]);
@@ -284,6 +274,7 @@ void emu_server_destroy(struct emu_server *server)
     emu_machine_destroy(server->machine);
     free((void *)(uintptr_t)server->parts);
     emu_lookups_destroy(server);
+    emu_watchdog_stop(server->loop->watchdog);
     free(server->loop);
     free(server);
 }
