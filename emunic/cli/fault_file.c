@@ -19,9 +19,11 @@
 
 #include <yaml.h>
 
+#include "emunic/base/input_file.h"
 #include "emunic/base/number.h"
 #include "emunic/base/text.h"
 #include "emunic/engine/fault_rule.h"
+#include "emunic/fabric/yaml_bounds.h"
 
 #define SCHEMA          "1"
 #define FILE_MAX        (1u << 20)
@@ -458,8 +460,12 @@ static int read_document(struct reader *r)
 static int parse_file(struct reader *r, FILE *file)
 {
     yaml_parser_t parser;
+    yaml_mark_t mark;
+    const char *excess = emu_yaml_excess(file, &mark);
     int result;
 
+    if (excess)
+        return fail(r->err, r->err_len, "%s:%zu:%zu: %s", r->path, mark.line + 1, mark.column + 1, excess);
     if (!yaml_parser_initialize(&parser))
         return -ENOMEM;
     yaml_parser_set_input_file(&parser, file);
@@ -487,22 +493,21 @@ static int read_file(struct reader *r, FILE *file)
     r->schedule.events = calloc(EMU_NETWORK_EVENTS_MAX, sizeof(*r->schedule.events));
     if (!r->schedule.rules || !r->schedule.events)
         return -ENOMEM;
-    if (fseek(file, 0, SEEK_END) < 0 || ftell(file) > (long)FILE_MAX)
-        return fail(r->err, r->err_len, "%s: not a file of at most %u bytes", r->path, FILE_MAX);
-    rewind(file);
     return parse_file(r, file);
 }
 
 int emu_fault_file_read(const char *path, struct emu_fault_schedule *schedule_out, char *err, size_t err_len)
 {
     struct reader r = { .path = path, .err = err, .err_len = err_len };
-    FILE *file = fopen(path, "re");
-    int result;
+    FILE *file;
+    int result = emu_input_file_open(path, FILE_MAX, &file);
 
     err[0] = '\0';
-    if (!file) {
-        result = -errno;
-        fail(err, err_len, "%s: %s", path, strerror(errno));
+    if (result < 0) {
+        if (result == -EINVAL || result == -EFBIG)
+            fail(err, err_len, "%s: not a file of at most %u bytes", path, FILE_MAX);
+        else
+            fail(err, err_len, "%s: %s", path, strerror(-result));
         return result;
     }
     result = read_file(&r, file);

@@ -19,11 +19,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "emunic/base/input_file.h"
 #include "emunic/base/number.h"
 #include "emunic/base/text.h"
 #include "emunic/cli/cli.h"
 
-#define SLOTS_MAX 65536u
+#define SLOTS_MAX      65536u
+#define FILE_BYTES_MAX (16u << 20)
 
 /* ---- one host ---- */
 
@@ -151,12 +153,11 @@ static int read_lines(struct emu_cli_hosts *hosts, FILE *file, bool until_empty,
 
 static int read_file(struct emu_cli_hosts *hosts, const char *path, char *err, size_t err_len)
 {
-    FILE *file = fopen(path, "re");
-    int r;
+    FILE *file;
+    int r = emu_input_file_open(path, FILE_BYTES_MAX, &file);
 
-    if (!file) {
-        r = -errno;
-        snprintf(err, err_len, "%s: %s", path, strerror(errno));
+    if (r < 0) {
+        snprintf(err, err_len, "%s: %s", path, emu_input_file_reason(r));
         return r;
     }
     r = read_lines(hosts, file, false, err, err_len);

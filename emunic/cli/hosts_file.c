@@ -12,9 +12,12 @@
 #include <unistd.h>
 
 #include "emunic/abi/table.h"
+#include "emunic/base/input_file.h"
 #include "emunic/base/number.h"
 #include "emunic/cli/cli.h"
 #include "emunic/daemon/peers/sessions.h"
+
+#define FILE_BYTES_MAX (16u << 20)
 
 static bool take_word(char *to, const char *word, size_t length)
 {
@@ -101,6 +104,7 @@ int emu_hosts_file_read(const char *path, struct emu_hosts_file *file_out, char 
     char *line = NULL;
     size_t room = 0;
     FILE *f;
+    int r;
 
     *file_out = (struct emu_hosts_file){
         .names = calloc(EMU_HOSTS_FILE_MAX, sizeof(*file_out->names)),
@@ -112,11 +116,9 @@ int emu_hosts_file_read(const char *path, struct emu_hosts_file *file_out, char 
         snprintf(err, err_len, "out of memory");
         return -ENOMEM;
     }
-    f = fopen(path, "re");
-    if (!f) {
-        int r = -errno;
-
-        snprintf(err, err_len, "%s: %s", path, strerror(-r));
+    r = emu_input_file_open(path, FILE_BYTES_MAX, &f);
+    if (r < 0) {
+        snprintf(err, err_len, "%s: %s", path, emu_input_file_reason(r));
         return r;
     }
     while (!wrong && getline(&line, &room, f) >= 0) {

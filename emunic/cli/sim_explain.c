@@ -20,6 +20,7 @@
 
 #include <yaml.h>
 
+#include "emunic/base/input_file.h"
 #include "emunic/base/text.h"
 #include "emunic/cli/cli.h"
 #include "emunic/cli/options.h"
@@ -100,10 +101,11 @@ static const char *split_spec(const char *spec, char path_out[PATH_MAX])
 
 static int read_content(struct explanation *x)
 {
-    FILE *file = fopen(x->path, "re");
+    FILE *file;
+    int r = emu_input_file_open(x->path, FILE_MAX, &file);
 
-    if (!file)
-        return -errno;
+    if (r < 0)
+        return r;
     x->content = malloc(FILE_MAX + 1);
     if (x->content) {
         x->len = fread(x->content, 1, FILE_MAX, file);

@@ -12,13 +12,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "emunic/base/input_file.h"
 #include "emunic/base/number.h"
 #include "emunic/base/text.h"
 #include "emunic/cli/cli.h"
 #include "emunic/fabric/link.h"
 
-#define LINE_MAX_LEN 256
-#define FIELDS_MAX   3
+#define LINE_MAX_LEN   256
+#define FIELDS_MAX     3
+#define FILE_BYTES_MAX (64u << 20)
 
 struct faults {
     const char *path; /* borrowed */
@@ -151,13 +153,12 @@ int emu_cli_read_faults(const char *path, const struct emu_machine *m, struct em
                         size_t err_len)
 {
     struct faults f = { .path = path, .m = m, .err = err, .err_len = err_len };
-    FILE *file = fopen(path, "re");
-    int r;
+    FILE *file;
+    int r = emu_input_file_open(path, FILE_BYTES_MAX, &file);
 
     err[0] = '\0';
-    if (!file) {
-        r = -errno;
-        snprintf(err, err_len, "%s: %s", path, strerror(-r));
+    if (r < 0) {
+        snprintf(err, err_len, "%s: %s", path, emu_input_file_reason(r));
         return r;
     }
     r = emu_fault_map_create(m, &f.map);

@@ -10,15 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "emunic/base/input_file.h"
 #include "emunic/base/text.h"
 
-#define MAGIC        "emunic-trace"
-#define VERSION      "1"
-#define LINE_MAX_LEN 256
-#define MESSAGES_MAX ((size_t)1 << 24)
-#define BYTES_MAX    (UINT64_C(1) << 40)
-#define START_NS_MAX UINT64_C(1000000000000000)
-#define FIELDS       4
+#define MAGIC          "emunic-trace"
+#define VERSION        "1"
+#define LINE_MAX_LEN   256
+#define MESSAGES_MAX   ((size_t)1 << 24)
+#define BYTES_MAX      (UINT64_C(1) << 40)
+#define START_NS_MAX   UINT64_C(1000000000000000)
+#define FIELDS         4
+#define FILE_BYTES_MAX (UINT64_C(4) << 30)
 
 struct trace {
     const char *path; /* borrowed */
@@ -184,13 +186,12 @@ int emu_trace_read(const char *path, const struct emu_machine *m, struct emu_mes
                    char *err, size_t err_len)
 {
     struct trace t = { .path = path, .n_nodes = emu_machine_n_nodes(m), .err = err, .err_len = err_len };
-    FILE *file = fopen(path, "re");
-    int r;
+    FILE *file;
+    int r = emu_input_file_open(path, FILE_BYTES_MAX, &file);
 
-    if (!file) {
-        r = -errno;
+    if (r < 0) {
         if (err)
-            snprintf(err, err_len, "%s: %s", path, strerror(-r));
+            snprintf(err, err_len, "%s: %s", path, emu_input_file_reason(r));
         return r;
     }
     r = read_lines(&t, file);

@@ -29,14 +29,17 @@
 
 #include <yaml.h>
 
+#include "emunic/base/input_file.h"
 #include "emunic/base/nearest.h"
 #include "emunic/base/text.h"
+#include "emunic/fabric/yaml_bounds.h"
 
-#define SCHEMA     1
-#define PARAMS_MAX 192 /* rows of all tables together */
-#define SUFFIX     ".yaml"
-#define KEY_MAX    64 /* longest path of a key, with the final zero */
-#define SPEC_MAX   4096
+#define SCHEMA         1
+#define FILE_BYTES_MAX (1u << 20)
+#define PARAMS_MAX     192 /* rows of all tables together */
+#define SUFFIX         ".yaml"
+#define KEY_MAX        64 /* longest path of a key, with the final zero */
+#define SPEC_MAX       4096
 
 #define FIELD(field) offsetof(struct emu_machine_params, field)
 
@@ -754,8 +757,12 @@ static int read_stream(struct reader *r, FILE *file, struct spec *s, const struc
 {
     const struct emu_topology *topology = NULL;
     yaml_parser_t parser;
+    yaml_mark_t mark;
+    const char *excess = emu_yaml_excess(file, &mark);
     int result;
 
+    if (excess)
+        return fail_at(r, &mark, "%s", excess);
     if (!yaml_parser_initialize(&parser)) {
         (void)fail(r->err, r->err_len, "out of memory");
         return -ENOMEM;
@@ -798,11 +805,10 @@ int emu_machine_file_read(const char *spec, const char *machine_dir, struct emu_
     result = split_spec(spec, machine_dir, s, err, err_len);
     if (result < 0)
         goto out_free;
-    file = fopen(s->path, "re");
-    if (!file) {
-        result = -errno;
+    result = emu_input_file_open(s->path, FILE_BYTES_MAX, &file);
+    if (result < 0) {
         if (result != -ENOENT || s->name[0] == '\0' || !fail_unknown(s->name, machine_dir, err, err_len))
-            (void)fail(err, err_len, "%s: %s", s->path, strerror(-result));
+            (void)fail(err, err_len, "%s: %s", s->path, emu_input_file_reason(result));
         goto out_free;
     }
     r->path = s->path;

@@ -145,7 +145,7 @@ static const struct fault faults[] = {
       "g: &g [*f,*f,*f,*f,*f,*f,*f,*f,*f]\nh: &h [*g,*g,*g,*g,*g,*g,*g,*g,*g]\ni: &i [*h,*h,*h,*h,*h,*h,*h,*h,*h]\n"
       "schema: 1\ntopology:\n  kind: dragonfly\n",
       ANYWHERE, "unknown key 'a'" },
-    { "aries", "groups: 2", "groups: " DEEP_100("[") DEEP_100("]"), AT_FAULT, "expected a single value, found a list" },
+    { "aries", "groups: 2", "groups: " DEEP_100("[") DEEP_100("]"), AT_FAULT, "nested too deeply" },
     { "aries", "groups: 2", DEEP_100("a") ": 2", AT_FAULT, "unknown key" },
     { "aries", "groups: 2", "groups: " DEEP_100("9"), AT_FAULT, "is not a whole number" },
 };
