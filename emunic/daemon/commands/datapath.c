@@ -34,6 +34,7 @@
 #include <stdlib.h>
 
 #include "emunic/abi/host_message.h"
+#include "emunic/base/clock.h"
 #include "emunic/daemon/ce/ce_trees.h"
 #include "emunic/daemon/commands/bulk.h"
 #include "emunic/daemon/commands/remote.h"
@@ -49,6 +50,7 @@
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/reach.h"
+#include "emunic/daemon/world/turns.h"
 #include "emunic/daemon/world/users.h"
 #include "emunic/daemon/world/ways.h"
 #include "emunic/engine/burst.h"
@@ -390,19 +392,56 @@ static unsigned serve_transfers(struct emu_port_end *port)
     return done;
 }
 
+static bool has_commands(const struct emu_port_end *port)
+{
+    return port->transfers.n > 0 || atomic_load_explicit(&port->segment->tail, memory_order_acquire) != port->ring.head;
+}
+
+static unsigned serve_port(struct emu_port_end *port)
+{
+    unsigned done = port->transfers.n > 0 ? serve_transfers(port) : 0;
+
+    return done + serve_ring(port);
+}
+
+/* Several users want something: each has its turns. */
+static unsigned serve_in_turns(struct emu_server *server)
+{
+    struct emu_users *users = emu_users_of(server);
+    struct emu_port_end *port = LIST_FIRST(&server->ports);
+    uint64_t now_ns = emu_clock_ns();
+    unsigned done = 0;
+
+    emu_users_begin_round(users);
+    while (port) {
+        struct emu_port_end *next = LIST_NEXT(port, link); /* serving may end the port */
+        struct emu_user *user = port->member->user;
+
+        if (port->domain->job.suspension == EMU_RUNS && has_commands(port) &&
+            !emu_user_must_wait(user, &port->ring.turn, now_ns)) {
+            uint64_t began_ns = now_ns;
+
+            done += serve_port(port);
+            now_ns = emu_clock_ns();
+            emu_user_worked(users, user, began_ns, now_ns);
+        }
+        port = next;
+    }
+    return done;
+}
+
 static unsigned serve_all(struct emu_server *server)
 {
     struct emu_port_end *port = LIST_FIRST(&server->ports);
     unsigned done = emu_remote_round(server);
 
+    if (emu_users_compete(emu_users_of(server)))
+        return done + serve_in_turns(server);
     while (port) {
         struct emu_port_end *next = LIST_NEXT(port, link); /* serving may end the port */
 
-        if (port->domain->job.suspension == EMU_RUNS) {
-            if (port->transfers.n > 0)
-                done += serve_transfers(port);
-            done += serve_ring(port);
-        }
+        if (port->domain->job.suspension == EMU_RUNS)
+            done += serve_port(port);
         port = next;
     }
     return done;

@@ -9,7 +9,8 @@
  *
  * A peer that breaks the protocol (no hello, other magic or version, unknown type, a reply it does not read) loses
  * its connection and with it its port; nobody else notices. A connection gets REQUESTS_PER_TURN requests and then
- * waits for its next turn.
+ * waits for its next turn; fewer, and only when it is its user's turn, while several users want something
+ * (world/turns.c). What is left stays in the socket, and epoll tells of it again.
  */
 #include "emunic/daemon/core/connection.h"
 
@@ -24,10 +25,12 @@
 #include "emunic/base/clock.h"
 #include "emunic/base/socket.h"
 #include "emunic/daemon/core/watches.h"
+#include "emunic/daemon/world/turns.h"
 #include "emunic/daemon/world/users.h"
 
 #define REQUESTS_PER_TURN 16
 #define ACCEPTS_PER_TURN  16
+#define SHARED_PER_TURN   4 /* of either, while several users want something */
 
 TAILQ_HEAD(newcomers, emu_connection);
 
@@ -106,31 +109,54 @@ static bool has_hung_up(int fd)
     return poll(&p, 1, 0) > 0 && (p.revents & POLLHUP) != 0;
 }
 
-static void connection_ready(struct emu_server *server, struct emu_watch *watch, uint32_t events)
+/* 0: nothing more is there, or the turn is over; negative: the connection has ended, or ends. */
+static int serve_requests(struct emu_connection *c, int most)
 {
-    struct emu_connection *c = (struct emu_connection *)watch;
     struct emu_fds fds = { .n_fds = 0 };
     struct emu_msg msg;
     int r = 0;
 
-    (void)events;
-    for (int i = 0; i < REQUESTS_PER_TURN && !watch->is_dead; i++) {
+    for (int i = 0; i < most && r == 0 && !c->watch.is_dead; i++) {
         r = emu_msg_receive(c->fd, &msg, &fds);
         if (r < 0)
             break;
         c->user->requests++;
         r = serve_request(c, &msg, &fds);
         emu_fds_close(&fds);
-        if (r < 0)
-            break;
     }
-    if (r == 0 || r == -EAGAIN)
-        return;
-    if (r != -ECONNRESET)
-        emu_log_limited(&server->rate, EMU_LOG_WARN, "pid %d uid %u: %s, connection closed", (int)c->peer.pid,
-                        (unsigned)c->peer.uid, r == -EPROTO ? "not our protocol" : strerror(-r));
-    c->hung_up = r != -ECONNRESET || has_hung_up(c->fd);
+    return r == -EAGAIN ? 0 : r;
+}
+
+static void end(struct emu_connection *c, int why)
+{
+    if (why != -ECONNRESET)
+        emu_log_limited(&c->server->rate, EMU_LOG_WARN, "pid %d uid %u: %s, connection closed", (int)c->peer.pid,
+                        (unsigned)c->peer.uid, why == -EPROTO ? "not our protocol" : strerror(-why));
+    c->hung_up = why != -ECONNRESET || has_hung_up(c->fd);
     emu_connection_destroy(c);
+}
+
+static void connection_ready(struct emu_server *server, struct emu_watch *watch, uint32_t events)
+{
+    struct emu_connection *c = (struct emu_connection *)watch;
+    struct emu_users *users = emu_users_of(server);
+    struct emu_user *user = c->user;
+    uint64_t began_ns = 0;
+    int r;
+
+    (void)events;
+    if (emu_users_compete(users)) {
+        began_ns = emu_clock_ns();
+        if (!emu_user_may_work(user, began_ns))
+            return;
+    }
+    emu_user_hold(user); /* the connection may end */
+    r = serve_requests(c, began_ns ? SHARED_PER_TURN : REQUESTS_PER_TURN);
+    if (r < 0)
+        end(c, r);
+    if (began_ns)
+        emu_user_worked(users, user, began_ns, emu_clock_ns());
+    emu_user_put(server, user);
 }
 
 /* ---- life ---- */
@@ -224,7 +250,7 @@ err_free:
 }
 
 /* False: nobody waits. */
-static bool accept_one(struct emu_server *server, int listener, bool is_admin)
+static bool accept_one(struct emu_server *server, int listener, bool is_admin, bool *met_stranger_out)
 {
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     struct ucred peer;
@@ -238,6 +264,7 @@ static bool accept_one(struct emu_server *server, int listener, bool is_admin)
     r = emu_socket_peer(fd, &peer);
     if (r == 0)
         r = check_admission(server, &peer, is_admin);
+    *met_stranger_out = *met_stranger_out || r < 0;
     if (r == 0)
         r = admit(server, fd, &peer, is_admin);
     if (r < 0)
@@ -247,8 +274,18 @@ static bool accept_one(struct emu_server *server, int listener, bool is_admin)
 
 void emu_connection_accept(struct emu_server *server, int listener, bool is_admin)
 {
-    for (unsigned i = 0; i < ACCEPTS_PER_TURN && accept_one(server, listener, is_admin); i++)
+    struct emu_users *users = emu_users_of(server);
+    uint64_t began_ns = emu_clock_ns();
+    bool is_shared = emu_users_compete(users);
+    unsigned most = is_shared ? SHARED_PER_TURN : ACCEPTS_PER_TURN;
+    bool met_strangers = false;
+
+    if (is_shared && !emu_user_may_work(&users->strangers, began_ns))
+        return;
+    for (unsigned i = 0; i < most && accept_one(server, listener, is_admin, &met_strangers); i++)
         ;
+    if (met_strangers)
+        emu_users_meet_strangers(users, began_ns, emu_clock_ns());
 }
 
 void emu_connection_destroy(struct emu_connection *c)
@@ -268,8 +305,10 @@ void emu_connection_destroy(struct emu_connection *c)
 void emu_connection_expire(struct emu_server *server)
 {
     struct emu_connection *c = TAILQ_FIRST(newcomers_of(server));
-    uint64_t now_ns = c ? emu_clock_ns() : 0;
+    struct emu_users *users = emu_users_of(server);
+    uint64_t now_ns = c || users->has_strangers ? emu_clock_ns() : 0;
 
+    emu_users_forget_strangers(users, now_ns);
     for (; c && c->hello_due_ns <= now_ns; c = TAILQ_FIRST(newcomers_of(server))) {
         emu_log_limited(&server->rate, EMU_LOG_WARN, "pid %d uid %u: no hello in %llu ms, connection closed",
                         (int)c->peer.pid, (unsigned)c->peer.uid,

@@ -52,6 +52,7 @@ struct emu_port_ring {
     struct emu_cmd *slots;
     uint64_t head;   /* commands taken */
     uint64_t served; /* of them, for status */
+    uint32_t turn;   /* of its user that it had last (world/turns.h) */
 };
 
 struct emu_port_queues {

@@ -24,14 +24,9 @@ const char *const emu_user_words[EMU_USER_KINDS + 1] = {
     "connections", "ports", "registrations", "pages", "datagrams", "regions", "transfers", NULL,
 };
 
-static struct emu_users *users_of(const struct emu_server *server)
+struct emu_users *emu_users_of(const struct emu_server *server)
 {
     return server->slots[EMU_SERVER_USERS];
-}
-
-const struct emu_users *emu_users_of(const struct emu_server *server)
-{
-    return users_of(server);
 }
 
 /* ---- limits ---- */
@@ -73,7 +68,7 @@ int emu_users_create(struct emu_server *server, const uint64_t *wanted)
 
 void emu_users_destroy(struct emu_server *server)
 {
-    struct emu_users *users = users_of(server);
+    struct emu_users *users = emu_users_of(server);
     struct emu_user *user;
 
     while (users && (user = LIST_FIRST(&users->list))) {
@@ -86,14 +81,14 @@ void emu_users_destroy(struct emu_server *server)
 
 uint64_t emu_user_limit(const struct emu_server *server, enum emu_user_kind kind)
 {
-    return users_of(server)->limits[kind];
+    return emu_users_of(server)->limits[kind];
 }
 
 /* ---- users ---- */
 
 struct emu_user *emu_user_get(struct emu_server *server, uid_t uid)
 {
-    struct emu_users *users = users_of(server);
+    struct emu_users *users = emu_users_of(server);
     struct emu_user *user;
 
     LIST_FOREACH(user, &users->list, link) {
@@ -106,6 +101,7 @@ struct emu_user *emu_user_get(struct emu_server *server, uid_t uid)
             return NULL;
         user->uid = uid;
         LIST_INSERT_HEAD(&users->list, user, link);
+        users->n++;
     }
     user->n_holders++;
     return user;
@@ -113,9 +109,9 @@ struct emu_user *emu_user_get(struct emu_server *server, uid_t uid)
 
 void emu_user_put(struct emu_server *server, struct emu_user *user)
 {
-    (void)server;
     if (--user->n_holders > 0)
         return;
+    emu_users_of(server)->n--;
     LIST_REMOVE(user, link);
     free(user);
 }

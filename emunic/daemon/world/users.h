@@ -31,10 +31,22 @@ struct emu_user {
     uint64_t used[EMU_USER_KINDS];
     uint64_t refused[EMU_USER_KINDS];
     uint64_t requests; /* served so far */
+
+    /* Its turns (world/turns.c). */
+    uint64_t busy_ns;   /* of emunic's time, so far; as far as there were others */
+    uint64_t share_ns;  /* the same, but not far behind the others' */
+    uint64_t worked_ns; /* when last; 0: never */
+    uint64_t rests_until_ns;
+    uint32_t turn;      /* of its ports */
+    bool has_left_over; /* ports that have not had this turn */
 };
 
 /* NULL: no memory. Each call of it needs one emu_user_put(). */
 struct emu_user *emu_user_get(struct emu_server *server, uid_t uid);
+static inline void emu_user_hold(struct emu_user *user)
+{
+    user->n_holders++;
+}
 void emu_user_put(struct emu_server *server, struct emu_user *user);
 
 /* What each user may have of that kind. */
@@ -53,13 +65,17 @@ bool emu_user_is_admitted(const struct emu_server *server, uid_t uid);
 
 struct emu_users {
     LIST_HEAD(, emu_user) list;
+    uint32_t n;
+    bool has_strangers;        /* some were refused just now */
+    struct emu_user strangers; /* not in the list */
+    uint64_t most_ns;          /* that a user has had of emunic's time */
     uint64_t limits[EMU_USER_KINDS];
 };
 
 /* wanted: per kind, 0: as the settings say; NULL: all of them. 0 or -ENOMEM. */
 int emu_users_create(struct emu_server *server, const uint64_t *wanted);
 void emu_users_destroy(struct emu_server *server);
-const struct emu_users *emu_users_of(const struct emu_server *server);
+struct emu_users *emu_users_of(const struct emu_server *server);
 
 /* "connections", "ports" ...: in status, options and messages. */
 extern const char *const emu_user_words[EMU_USER_KINDS + 1];
