@@ -48,11 +48,12 @@ struct host {
     uint8_t key[KEY_BYTES];
     const char *folder_wanted; /* in argv */
     char folder[PATH_MAX];     /* the keeper overwrites argv */
-    uint64_t timeout_s;        /* 0: the default */
+    struct emu_keeper_plan keeper_plan;
+    uint64_t timeout_s; /* 0: the default */
     uint32_t cookie;
     char marker[32]; /* "EMUNIC_COOKIE=..." */
     pmix_proc_t self;
-    struct emu_keeper keeper; /* pid 0: none */
+    struct emu_child keeper; /* pid 0: none */
 };
 
 /* ---- PMIx ---- */
@@ -239,14 +240,14 @@ static bool tie_to_launcher(void)
 
 static int start_keeper(struct host *host)
 {
-    const struct emu_keeper_plan plan = { .folder = host->folder, .may_exist = true, .marker = host->marker };
     char byte;
     int r;
 
-    r = emu_keeper_start(&plan, &host->keeper);
+    host->keeper_plan = (struct emu_keeper_plan){ .folder = host->folder, .may_exist = true, .marker = host->marker };
+    r = emu_keeper_start(&host->keeper_plan, &host->keeper);
     if (r < 0)
         return emu_cli_fail("host", "cannot start a keeper: %s", strerror(-r));
-    if (read(host->keeper.link, &byte, 1) != 1 || byte != EMU_KEEPER_READY)
+    if (read(host->keeper.link, &byte, 1) != 1 || byte != EMU_CHILD_READY)
         return EMU_EXIT_FAILED;
     return EMU_EXIT_DONE;
 }
@@ -261,7 +262,7 @@ static void clean_up(struct host *host)
     for (int i = 0; i < SWEEPS_MAX && emu_sweep(&strays, SIGKILL, SWEEP_MS) > 0; i++)
         ;
     emu_remove_folder(host->folder);
-    emu_keeper_dismiss(&host->keeper, true);
+    emu_keeper_dismiss(&host->keeper);
 }
 
 static int serve(struct host *host)

@@ -2,10 +2,11 @@
 /*
  * A job and its processes.
  *
- *   emunic run ─┬─ keeper            emunic itself (or none: --server), makes and removes the job's folder
+ *   emunic run ─┬─ keeper            makes the job's folder, and removes it if we cannot
+ *               ├─ emunic            of this job alone; none with --server
  *               └─ mpirun ── ranks   each through emunic-rank, which joins the domain and dies with mpirun
  *
- * With several hosts the keeper only keeps, and there is one mpirun more, first to come and last to go:
+ * With several hosts there is one mpirun more instead of emunic, first to come and last to go:
  *
  *               ├─ mpirun ── emunic-host   on each host one; the one on this host is the machine's head
  *
@@ -54,11 +55,13 @@
 #include "emunic/abi/table.h"
 #include "emunic/base/clock.h"
 #include "emunic/cli/allocation.h"
+#include "emunic/cli/child.h"
 #include "emunic/cli/cli.h"
 #include "emunic/cli/faults.h"
 #include "emunic/cli/keeper.h"
 #include "emunic/cli/mpirun.h"
 #include "emunic/cli/mpirun_output.h"
+#include "emunic/cli/private_server.h"
 #include "emunic/cli/server_report.h"
 #include "emunic/cli/sweep.h"
 #include "emunic/fabric/machine.h"
@@ -71,6 +74,7 @@
 #define HOSTS_START_NS  60000000000ull /* mpirun reaches all hosts, and they each other */
 #define HOSTS_END_NS    5000000000ull
 #define LOOK_AGAIN_MS   20
+#define NAMES_MAX       8 /* that are tried */
 #define BASE_LEN_MAX    80
 #define BASE_ROOM_BYTES (16u << 20)
 
@@ -85,9 +89,12 @@ struct job {
     int signal_fd;
     bool has_foreign_children;
     bool shares_terminal; /* mpirun is in our process group */
-    struct emu_keeper keeper;
+    struct emu_keeper_plan keeper_plan;
+    struct emu_child keeper;
     bool keeper_ended; /* and has been waited for */
-    int keeper_status;
+    struct emu_child emunic;
+    bool emunic_ended; /* and has been waited for */
+    int emunic_status;
     struct emu_session session; /* with the admin socket; fd -1: none */
     bool has_domain;
     uint32_t domain_id;
@@ -142,6 +149,18 @@ static bool has_room(const char *folder)
     return statvfs(folder, &fs) == 0 && (uint64_t)fs.f_bavail * fs.f_frsize >= BASE_ROOM_BYTES;
 }
 
+/* Nobody can take a name before that nobody can guess. */
+static int choose_server_name(struct job *job)
+{
+    uint64_t random;
+
+    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+        return -errno;
+    snprintf(job->server, sizeof(job->server), "run-%u-%016llx-%d", (unsigned)geteuid(), (unsigned long long)random,
+             (int)getpid());
+    return 0;
+}
+
 static int choose_names(struct job *job)
 {
     const char *bases[] = { getenv("XDG_RUNTIME_DIR"), "/dev/shm", "/tmp" };
@@ -155,12 +174,6 @@ static int choose_names(struct job *job)
     } while (job->cookie == 0);
     job->ptag = emu_ptag_of_cookie(job->cookie);
     snprintf(job->marker, sizeof(job->marker), "EMUNIC_COOKIE=%u", job->cookie);
-    if (job->plan->server)
-        snprintf(job->server, sizeof(job->server), "%s", job->plan->server);
-    else if (job->plan->hosts) /* the same name on all of them */
-        snprintf(job->server, sizeof(job->server), "run-%u-%08x-%d", (unsigned)geteuid(), random[1], (int)getpid());
-    else
-        snprintf(job->server, sizeof(job->server), "run-%u-%d", (unsigned)geteuid(), (int)getpid());
     for (size_t i = 0; i < sizeof(bases) / sizeof(bases[0]) && !(base && has_room(base)); i++) {
         if (is_base(bases[i]) && (!base || has_room(bases[i])))
             base = bases[i];
@@ -168,16 +181,20 @@ static int choose_names(struct job *job)
     if (!base)
         return -ENOENT;
     snprintf(job->folder, sizeof(job->folder), "%s/emunic-%d-%08x", base, (int)getpid(), random[1]);
+    if (!job->plan->server)
+        return choose_server_name(job);
+    snprintf(job->server, sizeof(job->server), "%s", job->plan->server);
     return 0;
 }
 
-/* Waits for READY; a signal that ends us is noticed. EMU_EXIT_DONE, or EMU_EXIT_FAILED after a message. */
-static int wait_until_ready(struct job *job)
+/*
+ * Waits for its first byte; a signal that ends us is noticed. EMU_EXIT_DONE, or EMU_EXIT_FAILED after a message or a
+ * signal.
+ */
+static int await_first_byte(struct job *job, const struct emu_child *child, char *byte_out)
 {
-    struct pollfd events[2] = { { .fd = job->keeper.link, .events = POLLIN },
-                                { .fd = job->signal_fd, .events = POLLIN } };
+    struct pollfd events[2] = { { .fd = child->link, .events = POLLIN }, { .fd = job->signal_fd, .events = POLLIN } };
     struct signalfd_siginfo info;
-    char byte;
 
     for (;;) {
         if (poll(events, 2, -1) < 0)
@@ -191,29 +208,52 @@ static int wait_until_ready(struct job *job)
             }
         }
     }
-    if (read(job->keeper.link, &byte, 1) == 1 && byte == EMU_KEEPER_READY)
-        return EMU_EXIT_DONE;
-    return emu_cli_fail("run", "emunic did not start");
+    return read(child->link, byte_out, 1) == 1 ? EMU_EXIT_DONE : emu_cli_fail("run", "emunic did not start");
 }
 
 static int start_keeper(struct job *job)
 {
-    const struct emu_server_options server = { .name = job->server,
-                                               .machine = job->plan->machine,
-                                               .machine_dir = job->plan->machine_dir,
-                                               .bind = job->plan->bind,
-                                               .stops_with_last_job = true,
-                                               .stops_with_starter = true,
-                                               .starts_routed = job->plan->is_routed };
-    const struct emu_keeper_plan plan = { .server = job->plan->server || job->plan->hosts ? NULL : &server,
-                                          .folder = job->folder,
-                                          .marker = job->marker };
+    char byte;
     int r;
 
-    r = emu_keeper_start(&plan, &job->keeper);
+    job->keeper_plan = (struct emu_keeper_plan){ .folder = job->folder, .marker = job->marker };
+    r = emu_keeper_start(&job->keeper_plan, &job->keeper);
     if (r < 0)
-        return emu_cli_fail("run", "cannot start emunic: %s", strerror(-r));
-    return wait_until_ready(job);
+        return emu_cli_fail("run", "cannot start: %s", strerror(-r));
+    return await_first_byte(job, &job->keeper, &byte);
+}
+
+/* Tries names until one is free: it is as unlikely as can be that the first one is not. */
+static int start_emunic(struct job *job)
+{
+    const struct emu_server_options options = { .name = job->server,
+                                                .machine = job->plan->machine,
+                                                .machine_dir = job->plan->machine_dir,
+                                                .bind = job->plan->bind,
+                                                .stops_with_last_job = true,
+                                                .stops_with_starter = true,
+                                                .starts_routed = job->plan->is_routed };
+    char byte = EMU_CHILD_TAKEN;
+    int status;
+    int r;
+
+    for (unsigned i = 0; i < NAMES_MAX && byte == EMU_CHILD_TAKEN; i++) {
+        if (i > 0) {
+            emu_private_server_end(&job->emunic, NULL);
+            r = choose_server_name(job);
+            if (r < 0)
+                return emu_cli_fail("run", "cannot start: %s", strerror(-r));
+        }
+        r = emu_private_server_start(&options, &job->emunic);
+        if (r < 0)
+            return emu_cli_fail("run", "cannot start emunic: %s", strerror(-r));
+        status = await_first_byte(job, &job->emunic, &byte);
+        if (status != EMU_EXIT_DONE)
+            return status;
+    }
+    if (byte == EMU_CHILD_READY)
+        return EMU_EXIT_DONE;
+    return emu_cli_fail("run", "emunic finds no name that is free");
 }
 
 static int open_session(struct job *job)
@@ -439,19 +479,17 @@ static void reap(struct job *job)
             job->hosts_ended = true;
         } else if (pid == job->keeper.pid) {
             job->keeper_ended = true;
-            job->keeper_status = status;
+        } else if (pid == job->emunic.pid) {
+            job->emunic_ended = true;
+            job->emunic_status = status;
         }
     }
 }
 
-/*
- * Says why the server has gone. Its sockets close a moment before it can be waited for; the link tells the two cases
- * apart, a byte or the end.
- */
+/* Says why the server has gone. Its sockets close a moment before it can be waited for. */
 static void explain_loss(struct job *job)
 {
-    struct pollfd link = { .fd = job->keeper.link, .events = POLLIN };
-    char byte;
+    pid_t pid = job->emunic.pid;
 
     if (job->plan->server) {
         emu_cli_fail("run", "server %s (pid %u) has gone: ending the job", job->server, job->session.server_pid);
@@ -461,13 +499,15 @@ static void explain_loss(struct job *job)
         emu_cli_fail("run", "emunic on one of the hosts has ended: ending the job");
         return;
     }
-    if (!job->keeper_ended && poll(&link, 1, WHY_MS) > 0 && read(job->keeper.link, &byte, 1) <= 0)
-        job->keeper_ended = waitpid(job->keeper.pid, &job->keeper_status, 0) == job->keeper.pid;
-    if (job->keeper_ended && WIFSIGNALED(job->keeper_status))
-        emu_cli_fail("run", "emunic (pid %d) was killed by signal %d: ending the job", (int)job->keeper.pid,
-                     WTERMSIG(job->keeper_status));
+    if (!job->emunic_ended) {
+        emu_child_await(&job->emunic, WHY_MS, &job->emunic_status);
+        job->emunic_ended = true;
+    }
+    if (WIFSIGNALED(job->emunic_status))
+        emu_cli_fail("run", "emunic (pid %d) was killed by signal %d: ending the job", (int)pid,
+                     WTERMSIG(job->emunic_status));
     else
-        emu_cli_fail("run", "emunic (pid %d) has stopped: ending the job", (int)job->keeper.pid);
+        emu_cli_fail("run", "emunic (pid %d) has stopped: ending the job", (int)pid);
 }
 
 static void lose_server(struct job *job)
@@ -694,7 +734,7 @@ static void watch(struct job *job)
             read_signals(job);
         if (events[2].revents)
             emu_mpirun_output_read(&job->output);
-        if (events[1].revents || job->keeper_ended || job->hosts_ended)
+        if (events[1].revents || job->emunic_ended || job->hosts_ended)
             lose_server(job);
         if (time_left_ms(job) == 0) {
             end_mpirun(job, SIGKILL);
@@ -787,7 +827,7 @@ static void tell_faults(struct job *job)
     json_decref(report);
 }
 
-/* Whatever is still there of the job. */
+/* Whatever is still there of the job. The keeper is the last child. */
 static void sweep(struct job *job)
 {
     const struct emu_sweep strays = { .parent = job->has_foreign_children ? 0 : getpid(),
@@ -802,6 +842,27 @@ static void sweep(struct job *job)
     reap(job);
 }
 
+static void end_emunic(struct job *job)
+{
+    if (job->emunic_ended && job->emunic.link >= 0)
+        close(job->emunic.link);
+    else if (!job->emunic_ended && job->emunic.pid)
+        emu_private_server_end(&job->emunic, NULL);
+}
+
+static void end_keeper(struct job *job)
+{
+    if (!job->keeper.pid)
+        return;
+    emu_remove_folder(job->folder);
+    if (job->keeper_ended)
+        close(job->keeper.link);
+    else
+        emu_keeper_dismiss(&job->keeper);
+    /* Made since, by a keeper that then had to be killed. */
+    emu_remove_folder(job->folder);
+}
+
 /* Any part of the job may be missing. */
 static void clean_up(struct job *job)
 {
@@ -809,17 +870,10 @@ static void clean_up(struct job *job)
         end_domain(job);
     if (job->hosts)
         end_hosts(job);
-    if (job->mpirun || job->hosts || job->keeper_ended)
+    end_emunic(job);
+    if (job->mpirun || job->hosts || job->emunic_ended)
         sweep(job);
-    if (job->keeper.pid) {
-        emu_remove_folder(job->folder);
-        if (job->keeper_ended)
-            close(job->keeper.link);
-        else
-            emu_keeper_dismiss(&job->keeper, job->has_domain || job->hosts);
-        /* Made since, by a keeper that then had to be killed. */
-        emu_remove_folder(job->folder);
-    }
+    end_keeper(job);
     if (job->session.fd >= 0)
         emu_session_close(&job->session);
     if (job->hosts_fd >= 0)
@@ -855,6 +909,7 @@ int emu_job_run(const struct emu_job_plan *plan, json_t **links_out)
     struct job job = { .plan = plan,
                        .signal_fd = -1,
                        .keeper.link = -1,
+                       .emunic.link = -1,
                        .session.fd = -1,
                        .hosts_fd = -1,
                        .output = { .fd = -1, .mpirun_fd = -1 },
@@ -872,6 +927,8 @@ int emu_job_run(const struct emu_job_plan *plan, json_t **links_out)
         status = emu_cli_fail("run", "cannot start: %s", strerror(-r));
     if (status == EMU_EXIT_DONE)
         status = start_keeper(&job);
+    if (status == EMU_EXIT_DONE && !plan->server && !plan->hosts)
+        status = start_emunic(&job);
     if (status == EMU_EXIT_DONE && plan->hosts)
         status = start_hosts(&job);
     if (status == EMU_EXIT_DONE)

@@ -121,7 +121,7 @@ expect_nothing_left() {
         kill -9 "$pid"
     done
     [ -z "$(ls -A "$dir/runtime")" ] || bad "left in the runtime folder: $(find "$dir/runtime")"
-    if [ -n "${run_pid:-}" ] && grep -q "@emunic/run-[0-9]*-$run_pid/" /proc/net/unix; then
+    if [ -n "${run_pid:-}" ] && grep -q "@emunic/run-[0-9]*-[0-9a-f]*-$run_pid/" /proc/net/unix; then
         bad "left: a socket of run $run_pid"
     fi
 }
@@ -179,6 +179,11 @@ import json, sys
 for server in json.load(sys.stdin)["servers"]:
     if server["server"].endswith("-" + sys.argv[1]):
         print(server["pid"])' "$run_pid"
+}
+
+# Its name, which nobody can guess.
+server_name() {
+    sed -n "s:.*@emunic/\(run-[0-9]*-[0-9a-f]*-$run_pid\)/admin\$:\1:p" /proc/net/unix | head -n 1
 }
 
 # start_server NAME OPTION...: `emunic serve`, ready when this returns. Leaves $serve_pid; stderr in err.serve.

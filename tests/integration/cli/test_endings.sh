@@ -161,6 +161,27 @@ test_kill_9_of_emunic_and_mpirun() {
     expect_nothing_left
 }
 
+# Children of ranks go as well: nobody but the keeper is left to end them.
+test_kill_9_of_run_and_emunic() {
+    local pid
+    start_job
+    pid=$(server_pid)
+    [ -n "$pid" ] || bad "the job has no emunic"
+    kill -9 "$run_pid" "$pid"
+    wait "$run_pid" 2>/dev/null
+    exec 7>&- 8>&-
+    expect_nothing_left
+}
+
+test_kill_9_of_the_keeper() {
+    start_job
+    kill -9 "$(pgrep -P "$run_pid" -f "^emunic keeper of $run_pid")"
+    release_job
+    await_run
+    expect_status 0
+    expect_nothing_left
+}
+
 # With a server that others may use: it stays.
 test_endings_with_a_server_that_stays() {
     local pid
@@ -195,4 +216,4 @@ test_endings_with_a_server_that_stays() {
 run_tests a_normal_end a_failing_rank SIGINT_to_run SIGTERM_to_run SIGHUP_to_run SIGTERM_to_run_twice \
     SIGTERM_to_the_whole_group timeout_ends_a_job ctrl_c_at_a_terminal SIGUSR1_reaches_the_ranks kill_9_of_run \
     kill_9_of_emunic SIGTERM_to_emunic kill_9_of_mpirun kill_9_of_a_rank kill_9_of_run_and_mpirun \
-    kill_9_of_emunic_and_mpirun endings_with_a_server_that_stays
+    kill_9_of_emunic_and_mpirun kill_9_of_run_and_emunic kill_9_of_the_keeper endings_with_a_server_that_stays

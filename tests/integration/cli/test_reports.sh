@@ -26,9 +26,9 @@ test_status_while_a_job_runs() {
     json 'mine[0]["domains"][0]["members"] == 4 and mine[0]["domains"][0]["member_limit"] == 4'
     call status
     expect_status 0
-    expect_out "^server run-[0-9]+-$run_pid, pid [0-9]+: aries \(dragonfly, 768 nodes\)"
+    expect_out "^server run-[0-9]+-[0-9a-f]{16}-$run_pid, pid [0-9]+: aries \(dragonfly, 768 nodes\)"
     expect_out 'ptag [0-9]+, cookie 0x[0-9a-f]{8}, user [0-9]+, 4 ranks on 2 nodes, 0 attached \(limit 4\)'
-    call status --server "run-$(id -u)-$run_pid" --json
+    call status --server "$(server_name)" --json
     expect_status 0
     json 'len(o["servers"]) == 1 and len(mine) == 1'
     n_ranks=4 release_job
@@ -41,7 +41,7 @@ test_links_while_a_job_runs() {
     call links --json
     expect_status 0
     json 'mine[0]["flows"] == [] and mine[0]["links"] == []'
-    call links --paths --server "run-$(id -u)-$run_pid"
+    call links --paths --server "$(server_name)"
     expect_status 0
     expect_out 'nothing has been sent'
     release_job

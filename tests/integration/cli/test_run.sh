@@ -222,7 +222,7 @@ test_ranks_see_what_a_cray_launcher_sets() {
         see $rank PMI_NO_FORK 1
         see $rank PMI_NO_PREINITIALIZE 1
         see $rank OMPI_NO_USE_CRAY_PMI 1
-        see $rank EMUNIC_SERVER 'run-[0-9]*-[0-9]*'
+        see $rank EMUNIC_SERVER 'run-[0-9]*-[0-9a-f]*-[0-9]*'
         see $rank EMUNIC_NID $nid
         see $rank EMUNIC_NIDS '0\*2,384\*2,768\*2'
         see $rank EMUNIC_COOKIE "$cookie"
