@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -58,8 +59,10 @@ int emu_socket_listen(const char *server, enum emu_socket_kind kind)
     return fd;
 }
 
-int emu_socket_connect(const char *server, enum emu_socket_kind kind)
+static int connect_as(const char *server, enum emu_socket_kind kind, int flags)
 {
+    const struct timeval patience = { .tv_sec = EMU_CONNECT_S };
+    const struct timeval none = { 0 };
     struct sockaddr_un addr;
     socklen_t len;
     int fd;
@@ -68,15 +71,38 @@ int emu_socket_connect(const char *server, enum emu_socket_kind kind)
     r = make_address(server, kind, &addr, &len);
     if (r < 0)
         return r;
-    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
     if (fd < 0)
         return -errno;
+    /* Whoever listens may never take it, and it need not be who we think. */
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
     if (connect(fd, (struct sockaddr *)&addr, len) < 0) {
         r = -errno;
         close(fd);
         return r;
     }
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &none, sizeof(none));
     return fd;
+}
+
+int emu_socket_connect(const char *server, enum emu_socket_kind kind)
+{
+    return connect_as(server, kind, 0);
+}
+
+int emu_socket_owner(const char *server, enum emu_socket_kind kind, uid_t *uid_out)
+{
+    int fd = connect_as(server, kind, SOCK_NONBLOCK);
+    struct ucred peer = { 0 };
+    int r;
+
+    if (fd < 0)
+        return fd;
+    r = emu_socket_peer(fd, &peer);
+    close(fd);
+    if (r == 0)
+        *uid_out = peer.uid;
+    return r;
 }
 
 int emu_socket_peer(int fd, struct ucred *peer_out)

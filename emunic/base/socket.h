@@ -27,8 +27,15 @@ bool emu_server_name_is_valid(const char *name);
 /* Non-blocking, close-on-exec listener. Descriptor, -EADDRINUSE when the name is taken, or another negative errno. */
 int emu_socket_listen(const char *server, enum emu_socket_kind kind);
 
-/* Blocking, close-on-exec connection. Descriptor, -ECONNREFUSED when nobody listens, or another negative errno. */
+/*
+ * Blocking, close-on-exec connection. Descriptor, -ECONNREFUSED when nobody listens, -EAGAIN when a listener has not
+ * taken it for EMU_CONNECT_S seconds, or another negative errno.
+ */
 int emu_socket_connect(const char *server, enum emu_socket_kind kind);
+#define EMU_CONNECT_S 10
+
+/* Whose is the listener? Does not wait: -EAGAIN when too many others do. 0 or negative errno as above. */
+int emu_socket_owner(const char *server, enum emu_socket_kind kind, uid_t *uid_out);
 
 int emu_socket_peer(int fd, struct ucred *peer_out);
 

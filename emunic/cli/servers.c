@@ -5,8 +5,12 @@
  * A server is a listening socket with the abstract name "emunic/<server>/admin"; the kernel lists those of this
  * network namespace in /proc/net/unix. Only servers of the caller's own user are asked: others would refuse, and
  * root who wants another user's server names it. A server that ends between the two steps is left out.
+ *
+ * Anybody can listen under any name. So the kernel is asked who does, and nobody is waited for who does not take
+ * connections: a server of ours that is busy has FULL_MS for all of them together.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
@@ -19,6 +23,8 @@
 #define NAME_BEFORE "@emunic/"
 #define NAME_AFTER  "/admin"
 #define ANSWER_S    5
+#define FULL_MS     500
+#define AGAIN_MS    5
 
 struct names {
     char **items; /* owned */
@@ -51,17 +57,17 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static bool is_own(const char *server)
+static bool is_own(const char *server, int *patience_ms)
 {
-    struct ucred peer;
-    int fd = emu_socket_connect(server, EMU_SOCKET_ADMIN);
-    bool answer;
+    uid_t uid = (uid_t)-1;
+    int r = emu_socket_owner(server, EMU_SOCKET_ADMIN, &uid);
 
-    if (fd < 0)
-        return false;
-    answer = emu_socket_peer(fd, &peer) == 0 && peer.uid == geteuid();
-    close(fd);
-    return answer;
+    while (r == -EAGAIN && *patience_ms > 0) {
+        poll(NULL, 0, AGAIN_MS);
+        *patience_ms -= AGAIN_MS;
+        r = emu_socket_owner(server, EMU_SOCKET_ADMIN, &uid);
+    }
+    return r == 0 && uid == geteuid();
 }
 
 /* The server's name in a line of /proc/net/unix that describes a listening admin socket, else NULL. Cuts the line. */
@@ -87,6 +93,7 @@ static int find_servers(struct names *names)
     FILE *file = fopen("/proc/net/unix", "re");
     char *line = NULL;
     size_t room = 0;
+    int patience_ms = FULL_MS;
     int r = 0;
 
     if (!file)
@@ -94,7 +101,7 @@ static int find_servers(struct names *names)
     while (r == 0 && getline(&line, &room, file) > 0) {
         char *name = listener_in(line);
 
-        if (name && is_own(name))
+        if (name && is_own(name, &patience_ms))
             r = names_add(names, name);
     }
     free(line);
