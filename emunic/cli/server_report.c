@@ -217,6 +217,49 @@ static int print_hosts(const json_t *report, FILE *out)
     return r;
 }
 
+static const char *const user_keys[] = { "connections", "ports",   "registrations", "pages",
+                                         "datagrams",   "regions", "transfers" };
+
+static const struct emu_cli_column user_columns[] = {
+    { "HOST", false },   { "USER", true },          { "REQUESTS", true }, { "CONNECTIONS", true },
+    { "PORTS", true },   { "REGISTRATIONS", true }, { "PAGES", true },    { "DATAGRAMS", true },
+    { "REGIONS", true }, { "TRANSFERS", true },     { "REFUSED", true },
+};
+
+/* What users hold, of what they may hold. */
+static int print_users(const json_t *report, FILE *out)
+{
+    const json_t *hosts = json_object_get(report, "hosts");
+    struct emu_cli_table table;
+    const json_t *user;
+    size_t i;
+    int r;
+
+    if (json_array_size(json_object_get(report, "users")) == 0)
+        return 0;
+    init_table(&table, user_columns, N_COLUMNS(user_columns), hosts);
+    json_array_foreach(json_object_get(report, "users"), i, user) {
+        uint64_t refused = 0;
+
+        add_host(&table, hosts, user);
+        emu_cli_table_number(&table, number_of(user, "uid"));
+        emu_cli_table_number(&table, number_of(user, "requests"));
+        for (size_t k = 0; k < N_COLUMNS(user_keys); k++) {
+            const json_t *kind = json_object_get(user, user_keys[k]);
+            char text[64];
+
+            snprintf(text, sizeof(text), "%llu/%llu", (unsigned long long)number_of(kind, "used"),
+                     (unsigned long long)number_of(kind, "limit"));
+            emu_cli_table_text(&table, text);
+            refused += number_of(kind, "refused");
+        }
+        emu_cli_table_number(&table, refused);
+    }
+    r = emu_cli_table_print(&table, 2, out);
+    emu_cli_table_fini(&table);
+    return r;
+}
+
 int emu_cli_print_status(const json_t *report, FILE *out)
 {
     const json_t *hosts = json_object_get(report, "hosts");
@@ -232,6 +275,8 @@ int emu_cli_print_status(const json_t *report, FILE *out)
     if (json_array_size(hosts) == 0)
         fprintf(out, "  on processors %s: %s\n", text_of(placement, "processors"), text_of(placement, "why"));
     r = print_hosts(report, out);
+    if (r == 0)
+        r = print_users(report, out);
     json_array_foreach(json_object_get(report, "domains"), i, domain) {
         if (r == 0)
             r = print_domain(domain, hosts, out);

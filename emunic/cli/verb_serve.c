@@ -23,6 +23,7 @@
 #include "emunic/cli/options.h"
 #include "emunic/daemon/bind/bind.h"
 #include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/users.h"
 #include "emunic/daemon/core/domain_life.h"
 #include "emunic/daemon/jobs/host_domains.h"
 #include "emunic/daemon/peers/sessions.h"
@@ -50,6 +51,7 @@ struct serve_plan {
     uint64_t timeout_s;
     struct emu_hosts_file hosts;
     char module[PATH_MAX];
+    uint64_t user_limits[EMU_USER_KINDS]; /* 0: as the settings say */
     uint8_t key[EMU_KEY_FILE_MAX];
     const char *names[EMU_HOSTS_FILE_MAX];
     const char *addresses[EMU_HOSTS_FILE_MAX];
@@ -92,6 +94,24 @@ static int add_domain(void *target, const char *name, const char *text)
     return EMU_EXIT_DONE;
 }
 
+/* KIND=N */
+static int add_user_limit(void *target, const char *name, const char *text)
+{
+    struct serve_plan *plan = target;
+    const char *number = strchr(text, '=');
+
+    for (unsigned i = 0; number && i < EMU_USER_KINDS; i++) {
+        if (strlen(emu_user_words[i]) == (size_t)(number - text) &&
+            strncmp(emu_user_words[i], text, (size_t)(number - text)) == 0 &&
+            emu_parse_number(number + 1, 0, 1, INT64_MAX, &plan->user_limits[i]))
+            return EMU_EXIT_DONE;
+    }
+    return emu_cli_usage("serve",
+                         "%s: '%s' is not KIND=N with connections, ports, registrations, pages, datagrams, regions or "
+                         "transfers",
+                         name, text);
+}
+
 static const struct emu_option options[] = {
     { "name", 's', "NAME", "name to find it by (default: user-<uid>)", EMU_OPTION_TEXT(struct serve_plan, name) },
     { "machine", 'm', "SPEC", "machine file or its name, overrides behind a colon (default: aries)",
@@ -102,6 +122,10 @@ static const struct emu_option options[] = {
       EMU_OPTION_CALL(add_domain) },
     { "nodes", 'N', "N", "nodes of such a domain: the first N of the machine, a rank each (default: 4)",
       EMU_OPTION_NUMBER(struct serve_plan, n_nodes, 1, EMU_NID_MAX + 1), .unit = "nodes" },
+    { "user-limit", 0, "KIND=N",
+      "what one user may have, instead of EMUNIC_USER_KIND; kinds: connections, ports, registrations, pages, "
+      "datagrams, regions, transfers; may be given several times",
+      EMU_OPTION_CALL(add_user_limit) },
     { "bind", 0, "WHERE", "processors that the daemon runs on: auto (default), none, or a list as 0-3,8",
       EMU_OPTION_TEXT(struct serve_plan, bind), .is_valid = emu_bind_is_valid, .refusal = EMU_CLI_BIND_REFUSAL },
     { "datapath", 0, "PATH", "routed: all traffic goes through the daemon; auto (default)",
@@ -352,7 +376,8 @@ int emu_verb_serve(int argc, char **argv)
                                                   .ready_fd = -1,
                                                   .faults = plan.schedule.rules,
                                                   .n_faults = plan.schedule.n_rules,
-                                                  .hosts = plan.hosts_path ? &hosts : NULL };
+                                                  .hosts = plan.hosts_path ? &hosts : NULL,
+                                                  .user_limits = plan.user_limits };
     r = emu_daemon_create(&server_options, &server, err, sizeof(err));
     if (r < 0) {
         free_plan(&plan);

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -437,6 +438,116 @@ static void test_user_has_as_many_regions_of_message_queues_as_its_limit(void **
         assert_int_equal(ask_stranger(body_joins_regions_of_two_nodes), 0);
 }
 
+/* ---- pages ---- */
+
+#define PAGES_MAX 2048u
+#define PAGE      4096ull
+#define PIECE     (256 * PAGE)
+
+static int start_with_few_pages(void **state)
+{
+    int r;
+
+    setenv("EMUNIC_USER_PAGES", "2048", 1);
+    r = start_shared(state);
+    unsetenv("EMUNIC_USER_PAGES");
+    return r;
+}
+
+/* Puts a word into the memory, which emunic makes then if it is reached through the space file. */
+static void touch(struct raw *raw, const struct emu_msg *registered, uint64_t addr)
+{
+    struct emu_cmd cmd = { .op = EMU_OP_PUT,
+                           .flags = EMU_CMD_INLINE,
+                           .remote_nid = raw->attach.nid,
+                           .remote_addr = addr,
+                           .remote_base = registered->memory.addr,
+                           .length_bytes = 8,
+                           .mdh = registered->memory.mdh,
+                           .generation = registered->memory.generation,
+                           .source_cq = EMU_CQ_NONE };
+    uint64_t tail;
+
+    raw_post(raw, &cmd);
+    tail = atomic_load(&raw->segment->tail);
+    while (atomic_load(&raw->segment->head) != tail)
+        sched_yield();
+}
+
+/* Registers memory that is nowhere as if it were in the space file, piece by piece, and has emunic write to all. */
+static int body_makes_emunic_grow(void)
+{
+    struct emu_msg space = { .type = EMU_MSG_SPACE };
+    struct emu_msg msg;
+
+    if (open_strange(&many[0], 1) != 0 || raw_request(&many[0], &space) != 0)
+        return -1;
+    for (uint64_t i = 0; i < 32; i++) {
+        msg = make_registration(0);
+        msg.memory.addr = 0x100000000 + i * PIECE;
+        msg.memory.length_bytes = PIECE;
+        msg.memory.flags = EMU_MD_MAPPED;
+        if (raw_request(&many[0], &msg) != 0)
+            return -1;
+        for (uint64_t at = 0; at < PIECE; at += PAGE)
+            touch(&many[0], &msg, msg.memory.addr + at);
+    }
+    return 0;
+}
+
+/* "key": {"used": NUMBER of the stranger, whose row is the last one. */
+static uint64_t used_by_stranger(const char *key)
+{
+    char *report = fx_report(&fx, EMU_MSG_STATUS);
+    char *row = report ? strstr(report, "\"uid\":65534") : NULL;
+    char wanted[64];
+    unsigned long long n = UINT64_MAX;
+
+    snprintf(wanted, sizeof(wanted), "\"%s\":{\"used\":", key);
+    row = row ? strstr(row, wanted) : NULL;
+    if (row)
+        sscanf(row + strlen(wanted), "%llu", &n);
+    free(report);
+    return n;
+}
+
+static void test_emunic_does_not_grow_for_a_user_beyond_its_pages(void **state)
+{
+    struct stranger s;
+
+    (void)state;
+    become_stranger(&s, body_makes_emunic_grow);
+    assert_int_equal(hear(&s), 0);
+    assert_int_equal(used_by_stranger("ports"), 1);
+    assert_int_equal(used_by_stranger("registrations"), 32);
+    assert_in_range(used_by_stranger("pages"), 256, PAGES_MAX);
+    dismiss(&s);
+}
+
+/* Fills its own space file. */
+static int body_fills_its_space(void)
+{
+    struct emu_msg space = { .type = EMU_MSG_SPACE };
+    struct emu_msg msg = make_registration(0);
+    struct emu_fds fds;
+    uint8_t *mem;
+
+    if (open_strange(&many[0], 1) != 0 || emu_session_request(&many[0].session, &space, NULL, 0, &fds) != 0)
+        return -1;
+    mem = mmap(NULL, (PAGES_MAX + 1) * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fds.fd[0], 0);
+    if (mem == MAP_FAILED || raw_request(&many[0], &msg) != 0)
+        return -1;
+    memset(mem, 1, (PAGES_MAX + 1) * PAGE);
+    msg = make_registration(1);
+    return -raw_request(&many[0], &msg);
+}
+
+static void test_user_with_all_its_pages_may_register_no_more(void **state)
+{
+    (void)state;
+    assert_int_equal(ask_stranger(body_fills_its_space), ENOSPC);
+}
+
 #define PRIVATE(name)     cmocka_unit_test_setup_teardown(name, start, stop)
 #define LIMITED(name)     cmocka_unit_test_setup_teardown(name, start_limited, stop_shared)
 #define WITH(setup, name) cmocka_unit_test_setup_teardown(name, setup, stop_shared)
@@ -453,6 +564,8 @@ int main(void)
         LIMITED(test_user_has_as_many_ports_as_its_limit),
         LIMITED(test_user_has_as_many_registrations_as_its_limit),
         LIMITED(test_user_has_as_many_datagrams_as_its_limit),
+        WITH(start_with_few_pages, test_emunic_does_not_grow_for_a_user_beyond_its_pages),
+        WITH(start_with_few_pages, test_user_with_all_its_pages_may_register_no_more),
         WITH(start_with_one_region, test_user_has_as_many_regions_of_message_queues_as_its_limit),
     };
 

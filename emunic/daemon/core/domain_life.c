@@ -35,6 +35,7 @@
 #include "emunic/daemon/world/file.h"
 #include "emunic/daemon/world/lookups.h"
 #include "emunic/daemon/world/node.h"
+#include "emunic/daemon/world/shared_pages.h"
 #include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/users.h"
 #include "emunic/engine/rest.h"
@@ -477,6 +478,7 @@ void emu_member_destroy(struct emu_server *server, struct emu_member *member)
     emu_windows_fini(&member->windows);
     if (member->space_fd >= 0)
         close(member->space_fd);
+    emu_pages_forget(member);
     emu_user_put(server, member->user);
     emu_server_bury(server, member->pidfd, &member->watch);
     close(member->pidfd);

@@ -46,6 +46,7 @@
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/file.h"
 #include "emunic/daemon/world/node.h"
+#include "emunic/daemon/world/shared_pages.h"
 #include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/reach.h"
 #include "emunic/daemon/world/users.h"
@@ -151,8 +152,8 @@ static void set_queue(struct emu_table_md *entry, const struct emu_port_end *por
     entry->cq_flags = port->queues.cqs[cq].flags | (uint32_t)port->queues.cqs[cq].serial << EMU_CQ_SERIAL_SHIFT;
 }
 
-static void set_method(struct emu_table_md *entry, const struct emu_port_end *port, const struct emu_msg_memory *memory,
-                       const struct emu_file *file)
+static void set_method(struct emu_table_md *entry, struct emu_port_end *port, const struct emu_msg_memory *memory,
+                       const struct emu_file *file, struct emu_md_end *md)
 {
     entry->file = file ? emu_file_number(file) : 0;
     entry->file_offset = file ? memory->file_offset : 0;
@@ -160,7 +161,8 @@ static void set_method(struct emu_table_md *entry, const struct emu_port_end *po
         entry->method = EMU_MEMORY_FILE;
     else /* A client that says so wrongly only makes its own memory unreachable. */
         entry->method =
-            (memory->flags & EMU_MD_MAPPED) && (memory->flags & EMU_MD_SEGMENTED) == 0 && port->member->space_fd >= 0 ?
+            (memory->flags & EMU_MD_MAPPED) && (memory->flags & EMU_MD_SEGMENTED) == 0 &&
+                    emu_pages_promise(port->server, port->member, memory->addr, memory->length_bytes, &md->n_promised) ?
                 EMU_MEMORY_MAP :
                 EMU_MEMORY_CMA;
 }
@@ -196,18 +198,18 @@ static int answer_segments(struct emu_request *request)
 }
 
 static struct emu_memory memory_of_part(const struct emu_port_end *port, bool is_mapped, uint64_t first,
-                                        uint64_t len_bytes)
+                                        uint64_t len_bytes, uint64_t *n_promised)
 {
     struct emu_member *member = port->member;
     const struct emu_window *window = NULL;
 
-    if (is_mapped && member->space_fd >= 0)
+    if (is_mapped && emu_pages_promise(port->server, member, first, len_bytes, n_promised))
         window = emu_windows_get(&member->windows, member->space_fd, first, len_bytes);
     return window ? emu_memory_map(window->base, window->owner_addr, window->len_bytes) : emu_memory_cma(member->pid);
 }
 
 /* The list of the segments that were announced, each rounded out to pages. -EINVAL: one that cannot be. */
-static int make_list(struct emu_port_end *port, bool is_mapped, struct emu_segment_list **list_out)
+static int make_list(struct emu_port_end *port, bool is_mapped, struct emu_md_end *md)
 {
     struct emu_segment_list *list;
 
@@ -237,9 +239,10 @@ static int make_list(struct emu_port_end *port, bool is_mapped, struct emu_segme
     }
     list->n = port->memory.n_pending;
     for (uint32_t i = 0; i < list->n; i++)
-        list->parts[i].memory = memory_of_part(port, is_mapped, list->parts[i].addr, list->parts[i].len_bytes);
+        list->parts[i].memory =
+            memory_of_part(port, is_mapped, list->parts[i].addr, list->parts[i].len_bytes, &md->n_promised);
     port->memory.n_pending = 0;
-    *list_out = list;
+    md->segments = list;
     return 0;
 }
 
@@ -370,7 +373,7 @@ static int take_what_it_needs(struct emu_port_end *port, const struct emu_msg_me
             return r;
     }
     if (memory->flags & EMU_MD_SEGMENTED) {
-        r = make_list(port, (memory->flags & EMU_MD_MAPPED) != 0, &md->segments);
+        r = make_list(port, (memory->flags & EMU_MD_MAPPED) != 0, md);
         if (r < 0)
             return r;
     }
@@ -394,8 +397,12 @@ static int take_all(struct emu_port_end *port, const struct emu_request *request
 {
     const struct emu_msg_memory *memory = &request->msg->memory;
     struct emu_file *file = NULL;
-    int r = emu_user_take(port->server, port->member->user, EMU_USER_REGISTRATIONS, 1);
+    int r;
 
+    emu_pages_count(port->member);
+    r = emu_user_take(port->server, port->member->user, EMU_USER_PAGES, 0);
+    if (r == 0)
+        r = emu_user_take(port->server, port->member->user, EMU_USER_REGISTRATIONS, 1);
     if (r < 0)
         return r;
     if (memory->flags & EMU_MD_FILE)
@@ -404,6 +411,7 @@ static int take_all(struct emu_port_end *port, const struct emu_request *request
         r = take_what_it_needs(port, memory, md);
     if (r < 0) {
         emu_file_put(file);
+        port->member->user->n_promised -= md->n_promised;
         emu_user_give(port->member->user, EMU_USER_REGISTRATIONS, 1);
         return r;
     }
@@ -443,7 +451,7 @@ static int answer_register(struct emu_request *request)
     entry = &emu_table_mds(port->domain->table, port->node_index)[md->mdh];
     entry->generation = port->server->nodes[port->nid]->generation[md->mdh];
     entry->flags = (uint8_t)(memory->flags & ~(EMU_MD_RESERVED | EMU_MD_DEDICATED | EMU_MD_GART));
-    set_method(entry, port, memory, file);
+    set_method(entry, port, memory, file, md);
     entry->port = port->index;
     set_queue(entry, port, memory->cq);
     entry->base = md->segments ? 0 : memory->addr;
@@ -495,6 +503,7 @@ static void drop(struct emu_port_end *port, struct emu_md_end *md)
                           memory_order_release);
     LIST_REMOVE(md, link);
     port->memory.n_mds--;
+    port->member->user->n_promised -= md->n_promised;
     emu_user_give(port->member->user, EMU_USER_REGISTRATIONS, 1);
     free(md);
 }
@@ -534,7 +543,9 @@ static int answer_update(struct emu_request *request)
         return -EINVAL;
     if (!md->is_reserved)
         return 0; /* live already: its pages are reached where they are */
-    if ((memory->flags & EMU_MD_MAPPED) && port->member->space_fd >= 0 && memory->length_bytes == entry->length_bytes)
+    emu_pages_count(port->member);
+    if ((memory->flags & EMU_MD_MAPPED) && memory->length_bytes == entry->length_bytes &&
+        emu_pages_promise(port->server, port->member, memory->addr, memory->length_bytes, &md->n_promised))
         entry->method = EMU_MEMORY_MAP;
     md->is_reserved = false;
     atomic_store_explicit(&entry->state, 1, memory_order_release);

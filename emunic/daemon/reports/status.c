@@ -20,6 +20,7 @@
 #include "emunic/daemon/core/status_row.h"
 #include "emunic/daemon/peers/sessions.h"
 #include "emunic/daemon/reports/gather.h"
+#include "emunic/daemon/reports/user_rows.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/reach.h"
@@ -159,6 +160,7 @@ void emu_status_rows(struct emu_server *server, struct emu_word_list *rows)
     const struct emu_domain *domain;
 
     put_host(server, rows);
+    emu_user_rows_put(server, rows);
     LIST_FOREACH(domain, &server->domains, link)
         put_domain(server, domain, rows);
 }
@@ -183,7 +185,8 @@ struct teller {
     struct common *commons;
     uint32_t n_commons;
     json_t *domains; /* of hosts alone */
-    bool is_known;   /* HOST has come */
+    json_t *users;
+    bool is_known; /* HOST has come */
     uint32_t next_unreached;
     bool is_in_domain;               /* nodes and ports are of this one: */
     const struct emu_domain *domain; /* NULL: it is of that host alone, or has ended here */
@@ -385,6 +388,8 @@ static bool take_row(struct teller *t)
         return take_node(t);
     case EMU_HOST_ROW_PORT:
         return take_port(t);
+    case EMU_HOST_ROW_USER:
+        return emu_user_rows_take(&t->words, t->host, t->users);
     default:
         return false;
     }
@@ -479,7 +484,8 @@ static const char *hear_host(struct teller *t, const struct emu_gathered *gather
 }
 
 /* Domains with their nodes and ports; fills the others, which are NULL when there is one host. */
-static json_t *hear_all(struct emu_server *server, const struct emu_gathered *gathered, json_t *hosts, json_t *missing)
+static json_t *hear_all(struct emu_server *server, const struct emu_gathered *gathered, json_t *hosts, json_t *missing,
+                        json_t *users)
 {
     json_t *domains = json_array();
     json_t *alone = json_array();
@@ -492,7 +498,8 @@ static json_t *hear_all(struct emu_server *server, const struct emu_gathered *ga
                                  .report = json_array_get(hosts, i),
                                  .commons = commons,
                                  .n_commons = n_commons,
-                                 .domains = alone };
+                                 .domains = alone,
+                                 .users = users };
         const char *answer = hear_host(&teller, gathered);
 
         json_object_set_new(teller.report, "answer", json_string(answer));
@@ -524,22 +531,23 @@ json_t *emu_status_describe(struct emu_server *server, const struct emu_gathered
     json_t *hosts = gathered ? json_array() : NULL;
     json_t *missing = gathered ? json_array() : NULL;
     struct emu_status_host own = { .bind = NULL };
+    json_t *users = json_array();
     json_t *domains;
 
     for (uint32_t i = 0; gathered && i < gathered->n_hosts; i++)
         json_array_append_new(hosts, describe_host(server, i));
-    domains = hear_all(server, gathered, hosts, missing);
+    domains = hear_all(server, gathered, hosts, missing, users);
     if (json_array_size(missing) == 0) {
         json_decref(missing);
         missing = NULL;
     }
     emu_parts_status_host(server, &own);
-    return json_pack("{sI ss sI sI sI ss ss ss sI sI sI so so* so* so}", "schema", (json_int_t)SCHEMA, "server",
+    return json_pack("{sI ss sI sI sI ss ss ss sI sI sI so so* so* so so}", "schema", (json_int_t)SCHEMA, "server",
                      server->name, "pid", (json_int_t)own.words[EMU_STATUS_HOST_PID], "abi_version",
                      (json_int_t)EMU_ABI_VERSION, "uptime_ms", (json_int_t)own.words[EMU_STATUS_HOST_UPTIME_MS],
                      "machine", emu_machine_name(server->machine), "machine_spec", server->machine_spec, "topology",
                      emu_machine_topology(server->machine), "machine_nodes", (json_int_t)server->n_nids, "rounds",
                      (json_int_t)own.words[EMU_STATUS_HOST_ROUNDS], "sleeps",
                      (json_int_t)own.words[EMU_STATUS_HOST_SLEEPS], "placement", describe_placement(&own), "hosts",
-                     hosts, "missing_hosts", missing, "domains", domains);
+                     hosts, "missing_hosts", missing, "users", users, "domains", domains);
 }

@@ -44,6 +44,7 @@ struct emu_member {
     pid_t pid;
     uid_t uid;
     struct emu_user *user; /* counted */
+    uint64_t n_pages;      /* that are charged to it */
     int pidfd;
     uint32_t rank;       /* or EMU_NID_NONE */
     uint32_t node_index; /* of its rank, or EMU_NID_NONE */

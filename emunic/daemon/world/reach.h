@@ -26,6 +26,7 @@ struct emu_md_end {
     bool is_virtual;
     uint16_t vmdh;                      /* if it is */
     struct emu_translation translation; /* that it takes */
+    uint64_t n_promised;                /* pages of the space file that emunic may have to make */
     struct emu_segment_list *segments;  /* owned by the domain's table of them; NULL: one plain region */
 };
 

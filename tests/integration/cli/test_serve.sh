@@ -201,8 +201,26 @@ test_jobs_use_it_and_its_machine() {
     stops TERM
 }
 
+test_limits_of_users_are_shown_and_kept() {
+    start_server "cli-$id" --domain 7:77 --user-limit ports=3 --user-limit connections=11
+    call status --server "cli-$id"
+    expect_status 0
+    expect_out "^  USER +REQUESTS +CONNECTIONS +PORTS +REGISTRATIONS +PAGES +DATAGRAMS +REGIONS +TRANSFERS +REFUSED"
+    expect_out "^ +$(id -u) +[0-9]+ +1/11 +0/3 "
+    call status --server "cli-$id" --json
+    expect_out "\"ports\": ?\{\"used\": ?0, ?\"limit\": ?3, ?\"refused\": ?0\}"
+    kill "$serve_pid"
+    wait "$serve_pid"
+    call serve --name "cli-$id" --user-limit ports=0
+    expect_status 2
+    expect_err "--user-limit: 'ports=0' is not KIND=N"
+    call serve --name "cli-$id" --user-limit port=1
+    expect_status 2
+}
+
 run_tests it_runs_where_it_is_told it_leaves_the_cores_of_bound_ranks SIGTERM_ends_it_with_status_0 SIGINT_ends_it_with_status_0 a_second_one_of_the_same_name_is_refused \
     a_wrong_machine_is_refused static_domains_have_a_rank_on_each_node a_cookie_is_given_only_once \
     more_nodes_than_the_machine_has_are_refused ranks_started_by_hand_join_a_static_domain \
     jobs_use_it_and_its_machine two_hosts_make_one_machine hosts_need_a_key_that_nobody_else_can_read \
-    hosts_and_their_domains_must_be_sound
+    hosts_and_their_domains_must_be_sound \
+    limits_of_users_are_shown_and_kept
