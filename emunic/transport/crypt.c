@@ -12,6 +12,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <sodium.h>
+#include <string.h>
 
 static_assert(crypto_auth_BYTES == EMU_WIRE_PROOF_BYTES, "a proof is one MAC");
 static_assert(crypto_auth_KEYBYTES == EMU_CRYPT_KEY_BYTES && crypto_auth_BYTES == EMU_CRYPT_KEY_BYTES,
@@ -41,6 +42,28 @@ void emu_crypt_wipe(void *what, uint32_t length_bytes)
 void emu_crypt_key(const void *key, uint32_t length_bytes, uint8_t key_out[EMU_CRYPT_KEY_BYTES])
 {
     crypto_generichash(key_out, EMU_CRYPT_KEY_BYTES, key, length_bytes, (const uint8_t *)"emunic transport", 16);
+}
+
+void emu_crypt_admission_key(const void *key, uint32_t length_bytes, uint8_t key_out[EMU_CRYPT_KEY_BYTES])
+{
+    crypto_generichash(key_out, EMU_CRYPT_KEY_BYTES, key, length_bytes, (const uint8_t *)"emunic admission", 16);
+}
+
+void emu_crypt_mac(const uint8_t key[EMU_CRYPT_KEY_BYTES], const char *label, const uint8_t *text,
+                   uint32_t length_bytes, uint8_t *mac_out)
+{
+    crypto_auth_hmacsha512256_state state;
+
+    crypto_auth_hmacsha512256_init(&state, key, EMU_CRYPT_KEY_BYTES);
+    crypto_auth_hmacsha512256_update(&state, (const uint8_t *)label, strlen(label));
+    crypto_auth_hmacsha512256_update(&state, text, length_bytes);
+    crypto_auth_hmacsha512256_final(&state, mac_out);
+    sodium_memzero(&state, sizeof(state));
+}
+
+bool emu_crypt_is_same(const uint8_t *a, const uint8_t *b, uint32_t length_bytes)
+{
+    return sodium_memcmp(a, b, length_bytes) == 0;
 }
 
 static uint8_t *write_side(uint8_t *at, const struct emu_crypt_side *side)

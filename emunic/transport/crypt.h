@@ -39,6 +39,14 @@ void emu_crypt_wipe(void *what, uint32_t length_bytes);
 /* The job's key, of any length, as one of ours. */
 void emu_crypt_key(const void *key, uint32_t length_bytes, uint8_t key_out[EMU_CRYPT_KEY_BYTES]);
 
+/* The job's key for the handshake of connections (admit.h), which is none of the others. */
+void emu_crypt_admission_key(const void *key, uint32_t length_bytes, uint8_t key_out[EMU_CRYPT_KEY_BYTES]);
+/* MAC of a label and a text, of EMU_WIRE_PROOF_BYTES. */
+void emu_crypt_mac(const uint8_t key[EMU_CRYPT_KEY_BYTES], const char *label, const uint8_t *text,
+                   uint32_t length_bytes, uint8_t *mac_out);
+/* Takes as long whether they are the same or not. */
+bool emu_crypt_is_same(const uint8_t *a, const uint8_t *b, uint32_t length_bytes);
+
 /* The proof that `from` shows to `to`. */
 void emu_crypt_prove(const uint8_t key[EMU_CRYPT_KEY_BYTES], const struct emu_crypt_side *from,
                      const uint8_t to_nonce[EMU_WIRE_NONCE_BYTES], uint32_t to_host,
