@@ -30,6 +30,12 @@
     NUM(bulk_bytes, "EMUNIC_BULK", 65536, 16384, 4611686018427387904, "bytes",                                         \
         "between hosts, transfers from this size on are moved by the provider's remote memory access, whose data "     \
         "have no tags")                                                                                                \
+    NUM(admission_ns, "EMUNIC_ADMISSION", 5000000000, 10000000, 60000000000, "ns",                                     \
+        "between hosts over tcp, a connection has so long to prove that it has the key")                               \
+    NUM(strangers, "EMUNIC_STRANGERS", 256, 1, 65536, "connections",                                                   \
+        "connections without that proof that are kept; a later one pushes out the oldest")                             \
+    NUM(strangers_per_address, "EMUNIC_STRANGERS_PER_ADDRESS", 64, 1, 65536, "connections",                            \
+        "likewise, from one address")                                                                                  \
     NUM(direct_limit_bytes, "EMUNIC_DIRECT_LIMIT", 4194304, 0, 4294967296, "bytes",                                    \
         "larger transfers are moved by emunic while the program computes")                                             \
     NUM(adopt_limit_bytes, "EMUNIC_ADOPT_LIMIT", 67108864, 0, 1099511627776, "bytes",                                  \

@@ -50,10 +50,18 @@ struct emu_carrier_limits {
     uint64_t piece_bytes; /* of remote memory access: the most that one operation may move */
 };
 
+/* Who wanted to connect and may not. */
+struct emu_carrier_strangers {
+    uint64_t refused;   /* since it was opened */
+    const char *reason; /* for the last of them */
+    char address[64];   /* its */
+};
+
 struct emu_carrier;
 
 struct emu_carrier_ops {
-    void (*close)(struct emu_carrier *c);
+    /* False: it could not within a second. Memory that it was given is not to be freed then. */
+    bool (*close)(struct emu_carrier *c);
     void (*limits)(struct emu_carrier *c, struct emu_carrier_limits *limits_out);
     int (*address)(struct emu_carrier *c, void *address_out, uint32_t *length_out);
     /* Of a host by name and port, or NULL. May block. */
@@ -91,6 +99,13 @@ struct emu_carrier_ops {
     /* Number of events, at most max; 0: none now. */
     int (*poll)(struct emu_carrier *c, struct emu_carrier_event *events_out, int max);
     bool (*may_sleep)(struct emu_carrier *c);
+    /*
+     * Why there can be no connection to a peer: -EACCES, it has another key; -EPROTONOSUPPORT, another version; 0: not
+     * known, or there can. NULL: never known. reason_out for a log, unless 0.
+     */
+    int (*verdict)(struct emu_carrier *c, uint64_t peer, const char **reason_out);
+    /* NULL: it lets in everybody. */
+    void (*strangers)(struct emu_carrier *c, struct emu_carrier_strangers *strangers_out);
 };
 
 struct emu_carrier {

@@ -201,6 +201,8 @@ struct emu_transport {
     uint64_t refused; /* of nobody we know */
     uint64_t refused_log_ns;
     uint64_t refused_told;
+    uint64_t strangers_told; /* connections, of the carrier's count */
+    uint64_t strangers_log_ns;
     int epoll_fd;
     int timer_fd;
 };

@@ -22,6 +22,13 @@
  * to all. Through its own buffers it loses none; we have it do so, unless FI_OFI_RXM_ENABLE_DYN_RBUF is set. That
  * is a copy of at most EMU_WIRE_PACKET_MAX; block transfers by remote memory access have none.
  *
+ * Over tcp a gate stands before libfabric's sockets (gate.h): each call of libfabric that may touch them is made
+ * between enter() and leave(). A connection to a peer takes a handshake first, so sending says -EAGAIN; libfabric
+ * makes an endpoint for each try, so it is asked again only when there is news, or LOOK_AGAIN_NS later.
+ *
+ * Closing is done by a thread of its own, for libfabric has been seen to loop there for ever (1.17). It has CLOSING_NS;
+ * then what it uses is left to it until the process ends.
+ *
  * That nobody listens at a peer's address any more is what ofi_rxm does not tell: it tries again. So with tcp we ask by
  * a connection of our own, which is closed at once.
  */
@@ -29,25 +36,37 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "emunic/base/clock.h"
 #include "emunic/transport/carrier.h"
+#include "emunic/transport/gate.h"
 #include "emunic/transport/provider.h"
 #include "emunic/transport/transport.h"
 
 #define POLL_MAX    32
 #define RETIRED_MAX 8u /* as many as are made within a timeout */
+
+#define LOOK_AGAIN_NS 5000000ull
+#define CLOSING_NS    1000000000ull
+#define SECOND_NS     1000000000ull
+#define TIMEOUT_NS    5000000000ull /* where the configuration has none */
+#define N_STRANGERS   256u
+#define N_PER_ADDRESS 64u
 
 static_assert(sizeof(struct sockaddr_storage) <= EMU_CARRIER_ADDRESS_MAX, "an address may be one of a socket");
 static_assert(sizeof(struct fi_context2) <= sizeof(((struct emu_carrier_op *)NULL)->space),
@@ -70,6 +89,9 @@ struct ofi_peer {
     struct sockaddr_storage address; /* with tcp */
     int question_fd;                 /* of a connection that is being made only to see whether it can be; -1: none */
     int answer;
+    bool is_connecting;  /* libfabric was told to come back */
+    uint64_t seen_news;  /* of the gate, then */
+    uint64_t look_at_ns; /* without news */
 };
 
 struct ofi {
@@ -81,7 +103,8 @@ struct ofi {
     struct ofi_path main; /* receives; first of all paths, the others from the latest to the earliest */
     uint64_t n_paths;     /* ever made */
     LIST_HEAD(, ofi_peer) peers;
-    int epoll_fd; /* of all queues, or -1 */
+    struct emu_gate *gate; /* over tcp */
+    int epoll_fd;          /* of all queues, or -1 */
     bool has_rma;
 };
 
@@ -140,6 +163,44 @@ static int find_provider(const struct emu_transport_config *config, uint64_t cap
     return *info_out ? 0 : -ENODATA;
 }
 
+/* ---- libfabric and the gate ---- */
+
+/* From here on to leave() the sockets that libfabric makes are for the gate. */
+static void enter(const struct ofi *o)
+{
+    emu_gate_current = o->gate;
+}
+
+static void leave(void)
+{
+    emu_gate_current = NULL;
+}
+
+static bool is_tcp(const struct ofi *o)
+{
+    return strncmp(o->info->fabric_attr->prov_name, "tcp", 3) == 0;
+}
+
+/* Nobody but hosts with the key gets to libfabric. */
+static int open_gate(struct ofi *o, const struct emu_transport_config *config)
+{
+    struct emu_gate_config gate = {
+        .admit = { .host = config->host, .n_hosts = config->n_hosts },
+        .deadline_ns = config->admission_ns ? config->admission_ns : TIMEOUT_NS,
+        .again_ns = (config->timeout_ns ? config->timeout_ns : TIMEOUT_NS) / 10,
+        .n_strangers = config->n_strangers ? config->n_strangers : N_STRANGERS,
+        .n_per_address = config->n_strangers_per_address ? config->n_strangers_per_address : N_PER_ADDRESS,
+    };
+    int r;
+
+    emu_crypt_admission_key(config->key, config->key_bytes, gate.admit.key);
+    r = emu_gate_open(&gate, &o->gate);
+    emu_crypt_wipe(&gate, sizeof(gate));
+    return r;
+}
+
+/* ---- closing ---- */
+
 static void forget_question(struct ofi_peer *peer)
 {
     if (peer->question_fd >= 0)
@@ -156,7 +217,49 @@ static void close_path(struct ofi_path *path)
         fi_close(&path->cq->fid);
 }
 
-static void ofi_close(struct emu_carrier *carrier)
+/* A thread. All that may wait for libfabric. */
+static void *close_fabric(void *argument)
+{
+    struct ofi *o = argument;
+
+    enter(o);
+    for (struct ofi_path *path = &o->main; path; path = path->next)
+        close_path(path);
+    if (o->av)
+        fi_close(&o->av->fid);
+    if (o->domain)
+        fi_close(&o->domain->fid);
+    if (o->fabric)
+        fi_close(&o->fabric->fid);
+    leave();
+    return NULL;
+}
+
+/* False: libfabric has not come back. */
+static bool close_in_time(struct ofi *o)
+{
+    struct timespec end;
+    sigset_t all, before;
+    pthread_t thread;
+    int r;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    r = pthread_create(&thread, NULL, close_fabric, o);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (r != 0) {
+        close_fabric(o);
+        return true;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_sec += (time_t)(CLOSING_NS / SECOND_NS);
+    if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &end) == 0)
+        return true;
+    pthread_detach(thread);
+    return false;
+}
+
+static bool ofi_close(struct emu_carrier *carrier)
 {
     struct ofi *o = (struct ofi *)carrier;
 
@@ -167,26 +270,24 @@ static void ofi_close(struct emu_carrier *carrier)
         forget_question(peer);
         free(peer);
     }
+    if (!close_in_time(o))
+        return false;
+    emu_gate_close(o->gate);
     while (o->main.next) {
         struct ofi_path *path = o->main.next;
 
         o->main.next = path->next;
-        close_path(path);
         free(path);
     }
-    close_path(&o->main);
     if (o->epoll_fd >= 0)
         close(o->epoll_fd);
-    if (o->av)
-        fi_close(&o->av->fid);
-    if (o->domain)
-        fi_close(&o->domain->fid);
-    if (o->fabric)
-        fi_close(&o->fabric->fid);
     if (o->info)
         fi_freeinfo(o->info);
     free(o);
+    return true;
 }
+
+/* ---- opening the rest ---- */
 
 static int open_queue(struct ofi *o, size_t n_entries, struct ofi_path *path)
 {
@@ -241,7 +342,14 @@ static int open_endpoint(struct ofi *o, const char **text_out)
     if (r < 0)
         return r;
     *text_out = "fi_enable";
-    return enable_endpoint(o, &o->main);
+    enter(o);
+    r = enable_endpoint(o, &o->main);
+    leave();
+    if (r == 0 && o->gate && !emu_gate_is_listening(o->gate)) {
+        *text_out = "this libfabric listens in another way than we know: strangers could reach it";
+        r = -EPROTONOSUPPORT;
+    }
+    return r;
 }
 
 /* ---- the carrier ---- */
@@ -263,7 +371,11 @@ static int ofi_address(struct emu_carrier *carrier, void *address_out, uint32_t 
 {
     struct ofi *o = (struct ofi *)carrier;
     size_t length = EMU_CARRIER_ADDRESS_MAX;
-    int r = fi_getname(&o->main.ep->fid, address_out, &length);
+    int r;
+
+    enter(o);
+    r = fi_getname(&o->main.ep->fid, address_out, &length);
+    leave();
 
     if (r == 0)
         *length_out = (uint32_t)length;
@@ -343,7 +455,10 @@ static int open_path(struct ofi *o, struct ofi_path *path)
     if (r == 0)
         r = fi_endpoint(o->domain, info, &path->ep, NULL);
     fi_freeinfo(info);
-    return r < 0 ? r : enable_endpoint(o, path);
+    enter(o);
+    r = r < 0 ? r : enable_endpoint(o, path);
+    leave();
+    return r;
 }
 
 /* What nobody sends over and is old. What it has under way comes back with errors; then its queue goes (ofi_poll()). */
@@ -351,7 +466,9 @@ static void close_old_paths(struct ofi *o)
 {
     for (struct ofi_path *path = o->main.next; path; path = path->next) {
         if (path->ep && path->n_users == 0 && path->number + RETIRED_MAX <= o->n_paths) {
+            enter(o);
             fi_close(&path->ep->fid);
+            leave();
             path->ep = NULL;
         }
     }
@@ -396,6 +513,7 @@ static int ofi_renew(struct emu_carrier *carrier, uint64_t peer_number)
     peer->path->n_users--;
     peer->path = path;
     path->n_users++;
+    peer->is_connecting = false;
     return 0;
 }
 
@@ -414,7 +532,7 @@ static void ofi_remove(struct emu_carrier *carrier, uint64_t peer_number)
 /* Of the kinds of address that tcp has; 0: another. */
 static socklen_t length_of(const struct ofi *o)
 {
-    if (strncmp(o->info->fabric_attr->prov_name, "tcp", 3) != 0)
+    if (!is_tcp(o))
         return 0;
     if (o->info->addr_format == FI_SOCKADDR_IN)
         return sizeof(struct sockaddr_in);
@@ -513,41 +631,98 @@ static int ofi_receive(struct emu_carrier *carrier, struct emu_carrier_op *op, v
                        void *desc)
 {
     struct ofi *o = (struct ofi *)carrier;
+    int r;
 
-    return (int)fi_recv(o->main.ep, packet, room_bytes, desc, FI_ADDR_UNSPEC, op);
+    enter(o);
+    r = (int)fi_recv(o->main.ep, packet, room_bytes, desc, FI_ADDR_UNSPEC, op);
+    leave();
+    return r;
 }
 
-static int ofi_send(struct emu_carrier *carrier, uint64_t peer, struct emu_carrier_op *op, const void *packet,
+/* The gate, before libfabric may connect to a peer. */
+struct before {
+    uint64_t delays;
+    uint64_t news;
+};
+
+/* False: there is no connection, and nothing has changed since libfabric was told so. */
+static bool begin(const struct ofi *o, const struct ofi_peer *peer, struct before *before_out)
+{
+    if (o->gate) {
+        before_out->delays = emu_gate_delays(o->gate);
+        before_out->news = emu_gate_news(o->gate);
+        if (peer->is_connecting && peer->seen_news == before_out->news && emu_clock_ns() < peer->look_at_ns)
+            return false;
+    }
+    enter(o);
+    return true;
+}
+
+/* Returns r. */
+static int end(const struct ofi *o, struct ofi_peer *peer, const struct before *before, int r)
+{
+    leave();
+    if (!o->gate)
+        return r;
+    peer->is_connecting = emu_gate_delays(o->gate) != before->delays;
+    if (peer->is_connecting) {
+        peer->seen_news = before->news;
+        peer->look_at_ns = emu_clock_ns() + LOOK_AGAIN_NS;
+    }
+    return r;
+}
+
+static int ofi_send(struct emu_carrier *carrier, uint64_t peer_number, struct emu_carrier_op *op, const void *packet,
                     uint32_t length_bytes, void *desc)
 {
-    (void)carrier;
-    return (int)fi_send(peer_of(peer)->path->ep, packet, length_bytes, desc, peer_of(peer)->addr, op);
+    struct ofi *o = (struct ofi *)carrier;
+    struct ofi_peer *peer = peer_of(peer_number);
+    struct before before;
+    int r;
+
+    if (!begin(o, peer, &before))
+        return -EAGAIN;
+    r = (int)fi_send(peer->path->ep, packet, length_bytes, desc, peer->addr, op);
+    return end(o, peer, &before, r);
 }
 
-static int ofi_write(struct emu_carrier *carrier, uint64_t peer, struct emu_carrier_op *op,
+static int ofi_write(struct emu_carrier *carrier, uint64_t peer_number, struct emu_carrier_op *op,
                      const struct emu_carrier_move *move)
 {
+    struct ofi *o = (struct ofi *)carrier;
+    struct ofi_peer *peer = peer_of(peer_number);
     struct iovec local = { .iov_base = move->local, .iov_len = move->length_bytes };
     struct fi_rma_iov remote = { .addr = move->remote, .len = move->length_bytes, .key = move->key };
     void *desc = move->desc;
     struct fi_msg_rma msg = { .msg_iov = &local,
                               .desc = &desc,
                               .iov_count = 1,
-                              .addr = peer_of(peer)->addr,
+                              .addr = peer->addr,
                               .rma_iov = &remote,
                               .rma_iov_count = 1,
                               .context = op };
+    struct before before;
+    int r;
 
-    (void)carrier;
-    return (int)fi_writemsg(peer_of(peer)->path->ep, &msg, FI_DELIVERY_COMPLETE | FI_COMPLETION);
+    if (!begin(o, peer, &before))
+        return -EAGAIN;
+    r = (int)fi_writemsg(peer->path->ep, &msg, FI_DELIVERY_COMPLETE | FI_COMPLETION);
+    return end(o, peer, &before, r);
 }
 
-static int ofi_read(struct emu_carrier *carrier, uint64_t peer, struct emu_carrier_op *op,
+static int ofi_read(struct emu_carrier *carrier, uint64_t peer_number, struct emu_carrier_op *op,
                     const struct emu_carrier_move *move)
 {
-    (void)carrier;
-    return (int)fi_read(peer_of(peer)->path->ep, move->local, move->length_bytes, move->desc, peer_of(peer)->addr,
-                        move->remote, move->key, op);
+    struct ofi *o = (struct ofi *)carrier;
+    struct ofi_peer *peer = peer_of(peer_number);
+    struct before before;
+    int r;
+
+    if (!begin(o, peer, &before))
+        return -EAGAIN;
+    r = (int)fi_read(peer->path->ep, move->local, move->length_bytes, move->desc, peer->addr, move->remote, move->key,
+                     op);
+    return end(o, peer, &before, r);
 }
 
 /* FI_ETRUNC is no errno. */
@@ -585,9 +760,11 @@ static int poll_path(struct ofi_path *path, struct emu_carrier_event *events_out
 static int ofi_poll(struct emu_carrier *carrier, struct emu_carrier_event *events_out, int max)
 {
     struct ofi *o = (struct ofi *)carrier;
-    int n = poll_path(&o->main, events_out, max);
-    int n_events = n > 0 ? n : 0;
+    int n, n_events;
 
+    enter(o);
+    n = poll_path(&o->main, events_out, max);
+    n_events = n > 0 ? n : 0;
     for (struct ofi_path *path, **at = &o->main.next; (path = *at) && n_events < max;) {
         n = poll_path(path, events_out + n_events, max - n_events);
         n_events += n > 0 ? n : 0;
@@ -599,20 +776,47 @@ static int ofi_poll(struct emu_carrier *carrier, struct emu_carrier_event *event
         close_path(path);
         free(path);
     }
+    leave();
     return n_events;
 }
 
 static bool ofi_may_sleep(struct emu_carrier *carrier)
 {
     struct ofi *o = (struct ofi *)carrier;
+    bool may_sleep = true;
 
-    for (struct ofi_path *path = &o->main; path; path = path->next) {
+    enter(o);
+    for (struct ofi_path *path = &o->main; path && may_sleep; path = path->next) {
         struct fid *fid = &path->cq->fid;
 
-        if (path->fd < 0 || !path->ep || fi_trywait(o->fabric, &fid, 1) != 0)
-            return false;
+        may_sleep = path->fd >= 0 && path->ep && fi_trywait(o->fabric, &fid, 1) == 0;
     }
-    return true;
+    leave();
+    return may_sleep;
+}
+
+static int ofi_verdict(struct emu_carrier *carrier, uint64_t peer_number, const char **reason_out)
+{
+    struct ofi *o = (struct ofi *)carrier;
+    struct ofi_peer *peer = peer_of(peer_number);
+    int verdict = 0;
+
+    if (o->gate && peer->is_connecting)
+        verdict = emu_gate_verdict(o->gate, (const struct sockaddr *)&peer->address);
+    *reason_out = emu_admit_reason(verdict);
+    return verdict;
+}
+
+static void ofi_strangers(struct emu_carrier *carrier, struct emu_carrier_strangers *strangers_out)
+{
+    struct ofi *o = (struct ofi *)carrier;
+    struct emu_gate_counts counts = { 0 };
+
+    if (o->gate)
+        emu_gate_counts(o->gate, &counts);
+    *strangers_out =
+        (struct emu_carrier_strangers){ .refused = counts.refused, .reason = emu_admit_reason(counts.last_error) };
+    memcpy(strangers_out->address, counts.last, sizeof(strangers_out->address));
 }
 
 static const struct emu_carrier_ops ofi_ops = {
@@ -633,6 +837,8 @@ static const struct emu_carrier_ops ofi_ops = {
     .read = ofi_read,
     .poll = ofi_poll,
     .may_sleep = ofi_may_sleep,
+    .verdict = ofi_verdict,
+    .strangers = ofi_strangers,
 };
 
 int emu_ofi_open(const struct emu_transport_config *config, struct emu_carrier **carrier_out, const char **text_out)
@@ -651,6 +857,12 @@ int emu_ofi_open(const struct emu_transport_config *config, struct emu_carrier *
         free(o);
         return r;
     }
+    r = emu_crypt_init();
+    if (r < 0) {
+        close(o->epoll_fd);
+        free(o);
+        return r;
+    }
     /* libfabric reads it when it is asked for providers first, and has no call for it. */
     setenv("FI_OFI_RXM_ENABLE_DYN_RBUF", "0", 0);
     *text_out = "fi_getinfo";
@@ -658,6 +870,10 @@ int emu_ofi_open(const struct emu_transport_config *config, struct emu_carrier *
     o->has_rma = r == 0;
     if (r == -ENODATA)
         r = find_provider(config, FI_MSG, &o->info);
+    if (r == 0 && is_tcp(o)) {
+        *text_out = "admission of connections";
+        r = open_gate(o, config);
+    }
     if (r == 0)
         r = open_endpoint(o, text_out);
     if (r < 0) {

@@ -384,6 +384,21 @@ static void take_another_path(struct emu_peer *p)
     p->next_path_ns = t->now_ns + (4 * cost_ns > MEND_EVERY(t) ? 4 * cost_ns : MEND_EVERY(t));
 }
 
+/* A peer whose carrier does not let us in, nor we its: told once per reason. */
+static void hear_verdict(struct emu_peer *p)
+{
+    struct emu_carrier *carrier = p->t->carrier;
+    const char *reason;
+    int verdict = carrier->ops->verdict ? carrier->ops->verdict(carrier, p->addr, &reason) : 0;
+
+    if (verdict == 0)
+        return;
+    p->stats.refused++;
+    if (verdict != p->cause)
+        emu_transport_say(p->t, EMU_LOG_WARN, "host %u: no connection: %s", p->host, reason);
+    p->cause = verdict;
+}
+
 static void tick_joining(struct emu_peer *p)
 {
     struct emu_transport *t = p->t;
@@ -394,6 +409,8 @@ static void tick_joining(struct emu_peer *p)
     } else if (t->now_ns >= p->next_hello_ns) {
         bool is_sent = send_hello(p, &p->mine);
 
+        if (!is_sent)
+            hear_verdict(p);
         p->next_hello_ns = t->now_ns + (!is_soon ? HELLO_LATER_NS : is_sent ? HELLO_SOON_NS : HELLO_AGAIN_NS);
     }
 }

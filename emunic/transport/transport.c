@@ -183,12 +183,29 @@ static void forgive(struct emu_transport *t, uint64_t pause_ns)
     }
 }
 
+/* Connections of strangers get a line at most once a second. */
+static void tell_of_strangers(struct emu_transport *t)
+{
+    struct emu_carrier_strangers s;
+
+    if (!t->carrier->ops->strangers || (t->strangers_log_ns != 0 && t->now_ns - t->strangers_log_ns < SECOND_NS))
+        return;
+    t->carrier->ops->strangers(t->carrier, &s);
+    if (s.refused == t->strangers_told)
+        return;
+    emu_transport_say(t, EMU_LOG_WARN, "connection refused: from %s, %s; %llu so far, %llu lines held back", s.address,
+                      s.reason, (unsigned long long)s.refused, (unsigned long long)(s.refused - t->strangers_told - 1));
+    t->strangers_told = s.refused;
+    t->strangers_log_ns = t->now_ns;
+}
+
 /* Time does its work: hellos, heartbeats, silence. */
 static void tick(struct emu_transport *t)
 {
     struct emu_packet *packet = t->unposted.first;
     uint64_t step_ns = t->timeout_ns / 20;
 
+    tell_of_strangers(t);
     /* Each once: what is still refused goes back to the list. */
     t->unposted = (struct emu_packet_list){ .first = NULL };
     while (packet) {
@@ -482,6 +499,8 @@ static int open_waiting(struct emu_transport *t)
 
 static void transport_close(struct emu_transport *t)
 {
+    bool is_closed;
+
     if (!t)
         return;
     for (uint32_t i = 0; t->peers && i < t->n_hosts; i++) {
@@ -491,9 +510,11 @@ static void transport_close(struct emu_transport *t)
             t->carrier->ops->unmap(t->carrier, &t->peers[i]->memory);
     }
     emu_regions_free(t);
-    t->carrier->ops->close(t->carrier);
+    is_closed = t->carrier->ops->close(t->carrier);
+    if (!is_closed)
+        emu_transport_say(t, EMU_LOG_WARN, "the network library does not end");
     for (uint32_t i = 0; t->peers && i < t->n_hosts; i++) {
-        if (t->peers[i])
+        if (t->peers[i] && is_closed)
             free_peer(t->peers[i]);
     }
     if (t->epoll_fd >= 0)
@@ -589,8 +610,13 @@ static int transport_stats(struct emu_transport *t, uint32_t host, struct emu_tr
 
 static void transport_info(struct emu_transport *t, struct emu_transport_info *info_out)
 {
-    *info_out =
-        (struct emu_transport_info){ .has_rma = t->uses_rma, .can_sleep = t->limits.fd >= 0, .refused = t->refused };
+    struct emu_carrier_strangers strangers = { 0 };
+
+    if (t->carrier->ops->strangers)
+        t->carrier->ops->strangers(t->carrier, &strangers);
+    *info_out = (struct emu_transport_info){ .has_rma = t->uses_rma,
+                                             .can_sleep = t->limits.fd >= 0,
+                                             .refused = t->refused + strangers.refused };
     snprintf(info_out->provider, sizeof(info_out->provider), "%s", t->limits.provider);
     snprintf(info_out->domain, sizeof(info_out->domain), "%s", t->limits.domain);
 }

@@ -2,8 +2,8 @@
 /*
  * Messages and block transfers between one emunic per host.
  *
- * Knows nothing of what it carries. One thread owns a transport; callbacks run on it, from progress() only. There are
- * no threads of its own, no globals, and no call blocks. Layers, from above:
+ * Knows nothing of what it carries. One thread owns a transport; callbacks run on it, from progress() only. No call
+ * blocks. Over tcp one thread of its own admits connections. Layers, from above:
  *
  *   transport.c     opening, joining, rounds, waiting
  *   peer_session.c  handshakes, silence, other connections, ends
@@ -12,6 +12,7 @@
  *   crypt.c         proofs, session keys, tags (libsodium)
  *   carrier.h       what is needed of a network: packets to an address, remote memory access, completions
  *   ofi.c           that, by libfabric's reliable datagram endpoints
+ *   gate.c          no connection reaches libfabric's tcp before both ends have proven that they have the key
  *
  * Loading. libfabric with all its providers takes about 200 ms to load, so nobody links this: emu_transport_load()
  * (loader.c, the only part that is linked) opens the shared module emunic-transport.so and hands out its
@@ -33,8 +34,9 @@
  * tells it once per peer and second. Not protected: what is carried is readable on the wire. Data of transfers by
  * remote memory access have no tag: keys of regions are random numbers of 64 bits where the provider lets us choose
  * them, so who cannot read the traffic cannot guess them, but who reads it and can reach the port can write
- * registered memory. With `is_rma_off` all data have tags. libfabric's own wire formats are parsed by libfabric
- * before we see anything. Keys are never printed; they are wiped.
+ * registered memory. With `is_rma_off` all data have tags. libfabric parses its own wire formats before we see
+ * anything: over tcp those of hosts that have the key, and of who changes their bytes on the way; with other
+ * providers anybody's. Keys are never printed; they are wiped.
  *
  * Messages arrive in the order of send(), each once. Several go in one packet when they queue up: the first two packets
  * leave at once, what is sent while two are under way is gathered. A peer holds `credits` packets of each other peer;
@@ -80,7 +82,7 @@
 #include "emunic/abi/wire.h"
 #include "emunic/base/log.h"
 
-#define EMU_TRANSPORT_OPS_VERSION 4u
+#define EMU_TRANSPORT_OPS_VERSION 5u
 #define EMU_TRANSPORT_BLOB_MAX    512u /* bytes of an address */
 #define EMU_TRANSPORT_KEY_MIN     16u  /* bytes of a job's key */
 #define EMU_TRANSPORT_NAME_MAX    64u
@@ -129,6 +131,9 @@ struct emu_transport_config {
     uint32_t n_transfers;                      /* that can be under way; 0: 1024 */
     uint64_t timeout_ns;                       /* 0: 5 s */
     uint64_t join_timeout_ns;                  /* 0: 30 s */
+    uint64_t admission_ns;                     /* over tcp, from a connection to its proof; 0: 5 s */
+    uint32_t n_strangers;                      /* connections without proof that are kept; 0: 256 */
+    uint32_t n_strangers_per_address;          /* 0: 64 */
     const struct emu_transport_events *events; /* outlives the transport */
     void *owner;                               /* handed to events */
 };
@@ -181,7 +186,7 @@ struct emu_transport_info {
     char domain[EMU_TRANSPORT_NAME_MAX];
     bool has_rma;
     bool can_sleep;   /* fd() tells of traffic */
-    uint64_t refused; /* packets of nobody whom we have joined */
+    uint64_t refused; /* connections without proof, and packets of nobody whom we have joined */
 };
 
 struct emu_transport_ops {
@@ -190,7 +195,8 @@ struct emu_transport_ops {
     /* -ENODATA: no such provider here; -EINVAL: a field of the configuration. */
     int (*open)(const struct emu_transport_config *config, struct emu_transport **transport_out);
     /*
-     * Says goodbye to those who are up, as far as that needs no waiting. Ends its regions. No callbacks. NULL is fine.
+     * Says goodbye to those who are up, as far as that needs no waiting. Ends its regions. No callbacks but
+     * log(). At most about a second, also when libfabric does not end. NULL is fine.
      */
     void (*close)(struct emu_transport *t);
 

@@ -32,6 +32,7 @@
 #include "emunic/client/space.h"
 #include "emunic/daemon/peers/sessions.h"
 #include "emunic/daemon/daemon.h"
+#include "emunic/transport/sockets.h"
 #include "tests/common/proc.h"
 
 static unsigned started;
@@ -116,7 +117,7 @@ __attribute__((visibility("default"))) int connect(int fd, const struct sockaddr
     int there;
 
     if (host == FX_HOSTS_MAX)
-        return (int)syscall(SYS_connect, fd, addr, length);
+        return emu_sockets_connect(fd, addr, length);
     go_to(networks[host].fd);
     there = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     go_to(home);

@@ -201,7 +201,7 @@ static void test_host_with_another_key_makes_a_line_a_second(void **state)
     while (refused(&is_up) < 20)
         ;
     assert_false(is_up);
-    stop(1);
+    stop(2); /* of the host, and of connections of nobody */
 }
 
 int main(void)

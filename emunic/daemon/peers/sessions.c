@@ -695,6 +695,9 @@ static int open_transport(struct emu_server *server, const struct emu_hosts_opti
         .service = options->service,
         .is_rma_off = options->is_rma_off,
         .timeout_ns = hosts->timeout_ns,
+        .admission_ns = server->settings.admission_ns,
+        .n_strangers = (uint32_t)server->settings.strangers,
+        .n_strangers_per_address = (uint32_t)server->settings.strangers_per_address,
         .events = &events,
         .owner = server,
     };
