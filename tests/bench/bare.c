@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "emunic/transport/crypt.h"
 #include "emunic/transport/transport.h"
 
 static void check(int r, const char *what)
@@ -28,9 +29,19 @@ static void post_receive(struct bare *b)
 void bare_open(struct bare *b, const char *provider, const char *node, void *memory, uint64_t length_bytes,
                struct bare_name *mine_out)
 {
-    struct emu_transport_config config = { .provider = provider ? provider : "tcp;ofi_rxm", .node = node };
+    static const char key[] = "a benchmark has no secrets";
+    struct emu_transport_config config = { .provider = provider ? provider : "tcp;ofi_rxm",
+                                           .node = node,
+                                           .key = key,
+                                           .key_bytes = sizeof(key),
+                                           .n_hosts = EMU_WIRE_HOSTS_MAX };
     const char *text;
+    uint16_t host;
 
+    /* Both sides have numbers of their own, which nobody tells them. */
+    check(emu_crypt_init(), "random numbers");
+    emu_crypt_random(&host, sizeof(host));
+    config.host = host;
     *b = (struct bare){ .memory = memory };
     check(emu_ofi_open(&config, &b->c, &text), "open");
     check(b->c->ops->address(b->c, mine_out->address, &mine_out->address_bytes), "address");
