@@ -237,7 +237,12 @@ int emu_memory_copy(struct emu_memory_at dst_at, struct emu_memory_at src_at, si
     window = window_of(dst, dst_addr, len_bytes);
     if (window) {
         r = src->ops->read(src, src_addr, window, len_bytes);
-        *fault_out = r < 0 && len_bytes > 0 ? whose_fault(src, src_addr, len_bytes) : 0;
+        if (src->ops->may_wait)
+            *fault_out = r == 0 && emu_memory_is_broken(dst);
+        else
+            *fault_out = r < 0 && len_bytes > 0 ? whose_fault(src, src_addr, len_bytes) : 0;
+        if (r == 0 && *fault_out)
+            return -EFAULT;
         if (r < 0 || !flag)
             return r;
         *fault_out = 1;

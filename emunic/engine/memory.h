@@ -6,6 +6,7 @@
 #define EMUNIC_ENGINE_MEMORY_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -24,8 +25,8 @@ struct emu_flag {
 
 /*
  * Called by the engine only, on the thread that runs it. Each returns 0, -EFAULT (pages not there or access not
- * allowed), -ESRCH (the process is gone) or -EPERM (this caller may not; nothing was moved). Addresses are the owner's.
- * A range may end anywhere.
+ * allowed), -ESRCH (the process is gone), -EPERM (this caller may not; nothing was moved) or, where may_wait is set,
+ * -EINPROGRESS (not yet; the same call has to be made again). Addresses are the owner's. A range may end anywhere.
  */
 struct emu_memory_ops {
     const char *name;
@@ -44,6 +45,11 @@ struct emu_memory_ops {
                          unsigned n);
     /* Where the range is mapped here, or NULL. A NULL slot means: never. */
     void *(*window)(const struct emu_memory *mem, uint64_t addr, size_t len_bytes);
+    /*
+     * Somebody else moves the data and may be waited for; he never sees this side's windows, so a failure is always one
+     * of this memory.
+     */
+    bool may_wait;
 };
 
 struct emu_memory {
@@ -55,6 +61,7 @@ struct emu_memory {
     /* map: not zero when pages of the window were missing and what was moved is lost. borrowed; NULL: cannot happen */
     const _Atomic uint32_t *broken;
     const struct emu_segment_list *segments; /* memory_segments.h; borrowed */
+    void *mover;                             /* of a method that the engine's user has made; borrowed */
 };
 
 /* Another process's private memory through process_vm_readv/writev: one system call per operation. */

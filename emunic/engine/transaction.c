@@ -132,6 +132,14 @@ static unsigned check_access(const struct emu_view *view, struct emu_transaction
     return (unsigned)view->ops->reach(view->ctx, md, cmd->op, &t->remote);
 }
 
+/* An access has returned r. */
+static void fail(const struct emu_view *view, struct emu_transaction *t, int r, bool is_local)
+{
+    t->is_waiting = r == -EINPROGRESS;
+    if (r < 0 && !t->is_waiting)
+        t->status = status_of(view, r, is_local);
+}
+
 static bool is_local_segmented(const struct emu_cmd *cmd)
 {
     return (cmd->handle_flags & EMU_HANDLE_LOCAL_SEGMENTS) != 0 && cmd->op != EMU_OP_CQ_WRITE &&
@@ -257,8 +265,7 @@ static void step_put(const struct emu_view *view, struct emu_transaction *t, uin
             r = emu_memory_copy(target_of(t), (struct emu_memory_at){ from, cmd->local_addr + t->done_bytes },
                                 len_bytes, after, bounce_of(view), &fault);
     }
-    if (r < 0)
-        t->status = status_of(view, r, fault == 0);
+    fail(view, t, r, fault == 0);
 }
 
 static void step_get(const struct emu_view *view, struct emu_transaction *t, uint64_t len_bytes, bool is_last)
@@ -275,8 +282,7 @@ static void step_get(const struct emu_view *view, struct emu_transaction *t, uin
         fault = 1;
         r = local->ops->write(local, cmd->local_addr + cmd->length_bytes, &arrived, sizeof(arrived), NULL);
     }
-    if (r < 0)
-        t->status = status_of(view, r, fault == 1);
+    fail(view, t, r, fault == 1);
 }
 
 /* Moves on by at most EMU_AMO_STEP_BYTES, so that a long vector of atomics delays nobody. */
@@ -290,27 +296,26 @@ static void step_amo(const struct emu_view *view, struct emu_transaction *t)
     uint64_t end = t->done_bytes + (left < EMU_AMO_STEP_BYTES ? left : EMU_AMO_STEP_BYTES);
     const struct emu_memory *local = emu_transaction_local(view, t);
     static const uint32_t arrived = 1;
-    uint64_t old;
-    int r;
+    int r = 0;
 
     for (; t->done_bytes < end; t->done_bytes += stride) {
-        r = t->remote.ops->atomic(&t->remote, t->target_addr + t->done_bytes, &amo, &old);
-        if (r < 0) {
-            t->status = status_of(view, r, false);
+        if (!t->has_old)
+            r = t->remote.ops->atomic(&t->remote, t->target_addr + t->done_bytes, &amo, &t->old);
+        fail(view, t, r, false);
+        if (r < 0)
             return;
-        }
         if ((cmd->amo_flags & EMU_AMO_FETCH) == 0)
             continue;
-        r = local->ops->write(local, cmd->local_addr + t->done_bytes, &old, width, NULL);
-        if (r < 0) {
-            t->status = status_of(view, r, true);
+        t->has_old = true;
+        r = local->ops->write(local, cmd->local_addr + t->done_bytes, &t->old, width, NULL);
+        fail(view, t, r, true);
+        if (r < 0)
             return;
-        }
+        t->has_old = false;
     }
     if (t->done_bytes >= cmd->length_bytes && (cmd->flags & EMU_CMD_GET_FLAG)) {
         r = local->ops->write(local, cmd->local_addr + cmd->length_bytes, &arrived, sizeof(arrived), NULL);
-        if (r < 0)
-            t->status = status_of(view, r, true);
+        fail(view, t, r, true);
     }
 }
 
@@ -321,6 +326,7 @@ bool emu_transaction_step(const struct emu_view *view, struct emu_transaction *t
     uint64_t part = left < max_bytes || is_inline ? left : max_bytes;
     bool is_last = part == left;
 
+    t->is_waiting = false;
     switch (t->cmd.op) {
     case EMU_OP_PUT:
         step_put(view, t, part, is_last);
@@ -330,8 +336,10 @@ bool emu_transaction_step(const struct emu_view *view, struct emu_transaction *t
         break;
     default:
         step_amo(view, t);
-        return t->done_bytes < t->cmd.length_bytes && t->status == EMU_STATUS_OK;
+        return t->is_waiting || (t->done_bytes < t->cmd.length_bytes && t->status == EMU_STATUS_OK);
     }
+    if (t->is_waiting)
+        return true;
     t->done_bytes += part;
     return !is_last && t->status == EMU_STATUS_OK;
 }

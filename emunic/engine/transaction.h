@@ -64,7 +64,10 @@ struct emu_transaction {
     uint32_t node_index;
     uint32_t owner_port;
     uint16_t mdh;
-    unsigned status;   /* enum emu_status */
+    unsigned status; /* enum emu_status */
+    bool is_waiting; /* the last step did nothing, because a memory was not there yet (-EINPROGRESS) */
+    bool has_old;    /* `old` has been fetched, and not yet delivered */
+    uint64_t old;
     bool is_elsewhere; /* another host has done what there was to do there, remote events too */
 };
 
@@ -89,7 +92,10 @@ bool emu_transaction_begin(const struct emu_view *view, const struct emu_cmd *cm
 
 #define EMU_AMO_STEP_BYTES 2048u
 
-/* Moves at most max_bytes more (atomics: as many words as lie in EMU_AMO_STEP_BYTES, at most). True: call again. */
+/*
+ * Moves at most max_bytes more (atomics: as many words as lie in EMU_AMO_STEP_BYTES, at most). True: call again, with
+ * the same max_bytes; where t->is_waiting, when the memory can be there.
+ */
 bool emu_transaction_step(const struct emu_view *view, struct emu_transaction *t, uint64_t max_bytes);
 
 /* Counts the transaction and delivers its events. Ends the transaction's life. */
