@@ -23,6 +23,7 @@ libhwloc-dev
 libhugetlbfs-dev
 libibverbs-dev
 libopenmpi-dev
+libseccomp-dev
 libsodium-dev
 openmpi-bin
 procps

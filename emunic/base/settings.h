@@ -62,6 +62,9 @@
         "regions of shared message queues of one user")                                                                \
     NUM(user_transfers, "EMUNIC_USER_TRANSFERS", 65536, 1, 1000000000, "transfers",                                    \
         "transfers of one user that emunic moves in slices; more wait in their command rings")                         \
+    NUM(mover_limit_ns, "EMUNIC_MOVER_LIMIT", 1000000000, 10000000, 60000000000, "ns",                                 \
+        "an emunic of root lets the kernel take so long to reach memory of another user; then the ports of that user " \
+        "end")                                                                                                         \
     NUM(spin_polls, "EMUNIC_SPIN", 2000, 0, 1000000, "polls", "polls of a blocking call before it sleeps")             \
     TEXT("EMUNIC_LOG", USER, "warn",                                                                                   \
          "none, error, warn, info, debug or trace: what the command and the daemon say on stderr; "                    \

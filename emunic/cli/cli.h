@@ -52,6 +52,9 @@ const char *emu_cli_machine_dir(void);
 /* The rank wrapper: of the same build folder, else the installed one. 0, -ENOENT, -ENAMETOOLONG. */
 int emu_cli_wrapper(char path_out[PATH_MAX]);
 
+/* What touches memory of other users for an emunic of root, likewise. */
+int emu_cli_mover(char path_out[PATH_MAX]);
+
 /* The emunic of one host of several, likewise. */
 int emu_cli_host(char path_out[PATH_MAX]);
 

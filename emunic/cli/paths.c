@@ -22,6 +22,7 @@
 #define WRAPPER_PLACE    "/mpi-shim/rank/emunic-rank"
 #define DOCTOR_PLACE     "/emunic/doctor/emunic-doctor"
 #define TRANSPORT_PLACE  "/emunic/transport/emunic-transport.so"
+#define MOVER_PLACE      "/emunic/mover/emunic-mover"
 #define HOST_PLACE       "/emunic/emunic-host"
 #define ALLOCATION_PLACE "/emunic/emunic-allocation"
 #define FOLDER_ROOM      64 /* for each of them */
@@ -69,6 +70,11 @@ static int find_part(const char *place, char path_out[PATH_MAX])
 int emu_cli_wrapper(char path_out[PATH_MAX])
 {
     return find_part(WRAPPER_PLACE, path_out);
+}
+
+int emu_cli_mover(char path_out[PATH_MAX])
+{
+    return find_part(MOVER_PLACE, path_out);
 }
 
 int emu_cli_host(char path_out[PATH_MAX])

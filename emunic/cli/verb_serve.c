@@ -52,6 +52,7 @@ struct serve_plan {
     struct emu_hosts_file hosts;
     char module[PATH_MAX];
     uint64_t user_limits[EMU_USER_KINDS]; /* 0: as the settings say */
+    char mover[PATH_MAX];
     uint8_t key[EMU_KEY_FILE_MAX];
     const char *names[EMU_HOSTS_FILE_MAX];
     const char *addresses[EMU_HOSTS_FILE_MAX];
@@ -371,6 +372,7 @@ int emu_verb_serve(int argc, char **argv)
     server_options = (struct emu_server_options){ .name = plan.name,
                                                   .machine = plan.machine,
                                                   .machine_dir = emu_cli_machine_dir(),
+                                                  .mover = emu_cli_mover(plan.mover) == 0 ? plan.mover : NULL,
                                                   .bind = plan.bind,
                                                   .starts_routed = plan.is_routed,
                                                   .ready_fd = -1,

@@ -9,6 +9,8 @@
  */
 #include "emunic/daemon/daemon.h"
 
+#include <assert.h>
+
 #include "emunic/daemon/bind/bind.h"
 #include "emunic/daemon/ce/ce_trees.h"
 #include "emunic/daemon/commands/datapath.h"
@@ -23,6 +25,7 @@
 #include "emunic/daemon/jobs/host_domains.h"
 #include "emunic/daemon/jobs/job_control.h"
 #include "emunic/daemon/memory/memory_domain.h"
+#include "emunic/daemon/movers/movers.h"
 #include "emunic/daemon/msgq/msgq_members.h"
 #include "emunic/daemon/network/network.h"
 #include "emunic/daemon/orders/orders.h"
@@ -34,12 +37,13 @@
 #include "emunic/daemon/resources/resources.h"
 
 static const struct emu_part *const parts[] = {
-    &emu_connections_part, &emu_server_part,       &emu_sessions_part,  &emu_bind_part,    &emu_places_part,
-    &emu_resources_part,   &emu_domains_part,      &emu_lists_part,     &emu_orders_part,  &emu_network_part,
-    &emu_jobs_part,        &emu_host_domains_part, &emu_injection_part, &emu_faults_part,  &emu_ce_part,
-    &emu_msgq_part,        &emu_datagrams_part,    &emu_memory_part,    &emu_portals_part, &emu_commands_part,
-    &emu_reports_part,     &emu_errors_part,       &emu_ports_part,     &emu_links_part,
+    &emu_connections_part, &emu_server_part,    &emu_sessions_part,     &emu_movers_part,    &emu_bind_part,
+    &emu_places_part,      &emu_resources_part, &emu_domains_part,      &emu_lists_part,     &emu_orders_part,
+    &emu_network_part,     &emu_jobs_part,      &emu_host_domains_part, &emu_injection_part, &emu_faults_part,
+    &emu_ce_part,          &emu_msgq_part,      &emu_datagrams_part,    &emu_memory_part,    &emu_portals_part,
+    &emu_commands_part,    &emu_reports_part,   &emu_errors_part,       &emu_ports_part,     &emu_links_part,
 };
+static_assert(EMU_ROWS(parts) <= EMU_PARTS_MAX, "a table of all parts has room");
 
 int emu_daemon_create(const struct emu_server_options *options, struct emu_server **server_out, char *err,
                       size_t err_len)

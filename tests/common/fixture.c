@@ -172,9 +172,11 @@ void fx_describe_host(const struct fx *fx, unsigned host, struct emu_hosts_optio
 static _Noreturn void serve(const struct fx *fx, unsigned host, int ready_fd)
 {
     const char *machine_dir = getenv("FX_MACHINE_DIR"); /* installed programs */
+    const char *mover = getenv("FX_MOVER");
     struct emu_server_options options = { .name = fx->hosts[host].server,
                                           .machine = fx->machine,
                                           .machine_dir = machine_dir ? machine_dir : FX_MACHINE_DIR,
+                                          .mover = mover ? mover : FX_MOVER,
                                           .ready_fd = ready_fd };
     struct emu_hosts_options hosts;
     struct emu_server *server;

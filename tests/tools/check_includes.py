@@ -36,6 +36,7 @@ ALLOWED.update({
     "emunic/experiments": {"emunic/model", "emunic/fabric", "emunic/base", "emunic/abi"},
     "emunic/cli": {"emunic/daemon", "emunic/experiments", "emunic/model", "emunic/client", "emunic/engine",
                    "emunic/fabric", "emunic/base", "emunic/abi"},
+    "emunic/mover": {"emunic/engine", "emunic/base", "emunic/abi"},
     "emunic/doctor": {"emunic/cli", "emunic/transport", "emunic/place"},
     "examples": set(),
 })
@@ -43,7 +44,7 @@ ANYTHING = {"tests"}
 
 # Floors inside a component: a folder may include itself and those before it.
 FLOORS = {
-    "emunic/daemon": ["world", "core", "peers", "places", "bind", "errors", "orders", "injection", "ce",
+    "emunic/daemon": ["world", "core", "peers", "movers", "places", "bind", "errors", "orders", "injection", "ce",
                       "portals", "faults", "network", "msgq", "datagrams", "commands", "memory", "jobs", "resources",
                       "reports"],
 }

@@ -26,6 +26,9 @@
  *
  * Commands for nodes on other hosts go out from here in the same order (remote.c).
  *
+ * Where movers touch a domain's memory (movers/), a step can be asked to come again. A transfer then waits in its list,
+ * a small command at the head of its ring, half done, in `transfers.small`. No burst is made there.
+ *
  * The ring's tail is the client's: a value that is not at most one ring ahead ends the port.
  */
 #include "emunic/daemon/commands/datapath.h"
@@ -121,6 +124,48 @@ static void finish(struct emu_port_end *port, struct emu_transaction *t)
         emu_rest_disturb(owner->segment);
 }
 
+/* At most max_bytes more. True: there is more to do; nothing was done now if the transaction waits. */
+static bool step(struct emu_port_end *port, struct emu_transfer *transfer, uint64_t max_bytes)
+{
+    struct emu_transaction *t = &transfer->transaction;
+    bool has_more;
+
+    if (!port->domain->memory.is_moved)
+        return emu_transaction_step(&port->view, t, max_bytes);
+    transfer->tape.forgets = t->cmd.op == EMU_OP_AMO;
+    emu_movers_begin(port->server, &transfer->tape);
+    has_more = emu_transaction_step(&port->view, t, max_bytes);
+    emu_movers_end(port->server);
+    if (!t->is_waiting)
+        emu_tape_clear(port->server, &transfer->tape);
+    return has_more;
+}
+
+static bool memory_is_still_there(const struct emu_port_end *port, const struct emu_transfer *transfer)
+{
+    const struct emu_transaction *t = &transfer->transaction;
+    const struct emu_table_md *md = &emu_table_mds(port->domain->table, t->node_index)[t->mdh];
+
+    if (t->segments.segments) {
+        struct emu_memory still;
+
+        if (emu_md_local((void *)(uintptr_t)port, t->cmd.local_mdh, t->cmd.local_generation, &still) != EMU_STATUS_OK ||
+            still.segments != t->segments.segments)
+            return false;
+    }
+    return atomic_load_explicit(&md->state, memory_order_relaxed) != 0 && md->generation == transfer->md_generation &&
+           md->port == t->owner_port;
+}
+
+/* Another transfer found pages of the window missing: what it left there must not count for this one. */
+static void mend_window(struct emu_port_end *port, struct emu_transaction *t)
+{
+    if (emu_memory_is_broken(&t->remote))
+        emu_md_reach(port, &emu_table_mds(port->domain->table, t->node_index)[t->mdh], t->cmd.op, &t->remote);
+}
+
+/* ---- small commands ---- */
+
 static void run_burst(struct emu_port_end *port)
 {
     struct emu_burst *burst = burst_of(port->server);
@@ -153,6 +198,53 @@ static void run_small(struct emu_port_end *port, const struct emu_cmd *cmd)
     while (has_data && emu_transaction_step(&port->view, &t, UINT64_MAX))
         ;
     finish(port, &t);
+}
+
+/* The command that stands half done at the head of the ring. False: it waits on. */
+static bool go_on_with_small(struct emu_port_end *port)
+{
+    struct emu_transfer *small = port->transfers.small;
+    struct emu_transaction *t = &small->transaction;
+
+    if (!emu_tape_is_ready(port->server, &small->tape))
+        return false;
+    if (memory_is_still_there(port, small)) {
+        mend_window(port, t);
+        while (step(port, small, UINT64_MAX)) {
+            if (t->is_waiting)
+                return false;
+        }
+    } else {
+        t->status = EMU_STATUS_PEER_GONE;
+    }
+    emu_tape_clear(port->server, &small->tape);
+    port->transfers.small_waits = false;
+    finish(port, t);
+    emu_datapath_end_block(port, &t->cmd);
+    return true;
+}
+
+/* In a domain whose memory movers touch. False: it waits. */
+static bool run_small_moved(struct emu_port_end *port, const struct emu_cmd *cmd)
+{
+    struct emu_transfer *small = port->transfers.small;
+
+    if (!small)
+        small = port->transfers.small = calloc(1, sizeof(*small));
+    if (!small) { /* no memory to remember it: emunic waits */
+        run_small(port, cmd);
+        emu_datapath_end_block(port, cmd);
+        return true;
+    }
+    if (!emu_transaction_begin(&port->view, cmd, &small->transaction)) {
+        finish(port, &small->transaction);
+        emu_datapath_end_block(port, cmd);
+        return true;
+    }
+    small->md_generation =
+        emu_table_mds(port->domain->table, small->transaction.node_index)[small->transaction.mdh].generation;
+    port->transfers.small_waits = true;
+    return go_on_with_small(port);
 }
 
 void emu_datapath_run(struct emu_port_end *port, const struct emu_cmd *cmd)
@@ -228,12 +320,13 @@ static bool serve_large(struct emu_port_end *port, const struct emu_cmd *cmd)
         ((cmd->flags & EMU_CMD_BLOCK) != 0 && !emu_account_may_start_block(port)))
         return false;
     charge(port, slice_bytes);
-    if (!emu_transaction_begin(&port->view, cmd, &t) || !emu_transaction_step(&port->view, &t, slice_bytes)) {
+    if (!emu_transaction_begin(&port->view, cmd, &t) ||
+        (!port->domain->memory.is_moved && !emu_transaction_step(&port->view, &t, slice_bytes))) {
         finish(port, &t);
         emu_datapath_end_block(port, cmd);
         return true;
     }
-    transfer = malloc(sizeof(*transfer));
+    transfer = calloc(1, sizeof(*transfer));
     if (!transfer) { /* no memory to remember it: finish it now */
         while (emu_transaction_step(&port->view, &t, slice_bytes))
             ;
@@ -288,6 +381,8 @@ static bool serve_command(struct emu_port_end *port, struct emu_cmd *cmd)
     if (!is_small(cmd, slice_bytes))
         return serve_large(port, cmd);
     charge(port, cmd->length_bytes);
+    if (port->domain->memory.is_moved)
+        return run_small_moved(port, cmd);
     run_small(port, cmd);
     emu_datapath_end_block(port, cmd);
     return true;
@@ -312,7 +407,7 @@ static unsigned serve_ring(struct emu_port_end *port)
     while (done < waiting && done < COMMANDS_PER_ROUND) {
         struct emu_cmd cmd = port->ring.slots[port->ring.head & (EMU_RING_SLOTS - 1)];
 
-        if (!serve_command(port, &cmd))
+        if (port->transfers.small_waits ? !go_on_with_small(port) : !serve_command(port, &cmd))
             break;
         port->ring.head++;
         done++;
@@ -329,27 +424,11 @@ static unsigned serve_ring(struct emu_port_end *port)
     return done;
 }
 
-static bool memory_is_still_there(const struct emu_port_end *port, const struct emu_transfer *transfer)
+static void free_transfer(struct emu_port_end *port, struct emu_transfer *transfer)
 {
-    const struct emu_transaction *t = &transfer->transaction;
-    const struct emu_table_md *md = &emu_table_mds(port->domain->table, t->node_index)[t->mdh];
-
-    if (t->segments.segments) {
-        struct emu_memory still;
-
-        if (emu_md_local((void *)(uintptr_t)port, t->cmd.local_mdh, t->cmd.local_generation, &still) != EMU_STATUS_OK ||
-            still.segments != t->segments.segments)
-            return false;
-    }
-    return atomic_load_explicit(&md->state, memory_order_relaxed) != 0 && md->generation == transfer->md_generation &&
-           md->port == t->owner_port;
-}
-
-/* Another transfer found pages of the window missing: what it left there must not count for this one. */
-static void mend_window(struct emu_port_end *port, struct emu_transaction *t)
-{
-    if (emu_memory_is_broken(&t->remote))
-        emu_md_reach(port, &emu_table_mds(port->domain->table, t->node_index)[t->mdh], t->cmd.op, &t->remote);
+    if (transfer)
+        emu_tape_fini(port->server, &transfer->tape);
+    free(transfer);
 }
 
 static unsigned serve_transfers(struct emu_port_end *port)
@@ -363,6 +442,10 @@ static unsigned serve_transfers(struct emu_port_end *port)
 
         if (!may_inject(port))
             break;
+        if (!emu_tape_is_ready(port->server, &transfer->tape)) {
+            transfer = next;
+            continue;
+        }
         charge(port, port->server->settings.slice_bytes);
         if (port->domain->paths.is_routed_around && !emu_network_is_quiesced(port->server) &&
             !emu_network_reaches(port->server, port->nid,
@@ -370,7 +453,7 @@ static unsigned serve_transfers(struct emu_port_end *port)
             transfer->transaction.status = EMU_STATUS_NETWORK;
         } else if (memory_is_still_there(port, transfer)) {
             mend_window(port, &transfer->transaction);
-            has_more = emu_transaction_step(&port->view, &transfer->transaction, port->server->settings.slice_bytes);
+            has_more = step(port, transfer, port->server->settings.slice_bytes);
         } else {
             transfer->transaction.status = EMU_STATUS_PEER_GONE;
         }
@@ -383,7 +466,7 @@ static unsigned serve_transfers(struct emu_port_end *port)
                 emu_account_add_block(port, -1);
             emu_datapath_end_block(port, &transfer->transaction.cmd);
             emu_datapath_publish_unfinished(port);
-            free(transfer);
+            free_transfer(port, transfer);
             emu_rest_disturb(port->segment);
         }
         transfer = next;
@@ -447,6 +530,28 @@ static unsigned serve_all(struct emu_server *server)
     return done;
 }
 
+/* Only what waits for a mover has no work. */
+static bool has_transfers_to_serve(const struct emu_port_end *port)
+{
+    const struct emu_transfer *transfer;
+
+    if (port->transfers.n == 0 || !port->domain->memory.is_moved)
+        return port->transfers.n > 0;
+    TAILQ_FOREACH(transfer, &port->transfers.list, link) {
+        if (emu_tape_is_ready(port->server, &transfer->tape))
+            return true;
+    }
+    return false;
+}
+
+static bool has_commands_to_serve(const struct emu_port_end *port)
+{
+    if (port->transfers.small_waits && !emu_tape_is_ready(port->server, &port->transfers.small->tape))
+        return false;
+    return emu_fault_state_of(port)->held_until_ns == 0 && !emu_network_is_quiesced(port->server) &&
+           atomic_load_explicit(&port->segment->tail, memory_order_acquire) != port->ring.head;
+}
+
 static bool has_work(struct emu_server *server)
 {
     struct emu_port_end *port;
@@ -454,10 +559,7 @@ static bool has_work(struct emu_server *server)
     if (emu_remote_has_work(server))
         return true;
     LIST_FOREACH(port, &server->ports, link) {
-        if (port->domain->job.suspension == EMU_RUNS &&
-            (port->transfers.n > 0 ||
-             (emu_fault_state_of(port)->held_until_ns == 0 && !emu_network_is_quiesced(server) &&
-              atomic_load_explicit(&port->segment->tail, memory_order_acquire) != port->ring.head)))
+        if (port->domain->job.suspension == EMU_RUNS && (has_transfers_to_serve(port) || has_commands_to_serve(port)))
             return true;
     }
     return false;
@@ -469,10 +571,13 @@ static void drop_transfers(struct emu_port_end *port)
 
     while ((transfer = TAILQ_FIRST(&port->transfers.list))) {
         TAILQ_REMOVE(&port->transfers.list, transfer, link);
-        free(transfer);
+        free_transfer(port, transfer);
     }
     emu_user_give(port->member->user, EMU_USER_TRANSFERS, port->transfers.n);
     port->transfers.n = 0;
+    free_transfer(port, port->transfers.small);
+    port->transfers.small = NULL;
+    port->transfers.small_waits = false;
 }
 
 /* ---- views ---- */

@@ -10,6 +10,7 @@
 #include <sys/queue.h>
 
 #include "emunic/daemon/core/part.h"
+#include "emunic/daemon/movers/movers.h"
 #include "emunic/engine/transaction.h"
 
 struct emu_port_end;
@@ -20,6 +21,7 @@ struct emu_transfer {
     TAILQ_ENTRY(emu_transfer) link;
     struct emu_transaction transaction;
     uint16_t md_generation; /* of the remote memory domain when it began */
+    struct emu_tape tape;   /* of the step that is being made */
 };
 
 extern const struct emu_part emu_commands_part;

@@ -29,7 +29,7 @@ struct emu_server;
 struct emu_state_row;
 struct emu_status_host;
 
-#define EMU_PARTS_MAX     24u
+#define EMU_PARTS_MAX     32u
 #define EMU_MESSAGE_KINDS 16u
 
 #define EMU_ROWS(table) ((uint32_t)(sizeof(table) / sizeof((table)[0])))
@@ -41,7 +41,8 @@ struct emu_server_options {
     const char *name;
     const char *machine; /* spec for emu_machine_load() */
     const char *machine_dir;
-    const char *bind; /* processors: "auto", "none" or a list; NULL: auto */
+    const char *mover; /* path of emunic-mover; NULL: processes of other users are refused */
+    const char *bind;  /* processors: "auto", "none" or a list; NULL: auto */
     bool stops_with_last_job;
     bool starts_routed;
     bool stops_with_starter;             /* also when the other end of ready_fd closes before there is a job */

@@ -4,7 +4,8 @@
  *
  * Attach checks, in this order: the domain exists and belongs to the caller (or the caller is root); the node is
  * the caller's rank's, or one of the domain's; the member limit; that emunic can read the caller's memory (a value at
- * an address that the caller names), because a port whose memory cannot be reached would only produce errors.
+ * an address that the caller names), because a port whose memory cannot be reached would only produce errors. Where a
+ * mover touches the memory (daemon/movers), it has to be able to open it instead.
  *
  * The segment is a memfd sealed against any change of size, so a client cannot make emunic fault. Queues are cut out
  * of its arena in pages; a destroyed queue's pages are punched out and come back as zeroes.
@@ -280,7 +281,8 @@ static int attach(struct emu_connection *connection, struct emu_msg_attach *aske
                         (int)connection->peer.pid, domain->id, domain->member_limit);
         return -EACCES;
     }
-    r = try_memory(connection->peer.pid, asked, &connection->server->rate);
+    /* The memory of others is the movers' affair. */
+    r = emu_member_is_moved(member) ? 0 : try_memory(connection->peer.pid, asked, &connection->server->rate);
     if (r == 0)
         r = create_port(connection, member, asked, port_out);
     if (r < 0)

@@ -41,6 +41,7 @@
 #include "emunic/daemon/core/quiesce.h"
 #include "emunic/daemon/errors/error_stream.h"
 #include "emunic/daemon/faults/fault_rules.h"
+#include "emunic/daemon/movers/movers.h"
 #include "emunic/daemon/msgq/msgq_members.h"
 #include "emunic/daemon/world/accounts.h"
 #include "emunic/daemon/world/domain.h"
@@ -205,7 +206,7 @@ static struct emu_memory memory_of_part(const struct emu_port_end *port, bool is
 
     if (is_mapped && emu_pages_promise(port->server, member, first, len_bytes, n_promised))
         window = emu_windows_get(&member->windows, member->space_fd, first, len_bytes);
-    return window ? emu_memory_map(window->base, window->owner_addr, window->len_bytes) : emu_memory_cma(member->pid);
+    return window ? emu_memory_map(window->base, window->owner_addr, window->len_bytes) : port->view.local;
 }
 
 /* The list of the segments that were announced, each rounded out to pages. -EINVAL: one that cannot be. */
@@ -405,7 +406,10 @@ static int take_all(struct emu_port_end *port, const struct emu_request *request
         r = emu_user_take(port->server, port->member->user, EMU_USER_REGISTRATIONS, 1);
     if (r < 0)
         return r;
+    /* Looking at the mappings of the process tells of them: they have to be those of the user who asks. */
     if (memory->flags & EMU_MD_FILE)
+        r = emu_movers_check(port);
+    if (r == 0 && (memory->flags & EMU_MD_FILE))
         r = emu_file_get(port->member, memory, request->fds, &file);
     if (r == 0)
         r = take_what_it_needs(port, memory, md);
@@ -570,11 +574,13 @@ struct numbers {
     uint16_t mdhs[];
 };
 
-/* Other hosts' data are being moved from or to its memory. */
+/* A mover is at it, or other hosts' data are being moved from or to it. */
 static bool is_visited(const struct emu_server *server, const struct emu_quiesce *q)
 {
     const struct numbers *numbers = q->ctx;
 
+    if (q->domain->memory.is_moved && emu_movers_touch(server, q->domain))
+        return true;
     for (uint32_t i = 0; i < numbers->n; i++) {
         if (emu_visit_holds(server, q->domain, q->nid, numbers->mdhs[i]))
             return true;

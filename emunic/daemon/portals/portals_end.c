@@ -332,5 +332,5 @@ struct emu_memory emu_portals_end_reach(struct emu_port_end *owner, const struct
             entry->generation == md->mdh_generation && emu_md_reach(owner, entry, EMU_OP_PUT, &memory) == EMU_STATUS_OK)
             return memory;
     }
-    return emu_memory_cma(owner->member->pid);
+    return owner->view.local;
 }

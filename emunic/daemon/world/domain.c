@@ -5,6 +5,7 @@
 #include "emunic/daemon/world/domain.h"
 
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "emunic/daemon/world/lookups.h"
 
@@ -64,6 +65,11 @@ bool emu_domain_is_elsewhere(const struct emu_domain *domain, uint32_t address)
 bool emu_domain_may_use(const struct emu_domain *domain, const struct ucred *peer)
 {
     return peer->uid == domain->owner_uid || peer->uid == 0;
+}
+
+bool emu_member_is_moved(const struct emu_member *member)
+{
+    return member->uid != 0 && geteuid() == 0;
 }
 
 /* The newest domain that a process has a node in by its rank, or NULL. */

@@ -85,6 +85,7 @@ struct emu_domain_memory {
     struct emu_window_budget windows;    /* what emunic may still map of its members' space files */
     struct emu_file_place *files;        /* owned, EMU_FILES_MAX */
     struct emu_segment_list ***segments; /* owned: per node, NULL or EMU_MD_COUNT lists */
+    bool is_moved;                       /* some of it by movers (daemon/movers) */
 };
 
 /* Against what it may hold. */
@@ -164,6 +165,8 @@ bool emu_domain_is_elsewhere(const struct emu_domain *domain, uint32_t address);
 
 /* A process that may use the domain: its owner's, or root's. */
 bool emu_domain_may_use(const struct emu_domain *domain, const struct ucred *peer);
+/* A process whose memory emunic does not touch with its own rights: emunic is root's and the process is not. */
+bool emu_member_is_moved(const struct emu_member *member);
 /* Node of a process: that of its rank, the one it names, or the first of a domain it may use. */
 uint32_t emu_place_of(struct emu_server *server, const struct ucred *peer, uint32_t nid_wanted);
 

@@ -28,6 +28,7 @@ enum emu_port_slot {
     EMU_PORT_DATAGRAMS,
     EMU_PORT_FAULTS,
     EMU_PORT_KEPT,
+    EMU_PORT_MOVED,
     EMU_PORT_PORTALS,
     EMU_PORT_PORTALS_REMOTE,
     EMU_PORT_PORTALS_WORK,
@@ -80,6 +81,8 @@ struct emu_port_transfers {
     uint32_t n;
     uint32_t n_blocks; /* block transfers among them, and to other hosts */
     uint64_t blocks_ended;
+    struct emu_transfer *small; /* owned: the small command that waits for a mover; NULL: never yet */
+    bool small_waits;           /* it stands at the head of the ring */
 };
 
 struct emu_port_end {

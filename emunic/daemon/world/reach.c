@@ -3,7 +3,8 @@
  * The memory behind a handle: how emunic reaches it.
  *
  * Memory that lies in the owner's space file, or in a file of the program's own, is reached through windows that are
- * mapped here when first needed; a segmented region through the list of its segments; anything else by system calls.
+ * mapped here when first needed; a segmented region through the list of its segments; anything else by system calls,
+ * emunic's own or a mover's.
  */
 #include "emunic/daemon/world/reach.h"
 
@@ -65,7 +66,7 @@ int emu_md_reach_in(const struct emu_domain *domain, const struct emu_table_md *
             return EMU_STATUS_OK;
         }
     }
-    *mem_out = emu_memory_cma(owner->member->pid);
+    *mem_out = owner->view.local;
     return EMU_STATUS_OK;
 }
 

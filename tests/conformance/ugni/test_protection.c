@@ -5,6 +5,7 @@
  */
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "tests/conformance/pair.h"
@@ -93,6 +94,7 @@ static int attach_as_nobody(struct fx_rank *rank)
         fx_stay(0);
         FX_CHECK(setgid(NOBODY) == 0);
         FX_CHECK(setuid(NOBODY) == 0);
+        prctl(PR_SET_DUMPABLE, 1); /* setuid took it; an ordinary process of that user has it */
     }
     FX_CHECK(try_attach(other_ptag, other_cookie, &cdm) == expected);
     return 0;
