@@ -55,7 +55,8 @@
     NUM(user_registrations, "EMUNIC_USER_REGISTRATIONS", 1048576, 1, 1000000000, "registrations",                      \
         "memory registrations of one user")                                                                            \
     NUM(user_pages, "EMUNIC_USER_PAGES", 0, 0, 1099511627776, "pages of 4096 bytes",                                   \
-        "pages of one user in memory that emunic shares with it; 0: seven eighths of the host's memory")               \
+        "pages of one user in memory that emunic shares with it, before no more is registered and the process with "   \
+        "the most loses its ports; 0: seven eighths of the host's memory")                                             \
     NUM(user_datagrams, "EMUNIC_USER_DATAGRAMS", 262144, 1, 1000000000, "datagrams",                                   \
         "datagrams of one user that are posted and not collected")                                                     \
     NUM(user_regions, "EMUNIC_USER_REGIONS", 16384, 1, 1000000, "regions",                                             \

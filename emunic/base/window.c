@@ -129,6 +129,15 @@ void emu_windows_leave_budget(struct emu_windows *w)
     w->budget = NULL;
 }
 
+void emu_windows_let_go(const struct emu_windows *w)
+{
+    for (unsigned i = 0; i < w->n; i++) {
+        /* What stands in for a broken file is ours and goes with the next mapping. Huge pages may refuse: they stay. */
+        if (!is_broken(&w->list[i]))
+            (void)madvise(w->list[i].base, w->list[i].len_bytes, MADV_DONTNEED);
+    }
+}
+
 void emu_windows_fini(struct emu_windows *w)
 {
     give_back(w);

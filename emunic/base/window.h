@@ -73,6 +73,9 @@ static inline const _Atomic uint32_t *emu_window_mark(const struct emu_window *w
 /* The budget has all back and is not looked at again. For a cache that nobody adds to any more. */
 void emu_windows_leave_budget(struct emu_windows *w);
 
+/* Pages of the files that were touched here are touched no longer; they stay in the files and come back when needed. */
+void emu_windows_let_go(const struct emu_windows *w);
+
 /* Unmaps all. */
 void emu_windows_fini(struct emu_windows *w);
 

@@ -41,6 +41,7 @@
 #include "emunic/daemon/core/quiesce.h"
 #include "emunic/daemon/errors/error_stream.h"
 #include "emunic/daemon/faults/fault_rules.h"
+#include "emunic/daemon/memory/page_watch.h"
 #include "emunic/daemon/movers/movers.h"
 #include "emunic/daemon/msgq/msgq_members.h"
 #include "emunic/daemon/world/accounts.h"
@@ -709,9 +710,19 @@ static const struct emu_request_row requests[] = {
     { EMU_MSG_MEM_SEGMENTS, EMU_MSG_MEM_SEGMENTS, EMU_NEEDS_PORT, answer_segments },
 };
 
+static int create(struct emu_server *server, const struct emu_server_options *options, struct emu_complaint *why)
+{
+    (void)options;
+    (void)why;
+    return emu_page_watch_create(server);
+}
+
 const struct emu_part emu_memory_part = {
     .name = "memory",
     .requests = requests,
     .n_requests = EMU_ROWS(requests),
+    .create = create,
+    .destroy = emu_page_watch_destroy,
+    .loop = { .round = emu_page_watch_round },
     .ports = { .end = port_end, .queue_end = queue_end },
 };

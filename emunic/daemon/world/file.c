@@ -260,6 +260,41 @@ void emu_file_drop_member(struct emu_member *member)
 
 /* ---- use ---- */
 
+/* Held by another process of the user, too: then it is counted there. */
+static bool is_counted_before(const struct emu_file *file)
+{
+    for (uint32_t i = 0; i < file->number % EMU_FILES_MAX; i++) {
+        const struct emu_file *other = file->domain->memory.files[i].file;
+
+        if (other && other->member && other->member->user == file->member->user && other->dev == file->dev &&
+            other->ino == file->ino)
+            return true;
+    }
+    return false;
+}
+
+uint64_t emu_files_bytes(const struct emu_member *member)
+{
+    const struct emu_file *file;
+    uint64_t bytes = 0;
+    struct stat st;
+
+    LIST_FOREACH(file, &member->files, link) {
+        /* Huge pages come from a pool of their own. */
+        if (file->page_bytes == 0 && !is_counted_before(file) && fstat(file->fd, &st) == 0)
+            bytes += (uint64_t)st.st_blocks * 512;
+    }
+    return bytes;
+}
+
+void emu_files_let_go(const struct emu_member *member)
+{
+    const struct emu_file *file;
+
+    LIST_FOREACH(file, &member->files, link)
+        emu_windows_let_go(&file->windows);
+}
+
 uint32_t emu_file_number(const struct emu_file *file)
 {
     return file->number;

@@ -36,6 +36,10 @@ void emu_file_put(struct emu_file *file);
 uint32_t emu_file_number(const struct emu_file *file);
 /* The process has ended. Its files stay until the last of its registrations is released. */
 void emu_file_drop_member(struct emu_member *member);
+/* Bytes that the files of a process hold. A file that several of a user hold in a domain counts for one of them. */
+uint64_t emu_files_bytes(const struct emu_member *member);
+/* Pages of them that emunic has touched are touched no longer. */
+void emu_files_let_go(const struct emu_member *member);
 /* For a peer: emunic's descriptor, or -ENOENT. */
 int emu_file_of(const struct emu_domain *domain, struct emu_msg_file *asked);
 /* The memory of a live memory domain in a file. False: there is no window to be had. */

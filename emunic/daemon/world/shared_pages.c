@@ -13,6 +13,7 @@
 
 #include "emunic/abi/abi.h"
 #include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/file.h"
 #include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/users.h"
 
@@ -32,6 +33,7 @@ void emu_pages_count(struct emu_member *member)
     uint64_t n = pages_of(member->space_fd);
     const struct emu_port_end *port;
 
+    n += emu_files_bytes(member) / EMU_PAGE_BYTES;
     LIST_FOREACH(port, &member->ports, member_link)
         n += pages_of(port->segment_fd);
     *used = *used - member->n_pages + n;
