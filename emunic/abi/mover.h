@@ -35,6 +35,7 @@ enum emu_mover_op {
     EMU_MOVER_READ,   /* from `addr` into the bytes */
     EMU_MOVER_WRITE,  /* the bytes to `addr`, then the flag */
     EMU_MOVER_ATOMIC, /* on the word at `addr` */
+    EMU_MOVER_COPY,   /* from `from_addr` in `from_slot`, then as a write; `old`: the side that failed, 0 the source */
 };
 
 /* How emunic wants to hear that a request is done. */
@@ -59,7 +60,9 @@ struct emu_mover_request {
     uint64_t operand2;
     uint32_t amo_op;
     uint32_t amo_flags;
-    uint32_t zero[14];
+    uint64_t from_addr;
+    uint32_t from_slot;
+    uint32_t zero[11];
 };
 
 struct emu_mover_ring {
@@ -71,7 +74,7 @@ struct emu_mover_ring {
     _Atomic uint32_t sleeps;             /* the mover has to be woken */
     int32_t result;                      /* 0 or negative errno */
     uint32_t zero;
-    uint64_t old; /* that an atomic operation found */
+    uint64_t old; /* that an atomic operation found, or see EMU_MOVER_COPY */
     alignas(64) struct emu_mover_request request;
     alignas(64) uint8_t bytes[EMU_MOVER_BYTES];
 };

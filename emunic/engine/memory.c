@@ -223,6 +223,9 @@ int emu_memory_copy(struct emu_memory_at dst_at, struct emu_memory_at src_at, si
     int r;
 
     assert(bounce.len_bytes > 0);
+    r = dst->ops == src->ops && dst->ops->copy ? dst->ops->copy(dst_at, src_at, len_bytes, flag, fault_out) : -EXDEV;
+    if (r != -EXDEV)
+        return r;
     window = window_of(src, src_addr, len_bytes);
     if (window) {
         r = dst->ops->write(dst, dst_addr, window, len_bytes, flag);

@@ -23,6 +23,12 @@ struct emu_flag {
     uint64_t value;
 };
 
+/* An address in a memory. */
+struct emu_memory_at {
+    const struct emu_memory *memory; /* borrowed */
+    uint64_t addr;
+};
+
 /*
  * Called by the engine only, on the thread that runs it. Each returns 0, -EFAULT (pages not there or access not
  * allowed), -ESRCH (the process is gone), -EPERM (this caller may not; nothing was moved) or, where may_wait is set,
@@ -45,6 +51,12 @@ struct emu_memory_ops {
                          unsigned n);
     /* Where the range is mapped here, or NULL. A NULL slot means: never. */
     void *(*window)(const struct emu_memory *mem, uint64_t addr, size_t len_bytes);
+    /*
+     * Copies between two memories of this method, then stores the flag. fault_out: as of emu_memory_copy(). -EXDEV: not
+     * between these two. NULL: never.
+     */
+    int (*copy)(struct emu_memory_at dst, struct emu_memory_at src, size_t len_bytes, const struct emu_flag *flag,
+                int *fault_out);
     /*
      * Somebody else moves the data and may be waited for; he never sees this side's windows, so a failure is always one
      * of this memory.
@@ -80,12 +92,6 @@ static inline int emu_memory_is_broken(const struct emu_memory *mem)
 
 /* The caller's own memory. */
 struct emu_memory emu_memory_self(void);
-
-/* An address in a memory. */
-struct emu_memory_at {
-    const struct emu_memory *memory; /* borrowed */
-    uint64_t addr;
-};
 
 /* Room for what is copied between two memories of which neither has a window. */
 struct emu_bounce {

@@ -133,13 +133,21 @@ static int change_word(const struct slot *slot, const struct emu_mover_request *
     return write_slot(slot, &write, &value);
 }
 
+static int copy(const struct slot *slot, const struct emu_mover_request *rq, struct emu_mover_ring *ring)
+{
+    int r = read_slot(&slots[rq->from_slot], rq->from_addr, ring->bytes, rq->len_bytes);
+
+    ring->old = r == 0;
+    return r < 0 ? r : write_slot(slot, rq, ring->bytes);
+}
+
 /* ---- requests ---- */
 
 static int serve(struct emu_mover_ring *ring, const struct emu_mover_request *rq)
 {
     struct slot *slot = &slots[rq->slot % EMU_MOVER_SLOTS];
 
-    if (rq->slot >= EMU_MOVER_SLOTS || rq->len_bytes > EMU_MOVER_BYTES)
+    if (rq->slot >= EMU_MOVER_SLOTS || rq->from_slot >= EMU_MOVER_SLOTS || rq->len_bytes > EMU_MOVER_BYTES)
         return -EINVAL;
     switch (rq->op) {
     case EMU_MOVER_OPEN:
@@ -152,6 +160,8 @@ static int serve(struct emu_mover_ring *ring, const struct emu_mover_request *rq
         return write_slot(slot, rq, ring->bytes);
     case EMU_MOVER_ATOMIC:
         return change_word(slot, rq, &ring->old);
+    case EMU_MOVER_COPY:
+        return copy(slot, rq, ring);
     default:
         return -EINVAL;
     }

@@ -162,17 +162,18 @@ static void end_errand(struct emu_mover *mover, int result, uint64_t old)
 {
     struct emu_mover_errand *errand = &mover->errand;
     struct emu_movers *movers = emu_movers_of(mover->server);
+    struct emu_moved *whose = errand->request.op == EMU_MOVER_COPY && old == 0 ? errand->from : errand->moved;
 
     errand->result = result;
     errand->old = old;
     errand->is_open = false;
     movers->n_done++;
-    if (result == -ESRCH && errand->moved)
-        errand->moved->is_gone = movers->some_are_gone = true;
+    if (result == -ESRCH && whose)
+        whose->is_gone = movers->some_are_gone = true;
     if (errand->tape)
         record(errand->tape, mover);
     errand->tape = NULL;
-    errand->moved = NULL;
+    errand->moved = errand->from = NULL;
 }
 
 /* Nothing of the answer is believed but that it is one. */
@@ -225,20 +226,30 @@ void emu_mover_lose(struct emu_mover *mover, const char *why)
         end_errand(mover, -ESRCH, 0);
 }
 
-static void post(struct emu_mover *mover, struct emu_moved *moved, const struct emu_mover_request *request,
-                 const void *from)
+/* An access as its caller wants it. */
+struct wish {
+    struct emu_moved *moved;
+    struct emu_moved *from; /* of a copy */
+    struct emu_mover_request request;
+    const void *bytes; /* to be written */
+    void *to;          /* what is read */
+};
+
+static void post(const struct wish *wish)
 {
+    struct emu_mover *mover = wish->moved->mover;
     struct emu_mover_ring *ring = mover->ring;
 
     mover->errand = (struct emu_mover_errand){ .is_open = true,
-                                               .request = *request,
-                                               .moved = moved,
-                                               .domain = moved->port->domain,
+                                               .request = wish->request,
+                                               .moved = wish->moved,
+                                               .from = wish->from,
+                                               .domain = wish->moved->port->domain,
                                                .tape = emu_movers_of(mover->server)->tape,
                                                .posted_ns = emu_clock_ns() };
-    ring->request = *request;
-    if (from)
-        memcpy(ring->bytes, from, request->len_bytes);
+    ring->request = wish->request;
+    if (wish->bytes)
+        memcpy(ring->bytes, wish->bytes, wish->request.len_bytes);
     /* Pairs with the acquire in the mover: the request before its count; and with its store of `sleeps`. */
     atomic_store_explicit(&ring->posted, ++mover->posted, memory_order_seq_cst);
     if (atomic_load_explicit(&ring->sleeps, memory_order_seq_cst))
@@ -342,79 +353,99 @@ static int wait_with_tape(struct emu_mover *mover, struct emu_tape *tape)
     return is_done(mover) ? 0 : come_again(emu_movers_of(mover->server), tape);
 }
 
-static int access_with_tape(struct emu_moved *moved, const struct emu_mover_request *request, const void *from,
-                            void *to, uint64_t *old_out)
+static int access_with_tape(const struct wish *wish, uint64_t *old_out)
 {
-    struct emu_movers *movers = emu_movers_of(moved->mover->server);
-    struct emu_mover *mover = moved->mover;
+    struct emu_mover *mover = wish->moved->mover;
+    struct emu_movers *movers = emu_movers_of(mover->server);
     struct emu_tape *tape = movers->tape;
     int r;
 
     emu_mover_settle(mover);
     if (tape->at < tape->n)
-        return replay(tape, to, old_out);
-    if (moved->is_gone)
+        return replay(tape, wish->to, old_out);
+    if (wish->moved->is_gone)
         return -ESRCH;
     if (mover->errand.is_open && mover->errand.tape != tape)
         return come_again(movers, tape);
     if (!mover->errand.is_open)
-        post(mover, moved, request, from);
+        post(wish);
     r = wait_with_tape(mover, tape);
     if (r < 0)
         return r;
     emu_mover_settle(mover);
     if (tape->at < tape->n)
-        return replay(tape, to, old_out);
+        return replay(tape, wish->to, old_out);
     return -EFAULT; /* no memory to remember it */
 }
 
-static int access_and_wait(struct emu_moved *moved, const struct emu_mover_request *request, const void *from, void *to,
-                           uint64_t *old_out)
+static int access_and_wait(const struct wish *wish, uint64_t *old_out)
 {
-    struct emu_mover *mover = moved->mover;
+    struct emu_mover *mover = wish->moved->mover;
 
     emu_mover_settle(mover);
     if (mover->errand.is_open)
         wait_to_the_limit(mover);
-    if (moved->is_gone)
+    if (wish->moved->is_gone)
         return -ESRCH;
-    post(mover, moved, request, from);
+    post(wish);
     wait_to_the_limit(mover);
-    if (mover->errand.result == 0 && to)
-        memcpy(to, mover->ring->bytes, request->len_bytes);
+    if (mover->errand.result == 0 && wish->to)
+        memcpy(wish->to, mover->ring->bytes, wish->request.len_bytes);
     if (old_out)
         *old_out = mover->errand.old;
     return mover->errand.result;
 }
 
-static int make_access(struct emu_moved *moved, struct emu_mover_request *request, const void *from, void *to,
-                       uint64_t *old_out)
+static int make_access(const struct wish *wish, uint64_t *old_out)
 {
-    request->slot = moved->slot;
-    return emu_movers_of(moved->mover->server)->tape ? access_with_tape(moved, request, from, to, old_out) :
-                                                       access_and_wait(moved, request, from, to, old_out);
+    return emu_movers_of(wish->moved->mover->server)->tape ? access_with_tape(wish, old_out) :
+                                                             access_and_wait(wish, old_out);
 }
 
-int emu_moved_request(struct emu_moved *moved, struct emu_mover_request *request)
+int emu_moved_request(struct emu_moved *moved, const struct emu_mover_request *request)
 {
-    request->slot = moved->slot;
-    return access_and_wait(moved, request, NULL, NULL, NULL);
+    struct wish wish = { .moved = moved, .request = *request };
+
+    wish.request.slot = moved->slot;
+    return access_and_wait(&wish, NULL);
 }
 
 /* ---- the memory method ---- */
 
+static struct wish wish_for(const struct emu_memory *mem, uint32_t op, uint64_t addr)
+{
+    struct emu_moved *moved = mem->mover;
+
+    return (struct wish){ .moved = moved, .request = { .op = op, .slot = moved->slot, .addr = addr } };
+}
+
+/* At most as much as one request takes. With the last of it goes the flag. */
+static size_t take_part(struct emu_mover_request *request, size_t len_bytes, const struct emu_flag *flag)
+{
+    size_t part = len_bytes < EMU_MOVER_BYTES ? len_bytes : EMU_MOVER_BYTES;
+
+    request->len_bytes = part;
+    if (flag && part == len_bytes) {
+        request->flags = EMU_MOVER_HAS_FLAG;
+        request->flag_addr = flag->addr;
+        request->flag_value = flag->value;
+    }
+    return part;
+}
+
 static int moved_read(const struct emu_memory *mem, uint64_t addr, void *dst, size_t len_bytes)
 {
+    struct wish wish = wish_for(mem, EMU_MOVER_READ, addr);
     uint8_t *to = dst;
     int r = 0;
 
     while (r == 0 && len_bytes > 0) {
-        size_t part = len_bytes < EMU_MOVER_BYTES ? len_bytes : EMU_MOVER_BYTES;
-        struct emu_mover_request request = { .op = EMU_MOVER_READ, .addr = addr, .len_bytes = part };
+        size_t part = take_part(&wish.request, len_bytes, NULL);
 
-        r = make_access(mem->mover, &request, NULL, to, NULL);
+        wish.to = to;
+        r = make_access(&wish, NULL);
         to += part;
-        addr += part;
+        wish.request.addr += part;
         len_bytes -= part;
     }
     return r;
@@ -423,37 +454,57 @@ static int moved_read(const struct emu_memory *mem, uint64_t addr, void *dst, si
 static int moved_write(const struct emu_memory *mem, uint64_t addr, const void *src, size_t len_bytes,
                        const struct emu_flag *flag)
 {
+    struct wish wish = wish_for(mem, EMU_MOVER_WRITE, addr);
+    bool has_more = len_bytes > 0 || flag;
     const uint8_t *from = src;
     int r = 0;
 
-    while (r == 0 && (len_bytes > 0 || flag)) {
-        size_t part = len_bytes < EMU_MOVER_BYTES ? len_bytes : EMU_MOVER_BYTES;
-        struct emu_mover_request request = { .op = EMU_MOVER_WRITE, .addr = addr, .len_bytes = part };
+    while (r == 0 && has_more) {
+        size_t part = take_part(&wish.request, len_bytes, flag);
 
-        if (flag && part == len_bytes) {
-            request.flags = EMU_MOVER_HAS_FLAG;
-            request.flag_addr = flag->addr;
-            request.flag_value = flag->value;
-            flag = NULL;
-        }
-        r = make_access(mem->mover, &request, from, NULL, NULL);
+        wish.bytes = part > 0 ? from : NULL;
+        r = make_access(&wish, NULL);
         from += part;
-        addr += part;
+        wish.request.addr += part;
         len_bytes -= part;
+        has_more = len_bytes > 0;
     }
     return r;
 }
 
 static int moved_atomic(const struct emu_memory *mem, uint64_t addr, const struct emu_amo *amo, uint64_t *old_out)
 {
-    struct emu_mover_request request = { .op = EMU_MOVER_ATOMIC,
-                                         .addr = addr,
-                                         .operand1 = amo->operand1,
-                                         .operand2 = amo->operand2,
-                                         .amo_op = amo->op,
-                                         .amo_flags = amo->flags };
+    struct wish wish = wish_for(mem, EMU_MOVER_ATOMIC, addr);
 
-    return make_access(mem->mover, &request, NULL, NULL, old_out);
+    wish.request.operand1 = amo->operand1;
+    wish.request.operand2 = amo->operand2;
+    wish.request.amo_op = amo->op;
+    wish.request.amo_flags = amo->flags;
+    return make_access(&wish, old_out);
+}
+
+static int moved_copy(struct emu_memory_at dst, struct emu_memory_at src, size_t len_bytes, const struct emu_flag *flag,
+                      int *fault_out)
+{
+    struct wish wish = wish_for(dst.memory, EMU_MOVER_COPY, dst.addr);
+    uint64_t side = 0;
+    int r;
+
+    wish.from = src.memory->mover;
+    if (wish.from->mover != wish.moved->mover)
+        return -EXDEV;
+    wish.request.from_slot = wish.from->slot;
+    wish.request.from_addr = src.addr;
+    do {
+        size_t part = take_part(&wish.request, len_bytes, flag);
+
+        r = wish.from->is_gone ? -ESRCH : make_access(&wish, &side);
+        wish.request.addr += part;
+        wish.request.from_addr += part;
+        len_bytes -= part;
+    } while (r == 0 && len_bytes > 0);
+    *fault_out = side != 0;
+    return r;
 }
 
 static const struct emu_memory_ops moved_ops = {
@@ -461,6 +512,7 @@ static const struct emu_memory_ops moved_ops = {
     .read = moved_read,
     .write = moved_write,
     .atomic = moved_atomic,
+    .copy = moved_copy,
     .may_wait = true,
 };
 

@@ -31,6 +31,7 @@ struct emu_mover_errand {
     bool is_open;
     struct emu_mover_request request;
     struct emu_moved *moved;   /* whose memory; NULL: the port has ended */
+    struct emu_moved *from;    /* likewise, of a copy */
     struct emu_domain *domain; /* of that port; only ever compared */
     struct emu_tape *tape;     /* that gets the answer; NULL: nobody, or who waits for it */
     uint64_t posted_ns;
@@ -91,7 +92,7 @@ bool emu_mover_is_reaped(struct emu_mover *mover);
 
 struct emu_memory emu_moved_memory(struct emu_moved *moved);
 /* One request that is waited for. */
-int emu_moved_request(struct emu_moved *moved, struct emu_mover_request *request);
+int emu_moved_request(struct emu_moved *moved, const struct emu_mover_request *request);
 /* Takes in what a mover has done by now. */
 void emu_mover_settle(struct emu_mover *mover);
 /* Does its errand take longer than it may? */

@@ -214,6 +214,8 @@ static void end_port(struct emu_port_end *port)
         return;
     if (moved->mover->errand.moved == moved)
         moved->mover->errand.moved = NULL;
+    if (moved->mover->errand.from == moved)
+        moved->mover->errand.from = NULL;
     LIST_REMOVE(moved, link);
     if (LIST_EMPTY(&moved->mover->ports))
         emu_movers_of(port->server)->some_are_gone = true; /* the mover itself */
