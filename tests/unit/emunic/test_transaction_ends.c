@@ -541,6 +541,78 @@ static void test_random_commands_touch_only_what_the_domain_allows(void **state)
     assert_true(n_good > 1000);
 }
 
+/* ---- a memory that answers later ---- */
+
+static unsigned n_late; /* accesses that say "not yet" before one is made */
+
+static struct emu_memory behind(const struct emu_memory *mem)
+{
+    return emu_memory_map(mem->base, mem->owner_addr, mem->len_bytes);
+}
+
+static int late_read(const struct emu_memory *mem, uint64_t addr, void *dst, size_t len_bytes)
+{
+    struct emu_memory there = behind(mem);
+
+    return n_late > 0 ? n_late--, -EINPROGRESS : there.ops->read(&there, addr, dst, len_bytes);
+}
+
+static int late_write(const struct emu_memory *mem, uint64_t addr, const void *src, size_t len_bytes,
+                      const struct emu_flag *flag)
+{
+    struct emu_memory there = behind(mem);
+
+    return n_late > 0 ? n_late--, -EINPROGRESS : there.ops->write(&there, addr, src, len_bytes, flag);
+}
+
+static const struct emu_memory_ops late_ops = {
+    .name = "late", .read = late_read, .write = late_write, .may_wait = true
+};
+
+static void test_step_that_waits_has_done_nothing_and_is_made_again(void **state)
+{
+    struct emu_cmd cmd = put_local(200);
+    struct emu_transaction t;
+
+    (void)state;
+    view.local.ops = &late_ops;
+    n_late = 3;
+    assert_true(emu_transaction_begin(&view, &cmd, &t));
+    for (unsigned i = 0; i < 3; i++) {
+        assert_true(emu_transaction_step(&view, &t, UINT64_MAX));
+        assert_true(t.is_waiting);
+        assert_int_equal(t.status, EMU_STATUS_OK);
+        assert_peer_untouched();
+    }
+    assert_false(emu_transaction_step(&view, &t, UINT64_MAX));
+    assert_false(t.is_waiting);
+    emu_transaction_finish(&view, &t);
+    assert_memory_equal(peer_at(REG_AT), local_mem, 200);
+    assert_int_equal(emu_event_status(next(&source)), EMU_STATUS_OK);
+}
+
+static void test_atomic_is_made_once_however_late_its_result_is_taken(void **state)
+{
+    struct emu_cmd cmd = amo(EMU_AMO_ADD, EMU_AMO_FETCH, 1, 0);
+    struct emu_transaction t;
+    uint64_t first = 41;
+    uint64_t word;
+
+    (void)state;
+    memcpy(peer_at(cmd.remote_addr), &first, sizeof(first));
+    view.local.ops = &late_ops;
+    n_late = 5;
+    assert_true(emu_transaction_begin(&view, &cmd, &t));
+    while (emu_transaction_step(&view, &t, UINT64_MAX))
+        assert_true(t.is_waiting);
+    assert_int_equal(n_late, 0);
+    emu_transaction_finish(&view, &t);
+    memcpy(&word, peer_at(cmd.remote_addr), sizeof(word));
+    assert_int_equal(word, 42);
+    memcpy(&word, local_mem, sizeof(word));
+    assert_int_equal(word, 41);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -577,6 +649,8 @@ int main(void)
         UNIT(test_fault_in_the_middle_ends_a_transfer),
         UNIT(test_no_flag_turns_a_get_into_one_big_slice),
         UNIT(test_long_vector_of_atomics_moves_in_steps),
+        UNIT(test_step_that_waits_has_done_nothing_and_is_made_again),
+        UNIT(test_atomic_is_made_once_however_late_its_result_is_taken),
         UNIT(test_random_commands_touch_only_what_the_domain_allows),
     };
 
