@@ -192,6 +192,7 @@ static const struct emu_option options[] = {
     { "machine", 0, "SPEC", "machine file or its name", EMU_OPTION_TEXT(struct host, server.machine) },
     { "machine-dir", 0, "FOLDER", "folder with machine files", EMU_OPTION_TEXT(struct host, server.machine_dir) },
     { "module", 0, "FILE", "the module that talks to other hosts", EMU_OPTION_TEXT(struct host, hosts.module) },
+    { "mover", 0, "FILE", "emunic-mover, for memory of other users", EMU_OPTION_TEXT(struct host, server.mover) },
     { "folder", 0, "FOLDER", "the job's folder, which a keeper removes", EMU_OPTION_TEXT(struct host, folder_wanted),
       .is_valid = is_whole_path, .refusal = "not a whole path" },
     { "cookie", 0, "N", "of the job's domain: marks its processes",

@@ -226,11 +226,10 @@ static int start_keeper(struct job *job)
 /* Tries names until one is free: it is as unlikely as can be that the first one is not. */
 static int start_emunic(struct job *job)
 {
-    char mover[PATH_MAX];
     const struct emu_server_options options = { .name = job->server,
                                                 .machine = job->plan->machine,
                                                 .machine_dir = job->plan->machine_dir,
-                                                .mover = emu_cli_mover(mover) == 0 ? mover : NULL,
+                                                .mover = job->plan->mover,
                                                 .bind = job->plan->bind,
                                                 .stops_with_last_job = true,
                                                 .stops_with_starter = true,
