@@ -475,9 +475,30 @@ static unsigned serve_transfers(struct emu_port_end *port)
     return done;
 }
 
-static bool has_commands(const struct emu_port_end *port)
+/* What waits for a mover has none. */
+static bool has_transfers_to_serve(const struct emu_port_end *port)
 {
-    return port->transfers.n > 0 || atomic_load_explicit(&port->segment->tail, memory_order_acquire) != port->ring.head;
+    const struct emu_transfer *transfer;
+
+    if (port->transfers.n == 0 || !port->domain->memory.is_moved)
+        return port->transfers.n > 0;
+    TAILQ_FOREACH(transfer, &port->transfers.list, link) {
+        if (emu_tape_is_ready(port->server, &transfer->tape))
+            return true;
+    }
+    return false;
+}
+
+static bool small_waits(const struct emu_port_end *port)
+{
+    return port->transfers.small_waits && !emu_tape_is_ready(port->server, &port->transfers.small->tape);
+}
+
+/* A turn that only waited would count as a turn that was taken, and others would rest for it. */
+static bool needs_a_turn(const struct emu_port_end *port)
+{
+    return has_transfers_to_serve(port) ||
+           (!small_waits(port) && atomic_load_explicit(&port->segment->tail, memory_order_acquire) != port->ring.head);
 }
 
 static unsigned serve_port(struct emu_port_end *port)
@@ -500,7 +521,7 @@ static unsigned serve_in_turns(struct emu_server *server)
         struct emu_port_end *next = LIST_NEXT(port, link); /* serving may end the port */
         struct emu_user *user = port->member->user;
 
-        if (port->domain->job.suspension == EMU_RUNS && has_commands(port) &&
+        if (port->domain->job.suspension == EMU_RUNS && needs_a_turn(port) &&
             !emu_user_must_wait(user, &port->ring.turn, now_ns)) {
             uint64_t began_ns = now_ns;
 
@@ -530,23 +551,9 @@ static unsigned serve_all(struct emu_server *server)
     return done;
 }
 
-/* Only what waits for a mover has no work. */
-static bool has_transfers_to_serve(const struct emu_port_end *port)
-{
-    const struct emu_transfer *transfer;
-
-    if (port->transfers.n == 0 || !port->domain->memory.is_moved)
-        return port->transfers.n > 0;
-    TAILQ_FOREACH(transfer, &port->transfers.list, link) {
-        if (emu_tape_is_ready(port->server, &transfer->tape))
-            return true;
-    }
-    return false;
-}
-
 static bool has_commands_to_serve(const struct emu_port_end *port)
 {
-    if (port->transfers.small_waits && !emu_tape_is_ready(port->server, &port->transfers.small->tape))
+    if (small_waits(port))
         return false;
     return emu_fault_state_of(port)->held_until_ns == 0 && !emu_network_is_quiesced(port->server) &&
            atomic_load_explicit(&port->segment->tail, memory_order_acquire) != port->ring.head;
