@@ -178,21 +178,28 @@ static void *private_page(void)
 
 enum { SETUID, SETGID, CAPABLE, ORDINARY, KINDS };
 
-static void make_program(int kind)
+/* A descriptor of the copy, to write. */
+static int copy_program(const char *source, const char *to_path)
 {
-    static const mode_t modes[KINDS] = { 04755, 02755, 0755, 0755 };
-    const char *source = getenv("MOVED_TARGET");
-    struct vfs_cap_data caps = { .magic_etc = VFS_CAP_REVISION_2 | VFS_CAP_FLAGS_EFFECTIVE,
-                                 .data[0].permitted = 1u << CAP_NET_RAW };
     char bytes[65536];
     ssize_t n;
     int from = open(source ? source : "", O_RDONLY);
-    int to = open(program, O_WRONLY | O_CREAT | O_TRUNC, 0755);
+    int to = open(to_path, O_WRONLY | O_CREAT | O_TRUNC, 0755);
 
     assert_true(from >= 0 && to >= 0);
     while ((n = read(from, bytes, sizeof(bytes))) > 0)
         assert_int_equal(write(to, bytes, (size_t)n), n);
     close(from);
+    return to;
+}
+
+static void make_program(int kind)
+{
+    static const mode_t modes[KINDS] = { 04755, 02755, 0755, 0755 };
+    struct vfs_cap_data caps = { .magic_etc = VFS_CAP_REVISION_2 | VFS_CAP_FLAGS_EFFECTIVE,
+                                 .data[0].permitted = 1u << CAP_NET_RAW };
+    int to = copy_program(getenv("MOVED_TARGET"), program);
+
     assert_int_equal(fchown(to, 0, kind == SETGID ? GROUP : 0), 0);
     assert_int_equal(fchmod(to, modes[kind]), 0);
     if (kind == CAPABLE)
@@ -744,6 +751,39 @@ static void test_user_who_kills_the_mover_loses_the_ports(void **state)
     assert_int_equal(as_user(body_moves_private_memory), 0);
 }
 
+/* Longer than the limit of an access, as on a loaded host. */
+static int start_slow(void **state)
+{
+    char slow[96];
+    char mover[96];
+
+    snprintf(slow, sizeof(slow), "%s/slow-2000", folder);
+    snprintf(mover, sizeof(mover), "%s/mover", folder);
+    close(copy_program(getenv("SLOW_MOVER"), slow));
+    close(copy_program(getenv("MOVER"), mover));
+    setenv("FX_MOVER", slow, 1);
+    start_one(state);
+    unsetenv("FX_MOVER");
+    return 0;
+}
+
+static int stop_slow(void **state)
+{
+    char path[96];
+
+    snprintf(path, sizeof(path), "%s/slow-2000", folder);
+    unlink(path);
+    snprintf(path, sizeof(path), "%s/mover", folder);
+    unlink(path);
+    return stop_one(state);
+}
+
+static void test_mover_that_starts_slowly_serves(void **state)
+{
+    (void)state;
+    assert_int_equal(as_user(body_moves_private_memory), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -764,6 +804,7 @@ int main(void)
         RUN(test_user_and_root_of_one_domain_exchange_data),
         RUN(test_movers_have_the_users_rights_and_no_more),
         RUN(test_user_who_kills_the_mover_loses_the_ports),
+        cmocka_unit_test_setup_teardown(test_mover_that_starts_slowly_serves, start_slow, stop_slow),
     };
 
     if (geteuid() != 0) {

@@ -20,9 +20,11 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -36,8 +38,9 @@
 #define LOOKS          300u    /* before emunic waits */
 #define PATIENCE_NS    200000u /* before the loop goes on with others */
 #define NAP_NS         20000000u
-#define STARVED_LIMITS 5u  /* limits that a mover has which is ready to run */
-#define BAN_LIMITS     20u /* limits for which a user is kept out whose mover held up the loop for one */
+#define STARVED_LIMITS 5u             /* limits that a mover has which its user does not hold up */
+#define START_NS       10000000000ull /* and at least so long until it answers for the first time */
+#define BAN_LIMITS     20u            /* limits for which a user is kept out whose mover held up the loop for one */
 
 struct emu_tape_access {
     int result;
@@ -186,8 +189,10 @@ static int result_in(const struct emu_mover_ring *ring)
 
 void emu_mover_settle(struct emu_mover *mover)
 {
-    if (mover->errand.is_open && is_done(mover))
-        end_errand(mover, result_in(mover->ring), *(const volatile uint64_t *)&mover->ring->old);
+    if (!mover->errand.is_open || !is_done(mover))
+        return;
+    mover->has_started = true;
+    end_errand(mover, result_in(mover->ring), *(const volatile uint64_t *)&mover->ring->old);
 }
 
 static void ban(struct emu_movers *movers, uid_t uid, uint64_t until_ns)
@@ -283,15 +288,12 @@ static void wait_for(struct emu_mover *mover, uint64_t until_ns)
     atomic_store_explicit(&ring->wants, EMU_MOVER_LOOKS, memory_order_relaxed);
 }
 
-/*
- * Has it only not been given a processor? Then it gets more time: a loaded host is nobody's fault. What waits in the
- * kernel, or was stopped, is not ready to run.
- */
-static bool is_starved(const struct emu_mover *mover)
+/* R: ready to run. T, t: stopped, traced. Others: it waits in the kernel. 0: unknown. */
+static char state_of(const struct emu_mover *mover)
 {
     char path[32];
     char text[64] = "";
-    const char *state;
+    const char *name_end;
     int fd;
 
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)mover->pid);
@@ -300,25 +302,56 @@ static bool is_starved(const struct emu_mover *mover)
         text[0] = '\0';
     if (fd >= 0)
         close(fd);
-    state = strrchr(text, ')');
-    return state && strncmp(state, ") R", 3) == 0;
+    name_end = strrchr(text, ')');
+    return name_end && name_end[1] == ' ' ? name_end[2] : '\0';
+}
+
+/* Its user may have changed what it has got from emunic. */
+static bool was_slowed(const struct emu_mover *mover)
+{
+    cpu_set_t now;
+
+    return getpriority(PRIO_PROCESS, (id_t)mover->pid) > getpriority(PRIO_PROCESS, 0) ||
+           sched_getscheduler(mover->pid) != sched_getscheduler(0) ||
+           sched_getaffinity(mover->pid, sizeof(now), &now) < 0 || !CPU_EQUAL(&now, &mover->processors);
+}
+
+/*
+ * By its user, or is the host loaded, which is nobody's fault? Then it is ready to run and gets no processor, or it
+ * waits in the kernel for its own program.
+ */
+static bool is_held_up(const struct emu_mover *mover)
+{
+    switch (state_of(mover)) {
+    case 'R':
+        return was_slowed(mover);
+    case 'T':
+    case 't':
+        return true;
+    default:
+        return mover->has_started;
+    }
 }
 
 bool emu_mover_is_late(const struct emu_mover *mover)
 {
     uint64_t limit_ns = mover->server->settings.mover_limit_ns;
+    uint64_t most_ns = STARVED_LIMITS * limit_ns;
     uint64_t past_ns;
 
     if (!mover->errand.is_open)
         return false;
+    if (!mover->has_started && most_ns < START_NS)
+        most_ns = START_NS;
     past_ns = emu_clock_ns() - mover->errand.posted_ns;
-    return past_ns > limit_ns && (past_ns > STARVED_LIMITS * limit_ns || !is_starved(mover));
+    return past_ns > limit_ns && (past_ns > most_ns || is_held_up(mover));
 }
 
-/* Waits to the limit; then the mover is lost, and its user, who has held everybody up, has to wait as well. */
+/* Waits to the limit; then the mover is lost. Its user has to wait as well, if it is the one who held everybody up. */
 static void wait_to_the_limit(struct emu_mover *mover)
 {
     uint64_t limit_ns = mover->server->settings.mover_limit_ns;
+    bool is_to_blame;
 
     do {
         wait_for(mover, emu_clock_ns() + limit_ns);
@@ -330,8 +363,10 @@ static void wait_to_the_limit(struct emu_mover *mover)
         emu_mover_lose(mover, "has died");
         return;
     }
+    is_to_blame = is_held_up(mover);
     emu_mover_lose(mover, "got no answer of the kernel");
-    ban(emu_movers_of(mover->server), mover->uid, emu_clock_ns() + BAN_LIMITS * limit_ns);
+    if (is_to_blame)
+        ban(emu_movers_of(mover->server), mover->uid, emu_clock_ns() + BAN_LIMITS * limit_ns);
 }
 
 static int come_again(struct emu_movers *movers, struct emu_tape *tape)

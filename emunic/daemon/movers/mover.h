@@ -5,6 +5,7 @@
 #ifndef EMUNIC_DAEMON_MOVERS_MOVER_H
 #define EMUNIC_DAEMON_MOVERS_MOVER_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
@@ -54,7 +55,9 @@ struct emu_mover {
     struct emu_mover_errand errand;
     LIST_HEAD(, emu_moved) ports;
     uint32_t next_slot;
-    bool has_ended; /* killed, or dead: nothing is posted any more */
+    cpu_set_t processors; /* that it got from emunic */
+    bool has_started;     /* has answered once */
+    bool has_ended;       /* killed, or dead: nothing is posted any more */
 };
 
 /* A user whose mover had to be killed. */

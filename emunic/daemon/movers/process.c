@@ -91,6 +91,8 @@ int emu_mover_start(struct emu_mover *mover, int program_fd)
     int ring_fd;
     int r;
 
+    if (sched_getaffinity(0, sizeof(mover->processors), &mover->processors) < 0)
+        return -errno;
     mover->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (mover->bell_fd < 0)
         return -errno;
