@@ -128,6 +128,11 @@ expect_nothing_left() {
 
 # ---- jobs held by a pipe ----
 
+# The names of emunics that end like that of run $run_pid: its own, and perhaps a stranger's.
+servers_of_run() {
+    sed -n "s:.*@emunic/\(run-[0-9]*-[0-9a-f]*-$run_pid\)/admin$:\1:p" /proc/net/unix | sort -u
+}
+
 # start_job OPTION...: a job whose ranks wait. Leaves $run_pid, and files rank.N with the process of each rank.
 start_job() {
     local words i n=${n_ranks:-2}

@@ -50,7 +50,7 @@ test_killed_peer_ends_the_job_with_its_status() {
 test_rules_of_a_running_job_are_added_listed_and_cleared() {
     local server
     start_job
-    server=run-$(id -u)-$run_pid
+    server=$(servers_of_run)
     call fault -s "$server" list
     expect_status 0
     expect_out 'no rules'
@@ -110,7 +110,7 @@ test_server_gives_every_domain_its_schedule() {
 test_parts_of_the_network_break_and_are_mended_under_a_running_job() {
     local server
     start_job
-    server=run-$(id -u)-$run_pid
+    server=$(servers_of_run)
     call fault -s "$server" fail router c0-0c0s5a0
     expect_status 0
     [ -z "$out" ] || bad "says something: $out"

@@ -51,8 +51,7 @@ test_status_does_not_believe_a_name() {
 
 # The job's, beside the stranger's.
 server_name_of_own() {
-    sed -n "s:.*@emunic/\(run-[0-9]*-[0-9a-f]*-$run_pid\)/admin$:\1:p" /proc/net/unix | grep -v -- -0123456789abcdef- |
-        head -n 1
+    servers_of_run | grep -v -- -0123456789abcdef- | head -n 1
 }
 
 test_status_of_a_name_that_a_stranger_has_is_refused() {
