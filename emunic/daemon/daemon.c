@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The parts of emunic, in the order of their beginnings; ends go from last to first (core/part.h).
+ * The parts of emunic, in the order of their beginnings and rounds; ends go from last to first (core/part.h).
  *
  * Connections come first, because they bring the users, to whom everything is charged. Then come the sessions with
  * other hosts, because parts ask how many hosts there are, and the links last: nobody is heard before all parts are

@@ -3,8 +3,9 @@
  * What the server is made of: parts, each of which registers here what it wants to hear and what it answers.
  *
  * The loop, the connections, the domains, the ports and the sessions with other hosts name no part: they go through the
- * table. It stands in daemon.c; its order is that of beginnings (create, host_up, begin ...), ends go through it from
- * last to first. A slot that is NULL is one that the part has no use for. All calls come on the server's thread.
+ * table. It stands in daemon.c; its order is that of beginnings (create, host_up, begin ...) and of rounds; ends go
+ * through it from last to first. A slot that is NULL is one that the part has no use for. All calls come on the
+ * server's thread.
  */
 #ifndef EMUNIC_DAEMON_CORE_PART_H
 #define EMUNIC_DAEMON_CORE_PART_H
