@@ -400,39 +400,3 @@ uint64_t emu_space_ino(struct emu_port *port)
     pthread_mutex_unlock(&lock);
     return ino;
 }
-
-int emu_space_alloc(struct emu_port *port, uint64_t len_bytes, void **addr_out)
-{
-    uint64_t bytes = emu_page_up(len_bytes);
-    const struct space *s;
-    void *addr;
-    int r = 0;
-
-    pthread_mutex_lock(&lock);
-    s = space_of(port);
-    /* A free range first: its address is its place in the file. */
-    addr = s ? mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) : MAP_FAILED;
-    if (addr == MAP_FAILED) {
-        r = s ? -ENOMEM : -ENETDOWN;
-    } else {
-        fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(uintptr_t)addr, (off_t)bytes);
-        if (mmap(addr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, s->fd, (off_t)(uintptr_t)addr) ==
-            MAP_FAILED) {
-            r = -ENOMEM;
-            munmap(addr, bytes);
-        }
-    }
-    pthread_mutex_unlock(&lock);
-    if (r == 0)
-        *addr_out = addr;
-    return r;
-}
-
-void emu_space_free(struct emu_port *port, void *addr, uint64_t len_bytes)
-{
-    uint64_t bytes = emu_page_up(len_bytes);
-
-    (void)port;
-    madvise(addr, bytes, MADV_REMOVE);
-    munmap(addr, bytes);
-}

@@ -20,11 +20,6 @@ bool emu_space_cover(struct emu_port *port, uint64_t addr, uint64_t len_bytes, b
 /* File number of the space that the port uses; 0: none yet. Tells its pages in /proc/self/maps. */
 uint64_t emu_space_ino(struct emu_port *port);
 
-/* Zeroed pages in the space file, page-aligned. -ENOMEM, -ENETDOWN. */
-int emu_space_alloc(struct emu_port *port, uint64_t len_bytes, void **addr_out);
-/* Unmaps them and gives their memory back. */
-void emu_space_free(struct emu_port *port, void *addr, uint64_t len_bytes);
-
 /* The port lets go of the space. */
 void emu_space_put(struct emu_port *port);
 

@@ -219,33 +219,6 @@ static int check_x1_rules(const struct emu_machine *m, void (*note)(void *ctx, u
     return 1;
 }
 
-int emu_hypercube_shape(const struct emu_machine *m, struct emu_hypercube_shape *shape_out)
-{
-    const struct hypercube *h = hypercube_of(m);
-
-    if (m->topology != &emu_topology_hypercube)
-        return -EINVAL;
-    *shape_out = (struct emu_hypercube_shape){
-        .dimensions = h->dimensions,
-        .n_vertices = h->vertices,
-        .nodes_per_vertex = h->nodes,
-        .n_edges = h->vertices * h->dimensions / 2,
-    };
-    return 0;
-}
-
-int emu_hypercube_edge(const struct emu_machine *m, uint32_t vertex, uint32_t dimension, uint32_t *link_out)
-{
-    const struct hypercube *h = hypercube_of(m);
-
-    if (m->topology != &emu_topology_hypercube)
-        return -EINVAL;
-    if (vertex >= h->vertices || dimension >= h->dimensions)
-        return -ERANGE;
-    *link_out = edge_link(h, vertex, dimension);
-    return 0;
-}
-
 #define KEY(name) "topology." #name, EMU_PARAM_COUNT, offsetof(struct emu_machine_params, hypercube.name)
 
 static const struct emu_param hypercube_params[] = {

@@ -40,9 +40,6 @@ struct emu_watcher_line {
 /* One line without newline. -ENOSPC; -EINVAL: a time, mask or text that no line can have. */
 int emu_watcher_format(const struct emu_watcher_line *line, char *buf, size_t len);
 
-/* The inverse; a newline at the end is fine. -EINVAL: not such a line. Nothing of the text is trusted. */
-int emu_watcher_parse(const char *text, struct emu_watcher_line *line_out);
-
 /**
  * What the watcher writes when a link loses lanes and cannot bring them back: the receiving end exchanges modes, tells
  * its mask and the error; one poll later the sending end tells its mask.

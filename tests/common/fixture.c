@@ -577,6 +577,21 @@ int fx_count_fds(struct fx *fx)
     return proc_count_fds(fx->daemon);
 }
 
+int fx_space_map(struct emu_port *port, size_t bytes, void **addr_out)
+{
+    void *addr = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (addr == MAP_FAILED)
+        return -errno;
+    memset(addr, 0, bytes); /* so that there are pages to be moved */
+    if (!emu_space_cover(port, (uint64_t)(uintptr_t)addr, bytes, true)) {
+        munmap(addr, bytes);
+        return -ENOMEM;
+    }
+    *addr_out = addr;
+    return 0;
+}
+
 void *fx_map(struct fx_mapped *m, const struct fx *fx, uint32_t nid, uint32_t instance_id, size_t bytes)
 {
     void *mem = NULL;
@@ -585,7 +600,7 @@ void *fx_map(struct fx_mapped *m, const struct fx *fx, uint32_t nid, uint32_t in
     fx_set_node(nid);
     r = emu_port_attach(&m->port, fx->ptag, fx->cookie, instance_id, 0);
     if (r == 0)
-        r = emu_space_alloc(&m->port, bytes, &mem);
+        r = fx_space_map(&m->port, bytes, &mem);
     if (r == 0)
         r = emu_port_mem_register(
             &m->port, &(struct emu_port_memory){ (uint64_t)(uintptr_t)mem, bytes, EMU_MD_MAPPED, EMU_CQ_NONE }, &m->mdh,
@@ -607,6 +622,7 @@ void fx_deregister_mapped(struct fx_mapped *m)
 
 void fx_unmap(struct fx_mapped *m)
 {
-    emu_space_free(&m->port, m->mem, m->bytes);
+    madvise(m->mem, m->bytes, MADV_REMOVE);
+    munmap(m->mem, m->bytes);
     emu_port_detach(&m->port);
 }

@@ -150,6 +150,11 @@ char *fx_report(struct fx *fx, unsigned type);
  */
 int fx_count_fds(struct fx *fx);
 
+/*
+ * Private pages that were moved into the space file that the port uses, as a registration moves them. 0, -errno.
+ */
+int fx_space_map(struct emu_port *port, size_t bytes, void **addr_out);
+
 /* Memory that a port of its own on node `nid` has allocated shareably and registered, as DMAPP's heap. */
 struct fx_mapped {
     struct emu_port port;

@@ -101,7 +101,7 @@ static inline void open_everything(void)
         FX_CHECK(emu_port_mem_register(&port,
                                        &(struct emu_port_memory){ (uint64_t)(uintptr_t)big, BIG_BYTES, 0, index }, &mdh,
                                        &generation) == 0);
-    FX_CHECK(emu_space_alloc(&port, 1u << 20, &addr) == 0);
+    FX_CHECK(fx_space_map(&port, 1u << 20, &addr) == 0);
     FX_CHECK(emu_port_mem_register(
                  &port, &(struct emu_port_memory){ (uint64_t)(uintptr_t)addr, 1u << 20, EMU_MD_MAPPED, index }, &mapped,
                  &mapped_generation) == 0);

@@ -323,7 +323,7 @@ static void attach_and_go(unsigned n_times)
         FX_CHECK(emu_port_cq_create(&port, 100, true, &index, &cq) == 0);
         FX_CHECK(emu_port_mem_register(&port, &(struct emu_port_memory){ 0x1000, 0x1000, 0, index }, &mdh,
                                        &generation) == 0);
-        FX_CHECK(emu_space_alloc(&port, 8192, &addr) == 0);
+        FX_CHECK(fx_space_map(&port, 8192, &addr) == 0);
         munmap(addr, 8192);
         emu_port_detach(&port); /* and nothing is given back */
     }

@@ -50,6 +50,19 @@ static inline struct emu_link link_of(const struct emu_machine *m, uint32_t id)
     return l;
 }
 
+/* The link from a hypercube's vertex along a dimension: the one that turns this bit. */
+static inline uint32_t edge_of(const struct emu_machine *m, uint32_t vertex, uint32_t dimension)
+{
+    for (uint32_t id = 0; id < emu_machine_n_links(m); id++) {
+        struct emu_link l = link_of(m, id);
+
+        if (l.link_class == EMU_LINK_EDGE && l.from.index == vertex && l.to.index == (vertex ^ (1u << dimension)))
+            return id;
+    }
+    fail_msg("vertex %u has no edge along dimension %u", vertex, dimension);
+    return 0;
+}
+
 static inline struct emu_place place_of(const struct emu_machine *m, uint32_t nid)
 {
     struct emu_place place;

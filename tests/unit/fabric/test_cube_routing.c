@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "emunic/fabric/hypercube.h"
 #include "emunic/fabric/sim/audit.h"
 #include "emunic/fabric/topology.h"
 #include "tests/unit/fabric/fixture.h"
@@ -269,14 +268,12 @@ static void test_packet_on_its_way_gets_around_a_new_fault(void **state)
     struct emu_packet p = { .src_nid = 0, .dst_nid = 3 * 8 };
     struct emu_route_option options[EMU_ROUTE_OPTIONS_MAX];
     struct emu_route_view view = view_of(m, NULL, &random);
-    uint32_t first, ahead;
+    uint32_t first = edge_of(m, 0, 0);
 
     (void)state;
     assert_int_equal(emu_fault_map_create(m, &faults), 0);
     assert_true(m->topology->routing->start(&view, &p, 0));
-    assert_int_equal(emu_hypercube_edge(m, 0, 0, &first), 0);
-    assert_int_equal(emu_hypercube_edge(m, 1, 1, &ahead), 0);
-    assert_int_equal(emu_fault_map_set_link(faults, ahead, false), 0);
+    assert_int_equal(emu_fault_map_set_link(faults, edge_of(m, 1, 1), false), 0);
     view.faults = faults;
     assert_true(
         m->topology->routing->options(&view, &p, &(struct emu_route_at){ .router = 1, .in_link = first }, options) > 0);
