@@ -23,7 +23,8 @@ static const struct emu_command command = {
     .usage = "emunic sim list [--json]\n"
              "emunic sim run ID...|all [OPTION]...\n"
              "emunic sim explain MACHINE [--json]\n"
-             "emunic sim traffic MACHINE [OPTION]...",
+             "emunic sim traffic MACHINE [OPTION]...\n"
+             "emunic sim audit MACHINE [OPTION]...",
     .about =
         "Simulate the network of a machine by itself, packet by packet in virtual time: the experiments that hold\n"
         "the model against the published figures, and any other traffic. No program runs, no daemon is needed.\n"
@@ -32,6 +33,7 @@ static const struct emu_command command = {
         "  run      run experiments, one EXP line per figure with a verdict; status 1 if one fails\n"
         "  explain  each parameter of a machine file with value, unit, source and mark; also `sim --explain MACHINE`\n"
         "  traffic  a traffic pattern at given loads: throughput, latency, link loads, plots\n"
+        "  audit    can the network deadlock? the graph of its channels, and packets walked through it\n"
         "\n"
         "`emunic sim WORD --help` tells the options of each.\n",
     .options = no_options,
@@ -129,7 +131,7 @@ int emu_verb_sim(int argc, char **argv)
     const char *word = argc > 1 ? argv[1] : NULL;
 
     if (!word)
-        return emu_cli_usage("sim", "one of list, run, explain, traffic is missing");
+        return emu_cli_usage("sim", "one of list, run, explain, traffic, audit is missing");
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
         emu_options_print_help(&command, stdout);
         return EMU_EXIT_DONE;
@@ -142,7 +144,9 @@ int emu_verb_sim(int argc, char **argv)
         return emu_cli_sim_explain(argc - 1, argv + 1);
     if (strcmp(word, "traffic") == 0)
         return emu_cli_sim_traffic(argc - 1, argv + 1);
+    if (strcmp(word, "audit") == 0)
+        return emu_cli_sim_audit(argc - 1, argv + 1);
     if (word[0] == '-')
         return emu_cli_usage("sim", "%s: no such option", word);
-    return emu_cli_usage("sim", "'%s' is none of list, run, explain, traffic", word);
+    return emu_cli_usage("sim", "'%s' is none of list, run, explain, traffic, audit", word);
 }

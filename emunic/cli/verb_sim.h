@@ -8,6 +8,7 @@
 /* argv[0] is the word behind `sim`. Each returns the exit status. */
 int emu_cli_sim_list(int argc, char **argv);
 int emu_cli_sim_run(int argc, char **argv);
+int emu_cli_sim_audit(int argc, char **argv);
 int emu_cli_sim_explain(int argc, char **argv);
 int emu_cli_sim_traffic(int argc, char **argv);
 

@@ -37,7 +37,7 @@ print(json.dumps(o, sort_keys=True))' <<<"$out"
 
 test_each_word_has_help_with_an_example() {
     local word
-    for word in '' list run explain traffic; do
+    for word in '' list run explain traffic audit; do
         # shellcheck disable=SC2086  # no word is no word
         call sim $word --help
         expect_status 0
@@ -49,8 +49,8 @@ test_each_word_has_help_with_an_example() {
 }
 
 test_wrong_usage_gets_one_precise_line() {
-    wrong 'emunic sim: one of list, run, explain, traffic is missing'
-    wrong "emunic sim: 'dance' is none of list, run, explain, traffic" dance
+    wrong 'emunic sim: one of list, run, explain, traffic, audit is missing'
+    wrong "emunic sim: 'dance' is none of list, run, explain, traffic, audit" dance
     wrong 'emunic sim: --nid: no such option' --nid
     wrong "emunic sim: list: 'x': takes options only" list x
     wrong "emunic sim: run: an experiment or 'all' is missing" run
@@ -66,6 +66,9 @@ test_wrong_usage_gets_one_precise_line() {
     wrong 'emunic sim: explain: the machine is missing' --explain
     wrong "emunic sim: explain: 'xd1': takes one machine" explain aries xd1
     wrong 'emunic sim: traffic: the machine is missing' traffic
+    wrong 'emunic sim: audit: the machine is missing' audit
+    wrong "emunic sim: audit: 'xd1': takes one machine" audit aries xd1
+    wrong "emunic sim: --pairs: '-1' is not a number" audit aries --pairs -1
     wrong "emunic sim: --pattern: 'messages' is not a pattern" traffic aries --pattern messages
     wrong "emunic sim: --load: '5' is neither" traffic aries --load 0.5,5
     wrong "emunic sim: --load: '0' is neither" traffic aries --load 0
@@ -212,6 +215,40 @@ test_a_trace_file_is_played() {
     expect_error_line 'trace:2: destination 64 is not in the machine'
 }
 
+test_audit_finds_nothing_in_a_whole_machine() {
+    local machine
+    for machine in $small gemini:x=3,y=4,z=3 seastar:x=4,y=3,z=4 bluegene-l:x=4,y=4,z=4 x1 xd1 xd1-fat-tree; do
+        call sim audit $machine --pairs 200
+        expect_status 0
+        expect_out 'free of deadlock'
+        expect_out '^adaptive-0 +request '
+        expect_out '^nothing found$'
+    done
+}
+
+test_audit_tells_of_a_bubble_ring_and_of_each_walk() {
+    call sim audit bluegene-l:x=4,y=4,z=4 --pairs 50 --channels 3 --json
+    expect_status 0
+    json 'o["good"] and o["graph"]["free"] and not o["graph"]["acyclic"] and o["graph"]["other_cycles"] == 0'
+    json 'len(o["cycle"]) == 3 and all(c["link"] and c["vc"] == 2 for c in o["cycle"])'
+    json 'len(o["walks"]) == 20 and all(w["clean"] and w["arrived"] == w["walks"] > 0 for w in o["walks"])'
+}
+
+# Each seventh link is down: packets are accepted that do not arrive.
+test_audit_tells_what_broken_links_do() {
+    seq -f 'link %g' 1 7 479 >"$dir/faults"
+    call sim audit seastar:x=4,y=4,z=4 --pairs 200 --faults "$dir/faults"
+    expect_status 1
+    expect_out '^FOUND: see above$'
+    expect_out ' nid [0-9]+ to [0-9]+$'
+    call sim audit seastar:x=4,y=4,z=4 --pairs 200 --faults "$dir/faults" --json
+    expect_status 1
+    json 'not o["good"] and any(not w["clean"] for w in o["walks"])'
+    call sim audit seastar:x=4,y=4,z=4 --faults "$dir/none"
+    expect_status 1
+    expect_error_line "$dir/none: No such file"
+}
+
 test_faults_come_from_a_file() {
     printf '# one blade\nrouter c0-0c0s1a0\nlanes 140 3\n' >"$dir/faults"
     call sim traffic $small --faults "$dir/faults" --time 5 --load 0.2 --json
@@ -285,4 +322,6 @@ run_tests each_word_has_help_with_an_example wrong_usage_gets_one_precise_line \
     explain_shows_sources_marks_and_overrides explain_knows_every_machine_and_each_value_has_a_word \
     explain_refuses_what_the_loader_refuses the_same_seed_gives_the_same_trace_on_any_threads \
     traffic_prints_throughput_latency_and_speed every_pattern_runs a_trace_file_is_played faults_come_from_a_file \
+    audit_finds_nothing_in_a_whole_machine audit_tells_of_a_bubble_ring_and_of_each_walk \
+    audit_tells_what_broken_links_do \
     output_is_recorded_and_drawn an_interrupt_leaves_nothing
