@@ -5,6 +5,9 @@
  *   byte 0        64                          length - 16
  *        | header | body                      | tag |
  *
+ * In a session that both sides have begun as secure, the body of EMU_WIRE_DATA is encrypted (transport/envelope.h); the
+ * rest of this page is about what it is before and after.
+ *
  * Everything is in network byte order. A packet is EMU_WIRE_HELLO or EMU_WIRE_PROOF (body: struct emu_wire_hello, tag
  * zero: a proof carries its own MAC), EMU_WIRE_DATA (body: records) or EMU_WIRE_GOODBYE (no body). A record is 8
  * bytes of kind and length, then its body, then zeroes up to a multiple of 8. Bodies of all kinds but a message begin
@@ -28,7 +31,7 @@
 #include "emunic/abi/fields.h"
 
 #define EMU_WIRE_MAGIC   0x454d5750u /* "EMWP" */
-#define EMU_WIRE_VERSION 2u
+#define EMU_WIRE_VERSION 3u
 
 #define EMU_WIRE_HEADER_BYTES 64u
 #define EMU_WIRE_TAG_BYTES    16u
@@ -65,7 +68,10 @@ enum emu_wire_kind {
 };
 
 /* Features in a hello. */
-#define EMU_WIRE_HAS_RMA 1u /* remote memory access of the provider; used if both have it */
+#define EMU_WIRE_HAS_RMA  1u /* remote memory access of the provider; used if both have it */
+#define EMU_WIRE_SECURE   2u /* bodies are encrypted: of both sides or of none; nonces are public keys of X25519 then */
+#define EMU_WIRE_HAS_AES  4u /* instructions for AES-GCM; used if both have them */
+#define EMU_WIRE_FEATURES (EMU_WIRE_HAS_RMA | EMU_WIRE_SECURE | EMU_WIRE_HAS_AES)
 
 struct emu_wire_header {
     uint32_t magic;
@@ -181,7 +187,7 @@ static inline enum emu_wire_result emu_wire_header_parse(const uint8_t *packet, 
 
 static const struct emu_field emu_wire_hello_fields[] = {
     EMU_FIELD(struct emu_wire_hello, incarnation),
-    EMU_FIELD_BITS(struct emu_wire_hello, features, EMU_WIRE_HAS_RMA),
+    EMU_FIELD_BITS(struct emu_wire_hello, features, EMU_WIRE_FEATURES),
     EMU_FIELD_RANGE(struct emu_wire_hello, credits, 1, EMU_WIRE_CREDITS_MAX),
     EMU_FIELD(struct emu_wire_hello, stream),
     EMU_FIELD(struct emu_wire_hello, received),

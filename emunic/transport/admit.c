@@ -91,14 +91,12 @@ static int take_greeting(struct emu_admit *a)
         return -EPROTO;
     if (greeting.version != EMU_ADMIT_VERSION)
         return -EPROTONOSUPPORT;
-    if (greeting.flags != a->config->flags)
-        return -EOPNOTSUPP;
     if (greeting.host >= a->config->n_hosts || greeting.host == a->config->host)
         return -EADDRINUSE;
     memcpy(greeting_of(a, !a->is_caller), a->in, EMU_ADMIT_GREETING);
     a->peer_host = greeting.host;
     a->has_greeting = true;
-    return 0;
+    return greeting.flags == a->config->flags ? 0 : -EOPNOTSUPP;
 }
 
 void emu_admit_begin(struct emu_admit *a, const struct emu_admit_config *config, bool is_caller,
@@ -127,16 +125,17 @@ uint32_t emu_admit_wants(const struct emu_admit *a)
 /* All of the next words are there. */
 static int step(struct emu_admit *a)
 {
+    bool is_hello = !a->is_caller && !a->has_greeting;
     int r = a->has_greeting ? 0 : take_greeting(a);
 
-    if (r < 0)
-        return r;
-    if (!a->is_caller && a->n_in == EMU_ADMIT_HELLO_BYTES) {
+    /* A caller with other flags is told so by ours. */
+    if (is_hello && (r == 0 || r == -EOPNOTSUPP)) {
         write_greeting(a);
         write_proof(a, a->out + EMU_ADMIT_GREETING);
         a->n_in = 0;
-        return EMU_ADMIT_MORE;
     }
+    if (is_hello || r < 0)
+        return r < 0 ? r : EMU_ADMIT_MORE;
     if (!is_proof(a, a->is_caller ? a->in + EMU_ADMIT_GREETING : a->in))
         return -EACCES;
     if (a->is_caller)

@@ -65,8 +65,8 @@ void emu_admit_begin(struct emu_admit *a, const struct emu_admit_config *config,
 uint32_t emu_admit_wants(const struct emu_admit *a);
 /*
  * EMU_ADMIT_MORE or EMU_ADMIT_DONE; look at n_out after either. -EMSGSIZE: more than wanted; -EPROTO: these are other
- * words; -EPROTONOSUPPORT: of another version; -EOPNOTSUPP: other flags; -EADDRINUSE: a host number that cannot be;
- * -EACCES: no proof of our key. After an error the handshake is over.
+ * words; -EPROTONOSUPPORT: of another version; -EOPNOTSUPP: other flags, and the called has an answer to send;
+ * -EADDRINUSE: a host number that cannot be; -EACCES: no proof of our key. After an error the handshake is over.
  */
 int emu_admit_take(struct emu_admit *a, const uint8_t *bytes, uint32_t n_bytes);
 /* For a log. */

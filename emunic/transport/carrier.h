@@ -53,7 +53,8 @@ struct emu_carrier_limits {
 /* Who wanted to connect and may not. */
 struct emu_carrier_strangers {
     uint64_t refused;   /* since it was opened */
-    const char *reason; /* for the last of them */
+    int error;          /* why the last of them was: -EACCES and the like */
+    const char *reason; /* of that, for a log */
     char address[64];   /* its */
 };
 
@@ -100,8 +101,9 @@ struct emu_carrier_ops {
     int (*poll)(struct emu_carrier *c, struct emu_carrier_event *events_out, int max);
     bool (*may_sleep)(struct emu_carrier *c);
     /*
-     * Why there can be no connection to a peer: -EACCES, it has another key; -EPROTONOSUPPORT, another version; 0: not
-     * known, or there can. NULL: never known. reason_out for a log, unless 0.
+     * Why there can be no connection to a peer: -EACCES, it has another key; -EPROTONOSUPPORT, another version;
+     * -EOPNOTSUPP, only one of us is secure; 0: not known, or there can. NULL: never known. reason_out for a log,
+     * unless 0.
      */
     int (*verdict)(struct emu_carrier *c, uint64_t peer, const char **reason_out);
     /* NULL: it lets in everybody. */

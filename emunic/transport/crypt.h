@@ -9,10 +9,14 @@
 #include <stdint.h>
 
 #include "emunic/abi/wire.h"
+#include "emunic/transport/envelope.h"
 
 #define EMU_CRYPT_KEY_BYTES 32u
 
-/* What one side says in its hello or proof, and its number. The last two are no part of what keys are made from. */
+/*
+ * What one side says in its hello or proof, and its number. Stream and what was received are no part of what keys are
+ * made from; the secret is never said.
+ */
 struct emu_crypt_side {
     uint32_t host;
     uint32_t features;
@@ -21,12 +25,16 @@ struct emu_crypt_side {
     uint8_t nonce[EMU_WIRE_NONCE_BYTES];
     uint64_t stream;
     uint64_t received;
+    uint8_t secret[EMU_CRYPT_KEY_BYTES]; /* of ours, if secure: what the nonce is the public key of */
 };
 
 struct emu_crypt_session {
     uint64_t id; /* never 0 */
     uint8_t tx[EMU_CRYPT_KEY_BYTES];
     uint8_t rx[EMU_CRYPT_KEY_BYTES];
+    enum emu_cipher cipher; /* EMU_CIPHER_NONE: tx and rx are keys of tags; else of envelopes */
+    struct emu_envelope sealing;
+    struct emu_envelope opening;
 };
 
 /* -ENOSYS: the library does not start. */
@@ -56,11 +64,16 @@ bool emu_crypt_is_proof(const uint8_t key[EMU_CRYPT_KEY_BYTES], const struct emu
                         const uint8_t to_nonce[EMU_WIRE_NONCE_BYTES], uint32_t to_host,
                         const uint8_t proof[EMU_WIRE_PROOF_BYTES]);
 
-/* Both sides get the same number, and each other's keys. */
-void emu_crypt_session(const uint8_t key[EMU_CRYPT_KEY_BYTES], const struct emu_crypt_side *mine,
+/* The nonce, and its secret if the side's features say that it is secure. */
+void emu_crypt_draw(struct emu_crypt_side *side);
+/*
+ * Both sides get the same number, and each other's keys. False: only one of them is secure, or the other's nonce is no
+ * public key.
+ */
+bool emu_crypt_session(const uint8_t key[EMU_CRYPT_KEY_BYTES], const struct emu_crypt_side *mine,
                        const struct emu_crypt_side *theirs, struct emu_crypt_session *session_out);
 
-/* Puts the tag of a packet into its last EMU_WIRE_TAG_BYTES. */
+/* Without encryption. Puts the tag of a packet into its last EMU_WIRE_TAG_BYTES. */
 void emu_crypt_seal(const uint8_t key[EMU_CRYPT_KEY_BYTES], uint64_t sequence, uint8_t *packet, uint32_t length_bytes);
 /* Has the packet the right tag? */
 bool emu_crypt_is_sealed(const uint8_t key[EMU_CRYPT_KEY_BYTES], uint64_t sequence, const uint8_t *packet,

@@ -190,7 +190,7 @@ static void talk(struct emu_gate *g, struct emu_link *link)
     }
     link->has_spoken = true;
     r = emu_admit_take(&link->admit, bytes, (uint32_t)n);
-    if (r >= 0 && say(link) < 0)
+    if (say(link) < 0 && r >= 0)
         r = -EPIPE;
     if (r < 0 && link->list == &g->calls)
         refuse_call(link, r);

@@ -36,6 +36,7 @@ struct emu_packet {
     uint32_t n_records;
     uint32_t at_bytes; /* of the body; received: as far as it was delivered */
     uint8_t *bytes;    /* of the peer's block */
+    uint8_t *wire;     /* what the carrier gets of it: `bytes`, or as many that are sealed */
     void *desc;
 };
 
@@ -147,6 +148,7 @@ struct emu_peer {
     struct emu_packet *again;       /* of those: from here on they are sent again; or NULL */
     uint32_t in_flight;             /* with the carrier, on this path */
     struct emu_packet_list control;
+    struct emu_packet *unsent;    /* sealed and refused by the carrier: goes out as it is, before any other; or NULL */
     struct emu_packet_list held;  /* received, not delivered */
     struct emu_packet_list early; /* received while joining, before the proof that it belongs to */
     uint32_t n_early;
@@ -186,6 +188,8 @@ struct emu_transport {
     uint64_t timeout_ns;
     uint64_t join_timeout_ns;
     bool uses_rma;
+    bool is_secure;
+    bool has_aes;
     uint8_t key[EMU_CRYPT_KEY_BYTES];
 
     struct emu_peer **peers; /* owned; by host, NULL if never joined */

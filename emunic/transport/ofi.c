@@ -185,7 +185,9 @@ static bool is_tcp(const struct ofi *o)
 static int open_gate(struct ofi *o, const struct emu_transport_config *config)
 {
     struct emu_gate_config gate = {
-        .admit = { .host = config->host, .n_hosts = config->n_hosts },
+        .admit = { .host = config->host,
+                   .n_hosts = config->n_hosts,
+                   .flags = config->is_secure ? EMU_ADMIT_SECURE : 0 },
         .deadline_ns = config->admission_ns ? config->admission_ns : TIMEOUT_NS,
         .again_ns = (config->timeout_ns ? config->timeout_ns : TIMEOUT_NS) / 10,
         .n_strangers = config->n_strangers ? config->n_strangers : N_STRANGERS,
@@ -814,8 +816,9 @@ static void ofi_strangers(struct emu_carrier *carrier, struct emu_carrier_strang
 
     if (o->gate)
         emu_gate_counts(o->gate, &counts);
-    *strangers_out =
-        (struct emu_carrier_strangers){ .refused = counts.refused, .reason = emu_admit_reason(counts.last_error) };
+    *strangers_out = (struct emu_carrier_strangers){ .refused = counts.refused,
+                                                     .error = counts.last_error,
+                                                     .reason = emu_admit_reason(counts.last_error) };
     memcpy(strangers_out->address, counts.last, sizeof(strangers_out->address));
 }
 

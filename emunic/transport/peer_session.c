@@ -49,6 +49,8 @@ void emu_peer_end(struct emu_peer *p, int cause)
     emu_stream_end(p);
     p->t->carrier->ops->remove(p->t->carrier, p->addr);
     emu_crypt_wipe(&p->session, sizeof(p->session));
+    emu_crypt_wipe(&p->mine, sizeof(p->mine));
+    emu_crypt_wipe(&p->next, sizeof(p->next));
     emu_peer_list(p);
 }
 
@@ -80,13 +82,21 @@ void emu_session_finish(struct emu_peer *p)
 
 /* ---- handshake ---- */
 
+static uint32_t features_of(const struct emu_transport *t)
+{
+    uint32_t features = t->uses_rma ? EMU_WIRE_HAS_RMA : 0;
+
+    if (t->is_secure)
+        features |= EMU_WIRE_SECURE | (t->has_aes ? EMU_WIRE_HAS_AES : 0);
+    return features;
+}
+
 static void draw_side(const struct emu_transport *t, struct emu_crypt_side *side_out)
 {
-    *side_out = (struct emu_crypt_side){ .host = t->host,
-                                         .features = t->uses_rma ? EMU_WIRE_HAS_RMA : 0,
-                                         .credits = t->credits,
-                                         .incarnation = t->incarnation };
-    emu_crypt_random(side_out->nonce, sizeof(side_out->nonce));
+    *side_out = (struct emu_crypt_side){
+        .host = t->host, .features = features_of(t), .credits = t->credits, .incarnation = t->incarnation
+    };
+    emu_crypt_draw(side_out);
 }
 
 void emu_session_offer(struct emu_peer *p)
@@ -136,8 +146,30 @@ static bool is_expected(const struct emu_peer *p, uint64_t incarnation)
     return p->incarnation != 0 ? incarnation == p->incarnation : incarnation >= p->last_incarnation;
 }
 
+/* One of us is secure and the other is not: told once per join. */
+static void part_ways(struct emu_peer *p)
+{
+    struct emu_transport *t = p->t;
+
+    if (p->state == EMU_PEER_JOINING && p->cause != -EOPNOTSUPP && t->events->secure_differs)
+        t->events->secure_differs(t->owner, p->host);
+    if (p->state == EMU_PEER_JOINING)
+        p->cause = -EOPNOTSUPP;
+}
+
+static bool is_as_secure(struct emu_peer *p, const struct emu_wire_hello *hello)
+{
+    if (!(hello->features & EMU_WIRE_SECURE) == !p->t->is_secure)
+        return true;
+    emu_transport_refuse(p->t, p, p->t->is_secure ? "without --secure" : "with --secure");
+    part_ways(p);
+    return false;
+}
+
 static void take_hello(struct emu_peer *p, const struct emu_wire_hello *hello)
 {
+    if (!is_as_secure(p, hello))
+        return;
     if (!is_expected(p, hello->incarnation))
         emu_transport_refuse(p->t, p, "of another incarnation");
     else if (p->state == EMU_PEER_UP && memcmp(hello->nonce, p->theirs.nonce, sizeof(hello->nonce)) != 0)
@@ -155,17 +187,23 @@ static void ask(struct emu_peer *p, bool is_wanted)
     p->is_asked = c->ops->ask && is_wanted;
 }
 
-/* Both sides have what makes the session of `mine` and p->theirs. */
-static void begin_session(struct emu_peer *p, const struct emu_crypt_side *mine)
+/* Both sides have what makes the session of `mine` and p->theirs. False: they have not. */
+static bool begin_session(struct emu_peer *p, const struct emu_crypt_side *mine)
 {
+    if (!emu_crypt_session(p->t->key, mine, &p->theirs, &p->session)) {
+        emu_transport_refuse(p->t, p, "a proof without a public key");
+        emu_peer_end(p, -EPROTO);
+        return false;
+    }
     p->mine = *mine;
-    emu_crypt_session(p->t->key, &p->mine, &p->theirs, &p->session);
+    emu_crypt_wipe(p->mine.secret, sizeof(p->mine.secret));
     draw_side(p->t, &p->next);
     if (p->is_mending)
         ask(p, false);
     p->is_mending = false;
     p->last_heard_ns = p->last_sent_ns = p->t->now_ns;
     p->stats.sessions++;
+    return true;
 }
 
 /* The peer has proved itself once more, in answer to our next nonce. */
@@ -184,7 +222,8 @@ static void go_on(struct emu_peer *p, const struct emu_crypt_side *theirs)
         return;
     p->theirs = *theirs;
     p->previous = p->session.id;
-    begin_session(p, &p->next);
+    if (!begin_session(p, &p->next))
+        return;
     p->next.stream = p->stream;
     emu_transport_say(t, EMU_LOG_INFO, "host %u: goes on over another connection", p->host);
     emu_stream_go_on(p, theirs->received);
@@ -204,6 +243,8 @@ static void take_proof(struct emu_peer *p, const struct emu_wire_hello *hello)
     bool is_mine = memcmp(hello->echo, p->mine.nonce, sizeof(hello->echo)) == 0;
     bool is_next = p->state == EMU_PEER_UP && memcmp(hello->echo, p->next.nonce, sizeof(hello->echo)) == 0;
 
+    if (!is_as_secure(p, hello))
+        return;
     memcpy(theirs.nonce, hello->nonce, sizeof(theirs.nonce));
     if ((!is_mine && !is_next) || !is_expected(p, hello->incarnation)) {
         emu_transport_refuse(t, p, "a proof of another handshake");
@@ -225,7 +266,8 @@ static void take_proof(struct emu_peer *p, const struct emu_wire_hello *hello)
     p->last_incarnation = theirs.incarnation;
     p->state = EMU_PEER_UP;
     p->cause = 0;
-    begin_session(p, &p->mine);
+    if (!begin_session(p, &p->mine))
+        return;
     p->stream = p->next.stream = p->session.id;
     emu_stream_begin(p);
     emu_transport_say(t, EMU_LOG_INFO, "host %u joined, incarnation %llu", p->host,
@@ -394,6 +436,10 @@ static void hear_verdict(struct emu_peer *p)
     if (verdict == 0)
         return;
     p->stats.refused++;
+    if (verdict == -EOPNOTSUPP) {
+        part_ways(p);
+        return;
+    }
     if (verdict != p->cause)
         emu_transport_say(p->t, EMU_LOG_WARN, "host %u: no connection: %s", p->host, reason);
     p->cause = verdict;

@@ -12,8 +12,13 @@
  * a new number and tag; what it has already is passed over by its position. So a stream loses nothing and repeats
  * nothing.
  *
+ * In a secure session sealing gives a packet its number, and writes beside it: it may have to be sealed again in
+ * another session. What the carrier has no room for then is p->unsent, and goes out before anything else is sealed, as
+ * it is: an open packet takes no more records then. So no number comes twice, and none is left out.
+ *
  * A received packet is held until its last record was delivered, then it is posted again and its peer's credit grows.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -42,9 +47,21 @@ static void acknowledge(struct emu_peer *p, uint64_t received)
             p->again = packet->next;
         emu_packet_pop(&p->kept);
         packet->is_done = true;
-        if (!packet->is_with_carrier)
+        if (!packet->is_with_carrier && packet != p->unsent)
             emu_stream_give_back(p, packet);
     }
+}
+
+/* It was sealed for a session that has ended. */
+static void drop_unsent(struct emu_peer *p)
+{
+    struct emu_packet *packet = p->unsent;
+
+    p->unsent = NULL;
+    if (packet && packet->op.kind == EMU_OP_CONTROL)
+        emu_packet_push(&p->control, packet);
+    else if (packet && packet->is_done)
+        emu_stream_give_back(p, packet);
 }
 
 void emu_stream_begin(struct emu_peer *p)
@@ -78,6 +95,7 @@ void emu_stream_go_on(struct emu_peer *p, uint64_t received)
     struct emu_packet_list kept;
 
     p->tx_sequence = p->rx_sequence = 0;
+    drop_unsent(p);
     acknowledge(p, received);
     kept = p->kept;
     p->kept = (struct emu_packet_list){ 0 };
@@ -100,42 +118,89 @@ void emu_stream_end(struct emu_peer *p)
     for (struct emu_packet *packet; (packet = emu_packet_pop(&p->waiting));)
         emu_stream_give_back(p, packet);
     acknowledge(p, UINT64_MAX);
+    drop_unsent(p);
+}
+
+/* To the carrier. 0, or what that says. */
+static int hand_over(struct emu_peer *p, struct emu_packet *packet, bool is_greeting)
+{
+    struct emu_transport *t = p->t;
+    uint32_t length = packet->length_bytes + EMU_WIRE_TAG_BYTES;
+    int r;
+
+    packet->path = is_greeting ? p->path - 1 : p->path; /* a greeting that is lost is said again */
+    r = t->carrier->ops->send(t->carrier, p->addr, &packet->op, is_greeting ? packet->bytes : packet->wire, length,
+                              packet->desc);
+    if (r < 0)
+        return r;
+    if (packet->op.kind == EMU_OP_PACKET) {
+        packet->is_with_carrier = true;
+        p->in_flight++;
+        p->stats.packets_sent++;
+    } else {
+        p->stats.control_sent++;
+    }
+    if (!is_greeting)
+        p->last_sent_ns = t->now_ns;
+    p->stats.bytes_sent += length;
+    return 0;
+}
+
+/* Nothing else is sealed before this has gone. 0, or what the carrier says. */
+static int push_unsent(struct emu_peer *p)
+{
+    int r = hand_over(p, p->unsent, false);
+
+    if (r == 0)
+        p->unsent = NULL;
+    return r;
+}
+
+/* Header and tag, for this session. What is sealed has its number for good. */
+static void close_packet(struct emu_peer *p, struct emu_packet *packet, struct emu_wire_header *header)
+{
+    header->n_records = packet->n_records;
+    header->session = p->session.id;
+    header->sequence = p->tx_sequence + 1;
+    header->granted = p->rx_consumed + p->t->credits;
+    header->position = packet->n_records > 0 ? packet->position : 0;
+    header->received = p->rx_packets;
+    emu_wire_header_put(packet->bytes, header);
+    if (!p->session.cipher) {
+        emu_crypt_seal(p->session.tx, header->sequence, packet->bytes, header->length);
+        return;
+    }
+    assert(header->sequence == p->session.sealing.number + 1);
+    emu_envelope_seal(&p->session.sealing, packet->bytes, packet->length_bytes, packet->wire);
 }
 
 /* 0, or what the carrier says. */
 static int submit(struct emu_peer *p, struct emu_packet *packet, enum emu_wire_type type)
 {
-    struct emu_transport *t = p->t;
     uint32_t length = packet->length_bytes + EMU_WIRE_TAG_BYTES;
-    bool is_greeting = type == EMU_WIRE_HELLO || type == EMU_WIRE_PROOF;
-    struct emu_wire_header header = { .type = (uint8_t)type, .length = length, .from = t->host, .to = p->host };
+    struct emu_wire_header header = { .type = (uint8_t)type, .length = length, .from = p->t->host, .to = p->host };
     int r;
 
-    if (!is_greeting) {
-        header.n_records = packet->n_records;
-        header.session = p->session.id;
-        header.sequence = p->tx_sequence + 1;
-        header.granted = p->rx_consumed + t->credits;
-        header.position = packet->n_records > 0 ? packet->position : 0;
-        header.received = p->rx_packets;
-    }
-    emu_wire_header_put(packet->bytes, &header);
-    if (is_greeting)
+    if (type == EMU_WIRE_HELLO || type == EMU_WIRE_PROOF) {
+        emu_wire_header_put(packet->bytes, &header);
         memset(packet->bytes + packet->length_bytes, 0, EMU_WIRE_TAG_BYTES);
-    else
-        emu_crypt_seal(p->session.tx, header.sequence, packet->bytes, length);
-    packet->path = is_greeting ? p->path - 1 : p->path; /* a greeting that is lost is said again */
-    r = t->carrier->ops->send(t->carrier, p->addr, &packet->op, packet->bytes, length, packet->desc);
-    if (r < 0)
-        return r;
-    if (!is_greeting) {
-        p->tx_sequence++;
-        p->rx_told = header.granted;
-        p->rx_received = header.received;
-        p->last_sent_ns = t->now_ns;
+        return hand_over(p, packet, true);
     }
-    p->stats.bytes_sent += length;
-    return 0;
+    if (p->unsent) {
+        r = push_unsent(p);
+        if (r < 0)
+            return r;
+    }
+    close_packet(p, packet, &header);
+    r = hand_over(p, packet, false);
+    if (r < 0 && !p->session.cipher)
+        return r;
+    p->tx_sequence++;
+    p->rx_told = header.granted;
+    p->rx_received = header.received;
+    if (r == -EAGAIN)
+        p->unsent = packet;
+    return r;
 }
 
 bool emu_stream_control(struct emu_peer *p, enum emu_wire_type type, const struct emu_wire_hello *hello)
@@ -152,32 +217,46 @@ bool emu_stream_control(struct emu_peer *p, enum emu_wire_type type, const struc
         packet->length_bytes += EMU_WIRE_HELLO_BYTES;
     }
     r = submit(p, packet, type);
-    if (r == 0) {
-        p->stats.control_sent++;
+    if (r == 0)
         return true;
-    }
-    emu_packet_push(&p->control, packet);
+    if (packet != p->unsent)
+        emu_packet_push(&p->control, packet);
     if (r != -EAGAIN)
         emu_session_mend(p, strerror(-r));
     return false;
 }
 
-/* False: not now. */
-static bool send_records(struct emu_peer *p, struct emu_packet *packet)
+/* What the carrier has said. True: it has taken it. */
+static bool is_taken(struct emu_peer *p, int r)
 {
-    int r = submit(p, packet, EMU_WIRE_DATA);
-
     if (r == -EAGAIN) {
         p->must_retry = true;
         emu_peer_list(p);
     } else if (r < 0) {
         emu_session_mend(p, strerror(-r));
-    } else {
-        packet->is_with_carrier = true;
-        p->in_flight++;
-        p->stats.packets_sent++;
     }
     return r == 0;
+}
+
+/* False: nothing more now. `packet` is out all the same if it is p->unsent then. */
+static bool send_records(struct emu_peer *p, struct emu_packet *packet)
+{
+    return is_taken(p, submit(p, packet, EMU_WIRE_DATA));
+}
+
+/* False: not now. */
+static bool send_again(struct emu_peer *p)
+{
+    while (p->again) {
+        struct emu_packet *packet = p->again;
+        bool is_sent = !packet->is_with_carrier && send_records(p, packet);
+
+        if (is_sent || p->unsent == packet)
+            p->again = packet->next;
+        if (!is_sent)
+            return false;
+    }
+    return true;
 }
 
 void emu_stream_flush(struct emu_peer *p)
@@ -185,19 +264,19 @@ void emu_stream_flush(struct emu_peer *p)
     p->must_retry = false;
     if (p->state != EMU_PEER_UP || p->is_mending)
         return;
-    for (; p->again; p->again = p->again->next) {
-        if (p->again->is_with_carrier || !send_records(p, p->again))
-            return;
-    }
+    if ((p->unsent && !is_taken(p, push_unsent(p))) || !send_again(p))
+        return;
     while (p->tx_packets < p->tx_granted) {
         bool is_open = !p->waiting.first;
         struct emu_packet *packet = is_open ? p->open : p->waiting.first;
+        bool is_sent;
 
         if (!packet || (is_open && (p->in_flight >= GATHER_FROM || p->holds_open)))
             return;
         packet->position = p->tx_packets + 1;
         packet->is_done = false;
-        if (!send_records(p, packet))
+        is_sent = send_records(p, packet);
+        if (!is_sent && p->unsent != packet)
             return;
         if (is_open)
             p->open = NULL;
@@ -205,6 +284,8 @@ void emu_stream_flush(struct emu_peer *p)
             emu_packet_pop(&p->waiting);
         emu_packet_push(&p->kept, packet);
         p->tx_packets++;
+        if (!is_sent)
+            return;
     }
 }
 
@@ -374,6 +455,15 @@ static bool violates(struct emu_peer *p, const struct emu_wire_header *h)
     return h->position > p->rx_packets + 1 || h->position > p->rx_told;
 }
 
+/* The packet is open then. */
+static bool is_of_session(struct emu_crypt_session *session, const struct emu_packet *packet,
+                          const struct emu_wire_header *h)
+{
+    if (session->cipher)
+        return emu_envelope_open(&session->opening, h->sequence, packet->bytes, h->length);
+    return emu_crypt_is_sealed(session->rx, h->sequence, packet->bytes, h->length);
+}
+
 bool emu_stream_take(struct emu_peer *p, struct emu_packet *packet, const struct emu_wire_header *h)
 {
     struct emu_transport *t = p->t;
@@ -388,7 +478,7 @@ bool emu_stream_take(struct emu_peer *p, struct emu_packet *packet, const struct
         emu_transport_refuse(t, p, "seen before");
         return false;
     }
-    if (!emu_crypt_is_sealed(p->session.rx, h->sequence, packet->bytes, h->length)) {
+    if (!is_of_session(&p->session, packet, h)) {
         emu_transport_refuse(t, p, "with a wrong tag");
         return false;
     }

@@ -193,8 +193,10 @@ static void tell_of_strangers(struct emu_transport *t)
     t->carrier->ops->strangers(t->carrier, &s);
     if (s.refused == t->strangers_told)
         return;
-    emu_transport_say(t, EMU_LOG_WARN, "connection refused: from %s, %s; %llu so far, %llu lines held back", s.address,
-                      s.reason, (unsigned long long)s.refused, (unsigned long long)(s.refused - t->strangers_told - 1));
+    /* Who only differs in being secure is a host, and called by its name (secure_differs()). */
+    emu_transport_say(t, s.error == -EOPNOTSUPP ? EMU_LOG_DEBUG : EMU_LOG_WARN,
+                      "connection refused: from %s, %s; %llu so far, %llu lines held back", s.address, s.reason,
+                      (unsigned long long)s.refused, (unsigned long long)(s.refused - t->strangers_told - 1));
     t->strangers_told = s.refused;
     t->strangers_log_ns = t->now_ns;
 }
@@ -352,12 +354,21 @@ static int read_blob(struct emu_transport *t, uint32_t host, const uint8_t *blob
     return 0;
 }
 
+/* Of a peer. What is sealed has a place of its own, for a packet may have to be sealed again. */
+static size_t block_bytes(const struct emu_transport *t)
+{
+    uint32_t n_sent = EMU_TX_PACKETS + EMU_KEPT_PACKETS + EMU_CONTROL_PACKETS;
+
+    return (size_t)(n_sent * (t->is_secure ? 2 : 1) + EMU_SPARE_PACKETS + t->credits) * EMU_WIRE_PACKET_MAX;
+}
+
 /* The peer's packets: to be sent, without records, and posted for all. */
 static int make_packets(struct emu_peer *p)
 {
     struct emu_transport *t = p->t;
-    uint32_t n = EMU_TX_PACKETS + EMU_KEPT_PACKETS + EMU_CONTROL_PACKETS + EMU_SPARE_PACKETS + t->credits;
-    size_t bytes = (size_t)n * EMU_WIRE_PACKET_MAX;
+    uint32_t n_sent = EMU_TX_PACKETS + EMU_KEPT_PACKETS + EMU_CONTROL_PACKETS;
+    uint32_t n = n_sent + EMU_SPARE_PACKETS + t->credits;
+    size_t bytes = block_bytes(t);
     int r;
 
     p->packets = calloc(n, sizeof(*p->packets));
@@ -379,11 +390,12 @@ static int make_packets(struct emu_peer *p)
 
         packet->peer = p;
         packet->bytes = p->block + (size_t)i * EMU_WIRE_PACKET_MAX;
+        packet->wire = i < n_sent && t->is_secure ? p->block + (size_t)(n + i) * EMU_WIRE_PACKET_MAX : packet->bytes;
         packet->desc = p->memory.desc;
         if (i < EMU_TX_PACKETS + EMU_KEPT_PACKETS) {
             packet->op.kind = EMU_OP_PACKET;
             emu_stream_give_back(p, packet);
-        } else if (i < EMU_TX_PACKETS + EMU_KEPT_PACKETS + EMU_CONTROL_PACKETS) {
+        } else if (i < n_sent) {
             packet->op.kind = EMU_OP_CONTROL;
             emu_packet_push(&p->control, packet);
         } else {
@@ -396,9 +408,7 @@ static int make_packets(struct emu_peer *p)
 
 static void free_peer(struct emu_peer *p)
 {
-    uint32_t n = EMU_TX_PACKETS + EMU_KEPT_PACKETS + EMU_CONTROL_PACKETS + EMU_SPARE_PACKETS + p->t->credits;
-
-    munmap(p->block, (size_t)n * EMU_WIRE_PACKET_MAX);
+    munmap(p->block, block_bytes(p->t));
     free(p->packets);
     emu_crypt_wipe(p, sizeof(*p));
     free(p);
@@ -550,13 +560,15 @@ int emu_transport_open_over(const struct emu_transport_config *config, struct em
     t->n_transfers = config->n_transfers ? config->n_transfers : 1024;
     t->timeout_ns = config->timeout_ns ? config->timeout_ns : 5 * SECOND_NS;
     t->join_timeout_ns = config->join_timeout_ns ? config->join_timeout_ns : 30 * SECOND_NS;
-    t->uses_rma = t->limits.has_rma && !config->is_rma_off;
+    t->uses_rma = t->limits.has_rma && !config->is_rma_off && !config->is_secure;
+    t->is_secure = config->is_secure;
     t->epoll_fd = t->timer_fd = -1;
     t->now_ns = emu_clock_ns();
     r = check_config(config);
     if (r == 0)
         r = emu_crypt_init();
     if (r == 0) {
+        t->has_aes = emu_envelope_has_aes();
         emu_crypt_key(config->key, config->key_bytes, t->key);
         t->peers = calloc(t->n_hosts, sizeof(t->peers[0]));
         t->transfers = calloc(t->n_transfers, sizeof(*t->transfers));
@@ -605,6 +617,7 @@ static int transport_stats(struct emu_transport *t, uint32_t host, struct emu_tr
         return -EINVAL;
     *stats_out = p ? p->stats : (struct emu_transport_stats){ 0 };
     stats_out->state = p ? p->state : EMU_PEER_ABSENT;
+    stats_out->cipher = stats_out->state == EMU_PEER_UP ? p->session.cipher : EMU_CIPHER_NONE;
     return 0;
 }
 

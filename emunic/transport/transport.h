@@ -10,6 +10,7 @@
  *   stream.c        packets: messages gathered, credits, delivery, replay
  *   transfer.c      block transfers in pieces, by the provider's remote memory access or through messages
  *   crypt.c         proofs, session keys, tags (libsodium)
+ *   envelope.c      encrypted packets (libsodium)
  *   carrier.h       what is needed of a network: packets to an address, remote memory access, completions
  *   ofi.c           that, by libfabric's reliable datagram endpoints
  *   gate.c          no connection reaches libfabric's tcp before both ends have proven that they have the key
@@ -37,6 +38,13 @@
  * registered memory. With `is_rma_off` all data have tags. libfabric parses its own wire formats before we see
  * anything: over tcp those of hosts that have the key, and of who changes their bytes on the way; with other
  * providers anybody's. Keys are never printed; they are wiped.
+ *
+ * Secure. With `is_secure` on both sides the body of every packet after the handshake is encrypted, its header covered
+ * by the same tag, and all data go through packets, whatever the provider. The nonces of the handshake are public keys
+ * of X25519 then, drawn for one session; its keys follow from what only both sides can compute of them and from the
+ * job's key. So who has recorded the traffic and gets the job's key later reads nothing of it. Keys change before a
+ * cipher's limit (envelope.h) and with each other connection. Of the traffic a reader learns hosts, sizes and times. A
+ * side that is secure and one that is not have no session: the proofs cover what each says of it.
  *
  * Messages arrive in the order of send(), each once. Several go in one packet when they queue up: the first two packets
  * leave at once, what is sent while two are under way is gathered. A peer holds `credits` packets of each other peer;
@@ -82,7 +90,7 @@
 #include "emunic/abi/wire.h"
 #include "emunic/base/log.h"
 
-#define EMU_TRANSPORT_OPS_VERSION 5u
+#define EMU_TRANSPORT_OPS_VERSION 6u
 #define EMU_TRANSPORT_BLOB_MAX    512u /* bytes of an address */
 #define EMU_TRANSPORT_KEY_MIN     16u  /* bytes of a job's key */
 #define EMU_TRANSPORT_NAME_MAX    64u
@@ -92,6 +100,9 @@ enum emu_transport_result {
     EMU_TRANSPORT_FULL, /* not now; room() or transfer_done() tells when */
 };
 
+/* How what is carried in a session is encrypted. */
+enum emu_cipher { EMU_CIPHER_NONE, EMU_CIPHER_CHACHA20_POLY1305, EMU_CIPHER_AES256_GCM, EMU_CIPHERS };
+
 struct emu_transport;        /* owned by who opened it */
 struct emu_transport_region; /* owned by who created it; ends with its transport at the latest */
 
@@ -100,7 +111,7 @@ struct emu_transport_events {
     void (*peer_up)(void *owner, uint32_t host);
     /*
      * cause: -ETIMEDOUT, -ECONNREFUSED (nobody listens there any more), -ECONNRESET (has lost the session), -ESHUTDOWN
-     * (goodbye), -EPROTO, -EPROTONOSUPPORT (another version), ...
+     * (goodbye), -EPROTO, -EPROTONOSUPPORT (another version), -EOPNOTSUPP (only one side is secure), ...
      */
     void (*peer_down)(void *owner, uint32_t host, int cause);
     /*
@@ -114,6 +125,11 @@ struct emu_transport_events {
     void (*room)(void *owner, uint32_t host);
     /* Exactly once per put() and get() that returned 0. result: 0 or negative errno. */
     void (*transfer_done)(void *owner, uint64_t cookie, int result);
+    /*
+     * The host says that it is secure and we are not, or the other way round: there is no session with it. Once per
+     * join, and unproven unless the carrier is tcp.
+     */
+    void (*secure_differs)(void *owner, uint32_t host);
     void (*log)(void *owner, enum emu_log_level level, const char *line);
 };
 
@@ -127,6 +143,7 @@ struct emu_transport_config {
     const char *node;                          /* local address or name to use; NULL: the provider's choice */
     const char *service;                       /* port to listen at; NULL: any */
     bool is_rma_off;                           /* data go through messages, with tags */
+    bool is_secure;                            /* all that is carried is encrypted, and is_rma_off; on all hosts */
     uint32_t credits;                          /* packets held per peer; 0: 32 */
     uint32_t n_transfers;                      /* that can be under way; 0: 1024 */
     uint64_t timeout_ns;                       /* 0: 5 s */
@@ -179,6 +196,7 @@ struct emu_transport_stats {
     uint64_t full;    /* times that send() said so */
     uint64_t refused; /* packets that claimed to be of this host and were not taken */
     uint64_t sessions;
+    enum emu_cipher cipher; /* of the session that is up */
 };
 
 struct emu_transport_info {

@@ -28,6 +28,7 @@ struct host {
     uint32_t n_up;
     uint32_t n_down;
     uint32_t n_moved;
+    uint32_t n_differs;
     int cause[HOSTS_MAX]; /* of the last peer_down */
     uint64_t n_messages[HOSTS_MAX];
     uint64_t n_wrong; /* messages that were not the next one of their sender */
@@ -67,6 +68,14 @@ static inline void host_moved(void *owner, uint32_t peer)
 
     (void)peer;
     h->n_moved++;
+}
+
+static inline void host_differs(void *owner, uint32_t peer)
+{
+    struct host *h = owner;
+
+    (void)peer;
+    h->n_differs++;
 }
 
 /* Message n of a sender begins with n, and every byte after is a function of n and place. */
@@ -132,6 +141,7 @@ static const struct emu_transport_events host_events = {
     .message = host_message,
     .room = host_room,
     .transfer_done = host_done,
+    .secure_differs = host_differs,
     .log = host_log,
 };
 

@@ -664,7 +664,7 @@ static void test_packet_header(void **state)
     (void)state;
     emu_wire_header_put(packet, &header);
     assert_bytes(packet, EMU_WIRE_HEADER_BYTES,
-                 "454d575000020300 0000010200000304 0000050607080910 1112131415161718 1920212223242526 "
+                 "454d575000030300 0000010200000304 0000050607080910 1112131415161718 1920212223242526 "
                  "2728293031323334 3536373839404142 4344454647484950");
     assert_int_equal(emu_wire_header_parse(packet, sizeof(packet), &read), EMU_WIRE_OK);
     emu_wire_header_put(again, &read);

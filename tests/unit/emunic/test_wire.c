@@ -37,7 +37,7 @@ static void test_header_is_read_back(void **state)
     assert_int_equal(h.from, 3);
     assert_int_equal(h.to, 65535);
     assert_true(h.session == sample.session && h.sequence == sample.sequence && h.granted == 99 && h.received == 77);
-    assert_memory_equal(packet, "EMWP\0\2\3\0\0\0\0\x50", 12);
+    assert_memory_equal(packet, "EMWP\0\3\3\0\0\0\0\x50", 12);
 }
 
 static void test_each_wrong_field_of_a_header_is_refused(void **state)
@@ -95,7 +95,7 @@ static void test_hello_is_read_back_and_checked(void **state)
     emu_wire_hello_put(body, &hello);
     assert_int_equal(emu_wire_hello_parse(body, &back), EMU_WIRE_BAD_FIELD);
     hello.credits = 1;
-    hello.features = 2;
+    hello.features = EMU_WIRE_FEATURES + 1;
     emu_wire_hello_put(body, &hello);
     assert_int_equal(emu_wire_hello_parse(body, &back), EMU_WIRE_BAD_FIELD);
 }
