@@ -203,6 +203,7 @@ static const struct emu_option options[] = {
       EMU_OPTION_NUMBER(struct host, timeout_s, 1, 3600), .unit = "seconds" },
     { "bind", 0, "WHERE", "processors to run on", EMU_OPTION_TEXT(struct host, server.bind) },
     { "routed", 0, NULL, "all traffic goes through the daemon", EMU_OPTION_SET(struct host, server.starts_routed) },
+    { "secure", 0, NULL, "encrypt all that hosts send to each other", EMU_OPTION_SET(struct host, hosts.is_secure) },
     { 0 },
 };
 

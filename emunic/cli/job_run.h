@@ -44,6 +44,7 @@ struct emu_job_plan {
     const char *module;                /* path of the transport */
     const char *provider;              /* of libfabric; NULL: the best that is there */
     uint32_t peer_timeout_s;           /* 0: the default */
+    bool is_secure;                    /* what hosts send to each other is encrypted */
 };
 
 /**

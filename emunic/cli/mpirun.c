@@ -319,5 +319,7 @@ char **emu_mpirun_hosts(const struct emu_mpirun_job *job)
     }
     if (plan->is_routed)
         add(&words, "--routed");
+    if (plan->is_secure)
+        add(&words, "--secure");
     return words.has_failed ? NULL : words.items;
 }

@@ -149,9 +149,10 @@ static int print_domain(const json_t *domain, const json_t *hosts, FILE *out)
 }
 
 static const struct emu_cli_column host_columns[] = {
-    { "HOST", true },    { "NAME", false },     { "STATE", false },   { "ANSWER", false },  { "PID", true },
-    { "UP_S", true },    { "NODES", true },     { "PORTS", true },    { "SESSIONS", true }, { "MSGS_OUT", true },
-    { "MSGS_IN", true }, { "BYTES_OUT", true }, { "BYTES_IN", true }, { "QUEUED", true },   { "REFUSED", true },
+    { "HOST", true },     { "NAME", false },    { "STATE", false },  { "ANSWER", false },
+    { "PID", true },      { "UP_S", true },     { "NODES", true },   { "PORTS", true },
+    { "SESSIONS", true }, { "MSGS_OUT", true }, { "MSGS_IN", true }, { "BYTES_OUT", true },
+    { "BYTES_IN", true }, { "QUEUED", true },   { "REFUSED", true }, { "CIPHER", false },
 };
 
 /* Nodes, or ports, of all domains that are on that host. */
@@ -209,6 +210,7 @@ static int print_hosts(const json_t *report, FILE *out)
         emu_cli_table_number(&table, count_on(report, "ports", number_of(host, "host")));
         for (size_t k = 0; k < N_COLUMNS(keys); k++)
             emu_cli_table_number(&table, number_of(host, keys[k]));
+        emu_cli_table_text(&table, *text_of(host, "cipher") ? text_of(host, "cipher") : "-");
     }
     r = emu_cli_table_print(&table, 2, out);
     emu_cli_table_fini(&table);

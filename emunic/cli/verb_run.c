@@ -99,6 +99,8 @@ static const struct emu_option options[] = {
       EMU_OPTION_TEXT(struct run, plan.provider) },
     { "peer-timeout", 0, "S", "a host that is silent for S seconds is lost, 1 to 3600 (default: 5)",
       EMU_OPTION_NUMBER(struct run, plan.peer_timeout_s, 1, 3600), .unit = "seconds" },
+    { "secure", 0, NULL, "encrypt all that the emunics of the hosts send to each other",
+      EMU_OPTION_SET(struct run, plan.is_secure) },
     { "server", 's', "NAME", "use a running daemon instead of starting one, and its machine",
       EMU_OPTION_TEXT(struct run, server), .is_valid = emu_server_name_is_valid, .refusal = "not a server name" },
     { "members", 0, "N", "processes that may attach to the job's domain (default: as many as ranks; 0: no limit)",
@@ -151,8 +153,8 @@ static int parse(struct run *run, int argc, char **argv)
         return emu_cli_usage("run", "--hosts and --server exclude each other");
     if (run->wanted_bind && run->server)
         return emu_cli_usage("run", "--bind and --server exclude each other: give it to `emunic serve`");
-    if ((run->plan.provider || run->plan.peer_timeout_s) && !run->hosts_text)
-        return emu_cli_usage("run", "--provider and --peer-timeout need --hosts");
+    if ((run->plan.provider || run->plan.peer_timeout_s || run->plan.is_secure) && !run->hosts_text)
+        return emu_cli_usage("run", "--provider, --peer-timeout and --secure need --hosts");
     run->plan.program = argv + first;
     return EMU_PROCEED;
 }

@@ -49,6 +49,7 @@ struct serve_plan {
     const char *key_path;
     const char *provider;
     uint64_t timeout_s;
+    bool is_secure;
     struct emu_hosts_file hosts;
     char module[PATH_MAX];
     uint64_t user_limits[EMU_USER_KINDS]; /* 0: as the settings say */
@@ -145,6 +146,8 @@ static const struct emu_option options[] = {
       EMU_OPTION_TEXT(struct serve_plan, provider) },
     { "peer-timeout", 0, "S", "a host that is silent for S seconds is lost, 1 to 3600 (default: 5)",
       EMU_OPTION_NUMBER(struct serve_plan, timeout_s, 1, 3600), .unit = "seconds" },
+    { "secure", 0, NULL, "encrypt all that hosts send to each other; of all hosts or of none",
+      EMU_OPTION_SET(struct serve_plan, is_secure) },
     { 0 },
 };
 
@@ -166,8 +169,8 @@ static int parse(int argc, char **argv, struct serve_plan *plan)
     if (!emu_server_name_is_valid(plan->name))
         return emu_cli_usage("serve", "--name: '%s' is not a server name: 1 to %d of A-Z a-z 0-9 . _ -", plan->name,
                              EMU_SERVER_NAME_MAX);
-    if (!plan->hosts_path && (plan->host || plan->key_path || plan->provider || plan->timeout_s))
-        return emu_cli_usage("serve", "--host, --key-file, --provider and --peer-timeout need --hosts");
+    if (!plan->hosts_path && (plan->host || plan->key_path || plan->provider || plan->timeout_s || plan->is_secure))
+        return emu_cli_usage("serve", "--host, --key-file, --provider, --peer-timeout and --secure need --hosts");
     if (plan->hosts_path && !plan->key_path)
         return emu_cli_usage("serve", "--hosts needs --key-file");
     return EMU_PROCEED;
@@ -210,6 +213,7 @@ static int read_hosts(struct serve_plan *plan, struct emu_hosts_options *hosts_o
                                        .provider = plan->provider,
                                        .key = plan->key,
                                        .timeout_ns = plan->timeout_s * 1000000000ull,
+                                       .is_secure = plan->is_secure,
                                        .peer_nodes = plan->addresses,
                                        .peer_services = plan->ports };
     char err[512];

@@ -82,6 +82,7 @@ struct peer {
     uint64_t refused;
     uint64_t refused_told; /* of them, when the last line was written */
     uint64_t refuse_log_ns;
+    bool differs;           /* it is secure and we are not, or the other way round: that was said */
     uint64_t up_ns;         /* when it came up last */
     uint32_t n_owed;        /* answers, to us */
     uint64_t owed_since_ns; /* without any of them coming; 0: not looked yet */
@@ -98,6 +99,7 @@ struct emu_hosts {
     uint32_t n;
     uint32_t own;
     bool can_sleep;
+    bool is_secure;
     char device[EMU_TRANSPORT_NAME_MAX];
     unsigned quiet;     /* rounds without anything */
     unsigned n_things;  /* of this round */
@@ -456,6 +458,7 @@ static void take_hello(struct emu_server *server, uint32_t host, const uint8_t *
         return;
     }
     peer->is_up = true;
+    peer->differs = false;
     peer->up_ns = emu_clock_ns();
     emu_log(EMU_LOG_INFO, "host %s is up", peer->name);
 }
@@ -559,6 +562,22 @@ static void transfer_done(void *owner, uint64_t cookie, int result)
     emu_parts_transfer_done(server, cookie, result);
 }
 
+/* Once, until it has been up. */
+static void secure_differs(void *owner, uint32_t host)
+{
+    struct emu_server *server = owner;
+    struct emu_hosts *hosts = hosts_of(server);
+    const char *own = hosts->peers[hosts->own].name;
+    const char *other = hosts->peers[host].name;
+
+    if (hosts->peers[host].differs)
+        return;
+    hosts->peers[host].differs = true;
+    emu_log(EMU_LOG_WARN,
+            "host %s has --secure and host %s has not: they refuse each other; all hosts or none must have it",
+            hosts->is_secure ? own : other, hosts->is_secure ? other : own);
+}
+
 static void transport_log(void *owner, enum emu_log_level level, const char *line)
 {
     (void)owner;
@@ -572,6 +591,7 @@ static const struct emu_transport_events events = {
     .message = peer_message,
     .room = peer_room,
     .transfer_done = transfer_done,
+    .secure_differs = secure_differs,
     .log = transport_log,
 };
 
@@ -694,6 +714,7 @@ static int open_transport(struct emu_server *server, const struct emu_hosts_opti
         .node = options->node,
         .service = options->service,
         .is_rma_off = options->is_rma_off,
+        .is_secure = hosts->is_secure,
         .timeout_ns = hosts->timeout_ns,
         .admission_ns = server->settings.admission_ns,
         .n_strangers = (uint32_t)server->settings.strangers,
@@ -724,8 +745,8 @@ static int open_transport(struct emu_server *server, const struct emu_hosts_opti
     hosts->can_sleep = info.can_sleep;
     memcpy(hosts->device, info.domain, sizeof(hosts->device));
     hosts->fd = hosts->ops->fd(hosts->transport);
-    emu_log(EMU_LOG_INFO, "host %s, %u of %u: provider %s, domain %s", hosts->peers[hosts->own].name, hosts->own,
-            hosts->n, info.provider, info.domain);
+    emu_log(EMU_LOG_INFO, "host %s, %u of %u: provider %s, domain %s%s", hosts->peers[hosts->own].name, hosts->own,
+            hosts->n, info.provider, info.domain, hosts->is_secure ? ", secure" : "");
     return emu_server_watch(server, hosts->fd, EPOLLIN, &hosts->watch);
 }
 
@@ -784,6 +805,7 @@ static int create_sessions(struct emu_server *server, const struct emu_server_op
     hosts->fd = -1;
     hosts->n = options->n;
     hosts->own = options->own;
+    hosts->is_secure = options->is_secure || server->settings.secure != 0;
     hosts->timeout_ns = options->timeout_ns ? options->timeout_ns : TIMEOUT_NS;
     for (uint32_t i = 0; i < hosts->n; i++)
         STAILQ_INIT(&hosts->peers[i].queue);
@@ -853,6 +875,7 @@ static void put_status(const struct emu_server *server, uint32_t host, uint64_t 
     row[EMU_STATUS_SESSION_GET_BYTES] = stats.get_bytes;
     row[EMU_STATUS_SESSION_QUEUED] = hosts->peers[host].n_queued;
     row[EMU_STATUS_SESSION_REFUSED] = hosts->peers[host].refused + stats.refused;
+    row[EMU_STATUS_SESSION_CIPHER] = stats.cipher;
 }
 
 const struct emu_part emu_sessions_part = {

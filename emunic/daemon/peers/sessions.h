@@ -40,6 +40,7 @@ struct emu_hosts_options {
     uint32_t key_bytes;       /* at least EMU_TRANSPORT_KEY_MIN */
     uint64_t timeout_ns;      /* silence after which a host is lost; 0: 5 s */
     bool is_rma_off;
+    bool is_secure; /* what is sent is encrypted; also by EMUNIC_SECURE */
     /*
      * How addresses get from host to host: called once, when the transport is open, with our own; fills those of all
      * n hosts. 0 or negative errno. NULL: peers are found at peer_nodes[i], port peer_services[i].

@@ -38,7 +38,7 @@ static const char *const host_keys[EMU_STATUS_HOST_WORDS] = {
     [EMU_STATUS_HOST_ROUNDS] = "rounds",
     [EMU_STATUS_HOST_SLEEPS] = "sleeps",
 };
-static const char *const session_keys[EMU_STATUS_SESSION_WORDS] = {
+static const char *const session_keys[EMU_STATUS_SESSION_COUNTS] = {
     [EMU_STATUS_SESSION_COUNT] = "sessions",
     [EMU_STATUS_SESSION_MESSAGES_SENT] = "messages_sent",
     [EMU_STATUS_SESSION_MESSAGES_RECEIVED] = "messages_received",
@@ -50,6 +50,12 @@ static const char *const session_keys[EMU_STATUS_SESSION_WORDS] = {
     [EMU_STATUS_SESSION_GET_BYTES] = "get_bytes",
     [EMU_STATUS_SESSION_QUEUED] = "queued",
     [EMU_STATUS_SESSION_REFUSED] = "refused",
+};
+/* By enum emu_cipher. */
+static const char *const cipher_names[EMU_CIPHERS] = {
+    [EMU_CIPHER_NONE] = "none",
+    [EMU_CIPHER_CHACHA20_POLY1305] = "chacha20-poly1305",
+    [EMU_CIPHER_AES256_GCM] = "aes-256-gcm",
 };
 static const char *const port_keys[EMU_STATUS_PORT_METHODS] = {
     [EMU_STATUS_PORT_INDEX] = "port",
@@ -423,8 +429,9 @@ static json_t *describe_host(const struct emu_server *server, uint32_t host)
 
     emu_parts_status_session(server, host, row);
     object = json_pack("{sI ss ss}", "host", (json_int_t)host, "name", emu_hosts_name(server, host), "state", state);
-    for (unsigned i = 0; i < EMU_STATUS_SESSION_WORDS; i++)
+    for (unsigned i = 0; i < EMU_STATUS_SESSION_COUNTS; i++)
         json_object_set_new(object, session_keys[i], json_integer((json_int_t)row[i]));
+    json_object_set_new(object, "cipher", json_string(cipher_names[row[EMU_STATUS_SESSION_CIPHER]]));
     json_object_set_new(object, "unreached", json_array());
     return object;
 }

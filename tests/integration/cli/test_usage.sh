@@ -65,7 +65,8 @@ test_wrong_usage_gets_one_precise_line() {
     wrong "emunic run: --server: 'a b' is not a server name" run --server 'a b' true
     wrong "emunic run: -x: '=3' is not VAR" run -x =3 true
     wrong "emunic run: --hosts and --server exclude each other" run --hosts localhost --server s true
-    wrong "emunic run: --provider and --peer-timeout need --hosts" run --provider tcp true
+    wrong "emunic run: --provider, --peer-timeout and --secure need --hosts" run --provider tcp true
+    wrong "emunic run: --provider, --peer-timeout and --secure need --hosts" run --secure true
     wrong "emunic run: --peer-timeout: '0' is not a number of seconds" run --hosts localhost --peer-timeout 0 true
     wrong "emunic run: --members: 'x' is not" run --members x true
     wrong "emunic serve: --domain: '5' is not PTAG:COOKIE" serve --domain 5
