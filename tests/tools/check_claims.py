@@ -14,6 +14,7 @@ import tempfile
 HEADING = "## Promises and their tests"
 NAME = re.compile(r"`(test_\w+)`")
 DEFINED = re.compile(r"^(?:static void )?(test_\w+)\s*\((?:void \*\*state)?\)\s*\{?$", re.MULTILINE)
+IN_PYTHON = re.compile(r"^def (test_\w+)\(cluster\):$", re.MULTILINE)
 
 
 def defined(root):
@@ -21,6 +22,8 @@ def defined(root):
     for path in (root / "tests").rglob("*"):
         if path.suffix in {".c", ".h", ".sh"}:
             names.update(DEFINED.findall(path.read_text()))
+        elif path.suffix == ".py":
+            names.update(IN_PYTHON.findall(path.read_text()))
     return names
 
 
