@@ -54,6 +54,8 @@ def parts(build, n, idle_s):
         ("ucx posix", "UCX posix, tags", lambda: alternatives.ucx_tags(build, n)),
         ("emunic portals routed", "Portals, routed", lambda: ours.portals(build, ROUTED, n // 4)),
         ("two hosts", "two hosts over veth, beside libfabric", lambda: ours.hosts(build, n // 4)),
+        ("two hosts, secure", "two hosts over veth, secure, beside libfabric",
+         lambda: ours.hosts(build, n // 4, ["--secure"])),
         (DIRECT, "registration, adopted", lambda: ours.register(build, DIRECT, n)),
         (CMA, "registration, cma", lambda: ours.register(build, CMA, n)),
         (DIRECT, "ring", lambda: ours.ring(build, DIRECT, n)),

@@ -51,11 +51,11 @@ def portals(build, path, n):
     return process.figures(process.run(command, env))
 
 
-def hosts(build, n):
+def hosts(build, n, options=()):
     """Two hosts in namespaces of their own, beside libfabric by itself between the same two processes."""
     cluster = pathlib.Path(__file__).resolve().parent.parent / "multihost/cluster.py"
     output = process.run([sys.executable, cluster, "-n", "2", build / "emunic/emunic", "run", "--quiet", "--hosts", "h0,h1",
-                          "-n", "2", "--", build / "tests/bench/hosts_pair", "-n", str(n)])
+                          *options, "-n", "2", "--", build / "tests/bench/hosts_pair", "-n", str(n)])
     if "# SKIP" in output:
         raise process.Missing(output.split("# SKIP", 1)[1].strip())
     return process.figures(output)

@@ -42,6 +42,7 @@ def size_text(size):
 DIRECT, CMA, ROUTED = "emunic direct adopted", "emunic direct cma", "emunic routed adopted"
 PORTALS = "emunic portals"
 HOSTS = "two hosts"
+SECURE = "two hosts, secure"
 MPI_UGNI, MPI_VADER = "mpi over ugni", "mpi over vader"
 
 
@@ -96,6 +97,10 @@ TARGETS = [
      [("bare_message8_half_round_trip", None, HOSTS)], 1, "<=", 2),
     *((f"two hosts, 4 MiB {operation} / libfabric's", (f"hosts_{operation}_bandwidth", 4194304, HOSTS),
        [(f"bare_{operation}_bandwidth", 4194304, HOSTS)], 1, ">=", 0.9) for operation in ("put", "get")),
+    ("two hosts, 8-byte put, --secure / without", ("hosts_put8_half_round_trip", None, SECURE),
+     [("hosts_put8_half_round_trip", None, HOSTS)], 1, "<=", 1.2),
+    *((f"two hosts, 4 MiB {operation}, --secure / without", (f"hosts_{operation}_bandwidth", 4194304, SECURE),
+       [(f"hosts_{operation}_bandwidth", 4194304, HOSTS)], 1, ">=", 0.15) for operation in ("put", "get")),
     ("routed 8-byte put / yield relay", (*PUT8, ROUTED), [limit("yield_relay")], 1, "<=", 1.3),
     ("ring of 32, hop / two switches", ("smsg_ring_hop", None, DIRECT), [limit("yield_switch")], 2, "<=", 2),
     ("idle emunic, 8 ports, % of a CPU", ("idle_cpu", None, DIRECT), [], 1, "<=", 1),
