@@ -105,6 +105,21 @@ static enum p3_code check_all(const struct p3_ni *ni, const uint32_t *eqs, int n
     return P3_OK;
 }
 
+/* Nothing will come any more: said once. */
+static enum p3_code tell_of_end(struct p3_ni *ni)
+{
+    if (!ni->told_of_end)
+        emu_log(EMU_LOG_ERROR, "the emulated NIC has gone: no event will come");
+    ni->told_of_end = true;
+    return P3_EQ_INVALID;
+}
+
+/* Polls look whether emunic is there now and then (emunic/client/idle.c). */
+static bool is_lost(const struct p3_ni *ni)
+{
+    return atomic_load_explicit(&ni->p.port.session.is_lost, memory_order_relaxed);
+}
+
 enum p3_code p3_eq_poll(const uint32_t *eqs, int n, uint32_t timeout_ms, struct p3_taken *taken)
 {
     uint64_t deadline_ns =
@@ -130,6 +145,8 @@ enum p3_code p3_eq_poll(const uint32_t *eqs, int n, uint32_t timeout_ms, struct 
             code = sleeps ? take_or_announce(ni, eqs, n, taken) : take_any(ni, eqs, n, taken);
         if (code == P3_EQ_EMPTY && timeout_ms == 0 && emu_port_relax_among(&ni->p.port, (uint32_t)n))
             code = take_any(ni, eqs, n, taken);
+        if (code == P3_EQ_EMPTY && timeout_ms == 0 && is_lost(ni))
+            code = tell_of_end(ni);
         if (code == P3_OK)
             emu_port_found(&ni->p.port);
         p3_unlock_ni(ni);
@@ -139,12 +156,8 @@ enum p3_code p3_eq_poll(const uint32_t *eqs, int n, uint32_t timeout_ms, struct 
             r = emu_portals_wait(&ni->p, deadline_ns);
         else
             polls += emu_port_spin(&ni->p.port);
-        if (r == -ENETDOWN) {
-            if (!ni->told_of_end)
-                emu_log(EMU_LOG_ERROR, "the emulated NIC has gone: no event will come");
-            ni->told_of_end = true;
-            return P3_EQ_INVALID;
-        }
+        if (r == -ENETDOWN)
+            return tell_of_end(ni);
         is_late = r == -ETIMEDOUT || (!sleeps && deadline_ns != UINT64_MAX && emu_clock_ns() >= deadline_ns);
     }
 }

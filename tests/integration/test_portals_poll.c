@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A poll that finds nothing may give the core to others for a while. What they have sent meanwhile it does not miss:
- * PtlEQGet and PtlEQPoll look again before they say that there is nothing.
+ * PtlEQGet and PtlEQPoll look again before they say that there is nothing. They also say when nothing can come any
+ * more.
  *
  * The moment is made: this program's own sched_yield(), which the library calls, has the peer send and comes back when
  * the message is there.
  */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdbool.h>
@@ -129,6 +131,56 @@ static void test_what_comes_while_a_poll_rests_is_returned_by_it(void **state)
     assert_int_equal(fx_run(&fx, 2, body, NULL), 0);
 }
 
+/* ---- emunic goes ---- */
+
+/* Polls until something else comes than nothing. */
+static int poll_on(struct fx_rank *rank)
+{
+    bool is_poll = *(const bool *)rank->arg;
+    struct board *board = rank->shared;
+    uint64_t end_ns = emu_clock_ns() + PJ_PATIENCE_NS;
+    ptl_process_id_t self;
+    ptl_handle_ni_t ni = pj_open(rank->fx, 200, &self);
+    ptl_handle_eq_t eq;
+    ptl_event_t event;
+    int rc;
+
+    PJ(PtlEQAlloc(ni, 64, NULL, &eq));
+    pj_must(poll_once(is_poll, eq, &event) == PTL_EQ_EMPTY ? PTL_OK : PTL_FAIL, "a poll while emunic is there");
+    atomic_store(&board->asked, 1);
+    while ((rc = poll_once(is_poll, eq, &event)) == PTL_EQ_EMPTY && emu_clock_ns() < end_ns)
+        ;
+    FX_CHECK(rc == PTL_EQ_INVALID);
+    FX_CHECK(poll_once(is_poll, eq, &event) == PTL_EQ_INVALID);
+    return 0;
+}
+
+static void expect_to_hear_of_the_end(bool is_poll)
+{
+    uint64_t end_ns = emu_clock_ns() + PJ_PATIENCE_NS;
+    struct fx_ranks ranks;
+    struct board *board;
+
+    fx_spawn(&fx, 1, poll_on, &is_poll, &ranks);
+    board = ranks.shared;
+    while (atomic_load(&board->asked) == 0 && emu_clock_ns() < end_ns && !fx_is_over(&ranks))
+        syscall(SYS_sched_yield);
+    kill(fx.daemon, SIGKILL);
+    assert_int_equal(fx_join(&ranks), 0);
+}
+
+static void test_PtlEQGet_says_that_emunic_has_gone(void **state)
+{
+    (void)state;
+    expect_to_hear_of_the_end(false);
+}
+
+static void test_PtlEQPoll_that_just_looks_says_that_emunic_has_gone(void **state)
+{
+    (void)state;
+    expect_to_hear_of_the_end(true);
+}
+
 static int start(void **state)
 {
     (void)state;
@@ -142,11 +194,21 @@ static int stop(void **state)
     return fx_stop(&fx);
 }
 
+/* A test has killed it. */
+static int stop_killed(void **state)
+{
+    (void)state;
+    fx_stop(&fx);
+    return 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_comes_while_a_poll_rests_is_returned_by_it),
+        cmocka_unit_test_setup_teardown(test_what_comes_while_a_poll_rests_is_returned_by_it, start, stop),
+        cmocka_unit_test_setup_teardown(test_PtlEQGet_says_that_emunic_has_gone, start, stop_killed),
+        cmocka_unit_test_setup_teardown(test_PtlEQPoll_that_just_looks_says_that_emunic_has_gone, start, stop_killed),
     };
 
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

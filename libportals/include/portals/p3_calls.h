@@ -465,7 +465,7 @@ int PtlEQFree(ptl_handle_eq_t eq);
  * @retval PTL_EQ_DROPPED  Taken; earlier ones were lost. Told once for each loss.
  * @retval PTL_EQ_EMPTY    There is none.
  * @retval PTL_NO_INIT     The library is not initialised.
- * @retval PTL_EQ_INVALID  eq is no queue.
+ * @retval PTL_EQ_INVALID  eq is no queue; or the queue is empty and emunic has gone, so nothing will come.
  * @retval PTL_SEGV        event is NULL.
  * @note Threads: any. An event goes to one thread.
  * @note Source: spec/portals3.md 4.6.
@@ -480,7 +480,7 @@ int PtlEQGet(ptl_handle_eq_t eq, ptl_event_t *event);
  * @retval PTL_OK          Taken.
  * @retval PTL_EQ_DROPPED  Taken; earlier ones were lost.
  * @retval PTL_NO_INIT     The library is not initialised.
- * @retval PTL_EQ_INVALID  eq is no queue.
+ * @retval PTL_EQ_INVALID  eq is no queue; or the queue is empty and emunic has gone, so nothing will come.
  * @retval PTL_SEGV        event is NULL.
  * @note Never PTL_EQ_EMPTY: it waits.
  * @note Threads: any. Others may make calls meanwhile; of several that wait, one gets an event.
@@ -500,7 +500,8 @@ int PtlEQWait(ptl_handle_eq_t eq, ptl_event_t *event);
  * @retval PTL_EQ_DROPPED  Taken; earlier ones of that queue were lost.
  * @retval PTL_EQ_EMPTY    None within the time, which has elapsed.
  * @retval PTL_NO_INIT     The library is not initialised.
- * @retval PTL_EQ_INVALID  A handle is no queue, or another interface's; size is below 1.
+ * @retval PTL_EQ_INVALID  A handle is no queue, or another interface's; size is below 1; or all queues are empty and
+ *                         emunic has gone.
  * @retval PTL_SEGV        eqs, event or which is NULL.
  * @note Threads: any.
  * @note Source: spec/portals3.md 4.6.
