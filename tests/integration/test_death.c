@@ -26,6 +26,7 @@
 
 #include "libugni/src/ugni.h"
 #include "tests/common/gni.h"
+#include "tests/common/kill_points.h"
 #include "tests/common/seed.h"
 #include "tests/common/trace.h"
 #include "tests/integration/children.h"
@@ -40,7 +41,7 @@
 #define OLD_BYTE         0x11
 #define NEW_BYTE         0xdd
 #define STEPS_MAX        200000u
-#define RANDOM_KILLS     200u
+#define KILLS            25u /* of each kind of post */
 #define KILLS_MAX        400u
 #define PATIENCE_MS      20000
 
@@ -391,13 +392,14 @@ static unsigned kill_beside_armed_queue(unsigned n_steps, gni_comp_chan_handle_t
     return steps;
 }
 
-/* At each instruction, or each n-th where there are many: those of sanitizers. EMU_TEST_SEED chooses which then. */
+/* At each instruction, or at some of each part where there are many: those of sanitizers. */
 static void test_producer_that_dies_anywhere_wakes_whoever_sleeps_in_poll(void **state)
 {
-    struct emu_random random = seeded(72);
+    uint64_t seed = seeded(72).state;
+    struct kill_points places;
     gni_comp_chan_handle_t chan;
     unsigned n_steps;
-    unsigned stride;
+    unsigned steps;
     int fd;
 
     (void)state;
@@ -407,10 +409,9 @@ static void test_producer_that_dies_anywhere_wakes_whoever_sleeps_in_poll(void *
     assert_int_equal(GNI_CqAttachCompChan(target.dst_cq, chan), GNI_RC_SUCCESS);
     n_steps = kill_beside_armed_queue(STEPS_MAX, chan, fd);
     assert_true(n_steps > 50 && n_steps < STEPS_MAX); /* to the doorbell and beyond */
-    stride = 1 + n_steps / KILLS_MAX;
-    printf("# killed at each %u. of %u instructions\n", stride, n_steps);
-    for (unsigned at = (unsigned)emu_random_below(&random, stride); at <= n_steps; at += stride)
-        kill_beside_armed_queue(at, chan, fd);
+    places = kill_points_of(seed, 0, n_steps + 1, kill_points_wanted(KILLS_MAX));
+    while (kill_points_next(&places, &steps))
+        kill_beside_armed_queue(steps, chan, fd);
     assert_int_equal(GNI_CompChanDestroy(chan), GNI_RC_SUCCESS);
 }
 
@@ -584,28 +585,28 @@ static void test_death_anywhere_in_a_post_harms_nobody_else(void **state)
         { GNI_POST_CQWRITE, 0 },
     };
     enum { N_POSTS = sizeof(posts) / sizeof(posts[0]) };
-    struct emu_random random = seeded(71);
-    unsigned n_steps[N_POSTS];
+    uint64_t seed = seeded(71).state;
+    unsigned n_kills = 0;
 
     (void)state;
     for (unsigned i = 0; i < N_POSTS; i++) {
-        n_steps[i] = count_steps(posts[i].type, posts[i].length);
-        printf("# post %u: %u instructions\n", i, n_steps[i]);
-    }
-    for (unsigned i = 0; i < RANDOM_KILLS; i++) {
-        unsigned which = (unsigned)emu_random_below(&random, N_POSTS);
-        unsigned steps = (unsigned)emu_random_below(&random, n_steps[which]);
-        pid_t pid = start_producer(posts[which].type, posts[which].length);
+        unsigned n_steps = count_steps(posts[i].type, posts[i].length);
+        struct kill_points places = kill_points_of(seed, i, n_steps, kill_points_wanted(KILLS));
+        unsigned steps;
 
-        while (steps-- > 0 && trace_step(pid))
-            ;
-        kill_producer(pid);
-        put_from_live();
-        expect_at_most_one_event_before_live();
-        if (i % 8 == 7)
-            expect_queue_can_be_replaced();
-        else
-            expect_memory_works();
+        while (kill_points_next(&places, &steps)) {
+            pid_t pid = start_producer(posts[i].type, posts[i].length);
+
+            while (steps-- > 0 && trace_step(pid))
+                ;
+            kill_producer(pid);
+            put_from_live();
+            expect_at_most_one_event_before_live();
+            if (n_kills++ % 8 == 7)
+                expect_queue_can_be_replaced();
+            else
+                expect_memory_works();
+        }
     }
 }
 

@@ -7,13 +7,14 @@
  * target at any moment of a stream of puts. What has to hold afterwards: nobody else hangs or loses anything. target's
  * next messages come, whole and in order; an operation whose START event it has seen also has its END event, and an
  * entry that it used up its UNLINK event; queues are not promised events that never come (PtlMDUpdate goes on),
- * descriptors are not held by who is dead (PtlMDUnlink goes on). EMU_DEATH_ALL=1 kills at every instruction.
+ * descriptors are not held by who is dead (PtlMDUnlink goes on). The places are drawn (tests/common/kill_points.h).
  */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "tests/common/kill_points.h"
 #include "tests/common/portals_part.h"
 #include "tests/common/proc.h"
 #include "tests/common/seed.h"
@@ -37,6 +38,7 @@
 static struct fx fx;
 static struct peers peers;
 static struct emu_random random_state;
+static uint64_t seed; /* of the places */
 static ptl_handle_eq_t target_eq;
 static ptl_handle_me_t target_me;
 static ptl_handle_md_t target_md;
@@ -100,6 +102,7 @@ static int open_peers(void **state)
 
     (void)state;
     random_state = seeded(83);
+    seed = random_state.state;
     peers_start(&peers, &fx, 2);
     target_eq = must(TARGET, call, PTL_OK).eq;
     live_eq = must(LIVE, call, PTL_OK).eq;
@@ -351,15 +354,9 @@ static unsigned count_steps(enum victim_call call)
     return n;
 }
 
-static bool kills_everywhere(void)
+static struct kill_points places_in(enum victim_call call, unsigned n_steps, unsigned usual)
 {
-    return getenv("EMU_DEATH_ALL") != NULL;
-}
-
-/* Instructions before the k-th kill. */
-static unsigned place_of_kill(unsigned k, unsigned n_steps)
-{
-    return kills_everywhere() ? k : (unsigned)emu_random_below(&random_state, n_steps);
+    return kill_points_of(seed, (unsigned)call, n_steps, kill_points_wanted(usual));
 }
 
 static pid_t lead(enum victim_call call, unsigned steps)
@@ -423,8 +420,10 @@ static bool is_routed(void)
 
 static void test_initiator_that_dies_while_its_own_interface_is_busy_harms_nobody_else(void **state)
 {
+    struct kill_points places;
     unsigned held = 0;
     unsigned n_steps;
+    unsigned steps;
     pid_t pid;
 
     (void)state;
@@ -437,11 +436,10 @@ static void test_initiator_that_dies_while_its_own_interface_is_busy_harms_nobod
     n_steps = lead_busy(pid, STEPS_MAX, &held);
     kill_victim(pid);
     assert_in_range(n_steps, 1, STEPS_MAX - 1);
-    printf("# call %d: %u instructions, %u of them busy\n", (int)PUT_BUSY, n_steps, held);
+    printf("# %u instructions, %u of them busy\n", n_steps, held);
     expect_live_arrives();
-    for (unsigned k = 0; k < (kills_everywhere() ? n_steps : 2 * KILLS); k++) {
-        unsigned steps = place_of_kill(k, n_steps);
-
+    places = places_in(PUT_BUSY, n_steps, 2 * KILLS);
+    while (kill_points_next(&places, &steps)) {
         pid = start_busy();
         lead_busy(pid, steps, &held);
         kill_victim(pid);
@@ -456,11 +454,13 @@ static void test_initiator_that_dies_anywhere_harms_nobody_else(void **state)
     (void)state;
     for (enum victim_call call = 0; call < INITIATOR_CALLS; call++) {
         unsigned n_steps = count_steps(call);
+        struct kill_points places;
+        unsigned steps;
 
-        printf("# call %d: %u instructions\n", (int)call, n_steps);
         expect_live_arrives();
-        for (unsigned k = 0; k < (kills_everywhere() ? n_steps : KILLS); k++) {
-            kill_victim(lead(call, place_of_kill(k, n_steps)));
+        places = places_in(call, n_steps, KILLS);
+        while (kill_points_next(&places, &steps)) {
+            kill_victim(lead(call, steps));
             expect_live_arrives();
         }
     }
@@ -519,18 +519,20 @@ static bool is_last_used(ptl_handle_me_t me)
 
 static void test_entry_that_a_dying_initiator_uses_up_goes_with_all_its_events(void **state)
 {
+    struct kill_points places;
     ptl_handle_me_t me;
     unsigned n_steps;
+    unsigned steps;
     unsigned n_used = 0;
 
     (void)state;
     attach_last();
     n_steps = count_steps(PUT_LAST);
-    printf("# call %d: %u instructions\n", (int)PUT_LAST, n_steps);
     expect_last_events(); /* that initiator lives: the put arrives, but emunic may take its time */
-    for (unsigned k = 0; k < (kills_everywhere() ? n_steps : 2 * KILLS); k++) {
+    places = places_in(PUT_LAST, n_steps, 2 * KILLS);
+    while (kill_points_next(&places, &steps)) {
         me = attach_last();
-        kill_victim(lead(PUT_LAST, place_of_kill(k, n_steps)));
+        kill_victim(lead(PUT_LAST, steps));
         n_used += is_last_used(me);
         put_from_live();
         assert_false(take_until_live());
@@ -574,10 +576,11 @@ static void test_owner_that_dies_anywhere_stops_nobody(void **state)
     (void)state;
     for (enum victim_call call = INITIATOR_CALLS; call < VICTIM_CALLS; call++) {
         unsigned n_steps = count_steps(call);
+        struct kill_points places = places_in(call, n_steps, KILLS);
+        unsigned steps;
 
-        printf("# call %d: %u instructions\n", (int)call, n_steps);
-        for (unsigned k = 0; k < (kills_everywhere() ? n_steps : KILLS); k++) {
-            pid_t pid = lead(call, place_of_kill(k, n_steps));
+        while (kill_points_next(&places, &steps)) {
+            pid_t pid = lead(call, steps);
             struct peers_call put = put_to_victim();
 
             peers_ask(&peers, LIVE, &put);
