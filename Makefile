@@ -11,13 +11,15 @@ FUZZ_HOSTS_SECONDS ?= 600
 FUZZ      ?= build-fuzz
 FUZZ_SECONDS ?= 600
 FUZZ_CHECK_SECONDS ?= 10
+KILLS     ?= 10000
+SEED      ?= 20261123
 MESON     ?= meson
 DEMO_JOB   = $(BUILD)/emunic/emunic run -n 4 --machine aries:groups=2 --place scatter --paths -- \
              $(BUILD)/examples/gni_pingpong
 # In CI every warning is an error.
 SETUP_ARGS = $(if $(CI),--werror)
 
-.PHONY: all deps build demo check check-sanitize check-threads check-fuzz check-multihost fuzz soak bench generated fidelity format \
+.PHONY: all deps build demo check check-sanitize check-threads check-fuzz check-multihost fuzz soak kills bench generated fidelity format \
 	install clean
 
 all: build
@@ -109,6 +111,12 @@ soak: build $(SANITIZE)/build.ninja
 	@$(MESON) compile -C $(SANITIZE) fuzz-hosts emunic-transport:shared_module
 	EMU_FUZZ_SECONDS=$(FUZZ_HOSTS_SECONDS) EMU_TEST_TRANSPORT=$(abspath $(SANITIZE))/emunic/transport/emunic-transport.so \
 		$(SANITIZE)/tests/fuzz/fuzz-hosts
+
+# KILLS kills at random by SEED, and what must hold after each (tests/kills/README.md): about an hour. KILLS_ARGS: more
+# words for kills.py, such as those that a finding tells.
+kills: build
+	@tools/install_deps.sh multihost
+	@$(PYTHON) tests/kills/kills.py $(BUILD) --kills $(KILLS) --seed $(SEED) $(KILLS_ARGS)
 
 # Ours beside the alternatives, as ratios; results and plots in bench-out/. Never part of a test. BENCH_ARGS=--quick: a
 # minute.
