@@ -14,7 +14,7 @@ import tempfile
 HEADING = "## Promises and their tests"
 NAME = re.compile(r"`(test_\w+)`")
 DEFINED = re.compile(r"^(?:static void )?(test_\w+)\s*\((?:void \*\*state)?\)\s*\{?$", re.MULTILINE)
-IN_PYTHON = re.compile(r"^def (test_\w+)\(cluster\):$", re.MULTILINE)
+IN_PYTHON = re.compile(r"^def (test_\w+)\(\w*\):$", re.MULTILINE)
 
 
 def defined(root):
