@@ -40,18 +40,33 @@ struct map_query {
 #define MAP_WRITABLE      0x02u
 #define MAP_IS_SHARED     0x08u
 
+static int begin(struct emu_maps *m, int fd)
+{
+    m->fd = fd;
+    m->asks = true;
+    m->lines_left = UINT32_MAX;
+    m->used = m->at = 0;
+    m->name = "";
+    return m->fd < 0 ? -errno : 0;
+}
+
 int emu_maps_open(struct emu_maps *m, pid_t pid)
 {
     char path[32] = "/proc/self/maps";
 
     if (pid != 0)
         snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-    m->fd = open(path, O_RDONLY | O_CLOEXEC);
-    m->asks = true;
-    m->lines_left = UINT32_MAX;
-    m->used = m->at = 0;
-    m->name = "";
-    return m->fd < 0 ? -errno : 0;
+    return begin(m, open(path, O_RDONLY | O_CLOEXEC));
+}
+
+int emu_maps_open_at(struct emu_maps *m, int fd)
+{
+    int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+    /* The place in the text is common to both. */
+    if (own >= 0)
+        lseek(own, 0, SEEK_SET);
+    return begin(m, own);
 }
 
 void emu_maps_close(struct emu_maps *m)

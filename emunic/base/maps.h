@@ -37,6 +37,8 @@ struct emu_maps {
 
 /* pid 0: the caller. 0 or negative errno. */
 int emu_maps_open(struct emu_maps *maps, pid_t pid);
+/* By a descriptor of such a file, which stays the caller's. */
+int emu_maps_open_at(struct emu_maps *maps, int fd);
 void emu_maps_close(struct emu_maps *maps);
 
 /*

@@ -116,6 +116,21 @@ int emu_socket_peer(int fd, struct ucred *peer_out)
     return 0;
 }
 
+bool emu_socket_is_accepted(int fd, const char *server)
+{
+    struct sockaddr_un wanted;
+    struct sockaddr_un own;
+    struct sockaddr_un other;
+    socklen_t wanted_len;
+    socklen_t own_len = sizeof(own);
+    socklen_t other_len = sizeof(other);
+
+    /* The listener has the same name, but no other end. */
+    return make_address(server, EMU_SOCKET_CONTROL, &wanted, &wanted_len) == 0 &&
+           getsockname(fd, (struct sockaddr *)&own, &own_len) == 0 && own_len == wanted_len &&
+           memcmp(&own, &wanted, wanted_len) == 0 && getpeername(fd, (struct sockaddr *)&other, &other_len) == 0;
+}
+
 int emu_msg_send(int fd, const struct emu_msg *msg, const int *fds, unsigned n_fds)
 {
     union {

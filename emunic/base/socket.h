@@ -38,6 +38,8 @@ int emu_socket_connect(const char *server, enum emu_socket_kind kind);
 int emu_socket_owner(const char *server, enum emu_socket_kind kind, uid_t *uid_out);
 
 int emu_socket_peer(int fd, struct ucred *peer_out);
+/* Is it a connection that the server of that name has accepted at its control socket? So it is called by the kernel. */
+bool emu_socket_is_accepted(int fd, const char *server);
 
 /* One message, with up to EMU_MSG_FDS_MAX descriptors (not closed). 0 or negative errno; -EAGAIN if not blocking. */
 int emu_msg_send(int fd, const struct emu_msg *msg, const int *fds, unsigned n_fds);
