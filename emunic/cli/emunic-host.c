@@ -30,7 +30,6 @@
 #include "emunic/cli/cli.h"
 #include "emunic/cli/keeper.h"
 #include "emunic/cli/options.h"
-#include "emunic/cli/sweep.h"
 #include "emunic/daemon/peers/sessions.h"
 #include "emunic/daemon/daemon.h"
 
@@ -38,8 +37,6 @@
 #define KEY_NAME   "emunic.key"
 #define BLOB_NAME  "emunic.address"
 #define HOSTS_MAX  4096
-#define SWEEP_MS   1000
-#define SWEEPS_MAX 3
 
 struct host {
     struct emu_server_options server;
@@ -254,17 +251,11 @@ static int start_keeper(struct host *host)
     return EMU_EXIT_DONE;
 }
 
-/* Whatever is still there of the job on this host. */
+/* Whatever is still there of the job on this host: the keeper's affair, because this process may not any more. */
 static void clean_up(struct host *host)
 {
-    const struct emu_sweep strays = { .marker = host->marker };
-
-    if (!host->keeper.pid)
-        return;
-    for (int i = 0; i < SWEEPS_MAX && emu_sweep(&strays, SIGKILL, SWEEP_MS) > 0; i++)
-        ;
-    emu_remove_folder(host->folder);
-    emu_keeper_dismiss(&host->keeper);
+    if (host->keeper.pid)
+        emu_keeper_leave(&host->keeper);
 }
 
 static int serve(struct host *host)

@@ -30,6 +30,7 @@
 #define KILL_MS    1000
 #define KILLS_MAX  3
 #define DISMISS_MS 3000
+#define LEAVE_MS   (CLEAN_MS + KILLS_MAX * KILL_MS + 3000)
 #define DISMISS    'd'
 
 static void clean_up(const char *marker, const char *folder)
@@ -84,6 +85,12 @@ int emu_keeper_start(const struct emu_keeper_plan *plan, struct emu_child *keepe
 
     snprintf(title, sizeof(title), "emunic keeper of %d", (int)getpid());
     return emu_child_start(title, keep, plan, keeper_out);
+}
+
+void emu_keeper_leave(struct emu_child *keeper)
+{
+    shutdown(keeper->link, SHUT_RDWR);
+    emu_child_await(keeper, LEAVE_MS, NULL);
 }
 
 void emu_keeper_dismiss(struct emu_child *keeper)

@@ -21,6 +21,9 @@ struct emu_keeper_plan {
  */
 int emu_keeper_start(const struct emu_keeper_plan *plan, struct emu_child *keeper_out);
 
+/* It cleans up, as if this process had died, and goes: waits for that, and kills what takes too long. */
+void emu_keeper_leave(struct emu_child *keeper);
+
 /* All is clean: it goes. It must not have been waited for. */
 void emu_keeper_dismiss(struct emu_child *keeper);
 
