@@ -4,7 +4,9 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/landlock.h>
 #include <linux/membarrier.h>
+#include <linux/seccomp.h>
 #include <linux/userfaultfd.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -105,6 +107,27 @@ static void try_userfaultfd(struct emu_doctor_check *check)
     close(fd);
 }
 
+/* For emunic itself, which gives up the rest. In force is what `emunic status` tells. */
+static void try_seccomp(struct emu_doctor_check *check)
+{
+    uint32_t action = SECCOMP_RET_TRAP;
+
+    if (syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0)
+        say(check, EMU_DOCTOR_GOOD, "filters of system calls");
+    else
+        say(check, EMU_DOCTOR_SLOW, "seccomp: %s", strerror(errno));
+}
+
+static void try_landlock(struct emu_doctor_check *check)
+{
+    long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+
+    if (abi > 0)
+        say(check, EMU_DOCTOR_GOOD, "version %ld", abi);
+    else
+        say(check, EMU_DOCTOR_SLOW, "the kernel has none: %s", strerror(errno));
+}
+
 static void try_membarrier(struct emu_doctor_check *check)
 {
     long known = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
@@ -196,6 +219,12 @@ static const struct {
     { { "userfaultfd", "adopting malloc'd memory while a program has threads",
         "sysctl vm.unprivileged_userfaultfd=1, or run as root", 0, "" },
       try_userfaultfd },
+    { { "seccomp", "taking system calls from emunic that it does not need", "a kernel with CONFIG_SECCOMP_FILTER", 0,
+        "" },
+      try_seccomp },
+    { { "landlock", "closing files to an emunic of root that serves users",
+        "a kernel of 5.13 or newer with landlock in its parameter lsm=", 0, "" },
+      try_landlock },
     { { "membarrier", "posts without a fence", "a kernel of 4.16 or newer whose sandbox permits membarrier", 0, "" },
       try_membarrier },
     { { "personality", "static data of a DMAPP program at the same address in all ranks",
