@@ -14,6 +14,7 @@ meson
 ninja-build
 pkg-config
 python3
+libcap-ng-dev
 libcmocka-dev
 libjansson-dev
 libyaml-dev

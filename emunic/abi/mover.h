@@ -26,8 +26,9 @@
 #define EMU_MOVER_SLOTS 4096u  /* memories that a mover holds */
 
 /* The mover's descriptors. */
-#define EMU_MOVER_RING_FD 3
-#define EMU_MOVER_BELL_FD 4
+#define EMU_MOVER_RING_FD  3
+#define EMU_MOVER_BELL_FD  4
+#define EMU_MOVER_PIDFD_FD 5 /* of the process, if it is for one alone */
 
 enum emu_mover_op {
     EMU_MOVER_OPEN,   /* takes the memory of process `pid` into the slot, in place of what it held */

@@ -72,6 +72,8 @@
     TEXT("EMUNIC_LOG", USER, "warn",                                                                                   \
          "none, error, warn, info, debug or trace: what the command and the daemon say on stderr; "                    \
          "libraries say errors only, unless it is set")                                                                \
+    TEXT("EMUNIC_SANDBOX", USER, "on",                                                                                 \
+         "off: emunic keeps its capabilities and goes without seccomp and Landlock, for debugging")                    \
     TEXT("EMUNIC_SERVER", USER, "user-<uid>", "name of the emunic to talk to; emunic run sets it for its ranks")       \
     TEXT("EMUNIC_SERVER_UID", USER, "", "user whose emunic is trusted, besides root and oneself")                      \
     TEXT("EMUNIC_MACHINES", USER, "", "folder with machine files, instead of the installed one")                       \

@@ -31,12 +31,13 @@
 #include "emunic/cli/keeper.h"
 #include "emunic/cli/options.h"
 #include "emunic/daemon/peers/sessions.h"
+#include "emunic/daemon/rights/rights.h"
 #include "emunic/daemon/daemon.h"
 
-#define KEY_BYTES  32
-#define KEY_NAME   "emunic.key"
-#define BLOB_NAME  "emunic.address"
-#define HOSTS_MAX  4096
+#define KEY_BYTES 32
+#define KEY_NAME  "emunic.key"
+#define BLOB_NAME "emunic.address"
+#define HOSTS_MAX 4096
 
 struct host {
     struct emu_server_options server;
@@ -146,6 +147,7 @@ static int join_launch(struct host *host)
 
     /* PMIx has a thread. Signals are the business of this one. */
     sigfillset(&everything);
+    sigdelset(&everything, SIGSYS); /* which is the thread's own: a call that is refused */
     pthread_sigmask(SIG_SETMASK, &everything, &before);
     status = PMIx_Init(&host->self, NULL, 0);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -189,7 +191,6 @@ static const struct emu_option options[] = {
     { "machine", 0, "SPEC", "machine file or its name", EMU_OPTION_TEXT(struct host, server.machine) },
     { "machine-dir", 0, "FOLDER", "folder with machine files", EMU_OPTION_TEXT(struct host, server.machine_dir) },
     { "module", 0, "FILE", "the module that talks to other hosts", EMU_OPTION_TEXT(struct host, hosts.module) },
-    { "mover", 0, "FILE", "emunic-mover, for memory of other users", EMU_OPTION_TEXT(struct host, server.mover) },
     { "folder", 0, "FOLDER", "the job's folder, which a keeper removes", EMU_OPTION_TEXT(struct host, folder_wanted),
       .is_valid = is_whole_path, .refusal = "not a whole path" },
     { "cookie", 0, "N", "of the job's domain: marks its processes",
@@ -264,6 +265,7 @@ static int serve(struct host *host)
     char err[512];
     int r;
 
+    host->server.rights = (struct emu_rights_plan){ .is_confined = true, .module = host->hosts.module };
     r = emu_daemon_create(&host->server, &server, err, sizeof(err));
     sodium_memzero(host->key, sizeof(host->key));
     if (r < 0)
@@ -291,6 +293,8 @@ int main(int argc, char **argv)
     host.hosts.ctx = &host;
     /* Before there are threads. */
     status = getenv("PMIX_RANK") && strcmp(getenv("PMIX_RANK"), "0") != 0 ? start_keeper(&host) : EMU_EXIT_DONE;
+    if (status == EMU_EXIT_DONE && emu_rights_shed_early() < 0)
+        status = emu_cli_fail("host", "cannot give up its capabilities: %s", strerror(errno));
     if (status == EMU_EXIT_DONE)
         status = join_launch(&host);
     if (status == EMU_EXIT_DONE && share_key(&host) < 0)

@@ -229,7 +229,7 @@ static int start_emunic(struct job *job)
     const struct emu_server_options options = { .name = job->server,
                                                 .machine = job->plan->machine,
                                                 .machine_dir = job->plan->machine_dir,
-                                                .mover = job->plan->mover,
+                                                .rights.is_confined = true,
                                                 .bind = job->plan->bind,
                                                 .stops_with_last_job = true,
                                                 .stops_with_starter = true,

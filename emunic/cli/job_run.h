@@ -23,7 +23,6 @@ struct emu_job_plan {
     const char *machine;       /* of its server. Not a pointer into argv */
     const char *machine_dir;   /* the same */
     const char *bind;          /* processors of its emunics; NULL: auto. The same */
-    const char *mover;         /* path of emunic-mover; NULL: there is none. The same */
     uint32_t cabinet_columns;  /* of the machine; 0 not known */
     uint32_t member_limit;     /* 0 none */
     bool is_routed;

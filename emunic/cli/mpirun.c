@@ -295,10 +295,6 @@ char **emu_mpirun_hosts(const struct emu_mpirun_job *job)
     add(&words, plan->machine_dir);
     add(&words, "--module");
     add(&words, plan->module);
-    if (plan->mover) {
-        add(&words, "--mover");
-        add(&words, plan->mover);
-    }
     add(&words, "--folder");
     add(&words, job->folder);
     add(&words, "--cookie");

@@ -262,6 +262,26 @@ static int print_users(const json_t *report, FILE *out)
     return r;
 }
 
+/* What emunic has kept of its rights. */
+static void print_rights(const json_t *rights, FILE *out)
+{
+    const char *capabilities = text_of(rights, "capabilities");
+    unsigned abi = (unsigned)number_of(rights, "landlock_abi");
+
+    fprintf(out, "  rights: capabilities %s; ", *capabilities ? capabilities : "none");
+    if (json_object_get(rights, "off_because"))
+        fprintf(out, "nothing given up: %s", text_of(rights, "off_because"));
+    else
+        fprintf(out, "no new privileges; seccomp for %s; ", text_of(rights, "seccomp"));
+    if (!json_object_get(rights, "off_because") && json_is_true(json_object_get(rights, "landlock")))
+        fprintf(out, "Landlock %u", abi);
+    else if (!json_object_get(rights, "off_because"))
+        fprintf(out, "no Landlock: %s", abi > 0 ? "emunic touches memory itself" : "the kernel has none");
+    if (number_of(rights, "refused_calls") > 0)
+        fprintf(out, "; %llu calls refused", (unsigned long long)number_of(rights, "refused_calls"));
+    fprintf(out, "\n");
+}
+
 int emu_cli_print_status(const json_t *report, FILE *out)
 {
     const json_t *hosts = json_object_get(report, "hosts");
@@ -276,6 +296,7 @@ int emu_cli_print_status(const json_t *report, FILE *out)
     placement = json_object_get(report, "placement");
     if (json_array_size(hosts) == 0)
         fprintf(out, "  on processors %s: %s\n", text_of(placement, "processors"), text_of(placement, "why"));
+    print_rights(json_object_get(report, "rights"), out);
     r = print_hosts(report, out);
     if (r == 0)
         r = print_users(report, out);

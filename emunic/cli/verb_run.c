@@ -61,7 +61,6 @@ struct run {
     char wrapper[PATH_MAX];
     char host_program[PATH_MAX];
     char module[PATH_MAX];
-    char mover[PATH_MAX];
     struct emu_job_plan plan;
 };
 
@@ -238,7 +237,6 @@ static int find_programs(struct run *run)
     run->is_portals = emu_program_needs_portals(path);
     run->plan.mpirun = run->mpirun;
     run->plan.wrapper = run->wrapper;
-    run->plan.mover = emu_cli_mover(run->mover) == 0 ? run->mover : NULL;
     return EMU_EXIT_DONE;
 }
 

@@ -39,6 +39,7 @@ struct serve_plan {
     const char *machine;
     const char *bind;
     bool is_routed;
+    bool is_not_head; /* of several hosts */
     const char *faults_path;
     struct emu_fault_schedule schedule;
     uint32_t n_nodes;
@@ -237,6 +238,7 @@ static int read_hosts(struct serve_plan *plan, struct emu_hosts_options *hosts_o
         plan->addresses[i] = plan->hosts.addresses[i];
         plan->ports[i] = plan->hosts.ports[i];
     }
+    plan->is_not_head = hosts.own != EMU_HOST_HEAD;
     hosts.n = plan->hosts.n;
     hosts.n_nodes = plan->hosts.n_nodes[0] ? plan->hosts.n_nodes : NULL;
     hosts.node = plan->addresses[hosts.own];
@@ -344,6 +346,20 @@ static int change_network(struct emu_server *server, const struct serve_plan *pl
     return r < 0 ? emu_cli_fail("serve", "--faults: network: %s", strerror(-r)) : EMU_EXIT_DONE;
 }
 
+/*
+ * An emunic of root that is there for users touches no memory itself. Which users there will be the head alone knows.
+ */
+static struct emu_rights_plan rights_of(struct serve_plan *plan)
+{
+    struct emu_rights_plan rights = { .is_confined = true, .module = plan->hosts_path ? plan->module : NULL };
+
+    for (unsigned i = 0; i < plan->n_domains; i++)
+        rights.serves_others |= plan->domains[i].owner_uid != geteuid();
+    rights.serves_others |= plan->is_not_head;
+    rights.mover = rights.serves_others && emu_cli_mover(plan->mover) == 0 ? plan->mover : NULL;
+    return rights;
+}
+
 static void free_plan(struct serve_plan *plan)
 {
     explicit_bzero(plan->key, sizeof(plan->key));
@@ -376,7 +392,7 @@ int emu_verb_serve(int argc, char **argv)
     server_options = (struct emu_server_options){ .name = plan.name,
                                                   .machine = plan.machine,
                                                   .machine_dir = emu_cli_machine_dir(),
-                                                  .mover = emu_cli_mover(plan.mover) == 0 ? plan.mover : NULL,
+                                                  .rights = rights_of(&plan),
                                                   .bind = plan.bind,
                                                   .starts_routed = plan.is_routed,
                                                   .ready_fd = -1,

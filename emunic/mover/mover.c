@@ -14,8 +14,11 @@
  *              refuses.
  *   waits      of the kernel for pages that never come (userfaultfd, FUSE) are this process's. emunic kills it.
  *
- * Everything is made at the start; from then on a filter allows eight system calls. A compromised mover could read what
- * its user may read, and lie to emunic about that user's memory.
+ * For root it serves one process, whose number it is started with: it has CAP_SYS_PTRACE, because no process touches
+ * memory of one that may do more.
+ *
+ * Everything is made at the start; from then on a filter allows eight system calls, for root one more. A compromised
+ * mover could read what its user may read, and lie to emunic about that user's memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +28,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -47,6 +51,7 @@ struct slot {
 };
 
 static struct slot slots[EMU_MOVER_SLOTS];
+static uint32_t only_pid; /* of root: the process that it is for; 0: its user's */
 
 /* ---- one process's memory ---- */
 
@@ -56,10 +61,17 @@ static int open_slot(const struct emu_mover_request *rq)
     char path[32];
     int fd;
 
+    if (only_pid != 0 && rq->pid != only_pid)
+        return -EPERM;
     snprintf(path, sizeof(path), "/proc/%u/mem", (unsigned)rq->pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return errno == EACCES ? -EPERM : -errno;
+    /* The number was still that of the process which was meant. */
+    if (only_pid != 0 && syscall(SYS_pidfd_send_signal, EMU_MOVER_PIDFD_FD, 0, NULL, 0) < 0) {
+        close(fd);
+        return -ESRCH;
+    }
     if (slot->mem_fd > 0)
         close(slot->mem_fd - 1);
     *slot = (struct slot){ (pid_t)rq->pid, fd + 1 };
@@ -237,7 +249,8 @@ static bool shed(void)
         files.rlim_cur = files.rlim_max = now.rlim_max;
     return setrlimit(RLIMIT_CORE, &none) == 0 && setrlimit(RLIMIT_NOFILE, &files) == 0 &&
            setrlimit(RLIMIT_FSIZE, &none) == 0 && prctl(PR_SET_DUMPABLE, 0) == 0 &&
-           prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && close_range(EMU_MOVER_BELL_FD + 1, UINT_MAX, 0) == 0;
+           prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           close_range(only_pid != 0 ? EMU_MOVER_PIDFD_FD + 1 : EMU_MOVER_PIDFD_FD, UINT_MAX, 0) == 0;
 }
 
 /* Opening is for reading, the bell alone is written to. */
@@ -257,13 +270,16 @@ static bool confine(void)
         seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 2, SCMP_A0_32(SCMP_CMP_EQ, (uint32_t)AT_FDCWD),
                          SCMP_A2_32(SCMP_CMP_EQ, O_RDONLY | O_CLOEXEC)) == 0 &&
         seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(write), 1, SCMP_A0_32(SCMP_CMP_EQ, EMU_MOVER_BELL_FD)) == 0 &&
+        (only_pid == 0 ||
+         seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(pidfd_send_signal), 2,
+                          SCMP_A0_32(SCMP_CMP_EQ, EMU_MOVER_PIDFD_FD), SCMP_A1_32(SCMP_CMP_EQ, 0)) == 0) &&
         seccomp_load(filter) == 0;
     if (filter)
         seccomp_release(filter);
     return is_good;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     struct emu_mover_ring *ring = mmap(NULL, sizeof(*ring), PROT_READ | PROT_WRITE, MAP_SHARED, EMU_MOVER_RING_FD, 0);
 
@@ -271,8 +287,10 @@ int main(void)
         fprintf(stderr, "emunic-mover: started by emunic only\n");
         return 2;
     }
-    if (geteuid() == 0 || getuid() == 0) {
-        fprintf(stderr, "emunic-mover: not for root\n");
+    if (argc == 2)
+        only_pid = (uint32_t)strtoul(argv[1], NULL, 10);
+    if ((geteuid() == 0 || getuid() == 0) && only_pid == 0) {
+        fprintf(stderr, "emunic-mover: not for all of root's processes\n");
         return 1;
     }
     if (!shed() || !confine()) {

@@ -336,6 +336,7 @@ static int start_thread(struct emu_gate *g)
     int r;
 
     sigfillset(&all);
+    sigdelset(&all, SIGSYS); /* of a call that emunic's filter refuses: the kernel ends who blocks it */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     r = pthread_create(&g->thread, NULL, emu_gate_run, g);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

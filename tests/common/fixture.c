@@ -173,10 +173,13 @@ static _Noreturn void serve(const struct fx *fx, unsigned host, int ready_fd)
 {
     const char *machine_dir = getenv("FX_MACHINE_DIR"); /* installed programs */
     const char *mover = getenv("FX_MOVER");
+    const char *rights = getenv("FX_RIGHTS");
     struct emu_server_options options = { .name = fx->hosts[host].server,
                                           .machine = fx->machine,
                                           .machine_dir = machine_dir ? machine_dir : FX_MACHINE_DIR,
-                                          .mover = mover ? mover : FX_MOVER,
+                                          .rights = { .mover = mover ? mover : FX_MOVER,
+                                                      .is_confined = rights != NULL,
+                                                      .serves_others = !rights || strcmp(rights, "others") == 0 },
                                           .ready_fd = ready_fd };
     struct emu_hosts_options hosts;
     struct emu_server *server;
@@ -188,6 +191,7 @@ static _Noreturn void serve(const struct fx *fx, unsigned host, int ready_fd)
     if (fx->n_hosts > 1) {
         fx_describe_host(fx, host, &hosts);
         options.hosts = &hosts;
+        options.rights.module = hosts.module;
     }
     r = emu_daemon_create(&options, &server, err, sizeof(err));
     if (r < 0) {

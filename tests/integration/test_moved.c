@@ -678,21 +678,31 @@ static void test_user_and_root_of_one_domain_exchange_data(void **state)
     raw_close(&member);
 }
 
-/* A line of /proc/PID/status of emunic's only child. */
+/* The only child; 0: it has none. */
+static int child_of(int parent)
+{
+    int child = 0;
+    char path[64];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", parent, parent);
+    file = fopen(path, "r");
+    if (!file || fscanf(file, "%d", &child) != 1)
+        child = 0;
+    if (file)
+        fclose(file);
+    return child;
+}
+
+/* A line of /proc/PID/status of the only child of emunic's only child, its broker. */
 static unsigned long long status_of_mover(const char *name, int base)
 {
+    int mover = child_of(child_of((int)fx.daemon));
     unsigned long long value = ~0ull;
     char path[64];
     char line[256];
     FILE *file;
-    int mover;
 
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)fx.daemon, (int)fx.daemon);
-    file = fopen(path, "r");
-    if (!file || fscanf(file, "%d", &mover) != 1)
-        mover = 0;
-    if (file)
-        fclose(file);
     snprintf(path, sizeof(path), "/proc/%d/status", mover);
     file = mover ? fopen(path, "r") : NULL;
     while (file && fgets(line, sizeof(line), file)) {
@@ -734,13 +744,10 @@ static void test_movers_have_the_users_rights_and_no_more(void **state)
 static int body_kills_its_mover(void)
 {
     int mover;
-    char path[64];
-    FILE *file;
 
     FX_CHECK(open_member() == 0);
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)fx.daemon, (int)fx.daemon);
-    file = fopen(path, "r");
-    FX_CHECK(file && fscanf(file, "%d", &mover) == 1);
+    mover = child_of(child_of((int)fx.daemon));
+    FX_CHECK(mover > 0);
     FX_CHECK(kill(mover, SIGKILL) == 0);
     FX_CHECK(await_input(member.session.fd)); /* the port has been closed */
     return 0;

@@ -44,7 +44,7 @@ ANYTHING = {"tests"}
 
 # Floors inside a component: a folder may include itself and those before it.
 FLOORS = {
-    "emunic/daemon": ["world", "core", "peers", "movers", "places", "bind", "errors", "orders", "injection", "ce",
+    "emunic/daemon": ["rights", "world", "core", "peers", "movers", "places", "bind", "errors", "orders", "injection", "ce",
                       "portals", "faults", "network", "msgq", "datagrams", "commands", "memory", "jobs", "resources",
                       "reports"],
 }

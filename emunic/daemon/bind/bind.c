@@ -22,6 +22,7 @@
 
 #include "emunic/daemon/core/status_row.h"
 #include "emunic/daemon/peers/sessions.h"
+#include "emunic/daemon/rights/rights.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/place/place.h"
 
@@ -42,7 +43,7 @@ struct emu_bind {
     hwloc_bitmap_t near;       /* owned; empty: not known */
     hwloc_bitmap_t now;        /* owned */
     hwloc_bitmap_t scratch;    /* owned */
-    hwloc_topology_t topology; /* owned; NULL until it matters */
+    hwloc_topology_t topology; /* owned; NULL until it matters, or nothing can be opened later */
     LIST_HEAD(, emu_bind_group) groups;
     char device[EMU_TRANSPORT_NAME_MAX]; /* "": none */
     char why[EMU_PLACE_WHY_MAX];
@@ -241,6 +242,10 @@ static int create(struct emu_server *server, const struct emu_server_options *op
     snprintf(bind->why, sizeof(bind->why), "the scheduler chooses, as told");
     if (!bind->is_auto)
         return strcmp(bind->text, "none") == 0 ? 0 : go_to_list(bind, why);
+    /* Plug-ins know graphics cards and others, but cost most of the time, and could not be loaded later. */
+    setenv("HWLOC_PLUGINS_PATH", "/dev/null", 0);
+    if (emu_rights_of(server)->moves_all && emu_place_topology(&bind->topology) < 0)
+        bind->topology = NULL; /* tried again, and told then */
     snprintf(bind->device, sizeof(bind->device), "%s", emu_hosts_device(server));
     if (emu_place_near(DEVICES, bind->device, bind->near) < 0)
         hwloc_bitmap_zero(bind->near);

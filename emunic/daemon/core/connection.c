@@ -180,7 +180,8 @@ static void turn_away(struct emu_server *server, int listener)
     fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     if (fd >= 0)
         close(fd);
-    server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    /* A copy, because nothing can be opened any more. */
+    server->spare_fd = fcntl(listener, F_DUPFD_CLOEXEC, 0);
 }
 
 /* Is answered to the hello that has not come yet: nothing of it is waited for or kept. */

@@ -31,6 +31,7 @@
 #include "emunic/daemon/core/quiesce.h"
 #include "emunic/daemon/core/status_row.h"
 #include "emunic/daemon/core/watches.h"
+#include "emunic/daemon/rights/rights.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/file.h"
 #include "emunic/daemon/world/lookups.h"
@@ -241,6 +242,11 @@ int emu_domain_create(struct emu_server *server, const struct emu_domain_spec *s
 
     if (spec->n_ranks == 0 || spec->ptag > 255 || emu_domain_find(server, 255, spec->cookie))
         return spec->n_ranks == 0 || spec->ptag > 255 ? -EINVAL : -EEXIST;
+    if (geteuid() == 0 && spec->owner_uid != 0 && !emu_rights_of(server)->serves_others) {
+        emu_log(EMU_LOG_WARN, "no domain for uid %u: this emunic was started for processes of root alone",
+                (unsigned)spec->owner_uid);
+        return -EPERM;
+    }
     domain = allocate(server, spec);
     if (!domain)
         return -ENOMEM;
@@ -433,6 +439,8 @@ int emu_member_get(struct emu_domain *domain, const struct emu_connection *conne
                                    .domain = domain,
                                    .pid = peer->pid,
                                    .uid = peer->uid,
+                                   .is_moved = geteuid() == 0 && (peer->uid != 0 || emu_rights_of(server)->moves_all),
+                                   .maps_fd = -1,
                                    .user = emu_user_get(server, peer->uid),
                                    .rank = EMU_NID_NONE,
                                    .node_index = EMU_NID_NONE,
@@ -478,6 +486,8 @@ void emu_member_destroy(struct emu_server *server, struct emu_member *member)
     emu_windows_fini(&member->windows);
     if (member->space_fd >= 0)
         close(member->space_fd);
+    if (member->maps_fd >= 0)
+        close(member->maps_fd);
     emu_pages_forget(member);
     emu_user_put(server, member->user);
     emu_server_bury(server, member->pidfd, &member->watch);

@@ -40,6 +40,7 @@
 #include "emunic/daemon/core/status_row.h"
 #include "emunic/daemon/core/watchdog.h"
 #include "emunic/daemon/core/watches.h"
+#include "emunic/daemon/rights/rights.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/lookups.h"
 #include "emunic/daemon/world/node.h"
@@ -132,7 +133,6 @@ static int open_descriptors(struct emu_server *server, const struct emu_complain
     int r;
 
     raise_descriptor_limit();
-    server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     r = emu_server_watches_create(server);
     if (r == 0)
         r = open_signals(server);
@@ -149,11 +149,26 @@ static int open_descriptors(struct emu_server *server, const struct emu_complain
     server->loop->control_watch.ready = control_ready;
     server->loop->admin_watch.ready = admin_ready;
     server->loop->signal_watch.ready = signal_ready;
+    server->spare_fd = fcntl(server->loop->control_fd, F_DUPFD_CLOEXEC, 0);
     r = emu_server_watch(server, server->loop->control_fd, EPOLLIN, &server->loop->control_watch);
     if (r == 0)
         r = emu_server_watch(server, server->loop->admin_fd, EPOLLIN, &server->loop->admin_watch);
     if (r == 0)
         r = emu_server_watch(server, emu_watchdog_fd(server->loop->watchdog), EPOLLIN, &server->loop->signal_watch);
+    return r;
+}
+
+/* Before the watchdog, which is the first thread. */
+static int begin_rights(struct emu_server *server, const struct emu_server_options *options)
+{
+    struct emu_rights_plan plan = options->rights;
+    struct emu_rights *rights;
+    int r;
+
+    plan.server = options->name;
+    r = emu_rights_begin(&plan, &rights);
+    if (r == 0)
+        server->slots[EMU_SERVER_RIGHTS] = rights;
     return r;
 }
 
@@ -170,7 +185,9 @@ static int create(struct emu_server *server, const struct emu_server_options *op
     server->bounce.bytes = aligned_alloc(EMU_PAGE_BYTES, BOUNCE_BYTES);
     if (!server->machine_spec || !server->nodes || !server->bounce.bytes)
         return -ENOMEM;
-    r = open_descriptors(server, why);
+    r = begin_rights(server, options);
+    if (r == 0)
+        r = open_descriptors(server, why);
     return r == 0 ? emu_parts_create(server, options, why) : r;
 }
 
@@ -233,6 +250,8 @@ int emu_server_create(const struct emu_server_options *options, const struct emu
         return -ENOMEM;
     r = create(server, options, why);
     if (r == 0)
+        r = emu_rights_end(emu_rights_of(server));
+    if (r == 0)
         r = greet_starter(server, options);
     if (r == 0) {
         *server_out = server;
@@ -274,6 +293,7 @@ void emu_server_destroy(struct emu_server *server)
     emu_machine_destroy(server->machine);
     free((void *)(uintptr_t)server->parts);
     emu_lookups_destroy(server);
+    emu_rights_destroy(emu_rights_of(server));
     emu_watchdog_stop(server->loop->watchdog);
     free(server->loop);
     free(server);
@@ -446,6 +466,7 @@ static void put_status(const struct emu_server *server, struct emu_status_host *
     row->words[EMU_STATUS_HOST_UPTIME_MS] = (emu_clock_ns() - server->counts.started_ns) / 1000000;
     row->words[EMU_STATUS_HOST_ROUNDS] = server->counts.rounds;
     row->words[EMU_STATUS_HOST_SLEEPS] = server->counts.sleeps;
+    row->rights = emu_rights_of(server);
 }
 
 const struct emu_part emu_server_part = {

@@ -16,6 +16,7 @@
 
 #include "emunic/abi/control.h"
 #include "emunic/base/socket.h"
+#include "emunic/daemon/rights/rights.h"
 
 struct emu_change_row;
 struct emu_connection;
@@ -42,8 +43,8 @@ struct emu_server_options {
     const char *name;
     const char *machine; /* spec for emu_machine_load() */
     const char *machine_dir;
-    const char *mover; /* path of emunic-mover; NULL: processes of other users are refused */
-    const char *bind;  /* processors: "auto", "none" or a list; NULL: auto */
+    struct emu_rights_plan rights; /* what it gives up; its `server` is the name above */
+    const char *bind;              /* processors: "auto", "none" or a list; NULL: auto */
     bool stops_with_last_job;
     bool starts_routed;
     bool stops_with_starter;             /* also when the other end of ready_fd closes before there is a job */

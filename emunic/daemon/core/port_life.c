@@ -282,7 +282,7 @@ static int attach(struct emu_connection *connection, struct emu_msg_attach *aske
         return -EACCES;
     }
     /* The memory of others is the movers' affair. */
-    r = emu_member_is_moved(member) ? 0 : try_memory(connection->peer.pid, asked, &connection->server->rate);
+    r = member->is_moved ? 0 : try_memory(connection->peer.pid, asked, &connection->server->rate);
     if (r == 0)
         r = create_port(connection, member, asked, port_out);
     if (r < 0)

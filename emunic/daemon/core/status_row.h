@@ -21,11 +21,14 @@ enum emu_status_host_word {
     EMU_STATUS_HOST_WORDS
 };
 
+struct emu_rights;
+
 /* This host. */
 struct emu_status_host {
     uint64_t words[EMU_STATUS_HOST_WORDS];
     char texts[EMU_HOST_TEXTS][EMU_HOST_TEXT_MAX + 1];
-    const char *bind; /* borrowed: option --bind; other hosts are not told */
+    const char *bind;                /* borrowed: option --bind; other hosts are not told */
+    const struct emu_rights *rights; /* borrowed: what emunic has kept. The same */
 };
 
 /* What went between this host and another one; other hosts are not told. */

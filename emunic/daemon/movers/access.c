@@ -291,17 +291,11 @@ static void wait_for(struct emu_mover *mover, uint64_t until_ns)
 /* R: ready to run. T, t: stopped, traced. Others: it waits in the kernel. 0: unknown. */
 static char state_of(const struct emu_mover *mover)
 {
-    char path[32];
     char text[64] = "";
     const char *name_end;
-    int fd;
 
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)mover->pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
+    if (pread(mover->stat_fd, text, sizeof(text) - 1, 0) <= 0)
         text[0] = '\0';
-    if (fd >= 0)
-        close(fd);
     name_end = strrchr(text, ')');
     return name_end && name_end[1] == ' ' ? name_end[2] : '\0';
 }

@@ -47,8 +47,10 @@ struct emu_mover {
     struct emu_server *server;
     uid_t uid;
     gid_t gid;
+    pid_t only_pid; /* of root's process, which it serves alone; 0: all of its user's */
     pid_t pid;
     int pidfd;
+    int stat_fd; /* /proc/PID/stat */
     int bell_fd;
     struct emu_mover_ring *ring;
     uint32_t posted;
@@ -73,8 +75,6 @@ struct emu_movers {
     struct emu_tape *tape; /* whose step is being made; NULL: accesses wait */
     uint64_t n_done;       /* errands that ended so far */
     bool some_are_gone;    /* a port has to end */
-    int program_fd;        /* -1: there is none */
-    uid_t own_uid;
 };
 
 static inline struct emu_movers *emu_movers_of(const struct emu_server *server)
@@ -84,12 +84,15 @@ static inline struct emu_movers *emu_movers_of(const struct emu_server *server)
 
 /* ---- process.c ---- */
 
-/* Starts the program as that user. 0 or negative errno; pidfd, pid, bell and ring are set then. */
-int emu_mover_start(struct emu_mover *mover, int program_fd);
+/*
+ * Has it started for the user of the connection. 0 or negative errno; pidfd, stat, pid, bell and ring are set then.
+ * -ENOENT: there is nothing that could.
+ */
+int emu_mover_start(struct emu_mover *mover, int connection);
 /* Ends it, and does not wait. */
 void emu_mover_kill(struct emu_mover *mover);
-/* Has it gone? Then nothing is left of it. */
-bool emu_mover_is_reaped(struct emu_mover *mover);
+/* Of one that has ended: nothing is left of it. */
+void emu_mover_forget(struct emu_mover *mover);
 
 /* ---- access.c ---- */
 

@@ -25,6 +25,8 @@
 #include "emunic/daemon/core/connection.h"
 #include "emunic/daemon/core/watches.h"
 #include "emunic/daemon/movers/mover.h"
+#include "emunic/daemon/rights/broker.h"
+#include "emunic/daemon/rights/rights.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/port_end.h"
 
@@ -72,7 +74,13 @@ static int watch_it(struct emu_server *server, struct emu_mover *mover)
     return r == 0 ? emu_server_watch(server, mover->pidfd, EPOLLIN, &mover->end_watch) : r;
 }
 
-static int start(struct emu_server *server, uid_t uid, gid_t gid, struct emu_mover **mover_out)
+/* Of root's processes each has its own. */
+static pid_t only_pid_of(const struct ucred *peer)
+{
+    return peer->uid == 0 ? peer->pid : 0;
+}
+
+static int start(struct emu_server *server, const struct emu_connection *connection, struct emu_mover **mover_out)
 {
     struct emu_movers *movers = emu_movers_of(server);
     struct emu_mover *mover = calloc(1, sizeof(*mover));
@@ -81,10 +89,11 @@ static int start(struct emu_server *server, uid_t uid, gid_t gid, struct emu_mov
     if (!mover)
         return -ENOMEM;
     mover->server = server;
-    mover->uid = uid;
-    mover->gid = gid;
+    mover->uid = connection->peer.uid;
+    mover->gid = connection->peer.gid;
+    mover->only_pid = only_pid_of(&connection->peer);
     LIST_INIT(&mover->ports);
-    r = movers->program_fd < 0 ? -ENOENT : emu_mover_start(mover, movers->program_fd);
+    r = emu_mover_start(mover, connection->fd);
     if (r < 0) {
         free(mover);
         return r;
@@ -94,22 +103,24 @@ static int start(struct emu_server *server, uid_t uid, gid_t gid, struct emu_mov
     if (r < 0)
         emu_mover_lose(mover, "cannot be watched");
     else
-        emu_log(EMU_LOG_DEBUG, "uid %u: mover pid %d", (unsigned)uid, (int)mover->pid);
+        emu_log(EMU_LOG_DEBUG, "uid %u: mover pid %d", (unsigned)mover->uid, (int)mover->pid);
     *mover_out = mover;
     return r;
 }
 
-static int get(struct emu_server *server, uid_t uid, gid_t gid, struct emu_mover **mover_out)
+static int get(struct emu_server *server, const struct emu_connection *connection, struct emu_mover **mover_out)
 {
+    const struct ucred *peer = &connection->peer;
     struct emu_mover *mover;
 
     LIST_FOREACH(mover, &emu_movers_of(server)->list, link) {
-        if (!mover->has_ended && mover->uid == uid && mover->gid == gid) {
+        if (!mover->has_ended && mover->uid == peer->uid && mover->gid == peer->gid &&
+            mover->only_pid == only_pid_of(peer)) {
             *mover_out = mover;
             return 0;
         }
     }
-    return start(server, uid, gid, mover_out);
+    return start(server, connection, mover_out);
 }
 
 /* ---- ports ---- */
@@ -159,13 +170,29 @@ static int take_slot(struct emu_mover *mover, uint32_t *slot_out)
     return -EMFILE;
 }
 
+/* Its process may have executed another program since its last port. */
+static int open_maps(struct emu_port_end *port)
+{
+    struct emu_member *member = port->member;
+    int fd = emu_broker_open_maps(emu_rights_of(port->server)->broker, port->connection->fd);
+
+    if (fd < 0)
+        return fd;
+    if (member->maps_fd >= 0)
+        close(member->maps_fd);
+    member->maps_fd = fd;
+    return 0;
+}
+
 /* The mover takes the memory of the port's process. */
 static int open_memory(struct emu_port_end *port, struct emu_moved *moved)
 {
     const struct ucred *peer = &port->connection->peer;
     struct emu_mover_request request = { .op = EMU_MOVER_OPEN, .pid = (uint32_t)peer->pid };
-    int r = get(port->server, peer->uid, peer->gid, &moved->mover);
+    int r = get(port->server, port->connection, &moved->mover);
 
+    if (r == 0)
+        r = open_maps(port);
     if (r == 0)
         r = take_slot(moved->mover, &moved->slot);
     if (r < 0)
@@ -184,7 +211,7 @@ static int begin_port(struct emu_port_end *port)
     struct emu_moved *moved;
     int r;
 
-    if (!emu_member_is_moved(port->member))
+    if (!port->member->is_moved)
         return 0;
     moved = calloc(1, sizeof(*moved));
     if (!moved)
@@ -283,8 +310,8 @@ static void tidy(struct emu_server *server, struct emu_mover *mover)
     }
     if (mover->has_ended && mover->end_watch.is_dead) {
         emu_server_unwatch(server, mover->bell_fd);
-        if (emu_mover_is_reaped(mover))
-            bury(server, mover);
+        emu_mover_forget(mover);
+        bury(server, mover);
     }
 }
 
@@ -336,13 +363,12 @@ static int create(struct emu_server *server, const struct emu_server_options *op
 {
     struct emu_movers *movers = calloc(1, sizeof(*movers));
 
+    (void)options;
     (void)why;
     if (!movers)
         return -ENOMEM;
     LIST_INIT(&movers->list);
     LIST_INIT(&movers->bans);
-    movers->own_uid = geteuid();
-    movers->program_fd = options->mover && movers->own_uid == 0 ? open(options->mover, O_PATH | O_CLOEXEC) : -1;
     server->slots[EMU_SERVER_MOVERS] = movers;
     return 0;
 }
@@ -359,10 +385,10 @@ static void destroy(struct emu_server *server)
         struct pollfd p = { .fd = mover->pidfd, .events = POLLIN };
 
         emu_mover_kill(mover);
-        poll(&p, 1, ENDING_MS);
-        if (!emu_mover_is_reaped(mover))
+        if (poll(&p, 1, ENDING_MS) <= 0)
             emu_log(EMU_LOG_WARN, "mover pid %d does not end: the kernel waits for memory of uid %u", (int)mover->pid,
                     (unsigned)mover->uid);
+        emu_mover_forget(mover);
         LIST_REMOVE(mover, link);
         free(mover);
     }
@@ -370,8 +396,6 @@ static void destroy(struct emu_server *server)
         LIST_REMOVE(ban, link);
         free(ban);
     }
-    if (movers->program_fd >= 0)
-        close(movers->program_fd);
     free(movers);
     server->slots[EMU_SERVER_MOVERS] = NULL;
 }

@@ -11,6 +11,7 @@
 #include "emunic/daemon/reports/gather.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -68,6 +69,7 @@ static int create(struct emu_server *server, const struct emu_server_options *op
     (void)why;
     if (!gather)
         return -ENOMEM;
+    json_object_seed(0); /* from the kernel, while files can be opened */
     LIST_INIT(&gather->gatherings);
     server->slots[EMU_SERVER_GATHER] = gather;
     return 0;

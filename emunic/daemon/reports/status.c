@@ -21,6 +21,7 @@
 #include "emunic/daemon/peers/sessions.h"
 #include "emunic/daemon/reports/gather.h"
 #include "emunic/daemon/reports/user_rows.h"
+#include "emunic/daemon/rights/rights.h"
 #include "emunic/daemon/world/domain.h"
 #include "emunic/daemon/world/port_end.h"
 #include "emunic/daemon/world/reach.h"
@@ -533,6 +534,19 @@ static json_t *describe_placement(const struct emu_status_host *own)
     return placement;
 }
 
+static json_t *describe_rights(const struct emu_rights *rights)
+{
+    char text[1024];
+
+    return json_pack("{ss sb ss sb sI sI ss*}", "capabilities", emu_rights_capabilities(rights, text, sizeof(text)),
+                     "no_new_privileges", rights->is_confined, "seccomp",
+                     !rights->has_filter ? "none" :
+                     rights->has_hosts   ? "several hosts" :
+                                           "one host",
+                     "landlock", rights->has_landlock, "landlock_abi", (json_int_t)rights->landlock_abi,
+                     "refused_calls", (json_int_t)emu_rights_refused(), "off_because", rights->why_off);
+}
+
 json_t *emu_status_describe(struct emu_server *server, const struct emu_gathered *gathered)
 {
     json_t *hosts = gathered ? json_array() : NULL;
@@ -549,12 +563,12 @@ json_t *emu_status_describe(struct emu_server *server, const struct emu_gathered
         missing = NULL;
     }
     emu_parts_status_host(server, &own);
-    return json_pack("{sI ss sI sI sI ss ss ss sI sI sI so so* so* so so}", "schema", (json_int_t)SCHEMA, "server",
-                     server->name, "pid", (json_int_t)own.words[EMU_STATUS_HOST_PID], "abi_version",
-                     (json_int_t)EMU_ABI_VERSION, "uptime_ms", (json_int_t)own.words[EMU_STATUS_HOST_UPTIME_MS],
-                     "machine", emu_machine_name(server->machine), "machine_spec", server->machine_spec, "topology",
-                     emu_machine_topology(server->machine), "machine_nodes", (json_int_t)server->n_nids, "rounds",
-                     (json_int_t)own.words[EMU_STATUS_HOST_ROUNDS], "sleeps",
-                     (json_int_t)own.words[EMU_STATUS_HOST_SLEEPS], "placement", describe_placement(&own), "hosts",
-                     hosts, "missing_hosts", missing, "users", users, "domains", domains);
+    return json_pack(
+        "{sI ss sI sI sI ss ss ss sI sI sI so so so* so* so so}", "schema", (json_int_t)SCHEMA, "server", server->name,
+        "pid", (json_int_t)own.words[EMU_STATUS_HOST_PID], "abi_version", (json_int_t)EMU_ABI_VERSION, "uptime_ms",
+        (json_int_t)own.words[EMU_STATUS_HOST_UPTIME_MS], "machine", emu_machine_name(server->machine), "machine_spec",
+        server->machine_spec, "topology", emu_machine_topology(server->machine), "machine_nodes",
+        (json_int_t)server->n_nids, "rounds", (json_int_t)own.words[EMU_STATUS_HOST_ROUNDS], "sleeps",
+        (json_int_t)own.words[EMU_STATUS_HOST_SLEEPS], "placement", describe_placement(&own), "rights",
+        describe_rights(own.rights), "hosts", hosts, "missing_hosts", missing, "users", users, "domains", domains);
 }

@@ -67,11 +67,6 @@ bool emu_domain_may_use(const struct emu_domain *domain, const struct ucred *pee
     return peer->uid == domain->owner_uid || peer->uid == 0;
 }
 
-bool emu_member_is_moved(const struct emu_member *member)
-{
-    return member->uid != 0 && geteuid() == 0;
-}
-
 /* The newest domain that a process has a node in by its rank, or NULL. */
 static const struct emu_member *ranked_member(struct emu_server *server, pid_t pid)
 {

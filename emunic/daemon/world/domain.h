@@ -43,6 +43,8 @@ struct emu_member {
     struct emu_domain *domain; /* borrowed */
     pid_t pid;
     uid_t uid;
+    bool is_moved;         /* emunic does not touch its memory itself (daemon/movers) */
+    int maps_fd;           /* of such a process, from its last attach; -1 */
     struct emu_user *user; /* counted */
     uint64_t n_pages;      /* that are charged to it */
     int pidfd;
@@ -165,8 +167,6 @@ bool emu_domain_is_elsewhere(const struct emu_domain *domain, uint32_t address);
 
 /* A process that may use the domain: its owner's, or root's. */
 bool emu_domain_may_use(const struct emu_domain *domain, const struct ucred *peer);
-/* A process whose memory emunic does not touch with its own rights: emunic is root's and the process is not. */
-bool emu_member_is_moved(const struct emu_member *member);
 /* Node of a process: that of its rank, the one it names, or the first of a domain it may use. */
 uint32_t emu_place_of(struct emu_server *server, const struct ucred *peer, uint32_t nid_wanted);
 

@@ -35,6 +35,7 @@
 #include "emunic/base/maps.h"
 #include "emunic/base/window.h"
 #include "emunic/daemon/world/domain.h"
+#include "emunic/daemon/world/reach.h"
 #include "emunic/engine/completion_queue.h"
 #include "emunic/engine/memory.h"
 
@@ -114,13 +115,13 @@ static bool is_part(const struct emu_piece *p, const struct stat *st, const stru
 }
 
 /* Has the process mapped this, there? */
-static int check_identity(pid_t pid, const struct stat *st, const struct span *span)
+static int check_identity(const struct emu_member *member, const struct stat *st, const struct span *span)
 {
     uint64_t at = span->first;
     struct emu_maps maps;
     struct emu_piece p;
 
-    if (emu_maps_open(&maps, pid) < 0)
+    if (emu_member_open_maps(member, &maps) < 0)
         return -EPERM;
     maps.lines_left = MAP_LINES_MAX;
     /* The number of System V memory is its id, which may be that of another file. */
@@ -209,7 +210,7 @@ int emu_file_get(struct emu_member *member, const struct emu_msg_memory *memory,
     if (r == 0)
         r = check_size(&st, &span);
     if (r == 0)
-        r = check_identity(member->pid, &st, &span);
+        r = check_identity(member, &st, &span);
     if (r < 0)
         return r;
     file = find(member, &st, span.is_writable);

@@ -8,6 +8,7 @@
  */
 #include "emunic/daemon/world/reach.h"
 
+#include <errno.h>
 #include <sys/stat.h>
 
 #include "emunic/abi/abi.h"
@@ -89,6 +90,13 @@ int emu_md_local(void *ctx, uint16_t mdh, uint16_t generation, struct emu_memory
 
 /* ---- space files ---- */
 
+int emu_member_open_maps(const struct emu_member *member, struct emu_maps *maps)
+{
+    if (!member->is_moved)
+        return emu_maps_open(maps, member->pid);
+    return member->maps_fd < 0 ? -ESRCH : emu_maps_open_at(maps, member->maps_fd);
+}
+
 /* In the space file a page's place is its address. */
 static bool is_in_space(const struct emu_piece *p, const struct stat *space, uint64_t at, bool for_writing)
 {
@@ -107,7 +115,7 @@ bool emu_space_find(struct emu_member *member, uint64_t addr, uint64_t length_by
     struct stat space;
 
     if (member->space_fd < 0 || addr >= ADDRESS_END || length_bytes > ADDRESS_END - addr ||
-        fstat(member->space_fd, &space) < 0 || emu_maps_open(&maps, member->pid) < 0)
+        fstat(member->space_fd, &space) < 0 || emu_member_open_maps(member, &maps) < 0)
         return false;
     maps.lines_left = MAP_LINES_MAX;
     while (at < end && emu_maps_find(&maps, at, &p) && is_in_space(&p, &space, at, for_writing))

@@ -14,6 +14,7 @@
 #include "emunic/engine/memory.h"
 
 struct emu_domain;
+struct emu_maps;
 struct emu_member;
 struct emu_segment_list;
 
@@ -35,6 +36,8 @@ int emu_md_reach(void *port, const struct emu_table_md *md, uint8_t op, struct e
 int emu_md_reach_in(const struct emu_domain *domain, const struct emu_table_md *md, struct emu_memory *mem_out);
 /* For views: a segmented domain of the initiator's process. */
 int emu_md_local(void *port, uint16_t mdh, uint16_t generation, struct emu_memory *mem_out);
+/* What the process has mapped. 0 or negative errno; ends with emu_maps_close(). */
+int emu_member_open_maps(const struct emu_member *member, struct emu_maps *maps);
 /* Has the process its space file mapped at all of these addresses now? Then how they are reached. */
 bool emu_space_find(struct emu_member *member, uint64_t addr, uint64_t length_bytes, bool for_writing,
                     struct emu_memory *mem_out);

@@ -34,6 +34,7 @@ struct emu_node;
 struct emu_part_table;
 struct emu_port_end;
 struct emu_quiesce;
+struct emu_rights;
 struct emu_server;
 struct emu_watches;
 
@@ -62,6 +63,7 @@ enum emu_server_slot {
     EMU_SERVER_PORTALS,
     EMU_SERVER_PORTALS_HOSTS,
     EMU_SERVER_REMOTE,
+    EMU_SERVER_RIGHTS,
     EMU_SERVER_SESSIONS,
     EMU_SERVER_USERS,
     EMU_SERVER_VISITS,
@@ -118,6 +120,12 @@ struct emu_server {
 static inline bool emu_hosts_are_several(const struct emu_server *server)
 {
     return server->n_hosts > 1;
+}
+
+/* What it has given up; NULL while it starts. */
+static inline struct emu_rights *emu_rights_of(const struct emu_server *server)
+{
+    return server->slots[EMU_SERVER_RIGHTS];
 }
 
 /* Our number; 0 while there is only one. */
